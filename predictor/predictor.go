@@ -1,0 +1,46 @@
+package predictor
+
+import "pinwheel/mem"
+
+// MaxFrames is the number of return addresses recorded per call site,
+// innermost first.
+const MaxFrames = 8
+
+// Op is the kind of communication call, opaque here: part of the context.
+type Op uint8
+
+// Use is one completed use of a region: what the communication path recorded.
+// Times are nanoseconds of the clock of whoever drives the predictor.
+type Use struct {
+	Region  mem.RegionID
+	Range   mem.Range // what the call used, inside the region
+	StartNs int64     // when the region was needed
+	EndNs   int64     // when the transfer had completed
+	Op      Op
+	Frames  [MaxFrames]uint64 // zero-filled
+}
+
+// Prediction is what is known of a region's next need.
+type Prediction struct {
+	// NextNs is when the region should be ready. A cautious predictor names
+	// the early end of what it expects.
+	NextNs int64
+	// Confidence is the share of comparable past needs that came no earlier
+	// than such a prediction said, from 0 (never seen) to 1.
+	Confidence float64
+}
+
+// Predictor learns from uses and predicts needs.
+type Predictor interface {
+	// Observe learns from one completed use. Uses arrive in order of EndNs as
+	// far as one communication thread orders them.
+	Observe(u Use)
+	// Next predicts the next need of a region. ok is false if nothing is
+	// known of it.
+	Next(id mem.RegionID, nowNs int64) (p Prediction, ok bool)
+	// Changed returns the regions whose prediction the last Observe may have
+	// changed. The slice is valid until the next call.
+	Changed() []mem.RegionID
+	// Forget drops a region that its cache no longer knows.
+	Forget(id mem.RegionID)
+}

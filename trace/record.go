@@ -1,0 +1,69 @@
+package trace
+
+import "pinwheel/mem"
+
+// Op is an MPI call as traced.
+type Op uint8
+
+// Dir says what a call does with the buffer.
+type Dir uint8
+
+const (
+	DirNone  Dir = iota
+	DirRead      // the buffer is sent from: "s" in CSV
+	DirWrite     // the buffer is received into: "r" in CSV
+)
+
+const (
+	OpInvalid Op = iota
+	OpSend
+	OpSsend
+	OpRsend
+	OpIsend
+	OpRecv
+	OpIrecv
+	OpWait
+	OpSendrecv
+	OpBcast
+	OpReduce
+	OpAllreduce
+	OpAllgather
+	OpAlltoall
+	OpAlltoallv
+	OpBarrier
+	OpFinalize
+	numOps
+)
+
+var opNames = [numOps]string{"invalid", "send", "ssend", "rsend", "isend", "recv", "irecv", "wait", "sendrecv",
+	"bcast", "reduce", "allreduce", "allgather", "alltoall", "alltoallv", "barrier", "finalize"}
+
+func (o Op) String() string {
+	if o < numOps {
+		return opNames[o]
+	}
+	return "invalid"
+}
+
+// Special values of Record.Peer and Record.Tag.
+const (
+	AnySource = -1
+	NoPeer    = -2
+	AnyTag    = -1
+)
+
+// Record is one buffer of one communication call of one rank. Records of
+// the same call (both buffers of a collective, every slice of an alltoallv)
+// follow each other with equal times and Op.
+type Record struct {
+	StartNs, EndNs       int64 // wall clock since the first barrier
+	StartCPUNs, EndCPUNs int64 // processor time of the thread since the same point
+	Addr                 mem.Addr
+	Bytes                uint64
+	Peer, Tag, Comm      int32  // Comm is an ID of this rank's communicators
+	Req                  uint32 // number of a nonblocking request; 0 for none
+	Stack                uint32 // index of the call site in this rank's stack table
+	Line                 uint32 // line in the source that this was imported from, for messages
+	Op                   Op
+	Dir                  Dir
+}

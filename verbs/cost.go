@@ -1,0 +1,21 @@
+package verbs
+
+// Cost is the linear model of seed paper "Scalable Memory Registration for
+// High Performance Networks Using Helper Threads" (CF'11), section 3.2: an
+// operation over p pages takes PerPageNs*p + FixedNs nanoseconds.
+type Cost struct {
+	PerPageNs float64 `json:"per_page_ns"`
+	FixedNs   float64 `json:"fixed_ns"`
+}
+
+// Ns returns the modelled duration in nanoseconds for the given number of pages.
+func (c Cost) Ns(pages uint64) int64 {
+	return int64(c.PerPageNs*float64(pages) + c.FixedNs)
+}
+
+// Costs are what one provider on one machine takes to register and to
+// deregister memory that is already mapped in.
+type Costs struct {
+	Register   Cost `json:"register"`
+	Deregister Cost `json:"deregister"`
+}

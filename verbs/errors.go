@@ -1,0 +1,53 @@
+package verbs
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+
+	"pinwheel/mem"
+)
+
+// What a registration can fail with. Each says what to do; compare with errors.Is.
+var (
+	// ErrPinnedMemory: evict idle registrations and retry, or raise the limit.
+	ErrPinnedMemory = errors.New("out of pinned memory (raise RLIMIT_MEMLOCK with ulimit -l, or lower the budget)")
+	// ErrRegions: evict idle registrations and retry.
+	ErrRegions = errors.New("out of memory regions (the device or table is full: release idle registrations)")
+	// ErrNotMapped: the range is not, or not wholly, mapped with the access asked for.
+	ErrNotMapped = errors.New("memory not mapped for this access (check address, length and protection)")
+	// ErrNotPermitted: a capability, seccomp filter or sysctl forbids registration.
+	ErrNotPermitted = errors.New("registration not permitted (check capabilities, seccomp and kernel.io_uring_disabled)")
+	// ErrUnsupported: this kernel or device lacks the call.
+	ErrUnsupported = errors.New("not supported by this kernel or device (choose another provider with PINWHEEL_PROVIDER)")
+	// ErrBusy: a passing shortage (EAGAIN, EINTR); retry as it is.
+	ErrBusy = errors.New("resource temporarily unavailable (retry)")
+)
+
+// Error is a failed provider call. It unwraps to its kind, one of the
+// sentinels above, and to the errno of the call.
+type Error struct {
+	Op    string    // the call that failed: "io_uring_register(BUFFERS_UPDATE)"
+	Range mem.Range // the range asked for; empty where the call has none
+	Kind  error
+	Errno syscall.Errno
+}
+
+func (e *Error) Error() string {
+	s := e.Op
+	if !e.Range.Empty() {
+		s += " of " + e.Range.String()
+	}
+	if e.Errno != 0 {
+		return fmt.Sprintf("%s: %v: %v", s, e.Errno, e.Kind)
+	}
+	return fmt.Sprintf("%s: %v", s, e.Kind)
+}
+
+// Unwrap makes errors.Is match both the kind and the errno.
+func (e *Error) Unwrap() []error {
+	if e.Errno == 0 {
+		return []error{e.Kind}
+	}
+	return []error{e.Kind, e.Errno}
+}

@@ -1,0 +1,62 @@
+package verbs
+
+import "pinwheel/mem"
+
+// Access says what a device may do with registered memory. The values are
+// those of enum ibv_access_flags in <infiniband/verbs.h>, so that rdma-core
+// needs no translation; local read is always allowed.
+type Access uint32
+
+const (
+	AccessLocalWrite      Access = 1 << 0
+	AccessRemoteWrite     Access = 1 << 1
+	AccessRemoteRead      Access = 1 << 2
+	AccessRemoteAtomic    Access = 1 << 3
+	AccessOnDemand        Access = 1 << 6
+	AccessRelaxedOrdering Access = 1 << 20
+)
+
+// Includes reports whether a region registered with access a may serve a
+// request for access b: every right of b is there. Relaxed ordering and
+// on-demand paging change what a region is, so they must be equal.
+func (a Access) Includes(b Access) bool {
+	const kind = AccessRelaxedOrdering | AccessOnDemand
+	return a&b == b && a&kind == b&kind
+}
+
+// Region is one registration (memory region, MR). It is a plain value: the
+// provider keeps no reference to it, and its holder is responsible for one
+// Deregister.
+type Region struct {
+	Range      mem.Range // page-aligned, as pinned
+	Access     Access
+	LKey, RKey uint32 // keys of an RDMA device; the buffer index for io_uring
+	Handle     uint64 // private to the provider
+}
+
+// Limits are a provider's bounds as the kernel and the device report them
+// when it is opened; mem.Unlimited where there is none.
+type Limits struct {
+	MaxRegions     int64  // registrations at one time
+	MaxRegionBytes int64  // bytes in one registration
+	MaxPinnedBytes int64  // bytes pinned by this process
+	PinnedSource   string // what sets MaxPinnedBytes, for people: "RLIMIT_MEMLOCK", "CAP_IPC_LOCK"
+}
+
+// Provider registers memory. Its errors match, by errors.Is, one of the
+// sentinels of this package. All methods are safe for concurrent use;
+// registrations of different ranges do not wait for each other longer than
+// the kernel makes them.
+type Provider interface {
+	// Name is the provider's name in settings and reports: "uring".
+	Name() string
+	// Register pins the pages of r. Cost: O(pages), with system calls; it
+	// faults in pages that were never touched.
+	Register(r mem.Range, a Access) (Region, error)
+	// Deregister releases what Register returned, exactly once.
+	Deregister(Region) error
+	// Limits never fails and does no system call.
+	Limits() Limits
+	// Close releases the device and every region that is still registered.
+	Close() error
+}
