@@ -1,0 +1,17 @@
+// Package queue holds the two queues between the communication path and the
+// helper thread (paper 004, sections 3.2 and 4.1).
+//
+// Ring is DQ: it carries completed uses from one communication thread to the
+// helper, lock-free, and loses the oldest entries when it overruns.
+// Deadlines is RQ: the regions that are to be registered again, ordered by
+// the time by which that must be done.
+//
+// Ownership: a Ring has one producer and one consumer, which may run at the
+// same time. A Deadlines belongs to the helper alone and has no
+// synchronisation.
+//
+// # Caveats
+//
+// A Ring never blocks either side and never tells the producer that an entry
+// was lost; Lost counts them.
+package queue
