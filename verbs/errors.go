@@ -22,7 +22,45 @@ var (
 	ErrUnsupported = errors.New("not supported by this kernel or device (choose another provider with PINWHEEL_PROVIDER)")
 	// ErrBusy: a passing shortage (EAGAIN, EINTR); retry as it is.
 	ErrBusy = errors.New("resource temporarily unavailable (retry)")
+	// ErrRegionSize: split the range; one registration takes Limits.MaxRegionBytes.
+	ErrRegionSize = errors.New("range longer than one registration may be (split it)")
+	// ErrSystem: an errno that no provider expects; report it.
+	ErrSystem = errors.New("unexpected failure of the kernel or driver (please report it)")
 )
+
+// What a caller does wrong; nothing was changed.
+var (
+	// ErrUnknownRegion: the Region is not registered here, or no longer.
+	ErrUnknownRegion = errors.New("region is not registered (deregistered twice, or another provider's)")
+	// ErrClosed: the provider was closed.
+	ErrClosed = errors.New("provider is closed")
+)
+
+// Kind returns the sentinel that an errno stands for in the calls that
+// register memory (io_uring_register(2), ibv_reg_mr(3)). Providers whose calls
+// use an errno differently translate that one themselves.
+func Kind(errno syscall.Errno) error {
+	switch errno {
+	case syscall.ENOMEM:
+		return ErrPinnedMemory
+	case syscall.ENOSPC, syscall.EMFILE, syscall.ENFILE:
+		return ErrRegions
+	case syscall.EFAULT, syscall.EOVERFLOW:
+		return ErrNotMapped
+	case syscall.EPERM, syscall.EACCES:
+		return ErrNotPermitted
+	case syscall.ENOSYS, syscall.EOPNOTSUPP, syscall.EINVAL, syscall.ENODEV:
+		return ErrUnsupported
+	case syscall.EAGAIN, syscall.EINTR, syscall.EBUSY:
+		return ErrBusy
+	}
+	return ErrSystem
+}
+
+// Fail returns the *Error of a call that failed with errno, of the kind that Kind says.
+func Fail(op string, r mem.Range, errno syscall.Errno) error {
+	return &Error{Op: op, Range: r, Kind: Kind(errno), Errno: errno}
+}
 
 // Error is a failed provider call. It unwraps to its kind, one of the
 // sentinels above, and to the errno of the call.

@@ -1,6 +1,11 @@
 package verbs
 
-import "pinwheel/mem"
+import (
+	"errors"
+	"syscall"
+
+	"pinwheel/mem"
+)
 
 // Access says what a device may do with registered memory. The values are
 // those of enum ibv_access_flags in <infiniband/verbs.h>, so that rdma-core
@@ -34,6 +39,11 @@ type Region struct {
 	Handle     uint64 // private to the provider
 }
 
+// Includes reports whether the registration covers all of r with access a.
+func (g Region) Includes(r mem.Range, a Access) bool {
+	return g.Range.Contains(r) && g.Access.Includes(a)
+}
+
 // Limits are a provider's bounds as the kernel and the device report them
 // when it is opened; mem.Unlimited where there is none.
 type Limits struct {
@@ -58,5 +68,36 @@ type Provider interface {
 	// Limits never fails and does no system call.
 	Limits() Limits
 	// Close releases the device and every region that is still registered.
+	// It waits for calls under way; later ones fail with ErrClosed, a second
+	// Close does nothing.
 	Close() error
+}
+
+// Usage is what a provider holds at one moment, counted as the kernel counts
+// it for the limit in Limits: a page in two registrations counts twice where
+// each of them pins it (uring, rdma), once where the page is locked or not (mlock).
+type Usage struct {
+	Regions     int64
+	PinnedBytes int64
+}
+
+// Accountant is a Provider that knows its usage. All providers of this module do.
+type Accountant interface {
+	// Usage costs no system call. While other goroutines register, it is a
+	// moment in the past.
+	Usage() Usage
+}
+
+// Pinnable returns the whole pages of r, as Register pins them. It fails, in
+// the name of the call op, with ErrNotMapped for a range that is empty or that
+// has no page-aligned end in the address space.
+func Pinnable(op string, r mem.Range) (mem.Range, error) {
+	checked, err := mem.NewRange(r.Start, r.Len())
+	if r.Empty() || errors.Is(err, mem.ErrEmpty) {
+		return mem.Range{}, &Error{Op: op, Range: r, Kind: ErrNotMapped, Errno: syscall.EINVAL}
+	}
+	if err != nil {
+		return mem.Range{}, &Error{Op: op, Range: r, Kind: ErrNotMapped, Errno: syscall.EOVERFLOW}
+	}
+	return checked.PageAligned(), nil
 }
