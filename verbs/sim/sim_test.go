@@ -1,0 +1,145 @@
+package sim_test
+
+import (
+	"errors"
+	"syscall"
+	"testing"
+	"time"
+
+	"pinwheel/mem"
+	"pinwheel/verbs"
+	"pinwheel/verbs/sim"
+	"pinwheel/verbs/verbstest"
+)
+
+func pages(from, n uint64) mem.Range {
+	return mem.Range{Start: mem.Addr(from * mem.PageSize), End: mem.Addr((from + n) * mem.PageSize)}
+}
+
+func TestConformance(t *testing.T) {
+	verbstest.TestProvider(t, func(testing.TB) verbs.Provider { return sim.New(sim.Options{}) })
+}
+
+func TestConformanceUnderLatency(t *testing.T) {
+	verbstest.TestProvider(t, func(testing.TB) verbs.Provider {
+		return sim.New(sim.Options{Wait: true, Costs: verbs.Costs{Register: verbs.Cost{FixedNs: 2000}, Deregister: verbs.Cost{FixedNs: 1000}}})
+	})
+}
+
+func TestLimitsAreExact(t *testing.T) {
+	p := sim.New(sim.Options{Limits: verbs.Limits{MaxRegions: 3, MaxRegionBytes: int64(4 * mem.PageSize), MaxPinnedBytes: int64(6 * mem.PageSize)}})
+	mustFail := func(r mem.Range, kind error) {
+		t.Helper()
+		if _, err := p.Register(r, 0); !errors.Is(err, kind) {
+			t.Errorf("Register %v: %v, want %v", r, err, kind)
+		}
+	}
+	mustFail(pages(1, 5), verbs.ErrRegionSize)
+	var held []verbs.Region
+	for _, r := range []mem.Range{pages(1, 4), pages(1, 1)} {
+		g, err := p.Register(r, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, g)
+	}
+	mustFail(pages(20, 2), verbs.ErrPinnedMemory)
+	if _, err := p.Register(pages(20, 1), 0); err != nil {
+		t.Errorf("last page of the limit: %v", err)
+	}
+	mustFail(pages(30, 1), verbs.ErrRegions)
+	if err := p.Deregister(held[0]); err != nil {
+		t.Fatal(err)
+	}
+	want := sim.Stats{Usage: verbs.Usage{Regions: 2, PinnedBytes: int64(2 * mem.PageSize)}, PeakRegions: 3,
+		PeakPinnedBytes: int64(6 * mem.PageSize), Registers: 3, Deregisters: 1, Failed: 3}
+	if got := p.Stats(); got != want {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+func TestScriptedFaultsHitTheirCalls(t *testing.T) {
+	faults, err := sim.Script("register 2 ENOMEM; register 3-4 EAGAIN\nderegister 1 EFAULT; deregister 2- 3ms; register 1 1ms")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := sim.New(sim.Options{Fail: faults.Fail, Delay: faults.Delay})
+	var last verbs.Region
+	for i, want := range []error{nil, verbs.ErrPinnedMemory, verbs.ErrBusy, syscall.EAGAIN, nil} {
+		g, err := p.Register(pages(1, 1), 0)
+		if !errors.Is(err, want) {
+			t.Errorf("registration %d: %v, want %v", i+1, err, want)
+		}
+		last = g
+	}
+	if err := p.Deregister(last); !errors.Is(err, verbs.ErrNotMapped) {
+		t.Errorf("first deregistration: %v", err)
+	}
+	if u := p.Usage(); u.Regions != 2 {
+		t.Errorf("a failed deregistration changed the usage: %+v", u)
+	}
+	for _, g := range p.Regions() {
+		if err := p.Deregister(g); err != nil {
+			t.Errorf("Deregister %+v: %v", g, err)
+		}
+	}
+	if s := p.Stats(); s.RegisterNs != int64(time.Millisecond) || s.DeregisterNs != int64(6*time.Millisecond) {
+		t.Errorf("modelled durations %+v", s)
+	}
+}
+
+func TestBadScriptsAreRefused(t *testing.T) {
+	for _, s := range []string{"register", "register 0 ENOMEM", "register 3-2 ENOMEM", "map 1 ENOMEM", "register 1 EWHAT", "register 1 -3ms", "register x 3ms"} {
+		if _, err := sim.Script(s); err == nil {
+			t.Errorf("Script(%q) was accepted", s)
+		}
+	}
+}
+
+func TestRandomFaultsDependOnTheSeedOnly(t *testing.T) {
+	run := func(seed uint64) (failed [1000]bool, n int) {
+		f := sim.Random(seed, sim.Rates{Fail: map[syscall.Errno]float64{syscall.ENOMEM: 0.1, syscall.EAGAIN: 0.1}})
+		for i := range failed {
+			if failed[i] = f.Fail(sim.OpRegister, mem.Range{}) != nil; failed[i] {
+				n++
+			}
+		}
+		return failed, n
+	}
+	a, n := run(1)
+	again, _ := run(1)
+	other, _ := run(2)
+	if a != again || a == other {
+		t.Error("faults are not a function of the seed")
+	}
+	if n < 150 || n > 250 {
+		t.Errorf("%d of 1000 calls failed at rates that add up to 0.2", n)
+	}
+}
+
+func TestOwnErrorsPassUnchanged(t *testing.T) {
+	mine := errors.New("mine")
+	p := sim.New(sim.Options{Fail: func(sim.Op, mem.Range) error { return mine }})
+	if _, err := p.Register(pages(1, 1), 0); err != mine {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestWaitTakesAtLeastTheModelledTime(t *testing.T) {
+	p := sim.New(sim.Options{Wait: true, Costs: verbs.Costs{Register: verbs.Cost{FixedNs: 300_000, PerPageNs: 1000}}})
+	start := time.Now()
+	if _, err := p.Register(pages(1, 10), 0); err != nil {
+		t.Fatal(err)
+	}
+	if d := time.Since(start); d < 310*time.Microsecond {
+		t.Errorf("registration returned after %v", d)
+	}
+}
+
+func BenchmarkRegisterDeregister(b *testing.B) {
+	p := sim.New(sim.Options{})
+	for b.Loop() {
+		g, _ := p.Register(pages(1, 16), 0)
+		_ = p.Deregister(g)
+	}
+}
