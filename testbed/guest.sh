@@ -1,0 +1,40 @@
+# Second stage of a guest, run as root in the host's root file system: give the
+# node its RDMA device, run the command, leave its exit status for run.sh.
+# The kernel's console is ttyS0; the command speaks on ttyS1.
+export PATH=/usr/local/go/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root OUT=/run/testbed/out
+run=/run/testbed
+. $run/settings # TESTBED_NODE, TESTBED_NODES, directory
+stty -F /dev/ttyS1 raw -echo
+exec < /dev/null > /dev/ttyS1 2>&1
+
+node_addr() { echo "10.99.0.$((${1} + 1))"; }
+TESTBED_ADDR=$(node_addr "$TESTBED_NODE")
+TESTBED_PEER=$(node_addr "$((1 - TESTBED_NODE))")
+export TESTBED_NODE TESTBED_NODES TESTBED_ADDR TESTBED_PEER
+
+# die MESSAGE: the machine is not as a command may expect it; not the command's fault.
+die() { echo "testbed: $*" | tee /dev/ttyS0; echo 125 > $run/exit-status; exit; }
+
+mount -t tracefs tracefs /sys/kernel/tracing
+mount -t bpf bpf /sys/fs/bpf
+ip link set lo up
+hostname "node$TESTBED_NODE"
+
+# 4400 bytes carry the largest RoCE payload, 4096. crc32_generic is what
+# rdma_rxe looks up by name at run time, so no module dependency names it.
+if [ "$TESTBED_NODES" = 1 ]; then
+  modprobe dummy && ip link add net0 type dummy || die "no dummy network device"
+else
+  modprobe virtio_net || die "no virtio network device"
+  ip link set "$(basename /sys/bus/virtio/drivers/virtio_net/virtio*/net/*)" name net0 || die "no network to the other node"
+fi
+ip link set net0 mtu 4400 up && ip addr add "$TESTBED_ADDR/24" dev net0 || die "net0 does not come up"
+modprobe -a crc32_generic rdma_rxe rdma_ucm ib_uverbs || die "no Soft-RoCE in this kernel"
+rdma link add rxe0 type rxe netdev net0 || die "no rxe0 on net0"
+
+ulimit -l unlimited
+ulimit -c 0
+cd "$directory" || die "no $directory in the guest"
+touch $run/booted
+bash $run/command
+echo $? > $run/exit-status
