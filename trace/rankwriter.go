@@ -1,0 +1,122 @@
+package trace
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// RankWriter appends the records of one rank.
+type RankWriter struct {
+	w       *Writer
+	rank    int
+	tables  tables
+	stackID map[string]uint32 // by the bytes of the return addresses
+	key     []byte            // scratch for stackID
+
+	defs []byte // definitions since the last flush
+	raw  []byte // records since the last flush
+	info frameInfo
+	enc  context
+	last Record // times and op of the last record
+	any  bool   // last is set
+}
+
+func newRankWriter(w *Writer, rank int) *RankWriter {
+	return &RankWriter{w: w, rank: rank, tables: newTables(w.header.Ranks), stackID: map[string]uint32{"": 0}}
+}
+
+// DefineComm names a communicator: its members as world ranks, in the order
+// of their rank in it. An ID is defined once, before its first use.
+func (rw *RankWriter) DefineComm(id int32, members []int32) error {
+	if err := rw.tables.addComm(id, members); err != nil {
+		return rw.wrap(err)
+	}
+	rw.defs = appendCommDef(rw.defs, id, members)
+	rw.flushDefsIfLarge()
+	return rw.w.err
+}
+
+// Stack returns the Record.Stack of a call site, given its return addresses,
+// innermost first. The empty call site is 0.
+func (rw *RankWriter) Stack(frames []uint64) (uint32, error) {
+	rw.key = rw.key[:0]
+	for _, f := range frames {
+		rw.key = binary.LittleEndian.AppendUint64(rw.key, f)
+	}
+	if id, ok := rw.stackID[string(rw.key)]; ok {
+		return id, nil
+	}
+	if err := rw.tables.addStack(frames); err != nil {
+		return 0, rw.wrap(err)
+	}
+	id := uint32(len(rw.tables.stacks) - 1)
+	rw.stackID[string(rw.key)] = id
+	rw.defs = appendStackDef(rw.defs, frames)
+	rw.flushDefsIfLarge()
+	return id, rw.w.err
+}
+
+// Append adds the next record. It fails with ErrTime or ErrInvalid, adding
+// nothing, if r breaks the rules of the format, and with the writer's error
+// once the file can't be written.
+func (rw *RankWriter) Append(r *Record) error {
+	same := rw.any && r.Op == rw.last.Op && r.StartNs == rw.last.StartNs && r.EndNs == rw.last.EndNs &&
+		r.StartCPUNs == rw.last.StartCPUNs && r.EndCPUNs == rw.last.EndCPUNs
+	if !same {
+		switch {
+		case r.StartNs < rw.last.EndNs:
+			return rw.wrap(fmt.Errorf("%w: call starts at %d ns, the one before ended at %d ns", ErrTime, r.StartNs, rw.last.EndNs))
+		case r.EndNs < r.StartNs:
+			return rw.wrap(fmt.Errorf("%w: call starts at %d ns and ends at %d ns", ErrTime, r.StartNs, r.EndNs))
+		case r.StartCPUNs < rw.last.EndCPUNs:
+			return rw.wrap(fmt.Errorf("%w: call starts at %d ns of processor time, the one before ended at %d ns", ErrTime, r.StartCPUNs, rw.last.EndCPUNs))
+		case r.EndCPUNs < r.StartCPUNs:
+			return rw.wrap(fmt.Errorf("%w: call starts at %d ns of processor time and ends at %d ns", ErrTime, r.StartCPUNs, r.EndCPUNs))
+		}
+	}
+	if err := rw.tables.check(r); err != nil {
+		return rw.wrap(err)
+	}
+	if rw.info.records == 0 {
+		rw.info = frameInfo{kind: frameRecords, rank: uint32(rw.rank), firstNs: r.StartNs}
+	}
+	rw.raw = rw.enc.encode(rw.raw, r, same)
+	rw.info.records++
+	rw.info.lastNs = r.EndNs
+	rw.last, rw.any = *r, true
+	if len(rw.raw) >= targetFrameBytes {
+		rw.flush()
+	}
+	return rw.w.err
+}
+
+func (rw *RankWriter) wrap(err error) error {
+	return fmt.Errorf("rank %d: %w", rw.rank, err)
+}
+
+// flush writes out definitions, then the records that use them.
+func (rw *RankWriter) flush() {
+	rw.flushDefs()
+	if rw.info.records == 0 {
+		return
+	}
+	rw.w.writeFrame(rw.info, rw.raw)
+	rw.raw = rw.raw[:0]
+	rw.info.records = 0
+	rw.enc.reset()
+}
+
+func (rw *RankWriter) flushDefs() {
+	if len(rw.defs) == 0 {
+		return
+	}
+	rw.w.writeFrame(frameInfo{kind: frameDefs, rank: uint32(rw.rank)}, rw.defs)
+	rw.defs = rw.defs[:0]
+}
+
+// flushDefsIfLarge keeps a definition frame below the limit of a frame.
+func (rw *RankWriter) flushDefsIfLarge() {
+	if len(rw.defs) >= targetFrameBytes {
+		rw.flushDefs()
+	}
+}

@@ -1,0 +1,166 @@
+package trace
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Writer writes a .pwt file. It writes to a file beside the target, named
+// PATH.PID.partial, which Close renames: a file of the target's name is
+// always whole. What a crash leaves under the partial name can be opened as
+// a torn trace.
+type Writer struct {
+	path    string
+	file    *os.File
+	header  Header
+	enc     *zstd.Encoder
+	ranks   map[int]*RankWriter
+	entries []indexEntry
+	offset  int64
+	frame   []byte // scratch: fixed part and zstd data of one frame
+	err     error  // first write error; sticks
+}
+
+// Create begins a trace at path. The file appears there when Close returns
+// without error.
+func Create(path string, h Header) (*Writer, error) {
+	if h.Clock == "" {
+		h.Clock = ClockMonotonic
+	}
+	raw, err := h.encode()
+	if err != nil {
+		return nil, fmt.Errorf("trace %s: %w", path, err)
+	}
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBetterCompression),
+		zstd.WithWindowSize(1<<20), zstd.WithEncoderCRC(false))
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(path+"."+strconv.Itoa(os.Getpid())+".partial", os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+	if err != nil {
+		return nil, fmt.Errorf("trace: %w", err)
+	}
+	w := &Writer{path: path, file: file, header: h, enc: enc, ranks: map[int]*RankWriter{}}
+	prelude := binary.LittleEndian.AppendUint32([]byte(preludeMagic), Version)
+	prelude = append(prelude, 0, 0, 0, 0)
+	w.write(prelude)
+	w.writeFrame(frameInfo{kind: frameHeader}, raw)
+	if w.err != nil {
+		return nil, errors.Join(w.err, w.Abort())
+	}
+	return w, nil
+}
+
+// Header returns the header as written.
+func (w *Writer) Header() Header { return w.header }
+
+// Rank returns the writer of one rank's records; the same one each time.
+func (w *Writer) Rank(rank int) (*RankWriter, error) {
+	if rank < 0 || rank >= w.header.Ranks {
+		return nil, fmt.Errorf("trace %s: %w", w.path, invalidf("rank %d in a run of %d ranks", rank, w.header.Ranks))
+	}
+	rw := w.ranks[rank]
+	if rw == nil {
+		rw = newRankWriter(w, rank)
+		w.ranks[rank] = rw
+	}
+	return rw, nil
+}
+
+// Flush writes out what every rank has gathered, so that it survives a
+// crash of this process. Frequent flushing costs compression.
+func (w *Writer) Flush() error {
+	for _, rank := range w.rankNumbers() {
+		w.ranks[rank].flush()
+	}
+	return w.err
+}
+
+// Close writes the index, makes the file durable and gives it its name. The
+// writer can't be used afterwards, whether Close fails or not.
+func (w *Writer) Close() error {
+	_ = w.Flush() // the error sticks
+	w.writeIndex()
+	if w.err == nil {
+		w.fail(w.file.Sync())
+	}
+	if w.err != nil {
+		return errors.Join(w.err, w.Abort())
+	}
+	w.enc.Close()
+	if err := w.file.Close(); err != nil {
+		return fmt.Errorf("trace: %w", err)
+	}
+	if err := os.Rename(w.file.Name(), w.path); err != nil {
+		return fmt.Errorf("trace: %w", err)
+	}
+	return nil
+}
+
+// Abort drops the trace and removes its partial file. After Close it does
+// nothing.
+func (w *Writer) Abort() error {
+	w.enc.Close()
+	if err := w.file.Close(); errors.Is(err, fs.ErrClosed) {
+		return nil
+	}
+	return os.Remove(w.file.Name())
+}
+
+func (w *Writer) rankNumbers() []int {
+	var ranks []int
+	for rank := range w.ranks {
+		ranks = append(ranks, rank)
+	}
+	slices.Sort(ranks)
+	return ranks
+}
+
+func (w *Writer) writeIndex() {
+	first, prevEnd := w.offset, int64(0)
+	var raw []byte
+	for _, e := range w.entries {
+		raw = e.encode(raw, prevEnd)
+		prevEnd = e.end()
+		if len(raw) > targetFrameBytes {
+			w.writeFrame(frameInfo{kind: frameIndex}, raw)
+			raw = raw[:0]
+		}
+	}
+	w.writeFrame(frameInfo{kind: frameIndex}, raw)
+	w.write(append(binary.LittleEndian.AppendUint64(nil, uint64(first)), trailerMagic...))
+}
+
+// writeFrame compresses raw, completes fi and appends both to the file.
+func (w *Writer) writeFrame(fi frameInfo, raw []byte) {
+	packed := w.enc.EncodeAll(raw, w.frame[:0])
+	fi.rawBytes, fi.packedBytes = uint32(len(raw)), uint32(len(packed))
+	if fi.kind == frameDefs || fi.kind == frameRecords {
+		w.entries = append(w.entries, indexEntry{fi, w.offset})
+	}
+	w.frame = packed
+	w.write(fi.append(nil, packed))
+	w.write(packed)
+}
+
+func (w *Writer) write(b []byte) {
+	if w.err != nil {
+		return
+	}
+	n, err := w.file.Write(b)
+	w.offset += int64(n)
+	w.fail(err)
+}
+
+func (w *Writer) fail(err error) {
+	if w.err == nil && err != nil {
+		w.err = fmt.Errorf("trace: %w", err)
+	}
+}
