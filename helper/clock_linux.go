@@ -1,0 +1,32 @@
+package helper
+
+import "golang.org/x/sys/unix"
+
+// nanosleep is clock_nanosleep(2) on CLOCK_MONOTONIC as the Go scheduler
+// knows it. The error, EINTR, means an early return, which SleepNs allows.
+func nanosleep(ns int64) {
+	ts := unix.NsecToTimespec(ns)
+	_ = unix.ClockNanosleep(unix.CLOCK_MONOTONIC, 0, &ts, nil)
+}
+
+// threadCPUNs returns the processor time that a live thread of this process
+// has used. Its clock is CPUCLOCK_PERTHREAD|CPUCLOCK_SCHED of
+// <linux/posix-timers.h>, what pthread_getcpuclockid(3) returns.
+func threadCPUNs(tid int) (int64, error) {
+	const perThreadSched = 4 | 2
+	var ts unix.Timespec
+	err := unix.ClockGettime(int32(^tid<<3|perThreadSched), &ts)
+	return ts.Nano(), err
+}
+
+// setExactTimers asks that sleeps of the calling thread be not prolonged by
+// the usual 50 us of slack (PR_SET_TIMERSLACK, prctl(2), Linux 2.6.28).
+// Without it sleeps are late, which the Thread measures and allows for.
+func setExactTimers() error { return unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) }
+
+// pinThread binds the calling thread to one processor.
+func pinThread(cpu int) error {
+	var set unix.CPUSet
+	set.Set(cpu)
+	return unix.SchedSetaffinity(0, &set)
+}

@@ -1,0 +1,210 @@
+package helper
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"sync"
+
+	"go.uber.org/atomic"
+	"golang.org/x/sys/unix"
+
+	"pinwheel/mem"
+)
+
+// Decider decides what the helper does; Scheduler is the one that ships. All
+// calls come from the helper's thread.
+type Decider interface {
+	Observe(e Event, nowNs int64)
+	Next(nowNs int64) Action
+	Done(a Action, startNs, endNs int64, err error)
+	Forget(id mem.RegionID)
+}
+
+// Source is the consumer's side of a DQ: Pop moves the oldest event to *e. It
+// neither blocks nor allocates. queue.Ring is one.
+type Source interface {
+	Pop(e *Event) bool
+}
+
+// AnyCPU leaves the choice of a processor to the kernel.
+const AnyCPU = -1
+
+// ThreadOptions say what a Thread drives and where.
+type ThreadOptions struct {
+	Decider   Decider   // owned by the Thread from now on
+	Registrar Registrar // carries out the actions
+	Clock     Clock     // nil: SharedClock
+	CPU       int       // processor to run on, or AnyCPU
+	// OnFault is called once if the helper stops because of a fault of ours:
+	// a panic in the Decider or Registrar. It may call Close. nil: ignored.
+	OnFault func(error)
+}
+
+// ThreadStats are counters since the start of a Thread.
+type ThreadStats struct {
+	Events    int64 // taken from DQ
+	Registers int64 // registrations done
+	Deregs    int64 // deregistrations done
+	Failures  int64 // actions that failed
+	Wakeups   int64 // sleeps
+	SpinNs    int64 // spent spinning before deadlines
+	CPUNs     int64 // processor time of the thread
+	Deadlines int64 // waits for a deadline that were waited out
+	LateNs    int64 // sum over Deadlines of how late the thread was
+	LateMaxNs int64
+	Faulted   bool // the helper stopped because of a fault
+}
+
+// Thread drives a Decider in real time on an OS thread of its own. It takes
+// one event, lets the Decider act, and repeats; with neither events nor
+// actions it waits as its pacer says.
+//
+// All methods are safe for concurrent use.
+type Thread struct {
+	opt     ThreadOptions
+	stop    atomic.Bool
+	done    chan struct{} // closed when the OS thread is done with everything
+	sources atomic.Pointer[[]Source]
+	counts  counters
+
+	// mu orders changes by other goroutines, all of them rare, and the end of
+	// the thread. It is held for a few instructions; no lock is taken under it.
+	mu        sync.Mutex
+	tid       int // 0 once the thread has ended
+	cpuNs     int64
+	forget    []mem.RegionID
+	hasForget atomic.Bool
+}
+
+// counters are written by the helper and read by Stats.
+type counters struct {
+	events, registers, deregs, failures, wakeups, spinNs, deadlines, lateNs, lateMaxNs atomic.Int64
+
+	faulted atomic.Bool
+}
+
+// StartThread starts the helper. It fails, with nothing left running, if the
+// processor asked for is not available to this process.
+func StartThread(o ThreadOptions) (*Thread, error) {
+	if o.Clock == nil {
+		o.Clock = SharedClock{}
+	}
+	t := &Thread{opt: o, done: make(chan struct{})}
+	t.sources.Store(&[]Source{})
+	started := make(chan error, 1)
+	go t.run(started)
+	if err := <-started; err != nil {
+		<-t.done
+		return nil, err
+	}
+	return t, nil
+}
+
+// Attach makes the helper take events from s too.
+func (t *Thread) Attach(s Source) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	list := append(slices.Clone(*t.sources.Load()), s)
+	t.sources.Store(&list)
+}
+
+// Detach makes the helper leave s alone. Events still in it may be lost; the
+// helper may take one more after Detach has returned.
+func (t *Thread) Detach(s Source) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	list := slices.DeleteFunc(slices.Clone(*t.sources.Load()), func(o Source) bool { return o == s })
+	t.sources.Store(&list)
+}
+
+// Forget tells the Decider, some time later, that a region is gone: once no
+// event that was recorded before the call can be waiting any more.
+func (t *Thread) Forget(id mem.RegionID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.tid != 0 {
+		t.forget = append(t.forget, id)
+		t.hasForget.Store(true)
+	}
+}
+
+// Stats returns the counters as they are now.
+func (t *Thread) Stats() ThreadStats {
+	c := &t.counts
+	s := ThreadStats{
+		Events: c.events.Load(), Registers: c.registers.Load(), Deregs: c.deregs.Load(), Failures: c.failures.Load(),
+		Wakeups: c.wakeups.Load(), SpinNs: c.spinNs.Load(), Deadlines: c.deadlines.Load(), LateNs: c.lateNs.Load(),
+		LateMaxNs: c.lateMaxNs.Load(), Faulted: c.faulted.Load(),
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.updateCPULocked()
+	s.CPUNs = t.cpuNs
+	return s
+}
+
+// updateCPULocked reads the processor time of the thread while it lives.
+func (t *Thread) updateCPULocked() {
+	if t.tid == 0 {
+		return
+	}
+	if ns, err := threadCPUNs(t.tid); err == nil {
+		t.cpuNs = ns
+	}
+}
+
+// Close stops the helper and waits until its thread has ended: at most an
+// action in progress and one sleep of 5 ms. What is registered stays so.
+// Close may be called at any time and more than once, but not by the Decider
+// or Registrar.
+func (t *Thread) Close() error {
+	t.stop.Store(true)
+	<-t.done
+	return nil
+}
+
+// run is the life of the OS thread. The thread is never unlocked: the runtime
+// ends it with the goroutine, so that its affinity and timer slack are not
+// inherited by another goroutine.
+func (t *Thread) run(started chan<- error) {
+	runtime.LockOSThread()
+	defer t.finish()
+	if t.opt.CPU != AnyCPU {
+		if err := pinThread(t.opt.CPU); err != nil {
+			started <- fmt.Errorf("helper: sched_setaffinity to processor %d: %w (choose another with PINWHEEL_HELPER_CPU)", t.opt.CPU, err)
+			return
+		}
+	}
+	// Failure makes sleeps less exact, which the pacer measures anyway.
+	_ = setExactTimers()
+	t.mu.Lock()
+	t.tid = unix.Gettid()
+	t.mu.Unlock()
+	started <- nil
+	(&driver{
+		Thread: t,
+		clock:  t.opt.Clock,
+		pace:   newPacer(t.opt.Clock.NowNs()),
+		dueNs:  never,
+	}).loop()
+}
+
+// finish contains a panic: the program runs on, and every region that is
+// needed is registered by the communication path.
+func (t *Thread) finish() {
+	var fault error
+	if p := recover(); p != nil {
+		fault = fmt.Errorf("helper: stopped by a fault: %v\n%s", p, debug.Stack())
+		t.counts.faulted.Store(true)
+	}
+	t.mu.Lock()
+	t.updateCPULocked()
+	t.tid, t.forget = 0, nil
+	t.mu.Unlock()
+	close(t.done)
+	if fault != nil && t.opt.OnFault != nil {
+		t.opt.OnFault(fault)
+	}
+}

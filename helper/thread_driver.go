@@ -1,0 +1,138 @@
+package helper
+
+import "math"
+
+// never is a deadline that does not come.
+const never = math.MaxInt64
+
+// driver is what only the helper's own OS thread touches.
+type driver struct {
+	*Thread
+	clock    Clock
+	pace     pacer
+	event    Event
+	source   int   // index of the source to begin with, in turn
+	dueNs    int64 // the deadline that is being waited for
+	failures int   // actions that failed since the last one that did not
+	retryNs  int64 // no action before this, after a failure
+}
+
+// loop takes one event, then one decision, and waits if there was neither an
+// event nor an action (paper 004, section 3.2: after one DQ item, RQ).
+func (d *driver) loop() {
+	for !d.stop.Load() {
+		nowNs := d.clock.NowNs()
+		d.noteLateness(nowNs)
+		popped := d.pop()
+		if popped {
+			d.counts.events.Inc()
+			d.pace.active(nowNs)
+			d.opt.Decider.Observe(d.event, nowNs)
+		} else if d.hasForget.Load() {
+			d.forgetRegions()
+		}
+		untilNs, acted := d.decide(nowNs)
+		if !popped && !acted {
+			d.wait(nowNs, untilNs)
+		}
+	}
+}
+
+// pop takes one event, from each source in turn.
+func (d *driver) pop() bool {
+	sources := *d.sources.Load()
+	for range sources {
+		d.source++
+		if d.source >= len(sources) {
+			d.source = 0
+		}
+		if sources[d.source].Pop(&d.event) {
+			return true
+		}
+	}
+	return false
+}
+
+// decide carries out the Decider's next action, or returns until when there is
+// none.
+func (d *driver) decide(nowNs int64) (untilNs int64, acted bool) {
+	if nowNs < d.retryNs {
+		return d.retryNs, false
+	}
+	a := d.opt.Decider.Next(nowNs)
+	switch a.Kind {
+	case Register, Deregister:
+		d.act(a)
+		return 0, true
+	case Wait:
+		return a.UntilNs, false
+	default:
+		return never, false
+	}
+}
+
+func (d *driver) act(a Action) {
+	do, done := d.opt.Registrar.Register, &d.counts.registers
+	if a.Kind == Deregister {
+		do, done = d.opt.Registrar.Deregister, &d.counts.deregs
+	}
+	startNs := d.clock.NowNs()
+	err := do(a.Region)
+	endNs := d.clock.NowNs()
+	d.opt.Decider.Done(a, startNs, endNs, err)
+	d.pace.active(endNs)
+	if err == nil {
+		done.Inc()
+		d.failures, d.retryNs = 0, 0
+		return
+	}
+	// One failure is an answer: the region is in use. A series of them is a
+	// shortage, which must not become a busy loop over the Decider's wishes.
+	d.counts.failures.Inc()
+	d.failures++
+	if d.failures > freeFailures {
+		d.retryNs = endNs + min(int64(minPollNs)<<min(d.failures-freeFailures, 20), maxPollNs)
+	}
+}
+
+// freeFailures is how many failures in a row the helper takes for single ones.
+const freeFailures = 8
+
+// wait passes time until there may be something to do: a sleep, or nothing if
+// it is time to spin.
+func (d *driver) wait(nowNs, untilNs int64) {
+	d.dueNs = untilNs
+	sleepNs := d.pace.plan(nowNs, untilNs)
+	d.counts.spinNs.Store(d.pace.spunNs)
+	if sleepNs == 0 {
+		return
+	}
+	d.clock.SleepNs(sleepNs)
+	d.pace.slept(sleepNs, d.clock.NowNs()-nowNs)
+	d.counts.wakeups.Inc()
+}
+
+// noteLateness records how late a wait for a deadline ended.
+func (d *driver) noteLateness(nowNs int64) {
+	if nowNs < d.dueNs {
+		return
+	}
+	lateNs := nowNs - d.dueNs
+	d.dueNs = never
+	d.counts.deadlines.Inc()
+	d.counts.lateNs.Add(lateNs)
+	d.counts.lateMaxNs.Store(max(d.counts.lateMaxNs.Load(), lateNs))
+}
+
+// forgetRegions passes on what Thread.Forget has collected. No event is
+// waiting now, so none of them can bring a forgotten region back.
+func (d *driver) forgetRegions() {
+	d.mu.Lock()
+	ids := d.forget
+	d.forget = nil
+	d.hasForget.Store(false)
+	d.mu.Unlock()
+	for _, id := range ids {
+		d.opt.Decider.Forget(id)
+	}
+}

@@ -1,0 +1,86 @@
+package helper
+
+// The bounds of a pacer. A wake-up costs about 15 us of processor time on a
+// virtual machine and 5 us on bare metal.
+const (
+	// minPollNs is how long the helper stays away from DQ while events flow.
+	minPollNs = 50_000 // 50 us
+	// maxPollNs bounds the delay of an event after a long silence, and of Close.
+	maxPollNs = 5_000_000 // 5 ms
+	// pollShare makes the pauses grow with the silence: an event that ends a
+	// silence waits at most 1/8 as long as the silence lasted.
+	pollShare = 8
+	// spinShare bounds spinning to 1/16 of the time that has passed, and
+	// maxSpinNs what may be saved up for a burst of deadlines.
+	spinShare = 16
+	maxSpinNs = 2_000_000 // 2 ms
+	// maxLateNs bounds one measurement of lateness: a thread that lost its
+	// core for milliseconds would otherwise spin for as long next time.
+	maxLateNs = 500_000 // 500 us
+	// minSleepNs: a shorter sleep costs more than spinning it out.
+	minSleepNs = 5_000 // 5 us
+)
+
+// pacer decides how the helper waits: how long it sleeps and when it spins
+// instead. It trades the helper's processor time for the precision of its
+// wake-ups and for the delay of events, none of which wake it: a wake-up by
+// the communication thread would be a system call on its path. It is pure, as
+// Scheduler is; the Thread drives it.
+type pacer struct {
+	activeNs int64 // the last event or action
+	budgetNs int64 // what may still be spun
+	spunNs   int64 // what was spun, in all
+	planNs   int64 // the last plan
+	spinning bool  // the last plan was to spin
+	lateNs   int64 // moving mean of how late sleeps end
+	devNs    int64 // moving mean of the distance from it
+}
+
+func newPacer(nowNs int64) pacer {
+	return pacer{activeNs: nowNs, planNs: nowNs, budgetNs: maxSpinNs, lateNs: 50_000}
+}
+
+// active notes that there was an event or an action.
+func (p *pacer) active(nowNs int64) {
+	p.activeNs = nowNs
+	p.spinning = false
+}
+
+// plan returns how long to sleep before looking at DQ again with a deadline at
+// untilNs; 0 means to spin, that is to look again at once.
+func (p *pacer) plan(nowNs, untilNs int64) (sleepNs int64) {
+	elapsedNs := nowNs - p.planNs
+	p.planNs = nowNs
+	p.budgetNs = min(p.budgetNs+elapsedNs/spinShare, maxSpinNs)
+	if p.spinning {
+		p.spunNs += elapsedNs
+		p.budgetNs -= elapsedNs
+	}
+
+	pollNs := min(max((nowNs-p.activeNs)/pollShare, minPollNs), maxPollNs)
+	leftNs := untilNs - nowNs
+	sleepNs = min(leftNs-p.marginNs(), pollNs)
+	p.spinning = sleepNs < minSleepNs && p.budgetNs > 0
+	if p.spinning {
+		return 0
+	}
+	if sleepNs < minSleepNs { // no budget: late rather than hot
+		sleepNs = min(max(leftNs, minSleepNs), pollNs)
+	}
+	return sleepNs
+}
+
+// marginNs is how much earlier than a deadline a sleep must be set to end.
+// As with the retransmission timer of RFC 6298, a moving mean and deviation
+// follow a machine that gets noisier.
+func (p *pacer) marginNs() int64 { return p.lateNs + 2*p.devNs }
+
+// slept reports how long a sleep really took. An early end says nothing.
+func (p *pacer) slept(askedNs, tookNs int64) {
+	if tookNs < askedNs {
+		return
+	}
+	d := min(tookNs-askedNs, maxLateNs) - p.lateNs
+	p.lateNs += d / 8
+	p.devNs += (max(d, -d) - p.devNs) / 4
+}

@@ -1,0 +1,363 @@
+package helper
+
+import (
+	"errors"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/atomic"
+	"go.uber.org/goleak"
+
+	"pinwheel/mem"
+	"pinwheel/queue"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fakeClock is a clock for a Thread that runs in no time: every reading takes
+// 100 ns and every sleep is late by lateNs.
+type fakeClock struct {
+	nowNs  atomic.Int64
+	lateNs int64
+	sleeps atomic.Int64
+}
+
+func (c *fakeClock) NowNs() int64 { return c.nowNs.Add(100) }
+func (c *fakeClock) SleepNs(ns int64) {
+	c.sleeps.Inc()
+	c.nowNs.Add(ns + c.lateNs)
+	runtime.Gosched()
+}
+
+// keeper is a Decider that deregisters every region after its use and wants
+// it back periodNs after the use began. It logs what it is told.
+type keeper struct {
+	periodNs int64
+	due      *queue.Deadlines
+	release  []mem.RegionID
+	onNext   func()
+
+	mu        sync.Mutex
+	observed  []Event
+	forgotten []mem.RegionID
+	lateNs    []int64 // of each registration, against its deadline
+	failed    int
+}
+
+func newKeeper(periodNs int64) *keeper {
+	return &keeper{periodNs: periodNs, due: queue.NewDeadlines()}
+}
+
+func (k *keeper) Observe(e Event, nowNs int64) {
+	k.mu.Lock()
+	k.observed = append(k.observed, e)
+	k.mu.Unlock()
+	k.release = append(k.release, e.Region)
+	k.due.Put(e.Region, e.StartNs+k.periodNs)
+}
+
+func (k *keeper) Next(nowNs int64) Action {
+	if k.onNext != nil {
+		k.onNext()
+	}
+	if len(k.release) > 0 {
+		return Action{Kind: Deregister, Region: k.release[0]}
+	}
+	id, ns, ok := k.due.First()
+	switch {
+	case !ok:
+		return Action{Kind: Idle}
+	case ns <= nowNs:
+		return Action{Kind: Register, Region: id}
+	default:
+		return Action{Kind: Wait, UntilNs: ns}
+	}
+}
+
+func (k *keeper) Done(a Action, startNs, _ int64, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err != nil {
+		k.failed++
+		return
+	}
+	if a.Kind == Deregister {
+		k.release = k.release[1:]
+		return
+	}
+	ns, _ := k.due.Get(a.Region)
+	k.lateNs = append(k.lateNs, startNs-ns)
+	k.due.Remove(a.Region)
+}
+
+func (k *keeper) Forget(id mem.RegionID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.forgotten = append(k.forgotten, id)
+}
+
+// journal is a Registrar that notes its calls.
+type journal struct {
+	mu    sync.Mutex
+	calls []Action
+	err   error
+}
+
+func (j *journal) note(k ActionKind, id mem.RegionID) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.calls = append(j.calls, Action{Kind: k, Region: id})
+	return j.err
+}
+
+func (j *journal) Register(id mem.RegionID) error   { return j.note(Register, id) }
+func (j *journal) Deregister(id mem.RegionID) error { return j.note(Deregister, id) }
+
+func (j *journal) list() []Action {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.calls)
+}
+
+func start(t *testing.T, o ThreadOptions) *Thread {
+	t.Helper()
+	if o.Registrar == nil {
+		o.Registrar = &journal{}
+	}
+	th, err := StartThread(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { th.Close() })
+	return th
+}
+
+func use(id mem.RegionID, startNs int64) *Event {
+	e := &Event{Pages: 1}
+	e.Region, e.StartNs, e.EndNs = id, startNs, startNs
+	return e
+}
+
+// eventually waits for what another thread does; it says nothing about how
+// long that takes.
+func eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !cond(); {
+		if time.Now().After(end) {
+			t.Fatalf("never happened: %s", what)
+		}
+		time.Sleep(100 * time.Microsecond)
+	}
+}
+
+func TestThreadDeregistersAfterUseAndRegistersByDeadline(t *testing.T) {
+	clock, k, j := &fakeClock{lateNs: 20_000}, newKeeper(3_000_000), &journal{}
+	ring := queue.NewRing[Event](8)
+	th := start(t, ThreadOptions{Decider: k, Registrar: j, Clock: clock, CPU: AnyCPU})
+	th.Attach(ring)
+	ring.Push(use(7, clock.NowNs()))
+	ring.Push(use(8, clock.NowNs()))
+	eventually(t, "both regions are registered again", func() bool { return th.Stats().Registers == 2 })
+	want := []Action{{Kind: Deregister, Region: 7}, {Kind: Deregister, Region: 8}, {Kind: Register, Region: 7}, {Kind: Register, Region: 8}}
+	if got := j.list(); !slices.Equal(got, want) {
+		t.Errorf("calls %v, want %v", got, want)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, late := range k.lateNs {
+		// The clock of this test advances only by what the thread itself does,
+		// so that the first wake-up, spun to, can't be late by a whole sleep.
+		if late < 0 || late >= clock.lateNs {
+			t.Errorf("registration began %d ns after its deadline; sleeps are %d ns late", late, clock.lateNs)
+		}
+	}
+}
+
+func TestThreadTakesEventsOfAllSourcesInTurn(t *testing.T) {
+	k := newKeeper(never / 2)
+	rings := []*queue.Ring[Event]{queue.NewRing[Event](64), queue.NewRing[Event](64), queue.NewRing[Event](64)}
+	for i, r := range rings {
+		for range 20 {
+			r.Push(use(mem.RegionID(i+1), 0))
+		}
+	}
+	th := start(t, ThreadOptions{Decider: k, CPU: AnyCPU})
+	for _, r := range rings {
+		th.Attach(r)
+	}
+	eventually(t, "60 events", func() bool { return th.Stats().Events == 60 })
+	th.Detach(rings[1])
+	eventually(t, "detached source keeps its events", func() bool {
+		rings[1].Push(use(9, 0))
+		before := th.Stats().Events
+		rings[0].Push(use(1, 0))
+		eventually(t, "event of attached source", func() bool { return th.Stats().Events > before })
+		return !slices.ContainsFunc(k.seen()[60:], func(e Event) bool { return e.Region == 9 })
+	})
+}
+
+func (k *keeper) seen() []Event {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.observed)
+}
+
+func TestThreadForgetsOnlyAfterEarlierEvents(t *testing.T) {
+	k := newKeeper(never / 2)
+	ring := queue.NewRing[Event](64)
+	hold := make(chan struct{})
+	k.onNext = func() { <-hold }
+	th := start(t, ThreadOptions{Decider: k, CPU: AnyCPU})
+	th.Attach(ring)
+	for range 50 {
+		ring.Push(use(5, 0))
+	}
+	th.Forget(5)
+	close(hold)
+	eventually(t, "region 5 is forgotten", func() bool {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if len(k.forgotten) > 0 && len(k.observed) != 50 {
+			t.Fatalf("forgotten after %d of 50 events", len(k.observed))
+		}
+		return slices.Equal(k.forgotten, []mem.RegionID{5})
+	})
+}
+
+func TestThreadContainsPanicAndSaysSoOnce(t *testing.T) {
+	for _, where := range []string{"decider", "registrar"} {
+		t.Run(where, func(t *testing.T) {
+			var th *Thread
+			faults := make(chan error, 2)
+			k := newKeeper(0)
+			o := ThreadOptions{Decider: k, Registrar: &journal{}, CPU: AnyCPU, OnFault: func(err error) { faults <- err }}
+			ring := queue.NewRing[Event](8)
+			if where == "decider" {
+				k.onNext = func() {
+					if k.due.Len() > 0 {
+						panic("seeded fault")
+					}
+				}
+			} else {
+				o.Registrar = panicky{}
+			}
+			th = start(t, o)
+			th.Attach(ring)
+			ring.Push(use(1, 0))
+			if err := <-faults; !strings.Contains(err.Error(), "seeded fault") {
+				t.Errorf("fault %q does not name its cause", err)
+			}
+			if !th.Stats().Faulted {
+				t.Error("Stats does not show the fault")
+			}
+			th.Forget(1) // and other calls are still safe
+			th.Attach(queue.NewRing[Event](2))
+			if err := th.Close(); err != nil {
+				t.Error(err)
+			}
+			if len(faults) != 0 {
+				t.Error("OnFault called twice")
+			}
+		})
+	}
+}
+
+type panicky struct{}
+
+func (panicky) Register(mem.RegionID) error   { panic("seeded fault") }
+func (panicky) Deregister(mem.RegionID) error { panic("seeded fault") }
+
+func TestThreadDoesNotBusyLoopOverFailingActions(t *testing.T) {
+	clock, k, j := &fakeClock{}, newKeeper(0), &journal{err: errors.New("no memory")}
+	ring := queue.NewRing[Event](8)
+	th := start(t, ThreadOptions{Decider: k, Registrar: j, Clock: clock, CPU: AnyCPU})
+	th.Attach(ring)
+	ring.Push(use(1, 0))
+	eventually(t, "100 failures", func() bool { return th.Stats().Failures >= 100 })
+	th.Close()
+	// 100 failures without pauses would take 100*200 ns of this clock; with
+	// the pause at its limit most of them take 5 ms each.
+	if s, now := th.Stats(), clock.NowNs(); now < s.Failures/2*maxPollNs {
+		t.Errorf("%d failures in %d us", s.Failures, now/1000)
+	}
+}
+
+func TestThreadRecoversFromPassingFailures(t *testing.T) {
+	clock, k, j := &fakeClock{}, newKeeper(0), &journal{err: errors.New("no memory")}
+	ring := queue.NewRing[Event](8)
+	th := start(t, ThreadOptions{Decider: k, Registrar: j, Clock: clock, CPU: AnyCPU})
+	th.Attach(ring)
+	ring.Push(use(1, 0))
+	eventually(t, "failures", func() bool { return th.Stats().Failures >= 20 })
+	j.mu.Lock()
+	j.err = nil
+	j.mu.Unlock()
+	eventually(t, "deregistration and registration", func() bool { s := th.Stats(); return s.Deregs == 1 && s.Registers == 1 })
+}
+
+func TestThreadRefusesProcessorThatIsNotThere(t *testing.T) {
+	_, err := StartThread(ThreadOptions{Decider: newKeeper(0), Registrar: &journal{}, CPU: 1023})
+	if err == nil || !strings.Contains(err.Error(), "1023") {
+		t.Errorf("StartThread on processor 1023: %v, want an error that names it", err)
+	}
+}
+
+func TestThreadStartsAndStopsAThousandTimes(t *testing.T) {
+	ring := queue.NewRing[Event](8)
+	for i := range 1000 {
+		th, err := StartThread(ThreadOptions{Decider: newKeeper(0), Registrar: &journal{}, CPU: AnyCPU})
+		if err != nil {
+			t.Fatal(err)
+		}
+		th.Attach(ring)
+		ring.Push(use(1, 0))
+		if i%3 == 0 { // Close from several goroutines at once
+			go th.Close()
+		}
+		th.Close()
+		th.Close()
+	}
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Skip("no /proc: can't count the threads of this process")
+	}
+	if len(tasks) > 100 {
+		t.Errorf("%d OS threads are left", len(tasks))
+	}
+}
+
+// The runtime must be able to stop a helper that sleeps without giving up its P.
+func TestDedicatedClockDoesNotDelayGarbageCollection(t *testing.T) {
+	clock := &longSleeper{}
+	start(t, ThreadOptions{Decider: newKeeper(0), Clock: clock, CPU: AnyCPU})
+	eventually(t, "the helper sleeps", func() bool { return clock.asleep.Load() > 0 })
+	before := time.Now()
+	for range 3 {
+		runtime.GC()
+	}
+	if took := time.Since(before); took > longSleep/2 {
+		t.Errorf("three collections took %v while the helper slept for %v at a time", took, longSleep)
+	}
+}
+
+const longSleep = 10 * time.Second
+
+// longSleeper sleeps in one piece until the test is nearly over, unless the
+// runtime interrupts it.
+type longSleeper struct {
+	DedicatedClock
+	asleep atomic.Int64
+}
+
+func (c *longSleeper) SleepNs(ns int64) {
+	if c.asleep.Inc() == 1 {
+		c.DedicatedClock.SleepNs(int64(longSleep))
+		return
+	}
+	c.DedicatedClock.SleepNs(ns)
+}
