@@ -1,0 +1,236 @@
+package uring
+
+import (
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"pinwheel/mem"
+	"pinwheel/verbs"
+	"pinwheel/verbs/internal/handle"
+	"pinwheel/verbs/internal/memlock"
+)
+
+// Slots is the size of a table, the kernel's largest (IORING_MAX_REG_BUFFERS).
+const Slots = maxRegisteredBuffers
+
+// maxRings bounds Options.Rings: each ring may hold 128 KiB of kernel memory.
+const maxRings = 16
+
+// Options configure a Provider. The zero value is the default.
+type Options struct {
+	// Rings is the number of registrations that may run at one time, at most
+	// 16. Default: as many as the program has processors, at least 2, at most 8.
+	Rings int
+	// Slots bounds the slots in use over all rings. Default, and most: 16,384.
+	// It does not depend on Rings, so that the limit is the same however calls
+	// happen to fall together.
+	Slots int
+}
+
+// EnsureDefaults fills in what is unset and brings the rest into bounds.
+func (o *Options) EnsureDefaults() {
+	if o.Rings <= 0 {
+		o.Rings = min(max(runtime.GOMAXPROCS(0), 2), 8)
+	}
+	o.Rings = min(o.Rings, maxRings)
+	if o.Slots <= 0 || o.Slots > Slots {
+		o.Slots = Slots
+	}
+}
+
+// registration is what a handle stands for.
+type registration struct {
+	ring  *ring
+	rng   mem.Range
+	slots slots
+}
+
+// Provider registers memory with io_uring. Make one with Open.
+type Provider struct {
+	opts    Options
+	limits  verbs.Limits
+	regions handle.Table[registration]
+
+	slotsUsed atomic.Int64 // slots taken or about to be
+	registered,
+	pinnedBytes atomic.Int64
+
+	// life is held for reading during every call and for writing by Close, so
+	// that Close waits for calls under way. Taken first.
+	life   sync.RWMutex
+	closed bool
+
+	// rings holds the opened rings: appended to under growing, never removed
+	// from before Close, and read without a lock.
+	rings atomic.Pointer[[]*ring]
+	// growing lets one goroutine at a time open a ring. Taken under life.
+	growing sync.Mutex
+	turn    atomic.Uint32 // whose ring to wait for when all are busy
+}
+
+var _ interface {
+	verbs.Provider
+	verbs.Accountant
+} = (*Provider)(nil)
+
+// Open returns a provider with its first ring. It fails with ErrNotPermitted
+// or ErrUnsupported where io_uring is forbidden or too old, or, if nothing of
+// the memory limit is left, with ErrPinnedMemory.
+func Open(o Options) (*Provider, error) {
+	o.EnsureDefaults()
+	first, err := newRing(uint32(o.Slots))
+	if err != nil {
+		return nil, explain(err)
+	}
+	p := &Provider{opts: o}
+	p.limits = verbs.Limits{MaxRegions: int64(o.Slots), MaxRegionBytes: int64(o.Slots) * maxRegisteredBufferSize}
+	p.limits.MaxPinnedBytes, p.limits.PinnedSource = memlock.Limit()
+	p.rings.Store(&[]*ring{first})
+	return p, nil
+}
+
+// Name returns "uring".
+func (p *Provider) Name() string { return "uring" }
+
+// Limits returns the limits as they were at Open. A region beyond 1 GiB takes
+// one of MaxRegions for every started GiB.
+func (p *Provider) Limits() verbs.Limits { return p.limits }
+
+// Usage returns what is registered now; see the package comment for huge pages.
+func (p *Provider) Usage() verbs.Usage {
+	return verbs.Usage{Regions: p.registered.Load(), PinnedBytes: p.pinnedBytes.Load()}
+}
+
+// Register pins the pages of r: one system call for every started GiB.
+// Registrations in other goroutines do not delay it, as long as fewer than
+// Options.Rings are under way. On-demand access is not supported.
+func (p *Provider) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
+	p.life.RLock()
+	defer p.life.RUnlock()
+	if p.closed {
+		return verbs.Region{}, &verbs.Error{Op: opRegister, Range: r, Kind: verbs.ErrClosed}
+	}
+	rng, err := verbs.Pinnable(opRegister, r)
+	if err != nil {
+		return verbs.Region{}, err
+	}
+	if a&verbs.AccessOnDemand != 0 {
+		return verbs.Region{}, &verbs.Error{Op: opRegister, Range: r, Kind: verbs.ErrUnsupported}
+	}
+	need := slotsFor(rng.Len())
+	if need > p.limits.MaxRegions {
+		return verbs.Region{}, &verbs.Error{Op: opRegister, Range: r, Kind: verbs.ErrRegionSize}
+	}
+	if p.slotsUsed.Add(need) > p.limits.MaxRegions {
+		p.slotsUsed.Add(-need)
+		return verbs.Region{}, &verbs.Error{Op: opRegister, Range: r, Kind: verbs.ErrRegions}
+	}
+	ring := p.lockRing()
+	s, err := ring.pin(rng)
+	ring.mu.Unlock()
+	if err != nil {
+		p.slotsUsed.Add(-need)
+		return verbs.Region{}, err
+	}
+	p.registered.Add(1)
+	p.pinnedBytes.Add(int64(rng.Len()))
+	return verbs.Region{
+		Range:  rng,
+		Access: a,
+		LKey:   uint32(s.first),
+		RKey:   uint32(s.first),
+		Handle: p.regions.Put(registration{ring: ring, rng: rng, slots: s}),
+	}, nil
+}
+
+// Deregister unpins a region: one system call for every started GiB. It waits
+// for a registration under way on the ring that holds the region.
+func (p *Provider) Deregister(g verbs.Region) error {
+	p.life.RLock()
+	defer p.life.RUnlock()
+	if p.closed {
+		return &verbs.Error{Op: opClear, Range: g.Range, Kind: verbs.ErrClosed}
+	}
+	reg, ok := p.regions.Take(g.Handle)
+	if !ok {
+		return &verbs.Error{Op: opClear, Range: g.Range, Kind: verbs.ErrUnknownRegion}
+	}
+	reg.ring.mu.Lock()
+	errno := reg.ring.unpin(reg.slots)
+	reg.ring.mu.Unlock()
+	if errno != 0 { // no case is known; the slots stay lost until Close
+		return verbs.Fail(opClear, reg.rng, errno)
+	}
+	p.slotsUsed.Add(-int64(reg.slots.n))
+	p.registered.Add(-1)
+	p.pinnedBytes.Add(-int64(reg.rng.Len()))
+	return nil
+}
+
+// lockRing returns a ring with its mu held: the first that is not busy, else
+// a new one, else the one whose turn it is. Taking the first keeps few rings in
+// use, so that the kernel counts a huge page in few places.
+func (p *Provider) lockRing() *ring {
+	rings := *p.rings.Load()
+	for _, r := range rings {
+		if r.mu.TryLock() {
+			return r
+		}
+	}
+	if r := p.grow(len(rings)); r != nil {
+		return r
+	}
+	r := rings[p.turn.Add(1)%uint32(len(rings))]
+	r.mu.Lock()
+	return r
+}
+
+// grow opens a ring and returns it locked; nil if there are enough, if others
+// opened one since the caller counted, or if none can be had: no reason to
+// fail a registration that only has to wait.
+func (p *Provider) grow(seen int) *ring {
+	if seen >= p.opts.Rings {
+		return nil
+	}
+	p.growing.Lock()
+	defer p.growing.Unlock()
+	rings := *p.rings.Load()
+	if len(rings) > seen {
+		return nil
+	}
+	r, err := newRing(uint32(p.opts.Slots))
+	if err != nil {
+		return nil
+	}
+	r.mu.Lock()
+	grown := append(rings[:len(rings):len(rings)], r)
+	p.rings.Store(&grown)
+	return r
+}
+
+// Close unpins every region and closes the rings. When it returns, VmPin no
+// longer counts anything of this provider.
+func (p *Provider) Close() error {
+	p.life.Lock()
+	defer p.life.Unlock()
+	if p.closed {
+		return nil
+	}
+	p.closed = true
+	var errs []error
+	for _, r := range *p.rings.Load() {
+		errs = append(errs, r.close())
+	}
+	p.registered.Store(0)
+	p.pinnedBytes.Store(0)
+	return errors.Join(errs...)
+}
+
+// errnoOf returns the errno in err, or 0.
+func errnoOf(err error) (errno syscall.Errno) {
+	errors.As(err, &errno)
+	return errno
+}
