@@ -39,10 +39,9 @@ type site struct {
 // context is the state that encoder and decoder share; the zero value begins
 // a frame.
 type context struct {
-	startNs, endNs       int64
-	startCPUNs, endCPUNs int64
-	stack, req, line     uint32
-	sites                []site // 2*stack + 1 for writes
+	call             call
+	stack, req, line uint32
+	sites            []site // 2*stack + 1 for writes
 }
 
 func (c *context) reset() { *c = context{sites: c.sites[:0]} }
@@ -67,19 +66,19 @@ func (c *context) nextLine() uint32 {
 	return c.line + 1
 }
 
-// encode appends one record, whose times the caller has checked against the
+// encode appends one record, which the caller has checked to follow the
 // record before.
-func (c *context) encode(b []byte, r *Record, same bool) []byte {
+func (c *context) encode(b []byte, r *Record) []byte {
 	at := len(b)
 	b = append(b, byte(r.Op)|byte(r.Dir)<<5, 0)
-	if same && at > 0 {
+	if this := callOf(r); this == c.call {
 		b[at] |= sameCall
 	} else {
-		b = binary.AppendUvarint(b, uint64(r.StartNs-c.endNs))
+		b = binary.AppendUvarint(b, uint64(r.StartNs-c.call.endNs))
 		b = binary.AppendUvarint(b, uint64(r.EndNs-r.StartNs))
-		b = binary.AppendUvarint(b, uint64(r.StartCPUNs-c.endCPUNs))
+		b = binary.AppendUvarint(b, uint64(r.StartCPUNs-c.call.endCPUNs))
 		b = binary.AppendUvarint(b, uint64(r.EndCPUNs-r.StartCPUNs))
-		c.startNs, c.endNs, c.startCPUNs, c.endCPUNs = r.StartNs, r.EndNs, r.StartCPUNs, r.EndCPUNs
+		c.call = this
 	}
 	var mask byte
 	if r.Stack != c.stack {
@@ -123,88 +122,20 @@ func (c *context) encode(b []byte, r *Record, same bool) []byte {
 	return b
 }
 
-// cursor reads integers off a frame. After a failure, bad is set and every
-// further value is 0, so that one check at the end of a record suffices.
-type cursor struct {
-	b   []byte
-	off int
-	bad bool
-}
-
-func (c *cursor) byte() byte {
-	if c.off >= len(c.b) {
-		c.bad = true
-		return 0
-	}
-	v := c.b[c.off]
-	c.off++
-	return v
-}
-
-func (c *cursor) uvarint() uint64 {
-	if c.off < len(c.b) && c.b[c.off] < 0x80 {
-		v := c.b[c.off]
-		c.off++
-		return uint64(v)
-	}
-	return c.longUvarint()
-}
-
-func (c *cursor) longUvarint() uint64 {
-	v, n := binary.Uvarint(c.b[c.off:])
-	if n <= 0 {
-		c.bad = true
-		c.off = len(c.b)
-		return 0
-	}
-	c.off += n
-	return v
-}
-
-func (c *cursor) varint() int64 {
-	v := c.uvarint()
-	return int64(v>>1) ^ -int64(v&1)
-}
-
-// int32 reads a value that must fit.
-func (c *cursor) int32() int32 {
-	v := c.varint()
-	if int64(int32(v)) != v {
-		c.bad = true
-	}
-	return int32(v)
-}
-
-// uint32 reads a difference to base whose sum must fit.
-func (c *cursor) uint32(base uint32) uint32 {
-	v := int64(base) + c.varint()
-	if int64(uint32(v)) != v {
-		c.bad = true
-	}
-	return uint32(v)
-}
-
-// after returns base plus an unsigned difference, which must not overflow.
-func (c *cursor) after(base int64) int64 {
-	v := base + int64(c.uvarint())
-	if v < base {
-		c.bad = true
-	}
-	return v
-}
-
 // decode reads the next record of a frame. It reports false if the bytes
 // can't be a record of this rank.
 func (c *context) decode(in *cursor, t *tables, r *Record) bool {
 	head, mask := in.byte(), in.byte()
 	r.Op, r.Dir = Op(head&0x1f), Dir(head>>5&3)
+	k := &c.call
 	if head&sameCall == 0 {
-		c.startNs = in.after(c.endNs)
-		c.endNs = in.after(c.startNs)
-		c.startCPUNs = in.after(c.endCPUNs)
-		c.endCPUNs = in.after(c.startCPUNs)
+		k.op = r.Op
+		k.startNs = in.after(k.endNs)
+		k.endNs = in.after(k.startNs)
+		k.startCPUNs = in.after(k.endCPUNs)
+		k.endCPUNs = in.after(k.startCPUNs)
 	}
-	r.StartNs, r.EndNs, r.StartCPUNs, r.EndCPUNs = c.startNs, c.endNs, c.startCPUNs, c.endCPUNs
+	r.StartNs, r.EndNs, r.StartCPUNs, r.EndCPUNs = k.startNs, k.endNs, k.startCPUNs, k.endCPUNs
 	if mask&hasStack != 0 {
 		c.stack = in.uint32(c.stack)
 	}
@@ -240,7 +171,7 @@ func (c *context) decode(in *cursor, t *tables, r *Record) bool {
 		c.line = c.nextLine()
 	}
 	r.Line = c.line
-	if in.bad || r.Op-1 >= numOps-1 || r.Dir > DirWrite {
+	if in.bad || r.Op-1 >= numOps-1 || r.Op != k.op || r.Dir > DirWrite {
 		return false
 	}
 	// What repeats the site's last record was checked with that one, and the

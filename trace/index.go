@@ -46,15 +46,6 @@ func decodeIndex(entries []indexEntry, raw []byte, prevEnd, fileEnd int64) ([]in
 	return entries, prevEnd, nil
 }
 
-// small reads an unsigned value that must fit in 32 bits.
-func (c *cursor) small() uint32 {
-	v := c.uvarint()
-	if v > 1<<32-1 {
-		c.bad = true
-	}
-	return uint32(v)
-}
-
 // rankIndex are the frames of one rank, in file order.
 type rankIndex struct {
 	defs, recs []indexEntry

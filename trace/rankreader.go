@@ -16,6 +16,7 @@ type RankReader struct {
 	buf          frameBuffer
 	in           cursor
 	ctx          context
+	last         call   // that ended the frame before the current one
 	left         uint32 // records of the current frame still to be decoded
 	err          error  // sticks
 }
@@ -34,6 +35,9 @@ func (rr *RankReader) Next(r *Record) error {
 			break
 		}
 		rr.left--
+		if rr.err = rr.checkEnds(r); rr.err != nil {
+			break
+		}
 		if r.StartNs >= rr.toNs {
 			rr.err = io.EOF
 			break
@@ -69,18 +73,28 @@ func (rr *RankReader) nextFrame() error {
 	if len(rr.frames) == 0 {
 		return io.EOF
 	}
-	endNs, startNs := rr.ctx.endNs, rr.ctx.startNs
 	e := rr.frames[0]
 	rr.frames = rr.frames[1:]
-	// A frame may begin with more buffers of the call that ended the one before.
-	if e.firstNs < endNs && e.firstNs != startNs {
-		return rr.wrap(e, corruptf("the frame begins before the one before it ends"))
-	}
 	if err := rr.load(e); err != nil {
 		return err
 	}
 	rr.left = e.records
+	rr.last = rr.ctx.call
 	rr.ctx.reset()
+	return nil
+}
+
+// checkEnds verifies what can't be seen within a frame: that its first record
+// follows the frame before, and that both ends are where the index has them.
+func (rr *RankReader) checkEnds(r *Record) error {
+	if rr.left == rr.cur.records-1 {
+		if err := rr.ctx.call.follow(rr.last); err != nil || r.StartNs != rr.cur.firstNs {
+			return rr.wrap(rr.cur, corruptf("the frame begins at a wrong time"))
+		}
+	}
+	if rr.left == 0 && r.EndNs != rr.cur.lastNs {
+		return rr.wrap(rr.cur, corruptf("the frame ends at a wrong time"))
+	}
 	return nil
 }
 

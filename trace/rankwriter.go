@@ -17,8 +17,7 @@ type RankWriter struct {
 	raw  []byte // records since the last flush
 	info frameInfo
 	enc  context
-	last Record // times and op of the last record
-	any  bool   // last is set
+	last call
 }
 
 func newRankWriter(w *Writer, rank int) *RankWriter {
@@ -60,19 +59,8 @@ func (rw *RankWriter) Stack(frames []uint64) (uint32, error) {
 // nothing, if r breaks the rules of the format, and with the writer's error
 // once the file can't be written.
 func (rw *RankWriter) Append(r *Record) error {
-	same := rw.any && r.Op == rw.last.Op && r.StartNs == rw.last.StartNs && r.EndNs == rw.last.EndNs &&
-		r.StartCPUNs == rw.last.StartCPUNs && r.EndCPUNs == rw.last.EndCPUNs
-	if !same {
-		switch {
-		case r.StartNs < rw.last.EndNs:
-			return rw.wrap(fmt.Errorf("%w: call starts at %d ns, the one before ended at %d ns", ErrTime, r.StartNs, rw.last.EndNs))
-		case r.EndNs < r.StartNs:
-			return rw.wrap(fmt.Errorf("%w: call starts at %d ns and ends at %d ns", ErrTime, r.StartNs, r.EndNs))
-		case r.StartCPUNs < rw.last.EndCPUNs:
-			return rw.wrap(fmt.Errorf("%w: call starts at %d ns of processor time, the one before ended at %d ns", ErrTime, r.StartCPUNs, rw.last.EndCPUNs))
-		case r.EndCPUNs < r.StartCPUNs:
-			return rw.wrap(fmt.Errorf("%w: call starts at %d ns of processor time and ends at %d ns", ErrTime, r.StartCPUNs, r.EndCPUNs))
-		}
+	if err := callOf(r).follow(rw.last); err != nil {
+		return rw.wrap(err)
 	}
 	if err := rw.tables.check(r); err != nil {
 		return rw.wrap(err)
@@ -80,10 +68,10 @@ func (rw *RankWriter) Append(r *Record) error {
 	if rw.info.records == 0 {
 		rw.info = frameInfo{kind: frameRecords, rank: uint32(rw.rank), firstNs: r.StartNs}
 	}
-	rw.raw = rw.enc.encode(rw.raw, r, same)
+	rw.raw = rw.enc.encode(rw.raw, r)
 	rw.info.records++
 	rw.info.lastNs = r.EndNs
-	rw.last, rw.any = *r, true
+	rw.last = callOf(r)
 	if len(rw.raw) >= targetFrameBytes {
 		rw.flush()
 	}

@@ -209,21 +209,21 @@ type frameBuffer struct {
 func (b *frameBuffer) read(f *File, at int64) (frameInfo, error) {
 	var head [frameInfoBytes]byte
 	if at > f.size-frameInfoBytes {
-		return frameInfo{}, io.ErrUnexpectedEOF
+		return frameInfo{}, corruptf("frame at byte %d is cut off", at)
 	}
 	if _, err := f.in.ReadAt(head[:], at); err != nil {
-		return frameInfo{}, noEOF(err)
+		return frameInfo{}, err
 	}
 	fi, err := parseFrameInfo(head[:])
 	if err != nil {
 		return fi, err
 	}
 	if int64(fi.packedBytes) > f.size-at-frameInfoBytes {
-		return fi, io.ErrUnexpectedEOF
+		return fi, corruptf("frame at byte %d is cut off", at)
 	}
 	b.packed = slices.Grow(b.packed[:0], int(fi.packedBytes))[:fi.packedBytes]
 	if _, err := f.in.ReadAt(b.packed, at+frameInfoBytes); err != nil {
-		return fi, noEOF(err)
+		return fi, err
 	}
 	if !checkFrame(head[:], b.packed) {
 		return fi, corruptf("checksum of the frame at byte %d", at)
@@ -233,11 +233,4 @@ func (b *frameBuffer) read(f *File, at int64) (frameInfo, error) {
 		return fi, corruptf("frame at byte %d does not decompress to its length", at)
 	}
 	return fi, nil
-}
-
-func noEOF(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }
