@@ -1,0 +1,31 @@
+// Command gen brings the list of settings in the documents named as
+// arguments up to date.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"pinwheel/internal/settings"
+)
+
+func main() {
+	for _, name := range os.Args[1:] {
+		if err := update(name); err != nil {
+			fmt.Fprintf(os.Stderr, "gen: %s: %v\n", name, err)
+			os.Exit(1)
+		}
+	}
+}
+
+func update(name string) error {
+	old, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	doc, err := settings.UpdateReadme(string(old))
+	if err != nil || doc == string(old) {
+		return err
+	}
+	return os.WriteFile(name, []byte(doc), 0o644)
+}

@@ -1,0 +1,130 @@
+package settings
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"pinwheel/mem"
+)
+
+func TestDefaultsAreThoseOfTheDesign(t *testing.T) {
+	want := Settings{
+		ThresholdBytes: 16 << 10, Policy: "pinwheel", IdlePolicy: "auto", HelperCPU: Auto, Window: 2,
+		BudgetBytes: Auto, NodeBudgetBytes: mem.Unlimited, Watch: "auto", Provider: "auto", Stats: "n", Log: "warn",
+	}
+	if got := Default(); got != want {
+		t.Errorf("Default() = %+v, want %+v", got, want)
+	}
+}
+
+func TestLoadReadsEveryVariable(t *testing.T) {
+	got, warnings := Load([]string{
+		"PINWHEEL_DISABLE=1", "PINWHEEL_THRESHOLD=4K", "PINWHEEL_POLICY=Paper", "PINWHEEL_IDLE_POLICY=off", "PINWHEEL_HELPER_CPU=3",
+		"PINWHEEL_WINDOW=0", "PINWHEEL_BUDGET=16M", "PINWHEEL_NODE_BUDGET=auto", "PINWHEEL_WATCH=uffd", "PINWHEEL_PROVIDER=sim",
+		"PINWHEEL_RECORD=%h.%r=1.pwt", "PINWHEEL_STATS=y", "PINWHEEL_LOG=debug", "HOME=/", "PINWHEEL=1", "PINWHEEL_LOG_=",
+	})
+	want := Settings{true, 4 << 10, "paper", "off", 3, 0, 16 << 20, Auto, "uffd", "sim", "%h.%r=1.pwt", "y", "debug"}
+	if got != want || len(warnings) > 0 {
+		t.Errorf("Load() = %+v, %q, want %+v", got, warnings, want)
+	}
+	if n := reflect.TypeFor[Settings]().NumField(); n != len(table) {
+		t.Errorf("%d fields for %d variables", n, len(table))
+	}
+}
+
+func TestLoadWarnsAndKeepsDefaults(t *testing.T) {
+	for _, c := range []struct{ entry, warning string }{
+		{"PINWHEEL_TRESHOLD=1M", "PINWHEEL_TRESHOLD is not known and ignored; maybe: PINWHEEL_THRESHOLD?"},
+		{"PINWHEEL_POLCIY=lru", "PINWHEEL_POLCIY is not known and ignored; maybe: PINWHEEL_POLICY?"},
+		{"PINWHEEL_budget=1M", "PINWHEEL_budget is not known and ignored; maybe: PINWHEEL_BUDGET?"},
+		{"PINWHEEL_FROBNICATE=1", "PINWHEEL_FROBNICATE is not known and ignored"},
+		{"PINWHEEL_DISABLE=maybe", `PINWHEEL_DISABLE: "maybe" is neither y nor n; using n`},
+		{"PINWHEEL_WINDOW=9", `PINWHEEL_WINDOW: "9" is not 0..8; using 2`},
+		{"PINWHEEL_WINDOW=auto", `PINWHEEL_WINDOW: "auto" is not 0..8; using 2`},
+		{"PINWHEEL_HELPER_CPU=-1", `PINWHEEL_HELPER_CPU: "-1" is not auto|0..65536; using auto`},
+		{"PINWHEEL_THRESHOLD=auto", `PINWHEEL_THRESHOLD: size "auto" is not a number with K, M, G or T, or inf; using 16K`},
+		{"PINWHEEL_POLICY=best", `PINWHEEL_POLICY: "best" is none of pinwheel|paper|leave-pinned|on-demand|lru; using pinwheel`},
+	} {
+		got, warnings := Load([]string{c.entry})
+		if got != Default() || !slices.Equal(warnings, []string{c.warning}) {
+			t.Errorf("%s: warnings %q, want %q; settings %+v", c.entry, warnings, c.warning, got)
+		}
+	}
+}
+
+func TestFullListIsShellScriptOfWhatIsInForce(t *testing.T) {
+	environ := []string{"PINWHEEL_RECORD=it's %r.pwt", "PINWHEEL_WINDOW=7", "PINWHEEL_POLICY=nonsense"}
+	var list strings.Builder
+	if err := WriteList(&list, environ, true); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(list.String(), "# syntax:  0..8\n# default: 2\n# source:  environment\n#\nPINWHEEL_WINDOW=7\n") {
+		t.Errorf("no documented PINWHEEL_WINDOW in\n%s", list.String())
+	}
+	for line := range strings.Lines(list.String()) {
+		if len(line) > 79 && strings.Contains(line, " ") && !strings.HasPrefix(line, "# syntax") {
+			t.Errorf("line longer than a terminal: %q", line)
+		}
+	}
+	cmd := exec.Command("sh", "-ac", list.String()+"\nenv")
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _ := Load(strings.Split(string(out), "\n"))
+	want, _ := Load(environ)
+	if got != want {
+		t.Errorf("read back %+v, want %+v", got, want)
+	}
+}
+
+func TestShortListHasOneLinePerVariable(t *testing.T) {
+	var list strings.Builder
+	if err := WriteList(&list, nil, false); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(list.String(), "\n"); n != len(table) || strings.Contains(list.String(), "#") {
+		t.Errorf("%d lines for %d variables:\n%s", n, len(table), list.String())
+	}
+}
+
+func TestReadmeListsTheSettings(t *testing.T) {
+	doc, err := os.ReadFile("../../README.md")
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skip("there is no README.md yet")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := UpdateReadme(string(doc))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want != string(doc) {
+		t.Error("the settings in README.md are out of date: run go generate ./internal/settings")
+	}
+}
+
+func TestUpdateReadmeReplacesOnlyItsSection(t *testing.T) {
+	doc := "# A\n" + readmeBegin + "old\n" + readmeEnd + "rest\n"
+	got, err := UpdateReadme(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(got, "# A\n"+readmeBegin+"| variable") || !strings.HasSuffix(got, "|\n"+readmeEnd+"rest\n") || strings.Contains(got, "old") {
+		t.Errorf("got %q", got)
+	}
+	if again, _ := UpdateReadme(got); again != got {
+		t.Error("a second update changes the document")
+	}
+	if _, err := UpdateReadme("# A\n"); err == nil {
+		t.Error("a document without markers was accepted")
+	}
+}
