@@ -1,0 +1,84 @@
+package replay
+
+import (
+	"math/bits"
+
+	"pinwheel/trace"
+)
+
+// Network is a LogGP model (Alexandrov, Ionescu, Schauser, Scheiman, SPAA
+// 1995) with a rendezvous protocol for large messages.
+type Network struct {
+	LatencyNs  float64 `json:"latency_ns"`        // L: first byte in flight
+	OverheadNs float64 `json:"overhead_ns"`       // o: processor time to send or receive a message
+	GapNs      float64 `json:"gap_ns"`            // g: between two messages of one sender
+	BytesPerNs float64 `json:"bytes_per_ns"`      // 1/G: bandwidth
+	EagerBytes uint64  `json:"eager_bytes"`       // messages of this size and more wait for their receiver
+	CopyPerNs  float64 `json:"copy_bytes_per_ns"` // memory bandwidth of a copy, for policy bounce
+
+	// registerNsPerByte slows the wire down where chunks can't be registered
+	// as fast as they could be sent (policy pipeline).
+	registerNsPerByte float64
+}
+
+// DefaultNetwork is 100 Gb/s and 2 us.
+func DefaultNetwork() Network {
+	return Network{LatencyNs: 2000, OverheadNs: 300, GapNs: 100, BytesPerNs: 12.5, EagerBytes: 16 << 10, CopyPerNs: 8}
+}
+
+func (n *Network) wire(bytes uint64) float64 {
+	return max(float64(bytes)/n.BytesPerNs, float64(bytes)*n.registerNsPerByte)
+}
+
+// transfer sets the completion times of a message whose two sides are both
+// posted, and of an eager send as soon as it is posted. txFree is the time
+// from which the sender's adapter is free; the new one is returned.
+func (n *Network) transfer(m *message, txFree float64) float64 {
+	if !m.rendezvous {
+		if m.sendDone == unknown {
+			start := max(float64(m.sendAt)+n.OverheadNs, txFree)
+			m.arrival = int64(start + n.LatencyNs + n.wire(m.bytes))
+			m.sendDone = m.sendAt + int64(n.OverheadNs)
+			txFree = start + max(n.GapNs, n.wire(m.bytes))
+		}
+		if m.recvAt != unknown {
+			m.recvDone = max(m.recvAt, m.arrival) + int64(n.OverheadNs)
+		}
+		return txFree
+	}
+	if m.sendAt == unknown || m.recvAt == unknown {
+		return txFree
+	}
+	ready := max(float64(m.sendAt)+n.OverheadNs+n.LatencyNs, float64(m.recvAt)) // request to send meets the receive
+	start := max(ready+n.OverheadNs+n.LatencyNs, txFree)                        // clear to send is back
+	end := start + n.wire(m.bytes)
+	m.start = int64(start)
+	m.sendDone = int64(end + n.OverheadNs)
+	m.recvDone = int64(end + n.LatencyNs + n.OverheadNs)
+	return start + max(n.GapNs, n.wire(m.bytes))
+}
+
+// collective is the time from the last arrival to the end of one round of a
+// collective over n members; bytes is the most that any of them sends or
+// receives in it.
+func (n *Network) collective(op trace.Op, members int, bytes uint64, pairwise bool) int64 {
+	if members < 2 {
+		return 0
+	}
+	hop := n.LatencyNs + 2*n.OverheadNs
+	depth := float64(bits.Len(uint(members - 1)))
+	peers := float64(members - 1)
+	switch {
+	case op == trace.OpBarrier:
+		return int64(depth * hop)
+	case op == trace.OpAllgather:
+		return int64(peers*(hop+n.GapNs) + n.wire(bytes))
+	case op == trace.OpAlltoall || op == trace.OpAlltoallv:
+		if pairwise {
+			peers = 1
+		}
+		return int64(hop + peers*n.GapNs + n.wire(bytes))
+	default: // bcast, reduce, allreduce: binomial tree, recursive doubling
+		return int64(depth * (hop + n.wire(bytes)))
+	}
+}

@@ -1,0 +1,56 @@
+package replay
+
+import (
+	"pinwheel/mem"
+	"pinwheel/verbs"
+)
+
+// oraclePath is the clairvoyant bound: the least memory with which nobody
+// would stall. It is driven by a simulation in which registration costs
+// nothing, so that every need comes at its no-stall time.
+//
+// Whatever serves a need of range r during [s, e] is one registration of at
+// least r, so every page of r is pinned from s - register(r) until
+// e + deregister(r). The bound is the union of these intervals: between two
+// needs a page stays pinned exactly where releasing it would not pay. It
+// grants a helper that does any number of things at once, so no policy can
+// beat it without stalling.
+//
+// A need is known when it comes, but pins its pages some time before. So all
+// of this rank's accounts run late, by the cost of registering the largest
+// buffer (from the pass before): what happens at t is booked at t + lateNs.
+type oraclePath struct {
+	costs  verbs.Costs
+	pins   *pins
+	stats  *counters
+	lateNs int64
+	until  map[mem.Range]int64 // per range: when its last registration is gone
+}
+
+func (o *oraclePath) acquire(t int64, n *need, h *hold) (int64, error) {
+	r := n.rng.PageAligned()
+	from := t - o.costs.Register.Ns(r.Pages())
+	o.pins.at(t, from+o.lateNs, r, 1)
+	o.stats.Needs++
+	if until, ok := o.until[r]; !ok || until < from {
+		o.stats.HelperRegs++
+		if ok {
+			o.stats.HelperDeregs++
+		}
+	}
+	o.until[r] = never // in use
+	*h = hold{need: *n, needNs: t}
+	return 0, nil
+}
+
+func (o *oraclePath) release(t int64, h *hold) (int64, error) {
+	r := h.need.rng.PageAligned()
+	until := t + o.costs.Deregister.Ns(r.Pages())
+	o.pins.at(t, until+o.lateNs, r, -1)
+	o.until[r] = until
+	return 0, nil
+}
+
+func (o *oraclePath) transferring(*hold, int64, int64) {}
+
+func (o *oraclePath) close(int64) error { return nil }
