@@ -62,7 +62,7 @@ func Import(out string, files []string, o ImportOptions) (ImportResult, error) {
 		im := importer{file: name, o: &o, res: &res}
 		if err := im.run(&w, out); err != nil {
 			if w != nil {
-				err = errors.Join(err, w.Abort())
+				_ = w.Abort() // err is the cause
 			}
 			return ImportResult{}, err
 		}

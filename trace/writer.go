@@ -53,7 +53,8 @@ func Create(path string, h Header) (*Writer, error) {
 	w.write(prelude)
 	w.writeFrame(frameInfo{kind: frameHeader}, raw)
 	if w.err != nil {
-		return nil, errors.Join(w.err, w.Abort())
+		_ = w.Abort() // w.err is the cause
+		return nil, w.err
 	}
 	return w, nil
 }
@@ -83,8 +84,8 @@ func (w *Writer) Flush() error {
 	return w.err
 }
 
-// Close writes the index, makes the file durable and gives it its name. The
-// writer can't be used afterwards, whether Close fails or not.
+// Close writes the index, makes the content durable and then gives the file
+// its name. The writer can't be used afterwards, whether Close fails or not.
 func (w *Writer) Close() error {
 	_ = w.Flush() // the error sticks
 	w.writeIndex()
@@ -92,7 +93,8 @@ func (w *Writer) Close() error {
 		w.fail(w.file.Sync())
 	}
 	if w.err != nil {
-		return errors.Join(w.err, w.Abort())
+		_ = w.Abort() // w.err is the cause
+		return w.err
 	}
 	w.enc.Close()
 	if err := w.file.Close(); err != nil {
