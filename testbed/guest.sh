@@ -3,6 +3,7 @@
 # The kernel's console is ttyS0; the command speaks on ttyS1.
 export PATH=/usr/local/go/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root OUT=/run/testbed/out
 run=/run/testbed
+export PINWHEEL_REQUIRE_RDMA=1 # a test without a device fails here
 . $run/settings # TESTBED_NODE, TESTBED_NODES, directory
 stty -F /dev/ttyS1 raw -echo
 exec < /dev/null > /dev/ttyS1 2>&1

@@ -1,0 +1,194 @@
+//go:build linux && cgo
+
+package rdma
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"pinwheel/mem"
+	"pinwheel/verbs"
+	"pinwheel/verbs/internal/handle"
+	"pinwheel/verbs/rdma/internal/ibv"
+)
+
+// Provider registers memory in one protection domain of a device. Make one
+// with Open or Device.NewProvider.
+type Provider struct {
+	dev     *Device
+	ownsDev bool // from Open: Close closes the device too
+	pd      *ibv.PD
+	lim     verbs.Limits
+
+	regions handle.Table[registration]
+	count   atomic.Int64
+	pinned  atomic.Int64 // bytes, as the kernel adds them to VmPin
+
+	// life is held for reading during every call and for writing by Close, so
+	// that Close waits for calls under way. Nothing is locked under it.
+	life     sync.RWMutex
+	closed   bool
+	released bool // closed, and the protection domain is gone
+}
+
+var _ interface {
+	verbs.Provider
+	verbs.Accountant
+} = (*Provider)(nil)
+
+// registration is what the provider keeps of a region.
+type registration struct {
+	mr     *ibv.MR
+	pinned int64 // bytes
+}
+
+// Open opens a device and a protection domain on it; Close closes both.
+func Open(o Options) (*Provider, error) {
+	d, err := OpenDevice(o.Device)
+	if err != nil {
+		return nil, err
+	}
+	p, err := d.NewProvider()
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	p.ownsDev = true
+	return p, nil
+}
+
+// NewProvider makes a protection domain. It must be closed before the device.
+func (d *Device) NewProvider() (*Provider, error) {
+	const op = "ibv_alloc_pd"
+	if !d.retain() {
+		return nil, &verbs.Error{Op: op, Kind: verbs.ErrClosed}
+	}
+	pd, err := d.ctx.AllocPD()
+	if err != nil {
+		d.release()
+		return nil, verbs.Fail(op, mem.Range{}, errnoOf(err))
+	}
+	return &Provider{dev: d, pd: pd, lim: d.limits()}, nil
+}
+
+// Name returns "rdma".
+func (p *Provider) Name() string { return "rdma" }
+
+// Device returns the device that the regions are registered with.
+func (p *Provider) Device() *Device { return p.dev }
+
+// Verbs returns the protection domain, for package rc.
+func (p *Provider) Verbs() *ibv.PD { return p.pd }
+
+// Limits returns the device's and the process's bounds of when the provider
+// was made. The device shares MaxRegions among all processes.
+func (p *Provider) Limits() verbs.Limits { return p.lim }
+
+// Usage returns what is registered now.
+func (p *Provider) Usage() verbs.Usage {
+	return verbs.Usage{Regions: p.count.Load(), PinnedBytes: p.pinned.Load()}
+}
+
+// Register pins the pages of r and gives them to the device (ibv_reg_mr(3)).
+// AccessRelaxedOrdering is a permission that older kernels and libraries
+// ignore; any other access that the device can't grant is an error.
+func (p *Provider) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
+	const op = "ibv_reg_mr"
+	aligned, err := verbs.Pinnable(op, r)
+	if err != nil {
+		return verbs.Region{}, err
+	}
+	n := aligned.Len()
+	if n > uint64(p.lim.MaxRegionBytes) {
+		return verbs.Region{}, &verbs.Error{Op: op, Range: aligned, Kind: verbs.ErrRegionSize}
+	}
+	pinned := int64(n)
+	if a&verbs.AccessOnDemand != 0 {
+		pinned = 0
+	}
+	return p.register(op, aligned, a, pinned, func() (*ibv.MR, error) {
+		return p.pd.RegMR(uintptr(aligned.Start), n, uint32(a))
+	})
+}
+
+// RegisterDMABuf registers n bytes of a DMA buffer, from offset on, without
+// pinning memory of this process (ibv_reg_dmabuf_mr(3), rdma-core 34, Linux
+// 5.12). The region's addresses, for the device's use only, count from 0. The
+// descriptor stays the caller's and may be closed after the call. It fails
+// with verbs.ErrUnsupported where library, kernel or device can't.
+func (p *Provider) RegisterDMABuf(fd int, offset, n uint64, a verbs.Access) (verbs.Region, error) {
+	const op = "ibv_reg_dmabuf_mr"
+	return p.register(op, mem.Range{End: mem.Addr(n)}, a, 0, func() (*ibv.MR, error) {
+		return p.pd.RegDMABufMR(fd, offset, n, 0, uint32(a))
+	})
+}
+
+func (p *Provider) register(op string, r mem.Range, a verbs.Access, pinned int64, call func() (*ibv.MR, error)) (verbs.Region, error) {
+	p.life.RLock()
+	defer p.life.RUnlock()
+	if p.closed {
+		return verbs.Region{}, &verbs.Error{Op: op, Range: r, Kind: verbs.ErrClosed}
+	}
+	mr, err := call()
+	if err != nil {
+		return verbs.Region{}, p.failure(op, r, errnoOf(err))
+	}
+	p.count.Add(1)
+	p.pinned.Add(pinned)
+	lkey, rkey := mr.Keys()
+	return verbs.Region{Range: r, Access: a, LKey: lkey, RKey: rkey, Handle: p.regions.Put(registration{mr, pinned})}, nil
+}
+
+// Deregister unpins a region (ibv_dereg_mr(3)): from its return on, a request
+// with one of its keys fails. If the device refuses, the region stays
+// registered until Close.
+func (p *Provider) Deregister(g verbs.Region) error {
+	const op = "ibv_dereg_mr"
+	p.life.RLock()
+	defer p.life.RUnlock()
+	if p.closed {
+		return &verbs.Error{Op: op, Range: g.Range, Kind: verbs.ErrClosed}
+	}
+	held, ok := p.regions.Take(g.Handle)
+	if !ok {
+		return &verbs.Error{Op: op, Range: g.Range, Kind: verbs.ErrUnknownRegion}
+	}
+	if err := held.mr.Dereg(); err != nil {
+		p.regions.Put(held) // for Close
+		return verbs.Fail(op, g.Range, errnoOf(err))
+	}
+	p.count.Add(-1)
+	p.pinned.Add(-held.pinned)
+	return nil
+}
+
+// Close deregisters what is still registered and removes the protection
+// domain. While connections made with it are open the latter fails with
+// verbs.ErrBusy; Close may be called again when they are closed.
+func (p *Provider) Close() error {
+	p.life.Lock()
+	defer p.life.Unlock()
+	if p.released {
+		return nil
+	}
+	p.closed = true
+	var errs []error
+	for h, held := range p.regions.All() {
+		if err := held.mr.Dereg(); err != nil {
+			errs = append(errs, verbs.Fail("ibv_dereg_mr", mem.Range{}, errnoOf(err)))
+			continue
+		}
+		p.regions.Take(h)
+		p.count.Add(-1)
+		p.pinned.Add(-held.pinned)
+	}
+	if err := p.pd.Dealloc(); err != nil {
+		return errors.Join(append(errs, verbs.Fail("ibv_dealloc_pd", mem.Range{}, errnoOf(err)))...)
+	}
+	p.released = true
+	p.dev.release()
+	if p.ownsDev {
+		errs = append(errs, p.dev.Close())
+	}
+	return errors.Join(errs...)
+}

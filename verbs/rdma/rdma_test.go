@@ -1,0 +1,205 @@
+//go:build linux && cgo
+
+package rdma_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"pinwheel/mem"
+	"pinwheel/verbs"
+	"pinwheel/verbs/rdma"
+	"pinwheel/verbs/rdma/rdmatest"
+	"pinwheel/verbs/verbstest"
+)
+
+func TestConformance(t *testing.T) {
+	rdmatest.Need(t)
+	verbstest.TestProvider(t, func(t testing.TB) verbs.Provider {
+		p, err := rdma.Open(rdma.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}, verbstest.ChecksMappings, verbstest.ChecksAccess)
+}
+
+// TestAbsenceIsOneLine runs on every machine: with a device it asks for one
+// that does not exist.
+func TestAbsenceIsOneLine(t *testing.T) {
+	_, err := rdma.OpenDevice("nosuchdevice")
+	if !errors.Is(err, verbs.ErrUnsupported) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("got %v, want one line that matches ErrUnsupported", err)
+	}
+	t.Log(err)
+}
+
+func TestDevicesListsWhatOpenDeviceOpens(t *testing.T) {
+	rdmatest.Need(t)
+	all, err := rdma.Devices()
+	if err != nil || len(all) == 0 {
+		t.Fatalf("Devices() = %v, %v", all, err)
+	}
+	for _, info := range all {
+		d, err := rdma.OpenDevice(info.Name + ":1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%+v, %+v", d.Info(), d.Features())
+		if d.Info() != info {
+			t.Errorf("opened %+v, listed %+v", d.Info(), info)
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+		t.Setenv(rdma.DeviceEnv, info.Name)
+		if d, err = rdma.OpenDevice(""); err != nil || d.Info().Name != info.Name {
+			t.Fatalf("%s=%s opened %+v, %v", rdma.DeviceEnv, info.Name, d, err)
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestVmPinIsUsage compares the kernel's account with ours while regions of
+// several kinds, sizes and overlaps come and go.
+func TestVmPinIsUsage(t *testing.T) {
+	p := rdmatest.Open(t)
+	start := verbstest.StatusBytes(t, "VmPin")
+	check := func() {
+		t.Helper()
+		if got := verbstest.StatusBytes(t, "VmPin") - start; got != p.Usage().PinnedBytes {
+			t.Fatalf("kernel pinned %d bytes, we count %d", got, p.Usage().PinnedBytes)
+		}
+	}
+	_, all := verbstest.Map(t, 256*mem.PageSize)
+	var held []verbs.Region
+	for i, a := range []verbs.Access{
+		0,
+		verbs.AccessLocalWrite,
+		verbs.AccessRemoteRead,
+		verbs.AccessLocalWrite | verbs.AccessRemoteWrite | verbs.AccessRemoteRead | verbs.AccessRemoteAtomic,
+		verbs.AccessLocalWrite | verbs.AccessRelaxedOrdering,
+	} {
+		g, err := p.Register(mem.Range{Start: all.Start + mem.Addr(i*5000), End: all.End - mem.Addr(i*7000)}, a)
+		if err != nil {
+			t.Fatalf("access %#x: %v", a, err)
+		}
+		held = append(held, g)
+		check()
+	}
+	for _, g := range held {
+		if err := p.Deregister(g); err != nil {
+			t.Fatal(err)
+		}
+		check()
+	}
+}
+
+func TestWhatTheDeviceCannotDoIsUnsupported(t *testing.T) {
+	p := rdmatest.Open(t)
+	_, r := verbstest.Map(t, 4*mem.PageSize)
+	g, err := p.Register(r, verbs.AccessLocalWrite|verbs.AccessOnDemand)
+	if p.Device().Features().OnDemand {
+		if err != nil || p.Usage().PinnedBytes != 0 {
+			t.Errorf("on-demand region: %v, usage %+v", err, p.Usage())
+		}
+	} else if !errors.Is(err, verbs.ErrUnsupported) {
+		t.Errorf("on-demand region on a device without: %+v, %v", g, err)
+	}
+
+	// A file that is no DMA buffer: EINVAL of a device that supports them,
+	// EOPNOTSUPP of one that doesn't, or EBADF.
+	f, err := os.Open("/dev/null")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := p.RegisterDMABuf(int(f.Fd()), 0, mem.PageSize, verbs.AccessLocalWrite); !errors.Is(err, verbs.ErrUnsupported) && !errors.Is(err, verbs.ErrSystem) {
+		t.Errorf("dma-buf from /dev/null: %v", err)
+	}
+	if p.Usage().Regions != 0 && !p.Device().Features().OnDemand {
+		t.Errorf("failed registrations left %+v", p.Usage())
+	}
+}
+
+func TestRemoteWriteNeedsLocalWrite(t *testing.T) {
+	p := rdmatest.Open(t)
+	_, r := verbstest.Map(t, mem.PageSize)
+	if _, err := p.Register(r, verbs.AccessRemoteWrite); !errors.Is(err, verbs.ErrUnsupported) {
+		t.Errorf("got %v, want ErrUnsupported: protection must not be widened silently", err)
+	}
+}
+
+// TestPortEventsArrive takes the network device of a Soft-RoCE device down and
+// up again. It needs the test bed: no other machine's network is touched.
+func TestPortEventsArrive(t *testing.T) {
+	if os.Getenv("TESTBED_NODES") != "1" {
+		t.Skip("takes a network device down: runs on a single node of the test bed only")
+	}
+	rdmatest.Need(t)
+	d, err := rdma.OpenDevice("rxe0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	events := make(chan rdma.Event, 16)
+	stop, err := d.Watch(func(e rdma.Event) { events <- e })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		link string
+		want rdma.EventKind
+	}{{"down", rdma.EventPortError}, {"up", rdma.EventPortActive}} {
+		if out, err := exec.Command("ip", "link", "set", "net0", step.link).CombinedOutput(); err != nil {
+			t.Fatalf("ip link set net0 %s: %v: %s", step.link, err, out)
+		}
+		deadline := time.After(30 * time.Second)
+		for seen := false; !seen; {
+			select {
+			case e := <-events:
+				t.Logf("%s: %v, port %d", step.link, e.Kind, e.Port)
+				seen = e == rdma.Event{Kind: step.want, Port: 1}
+			case <-deadline:
+				t.Fatalf("no %q after taking the link %s", step.want, step.link)
+			}
+		}
+	}
+	stop()
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestClosingADeviceInUseIsBusy(t *testing.T) {
+	rdmatest.Need(t)
+	d, err := rdma.OpenDevice("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := d.NewProvider()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close(); !errors.Is(err, verbs.ErrBusy) {
+		t.Fatalf("closing a device with an open provider: %v", err)
+	}
+	_, r := verbstest.Map(t, mem.PageSize)
+	if _, err := p.Register(r, verbs.AccessLocalWrite); err != nil {
+		t.Errorf("the provider is dead after the refused Close: %v", err)
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := d.NewProvider(); !errors.Is(err, verbs.ErrClosed) {
+		t.Errorf("provider of a closed device: %v", err)
+	}
+}
