@@ -1,0 +1,72 @@
+package chart
+
+import (
+	"math"
+	"strconv"
+)
+
+// axis maps values to a length in pixels.
+type axis struct {
+	lo, hi float64 // in the scale: logarithms of a log axis
+	log    bool
+	px     float64
+}
+
+func (a axis) scale(v float64) float64 {
+	if a.log {
+		return math.Log10(max(v, math.SmallestNonzeroFloat64))
+	}
+	return v
+}
+
+// at returns the distance of v from the start of the axis, within the axis.
+func (a axis) at(v float64) float64 {
+	if a.hi <= a.lo {
+		return 0
+	}
+	return min(max((a.scale(v)-a.lo)/(a.hi-a.lo), 0), 1) * a.px
+}
+
+// tick is a labelled value.
+type tick struct {
+	v     float64
+	label string
+}
+
+// ticks returns about n round values: multiples of 1, 2 or 5 times a power of
+// ten, or powers of ten on a log axis. The unit divides the labels.
+func (a axis) ticks(n int, unit float64) []tick {
+	var ts []tick
+	if a.log {
+		for e := math.Ceil(a.lo - 1e-9); e <= a.hi+1e-9; e++ {
+			v := math.Pow(10, e)
+			ts = append(ts, tick{v, formatTick(v/unit, v/unit)})
+		}
+		return ts
+	}
+	if a.hi <= a.lo {
+		return nil
+	}
+	step := roundStep((a.hi - a.lo) / float64(n))
+	for i := math.Ceil(a.lo/step - 1e-9); i*step <= a.hi+step*1e-9; i++ {
+		ts = append(ts, tick{i * step, formatTick(i*step/unit, step/unit)})
+	}
+	return ts
+}
+
+// roundStep returns the smallest of 1, 2, 5 times a power of ten that is not below v.
+func roundStep(v float64) float64 {
+	p := math.Pow(10, math.Floor(math.Log10(v)))
+	for _, m := range []float64{1, 2, 5} {
+		if m*p >= v*(1-1e-9) {
+			return m * p
+		}
+	}
+	return 10 * p
+}
+
+// formatTick prints v with the digits that a step of the given size needs.
+func formatTick(v, step float64) string {
+	digits := max(0, int(math.Ceil(-math.Log10(step)-1e-9)))
+	return strconv.FormatFloat(v+0, 'f', digits, 64) // +0 turns -0 into 0
+}

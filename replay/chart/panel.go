@@ -1,0 +1,128 @@
+package chart
+
+import (
+	"fmt"
+	"math"
+)
+
+// draw draws the panel so that its plot area begins at (x, y).
+func (p *Panel) draw(c *canvas, x, y, w, h float64) {
+	ya := p.yAxis(h)
+	c.text(x, y-8, "panel", "start", p.Title)
+	yUnit := unitOf(p.YUnit)
+	for _, t := range ya.ticks(int(max(h/pixelsPerY, 2)), yUnit) {
+		ty := y + h - ya.at(t.v)
+		c.line(x, ty, x+w, ty, "grid")
+		c.text(x-7, ty+4, "", "end", t.label)
+	}
+	if p.YLabel != "" {
+		c.turned(x-labelWidth+11, y+h/2, "", p.YLabel)
+	}
+	if len(p.Categories) > 0 {
+		p.bars(c, x, y, w, h, ya)
+	} else {
+		p.lines(c, x, y, w, h, ya)
+	}
+	zero := y + h - ya.at(0)
+	c.line(x, y, x, y+h, "axis")
+	c.line(x, zero, x+w, zero, "axis")
+	if p.XLabel != "" {
+		c.text(x+w/2, y+h+33, "", "middle", p.XLabel)
+	}
+}
+
+func unitOf(u float64) float64 {
+	if u == 0 {
+		return 1
+	}
+	return u
+}
+
+func (p *Panel) yAxis(px float64) axis {
+	lo, hi := bounds(false, func(s *Series) []float64 { return s.Y }, p.Series)
+	lo, hi = min(lo, 0), max(hi, 0)
+	if p.YMax != 0 {
+		hi = p.YMax
+	}
+	if hi <= lo {
+		hi = lo + 1
+	}
+	if p.YMax == 0 {
+		step := roundStep((hi - lo) / max(px/pixelsPerY, 2))
+		lo, hi = math.Floor(lo/step+1e-9)*step, math.Ceil(hi/step-1e-9)*step
+	}
+	return axis{lo: lo, hi: hi, px: px}
+}
+
+func (p *Panel) xAxis(px float64) axis {
+	a := axis{log: p.XLog, px: px}
+	lo, hi := p.XMin, p.XMax
+	if lo == 0 && hi == 0 {
+		lo, hi = bounds(p.XLog, func(s *Series) []float64 { return s.X }, p.Series)
+	}
+	a.lo, a.hi = a.scale(lo), a.scale(hi)
+	return a
+}
+
+func (p *Panel) lines(c *canvas, x, y, w, h float64, ya axis) {
+	xa := p.xAxis(w)
+	for _, t := range xa.ticks(int(max(w/pixelsPerX, 2)), unitOf(p.XUnit)) {
+		tx := x + xa.at(t.v)
+		c.line(tx, y+h, tx, y+h+tickLength, "axis")
+		c.text(tx, y+h+17, "", "middle", t.label)
+	}
+	for i := range p.Series {
+		s := &p.Series[i]
+		pts := s.points(xa, ya, x, y+h)
+		if s.Fill && len(pts) > 0 {
+			area := append([]point{{pts[0].x, y + h}}, pts...)
+			area = append(area, point{pts[len(pts)-1].x, y + h})
+			c.path(area, fmt.Sprintf(`fill="%s" fill-opacity="0.12" stroke="none"`, s.Color))
+		}
+		c.path(pts, s.stroke())
+	}
+}
+
+// points maps a series to pixels and drops points that don't show: those in
+// the middle of a straight horizontal or vertical run.
+func (s *Series) points(xa, ya axis, x, bottom float64) []point {
+	round := func(v float64) float64 { return math.Round(v*10) / 10 }
+	var pts []point
+	add := func(p point) {
+		if n := len(pts); n >= 2 && (pts[n-1].y == p.y && pts[n-2].y == p.y || pts[n-1].x == p.x && pts[n-2].x == p.x && between(pts[n-2].y, pts[n-1].y, p.y)) {
+			pts[n-1] = p
+			return
+		}
+		pts = append(pts, p)
+	}
+	for i := range min(len(s.X), len(s.Y)) {
+		if math.IsNaN(s.Y[i]) {
+			continue
+		}
+		p := point{round(x + xa.at(s.X[i])), round(bottom - ya.at(s.Y[i]))}
+		if s.Step && len(pts) > 0 {
+			add(point{p.x, pts[len(pts)-1].y})
+		}
+		add(p)
+	}
+	return pts
+}
+
+func between(a, b, c float64) bool { return a <= b && b <= c || a >= b && b >= c }
+
+func (p *Panel) bars(c *canvas, x, y, w, h float64, ya axis) {
+	slot := w / float64(len(p.Categories))
+	bar := slot * 0.8 / float64(max(len(p.Series), 1))
+	zero := ya.at(0)
+	for i, name := range p.Categories {
+		left := x + float64(i)*slot
+		c.text(left+slot/2, y+h+17, "", "middle", name)
+		for j, s := range p.Series {
+			if i >= len(s.Y) || math.IsNaN(s.Y[i]) {
+				continue
+			}
+			top := ya.at(s.Y[i])
+			c.rect(left+slot*0.1+float64(j)*bar, y+h-max(top, zero), bar*0.92, math.Abs(top-zero), fmt.Sprintf("fill=%q", s.Color))
+		}
+	}
+}
