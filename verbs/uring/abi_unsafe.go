@@ -14,13 +14,12 @@ import (
 const (
 	setupRDisabled = 1 << 6 // IORING_SETUP_R_DISABLED, Linux 5.10
 
-	registerEnableRings     = 12 // IORING_REGISTER_ENABLE_RINGS, 5.10
-	registerBuffers2        = 15 // IORING_REGISTER_BUFFERS2, 5.13
-	registerBuffersUpdate   = 16 // IORING_REGISTER_BUFFERS_UPDATE, 5.13
-	unregisterBuffers       = 1  // IORING_UNREGISTER_BUFFERS, 5.1
-	rsrcRegisterSparse      = 1  // IORING_RSRC_REGISTER_SPARSE, 5.19
-	maxRegisteredBuffers    = 1 << 14
-	maxRegisteredBufferSize = 1 << 30 // since 5.1
+	registerEnableRings     = 12      // IORING_REGISTER_ENABLE_RINGS, 5.10
+	registerBuffers2        = 15      // IORING_REGISTER_BUFFERS2, 5.13
+	registerBuffersUpdate   = 16      // IORING_REGISTER_BUFFERS_UPDATE, 5.13
+	unregisterBuffers       = 1       // IORING_UNREGISTER_BUFFERS, 5.1
+	rsrcRegisterSparse      = 1       // IORING_RSRC_REGISTER_SPARSE, 5.19
+	maxRegisteredBufferSize = 1 << 30 // SZ_1G in io_uring/rsrc.c
 )
 
 // setupParams is struct io_uring_params.

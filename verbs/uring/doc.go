@@ -11,11 +11,15 @@
 // # Several rings
 //
 // io_uring_register(2) holds its ring's uring_lock while it pins: on one ring
-// a 16 KiB registration waits for another thread's 128 MiB. A Provider
-// therefore opens a second ring when it finds the first busy, and so on up to
-// Options.Rings. A program that registers from one thread at a time has one
-// ring. A deregistration has to take the ring that holds its slot, and waits
-// if that one is busy.
+// a 16 KiB registration waits for another thread's 128 MiB (2.6 ms instead of
+// 2.6 us, in the median, on two processors). A Provider therefore opens a
+// second ring when it finds the first busy, and so on up to Options.Rings. A
+// program that registers from one thread at a time has one ring. A
+// deregistration has to take the ring that holds its slot, and waits if that one
+// is busy.
+//
+// Tables are small, and a further ring is opened when they are full, because
+// the kernel walks its ring's table for every huge page that it counts.
 //
 // # What the kernel counts
 //

@@ -1,22 +1,154 @@
 package uring_test
 
 import (
+	"errors"
+	"math/rand/v2"
+	"syscall"
 	"testing"
 
+	"pinwheel/mem"
 	"pinwheel/verbs"
 	"pinwheel/verbs/uring"
 	"pinwheel/verbs/verbstest"
 )
 
-func open(t testing.TB) verbs.Provider {
+const write = verbs.AccessLocalWrite
+
+func open(t testing.TB, o uring.Options) *uring.Provider {
 	t.Helper()
-	p, err := uring.Open(uring.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, err := uring.Open(o)
+	verbstest.Available(t, err)
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
 	return p
 }
 
+func register(t testing.TB, p verbs.Provider, r mem.Range) verbs.Region {
+	t.Helper()
+	g, err := p.Register(r, write)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
 func TestConformance(t *testing.T) {
-	verbstest.TestProvider(t, open, verbstest.ChecksMappings, verbstest.ChecksAccess)
+	for name, o := range map[string]uring.Options{
+		"default":         {},
+		"one ring":        {Rings: 1},
+		"one small table": {Slots: 40},
+	} {
+		t.Run(name, func(t *testing.T) {
+			verbstest.TestProvider(t, func(t testing.TB) verbs.Provider { return open(t, o) },
+				verbstest.ChecksMappings, verbstest.ChecksAccess)
+		})
+	}
+}
+
+func TestUsageEqualsVmPinToThePage(t *testing.T) {
+	before := verbstest.StatusBytes(t, "VmPin")
+	p := open(t, uring.Options{})
+	const pages = 256
+	_, all := verbstest.Map(t, pages*mem.PageSize)
+	rng := rand.New(rand.NewPCG(1, 1))
+	var held []verbs.Region
+	for step := range 400 {
+		if len(held) == 12 || len(held) > 0 && rng.IntN(2) == 0 {
+			k := rng.IntN(len(held))
+			if err := p.Deregister(held[k]); err != nil {
+				t.Fatal(err)
+			}
+			held = append(held[:k], held[k+1:]...)
+		} else {
+			from := rng.Uint64N(pages * mem.PageSize)
+			held = append(held, register(t, p, verbstest.Part(all, from, 1+rng.Uint64N(pages*mem.PageSize-from))))
+		}
+		u := p.Usage()
+		if pinned := verbstest.StatusBytes(t, "VmPin") - before; pinned != u.PinnedBytes || u.Regions != int64(len(held)) {
+			t.Fatalf("step %d: VmPin grew by %d bytes, usage %+v, %d regions held", step, pinned, u, len(held))
+		}
+	}
+}
+
+func TestAllSlotsThenErrRegions(t *testing.T) {
+	p := open(t, uring.Options{})
+	if got := p.Limits().MaxRegions; got != 16_384 {
+		t.Fatalf("MaxRegions is %d, want 16384", got)
+	}
+	verbstest.NeedPinned(t, p, 16_384*int64(mem.PageSize))
+	_, r := verbstest.Map(t, mem.PageSize)
+	held := make([]verbs.Region, p.Limits().MaxRegions)
+	for i := range held {
+		held[i] = register(t, p, r)
+	}
+	if _, err := p.Register(r, write); !errors.Is(err, verbs.ErrRegions) {
+		t.Errorf("registration 16385: %v, want ErrRegions", err)
+	}
+	if err := p.Deregister(held[7000]); err != nil {
+		t.Fatal(err)
+	}
+	register(t, p, r)
+	if _, err := p.Register(r, write); !errors.Is(err, verbs.ErrRegions) {
+		t.Errorf("full again: %v, want ErrRegions", err)
+	}
+}
+
+func TestRangeBeyondATableIsTooLong(t *testing.T) {
+	p := open(t, uring.Options{Slots: 8})
+	if got := p.Limits().MaxRegionBytes; got != 8<<30 {
+		t.Errorf("MaxRegionBytes is %d, want 8 GiB", got)
+	}
+	_, err := p.Register(mem.Range{Start: 1 << 30, End: 9<<30 + 1}, write)
+	if !errors.Is(err, verbs.ErrRegionSize) {
+		t.Errorf("got %v, want ErrRegionSize", err)
+	}
+}
+
+func TestOnDemandPagingIsUnsupported(t *testing.T) {
+	p := open(t, uring.Options{})
+	_, r := verbstest.Map(t, mem.PageSize)
+	if _, err := p.Register(r, write|verbs.AccessOnDemand); !errors.Is(err, verbs.ErrUnsupported) {
+		t.Errorf("got %v, want ErrUnsupported", err)
+	}
+}
+
+func TestErrorNamesCallRangeAndErrno(t *testing.T) {
+	p := open(t, uring.Options{})
+	_, r := verbstest.Map(t, mem.PageSize)
+	verbstest.Unmap(t, r)
+	_, err := p.Register(r, write)
+	var typed *verbs.Error
+	if !errors.As(err, &typed) || typed.Range != r || typed.Errno != syscall.EFAULT {
+		t.Errorf("got %#v", err)
+	}
+}
+
+// Memory of more than 1 GiB is one page of a file, mapped over and over.
+func TestRangeBeyondOneGiBTakesSeveralSlots(t *testing.T) {
+	before := verbstest.StatusBytes(t, "VmPin")
+	p := open(t, uring.Options{Slots: 3})
+	const n = 2<<30 + 16<<10
+	verbstest.NeedPinned(t, p, n)
+	r := mapRepeatedly(t, n)
+	g := register(t, p, r)
+	if pinned := verbstest.StatusBytes(t, "VmPin") - before; pinned != n || p.Usage().PinnedBytes != n {
+		t.Errorf("VmPin grew by %d, usage %+v, want %d bytes", pinned, p.Usage(), n)
+	}
+	if _, err := p.Register(verbstest.Part(r, 0, 1), write); !errors.Is(err, verbs.ErrRegions) {
+		t.Errorf("a fourth slot: %v, want ErrRegions", err)
+	}
+	if err := p.Deregister(g); err != nil {
+		t.Fatal(err)
+	}
+	// All or nothing: the last GiB fails, so what was pinned before is released.
+	verbstest.Unmap(t, verbstest.Part(r, 2<<30, mem.PageSize))
+	if _, err := p.Register(r, write); !errors.Is(err, verbs.ErrNotMapped) {
+		t.Errorf("hole in the third GiB: %v, want ErrNotMapped", err)
+	}
+	if pinned := verbstest.StatusBytes(t, "VmPin") - before; pinned != 0 || p.Usage() != (verbs.Usage{}) {
+		t.Errorf("after the failure VmPin is %d bytes higher, usage %+v", pinned, p.Usage())
+	}
 }

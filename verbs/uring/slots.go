@@ -44,6 +44,6 @@ func pieces(r mem.Range) iter.Seq[mem.Range] {
 }
 
 // slotsFor returns how many pieces a range of n bytes has.
-func slotsFor(n uint64) int64 {
-	return int64((n + maxRegisteredBufferSize - 1) / maxRegisteredBufferSize)
+func slotsFor(n uint64) int {
+	return int((n + maxRegisteredBufferSize - 1) / maxRegisteredBufferSize)
 }

@@ -26,9 +26,7 @@ func (s *suite) concurrentDisjoint(t *testing.T) {
 	p := s.provider(t)
 	_, all := Map(t, goroutines*16*mem.PageSize)
 	together(func(i int) {
-		r := all
-		r.Start += mem.Addr(uint64(i) * 16 * mem.PageSize)
-		r.End = r.Start + mem.Addr(16*mem.PageSize)
+		r := Part(all, uint64(i)*16*mem.PageSize, 16*mem.PageSize)
 		for range 300 {
 			g, err := p.Register(r, write)
 			if err != nil {
@@ -65,7 +63,7 @@ func (s *suite) concurrentOverlapping(t *testing.T) {
 			}
 			from := rng.Uint64N(pages)
 			to := from + 1 + rng.Uint64N(pages-from)
-			g, err := p.Register(mem.Range{Start: all.Start + mem.Addr(from*mem.PageSize), End: all.Start + mem.Addr(to*mem.PageSize)}, write)
+			g, err := p.Register(Part(all, from*mem.PageSize, (to-from)*mem.PageSize), write)
 			if err != nil {
 				t.Errorf("Register: %v", err)
 				return

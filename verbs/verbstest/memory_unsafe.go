@@ -1,6 +1,7 @@
 package verbstest
 
 import (
+	"fmt"
 	"testing"
 	"unsafe"
 
@@ -30,10 +31,25 @@ func RangeOf(b []byte) mem.Range {
 	return mem.Range{Start: start, End: start + mem.Addr(len(b))}
 }
 
-// Unmap leaves a hole where b was, which must be whole pages of memory from Map.
-func Unmap(t testing.TB, b []byte) {
+// Unmap leaves a hole where r was.
+func Unmap(t testing.TB, r mem.Range) {
 	t.Helper()
-	if err := unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(b)), uintptr(len(b))); err != nil {
-		t.Fatalf("munmap: %v", err)
+	if _, _, errno := unix.Syscall(unix.SYS_MUNMAP, uintptr(r.Start), uintptr(r.Len()), 0); errno != 0 {
+		t.Fatalf("munmap of %v: %v", r, errno)
 	}
+}
+
+// Part returns the range of n bytes at offset off of r.
+func Part(r mem.Range, off, n uint64) mem.Range {
+	return mem.Range{Start: r.Start + mem.Addr(off), End: r.Start + mem.Addr(off+n)}
+}
+
+// installFilter installs a seccomp filter for all threads; see seccomp(2).
+func installFilter(prog []unix.SockFilter) error {
+	arg := unix.SockFprog{Len: uint16(len(prog)), Filter: unsafe.SliceData(prog)}
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&arg)))
+	if errno != 0 {
+		return fmt.Errorf("seccomp: %w", errno)
+	}
+	return nil
 }

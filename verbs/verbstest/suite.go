@@ -47,6 +47,7 @@ func TestProvider(t *testing.T, open func(testing.TB) verbs.Provider, traits ...
 		{name: "Inaccessible page is not mapped", test: s.inaccessible, need: ChecksMappings},
 		{name: "Read-only memory is not registered for writing", test: s.readOnly, need: ChecksAccess},
 		{name: "Closed provider refuses", test: s.closed},
+		{name: "Memory may be gone before deregistration", test: s.unmappedWhileRegistered},
 		{name: "Close releases what is registered", test: s.closeReleases},
 		{name: "Concurrent disjoint ranges", test: s.concurrentDisjoint},
 		{name: "Concurrent overlapping ranges", test: s.concurrentOverlapping},
@@ -92,9 +93,9 @@ func (s *suite) covers(t *testing.T) {
 	_, all := Map(t, 8*mem.PageSize)
 	for _, r := range []mem.Range{
 		all,
-		{Start: all.Start, End: all.Start + 1},
-		{Start: all.Start + 100, End: all.Start + mem.Addr(mem.PageSize) + 1},
-		{Start: all.End - 1, End: all.End},
+		Part(all, 0, 1),
+		Part(all, 100, mem.PageSize),
+		Part(all, 8*mem.PageSize-1, 1),
 	} {
 		g := register(t, p, r)
 		if g.Range != r.PageAligned() || g.Access != write {
@@ -196,16 +197,14 @@ func (s *suite) impossible(t *testing.T) {
 func (s *suite) hole(t *testing.T) {
 	p := s.provider(t)
 	page := mem.PageSize
-	b, r := Map(t, 9*page)
-	Unmap(t, b[4*page:5*page])
+	_, r := Map(t, 9*page)
+	Unmap(t, Part(r, 4*page, page))
 	_, err := p.Register(r, write)
 	wantError(t, err, verbs.ErrNotMapped)
-	_, err = p.Register(mem.Range{Start: r.Start + mem.Addr(4*page), End: r.Start + mem.Addr(5*page)}, write)
+	_, err = p.Register(Part(r, 4*page, page), write)
 	wantError(t, err, verbs.ErrNotMapped)
 	wantUsage(t, p, 0)
-	deregister(t, p, register(t, p, mem.Range{Start: r.Start, End: r.Start + mem.Addr(4*page)}))
-	Unmap(t, b[:4*page])
-	Unmap(t, b[5*page:])
+	deregister(t, p, register(t, p, Part(r, 0, 4*page)))
 }
 
 func (s *suite) inaccessible(t *testing.T) { s.protected(t, unix.PROT_NONE) }
@@ -222,6 +221,22 @@ func (s *suite) protected(t *testing.T, prot int) {
 	_, err := p.Register(r, write)
 	wantError(t, err, verbs.ErrNotMapped)
 	wantUsage(t, p, 0)
+}
+
+func (s *suite) unmappedWhileRegistered(t *testing.T) {
+	before := StatusBytes(t, "VmPin") + StatusBytes(t, "VmLck")
+	p := s.provider(t)
+	page := mem.PageSize
+	_, r := Map(t, 8*page)
+	whole, half := register(t, p, r), register(t, p, Part(r, 0, 4*page))
+	Unmap(t, Part(r, 2*page, page))
+	deregister(t, p, whole)
+	Unmap(t, r)
+	deregister(t, p, half)
+	wantUsage(t, p, 0)
+	if after := StatusBytes(t, "VmPin") + StatusBytes(t, "VmLck"); after != before {
+		t.Errorf("VmPin+VmLck is %d bytes in the end, was %d", after, before)
+	}
 }
 
 func (s *suite) closed(t *testing.T) {

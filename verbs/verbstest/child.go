@@ -1,0 +1,74 @@
+package verbstest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// childEnv names the function that a re-executed test binary is to run.
+const childEnv = "PINWHEEL_VERBSTEST_CHILD"
+
+// Main is for TestMain of a package whose tests need processes of their own:
+// in a child made by Child it runs the function of that name, which fails by
+// returning an error, and otherwise the tests.
+func Main(m *testing.M, children map[string]func() error) {
+	name := os.Getenv(childEnv)
+	if name == "" {
+		os.Exit(m.Run())
+	}
+	if err := children[name](); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// Child returns a command that runs the named function of Main in a process
+// that holds no capability. Started by root it runs as a user of its own, of
+// which nobody else's pinned memory counts.
+func Child(t testing.TB, name string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe") // the binary's directory may be closed to that user
+	cmd.Dir = "/"
+	cmd.Env = append(os.Environ(), childEnv+"="+name)
+	if os.Geteuid() == 0 {
+		id := uint32(1_000_000 + os.Getpid()) // no login, and not that of a test in another process
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: id, Gid: id}}
+	}
+	return cmd
+}
+
+// RunChild runs Child and fails the test with its output if it fails.
+func RunChild(t testing.TB, name string) {
+	t.Helper()
+	if out, err := Child(t, name).CombinedOutput(); err != nil {
+		t.Fatalf("child %q: %v\n%s", name, err, out)
+	}
+}
+
+// LimitMemlock lowers RLIMIT_MEMLOCK of this process, for children.
+func LimitMemlock(bytes uint64) error {
+	return unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: bytes, Max: bytes})
+}
+
+// DenySystemCall makes a system call fail with errno in this process from now
+// on, for children, as the seccomp filter of a container does.
+func DenySystemCall(nr int, errno syscall.Errno) error {
+	runtime.LockOSThread()
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("PR_SET_NO_NEW_PRIVS: %w", err)
+	}
+	const nrOffset = 0 // of nr in struct seccomp_data, <linux/seccomp.h>
+	return installFilter([]unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: nrOffset},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: uint32(nr)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(errno)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	})
+}
