@@ -33,23 +33,26 @@ type tick struct {
 	label string
 }
 
-// ticks returns about n round values: multiples of 1, 2 or 5 times a power of
-// ten, or powers of ten on a log axis. The unit divides the labels.
+// ticks returns about n values that are round when divided by the unit, as
+// their labels are: multiples of 1, 2 or 5 times a power of ten, or powers of
+// ten on a log axis.
 func (a axis) ticks(n int, unit float64) []tick {
 	var ts []tick
 	if a.log {
-		for e := math.Ceil(a.lo - 1e-9); e <= a.hi+1e-9; e++ {
+		shift := math.Log10(unit)
+		for e := math.Ceil(a.lo - shift - 1e-9); e <= a.hi-shift+1e-9; e++ {
 			v := math.Pow(10, e)
-			ts = append(ts, tick{v, formatTick(v/unit, v/unit)})
+			ts = append(ts, tick{v * unit, formatTick(v, v)})
 		}
 		return ts
 	}
 	if a.hi <= a.lo {
 		return nil
 	}
-	step := roundStep((a.hi - a.lo) / float64(n))
-	for i := math.Ceil(a.lo/step - 1e-9); i*step <= a.hi+step*1e-9; i++ {
-		ts = append(ts, tick{i * step, formatTick(i*step/unit, step/unit)})
+	lo, hi := a.lo/unit, a.hi/unit
+	step := roundStep((hi - lo) / float64(n))
+	for i := math.Ceil(lo/step - 1e-9); i*step <= hi+step*1e-9; i++ {
+		ts = append(ts, tick{i * step * unit, formatTick(i*step, step)})
 	}
 	return ts
 }

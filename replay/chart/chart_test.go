@@ -88,6 +88,11 @@ func TestTicksAreRoundAndCoverTheAxis(t *testing.T) {
 	if got := labels(axis{lo: 0, hi: 7.3e9, px: 300}.ticks(4, 1e9)); !slices.Equal(got, []string{"0", "2", "4", "6"}) {
 		t.Errorf("0..7.3 s: %v", got)
 	}
+	for _, k := range (axis{lo: 0, hi: 6 << 20, px: 300}).ticks(4, 1<<20) {
+		if k.label == "4" && k.v != 4<<20 {
+			t.Errorf("4 MiB is marked at %v bytes", k.v)
+		}
+	}
 	if got := labels(axis{lo: -3, hi: 0, log: true, px: 300}.ticks(4, 1)); !slices.Equal(got, []string{"0.001", "0.01", "0.1", "1"}) {
 		t.Errorf("log: %v", got)
 	}

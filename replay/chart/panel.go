@@ -48,7 +48,8 @@ func (p *Panel) yAxis(px float64) axis {
 		hi = lo + 1
 	}
 	if p.YMax == 0 {
-		step := roundStep((hi - lo) / max(px/pixelsPerY, 2))
+		unit := unitOf(p.YUnit)
+		step := roundStep((hi-lo)/unit/max(px/pixelsPerY, 2)) * unit
 		lo, hi = math.Floor(lo/step+1e-9)*step, math.Ceil(hi/step-1e-9)*step
 	}
 	return axis{lo: lo, hi: hi, px: px}
