@@ -1,0 +1,193 @@
+package vmwatch
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/ringbuf"
+	"github.com/cilium/ebpf/rlimit"
+
+	"pinwheel/mem"
+)
+
+//go:generate clang -O2 -g -mcpu=v3 -target bpf -D__TARGET_ARCH_x86 -I/usr/include/x86_64-linux-gnu -Wall -c bpf/watch.bpf.c -o bpf/watch_x86.o
+//go:generate llvm-strip -g bpf/watch_x86.o
+
+// bpfPrograms are the programs of each mechanism beside capture_mm, in
+// alternatives for different kernels: the first that loads is taken.
+var bpfPrograms = map[Mechanism][][]string{
+	Fentry: {
+		{"zap_enter", "zap_exit", "zap_huge_enter", "zap_huge_exit", "move_enter_pmc", "move_exit_pmc"}, // since Linux 6.16
+		{"zap_enter", "zap_exit", "zap_huge_enter", "zap_huge_exit", "move_enter", "move_exit"},
+	},
+	TPS: {append(perCall("mmap", "munmap", "brk", "mremap", "madvise", "shmat", "process_madvise"), "uring_submit")},
+	TP:  {{"any_enter", "any_exit", "uring_submit"}},
+}
+
+func perCall(calls ...string) (programs []string) {
+	for _, c := range calls {
+		programs = append(programs, "enter_"+c, "exit_"+c)
+	}
+	return programs
+}
+
+// bpfNotifier owns the maps, programs and links of one mechanism. They live
+// as long as their descriptors: the process's end removes them too.
+type bpfNotifier struct {
+	log      changeLog
+	interest interest
+	coll     *ebpf.Collection
+	links    []io.Closer
+	ring     *ringbuf.Reader
+	record   ringbuf.Record // guarded by there being one waiter
+}
+
+func openBPF(m Mechanism) (notifier, error) {
+	if len(bpfObject) == 0 {
+		return nil, fmt.Errorf("no BPF programs for %s", runtime.GOARCH)
+	}
+	if m == TPS && x32Enabled() {
+		return nil, errors.New("this kernel runs x32 system calls, which the per-call tracepoints don't see")
+	}
+	// Needed below Linux 5.11 only, and refused without privilege: the load then says so.
+	_ = rlimit.RemoveMemlock()
+	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(bpfObject))
+	if err != nil {
+		return nil, fmt.Errorf("read BPF object: %w", err)
+	}
+	var failed []error
+	for _, programs := range bpfPrograms[m] {
+		n, err := loadBPF(spec.Copy(), programs)
+		if err == nil {
+			return n, nil
+		}
+		failed = append(failed, err)
+	}
+	return nil, errors.Join(failed...)
+}
+
+// loadBPF loads and attaches programs for the calling process.
+func loadBPF(spec *ebpf.CollectionSpec, programs []string) (_ *bpfNotifier, err error) {
+	want := map[string]bool{"capture_mm": true}
+	for _, p := range programs {
+		want[p] = true
+	}
+	sections := map[string]string{}
+	for name, p := range spec.Programs {
+		if !want[name] {
+			delete(spec.Programs, name)
+		}
+		sections[name] = p.SectionName
+	}
+	n := &bpfNotifier{}
+	defer func() {
+		if err != nil {
+			n.close()
+		}
+	}()
+	if n.coll, err = ebpf.NewCollection(spec); err != nil {
+		return nil, fmt.Errorf("load BPF programs: %w", firstLine(err))
+	}
+	if n.log.control, err = mapShared[bpfControl](n.coll.Maps["control"].FD()); err != nil {
+		return nil, err
+	}
+	if n.log.records, err = mapShared[[bpfSlots]bpfRecord](n.coll.Maps["records"].FD()); err != nil {
+		return nil, err
+	}
+	if n.interest.bits, err = mapShared[[granuleBits / 64]uint64](n.coll.Maps["interest"].FD()); err != nil {
+		return nil, err
+	}
+	n.interest.counts = map[uint32]uint32{}
+	if n.ring, err = ringbuf.NewReader(n.coll.Maps["bell"]); err != nil {
+		return nil, fmt.Errorf("open BPF ring buffer: %w", err)
+	}
+	if _, err = n.coll.Programs["capture_mm"].Run(&ebpf.RunOptions{}); err != nil {
+		return nil, fmt.Errorf("capture the address space with BPF_PROG_TEST_RUN: %w", err)
+	}
+	for _, name := range programs {
+		l, err := attach(n.coll.Programs[name], sections[name])
+		if err != nil {
+			return nil, fmt.Errorf("attach %s: %w", sections[name], err)
+		}
+		n.links = append(n.links, l)
+	}
+	return n, nil
+}
+
+func attach(p *ebpf.Program, section string) (io.Closer, error) {
+	if event, ok := strings.CutPrefix(section, "tracepoint/syscalls/"); ok {
+		return attachTracepoint(p, event)
+	}
+	return link.AttachTracing(link.TracingOptions{Program: p})
+}
+
+// firstLine keeps the verifier's log out of one-line reports; errors.Is still works.
+func firstLine(err error) error {
+	if line, _, more := strings.Cut(err.Error(), "\n"); more {
+		return shortened{line, err}
+	}
+	return err
+}
+
+type shortened struct {
+	line string
+	error
+}
+
+func (s shortened) Error() string { return s.line }
+func (s shortened) Unwrap() error { return s.error }
+
+func (n *bpfNotifier) word() *uint64    { return &n.log.control.head }
+func (n *bpfNotifier) waiters() *uint64 { return &n.log.control.waiters }
+func (n *bpfNotifier) blind() bool      { return atomic.LoadUint64(&n.log.control.uringMadvise) != 0 }
+
+func (n *bpfNotifier) arm(r mem.Range) (verifier, error) {
+	n.interest.add(r)
+	return nil, nil
+}
+
+func (n *bpfNotifier) disarm(r mem.Range, _ verifier) { n.interest.remove(r) }
+
+func (n *bpfNotifier) drain(report func(mem.Range)) { n.log.drain(report) }
+
+// bell empties the ring: its records only wake, the log says what changed.
+func (n *bpfNotifier) bell(deadline time.Time) error {
+	n.ring.SetDeadline(deadline)
+	for {
+		err := n.ring.ReadInto(&n.record)
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return nil
+		case err != nil:
+			return err
+		case n.record.Remaining == 0:
+			return nil
+		}
+	}
+}
+
+func (n *bpfNotifier) close() error {
+	var errs []error
+	for _, l := range n.links {
+		errs = append(errs, l.Close())
+	}
+	if n.ring != nil {
+		errs = append(errs, n.ring.Close())
+	}
+	unmapShared(n.log.control)
+	unmapShared(n.log.records)
+	unmapShared(n.interest.bits)
+	if n.coll != nil {
+		n.coll.Close()
+	}
+	return errors.Join(errs...)
+}

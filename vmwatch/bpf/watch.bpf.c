@@ -1,0 +1,268 @@
+// Tells one process which of its mappings change, before they change.
+//
+// Three families of hooks feed one log; package vmwatch attaches exactly one
+// of them:
+//   fentry/fexit on the kernel functions that remove or move page tables
+//   tp_btf/sys_enter, sys_exit: every system call passes here
+//   tracepoint/syscalls/...: only the calls that change mappings pay
+//
+// The entry hook publishes before the kernel touches the mapping, so that no
+// thread can be given the address while the change is still unseen. The exit
+// hook publishes again, for a range that was registered between the two.
+//
+// The structures below name only the members that are read; CO-RE finds them
+// in the running kernel. Syscall numbers and registers are those of x86-64.
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
+
+char LICENSE[] SEC("license") = "GPL";
+
+#define CORE __attribute__((preserve_access_index))
+typedef unsigned long ulong;
+struct pt_regs { ulong r10, r8, dx, si, di, orig_ax; } CORE;
+struct mm_struct { ulong brk; } CORE;
+struct thread_info { __u32 status; } CORE;
+struct task_struct { struct thread_info thread_info; struct mm_struct *mm; } CORE;
+struct vm_area_struct { struct mm_struct *vm_mm; } CORE;
+struct io_kiocb { __u8 opcode; } CORE;
+struct pagetable_move_control { struct vm_area_struct *old; ulong old_addr, len_in; } CORE;
+
+/* Shared with Go and C by mmap; layout.go mirrors control and record. */
+#define SLOTS 4096
+#define GRANULE_WORDS 1024 /* 65,536 bits, one per hashed granule of 2 MiB */
+#define EVERYTHING (~0UL)
+
+struct control {
+	__u64 head;        /* the generation: records ever published */
+	__u64 pad0[7];     /* head alone in its cache line: it is read on every send */
+	__u64 waiters;     /* ring the bell after a record */
+	__u64 uring_madvise; /* IORING_OP_MADVISE was used: see uring_submit */
+	__u64 suppressed;  /* changes of memory that nobody watches */
+	__u64 mm;          /* the mm_struct watched */
+	__u64 brk_high;    /* highest program break seen at the entry of a brk */
+	__u64 pad1[3];
+};
+struct record { __u64 start, end, check, seq; };
+
+struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __uint(map_flags, BPF_F_MMAPABLE);
+	 __type(key, __u32); __type(value, struct control); } control SEC(".maps");
+struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, SLOTS); __uint(map_flags, BPF_F_MMAPABLE);
+	 __type(key, __u32); __type(value, struct record); } records SEC(".maps");
+struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, GRANULE_WORDS); __uint(map_flags, BPF_F_MMAPABLE);
+	 __type(key, __u32); __type(value, __u64); } interest SEC(".maps");
+struct { __uint(type, BPF_MAP_TYPE_RINGBUF); __uint(max_entries, 4096); } bell SEC(".maps");
+
+static __always_inline struct control *get_control(void)
+{
+	__u32 zero = 0;
+	return bpf_map_lookup_elem(&control, &zero);
+}
+
+static __always_inline struct task_struct *current_task(void)
+{
+	return (struct task_struct *)bpf_get_current_task_btf();
+}
+
+/* Whether anyone watches part of [start,end). More than 64 granules (128 MiB) count as watched. */
+static __always_inline int watched(__u64 start, __u64 end)
+{
+	__u64 first = start >> 21, last = (end - 1) >> 21;
+	if (last - first >= 64)
+		return 1;
+	for (int i = 0; i < 64; i++) {
+		__u64 granule = first + i;
+		if (granule > last)
+			break;
+		__u32 word = (granule >> 6) & (GRANULE_WORDS - 1);
+		__u64 *bits = bpf_map_lookup_elem(&interest, &word);
+		if (bits && (*(volatile __u64 *)bits >> (granule & 63) & 1))
+			return 1;
+	}
+	return 0;
+}
+
+/*
+ * Publishes one change. A slot belongs to whoever drew its number from head.
+ * A writer that sleeps while the log goes round once may write over a newer
+ * record; the check word then matches no number and the reader takes it for
+ * an overrun, which flushes everything.
+ */
+static __always_inline int publish(struct control *c, __u64 start, __u64 end)
+{
+	if (end <= start)
+		return 0;
+	if (!watched(start, end)) {
+		c->suppressed++; /* statistics: lost updates are harmless */
+		return 0;
+	}
+	__u64 seq = __sync_fetch_and_add(&c->head, 1);
+	__u32 slot = seq & (SLOTS - 1);
+	struct record *r = bpf_map_lookup_elem(&records, &slot);
+	if (!r)
+		return 0;
+	r->start = start;
+	r->end = end;
+	r->check = start * 0x9e3779b97f4a7c15ULL + end * 0xc2b2ae3d27d4eb4fULL + seq + 1;
+	__sync_lock_test_and_set(&r->seq, seq + 1); /* a full barrier, then visible */
+	if (*(volatile __u64 *)&c->waiters) {
+		__u64 one = 1;
+		bpf_ringbuf_output(&bell, &one, sizeof(one), 0); /* a full ring is already ringing */
+	}
+	return 0;
+}
+
+/* Run once, through BPF_PROG_TEST_RUN, by the process to be watched. */
+SEC("raw_tp")
+int capture_mm(void *ctx)
+{
+	struct control *c = get_control();
+	if (c)
+		c->mm = (__u64)current_task()->mm;
+	return 0;
+}
+
+enum { MMAP = 9, MUNMAP = 11, BRK = 12, MREMAP = 25, MADVISE = 28, SHMAT = 30, PROCESS_MADVISE = 440 };
+
+/* Advice that takes pages away. Not MADV_FREE (8): reclaim leaves pinned pages alone. */
+static __always_inline int discards(__u64 advice)
+{
+	return advice == 4 /* DONTNEED */ || advice == 9 /* REMOVE */ || advice == 24 /* DONTNEED_LOCKED */ ||
+	       advice == 100 /* HWPOISON */ || advice == 101 /* SOFT_OFFLINE */ || advice == 102 /* GUARD_INSTALL */;
+}
+
+static __always_inline __u64 untag(__u64 addr) /* linear address masking, Linux 6.4 */
+{
+	return addr & ((1ULL << 57) - 1);
+}
+
+static __always_inline int change(struct task_struct *task, struct pt_regs *regs, __u64 nr, int exit)
+{
+	struct control *c = get_control();
+	if (!c || (__u64)task->mm != c->mm)
+		return 0;
+	__u64 addr = untag(regs->di), len = regs->si;
+	switch (nr) {
+	case MMAP: /* only MAP_FIXED (0x10) without MAP_FIXED_NOREPLACE (0x100000) replaces */
+		if ((regs->r10 & 0x100010) != 0x10)
+			return 0;
+		break;
+	case MUNMAP:
+		break;
+	case BRK: {
+		if (!addr)
+			return 0;
+		__u64 old = task->mm->brk; /* at exit it is already the new one */
+		if (!exit && old > c->brk_high)
+			c->brk_high = old;
+		return publish(c, addr, exit ? c->brk_high : old);
+	}
+	case MREMAP:
+		if (regs->r10 & 2) /* MREMAP_FIXED */
+			publish(c, untag(regs->r8), untag(regs->r8) + regs->dx);
+		if (regs->dx >= len && !(regs->r10 & 1)) /* grows in place or fails: no MREMAP_MAYMOVE */
+			return 0;
+		break;
+	case MADVISE:
+		if (!discards(regs->dx))
+			return 0;
+		break;
+	case SHMAT: /* SHM_REMAP; how long the segment is, is not known here */
+		if (!(regs->dx & 040000))
+			return 0;
+		return publish(c, untag(regs->si) & ~0xfffUL, EVERYTHING);
+	case PROCESS_MADVISE: /* the ranges lie in user memory */
+		if (!discards(regs->r10))
+			return 0;
+		return publish(c, 0, EVERYTHING);
+	default:
+		return 0;
+	}
+	return publish(c, addr, addr + ((len + 0xfff) & ~0xfffUL));
+}
+
+/* Calls through int 0x80 have other numbers and registers: take each for a change of everything. */
+static __always_inline int every_call(struct pt_regs *regs, __u64 nr, int exit)
+{
+	struct task_struct *task = current_task();
+	if (task->thread_info.status & 2 /* TS_COMPAT */) {
+		struct control *c = get_control();
+		if (!c || (__u64)task->mm != c->mm)
+			return 0;
+		return publish(c, 0, EVERYTHING);
+	}
+	nr &= ~0x40000000UL; /* x32 calls use the same numbers for these */
+	switch (nr) { /* before anything is looked up: most calls end here */
+	case MMAP: case MUNMAP: case BRK: case MREMAP: case MADVISE: case SHMAT: case PROCESS_MADVISE:
+		return change(task, regs, nr, exit);
+	}
+	return 0;
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(any_enter, struct pt_regs *regs, long nr) { return every_call(regs, nr, 0); }
+SEC("tp_btf/sys_exit")
+int BPF_PROG(any_exit, struct pt_regs *regs, long ret) { return every_call(regs, regs->orig_ax, 1); }
+
+#define CALL(name, nr) \
+SEC("tracepoint/syscalls/sys_enter_" #name) int enter_##name(void *ctx) \
+{ struct task_struct *t = current_task(); return change(t, (struct pt_regs *)bpf_task_pt_regs((void *)t), nr, 0); } \
+SEC("tracepoint/syscalls/sys_exit_" #name) int exit_##name(void *ctx) \
+{ struct task_struct *t = current_task(); return change(t, (struct pt_regs *)bpf_task_pt_regs((void *)t), nr, 1); }
+CALL(mmap, MMAP)
+CALL(munmap, MUNMAP)
+CALL(brk, BRK)
+CALL(mremap, MREMAP)
+CALL(madvise, MADVISE)
+CALL(shmat, SHMAT)
+CALL(process_madvise, PROCESS_MADVISE)
+
+/*
+ * io_uring changes mappings without the system call, later, and from kernel
+ * threads. Such a request is published as a change of everything, and the
+ * flag stops all caching from then on: when it takes effect is not known.
+ */
+SEC("tp_btf/io_uring_submit_req")
+int BPF_PROG(uring_submit, struct io_kiocb *req)
+{
+	if (req->opcode != 25 /* IORING_OP_MADVISE */)
+		return 0;
+	struct control *c = get_control();
+	if (!c || (__u64)current_task()->mm != c->mm)
+		return 0;
+	c->uring_madvise = 1;
+	return publish(c, 0, EVERYTHING);
+}
+
+static __always_inline int zap(struct vm_area_struct *vma, __u64 start, __u64 end)
+{
+	struct control *c = get_control();
+	if (!c || (__u64)vma->vm_mm != c->mm)
+		return 0;
+	return publish(c, start, end);
+}
+
+SEC("fentry/unmap_page_range")
+int BPF_PROG(zap_enter, void *tlb, struct vm_area_struct *vma, ulong start, ulong end) { return zap(vma, start, end); }
+SEC("fexit/unmap_page_range")
+int BPF_PROG(zap_exit, void *tlb, struct vm_area_struct *vma, ulong start, ulong end) { return zap(vma, start, end); }
+SEC("fentry/__unmap_hugepage_range")
+int BPF_PROG(zap_huge_enter, void *tlb, struct vm_area_struct *vma, ulong start, ulong end) { return zap(vma, start, end); }
+SEC("fexit/__unmap_hugepage_range")
+int BPF_PROG(zap_huge_exit, void *tlb, struct vm_area_struct *vma, ulong start, ulong end) { return zap(vma, start, end); }
+
+/* Up to Linux 6.15. */
+SEC("fentry/move_page_tables")
+int BPF_PROG(move_enter, struct vm_area_struct *vma, ulong old, struct vm_area_struct *new_vma, ulong new_addr, ulong len)
+{ return zap(vma, old, old + len); }
+SEC("fexit/move_page_tables")
+int BPF_PROG(move_exit, struct vm_area_struct *vma, ulong old, struct vm_area_struct *new_vma, ulong new_addr, ulong len)
+{ return zap(vma, old, old + len); }
+/* Since Linux 6.16. At exit the structure has advanced, so the entry's values are not there any more. */
+SEC("fentry/move_page_tables")
+int BPF_PROG(move_enter_pmc, struct pagetable_move_control *pmc)
+{ return zap(pmc->old, pmc->old_addr, pmc->old_addr + pmc->len_in); }
+SEC("fexit/move_page_tables")
+int BPF_PROG(move_exit_pmc, struct pagetable_move_control *pmc)
+{ return zap(pmc->old, pmc->old_addr - pmc->len_in, pmc->old_addr + pmc->len_in); }

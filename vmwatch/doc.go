@@ -1,0 +1,58 @@
+// Package vmwatch tells a registration cache which of the memory that it has
+// registered no longer is what was registered.
+//
+// A registration (RDMA memory region, io_uring fixed buffer) pins physical
+// pages. When the program unmaps, moves or discards the virtual range, the
+// registration still names the old pages, and a transfer through it sends old
+// data. Seed paper "Memory Registration Caching Correctness" (dreg, CCGrid'05)
+// asks for the four operations that this package has: register (Watch),
+// deregister (Unwatch), check (Generation and Drain; Unchanged), and a blocking
+// wait for a thread of its own (Wait).
+//
+// # Mechanisms
+//
+// Open takes the first of these that loads, passes a self-test which performs
+// the kinds of change, and leaves nothing uncovered that it can't refuse:
+//
+//	fentry  BPF on the kernel functions that remove and move page tables
+//	tps     BPF on the tracepoints of the mapping system calls
+//	tp      BPF on all system calls: where tps has a gap (x32)
+//	pfn     the physical frames, compared at each hit (CAP_SYS_ADMIN)
+//	uffd    userfaultfd in write-protect async mode, checked at each hit; no privilege
+//	none    nothing may be cached
+//
+// What a mechanism isn't told of is never guessed: Watch answers for each
+// range whether notification is enough (verify false), whether each hit must be
+// checked with Unchanged (verify true), or whether the range can't be cached
+// (ErrNotCacheable). With tps, tp and uffd this concerns memory backed by a file
+// or a segment, which other processes can change.
+//
+// # Order of calls
+//
+//	token, verify, err := w.Watch(r)  // before the first registration
+//	w.Pinning(token)                  // only if verify
+//	... mark the entry valid, then register r with the device ...
+//	err = w.Pinned(token)             // only if verify
+//	... hit: Generation unchanged since the last Drain, and if verify Unchanged(token) ...
+//	w.Unwatch(token)                  // when the cache forgets r
+//
+// An entry is marked valid before its pages are pinned, so that a change
+// during registration invalidates it. Watch stays in force while r may be
+// registered again, not only while it is registered: a helper thread that
+// registers on its own while the program unmaps relies on the change having been
+// recorded when it began.
+//
+// # Ownership
+//
+// The Watcher owns its kernel objects; nothing of it is pinned or named in the
+// file system, so all of it ends with the process. The generation word and the
+// log live in memory outside the Go heap and may be read by C until Close.
+//
+// # Caveats
+//
+// Linux on x86-64; elsewhere only pfn and none exist. After fork a child must
+// not use a Watcher of its parent: its changes are not recorded. A program
+// that closes descriptors which it doesn't own also closes ours. UFFD regions are
+// given up whenever the process takes any page fault between two uses, since no
+// unprivileged interface shows MADV_GUARD_INSTALL (Linux 6.13).
+package vmwatch

@@ -1,0 +1,155 @@
+package change
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"pinwheel/mem"
+)
+
+// Pages is the size of a Subject in pages.
+const Pages = 16
+
+// Subject is memory to be changed, wholly present and filled with ones.
+type Subject struct {
+	Range mem.Range
+	fd    int         // of the file behind it, or -1
+	extra []mem.Range // where pages were moved to
+	shm   []int       // segments to remove
+}
+
+func bytesOfSubject() uint64 { return Pages * mem.PageSize }
+
+// Anonymous maps private memory.
+func Anonymous() (*Subject, error) { return mapSubject(unix.MAP_PRIVATE|unix.MAP_ANON, -1) }
+
+// SharedFile maps a memory file, shared.
+func SharedFile() (*Subject, error) { return fileSubject(unix.MAP_SHARED) }
+
+// PrivateFile maps a memory file, private: writing copies its pages.
+func PrivateFile() (*Subject, error) { return fileSubject(unix.MAP_PRIVATE) }
+
+func fileSubject(flags int) (*Subject, error) {
+	fd, err := unix.MemfdCreate("pinwheel-change", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("memfd_create: %w", err)
+	}
+	if err := unix.Ftruncate(fd, int64(bytesOfSubject())); err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("ftruncate: %w", err)
+	}
+	s, err := mapSubject(flags, fd)
+	if err != nil {
+		unix.Close(fd)
+	}
+	return s, err
+}
+
+func mapSubject(flags, fd int) (*Subject, error) {
+	p, err := mmap(0, bytesOfSubject(), flags, fd)
+	if err != nil {
+		return nil, err
+	}
+	s := &Subject{Range: mem.Range{Start: p, End: p + mem.Addr(bytesOfSubject())}, fd: fd}
+	s.Fill(1)
+	return s, nil
+}
+
+// Segment attaches a SysV segment.
+func Segment() (*Subject, error) {
+	id, err := shmget(bytesOfSubject())
+	if err != nil {
+		return nil, err
+	}
+	p, err := shmat(id, 0, 0)
+	if err != nil {
+		return nil, errors.Join(err, shmRemove(id))
+	}
+	s := &Subject{Range: mem.Range{Start: p, End: p + mem.Addr(bytesOfSubject())}, fd: -1, shm: []int{id}}
+	s.Fill(1)
+	return s, nil
+}
+
+// FD returns the descriptor of the file behind the Subject, or -1.
+func (s *Subject) FD() int { return s.fd }
+
+// Free removes everything that the Subject and its change made.
+func (s *Subject) Free() {
+	for _, r := range append(s.extra, s.Range) {
+		// The mapping may be gone: that is what some changes do.
+		_ = munmap(r)
+	}
+	for _, id := range s.shm {
+		_ = shmRemove(id)
+	}
+	if s.fd >= 0 {
+		_ = unix.Close(s.fd)
+	}
+}
+
+func (s *Subject) page(n int) mem.Range {
+	start := s.Range.Start + mem.Addr(uint64(n)*mem.PageSize)
+	return mem.Range{Start: start, End: start + mem.Addr(mem.PageSize)}
+}
+
+// replace unmaps r and maps other memory there, in two calls.
+func (s *Subject) replace(r mem.Range) error {
+	if err := munmap(r); err != nil {
+		return err
+	}
+	return mapFree(r)
+}
+
+// move moves the pages elsewhere, as mremap with flags does, and maps other memory in their place.
+func (s *Subject) move(size uint64, flags int) error {
+	target := mem.Addr(0)
+	if flags&unix.MREMAP_FIXED != 0 || size > s.Range.Len() {
+		p, err := mmap(0, size, unix.MAP_PRIVATE|unix.MAP_ANON, -1)
+		if err != nil {
+			return err
+		}
+		target, flags = p, flags|unix.MREMAP_FIXED
+	}
+	p, err := mremapTo(s.Range, size, flags, target)
+	if err != nil {
+		return err
+	}
+	s.extra = append(s.extra, mem.Range{Start: p, End: p + mem.Addr(size)})
+	if flags&unix.MREMAP_DONTUNMAP != 0 {
+		return nil // still mapped, without its pages
+	}
+	return mapFree(s.Range)
+}
+
+func mremapOnto(s *Subject) error {
+	o, err := Anonymous()
+	if err != nil {
+		return err
+	}
+	_, err = mremapTo(o.Range, o.Range.Len(), unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED, s.Range.Start)
+	return err
+}
+
+func shmRemap(s *Subject) error {
+	id, err := shmget(s.Range.Len())
+	if err != nil {
+		return err
+	}
+	s.shm = append(s.shm, id)
+	_, err = shmat(id, s.Range.Start, shmRemapFlag)
+	return err
+}
+
+func advise(advice int) func(*Subject) error {
+	return func(s *Subject) error { return madvise(s.Range, advice) }
+}
+
+// permit accepts that the kernel declines, as it does for pinned memory.
+func permit(err error) error {
+	if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOMEM) {
+		return nil
+	}
+	return err
+}

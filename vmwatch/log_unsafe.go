@@ -1,0 +1,93 @@
+package vmwatch
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"pinwheel/mem"
+)
+
+// bpfControl and bpfRecord mirror struct control and struct record of
+// bpf/watch.bpf.c.
+type bpfControl struct {
+	head         uint64
+	_            [7]uint64
+	waiters      uint64
+	uringMadvise uint64
+	suppressed   uint64
+	mm           uint64
+	brkHigh      uint64
+	_            [3]uint64
+}
+
+type bpfRecord struct{ start, end, check, seq uint64 }
+
+const bpfSlots = 4096
+
+// changeLog reads the log that the BPF programs write. A slot belongs to the
+// program that drew its number from head until seq shows number+1, then to the
+// reader until head has gone round once; a reader that is behind by more than
+// half the log gives up and reports Everything, so that overrun is harmless.
+type changeLog struct {
+	control *bpfControl
+	records *[bpfSlots]bpfRecord
+	seen    uint64 // records reported; guarded by Watcher.mu
+}
+
+// patience is how often a reader yields to a writer that has drawn a number
+// but not yet published (it was descheduled between the two).
+const patience = 1000
+
+func (l *changeLog) drain(report func(mem.Range)) {
+	head := atomic.LoadUint64(&l.control.head)
+	for ; l.seen != head; l.seen++ {
+		r, ok := l.read(l.seen)
+		if !ok || atomic.LoadUint64(&l.control.head)-l.seen > bpfSlots/2 {
+			l.seen = head
+			report(Everything)
+			return
+		}
+		report(r)
+	}
+}
+
+// read returns record n unless it was overwritten or isn't published in time.
+func (l *changeLog) read(n uint64) (mem.Range, bool) {
+	rec := &l.records[n%bpfSlots]
+	for tries := 0; atomic.LoadUint64(&rec.seq) != n+1; tries++ {
+		if tries == patience || atomic.LoadUint64(&rec.seq) > n+1 {
+			return mem.Range{}, false
+		}
+		runtime.Gosched()
+	}
+	start, end, check := atomic.LoadUint64(&rec.start), atomic.LoadUint64(&rec.end), atomic.LoadUint64(&rec.check)
+	ok := check == start*0x9e3779b97f4a7c15+end*0xc2b2ae3d27d4eb4f+n+1
+	return mem.Range{Start: mem.Addr(start), End: mem.Addr(end)}, ok
+}
+
+// mapShared maps the n bytes of fd (a BPF array map) for reading and writing.
+func mapShared[T any](fd int) (*T, error) {
+	var zero T
+	page := uintptr(os.Getpagesize())
+	n := (unsafe.Sizeof(zero) + page - 1) &^ (page - 1)
+	p, err := unix.MmapPtr(fd, 0, nil, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("mmap of %d bytes of a BPF map: %w", n, err)
+	}
+	return (*T)(p), nil
+}
+
+// unmapShared undoes mapShared or mapPrivate; nil is allowed.
+func unmapShared[T any](p *T) {
+	if p == nil {
+		return
+	}
+	page := uintptr(os.Getpagesize())
+	// Fails only for an address that was never mapped.
+	_ = unix.MunmapPtr(unsafe.Pointer(p), (unsafe.Sizeof(*p)+page-1)&^(page-1))
+}

@@ -1,0 +1,115 @@
+package vmwatch
+
+import (
+	"fmt"
+	"strings"
+
+	"pinwheel/mem"
+)
+
+// Mechanism is a way of learning that a mapping changed.
+type Mechanism uint8
+
+const (
+	None    Mechanism = iota // nothing may be cached
+	Uffd                     // userfaultfd events, checked at each hit
+	PFN                      // physical frames compared at each hit
+	TP                       // BPF on every system call
+	TPS                      // BPF on the tracepoints of the mapping calls
+	Fentry                   // BPF on the kernel functions that change page tables
+)
+
+var mechanismNames = [...]string{None: "none", Uffd: "uffd", PFN: "pfn", TP: "tp", TPS: "tps", Fentry: "fentry"}
+
+// String returns the name used by PINWHEEL_WATCH and in reports.
+func (m Mechanism) String() string { return mechanismNames[m] }
+
+// automatic is the order of choice: first those whose hits cost least.
+var automatic = []Mechanism{Fentry, TPS, TP, Uffd, PFN, None}
+
+// choices are the values of the setting and what each may lead to.
+var choices = map[string][]Mechanism{
+	"auto":   automatic,
+	"bpf":    {Fentry, TPS, TP},
+	"fentry": {Fentry},
+	"tps":    {TPS},
+	"tp":     {TP},
+	"uffd":   {Uffd},
+	"pfn":    {PFN},
+	"none":   {None},
+}
+
+// compatLimit is the end of what system calls made through int 0x80 can
+// reach: the per-call tracepoints don't see those.
+const compatLimit mem.Addr = 4 << 30
+
+// notifiedOf reports whether the mechanism is told of every change of r. Of
+// memory that isn't private and anonymous only fentry is: other processes can
+// truncate, punch or detach what backs it.
+func (m Mechanism) notifiedOf(r mem.Range) bool {
+	switch m {
+	case Fentry:
+		return true
+	case TPS:
+		return r.Start >= compatLimit && privateAnonymous(r)
+	case TP, Uffd:
+		return privateAnonymous(r)
+	}
+	return false
+}
+
+// gaps says for people what a mechanism doesn't cover and what happens there.
+func (m Mechanism) gaps(frames bool) []string {
+	elsewhere := "not cached"
+	if frames {
+		elsewhere = "frames compared at each hit"
+	}
+	shared := "files, shared memory and SysV segments: " + elsewhere
+	switch m {
+	case Fentry:
+		return nil
+	case TPS:
+		return []string{shared, "memory below 4 GiB (int 0x80): " + elsewhere, "after IORING_OP_MADVISE: nothing cached"}
+	case TP:
+		return []string{shared, "after IORING_OP_MADVISE: nothing cached"}
+	case Uffd:
+		return []string{shared, "any page fault of the process between two uses: registered again"}
+	case PFN:
+		return []string{"no notification: each hit compares frames"}
+	}
+	return []string{"nothing is cached"}
+}
+
+// Attempt is one mechanism that was tried.
+type Attempt struct {
+	Mechanism Mechanism
+	Err       error // why it wasn't taken; nil for the one that was
+}
+
+// Report is the outcome of Open, for people.
+type Report struct {
+	Chosen   Mechanism
+	Attempts []Attempt // in the order tried
+	Gaps     []string  // what the chosen one isn't told of, and what happens there instead
+	Tested   []string  // the kinds of change that the self-test performed
+	Skipped  []string  // those it couldn't perform here, with the reason
+}
+
+// String returns one line per fact.
+func (r Report) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "mapping changes: %v", r.Chosen)
+	for _, g := range r.Gaps {
+		fmt.Fprintf(&b, "\n  %s", g)
+	}
+	for _, a := range r.Attempts {
+		if a.Err != nil {
+			fmt.Fprintf(&b, "\n  %v refused: %v", a.Mechanism, a.Err)
+		}
+	}
+	fmt.Fprintf(&b, "\n  self-test: %d kinds of change noticed", len(r.Tested))
+	if len(r.Skipped) > 0 {
+		fmt.Fprintf(&b, "; not performed: %s", strings.Join(r.Skipped, "; "))
+	}
+	return b.String()
+}

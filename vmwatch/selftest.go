@@ -1,0 +1,105 @@
+package vmwatch
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"pinwheel/mem"
+	"pinwheel/vmwatch/internal/change"
+)
+
+// selfTestTries is how often a change is tried: another thread may take the
+// address between two of its calls.
+const selfTestTries = 3
+
+// selfTest performs every kind of change that is safe to perform here and
+// fails on the first that w would let pass. Kinds which this kernel or this
+// process can't perform are returned as skipped.
+func selfTest(w *Watcher) (tested, skipped []string, err error) {
+	for _, k := range change.Kinds {
+		var noticed, performed bool
+		var failed error
+		for try := 0; try < selfTestTries && !performed; try++ {
+			noticed, failed = w.notices(k)
+			performed = failed == nil
+		}
+		switch {
+		case !performed:
+			skipped = append(skipped, fmt.Sprintf("%s (%v)", k.Name, failed))
+		case !noticed && !k.Keeps:
+			return nil, nil, fmt.Errorf("%s went unseen", k.Name)
+		default:
+			tested = append(tested, k.Name)
+		}
+	}
+	return tested, skipped, nil
+}
+
+// notices performs k on a watched and pinned Subject and reports whether a
+// cache would have learned of it, or would never have cached it.
+func (w *Watcher) notices(k change.Kind) (bool, error) {
+	s, err := k.Make()
+	if err != nil {
+		return false, err
+	}
+	defer s.Free()
+	token, verify, err := w.Watch(s.Range)
+	if errors.Is(err, ErrNotCacheable) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer w.Unwatch(token)
+	w.Drain(func(mem.Range) {})
+	w.Pinning(token)
+	unpin, err := hold(s.Bytes())
+	if err != nil {
+		return false, err
+	}
+	defer unpin()
+	if err := w.Pinned(token); err != nil {
+		return false, err
+	}
+	before := w.Generation()
+	if err := k.Do(s); err != nil {
+		return false, err
+	}
+	s.Fill(2)
+	if verify && !w.Unchanged(token) {
+		return true, nil
+	}
+	if w.Generation() == before {
+		return false, nil
+	}
+	hit := false
+	w.Drain(func(r mem.Range) { hit = hit || r.Overlaps(s.Range) })
+	return hit, nil
+}
+
+// hold keeps the pages of b from being used elsewhere, as a registration
+// would: their frame numbers stay theirs until release. A pipe takes references
+// to pages without copying them (vmsplice(2)).
+func hold(b []byte) (release func(), err error) {
+	var p [2]int
+	if err := unix.Pipe2(p[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
+		return nil, fmt.Errorf("pipe2: %w", err)
+	}
+	release = sync.OnceFunc(func() {
+		unix.Close(p[0])
+		unix.Close(p[1])
+	})
+	for part := range slices.Chunk(b, int(mem.PageSize)) {
+		iov := []unix.Iovec{{Base: &part[0], Len: uint64(len(part))}}
+		// A page is taken whole or not at all.
+		if _, err := unix.Vmsplice(p[1], iov, unix.SPLICE_F_NONBLOCK); err != nil {
+			release()
+			return nil, fmt.Errorf("vmsplice: %w", err)
+		}
+	}
+	return release, nil
+}

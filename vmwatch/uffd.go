@@ -1,0 +1,158 @@
+package vmwatch
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"pinwheel/mem"
+)
+
+// uffdNotifier follows private anonymous memory with userfaultfd.
+//
+// Its events alone are too late: munmap tells after the address is free, and
+// another thread may have it by then. So each hit also asks whether the range
+// still belongs to mappings that were armed (uffdArmed), which one mapped since
+// doesn't; and whether the process took a page fault since the range was
+// pinned, without which no page can have appeared in it. The second covers
+// what the first can't see: MADV_GUARD_INSTALL, and an armed mapping that
+// mremap grows over a freed address.
+//
+// All fields but reader's shared memory are guarded by Watcher.mu.
+type uffdNotifier struct {
+	fd      int
+	pagemap *os.File
+	reader  *uffdReader
+	seen    uint64
+	armed   []*uffdRange
+}
+
+// uffdRange is one armed range. Several may overlap or be equal.
+type uffdRange struct {
+	r mem.Range
+	n *uffdNotifier
+	// lost is set when part of r was found to be mapped anew and is about to
+	// be armed again for another range: from then on the kernel's answer for r
+	// would be about the wrong mapping.
+	lost atomic.Bool
+	// faults is pageFaults before the last pinning; negative while not registered.
+	faults atomic.Int64
+}
+
+func openUffd() (notifier, error) {
+	fd, err := uffdOpen()
+	if err != nil {
+		return nil, err
+	}
+	pagemap, err := os.Open("/proc/self/pagemap")
+	if err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	reader, err := startReader(fd)
+	if err != nil {
+		unix.Close(fd)
+		pagemap.Close()
+		return nil, err
+	}
+	return &uffdNotifier{fd: fd, pagemap: pagemap, reader: reader}, nil
+}
+
+func (n *uffdNotifier) word() *uint64    { return &n.reader.shared.generation }
+func (n *uffdNotifier) waiters() *uint64 { return &n.reader.shared.waiters }
+func (n *uffdNotifier) blind() bool      { return false }
+
+// arm registers only what no other live range covers already: were the rest
+// registered again, a mapping that replaced part of another range would look
+// like the one that was armed for it.
+func (n *uffdNotifier) arm(r mem.Range) (verifier, error) {
+	free := []mem.Range{r}
+	for _, o := range n.armed {
+		if !o.r.Overlaps(r) || o.lost.Load() {
+			continue
+		}
+		if !uffdArmed(n.pagemap.Fd(), o.r) {
+			o.lost.Store(true)
+			continue
+		}
+		free = subtract(free, o.r)
+	}
+	for _, f := range free {
+		if err := uffdArm(n.fd, f); err != nil {
+			return nil, err
+		}
+	}
+	u := &uffdRange{r: r, n: n}
+	u.faults.Store(-1)
+	n.armed = append(n.armed, u)
+	return u, nil
+}
+
+func (n *uffdNotifier) disarm(_ mem.Range, v verifier) {
+	u := v.(*uffdRange)
+	n.armed = slices.DeleteFunc(n.armed, func(o *uffdRange) bool { return o == u })
+	free := []mem.Range{u.r}
+	for _, o := range n.armed {
+		free = subtract(free, o.r)
+	}
+	for _, f := range free {
+		uffdDisarm(n.fd, f)
+	}
+}
+
+// subtract removes r from each of the ranges.
+func subtract(from []mem.Range, r mem.Range) (rest []mem.Range) {
+	for _, f := range from {
+		if !f.Overlaps(r) {
+			rest = append(rest, f)
+			continue
+		}
+		if f.Start < r.Start {
+			rest = append(rest, mem.Range{Start: f.Start, End: r.Start})
+		}
+		if r.End < f.End {
+			rest = append(rest, mem.Range{Start: r.End, End: f.End})
+		}
+	}
+	return rest
+}
+
+func (n *uffdNotifier) drain(report func(mem.Range)) {
+	n.seen = n.reader.drain(n.seen, func(m uffdMsg) {
+		switch m.event {
+		case uffdEventUnmap, uffdEventRemove:
+			report(mem.Range{Start: mem.Addr(m.a), End: mem.Addr(m.b)})
+		case uffdEventRemap: // takes the pages from a and puts them over what was at b
+			report(mem.Range{Start: mem.Addr(m.a), End: mem.Addr(m.a + m.c)})
+			report(mem.Range{Start: mem.Addr(m.b), End: mem.Addr(m.b + m.c)})
+		}
+	}, func() { report(Everything) })
+}
+
+func (n *uffdNotifier) bell(deadline time.Time) error { return n.reader.bell(deadline) }
+
+// close disarms by closing the descriptor before the reader stops, so that
+// no thread is left waiting for its event to be read.
+func (n *uffdNotifier) close() error {
+	for _, u := range n.armed {
+		uffdDisarm(n.fd, u.r)
+	}
+	n.armed = nil
+	return errors.Join(n.reader.stop(), unix.Close(n.fd), n.pagemap.Close())
+}
+
+func (u *uffdRange) pinning() { u.faults.Store(pageFaults()) }
+func (u *uffdRange) pinned() error {
+	if u.lost.Load() || !uffdArmed(u.n.pagemap.Fd(), u.r) {
+		return ErrChanged
+	}
+	return nil
+}
+
+func (u *uffdRange) unchanged() bool {
+	return !u.lost.Load() && u.faults.Load() == pageFaults() && uffdArmed(u.n.pagemap.Fd(), u.r)
+}

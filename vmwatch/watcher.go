@@ -1,0 +1,235 @@
+package vmwatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"pinwheel/mem"
+)
+
+var (
+	// ErrNotCacheable is returned by Watch for a range whose changes the
+	// mechanism can neither see nor verify: register it for each operation.
+	ErrNotCacheable = errors.New("vmwatch: changes of this range can't be seen (register it for each operation)")
+	// ErrChanged is returned by Pinned when the range changed while it was
+	// being pinned: deregister and try again.
+	ErrChanged = errors.New("vmwatch: range changed while it was pinned")
+	// ErrNoNotification is returned by Wait when the mechanism only verifies.
+	ErrNoNotification = errors.New("vmwatch: this mechanism has no notifications to wait for")
+	// ErrUnavailable is returned by Open when the mechanism asked for doesn't work here.
+	ErrUnavailable = errors.New("vmwatch: mechanism not available")
+)
+
+// Everything is the range that Drain reports when it can't tell what changed:
+// the log was overrun, or the kernel named no range.
+var Everything = mem.Range{Start: 0, End: ^mem.Addr(0)}
+
+// notifier is a source of change notifications. Its methods but word are
+// called with Watcher.mu held.
+type notifier interface {
+	// word is the generation counter, outside the Go heap. It moves before
+	// anyone can rely on a change of an armed range.
+	word() *uint64
+	// arm begins notification for r. With a verifier, notification alone isn't enough.
+	arm(r mem.Range) (verifier, error)
+	// disarm ends it, once for each arm, with what arm returned.
+	disarm(r mem.Range, v verifier)
+	// drain reports what was published since the last drain.
+	drain(report func(mem.Range))
+	// blind reports that changes may go unseen from now on.
+	blind() bool
+	// waiters is a count, outside the Go heap: while it isn't 0 every change also rings the bell.
+	waiters() *uint64
+	// bell waits for a change or the deadline; false positives are allowed.
+	bell(deadline time.Time) error
+	close() error
+}
+
+// Watcher follows the changes of one process's mappings. All methods are safe
+// for concurrent use, except that Close must come after all others.
+type Watcher struct {
+	note      notifier // nil for pfn and none
+	gen       *uint64
+	mechanism Mechanism
+	frames    *frameReader // nil where the kernel hides frame numbers
+	report    Report
+
+	// mu orders arming and draining. It is never held across a registration,
+	// and only for the look-up on the path of a hit that must be verified.
+	// No lock is taken inside it.
+	mu      sync.Mutex
+	regions map[uint64]*region
+	last    uint64 // last token given
+}
+
+// region is one watched range.
+type region struct {
+	r      mem.Range // whole pages
+	verify verifier  // nil if notification is enough
+	armed  bool
+}
+
+// verifier checks at a hit that a range still is what was pinned.
+type verifier interface {
+	pinning()
+	pinned() error
+	unchanged() bool
+}
+
+// Mechanism returns what was chosen.
+func (w *Watcher) Mechanism() Mechanism { return w.mechanism }
+
+// Report returns what was tried, what was chosen and what it doesn't cover.
+func (w *Watcher) Report() Report { return w.report }
+
+// Generation returns the change counter: one atomic load. While it equals the
+// value returned by the last Drain no watched range has changed, as far as
+// notification reaches (see Watch).
+func (w *Watcher) Generation() uint64 { return atomic.LoadUint64(w.gen) }
+
+// Word returns the address of the counter, for C. It lies outside
+// the Go heap and stays mapped until Close.
+func (w *Watcher) Word() *uint64 { return w.gen }
+
+// Watch begins to watch r, grown to whole pages; several watched ranges may
+// overlap or be equal. With verify, each hit must be confirmed by Unchanged and
+// each registration bracketed by Pinning and Pinned. It fails with
+// ErrNotCacheable. Cost: a few microseconds, with system calls.
+func (w *Watcher) Watch(r mem.Range) (token uint64, verify bool, err error) {
+	if r.Empty() {
+		return 0, false, fmt.Errorf("watch: %w", mem.ErrEmpty)
+	}
+	reg := &region{r: r.PageAligned()}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.admit(reg); err != nil {
+		return 0, false, fmt.Errorf("watch %v: %w", r, err)
+	}
+	w.last++
+	w.regions[w.last] = reg
+	return w.last, reg.verify != nil, nil
+}
+
+// admit decides how reg is watched and arms it. w.mu is held.
+func (w *Watcher) admit(reg *region) error {
+	if w.mechanism.notifiedOf(reg.r) && !w.note.blind() {
+		v, err := w.note.arm(reg.r)
+		if err == nil {
+			reg.verify, reg.armed = v, true
+			return nil
+		}
+		return fmt.Errorf("%w: %w", ErrNotCacheable, err)
+	}
+	if w.frames == nil {
+		return ErrNotCacheable
+	}
+	reg.verify = w.frames.verifier(reg.r)
+	return nil
+}
+
+// Unwatch ends what Watch began. It is called once per token, after the
+// registration is gone.
+func (w *Watcher) Unwatch(token uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	reg := w.regions[token]
+	if reg == nil {
+		return
+	}
+	delete(w.regions, token)
+	if reg.armed {
+		w.note.disarm(reg.r, reg.verify)
+	}
+}
+
+func (w *Watcher) verifier(token uint64) verifier {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if reg := w.regions[token]; reg != nil {
+		return reg.verify
+	}
+	return nil
+}
+
+// Pinning is called before each registration of a range that needs verification.
+func (w *Watcher) Pinning(token uint64) {
+	if v := w.verifier(token); v != nil {
+		v.pinning()
+	}
+}
+
+// Pinned is called after each registration of a range that needs
+// verification. On ErrChanged the registration must not be used.
+func (w *Watcher) Pinned(token uint64) error {
+	if v := w.verifier(token); v != nil {
+		return v.pinned()
+	}
+	return nil
+}
+
+// Unchanged reports whether the range still has the pages that were there
+// when Pinned was called. Cost: a system call, about 1 us for 64 KiB; nothing
+// but the look-up for ranges that need no verification.
+func (w *Watcher) Unchanged(token uint64) bool {
+	v := w.verifier(token)
+	return v == nil || v.unchanged()
+}
+
+// Drain calls drop for every range that changed since the last Drain, in any
+// order and perhaps larger than what really changed, and returns the
+// generation up to which it has reported. There is one drainer: drop runs
+// under the Watcher's lock and must not call the Watcher.
+func (w *Watcher) Drain(drop func(mem.Range)) uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.note == nil {
+		return 0
+	}
+	g := atomic.LoadUint64(w.gen)
+	w.note.drain(drop)
+	if w.note.blind() {
+		drop(Everything)
+		return ^g // which Generation never equals: every hit comes here
+	}
+	return g
+}
+
+// waitSlice bounds how long Wait sleeps before it looks at its context again.
+const waitSlice = 100 * time.Millisecond
+
+// Wait blocks until Generation differs from seen or ctx ends. It is for one
+// thread of its own; the send path never waits.
+func (w *Watcher) Wait(ctx context.Context, seen uint64) error {
+	if w.note == nil {
+		return ErrNoNotification
+	}
+	atomic.AddUint64(w.note.waiters(), 1)
+	defer atomic.AddUint64(w.note.waiters(), ^uint64(0))
+	for w.Generation() == seen {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := w.note.bell(time.Now().Add(waitSlice)); err != nil {
+			return fmt.Errorf("wait for mapping changes: %w", err)
+		}
+	}
+	return nil
+}
+
+// Close removes everything from the kernel. No method may run or be called
+// any more, and C must not read the generation word.
+func (w *Watcher) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.frames != nil {
+		w.frames.close()
+	}
+	if w.note == nil {
+		return nil
+	}
+	return w.note.close()
+}
