@@ -25,8 +25,13 @@ type Prediction struct {
 	// NextNs is when the region should be ready. A cautious predictor names
 	// the early end of what it expects.
 	NextNs int64
-	// Confidence is the share of comparable past needs that came no earlier
-	// than such a prediction said, from 0 (never seen) to 1.
+	// ExpectedNs is when the need is expected, without caution: what the
+	// error of a prediction is measured on.
+	ExpectedNs int64
+	// Confidence, from 0 to 1, grows with the evidence behind the prediction:
+	// n/(n+1) for n needs that followed this very context, 0 for a guess from
+	// something less specific. A region is given up soon after a confident
+	// prediction failed, and kept after a guess did.
 	Confidence float64
 }
 

@@ -1,0 +1,77 @@
+package predictor
+
+import "math/bits"
+
+// A context is where a program stands when a use of a region completes: the
+// call site of the use, seen at several depths of its stack, and the uses
+// just before it. The same program point repeats in the same context, and
+// what follows it repeats too.
+//
+// Levels run from the least to the most specific. The first three see only
+// the innermost frames: they let what was learned in a program's warm-up help
+// when the same routine is first called from its main loop. The last two see
+// every recorded frame and the size of the message, alone and together with
+// the Window preceding uses (paper 004, section 3.1).
+const (
+	levelFrame1 = iota
+	levelFrame2
+	levelFrame3
+	levelSite
+	levelWindow
+	levels
+)
+
+// MaxWindow is the longest context window in uses.
+const MaxWindow = 8
+
+// signature identifies a context; signatures of different levels never
+// describe the same context.
+type signature uint64
+
+// history hashes uses into signatures. It remembers the preceding uses.
+type history struct {
+	window int
+	recent [MaxWindow]uint64 // site hashes of the last uses
+	n      int
+}
+
+// next returns the signatures of u, by level, and makes u the most recent use.
+func (h *history) next(u *Use) (sigs [levels]signature) {
+	x := mix(uint64(u.Region), uint64(u.Op))
+	for i, f := range u.Frames {
+		if f == 0 && i > 0 {
+			break
+		}
+		x = mix(x, f)
+		if i < levelSite {
+			sigs[i] = signature(mix(x, uint64(i)))
+		}
+	}
+	for i := 1; i < levelSite; i++ {
+		if sigs[i] == 0 { // a stack of fewer frames
+			sigs[i] = signature(mix(x, uint64(i)))
+		}
+	}
+	// The power of two of the size tells apart what a multigrid cycle does on
+	// its levels without making a new context of every message of a program
+	// whose sizes vary.
+	site := mix(x, uint64(bits.Len64(u.Range.Len())))
+	sigs[levelSite] = signature(mix(site, levelSite))
+	x = site
+	for i := range min(h.window, h.n) {
+		x = mix(x, h.recent[(h.n-1-i)%MaxWindow])
+	}
+	sigs[levelWindow] = signature(mix(x, levelWindow))
+	h.recent[h.n%MaxWindow] = site
+	h.n++
+	return sigs
+}
+
+// mix folds v into the hash h: the finalizing step of MurmurHash3 on their
+// combination.
+func mix(h, v uint64) uint64 {
+	h = (h ^ v) * 0xff51afd7ed558ccd
+	h ^= h >> 33
+	h *= 0xc4ceb9fe1a85ec53
+	return h ^ h>>33
+}

@@ -1,0 +1,44 @@
+package predictor
+
+import "slices"
+
+// gapMemory is how many of the most recent gaps a context remembers for a
+// region: enough to see the low end of the jitter, few enough to follow a
+// program whose phases change in length.
+const gapMemory = 32
+
+// gaps holds the most recent gaps, in nanoseconds, between events of one
+// context and the next need of one region. The zero value is empty.
+type gaps struct {
+	ns    [gapMemory]int64
+	lowNs int64 // the least of ns
+	n     int   // gaps ever added
+}
+
+// add appends a gap; a negative one (uses overlapped) counts as zero.
+func (g *gaps) add(ns int64) {
+	ns = max(ns, 0)
+	old := g.ns[g.n%gapMemory]
+	g.ns[g.n%gapMemory] = ns
+	g.n++
+	switch {
+	case g.n == 1 || ns < g.lowNs:
+		g.lowNs = ns
+	case g.n > gapMemory && old == g.lowNs:
+		g.lowNs = slices.Min(g.recent())
+	}
+}
+
+// recent returns the remembered gaps, in no particular order.
+func (g *gaps) recent() []int64 { return g.ns[:min(g.n, gapMemory)] }
+
+// median returns the lower median of the remembered gaps, 0 if there are none.
+func (g *gaps) median() int64 {
+	var buf [gapMemory]int64
+	s := buf[:copy(buf[:], g.recent())]
+	if len(s) == 0 {
+		return 0
+	}
+	slices.Sort(s)
+	return s[(len(s)-1)/2]
+}
