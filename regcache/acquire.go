@@ -1,0 +1,188 @@
+package regcache
+
+import (
+	"errors"
+	"fmt"
+
+	"pinwheel/mem"
+	"pinwheel/verbs"
+)
+
+// movedRetries bounds how often a registration is repeated because the
+// mapping changed under it, before it is made for one use.
+const movedRetries = 8
+
+// Acquire returns a counted reference to a registration that covers r with
+// the rights a, registering what is missing. A hit takes no lock. It fails
+// with the provider's errors, with verbs.ErrPinnedMemory or ErrRegions if
+// what is in use leaves no room below the limit, and with mem.ErrEmpty or
+// mem.ErrOverflow for what no provider can register.
+func (f *Front) Acquire(r mem.Range, a verbs.Access) (Ref, Outcome, error) {
+	if want, ok := packAccess(a); ok {
+		if ref, ok := f.hit(r, want); ok {
+			return ref, Hit, nil
+		}
+	}
+	return f.c.acquire(f, r, a)
+}
+
+// Release drops a reference; any front may drop what any other took.
+func (f *Front) Release(r Ref) {
+	if slot, retired := f.drop(r); retired {
+		f.c.lastDropped(slot)
+	}
+}
+
+// IsRegistered returns a counted reference if all of r is registered with
+// the rights a, and registers nothing if not.
+func (f *Front) IsRegistered(r mem.Range, a verbs.Access) (Ref, bool) {
+	p, err := pages(r)
+	want, ok := packAccess(a)
+	if err != nil || !ok {
+		return Ref{}, false
+	}
+	if ref, ok := f.hit(r, want); ok {
+		return ref, true
+	}
+	c := f.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.drain()
+	g := c.index.serving(p, a)
+	if g == nil || c.closed {
+		return Ref{}, false
+	}
+	c.stats.Hits++
+	if home := c.index.home(p, a); home != nil {
+		return c.grant(f, g, home), true
+	}
+	return c.grant(f, g, g), true
+}
+
+// Register registers r for one use, past the cache: the reference's last
+// release deregisters it. Idle regions make room as for Acquire. Its ID is zero.
+func (f *Front) Register(r mem.Range, a verbs.Access) (Ref, Outcome, error) {
+	p, err := pages(r)
+	if err != nil {
+		return Ref{}, Hit, err
+	}
+	c := f.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return Ref{}, Hit, ErrClosed
+	}
+	return c.registerOnce(f, p, a)
+}
+
+// pages checks r and returns its whole pages.
+func pages(r mem.Range) (mem.Range, error) {
+	if r.End < r.Start || r.Len() > 1<<62 {
+		return mem.Range{}, fmt.Errorf("%w: %#x to %#x", mem.ErrOverflow, uintptr(r.Start), uintptr(r.End))
+	}
+	r, err := mem.NewRange(r.Start, r.Len())
+	if err != nil {
+		return mem.Range{}, err
+	}
+	return r.PageAligned(), nil
+}
+
+// acquire serves a request that was no hit.
+func (c *Cache) acquire(f *Front, r mem.Range, a verbs.Access) (Ref, Outcome, error) {
+	p, err := pages(r)
+	if err != nil {
+		return Ref{}, Hit, err
+	}
+	_, cacheable := packAccess(a)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	outcome := Hit
+	for moved := 0; ; {
+		c.drain()
+		if c.closed {
+			return Ref{}, outcome, ErrClosed
+		}
+		if !cacheable || moved > movedRetries {
+			return c.registerOnce(f, p, a)
+		}
+		home, err := c.home(p, a)
+		if err != nil {
+			return Ref{}, outcome, err
+		}
+		if home.state == registered {
+			return c.served(f, home, home, outcome)
+		}
+		if by := c.index.serving(p, a); by != nil {
+			return c.served(f, by, home, outcome)
+		}
+		if home.state != absent {
+			outcome = Waited
+			c.wait(home)
+			continue
+		}
+		if outcome = First; c.seen.contains(p) {
+			outcome = Late
+		}
+		switch err := c.register(home); {
+		case err == nil:
+			return c.served(f, home, home, outcome)
+		case errors.Is(err, errMoved):
+			moved++ // its mapping changed meanwhile: again, with what is mapped now
+		case errors.Is(err, errUncacheable):
+			c.forget(home)
+			return c.registerOnce(f, p, a)
+		case home.known() && home.rng != p && errors.Is(err, verbs.ErrNotMapped):
+			c.reshape(home, p, a) // what the request didn't ask for has gone
+		default:
+			if home.known() && (!home.once || errors.Is(err, verbs.ErrNotMapped)) {
+				c.forget(home)
+			}
+			return Ref{}, outcome, err
+		}
+	}
+}
+
+// served grants a reference and counts the outcome.
+func (c *Cache) served(f *Front, by, home *region, outcome Outcome) (Ref, Outcome, error) {
+	switch outcome {
+	case Hit:
+		c.stats.Hits++
+	case Waited:
+		c.stats.Waited++
+	case First:
+		c.stats.First++
+	case Late:
+		c.stats.Late++
+	}
+	return c.grant(f, by, home), outcome, nil
+}
+
+// grant counts a reference to a registered region. Under mu nothing closes it.
+func (c *Cache) grant(f *Front, by, home *region) Ref {
+	f.count(by.slot, 1)
+	ref := Ref{d: c.tab.desc(by.slot), keys: keysOf(by.mr)}
+	if by != home {
+		ref.id = home.id
+	}
+	return ref
+}
+
+// wait sleeps until a provider call for g has ended. mu is released meanwhile.
+func (c *Cache) wait(g *region) {
+	if g.done == nil {
+		g.done = make(chan struct{})
+	}
+	done := g.done
+	c.mu.Unlock()
+	<-done
+	c.mu.Lock()
+}
+
+// settle ends a provider call for g.
+func (c *Cache) settle(g *region, s state) {
+	g.state = s
+	if g.done != nil {
+		close(g.done)
+		g.done = nil
+	}
+}

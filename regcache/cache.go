@@ -1,0 +1,149 @@
+package regcache
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"pinwheel/mem"
+	"pinwheel/verbs"
+)
+
+// Cache is a registration cache over one provider: one protection domain.
+type Cache struct {
+	provider verbs.Provider
+	opts     Options
+	common   *Front // for callers without a front of their own
+
+	// mu protects all below, and the writing of the table. It exists for
+	// misses; hits don't take it. It is never held while the provider or the
+	// watcher's Watch and Unwatch are called, nor while waiting. Group.mu is
+	// taken inside it.
+	mu      sync.Mutex
+	closed  bool
+	tab     *table
+	index   *index
+	byID    map[mem.RegionID]*region
+	bySlot  []*region // with a slot: known, or living until the last reference is dropped
+	lastID  mem.RegionID
+	lru     lru
+	absent  queue     // known and absent, in the order of their release
+	orphans []*region // registered, known no longer, without references: to be released
+	seen    seen
+	gone    goneQueue
+	maxima  Limits
+	pinned  Usage
+	drains  int           // provider.Deregister calls under way
+	drained chan struct{} // closed when a drain ends; made by who waits
+	idle    []*Front      // fronts given back
+	stats   Stats
+}
+
+// Usage is what a cache has registered, registering and draining.
+type Usage struct {
+	Bytes   int64
+	Regions int64
+}
+
+// Limits bound a Usage; mem.Unlimited where there is no bound.
+type Limits = Usage
+
+// New returns an empty cache over p, which must outlive it.
+func New(p verbs.Provider, o Options) (*Cache, error) {
+	o.EnsureDefaults(p.Limits())
+	if o.MaxBytes < 0 || o.MaxRegions < 0 || o.KnownRegions < 0 {
+		return nil, fmt.Errorf("regcache: negative limit in %+v", o)
+	}
+	// Besides the known regions, old registrations of grown ones need slots
+	// until their last reference is dropped.
+	tab, err := newTable(o.KnownRegions+o.KnownRegions/2+64, o.Confined)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cache{provider: p, opts: o, tab: tab, index: newIndex(), byID: map[mem.RegionID]*region{},
+		bySlot: make([]*region, tab.capacity), maxima: Limits{o.MaxBytes, o.MaxRegions}}
+	if o.Watcher != nil {
+		tab.gen = o.Watcher.Word()
+	}
+	words, err := tab.addFront()
+	if err != nil {
+		return nil, errors.Join(err, tab.unmap())
+	}
+	c.common = &Front{counts: words, hdr: tab.header, c: c, shared: !o.Confined}
+	if o.Group != nil {
+		o.Group.join(c)
+	}
+	return c, nil
+}
+
+// Thread returns a front for the calling goroutine. Give it back with
+// Front.Close; its memory is 8 bytes a region, used as regions are.
+func (c *Cache) Thread() (*Front, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, ErrClosed
+	}
+	if n := len(c.idle); n > 0 {
+		f := c.idle[n-1]
+		c.idle = c.idle[:n-1]
+		return f, nil
+	}
+	words, err := c.tab.addFront()
+	if err != nil {
+		return nil, err
+	}
+	return &Front{counts: words, hdr: c.tab.header, c: c}, nil
+}
+
+// Close gives the front back. References taken through it stay counted.
+func (f *Front) Close() {
+	f.c.mu.Lock()
+	defer f.c.mu.Unlock()
+	f.c.idle = append(f.c.idle, f)
+}
+
+// Acquire is Front.Acquire for callers without a front: a hit costs an
+// atomic read-modify-write on memory that such callers share.
+func (c *Cache) Acquire(r mem.Range, a verbs.Access) (Ref, Outcome, error) {
+	if c.opts.Confined {
+		c.tab.epoch++
+	}
+	return c.common.Acquire(r, a)
+}
+
+// Release is Front.Release for callers without a front.
+func (c *Cache) Release(r Ref) { c.common.Release(r) }
+
+// IsRegistered is Front.IsRegistered for callers without a front.
+func (c *Cache) IsRegistered(r mem.Range, a verbs.Access) (Ref, bool) {
+	return c.common.IsRegistered(r, a)
+}
+
+// Close ends the cache: what is idle is released now, what is in use when
+// its last reference is dropped. It returns what Clean returns.
+func (c *Cache) Close() error {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return nil
+	}
+	c.closed = true
+	c.mu.Unlock()
+	_, err := c.Clean()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, g := range c.bySlot {
+		for g != nil && g.known() && (g.state == registering || g.state == draining) {
+			c.wait(g)
+		}
+		if g != nil && g.known() {
+			c.forget(g)
+		}
+	}
+	c.reap()
+	if c.opts.Group != nil {
+		c.opts.Group.leave(c)
+	}
+	return err
+}

@@ -1,0 +1,42 @@
+// Package regcache is the registration cache: it finds the registration that
+// covers a buffer, makes one if there is none, counts who uses it, and keeps
+// what is pinned below a limit.
+//
+// # Regions
+//
+// A region is a page-aligned range with access rights that the cache knows
+// under a mem.RegionID. It goes through absent, registering, registered,
+// draining and back to absent, as often as the helper thread likes, and stays
+// known, with its ID, through all of it. The home of a request is the smallest
+// known region that contains it and is at most twice as long; failing that, a
+// known region that shares more than half of the longer of the two is grown,
+// if the union is at most twice the request; failing that, a region of exactly
+// the request's pages is added. The home does not depend on what happens to be
+// registered at the moment. A request is a hit if its home or any other
+// registered region covers it; otherwise its home is registered.
+//
+// Rights are never widened over pages for which they were not asked: regions
+// with different rights are united only where that holds.
+//
+// # Hits
+//
+// Regions are found in a Table (table.h), in memory outside the Go heap that
+// C reads as well. A hit through a Front writes only to memory of its own
+// thread: it takes no lock, makes no system call and does not wait, whatever
+// the rest of the cache is doing. See table_unsafe.go for the argument.
+//
+// # Ownership
+//
+// The cache owns its registrations, not the provider and not the memory. A
+// Ref must be released exactly once, by any goroutine; its registration stays
+// until then, even if the memory was unmapped meanwhile. A Front belongs to
+// one goroutine at a time; everything else is safe for concurrent use. All
+// calls to the provider and the watcher's Watch and Unwatch happen without a
+// lock held.
+//
+// # Caveats
+//
+// Without a Watcher the caller must call Invalidate before registered memory
+// is unmapped or remapped. Never let registrations of Go-heap memory be
+// cached without one: the Go runtime gives pages back by itself.
+package regcache

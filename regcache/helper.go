@@ -1,0 +1,60 @@
+package regcache
+
+import (
+	"fmt"
+
+	"pinwheel/mem"
+)
+
+// Register makes a known region registered, for the helper thread. It does
+// nothing if it is, or is being, registered. It evicts idle regions as Acquire does.
+func (c *Cache) Register(id mem.RegionID) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.drain()
+	for {
+		g := c.byID[id]
+		switch {
+		case c.closed:
+			return ErrClosed
+		case g == nil:
+			return fmt.Errorf("%w: %d", ErrUnknown, id)
+		case g.state == registered || g.state == registering:
+			return nil
+		case g.state == draining:
+			c.wait(g)
+			continue
+		}
+		c.stats.HelperRegisters++
+		return c.register(g)
+	}
+}
+
+// Deregister releases a known region that nobody uses, for the helper
+// thread. The region stays known. It does nothing if the region is not
+// registered, and fails with ErrInUse or ErrUnknown.
+func (c *Cache) Deregister(id mem.RegionID) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g := c.byID[id]
+	switch {
+	case g == nil:
+		return fmt.Errorf("%w: %d", ErrUnknown, id)
+	case g.state == absent || g.state == draining:
+		return nil
+	case g.state == registering || !c.tryClose(g):
+		return fmt.Errorf("%w: %d, %v", ErrInUse, id, g.rng)
+	}
+	c.stats.HelperDeregisters++
+	return c.release(g)
+}
+
+// Range returns the range of a known region.
+func (c *Cache) Range(id mem.RegionID) (mem.Range, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if g := c.byID[id]; g != nil {
+		return g.rng, true
+	}
+	return mem.Range{}, false
+}

@@ -1,0 +1,84 @@
+package regcache
+
+import (
+	"sync/atomic"
+
+	"pinwheel/mem"
+)
+
+// queue is an intrusive list of absent regions.
+type queue struct {
+	head, tail *region
+	len        int
+}
+
+func (q *queue) front() *region { return q.head }
+
+func (q *queue) push(g *region) {
+	g.prev, g.next = q.tail, nil
+	if q.tail != nil {
+		q.tail.next = g
+	} else {
+		q.head = g
+	}
+	q.tail = g
+	q.len++
+}
+
+func (q *queue) remove(g *region) {
+	if g.prev != nil {
+		g.prev.next = g.next
+	} else {
+		q.head = g.next
+	}
+	if g.next != nil {
+		g.next.prev = g.prev
+	} else {
+		q.tail = g.prev
+	}
+	g.prev, g.next = nil, nil
+	q.len--
+}
+
+// goneMax bounds the IDs kept for a helper that does not ask.
+const goneMax = 1 << 16
+
+// goneQueue holds the IDs of regions known no longer. Protected by Cache.mu,
+// but for some.
+type goneQueue struct {
+	ids  []mem.RegionID
+	lost bool
+	some atomic.Bool // ids or lost is set: a cheap first look
+}
+
+func (q *goneQueue) push(id mem.RegionID) {
+	if len(q.ids) == goneMax {
+		q.ids, q.lost = q.ids[:0], true
+	}
+	q.ids = append(q.ids, id)
+	q.some.Store(true)
+}
+
+// Gone appends to buf the IDs of regions that were merged into others,
+// invalidated or forgotten since the last call. lost says that there were more
+// than it remembers: then ask Known for every ID held. If there is nothing, it
+// takes no lock.
+func (c *Cache) Gone(buf []mem.RegionID) (ids []mem.RegionID, lost bool) {
+	if !c.gone.some.Load() {
+		return buf, false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	buf = append(buf, c.gone.ids...)
+	lost = c.gone.lost
+	c.gone.ids, c.gone.lost = c.gone.ids[:0], false
+	c.gone.some.Store(false)
+	return buf, lost
+}
+
+// Known reports whether an ID still names a region.
+func (c *Cache) Known(id mem.RegionID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.byID[id] != nil
+}

@@ -1,0 +1,59 @@
+package regcache
+
+import (
+	"pinwheel/mem"
+	"pinwheel/verbs"
+)
+
+// state is where a region is in its life.
+type state uint8
+
+const (
+	absent      state = iota // known, not registered
+	registering              // a provider call is under way
+	registered
+	draining // no reference and no way to get one; a provider call is under way
+)
+
+var stateNames = [...]string{"absent", "registering", "registered", "draining"}
+
+func (s state) String() string { return stateNames[s] }
+
+// region is a known region, or a registration that is known no longer and
+// lives until its last reference is dropped. All fields are protected by
+// Cache.mu, except while the region is registering or draining: then mr
+// belongs to the goroutine that called the provider.
+type region struct {
+	id      mem.RegionID // 0 if not known
+	rng     mem.Range    // page-aligned
+	access  verbs.Access
+	packed  uint64 // access, as in the table
+	slot    uint32
+	state   state
+	watched bool // the watcher was told
+	once    bool // registered before: its range was good at least once
+
+	mr     verbs.Region
+	used   uint64  // epoch of last use as far as the heap of idle regions knows
+	heapAt int     // position in Cache.lru; -1 outside
+	prev   *region // in Cache.absent
+	next   *region
+	done   chan struct{} // closed when registering or draining ends; made by who waits
+}
+
+func (g *region) known() bool  { return g.id != 0 }
+func (g *region) bytes() int64 { return int64(g.rng.Len()) }
+
+// before orders regions for the index: by class, then address.
+func (g *region) before(o *region) bool {
+	if a, b := class(g.rng.Len()), class(o.rng.Len()); a != b {
+		return a < b
+	}
+	if g.rng.Start != o.rng.Start {
+		return g.rng.Start < o.rng.Start
+	}
+	if g.rng.End != o.rng.End {
+		return g.rng.End < o.rng.End
+	}
+	return g.id < o.id
+}

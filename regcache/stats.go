@@ -1,0 +1,67 @@
+package regcache
+
+import (
+	"cmp"
+	"slices"
+	"sync/atomic"
+
+	"pinwheel/mem"
+)
+
+// Stats counts what a cache did. It is exact; hits are counted in the fronts
+// that make them, and added up here.
+type Stats struct {
+	Hits, Waited, First, Late uint64 // outcomes; their sum is all requests that succeeded
+	Uncached                  uint64 // of First and Late: registered for one use
+	Failed                    uint64 // registrations that failed for good
+
+	HelperRegisters, HelperDeregisters uint64
+	Grown, Merged                      uint64 // known regions that grew; that went into a grown one
+	Evicted, Invalidated               uint64
+	Leaked                             uint64 // failed deregistrations: their bytes stay counted
+
+	Pinned          Usage // registered, registering and draining, as the kernel counts
+	PeakPinnedBytes int64
+	Known           int // regions, registered or not
+	Lingering       int // registrations known no longer, until their last reference is dropped
+}
+
+// Stats returns the counts at this moment.
+func (c *Cache) Stats() Stats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.stats
+	for _, f := range c.tab.fronts {
+		s.Hits += atomic.LoadUint64(&f.hits)
+	}
+	s.Pinned, s.Known = c.pinned, len(c.byID)
+	for _, g := range c.bySlot[:c.tab.next] {
+		if g != nil && !g.known() {
+			s.Lingering++
+		}
+	}
+	return s
+}
+
+// UnionBytes returns the size of the union of all registered pages. It takes
+// time in the number of registrations.
+func (c *Cache) UnionBytes() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []mem.Range
+	for _, g := range c.bySlot[:c.tab.next] {
+		if g != nil && g.state != absent {
+			all = append(all, g.rng)
+		}
+	}
+	slices.SortFunc(all, func(a, b mem.Range) int { return cmp.Compare(a.Start, b.Start) })
+	var n int64
+	var end mem.Addr
+	for _, r := range all {
+		if r.Start = max(r.Start, end); r.Start < r.End {
+			n += int64(r.Len())
+			end = r.End
+		}
+	}
+	return n
+}

@@ -1,0 +1,150 @@
+package regcache
+
+import (
+	"fmt"
+	"sync/atomic"
+)
+
+// Verify checks that everything the cache knows agrees with itself, and
+// returns the first contradiction. It takes time in the number of regions,
+// during which misses wait.
+func (c *Cache) Verify() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	checks := []func() error{c.verifyRegions, c.verifyAccounts, c.verifyTable, c.verifySeen}
+	for _, check := range checks {
+		if err := check(); err != nil {
+			return fmt.Errorf("regcache: inconsistent: %w", err)
+		}
+	}
+	return nil
+}
+
+func (c *Cache) verifyRegions() error {
+	if n := c.index.tree.Len(); n != len(c.byID) {
+		return fmt.Errorf("%d regions by address, %d by ID", n, len(c.byID))
+	}
+	var err error
+	absents := 0
+	c.index.tree.Ascend(func(g *region) bool {
+		switch {
+		case c.byID[g.id] != g:
+			err = fmt.Errorf("region %d is not found by its ID", g.id)
+		case c.bySlot[g.slot] != g:
+			err = fmt.Errorf("region %d is not in its slot %d", g.id, g.slot)
+		case g.rng != g.rng.PageAligned() || g.rng.Empty():
+			err = fmt.Errorf("region %d has range %v", g.id, g.rng)
+		case (g.heapAt >= 0) != (g.state == registered):
+			err = fmt.Errorf("region %d is %v, at %d of the idle heap", g.id, g.state, g.heapAt)
+		case g.state == registered && !g.mr.Range.Contains(g.rng):
+			err = fmt.Errorf("region %d of %v is registered as %v", g.id, g.rng, g.mr.Range)
+		case g.state == registered && g.mr.Access != g.access:
+			err = fmt.Errorf("region %d has rights %#x, registered %#x", g.id, g.access, g.mr.Access)
+		case g.state != registered && c.tab.confined && c.tab.references(g.slot) != 0:
+			err = fmt.Errorf("region %d is %v with %d references", g.id, g.state, c.tab.references(g.slot))
+		}
+		if g.state == absent {
+			absents++
+		}
+		return err == nil
+	})
+	if err == nil && absents != c.absent.len {
+		err = fmt.Errorf("%d regions are absent, %d queued as such", absents, c.absent.len)
+	}
+	for i, g := range c.lru {
+		if err == nil && (g.heapAt != i || i > 0 && c.lru.less(i, (i-1)/2)) {
+			err = fmt.Errorf("the idle heap is out of order at %d", i)
+		}
+	}
+	return err
+}
+
+func (c *Cache) verifyAccounts() error {
+	var sum Usage
+	var lingering uint32
+	for slot, g := range c.bySlot[:c.tab.next] {
+		if g == nil {
+			continue
+		}
+		if g.slot != uint32(slot) {
+			return fmt.Errorf("slot %d holds a region of slot %d", slot, g.slot)
+		}
+		if g.state != absent {
+			sum.Bytes += g.bytes()
+			sum.Regions++
+		}
+		if !g.known() {
+			lingering++
+		}
+	}
+	// Calls under way have or have not reserved yet; failed releases stay counted.
+	if c.stats.Leaked == 0 && c.quiet() && sum != c.pinned {
+		return fmt.Errorf("%+v registered, %+v accounted", sum, c.pinned)
+	}
+	if c.quiet() && lingering != atomic.LoadUint32(&c.tab.retired) {
+		return fmt.Errorf("%d registrations linger, the table says %d", lingering, c.tab.retired)
+	}
+	// More than the limit is possible after SetLimits only, and only in use.
+	return nil
+}
+
+// quiet reports whether no provider call is under way.
+func (c *Cache) quiet() bool {
+	for _, g := range c.bySlot[:c.tab.next] {
+		if g != nil && (g.state == registering || g.state == draining) {
+			return false
+		}
+	}
+	return true
+}
+
+// verifyTable compares every entry with its region, and each region's entries
+// with what a reader finds.
+func (c *Cache) verifyTable() error {
+	a := c.tab.area(c.tab.cursor)
+	n := 0
+	for i := range a.mask() + 1 {
+		e := *a.at(i)
+		if e.state&slotMask == 0 {
+			continue
+		}
+		n++
+		slot := uint32(e.state&slotMask) - 1
+		g := c.bySlot[slot]
+		switch {
+		case g == nil || !g.known():
+			return fmt.Errorf("entry %d is of slot %d, which holds no known region", i, slot)
+		case (e.state&openBit != 0) != (g.state == registered):
+			return fmt.Errorf("entry %d is open or not, but region %d is %v", i, g.id, g.state)
+		case e.low != uint64(g.rng.Start)|g.packed || e.high&^secondBit != uint64(g.rng.End):
+			return fmt.Errorf("entry %d says %#x-%#x, region %d is %v", i, e.low, e.high, g.id, g.rng)
+		case g.state == registered && e.keys != keysOf(g.mr):
+			return fmt.Errorf("entry %d has keys %#x, region %d %#x", i, e.keys, g.id, keysOf(g.mr))
+		case a.find(e.granule(), slot, e.high&secondBit) != i:
+			return fmt.Errorf("entry %d is not where a reader looks", i)
+		}
+	}
+	if n != c.tab.keys {
+		return fmt.Errorf("%d entries, %d counted", n, c.tab.keys)
+	}
+	for k, classes := 0, c.tab.classes; k < 64; k++ {
+		if c.tab.byClass[k] != c.index.count[k] || (classes>>k&1 != 0) != (c.index.count[k] > 0) {
+			return fmt.Errorf("class %d: %d regions by address, %d in the table, bit %d", k, c.index.count[k], c.tab.byClass[k], classes>>k&1)
+		}
+	}
+	return nil
+}
+
+func (c *Cache) verifySeen() error {
+	for i, r := range c.seen {
+		if r.Empty() || i > 0 && c.seen[i-1].End >= r.Start {
+			return fmt.Errorf("the seen ranges are out of order at %v", r)
+		}
+	}
+	for _, g := range c.byID {
+		if g.state == registered && !c.seen.contains(g.rng) {
+			return fmt.Errorf("region %d at %v is registered but was never seen", g.id, g.rng)
+		}
+	}
+	return nil
+}
