@@ -1,0 +1,69 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/alecthomas/kong"
+
+	"pinwheel/mem"
+	"pinwheel/trace"
+)
+
+// size is a byte count as a flag: 16K, 64M, inf.
+type size int64
+
+func (s *size) Decode(ctx *kong.DecodeContext) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("size", &text); err != nil {
+		return err
+	}
+	n, err := mem.ParseBytes(text)
+	*s = size(n)
+	return err
+}
+
+// openTrace opens a trace and says so if it is torn.
+func (e *env) openTrace(path string) (*trace.File, error) {
+	f, err := trace.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if torn := f.Torn(); torn != nil {
+		e.note("%v", torn)
+	}
+	return f, nil
+}
+
+// pickRanks returns the ranks to report on: those asked for, or all that the trace has.
+func pickRanks(f *trace.File, asked []int) ([]int, error) {
+	have := f.Ranks()
+	if len(asked) == 0 {
+		return have, nil
+	}
+	for _, r := range asked {
+		if !slices.Contains(have, r) {
+			return nil, fmt.Errorf("%s has no rank %d (it has %d of %d ranks)", f.Header().Program, r, len(have), f.Header().Ranks)
+		}
+	}
+	return asked, nil
+}
+
+// eachTrace calls do with every trace. A trace that fails is complained
+// about, and the others are still done.
+func (e *env) eachTrace(paths []string, do func(f *trace.File) error) error {
+	for _, path := range paths {
+		f, err := e.openTrace(path)
+		if err == nil {
+			err = do(f)
+			_ = f.Close() // only read from
+		}
+		if e.ctx.Err() != nil {
+			return fmt.Errorf("interrupted at %s", path)
+		}
+		if err != nil {
+			e.complain(err)
+		}
+	}
+	return nil
+}

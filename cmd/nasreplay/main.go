@@ -1,0 +1,119 @@
+// Command nasreplay replays recorded communication of parallel programs
+// through registration policies: with real pinning or in simulated time.
+//
+// It holds no logic of its own: traces are read by package trace, replayed by
+// package replay, costs measured by package verbs/calibrate, figures and
+// reports made by package replay/report. See nasreplay --help.
+//
+// Exit status: 0 if all went well, 1 if a trace or a replay failed (the
+// others were still done), 2 for wrong arguments.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+	"golang.org/x/term"
+)
+
+const (
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+type cli struct {
+	Import  importCmd        `cmd:"" help:"Convert the recorder's CSV to a .pwt trace."`
+	Info    infoCmd          `cmd:"" help:"Say what is in traces: buffers, call sites, sizes, periods and their jitter."`
+	Version kong.VersionFlag `help:"Print the version and exit."`
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// usageError is a fault of the arguments that kong can't see.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// run is the whole command.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	e := &env{ctx: ctx, stdout: stdout, stderr: stderr}
+	if f, ok := stderr.(*os.File); ok {
+		e.terminal = term.IsTerminal(int(f.Fd()))
+	}
+	exited := false
+	parser, err := kong.New(&cli{}, kong.Name("nasreplay"),
+		kong.Description("Replay recorded communication through memory registration policies."),
+		kong.Vars{"version": "nasreplay " + version()},
+		kong.Writers(stdout, stderr), kong.Exit(func(int) { exited = true }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+	if err != nil {
+		panic(err) // the declarations above are wrong
+	}
+	k, err := parser.Parse(args)
+	if exited { // --help or --version
+		return 0
+	}
+	if err != nil {
+		e.complain(fmt.Errorf("%w (see nasreplay --help)", err))
+		return exitUsage
+	}
+	err = k.Run(e)
+	switch {
+	case errors.As(err, new(usageError)):
+		e.complain(err)
+		return exitUsage
+	case err != nil:
+		e.complain(err)
+		return exitFailed
+	case e.failed:
+		return exitFailed
+	}
+	return 0
+}
+
+// env is what a subcommand works with.
+type env struct {
+	ctx            context.Context
+	stdout, stderr io.Writer
+	terminal       bool // stderr is one
+	failed         bool // something was complained about
+}
+
+// complain prints one line; the command will exit with a failure.
+func (e *env) complain(err error) {
+	e.failed = true
+	e.note("%v", err)
+}
+
+// note prints one line that is no failure.
+func (e *env) note(format string, args ...any) {
+	msg := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "; ")
+	fmt.Fprintf(e.stderr, "nasreplay: %s\n", msg)
+}
+
+// version is that of the module, or the commit that it was built from.
+func version() string {
+	bi, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "(unknown)"
+	}
+	v := bi.Main.Version
+	for _, s := range bi.Settings {
+		if s.Key == "vcs.revision" && v == "(devel)" {
+			return "devel-" + s.Value[:min(len(s.Value), 12)]
+		}
+	}
+	return v
+}
