@@ -14,3 +14,14 @@ func rawNanosleep(ns int64) {
 	ts := unix.NsecToTimespec(ns)
 	unix.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, 0, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
 }
+
+// timeSliceNs is t_slice of paper 004, equation 2: what sched_rr_get_interval(2)
+// says of the calling thread, or the usual 3 ms of the fair scheduler.
+func timeSliceNs() int64 {
+	var ts unix.Timespec
+	_, _, errno := unix.RawSyscall(unix.SYS_SCHED_RR_GET_INTERVAL, 0, uintptr(unsafe.Pointer(&ts)), 0)
+	if errno != 0 || ts.Nano() == 0 {
+		return 3_000_000 // 3 ms
+	}
+	return ts.Nano()
+}

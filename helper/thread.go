@@ -20,6 +20,9 @@ type Decider interface {
 	Next(nowNs int64) Action
 	Done(a Action, startNs, endNs int64, err error)
 	Forget(id mem.RegionID)
+	// SetShareNs tells how long the helper may be kept from its core by the
+	// helpers that share it: n*(t_slice + t_cs) of paper 004, equation 2.
+	SetShareNs(ns int64)
 }
 
 // Source is the consumer's side of a DQ: Pop moves the oldest event to *e. It
@@ -67,6 +70,8 @@ type Thread struct {
 	stop    atomic.Bool
 	done    chan struct{} // closed when the OS thread is done with everything
 	sources atomic.Pointer[[]Source]
+	place   atomic.Pointer[Placement] // the latest, nil once it was looked at
+	wake    chan struct{}             // ends parking; holds one token
 	counts  counters
 
 	// mu orders changes by other goroutines, all of them rare, and the end of
@@ -91,7 +96,7 @@ func StartThread(o ThreadOptions) (*Thread, error) {
 	if o.Clock == nil {
 		o.Clock = SharedClock{}
 	}
-	t := &Thread{opt: o, done: make(chan struct{})}
+	t := &Thread{opt: o, done: make(chan struct{}), wake: make(chan struct{}, 1)}
 	t.sources.Store(&[]Source{})
 	started := make(chan error, 1)
 	go t.run(started)
@@ -130,6 +135,22 @@ func (t *Thread) Forget(id mem.RegionID) {
 	}
 }
 
+// Place makes the helper run on another processor, or not run at all until it
+// is placed again. A parked helper uses no processor time; the events of the
+// meantime overrun DQ, and regions stay as they are. Whatever the
+// communication path needs it registers itself.
+func (t *Thread) Place(p Placement) {
+	t.place.Store(&p)
+	t.unpark()
+}
+
+func (t *Thread) unpark() {
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
 // Stats returns the counters as they are now.
 func (t *Thread) Stats() ThreadStats {
 	c := &t.counts
@@ -155,12 +176,13 @@ func (t *Thread) updateCPULocked() {
 	}
 }
 
-// Close stops the helper and waits until its thread has ended: at most an
-// action in progress and one sleep of 5 ms. What is registered stays so.
+// Close stops the helper and waits until its thread has ended: for an action
+// in progress, or a sleep of at most 5 ms. What is registered stays so.
 // Close may be called at any time and more than once, but not by the Decider
 // or Registrar.
 func (t *Thread) Close() error {
 	t.stop.Store(true)
+	t.unpark()
 	<-t.done
 	return nil
 }

@@ -21,6 +21,9 @@ type driver struct {
 // event nor an action (paper 004, section 3.2: after one DQ item, RQ).
 func (d *driver) loop() {
 	for !d.stop.Load() {
+		if p := d.place.Load(); p != nil {
+			d.move(p)
+		}
 		nowNs := d.clock.NowNs()
 		d.noteLateness(nowNs)
 		popped := d.pop()
@@ -37,6 +40,32 @@ func (d *driver) loop() {
 		}
 	}
 }
+
+// move does what Place asked for. A processor that has gone, or that we may
+// not use any more, is no reason to stop: the kernel's choice will do.
+func (d *driver) move(p *Placement) {
+	if !d.place.CompareAndSwap(p, nil) {
+		return // there is a newer one
+	}
+	if p.Parked {
+		for !d.stop.Load() && d.place.Load() == nil {
+			<-d.wake
+		}
+		return
+	}
+	if p.CPU != AnyCPU {
+		_ = pinThread(p.CPU)
+	}
+	shareNs := int64(0)
+	if p.Helpers > 1 {
+		shareNs = int64(p.Helpers) * (timeSliceNs() + switchNs)
+	}
+	d.opt.Decider.SetShareNs(shareNs)
+}
+
+// switchNs is t_cs of paper 004, equation 2: a context switch between two
+// processes with its cold caches.
+const switchNs = 5_000 // 5 us
 
 // pop takes one event, from each source in turn.
 func (d *driver) pop() bool {

@@ -47,7 +47,10 @@ type keeper struct {
 	forgotten []mem.RegionID
 	lateNs    []int64 // of each registration, against its deadline
 	failed    int
+	shareNs   atomic.Int64
 }
+
+func (k *keeper) SetShareNs(ns int64) { k.shareNs.Store(ns) }
 
 func newKeeper(periodNs int64) *keeper {
 	return &keeper{periodNs: periodNs, due: queue.NewDeadlines()}
@@ -329,6 +332,30 @@ func TestThreadStartsAndStopsAThousandTimes(t *testing.T) {
 	if len(tasks) > 100 {
 		t.Errorf("%d OS threads are left", len(tasks))
 	}
+}
+
+func TestThreadParksWithoutProcessorTimeAndResumes(t *testing.T) {
+	k, ring := newKeeper(never/2), queue.NewRing[Event](8)
+	th := start(t, ThreadOptions{Decider: k, CPU: AnyCPU})
+	th.Attach(ring)
+	th.Place(Placement{Parked: true})
+	ring.Push(use(1, 0))
+	var parked ThreadStats
+	eventually(t, "the counters stand still", func() bool {
+		before := th.Stats()
+		time.Sleep(3 * maxPollNs)
+		parked = th.Stats()
+		return before == parked
+	})
+	th.Place(Placement{CPU: AnyCPU, Helpers: 3})
+	eventually(t, "the event is taken", func() bool { return th.Stats().Events == 1 })
+	if ns := k.shareNs.Load(); ns < 3*switchNs {
+		t.Errorf("Decider was told a share of %d ns with three helpers on the processor", ns)
+	}
+	th.Place(Placement{CPU: AnyCPU, Helpers: 1})
+	eventually(t, "the share is gone", func() bool { return k.shareNs.Load() == 0 })
+	th.Place(Placement{Parked: true})
+	th.Close() // ends a parked helper too
 }
 
 // The runtime must be able to stop a helper that sleeps without giving up its P.

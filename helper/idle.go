@@ -1,0 +1,170 @@
+package helper
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// IdlePolicy says which processes of a node run a helper (paper 004, section 5).
+type IdlePolicy uint8
+
+const (
+	// Conservative runs at most one helper on each idle core, for the
+	// processes with the most registered memory.
+	Conservative IdlePolicy = iota
+	// Aggressive runs a helper for every process; helpers share idle cores.
+	Aggressive
+	// Off runs none.
+	Off
+)
+
+// ParseIdlePolicy reads a value of PINWHEEL_IDLE_POLICY. "auto" is
+// Conservative: it never lets one helper delay another.
+func ParseIdlePolicy(s string) (IdlePolicy, error) {
+	switch s {
+	case "auto", "conservative":
+		return Conservative, nil
+	case "aggressive":
+		return Aggressive, nil
+	case "off":
+		return Off, nil
+	}
+	return Off, fmt.Errorf("helper: idle policy %q is none of auto, conservative, aggressive, off", s)
+}
+
+// Placement is where a helper runs.
+type Placement struct {
+	CPU    int  // AnyCPU if it does not matter
+	Parked bool // no idle core: the helper must not run
+	// Helpers is how many helpers run on this processor, this one included.
+	Helpers int
+}
+
+// Claim is the wish of one helper for a processor, as all processes of a node
+// see it.
+type Claim struct {
+	Owner Owner
+	CPU   int   // AnyCPU if it has none
+	Bytes int64 // registered memory of its process
+}
+
+// view is what one process knows when it looks for an idle core.
+type view struct {
+	topology *Topology
+	allowed  []int           // processors that the helper may use
+	load     map[int]float64 // share of the last interval; missing: unknown, taken for idle
+	commCPU  int             // where the communication thread runs, or AnyCPU
+	others   []Claim
+	self     Claim // CPU is the present one
+}
+
+const (
+	// A processor is idle below idleLoad. One on which a helper already runs
+	// is given up above busyLoad, so that a load between the two moves nothing.
+	idleLoad = 0.25
+	busyLoad = 0.50
+)
+
+// choose returns the claim for this process and, under Conservative, the index
+// among v.others of the claim that it takes the core from, or -1.
+func (v *view) choose(p IdlePolicy) (c Claim, loser int) {
+	c = v.self
+	switch p {
+	case Conservative:
+		return v.chooseCore()
+	case Aggressive:
+		c.CPU = v.chooseShared()
+	default:
+		c.CPU = AnyCPU
+	}
+	return c, -1
+}
+
+// chooseCore keeps the present core while it is idle; else takes the nearest
+// idle core without a helper; else one whose process has clearly less memory
+// registered.
+func (v *view) chooseCore() (c Claim, loser int) {
+	c = v.self
+	if c.CPU != AnyCPU && v.coreIdle(c.CPU, busyLoad) && v.claimOn(c.CPU) < 0 {
+		return c, -1
+	}
+	c.CPU = AnyCPU
+	loser = -1
+	for _, cpu := range v.nearestFirst() {
+		if !v.coreIdle(cpu, idleLoad) {
+			continue
+		}
+		holder := v.claimOn(cpu)
+		if holder < 0 {
+			c.CPU = cpu
+			return c, -1
+		}
+		// A quarter more, or two processes of equal size would take the core
+		// from each other for ever.
+		if bytes := v.others[holder].Bytes; bytes+bytes/4 < c.Bytes && (loser < 0 || bytes < v.others[loser].Bytes) {
+			loser = holder
+			c.CPU = cpu
+		}
+	}
+	return c, loser
+}
+
+// chooseShared takes the idle processor with the fewest helpers, the nearest
+// of those. It keeps the present one unless that makes a difference.
+func (v *view) chooseShared() int {
+	best, bestHelpers := AnyCPU, 0
+	for _, cpu := range v.nearestFirst() {
+		if v.load[cpu] >= idleLoad {
+			continue
+		}
+		if n := v.helpersOn(cpu); best == AnyCPU || n < bestHelpers {
+			best, bestHelpers = cpu, n
+		}
+	}
+	now := v.self.CPU
+	if now != AnyCPU && v.load[now] < busyLoad && (best == AnyCPU || v.helpersOn(now) <= bestHelpers+1) {
+		return now
+	}
+	return best
+}
+
+// nearestFirst returns the allowed processors outside the communication
+// thread's core, from the one that shares most with it: the helper reads what
+// it wrote into DQ, and writes what it will read in the cache.
+func (v *view) nearestFirst() []int {
+	var list []int
+	for _, cpu := range v.allowed {
+		if v.commCPU == AnyCPU || v.topology.Distance(v.commCPU, cpu) > SameCore {
+			list = append(list, cpu)
+		}
+	}
+	if v.commCPU != AnyCPU {
+		slices.SortStableFunc(list, func(a, b int) int {
+			return cmp.Compare(v.topology.Distance(v.commCPU, a), v.topology.Distance(v.commCPU, b))
+		})
+	}
+	return list
+}
+
+// coreIdle reports whether all processors of a core are below a load: a
+// helper slows down what runs on the other thread of its core.
+func (v *view) coreIdle(cpu int, limit float64) bool {
+	return !slices.ContainsFunc(v.topology.Core(cpu), func(c int) bool { return v.load[c] >= limit })
+}
+
+// claimOn returns the index of another's claim on a processor's core, or -1.
+func (v *view) claimOn(cpu int) int {
+	core := v.topology.Core(cpu)
+	return slices.IndexFunc(v.others, func(c Claim) bool { return slices.Contains(core, c.CPU) })
+}
+
+// helpersOn returns the number of other helpers on a processor.
+func (v *view) helpersOn(cpu int) (n int) {
+	for _, c := range v.others {
+		if c.CPU == cpu {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,48 @@
+package helper
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// AllowedCPUs returns the processors that a helper of this process may use, in
+// ascending order: its affinity mask. A launcher binds each rank to one core so
+// that ranks don't move; a helper is meant for another core than its rank's. So
+// if the mask has but one processor, those of the job's cpuset are returned.
+func AllowedCPUs() ([]int, error) {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(os.Getpid(), &set); err != nil {
+		return nil, fmt.Errorf("helper: sched_getaffinity: %w", err)
+	}
+	if set.Count() > 1 {
+		return cpuList(&set), nil
+	}
+	result := make(chan unix.CPUSet)
+	go func() {
+		// Locked and not unlocked: the thread with the wide mask ends here.
+		runtime.LockOSThread()
+		wide := unix.CPUSet{}
+		wide.Fill()
+		got := set
+		// The kernel cuts a mask down to the cpuset; cpuset(7).
+		if unix.SchedSetaffinity(0, &wide) == nil {
+			_ = unix.SchedGetaffinity(0, &got)
+		}
+		result <- got
+	}()
+	set = <-result
+	return cpuList(&set), nil
+}
+
+func cpuList(set *unix.CPUSet) []int {
+	var list []int
+	for cpu := range len(set) * 64 {
+		if set.IsSet(cpu) {
+			list = append(list, cpu)
+		}
+	}
+	return list
+}

@@ -1,0 +1,148 @@
+package helper
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"go.uber.org/atomic"
+)
+
+// fakeMachine is a root directory with a golden topology and a /proc/stat
+// that advances at every reading, by 100 ticks a processor.
+type fakeMachine struct {
+	fstest.MapFS
+	mu    sync.Mutex
+	busy  []int // ticks out of 100, per processor
+	spent []int
+	reads int
+}
+
+func newFakeMachine(t *testing.T, name string, busy ...int) *fakeMachine {
+	return &fakeMachine{MapFS: readTree(t, name), busy: busy, spent: make([]int, len(busy))}
+}
+
+func (m *fakeMachine) setBusy(busy ...int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.busy = busy
+}
+
+func (m *fakeMachine) ReadFile(name string) ([]byte, error) {
+	if name != "proc/stat" {
+		return fs.ReadFile(m.MapFS, name)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.reads++
+	var b strings.Builder
+	for cpu, busy := range m.busy {
+		m.spent[cpu] += busy
+		fmt.Fprintf(&b, "cpu%d %d 0 0 %d 0 0 0 0 0 0\n", cpu, m.spent[cpu], 100*m.reads-m.spent[cpu])
+	}
+	return []byte(b.String()), nil
+}
+
+// placed is one helper's process as its Placer sees it.
+type placed struct {
+	*Placer
+	bytes atomic.Int64
+	at    atomic.Pointer[Placement]
+}
+
+func place(t *testing.T, policy IdlePolicy, dir string, m *fakeMachine, bytes int64) *placed {
+	t.Helper()
+	p := &placed{}
+	p.bytes.Store(bytes)
+	var err error
+	p.Placer, err = StartPlacer(PlacerOptions{
+		Policy: policy, Bytes: p.bytes.Load, CommCPU: func() int { return 0 }, Apply: func(to Placement) { p.at.Store(&to) },
+		Warn: func(err error) { t.Error(err) },
+		Root: m, ClaimsDir: dir, Allowed: []int{0, 1}, Interval: 2 * time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	return p
+}
+
+func (p *placed) on(want Placement) func() bool {
+	return func() bool { at := p.at.Load(); return at != nil && *at == want }
+}
+
+func TestPlacersAgreeThatTheBiggestProcessKeepsTheOnlyIdleCore(t *testing.T) {
+	dir, here, parked := t.TempDir(), Placement{CPU: 1, Helpers: 1}, Placement{CPU: AnyCPU, Parked: true, Helpers: 1}
+	m := newFakeMachine(t, "vm-2", 95, 2)
+	small := place(t, Conservative, dir, m, 10<<20)
+	eventually(t, "the first process gets the core", small.on(here))
+	big := place(t, Conservative, dir, newFakeMachine(t, "vm-2", 95, 2), 20<<20)
+	eventually(t, "the bigger process takes it", big.on(here))
+	eventually(t, "the smaller one parks", small.on(parked))
+	small.bytes.Store(40 << 20)
+	eventually(t, "it grows and takes the core back", small.on(here))
+	eventually(t, "the other one parks", big.on(parked))
+	small.Close()
+	eventually(t, "it ends and leaves the core", big.on(here))
+	big.Close()
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
+		t.Errorf("%v is left behind", left)
+	}
+}
+
+func TestPlacerParksWhenTheCoreBecomesBusyAndResumes(t *testing.T) {
+	m := newFakeMachine(t, "vm-2", 95, 2)
+	p := place(t, Conservative, t.TempDir(), m, 1<<20)
+	eventually(t, "placed", p.on(Placement{CPU: 1, Helpers: 1}))
+	m.setBusy(95, 90)
+	eventually(t, "parked", p.on(Placement{CPU: AnyCPU, Parked: true, Helpers: 1}))
+	m.setBusy(95, 1)
+	eventually(t, "placed again", p.on(Placement{CPU: 1, Helpers: 1}))
+}
+
+func TestAggressivePlacersShareTheCore(t *testing.T) {
+	dir := t.TempDir()
+	a := place(t, Aggressive, dir, newFakeMachine(t, "vm-2", 95, 2), 1<<20)
+	b := place(t, Aggressive, dir, newFakeMachine(t, "vm-2", 95, 2), 9<<20)
+	eventually(t, "the first knows of two helpers", a.on(Placement{CPU: 1, Helpers: 2}))
+	eventually(t, "the second too", b.on(Placement{CPU: 1, Helpers: 2}))
+	b.Close()
+	eventually(t, "one is left", a.on(Placement{CPU: 1, Helpers: 1}))
+}
+
+func TestPlacerGetsTheCoreOfKilledProcess(t *testing.T) {
+	dir := t.TempDir()
+	_, kill := startPeer(t, dir, "claimed") // 1 GiB, on processor 1
+	p := place(t, Conservative, dir, newFakeMachine(t, "vm-2", 95, 2), 1<<20)
+	eventually(t, "parked: the peer is bigger", p.on(Placement{CPU: AnyCPU, Parked: true, Helpers: 1}))
+	kill()
+	eventually(t, "the core is free", p.on(Placement{CPU: 1, Helpers: 1}))
+}
+
+func TestPlacerWithoutTableGoesByLoadAndWarnsOnce(t *testing.T) {
+	var warnings atomic.Int64
+	var at atomic.Pointer[Placement]
+	m := newFakeMachine(t, "vm-2", 95, 2)
+	p, err := StartPlacer(PlacerOptions{
+		Policy: Conservative, Bytes: func() int64 { return 1 }, CommCPU: func() int { return 0 },
+		Apply: func(to Placement) { at.Store(&to) }, Warn: func(error) { warnings.Inc() },
+		Root: m, ClaimsDir: filepath.Join(t.TempDir(), "missing"), Allowed: []int{0, 1}, Interval: time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	eventually(t, "placed", func() bool { return at.Load() != nil && at.Load().CPU == 1 })
+	m.setBusy(95, 95)
+	eventually(t, "parked", func() bool { return at.Load().Parked })
+	p.Close()
+	if n := warnings.Load(); n != 1 {
+		t.Errorf("%d warnings, want 1", n)
+	}
+}
