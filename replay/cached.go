@@ -7,35 +7,35 @@ import (
 	"pinwheel/trace"
 )
 
-// cachedPath is the communication path of every policy that uses the
-// registration cache.
+// cachedPath is the communication path of every policy that keeps
+// registrations in the registration cache.
 type cachedPath struct {
-	cache  *standin
-	meter  *meter
-	stats  *counters
-	hitNs  int64 // cost of a lookup
-	demand bool  // policy on-demand: deregister after every use
-	seen   coverage
-	known  map[mem.RegionID]*regionInfo
-	frames func(stack uint32) *[predictor.MaxFrames]uint64
-	helper *virtualHelper // nil without one
-	errors *predictionErrors
+	cache    *standin
+	meter    *meter
+	stats    *Counts
+	lookupNs int64
+	// demand deregisters after every use: policy on-demand.
+	demand bool
+	sites  callSites
+	seen   seenRanges
+	known  map[mem.RegionID]*regionUse
+	helper *virtualHelper    // nil for a policy without one
+	errors *predictionErrors // with helper
 }
 
-// regionInfo is what the replay remembers of a region for its accounts.
-type regionInfo struct {
+// regionUse is what the accounts need to know of a region.
+type regionUse struct {
 	lastNeedNs int64
-	needed     bool // since the helper registered it, or ever
-	byHelper   bool // the registration in force was the helper's
+	waste      bool // registered by the helper, not used since
 }
 
-func (c *cachedPath) info(id mem.RegionID) *regionInfo {
-	i := c.known[id]
-	if i == nil {
-		i = &regionInfo{lastNeedNs: unknown}
-		c.known[id] = i
+func (c *cachedPath) use(id mem.RegionID) *regionUse {
+	u := c.known[id]
+	if u == nil {
+		u = &regionUse{lastNeedNs: unknown}
+		c.known[id] = u
 	}
-	return i
+	return u
 }
 
 func (c *cachedPath) acquire(t int64, n *need, h *hold) (stallNs int64, err error) {
@@ -44,34 +44,34 @@ func (c *cachedPath) acquire(t int64, n *need, h *hold) (stallNs int64, err erro
 	if err != nil {
 		return 0, err
 	}
-	startNs := t
-	if len(c.meter.registered) > 0 {
-		for _, r := range c.meter.registered {
-			// What the helper is just releasing must be gone before it can come again.
-			startNs = max(startNs, c.helper.releasing(r))
-		}
-		if c.seen.covers(n.rng.PageAligned()) {
-			c.stats.LateRegs++
-		} else {
-			c.stats.FirstRegs++
+	first := c.seen.first(n.rng.PageAligned())
+	beginNs := t
+	for _, r := range c.meter.registered {
+		if c.helper != nil { // what it is just releasing must be gone before it can come again
+			beginNs = max(beginNs, c.helper.releasing(r))
 		}
 	}
-	c.seen.add(n.rng.PageAligned())
-	readyNs := startNs + c.meter.spentNs
-	if r := c.meter.readyNs[ref.by.reg.Handle]; r > readyNs {
-		readyNs = r // the helper is just registering it
+	if len(c.meter.registered) > 0 {
+		if first {
+			c.stats.FirstRegs++
+		} else {
+			c.stats.LateRegs++
+		}
+	}
+	readyNs := beginNs + c.meter.spentNs
+	if r := c.meter.readyNs[ref.by.reg.Handle]; r > readyNs { // the helper is at it
+		readyNs = r
 		c.stats.LateWaits++
 	}
-	info := c.info(ref.home.id)
-	info.needed = true
+	u := c.use(ref.home.id)
 	if c.errors != nil {
-		c.errors.needed(ref.home.id, t, info.lastNeedNs)
+		c.errors.needed(ref.home.id, t, u.lastNeedNs)
 	}
-	info.lastNeedNs = t
-	stallNs = readyNs - t + c.hitNs
+	u.lastNeedNs, u.waste = t, false
+	stallNs = readyNs - t + c.lookupNs
 	c.stats.Needs++
 	c.stats.StallNs += stallNs
-	*h = hold{need: *n, needNs: t, ref: ref, id: ref.home.id, pages: ref.by.rng.Pages()}
+	*h = hold{need: *n, needNs: t, ref: ref}
 	return stallNs, nil
 }
 
@@ -79,16 +79,16 @@ func (c *cachedPath) release(t int64, h *hold) (stallNs int64, err error) {
 	c.cache.Release(h.ref)
 	if c.demand {
 		c.meter.begin(t)
-		if err := c.cache.Deregister(h.id); err == nil {
+		if err := c.cache.Deregister(h.ref.home.id); err == nil {
 			stallNs = c.meter.spentNs
 			c.stats.StallNs += stallNs
 		}
 		return stallNs, nil
 	}
 	if c.helper != nil {
-		c.helper.push(t, helper.Event{Pages: h.pages, Use: predictor.Use{
-			Region: h.id, Range: h.need.rng, StartNs: h.needNs, EndNs: t,
-			Op: predictor.Op(h.need.op), Frames: *c.frames(h.need.stack),
+		c.helper.push(t, &helper.Event{Pages: h.ref.by.rng.Pages(), Use: predictor.Use{
+			Region: h.ref.home.id, Range: h.need.rng, StartNs: h.needNs, EndNs: t,
+			Op: predictor.Op(h.need.op), Frames: *c.sites.frames(h.need.stack),
 		}})
 	}
 	return 0, nil
@@ -96,22 +96,52 @@ func (c *cachedPath) release(t int64, h *hold) (stallNs int64, err error) {
 
 func (c *cachedPath) transferring(*hold, int64, int64) {}
 
-func (c *cachedPath) close(int64) error { return nil }
+// helperRegister lets the helper register a region at t; spentNs is how long it takes.
+func (c *cachedPath) helperRegister(t int64, id mem.RegionID) (spentNs int64, err error) {
+	c.meter.begin(t)
+	if err := c.cache.Register(id); err != nil {
+		return c.meter.spentNs, err
+	}
+	if len(c.meter.registered) > 0 {
+		c.stats.HelperRegs++
+		c.use(id).waste = true
+	}
+	return c.meter.spentNs, nil
+}
 
-// frameTable converts call sites to the form of the predictor, each once.
-type frameTable struct {
+// helperDeregister lets the helper deregister a region at t.
+func (c *cachedPath) helperDeregister(t int64, id mem.RegionID) (gone mem.Range, spentNs int64, err error) {
+	c.meter.begin(t)
+	if err := c.cache.Deregister(id); err != nil {
+		return gone, c.meter.spentNs, err
+	}
+	for _, r := range c.meter.deregistered {
+		gone = gone.Union(r)
+	}
+	if !gone.Empty() {
+		c.stats.HelperDeregs++
+		if u := c.use(id); u.waste {
+			c.stats.WastedRegs++
+			u.waste = false
+		}
+	}
+	return gone, c.meter.spentNs, nil
+}
+
+// callSites converts call sites of a trace to the form of the predictor, each once.
+type callSites struct {
 	stream *trace.RankReader
 	sites  []*[predictor.MaxFrames]uint64
 }
 
-func (f *frameTable) at(stack uint32) *[predictor.MaxFrames]uint64 {
-	for uint32(len(f.sites)) <= stack {
-		f.sites = append(f.sites, nil)
+func (s *callSites) frames(stack uint32) *[predictor.MaxFrames]uint64 {
+	for uint32(len(s.sites)) <= stack {
+		s.sites = append(s.sites, nil)
 	}
-	if f.sites[stack] == nil {
-		var s [predictor.MaxFrames]uint64
-		copy(s[:], f.stream.Frames(stack))
-		f.sites[stack] = &s
+	if s.sites[stack] == nil {
+		var f [predictor.MaxFrames]uint64
+		copy(f[:], s.stream.Frames(stack))
+		s.sites[stack] = &f
 	}
-	return f.sites[stack]
+	return s.sites[stack]
 }

@@ -14,15 +14,13 @@ type communicator struct {
 	rounds  map[uint64]*meeting // open rounds by their number on this communicator
 }
 
-// meeting is one round of a collective, complete when all members are there.
+// meeting is one round of a collective, complete when all members are present.
 type meeting struct {
 	op      trace.Op
-	arrived int
-	bytes   uint64
-	last    int64 // arrival of the last so far
-	rank    int   // who came first, and where: for messages
+	bytes   uint64  // the most that any of them sends or receives
+	present []*rank // those that have arrived
+	first   int     // who came first, and where: for messages
 	line    uint32
-	waiting []*rank
 }
 
 // localComm is a communicator as one rank knows it.
@@ -72,34 +70,35 @@ func (e *engine) local(r *rank, id int32, line uint32) (*localComm, error) {
 	return lc, nil
 }
 
-// arrive brings a rank to its next round. done is true, with the time at
-// which the round ends, for the last member; the others are woken with it.
-func (e *engine) arrive(r *rank, lc *localComm, op trace.Op, bytes uint64, t int64, line uint32) (end int64, done bool, err error) {
+// arrive brings a rank to the next round of its collective at t. For the last
+// member the end is known; it wakes the others.
+func (e *engine) arrive(r *rank, t int64) (endNs int64, known bool, err error) {
+	lc, op, line := r.coll, r.call.op, r.call.line()
 	m := lc.rounds[lc.round]
 	if m == nil {
-		m = &meeting{op: op, rank: r.id, line: line}
+		m = &meeting{op: op, first: r.id, line: line}
 		lc.rounds[lc.round] = m
 	}
 	if m.op != op {
-		return 0, false, fmt.Errorf("collectives do not match: rank %d calls %v (line %d) where rank %d calls %v (line %d)", r.id, op, line, m.rank, m.op, m.line)
+		return 0, false, fmt.Errorf("collectives do not match: rank %d calls %v (line %d), rank %d calls %v (line %d)",
+			m.first, m.op, m.line, r.id, op, line)
 	}
-	m.arrived++
-	m.bytes, m.last = max(m.bytes, bytes), max(m.last, t)
+	m.present = append(m.present, r)
+	m.bytes = max(m.bytes, r.x.bytes)
 	round := lc.round
 	lc.round++
-	if m.arrived < len(lc.members) {
-		m.waiting = append(m.waiting, r)
+	if len(m.present) < len(lc.members) {
 		return 0, false, nil
 	}
 	delete(lc.rounds, round)
-	end = m.last + e.opt.Network.collective(op, len(lc.members), m.bytes, e.opt.AlltoallPairwise)
-	for _, w := range append(m.waiting, r) {
+	endNs = t + e.opt.Network.collective(op, len(lc.members), m.bytes, e.opt.AlltoallPairwise)
+	for _, w := range m.present {
 		for i := range w.holds {
-			e.transferring(int32(w.id), &w.holds[i], m.last, end)
+			e.transferring(w, &w.holds[i], t, endNs)
 		}
 		if w != r {
-			e.wake(w, end)
+			e.wake(w, endNs)
 		}
 	}
-	return end, true, nil
+	return endNs, true, nil
 }

@@ -3,110 +3,157 @@ package replay
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"pinwheel/trace"
 )
 
-// Compare runs policies over one trace in virtual time.
+// Progress is how far one policy has come.
+type Progress struct {
+	Policy string
+	Done   int64 // trace records replayed
+	Total  int64
+}
+
+// Compare replays one trace in virtual time under every policy of o.Policies
+// and returns, for each policy in that order, one Result for each rank, one
+// for each node of o.Nodes, and one for all ranks together. It fails with the
+// ranks and lines that are to blame if the calls of the trace don't match.
+//
+// Policy leave-pinned, to which the others are compared, and the oracle are
+// always replayed; policies run on o.Parallel processors.
 func Compare(ctx context.Context, o Options, file *trace.File) ([]Result, error) {
 	o.EnsureDefaults()
-	if err := CheckPolicies(o.Policies); err != nil {
+	if err := o.check(file); err != nil {
 		return nil, err
 	}
-	base, late, err := pass(ctx, &o, file, LeavePinned, 0)
+	base, err := pass(ctx, &o, file, LeavePinned, 0)
 	if err != nil {
 		return nil, err
 	}
-	bound, _, err := pass(ctx, &o, file, Oracle, late)
-	if err != nil {
-		return nil, err
+	run := map[string]passResult{LeavePinned: base}
+	var mu sync.Mutex // protects run and firstErr
+	var firstErr error
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, o.Parallel)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for _, policy := range append([]string{Oracle}, o.Policies...) {
+		if _, ok := run[policy]; ok {
+			continue
+		}
+		mu.Lock()
+		run[policy] = passResult{}
+		mu.Unlock()
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			res, err := pass(ctx, &o, file, policy, base.lateNs)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil && firstErr == nil {
+				firstErr = fmt.Errorf("policy %s: %w", policy, err)
+				cancel()
+			}
+			run[policy] = res
+		})
+	}
+	wg.Wait()
+	if firstErr != nil {
+		return nil, firstErr
 	}
 	var out []Result
-	for _, p := range o.Policies {
-		var rs []Result
-		switch p {
-		case LeavePinned:
-			rs = base
-		case Oracle:
-			rs = bound
-		default:
-			if rs, _, err = pass(ctx, &o, file, p, late); err != nil {
-				return nil, fmt.Errorf("policy %s: %w", p, err)
-			}
+	for _, policy := range o.Policies {
+		for i, r := range run[policy].results {
+			r.relate(&base.results[i], &run[Oracle].results[i])
+			out = append(out, r)
 		}
-		for i := range rs {
-			rs[i].relate(&base[i], &bound[i])
-		}
-		out = append(out, rs...)
 	}
 	return out, nil
 }
 
-// pass runs one policy: a result per rank, and the last for all of them.
-func pass(ctx context.Context, o *Options, file *trace.File, policy string, late int64) ([]Result, int64, error) {
+// passResult is one policy: per rank, per node, and all.
+type passResult struct {
+	results []Result
+	lateNs  int64 // cost of registering the largest buffer that was needed
+}
+
+func pass(ctx context.Context, o *Options, file *trace.File, policy string, lateNs int64) (passResult, error) {
 	opt := *o
-	if policy == Oracle {
+	switch policy {
+	case Oracle:
 		opt.LookupNs = 0
+	case Pipeline:
+		opt.Network.registerNsPerByte = o.pipelineNsPerByte()
 	}
 	e, err := newEngine(&opt, file)
 	if err != nil {
-		return nil, 0, err
+		return passResult{}, err
 	}
-	if policy == Pipeline {
-		e.pipelined = true
-		pages := opt.PipelineBytes / 4096
-		opt.Network.registerNsPerByte = float64(opt.Costs.Register.Ns(pages)) / float64(opt.PipelineBytes)
-	}
-	for _, r := range e.ranks {
-		if err := e.install(r, policy, late); err != nil {
-			return nil, 0, err
+	nodes := make([]usage, len(o.Nodes))
+	for i, ranks := range o.Nodes {
+		for _, r := range ranks {
+			e.ranks[r].pins.sinks = append(e.ranks[r].pins.sinks, &nodes[i])
 		}
 	}
-	if err := e.run(ctx); err != nil {
-		return nil, 0, err
+	if err := e.install(policy, lateNs); err != nil {
+		return passResult{}, err
 	}
-	var rs []Result
-	all := Result{Rank: AllRanks}
-	for _, r := range e.ranks {
-		x := Result{Rank: r.id, RunNs: r.endNs, counters: r.stats, PeakPinnedBytes: r.usage.peak, AvgPinnedBytes: r.usage.average(), TraceEvents: r.prog.records, Torn: r.torn}
-		if c, ok := r.path.(*cachedPath); ok && c.errors != nil {
-			x.Predictions, x.below05, x.in5, x.errorsBins = c.errors.n, c.errors.below05, c.errors.below5, c.errors.bins
-		}
-		all.counters.add(&x.counters)
-		all.PeakPinnedBytes += x.PeakPinnedBytes
-		all.AvgPinnedBytes += x.AvgPinnedBytes
-		all.RunNs = max(all.RunNs, x.RunNs)
-		all.TraceEvents += x.TraceEvents
-		all.Predictions += x.Predictions
-		all.below05 += x.below05
-		all.in5 += x.in5
-		all.Torn = all.Torn || x.Torn
-		rs = append(rs, x)
+	for i := range nodes {
+		nodes[i].lateNs = e.ranks[0].usage.lateNs
 	}
-	rs = append(rs, all)
-	for i := range rs {
-		x := &rs[i]
-		x.Trace, x.Policy, x.Provider, x.Mode, x.Timeline = file.Header().Program, policy, "sim", "virtual", o.Timeline
-		if x.Predictions > 0 {
-			a, b := float64(x.below05)/float64(x.Predictions), float64(x.in5)/float64(x.Predictions)
-			x.Err05, x.Err5 = &a, &b
+	var total int64
+	for _, r := range file.Ranks() {
+		total += int64(file.Records(r))
+	}
+	report := func(done int64) {
+		if o.Progress != nil {
+			o.Progress(Progress{policy, done, total})
 		}
 	}
-	return rs, o.Costs.Register.Ns(e.largest()), nil
+	if err := e.run(ctx, report); err != nil {
+		return passResult{}, err
+	}
+	report(total)
+	return passResult{e.results(file.Header().Program, policy, nodes), o.Costs.Register.Ns(e.largestPages)}, nil
 }
 
-// largest is the number of pages of the largest buffer needed.
-func (e *engine) largest() uint64 { return e.largestPages }
-
-func (x *Result) relate(base, bound *Result) {
-	ratio := func(a, b float64) *float64 {
-		if b == 0 {
-			return nil
+// results collects what was measured.
+func (e *engine) results(name, policy string, nodes []usage) []Result {
+	blank := Result{Trace: name, Rank: AllRanks, Policy: policy, Provider: e.opt.Provider, Mode: "virtual", Timeline: e.opt.Timeline}
+	all := blank
+	var out []Result
+	for _, r := range e.ranks {
+		x := blank
+		x.Rank, x.Counts, x.RunNs, x.TraceEvents, x.Torn = r.id, r.stats, r.endNs, r.prog.records, r.torn
+		x.AvgPinnedBytes = r.usage.close(r.endNs)
+		x.PeakPinnedBytes, x.Pinned = r.usage.peak, r.usage.series
+		if r.errors != nil {
+			x.Errors = r.errors.hist
 		}
-		r := a / b
-		return &r
+		all.include(&x)
+		all.PeakPinnedBytes += x.PeakPinnedBytes
+		all.AvgPinnedBytes += x.AvgPinnedBytes
+		out = append(out, x)
 	}
-	x.Slowdown = ratio(float64(x.RunNs), float64(base.RunNs))
-	x.CapturedAvg = ratio(base.AvgPinnedBytes-x.AvgPinnedBytes, base.AvgPinnedBytes-bound.AvgPinnedBytes)
-	x.CapturedPeak = ratio(float64(base.PeakPinnedBytes-x.PeakPinnedBytes), float64(base.PeakPinnedBytes-bound.PeakPinnedBytes))
+	for i := range nodes {
+		x := blank
+		x.Node = &i
+		for _, r := range e.opt.Nodes[i] {
+			x.include(&out[r])
+		}
+		x.AvgPinnedBytes = nodes[i].close(x.RunNs)
+		x.PeakPinnedBytes, x.Pinned = nodes[i].peak, nodes[i].series
+		out = append(out, x)
+	}
+	return append(out, all)
+}
+
+// include adds what of one rank can be added.
+func (r *Result) include(o *Result) {
+	r.Counts.add(&o.Counts)
+	r.Errors.add(&o.Errors)
+	r.RunNs = max(r.RunNs, o.RunNs)
+	r.TraceEvents += o.TraceEvents
+	r.Torn = r.Torn || o.Torn
 }

@@ -3,13 +3,12 @@ package replay
 import (
 	"context"
 
-	"pinwheel/mem"
 	"pinwheel/trace"
 )
 
-// Every rank has three actors. Releases of pages come first at the same
-// instant, so that what is unpinned exactly when something else is pinned
-// does not count twice.
+// Every rank has three actors. Changes of what is pinned come first at the
+// same instant, so that what is unpinned exactly when something else is
+// pinned does not count twice.
 const (
 	pinActor = iota
 	commActor
@@ -20,7 +19,7 @@ const (
 // engine is one pass over a trace: all ranks under one policy.
 type engine struct {
 	opt    *Options
-	file   *trace.File
+	now    int64
 	ranks  []*rank
 	agenda *agenda
 	match  *matcher
@@ -31,36 +30,31 @@ type engine struct {
 	pipelined bool
 	// largestPages is the size of the largest buffer that was needed.
 	largestPages uint64
-	steps        uint64
 }
 
 // path is what a policy does on the communication path of one rank. Times
-// are virtual; a returned stall is how long the path is held up.
+// are virtual; a stall is how long the path is held up.
 type path interface {
-	// acquire makes a buffer ready for a transfer posted at t.
+	// acquire makes a buffer ready for a transfer to be posted at t.
 	acquire(t int64, n *need, h *hold) (stallNs int64, err error)
-	// release ends a use at t, when its transfer has completed.
-	release(t int64, h *hold) (int64, error)
 	// transferring tells when the transfer of a held buffer is on the wire.
-	transferring(h *hold, start, end int64)
-	// close ends the rank at t.
-	close(t int64) error
+	transferring(h *hold, startNs, endNs int64)
+	// release ends a use at t, when its transfer has completed.
+	release(t int64, h *hold) (stallNs int64, err error)
 }
 
-// hold is a buffer from post to completion.
+// hold is a needed buffer from post to completion.
 type hold struct {
 	need   need
 	needNs int64 // when it was needed
-	ref    sref
-	id     mem.RegionID
-	pages  uint64 // of the region
-	piped  bool   // all chunks are registered (policy pipeline)
+	ref    sref  // of a cachedPath
+	piped  bool  // of a pipelinePath: all chunks are registered
 }
 
 func newEngine(opt *Options, file *trace.File) (*engine, error) {
 	n := file.Header().Ranks
 	e := &engine{
-		opt: opt, file: file, agenda: newAgenda(actorKinds * n), match: newMatcher(n),
+		opt: opt, agenda: newAgenda(actorKinds * n), match: newMatcher(n),
 		comms: communicators{byMembers: map[string]*communicator{}}, live: n,
 	}
 	for i := range n {
@@ -68,14 +62,17 @@ func newEngine(opt *Options, file *trace.File) (*engine, error) {
 		if err != nil {
 			return nil, err
 		}
-		e.ranks = append(e.ranks, &rank{id: i, prog: p, comms: map[int32]*localComm{}, requests: map[uint32]*request{}})
+		r := &rank{id: i, prog: p, comms: map[int32]*localComm{}, requests: map[uint32]*request{}}
+		r.x = expansion{threshold: opt.ThresholdBytes, pairwise: opt.AlltoallPairwise, node: opt.nodeOf(n), rank: i}
+		r.pins = &pins{clock: &e.now, sinks: []*usage{&r.usage}, wake: func(at int64) { e.agenda.set(e.actor(pinActor, i), at) }}
+		e.ranks = append(e.ranks, r)
 	}
 	return e, nil
 }
 
 func (e *engine) actor(kind, rank int) int32 { return int32(kind*len(e.ranks) + rank) }
 
-// wake lets a blocked communication path go on at t.
+// wake gives a communication path its next turn.
 func (e *engine) wake(r *rank, t int64) {
 	a := e.actor(commActor, r.id)
 	if e.agenda.at[a] == never {
@@ -84,52 +81,63 @@ func (e *engine) wake(r *rank, t int64) {
 	e.agenda.set(a, t)
 }
 
-// run simulates until every rank has finished.
-func (e *engine) run(ctx context.Context) error {
+// progressSteps is how many steps pass between looks at the context and
+// reports of progress.
+const progressSteps = 1 << 16
+
+// run simulates until every rank has finished. report, if set, is told now
+// and then how many records have been read.
+func (e *engine) run(ctx context.Context, report func(records int64)) error {
 	for _, r := range e.ranks {
 		if err := e.nextCall(r, 0); err != nil {
 			return err
 		}
 	}
-	n := len(e.ranks)
-	for {
-		a, t := e.agenda.first()
-		if e.live == 0 && (t == never || int(a)/n != pinActor) {
-			break
+	for step := 1; ; step++ {
+		if step%progressSteps == 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if report != nil {
+				report(e.records())
+			}
 		}
 		if e.live > 0 && e.ready == 0 {
 			if err := e.stuck(); err != nil {
 				return err
 			}
-			continue
 		}
-		if e.steps++; e.steps&0xffff == 0 {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			if e.opt.progress != nil {
-				e.opt.progress(e.records())
-			}
-		}
-		r := e.ranks[int(a)%n]
-		var err error
-		switch int(a) / n {
-		case pinActor:
-			e.agenda.set(a, r.pins.apply(t))
-		case commActor:
-			e.agenda.set(a, never)
-			e.ready--
-			err = e.comm(r, t)
-		case helperActor:
-			var next int64
-			next, err = r.helper.step(t)
-			e.agenda.set(a, next)
-		}
+		more, err := e.step()
 		if err != nil {
 			return err
 		}
+		if !more {
+			return e.leftovers()
+		}
 	}
-	return e.leftovers()
+}
+
+// step gives the next actor its turn. After the last rank has finished only
+// the accounts go on, for a policy that keeps them late.
+func (e *engine) step() (more bool, err error) {
+	a, t := e.agenda.first()
+	n := len(e.ranks)
+	kind, r := int(a)/n, e.ranks[int(a)%n]
+	if e.live == 0 && (kind != pinActor || t == never) {
+		return false, nil
+	}
+	e.now = t
+	switch kind {
+	case pinActor:
+		e.agenda.set(a, r.pins.apply())
+	case commActor:
+		e.agenda.set(a, never)
+		e.ready--
+		err = e.comm(r, t)
+	case helperActor:
+		e.agenda.set(a, r.helper.step(t))
+	}
+	return true, err
 }
 
 func (e *engine) records() (n int64) {

@@ -15,93 +15,104 @@ type need struct {
 
 func (n *need) receives() bool { return n.dir == trace.DirWrite }
 
-// expansion is one round of a call: what transports register at once.
+// expansion is what transports register and transfer at once: all of a
+// point-to-point call, or one round of a collective.
 type expansion struct {
+	threshold uint64 // smaller buffers are copied through memory of the transport
+	pairwise  bool   // alltoall and alltoallv exchange with one member in each round
+	node      []int  // per world rank; ranks of one node share memory
+	rank      int    // world rank of this one
+
 	needs []need
-	bytes uint64 // the most that this rank sends or receives in the round
+	bytes uint64 // the most that this rank sends or receives
+	sent  [2]uint64
+}
+
+func (x *expansion) reset() { x.needs, x.bytes, x.sent = x.needs[:0], 0, [2]uint64{} }
+
+// shared tells whether a peer is reached through shared memory.
+func (x *expansion) shared(peer int32) bool {
+	return peer >= 0 && int(peer) < len(x.node) && x.node[peer] == x.node[x.rank]
+}
+
+// add takes in one buffer, or a part of it, and whether it goes through
+// shared memory.
+func (x *expansion) add(r *trace.Record, offset, bytes uint64, shared bool) error {
+	i := 0
+	if r.Dir == trace.DirWrite {
+		i = 1
+	}
+	x.sent[i] += bytes
+	x.bytes = max(x.bytes, x.sent[i])
+	if bytes < x.threshold || bytes == 0 || shared {
+		return nil
+	}
+	rng, err := mem.NewRange(r.Addr+mem.Addr(offset), bytes)
+	if err != nil {
+		return err
+	}
+	x.needs = append(x.needs, need{rng, r.Op, r.Dir, r.Stack})
+	return nil
+}
+
+// pointToPoint takes in the buffers of a send, a receive or both.
+func (x *expansion) pointToPoint(c *call) error {
+	x.reset()
+	for i := range c.recs {
+		r := &c.recs[i]
+		if err := x.add(r, 0, r.Bytes, r.Peer == trace.NoPeer || x.shared(r.Peer)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // rounds is the number of rounds that a collective takes.
-func rounds(op trace.Op, members int, pairwise bool) int {
-	if pairwise && (op == trace.OpAlltoall || op == trace.OpAlltoallv) {
+func (x *expansion) rounds(op trace.Op, members int) int {
+	if x.pairwise && (op == trace.OpAlltoall || op == trace.OpAlltoallv) {
 		return max(1, members-1)
 	}
 	return 1
 }
 
-// collective fills in one round of a collective as rank me of the communicator,
-// the way that transports work: bcast and reduce use the buffer as a whole;
-// alltoall sends a slice to every other member, all slices at once or one
-// pair in each round. The slice to itself is copied, not sent.
-func (x *expansion) collective(c *call, members []int32, me, round int, pairwise bool, threshold uint64) error {
-	x.needs, x.bytes = x.needs[:0], 0
-	var sent, received uint64
-	add := func(r *trace.Record, addr mem.Addr, bytes uint64) error {
-		if r.Dir == trace.DirWrite {
-			received += bytes
-		} else {
-			sent += bytes
-		}
-		if bytes < threshold || bytes == 0 {
-			return nil
-		}
-		rng, err := mem.NewRange(addr, bytes)
-		if err != nil {
-			return err
-		}
-		x.needs = append(x.needs, need{rng, r.Op, r.Dir, r.Stack})
-		return nil
-	}
+// collective takes in one round of a collective as member me, the way that
+// transports work: alltoall sends a slice to every other member, all slices
+// at once or one pair in each round; the slice to itself is copied, not
+// sent. Other collectives use each buffer as a whole.
+func (x *expansion) collective(c *call, members []int32, me, round int) error {
+	x.reset()
 	n := len(members)
+	onNode := true // the whole communicator
+	for _, m := range members {
+		onNode = onNode && x.shared(m)
+	}
 	for i := range c.recs {
 		r := &c.recs[i]
+		var err error
 		switch r.Op {
+		case trace.OpBarrier:
 		case trace.OpAlltoall:
 			slice := r.Bytes / uint64(n)
-			for peer := range n {
-				if peer == me || pairwise && peer != partner(r.Dir, me, round, n) {
-					continue
-				}
-				if err := add(r, r.Addr+mem.Addr(uint64(peer)*slice), slice); err != nil {
-					return err
+			for peer := 0; peer < n && err == nil; peer++ {
+				if peer != me && (!x.pairwise || peer == partner(r.Dir, me, round, n)) {
+					err = x.add(r, uint64(peer)*slice, slice, x.shared(members[peer]))
 				}
 			}
 		case trace.OpAlltoallv:
-			if r.Peer == members[me] || pairwise && r.Peer != members[partner(r.Dir, me, round, n)] {
-				continue
+			if r.Peer != members[me] && (!x.pairwise || r.Peer == members[partner(r.Dir, me, round, n)]) {
+				err = x.add(r, 0, r.Bytes, x.shared(r.Peer))
 			}
-			if err := add(r, r.Addr, r.Bytes); err != nil {
-				return err
-			}
-		case trace.OpBarrier:
 		default:
-			if err := add(r, r.Addr, r.Bytes); err != nil {
-				return err
-			}
+			err = x.add(r, 0, r.Bytes, onNode)
 		}
-	}
-	x.bytes = max(sent, received)
-	return nil
-}
-
-// pointToPoint fills in the buffers of a send, a receive or both.
-func (x *expansion) pointToPoint(c *call, threshold uint64) error {
-	x.needs = x.needs[:0]
-	for i := range c.recs {
-		r := &c.recs[i]
-		if r.Bytes < threshold || r.Bytes == 0 || r.Peer == trace.NoPeer {
-			continue
-		}
-		rng, err := mem.NewRange(r.Addr, r.Bytes)
 		if err != nil {
 			return err
 		}
-		x.needs = append(x.needs, need{rng, r.Op, r.Dir, r.Stack})
 	}
 	return nil
 }
 
-// partner is the member that rank me of n exchanges with in a round of the
+// partner is the member that member me of n exchanges with in a round of the
 // pairwise algorithm.
 func partner(d trace.Dir, me, round, n int) int {
 	step := round + 1

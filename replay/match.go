@@ -9,12 +9,12 @@ const unknown = -1
 type message struct {
 	src, dst   int32 // world ranks; src is trace.AnySource until matched
 	tag        int32
-	bytes      uint64 // of the send; of the posted buffer until it is known
+	bytes      uint64 // of the send
+	recvBytes  uint64 // of the posted buffer
 	rendezvous bool
 	sendAt     int64 // when each side was posted, or unknown
 	recvAt     int64
 	arrival    int64 // of an eager message at the receiver
-	start      int64 // of a rendezvous transfer
 	sendDone   int64 // when each side completes, or unknown
 	recvDone   int64
 	order      uint64 // of posting, for wildcards

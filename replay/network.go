@@ -9,12 +9,12 @@ import (
 // Network is a LogGP model (Alexandrov, Ionescu, Schauser, Scheiman, SPAA
 // 1995) with a rendezvous protocol for large messages.
 type Network struct {
-	LatencyNs  float64 `json:"latency_ns"`        // L: first byte in flight
-	OverheadNs float64 `json:"overhead_ns"`       // o: processor time to send or receive a message
-	GapNs      float64 `json:"gap_ns"`            // g: between two messages of one sender
-	BytesPerNs float64 `json:"bytes_per_ns"`      // 1/G: bandwidth
-	EagerBytes uint64  `json:"eager_bytes"`       // messages of this size and more wait for their receiver
-	CopyPerNs  float64 `json:"copy_bytes_per_ns"` // memory bandwidth of a copy, for policy bounce
+	LatencyNs      float64 `json:"latency_ns"`        // L: first byte in flight
+	OverheadNs     float64 `json:"overhead_ns"`       // o: processor time to send or receive a message
+	GapNs          float64 `json:"gap_ns"`            // g: between two messages of one sender
+	BytesPerNs     float64 `json:"bytes_per_ns"`      // 1/G: bandwidth
+	EagerBytes     uint64  `json:"eager_bytes"`       // messages of this size and more wait for their receiver
+	CopyBytesPerNs float64 `json:"copy_bytes_per_ns"` // memory bandwidth of a copy, for policy bounce
 
 	// registerNsPerByte slows the wire down where chunks can't be registered
 	// as fast as they could be sent (policy pipeline).
@@ -23,7 +23,7 @@ type Network struct {
 
 // DefaultNetwork is 100 Gb/s and 2 us.
 func DefaultNetwork() Network {
-	return Network{LatencyNs: 2000, OverheadNs: 300, GapNs: 100, BytesPerNs: 12.5, EagerBytes: 16 << 10, CopyPerNs: 8}
+	return Network{LatencyNs: 2000, OverheadNs: 300, GapNs: 100, BytesPerNs: 12.5, EagerBytes: 16 << 10, CopyBytesPerNs: 8}
 }
 
 func (n *Network) wire(bytes uint64) float64 {
@@ -52,7 +52,6 @@ func (n *Network) transfer(m *message, txFree float64) float64 {
 	ready := max(float64(m.sendAt)+n.OverheadNs+n.LatencyNs, float64(m.recvAt)) // request to send meets the receive
 	start := max(ready+n.OverheadNs+n.LatencyNs, txFree)                        // clear to send is back
 	end := start + n.wire(m.bytes)
-	m.start = int64(start)
 	m.sendDone = int64(end + n.OverheadNs)
 	m.recvDone = int64(end + n.LatencyNs + n.OverheadNs)
 	return start + max(n.GapNs, n.wire(m.bytes))

@@ -22,7 +22,7 @@ import (
 type oraclePath struct {
 	costs  verbs.Costs
 	pins   *pins
-	stats  *counters
+	stats  *Counts
 	lateNs int64
 	until  map[mem.Range]int64 // per range: when its last registration is gone
 }
@@ -30,7 +30,7 @@ type oraclePath struct {
 func (o *oraclePath) acquire(t int64, n *need, h *hold) (int64, error) {
 	r := n.rng.PageAligned()
 	from := t - o.costs.Register.Ns(r.Pages())
-	o.pins.at(t, from+o.lateNs, r, 1)
+	o.pins.pin(from+o.lateNs, r)
 	o.stats.Needs++
 	if until, ok := o.until[r]; !ok || until < from {
 		o.stats.HelperRegs++
@@ -46,11 +46,9 @@ func (o *oraclePath) acquire(t int64, n *need, h *hold) (int64, error) {
 func (o *oraclePath) release(t int64, h *hold) (int64, error) {
 	r := h.need.rng.PageAligned()
 	until := t + o.costs.Deregister.Ns(r.Pages())
-	o.pins.at(t, until+o.lateNs, r, -1)
+	o.pins.unpin(until+o.lateNs, r)
 	o.until[r] = until
 	return 0, nil
 }
 
 func (o *oraclePath) transferring(*hold, int64, int64) {}
-
-func (o *oraclePath) close(int64) error { return nil }

@@ -8,25 +8,24 @@ import (
 	"pinwheel/helper"
 	"pinwheel/mem"
 	"pinwheel/predictor"
-	"pinwheel/verbs"
+	"pinwheel/queue"
 )
 
 // Names of policies.
 const (
-	LeavePinned = "leave-pinned"
-	OnDemand    = "on-demand"
-	Bounce      = "bounce"
-	Pipeline    = "pipeline"
-	LRU         = "lru"
-	Paper       = "paper"
-	Pinwheel    = "pinwheel"
-	Oracle      = "oracle"
-	// Two predictors to compare with, under the scheduler of Paper.
-	Periodicity = "periodicity"
-	Last        = "last"
+	LeavePinned = "leave-pinned" // register at first use, never release
+	OnDemand    = "on-demand"    // register and deregister around every transfer
+	Bounce      = "bounce"       // copy through preregistered buffers
+	Pipeline    = "pipeline"     // register and send chunk by chunk, deregister after
+	LRU         = "lru"          // leave-pinned under a budget
+	Periodicity = "periodicity"  // the helper of paper with the periodicity detector
+	Last        = "last"         // the helper of paper, predicting the last interval again
+	Paper       = "paper"        // the helper thread of Li et al., CF'11
+	Pinwheel    = "pinwheel"     // ours
+	Oracle      = "oracle"       // clairvoyant: the limit for memory at zero stall
 )
 
-// Policies are all policies that a comparison can run, in the order of its table.
+// Policies are all policies, in the order of a table.
 func Policies() []string {
 	return []string{LeavePinned, OnDemand, Bounce, Pipeline, LRU, Periodicity, Last, Paper, Pinwheel, Oracle}
 }
@@ -43,54 +42,58 @@ func CheckPolicies(names []string) error {
 
 // helped tells the policies with a helper thread.
 func helped(policy string) bool {
-	return slices.Contains([]string{Periodicity, Last, Paper, Pinwheel}, policy)
+	return policy == Periodicity || policy == Last || policy == Paper || policy == Pinwheel
 }
 
-// defaultHelper makes the predictor and scheduler of a policy.
-func defaultHelper(policy string, o *Options) (predictor.Predictor, helper.SchedulerOptions, error) {
+// DefaultHelper makes the predictor of a policy with a helper, and the
+// options of its Scheduler.
+func DefaultHelper(policy string, o *Options) (predictor.Predictor, helper.SchedulerOptions, error) {
 	return nil, helper.SchedulerOptions{}, fmt.Errorf("policy %q has no helper", policy)
 }
 
-// install gives a rank its policy.
-func (e *engine) install(r *rank, policy string, late int64) error {
-	n := len(e.ranks)
-	st := &r.stats
-	r.pins = &pins{sinks: []*usage{&r.usage}, wake: func(at int64) { e.agenda.set(e.actor(pinActor, r.id), at) }}
-	switch policy {
-	case Bounce:
-		r.path = &bouncePath{stats: st, bytesPerNs: e.opt.Network.CopyPerNs}
-		r.pins.change(0, bouncePool(e.opt.BounceBytes), 1)
-		return nil
-	case Pipeline:
-		chunk := mem.Addr(e.opt.PipelineBytes)
-		r.path = &pipelinePath{costs: e.opt.Costs, stats: st, pins: r.pins, chunkBytes: chunk}
-		return nil
-	case Oracle:
-		r.usage.lateNs = late
-		r.path = &oraclePath{costs: e.opt.Costs, stats: st, pins: r.pins, lateNs: late, until: map[mem.Range]int64{}}
-		return nil
+// install gives every rank its policy. lateNs is what registering the largest
+// buffer takes, which only the oracle needs to know.
+func (e *engine) install(policy string, lateNs int64) error {
+	e.pipelined = policy == Pipeline
+	for _, r := range e.ranks {
+		switch policy {
+		case Bounce:
+			r.path = &bouncePath{stats: &r.stats, bytesPerNs: e.opt.Network.CopyBytesPerNs}
+			r.pins.pin(0, bouncePool(e.opt.BounceBytes))
+		case Pipeline:
+			r.path = &pipelinePath{costs: e.opt.Costs, stats: &r.stats, pins: r.pins, chunkBytes: mem.Addr(e.opt.PipelineBytes)}
+		case Oracle:
+			r.usage.lateNs = lateNs
+			r.path = &oraclePath{costs: e.opt.Costs, pins: r.pins, stats: &r.stats, lateNs: lateNs, until: map[mem.Range]int64{}}
+		default:
+			if err := e.installCached(r, policy); err != nil {
+				return err
+			}
+		}
 	}
-	_ = n
-	m := &meter{costs: e.opt.Costs, pins: r.pins, readyNs: map[uint64]int64{}}
-	if policy == noStall {
-		m.costs = verbs.Costs{}
+	return nil
+}
+
+func (e *engine) installCached(r *rank, policy string) error {
+	m := newMeter(e.opt.Costs, r.pins)
+	c := &cachedPath{
+		cache: newStandin(m), meter: m, stats: &r.stats, lookupNs: e.opt.LookupNs, demand: policy == OnDemand,
+		sites: callSites{stream: r.prog.stream}, known: map[mem.RegionID]*regionUse{},
 	}
-	frames := &frameTable{stream: r.prog.stream}
-	c := &cachedPath{cache: newStandin(m), meter: m, stats: st, hitNs: e.opt.LookupNs, demand: policy == OnDemand,
-		known: map[mem.RegionID]*regionInfo{}, frames: frames.at}
 	r.path = c
 	if !helped(policy) {
 		return nil
 	}
-	pred, so, err := e.opt.NewHelper(policy, e.opt)
+	p, so, err := e.opt.NewHelper(policy, e.opt)
 	if err != nil {
 		return err
 	}
-	c.errors = newPredictionErrors(pred)
-	c.helper = &virtualHelper{sched: helper.NewScheduler(c.errors, so), path: c, asleep: true,
-		wake: func(at int64) { e.agenda.set(e.actor(helperActor, r.id), at) }, dqNs: e.opt.DQItemNs, rqNs: e.opt.RQItemNs}
-	r.helper = c.helper
+	c.errors = newPredictionErrors(p, &r.stats)
+	c.helper = &virtualHelper{
+		decider: helper.NewScheduler(c.errors, so), path: c, asleep: true,
+		wake: func(at int64) { e.agenda.set(e.actor(helperActor, r.id), at) },
+		dqNs: e.opt.DQItemNs, rqNs: e.opt.RQItemNs, dq: queue.NewRing[helper.Event](e.opt.DQEntries),
+	}
+	r.helper, r.errors = c.helper, c.errors
 	return nil
 }
-
-const noStall = "no-stall"

@@ -1,19 +1,20 @@
 package replay
 
-// counters are what one rank counts as it goes.
-type counters struct {
-	Needs        int64 `json:"needs"`         // uses of a buffer at or above the threshold
-	FirstRegs    int64 `json:"first_regs"`    // registered by the communication path: first use of a range
-	LateRegs     int64 `json:"late_regs"`     // the same, later
-	LateWaits    int64 `json:"late_waits"`    // needs that waited for a registration of the helper under way
-	HelperRegs   int64 `json:"helper_regs"`   // by the helper
-	HelperDeregs int64 `json:"helper_deregs"` // by the helper
-	WastedRegs   int64 `json:"wasted_regs"`   // by the helper, and released again without a use
-	StallNs      int64 `json:"stall_ns"`      // of the communication path: lookup, waiting for and doing registration
+// Counts are what one policy counts on one rank.
+type Counts struct {
+	Needs        int64 `json:"needs"`         // uses of a buffer of the threshold or more
+	FirstRegs    int64 `json:"first_regs"`    // done by the communication path: first use of a range
+	LateRegs     int64 `json:"late_regs"`     // the same for any later use
+	LateWaits    int64 `json:"late_waits"`    // needs that waited for a registration of the helper
+	HelperRegs   int64 `json:"helper_regs"`   // done by the helper
+	HelperDeregs int64 `json:"helper_deregs"` // done by the helper
+	WastedRegs   int64 `json:"wasted_regs"`   // done by the helper, and released again without a use
+	Predictions  int64 `json:"predictions"`   // needs for which a prediction was in force
+	StallNs      int64 `json:"stall_ns"`      // of the communication path: lookup, waiting for and doing registration; for bounce, copying
 	HelperCPUNs  int64 `json:"helper_cpu_ns"`
 }
 
-func (c *counters) add(o *counters) {
+func (c *Counts) add(o *Counts) {
 	c.Needs += o.Needs
 	c.FirstRegs += o.FirstRegs
 	c.LateRegs += o.LateRegs
@@ -21,18 +22,24 @@ func (c *counters) add(o *counters) {
 	c.HelperRegs += o.HelperRegs
 	c.HelperDeregs += o.HelperDeregs
 	c.WastedRegs += o.WastedRegs
+	c.Predictions += o.Predictions
 	c.StallNs += o.StallNs
 	c.HelperCPUNs += o.HelperCPUNs
 }
 
-// AllRanks is the Rank of a result that sums up all ranks of a trace.
+// AllRanks is the Rank of a Result over several ranks.
 const AllRanks = -1
 
-// Result is one policy on one rank of one trace, or on all of them: then
-// bytes and counts are sums over the ranks, and run_ns is the longest.
+// Result is one policy on one rank of one trace. With Rank AllRanks it is the
+// sum over all ranks, where run_ns is that of the longest. With a Node it is
+// what the ranks of that node pin together at one time.
+//
+// Ratios are nil where they mean nothing: captured_* where the bound saves
+// nothing, err_* without predictions.
 type Result struct {
 	Trace    string   `json:"trace"`
 	Rank     int      `json:"rank"`
+	Node     *int     `json:"node,omitempty"`
 	Policy   string   `json:"policy"`
 	Provider string   `json:"provider"`
 	Mode     string   `json:"mode"`
@@ -40,17 +47,34 @@ type Result struct {
 
 	PeakPinnedBytes int64   `json:"peak_pinned_bytes"`
 	AvgPinnedBytes  float64 `json:"avg_pinned_bytes"`
-	counters
+	Counts
 	RunNs        int64    `json:"run_ns"`
-	Slowdown     *float64 `json:"slowdown,omitempty"`
-	Predictions  int64    `json:"predictions"`
-	Err05        *float64 `json:"err_0_5,omitempty"`
-	Err5         *float64 `json:"err_5,omitempty"`
-	CapturedAvg  *float64 `json:"captured_avg,omitempty"`
-	CapturedPeak *float64 `json:"captured_peak,omitempty"`
-	Torn         bool     `json:"torn,omitempty"`
-	TraceEvents  int64    `json:"trace_events"`
-	below05, in5 int64
-	pinnedUsage  usage
-	errorsBins   [errorBins]int64
+	Slowdown     *float64 `json:"slowdown"` // to leave-pinned
+	Err05        *float64 `json:"err_0_5"`
+	Err5         *float64 `json:"err_5"`
+	CapturedAvg  *float64 `json:"captured_avg"`
+	CapturedPeak *float64 `json:"captured_peak"`
+	TraceEvents  int64    `json:"trace_events"`   // records replayed
+	Torn         bool     `json:"torn,omitempty"` // the trace ends before finalize
+
+	// Pinned is pinned memory over time, Errors the prediction errors, both for figures.
+	Pinned Series         `json:"-"`
+	Errors ErrorHistogram `json:"-"`
+}
+
+// relate computes what compares r to the baseline and the bound.
+func (r *Result) relate(base, bound *Result) {
+	r.Slowdown = ratio(float64(r.RunNs), float64(base.RunNs))
+	r.CapturedAvg = ratio(base.AvgPinnedBytes-r.AvgPinnedBytes, base.AvgPinnedBytes-bound.AvgPinnedBytes)
+	r.CapturedPeak = ratio(float64(base.PeakPinnedBytes-r.PeakPinnedBytes), float64(base.PeakPinnedBytes-bound.PeakPinnedBytes))
+	r.Err05 = ratio(float64(r.Errors.Below05), float64(r.Predictions))
+	r.Err5 = ratio(float64(r.Errors.Below5), float64(r.Predictions))
+}
+
+func ratio(a, b float64) *float64 {
+	if b == 0 {
+		return nil
+	}
+	q := a / b
+	return &q
 }

@@ -23,9 +23,7 @@ func (e *engine) stuck() error {
 	for _, r := range e.ranks {
 		if r.state != finished {
 			r.torn = true
-			if err := e.finish(r, r.begin); err != nil {
-				return err
-			}
+			e.finish(r, r.began)
 		}
 	}
 	return nil

@@ -8,7 +8,7 @@ import (
 // bouncePath copies through a pool of buffers that was registered beforehand:
 // the sender before the transfer, the receiver after it.
 type bouncePath struct {
-	stats      *counters
+	stats      *Counts
 	bytesPerNs float64
 }
 
@@ -42,17 +42,15 @@ func (b *bouncePath) release(t int64, h *hold) (int64, error) {
 
 func (b *bouncePath) transferring(*hold, int64, int64) {}
 
-func (b *bouncePath) close(int64) error { return nil }
-
 // pipelinePath registers and transfers chunk by chunk and deregisters
 // afterwards (Woodall, Shipman, Bosilca, Maccabe, EuroPVM/MPI 2006): only the
 // first registration delays the post, the others hide behind the transfer as
 // far as they are faster than the wire.
 type pipelinePath struct {
 	costs      verbs.Costs
-	stats      *counters
+	stats      *Counts
 	pins       *pins
-	seen       coverage
+	seen       seenRanges
 	chunkBytes mem.Addr
 }
 
@@ -72,14 +70,13 @@ func (p *pipelinePath) chunks(r mem.Range) int {
 
 func (p *pipelinePath) acquire(t int64, n *need, h *hold) (int64, error) {
 	p.stats.Needs++
-	if aligned := n.rng.PageAligned(); p.seen.covers(aligned) {
-		p.stats.LateRegs += int64(p.chunks(aligned))
+	if p.seen.first(n.rng.PageAligned()) {
+		p.stats.FirstRegs += int64(p.chunks(n.rng))
 	} else {
-		p.stats.FirstRegs += int64(p.chunks(aligned))
-		p.seen.add(aligned)
+		p.stats.LateRegs += int64(p.chunks(n.rng))
 	}
 	first, _ := p.chunk(n.rng, 0)
-	p.pins.at(t, t, first, 1)
+	p.pins.pin(t, first)
 	*h = hold{need: *n, needNs: t}
 	ns := p.costs.Register.Ns(first.Pages())
 	p.stats.StallNs += ns
@@ -91,7 +88,7 @@ func (p *pipelinePath) transferring(h *hold, start, end int64) {
 	n := int64(p.chunks(h.need.rng))
 	for i := int64(1); i < n; i++ {
 		c, _ := p.chunk(h.need.rng, int(i))
-		p.pins.at(start, start+(end-start)*i/n, c, 1)
+		p.pins.pin(start+(end-start)*i/n, c)
 	}
 	h.piped = true
 }
@@ -104,10 +101,8 @@ func (p *pipelinePath) release(t int64, h *hold) (int64, error) {
 			break
 		}
 		ns += p.costs.Deregister.Ns(c.Pages())
-		p.pins.at(t, t+ns, c, -1)
+		p.pins.unpin(t+ns, c)
 	}
 	p.stats.StallNs += ns
 	return ns, nil
 }
-
-func (p *pipelinePath) close(int64) error { return nil }

@@ -3,101 +3,95 @@ package replay
 import (
 	"pinwheel/helper"
 	"pinwheel/mem"
-	"pinwheel/verbs"
+	"pinwheel/queue"
 )
 
-// virtualHelper is the helper thread in virtual time: the loop of
-// helper.Thread with modelled costs. It has a core of its own.
+// virtualHelper is the helper thread in virtual time, on a core of its own:
+// the loop of helper.Thread with modelled costs. It takes one event, asks for
+// a decision, carries it out, and begins again.
 type virtualHelper struct {
-	sched *helper.Scheduler
-	path  *cachedPath
-	wake  func(atNs int64)
-	dqNs  int64 // cost of an item of DQ
-	rqNs  int64 // cost of an item of RQ around the registration itself
+	decider decider
+	path    *cachedPath
+	wake    func(atNs int64)
+	dqNs    int64 // cost of an event
+	rqNs    int64 // cost of an action besides the registration itself
 
-	queue  []helper.Event // DQ
-	head   int
-	asleep bool
-	doing  helper.Action // under way, until doneNs
-	opAt   int64
-	doneNs int64
-	opErr  error
-	opRng  mem.Range // that is being released
+	dq       *queue.Ring[helper.Event]
+	event    helper.Event
+	asleep   bool
+	observed bool // an event was just taken: decide before the next one
+
+	doing   helper.Action // under way until doneNs; Idle if nothing is
+	rng     mem.Range     // that it deregisters
+	beganNs int64
+	doneNs  int64
+	err     error
+}
+
+// decider is what the driver of a helper needs of helper.Scheduler.
+type decider interface {
+	Observe(e helper.Event, nowNs int64)
+	Next(nowNs int64) helper.Action
+	Done(a helper.Action, startNs, endNs int64, err error)
 }
 
 // push adds an event at t and wakes the helper if it sleeps.
-func (v *virtualHelper) push(t int64, e helper.Event) {
-	v.queue = append(v.queue, e)
+func (v *virtualHelper) push(t int64, e *helper.Event) {
+	v.dq.Push(e)
 	if v.asleep {
 		v.asleep = false
 		v.wake(t)
 	}
 }
 
-// releasing returns the end of a deregistration that is under way and
-// overlaps r, or 0.
+// releasing returns when a deregistration that is under way and overlaps r
+// ends, 0 if there is none.
 func (v *virtualHelper) releasing(r mem.Range) int64 {
-	if v == nil || v.doing.Kind != helper.Deregister || !v.opRng.Overlaps(r) {
+	if v.doing.Kind != helper.Deregister || !v.rng.Overlaps(r) {
 		return 0
 	}
 	return v.doneNs
 }
 
-// step runs the helper at t; it returns when its next turn is.
-func (v *virtualHelper) step(t int64) (next int64, err error) {
-	if v.doing.Kind == helper.Register || v.doing.Kind == helper.Deregister {
+// step runs the helper at t and returns when its next turn is.
+func (v *virtualHelper) step(t int64) (next int64) {
+	v.asleep = false
+	if v.doing.Kind != helper.Idle {
 		a := v.doing
-		v.doing.Kind = helper.Idle
-		v.sched.Done(a, v.opAt, t, v.opErr)
+		v.doing = helper.Action{}
+		v.decider.Done(a, v.beganNs, t, v.err)
 	}
-	if v.head < len(v.queue) {
-		e := &v.queue[v.head]
-		if v.head++; v.head == len(v.queue) {
-			defer func() { v.queue, v.head = v.queue[:0], 0 }()
-		}
-		v.sched.Observe(*e, t)
-		t += v.dqNs
+	if !v.observed && v.dq.Pop(&v.event) {
+		v.decider.Observe(v.event, t)
+		v.observed = true
 		v.path.stats.HelperCPUNs += v.dqNs
+		return t + v.dqNs
 	}
-	a := v.sched.Next(t)
-	switch a.Kind {
-	case helper.Register, helper.Deregister:
-		return v.carryOut(a, t), nil
-	}
-	if v.head < len(v.queue) {
-		return t, nil
+	popped := v.observed
+	v.observed = false
+	a := v.decider.Next(t)
+	switch {
+	case a.Kind == helper.Register || a.Kind == helper.Deregister:
+		v.carryOut(a, t)
+		return v.doneNs
+	case popped:
+		return t // there may be more
+	case a.Kind == helper.Wait:
+		v.asleep = true
+		return max(t, a.UntilNs)
 	}
 	v.asleep = true
-	if a.Kind == helper.Wait {
-		return max(t, a.UntilNs), nil
-	}
-	return never, nil
+	return never
 }
 
-// carryOut begins an action at t and returns when it ends.
-func (v *virtualHelper) carryOut(a helper.Action, t int64) int64 {
-	p := v.path
-	p.meter.begin(t)
-	info := p.info(a.Region)
+// carryOut begins an action at t.
+func (v *virtualHelper) carryOut(a helper.Action, t int64) {
+	var spentNs int64
 	if a.Kind == helper.Register {
-		if v.opErr = p.cache.Register(a.Region); v.opErr == nil && len(p.meter.registered) > 0 {
-			p.stats.HelperRegs++
-			info.byHelper, info.needed = true, false
-		}
+		spentNs, v.err = v.path.helperRegister(t, a.Region)
 	} else {
-		v.opRng = p.cache.byID[a.Region].rng
-		if v.opErr = p.cache.Deregister(a.Region); v.opErr == nil && p.meter.deregistered > 0 {
-			p.stats.HelperDeregs++
-			if info.byHelper && !info.needed {
-				p.stats.WastedRegs++
-			}
-			info.byHelper = false
-		}
+		v.rng, spentNs, v.err = v.path.helperDeregister(t, a.Region)
 	}
-	v.doing, v.opAt, v.asleep = a, t, false
-	v.doneNs = t + p.meter.spentNs + v.rqNs
-	p.stats.HelperCPUNs += v.doneNs - t
-	return v.doneNs
+	v.doing, v.beganNs, v.doneNs = a, t, t+spentNs+v.rqNs
+	v.path.stats.HelperCPUNs += v.doneNs - t
 }
-
-var _ = verbs.Costs{}
