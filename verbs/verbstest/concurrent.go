@@ -101,7 +101,7 @@ func (s *suite) deregisterRace(t *testing.T) {
 }
 
 func (s *suite) closeRace(t *testing.T) {
-	before := StatusBytes(t, "VmPin") + StatusBytes(t, "VmLck")
+	before := Pinned(t)
 	_, r := Map(t, 16*mem.PageSize)
 	for range 20 {
 		p := s.open(t)
@@ -129,7 +129,7 @@ func (s *suite) closeRace(t *testing.T) {
 		})
 		wantUsage(t, p, 0)
 	}
-	if after := StatusBytes(t, "VmPin") + StatusBytes(t, "VmLck"); after != before {
+	if after := Pinned(t); after != before {
 		t.Errorf("VmPin+VmLck is %d bytes after Close, was %d", after, before)
 	}
 }

@@ -224,7 +224,7 @@ func (s *suite) protected(t *testing.T, prot int) {
 }
 
 func (s *suite) unmappedWhileRegistered(t *testing.T) {
-	before := StatusBytes(t, "VmPin") + StatusBytes(t, "VmLck")
+	before := Pinned(t)
 	p := s.provider(t)
 	page := mem.PageSize
 	_, r := Map(t, 8*page)
@@ -234,7 +234,7 @@ func (s *suite) unmappedWhileRegistered(t *testing.T) {
 	Unmap(t, r)
 	deregister(t, p, half)
 	wantUsage(t, p, 0)
-	if after := StatusBytes(t, "VmPin") + StatusBytes(t, "VmLck"); after != before {
+	if after := Pinned(t); after != before {
 		t.Errorf("VmPin+VmLck is %d bytes in the end, was %d", after, before)
 	}
 }
@@ -255,7 +255,7 @@ func (s *suite) closed(t *testing.T) {
 }
 
 func (s *suite) closeReleases(t *testing.T) {
-	before := StatusBytes(t, "VmPin") + StatusBytes(t, "VmLck")
+	before := Pinned(t)
 	p := s.open(t)
 	_, r := Map(t, 32*mem.PageSize)
 	for i := range mem.Addr(8) {
@@ -265,7 +265,7 @@ func (s *suite) closeReleases(t *testing.T) {
 		t.Fatalf("Close: %v", err)
 	}
 	wantUsage(t, p, 0)
-	if after := StatusBytes(t, "VmPin") + StatusBytes(t, "VmLck"); after != before {
+	if after := Pinned(t); after != before {
 		t.Errorf("VmPin+VmLck is %d bytes after Close, was %d", after, before)
 	}
 }

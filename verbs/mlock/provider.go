@@ -1,0 +1,152 @@
+package mlock
+
+import (
+	"fmt"
+	"sync"
+	"syscall"
+
+	"pinwheel/mem"
+	"pinwheel/verbs"
+	"pinwheel/verbs/internal/handle"
+	"pinwheel/verbs/internal/memlock"
+)
+
+// The calls, as errors name them.
+const (
+	opLock   = "mlock"
+	opUnlock = "munlock"
+)
+
+// Provider registers memory with mlock(2). Make one with Open. Two Providers
+// of a process would unlock each other's pages.
+type Provider struct {
+	limits  verbs.Limits
+	regions handle.Table[mem.Range]
+
+	// life is held for reading during every call and for writing by Close, so
+	// that Close waits for calls under way. Taken before mu.
+	life   sync.RWMutex
+	closed bool
+
+	// mu makes the counts agree with what is locked: a page is counted before
+	// it is locked, and unlocked under mu as soon as its count is zero. So it is
+	// held over munlock, which the kernel runs under the process's mmap_lock
+	// anyway, but not over mlock, which faults pages in.
+	mu      sync.Mutex
+	counts  counts
+	entered int64 // registrations counted
+}
+
+var _ interface {
+	verbs.Provider
+	verbs.Accountant
+} = (*Provider)(nil)
+
+// Open returns a provider. It fails with ErrNotPermitted if this process may
+// lock nothing.
+func Open() (*Provider, error) {
+	if err := Probe(); err != nil {
+		return nil, err
+	}
+	p := &Provider{limits: verbs.Limits{MaxRegions: mem.Unlimited, MaxRegionBytes: mem.Unlimited}}
+	p.limits.MaxPinnedBytes, p.limits.PinnedSource = memlock.Limit()
+	return p, nil
+}
+
+// Probe returns nil if this process can lock memory, else one line that says why not.
+func Probe() error {
+	if limit, source := memlock.Limit(); limit < int64(mem.PageSize) {
+		return fmt.Errorf("mlock unavailable: %s is %d bytes, less than a page: %w", source, limit,
+			&verbs.Error{Op: opLock, Kind: verbs.ErrNotPermitted, Errno: syscall.EPERM})
+	}
+	return nil
+}
+
+// Name returns "mlock".
+func (p *Provider) Name() string { return "mlock" }
+
+// Limits returns the limits as they were at Open. The kernel may run out of
+// mappings (vm.max_map_count) before; that is ErrRegions.
+func (p *Provider) Limits() verbs.Limits { return p.limits }
+
+// Usage returns the registrations and the bytes that at least one of them covers.
+func (p *Provider) Usage() verbs.Usage {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return verbs.Usage{Regions: p.entered, PinnedBytes: int64(p.counts.bytes)}
+}
+
+// Register locks the pages of r, with one system call. On-demand access is not
+// supported.
+func (p *Provider) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
+	p.life.RLock()
+	defer p.life.RUnlock()
+	if p.closed {
+		return verbs.Region{}, &verbs.Error{Op: opLock, Range: r, Kind: verbs.ErrClosed}
+	}
+	rng, err := verbs.Pinnable(opLock, r)
+	if err != nil {
+		return verbs.Region{}, err
+	}
+	if a&verbs.AccessOnDemand != 0 {
+		return verbs.Region{}, &verbs.Error{Op: opLock, Range: r, Kind: verbs.ErrUnsupported}
+	}
+	p.mu.Lock()
+	p.counts.add(rng)
+	p.entered++
+	p.mu.Unlock()
+	// All of it, though others may have locked a part: they may not be done.
+	if errno := lock(rng); errno != 0 {
+		kind := kindOf(errno, rng, p.limits.MaxPinnedBytes)
+		_ = p.release(rng) // what was locked before the error
+		return verbs.Region{}, &verbs.Error{Op: opLock, Range: rng, Kind: kind, Errno: errno}
+	}
+	return verbs.Region{Range: rng, Access: a, Handle: p.regions.Put(rng)}, nil
+}
+
+// Deregister unlocks the pages that no other registration covers.
+func (p *Provider) Deregister(g verbs.Region) error {
+	p.life.RLock()
+	defer p.life.RUnlock()
+	if p.closed {
+		return &verbs.Error{Op: opUnlock, Range: g.Range, Kind: verbs.ErrClosed}
+	}
+	rng, ok := p.regions.Take(g.Handle)
+	if !ok {
+		return &verbs.Error{Op: opUnlock, Range: g.Range, Kind: verbs.ErrUnknownRegion}
+	}
+	if errno := p.release(rng); errno != 0 {
+		return verbs.Fail(opUnlock, rng, errno)
+	}
+	return nil
+}
+
+// release takes one registration out of the counts.
+func (p *Provider) release(rng mem.Range) (errno syscall.Errno) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.entered--
+	for _, unused := range p.counts.remove(rng) {
+		if e := unlock(unused); e != 0 {
+			errno = e
+		}
+	}
+	return errno
+}
+
+// Close unlocks everything.
+func (p *Provider) Close() error {
+	p.life.Lock()
+	defer p.life.Unlock()
+	if p.closed {
+		return nil
+	}
+	p.closed = true
+	var err error
+	for _, rng := range p.regions.All() {
+		if errno := p.release(rng); errno != 0 {
+			err = verbs.Fail(opUnlock, rng, errno)
+		}
+	}
+	return err
+}

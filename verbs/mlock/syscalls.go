@@ -1,0 +1,62 @@
+package mlock
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"pinwheel/mem"
+)
+
+// lock makes r resident and keeps it so; see mlock(2). It faults in what was
+// never touched.
+func lock(r mem.Range) syscall.Errno {
+	_, _, errno := unix.Syscall(unix.SYS_MLOCK, uintptr(r.Start), uintptr(r.Len()), 0)
+	return errno
+}
+
+// unlock undoes lock for what is still mapped of r; the rest lost its lock
+// with its mapping. munlock(2) stops at the first page that is not mapped.
+func unlock(r mem.Range) syscall.Errno {
+	_, _, errno := unix.Syscall(unix.SYS_MUNLOCK, uintptr(r.Start), uintptr(r.Len()), 0)
+	if errno != unix.ENOMEM {
+		return errno
+	}
+	for _, part := range mappedParts(r) {
+		// ENOMEM now means that another thread is unmapping it.
+		_, _, errno := unix.Syscall(unix.SYS_MUNLOCK, uintptr(part.Start), uintptr(part.Len()), 0)
+		if errno != 0 && errno != unix.ENOMEM {
+			return errno
+		}
+	}
+	return 0
+}
+
+// mappedParts returns what of r is mapped at this moment, in ascending order.
+func mappedParts(r mem.Range) (parts []mem.Range) {
+	text, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		return []mem.Range{r}
+	}
+	for line := range strings.Lines(string(text)) {
+		var start, end uintptr
+		if _, err := fmt.Sscanf(line, "%x-%x", &start, &end); err != nil {
+			continue
+		}
+		part := mem.Range{Start: max(mem.Addr(start), r.Start), End: min(mem.Addr(end), r.End)}
+		if !part.Empty() {
+			parts = append(parts, part)
+		}
+	}
+	return parts
+}
+
+// populate faults r in for reading, without locking it; see MADV_POPULATE_READ
+// in madvise(2), Linux 5.14. It fails for a page that can't be read.
+func populate(r mem.Range) syscall.Errno {
+	_, _, errno := unix.Syscall(unix.SYS_MADVISE, uintptr(r.Start), uintptr(r.Len()), unix.MADV_POPULATE_READ)
+	return errno
+}
