@@ -1,17 +1,26 @@
 package replay
 
 import (
+	"errors"
+
 	"pinwheel/helper"
 	"pinwheel/mem"
 	"pinwheel/predictor"
+	"pinwheel/regcache"
 	"pinwheel/trace"
+	"pinwheel/verbs"
 )
+
+// access is what transports register with, so that one registration serves
+// every use of a buffer.
+const access = verbs.AccessLocalWrite | verbs.AccessRemoteWrite | verbs.AccessRemoteRead
 
 // cachedPath is the communication path of every policy that keeps
 // registrations in the registration cache.
 type cachedPath struct {
-	cache    *standin
+	cache    *regcache.Cache
 	meter    *meter
+	bounce   bouncePath // for what finds no room under the budget
 	stats    *Counts
 	lookupNs int64
 	// demand deregisters after every use: policy on-demand.
@@ -40,7 +49,12 @@ func (c *cachedPath) use(id mem.RegionID) *regionUse {
 
 func (c *cachedPath) acquire(t int64, n *need, h *hold) (stallNs int64, err error) {
 	c.meter.begin(t)
-	ref, err := c.cache.Acquire(n.rng)
+	ref, _, err := c.cache.Acquire(n.rng, access)
+	if errors.Is(err, verbs.ErrPinnedMemory) {
+		c.stats.Unregistered++
+		copyNs, err := c.bounce.acquire(t, n, h)
+		return c.meter.spentNs + copyNs, err
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -59,13 +73,13 @@ func (c *cachedPath) acquire(t int64, n *need, h *hold) (stallNs int64, err erro
 		}
 	}
 	readyNs := beginNs + c.meter.spentNs
-	if r := c.meter.readyNs[ref.by.reg.Handle]; r > readyNs { // the helper is at it
+	if r := c.meter.readyNs[ref.Region().Handle]; r > readyNs { // the helper is at it
 		readyNs = r
 		c.stats.LateWaits++
 	}
-	u := c.use(ref.home.id)
+	u := c.use(ref.ID())
 	if c.errors != nil {
-		c.errors.needed(ref.home.id, t, u.lastNeedNs)
+		c.errors.needed(ref.ID(), t, u.lastNeedNs)
 	}
 	u.lastNeedNs, u.waste = t, false
 	stallNs = readyNs - t + c.lookupNs
@@ -76,22 +90,26 @@ func (c *cachedPath) acquire(t int64, n *need, h *hold) (stallNs int64, err erro
 }
 
 func (c *cachedPath) release(t int64, h *hold) (stallNs int64, err error) {
+	if !h.ref.Valid() {
+		return c.bounce.release(t, h)
+	}
+	id, pages := h.ref.ID(), h.ref.Region().Range.Pages()
+	c.meter.begin(t)
 	c.cache.Release(h.ref)
 	if c.demand {
-		c.meter.begin(t)
-		if err := c.cache.Deregister(h.ref.home.id); err == nil {
-			stallNs = c.meter.spentNs
-			c.stats.StallNs += stallNs
+		// In use by another transfer: that one will deregister it.
+		if err := c.cache.Deregister(id); err != nil && !errors.Is(err, regcache.ErrInUse) {
+			return 0, err
 		}
-		return stallNs, nil
+		c.stats.StallNs += c.meter.spentNs
 	}
 	if c.helper != nil {
-		c.helper.push(t, &helper.Event{Pages: h.ref.by.rng.Pages(), Use: predictor.Use{
-			Region: h.ref.home.id, Range: h.need.rng, StartNs: h.needNs, EndNs: t,
+		c.helper.push(t, &helper.Event{Pages: pages, Use: predictor.Use{
+			Region: id, Range: h.need.rng, StartNs: h.needNs, EndNs: t,
 			Op: predictor.Op(h.need.op), Frames: *c.sites.frames(h.need.stack),
 		}})
 	}
-	return 0, nil
+	return c.meter.spentNs, nil
 }
 
 func (c *cachedPath) transferring(*hold, int64, int64) {}

@@ -115,7 +115,8 @@ func pass(ctx context.Context, o *Options, file *trace.File, policy string, late
 		return passResult{}, err
 	}
 	report(total)
-	return passResult{e.results(file.Header().Program, policy, nodes), o.Costs.Register.Ns(e.largestPages)}, nil
+	res := passResult{e.results(file.Header().Program, policy, nodes), o.Costs.Register.Ns(e.largestPages)}
+	return res, e.close()
 }
 
 // results collects what was measured.

@@ -2,7 +2,9 @@ package replay
 
 import (
 	"context"
+	"errors"
 
+	"pinwheel/regcache"
 	"pinwheel/trace"
 )
 
@@ -46,9 +48,9 @@ type path interface {
 // hold is a needed buffer from post to completion.
 type hold struct {
 	need   need
-	needNs int64 // when it was needed
-	ref    sref  // of a cachedPath
-	piped  bool  // of a pipelinePath: all chunks are registered
+	needNs int64        // when it was needed
+	ref    regcache.Ref // of a cachedPath
+	piped  bool         // of a pipelinePath: all chunks are registered
 }
 
 func newEngine(opt *Options, file *trace.File) (*engine, error) {
@@ -79,6 +81,17 @@ func (e *engine) wake(r *rank, t int64) {
 		e.ready++
 	}
 	e.agenda.set(a, t)
+}
+
+// close gives up what the paths hold outside the Go heap.
+func (e *engine) close() error {
+	var errs []error
+	for _, r := range e.ranks {
+		if c, ok := r.path.(*cachedPath); ok {
+			errs = append(errs, c.cache.Close())
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // progressSteps is how many steps pass between looks at the context and

@@ -59,6 +59,9 @@ type Options struct {
 	DQItemNs, RQItemNs int64
 	// DQEntries is the capacity of DQ; 1024.
 	DQEntries int
+	// Window is the context window of the predictors that have one: how many
+	// preceding uses belong to a context. NoWindow for none; 2.
+	Window int
 	// BounceBytes is the pool of policy bounce on every rank; 4 MiB.
 	BounceBytes uint64
 	// PipelineBytes is the chunk of policy pipeline; 1 MiB, the default of
@@ -74,6 +77,9 @@ type Options struct {
 	// Progress, if set, is called now and then, from several goroutines.
 	Progress func(Progress)
 }
+
+// NoWindow is the Options.Window of a predictor without context.
+const NoWindow = -1
 
 // EnsureDefaults fills in what is unset.
 func (o *Options) EnsureDefaults() {
@@ -94,6 +100,7 @@ func (o *Options) EnsureDefaults() {
 	o.DQItemNs = cmp.Or(o.DQItemNs, 1000)
 	o.RQItemNs = cmp.Or(o.RQItemNs, 500)
 	o.DQEntries = cmp.Or(o.DQEntries, 1024)
+	o.Window = cmp.Or(o.Window, 2)
 	o.BounceBytes = cmp.Or(o.BounceBytes, 4<<20)
 	o.PipelineBytes = cmp.Or(o.PipelineBytes, 1<<20)
 	if o.NewHelper == nil {

@@ -9,6 +9,7 @@ import (
 	"pinwheel/mem"
 	"pinwheel/predictor"
 	"pinwheel/queue"
+	"pinwheel/regcache"
 )
 
 // Names of policies.
@@ -48,7 +49,18 @@ func helped(policy string) bool {
 // DefaultHelper makes the predictor of a policy with a helper, and the
 // options of its Scheduler.
 func DefaultHelper(policy string, o *Options) (predictor.Predictor, helper.SchedulerOptions, error) {
-	return nil, helper.SchedulerOptions{}, fmt.Errorf("policy %q has no helper", policy)
+	so := helper.SchedulerOptions{Costs: o.Costs, ItemNs: o.DQItemNs + o.RQItemNs}
+	window := predictor.Options{Window: o.Window}
+	switch policy {
+	case Pinwheel:
+		so.Keep = true
+		return predictor.NewPinwheel(window), so, nil
+	case Paper:
+		return predictor.NewPaper(window), so, nil
+	case Last:
+		return predictor.NewLast(), so, nil
+	}
+	return nil, so, fmt.Errorf("policy %q has no helper", policy)
 }
 
 // install gives every rank its policy. lateNs is what registering the largest
@@ -76,9 +88,18 @@ func (e *engine) install(policy string, lateNs int64) error {
 
 func (e *engine) installCached(r *rank, policy string) error {
 	m := newMeter(e.opt.Costs, r.pins)
+	ro := regcache.Options{Confined: true}
+	if policy == LRU {
+		ro.MaxBytes = e.opt.BudgetBytes
+	}
+	cache, err := regcache.New(m, ro)
+	if err != nil {
+		return err
+	}
 	c := &cachedPath{
-		cache: newStandin(m), meter: m, stats: &r.stats, lookupNs: e.opt.LookupNs, demand: policy == OnDemand,
-		sites: callSites{stream: r.prog.stream}, known: map[mem.RegionID]*regionUse{},
+		cache: cache, meter: m, stats: &r.stats, lookupNs: e.opt.LookupNs, demand: policy == OnDemand,
+		bounce: bouncePath{stats: &r.stats, bytesPerNs: e.opt.Network.CopyBytesPerNs},
+		sites:  callSites{stream: r.prog.stream}, known: map[mem.RegionID]*regionUse{},
 	}
 	r.path = c
 	if !helped(policy) {

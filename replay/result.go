@@ -9,6 +9,7 @@ type Counts struct {
 	HelperRegs   int64 `json:"helper_regs"`   // done by the helper
 	HelperDeregs int64 `json:"helper_deregs"` // done by the helper
 	WastedRegs   int64 `json:"wasted_regs"`   // done by the helper, and released again without a use
+	Unregistered int64 `json:"unregistered"`  // uses that found no room under the budget and were copied instead
 	Predictions  int64 `json:"predictions"`   // needs for which a prediction was in force
 	StallNs      int64 `json:"stall_ns"`      // of the communication path: lookup, waiting for and doing registration; for bounce, copying
 	HelperCPUNs  int64 `json:"helper_cpu_ns"`
@@ -22,6 +23,7 @@ func (c *Counts) add(o *Counts) {
 	c.HelperRegs += o.HelperRegs
 	c.HelperDeregs += o.HelperDeregs
 	c.WastedRegs += o.WastedRegs
+	c.Unregistered += o.Unregistered
 	c.Predictions += o.Predictions
 	c.StallNs += o.StallNs
 	c.HelperCPUNs += o.HelperCPUNs
