@@ -46,6 +46,7 @@ type need struct {
 	fromNs    int64 // anchor of the prediction
 	gapNs     int64 // predicted from there; the least seen
 	predicted bool
+	forgotten bool // contexts still hold it until they age out
 	p         Prediction
 }
 
@@ -190,12 +191,11 @@ func (p *Pinwheel) predictOthers(a *anchor) {
 
 func (p *Pinwheel) reanchor(f *follower, a *anchor) {
 	r := f.region
-	if r.last.seq == a.seq {
+	if r.forgotten || r.last.seq == a.seq {
 		return
 	}
-	before := r.p.NextNs
 	// A single gap may put a need off only if nothing else is known.
-	if r.predicted && f.gaps.n == 1 && p.margins.apply(f.evidence(), a.endNs, f.gaps.lowNs, r.last.endNs) > before {
+	if r.predicted && f.gaps.n == 1 && p.margins.apply(f.evidence(), a.endNs, f.gaps.lowNs, r.last.endNs) > r.p.NextNs {
 		return
 	}
 	p.predict(r, &f.gaps, f.evidence(), a.endNs)
@@ -256,6 +256,10 @@ func (p *Pinwheel) Next(id mem.RegionID, _ int64) (Prediction, bool) {
 // Changed implements Predictor.
 func (p *Pinwheel) Changed() []mem.RegionID { return p.changed }
 
-// Forget implements Predictor. Contexts still hold what followed them was
-// this region, which nobody asks for any more; they age out.
-func (p *Pinwheel) Forget(id mem.RegionID) { delete(p.regions, id) }
+// Forget implements Predictor.
+func (p *Pinwheel) Forget(id mem.RegionID) {
+	if r := p.regions[id]; r != nil {
+		r.forgotten = true
+		delete(p.regions, id)
+	}
+}

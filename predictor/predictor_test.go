@@ -1,0 +1,265 @@
+package predictor
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"pinwheel/mem"
+)
+
+const ms = int64(1_000_000)
+
+// program is a small loop of communication calls, the way tests write one.
+type program struct {
+	nowNs int64
+	to    []Predictor
+}
+
+// call uses a region at a call site for 1 ms, after computing for computeNs,
+// and returns when the region was needed.
+func (p *program) call(region mem.RegionID, site uint64, computeNs int64) (neededNs int64) {
+	neededNs = p.nowNs + computeNs
+	p.nowNs = neededNs + ms
+	r := mem.Range{Start: mem.Addr(region) << 20, End: mem.Addr(region)<<20 + 65536}
+	for _, t := range p.to {
+		t.Observe(Use{Region: region, Range: r, StartNs: neededNs, EndNs: p.nowNs, Op: 1, Frames: [MaxFrames]uint64{site, 1}})
+	}
+	return neededNs
+}
+
+func mustNext(t *testing.T, p Predictor, id mem.RegionID, nowNs int64) Prediction {
+	t.Helper()
+	pr, ok := p.Next(id, nowNs)
+	if !ok {
+		t.Fatalf("%T predicts nothing for region %d at %d ms", p, id, nowNs/ms)
+	}
+	return pr
+}
+
+func TestNobodyPredictsARegionSeenOnce(t *testing.T) {
+	for _, p := range []Predictor{NewPaper(Options{Window: 2}), NewLast(), NewPeriodicity(8), NewPinwheel(Options{Window: 2})} {
+		prog := program{to: []Predictor{p}}
+		prog.call(1, 10, 5*ms)
+		if pr, ok := p.Next(1, prog.nowNs); ok {
+			t.Errorf("%T predicts %+v after one use", p, pr)
+		}
+		if pr, ok := p.Next(2, prog.nowNs); ok {
+			t.Errorf("%T predicts %+v for a region that it never saw", p, pr)
+		}
+	}
+}
+
+func TestEveryPredictorLearnsASteadyLoop(t *testing.T) {
+	for _, p := range []Predictor{NewPaper(Options{Window: 2}), NewLast(), NewPeriodicity(8), NewPinwheel(Options{Window: 2})} {
+		prog := program{to: []Predictor{p}}
+		var lastNs int64
+		for range 20 {
+			lastNs = prog.call(1, 10, 99*ms)
+			prog.call(2, 20, 49*ms)
+		}
+		got := mustNext(t, p, 1, prog.nowNs)
+		if want := lastNs + 150*ms; got.ExpectedNs != want {
+			t.Errorf("%T expects region 1 at %d, it comes at %d", p, got.ExpectedNs, want)
+		}
+		if got.NextNs > got.ExpectedNs || got.NextNs < got.ExpectedNs-10*ms {
+			t.Errorf("%T wants region 1 ready at %d for a need at %d", p, got.NextNs, got.ExpectedNs)
+		}
+	}
+}
+
+// Nested loops, Figure 4 of paper 004: the call site alone does not tell the
+// short gap inside the inner loop from the long one after it.
+func TestContextTellsInnerFromOuterLoop(t *testing.T) {
+	with, without := NewPaper(Options{Window: 2}), NewPaper(Options{Window: 0})
+	prog := program{to: []Predictor{with, without}}
+	var firstNs int64
+	for range 6 {
+		firstNs = prog.call(1, 10, 199*ms)
+		prog.call(1, 10, 9*ms)
+		prog.call(1, 10, 9*ms)
+		prog.call(2, 20, 99*ms)
+	}
+	wantNs := firstNs + 330*ms
+	if got := mustNext(t, with, 1, prog.nowNs).NextNs; got != wantNs {
+		t.Errorf("with context: due at %d ms, needed at %d ms", got/ms, wantNs/ms)
+	}
+	if got, ok := without.Next(1, prog.nowNs); ok && got.NextNs == wantNs {
+		t.Errorf("without context the prediction cannot be right, but is: %+v", got)
+	}
+}
+
+// What the default predictor is for: the outer period jitters, the last
+// stretch before the need does not, and so only the anchor next to the need
+// makes a good prediction.
+func TestPinwheelAnchorsAtTheEventBeforeTheNeed(t *testing.T) {
+	pin, paper := NewPinwheel(Options{Window: 2}), NewPaper(Options{Window: 2})
+	prog := program{to: []Predictor{pin, paper}}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	var worstPin, worstPaper int64
+	for i := range 60 {
+		prog.call(2, 20, 100*ms+rnd.Int64N(100*ms)) // jitters
+		pinNs, knows := pin.Next(1, prog.nowNs)
+		paperNs, _ := paper.Next(1, prog.nowNs)
+		neededNs := prog.call(1, 10, 20*ms) // always 20 ms later
+		if i >= 20 && knows {
+			worstPin = max(worstPin, neededNs-pinNs.NextNs)
+			worstPaper = max(worstPaper, neededNs-paperNs.NextNs)
+			if pinNs.NextNs > neededNs {
+				t.Errorf("iteration %d: due %d us too late", i, (pinNs.NextNs-neededNs)/1000)
+			}
+		}
+	}
+	if worstPin > 5*ms || worstPaper < 20*ms {
+		t.Errorf("up to %d us too early, paper %d us; want the anchored one below 5 ms, the other far off", worstPin/1000, worstPaper/1000)
+	}
+}
+
+func TestPinwheelIsMoreCautiousAfterItWasTooLate(t *testing.T) {
+	steady, jittery := NewPinwheel(Options{}), NewPinwheel(Options{})
+	rnd := rand.New(rand.NewPCG(3, 4))
+	early := func(p Predictor, jitterNs int64) (share float64) {
+		prog := program{to: []Predictor{p}}
+		for range 200 {
+			prog.call(1, 10, 100*ms-rnd.Int64N(jitterNs+1)*rnd.Int64N(2))
+		}
+		pr := mustNext(t, p, 1, prog.nowNs)
+		return float64(pr.ExpectedNs-pr.NextNs) / float64(100*ms)
+	}
+	s, j := early(steady, 0), early(jittery, 20*ms)
+	if s > 0.02 || j < 2*s {
+		t.Errorf("margin %.3f of a steady gap, %.3f of a jittery one", s, j)
+	}
+}
+
+func TestPinwheelHalvesAGapThroughCodeThatRanForTheFirstTime(t *testing.T) {
+	p := NewPinwheel(Options{Window: 2})
+	prog := program{to: []Predictor{p}}
+	prog.call(1, 10, ms)
+	prog.call(2, 20, 200*ms) // cold: first call ever
+	prog.call(1, 10, 200*ms)
+	pr := mustNext(t, p, 1, prog.nowNs)
+	if gap := pr.NextNs - prog.nowNs; gap > 200*ms {
+		t.Errorf("a cold gap of 401 ms is trusted for %d ms", gap/ms)
+	}
+	if pr.Confidence != 0 {
+		t.Errorf("confidence %v in a cold gap", pr.Confidence)
+	}
+}
+
+func TestPinwheelForgetsWhatItIsToldTo(t *testing.T) {
+	p := NewPinwheel(Options{Window: 2})
+	prog := program{to: []Predictor{p}}
+	for range 5 {
+		prog.call(1, 10, 10*ms)
+		prog.call(2, 20, 10*ms)
+	}
+	p.Forget(1)
+	if pr, ok := p.Next(1, prog.nowNs); ok {
+		t.Errorf("a forgotten region is predicted: %+v", pr)
+	}
+	prog.call(2, 20, 10*ms) // preceded region 1 before
+	if pr, ok := p.Next(1, prog.nowNs); ok {
+		t.Errorf("an anchor brought a forgotten region back: %+v", pr)
+	}
+}
+
+func TestPinwheelBoundsItsMemory(t *testing.T) {
+	p := NewPinwheel(Options{Window: 2})
+	prog := program{to: []Predictor{p}}
+	for i := range uint64(3 * maxContexts) {
+		prog.call(1, i, ms)
+	}
+	if n := len(p.young) + len(p.old); n > maxContexts {
+		t.Errorf("%d contexts are kept, at most %d should be", n, maxContexts)
+	}
+}
+
+func TestPeriodicityNeedsAFullWindow(t *testing.T) {
+	p := NewPeriodicity(12)
+	prog := program{to: []Predictor{p}}
+	for i := range 12 {
+		if _, ok := p.Next(1, prog.nowNs); ok {
+			t.Fatalf("predicts after %d uses with a window of 12", i)
+		}
+		prog.call(mem.RegionID(1+i%3), 10, 9*ms)
+	}
+	mustNext(t, p, 1, prog.nowNs)
+	prog.call(7, 10, 9*ms) // breaks the pattern
+	if _, ok := p.Next(1, prog.nowNs); ok {
+		t.Error("predicts although the pattern broke")
+	}
+}
+
+// Whatever comes, no predictor may name a time for a region it was not told
+// of, panic, or contradict itself.
+func TestPredictorsSurviveAnyProgram(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		window := rapid.IntRange(0, MaxWindow).Draw(t, "window")
+		all := []Predictor{NewPaper(Options{Window: window}), NewLast(), NewPeriodicity(4 + window), NewPinwheel(Options{Window: window})}
+		known := map[mem.RegionID]bool{}
+		var nowNs int64
+		for range rapid.IntRange(1, 60).Draw(t, "uses") {
+			id := mem.RegionID(rapid.IntRange(1, 5).Draw(t, "region"))
+			if rapid.IntRange(0, 9).Draw(t, "forget") == 0 {
+				delete(known, id)
+				for _, p := range all[:2] {
+					p.Forget(id)
+				}
+				all[3].Forget(id)
+				continue
+			}
+			startNs := nowNs + rapid.Int64Range(-2*ms, 50*ms).Draw(t, "gap") // uses may overlap
+			nowNs = max(nowNs, startNs+rapid.Int64Range(0, 5*ms).Draw(t, "duration"))
+			known[id] = true
+			site := rapid.Uint64Range(1, 3).Draw(t, "site")
+			for _, p := range all {
+				p.Observe(Use{Region: id, StartNs: startNs, EndNs: nowNs, Frames: [MaxFrames]uint64{site}})
+				for _, c := range p.Changed() {
+					if !known[c] {
+						t.Fatalf("%T changed region %d, which is not known", p, c)
+					}
+				}
+			}
+		}
+		for id := mem.RegionID(1); id <= 6; id++ {
+			for _, p := range all {
+				pr, ok := p.Next(id, nowNs)
+				if _, window := p.(*Periodicity); ok && !known[id] && !window {
+					t.Fatalf("%T predicts region %d, which is not known", p, id)
+				}
+				if again, ok2 := p.Next(id, nowNs); ok != ok2 || pr != again {
+					t.Fatalf("%T: %+v, then %+v", p, pr, again)
+				}
+				if ok && (pr.Confidence < 0 || pr.Confidence > 1 || pr.NextNs > pr.ExpectedNs) {
+					t.Fatalf("%T: %+v", p, pr)
+				}
+			}
+		}
+	})
+}
+
+func BenchmarkObserve(b *testing.B) {
+	for _, p := range []Predictor{NewPaper(Options{Window: 2}), NewLast(), NewPeriodicity(DefaultPeriodicityWindow), NewPinwheel(Options{Window: 2})} {
+		b.Run(name(p), func(b *testing.B) {
+			prog := program{to: []Predictor{p}}
+			b.ReportAllocs()
+			for i := uint64(0); b.Loop(); i++ {
+				prog.call(mem.RegionID(1+i%16), i%64, ms)
+			}
+		})
+	}
+}
+
+func name(p Predictor) string {
+	switch p.(type) {
+	case *Paper:
+		return "paper"
+	case *Last:
+		return "last"
+	case *Periodicity:
+		return "periodicity"
+	}
+	return "pinwheel"
+}
