@@ -40,6 +40,10 @@ type ThreadOptions struct {
 	Registrar Registrar // carries out the actions
 	Clock     Clock     // nil: SharedClock
 	CPU       int       // processor to run on, or AnyCPU
+	// Gone appends to buf the regions that are known no longer since the last
+	// call: regcache.Cache.Gone. Called at every look at an empty DQ, so it must
+	// cost next to nothing when there are none. nil: there never are any.
+	Gone func(buf []mem.RegionID) []mem.RegionID
 	// OnFault is called once if the helper stops because of a fault of ours:
 	// a panic in the Decider or Registrar. It may call Close. nil: ignored.
 	OnFault func(error)
@@ -76,11 +80,9 @@ type Thread struct {
 
 	// mu orders changes by other goroutines, all of them rare, and the end of
 	// the thread. It is held for a few instructions; no lock is taken under it.
-	mu        sync.Mutex
-	tid       int // 0 once the thread has ended
-	cpuNs     int64
-	forget    []mem.RegionID
-	hasForget atomic.Bool
+	mu    sync.Mutex
+	tid   int // 0 once the thread has ended
+	cpuNs int64
 }
 
 // counters are written by the helper and read by Stats.
@@ -95,6 +97,9 @@ type counters struct {
 func StartThread(o ThreadOptions) (*Thread, error) {
 	if o.Clock == nil {
 		o.Clock = SharedClock{}
+	}
+	if o.Gone == nil {
+		o.Gone = func(buf []mem.RegionID) []mem.RegionID { return buf }
 	}
 	t := &Thread{opt: o, done: make(chan struct{}), wake: make(chan struct{}, 1)}
 	t.sources.Store(&[]Source{})
@@ -122,17 +127,6 @@ func (t *Thread) Detach(s Source) {
 	defer t.mu.Unlock()
 	list := slices.DeleteFunc(slices.Clone(*t.sources.Load()), func(o Source) bool { return o == s })
 	t.sources.Store(&list)
-}
-
-// Forget tells the Decider, some time later, that a region is gone: once no
-// event that was recorded before the call can be waiting any more.
-func (t *Thread) Forget(id mem.RegionID) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.tid != 0 {
-		t.forget = append(t.forget, id)
-		t.hasForget.Store(true)
-	}
 }
 
 // Place makes the helper run on another processor, or not run at all until it
@@ -223,7 +217,7 @@ func (t *Thread) finish() {
 	}
 	t.mu.Lock()
 	t.updateCPULocked()
-	t.tid, t.forget = 0, nil
+	t.tid = 0
 	t.mu.Unlock()
 	close(t.done)
 	if fault != nil && t.opt.OnFault != nil {

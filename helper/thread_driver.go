@@ -1,6 +1,10 @@
 package helper
 
-import "math"
+import (
+	"math"
+
+	"pinwheel/mem"
+)
 
 // never is a deadline that does not come.
 const never = math.MaxInt64
@@ -11,6 +15,7 @@ type driver struct {
 	clock    Clock
 	pace     pacer
 	event    Event
+	gone     []mem.RegionID
 	source   int   // index of the source to begin with, in turn
 	dueNs    int64 // the deadline that is being waited for
 	failures int   // actions that failed since the last one that did not
@@ -31,8 +36,8 @@ func (d *driver) loop() {
 			d.counts.events.Inc()
 			d.pace.active(nowNs)
 			d.opt.Decider.Observe(d.event, nowNs)
-		} else if d.hasForget.Load() {
-			d.forgetRegions()
+		} else {
+			d.forget()
 		}
 		untilNs, acted := d.decide(nowNs)
 		if !popped && !acted {
@@ -153,15 +158,11 @@ func (d *driver) noteLateness(nowNs int64) {
 	d.counts.lateMaxNs.Store(max(d.counts.lateMaxNs.Load(), lateNs))
 }
 
-// forgetRegions passes on what Thread.Forget has collected. No event is
-// waiting now, so none of them can bring a forgotten region back.
-func (d *driver) forgetRegions() {
-	d.mu.Lock()
-	ids := d.forget
-	d.forget = nil
-	d.hasForget.Store(false)
-	d.mu.Unlock()
-	for _, id := range ids {
+// forget tells the Decider which regions are gone. DQ is empty now, so that no
+// event of before can bring one of them back.
+func (d *driver) forget() {
+	d.gone = d.opt.Gone(d.gone[:0])
+	for _, id := range d.gone {
 		d.opt.Decider.Forget(id)
 	}
 }

@@ -215,12 +215,18 @@ func TestThreadForgetsOnlyAfterEarlierEvents(t *testing.T) {
 	ring := queue.NewRing[Event](64)
 	hold := make(chan struct{})
 	k.onNext = func() { <-hold }
-	th := start(t, ThreadOptions{Decider: k, CPU: AnyCPU})
+	var gone atomic.Bool
+	th := start(t, ThreadOptions{Decider: k, CPU: AnyCPU, Gone: func(buf []mem.RegionID) []mem.RegionID {
+		if gone.Swap(false) {
+			buf = append(buf, 5)
+		}
+		return buf
+	}})
 	th.Attach(ring)
 	for range 50 {
 		ring.Push(use(5, 0))
 	}
-	th.Forget(5)
+	gone.Store(true)
 	close(hold)
 	eventually(t, "region 5 is forgotten", func() bool {
 		k.mu.Lock()
@@ -258,8 +264,8 @@ func TestThreadContainsPanicAndSaysSoOnce(t *testing.T) {
 			if !th.Stats().Faulted {
 				t.Error("Stats does not show the fault")
 			}
-			th.Forget(1) // and other calls are still safe
-			th.Attach(queue.NewRing[Event](2))
+			th.Attach(queue.NewRing[Event](2)) // other calls are still safe
+			th.Place(Placement{Parked: true})
 			if err := th.Close(); err != nil {
 				t.Error(err)
 			}
