@@ -18,6 +18,7 @@ type Settings struct {
 	NodeBudgetBytes int64 // Auto, mem.Unlimited, or bytes
 	Watch           string
 	Provider        string
+	RDMADevice      string // "" for the first with an active port
 	Record          string // file pattern, "" for none
 	Stats           string // "n", "y", or a file pattern
 	Log             string
@@ -58,6 +59,8 @@ var table = []variable{
 		"How changes of memory mappings are noticed. none: registrations are not cached across them."},
 	{"PROVIDER", "auto", choice(func(s *Settings) *string { return &s.Provider }, "auto", "rdma", "uring", "mlock", "sim"),
 		"What registers memory. auto: rdma where there is a device, else uring, else mlock."},
+	{"RDMA_DEVICE", "", text(func(s *Settings) *string { return &s.RDMADevice }, "NAME|NAME:PORT"),
+		"RDMA device. Without it, the first with an active port."},
 	{"RECORD", "", text(func(s *Settings) *string { return &s.Record }, "FILE"),
 		"Record a trace into this file. %h host, %p process, %r rank, %j job."},
 	{"STATS", "n", text(func(s *Settings) *string { return &s.Stats }, "y|n|FILE"),
