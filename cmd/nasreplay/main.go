@@ -32,6 +32,7 @@ const (
 type cli struct {
 	Import  importCmd        `cmd:"" help:"Convert the recorder's CSV to a .pwt trace."`
 	Info    infoCmd          `cmd:"" help:"Say what is in traces: buffers, call sites, sizes, periods and their jitter."`
+	Compare compareCmd       `cmd:"" help:"Replay traces under several policies and compare what each pins and costs."`
 	Version kong.VersionFlag `help:"Print the version and exit."`
 }
 

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"pinwheel/replay"
+	"pinwheel/trace"
+)
+
+// model are the flags of every command that replays in virtual time.
+type model struct {
+	Timeline  string        `default:"dedicated" enum:"dedicated,recorded" help:"Clock to follow: ${enum}. dedicated: every rank on a core of its own. recorded: wall clock as it was."`
+	Threshold size          `default:"16K" placeholder:"SIZE" help:"Register buffers of this size and more."`
+	Budget    size          `default:"64M" placeholder:"SIZE" help:"What policy lru may pin per rank."`
+	Alltoall  string        `default:"linear" enum:"linear,pairwise" help:"How alltoall is done: ${enum}. linear posts all slices at once."`
+	Latency   time.Duration `default:"2us" help:"Network latency (L of LogGP)."`
+	Overhead  time.Duration `default:"300ns" help:"Processor time per message (o of LogGP)."`
+	Bandwidth float64       `default:"100" placeholder:"GBITS" help:"Network bandwidth in Gb/s (1/G of LogGP)."`
+	Eager     size          `default:"16K" placeholder:"SIZE" help:"Messages of this size and more wait for their receiver."`
+	Costs     string        `default:"rdma" placeholder:"NAME|FILE" help:"What registration costs: rdma, uring, or a file that calibrate wrote."`
+	PerNode   int           `placeholder:"N" help:"Put N consecutive ranks on a node: what they send each other is not registered, and a node's memory is reported."`
+}
+
+// options translates the flags for a trace.
+func (m *model) options(f *trace.File) (replay.Options, error) {
+	var o replay.Options
+	switch {
+	case m.Threshold < 1 || m.Budget < 1 || m.Eager < 1:
+		return o, usagef("--threshold, --budget and --eager must be at least 1 byte")
+	case m.Latency < 0 || m.Overhead < 0 || m.Bandwidth <= 0:
+		return o, usagef("--latency and --overhead must not be negative, --bandwidth must be positive")
+	case m.PerNode < 0:
+		return o, usagef("--per-node must not be negative")
+	}
+	costs, name, err := loadCosts(m.Costs)
+	if err != nil {
+		return o, err
+	}
+	o = replay.Options{
+		Timeline:         replay.Timeline(m.Timeline),
+		ThresholdBytes:   uint64(m.Threshold),
+		BudgetBytes:      int64(m.Budget),
+		AlltoallPairwise: m.Alltoall == "pairwise",
+		Network:          replay.DefaultNetwork(),
+		Costs:            costs,
+		Provider:         name,
+	}
+	o.Network.LatencyNs, o.Network.OverheadNs = float64(m.Latency), float64(m.Overhead)
+	o.Network.BytesPerNs = m.Bandwidth / 8
+	o.Network.EagerBytes = uint64(m.Eager)
+	if m.PerNode > 0 {
+		o.Nodes = slices.Collect(slices.Chunk(f.Ranks(), m.PerNode))
+	}
+	return o, nil
+}
+
+// checkPolicies makes an unknown policy a fault of the arguments.
+func checkPolicies(names []string) error {
+	if err := replay.CheckPolicies(names); err != nil {
+		return usageError{err}
+	}
+	for i, n := range names {
+		if slices.Contains(names[:i], n) {
+			return usagef("policy %s is named twice in --policy %s", n, strings.Join(names, ","))
+		}
+	}
+	return nil
+}
