@@ -8,13 +8,13 @@ import (
 	"os"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
 	"github.com/cilium/ebpf/rlimit"
+	"golang.org/x/sys/unix"
 
 	"pinwheel/mem"
 )
@@ -64,15 +64,17 @@ func openBPF(m Mechanism) (notifier, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read BPF object: %w", err)
 	}
-	var failed []error
 	for _, programs := range bpfPrograms[m] {
-		n, err := loadBPF(spec.Copy(), programs)
-		if err == nil {
+		n, loadErr := loadBPF(spec.Copy(), programs)
+		if loadErr == nil {
 			return n, nil
 		}
-		failed = append(failed, err)
+		err = loadErr
+		if errors.Is(err, unix.EPERM) {
+			break // another variant won't be allowed either
+		}
 	}
-	return nil, errors.Join(failed...)
+	return nil, err
 }
 
 // loadBPF loads and attaches programs for the calling process.
@@ -95,7 +97,7 @@ func loadBPF(spec *ebpf.CollectionSpec, programs []string) (_ *bpfNotifier, err 
 		}
 	}()
 	if n.coll, err = ebpf.NewCollection(spec); err != nil {
-		return nil, fmt.Errorf("load BPF programs: %w", firstLine(err))
+		return nil, loadError(err)
 	}
 	if n.log.control, err = mapShared[bpfControl](n.coll.Maps["control"].FD()); err != nil {
 		return nil, err
@@ -130,25 +132,26 @@ func attach(p *ebpf.Program, section string) (io.Closer, error) {
 	return link.AttachTracing(link.TracingOptions{Program: p})
 }
 
-// firstLine keeps the verifier's log out of one-line reports; errors.Is still works.
-func firstLine(err error) error {
-	if line, _, more := strings.Cut(err.Error(), "\n"); more {
-		return shortened{line, err}
+// loadError makes one line of what the loader says; errors.Is still works.
+func loadError(err error) error {
+	if errors.Is(err, unix.EPERM) {
+		return fmt.Errorf("load BPF programs: %w (needs CAP_BPF and CAP_PERFMON, and a kernel that allows this kind of program)", unix.EPERM)
 	}
-	return err
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return oneLine{"load BPF programs: " + line, err}
 }
 
-type shortened struct {
+// oneLine leaves the verifier's log out of an error's text.
+type oneLine struct {
 	line string
 	error
 }
 
-func (s shortened) Error() string { return s.line }
-func (s shortened) Unwrap() error { return s.error }
+func (o oneLine) Error() string { return o.line }
+func (o oneLine) Unwrap() error { return o.error }
 
 func (n *bpfNotifier) word() *uint64    { return &n.log.control.head }
 func (n *bpfNotifier) waiters() *uint64 { return &n.log.control.waiters }
-func (n *bpfNotifier) blind() bool      { return atomic.LoadUint64(&n.log.control.uringMadvise) != 0 }
 
 func (n *bpfNotifier) arm(r mem.Range) (verifier, error) {
 	n.interest.add(r)
@@ -157,7 +160,7 @@ func (n *bpfNotifier) arm(r mem.Range) (verifier, error) {
 
 func (n *bpfNotifier) disarm(r mem.Range, _ verifier) { n.interest.remove(r) }
 
-func (n *bpfNotifier) drain(report func(mem.Range)) { n.log.drain(report) }
+func (n *bpfNotifier) drain(report func(mem.Range)) (overrun bool) { return n.log.drain(report) }
 
 // bell empties the ring: its records only wake, the log says what changed.
 func (n *bpfNotifier) bell(deadline time.Time) error {

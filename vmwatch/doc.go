@@ -29,18 +29,15 @@
 //
 // # Order of calls
 //
-//	token, verify, err := w.Watch(r)  // before the first registration
+//	token, verify, err := w.Watch(r)
 //	w.Pinning(token)                  // only if verify
-//	... mark the entry valid, then register r with the device ...
+//	... make the entry known, then register r with the device ...
 //	err = w.Pinned(token)             // only if verify
-//	... hit: Generation unchanged since the last Drain, and if verify Unchanged(token) ...
-//	w.Unwatch(token)                  // when the cache forgets r
+//	... hit: the generation is what it was before the last Drain, and if verify Unchanged(token) ...
+//	w.Unwatch(token)                  // after it was deregistered
 //
-// An entry is marked valid before its pages are pinned, so that a change
-// during registration invalidates it. Watch stays in force while r may be
-// registered again, not only while it is registered: a helper thread that
-// registers on its own while the program unmaps relies on the change having been
-// recorded when it began.
+// An entry is known to the cache before its pages are pinned, so that a
+// change during registration invalidates it.
 //
 // # Ownership
 //

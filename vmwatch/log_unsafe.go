@@ -19,10 +19,7 @@ type bpfControl struct {
 	_            [7]uint64
 	waiters      uint64
 	uringMadvise uint64
-	suppressed   uint64
-	mm           uint64
-	brkHigh      uint64
-	_            [3]uint64
+	_            [6]uint64 // the programs' own
 }
 
 type bpfRecord struct{ start, end, check, seq uint64 }
@@ -32,7 +29,7 @@ const bpfSlots = 4096
 // changeLog reads the log that the BPF programs write. A slot belongs to the
 // program that drew its number from head until seq shows number+1, then to the
 // reader until head has gone round once; a reader that is behind by more than
-// half the log gives up and reports Everything, so that overrun is harmless.
+// half the log gives up and reports an overrun, which drops everything.
 type changeLog struct {
 	control *bpfControl
 	records *[bpfSlots]bpfRecord
@@ -43,17 +40,23 @@ type changeLog struct {
 // but not yet published (it was descheduled between the two).
 const patience = 1000
 
-func (l *changeLog) drain(report func(mem.Range)) {
+func (l *changeLog) drain(report func(mem.Range)) (overrun bool) {
+	if atomic.LoadUint64(&l.control.uringMadvise) != 0 {
+		// Blind from now on: move the generation, so that every hit drains
+		// again, and let every drain drop everything.
+		l.seen = atomic.AddUint64(&l.control.head, 1)
+		return true
+	}
 	head := atomic.LoadUint64(&l.control.head)
 	for ; l.seen != head; l.seen++ {
 		r, ok := l.read(l.seen)
 		if !ok || atomic.LoadUint64(&l.control.head)-l.seen > bpfSlots/2 {
 			l.seen = head
-			report(Everything)
-			return
+			return true
 		}
 		report(r)
 	}
+	return false
 }
 
 // read returns record n unless it was overwritten or isn't published in time.

@@ -11,12 +11,12 @@ import (
 type Mechanism uint8
 
 const (
-	None    Mechanism = iota // nothing may be cached
-	Uffd                     // userfaultfd events, checked at each hit
-	PFN                      // physical frames compared at each hit
-	TP                       // BPF on every system call
-	TPS                      // BPF on the tracepoints of the mapping calls
-	Fentry                   // BPF on the kernel functions that change page tables
+	None   Mechanism = iota // nothing may be cached
+	Uffd                    // userfaultfd events, checked at each hit
+	PFN                     // physical frames compared at each hit
+	TP                      // BPF on every system call
+	TPS                     // BPF on the tracepoints of the mapping calls
+	Fentry                  // BPF on the kernel functions that change page tables
 )
 
 var mechanismNames = [...]string{None: "none", Uffd: "uffd", PFN: "pfn", TP: "tp", TPS: "tps", Fentry: "fentry"}

@@ -84,9 +84,6 @@ func bytesOf(words []uint64) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), 8*len(words))
 }
 
-// bytesAt views memory outside the Go heap as a slice.
-func bytesAt(r mem.Range) []byte { return unsafe.Slice((*byte)(pointer(r.Start)), r.Len()) }
-
 // still is the generation word of the mechanisms that have none: always 0,
 // shared by all Watchers and never unmapped.
 var still = sync.OnceValue(func() *uint64 {

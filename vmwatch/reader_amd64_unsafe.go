@@ -94,13 +94,14 @@ func startReader(fd int) (_ *uffdReader, err error) {
 	return r, nil
 }
 
-// drain calls event for each message after seen and returns the new seen.
-func (r *uffdReader) drain(seen uint64, event func(uffdMsg), overrun func()) uint64 {
+// drain calls event for each message from number seen on and returns the
+// number of the next.
+func (r *uffdReader) drain(seen uint64, event func(uffdMsg)) (next uint64, overrun bool) {
 	s := r.shared
 	head := atomic.LoadUint64(&s.generation)
 	for tries := 0; atomic.LoadUint64(&s.published) < head; tries++ {
 		if tries == patience {
-			overrun() // an event has begun that can't be read yet; it is reported again later
+			overrun = true // the last event has begun but can't be read yet; the next drain has it again
 			break
 		}
 		runtime.Gosched()
@@ -109,12 +110,11 @@ func (r *uffdReader) drain(seen uint64, event func(uffdMsg), overrun func()) uin
 	for ; seen < head; seen++ {
 		m := s.ring[seen%readerSlots]
 		if atomic.LoadUint64(&s.published)-seen > readerSlots/2 {
-			overrun()
-			return head
+			return head, true
 		}
 		event(m)
 	}
-	return seen
+	return seen, overrun
 }
 
 func (r *uffdReader) bell(deadline time.Time) error {

@@ -64,7 +64,6 @@ func openUffd() (notifier, error) {
 
 func (n *uffdNotifier) word() *uint64    { return &n.reader.shared.generation }
 func (n *uffdNotifier) waiters() *uint64 { return &n.reader.shared.waiters }
-func (n *uffdNotifier) blind() bool      { return false }
 
 // arm registers only what no other live range covers already: were the rest
 // registered again, a mapping that replaced part of another range would look
@@ -121,8 +120,8 @@ func subtract(from []mem.Range, r mem.Range) (rest []mem.Range) {
 	return rest
 }
 
-func (n *uffdNotifier) drain(report func(mem.Range)) {
-	n.seen = n.reader.drain(n.seen, func(m uffdMsg) {
+func (n *uffdNotifier) drain(report func(mem.Range)) (overrun bool) {
+	n.seen, overrun = n.reader.drain(n.seen, func(m uffdMsg) {
 		switch m.event {
 		case uffdEventUnmap, uffdEventRemove:
 			report(mem.Range{Start: mem.Addr(m.a), End: mem.Addr(m.b)})
@@ -130,7 +129,8 @@ func (n *uffdNotifier) drain(report func(mem.Range)) {
 			report(mem.Range{Start: mem.Addr(m.a), End: mem.Addr(m.a + m.c)})
 			report(mem.Range{Start: mem.Addr(m.b), End: mem.Addr(m.b + m.c)})
 		}
-	}, func() { report(Everything) })
+	})
+	return overrun
 }
 
 func (n *uffdNotifier) bell(deadline time.Time) error { return n.reader.bell(deadline) }

@@ -24,10 +24,6 @@ var (
 	ErrUnavailable = errors.New("vmwatch: mechanism not available")
 )
 
-// Everything is the range that Drain reports when it can't tell what changed:
-// the log was overrun, or the kernel named no range.
-var Everything = mem.Range{Start: 0, End: ^mem.Addr(0)}
-
 // notifier is a source of change notifications. Its methods but word are
 // called with Watcher.mu held.
 type notifier interface {
@@ -38,10 +34,8 @@ type notifier interface {
 	arm(r mem.Range) (verifier, error)
 	// disarm ends it, once for each arm, with what arm returned.
 	disarm(r mem.Range, v verifier)
-	// drain reports what was published since the last drain.
-	drain(report func(mem.Range))
-	// blind reports that changes may go unseen from now on.
-	blind() bool
+	// drain reports what was published since the last drain; overrun if that isn't all.
+	drain(report func(mem.Range)) (overrun bool)
 	// waiters is a count, outside the Go heap: while it isn't 0 every change also rings the bell.
 	waiters() *uint64
 	// bell waits for a change or the deadline; false positives are allowed.
@@ -86,9 +80,9 @@ func (w *Watcher) Mechanism() Mechanism { return w.mechanism }
 // Report returns what was tried, what was chosen and what it doesn't cover.
 func (w *Watcher) Report() Report { return w.report }
 
-// Generation returns the change counter: one atomic load. While it equals the
-// value returned by the last Drain no watched range has changed, as far as
-// notification reaches (see Watch).
+// Generation returns the change counter: one atomic load. While it is what it
+// was before the last Drain no watched range has changed, as far as notification
+// reaches (see Watch).
 func (w *Watcher) Generation() uint64 { return atomic.LoadUint64(w.gen) }
 
 // Word returns the address of the counter, for C. It lies outside
@@ -116,7 +110,7 @@ func (w *Watcher) Watch(r mem.Range) (token uint64, verify bool, err error) {
 
 // admit decides how reg is watched and arms it. w.mu is held.
 func (w *Watcher) admit(reg *region) error {
-	if w.mechanism.notifiedOf(reg.r) && !w.note.blind() {
+	if w.mechanism.notifiedOf(reg.r) {
 		v, err := w.note.arm(reg.r)
 		if err == nil {
 			reg.verify, reg.armed = v, true
@@ -179,23 +173,19 @@ func (w *Watcher) Unchanged(token uint64) bool {
 	return v == nil || v.unchanged()
 }
 
-// Drain calls drop for every range that changed since the last Drain, in any
-// order and perhaps larger than what really changed, and returns the
-// generation up to which it has reported. There is one drainer: drop runs
-// under the Watcher's lock and must not call the Watcher.
-func (w *Watcher) Drain(drop func(mem.Range)) uint64 {
+// Drain calls f with every range that changed since the last Drain, in any
+// order and perhaps larger than what really changed. With overrun it doesn't
+// know them all: everything that is registered must be dropped. There is one
+// drainer; it reads the generation first, drains, drops, and from then on
+// compares the word with what it read. f runs under the Watcher's lock and
+// must not call the Watcher.
+func (w *Watcher) Drain(f func(mem.Range)) (overrun bool) {
+	if w.note == nil {
+		return false
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.note == nil {
-		return 0
-	}
-	g := atomic.LoadUint64(w.gen)
-	w.note.drain(drop)
-	if w.note.blind() {
-		drop(Everything)
-		return ^g // which Generation never equals: every hit comes here
-	}
-	return g
+	return w.note.drain(f)
 }
 
 // waitSlice bounds how long Wait sleeps before it looks at its context again.

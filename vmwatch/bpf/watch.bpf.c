@@ -21,7 +21,7 @@ char LICENSE[] SEC("license") = "GPL";
 
 #define CORE __attribute__((preserve_access_index))
 typedef unsigned long ulong;
-struct pt_regs { ulong r10, r8, dx, si, di, orig_ax; } CORE;
+struct pt_regs { ulong r10, r8, ax, dx, si, di, orig_ax; } CORE;
 struct mm_struct { ulong brk; } CORE;
 struct thread_info { __u32 status; } CORE;
 struct task_struct { struct thread_info thread_info; struct mm_struct *mm; } CORE;
@@ -42,7 +42,8 @@ struct control {
 	__u64 suppressed;  /* changes of memory that nobody watches */
 	__u64 mm;          /* the mm_struct watched */
 	__u64 brk_high;    /* highest program break seen at the entry of a brk */
-	__u64 pad1[3];
+	__u64 brk_low;     /* lowest that one was asked for below the break of its time; 0: none yet */
+	__u64 pad1[2];
 };
 struct record { __u64 start, end, check, seq; };
 
@@ -137,6 +138,19 @@ static __always_inline __u64 untag(__u64 addr) /* linear address masking, Linux 
 	return addr & ((1ULL << 57) - 1);
 }
 
+/*
+ * A call returned [addr, addr+len) to its caller. Memory that was watched
+ * there is gone, though the call that took it away may not have returned yet,
+ * and may have begun before it was watched: this is the last moment to tell
+ * the new owner.
+ */
+static __always_inline int handed_out(struct control *c, __u64 addr, __u64 len)
+{
+	if (addr > -4096UL) /* an error */
+		return 0;
+	return publish(c, addr, addr + len);
+}
+
 static __always_inline int change(struct task_struct *task, struct pt_regs *regs, __u64 nr, int exit)
 {
 	struct control *c = get_control();
@@ -144,8 +158,10 @@ static __always_inline int change(struct task_struct *task, struct pt_regs *regs
 		return 0;
 	__u64 addr = untag(regs->di), len = regs->si;
 	switch (nr) {
-	case MMAP: /* only MAP_FIXED (0x10) without MAP_FIXED_NOREPLACE (0x100000) replaces */
-		if ((regs->r10 & 0x100010) != 0x10)
+	case MMAP:
+		if (exit)
+			return handed_out(c, regs->ax, len);
+		if ((regs->r10 & 0x100010) != 0x10) /* only MAP_FIXED (0x10) without MAP_FIXED_NOREPLACE (0x100000) replaces */
 			return 0;
 		break;
 	case MUNMAP:
@@ -153,13 +169,19 @@ static __always_inline int change(struct task_struct *task, struct pt_regs *regs
 	case BRK: {
 		if (!addr)
 			return 0;
-		__u64 old = task->mm->brk; /* at exit it is already the new one */
-		if (!exit && old > c->brk_high)
+		if (exit) /* the break from which it came is known no more */
+			return publish(c, c->brk_low && c->brk_low < addr ? c->brk_low : addr, c->brk_high);
+		__u64 old = task->mm->brk;
+		if (old > c->brk_high)
 			c->brk_high = old;
-		return publish(c, addr, exit ? c->brk_high : old);
+		if (addr < old && (!c->brk_low || addr < c->brk_low))
+			c->brk_low = addr;
+		return publish(c, addr, old);
 	}
 	case MREMAP:
-		if (regs->r10 & 2) /* MREMAP_FIXED */
+		if (exit)
+			handed_out(c, regs->ax, regs->dx);
+		else if (regs->r10 & 2) /* MREMAP_FIXED */
 			publish(c, untag(regs->r8), untag(regs->r8) + regs->dx);
 		if (regs->dx >= len && !(regs->r10 & 1)) /* grows in place or fails: no MREMAP_MAYMOVE */
 			return 0;
@@ -168,8 +190,10 @@ static __always_inline int change(struct task_struct *task, struct pt_regs *regs
 		if (!discards(regs->dx))
 			return 0;
 		break;
-	case SHMAT: /* SHM_REMAP; how long the segment is, is not known here */
-		if (!(regs->dx & 040000))
+	case SHMAT: /* how long the segment is, is not known here */
+		if (exit)
+			return handed_out(c, regs->ax, EVERYTHING - regs->ax);
+		if (!(regs->dx & 040000)) /* SHM_REMAP */
 			return 0;
 		return publish(c, untag(regs->si) & ~0xfffUL, EVERYTHING);
 	case PROCESS_MADVISE: /* the ranges lie in user memory */
