@@ -1,6 +1,7 @@
 package helper
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -30,6 +31,10 @@ type Decider interface {
 type Source interface {
 	Pop(e *Event) bool
 }
+
+// ErrGone is what a Registrar returns for a region that is known no longer;
+// the Decider is made to forget it.
+var ErrGone = errors.New("helper: region known no longer")
 
 // AnyCPU leaves the choice of a processor to the kernel.
 const AnyCPU = -1

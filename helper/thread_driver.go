@@ -1,6 +1,7 @@
 package helper
 
 import (
+	"errors"
 	"math"
 
 	"pinwheel/mem"
@@ -119,6 +120,9 @@ func (d *driver) act(a Action) {
 		done.Inc()
 		d.failures, d.retryNs = 0, 0
 		return
+	}
+	if errors.Is(err, ErrGone) {
+		d.opt.Decider.Forget(a.Region)
 	}
 	// One failure is an answer: the region is in use. A series of them is a
 	// shortage, which must not become a busy loop over the Decider's wishes.

@@ -2,6 +2,7 @@ package helper
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"runtime"
 	"slices"
@@ -307,6 +308,18 @@ func TestThreadRecoversFromPassingFailures(t *testing.T) {
 	j.err = nil
 	j.mu.Unlock()
 	eventually(t, "deregistration and registration", func() bool { s := th.Stats(); return s.Deregs == 1 && s.Registers == 1 })
+}
+
+func TestThreadForgetsRegionThatTheRegistrarDoesNotKnow(t *testing.T) {
+	k, ring := newKeeper(0), queue.NewRing[Event](8)
+	th := start(t, ThreadOptions{Decider: k, Registrar: &journal{err: fmt.Errorf("cache: %w", ErrGone)}, CPU: AnyCPU})
+	th.Attach(ring)
+	ring.Push(use(3, 0))
+	eventually(t, "region 3 is forgotten", func() bool {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		return slices.Contains(k.forgotten, 3)
+	})
 }
 
 func TestThreadRefusesProcessorThatIsNotThere(t *testing.T) {
