@@ -77,8 +77,8 @@ func (w *Watcher) notices(k change.Kind) (bool, error) {
 		return false, nil
 	}
 	hit := false
-	overrun := w.Drain(func(r mem.Range) { hit = hit || r.Overlaps(s.Range) })
-	return hit || overrun, nil
+	w.Drain(func(r mem.Range) { hit = hit || r.Overlaps(s.Range) })
+	return hit, nil
 }
 
 // hold keeps the pages of b from being used elsewhere, as a registration

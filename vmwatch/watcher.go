@@ -80,8 +80,8 @@ func (w *Watcher) Mechanism() Mechanism { return w.mechanism }
 // Report returns what was tried, what was chosen and what it doesn't cover.
 func (w *Watcher) Report() Report { return w.report }
 
-// Generation returns the change counter: one atomic load. While it is what it
-// was before the last Drain no watched range has changed, as far as notification
+// Generation returns the change counter: one atomic load. While it is what
+// the last Drain returned no watched range has changed, as far as notification
 // reaches (see Watch).
 func (w *Watcher) Generation() uint64 { return atomic.LoadUint64(w.gen) }
 
@@ -173,19 +173,25 @@ func (w *Watcher) Unchanged(token uint64) bool {
 	return v == nil || v.unchanged()
 }
 
-// Drain calls f with every range that changed since the last Drain, in any
-// order and perhaps larger than what really changed. With overrun it doesn't
-// know them all: everything that is registered must be dropped. There is one
-// drainer; it reads the generation first, drains, drops, and from then on
-// compares the word with what it read. f runs under the Watcher's lock and
-// must not call the Watcher.
-func (w *Watcher) Drain(f func(mem.Range)) (overrun bool) {
+// everything stands for changes of which not all is known.
+var everything = mem.Range{Start: 0, End: ^mem.Addr(0)}
+
+// Drain calls drop with every range that changed since the last Drain, in any
+// order and perhaps larger than what really changed; with the whole address
+// space if it doesn't know them all. It returns the value of the word that
+// this accounts for. There is one drainer; drop runs under the Watcher's lock
+// and must not call the Watcher.
+func (w *Watcher) Drain(drop func(mem.Range)) (generation uint64) {
 	if w.note == nil {
-		return false
+		return w.Generation()
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.note.drain(f)
+	generation = w.Generation() // what changes from here on moves the word again
+	if w.note.drain(drop) {
+		drop(everything)
+	}
+	return generation
 }
 
 // waitSlice bounds how long Wait sleeps before it looks at its context again.
