@@ -62,7 +62,7 @@ func (c *cachedPath) acquire(t int64, n *need, h *hold) (stallNs int64, err erro
 	beginNs := t
 	for _, r := range c.meter.registered {
 		if c.helper != nil { // what it is just releasing must be gone before it can come again
-			beginNs = max(beginNs, c.helper.releasing(r))
+			beginNs = max(beginNs, c.helper.released(r))
 		}
 	}
 	if len(c.meter.registered) > 0 {

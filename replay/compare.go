@@ -92,6 +92,7 @@ func pass(ctx context.Context, o *Options, file *trace.File, policy string, late
 	}
 	nodes := make([]usage, len(o.Nodes))
 	for i, ranks := range o.Nodes {
+		nodes[i].series = newSeries(o.SeriesFromNs, o.SeriesToNs)
 		for _, r := range ranks {
 			e.ranks[r].pins.sinks = append(e.ranks[r].pins.sinks, &nodes[i])
 		}

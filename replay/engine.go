@@ -66,6 +66,7 @@ func newEngine(opt *Options, file *trace.File) (*engine, error) {
 		}
 		r := &rank{id: i, prog: p, comms: map[int32]*localComm{}, requests: map[uint32]*request{}}
 		r.x = expansion{threshold: opt.ThresholdBytes, pairwise: opt.AlltoallPairwise, node: opt.nodeOf(n), rank: i}
+		r.usage.series = newSeries(opt.SeriesFromNs, opt.SeriesToNs)
 		r.pins = &pins{clock: &e.now, sinks: []*usage{&r.usage}, wake: func(at int64) { e.agenda.set(e.actor(pinActor, i), at) }}
 		e.ranks = append(e.ranks, r)
 	}

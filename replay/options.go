@@ -3,6 +3,7 @@ package replay
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 
@@ -68,6 +69,9 @@ type Options struct {
 	// btl_openib_rdma_pipeline_frag_size in Open MPI.
 	PipelineBytes uint64
 
+	// SeriesFromNs and SeriesToNs are the window of Result.Pinned; the whole run.
+	SeriesFromNs, SeriesToNs int64
+
 	// NewHelper makes the predictor and the scheduler's options for a policy
 	// with a helper; DefaultHelper. It is called once for every rank, from
 	// several goroutines.
@@ -103,6 +107,9 @@ func (o *Options) EnsureDefaults() {
 	o.Window = cmp.Or(o.Window, 2)
 	o.BounceBytes = cmp.Or(o.BounceBytes, 4<<20)
 	o.PipelineBytes = cmp.Or(o.PipelineBytes, 1<<20)
+	if o.SeriesToNs == 0 {
+		o.SeriesToNs = math.MaxInt64
+	}
 	if o.NewHelper == nil {
 		o.NewHelper = DefaultHelper
 	}

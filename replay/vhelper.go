@@ -22,10 +22,11 @@ type virtualHelper struct {
 	observed bool // an event was just taken: decide before the next one
 
 	doing   helper.Action // under way until doneNs; Idle if nothing is
-	rng     mem.Range     // that it deregisters
 	beganNs int64
 	doneNs  int64
 	err     error
+	gone    mem.Range // what the last deregistration releases
+	goneNs  int64     // and when it is released
 }
 
 // decider is what the driver of a helper needs of helper.Scheduler.
@@ -44,13 +45,13 @@ func (v *virtualHelper) push(t int64, e *helper.Event) {
 	}
 }
 
-// releasing returns when a deregistration that is under way and overlaps r
-// ends, 0 if there is none.
-func (v *virtualHelper) releasing(r mem.Range) int64 {
-	if v.doing.Kind != helper.Deregister || !v.rng.Overlaps(r) {
+// released returns when the last deregistration has released r; it lies in
+// the past, or is 0, if r is not being released.
+func (v *virtualHelper) released(r mem.Range) int64 {
+	if !v.gone.Overlaps(r) {
 		return 0
 	}
-	return v.doneNs
+	return v.goneNs
 }
 
 // step runs the helper at t and returns when its next turn is.
@@ -90,7 +91,8 @@ func (v *virtualHelper) carryOut(a helper.Action, t int64) {
 	if a.Kind == helper.Register {
 		spentNs, v.err = v.path.helperRegister(t, a.Region)
 	} else {
-		v.rng, spentNs, v.err = v.path.helperDeregister(t, a.Region)
+		v.gone, spentNs, v.err = v.path.helperDeregister(t, a.Region)
+		v.goneNs = t + spentNs
 	}
 	v.doing, v.beganNs, v.doneNs = a, t, t+spentNs+v.rqNs
 	v.path.stats.HelperCPUNs += v.doneNs - t

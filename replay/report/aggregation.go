@@ -1,0 +1,78 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+
+	"pinwheel/replay"
+	"pinwheel/replay/chart"
+)
+
+const tasksPerNode = 4
+
+// grouping is a way to place ranks on nodes.
+type grouping struct {
+	name  string
+	nodes [][]int
+	run   *run
+}
+
+// groupings are the two tests of the paper's section 6.3, where tasks were
+// grouped at random: here once in order of rank, and once shuffled (always
+// in the same way).
+func groupings(ranks int) []*grouping {
+	order := make([]int, ranks)
+	for i := range order {
+		order[i] = i
+	}
+	shuffled := rand.New(rand.NewPCG(2011, 12)).Perm(ranks)
+	return []*grouping{{name: "in order of rank", nodes: chunks(order)}, {name: "shuffled", nodes: chunks(shuffled)}}
+}
+
+func chunks(order []int) [][]int {
+	var nodes [][]int
+	for len(order) > 0 {
+		n := min(tasksPerNode, len(order))
+		nodes = append(nodes, order[:n:n])
+		order = order[n:]
+	}
+	return nodes
+}
+
+// aggregationFigure draws what the ranks of one node pin together, for every
+// grouping, and leaves the runs in the groupings.
+func aggregationFigure(ctx context.Context, path string, ranks int, costs *Costs) (*chart.Figure, []*grouping, error) {
+	gs := groupings(ranks)
+	fig := &chart.Figure{Columns: 2}
+	for i, g := range gs {
+		r, err := replayAll(ctx, path, func(o *replay.Options) {
+			costs.with(o, chartPolicies...)
+			o.Nodes = g.nodes
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		g.run = r
+		p := chart.Panel{Title: fmt.Sprintf("test %d: %s, node 0", i+1, g.name), XLabel: "time (s)", YLabel: "pinned by the node (MiB)", XUnit: 1e9, YUnit: mib}
+		for _, policy := range chartPolicies {
+			s := look(policy)
+			s.Step, s.Fill = true, policy == replay.Pinwheel
+			s.X, s.Y = peaks(&r.node(policy, 0).Pinned)
+			p.Series = append(p.Series, s)
+		}
+		fig.Panels = append(fig.Panels, p)
+		fig.Title = fmt.Sprintf("Task aggregation: %s, %d tasks a node", r.program, tasksPerNode)
+		fig.Subtitle = "messages within a node need no registration; registration costs of " + costs.Name
+	}
+	return fig, gs, nil
+}
+
+// nodePeaks is the sum of what each node pins at its worst, and the greatest.
+func (g *grouping) nodePeaks(policy string) (sum, most int64) {
+	for i := range g.nodes {
+		p := g.run.node(policy, i).PeakPinnedBytes
+		sum, most = sum+p, max(most, p)
+	}
+	return sum, most
+}

@@ -1,0 +1,80 @@
+package report
+
+import (
+	"context"
+
+	"pinwheel/helper"
+	"pinwheel/predictor"
+	"pinwheel/replay"
+	"pinwheel/replay/chart"
+)
+
+// Lengths of the context window (Fig. 6(a) of the paper), and of the window
+// in which the periodicity detector looks for a repetition (Fig. 6(b)).
+var (
+	contextWindows  = []int{0, 1, 2, 3, 4, 5, 6, 7, 8}
+	detectorWindows = []int{4, 8, 16, 32, 64, 128, 256, 512}
+)
+
+// windowFigure draws how much each predictor depends on its window.
+func windowFigure(ctx context.Context, paths []string, costs *Costs, step func()) (*chart.Figure, error) {
+	fig := &chart.Figure{
+		Title:    "Sensitivity to the window",
+		Subtitle: "all ranks, dedicated timeline, registration costs of " + costs.Name,
+		Columns:  2, PanelHeight: 240,
+		Panels: []chart.Panel{
+			{Title: "paper: predictions within 0.5 %", XLabel: "context window (uses)", YMax: 1},
+			{Title: "paper: predictions within 5 %", XLabel: "context window (uses)", YMax: 1},
+			{Title: "pinwheel: share of the possible saving (average)", XLabel: "context window (uses)", YMax: 1},
+			{Title: "periodicity detector: predictions within 5 %", XLabel: "detector window (uses)", XLog: true, XMin: 4, XMax: 512, YMax: 1},
+		},
+	}
+	for i, path := range paths {
+		var lines [4]chart.Series
+		point := func(line int, x int, y *float64) {
+			if y != nil {
+				lines[line].X, lines[line].Y = append(lines[line].X, float64(x)), append(lines[line].Y, *y)
+			}
+		}
+		for _, w := range contextWindows {
+			r, err := replayAll(ctx, path, func(o *replay.Options) {
+				costs.with(o, replay.Paper, replay.Pinwheel)
+				if o.Window = w; w == 0 {
+					o.Window = replay.NoWindow
+				}
+			})
+			if err != nil {
+				return nil, err
+			}
+			lines[0].Name = r.program
+			point(0, w, r.of(replay.Paper).Err05)
+			point(1, w, r.of(replay.Paper).Err5)
+			point(2, w, r.of(replay.Pinwheel).CapturedAvg)
+			step()
+		}
+		for _, w := range detectorWindows {
+			r, err := replayAll(ctx, path, func(o *replay.Options) {
+				costs.with(o, replay.Periodicity)
+				o.NewHelper = detector(w)
+			})
+			if err != nil {
+				return nil, err
+			}
+			point(3, w, r.of(replay.Periodicity).Err5)
+			step()
+		}
+		for j := range lines {
+			lines[j].Color = palette[i%len(palette)]
+			fig.Panels[j].Series = append(fig.Panels[j].Series, lines[j])
+		}
+	}
+	return fig, nil
+}
+
+// detector makes the helper of policy periodicity with a given window.
+func detector(window int) func(string, *replay.Options) (predictor.Predictor, helper.SchedulerOptions, error) {
+	return func(policy string, o *replay.Options) (predictor.Predictor, helper.SchedulerOptions, error) {
+		_, so, err := replay.DefaultHelper(policy, o)
+		return predictor.NewPeriodicity(window), so, err
+	}
+}
