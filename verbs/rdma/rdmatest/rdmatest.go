@@ -3,6 +3,9 @@ package rdmatest
 
 import (
 	"os"
+	"os/exec"
+	"strconv"
+	"strings"
 	"testing"
 
 	"pinwheel/verbs/rdma"
@@ -39,4 +42,48 @@ func Open(t testing.TB) *rdma.Provider {
 		}
 	})
 	return p
+}
+
+// DeviceRegions returns how many memory regions all processes together have on
+// the machine's devices, as the kernel counts (rdma-resource(8)).
+func DeviceRegions(t testing.TB) int {
+	t.Helper()
+	out, err := exec.Command("rdma", "resource", "show").CombinedOutput()
+	if err != nil {
+		t.Fatalf("rdma resource show: %v: %s", err, out)
+	}
+	total := 0
+	fields := strings.Fields(string(out))
+	for i, f := range fields {
+		if f != "mr" || i+1 == len(fields) {
+			continue
+		}
+		n, err := strconv.Atoi(fields[i+1])
+		if err != nil {
+			t.Fatalf("rdma resource show: %q: %v", out, err)
+		}
+		total += n
+	}
+	return total
+}
+
+// PinnedBytes returns what the kernel counts as pinned for a process: VmPin of /proc/PID/status.
+func PinnedBytes(t testing.TB, pid int) int64 {
+	t.Helper()
+	file := "/proc/" + strconv.Itoa(pid) + "/status"
+	status, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if value, ok := strings.CutPrefix(line, "VmPin:"); ok {
+			kb, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
+			if err != nil {
+				t.Fatalf("%s: %q: %v", file, line, err)
+			}
+			return kb << 10
+		}
+	}
+	t.Fatalf("%s has no VmPin", file)
+	return 0
 }

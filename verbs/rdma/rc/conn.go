@@ -1,0 +1,293 @@
+//go:build linux && cgo
+
+package rc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"pinwheel/mem"
+	"pinwheel/verbs"
+	"pinwheel/verbs/rdma"
+	"pinwheel/verbs/rdma/internal/ibv"
+)
+
+var (
+	// ErrClosed: the connection was closed on this side.
+	ErrClosed = errors.New("rc: connection is closed")
+	// ErrPeerGone: the peer has closed the connection or died, and nothing of ours is outstanding.
+	ErrPeerGone = errors.New("rc: peer is gone")
+	// ErrFull: Options.Depth requests are outstanding; poll first.
+	ErrFull = errors.New("rc: queue is full")
+)
+
+// Options of Connect.
+type Options struct {
+	// Depth is how many sends, and how many receives, may be outstanding. 128.
+	Depth int
+	// GID is the address of the device to use; by default the one that the
+	// socket uses, or else the first that the peer is likely to reach.
+	GID netip.Addr
+}
+
+// EnsureDefaults fills in what is unset.
+func (o *Options) EnsureDefaults() {
+	if o.Depth == 0 {
+		o.Depth = 128
+	}
+}
+
+// What the queue pairs are set to; the numbers are codes of ibv_modify_qp(3).
+const (
+	maxReads      = 16 // RDMA reads under way at a time, if the devices can
+	ackTimeout    = 16 // 4.096 us * 2^16 = 268 ms until a packet is sent again
+	retries       = 7  // times
+	rnrForever    = 7  // a receiver that is not ready is retried without end
+	rnrTimer      = 12 // after 640 us
+	remoteRights  = verbs.AccessLocalWrite | verbs.AccessRemoteWrite | verbs.AccessRemoteRead | verbs.AccessRemoteAtomic
+	sequenceRange = 1 << 24
+)
+
+// Conn is a connection. All methods are safe for concurrent use.
+type Conn struct {
+	sock net.Conn
+	ch   *ibv.CompChannel
+	cq   *ibv.CQ
+	qp   *ibv.QP
+
+	maxMessage uint64
+
+	pending atomic.Int64  // requests posted and not yet polled
+	gone    chan struct{} // closed when the socket fails: by the peer, or by Close
+	watch   sync.WaitGroup
+	closing atomic.Bool // Close was called; stored before life is taken for writing
+
+	// waiting admits one waiter; it is taken before life and poll.
+	waiting sync.Mutex
+	events  *os.File // readable when the channel has an event
+
+	// life is held for reading by every call into the library, for writing by
+	// Close; taken before poll.
+	life   sync.RWMutex
+	closed bool
+
+	// poll protects cq's batch; a leaf lock.
+	poll sync.Mutex
+}
+
+// Connect brings up a queue pair with the process at the other end of sock,
+// which must call it as well. It takes sock over, and closes it if it fails.
+func Connect(ctx context.Context, sock net.Conn, p *rdma.Provider, o Options) (*Conn, error) {
+	o.EnsureDefaults()
+	c := &Conn{sock: sock, gone: make(chan struct{})}
+	stop := context.AfterFunc(ctx, func() { _ = sock.SetDeadline(time.Unix(1, 0)) }) // ends the exchange below
+	err := c.connect(p, o)
+	if !stop() {
+		err = errors.Join(context.Cause(ctx), err)
+	}
+	if err != nil {
+		_ = sock.Close() // the error at hand is the one to tell
+		return nil, errors.Join(fmt.Errorf("rc: connecting over %s: %w", p.Device().Info().Name, err), c.destroy())
+	}
+	c.watch.Go(c.watchPeer)
+	return c, nil
+}
+
+func (c *Conn) connect(p *rdma.Provider, o Options) error {
+	dev := p.Device()
+	info, ctx := dev.Info(), dev.Verbs()
+	port, err := ctx.QueryPort(info.Port)
+	if err != nil {
+		return os.NewSyscallError("ibv_query_port", err)
+	}
+	c.maxMessage = uint64(port.MaxMessage)
+	from, gidBytes, err := c.source(info, o.GID, ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.create(p, o.Depth); err != nil {
+		return err
+	}
+	if err := c.qp.Init(info.Port, uint32(remoteRights)); err != nil {
+		return os.NewSyscallError("ibv_modify_qp to INIT", err)
+	}
+	attr := dev.Attr()
+	ours := endpoint{
+		QP:    c.qp.Number(),
+		PSN:   rand.Uint32N(sequenceRange),
+		LID:   port.LID,
+		MTU:   uint8(port.MTU),
+		Reads: uint8(min(maxReads, attr.MaxRDAtom)),
+		GID:   gidBytes,
+	}
+	theirs, err := swapEndpoints(c.sock, ours)
+	if err != nil {
+		return err
+	}
+	if err := c.qp.ReadyToReceive(ibv.Path{
+		PeerQP: theirs.QP, PeerPSN: theirs.PSN, PeerLID: theirs.LID, PeerGID: theirs.GID,
+		UseGID: port.Ethernet, GIDIndex: from.index, Port: info.Port,
+		MTU: int(min(ours.MTU, theirs.MTU)), Reads: int(ours.Reads), RNRTimer: rnrTimer,
+	}); err != nil {
+		return os.NewSyscallError("ibv_modify_qp to RTR", err)
+	}
+	reads := min(maxReads, attr.MaxInitRD, int(theirs.Reads))
+	if err := c.qp.ReadyToSend(ours.PSN, reads, ackTimeout, retries, rnrForever); err != nil {
+		return os.NewSyscallError("ibv_modify_qp to RTS", err)
+	}
+	return barrier(c.sock) // a peer that is not ready to receive would lose our first request
+}
+
+// source chooses the GID to send from.
+func (c *Conn) source(info rdma.DeviceInfo, want netip.Addr, ctx *ibv.Context) (gid, [16]byte, error) {
+	table, err := readGIDs(os.DirFS("/sys"), info.Name, info.Port)
+	if err != nil {
+		return gid{}, [16]byte{}, err
+	}
+	var local netip.Addr
+	if tcp, ok := c.sock.LocalAddr().(*net.TCPAddr); ok {
+		local = tcp.AddrPort().Addr()
+	}
+	g, err := chooseGID(table, want, local)
+	if err != nil {
+		return gid{}, [16]byte{}, err
+	}
+	raw, err := ctx.GID(info.Port, g.index)
+	return g, raw, os.NewSyscallError("ibv_query_gid", err)
+}
+
+// create makes the queues, children after parents.
+func (c *Conn) create(p *rdma.Provider, depth int) (err error) {
+	ctx := p.Device().Verbs()
+	if c.ch, err = ctx.CreateCompChannel(); err != nil {
+		return os.NewSyscallError("ibv_create_comp_channel", err)
+	}
+	if c.events, err = c.ch.File(); err != nil {
+		return os.NewSyscallError("fcntl of the completion channel", err)
+	}
+	if c.cq, err = ctx.CreateCQ(2*depth, c.ch); err != nil {
+		return os.NewSyscallError("ibv_create_cq", err)
+	}
+	if c.qp, err = p.Verbs().CreateQP(c.cq, depth, depth); err != nil {
+		return os.NewSyscallError("ibv_create_qp", err)
+	}
+	return nil
+}
+
+// destroy undoes create, also half of it. Nothing may be in use.
+func (c *Conn) destroy() error {
+	var errs []error
+	if c.qp != nil {
+		errs = append(errs, os.NewSyscallError("ibv_destroy_qp", c.qp.Destroy()))
+	}
+	if c.cq != nil {
+		errs = append(errs, os.NewSyscallError("ibv_destroy_cq", c.cq.Destroy()))
+	}
+	if c.events != nil {
+		errs = append(errs, c.events.Close())
+	}
+	if c.ch != nil {
+		errs = append(errs, os.NewSyscallError("ibv_destroy_comp_channel", c.ch.Destroy()))
+	}
+	return errors.Join(errs...)
+}
+
+// watchPeer reads the socket, on which nothing comes any more, until it fails.
+func (c *Conn) watchPeer() {
+	for err := error(nil); err == nil; {
+		_, err = c.sock.Read(make([]byte, 1))
+	}
+	c.life.RLock()
+	if !c.closed {
+		_ = c.qp.Fail() // flushes what is outstanding; fails if the queue pair has failed by itself
+	}
+	c.life.RUnlock()
+	close(c.gone)
+	c.wake()
+}
+
+// wake makes a Wait look at what has changed.
+func (c *Conn) wake() {
+	_ = c.events.SetReadDeadline(time.Unix(1, 0)) // fails only if closed, when nobody waits
+}
+
+// Close ends the connection. Requests outstanding are abandoned, and their
+// buffers are the caller's again.
+func (c *Conn) Close() error {
+	c.closing.Store(true)
+	_ = c.sock.Close() // the peer learns of it either way
+	c.watch.Wait()
+	c.wake()
+	c.waiting.Lock() // the last waiter has left
+	defer c.waiting.Unlock()
+	c.life.Lock()
+	defer c.life.Unlock()
+	if c.closed {
+		return nil
+	}
+	c.closed = true
+	return c.destroy()
+}
+
+// Local is a piece of registered memory of this process.
+type Local struct {
+	Range mem.Range
+	LKey  uint32
+}
+
+// Remote is registered memory of the peer, as the peer told: by Send, or in any other way.
+type Remote struct {
+	Addr uint64
+	RKey uint32
+}
+
+// Write posts an RDMA write of l to r. The peer's processor takes no part and
+// learns nothing of it. The region of l needs no access, that of r
+// AccessRemoteWrite.
+func (c *Conn) Write(id uint64, l Local, r Remote) error { return c.post(id, ibv.OpWrite, l, r) }
+
+// Read posts an RDMA read of r into l. The region of l needs AccessLocalWrite,
+// that of r AccessRemoteRead.
+func (c *Conn) Read(id uint64, l Local, r Remote) error { return c.post(id, ibv.OpRead, l, r) }
+
+// Send posts a send of l into the peer's oldest receive, which must be as long at least.
+func (c *Conn) Send(id uint64, l Local) error { return c.post(id, ibv.OpSend, l, Remote{}) }
+
+// Receive posts a buffer for a Send of the peer. Its region needs AccessLocalWrite.
+func (c *Conn) Receive(id uint64, l Local) error {
+	return c.submit("receive", l, func(s ibv.SGE) error { return c.qp.PostRecv(id, s) })
+}
+
+func (c *Conn) post(id uint64, op int, l Local, r Remote) error {
+	return c.submit("request", l, func(s ibv.SGE) error { return c.qp.PostSend(id, op, s, r.Addr, r.RKey) })
+}
+
+func (c *Conn) submit(what string, l Local, f func(ibv.SGE) error) error {
+	if l.Range.Len() > c.maxMessage || l.Range.End < l.Range.Start {
+		return fmt.Errorf("rc: %s of %v: a message has at most %s", what, l.Range, mem.FormatBytes(c.maxMessage))
+	}
+	c.life.RLock()
+	defer c.life.RUnlock()
+	if c.closing.Load() {
+		return ErrClosed
+	}
+	c.pending.Add(1)
+	err := f(ibv.SGE{Addr: uint64(l.Range.Start), Length: uint32(l.Range.Len()), LKey: l.LKey})
+	if err == nil {
+		return nil
+	}
+	c.pending.Add(-1)
+	if errors.Is(err, syscall.ENOMEM) {
+		return ErrFull
+	}
+	return fmt.Errorf("rc: posting a %s of %v: %w", what, l.Range, err)
+}
