@@ -1,0 +1,27 @@
+// Package calibrate measures what a provider takes to register and deregister
+// memory, and fits the cost model of package verbs to it: a*pages + b, by linear
+// regression as in section 3.2 of "Scalable Memory Registration for High
+// Performance Networks Using Helper Threads" (CF'11). A Calibration says what
+// was measured where, and how well the model fits; it is kept as a JSON file.
+//
+// # Method
+//
+// Every round measures each size of the ladder once, in a new order, on one
+// locked OS thread: no size is hit alone by a disturbance, or always finds
+// the caches as the same other size left them. The median of each size is a
+// point of the regression, weighted by 1/median^2: then the
+// relative errors count, and 16 KiB matter as much as 128 MiB. R2 is that of
+// the weighted regression.
+//
+// Memory is private, anonymous, of small pages (MADV_NOHUGEPAGE), and was
+// touched from its start to its end. A second calibration maps the memory anew
+// for every measurement, so that the registration has to fault it in. Where
+// there are transparent huge pages, a third one uses them; its pages are still
+// of 4 KiB, 512 to a huge page.
+//
+// # Caveats
+//
+// The program does nothing between measurements but other measurements; after
+// a long computation the fixed cost is a little higher. Timer cost is
+// subtracted. A busy machine shows in the 90th percentiles, less in the medians.
+package calibrate
