@@ -47,7 +47,7 @@ func (h *ErrorHistogram) add(o *ErrorHistogram) {
 	}
 }
 
-// predictionErrors watches a predictor, and compares the prediction that is
+// predictionErrors watches a predictor, and compares the expectation that is
 // in force for a region with the region's next need. The error is relative to
 // the actual interval, from the region's previous need to this one.
 type predictionErrors struct {
@@ -74,7 +74,7 @@ func (p *predictionErrors) Observe(u predictor.Use) {
 
 func (p *predictionErrors) note(id mem.RegionID, nowNs int64) {
 	if next, ok := p.Next(id, nowNs); ok {
-		p.inForce[id] = next.NextNs
+		p.inForce[id] = next.ExpectedNs
 	} else {
 		delete(p.inForce, id)
 	}

@@ -63,6 +63,8 @@ type Options struct {
 	// Window is the context window of the predictors that have one: how many
 	// preceding uses belong to a context. NoWindow for none; 2.
 	Window int
+	// PeriodicityWindow is how many uses policy periodicity compares; predictor.DefaultPeriodicityWindow.
+	PeriodicityWindow int
 	// BounceBytes is the pool of policy bounce on every rank; 4 MiB.
 	BounceBytes uint64
 	// PipelineBytes is the chunk of policy pipeline; 1 MiB, the default of
@@ -105,6 +107,7 @@ func (o *Options) EnsureDefaults() {
 	o.RQItemNs = cmp.Or(o.RQItemNs, 500)
 	o.DQEntries = cmp.Or(o.DQEntries, 1024)
 	o.Window = cmp.Or(o.Window, 2)
+	o.PeriodicityWindow = cmp.Or(o.PeriodicityWindow, predictor.DefaultPeriodicityWindow)
 	o.BounceBytes = cmp.Or(o.BounceBytes, 4<<20)
 	o.PipelineBytes = cmp.Or(o.PipelineBytes, 1<<20)
 	if o.SeriesToNs == 0 {

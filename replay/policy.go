@@ -59,6 +59,8 @@ func DefaultHelper(policy string, o *Options) (predictor.Predictor, helper.Sched
 		return predictor.NewPaper(window), so, nil
 	case Last:
 		return predictor.NewLast(), so, nil
+	case Periodicity:
+		return predictor.NewPeriodicity(o.PeriodicityWindow), so, nil
 	}
 	return nil, so, fmt.Errorf("policy %q has no helper", policy)
 }

@@ -88,7 +88,7 @@ func (s *script) rank(i int, calls string) error {
 		}
 	}
 	var ns int64
-	line := uint32(0)
+	line, sites := uint32(0), map[string]uint64{}
 	for call := range strings.SplitSeq(calls+"; finalize", ";") {
 		f := strings.Fields(call)
 		if len(f) == 0 {
@@ -106,7 +106,10 @@ func (s *script) rank(i int, calls string) error {
 			continue
 		}
 		line++
-		site, err := w.Stack([]uint64{uint64(line), 0x1000})
+		if sites[call] == 0 { // the same text is the same call site
+			sites[call] = uint64(len(sites) + 1)
+		}
+		site, err := w.Stack([]uint64{sites[call], 0x1000})
 		if err != nil {
 			return err
 		}

@@ -1,22 +1,26 @@
 package replay
 
 import (
+	"errors"
+
 	"pinwheel/helper"
 	"pinwheel/mem"
 	"pinwheel/queue"
+	"pinwheel/regcache"
 )
 
 // virtualHelper is the helper thread in virtual time, on a core of its own:
 // the loop of helper.Thread with modelled costs. It takes one event, asks for
 // a decision, carries it out, and begins again.
 type virtualHelper struct {
-	decider decider
+	decider helper.Decider
 	path    *cachedPath
 	wake    func(atNs int64)
 	dqNs    int64 // cost of an event
 	rqNs    int64 // cost of an action besides the registration itself
 
 	dq       *queue.Ring[helper.Event]
+	gone     []mem.RegionID // scratch
 	event    helper.Event
 	asleep   bool
 	observed bool // an event was just taken: decide before the next one
@@ -25,15 +29,8 @@ type virtualHelper struct {
 	beganNs int64
 	doneNs  int64
 	err     error
-	gone    mem.Range // what the last deregistration releases
-	goneNs  int64     // and when it is released
-}
-
-// decider is what the driver of a helper needs of helper.Scheduler.
-type decider interface {
-	Observe(e helper.Event, nowNs int64)
-	Next(nowNs int64) helper.Action
-	Done(a helper.Action, startNs, endNs int64, err error)
+	freed   mem.Range // what the last deregistration releases
+	freeNs  int64     // and when it is released
 }
 
 // push adds an event at t and wakes the helper if it sleeps.
@@ -48,10 +45,10 @@ func (v *virtualHelper) push(t int64, e *helper.Event) {
 // released returns when the last deregistration has released r; it lies in
 // the past, or is 0, if r is not being released.
 func (v *virtualHelper) released(r mem.Range) int64 {
-	if !v.gone.Overlaps(r) {
+	if !v.freed.Overlaps(r) {
 		return 0
 	}
-	return v.goneNs
+	return v.freeNs
 }
 
 // step runs the helper at t and returns when its next turn is.
@@ -61,12 +58,21 @@ func (v *virtualHelper) step(t int64) (next int64) {
 		a := v.doing
 		v.doing = helper.Action{}
 		v.decider.Done(a, v.beganNs, t, v.err)
+		if errors.Is(v.err, regcache.ErrUnknown) {
+			v.decider.Forget(a.Region)
+		}
 	}
 	if !v.observed && v.dq.Pop(&v.event) {
 		v.decider.Observe(v.event, t)
 		v.observed = true
 		v.path.stats.HelperCPUNs += v.dqNs
 		return t + v.dqNs
+	}
+	if !v.observed {
+		v.gone, _ = v.path.cache.Gone(v.gone[:0])
+		for _, id := range v.gone {
+			v.decider.Forget(id)
+		}
 	}
 	popped := v.observed
 	v.observed = false
@@ -91,8 +97,8 @@ func (v *virtualHelper) carryOut(a helper.Action, t int64) {
 	if a.Kind == helper.Register {
 		spentNs, v.err = v.path.helperRegister(t, a.Region)
 	} else {
-		v.gone, spentNs, v.err = v.path.helperDeregister(t, a.Region)
-		v.goneNs = t + spentNs
+		v.freed, spentNs, v.err = v.path.helperDeregister(t, a.Region)
+		v.freeNs = t + spentNs
 	}
 	v.doing, v.beganNs, v.doneNs = a, t, t+spentNs+v.rqNs
 	v.path.stats.HelperCPUNs += v.doneNs - t

@@ -22,8 +22,9 @@ type Panel struct {
 	XLabel, YLabel string
 	XUnit, YUnit   float64 // divide the labels of ticks; 0 means 1
 	XLog           bool
-	XMin, XMax     float64 // both 0: as the data
-	YMax           float64 // 0: as the data; axes begin at 0 or at the least negative round value
+	XMin, XMax     float64   // both 0: as the data
+	XTicks         []float64 // where to label; nil: at round values
+	YMax           float64   // 0: as the data; axes begin at 0 or at the least negative round value
 	Categories     []string
 	Series         []Series // of bars, Y has one value per category
 }

@@ -65,9 +65,21 @@ func (p *Panel) xAxis(px float64) axis {
 	return a
 }
 
+func (p *Panel) xTicks(xa axis, px float64) []tick {
+	unit := unitOf(p.XUnit)
+	if p.XTicks == nil {
+		return xa.ticks(int(max(px/pixelsPerX, 2)), unit)
+	}
+	var ts []tick
+	for _, v := range p.XTicks {
+		ts = append(ts, tick{v, formatTick(v/unit, 1)})
+	}
+	return ts
+}
+
 func (p *Panel) lines(c *canvas, x, y, w, h float64, ya axis) {
 	xa := p.xAxis(w)
-	for _, t := range xa.ticks(int(max(w/pixelsPerX, 2)), unitOf(p.XUnit)) {
+	for _, t := range p.xTicks(xa, w) {
 		tx := x + xa.at(t.v)
 		c.line(tx, y+h, tx, y+h+tickLength, "axis")
 		c.text(tx, y+h+17, "", "middle", t.label)

@@ -46,10 +46,9 @@ func aggregationFigure(ctx context.Context, path string, ranks int, costs *Costs
 	gs := groupings(ranks)
 	fig := &chart.Figure{Columns: 2}
 	for i, g := range gs {
-		r, err := replayAll(ctx, path, func(o *replay.Options) {
-			costs.with(o, chartPolicies...)
-			o.Nodes = g.nodes
-		})
+		o := costs.options(chartPolicies...)
+		o.Nodes = g.nodes
+		r, err := replayAll(ctx, path, o)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"context"
+
 	"pinwheel/replay"
 	"pinwheel/replay/chart"
 )
@@ -9,16 +11,28 @@ import (
 // paper's Fig. 5.
 var predictors = []string{replay.Periodicity, replay.Last, replay.Paper, replay.Pinwheel}
 
-// errorFigure draws the distribution of prediction errors, a panel per run.
-func errorFigure(runs []*run) *chart.Figure {
+// ErrorFigure replays traces under every predictor and draws the
+// distributions of their prediction errors, a panel per trace.
+func ErrorFigure(ctx context.Context, paths []string, o replay.Options) (*chart.Figure, error) {
+	if len(o.Policies) == 0 {
+		o.Policies = predictors
+	}
+	runs, err := replayEach(ctx, paths, o)
+	if err != nil {
+		return nil, err
+	}
+	return errorFigure(runs, o.Policies), nil
+}
+
+func errorFigure(runs []*run, policies []string) *chart.Figure {
 	fig := &chart.Figure{
 		Title:    "Prediction errors",
-		Subtitle: "share of predictions whose error is below x, relative to the interval between uses; all ranks, dedicated timeline",
+		Subtitle: "share of predictions whose error is below x, relative to the interval between uses; all ranks",
 		Columns:  3, PanelHeight: 210,
 	}
 	for _, r := range runs {
 		p := chart.Panel{Title: r.program, XLabel: "error (% of the interval)", XLog: true, XMin: 1e-5, XMax: 10, XUnit: 0.01, YMax: 1}
-		for _, policy := range predictors {
+		for _, policy := range policies {
 			res := r.of(policy)
 			if res == nil || res.Predictions == 0 {
 				continue
@@ -26,11 +40,13 @@ func errorFigure(runs []*run) *chart.Figure {
 			s := look(policy)
 			var sum int64
 			for i, n := range res.Errors.Bins {
+				if res.Errors.UpperBound(i) > p.XMax {
+					break
+				}
 				sum += n
 				s.X = append(s.X, res.Errors.UpperBound(i))
 				s.Y = append(s.Y, float64(sum)/float64(res.Predictions))
 			}
-			s.Y[len(s.Y)-1] = 1 // the last bin has no upper bound
 			p.Series = append(p.Series, s)
 		}
 		fig.Panels = append(fig.Panels, p)

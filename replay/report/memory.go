@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"pinwheel/mem"
 	"pinwheel/replay"
 	"pinwheel/replay/chart"
 )
@@ -17,42 +18,49 @@ const (
 	closeUpSteps   = 2   // iterations in the close-up, as in the paper's Fig. 11
 )
 
-// memoryFigure draws pinned memory over time of one rank: the whole run, and
-// two iterations from its middle.
-func memoryFigure(ctx context.Context, path string, costs *Costs, rank int) (*chart.Figure, error) {
-	whole, err := replayAll(ctx, path, func(o *replay.Options) { costs.with(o, chartPolicies...) })
+// MemoryFigure replays a trace and draws what one rank pins over time: the
+// window of o, if it has one; otherwise the whole run and, of benchmarks
+// that are known, two iterations from its middle.
+func MemoryFigure(ctx context.Context, path string, rank int, o replay.Options) (*chart.Figure, error) {
+	if len(o.Policies) == 0 {
+		o.Policies = chartPolicies
+	}
+	o.EnsureDefaults()
+	r, err := replayAll(ctx, path, o)
 	if err != nil {
 		return nil, err
 	}
-	base := whole.find(replay.LeavePinned, rank)
-	fig := &chart.Figure{
-		Title:    "Pinned memory over time: " + whole.program,
-		Subtitle: fmt.Sprintf("rank %d, dedicated timeline, registration costs of %s, buffers of 16 KiB and more", rank, costs.Name),
-		Columns:  2,
+	first := r.find(o.Policies[0], rank)
+	if first == nil {
+		return nil, fmt.Errorf("%s has no rank %d", path, rank)
 	}
-	fig.Panels = append(fig.Panels, memoryPanel(whole, rank, "whole run (means)", overview))
-	b := benchmarkOf(whole.program)
-	if b.steps <= closeUpSteps {
+	fig := &chart.Figure{
+		Title:    "Pinned memory over time: " + r.program,
+		Subtitle: fmt.Sprintf("rank %d, %s timeline, registration costs of %s, buffers of %s and more", rank, o.Timeline, o.Provider, mem.FormatBytes(o.ThresholdBytes)),
+	}
+	if o.SeriesFromNs != 0 || o.SeriesToNs != 0 {
+		fig.Panels = []chart.Panel{memoryPanel(r, rank, o.Policies, "", peaks)}
 		return fig, nil
 	}
-	step := base.RunNs / int64(b.steps)
-	from := base.RunNs/2 - step*closeUpSteps/2
-	closeUp, err := replayAll(ctx, path, func(o *replay.Options) {
-		costs.with(o, chartPolicies...)
-		o.SeriesFromNs, o.SeriesToNs = from, from+closeUpSteps*step
-	})
-	if err != nil {
+	fig.Panels = []chart.Panel{memoryPanel(r, rank, o.Policies, "whole run (means)", overview)}
+	steps := int64(benchmarkOf(r.program).steps)
+	if steps <= closeUpSteps {
+		return fig, nil
+	}
+	o.SeriesFromNs = first.RunNs/2 - first.RunNs/steps*closeUpSteps/2
+	o.SeriesToNs = o.SeriesFromNs + first.RunNs/steps*closeUpSteps
+	if r, err = replayAll(ctx, path, o); err != nil {
 		return nil, err
 	}
-	p := memoryPanel(closeUp, rank, fmt.Sprintf("%d of %d iterations", closeUpSteps, b.steps), peaks)
-	p.XMin, p.XMax = float64(from), float64(from+closeUpSteps*step)
-	fig.Panels = append(fig.Panels, p)
+	p := memoryPanel(r, rank, o.Policies, fmt.Sprintf("%d of %d iterations", closeUpSteps, steps), peaks)
+	p.XMin, p.XMax = float64(o.SeriesFromNs), float64(o.SeriesToNs)
+	fig.Columns, fig.Panels = 2, append(fig.Panels, p)
 	return fig, nil
 }
 
-func memoryPanel(r *run, rank int, title string, points func(s *replay.Series) (x, y []float64)) chart.Panel {
+func memoryPanel(r *run, rank int, policies []string, title string, points func(s *replay.Series) (x, y []float64)) chart.Panel {
 	p := chart.Panel{Title: title, XLabel: "time (s)", YLabel: "pinned (MiB)", XUnit: 1e9, YUnit: mib}
-	for _, policy := range chartPolicies {
+	for _, policy := range policies {
 		s := look(policy)
 		s.Step = true
 		s.Fill = policy == replay.Pinwheel

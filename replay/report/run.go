@@ -3,7 +3,6 @@ package report
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"pinwheel/replay"
 	"pinwheel/trace"
@@ -47,8 +46,8 @@ func (r *run) node(policy string, node int) *replay.Result {
 	return nil
 }
 
-// replayAll runs all policies with the given change of the default options.
-func replayAll(ctx context.Context, path string, change func(*replay.Options)) (*run, error) {
+// replayAll replays one trace.
+func replayAll(ctx context.Context, path string, o replay.Options) (*run, error) {
 	f, err := trace.Open(path)
 	if err != nil {
 		return nil, err
@@ -57,8 +56,6 @@ func replayAll(ctx context.Context, path string, change func(*replay.Options)) (
 	if torn := f.Torn(); torn != nil {
 		return nil, torn // a report is of whole runs
 	}
-	var o replay.Options
-	change(&o)
 	o.EnsureDefaults()
 	rs, err := replay.Compare(ctx, o, f)
 	if err != nil {
@@ -67,9 +64,22 @@ func replayAll(ctx context.Context, path string, change func(*replay.Options)) (
 	return &run{program: f.Header().Program, costs: o.Provider, timeline: o.Timeline, results: rs}, nil
 }
 
-// with returns options for a cost model and some policies.
-func (c *Costs) with(o *replay.Options, policies ...string) {
-	o.Costs, o.Provider, o.Policies = c.Costs, c.Name, policies
+// replayEach replays traces under the same options.
+func replayEach(ctx context.Context, paths []string, o replay.Options) ([]*run, error) {
+	var runs []*run
+	for _, path := range paths {
+		r, err := replayAll(ctx, path, o)
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, r)
+	}
+	return runs, nil
+}
+
+// options returns those of a replay under a cost model and some policies; none means all.
+func (c *Costs) options(policies ...string) replay.Options {
+	return replay.Options{Costs: c.Costs, Provider: c.Name, Policies: policies}
 }
 
 // lateShare is the share of needs after the first that the communication
@@ -88,13 +98,4 @@ func saved(a, b float64) float64 {
 		return 0
 	}
 	return 1 - b/a
-}
-
-// index finds a run.
-func index(runs []*run, program, costs string, t replay.Timeline) *run {
-	i := slices.IndexFunc(runs, func(r *run) bool { return r.program == program && r.costs == costs && r.timeline == t })
-	if i < 0 {
-		return nil
-	}
-	return runs[i]
 }

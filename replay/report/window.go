@@ -12,8 +12,8 @@ import (
 // Lengths of the context window (Fig. 6(a) of the paper), and of the window
 // in which the periodicity detector looks for a repetition (Fig. 6(b)).
 var (
-	contextWindows  = []int{0, 1, 2, 3, 4, 5, 6, 7, 8}
-	detectorWindows = []int{4, 8, 16, 32, 64, 128, 256, 512}
+	contextWindows  = []float64{0, 1, 2, 3, 4, 5, 6, 7, 8}
+	detectorWindows = []float64{4, 8, 16, 32, 64, 128, 256, 512}
 )
 
 // windowFigure draws how much each predictor depends on its window.
@@ -23,26 +23,25 @@ func windowFigure(ctx context.Context, paths []string, costs *Costs, step func()
 		Subtitle: "all ranks, dedicated timeline, registration costs of " + costs.Name,
 		Columns:  2, PanelHeight: 240,
 		Panels: []chart.Panel{
-			{Title: "paper: predictions within 0.5 %", XLabel: "context window (uses)", YMax: 1},
-			{Title: "paper: predictions within 5 %", XLabel: "context window (uses)", YMax: 1},
-			{Title: "pinwheel: share of the possible saving (average)", XLabel: "context window (uses)", YMax: 1},
-			{Title: "periodicity detector: predictions within 5 %", XLabel: "detector window (uses)", XLog: true, XMin: 4, XMax: 512, YMax: 1},
+			{Title: "paper: predictions within 0.5 %", XLabel: "context window (uses)", XTicks: contextWindows, YMax: 1},
+			{Title: "paper: predictions within 5 %", XLabel: "context window (uses)", XTicks: contextWindows, YMax: 1},
+			{Title: "pinwheel: share of the possible saving (average)", XLabel: "context window (uses)", XTicks: contextWindows, YMax: 1},
+			{Title: "periodicity detector: predictions within 5 %", XLabel: "detector window (uses)", XLog: true, XMin: 4, XMax: 512, XTicks: detectorWindows, YMax: 1},
 		},
 	}
 	for i, path := range paths {
 		var lines [4]chart.Series
-		point := func(line int, x int, y *float64) {
+		point := func(line int, x float64, y *float64) {
 			if y != nil {
-				lines[line].X, lines[line].Y = append(lines[line].X, float64(x)), append(lines[line].Y, *y)
+				lines[line].X, lines[line].Y = append(lines[line].X, x), append(lines[line].Y, *y)
 			}
 		}
 		for _, w := range contextWindows {
-			r, err := replayAll(ctx, path, func(o *replay.Options) {
-				costs.with(o, replay.Paper, replay.Pinwheel)
-				if o.Window = w; w == 0 {
-					o.Window = replay.NoWindow
-				}
-			})
+			o := costs.options(replay.Paper, replay.Pinwheel)
+			if o.Window = int(w); w == 0 {
+				o.Window = replay.NoWindow
+			}
+			r, err := replayAll(ctx, path, o)
 			if err != nil {
 				return nil, err
 			}
@@ -53,10 +52,9 @@ func windowFigure(ctx context.Context, paths []string, costs *Costs, step func()
 			step()
 		}
 		for _, w := range detectorWindows {
-			r, err := replayAll(ctx, path, func(o *replay.Options) {
-				costs.with(o, replay.Periodicity)
-				o.NewHelper = detector(w)
-			})
+			o := costs.options(replay.Periodicity)
+			o.NewHelper = detector(int(w))
+			r, err := replayAll(ctx, path, o)
 			if err != nil {
 				return nil, err
 			}

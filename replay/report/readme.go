@@ -1,0 +1,187 @@
+package report
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"text/template"
+
+	"pinwheel/mem"
+	"pinwheel/replay"
+)
+
+//go:embed readme.md.tmpl
+var readmeText string
+
+// readmeData is what the template sees.
+type readmeData struct {
+	*Options
+	Paper  []paperRow
+	Goals  []goalRow
+	Tables []policyTable
+	Errors []errorRow
+	Groups []groupRow
+	Traces []string
+}
+
+// paperRow sets one of the paper's benchmarks beside our trace of it.
+type paperRow struct {
+	Paper, PaperSaved, PaperOf string
+	Trace                      string
+	Policy                     [3]struct{ Peak, Avg string } // paper, pinwheel, oracle
+	Base, Bound                string                        // peak of leave-pinned and oracle, all ranks
+}
+
+// goalRow is pinwheel on one trace under one cost model and timeline.
+type goalRow struct {
+	Trace, Costs, Timeline               string
+	CapturedAvg, Late, Slowdown, HelpCPU string
+}
+
+type policyTable struct {
+	Trace, Costs string
+	Rows         []policyRow
+}
+
+type policyRow struct {
+	Policy                                                                               string
+	Peak, PeakSaved, Avg, AvgSaved, First, Late, Helper, Wasted, Stall, Slowdown, CapAvg string
+}
+
+// errorRow is the prediction quality of every predictor on one trace.
+type errorRow struct {
+	Trace string
+	Cells []string // below 0.5 % and below 5 %, for each of predictors
+}
+
+type groupRow struct {
+	Name         string
+	PaperSaved   string
+	Policy, Peak string // sum over nodes
+	Saved        string
+	Most         string // greatest of a node
+}
+
+func (w *writer) readme() error {
+	t, err := template.New("README.md").Parse(readmeText)
+	if err != nil {
+		return err
+	}
+	d := readmeData{Options: w.o, Paper: w.paperRows(), Goals: w.goalRows(), Errors: w.errorRows(), Groups: w.groupRows()}
+	for _, c := range w.o.Costs {
+		for _, r := range w.dedicated(c.Name) {
+			d.Tables = append(d.Tables, tableOf(r))
+		}
+	}
+	for _, r := range w.dedicated(w.o.Costs[0].Name) {
+		d.Traces = append(d.Traces, r.program)
+	}
+	var b bytes.Buffer
+	if err := t.Execute(&b, d); err != nil {
+		return err
+	}
+	w.files["README.md"] = b.Bytes()
+	return nil
+}
+
+func (w *writer) paperRows() []paperRow {
+	var rows []paperRow
+	for _, r := range w.dedicated(w.o.Costs[0].Name) {
+		b := benchmarkOf(r.program)
+		if b.paper == "" || r.program == aggregationProgram { // aggregation has a table of its own
+			continue
+		}
+		base := r.of(replay.LeavePinned)
+		row := paperRow{Paper: b.paper, PaperSaved: pct(b.saved), PaperOf: b.paperOf, Trace: r.program,
+			Base: size(float64(base.PeakPinnedBytes)), Bound: size(float64(r.of(replay.Oracle).PeakPinnedBytes))}
+		for i, policy := range chartPolicies[1:] {
+			x := r.of(policy)
+			row.Policy[i].Peak = pct(saved(float64(base.PeakPinnedBytes), float64(x.PeakPinnedBytes)))
+			row.Policy[i].Avg = pct(saved(base.AvgPinnedBytes, x.AvgPinnedBytes))
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func (w *writer) goalRows() []goalRow {
+	var rows []goalRow
+	for _, r := range w.runs {
+		x := r.of(replay.Pinwheel)
+		rows = append(rows, goalRow{Trace: r.program, Costs: r.costs, Timeline: string(r.timeline), CapturedAvg: number(x.CapturedAvg, "%.3f"),
+			Late: fmt.Sprintf("%.2f %%", 100*lateShare(x)), Slowdown: number(x.Slowdown, "%.4f"), HelpCPU: pct(float64(x.HelperCPUNs) / float64(max(x.RunNs, 1)))})
+	}
+	return rows
+}
+
+func tableOf(r *run) policyTable {
+	t := policyTable{Trace: r.program, Costs: r.costs}
+	base := r.of(replay.LeavePinned)
+	for _, policy := range replay.Policies() {
+		x := r.of(policy)
+		if x == nil {
+			continue
+		}
+		t.Rows = append(t.Rows, policyRow{
+			Policy: policy, Peak: size(float64(x.PeakPinnedBytes)), PeakSaved: pct(saved(float64(base.PeakPinnedBytes), float64(x.PeakPinnedBytes))),
+			Avg: size(x.AvgPinnedBytes), AvgSaved: pct(saved(base.AvgPinnedBytes, x.AvgPinnedBytes)),
+			First: fmt.Sprint(x.FirstRegs), Late: fmt.Sprint(x.LateRegs), Helper: fmt.Sprint(x.HelperRegs), Wasted: fmt.Sprint(x.WastedRegs),
+			Stall: fmt.Sprintf("%.1f ms", float64(x.StallNs)/1e6), Slowdown: number(x.Slowdown, "%.4f"), CapAvg: number(x.CapturedAvg, "%.3f"),
+		})
+	}
+	return t
+}
+
+func (w *writer) errorRows() []errorRow {
+	var rows []errorRow
+	for _, r := range w.dedicated(w.o.Costs[0].Name) {
+		row := errorRow{Trace: r.program}
+		for _, policy := range predictors {
+			if x := r.of(policy); x != nil {
+				row.Cells = append(row.Cells, share(x.Err05), share(x.Err5))
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// groupRows compare the sums of the nodes' peaks; the paper saved 49.39 % in
+// its first grouping and 41.70 % in its second.
+func (w *writer) groupRows() []groupRow {
+	paper := []float64{0.4939, 0.4170}
+	var rows []groupRow
+	for i, g := range w.groups {
+		base, _ := g.nodePeaks(replay.LeavePinned)
+		for _, policy := range chartPolicies {
+			sum, most := g.nodePeaks(policy)
+			row := groupRow{Name: fmt.Sprintf("test %d, %s", i+1, g.name), Policy: policy, Peak: size(float64(sum)), Most: size(float64(most)), Saved: pct(saved(float64(base), float64(sum)))}
+			if policy == replay.Paper {
+				row.PaperSaved = pct(paper[i])
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// PredictorNames are the columns of the prediction table.
+func (readmeData) PredictorNames() []string { return predictors }
+
+func size(bytes float64) string { return mem.FormatBytes(uint64(bytes)) }
+
+func pct(v float64) string { return fmt.Sprintf("%.1f %%", 100*v+0) }
+
+func share(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return pct(*v)
+}
+
+func number(v *float64, format string) string {
+	if v == nil {
+		return "-"
+	}
+	return fmt.Sprintf(format, *v)
+}

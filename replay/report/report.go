@@ -1,0 +1,192 @@
+package report
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"pinwheel/replay"
+	"pinwheel/replay/chart"
+	"pinwheel/trace"
+)
+
+// Options say what to report on.
+type Options struct {
+	Traces  []string // .pwt files
+	OutDir  string   // README.md, virtual.jsonl and figures/ are written there
+	Costs   []Costs  // the first is that of the figures
+	Machine Machine
+	Version string // of this program
+	Date    string // of the report, as it is to be printed
+	// Rank is the rank of the figures of memory over time.
+	Rank int
+	// Step, if set, is called when one of Steps is done.
+	Step func()
+}
+
+// windowTraces are those of the window figure: the benchmarks of the paper's
+// Fig. 5 and 6 in the size that has the most iterations.
+var windowTraces = []string{"bt.B.4", "cg.C.4", "ft.B.4", "lu.B.4", "mg.C.4", "sp.B.4"}
+
+// Steps is the number of steps that Write takes, for a progress bar.
+func (o *Options) Steps() int {
+	figures := len(o.Traces) + 1
+	windows := len(o.windowPaths()) * (len(contextWindows) + len(detectorWindows))
+	return len(o.Traces)*len(o.Costs)*2 + figures + windows
+}
+
+func (o *Options) windowPaths() []string {
+	var paths []string
+	for _, path := range o.Traces {
+		if slices.Contains(windowTraces, trace.ProgramFromPath(path)) {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// Write replays everything and writes the report. Files that can't be made
+// leave the others unwritten; each file is replaced at once.
+func Write(ctx context.Context, o Options) error {
+	if len(o.Traces) == 0 || len(o.Costs) == 0 {
+		return errors.New("nothing to report on: no traces or no costs")
+	}
+	if o.Step == nil {
+		o.Step = func() {}
+	}
+	w := &writer{o: &o, files: map[string][]byte{}}
+	for _, part := range []func(context.Context) error{w.replay, w.memory, w.aggregation, w.windows} {
+		if err := part(ctx); err != nil {
+			return err
+		}
+	}
+	main, shown := w.dedicated(o.Costs[0].Name), o.Costs[0].options(chartPolicies...)
+	shown.EnsureDefaults()
+	if err := errors.Join(w.figure("savings.svg", savingsFigure(main, &shown)), w.figure("errors.svg", errorFigure(main, predictors)), w.data(), w.readme()); err != nil {
+		return err
+	}
+	return w.flush()
+}
+
+// writer gathers a report.
+type writer struct {
+	o      *Options
+	runs   []*run
+	groups []*grouping
+	files  map[string][]byte // by name below OutDir
+}
+
+// replay runs every trace under all costs and timelines.
+func (w *writer) replay(ctx context.Context) error {
+	for _, path := range w.o.Traces {
+		for i := range w.o.Costs {
+			for _, t := range []replay.Timeline{replay.Dedicated, replay.Recorded} {
+				o := w.o.Costs[i].options()
+				o.Timeline = t
+				r, err := replayAll(ctx, path, o)
+				if err != nil {
+					return err
+				}
+				w.runs = append(w.runs, r)
+				w.o.Step()
+			}
+		}
+	}
+	return nil
+}
+
+// dedicated returns the runs of one cost model in the dedicated timeline.
+func (w *writer) dedicated(costs string) []*run {
+	var rs []*run
+	for _, r := range w.runs {
+		if r.costs == costs && r.timeline == replay.Dedicated {
+			rs = append(rs, r)
+		}
+	}
+	return rs
+}
+
+func (w *writer) memory(ctx context.Context) error {
+	for _, path := range w.o.Traces {
+		fig, err := MemoryFigure(ctx, path, w.o.Rank, w.o.Costs[0].options())
+		if err == nil {
+			err = w.figure("memory-"+trace.ProgramFromPath(path)+".svg", fig)
+		}
+		if err != nil {
+			return err
+		}
+		w.o.Step()
+	}
+	return nil
+}
+
+const aggregationProgram, aggregationRanks = "ft.C.16", 16
+
+func (w *writer) aggregation(ctx context.Context) error {
+	defer w.o.Step()
+	i := slices.IndexFunc(w.o.Traces, func(path string) bool { return trace.ProgramFromPath(path) == aggregationProgram })
+	if i < 0 {
+		return nil
+	}
+	fig, gs, err := aggregationFigure(ctx, w.o.Traces[i], aggregationRanks, &w.o.Costs[0])
+	if err != nil {
+		return err
+	}
+	w.groups = gs
+	return w.figure("aggregation.svg", fig)
+}
+
+func (w *writer) windows(ctx context.Context) error {
+	fig, err := windowFigure(ctx, w.o.windowPaths(), &w.o.Costs[0], w.o.Step)
+	if err != nil {
+		return err
+	}
+	return w.figure("window.svg", fig)
+}
+
+// figure draws a figure into figures/.
+func (w *writer) figure(name string, fig *chart.Figure) error {
+	var b bytes.Buffer
+	err := fig.WriteSVG(&b)
+	w.files[filepath.Join("figures", name)] = b.Bytes()
+	return err
+}
+
+// data writes all results, as nasreplay compare --json does.
+func (w *writer) data() error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	for _, r := range w.runs {
+		for i := range r.results {
+			if r.results[i].Rank == replay.AllRanks {
+				if err := enc.Encode(&r.results[i]); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	w.files["virtual.jsonl"] = b.Bytes()
+	return nil
+}
+
+// flush writes the files, each under a temporary name first.
+func (w *writer) flush() error {
+	if err := os.MkdirAll(filepath.Join(w.o.OutDir, "figures"), 0o777); err != nil {
+		return err
+	}
+	for name, content := range w.files {
+		path := filepath.Join(w.o.OutDir, name)
+		if err := os.WriteFile(path+".partial", content, 0o666); err != nil {
+			return fmt.Errorf("report: %w", err)
+		}
+		if err := os.Rename(path+".partial", path); err != nil {
+			return fmt.Errorf("report: %w", err)
+		}
+	}
+	return nil
+}
