@@ -30,8 +30,9 @@ var (
 
 // What a caller does wrong; nothing was changed.
 var (
-	// ErrUnknownRegion: the Region is not registered here, or no longer.
-	ErrUnknownRegion = errors.New("region is not registered (deregistered twice, or another provider's)")
+	// ErrUnknownRegion: the Region is not registered, or no longer. (A region of
+	// another provider may not be recognised as such.)
+	ErrUnknownRegion = errors.New("region is not registered (deregistered twice?)")
 	// ErrClosed: the provider was closed.
 	ErrClosed = errors.New("provider is closed")
 )

@@ -32,9 +32,9 @@ type Provider struct {
 	// it is locked, and unlocked under mu as soon as its count is zero. So it is
 	// held over munlock, which the kernel runs under the process's mmap_lock
 	// anyway, but not over mlock, which faults pages in.
-	mu      sync.Mutex
-	counts  counts
-	entered int64 // registrations counted
+	mu         sync.Mutex
+	counts     counts
+	registered int64 // registrations in counts
 }
 
 var _ interface {
@@ -73,7 +73,7 @@ func (p *Provider) Limits() verbs.Limits { return p.limits }
 func (p *Provider) Usage() verbs.Usage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return verbs.Usage{Regions: p.entered, PinnedBytes: int64(p.counts.bytes)}
+	return verbs.Usage{Regions: p.registered, PinnedBytes: int64(p.counts.bytes)}
 }
 
 // Register locks the pages of r, with one system call. On-demand access is not
@@ -93,7 +93,7 @@ func (p *Provider) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
 	}
 	p.mu.Lock()
 	p.counts.add(rng)
-	p.entered++
+	p.registered++
 	p.mu.Unlock()
 	// All of it, though others may have locked a part: they may not be done.
 	if errno := lock(rng); errno != 0 {
@@ -125,7 +125,7 @@ func (p *Provider) Deregister(g verbs.Region) error {
 func (p *Provider) release(rng mem.Range) (errno syscall.Errno) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.entered--
+	p.registered--
 	for _, unused := range p.counts.remove(rng) {
 		if e := unlock(unused); e != 0 {
 			errno = e

@@ -2,7 +2,11 @@ package uring_test
 
 import (
 	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"pinwheel/mem"
 	"pinwheel/verbs/uring"
@@ -20,6 +24,44 @@ func BenchmarkRegister(b *testing.B) {
 func BenchmarkRegisterBeside(b *testing.B) {
 	for _, held := range []int{64, 4096} {
 		b.Run(fmt.Sprint(held, " regions"), func(b *testing.B) { benchmarkRegister(b, 16<<10, held) })
+	}
+}
+
+// BenchmarkRegisterBesideLarge does so while another thread registers 128 MiB
+// over and over: what the number of rings is for. Look at the median.
+func BenchmarkRegisterBesideLarge(b *testing.B) {
+	for _, rings := range []int{1, 2} {
+		b.Run(fmt.Sprint(rings, " rings"), func(b *testing.B) {
+			p, err := uring.Open(uring.Options{Rings: rings})
+			verbstest.Available(b, err)
+			defer p.Close()
+			verbstest.NeedPinned(b, p, 256<<20)
+			_, large := verbstest.Map(b, 128<<20)
+			_, small := verbstest.Map(b, 16<<10)
+			var stop atomic.Bool
+			var other sync.WaitGroup
+			other.Go(func() {
+				for !stop.Load() {
+					if g, err := p.Register(large, write); err == nil {
+						_ = p.Deregister(g)
+					}
+				}
+			})
+			var ns []int64
+			for b.Loop() {
+				start := time.Now()
+				g := register(b, p, small)
+				ns = append(ns, int64(time.Since(start)))
+				if err := p.Deregister(g); err != nil {
+					b.Fatal(err)
+				}
+			}
+			stop.Store(true)
+			other.Wait()
+			slices.Sort(ns)
+			b.ReportMetric(float64(ns[len(ns)/2]), "median-ns")
+			b.ReportMetric(float64(ns[len(ns)*99/100]), "p99-ns")
+		})
 	}
 }
 

@@ -92,7 +92,8 @@ func (q *queues) run(fd int, s sqe) (int, syscall.Errno) {
 		// A signal ends the wait; what was submitted by then is not submitted again.
 		pending := *q.sqTail - atomic.LoadUint32(q.sqHead)
 		_, _, errno := unix.Syscall6(unix.SYS_IO_URING_ENTER, uintptr(fd), uintptr(pending), 1, enterGetEvents, 0, 0)
-		if errno != 0 && errno != unix.EINTR && errno != unix.EAGAIN {
+		if errno != 0 && errno != unix.EINTR {
+			atomic.StoreUint32(q.sqTail, atomic.LoadUint32(q.sqHead)) // it was not submitted: the kernel takes entries during the call only
 			return 0, errno
 		}
 	}

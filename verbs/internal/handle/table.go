@@ -5,8 +5,9 @@
 //
 // A handle is a slot and the slot's generation, so a region deregistered
 // twice is recognised even when its slot holds another region by then. The
-// generation has 32 bits: a handle kept while its own slot is reused 2^32
-// times would name the wrong value.
+// generation has 32 bits: a handle kept while its own slot is reused 2^31
+// times would name the wrong value. The handles of two tables are alike: one
+// does not recognise those of the other.
 package handle
 
 import "sync"
