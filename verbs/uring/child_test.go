@@ -62,7 +62,7 @@ func meetTheLimit() error {
 	if l := p.Limits(); l.MaxPinnedBytes != memlock || l.PinnedSource != "RLIMIT_MEMLOCK" {
 		return fmt.Errorf("limits %+v", l)
 	}
-	b, err := unix.Mmap(-1, 0, 2*memlock, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	b, err := verbstest.MapSmallPages(2 * memlock)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func holdMost() error {
 	if err != nil {
 		return err
 	}
-	b, err := unix.Mmap(-1, 0, memlock*3/4, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	b, err := verbstest.MapSmallPages(memlock * 3 / 4)
 	if err != nil {
 		return err
 	}

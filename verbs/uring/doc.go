@@ -31,7 +31,8 @@
 // page: transparent, hugetlbfs, large folios of shmem) the kernel counts the
 // whole, in the first registration of each ring that touches it, and nothing in
 // later ones; it takes the whole off when that first one goes, though others
-// may still pin it. Usage does not follow that.
+// may still pin it. Usage does not follow that. Where the kernel hands out huge
+// pages unasked, 16 KiB of a large buffer so count as 2 MiB.
 //
 // Without CAP_IPC_LOCK the same count is held against RLIMIT_MEMLOCK, summed
 // over all processes of the user that use io_uring; since Linux 6.14 the rings

@@ -10,19 +10,33 @@ import (
 	"pinwheel/mem"
 )
 
-// Map maps n bytes of private anonymous memory, writable, of small pages, and
-// unmaps them when the test ends. It is not touched yet.
+// Map is MapSmallPages for the duration of a test.
 func Map(t testing.TB, n uint64) ([]byte, mem.Range) {
 	t.Helper()
+	b, err := MapSmallPages(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Munmap(b); err != nil {
+			t.Errorf("munmap: %v", err)
+		}
+	})
+	return b, RangeOf(b)
+}
+
+// MapSmallPages maps n bytes of private anonymous memory, writable and not
+// touched yet. Its pages are small, whatever the machine's setting of
+// transparent huge pages, which the kernel would count whole.
+func MapSmallPages(n uint64) ([]byte, error) {
 	b, err := unix.Mmap(-1, 0, int(n), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
-		t.Fatalf("mmap of %s: %v", mem.FormatBytes(n), err)
+		return nil, fmt.Errorf("mmap of %s: %w", mem.FormatBytes(n), err)
 	}
-	t.Cleanup(func() { _ = unix.Munmap(b) })                                            // fails if the test has punched a hole; the process ends soon
 	if err := unix.Madvise(b, unix.MADV_NOHUGEPAGE); err != nil && err != unix.EINVAL { // EINVAL: kernel without huge pages
-		t.Fatalf("madvise(MADV_NOHUGEPAGE): %v", err)
+		return nil, fmt.Errorf("madvise(MADV_NOHUGEPAGE): %w", err)
 	}
-	return b, RangeOf(b)
+	return b, nil
 }
 
 // RangeOf returns where b lies.
