@@ -18,6 +18,7 @@ die() { echo "testbed: $*" | tee /dev/ttyS0; echo 125 > $run/exit-status; exit; 
 
 mount -t tracefs tracefs /sys/kernel/tracing
 mount -t bpf bpf /sys/fs/bpf
+mount -t cgroup2 cgroup2 /sys/fs/cgroup && echo +rdma > /sys/fs/cgroup/cgroup.subtree_control
 ip link set lo up
 hostname "node$TESTBED_NODE"
 

@@ -5,6 +5,7 @@ package rc_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -32,7 +33,7 @@ func alone(t *testing.T) (*rdma.Provider, net.Conn) {
 const victimEnv = "PINWHEEL_RC_VICTIM"
 
 // victim connects, registers memory, and receives into it until it is killed.
-// It tells by a first message that it is ready.
+// It tells its peer by a first message, and its parent by a character, that it is ready.
 func victim(addr string) {
 	fail := func(err error) {
 		if err != nil {
@@ -40,7 +41,7 @@ func victim(addr string) {
 			os.Exit(1)
 		}
 	}
-	sock, err := net.Dial("tcp", addr)
+	sock, err := dial(addr)
 	fail(err)
 	p, err := rdma.Open(rdma.Options{})
 	fail(err)
@@ -53,6 +54,7 @@ func victim(addr string) {
 	g, err := p.Register(r, both)
 	fail(err)
 	fail(c.Send(0, rc.Local{Range: part(r, 0, mem.PageSize), LKey: g.LKey}))
+	fmt.Print(".") // to the parent
 	select {}
 }
 
@@ -89,8 +91,8 @@ func TestKilledPeerLeavesNothing(t *testing.T) {
 	}
 	here := newBuffer(t, p, 1<<20)
 	must(t, c, c.Receive(1, here.local()))
-	if pinned := rdmatest.PinnedBytes(t, cmd.Process.Pid); pinned != 1<<20 {
-		t.Errorf("the victim has %d bytes pinned, not 1 MiB", pinned)
+	if pinned, err := rdmatest.PinnedBytes(cmd.Process.Pid); pinned != 1<<20 {
+		t.Errorf("the victim has %d bytes pinned, not 1 MiB (%v)", pinned, err)
 	}
 
 	// Receives that nobody will serve are outstanding when it dies.

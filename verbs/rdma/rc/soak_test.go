@@ -10,6 +10,7 @@ import (
 	"pinwheel/mem"
 	"pinwheel/regcache"
 	"pinwheel/verbs"
+	"pinwheel/verbs/rdma"
 	"pinwheel/verbs/rdma/rc"
 	"pinwheel/verbs/verbstest"
 )
@@ -29,11 +30,12 @@ type side struct {
 	r     mem.Range
 	cache *regcache.Cache
 	ids   []mem.RegionID // of all that was handed out
+	lent  regcache.Ref   // what the peer has been told of, in tests with two nodes
 }
 
 const sideBytes = 2 << 20
 
-func newSide(t *testing.T, p verbs.Provider) *side {
+func newSide(t *testing.T, p *rdma.Provider) *side {
 	t.Helper()
 	cache, err := regcache.New(p, regcache.Options{})
 	if err != nil {
@@ -42,6 +44,9 @@ func newSide(t *testing.T, p verbs.Provider) *side {
 	t.Cleanup(func() {
 		if err := cache.Close(); err != nil {
 			t.Errorf("closing the cache: %v", err)
+		}
+		if u := p.Usage(); u.Regions != 0 {
+			t.Errorf("the closed cache left %+v: %+v", u, cache.Stats())
 		}
 	})
 	s := &side{cache: cache}

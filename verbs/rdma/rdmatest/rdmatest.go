@@ -2,6 +2,7 @@
 package rdmatest
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
@@ -68,22 +69,17 @@ func DeviceRegions(t testing.TB) int {
 }
 
 // PinnedBytes returns what the kernel counts as pinned for a process: VmPin of /proc/PID/status.
-func PinnedBytes(t testing.TB, pid int) int64 {
-	t.Helper()
+func PinnedBytes(pid int) (int64, error) {
 	file := "/proc/" + strconv.Itoa(pid) + "/status"
 	status, err := os.ReadFile(file)
 	if err != nil {
-		t.Fatal(err)
+		return 0, err
 	}
 	for line := range strings.Lines(string(status)) {
 		if value, ok := strings.CutPrefix(line, "VmPin:"); ok {
 			kb, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
-			if err != nil {
-				t.Fatalf("%s: %q: %v", file, line, err)
-			}
-			return kb << 10
+			return kb << 10, err
 		}
 	}
-	t.Fatalf("%s has no VmPin", file)
-	return 0
+	return 0, fmt.Errorf("%s has no VmPin", file)
 }

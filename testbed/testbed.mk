@@ -1,0 +1,20 @@
+# Tests on an RDMA device: included by the Makefile. See testbed/README.md.
+
+TESTBED_OUT := out/testbed
+RDMA_PACKAGES := ./verbs/rdma/... ./regcache/... ./replay/...
+
+.PHONY: fetch test-rdma test-rdma-2node
+
+## fetch: download the Debian packages of the test bed into its cache (see testbed/README.md)
+fetch:
+	testbed/fetch.sh
+
+## test-rdma: the tests that need a device, in a guest with Soft-RoCE
+test-rdma: fetch
+	mkdir -p $(TESTBED_OUT)/1node
+	testbed/gotest.sh -t 280 -o $(TESTBED_OUT)/1node -- -test.short $(RDMA_PACKAGES)
+
+## test-rdma-2node: RDMA between two guests
+test-rdma-2node: fetch
+	mkdir -p $(TESTBED_OUT)/2node
+	testbed/gotest.sh -n 2 -t 400 -o $(TESTBED_OUT)/2node -- -test.run=TwoNodes ./verbs/rdma/rc
