@@ -1,6 +1,9 @@
 package predictor
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // gapMemory is how many of the most recent gaps a context remembers for a
 // region: enough to see the low end of the jitter, few enough to follow a
@@ -41,4 +44,13 @@ func (g *gaps) median() int64 {
 	}
 	slices.Sort(s)
 	return s[(len(s)-1)/2]
+}
+
+// spread returns how far apart the remembered gaps lie; of fewer than two
+// nothing is known.
+func (g *gaps) spread() int64 {
+	if g.n < 2 {
+		return math.MaxInt64
+	}
+	return slices.Max(g.recent()) - g.lowNs
 }

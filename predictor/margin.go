@@ -11,7 +11,8 @@ const (
 	someGaps                    // up to 8 times
 	manyGaps                    // more often
 	coldGap                     // once, and on that way code ran for the first time
-	shallowSite                 // a less specific context
+	similarSite                 // a less specific context: three frames of the stack
+	alikeSite                   // one or two frames
 	anySite                     // the region's gaps anywhere
 	evidences
 )
@@ -21,7 +22,7 @@ const (
 // the NAS traces. A gap in which code ran for the first time is special: its
 // page faults and cold caches made it up to three times as long as it will be
 // again.
-var firstMargins = [evidences]float64{.15, .10, .07, .05, .04, .65, .4, .5}
+var firstMargins = [evidences]float64{.12, .06, .04, .03, .03, .65, .3, .5, .5}
 
 const (
 	// A margin grows by marginUp when a need came before the prediction, and

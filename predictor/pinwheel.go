@@ -31,7 +31,9 @@ type Pinwheel struct {
 	young   map[signature]*context
 	old     map[signature]*context
 	anchors [anchorMemory]anchor
-	seq     uint64 // uses observed
+	fresh   [anchorMemory]anchor // the latest uses at call sites that were new
+	seq     uint64               // uses observed
+	news    uint64               // of these at new call sites
 	margins margins
 	changed []mem.RegionID
 }
@@ -45,6 +47,7 @@ type need struct {
 	evidence  evidence
 	fromNs    int64 // anchor of the prediction
 	gapNs     int64 // predicted from there; the least seen
+	spreadNs  int64 // of the gaps seen
 	predicted bool
 	forgotten bool // contexts still hold it until they age out
 	p         Prediction
@@ -55,11 +58,11 @@ type anchor struct {
 	seq            uint64
 	startNs, endNs int64
 	contexts       [levels]*context
-	fresh          bool // this call had never been made with this region before
 }
 
 // context holds the needs that followed it.
 type context struct {
+	seen      int // how often it occurred
 	followers []*follower
 }
 
@@ -93,9 +96,13 @@ func (p *Pinwheel) Observe(u Use) {
 	}
 	a := anchor{seq: p.seq, startNs: u.StartNs, endNs: u.EndNs}
 	for level, sig := range p.history.next(&u) {
-		c, known := p.context(sig)
+		c := p.context(sig)
+		c.seen++
 		a.contexts[level] = c
-		a.fresh = a.fresh || level == levelFrame1 && !known
+	}
+	if a.contexts[levelFrame1].seen == 1 {
+		p.fresh[p.news%anchorMemory] = a
+		p.news++
 	}
 	p.anchors[p.seq%anchorMemory] = a
 	p.seq++
@@ -116,8 +123,8 @@ func (p *Pinwheel) learn(r *need, nowNs int64) {
 		p.margins.observe(r.evidence, r.gapNs, nowNs-r.fromNs, nowNs)
 	}
 	freshNs := int64(-1) // start of the latest new call before this need
-	for i := range p.anchors {
-		if a := &p.anchors[i]; a.fresh && a.endNs <= nowNs && p.seq > 0 {
+	for i := range min(p.news, anchorMemory) {
+		if a := &p.fresh[i]; a.endNs <= nowNs {
 			freshNs = max(freshNs, a.startNs)
 		}
 	}
@@ -164,11 +171,7 @@ func (p *Pinwheel) predictOwn(r *need) {
 		if f == nil {
 			continue
 		}
-		e := f.evidence()
-		if level < levelSite && e != coldGap {
-			e = shallowSite
-		}
-		p.predict(r, &f.gaps, e, r.last.endNs)
+		p.predict(r, &f.gaps, f.evidence(level), r.last.endNs)
 		return
 	}
 	if r.all.n > 0 {
@@ -178,33 +181,38 @@ func (p *Pinwheel) predictOwn(r *need) {
 
 // predictOthers anchors anew the regions that followed the contexts of a.
 func (p *Pinwheel) predictOthers(a *anchor) {
-	deep, shallow := a.contexts[levelWindow], a.contexts[levelSite]
-	for _, f := range deep.followers {
-		p.reanchor(f, a)
+	window, site := a.contexts[levelWindow], a.contexts[levelSite]
+	for _, f := range window.followers {
+		p.reanchor(f, window, levelWindow, a)
 	}
-	for _, f := range shallow.followers {
-		if deep.follower(f.region) == nil {
-			p.reanchor(f, a)
+	for _, f := range site.followers {
+		if window.follower(f.region) == nil {
+			p.reanchor(f, site, levelSite, a)
 		}
 	}
 }
 
-func (p *Pinwheel) reanchor(f *follower, a *anchor) {
+// leastFollowed is the share of its occurrences after which a context must
+// have been followed by a region to speak for it. What comes once in a
+// hundred rounds of a loop is not announced by every round.
+const leastFollowed = 0.8
+
+// reanchor predicts the need of f's region from a, if that is sharper than
+// what is predicted now: if its gaps lay closer together.
+func (p *Pinwheel) reanchor(f *follower, c *context, level int, a *anchor) {
 	r := f.region
-	if r.forgotten || r.last.seq == a.seq {
+	if r.forgotten || r.last.seq == a.seq ||
+		float64(f.gaps.n) < leastFollowed*float64(c.seen-1) ||
+		r.predicted && f.gaps.spread() > r.spreadNs {
 		return
 	}
-	// A single gap may put a need off only if nothing else is known.
-	if r.predicted && f.gaps.n == 1 && p.margins.apply(f.evidence(), a.endNs, f.gaps.lowNs, r.last.endNs) > r.p.NextNs {
-		return
-	}
-	p.predict(r, &f.gaps, f.evidence(), a.endNs)
+	p.predict(r, &f.gaps, f.evidence(level), a.endNs)
 	p.changed = append(p.changed, r.id)
 }
 
 func (p *Pinwheel) predict(r *need, g *gaps, e evidence, fromNs int64) {
 	r.predicted = true
-	r.evidence, r.fromNs, r.gapNs = e, fromNs, g.lowNs
+	r.evidence, r.fromNs, r.gapNs, r.spreadNs = e, fromNs, g.lowNs, g.spread()
 	r.p = Prediction{
 		NextNs:     p.margins.apply(e, fromNs, g.lowNs, r.last.endNs),
 		ExpectedNs: fromNs + g.median(),
@@ -214,10 +222,14 @@ func (p *Pinwheel) predict(r *need, g *gaps, e evidence, fromNs int64) {
 	}
 }
 
-func (f *follower) evidence() evidence {
+func (f *follower) evidence(level int) evidence {
 	switch n := f.gaps.n; {
 	case f.cold:
 		return coldGap
+	case level < levelFrame3:
+		return alikeSite
+	case level < levelSite:
+		return similarSite
 	case n <= 1:
 		return oneGap
 	case n <= 2:
@@ -230,19 +242,20 @@ func (f *follower) evidence() evidence {
 	return manyGaps
 }
 
-// context returns the context of a signature and whether it was known.
-func (p *Pinwheel) context(sig signature) (c *context, known bool) {
-	if c = p.young[sig]; c != nil {
-		return c, true
+// context returns the context of a signature.
+func (p *Pinwheel) context(sig signature) *context {
+	if c := p.young[sig]; c != nil {
+		return c
 	}
 	if len(p.young) >= maxContexts/2 {
 		p.old, p.young = p.young, make(map[signature]*context)
 	}
-	if c, known = p.old[sig]; !known {
+	c := p.old[sig]
+	if c == nil {
 		c = new(context)
 	}
 	p.young[sig] = c
-	return c, known
+	return c
 }
 
 // Next implements Predictor.
