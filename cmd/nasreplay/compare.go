@@ -33,12 +33,17 @@ func (c *compareCmd) Run(e *env) error {
 	if err := checkPolicies(c.Policy); err != nil {
 		return err
 	}
+	o, err := c.options()
+	if err != nil {
+		return err
+	}
+	o.Policies = c.Policy
 	first := true
 	return e.eachTrace(c.Traces, func(f *trace.File) error {
 		if _, err := pickRanks(f, c.Ranks); err != nil {
 			return err
 		}
-		rs, err := c.replay(e, f)
+		rs, err := replayTrace(e, f, c.forTrace(o, f))
 		if err != nil {
 			return err
 		}
@@ -60,13 +65,8 @@ func (c *compareCmd) Run(e *env) error {
 	})
 }
 
-// replay runs the policies with a progress bar.
-func (c *compareCmd) replay(e *env, f *trace.File) ([]replay.Result, error) {
-	o, err := c.options(f)
-	if err != nil {
-		return nil, err
-	}
-	o.Policies = c.Policy
+// replayTrace runs the policies with a progress bar.
+func replayTrace(e *env, f *trace.File, o replay.Options) ([]replay.Result, error) {
 	bar := newReplayBar(e, f, &o)
 	defer bar.finish()
 	rs, err := replay.Compare(e.ctx, o, f)

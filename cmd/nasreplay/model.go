@@ -19,12 +19,12 @@ type model struct {
 	Overhead  time.Duration `default:"300ns" help:"Processor time per message (o of LogGP)."`
 	Bandwidth float64       `default:"100" placeholder:"GBITS" help:"Network bandwidth in Gb/s (1/G of LogGP)."`
 	Eager     size          `default:"16K" placeholder:"SIZE" help:"Messages of this size and more wait for their receiver."`
-	Costs     string        `default:"rdma" placeholder:"NAME|FILE" help:"What registration costs: rdma, uring, or a file that calibrate wrote."`
+	Costs     string        `default:"rdma" placeholder:"NAME|FILE" help:"What registration costs: rdma, uring, mlock, or a file that calibrate wrote."`
 	PerNode   int           `placeholder:"N" help:"Put N consecutive ranks on a node: what they send each other is not registered, and a node's memory is reported."`
 }
 
-// options translates the flags for a trace.
-func (m *model) options(f *trace.File) (replay.Options, error) {
+// options translates the flags; see forTrace for the rest.
+func (m *model) options() (replay.Options, error) {
 	var o replay.Options
 	switch {
 	case m.Threshold < 1 || m.Budget < 1 || m.Eager < 1:
@@ -34,7 +34,7 @@ func (m *model) options(f *trace.File) (replay.Options, error) {
 	case m.PerNode < 0:
 		return o, usagef("--per-node must not be negative")
 	}
-	costs, name, err := loadCosts(m.Costs)
+	costs, err := loadCosts(m.Costs)
 	if err != nil {
 		return o, err
 	}
@@ -44,16 +44,21 @@ func (m *model) options(f *trace.File) (replay.Options, error) {
 		BudgetBytes:      int64(m.Budget),
 		AlltoallPairwise: m.Alltoall == "pairwise",
 		Network:          replay.DefaultNetwork(),
-		Costs:            costs,
-		Provider:         name,
+		Costs:            costs.Costs,
+		Provider:         costs.Name,
 	}
 	o.Network.LatencyNs, o.Network.OverheadNs = float64(m.Latency), float64(m.Overhead)
 	o.Network.BytesPerNs = m.Bandwidth / 8
 	o.Network.EagerBytes = uint64(m.Eager)
+	return o, nil
+}
+
+// forTrace adds what depends on the trace.
+func (m *model) forTrace(o replay.Options, f *trace.File) replay.Options {
 	if m.PerNode > 0 {
 		o.Nodes = slices.Collect(slices.Chunk(f.Ranks(), m.PerNode))
 	}
-	return o, nil
+	return o
 }
 
 // checkPolicies makes an unknown policy a fault of the arguments.

@@ -15,7 +15,7 @@ const tasksPerNode = 4
 type grouping struct {
 	name  string
 	nodes [][]int
-	run   *run
+	run   *Run
 }
 
 // groupings are the two tests of the paper's section 6.3, where tasks were
@@ -46,15 +46,15 @@ func aggregationFigure(ctx context.Context, path string, ranks int, costs *Costs
 	gs := groupings(ranks)
 	fig := &chart.Figure{Columns: 2}
 	for i, g := range gs {
-		o := costs.options(chartPolicies...)
+		o := costs.options(ChartPolicies()...)
 		o.Nodes = g.nodes
-		r, err := replayAll(ctx, path, o)
+		r, err := replayFile(ctx, path, o)
 		if err != nil {
 			return nil, nil, err
 		}
 		g.run = r
 		p := chart.Panel{Title: fmt.Sprintf("test %d: %s, node 0", i+1, g.name), XLabel: "time (s)", YLabel: "pinned by the node (MiB)", XUnit: 1e9, YUnit: mib}
-		for _, policy := range chartPolicies {
+		for _, policy := range ChartPolicies() {
 			s := look(policy)
 			s.Step, s.Fill = true, policy == replay.Pinwheel
 			s.X, s.Y = peaks(&r.node(policy, 0).Pinned)

@@ -1,30 +1,18 @@
 package report
 
 import (
-	"context"
-
 	"pinwheel/replay"
 	"pinwheel/replay/chart"
 )
 
-// predictors are the policies whose predictions are compared, as in the
+// Predictors are the policies whose predictions are compared, as in the
 // paper's Fig. 5.
-var predictors = []string{replay.Periodicity, replay.Last, replay.Paper, replay.Pinwheel}
-
-// ErrorFigure replays traces under every predictor and draws the
-// distributions of their prediction errors, a panel per trace.
-func ErrorFigure(ctx context.Context, paths []string, o replay.Options) (*chart.Figure, error) {
-	if len(o.Policies) == 0 {
-		o.Policies = predictors
-	}
-	runs, err := replayEach(ctx, paths, o)
-	if err != nil {
-		return nil, err
-	}
-	return errorFigure(runs, o.Policies), nil
+func Predictors() []string {
+	return []string{replay.Periodicity, replay.Last, replay.Paper, replay.Pinwheel}
 }
 
-func errorFigure(runs []*run, policies []string) *chart.Figure {
+// ErrorFigure draws the distributions of prediction errors, a panel per run.
+func ErrorFigure(runs []*Run) *chart.Figure {
 	fig := &chart.Figure{
 		Title:    "Prediction errors",
 		Subtitle: "share of predictions whose error is below x, relative to the interval between uses; all ranks",
@@ -32,7 +20,7 @@ func errorFigure(runs []*run, policies []string) *chart.Figure {
 	}
 	for _, r := range runs {
 		p := chart.Panel{Title: r.program, XLabel: "error (% of the interval)", XLog: true, XMin: 1e-5, XMax: 10, XUnit: 0.01, YMax: 1}
-		for _, policy := range policies {
+		for _, policy := range r.options.Policies {
 			res := r.of(policy)
 			if res == nil || res.Predictions == 0 {
 				continue

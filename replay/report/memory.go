@@ -7,10 +7,13 @@ import (
 	"pinwheel/mem"
 	"pinwheel/replay"
 	"pinwheel/replay/chart"
+	"pinwheel/trace"
 )
 
-// chartPolicies are shown together in every figure of memory over time.
-var chartPolicies = []string{replay.LeavePinned, replay.Paper, replay.Pinwheel, replay.Oracle}
+// ChartPolicies are shown together in figures of memory.
+func ChartPolicies() []string {
+	return []string{replay.LeavePinned, replay.Paper, replay.Pinwheel, replay.Oracle}
+}
 
 const (
 	mib            = 1 << 20
@@ -21,18 +24,18 @@ const (
 // MemoryFigure replays a trace and draws what one rank pins over time: the
 // window of o, if it has one; otherwise the whole run and, of benchmarks
 // that are known, two iterations from its middle.
-func MemoryFigure(ctx context.Context, path string, rank int, o replay.Options) (*chart.Figure, error) {
+func MemoryFigure(ctx context.Context, f *trace.File, rank int, o replay.Options) (*chart.Figure, error) {
 	if len(o.Policies) == 0 {
-		o.Policies = chartPolicies
+		o.Policies = ChartPolicies()
 	}
 	o.EnsureDefaults()
-	r, err := replayAll(ctx, path, o)
+	r, err := Replay(ctx, f, o)
 	if err != nil {
 		return nil, err
 	}
 	first := r.find(o.Policies[0], rank)
 	if first == nil {
-		return nil, fmt.Errorf("%s has no rank %d", path, rank)
+		return nil, fmt.Errorf("%s has no rank %d", r.program, rank)
 	}
 	fig := &chart.Figure{
 		Title:    "Pinned memory over time: " + r.program,
@@ -49,7 +52,7 @@ func MemoryFigure(ctx context.Context, path string, rank int, o replay.Options) 
 	}
 	o.SeriesFromNs = first.RunNs/2 - first.RunNs/steps*closeUpSteps/2
 	o.SeriesToNs = o.SeriesFromNs + first.RunNs/steps*closeUpSteps
-	if r, err = replayAll(ctx, path, o); err != nil {
+	if r, err = Replay(ctx, f, o); err != nil {
 		return nil, err
 	}
 	p := memoryPanel(r, rank, o.Policies, fmt.Sprintf("%d of %d iterations", closeUpSteps, steps), peaks)
@@ -58,7 +61,16 @@ func MemoryFigure(ctx context.Context, path string, rank int, o replay.Options) 
 	return fig, nil
 }
 
-func memoryPanel(r *run, rank int, policies []string, title string, points func(s *replay.Series) (x, y []float64)) chart.Panel {
+func memoryFigureOf(ctx context.Context, path string, rank int, o replay.Options) (*chart.Figure, error) {
+	f, err := trace.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // only read from
+	return MemoryFigure(ctx, f, rank, o)
+}
+
+func memoryPanel(r *Run, rank int, policies []string, title string, points func(s *replay.Series) (x, y []float64)) chart.Panel {
 	p := chart.Panel{Title: title, XLabel: "time (s)", YLabel: "pinned (MiB)", XUnit: 1e9, YUnit: mib}
 	for _, policy := range policies {
 		s := look(policy)

@@ -94,7 +94,7 @@ func (w *writer) paperRows() []paperRow {
 		base := r.of(replay.LeavePinned)
 		row := paperRow{Paper: b.paper, PaperSaved: pct(b.saved), PaperOf: b.paperOf, Trace: r.program,
 			Base: size(float64(base.PeakPinnedBytes)), Bound: size(float64(r.of(replay.Oracle).PeakPinnedBytes))}
-		for i, policy := range chartPolicies[1:] {
+		for i, policy := range ChartPolicies()[1:] {
 			x := r.of(policy)
 			row.Policy[i].Peak = pct(saved(float64(base.PeakPinnedBytes), float64(x.PeakPinnedBytes)))
 			row.Policy[i].Avg = pct(saved(base.AvgPinnedBytes, x.AvgPinnedBytes))
@@ -108,14 +108,14 @@ func (w *writer) goalRows() []goalRow {
 	var rows []goalRow
 	for _, r := range w.runs {
 		x := r.of(replay.Pinwheel)
-		rows = append(rows, goalRow{Trace: r.program, Costs: r.costs, Timeline: string(r.timeline), CapturedAvg: number(x.CapturedAvg, "%.3f"),
+		rows = append(rows, goalRow{Trace: r.program, Costs: r.options.Provider, Timeline: string(r.options.Timeline), CapturedAvg: number(x.CapturedAvg, "%.3f"),
 			Late: fmt.Sprintf("%.2f %%", 100*lateShare(x)), Slowdown: number(x.Slowdown, "%.4f"), HelpCPU: pct(float64(x.HelperCPUNs) / float64(max(x.RunNs, 1)))})
 	}
 	return rows
 }
 
-func tableOf(r *run) policyTable {
-	t := policyTable{Trace: r.program, Costs: r.costs}
+func tableOf(r *Run) policyTable {
+	t := policyTable{Trace: r.program, Costs: r.options.Provider}
 	base := r.of(replay.LeavePinned)
 	for _, policy := range replay.Policies() {
 		x := r.of(policy)
@@ -136,7 +136,7 @@ func (w *writer) errorRows() []errorRow {
 	var rows []errorRow
 	for _, r := range w.dedicated(w.o.Costs[0].Name) {
 		row := errorRow{Trace: r.program}
-		for _, policy := range predictors {
+		for _, policy := range Predictors() {
 			if x := r.of(policy); x != nil {
 				row.Cells = append(row.Cells, share(x.Err05), share(x.Err5))
 			}
@@ -153,7 +153,7 @@ func (w *writer) groupRows() []groupRow {
 	var rows []groupRow
 	for i, g := range w.groups {
 		base, _ := g.nodePeaks(replay.LeavePinned)
-		for _, policy := range chartPolicies {
+		for _, policy := range ChartPolicies() {
 			sum, most := g.nodePeaks(policy)
 			row := groupRow{Name: fmt.Sprintf("test %d, %s", i+1, g.name), Policy: policy, Peak: size(float64(sum)), Most: size(float64(most)), Saved: pct(saved(float64(base), float64(sum)))}
 			if policy == replay.Paper {
@@ -166,7 +166,7 @@ func (w *writer) groupRows() []groupRow {
 }
 
 // PredictorNames are the columns of the prediction table.
-func (readmeData) PredictorNames() []string { return predictors }
+func (readmeData) PredictorNames() []string { return Predictors() }
 
 func size(bytes float64) string { return mem.FormatBytes(uint64(bytes)) }
 

@@ -65,9 +65,8 @@ func Write(ctx context.Context, o Options) error {
 			return err
 		}
 	}
-	main, shown := w.dedicated(o.Costs[0].Name), o.Costs[0].options(chartPolicies...)
-	shown.EnsureDefaults()
-	if err := errors.Join(w.figure("savings.svg", savingsFigure(main, &shown)), w.figure("errors.svg", errorFigure(main, predictors)), w.data(), w.readme()); err != nil {
+	main := w.dedicated(o.Costs[0].Name)
+	if err := errors.Join(w.figure("savings.svg", SavingsFigure(main, ChartPolicies())), w.figure("errors.svg", ErrorFigure(main)), w.data(), w.readme()); err != nil {
 		return err
 	}
 	return w.flush()
@@ -76,7 +75,7 @@ func Write(ctx context.Context, o Options) error {
 // writer gathers a report.
 type writer struct {
 	o      *Options
-	runs   []*run
+	runs   []*Run
 	groups []*grouping
 	files  map[string][]byte // by name below OutDir
 }
@@ -88,7 +87,7 @@ func (w *writer) replay(ctx context.Context) error {
 			for _, t := range []replay.Timeline{replay.Dedicated, replay.Recorded} {
 				o := w.o.Costs[i].options()
 				o.Timeline = t
-				r, err := replayAll(ctx, path, o)
+				r, err := replayFile(ctx, path, o)
 				if err != nil {
 					return err
 				}
@@ -101,10 +100,10 @@ func (w *writer) replay(ctx context.Context) error {
 }
 
 // dedicated returns the runs of one cost model in the dedicated timeline.
-func (w *writer) dedicated(costs string) []*run {
-	var rs []*run
+func (w *writer) dedicated(costs string) []*Run {
+	var rs []*Run
 	for _, r := range w.runs {
-		if r.costs == costs && r.timeline == replay.Dedicated {
+		if r.options.Provider == costs && r.options.Timeline == replay.Dedicated {
 			rs = append(rs, r)
 		}
 	}
@@ -113,7 +112,7 @@ func (w *writer) dedicated(costs string) []*run {
 
 func (w *writer) memory(ctx context.Context) error {
 	for _, path := range w.o.Traces {
-		fig, err := MemoryFigure(ctx, path, w.o.Rank, w.o.Costs[0].options())
+		fig, err := memoryFigureOf(ctx, path, w.o.Rank, w.o.Costs[0].options())
 		if err == nil {
 			err = w.figure("memory-"+trace.ProgramFromPath(path)+".svg", fig)
 		}

@@ -16,18 +16,27 @@ type Costs struct {
 	Note string // where it comes from, for people
 }
 
-// run is one trace under one cost model and timeline: all policies.
-type run struct {
-	program  string
-	costs    string
-	timeline replay.Timeline
-	results  []replay.Result
+// Run is one trace under one cost model and timeline: all policies asked for.
+type Run struct {
+	program string
+	options replay.Options
+	results []replay.Result
+}
+
+// Replay replays a trace in virtual time.
+func Replay(ctx context.Context, f *trace.File, o replay.Options) (*Run, error) {
+	o.EnsureDefaults()
+	rs, err := replay.Compare(ctx, o, f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Header().Program, err)
+	}
+	return &Run{program: f.Header().Program, options: o, results: rs}, nil
 }
 
 // of returns the result of a policy over all ranks; nil if it was not run.
-func (r *run) of(policy string) *replay.Result { return r.find(policy, replay.AllRanks) }
+func (r *Run) of(policy string) *replay.Result { return r.find(policy, replay.AllRanks) }
 
-func (r *run) find(policy string, rank int) *replay.Result {
+func (r *Run) find(policy string, rank int) *replay.Result {
 	for i := range r.results {
 		if x := &r.results[i]; x.Policy == policy && x.Rank == rank && x.Node == nil {
 			return x
@@ -37,7 +46,7 @@ func (r *run) find(policy string, rank int) *replay.Result {
 }
 
 // node returns the result of a policy on one node.
-func (r *run) node(policy string, node int) *replay.Result {
+func (r *Run) node(policy string, node int) *replay.Result {
 	for i := range r.results {
 		if x := &r.results[i]; x.Policy == policy && x.Node != nil && *x.Node == node {
 			return x
@@ -46,35 +55,18 @@ func (r *run) node(policy string, node int) *replay.Result {
 	return nil
 }
 
-// replayAll replays one trace.
-func replayAll(ctx context.Context, path string, o replay.Options) (*run, error) {
+// replayFile replays the trace in a file. One that is cut off is refused: a
+// report is of whole runs.
+func replayFile(ctx context.Context, path string, o replay.Options) (*Run, error) {
 	f, err := trace.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer f.Close() // only read from
 	if torn := f.Torn(); torn != nil {
-		return nil, torn // a report is of whole runs
+		return nil, torn
 	}
-	o.EnsureDefaults()
-	rs, err := replay.Compare(ctx, o, f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return &run{program: f.Header().Program, costs: o.Provider, timeline: o.Timeline, results: rs}, nil
-}
-
-// replayEach replays traces under the same options.
-func replayEach(ctx context.Context, paths []string, o replay.Options) ([]*run, error) {
-	var runs []*run
-	for _, path := range paths {
-		r, err := replayAll(ctx, path, o)
-		if err != nil {
-			return nil, err
-		}
-		runs = append(runs, r)
-	}
-	return runs, nil
+	return Replay(ctx, f, o)
 }
 
 // options returns those of a replay under a cost model and some policies; none means all.

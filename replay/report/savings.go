@@ -1,34 +1,22 @@
 package report
 
 import (
-	"context"
 	"fmt"
 	"math"
-	"slices"
 
 	"pinwheel/mem"
 	"pinwheel/replay"
 	"pinwheel/replay/chart"
 )
 
-// SavingsFigure replays traces and draws what policies save of
-// leave-pinned's pinned memory, on average and at the peak.
-func SavingsFigure(ctx context.Context, paths []string, o replay.Options) (*chart.Figure, error) {
-	if len(o.Policies) == 0 {
-		o.Policies = chartPolicies
+// SavingsFigure draws what policies save of leave-pinned's pinned memory, on
+// average and at the peak. The runs are of the same options, with
+// leave-pinned among the policies.
+func SavingsFigure(runs []*Run, policies []string) *chart.Figure {
+	if len(runs) == 0 {
+		return &chart.Figure{}
 	}
-	if !slices.Contains(o.Policies, replay.LeavePinned) {
-		o.Policies = append([]string{replay.LeavePinned}, o.Policies...)
-	}
-	o.EnsureDefaults()
-	runs, err := replayEach(ctx, paths, o)
-	if err != nil {
-		return nil, err
-	}
-	return savingsFigure(runs, &o), nil
-}
-
-func savingsFigure(runs []*run, o *replay.Options) *chart.Figure {
+	o := &runs[0].options
 	fig := &chart.Figure{
 		Title:    "Pinned memory saved against leave-pinned",
 		Subtitle: fmt.Sprintf("all ranks, %s timeline, registration costs of %s, buffers of %s and more", o.Timeline, o.Provider, mem.FormatBytes(o.ThresholdBytes)),
@@ -42,7 +30,7 @@ func savingsFigure(runs []*run, o *replay.Options) *chart.Figure {
 		{"at the peak (%)", func(r *replay.Result) float64 { return float64(r.PeakPinnedBytes) }},
 	} {
 		p := chart.Panel{Title: panel.title, YUnit: 0.01, YMax: 1}
-		for _, policy := range o.Policies {
+		for _, policy := range policies {
 			if policy == replay.LeavePinned {
 				continue
 			}

@@ -41,7 +41,7 @@ func windowFigure(ctx context.Context, paths []string, costs *Costs, step func()
 			if o.Window = int(w); w == 0 {
 				o.Window = replay.NoWindow
 			}
-			r, err := replayAll(ctx, path, o)
+			r, err := replayFile(ctx, path, o)
 			if err != nil {
 				return nil, err
 			}
@@ -54,7 +54,7 @@ func windowFigure(ctx context.Context, paths []string, costs *Costs, step func()
 		for _, w := range detectorWindows {
 			o := costs.options(replay.Periodicity)
 			o.NewHelper = detector(int(w))
-			r, err := replayAll(ctx, path, o)
+			r, err := replayFile(ctx, path, o)
 			if err != nil {
 				return nil, err
 			}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"pinwheel/mem"
+	"pinwheel/verbs"
+	"pinwheel/verbs/calibrate"
+)
+
+type calibrateCmd struct {
+	format
+	Provider string `default:"auto" enum:"auto,rdma,uring,mlock,sim" help:"What to measure: ${enum}."`
+	Out      string `placeholder:"FILE" help:"Write the calibration here, for compare --costs FILE."`
+	MaxSize  size   `default:"128M" placeholder:"SIZE" help:"Largest registration to measure."`
+	Rounds   int    `default:"99" help:"How often every size is measured."`
+	Points   bool   `help:"Show every size that was measured, with its residual."`
+}
+
+func (calibrateCmd) Help() string {
+	return `Measures registration and deregistration of memory that is mapped in, that was never touched, and of huge pages, and fits
+a cost of fixed + per page * pages to each. Takes about 3 s; nothing else should run meanwhile.
+
+Examples:
+  nasreplay calibrate
+  nasreplay calibrate --provider uring --out uring.json && nasreplay compare --costs uring.json ft.B.4.pwt
+  nasreplay calibrate --provider mlock --points --csv`
+}
+
+// simCosts are what provider sim takes when it is calibrated: the model has
+// to find them again.
+var simCosts = verbs.Costs{Register: verbs.Cost{PerPageNs: 250, FixedNs: 16_000}, Deregister: verbs.Cost{PerPageNs: 20, FixedNs: 5_000}}
+
+func (c *calibrateCmd) Run(e *env) error {
+	if c.MaxSize < size(2*mem.PageSize) || c.Rounds < 1 {
+		return usagef("--max-size must be at least two pages and --rounds at least 1")
+	}
+	p, err := openProvider(c.Provider, simCosts)
+	if err != nil {
+		return err
+	}
+	cal, err := calibrate.Run(p, calibrate.Options{MaxPages: uint64(c.MaxSize) / mem.PageSize, Rounds: c.Rounds})
+	if err = errors.Join(err, p.Close()); err != nil {
+		return err
+	}
+	if c.Out != "" {
+		if err := cal.Save(c.Out); err != nil {
+			return err
+		}
+	}
+	switch {
+	case c.JSON:
+		return writeJSON(e.stdout, cal)
+	case c.CSV:
+		return c.table(cal).writeCSV(e.stdout, true)
+	}
+	fmt.Fprintf(e.stdout, "%s on %s, Linux %s\n", cal.Provider, cal.Machine, cal.Kernel)
+	return c.table(cal).write(e.stdout, "  ")
+}
+
+func (c *calibrateCmd) table(cal *calibrate.Calibration) *table {
+	t := &table{header: []string{"memory", "operation", ">fixed_ns", ">per_page_ns", ">r2", ">max_residual"}}
+	if c.Points {
+		t.header = []string{"memory", "operation", ">pages", ">samples", ">median_ns", ">p10_ns", ">p90_ns", ">residual"}
+	}
+	for _, m := range []struct {
+		name string
+		pair *calibrate.Pair
+	}{{"touched", &cal.Touched}, {"never touched", cal.Untouched}, {"huge pages", cal.Huge}} {
+		if m.pair == nil {
+			continue
+		}
+		for _, op := range []struct {
+			name string
+			fit  calibrate.Fit
+		}{{"register", m.pair.Register}, {"deregister", m.pair.Deregister}} {
+			if !c.Points {
+				t.add(m.name, op.name, fmt.Sprintf("%.1f", op.fit.FixedNs), fmt.Sprintf("%.3f", op.fit.PerPageNs), fmt.Sprintf("%.4f", op.fit.R2), fmt.Sprintf("%.4f", op.fit.MaxResidual))
+				continue
+			}
+			for _, p := range op.fit.Points {
+				t.add(m.name, op.name, fmt.Sprint(p.Pages), fmt.Sprint(p.Samples), fmt.Sprintf("%.0f", p.MedianNs), fmt.Sprintf("%.0f", p.P10Ns), fmt.Sprintf("%.0f", p.P90Ns), fmt.Sprintf("%+.4f", p.Residual))
+			}
+		}
+	}
+	return t
+}

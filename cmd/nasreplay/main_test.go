@@ -1,0 +1,243 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pinwheel/trace"
+)
+
+// command is the built command; TestMain builds it.
+var command string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "nasreplay")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	command = filepath.Join(dir, "nasreplay")
+	if out, err := exec.Command("go", "build", "-o", command, ".").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+		os.Exit(1)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// nasreplay runs the command and returns what it printed and its status.
+func nasreplay(t *testing.T, args ...string) (stdout, stderr string, status int) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	cmd := exec.Command(command, args...)
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+const (
+	traces = "../../results/traces/"
+	ftB4   = traces + "ft.B.4.pwt"
+	isC4   = traces + "is.C.4.pwt"
+)
+
+// oneLine checks that stderr is a single complaint that says what it should.
+func oneLine(t *testing.T, stderr, says string) {
+	t.Helper()
+	if strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "nasreplay: ") || !strings.Contains(stderr, says) {
+		t.Errorf("stderr is %q, want one line that says %q", stderr, says)
+	}
+}
+
+func TestWrongArgumentsAreOneLineAndStatus2(t *testing.T) {
+	exists := filepath.Join(t.TempDir(), "exists.pwt")
+	if err := os.WriteFile(exists, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		says string
+		args []string
+	}{
+		{"expected one of", nil},
+		{"unexpected argument replay", []string{"replay"}},
+		{"unknown flag --nix", []string{"info", "--nix", ftB4}},
+		{"<trace>", []string{"info"}},
+		{"16Q", []string{"info", "--threshold", "16Q", ftB4}},
+		{"--top", []string{"info", "--top", "-1", ftB4}},
+		{"--json", []string{"info", "--json", "--csv", ftB4}},
+		{"--ranks", []string{"info", "--ranks", "x", ftB4}},
+		{"--out", []string{"import", "x.csv"}},
+		{"exists", []string{"import", "--out", exists, "x.csv"}},
+		{`unknown policy "papr"`, []string{"compare", "--policy", "papr", ftB4}},
+		{"twice", []string{"compare", "--policy", "paper,paper", ftB4}},
+		{"--timeline", []string{"compare", "--timeline", "wall", ftB4}},
+		{"--alltoall", []string{"compare", "--alltoall", "ring", ftB4}},
+		{"--bandwidth", []string{"compare", "--bandwidth", "0", ftB4}},
+		{"--latency", []string{"compare", "--latency", "fast", ftB4}},
+		{"--latency", []string{"compare", "--latency=-1us", ftB4}},
+		{"--threshold", []string{"compare", "--threshold", "0", ftB4}},
+		{"--costs nix", []string{"compare", "--costs", "nix", ftB4}},
+		{"--provider", []string{"calibrate", "--provider", "infiniband"}},
+		{"--rounds", []string{"calibrate", "--rounds", "0"}},
+		{"--kind", []string{"plot", "--kind", "pie", ftB4}},
+		{"no stretch of time", []string{"plot", "--from", "2s", "--to", "1s", ftB4}},
+	} {
+		stdout, stderr, status := nasreplay(t, tc.args...)
+		if status != 2 || stdout != "" {
+			t.Errorf("%q: status %d, stdout %q, want status 2", tc.args, status, stdout)
+		}
+		oneLine(t, stderr, tc.says)
+	}
+}
+
+func TestBadTraceIsOneLineAndTheOthersAreStillDone(t *testing.T) {
+	dir := t.TempDir()
+	missing := filepath.Join(dir, "missing.pwt")
+	whole, err := os.ReadFile(ftB4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := filepath.Join(dir, "damaged.pwt")
+	flipped := bytes.Clone(whole)
+	flipped[len(flipped)/2] ^= 1
+	if err := os.WriteFile(damaged, flipped, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"info"}, {"compare", "--policy", "leave-pinned"}, {"plot", "--out", dir, "--policy", "leave-pinned"}} {
+		for bad, says := range map[string]string{missing: "no such file", damaged: "damaged", "main.go": "not a pinwheel trace"} {
+			stdout, stderr, status := nasreplay(t, append(args, bad, isC4)...)
+			if status != 1 || !strings.Contains(stdout, "is.C.4") {
+				t.Errorf("%q with %s: status %d, stdout %q", args, bad, status, stdout)
+			}
+			oneLine(t, stderr, says)
+		}
+	}
+	_, stderr, status := nasreplay(t, "info", "--ranks", "7", isC4)
+	if status != 1 {
+		t.Errorf("rank that is not there: status %d", status)
+	}
+	oneLine(t, stderr, "no rank 7")
+}
+
+func TestTornTraceIsUsedAndSaidToBe(t *testing.T) {
+	whole, err := os.ReadFile(traces + "lu.B.4.pwt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "torn.pwt")
+	if err := os.WriteFile(path, whole[:len(whole)/2], 0o666); err != nil {
+		t.Fatal(err)
+	}
+	stdout, stderr, status := nasreplay(t, "info", path)
+	if status != 0 || !strings.Contains(stdout, "lu.B.4") {
+		t.Errorf("status %d, stdout %q", status, stdout)
+	}
+	oneLine(t, stderr, "cut off")
+}
+
+func TestImportConvertsWhatInfoThenDescribes(t *testing.T) {
+	dir := t.TempDir()
+	csv, out := filepath.Join(dir, "rank0.csv"), filepath.Join(dir, "tiny.A.1.pwt")
+	text := "# mpitrace 2\n# rank 0 of 1 min_bytes 1\n# comm 0 0\n10,20,5,6,bcast,s,7f0000000000,65536,0,0,0,0,12;34\n30,40,7,8,barrier,,0,0,-2,0,0,0,12\n"
+	if err := os.WriteFile(csv, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	stdout, stderr, status := nasreplay(t, "import", "--out", out, "--source", "a test", csv)
+	if status != 0 || stderr != "" || !strings.Contains(stdout, "2 records") {
+		t.Fatalf("import: status %d, %q, %q", status, stdout, stderr)
+	}
+	f, err := trace.Open(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if h := f.Header(); h.Program != "tiny.A.1" || h.Source != "a test" {
+		t.Errorf("header %+v", h)
+	}
+	stdout, _, status = nasreplay(t, "info", "--json", out)
+	var got struct {
+		Trace   string
+		Records int
+		Regions []struct{ Bytes int }
+	}
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil || status != 0 || got.Trace != "tiny.A.1" || got.Records != 2 || len(got.Regions) != 1 || got.Regions[0].Bytes != 65536 {
+		t.Errorf("info --json: status %d, %v, %+v", status, err, got)
+	}
+	if err := os.WriteFile(csv, []byte(strings.Replace(text, "bcast", "bkast", 1)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	_, stderr, status = nasreplay(t, "import", "--force", "--out", out, csv)
+	if status != 1 {
+		t.Errorf("bad CSV: status %d", status)
+	}
+	oneLine(t, stderr, csv+":4: unknown op")
+}
+
+// The names of DESIGN.md are a promise to whoever reads the output.
+func TestCompareJSONHasTheNamesOfTheDesignAndTheSameBytesTwice(t *testing.T) {
+	args := []string{"compare", "--json", "--policy", "leave-pinned,paper,oracle", ftB4, isC4}
+	first, stderr, status := nasreplay(t, args...)
+	if status != 0 || stderr != "" {
+		t.Fatalf("status %d, %q", status, stderr)
+	}
+	if again, _, _ := nasreplay(t, args...); again != first {
+		t.Error("two runs differ")
+	}
+	lines := strings.Split(strings.TrimSuffix(first, "\n"), "\n")
+	if want := 2 * 3 * (4 + 1); len(lines) != want {
+		t.Fatalf("%d lines, want %d: two traces, three policies, four ranks and their sum", len(lines), want)
+	}
+	names := strings.Fields(`trace rank policy provider mode peak_pinned_bytes avg_pinned_bytes first_regs late_regs helper_regs helper_deregs
+		wasted_regs stall_ns run_ns slowdown err_0_5 err_5 captured_avg captured_peak helper_cpu_ns`)
+	for _, line := range lines {
+		var got map[string]any
+		if err := json.Unmarshal([]byte(line), &got); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if _, ok := got[name]; !ok {
+				t.Fatalf("%q is missing in %s", name, line)
+			}
+		}
+	}
+	csv, _, _ := nasreplay(t, "compare", "--csv", "--ranks", "1,3", "--policy", "paper", ftB4)
+	rows := strings.Split(strings.TrimSuffix(csv, "\n"), "\n")
+	if len(rows) != 3 || !strings.HasPrefix(rows[0], "trace,rank,") || strings.Count(rows[0], ",") != strings.Count(rows[1], ",") || !strings.HasPrefix(rows[2], "ft.B.4,3,") {
+		t.Errorf("CSV: %q", rows)
+	}
+}
+
+func TestHelpOfEverySubcommandHasExamples(t *testing.T) {
+	for _, sub := range []string{"import", "info", "compare", "plot", "calibrate", "results"} {
+		stdout, _, status := nasreplay(t, sub, "--help")
+		if status != 0 || !strings.Contains(stdout, "nasreplay "+sub+" ") || !strings.Contains(stdout, "Example") {
+			t.Errorf("%s --help: status %d, %q", sub, status, stdout)
+		}
+	}
+}
+
+func TestPlotWritesTheSameFileAgain(t *testing.T) {
+	draw := func() []byte {
+		dir := t.TempDir()
+		if _, stderr, status := nasreplay(t, "plot", "--out", dir, "--policy", "leave-pinned,oracle", ftB4); status != 0 {
+			t.Fatalf("status %d, %q", status, stderr)
+		}
+		b, err := os.ReadFile(filepath.Join(dir, "memory-ft.B.4.svg"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	if a, b := draw(), draw(); !bytes.Equal(a, b) || !bytes.Contains(a, []byte("oracle")) {
+		t.Error("two drawings differ, or lack a policy")
+	}
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"pinwheel/replay"
+	"pinwheel/replay/chart"
+	"pinwheel/replay/report"
+	"pinwheel/trace"
+)
+
+type plotCmd struct {
+	model
+	Kind   string        `default:"memory" enum:"memory,errors,savings" help:"What to draw: ${enum}."`
+	Policy []string      `placeholder:"NAME" help:"Policies to draw. Default: those of results/."`
+	Rank   int           `default:"0" help:"Rank whose memory is drawn."`
+	From   time.Duration `help:"Draw memory from this time of the run."`
+	To     time.Duration `help:"Draw memory until this time of the run."`
+	Out    string        `default:"." placeholder:"DIR" help:"Where the SVG files are written."`
+	Traces []string      `arg:"" name:"trace" help:"Traces (.pwt)."`
+}
+
+func (plotCmd) Help() string {
+	return `memory: pinned memory of one rank over time, one file per trace. errors: distributions of prediction errors, one file.
+savings: pinned memory saved by every policy, one file.
+
+Examples:
+  nasreplay plot --out figures results/traces/ft.B.4.pwt
+  nasreplay plot --policy leave-pinned,pinwheel --rank 3 --from 2s --to 2.5s lu.B.4.pwt
+  nasreplay plot --kind savings --costs uring results/traces/*.pwt`
+}
+
+func (c *plotCmd) Run(e *env) error {
+	if err := checkPolicies(c.Policy); err != nil {
+		return err
+	}
+	if c.From < 0 || c.To < 0 || c.To > 0 && c.To <= c.From {
+		return usagef("--from %v and --to %v are no stretch of time", c.From, c.To)
+	}
+	o, err := c.options()
+	if err != nil {
+		return err
+	}
+	o.Policies = c.Policy
+	if c.Kind == "memory" {
+		return e.eachTrace(c.Traces, func(f *trace.File) error { return c.memory(e, f, c.forTrace(o, f)) })
+	}
+	return c.summary(e, o)
+}
+
+// summary draws one figure of all traces.
+func (c *plotCmd) summary(e *env, o replay.Options) error {
+	policies := c.Policy
+	if len(policies) == 0 && c.Kind == "errors" {
+		policies = report.Predictors()
+	} else if len(policies) == 0 {
+		policies = report.ChartPolicies()
+	}
+	o.Policies = policies
+	if c.Kind == "savings" && !slices.Contains(policies, replay.LeavePinned) {
+		o.Policies = append([]string{replay.LeavePinned}, policies...)
+	}
+	var runs []*report.Run
+	err := e.eachTrace(c.Traces, func(f *trace.File) error {
+		r, err := report.Replay(e.ctx, f, c.forTrace(o, f))
+		if err == nil {
+			runs = append(runs, r)
+		}
+		return err
+	})
+	if err != nil || len(runs) == 0 {
+		return err
+	}
+	if c.Kind == "savings" {
+		return c.write(e, "savings.svg", report.SavingsFigure(runs, policies))
+	}
+	return c.write(e, "errors.svg", report.ErrorFigure(runs))
+}
+
+func (c *plotCmd) memory(e *env, f *trace.File, o replay.Options) error {
+	o.SeriesFromNs, o.SeriesToNs = int64(c.From), int64(c.To)
+	fig, err := report.MemoryFigure(e.ctx, f, c.Rank, o)
+	if err != nil {
+		return err
+	}
+	return c.write(e, "memory-"+fileName(f.Header().Program)+".svg", fig)
+}
+
+func (c *plotCmd) write(e *env, name string, fig *chart.Figure) error {
+	path := filepath.Join(c.Out, name)
+	if err := os.MkdirAll(c.Out, 0o777); err != nil {
+		return err
+	}
+	out, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	err = fig.WriteSVG(out)
+	if closed := out.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(e.stdout, path)
+	return err
+}
+
+// fileName keeps what a program's name has of letters, digits, points and dashes.
+func fileName(program string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '.' || r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}, program)
+}

@@ -1,0 +1,96 @@
+package report
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"pinwheel/replay"
+	"pinwheel/verbs"
+)
+
+const tracesDir = "../../results/traces"
+
+// write makes a report of two short traces and returns its files.
+func write(t *testing.T) map[string]string {
+	t.Helper()
+	dir := t.TempDir()
+	costs := verbs.Costs{Register: verbs.Cost{PerPageNs: 250, FixedNs: 16_000}, Deregister: verbs.Cost{PerPageNs: 20, FixedNs: 5_000}}
+	steps := 0
+	o := Options{OutDir: dir, Machine: Machine{CPU: "cpu", Cores: 1, Kernel: "kernel", Go: "go"}, Version: "v", Date: "2026-11-20",
+		Traces: []string{filepath.Join(tracesDir, "ft.B.4.pwt"), filepath.Join(tracesDir, "is.C.4.pwt")},
+		Costs:  []Costs{{Name: "rdma", Costs: costs, Note: "a note"}}, Step: func() { steps++ }}
+	if err := Write(context.Background(), o); err != nil {
+		t.Fatal(err)
+	}
+	if steps != o.Steps() {
+		t.Errorf("%d steps were reported, %d announced", steps, o.Steps())
+	}
+	files := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		name, _ := filepath.Rel(dir, path)
+		files[name] = string(b)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func TestReportIsTheSameTwiceAndCompleteInItself(t *testing.T) {
+	files := write(t)
+	for name, content := range write(t) {
+		if files[name] != content {
+			t.Errorf("%s differs the second time", name)
+		}
+	}
+	readme := files["README.md"]
+	for _, want := range []string{"ft.B.4", "is.C.4", "FT.B.4 (section 6.2)", "31.0 %", "a note", "kernel", "2026-11-20"} {
+		if !strings.Contains(readme, want) {
+			t.Errorf("README.md lacks %q", want)
+		}
+	}
+	for _, policy := range replay.Policies() {
+		if strings.Count(readme, "| "+policy+" |") < 2 {
+			t.Errorf("README.md lacks a row of %s for each trace", policy)
+		}
+	}
+	for _, link := range regexp.MustCompile(`\]\(([^)]+)\)`).FindAllStringSubmatch(readme, -1) {
+		if files[link[1]] == "" {
+			t.Errorf("README.md refers to %s, which was not written", link[1])
+		}
+	}
+	if n := strings.Count(files["virtual.jsonl"], "\n"); n != 2*2*len(replay.Policies()) {
+		t.Errorf("virtual.jsonl has %d lines", n)
+	}
+	for name, content := range files {
+		if strings.Contains(content, "NaN") || strings.Contains(content, "<no value>") || strings.HasSuffix(name, ".partial") {
+			t.Errorf("%s: not a number, a missing value or a partial file", name)
+		}
+	}
+}
+
+func TestEveryRankIsOnExactlyOneNode(t *testing.T) {
+	for _, g := range groupings(16) {
+		seen := map[int]int{}
+		for _, node := range g.nodes {
+			if len(node) != tasksPerNode {
+				t.Errorf("%s: node of %d ranks", g.name, len(node))
+			}
+			for _, r := range node {
+				seen[r]++
+			}
+		}
+		if len(seen) != 16 {
+			t.Errorf("%s: %v", g.name, g.nodes)
+		}
+	}
+}
