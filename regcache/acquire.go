@@ -12,36 +12,14 @@ import (
 // mapping changed under it, before it is made for one use.
 const movedRetries = 8
 
-// Acquire returns a counted reference to a registration that covers r with
-// the rights a, registering what is missing. A hit takes no lock. It fails
-// with the provider's errors, with verbs.ErrPinnedMemory or ErrRegions if
-// what is in use leaves no room below the limit, and with mem.ErrEmpty or
-// mem.ErrOverflow for what no provider can register.
-func (f *Front) Acquire(r mem.Range, a verbs.Access) (Ref, Outcome, error) {
-	if want, ok := packAccess(a); ok {
-		if ref, ok := f.hit(r, want); ok {
-			return ref, Hit, nil
-		}
-	}
-	return f.c.acquire(f, r, a)
-}
-
-// Release drops a reference; any front may drop what any other took.
-func (f *Front) Release(r Ref) {
-	if slot, retired := f.drop(r); retired {
-		f.c.lastDropped(slot)
-	}
-}
-
 // IsRegistered returns a counted reference if all of r is registered with
 // the rights a, and registers nothing if not.
 func (f *Front) IsRegistered(r mem.Range, a verbs.Access) (Ref, bool) {
 	p, err := pages(r)
-	want, ok := packAccess(a)
-	if err != nil || !ok {
+	if err != nil {
 		return Ref{}, false
 	}
-	if ref, ok := f.hit(r, want); ok {
+	if ref, ok := f.hit(r, packAccess(a)); ok {
 		return ref, true
 	}
 	c := f.c
@@ -49,7 +27,7 @@ func (f *Front) IsRegistered(r mem.Range, a verbs.Access) (Ref, bool) {
 	defer c.mu.Unlock()
 	c.drain()
 	g := c.index.serving(p, a)
-	if g == nil || c.closed {
+	if g == nil || c.closed || !c.confirm(f, g) {
 		return Ref{}, false
 	}
 	c.stats.Hits++
@@ -93,7 +71,7 @@ func (c *Cache) acquire(f *Front, r mem.Range, a verbs.Access) (Ref, Outcome, er
 	if err != nil {
 		return Ref{}, Hit, err
 	}
-	_, cacheable := packAccess(a)
+	cacheable := packAccess(a)&otherBit == 0
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	outcome := Hit
@@ -105,15 +83,19 @@ func (c *Cache) acquire(f *Front, r mem.Range, a verbs.Access) (Ref, Outcome, er
 		if !cacheable || moved > movedRetries {
 			return c.registerOnce(f, p, a)
 		}
-		home, err := c.home(p, a)
+		home, err := c.homeOrServing(p, a)
 		if err != nil {
 			return Ref{}, outcome, err
 		}
-		if home.state == registered {
-			return c.served(f, home, home, outcome)
+		by := home
+		if home.state != registered {
+			by = c.index.serving(p, a)
 		}
-		if by := c.index.serving(p, a); by != nil {
-			return c.served(f, by, home, outcome)
+		if by != nil {
+			if c.confirm(f, by) {
+				return c.served(f, by, home, outcome)
+			}
+			continue
 		}
 		if home.state != absent {
 			outcome = Waited

@@ -29,6 +29,7 @@ type Cache struct {
 	lru     lru
 	absent  queue     // known and absent, in the order of their release
 	orphans []*region // registered, known no longer, without references: to be released
+	tokens  []uint64  // of watches that have ended: to be given back
 	seen    seen
 	gone    goneQueue
 	maxima  Limits
@@ -62,14 +63,15 @@ func New(p verbs.Provider, o Options) (*Cache, error) {
 	}
 	c := &Cache{provider: p, opts: o, tab: tab, index: newIndex(), byID: map[mem.RegionID]*region{},
 		bySlot: make([]*region, tab.capacity), maxima: Limits{o.MaxBytes, o.MaxRegions}}
+	if o.NoHomes {
+		tab.flags |= flagNoHomes
+	}
 	if o.Watcher != nil {
 		tab.gen = o.Watcher.Word()
 	}
-	words, err := tab.addFront()
-	if err != nil {
+	if c.common, err = c.newFront(!o.Confined); err != nil {
 		return nil, errors.Join(err, tab.unmap())
 	}
-	c.common = &Front{counts: words, hdr: tab.header, c: c, shared: !o.Confined}
 	if o.Group != nil {
 		o.Group.join(c)
 	}
@@ -89,11 +91,7 @@ func (c *Cache) Thread() (*Front, error) {
 		c.idle = c.idle[:n-1]
 		return f, nil
 	}
-	words, err := c.tab.addFront()
-	if err != nil {
-		return nil, err
-	}
-	return &Front{counts: words, hdr: c.tab.header, c: c}, nil
+	return c.newFront(false)
 }
 
 // Close gives the front back. References taken through it stay counted.

@@ -11,9 +11,18 @@ import (
 // memory of its own. It belongs to one goroutine at a time.
 type Front struct {
 	*counts
-	hdr    *header
-	c      *Cache
-	shared bool // used by many goroutines: counts with atomic read-modify-write
+	hdr      *header
+	pageMask uint64
+	c        *Cache
+	shared   bool // counts with atomic read-modify-write: used by many goroutines, or there is no membarrier
+}
+
+func (c *Cache) newFront(shared bool) (*Front, error) {
+	words, err := c.tab.addFront()
+	if err != nil {
+		return nil, err
+	}
+	return &Front{counts: words, hdr: c.tab.header, pageMask: c.tab.pageMask, c: c, shared: shared || c.tab.flags&flagFenced != 0}, nil
 }
 
 // Ref is one counted reference to a registration. The zero value is none. It
@@ -49,26 +58,91 @@ func (r Ref) Region() verbs.Region {
 		LKey: uint32(d.keys), RKey: uint32(d.keys >> 32), Handle: d.handle}
 }
 
+// Acquire returns a counted reference to a registration that covers r with
+// the rights a, registering what is missing. A hit takes no lock. It fails
+// with the provider's errors, with verbs.ErrPinnedMemory or ErrRegions if
+// what is in use leaves no room below the limit, and with mem.ErrEmpty or
+// mem.ErrOverflow for what no provider can register.
+//
+// For a request whose pages are exactly those of a region, a hit is this
+// function alone and reads one entry.
+func (f *Front) Acquire(r mem.Range, a verbs.Access) (Ref, Outcome, error) {
+	h, m := f.hdr, f.pageMask
+	lo, hi := uint64(r.Start)&^m, (uint64(r.End)+m)&^m
+	want := packAccess(a)
+	if r.End <= r.Start || f.shared || atomic.LoadUint64(h.gen) != atomic.LoadUint64(&h.seen) {
+		return f.acquireOther(r, a)
+	}
+	in := h.area(atomic.LoadUint64(&h.exact))
+	i := in.placeExact(lo, hi)
+	e := in.at(i)
+	s := atomic.LoadUint64(&e.state)
+	for (loadWord(&e.low)^lo)&^m|loadWord(&e.high)^hi|lacks(loadWord(&e.low), want)|^s&openBit != 0 {
+		if s&slotMask == 0 {
+			return f.acquireOther(r, a)
+		}
+		i = (i + 1) & in.mask()
+		e = in.at(i)
+		s = atomic.LoadUint64(&e.state)
+	}
+	w := f.word(uint32(s&slotMask) - 1)
+	storeWord(w, atomic.LoadUint64(&h.epoch)<<countBits|(*w+1)&countMask)
+	if atomic.LoadUint64(&e.state) != s {
+		storeWord(w, *w&^countMask|(*w-1)&countMask)
+		return f.acquireOther(r, a)
+	}
+	f.hits++
+	return Ref{d: h.desc(uint32(s&slotMask) - 1), keys: loadWord(&e.keys)}, Hit, nil
+}
+
+// Release drops a reference; any front may drop what any other took.
+func (f *Front) Release(r Ref) {
+	h := f.hdr
+	slot := h.slotOf(r.d)
+	if f.shared {
+		f.count(slot, countMask)
+	} else {
+		w := f.word(slot)
+		storeWord(w, *w&^countMask|(*w-1)&countMask)
+	}
+	if atomic.LoadUint32(&h.retired) != 0 && atomic.LoadUint32(&r.d.flags)&descRetired != 0 {
+		f.c.lastDropped(slot)
+	}
+}
+
+// acquireOther serves requests that are not for exactly the pages of a
+// registered region: contained ones without a lock, others with.
+func (f *Front) acquireOther(r mem.Range, a verbs.Access) (Ref, Outcome, error) {
+	if ref, ok := f.hit(r, packAccess(a)); ok {
+		return ref, Hit, nil
+	}
+	return f.c.acquire(f, r, a)
+}
+
 // hit looks for a registration of the whole pages of r without a lock.
 func (f *Front) hit(r mem.Range, want uint64) (Ref, bool) {
-	h := f.hdr
-	m := h.pageMask
+	h, m := f.hdr, f.pageMask
 	lo, hi := uint64(r.Start)&^m, (uint64(r.End)+m)&^m
 	if r.End <= r.Start || hi == 0 || atomic.LoadUint64(h.gen) != atomic.LoadUint64(&h.seen) {
 		return Ref{}, false
 	}
-	a := h.area(atomic.LoadUint64(&h.cursor))
-	for i := a.place(lo >> (class(hi-lo) & 63)); ; i = (i + 1) & a.mask() {
-		e := a.at(i)
-		s := atomic.LoadUint64(&e.state)
-		low := atomic.LoadUint64(&e.low)
-		if low&^m == lo && e.high&^secondBit == hi && lacks(low, want) == 0 && s&openBit != 0 {
-			return f.take(e, s)
-		}
-		if s&slotMask == 0 {
-			return f.hitContained(lo, hi, want)
-		}
+	if h.flags&flagNoHomes != 0 {
+		return f.hitAny(lo, hi, want)
 	}
+	home, state := f.home(lo, hi, want)
+	if home == nil {
+		return Ref{}, false // it has to be added or grown
+	}
+	if state&openBit != 0 {
+		return f.take(home, state)
+	}
+	id := mem.RegionID(atomic.LoadUint64(&h.desc(uint32(state&slotMask) - 1).id))
+	if atomic.LoadUint64(&home.state) != state {
+		return Ref{}, false
+	}
+	ref, ok := f.hitAny(lo, hi, want)
+	ref.id = id
+	return ref, ok
 }
 
 // take counts a reference to the region of an open entry, if it still is open.
@@ -91,37 +165,35 @@ func (f *Front) take(e *entry, s uint64) (Ref, bool) {
 func (f *Front) count(slot uint32, n uint64) {
 	w := f.word(slot)
 	epoch := atomic.LoadUint64(&f.hdr.epoch) << countBits
-	switch {
-	case f.shared:
-		for v := atomic.LoadUint64(w); !atomic.CompareAndSwapUint64(w, v, epoch|(v+n)&countMask); {
-			v = atomic.LoadUint64(w)
-		}
-	case f.hdr.flags&flagFenced != 0:
-		atomic.StoreUint64(w, epoch|(*w+n)&countMask)
-	default:
+	if !f.shared {
 		storeWord(w, epoch|(*w+n)&countMask)
+		return
+	}
+	for v := atomic.LoadUint64(w); !atomic.CompareAndSwapUint64(w, v, epoch|(v+n)&countMask); {
+		v = atomic.LoadUint64(w)
 	}
 }
 
-// hitContained looks for a region that is longer than the request: for its
-// home, the smallest of at most twice the length, and, if that is not
-// registered, for any other that covers it.
-func (f *Front) hitContained(lo, hi, want uint64) (Ref, bool) {
-	h := f.hdr
-	a := h.area(atomic.LoadUint64(&h.cursor))
+// home finds the entry of the home of a request, registered or not: the
+// smallest region that contains it and is at most twice as long. It agrees
+// with index.home.
+func (f *Front) home(lo, hi, want uint64) (home *entry, state uint64) {
+	a := f.hdr.area(atomic.LoadUint64(&f.hdr.granules))
 	n := hi - lo
+	var start, length uint64
 	k := class(n)
-	var home *entry
-	var state, start, length uint64
-	for last := k + 1; k <= last && home == nil; k++ {
+	for classes := atomic.LoadUint64(&f.hdr.classes) >> (k & 63) & 3; classes != 0 && home == nil; classes, k = classes>>1, k+1 {
+		if classes&1 == 0 {
+			continue
+		}
 		for i := a.place(lo >> (k & 63)); ; i = (i + 1) & a.mask() {
 			e := a.at(i)
 			s := atomic.LoadUint64(&e.state)
 			if s&slotMask == 0 {
 				break
 			}
-			low, high := atomic.LoadUint64(&e.low), atomic.LoadUint64(&e.high)&^secondBit
-			from := low &^ h.pageMask
+			low, high := loadWord(&e.low), loadWord(&e.high)&^whichMask
+			from := low &^ f.pageMask
 			if from > lo || high < hi || high-from > 2*n || lacks(low, want) != 0 {
 				continue
 			}
@@ -130,24 +202,12 @@ func (f *Front) hitContained(lo, hi, want uint64) (Ref, bool) {
 			}
 		}
 	}
-	if home == nil {
-		return Ref{}, false // the home has to be added or grown
-	}
-	if state&openBit != 0 {
-		return f.take(home, state)
-	}
-	slot := uint32(state&slotMask) - 1
-	id := mem.RegionID(atomic.LoadUint64(&h.desc(slot).id))
-	if atomic.LoadUint64(&home.state) != state {
-		return Ref{}, false
-	}
-	ref, ok := f.hitAny(a, lo, hi, want)
-	ref.id = id
-	return ref, ok
+	return home, state
 }
 
 // hitAny takes the first open region that covers the request.
-func (f *Front) hitAny(a area, lo, hi, want uint64) (Ref, bool) {
+func (f *Front) hitAny(lo, hi, want uint64) (Ref, bool) {
+	a := f.hdr.area(atomic.LoadUint64(&f.hdr.granules))
 	k := class(hi - lo)
 	for classes := atomic.LoadUint64(&f.hdr.classes) >> (k & 63); classes != 0; classes, k = classes>>1, k+1 {
 		if classes&1 == 0 {
@@ -159,40 +219,11 @@ func (f *Front) hitAny(a area, lo, hi, want uint64) (Ref, bool) {
 			if s&slotMask == 0 {
 				break
 			}
-			low, high := atomic.LoadUint64(&e.low), atomic.LoadUint64(&e.high)&^secondBit
-			if s&openBit != 0 && low&^f.hdr.pageMask <= lo && hi <= high && lacks(low, want) == 0 {
+			low, high := loadWord(&e.low), loadWord(&e.high)&^whichMask
+			if s&openBit != 0 && low&^f.pageMask <= lo && hi <= high && lacks(low, want) == 0 {
 				return f.take(e, s)
 			}
 		}
 	}
 	return Ref{}, false
 }
-
-// drop ends a reference and reports whether its registration wants to be looked after.
-func (f *Front) drop(r Ref) (slot uint32, retired bool) {
-	slot = f.hdr.slotOf(r.d)
-	f.count(slot, countMask)
-	return slot, atomic.LoadUint32(&f.hdr.retired) != 0 && atomic.LoadUint32(&r.d.flags)&descRetired != 0
-}
-
-// describe fills the descriptor of a slot; nobody has a reference to it.
-func (t *table) describe(slot uint32, id mem.RegionID, reg verbs.Region) {
-	d := t.desc(slot)
-	atomic.StoreUint64(&d.id, uint64(id))
-	d.low, d.high = uint64(reg.Range.Start), uint64(reg.Range.End)
-	d.keys, d.handle, d.access = keysOf(reg), reg.Handle, uint32(reg.Access)
-}
-
-// retire marks a slot whose last reference must be looked after, or takes the mark away.
-func (t *table) retire(slot uint32, on bool) {
-	d := t.desc(slot)
-	if on {
-		atomic.StoreUint32(&d.flags, descRetired)
-		atomic.AddUint32(&t.retired, 1)
-		return
-	}
-	atomic.StoreUint32(&d.flags, 0)
-	atomic.AddUint32(&t.retired, ^uint32(0))
-}
-
-func keysOf(reg verbs.Region) uint64 { return uint64(reg.LKey) | uint64(reg.RKey)<<32 }

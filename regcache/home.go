@@ -5,6 +5,17 @@ import (
 	"pinwheel/verbs"
 )
 
+// homeOrServing returns the home of a request or, if the cache does without
+// homes, any registered region that covers it.
+func (c *Cache) homeOrServing(p mem.Range, a verbs.Access) (*region, error) {
+	if c.opts.NoHomes {
+		if g := c.index.serving(p, a); g != nil {
+			return g, nil
+		}
+	}
+	return c.home(p, a)
+}
+
 // home returns the home of a request for the pages p, growing or adding a
 // region if there is none. A home that is to be grown while a provider call
 // for it is under way is returned as it is.

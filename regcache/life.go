@@ -27,7 +27,7 @@ func (c *Cache) enter(g *region) error {
 		return c.limitError(g.rng, verbs.ErrRegions)
 	}
 	g.slot, g.state = slot, absent
-	g.packed, _ = packAccess(g.access)
+	g.packed = packAccess(g.access)
 	c.bySlot[slot] = g
 	c.tab.describe(slot, g.id, verbs.Region{})
 	c.tab.insert(slot, g.rng, g.packed)
@@ -50,7 +50,7 @@ func (c *Cache) leave(g *region) {
 		c.freeSlot(g)
 	case registered:
 		c.lru.remove(g)
-		old := &region{rng: g.rng, access: g.access, slot: g.slot, state: registered, watched: g.watched, mr: g.mr, heapAt: -1}
+		old := &region{rng: g.rng, access: g.access, slot: g.slot, state: registered, mr: g.mr, heapAt: -1}
 		c.bySlot[g.slot] = old
 		c.tab.retire(old.slot, true)
 		c.tab.barrier()
@@ -60,7 +60,9 @@ func (c *Cache) leave(g *region) {
 		g.state = absent
 	case registering, draining: // whoever called the provider frees the slot
 		c.tab.retire(g.slot, true)
+		return
 	}
+	c.unwatch(g)
 }
 
 // orphan hands a registration without references over to reap.
@@ -69,7 +71,17 @@ func (c *Cache) orphan(g *region) {
 	c.orphans = append(c.orphans, g)
 }
 
+// unwatch ends the watch of a region that leaves, at the next reap.
+func (c *Cache) unwatch(g *region) {
+	if g.watched {
+		c.tokens = append(c.tokens, g.token)
+		g.watched, g.verify = false, false
+	}
+}
+
+// freeSlot ends a registration that is not known, or an absent region.
 func (c *Cache) freeSlot(g *region) {
+	c.unwatch(g)
 	c.bySlot[g.slot] = nil
 	c.tab.release(g.slot)
 }
@@ -95,8 +107,7 @@ func (c *Cache) register(g *region) error {
 	c.absent.remove(g)
 	g.state = registering
 	atomic.StoreUint64(&c.tab.epoch, c.tab.epoch+1)
-	g.watched = c.opts.Watcher != nil
-	mr, err := c.pin(g.rng, g.access, c.opts.Watcher)
+	mr, err := c.pin(g, c.opts.Watcher)
 	switch {
 	case err != nil:
 		c.settle(g, absent)
@@ -114,7 +125,7 @@ func (c *Cache) register(g *region) error {
 	g.mr, g.once = mr, true
 	c.settle(g, registered)
 	c.tab.describe(g.slot, g.id, mr)
-	c.tab.open(g.slot, g.rng, keysOf(mr))
+	c.open(g)
 	g.used = c.tab.epoch
 	c.lru.push(g)
 	c.seen.add(g.rng)
@@ -133,7 +144,7 @@ func (c *Cache) registerOnce(f *Front, p mem.Range, a verbs.Access) (Ref, Outcom
 	}
 	g := &region{rng: p, access: a, slot: slot, state: registering, heapAt: -1}
 	c.bySlot[slot] = g
-	mr, err := c.pin(p, a, nil)
+	mr, err := c.pin(g, nil)
 	if err != nil {
 		c.freeSlot(g)
 		return Ref{}, outcome, err
@@ -146,33 +157,48 @@ func (c *Cache) registerOnce(f *Front, p mem.Range, a verbs.Access) (Ref, Outcom
 	return c.served(f, g, g, outcome)
 }
 
-// pin reserves room, watches r if w is not nil, and registers it, evicting
+// pin reserves room, watches g if w is not nil, and registers it, evicting
 // what is idle as needed. mu is released meanwhile.
-func (c *Cache) pin(r mem.Range, a verbs.Access, w Watcher) (verbs.Region, error) {
-	if err := c.reserve(r); err != nil {
+func (c *Cache) pin(g *region, w Watcher) (verbs.Region, error) {
+	if err := c.reserve(g.rng); err != nil {
 		return verbs.Region{}, err
 	}
 	c.mu.Unlock()
-	mr, err := c.callRegister(r, a, w)
+	mr, err := c.callRegister(g, w)
 	c.mu.Lock()
 	if err != nil {
-		c.unreserve(r)
+		c.unreserve(g.rng)
 		c.stats.Failed++
 	}
 	return mr, err
 }
 
 // callRegister is pin without mu.
-func (c *Cache) callRegister(r mem.Range, a verbs.Access, w Watcher) (verbs.Region, error) {
+func (c *Cache) callRegister(g *region, w Watcher) (mr verbs.Region, err error) {
 	// Watched first: a mapping that changes between the two is noticed.
-	if w != nil {
-		if err := w.Watch(r); err != nil {
+	if w != nil && !g.watched {
+		if g.token, g.verify, err = w.Watch(g.rng); err != nil {
 			return verbs.Region{}, errors.Join(errUncacheable, err)
 		}
+		g.watched = true
 	}
-	for busy := 0; ; {
-		mr, err := c.provider.Register(r, a)
+	for busy, moved := 0, 0; ; {
+		if g.verify {
+			w.Pinning(g.token)
+		}
+		mr, err = c.provider.Register(g.rng, g.access)
 		switch {
+		case err == nil && g.verify:
+			if err = w.Pinned(g.token); err == nil {
+				return mr, nil
+			}
+			if moved++; moved > movedRetries {
+				err = errors.Join(errUncacheable, err)
+			}
+			if failed := c.provider.Deregister(mr); failed != nil || moved > movedRetries {
+				return verbs.Region{}, errors.Join(err, failed)
+			}
+			continue
 		case err == nil:
 			return mr, nil
 		case errors.Is(err, verbs.ErrBusy) && busy < busyRetries:
@@ -182,10 +208,15 @@ func (c *Cache) callRegister(r mem.Range, a verbs.Access, w Watcher) (verbs.Regi
 		case (errors.Is(err, verbs.ErrPinnedMemory) || errors.Is(err, verbs.ErrRegions)) && c.evictSomething():
 			continue
 		}
-		if w != nil {
-			w.Unwatch(r)
-		}
 		return verbs.Region{}, err
+	}
+}
+
+// open makes a registered region available to hits, unless the watcher has
+// to confirm each.
+func (c *Cache) open(g *region) {
+	if !g.verify {
+		c.tab.open(g.slot, g.rng, keysOf(g.mr))
 	}
 }
 
@@ -199,9 +230,6 @@ func (c *Cache) release(g *region) error {
 	for busy := 0; errors.Is(err, verbs.ErrBusy) && busy < busyRetries; busy++ {
 		runtime.Gosched()
 		err = c.provider.Deregister(g.mr)
-	}
-	if g.watched {
-		c.opts.Watcher.Unwatch(g.rng)
 	}
 	c.mu.Lock()
 	c.drains--
@@ -224,9 +252,17 @@ func (c *Cache) release(g *region) error {
 	return err
 }
 
-// reap releases orphans. mu is released meanwhile.
+// reap releases orphans and ends watches. mu is released meanwhile.
 func (c *Cache) reap() error {
 	var errs []error
+	if tokens := c.tokens; len(tokens) > 0 {
+		c.tokens = nil
+		c.mu.Unlock()
+		for _, token := range tokens {
+			c.opts.Watcher.Unwatch(token)
+		}
+		c.mu.Lock()
+	}
 	for len(c.orphans) > 0 {
 		g := c.orphans[len(c.orphans)-1]
 		c.orphans = c.orphans[:len(c.orphans)-1]
@@ -239,6 +275,11 @@ func (c *Cache) reap() error {
 func (c *Cache) lastDropped(slot uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.checkLast(slot)
+}
+
+// checkLast is lastDropped for callers with mu.
+func (c *Cache) checkLast(slot uint32) {
 	g := c.bySlot[slot]
 	if g != nil && !g.known() && g.state == registered && c.tab.references(slot) == 0 {
 		c.release(g) // a failure is counted in Stats.Leaked
@@ -253,7 +294,7 @@ func (c *Cache) tryClose(g *region) bool {
 	c.tab.close(g.slot, g.rng)
 	c.tab.barrier()
 	if c.tab.references(g.slot) != 0 {
-		c.tab.open(g.slot, g.rng, keysOf(g.mr))
+		c.open(g)
 		return false
 	}
 	c.lru.remove(g)

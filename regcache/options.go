@@ -18,6 +18,10 @@ type Options struct {
 	// KnownRegions bounds the regions remembered, registered or not; the
 	// absent one that was released first is forgotten first. 0 stands for 65536.
 	KnownRegions int
+	// NoHomes serves a request by any registered region that covers it,
+	// without remembering the request itself. For users without a helper thread:
+	// slices of a large buffer then hit without ever taking a lock.
+	NoHomes bool
 	// Watcher tells of changed mappings. Without one, the caller must Invalidate.
 	Watcher Watcher
 	// Group shares limits and evictions with other caches of the process, one

@@ -30,7 +30,9 @@ type region struct {
 	packed  uint64 // access, as in the table
 	slot    uint32
 	state   state
-	watched bool // the watcher was told
+	watched bool // the watcher gave token, to be given back
+	verify  bool // the watcher must confirm each hit: never open in the table
+	token   uint64
 	once    bool // registered before: its range was good at least once
 
 	mr     verbs.Region

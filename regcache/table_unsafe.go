@@ -3,7 +3,6 @@ package regcache
 import (
 	"fmt"
 	"math/bits"
-	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -52,13 +51,19 @@ const (
 
 	rightsMask = 0x0f // of entry.low: local write, remote write, remote read, remote atomic
 	kindMask   = 0x30 // on demand, relaxed ordering
+	otherBit   = 0x40
 
-	secondBit = 1 // of entry.high: the entry of the second granule
+	whichMask  = 3 // of entry.high: whether the entry is found by its range or by a granule
+	whichExact = 0
+	whichFirst = 1 // granule that holds the start
+	whichLast  = 2 // granule that holds the end, if another
 
-	flagFenced   = 1 << 0 // of header.flags: no membarrier; readers use a full fence
-	descRetired  = 1 << 0 // of desc.flags: look after the last reference
-	golden       = 0x9e3779b97f4a7c15
-	smallestArea = 10 // log2 of the entries of the first hash area
+	flagFenced   = 1 << 0             // of header.flags: no membarrier; readers use a full fence
+	flagNoHomes  = 1 << 1             // any open region that covers a request will do
+	descRetired  = 1 << 0             // of desc.flags: look after the last reference
+	golden       = 0x9e3779b97f4a7c15 // 2^64 / golden ratio
+	smallestArea = 7                  // log2 of the entries of the first hash area
+	headerBytes  = 4096
 )
 
 // header is the beginning of the table. The second cache line is what a hit
@@ -68,11 +73,11 @@ type header struct {
 	version  uint32
 	capacity uint32 // slots
 	descs    uint64 // offset of the descriptors
-	areas    uint64 // offset of the hash areas
 	size     uint64 // bytes of the whole table
-	_        [24]byte
+	_        [32]byte
 
-	cursor   uint64  // hash area in use: its offset | 64 - log2(entries)
+	exact    uint64  // cursor of the area of regions by range: its offset | 64 - log2(entries)
+	granules uint64  // cursor of the area of regions by granule
 	classes  uint64  // bit k: there are regions longer than 2^(k-1) and at most 2^k bytes
 	gen      *uint64 // word that moves before a mapping changes
 	seen     uint64  // its value up to which changes have been dealt with
@@ -80,18 +85,18 @@ type header struct {
 	retired  uint32  // registrations that live only until their last reference is dropped
 	flags    uint32
 	pageMask uint64 // page size - 1
-	_        [8]byte
 
 	still uint64 // what gen points to without a watcher
 	_     [56]byte
 }
 
-// entry is one place of a hash area. A region has one entry for each of the
-// one or two granules of its class (2^k bytes) that it touches.
+// entry is one place of a hash area. A region has one where its range is
+// looked up, and one for each of the one or two granules of its class (2^k bytes)
+// that it touches.
 type entry struct {
 	state uint64 // sequence | open | slot+1
 	low   uint64 // start | rights and kind
-	high  uint64 // end | second
+	high  uint64 // end | which
 	keys  uint64 // lkey | rkey<<32
 }
 
@@ -120,7 +125,7 @@ type table struct {
 	mem      []byte
 	fronts   []*counts
 	frontMem [][]byte
-	keys     int // entries in use
+	areas    [2]areaBooks // of exact and granules
 	byClass  [64]int
 	free     []uint32 // slots
 	next     uint32   // first slot that was never used
@@ -132,21 +137,22 @@ func newTable(slots int, confined bool) (*table, error) {
 	if slots < 1 || slots >= slotMask {
 		return nil, fmt.Errorf("regcache: %d regions: want 1 to %d", slots, slotMask-1)
 	}
-	last := max(smallestArea, bits.Len(uint(slots*4-1))) // two entries a region, at most half full
-	const headerBytes = 4096
+	// Areas of ascending size follow each other; see crowded for how full they get.
+	last := max(smallestArea, bits.Len(uint(slots*4-1))) // log2 of the entries of the largest
 	descs := uint64(headerBytes)
-	areas := descs + uint64(slots)<<descShift
-	areas = (areas + 4095) &^ 4095
-	size := areas + (uint64(1)<<(last+1)-1<<smallestArea)<<entryShift
+	exact := (descs + uint64(slots)<<descShift + 4095) &^ 4095
+	granules := exact + (uint64(2)<<last-1<<smallestArea)<<entryShift
+	size := granules + (uint64(2)<<last-1<<smallestArea)<<entryShift
 	m, err := reserve(int(size))
 	if err != nil {
 		return nil, err
 	}
 	t := &table{header: (*header)(unsafe.Pointer(&m[0])), mem: m, confined: confined}
+	t.areas = [2]areaBooks{{cursor: &t.exact, places: 1 << smallestArea, most: 1 << last}, {cursor: &t.granules, places: 1 << smallestArea, most: 1 << last, shared: true}}
 	t.magic, t.version, t.capacity = tableMagic, tableVersion, uint32(slots)
-	t.descs, t.areas, t.size = descs, areas, size
+	t.descs, t.size = descs, size
 	t.gen, t.pageMask = &t.still, mem.PageSize-1
-	t.cursor = areas | (64 - smallestArea)
+	t.exact, t.granules = exact|(64-smallestArea), granules|(64-smallestArea)
 	if !confined && !haveMembarrier() {
 		t.flags |= flagFenced
 	}
@@ -210,192 +216,27 @@ func (h *header) area(cursor uint64) area {
 func (a area) at(i uint64) *entry { return (*entry)(unsafe.Add(a.base, uintptr(i)<<entryShift)) }
 func (a area) mask() uint64       { return 1<<(64-a.shift) - 1 }
 
-// place is where the entry of a granule should be.
+// place is where a granule should be (Fibonacci hashing; Knuth, vol. 3, 6.4).
 func (a area) place(granule uint64) uint64 { return granule * golden >> (a.shift & 63) }
+
+// placeExact is where a range should be.
+func (a area) placeExact(low, high uint64) uint64 { return (low + 3*high) * golden >> (a.shift & 63) }
 
 // class is the k of a range of n bytes: the smallest with n <= 2^k.
 func class(n uint64) uint64 { return uint64(bits.Len64(n - 1)) }
 
-// packAccess is the form of access rights in an entry; false if there is no such form.
-func packAccess(a verbs.Access) (uint64, bool) {
+// packAccess is the form of access rights in an entry; with otherBit, which
+// no entry has, if there are rights that the table can't express.
+func packAccess(a verbs.Access) uint64 {
 	const rights = verbs.AccessLocalWrite | verbs.AccessRemoteWrite | verbs.AccessRemoteRead | verbs.AccessRemoteAtomic
-	p := uint64(a & rights)
-	if a&verbs.AccessOnDemand != 0 {
-		p |= 0x10
+	p := uint64(a&rights | a&verbs.AccessOnDemand>>2 | a&verbs.AccessRelaxedOrdering>>15)
+	if a&^(rights|verbs.AccessOnDemand|verbs.AccessRelaxedOrdering) != 0 {
+		p |= otherBit
 	}
-	if a&verbs.AccessRelaxedOrdering != 0 {
-		p |= 0x20
-	}
-	return p, a&^(rights|verbs.AccessOnDemand|verbs.AccessRelaxedOrdering) == 0
+	return p
 }
 
 // lacks is zero if an entry's rights suffice: each that is wanted, and equal kind.
 func lacks(low, want uint64) uint64 {
-	return (want&^low | (want^low)&kindMask) & (rightsMask | kindMask)
-}
-
-// allocate returns a slot that nothing refers to; false if all are taken.
-func (t *table) allocate() (uint32, bool) {
-	if n := len(t.free); n > 0 {
-		s := t.free[n-1]
-		t.free = t.free[:n-1]
-		return s, true
-	}
-	if t.next == t.capacity {
-		return 0, false
-	}
-	t.next++
-	return t.next - 1, true
-}
-
-// release gives a slot without references back.
-func (t *table) release(slot uint32) { t.free = append(t.free, slot) }
-
-// references adds up who uses a slot. The result is exact for a slot that
-// was closed before a barrier: see above.
-func (t *table) references(slot uint32) uint64 {
-	var n uint64
-	for _, c := range t.fronts {
-		n += atomic.LoadUint64(c.word(slot))
-	}
-	return n & countMask
-}
-
-// lastUse is the epoch in which a slot was last used.
-func (t *table) lastUse(slot uint32) uint64 {
-	var e uint64
-	for _, c := range t.fronts {
-		e = max(e, atomic.LoadUint64(c.word(slot))>>countBits)
-	}
-	return e
-}
-
-// insert adds the entries of a closed region.
-func (t *table) insert(slot uint32, r mem.Range, access uint64) {
-	if uint64(t.keys+2)*2 > t.area(t.cursor).mask()+1 {
-		t.grow()
-	}
-	k := class(r.Len())
-	first, second := uint64(r.Start)>>k, uint64(r.End-1)>>k
-	t.put(t.area(t.cursor), first, entry{uint64(slot) + 1, uint64(r.Start) | access, uint64(r.End), 0})
-	if second != first {
-		t.put(t.area(t.cursor), second, entry{uint64(slot) + 1, uint64(r.Start) | access, uint64(r.End) | secondBit, 0})
-	}
-	if t.byClass[k]++; t.byClass[k] == 1 {
-		atomic.StoreUint64(&t.classes, t.classes|1<<k)
-	}
-}
-
-func (t *table) put(a area, granule uint64, e entry) {
-	i := a.place(granule)
-	for a.at(i).state&slotMask != 0 {
-		i = (i + 1) & a.mask()
-	}
-	a.at(i).write(e)
-	t.keys++
-}
-
-// write changes an entry as a whole; e.state carries slot and openness.
-func (e *entry) write(to entry) {
-	seq := e.state &^ (seqUnit - 1)
-	atomic.StoreUint64(&e.state, seq+seqUnit)
-	atomic.StoreUint64(&e.low, to.low)
-	atomic.StoreUint64(&e.high, to.high)
-	atomic.StoreUint64(&e.keys, to.keys)
-	atomic.StoreUint64(&e.state, seq+2*seqUnit|to.state&(openBit|slotMask))
-}
-
-// each calls f with the places of the entries of a region, which must be there.
-func (t *table) each(slot uint32, r mem.Range, f func(a area, i uint64)) {
-	a, k := t.area(t.cursor), class(r.Len())
-	first, second := uint64(r.Start)>>k, uint64(r.End-1)>>k
-	f(a, a.find(first, slot, 0))
-	if second != first {
-		f(a, a.find(second, slot, secondBit))
-	}
-}
-
-func (a area) find(granule uint64, slot uint32, which uint64) uint64 {
-	i := a.place(granule)
-	for e := a.at(i); e.state&slotMask != uint64(slot)+1 || e.high&secondBit != which; e = a.at(i) {
-		if e.state&slotMask == 0 {
-			panic(fmt.Sprintf("regcache: entry of slot %d is lost", slot))
-		}
-		i = (i + 1) & a.mask()
-	}
-	return i
-}
-
-// open makes a region available to hits.
-func (t *table) open(slot uint32, r mem.Range, keys uint64) {
-	t.each(slot, r, func(a area, i uint64) {
-		e := *a.at(i)
-		e.state |= openBit
-		e.keys = keys
-		a.at(i).write(e)
-	})
-}
-
-// close ends hits on a region. Hits that came before show in references
-// after the next barrier.
-func (t *table) close(slot uint32, r mem.Range) {
-	t.each(slot, r, func(a area, i uint64) {
-		e := a.at(i)
-		atomic.StoreUint64(&e.state, e.state&^openBit+seqUnit)
-	})
-}
-
-// erase removes the entries of a closed region.
-func (t *table) erase(slot uint32, r mem.Range) {
-	t.each(slot, r, func(a area, i uint64) {
-		t.remove(a, i)
-		t.keys--
-	})
-	k := class(r.Len())
-	if t.byClass[k]--; t.byClass[k] == 0 {
-		atomic.StoreUint64(&t.classes, t.classes&^(1<<k))
-	}
-}
-
-// remove empties place i and moves later entries of the run up, so that no
-// run has a gap (Knuth, vol. 3, 6.4, algorithm R).
-func (t *table) remove(a area, i uint64) {
-	m := a.mask()
-	for j := (i + 1) & m; a.at(j).state&slotMask != 0; j = (j + 1) & m {
-		if e := *a.at(j); (j-a.place(e.granule()))&m >= (j-i)&m {
-			a.at(i).write(e)
-			i = j
-		}
-	}
-	a.at(i).write(entry{})
-}
-
-func (e *entry) granule() uint64 {
-	start, end := e.low&^(rightsMask|kindMask), e.high&^secondBit
-	k := class(end - start)
-	if e.high&secondBit != 0 {
-		return (end - 1) >> k
-	}
-	return start >> k
-}
-
-// grow moves to an area of twice the size. Readers go on in the old one
-// until its entries are emptied, when they ask the writer or look again.
-func (t *table) grow() {
-	old := t.area(t.cursor)
-	entries := old.mask() + 1
-	next := t.cursor&^63 + entries<<entryShift | (old.shift - 1)
-	to := t.area(next)
-	t.keys = 0
-	for i := range entries {
-		if e := old.at(i); e.state&slotMask != 0 {
-			t.put(to, e.granule(), *e)
-		}
-	}
-	atomic.StoreUint64(&t.cursor, next)
-	for i := range entries {
-		if e := old.at(i); e.state&slotMask != 0 {
-			e.write(entry{})
-		}
-	}
+	return (want&^low | (want^low)&kindMask) & (rightsMask | kindMask | otherBit)
 }

@@ -98,39 +98,48 @@ func (c *Cache) quiet() bool {
 	return true
 }
 
-// verifyTable compares every entry with its region, and each region's entries
-// with what a reader finds.
+// verifyTable compares every entry with its region.
 func (c *Cache) verifyTable() error {
-	a := c.tab.area(c.tab.cursor)
-	n := 0
+	for _, b := range c.tab.areas {
+		if err := c.verifyArea(c.tab.area(*b.cursor), b); err != nil {
+			return err
+		}
+	}
+	for k, classes := 0, c.tab.classes; k < 64; k++ {
+		if n := c.index.count[k]; c.tab.byClass[k] != n || (classes>>k&1 != 0) != (n > 0) {
+			return fmt.Errorf("class %d: %d regions by address, %d in the table, bit %d", k, n, c.tab.byClass[k], classes>>k&1)
+		}
+	}
+	return nil
+}
+
+func (c *Cache) verifyArea(a area, b areaBooks) error {
+	var used, displaced uint64
 	for i := range a.mask() + 1 {
 		e := *a.at(i)
 		if e.state&slotMask == 0 {
 			continue
 		}
-		n++
+		if used++; e.place(a) != i {
+			displaced++
+		}
 		slot := uint32(e.state&slotMask) - 1
 		g := c.bySlot[slot]
 		switch {
 		case g == nil || !g.known():
 			return fmt.Errorf("entry %d is of slot %d, which holds no known region", i, slot)
-		case (e.state&openBit != 0) != (g.state == registered):
+		case (e.state&openBit != 0) != (g.state == registered && !g.verify):
 			return fmt.Errorf("entry %d is open or not, but region %d is %v", i, g.id, g.state)
-		case e.low != uint64(g.rng.Start)|g.packed || e.high&^secondBit != uint64(g.rng.End):
+		case e.low != uint64(g.rng.Start)|g.packed || e.high&^whichMask != uint64(g.rng.End):
 			return fmt.Errorf("entry %d says %#x-%#x, region %d is %v", i, e.low, e.high, g.id, g.rng)
-		case g.state == registered && e.keys != keysOf(g.mr):
+		case e.state&openBit != 0 && e.keys != keysOf(g.mr):
 			return fmt.Errorf("entry %d has keys %#x, region %d %#x", i, e.keys, g.id, keysOf(g.mr))
-		case a.find(e.granule(), slot, e.high&secondBit) != i:
+		case a.find(e) != i:
 			return fmt.Errorf("entry %d is not where a reader looks", i)
 		}
 	}
-	if n != c.tab.keys {
-		return fmt.Errorf("%d entries, %d counted", n, c.tab.keys)
-	}
-	for k, classes := 0, c.tab.classes; k < 64; k++ {
-		if c.tab.byClass[k] != c.index.count[k] || (classes>>k&1 != 0) != (c.index.count[k] > 0) {
-			return fmt.Errorf("class %d: %d regions by address, %d in the table, bit %d", k, c.index.count[k], c.tab.byClass[k], classes>>k&1)
-		}
+	if used != b.used || displaced != b.displaced {
+		return fmt.Errorf("%d entries, %d displaced; counted %d and %d", used, displaced, b.used, b.displaced)
 	}
 	return nil
 }

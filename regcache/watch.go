@@ -6,37 +6,61 @@ import (
 	"pinwheel/mem"
 )
 
-// Watcher tells that mappings changed. Watch and Unwatch come in pairs and
-// may overlap: a page is watched while any range that holds it is.
+// Watcher tells that mappings changed; package vmwatch has the real ones.
+// The cache watches a region from its first registration until it forgets it.
 type Watcher interface {
-	// Watch begins to watch r. An error means that changes of r cannot be
-	// noticed: it is then registered for one use at a time.
-	Watch(r mem.Range) error
-	Unwatch(r mem.Range)
-	// Word returns a word outside the Go heap that moves before the mapping
-	// of a watched range changes. Read atomically, by every hit.
+	// Word returns a word outside the Go heap that moves before anyone can
+	// rely on a change of a watched range. Read atomically, by every hit.
 	Word() *uint64
-	// Drain calls f with what changed since the last call. overrun means that
-	// it does not know all of it. It must not call the cache.
-	Drain(f func(mem.Range)) (overrun bool)
+	// Watch begins to watch r. An error means that changes of r cannot be
+	// noticed: it is then registered for one use at a time. With verify, the
+	// word is not enough: each registration is to be bracketed by Pinning and
+	// Pinned, and each hit to be confirmed by Unchanged.
+	Watch(r mem.Range) (token uint64, verify bool, err error)
+	Pinning(token uint64)
+	Pinned(token uint64) error
+	Unchanged(token uint64) bool
+	Unwatch(token uint64)
+	// Drain calls drop with what changed since the last call, and returns the
+	// value of the word that this accounts for. drop must not call the watcher.
+	Drain(drop func(mem.Range)) (generation uint64)
 }
 
 // drain deals with changed mappings, if the watcher's word has moved. After
 // it, hits are possible again. mu is released while registrations are.
 func (c *Cache) drain() {
-	if c.opts.Watcher == nil {
+	if c.opts.Watcher == nil || atomic.LoadUint64(c.tab.gen) == c.tab.seen {
 		return
 	}
-	now := atomic.LoadUint64(c.tab.gen)
-	if now == c.tab.seen {
-		return
+	// The entries are closed before hits see that the changes are dealt with.
+	generation := c.opts.Watcher.Drain(c.invalidate)
+	atomic.StoreUint64(&c.tab.seen, generation)
+	c.reap() // failures are counted in Stats.Leaked
+}
+
+// confirm asks the watcher whether a registered region is still what was
+// registered, if it has to be asked. If not, the region is forgotten. mu is
+// released while it is asked.
+func (c *Cache) confirm(f *Front, g *region) bool {
+	if !g.verify {
+		return true
 	}
-	if c.opts.Watcher.Drain(c.invalidate) {
-		c.invalidate(mem.Range{End: ^mem.Addr(0)})
+	slot, token := g.slot, g.token
+	f.count(slot, 1) // keep it registered meanwhile
+	c.mu.Unlock()
+	same := c.opts.Watcher.Unchanged(token)
+	c.mu.Lock()
+	f.count(slot, countMask)
+	if c.bySlot[slot] != g { // it went meanwhile, and is retired under this slot
+		c.checkLast(slot)
+		return false
 	}
-	// What changed after the load above moves the word again.
-	atomic.StoreUint64(&c.tab.seen, now)
-	c.reap()
+	if !same {
+		c.forget(g)
+		c.stats.Invalidated++
+		c.reap()
+	}
+	return same
 }
 
 // Invalidate forgets every region that shares a page with r, whose mapping

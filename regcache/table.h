@@ -1,0 +1,286 @@
+/*
+ * The table of a registration cache, as C reads it: the layout, and the hit.
+ *
+ * The table is written by Go (table_unsafe.go, which must say the same and
+ * holds the argument why this is right) and read by any thread. A hit makes no
+ * system call, takes no lock, allocates nothing, does not call Go, and writes
+ * only to memory of its own thread: a word that counts references and a count
+ * of hits.
+ *
+ * What is not a hit goes to whoever provides the slow path.
+ */
+#ifndef PINWHEEL_TABLE_H
+#define PINWHEEL_TABLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define PWT_MAGIC 0x31454c4241545750ull /* "PWTABLE1" */
+#define PWT_VERSION 1u
+
+#define PWT_ENTRY_SHIFT 5
+#define PWT_DESC_SHIFT 6
+
+#define PWT_SLOT_MASK ((1ull << 24) - 1) /* entry.state: slot + 1, 0 for an empty entry */
+#define PWT_OPEN (1ull << 24)
+#define PWT_COUNT_BITS 24
+#define PWT_COUNT_MASK ((1ull << 24) - 1) /* reference word: references; above, epoch of last use */
+
+/* Rights as an entry has them, in the low bits of its start. */
+#define PWT_LOCAL_WRITE 0x01u
+#define PWT_REMOTE_WRITE 0x02u
+#define PWT_REMOTE_READ 0x04u
+#define PWT_REMOTE_ATOMIC 0x08u
+#define PWT_ON_DEMAND 0x10u
+#define PWT_RELAXED_ORDERING 0x20u
+#define PWT_KIND 0x30u /* these must be equal, the others suffice */
+#define PWT_ACCESS 0x3fu
+
+#define PWT_OTHER 0x40u /* wanted, but not expressible: the slow path */
+
+#define PWT_WHICH 3ull    /* entry.high: found by its range (0), by its first granule, by its last */
+#define PWT_FENCED 1u     /* header.flags: no membarrier(2) here; readers fence */
+#define PWT_NO_HOMES 2u   /* any open region that covers a request will do */
+#define PWT_RETIRED 1u    /* desc.flags: look after the last reference */
+
+struct pwt_header {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t capacity; /* slots */
+	uint64_t descs;    /* offset of the descriptors */
+	uint64_t size;     /* bytes */
+	uint64_t reserved0[4];
+
+	uint64_t exact;       /* hash area of regions by range: offset | 64 - log2(entries) */
+	uint64_t granules;    /* hash area of regions by granule */
+	uint64_t classes;     /* bit k: there are regions of 2^(k-1)+1 to 2^k bytes */
+	const uint64_t *gen;  /* moves before a mapping changes */
+	uint64_t seen;        /* value of *gen that has been dealt with */
+	uint64_t epoch;       /* advances with misses */
+	uint32_t retired;     /* registrations that live until their last reference is dropped */
+	uint32_t flags;
+	uint64_t page_mask; /* page size - 1 */
+
+	uint64_t still; /* what gen points to without a watcher */
+	uint64_t reserved2[7];
+};
+
+struct pwt_entry {
+	uint64_t state; /* sequence | open | slot + 1 */
+	uint64_t low;   /* start | rights */
+	uint64_t high;  /* end | which */
+	uint64_t keys;  /* lkey | rkey << 32 */
+};
+
+struct pwt_desc {
+	uint64_t id; /* region ID; 0 for a registration that is not cached */
+	uint64_t low;
+	uint64_t high;
+	uint64_t keys;
+	uint64_t handle;
+	uint32_t flags;
+	uint32_t access; /* enum ibv_access_flags */
+	uint64_t reserved[2];
+};
+
+/* Memory of one thread. */
+struct pwt_front {
+	struct pwt_header *table;
+	uint64_t hits;
+	uint64_t reserved[6];
+	uint64_t words[]; /* by slot */
+};
+
+/* One counted reference. */
+struct pwt_ref {
+	struct pwt_desc *desc; /* NULL for none */
+	uint64_t id;           /* of the home, if desc is another region; else 0 */
+	uint64_t keys;         /* lkey | rkey << 32 */
+};
+
+static inline uint64_t pwt_load(const uint64_t *p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
+
+static inline struct pwt_entry *pwt_entry(const struct pwt_header *h, uint64_t cursor, uint64_t i)
+{
+	return (struct pwt_entry *)((char *)h + (cursor & ~63ull)) + i;
+}
+
+#define PWT_GOLDEN 0x9e3779b97f4a7c15ull /* 2^64 / golden ratio */
+
+static inline uint64_t pwt_place(uint64_t cursor, uint64_t granule) { return granule * PWT_GOLDEN >> (cursor & 63); }
+
+static inline uint64_t pwt_place_exact(uint64_t cursor, uint64_t low, uint64_t high)
+{
+	return (low + 3 * high) * PWT_GOLDEN >> (cursor & 63);
+}
+
+static inline uint64_t pwt_next(uint64_t cursor, uint64_t i)
+{
+	return (i + 1) & ((1ull << (64 - (cursor & 63))) - 1);
+}
+
+static inline struct pwt_desc *pwt_desc(const struct pwt_header *h, uint32_t slot)
+{
+	return (struct pwt_desc *)((char *)h + h->descs) + slot;
+}
+
+/* The smallest k with n <= 2^k, for n > 1. */
+static inline unsigned pwt_class(uint64_t n) { return 64 - (unsigned)__builtin_clzll(n - 1); }
+
+/* Zero if an entry's rights suffice. */
+static inline uint64_t pwt_lacks(uint64_t low, uint64_t want)
+{
+	return ((want & ~low) | ((want ^ low) & PWT_KIND)) & (PWT_ACCESS | PWT_OTHER);
+}
+
+/* Counts n, modulo 2^24, more references to a slot. */
+static inline void pwt_count(struct pwt_front *f, uint32_t slot, uint64_t n)
+{
+	struct pwt_header *h = f->table;
+	uint64_t v = __atomic_load_n(&f->words[slot], __ATOMIC_RELAXED);
+	uint64_t epoch = __atomic_load_n(&h->epoch, __ATOMIC_RELAXED);
+	__atomic_store_n(&f->words[slot], epoch << PWT_COUNT_BITS | ((v + n) & PWT_COUNT_MASK), __ATOMIC_RELEASE);
+	if (__builtin_expect(__atomic_load_n(&h->flags, __ATOMIC_RELAXED) & PWT_FENCED, 0))
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* the writer's membarrier does the rest */
+}
+
+/* Counts a reference to an entry that was open with this state, if it still is. */
+static inline int pwt_take(struct pwt_front *f, struct pwt_entry *e, uint64_t state, struct pwt_ref *ref)
+{
+	uint32_t slot = (uint32_t)(state & PWT_SLOT_MASK) - 1;
+
+	pwt_count(f, slot, 1);
+	if (__builtin_expect(pwt_load(&e->state) != state, 0)) {
+		pwt_count(f, slot, PWT_COUNT_MASK);
+		return 0;
+	}
+	__atomic_store_n(&f->hits, f->hits + 1, __ATOMIC_RELAXED);
+	ref->desc = pwt_desc(f->table, slot);
+	ref->id = 0;
+	ref->keys = __atomic_load_n(&e->keys, __ATOMIC_RELAXED);
+	return 1;
+}
+
+/* The entry of the home of a request, open or not: the smallest region that
+ * contains it and is at most twice as long. */
+static struct pwt_entry *pwt_home(struct pwt_header *h, uint64_t low, uint64_t high, uint64_t want, uint64_t *state)
+{
+	uint64_t cursor = pwt_load(&h->granules), n = high - low, m = h->page_mask, best = 0, start = 0, i;
+	unsigned k = pwt_class(n);
+	uint64_t classes = pwt_load(&h->classes) >> k & 3;
+	struct pwt_entry *home = NULL;
+
+	for (; classes && !home; classes >>= 1, k++) {
+		if (!(classes & 1))
+			continue;
+		for (i = pwt_place(cursor, low >> k);; i = pwt_next(cursor, i)) {
+			struct pwt_entry *e = pwt_entry(h, cursor, i);
+			uint64_t s = pwt_load(&e->state), elow = pwt_load(&e->low), from = elow & ~m;
+			uint64_t to = pwt_load(&e->high) & ~PWT_WHICH, length = to - from;
+
+			if (!(s & PWT_SLOT_MASK))
+				break;
+			if (from > low || to < high || length > 2 * n || pwt_lacks(elow, want))
+				continue;
+			if (!home || length < best || (length == best && from < start)) {
+				home = e;
+				*state = s;
+				best = length;
+				start = from;
+			}
+		}
+	}
+	return home;
+}
+
+/* Takes the first open region that covers the request. */
+static int pwt_get_any(struct pwt_front *f, uint64_t low, uint64_t high, uint64_t want, struct pwt_ref *ref)
+{
+	struct pwt_header *h = f->table;
+	uint64_t cursor = pwt_load(&h->granules), m = h->page_mask, i;
+	unsigned k = pwt_class(high - low);
+	uint64_t classes = pwt_load(&h->classes) >> k;
+
+	for (; classes; classes >>= 1, k++) {
+		if (!(classes & 1))
+			continue;
+		for (i = pwt_place(cursor, low >> k);; i = pwt_next(cursor, i)) {
+			struct pwt_entry *e = pwt_entry(h, cursor, i);
+			uint64_t s = pwt_load(&e->state), elow = pwt_load(&e->low), to = pwt_load(&e->high) & ~PWT_WHICH;
+
+			if (!(s & PWT_SLOT_MASK))
+				break;
+			if (s & PWT_OPEN && (elow & ~m) <= low && high <= to && !pwt_lacks(elow, want))
+				return pwt_take(f, e, s, ref);
+		}
+	}
+	return 0;
+}
+
+/* pwt_get for requests that are not for exactly the pages of an open region. */
+static __attribute__((noinline, unused)) int pwt_get_contained(struct pwt_front *f, uint64_t low, uint64_t high,
+							       uint64_t want, struct pwt_ref *ref)
+{
+	struct pwt_header *h = f->table;
+	struct pwt_entry *home;
+	uint64_t state, id;
+
+	if (h->flags & PWT_NO_HOMES)
+		return pwt_get_any(f, low, high, want, ref);
+	home = pwt_home(h, low, high, want, &state);
+	if (!home)
+		return 0; /* it has to be added or grown */
+	if (state & PWT_OPEN)
+		return pwt_take(f, home, state, ref);
+	id = pwt_load(&pwt_desc(h, (uint32_t)(state & PWT_SLOT_MASK) - 1)->id);
+	if (pwt_load(&home->state) != state || !pwt_get_any(f, low, high, want, ref))
+		return 0;
+	ref->id = id;
+	return 1;
+}
+
+/* The form of enum ibv_access_flags that pwt_get wants. */
+static inline uint64_t pwt_want(uint32_t access)
+{
+	uint64_t want = (access & 0xf) | (access & 1u << 6) >> 2 | (access & 1u << 20) >> 15;
+
+	return access & ~(0xfu | 1u << 6 | 1u << 20) ? want | PWT_OTHER : want;
+}
+
+/*
+ * Returns 1 and a counted reference if len bytes from addr are registered
+ * with all of want (see pwt_want), 0 if the slow path has to look. For a request
+ * whose whole pages are those of a region this reads one entry.
+ */
+static inline int pwt_get(struct pwt_front *f, const void *addr, size_t len, uint64_t want, struct pwt_ref *ref)
+{
+	struct pwt_header *h = f->table;
+	uint64_t m = h->page_mask, start = (uint64_t)(uintptr_t)addr, end = start + len;
+	uint64_t low = start & ~m, high = (end + m) & ~m, cursor, i;
+
+	if (__builtin_expect(end <= start || !high || pwt_load(h->gen) != pwt_load(&h->seen), 0))
+		return 0;
+	cursor = pwt_load(&h->exact);
+	for (i = pwt_place_exact(cursor, low, high);; i = pwt_next(cursor, i)) {
+		struct pwt_entry *e = pwt_entry(h, cursor, i);
+		uint64_t state = pwt_load(&e->state), elow = pwt_load(&e->low), ehigh = pwt_load(&e->high);
+
+		if (!(((elow ^ low) & ~m) | (ehigh ^ high) | pwt_lacks(elow, want) | (~state & PWT_OPEN)))
+			return pwt_take(f, e, state, ref);
+		if (!(state & PWT_SLOT_MASK))
+			return pwt_get_contained(f, low, high, want, ref);
+	}
+}
+
+/* Drops a reference. Returns 1 if the slow path has to look after the registration. */
+static inline int pwt_put(struct pwt_front *f, const struct pwt_ref *ref)
+{
+	struct pwt_header *h = f->table;
+
+	pwt_count(f, (uint32_t)(ref->desc - pwt_desc(h, 0)), PWT_COUNT_MASK);
+	return __builtin_expect(__atomic_load_n(&h->retired, __ATOMIC_ACQUIRE), 0) &&
+	       __atomic_load_n(&ref->desc->flags, __ATOMIC_ACQUIRE) & PWT_RETIRED;
+}
+
+#endif

@@ -1,0 +1,251 @@
+package regcache
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"pinwheel/mem"
+	"pinwheel/verbs"
+)
+
+// allocate returns a slot that nothing refers to; false if all are taken.
+func (t *table) allocate() (uint32, bool) {
+	if n := len(t.free); n > 0 {
+		s := t.free[n-1]
+		t.free = t.free[:n-1]
+		return s, true
+	}
+	if t.next == t.capacity {
+		return 0, false
+	}
+	t.next++
+	return t.next - 1, true
+}
+
+// release gives a slot without references back.
+func (t *table) release(slot uint32) { t.free = append(t.free, slot) }
+
+// references adds up who uses a slot. The result is exact for a slot that
+// was closed before a barrier: see above.
+func (t *table) references(slot uint32) uint64 {
+	var n uint64
+	for _, c := range t.fronts {
+		n += atomic.LoadUint64(c.word(slot))
+	}
+	return n & countMask
+}
+
+// lastUse is the epoch in which a slot was last used.
+func (t *table) lastUse(slot uint32) uint64 {
+	var e uint64
+	for _, c := range t.fronts {
+		e = max(e, atomic.LoadUint64(c.word(slot))>>countBits)
+	}
+	return e
+}
+
+// entries returns what a region is found by.
+func entries(slot uint32, r mem.Range, access uint64) (e [3]entry, n int) {
+	k := class(r.Len())
+	for which := range uint64(3) {
+		if which == whichLast && uint64(r.Start)>>k == uint64(r.End-1)>>k {
+			break
+		}
+		e[which] = entry{uint64(slot) + 1, uint64(r.Start) | access, uint64(r.End) | which, 0}
+		n++
+	}
+	return e, n
+}
+
+// areaBooks is what the writer knows of one of the two hash areas.
+type areaBooks struct {
+	cursor       *uint64
+	places, most uint64 // now, and at most
+	used         uint64 // entries
+	displaced    uint64 // of them, not at the place where a reader looks first
+	shared       bool   // several entries may want the same place
+}
+
+// books returns the books of the area that e belongs in.
+func (t *table) books(e *entry) *areaBooks {
+	if e.high&whichMask == whichExact {
+		return &t.areas[0]
+	}
+	return &t.areas[1]
+}
+
+// crowded says that there is no room for one more entry, or that too many
+// are displaced: each costs a mispredicted branch per hit. Regions at a regular
+// distance, the usual case, may displace each other or not at all, which a
+// doubled area changes.
+func (b *areaBooks) crowded() bool {
+	if b.places == b.most {
+		return false // which is half empty with every slot in use
+	}
+	if b.shared {
+		return 2*(b.used+1) > b.places
+	}
+	return 4*(b.used+1) > b.places || 16*b.displaced > b.used && 32*b.used > b.places
+}
+
+// place returns where e should be.
+func (e *entry) place(a area) uint64 {
+	start, end, which := e.low&^(rightsMask|kindMask), e.high&^whichMask, e.high&whichMask
+	switch k := class(end - start); which {
+	case whichExact:
+		return a.placeExact(start, end)
+	case whichFirst:
+		return a.place(start >> k)
+	default:
+		return a.place((end - 1) >> k)
+	}
+}
+
+// insert adds the entries of a closed region.
+func (t *table) insert(slot uint32, r mem.Range, access uint64) {
+	es, n := entries(slot, r, access)
+	for _, e := range es[:n] {
+		b := t.books(&e)
+		for b.crowded() {
+			t.grow(b)
+		}
+		t.area(*b.cursor).put(e, b)
+	}
+	k := class(r.Len())
+	if t.byClass[k]++; t.byClass[k] == 1 {
+		atomic.StoreUint64(&t.classes, t.classes|1<<k)
+	}
+}
+
+func (a area) put(e entry, b *areaBooks) {
+	i := e.place(a)
+	if b.used++; a.at(i).state&slotMask != 0 {
+		b.displaced++
+	}
+	for a.at(i).state&slotMask != 0 {
+		i = (i + 1) & a.mask()
+	}
+	a.at(i).write(e)
+}
+
+// write changes an entry as a whole; to.state carries slot and openness.
+func (e *entry) write(to entry) {
+	seq := e.state &^ (seqUnit - 1)
+	atomic.StoreUint64(&e.state, seq+seqUnit)
+	atomic.StoreUint64(&e.low, to.low)
+	atomic.StoreUint64(&e.high, to.high)
+	atomic.StoreUint64(&e.keys, to.keys)
+	atomic.StoreUint64(&e.state, seq+2*seqUnit|to.state&(openBit|slotMask))
+}
+
+// find returns the place of an entry that must be there.
+func (a area) find(e entry) uint64 {
+	i := e.place(a)
+	for {
+		at := a.at(i)
+		if (at.state^e.state)&slotMask == 0 && (at.high^e.high)&whichMask == 0 {
+			return i
+		}
+		if at.state&slotMask == 0 {
+			panic(fmt.Sprintf("regcache: an entry of slot %d is lost", e.state&slotMask-1))
+		}
+		i = (i + 1) & a.mask()
+	}
+}
+
+// open makes a region available to hits.
+func (t *table) open(slot uint32, r mem.Range, keys uint64) {
+	es, n := entries(slot, r, 0)
+	for _, e := range es[:n] {
+		a := t.area(*t.books(&e).cursor)
+		at := a.at(a.find(e))
+		// Nobody reads the keys of a closed entry.
+		atomic.StoreUint64(&at.keys, keys)
+		atomic.StoreUint64(&at.state, (at.state|openBit)+seqUnit)
+	}
+}
+
+// close ends hits on a region. Hits that came before show in references
+// after the next barrier.
+func (t *table) close(slot uint32, r mem.Range) {
+	es, n := entries(slot, r, 0)
+	for _, e := range es[:n] {
+		a := t.area(*t.books(&e).cursor)
+		at := a.at(a.find(e))
+		atomic.StoreUint64(&at.state, at.state&^openBit+seqUnit)
+	}
+}
+
+// erase removes the entries of a closed region.
+func (t *table) erase(slot uint32, r mem.Range) {
+	es, n := entries(slot, r, 0)
+	for _, e := range es[:n] {
+		b := t.books(&e)
+		a := t.area(*b.cursor)
+		a.remove(a.find(e), b)
+	}
+	k := class(r.Len())
+	if t.byClass[k]--; t.byClass[k] == 0 {
+		atomic.StoreUint64(&t.classes, t.classes&^(1<<k))
+	}
+}
+
+// remove empties place i and moves later entries of the run up, so that no
+// run has a gap (Knuth, vol. 3, 6.4, algorithm R).
+func (a area) remove(i uint64, b *areaBooks) {
+	m := a.mask()
+	if b.used--; a.at(i).place(a) != i {
+		b.displaced--
+	}
+	for j := (i + 1) & m; a.at(j).state&slotMask != 0; j = (j + 1) & m {
+		if e := *a.at(j); (j-e.place(a))&m >= (j-i)&m {
+			if a.at(i).write(e); e.place(a) == i {
+				b.displaced--
+			}
+			i = j
+		}
+	}
+	a.at(i).write(entry{})
+}
+
+// grow moves to an area of twice the size. Readers go on in the old one
+// until its entries are emptied, when they ask the writer or look again.
+func (t *table) grow(b *areaBooks) {
+	old, places := t.area(*b.cursor), b.places
+	next := *b.cursor&^63 + places<<entryShift | (old.shift - 1)
+	to := t.area(next)
+	b.places, b.used, b.displaced = 2*places, 0, 0
+	for i := range places {
+		if e := *old.at(i); e.state&slotMask != 0 {
+			to.put(e, b)
+		}
+	}
+	atomic.StoreUint64(b.cursor, next)
+	for i := range places {
+		if e := old.at(i); e.state&slotMask != 0 {
+			e.write(entry{})
+		}
+	}
+}
+
+// describe fills the descriptor of a slot; nobody has a reference to it.
+func (t *table) describe(slot uint32, id mem.RegionID, reg verbs.Region) {
+	d := t.desc(slot)
+	atomic.StoreUint64(&d.id, uint64(id))
+	d.low, d.high = uint64(reg.Range.Start), uint64(reg.Range.End)
+	d.keys, d.handle, d.access = keysOf(reg), reg.Handle, uint32(reg.Access)
+}
+
+// retire marks a slot whose last reference must be looked after, or takes the mark away.
+func (t *table) retire(slot uint32, on bool) {
+	d := t.desc(slot)
+	if on {
+		atomic.StoreUint32(&d.flags, descRetired)
+		atomic.AddUint32(&t.retired, 1)
+		return
+	}
+	atomic.StoreUint32(&d.flags, 0)
+	atomic.AddUint32(&t.retired, ^uint32(0))
+}
+
+func keysOf(reg verbs.Region) uint64 { return uint64(reg.LKey) | uint64(reg.RKey)<<32 }
