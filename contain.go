@@ -1,0 +1,40 @@
+package pinwheel
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"pinwheel/mem"
+	"pinwheel/verbs"
+)
+
+// errFault: a panic of ours was contained. It never leaves this package.
+var errFault = errors.New("pinwheel: internal fault")
+
+// contain, deferred, turns a panic into errFault. It says so once and makes
+// every later use a plain registration, past the cache.
+func (m *Manager) contain(err *error) {
+	if p := recover(); p != nil {
+		m.plain.Store(true)
+		*err = errFault
+		m.warn("fault", fmt.Sprintf("internal fault: %v; going on with plain registration\n%s", p, debug.Stack()))
+	}
+}
+
+// containedProvider contains the panics of a provider below the cache, which
+// could not go on after one: its lock is open during the provider's calls.
+type containedProvider struct {
+	verbs.Provider
+	m *Manager
+}
+
+func (c containedProvider) Register(r mem.Range, a verbs.Access) (region verbs.Region, err error) {
+	defer c.m.contain(&err)
+	return c.Provider.Register(r, a)
+}
+
+func (c containedProvider) Deregister(region verbs.Region) (err error) {
+	defer c.m.contain(&err)
+	return c.Provider.Deregister(region)
+}

@@ -1,0 +1,35 @@
+// Package pinwheel keeps memory registered for RDMA just in time: a buffer is
+// registered around the moments in which it is used, and a helper thread on an
+// idle core does the registering, off the communication path.
+//
+// A transport makes one Manager for each protection domain, one Thread for
+// each thread that communicates, and brackets every transfer:
+//
+//	t, err := m.Thread()
+//	...
+//	var use pinwheel.Use // in the transport's request
+//	err = t.Acquire(&use, r, verbs.AccessRemoteRead, op, &site)
+//	... transfer with use.LKey() ...
+//	t.Release(&use)
+//
+// Acquire is a hit in nearly all cases: no lock, no allocation, no system call.
+// Release tells the helper about the use through a lock-free ring. The helper
+// predicts when the region is needed next, releases it if that is far, and has
+// it registered again in time.
+//
+// # Ownership
+//
+// The Manager owns what it opened: the provider, unless Options.Provider gives
+// one, the cache and the helper. A Thread belongs to one goroutine at a time; a
+// Use to whoever acquired it, to be released exactly once, by any Thread of the
+// same Manager. Everything else is safe for concurrent use.
+//
+// # Caveats
+//
+// Call Manager.Invalidate before registered memory is unmapped or remapped,
+// or set Options.Watch. Memory of the Go heap must not be registered
+// without: the runtime gives pages back by itself.
+//
+// A fault of ours never fails the program: the Manager says so once, through
+// Options.Warn, and goes on with plain registration.
+package pinwheel

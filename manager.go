@@ -1,0 +1,210 @@
+package pinwheel
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"go.uber.org/atomic"
+
+	"pinwheel/helper"
+	"pinwheel/mem"
+	"pinwheel/predictor"
+	"pinwheel/regcache"
+	"pinwheel/verbs"
+	"pinwheel/vmwatch"
+)
+
+// ErrClosed is returned by calls on a closed Manager.
+var ErrClosed = errors.New("pinwheel: manager is closed")
+
+// Manager registers memory for the communication threads of one protection
+// domain. All methods are safe for concurrent use.
+type Manager struct {
+	opt      Options
+	provider containedProvider
+	watcher  *vmwatch.Watcher // nil unless opened by New
+	cache    *regcache.Cache
+	helper   *helper.Thread // nil without one
+	placer   *helper.Placer // nil without one
+
+	// plain is set by the first fault: from then on every use is a
+	// registration of its own, past the cache.
+	plain   atomic.Bool
+	commCPU atomic.Int64 // where a communication thread was seen last
+
+	// mu orders the making and closing of Threads and the end of the Manager. It
+	// is not taken by uses. regcache's lock is taken under it.
+	mu      sync.Mutex
+	closed  bool
+	warned  map[string]bool
+	threads map[*Thread]struct{}
+	past    pathStats // of Threads that were closed
+}
+
+// New opens what the options ask for. It fails if they make no sense or
+// nothing can register memory; without a helper thread it goes on, says so,
+// and leaves memory pinned.
+func New(o Options) (*Manager, error) {
+	if err := o.EnsureDefaults(); err != nil {
+		return nil, err
+	}
+	m := &Manager{opt: o, warned: make(map[string]bool), threads: make(map[*Thread]struct{})}
+	m.commCPU.Store(helper.AnyCPU)
+	helper.CalibrateClock()
+	if err := m.open(); err != nil {
+		return nil, errors.Join(err, m.closeOwned())
+	}
+	if o.Policy.helped() && !o.Disable && o.IdlePolicy != "off" {
+		if err := m.startHelper(); err != nil {
+			m.warn("helper", fmt.Sprintf("%v; going on without helper thread, memory stays pinned", err))
+		}
+	}
+	return m, nil
+}
+
+// open opens the provider, the watcher and the cache.
+func (m *Manager) open() (err error) {
+	o := &m.opt
+	m.provider = containedProvider{o.Provider, m}
+	if o.Provider == nil {
+		if m.provider.Provider, err = openProvider(o); err != nil {
+			return err
+		}
+	}
+	co := regcache.Options{MaxBytes: o.BudgetBytes, Watcher: o.Watcher}
+	if co.Watcher == nil && o.Watch != "" {
+		if m.watcher, err = vmwatch.Open(vmwatch.Options{Mechanism: o.Watch}); err != nil {
+			return err
+		}
+		co.Watcher = m.watcher
+	}
+	m.cache, err = regcache.New(m.provider, co)
+	return err
+}
+
+// startHelper starts the helper thread and, unless it is told where to run,
+// what looks for an idle core.
+func (m *Manager) startHelper() error {
+	o := &m.opt
+	cpu := helper.AnyCPU
+	if len(o.HelperCPUs) == 1 {
+		cpu = o.HelperCPUs[0]
+	}
+	var err error
+	m.helper, err = helper.StartThread(helper.ThreadOptions{
+		Decider:   newScheduler(o),
+		Registrar: registrar{m.cache},
+		CPU:       cpu,
+		Gone:      m.gone,
+		OnFault: func(err error) {
+			m.warn("helper", fmt.Sprintf("%v\ngoing on without helper thread, memory stays pinned", err))
+		},
+	})
+	if err != nil || cpu != helper.AnyCPU || o.IdlePolicy == IdleIgnore {
+		return err
+	}
+	policy, err := helper.ParseIdlePolicy(o.IdlePolicy)
+	if err != nil {
+		return err
+	}
+	m.placer, err = helper.StartPlacer(helper.PlacerOptions{
+		Policy:  policy,
+		Bytes:   func() int64 { return m.cache.Stats().Pinned.Bytes },
+		CommCPU: func() int { return int(m.commCPU.Load()) },
+		Apply:   m.helper.Place,
+		Warn:    func(err error) { m.warn("placer", err.Error()) },
+		Allowed: o.HelperCPUs,
+	})
+	if err != nil {
+		m.warn("placer", fmt.Sprintf("%v; the kernel places the helper thread", err))
+	}
+	return nil
+}
+
+// itemNs is what one DQ item and one RQ item cost the helper beside the
+// registration itself.
+const itemNs = 5_000 // 5 us
+
+func newScheduler(o *Options) *helper.Scheduler {
+	so := helper.SchedulerOptions{Costs: o.Costs, ItemNs: itemNs}
+	po := predictor.Options{Window: max(o.Window, 0)}
+	if o.Policy == Paper {
+		return helper.NewScheduler(predictor.NewPaper(po), so)
+	}
+	so.Keep = true
+	return helper.NewScheduler(predictor.NewPinwheel(po), so)
+}
+
+// gone is helper.ThreadOptions.Gone. If the cache could not remember all, the
+// helper learns of the others when it acts on them.
+func (m *Manager) gone(buf []mem.RegionID) []mem.RegionID {
+	buf, _ = m.cache.Gone(buf)
+	return buf
+}
+
+// registrar makes a cache a helper.Registrar.
+type registrar struct{ *regcache.Cache }
+
+func (r registrar) Register(id mem.RegionID) error   { return goneOr(r.Cache.Register(id)) }
+func (r registrar) Deregister(id mem.RegionID) error { return goneOr(r.Cache.Deregister(id)) }
+
+func goneOr(err error) error {
+	if errors.Is(err, regcache.ErrUnknown) {
+		return fmt.Errorf("%w: %w", helper.ErrGone, err)
+	}
+	return err
+}
+
+// Invalidate must be called before the mapping of registered memory changes:
+// munmap, mremap, madvise(MADV_DONTNEED). Idle registrations that share a page
+// with r are released before it returns; what is in use stays valid until it is
+// released. With Options.Watch or Watcher it is not needed.
+func (m *Manager) Invalidate(r mem.Range) error { return m.cache.Invalidate(r) }
+
+// Provider returns what registers memory.
+func (m *Manager) Provider() verbs.Provider { return m.provider.Provider }
+
+// Close stops the helper and releases every registration that is not in use;
+// the others are released with their use. A provider that the Manager opened is
+// closed, which ends those too. Acquire fails from then on. Close may be
+// called more than once.
+func (m *Manager) Close() error {
+	m.mu.Lock()
+	if m.closed {
+		m.mu.Unlock()
+		return nil
+	}
+	m.closed = true
+	m.mu.Unlock()
+	if m.placer != nil {
+		m.placer.Close()
+	}
+	if m.helper != nil {
+		m.helper.Close()
+	}
+	return errors.Join(m.cache.Close(), m.closeOwned())
+}
+
+// closeOwned closes what open has opened, as far as it got.
+func (m *Manager) closeOwned() error {
+	var errs []error
+	if m.watcher != nil {
+		errs = append(errs, m.watcher.Close())
+	}
+	if m.opt.Provider == nil && m.provider.Provider != nil {
+		errs = append(errs, m.provider.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// warn says once for each kind of fault that Pinwheel does less than it should.
+func (m *Manager) warn(kind, message string) {
+	m.mu.Lock()
+	said := m.warned[kind]
+	m.warned[kind] = true
+	m.mu.Unlock()
+	if !said {
+		m.opt.Warn(message)
+	}
+}

@@ -1,0 +1,392 @@
+package pinwheel
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"pinwheel/mem"
+	"pinwheel/regcache"
+	"pinwheel/verbs"
+	"pinwheel/verbs/sim"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const access = verbs.AccessLocalWrite | verbs.AccessRemoteWrite
+
+// region returns the i-th of many regions of 1 MiB that don't touch each
+// other. The simulated provider does not read them.
+func region(i int) mem.Range {
+	start := mem.Addr(1<<40 + i<<24)
+	return mem.Range{Start: start, End: start + 1<<20}
+}
+
+// warnings collects what Options.Warn is told.
+type warnings struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (w *warnings) add(s string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.list = append(w.list, s)
+}
+
+func (w *warnings) all() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]string(nil), w.list...)
+}
+
+// open starts a Manager whose helper runs wherever there is room, over a
+// simulated provider unless o names another, and one Thread. A warning that
+// the test does not expect fails it.
+func open(t testing.TB, o Options) (*Manager, *Thread) {
+	t.Helper()
+	if o.Provider == nil {
+		o.Provider = sim.New(sim.Options{})
+	}
+	if o.IdlePolicy == "" {
+		o.IdlePolicy = IdleIgnore
+	}
+	if o.Warn == nil {
+		o.Warn = func(s string) { t.Error("unexpected warning:", s) }
+	}
+	m, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	th, err := m.Thread()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		th.Close()
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return m, th
+}
+
+// transfer is one use of a region.
+func transfer(t testing.TB, th *Thread, r mem.Range, op Op) {
+	t.Helper()
+	var u Use
+	if err := th.Acquire(&u, r, access, op, nil); err != nil {
+		t.Fatal(err)
+	}
+	if !u.Region().Range.Contains(r) {
+		t.Fatalf("acquired %v for %v", u.Region().Range, r)
+	}
+	th.Release(&u)
+}
+
+func eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !cond(); {
+		if time.Now().After(end) {
+			t.Fatalf("never happened: %s", what)
+		}
+		time.Sleep(100 * time.Microsecond)
+	}
+}
+
+func pinned(m *Manager) int64 { return m.Stats().Cache.Pinned.Bytes }
+
+func TestHelperReleasesBetweenPeriodicUsesAndRegistersAgain(t *testing.T) {
+	for _, policy := range []Policy{Pinwheel, Paper} {
+		t.Run(string(policy), func(t *testing.T) {
+			m, th := open(t, Options{Policy: policy})
+			low := int64(1 << 40)
+			done := func() bool {
+				s := m.Stats().Cache
+				return s.HelperDeregisters > 3 && s.HelperRegisters > 3 && low == 0
+			}
+			for i := 0; i < 400 && !done(); i++ {
+				transfer(t, th, region(0), 1)
+				time.Sleep(10 * time.Millisecond)
+				low = min(low, pinned(m))
+			}
+			if !done() {
+				t.Errorf("after 400 periods of 10 ms: %+v, least pinned %d", m.Stats(), low)
+			}
+		})
+	}
+}
+
+func TestPoliciesKeepWhatTheySay(t *testing.T) {
+	const mib = 1 << 20
+	for _, c := range []struct {
+		o                 Options
+		inUse, afterwards int64 // bytes pinned during the last of four uses, and after
+		registrations     uint64
+	}{
+		{Options{Policy: LeavePinned}, 4 * mib, 4 * mib, 4},
+		{Options{Policy: LRU, BudgetBytes: 2 * mib}, 2 * mib, 2 * mib, 4},
+		{Options{Policy: OnDemand}, mib, 0, 8},
+		{Options{Disable: true}, mib, 0, 8},
+		{Options{IdlePolicy: "off"}, 4 * mib, 4 * mib, 4},
+	} {
+		p := sim.New(sim.Options{})
+		c.o.Provider = p
+		m, th := open(t, c.o)
+		for range 2 { // the second round hits, where anything is kept
+			for i := range 4 {
+				if c.o.Policy == LRU {
+					i = min(i, 1) // of which the budget holds two
+				}
+				var u Use
+				if err := th.Acquire(&u, region(i), access, 0, nil); err != nil {
+					t.Fatal(err)
+				}
+				if i == 3 && pinned(m) != c.inUse {
+					t.Errorf("%+v: %d bytes pinned in use, want %d", c.o, pinned(m), c.inUse)
+				}
+				th.Release(&u)
+			}
+		}
+		if got := pinned(m); got != c.afterwards {
+			t.Errorf("%+v: %d bytes pinned after use, want %d", c.o, got, c.afterwards)
+		}
+		if c.o.Policy == LRU {
+			for i := range 4 {
+				transfer(t, th, region(10+i), 0)
+			}
+			c.registrations = 6
+		}
+		if s := p.Stats(); s.Registers != c.registrations {
+			t.Errorf("%+v: %d registrations, want %d", c.o, s.Registers, c.registrations)
+		}
+		if s := p.Stats(); c.o.BudgetBytes > 0 && s.PeakPinnedBytes > c.o.BudgetBytes {
+			t.Errorf("%+v: %d bytes pinned at peak", c.o, s.PeakPinnedBytes)
+		}
+	}
+}
+
+func TestHelperHearsOfUsesFromTheThresholdOn(t *testing.T) {
+	m, th := open(t, Options{ThresholdBytes: 64 << 10})
+	small, big := region(0), region(1)
+	small.End = small.Start + 64<<10 - 1
+	big.End = big.Start + 64<<10
+	for range 10 {
+		transfer(t, th, small, 0)
+	}
+	transfer(t, th, big, 0)
+	eventually(t, "the big use is heard of", func() bool { return m.Stats().Helper.Events == 1 })
+	if n := m.Stats().Helper.Events; n != 1 {
+		t.Errorf("%d events, want 1", n)
+	}
+}
+
+func TestBudgetInUseIsAnErrorThatPasses(t *testing.T) {
+	_, th := open(t, Options{Policy: LeavePinned, BudgetBytes: 1 << 20})
+	var u, v Use
+	if err := th.Acquire(&u, region(0), access, 0, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := th.Acquire(&v, region(1), access, 0, nil); !errors.Is(err, verbs.ErrPinnedMemory) {
+		t.Fatalf("Acquire beyond the budget: %v, want %v", err, verbs.ErrPinnedMemory)
+	}
+	th.Release(&v) // holds nothing
+	th.Release(&u)
+	th.Release(&u) // holds nothing any more
+	transfer(t, th, region(1), 0)
+}
+
+func TestInvalidateEndsARegistration(t *testing.T) {
+	m, th := open(t, Options{Policy: LeavePinned})
+	transfer(t, th, region(0), 0)
+	if err := m.Invalidate(region(0)); err != nil {
+		t.Fatal(err)
+	}
+	if n := pinned(m); n != 0 {
+		t.Errorf("%d bytes pinned after Invalidate", n)
+	}
+}
+
+func TestClosedManagerRefuses(t *testing.T) {
+	m, th := open(t, Options{})
+	transfer(t, th, region(0), 0)
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := pinned(m); n != 0 {
+		t.Errorf("%d bytes pinned after Close", n)
+	}
+	var u Use
+	if err := th.Acquire(&u, region(0), access, 0, nil); !errors.Is(err, regcache.ErrClosed) {
+		t.Errorf("Acquire: %v, want %v", err, regcache.ErrClosed)
+	}
+	if _, err := m.Thread(); !errors.Is(err, ErrClosed) {
+		t.Errorf("Thread: %v, want %v", err, ErrClosed)
+	}
+}
+
+func TestPathDoesNotAllocate(t *testing.T) {
+	for _, policy := range []Policy{Pinwheel, LeavePinned} {
+		_, th := open(t, Options{Policy: policy, IdlePolicy: "off"})
+		th.dq = newRing(th.m) // filled, and overrun, with nobody to empty it
+		site := NewSite("here")
+		transfer(t, th, region(0), 1)
+		allocs := testing.AllocsPerRun(5000, func() {
+			var u Use
+			_ = th.Acquire(&u, region(0), access, 1, &site)
+			th.Release(&u)
+		})
+		if allocs > 0 {
+			t.Errorf("%s: a hit allocates %v times", policy, allocs)
+		}
+		if th.lost() == 0 {
+			t.Error("the ring did not overrun: the test does not test what it says")
+		}
+		th.dq = nil
+	}
+}
+
+func TestNewReportsNonsense(t *testing.T) {
+	for _, c := range []struct {
+		o    Options
+		text string
+	}{
+		{Options{Policy: "best"}, `"best"`},
+		{Options{IdlePolicy: "lazy"}, `"lazy"`},
+		{Options{BudgetBytes: -1}, "budget -1"},
+		{Options{ProviderName: "magic"}, "provider magic"},
+	} {
+		if _, err := New(c.o); err == nil || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("New(%+v): %v, want an error with %s", c.o, err, c.text)
+		}
+	}
+}
+
+func TestHelperThatCannotStartIsReportedOnce(t *testing.T) {
+	var w warnings
+	m, th := open(t, Options{HelperCPUs: []int{1023}, Warn: w.add})
+	for i := range 10 {
+		transfer(t, th, region(i), 0)
+	}
+	if got := w.all(); len(got) != 1 || !strings.Contains(got[0], "1023") || !strings.Contains(got[0], "without helper") {
+		t.Errorf("warnings %q", got)
+	}
+	if n := pinned(m); n != 10<<20 {
+		t.Errorf("%d bytes pinned, want what leave-pinned keeps", n)
+	}
+}
+
+// faulty is a provider with a bug: the call that trips it panics.
+type faulty struct {
+	verbs.Provider
+	trip func(op string) bool
+}
+
+func (f faulty) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
+	if f.trip("register") {
+		panic("seeded fault")
+	}
+	return f.Provider.Register(r, a)
+}
+
+func (f faulty) Deregister(r verbs.Region) error {
+	if f.trip("deregister") {
+		panic("seeded fault")
+	}
+	return f.Provider.Deregister(r)
+}
+
+func TestFaultOfTheProviderLeavesPlainRegistration(t *testing.T) {
+	var w warnings
+	calls := 0
+	p := sim.New(sim.Options{})
+	m, th := open(t, Options{Policy: LeavePinned, Warn: w.add, Provider: faulty{p, func(string) bool { calls++; return calls == 3 }}})
+	for i := range 6 { // the third panics
+		transfer(t, th, region(i), 0)
+	}
+	expectPlain(t, m, p, w.all(), 4)
+}
+
+func TestFaultOfTheCacheLeavesPlainRegistration(t *testing.T) {
+	var w warnings
+	p := sim.New(sim.Options{})
+	m, th := open(t, Options{Policy: LeavePinned, Warn: w.add, Provider: p})
+	transfer(t, th, region(0), 0)
+	transfer(t, th, region(1), 0)
+	front := th.front
+	th.front = nil
+	for i := range 4 {
+		transfer(t, th, region(2+i), 0)
+	}
+	th.front = front
+	expectPlain(t, m, p, w.all(), 4)
+}
+
+// expectPlain: two registrations went well before the fault, the uses after
+// it past the cache.
+func expectPlain(t *testing.T, m *Manager, p *sim.Provider, warned []string, uses int64) {
+	t.Helper()
+	if len(warned) != 1 || !strings.Contains(warned[0], "fault") || !strings.Contains(warned[0], "plain registration") {
+		t.Errorf("warnings %q", warned)
+	}
+	if s := m.Stats(); s.Faulted != uses {
+		t.Errorf("%d uses past the cache, want %d", s.Faulted, uses)
+	}
+	if n := p.Usage().PinnedBytes; n != 2<<20 {
+		t.Errorf("%d bytes pinned, want those of the two registrations before the fault", n)
+	}
+}
+
+// brokenWatcher is a watcher with a bug: it panics when it is drained.
+type brokenWatcher struct {
+	regcache.Watcher
+	word uint64
+}
+
+func (w *brokenWatcher) Word() *uint64                           { return &w.word }
+func (*brokenWatcher) Watch(mem.Range) (uint64, bool, error)     { return 0, false, nil }
+func (*brokenWatcher) Unwatch(uint64)                            {}
+func (*brokenWatcher) Drain(func(mem.Range)) (generation uint64) { panic("seeded fault") }
+
+func TestFaultOfTheHelperLeavesMemoryPinned(t *testing.T) {
+	var w warnings
+	m, th := open(t, Options{Policy: Paper, Warn: w.add, Watcher: &brokenWatcher{}})
+	period := func() { transfer(t, th, region(0), 0); time.Sleep(5 * time.Millisecond) }
+	for m.Stats().Cache.HelperRegisters == 0 {
+		period()
+	}
+	atomic.AddUint64(m.opt.Watcher.Word(), 1) // the helper's next registration panics, if not the path's
+	eventually(t, "somebody meets the fault", func() bool { period(); return len(w.all()) == 1 })
+	for i := range 5 {
+		transfer(t, th, region(1+i), 0)
+	}
+}
+
+func TestPassingShortageIsRetried(t *testing.T) {
+	faults, err := sim.Script("register 1-3 EAGAIN")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, th := open(t, Options{Provider: sim.New(sim.Options{Fail: faults.Fail})})
+	transfer(t, th, region(0), 0)
+}
+
+func TestShortageIsTheCallersToHandle(t *testing.T) {
+	faults, err := sim.Script("register 1 ENOMEM")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, th := open(t, Options{Provider: sim.New(sim.Options{Fail: faults.Fail})})
+	var u Use
+	err = th.Acquire(&u, region(0), access, 0, nil)
+	if !errors.Is(err, verbs.ErrPinnedMemory) || !errors.Is(err, syscall.ENOMEM) {
+		t.Fatalf("Acquire: %v, want %v", err, verbs.ErrPinnedMemory)
+	}
+	transfer(t, th, region(0), 0)
+}

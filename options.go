@@ -1,0 +1,160 @@
+package pinwheel
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+
+	"pinwheel/helper"
+	"pinwheel/internal/settings"
+	"pinwheel/regcache"
+	"pinwheel/verbs"
+)
+
+// Policy says when memory is registered and released.
+type Policy string
+
+const (
+	Pinwheel    Policy = "pinwheel"     // predict the next need at any site; the default
+	Paper       Policy = "paper"        // the helper thread of Li et al., CF'11
+	LeavePinned Policy = "leave-pinned" // register at first use, release for room only
+	LRU         Policy = "lru"          // LeavePinned within Options.BudgetBytes
+	OnDemand    Policy = "on-demand"    // register and release around every use
+)
+
+// helped reports whether a policy has a helper thread.
+func (p Policy) helped() bool { return p == Pinwheel || p == Paper }
+
+// Values of Options.IdlePolicy beside those of helper.ParseIdlePolicy.
+const (
+	// IdleIgnore runs the helper wherever the kernel puts it, idle core or not.
+	IdleIgnore = "ignore"
+)
+
+// Options configure a Manager. The zero value is useful.
+type Options struct {
+	// Disable makes every use a plain registration of its own.
+	Disable bool
+	// Policy is Pinwheel if empty.
+	Policy Policy
+	// ThresholdBytes: the helper does not hear of smaller uses, whose
+	// registrations stay. 0 stands for 16 KiB.
+	ThresholdBytes int64
+	// BudgetBytes bounds the pinned memory. 0 stands for the provider's
+	// limit, mem.Unlimited for none.
+	BudgetBytes int64
+	// Window is the length of the predictor's context window; 0 stands for 2
+	// and NoWindow for none.
+	Window int
+
+	// IdlePolicy is auto (if empty), conservative, aggressive, off, or IdleIgnore.
+	IdlePolicy string
+	// HelperCPUs are the processors that the helper may use. If there is but
+	// one, the helper runs there, whatever IdlePolicy says, unless it is off.
+	// Empty stands for those that this process may use.
+	HelperCPUs []int
+	// QueueEntries is how many uses each Thread's ring to the helper holds; 0
+	// stands for 1024.
+	QueueEntries int
+
+	// Provider registers memory. nil: ProviderName is opened, and closed with
+	// the Manager.
+	Provider verbs.Provider
+	// ProviderName is auto (if empty), rdma, uring, mlock or sim.
+	ProviderName string
+	// RDMADevice is the device of the provider rdma: NAME or NAME:PORT.
+	RDMADevice string
+	// Costs are the provider's, from a calibration. Zero stands for those of
+	// a usual RDMA adapter; the helper corrects them by what it measures.
+	Costs verbs.Costs
+	// Watcher tells of changed mappings. nil: Watch names one.
+	Watcher regcache.Watcher
+	// Watch is a mechanism of vmwatch: auto, bpf, uffd, pfn, or none, with
+	// which nothing is cached. Empty: the caller tells of changed mappings, by
+	// Manager.Invalidate.
+	Watch string
+
+	// Warn is told, at most once for each kind of fault, that Pinwheel does
+	// less than it should, in one line. nil: standard error.
+	Warn func(message string)
+}
+
+// NoWindow is the value of Options.Window for a context of the current
+// communication alone.
+const NoWindow = -1
+
+// defaultCosts are those of a usual RDMA adapter: 16 us and 0.25 us a page.
+// Too high rather than too low: regions are registered too early then, not late.
+var defaultCosts = verbs.Costs{
+	Register:   verbs.Cost{PerPageNs: 250, FixedNs: 16_000},
+	Deregister: verbs.Cost{PerPageNs: 120, FixedNs: 16_000},
+}
+
+// FromEnvironment returns the options that the PINWHEEL_* variables ask for.
+// What can't be understood is reported through Warn, one line each, and
+// ignored.
+func FromEnvironment() Options {
+	s, warnings := settings.FromEnvironment()
+	o := fromSettings(s)
+	if s.Log == "off" {
+		o.Warn = func(string) {}
+		return o
+	}
+	for _, w := range warnings {
+		warnStderr(w)
+	}
+	return o
+}
+
+func fromSettings(s settings.Settings) Options {
+	o := Options{
+		Disable:        s.Disable,
+		Policy:         Policy(s.Policy),
+		ThresholdBytes: max(s.ThresholdBytes, 1), // 0 means all, as 1 does
+		Window:         int(s.Window),
+		IdlePolicy:     s.IdlePolicy,
+		Watch:          s.Watch,
+		ProviderName:   s.Provider,
+		RDMADevice:     s.RDMADevice,
+	}
+	if s.Window == 0 {
+		o.Window = NoWindow
+	}
+	if s.BudgetBytes != settings.Auto {
+		o.BudgetBytes = max(s.BudgetBytes, 1) // 0 means nothing, not auto
+	}
+	if s.HelperCPU != settings.Auto {
+		o.HelperCPUs = []int{int(s.HelperCPU)}
+	}
+	return o
+}
+
+// EnsureDefaults fills in what is zero, and reports what makes no sense.
+func (o *Options) EnsureDefaults() error {
+	o.Policy = cmp.Or(o.Policy, Pinwheel)
+	o.ThresholdBytes = cmp.Or(o.ThresholdBytes, 16<<10) // 16 KiB
+	o.Window = cmp.Or(o.Window, 2)
+	o.IdlePolicy = cmp.Or(o.IdlePolicy, "auto")
+	o.QueueEntries = cmp.Or(o.QueueEntries, 1024)
+	o.ProviderName = cmp.Or(o.ProviderName, "auto")
+	o.Costs = cmp.Or(o.Costs, defaultCosts)
+	if o.Warn == nil {
+		o.Warn = warnStderr
+	}
+	if !slices.Contains([]Policy{Pinwheel, Paper, LeavePinned, LRU, OnDemand}, o.Policy) {
+		return fmt.Errorf("pinwheel: unknown policy %q", o.Policy)
+	}
+	if o.ThresholdBytes < 0 || o.BudgetBytes < 0 || o.QueueEntries < 0 || o.Window < NoWindow {
+		return fmt.Errorf("pinwheel: negative limit: threshold %d, budget %d, queue entries %d, window %d",
+			o.ThresholdBytes, o.BudgetBytes, o.QueueEntries, o.Window)
+	}
+	if o.IdlePolicy != IdleIgnore {
+		if _, err := helper.ParseIdlePolicy(o.IdlePolicy); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func warnStderr(message string) { fmt.Fprintln(os.Stderr, "pinwheel: "+message) }

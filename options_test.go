@@ -1,0 +1,59 @@
+package pinwheel
+
+import (
+	"reflect"
+	"testing"
+
+	"pinwheel/internal/settings"
+	"pinwheel/mem"
+)
+
+func TestSettingsBecomeOptions(t *testing.T) {
+	load := func(environ ...string) Options {
+		s, warnings := settings.Load(environ)
+		if len(warnings) > 0 {
+			t.Fatal(warnings)
+		}
+		return fromSettings(s)
+	}
+	for _, c := range []struct {
+		entry string
+		want  func(*Options)
+	}{
+		{"PINWHEEL_DISABLE=y", func(o *Options) { o.Disable = true }},
+		{"PINWHEEL_THRESHOLD=0", func(o *Options) { o.ThresholdBytes = 1 }},
+		{"PINWHEEL_THRESHOLD=inf", func(o *Options) { o.ThresholdBytes = mem.Unlimited }},
+		{"PINWHEEL_POLICY=lru", func(o *Options) { o.Policy = LRU }},
+		{"PINWHEEL_IDLE_POLICY=off", func(o *Options) { o.IdlePolicy = "off" }},
+		{"PINWHEEL_HELPER_CPU=0", func(o *Options) { o.HelperCPUs = []int{0} }},
+		{"PINWHEEL_WINDOW=0", func(o *Options) { o.Window = NoWindow }},
+		{"PINWHEEL_BUDGET=0", func(o *Options) { o.BudgetBytes = 1 }},
+		{"PINWHEEL_BUDGET=inf", func(o *Options) { o.BudgetBytes = mem.Unlimited }},
+		{"PINWHEEL_WATCH=pfn", func(o *Options) { o.Watch = "pfn" }},
+		{"PINWHEEL_PROVIDER=mlock", func(o *Options) { o.ProviderName = "mlock" }},
+		{"PINWHEEL_RDMA_DEVICE=mlx5_0:1", func(o *Options) { o.RDMADevice = "mlx5_0:1" }},
+	} {
+		want := load()
+		c.want(&want)
+		if got := load(c.entry); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, want %+v", c.entry, got, want)
+		}
+	}
+}
+
+// An empty environment and a zero Options must mean the same, but for Watch:
+// whoever writes Options can call Invalidate.
+func TestDefaultsOfOptionsAndSettingsAgree(t *testing.T) {
+	var zero Options
+	fromEmpty := fromSettings(settings.Default())
+	fromEmpty.Watch = ""
+	for _, o := range []*Options{&zero, &fromEmpty} {
+		if err := o.EnsureDefaults(); err != nil {
+			t.Fatal(err)
+		}
+		o.Warn = nil
+	}
+	if !reflect.DeepEqual(zero, fromEmpty) {
+		t.Errorf("zero Options %+v, empty environment %+v", zero, fromEmpty)
+	}
+}

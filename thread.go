@@ -1,0 +1,78 @@
+package pinwheel
+
+import (
+	"go.uber.org/atomic"
+
+	"pinwheel/helper"
+	"pinwheel/queue"
+	"pinwheel/regcache"
+)
+
+// Thread is one communication thread's way to the Manager. It belongs to one
+// goroutine at a time.
+type Thread struct {
+	m     *Manager
+	front *regcache.Front
+	// direct: every use is a registration of its own (policy OnDemand, Disable).
+	direct bool
+	// dq takes completed uses to the helper; nil without a helper.
+	dq    *queue.Ring[helper.Event]
+	event helper.Event // scratch of Release
+	stats pathStats
+}
+
+// pathStats are what only misses change: hits must not pay for them.
+type pathStats struct {
+	stallNs  atomic.Int64 // in Acquire, where it was no hit
+	faulted  atomic.Int64 // uses registered past the cache after a fault
+	lostUses uint64       // of closed Threads; protected by Manager.mu
+}
+
+// Thread returns a handle for the calling goroutine. Close gives it back.
+func (m *Manager) Thread() (*Thread, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil, ErrClosed
+	}
+	front, err := m.cache.Thread()
+	if err != nil {
+		return nil, err
+	}
+	t := &Thread{m: m, front: front, direct: m.opt.Disable || m.opt.Policy == OnDemand}
+	if m.helper != nil {
+		t.dq = newRing(m)
+		m.helper.Attach(t.dq)
+	}
+	m.commCPU.Store(int64(helper.CurrentCPU()))
+	m.threads[t] = struct{}{}
+	return t, nil
+}
+
+func newRing(m *Manager) *queue.Ring[helper.Event] {
+	return queue.NewRing[helper.Event](m.opt.QueueEntries)
+}
+
+// Close gives the handle back. Uses that it acquired may be released by
+// another Thread. It must be called once.
+func (t *Thread) Close() {
+	m := t.m
+	if t.dq != nil {
+		m.helper.Detach(t.dq)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.threads, t)
+	m.past.stallNs.Add(t.stats.stallNs.Load())
+	m.past.faulted.Add(t.stats.faulted.Load())
+	m.past.lostUses += t.lost()
+	t.front.Close()
+}
+
+// lost returns how many uses the helper has not heard of.
+func (t *Thread) lost() uint64 {
+	if t.dq == nil {
+		return 0
+	}
+	return t.dq.Lost()
+}

@@ -1,0 +1,134 @@
+package pinwheel
+
+import (
+	"errors"
+
+	"pinwheel/helper"
+	"pinwheel/mem"
+	"pinwheel/regcache"
+	"pinwheel/verbs"
+)
+
+// Use is one use of registered memory, from Acquire to Release. A transport
+// has one in each of its requests: Acquire fills it in. It must not be copied
+// while it is acquired.
+type Use struct {
+	ref     regcache.Ref
+	plain   *verbs.Region // instead of ref: registered past the cache after a fault of it
+	used    mem.Range
+	site    *Site
+	startNs int64
+	op      Op
+}
+
+// LKey returns the local key of the registration.
+func (u *Use) LKey() uint32 {
+	if u.plain != nil {
+		return u.plain.LKey
+	}
+	return u.ref.LKey()
+}
+
+// RKey returns the remote key of the registration.
+func (u *Use) RKey() uint32 {
+	if u.plain != nil {
+		return u.plain.RKey
+	}
+	return u.ref.RKey()
+}
+
+// Region returns the registration, which may be larger than what was asked for.
+func (u *Use) Region() verbs.Region {
+	if u.plain != nil {
+		return *u.plain
+	}
+	return u.ref.Region()
+}
+
+// Acquire makes the memory r usable for a communication with the rights a, and
+// registers it if it isn't; a hit takes no lock, allocates nothing and does no
+// system call. u is overwritten. op and site say what the program is doing, for
+// the predictor; site may be nil and must stay unchanged until the release.
+//
+// It fails as regcache.Front.Acquire does, and u then holds nothing. With
+// verbs.ErrPinnedMemory or verbs.ErrRegions, what is in use at the moment
+// leaves no room: copy through a buffer that is registered already, or wait.
+func (t *Thread) Acquire(u *Use, r mem.Range, a verbs.Access, op Op, site *Site) error {
+	u.plain, u.used, u.site, u.op = nil, r, site, op
+	u.startNs = helper.NowNs()
+	var outcome regcache.Outcome
+	var err error
+	u.ref, outcome, err = t.lookup(r, a)
+	if outcome == regcache.Hit && err == nil {
+		return nil
+	}
+	return t.missed(u, a, err)
+}
+
+// lookup asks the cache. A panic of it becomes errFault.
+func (t *Thread) lookup(r mem.Range, a verbs.Access) (ref regcache.Ref, o regcache.Outcome, err error) {
+	defer t.m.contain(&err)
+	switch {
+	case t.direct:
+		return t.front.Register(r, a)
+	case t.m.plain.Load():
+		return ref, o, errFault
+	default:
+		return t.front.Acquire(r, a)
+	}
+}
+
+// missed accounts for a use that was no hit, and serves it after a fault.
+func (t *Thread) missed(u *Use, a verbs.Access, err error) error {
+	if errors.Is(err, errFault) {
+		t.stats.faulted.Inc()
+		var region verbs.Region
+		if region, err = t.m.provider.Register(u.used, a); err == nil {
+			u.plain = &region
+		}
+	}
+	t.stats.stallNs.Add(helper.NowNs() - u.startNs)
+	return err
+}
+
+// Release ends a use: the communication has completed. The helper hears of it
+// through the ring of this Thread, which need not be the one that acquired. It
+// neither blocks nor allocates, unless the registration was for this use alone.
+// A Use that holds nothing is left alone.
+func (t *Thread) Release(u *Use) {
+	if !u.ref.Valid() {
+		t.releasePlain(u)
+		return
+	}
+	id, pages := u.ref.ID(), u.ref.Region().Range.Len()/mem.PageSize
+	// First of all: the helper can't deregister what is in use.
+	t.drop(u.ref)
+	u.ref = regcache.Ref{}
+	if t.dq == nil || id == 0 || u.used.Len() < uint64(t.m.opt.ThresholdBytes) {
+		return
+	}
+	e := &t.event
+	e.Region, e.Range, e.Pages = id, u.used, pages
+	e.StartNs, e.EndNs, e.Op = u.startNs, helper.NowNs(), u.op
+	if u.site != nil {
+		e.Frames = *u.site
+	} else {
+		e.Frames = Site{}
+	}
+	t.dq.Push(e)
+}
+
+func (t *Thread) drop(ref regcache.Ref) {
+	var err error
+	defer t.m.contain(&err)
+	t.front.Release(ref)
+}
+
+// releasePlain releases what was registered past the cache. If that fails it
+// stays pinned until the provider is closed: nobody could do more.
+func (t *Thread) releasePlain(u *Use) {
+	if u.plain != nil {
+		_ = t.m.provider.Deregister(*u.plain)
+		u.plain = nil
+	}
+}
