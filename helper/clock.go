@@ -1,10 +1,17 @@
 package helper
 
-import "time"
+import (
+	"math"
+	"math/bits"
+	"sync"
+	"time"
+
+	"go.uber.org/atomic"
+)
 
 // Clock is the time that a Thread lives by; tests give it a false one.
 type Clock interface {
-	// NowNs returns monotonic nanoseconds since a fixed point. It costs no
+	// NowNs returns monotonic nanoseconds since a fixed point, without a
 	// system call: the communication path reads it twice per use.
 	NowNs() int64
 	// SleepNs blocks the calling OS thread for about ns nanoseconds. It may
@@ -13,12 +20,91 @@ type Clock interface {
 }
 
 // clockBase makes the reading of Go's monotonic clock relative; time.Since of
-// it is a read of the vDSO (23 ns against 42 ns of time.Now).
+// it is a read of the vDSO.
 var clockBase = time.Now()
 
-// NowNs is the real clock: nanoseconds since the start of the process, by
-// CLOCK_MONOTONIC. Safe for concurrent use.
-func NowNs() int64 { return int64(time.Since(clockBase)) }
+// NowNs is the real clock: nanoseconds since about the start of the process.
+// Once CalibrateClock was called it counts by the time stamp counter where that
+// is sound (9 ns, against 23 ns of the vDSO, which also drains the pipeline). Its
+// rate then differs from CLOCK_MONOTONIC by some 10 ppm at most: fit for
+// intervals, not for dates. Safe for concurrent use; readings of different
+// threads may be out of order by some tens of nanoseconds.
+func NowNs() int64 {
+	if l := tsc.Load(); l != nil {
+		return l.ns(rdtsc())
+	}
+	return int64(time.Since(clockBase))
+}
+
+// tscLine turns ticks of the counter into nanoseconds.
+type tscLine struct {
+	atTicks uint64
+	atNs    int64
+	scale   uint64 // nanoseconds per tick, times 2^32
+}
+
+func (l *tscLine) ns(ticks uint64) int64 {
+	hi, lo := bits.Mul64(ticks-l.atTicks, l.scale)
+	return l.atNs + int64(hi<<32|lo>>32)
+}
+
+var (
+	tsc       atomic.Pointer[tscLine]
+	tscBegin  = readBoth()
+	calibrate sync.Once
+)
+
+// clocks is one moment on both clocks.
+type clocks struct {
+	ticks uint64
+	ns    int64
+}
+
+// readBoth reads both clocks as close together as it gets in a few attempts:
+// an interrupt in between would tilt the line.
+func readBoth() (best clocks) {
+	least := uint64(math.MaxUint64)
+	for range 5 {
+		before := rdtsc()
+		ns := int64(time.Since(clockBase))
+		after := rdtsc()
+		if after-before < least {
+			least = after - before
+			best = clocks{before + least/2, ns}
+		}
+	}
+	return best
+}
+
+// calibrationNs is the least time over which the rate of the counter is
+// measured: 20 ns of reading error make 10 ppm of it.
+const calibrationNs = 2_000_000 // 2 ms
+
+// CalibrateClock makes NowNs cheaper where that is possible. It may sleep for
+// 2 ms in a process that was just started.
+func CalibrateClock() {
+	calibrate.Do(func() {
+		if !tscUsable() {
+			return
+		}
+		if age := int64(time.Since(clockBase)) - tscBegin.ns; age < calibrationNs {
+			nanosleep(calibrationNs - age)
+		}
+		now := readBoth()
+		tsc.Store(newTSCLine(tscBegin, now))
+	})
+}
+
+// newTSCLine returns the line through two moments, or nil if the counter did
+// not advance.
+func newTSCLine(from, to clocks) *tscLine {
+	ticks, ns := to.ticks-from.ticks, to.ns-from.ns
+	if to.ticks <= from.ticks || ns <= 0 {
+		return nil
+	}
+	// From the earlier moment on, no reading is before the line's origin.
+	return &tscLine{from.ticks, from.ns, uint64(math.Round(float64(ns) / float64(ticks) * (1 << 32)))}
+}
 
 // SharedClock is the real clock for programs whose own work runs on
 // goroutines. While its thread sleeps, other goroutines may use its P.

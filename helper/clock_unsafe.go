@@ -25,3 +25,13 @@ func timeSliceNs() int64 {
 	}
 	return ts.Nano()
 }
+
+// CurrentCPU returns the processor on which the caller runs now, or AnyCPU
+// (getcpu(2), Linux 2.6.19). A goroutine may be elsewhere at once.
+func CurrentCPU() int {
+	var cpu uint32
+	if _, _, errno := unix.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&cpu)), 0, 0); errno != 0 {
+		return AnyCPU
+	}
+	return int(cpu)
+}

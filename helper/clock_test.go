@@ -1,0 +1,53 @@
+package helper
+
+import (
+	"testing"
+	"time"
+)
+
+// Both clocks measure the same interval; what is asserted is their ratio.
+func TestClockKeepsItsRateOverCalibration(t *testing.T) {
+	CalibrateClock()
+	if tsc.Load() == nil {
+		t.Log("the time stamp counter is not this kernel's clock source; NowNs reads the vDSO")
+	}
+	ns, base := NowNs(), time.Now()
+	time.Sleep(50 * time.Millisecond)
+	gotNs, wantNs := NowNs()-ns, int64(time.Since(base))
+	if diff := float64(gotNs-wantNs) / float64(wantNs); diff < -1e-2 || diff > 1e-2 {
+		t.Errorf("NowNs advanced by %d ns in %d ns", gotNs, wantNs)
+	}
+}
+
+func TestClockDoesNotGoBackInOneThread(t *testing.T) {
+	last := NowNs()
+	for i := range 200_000 {
+		if i == 100_000 {
+			CalibrateClock()
+			last -= 1000 // the two clocks are read within this of each other
+		}
+		now := NowNs()
+		if now < last {
+			t.Fatalf("reading %d: %d after %d", i, now, last)
+		}
+		last = now
+	}
+}
+
+func TestTSCLineFollowsBothMoments(t *testing.T) {
+	// 2.5 GHz, over a year: the product exceeds 64 bits.
+	l := newTSCLine(clocks{1000, 500}, clocks{1000 + 2_500_000_000, 500 + 1_000_000_000})
+	const yearNs = 365 * 24 * 3600 * 1_000_000_000
+	for _, ns := range []int64{0, 1, 1_000_000, yearNs} {
+		ticks := l.atTicks + uint64(ns)*5/2
+		if got := l.ns(ticks) - l.atNs; got < ns-ns/1_000_000_000-1 || got > ns+ns/1_000_000_000+1 {
+			t.Errorf("%d ns after the first moment reads %d", ns, got)
+		}
+	}
+	if l := newTSCLine(clocks{1000, 500}, clocks{1000, 900}); l != nil {
+		t.Error("a line through a counter that stands still")
+	}
+	if l := newTSCLine(clocks{1000, 500}, clocks{900, 900}); l != nil {
+		t.Error("a line through a counter that goes back")
+	}
+}
