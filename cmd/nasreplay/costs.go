@@ -1,44 +1,43 @@
 package main
 
 import (
-	"embed"
 	"errors"
 	"io/fs"
-	"path"
+	"strings"
 
 	"pinwheel/replay/report"
+	"pinwheel/results/calibration"
 	"pinwheel/verbs/calibrate"
 )
 
-// calibrations are the costs that have a name: uring and mlock as measured
-// for results/, and rdma from UCX, which models an InfiniBand adapter so.
-//
-//go:embed calibrations/*.json
-var calibrations embed.FS
-
-// loadCosts returns the costs of a name, or else of a calibration file.
+// loadCosts returns the costs of a committed calibration, named by the
+// beginning of its name, or else of a file.
 func loadCosts(name string) (report.Costs, error) {
-	cal, err := namedCalibration(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		if cal, err = calibrate.Load(name); errors.Is(err, fs.ErrNotExist) {
-			err = usagef("--costs %s: neither a file nor one of rdma, uring, mlock", name)
+	for _, known := range calibration.Names() {
+		if name != "" && strings.HasPrefix(known, name) {
+			cal, err := calibration.Named(known)
+			return costsOf(cal, known), err
 		}
+	}
+	cal, err := calibrate.Load(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return report.Costs{}, usagef("--costs %s: neither a file nor one of %s", name, strings.Join(calibration.Names(), ", "))
 	}
 	if err != nil {
 		return report.Costs{}, err
 	}
-	note := cal.Source
-	if cal.Machine != "" {
-		note += " on " + cal.Machine + ", Linux " + cal.Kernel + ", " + cal.Date
-	}
-	return report.Costs{Name: cal.Provider, Costs: cal.Costs(), Note: note}, nil
+	return costsOf(cal, name), nil
 }
 
-func namedCalibration(name string) (*calibrate.Calibration, error) {
-	f, err := calibrations.Open(path.Join("calibrations", name+".json"))
-	if err != nil {
-		return nil, err
+// costsOf names costs that were measured after their provider, and others
+// after the calibration, so that nobody takes them for measured.
+func costsOf(cal *calibrate.Calibration, name string) report.Costs {
+	if cal == nil {
+		return report.Costs{}
 	}
-	defer f.Close() // only read from
-	return calibrate.Read(f)
+	c := report.Costs{Name: name, Costs: cal.Costs(), Note: cal.Source}
+	if cal.Machine != "" {
+		c.Name, c.Note = cal.Provider, cal.Source+" on "+cal.Machine+", Linux "+cal.Kernel+", "+cal.Date
+	}
+	return c
 }
