@@ -33,6 +33,7 @@ type region struct {
 	lastEndNs  int64  // end of the last use
 	lastPhase  uint64 // phase of the last use
 	longest    idleness
+	releasedNs int64 // when its last deregistration began
 	registered bool
 	unused     bool // registered by the helper and not used since
 	asleep     bool // was released on suspicion once
@@ -89,7 +90,7 @@ func NewScheduler(p predictor.Predictor, o SchedulerOptions) *Scheduler {
 	}
 }
 
-// Observe learns from one completed use of a region, which is registered now.
+// Observe learns from one completed use of a region.
 func (s *Scheduler) Observe(e Event, nowNs int64) {
 	if e.StartNs >= s.phaseEndNs {
 		s.phase++
@@ -107,14 +108,14 @@ func (s *Scheduler) Observe(e Event, nowNs int64) {
 	r.pages = e.Pages
 	r.uses++
 	r.lastEndNs, r.lastPhase = e.EndNs, s.phase
-	r.registered, r.unused = true, false
-	s.due.Remove(e.Region)
-	s.reviews.Remove(e.Region)
-
+	if e.EndNs > r.releasedNs { // else the event was overtaken by the deregistration
+		r.registered, r.unused = true, false
+		s.due.Remove(e.Region)
+		s.reviews.Remove(e.Region)
+	}
 	s.wakeSuspects(nowNs)
 	s.pred.Observe(e.Use)
-	s.consider(e.Region, r)
-	for _, id := range s.pred.Changed() {
+	for _, id := range s.pred.Changed() { // e.Region is one of them
 		c := s.regions[id]
 		switch {
 		case c == nil:
@@ -201,7 +202,7 @@ func (s *Scheduler) Done(a Action, startNs, endNs int64, err error) {
 	case a.Kind == Deregister && err == nil:
 		s.reviews.Remove(a.Region)
 		s.deregister.observe(r.pages, endNs-startNs)
-		r.registered = false
+		r.registered, r.releasedNs = false, startNs
 		if p, ok := s.pred.Next(a.Region, endNs); ok && p.NextNs > endNs {
 			s.due.Put(a.Region, p.NextNs)
 		}

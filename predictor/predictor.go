@@ -44,7 +44,8 @@ type Predictor interface {
 	// known of it.
 	Next(id mem.RegionID, nowNs int64) (p Prediction, ok bool)
 	// Changed returns the regions whose prediction the last Observe may have
-	// changed. The slice is valid until the next call.
+	// changed, the region that was used among them. The slice is valid until
+	// the next call.
 	Changed() []mem.RegionID
 	// Forget drops a region that its cache no longer knows.
 	Forget(id mem.RegionID)
