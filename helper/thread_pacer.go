@@ -8,8 +8,8 @@ const (
 	// maxPollNs bounds the delay of an event after a long silence, and of Close.
 	maxPollNs = 5_000_000 // 5 ms
 	// pollShare makes the pauses grow with the silence: an event that ends a
-	// silence waits at most 1/8 as long as the silence lasted.
-	pollShare = 8
+	// silence waits at most 1/4 as long as the silence lasted.
+	pollShare = 4
 	// spinShare bounds spinning to 1/16 of the time that has passed, and
 	// maxSpinNs what may be saved up for a burst of deadlines.
 	spinShare = 16

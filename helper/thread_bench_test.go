@@ -1,0 +1,51 @@
+package helper
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pinwheel/queue"
+)
+
+// BenchmarkHelper reports what a helper costs and how exact it is: cpu-% is
+// its processor time over elapsed time, late-us how late registrations begin,
+// poll-us how long events wait in DQ. One operation is one period of a program
+// with one region, used at the beginning of the period and needed at its end.
+func BenchmarkHelper(b *testing.B) {
+	for _, clock := range []Clock{SharedClock{}, DedicatedClock{}} {
+		for _, period := range []time.Duration{200 * time.Microsecond, time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond} {
+			b.Run(fmt.Sprintf("%T/%v", clock, period)[len("helper."):], func(b *testing.B) { benchHelper(b, clock, period) })
+		}
+		b.Run(fmt.Sprintf("%T/silent", clock)[len("helper."):], func(b *testing.B) { benchHelper(b, clock, 0) })
+	}
+}
+
+func benchHelper(b *testing.B, clock Clock, period time.Duration) {
+	CalibrateClock()
+	k, ring := newKeeper(int64(period)), queue.NewRing[Event](64)
+	th, err := StartThread(ThreadOptions{Decider: k, Registrar: &journal{}, Clock: clock, CPU: AnyCPU})
+	if err != nil {
+		b.Fatal(err)
+	}
+	th.Attach(ring)
+	time.Sleep(50 * time.Millisecond) // the start
+	before, begin := th.Stats(), clock.NowNs()
+	for b.Loop() {
+		if period == 0 {
+			nanosleep(int64(100 * time.Millisecond))
+			continue
+		}
+		start := clock.NowNs()
+		ring.Push(use(1, start))
+		nanosleep(max(start+int64(period)-clock.NowNs(), 1))
+	}
+	after, elapsed := th.Stats(), clock.NowNs()-begin
+	th.Close()
+	b.ReportMetric(100*float64(after.CPUNs-before.CPUNs)/float64(elapsed), "cpu-%")
+	if n := after.Deadlines - before.Deadlines; n > 0 {
+		b.ReportMetric(float64(after.LateNs-before.LateNs)/float64(n)/1000, "late-us")
+	}
+	b.ReportMetric(float64(after.Wakeups-before.Wakeups)/(float64(elapsed)/1e9), "wakeups/s")
+	b.ReportMetric(100*float64(after.SpinNs-before.SpinNs)/float64(elapsed), "spin-%")
+}
