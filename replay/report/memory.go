@@ -28,6 +28,7 @@ func MemoryFigure(ctx context.Context, f *trace.File, rank int, o replay.Options
 	if len(o.Policies) == 0 {
 		o.Policies = ChartPolicies()
 	}
+	window := o.SeriesFromNs != 0 || o.SeriesToNs != 0
 	o.EnsureDefaults()
 	r, err := Replay(ctx, f, o)
 	if err != nil {
@@ -41,7 +42,7 @@ func MemoryFigure(ctx context.Context, f *trace.File, rank int, o replay.Options
 		Title:    "Pinned memory over time: " + r.program,
 		Subtitle: fmt.Sprintf("rank %d, %s timeline, registration costs of %s, buffers of %s and more", rank, o.Timeline, o.Provider, mem.FormatBytes(o.ThresholdBytes)),
 	}
-	if o.SeriesFromNs != 0 || o.SeriesToNs != 0 {
+	if window {
 		fig.Panels = []chart.Panel{memoryPanel(r, rank, o.Policies, "", peaks)}
 		return fig, nil
 	}

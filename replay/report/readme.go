@@ -30,13 +30,17 @@ type paperRow struct {
 	Trace                      string
 	Policy                     [3]struct{ Peak, Avg string } // paper, pinwheel, oracle
 	Base, Bound                string                        // peak of leave-pinned and oracle, all ranks
+	Why                        string
 }
 
-// goalRow is pinwheel on one trace under one cost model and timeline.
+// goalRow is pinwheel on one trace under one cost model.
 type goalRow struct {
-	Trace, Costs, Timeline               string
-	CapturedAvg, Late, Slowdown, HelpCPU string
+	Trace, Costs        string
+	Dedicated, Recorded goal
 }
+
+// goal is what is to be reached, and how busy a helper is meanwhile.
+type goal struct{ CapturedAvg, Late, Slowdown, Busy string }
 
 type policyTable struct {
 	Trace, Costs string
@@ -92,7 +96,7 @@ func (w *writer) paperRows() []paperRow {
 			continue
 		}
 		base := r.of(replay.LeavePinned)
-		row := paperRow{Paper: b.paper, PaperSaved: pct(b.saved), PaperOf: b.paperOf, Trace: r.program,
+		row := paperRow{Paper: b.paper, PaperSaved: pct(b.saved), PaperOf: b.paperOf, Trace: r.program, Why: b.why,
 			Base: size(float64(base.PeakPinnedBytes)), Bound: size(float64(r.of(replay.Oracle).PeakPinnedBytes))}
 		for i, policy := range ChartPolicies()[1:] {
 			x := r.of(policy)
@@ -107,11 +111,20 @@ func (w *writer) paperRows() []paperRow {
 func (w *writer) goalRows() []goalRow {
 	var rows []goalRow
 	for _, r := range w.runs {
-		x := r.of(replay.Pinwheel)
-		rows = append(rows, goalRow{Trace: r.program, Costs: r.options.Provider, Timeline: string(r.options.Timeline), CapturedAvg: number(x.CapturedAvg, "%.3f"),
-			Late: fmt.Sprintf("%.2f %%", 100*lateShare(x)), Slowdown: number(x.Slowdown, "%.4f"), HelpCPU: pct(float64(x.HelperCPUNs) / float64(max(x.RunNs, 1)))})
+		if n := len(rows); n > 0 && rows[n-1].Trace == r.program && rows[n-1].Costs == r.options.Provider {
+			rows[n-1].Recorded = goalOf(r) // replay has it right after the dedicated one
+			continue
+		}
+		rows = append(rows, goalRow{Trace: r.program, Costs: r.options.Provider, Dedicated: goalOf(r)})
 	}
 	return rows
+}
+
+func goalOf(r *Run) goal {
+	x := r.of(replay.Pinwheel)
+	helperNs := float64(x.RunNs) * float64(r.ranks())
+	return goal{CapturedAvg: number(x.CapturedAvg, "%.3f"), Late: fmt.Sprintf("%.2f %%", 100*lateShare(x)), Slowdown: number(x.Slowdown, "%.4f"),
+		Busy: pct(float64(x.HelperCPUNs) / max(helperNs, 1))}
 }
 
 func tableOf(r *Run) policyTable {

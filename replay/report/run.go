@@ -45,6 +45,15 @@ func (r *Run) find(policy string, rank int) *replay.Result {
 	return nil
 }
 
+// ranks is the number of ranks of the trace.
+func (r *Run) ranks() int {
+	n := 0
+	for i := range r.results {
+		n = max(n, r.results[i].Rank+1)
+	}
+	return n
+}
+
 // node returns the result of a policy on one node.
 func (r *Run) node(policy string, node int) *replay.Result {
 	for i := range r.results {
