@@ -131,7 +131,7 @@ func (e *engine) results(name, policy string, nodes []usage) []Result {
 		x.AvgPinnedBytes = r.usage.close(r.endNs)
 		x.PeakPinnedBytes, x.Pinned = r.usage.peak, r.usage.series
 		if r.errors != nil {
-			x.Errors = r.errors.hist
+			x.Errors, x.LostUses = r.errors.hist, int64(r.helper.dq.Lost())
 		}
 		all.include(&x)
 		all.PeakPinnedBytes += x.PeakPinnedBytes

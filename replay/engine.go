@@ -50,6 +50,7 @@ type hold struct {
 	need   need
 	needNs int64        // when it was needed
 	ref    regcache.Ref // of a cachedPath
+	slot   int32        // of a schedule
 	piped  bool         // of a pipelinePath: all chunks are registered
 }
 

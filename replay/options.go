@@ -71,6 +71,13 @@ type Options struct {
 	// btl_openib_rdma_pipeline_frag_size in Open MPI.
 	PipelineBytes uint64
 
+	// Ranks are replayed by Real, one after another; rank 0.
+	Ranks []int
+	// Scale stretches the timeline of Real: 0.1 is ten times as fast; 1.
+	Scale float64
+	// Pairs is how often Real runs each policy, beside leave-pinned each time; 1.
+	Pairs int
+
 	// SeriesFromNs and SeriesToNs are the window of Result.Pinned; the whole run.
 	SeriesFromNs, SeriesToNs int64
 
@@ -110,6 +117,11 @@ func (o *Options) EnsureDefaults() {
 	o.PeriodicityWindow = cmp.Or(o.PeriodicityWindow, predictor.DefaultPeriodicityWindow)
 	o.BounceBytes = cmp.Or(o.BounceBytes, 4<<20)
 	o.PipelineBytes = cmp.Or(o.PipelineBytes, 1<<20)
+	if len(o.Ranks) == 0 {
+		o.Ranks = []int{0}
+	}
+	o.Scale = cmp.Or(o.Scale, 1)
+	o.Pairs = cmp.Or(o.Pairs, 1)
 	if o.SeriesToNs == 0 {
 		o.SeriesToNs = math.MaxInt64
 	}

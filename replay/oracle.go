@@ -52,3 +52,51 @@ func (o *oraclePath) release(t int64, h *hold) (int64, error) {
 }
 
 func (o *oraclePath) transferring(*hold, int64, int64) {}
+
+// scaledOracle is the bound of one rank on a timeline that is stretched.
+type scaledOracle struct {
+	oraclePath
+	scale float64
+	now   int64
+	usage usage
+}
+
+func newScaledOracle(o *Options, largestPages uint64) *scaledOracle {
+	s := &scaledOracle{scale: o.Scale}
+	late := o.Costs.Register.Ns(largestPages)
+	s.usage = usage{lateNs: late, series: newSeries(o.SeriesFromNs, o.SeriesToNs)}
+	p := &pins{clock: &s.now, sinks: []*usage{&s.usage}, wake: func(int64) {}}
+	s.oraclePath = oraclePath{costs: o.Costs, pins: p, stats: &Counts{}, lateNs: late, until: map[mem.Range]int64{}}
+	return s
+}
+
+// advance brings the accounts to a time of the trace.
+func (s *scaledOracle) advance(t int64) int64 {
+	t = int64(float64(t) * s.scale)
+	for s.pins.later.next() <= t {
+		s.now = s.pins.later.next()
+		s.pins.apply()
+	}
+	s.now = t
+	return t
+}
+
+func (s *scaledOracle) acquire(t int64, n *need, h *hold) (int64, error) {
+	return s.oraclePath.acquire(s.advance(t), n, h)
+}
+
+func (s *scaledOracle) release(t int64, h *hold) (int64, error) {
+	return s.oraclePath.release(s.advance(t), h)
+}
+
+// finish closes the accounts at the rank's end.
+func (s *scaledOracle) finish(endNs int64) Result {
+	end := s.advance(endNs)
+	s.usage.endNs = end
+	for s.pins.later.next() < never {
+		s.now = s.pins.later.next()
+		s.pins.apply()
+	}
+	mean := s.usage.close(end)
+	return Result{RunNs: end, AvgPinnedBytes: mean, PeakPinnedBytes: s.usage.peak}
+}

@@ -10,6 +10,7 @@ type Counts struct {
 	HelperDeregs int64 `json:"helper_deregs"` // done by the helper
 	WastedRegs   int64 `json:"wasted_regs"`   // done by the helper, and released again without a use
 	Unregistered int64 `json:"unregistered"`  // uses that found no room under the budget and were copied instead
+	LostUses     int64 `json:"lost_uses"`     // that the helper did not hear of: DQ overran
 	Predictions  int64 `json:"predictions"`   // needs for which a prediction was in force
 	StallNs      int64 `json:"stall_ns"`      // of the communication path: lookup, waiting for and doing registration; for bounce, copying
 	HelperCPUNs  int64 `json:"helper_cpu_ns"`
@@ -24,6 +25,7 @@ func (c *Counts) add(o *Counts) {
 	c.HelperDeregs += o.HelperDeregs
 	c.WastedRegs += o.WastedRegs
 	c.Unregistered += o.Unregistered
+	c.LostUses += o.LostUses
 	c.Predictions += o.Predictions
 	c.StallNs += o.StallNs
 	c.HelperCPUNs += o.HelperCPUNs
@@ -59,9 +61,25 @@ type Result struct {
 	TraceEvents  int64    `json:"trace_events"`   // records replayed
 	Torn         bool     `json:"torn,omitempty"` // the trace ends before finalize
 
+	*RealRun
+
 	// Pinned is pinned memory over time, Errors the prediction errors, both for figures.
 	Pinned Series         `json:"-"`
 	Errors ErrorHistogram `json:"-"`
+}
+
+// RealRun is what only a replay in real time has.
+type RealRun struct {
+	Scale float64 `json:"scale"` // of the timeline
+	// Pairs is the number of runs, each beside one of leave-pinned. The Result
+	// is the run with the median run time, slowdown the median over pairs.
+	Pairs       int     `json:"pairs"`
+	SlowdownMin float64 `json:"slowdown_min"`
+	SlowdownMax float64 `json:"slowdown_max"`
+	// VMSamples counts comparisons of the kernel's count of pinned and locked
+	// pages with ours, VMDiffPages is the largest difference.
+	VMSamples   int64 `json:"vm_pin_samples"`
+	VMDiffPages int64 `json:"vm_pin_diff_pages"`
 }
 
 // relate computes what compares r to the baseline and the bound.

@@ -1,0 +1,86 @@
+package replay
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"pinwheel/mem"
+)
+
+// arena is real memory for the buffers of one rank. Every run of pages that
+// the trace uses is one mapping, so that buffers which overlap or share pages
+// in the trace do so here.
+type arena struct{ maps []mapping }
+
+type mapping struct {
+	traced mem.Range // page-aligned
+	memory []byte
+}
+
+// newArena maps and touches memory for the given page-aligned ranges.
+func newArena(ranges []mem.Range) (*arena, error) {
+	slices.SortFunc(ranges, func(x, y mem.Range) int { return cmp.Compare(x.Start, y.Start) })
+	var runs []mem.Range
+	for _, r := range ranges {
+		if n := len(runs); n > 0 && r.Start <= runs[n-1].End {
+			runs[n-1] = runs[n-1].Union(r)
+			continue
+		}
+		runs = append(runs, r)
+	}
+	a := &arena{}
+	for _, r := range runs {
+		if err := a.add(r); err != nil {
+			return nil, errors.Join(fmt.Errorf("mapping %s for the buffers of the trace: %w", mem.FormatBytes(r.Len()), err), a.close())
+		}
+	}
+	return a, nil
+}
+
+func (a *arena) add(r mem.Range) error {
+	b, err := unix.Mmap(-1, 0, int(r.Len()), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+	if err != nil {
+		return err
+	}
+	a.maps = append(a.maps, mapping{r, b})
+	// Small pages: VmPin counts the whole of a huge page for any part of it
+	// (see verbs/uring). A kernel without huge pages refuses the advice.
+	if err := unix.Madvise(b, unix.MADV_NOHUGEPAGE); err != nil && !errors.Is(err, unix.EINVAL) {
+		return err
+	}
+	for i := 0; i < len(b); i += int(mem.PageSize) {
+		b[i] = 1
+	}
+	return nil
+}
+
+// at returns the memory of a traced range, which must lie in one of the
+// ranges that the arena was made for.
+func (a *arena) at(r mem.Range) []byte {
+	i, found := slices.BinarySearchFunc(a.maps, r.Start, func(m mapping, s mem.Addr) int { return cmp.Compare(m.traced.Start, s) })
+	if !found {
+		i--
+	}
+	offset := r.Start - a.maps[i].traced.Start
+	return a.maps[i].memory[offset : offset+mem.Addr(r.Len())]
+}
+
+// addresses returns where memory of the arena lies.
+func addresses(b []byte) mem.Range {
+	start := mem.Addr(uintptr(unsafe.Pointer(unsafe.SliceData(b))))
+	return mem.Range{Start: start, End: start + mem.Addr(len(b))}
+}
+
+func (a *arena) close() error {
+	var errs []error
+	for _, m := range a.maps {
+		errs = append(errs, unix.Munmap(m.memory))
+	}
+	a.maps = nil
+	return errors.Join(errs...)
+}

@@ -1,0 +1,125 @@
+package replay
+
+import (
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"pinwheel/helper"
+	"pinwheel/mem"
+	"pinwheel/verbs"
+)
+
+// ledger stands between the cache and a real provider and books in real time
+// what virtual mode books in virtual time: a page is pinned from the begin of
+// its registration to the end of its deregistration. All methods are safe for
+// concurrent use.
+type ledger struct {
+	verbs.Provider
+	commThread int // thread ID of the communication path
+
+	// mu protects all below. It is held for the booking only, never during a
+	// call to the provider; no lock is taken under it.
+	mu       sync.Mutex
+	startNs  int64
+	nowNs    int64 // of the booking, since startNs
+	pins     pins
+	usage    usage
+	held     map[uint64]*heldRegion // by handle
+	inFlight int                    // provider calls
+	calls    uint64                 // provider calls begun
+	wasted   int64
+	closed   bool // the run is over: what follows is cleaning up
+}
+
+// heldRegion is one registration in force.
+type heldRegion struct {
+	byHelper, used bool
+}
+
+func newLedger(p verbs.Provider, commThread int, series Series) *ledger {
+	l := &ledger{Provider: p, commThread: commThread, held: map[uint64]*heldRegion{}, startNs: helper.NowNs()}
+	l.usage.series = series
+	l.pins = pins{clock: &l.nowNs, sinks: []*usage{&l.usage}}
+	return l
+}
+
+// begin enters a provider call, end leaves it.
+func (l *ledger) begin() {
+	l.nowNs = max(l.nowNs, helper.NowNs()-l.startNs)
+	l.inFlight++
+	l.calls++
+}
+
+func (l *ledger) end() {
+	l.nowNs = max(l.nowNs, helper.NowNs()-l.startNs)
+	l.inFlight--
+}
+
+// Register implements verbs.Provider.
+func (l *ledger) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
+	aligned := r.PageAligned()
+	l.mu.Lock()
+	l.begin()
+	l.pins.pin(l.nowNs, aligned)
+	l.mu.Unlock()
+	reg, err := l.Provider.Register(r, a)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.end()
+	if err != nil {
+		l.pins.unpin(l.nowNs, aligned)
+		return reg, err
+	}
+	l.held[reg.Handle] = &heldRegion{byHelper: unix.Gettid() != l.commThread}
+	return reg, nil
+}
+
+// Deregister implements verbs.Provider.
+func (l *ledger) Deregister(reg verbs.Region) error {
+	l.mu.Lock()
+	h := l.held[reg.Handle]
+	delete(l.held, reg.Handle) // its handle may be given out again before this call returns
+	l.begin()
+	l.mu.Unlock()
+	err := l.Provider.Deregister(reg)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.end()
+	if err != nil {
+		return err
+	}
+	l.pins.unpin(l.nowNs, reg.Range)
+	if h != nil && h.byHelper && !h.used && !l.closed {
+		l.wasted++
+	}
+	return nil
+}
+
+// used notes that the communication path has acquired a registration.
+func (l *ledger) used(handle uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if h := l.held[handle]; h != nil {
+		h.used = true
+	}
+}
+
+// finish ends the accounts and returns the peak and mean of the pinned bytes.
+func (l *ledger) finish(nowNs int64) (peak int64, mean float64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	return l.usage.peak, l.usage.close(nowNs - l.startNs)
+}
+
+// quiet returns what the provider counts as pinned, if no call is under way,
+// and a number that changes with every call.
+func (l *ledger) quiet() (bytes int64, calls uint64, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if a, is := l.Provider.(verbs.Accountant); is && l.inFlight == 0 {
+		return a.Usage().PinnedBytes, l.calls, true
+	}
+	return 0, l.calls, false
+}

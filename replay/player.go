@@ -1,0 +1,243 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+
+	"pinwheel"
+	"pinwheel/helper"
+	"pinwheel/mem"
+	"pinwheel/predictor"
+	"pinwheel/verbs"
+)
+
+// player replays one rank in real time. Its communication path lives on one
+// OS thread, the helper of the manager on another.
+type player struct {
+	opt      *Options
+	policy   string
+	arena    *arena
+	provider verbs.Provider
+	sites    callSites
+	cpus     cpuPair
+
+	ledger  *ledger
+	manager *pinwheel.Manager // nil for policy bounce
+	thread  *pinwheel.Thread
+	uses    []*pinwheel.Use // by slot; held if acquired
+	copied  []bool          // by slot: no registration, the data is copied
+	pool    []byte          // to copy through
+
+	pinned  verbs.Region // the pool, for policy bounce
+	stats   Counts
+	moments int64
+	runNs   int64
+	peak    int64
+	mean    float64
+	series  Series
+	check   pinCheck
+}
+
+// cpuPair is where the two threads run; helper.AnyCPU leaves it to the kernel.
+type cpuPair struct{ comm, helper int }
+
+// play replays the moments of one run. It must be called on a goroutine of
+// its own, which it locks to its thread and never unlocks: the thread keeps
+// its affinity and dies with the goroutine.
+func (p *player) play(ctx context.Context, next func() ([]moment, error)) error {
+	runtime.LockOSThread()
+	if p.cpus.comm != helper.AnyCPU {
+		var set unix.CPUSet
+		set.Set(p.cpus.comm)
+		if err := unix.SchedSetaffinity(0, &set); err != nil {
+			return fmt.Errorf("sched_setaffinity to processor %d: %w", p.cpus.comm, err)
+		}
+	}
+	var err error
+	if p.check, err = newPinCheck(p.provider); err != nil {
+		return err
+	}
+	p.ledger = newLedger(p.provider, unix.Gettid(), newSeries(p.opt.SeriesFromNs, p.opt.SeriesToNs))
+	if err = p.open(); err == nil {
+		stop, stopped := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(stopped)
+			p.check.watch(p.ledger, stop)
+		}()
+		err = p.run(ctx, next)
+		close(stop)
+		<-stopped
+	}
+	return errors.Join(err, p.close())
+}
+
+// open makes the manager, or the pool of policy bounce.
+func (p *player) open() (err error) {
+	p.pool = p.arena.at(bouncePool(p.opt.BounceBytes))
+	if p.policy == Bounce {
+		p.pinned, err = p.ledger.Register(addresses(p.pool), access)
+		return err
+	}
+	o := pinwheel.Options{
+		Policy: pinwheel.Policy(p.policy), Provider: p.ledger, Costs: p.opt.Costs, ThresholdBytes: int64(p.opt.ThresholdBytes),
+		Window: p.opt.Window, IdlePolicy: pinwheel.IdleIgnore, QueueEntries: p.opt.DQEntries, BudgetBytes: mem.Unlimited,
+	}
+	if p.policy == LRU {
+		o.BudgetBytes = p.opt.BudgetBytes
+	}
+	if p.cpus.helper != helper.AnyCPU {
+		o.HelperCPUs = []int{p.cpus.helper}
+	}
+	if p.manager, err = pinwheel.New(o); err != nil {
+		return err
+	}
+	p.thread, err = p.manager.Thread()
+	return err
+}
+
+// run waits out the timeline. What lies between two moments lasts as long as
+// it does there; what registration takes comes on top.
+func (p *player) run(ctx context.Context, next func() ([]moment, error)) error {
+	begin := helper.NowNs()
+	p.ledger.mu.Lock()
+	p.ledger.startNs = begin
+	p.ledger.mu.Unlock()
+	last := begin
+	for {
+		chunk, err := next()
+		if err != nil {
+			return err
+		}
+		for i := range chunk {
+			m := &chunk[i]
+			p.moments++
+			if err := waitUntil(ctx, last+int64(float64(m.gapNs)*p.opt.Scale)); err != nil {
+				return err
+			}
+			last = helper.NowNs()
+			switch m.kind {
+			case acquireMoment:
+				err = p.acquire(m)
+			case releaseMoment:
+				err = p.release(m)
+			default:
+				p.runNs = last - begin
+				p.peak, p.mean = p.ledger.finish(last)
+				p.count()
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			now := helper.NowNs()
+			p.stats.StallNs += now - last
+			last = now
+		}
+	}
+}
+
+func (p *player) acquire(m *moment) error {
+	for int(m.slot) >= len(p.uses) {
+		p.uses, p.copied = append(p.uses, &pinwheel.Use{}), append(p.copied, false)
+	}
+	p.stats.Needs++
+	b := p.arena.at(m.need.rng)
+	p.copied[m.slot] = p.policy == Bounce
+	if !p.copied[m.slot] {
+		u := p.uses[m.slot]
+		err := p.thread.Acquire(u, addresses(b), access, predictor.Op(m.need.op), (*pinwheel.Site)(p.sites.frames(m.need.stack)))
+		if err == nil {
+			p.ledger.used(u.Region().Handle)
+			return nil
+		}
+		if !errors.Is(err, verbs.ErrPinnedMemory) {
+			return fmt.Errorf("registering %v: %w", m.need.rng, err)
+		}
+		p.stats.Unregistered++
+		p.copied[m.slot] = true
+	}
+	if !m.need.receives() {
+		p.copyOut(b)
+	}
+	return nil
+}
+
+func (p *player) release(m *moment) error {
+	if !p.copied[m.slot] {
+		p.thread.Release(p.uses[m.slot])
+	} else if m.need.receives() {
+		p.copyIn(p.arena.at(m.need.rng))
+	}
+	return nil
+}
+
+// copyOut and copyIn move a message through the pool, as a transport without
+// registration does.
+func (p *player) copyOut(b []byte) {
+	for len(b) > 0 {
+		b = b[copy(p.pool, b):]
+	}
+}
+
+func (p *player) copyIn(b []byte) {
+	for len(b) > 0 {
+		b = b[copy(b, p.pool):]
+	}
+}
+
+// count takes the counters of the manager.
+func (p *player) count() {
+	if p.manager == nil {
+		return
+	}
+	s := p.manager.Stats()
+	p.stats.FirstRegs, p.stats.LateRegs, p.stats.LateWaits = int64(s.Cache.First), int64(s.Cache.Late), int64(s.Cache.Waited)
+	p.stats.HelperRegs, p.stats.HelperDeregs = int64(s.Cache.HelperRegisters), int64(s.Cache.HelperDeregisters)
+	p.stats.HelperCPUNs = s.Helper.CPUNs
+	p.stats.WastedRegs = p.ledger.wasted
+	p.stats.LostUses = int64(s.LostUses)
+}
+
+// close releases everything and checks that the kernel has it all back.
+func (p *player) close() (err error) {
+	if p.thread != nil {
+		for _, u := range p.uses {
+			p.thread.Release(u)
+		}
+		p.thread.Close()
+	}
+	if p.manager != nil {
+		err = p.manager.Close()
+	}
+	if !p.pinned.Range.Empty() {
+		err = errors.Join(err, p.ledger.Deregister(p.pinned))
+	}
+	p.check.sample(p.ledger)
+	return err
+}
+
+// spinNs is the last part of a wait, which is spent reading the clock: a
+// sleep ends late by some 50 us of timer slack and more of scheduling.
+const spinNs = 200_000 // 200 us
+
+// waitUntil returns at a time of helper.NowNs, or soon after ctx is done.
+func waitUntil(ctx context.Context, atNs int64) error {
+	for {
+		left := atNs - helper.NowNs()
+		if left <= 0 {
+			return nil
+		}
+		if left <= spinNs {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		ts := unix.NsecToTimespec(min(left-spinNs, 5_000_000)) // 5 ms: a cancelled run ends soon
+		_ = unix.Nanosleep(&ts, nil)                           // a signal may end it early: the loop goes on
+	}
+}

@@ -1,0 +1,125 @@
+package replay
+
+import (
+	"strings"
+	"testing"
+
+	"pinwheel/mem"
+	"pinwheel/verbs/sim"
+	"pinwheel/verbs/uring"
+	"pinwheel/verbs/verbstest"
+)
+
+// loopTrace is a program that sends each of two buffers every 4 ms.
+func loopTrace(t *testing.T) string {
+	one := strings.Repeat("send 1 256K a; cpu 2ms; send 1 64K b+8K; cpu 2ms; ", 30)
+	two := strings.Repeat("recv 0 256K a; recv 0 64K b; ", 30)
+	return "0: " + one + "\n1: " + two
+}
+
+func TestRealModeAgreesWithTheKernelToThePage(t *testing.T) {
+	p, err := uring.Open(uring.Options{})
+	verbstest.Available(t, err)
+	defer p.Close()
+	verbstest.NeedPinned(t, p, 8<<20) // 8 MiB: all buffers and the pool of policy bounce
+	before := verbstest.Pinned(t)
+	rs, err := Real(t.Context(), Options{Scale: 0.5}, scriptTrace(t, loopTrace(t)), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rs {
+		if r.VMSamples == 0 || r.VMDiffPages != 0 {
+			t.Errorf("%s: %d samples, largest difference %d pages", r.Policy, r.VMSamples, r.VMDiffPages)
+		}
+		if r.Policy != Bounce && r.PeakPinnedBytes == 0 {
+			t.Errorf("%s pinned nothing", r.Policy)
+		}
+	}
+	if after := verbstest.Pinned(t); after != before {
+		t.Errorf("%d bytes pinned after all runs, %d before", after, before)
+	}
+}
+
+func TestRealModeCountsWhatVirtualModeCounts(t *testing.T) {
+	f := scriptTrace(t, loopTrace(t))
+	policies := []string{LeavePinned, OnDemand, Bounce, LRU}
+	o := Options{Policies: policies, BudgetBytes: 300 << 10, Scale: 0.1, Pairs: 2}
+	p := sim.New(sim.Options{})
+	defer p.Close()
+	real, err := Real(t.Context(), o, f, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	virtual, err := Compare(t.Context(), o, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(real) != len(policies) {
+		t.Fatalf("%d results for %d policies on one rank", len(real), len(policies))
+	}
+	for i, r := range real {
+		v := virtual[3*i] // rank 0, rank 1, all
+		if r.Policy != policies[i] || v.Policy != policies[i] {
+			t.Fatalf("result %d is of %s and %s, want %s", i, r.Policy, v.Policy, policies[i])
+		}
+		if r.Needs != v.Needs || r.FirstRegs != v.FirstRegs || r.LateRegs != v.LateRegs || r.PeakPinnedBytes != v.PeakPinnedBytes {
+			t.Errorf("%s: real %+v peak %d\nvirtual %+v peak %d", r.Policy, r.Counts, r.PeakPinnedBytes, v.Counts, v.PeakPinnedBytes)
+		}
+		if r.Slowdown == nil || r.SlowdownMin > *r.Slowdown || *r.Slowdown > r.SlowdownMax || r.Pairs != 2 {
+			t.Errorf("%s: slowdown %v of %g to %g in %d pairs", r.Policy, r.Slowdown, r.SlowdownMin, r.SlowdownMax, r.Pairs)
+		}
+	}
+}
+
+func TestHelperWorksInRealMode(t *testing.T) {
+	p := sim.New(sim.Options{})
+	defer p.Close()
+	rs, err := Real(t.Context(), Options{Policies: []string{Pinwheel}, Ranks: []int{0, 1}}, scriptTrace(t, loopTrace(t)), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rank, r := range rs {
+		if r.Rank != rank || r.HelperDeregs == 0 || r.HelperCPUNs == 0 {
+			t.Errorf("rank %d: %+v", r.Rank, r.Counts)
+		}
+	}
+	if r := rs[0]; r.FirstRegs != 2 || r.HelperRegs == 0 {
+		t.Errorf("rank 0 computes for 2 ms between its sends: %+v", r.Counts)
+	}
+}
+
+func TestRealModeRefusesWhatItCantDo(t *testing.T) {
+	f := scriptTrace(t, "0: cpu 1us")
+	p := sim.New(sim.Options{})
+	defer p.Close()
+	for want, o := range map[string]Options{
+		"runs in virtual time only": {Policies: []string{Oracle}},
+		"rank 1 is not in this":     {Ranks: []int{1}},
+		"must be positive":          {Scale: -1},
+	} {
+		if _, err := Real(t.Context(), o, f, p); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+func TestBuffersThatOverlapInTheTraceOverlapInMemory(t *testing.T) {
+	page := mem.Addr(mem.PageSize)
+	at := func(first, pages mem.Addr) mem.Range { return mem.Range{Start: first * page, End: (first + pages) * page} }
+	a, err := newArena([]mem.Range{at(100, 4), at(10, 2), at(102, 8), at(110, 1), at(12, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.close()
+	if len(a.maps) != 2 {
+		t.Fatalf("%d mappings, want 2: pages 10 to 13 and 100 to 111", len(a.maps))
+	}
+	whole, part := a.at(at(100, 11)), a.at(mem.Range{Start: 103*page + 5, End: 104 * page})
+	part[0] = 99
+	if whole[3*page+5] != 99 {
+		t.Error("a buffer inside another does not share its memory")
+	}
+	if r := addresses(part); r.Start != addresses(whole).Start+3*page+5 || r.Len() != uint64(page)-5 {
+		t.Errorf("a part of %v lies at %v", addresses(whole), r)
+	}
+}
