@@ -57,11 +57,11 @@ func (a axis) ticks(n int, unit float64) []tick {
 	return ts
 }
 
-// roundStep returns the smallest of 1, 2, 5 times a power of ten that is not below v.
+// roundStep returns 1, 2 or 5 times a power of ten: the first that is not far below v.
 func roundStep(v float64) float64 {
 	p := math.Pow(10, math.Floor(math.Log10(v)))
 	for _, m := range []float64{1, 2, 5} {
-		if m*p >= v*(1-1e-9) {
+		if m*p*1.42 >= v {
 			return m * p
 		}
 	}

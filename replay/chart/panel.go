@@ -39,16 +39,16 @@ func unitOf(u float64) float64 {
 }
 
 func (p *Panel) yAxis(px float64) axis {
+	unit := unitOf(p.YUnit)
 	lo, hi := bounds(false, func(s *Series) []float64 { return s.Y }, p.Series)
 	lo, hi = min(lo, 0), max(hi, 0)
 	if p.YMax != 0 {
 		hi = p.YMax
 	}
 	if hi <= lo {
-		hi = lo + 1
+		hi = lo + unit
 	}
 	if p.YMax == 0 {
-		unit := unitOf(p.YUnit)
 		step := roundStep((hi-lo)/unit/max(px/pixelsPerY, 2)) * unit
 		lo, hi = math.Floor(lo/step+1e-9)*step, math.Ceil(hi/step-1e-9)*step
 	}

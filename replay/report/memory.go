@@ -51,8 +51,10 @@ func MemoryFigure(ctx context.Context, f *trace.File, rank int, o replay.Options
 	if steps <= closeUpSteps {
 		return fig, nil
 	}
-	o.SeriesFromNs = first.RunNs/2 - first.RunNs/steps*closeUpSteps/2
-	o.SeriesToNs = o.SeriesFromNs + first.RunNs/steps*closeUpSteps
+	start := firstPinned(&first.Pinned)
+	step := (first.RunNs - start) / steps
+	o.SeriesFromNs = start + step*(steps-closeUpSteps)/2
+	o.SeriesToNs = o.SeriesFromNs + step*closeUpSteps
 	if r, err = Replay(ctx, f, o); err != nil {
 		return nil, err
 	}
@@ -81,6 +83,17 @@ func memoryPanel(r *Run, rank int, policies []string, title string, points func(
 		p.Series = append(p.Series, s)
 	}
 	return p
+}
+
+// firstPinned is when anything is pinned for the first time: about when the
+// iterations begin.
+func firstPinned(s *replay.Series) int64 {
+	for i, v := range s.Peak {
+		if v > 0 {
+			return s.FromNs + int64(i)*s.WidthNs
+		}
+	}
+	return s.FromNs
 }
 
 // overview returns the means of about overviewPoints intervals.
