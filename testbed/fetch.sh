@@ -37,7 +37,7 @@ flock 9
 # "apt-get update" of the host is needed. The host's package status is used
 # to leave out what it already has. Backports bring a kernel with mseal (6.10)
 # and PAGEMAP_SCAN (6.7) to a Debian 12 host.
-mkdir -p "$cache"/apt/lists/partial "$cache"/debs/partial
+mkdir -p "$cache"/apt/{lists/partial,apt.conf.d} "$cache"/debs/partial
 cat > "$cache/apt/sources.list" <<S
 deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $codename main
 deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $codename-backports main
@@ -52,7 +52,11 @@ Dir::Cache::archives "$cache/debs";
 Debug::NoLocking "1";
 APT::Install-Recommends "0";
 APT::Sandbox::User "root";
+Acquire::Languages "none";
+Dir::Etc::main "$cache/apt/none";
+Dir::Etc::parts "$cache/apt/apt.conf.d";
 S
+apt-config dump Acquire::http Acquire::https >> "$cache/apt/apt.conf" # the host's proxies, but none of its hooks
 export APT_CONFIG=$cache/apt/apt.conf
 
 log "fetching Debian packages into $cache"
@@ -61,6 +65,8 @@ apt-get -qq -y --download-only --reinstall install "${packages[@]}" >&2
 kernel=$(apt-cache show -t "$codename-backports" linux-image-amd64 |
   awk '/^Depends:/ && !name {name = $2} END {print name}')
 [ -n "$kernel" ] || fail "no linux-image-amd64 in $codename-backports"
+apt-get -qq autoclean >&2
+find "$cache/debs" -name 'linux-image-*' ! -name "${kernel}_*" -delete
 [ -n "$(find "$cache/debs" -name "${kernel}_*.deb")" ] ||
   (cd "$cache/debs" && apt-get -qq -t "$codename-backports" download "$kernel" >&2)
 
@@ -93,6 +99,7 @@ done
 install -m 755 "$here/init" "$cache/initrd/init"
 (cd "$cache/initrd" && find . | "$cache/layer/bin/busybox" cpio -o -H newc 2> /dev/null | gzip -1) > "$cache/initrd.img"
 
+rm -rf "$cache/apt"
 echo "$stamp" > "$cache/stamp"
 log "$(du -sh "$cache" | cut -f1) in $cache, kernel $kv"
 echo "$cache"

@@ -55,7 +55,8 @@ boot() { # boot NODE: a machine in the background, its command's output on ours
     network=(-device "virtio-net-pci,netdev=net,mac=52:54:00:99:00:0$((node + 1)),host_mtu=4400"
       -netdev "stream,id=net,addr.type=unix,addr.path=$work/net,server=$([ "$node" = 0 ] && echo on || echo off)")
   fi
-  in_layer timeout -k 5 "$limit" qemu-system-x86_64 \
+  # exec, so that $! is the process to kill.
+  in_layer exec timeout -k 5 "$limit" qemu-system-x86_64 \
     -L "$cache/layer/usr/share/qemu" -L "$cache/layer/usr/share/seabios" \
     -accel tcg,thread=multi -cpu max -smp "$cpus" -m "$mib" -nodefaults -display none -no-reboot \
     -kernel "$kernel" -initrd "$cache/initrd.img" -append "console=ttyS0 quiet panic=-1 mitigations=off" \
@@ -77,12 +78,15 @@ verdict() {
     return
   fi
   case $2 in 124 | 137) status=124 ;; *) status=125 ;; esac
-  if [ -f "$run/booted" ]; then
+  if [ "$result" != 0 ]; then
+    log "node $1 was stopped: the other one had failed"
+    return
+  elif [ -f "$run/booted" ]; then
     log "node $1 ended without an exit status (limit $limit s). The console's last lines:"
   else
     log "node $1 did not get as far as the command. The console's last lines:"
   fi
-  tail -n 30 "$run/console" >&2 || log "no console: QEMU did not start"
+  if [ -s "$run/console" ]; then tail -n 30 "$run/console" >&2; else log "(none: QEMU or the kernel did not start)"; fi
 }
 
 command=("$@")
