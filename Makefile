@@ -1,0 +1,82 @@
+# make            what there is to make
+# make replay     the main job: NAS traces under every policy, a table and a figure
+# make test       the tests that need nothing but Go and a C compiler
+#
+# Everything the targets write goes to bin/ and out/; make results writes results/.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+GO ?= go
+OUT := out
+TRACES := $(wildcard results/traces/*.pwt)
+REAL_TRACES := $(addprefix results/traces/,ft.B.4.pwt lu.B.4.pwt mg.C.4.pwt)
+
+# One line for a tool that is missing: $(call need,command,what to install)
+need = command -v $(1) >/dev/null || { echo "make: $(1) is missing: $(2)" >&2; exit 1; }
+
+.PHONY: help tools build replay test race fuzz lint bench results clean
+
+## help: this list
+help:
+	@sed -n 's/^## \([a-z0-9-]*\): /\1\t/p' $(MAKEFILE_LIST) | sort | awk -F'\t' '{printf "make %-16s %s\n", $$1, $$2}'
+
+tools:
+	@$(call need,$(GO),install Go 1.26 or newer from https://go.dev/dl or your distribution)
+	@$(call need,gcc,apt-get install gcc libc6-dev)
+	@$(call need,git,apt-get install git)
+
+## build: the commands, into bin/
+build: tools
+	mkdir -p bin
+	$(GO) build -o bin/ ./cmd/...
+
+## replay: replay the NAS traces under every policy, in virtual time and with real pinning
+replay: build
+	mkdir -p $(OUT)
+	bin/nasreplay compare $(TRACES)
+	bin/nasreplay compare --mode real --provider auto --scale 0.25 --ranks 0 --policy leave-pinned,paper,pinwheel $(REAL_TRACES)
+	bin/nasreplay plot --out $(OUT)/pinned-ft.B.4.svg results/traces/ft.B.4.pwt
+	@echo "figure: $(OUT)/pinned-ft.B.4.svg"
+
+## test: lint and every test that runs in seconds, anywhere
+test: lint
+	$(GO) test ./...
+
+## race: the tests under the race detector
+race: tools
+	$(GO) test -race ./...
+
+## fuzz: ten seconds on every fuzz target
+fuzz: tools
+	@for pkg in $$($(GO) list ./...); do \
+		for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+			echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime 10s $$pkg; \
+		done; \
+	done
+
+## lint: gofmt, go vet, staticcheck
+lint: tools
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
+		if [ -n "$$unformatted" ]; then echo "gofmt -w these: $$unformatted" >&2; exit 1; fi
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+
+## bench: every benchmark, into out/bench.txt for benchstat
+bench: tools
+	mkdir -p $(OUT)
+	$(GO) test -run '^$$' -bench . -benchtime 200ms -count 5 ./... | tee $(OUT)/bench.txt
+
+## results: measure this machine and write results/ anew: tables and figures
+results: build
+	bin/nasreplay results --out results
+
+## clean: remove bin/ and out/
+clean:
+	rm -rf bin $(OUT)
+
+include testbed/testbed.mk
+-include vmwatch/vmwatch.mk
+-include bench/peers/peers.mk
+-include mpishim/mpishim.mk
