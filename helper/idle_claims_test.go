@@ -14,14 +14,19 @@ import (
 	"testing"
 )
 
-// peerEnv makes the test binary a peer that claims processor 1 in the
-// directory that it names, and then waits to be killed.
+// peerEnv makes the test binary a peer, given as DIRECTORY:MODE. It claims
+// processor 1 in the directory, or locks the table there, and then waits to be
+// killed; or it prints the processors that its helper may use.
 const peerEnv = "PINWHEEL_TEST_PEER_DIR"
 
 func init() {
 	dir, mode, ok := strings.Cut(os.Getenv(peerEnv), ":")
 	if !ok {
 		return
+	}
+	if mode == "allowed" {
+		fmt.Println(AllowedCPUs())
+		os.Exit(0)
 	}
 	owner, err := newOwner()
 	if err != nil {
