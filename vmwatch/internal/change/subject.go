@@ -18,6 +18,7 @@ type Subject struct {
 	fd    int         // of the file behind it, or -1
 	extra []mem.Range // where pages were moved to
 	shm   []int       // segments to remove
+	free  func()      // instead of unmapping, for adopted memory
 }
 
 func bytesOfSubject() uint64 { return Pages * mem.PageSize }
@@ -72,11 +73,19 @@ func Segment() (*Subject, error) {
 	return s, nil
 }
 
+// Adopt makes a Subject of memory that the caller has mapped and filled, and
+// that free removes.
+func Adopt(r mem.Range, free func()) *Subject { return &Subject{Range: r, fd: -1, free: free} }
+
 // FD returns the descriptor of the file behind the Subject, or -1.
 func (s *Subject) FD() int { return s.fd }
 
 // Free removes everything that the Subject and its change made.
 func (s *Subject) Free() {
+	if s.free != nil {
+		s.free()
+		return
+	}
 	for _, r := range append(s.extra, s.Range) {
 		// The mapping may be gone: that is what some changes do.
 		_ = munmap(r)

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"pinwheel/mem"
+	"pinwheel/regcache"
+	"pinwheel/verbs"
+	"pinwheel/verbs/uring"
+	"pinwheel/vmwatch"
+	"pinwheel/vmwatch/internal/change"
+)
+
+// Verdicts of one cell.
+const (
+	detected  = "detected"   // cached; after the change registered anew, and the right bytes moved
+	kept      = "kept"       // cached; after the change still a hit, and the right bytes moved
+	notCached = "not cached" // never a hit
+	stale     = "STALE"      // wrong bytes moved
+)
+
+// unwatched is a cache that nobody tells of changes: what the others are compared with.
+const unwatched = "unwatched"
+
+// transferer moves bytes through a registration as a device would.
+type transferer interface {
+	verbs.Provider
+	WriteFixed(g verbs.Region, addr mem.Addr, n, fd int, off int64) (int, error)
+	ReadFixed(g verbs.Region, addr mem.Addr, n, fd int, off int64) (int, error)
+}
+
+// settle is how often a range is acquired before it counts as not cached: a
+// page fault of the Go runtime costs the userfaultfd mechanism a hit.
+const settle = 20
+
+// judge caches a Subject of kind k under a mechanism, changes it, and tells
+// from the bytes that then move whether the cache noticed.
+func judge(mechanism string, k change.Kind) (string, error) {
+	p, err := uring.Open(uring.Options{})
+	if err != nil {
+		return "", err
+	}
+	defer p.Close()
+	var o regcache.Options
+	if mechanism != unwatched {
+		w, err := vmwatch.Open(vmwatch.Options{Mechanism: mechanism})
+		if err != nil {
+			return "", err
+		}
+		defer w.Close()
+		o.Watcher = w
+	}
+	c, err := regcache.New(p, o)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	s, err := k.Make()
+	if err != nil {
+		return "", err
+	}
+	defer s.Free()
+	s.Fill('A')
+	cached := false
+	for try := 0; try < settle && !cached; try++ {
+		ref, outcome, err := c.Acquire(s.Range, verbs.AccessLocalWrite)
+		if err != nil {
+			return "", err
+		}
+		c.Release(ref)
+		cached = outcome == regcache.Hit
+	}
+	if err := k.Do(s); err != nil {
+		return "", err
+	}
+	ref, outcome, err := c.Acquire(s.Range, verbs.AccessLocalWrite)
+	if err != nil {
+		return "", err
+	}
+	defer c.Release(ref)
+	fresh, err := moves(p, ref.Region(), s)
+	switch {
+	case err != nil:
+		return "", err
+	case !fresh:
+		return stale, nil
+	case outcome == regcache.Hit:
+		return kept, nil
+	case cached:
+		return detected, nil
+	}
+	return notCached, nil
+}
+
+// moves reports whether both directions of transfer through g reach the
+// memory that the program sees.
+func moves(p transferer, g verbs.Region, s *change.Subject) (bool, error) {
+	n := int(s.Range.Len())
+	r, w, err := os.Pipe()
+	if err != nil {
+		return false, err
+	}
+	defer r.Close()
+	defer w.Close()
+	if _, err := unix.FcntlInt(w.Fd(), unix.F_SETPIPE_SZ, n); err != nil {
+		return false, fmt.Errorf("F_SETPIPE_SZ: %w", err)
+	}
+	s.Fill('B')
+	if moved, err := p.WriteFixed(g, s.Range.Start, n, int(w.Fd()), -1); err != nil || moved != n {
+		return false, fmt.Errorf("%d bytes sent: %w", moved, err)
+	}
+	got := make([]byte, n)
+	if _, err := io.ReadFull(r, got); err != nil {
+		return false, err
+	}
+	sent := bytes.Equal(got, s.Bytes())
+	if _, err := w.Write(bytes.Repeat([]byte{'C'}, n)); err != nil {
+		return false, err
+	}
+	for at := 0; at < n; {
+		moved, err := p.ReadFixed(g, s.Range.Start+mem.Addr(at), n-at, int(r.Fd()), -1)
+		if err != nil || moved == 0 {
+			return false, fmt.Errorf("%d bytes received: %w", moved, err)
+		}
+		at += moved
+	}
+	return sent && len(bytes.Trim(s.Bytes(), "C")) == 0, nil
+}

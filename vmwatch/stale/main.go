@@ -1,0 +1,40 @@
+// Stale proves that no registration is used after its memory changed: the
+// matrix of mechanisms and kinds of change, races, and costs. It is what make
+// test-stale and make bench-watch run.
+package main
+
+import (
+	"fmt"
+
+	"github.com/alecthomas/kong"
+)
+
+var cli struct {
+	Matrix matrixCmd `cmd:"" help:"Judge every mechanism and kind of change by the bytes that move; write one JSON line for each."`
+	Cell   cellCmd   `cmd:"" hidden:"" help:"Judge one cell."`
+}
+
+func main() {
+	ctx := kong.Parse(&cli, kong.Name("stale"), kong.Description("Proofs that a registration is never used after its memory changed."))
+	ctx.FatalIfErrorf(ctx.Run())
+}
+
+type cellCmd struct {
+	Mechanism string `arg:""`
+	Kind      string `arg:""`
+}
+
+// Run judges one cell in a process of its own: some changes can't be undone.
+func (c cellCmd) Run() error {
+	for _, k := range kinds() {
+		if k.Name == c.Kind {
+			v, err := judge(c.Mechanism, k)
+			if err != nil {
+				return err
+			}
+			fmt.Println(v)
+			return nil
+		}
+	}
+	return fmt.Errorf("no kind of change is called %q", c.Kind)
+}

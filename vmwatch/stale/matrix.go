@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"pinwheel/vmwatch/internal/change"
+)
+
+type matrixCmd struct {
+	Mechanisms   []string `default:"unwatched,fentry,tps,tp,uffd,pfn,none" help:"Columns."`
+	Unprivileged bool     `help:"Run the cells as nobody."`
+	Out          string   `short:"o" help:"File for the JSON lines; standard output without."`
+}
+
+// Cell is one result, and the form of the result files.
+type Cell struct {
+	Machine   string `json:"machine"`
+	Kernel    string `json:"kernel"`
+	Date      string `json:"date"`
+	Device    string `json:"device"` // what moved the bytes
+	User      string `json:"user"`
+	Mechanism string `json:"mechanism"`
+	Change    string `json:"change"`
+	Verdict   string `json:"verdict"`
+	Why       string `json:"why,omitempty"` // where the verdict is n/a
+}
+
+const notApplicable = "n/a"
+
+// cellTime bounds one cell: a hang is a failure, not a wait.
+const cellTime = 20 * time.Second
+
+// nobody is the unprivileged user of Debian, the BSDs and Red Hat.
+const nobody = 65534
+
+var errStale = errors.New("stale data was transferred under a mechanism that should have prevented it")
+
+func (c matrixCmd) Run() error {
+	out := os.Stdout
+	if c.Out != "" {
+		f, err := os.Create(c.Out)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		out = f
+	}
+	write := json.NewEncoder(out)
+	base := here()
+	if c.Unprivileged {
+		base.User = "nobody"
+	}
+	bad := 0
+	for _, m := range c.Mechanisms {
+		for _, k := range kinds() {
+			cell := base
+			cell.Mechanism, cell.Change = m, k.Name
+			cell.Verdict, cell.Why = c.run(m, k)
+			if cell.Verdict == stale && m != unwatched {
+				bad++
+			}
+			if err := write.Encode(cell); err != nil {
+				return err
+			}
+		}
+	}
+	if bad > 0 {
+		return fmt.Errorf("%w: %d cells", errStale, bad)
+	}
+	return nil
+}
+
+// run judges one cell in a child process.
+func (c matrixCmd) run(mechanism string, k change.Kind) (verdict, why string) {
+	ctx, cancel := context.WithTimeout(context.Background(), cellTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "/proc/self/exe", "cell", mechanism, k.Name)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if c.Unprivileged {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
+	}
+	cmd.WaitDelay = time.Second // for what a killed cell has forked
+	var failure strings.Builder
+	cmd.Stderr = &failure
+	b, err := cmd.Output()
+	if err != nil {
+		return notApplicable, strings.TrimSpace(err.Error() + ": " + strings.TrimPrefix(failure.String(), "stale: error: "))
+	}
+	return strings.TrimSpace(string(b)), ""
+}
+
+// here describes the machine.
+func here() Cell {
+	var u unix.Utsname
+	c := Cell{Date: time.Now().UTC().Format(time.DateOnly), Device: "io_uring", User: "root"}
+	if os.Getuid() != 0 {
+		c.User = fmt.Sprintf("uid %d", os.Getuid())
+	}
+	if unix.Uname(&u) == nil {
+		c.Kernel = unix.ByteSliceToString(u.Release[:])
+	}
+	c.Machine = fmt.Sprintf("%d x %s", numCPU(), cpuModel())
+	return c
+}
