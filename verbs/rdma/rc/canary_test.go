@@ -10,6 +10,7 @@ import (
 	"pinwheel/verbs"
 	"pinwheel/verbs/rdma/rc"
 	"pinwheel/verbs/verbstest"
+	"pinwheel/vmwatch"
 )
 
 const oldByte, newByte = 'o', 'n'
@@ -33,16 +34,19 @@ func TestCanary(t *testing.T) {
 			return g.LKey
 		}, oldByte},
 		{"a cache that nobody told keeps them too", func(t *testing.T, p verbs.Provider, r mem.Range, change func()) uint32 {
-			return throughCache(t, p, r, func(*regcache.Cache) { change() })
+			return throughCache(t, p, r, nil, func(*regcache.Cache) { change() })
 		}, oldByte},
 		{"a cache that is told sends the new bytes", func(t *testing.T, p verbs.Provider, r mem.Range, change func()) uint32 {
-			return throughCache(t, p, r, func(cache *regcache.Cache) {
+			return throughCache(t, p, r, nil, func(cache *regcache.Cache) {
 				if err := cache.Invalidate(r); err != nil {
 					t.Fatal(err)
 				}
 				change()
 			})
 		}, newByte},
+		{"a cache under a watch that uses BPF", watched("bpf"), newByte},
+		{"a cache under a watch without privilege", watched("uffd"), newByte},
+		{"a cache under a watch that compares pages", watched("pfn"), newByte},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a, b := pair(t)
@@ -63,10 +67,23 @@ func TestCanary(t *testing.T) {
 	}
 }
 
+// watched sends through a cache whose watcher has to notice the change by itself.
+func watched(mechanism string) func(*testing.T, verbs.Provider, mem.Range, func()) uint32 {
+	return func(t *testing.T, p verbs.Provider, r mem.Range, change func()) uint32 {
+		w, err := vmwatch.Open(vmwatch.Options{Mechanism: mechanism})
+		if err != nil {
+			t.Fatal(err) // the test bed has all of them
+		}
+		t.Cleanup(func() { _ = w.Close() }) // after the cache
+		t.Logf("mechanism %v", w.Mechanism())
+		return throughCache(t, p, r, w, func(*regcache.Cache) { change() })
+	}
+}
+
 // throughCache uses r through a cache before and after the change.
-func throughCache(t *testing.T, p verbs.Provider, r mem.Range, change func(*regcache.Cache)) (lkey uint32) {
+func throughCache(t *testing.T, p verbs.Provider, r mem.Range, w regcache.Watcher, change func(*regcache.Cache)) (lkey uint32) {
 	t.Helper()
-	cache, err := regcache.New(p, regcache.Options{})
+	cache, err := regcache.New(p, regcache.Options{Watcher: w})
 	if err != nil {
 		t.Fatal(err)
 	}
