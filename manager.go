@@ -68,7 +68,7 @@ func (m *Manager) open() (err error) {
 	o := &m.opt
 	m.provider = containedProvider{o.Provider, m}
 	if o.Provider == nil {
-		if m.provider.Provider, err = openProvider(o); err != nil {
+		if m.provider.Provider, err = OpenProvider(o); err != nil {
 			return err
 		}
 	}

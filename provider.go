@@ -11,9 +11,10 @@ import (
 	"pinwheel/verbs/uring"
 )
 
-// openProvider opens a provider by name. auto is the first that works: rdma
+// OpenProvider opens the provider that o.ProviderName names, for who
+// registers without a Manager. auto is the first that works: rdma
 // where there is a device, else uring, else mlock.
-func openProvider(o *Options) (verbs.Provider, error) {
+func OpenProvider(o *Options) (verbs.Provider, error) {
 	if o.ProviderName != "auto" {
 		p, err := openNamed(o.ProviderName, o)
 		if err != nil {
