@@ -8,25 +8,25 @@ import (
 	"pinwheel/mem"
 )
 
-// Deadline is one entry of Deadlines: region ID is due at Ns.
-type Deadline struct {
-	ID mem.RegionID
-	Ns int64
+// deadline is one entry of Deadlines.
+type deadline struct {
+	id mem.RegionID
+	ns int64
 }
 
 // before orders by time; the identity breaks ties, so that the order of
 // entries with equal deadlines is the same in every run.
-func (d Deadline) before(e Deadline) bool {
-	return d.Ns < e.Ns || d.Ns == e.Ns && d.ID < e.ID
+func (d deadline) before(e deadline) bool {
+	return d.ns < e.ns || d.ns == e.ns && d.id < e.id
 }
 
 // Deadlines is RQ: at most one deadline for each region, ordered by
-// (deadline, region). Put, Remove and the neighbour lookups cost O(log n), Get
-// O(1); none allocates once the queue has reached its largest size.
+// (deadline, region). Put and Remove cost O(log n), Get O(1); none allocates
+// once the queue has reached its largest size.
 //
 // It belongs to one goroutine. It must not be changed while it is iterated.
 type Deadlines struct {
-	tree *btree.BTreeG[Deadline]
+	tree *btree.BTreeG[deadline]
 	at   map[mem.RegionID]int64
 }
 
@@ -37,7 +37,7 @@ const treeDegree = 16
 // NewDeadlines returns an empty queue.
 func NewDeadlines() *Deadlines {
 	return &Deadlines{
-		tree: btree.NewG(treeDegree, Deadline.before),
+		tree: btree.NewG(treeDegree, deadline.before),
 		at:   make(map[mem.RegionID]int64),
 	}
 }
@@ -48,10 +48,10 @@ func (q *Deadlines) Put(id mem.RegionID, deadlineNs int64) {
 		if oldNs == deadlineNs {
 			return
 		}
-		q.tree.Delete(Deadline{id, oldNs})
+		q.tree.Delete(deadline{id, oldNs})
 	}
 	q.at[id] = deadlineNs
-	q.tree.ReplaceOrInsert(Deadline{id, deadlineNs})
+	q.tree.ReplaceOrInsert(deadline{id, deadlineNs})
 }
 
 // Remove drops a region and reports whether it was there.
@@ -59,7 +59,7 @@ func (q *Deadlines) Remove(id mem.RegionID) bool {
 	ns, ok := q.at[id]
 	if ok {
 		delete(q.at, id)
-		q.tree.Delete(Deadline{id, ns})
+		q.tree.Delete(deadline{id, ns})
 	}
 	return ok
 }
@@ -74,56 +74,13 @@ func (q *Deadlines) Get(id mem.RegionID) (deadlineNs int64, ok bool) {
 // queue is empty.
 func (q *Deadlines) First() (id mem.RegionID, deadlineNs int64, ok bool) {
 	d, ok := q.tree.Min()
-	return d.ID, d.Ns, ok
-}
-
-// Before returns the entry that directly precedes a region's; ok is false if
-// the region is not queued or is the first.
-func (q *Deadlines) Before(id mem.RegionID) (prev Deadline, ok bool) {
-	ns, queued := q.at[id]
-	if !queued {
-		return Deadline{}, false
-	}
-	self := Deadline{id, ns}
-	q.tree.DescendLessOrEqual(self, func(d Deadline) bool {
-		if d == self {
-			return true
-		}
-		prev, ok = d, true
-		return false
-	})
-	return prev, ok
-}
-
-// After returns the entry that directly follows a region's; ok is false if
-// the region is not queued or is the last.
-func (q *Deadlines) After(id mem.RegionID) (next Deadline, ok bool) {
-	ns, queued := q.at[id]
-	if !queued {
-		return Deadline{}, false
-	}
-	self := Deadline{id, ns}
-	q.tree.AscendGreaterOrEqual(self, func(d Deadline) bool {
-		if d == self {
-			return true
-		}
-		next, ok = d, true
-		return false
-	})
-	return next, ok
+	return d.id, d.ns, ok
 }
 
 // Ascend iterates over all entries from the earliest deadline.
 func (q *Deadlines) Ascend() iter.Seq2[mem.RegionID, int64] {
 	return func(yield func(mem.RegionID, int64) bool) {
-		q.tree.Ascend(func(d Deadline) bool { return yield(d.ID, d.Ns) })
-	}
-}
-
-// Descend iterates over all entries from the latest deadline.
-func (q *Deadlines) Descend() iter.Seq2[mem.RegionID, int64] {
-	return func(yield func(mem.RegionID, int64) bool) {
-		q.tree.Descend(func(d Deadline) bool { return yield(d.ID, d.Ns) })
+		q.tree.Ascend(func(d deadline) bool { return yield(d.id, d.ns) })
 	}
 }
 

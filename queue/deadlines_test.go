@@ -11,29 +11,29 @@ import (
 )
 
 // model is Deadlines as a plain sorted slice.
-type model []Deadline
+type model []deadline
 
 func (m *model) remove(id mem.RegionID) bool {
 	n := len(*m)
-	*m = slices.DeleteFunc(*m, func(d Deadline) bool { return d.ID == id })
+	*m = slices.DeleteFunc(*m, func(d deadline) bool { return d.id == id })
 	return len(*m) < n
 }
 
 func (m *model) put(id mem.RegionID, ns int64) {
 	m.remove(id)
-	*m = append(*m, Deadline{id, ns})
-	slices.SortFunc(*m, func(a, b Deadline) int {
-		return cmp.Or(cmp.Compare(a.Ns, b.Ns), cmp.Compare(a.ID, b.ID))
+	*m = append(*m, deadline{id, ns})
+	slices.SortFunc(*m, func(a, b deadline) int {
+		return cmp.Or(cmp.Compare(a.ns, b.ns), cmp.Compare(a.id, b.id))
 	})
 }
 
 func (m model) index(id mem.RegionID) int {
-	return slices.IndexFunc(m, func(d Deadline) bool { return d.ID == id })
+	return slices.IndexFunc(m, func(d deadline) bool { return d.id == id })
 }
 
-func (m model) at(i int) (Deadline, bool) {
+func (m model) at(i int) (deadline, bool) {
 	if i < 0 || i >= len(m) {
-		return Deadline{}, false
+		return deadline{}, false
 	}
 	return m[i], true
 }
@@ -62,36 +62,20 @@ func TestDeadlinesBehaveAsSortedList(t *testing.T) {
 }
 
 func checkDeadlines(t *rapid.T, q *Deadlines, m model, probe mem.RegionID) {
-	var up, down model
+	var up model
 	for id, ns := range q.Ascend() {
-		up = append(up, Deadline{id, ns})
+		up = append(up, deadline{id, ns})
 	}
-	for id, ns := range q.Descend() {
-		down = append(down, Deadline{id, ns})
-	}
-	slices.Reverse(down)
-	if !slices.Equal(up, m) || !slices.Equal(down, m) || q.Len() != len(m) {
-		t.Fatalf("queue %v, descending %v, Len %d, want %v", up, down, q.Len(), m)
+	if !slices.Equal(up, m) || q.Len() != len(m) {
+		t.Fatalf("queue %v, Len %d, want %v", up, q.Len(), m)
 	}
 	first, ok := m.at(0)
-	if id, ns, gotOK := q.First(); (Deadline{id, ns}) != first || gotOK != ok {
+	if id, ns, gotOK := q.First(); (deadline{id, ns}) != first || gotOK != ok {
 		t.Fatalf("First() = %d, %d, %v, want %v, %v", id, ns, gotOK, first, ok)
 	}
 	i := m.index(probe)
-	if ns, ok := q.Get(probe); ok != (i >= 0) || ok && ns != m[i].Ns {
+	if ns, ok := q.Get(probe); ok != (i >= 0) || ok && ns != m[i].ns {
 		t.Fatalf("Get(%d) = %d, %v in %v", probe, ns, ok, m)
-	}
-	var prev, next Deadline
-	var hasPrev, hasNext bool
-	if i >= 0 {
-		prev, hasPrev = m.at(i - 1)
-		next, hasNext = m.at(i + 1)
-	}
-	if d, ok := q.Before(probe); d != prev || ok != hasPrev {
-		t.Fatalf("Before(%d) = %v, %v, want %v, %v", probe, d, ok, prev, hasPrev)
-	}
-	if d, ok := q.After(probe); d != next || ok != hasNext {
-		t.Fatalf("After(%d) = %v, %v, want %v, %v", probe, d, ok, next, hasNext)
 	}
 }
 
@@ -121,11 +105,9 @@ func TestDeadlinesSteadyStateDoesNotAllocate(t *testing.T) {
 		id, _, _ := q.First()
 		ns += 7
 		q.Put(id, ns)
-		q.Before(id)
-		q.After(id)
 	})
 	if allocs > 0 {
-		t.Errorf("move and neighbour lookups allocate %v times", allocs)
+		t.Errorf("a move allocates %v times", allocs)
 	}
 }
 
@@ -141,18 +123,5 @@ func BenchmarkDeadlinesMove(b *testing.B) {
 		id, _, _ := q.First()
 		ns += 1000
 		q.Put(id, ns)
-	}
-}
-
-func BenchmarkDeadlinesNeighbours(b *testing.B) {
-	q := NewDeadlines()
-	for id := range mem.RegionID(4096) {
-		q.Put(id+1, int64(id)*1000)
-	}
-	id := mem.RegionID(1)
-	for b.Loop() {
-		q.Before(id)
-		q.After(id)
-		id = id%4096 + 1
 	}
 }
