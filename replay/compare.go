@@ -3,7 +3,8 @@ package replay
 import (
 	"context"
 	"fmt"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"pinwheel/trace"
 )
@@ -31,41 +32,29 @@ func Compare(ctx context.Context, o Options, file *trace.File) ([]Result, error)
 	if err != nil {
 		return nil, err
 	}
-	run := map[string]passResult{LeavePinned: base}
-	var mu sync.Mutex // protects run and firstErr
-	var firstErr error
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, o.Parallel)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	results := map[string]*passResult{LeavePinned: &base}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(o.Parallel)
 	for _, policy := range append([]string{Oracle}, o.Policies...) {
-		if _, ok := run[policy]; ok {
+		if results[policy] != nil {
 			continue
 		}
-		mu.Lock()
-		run[policy] = passResult{}
-		mu.Unlock()
-		wg.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			res, err := pass(ctx, &o, file, policy, base.lateNs)
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil && firstErr == nil {
-				firstErr = fmt.Errorf("policy %s: %w", policy, err)
-				cancel()
+		res := &passResult{}
+		results[policy] = res
+		group.Go(func() (err error) {
+			if *res, err = pass(ctx, &o, file, policy, base.lateNs); err != nil {
+				err = fmt.Errorf("policy %s: %w", policy, err)
 			}
-			run[policy] = res
+			return err
 		})
 	}
-	wg.Wait()
-	if firstErr != nil {
-		return nil, firstErr
+	if err := group.Wait(); err != nil {
+		return nil, err
 	}
 	var out []Result
 	for _, policy := range o.Policies {
-		for i, r := range run[policy].results {
-			r.relate(&base.results[i], &run[Oracle].results[i])
+		for i, r := range results[policy].results {
+			r.relate(&base.results[i], &results[Oracle].results[i])
 			out = append(out, r)
 		}
 	}

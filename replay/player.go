@@ -38,7 +38,6 @@ type player struct {
 	runNs   int64
 	peak    int64
 	mean    float64
-	series  Series
 	check   pinCheck
 }
 

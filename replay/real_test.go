@@ -105,7 +105,9 @@ func TestRealModeRefusesWhatItCantDo(t *testing.T) {
 
 func TestBuffersThatOverlapInTheTraceOverlapInMemory(t *testing.T) {
 	page := mem.Addr(mem.PageSize)
-	at := func(first, pages mem.Addr) mem.Range { return mem.Range{Start: first * page, End: (first + pages) * page} }
+	at := func(first, pages mem.Addr) mem.Range {
+		return mem.Range{Start: first * page, End: (first + pages) * page}
+	}
 	a, err := newArena([]mem.Range{at(100, 4), at(10, 2), at(102, 8), at(110, 1), at(12, 1)})
 	if err != nil {
 		t.Fatal(err)

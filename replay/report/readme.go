@@ -21,6 +21,7 @@ type readmeData struct {
 	Tables []policyTable
 	Errors []errorRow
 	Groups []groupRow
+	Real   []realRow
 	Traces []string
 }
 
@@ -67,11 +68,15 @@ type groupRow struct {
 }
 
 func (w *writer) readme() error {
+	real, err := readReal(w.o.OutDir)
+	if err != nil {
+		return err
+	}
 	t, err := template.New("README.md").Parse(readmeText)
 	if err != nil {
 		return err
 	}
-	d := readmeData{Options: w.o, Paper: w.paperRows(), Goals: w.goalRows(), Errors: w.errorRows(), Groups: w.groupRows()}
+	d := readmeData{Options: w.o, Paper: w.paperRows(), Goals: w.goalRows(), Errors: w.errorRows(), Groups: w.groupRows(), Real: realRows(real)}
 	for _, c := range w.o.Costs {
 		for _, r := range w.dedicated(c.Name) {
 			d.Tables = append(d.Tables, tableOf(r))
