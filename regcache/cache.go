@@ -3,7 +3,9 @@ package regcache
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"pinwheel/mem"
 	"pinwheel/verbs"
@@ -37,6 +39,7 @@ type Cache struct {
 	drains  int           // provider.Deregister calls under way
 	drained chan struct{} // closed when a drain ends; made by who waits
 	idle    []*Front      // fronts given back
+	unmap   runtime.Cleanup
 	stats   Stats
 }
 
@@ -62,7 +65,7 @@ func New(p verbs.Provider, o Options) (*Cache, error) {
 		return nil, err
 	}
 	c := &Cache{provider: p, opts: o, tab: tab, index: newIndex(), byID: map[mem.RegionID]*region{},
-		bySlot: make([]*region, tab.capacity), maxima: Limits{o.MaxBytes, o.MaxRegions}}
+		maxima: Limits{o.MaxBytes, o.MaxRegions}}
 	if o.NoHomes {
 		tab.flags |= flagNoHomes
 	}
@@ -75,6 +78,7 @@ func New(p verbs.Provider, o Options) (*Cache, error) {
 	if o.Group != nil {
 		o.Group.join(c)
 	}
+	c.unmap = runtime.AddCleanup(c, func(t *table) { t.unmap() }, tab)
 	return c, nil
 }
 
@@ -118,30 +122,39 @@ func (c *Cache) IsRegistered(r mem.Range, a verbs.Access) (Ref, bool) {
 	return c.common.IsRegistered(r, a)
 }
 
-// Close ends the cache: what is idle is released now, what is in use when
-// its last reference is dropped. It returns what Clean returns.
+// Close ends the cache; it comes after all other calls but Release. What is
+// idle is released now, what is in use when its last reference is dropped. The
+// table is unmapped when neither a reference nor a front is left, or else with
+// the garbage.
 func (c *Cache) Close() error {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.closed {
-		c.mu.Unlock()
 		return nil
 	}
 	c.closed = true
-	c.mu.Unlock()
-	_, err := c.Clean()
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	var err error
 	for _, g := range c.bySlot {
-		for g != nil && g.known() && (g.state == registering || g.state == draining) {
+		if g == nil || !g.known() {
+			continue
+		}
+		for g.state == registering || g.state == draining {
 			c.wait(g)
 		}
-		if g != nil && g.known() {
+		if g.known() {
 			c.forget(g)
 		}
+		err = errors.Join(err, c.reap())
 	}
-	c.reap()
 	if c.opts.Group != nil {
 		c.opts.Group.leave(c)
+	}
+	if len(c.idle) == len(c.tab.fronts)-1 && atomic.LoadUint32(&c.tab.retired) == 0 {
+		c.unmap.Stop()
+		for _, f := range append(c.idle, c.common) {
+			f.hdr = closedHeader
+		}
+		err = errors.Join(err, c.tab.unmap())
 	}
 	return err
 }

@@ -77,7 +77,7 @@ func (f *Front) Acquire(r mem.Range, a verbs.Access) (Ref, Outcome, error) {
 	i := in.placeExact(lo, hi)
 	e := in.at(i)
 	s := atomic.LoadUint64(&e.state)
-	for (loadWord(&e.low)^lo)&^m|loadWord(&e.high)^hi|lacks(loadWord(&e.low), want)|^s&openBit != 0 {
+	for (loadWord(&e.low)^lo)&^m|(loadWord(&e.high)^hi)|lacks(loadWord(&e.low), want)|(^s&openBit) != 0 {
 		if s&slotMask == 0 {
 			return f.acquireOther(r, a)
 		}
@@ -88,7 +88,7 @@ func (f *Front) Acquire(r mem.Range, a verbs.Access) (Ref, Outcome, error) {
 	w := f.word(uint32(s&slotMask) - 1)
 	storeWord(w, atomic.LoadUint64(&h.epoch)<<countBits|(*w+1)&countMask)
 	if atomic.LoadUint64(&e.state) != s {
-		storeWord(w, *w&^countMask|(*w-1)&countMask)
+		f.count(uint32(s&slotMask)-1, countMask)
 		return f.acquireOther(r, a)
 	}
 	f.hits++
@@ -103,7 +103,7 @@ func (f *Front) Release(r Ref) {
 		f.count(slot, countMask)
 	} else {
 		w := f.word(slot)
-		storeWord(w, *w&^countMask|(*w-1)&countMask)
+		storeWord(w, atomic.LoadUint64(&h.epoch)<<countBits|(*w-1)&countMask)
 	}
 	if atomic.LoadUint32(&h.retired) != 0 && atomic.LoadUint32(&r.d.flags)&descRetired != 0 {
 		f.c.lastDropped(slot)

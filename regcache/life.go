@@ -28,12 +28,19 @@ func (c *Cache) enter(g *region) error {
 	}
 	g.slot, g.state = slot, absent
 	g.packed = packAccess(g.access)
-	c.bySlot[slot] = g
+	c.setSlot(slot, g)
 	c.tab.describe(slot, g.id, verbs.Region{})
 	c.tab.insert(slot, g.rng, g.packed)
 	c.index.add(g)
 	c.absent.push(g)
 	return nil
+}
+
+func (c *Cache) setSlot(slot uint32, g *region) {
+	if int(slot) == len(c.bySlot) {
+		c.bySlot = append(c.bySlot, nil)
+	}
+	c.bySlot[slot] = g
 }
 
 // leave is the opposite of enter, for a region in any state. A registration
@@ -143,7 +150,7 @@ func (c *Cache) registerOnce(f *Front, p mem.Range, a verbs.Access) (Ref, Outcom
 		return Ref{}, outcome, c.limitError(p, verbs.ErrRegions)
 	}
 	g := &region{rng: p, access: a, slot: slot, state: registering, heapAt: -1}
-	c.bySlot[slot] = g
+	c.setSlot(slot, g)
 	mr, err := c.pin(g, nil)
 	if err != nil {
 		c.freeSlot(g)

@@ -35,7 +35,7 @@ func (c *Cache) Stats() Stats {
 		s.Hits += atomic.LoadUint64(&f.hits)
 	}
 	s.Pinned, s.Known = c.pinned, len(c.byID)
-	for _, g := range c.bySlot[:c.tab.next] {
+	for _, g := range c.bySlot {
 		if g != nil && !g.known() {
 			s.Lingering++
 		}
@@ -49,7 +49,7 @@ func (c *Cache) UnionBytes() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var all []mem.Range
-	for _, g := range c.bySlot[:c.tab.next] {
+	for _, g := range c.bySlot {
 		if g != nil && g.state != absent {
 			all = append(all, g.rng)
 		}

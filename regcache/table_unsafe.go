@@ -1,6 +1,7 @@
 package regcache
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
 	"unsafe"
@@ -179,14 +180,22 @@ func (t *table) addFront() (*counts, error) {
 	return c, nil
 }
 
+// closedHeader is what fronts of an unmapped table look at: nothing is a hit.
+var closedHeader = func() *header {
+	h := &header{still: 1}
+	h.gen = &h.still
+	return h
+}()
+
+// unmap gives the memory back; nobody uses the table any more.
 func (t *table) unmap() error {
-	for _, m := range t.frontMem {
-		if err := unix.Munmap(m); err != nil {
-			return fmt.Errorf("regcache: munmap of a front: %w", err)
-		}
+	t.header = closedHeader
+	var errs []error
+	for _, m := range append(t.frontMem, t.mem) {
+		errs = append(errs, unix.Munmap(m))
 	}
-	t.frontMem, t.fronts = nil, nil
-	return unix.Munmap(t.mem)
+	t.frontMem, t.fronts, t.mem = nil, nil, nil
+	return errors.Join(errs...)
 }
 
 func (h *header) desc(slot uint32) *desc {

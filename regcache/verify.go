@@ -11,6 +11,9 @@ import (
 func (c *Cache) Verify() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.tab.mem == nil {
+		return nil // closed and unmapped
+	}
 	checks := []func() error{c.verifyRegions, c.verifyAccounts, c.verifyTable, c.verifySeen}
 	for _, check := range checks {
 		if err := check(); err != nil {
@@ -62,7 +65,7 @@ func (c *Cache) verifyRegions() error {
 func (c *Cache) verifyAccounts() error {
 	var sum Usage
 	var lingering uint32
-	for slot, g := range c.bySlot[:c.tab.next] {
+	for slot, g := range c.bySlot {
 		if g == nil {
 			continue
 		}
@@ -90,7 +93,7 @@ func (c *Cache) verifyAccounts() error {
 
 // quiet reports whether no provider call is under way.
 func (c *Cache) quiet() bool {
-	for _, g := range c.bySlot[:c.tab.next] {
+	for _, g := range c.bySlot {
 		if g != nil && (g.state == registering || g.state == draining) {
 			return false
 		}
