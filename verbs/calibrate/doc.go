@@ -23,5 +23,6 @@
 //
 // The program does nothing between measurements but other measurements; after
 // a long computation the fixed cost is a little higher. Timer cost is
-// subtracted. A busy machine shows in the 90th percentiles, less in the medians.
+// subtracted. What a kernel does later in a worker is not measured: io_uring's
+// deregistration before Linux 6.4. A busy machine shows in the 90th percentiles, less in the medians.
 package calibrate

@@ -85,10 +85,15 @@ func makeTable(fd int, nr uint32) syscall.Errno {
 }
 
 // dropTable releases every buffer of a ring, before it returns. (Closing the
-// ring would leave that to a kernel worker.)
+// ring would leave that to a kernel worker.) Old kernels wait for such a
+// worker here, until a signal comes.
 func dropTable(fd int) syscall.Errno {
-	_, _, errno := unix.Syscall6(unix.SYS_IO_URING_REGISTER, uintptr(fd), unregisterBuffers, 0, 0, 0, 0)
-	return errno
+	for {
+		_, _, errno := unix.Syscall6(unix.SYS_IO_URING_REGISTER, uintptr(fd), unregisterBuffers, 0, 0, 0, 0)
+		if errno != unix.EINTR {
+			return errno
+		}
+	}
 }
 
 // enable lets a ring accept submissions.

@@ -44,6 +44,10 @@
 // fails with verbs.ErrNotMapped. A registration keeps the pages that were
 // mapped when it was made: after the mapping changed, transfers use the old ones.
 //
+// Before Linux 6.4 the kernel puts off the release of a deregistered buffer, by
+// up to a second: VmPin, and what is left of RLIMIT_MEMLOCK, lag behind Usage.
+// Close waits for it.
+//
 // Ring descriptors are close-on-exec. A forked child that does not exec must
 // not use its parent's Provider.
 package uring

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"syscall"
 	"testing"
+	"time"
 
 	"pinwheel/mem"
 	"pinwheel/verbs"
@@ -35,6 +36,18 @@ func register(t testing.TB, p verbs.Provider, r mem.Range) verbs.Region {
 	return g
 }
 
+// releasesLate reports whether the kernel unpins only some time after Deregister.
+func releasesLate(t *testing.T, p verbs.Provider) bool {
+	t.Helper()
+	_, r := verbstest.Map(t, 64*mem.PageSize)
+	g := register(t, p, r)
+	pinned := verbstest.StatusBytes(t, "VmPin")
+	if err := p.Deregister(g); err != nil {
+		t.Fatal(err)
+	}
+	return verbstest.StatusBytes(t, "VmPin") >= pinned
+}
+
 func TestConformance(t *testing.T) {
 	for name, o := range map[string]uring.Options{
 		"default":         {},
@@ -49,8 +62,11 @@ func TestConformance(t *testing.T) {
 }
 
 func TestUsageEqualsVmPinToThePage(t *testing.T) {
-	before := verbstest.StatusBytes(t, "VmPin")
 	p := open(t, uring.Options{})
+	if releasesLate(t, p) {
+		t.Skip("this kernel puts off the release of deregistered buffers, as before Linux 6.4")
+	}
+	before := verbstest.StatusBytes(t, "VmPin")
 	const pages = 256
 	_, all := verbstest.Map(t, pages*mem.PageSize)
 	rng := rand.New(rand.NewPCG(1, 1))
@@ -148,7 +164,12 @@ func TestRangeBeyondOneGiBTakesSeveralSlots(t *testing.T) {
 	if _, err := p.Register(r, write); !errors.Is(err, verbs.ErrNotMapped) {
 		t.Errorf("hole in the third GiB: %v, want ErrNotMapped", err)
 	}
-	if pinned := verbstest.StatusBytes(t, "VmPin") - before; pinned != 0 || p.Usage() != (verbs.Usage{}) {
-		t.Errorf("after the failure VmPin is %d bytes higher, usage %+v", pinned, p.Usage())
+	if p.Usage() != (verbs.Usage{}) {
+		t.Errorf("after the failure usage is %+v", p.Usage())
+	}
+	for deadline := time.Now().Add(patience); verbstest.StatusBytes(t, "VmPin") != before; time.Sleep(10 * time.Millisecond) {
+		if !releasesLate(t, p) || time.Now().After(deadline) {
+			t.Fatal("after the failure VmPin is higher than before")
+		}
 	}
 }

@@ -234,6 +234,9 @@ func (s *suite) unmappedWhileRegistered(t *testing.T) {
 	Unmap(t, r)
 	deregister(t, p, half)
 	wantUsage(t, p, 0)
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
 	if after := Pinned(t); after != before {
 		t.Errorf("VmPin+VmLck is %d bytes in the end, was %d", after, before)
 	}
