@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Default returns the settings of an empty environment.
@@ -55,6 +56,12 @@ func lookup(name string) *variable {
 
 // unknown is the warning about a variable that is not in the table.
 func unknown(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?' // a warning is one line
+	}, name)
 	warning := fmt.Sprintf("%s%s is not known and ignored", Prefix, name)
 	best, bestDist := "", len(name)/3+1 // more edits than that make another word
 	for _, v := range table {

@@ -128,3 +128,28 @@ func TestUpdateReadmeReplacesOnlyItsSection(t *testing.T) {
 		t.Error("a document without markers was accepted")
 	}
 }
+
+// Whatever is in the environment, the settings are usable and each variable
+// of ours is either taken or reported.
+func FuzzLoad(f *testing.F) {
+	for _, v := range table {
+		f.Add(v.name, v.value)
+		f.Add(v.name+"S", "1")
+	}
+	f.Add("BUDGET", "9223372036854775807T")
+	f.Add("WINDOW", "-0")
+	f.Fuzz(func(t *testing.T, name, value string) {
+		s, warnings := Load([]string{Prefix + name + "=" + value})
+		if s.ThresholdBytes < 0 || s.Window < 0 || s.Window > 8 || s.BudgetBytes < Auto || s.NodeBudgetBytes < Auto || s.HelperCPU < Auto {
+			t.Errorf("%q: %+v", value, s)
+		}
+		if len(warnings) > 1 {
+			t.Errorf("%d warnings about one variable: %q", len(warnings), warnings)
+		}
+		for _, w := range warnings {
+			if s != Default() || strings.Contains(w, "\n") {
+				t.Errorf("warning %q, settings %+v", w, s)
+			}
+		}
+	})
+}
