@@ -3,20 +3,23 @@ package main
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
-	"pinwheel/mem"
 	"pinwheel/replay"
 	"pinwheel/trace"
+	"pinwheel/verbs"
 )
 
 type compareCmd struct {
 	format
 	model
-	Policy []string `placeholder:"NAME" help:"Policies to run. Default: all."`
-	Ranks  []int    `placeholder:"N" help:"Ranks to report. Default: all ranks together."`
-	Traces []string `arg:"" name:"trace" help:"Traces (.pwt)."`
+	Policy   []string `placeholder:"NAME" help:"Policies to run. Default: all that the mode has."`
+	Mode     string   `default:"virtual" enum:"virtual,real" help:"Simulated time, or real time with real registrations: ${enum}."`
+	Provider string   `default:"auto" enum:"auto,rdma,uring,mlock,sim" help:"Real mode: what registers memory: ${enum}. sim takes the time of --costs."`
+	Ranks    []int    `placeholder:"N" help:"Ranks to report; in real mode, to replay. Default: all ranks together; in real mode rank 0."`
+	Scale    float64  `default:"1" help:"Real mode: stretch the timeline; 0.1 is ten times as fast."`
+	Pairs    int      `default:"1" help:"Real mode: run every policy so often, each time beside leave-pinned; the median is reported."`
+	Traces   []string `arg:"" name:"trace" help:"Traces (.pwt)."`
 }
 
 func (compareCmd) Help() string {
@@ -26,24 +29,30 @@ Examples:
   nasreplay compare results/traces/*.pwt
   nasreplay compare --policy paper,pinwheel,oracle --ranks 0,2 --json ft.B.4.pwt
   nasreplay compare --timeline recorded --costs uring --latency 1us --bandwidth 200 lu.B.4.pwt
-  nasreplay compare --per-node 4 --policy leave-pinned,pinwheel ft.C.16.pwt`
+  nasreplay compare --per-node 4 --policy leave-pinned,pinwheel ft.C.16.pwt
+  nasreplay compare --mode real --provider uring --scale 0.1 --policy leave-pinned,pinwheel ft.B.4.pwt`
 }
 
 func (c *compareCmd) Run(e *env) error {
-	if err := checkPolicies(c.Policy); err != nil {
-		return err
-	}
 	o, err := c.options()
 	if err != nil {
 		return err
 	}
-	o.Policies = c.Policy
+	run := func(f *trace.File) ([]replay.Result, error) { return replayTrace(e, f, c.forTrace(o, f)) }
+	if c.Mode == "real" {
+		p, err := openProvider(c.Provider, o.Costs)
+		if err != nil {
+			return err
+		}
+		defer p.Close() // every result is there by then
+		run = func(f *trace.File) ([]replay.Result, error) { return replayReal(e, f, o, p) }
+	}
 	first := true
 	return e.eachTrace(c.Traces, func(f *trace.File) error {
 		if _, err := pickRanks(f, c.Ranks); err != nil {
 			return err
 		}
-		rs, err := replayTrace(e, f, c.forTrace(o, f))
+		rs, err := run(f)
 		if err != nil {
 			return err
 		}
@@ -65,6 +74,43 @@ func (c *compareCmd) Run(e *env) error {
 	})
 }
 
+// options adds the flags of compare to those of the model.
+func (c *compareCmd) options() (replay.Options, error) {
+	o, err := c.model.options()
+	if err != nil {
+		return o, err
+	}
+	if err := checkPolicies(c.Policy); err != nil {
+		return o, err
+	}
+	if c.Mode == "real" {
+		for _, p := range c.Policy {
+			if !slices.Contains(replay.RealPolicies(), p) {
+				return o, usagef("--mode real has no policy %s (choose from %s)", p, strings.Join(replay.RealPolicies(), ", "))
+			}
+		}
+		if c.Scale <= 0 || c.Pairs < 1 || c.PerNode > 0 {
+			return o, usagef("--scale and --pairs must be positive, and --per-node is for virtual mode")
+		}
+	} else if c.Scale != 1 || c.Pairs != 1 {
+		return o, usagef("--scale and --pairs are for --mode real")
+	}
+	o.Policies, o.Ranks, o.Scale, o.Pairs = c.Policy, c.Ranks, c.Scale, c.Pairs
+	return o, nil
+}
+
+// replayReal runs the policies in real time with a progress bar over runs.
+func replayReal(e *env, f *trace.File, o replay.Options, p verbs.Provider) ([]replay.Result, error) {
+	bar := e.progress(-1, f.Header().Program+" in real time")
+	defer func() { _ = bar.Finish() }()
+	o.Progress = func(replay.Progress) { _ = bar.Add(1) }
+	rs, err := replay.Real(e.ctx, o, f, p)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Header().Program, err)
+	}
+	return rs, nil
+}
+
 // replayTrace runs the policies with a progress bar.
 func replayTrace(e *env, f *trace.File, o replay.Options) ([]replay.Result, error) {
 	bar := newReplayBar(e, f, &o)
@@ -83,69 +129,6 @@ func (c *compareCmd) pick(rs []replay.Result) []replay.Result {
 		if len(c.Ranks) > 0 {
 			return !slices.Contains(c.Ranks, r.Rank)
 		}
-		return r.Rank != replay.AllRanks && !c.JSON && !c.CSV
+		return r.Rank != replay.AllRanks && c.Mode != "real" && !c.JSON && !c.CSV
 	})
-}
-
-func printResults(e *env, rs []replay.Result) error {
-	t := table{header: []string{"policy", "of", ">peak", ">", ">average", ">", ">first", ">late", ">helper", ">wasted", ">stall", ">run time", ">slowdown",
-		">err <0.5%", ">err <5%", ">captured avg", ">peak"}}
-	base := map[string]*replay.Result{}
-	for i := range rs {
-		if rs[i].Policy == replay.LeavePinned {
-			base[scope(&rs[i])] = &rs[i]
-		}
-	}
-	for i := range rs {
-		r, b := &rs[i], base[scope(&rs[i])]
-		peakSaved, avgSaved := "", ""
-		if b != nil && b != r {
-			peakSaved = change(float64(r.PeakPinnedBytes), float64(b.PeakPinnedBytes))
-			avgSaved = change(r.AvgPinnedBytes, b.AvgPinnedBytes)
-		}
-		t.add(r.Policy, scope(r), mem.FormatBytes(uint64(r.PeakPinnedBytes)), peakSaved, mem.FormatBytes(uint64(r.AvgPinnedBytes)), avgSaved,
-			strconv.FormatInt(r.FirstRegs, 10), strconv.FormatInt(r.LateRegs, 10), strconv.FormatInt(r.HelperRegs, 10), strconv.FormatInt(r.WastedRegs, 10),
-			formatNs(r.StallNs), formatNs(r.RunNs), optional(r.Slowdown, "%.4f"), share(r.Err05), share(r.Err5), optional(r.CapturedAvg, "%.3f"), optional(r.CapturedPeak, "%.3f"))
-	}
-	if len(rs) > 0 {
-		fmt.Fprintf(e.stdout, "%s: %s mode, %s timeline, costs of %s\n", rs[0].Trace, rs[0].Mode, rs[0].Timeline, rs[0].Provider)
-	}
-	if err := t.write(e.stdout, "  "); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintln(e.stdout)
-	return err
-}
-
-// scope names what a result is about.
-func scope(r *replay.Result) string {
-	switch {
-	case r.Node != nil:
-		return "node " + strconv.Itoa(*r.Node)
-	case r.Rank == replay.AllRanks:
-		return "all"
-	}
-	return "rank " + strconv.Itoa(r.Rank)
-}
-
-// change prints the relative difference of v to base: "-31.0 %".
-func change(v, base float64) string {
-	if base == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%+.1f %%", 100*(v-base)/base)
-}
-
-func optional(v *float64, format string) string {
-	if v == nil {
-		return "-"
-	}
-	return fmt.Sprintf(format, *v)
-}
-
-func share(v *float64) string {
-	if v == nil {
-		return "-"
-	}
-	return percent(*v)
 }

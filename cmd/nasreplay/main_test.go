@@ -86,6 +86,9 @@ func TestWrongArgumentsAreOneLineAndStatus2(t *testing.T) {
 		{"--latency", []string{"compare", "--latency=-1us", ftB4}},
 		{"--threshold", []string{"compare", "--threshold", "0", ftB4}},
 		{"--costs nix", []string{"compare", "--costs", "nix", ftB4}},
+		{"oracle", []string{"compare", "--mode", "real", "--policy", "oracle", ftB4}},
+		{"--scale", []string{"compare", "--mode", "real", "--scale", "0", ftB4}},
+		{"--scale", []string{"compare", "--scale", "0.1", ftB4}},
 		{"--provider", []string{"calibrate", "--provider", "infiniband"}},
 		{"--rounds", []string{"calibrate", "--rounds", "0"}},
 		{"--kind", []string{"plot", "--kind", "pie", ftB4}},
@@ -213,6 +216,30 @@ func TestCompareJSONHasTheNamesOfTheDesignAndTheSameBytesTwice(t *testing.T) {
 	rows := strings.Split(strings.TrimSuffix(csv, "\n"), "\n")
 	if len(rows) != 3 || !strings.HasPrefix(rows[0], "trace,rank,") || strings.Count(rows[0], ",") != strings.Count(rows[1], ",") || !strings.HasPrefix(rows[2], "ft.B.4,3,") {
 		t.Errorf("CSV: %q", rows)
+	}
+}
+
+func TestRealModeReportsScaleAndPairs(t *testing.T) {
+	stdout, stderr, status := nasreplay(t, "compare", "--mode", "real", "--provider", "sim", "--scale", "0.01", "--pairs", "2", "--json",
+		"--policy", "leave-pinned,pinwheel", traces+"lu.B.4.pwt")
+	if status != 0 || stderr != "" {
+		t.Fatalf("status %d, %q", status, stderr)
+	}
+	for line := range strings.Lines(stdout) {
+		var got struct {
+			Mode, Provider string
+			Scale          float64
+			Pairs, Needs   int
+		}
+		if err := json.Unmarshal([]byte(line), &got); err != nil {
+			t.Fatal(err)
+		}
+		if got.Mode != "real" || got.Provider != "sim" || got.Scale != 0.01 || got.Pairs != 2 || got.Needs == 0 {
+			t.Errorf("%+v", got)
+		}
+	}
+	if n := strings.Count(stdout, "\n"); n != 2 {
+		t.Errorf("%d results, want one for each policy", n)
 	}
 }
 

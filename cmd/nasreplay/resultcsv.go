@@ -17,12 +17,15 @@ func resultCSV(rs []replay.Result) *table {
 	return t
 }
 
-// jsonFields lists the names that encoding/json gives the fields of a flat struct.
+// jsonFields lists the names that encoding/json gives the fields of a struct
+// whose only structs are embedded ones, or pointers to such.
 func jsonFields(t reflect.Type) []string {
 	var names []string
 	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
+		case f.Anonymous && f.Type.Kind() == reflect.Pointer:
+			names = append(names, jsonFields(f.Type.Elem())...)
 		case f.Anonymous:
 			names = append(names, jsonFields(f.Type)...)
 		case name != "-":
@@ -37,8 +40,10 @@ func jsonValues(v reflect.Value) []string {
 	for f, field := range v.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
+		case f.Anonymous && field.Kind() == reflect.Pointer && field.IsNil():
+			cells = append(cells, make([]string, len(jsonFields(field.Type().Elem())))...)
 		case f.Anonymous:
-			cells = append(cells, jsonValues(field)...)
+			cells = append(cells, jsonValues(reflect.Indirect(field))...)
 		case name == "-":
 		case field.Kind() == reflect.Pointer && field.IsNil():
 			cells = append(cells, "")

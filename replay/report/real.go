@@ -32,8 +32,11 @@ func readReal(dir string) ([]replay.Result, error) {
 		var r replay.Result
 		if err := dec.Decode(&r); errors.Is(err, io.EOF) {
 			return rs, nil
-		} else if err != nil || r.RealRun == nil {
-			return nil, fmt.Errorf("%s: result %d is not one of a real run: %w", path, len(rs)+1, err)
+		} else if err != nil {
+			return nil, fmt.Errorf("%s: result %d: %w", path, len(rs)+1, err)
+		}
+		if r.RealRun == nil {
+			return nil, fmt.Errorf("%s: result %d is not of a real run", path, len(rs)+1)
 		}
 		rs = append(rs, r)
 	}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+
+	"pinwheel/mem"
+	"pinwheel/replay"
+)
+
+// printResults prints the results of one trace as a table for people.
+func printResults(e *env, rs []replay.Result) error {
+	if len(rs) == 0 {
+		return nil
+	}
+	t := table{header: []string{"policy", "of", ">peak", ">", ">average", ">", ">first", ">late", ">helper", ">wasted", ">stall", ">run time", ">slowdown",
+		">err <0.5%", ">err <5%", ">captured avg", ">peak"}}
+	source := "costs of " + rs[0].Provider
+	if rs[0].RealRun != nil {
+		t.header = append(t.header, ">slowdown from", ">to", ">VmPin differs")
+		source = fmt.Sprintf("provider %s, %g x the time, median of %d", rs[0].Provider, rs[0].Scale, rs[0].Pairs)
+	}
+	base := map[string]*replay.Result{}
+	for i := range rs {
+		if rs[i].Policy == replay.LeavePinned {
+			base[scope(&rs[i])] = &rs[i]
+		}
+	}
+	for i := range rs {
+		r, b := &rs[i], base[scope(&rs[i])]
+		peakSaved, avgSaved := "", ""
+		if b != nil && b != r {
+			peakSaved = change(float64(r.PeakPinnedBytes), float64(b.PeakPinnedBytes))
+			avgSaved = change(r.AvgPinnedBytes, b.AvgPinnedBytes)
+		}
+		cells := []string{r.Policy, scope(r), mem.FormatBytes(uint64(r.PeakPinnedBytes)), peakSaved, mem.FormatBytes(uint64(r.AvgPinnedBytes)), avgSaved,
+			strconv.FormatInt(r.FirstRegs, 10), strconv.FormatInt(r.LateRegs, 10), strconv.FormatInt(r.HelperRegs, 10), strconv.FormatInt(r.WastedRegs, 10),
+			formatNs(r.StallNs), formatNs(r.RunNs), optional(r.Slowdown, "%.4f"), share(r.Err05), share(r.Err5), optional(r.CapturedAvg, "%.3f"), optional(r.CapturedPeak, "%.3f")}
+		if r.RealRun != nil {
+			cells = append(cells, fmt.Sprintf("%.4f", r.SlowdownMin), fmt.Sprintf("%.4f", r.SlowdownMax), fmt.Sprintf("%d pages", r.VMDiffPages))
+		}
+		t.add(cells...)
+	}
+	fmt.Fprintf(e.stdout, "%s: %s mode, %s timeline, %s\n", rs[0].Trace, rs[0].Mode, rs[0].Timeline, source)
+	if err := t.write(e.stdout, "  "); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(e.stdout)
+	return err
+}
+
+// scope names what a result is about.
+func scope(r *replay.Result) string {
+	switch {
+	case r.Node != nil:
+		return "node " + strconv.Itoa(*r.Node)
+	case r.Rank == replay.AllRanks:
+		return "all"
+	}
+	return "rank " + strconv.Itoa(r.Rank)
+}
+
+// change prints the relative difference of v to base: "-31.0 %".
+func change(v, base float64) string {
+	if base == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%+.1f %%", 100*(v-base)/base)
+}
+
+func optional(v *float64, format string) string {
+	if v == nil {
+		return "-"
+	}
+	return fmt.Sprintf(format, *v)
+}
+
+func share(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return percent(*v)
+}
