@@ -33,6 +33,9 @@ func newArena(ranges []mem.Range) (*arena, error) {
 		}
 		runs = append(runs, r)
 	}
+	if err := checkMemory(runs); err != nil {
+		return nil, err
+	}
 	a := &arena{}
 	for _, r := range runs {
 		if err := a.add(r); err != nil {
@@ -40,6 +43,23 @@ func newArena(ranges []mem.Range) (*arena, error) {
 		}
 	}
 	return a, nil
+}
+
+// checkMemory refuses what would drive this machine out of memory: all of
+// the arena is touched, and most of it pinned.
+func checkMemory(runs []mem.Range) error {
+	var need uint64
+	for _, r := range runs {
+		need += r.Len()
+	}
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return fmt.Errorf("sysinfo: %w", err)
+	}
+	if have := (uint64(info.Freeram) + uint64(info.Bufferram)) * uint64(info.Unit); need > have {
+		return fmt.Errorf("the buffers of this rank need %s, %s are free (replay it in virtual mode)", mem.FormatBytes(need), mem.FormatBytes(have))
+	}
+	return nil
 }
 
 func (a *arena) add(r mem.Range) error {

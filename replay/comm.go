@@ -37,11 +37,12 @@ type rank struct {
 	holds  []hold
 	msgs   [2]*message // of a blocking send, receive or both
 
-	comms      map[int32]*localComm
-	requests   map[uint32]*request // nonblocking, not waited for yet
-	unresolved int                 // messages that the current call still waits for
-	latestNs   int64               // completion of those that are known
-	txFree     float64             // time from which the adapter is free to send
+	comms        map[int32]*localComm
+	requests     map[uint32]*request // nonblocking, not waited for yet
+	freeRequests []*request
+	unresolved   int     // messages that the current call still waits for
+	latestNs     int64   // completion of those that are known
+	txFree       float64 // time from which the adapter is free to send
 
 	stats Counts
 	usage usage

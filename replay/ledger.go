@@ -29,7 +29,8 @@ type ledger struct {
 	inFlight int                    // provider calls
 	calls    uint64                 // provider calls begun
 	wasted   int64
-	closed   bool // the run is over: what follows is cleaning up
+	commRegs int64 // registrations by the communication path
+	closed   bool  // the run is over: what follows is cleaning up
 }
 
 // heldRegion is one registration in force.
@@ -71,7 +72,11 @@ func (l *ledger) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
 		l.pins.unpin(l.nowNs, aligned)
 		return reg, err
 	}
-	l.held[reg.Handle] = &heldRegion{byHelper: unix.Gettid() != l.commThread}
+	byHelper := unix.Gettid() != l.commThread
+	if !byHelper {
+		l.commRegs++
+	}
+	l.held[reg.Handle] = &heldRegion{byHelper: byHelper}
 	return reg, nil
 }
 
@@ -96,13 +101,15 @@ func (l *ledger) Deregister(reg verbs.Region) error {
 	return nil
 }
 
-// used notes that the communication path has acquired a registration.
-func (l *ledger) used(handle uint64) {
+// used notes that the communication path has acquired a registration. It
+// returns how many that path has made so far.
+func (l *ledger) used(handle uint64) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if h := l.held[handle]; h != nil {
 		h.used = true
 	}
+	return l.commRegs
 }
 
 // finish ends the accounts and returns the peak and mean of the pinned bytes.

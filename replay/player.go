@@ -25,12 +25,14 @@ type player struct {
 	sites    callSites
 	cpus     cpuPair
 
-	ledger  *ledger
-	manager *pinwheel.Manager // nil for policy bounce
-	thread  *pinwheel.Thread
-	uses    []*pinwheel.Use // by slot; held if acquired
-	copied  []bool          // by slot: no registration, the data is copied
-	pool    []byte          // to copy through
+	ledger   *ledger
+	manager  *pinwheel.Manager // nil for policy bounce
+	thread   *pinwheel.Thread
+	seen     seenRanges
+	commRegs int64           // by the communication path so far
+	uses     []*pinwheel.Use // by slot; held if acquired
+	copied   []bool          // by slot: no registration, the data is copied
+	pool     []byte          // to copy through
 
 	pinned  verbs.Region // the pool, for policy bounce
 	stats   Counts
@@ -150,7 +152,7 @@ func (p *player) acquire(m *moment) error {
 		u := p.uses[m.slot]
 		err := p.thread.Acquire(u, addresses(b), access, predictor.Op(m.need.op), (*pinwheel.Site)(p.sites.frames(m.need.stack)))
 		if err == nil {
-			p.ledger.used(u.Region().Handle)
+			p.classify(m, p.ledger.used(u.Region().Handle))
 			return nil
 		}
 		if !errors.Is(err, verbs.ErrPinnedMemory) {
@@ -163,6 +165,20 @@ func (p *player) acquire(m *moment) error {
 		p.copyOut(b)
 	}
 	return nil
+}
+
+// classify counts the registrations that the communication path had to do
+// for a need, as virtual mode does.
+func (p *player) classify(m *moment, commRegs int64) {
+	first := p.seen.first(m.need.rng.PageAligned())
+	switch {
+	case commRegs == p.commRegs:
+	case first:
+		p.stats.FirstRegs++
+	default:
+		p.stats.LateRegs++
+	}
+	p.commRegs = commRegs
 }
 
 func (p *player) release(m *moment) error {
@@ -194,7 +210,7 @@ func (p *player) count() {
 		return
 	}
 	s := p.manager.Stats()
-	p.stats.FirstRegs, p.stats.LateRegs, p.stats.LateWaits = int64(s.Cache.First), int64(s.Cache.Late), int64(s.Cache.Waited)
+	p.stats.LateWaits = int64(s.Cache.Waited)
 	p.stats.HelperRegs, p.stats.HelperDeregs = int64(s.Cache.HelperRegisters), int64(s.Cache.HelperDeregisters)
 	p.stats.HelperCPUNs = s.Helper.CPUNs
 	p.stats.WastedRegs = p.ledger.wasted

@@ -158,8 +158,10 @@ func (e *engine) postMessage(r *rank, rec *trace.Record, h *hold, t int64) (*mes
 		return nil, fmt.Errorf("message does not fit: rank %d sends %d bytes (line %d), rank %d receives %d (line %d)",
 			m.src, m.bytes, m.sendLine, m.dst, m.recvBytes, m.recvLine)
 	}
-	e.transferring(src, m.sendHold, t, m.sendDone)
-	e.transferring(e.ranks[m.dst], m.recvHold, t, m.recvDone)
+	if m.rendezvous { // an eager send may have given its buffer back already
+		e.transferring(src, m.sendHold, t, m.sendDone)
+		e.transferring(e.ranks[m.dst], m.recvHold, t, m.recvDone)
+	}
 	e.resolve(&m.sendWaiter, m.sendDone)
 	e.resolve(&m.recvWaiter, m.recvDone)
 	return m, nil
@@ -170,7 +172,11 @@ func (r *rank) newRequest(rec *trace.Record) (*request, error) {
 	if q := r.requests[rec.Req]; q != nil {
 		return nil, fmt.Errorf("rank %d, line %d: request %d is still in use (posted on line %d)", r.id, rec.Line, rec.Req, q.line)
 	}
-	q := &request{send: rec.Dir != trace.DirWrite, line: rec.Line}
+	q := &request{}
+	if n := len(r.freeRequests); n > 0 {
+		q, r.freeRequests = r.freeRequests[n-1], r.freeRequests[:n-1]
+	}
+	*q = request{send: rec.Dir != trace.DirWrite, line: rec.Line}
 	if len(r.holds) > 0 {
 		q.hold = r.holds[0]
 		r.holds = r.holds[:0]
@@ -205,6 +211,7 @@ func (e *engine) completeWait(r *rank, t int64) (int64, error) {
 		if q.msg != nil {
 			e.match.drop(q.msg)
 		}
+		r.freeRequests = append(r.freeRequests, q)
 	}
 	return t, nil
 }

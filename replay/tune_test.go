@@ -22,6 +22,7 @@ func TestTune(t *testing.T) {
 		t.Skip("prints figures, tests nothing: set PINWHEEL_TUNE to a pattern of .pwt files")
 	}
 	o := Options{Policies: []string{LeavePinned, OnDemand, Oracle}}
+	o.Timeline = Timeline(os.Getenv("PINWHEEL_TIMELINE"))
 	if p := os.Getenv("PINWHEEL_POLICIES"); p != "" {
 		o.Policies = strings.Split(p, ",")
 	}
