@@ -4,10 +4,13 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"pinwheel/mem"
 	"pinwheel/verbs"
 	"pinwheel/verbs/uring"
 	"pinwheel/verbs/verbstest"
+	"pinwheel/vmwatch"
 )
 
 // With real pinning by io_uring under every policy, what the kernel counts for
@@ -84,5 +87,34 @@ func BenchmarkPeriodic(b *testing.B) {
 				b.ReportMetric(float64(after.StallNs-before.StallNs)/float64(n), "stall-ns/op")
 			})
 		}
+	}
+}
+
+// With a watcher, memory that was unmapped and mapped again at the same
+// address is registered again, though nobody has called Invalidate.
+func TestRemappedMemoryIsNotAHit(t *testing.T) {
+	const n = 64 << 10
+	p, err := uring.Open(uring.Options{})
+	verbstest.Available(t, err)
+	t.Cleanup(func() { p.Close() })
+	verbstest.NeedPinned(t, p, n)
+	m, th := open(t, Options{Provider: p, Policy: LeavePinned, Watch: "auto"})
+	if mech := m.watcher.Mechanism(); mech == vmwatch.None {
+		t.Skip("no mechanism of vmwatch works here: nothing is cached")
+	}
+	buffer, r := verbstest.Map(t, n)
+	clear(buffer)
+	transfer(t, th, r, 0)
+	transfer(t, th, r, 0)
+	if s := m.Stats().Cache; s.First != 1 || s.Hits != 1 {
+		t.Fatalf("before the change: %+v", s)
+	}
+	if err := unix.Madvise(buffer, unix.MADV_DONTNEED); err != nil {
+		t.Fatal(err)
+	}
+	clear(buffer)
+	transfer(t, th, r, 0)
+	if s := m.Stats().Cache; s.Hits != 1 {
+		t.Errorf("after the change: %+v", s)
 	}
 }
