@@ -140,14 +140,19 @@ func (w *Writer) writeIndex() {
 	w.write(append(binary.LittleEndian.AppendUint64(nil, uint64(first)), trailerMagic...))
 }
 
-// writeFrame compresses raw, completes fi and appends both to the file.
+// writeFrame compresses raw, completes fi and appends both.
 func (w *Writer) writeFrame(fi frameInfo, raw []byte) {
 	packed := w.enc.EncodeAll(raw, w.frame[:0])
 	fi.rawBytes, fi.packedBytes = uint32(len(raw)), uint32(len(packed))
+	w.frame = packed
+	w.writePacked(fi, packed)
+}
+
+// writePacked appends a complete frame to the file and the index.
+func (w *Writer) writePacked(fi frameInfo, packed []byte) {
 	if fi.kind == frameDefs || fi.kind == frameRecords {
 		w.entries = append(w.entries, indexEntry{fi, w.offset})
 	}
-	w.frame = packed
 	w.write(fi.append(nil, packed))
 	w.write(packed)
 }

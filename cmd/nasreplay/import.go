@@ -28,8 +28,8 @@ Examples:
 }
 
 func (c *importCmd) Run(e *env) error {
-	if _, err := os.Stat(c.Out); !c.Force && !errors.Is(err, fs.ErrNotExist) {
-		return usagef("%s exists (give --force to replace it)", c.Out)
+	if err := checkOut(c.Out, c.Force); err != nil {
+		return err
 	}
 	if c.Program == "" {
 		c.Program = trace.ProgramFromPath(c.Out)
@@ -58,4 +58,12 @@ func (c *importCmd) Run(e *env) error {
 	}
 	_, err = fmt.Fprintf(e.stdout, "%s: %d records of %d files, %s\n", c.Out, res.Records, len(c.CSV), mem.FormatBytes(uint64(st.Size())))
 	return err
+}
+
+// checkOut refuses to replace a file unasked.
+func checkOut(path string, force bool) error {
+	if _, err := os.Stat(path); !force && !errors.Is(err, fs.ErrNotExist) {
+		return usagef("%s exists (give --force to replace it)", path)
+	}
+	return nil
 }

@@ -31,6 +31,7 @@ const (
 
 type cli struct {
 	Import    importCmd        `cmd:"" help:"Convert the recorder's CSV to a .pwt trace."`
+	Merge     mergeCmd         `cmd:"" help:"Put traces of single ranks of one run into one trace."`
 	Info      infoCmd          `cmd:"" help:"Say what is in traces: buffers, call sites, sizes, periods and their jitter."`
 	Compare   compareCmd       `cmd:"" help:"Replay traces under several policies and compare what each pins and costs."`
 	Plot      plotCmd          `cmd:"" help:"Draw pinned memory over time, prediction errors or savings as SVG."`

@@ -76,6 +76,7 @@ func TestWrongArgumentsAreOneLineAndStatus2(t *testing.T) {
 		{"--json", []string{"info", "--json", "--csv", ftB4}},
 		{"--ranks", []string{"info", "--ranks", "x", ftB4}},
 		{"--out", []string{"import", "x.csv"}},
+		{"exists", []string{"merge", "--out", exists, ftB4}},
 		{"exists", []string{"import", "--out", exists, "x.csv"}},
 		{`unknown policy "papr"`, []string{"compare", "--policy", "papr", ftB4}},
 		{"twice", []string{"compare", "--policy", "paper,paper", ftB4}},
@@ -244,7 +245,7 @@ func TestRealModeReportsScaleAndPairs(t *testing.T) {
 }
 
 func TestHelpOfEverySubcommandHasExamples(t *testing.T) {
-	for _, sub := range []string{"import", "info", "compare", "plot", "calibrate", "results"} {
+	for _, sub := range []string{"import", "merge", "info", "compare", "plot", "calibrate", "results"} {
 		stdout, _, status := nasreplay(t, sub, "--help")
 		if status != 0 || !strings.Contains(stdout, "nasreplay "+sub+" ") || !strings.Contains(stdout, "Example") {
 			t.Errorf("%s --help: status %d, %q", sub, status, stdout)

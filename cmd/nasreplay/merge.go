@@ -1,0 +1,35 @@
+package main
+
+import (
+	"fmt"
+
+	"pinwheel/trace"
+)
+
+type mergeCmd struct {
+	Out    string   `required:"" placeholder:"FILE.pwt" help:"Trace to write; it appears when it is whole."`
+	Force  bool     `help:"Replace an existing file."`
+	Traces []string `arg:"" name:"trace" help:"Traces (.pwt) of the same run."`
+}
+
+func (mergeCmd) Help() string {
+	return `Puts traces that were recorded one per rank into one, as info, compare and plot want them.
+
+Example:
+  nasreplay merge --out run7.pwt run7.rank*.pwt`
+}
+
+func (c *mergeCmd) Run(e *env) error {
+	if err := checkOut(c.Out, c.Force); err != nil {
+		return err
+	}
+	h, torn, err := trace.Merge(c.Out, c.Traces)
+	if err != nil {
+		return err
+	}
+	for _, t := range torn {
+		e.note("%v", t)
+	}
+	_, err = fmt.Fprintf(e.stdout, "%s: %s, %d ranks, %d files\n", c.Out, h.Program, h.Ranks, len(c.Traces))
+	return err
+}
