@@ -3,9 +3,10 @@ package helper
 import "pinwheel/mem"
 
 const (
-	// patience is the multiple of its longest idleness, in time and in
-	// phases, after which a region counts as given up by the program.
-	patience = 2
+	// patience is the multiple of its longest idle time after which a region
+	// counts as given up, if the program also went through more phases
+	// without it than ever before.
+	patience = 1.5
 	// confident is the confidence from which a failed prediction alone means
 	// that the program has left the pattern.
 	confident = 0.75
@@ -36,7 +37,7 @@ func (s *Scheduler) release(id mem.RegionID, r *region, nowNs int64) bool {
 	if predicted && p.Confidence > confident && overdueNs > max(p.NextNs-r.lastEndNs, s.longest.ns/4)/2 {
 		return true
 	}
-	if r.uses > 1 && nowNs-r.lastEndNs > patience*r.longest.ns && s.phase-r.lastPhase > patience*r.longest.phases {
+	if r.uses > 1 && float64(nowNs-r.lastEndNs) > patience*float64(r.longest.ns) && s.phase-r.lastPhase > r.longest.phases {
 		return true
 	}
 	if s.suspect(id, r, nowNs) {

@@ -18,11 +18,11 @@ const (
 )
 
 // firstMargins are the margins to begin with, as a share of the predicted
-// gap; they come from the undershoot of needs below the least gap seen, over
-// the NAS traces. A gap in which code ran for the first time is special: its
-// page faults and cold caches made it up to three times as long as it will be
-// again.
-var firstMargins = [evidences]float64{.12, .06, .04, .03, .03, .65, .3, .5, .5}
+// gap. They were chosen over the NAS traces so that fewer than one need in a
+// hundred comes too early for them. A gap in which code ran for the first
+// time is special: its page faults and cold caches made it up to three times
+// as long as it will be again.
+var firstMargins = [evidences]float64{.25, .12, .06, .04, .03, .75, .3, .55, .5}
 
 const (
 	// A margin grows by marginUp when a need came before the prediction, and

@@ -174,7 +174,7 @@ func (p *Pinwheel) predictOwn(r *need) {
 		p.predict(r, &f.gaps, f.evidence(level), r.last.endNs)
 		return
 	}
-	if r.all.n > 0 {
+	if r.all.n > 1 { // one gap in another context says nothing
 		p.predict(r, &r.all, anySite, r.last.endNs)
 	}
 }
