@@ -15,12 +15,16 @@ import (
 // uffdNotifier follows private anonymous memory with userfaultfd.
 //
 // Its events alone are too late: munmap tells after the address is free, and
-// another thread may have it by then. So each hit also asks whether the range
-// still belongs to mappings that were armed (uffdArmed), which one mapped since
-// doesn't; and whether the process took a page fault since the range was
-// pinned, without which no page can have appeared in it. The second covers
-// what the first can't see: MADV_GUARD_INSTALL, and an armed mapping that
-// mremap grows over a freed address.
+// another thread may have it by then. So each hit also asks whether
+//
+//   - the range still belongs to mappings that were armed, as one mapped since
+//     doesn't;
+//   - every page is present, as pinned ones always are;
+//   - the process has taken no page fault since the range was pinned, without
+//     which no other page can have appeared in it.
+//
+// The last two cover what the first can't see: MADV_GUARD_INSTALL, and an armed
+// mapping that mremap grows over a freed address.
 //
 // All fields but reader's shared memory are guarded by Watcher.mu.
 type uffdNotifier struct {
@@ -74,7 +78,7 @@ func (n *uffdNotifier) arm(r mem.Range) (verifier, error) {
 		if !o.r.Overlaps(r) || o.lost.Load() {
 			continue
 		}
-		if !uffdArmed(n.pagemap.Fd(), o.r) {
+		if !pagesAre(n.pagemap.Fd(), o.r, pageIsWPAllowed) {
 			o.lost.Store(true)
 			continue
 		}
@@ -147,12 +151,14 @@ func (n *uffdNotifier) close() error {
 
 func (u *uffdRange) pinning() { u.faults.Store(pageFaults()) }
 func (u *uffdRange) pinned() error {
-	if u.lost.Load() || !uffdArmed(u.n.pagemap.Fd(), u.r) {
+	if !u.intact() {
 		return ErrChanged
 	}
 	return nil
 }
 
-func (u *uffdRange) unchanged() bool {
-	return !u.lost.Load() && u.faults.Load() == pageFaults() && uffdArmed(u.n.pagemap.Fd(), u.r)
+func (u *uffdRange) unchanged() bool { return u.faults.Load() == pageFaults() && u.intact() }
+
+func (u *uffdRange) intact() bool {
+	return !u.lost.Load() && pagesAre(u.n.pagemap.Fd(), u.r, pageIsWPAllowed|pageIsPresent)
 }

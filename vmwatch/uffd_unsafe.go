@@ -69,7 +69,8 @@ type pmScanArg struct {
 
 const (
 	pagemapScanIoctl = 0xc0606610 // PAGEMAP_SCAN
-	pageIsWPAllowed  = 1          // PAGE_IS_WPALLOWED: registered with a userfaultfd in async mode
+	pageIsWPAllowed  = 1 << 0     // PAGE_IS_WPALLOWED: registered with a userfaultfd in async mode
+	pageIsPresent    = 1 << 3     // PAGE_IS_PRESENT
 )
 
 // pageRegion is struct page_region.
@@ -84,13 +85,12 @@ type scanCall struct {
 
 var scanCalls = sync.Pool{New: func() any { return new(scanCall) }}
 
-// uffdArmed reports whether every page of r still belongs to a mapping that
-// was armed: one mapped since then isn't.
-func uffdArmed(pagemap uintptr, r mem.Range) bool {
+// pagesAre reports whether every page of r has all of these properties.
+func pagesAre(pagemap uintptr, r mem.Range, properties uint64) bool {
 	c := scanCalls.Get().(*scanCall)
 	defer scanCalls.Put(c)
 	c.arg = pmScanArg{size: uint64(unsafe.Sizeof(c.arg)), start: uint64(r.Start), end: uint64(r.End),
-		vec: uint64(uintptr(unsafe.Pointer(&c.answer))), vecLen: 1, mask: pageIsWPAllowed, returned: pageIsWPAllowed}
+		vec: uint64(uintptr(unsafe.Pointer(&c.answer))), vecLen: 1, mask: properties, returned: properties}
 	n, _, errno := unix.Syscall(unix.SYS_IOCTL, pagemap, pagemapScanIoctl, uintptr(unsafe.Pointer(&c.arg)))
 	return errno == 0 && n == 1 && c.answer.start == uint64(r.Start) && c.answer.end == uint64(r.End)
 }

@@ -15,6 +15,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/shm.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,20 +26,51 @@ static int fresh_at(void *p, size_t n)
 	return q == p ? 0 : -errno;
 }
 
-int libc_munmap(void *p, size_t n) { return munmap(p, n) ? -errno : fresh_at(p, n); }
-int libc_dontneed(void *p, size_t n) { return madvise(p, n, MADV_DONTNEED) ? -errno : 0; }
-int libc_mapfixed(void *p, size_t n)
+long libc_call(long nr, long a, long b, long c, long d, long e, long f)
 {
-	return mmap(p, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == p ? 0 : -errno;
+	switch (nr) {
+	case SYS_mmap: return (long)mmap((void *)a, b, c, d, e, f);
+	case SYS_munmap: return munmap((void *)a, b);
+	case SYS_mremap: return (long)mremap((void *)a, b, c, d, (void *)e);
+	case SYS_madvise: return madvise((void *)a, b, c);
+	case SYS_mprotect: return mprotect((void *)a, b, c);
+	case SYS_shmat: return (long)shmat(a, (void *)b, c);
+	case SYS_shmdt: return shmdt((void *)a);
+	}
+	return syscall(nr, a, b, c, d, e, f);
 }
 
-int libc_mremap_away(void *p, size_t n)
+static long raw(long nr, long a, long b, long c, long d, long e, long f)
 {
-	void *q = mmap(NULL, n, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (q == MAP_FAILED || mremap(p, n, n, MREMAP_MAYMOVE | MREMAP_FIXED, q) == MAP_FAILED)
-		return -errno;
-	return fresh_at(p, n);
+	register long r10 __asm__("r10") = d, r8 __asm__("r8") = e, r9 __asm__("r9") = f;
+	long r;
+	__asm__ volatile("syscall" : "=a"(r) : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
+	return r;
 }
+
+static int raw_fresh_at(void *p, size_t n)
+{
+	return raw(SYS_mmap, (long)p, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == (long)p ? 0 : -EEXIST;
+}
+
+int raw_munmap(void *p, size_t n)
+{
+	long failed = raw(SYS_munmap, (long)p, n, 0, 0, 0, 0);
+	return failed ? failed : raw_fresh_at(p, n);
+}
+
+int raw_mapfixed(void *p, size_t n)
+{
+	return raw(SYS_mmap, (long)p, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == (long)p ? 0 : -ENOMEM;
+}
+
+int raw_mremap_away(void *p, size_t n)
+{
+	long to = raw(SYS_mmap, 0, n, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return raw(SYS_mremap, (long)p, n, n, MREMAP_MAYMOVE | MREMAP_FIXED, to, 0) == to ? raw_fresh_at(p, n) : -ENOMEM;
+}
+
+int raw_dontneed(void *p, size_t n) { return raw(SYS_madvise, (long)p, n, MADV_DONTNEED, 0, 0, 0); }
 
 void *low_memory(size_t n)
 {
@@ -66,19 +98,15 @@ int compat_munmap(void *p, size_t n)
 	return fresh_at(p, n);
 }
 
-/* By number: malloc's idea of the break must not move. */
-static unsigned long raw_brk(unsigned long to) { return (unsigned long)syscall(SYS_brk, to); }
-
 void *break_memory(size_t n)
 {
-	unsigned long start = (raw_brk(0) + 4095) & ~4095UL;
-	return raw_brk(start + n) == start + n ? (void *)start : NULL;
+	unsigned long now = (unsigned long)sbrk(0), start = (now + 4095) & ~4095UL;
+	return sbrk(start + n - now) == (void *)now ? (void *)start : NULL;
 }
 
 int break_shrink(void *p, size_t n)
 {
-	unsigned long start = (unsigned long)p;
-	return raw_brk(start) == start && raw_brk(start + n) == start + n ? 0 : -ENOMEM;
+	return sbrk(-(intptr_t)n) == (char *)p + n && sbrk(n) == p ? 0 : -ENOMEM;
 }
 
 static void *whole_pages(char *block) { return block ? (void *)(((uintptr_t)block + 4095) & ~4095UL) : NULL; }

@@ -7,10 +7,13 @@
 
 enum other { OTHER_TRUNCATE, OTHER_PUNCH, OTHER_REMOVE };
 
-int libc_munmap(void *p, size_t n);
-int libc_dontneed(void *p, size_t n);
-int libc_mremap_away(void *p, size_t n);
-int libc_mapfixed(void *p, size_t n);
+// libc_call makes a system call through the libc function of that name, as a C
+// program does; -1 and errno on failure.
+long libc_call(long nr, long a, long b, long c, long d, long e, long f);
+int raw_munmap(void *p, size_t n);              // past libc, as Go's runtime does
+int raw_mapfixed(void *p, size_t n);
+int raw_mremap_away(void *p, size_t n);
+int raw_dontneed(void *p, size_t n);
 int compat_munmap(void *p, size_t n);           // int 0x80
 void *low_memory(size_t n);                     // below 4 GiB
 void *break_memory(size_t n);                   // at the program break

@@ -27,6 +27,9 @@ const (
 // unwatched is a cache that nobody tells of changes: what the others are compared with.
 const unwatched = "unwatched"
 
+// peer is the cache of UCX.
+const peer = "ucx"
+
 // transferer moves bytes through a registration as a device would.
 type transferer interface {
 	verbs.Provider
@@ -38,28 +41,65 @@ type transferer interface {
 // page fault of the Go runtime costs the userfaultfd mechanism a hit.
 const settle = 20
 
-// judge caches a Subject of kind k under a mechanism, changes it, and tells
-// from the bytes that then move whether the cache noticed.
+// cache is what is judged.
+type cache interface {
+	acquire(r mem.Range) (g verbs.Region, hit bool, release func(), err error)
+	close()
+}
+
+// ours is the cache of this module, under one mechanism.
+type ours struct {
+	c *regcache.Cache
+	w *vmwatch.Watcher // nil if unwatched
+}
+
+func newOurs(p verbs.Provider, mechanism string) (cache, error) {
+	var o regcache.Options
+	var w *vmwatch.Watcher
+	if mechanism != unwatched {
+		var err error
+		if w, err = vmwatch.Open(vmwatch.Options{Mechanism: mechanism}); err != nil {
+			return nil, err
+		}
+		o.Watcher = w
+	}
+	c, err := regcache.New(p, o)
+	return ours{c, w}, err
+}
+
+func (o ours) acquire(r mem.Range) (verbs.Region, bool, func(), error) {
+	ref, outcome, err := o.c.Acquire(r, verbs.AccessLocalWrite)
+	if err != nil {
+		return verbs.Region{}, false, nil, err
+	}
+	return ref.Region(), outcome == regcache.Hit, func() { o.c.Release(ref) }, nil
+}
+
+func (o ours) close() {
+	o.c.Close()
+	if o.w != nil {
+		o.w.Close()
+	}
+}
+
+// judge caches a Subject of kind k, changes it, and tells from the bytes that
+// then move whether the cache noticed.
 func judge(mechanism string, k change.Kind) (string, error) {
 	p, err := uring.Open(uring.Options{})
 	if err != nil {
 		return "", err
 	}
 	defer p.Close()
-	var o regcache.Options
-	if mechanism != unwatched {
-		w, err := vmwatch.Open(vmwatch.Options{Mechanism: mechanism})
-		if err != nil {
-			return "", err
-		}
-		defer w.Close()
-		o.Watcher = w
+	open := newOurs
+	if mechanism == peer {
+		open = newPeer
 	}
-	c, err := regcache.New(p, o)
+	c, err := open(p, mechanism)
 	if err != nil {
 		return "", err
 	}
-	defer c.Close()
+	defer c.close()
+	change.Syscall = throughLibc
 	s, err := k.Make()
 	if err != nil {
 		return "", err
@@ -68,28 +108,28 @@ func judge(mechanism string, k change.Kind) (string, error) {
 	s.Fill('A')
 	cached := false
 	for try := 0; try < settle && !cached; try++ {
-		ref, outcome, err := c.Acquire(s.Range, verbs.AccessLocalWrite)
+		_, hit, release, err := c.acquire(s.Range)
 		if err != nil {
 			return "", err
 		}
-		c.Release(ref)
-		cached = outcome == regcache.Hit
+		release()
+		cached = hit
 	}
 	if err := k.Do(s); err != nil {
 		return "", err
 	}
-	ref, outcome, err := c.Acquire(s.Range, verbs.AccessLocalWrite)
+	g, hit, release, err := c.acquire(s.Range)
 	if err != nil {
 		return "", err
 	}
-	defer c.Release(ref)
-	fresh, err := moves(p, ref.Region(), s)
+	defer release()
+	fresh, err := moves(p, g, s)
 	switch {
 	case err != nil:
 		return "", err
 	case !fresh:
 		return stale, nil
-	case outcome == regcache.Hit:
+	case hit:
 		return kept, nil
 	case cached:
 		return detected, nil

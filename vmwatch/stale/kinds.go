@@ -26,10 +26,10 @@ const (
 // kinds are all changes of the matrix, in the order of its rows.
 func kinds() []change.Kind {
 	return append(append([]change.Kind(nil), change.Kinds...), []change.Kind{
-		{Name: "munmap through libc", Make: change.Anonymous, Do: inC(func(p unsafe.Pointer, n C.size_t) C.int { return C.libc_munmap(p, n) })},
-		{Name: "mmap(MAP_FIXED) over through libc", Make: change.Anonymous, Do: inC(func(p unsafe.Pointer, n C.size_t) C.int { return C.libc_mapfixed(p, n) })},
-		{Name: "mremap away through libc", Make: change.Anonymous, Do: inC(func(p unsafe.Pointer, n C.size_t) C.int { return C.libc_mremap_away(p, n) })},
-		{Name: "MADV_DONTNEED through libc", Make: change.Anonymous, Do: inC(func(p unsafe.Pointer, n C.size_t) C.int { return C.libc_dontneed(p, n) })},
+		{Name: "munmap past libc", Make: change.Anonymous, Do: inC(func(p unsafe.Pointer, n C.size_t) C.int { return C.raw_munmap(p, n) })},
+		{Name: "mmap(MAP_FIXED) over past libc", Make: change.Anonymous, Do: inC(func(p unsafe.Pointer, n C.size_t) C.int { return C.raw_mapfixed(p, n) })},
+		{Name: "mremap away past libc", Make: change.Anonymous, Do: inC(func(p unsafe.Pointer, n C.size_t) C.int { return C.raw_mremap_away(p, n) })},
+		{Name: "MADV_DONTNEED past libc", Make: change.Anonymous, Do: inC(func(p unsafe.Pointer, n C.size_t) C.int { return C.raw_dontneed(p, n) })},
 		{Name: "munmap through int 0x80", Make: memory(func(n C.size_t) unsafe.Pointer { return C.low_memory(n) }),
 			Do: inC(func(p unsafe.Pointer, n C.size_t) C.int { return C.compat_munmap(p, n) })},
 		{Name: "munmap by a vfork child", Make: change.Anonymous, Do: inC(func(p unsafe.Pointer, n C.size_t) C.int { return C.vfork_munmap(p, n) })},
@@ -65,6 +65,15 @@ func kinds() []change.Kind {
 		}},
 		{Name: "UFFDIO_MOVE", Make: change.Anonymous, Do: inC(func(p unsafe.Pointer, n C.size_t) C.int { return C.uffd_move(p, n) }), Keeps: true},
 	}...)
+}
+
+// throughLibc makes the system calls of package change as a C program would.
+func throughLibc(nr, a, b, c, d, e, f uintptr) (r1, r2 uintptr, errno unix.Errno) {
+	r, err := C.libc_call(C.long(nr), C.long(a), C.long(b), C.long(c), C.long(d), C.long(e), C.long(f))
+	if r == -1 {
+		return 0, 0, err.(unix.Errno)
+	}
+	return uintptr(r), 0, 0
 }
 
 func start(s *change.Subject) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(s.Bytes())) }

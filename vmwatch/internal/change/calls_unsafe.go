@@ -18,11 +18,15 @@ const (
 // shmRemapFlag is SHM_REMAP, <sys/shm.h>: replace what is mapped there.
 const shmRemapFlag = 0o40000
 
-// call wraps a raw system call, by number as Go's own runtime does it.
+// Syscall makes the system calls of all changes: by number, as Go's own
+// runtime does. The matrix replaces it, before the first change, to go through
+// libc, where other libraries listen.
+var Syscall = unix.Syscall6
+
 func call(what string, nr uintptr, args ...uintptr) (uintptr, error) {
 	var a [6]uintptr
 	copy(a[:], args)
-	p, _, errno := unix.Syscall6(nr, a[0], a[1], a[2], a[3], a[4], a[5])
+	p, _, errno := Syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5])
 	if errno != 0 {
 		return 0, fmt.Errorf("%s: %w", what, errno)
 	}
@@ -51,12 +55,7 @@ func munmap(r mem.Range) error {
 	return err
 }
 
-func mremap(r mem.Range, size uint64, flags int, to mem.Addr) error {
-	_, err := mremapTo(r, size, flags, to)
-	return err
-}
-
-func mremapTo(r mem.Range, size uint64, flags int, to mem.Addr) (mem.Addr, error) {
+func mremap(r mem.Range, size uint64, flags int, to mem.Addr) (mem.Addr, error) {
 	p, err := call("mremap", unix.SYS_MREMAP, uintptr(r.Start), uintptr(r.Len()), uintptr(size), uintptr(flags), uintptr(to))
 	return mem.Addr(p), err
 }

@@ -2,8 +2,6 @@ package change
 
 import (
 	"golang.org/x/sys/unix"
-
-	"pinwheel/mem"
 )
 
 // Kind is one way in which a mapping changes. After Do the Subject's range is
@@ -22,12 +20,7 @@ var Kinds = []Kind{
 	{Name: "munmap", Make: Anonymous, Do: func(s *Subject) error { return s.replace(s.Range) }},
 	{Name: "munmap of one page", Make: Anonymous, Do: func(s *Subject) error { return s.replace(s.page(1)) }},
 	{Name: "mmap(MAP_FIXED) over", Make: Anonymous, Do: func(s *Subject) error { return mapOver(s.Range) }},
-	{Name: "mremap shrink", Make: Anonymous, Do: func(s *Subject) error {
-		if err := mremap(s.Range, s.Range.Len()/2, 0, 0); err != nil {
-			return err
-		}
-		return mapFree(mem.Range{Start: s.Range.Start + mem.Addr(s.Range.Len()/2), End: s.Range.End})
-	}},
+	{Name: "mremap shrink", Make: Anonymous, Do: (*Subject).shrink},
 	{Name: "mremap grow (moves)", Make: Anonymous, Do: func(s *Subject) error { return s.move(2*s.Range.Len(), unix.MREMAP_MAYMOVE) }},
 	{Name: "mremap away", Make: Anonymous, Do: func(s *Subject) error {
 		return s.move(s.Range.Len(), unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED)
@@ -73,10 +66,5 @@ var Kinds = []Kind{
 		}
 		return unix.Ftruncate(s.fd, int64(s.Range.Len()))
 	}},
-	{Name: "shmdt", Make: Segment, Do: func(s *Subject) error {
-		if err := shmdt(s.Range); err != nil {
-			return err
-		}
-		return mapFree(s.Range)
-	}},
+	{Name: "shmdt", Make: Segment, Do: (*Subject).detach},
 }

@@ -13,10 +13,14 @@ import (
 const Pages = 16
 
 // Subject is memory to be changed, wholly present and filled with ones.
+//
+// Between unmapping and mapping again any other thread of the program may be
+// given the address. The Do of such a change then fails, and what was lost is
+// neither touched nor unmapped any more.
 type Subject struct {
 	Range mem.Range
 	fd    int         // of the file behind it, or -1
-	extra []mem.Range // where pages were moved to
+	owned []mem.Range // to be unmapped
 	shm   []int       // segments to remove
 	free  func()      // instead of unmapping, for adopted memory
 }
@@ -53,7 +57,8 @@ func mapSubject(flags, fd int) (*Subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Subject{Range: mem.Range{Start: p, End: p + mem.Addr(bytesOfSubject())}, fd: fd}
+	r := mem.Range{Start: p, End: p + mem.Addr(bytesOfSubject())}
+	s := &Subject{Range: r, fd: fd, owned: []mem.Range{r}}
 	s.Fill(1)
 	return s, nil
 }
@@ -68,7 +73,8 @@ func Segment() (*Subject, error) {
 	if err != nil {
 		return nil, errors.Join(err, shmRemove(id))
 	}
-	s := &Subject{Range: mem.Range{Start: p, End: p + mem.Addr(bytesOfSubject())}, fd: -1, shm: []int{id}}
+	r := mem.Range{Start: p, End: p + mem.Addr(bytesOfSubject())}
+	s := &Subject{Range: r, fd: -1, owned: []mem.Range{r}, shm: []int{id}}
 	s.Fill(1)
 	return s, nil
 }
@@ -86,9 +92,8 @@ func (s *Subject) Free() {
 		s.free()
 		return
 	}
-	for _, r := range append(s.extra, s.Range) {
-		// The mapping may be gone: that is what some changes do.
-		_ = munmap(r)
+	for _, r := range s.owned {
+		_ = munmap(r) // ours, so it can't fail
 	}
 	for _, id := range s.shm {
 		_ = shmRemove(id)
@@ -108,7 +113,45 @@ func (s *Subject) replace(r mem.Range) error {
 	if err := munmap(r); err != nil {
 		return err
 	}
-	return mapFree(r)
+	return s.refill(r)
+}
+
+// refill maps memory at r, part of the Subject that was just unmapped.
+func (s *Subject) refill(r mem.Range) error {
+	s.owned = without(s.owned, r)
+	if err := mapFree(r); err != nil {
+		return err
+	}
+	s.owned = append(s.owned, r)
+	return nil
+}
+
+func without(owned []mem.Range, r mem.Range) (rest []mem.Range) {
+	for _, o := range owned {
+		for _, part := range []mem.Range{{Start: o.Start, End: min(o.End, r.Start)}, {Start: max(o.Start, r.End), End: o.End}} {
+			if !part.Empty() {
+				rest = append(rest, part)
+			}
+		}
+	}
+	return rest
+}
+
+// shrink cuts the second half off and maps other memory there.
+func (s *Subject) shrink() error {
+	half := s.Range.Len() / 2
+	if _, err := mremap(s.Range, half, 0, 0); err != nil {
+		return err
+	}
+	return s.refill(mem.Range{Start: s.Range.Start + mem.Addr(half), End: s.Range.End})
+}
+
+// detach takes the segment away and maps other memory there.
+func (s *Subject) detach() error {
+	if err := shmdt(s.Range); err != nil {
+		return err
+	}
+	return s.refill(s.Range)
 }
 
 // move moves the pages elsewhere, as mremap with flags does, and maps other memory in their place.
@@ -121,15 +164,15 @@ func (s *Subject) move(size uint64, flags int) error {
 		}
 		target, flags = p, flags|unix.MREMAP_FIXED
 	}
-	p, err := mremapTo(s.Range, size, flags, target)
+	p, err := mremap(s.Range, size, flags, target)
 	if err != nil {
 		return err
 	}
-	s.extra = append(s.extra, mem.Range{Start: p, End: p + mem.Addr(size)})
+	s.owned = append(s.owned, mem.Range{Start: p, End: p + mem.Addr(size)})
 	if flags&unix.MREMAP_DONTUNMAP != 0 {
 		return nil // still mapped, without its pages
 	}
-	return mapFree(s.Range)
+	return s.refill(s.Range)
 }
 
 func mremapOnto(s *Subject) error {
@@ -137,7 +180,10 @@ func mremapOnto(s *Subject) error {
 	if err != nil {
 		return err
 	}
-	_, err = mremapTo(o.Range, o.Range.Len(), unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED, s.Range.Start)
+	p, err := mremap(o.Range, o.Range.Len(), unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED, s.Range.Start)
+	if err == nil && p != s.Range.Start {
+		return fmt.Errorf("mremap(MREMAP_FIXED) to %#x moved to %#x", s.Range.Start, p)
+	}
 	return err
 }
 
