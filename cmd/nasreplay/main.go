@@ -108,8 +108,15 @@ func (e *env) note(format string, args ...any) {
 	fmt.Fprintf(e.stderr, "nasreplay: %s\n", msg)
 }
 
-// version is that of the module, or the commit that it was built from.
+// stamp is the version that go build -ldflags "-X main.stamp=..." sets.
+var stamp string
+
+// version is the stamp, or that of the module, or the commit that the
+// command was built from.
 func version() string {
+	if stamp != "" {
+		return stamp
+	}
 	bi, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "(unknown)"

@@ -93,6 +93,7 @@ func TestWrongArgumentsAreOneLineAndStatus2(t *testing.T) {
 		{"--provider", []string{"calibrate", "--provider", "infiniband"}},
 		{"--rounds", []string{"calibrate", "--rounds", "0"}},
 		{"--kind", []string{"plot", "--kind", "pie", ftB4}},
+		{"one file", []string{"plot", "--out", "x.svg", ftB4, isC4}},
 		{"no stretch of time", []string{"plot", "--from", "2s", "--to", "1s", ftB4}},
 	} {
 		stdout, stderr, status := nasreplay(t, tc.args...)
@@ -256,12 +257,21 @@ func TestHelpOfEverySubcommandHasExamples(t *testing.T) {
 func TestPlotWritesTheSameFileAgain(t *testing.T) {
 	draw := func() []byte {
 		dir := t.TempDir()
-		if _, stderr, status := nasreplay(t, "plot", "--out", dir, "--policy", "leave-pinned,oracle", ftB4); status != 0 {
-			t.Fatalf("status %d, %q", status, stderr)
+		for _, out := range []string{dir, filepath.Join(dir, "one.svg")} {
+			if _, stderr, status := nasreplay(t, "plot", "--out", out, "--policy", "leave-pinned,oracle", ftB4); status != 0 {
+				t.Fatalf("status %d, %q", status, stderr)
+			}
+		}
+		one, err := os.ReadFile(filepath.Join(dir, "one.svg"))
+		if err != nil {
+			t.Fatal(err)
 		}
 		b, err := os.ReadFile(filepath.Join(dir, "memory-ft.B.4.svg"))
 		if err != nil {
 			t.Fatal(err)
+		}
+		if !bytes.Equal(one, b) {
+			t.Error("--out DIR and --out FILE.svg differ")
 		}
 		return b
 	}

@@ -21,7 +21,7 @@ type plotCmd struct {
 	Rank   int           `default:"0" help:"Rank whose memory is drawn."`
 	From   time.Duration `help:"Draw memory from this time of the run."`
 	To     time.Duration `help:"Draw memory until this time of the run."`
-	Out    string        `default:"." placeholder:"DIR" help:"Where the SVG files are written."`
+	Out    string        `default:"." placeholder:"DIR|FILE.svg" help:"Directory for the figures, or the file of a single one."`
 	Traces []string      `arg:"" name:"trace" help:"Traces (.pwt)."`
 }
 
@@ -30,7 +30,7 @@ func (plotCmd) Help() string {
 savings: pinned memory saved by every policy, one file.
 
 Examples:
-  nasreplay plot --out figures results/traces/ft.B.4.pwt
+  nasreplay plot --out figures results/traces/*.pwt
   nasreplay plot --policy leave-pinned,pinwheel --rank 3 --from 2s --to 2.5s lu.B.4.pwt
   nasreplay plot --kind savings --costs uring results/traces/*.pwt`
 }
@@ -41,6 +41,9 @@ func (c *plotCmd) Run(e *env) error {
 	}
 	if c.From < 0 || c.To < 0 || c.To > 0 && c.To <= c.From {
 		return usagef("--from %v and --to %v are no stretch of time", c.From, c.To)
+	}
+	if c.toFile() && c.Kind == "memory" && len(c.Traces) > 1 {
+		return usagef("--out %s is one file, and there would be %d figures (give a directory)", c.Out, len(c.Traces))
 	}
 	o, err := c.options()
 	if err != nil {
@@ -91,9 +94,15 @@ func (c *plotCmd) memory(e *env, f *trace.File, o replay.Options) error {
 	return c.write(e, "memory-"+fileName(f.Header().Program)+".svg", fig)
 }
 
+// toFile reports whether --out names a file, not a directory.
+func (c *plotCmd) toFile() bool { return filepath.Ext(c.Out) == ".svg" }
+
 func (c *plotCmd) write(e *env, name string, fig *chart.Figure) error {
 	path := filepath.Join(c.Out, name)
-	if err := os.MkdirAll(c.Out, 0o777); err != nil {
+	if c.toFile() {
+		path = c.Out
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}
 	out, err := os.Create(path)
