@@ -52,6 +52,7 @@ func (c *cachedPath) acquire(t int64, n *need, h *hold) (stallNs int64, err erro
 	ref, _, err := c.cache.Acquire(n.rng, access)
 	if errors.Is(err, verbs.ErrPinnedMemory) {
 		c.stats.Unregistered++
+		c.stats.StallNs += c.meter.spentNs // spent on making room, in vain
 		copyNs, err := c.bounce.acquire(t, n, h)
 		return c.meter.spentNs + copyNs, err
 	}

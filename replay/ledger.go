@@ -112,12 +112,20 @@ func (l *ledger) used(handle uint64) int64 {
 	return l.commRegs
 }
 
-// finish ends the accounts and returns the peak and mean of the pinned bytes.
-func (l *ledger) finish(nowNs int64) (peak int64, mean float64) {
+// start makes nowNs the time 0 of the accounts.
+func (l *ledger) start(nowNs int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.startNs = nowNs
+}
+
+// finish ends the accounts and returns the peak and mean of the pinned bytes,
+// and how many registrations the helper made in vain.
+func (l *ledger) finish(nowNs int64) (peak int64, mean float64, wasted int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
-	return l.usage.peak, l.usage.close(nowNs - l.startNs)
+	return l.usage.peak, l.usage.close(nowNs - l.startNs), l.wasted
 }
 
 // quiet returns what the provider counts as pinned, if no call is under way,

@@ -28,10 +28,10 @@ type message struct {
 }
 
 // channel is the pair of queues between one sender and one receiver on one
-// communicator, each in posting order: messages never overtake each other.
+// communicator. Messages between them never overtake each other.
 type channel struct {
-	sends []*message // posted, not received
-	recvs []*message // posted, not sent
+	sends messageQueue // posted, not received
+	recvs messageQueue // posted, not sent
 }
 
 type channelKey struct{ comm, src, dst int32 }
@@ -40,7 +40,7 @@ type channelKey struct{ comm, src, dst int32 }
 // communicator, with wildcards.
 type matcher struct {
 	channels map[channelKey]*channel
-	anySrc   map[channelKey][]*message // receives from any source, key with src AnySource
+	anySrc   map[channelKey]*messageQueue // receives from any source: src of the key is trace.AnySource
 	ranks    int32
 	order    uint64
 	free     []*message
@@ -48,7 +48,7 @@ type matcher struct {
 }
 
 func newMatcher(ranks int) *matcher {
-	return &matcher{channels: map[channelKey]*channel{}, anySrc: map[channelKey][]*message{}, ranks: int32(ranks)}
+	return &matcher{channels: map[channelKey]*channel{}, anySrc: map[channelKey]*messageQueue{}, ranks: int32(ranks)}
 }
 
 func (mt *matcher) channel(k channelKey) *channel {
@@ -60,21 +60,15 @@ func (mt *matcher) channel(k channelKey) *channel {
 	return c
 }
 
+// message returns a new message, posted on one side.
 func (mt *matcher) message() *message {
 	mt.order++
 	mt.pending++
+	m := &message{}
 	if n := len(mt.free); n > 0 {
-		m := mt.free[n-1]
-		mt.free = mt.free[:n-1]
-		*m = message{}
-		return mt.fresh(m)
+		m, mt.free = mt.free[n-1], mt.free[:n-1]
 	}
-	return mt.fresh(&message{})
-}
-
-func (mt *matcher) fresh(m *message) *message {
-	m.order, m.sides = mt.order, 2
-	m.sendAt, m.recvAt, m.sendDone, m.recvDone = unknown, unknown, unknown, unknown
+	*m = message{order: mt.order, sides: 2, sendAt: unknown, recvAt: unknown, sendDone: unknown, recvDone: unknown}
 	return m
 }
 
@@ -85,70 +79,59 @@ func (mt *matcher) drop(m *message) {
 	}
 }
 
-func tagsMatch(recv, send int32) bool { return recv == send || recv == trace.AnyTag }
-
-// send returns the message of a send: a waiting receive, the oldest that
+// send returns the message of a send: the oldest waiting receive that
 // matches, or a new one.
 func (mt *matcher) send(comm, src, dst, tag int32) *message {
 	c := mt.channel(channelKey{comm, src, dst})
-	i := firstMatch(c.recvs, func(m *message) bool { return tagsMatch(m.tag, tag) })
-	if len(mt.anySrc) > 0 {
-		k := channelKey{comm, trace.AnySource, dst}
-		any := mt.anySrc[k]
-		j := firstMatch(any, func(m *message) bool { return tagsMatch(m.tag, tag) })
-		if j >= 0 && (i < 0 || any[j].order < c.recvs[i].order) {
-			m := any[j]
-			mt.anySrc[k] = remove(any, j)
-			return mt.matched(m, src, dst, tag)
+	q, i := &c.recvs, c.recvs.receiving(tag)
+	if any := mt.anySrc[channelKey{comm, trace.AnySource, dst}]; any != nil {
+		if j := any.receiving(tag); j >= 0 && (i < 0 || any.at(j).order < q.at(i).order) {
+			q, i = any, j
 		}
 	}
 	if i >= 0 {
-		m := c.recvs[i]
-		c.recvs = remove(c.recvs, i)
-		return mt.matched(m, src, dst, tag)
+		return mt.matched(q.take(i), src, dst, tag)
 	}
 	m := mt.message()
 	m.src, m.dst, m.tag = src, dst, tag
-	c.sends = append(c.sends, m)
+	c.sends.push(m)
 	return m
 }
 
 // recv returns the message of a receive: the oldest send that matches, or a
 // new one.
 func (mt *matcher) recv(comm, src, dst, tag int32) *message {
+	k := channelKey{comm, src, dst}
+	var q *messageQueue // of the oldest send that matches
+	at := -1
+	look := func(sends *messageQueue) {
+		if i := sends.sent(tag); i >= 0 && (q == nil || sends.at(i).order < q.at(at).order) {
+			q, at = sends, i
+		}
+	}
 	if src != trace.AnySource {
-		c := mt.channel(channelKey{comm, src, dst})
-		if i := firstMatch(c.sends, func(m *message) bool { return tagsMatch(tag, m.tag) }); i >= 0 {
-			m := c.sends[i]
-			c.sends = remove(c.sends, i)
-			return mt.matched(m, src, dst, m.tag)
-		}
-		m := mt.message()
-		m.src, m.dst, m.tag = src, dst, tag
-		c.recvs = append(c.recvs, m)
-		return m
-	}
-	var best *channel
-	bestAt := -1
-	for s := range mt.ranks {
-		c := mt.channels[channelKey{comm, s, dst}]
-		if c == nil {
-			continue
-		}
-		i := firstMatch(c.sends, func(m *message) bool { return tagsMatch(tag, m.tag) })
-		if i >= 0 && (best == nil || c.sends[i].order < best.sends[bestAt].order) {
-			best, bestAt = c, i
+		look(&mt.channel(k).sends)
+	} else {
+		for s := range mt.ranks {
+			if c := mt.channels[channelKey{comm, s, dst}]; c != nil {
+				look(&c.sends)
+			}
 		}
 	}
-	if best != nil {
-		m := best.sends[bestAt]
-		best.sends = remove(best.sends, bestAt)
+	if q != nil {
+		m := q.take(at)
 		return mt.matched(m, m.src, dst, m.tag)
 	}
 	m := mt.message()
 	m.src, m.dst, m.tag = src, dst, tag
-	k := channelKey{comm, src, dst}
-	mt.anySrc[k] = append(mt.anySrc[k], m)
+	if src != trace.AnySource {
+		mt.channel(k).recvs.push(m)
+		return m
+	}
+	if mt.anySrc[k] == nil {
+		mt.anySrc[k] = &messageQueue{}
+	}
+	mt.anySrc[k].push(m)
 	return m
 }
 
@@ -158,19 +141,20 @@ func (mt *matcher) matched(m *message, src, dst, tag int32) *message {
 	return m
 }
 
-func firstMatch(q []*message, ok func(*message) bool) int {
-	for i, m := range q {
-		if ok(m) {
-			return i
+// leftover returns the oldest message posted on one side only.
+func (mt *matcher) leftover() *message {
+	var oldest *message
+	look := func(q *messageQueue) {
+		if q.len() > 0 && (oldest == nil || q.at(0).order < oldest.order) {
+			oldest = q.at(0)
 		}
 	}
-	return -1
-}
-
-// remove takes one message out, in order. Queues are as short as what is
-// outstanding, and the first is taken nearly always.
-func remove(q []*message, i int) []*message {
-	copy(q[i:], q[i+1:])
-	q[len(q)-1] = nil
-	return q[:len(q)-1]
+	for _, c := range mt.channels {
+		look(&c.sends)
+		look(&c.recvs)
+	}
+	for _, q := range mt.anySrc {
+		look(q)
+	}
+	return oldest
 }

@@ -104,9 +104,7 @@ func (p *player) open() (err error) {
 // it does there; what registration takes comes on top.
 func (p *player) run(ctx context.Context, next func() ([]moment, error)) error {
 	begin := helper.NowNs()
-	p.ledger.mu.Lock()
-	p.ledger.startNs = begin
-	p.ledger.mu.Unlock()
+	p.ledger.start(begin)
 	last := begin
 	for {
 		chunk, err := next()
@@ -127,7 +125,7 @@ func (p *player) run(ctx context.Context, next func() ([]moment, error)) error {
 				err = p.release(m)
 			default:
 				p.runNs = last - begin
-				p.peak, p.mean = p.ledger.finish(last)
+				p.peak, p.mean, p.stats.WastedRegs = p.ledger.finish(last)
 				p.count()
 				return nil
 			}
@@ -155,7 +153,7 @@ func (p *player) acquire(m *moment) error {
 			p.classify(m, p.ledger.used(u.Region().Handle))
 			return nil
 		}
-		if !errors.Is(err, verbs.ErrPinnedMemory) {
+		if !errors.Is(err, verbs.ErrPinnedMemory) && !errors.Is(err, verbs.ErrRegions) {
 			return fmt.Errorf("registering %v: %w", m.need.rng, err)
 		}
 		p.stats.Unregistered++
@@ -213,7 +211,6 @@ func (p *player) count() {
 	p.stats.LateWaits = int64(s.Cache.Waited)
 	p.stats.HelperRegs, p.stats.HelperDeregs = int64(s.Cache.HelperRegisters), int64(s.Cache.HelperDeregisters)
 	p.stats.HelperCPUNs = s.Helper.CPUNs
-	p.stats.WastedRegs = p.ledger.wasted
 	p.stats.LostUses = int64(s.LostUses)
 }
 

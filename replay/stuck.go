@@ -82,21 +82,3 @@ func (e *engine) leftovers() error {
 	}
 	return fmt.Errorf("no send for a receive: rank %d receives from rank %d with tag %d (line %d); %d unmatched in all", m.dst, m.src, m.tag, m.recvLine, e.match.pending)
 }
-
-// leftover returns the oldest message posted on one side only.
-func (mt *matcher) leftover() *message {
-	var oldest *message
-	look := func(q []*message) {
-		if len(q) > 0 && (oldest == nil || q[0].order < oldest.order) {
-			oldest = q[0]
-		}
-	}
-	for _, c := range mt.channels {
-		look(c.sends)
-		look(c.recvs)
-	}
-	for _, q := range mt.anySrc {
-		look(q)
-	}
-	return oldest
-}
