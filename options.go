@@ -26,11 +26,9 @@ const (
 // helped reports whether a policy has a helper thread.
 func (p Policy) helped() bool { return p == Pinwheel || p == Paper }
 
-// Values of Options.IdlePolicy beside those of helper.ParseIdlePolicy.
-const (
-	// IdleIgnore runs the helper wherever the kernel puts it, idle core or not.
-	IdleIgnore = "ignore"
-)
+// IdleIgnore is a value of Options.IdlePolicy beside those of the setting: the
+// helper runs wherever the kernel puts it, idle core or not.
+const IdleIgnore = "ignore"
 
 // Options configure a Manager. The zero value is useful.
 type Options struct {

@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,114 +18,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// fakeClock is a clock for a Thread that runs in no time: every reading takes
-// 100 ns and every sleep is late by lateNs.
-type fakeClock struct {
-	nowNs  atomic.Int64
-	lateNs int64
-	sleeps atomic.Int64
-}
-
-func (c *fakeClock) NowNs() int64 { return c.nowNs.Add(100) }
-func (c *fakeClock) SleepNs(ns int64) {
-	c.sleeps.Inc()
-	c.nowNs.Add(ns + c.lateNs)
-	runtime.Gosched()
-}
-
-// keeper is a Decider that deregisters every region after its use and wants
-// it back periodNs after the use began. It logs what it is told.
-type keeper struct {
-	periodNs int64
-	due      *queue.Deadlines
-	release  []mem.RegionID
-	onNext   func()
-
-	mu        sync.Mutex
-	observed  []Event
-	forgotten []mem.RegionID
-	lateNs    []int64 // of each registration, against its deadline
-	failed    int
-	shareNs   atomic.Int64
-}
-
-func (k *keeper) SetShareNs(ns int64) { k.shareNs.Store(ns) }
-
-func newKeeper(periodNs int64) *keeper {
-	return &keeper{periodNs: periodNs, due: queue.NewDeadlines()}
-}
-
-func (k *keeper) Observe(e Event, nowNs int64) {
-	k.mu.Lock()
-	k.observed = append(k.observed, e)
-	k.mu.Unlock()
-	k.release = append(k.release, e.Region)
-	k.due.Put(e.Region, e.StartNs+k.periodNs)
-}
-
-func (k *keeper) Next(nowNs int64) Action {
-	if k.onNext != nil {
-		k.onNext()
-	}
-	if len(k.release) > 0 {
-		return Action{Kind: Deregister, Region: k.release[0]}
-	}
-	id, ns, ok := k.due.First()
-	switch {
-	case !ok:
-		return Action{Kind: Idle}
-	case ns <= nowNs:
-		return Action{Kind: Register, Region: id}
-	default:
-		return Action{Kind: Wait, UntilNs: ns}
-	}
-}
-
-func (k *keeper) Done(a Action, startNs, _ int64, err error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if err != nil {
-		k.failed++
-		return
-	}
-	if a.Kind == Deregister {
-		k.release = k.release[1:]
-		return
-	}
-	ns, _ := k.due.Get(a.Region)
-	k.lateNs = append(k.lateNs, startNs-ns)
-	k.due.Remove(a.Region)
-}
-
-func (k *keeper) Forget(id mem.RegionID) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.forgotten = append(k.forgotten, id)
-}
-
-// journal is a Registrar that notes its calls.
-type journal struct {
-	mu    sync.Mutex
-	calls []Action
-	err   error
-}
-
-func (j *journal) note(k ActionKind, id mem.RegionID) error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.calls = append(j.calls, Action{Kind: k, Region: id})
-	return j.err
-}
-
-func (j *journal) Register(id mem.RegionID) error   { return j.note(Register, id) }
-func (j *journal) Deregister(id mem.RegionID) error { return j.note(Deregister, id) }
-
-func (j *journal) list() []Action {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return slices.Clone(j.calls)
-}
 
 func start(t *testing.T, o ThreadOptions) *Thread {
 	t.Helper()
