@@ -116,7 +116,9 @@ func (c *Cache) acquire(f *Front, r mem.Range, a verbs.Access) (Ref, Outcome, er
 		case errors.Is(err, errMoved):
 			moved++ // its mapping changed meanwhile: again, with what is mapped now
 		case errors.Is(err, errUncacheable):
-			c.forget(home)
+			if home.known() { // its mapping may have changed meanwhile
+				c.forget(home)
+			}
 			return c.registerOnce(f, p, a)
 		case home.known() && home.rng != p && errors.Is(err, verbs.ErrNotMapped):
 			c.reshape(home, p, a) // what the request didn't ask for has gone
