@@ -73,7 +73,7 @@ func TestSizesReadBackAsWritten(t *testing.T) {
 			t.Errorf("ParseBytes(%q) = %d, %v; want %d", s, got, err, want)
 		}
 	}
-	for _, s := range []string{"", "K", "-1", "+1", "1.5M", "16Q", "16KK", "9000000T", "0x10", "ib"} {
+	for _, s := range []string{"", "K", "-1", "+1", "1.5M", "16Q", "16KK", "9000000T", "0x10", "ib", "1i", "1ib", "1ki", "1bk", "1_000"} {
 		if got, err := ParseBytes(s); err == nil {
 			t.Errorf("ParseBytes(%q) = %d, want an error", s, got)
 		}

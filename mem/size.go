@@ -34,7 +34,7 @@ func ParseBytes(s string) (int64, error) {
 		return Unlimited, nil
 	}
 	digits := strings.TrimRight(t, "kmgtib")
-	shift, ok := unitShift[strings.TrimSuffix(strings.TrimSuffix(t[len(digits):], "b"), "i")]
+	shift, ok := unitShift[t[len(digits):]]
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || !ok || n < 0 || strings.HasPrefix(digits, "+") || n > math.MaxInt64>>shift {
 		return 0, fmt.Errorf("size %q is not a number with K, M, G or T, or inf", s)
@@ -42,4 +42,5 @@ func ParseBytes(s string) (int64, error) {
 	return n << shift, nil
 }
 
-var unitShift = map[string]uint{"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
+var unitShift = map[string]uint{"": 0, "b": 0, "k": 10, "kb": 10, "kib": 10, "m": 20, "mb": 20, "mib": 20,
+	"g": 30, "gb": 30, "gib": 30, "t": 40, "tb": 40, "tib": 40}

@@ -63,7 +63,9 @@ type Provider interface {
 	// Register pins the pages of r. Cost: O(pages), with system calls; it
 	// faults in pages that were never touched.
 	Register(r mem.Range, a Access) (Region, error)
-	// Deregister releases what Register returned, exactly once.
+	// Deregister releases what Register returned, exactly once. After an error
+	// other than ErrUnknownRegion and ErrClosed the region may be pinned or
+	// not, must not be used, and is still to be deregistered.
 	Deregister(Region) error
 	// Limits never fails and does no system call.
 	Limits() Limits

@@ -111,27 +111,31 @@ func (p *Provider) Deregister(g verbs.Region) error {
 	if p.closed {
 		return &verbs.Error{Op: opUnlock, Range: g.Range, Kind: verbs.ErrClosed}
 	}
-	rng, ok := p.regions.Take(g.Handle)
+	rng, ok := p.regions.Claim(g.Handle)
 	if !ok {
 		return &verbs.Error{Op: opUnlock, Range: g.Range, Kind: verbs.ErrUnknownRegion}
 	}
 	if errno := p.release(rng); errno != 0 {
-		return verbs.Fail(opUnlock, rng, errno)
+		p.regions.Restore(g.Handle)
+		return &verbs.Error{Op: opUnlock, Range: rng, Kind: verbs.ErrRegions, Errno: errno}
 	}
+	p.regions.Take(g.Handle)
 	return nil
 }
 
-// release takes one registration out of the counts.
-func (p *Provider) release(rng mem.Range) (errno syscall.Errno) {
+// release takes one registration out of the counts, or fails and leaves it
+// there: the kernel may be out of mappings, which a split takes two of.
+func (p *Provider) release(rng mem.Range) syscall.Errno {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.registered--
 	for _, unused := range p.counts.remove(rng) {
-		if e := unlock(unused); e != 0 {
-			errno = e
+		if errno := unlock(unused); errno != 0 {
+			p.counts.add(rng)
+			return errno
 		}
 	}
-	return errno
+	p.registered--
+	return 0
 }
 
 // Close unlocks everything.
@@ -142,11 +146,14 @@ func (p *Provider) Close() error {
 		return nil
 	}
 	p.closed = true
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	var err error
-	for _, rng := range p.regions.All() {
-		if errno := p.release(rng); errno != 0 {
-			err = verbs.Fail(opUnlock, rng, errno)
+	for _, locked := range p.counts.runs {
+		if errno := unlock(locked.Range); errno != 0 {
+			err = &verbs.Error{Op: opUnlock, Range: locked.Range, Kind: verbs.ErrRegions, Errno: errno}
 		}
 	}
+	p.counts, p.registered = counts{}, 0
 	return err
 }

@@ -22,13 +22,12 @@ func lock(r mem.Range) syscall.Errno {
 // with its mapping. munlock(2) stops at the first page that is not mapped.
 func unlock(r mem.Range) syscall.Errno {
 	_, _, errno := unix.Syscall(unix.SYS_MUNLOCK, uintptr(r.Start), uintptr(r.Len()), 0)
-	if errno != unix.ENOMEM {
+	if errno != unix.ENOMEM || whollyMapped(r) {
 		return errno
 	}
 	for _, part := range mappedParts(r) {
-		// ENOMEM now means that another thread is unmapping it.
 		_, _, errno := unix.Syscall(unix.SYS_MUNLOCK, uintptr(part.Start), uintptr(part.Len()), 0)
-		if errno != 0 && errno != unix.ENOMEM {
+		if errno != 0 && whollyMapped(part) { // else another thread has just unmapped it
 			return errno
 		}
 	}

@@ -164,18 +164,17 @@ func (p *Provider) deregister(reg verbs.Region) error {
 	if p.closed {
 		return refuse(OpDeregister, reg.Range, verbs.ErrClosed, 0)
 	}
-	held, ok := p.regions.Get(reg.Handle)
+	held, ok := p.regions.Claim(reg.Handle)
 	if !ok {
 		return refuse(OpDeregister, reg.Range, verbs.ErrUnknownRegion, 0)
 	}
 	delay, err := p.inject(OpDeregister, held.Range)
 	if err != nil {
+		p.regions.Restore(reg.Handle)
 		return err
 	}
-	if _, ok := p.regions.Take(reg.Handle); !ok { // somebody else's Deregister was faster
-		return refuse(OpDeregister, reg.Range, verbs.ErrUnknownRegion, 0)
-	}
 	p.spend(OpDeregister, held.Range, delay)
+	p.regions.Take(reg.Handle)
 	p.mu.Lock()
 	p.stats.Regions--
 	p.stats.PinnedBytes -= int64(held.Range.Len())

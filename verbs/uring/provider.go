@@ -162,16 +162,18 @@ func (p *Provider) Deregister(g verbs.Region) error {
 	if p.closed {
 		return &verbs.Error{Op: opClear, Range: g.Range, Kind: verbs.ErrClosed}
 	}
-	reg, ok := p.regions.Take(g.Handle)
+	reg, ok := p.regions.Claim(g.Handle)
 	if !ok {
 		return &verbs.Error{Op: opClear, Range: g.Range, Kind: verbs.ErrUnknownRegion}
 	}
 	reg.ring.mu.Lock()
 	errno := reg.ring.unpin(reg.slots)
 	reg.ring.mu.Unlock()
-	if errno != 0 { // no case is known; the slots stay lost until Close
+	if errno != 0 { // kernels before 6.4 allocate memory for it
+		p.regions.Restore(g.Handle)
 		return verbs.Fail(opClear, reg.rng, errno)
 	}
+	p.regions.Take(g.Handle)
 	p.registered.Add(-1)
 	p.pinnedBytes.Add(-int64(reg.rng.Len()))
 	return nil

@@ -74,14 +74,16 @@ func (r *ring) pin(rng mem.Range) (slots, error) {
 	return s, nil
 }
 
-// unpin empties slots. The caller holds mu.
+// unpin empties slots. After an error it may be called again: emptying an
+// empty slot does nothing. The caller holds mu.
 func (r *ring) unpin(s slots) syscall.Errno {
 	for i := range s.n {
-		slot := s.at(i)
-		if errno := r.scratch.fill(r.fd, slot, mem.Range{}); errno != 0 {
+		if errno := r.scratch.fill(r.fd, s.at(i), mem.Range{}); errno != 0 {
 			return errno
 		}
-		r.free = append(r.free, slot)
+	}
+	for i := range s.n {
+		r.free = append(r.free, s.at(i))
 	}
 	return 0
 }

@@ -22,8 +22,9 @@ type Table[T any] struct {
 }
 
 type slot[T any] struct {
-	value T
-	gen   uint32 // odd while the slot holds a value
+	value   T
+	gen     uint32 // odd while the slot holds a value
+	claimed bool   // to be taken or restored by somebody
 }
 
 // Put stores v and returns its handle, which is never zero.
@@ -42,18 +43,42 @@ func (t *Table[T]) Put(v T) uint64 {
 	return uint64(s.gen)<<32 | uint64(i)
 }
 
-// Get returns the value of a handle; false if it was taken or never given out.
+// Get returns the value of a handle; false if it was never given out, or is
+// taken or claimed.
 func (t *Table[T]) Get(h uint64) (v T, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if s := t.find(h); s != nil {
+	if s := t.find(h); s != nil && !s.claimed {
 		return s.value, true
 	}
 	return v, false
 }
 
-// Take removes a handle and returns its value. Of several calls with the same
-// handle exactly one returns true.
+// Claim is Get for somebody who is about to remove the value, and hides it
+// from all others. Of several calls with the same handle exactly one returns
+// true; Take or Restore must follow.
+func (t *Table[T]) Claim(h uint64) (v T, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.find(h)
+	if s == nil || s.claimed {
+		return v, false
+	}
+	s.claimed = true
+	return s.value, true
+}
+
+// Restore gives a claim up: the handle is valid as before.
+func (t *Table[T]) Restore(h uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s := t.find(h); s != nil {
+		s.claimed = false
+	}
+}
+
+// Take removes a handle, claimed or not, and returns its value. Of several
+// calls with the same handle exactly one returns true.
 func (t *Table[T]) Take(h uint64) (v T, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -61,14 +86,13 @@ func (t *Table[T]) Take(h uint64) (v T, ok bool) {
 	if s == nil {
 		return v, false
 	}
-	var zero T
-	v, s.value = s.value, zero
-	s.gen++
+	v = s.value
+	*s = slot[T]{gen: s.gen + 1}
 	t.free = append(t.free, uint32(h))
 	return v, true
 }
 
-// All returns what is held at this moment, by handle.
+// All returns what is held at this moment, claimed or not, by handle.
 func (t *Table[T]) All() map[uint64]T {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 func TestTableAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var table Table[int]
-		model := map[uint64]int{}
+		model, claimed := map[uint64]int{}, map[uint64]bool{}
 		var given []uint64 // every handle ever, taken or not
 		next := 0
 		t.Repeat(map[string]func(*rapid.T){
@@ -23,19 +23,36 @@ func TestTableAgainstModel(t *testing.T) {
 				model[h] = next
 				given = append(given, h)
 			},
-			"take": func(t *rapid.T) {
-				if len(given) == 0 {
-					t.Skip("nothing given out")
-				}
-				h := rapid.SampledFrom(given).Draw(t, "handle")
+			"get": func(t *rapid.T) {
+				h := someHandle(t, given)
 				want, held := model[h]
-				if v, ok := table.Get(h); v != want || ok != held {
+				held = held && !claimed[h]
+				if v, ok := table.Get(h); ok != held || ok && v != want {
 					t.Fatalf("Get(%#x) = %d, %v; want %d, %v", h, v, ok, want, held)
 				}
+			},
+			"claim": func(t *rapid.T) {
+				h := someHandle(t, given)
+				want, held := model[h]
+				held = held && !claimed[h]
+				if v, ok := table.Claim(h); ok != held || ok && v != want {
+					t.Fatalf("Claim(%#x) = %d, %v; want %d, %v", h, v, ok, want, held)
+				}
+				claimed[h] = claimed[h] || held
+			},
+			"restore": func(t *rapid.T) {
+				h := someHandle(t, given)
+				table.Restore(h)
+				delete(claimed, h)
+			},
+			"take": func(t *rapid.T) {
+				h := someHandle(t, given)
+				want, held := model[h]
 				if v, ok := table.Take(h); v != want || ok != held {
 					t.Fatalf("Take(%#x) = %d, %v; want %d, %v", h, v, ok, want, held)
 				}
 				delete(model, h)
+				delete(claimed, h)
 			},
 			"": func(t *rapid.T) {
 				if got := table.All(); !maps.Equal(got, model) {
@@ -44,6 +61,14 @@ func TestTableAgainstModel(t *testing.T) {
 			},
 		})
 	})
+}
+
+// someHandle draws one that was given out at some time.
+func someHandle(t *rapid.T, given []uint64) uint64 {
+	if len(given) == 0 {
+		t.Skip("nothing given out")
+	}
+	return rapid.SampledFrom(given).Draw(t, "handle")
 }
 
 func TestForgedHandlesAreUnknown(t *testing.T) {
