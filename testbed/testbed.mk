@@ -3,7 +3,7 @@
 TESTBED_OUT := out/testbed
 RDMA_PACKAGES := ./verbs/rdma/... ./regcache/... ./replay/...
 
-.PHONY: fetch test-rdma test-rdma-2node
+.PHONY: fetch test-rdma test-rdma-2node calibrate-rdma
 
 ## fetch: download the Debian packages of the test bed into its cache (see testbed/README.md)
 fetch:
@@ -18,3 +18,10 @@ test-rdma: fetch
 test-rdma-2node: fetch
 	mkdir -p $(TESTBED_OUT)/2node
 	testbed/gotest.sh -n 2 -t 400 -o $(TESTBED_OUT)/2node -- -test.run=TwoNodes ./verbs/rdma/rc
+
+## calibrate-rdma: measure what the device of the test bed takes, into results/calibration (needs an idle machine)
+calibrate-rdma: fetch
+	mkdir -p $(TESTBED_OUT)/calibrate
+	$(GO) build -o $(TESTBED_OUT)/calibrate/nasreplay ./cmd/nasreplay
+	testbed/run.sh -o $(TESTBED_OUT)/calibrate sh -c '"$$OUT/nasreplay" calibrate --provider rdma --max-size 32M --out "$$OUT/calibration.json"'
+	cp $(TESTBED_OUT)/calibrate/calibration.json results/calibration/rxe-qemu-linux-6.12.json

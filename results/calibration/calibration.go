@@ -4,6 +4,9 @@
 //
 //   - uring-amd-epyc-linux-6.18: io_uring registered buffers, measured on a
 //     virtual machine of two processors.
+//   - rxe-qemu-linux-6.12: libibverbs on a Soft-RoCE device in the test bed, that
+//     is in a guest whose processor is emulated: what RDMA registration costs in
+//     relation to other things there, not what an adapter needs (make calibrate-rdma).
 //   - rdma-like: not measured here. The registration cost that UCX assumes of an
 //     InfiniBand adapter: UCX_IB_MEM_REG_OVERHEAD=16us and MEM_REG_GROWTH=0.06ns a
 //     byte, that is 0.25 us a page (src/uct/ib/base/ib_md.c). UCX has no figure for
