@@ -171,7 +171,17 @@ func denied(errno syscall.Errno, kind error, why string) error {
 	return nil
 }
 
+// noDescriptors fills a provider's first table, where there is no descriptor
+// left for a second ring, and then none for a provider.
 func noDescriptors() error {
+	p, err := uring.Open(uring.Options{})
+	if err != nil {
+		return err
+	}
+	b, err := verbstest.MapSmallPages(mem.PageSize)
+	if err != nil {
+		return err
+	}
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 64, Max: 64}); err != nil {
 		return err
 	}
@@ -180,10 +190,18 @@ func noDescriptors() error {
 			break
 		}
 	}
-	if err := uring.Probe(); !errors.Is(err, verbs.ErrRegions) || !strings.Contains(err.Error(), "no file descriptor left") {
-		return fmt.Errorf("got %v", err)
+	for range 1024 {
+		if _, err := p.Register(verbstest.RangeOf(b), write); err != nil {
+			return err
+		}
 	}
-	return nil
+	if _, err := p.Register(verbstest.RangeOf(b), write); !errors.Is(err, verbs.ErrRegions) || !errors.Is(err, syscall.EMFILE) {
+		return fmt.Errorf("second ring: %v, want ErrRegions and EMFILE", err)
+	}
+	if err := uring.Probe(); !errors.Is(err, verbs.ErrRegions) || !strings.Contains(err.Error(), "no file descriptor left") {
+		return fmt.Errorf("probe: %v", err)
+	}
+	return p.Close()
 }
 
 func TestProbeAndOpenAgree(t *testing.T) {
