@@ -13,11 +13,18 @@ import (
 // loadCosts returns the costs of a committed calibration, named by the
 // beginning of its name, or else of a file.
 func loadCosts(name string) (report.Costs, error) {
-	for _, known := range calibration.Names() {
-		if name != "" && strings.HasPrefix(known, name) {
-			cal, err := calibration.Named(known)
-			return costsOf(cal, known), err
+	var known []string
+	for _, n := range calibration.Names() {
+		if name != "" && strings.HasPrefix(n, name) {
+			known = append(known, n)
 		}
+	}
+	if len(known) > 1 {
+		return report.Costs{}, usagef("--costs %s may be %s", name, strings.Join(known, " or "))
+	}
+	if len(known) == 1 {
+		cal, err := calibration.Named(known[0])
+		return costsOf(cal, known[0]), err
 	}
 	cal, err := calibrate.Load(name)
 	if errors.Is(err, fs.ErrNotExist) {

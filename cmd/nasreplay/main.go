@@ -22,6 +22,8 @@ import (
 
 	"github.com/alecthomas/kong"
 	"golang.org/x/term"
+
+	"pinwheel/results/calibration"
 )
 
 const (
@@ -60,7 +62,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	exited := false
 	parser, err := kong.New(&cli{}, kong.Name("nasreplay"),
 		kong.Description("Replay recorded communication through memory registration policies."),
-		kong.Vars{"version": "nasreplay " + version()},
+		kong.Vars{"version": "nasreplay " + version(), "costs": strings.Join(calibration.Names(), ", ")},
 		kong.Writers(stdout, stderr), kong.Exit(func(int) { exited = true }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {

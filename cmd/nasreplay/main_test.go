@@ -86,6 +86,7 @@ func TestWrongArgumentsAreOneLineAndStatus2(t *testing.T) {
 		{"--latency", []string{"compare", "--latency", "fast", ftB4}},
 		{"--latency", []string{"compare", "--latency=-1us", ftB4}},
 		{"--threshold", []string{"compare", "--threshold", "0", ftB4}},
+		{"may be", []string{"compare", "--costs", "r", ftB4}},
 		{"--costs nix", []string{"compare", "--costs", "nix", ftB4}},
 		{"oracle", []string{"compare", "--mode", "real", "--policy", "oracle", ftB4}},
 		{"--scale", []string{"compare", "--mode", "real", "--scale", "0", ftB4}},

@@ -19,7 +19,7 @@ type model struct {
 	Overhead  time.Duration `default:"300ns" help:"Processor time per message (o of LogGP)."`
 	Bandwidth float64       `default:"100" placeholder:"GBITS" help:"Network bandwidth in Gb/s (1/G of LogGP)."`
 	Eager     size          `default:"16K" placeholder:"SIZE" help:"Messages of this size and more wait for their receiver."`
-	Costs     string        `default:"rdma" placeholder:"NAME|FILE" help:"What registration costs: rdma, uring (as committed in results/calibration), or a file that calibrate wrote."`
+	Costs     string        `default:"rdma-like" placeholder:"NAME|FILE" help:"What registration costs: one of ${costs}, or the beginning of its name; or a file that calibrate wrote."`
 	PerNode   int           `placeholder:"N" help:"Put N consecutive ranks on a node: what they send each other is not registered, and a node's memory is reported."`
 }
 
