@@ -13,7 +13,7 @@ type calibrateCmd struct {
 	format
 	Provider string `default:"auto" enum:"auto,rdma,uring,mlock,sim" help:"What to measure: ${enum}."`
 	Out      string `placeholder:"FILE" help:"Write the calibration here, for compare --costs FILE."`
-	MaxSize  size   `default:"128M" placeholder:"SIZE" help:"Largest registration to measure."`
+	MaxSize  size   `default:"128M" help:"Largest registration to measure."`
 	Rounds   int    `default:"99" help:"How often every size is measured."`
 	Points   bool   `help:"Show every size that was measured, with its residual."`
 }

@@ -12,14 +12,14 @@ import (
 // model are the flags of every command that replays in virtual time.
 type model struct {
 	Timeline  string        `default:"dedicated" enum:"dedicated,recorded" help:"Clock to follow: ${enum}. dedicated: every rank on a core of its own. recorded: wall clock as it was."`
-	Threshold size          `default:"16K" placeholder:"SIZE" help:"Register buffers of this size and more."`
-	Budget    size          `default:"64M" placeholder:"SIZE" help:"What policy lru may pin per rank."`
+	Threshold size          `default:"16K" help:"Register buffers of this size and more."`
+	Budget    size          `default:"64M" help:"What policy lru may pin per rank."`
 	Alltoall  string        `default:"linear" enum:"linear,pairwise" help:"How alltoall is done: ${enum}. linear posts all slices at once."`
 	Latency   time.Duration `default:"2us" help:"Network latency (L of LogGP)."`
 	Overhead  time.Duration `default:"300ns" help:"Processor time per message (o of LogGP)."`
-	Bandwidth float64       `default:"100" placeholder:"GBITS" help:"Network bandwidth in Gb/s (1/G of LogGP)."`
-	Eager     size          `default:"16K" placeholder:"SIZE" help:"Messages of this size and more wait for their receiver."`
-	Costs     string        `default:"rdma-like" placeholder:"NAME|FILE" help:"What registration costs: one of ${costs}, or the beginning of its name; or a file that calibrate wrote."`
+	Bandwidth float64       `default:"100" help:"Network bandwidth in Gb/s (1/G of LogGP)."`
+	Eager     size          `default:"16K" help:"Messages of this size and more wait for their receiver."`
+	Costs     string        `default:"rdma-like" help:"What registration costs: one of ${costs}, or the beginning of its name; or a file that calibrate wrote."`
 	PerNode   int           `placeholder:"N" help:"Put N consecutive ranks on a node: what they send each other is not registered, and a node's memory is reported."`
 }
 

@@ -21,7 +21,7 @@ type plotCmd struct {
 	Rank   int           `default:"0" help:"Rank whose memory is drawn."`
 	From   time.Duration `help:"Draw memory from this time of the run."`
 	To     time.Duration `help:"Draw memory until this time of the run."`
-	Out    string        `default:"." placeholder:"DIR|FILE.svg" help:"Directory for the figures, or the file of a single one."`
+	Out    string        `default:"." help:"Directory for the figures, or the file of a single one."`
 	Traces []string      `arg:"" name:"trace" help:"Traces (.pwt)."`
 }
 

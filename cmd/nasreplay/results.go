@@ -11,8 +11,8 @@ import (
 )
 
 type resultsCmd struct {
-	Out    string   `default:"results" placeholder:"DIR" help:"Where README.md, virtual.jsonl and figures/ are written; traces/ below it are the default traces."`
-	Costs  []string `default:"rdma-like,uring" placeholder:"NAME|FILE" help:"Registration costs to report: ${costs}, or files; the first is that of the figures."`
+	Out    string   `default:"results" help:"Where README.md, virtual.jsonl and figures/ are written; traces/ below it are the default traces."`
+	Costs  []string `default:"rdma-like,uring" help:"Registration costs to report: ${costs}, or files; the first is that of the figures."`
 	Rank   int      `default:"0" help:"Rank of the figures of memory over time."`
 	Traces []string `arg:"" optional:"" name:"trace" help:"Traces (.pwt). Default: all of DIR/traces."`
 }
