@@ -53,18 +53,16 @@ type ours struct {
 	w *vmwatch.Watcher // nil if unwatched
 }
 
-func newOurs(p verbs.Provider, mechanism string) (cache, error) {
-	var o regcache.Options
-	var w *vmwatch.Watcher
+func newOurs(p verbs.Provider, mechanism string) (o ours, err error) {
+	var options regcache.Options
 	if mechanism != unwatched {
-		var err error
-		if w, err = vmwatch.Open(vmwatch.Options{Mechanism: mechanism}); err != nil {
-			return nil, err
+		if o.w, err = vmwatch.Open(vmwatch.Options{Mechanism: mechanism}); err != nil {
+			return o, err
 		}
-		o.Watcher = w
+		options.Watcher = o.w
 	}
-	c, err := regcache.New(p, o)
-	return ours{c, w}, err
+	o.c, err = regcache.New(p, options)
+	return o, err
 }
 
 func (o ours) acquire(r mem.Range) (verbs.Region, bool, func(), error) {
@@ -90,11 +88,12 @@ func judge(mechanism string, k change.Kind) (string, error) {
 		return "", err
 	}
 	defer p.Close()
-	open := newOurs
+	var c cache
 	if mechanism == peer {
-		open = newPeer
+		c, err = newPeer(p)
+	} else {
+		c, err = newOurs(p, mechanism)
 	}
-	c, err := open(p, mechanism)
 	if err != nil {
 		return "", err
 	}

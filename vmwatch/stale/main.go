@@ -11,6 +11,7 @@ import (
 
 var cli struct {
 	Matrix matrixCmd `cmd:"" help:"Judge every mechanism and kind of change by the bytes that move; write one JSON line for each."`
+	Race   raceCmd   `cmd:"" help:"Use addresses while other threads free them; write one JSON line."`
 	Cell   cellCmd   `cmd:"" hidden:"" help:"Judge one cell."`
 }
 

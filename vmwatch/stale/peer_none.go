@@ -8,6 +8,6 @@ import (
 	"pinwheel/verbs"
 )
 
-func newPeer(verbs.Provider, string) (cache, error) {
+func newPeer(verbs.Provider) (cache, error) {
 	return nil, errors.New("built without UCX (install libucx-dev and build with -tags ucx)")
 }

@@ -10,7 +10,7 @@ import (
 
 type theirs struct{ c *ucx.Cache }
 
-func newPeer(p verbs.Provider, _ string) (cache, error) {
+func newPeer(p verbs.Provider) (cache, error) {
 	c, err := ucx.New(p)
 	return theirs{c}, err
 }
