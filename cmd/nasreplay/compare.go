@@ -70,7 +70,7 @@ func (c *compareCmd) Run(e *env) error {
 			defer func() { first = false }()
 			return t.writeCSV(e.stdout, first)
 		}
-		return printResults(e, rs)
+		return printResults(e, rs, c.Policy)
 	})
 }
 
@@ -95,7 +95,11 @@ func (c *compareCmd) options() (replay.Options, error) {
 	} else if c.Scale != 1 || c.Pairs != 1 {
 		return o, usagef("--scale and --pairs are for --mode real")
 	}
-	o.Policies, o.Ranks, o.Scale, o.Pairs = c.Policy, c.Ranks, c.Scale, c.Pairs
+	if table := !c.JSON && !c.CSV; table && len(c.Policy) > 0 && !slices.Contains(c.Policy, replay.LeavePinned) {
+		o.Policies = []string{replay.LeavePinned} // for what the others save
+	}
+	o.Policies = append(o.Policies, c.Policy...)
+	o.Ranks, o.Scale, o.Pairs = c.Ranks, c.Scale, c.Pairs
 	return o, nil
 }
 

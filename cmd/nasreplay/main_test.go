@@ -222,6 +222,13 @@ func TestCompareJSONHasTheNamesOfTheDesignAndTheSameBytesTwice(t *testing.T) {
 	}
 }
 
+func TestTableShowsWhatIsSavedAndOnlyWhatWasAskedFor(t *testing.T) {
+	stdout, _, status := nasreplay(t, "compare", "--policy", "oracle", ftB4)
+	if status != 0 || strings.Contains(stdout, "leave-pinned") || !strings.Contains(stdout, "-33.3 %") {
+		t.Errorf("status %d, %s", status, stdout)
+	}
+}
+
 func TestRealModeReportsScaleAndPairs(t *testing.T) {
 	stdout, stderr, status := nasreplay(t, "compare", "--mode", "real", "--provider", "sim", "--scale", "0.01", "--pairs", "2", "--json",
 		"--policy", "leave-pinned,pinwheel", traces+"lu.B.4.pwt")

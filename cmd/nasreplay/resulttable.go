@@ -2,14 +2,17 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"pinwheel/mem"
 	"pinwheel/replay"
 )
 
-// printResults prints the results of one trace as a table for people.
-func printResults(e *env, rs []replay.Result) error {
+// printResults prints the results of one trace as a table for people. What
+// they save is against those of leave-pinned, which are among them; if it was
+// not asked for it gets no row.
+func printResults(e *env, rs []replay.Result, asked []string) error {
 	if len(rs) == 0 {
 		return nil
 	}
@@ -28,6 +31,9 @@ func printResults(e *env, rs []replay.Result) error {
 	}
 	for i := range rs {
 		r, b := &rs[i], base[scope(&rs[i])]
+		if len(asked) > 0 && !slices.Contains(asked, r.Policy) {
+			continue
+		}
 		peakSaved, avgSaved := "", ""
 		if b != nil && b != r {
 			peakSaved = change(float64(r.PeakPinnedBytes), float64(b.PeakPinnedBytes))
