@@ -148,9 +148,10 @@ func TestRangeBeyondOneGiBTakesSeveralSlots(t *testing.T) {
 	p := open(t, uring.Options{Slots: 3})
 	const n = 2<<30 + 16<<10
 	verbstest.NeedPinned(t, p, n)
+	late := releasesLate(t, open(t, uring.Options{}))
 	r := mapRepeatedly(t, n)
 	g := register(t, p, r)
-	if pinned := verbstest.StatusBytes(t, "VmPin") - before; pinned != n || p.Usage().PinnedBytes != n {
+	if pinned := verbstest.StatusBytes(t, "VmPin") - before; pinned != n && !late || p.Usage().PinnedBytes != n {
 		t.Errorf("VmPin grew by %d, usage %+v, want %d bytes", pinned, p.Usage(), n)
 	}
 	if _, err := p.Register(verbstest.Part(r, 0, 1), write); !errors.Is(err, verbs.ErrRegions) {
@@ -168,7 +169,7 @@ func TestRangeBeyondOneGiBTakesSeveralSlots(t *testing.T) {
 		t.Errorf("after the failure usage is %+v", p.Usage())
 	}
 	for deadline := time.Now().Add(patience); verbstest.StatusBytes(t, "VmPin") != before; time.Sleep(10 * time.Millisecond) {
-		if !releasesLate(t, p) || time.Now().After(deadline) {
+		if !late || time.Now().After(deadline) {
 			t.Fatal("after the failure VmPin is higher than before")
 		}
 	}
