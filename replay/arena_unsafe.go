@@ -24,15 +24,7 @@ type mapping struct {
 
 // newArena maps and touches memory for the given page-aligned ranges.
 func newArena(ranges []mem.Range) (*arena, error) {
-	slices.SortFunc(ranges, func(x, y mem.Range) int { return cmp.Compare(x.Start, y.Start) })
-	var runs []mem.Range
-	for _, r := range ranges {
-		if n := len(runs); n > 0 && r.Start <= runs[n-1].End {
-			runs[n-1] = runs[n-1].Union(r)
-			continue
-		}
-		runs = append(runs, r)
-	}
+	runs := mergeRanges(ranges)
 	if err := checkMemory(runs); err != nil {
 		return nil, err
 	}
@@ -43,6 +35,19 @@ func newArena(ranges []mem.Range) (*arena, error) {
 		}
 	}
 	return a, nil
+}
+
+// mergeRanges sorts ranges and unites those that overlap or touch.
+func mergeRanges(ranges []mem.Range) (runs []mem.Range) {
+	slices.SortFunc(ranges, func(x, y mem.Range) int { return cmp.Compare(x.Start, y.Start) })
+	for _, r := range ranges {
+		if n := len(runs); n > 0 && r.Start <= runs[n-1].End {
+			runs[n-1] = runs[n-1].Union(r)
+		} else {
+			runs = append(runs, r)
+		}
+	}
+	return runs
 }
 
 // checkMemory refuses what would drive this machine out of memory: all of

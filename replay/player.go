@@ -100,12 +100,12 @@ func (p *player) open() (err error) {
 	return err
 }
 
-// run waits out the timeline. What lies between two moments lasts as long as
-// it does there; what registration takes comes on top.
+// run waits out the timeline: every moment comes at its time there, plus what
+// registration has held the path up so far. A wait that ends late, since some
+// other load had the processor, delays what comes next and nothing after it.
 func (p *player) run(ctx context.Context, next func() ([]moment, error)) error {
 	begin := helper.NowNs()
 	p.ledger.start(begin)
-	last := begin
 	for {
 		chunk, err := next()
 		if err != nil {
@@ -114,27 +114,25 @@ func (p *player) run(ctx context.Context, next func() ([]moment, error)) error {
 		for i := range chunk {
 			m := &chunk[i]
 			p.moments++
-			if err := waitUntil(ctx, last+int64(float64(m.gapNs)*p.opt.Scale)); err != nil {
+			if err := waitUntil(ctx, begin+int64(float64(m.atNs)*p.opt.Scale)+p.stats.StallNs); err != nil {
 				return err
 			}
-			last = helper.NowNs()
+			now := helper.NowNs()
 			switch m.kind {
 			case acquireMoment:
 				err = p.acquire(m)
 			case releaseMoment:
 				err = p.release(m)
 			default:
-				p.runNs = last - begin
-				p.peak, p.mean, p.stats.WastedRegs = p.ledger.finish(last)
+				p.runNs = now - begin
+				p.peak, p.mean, p.stats.WastedRegs = p.ledger.finish(now)
 				p.count()
 				return nil
 			}
 			if err != nil {
 				return err
 			}
-			now := helper.NowNs()
-			p.stats.StallNs += now - last
-			last = now
+			p.stats.StallNs += helper.NowNs() - now
 		}
 	}
 }

@@ -24,9 +24,10 @@ func RealPolicies() []string {
 
 // Real replays the ranks of o.Ranks in real time, one after another, under
 // every policy of o.Policies, and returns a Result for each policy and rank,
-// in that order. The timeline is that of o.Timeline on which registration
+// in that order. It fails with verbs.ErrPinnedMemory if p can't pin all
+// buffers of a rank, as leave-pinned does. The timeline is that of o.Timeline on which registration
 // costs nothing, times o.Scale: compute phases and transfers are waited out,
-// and registrations, which p makes, come on top. Policies are compared with
+// and registrations, which p makes, put off everything after them. Policies are compared with
 // the run of leave-pinned of the same round, of which there are o.Pairs, and
 // with the clairvoyant bound of the timeline.
 //
@@ -85,6 +86,9 @@ func (o *Options) checkReal(file *trace.File) error {
 func realRank(ctx context.Context, o *Options, file *trace.File, p verbs.Provider, rank int) (_ []Result, err error) {
 	ranges, bound, err := survey(ctx, o, file, rank)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkLimit(p, ranges); err != nil {
 		return nil, err
 	}
 	a, err := newArena(append(ranges, bouncePool(o.BounceBytes)))
@@ -192,6 +196,19 @@ func survey(ctx context.Context, o *Options, file *trace.File, rank int) ([]mem.
 		needed = append(needed, r)
 	}
 	return needed, s.finish(e.ranks[rank].endNs), nil
+}
+
+// checkLimit refuses a rank whose buffers the provider can't all pin: every
+// policy is compared with leave-pinned, which does.
+func checkLimit(p verbs.Provider, ranges []mem.Range) error {
+	var need int64
+	for _, r := range mergeRanges(ranges) {
+		need += int64(r.Len())
+	}
+	if l := p.Limits(); need > l.MaxPinnedBytes {
+		return fmt.Errorf("leave-pinned pins %s here, %s allows %s: %w", mem.FormatBytes(uint64(need)), l.PinnedSource, mem.FormatBytes(uint64(l.MaxPinnedBytes)), verbs.ErrPinnedMemory)
+	}
+	return nil
 }
 
 // rangesPath collects which pages a rank needs.

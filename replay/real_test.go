@@ -1,10 +1,12 @@
 package replay
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"pinwheel/mem"
+	"pinwheel/verbs"
 	"pinwheel/verbs/sim"
 	"pinwheel/verbs/uring"
 	"pinwheel/verbs/verbstest"
@@ -100,6 +102,15 @@ func TestRealModeRefusesWhatItCantDo(t *testing.T) {
 		if _, err := Real(t.Context(), o, f, p); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
+	}
+}
+
+func TestRealModeNamesTheLimitThatLeavePinnedNeeds(t *testing.T) {
+	p := sim.New(sim.Options{Limits: verbs.Limits{MaxPinnedBytes: 64 << 10, PinnedSource: "a small limit"}})
+	defer p.Close()
+	_, err := Real(t.Context(), Options{Policies: []string{Pinwheel}}, scriptTrace(t, loopTrace(t)), p)
+	if !errors.Is(err, verbs.ErrPinnedMemory) || !strings.Contains(err.Error(), "a small limit allows 64.0 KiB") {
+		t.Fatalf("got %v", err)
 	}
 }
 

@@ -58,7 +58,7 @@ type Result struct {
 	Err5         *float64 `json:"err_5"`
 	CapturedAvg  *float64 `json:"captured_avg"`
 	CapturedPeak *float64 `json:"captured_peak"`
-	TraceEvents  int64    `json:"trace_events"`   // records replayed
+	TraceEvents  int64    `json:"trace_events"`   // records replayed; in real time, acquires and releases
 	Torn         bool     `json:"torn,omitempty"` // the trace ends before finalize
 
 	*RealRun

@@ -10,10 +10,10 @@ import (
 // moment is something that one rank does, on the timeline on which no
 // registration costs anything.
 type moment struct {
-	gapNs int64 // since the moment before
-	kind  momentKind
-	slot  int32 // of the buffer in use: the same at its release as when it was acquired
-	need  need
+	atNs int64
+	kind momentKind
+	slot int32 // of the buffer in use: the same at its release as when it was acquired
+	need need
 }
 
 type momentKind uint8
@@ -41,9 +41,8 @@ type schedule struct {
 	once  sync.Once
 	chunk []moment
 	done  <-chan struct{} // the replay has given up
-	last  int64
-	slots []int32 // free
-	used  int32   // slots that exist
+	slots []int32         // free
+	used  int32           // slots that exist
 }
 
 // freePath is a communication path on which registration costs nothing.
@@ -70,7 +69,7 @@ func (s *schedule) release(t int64, h *hold) (int64, error) {
 }
 
 func (s *schedule) put(t int64, m moment) error {
-	m.gapNs, s.last = t-s.last, t
+	m.atNs = t
 	s.chunk = append(s.chunk, m)
 	if len(s.chunk) < momentChunk {
 		return nil
