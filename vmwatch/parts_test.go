@@ -1,0 +1,108 @@
+package vmwatch
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"pinwheel/mem"
+)
+
+func anyRange(t *rapid.T, label string, limit uint64) mem.Range {
+	start := rapid.Uint64Range(0, limit).Draw(t, label)
+	return mem.Range{Start: mem.Addr(start), End: mem.Addr(start + rapid.Uint64Range(1, limit).Draw(t, label+" bytes"))}
+}
+
+func TestInterestIsSetExactlyWhileSomebodyWatches(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		i := interest{bits: new([granuleBits / 64]uint64), counts: map[uint32]uint32{}}
+		var watched []mem.Range
+		t.Repeat(map[string]func(*rapid.T){
+			"add": func(t *rapid.T) {
+				// Wide enough to come round the bitmap.
+				r := anyRange(t, "range", 20<<granuleShift)
+				r.Start += mem.Addr(rapid.SampledFrom([]uint64{0, granuleBits << granuleShift}).Draw(t, "lap"))
+				r.End = r.Start + mem.Addr(rapid.Uint64Range(1, 5<<granuleShift).Draw(t, "length"))
+				i.add(r)
+				watched = append(watched, r)
+			},
+			"remove": func(t *rapid.T) {
+				if len(watched) == 0 {
+					t.Skip()
+				}
+				k := rapid.IntRange(0, len(watched)-1).Draw(t, "which")
+				i.remove(watched[k])
+				watched = append(watched[:k], watched[k+1:]...)
+			},
+			"": func(t *rapid.T) {
+				want := map[uint64]bool{}
+				for _, r := range watched {
+					for g := uint64(r.Start) >> granuleShift; g <= (uint64(r.End)-1)>>granuleShift; g++ {
+						want[g%granuleBits] = true
+					}
+				}
+				for g := range uint64(64) {
+					if set := i.bits[g/64]>>(g%64)&1 == 1; set != want[g] {
+						t.Fatalf("granule %d: bit %v, want %v; watched %v", g, set, want[g], watched)
+					}
+				}
+			},
+		})
+	})
+}
+
+func TestSubtractLeavesWhatIsInNoneOfTheOthers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		whole := anyRange(t, "whole", 40)
+		others := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) mem.Range { return anyRange(t, "other", 40) }), 0, 4).Draw(t, "others")
+		rest := []mem.Range{whole}
+		for _, o := range others {
+			rest = subtract(rest, o)
+		}
+		for a := mem.Addr(0); a < 80; a++ {
+			at := mem.Range{Start: a, End: a + 1}
+			want := whole.Contains(at)
+			for _, o := range others {
+				want = want && !o.Contains(at)
+			}
+			got := 0
+			for _, r := range rest {
+				if r.Contains(at) {
+					got++
+				}
+			}
+			if got > 1 || (got == 1) != want {
+				t.Fatalf("%v minus %v is %v: wrong at %d", whole, others, rest, a)
+			}
+		}
+	})
+}
+
+func TestMapsAreReadTheSameWithAndWithoutQuery(t *testing.T) {
+	s, pages := subject(t)
+	f, free, err := scratch(4 * mem.PageSize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	free()
+	for _, c := range []struct {
+		name string
+		r    mem.Range
+		want bool
+	}{
+		{"anonymous", s.Range, true},
+		{"part of it", pages(3, 5), true},
+		{"unmapped", f, false},
+	} {
+		if got := privateAnonymous(c.r); got != c.want {
+			t.Errorf("%s: got %v", c.name, got)
+		}
+		if got := privateAnonymousSlow(c.r); got != c.want {
+			t.Errorf("%s, from the text: got %v", c.name, got)
+		}
+	}
+	v, err := parseVMA("7f0000001000-7f0000003000 rw-s 00001000 00:01 1234                       /memfd:x (deleted)")
+	if err != nil || v != (vma{mem.Range{Start: 0x7f0000001000, End: 0x7f0000003000}, true, 1234}) {
+		t.Errorf("got %+v, %v", v, err)
+	}
+}

@@ -1,0 +1,317 @@
+package vmwatch
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"pinwheel/mem"
+	"pinwheel/vmwatch/internal/change"
+)
+
+// pinnedRange is a range as a cache would hold it.
+type pinnedRange struct {
+	r      mem.Range
+	token  uint64
+	verify bool
+}
+
+func pin(t *testing.T, w *Watcher, r mem.Range) pinnedRange {
+	t.Helper()
+	p := pinnedRange{r: r}
+	var err error
+	if p.token, p.verify, err = w.Watch(r); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Unwatch(p.token) })
+	w.Pinning(p.token)
+	release, err := hold(change.Adopt(r, nil).Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(release)
+	if err := w.Pinned(p.token); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// survivors tells which ranges a cache would still hand out.
+func survivors(w *Watcher, ranges ...pinnedRange) []bool {
+	alive := make([]bool, len(ranges))
+	for i, p := range ranges {
+		alive[i] = !p.verify || w.Unchanged(p.token)
+	}
+	w.Drain(func(r mem.Range) {
+		for i, p := range ranges {
+			alive[i] = alive[i] && !r.Overlaps(p.r)
+		}
+	})
+	return alive
+}
+
+// subject maps whole pages; tests name parts of it by page numbers.
+func subject(t *testing.T) (s *change.Subject, pages func(from, to uint64) mem.Range) {
+	t.Helper()
+	s, err := change.Anonymous()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Free)
+	return s, func(from, to uint64) mem.Range {
+		return mem.Range{Start: s.Range.Start + mem.Addr(from*mem.PageSize), End: s.Range.Start + mem.Addr(to*mem.PageSize)}
+	}
+}
+
+func unmap(t *testing.T, r mem.Range) {
+	t.Helper()
+	if _, _, errno := unix.RawSyscall(unix.SYS_MUNMAP, uintptr(r.Start), uintptr(r.Len()), 0); errno != 0 {
+		t.Fatal(errno)
+	}
+}
+
+// Figure 3 of the dreg paper: two buffers share the page that is freed.
+func TestUnmappingAPageDropsEveryRegistrationInIt(t *testing.T) {
+	underEach(t, func(t *testing.T, w *Watcher) {
+		s, _ := subject(t)
+		a := pin(t, w, mem.Range{Start: s.Range.Start, End: s.Range.Start + 100})
+		b := pin(t, w, mem.Range{Start: s.Range.Start + 1000, End: s.Range.Start + 1100})
+		unmap(t, s.Range)
+		if alive := survivors(w, a, b); alive[0] || alive[1] {
+			t.Errorf("still handed out: %v", alive)
+		}
+	})
+}
+
+// Figure 4 of the dreg paper: the middle of three pages is freed.
+func TestPartialUnmapDropsExactlyWhatOverlaps(t *testing.T) {
+	underEach(t, func(t *testing.T, w *Watcher) {
+		var alive []bool
+		// Under userfaultfd any page fault of the Go runtime drops everything.
+		for try := 0; try < 10; try++ {
+			s, pages := subject(t)
+			first, across, middle, last := pin(t, w, pages(0, 1)), pin(t, w, pages(0, 2)), pin(t, w, pages(1, 2)), pin(t, w, pages(2, 3))
+			w.Drain(func(mem.Range) {})
+			unmap(t, pages(1, 2))
+			alive = survivors(w, first, across, middle, last)
+			if alive[1] || alive[2] {
+				t.Fatalf("still handed out: %v", alive)
+			}
+			if alive[0] && alive[3] {
+				return
+			}
+			s.Free()
+		}
+		t.Errorf("pages beside the freed one were dropped: %v", alive)
+	})
+}
+
+// A mapping that took the place of a smaller registration's memory must not
+// vouch for it because a larger registration was made there since.
+func TestNewRegistrationDoesNotReviveAnOlderOneInside(t *testing.T) {
+	underEach(t, func(t *testing.T, w *Watcher) {
+		s, pages := subject(t)
+		inner := pin(t, w, pages(0, 4))
+		o, err := change.Anonymous()
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Present pages are moved over: nothing faults afterwards.
+		if _, _, errno := unix.RawSyscall6(unix.SYS_MREMAP, uintptr(o.Range.Start), uintptr(o.Range.Len()), uintptr(o.Range.Len()),
+			unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED, uintptr(s.Range.Start), 0); errno != 0 {
+			t.Fatal(errno)
+		}
+		outer := pin(t, w, s.Range)
+		if alive := survivors(w, inner); alive[0] {
+			t.Error("the older registration is still handed out")
+		}
+		_ = outer
+	})
+}
+
+func TestUnwatchedMemoryDoesNotMoveTheGeneration(t *testing.T) {
+	for _, m := range []string{"fentry", "tps", "tp", "uffd"} {
+		t.Run(m, func(t *testing.T) {
+			w := openOrExplain(t, m)
+			watched, _ := subject(t)
+			pin(t, w, watched.Range)
+			w.Drain(func(mem.Range) {})
+			// Far from everything else: the interest of BPF has a grain of 2 MiB.
+			far := mem.Addr(0x2100_0000_0000)
+			if _, err := mmapAt(far, mem.PageSize, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_FIXED_NOREPLACE, -1); err != nil {
+				t.Fatal(err)
+			}
+			before := w.Generation()
+			unmap(t, mem.Range{Start: far, End: far + mem.Addr(mem.PageSize)})
+			if after := w.Generation(); after != before {
+				var what []mem.Range
+				w.Drain(func(r mem.Range) { what = append(what, r) })
+				for _, r := range what {
+					if r.Start == far {
+						t.Errorf("generation %d became %d for memory that nobody watches", before, after)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestGenerationMovesBeforeTheCallReturns(t *testing.T) {
+	for _, m := range []string{"fentry", "tps", "tp", "uffd"} {
+		t.Run(m, func(t *testing.T) {
+			w := openOrExplain(t, m)
+			s, _ := subject(t)
+			pin(t, w, s.Range)
+			for range 100 {
+				before := w.Generation()
+				if _, _, errno := unix.RawSyscall(unix.SYS_MADVISE, uintptr(s.Range.Start), uintptr(s.Range.Len()), unix.MADV_DONTNEED); errno != 0 {
+					t.Fatal(errno)
+				}
+				if w.Generation() == before {
+					t.Fatal("madvise returned with the old generation")
+				}
+			}
+			if atomic.LoadUint64(w.Word()) != w.Generation() {
+				t.Error("the word isn't the generation")
+			}
+		})
+	}
+}
+
+func TestOverrunDropsEverything(t *testing.T) {
+	for _, m := range []string{"tps", "uffd"} {
+		t.Run(m, func(t *testing.T) {
+			w := openOrExplain(t, m)
+			s, pages := subject(t)
+			pin(t, w, s.Range)
+			w.Drain(func(mem.Range) {})
+			for range bpfSlots {
+				if _, _, errno := unix.RawSyscall(unix.SYS_MADVISE, uintptr(s.Range.Start), uintptr(mem.PageSize), unix.MADV_DONTNEED); errno != 0 {
+					t.Fatal(errno)
+				}
+			}
+			all := false
+			g := w.Drain(func(r mem.Range) { all = all || r.Overlaps(pages(8, 9)) })
+			if !all {
+				t.Error("changes were lost and the rest wasn't dropped")
+			}
+			if g != w.Generation() {
+				t.Errorf("drained up to %d of %d", g, w.Generation())
+			}
+		})
+	}
+}
+
+func TestWaitEndsWithAChange(t *testing.T) {
+	for _, m := range []string{"fentry", "tps", "tp", "uffd"} {
+		t.Run(m, func(t *testing.T) {
+			w := openOrExplain(t, m)
+			s, _ := subject(t)
+			pin(t, w, s.Range)
+			seen := w.Drain(func(mem.Range) {})
+			done := make(chan error)
+			go func() { done <- w.Wait(t.Context(), seen) }()
+			time.Sleep(10 * time.Millisecond) // most likely it sleeps by now; if not the test is still right
+			unmap(t, s.Range)
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			if w.Generation() == seen {
+				t.Error("woke without a change")
+			}
+		})
+	}
+}
+
+func TestWaitEndsWithItsContext(t *testing.T) {
+	w := openOrExplain(t, "uffd")
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := w.Wait(ctx, w.Generation()); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	none := openOrExplain(t, "none")
+	if err := none.Wait(t.Context(), 0); !errors.Is(err, ErrNoNotification) {
+		t.Errorf("got %v, want ErrNoNotification", err)
+	}
+}
+
+func TestHandlerMayAllocateAndCollect(t *testing.T) {
+	underEach(t, func(t *testing.T, w *Watcher) {
+		s, _ := subject(t)
+		pin(t, w, s.Range)
+		unmap(t, s.Range)
+		var keep []byte
+		w.Drain(func(mem.Range) {
+			keep = make([]byte, 4<<20)
+			runtime.GC()
+		})
+		runtime.KeepAlive(keep)
+	})
+}
+
+func TestMemoryOthersCanChangeIsVerifiedOrRefused(t *testing.T) {
+	s, err := change.SharedFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Free()
+	for _, m := range []string{"tps", "tp", "uffd"} {
+		t.Run(m, func(t *testing.T) {
+			w := openOrExplain(t, m)
+			for _, frames := range []*frameReader{w.frames, nil} {
+				w.frames = frames
+				token, verify, err := w.Watch(s.Range)
+				if frames == nil && !errors.Is(err, ErrNotCacheable) {
+					t.Errorf("without frame numbers: got %v, want ErrNotCacheable", err)
+				}
+				if frames != nil && (err != nil || !verify) {
+					t.Errorf("with frame numbers: verify %v, %v", verify, err)
+				}
+				w.Unwatch(token)
+			}
+		})
+	}
+}
+
+func TestRangesThatCannotBeWatched(t *testing.T) {
+	w := openOrExplain(t, "uffd")
+	if _, _, err := w.Watch(mem.Range{}); !errors.Is(err, mem.ErrEmpty) {
+		t.Errorf("empty: got %v", err)
+	}
+	r, free, err := scratch(4 * mem.PageSize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	free()
+	w.frames = nil
+	if _, _, err := w.Watch(r); !errors.Is(err, ErrNotCacheable) {
+		t.Errorf("unmapped: got %v", err)
+	}
+}
+
+func TestSecondInstanceSharesTheProcess(t *testing.T) {
+	underEach(t, func(t *testing.T, w *Watcher) {
+		other := openOrExplain(t, w.Mechanism().String())
+		s, _ := subject(t)
+		a := pin(t, w, s.Range)
+		if w.Mechanism() == Uffd {
+			// A mapping belongs to one userfaultfd: the second must refuse, not be silent.
+			other.frames = nil
+			if _, _, err := other.Watch(s.Range); !errors.Is(err, ErrNotCacheable) {
+				t.Errorf("second userfaultfd on the same memory: got %v", err)
+			}
+			return
+		}
+		b := pin(t, other, s.Range)
+		unmap(t, s.Range)
+		if survivors(w, a)[0] || survivors(other, b)[0] {
+			t.Error("one of two instances missed the change")
+		}
+	})
+}
