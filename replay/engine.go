@@ -60,13 +60,14 @@ func newEngine(opt *Options, file *trace.File) (*engine, error) {
 		opt: opt, agenda: newAgenda(actorKinds * n), match: newMatcher(n),
 		comms: communicators{byMembers: map[string]*communicator{}}, live: n,
 	}
+	node := opt.nodeOf(n)
 	for i := range n {
 		p, err := newProgram(file, i)
 		if err != nil {
 			return nil, err
 		}
 		r := &rank{id: i, prog: p, comms: map[int32]*localComm{}, requests: map[uint32]*request{}}
-		r.x = expansion{threshold: opt.ThresholdBytes, pairwise: opt.AlltoallPairwise, node: opt.nodeOf(n), rank: i}
+		r.x = expansion{threshold: opt.ThresholdBytes, pairwise: opt.AlltoallPairwise, node: node, rank: i}
 		r.usage.series = newSeries(opt.SeriesFromNs, opt.SeriesToNs)
 		r.pins = &pins{clock: &e.now, sinks: []*usage{&r.usage}, wake: func(at int64) { e.agenda.set(e.actor(pinActor, i), at) }}
 		e.ranks = append(e.ranks, r)

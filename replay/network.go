@@ -7,7 +7,9 @@ import (
 )
 
 // Network is a LogGP model (Alexandrov, Ionescu, Schauser, Scheiman, SPAA
-// 1995) with a rendezvous protocol for large messages.
+// 1995) with a rendezvous protocol for large messages. Adapters move data
+// while processors compute; a sender's messages queue for its adapter, the
+// network itself is never busy.
 type Network struct {
 	LatencyNs      float64 `json:"latency_ns"`        // L: first byte in flight
 	OverheadNs     float64 `json:"overhead_ns"`       // o: processor time to send or receive a message
