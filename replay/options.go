@@ -36,6 +36,8 @@ type Options struct {
 	ThresholdBytes uint64
 	// BudgetBytes is what policy lru may keep pinned on one rank; 64 MiB.
 	BudgetBytes int64
+	// BudgetHelped binds the policies with a helper to BudgetBytes, too.
+	BudgetHelped bool
 	// AlltoallPairwise lets alltoall and alltoallv exchange with one member
 	// at a time. Otherwise all slices are posted at once.
 	AlltoallPairwise bool

@@ -10,7 +10,6 @@ import (
 
 	"pinwheel"
 	"pinwheel/helper"
-	"pinwheel/mem"
 	"pinwheel/predictor"
 	"pinwheel/verbs"
 )
@@ -85,10 +84,7 @@ func (p *player) open() (err error) {
 	}
 	o := pinwheel.Options{
 		Policy: pinwheel.Policy(p.policy), Provider: p.ledger, Costs: p.opt.Costs, ThresholdBytes: int64(p.opt.ThresholdBytes),
-		Window: p.opt.Window, IdlePolicy: pinwheel.IdleIgnore, QueueEntries: p.opt.DQEntries, BudgetBytes: mem.Unlimited,
-	}
-	if p.policy == LRU {
-		o.BudgetBytes = p.opt.BudgetBytes
+		Window: p.opt.Window, IdlePolicy: pinwheel.IdleIgnore, QueueEntries: p.opt.DQEntries, BudgetBytes: p.opt.budget(p.policy),
 	}
 	if p.cpus.helper != helper.AnyCPU {
 		o.HelperCPUs = []int{p.cpus.helper}

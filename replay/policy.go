@@ -46,6 +46,14 @@ func helped(policy string) bool {
 	return policy == Periodicity || policy == Last || policy == Paper || policy == Pinwheel
 }
 
+// budget is what a policy may keep pinned on one rank.
+func (o *Options) budget(policy string) int64 {
+	if policy == LRU || o.BudgetHelped && helped(policy) {
+		return o.BudgetBytes
+	}
+	return mem.Unlimited
+}
+
 // DefaultHelper makes the predictor of a policy with a helper, and the
 // options of its Scheduler.
 func DefaultHelper(policy string, o *Options) (predictor.Predictor, helper.SchedulerOptions, error) {
@@ -90,11 +98,7 @@ func (e *engine) install(policy string, lateNs int64) error {
 
 func (e *engine) installCached(r *rank, policy string) error {
 	m := newMeter(e.opt.Costs, r.pins)
-	ro := regcache.Options{Confined: true}
-	if policy == LRU {
-		ro.MaxBytes = e.opt.BudgetBytes
-	}
-	cache, err := regcache.New(m, ro)
+	cache, err := regcache.New(m, regcache.Options{Confined: true, MaxBytes: e.opt.budget(policy)})
 	if err != nil {
 		return err
 	}
