@@ -87,7 +87,7 @@ func (c *Cache) acquire(f *Front, r mem.Range, a verbs.Access) (Ref, Outcome, er
 		if err != nil {
 			return Ref{}, outcome, err
 		}
-		if len(c.orphans) > 0 {
+		if len(c.left)+len(c.orphans) > 0 {
 			// Growing left a registration behind: it goes before another comes.
 			c.reap() // failures are counted in Stats.Leaked
 			continue

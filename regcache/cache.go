@@ -30,6 +30,7 @@ type Cache struct {
 	lastID  mem.RegionID
 	lru     lru
 	absent  queue     // known and absent, in the order of their release
+	left    []*region // registered, known no longer, perhaps in use: see sift
 	orphans []*region // registered, known no longer, without references: to be released
 	tokens  []uint64  // of watches that have ended: to be given back
 	seen    seen

@@ -2,6 +2,7 @@ package regcache
 
 import (
 	"sync/atomic"
+	"unsafe"
 
 	"pinwheel/mem"
 	"pinwheel/verbs"
@@ -26,7 +27,7 @@ func (c *Cache) newFront(shared bool) (*Front, error) {
 }
 
 // Ref is one counted reference to a registration. The zero value is none. It
-// may be copied, but be released once only.
+// may be copied, but be released once only. In memory it is a struct pwt_ref.
 type Ref struct {
 	d    *desc
 	id   mem.RegionID // of the home if d is another region, else 0
@@ -109,6 +110,14 @@ func (f *Front) Release(r Ref) {
 		f.c.lastDropped(slot)
 	}
 }
+
+// Memory returns the front's struct pwt_front of table.h, for C code that hits
+// by itself. The goroutine that owns the front must be that C code's thread.
+func (f *Front) Memory() unsafe.Pointer { return unsafe.Pointer(f.counts) }
+
+// Dropped does what is left of Release when C code has dropped r and
+// pwt_put returned 1.
+func (f *Front) Dropped(r Ref) { f.c.lastDropped(f.hdr.slotOf(r.d)) }
 
 // acquireOther serves requests that are not for exactly the pages of a
 // registered region: contained ones without a lock, others with.

@@ -60,10 +60,7 @@ func (c *Cache) leave(g *region) {
 		old := &region{rng: g.rng, access: g.access, slot: g.slot, state: registered, mr: g.mr, heapAt: -1}
 		c.bySlot[g.slot] = old
 		c.tab.retire(old.slot, true)
-		c.tab.barrier()
-		if c.tab.references(old.slot) == 0 {
-			c.orphan(old)
-		}
+		c.left = append(c.left, old)
 		g.state = absent
 	case registering, draining: // whoever called the provider frees the slot
 		c.tab.retire(g.slot, true)
@@ -72,10 +69,22 @@ func (c *Cache) leave(g *region) {
 	c.unwatch(g)
 }
 
-// orphan hands a registration without references over to reap.
-func (c *Cache) orphan(g *region) {
-	g.state = draining
-	c.orphans = append(c.orphans, g)
+// sift tells, with one barrier for all, which of the registrations that left
+// since the last time are in use; the others become orphans. Nobody may look at
+// the references of one that left before.
+func (c *Cache) sift() {
+	if len(c.left) == 0 {
+		return
+	}
+	c.tab.barrier()
+	for _, g := range c.left {
+		if c.tab.references(g.slot) == 0 {
+			g.state = draining
+			c.orphans = append(c.orphans, g)
+		}
+	}
+	clear(c.left)
+	c.left = c.left[:0]
 }
 
 // unwatch ends the watch of a region that leaves, at the next reap.
@@ -270,7 +279,7 @@ func (c *Cache) reap() error {
 		}
 		c.mu.Lock()
 	}
-	for len(c.orphans) > 0 {
+	for c.sift(); len(c.orphans) > 0; c.sift() {
 		g := c.orphans[len(c.orphans)-1]
 		c.orphans = c.orphans[:len(c.orphans)-1]
 		errs = append(errs, c.release(g))
@@ -287,6 +296,7 @@ func (c *Cache) lastDropped(slot uint32) {
 
 // checkLast is lastDropped for callers with mu.
 func (c *Cache) checkLast(slot uint32) {
+	c.sift()
 	g := c.bySlot[slot]
 	if g != nil && !g.known() && g.state == registered && c.tab.references(slot) == 0 {
 		c.release(g) // a failure is counted in Stats.Leaked

@@ -17,17 +17,16 @@ func (c *Cache) SetLimits(l Limits) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.maxima = l
+	err := c.reap()
 	for c.pinned.Bytes > c.maxima.Bytes || c.pinned.Regions > c.maxima.Regions {
 		g := c.victim()
 		if g == nil {
-			return c.reap()
+			break
 		}
 		c.stats.Evicted++
-		if err := c.release(g); err != nil {
-			return err
-		}
+		err = errors.Join(err, c.release(g))
 	}
-	return nil
+	return err
 }
 
 // reserve accounts for one registration of r before it is made, evicting
@@ -95,6 +94,7 @@ func describeLimits(l Limits) string {
 // evict releases one orphan or idle region of this cache or, if asked to,
 // of another one of the group. mu is released meanwhile.
 func (c *Cache) evict(group bool) bool {
+	c.sift()
 	if n := len(c.orphans); n > 0 {
 		g := c.orphans[n-1]
 		c.orphans = c.orphans[:n-1]
@@ -152,6 +152,7 @@ func (c *Cache) Clean() (int, error) {
 	var errs []error
 	n := 0
 	for ; ; n++ {
+		c.sift()
 		var g *region
 		if k := len(c.orphans); k > 0 {
 			g, c.orphans = c.orphans[k-1], c.orphans[:k-1]

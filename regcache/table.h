@@ -18,9 +18,6 @@
 #define PWT_MAGIC 0x31454c4241545750ull /* "PWTABLE1" */
 #define PWT_VERSION 1u
 
-#define PWT_ENTRY_SHIFT 5
-#define PWT_DESC_SHIFT 6
-
 #define PWT_SLOT_MASK ((1ull << 24) - 1) /* entry.state: slot + 1, 0 for an empty entry */
 #define PWT_OPEN (1ull << 24)
 #define PWT_COUNT_BITS 24
@@ -98,55 +95,94 @@ struct pwt_ref {
 	uint64_t keys;         /* lkey | rkey << 32 */
 };
 
-static inline uint64_t pwt_load(const uint64_t *p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
+/* table_unsafe.go lays out the same; its test reads these lines. */
+_Static_assert(offsetof(struct pwt_header, version) == 8, "layout");
+_Static_assert(offsetof(struct pwt_header, capacity) == 12, "layout");
+_Static_assert(offsetof(struct pwt_header, descs) == 16, "layout");
+_Static_assert(offsetof(struct pwt_header, size) == 24, "layout");
+_Static_assert(offsetof(struct pwt_header, exact) == 64, "layout");
+_Static_assert(offsetof(struct pwt_header, granules) == 72, "layout");
+_Static_assert(offsetof(struct pwt_header, classes) == 80, "layout");
+_Static_assert(offsetof(struct pwt_header, gen) == 88, "layout");
+_Static_assert(offsetof(struct pwt_header, seen) == 96, "layout");
+_Static_assert(offsetof(struct pwt_header, epoch) == 104, "layout");
+_Static_assert(offsetof(struct pwt_header, retired) == 112, "layout");
+_Static_assert(offsetof(struct pwt_header, flags) == 116, "layout");
+_Static_assert(offsetof(struct pwt_header, page_mask) == 120, "layout");
+_Static_assert(offsetof(struct pwt_header, still) == 128, "layout");
+_Static_assert(sizeof(struct pwt_header) == 192, "layout");
+_Static_assert(offsetof(struct pwt_entry, low) == 8, "layout");
+_Static_assert(offsetof(struct pwt_entry, high) == 16, "layout");
+_Static_assert(offsetof(struct pwt_entry, keys) == 24, "layout");
+_Static_assert(sizeof(struct pwt_entry) == 32, "layout");
+_Static_assert(offsetof(struct pwt_desc, low) == 8, "layout");
+_Static_assert(offsetof(struct pwt_desc, high) == 16, "layout");
+_Static_assert(offsetof(struct pwt_desc, keys) == 24, "layout");
+_Static_assert(offsetof(struct pwt_desc, handle) == 32, "layout");
+_Static_assert(offsetof(struct pwt_desc, flags) == 40, "layout");
+_Static_assert(offsetof(struct pwt_desc, access) == 44, "layout");
+_Static_assert(sizeof(struct pwt_desc) == 64, "layout");
+_Static_assert(offsetof(struct pwt_front, hits) == 8, "layout");
+_Static_assert(sizeof(struct pwt_front) == 64, "layout");
+_Static_assert(offsetof(struct pwt_ref, id) == 8, "layout");
+_Static_assert(offsetof(struct pwt_ref, keys) == 16, "layout");
+_Static_assert(sizeof(struct pwt_ref) == 24, "layout");
 
-static inline struct pwt_entry *pwt_entry(const struct pwt_header *h, uint64_t cursor, uint64_t i)
+/* The path of a hit is inlined as a whole: its result then stays in registers. */
+#define PWT_HOT static inline __attribute__((always_inline))
+
+PWT_HOT uint64_t pwt_load(const uint64_t *p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
+
+PWT_HOT struct pwt_entry *pwt_entry(const struct pwt_header *h, uint64_t cursor, uint64_t i)
 {
 	return (struct pwt_entry *)((char *)h + (cursor & ~63ull)) + i;
 }
 
 #define PWT_GOLDEN 0x9e3779b97f4a7c15ull /* 2^64 / golden ratio */
 
-static inline uint64_t pwt_place(uint64_t cursor, uint64_t granule) { return granule * PWT_GOLDEN >> (cursor & 63); }
+PWT_HOT uint64_t pwt_place(uint64_t cursor, uint64_t granule) { return granule * PWT_GOLDEN >> (cursor & 63); }
 
-static inline uint64_t pwt_place_exact(uint64_t cursor, uint64_t low, uint64_t high)
+PWT_HOT uint64_t pwt_place_exact(uint64_t cursor, uint64_t low, uint64_t high)
 {
 	return (low + 3 * high) * PWT_GOLDEN >> (cursor & 63);
 }
 
-static inline uint64_t pwt_next(uint64_t cursor, uint64_t i)
+PWT_HOT uint64_t pwt_next(uint64_t cursor, uint64_t i)
 {
 	return (i + 1) & ((1ull << (64 - (cursor & 63))) - 1);
 }
 
-static inline struct pwt_desc *pwt_desc(const struct pwt_header *h, uint32_t slot)
+PWT_HOT struct pwt_desc *pwt_desc(const struct pwt_header *h, uint32_t slot)
 {
 	return (struct pwt_desc *)((char *)h + h->descs) + slot;
 }
 
 /* The smallest k with n <= 2^k, for n > 1. */
-static inline unsigned pwt_class(uint64_t n) { return 64 - (unsigned)__builtin_clzll(n - 1); }
+PWT_HOT unsigned pwt_class(uint64_t n) { return 64 - (unsigned)__builtin_clzll(n - 1); }
 
 /* Zero if an entry's rights suffice. */
-static inline uint64_t pwt_lacks(uint64_t low, uint64_t want)
+PWT_HOT uint64_t pwt_lacks(uint64_t low, uint64_t want)
 {
 	return ((want & ~low) | ((want ^ low) & PWT_KIND)) & (PWT_ACCESS | PWT_OTHER);
 }
 
 /* Counts n, modulo 2^24, more references to a slot. */
-static inline void pwt_count(struct pwt_front *f, uint32_t slot, uint64_t n)
+PWT_HOT void pwt_count(struct pwt_front *f, uint32_t slot, uint64_t n)
 {
 	struct pwt_header *h = f->table;
-	uint64_t v = __atomic_load_n(&f->words[slot], __ATOMIC_RELAXED);
-	uint64_t epoch = __atomic_load_n(&h->epoch, __ATOMIC_RELAXED);
-	__atomic_store_n(&f->words[slot], epoch << PWT_COUNT_BITS | ((v + n) & PWT_COUNT_MASK), __ATOMIC_RELEASE);
-	if (__builtin_expect(__atomic_load_n(&h->flags, __ATOMIC_RELAXED) & PWT_FENCED, 0))
-		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	uint64_t *word = &f->words[slot];
+	uint64_t v = __atomic_load_n(&h->epoch, __ATOMIC_RELAXED) << PWT_COUNT_BITS |
+		     ((__atomic_load_n(word, __ATOMIC_RELAXED) + n) & PWT_COUNT_MASK);
+
+	if (__builtin_expect(h->flags & PWT_FENCED, 0))
+		__atomic_exchange_n(word, v, __ATOMIC_SEQ_CST);
+	else
+		__atomic_store_n(word, v, __ATOMIC_RELEASE);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* the writer's membarrier does the rest */
 }
 
 /* Counts a reference to an entry that was open with this state, if it still is. */
-static inline int pwt_take(struct pwt_front *f, struct pwt_entry *e, uint64_t state, struct pwt_ref *ref)
+PWT_HOT int pwt_take(struct pwt_front *f, struct pwt_entry *e, uint64_t state, struct pwt_ref *ref)
 {
 	uint32_t slot = (uint32_t)(state & PWT_SLOT_MASK) - 1;
 
@@ -241,7 +277,7 @@ static __attribute__((noinline, unused)) int pwt_get_contained(struct pwt_front 
 }
 
 /* The form of enum ibv_access_flags that pwt_get wants. */
-static inline uint64_t pwt_want(uint32_t access)
+PWT_HOT uint64_t pwt_want(uint32_t access)
 {
 	uint64_t want = (access & 0xf) | (access & 1u << 6) >> 2 | (access & 1u << 20) >> 15;
 
@@ -253,7 +289,7 @@ static inline uint64_t pwt_want(uint32_t access)
  * with all of want (see pwt_want), 0 if the slow path has to look. For a request
  * whose whole pages are those of a region this reads one entry.
  */
-static inline int pwt_get(struct pwt_front *f, const void *addr, size_t len, uint64_t want, struct pwt_ref *ref)
+PWT_HOT int pwt_get(struct pwt_front *f, const void *addr, size_t len, uint64_t want, struct pwt_ref *ref)
 {
 	struct pwt_header *h = f->table;
 	uint64_t m = h->page_mask, start = (uint64_t)(uintptr_t)addr, end = start + len;
@@ -274,7 +310,7 @@ static inline int pwt_get(struct pwt_front *f, const void *addr, size_t len, uin
 }
 
 /* Drops a reference. Returns 1 if the slow path has to look after the registration. */
-static inline int pwt_put(struct pwt_front *f, const struct pwt_ref *ref)
+PWT_HOT int pwt_put(struct pwt_front *f, const struct pwt_ref *ref)
 {
 	struct pwt_header *h = f->table;
 

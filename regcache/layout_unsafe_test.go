@@ -1,0 +1,76 @@
+package regcache
+
+import (
+	"go/token"
+	"go/types"
+	"os"
+	"regexp"
+	"strconv"
+	"testing"
+	"unsafe"
+)
+
+// TestTableHeaderSaysTheSameAsGo compares every constant and every asserted
+// offset of table.h with this package's; the C compiler checks the assertions.
+func TestTableHeaderSaysTheSameAsGo(t *testing.T) {
+	text, err := os.ReadFile("table.h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	constants := map[string]uint64{
+		"MAGIC": tableMagic, "VERSION": tableVersion, "SLOT_MASK": slotMask, "OPEN": openBit,
+		"COUNT_BITS": countBits, "COUNT_MASK": countMask, "LOCAL_WRITE": packAccess(1), "REMOTE_WRITE": packAccess(2),
+		"REMOTE_READ": packAccess(4), "REMOTE_ATOMIC": packAccess(8), "ON_DEMAND": packAccess(1 << 6),
+		"RELAXED_ORDERING": packAccess(1 << 20), "KIND": kindMask, "ACCESS": rightsMask | kindMask, "OTHER": otherBit,
+		"WHICH": whichMask, "FENCED": flagFenced, "NO_HOMES": flagNoHomes, "RETIRED": descRetired, "GOLDEN": golden,
+	}
+	for _, m := range regexp.MustCompile(`(?m)^#define PWT_([A-Z_]+) ([^s].*?)\s*(/\*.*)?$`).FindAllStringSubmatch(string(text), -1) {
+		expr := regexp.MustCompile(`([0-9a-f])u(ll)?\b`).ReplaceAllString(m[2], "$1")
+		v, err := types.Eval(token.NewFileSet(), nil, token.NoPos, expr)
+		if err != nil {
+			t.Fatalf("PWT_%s: %v", m[1], err)
+		}
+		if want, ok := constants[m[1]]; !ok || v.Value.String() != strconv.FormatUint(want, 10) {
+			t.Errorf("PWT_%s is %v in C, %d in Go", m[1], v.Value, want)
+		}
+		delete(constants, m[1])
+	}
+	for name := range constants {
+		t.Errorf("PWT_%s is not in table.h", name)
+	}
+
+	var h header
+	var e entry
+	var d desc
+	var c counts
+	var r Ref
+	layout := map[string]uintptr{
+		"header.version": unsafe.Offsetof(h.version), "header.capacity": unsafe.Offsetof(h.capacity), "header.descs": unsafe.Offsetof(h.descs),
+		"header.size": unsafe.Offsetof(h.size), "header.exact": unsafe.Offsetof(h.exact), "header.granules": unsafe.Offsetof(h.granules),
+		"header.classes": unsafe.Offsetof(h.classes), "header.gen": unsafe.Offsetof(h.gen), "header.seen": unsafe.Offsetof(h.seen),
+		"header.epoch": unsafe.Offsetof(h.epoch), "header.retired": unsafe.Offsetof(h.retired), "header.flags": unsafe.Offsetof(h.flags),
+		"header.page_mask": unsafe.Offsetof(h.pageMask), "header.still": unsafe.Offsetof(h.still), "header": unsafe.Sizeof(h),
+		"entry.low": unsafe.Offsetof(e.low), "entry.high": unsafe.Offsetof(e.high), "entry.keys": unsafe.Offsetof(e.keys), "entry": unsafe.Sizeof(e),
+		"desc.low": unsafe.Offsetof(d.low), "desc.high": unsafe.Offsetof(d.high), "desc.keys": unsafe.Offsetof(d.keys),
+		"desc.handle": unsafe.Offsetof(d.handle), "desc.flags": unsafe.Offsetof(d.flags), "desc.access": unsafe.Offsetof(d.access), "desc": unsafe.Sizeof(d),
+		"front.hits": unsafe.Offsetof(c.hits), "front": unsafe.Sizeof(c),
+		"ref.id": unsafe.Offsetof(r.id), "ref.keys": unsafe.Offsetof(r.keys), "ref": unsafe.Sizeof(r),
+	}
+	asserted := regexp.MustCompile(`_Static_assert\((?:offsetof|sizeof)\(struct pwt_(\w+)(?:, (\w+))?\) == (\d+)`)
+	for _, m := range asserted.FindAllStringSubmatch(string(text), -1) {
+		name := m[1]
+		if m[2] != "" {
+			name += "." + m[2]
+		}
+		if want, ok := layout[name]; !ok || strconv.Itoa(int(want)) != m[3] {
+			t.Errorf("%s is at %s in C, %d in Go", name, m[3], want)
+		}
+		delete(layout, name)
+	}
+	for name := range layout {
+		t.Errorf("table.h does not assert %s", name)
+	}
+	if unsafe.Sizeof(entry{}) != 1<<entryShift || unsafe.Sizeof(desc{}) != 1<<descShift {
+		t.Error("shifts don't fit the sizes")
+	}
+}
