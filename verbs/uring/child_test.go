@@ -88,7 +88,7 @@ func meetTheLimit() error {
 	if err := p.Deregister(held[0]); err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) { // see releasesLate
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) { // see verbstest.ReleasesLate
 		_, err := p.Register(held[0].Range, write)
 		if err == nil {
 			break

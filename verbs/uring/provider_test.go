@@ -36,18 +36,6 @@ func register(t testing.TB, p verbs.Provider, r mem.Range) verbs.Region {
 	return g
 }
 
-// releasesLate reports whether the kernel unpins only some time after Deregister.
-func releasesLate(t *testing.T, p verbs.Provider) bool {
-	t.Helper()
-	_, r := verbstest.Map(t, 64*mem.PageSize)
-	g := register(t, p, r)
-	pinned := verbstest.StatusBytes(t, "VmPin")
-	if err := p.Deregister(g); err != nil {
-		t.Fatal(err)
-	}
-	return verbstest.StatusBytes(t, "VmPin") >= pinned
-}
-
 func TestConformance(t *testing.T) {
 	for name, o := range map[string]uring.Options{
 		"default":         {},
@@ -63,9 +51,7 @@ func TestConformance(t *testing.T) {
 
 func TestUsageEqualsVmPinToThePage(t *testing.T) {
 	p := open(t, uring.Options{})
-	if releasesLate(t, p) {
-		t.Skip("this kernel puts off the release of deregistered buffers, as before Linux 6.4")
-	}
+	verbstest.NeedPromptRelease(t, p)
 	before := verbstest.StatusBytes(t, "VmPin")
 	const pages = 256
 	_, all := verbstest.Map(t, pages*mem.PageSize)
@@ -148,7 +134,7 @@ func TestRangeBeyondOneGiBTakesSeveralSlots(t *testing.T) {
 	p := open(t, uring.Options{Slots: 3})
 	const n = 2<<30 + 16<<10
 	verbstest.NeedPinned(t, p, n)
-	late := releasesLate(t, open(t, uring.Options{}))
+	late := verbstest.ReleasesLate(t, open(t, uring.Options{}))
 	r := mapRepeatedly(t, n)
 	g := register(t, p, r)
 	if pinned := verbstest.StatusBytes(t, "VmPin") - before; pinned != n && !late || p.Usage().PinnedBytes != n {
