@@ -113,12 +113,12 @@ func TestReadmeListsTheSettings(t *testing.T) {
 }
 
 func TestUpdateReadmeReplacesOnlyItsSection(t *testing.T) {
-	doc := "# A\n" + readmeBegin + "old\n" + readmeEnd + "rest\n"
+	doc := "# A\n" + readmeMarkers.Begin + "old\n" + readmeMarkers.End + "rest\n"
 	got, err := UpdateReadme(doc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(got, "# A\n"+readmeBegin+"| variable") || !strings.HasSuffix(got, "|\n"+readmeEnd+"rest\n") || strings.Contains(got, "old") {
+	if !strings.HasPrefix(got, "# A\n"+readmeMarkers.Begin+"| variable") || !strings.HasSuffix(got, "|\n"+readmeMarkers.End+"rest\n") || strings.Contains(got, "old") {
 		t.Errorf("got %q", got)
 	}
 	if again, _ := UpdateReadme(got); again != got {

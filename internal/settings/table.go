@@ -62,7 +62,7 @@ var table = []variable{
 	{"RDMA_DEVICE", "", text(func(s *Settings) *string { return &s.RDMADevice }, "NAME|NAME:PORT"),
 		"RDMA device. Without it, the first with an active port."},
 	{"RECORD", "", text(func(s *Settings) *string { return &s.Record }, "FILE"),
-		"Record a trace into this file. %h host, %p process, %r rank, %j job."},
+		"Record a trace of an MPI program into this file. %h host, %p process, %r rank, %j job."},
 	{"STATS", "n", text(func(s *Settings) *string { return &s.Stats }, "y|n|FILE"),
 		"Print a report at the end: y to standard error, or into this file (%h host, %p process, %r rank, %j job)."},
 	{"LOG", "warn", choice(func(s *Settings) *string { return &s.Log }, "off", "warn", "info", "debug"),
