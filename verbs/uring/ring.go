@@ -27,8 +27,9 @@ type ring struct {
 
 	// mu serialises updates of the table, as the kernel would anyway: holding
 	// it here lets others see that the ring is busy and take another one. It is
-	// held over the system call. Lock order: a ring's mu is taken under no
-	// lock but Provider.life, and none is taken under it.
+	// held over the system call. Taken under Provider.life, and by grow, of a
+	// ring that nobody else knows yet, under Provider.growing; nothing is taken
+	// under it.
 	mu      sync.Mutex
 	scratch *scratch
 	free    []uint16 // empty slots
