@@ -60,20 +60,14 @@ func (c *cachedPath) acquire(t int64, n *need, h *hold) (stallNs int64, err erro
 		return 0, err
 	}
 	first := c.seen.first(n.rng.PageAligned())
-	beginNs := t
-	for _, r := range c.meter.registered {
-		if c.helper != nil { // what it is just releasing must be gone before it can come again
-			beginNs = max(beginNs, c.helper.released(r))
-		}
-	}
-	if len(c.meter.registered) > 0 {
+	if c.meter.registered > 0 {
 		if first {
 			c.stats.FirstRegs++
 		} else {
 			c.stats.LateRegs++
 		}
 	}
-	readyNs := beginNs + c.meter.spentNs
+	readyNs := t + c.meter.spentNs
 	if r := c.meter.readyNs[ref.Region().Handle]; r > readyNs { // the helper is at it
 		readyNs = r
 		c.stats.LateWaits++
@@ -121,7 +115,7 @@ func (c *cachedPath) helperRegister(t int64, id mem.RegionID) (spentNs int64, er
 	if err := c.cache.Register(id); err != nil {
 		return c.meter.spentNs, err
 	}
-	if len(c.meter.registered) > 0 {
+	if c.meter.registered > 0 {
 		c.stats.HelperRegs++
 		c.use(id).waste = true
 	}
@@ -129,22 +123,19 @@ func (c *cachedPath) helperRegister(t int64, id mem.RegionID) (spentNs int64, er
 }
 
 // helperDeregister lets the helper deregister a region at t.
-func (c *cachedPath) helperDeregister(t int64, id mem.RegionID) (gone mem.Range, spentNs int64, err error) {
+func (c *cachedPath) helperDeregister(t int64, id mem.RegionID) (spentNs int64, err error) {
 	c.meter.begin(t)
 	if err := c.cache.Deregister(id); err != nil {
-		return gone, c.meter.spentNs, err
+		return c.meter.spentNs, err
 	}
-	for _, r := range c.meter.deregistered {
-		gone = gone.Union(r)
-	}
-	if !gone.Empty() {
+	if c.meter.deregistered > 0 {
 		c.stats.HelperDeregs++
 		if u := c.use(id); u.waste {
 			c.stats.WastedRegs++
 			u.waste = false
 		}
 	}
-	return gone, c.meter.spentNs, nil
+	return c.meter.spentNs, nil
 }
 
 // callSites converts call sites of a trace to the form of the predictor, each once.

@@ -18,8 +18,14 @@ type meter struct {
 	handle  uint64           // last one given out
 	readyNs map[uint64]int64 // per registration, by handle: when its registering ends
 
-	registered   []mem.Range // by the operation that is measured
-	deregistered []mem.Range
+	registered   int // registrations and deregistrations of the operation that is measured
+	deregistered int
+
+	// freed is being released until freedNs. It must be gone before it can be
+	// registered again and, under a budget, before anything can.
+	freed    mem.Range
+	freedNs  int64
+	budgeted bool
 }
 
 var _ verbs.Provider = (*meter)(nil)
@@ -30,8 +36,7 @@ func newMeter(c verbs.Costs, p *pins) *meter {
 
 // begin starts to measure an operation at virtual time t.
 func (m *meter) begin(t int64) {
-	m.startNs, m.spentNs = t, 0
-	m.registered, m.deregistered = m.registered[:0], m.deregistered[:0]
+	m.startNs, m.spentNs, m.registered, m.deregistered = t, 0, 0, 0
 }
 
 func (m *meter) Name() string { return "sim" }
@@ -41,19 +46,26 @@ func (m *meter) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
 	if err != nil {
 		return verbs.Region{}, err
 	}
+	if m.budgeted || m.freed.Overlaps(r) {
+		m.spentNs = max(m.spentNs, m.freedNs-m.startNs)
+	}
 	m.handle++
 	m.pins.pin(m.startNs+m.spentNs, r)
 	m.spentNs += m.costs.Register.Ns(r.Pages())
 	m.readyNs[m.handle] = m.startNs + m.spentNs
-	m.registered = append(m.registered, r)
+	m.registered++
 	return verbs.Region{Range: r, Access: a, LKey: uint32(m.handle), Handle: m.handle}, nil
 }
 
 func (m *meter) Deregister(reg verbs.Region) error {
 	m.spentNs += m.costs.Deregister.Ns(reg.Range.Pages())
+	if m.freedNs <= m.startNs {
+		m.freed = reg.Range
+	}
+	m.freed, m.freedNs = m.freed.Union(reg.Range), max(m.freedNs, m.startNs+m.spentNs)
 	m.pins.unpin(m.startNs+m.spentNs, reg.Range)
 	delete(m.readyNs, reg.Handle)
-	m.deregistered = append(m.deregistered, reg.Range)
+	m.deregistered++
 	return nil
 }
 

@@ -98,7 +98,9 @@ func (e *engine) install(policy string, lateNs int64) error {
 
 func (e *engine) installCached(r *rank, policy string) error {
 	m := newMeter(e.opt.Costs, r.pins)
-	cache, err := regcache.New(m, regcache.Options{Confined: true, MaxBytes: e.opt.budget(policy)})
+	budget := e.opt.budget(policy)
+	m.budgeted = budget != mem.Unlimited
+	cache, err := regcache.New(m, regcache.Options{Confined: true, MaxBytes: budget})
 	if err != nil {
 		return err
 	}

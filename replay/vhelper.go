@@ -29,8 +29,6 @@ type virtualHelper struct {
 	beganNs int64
 	doneNs  int64
 	err     error
-	freed   mem.Range // what the last deregistration releases
-	freeNs  int64     // and when it is released
 }
 
 // push adds an event at t and wakes the helper if it sleeps.
@@ -40,15 +38,6 @@ func (v *virtualHelper) push(t int64, e *helper.Event) {
 		v.asleep = false
 		v.wake(t)
 	}
-}
-
-// released returns when the last deregistration has released r; it lies in
-// the past, or is 0, if r is not being released.
-func (v *virtualHelper) released(r mem.Range) int64 {
-	if !v.freed.Overlaps(r) {
-		return 0
-	}
-	return v.freeNs
 }
 
 // step runs the helper at t and returns when its next turn is.
@@ -97,8 +86,7 @@ func (v *virtualHelper) carryOut(a helper.Action, t int64) {
 	if a.Kind == helper.Register {
 		spentNs, v.err = v.path.helperRegister(t, a.Region)
 	} else {
-		v.freed, spentNs, v.err = v.path.helperDeregister(t, a.Region)
-		v.freeNs = t + spentNs
+		spentNs, v.err = v.path.helperDeregister(t, a.Region)
 	}
 	v.doing, v.beganNs, v.doneNs = a, t, t+spentNs+v.rqNs
 	v.path.stats.HelperCPUNs += v.doneNs - t
