@@ -23,18 +23,27 @@ func (m *Manager) contain(err *error) {
 }
 
 // containedProvider contains the panics of a provider below the cache, which
-// could not go on after one: its lock is open during the provider's calls.
+// could not go on after one: its lock is open during the provider's calls. What
+// passes through it is also what the process pins.
 type containedProvider struct {
 	verbs.Provider
-	m *Manager
+	m      *Manager
+	pinned *pinnedMean
 }
 
 func (c containedProvider) Register(r mem.Range, a verbs.Access) (region verbs.Region, err error) {
 	defer c.m.contain(&err)
-	return c.Provider.Register(r, a)
+	region, err = c.Provider.Register(r, a)
+	if err == nil {
+		c.pinned.change(int64(region.Range.Len()))
+	}
+	return region, err
 }
 
 func (c containedProvider) Deregister(region verbs.Region) (err error) {
 	defer c.m.contain(&err)
-	return c.Provider.Deregister(region)
+	if err = c.Provider.Deregister(region); err == nil {
+		c.pinned.change(-int64(region.Range.Len()))
+	}
+	return err
 }

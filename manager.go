@@ -22,11 +22,13 @@ var ErrClosed = errors.New("pinwheel: manager is closed")
 // domain. All methods are safe for concurrent use.
 type Manager struct {
 	opt      Options
+	beganNs  int64
 	provider containedProvider
 	watcher  *vmwatch.Watcher // nil unless opened by New
 	cache    *regcache.Cache
-	helper   *helper.Thread // nil without one
-	placer   *helper.Placer // nil without one
+	helper   *helper.Thread    // nil without one
+	placer   *helper.Placer    // nil without one
+	graded   *predictor.Graded // nil without a helper, to which it belongs until that is closed
 
 	// plain is set by the first fault: from then on every use is a
 	// registration of its own, past the cache.
@@ -49,7 +51,7 @@ func New(o Options) (*Manager, error) {
 	if err := o.EnsureDefaults(); err != nil {
 		return nil, err
 	}
-	m := &Manager{opt: o, warned: make(map[string]bool), threads: make(map[*Thread]struct{})}
+	m := &Manager{opt: o, beganNs: helper.NowNs(), warned: make(map[string]bool), threads: make(map[*Thread]struct{})}
 	m.commCPU.Store(helper.AnyCPU)
 	helper.CalibrateClock()
 	if err := m.open(); err != nil {
@@ -60,13 +62,14 @@ func New(o Options) (*Manager, error) {
 			m.warn("helper", fmt.Sprintf("%v; going on without helper thread, memory stays pinned", err))
 		}
 	}
+	m.inform()
 	return m, nil
 }
 
 // open opens the provider, the watcher and the cache.
 func (m *Manager) open() (err error) {
 	o := &m.opt
-	m.provider = containedProvider{o.Provider, m}
+	m.provider = containedProvider{o.Provider, m, newPinnedMean()}
 	if o.Provider == nil {
 		if m.provider.Provider, err = OpenProvider(o); err != nil {
 			return err
@@ -91,9 +94,11 @@ func (m *Manager) startHelper() error {
 	if len(o.HelperCPUs) == 1 {
 		cpu = o.HelperCPUs[0]
 	}
+	var scheduler *helper.Scheduler
+	scheduler, m.graded = newScheduler(o)
 	var err error
 	m.helper, err = helper.StartThread(helper.ThreadOptions{
-		Decider:   newScheduler(o),
+		Decider:   scheduler,
 		Registrar: registrar{m.cache},
 		CPU:       cpu,
 		Gone:      m.gone,
@@ -126,14 +131,15 @@ func (m *Manager) startHelper() error {
 // registration itself.
 const itemNs = 5_000 // 5 us
 
-func newScheduler(o *Options) *helper.Scheduler {
-	so := helper.SchedulerOptions{Costs: o.Costs, ItemNs: itemNs}
+func newScheduler(o *Options) (*helper.Scheduler, *predictor.Graded) {
+	so := helper.SchedulerOptions{Costs: o.Costs, ItemNs: itemNs, Keep: o.Policy == Pinwheel}
 	po := predictor.Options{Window: max(o.Window, 0)}
+	var p predictor.Predictor = predictor.NewPinwheel(po)
 	if o.Policy == Paper {
-		return helper.NewScheduler(predictor.NewPaper(po), so)
+		p = predictor.NewPaper(po)
 	}
-	so.Keep = true
-	return helper.NewScheduler(predictor.NewPinwheel(po), so)
+	graded := predictor.NewGraded(p)
+	return helper.NewScheduler(graded, so), graded
 }
 
 // gone is helper.ThreadOptions.Gone. If the cache could not remember all, the
@@ -165,7 +171,7 @@ func (m *Manager) Invalidate(r mem.Range) error { return m.cache.Invalidate(r) }
 // Provider returns what registers memory.
 func (m *Manager) Provider() verbs.Provider { return m.provider.Provider }
 
-// Close stops the helper and releases every registration that is not in use;
+// Close stops the helper, writes the report that Options.Report asks for, and releases every registration that is not in use;
 // the others are released with their use. A provider that the Manager opened is
 // closed, which ends those too. Acquire fails from then on. Close may be
 // called more than once.
@@ -183,6 +189,7 @@ func (m *Manager) Close() error {
 	if m.helper != nil {
 		m.helper.Close()
 	}
+	m.report()
 	return errors.Join(m.cache.Close(), m.closeOwned())
 }
 

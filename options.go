@@ -73,6 +73,11 @@ type Options struct {
 	// Manager.Invalidate.
 	Watch string
 
+	// Report, if not empty, makes Close write a report: "y" to standard error,
+	// else into this file (patterns as in PINWHEEL_STATS).
+	Report string
+	// Inform is told in one line what New chose. nil: nobody.
+	Inform func(message string)
 	// Warn is told, at most once for each kind of fault, that Pinwheel does
 	// less than it should, in one line. nil: standard error.
 	Warn func(message string)
@@ -95,12 +100,15 @@ var defaultCosts = verbs.Costs{
 func FromEnvironment() Options {
 	s, warnings := settings.FromEnvironment()
 	o := fromSettings(s)
-	if s.Log == "off" {
+	switch s.Log {
+	case "off":
 		o.Warn = func(string) {}
 		return o
+	case "info", "debug":
+		o.Inform = logStderr
 	}
 	for _, w := range warnings {
-		warnStderr(w)
+		logStderr(w)
 	}
 	return o
 }
@@ -115,6 +123,9 @@ func fromSettings(s settings.Settings) Options {
 		Watch:          s.Watch,
 		ProviderName:   s.Provider,
 		RDMADevice:     s.RDMADevice,
+	}
+	if s.Stats != "n" {
+		o.Report = s.Stats
 	}
 	if s.Window == 0 {
 		o.Window = NoWindow
@@ -138,7 +149,7 @@ func (o *Options) EnsureDefaults() error {
 	o.ProviderName = cmp.Or(o.ProviderName, "auto")
 	o.Costs = cmp.Or(o.Costs, defaultCosts)
 	if o.Warn == nil {
-		o.Warn = warnStderr
+		o.Warn = logStderr
 	}
 	if !slices.Contains([]Policy{Pinwheel, Paper, LeavePinned, LRU, OnDemand}, o.Policy) {
 		return fmt.Errorf("pinwheel: unknown policy %q", o.Policy)
@@ -155,4 +166,4 @@ func (o *Options) EnsureDefaults() error {
 	return nil
 }
 
-func warnStderr(message string) { fmt.Fprintln(os.Stderr, "pinwheel: "+message) }
+func logStderr(message string) { fmt.Fprintln(os.Stderr, "pinwheel: "+message) }

@@ -15,6 +15,8 @@ type Stats struct {
 	// HelperDeregisters [helper_deregs] by the helper. PeakPinnedBytes
 	// [peak_pinned_bytes] is as the kernel counts.
 	Cache regcache.Stats
+	// AvgPinnedBytes [avg_pinned_bytes] is the mean over the time since New.
+	AvgPinnedBytes int64
 	// Helper counts what the helper thread did; CPUNs is [helper_cpu_ns].
 	Helper helper.ThreadStats
 	// StallNs [stall_ns] is the time spent in Acquire where it was no hit.
@@ -28,6 +30,7 @@ type Stats struct {
 // Stats returns the counters at this moment.
 func (m *Manager) Stats() Stats {
 	s := Stats{Policy: m.opt.Policy, Provider: m.provider.Name(), Cache: m.cache.Stats()}
+	s.AvgPinnedBytes = m.provider.pinned.mean()
 	if m.helper != nil {
 		s.Helper = m.helper.Stats()
 	}

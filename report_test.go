@@ -1,0 +1,83 @@
+package pinwheel
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"pinwheel/verbs"
+)
+
+func TestReportSaysWhatHappened(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "report.%p")
+	var informed []string
+	m, err := New(Options{ProviderName: "sim", IdlePolicy: IdleIgnore, Report: file, Inform: func(s string) { informed = append(informed, s) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	th, err := m.Thread()
+	if err != nil {
+		t.Fatal(err)
+	}
+	site := NewSite("halo")
+	for range 5 {
+		var use Use
+		if err := th.Acquire(&use, region(0), verbs.AccessRemoteRead, 1, &site); err != nil {
+			t.Fatal(err)
+		}
+		th.Release(&use)
+	}
+	for deadline := time.Now().Add(10 * time.Second); m.Stats().Helper.Events < 5; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the helper did not hear of five uses")
+		}
+	}
+	th.Close()
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if len(informed) != 1 || !strings.Contains(informed[0], "policy pinwheel, provider sim") {
+		t.Errorf("New informed %q, want one line with policy and provider", informed)
+	}
+	matches, _ := filepath.Glob(filepath.Join(filepath.Dir(file), "report.*"))
+	if len(matches) != 1 || strings.Contains(matches[0], "%") {
+		t.Fatalf("report files %v", matches)
+	}
+	text, err := os.ReadFile(matches[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"pinwheel, sim, off", "1 first, 0 late", "peak 1.0 MiB", "call site"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the report lacks %q:\n%s", want, text)
+		}
+	}
+}
+
+func TestReportThatCannotBeWrittenIsAWarning(t *testing.T) {
+	var warned []string
+	m, err := New(Options{ProviderName: "sim", Policy: LeavePinned, Report: "/nonexistent/report", Warn: func(s string) { warned = append(warned, s) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	if len(warned) != 1 || !strings.Contains(warned[0], "/nonexistent/report") {
+		t.Errorf("warned %q, want one line that names the file", warned)
+	}
+}
+
+func TestAveragePinnedIsWeightedByTime(t *testing.T) {
+	p := newPinnedMean()
+	p.beganNs -= 1000_000_000 // nothing was pinned for a second
+	p.lastNs = p.beganNs + 1000_000_000
+	p.integral = 0
+	p.bytes = 4096
+	p.lastNs -= 1000_000_000 / 4 // then 4096 bytes for a quarter of it
+	if mean := p.mean(); mean < 900 || mean > 1200 {
+		t.Errorf("4096 bytes for a quarter of the time give a mean of %d", mean)
+	}
+}
