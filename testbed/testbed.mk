@@ -3,7 +3,7 @@
 TESTBED_OUT := out/testbed
 RDMA_PACKAGES := ./verbs/rdma/... ./regcache/... ./replay/...
 
-.PHONY: fetch test-rdma test-rdma-2node calibrate-rdma
+.PHONY: fetch test-rdma test-rdma-2node replay-rdma calibrate-rdma
 
 ## fetch: download the Debian packages of the test bed into its cache (see testbed/README.md)
 fetch:
@@ -18,6 +18,13 @@ test-rdma: fetch
 test-rdma-2node: fetch
 	mkdir -p $(TESTBED_OUT)/2node
 	testbed/gotest.sh -n 2 -t 400 -o $(TESTBED_OUT)/2node -- -test.run=TwoNodes ./verbs/rdma/rc
+
+## replay-rdma: replay NAS traces in real time with a Soft-RoCE device registering
+replay-rdma: fetch
+	mkdir -p $(TESTBED_OUT)/replay
+	$(GO) build -o $(TESTBED_OUT)/replay/nasreplay ./cmd/nasreplay
+	testbed/run.sh -o $(TESTBED_OUT)/replay sh -c '"$$OUT/nasreplay" compare --mode real --provider rdma --scale 0.25 --costs results/calibration/rxe-qemu-linux-6.12.json \
+		results/traces/ft.B.4.pwt results/traces/mg.C.4.pwt'
 
 ## calibrate-rdma: measure what the device of the test bed takes, into results/calibration (needs an idle machine)
 calibrate-rdma: fetch

@@ -3,10 +3,7 @@
 package rdma
 
 import (
-	"bytes"
 	"errors"
-	"os"
-	"strconv"
 	"syscall"
 
 	"pinwheel/mem"
@@ -18,9 +15,13 @@ import (
 // after a failure, so the answer is that of a moment later.
 func (p *Provider) failure(op string, r mem.Range, errno syscall.Errno) error {
 	limit, _ := memlock.Limit()
+	pinned, err := verbs.StatusBytes("VmPin")
+	if err != nil {
+		pinned = p.pinned.Load() // nobody else has pinned anything, presumably
+	}
 	kind := kindOf(errno, situation{
 		limitBytes:  limit,
-		pinnedBytes: vmPin(),
+		pinnedBytes: pinned,
 		askedBytes:  int64(r.Len()),
 		regions:     p.count.Load(),
 		maxRegions:  p.lim.MaxRegions,
@@ -63,21 +64,6 @@ func kindOf(errno syscall.Errno, s situation) error {
 		}
 	}
 	return verbs.Kind(errno)
-}
-
-// vmPin returns the bytes that the kernel has pinned for this process; 0 if it can't be read.
-func vmPin() int64 {
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := bytes.Cut(status, []byte("\nVmPin:"))
-	line, _, _ := bytes.Cut(rest, []byte(" kB"))
-	kb, err := strconv.ParseInt(string(bytes.TrimSpace(line)), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return kb << 10
 }
 
 // errnoOf returns the errno that package ibv failed with.
