@@ -29,6 +29,7 @@ Examples:
   nasreplay compare results/traces/*.pwt
   nasreplay compare --policy paper,pinwheel,oracle --ranks 0,2 --json ft.B.4.pwt
   nasreplay compare --timeline recorded --costs uring --latency 1us --bandwidth 200 lu.B.4.pwt
+  nasreplay compare --budget 192M --policy lru,paper,pinwheel ft.B.4.pwt
   nasreplay compare --per-node 4 --policy leave-pinned,pinwheel ft.C.16.pwt
   nasreplay compare --mode real --provider uring --scale 0.1 --policy leave-pinned,pinwheel ft.B.4.pwt`
 }

@@ -13,7 +13,7 @@ import (
 type model struct {
 	Timeline  string        `default:"dedicated" enum:"dedicated,recorded" help:"Clock to follow: ${enum}. dedicated: every rank on a core of its own. recorded: wall clock as it was."`
 	Threshold size          `default:"16K" help:"Register buffers of this size and more."`
-	Budget    size          `default:"64M" help:"What policy lru may pin per rank."`
+	Budget    *size         `placeholder:"64M" help:"What policy lru may pin per rank; if given, also the policies with a helper."`
 	Alltoall  string        `default:"linear" enum:"linear,pairwise" help:"How alltoall is done: ${enum}. linear posts all slices at once."`
 	Latency   time.Duration `default:"2us" help:"Network latency (L of LogGP)."`
 	Overhead  time.Duration `default:"300ns" help:"Processor time per message (o of LogGP)."`
@@ -27,7 +27,7 @@ type model struct {
 func (m *model) options() (replay.Options, error) {
 	var o replay.Options
 	switch {
-	case m.Threshold < 1 || m.Budget < 1 || m.Eager < 1:
+	case m.Threshold < 1 || m.Eager < 1 || m.Budget != nil && *m.Budget < 1:
 		return o, usagef("--threshold, --budget and --eager must be at least 1 byte")
 	case m.Latency < 0 || m.Overhead < 0 || m.Bandwidth <= 0:
 		return o, usagef("--latency and --overhead must not be negative, --bandwidth must be positive")
@@ -41,11 +41,13 @@ func (m *model) options() (replay.Options, error) {
 	o = replay.Options{
 		Timeline:         replay.Timeline(m.Timeline),
 		ThresholdBytes:   uint64(m.Threshold),
-		BudgetBytes:      int64(m.Budget),
 		AlltoallPairwise: m.Alltoall == "pairwise",
 		Network:          replay.DefaultNetwork(),
 		Costs:            costs.Costs,
 		Provider:         costs.Name,
+	}
+	if m.Budget != nil {
+		o.BudgetBytes, o.BudgetHelped = int64(*m.Budget), true
 	}
 	o.Network.LatencyNs, o.Network.OverheadNs = float64(m.Latency), float64(m.Overhead)
 	o.Network.BytesPerNs = m.Bandwidth / 8

@@ -13,6 +13,7 @@ import (
 type resultsCmd struct {
 	Out    string   `default:"results" help:"Where README.md, virtual.jsonl and figures/ are written; traces/ below it are the default traces."`
 	Costs  []string `default:"rdma-like,uring" help:"Registration costs to report: ${costs}, or files; the first is that of the figures."`
+	Readme string   `placeholder:"FILE" help:"Document whose section of results is filled in, if it has one. Default: README.md beside DIR."`
 	Rank   int      `default:"0" help:"Rank of the figures of memory over time."`
 	Traces []string `arg:"" optional:"" name:"trace" help:"Traces (.pwt). Default: all of DIR/traces."`
 }
@@ -27,6 +28,9 @@ Example:
 
 func (c *resultsCmd) Run(e *env) error {
 	o := report.Options{Traces: c.Traces, OutDir: c.Out, Machine: report.ThisMachine(), Version: version(), Date: reportDate(), Rank: c.Rank}
+	if o.Document = c.Readme; o.Document == "" {
+		o.Document = filepath.Join(filepath.Dir(filepath.Clean(c.Out)), "README.md")
+	}
 	if len(o.Traces) == 0 {
 		var err error
 		if o.Traces, err = filepath.Glob(filepath.Join(c.Out, "traces", "*.pwt")); err != nil {

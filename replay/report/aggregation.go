@@ -13,9 +13,10 @@ const tasksPerNode = 4
 
 // grouping is a way to place ranks on nodes.
 type grouping struct {
-	name  string
-	nodes [][]int
-	run   *Run
+	name     string
+	nodes    [][]int
+	run      *Run
+	budgeted *Run // pinwheel within the oracle's peak
 }
 
 // groupings are the two tests of the paper's section 6.3, where tasks were
@@ -53,6 +54,9 @@ func aggregationFigure(ctx context.Context, path string, ranks int, costs *Costs
 			return nil, nil, err
 		}
 		g.run = r
+		if g.budgeted, err = budgetRun(ctx, path, r); err != nil {
+			return nil, nil, err
+		}
 		p := chart.Panel{Title: fmt.Sprintf("test %d: %s, node 0", i+1, g.name), XLabel: "time (s)", YLabel: "pinned by the node (MiB)", XUnit: 1e9, YUnit: mib}
 		for _, policy := range ChartPolicies() {
 			s := look(policy)
@@ -68,9 +72,9 @@ func aggregationFigure(ctx context.Context, path string, ranks int, costs *Costs
 }
 
 // nodePeaks is the sum of what each node pins at its worst, and the greatest.
-func (g *grouping) nodePeaks(policy string) (sum, most int64) {
-	for i := range g.nodes {
-		p := g.run.node(policy, i).PeakPinnedBytes
+func nodePeaks(r *Run, policy string) (sum, most int64) {
+	for i := range r.options.Nodes {
+		p := r.node(policy, i).PeakPinnedBytes
 		sum, most = sum+p, max(most, p)
 	}
 	return sum, most

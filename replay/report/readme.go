@@ -2,7 +2,7 @@ package report
 
 import (
 	"bytes"
-	_ "embed"
+	"embed"
 	"fmt"
 	"text/template"
 
@@ -10,8 +10,8 @@ import (
 	"pinwheel/replay"
 )
 
-//go:embed readme.md.tmpl
-var readmeText string
+//go:embed readme.md.tmpl policies.md.tmpl
+var templates embed.FS
 
 // readmeData is what the template sees.
 type readmeData struct {
@@ -28,10 +28,17 @@ type readmeData struct {
 // paperRow sets one of the paper's benchmarks beside our trace of it.
 type paperRow struct {
 	Paper, PaperSaved, PaperOf string
-	Trace                      string
-	Policy                     [3]struct{ Peak, Avg string } // paper, pinwheel, oracle
-	Base, Bound                string                        // peak of leave-pinned and oracle, all ranks
+	Trace, Base, Bound         string // Base and Bound are peaks of leave-pinned and oracle, all ranks
 	Why                        string
+	Rows                       []outcome
+}
+
+// outcome is what a policy achieves.
+type outcome struct{ Policy, Peak, Avg, Late, Slowdown string }
+
+func outcomeOf(name string, x, base *replay.Result) outcome {
+	return outcome{name, pct(saved(float64(base.PeakPinnedBytes), float64(x.PeakPinnedBytes))), pct(saved(base.AvgPinnedBytes, x.AvgPinnedBytes)),
+		fmt.Sprintf("%.2f %%", 100*lateShare(x)), number(x.Slowdown, "%.4f")}
 }
 
 // goalRow is pinwheel on one trace under one cost model.
@@ -65,6 +72,8 @@ type groupRow struct {
 	Policy, Peak string // sum over nodes
 	Saved        string
 	Most         string // greatest of a node
+	Late         string
+	Slowdown     string
 }
 
 func (w *writer) readme() error {
@@ -72,7 +81,7 @@ func (w *writer) readme() error {
 	if err != nil {
 		return err
 	}
-	t, err := template.New("README.md").Parse(readmeText)
+	t, err := template.ParseFS(templates, "*.tmpl")
 	if err != nil {
 		return err
 	}
@@ -85,11 +94,13 @@ func (w *writer) readme() error {
 	for _, r := range w.dedicated(w.o.Costs[0].Name) {
 		d.Traces = append(d.Traces, r.program)
 	}
-	var b bytes.Buffer
-	if err := t.Execute(&b, d); err != nil {
-		return err
+	for file, name := range map[string]string{"README.md": "readme.md.tmpl", "policies.md": "policies.md.tmpl"} {
+		var b bytes.Buffer
+		if err := t.ExecuteTemplate(&b, name, d); err != nil {
+			return err
+		}
+		w.files[file] = b.Bytes()
 	}
-	w.files["README.md"] = b.Bytes()
 	return nil
 }
 
@@ -103,10 +114,11 @@ func (w *writer) paperRows() []paperRow {
 		base := r.of(replay.LeavePinned)
 		row := paperRow{Paper: b.paper, PaperSaved: pct(b.saved), PaperOf: b.paperOf, Trace: r.program, Why: b.why,
 			Base: size(float64(base.PeakPinnedBytes)), Bound: size(float64(r.of(replay.Oracle).PeakPinnedBytes))}
-		for i, policy := range ChartPolicies()[1:] {
-			x := r.of(policy)
-			row.Policy[i].Peak = pct(saved(float64(base.PeakPinnedBytes), float64(x.PeakPinnedBytes)))
-			row.Policy[i].Avg = pct(saved(base.AvgPinnedBytes, x.AvgPinnedBytes))
+		row.Rows = []outcome{
+			outcomeOf(replay.Paper, r.of(replay.Paper), base),
+			outcomeOf(replay.Pinwheel, r.of(replay.Pinwheel), base),
+			outcomeOf(budgetPolicy, w.budget[r.program].of(replay.Pinwheel), base),
+			outcomeOf(replay.Oracle, r.of(replay.Oracle), base),
 		}
 		rows = append(rows, row)
 	}
@@ -170,14 +182,22 @@ func (w *writer) groupRows() []groupRow {
 	paper := []float64{0.4939, 0.4170}
 	var rows []groupRow
 	for i, g := range w.groups {
-		base, _ := g.nodePeaks(replay.LeavePinned)
-		for _, policy := range ChartPolicies() {
-			sum, most := g.nodePeaks(policy)
-			row := groupRow{Name: fmt.Sprintf("test %d, %s", i+1, g.name), Policy: policy, Peak: size(float64(sum)), Most: size(float64(most)), Saved: pct(saved(float64(base), float64(sum)))}
-			if policy == replay.Paper {
+		base, _ := nodePeaks(g.run, replay.LeavePinned)
+		add := func(name string, r *Run, policy string) {
+			sum, most := nodePeaks(r, policy)
+			all := r.of(policy)
+			row := groupRow{Name: fmt.Sprintf("test %d, %s", i+1, g.name), Policy: name, Peak: size(float64(sum)), Most: size(float64(most)),
+				Saved: pct(saved(float64(base), float64(sum))), Late: fmt.Sprintf("%.2f %%", 100*lateShare(all)), Slowdown: number(all.Slowdown, "%.4f")}
+			if name == replay.Paper {
 				row.PaperSaved = pct(paper[i])
 			}
 			rows = append(rows, row)
+		}
+		for _, policy := range ChartPolicies() {
+			add(policy, g.run, policy)
+			if policy == replay.Pinwheel {
+				add(budgetPolicy, g.budgeted, policy)
+			}
 		}
 	}
 	return rows
@@ -185,6 +205,9 @@ func (w *writer) groupRows() []groupRow {
 
 // PredictorNames are the columns of the prediction table.
 func (readmeData) PredictorNames() []string { return Predictors() }
+
+// BudgetPolicy names the row of pinwheel under a budget.
+func (readmeData) BudgetPolicy() string { return budgetPolicy }
 
 func size(bytes float64) string { return mem.FormatBytes(uint64(bytes)) }
 

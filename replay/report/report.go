@@ -17,12 +17,15 @@ import (
 
 // Options say what to report on.
 type Options struct {
-	Traces  []string // .pwt files
-	OutDir  string   // README.md, virtual.jsonl and figures/ are written there
-	Costs   []Costs  // the first is that of the figures
-	Machine Machine
-	Version string // of this program
-	Date    string // of the report, as it is to be printed
+	Traces []string // .pwt files
+	OutDir string   // README.md, policies.md, virtual.jsonl and figures/ are written there
+	// Document is a file whose section between Markers is replaced by a short
+	// table, if both are there. Empty for none.
+	Document string
+	Costs    []Costs // the first is that of the figures
+	Machine  Machine
+	Version  string // of this program
+	Date     string // of the report, as it is to be printed
 	// Rank is the rank of the figures of memory over time.
 	Rank int
 	// Step, if set, is called when one of Steps is done.
@@ -37,7 +40,8 @@ var windowTraces = []string{"bt.B.4", "cg.C.4", "ft.B.4", "lu.B.4", "mg.C.4", "s
 func (o *Options) Steps() int {
 	figures := len(o.Traces) + 1
 	windows := len(o.windowPaths()) * (len(contextWindows) + len(detectorWindows))
-	return len(o.Traces)*len(o.Costs)*2 + figures + windows
+	budgets := len(o.Traces)
+	return len(o.Traces)*len(o.Costs)*2 + budgets + figures + windows
 }
 
 func (o *Options) windowPaths() []string {
@@ -59,14 +63,14 @@ func Write(ctx context.Context, o Options) error {
 	if o.Step == nil {
 		o.Step = func() {}
 	}
-	w := &writer{o: &o, files: map[string][]byte{}}
-	for _, part := range []func(context.Context) error{w.replay, w.memory, w.aggregation, w.windows} {
+	w := &writer{o: &o, budget: map[string]*Run{}, files: map[string][]byte{}}
+	for _, part := range []func(context.Context) error{w.replay, w.budgets, w.memory, w.aggregation, w.windows} {
 		if err := part(ctx); err != nil {
 			return err
 		}
 	}
 	main := w.dedicated(o.Costs[0].Name)
-	if err := errors.Join(w.figure("savings.svg", SavingsFigure(main, ChartPolicies())), w.figure("errors.svg", ErrorFigure(main)), w.data(), w.readme()); err != nil {
+	if err := errors.Join(w.figure("savings.svg", SavingsFigure(main, ChartPolicies())), w.figure("errors.svg", ErrorFigure(main)), w.data(), w.readme(), w.document()); err != nil {
 		return err
 	}
 	return w.flush()
@@ -76,6 +80,7 @@ func Write(ctx context.Context, o Options) error {
 type writer struct {
 	o      *Options
 	runs   []*Run
+	budget map[string]*Run // pinwheel within the oracle's peak, by program
 	groups []*grouping
 	files  map[string][]byte // by name below OutDir
 }
@@ -95,6 +100,19 @@ func (w *writer) replay(ctx context.Context) error {
 				w.o.Step()
 			}
 		}
+	}
+	return nil
+}
+
+// budgets runs pinwheel within the oracle's peak.
+func (w *writer) budgets(ctx context.Context) error {
+	for i, r := range w.dedicated(w.o.Costs[0].Name) {
+		b, err := budgetRun(ctx, w.o.Traces[i], r)
+		if err != nil {
+			return err
+		}
+		w.budget[r.program] = b
+		w.o.Step()
 	}
 	return nil
 }
@@ -179,7 +197,10 @@ func (w *writer) flush() error {
 		return err
 	}
 	for name, content := range w.files {
-		path := filepath.Join(w.o.OutDir, name)
+		path := name
+		if name != w.o.Document {
+			path = filepath.Join(w.o.OutDir, name)
+		}
 		if err := os.WriteFile(path+".partial", content, 0o666); err != nil {
 			return fmt.Errorf("report: %w", err)
 		}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -24,9 +25,13 @@ func write(t *testing.T) map[string]string {
 	if err := os.WriteFile(filepath.Join(dir, RealFile), []byte(real), 0o666); err != nil {
 		t.Fatal(err)
 	}
+	document := filepath.Join(dir, "PROJECT.md")
+	if err := os.WriteFile(document, []byte("before\n"+Markers.Begin+"old\n"+Markers.End+"after\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
 	costs := verbs.Costs{Register: verbs.Cost{PerPageNs: 250, FixedNs: 16_000}, Deregister: verbs.Cost{PerPageNs: 20, FixedNs: 5_000}}
 	steps := 0
-	o := Options{OutDir: dir, Machine: Machine{CPU: "cpu", Cores: 1, Kernel: "kernel", Go: "go"}, Version: "v", Date: "2026-11-20",
+	o := Options{OutDir: dir, Document: document, Machine: Machine{CPU: "cpu", Cores: 1, Kernel: "kernel", Go: "go"}, Version: "v", Date: "2026-11-20",
 		Traces: []string{filepath.Join(tracesDir, "ft.B.4.pwt"), filepath.Join(tracesDir, "is.C.4.pwt")},
 		Costs:  []Costs{{Name: "rdma", Costs: costs, Note: "a note"}}, Step: func() { steps++ }}
 	if err := Write(context.Background(), o); err != nil {
@@ -65,8 +70,8 @@ func TestReportIsTheSameTwiceAndCompleteInItself(t *testing.T) {
 		}
 	}
 	for _, policy := range replay.Policies() {
-		if strings.Count(readme, "| "+policy+" |") < 2 {
-			t.Errorf("README.md lacks a row of %s for each trace", policy)
+		if strings.Count(files["policies.md"], "| "+policy+" |") != 2 {
+			t.Errorf("policies.md lacks a row of %s for each trace", policy)
 		}
 	}
 	for _, link := range regexp.MustCompile(`\]\(([^)]+)\)`).FindAllStringSubmatch(readme, -1) {
@@ -76,6 +81,9 @@ func TestReportIsTheSameTwiceAndCompleteInItself(t *testing.T) {
 	}
 	if n := strings.Count(files["virtual.jsonl"], "\n"); n != 2*2*len(replay.Policies()) {
 		t.Errorf("virtual.jsonl has %d lines", n)
+	}
+	if doc := files["PROJECT.md"]; !strings.HasPrefix(doc, "before\n"+Markers.Begin+"| trace |") || !strings.HasSuffix(doc, Markers.End+"after\n") || !strings.Contains(doc, "| is.C.4 |") {
+		t.Errorf("document became %q", doc)
 	}
 	for name, content := range files {
 		if strings.Contains(content, "NaN") || strings.Contains(content, "<no value>") || strings.HasSuffix(name, ".partial") {
@@ -98,5 +106,32 @@ func TestEveryRankIsOnExactlyOneNode(t *testing.T) {
 		if len(seen) != 16 {
 			t.Errorf("%s: %v", g.name, g.nodes)
 		}
+	}
+}
+
+// The numbers in the project's README.md are those of results/virtual.jsonl.
+func TestProjectReadmeHasTheNumbersOfTheResults(t *testing.T) {
+	doc, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	section, err := Markers.Between(string(doc))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile("../../results/virtual.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rs []replay.Result
+	for line := range strings.Lines(string(data)) {
+		var r replay.Result
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatal(err)
+		}
+		rs = append(rs, r)
+	}
+	if want := shortTable(rs, rs[0].Provider); !strings.HasPrefix(section, want) {
+		t.Errorf("run make results: README.md has\n%s\nresults/virtual.jsonl gives\n%s", section, want)
 	}
 }

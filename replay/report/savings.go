@@ -10,7 +10,8 @@ import (
 )
 
 // SavingsFigure draws what policies save of leave-pinned's pinned memory, on
-// average and at the peak. The runs are of the same options, with
+// average and at the peak, and what that costs: how often a buffer was not
+// registered when it was needed again. The runs are of the same options, with
 // leave-pinned among the policies.
 func SavingsFigure(runs []*Run, policies []string) *chart.Figure {
 	if len(runs) == 0 {
@@ -18,18 +19,22 @@ func SavingsFigure(runs []*Run, policies []string) *chart.Figure {
 	}
 	o := &runs[0].options
 	fig := &chart.Figure{
-		Title:    "Pinned memory saved against leave-pinned",
+		Title:    "Pinned memory saved against leave-pinned, and needs that came too early",
 		Subtitle: fmt.Sprintf("all ranks, %s timeline, registration costs of %s, buffers of %s and more", o.Timeline, o.Provider, mem.FormatBytes(o.ThresholdBytes)),
 		Columns:  1, PanelWidth: 780, PanelHeight: 220,
 	}
 	for _, panel := range []struct {
 		title string
-		value func(r *replay.Result) float64
+		value func(r, base *replay.Result) float64
+		yMax  float64
 	}{
-		{"on average (%)", func(r *replay.Result) float64 { return r.AvgPinnedBytes }},
-		{"at the peak (%)", func(r *replay.Result) float64 { return float64(r.PeakPinnedBytes) }},
+		{"saved on average (%)", func(r, base *replay.Result) float64 { return saved(base.AvgPinnedBytes, r.AvgPinnedBytes) }, 1},
+		{"saved at the peak (%)", func(r, base *replay.Result) float64 {
+			return saved(float64(base.PeakPinnedBytes), float64(r.PeakPinnedBytes))
+		}, 1},
+		{"late: needs after the first that had to wait for a registration of their own (%)", func(r, _ *replay.Result) float64 { return lateShare(r) }, 0},
 	} {
-		p := chart.Panel{Title: panel.title, YUnit: 0.01, YMax: 1}
+		p := chart.Panel{Title: panel.title, YUnit: 0.01, YMax: panel.yMax}
 		for _, policy := range policies {
 			if policy == replay.LeavePinned {
 				continue
@@ -38,7 +43,7 @@ func SavingsFigure(runs []*Run, policies []string) *chart.Figure {
 			for _, r := range runs {
 				y := math.NaN()
 				if res, base := r.of(policy), r.of(replay.LeavePinned); res != nil && base != nil {
-					y = saved(panel.value(base), panel.value(res))
+					y = panel.value(res, base)
 				}
 				s.Y = append(s.Y, y)
 			}
