@@ -124,6 +124,7 @@ func (c *Cache) register(g *region) error {
 	g.state = registering
 	atomic.StoreUint64(&c.tab.epoch, c.tab.epoch+1)
 	mr, err := c.pin(g, c.opts.Watcher)
+	c.drain() // what changed during the registration is forgotten, g included
 	switch {
 	case err != nil:
 		c.settle(g, absent)

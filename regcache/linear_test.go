@@ -1,0 +1,252 @@
+package regcache
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"pinwheel/mem"
+	"pinwheel/verbs"
+	"pinwheel/verbs/sim"
+)
+
+// The history of one region under concurrency is linearizable: every call
+// behaves as if it happened at one moment.
+
+type linearOp uint8
+
+const (
+	opAcquire linearOp = iota
+	opRelease
+	opIsRegistered
+	opDeregister
+	opRegister
+	opClean
+)
+
+type linearInput struct {
+	op linearOp
+}
+
+type linearOutput struct {
+	ok      bool // acquired, was registered, or done
+	by      bool // registered by this call
+	cleaned int
+}
+
+// linearState is the region: registered or not, and its references.
+type linearState struct {
+	on   bool
+	refs int
+}
+
+var linearModel = porcupine.Model{
+	Init: func() any { return linearState{} },
+	Step: func(s, in, out any) (bool, any) {
+		st, o := s.(linearState), out.(linearOutput)
+		switch in.(linearInput).op {
+		case opAcquire:
+			// Waited may be a registration that another call began.
+			legal := o.ok && (st.on != o.by)
+			return legal, linearState{true, st.refs + 1}
+		case opRelease:
+			return st.refs > 0, linearState{st.on, st.refs - 1}
+		case opIsRegistered:
+			if o.ok {
+				st.refs++
+				return st.on, st
+			}
+			return !st.on, st
+		case opDeregister:
+			if !o.ok {
+				return st.refs > 0 || !st.on, st // in use, or just being registered
+			}
+			return st.refs == 0, linearState{}
+		case opRegister:
+			return true, linearState{true, st.refs}
+		case opClean:
+			if st.on && st.refs == 0 {
+				return o.cleaned == 1, linearState{}
+			}
+			return o.cleaned == 0, st
+		}
+		return false, st
+	},
+	DescribeOperation: func(in, out any) string { return fmt.Sprintf("%d -> %+v", in.(linearInput).op, out) },
+}
+
+func TestHistoriesOfOneRegionAreLinearizable(t *testing.T) {
+	rounds := 30
+	if testing.Short() {
+		rounds = 5
+	}
+	for round := range rounds {
+		// Registrations and releases last, so that calls overlap.
+		p := sim.New(sim.Options{Wait: true, Costs: verbs.Costs{Register: verbs.Cost{FixedNs: 20e3}, Deregister: verbs.Cost{FixedNs: 10e3}}})
+		c, err := New(p, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var mu sync.Mutex
+		var history []porcupine.Operation
+		from := time.Now()
+		call := func(client int, op linearOp, f func() linearOutput) {
+			start := time.Since(from)
+			out := f()
+			end := time.Since(from)
+			mu.Lock()
+			defer mu.Unlock()
+			history = append(history, porcupine.Operation{ClientId: client, Input: linearInput{op}, Call: int64(start), Output: out, Return: int64(end)})
+		}
+		// Known from the start, so that the helper's calls can name it.
+		ref, _, err := c.Acquire(span(0, 16), both)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := ref.ID()
+		c.Release(ref)
+		if err := c.Deregister(id); err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for client := range 3 {
+			wg.Go(func() {
+				f, err := c.Thread()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer f.Close()
+				rng := rand.New(rand.NewPCG(uint64(round), uint64(client)))
+				var held []Ref
+				for range 25 {
+					switch k := rng.IntN(4); {
+					case k == 0 && len(held) > 0:
+						r := held[0]
+						held = held[1:]
+						call(client, opRelease, func() linearOutput { f.Release(r); return linearOutput{ok: true} })
+					case k == 1:
+						call(client, opIsRegistered, func() linearOutput {
+							r, ok := f.IsRegistered(span(0, 16), both)
+							if ok {
+								held = append(held, r)
+							}
+							return linearOutput{ok: ok}
+						})
+					default:
+						call(client, opAcquire, func() linearOutput {
+							r, outcome, err := f.Acquire(span(0, 16), both)
+							if err != nil {
+								t.Error(err)
+								return linearOutput{}
+							}
+							held = append(held, r)
+							return linearOutput{ok: true, by: outcome == Late}
+						})
+					}
+				}
+				for _, r := range held {
+					call(client, opRelease, func() linearOutput { f.Release(r); return linearOutput{ok: true} })
+				}
+			})
+		}
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(round), 99))
+			for range 30 {
+				switch rng.IntN(3) {
+				case 0:
+					call(3, opRegister, func() linearOutput { return linearOutput{ok: c.Register(id) == nil} })
+				case 1:
+					call(3, opDeregister, func() linearOutput {
+						err := c.Deregister(id)
+						if err != nil && !errors.Is(err, ErrInUse) {
+							t.Error(err)
+						}
+						return linearOutput{ok: err == nil}
+					})
+				default:
+					call(3, opClean, func() linearOutput {
+						n, err := c.Clean()
+						if err != nil {
+							t.Error(err)
+						}
+						return linearOutput{ok: true, cleaned: n}
+					})
+				}
+			}
+		})
+		wg.Wait()
+		if res := porcupine.CheckOperationsTimeout(linearModel, history, 20*time.Second); res != porcupine.Ok {
+			for _, op := range history {
+				t.Logf("%d: %d-%d op %d %+v", op.ClientId, op.Call, op.Return, op.Input.(linearInput).op, op.Output)
+			}
+			t.Fatalf("round %d: the history is %v", round, res)
+		}
+		if err := c.Verify(); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Close(); err != nil || p.Usage().Regions != 0 {
+			t.Fatalf("close: %v, %+v", err, p.Usage())
+		}
+	}
+}
+
+func TestSecondRequestWaitsForTheFirstOneOnlyAndOthersHit(t *testing.T) {
+	slow := span(1000, 16)
+	entered, leave := make(chan struct{}), make(chan struct{})
+	p := sim.New(sim.Options{Fail: func(op sim.Op, r mem.Range) error {
+		if op == sim.OpRegister && r == slow {
+			close(entered)
+			<-leave
+		}
+		return nil
+	}})
+	c, err := New(p, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	use := func(r mem.Range, want Outcome) {
+		t.Helper()
+		ref, got, err := c.Acquire(r, both)
+		if err != nil || got != want {
+			t.Errorf("%v: %v, %v; want %v", r, got, err, want)
+			return
+		}
+		c.Release(ref)
+	}
+	use(span(0, 16), First)
+	var wg sync.WaitGroup
+	wg.Go(func() { use(slow, First) })
+	<-entered
+	second := make(chan struct{})
+	wg.Go(func() {
+		close(second)
+		use(slow, Waited)
+	})
+	<-second
+	use(span(0, 16), Hit)      // a hit goes on
+	use(span(2000, 16), First) // so does another registration
+	if err := c.Deregister(2); !errors.Is(err, ErrInUse) {
+		t.Errorf("deregister while registering: %v", err)
+	}
+	// The second request must be waiting: it can't be served before leave.
+	for {
+		c.mu.Lock()
+		waiting := c.byID[2].done != nil
+		c.mu.Unlock()
+		if waiting {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	close(leave)
+	wg.Wait()
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+}
