@@ -130,8 +130,8 @@ func fromSettings(s settings.Settings) Options {
 	if s.Window == 0 {
 		o.Window = NoWindow
 	}
-	if s.BudgetBytes != settings.Auto {
-		o.BudgetBytes = max(s.BudgetBytes, 1) // 0 means nothing, not auto
+	if b := s.ProcessBudgetBytes(); b != settings.Auto {
+		o.BudgetBytes = max(b, 1) // 0 means nothing, not auto
 	}
 	if s.HelperCPU != settings.Auto {
 		o.HelperCPUs = []int{int(s.HelperCPU)}

@@ -54,7 +54,7 @@ var table = []variable{
 	{"BUDGET", "auto", bytes(func(s *Settings) *int64 { return &s.BudgetBytes }, "auto", "inf"),
 		"Limit of the memory that this process pins. auto: what the system permits (ulimit -l)."},
 	{"NODE_BUDGET", "inf", bytes(func(s *Settings) *int64 { return &s.NodeBudgetBytes }, "auto", "inf"),
-		"Limit of the memory that all processes of this user pin on this node."},
+		"Limit of the memory that the ranks of a job pin on one node together: each gets an equal share. auto: no limit but those of the processes."},
 	{"WATCH", "auto", choice(func(s *Settings) *string { return &s.Watch }, "auto", "bpf", "uffd", "pfn", "none"),
 		"How changes of memory mappings are noticed. none: registrations are not cached across them."},
 	{"PROVIDER", "auto", choice(func(s *Settings) *string { return &s.Provider }, "auto", "rdma", "uring", "mlock", "sim"),

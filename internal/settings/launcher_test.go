@@ -1,0 +1,57 @@
+package settings
+
+import (
+	"os"
+	"strconv"
+	"testing"
+)
+
+func TestExpandNamesFilesByRankAndJob(t *testing.T) {
+	for _, v := range append(rankVariables, jobVariables...) {
+		t.Setenv(v, "")
+	}
+	pid := strconv.Itoa(os.Getpid())
+	host, _ := os.Hostname()
+	if got, want := Expand("/tmp/%h.%p.%r.%j.%%.%x.pwt"), "/tmp/"+host+"."+pid+"."+pid+".0.%.%x.pwt"; got != want {
+		t.Errorf("outside of a job: %q, want %q", got, want)
+	}
+	t.Setenv("OMPI_COMM_WORLD_RANK", "3")
+	t.Setenv("SLURM_JOB_ID", "17")
+	if got := Expand("%j/%r"); got != "17/3" {
+		t.Errorf("rank 3 of job 17: %q", got)
+	}
+	t.Setenv("OMPI_COMM_WORLD_RANK", "../../etc")
+	if got := Expand("%r"); got != pid {
+		t.Errorf("a rank that would leave the directory: %q, want %q", got, pid)
+	}
+}
+
+func TestNodeBudgetIsSharedEqually(t *testing.T) {
+	for _, v := range localRanksVariables {
+		t.Setenv(v, "")
+	}
+	load := func(environ ...string) int64 {
+		s, warnings := Load(environ)
+		if len(warnings) > 0 {
+			t.Fatal(warnings)
+		}
+		return s.ProcessBudgetBytes()
+	}
+	if got := load(); got != Auto {
+		t.Errorf("nothing asked for: %d, want auto", got)
+	}
+	if got := load("PINWHEEL_NODE_BUDGET=64M"); got != 64<<20 {
+		t.Errorf("alone on the node: %d, want all of it", got)
+	}
+	t.Setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "4")
+	if got := load("PINWHEEL_NODE_BUDGET=64M"); got != 16<<20 {
+		t.Errorf("one of four: %d, want a quarter", got)
+	}
+	if got := load("PINWHEEL_NODE_BUDGET=64M", "PINWHEEL_BUDGET=1M"); got != 1<<20 {
+		t.Errorf("a smaller budget of its own: %d, want that", got)
+	}
+	t.Setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "zero")
+	if got := load("PINWHEEL_NODE_BUDGET=64M"); got != 64<<20 {
+		t.Errorf("a launcher that talks nonsense: %d, want all of it", got)
+	}
+}
