@@ -1,6 +1,7 @@
 package regcache
 
 import (
+	"os"
 	"slices"
 	"sync"
 )
@@ -16,8 +17,14 @@ type Group struct {
 	bytes    int64
 }
 
-// NewGroup returns a group without caches; mem.Unlimited is no limit.
-func NewGroup(maxBytes int64) *Group { return &Group{maxBytes: maxBytes} }
+// NewGroup returns a group without caches. 0 stands for what the memory
+// cgroup allows, mem.Unlimited for no limit.
+func NewGroup(maxBytes int64) *Group {
+	if maxBytes == 0 {
+		maxBytes = CgroupLimit(os.DirFS("/"))
+	}
+	return &Group{maxBytes: maxBytes}
+}
 
 // Bytes returns what all caches have registered, registering and draining.
 func (g *Group) Bytes() int64 {

@@ -12,7 +12,8 @@ import (
 type Options struct {
 	// MaxBytes and MaxRegions bound what is registered, registering and
 	// draining together, as the kernel counts: a page in two registrations
-	// counts twice. 0 stands for the provider's limit, mem.Unlimited for none.
+	// counts twice. 0 stands for the provider's limit (which is RLIMIT_MEMLOCK
+	// where that applies), mem.Unlimited for none. For limits of the process see Group.
 	MaxBytes   int64
 	MaxRegions int64
 	// KnownRegions bounds the regions remembered, registered or not; the
