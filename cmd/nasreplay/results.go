@@ -29,7 +29,7 @@ Example:
 func (c *resultsCmd) Run(e *env) error {
 	o := report.Options{Traces: c.Traces, OutDir: c.Out, Machine: report.ThisMachine(), Version: version(), Date: reportDate(), Rank: c.Rank}
 	if o.Document = c.Readme; o.Document == "" {
-		o.Document = filepath.Join(filepath.Dir(filepath.Clean(c.Out)), "README.md")
+		o.Document = filepath.Join(c.Out, "..", "README.md")
 	}
 	if len(o.Traces) == 0 {
 		var err error

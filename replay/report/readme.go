@@ -99,7 +99,7 @@ func (w *writer) readme() error {
 		if err := t.ExecuteTemplate(&b, name, d); err != nil {
 			return err
 		}
-		w.files[file] = b.Bytes()
+		w.add(file, b.Bytes())
 	}
 	return nil
 }

@@ -82,7 +82,12 @@ type writer struct {
 	runs   []*Run
 	budget map[string]*Run // pinwheel within the oracle's peak, by program
 	groups []*grouping
-	files  map[string][]byte // by name below OutDir
+	files  map[string][]byte // by path
+}
+
+// add puts a file below OutDir.
+func (w *writer) add(name string, content []byte) {
+	w.files[filepath.Join(w.o.OutDir, name)] = content
 }
 
 // replay runs every trace under all costs and timelines.
@@ -170,7 +175,7 @@ func (w *writer) windows(ctx context.Context) error {
 func (w *writer) figure(name string, fig *chart.Figure) error {
 	var b bytes.Buffer
 	err := fig.WriteSVG(&b)
-	w.files[filepath.Join("figures", name)] = b.Bytes()
+	w.add(filepath.Join("figures", name), b.Bytes())
 	return err
 }
 
@@ -187,7 +192,7 @@ func (w *writer) data() error {
 			}
 		}
 	}
-	w.files["virtual.jsonl"] = b.Bytes()
+	w.add("virtual.jsonl", b.Bytes())
 	return nil
 }
 
@@ -196,11 +201,7 @@ func (w *writer) flush() error {
 	if err := os.MkdirAll(filepath.Join(w.o.OutDir, "figures"), 0o777); err != nil {
 		return err
 	}
-	for name, content := range w.files {
-		path := name
-		if name != w.o.Document {
-			path = filepath.Join(w.o.OutDir, name)
-		}
+	for path, content := range w.files {
 		if err := os.WriteFile(path+".partial", content, 0o666); err != nil {
 			return fmt.Errorf("report: %w", err)
 		}

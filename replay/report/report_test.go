@@ -19,14 +19,18 @@ const tracesDir = "../../results/traces"
 func write(t *testing.T) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
+	document := filepath.Join(dir, "README.md")
+	dir = filepath.Join(dir, "results")
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(document, []byte("before\n"+Markers.Begin+"old\n"+Markers.End+"after\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
 	real := `{"trace":"ft.B.4","rank":0,"policy":"leave-pinned","provider":"uring","mode":"real","avg_pinned_bytes":1000,"needs":5,"slowdown":1,"scale":1,"pairs":5,"slowdown_min":1,"slowdown_max":1}
 {"trace":"ft.B.4","rank":0,"policy":"pinwheel","provider":"uring","mode":"real","avg_pinned_bytes":250,"needs":5,"slowdown":1.0012,"scale":1,"pairs":5,"slowdown_min":0.999,"slowdown_max":1.003}
 `
 	if err := os.WriteFile(filepath.Join(dir, RealFile), []byte(real), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	document := filepath.Join(dir, "PROJECT.md")
-	if err := os.WriteFile(document, []byte("before\n"+Markers.Begin+"old\n"+Markers.End+"after\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	costs := verbs.Costs{Register: verbs.Cost{PerPageNs: 250, FixedNs: 16_000}, Deregister: verbs.Cost{PerPageNs: 20, FixedNs: 5_000}}
@@ -41,7 +45,7 @@ func write(t *testing.T) map[string]string {
 		t.Errorf("%d steps were reported, %d announced", steps, o.Steps())
 	}
 	files := map[string]string{}
-	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+	err := filepath.WalkDir(filepath.Dir(dir), func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -82,7 +86,7 @@ func TestReportIsTheSameTwiceAndCompleteInItself(t *testing.T) {
 	if n := strings.Count(files["virtual.jsonl"], "\n"); n != 2*2*len(replay.Policies()) {
 		t.Errorf("virtual.jsonl has %d lines", n)
 	}
-	if doc := files["PROJECT.md"]; !strings.HasPrefix(doc, "before\n"+Markers.Begin+"| trace |") || !strings.HasSuffix(doc, Markers.End+"after\n") || !strings.Contains(doc, "| is.C.4 |") {
+	if doc := files["../README.md"]; !strings.HasPrefix(doc, "before\n"+Markers.Begin+"| trace |") || !strings.HasSuffix(doc, Markers.End+"after\n") || !strings.Contains(doc, "| is.C.4 |") {
 		t.Errorf("document became %q", doc)
 	}
 	for name, content := range files {
