@@ -13,23 +13,26 @@ const gapMemory = 32
 // gaps holds the most recent gaps, in nanoseconds, between events of one
 // context and the next need of one region. The zero value is empty.
 type gaps struct {
-	ns    [gapMemory]int64
-	lowNs int64 // the least of ns
-	n     int   // gaps ever added
+	ns            [gapMemory]int64
+	lowNs, highNs int64 // the least and the greatest of ns
+	n             int   // gaps ever added
 }
 
 // add appends a gap; a negative one (uses overlapped) counts as zero.
 func (g *gaps) add(ns int64) {
 	ns = max(ns, 0)
-	old := g.ns[g.n%gapMemory]
-	g.ns[g.n%gapMemory] = ns
+	slot := &g.ns[g.n%gapMemory]
+	old := *slot
+	*slot = ns
 	g.n++
 	switch {
-	case g.n == 1 || ns < g.lowNs:
-		g.lowNs = ns
-	case g.n > gapMemory && old == g.lowNs:
-		g.lowNs = slices.Min(g.recent())
+	case g.n == 1:
+		g.lowNs, g.highNs = ns, ns
+		return
+	case g.n > gapMemory && (old == g.lowNs && ns > old || old == g.highNs && ns < old):
+		g.lowNs, g.highNs = slices.Min(g.ns[:]), slices.Max(g.ns[:]) // an end was forgotten
 	}
+	g.lowNs, g.highNs = min(g.lowNs, ns), max(g.highNs, ns)
 }
 
 // recent returns the remembered gaps, in no particular order.
@@ -52,5 +55,5 @@ func (g *gaps) spread() int64 {
 	if g.n < 2 {
 		return math.MaxInt64
 	}
-	return slices.Max(g.recent()) - g.lowNs
+	return g.highNs - g.lowNs
 }

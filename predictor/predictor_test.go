@@ -2,6 +2,7 @@ package predictor
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -235,6 +236,25 @@ func TestPredictorsSurviveAnyProgram(t *testing.T) {
 				if ok && (pr.Confidence < 0 || pr.Confidence > 1 || pr.NextNs > pr.ExpectedNs) {
 					t.Fatalf("%T: %+v", p, pr)
 				}
+			}
+		}
+	})
+}
+
+func TestGapsKnowTheirEnds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var g gaps
+		var all []int64
+		for _, ns := range rapid.SliceOfN(rapid.Int64Range(-2, 9), 1, 3*gapMemory).Draw(t, "gaps") {
+			g.add(ns)
+			all = append(all, max(ns, 0))
+			recent := all[max(0, len(all)-gapMemory):]
+			if g.lowNs != slices.Min(recent) || g.highNs != slices.Max(recent) {
+				t.Fatalf("%v: low %d, high %d", recent, g.lowNs, g.highNs)
+			}
+			sorted := slices.Sorted(slices.Values(recent))
+			if m := g.median(); m != sorted[(len(sorted)-1)/2] {
+				t.Fatalf("%v: median %d", recent, m)
 			}
 		}
 	})
