@@ -1,9 +1,13 @@
 package replay
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
+	"time"
+
+	"go.uber.org/goleak"
 
 	"pinwheel/mem"
 	"pinwheel/verbs"
@@ -102,6 +106,21 @@ func TestRealModeRefusesWhatItCantDo(t *testing.T) {
 		if _, err := Real(t.Context(), o, f, p); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
+	}
+}
+
+func TestCancelledRealRunLeavesNothingBehind(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	p := sim.New(sim.Options{})
+	defer p.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, err := Real(ctx, Options{Policies: []string{Pinwheel}, Scale: 1000}, scriptTrace(t, loopTrace(t)), p)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want context.DeadlineExceeded", err)
+	}
+	if u := p.Usage(); u.Regions != 0 {
+		t.Errorf("%d regions are still registered", u.Regions)
 	}
 }
 
