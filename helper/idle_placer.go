@@ -29,7 +29,7 @@ func (o *PlacerOptions) ensureDefaults() error {
 		o.Root = os.DirFS("/")
 	}
 	if o.ClaimsDir == "" {
-		o.ClaimsDir = "/dev/shm"
+		o.ClaimsDir = claimsDir
 	}
 	if o.Interval == 0 {
 		o.Interval = time.Second
