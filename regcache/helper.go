@@ -1,6 +1,7 @@
 package regcache
 
 import (
+	"errors"
 	"fmt"
 
 	"pinwheel/mem"
@@ -26,7 +27,14 @@ func (c *Cache) Register(id mem.RegionID) error {
 			continue
 		}
 		c.stats.HelperRegisters++
-		return c.register(g)
+		err := c.register(g)
+		switch {
+		case errors.Is(err, errUncacheable): // only the communication path can register it
+			c.forget(g)
+		case !errors.Is(err, errMoved):
+			return err
+		}
+		return errors.Join(fmt.Errorf("%w: %d", ErrUnknown, id), err)
 	}
 }
 

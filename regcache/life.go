@@ -102,8 +102,11 @@ func (c *Cache) freeSlot(g *region) {
 	c.tab.release(g.slot)
 }
 
-// forget drops a known region for good.
+// forget drops a known region for good; nothing if it is gone already.
 func (c *Cache) forget(g *region) {
+	if !g.known() {
+		return
+	}
 	c.leave(g)
 	delete(c.byID, g.id)
 	c.gone.push(g.id)
