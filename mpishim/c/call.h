@@ -1,0 +1,113 @@
+/* One MPI call under way, as every wrapper sees it. */
+#ifndef PINWHEEL_CALL_H
+#define PINWHEEL_CALL_H
+
+#include "shim.h"
+
+typedef uintptr_t pw_word; /* an int, a pointer or a handle, as an argument */
+
+enum pw_many { PW_NOTHING, PW_ONE, PW_EACH, PW_VEC }; /* PW_EACH: for every member of the communicator */
+enum pw_makes { PW_NO_REQUEST, PW_REQUEST, PW_PERSISTENT };
+enum pw_ends { PW_ENDS_NONE, PW_ENDS_ALL, PW_ENDS_ONE, PW_ENDS_SOME, PW_STARTS, PW_FREES, PW_FREES_COMM };
+enum pw_rooted { PW_EVERYWHERE, PW_SEND_AT_ROOT, PW_RECV_AT_ROOT };
+
+/* Positions of arguments, from 1; see calls.h. */
+struct pw_buffer {
+	uint8_t buf, count, type, displs, many;
+};
+
+struct pw_spec {
+	uint8_t op, makes, ends, rooted;
+	struct pw_buffer send, recv;
+	uint8_t peer, tag, from, from_tag, comm;
+	uint8_t req, number, which, some, flag;
+};
+
+enum pw_language { PW_C, PW_FORTRAN };
+
+struct pw_call {
+	const struct pw_spec *spec;
+	const pw_word *arg; /* from 1 */
+	struct pw_thread *thread; /* NULL: nothing to be done at its end */
+	enum pw_language language;
+	int recorded;
+	uint64_t start_ns, start_cpu_ns;
+	uint32_t *ending; /* numbers of the requests given to a wait or test; of recording */
+	uint32_t ending_few[16];
+};
+
+/* mpilib.c: the MPI library behind us, whatever it is */
+struct pw_mpi {
+	int known;           /* handles and constants are known */
+	unsigned handle_bytes; /* of a request in C */
+	pw_word comm_world;
+	int (*type_size)(pw_word type, int *bytes);
+	int (*type_extent)(pw_word type, intptr_t *low, intptr_t *extent);
+	int (*comm_size)(pw_word comm, int *n);
+	int (*comm_rank)(pw_word comm, int *rank);
+	int (*comm_group)(pw_word comm, pw_word *group);
+	int (*group_translate)(pw_word group, int n, const int *ranks, pw_word other, int *others);
+	int (*group_free)(pw_word *group);
+	pw_word (*comm_f2c)(int comm);
+	pw_word (*type_f2c)(int type);
+	void *fortran_in_place;
+};
+extern struct pw_mpi pw_mpi;
+void pw_mpi_init(void); /* at the end of MPI_Init */
+
+static inline int64_t pw_int(const struct pw_call *c, unsigned i)
+{
+	return c->language == PW_C ? (int)c->arg[i] : *(const int *)c->arg[i];
+}
+
+static inline pw_word pw_type(const struct pw_call *c, unsigned i)
+{
+	return c->language == PW_C ? c->arg[i] : pw_mpi.type_f2c(*(const int *)c->arg[i]);
+}
+
+static inline pw_word pw_comm(const struct pw_call *c)
+{
+	unsigned i = c->spec->comm;
+
+	if (!i)
+		return pw_mpi.comm_world;
+	return c->language == PW_C ? c->arg[i] : pw_mpi.comm_f2c(*(const int *)c->arg[i]);
+}
+
+/* A request as a key: its handle. */
+static inline uint64_t pw_request(const struct pw_call *c, unsigned index)
+{
+	const char *at = (const char *)c->arg[c->spec->req];
+
+	if (c->language == PW_FORTRAN || pw_mpi.handle_bytes == 4)
+		return (uint64_t)((const uint32_t *)at)[index] << 1 | (c->language == PW_FORTRAN);
+	return ((const uint64_t *)at)[index];
+}
+
+/* Whether an argument is a buffer at all, and not MPI_BOTTOM, MPI_IN_PLACE or the like. */
+static inline int pw_is_buffer(pw_word address)
+{
+	return address > 4096 && address < (pw_word)1 << 56 && address != (pw_word)pw_mpi.fortran_in_place;
+}
+
+/* What a buffer argument is: bytes of data, and the memory they lie in. Returns 0 for none. */
+struct pw_extent {
+	uint64_t start, end, bytes;
+};
+int pw_extent_of(const struct pw_call *c, const struct pw_buffer *b, struct pw_extent *e);
+
+/* post.c */
+void pw_post_call(const struct pw_call *c);
+void pw_post_request(const struct pw_call *c); /* a persistent request was made */
+
+/* record.c */
+void pw_record_begin(struct pw_call *c);
+void pw_record_end(struct pw_call *c);
+void pw_record_start(struct pw_thread *t); /* at the end of MPI_Init */
+void pw_record_finish(void);               /* at the beginning of MPI_Finalize */
+
+extern struct pw_thread *pw_recorded; /* the thread whose calls are recorded; NULL: none */
+
+static inline int pw_recording(const struct pw_thread *t) { return pw_unlikely(pw_recorded != NULL) && t == pw_recorded; }
+
+#endif

@@ -1,0 +1,61 @@
+/* The pool of handles; see handle.h. */
+#define _GNU_SOURCE
+#include <sys/mman.h>
+
+#include "handle.h"
+
+struct pw_handle *pw_handles;
+
+static uint64_t head;  /* tag << 32 | index + 1 of the first free one */
+static uint32_t fresh; /* handles that were ever taken */
+
+static struct pw_handle *pool(void)
+{
+	struct pw_handle *p = __atomic_load_n(&pw_handles, __ATOMIC_ACQUIRE), *none = NULL;
+
+	if (pw_likely(p != NULL))
+		return p;
+	p = mmap(NULL, PW_HANDLES * sizeof *p, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p == MAP_FAILED)
+		return NULL;
+	if (__atomic_compare_exchange_n(&pw_handles, &none, p, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return p;
+	munmap(p, PW_HANDLES * sizeof *p);
+	return none;
+}
+
+struct pw_handle *pw_handle_take(void)
+{
+	struct pw_handle *p = pool();
+	uint64_t h = __atomic_load_n(&head, __ATOMIC_ACQUIRE), next;
+	uint32_t i;
+
+	if (!p)
+		return NULL;
+	while ((uint32_t)h) {
+		/* The handle may be taken under our eyes: then its next is garbage, and the tag has changed. */
+		next = ((h >> 32) + 1) << 32 | __atomic_load_n(&p[(uint32_t)h - 1].next, __ATOMIC_RELAXED);
+		if (__atomic_compare_exchange_n(&head, &h, next, 1, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+			p[(uint32_t)h - 1].taken = 1;
+			return &p[(uint32_t)h - 1];
+		}
+	}
+	i = __atomic_load_n(&fresh, __ATOMIC_RELAXED);
+	do
+		if (i == PW_HANDLES)
+			return NULL;
+	while (!__atomic_compare_exchange_n(&fresh, &i, i + 1, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	p[i].taken = 1;
+	return &p[i];
+}
+
+void pw_handle_give(struct pw_handle *g)
+{
+	uint64_t h = __atomic_load_n(&head, __ATOMIC_RELAXED), first;
+
+	g->taken = 0;
+	do {
+		__atomic_store_n(&g->next, (uint32_t)h, __ATOMIC_RELAXED);
+		first = ((h >> 32) + 1) << 32 | (uint64_t)(g - pw_handles + 1);
+	} while (!__atomic_compare_exchange_n(&head, &h, first, 1, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+}

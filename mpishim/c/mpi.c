@@ -1,0 +1,124 @@
+/* The wrappers, in C, Fortran and mpi_f08, of every row of calls.h. */
+#define _GNU_SOURCE
+#include "call.h"
+#include "calls.h"
+
+typedef pw_word (*pw_fn)();
+
+static inline __attribute__((always_inline)) void enter(struct pw_call *c, void *frame)
+{
+	struct pw_thread *t = pw_self();
+
+	c->thread = NULL;
+	c->recorded = 0;
+	if (pw_unlikely(!t || !pw.is_init))
+		return;
+	c->thread = t;
+	if (t->depth && (uintptr_t)frame > (uintptr_t)t->frame)
+		t->depth = 0; /* an error handler has jumped out of the call before */
+	if (t->depth++) /* the MPI library calls itself */
+		return;
+	t->seq++;
+	t->op = c->spec->op;
+	t->frame = frame;
+	if (c->spec->send.many || c->spec->recv.many || c->spec->ends >= PW_STARTS)
+		if (pw_likely(pw.mode == PW_MANAGED))
+			pw_post_call(c);
+	if (pw_recording(t))
+		pw_record_begin(c);
+}
+
+static inline __attribute__((always_inline)) void leave(struct pw_call *c)
+{
+	struct pw_thread *t = c->thread;
+
+	if (pw_unlikely(!t))
+		return;
+	if (c->spec->makes == PW_PERSISTENT && t->depth == 1 && pw.mode == PW_MANAGED)
+		pw_post_request(c);
+	if (pw_unlikely(c->recorded))
+		pw_record_end(c);
+	if (t->depth)
+		t->depth--;
+}
+
+/* The real function. The program could not have been linked without one. */
+static __attribute__((noinline, cold)) pw_fn find(pw_fn *real, const char *name)
+{
+	pw_fn f = (pw_fn)pw_symbol(name);
+
+	if (!f)
+		pw_say("%s is called but no MPI library has it", name);
+	__atomic_store_n(real, f, __ATOMIC_RELAXED);
+	return f;
+}
+
+#define P1 pw_word a1
+#define P2 P1, pw_word a2
+#define P3 P2, pw_word a3
+#define P4 P3, pw_word a4
+#define P5 P4, pw_word a5
+#define P6 P5, pw_word a6
+#define P7 P6, pw_word a7
+#define P8 P7, pw_word a8
+#define P9 P8, pw_word a9
+#define P10 P9, pw_word a10
+#define P11 P10, pw_word a11
+#define P12 P11, pw_word a12
+#define P13 P12, pw_word a13
+#define A1 a1
+#define A2 A1, a2
+#define A3 A2, a3
+#define A4 A3, a4
+#define A5 A4, a5
+#define A6 A5, a6
+#define A7 A6, a7
+#define A8 A7, a8
+#define A9 A8, a9
+#define A10 A9, a10
+#define A11 A10, a11
+#define A12 A11, a12
+#define A13 A12, a13
+#define F1 2
+#define F2 3
+#define F3 4
+#define F4 5
+#define F5 6
+#define F6 7
+#define F7 8
+#define F8 9
+#define F9 10
+#define F10 11
+#define F11 12
+#define F12 13
+
+#define MPI_ERR_INTERN_ 17 /* any error will do: see find */
+
+#define WRAPPER(symbol, n, spec_, language_) \
+	PW_EXPORT int symbol(PW_CAT(P, n)); \
+	PW_EXPORT int symbol(PW_CAT(P, n)) \
+	{ \
+		static pw_fn real; \
+		const pw_word a[] = {0, PW_CAT(A, n)}; \
+		struct pw_call c; \
+		pw_fn f = __atomic_load_n(&real, __ATOMIC_RELAXED); \
+		pw_word rc; \
+\
+		if (pw_unlikely(!f) && !(f = find(&real, #symbol))) \
+			return MPI_ERR_INTERN_; \
+		c.spec = &spec_; \
+		c.arg = a; \
+		c.language = language_; \
+		enter(&c, __builtin_frame_address(0)); \
+		rc = f(PW_CAT(A, n)); \
+		leave(&c); \
+		return (int)rc; \
+	}
+
+#define CALL(Name, name, n, ...) \
+	static const struct pw_spec spec_##Name = {__VA_ARGS__}; \
+	WRAPPER(MPI_##Name, n, spec_##Name, PW_C) \
+	WRAPPER(mpi_##name##_, PW_CAT(F, n), spec_##Name, PW_FORTRAN) \
+	WRAPPER(mpi_##name##_f08_, PW_CAT(F, n), spec_##Name, PW_FORTRAN)
+
+PW_CALLS(CALL)

@@ -1,0 +1,90 @@
+/* The MPI library behind us: found at run time, known by its symbols. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <link.h>
+#include <string.h>
+
+#include "call.h"
+
+struct pw_mpi pw_mpi;
+
+/* The objects of MPI libraries: libmpi.so.40, libmpi_mpifh.so.40, libmpich.so.12, ... */
+struct search {
+	const char *name;
+	void *found;
+};
+
+static int look(struct dl_phdr_info *info, size_t size, void *data)
+{
+	struct search *s = data;
+	const char *base = strrchr(info->dlpi_name, '/');
+	void *h;
+
+	(void)size;
+	base = base ? base + 1 : info->dlpi_name;
+	if (strncmp(base, "libmpi", 6) || !(h = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD)))
+		return 0;
+	s->found = dlsym(h, s->name);
+	dlclose(h);
+	/* dlsym of one library may lead back to us, through its dependencies. */
+	if (s->found) {
+		Dl_info theirs, ours;
+
+		if (dladdr(s->found, &theirs) && dladdr((void *)&pw_mpi, &ours) && theirs.dli_fbase == ours.dli_fbase)
+			s->found = NULL;
+	}
+	return s->found != NULL;
+}
+
+void *pw_symbol(const char *name)
+{
+	struct search s = {name, dlsym(RTLD_NEXT, name)};
+
+	/* A program that loads its MPI as a plug-in has it out of our sight. */
+	if (!s.found)
+		dl_iterate_phdr(look, &s);
+	return s.found;
+}
+
+static pw_word same(int handle) { return (pw_word)(unsigned)handle; }
+
+void pw_mpi_init(void)
+{
+	struct pw_mpi m = {0};
+	void *world = pw_symbol("ompi_mpi_comm_world");
+	int (*version)(char *, int *) = pw_symbol("PMPI_Get_library_version");
+	char text[8192] = ""; /* MPI_MAX_LIBRARY_VERSION_STRING of MPICH, the longest */
+	int n = 0;
+
+	if (version && !version(text, &n))
+		snprintf(pw.library, sizeof pw.library, "%.63s", text);
+	for (char *p = pw.library; *p; p++)
+		if (*p == '\n' || *p == '\t' || *p == ',')
+			*p = *p == '\n' || *p == ',' ? 0 : ' ';
+	if (world) { /* Open MPI: handles are pointers */
+		m.comm_world = (pw_word)world;
+		m.handle_bytes = sizeof(void *);
+	} else if (strstr(text, "MPICH") || strstr(text, "Intel") || strstr(text, "MVAPICH")) {
+		m.comm_world = 0x44000000; /* MPI_COMM_WORLD of MPICH's ABI */
+		m.handle_bytes = 4;
+	}
+	m.type_size = pw_symbol("PMPI_Type_size");
+	m.type_extent = pw_symbol("PMPI_Type_get_extent");
+	m.comm_size = pw_symbol("PMPI_Comm_size");
+	m.comm_rank = pw_symbol("PMPI_Comm_rank");
+	m.comm_group = pw_symbol("PMPI_Comm_group");
+	m.group_translate = pw_symbol("PMPI_Group_translate_ranks");
+	m.group_free = pw_symbol("PMPI_Group_free");
+	m.comm_f2c = pw_symbol("PMPI_Comm_f2c");
+	m.type_f2c = pw_symbol("PMPI_Type_f2c");
+	m.fortran_in_place = pw_symbol("mpi_fortran_in_place_");
+	if (!m.comm_f2c) /* a macro in MPICH's ABI */
+		m.comm_f2c = same;
+	if (!m.type_f2c)
+		m.type_f2c = same;
+	m.known = m.handle_bytes && m.type_size && m.type_extent && m.comm_size && m.comm_rank && m.comm_group &&
+		  m.group_translate && m.group_free;
+	pw_mpi = m;
+	if (!m.known)
+		pw_say("this MPI library is not known (%s); going on without Pinwheel", text[0] ? pw.library : "it has no version");
+}

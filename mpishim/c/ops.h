@@ -1,0 +1,30 @@
+/* Kinds of calls, numbered as trace.Op where it has the kind; what it lacks is above. */
+#ifndef PINWHEEL_OPS_H
+#define PINWHEEL_OPS_H
+
+enum pw_op {
+	PW_NONE,
+	PW_SEND,
+	PW_SSEND,
+	PW_RSEND,
+	PW_ISEND,
+	PW_RECV,
+	PW_IRECV,
+	PW_WAIT,
+	PW_SENDRECV,
+	PW_BCAST,
+	PW_REDUCE,
+	PW_ALLREDUCE,
+	PW_ALLGATHER,
+	PW_ALLTOALL,
+	PW_ALLTOALLV,
+	PW_BARRIER,
+	PW_FINALIZE,
+	PW_START, /* of a persistent request */
+	PW_GATHER,
+	PW_SCATTER,
+	PW_SCAN,
+	PW_OTHER,
+};
+
+#endif

@@ -1,0 +1,226 @@
+/*
+ * Posts: which memory the program gave to which MPI call. A transport registers
+ * a buffer inside whatever call makes progress, or on a thread of its own, so
+ * registrations are attributed to calls by address.
+ *
+ * Budget of pw_post_call and pw_find_post: no system call, no allocation, no lock.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+
+#include "call.h"
+
+/* Sum and span of the slices of a vector argument. */
+static int vector_extent(const struct pw_call *c, const struct pw_buffer *b, int size, intptr_t extent, int members,
+			 struct pw_extent *e)
+{
+	const int *counts = (const int *)c->arg[b->count], *displs = (const int *)c->arg[b->displs];
+	uint64_t buf = c->arg[b->buf];
+
+	e->start = UINT64_MAX;
+	for (int i = 0; i < members; i++) {
+		uint64_t from = buf + (uint64_t)((intptr_t)displs[i] * extent);
+
+		if (counts[i] <= 0)
+			continue;
+		e->bytes += (uint64_t)counts[i] * (uint64_t)size;
+		if (from < e->start)
+			e->start = from;
+		if (from + (uint64_t)counts[i] * (uint64_t)extent > e->end)
+			e->end = from + (uint64_t)counts[i] * (uint64_t)extent;
+	}
+	return e->bytes != 0;
+}
+
+int pw_extent_of(const struct pw_call *c, const struct pw_buffer *b, struct pw_extent *e)
+{
+	pw_word type;
+	intptr_t low = 0, extent = 0;
+	uint64_t count;
+	int size = 0, members = 1;
+
+	*e = (struct pw_extent){0};
+	if (!pw_is_buffer(c->arg[b->buf]))
+		return 0;
+	type = pw_type(c, b->type);
+	if (pw_mpi.type_size(type, &size) || size <= 0)
+		return 0;
+	if (b->many != PW_ONE && (pw_mpi.comm_size(pw_comm(c), &members) || members <= 0))
+		return 0;
+	if (b->many == PW_VEC)
+		return !pw_mpi.type_extent(type, &low, &extent) && vector_extent(c, b, size, extent, members, e);
+	count = (uint64_t)pw_int(c, b->count) * (uint64_t)members;
+	if ((int64_t)count <= 0)
+		return 0;
+	e->bytes = count * (uint64_t)size;
+	if (e->bytes < pw.threshold) { /* nobody asks where it lies */
+		e->start = c->arg[b->buf];
+		e->end = e->start + e->bytes;
+		return 1;
+	}
+	if (pw_mpi.type_extent(type, &low, &extent) || extent <= 0)
+		return 0;
+	e->start = c->arg[b->buf] + (uint64_t)low;
+	e->end = e->start + count * (uint64_t)extent;
+	return 1;
+}
+
+static int at_root(const struct pw_call *c)
+{
+	int rank = 0;
+
+	return !pw_mpi.comm_rank(pw_comm(c), &rank) && rank == pw_int(c, c->spec->peer);
+}
+
+static struct pw_post *add(struct pw_thread *t, uint64_t start, uint64_t end, uint64_t op)
+{
+	struct pw_post *p = &t->post[t->posts & (PW_POSTS - 1)];
+
+	p->start = 0; /* other threads may be looking */
+	__atomic_store_n(&p->end, end, __ATOMIC_RELAXED);
+	p->seq = t->seq;
+	p->op = op;
+	__atomic_store_n(&p->start, start, __ATOMIC_RELEASE);
+	t->posts++;
+	return p;
+}
+
+static void post_buffer(const struct pw_call *c, const struct pw_buffer *b, uint64_t *frames, int *have)
+{
+	struct pw_thread *t = c->thread;
+	struct pw_extent e;
+	struct pw_post *p;
+
+	if (!pw_extent_of(c, b, &e) || e.bytes < pw.threshold)
+		return;
+	if (!*have) {
+		pw_site_walk(t->frame, t->stack_end, frames);
+		*have = 1;
+	}
+	if (e.end - e.start != e.bytes)
+		t->packs = t->seq;
+	p = add(t, e.start, e.end, t->op);
+	for (unsigned i = 0; i < PW_FRAMES; i++)
+		p->frames[i] = frames[i];
+}
+
+/* Persistent requests: their buffers are posted again whenever they are started. */
+#define PERSISTENT 1024u
+static pthread_mutex_t persistent_lock = PTHREAD_MUTEX_INITIALIZER; /* of persistent; a leaf, held for a few loads */
+static struct {
+	uint64_t request;
+	uint64_t start, end;
+} persistent[PERSISTENT];
+
+static unsigned place_of(uint64_t request) { return (unsigned)((request >> 1) * 0x9e3779b97f4a7c15ull >> 54); }
+
+#define PROBES 16u
+
+void pw_post_request(const struct pw_call *c)
+{
+	const struct pw_buffer *b = c->spec->send.many ? &c->spec->send : &c->spec->recv;
+	uint64_t request = pw_request(c, 0);
+	struct pw_extent e;
+
+	if (!pw_extent_of(c, b, &e) || e.bytes < pw.threshold)
+		return;
+	pthread_mutex_lock(&persistent_lock);
+	for (unsigned i = 0; i < PROBES; i++) {
+		unsigned at = (place_of(request) + i) % PERSISTENT;
+
+		if (persistent[at].request && persistent[at].request != request)
+			continue;
+		persistent[at].request = request;
+		persistent[at].start = e.start;
+		persistent[at].end = e.end;
+		break; /* with none free its registrations are left alone */
+	}
+	pthread_mutex_unlock(&persistent_lock);
+}
+
+static void each_request(const struct pw_call *c)
+{
+	struct pw_thread *t = c->thread;
+	int64_t n = c->spec->number ? pw_int(c, c->spec->number) : 1;
+	uint64_t frames[PW_FRAMES];
+
+	if (c->spec->ends == PW_STARTS)
+		pw_site_walk(t->frame, t->stack_end, frames);
+	pthread_mutex_lock(&persistent_lock);
+	for (int64_t k = 0; k < n; k++) {
+		uint64_t request = pw_request(c, (unsigned)k);
+
+		for (unsigned i = 0; i < PROBES; i++) {
+			unsigned at = (place_of(request) + i) % PERSISTENT;
+
+			if (!request || persistent[at].request != request)
+				continue;
+			if (c->spec->ends == PW_FREES) {
+				persistent[at].request = 0;
+			} else {
+				struct pw_post *p = add(t, persistent[at].start, persistent[at].end, PW_START);
+
+				for (unsigned f = 0; f < PW_FRAMES; f++)
+					p->frames[f] = frames[f];
+			}
+			break;
+		}
+	}
+	pthread_mutex_unlock(&persistent_lock);
+}
+
+void pw_post_call(const struct pw_call *c)
+{
+	const struct pw_spec *s = c->spec;
+	uint64_t frames[PW_FRAMES];
+	int have = 0;
+
+	if (s->ends == PW_STARTS || s->ends == PW_FREES) {
+		each_request(c);
+		return;
+	}
+	if (s->makes == PW_PERSISTENT)
+		return; /* posted when it is started */
+	if (s->send.many && (s->rooted != PW_SEND_AT_ROOT || at_root(c)))
+		post_buffer(c, &s->send, frames, &have);
+	if (s->recv.many && s->recv.buf != s->send.buf && (s->rooted != PW_RECV_AT_ROOT || at_root(c)))
+		post_buffer(c, &s->recv, frames, &have);
+}
+
+static struct pw_post *find_in(struct pw_thread *t, uint64_t start, uint64_t end)
+{
+	uint32_t n = __atomic_load_n(&t->posts, __ATOMIC_RELAXED), most = n < PW_POSTS ? n : PW_POSTS;
+
+	for (uint32_t i = 1; i <= most; i++) {
+		struct pw_post *p = &t->post[(n - i) & (PW_POSTS - 1)];
+		uint64_t from = __atomic_load_n(&p->start, __ATOMIC_ACQUIRE);
+
+		if (from && from <= start && end <= __atomic_load_n(&p->end, __ATOMIC_RELAXED))
+			return p;
+	}
+	return NULL;
+}
+
+/* Whether a call may have the transport send memory that MPI allocated for it. */
+static int uses_own_memory(const struct pw_thread *t)
+{
+	return (t->op >= PW_BCAST && t->op <= PW_ALLTOALLV) || t->op > PW_START || t->packs == t->seq;
+}
+
+struct pw_post *pw_find_post(struct pw_thread *t, uint64_t start, uint64_t end)
+{
+	struct pw_post *p = find_in(t, start, end);
+
+	/* Of another thread it may be changing just now: then the site is wrong, and nothing else. */
+	for (struct pw_thread *o = __atomic_load_n(&pw.threads, __ATOMIC_ACQUIRE); o && !p; o = o->next)
+		if (o != t)
+			p = find_in(o, start, end);
+	if (p || !t->depth || !uses_own_memory(t))
+		return p;
+	p = &t->here;
+	if (p->seq != t->seq)
+		pw_site_walk(t->frame, t->stack_end, p->frames);
+	p->seq = t->seq;
+	p->op = t->op;
+	return p;
+}

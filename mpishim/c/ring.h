@@ -1,0 +1,39 @@
+/* The producer's side of DQ: queue.Ring, in C. No system call, no allocation, no lock. */
+#ifndef PINWHEEL_RING_H
+#define PINWHEEL_RING_H
+
+#include "shared.h"
+
+/* Makes the slot of the oldest entry free for the producer, unless the consumer is copying it. */
+static inline int pw_ring_reclaim(struct pw_ring *r, struct pw_slot *s, uint64_t turn)
+{
+	if (turn != PW_TURN_TAKEN &&
+	    __atomic_compare_exchange_n(&s->turn, &turn, PW_TURN_FREE, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		__atomic_store_n(&r->lost, r->lost + 1, __ATOMIC_RELAXED);
+		return 1;
+	}
+	/* The consumer has taken the entry, and may have finished with it since. */
+	if (__atomic_load_n(&s->turn, __ATOMIC_ACQUIRE) == PW_TURN_FREE)
+		return 1;
+	__atomic_store_n(&r->lost, r->lost + 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+/* Returns where the next entry is to be written, to be followed by pw_ring_push; NULL if it is lost. */
+static inline struct pw_event *pw_ring_next(struct pw_ring *r)
+{
+	struct pw_slot *s = &r->slots[r->head & (PW_RING - 1)];
+	uint64_t turn = __atomic_load_n(&s->turn, __ATOMIC_ACQUIRE);
+
+	if (__builtin_expect(turn != PW_TURN_FREE, 0) && !pw_ring_reclaim(r, s, turn))
+		return NULL;
+	return &s->item;
+}
+
+static inline void pw_ring_push(struct pw_ring *r)
+{
+	__atomic_store_n(&r->slots[r->head & (PW_RING - 1)].turn, PW_TURN_READY(r->head), __ATOMIC_RELEASE);
+	r->head++;
+}
+
+#endif

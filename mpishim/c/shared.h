@@ -1,0 +1,200 @@
+/*
+ * What the C side (libpinwheel.so, on every MPI thread) and the Go side
+ * (libpinwheel-go.so, on threads of its own) share. All of it is C memory, never
+ * freed, and lies outside the Go heap. Go reads these types through cgo, so this
+ * file is the only definition of them.
+ *
+ * Who writes what is said beside each field: (C) the thread that owns the
+ * struct, (Go) the server or the helper, (both) atomically.
+ */
+#ifndef PINWHEEL_SHARED_H
+#define PINWHEEL_SHARED_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "table.h"
+
+#define PW_FRAMES 8u    /* = predictor.MaxFrames */
+#define PW_DOMAINS 16u  /* protection domains that are managed; more are left alone */
+#define PW_POSTS 256u   /* posted buffers remembered for each thread; a power of two */
+#define PW_TOLD 64u     /* events remembered for each thread; a power of two */
+#define PW_RING 1024u   /* entries of DQ; a power of two */
+#define PW_HANDLES (1u << 16) /* registrations handed out at one time */
+
+/* One completed use of a region; helper.Event but for the clock: these are ticks of pw_ticks. */
+struct pw_event {
+	uint64_t region;
+	uint64_t start, end; /* addresses used */
+	uint64_t start_ticks, end_ticks;
+	uint64_t op; /* enum pw_op */
+	uint64_t frames[PW_FRAMES];
+	uint64_t pages; /* of the whole region */
+};
+
+/*
+ * DQ of one thread: the C twin of queue.Ring, which has the argument why it is
+ * right. Position p lives in slot p mod PW_RING; the slot's turn says whose it is:
+ * free: the producer's; taken: the consumer's; ready(p): of who takes it by CAS.
+ */
+#define PW_TURN_FREE 0ull
+#define PW_TURN_TAKEN 1ull
+#define PW_TURN_READY(pos) (2 * (pos) + 2)
+
+struct pw_slot {
+	struct pw_event item;
+	uint64_t turn; /* (both) */
+};
+
+struct pw_ring {
+	struct pw_slot slots[PW_RING];
+	uint64_t head; /* (C) position of the next push */
+	uint64_t lost; /* (C) entries overrun */
+	uint64_t pad[14];
+	uint64_t tail; /* (Go) position of the next pop */
+	uint64_t pad2[15];
+};
+
+/* What a thread asks the server for, when it isn't a hit. */
+enum pw_ask {
+	PW_ASK_ACQUIRE = 1, /* a reference; makes the domain and the front if need be */
+	PW_ASK_RELEASE,     /* a reference, of a thread that has no front there */
+	PW_ASK_SWEEP,       /* a reference was the last of a retired registration, perhaps */
+	PW_ASK_CLEAN,       /* release what is idle: the kernel refused a registration */
+	PW_ASK_CLOSE,       /* the domain's protection domain is about to go */
+	PW_ASK_STOP,        /* MPI_Finalize begins: end the helper, release what is idle */
+};
+
+/*
+ * The mailbox of a thread. state is a futex. The thread writes the question,
+ * then ASKED; the server takes it (SERVING), writes the answer, then DONE. A thread
+ * that has waited too long takes an ASKED question back, or leaves a SERVING one
+ * (ABANDONED): then the server undoes what it did.
+ */
+enum pw_mail { PW_MAIL_IDLE, PW_MAIL_ASKED, PW_MAIL_SERVING, PW_MAIL_DONE, PW_MAIL_ABANDONED };
+
+struct pw_mailbox {
+	uint32_t state;
+	uint32_t ask;
+	uint32_t domain;
+	uint32_t access;
+	uint64_t addr, bytes;
+	struct pwt_ref ref;
+	int32_t error; /* 0, or an errno: register it plainly */
+	uint32_t pad;
+};
+
+/* A buffer that the program gave to an MPI call: whose registration it will be. */
+struct pw_post {
+	uint64_t start, end;
+	uint64_t seq; /* of the call in its thread, counted from 1 */
+	uint64_t op;
+	uint64_t frames[PW_FRAMES];
+};
+
+struct pw_thread {
+	struct pw_thread *next; /* all there ever were */
+	uint32_t owned;         /* (both) by a living thread */
+	uint32_t index;
+
+	/* (C) the MPI call under way */
+	uint32_t depth;
+	uint32_t posts; /* made so far; the newest is at (posts - 1) % PW_POSTS */
+	uint64_t seq;
+	uint64_t op;
+	void **frame; /* frame pointer of the outermost wrapper */
+	uint64_t packs;       /* seq of the last call whose buffer has gaps: MPI copies it into memory of its own */
+	uint64_t stack_end;
+
+	/* (C) counts for the report */
+	uint64_t managed, plain_calls, plain_failed, wait_ns, collapsed;
+
+	struct pwt_front *front[PW_DOMAINS]; /* (Go) set once for each domain's cache, by the server in an answer */
+	struct {
+		uint64_t region, seq;
+	} told[PW_TOLD]; /* (C) */
+	struct pw_mailbox mail;
+	struct pw_post post[PW_POSTS];
+	struct pw_post here; /* the call itself, for registrations of MPI's own memory */
+	struct pw_ring ring;
+};
+
+/* A protection domain of the transport. */
+struct pw_domain {
+	void *pd;         /* (C) struct ibv_pd; NULL: free; set once until closed */
+	uint32_t closing; /* (C) nothing new */
+	uint32_t generation;
+};
+
+enum pw_mode {
+	PW_PLAIN,   /* everything goes straight to the transport's registration */
+	PW_MANAGED,
+};
+
+/* The provider underneath: the real calls of libibverbs; errno is set on failure. */
+typedef void *(*pw_reg_fn)(void *pd, void *addr, size_t bytes, uint64_t iova, unsigned access);
+typedef int (*pw_dereg_fn)(void *mr);
+
+/* One change of a mapping, seen by our own wrappers of munmap and so on. */
+#define PW_CHANGES 1024u /* a power of two */
+struct pw_change {
+	uint64_t turn; /* position + 1 when start and end are those of it */
+	uint64_t start, end;
+};
+
+/*
+ * What PINWHEEL_RECORD makes of one buffer of one call, or of a call without
+ * buffer: trace.Record, written by the thread that called MPI_Init. With op
+ * PW_COMM it names a communicator instead: comm is its ID, addr its members
+ * (int32_t, malloc'ed, the reader frees them) and bytes how many they are.
+ */
+#define PW_RECORDS (1u << 15) /* a power of two */
+#define PW_COMM 255u
+struct pw_record {
+	uint64_t start_ns, end_ns, start_cpu_ns, end_cpu_ns;
+	uint64_t addr, bytes;
+	int32_t peer, tag, comm;
+	uint32_t req;
+	uint32_t op, dir; /* trace.Op, trace.Dir */
+	uint64_t frames[PW_FRAMES];
+};
+
+struct pw_recorder {
+	uint32_t on;     /* (Go) begins with the next barrier of ours; (C) 0 when it has ended */
+	uint32_t failed; /* (both) records were lost; what came before them is good */
+	uint64_t head __attribute__((aligned(64))); /* (C) */
+	uint64_t tail __attribute__((aligned(64))); /* (Go) */
+	struct pw_record record[PW_RECORDS];
+};
+
+struct pw_shared {
+	uint32_t mode;       /* (both) enum pw_mode */
+	uint32_t started;    /* (Go) futex: 0 until Go has made up its mind, then 1 */
+	uint32_t bell;       /* (both) futex: rung for every question */
+	uint32_t serving;    /* (Go) the server runs */
+	uint64_t threshold;  /* (Go) bytes; smaller registrations are left alone */
+	uint64_t page_mask;  /* (Go) page size - 1 */
+	uint32_t want_events; /* (Go) there is a helper to hear of uses */
+	uint32_t want_hooks; /* (Go) changes of mappings are to be told by our wrappers */
+	uint32_t ticks_are_ns; /* (C) pw_ticks has no usable counter and reads the clock */
+	struct pw_thread *threads; /* (C) push-only list */
+	struct pw_domain domain[PW_DOMAINS];
+	pw_reg_fn reg;
+	pw_dereg_fn dereg;
+	char library[64];  /* (C) of MPI, for the report */
+	int32_t rank, size; /* (C) -1 before MPI_Init */
+	int32_t is_init;    /* (C) MPI_Init has ended, MPI_Finalize has not begun */
+	int32_t comm_cpu;   /* (C) where a thread asked last */
+	uint32_t verbs_used; /* (C) */
+
+	uint64_t change_word __attribute__((aligned(64))); /* (C) moves before and after a mapping changes */
+	uint64_t change_head; /* (C) */
+	struct pw_change change[PW_CHANGES];
+
+	struct pw_recorder *recorder; /* (Go) NULL: no recording */
+};
+
+/* Exported by libpinwheel-go.so; C, not Go. */
+typedef void (*pw_bind_fn)(struct pw_shared *);
+
+#endif

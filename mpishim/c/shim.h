@@ -1,0 +1,63 @@
+/* What the files of libpinwheel.so have in common; none of it is exported. */
+#ifndef PINWHEEL_SHIM_H
+#define PINWHEEL_SHIM_H
+
+#include <stdio.h>
+#include <time.h>
+#ifdef __x86_64__
+#include <x86intrin.h>
+#endif
+
+#include "ops.h"
+#include "shared.h"
+
+#define PW_EXPORT __attribute__((visibility("default")))
+#define pw_likely(x) __builtin_expect(!!(x), 1)
+#define pw_unlikely(x) __builtin_expect(!!(x), 0)
+
+extern struct pw_shared pw;
+
+/* start.c */
+void pw_start(void);                      /* load and start the Go side, once; returns when it has made up its mind */
+void pw_stop(void);                       /* before the transport is closed */
+void pw_say(const char *format, ...) __attribute__((format(printf, 1, 2))); /* one line to standard error */
+void *pw_symbol(const char *name);        /* of the MPI library behind us; NULL if it has none */
+int pw_wanted(void);                      /* a report or a trace is, even if nothing is registered */
+extern int pw_disabled;                   /* PINWHEEL_DISABLE, the launcher, a forked child: pass everything through */
+
+/* thread.c */
+struct pw_thread *pw_thread_new(void);    /* NULL without memory */
+extern __thread struct pw_thread *pw_self_ __attribute__((tls_model("initial-exec")));
+int pw_ask(struct pw_thread *t, uint32_t ask); /* t->mail is filled in; 0, or -1: nobody answers */
+
+static inline struct pw_thread *pw_self(void)
+{
+	return pw_likely(pw_self_ != NULL) ? pw_self_ : pw_thread_new();
+}
+
+/* site.c */
+void pw_site_init(void);
+unsigned pw_site_walk(void **frame, uint64_t stack_end, uint64_t frames[PW_FRAMES]);
+
+/* mpi.c */
+struct pw_post *pw_find_post(struct pw_thread *t, uint64_t start, uint64_t end);
+
+static inline uint64_t pw_clock_ns(clockid_t id)
+{
+	struct timespec t;
+
+	clock_gettime(id, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* The time stamp counter where the kernel keeps its time by it; the Go side converts. */
+static inline uint64_t pw_ticks(void)
+{
+#ifdef __x86_64__
+	if (pw_likely(!pw.ticks_are_ns))
+		return __rdtsc();
+#endif
+	return pw_clock_ns(CLOCK_MONOTONIC);
+}
+
+#endif

@@ -1,0 +1,126 @@
+/* The block that each thread of the program has, and how it asks the server. */
+#define _GNU_SOURCE
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "shim.h"
+
+__thread struct pw_thread *pw_self_ __attribute__((tls_model("initial-exec")));
+
+static pthread_key_t key;
+static pthread_once_t key_once = PTHREAD_ONCE_INIT;
+static int have_key;
+
+/* A thread has ended: its block, with its fronts and its ring, serves the next one that begins. */
+static void disown(void *block)
+{
+	struct pw_thread *t = block;
+
+	pw_self_ = NULL;
+	t->depth = 0;
+	__atomic_store_n(&t->owned, 0, __ATOMIC_RELEASE);
+}
+
+static void make_key(void) { have_key = !pthread_key_create(&key, disown); }
+
+static uint64_t end_of_stack(void)
+{
+	pthread_attr_t a;
+	void *low = NULL;
+	size_t bytes = 0;
+
+	if (pthread_getattr_np(pthread_self(), &a))
+		return 0;
+	pthread_attr_getstack(&a, &low, &bytes);
+	pthread_attr_destroy(&a);
+	return (uint64_t)low + bytes;
+}
+
+static struct pw_thread *reuse(void)
+{
+	for (struct pw_thread *t = __atomic_load_n(&pw.threads, __ATOMIC_ACQUIRE); t; t = t->next) {
+		uint32_t no = 0;
+
+		if (__atomic_compare_exchange_n(&t->owned, &no, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			return t;
+	}
+	return NULL;
+}
+
+struct pw_thread *pw_thread_new(void)
+{
+	static uint32_t count;
+	struct pw_thread *t;
+
+	pthread_once(&key_once, make_key);
+	if (!have_key)
+		return NULL;
+	t = reuse();
+	if (!t) {
+		t = mmap(NULL, sizeof *t, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (t == MAP_FAILED)
+			return NULL;
+		t->owned = 1;
+		t->index = __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED);
+		t->next = __atomic_load_n(&pw.threads, __ATOMIC_RELAXED);
+		while (!__atomic_compare_exchange_n(&pw.threads, &t->next, t, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+			;
+	}
+	t->stack_end = end_of_stack();
+	pthread_setspecific(key, t);
+	pw_self_ = t;
+	return t;
+}
+
+static long futex(uint32_t *word, int op, uint32_t value, const struct timespec *timeout)
+{
+	return syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, value, timeout, NULL, 0);
+}
+
+/* What a question may take: a registration of very much memory takes seconds. */
+#define PATIENCE_S 30
+
+/* Nobody has answered. Whatever the server still does for this question it undoes. */
+static int give_up(struct pw_mailbox *m)
+{
+	uint32_t state = PW_MAIL_ASKED;
+
+	if (__atomic_compare_exchange_n(&m->state, &state, PW_MAIL_IDLE, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ||
+	    (state == PW_MAIL_SERVING &&
+	     __atomic_compare_exchange_n(&m->state, &state, PW_MAIL_ABANDONED, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))) {
+		if (__atomic_exchange_n(&pw.mode, PW_PLAIN, __ATOMIC_RELAXED) != PW_PLAIN)
+			pw_say("the helper library does not answer; going on with plain registration");
+		return -1;
+	}
+	return 0; /* DONE, after all */
+}
+
+int pw_ask(struct pw_thread *t, uint32_t ask)
+{
+	const struct timespec second = {.tv_sec = 1};
+	struct pw_mailbox *m = &t->mail;
+	uint32_t state;
+	uint64_t start;
+
+	if (!__atomic_load_n(&pw.serving, __ATOMIC_ACQUIRE) ||
+	    __atomic_load_n(&m->state, __ATOMIC_ACQUIRE) != PW_MAIL_IDLE)
+		return -1;
+	start = pw_clock_ns(CLOCK_MONOTONIC);
+	pw.comm_cpu = sched_getcpu();
+	m->ask = ask;
+	__atomic_store_n(&m->state, PW_MAIL_ASKED, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&pw.bell, 1, __ATOMIC_SEQ_CST);
+	futex(&pw.bell, FUTEX_WAKE, 1, NULL);
+	while ((state = __atomic_load_n(&m->state, __ATOMIC_ACQUIRE)) != PW_MAIL_DONE) {
+		if (pw_clock_ns(CLOCK_MONOTONIC) - start > (uint64_t)PATIENCE_S * 1000000000u && give_up(m))
+			return -1;
+		futex(&m->state, FUTEX_WAIT, state, &second);
+	}
+	__atomic_store_n(&m->state, PW_MAIL_IDLE, __ATOMIC_RELAXED);
+	t->wait_ns += pw_clock_ns(CLOCK_MONOTONIC) - start;
+	return 0;
+}

@@ -1,0 +1,335 @@
+/*
+ * The calls of libibverbs that register memory.
+ *
+ * Budget of a hit, from ibv_reg_mr to ibv_dereg_mr: no system call, no
+ * allocation, no lock, no Go. What isn't a hit asks the server (pw_ask); what isn't
+ * for us, or can't be had from it, goes to libibverbs as if we weren't there.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+
+#include "handle.h"
+#include "ring.h"
+
+#define REREG_TRANSLATION 1 /* enum ibv_rereg_mr_flags */
+#define REREG_PD 2
+#define REREG_ACCESS 4
+#define REREG_FAILED (-1) /* IBV_REREG_MR_ERR_INPUT: the old registration is still good */
+
+/* Rights that the cache knows how to share: local write, the remote ones, relaxed ordering. */
+#define SHAREABLE (0xfu | 1u << 20)
+
+/* struct ibv_pd begins with its context. */
+struct pd_head {
+	void *context;
+};
+
+static struct {
+	void *(*reg)(void *pd, void *addr, size_t bytes, int access);
+	void *(*reg_iova)(void *pd, void *addr, size_t bytes, uint64_t iova, int access);
+	pw_reg_fn reg_iova2;
+	int (*rereg)(void *mr, int flags, void *pd, void *addr, size_t bytes, int access);
+	pw_dereg_fn dereg;
+	int (*dealloc_pd)(void *pd);
+	int (*close_device)(void *context);
+} real;
+static pthread_once_t resolve_once = PTHREAD_ONCE_INIT;
+
+static void *versioned(void *lib, const char *name, const char *version)
+{
+	void *f = lib ? dlvsym(lib, name, version) : NULL;
+
+	if (!f)
+		f = dlvsym(RTLD_NEXT, name, version);
+	if (!f && lib)
+		f = dlsym(lib, name);
+	return f;
+}
+
+/* For libraries without iova2 (rdma-core before 28): those pass the identity only. */
+static void *reg_identity(void *pd, void *addr, size_t bytes, uint64_t iova, unsigned access)
+{
+	(void)iova;
+	return real.reg(pd, addr, bytes, (int)access);
+}
+
+static void resolve(void)
+{
+	/* Loaded as a plug-in's dependency, libibverbs is not in our scope. */
+	void *lib = dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_NOLOAD);
+
+	real.reg = versioned(lib, "ibv_reg_mr", "IBVERBS_1.1");
+	real.reg_iova = versioned(lib, "ibv_reg_mr_iova", "IBVERBS_1.7");
+	real.reg_iova2 = versioned(lib, "ibv_reg_mr_iova2", "IBVERBS_1.8");
+	real.rereg = versioned(lib, "ibv_rereg_mr", "IBVERBS_1.1");
+	real.dereg = versioned(lib, "ibv_dereg_mr", "IBVERBS_1.1");
+	real.dealloc_pd = versioned(lib, "ibv_dealloc_pd", "IBVERBS_1.1");
+	real.close_device = versioned(lib, "ibv_close_device", "IBVERBS_1.1");
+	pw.reg = real.reg_iova2 ? real.reg_iova2 : reg_identity;
+	pw.dereg = real.dereg;
+	if (!real.reg || !real.dereg || !real.dealloc_pd) {
+		pw_disabled = 1;
+		pw_say("no libibverbs that is known here; going on without Pinwheel");
+	}
+	__atomic_store_n(&pw.verbs_used, 1, __ATOMIC_RELAXED);
+}
+
+/* The index of a protection domain, which it is given if it has none; -1 if there are too many. */
+static int domain_of(void *pd)
+{
+	for (unsigned i = 0; i < PW_DOMAINS; i++) {
+		void *at = __atomic_load_n(&pw.domain[i].pd, __ATOMIC_ACQUIRE);
+
+		if (!at && __atomic_compare_exchange_n(&pw.domain[i].pd, &at, pd, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			return (int)i;
+		if (at == pd)
+			return __atomic_load_n(&pw.domain[i].closing, __ATOMIC_ACQUIRE) ? -1 : (int)i;
+	}
+	return -1;
+}
+
+/* A managed registration; NULL if this one is not for us. */
+static struct pw_handle *acquire(struct pw_thread *t, void *pd, void *addr, size_t bytes, unsigned access)
+{
+	uint64_t start = pw_ticks();
+	struct pw_post *post = pw_find_post(t, (uint64_t)addr, (uint64_t)addr + bytes);
+	int d = post ? domain_of(pd) : -1;
+	struct pw_handle *h;
+
+	if (d < 0 || !(h = pw_handle_take()))
+		return NULL;
+	if (!t->front[d] || !pwt_get(t->front[d], addr, bytes, pwt_want(access), &h->ref)) {
+		struct pw_mailbox *m = &t->mail;
+
+		m->domain = (uint32_t)d;
+		m->addr = (uint64_t)addr;
+		m->bytes = bytes;
+		m->access = access;
+		if (pw_ask(t, PW_ASK_ACQUIRE) || m->error) {
+			pw_handle_give(h);
+			return NULL;
+		}
+		h->ref = m->ref;
+	}
+	h->mr.context = ((struct pd_head *)pd)->context;
+	h->mr.pd = pd;
+	h->mr.addr = addr;
+	h->mr.length = bytes;
+	h->mr.handle = ((struct v_mr *)h->ref.desc->handle)->handle;
+	h->mr.lkey = (uint32_t)h->ref.keys;
+	h->mr.rkey = (uint32_t)(h->ref.keys >> 32);
+	h->start_ticks = start;
+	h->domain = (uint32_t)d;
+	h->access = access;
+	h->seq = post->seq;
+	h->op = post->op;
+	for (unsigned i = 0; i < PW_FRAMES; i++)
+		h->frames[i] = post->frames[i];
+	t->managed++;
+	return h;
+}
+
+/* The kernel refused: what is registered and idle makes room. */
+static void *retry_plain(struct pw_thread *t, void *pd, void *addr, size_t bytes, uint64_t iova, unsigned access)
+{
+	int error = errno;
+
+	if (pw.mode == PW_MANAGED && (error == ENOMEM || error == EAGAIN || error == ENOSPC) && !pw_ask(t, PW_ASK_CLEAN)) {
+		void *mr = pw.reg(pd, addr, bytes, iova, access);
+
+		if (mr)
+			return mr;
+	}
+	errno = error;
+	return NULL;
+}
+
+static void *register_memory(void *pd, void *addr, size_t bytes, uint64_t iova, unsigned access)
+{
+	struct pw_thread *t;
+	void *mr;
+
+	if (pw_disabled || !(t = pw_self()))
+		return pw.reg(pd, addr, bytes, iova, access);
+	/* The first large registration after MPI_Init may be the first use of verbs at all. */
+	if (pw_unlikely(pw.is_init && !__atomic_load_n(&pw.started, __ATOMIC_ACQUIRE)))
+		pw_start();
+	if (pw_likely(pw.mode == PW_MANAGED && pw.is_init && bytes >= pw.threshold && iova == (uintptr_t)addr &&
+		      !(access & ~SHAREABLE)) &&
+	    (mr = acquire(t, pd, addr, bytes, access)))
+		return mr;
+	t->plain_calls++;
+	mr = pw.reg(pd, addr, bytes, iova, access);
+	return mr ? mr : retry_plain(t, pd, addr, bytes, iova, access);
+}
+
+/* Whether the helper has heard of this use: a transport that repeats one send registers over and over. */
+static int is_told(struct pw_thread *t, uint64_t region, uint64_t seq)
+{
+	unsigned i = (unsigned)(region * 0x9e3779b97f4a7c15ull >> 58); /* PW_TOLD is 2^6 */
+
+	if (t->told[i].region == region && t->told[i].seq == seq)
+		return 1;
+	t->told[i].region = region;
+	t->told[i].seq = seq;
+	return 0;
+}
+
+static void tell(struct pw_thread *t, const struct pw_handle *h, uint64_t id, uint64_t pages)
+{
+	struct pw_event *e;
+
+	id |= (uint64_t)h->domain << 48;
+	if (is_told(t, id, h->seq)) {
+		t->collapsed++;
+		return;
+	}
+	if (!(e = pw_ring_next(&t->ring)))
+		return;
+	e->region = id;
+	e->start = (uint64_t)h->mr.addr;
+	e->end = e->start + h->mr.length;
+	e->start_ticks = h->start_ticks;
+	e->end_ticks = pw_ticks();
+	e->op = h->op;
+	for (unsigned i = 0; i < PW_FRAMES; i++)
+		e->frames[i] = h->frames[i];
+	e->pages = pages;
+	pw_ring_push(&t->ring);
+}
+
+static void drop(struct pw_handle *h)
+{
+	struct pw_thread *t = pw_self();
+	uint64_t id = h->ref.id ? h->ref.id : h->ref.desc->id;
+	uint64_t pages = (h->ref.desc->high - h->ref.desc->low) / (pw.page_mask + 1);
+
+	if (!t)
+		return; /* stays registered: there is no memory for anything else */
+	/* First of all: the helper can't deregister what is in use. */
+	if (pw_unlikely(!t->front[h->domain])) {
+		t->mail.domain = h->domain;
+		t->mail.ref = h->ref;
+		pw_ask(t, PW_ASK_RELEASE);
+	} else if (pwt_put(t->front[h->domain], &h->ref)) {
+		t->mail.domain = h->domain;
+		t->mail.ref = h->ref;
+		pw_ask(t, PW_ASK_SWEEP);
+	}
+	if (id && pw_likely(pw.want_events))
+		tell(t, h, id, pages);
+}
+
+PW_EXPORT void *ibv_reg_mr(void *pd, void *addr, size_t bytes, int access);
+PW_EXPORT void *ibv_reg_mr(void *pd, void *addr, size_t bytes, int access)
+{
+	pthread_once(&resolve_once, resolve);
+	return register_memory(pd, addr, bytes, (uintptr_t)addr, (unsigned)access);
+}
+
+PW_EXPORT void *ibv_reg_mr_iova(void *pd, void *addr, size_t bytes, uint64_t iova, int access);
+PW_EXPORT void *ibv_reg_mr_iova(void *pd, void *addr, size_t bytes, uint64_t iova, int access)
+{
+	pthread_once(&resolve_once, resolve);
+	if (iova != (uintptr_t)addr && real.reg_iova)
+		return real.reg_iova(pd, addr, bytes, iova, access);
+	return register_memory(pd, addr, bytes, iova, (unsigned)access);
+}
+
+PW_EXPORT void *ibv_reg_mr_iova2(void *pd, void *addr, size_t bytes, uint64_t iova, unsigned access);
+PW_EXPORT void *ibv_reg_mr_iova2(void *pd, void *addr, size_t bytes, uint64_t iova, unsigned access)
+{
+	pthread_once(&resolve_once, resolve);
+	return register_memory(pd, addr, bytes, iova, access);
+}
+
+PW_EXPORT int ibv_dereg_mr(void *mr);
+PW_EXPORT int ibv_dereg_mr(void *mr)
+{
+	struct pw_handle *h = pw_handle_of(mr);
+
+	pthread_once(&resolve_once, resolve);
+	if (!h)
+		return real.dereg(mr);
+	if (!h->taken)
+		return EINVAL;
+	if (!pw_disabled) /* the child of a fork has nothing to give back */
+		drop(h);
+	pw_handle_give(h);
+	return 0;
+}
+
+/* A new registration in place of the old one, under the old handle. */
+PW_EXPORT int ibv_rereg_mr(void *mr, int flags, void *pd, void *addr, size_t bytes, int access);
+PW_EXPORT int ibv_rereg_mr(void *mr, int flags, void *pd, void *addr, size_t bytes, int access)
+{
+	struct pw_handle *h = pw_handle_of(mr), *fresh, old;
+	struct pw_thread *t = pw_self();
+
+	pthread_once(&resolve_once, resolve);
+	if (!h)
+		return real.rereg(mr, flags, pd, addr, bytes, access);
+	if (!(flags & REREG_PD))
+		pd = h->mr.pd;
+	if (!(flags & REREG_TRANSLATION)) {
+		addr = h->mr.addr;
+		bytes = h->mr.length;
+	}
+	if (!(flags & REREG_ACCESS))
+		access = (int)h->access;
+	/* The handle is ours and stays so: what can't be managed can't take its place. */
+	if (!t || pw.mode != PW_MANAGED || (unsigned)access & ~SHAREABLE ||
+	    !(fresh = acquire(t, pd, addr, bytes, (unsigned)access))) {
+		errno = EINVAL;
+		return REREG_FAILED;
+	}
+	old = *h;
+	fresh->next = h->next;
+	*h = *fresh;
+	h->taken = 1;
+	drop(&old);
+	pw_handle_give(fresh);
+	return 0;
+}
+
+/* The cache of a protection domain would keep it busy. */
+static void close_domain(unsigned i)
+{
+	struct pw_thread *t = pw_self();
+
+	if (__atomic_exchange_n(&pw.domain[i].closing, 1, __ATOMIC_ACQ_REL) || !t)
+		return;
+	t->mail.domain = i;
+	pw_ask(t, PW_ASK_CLOSE);
+	/* Its place is not used again: threads still have fronts of its cache. */
+	__atomic_store_n(&pw.domain[i].pd, (void *)-1, __ATOMIC_RELEASE);
+}
+
+static int is_open(unsigned i)
+{
+	void *pd = __atomic_load_n(&pw.domain[i].pd, __ATOMIC_ACQUIRE);
+
+	return pd && pd != (void *)-1;
+}
+
+PW_EXPORT int ibv_dealloc_pd(void *pd);
+PW_EXPORT int ibv_dealloc_pd(void *pd)
+{
+	pthread_once(&resolve_once, resolve);
+	for (unsigned i = 0; !pw_disabled && i < PW_DOMAINS; i++)
+		if (is_open(i) && pw.domain[i].pd == pd)
+			close_domain(i);
+	return real.dealloc_pd(pd);
+}
+
+PW_EXPORT int ibv_close_device(void *context);
+PW_EXPORT int ibv_close_device(void *context)
+{
+	pthread_once(&resolve_once, resolve);
+	for (unsigned i = 0; !pw_disabled && i < PW_DOMAINS; i++)
+		if (is_open(i) && ((struct pd_head *)pw.domain[i].pd)->context == context)
+			close_domain(i);
+	return real.close_device(context);
+}

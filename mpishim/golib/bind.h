@@ -1,0 +1,19 @@
+/* C functions that the Go side calls; see bind.c. */
+#ifndef PINWHEEL_BIND_H
+#define PINWHEEL_BIND_H
+
+#include "shared.h"
+
+struct pw_shared *pw_wait_bound(void);
+void pw_futex_wait(uint32_t *word, uint32_t value);
+void pw_futex_wake(uint32_t *word);
+void *pw_call_reg(struct pw_shared *s, void *pd, uint64_t addr, size_t bytes, unsigned access);
+int pw_call_dereg(struct pw_shared *s, void *mr);
+uint64_t pw_read_ticks(const struct pw_shared *s);
+uint64_t pw_program_base(void);
+const char *pw_symbol_of(uint64_t address, const char **file, uint64_t *offset);
+void pw_keep_freed_memory(void);
+struct pw_recorder *pw_new_recorder(void);
+void pw_free(uint64_t address);
+
+#endif

@@ -1,0 +1,22 @@
+// Command golib is libpinwheel-go.so: the Go side of the preload library, built
+// with -buildmode=c-shared. libpinwheel.so (../c) loads it into a rank when
+// MPI_Init has ended and the transport uses verbs.
+//
+// It has no exported Go function: no thread of the program ever enters Go. One
+// locked thread, the server, answers what the C side asks for through mailboxes
+// (a registration that is no hit, the end of a protection domain, the end of
+// the run); the helper thread of package helper registers and deregisters
+// ahead of time; with recording, a goroutine writes the trace.
+//
+// # Ownership
+//
+// All memory that C sees is C's (struct pw_shared and what hangs on it) or
+// that of package regcache's tables, outside the Go heap. A cache is made for each
+// protection domain and closed before libibverbs destroys that; until the
+// process ends it stays reachable, since threads keep their fronts of it.
+//
+// # Caveats
+//
+// A panic is contained: the program goes on with plain registration. A nil
+// pointer is not: the fault handlers are the program's.
+package main

@@ -1,0 +1,69 @@
+package main
+
+/*
+#cgo CFLAGS: -O2 -I${SRCDIR}/../c -I${SRCDIR}/../../regcache
+#cgo LDFLAGS: -ldl
+#include "bind.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"pinwheel/internal/settings"
+)
+
+func main() {} // never called: this is a library
+
+func init() { go run() }
+
+// run is the life of the server thread.
+func run() {
+	runtime.LockOSThread()
+	// The helper keeps its P while it sleeps; the server and one more must go on.
+	runtime.GOMAXPROCS(max(3, min(runtime.GOMAXPROCS(0), 4)))
+	unbind()
+	sh := C.pw_wait_bound()
+	set, warnings := settings.FromEnvironment()
+	s := newServer(sh, set)
+	if sh.rank <= 0 { // what is wrong with the environment is so for all ranks
+		for _, w := range warnings {
+			s.warn(w)
+		}
+	}
+	s.start()
+	atomic.StoreUint32(word32(&sh.serving), 1)
+	atomic.StoreUint32(word32(&sh.started), 1)
+	C.pw_futex_wake(&sh.started)
+	s.loop()
+}
+
+// unbind lets the server run anywhere: a thread that asks sleeps, so its
+// processor is free, and it may be the only one.
+func unbind() {
+	var all unix.CPUSet
+	all.Fill()
+	_ = unix.SchedSetaffinity(0, &all) // then it runs where the others do
+}
+
+func word32(p *C.uint32_t) *uint32 { return (*uint32)(p) }
+func word64(p *C.uint64_t) *uint64 { return (*uint64)(p) }
+
+// warn writes one line, if the user wants to see any.
+func (s *server) warn(message string) {
+	if s.set.Log != "off" {
+		fmt.Fprintln(os.Stderr, "pinwheel: "+message)
+	}
+}
+
+// info writes one line if the user asked for more than warnings.
+func (s *server) info(message string) {
+	if s.set.Log == "info" || s.set.Log == "debug" {
+		fmt.Fprintf(os.Stderr, "pinwheel: rank %d: %s\n", s.sh.rank, message)
+	}
+}

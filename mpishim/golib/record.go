@@ -1,0 +1,135 @@
+package main
+
+/*
+#include "bind.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"pinwheel/mem"
+	"pinwheel/trace"
+)
+
+// recorder writes what the C side records into a .pwt file of this rank.
+type recorder struct {
+	ring *C.struct_pw_recorder
+	path string
+	out  *trace.Writer
+	rank *trace.RankWriter
+	base uint64 // of the program: call sites are relative to it
+	err  error  // the first; nothing is written after it
+	stop chan struct{}
+	done chan struct{}
+}
+
+// startRecording returns nil if nothing is to be recorded.
+func (s *server) startRecording() *recorder {
+	if s.set.Record == "" || s.sh.rank < 0 {
+		return nil
+	}
+	path := s.expand(s.set.Record)
+	host, _ := os.Hostname()
+	out, err := trace.Create(path, trace.Header{Program: commandLine(), Ranks: int(s.sh.size), Source: "pinwheel record on " + host})
+	if err != nil {
+		s.once("record", fmt.Sprintf("%v (see PINWHEEL_RECORD)", err))
+		return nil
+	}
+	rank, err := out.Rank(int(s.sh.rank))
+	ring := C.pw_new_recorder()
+	if err != nil || ring == nil {
+		_ = out.Abort()
+		s.once("record", fmt.Sprintf("cannot record: %v", err))
+		return nil
+	}
+	r := &recorder{ring: ring, path: path, out: out, rank: rank, base: uint64(C.pw_program_base()),
+		stop: make(chan struct{}), done: make(chan struct{})}
+	s.sh.recorder = ring
+	go r.run()
+	return r
+}
+
+// run empties the ring until the end.
+func (r *recorder) run() {
+	defer close(r.done)
+	for {
+		select {
+		case <-r.stop:
+			r.drain()
+			return
+		case <-time.After(2 * time.Millisecond):
+			r.drain()
+		}
+	}
+}
+
+// finish ends the trace. A trace that lost records ends before them: what is
+// there can be replayed.
+func (r *recorder) finish(s *server) {
+	if r == nil {
+		return
+	}
+	close(r.stop)
+	<-r.done
+	if r.err != nil {
+		_ = r.out.Abort() // r.err is the cause
+		s.once("record", r.err.Error())
+		return
+	}
+	if err := r.out.Close(); err != nil {
+		s.once("record", err.Error())
+		return
+	}
+	if atomic.LoadUint32(word32(&r.ring.failed)) != 0 {
+		s.once("record", r.path+": the disk or the processor was too slow; the trace ends before the program")
+	}
+}
+
+func (r *recorder) drain() {
+	for {
+		tail := uint64(r.ring.tail)
+		if tail == atomic.LoadUint64(word64(&r.ring.head)) {
+			return
+		}
+		if err := r.write(&r.ring.record[tail%C.PW_RECORDS]); err != nil && r.err == nil {
+			r.err = err
+			atomic.StoreUint32(word32(&r.ring.failed), 1)
+		}
+		atomic.StoreUint64(word64(&r.ring.tail), tail+1)
+	}
+}
+
+func (r *recorder) write(c *C.struct_pw_record) error {
+	if c.op == C.PW_COMM {
+		members := unsafe.Slice((*int32)(*(*unsafe.Pointer)(unsafe.Pointer(&c.addr))), int(c.bytes))
+		err := r.rank.DefineComm(int32(c.comm), members)
+		C.pw_free(c.addr)
+		return err
+	}
+	if r.err != nil {
+		return r.err
+	}
+	var frames []uint64
+	for _, f := range c.frames {
+		if f == 0 {
+			break
+		}
+		frames = append(frames, uint64(f)-r.base)
+	}
+	stack, err := r.rank.Stack(frames)
+	if err != nil {
+		return err
+	}
+	return r.rank.Append(&trace.Record{
+		StartNs: int64(c.start_ns), EndNs: int64(c.end_ns),
+		StartCPUNs: int64(c.start_cpu_ns), EndCPUNs: int64(c.end_cpu_ns),
+		Addr: mem.Addr(c.addr), Bytes: uint64(c.bytes),
+		Peer: int32(c.peer), Tag: int32(c.tag), Comm: int32(c.comm), Req: uint32(c.req),
+		Stack: stack, Op: trace.Op(c.op), Dir: trace.Dir(c.dir),
+	})
+}

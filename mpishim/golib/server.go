@@ -1,0 +1,209 @@
+package main
+
+/*
+#include "bind.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"runtime/debug"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+
+	"pinwheel/helper"
+	"pinwheel/internal/settings"
+	"pinwheel/mem"
+	"pinwheel/regcache"
+	"pinwheel/verbs"
+)
+
+// server answers the questions of the C threads, one at a time, on a thread of
+// its own. None of them waits for the program, so none waits for ever.
+type server struct {
+	sh      *C.struct_pw_shared
+	set     settings.Settings
+	clock   *ticks
+	sites   *siteTable
+	meter   *meter
+	group   *regcache.Group
+	domains domains
+	known   map[*C.struct_pw_thread]bool // threads whose DQ the helper has
+	record  *recorder
+	stopped bool
+	warned  map[string]bool
+
+	helper *helper.Thread // nil without one
+	errs   *errorMeter    // of predictions; nil without a helper
+	placer *helper.Placer // nil without one
+}
+
+func newServer(sh *C.struct_pw_shared, set settings.Settings) *server {
+	helper.CalibrateClock()
+	return &server{
+		sh: sh, set: set,
+		clock:  newTicks(sh),
+		sites:  newSiteTable(),
+		meter:  newMeter(),
+		known:  map[*C.struct_pw_thread]bool{},
+		warned: map[string]bool{},
+	}
+}
+
+// manages reports whether registrations are cached at all.
+func (s *server) manages() bool { return !s.set.Disable && s.set.Policy != "on-demand" }
+
+// helped reports whether the policy has a helper thread.
+func (s *server) helped() bool { return s.set.Policy == "pinwheel" || s.set.Policy == "paper" }
+
+// start prepares everything but the caches, which need protection domains.
+func (s *server) start() {
+	defer s.contain()
+	s.record = s.startRecording()
+	s.sh.threshold = C.uint64_t(max(s.set.ThresholdBytes, 1))
+	s.sh.page_mask = C.uint64_t(mem.PageSize - 1)
+	if !s.manages() {
+		return
+	}
+	budget := s.set.BudgetBytes
+	if budget == settings.Auto {
+		budget = mem.Unlimited // what the kernel permits
+	}
+	s.group = regcache.NewGroup(max(budget, 1))
+	if s.helped() && s.set.IdlePolicy != "off" {
+		s.startHelper()
+	}
+	atomic.StoreUint32(word32(&s.sh.mode), C.PW_MANAGED)
+}
+
+// loop serves for ever.
+func (s *server) loop() {
+	for {
+		bell := atomic.LoadUint32(word32(&s.sh.bell))
+		for t := (*C.struct_pw_thread)(atomic.LoadPointer((*unsafe.Pointer)(unsafe.Pointer(&s.sh.threads)))); t != nil; t = t.next {
+			s.look(t)
+		}
+		if atomic.LoadUint32(word32(&s.sh.bell)) == bell {
+			C.pw_futex_wait(&s.sh.bell, C.uint32_t(bell))
+		}
+	}
+}
+
+// look serves one thread, if it asks.
+func (s *server) look(t *C.struct_pw_thread) {
+	state := word32(&t.mail.state)
+	if !atomic.CompareAndSwapUint32(state, C.PW_MAIL_ASKED, C.PW_MAIL_SERVING) {
+		return
+	}
+	t.mail.error = C.int32_t(syscall.EIO) // should it panic
+	ref, acquired := s.serve(t)
+	if atomic.CompareAndSwapUint32(state, C.PW_MAIL_SERVING, C.PW_MAIL_DONE) {
+		C.pw_futex_wake(&t.mail.state)
+		return
+	}
+	if acquired { // abandoned
+		s.domains.at(uint32(t.mail.domain)).front.Release(ref)
+	}
+	atomic.StoreUint32(state, C.PW_MAIL_IDLE)
+}
+
+// serve answers one question.
+func (s *server) serve(t *C.struct_pw_thread) (ref regcache.Ref, acquired bool) {
+	defer s.contain()
+	m := &t.mail
+	var err error
+	switch m.ask {
+	case C.PW_ASK_ACQUIRE:
+		ref, err = s.acquire(t)
+		acquired = err == nil
+	case C.PW_ASK_RELEASE:
+		s.domains.at(uint32(m.domain)).front.Release(refOf(&m.ref))
+	case C.PW_ASK_SWEEP:
+		s.domains.at(uint32(m.domain)).front.Dropped(refOf(&m.ref))
+	case C.PW_ASK_CLEAN:
+		_, err = s.group.Clean()
+	case C.PW_ASK_CLOSE:
+		err = s.domains.close(uint32(m.domain))
+	case C.PW_ASK_STOP:
+		s.stop()
+	}
+	m.error = errnoFor(err)
+	return ref, acquired
+}
+
+func (s *server) acquire(t *C.struct_pw_thread) (regcache.Ref, error) {
+	m := &t.mail
+	d, err := s.domain(uint32(m.domain))
+	if err != nil {
+		s.once("domain", err.Error()+"; going on with plain registration")
+		return regcache.Ref{}, err
+	}
+	if err := s.attach(t, d); err != nil {
+		return regcache.Ref{}, err
+	}
+	r, err := mem.NewRange(mem.Addr(m.addr), uint64(m.bytes))
+	if err != nil {
+		return regcache.Ref{}, err
+	}
+	ref, _, err := d.front.Acquire(r, verbs.Access(m.access))
+	if err == nil {
+		*(*regcache.Ref)(unsafe.Pointer(&m.ref)) = ref
+	}
+	return ref, err
+}
+
+// refOf is a reference as Go sees it; the layouts are the same (table.h).
+func refOf(ref *C.struct_pwt_ref) regcache.Ref { return *(*regcache.Ref)(unsafe.Pointer(ref)) }
+
+// attach gives a thread its front of a domain, and its DQ to the helper.
+func (s *server) attach(t *C.struct_pw_thread, d *domain) error {
+	if t.front[d.index] == nil {
+		front, err := d.cache.Thread()
+		if err != nil {
+			return err
+		}
+		d.fronts = append(d.fronts, front)
+		t.front[d.index] = (*C.struct_pwt_front)(front.Memory())
+	}
+	if s.helper != nil && !s.known[t] {
+		s.helper.Attach(&source{&t.ring, s.clock, s.sites})
+		s.known[t] = true
+	}
+	return nil
+}
+
+// stop ends what acts by itself and releases what is idle. What is in use
+// goes with its protection domain.
+func (s *server) stop() {
+	if s.stopped {
+		return
+	}
+	s.stopped = true
+	s.record.finish(s)
+	if s.set.Stats != "n" {
+		s.writeReport() // before what is idle goes
+	}
+	s.stopHelper()
+	if s.group != nil {
+		if _, err := s.group.Clean(); err != nil {
+			s.once("clean", err.Error())
+		}
+	}
+}
+
+// contain turns a panic into plain registration.
+func (s *server) contain() {
+	if p := recover(); p != nil {
+		atomic.StoreUint32(word32(&s.sh.mode), C.PW_PLAIN)
+		s.once("fault", fmt.Sprintf("internal fault: %v; going on with plain registration\n%s", p, debug.Stack()))
+	}
+}
+
+// once says something about which there is nothing more to say.
+func (s *server) once(kind, message string) {
+	if !s.warned[kind] {
+		s.warned[kind] = true
+		s.warn(message)
+	}
+}

@@ -1,0 +1,135 @@
+package main
+
+/*
+#include "bind.h"
+*/
+import "C"
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"pinwheel/helper"
+	"pinwheel/internal/settings"
+	"pinwheel/mpishim/report"
+)
+
+// writeReport writes what PINWHEEL_STATS asks for: text to standard error, or
+// a file, as JSON if it is named so.
+func (s *server) writeReport() {
+	r := s.summary()
+	if s.set.Stats == "y" {
+		var b strings.Builder
+		_ = report.Write(&b, []report.Rank{r}) // to memory
+		_, _ = io.WriteString(os.Stderr, b.String())
+		return
+	}
+	path := s.expand(s.set.Stats)
+	f, err := os.Create(path)
+	if err == nil {
+		if strings.HasSuffix(path, ".json") {
+			err = json.NewEncoder(f).Encode(r)
+		} else {
+			err = report.Write(f, []report.Rank{r})
+		}
+		err = firstError(err, f.Close())
+	}
+	if err != nil {
+		s.once("stats", fmt.Sprintf("report: %v (see PINWHEEL_STATS)", err))
+	}
+}
+
+func firstError(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+func (s *server) summary() report.Rank {
+	host, _ := os.Hostname()
+	r := report.Rank{
+		Rank: int(s.sh.rank), Size: int(s.sh.size), Host: host, PID: os.Getpid(), Command: commandLine(),
+		Library: C.GoString(&s.sh.library[0]), Policy: s.set.Policy, Helper: s.helperText(),
+		Seconds: float64(helper.NowNs()-s.meter.startNs) / 1e9,
+		Sites:   s.sites.top(),
+	}
+	if s.set.Disable {
+		r.Policy = "disabled"
+	}
+	for _, e := range os.Environ() {
+		if strings.HasPrefix(e, settings.Prefix) {
+			r.Environment = append(r.Environment, e)
+		}
+	}
+	slices.Sort(r.Environment)
+	r.PeakPinnedBytes, r.AveragePinnedBytes = s.meter.read()
+	for t := s.sh.threads; t != nil; t = t.next {
+		r.Uses += uint64(t.managed)
+		r.Plain += uint64(t.plain_calls)
+		r.Repeated += uint64(t.collapsed)
+		r.StallNs += uint64(t.wait_ns)
+		if s.helper != nil {
+			r.Lost += uint64(t.ring.lost)
+		}
+	}
+	for i := range s.domains {
+		d := s.domains.at(uint32(i))
+		if d == nil {
+			continue
+		}
+		c := d.cache.Stats()
+		r.Mapping = d.mapping
+		r.Hits += c.Hits
+		r.Waited += c.Waited
+		r.First += c.First
+		r.Late += c.Late
+		r.HelperRegs += c.HelperRegisters
+		r.HelperDeregs += c.HelperDeregisters
+	}
+	if s.helper != nil {
+		r.HelperCPUNs = s.helper.Stats().CPUNs
+		r.Predictions, r.Err05, r.Err5 = s.errs.read()
+	}
+	return r
+}
+
+func (s *server) helperText() string {
+	switch {
+	case s.helper == nil:
+		return "none"
+	case s.set.HelperCPU != settings.Auto:
+		return fmt.Sprintf("on processor %d", s.set.HelperCPU)
+	}
+	return "on an idle core (" + s.set.IdlePolicy + ")"
+}
+
+func commandLine() string {
+	text, err := os.ReadFile("/proc/self/cmdline")
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(strings.ReplaceAll(string(text), "\x00", " "))
+}
+
+// expand fills in a file pattern: %h host, %p process, %r rank, %j job.
+func (s *server) expand(pattern string) string {
+	host, _ := os.Hostname()
+	return strings.NewReplacer(
+		"%%", "%", "%h", host, "%p", fmt.Sprint(os.Getpid()), "%r", fmt.Sprint(max(int(s.sh.rank), 0)), "%j", job(),
+	).Replace(pattern)
+}
+
+// job is the name that the batch system or the launcher gave to this run.
+func job() string {
+	for _, name := range []string{"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "OMPI_MCA_ess_base_jobid", "PMI_ID"} {
+		if v := os.Getenv(name); v != "" {
+			return strings.ReplaceAll(v, "/", "_")
+		}
+	}
+	return "0"
+}

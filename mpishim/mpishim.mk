@@ -1,0 +1,50 @@
+# The preload library, the command and the MPI tests: included by the Makefile.
+# The MPI programs need Debian's openmpi-bin, libopenmpi-dev, gfortran and g++
+# (make install-mpi, as root); the libraries need a C compiler only.
+
+SHIM_OUT := out/mpishim
+SHIM_SRC := $(wildcard mpishim/c/*.c)
+SHIM_HDR := $(wildcard mpishim/c/*.h) regcache/table.h verbs/rdma/internal/ibv/abi.h
+SHIM_CFLAGS := -O2 -g -std=gnu11 -fPIC -fvisibility=hidden -fno-omit-frame-pointer -Wall -Wextra -Wno-unused-parameter \
+	-Impishim/c -Iregcache -Iverbs/rdma/internal/ibv
+
+MPI_SRC := $(wildcard mpishim/tests/*.c mpishim/tests/*.cc mpishim/tests/*.f90)
+MPI_PROGRAMS := $(patsubst mpishim/tests/%,$(SHIM_OUT)/tests/%,$(basename $(MPI_SRC)))
+
+.PHONY: shim mpi-programs install-mpi
+
+## shim: build libpinwheel.so, libpinwheel-go.so and the pinwheel command
+shim: $(SHIM_OUT)/libpinwheel.so $(SHIM_OUT)/libpinwheel-go.so $(SHIM_OUT)/pinwheel
+
+$(SHIM_OUT)/libpinwheel.so: $(SHIM_SRC) $(SHIM_HDR)
+	@mkdir -p $(@D)
+	$(CC) $(SHIM_CFLAGS) -shared -Wl,-z,defs -Wl,-soname,libpinwheel.so -o $@ $(SHIM_SRC) -ldl -lpthread
+
+# Always asked: the Go command knows best what is out of date.
+.PHONY: $(SHIM_OUT)/libpinwheel-go.so $(SHIM_OUT)/pinwheel
+$(SHIM_OUT)/libpinwheel-go.so:
+	go build -buildmode=c-shared -o $@ ./mpishim/golib
+	@rm -f $(@:.so=.h)
+
+$(SHIM_OUT)/pinwheel:
+	go build -o $@ ./cmd/pinwheel
+
+## mpi-programs: build the MPI test programs (C, C++, Fortran)
+mpi-programs: $(MPI_PROGRAMS)
+
+$(SHIM_OUT)/tests/%: mpishim/tests/%.c $(wildcard mpishim/tests/*.h)
+	@mkdir -p $(@D)
+	mpicc -O2 -g -fno-omit-frame-pointer -Wall -Wextra -o $@ $<
+
+$(SHIM_OUT)/tests/%: mpishim/tests/%.cc $(wildcard mpishim/tests/*.h)
+	@mkdir -p $(@D)
+	mpicxx -O2 -g -fno-omit-frame-pointer -Wall -Wextra -o $@ $<
+
+$(SHIM_OUT)/tests/%: mpishim/tests/%.f90
+	@mkdir -p $(@D)
+	mpifort -O2 -g -fno-omit-frame-pointer -Wall -J$(@D) -o $@ $<
+
+## install-mpi: install what the MPI tests need (Debian, as root)
+install-mpi:
+	apt-get update -qq
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openmpi-bin libopenmpi-dev gfortran g++

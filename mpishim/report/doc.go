@@ -1,0 +1,10 @@
+// Package report is the report of a run under the preload library: what each
+// rank writes at MPI_Finalize (PINWHEEL_STATS), and what "pinwheel run --stats"
+// makes of the files of all ranks.
+//
+// A report is text for people, in the manner of mpiP: a header, one line a
+// rank, an aggregate line marked *, and the call sites that communicate most. The
+// file of a rank whose name ends in .json is one Rank as JSON.
+//
+// Everything here is a plain value; nothing is shared between goroutines.
+package report

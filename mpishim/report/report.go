@@ -1,0 +1,184 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"pinwheel/mem"
+)
+
+// Rank is what one rank reports. Names are those of DESIGN.md where it has them.
+type Rank struct {
+	Rank    int    `json:"rank"` // -1 if MPI_Init was not reached
+	Size    int    `json:"size"`
+	Host    string `json:"host"`
+	PID     int    `json:"pid"`
+	Command string `json:"command"`
+	Library string `json:"mpi_library"`
+	Policy  string `json:"policy"`
+	Mapping string `json:"watch"` // how changes of mappings were noticed; empty if nothing was registered
+	Helper  string `json:"helper"`
+	// Seconds is from MPI_Init to MPI_Finalize.
+	Seconds float64 `json:"run_s"`
+
+	PeakPinnedBytes    int64 `json:"peak_pinned_bytes"`
+	AveragePinnedBytes int64 `json:"avg_pinned_bytes"`
+	// Uses is how many registrations the transport asked us for, and Plain how
+	// many went past the cache: its own buffers, small or unusual ones.
+	Uses         uint64 `json:"uses"`
+	Plain        uint64 `json:"plain_regs"`
+	Hits         uint64 `json:"hits"`
+	Waited       uint64 `json:"waited"`
+	First        uint64 `json:"first_regs"`
+	Late         uint64 `json:"late_regs"`
+	HelperRegs   uint64 `json:"helper_regs"`
+	HelperDeregs uint64 `json:"helper_deregs"`
+	// Repeated is how many uses repeated one of the same call, and were not
+	// told to the helper; Lost is how many the helper was too late for.
+	Repeated    uint64   `json:"repeated_uses"`
+	Lost        uint64   `json:"lost_uses"`
+	StallNs     uint64   `json:"stall_ns"` // waiting for what was no hit
+	HelperCPUNs int64    `json:"helper_cpu_ns"`
+	Predictions int64    `json:"predictions"`
+	Err05       float64  `json:"err_0_5"` // share with less than 0.5 % error
+	Err5        float64  `json:"err_5"`   // share with less than 5 % error
+	Sites       []Site   `json:"sites"`
+	Environment []string `json:"environment"` // PINWHEEL_* as given
+}
+
+// Site is one call site, as the symbols of the program name it.
+type Site struct {
+	Name  string `json:"name"`
+	Op    string `json:"op"`
+	Uses  int64  `json:"uses"`
+	Bytes int64  `json:"bytes"`
+}
+
+// TopSites is how many call sites are listed.
+const TopSites = 10
+
+// Write prints the report of one or more ranks of a run.
+func Write(w io.Writer, ranks []Rank) error {
+	if len(ranks) == 0 {
+		return nil
+	}
+	ranks = slices.Clone(ranks)
+	slices.SortFunc(ranks, func(a, b Rank) int { return cmp.Compare(a.Rank, b.Rank) })
+	var b strings.Builder
+	header(&b, ranks)
+	if total := sum(ranks); total.Uses == 0 {
+		fmt.Fprintf(&b, "@ Nothing was registered through Pinwheel: %s\n", whyNothing(total))
+	} else {
+		table(&b, ranks, total)
+		sites(&b, ranks)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func header(b *strings.Builder, ranks []Rank) {
+	r := ranks[0]
+	fmt.Fprintf(b, "@ Pinwheel\n@ Command  %s\n@ MPI      %s, %d of %d ranks\n@ Policy   %s\n", r.Command, cmp.Or(r.Library, "none"), len(ranks), r.Size, r.Policy)
+	if r.Mapping != "" {
+		fmt.Fprintf(b, "@ Mappings %s\n", r.Mapping)
+	}
+	fmt.Fprintf(b, "@ Helper   %s\n@ Run time %.3f s\n", r.Helper, r.Seconds)
+	for _, e := range r.Environment {
+		fmt.Fprintf(b, "@ Setting  %s\n", e)
+	}
+}
+
+func whyNothing(total Rank) string {
+	if total.Plain > 0 {
+		return fmt.Sprintf("%d registrations of the transport's own or of small buffers were left alone.", total.Plain)
+	}
+	return "the transport registered no memory (shared memory, TCP, or a library that does not use verbs)."
+}
+
+// sum is the aggregate line: what can be added is, times are the longest.
+func sum(ranks []Rank) Rank {
+	t := Rank{Rank: -1}
+	var good05, good5 float64
+	for _, r := range ranks {
+		t.Seconds = max(t.Seconds, r.Seconds)
+		t.PeakPinnedBytes += r.PeakPinnedBytes
+		t.AveragePinnedBytes += r.AveragePinnedBytes
+		t.Uses += r.Uses
+		t.Plain += r.Plain
+		t.Hits += r.Hits
+		t.Waited += r.Waited
+		t.First += r.First
+		t.Late += r.Late
+		t.HelperRegs += r.HelperRegs
+		t.HelperDeregs += r.HelperDeregs
+		t.Repeated += r.Repeated
+		t.Lost += r.Lost
+		t.StallNs += r.StallNs
+		t.HelperCPUNs += r.HelperCPUNs
+		t.Predictions += r.Predictions
+		good05 += r.Err05 * float64(r.Predictions)
+		good5 += r.Err5 * float64(r.Predictions)
+	}
+	if t.Predictions > 0 {
+		t.Err05, t.Err5 = good05/float64(t.Predictions), good5/float64(t.Predictions)
+	}
+	return t
+}
+
+func table(b *strings.Builder, ranks []Rank, total Rank) {
+	fmt.Fprintf(b, "\n@--- Registered memory and registrations ---\n")
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "rank\thost\tpeak\taverage\tuses\thits\tfirst\tlate\thelper reg\tdereg\tlost\t<0.5%\t<5%\tstall ms\thelper CPU ms\t")
+	for _, r := range append(ranks, total) {
+		name := fmt.Sprint(r.Rank)
+		if r.Rank < 0 {
+			name = "*"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%.1f\t%.1f\t\n", name, cmp.Or(r.Host, "*"),
+			mem.FormatBytes(uint64(r.PeakPinnedBytes)), mem.FormatBytes(uint64(r.AveragePinnedBytes)),
+			r.Uses, r.Hits, r.First, r.Late, r.HelperRegs, r.HelperDeregs, r.Lost,
+			percent(r.Err05, r.Predictions), percent(r.Err5, r.Predictions), float64(r.StallNs)/1e6, float64(r.HelperCPUNs)/1e6)
+	}
+	w.Flush()
+}
+
+func percent(share float64, of int64) string {
+	if of == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f%%", 100*share)
+}
+
+// sites prints the call sites of all ranks together.
+func sites(b *strings.Builder, ranks []Rank) {
+	type key struct{ name, op string }
+	all := map[key]Site{}
+	for _, r := range ranks {
+		for _, s := range r.Sites {
+			k := key{s.Name, s.Op}
+			t := all[k]
+			all[k] = Site{s.Name, s.Op, t.Uses + s.Uses, t.Bytes + s.Bytes}
+		}
+	}
+	if len(all) == 0 {
+		return
+	}
+	var list []Site
+	for _, s := range all {
+		list = append(list, s)
+	}
+	slices.SortFunc(list, func(x, y Site) int {
+		return cmp.Or(cmp.Compare(y.Bytes, x.Bytes), cmp.Compare(x.Name, y.Name), cmp.Compare(x.Op, y.Op))
+	})
+	fmt.Fprintf(b, "\n@--- Call sites by bytes registered ---\n")
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "call\tuses\tbytes\tsite")
+	for _, s := range list[:min(len(list), TopSites)] {
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\n", s.Op, s.Uses, mem.FormatBytes(uint64(s.Bytes)), s.Name)
+	}
+	w.Flush()
+}
