@@ -1,7 +1,7 @@
 # Tests on an RDMA device: included by the Makefile. See testbed/README.md.
 
 TESTBED_OUT := out/testbed
-RDMA_PACKAGES := ./verbs/rdma/... ./regcache/... ./replay/...
+RDMA_PACKAGES := ./verbs/rdma/... ./regcache ./replay
 
 .PHONY: fetch test-rdma test-rdma-2node replay-rdma calibrate-rdma
 
@@ -12,12 +12,12 @@ fetch:
 ## test-rdma: the tests that need a device, in a guest with Soft-RoCE
 test-rdma: fetch
 	mkdir -p $(TESTBED_OUT)/1node
-	testbed/gotest.sh -t 280 -o $(TESTBED_OUT)/1node -- -test.short $(RDMA_PACKAGES)
+	testbed/gotest.sh -t 600 -o $(TESTBED_OUT)/1node -- -test.short $(RDMA_PACKAGES)
 
 ## test-rdma-2node: RDMA between two guests
 test-rdma-2node: fetch
 	mkdir -p $(TESTBED_OUT)/2node
-	testbed/gotest.sh -n 2 -t 400 -o $(TESTBED_OUT)/2node -- -test.run=TwoNodes ./verbs/rdma/rc
+	testbed/gotest.sh -n 2 -t 600 -o $(TESTBED_OUT)/2node -- -test.run=TwoNodes ./verbs/rdma/rc
 
 ## replay-rdma: replay NAS traces in real time with a Soft-RoCE device registering
 replay-rdma: fetch
