@@ -1,0 +1,225 @@
+package regcache
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"pinwheel/mem"
+	"pinwheel/verbs"
+	"pinwheel/verbs/sim"
+)
+
+// mortal is a provider that knows which of its registrations live.
+type mortal struct {
+	*sim.Provider
+	dead []atomic.Bool // by handle, modulo its length
+	last atomic.Uint64
+}
+
+func newMortal() *mortal {
+	return &mortal{Provider: sim.New(sim.Options{}), dead: make([]atomic.Bool, 1<<16)}
+}
+
+func (p *mortal) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
+	h := p.last.Add(1)
+	p.dead[h%uint64(len(p.dead))].Store(false)
+	return verbs.Region{Range: r, Access: a, Handle: h, LKey: uint32(h)}, nil
+}
+
+func (p *mortal) Deregister(g verbs.Region) error {
+	p.dead[g.Handle%uint64(len(p.dead))].Store(true)
+	return nil
+}
+
+func (p *mortal) lives(g verbs.Region) bool { return !p.dead[g.Handle%uint64(len(p.dead))].Load() }
+
+// TestHitAndDeregistrationNeverBothSucceed is the race that the writer's
+// barrier decides: a hit counts its reference and then looks at the entry, a
+// deregistration closes the entry and then looks at the references. Without
+// the barrier this usually fails within a second, on two processors.
+func TestHitAndDeregistrationNeverBothSucceed(t *testing.T) {
+	p := newMortal()
+	c, err := New(p, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref, _, err := c.Acquire(span(0, 16), both)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := ref.ID()
+	c.Release(ref)
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		f, err := c.Thread()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer f.Close()
+		for !stop.Load() && !t.Failed() {
+			for range 1000 {
+				ref, ok := f.IsRegistered(span(0, 16), both)
+				if ok {
+					if !p.lives(ref.Region()) {
+						t.Error("a reference to a registration that is gone")
+					}
+					f.Release(ref)
+				}
+				ref, _, err := f.Acquire(span(0, 16), both)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if g := ref.Region(); !p.lives(g) || g.LKey != ref.LKey() {
+					t.Errorf("a reference to a registration that is gone, or to another: %+v, key %d", g, ref.LKey())
+				}
+				f.Release(ref)
+			}
+		}
+	})
+	released := 0
+	for end := time.Now().Add(500 * time.Millisecond); time.Now().Before(end) && !t.Failed(); {
+		for range 100 {
+			if c.Deregister(id) == nil {
+				released++
+			}
+			if err := c.Register(id); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	stop.Store(true)
+	wg.Wait()
+	if released == 0 {
+		t.Error("nothing was ever released: the test shows nothing")
+	}
+	if err := c.Verify(); err != nil {
+		t.Error(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestReferencesMayBeDroppedByOtherThreads hands references from one front to
+// another while the region is deregistered whenever possible.
+func TestReferencesMayBeDroppedByOtherThreads(t *testing.T) {
+	p := newMortal()
+	c, err := New(p, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	parcels := make(chan Ref, 16)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer close(parcels)
+		f, err := c.Thread()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer f.Close()
+		for i := range 20000 {
+			ref, _, err := f.Acquire(span(uint64(i%3)*100, 16), both)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			parcels <- ref
+		}
+	})
+	wg.Go(func() {
+		f, err := c.Thread()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer f.Close()
+		for ref := range parcels {
+			if !p.lives(ref.Region()) {
+				t.Error("deregistered while in use")
+			}
+			f.Release(ref)
+		}
+	})
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	for id := mem.RegionID(1); ; id = id%3 + 1 {
+		select {
+		case <-done:
+		default:
+			c.Deregister(id) // in use most of the time
+			c.Invalidate(span(200, 1))
+			continue
+		}
+		break
+	}
+	if n, err := c.Clean(); err != nil || c.Stats().Pinned != (Usage{}) {
+		t.Errorf("clean: %d, %v; %+v", n, err, c.Stats())
+	}
+	if err := c.Verify(); err != nil {
+		t.Error(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestGrowthOfTheTableDoesNotStopHits adds regions until every area has
+// grown several times, while another thread must only ever hit.
+func TestGrowthOfTheTableDoesNotStopHits(t *testing.T) {
+	c, err := New(newMortal(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref, _, err := c.Acquire(span(0, 16), both)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Release(ref)
+	var stop atomic.Bool
+	var hits uint64
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		f, err := c.Thread()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer f.Close()
+		for !stop.Load() || hits == 0 {
+			ref, outcome, err := f.Acquire(span(0, 16), both)
+			if err != nil || outcome != Hit {
+				t.Errorf("%v, %v", outcome, err)
+				return
+			}
+			hits++
+			f.Release(ref)
+		}
+	})
+	before := c.tab.areas
+	for i := range uint64(5000) {
+		ref, _, err := c.Acquire(span(100+20*i, 16), both)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Release(ref)
+	}
+	stop.Store(true)
+	wg.Wait()
+	for i, b := range c.tab.areas {
+		if b.places < 8*before[i].places {
+			t.Errorf("area %d grew from %d to %d places: the test shows too little", i, before[i].places, b.places)
+		}
+	}
+	if err := c.Verify(); err != nil {
+		t.Error(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+}
