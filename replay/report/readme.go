@@ -8,6 +8,7 @@ import (
 
 	"pinwheel/mem"
 	"pinwheel/replay"
+	"pinwheel/trace"
 )
 
 //go:embed readme.md.tmpl policies.md.tmpl
@@ -28,7 +29,7 @@ type readmeData struct {
 // paperRow sets one of the paper's benchmarks beside our trace of it.
 type paperRow struct {
 	Paper, PaperSaved, PaperOf string
-	Trace, Base, Bound         string // Base and Bound are peaks of leave-pinned and oracle, all ranks
+	Trace, Base                string // Base is the peak of leave-pinned, all ranks
 	Why                        string
 	Rows                       []outcome
 }
@@ -91,8 +92,8 @@ func (w *writer) readme() error {
 			d.Tables = append(d.Tables, tableOf(r))
 		}
 	}
-	for _, r := range w.dedicated(w.o.Costs[0].Name) {
-		d.Traces = append(d.Traces, r.program)
+	for _, path := range w.o.Traces {
+		d.Traces = append(d.Traces, trace.ProgramFromPath(path))
 	}
 	for file, name := range map[string]string{"README.md": "readme.md.tmpl", "policies.md": "policies.md.tmpl"} {
 		var b bytes.Buffer
@@ -113,7 +114,7 @@ func (w *writer) paperRows() []paperRow {
 		}
 		base := r.of(replay.LeavePinned)
 		row := paperRow{Paper: b.paper, PaperSaved: pct(b.saved), PaperOf: b.paperOf, Trace: r.program, Why: b.why,
-			Base: size(float64(base.PeakPinnedBytes)), Bound: size(float64(r.of(replay.Oracle).PeakPinnedBytes))}
+			Base: size(float64(base.PeakPinnedBytes))}
 		row.Rows = []outcome{
 			outcomeOf(replay.Paper, r.of(replay.Paper), base),
 			outcomeOf(replay.Pinwheel, r.of(replay.Pinwheel), base),

@@ -60,6 +60,11 @@ func Write(ctx context.Context, o Options) error {
 	if len(o.Traces) == 0 || len(o.Costs) == 0 {
 		return errors.New("nothing to report on: no traces or no costs")
 	}
+	for i, c := range o.Costs {
+		if slices.ContainsFunc(o.Costs[:i], func(d Costs) bool { return c.Name == d.Name }) {
+			return fmt.Errorf("two costs are named %s", c.Name)
+		}
+	}
 	if o.Step == nil {
 		o.Step = func() {}
 	}
