@@ -2,16 +2,10 @@ package main
 
 import (
 	"bytes"
-	"fmt"
-	"io"
-	"os"
-
-	"golang.org/x/sys/unix"
 
 	"pinwheel/mem"
 	"pinwheel/regcache"
 	"pinwheel/verbs"
-	"pinwheel/verbs/uring"
 	"pinwheel/vmwatch"
 	"pinwheel/vmwatch/internal/change"
 )
@@ -29,13 +23,6 @@ const unwatched = "unwatched"
 
 // peer is the cache of UCX.
 const peer = "ucx"
-
-// transferer moves bytes through a registration as a device would.
-type transferer interface {
-	verbs.Provider
-	WriteFixed(g verbs.Region, addr mem.Addr, n, fd int, off int64) (int, error)
-	ReadFixed(g verbs.Region, addr mem.Addr, n, fd int, off int64) (int, error)
-}
 
 // settle is how often a range is acquired before it counts as not cached: a
 // page fault of the Go runtime costs the userfaultfd mechanism a hit.
@@ -82,8 +69,8 @@ func (o ours) close() {
 
 // judge caches a Subject of kind k, changes it, and tells from the bytes that
 // then move whether the cache noticed.
-func judge(mechanism string, k change.Kind) (string, error) {
-	p, err := uring.Open(uring.Options{})
+func judge(deviceName, mechanism string, k change.Kind) (string, error) {
+	p, err := openDevice(deviceName)
 	if err != nil {
 		return "", err
 	}
@@ -98,6 +85,11 @@ func judge(mechanism string, k change.Kind) (string, error) {
 		return "", err
 	}
 	defer c.close()
+	l, err := p.link(change.Pages * mem.PageSize)
+	if err != nil {
+		return "", err
+	}
+	defer l.close()
 	change.Syscall = throughLibc
 	s, err := k.Make()
 	if err != nil {
@@ -122,7 +114,7 @@ func judge(mechanism string, k change.Kind) (string, error) {
 		return "", err
 	}
 	defer release()
-	fresh, err := moves(p, g, s)
+	fresh, err := moves(l, g, s)
 	switch {
 	case err != nil:
 		return "", err
@@ -138,35 +130,16 @@ func judge(mechanism string, k change.Kind) (string, error) {
 
 // moves reports whether both directions of transfer through g reach the
 // memory that the program sees.
-func moves(p transferer, g verbs.Region, s *change.Subject) (bool, error) {
-	n := int(s.Range.Len())
-	r, w, err := os.Pipe()
+func moves(l link, g verbs.Region, s *change.Subject) (bool, error) {
+	s.Fill('B')
+	got, err := l.send(g, s.Range)
 	if err != nil {
 		return false, err
 	}
-	defer r.Close()
-	defer w.Close()
-	if _, err := unix.FcntlInt(w.Fd(), unix.F_SETPIPE_SZ, n); err != nil {
-		return false, fmt.Errorf("F_SETPIPE_SZ: %w", err)
-	}
-	s.Fill('B')
-	if moved, err := p.WriteFixed(g, s.Range.Start, n, int(w.Fd()), -1); err != nil || moved != n {
-		return false, fmt.Errorf("%d bytes sent: %w", moved, err)
-	}
-	got := make([]byte, n)
-	if _, err := io.ReadFull(r, got); err != nil {
-		return false, err
-	}
 	sent := bytes.Equal(got, s.Bytes())
-	if _, err := w.Write(bytes.Repeat([]byte{'C'}, n)); err != nil {
+	data := bytes.Repeat([]byte{'C'}, len(got))
+	if err := l.receive(g, s.Range, data); err != nil {
 		return false, err
 	}
-	for at := 0; at < n; {
-		moved, err := p.ReadFixed(g, s.Range.Start+mem.Addr(at), n-at, int(r.Fd()), -1)
-		if err != nil || moved == 0 {
-			return false, fmt.Errorf("%d bytes received: %w", moved, err)
-		}
-		at += moved
-	}
-	return sent && len(bytes.Trim(s.Bytes(), "C")) == 0, nil
+	return sent && bytes.Equal(data, s.Bytes()), nil
 }

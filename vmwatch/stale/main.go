@@ -12,6 +12,7 @@ import (
 var cli struct {
 	Matrix matrixCmd `cmd:"" help:"Judge every mechanism and kind of change by the bytes that move; write one JSON line for each."`
 	Race   raceCmd   `cmd:"" help:"Use addresses while other threads free them; write one JSON line."`
+	Table  tableCmd  `cmd:"" help:"Make the tables of results/stale from result files."`
 	Cell   cellCmd   `cmd:"" hidden:"" help:"Judge one cell."`
 }
 
@@ -21,6 +22,7 @@ func main() {
 }
 
 type cellCmd struct {
+	Device    string `arg:""`
 	Mechanism string `arg:""`
 	Kind      string `arg:""`
 }
@@ -29,7 +31,7 @@ type cellCmd struct {
 func (c cellCmd) Run() error {
 	for _, k := range kinds() {
 		if k.Name == c.Kind {
-			v, err := judge(c.Mechanism, k)
+			v, err := judge(c.Device, c.Mechanism, k)
 			if err != nil {
 				return err
 			}

@@ -19,6 +19,7 @@ import (
 type matrixCmd struct {
 	Mechanisms   []string `default:"unwatched,ucx,fentry,tps,tp,uffd,pfn,none" help:"Columns."`
 	Unprivileged bool     `help:"Run the cells as nobody."`
+	Device       string   `default:"io_uring" enum:"io_uring,rdma" help:"What moves the bytes."`
 	Out          string   `short:"o" help:"File for the JSON lines; standard output without."`
 }
 
@@ -57,6 +58,7 @@ func (c matrixCmd) Run() error {
 	}
 	write := json.NewEncoder(out)
 	base := here()
+	base.Device = c.Device
 	if c.Unprivileged {
 		base.User = "nobody"
 	}
@@ -84,7 +86,7 @@ func (c matrixCmd) Run() error {
 func (c matrixCmd) run(mechanism string, k change.Kind) (verdict, why string) {
 	ctx, cancel := context.WithTimeout(context.Background(), cellTime)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "/proc/self/exe", "cell", mechanism, k.Name)
+	cmd := exec.CommandContext(ctx, "/proc/self/exe", "cell", c.Device, mechanism, k.Name)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if c.Unprivileged {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
@@ -102,7 +104,7 @@ func (c matrixCmd) run(mechanism string, k change.Kind) (verdict, why string) {
 // here describes the machine.
 func here() Cell {
 	var u unix.Utsname
-	c := Cell{Date: time.Now().UTC().Format(time.DateOnly), Device: "io_uring", User: "root"}
+	c := Cell{Date: time.Now().UTC().Format(time.DateOnly), User: "root"}
 	if os.Getuid() != 0 {
 		c.User = fmt.Sprintf("uid %d", os.Getuid())
 	}

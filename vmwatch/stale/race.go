@@ -10,18 +10,17 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"pinwheel/mem"
 	"pinwheel/regcache"
 	"pinwheel/verbs"
-	"pinwheel/verbs/uring"
 )
 
 type raceCmd struct {
 	Mechanism string `default:"auto" help:"As PINWHEEL_WATCH, or unwatched."`
+	Device    string `default:"io_uring" enum:"io_uring,rdma" help:"What moves the bytes."`
 	Threads   int    `default:"2" help:"Threads that change mappings; as many others use them."`
 	Changes   int    `default:"20000" env:"PINWHEEL_RACE_CHANGES" help:"In all."`
 	Helper    bool   `help:"A further thread deregisters and registers the same regions by itself, as the helper thread does."`
@@ -52,8 +51,8 @@ const repeats = 3
 
 // race is what the pairs share.
 type race struct {
-	cache    *regcache.Cache
-	provider *uring.Provider
+	cache  *regcache.Cache
+	device device
 
 	changes                                            atomic.Int64 // left to do
 	takenEarly, hits, registrations, reregistered, bad atomic.Int64
@@ -72,12 +71,12 @@ func (c raceCmd) Run() error {
 	r := &race{ids: make([]atomic.Uint64, c.Threads)}
 	r.changes.Store(int64(c.Changes))
 	var err error
-	if r.provider, err = uring.Open(uring.Options{}); err != nil {
+	if r.device, err = openDevice(c.Device); err != nil {
 		return err
 	}
-	defer r.provider.Close()
+	defer r.device.Close()
 	var o ours
-	if o, err = newOurs(r.provider, c.Mechanism); err != nil {
+	if o, err = newOurs(r.device, c.Mechanism); err != nil {
 		return err
 	}
 	defer o.close()
@@ -100,7 +99,7 @@ func (c raceCmd) Run() error {
 	}
 	out := Race{Cell: here(), Threads: c.Threads, Helper: c.Helper, Changes: c.Changes, TakenEarly: r.takenEarly.Load(), Hits: r.hits.Load(),
 		Registrations: r.registrations.Load(), Reregistered: r.reregistered.Load(), Stale: r.bad.Load(), Seconds: time.Since(begin).Seconds()}
-	out.Mechanism, out.Change, out.Verdict = c.Mechanism, "race", detected
+	out.Device, out.Mechanism, out.Change, out.Verdict = c.Device, c.Mechanism, "race", detected
 	if o.w != nil {
 		out.Mechanism = o.w.Mechanism().String()
 	}
@@ -138,7 +137,7 @@ type pair struct {
 	r     mem.Range
 	aside mem.Addr // where mremap moves pages to
 
-	turn     atomic.Uint32 // changing: the changer may begin; using: the user may take the address
+	turn     atomic.Uint32 // changing: the changer is to begin; using: it has
 	returned atomic.Bool   // the changer's call has returned
 	what     int           // kind of the last change
 }
@@ -168,8 +167,7 @@ func (p *pair) change() error {
 			yield()
 			continue
 		}
-		p.returned.Store(false)
-		p.turn.Store(using) // before the call: the user tries to take the address from now on
+		p.turn.Store(using)
 		var errno unix.Errno
 		switch start, n := uintptr(p.r.Start), uintptr(p.r.Len()); p.what {
 		case wholeUnmapped:
@@ -210,14 +208,14 @@ func (p *pair) use() error {
 	if err := errors.Join(mapAt(p.r.Start, n), mapAt(p.aside, n)); err != nil {
 		return err
 	}
-	var pipe [2]int
-	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
+	l, err := p.device.link(n)
+	if err != nil {
 		return err
 	}
-	buf := make([]byte, n)
+	defer l.close()
 	for token := uint64(p.index+1) << 48; ; token++ {
 		for range repeats {
-			if err := p.send(front, token, pipe, buf); err != nil {
+			if err := p.send(front, l, token); err != nil {
 				return err
 			}
 		}
@@ -233,14 +231,9 @@ func (p *pair) use() error {
 		if p.what == endUnmapped || p.what == endCut {
 			part.Start += mem.Addr(n / 2)
 		}
+		p.returned.Store(false)
 		p.turn.Store(changing)
-		for p.turn.Load() == changing {
-			yield()
-		}
-		if p.turn.Load() == over {
-			return nil
-		}
-		if err := take(part); err != nil {
+		if err := p.take(part); err != nil {
 			return err
 		}
 		if !p.returned.Load() {
@@ -250,8 +243,8 @@ func (p *pair) use() error {
 }
 
 // send stores token on every page, sends the range, and looks at what arrived.
-func (p *pair) send(front *regcache.Front, token uint64, pipe [2]int, buf []byte) error {
-	memory := unsafe.Slice((*byte)(pointer(p.r.Start)), p.r.Len())
+func (p *pair) send(front *regcache.Front, l link, token uint64) error {
+	memory := bytesAt(p.r)
 	for at := 0; at < len(memory); at += int(mem.PageSize) {
 		binary.LittleEndian.PutUint64(memory[at:], token)
 	}
@@ -265,13 +258,10 @@ func (p *pair) send(front *regcache.Front, token uint64, pipe [2]int, buf []byte
 		p.registrations.Add(1)
 	}
 	p.ids[p.index].Store(uint64(ref.ID()))
-	moved, err := p.provider.WriteFixed(ref.Region(), p.r.Start, len(memory), pipe[1], -1)
+	buf, err := l.send(ref.Region(), p.r)
 	front.Release(ref)
-	if err != nil || moved != len(memory) {
-		return fmt.Errorf("sent %d bytes: %w", moved, err)
-	}
-	if got, err := unix.Read(pipe[0], buf); err != nil || got != len(buf) {
-		return fmt.Errorf("read %d bytes: %w", got, err)
+	if err != nil {
+		return err
 	}
 	for at := 0; at < len(buf); at += int(mem.PageSize) {
 		if binary.LittleEndian.Uint64(buf[at:]) != token {
@@ -283,11 +273,17 @@ func (p *pair) send(front *regcache.Front, token uint64, pipe [2]int, buf []byte
 }
 
 // take maps r as soon as nothing is mapped there.
-func take(r mem.Range) error {
-	for {
+func (p *pair) take(r mem.Range) error {
+	for tries := 1; ; tries++ {
 		err := mapAt(r.Start, r.Len())
 		if !errors.Is(err, unix.EEXIST) {
 			return err
+		}
+		if tries%16 == 0 {
+			yield() // the other thread may need this processor
+		}
+		if p.turn.Load() == over {
+			return errors.New("the other thread has stopped")
 		}
 	}
 }
@@ -303,7 +299,3 @@ func mapAt(addr mem.Addr, n uint64) error {
 }
 
 func yield() { unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
-
-// pointer makes an address outside the Go heap usable. Going through the
-// address of addr tells vet that this is meant.
-func pointer(addr mem.Addr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&addr)) }

@@ -1,0 +1,73 @@
+# Never stale: included by the Makefile. See vmwatch/doc.go and results/stale.
+
+STALE_OUT := $(OUT)/stale
+STALE := $(STALE_OUT)/stale
+STALE_UCX := $(STALE_OUT)/stale-ucx
+# Changes of mappings in each race; the official run takes 1000000.
+PINWHEEL_RACE_CHANGES ?= 20000
+export PINWHEEL_RACE_CHANGES
+RESULTS_STALE := results/stale
+
+.PHONY: test-stale test-stale-host test-stale-ucx test-stale-race test-stale-guest test-stale-life bench-watch stale-table vmwatch-object $(STALE) $(STALE_UCX)
+
+$(STALE): | tools
+	mkdir -p $(STALE_OUT) $(RESULTS_STALE)
+	$(GO) build -o $@ ./vmwatch/stale
+
+# libucm replaces mremap and others in whatever links it: only its own column runs in this one.
+$(STALE_UCX): | tools
+	@test -e /usr/include/ucs/memory/rcache.h || { echo "installing libucx-dev"; apt-get install -y --no-install-recommends libucx-dev >/dev/null; }
+	mkdir -p $(STALE_OUT) $(RESULTS_STALE)
+	$(GO) build -tags ucx -o $@ ./vmwatch/stale
+
+## test-stale: every mechanism against every kind of change, races, UCX beside ours; writes results/stale
+test-stale: test-stale-host test-stale-ucx test-stale-race
+	$(MAKE) --no-print-directory stale-table
+
+## test-stale-host: the matrix on this machine, as root and as nobody
+test-stale-host: $(STALE)
+	@if [ "$$(id -u)" = 0 ]; then \
+		$(STALE) matrix --mechanisms unwatched,tps,tp,uffd,pfn,none -o $(RESULTS_STALE)/1-host.json; \
+		$(STALE) matrix --unprivileged --mechanisms auto -o $(RESULTS_STALE)/3-nobody.json; \
+	else \
+		$(STALE) matrix --mechanisms unwatched,auto,none -o $(STALE_OUT)/user.json; \
+	fi
+
+## test-stale-ucx: the same changes against the cache of UCX (Debian)
+test-stale-ucx: $(STALE_UCX)
+	$(STALE_UCX) matrix --mechanisms ucx -o $(RESULTS_STALE)/2-ucx.json
+
+## test-stale-race: threads that free addresses against threads that use them; PINWHEEL_RACE_CHANGES=1000000 for the official run
+test-stale-race: $(STALE)
+	@as() { if [ "$$(id -u)" = 0 ] && [ "$$1" = nobody ]; then shift; setpriv --reuid=65534 --regid=65534 --clear-groups "$$@"; else shift; "$$@"; fi; }; \
+	cp $(STALE) /tmp/pinwheel-stale-$$$$; trap 'rm -f /tmp/pinwheel-stale-'$$$$ EXIT; \
+	for user in root nobody; do for threads in 2 4; do for helper in "" --helper; do \
+		as $$user /tmp/pinwheel-stale-$$$$ race --threads $$threads $$helper; \
+	done; done; done | tee $(RESULTS_STALE)/5-races.json
+
+## test-stale-guest: the matrix with BPF on kernel functions and with RDMA, and a race, in the test bed's guest
+test-stale-guest: $(STALE) fetch
+	testbed/run.sh -t 900 -o $(STALE_OUT)/guest sh -c 'cp $(STALE) /run/stale && \
+		/run/stale matrix --mechanisms fentry -o "$$OUT/fentry.json" && \
+		/run/stale matrix --device rdma --mechanisms unwatched,fentry,uffd -o "$$OUT/rdma.json" && \
+		/run/stale race --mechanism fentry --threads 2 --helper --changes 2000 > "$$OUT/race.json"'
+	cat $(STALE_OUT)/guest/fentry.json $(STALE_OUT)/guest/rdma.json > $(RESULTS_STALE)/4-guest.json
+	cp $(STALE_OUT)/guest/race.json $(RESULTS_STALE)/6-guest-race.json
+	$(MAKE) --no-print-directory stale-table
+
+## test-stale-life: 1000 starts and stops of every mechanism
+test-stale-life: tools
+	VMWATCH_TEST_STARTS=1000 $(GO) test -count=1 -timeout 30m -run 'StartsAndStops' ./vmwatch
+
+## bench-watch: what each mechanism costs, beside UCX; writes results/stale
+bench-watch: $(STALE) $(STALE_UCX)
+	$(STALE) cost > $(RESULTS_STALE)/7-costs.json
+	$(STALE_UCX) cost --mechanisms ucx >> $(RESULTS_STALE)/7-costs.json
+	$(MAKE) --no-print-directory stale-table
+
+stale-table: $(STALE)
+	$(STALE) table $(RESULTS_STALE)/*.json > $(RESULTS_STALE)/README.md
+
+## vmwatch-object: compile vmwatch/bpf/watch.bpf.c anew (needs clang, llvm and libbpf-dev)
+vmwatch-object:
+	$(GO) generate ./vmwatch
