@@ -116,3 +116,55 @@ func BenchmarkHelperCycle(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkMiss is a request for memory never seen before, with a provider
+// that costs little.
+func BenchmarkMiss(b *testing.B) {
+	const n = 8192
+	b.ReportAllocs()
+	for b.Loop() {
+		b.StopTimer()
+		c, err := New(newMortal(), Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		f, err := c.Thread()
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+		for i := range uint64(n) {
+			ref, _, err := f.Acquire(span(17*i, 16), both)
+			if err != nil {
+				b.Fatal(err)
+			}
+			f.Release(ref)
+		}
+		b.StopTimer()
+		f.Close()
+		if err := c.Close(); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/miss")
+}
+
+// BenchmarkInvalidate forgets and releases 8192 regions at once.
+func BenchmarkInvalidate(b *testing.B) {
+	const n = 8192
+	for b.Loop() {
+		b.StopTimer()
+		c, _ := benchCache(b, n, Options{})
+		b.StartTimer()
+		if err := c.Invalidate(span(0, 17*n)); err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		if err := c.Close(); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/region")
+}

@@ -109,7 +109,7 @@ func (t *table) insert(slot uint32, r mem.Range, access uint64) {
 		for b.crowded() {
 			t.grow(b)
 		}
-		t.area(*b.cursor).put(e, b)
+		t.area(*b.cursor).vacant(e, b).write(e)
 	}
 	k := class(r.Len())
 	if t.byClass[k]++; t.byClass[k] == 1 {
@@ -117,7 +117,8 @@ func (t *table) insert(slot uint32, r mem.Range, access uint64) {
 	}
 }
 
-func (a area) put(e entry, b *areaBooks) {
+// vacant returns where e goes, and books it.
+func (a area) vacant(e entry, b *areaBooks) *entry {
 	i := e.place(a)
 	if b.used++; a.at(i).state&slotMask != 0 {
 		b.displaced++
@@ -125,17 +126,22 @@ func (a area) put(e entry, b *areaBooks) {
 	for a.at(i).state&slotMask != 0 {
 		i = (i + 1) & a.mask()
 	}
-	a.at(i).write(e)
+	return a.at(i)
 }
 
 // write changes an entry as a whole; to.state carries slot and openness.
 func (e *entry) write(to entry) {
 	seq := e.state &^ (seqUnit - 1)
 	atomic.StoreUint64(&e.state, seq+seqUnit)
-	atomic.StoreUint64(&e.low, to.low)
-	atomic.StoreUint64(&e.high, to.high)
-	atomic.StoreUint64(&e.keys, to.keys)
+	storeWord(&e.low, to.low)
+	storeWord(&e.high, to.high)
+	storeWord(&e.keys, to.keys)
 	atomic.StoreUint64(&e.state, seq+2*seqUnit|to.state&(openBit|slotMask))
+}
+
+// empty makes an entry empty.
+func (e *entry) empty() {
+	atomic.StoreUint64(&e.state, e.state&^(seqUnit-1)+seqUnit)
 }
 
 // find returns the place of an entry that must be there.
@@ -160,7 +166,7 @@ func (t *table) open(slot uint32, r mem.Range, keys uint64) {
 		a := t.area(*t.books(&e).cursor)
 		at := a.at(a.find(e))
 		// Nobody reads the keys of a closed entry.
-		atomic.StoreUint64(&at.keys, keys)
+		storeWord(&at.keys, keys)
 		atomic.StoreUint64(&at.state, (at.state|openBit)+seqUnit)
 	}
 }
@@ -205,7 +211,7 @@ func (a area) remove(i uint64, b *areaBooks) {
 			i = j
 		}
 	}
-	a.at(i).write(entry{})
+	a.at(i).empty()
 }
 
 // grow moves to an area of twice the size. Readers go on in the old one
@@ -217,13 +223,13 @@ func (t *table) grow(b *areaBooks) {
 	b.places, b.used, b.displaced = 2*places, 0, 0
 	for i := range places {
 		if e := *old.at(i); e.state&slotMask != 0 {
-			to.put(e, b)
+			*to.vacant(e, b) = entry{e.state & (openBit | slotMask), e.low, e.high, e.keys} // nobody reads it yet
 		}
 	}
 	atomic.StoreUint64(b.cursor, next)
 	for i := range places {
 		if e := old.at(i); e.state&slotMask != 0 {
-			e.write(entry{})
+			e.empty()
 		}
 	}
 }
