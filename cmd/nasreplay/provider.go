@@ -2,6 +2,7 @@ package main
 
 import (
 	"pinwheel"
+	"pinwheel/internal/settings"
 	"pinwheel/verbs"
 	"pinwheel/verbs/sim"
 )
@@ -12,5 +13,6 @@ func openProvider(name string, costs verbs.Costs) (verbs.Provider, error) {
 	if name == "sim" {
 		return sim.New(sim.Options{Costs: costs, Wait: true}), nil
 	}
-	return pinwheel.OpenProvider(&pinwheel.Options{ProviderName: name})
+	s, _ := settings.FromEnvironment() // pinwheel info tells its warnings
+	return pinwheel.OpenProvider(&pinwheel.Options{ProviderName: name, RDMADevice: s.RDMADevice})
 }

@@ -5,7 +5,6 @@ package rdma
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -69,12 +68,8 @@ func Devices() ([]DeviceInfo, error) {
 }
 
 // OpenDevice opens the device "name" or "name:port". An empty string stands
-// for the environment variable DeviceEnv, and if that is empty too, for the
-// first device with an active port.
+// for the first device with an active port.
 func OpenDevice(which string) (*Device, error) {
-	if which == "" {
-		which = os.Getenv(DeviceEnv)
-	}
 	name, port, err := parseDevice(which)
 	if err != nil {
 		return nil, err

@@ -8,9 +8,9 @@
 //
 // # Which device
 //
-// Options.Device names it, "mlx5_0" or "mlx5_0:2" with the port; else the
-// environment variable PINWHEEL_RDMA_DEVICE does, in the same form; else it is
-// the first one with an active port.
+// Options.Device names it, "mlx5_0" or "mlx5_0:2" with the port; else it is the
+// first one with an active port. Programs take the name from the setting
+// PINWHEEL_RDMA_DEVICE.
 //
 // # Without a device
 //

@@ -1,9 +1,5 @@
 package rdma
 
-// DeviceEnv is the environment variable that names the device when
-// Options.Device does not.
-const DeviceEnv = "PINWHEEL_RDMA_DEVICE"
-
 // Options of Open. The zero value takes the first device with an active port.
 type Options struct {
 	// Device is "name" or "name:port".
