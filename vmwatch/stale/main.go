@@ -10,10 +10,12 @@ import (
 )
 
 var cli struct {
-	Matrix matrixCmd `cmd:"" help:"Judge every mechanism and kind of change by the bytes that move; write one JSON line for each."`
-	Race   raceCmd   `cmd:"" help:"Use addresses while other threads free them; write one JSON line."`
-	Table  tableCmd  `cmd:"" help:"Make the tables of results/stale from result files."`
-	Cell   cellCmd   `cmd:"" hidden:"" help:"Judge one cell."`
+	Matrix  matrixCmd  `cmd:"" help:"Judge every mechanism and kind of change by the bytes that move; write one JSON line for each."`
+	Race    raceCmd    `cmd:"" help:"Use addresses while other threads free them; write one JSON line."`
+	Table   tableCmd   `cmd:"" help:"Make the tables of results/stale from result files."`
+	Cost    costCmd    `cmd:"" help:"Measure what each mechanism costs; write one JSON line for each quantity."`
+	Measure measureCmd `cmd:"" hidden:"" help:"Measure in one process."`
+	Cell    cellCmd    `cmd:"" hidden:"" help:"Judge one cell."`
 }
 
 func main() {

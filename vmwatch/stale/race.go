@@ -125,7 +125,7 @@ func (r *race) help() {
 				r.reregistered.Add(1)
 			}
 		}
-		yield()
+		unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 	}
 }
 
@@ -159,12 +159,12 @@ func (p *pair) run(f func() error) {
 
 // change frees the whole range or the end of it whenever it is its turn.
 func (p *pair) change() error {
-	for {
+	for tries := 1; ; tries++ {
 		switch p.turn.Load() {
 		case over:
 			return nil
 		case using:
-			yield()
+			pause(tries)
 			continue
 		}
 		p.turn.Store(using)
@@ -219,8 +219,8 @@ func (p *pair) use() error {
 				return err
 			}
 		}
-		for !p.returned.Load() && token&(1<<48-1) != 0 {
-			yield()
+		for tries := 1; !p.returned.Load() && token&(1<<48-1) != 0; tries++ {
+			pause(tries)
 		}
 		if p.changes.Add(-1) < 0 {
 			p.turn.Store(over)
@@ -280,7 +280,7 @@ func (p *pair) take(r mem.Range) error {
 			return err
 		}
 		if tries%16 == 0 {
-			yield() // the other thread may need this processor
+			pause(tries)
 		}
 		if p.turn.Load() == over {
 			return errors.New("the other thread has stopped")
@@ -298,4 +298,11 @@ func mapAt(addr mem.Addr, n uint64) error {
 	return nil
 }
 
-func yield() { unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
+// pause lets other threads run: the processor may be the one that they need.
+func pause(tries int) {
+	if tries%256 == 0 {
+		unix.Nanosleep(&unix.Timespec{Nsec: 50_000}, nil)
+		return
+	}
+	unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+}
