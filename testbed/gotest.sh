@@ -30,7 +30,9 @@ while read -r path dir; do
   [ ! -x "$build/$name.test" ] || list+=("$name" "$dir") # a package without tests has none
 done < <(go list -f '{{.ImportPath}} {{.Dir}}' "${packages[@]}")
 
-cat > "$build/all.sh" <<'S'
+{ printf 'flags=('; [ ${#flags[@]} = 0 ] || printf '%q ' "${flags[@]}"; echo ')'; } > "$build/all.sh"
+cat >> "$build/all.sh" <<'S'
+set -u
 build=$1 failed=0
 shift
 while [ "$1" != -- ]; do
@@ -48,5 +50,4 @@ while [ "$1" != -- ]; do
 done
 exit $failed
 S
-sed -i "1i flags=($(printf '%q ' "${flags[@]}"))" "$build/all.sh"
 "$here/run.sh" "${options[@]}" bash "$build/all.sh" "$build" "${list[@]}" --
