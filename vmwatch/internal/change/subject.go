@@ -21,7 +21,6 @@ type Subject struct {
 	Range mem.Range
 	fd    int         // of the file behind it, or -1
 	owned []mem.Range // to be unmapped
-	shm   []int       // segments to remove
 	free  func()      // instead of unmapping, for adopted memory
 }
 
@@ -65,18 +64,25 @@ func mapSubject(flags, fd int) (*Subject, error) {
 
 // Segment attaches a SysV segment.
 func Segment() (*Subject, error) {
-	id, err := shmget(bytesOfSubject())
+	p, err := attachSegment(bytesOfSubject(), 0, 0)
 	if err != nil {
 		return nil, err
 	}
-	p, err := shmat(id, 0, 0)
-	if err != nil {
-		return nil, errors.Join(err, shmRemove(id))
-	}
 	r := mem.Range{Start: p, End: p + mem.Addr(bytesOfSubject())}
-	s := &Subject{Range: r, fd: -1, owned: []mem.Range{r}, shm: []int{id}}
+	s := &Subject{Range: r, fd: -1, owned: []mem.Range{r}}
 	s.Fill(1)
 	return s, nil
+}
+
+// attachSegment attaches a new segment that ends with its last attachment:
+// a killed process leaves none behind.
+func attachSegment(n uint64, addr mem.Addr, flags int) (mem.Addr, error) {
+	id, err := shmget(n)
+	if err != nil {
+		return 0, err
+	}
+	p, err := shmat(id, addr, flags)
+	return p, errors.Join(err, shmRemove(id))
 }
 
 // Adopt makes a Subject of memory that the caller has mapped and filled, and
@@ -94,9 +100,6 @@ func (s *Subject) Free() {
 	}
 	for _, r := range s.owned {
 		_ = munmap(r) // ours, so it can't fail
-	}
-	for _, id := range s.shm {
-		_ = shmRemove(id)
 	}
 	if s.fd >= 0 {
 		_ = unix.Close(s.fd)
@@ -188,12 +191,7 @@ func mremapOnto(s *Subject) error {
 }
 
 func shmRemap(s *Subject) error {
-	id, err := shmget(s.Range.Len())
-	if err != nil {
-		return err
-	}
-	s.shm = append(s.shm, id)
-	_, err = shmat(id, s.Range.Start, shmRemapFlag)
+	_, err := attachSegment(s.Range.Len(), s.Range.Start, shmRemapFlag)
 	return err
 }
 
