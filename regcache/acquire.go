@@ -8,10 +8,6 @@ import (
 	"pinwheel/verbs"
 )
 
-// movedRetries bounds how often a registration is repeated because the
-// mapping changed under it, before it is made for one use.
-const movedRetries = 8
-
 // IsRegistered returns a counted reference if all of r is registered with
 // the rights a, and registers nothing if not.
 func (f *Front) IsRegistered(r mem.Range, a verbs.Access) (Ref, bool) {
@@ -19,8 +15,14 @@ func (f *Front) IsRegistered(r mem.Range, a verbs.Access) (Ref, bool) {
 	if err != nil {
 		return Ref{}, false
 	}
-	if ref, ok := f.hit(r, packAccess(a)); ok {
+	want := packAccess(a)
+	if ref, ok := f.hit(r, want); ok {
 		return ref, true
+	}
+	if f.current() {
+		if ref, ok := f.hitAny(uint64(p.Start), uint64(p.End), want); ok {
+			return ref, true // its home, if it is to have one, is not known yet
+		}
 	}
 	c := f.c
 	c.mu.Lock()

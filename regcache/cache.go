@@ -150,6 +150,7 @@ func (c *Cache) Close() error {
 	if c.opts.Group != nil {
 		c.opts.Group.leave(c)
 	}
+	err = errors.Join(err, c.reap())
 	if len(c.idle) == len(c.tab.fronts)-1 && atomic.LoadUint32(&c.tab.retired) == 0 {
 		c.unmap.Stop()
 		for _, f := range append(c.idle, c.common) {

@@ -128,11 +128,16 @@ func (f *Front) acquireOther(r mem.Range, a verbs.Access) (Ref, Outcome, error) 
 	return f.c.acquire(f, r, a)
 }
 
+// current reports whether no mapping has changed that was not dealt with.
+func (f *Front) current() bool {
+	return atomic.LoadUint64(f.hdr.gen) == atomic.LoadUint64(&f.hdr.seen)
+}
+
 // hit looks for a registration of the whole pages of r without a lock.
 func (f *Front) hit(r mem.Range, want uint64) (Ref, bool) {
 	h, m := f.hdr, f.pageMask
 	lo, hi := uint64(r.Start)&^m, (uint64(r.End)+m)&^m
-	if r.End <= r.Start || hi == 0 || atomic.LoadUint64(h.gen) != atomic.LoadUint64(&h.seen) {
+	if r.End <= r.Start || hi == 0 || !f.current() {
 		return Ref{}, false
 	}
 	if h.flags&flagNoHomes != 0 {

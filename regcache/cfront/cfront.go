@@ -79,8 +79,8 @@ func pwc_put_slow(f *C.struct_pwt_front, ref *C.struct_pwt_ref) {
 	frontOf(f).Dropped(*goRef(ref))
 }
 
-//export pwc_is_registered
-func pwc_is_registered(f *C.struct_pwt_front, addr unsafe.Pointer, n C.size_t, access C.uint32_t, ref *C.struct_pwt_ref) C.int {
+//export pwc_is_registered_slow
+func pwc_is_registered_slow(f *C.struct_pwt_front, addr unsafe.Pointer, n C.size_t, access C.uint32_t, ref *C.struct_pwt_ref) C.int {
 	r, ok := frontOf(f).IsRegistered(rangeOf(addr, n), verbs.Access(access))
 	if !ok {
 		return 0

@@ -54,7 +54,12 @@ PWT_HOT void pwc_put(struct pwt_front *f, struct pwt_ref *ref)
 }
 
 /* Is all of it registered? 1 and a counted reference, or 0. Registers nothing. */
-int pwc_is_registered(struct pwt_front *f, void *addr, size_t len, uint32_t access, struct pwt_ref *ref);
+int pwc_is_registered_slow(struct pwt_front *f, void *addr, size_t len, uint32_t access, struct pwt_ref *ref);
+
+PWT_HOT int pwc_is_registered(struct pwt_front *f, void *addr, size_t len, uint32_t access, struct pwt_ref *ref)
+{
+	return pwt_get(f, addr, len, pwt_want(access), ref) || pwc_is_registered_slow(f, addr, len, access, ref);
+}
 
 /* Register without the cached flag, evicting idle entries of all caches of the
  * process on ENOMEM. The last put deregisters. */
