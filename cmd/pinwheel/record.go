@@ -1,0 +1,87 @@
+package main
+
+import (
+	"errors"
+	"path/filepath"
+
+	"pinwheel/internal/launch"
+	"pinwheel/internal/record"
+)
+
+type recordCmd struct {
+	Out     string `short:"o" default:"trace/" placeholder:"DIR/%r.pwt" help:"Traces to write, one per rank: %h host, %p process, %r rank, %j job. A directory stands for DIR/%r.pwt. Default: trace/%r.pwt."`
+	Merged  string `placeholder:"FILE.pwt" help:"Trace of all ranks. Default: the program's name, in the same directory."`
+	Merge   bool   `default:"true" negatable:"" help:"Put the ranks' traces into one when the job has ended."`
+	Force   bool   `help:"Replace traces that are there."`
+	Program string `placeholder:"NAME" help:"Name of the merged trace, if the command's is not that of the program."`
+	job
+}
+
+func (recordCmd) Help() string {
+	return `Runs a job as pinwheel run does. Every rank writes what it communicates into a trace of its own; when the job has ended they are
+put into one, which nasreplay replays under every policy. The directory must be seen by all nodes. Traces of a job that was killed are
+used as far as they go.
+
+Examples:
+  pinwheel record -- mpirun -n 4 ./app
+  pinwheel record -o traces/%r.pwt --policy leave-pinned -- srun -n 64 ./app input && nasreplay compare traces/app.pwt
+  pinwheel record --no-merge -o /scratch/run7.%h.%p.pwt -- mpiexec.hydra -n 8 ./app`
+}
+
+func (c *recordCmd) Run(e *env) error {
+	r, _, err := c.request(e)
+	if err != nil {
+		return err
+	}
+	program := c.Program
+	if program == "" {
+		program = launch.ProgramOf(r.Command, r.Environ)
+	}
+	rec, err := record.New(c.Out, c.Merged, program, c.Force)
+	if err != nil {
+		return usageError{err}
+	}
+	r.Settings = append(r.Settings, "PINWHEEL_RECORD="+rec.Pattern())
+	p, err := c.plan(e, r)
+	if err != nil {
+		return err
+	}
+	if p.Plain != "" {
+		return cantStart(p.Exec()) // nothing will be recorded
+	}
+	state, err := p.Run()
+	if err != nil {
+		return cantStart(err)
+	}
+	if c.Merge {
+		c.merge(e, rec)
+	} else {
+		e.note("recorded into %s; put the files together by nasreplay merge", rec.Pattern())
+	}
+	launch.EndAs(state)
+	return nil
+}
+
+// merge reports what was recorded; the status stays that of the job.
+func (c *recordCmd) merge(e *env, rec *record.Run) {
+	res, err := rec.Merge()
+	if errors.Is(err, record.ErrNothing) {
+		e.note("%v: the job ended before MPI_Init, uses no MPI that Pinwheel knows, or its nodes don't share the directory", err)
+		return
+	}
+	if err != nil {
+		e.note("%v", err)
+		return
+	}
+	for _, t := range res.Torn {
+		e.note("%v", t)
+	}
+	if res.Files < res.Ranks {
+		e.note("traces of %d ranks of %d are there", res.Files, res.Ranks)
+	}
+	path := res.Path
+	if rel, err := filepath.Rel(".", path); err == nil && len(rel) < len(path) {
+		path = rel
+	}
+	e.note("recorded %d ranks of %s; now type: nasreplay compare %s", res.Files, res.Program, path)
+}

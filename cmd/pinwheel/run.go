@@ -1,0 +1,99 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"slices"
+
+	"github.com/alecthomas/kong"
+
+	"pinwheel/internal/launch"
+	"pinwheel/internal/settings"
+)
+
+// job are the options of the commands that start a program.
+type job struct {
+	Library    string `placeholder:"FILE" help:"libpinwheel.so to preload. Default: the one installed with this command."`
+	KeepCaches bool   `help:"Leave the registration caches of libfabric, UCX and Open MPI on."`
+	kong.Plugins
+	Command []string `arg:"" passthrough:"partial" help:"Program or MPI launcher, with its arguments."`
+
+	settings func() ([]string, error)
+}
+
+type runCmd struct{ job }
+
+func (runCmd) Help() string {
+	return `Starts the command so that the ranks of an MPI job, and only they, load libpinwheel.so, and turns off what the transport
+keeps registered by itself. Knows mpirun and mpiexec of Open MPI, MPICH and Intel MPI, and srun; a program without launcher is loaded with
+the library itself, which is also the way under any other launcher: LAUNCHER pinwheel run -- ./app. If something is in the way there is
+one line that says what, and the command runs as it is. Exit status and signals are those of the command.
+
+Examples:
+  pinwheel run -- mpirun -n 4 ./app
+  pinwheel run --policy paper --budget 256M --stats -- srun -n 64 ./app input
+  pinwheel run --stats=report.%j.%r -- mpiexec.hydra -n 8 ./app
+  aprun -n 8 pinwheel run -- ./app`
+}
+
+func (c *runCmd) Run(e *env) error {
+	r, s, err := c.request(e)
+	if err != nil {
+		return err
+	}
+	if s.Disable {
+		r.KeepCaches = true // as if Pinwheel were not there
+	}
+	p, err := c.plan(e, r)
+	if err != nil {
+		return err
+	}
+	return cantStart(p.Exec())
+}
+
+// request says what the options ask for, and what is in force with the environment.
+func (j *job) request(e *env) (launch.Request, settings.Settings, error) {
+	given, err := j.settings()
+	if err != nil {
+		return launch.Request{}, settings.Settings{}, err
+	}
+	if j.Command[0] == "--" {
+		j.Command = j.Command[1:]
+	}
+	if len(j.Command) == 0 {
+		return launch.Request{}, settings.Settings{}, usagef("there is no command to run (see pinwheel --help)")
+	}
+	environ := os.Environ()
+	s, warnings := settings.Load(slices.Concat(environ, given))
+	if s.Log != "off" {
+		for _, w := range warnings {
+			e.note("%s", w)
+		}
+	}
+	return launch.Request{Command: j.Command, Environ: environ, Library: j.Library, Settings: given, KeepCaches: j.KeepCaches}, s, nil
+}
+
+// plan decides how to start the job and says what the user should know of it.
+func (j *job) plan(e *env, r launch.Request) (launch.Plan, error) {
+	p, err := launch.Make(r)
+	if err != nil {
+		return p, cantStart(err)
+	}
+	for _, n := range p.Notes {
+		e.note("%s", n)
+	}
+	if p.Plain != "" {
+		e.note("%s; running without Pinwheel", p.Plain)
+	}
+	return p, nil
+}
+
+// cantStart gives an error the status that a shell gives it.
+func cantStart(err error) error {
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return statusError{err, exitNotFound}
+	}
+	return statusError{err, exitCantExec}
+}

@@ -1,0 +1,60 @@
+package doctor
+
+import (
+	"slices"
+
+	"pinwheel/internal/settings"
+)
+
+// Examine asks the machine everything.
+func Examine(m Machine) *Report {
+	return m.report(m.system, m.library, m.providers, m.limits, m.kernel, m.mappings, m.processors, m.transports, m.settings, m.choice)
+}
+
+// Abilities asks only what could be used: providers and watches of mappings.
+func Abilities(m Machine) *Report {
+	return m.report(m.library, m.providers, m.mappings)
+}
+
+func (m *Machine) report(ask ...func() section) *Report {
+	r := &Report{Version: m.Version}
+	for _, a := range ask {
+		r.Findings = append(r.Findings, a().findings...)
+	}
+	r.Usable = !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Status == Problem })
+	return r
+}
+
+func (m *Machine) library() section {
+	s := section{name: "Library for MPI programs"}
+	path, err := m.Library()
+	if err != nil {
+		s.add(Problem, "libpinwheel.so", "build it with make build, or name it with --library", "%v", err)
+	} else {
+		s.add(OK, "libpinwheel.so", "", "%s", path)
+	}
+	return s
+}
+
+func (m *Machine) settings() section {
+	s := section{name: "Settings (pinwheel info -c has all)"}
+	for _, w := range m.Warnings {
+		s.add(Note, "environment", "correct or unset it", "%s", w)
+	}
+	for _, v := range settings.Variables() {
+		if value := m.getenv(v.Name); value != "" && settings.Check(v.Name, value) == nil {
+			s.add(OK, v.Name, "", "%s (default: %s)", value, orNone(v.Default))
+		}
+	}
+	if len(s.findings) == 0 {
+		s.add(OK, "environment", "", "no PINWHEEL_ variable is set; defaults hold")
+	}
+	return s
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}

@@ -1,0 +1,148 @@
+package launch
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Request is what the user asked for.
+type Request struct {
+	Command []string // as it was typed, not empty
+	Environ []string // of this process
+	// Library is the path of libpinwheel.so; "" looks where it is installed
+	// beside this program.
+	Library string
+	// Settings are variables of package settings, NAME=value, beside those of
+	// the environment.
+	Settings []string
+	// KeepCaches leaves the transport's own registration caches on.
+	KeepCaches bool
+}
+
+// Plan is a process to start. It is a plain value.
+type Plan struct {
+	Path    string // of the program
+	Args    []string
+	Environ []string
+	// Plain says why nothing is preloaded, in one line: the command is as it was
+	// typed. Empty if the ranks get the library.
+	Plain string
+	Notes []string // more lines for the user
+}
+
+// Make decides how the command is to be started. It fails only if that would
+// not start at all without Pinwheel, with an error of exec.LookPath.
+func Make(r Request) (Plan, error) {
+	path, err := exec.LookPath(r.Command[0])
+	if err != nil {
+		return Plan{}, err
+	}
+	p := Plan{Path: path, Args: r.Command, Environ: r.Environ}
+	inherited, _ := getenv(r.Environ, preloadVar)
+	if namesLibrary(inherited) {
+		p.Environ = unsetenv(p.Environ, preloadVar)
+		if rest := withoutLibrary(inherited); rest != "" {
+			p.Environ = setenv(p.Environ, preloadVar, rest)
+		}
+	}
+	l, starts := recognise(path, p.Environ)
+	if starts && namesLibrary(inherited) {
+		p.Notes = append(p.Notes, fmt.Sprintf("LD_PRELOAD of the environment would load %s into %s itself; it was taken out", libraryName, r.Command[0]))
+	}
+	library, err := findLibrary(r.Library)
+	switch {
+	case err != nil:
+		p.Plain = err.Error()
+	case starts && l == nil:
+		p.Plain = fmt.Sprintf(`%s is a launcher that is not known here; start every rank with Pinwheel instead: %s ... pinwheel run -- program`, r.Command[0], r.Command[0])
+	case starts:
+		p.throughLauncher(l, r, library)
+	default:
+		p.alone(r, library)
+	}
+	return p, nil
+}
+
+// ProgramOf returns the name of the first program that the command starts, or
+// the command's own if no other is found in it.
+func ProgramOf(command, environ []string) string {
+	if path, err := exec.LookPath(command[0]); err == nil {
+		if l, _ := recognise(path, environ); l != nil {
+			for _, s := range scan(command[1:], l.values) {
+				if len(s.command) > 0 {
+					return filepath.Base(s.command[0])
+				}
+			}
+		}
+	}
+	return filepath.Base(command[0])
+}
+
+// throughLauncher makes a launcher give everything to its ranks.
+func (p *Plan) throughLauncher(l *launcher, r Request, library program) {
+	segments := scan(r.Command[1:], l.values)
+	for _, s := range segments {
+		if len(s.command) == 0 {
+			continue
+		}
+		var mpi string
+		if p.Plain, mpi = judge(s.command[0], library, p.Environ); p.Plain != "" {
+			return
+		}
+		if mpi != "" && l.mpi != "" && mpi != l.mpi {
+			p.Notes = append(p.Notes, fmt.Sprintf("%s is linked with %s, but %s is the launcher of %s: its ranks may not find each other", s.command[0], mpi, r.Command[0], l.mpi))
+		}
+	}
+	environ, vars, notes := variables(p.Environ, r)
+	passed, err := l.pass(segments, library.path, environ, vars)
+	if err != nil {
+		p.Plain = err.Error()
+		return
+	}
+	p.Args = append([]string{r.Command[0]}, join(passed)...)
+	p.Environ, p.Notes = environ, append(p.Notes, notes...)
+}
+
+// alone preloads the program itself.
+func (p *Plan) alone(r Request, library program) {
+	if p.Plain, _ = judge(r.Command[0], library, p.Environ); p.Plain != "" {
+		return
+	}
+	environ, _, notes := variables(p.Environ, r)
+	inherited, _ := getenv(environ, preloadVar)
+	p.Environ = setenv(environ, preloadVar, withLibrary(inherited, library.path))
+	p.Notes = append(p.Notes, notes...)
+}
+
+// variables returns the environment for the launcher, and which of its
+// variables the ranks must get.
+func variables(environ []string, r Request) (with []string, vars []variable, notes []string) {
+	with = environ
+	for _, s := range r.Settings {
+		name, value, _ := strings.Cut(s, "=")
+		with = setenv(with, name, value)
+	}
+	for _, entry := range with {
+		if name, value, _ := strings.Cut(entry, "="); strings.HasPrefix(name, settingsPrefix) {
+			vars = append(vars, variable{name, value})
+		}
+	}
+	if !r.KeepCaches {
+		off, kept := turnCachesOff(with)
+		for _, v := range off {
+			with = setenv(with, v.name, v.value)
+		}
+		vars, notes = append(vars, off...), kept
+	}
+	return with, vars, notes
+}
+
+// absolute is for a path that ranks in other directories must find.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}

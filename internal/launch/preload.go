@@ -1,0 +1,55 @@
+package launch
+
+import (
+	"path/filepath"
+	"strings"
+)
+
+const (
+	preloadVar  = "LD_PRELOAD"
+	libraryName = "libpinwheel.so"
+)
+
+// splitPreload returns the objects of a value of LD_PRELOAD: ld.so(8)
+// separates them by colons or spaces, and neither can be escaped.
+func splitPreload(value string) []string {
+	return strings.FieldsFunc(value, func(r rune) bool { return r == ':' || r == ' ' })
+}
+
+// namesLibrary reports whether a value of LD_PRELOAD names our library.
+func namesLibrary(value string) bool {
+	return withoutLibrary(value) != strings.Join(splitPreload(value), ":")
+}
+
+func withoutLibrary(value string) string {
+	var rest []string
+	for _, object := range splitPreload(value) {
+		if filepath.Base(object) != libraryName {
+			rest = append(rest, object)
+		}
+	}
+	return strings.Join(rest, ":")
+}
+
+// withLibrary puts our library before what is preloaded already: a tool that
+// calls PMPI_Send from its MPI_Send would hide the call from whoever comes
+// after it. Sanitizers must be first and stay so.
+func withLibrary(value, library string) string {
+	objects := splitPreload(withoutLibrary(value))
+	first := 0
+	for first < len(objects) && sanitizer(objects[first]) {
+		first++
+	}
+	all := append(append(append([]string(nil), objects[:first]...), library), objects[first:]...)
+	return strings.Join(all, ":")
+}
+
+func sanitizer(object string) bool {
+	base := filepath.Base(object)
+	for _, prefix := range []string{"libasan", "libtsan", "libubsan", "liblsan", "libclang_rt."} {
+		if strings.HasPrefix(base, prefix) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,79 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Exec replaces this process by the plan's, so that signals, job control and
+// the exit status are its own. It returns only if that failed.
+func (p Plan) Exec() error {
+	return fmt.Errorf("%s: %w", p.Path, syscall.Exec(p.Path, p.Args, p.Environ))
+}
+
+// passed are the signals that Run hands on. Those of job control stop and
+// continue this process like its child, as the terminal sends them to both.
+var passed = []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGXCPU}
+
+// Run starts the plan as a child and waits for its end. It passes on the
+// signals that this process gets, but for those of the terminal, which the
+// child has already got.
+func (p Plan) Run() (*os.ProcessState, error) {
+	cmd := exec.Cmd{Path: p.Path, Args: p.Args, Env: p.Environ, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	signals := make(chan os.Signal, 64)
+	for _, s := range passed {
+		if !signal.Ignored(s) { // nohup(1) goes for both
+			signal.Notify(signals, s)
+		}
+	}
+	defer signal.Stop(signals)
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("%s: %w", p.Path, err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	for {
+		select {
+		case s := <-signals:
+			if s != unix.SIGINT && s != unix.SIGQUIT || !inForeground() {
+				_ = cmd.Process.Signal(s) // it may have ended
+			}
+		case err := <-done:
+			if err != nil && !errors.As(err, new(*exec.ExitError)) {
+				return nil, fmt.Errorf("%s: %w", p.Path, err)
+			}
+			return cmd.ProcessState, nil
+		}
+	}
+}
+
+// inForeground reports whether this process is in the foreground group of its
+// terminal, where Ctrl-C reaches the child as well.
+func inForeground() bool {
+	tty, err := os.Open("/dev/tty")
+	if err != nil {
+		return false
+	}
+	defer tty.Close()
+	group, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP)
+	return err == nil && group == unix.Getpgrp()
+}
+
+// EndAs ends this process as another one ended: with its exit status, or by
+// the same signal, without a core file of its own.
+func EndAs(state *os.ProcessState) {
+	status, ok := state.Sys().(syscall.WaitStatus)
+	if ok && status.Signaled() {
+		_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+		defaultAction(status.Signal())
+		_ = unix.Kill(unix.Getpid(), status.Signal())
+		os.Exit(128 + int(status.Signal())) // as a shell would say, if that was ignored
+	}
+	os.Exit(state.ExitCode())
+}

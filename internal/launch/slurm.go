@@ -1,0 +1,78 @@
+package launch
+
+import (
+	"errors"
+	"slices"
+	"strings"
+)
+
+// slurmValues are those of srun(1) of Slurm 20.11 to 24.05; a value joined to
+// its option by = or to a letter is one argument.
+var slurmValues = arity(`A account a array acctg-freq B extra-node-info bb bbf b begin c cpus-per-task C constraint cluster-constraint M clusters
+	comment container cores-per-socket mcs-label container-id core-spec S cpu-bind cpu-freq cpus-per-gpu d dependency deadline delay-boot D chdir
+	distribution m epilog e error x exclude export export-file extra F nodefile G gpus gpu-bind gpu-freq gpus-per-node
+	gpus-per-socket gpus-per-task gres gres-flags group gid hint i input job-name J jobid  
+	licenses L mail-type mail-user mem mem-bind mem-per-cpu mem-per-gpu mincpus mpi multi-prog-file network
+	nodes N nodelist w ntasks n ntasks-per-core ntasks-per-gpu ntasks-per-node ntasks-per-socket ntasks-per-tres
+	open-mode output o partition p power prefer priority profile prolog qos q r relative reservation signal
+	slurmd-debug sockets-per-node switches task-epilog task-prolog thread-spec threads threads-per-core time t time-min
+	tmp tree-width T uid wait W wckey het-group`, ``)
+
+var errComma = errors.New("srun separates variables by commas, and the value of LD_PRELOAD has one: install libpinwheel.so under another path")
+
+// passSlurm extends --export, or adds one, for every component of the job.
+func passSlurm(segments []segment, library string, environ []string, vars []variable) ([]segment, error) {
+	out := slices.Clone(segments)
+	for i, s := range segments {
+		base, set := getenv(environ, "SLURM_EXPORT_ENV")
+		if !set || base == "" {
+			base = "ALL"
+		}
+		options := slices.Clone(s.options)
+		at, n := 0, 0 // where --export is, and how many arguments long
+		for j, o := range options {
+			if v, ok := strings.CutPrefix(o, "--export="); ok {
+				base, at, n = v, j, 1
+			} else if o == "--export" && j+1 < len(options) {
+				base, at, n = options[j+1], j, 2
+			}
+		}
+		list, err := slurmExport(base, library, environ, vars)
+		if err != nil {
+			return nil, err
+		}
+		out[i].options = slices.Replace(options, at, at+n, "--export="+list)
+	}
+	return out, nil
+}
+
+// slurmExport adds to the list of an --export what the ranks need. srun takes
+// the value of a variable that is only named from its own environment.
+func slurmExport(list, library string, environ []string, vars []variable) (string, error) {
+	inherited, _ := getenv(environ, preloadVar)
+	var entries []string
+	given := map[string]bool{}
+	for _, entry := range strings.Split(list, ",") {
+		name, value, hasValue := strings.Cut(entry, "=")
+		given[name] = true
+		switch {
+		case entry == "" || entry == "NONE": // what is added now is all there is, beside SLURM_*
+			inherited = ""
+		case name == preloadVar && hasValue:
+			inherited = value
+		case name != preloadVar:
+			entries = append(entries, entry)
+		}
+	}
+	preload := withLibrary(inherited, library)
+	if strings.Contains(preload, ",") {
+		return "", errComma
+	}
+	entries = append(entries, preloadVar+"="+preload)
+	for _, v := range vars {
+		if !given[v.name] {
+			entries = append(entries, v.name)
+		}
+	}
+	return strings.Join(entries, ","), nil
+}

@@ -1,0 +1,135 @@
+// Package manpage writes the manual page of a command from its kong model, in
+// the macros of man(7), so that page and --help can't differ.
+package manpage
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"pinwheel/internal/settings"
+)
+
+// Page is what a model does not have.
+type Page struct {
+	ExitStatus [][2]string // status and meaning
+	Files      [][2]string // file and meaning
+	SeeAlso    []string
+}
+
+// Write writes the page. The same model gives the same bytes.
+func Write(w io.Writer, app *kong.Application, p Page) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, ".\\\" Made from the command's declarations; do not edit.\n.TH %s 1\n", strings.ToUpper(app.Name))
+	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", app.Name, text(lowerFirst(strings.TrimSuffix(app.Help, "."))))
+	b.WriteString(".SH SYNOPSIS\n")
+	for i, c := range commands(app) {
+		if i > 0 {
+			b.WriteString(".br\n")
+		}
+		fmt.Fprintf(&b, ".B %s %s\n%s\n", app.Name, c.Name, text(arguments(c)))
+	}
+	b.WriteString(".SH COMMANDS\n")
+	for _, c := range commands(app) {
+		fmt.Fprintf(&b, ".SS %s %s\n%s\n", app.Name, c.Name, text(c.Help))
+		prose, examples, _ := strings.Cut(c.Detail, "\n\nExamples:\n")
+		if rest, only := strings.CutPrefix(c.Detail, "Examples:\n"); only {
+			prose, examples = "", rest
+		}
+		if prose != "" {
+			fmt.Fprintf(&b, ".PP\n%s\n", text(prose))
+		}
+		flags(&b, c)
+		if examples != "" {
+			fmt.Fprintf(&b, ".PP\nExamples:\n.PP\n.RS\n.nf\n%s\n.fi\n.RE\n", text(strings.TrimRight(strings.ReplaceAll("\n"+examples, "\n  ", "\n")[1:], "\n")))
+		}
+	}
+	b.WriteString(".SH ENVIRONMENT\nAn empty value counts as not set. Sizes are written 4K, 16M, 2G.\n")
+	for _, v := range settings.Variables() {
+		fmt.Fprintf(&b, ".TP\n.BR %s \" (%s)\"\n%s\n", v.Name, text(strings.ReplaceAll(v.Syntax, "|", ", ")), text(v.Doc))
+		if v.Default != "" {
+			fmt.Fprintf(&b, "Default: %s.\n", text(v.Default))
+		}
+	}
+	pairs(&b, "EXIT STATUS", p.ExitStatus)
+	pairs(&b, "FILES", p.Files)
+	fmt.Fprintf(&b, ".SH SEE ALSO\n%s\n", text(strings.Join(p.SeeAlso, ", ")))
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// commands returns those that --help lists.
+func commands(app *kong.Application) []*kong.Node {
+	var list []*kong.Node
+	for _, c := range app.Children {
+		if !c.Hidden {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+func arguments(c *kong.Node) string {
+	words := []string{"[options]"}
+	for _, a := range c.Positional {
+		words = append(words, "--", a.Name+" ...")
+	}
+	return strings.Join(words, " ")
+}
+
+// flags lists the options of a command; those that stand for a setting only by name.
+func flags(b *strings.Builder, c *kong.Node) {
+	var forSettings []string
+	for _, f := range c.Flags {
+		switch {
+		case f.Hidden:
+		case f.Group != nil:
+			forSettings = append(forSettings, "--"+f.Name)
+		default:
+			name := "--" + f.Name
+			if f.Short != 0 {
+				name = fmt.Sprintf("-%c, %s", f.Short, name)
+			}
+			if f.Tag.Negatable != "" {
+				name = "--[no-]" + f.Name
+			}
+			value := ""
+			if !f.IsBool() {
+				value = "=" + f.FormatPlaceHolder()
+			}
+			fmt.Fprintf(b, ".TP\n.B %s%s\n%s\n", text(name), text(value), text(f.Help))
+		}
+	}
+	if len(forSettings) > 0 {
+		fmt.Fprintf(b, ".TP\n.B %s\nFor the variable of the same name; see ENVIRONMENT.\n", text(strings.Join(forSettings, ", ")))
+	}
+}
+
+func pairs(b *strings.Builder, title string, list [][2]string) {
+	fmt.Fprintf(b, ".SH %s\n", title)
+	for _, p := range list {
+		fmt.Fprintf(b, ".TP\n.B %s\n%s\n", text(p[0]), text(p[1]))
+	}
+}
+
+// text makes plain text safe for roff: nothing in it is a request or an escape,
+// and options can be copied from the page.
+func text(s string) string {
+	s = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(s)
+	lines := strings.Split(s, "\n")
+	for i, l := range lines {
+		if strings.HasPrefix(l, ".") || strings.HasPrefix(l, "'") {
+			lines[i] = `\&` + l
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func lowerFirst(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToLower(s[:1]) + s[1:]
+}

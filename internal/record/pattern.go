@@ -1,0 +1,37 @@
+package record
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// placeholders are those of settings.Expand, each with what may stand for it.
+var placeholders = map[byte]string{'%': "%", 'h': "[^/]+", 'p': "[0-9]+", 'r': "[0-9]+", 'j': "[^/]+"}
+
+// matcher returns the expression that file names made from a pattern match.
+// The directory must be the same for all ranks.
+func matcher(pattern string) (*regexp.Regexp, error) {
+	dir, base := filepath.Split(pattern)
+	if strings.Contains(strings.ReplaceAll(dir, "%%", ""), "%") {
+		return nil, fmt.Errorf("%s: only the file's name may have a %% and a letter; name one directory for all ranks", pattern)
+	}
+	var b strings.Builder
+	distinct := false
+	for i := 0; i < len(base); i++ {
+		if base[i] == '%' && i+1 < len(base) {
+			if form, ok := placeholders[base[i+1]]; ok {
+				i++
+				b.WriteString(form)
+				distinct = distinct || base[i] == 'r' || base[i] == 'p'
+				continue
+			}
+		}
+		b.WriteString(regexp.QuoteMeta(base[i : i+1]))
+	}
+	if !distinct {
+		return nil, fmt.Errorf("%s: every rank needs a file of its own; put %%r where the rank belongs", pattern)
+	}
+	return regexp.MustCompile("^" + b.String() + "$"), nil
+}
