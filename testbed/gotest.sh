@@ -23,12 +23,14 @@ done
 build=$(mktemp -d "${TMPDIR:-/tmp}/pinwheel-gotest.XXXXXX")
 trap 'rm -rf "$build"' EXIT
 "$here/fetch.sh" > /dev/null
+found=$(go list -f '{{.ImportPath}} {{.Dir}}' "${packages[@]}") # fails for a package that is not there
 list=()
 while read -r path dir; do
   name=${path//\//-}
   go test -c -o "$build/$name.test" "$path"
   [ ! -x "$build/$name.test" ] || list+=("$name" "$dir") # a package without tests has none
-done < <(go list -f '{{.ImportPath}} {{.Dir}}' "${packages[@]}")
+done <<< "$found"
+[ ${#list[@]} -gt 0 ] || fail "no tests in ${packages[*]}"
 
 { printf 'flags=('; [ ${#flags[@]} = 0 ] || printf '%q ' "${flags[@]}"; echo ')'; } > "$build/all.sh"
 cat >> "$build/all.sh" <<'S'

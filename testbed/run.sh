@@ -30,6 +30,8 @@ case $nodes in 1 | 2) ;; *) fail "-n is 1 or 2, not $nodes" ;; esac
 cpus=${cpus:-$((($(nproc) + nodes - 1) / nodes))}
 
 "$here/fetch.sh" > /dev/null
+exec 9> "$cache/lock"
+flock -s 9 # no fetch takes the files away while a guest uses them
 kernel=$(echo "$cache"/layer/boot/vmlinuz-*)
 work=$(mktemp -d "${TMPDIR:-/tmp}/pinwheel-testbed.XXXXXX")
 pids=()
