@@ -16,13 +16,13 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 	"golang.org/x/term"
 
+	"pinwheel/internal/version"
 	"pinwheel/results/calibration"
 )
 
@@ -62,7 +62,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	exited := false
 	parser, err := kong.New(&cli{}, kong.Name("nasreplay"),
 		kong.Description("Replay recorded communication through memory registration policies."),
-		kong.Vars{"version": "nasreplay " + version(), "costs": strings.Join(calibration.Names(), ", ")},
+		kong.Vars{"version": "nasreplay " + version.String(), "costs": strings.Join(calibration.Names(), ", ")},
 		kong.Writers(stdout, stderr), kong.Exit(func(int) { exited = true }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {
@@ -108,26 +108,4 @@ func (e *env) complain(err error) {
 func (e *env) note(format string, args ...any) {
 	msg := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "; ")
 	fmt.Fprintf(e.stderr, "nasreplay: %s\n", msg)
-}
-
-// stamp is the version that go build -ldflags "-X main.stamp=..." sets.
-var stamp string
-
-// version is the stamp, or that of the module, or the commit that the
-// command was built from.
-func version() string {
-	if stamp != "" {
-		return stamp
-	}
-	bi, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "(unknown)"
-	}
-	v := bi.Main.Version
-	for _, s := range bi.Settings {
-		if s.Key == "vcs.revision" && v == "(devel)" {
-			return "devel-" + s.Value[:min(len(s.Value), 12)]
-		}
-	}
-	return v
 }

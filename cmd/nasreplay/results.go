@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"pinwheel/internal/version"
 	"pinwheel/replay/report"
 )
 
@@ -27,7 +28,7 @@ Example:
 }
 
 func (c *resultsCmd) Run(e *env) error {
-	o := report.Options{Traces: c.Traces, OutDir: c.Out, Machine: report.ThisMachine(), Version: version(), Date: reportDate(), Rank: c.Rank}
+	o := report.Options{Traces: c.Traces, OutDir: c.Out, Machine: report.ThisMachine(), Version: version.String(), Date: reportDate(), Rank: c.Rank}
 	if o.Document = c.Readme; o.Document == "" {
 		o.Document = filepath.Join(c.Out, "..", "README.md")
 	}
