@@ -16,7 +16,7 @@ REAL_TRACES := $(addprefix results/traces/,ft.B.4.pwt lu.B.4.pwt mg.C.4.pwt)
 # One line for a tool that is missing: $(call need,command,what to install)
 need = command -v $(1) >/dev/null || { echo "make: $(1) is missing: $(2)" >&2; exit 1; }
 
-.PHONY: help tools build replay test race fuzz lint bench results clean
+.PHONY: help tools build replay test race fuzz lint bench results calibrate clean
 
 ## help: this list
 help:
@@ -30,7 +30,7 @@ tools:
 ## build: the commands, into bin/
 build: tools
 	mkdir -p bin
-	$(GO) build -o bin/ ./cmd/...
+	$(GO) build -ldflags "-X pinwheel/internal/version.stamp=$$(git describe --always --dirty 2>/dev/null || echo unknown)" -o bin/ ./cmd/...
 
 ## replay: replay the NAS traces under every policy, in virtual time and with real pinning
 replay: build
@@ -52,7 +52,7 @@ race: tools
 fuzz: tools
 	@for pkg in $$($(GO) list ./...); do \
 		for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
-			echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime 10s $$pkg; \
+			echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime 10s -fuzzminimizetime 1x $$pkg; \
 		done; \
 	done
 
@@ -68,9 +68,16 @@ bench: tools
 	mkdir -p $(OUT)
 	$(GO) test -run '^$$' -bench . -benchtime 200ms -count 5 ./... | tee $(OUT)/bench.txt
 
-## results: measure this machine and write results/ anew: tables and figures
+## results: write results/ and the README's figures anew; needs both cores idle for about six minutes
 results: build
+	bin/nasreplay compare --mode real --pairs 5 --policy leave-pinned,paper,pinwheel --json $(REAL_TRACES) > results/real.jsonl.partial
+	mv results/real.jsonl.partial results/real.jsonl
 	bin/nasreplay results --out results
+
+## calibrate: measure what registration costs here, into out/calibration.json
+calibrate: build
+	mkdir -p $(OUT)
+	bin/nasreplay calibrate --out $(OUT)/calibration.json
 
 ## clean: remove bin/ and out/
 clean:
