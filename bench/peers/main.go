@@ -38,8 +38,8 @@ type hitResult struct {
 func main() {
 	bin := flag.String("bin", "out/bin", "directory of the peers' programs")
 	out := flag.String("out", "out/bench-peers.jsonl", "file for the figures of hits, one object per line")
-	runs := flag.Int("runs", 9, "repetitions of each measurement, of which the median counts")
-	iterations := flag.Int("iterations", 1_000_000, "gets and puts in one repetition")
+	runs := flag.Int("runs", 15, "repetitions of each measurement, of which the median counts")
+	iterations := flag.Int("iterations", 200_000, "gets and puts in one repetition")
 	flag.Parse()
 	if *runs < 1 || flag.NArg() > 0 {
 		fmt.Fprintln(os.Stderr, "peers: want at least one run and no arguments")
@@ -62,9 +62,10 @@ func run(w io.Writer, bin, out string, runs, iterations int) error {
 	}
 	var lines bytes.Buffer
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(tab, "get+put, ns per thread, dependent random accesses: median (min to max) of %d\n", runs)
+	fmt.Fprintf(tab, "get+put, ns per thread, dependent random accesses: median (min to max) of %d, and what two threads do together\n", runs)
 	b.head(tab, "regions\tthreads")
 	for _, n := range []int{1, 64, 1024, 8192, 65536} {
+		single := make([]float64, len(b.peers))
 		for threads := 1; threads <= 2; threads++ {
 			got, err := b.measure("hit", n, threads, iterations)
 			if err != nil {
@@ -74,6 +75,11 @@ func run(w io.Writer, bin, out string, runs, iterations int) error {
 			for i, p := range b.peers {
 				s := column(got[i], 0)
 				fmt.Fprintf(tab, "\t%.1f (%.1f to %.1f)", median(s), s[0], s[len(s)-1])
+				if threads == 1 {
+					single[i] = median(s)
+				} else {
+					fmt.Fprintf(tab, ", %.2fx", float64(threads)*single[i]/median(s))
+				}
 				line, err := json.Marshal(hitResult{p.impl, n, threads, median(s), s[0], s[len(s)-1]})
 				if err != nil {
 					return err

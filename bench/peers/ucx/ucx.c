@@ -75,6 +75,7 @@ static void stall(char *base)
 	use(base, LENGTH);
 	run_on(0);
 	pthread_create(&t, NULL, registrar, base);
+	undisturbed();
 	while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
 		double a = now(), b, c;
 
