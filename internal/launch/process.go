@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -72,7 +73,8 @@ func EndAs(state *os.ProcessState) {
 	if ok && status.Signaled() {
 		_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 		defaultAction(status.Signal())
-		_ = unix.Kill(unix.Getpid(), status.Signal())
+		runtime.LockOSThread() // a signal for another thread might come after os.Exit
+		_ = unix.Tgkill(unix.Getpid(), unix.Gettid(), status.Signal())
 		os.Exit(128 + int(status.Signal())) // as a shell would say, if that was ignored
 	}
 	os.Exit(state.ExitCode())

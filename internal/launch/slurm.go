@@ -50,21 +50,22 @@ func passSlurm(segments []segment, library string, environ []string, vars []vari
 // the value of a variable that is only named from its own environment.
 func slurmExport(list, library string, environ []string, vars []variable) (string, error) {
 	inherited, _ := getenv(environ, preloadVar)
+	preload := ""
 	var entries []string
 	given := map[string]bool{}
 	for _, entry := range strings.Split(list, ",") {
 		name, value, hasValue := strings.Cut(entry, "=")
 		given[name] = true
-		switch {
-		case entry == "" || entry == "NONE": // what is added now is all there is, beside SLURM_*
-			inherited = ""
-		case name == preloadVar && hasValue:
-			inherited = value
-		case name != preloadVar:
+		if name == preloadVar && hasValue {
+			preload = value
+		} else if (name == preloadVar || name == "ALL") && preload == "" {
+			preload = inherited
+		}
+		if entry != "" && entry != "NONE" && name != preloadVar { // NONE: nothing but SLURM_*
 			entries = append(entries, entry)
 		}
 	}
-	preload := withLibrary(inherited, library)
+	preload = withLibrary(preload, library)
 	if strings.Contains(preload, ",") {
 		return "", errComma
 	}

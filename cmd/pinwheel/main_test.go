@@ -1,0 +1,129 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pinwheel/internal/launch/launchtest"
+)
+
+// command is the built command; TestMain builds it.
+var command string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "pinwheel")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	command = filepath.Join(dir, "pinwheel")
+	if out, err := exec.Command("go", "build", "-o", command, ".").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+		os.Exit(1)
+	}
+	code := launchtest.Main(m)
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// pinwheel runs the command with arguments that have no spaces and returns
+// what it printed, and how it ended.
+func pinwheel(t *testing.T, line string) (stdout, stderr string, state *os.ProcessState) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	cmd := exec.Command(command, strings.Fields(line)...)
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState
+}
+
+// oneLine checks that stderr is a single line that says what it should.
+func oneLine(t *testing.T, stderr, says string) {
+	t.Helper()
+	if strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "pinwheel: ") || !strings.Contains(stderr, says) {
+		t.Errorf("stderr is %q, want one line that says %q", stderr, says)
+	}
+}
+
+func TestWrongArgumentsAreOneLineAndStatus2(t *testing.T) {
+	for _, c := range []struct{ line, says string }{
+		{"", "expected one of"},
+		{"walk", "unexpected argument walk"},
+		{"run", "<command>"},
+		{"run --", "there is no command to run"},
+		{"run --nix -- app", "unknown flag --nix"},
+		{"run --policy best -- app", `--policy: "best" is none of pinwheel|`},
+		{"run --threshold 4Q -- app", "--threshold"},
+		{"run --disable=maybe -- app", "neither y nor n"},
+		{"record --record x -- app", "unknown flag --record"},
+		{"record -- ", "there is no command to run"},
+		{"record -o /tmp/x.pwt -- app", "put %r where the rank belongs"},
+		{"record -o /tmp/%h/%r.pwt -- app", "name one directory for all ranks"},
+		{"info -f", "-f goes with -c"},
+		{"doctor --yaml", "unknown flag --yaml"},
+	} {
+		stdout, stderr, state := pinwheel(t, c.line)
+		if state.ExitCode() != 2 || stdout != "" {
+			t.Errorf("%q: %v, stdout %q, want status 2", c.line, state, stdout)
+		}
+		oneLine(t, stderr, c.says)
+	}
+}
+
+func TestHelpOfEveryCommandHasExamples(t *testing.T) {
+	for _, sub := range []string{"run", "record", "info", "doctor", "man"} {
+		stdout, _, state := pinwheel(t, sub+" --help")
+		if !state.Success() || !strings.Contains(stdout, "Example") || !strings.Contains(stdout, "pinwheel "+sub) {
+			t.Errorf("%s --help: %v, %q", sub, state, stdout)
+		}
+	}
+}
+
+func TestHelpHasEverySettingAsAnOption(t *testing.T) {
+	stdout, _, _ := pinwheel(t, "run --help")
+	for _, option := range []string{"--policy=", "--threshold=", "--budget=", "--node-budget=", "--watch=", "--helper-cpu=", "--stats", "--disable"} {
+		if !strings.Contains(stdout, option) {
+			t.Errorf("run --help lacks %s", option)
+		}
+	}
+}
+
+func TestManualPageIsUpToDate(t *testing.T) {
+	committed, err := os.ReadFile("pinwheel.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, _, _ := pinwheel(t, "man")
+	if stdout != string(committed) {
+		t.Error("pinwheel.1 is out of date: run go generate ./cmd/pinwheel")
+	}
+	for _, want := range []string{".TH PINWHEEL 1", ".B pinwheel record", "PINWHEEL_IDLE_POLICY", ".SH EXIT STATUS", `pinwheel run \-\- mpirun \-n 4 ./app`} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+}
+
+func TestInfoListsWhatIsInForce(t *testing.T) {
+	launchtest.New(t)
+	t.Setenv("PINWHEEL_WINDOW", "4")
+	t.Setenv("PINWHEEL_POLCIY", "lru")
+	stdout, stderr, state := pinwheel(t, "info -c")
+	if !state.Success() || !strings.Contains(stdout, "\nPINWHEEL_WINDOW=4\n") || strings.Contains(stdout, "#") {
+		t.Errorf("info -c: %v, %q", state, stdout)
+	}
+	oneLine(t, stderr, "maybe: PINWHEEL_POLICY?")
+	if stdout, _, _ := pinwheel(t, "info -cf"); !strings.Contains(stdout, "# source:  environment\n#\nPINWHEEL_WINDOW=4\n") {
+		t.Errorf("info -cf: %q", stdout)
+	}
+	if stdout, _, state := pinwheel(t, "info"); !state.Success() || !strings.Contains(stdout, "mlock") || !strings.HasPrefix(stdout, "Pinwheel ") {
+		t.Errorf("info: %v, %q", state, stdout)
+	}
+}

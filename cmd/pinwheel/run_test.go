@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bufio"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"pinwheel/internal/launch/launchtest"
+)
+
+func TestOnlyTheProgramIsPreloadedUnderEveryLauncher(t *testing.T) {
+	for _, launcher := range []string{"mpirun -n 2", "mpiexec.hydra -n 2", "srun -n 2", ""} {
+		site := launchtest.New(t)
+		_, stderr, state := pinwheel(t, "run --library "+site.Library+" --policy=paper --stats -- "+launcher+" app exit 7")
+		if state.ExitCode() != 7 || strings.Count(stderr, "\n") > 1 { // hydra with an Open MPI program is worth a line
+			t.Errorf("%s: %v, %q", launcher, state, stderr)
+		}
+		if got := site.Lines("loaded"); !slices.Equal(got, []string{"app"}) {
+			t.Errorf("%s: loaded into %q, want app only", launcher, got)
+		}
+		environ := site.Lines("environ")
+		for _, want := range []string{"PINWHEEL_POLICY=paper", "PINWHEEL_STATS=y", "FI_MR_CACHE_MAX_COUNT=0", "UCX_RCACHE_ENABLE=n"} {
+			if !slices.Contains(environ, want) {
+				t.Errorf("%s: the program lacks %s: %q", launcher, want, environ)
+			}
+		}
+		if launcher != "" && !slices.Contains(site.Lines("launcher"), "OMPI_MCA_mpi_leave_pinned=0") {
+			t.Errorf("%s: the launcher lacks OMPI_MCA_mpi_leave_pinned=0", launcher)
+		}
+	}
+}
+
+func TestWhatCantBePreloadedRunsPlain(t *testing.T) {
+	for line, want := range map[string]struct {
+		status int
+		says   string
+	}{
+		"mpirun -n 2 static":    {3, "statically linked"},
+		"nompi":                 {4, "no MPI library"},
+		"script":                {6, "a shell"},
+		"aprun -n 2 app exit 5": {5, "aprun ... pinwheel run -- program"},
+	} {
+		site := launchtest.New(t)
+		_, stderr, state := pinwheel(t, "run --library "+site.Library+" -- "+line)
+		if state.ExitCode() != want.status || len(site.Lines("loaded")) > 0 {
+			t.Errorf("%s: %v, loaded into %q", line, state, site.Lines("loaded"))
+		}
+		oneLine(t, stderr, want.says)
+		if !strings.HasSuffix(stderr, "; running without Pinwheel\n") {
+			t.Errorf("%s: %q does not say that it runs", line, stderr)
+		}
+	}
+}
+
+func TestRankOfAnUnknownLauncherMayStartPinwheelItself(t *testing.T) {
+	site := launchtest.New(t)
+	_, stderr, state := pinwheel(t, "run --library "+site.Library+" --disable -- app exit 9")
+	if state.ExitCode() != 9 || stderr != "" || !slices.Contains(site.Lines("environ"), "PINWHEEL_DISABLE=y") {
+		t.Errorf("%v, %q, %q", state, stderr, site.Lines("environ"))
+	}
+	if slices.Contains(site.Lines("environ"), "FI_MR_CACHE_MAX_COUNT=0") {
+		t.Error("the transport's cache is off although Pinwheel is disabled")
+	}
+}
+
+func TestCommandThatIsNotThereIsStatus127(t *testing.T) {
+	launchtest.New(t)
+	for _, sub := range []string{"run", "record -o " + t.TempDir() + "/"} {
+		_, stderr, state := pinwheel(t, sub+" -- nowhere-to-be-found")
+		if state.ExitCode() != 127 {
+			t.Errorf("%s: %v", sub, state)
+		}
+		oneLine(t, stderr, "nowhere-to-be-found")
+	}
+}
+
+func TestProgramsDeathBySignalIsOurs(t *testing.T) {
+	for _, sub := range []string{"run", "record"} {
+		for _, s := range []syscall.Signal{unix.SIGSEGV, unix.SIGABRT, unix.SIGTERM, unix.SIGKILL} {
+			site := launchtest.New(t)
+			line := sub + " --library " + site.Library
+			if sub == "record" {
+				line += " -o " + t.TempDir() + "/"
+			}
+			_, stderr, state := pinwheel(t, line+" -- mpirun -n 1 app kill "+itoa(s))
+			status := state.Sys().(syscall.WaitStatus)
+			if !status.Signaled() || status.Signal() != s || strings.Contains(stderr, "goroutine") {
+				t.Errorf("%s, program killed by %v: %v, %q", sub, s, state, stderr)
+			}
+		}
+	}
+}
+
+func TestSignalsReachTheProgram(t *testing.T) {
+	for _, sub := range []string{"run", "record"} {
+		for _, s := range []syscall.Signal{unix.SIGUSR1, unix.SIGTERM} {
+			site := launchtest.New(t)
+			args := []string{sub, "--library", site.Library}
+			if sub == "record" {
+				args = append(args, "-o", t.TempDir()+"/")
+			}
+			cmd := exec.Command(command, append(args, "--", "mpirun", "-n", "1", "app", "wait")...)
+			stdout, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || line != "ready\n" {
+				t.Fatalf("program says %q, %v", line, err)
+			}
+			if err := cmd.Process.Signal(s); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait() // the status says it all
+			if got := cmd.ProcessState.ExitCode(); got != 40+int(s) {
+				t.Errorf("%s: %v ended the program with %v, want status %d", sub, s, cmd.ProcessState, 40+int(s))
+			}
+		}
+	}
+}
