@@ -56,6 +56,11 @@ func openBPF(m Mechanism) (notifier, error) {
 	if len(bpfObject) == 0 {
 		return nil, fmt.Errorf("no BPF programs for %s", runtime.GOARCH)
 	}
+	if m != TP {
+		if err := checkPreemption(); err != nil {
+			return nil, err
+		}
+	}
 	if m == TPS && x32Enabled() {
 		return nil, errors.New("this kernel runs x32 system calls, which the per-call tracepoints don't see")
 	}

@@ -16,7 +16,8 @@
 //
 //	fentry  BPF on the kernel functions that remove and move page tables
 //	tps     BPF on the tracepoints of the mapping system calls
-//	tp      BPF on all system calls: where tps has a gap (x32)
+//	tp      BPF on all system calls: where the others have a gap (preemptible
+//	        kernels, x32)
 //	pfn     the physical frames, compared at each hit (CAP_SYS_ADMIN)
 //	uffd    userfaultfd in write-protect async mode, checked at each hit; no privilege
 //	none    nothing may be cached
@@ -47,7 +48,9 @@
 //
 // # Caveats
 //
-// Linux on x86-64; elsewhere only pfn and none exist. After fork a child must
+// Linux on x86-64; elsewhere only pfn and none exist. BPF programs run for the
+// whole machine and drop what isn't ours: every Watcher of the node adds its
+// cost to the calls of all. After fork a child must
 // not use a Watcher of its parent: its changes are not recorded. A program
 // that closes descriptors which it doesn't own also closes ours. UFFD regions are
 // given up whenever the process takes any page fault between two uses, since no

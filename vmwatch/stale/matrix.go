@@ -105,8 +105,12 @@ func (c matrixCmd) run(mechanism string, k change.Kind) (verdict, why string) {
 func here() Cell {
 	var u unix.Utsname
 	c := Cell{Date: time.Now().UTC().Format(time.DateOnly), User: "root"}
-	if os.Getuid() != 0 {
-		c.User = fmt.Sprintf("uid %d", os.Getuid())
+	switch uid := os.Getuid(); uid {
+	case 0:
+	case nobody:
+		c.User = "nobody"
+	default:
+		c.User = fmt.Sprintf("uid %d", uid)
 	}
 	if unix.Uname(&u) == nil {
 		c.Kernel = unix.ByteSliceToString(u.Release[:])
