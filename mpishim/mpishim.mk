@@ -38,7 +38,7 @@ $(SHIM_OUT)/tests/%: mpishim/tests/%.c $(wildcard mpishim/tests/*.h)
 
 $(SHIM_OUT)/tests/%: mpishim/tests/%.cc $(wildcard mpishim/tests/*.h)
 	@mkdir -p $(@D)
-	mpicxx -O2 -g -fno-omit-frame-pointer -Wall -Wextra -o $@ $<
+	mpicxx -DOMPI_SKIP_MPICXX -O2 -g -fno-omit-frame-pointer -Wall -Wextra -o $@ $<
 
 $(SHIM_OUT)/tests/%: mpishim/tests/%.f90
 	@mkdir -p $(@D)
@@ -48,3 +48,13 @@ $(SHIM_OUT)/tests/%: mpishim/tests/%.f90
 install-mpi:
 	apt-get update -qq
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openmpi-bin libopenmpi-dev gfortran g++
+
+TEST_MPI_RANKS ?= 2 4
+TEST_MPI_POLICIES ?= pinwheel paper leave-pinned on-demand disabled
+TEST_MPI_PROGRAMS ?= halo wavefront transpose ring_f08 alltoallv derived renewed persistent collectives threads
+
+.PHONY: test-mpi
+
+## test-mpi: the MPI programs under every policy on Soft-RoCE, in the test bed's guest (see TEST_MPI_* in mpishim.mk)
+test-mpi: shim mpi-programs
+	testbed/run.sh -c 4 -t 3600 mpishim/tests/run.sh $(CURDIR)/$(SHIM_OUT) "$(TEST_MPI_RANKS)" "$(TEST_MPI_POLICIES)" $(TEST_MPI_PROGRAMS)

@@ -46,12 +46,20 @@ void *pw_symbol(const char *name)
 	return s.found;
 }
 
+/* Data: where the program has a copy of its own, that one is meant. */
+static void *data_symbol(const char *name)
+{
+	void *d = dlsym(RTLD_DEFAULT, name);
+
+	return d ? d : pw_symbol(name);
+}
+
 static pw_word same(int handle) { return (pw_word)(unsigned)handle; }
 
 void pw_mpi_init(void)
 {
 	struct pw_mpi m = {0};
-	void *world = pw_symbol("ompi_mpi_comm_world");
+	void *world = data_symbol("ompi_mpi_comm_world");
 	int (*version)(char *, int *) = pw_symbol("PMPI_Get_library_version");
 	char text[8192] = ""; /* MPI_MAX_LIBRARY_VERSION_STRING of MPICH, the longest */
 	int n = 0;
@@ -77,7 +85,7 @@ void pw_mpi_init(void)
 	m.group_free = pw_symbol("PMPI_Group_free");
 	m.comm_f2c = pw_symbol("PMPI_Comm_f2c");
 	m.type_f2c = pw_symbol("PMPI_Type_f2c");
-	m.fortran_in_place = pw_symbol("mpi_fortran_in_place_");
+	m.fortran_in_place = data_symbol("mpi_fortran_in_place_");
 	if (!m.comm_f2c) /* a macro in MPICH's ABI */
 		m.comm_f2c = same;
 	if (!m.type_f2c)

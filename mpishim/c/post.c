@@ -99,6 +99,10 @@ static void post_buffer(const struct pw_call *c, const struct pw_buffer *b, uint
 	}
 	if (e.end - e.start != e.bytes)
 		t->packs = t->seq;
+	if (t->largest_seq != t->seq || e.bytes > t->largest) {
+		t->largest_seq = t->seq;
+		t->largest = e.bytes;
+	}
 	p = add(t, e.start, e.end, t->op);
 	for (unsigned i = 0; i < PW_FRAMES; i++)
 		p->frames[i] = frames[i];
@@ -201,9 +205,15 @@ static struct pw_post *find_in(struct pw_thread *t, uint64_t start, uint64_t end
 	return NULL;
 }
 
-/* Whether a call may have the transport send memory that MPI allocated for it. */
-static int uses_own_memory(const struct pw_thread *t)
+/*
+ * Whether memory that the program did not post may be MPI's own copy of what it
+ * did. What is larger than that is a pool that the transport makes for itself
+ * while it connects, and is left alone.
+ */
+static int uses_own_memory(const struct pw_thread *t, uint64_t bytes)
 {
+	if (t->largest_seq != t->seq || bytes > t->largest)
+		return 0;
 	return (t->op >= PW_BCAST && t->op <= PW_ALLTOALLV) || t->op > PW_START || t->packs == t->seq;
 }
 
@@ -215,7 +225,7 @@ struct pw_post *pw_find_post(struct pw_thread *t, uint64_t start, uint64_t end)
 	for (struct pw_thread *o = __atomic_load_n(&pw.threads, __ATOMIC_ACQUIRE); o && !p; o = o->next)
 		if (o != t)
 			p = find_in(o, start, end);
-	if (p || !t->depth || !uses_own_memory(t))
+	if (p || !t->depth || !uses_own_memory(t, end - start))
 		return p;
 	p = &t->here;
 	if (p->seq != t->seq)

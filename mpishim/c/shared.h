@@ -104,6 +104,8 @@ struct pw_thread {
 	uint64_t op;
 	void **frame; /* frame pointer of the outermost wrapper */
 	uint64_t packs;       /* seq of the last call whose buffer has gaps: MPI copies it into memory of its own */
+	uint64_t largest;     /* bytes of the largest buffer posted by the call largest_seq */
+	uint64_t largest_seq;
 	uint64_t stack_end;
 
 	/* (C) counts for the report */

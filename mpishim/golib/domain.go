@@ -21,12 +21,11 @@ import (
 // domain is the cache of one protection domain. It is made by the server and
 // never dropped: C threads keep their fronts of it.
 type domain struct {
-	index   uint32
-	cache   *regcache.Cache
-	front   *regcache.Front   // the server's
-	fronts  []*regcache.Front // those of C threads
-	watcher *vmwatch.Watcher  // nil: our own wrappers tell
-	mapping string            // how changes of mappings are noticed, for people
+	index  uint32
+	cache  *regcache.Cache
+	front  *regcache.Front   // the server's
+	fronts []*regcache.Front // those of C threads
+	watch  *watching
 }
 
 // domains are read by the helper and written by the server.
@@ -48,14 +47,14 @@ func (s *server) domain(i uint32) (*domain, error) {
 	if d := s.domains.at(i); d != nil {
 		return d, nil
 	}
-	d := &domain{index: i}
-	watcher, err := s.watch(d)
+	w, err := s.takeWatch()
 	if err != nil {
 		return nil, err
 	}
+	d := &domain{index: i, watch: w}
 	d.cache, err = regcache.New(&provider{s.sh, s.sh.domain[i].pd, s.meter}, regcache.Options{
 		NoHomes: !s.helped(),
-		Watcher: watcher,
+		Watcher: w.Watcher,
 		Group:   s.group,
 	})
 	if err != nil {
@@ -66,31 +65,46 @@ func (s *server) domain(i uint32) (*domain, error) {
 	}
 	s.domains[i].Store(d)
 	s.info(fmt.Sprintf("policy %s, changes of mappings: %s, helper: %t, threshold %s",
-		s.set.Policy, d.mapping, s.helper != nil, mem.FormatBytes(uint64(s.sh.threshold))))
+		s.set.Policy, w.name, s.helper != nil, mem.FormatBytes(uint64(s.sh.threshold))))
 	return d, nil
 }
 
-// watch finds out how changes of mappings can be noticed. A watcher has one
-// reader, so each cache has its own.
-func (s *server) watch(d *domain) (regcache.Watcher, error) {
+// watching is how changes of mappings are noticed. A watcher has one reader,
+// so each cache has its own.
+type watching struct {
+	regcache.Watcher
+	real *vmwatch.Watcher // to be closed; nil: our own wrappers tell
+	name string           // for people
+}
+
+// openWatch opens a watcher. With BPF that takes some 100 ms, so the first
+// is opened in MPI_Init, not in a communication.
+func (s *server) openWatch() (*watching, error) {
 	w, err := vmwatch.Open(vmwatch.Options{Mechanism: s.set.Watch})
 	if err != nil {
 		return nil, err
 	}
-	d.mapping = w.Mechanism().String()
 	if w.Mechanism() != vmwatch.None || s.set.Watch != "auto" {
-		d.watcher = w
-		return w, nil
+		return &watching{w, w, w.Mechanism().String()}, nil
 	}
 	const gap = "the kernel offers nothing to watch mappings with: munmap, mremap, madvise, mmap(MAP_FIXED) and shmdt are intercepted, " +
 		"free() is kept from unmapping, and other ways (system calls past the C library) go unseen"
 	if s.sh.rank <= 0 {
 		s.once("watch", gap)
 	}
-	d.mapping = "intercepted calls"
 	C.pw_keep_freed_memory()
 	atomic.StoreUint32(word32(&s.sh.want_hooks), 1)
-	return &hooks{sh: s.sh, seen: atomic.LoadUint64(word64(&s.sh.change_head))}, w.Close()
+	h := &hooks{sh: s.sh, seen: atomic.LoadUint64(word64(&s.sh.change_head))}
+	return &watching{h, nil, "intercepted calls"}, w.Close()
+}
+
+// takeWatch returns the watcher that was opened ahead, or a new one.
+func (s *server) takeWatch() (w *watching, err error) {
+	w, s.watch = s.watch, nil
+	if w == nil {
+		w, err = s.openWatch()
+	}
+	return w, err
 }
 
 // close ends a domain: what is idle is released, and nothing new is made.
@@ -100,8 +114,8 @@ func (ds *domains) close(i uint32) error {
 		return nil
 	}
 	err := d.cache.Close()
-	if d.watcher != nil {
-		err = errors.Join(err, d.watcher.Close())
+	if d.watch.real != nil {
+		err = errors.Join(err, d.watch.real.Close())
 	}
 	return err
 }

@@ -31,6 +31,7 @@ type server struct {
 	domains domains
 	known   map[*C.struct_pw_thread]bool // threads whose DQ the helper has
 	record  *recorder
+	watch   *watching // opened ahead, for the first domain
 	stopped bool
 	warned  map[string]bool
 
@@ -71,6 +72,13 @@ func (s *server) start() {
 		budget = mem.Unlimited // what the kernel permits
 	}
 	s.group = regcache.NewGroup(max(budget, 1))
+	if s.sh.verbs_used != 0 {
+		var err error
+		if s.watch, err = s.openWatch(); err != nil {
+			s.once("watch", err.Error()+"; going on with plain registration")
+			return
+		}
+	}
 	if s.helped() && s.set.IdlePolicy != "off" {
 		s.startHelper()
 	}

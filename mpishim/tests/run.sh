@@ -1,0 +1,33 @@
+#!/bin/bash
+# Run the MPI test programs in the test bed's guest (testbed/run.sh runs this
+# there): every program under every policy, with each number of ranks. The
+# programs verify their data.
+#
+#   run.sh DIRECTORY "RANKS..." "POLICIES..." PROGRAM...
+#
+# DIRECTORY has libpinwheel.so and tests/. A policy is one of PINWHEEL_POLICY, or disabled.
+set -u
+dir=$1 ranks=$2 policies=$3
+shift 3
+here=$(dirname "$0")
+failed=0 runs=0
+start=$SECONDS
+for n in $ranks; do
+  . "$here/guest.env" "$n"
+  export FI_MR_CACHE_MAX_COUNT=0
+  for policy in $policies; do
+    switches=(-x "PINWHEEL_POLICY=$policy")
+    [ "$policy" != disabled ] || switches=(-x PINWHEEL_DISABLE=y)
+    for program in "$@"; do
+      runs=$((runs + 1))
+      out=$(timeout -k 5 120 mpirun -np "$n" -x "LD_PRELOAD=$dir/libpinwheel.so" "${switches[@]}" "$dir/tests/$program" 2>&1)
+      status=$?
+      case $status:$out in
+        0:*"data right"*) echo "ok    $n ranks  $policy  $program" ;;
+        *) failed=$((failed + 1)); echo "FAIL  $n ranks  $policy  $program  (status $status)"; echo "$out" ;;
+      esac
+    done
+  done
+done
+echo "$runs runs, $failed failed, $((SECONDS - start)) s"
+[ $failed = 0 ]
