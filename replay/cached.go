@@ -19,37 +19,26 @@ const access = verbs.AccessLocalWrite | verbs.AccessRemoteWrite | verbs.AccessRe
 // registrations in the registration cache.
 type cachedPath struct {
 	cache    *regcache.Cache
+	front    *regcache.Front
 	meter    *meter
 	bounce   bouncePath // for what finds no room under the budget
 	stats    *Counts
 	lookupNs int64
-	// demand deregisters after every use: policy on-demand.
+	// demand makes a registration for every use, past the cache: policy on-demand.
 	demand bool
 	sites  callSites
 	seen   seenRanges
-	known  map[mem.RegionID]*regionUse
-	helper *virtualHelper    // nil for a policy without one
-	errors *predictionErrors // with helper
-}
-
-// regionUse is what the accounts need to know of a region.
-type regionUse struct {
-	lastNeedNs int64
-	waste      bool // registered by the helper, not used since
-}
-
-func (c *cachedPath) use(id mem.RegionID) *regionUse {
-	u := c.known[id]
-	if u == nil {
-		u = &regionUse{lastNeedNs: unknown}
-		c.known[id] = u
-	}
-	return u
+	helper *virtualHelper        // nil for a policy without one
+	unused map[mem.RegionID]bool // registered by the helper, not used since
 }
 
 func (c *cachedPath) acquire(t int64, n *need, h *hold) (stallNs int64, err error) {
 	c.meter.begin(t)
-	ref, _, err := c.cache.Acquire(n.rng, access)
+	acquire := c.front.Acquire
+	if c.demand {
+		acquire = c.front.Register
+	}
+	ref, _, err := acquire(n.rng, access)
 	if errors.Is(err, verbs.ErrPinnedMemory) {
 		c.stats.Unregistered++
 		c.stats.StallNs += c.meter.spentNs // spent on making room, in vain
@@ -72,11 +61,7 @@ func (c *cachedPath) acquire(t int64, n *need, h *hold) (stallNs int64, err erro
 		readyNs = r
 		c.stats.LateWaits++
 	}
-	u := c.use(ref.ID())
-	if c.errors != nil {
-		c.errors.needed(ref.ID(), t, u.lastNeedNs)
-	}
-	u.lastNeedNs, u.waste = t, false
+	delete(c.unused, ref.ID())
 	stallNs = readyNs - t + c.lookupNs
 	c.stats.Needs++
 	c.stats.StallNs += stallNs
@@ -90,14 +75,8 @@ func (c *cachedPath) release(t int64, h *hold) (stallNs int64, err error) {
 	}
 	id, pages := h.ref.ID(), h.ref.Region().Range.Pages()
 	c.meter.begin(t)
-	c.cache.Release(h.ref)
-	if c.demand {
-		// In use by another transfer: that one will deregister it.
-		if err := c.cache.Deregister(id); err != nil && !errors.Is(err, regcache.ErrInUse) {
-			return 0, err
-		}
-		c.stats.StallNs += c.meter.spentNs
-	}
+	c.front.Release(h.ref) // deregisters what was for this use alone
+	c.stats.StallNs += c.meter.spentNs
 	if c.helper != nil {
 		c.helper.push(t, &helper.Event{Pages: pages, Use: predictor.Use{
 			Region: id, Range: h.need.rng, StartNs: h.needNs, EndNs: t,
@@ -117,7 +96,7 @@ func (c *cachedPath) helperRegister(t int64, id mem.RegionID) (spentNs int64, er
 	}
 	if c.meter.registered > 0 {
 		c.stats.HelperRegs++
-		c.use(id).waste = true
+		c.unused[id] = true
 	}
 	return c.meter.spentNs, nil
 }
@@ -130,9 +109,9 @@ func (c *cachedPath) helperDeregister(t int64, id mem.RegionID) (spentNs int64, 
 	}
 	if c.meter.deregistered > 0 {
 		c.stats.HelperDeregs++
-		if u := c.use(id); u.waste {
+		if c.unused[id] {
 			c.stats.WastedRegs++
-			u.waste = false
+			delete(c.unused, id)
 		}
 	}
 	return c.meter.spentNs, nil

@@ -3,6 +3,7 @@ package replay
 import (
 	"fmt"
 
+	"pinwheel/predictor"
 	"pinwheel/trace"
 )
 
@@ -24,7 +25,7 @@ type rank struct {
 	path   path
 	pins   *pins
 	helper *virtualHelper    // nil for a policy without one
-	errors *predictionErrors // the same
+	grade  *predictor.Graded // the same
 
 	call   call
 	state  state

@@ -119,8 +119,9 @@ func (e *engine) results(name, policy string, nodes []usage) []Result {
 		x.Rank, x.Counts, x.RunNs, x.TraceEvents, x.Torn = r.id, r.stats, r.endNs, r.prog.records, r.torn
 		x.AvgPinnedBytes = r.usage.close(r.endNs)
 		x.PeakPinnedBytes, x.Pinned = r.usage.peak, r.usage.series
-		if r.errors != nil {
-			x.Errors, x.LostUses = r.errors.hist, int64(r.helper.dq.Lost())
+		if r.helper != nil {
+			x.Errors, x.LostUses = r.grade.Grade(), int64(r.helper.dq.Lost())
+			x.Predictions = x.Errors.N
 		}
 		all.include(&x)
 		all.PeakPinnedBytes += x.PeakPinnedBytes
@@ -143,7 +144,12 @@ func (e *engine) results(name, policy string, nodes []usage) []Result {
 // include adds what of one rank can be added.
 func (r *Result) include(o *Result) {
 	r.Counts.add(&o.Counts)
-	r.Errors.add(&o.Errors)
+	r.Errors.N += o.Errors.N
+	r.Errors.Below05 += o.Errors.Below05
+	r.Errors.Below5 += o.Errors.Below5
+	for i, n := range o.Errors.Bins {
+		r.Errors.Bins[i] += n
+	}
 	r.RunNs = max(r.RunNs, o.RunNs)
 	r.TraceEvents += o.TraceEvents
 	r.Torn = r.Torn || o.Torn

@@ -118,7 +118,7 @@ func (o *Options) EnsureDefaults() {
 	o.Window = cmp.Or(o.Window, 2)
 	o.PeriodicityWindow = cmp.Or(o.PeriodicityWindow, predictor.DefaultPeriodicityWindow)
 	o.BounceBytes = cmp.Or(o.BounceBytes, 4<<20)
-	o.PipelineBytes = cmp.Or(o.PipelineBytes, 1<<20)
+	o.PipelineBytes = mem.Range{End: mem.Addr(cmp.Or(o.PipelineBytes, 1<<20))}.PageAligned().Len()
 	if len(o.Ranks) == 0 {
 		o.Ranks = []int{0}
 	}

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -83,7 +84,7 @@ func (e *engine) install(policy string, lateNs int64) error {
 			r.path = &bouncePath{stats: &r.stats, bytesPerNs: e.opt.Network.CopyBytesPerNs}
 			r.pins.pin(0, bouncePool(e.opt.BounceBytes))
 		case Pipeline:
-			r.path = &pipelinePath{costs: e.opt.Costs, stats: &r.stats, pins: r.pins, chunkBytes: mem.Addr(e.opt.PipelineBytes)}
+			r.path = &pipelinePath{costs: e.opt.Costs, stats: &r.stats, pins: r.pins, chunkBytes: e.opt.PipelineBytes}
 		case Oracle:
 			r.usage.lateNs = lateNs
 			r.path = &oraclePath{costs: e.opt.Costs, pins: r.pins, stats: &r.stats, lateNs: lateNs, until: map[mem.Range]int64{}}
@@ -104,10 +105,14 @@ func (e *engine) installCached(r *rank, policy string) error {
 	if err != nil {
 		return err
 	}
+	front, err := cache.Thread()
+	if err != nil {
+		return errors.Join(err, cache.Close())
+	}
 	c := &cachedPath{
-		cache: cache, meter: m, stats: &r.stats, lookupNs: e.opt.LookupNs, demand: policy == OnDemand,
+		cache: cache, front: front, meter: m, stats: &r.stats, lookupNs: e.opt.LookupNs, demand: policy == OnDemand,
 		bounce: bouncePath{stats: &r.stats, bytesPerNs: e.opt.Network.CopyBytesPerNs},
-		sites:  callSites{stream: r.prog.stream}, known: map[mem.RegionID]*regionUse{},
+		sites:  callSites{stream: r.prog.stream}, unused: map[mem.RegionID]bool{},
 	}
 	r.path = c
 	if !helped(policy) {
@@ -117,12 +122,12 @@ func (e *engine) installCached(r *rank, policy string) error {
 	if err != nil {
 		return err
 	}
-	c.errors = newPredictionErrors(p, &r.stats)
+	r.grade = predictor.NewGraded(p)
 	c.helper = &virtualHelper{
-		decider: helper.NewScheduler(c.errors, so), path: c, asleep: true,
+		decider: helper.NewScheduler(r.grade, so), path: c, asleep: true,
 		wake: func(at int64) { e.agenda.set(e.actor(helperActor, r.id), at) },
 		dqNs: e.opt.DQItemNs, rqNs: e.opt.RQItemNs, dq: queue.NewRing[helper.Event](e.opt.DQEntries),
 	}
-	r.helper, r.errors = c.helper, c.errors
+	r.helper = c.helper
 	return nil
 }

@@ -1,5 +1,7 @@
 package replay
 
+import "pinwheel/predictor"
+
 // Counts are what one policy counts on one rank.
 type Counts struct {
 	Needs        int64 `json:"needs"`         // uses of a buffer of the threshold or more
@@ -64,8 +66,8 @@ type Result struct {
 	*RealRun
 
 	// Pinned is pinned memory over time, Errors the prediction errors, both for figures.
-	Pinned Series         `json:"-"`
-	Errors ErrorHistogram `json:"-"`
+	Pinned Series          `json:"-"`
+	Errors predictor.Grade `json:"-"`
 }
 
 // RealRun is what only a replay in real time has.

@@ -51,58 +51,67 @@ type pipelinePath struct {
 	stats      *Counts
 	pins       *pins
 	seen       seenRanges
-	chunkBytes mem.Addr
+	chunkBytes uint64
 }
 
-// chunk returns the i-th chunk of a range, of whole pages; ok is false beyond the last.
-func (p *pipelinePath) chunk(r mem.Range, i int) (c mem.Range, ok bool) {
+// maxPieces bounds the accounts of one transfer: chunks of a buffer that has
+// more of them are pinned and unpinned in groups.
+const maxPieces = 1024
+
+// pieces cuts a buffer into chunks, or groups of them, of whole pages, and
+// tells how many chunks each is.
+func (p *pipelinePath) pieces(r mem.Range, each func(i, n int, piece mem.Range, chunks int64)) {
 	r = r.PageAligned()
-	start := r.Start + mem.Addr(i)*p.chunkBytes
-	if start >= r.End {
-		return mem.Range{}, false
+	all := p.chunks(r)
+	group := (all + maxPieces - 1) / maxPieces
+	n := int((all + group - 1) / group)
+	for i := range n {
+		start := r.Start + mem.Addr(uint64(i)*uint64(group)*p.chunkBytes)
+		piece := mem.Range{Start: start, End: min(start+mem.Addr(uint64(group)*p.chunkBytes), r.End)}
+		each(i, n, piece, p.chunks(piece))
 	}
-	return mem.Range{Start: start, End: min(start+p.chunkBytes, r.End)}, true
 }
 
-func (p *pipelinePath) chunks(r mem.Range) int {
-	return int((r.PageAligned().Len() + uint64(p.chunkBytes) - 1) / uint64(p.chunkBytes))
+func (p *pipelinePath) chunks(r mem.Range) int64 {
+	return int64((r.PageAligned().Len() + p.chunkBytes - 1) / p.chunkBytes)
 }
 
 func (p *pipelinePath) acquire(t int64, n *need, h *hold) (int64, error) {
 	p.stats.Needs++
 	if p.seen.first(n.rng.PageAligned()) {
-		p.stats.FirstRegs += int64(p.chunks(n.rng))
+		p.stats.FirstRegs += p.chunks(n.rng)
 	} else {
-		p.stats.LateRegs += int64(p.chunks(n.rng))
+		p.stats.LateRegs += p.chunks(n.rng)
 	}
-	first, _ := p.chunk(n.rng, 0)
-	p.pins.pin(t, first)
+	p.pieces(n.rng, func(i, _ int, piece mem.Range, _ int64) {
+		if i == 0 {
+			p.pins.pin(t, piece)
+		}
+	})
 	*h = hold{need: *n, needNs: t}
-	ns := p.costs.Register.Ns(first.Pages())
+	ns := p.costs.Register.Ns(min(n.rng.Pages(), p.chunkBytes/mem.PageSize))
 	p.stats.StallNs += ns
 	return ns, nil
 }
 
 // transferring pins the other chunks in step with the wire.
 func (p *pipelinePath) transferring(h *hold, start, end int64) {
-	n := int64(p.chunks(h.need.rng))
-	for i := int64(1); i < n; i++ {
-		c, _ := p.chunk(h.need.rng, int(i))
-		p.pins.pin(start+(end-start)*i/n, c)
-	}
+	p.pieces(h.need.rng, func(i, n int, piece mem.Range, _ int64) {
+		if i > 0 {
+			p.pins.pin(start+int64(float64(end-start)*float64(i)/float64(n)), piece)
+		}
+	})
 	h.piped = true
 }
 
 func (p *pipelinePath) release(t int64, h *hold) (int64, error) {
 	var ns int64
-	for i := 0; ; i++ {
-		c, ok := p.chunk(h.need.rng, i)
-		if !ok || i > 0 && !h.piped {
-			break
+	p.pieces(h.need.rng, func(i, _ int, piece mem.Range, chunks int64) {
+		if i == 0 || h.piped {
+			ns += chunks * p.costs.Deregister.Ns(piece.Pages()/uint64(chunks))
+			p.pins.unpin(t+ns, piece)
 		}
-		ns += p.costs.Deregister.Ns(c.Pages())
-		p.pins.unpin(t+ns, c)
-	}
+	})
 	p.stats.StallNs += ns
 	return ns, nil
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"pinwheel/predictor"
 	"pinwheel/replay"
 	"pinwheel/replay/chart"
 )
@@ -28,11 +29,11 @@ func ErrorFigure(runs []*Run) *chart.Figure {
 			s := look(policy)
 			var sum int64
 			for i, n := range res.Errors.Bins {
-				if res.Errors.UpperBound(i) > p.XMax {
+				if predictor.GradeBinUpper(i) > p.XMax {
 					break
 				}
 				sum += n
-				s.X = append(s.X, res.Errors.UpperBound(i))
+				s.X = append(s.X, predictor.GradeBinUpper(i))
 				s.Y = append(s.Y, float64(sum)/float64(res.Predictions))
 			}
 			p.Series = append(p.Series, s)
