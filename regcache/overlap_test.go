@@ -181,3 +181,32 @@ func TestWithoutHomesAnyCoveringRegionIsTheHome(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// TestGrownRegionReleasesItsOldRegistration: idle, before the new one is made;
+// in use, with its last reference, whoever drops it. NAS MG grows by a page at a time.
+func TestGrownRegionReleasesItsOldRegistration(t *testing.T) {
+	for _, confined := range []bool{false, true} {
+		fx := newFixture(t, sim.Options{}, Options{Confined: confined})
+		id := fx.use(span(0, 258), both, First)
+		if got := fx.use(span(0, 260), both, First); got != id {
+			t.Errorf("grown region has ID %d, was %d", got, id)
+		}
+		if s := fx.p.Stats(); s.Regions != 1 || s.PeakRegions != 1 {
+			t.Errorf("grown while idle: %+v", s)
+		}
+		old := []Ref{fx.get(span(0, 260), both, Hit), fx.get(span(1, 259), both, Hit)}
+		fx.put(fx.get(span(0, 262), both, First))
+		if err := fx.Deregister(id); err != nil {
+			t.Errorf("the grown registration is idle: %v", err)
+		}
+		if u := fx.p.Usage(); u.Regions != 1 || u.PinnedBytes != int64(260*mem.PageSize) {
+			t.Errorf("with the old one in use: %+v", u)
+		}
+		fx.put(old[0])
+		fx.Release(old[1]) // through another front
+		if u := fx.p.Usage(); u.Regions != 0 {
+			t.Errorf("after the last reference: %+v", u)
+		}
+		fx.use(span(0, 262), both, Late)
+	}
+}
