@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"path/filepath"
 	"slices"
 
 	"pinwheel/internal/settings"
@@ -25,13 +26,19 @@ func (m *Machine) report(ask ...func() section) *Report {
 	return r
 }
 
+// goSide is what libpinwheel.so loads from its own directory.
+const goSide = "libpinwheel-go.so"
+
 func (m *Machine) library() section {
 	s := section{name: "Library for MPI programs"}
 	path, err := m.Library()
 	if err != nil {
-		s.add(Problem, "libpinwheel.so", "build it with make build, or name it with --library", "%v", err)
-	} else {
-		s.add(OK, "libpinwheel.so", "", "%s", path)
+		s.add(Problem, "libpinwheel.so", "without it pinwheel run and record start programs as they are", "%v", err)
+		return s
+	}
+	s.add(OK, "libpinwheel.so", "", "%s", path)
+	if !m.exists(filepath.Join(filepath.Dir(path), goSide)) {
+		s.add(Problem, goSide, "install it there; without it programs run as they are", "not beside libpinwheel.so")
 	}
 	return s
 }

@@ -6,17 +6,37 @@ import (
 	"pinwheel/vmwatch"
 )
 
+// sysctl is a switch of a kernel feature; Documentation/admin-guide/sysctl.
+type sysctl struct {
+	feature, name string
+	values        map[string]string // what they mean; a value that is not there is shown as it is
+	note          string            // the values that take something from Pinwheel
+	since         string
+}
+
+var sysctls = []sysctl{
+	{"io_uring", "kernel.io_uring_disabled", map[string]string{
+		"0": "for all", "1": "for kernel.io_uring_group and the privileged", "2": "for nobody"}, "12", "6.6"},
+	{"userfaultfd", "vm.unprivileged_userfaultfd", map[string]string{
+		"0": "for all, but faults in the kernel only for the privileged", "1": "for all"}, "", "5.2"},
+	{"BPF", "kernel.unprivileged_bpf_disabled", map[string]string{
+		"0": "for all", "1": "for the privileged, until the next boot", "2": "for the privileged"}, "", "4.4"},
+}
+
 func (m *Machine) kernel() section {
 	s := section{name: "Kernel features"}
-	for _, sysctl := range []struct{ file, name, meaning string }{
-		{"proc/sys/kernel/io_uring_disabled", "io_uring", "kernel.io_uring_disabled (0: for all, 1: for a group, 2: for none)"},
-		{"proc/sys/vm/unprivileged_userfaultfd", "userfaultfd", "vm.unprivileged_userfaultfd (0: faults of user mode only, unless privileged)"},
-		{"proc/sys/kernel/unprivileged_bpf_disabled", "BPF", "kernel.unprivileged_bpf_disabled (0: for all, else for the privileged)"},
-	} {
-		if value := m.read(sysctl.file); value != "" {
-			s.add(OK, sysctl.name, "", "%s is %s", sysctl.meaning, value)
-		} else {
-			s.add(OK, sysctl.name, "", "this kernel has no switch %s", sysctl.meaning[:strings.IndexByte(sysctl.meaning, ' ')])
+	for _, c := range sysctls {
+		value := m.read("proc/sys/" + strings.ReplaceAll(c.name, ".", "/"))
+		meaning, known := c.values[value]
+		switch {
+		case value == "":
+			s.add(OK, c.feature, "", "no %s, which is there since Linux %s", c.name, c.since)
+		case !known:
+			s.add(Note, c.feature, "", "%s is %s", c.name, value)
+		case strings.Contains(c.note, value):
+			s.add(Note, c.feature, "sysctl -w "+c.name+"=0, if you may", "%s (%s is %s)", meaning, c.name, value)
+		default:
+			s.add(OK, c.feature, "", "%s (%s is %s)", meaning, c.name, value)
 		}
 	}
 	if err := m.Barrier(); err != nil {
@@ -47,7 +67,7 @@ func (m *Machine) mappings() section {
 			s.add(Note, a.Mechanism.String(), "", "%v", a.Err)
 		}
 	}
-	value := strings.Join(append([]string{"used"}, r.Gaps...), "\n")
+	value := strings.Join(append([]string{"will be used"}, r.Gaps...), "\n")
 	if r.Chosen == vmwatch.None && m.Settings.Watch != "none" {
 		s.add(Problem, "none", "allow userfaultfd or BPF, in a container by its seccomp profile", "%s", value)
 	} else {

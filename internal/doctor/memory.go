@@ -13,7 +13,7 @@ import (
 // smallLimit is what a working set of large messages easily needs.
 const smallLimit = 64 << 20 // 64 MiB
 
-const raiseMemlock = "raise it: ulimit -l unlimited; for all: memlock in /etc/security/limits.conf; for batch jobs: LimitMEMLOCK=infinity in the unit of slurmd or sshd"
+const raiseMemlock = "raise the limit: ulimit -l unlimited; for all: memlock in /etc/security/limits.conf; for batch jobs: LimitMEMLOCK=infinity in the unit of slurmd or sshd"
 
 func (m *Machine) providers() section {
 	s := section{name: "What can register memory"}

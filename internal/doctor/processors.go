@@ -20,7 +20,7 @@ func (m *Machine) processors() section {
 	s := section{name: "Processors and the helper thread"}
 	topology, err := helper.ReadTopology(m.Root)
 	if err != nil {
-		s.add(Note, "topology", "no helper thread can be placed", "%v", err)
+		s.add(Note, "topology", "mount sysfs on /sys", "no helper thread can be placed: %v", err)
 		return s
 	}
 	online := topology.Online()

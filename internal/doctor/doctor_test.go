@@ -1,0 +1,248 @@
+package doctor
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"golang.org/x/sys/unix"
+
+	"pinwheel/helper"
+	"pinwheel/internal/settings"
+	"pinwheel/mem"
+	"pinwheel/verbs"
+	"pinwheel/verbs/rdma"
+	"pinwheel/vmwatch"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs (go test ./internal/doctor -update):\n%s", name, got)
+	}
+}
+
+func text(t *testing.T, m Machine) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Examine(m).WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func unlimited(source string) func() (verbs.Limits, error) {
+	return func() (verbs.Limits, error) {
+		return verbs.Limits{MaxPinnedBytes: mem.Unlimited, PinnedSource: source}, nil
+	}
+}
+
+func works() error { return nil }
+
+// node is a compute node where all is well.
+func node() Machine {
+	files := fstest.MapFS{
+		"proc/sys/kernel/osrelease":                                {Data: []byte("6.12.0\n")},
+		"proc/sys/kernel/io_uring_disabled":                        {Data: []byte("0\n")},
+		"proc/sys/kernel/unprivileged_bpf_disabled":                {Data: []byte("2\n")},
+		"proc/sys/vm/unprivileged_userfaultfd":                     {Data: []byte("0\n")},
+		"proc/meminfo":                                             {Data: []byte("MemTotal:       263169676 kB\nMemFree: 1 kB\n")},
+		"proc/cpuinfo":                                             {Data: []byte("processor\t: 0\nmodel name\t: Example 9000\n")},
+		"proc/self/cgroup":                                         {Data: []byte("0::/slurm/job_7\n")},
+		"sys/fs/cgroup/slurm/memory.max":                           {Data: []byte("137438953472\n")},
+		"sys/fs/cgroup/slurm/job_7/memory.max":                     {Data: []byte("max\n")},
+		"etc/os-release":                                           {Data: []byte("NAME=x\nPRETTY_NAME=\"Example Linux 9\"\n")},
+		"etc/ld.so.cache":                                          {Data: fakeCache("libibverbs.so.1", "/lib64/libibverbs.so.1", "libmpi.so.40", "/opt/mpi/libmpi.so.40")},
+		"lib64/libibverbs.so.1":                                    {Data: []byte("libibverbs.so.1.14"), Mode: fs.ModeSymlink},
+		"lib64/libibverbs.so.1.14":                                 {},
+		"usr/lib64/libpinwheel-go.so":                              {},
+		"opt/mpi/libmpi.so.40":                                     {},
+		"opt/fabric/libfabric.so.1":                                {},
+		"dev/shm":                                                  {Mode: fs.ModeDir | 0o777},
+		"sys/devices/system/cpu/online":                            {Data: []byte("0-3\n")},
+		"sys/devices/system/cpu/cpu0/topology/core_cpus_list":      {Data: []byte("0,2\n")},
+		"sys/devices/system/cpu/cpu2/topology/core_cpus_list":      {Data: []byte("0,2\n")},
+		"sys/devices/system/cpu/cpu1/topology/core_cpus_list":      {Data: []byte("1,3\n")},
+		"sys/devices/system/cpu/cpu3/topology/core_cpus_list":      {Data: []byte("1,3\n")},
+		"sys/devices/system/cpu/cpu0/cache/index3/level":           {Data: []byte("3\n")},
+		"sys/devices/system/cpu/cpu0/cache/index3/shared_cpu_list": {Data: []byte("0-3\n")},
+	}
+	return Machine{
+		Version:  "v1.2",
+		Arch:     "amd64",
+		PageSize: 4096,
+		Root:     files,
+		Environ:  []string{"LD_LIBRARY_PATH=/opt/fabric:/nowhere"},
+		Settings: settings.Default(),
+		Providers: []Provider{
+			{"rdma", works, unlimited("CAP_IPC_LOCK")}, {"uring", works, unlimited("RLIMIT_MEMLOCK")}, {"mlock", works, unlimited("RLIMIT_MEMLOCK")},
+		},
+		Devices: func() ([]rdma.DeviceInfo, error) {
+			return []rdma.DeviceInfo{{Name: "mlx5_0", Port: 1, Active: true, Link: "InfiniBand", MTU: 4096}, {Name: "mlx5_1", Port: 1, Link: "RoCE"}}, nil
+		},
+		Memlock: func() (unix.Rlimit, error) { return unix.Rlimit{Cur: 8 << 20, Max: unix.RLIM_INFINITY}, nil },
+		Watch: func(mechanism string) (vmwatch.Report, error) {
+			return vmwatch.Report{Chosen: vmwatch.Uffd, Attempts: []vmwatch.Attempt{
+				{Mechanism: vmwatch.Fentry, Err: errors.New("needs CAP_BPF")}, {Mechanism: vmwatch.Uffd},
+			}, Gaps: []string{"files: not cached"}}, nil
+		},
+		Barrier:     works,
+		Sealing:     func() (bool, error) { return true, nil },
+		Library:     func() (string, error) { return "/usr/lib64/libpinwheel.so", nil },
+		CurrentCPU:  func() int { return 0 },
+		AllowedCPUs: func() ([]int, error) { return []int{0, 1, 3}, nil },
+		Place:       func(helper.IdlePolicy) (helper.Placement, error) { return helper.Placement{CPU: 1, Helpers: 1}, nil },
+		Claims: func() ([]helper.Claim, error) {
+			return []helper.Claim{{Owner: helper.Owner{PID: 77}, CPU: 3, Bytes: 64 << 20}, {Owner: helper.Owner{PID: 78}, CPU: helper.AnyCPU}}, nil
+		},
+		Output: func(command ...string) string {
+			return map[string]string{"ompi_info --version": "Open MPI v4.1.4\n", "fi_info --version": "fi_info: 1.18.0\nlibfabric: 1.18.1\n"}[strings.Join(command, " ")]
+		},
+		Launcher: func(command string) string { return map[string]string{"mpirun": "Open MPI", "srun": "Slurm"}[command] },
+	}
+}
+
+func TestReportOfANodeWhereAllIsWell(t *testing.T) {
+	golden(t, "node.txt", text(t, node()))
+}
+
+// bare is a container where next to nothing works.
+func bare() Machine {
+	m := node()
+	m.Root = fstest.MapFS{
+		"proc/sys/kernel/io_uring_disabled":                   {Data: []byte("2\n")},
+		"proc/self/cgroup":                                    {Data: []byte("4:memory:/docker/1\n0::/\n")},
+		"sys/fs/cgroup/memory/docker/1/memory.limit_in_bytes": {Data: []byte("536870912\n")},
+		"sys/fs/cgroup/memory/memory.limit_in_bytes":          {Data: []byte("9223372036854771712\n")},
+	}
+	m.Environ = []string{"PINWHEEL_BUDGET=1G"}
+	m.Settings, m.Warnings = settings.Load(append(m.Environ, "PINWHEEL_POLCIY=lru"))
+	fails := func() error { return errors.New("not here") }
+	for i := range m.Providers {
+		m.Providers[i].Probe = fails
+	}
+	m.Memlock = func() (unix.Rlimit, error) { return unix.Rlimit{Cur: 0, Max: 0}, nil }
+	m.Watch = func(string) (vmwatch.Report, error) {
+		return vmwatch.Report{Chosen: vmwatch.None, Attempts: []vmwatch.Attempt{{Mechanism: vmwatch.Uffd, Err: errors.New("seccomp")}, {Mechanism: vmwatch.None}},
+			Gaps: []string{"nothing is cached"}}, nil
+	}
+	m.Barrier = fails
+	m.Sealing = func() (bool, error) { return false, nil }
+	m.Library = func() (string, error) { return "", errors.New("libpinwheel.so is not installed beside /x/pinwheel") }
+	m.Output = func(...string) string { return "" }
+	m.Launcher = func(string) string { return "" }
+	return m
+}
+
+func TestReportOfAContainerWhereNothingWorks(t *testing.T) {
+	golden(t, "bare.txt", text(t, bare()))
+}
+
+func TestEveryProblemSaysWhatToDo(t *testing.T) {
+	r := Examine(bare())
+	problems := 0
+	for _, f := range r.Findings {
+		if f.Status == Problem {
+			problems++
+			if f.Advice == "" {
+				t.Errorf("%+v: no advice", f)
+			}
+		}
+	}
+	if r.Usable || problems != 4 { // library, providers, watch, choice
+		t.Errorf("usable %v with %d problems", r.Usable, problems)
+	}
+}
+
+func TestJSONHasEveryFinding(t *testing.T) {
+	var b bytes.Buffer
+	want := Examine(node())
+	if err := want.WriteJSON(&b); err != nil {
+		t.Fatal(err)
+	}
+	var got Report
+	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if !got.Usable || got.Version != "v1.2" || len(got.Findings) != len(want.Findings) || got.Findings[3] != want.Findings[3] {
+		t.Errorf("read back %+v", got)
+	}
+}
+
+// What one setting or one fact changes, by the line that then is in the report.
+func TestFindingsFollowTheFacts(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*Machine)
+		usable bool
+		line   string
+	}{
+		{"no device", func(m *Machine) { m.Providers[0].Probe = func() error { return errors.New("no device") } }, true,
+			"- provider        uring: there is no RDMA device that works, so MPI programs register nothing"},
+		{"provider asked for fails", func(m *Machine) {
+			m.Settings.Provider = "rdma"
+			m.Providers[0].Probe = func() error { return errors.New("no device") }
+		}, false, "! provider        no device"},
+		{"small limit", func(m *Machine) {
+			m.Providers[0].Limits = func() (verbs.Limits, error) {
+				return verbs.Limits{MaxPinnedBytes: 64 << 10, PinnedSource: "RLIMIT_MEMLOCK"}, nil
+			}
+		}, true, "- process         64.0 KiB (RLIMIT_MEMLOCK), as rdma says; that is little"},
+		{"half a library", func(m *Machine) { m.Library = func() (string, error) { return "/lib64/libpinwheel.so", nil } }, false,
+			"! libpinwheel-go.so  not beside libpinwheel.so"},
+		{"disabled", func(m *Machine) { m.Settings.Disable = true }, true, "- nothing         PINWHEEL_DISABLE is set"},
+		{"no idle core", func(m *Machine) {
+			m.Place = func(helper.IdlePolicy) (helper.Placement, error) {
+				return helper.Placement{CPU: helper.AnyCPU, Parked: true}, nil
+			}
+		}, true, "- helper          none: no idle core now"},
+		{"helper off", func(m *Machine) { m.Settings.IdlePolicy = "off" }, true, "- helper          none, as PINWHEEL_IDLE_POLICY=off says"},
+		{"helper's processor given", func(m *Machine) { m.Settings.HelperCPU = 2 }, true, "helper          on processor 2, as PINWHEEL_HELPER_CPU says"},
+		{"watch asked for fails", func(m *Machine) {
+			m.Settings.Watch = "bpf"
+			m.Watch = func(s string) (vmwatch.Report, error) { return vmwatch.Report{}, errors.New(s + " not permitted") }
+		}, false, "! bpf             bpf not permitted"},
+	} {
+		m := node()
+		c.change(&m)
+		got := text(t, m)
+		if Examine(m).Usable != c.usable || !strings.Contains(got, c.line) {
+			t.Errorf("%s: want usable %v and %q in\n%s", c.name, c.usable, c.line, got)
+		}
+	}
+}
+
+func TestThisMachineAnswers(t *testing.T) {
+	r := Examine(This(""))
+	seen := map[string]bool{}
+	for _, f := range r.Findings {
+		seen[f.Name] = true
+		if f.Value == "" || strings.Contains(f.Value, "%!") {
+			t.Errorf("%+v", f)
+		}
+	}
+	for _, name := range []string{"kernel", "libpinwheel.so", "mlock", "RLIMIT_MEMLOCK", "membarrier", "online", "helper", "libibverbs", "policy"} {
+		if !seen[name] {
+			t.Errorf("nothing about %s", name)
+		}
+	}
+}
