@@ -81,9 +81,10 @@ func (v *frameVerifier) pinning() {
 	v.before = v.snapshot()
 }
 
-// pinned takes the frames that the registration must have. One that was
-// present before pinning and is another after it changed in between, perhaps
-// after the device took it (or the pin itself broke a copy-on-write share).
+// pinned takes the frames that the registration must have. If one isn't what
+// it was before, present or not, the device may have taken another: the range
+// changed meanwhile, or the registration itself brought the page in or broke a
+// share with a forked child. Then the next try finds it in place.
 func (v *frameVerifier) pinned() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -92,7 +93,7 @@ func (v *frameVerifier) pinned() error {
 		return ErrChanged
 	}
 	for i, word := range after {
-		if word&pagemapPresent == 0 || v.before[i]&pagemapPresent != 0 && (v.before[i]^word)&pagemapPFN != 0 {
+		if word&pagemapPresent == 0 || (v.before[i]^word)&(pagemapPresent|pagemapPFN) != 0 {
 			return ErrChanged
 		}
 	}

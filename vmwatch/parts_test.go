@@ -106,3 +106,28 @@ func TestMapsAreReadTheSameWithAndWithoutQuery(t *testing.T) {
 		t.Errorf("got %+v, %v", v, err)
 	}
 }
+
+func TestFramesThatAppearWhileRegisteringAreNotTrusted(t *testing.T) {
+	w := openOrExplain(t, "pfn")
+	r, free, err := scratch(4 * mem.PageSize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer free()
+	token, verify, err := w.Watch(r)
+	if err != nil || !verify {
+		t.Fatal(verify, err)
+	}
+	for _, want := range []error{ErrChanged, nil} {
+		w.Pinning(token)
+		for at := r.Start; at < r.End; at += mem.Addr(mem.PageSize) {
+			store(at, 1) // as a registration brings pages in
+		}
+		if err := w.Pinned(token); err != want {
+			t.Errorf("got %v, want %v", err, want)
+		}
+		if w.Unchanged(token) != (want == nil) {
+			t.Errorf("after %v: unchanged is %v", want, w.Unchanged(token))
+		}
+	}
+}
