@@ -1,0 +1,103 @@
+package record
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"pinwheel/trace"
+)
+
+func TestPatternMatchesOnlyTracesOfRanks(t *testing.T) {
+	m, err := matcher("/x/run.7%%.%r.%h.pwt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{
+		"run.7%.0.node1.pwt": true, "run.7%.12.a.b.pwt": true,
+		"run.7%.x.node1.pwt": false, "run.7%.0.node1.pwt~": false, "runx7%.0.node1.pwt": false, "app.pwt": false,
+	} {
+		if m.MatchString(name) != want {
+			t.Errorf("%s: match %v, want %v", name, !want, want)
+		}
+	}
+	for _, pattern := range []string{"/x/all.pwt", "/x/%h.pwt", "/x/%j.%%r.pwt", "/x/%h/%r.pwt"} {
+		if _, err := matcher(pattern); err == nil {
+			t.Errorf("%s: ranks would write the same file, or into different directories", pattern)
+		}
+	}
+}
+
+func TestDirectoryStandsForFilesOfRanks(t *testing.T) {
+	dir := t.TempDir()
+	for _, out := range []string{dir, dir + "/", dir + "/new/"} {
+		r, err := New(out, "", "app", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(r.Pattern(), "/%r.pwt") || filepath.Base(filepath.Dir(r.Pattern())) != filepath.Base(filepath.Clean(out)) {
+			t.Errorf("%s: %s", out, r.Pattern())
+		}
+	}
+	if info, err := os.Stat(dir + "/new"); err != nil || !info.IsDir() {
+		t.Errorf("the directory was not made: %v", err)
+	}
+}
+
+func touch(t *testing.T, dir string, names ...string) {
+	t.Helper()
+	for _, n := range names {
+		if err := os.WriteFile(filepath.Join(dir, n), nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestForceRemovesTracesInTheWayAndNothingElse(t *testing.T) {
+	dir := t.TempDir()
+	touch(t, dir, "0.pwt", "11.pwt", "app.pwt", "other.pwt", "0.txt")
+	if _, err := New(dir, "", "/bin/app", false); err == nil || !strings.Contains(err.Error(), "0.pwt exists") {
+		t.Errorf("without force: %v", err)
+	}
+	if _, err := New(dir, "", "/bin/app", true); err != nil {
+		t.Fatal(err)
+	}
+	left, err := filepath.Glob(dir + "/*")
+	if err != nil || !slices.Equal(left, []string{dir + "/0.txt", dir + "/other.pwt"}) {
+		t.Errorf("left: %q, %v", left, err)
+	}
+}
+
+func TestMergeTellsNothingFromTornFromDamaged(t *testing.T) {
+	dir := t.TempDir()
+	r, err := New(dir, "", "app", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	touch(t, dir, "0.pwt") // opened, and nothing came
+	if _, err := r.Merge(); !errors.Is(err, ErrNothing) {
+		t.Errorf("without traces: %v", err)
+	}
+	whole, err := os.ReadFile("../../results/traces/lu.B.4.pwt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "0.pwt"), whole[:len(whole)/2], 0o666); err != nil {
+		t.Fatal(err)
+	}
+	res, err := r.Merge()
+	var torn *trace.TornError
+	if err != nil || res.Program != "lu.B.4" || res.Files != 1 || len(res.Torn) != 1 || !errors.As(res.Torn[0], &torn) {
+		t.Errorf("torn trace: %+v, %v", res, err)
+	}
+	touch(t, dir, "1.pwt")
+	if err := os.WriteFile(filepath.Join(dir, "1.pwt"), []byte("no trace at all"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Merge(); !errors.Is(err, trace.ErrNotTrace) {
+		t.Errorf("with a file that is no trace: %v", err)
+	}
+}
