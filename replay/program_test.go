@@ -106,3 +106,16 @@ func TestNonsenseIsAnErrorNotACrash(t *testing.T) {
 		}
 	})
 }
+
+func TestPipelineAccountsForHugeBuffersInGroups(t *testing.T) {
+	f := scriptTrace(t, "0: send 1 60T a; cpu 1s\n1: recv 0 60T b; cpu 1s")
+	rs, err := Compare(t.Context(), Options{Policies: []string{Pipeline}}, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rs[:2] {
+		if r.FirstRegs != 60<<20 || r.PeakPinnedBytes != 60<<40 {
+			t.Errorf("rank %d: %d registrations of 1 MiB, peak %d", r.Rank, r.FirstRegs, r.PeakPinnedBytes)
+		}
+	}
+}
