@@ -34,7 +34,21 @@
 // calls to the provider and the watcher's Watch and Unwatch happen without a
 // lock held.
 //
+// # Limits
+//
+// Options and Cache.SetLimits bound what one protection domain has registered,
+// registering and draining; a Group bounds that of the process. Idle regions
+// make room, the least recently used first, where recency is told in steps of
+// misses, since hits write nothing that others read. What is in use never does.
+//
 // # Caveats
+//
+// A cache reserves address space for its table, 70 MiB at the default of
+// 65536 known regions, and uses of it what its regions need: below 1 KiB each and
+// 8 bytes for each thread. Under RLIMIT_AS lower Options.KnownRegions.
+//
+// Release deregisters if it drops the last reference to a registration whose
+// region was invalidated or has grown meanwhile.
 //
 // Without a Watcher the caller must call Invalidate before registered memory
 // is unmapped or remapped. Never let registrations of Go-heap memory be

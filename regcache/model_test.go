@@ -35,6 +35,7 @@ type model struct {
 	known, lingering []*modelRegion
 	lastID           mem.RegionID
 	clock            int
+	noHomes          bool // as in Options
 	exact            bool // the clock advances with every Acquire
 	limit            int  // pages
 	kernelLimit      bool // the provider enforces it, not the cache
@@ -153,20 +154,32 @@ func (m *model) register(g *modelRegion) error {
 	return nil
 }
 
+// serving returns one of the registered regions that cover a request. Any will
+// do: the test finds out which it was.
+func (m *model) serving(f, t int, a verbs.Access) *modelRegion {
+	for _, g := range m.known {
+		if g.on && g.covers(f, t) && g.access.Includes(a) {
+			return g
+		}
+	}
+	return nil
+}
+
 // acquire returns who serves, whose home it is, and how.
 func (m *model) acquire(f, t int, a verbs.Access) (by, home *modelRegion, o Outcome, err error) {
 	if m.exact {
 		m.clock++
 	}
 	for {
+		if g := m.serving(f, t, a); m.noHomes && g != nil {
+			return g, nil, Hit, nil
+		}
 		home = m.home(f, t, a)
 		if home.on {
 			return home, home, Hit, nil
 		}
-		for _, g := range m.known {
-			if g.on && g.covers(f, t) && g.access.Includes(a) {
-				return g, home, Hit, nil // any will do: the test finds out which
-			}
+		if g := m.serving(f, t, a); g != nil {
+			return g, home, Hit, nil
 		}
 		if o = First; !slices.Contains(m.seen[f:t], false) {
 			o = Late

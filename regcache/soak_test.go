@@ -3,15 +3,12 @@ package regcache_test
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
-	"unsafe"
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
@@ -32,43 +29,6 @@ const (
 	arenaPages = 64
 	soakAccess = verbs.AccessLocalWrite
 )
-
-// device is the provider below: a real one that can transfer, if this kernel has io_uring.
-type device interface {
-	verbs.Provider
-	verbs.Accountant
-}
-
-// faulty makes a device fail at random.
-type faulty struct {
-	device
-	calls atomic.Uint64
-}
-
-func (f *faulty) fault(op string, r mem.Range, kinds ...syscall.Errno) error {
-	n := f.calls.Add(1)
-	rng := rand.New(rand.NewPCG(n, 7))
-	if rng.IntN(40) != 0 {
-		return nil
-	}
-	errno := kinds[rng.IntN(len(kinds))]
-	return &verbs.Error{Op: op, Range: r, Kind: verbs.Kind(errno), Errno: errno}
-}
-
-func (f *faulty) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
-	if err := f.fault("soak register", r, syscall.ENOMEM, syscall.ENOSPC, syscall.EAGAIN, syscall.EINTR); err != nil {
-		return verbs.Region{}, err
-	}
-	return f.device.Register(r, a)
-}
-
-func (f *faulty) Deregister(g verbs.Region) error {
-	// Passing shortages only: a provider that keeps regions would be a leak.
-	if err := f.fault("soak deregister", g.Range, syscall.EAGAIN, syscall.EINTR); err != nil {
-		return err
-	}
-	return f.device.Deregister(g)
-}
 
 func TestSoakStaysConsistentAndLeaksNothing(t *testing.T) {
 	defer goleak.VerifyNone(t)
@@ -127,36 +87,6 @@ type soak struct {
 }
 
 func (s *soak) running() bool { return time.Now().Before(s.end) && !s.t.Failed() }
-
-// arena is memory whose every mapped page begins with a number of its own.
-type arena struct {
-	r      mem.Range
-	mapped [arenaPages]bool
-	able   [arenaPages]bool // readable and writable
-	number [arenaPages]uint64
-	maps   [arenaPages]uint32 // how often the page was mapped anew
-}
-
-func newArena(t *testing.T) *arena {
-	b, err := unix.Mmap(-1, 0, arenaPages*int(mem.PageSize), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := &arena{r: mem.Range{Start: mem.Addr(uintptr(unsafe.Pointer(&b[0])))}}
-	a.r.End = a.r.Start + mem.Addr(len(b))
-	for i := range arenaPages {
-		a.mapped[i], a.able[i] = true, true
-	}
-	return a
-}
-
-func (a *arena) pages(from, n int) mem.Range {
-	start := a.r.Start + mem.Addr(from)*mem.Addr(mem.PageSize)
-	return mem.Range{Start: start, End: start + mem.Addr(n)*mem.Addr(mem.PageSize)}
-}
-
-// pointer makes one of an address that is not of the Go heap.
-func pointer(a mem.Addr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&a)) }
 
 // held is a reference and what it is for.
 type held struct {
@@ -279,40 +209,6 @@ func (s *soak) check(h held, own *arena, sink int) {
 		if v := binary.NativeEndian.Uint64(got[:]); v != own.number[i] {
 			s.t.Errorf("page %d at %#x: sent %d, want %d: stale registration %+v", i, at, v, own.number[i], g)
 		}
-	}
-}
-
-func (s *soak) remap(a *arena, from, n int, mapIt bool) {
-	r := a.pages(from, n)
-	if err := s.c.Invalidate(r); err != nil {
-		s.t.Error(err)
-	}
-	prot := unix.PROT_READ | unix.PROT_WRITE
-	if !mapIt {
-		prot = unix.PROT_NONE // as good as unmapped, and nobody else can get the address
-	}
-	if _, err := unix.MmapPtr(-1, 0, pointer(r.Start), uintptr(r.Len()), prot, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_FIXED); err != nil {
-		s.t.Error(fmt.Errorf("mmap of %v: %w", r, err))
-	}
-	for i := from; i < from+n; i++ {
-		a.mapped[i], a.able[i], a.number[i] = mapIt, mapIt, 0
-		a.maps[i]++
-	}
-}
-
-func (s *soak) protect(a *arena, from, n, how int) {
-	for i := from; i < from+n; i++ {
-		if !a.mapped[i] {
-			return
-		}
-	}
-	prot := [...]int{unix.PROT_READ, unix.PROT_READ | unix.PROT_WRITE, unix.PROT_READ | unix.PROT_WRITE}[how]
-	r := a.pages(from, n)
-	if err := unix.Mprotect(unsafe.Slice((*byte)(pointer(r.Start)), r.Len()), prot); err != nil {
-		s.t.Error(err)
-	}
-	for i := from; i < from+n; i++ {
-		a.able[i] = prot&unix.PROT_WRITE != 0
 	}
 }
 
