@@ -49,10 +49,11 @@
 // # Caveats
 //
 // Linux on x86-64; elsewhere only pfn and none exist. BPF programs run for the
-// whole machine and drop what isn't ours: every Watcher of the node adds its
-// cost to the calls of all. After fork a child must
-// not use a Watcher of its parent: its changes are not recorded. A program
-// that closes descriptors which it doesn't own also closes ours. UFFD regions are
-// given up whenever the process takes any page fault between two uses, since no
+// whole machine and drop what isn't ours: every Watcher of a node adds its cost
+// to the calls of all. After fork a child must not use a Watcher of its parent:
+// its changes are not recorded. A program that closes descriptors which it
+// doesn't own also closes ours. A mapping belongs to one userfaultfd: a second
+// Watcher with uffd can't cache the same memory. With uffd a range is given up
+// whenever the process takes any page fault between two uses, since no
 // unprivileged interface shows MADV_GUARD_INSTALL (Linux 6.13).
 package vmwatch

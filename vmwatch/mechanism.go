@@ -24,8 +24,9 @@ var mechanismNames = [...]string{None: "none", Uffd: "uffd", PFN: "pfn", TP: "tp
 // String returns the name used by PINWHEEL_WATCH and in reports.
 func (m Mechanism) String() string { return mechanismNames[m] }
 
-// automatic is the order of choice: first those whose hits cost least.
-var automatic = []Mechanism{Fentry, TPS, TP, Uffd, PFN, None}
+// automatic is the order of choice: first those whose hits cost least, then
+// those that keep hits longest.
+var automatic = []Mechanism{Fentry, TPS, TP, PFN, Uffd, None}
 
 // choices are the values of the setting and what each may lead to.
 var choices = map[string][]Mechanism{

@@ -7,7 +7,7 @@
 #define SYS_clone 56
 #define SYS_exit 60
 
-// Offsets in readerShared; reader_amd64.go asserts them.
+// Offsets in readerShared; reader_unsafe.go asserts them.
 #define GENERATION 0
 #define PUBLISHED 64
 #define WAITERS 72

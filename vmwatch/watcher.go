@@ -85,8 +85,8 @@ func (w *Watcher) Report() Report { return w.report }
 // reaches (see Watch).
 func (w *Watcher) Generation() uint64 { return atomic.LoadUint64(w.gen) }
 
-// Word returns the address of the counter, for C. It lies outside
-// the Go heap and stays mapped until Close.
+// Word returns the address of the counter, for C. It lies outside the Go heap
+// and stays mapped until Close.
 func (w *Watcher) Word() *uint64 { return w.gen }
 
 // Watch begins to watch r, grown to whole pages; several watched ranges may
