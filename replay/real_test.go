@@ -49,7 +49,7 @@ func TestRealModeAgreesWithTheKernelToThePage(t *testing.T) {
 func TestRealModeCountsWhatVirtualModeCounts(t *testing.T) {
 	f := scriptTrace(t, loopTrace(t))
 	policies := []string{LeavePinned, OnDemand, Bounce, LRU}
-	o := Options{Policies: policies, BudgetBytes: 300 << 10, Scale: 0.1, Pairs: 2}
+	o := Options{Policies: policies, BudgetBytes: 300 << 10, Scale: 0.1, Pairs: 2, Ranks: []int{0, 1}}
 	p := sim.New(sim.Options{})
 	defer p.Close()
 	real, err := Real(t.Context(), o, f, p)
@@ -60,13 +60,13 @@ func TestRealModeCountsWhatVirtualModeCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(real) != len(policies) {
-		t.Fatalf("%d results for %d policies on one rank", len(real), len(policies))
+	if len(real) != 2*len(policies) {
+		t.Fatalf("%d results for %d policies on two ranks", len(real), len(policies))
 	}
 	for i, r := range real {
-		v := virtual[3*i] // rank 0, rank 1, all
-		if r.Policy != policies[i] || v.Policy != policies[i] {
-			t.Fatalf("result %d is of %s and %s, want %s", i, r.Policy, v.Policy, policies[i])
+		v := virtual[i/2*3+i%2] // of three: rank 0, rank 1, all
+		if r.Policy != policies[i/2] || r.Policy != v.Policy || r.Rank != i%2 || r.Rank != v.Rank {
+			t.Fatalf("result %d is of %s on rank %d and of %s on rank %d", i, r.Policy, r.Rank, v.Policy, v.Rank)
 		}
 		if r.Needs != v.Needs || r.FirstRegs != v.FirstRegs || r.LateRegs != v.LateRegs || r.PeakPinnedBytes != v.PeakPinnedBytes {
 			t.Errorf("%s: real %+v peak %d\nvirtual %+v peak %d", r.Policy, r.Counts, r.PeakPinnedBytes, v.Counts, v.PeakPinnedBytes)
@@ -119,6 +119,36 @@ func TestCancelledRealRunLeavesNothingBehind(t *testing.T) {
 	}
 	if u := p.Usage(); u.Regions != 0 {
 		t.Errorf("%d regions are still registered", u.Regions)
+	}
+}
+
+func TestSimulationWaitsForTheReplay(t *testing.T) {
+	done := make(chan struct{})
+	s := &schedule{out: make(chan []moment, 1), ready: make(chan struct{}), done: done}
+	const moments = 5*momentChunk + 7
+	ended := make(chan error, 1)
+	go func() {
+		for i := range int64(moments) {
+			if err := s.put(i, moment{}); err != nil {
+				ended <- err
+				return
+			}
+		}
+		ended <- nil
+	}()
+	<-s.ready // it is one chunk ahead and waits
+	next := int64(0)
+	for range 3 {
+		for _, m := range <-s.out {
+			if m.atNs != next {
+				t.Fatalf("moment %d, want %d", m.atNs, next)
+			}
+			next++
+		}
+	}
+	close(done) // the replay gives up
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the simulation ended with %v, want context.Canceled", err)
 	}
 }
 
