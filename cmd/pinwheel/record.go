@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 
 	"pinwheel/internal/launch"
@@ -79,9 +80,17 @@ func (c *recordCmd) merge(e *env, rec *record.Run) {
 	if res.Files < res.Ranks {
 		e.note("traces of %d ranks of %d are there", res.Files, res.Ranks)
 	}
-	path := res.Path
-	if rel, err := filepath.Rel(".", path); err == nil && len(rel) < len(path) {
-		path = rel
+	e.note("recorded %d ranks of %s; now type: nasreplay compare %s", res.Files, res.Program, shortest(res.Path))
+}
+
+// shortest returns a path as a person in this directory would type it.
+func shortest(path string) string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return path
 	}
-	e.note("recorded %d ranks of %s; now type: nasreplay compare %s", res.Files, res.Program, path)
+	if rel, err := filepath.Rel(dir, path); err == nil && len(rel) < len(path) {
+		return rel
+	}
+	return path
 }

@@ -10,8 +10,9 @@ import (
 // placeholders are those of settings.Expand, each with what may stand for it.
 var placeholders = map[byte]string{'%': "%", 'h': "[^/]+", 'p': "[0-9]+", 'r': "[0-9]+", 'j': "[^/]+"}
 
-// matcher returns the expression that file names made from a pattern match.
-// The directory must be the same for all ranks.
+// matcher returns the expression that file names made from a pattern match
+// or match but for the suffix that trace.Create gives to a file until it is
+// whole. The name without it is the first group. The directory must be the same for all ranks.
 func matcher(pattern string) (*regexp.Regexp, error) {
 	dir, base := filepath.Split(pattern)
 	if strings.Contains(strings.ReplaceAll(dir, "%%", ""), "%") {
@@ -33,5 +34,5 @@ func matcher(pattern string) (*regexp.Regexp, error) {
 	if !distinct {
 		return nil, fmt.Errorf("%s: every rank needs a file of its own; put %%r where the rank belongs", pattern)
 	}
-	return regexp.MustCompile("^" + b.String() + "$"), nil
+	return regexp.MustCompile("^(" + b.String() + `)(\.[0-9]+\.partial)?$`), nil
 }

@@ -18,7 +18,7 @@ func TestPatternMatchesOnlyTracesOfRanks(t *testing.T) {
 	}
 	for name, want := range map[string]bool{
 		"run.7%.0.node1.pwt": true, "run.7%.12.a.b.pwt": true,
-		"run.7%.x.node1.pwt": false, "run.7%.0.node1.pwt~": false, "runx7%.0.node1.pwt": false, "app.pwt": false,
+		"run.7%.0.node1.pwt.99.partial": true, "run.7%.x.node1.pwt": false, "run.7%.0.node1.pwt~": false, "runx7%.0.node1.pwt": false, "app.pwt": false,
 	} {
 		if m.MatchString(name) != want {
 			t.Errorf("%s: match %v, want %v", name, !want, want)
@@ -58,7 +58,7 @@ func touch(t *testing.T, dir string, names ...string) {
 
 func TestForceRemovesTracesInTheWayAndNothingElse(t *testing.T) {
 	dir := t.TempDir()
-	touch(t, dir, "0.pwt", "11.pwt", "app.pwt", "other.pwt", "0.txt")
+	touch(t, dir, "0.pwt", "11.pwt", "3.pwt.77.partial", "app.pwt", "other.pwt", "0.txt")
 	if _, err := New(dir, "", "/bin/app", false); err == nil || !strings.Contains(err.Error(), "0.pwt exists") {
 		t.Errorf("without force: %v", err)
 	}
@@ -77,7 +77,7 @@ func TestMergeTellsNothingFromTornFromDamaged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	touch(t, dir, "0.pwt") // opened, and nothing came
+	touch(t, dir, "0.pwt.5.partial") // opened, and nothing came
 	if _, err := r.Merge(); !errors.Is(err, ErrNothing) {
 		t.Errorf("without traces: %v", err)
 	}
@@ -85,15 +85,21 @@ func TestMergeTellsNothingFromTornFromDamaged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "0.pwt"), whole[:len(whole)/2], 0o666); err != nil {
-		t.Fatal(err)
+	cut := func(name string) {
+		if err := os.WriteFile(filepath.Join(dir, name), whole[:len(whole)/2], 0o666); err != nil {
+			t.Fatal(err)
+		}
 	}
+	cut("0.pwt.7.partial") // the rank was killed
 	res, err := r.Merge()
 	var torn *trace.TornError
 	if err != nil || res.Program != "lu.B.4" || res.Files != 1 || len(res.Torn) != 1 || !errors.As(res.Torn[0], &torn) {
 		t.Errorf("torn trace: %+v, %v", res, err)
 	}
-	touch(t, dir, "1.pwt")
+	cut("0.pwt") // then the partial one is of another run
+	if res, err := r.Merge(); err != nil || res.Files != 1 {
+		t.Errorf("whole beside partial trace: %+v, %v", res, err)
+	}
 	if err := os.WriteFile(filepath.Join(dir, "1.pwt"), []byte("no trace at all"), 0o666); err != nil {
 		t.Fatal(err)
 	}

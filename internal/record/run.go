@@ -3,11 +3,9 @@ package record
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 
 	"pinwheel/trace"
@@ -56,7 +54,7 @@ func New(pattern, merged, program string, force bool) (*Run, error) {
 	if err := os.MkdirAll(r.dir, 0o777); err != nil {
 		return nil, err
 	}
-	inTheWay, err := r.files()
+	inTheWay, err := r.files(false)
 	if err != nil {
 		return nil, err
 	}
@@ -77,17 +75,30 @@ func New(pattern, merged, program string, force bool) (*Run, error) {
 // Pattern is the value for PINWHEEL_RECORD.
 func (r *Run) Pattern() string { return r.pattern }
 
-// files returns the traces of single ranks, by name.
-func (r *Run) files() ([]string, error) {
+// files returns the traces of single ranks, by name. With usable, a trace that
+// is not whole, since its rank was killed, is only there if there is no whole
+// one, and one that nothing was written to isn't.
+func (r *Run) files(usable bool) ([]string, error) {
 	entries, err := os.ReadDir(r.dir)
 	if err != nil {
 		return nil, err
 	}
 	var names []string
-	for _, e := range entries {
-		if path := filepath.Join(r.dir, e.Name()); r.match.MatchString(e.Name()) && path != r.merged {
-			names = append(names, path)
+	taken := map[string]bool{}
+	for _, e := range entries { // by name: whole ones come first
+		m := r.match.FindStringSubmatch(e.Name())
+		path := filepath.Join(r.dir, e.Name())
+		if m == nil || path == r.merged {
+			continue
 		}
+		if usable {
+			info, err := e.Info()
+			if taken[m[1]] || err != nil || info.Size() == 0 {
+				continue
+			}
+			taken[m[1]] = true
+		}
+		names = append(names, path)
 	}
 	return names, nil
 }
@@ -95,14 +106,10 @@ func (r *Run) files() ([]string, error) {
 // Merge puts what the ranks have written into one trace. It fails with
 // ErrNothing if they have written none.
 func (r *Run) Merge() (Result, error) {
-	names, err := r.files()
+	names, err := r.files(true)
 	if err != nil {
 		return Result{}, err
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { // opened, and nothing came
-		info, err := os.Stat(name)
-		return errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0
-	})
 	if len(names) == 0 {
 		return Result{}, fmt.Errorf("%s: %w", r.pattern, ErrNothing)
 	}
