@@ -50,6 +50,18 @@ type Usage struct {
 	Regions int64
 }
 
+// String formats u as "1.5 GiB in 7 regions".
+func (u Usage) String() string {
+	bytes, regions := mem.FormatBytes(uint64(u.Bytes)), fmt.Sprint(u.Regions)
+	if u.Bytes == mem.Unlimited {
+		bytes = "inf"
+	}
+	if u.Regions == mem.Unlimited {
+		regions = "inf"
+	}
+	return bytes + " in " + regions + " regions"
+}
+
 // Limits bound a Usage; mem.Unlimited where there is no bound.
 type Limits = Usage
 

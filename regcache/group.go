@@ -1,49 +1,59 @@
 package regcache
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"sync"
+
+	"pinwheel/mem"
+	"pinwheel/verbs"
 )
 
-// Group is what the caches of one process share: a limit on the bytes pinned
-// by all of them, and the eviction of each other's idle regions when the
-// kernel or that limit refuses more. Safe for concurrent use.
+// Group is what the caches of one process share: limits on what all of them
+// have registered, and the eviction of each other's idle regions when the
+// kernel or those limits refuse more. Safe for concurrent use.
 type Group struct {
 	// mu protects all below. A leaf lock, taken inside Cache.mu.
-	mu       sync.Mutex
-	caches   []*Cache
-	maxBytes int64
-	bytes    int64
+	mu     sync.Mutex
+	caches []*Cache
+	maxima Limits
+	used   Usage
 }
 
-// NewGroup returns a group without caches. 0 stands for what the memory
-// cgroup allows, mem.Unlimited for no limit.
+// NewGroup returns a group without caches and without a limit of regions. 0
+// bytes stand for what the memory cgroup allows, mem.Unlimited for no limit.
 func NewGroup(maxBytes int64) *Group {
 	if maxBytes == 0 {
 		maxBytes = CgroupLimit(os.DirFS("/"))
 	}
-	return &Group{maxBytes: maxBytes}
+	return &Group{maxima: Limits{maxBytes, mem.Unlimited}}
 }
 
-// Bytes returns what all caches have registered, registering and draining.
-func (g *Group) Bytes() int64 {
+// Bytes returns the bytes of Usage.
+func (g *Group) Bytes() int64 { return g.Usage().Bytes }
+
+// Usage returns what all caches have registered, registering and draining.
+func (g *Group) Usage() Usage {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.bytes
+	return g.used
 }
 
-// SetLimit changes the limit and evicts idle regions until what is left fits.
-func (g *Group) SetLimit(maxBytes int64) {
+// SetLimits changes the limits and evicts idle regions until what is left
+// fits. What is in use stays, even above the limits.
+func (g *Group) SetLimits(l Limits) error {
+	if l.Bytes < 0 || l.Regions < 0 {
+		return fmt.Errorf("regcache: negative limit in %+v", l)
+	}
 	g.mu.Lock()
-	g.maxBytes = maxBytes
+	g.maxima = l
 	g.mu.Unlock()
 	for over := true; over; {
-		g.mu.Lock()
-		over = g.bytes > g.maxBytes
-		g.mu.Unlock()
-		over = over && g.evictOther(nil)
+		u := g.Usage()
+		over = (u.Bytes > l.Bytes || u.Regions > l.Regions) && g.evictOther(nil)
 	}
+	return nil
 }
 
 // Clean is Cache.Clean for all caches.
@@ -82,20 +92,32 @@ func (g *Group) evictOther(c *Cache) bool {
 	return false
 }
 
-func (g *Group) take(bytes int64) bool {
+func (g *Group) state() (maxima Limits, used Usage) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if bytes > g.maxBytes-g.bytes {
-		return false
+	return g.maxima, g.used
+}
+
+// take accounts for one more registration, or says what there is none of.
+func (g *Group) take(bytes int64) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.used.Regions >= g.maxima.Regions:
+		return verbs.ErrRegions
+	case bytes > g.maxima.Bytes-g.used.Bytes:
+		return verbs.ErrPinnedMemory
 	}
-	g.bytes += bytes
-	return true
+	g.used.Bytes += bytes
+	g.used.Regions++
+	return nil
 }
 
 func (g *Group) give(bytes int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.bytes -= bytes
+	g.used.Bytes -= bytes
+	g.used.Regions--
 }
 
 func (g *Group) join(c *Cache) {

@@ -72,7 +72,20 @@ func TestLoweredLimitsEvictAtOnce(t *testing.T) {
 	if n := fx.Stats().Pinned.Regions; n != 3 {
 		t.Errorf("limit of 3: %d registrations", n)
 	}
-	g.SetLimit(int64(10 * mem.PageSize))
+	if err := g.SetLimits(Limits{int64(100 * mem.PageSize), 2}); err != nil {
+		t.Fatal(err)
+	}
+	if n := fx.Stats().Pinned.Regions; n != 2 {
+		t.Errorf("limit of 2 in the process: %d registrations", n)
+	}
+	held := []Ref{fx.get(span(100, 10), both, Hit), fx.get(span(80, 10), both, Hit)}
+	if _, _, err := fx.f.Acquire(span(500, 1), both); !errors.Is(err, verbs.ErrRegions) {
+		t.Errorf("with both in use: %v", err)
+	}
+	fx.put(held...)
+	if err := g.SetLimits(Limits{int64(10 * mem.PageSize), mem.Unlimited}); err != nil {
+		t.Fatal(err)
+	}
 	fx.check()
 	if n := fx.Stats().Pinned.Regions; n != 1 {
 		t.Errorf("limit of 10 pages: %d registrations of 10", n)

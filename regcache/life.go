@@ -12,7 +12,7 @@ func (c *Cache) enter(g *region) error {
 		delete(c.byID, g.id)
 		c.gone.push(g.id)
 		g.id = 0
-		return c.limitError(g.rng, verbs.ErrRegions)
+		return c.limitError(g.rng, verbs.ErrRegions, true)
 	}
 	g.slot, g.state = slot, absent
 	g.packed = packAccess(g.access)

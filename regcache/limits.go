@@ -34,30 +34,30 @@ func (c *Cache) SetLimits(l Limits) error {
 func (c *Cache) reserve(r mem.Range) error {
 	n := int64(r.Len())
 	for {
-		kind := verbs.ErrPinnedMemory
+		var lacking error
+		own := true
 		switch {
 		case c.pinned.Regions >= c.maxima.Regions:
-			kind = verbs.ErrRegions
+			lacking = verbs.ErrRegions
 		case n > c.maxima.Bytes-c.pinned.Bytes:
-		case c.opts.Group != nil && !c.opts.Group.take(n):
-			kind = nil
-		default:
+			lacking = verbs.ErrPinnedMemory
+		case c.opts.Group != nil:
+			lacking, own = c.opts.Group.take(n), false
+		}
+		if lacking == nil {
 			c.pinned.Bytes += n
 			c.pinned.Regions++
 			c.stats.PeakPinnedBytes = max(c.stats.PeakPinnedBytes, c.pinned.Bytes)
 			return nil
 		}
 		if n > c.maxima.Bytes {
-			return c.limitError(r, kind)
+			return c.limitError(r, lacking, own) // no use evicting
 		}
-		if c.evict(kind == nil) {
+		if c.evict(!own) {
 			continue
 		}
 		if c.drains == 0 {
-			if kind == nil {
-				kind = verbs.ErrPinnedMemory
-			}
-			return c.limitError(r, kind)
+			return c.limitError(r, lacking, own)
 		}
 		if c.drained == nil {
 			c.drained = make(chan struct{})
@@ -77,18 +77,13 @@ func (c *Cache) unreserve(r mem.Range) {
 	}
 }
 
-func (c *Cache) limitError(r mem.Range, kind error) error {
-	return &limitError{r, kind, fmt.Sprintf("the limit of %s", describeLimits(c.maxima)), describeLimits(c.pinned)}
-}
-
-func describeLimits(l Limits) string {
-	n := func(v int64, s string) string {
-		if v == mem.Unlimited {
-			return "unlimited"
-		}
-		return s
+// limitError says what lacks; own tells this cache's limits from the group's.
+func (c *Cache) limitError(r mem.Range, kind error, own bool) error {
+	if own {
+		return &limitError{r, kind, "the protection domain", c.maxima, c.pinned}
 	}
-	return fmt.Sprintf("%s and %s regions", n(l.Bytes, mem.FormatBytes(uint64(l.Bytes))), n(l.Regions, fmt.Sprint(l.Regions)))
+	maxima, used := c.opts.Group.state()
+	return &limitError{r, kind, "the process", maxima, used}
 }
 
 // evict releases one orphan or idle region of this cache or, if asked to,

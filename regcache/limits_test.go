@@ -2,6 +2,7 @@ package regcache
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"pinwheel/mem"
@@ -72,7 +73,9 @@ func TestLimitByCountKeepsWhatIsInUse(t *testing.T) {
 	}
 	fx.use(span(10, 1), both, Hit)
 	held := []Ref{used, fx.get(span(10, 1), both, Hit), fx.get(span(30, 1), both, Hit)}
-	if _, _, err := fx.f.Acquire(span(40, 1), both); !errors.Is(err, verbs.ErrRegions) {
+	const want = "regcache: no room for 0x7f1234588000-0x7f1234589000 (4.0 KiB) in the protection domain: " +
+		"12.0 KiB in 3 regions registered, limit inf in 3 regions: out of memory regions"
+	if _, _, err := fx.f.Acquire(span(40, 1), both); !errors.Is(err, verbs.ErrRegions) || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("with all in use: %v", err)
 	}
 	fx.put(held...)

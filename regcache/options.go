@@ -82,14 +82,14 @@ var (
 // limitError is a registration refused because of our own limit. It matches
 // verbs.ErrPinnedMemory or verbs.ErrRegions, like a refusal by the provider.
 type limitError struct {
-	rng   mem.Range
-	kind  error
-	text  string
-	inUse string
+	rng          mem.Range
+	kind         error
+	whose        string
+	maxima, used Usage
 }
 
 func (e *limitError) Error() string {
-	return fmt.Sprintf("regcache: registering %v would exceed %s; %s in use: %v", e.rng, e.text, e.inUse, e.kind)
+	return fmt.Sprintf("regcache: no room for %v in %s: %v registered, limit %v: %v", e.rng, e.whose, e.used, e.maxima, e.kind)
 }
 
 func (e *limitError) Unwrap() error { return e.kind }

@@ -62,7 +62,7 @@ func (c *Cache) registerOnce(f *Front, p mem.Range, a verbs.Access) (Ref, Outcom
 	}
 	slot, ok := c.tab.allocate()
 	if !ok {
-		return Ref{}, outcome, c.limitError(p, verbs.ErrRegions)
+		return Ref{}, outcome, c.limitError(p, verbs.ErrRegions, true)
 	}
 	g := &region{rng: p, access: a, slot: slot, state: registering, heapAt: -1}
 	c.setSlot(slot, g)
