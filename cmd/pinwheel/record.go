@@ -74,8 +74,11 @@ func (c *recordCmd) merge(e *env, rec *record.Run) {
 		e.note("%v", err)
 		return
 	}
-	for _, t := range res.Torn {
-		e.note("%v", t)
+	switch n := len(res.Torn); {
+	case n == 1:
+		e.note("%v", res.Torn[0])
+	case n > 1:
+		e.note("%d traces were cut off, as if their ranks were killed; the first: %v", n, res.Torn[0])
 	}
 	if res.Files < res.Ranks {
 		e.note("traces of %d ranks of %d are there", res.Files, res.Ranks)
