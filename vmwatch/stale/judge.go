@@ -31,6 +31,7 @@ const settle = 20
 // cache is what is judged.
 type cache interface {
 	acquire(r mem.Range) (g verbs.Region, hit bool, release func(), err error)
+	name() string
 	close()
 }
 
@@ -60,6 +61,13 @@ func (o ours) acquire(r mem.Range) (verbs.Region, bool, func(), error) {
 	return ref.Region(), outcome == regcache.Hit, func() { o.c.Release(ref) }, nil
 }
 
+func (o ours) name() string {
+	if o.w == nil {
+		return unwatched
+	}
+	return o.w.Mechanism().String()
+}
+
 func (o ours) close() {
 	o.c.Close()
 	if o.w != nil {
@@ -68,11 +76,11 @@ func (o ours) close() {
 }
 
 // judge caches a Subject of kind k, changes it, and tells from the bytes that
-// then move whether the cache noticed.
-func judge(deviceName, mechanism string, k change.Kind) (string, error) {
+// then move whether the cache noticed; and which mechanism was chosen.
+func judge(deviceName, mechanism string, k change.Kind) (verdict, chosen string, err error) {
 	p, err := openDevice(deviceName)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	defer p.Close()
 	var c cache
@@ -82,18 +90,18 @@ func judge(deviceName, mechanism string, k change.Kind) (string, error) {
 		c, err = newOurs(p, mechanism)
 	}
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	defer c.close()
 	l, err := p.link(change.Pages * mem.PageSize)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	defer l.close()
 	change.Syscall = throughLibc
 	s, err := k.Make()
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	defer s.Free()
 	s.Fill('A')
@@ -101,31 +109,31 @@ func judge(deviceName, mechanism string, k change.Kind) (string, error) {
 	for try := 0; try < settle && !cached; try++ {
 		_, hit, release, err := c.acquire(s.Range)
 		if err != nil {
-			return "", err
+			return "", "", err
 		}
 		release()
 		cached = hit
 	}
 	if err := k.Do(s); err != nil {
-		return "", err
+		return "", "", err
 	}
 	g, hit, release, err := c.acquire(s.Range)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	defer release()
 	fresh, err := moves(l, g, s)
 	switch {
 	case err != nil:
-		return "", err
+		return "", "", err
 	case !fresh:
-		return stale, nil
+		return stale, c.name(), nil
 	case hit:
-		return kept, nil
+		return kept, c.name(), nil
 	case cached:
-		return detected, nil
+		return detected, c.name(), nil
 	}
-	return notCached, nil
+	return notCached, c.name(), nil
 }
 
 // moves reports whether both directions of transfer through g reach the

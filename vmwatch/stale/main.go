@@ -4,7 +4,9 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"os"
 
 	"github.com/alecthomas/kong"
 )
@@ -33,12 +35,11 @@ type cellCmd struct {
 func (c cellCmd) Run() error {
 	for _, k := range kinds() {
 		if k.Name == c.Kind {
-			v, err := judge(c.Device, c.Mechanism, k)
+			v, chosen, err := judge(c.Device, c.Mechanism, k)
 			if err != nil {
 				return err
 			}
-			fmt.Println(v)
-			return nil
+			return json.NewEncoder(os.Stdout).Encode(Cell{Verdict: v, Mechanism: chosen})
 		}
 	}
 	return fmt.Errorf("no kind of change is called %q", c.Kind)

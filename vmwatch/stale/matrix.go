@@ -66,8 +66,8 @@ func (c matrixCmd) Run() error {
 	for _, m := range c.Mechanisms {
 		for _, k := range kinds() {
 			cell := base
-			cell.Mechanism, cell.Change = m, k.Name
-			cell.Verdict, cell.Why = c.run(m, k)
+			cell.Change = k.Name
+			cell.Verdict, cell.Mechanism, cell.Why = c.run(m, k)
 			if cell.Verdict == stale && m != unwatched && m != peer {
 				bad++
 			}
@@ -83,7 +83,7 @@ func (c matrixCmd) Run() error {
 }
 
 // run judges one cell in a child process.
-func (c matrixCmd) run(mechanism string, k change.Kind) (verdict, why string) {
+func (c matrixCmd) run(mechanism string, k change.Kind) (verdict, chosen, why string) {
 	ctx, cancel := context.WithTimeout(context.Background(), cellTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", "cell", c.Device, mechanism, k.Name)
@@ -96,9 +96,13 @@ func (c matrixCmd) run(mechanism string, k change.Kind) (verdict, why string) {
 	cmd.Stderr = &failure
 	b, err := cmd.Output()
 	if err != nil {
-		return notApplicable, strings.TrimSpace(err.Error() + ": " + strings.TrimPrefix(failure.String(), "stale: error: "))
+		return notApplicable, mechanism, strings.TrimSpace(err.Error() + ": " + strings.TrimPrefix(failure.String(), "stale: error: "))
 	}
-	return strings.TrimSpace(string(b)), ""
+	var cell Cell
+	if err := json.Unmarshal(b, &cell); err != nil {
+		return notApplicable, mechanism, err.Error()
+	}
+	return cell.Verdict, cell.Mechanism, ""
 }
 
 // here describes the machine.

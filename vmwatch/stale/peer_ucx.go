@@ -16,4 +16,5 @@ func newPeer(p verbs.Provider) (cache, error) {
 }
 
 func (t theirs) acquire(r mem.Range) (verbs.Region, bool, func(), error) { return t.c.Acquire(r) }
+func (t theirs) name() string                                            { return peer }
 func (t theirs) close()                                                  { t.c.Close() }

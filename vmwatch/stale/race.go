@@ -99,10 +99,7 @@ func (c raceCmd) Run() error {
 	}
 	out := Race{Cell: here(), Threads: c.Threads, Helper: c.Helper, Changes: c.Changes, TakenEarly: r.takenEarly.Load(), Hits: r.hits.Load(),
 		Registrations: r.registrations.Load(), Reregistered: r.reregistered.Load(), Stale: r.bad.Load(), Seconds: time.Since(begin).Seconds()}
-	out.Device, out.Mechanism, out.Change, out.Verdict = c.Device, c.Mechanism, "race", detected
-	if o.w != nil {
-		out.Mechanism = o.w.Mechanism().String()
-	}
+	out.Device, out.Mechanism, out.Change, out.Verdict = c.Device, o.name(), "race", detected
 	if out.Stale > 0 {
 		out.Verdict = stale
 	}
