@@ -113,6 +113,11 @@ func TestChangedMappingIsNoticedByTheNextHit(t *testing.T) {
 	if u := fx.p.Usage(); u.Regions != 1 {
 		t.Errorf("the changed region is still registered: %+v", u)
 	}
+	before := fx.f.hits
+	fx.use(span(100, 16), both, Hit)
+	if fx.f.hits != before+1 {
+		t.Error("hits take the lock although the change was dealt with")
+	}
 	fx.use(span(0, 16), both, First)
 	w.change(mem.Range{Start: 0, End: ^mem.Addr(0)}) // overrun
 	fx.use(span(0, 16), both, First)
