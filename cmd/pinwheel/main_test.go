@@ -78,7 +78,7 @@ func TestWrongArgumentsAreOneLineAndStatus2(t *testing.T) {
 }
 
 func TestHelpOfEveryCommandHasExamples(t *testing.T) {
-	for _, sub := range []string{"run", "record", "info", "doctor", "man"} {
+	for _, sub := range []string{"run", "record", "report", "info", "doctor", "man"} {
 		stdout, _, state := pinwheel(t, sub+" --help")
 		if !state.Success() || !strings.Contains(stdout, "Example") || !strings.Contains(stdout, "pinwheel "+sub) {
 			t.Errorf("%s --help: %v, %q", sub, state, stdout)

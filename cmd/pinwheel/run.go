@@ -9,6 +9,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"pinwheel/internal/jobreport"
 	"pinwheel/internal/launch"
 	"pinwheel/internal/settings"
 )
@@ -23,7 +24,10 @@ type job struct {
 	settings func() ([]string, error)
 }
 
-type runCmd struct{ job }
+type runCmd struct {
+	Report toggle `placeholder:"FILE" help:"Print one report of all ranks when the job has ended, to standard error or into FILE."`
+	job
+}
 
 func (runCmd) Help() string {
 	return `Starts the command so that the ranks of an MPI job, and only they, load libpinwheel.so, and turns off what the transport
@@ -33,8 +37,8 @@ one line that says what, and the command runs as it is. Exit status and signals 
 
 Examples:
   pinwheel run -- mpirun -n 4 ./app
-  pinwheel run --policy paper --budget 256M --stats -- srun -n 64 ./app input
-  pinwheel run --stats=report.%j.%r -- mpiexec.hydra -n 8 ./app
+  pinwheel run --policy paper --budget 256M --report -- srun -n 64 ./app input
+  pinwheel run --stats=stats.%j.%r.json -- mpiexec.hydra -n 8 ./app
   aprun -n 8 pinwheel run -- ./app`
 }
 
@@ -46,11 +50,30 @@ func (c *runCmd) Run(e *env) error {
 	if s.Disable {
 		r.KeepCaches = true // as if Pinwheel were not there
 	}
-	p, err := c.plan(e, r)
+	if c.Report == "" {
+		p, err := c.plan(e, r)
+		if err != nil {
+			return err
+		}
+		return cantStart(p.Exec())
+	}
+	if s.Stats != "n" {
+		return usagef("--report makes use of PINWHEEL_STATS, which is %s", s.Stats)
+	}
+	dir, err := jobreport.NewDir()
 	if err != nil {
 		return err
 	}
-	return cantStart(p.Exec())
+	r.Settings = append(r.Settings, "PINWHEEL_STATS="+dir.Pattern())
+	p, err := c.plan(e, r)
+	if err != nil || p.Plain != "" {
+		_ = dir.Remove() // it is empty
+		if err == nil {
+			err = cantStart(p.Exec())
+		}
+		return err
+	}
+	return e.runAndReport(p, dir, string(c.Report))
 }
 
 // request says what the options ask for, and what is in force with the environment.

@@ -47,6 +47,21 @@ func TestDirectoryStandsForFilesOfRanks(t *testing.T) {
 	}
 }
 
+func TestWorkingDirectoryMayHaveAPercentSign(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "100%h")
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	r, err := New("tr/", "", "app", false)
+	if err != nil || !strings.HasSuffix(r.Pattern(), "/100%%h/tr/%r.pwt") {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if _, err := os.Stat(dir + "/tr"); err != nil {
+		t.Error(err)
+	}
+}
+
 func touch(t *testing.T, dir string, names ...string) {
 	t.Helper()
 	for _, n := range names {

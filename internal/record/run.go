@@ -39,9 +39,12 @@ func New(pattern, merged, program string, force bool) (*Run, error) {
 	if info, err := os.Stat(pattern); strings.HasSuffix(pattern, "/") || err == nil && info.IsDir() {
 		pattern = filepath.Join(pattern, "%r.pwt")
 	}
-	pattern, err := filepath.Abs(pattern)
-	if err != nil {
-		return nil, err
+	if !filepath.IsAbs(pattern) { // ranks may work in another directory
+		wd, err := os.Getwd()
+		if err != nil {
+			return nil, err
+		}
+		pattern = filepath.Join(strings.ReplaceAll(wd, "%", "%%"), pattern)
 	}
 	match, err := matcher(pattern)
 	if err != nil {

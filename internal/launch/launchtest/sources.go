@@ -27,7 +27,7 @@ const otherMPI = `int MPI_Init(int *c, char ***v) { return c == 0 && v == 0; }`
 
 // program does what its argument says, and writes its environment into
 // DIR/environ. record copies the traces DIR/rank0 and so on to where
-// PINWHEEL_RECORD says.
+// PINWHEEL_RECORD says, report writes those of two ranks to where PINWHEEL_STATS says.
 const program = `
 #include <signal.h>
 #include <stdio.h>
@@ -56,6 +56,22 @@ static void copy(const char *dir, int rank)
 		putc(c, out);
 	fclose(in);
 	fclose(out);
+}
+
+/* The report of a rank, where PINWHEEL_STATS says. */
+static void tell(int rank)
+{
+	const char *pattern = getenv("PINWHEEL_STATS"), *at;
+	char path[4096];
+	FILE *f;
+
+	if (!pattern || !(at = strstr(pattern, "%r")))
+		exit(92);
+	snprintf(path, sizeof path, "%.*s%d%s", (int)(at - pattern), pattern, rank, at + 2);
+	if (!(f = fopen(path, "w")))
+		exit(93);
+	fprintf(f, "{\"rank\":%d,\"size\":2,\"pid\":9,\"command\":\"app report\"}\n", rank);
+	fclose(f);
 }
 
 static void got(int signal) { _exit(40 + signal); }
@@ -87,6 +103,11 @@ int main(int argc, char **argv)
 	if (!strcmp(what, "record"))
 		for (int rank = 0; rank < 8; rank++)
 			copy(dir, rank);
+	if (!strcmp(what, "report")) {
+		tell(0);
+		tell(1);
+		return 8;
+	}
 	return 0;
 }
 `

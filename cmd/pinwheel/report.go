@@ -1,0 +1,58 @@
+package main
+
+import (
+	"os"
+
+	"pinwheel/internal/jobreport"
+	"pinwheel/internal/launch"
+)
+
+type reportCmd struct {
+	Files []string `arg:"" name:"report" help:"Reports of single ranks of one job (.json)."`
+}
+
+func (reportCmd) Help() string {
+	return `Prints one report of all ranks from those that ranks have written, as --stats=FILE.json makes them.
+
+Examples:
+  pinwheel run --stats=stats.%r.json -- mpirun -n 4 ./app && pinwheel report stats.*.json`
+}
+
+func (c *reportCmd) Run(e *env) error { return jobreport.Write(e.stdout, c.Files) }
+
+// runAndReport starts a job, waits for its end and prints one report of all
+// ranks to standard error or into a file.
+func (e *env) runAndReport(p launch.Plan, dir jobreport.Dir, file string) error {
+	state, err := p.Run()
+	if err != nil {
+		_ = dir.Remove() // nothing was started
+		return cantStart(err)
+	}
+	if err := writeReport(dir, file); err != nil {
+		e.note("%v", err)
+	}
+	if err := dir.Remove(); err != nil {
+		e.note("%v", err)
+	}
+	launch.EndAs(state)
+	return nil
+}
+
+func writeReport(dir jobreport.Dir, file string) (err error) {
+	files, err := dir.Files()
+	if err != nil {
+		return err
+	}
+	if file == "y" {
+		return jobreport.Write(os.Stderr, files)
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	err = jobreport.Write(f, files)
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
