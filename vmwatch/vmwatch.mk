@@ -8,7 +8,7 @@ PINWHEEL_RACE_CHANGES ?= 20000
 export PINWHEEL_RACE_CHANGES
 RESULTS_STALE := results/stale
 
-.PHONY: test-stale test-stale-host test-stale-ucx test-stale-race test-stale-guest test-stale-life bench-watch stale-table vmwatch-object $(STALE) $(STALE_UCX)
+.PHONY: test-stale test-stale-host test-stale-ucx test-stale-mpi test-stale-race test-stale-guest test-stale-life bench-watch stale-table vmwatch-object $(STALE) $(STALE_UCX)
 
 $(STALE): | tools
 	mkdir -p $(STALE_OUT) $(RESULTS_STALE)
@@ -36,6 +36,11 @@ test-stale-host: $(STALE)
 ## test-stale-ucx: the same changes against the cache of UCX (Debian)
 test-stale-ucx: $(STALE_UCX)
 	$(STALE_UCX) matrix --mechanisms ucx -o $(RESULTS_STALE)/2-ucx.json
+
+## test-stale-mpi: the matrix in processes whose libc Open MPI has patched (see install-mpi)
+test-stale-mpi: $(STALE)
+	$(STALE) matrix --mpi --mechanisms tps,uffd -o $(RESULTS_STALE)/3-openmpi.json
+	$(MAKE) --no-print-directory stale-table
 
 ## test-stale-race: threads that free addresses against threads that use them; PINWHEEL_RACE_CHANGES=1000000 for the official run
 test-stale-race: $(STALE)

@@ -30,6 +30,10 @@ int uffd_move(void *p, size_t n);               // UFFDIO_MOVE away
 void *thread_stack(size_t n);                   // on the stack of a running thread
 int thread_exit(void *p, size_t n);
 int vfork_munmap(void *p, size_t n);            // by a child that shares the address space
+// mpi_start initialises Open MPI in this process; -ENOTSUP if that didn't patch munmap.
+int mpi_start(void);
+void mpi_end(void);
+
 // malloc_churn allocates, touches and frees 32 KiB to 2 MiB for so long; it returns how often.
 long malloc_churn(long ns);
 void *malloc_pages(size_t n);                   // whole pages of a malloc block, never freed

@@ -143,6 +143,12 @@ func (c measureCmd) Run() error {
 			return err
 		}
 		samples = append(samples, more...)
+		if c.Mechanism != peer && c.Mechanism != unwatched {
+			if more, err = beside(c.Mechanism); err != nil {
+				return err
+			}
+			samples = append(samples, more...)
+		}
 		if more, err = goChurn(cc, generation); err != nil {
 			return err
 		}
@@ -188,23 +194,75 @@ func calls(c cache) (samples []sample, err error) {
 		return nil, err
 	}
 	samples = append(samples, sample{"hit and release, 64 KiB", "ns", perCall(20_000, func(n int) { err = use(c, s.Range, n) })})
-	samples = append(samples, sample{"getppid: an unrelated call", "ns", perCall(200_000, func(n int) {
-		for range n {
-			unix.RawSyscall(unix.SYS_GETPPID, 0, 0, 0)
-		}
-	})})
-	samples = append(samples, sample{"mmap and munmap through libc of 64 KiB that isn't cached", "ns", perCall(20_000, func(n int) {
-		for range n {
-			p, _, _ := throughLibc(unix.SYS_MMAP, 0, uintptr(s.Range.Len()), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON, ^uintptr(0), 0)
-			throughLibc(unix.SYS_MUNMAP, p, uintptr(s.Range.Len()), 0, 0, 0, 0)
-		}
-	})})
+	samples = append(samples, sample{"getppid: an unrelated call", "ns", unrelatedCall()})
+	samples = append(samples, sample{"mmap and munmap through libc of 64 KiB that isn't cached", "ns", mapAndUnmap(s.Range.Len())})
 	samples = append(samples, sample{"MADV_DONTNEED through libc of 64 KiB that is cached", "ns", perCall(2_000, func(n int) {
 		for range n {
 			throughLibc(unix.SYS_MADVISE, uintptr(s.Range.Start), uintptr(s.Range.Len()), unix.MADV_DONTNEED, 0, 0, 0)
 		}
 	})})
 	return samples, err
+}
+
+// neighbours is how many other processes of the node watch themselves, too.
+const neighbours = 8
+
+// beside times the same calls while neighbours watch: BPF programs run for every process.
+func beside(mechanism string) (samples []sample, err error) {
+	for range neighbours {
+		cmd := exec.Command("/proc/self/exe", "hold", mechanism)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		ready, err := cmd.StdoutPipe()
+		if err != nil {
+			return nil, err
+		}
+		if err := cmd.Start(); err != nil {
+			return nil, err
+		}
+		defer func() {
+			// It does nothing but hold: no need to ask it to end.
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}()
+		if _, err := ready.Read(make([]byte, 1)); err != nil {
+			return nil, fmt.Errorf("neighbour: %w", err)
+		}
+	}
+	return []sample{
+		{fmt.Sprintf("getppid, %d neighbours watching", neighbours), "ns", unrelatedCall()},
+		{fmt.Sprintf("mmap and munmap, %d neighbours watching", neighbours), "ns", mapAndUnmap(change.Pages * mem.PageSize)},
+	}, nil
+}
+
+type holdCmd struct {
+	Mechanism string `arg:""`
+}
+
+// Run holds a watch until it is killed.
+func (c holdCmd) Run() error {
+	w, err := vmwatch.Open(vmwatch.Options{Mechanism: c.Mechanism})
+	if err != nil {
+		return err
+	}
+	fmt.Println("watching", w.Mechanism())
+	select {}
+}
+
+func unrelatedCall() float64 {
+	return perCall(200_000, func(n int) {
+		for range n {
+			unix.RawSyscall(unix.SYS_GETPPID, 0, 0, 0)
+		}
+	})
+}
+
+func mapAndUnmap(bytes uint64) float64 {
+	return perCall(20_000, func(n int) {
+		for range n {
+			p, _, _ := throughLibc(unix.SYS_MMAP, 0, uintptr(bytes), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON, ^uintptr(0), 0)
+			throughLibc(unix.SYS_MUNMAP, p, uintptr(bytes), 0, 0, 0, 0)
+		}
+	})
 }
 
 // churnTime is how long a churn runs.

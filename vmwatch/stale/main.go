@@ -16,6 +16,7 @@ var cli struct {
 	Race    raceCmd    `cmd:"" help:"Use addresses while other threads free them; write one JSON line."`
 	Table   tableCmd   `cmd:"" help:"Make the tables of results/stale from result files."`
 	Cost    costCmd    `cmd:"" help:"Measure what each mechanism costs; write one JSON line for each quantity."`
+	Hold    holdCmd    `cmd:"" hidden:"" help:"Watch this process until it is killed."`
 	Measure measureCmd `cmd:"" hidden:"" help:"Measure in one process."`
 	Cell    cellCmd    `cmd:"" hidden:"" help:"Judge one cell."`
 }
@@ -29,10 +30,17 @@ type cellCmd struct {
 	Device    string `arg:""`
 	Mechanism string `arg:""`
 	Kind      string `arg:""`
+	MPI       bool
 }
 
 // Run judges one cell in a process of its own: some changes can't be undone.
 func (c cellCmd) Run() error {
+	if c.MPI {
+		if err := startMPI(); err != nil {
+			return fmt.Errorf("initialise Open MPI with its patcher: %w", err)
+		}
+		defer endMPI()
+	}
 	for _, k := range kinds() {
 		if k.Name == c.Kind {
 			v, chosen, err := judge(c.Device, c.Mechanism, k)

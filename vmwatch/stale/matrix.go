@@ -20,6 +20,7 @@ type matrixCmd struct {
 	Mechanisms   []string `default:"unwatched,ucx,fentry,tps,tp,uffd,pfn,none" help:"Columns."`
 	Unprivileged bool     `help:"Run the cells as nobody."`
 	Device       string   `default:"io_uring" enum:"io_uring,rdma" help:"What moves the bytes."`
+	MPI          bool     `help:"Initialise Open MPI in each cell, with its patches of libc."`
 	Out          string   `short:"o" help:"File for the JSON lines; standard output without."`
 }
 
@@ -92,6 +93,10 @@ func (c matrixCmd) run(mechanism string, k change.Kind) (verdict, chosen, why st
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
 	}
 	cmd.WaitDelay = time.Second // for what a killed cell has forked
+	if c.MPI {
+		cmd.Args = append(cmd.Args, "--mpi")
+		cmd.Env = append(os.Environ(), patcherSettings...)
+	}
 	var failure strings.Builder
 	cmd.Stderr = &failure
 	b, err := cmd.Output()
@@ -101,6 +106,9 @@ func (c matrixCmd) run(mechanism string, k change.Kind) (verdict, chosen, why st
 	var cell Cell
 	if err := json.Unmarshal(b, &cell); err != nil {
 		return notApplicable, mechanism, err.Error()
+	}
+	if c.MPI {
+		cell.Mechanism += " under Open MPI's patcher"
 	}
 	return cell.Verdict, cell.Mechanism, ""
 }
