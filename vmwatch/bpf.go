@@ -22,6 +22,7 @@ import (
 
 //go:generate clang -O2 -g -mcpu=v3 -target bpf -D__TARGET_ARCH_x86 -I/usr/include/x86_64-linux-gnu -Wall -c bpf/watch.bpf.c -o bpf/watch_x86.o
 //go:generate llvm-strip -g bpf/watch_x86.o
+//go:generate sh -c "sha256sum bpf/watch.bpf.c > bpf/watch_x86.sum"
 
 // bpfPrograms are the programs of each mechanism beside capture_mm, in
 // alternatives for different kernels: the first that loads is taken.

@@ -29,7 +29,7 @@ struct vm_area_struct { struct mm_struct *vm_mm; } CORE;
 struct io_kiocb { __u8 opcode; } CORE;
 struct pagetable_move_control { struct vm_area_struct *old; ulong old_addr, len_in; } CORE;
 
-/* Shared with Go and C by mmap; layout.go mirrors control and record. */
+/* Shared by mmap; log_unsafe.go mirrors control and record. */
 #define SLOTS 4096
 #define GRANULE_WORDS 1024 /* 65,536 bits, one per hashed granule of 2 MiB */
 #define EVERYTHING (~0UL)
