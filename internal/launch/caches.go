@@ -9,7 +9,8 @@ type cacheSwitch struct {
 	whose       string // for people; "" if it keeps nothing by itself
 }
 
-// cacheSwitches are harmless where the transport isn't used.
+// cacheSwitches are harmless where the transport isn't used. UCX_MEMTYPE_CACHE
+// is about kinds of memory, not about registrations, and is left alone.
 var cacheSwitches = []cacheSwitch{
 	// fi_mr(3). FI_MR_CACHE_MAX_SIZE=0 does not turn it off.
 	{"FI_MR_CACHE_MAX_COUNT", "0", "libfabric"},

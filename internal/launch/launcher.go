@@ -71,7 +71,7 @@ func recognise(path string, environ []string) (l *launcher, starts bool) {
 // status, and nothing if it is not there or takes longer than a person would
 // wait. It is not preloaded.
 func Output(environ []string, command ...string) string {
-	path, err := exec.LookPath(command[0])
+	path, err := find(command[0])
 	if err != nil {
 		return ""
 	}
@@ -87,7 +87,7 @@ func Output(environ []string, command ...string) string {
 // LauncherNamed returns the kind of the launcher that a command is, "" if it is
 // none whose ranks can be preloaded.
 func LauncherNamed(command string, environ []string) string {
-	path, err := exec.LookPath(command)
+	path, err := find(command)
 	if err != nil {
 		return ""
 	}

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -35,7 +36,7 @@ type Plan struct {
 // Make decides how the command is to be started. It fails only if that would
 // not start at all without Pinwheel, with an error of exec.LookPath.
 func Make(r Request) (Plan, error) {
-	path, err := exec.LookPath(r.Command[0])
+	path, err := find(r.Command[0])
 	if err != nil {
 		return Plan{}, err
 	}
@@ -65,10 +66,20 @@ func Make(r Request) (Plan, error) {
 	return p, nil
 }
 
+// find is exec.LookPath, but takes a program from the working directory if
+// PATH says so, as a shell does.
+func find(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if errors.Is(err, exec.ErrDot) {
+		return "./" + path, nil
+	}
+	return path, err
+}
+
 // ProgramOf returns the name of the first program that the command starts, or
 // the command's own if no other is found in it.
 func ProgramOf(command, environ []string) string {
-	if path, err := exec.LookPath(command[0]); err == nil {
+	if path, err := find(command[0]); err == nil {
 		if l, _ := recognise(path, environ); l != nil {
 			for _, s := range scan(command[1:], l.values) {
 				if len(s.command) > 0 {

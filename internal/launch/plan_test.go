@@ -128,6 +128,18 @@ func TestProgramWithoutLauncherIsPreloadedItself(t *testing.T) {
 	}
 }
 
+func TestProgramMayBeFoundInTheWorkingDirectory(t *testing.T) {
+	site := launchtest.New(t)
+	t.Chdir(site.Bin)
+	t.Setenv("PATH", ".:/usr/bin:/bin")
+	if p := makePlan(t, site, "app"); p.Path != "./app" || p.Plain != "" {
+		t.Errorf("path %q, plain %q", p.Path, p.Plain)
+	}
+	if p := makePlan(t, site, "mpirun -n 1 static"); !strings.Contains(p.Plain, "statically") {
+		t.Errorf("plain %q", p.Plain)
+	}
+}
+
 func TestJobRunsPlainWhereTheLibraryCannotWork(t *testing.T) {
 	site := launchtest.New(t)
 	for _, c := range []struct{ command, says string }{

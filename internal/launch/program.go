@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -129,13 +128,13 @@ func kindOf(name, path string) string {
 // if nothing speaks against it, and which MPI it uses, "" if that isn't known.
 // A name that is not found here is not judged.
 func judge(name string, library program, environ []string) (why, mpi string) {
-	path, err := exec.LookPath(name)
+	path, err := find(name)
 	if err != nil || carriers.MatchString(filepath.Base(path)) {
 		return "", "" // the launcher finds it elsewhere, or says so; or what it starts is not known
 	}
 	p, err := inspect(path)
 	if err == nil && p.script != "" && !isShell(p.script) {
-		if path, err = exec.LookPath(p.script); err == nil {
+		if path, err = find(p.script); err == nil {
 			p, err = inspect(path)
 		}
 	}
