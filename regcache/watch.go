@@ -57,7 +57,6 @@ func (c *Cache) confirm(f *Front, g *region) bool {
 	}
 	if !same {
 		c.forget(g)
-		c.seen.remove(g.rng)
 		c.stats.Invalidated++
 		c.reap()
 	}
