@@ -48,6 +48,9 @@ wait:
 	MOVWLZX	(POLL_STOP+6)(R12), AX // revents
 	TESTL	AX, AX
 	JNE	stop
+	MOVWLZX	(POLL_UFFD+6)(R12), AX
+	TESTL	$0x38, AX // POLLERR, POLLHUP, POLLNVAL: the program closed it, which disarmed everything
+	JNE	stop
 
 	// The generation moves before read: read is what releases the thread
 	// that made the change, so it never returns with the old generation.

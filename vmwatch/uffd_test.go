@@ -5,6 +5,7 @@ package vmwatch
 import (
 	"testing"
 
+	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
 	"pinwheel/mem"
@@ -35,4 +36,24 @@ func TestSubtractLeavesWhatIsInNoneOfTheOthers(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestUserfaultfdClosedByTheProgramNeitherBlocksNorGoesStale(t *testing.T) {
+	openOrExplain(t, "uffd")
+	w, err := Open(Options{Mechanism: "uffd"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, _ := subject(t)
+	p := pin(t, w, s.Range)
+	t.Cleanup(func() { _ = w.Close() }) // fails for the descriptor that is gone
+	n := w.note.(*uffdNotifier)
+	if err := unix.Close(n.fd); err != nil { // as a program that closes all descriptors does
+		t.Fatal(err)
+	}
+	n.fd = -1
+	unmap(t, s.Range)
+	if survivors(w, p)[0] {
+		t.Error("still handed out")
+	}
 }
