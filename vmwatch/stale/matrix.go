@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -101,7 +102,8 @@ func (c matrixCmd) run(mechanism string, k change.Kind) (verdict, chosen, why st
 	cmd.Stderr = &failure
 	b, err := cmd.Output()
 	if err != nil {
-		return notApplicable, mechanism, strings.TrimSpace(err.Error() + ": " + strings.TrimPrefix(failure.String(), "stale: error: "))
+		why := strings.TrimSpace(strings.TrimPrefix(failure.String(), "stale: error: "))
+		return notApplicable, mechanism, cmp.Or(why, err.Error())
 	}
 	var cell Cell
 	if err := json.Unmarshal(b, &cell); err != nil {

@@ -66,8 +66,10 @@ again, and 64 KiB go through the registration in both directions. Only the bytes
 - **kept**: still a hit, and the right bytes moved (the change leaves pinned pages where they are, or the cache changed nothing)
 - **not cached**: this memory is registered for each operation, because its changes can't be seen
 - **STALE**: the other side got old data, or the program didn't see what arrived
+- n/a: not possible there, for the reason below
 
-*unwatched* is our cache told of nothing, *ucx* that of UCX 1.13.1 (Debian), in the same harness.
+*unwatched* is our cache told of nothing; *ucx* that of UCX 1.13.1 (Debian), in the same harness. (UCX replaces mremap by a function of four
+arguments, so that MREMAP_FIXED loses its target address in every program that links it.)
 `
 
 // column is one configuration of the matrix.
