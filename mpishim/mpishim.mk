@@ -2,10 +2,11 @@
 # The MPI programs need Debian's openmpi-bin, libopenmpi-dev, gfortran and g++
 # (make install-mpi, as root); the libraries need a C compiler only.
 
-SHIM_OUT := out/mpishim
+SHIM_OUT ?= out/mpishim
+SHIM_LIB ?= bin
 SHIM_SRC := $(wildcard mpishim/c/*.c)
 SHIM_HDR := $(wildcard mpishim/c/*.h) regcache/table.h verbs/rdma/internal/ibv/abi.h
-SHIM_CFLAGS := -O2 -g -std=gnu11 -fPIC -fvisibility=hidden -fno-omit-frame-pointer -Wall -Wextra -Wno-unused-parameter \
+SHIM_CFLAGS := -O2 -g -std=gnu11 -fPIC -fvisibility=hidden -fno-omit-frame-pointer -Wall -Wextra \
 	-Impishim/c -Iregcache -Iverbs/rdma/internal/ibv
 
 MPI_SRC := $(wildcard mpishim/tests/*.c mpishim/tests/*.cc mpishim/tests/*.f90)
@@ -13,21 +14,18 @@ MPI_PROGRAMS := $(patsubst mpishim/tests/%,$(SHIM_OUT)/tests/%,$(basename $(MPI_
 
 .PHONY: shim mpi-programs install-mpi
 
-## shim: build libpinwheel.so, libpinwheel-go.so and the pinwheel command
-shim: $(SHIM_OUT)/libpinwheel.so $(SHIM_OUT)/libpinwheel-go.so $(SHIM_OUT)/pinwheel
+## shim: build libpinwheel.so and libpinwheel-go.so into bin/
+shim: $(SHIM_LIB)/libpinwheel.so $(SHIM_LIB)/libpinwheel-go.so
 
-$(SHIM_OUT)/libpinwheel.so: $(SHIM_SRC) $(SHIM_HDR)
+$(SHIM_LIB)/libpinwheel.so: $(SHIM_SRC) $(SHIM_HDR)
 	@mkdir -p $(@D)
 	$(CC) $(SHIM_CFLAGS) -shared -Wl,-z,defs -Wl,-soname,libpinwheel.so -o $@ $(SHIM_SRC) -ldl -lpthread
 
 # Always asked: the Go command knows best what is out of date.
-.PHONY: $(SHIM_OUT)/libpinwheel-go.so $(SHIM_OUT)/pinwheel
-$(SHIM_OUT)/libpinwheel-go.so:
+.PHONY: $(SHIM_LIB)/libpinwheel-go.so
+$(SHIM_LIB)/libpinwheel-go.so:
 	go build -buildmode=c-shared -o $@ ./mpishim/golib
 	@rm -f $(@:.so=.h)
-
-$(SHIM_OUT)/pinwheel:
-	go build -o $@ ./cmd/pinwheel
 
 ## mpi-programs: build the MPI test programs (C, C++, Fortran)
 mpi-programs: $(MPI_PROGRAMS)
@@ -57,4 +55,4 @@ TEST_MPI_PROGRAMS ?= halo wavefront transpose ring_f08 alltoallv derived renewed
 
 ## test-mpi: the MPI programs under every policy on Soft-RoCE, in the test bed's guest (see TEST_MPI_* in mpishim.mk)
 test-mpi: shim mpi-programs
-	testbed/run.sh -c 4 -t 3600 mpishim/tests/run.sh $(CURDIR)/$(SHIM_OUT) "$(TEST_MPI_RANKS)" "$(TEST_MPI_POLICIES)" $(TEST_MPI_PROGRAMS)
+	testbed/run.sh -c 4 -t 3600 mpishim/tests/run.sh $(CURDIR)/$(SHIM_LIB) $(CURDIR)/$(SHIM_OUT)/tests "$(TEST_MPI_RANKS)" "$(TEST_MPI_POLICIES)" $(TEST_MPI_PROGRAMS)

@@ -304,6 +304,9 @@ static void start_persistent(const struct pw_call *c, struct pw_record *now)
 			r.req = ++next_request;
 			add_request(key, r.req);
 			emit(&r);
+			/* One call starts several; as records they follow each other. */
+			now->start_ns = now->end_ns;
+			now->start_cpu_ns = now->end_cpu_ns;
 			break;
 		}
 	}

@@ -57,17 +57,20 @@ static int is_given(const char *name)
 
 int pw_wanted(void) { return is_given("PINWHEEL_STATS") || is_given("PINWHEEL_RECORD"); }
 
-/* Launchers start the ranks; they are no ranks, and a Go runtime would disturb them. */
-static int is_launcher(void)
+static int is_named(const char *const *names)
 {
-	static const char *const names[] = {"mpirun", "mpiexec", "orterun", "orted", "prterun", "prted", "prte", "srun",
-					    "slurmstepd", "mpiexec.hydra", "hydra_pmi_proxy", "hydra_bstrap_proxy"};
-
-	for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
-		if (!strcmp(program_invocation_short_name, names[i]))
+	for (; *names; names++)
+		if (!strcmp(program_invocation_short_name, *names))
 			return 1;
 	return 0;
 }
+
+/* Launchers start the ranks; they are no ranks, and a Go runtime would disturb
+ * them. The first kind the user starts, and has preloaded by mistake; the second is started
+ * by the first, or by a rank without launcher, and inherits the preload. */
+static const char *const launchers[] = {"mpirun", "mpiexec", "orterun", "prterun", "srun", "mpiexec.hydra", NULL};
+static const char *const daemons[] = {"orted",		  "prted",  "prte", "slurmstepd", "hydra_pmi_proxy",
+				      "hydra_bstrap_proxy", NULL};
 
 /* After fork there is one thread: no server, no helper. What the parent registered is the parent's. */
 static void in_child(void)
@@ -84,7 +87,9 @@ __attribute__((constructor)) static void loaded(void)
 	FILE *f;
 
 	pw_disabled = is_yes(getenv("PINWHEEL_DISABLE"));
-	if (is_launcher()) {
+	if (is_named(daemons))
+		pw_disabled = 1;
+	if (is_named(launchers)) {
 		pw_disabled = 1;
 		pw_say("preloaded into the launcher %s, which has nothing to register; it is meant for the ranks (pinwheel run sees to that)",
 		       program_invocation_short_name);
@@ -166,7 +171,7 @@ static void load(void)
 	cpu_set_t cpus;
 	pw_bind_fn bind = NULL;
 	int have_cpus = !sched_getaffinity(0, sizeof cpus, &cpus), have_files = !getrlimit(RLIMIT_NOFILE, &files);
-	const struct timespec patience = {.tv_sec = 10};
+	const struct timespec patience = {.tv_sec = 60}; /* an overloaded node, an emulated one */
 	void *h;
 
 	for (int s = 1; s < NSIG; s++)

@@ -3,12 +3,12 @@
 # there): every program under every policy, with each number of ranks. The
 # programs verify their data.
 #
-#   run.sh DIRECTORY "RANKS..." "POLICIES..." PROGRAM...
+#   run.sh LIBRARIES TESTS "RANKS..." "POLICIES..." PROGRAM...
 #
-# DIRECTORY has libpinwheel.so and tests/. A policy is one of PINWHEEL_POLICY, or disabled.
+# LIBRARIES has libpinwheel.so, TESTS the programs. A policy is one of PINWHEEL_POLICY, or disabled.
 set -u
-dir=$1 ranks=$2 policies=$3
-shift 3
+lib=$1 tests=$2 ranks=$3 policies=$4
+shift 4
 here=$(dirname "$0")
 failed=0 runs=0
 start=$SECONDS
@@ -20,7 +20,7 @@ for n in $ranks; do
     [ "$policy" != disabled ] || switches=(-x PINWHEEL_DISABLE=y)
     for program in "$@"; do
       runs=$((runs + 1))
-      out=$(timeout -k 5 120 mpirun -np "$n" -x "LD_PRELOAD=$dir/libpinwheel.so" "${switches[@]}" "$dir/tests/$program" 2>&1)
+      out=$(timeout -k 5 240 mpirun -np "$n" -x "LD_PRELOAD=$lib/libpinwheel.so" "${switches[@]}" "$tests/$program" 2>&1)
       status=$?
       case $status:$out in
         0:*"data right"*) echo "ok    $n ranks  $policy  $program" ;;

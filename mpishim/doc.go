@@ -1,0 +1,44 @@
+// Package mpishim is the home of libpinwheel.so, which puts just-in-time
+// registration under an unmodified MPI program. It has no Go code of its own but
+// the tests; the library is
+//
+//	c/       libpinwheel.so: what runs on the threads of the program
+//	golib/   libpinwheel-go.so: what runs on threads of its own
+//	report/  the report of a run
+//	standin/ an MPI library and a libibverbs that do nothing, to test and measure with
+//	tests/   MPI programs that verify their data, and what runs them in the test bed
+//
+// "make shim" builds both libraries into bin/; they must lie in one directory.
+// LD_PRELOAD names libpinwheel.so, in the ranks only: "pinwheel run" sees to
+// that. The settings are those of package internal/settings; PINWHEEL_RECORD=PATTERN
+// makes every rank write a .pwt file, PINWHEEL_STATS=y or PATTERN a report.
+//
+// # A registration
+//
+// The wrapper of an MPI call notes which memory the program gave to it (a post:
+// address, size, call site). When the transport registers memory, in whatever
+// call, the wrapper of ibv_reg_mr finds the post that contains it and looks into
+// the table of package regcache. A hit is a reference counted in memory of
+// this thread, and a handle that looks like an ibv_mr: no lock, no system call,
+// no Go. Anything else is asked of the server thread on the Go side, through a
+// mailbox and a futex; what the server refuses is registered as if we were not there.
+// When the transport deregisters, the reference is dropped and the use goes
+// to the helper through DQ.
+//
+// What the program did not give to MPI, and is no copy that MPI makes of it,
+// belongs to the transport (bounce pools) and is left alone.
+//
+// # The end
+//
+// MPI_Finalize: no new management; then the helper ends; then what is idle is
+// released; then the transport closes, and ibv_dealloc_pd releases the last of each
+// protection domain. A process that ends otherwise just ends. A forked child passes
+// everything through. The Go side stays loaded, asleep.
+//
+// # Caveats
+//
+// A static libmpi or libibverbs is out of reach of LD_PRELOAD. Sixteen
+// protection domains are managed, one after the other or at a time; more are left
+// alone. With userfaultfd or frame numbers as the watch mechanism every use asks the
+// server: some microseconds instead of nanoseconds.
+package mpishim

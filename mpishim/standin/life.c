@@ -1,0 +1,149 @@
+/*
+ * What programs do with a process, on the stand-in: the argument says what. It
+ * exits with 0 if the preload library did not disturb it, or as the mode says.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+int MPI_Init(int *argc, char ***argv);
+int MPI_Send(const void *buf, int count, void *type, int to, int tag, void *comm);
+int MPI_Finalize(void);
+extern char ompi_mpi_comm_world;
+
+#define BYTES (64 << 10)
+static char *buf;
+static int send_some(int n)
+{
+	int failed = 0;
+
+	for (int i = 0; i < n; i++)
+		failed += MPI_Send(buf, BYTES, (void *)1, 0, 0, &ompi_mpi_comm_world);
+	return failed;
+}
+
+static void *in_thread(void *unused)
+{
+	char *mine = malloc(BYTES);
+	int failed = 0;
+
+	(void)unused;
+	for (int i = 0; i < 50; i++)
+		failed += MPI_Send(mine, BYTES, (void *)1, 0, 0, &ompi_mpi_comm_world);
+	free(mine);
+	return (void *)(intptr_t)failed;
+}
+
+static int threads(void)
+{
+	int failed = 0;
+
+	for (int round = 0; round < 5; round++) {
+		pthread_t t[4];
+		void *r;
+
+		for (int i = 0; i < 4; i++)
+			pthread_create(&t[i], NULL, in_thread, NULL);
+		for (int i = 0; i < 4; i++)
+			pthread_join(t[i], &r), failed += (int)(intptr_t)r;
+	}
+	return failed;
+}
+
+static volatile sig_atomic_t alarms, elsewhere;
+static pthread_t main_thread;
+static void on_alarm(int s)
+{
+	alarms += s == SIGALRM;
+	elsewhere += !pthread_equal(pthread_self(), main_thread);
+}
+
+static int signals(void)
+{
+	struct sigaction a = {.sa_handler = on_alarm};
+	struct timespec t = {.tv_sec = 20};
+
+	main_thread = pthread_self();
+	sigaction(SIGALRM, &a, NULL);
+	alarm(1);
+	return nanosleep(&t, NULL) == 0 || alarms != 1 || elsewhere;
+}
+
+/* A forked child may register and deregister, plainly, and give back what its parent holds. */
+static int forks(void)
+{
+	int status, failed = 0;
+
+	for (int i = 0; i < 20; i++) {
+		pid_t child = fork();
+
+		if (child == 0)
+			_exit(send_some(3) ? 1 : 5);
+		failed += waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 5;
+		failed += send_some(3);
+	}
+	return failed + (system("exit 6") != 6 << 8);
+}
+
+struct process {
+	struct sigaction handler[32];
+	struct rlimit files;
+	sigset_t mask;
+};
+
+static void look(struct process *p)
+{
+	memset(p, 0, sizeof *p);
+	for (int s = 1; s < 32; s++)
+		sigaction(s, NULL, &p->handler[s]);
+	getrlimit(RLIMIT_NOFILE, &p->files);
+	pthread_sigmask(SIG_SETMASK, NULL, &p->mask);
+}
+
+static int same(const struct process *a, const struct process *b)
+{
+	for (int s = 1; s < 32; s++)
+		if (a->handler[s].sa_handler != b->handler[s].sa_handler)
+			return 0;
+	return a->files.rlim_cur == b->files.rlim_cur && !memcmp(&a->mask, &b->mask, sizeof a->mask);
+}
+
+int main(int argc, char **argv)
+{
+	const char *how = argc > 1 ? argv[1] : "";
+	struct process before, after;
+	int failed;
+
+	buf = malloc(BYTES);
+	look(&before);
+	failed = MPI_Init(&argc, &argv) + send_some(20);
+	look(&after);
+	if (!strcmp(how, "threads"))
+		failed += threads();
+	if (!strcmp(how, "signals"))
+		failed += signals();
+	if (!strcmp(how, "fork"))
+		failed += forks();
+	if (!strcmp(how, "process"))
+		failed += !same(&before, &after);
+	if (!strcmp(how, "exit"))
+		exit(9);
+	if (!strcmp(how, "_exit"))
+		_exit(10);
+	if (!strcmp(how, "abort"))
+		abort();
+	if (!strcmp(how, "segv"))
+		raise(SIGSEGV);
+	failed += MPI_Finalize();
+	failed += !strcmp(how, "after") && send_some(3) != 0; /* plain */
+	if (failed)
+		fprintf(stderr, "%d things failed\n", failed);
+	return failed ? 1 : !strcmp(how, "status") ? 42 : 0;
+}

@@ -1,0 +1,64 @@
+/*
+ * What a large message costs beside its registration: MPI_Send of the stand-in,
+ * in nanoseconds, over a number of buffers in turn. Run it without the preload
+ * library, with it passing everything through, and with it managing: the
+ * differences are the overhead of the path.
+ *
+ *   path [BUFFERS [ROUNDS [PAUSE_US]]]
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+int MPI_Init(int *argc, char ***argv);
+int MPI_Send(const void *buf, int count, void *type, int to, int tag, void *comm);
+int MPI_Finalize(void);
+extern char ompi_mpi_comm_world;
+
+#define BYTES (64 << 10)
+#define SAMPLE 256 /* messages timed together */
+
+static uint64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+int main(int argc, char **argv)
+{
+	int buffers = argc > 1 ? atoi(argv[1]) : 16, rounds = argc > 2 ? atoi(argv[2]) : 2000;
+	long pause_us = argc > 3 ? atol(argv[3]) : 200;
+	double *ns = calloc((size_t)rounds, sizeof *ns);
+	char **buf = calloc((size_t)buffers, sizeof *buf);
+	int failed = MPI_Init(&argc, &argv);
+
+	for (int i = 0; i < buffers; i++)
+		if (posix_memalign((void **)&buf[i], 4096, BYTES))
+			return 3;
+	for (int r = 0; r < rounds; r++) {
+		struct timespec pause = {0, pause_us * 1000};
+		uint64_t start = now();
+
+		for (int k = 0; k < SAMPLE; k++)
+			failed += MPI_Send(buf[k % buffers], BYTES, (void *)1, 0, 0, &ompi_mpi_comm_world);
+		ns[r] = (double)(now() - start) / SAMPLE;
+		if (pause_us)
+			nanosleep(&pause, NULL); /* the helper looks at its queue */
+	}
+	failed += MPI_Finalize();
+	qsort(ns, (size_t)rounds, sizeof *ns, by_value);
+	printf("%.1f %.1f %.1f\n", ns[rounds / 4], ns[rounds / 2], ns[rounds * 3 / 4]);
+	if (failed)
+		fprintf(stderr, "path: %d calls failed\n", failed);
+	return failed != 0;
+}

@@ -1,0 +1,205 @@
+package mpishim
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"pinwheel/mpishim/report"
+)
+
+// stage is a directory with the libraries, the stand-ins and the programs.
+type stage struct {
+	dir string
+	err error
+}
+
+var build = sync.OnceValue(func() (s stage) {
+	s.dir, s.err = os.MkdirTemp("", "pinwheel-standin")
+	if s.err != nil {
+		return s
+	}
+	sources, err := filepath.Glob("c/*.c")
+	if err != nil {
+		return stage{err: err}
+	}
+	at := func(name string) string { return filepath.Join(s.dir, name) }
+	shared := []string{"-O2", "-fPIC", "-shared", "-fno-omit-frame-pointer"}
+	for _, command := range [][]string{
+		append(append([]string{"cc"}, shared...), append([]string{"-std=gnu11", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror",
+			"-Ic", "-I../regcache", "-I../verbs/rdma/internal/ibv", "-Wl,-z,defs", "-o", at("libpinwheel.so"), "-ldl", "-lpthread"}, sources...)...),
+		{"go", "build", "-buildmode=c-shared", "-o", at("libpinwheel-go.so"), "./golib"},
+		append(append([]string{"cc"}, shared...), "-Wl,-soname,libibverbs.so.1", "-Wl,--version-script=standin/verbs.map", "-o", at("libibverbs.so.1"), "standin/verbs.c"),
+		append(append([]string{"cc"}, shared...), "-Wl,-soname,libmpi.so.40", "-o", at("libmpi.so.40"), "standin/mpi.c", at("libibverbs.so.1")),
+		{"cc", "-O2", "-fno-omit-frame-pointer", "-o", at("path"), "standin/path.c", at("libmpi.so.40"), "-Wl,-rpath," + s.dir, "-Wl,-rpath-link," + s.dir},
+		{"cc", "-O2", "-fno-omit-frame-pointer", "-o", at("life"), "standin/life.c", at("libmpi.so.40"), "-lpthread", "-Wl,-rpath," + s.dir, "-Wl,-rpath-link," + s.dir},
+	} {
+		if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
+			s.err = fmt.Errorf("%s: %w\n%s", strings.Join(command, " "), err, out)
+			return s
+		}
+	}
+	return s
+})
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	if s := build(); s.dir != "" {
+		os.RemoveAll(s.dir)
+	}
+	os.Exit(status)
+}
+
+// theStage builds once, or skips where there is nothing to build with.
+func theStage(t *testing.T) string {
+	t.Helper()
+	for _, tool := range []string{"cc", "go"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("building the preload library: %v", err)
+		}
+	}
+	s := build()
+	if s.err != nil {
+		t.Fatal(s.err)
+	}
+	return s.dir
+}
+
+// play runs a program under the library and returns its status, as a shell
+// has it, and what it said.
+func play(t *testing.T, dir string, environ []string, program string, args ...string) (status int, said string) {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(dir, program), args...)
+	// Frame numbers and BPF depend on the machine; the hooks of the library are
+	// there everywhere, and are what is tested here.
+	cmd.Env = append([]string{"LD_LIBRARY_PATH=" + dir, "LD_PRELOAD=" + filepath.Join(dir, "libpinwheel.so")}, environ...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	ws := cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if ws.Signaled() {
+		return 128 + int(ws.Signal()), out.String()
+	}
+	return ws.ExitStatus(), out.String()
+}
+
+func TestEveryPolicyServesAllAndLeavesNothingRegistered(t *testing.T) {
+	dir := theStage(t)
+	for _, policy := range []string{"pinwheel", "paper", "leave-pinned", "lru", "on-demand"} {
+		t.Run(policy, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "stats.json")
+			const buffers, rounds = 5, 20
+			// The stand-in fails ibv_dealloc_pd if a registration is left, and aborts if one goes twice.
+			status, said := play(t, dir, []string{"PINWHEEL_POLICY=" + policy, "PINWHEEL_STATS=" + file}, "path", fmt.Sprint(buffers), fmt.Sprint(rounds))
+			if status != 0 {
+				t.Fatalf("status %d: %s", status, said)
+			}
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var r report.Rank
+			if err := json.Unmarshal(text, &r); err != nil {
+				t.Fatal(err)
+			}
+			const messages = rounds * 256
+			if policy == "on-demand" {
+				if r.Uses != 0 || r.Plain != messages+1 {
+					t.Errorf("%d uses managed, %d plain; want 0 and %d", r.Uses, r.Plain, messages+1)
+				}
+				return
+			}
+			if r.Uses != messages || r.Plain != 1 { // 1: the transport's pool
+				t.Errorf("%d uses managed, %d plain; want %d and 1", r.Uses, r.Plain, messages)
+			}
+			if sum := r.Hits + r.Waited + r.First + r.Late; sum != r.Uses {
+				t.Errorf("%d hits, %d waited, %d first, %d late: %d of %d uses", r.Hits, r.Waited, r.First, r.Late, sum, r.Uses)
+			}
+			if r.First != buffers {
+				t.Errorf("%d first registrations for %d buffers", r.First, buffers)
+			}
+			if !strings.Contains(policy, "p") || policy == "leave-pinned" || policy == "lru" {
+				if r.Late != 0 || r.HelperRegs != 0 {
+					t.Errorf("%d late and %d by a helper that is not there", r.Late, r.HelperRegs)
+				}
+			}
+		})
+	}
+}
+
+func TestProgramsLiveAsWithoutUs(t *testing.T) {
+	dir := theStage(t)
+	for how, want := range map[string]int{
+		"": 0, "status": 42, "threads": 0, "signals": 0, "fork": 0, "process": 0, "after": 0,
+		"exit": 9, "_exit": 10, "abort": 128 + int(syscall.SIGABRT), "segv": 128 + int(syscall.SIGSEGV),
+	} {
+		t.Run("life "+how, func(t *testing.T) {
+			t.Parallel()
+			if status, said := play(t, dir, nil, "life", how); status != want {
+				t.Errorf("status %d, want %d: %s", status, want, said)
+			}
+		})
+	}
+}
+
+func TestDisabledSaysAndDoesNothing(t *testing.T) {
+	dir := theStage(t)
+	file := filepath.Join(t.TempDir(), "stats")
+	status, said := play(t, dir, []string{"PINWHEEL_DISABLE=1", "PINWHEEL_STATS=" + file}, "life", "status")
+	if _, err := os.Stat(file); status != 42 || said != "" || err == nil {
+		t.Errorf("status %d, %q, report: %v", status, said, err)
+	}
+}
+
+func TestWithoutGoSideOneLineAndPlain(t *testing.T) {
+	dir, alone := theStage(t), t.TempDir()
+	lib, err := os.ReadFile(filepath.Join(dir, "libpinwheel.so"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(alone, "libpinwheel.so"), lib, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	status, said := play(t, dir, []string{"LD_PRELOAD=" + filepath.Join(alone, "libpinwheel.so")}, "life", "status")
+	if status != 42 || strings.Count(said, "\n") != 1 || !strings.Contains(said, "libpinwheel-go.so") || !strings.Contains(said, "without Pinwheel") {
+		t.Errorf("status %d, said %q", status, said)
+	}
+}
+
+func TestPreloadedLauncherIsToldOnceAndDaemonsAreLeftAlone(t *testing.T) {
+	dir := theStage(t)
+	for name, lines := range map[string]int{"mpirun": 1, "orted": 0} {
+		program := filepath.Join(dir, name)
+		if err := os.Link(filepath.Join(dir, "life"), program); err != nil {
+			t.Fatal(err)
+		}
+		status, said := play(t, dir, nil, name, "status")
+		if status != 42 || strings.Count(said, "\n") != lines || lines == 1 && !strings.Contains(said, "launcher mpirun") {
+			t.Errorf("%s: status %d, said %q", name, status, said)
+		}
+	}
+}
+
+func TestReportIsTextForPeople(t *testing.T) {
+	status, said := play(t, theStage(t), []string{"PINWHEEL_STATS=y", "PINWHEEL_POLICY=leave-pinned"}, "life", "status")
+	if status != 42 {
+		t.Errorf("status %d", status)
+	}
+	for _, want := range []string{"@ Command ", "life status", "@ Policy   leave-pinned", "Registered memory and registrations"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("no %q in\n%s", want, said)
+		}
+	}
+}
