@@ -54,7 +54,7 @@ boot() { # boot NODE: a machine in the background, its command's output on ours
   printf '%q ' "${command[@]}" > "$run/command"
   if [ "$nodes" = 2 ]; then
     prefix="node$node: "
-    network=(-device "virtio-net-pci,netdev=net,mac=52:54:00:99:00:0$((node + 1)),host_mtu=4400"
+    network=(-device "virtio-net-pci,netdev=net,mac=52:54:00:99:00:0$((node + 1)),host_mtu=4400,romfile="
       -netdev "stream,id=net,addr.type=unix,addr.path=$work/net,server=$([ "$node" = 0 ] && echo on || echo off)")
   fi
   # exec, so that $! is the process to kill.

@@ -10,7 +10,6 @@ import (
 	"pinwheel/mem"
 	"pinwheel/regcache"
 	"pinwheel/verbs"
-	"pinwheel/verbs/rdma"
 	"pinwheel/verbs/rdma/rc"
 	"pinwheel/verbs/verbstest"
 )
@@ -35,7 +34,7 @@ type side struct {
 
 const sideBytes = 2 << 20
 
-func newSide(t *testing.T, p *rdma.Provider) *side {
+func newSide(t *testing.T, p verbs.Provider) *side {
 	t.Helper()
 	cache, err := regcache.New(p, regcache.Options{})
 	if err != nil {
@@ -45,8 +44,8 @@ func newSide(t *testing.T, p *rdma.Provider) *side {
 		if err := cache.Close(); err != nil {
 			t.Errorf("closing the cache: %v", err)
 		}
-		if u := p.Usage(); u.Regions != 0 {
-			t.Errorf("the closed cache left %+v: %+v", u, cache.Stats())
+		if left := cache.Stats().Pinned; left.Regions != 0 {
+			t.Errorf("the closed cache left %+v", left)
 		}
 	})
 	s := &side{cache: cache}
