@@ -42,7 +42,7 @@ func (c *Conn) take(dst []Completion) (int, error) {
 // with ErrPeerGone when the peer is gone and nothing is outstanding. Several
 // callers wait one after the other.
 func (c *Conn) Wait(ctx context.Context, dst []Completion) (int, error) {
-	if n, err := c.Poll(dst); n > 0 || err != nil {
+	if n, err := c.Poll(dst); n > 0 || err != nil || len(dst) == 0 {
 		return n, err
 	}
 	c.waiting.Lock()
