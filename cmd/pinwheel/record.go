@@ -67,7 +67,7 @@ func (c *recordCmd) Run(e *env) error {
 func (c *recordCmd) merge(e *env, rec *record.Run) {
 	res, err := rec.Merge()
 	if errors.Is(err, record.ErrNothing) {
-		e.note("%v: the job ended before MPI_Init, uses no MPI that Pinwheel knows, or its nodes don't share the directory", err)
+		e.note("%v: the job uses no MPI that Pinwheel knows, ended before recording began, or its nodes don't share the directory", err)
 		return
 	}
 	if err != nil {
@@ -83,7 +83,7 @@ func (c *recordCmd) merge(e *env, rec *record.Run) {
 	if res.Files < res.Ranks {
 		e.note("traces of %d ranks of %d are there", res.Files, res.Ranks)
 	}
-	e.note("recorded %d ranks of %s; now type: nasreplay compare %s", res.Files, res.Program, shortest(res.Path))
+	e.note("recorded %d calls of %d ranks of %s; now type: nasreplay compare %s", res.Records, res.Files, res.Program, shortest(res.Path))
 }
 
 // shortest returns a path as a person in this directory would type it.

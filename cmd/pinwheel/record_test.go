@@ -47,7 +47,7 @@ func TestRecordMergesTheRanksAndSaysWhatIsNext(t *testing.T) {
 	if !state.Success() || stdout != "" {
 		t.Fatalf("%v, stdout %q, stderr %q", state, stdout, stderr)
 	}
-	oneLine(t, stderr, "recorded 2 ranks of app record; now type: nasreplay compare "+dir+"/app.pwt")
+	oneLine(t, stderr, "recorded 2 calls of 2 ranks of app record; now type: nasreplay compare "+dir+"/app.pwt")
 	f, err := trace.Open(filepath.Join(dir, "app.pwt"))
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestRecordMergesTheRanksAndSaysWhatIsNext(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, stderr, state = pinwheel(t, strings.Replace(line, "record ", "record --force ", 1))
-	if !state.Success() || !strings.Contains(stderr, "traces of 1 ranks of 2 are there") || !strings.Contains(stderr, "recorded 1 ranks") {
+	if !state.Success() || !strings.Contains(stderr, "traces of 1 ranks of 2 are there") || !strings.Contains(stderr, "recorded 1 calls of 1 ranks") {
 		t.Errorf("forced run must not mix in the old traces: %v, %q", state, stderr)
 	}
 }
@@ -77,7 +77,7 @@ func TestRecordWithoutTracesSaysSoAndKeepsTheStatus(t *testing.T) {
 	if state.ExitCode() != 5 {
 		t.Errorf("%v", state)
 	}
-	oneLine(t, stderr, "no trace was written")
+	oneLine(t, stderr, "nothing was recorded")
 	if !slices.ContainsFunc(site.Lines("environ"), func(e string) bool {
 		return strings.HasPrefix(e, "PINWHEEL_RECORD=/") && strings.HasSuffix(e, "/new/%r.pwt")
 	}) {

@@ -96,6 +96,22 @@ func TestMergeTellsNothingFromTornFromDamaged(t *testing.T) {
 	if _, err := r.Merge(); !errors.Is(err, ErrNothing) {
 		t.Errorf("without traces: %v", err)
 	}
+	w, err := trace.Create(filepath.Join(dir, "0.pwt"), trace.Header{Ranks: 1}) // begun, and nothing came
+	if err == nil {
+		_, err = w.Rank(0)
+	}
+	if err = errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Merge(); !errors.Is(err, ErrNothing) {
+		t.Errorf("with an empty trace: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "app.pwt")); err == nil {
+		t.Error("an empty trace was left")
+	}
+	if err := os.Remove(filepath.Join(dir, "0.pwt")); err != nil {
+		t.Fatal(err)
+	}
 	whole, err := os.ReadFile("../../results/traces/lu.B.4.pwt")
 	if err != nil {
 		t.Fatal(err)

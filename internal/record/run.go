@@ -25,11 +25,12 @@ type Result struct {
 	Program string
 	Files   int     // of single ranks
 	Ranks   int     // of the job
+	Records uint64  // of all ranks
 	Torn    []error // *trace.TornError of files that were cut off
 }
 
-// ErrNothing: no rank has written a trace.
-var ErrNothing = errors.New("no trace was written")
+// ErrNothing: no rank has recorded anything.
+var ErrNothing = errors.New("nothing was recorded")
 
 // New prepares the directory for traces with names of this pattern (see
 // settings.Expand; a directory stands for DIR/%r.pwt) and for the merged trace,
@@ -107,7 +108,7 @@ func (r *Run) files(usable bool) ([]string, error) {
 }
 
 // Merge puts what the ranks have written into one trace. It fails with
-// ErrNothing if they have written none.
+// ErrNothing if that is nothing.
 func (r *Run) Merge() (Result, error) {
 	names, err := r.files(true)
 	if err != nil {
@@ -117,5 +118,25 @@ func (r *Run) Merge() (Result, error) {
 		return Result{}, fmt.Errorf("%s: %w", r.pattern, ErrNothing)
 	}
 	h, torn, err := trace.Merge(r.merged, names)
-	return Result{r.merged, h.Program, len(names), h.Ranks, torn}, err
+	if err != nil {
+		return Result{}, err
+	}
+	res := Result{Path: r.merged, Program: h.Program, Files: len(names), Ranks: h.Ranks, Torn: torn}
+	if res.Records, err = records(r.merged); err == nil && res.Records == 0 {
+		err = errors.Join(fmt.Errorf("%s: %w", r.pattern, ErrNothing), os.Remove(r.merged))
+	}
+	return res, err
+}
+
+// records counts what is in a trace.
+func records(path string) (n uint64, err error) {
+	f, err := trace.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close() // only read from
+	for _, rank := range f.Ranks() {
+		n += f.Records(rank)
+	}
+	return n, nil
 }
