@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -50,7 +51,6 @@ type bpfNotifier struct {
 	coll     *ebpf.Collection
 	links    []io.Closer
 	ring     *ringbuf.Reader
-	record   ringbuf.Record // guarded by there being one waiter
 }
 
 func openBPF(m Mechanism) (notifier, error) {
@@ -167,19 +167,23 @@ func (n *bpfNotifier) arm(r mem.Range) (verifier, error) {
 
 func (n *bpfNotifier) disarm(r mem.Range, _ verifier) { n.interest.remove(r) }
 
-func (n *bpfNotifier) drain(report func(mem.Range)) (overrun bool) { return n.log.drain(report) }
+func (n *bpfNotifier) first() uint64 { return atomic.LoadUint64(&n.log.control.head) }
+
+func (n *bpfNotifier) drain(seen uint64, report func(mem.Range)) (next uint64, overrun bool) {
+	return n.log.drain(seen, report)
+}
 
 // bell empties the ring: its records only wake, the log says what changed.
 func (n *bpfNotifier) bell(deadline time.Time) error {
 	n.ring.SetDeadline(deadline)
 	for {
-		err := n.ring.ReadInto(&n.record)
+		record, err := n.ring.Read()
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return nil
 		case err != nil:
 			return err
-		case n.record.Remaining == 0:
+		case record.Remaining == 0:
 			return nil
 		}
 	}

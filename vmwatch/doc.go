@@ -42,8 +42,9 @@
 //
 // # Ownership
 //
-// The Watcher owns its kernel objects; nothing of it is pinned or named in the
-// file system, so all of it ends with the process. The generation word and the
+// The Watchers of a process with the same mechanism share its kernel objects;
+// nothing of them is pinned or named in the file system, so all of it ends with
+// the last Watcher or the process. The generation word and the
 // log live in memory outside the Go heap and may be read by C until Close.
 //
 // # Caveats
@@ -52,8 +53,9 @@
 // whole machine and drop what isn't ours: every Watcher of a node adds its cost
 // to the calls of all. After fork a child must not use a Watcher of its parent:
 // its changes are not recorded. A program that closes descriptors which it
-// doesn't own also closes ours. A mapping belongs to one userfaultfd: a second
-// Watcher with uffd can't cache the same memory. With uffd a range is given up
-// whenever the process takes any page fault between two uses, since no
-// unprivileged interface shows MADV_GUARD_INSTALL (Linux 6.13).
+// doesn't own also closes ours. A mapping belongs to one userfaultfd: with uffd,
+// memory that the program or another library has registered with its own can't
+// be cached. With uffd a range is given up whenever the process takes any page
+// fault between two uses, since no unprivileged interface shows
+// MADV_GUARD_INSTALL (Linux 6.13).
 package vmwatch

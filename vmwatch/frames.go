@@ -45,7 +45,7 @@ func openFrames() (*frameReader, error) {
 	return fr, nil
 }
 
-func (f *frameReader) close() { f.pagemap.Close() }
+func (f *frameReader) close() error { return f.pagemap.Close() }
 
 // read fills out with one word for each page of r.
 func (f *frameReader) read(r mem.Range, out []uint64) error {

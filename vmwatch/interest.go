@@ -14,7 +14,7 @@ const (
 // interest is the set of granules that somebody watches, shared with the BPF
 // programs as a bitmap hashed by address: a collision costs an extra event.
 // Without it the madvise calls of Go's scavenger and the heap trimming of
-// malloc flood the log. Guarded by Watcher.mu; the bits are read by the kernel
+// malloc flood the log. Guarded by source.mu; the bits are read by the kernel
 // at any time.
 type interest struct {
 	bits   *[granuleBits / 64]uint64

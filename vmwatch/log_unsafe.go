@@ -26,37 +26,34 @@ type bpfRecord struct{ start, end, check, seq uint64 }
 
 const bpfSlots = 4096
 
-// changeLog reads the log that the BPF programs write. A slot belongs to the
+// changeLog is the log that the BPF programs write. A slot belongs to the
 // program that drew its number from head until seq shows number+1, then to the
-// reader until head has gone round once; a reader that is behind by more than
+// readers until head has gone round once; a reader that is behind by more than
 // half the log gives up and reports an overrun, which drops everything.
 type changeLog struct {
 	control *bpfControl
 	records *[bpfSlots]bpfRecord
-	seen    uint64 // records reported; guarded by Watcher.mu
 }
 
 // patience is how often a reader yields to a writer that has drawn a number
 // but not yet published (it was descheduled between the two).
 const patience = 1000
 
-func (l *changeLog) drain(report func(mem.Range)) (overrun bool) {
+func (l *changeLog) drain(seen uint64, report func(mem.Range)) (next uint64, overrun bool) {
 	if atomic.LoadUint64(&l.control.uringMadvise) != 0 {
 		// Blind from now on: move the generation, so that every hit drains
 		// again, and let every drain drop everything.
-		l.seen = atomic.AddUint64(&l.control.head, 1)
-		return true
+		return atomic.AddUint64(&l.control.head, 1), true
 	}
 	head := atomic.LoadUint64(&l.control.head)
-	for ; l.seen != head; l.seen++ {
-		r, ok := l.read(l.seen)
-		if !ok || atomic.LoadUint64(&l.control.head)-l.seen > bpfSlots/2 {
-			l.seen = head
-			return true
+	for ; seen != head; seen++ {
+		r, ok := l.read(seen)
+		if !ok || atomic.LoadUint64(&l.control.head)-seen > bpfSlots/2 {
+			return head, true
 		}
 		report(r)
 	}
-	return false
+	return seen, false
 }
 
 // read returns record n unless it was overwritten or isn't published in time.

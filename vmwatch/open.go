@@ -24,8 +24,8 @@ func (o *Options) EnsureDefaults() {
 // Open watches the calling process with the first mechanism of the choice
 // that loads and passes its self-test. With auto it can't fail: none remains.
 // It fails with ErrUnavailable if what was asked for doesn't work here. Cost:
-// some 100 ms of loading for BPF, and the self-test, which maps and unmaps
-// scratch memory of its own.
+// for the first Watcher of a mechanism some 100 ms of loading for BPF, and the
+// self-test, which maps and unmaps scratch memory of its own.
 func Open(o Options) (*Watcher, error) {
 	o.EnsureDefaults()
 	order, ok := choices[o.Mechanism]
@@ -34,11 +34,12 @@ func Open(o Options) (*Watcher, error) {
 	}
 	var report Report
 	for _, m := range order {
-		w, err := try(m, &report)
+		src, err := acquireSource(m)
 		report.Attempts = append(report.Attempts, Attempt{m, err})
 		if err == nil {
-			report.Chosen = m
-			report.Gaps = m.gaps(w.frames != nil)
+			report.Chosen, report.Gaps = m, m.gaps(src.frames != nil)
+			report.Tested, report.Skipped = src.tested, src.skipped
+			w := newWatcher(src)
 			w.report = report
 			return w, nil
 		}
@@ -48,47 +49,4 @@ func Open(o Options) (*Watcher, error) {
 		why[i] = fmt.Sprintf("%v: %v", a.Mechanism, a.Err)
 	}
 	return nil, fmt.Errorf("%w (choose another with PINWHEEL_WATCH): %s", ErrUnavailable, strings.Join(why, "; "))
-}
-
-// try loads m and tests it. A watcher that fails is closed again.
-func try(m Mechanism, report *Report) (*Watcher, error) {
-	w, err := load(m)
-	if err != nil {
-		return nil, err
-	}
-	tested, skipped, err := selfTest(w)
-	if err != nil {
-		w.Close()
-		return nil, fmt.Errorf("self-test: %w", err)
-	}
-	report.Tested, report.Skipped = tested, skipped
-	return w, nil
-}
-
-func load(m Mechanism) (*Watcher, error) {
-	w := &Watcher{mechanism: m, gen: still(), regions: map[uint64]*region{}}
-	if m == None {
-		return w, nil
-	}
-	// Frame numbers are a second line for the notifying mechanisms, not a need.
-	frames, err := openFrames()
-	if err != nil && m == PFN {
-		return nil, err
-	}
-	w.frames = frames
-	switch m {
-	case Fentry, TPS, TP:
-		w.note, err = openBPF(m)
-	case Uffd:
-		w.note, err = openUffd()
-	default:
-		return w, nil
-	}
-	if err != nil {
-		w.note = nil
-		w.Close()
-		return nil, err
-	}
-	w.gen = w.note.word()
-	return w, nil
 }

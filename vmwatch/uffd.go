@@ -28,12 +28,11 @@ import (
 // The last two cover what the first can't see: MADV_GUARD_INSTALL, and an armed
 // mapping that mremap grows over a freed address.
 //
-// All fields but reader's shared memory are guarded by Watcher.mu.
+// armed is guarded by source.mu; the rest doesn't change.
 type uffdNotifier struct {
 	fd      int
 	pagemap *os.File
 	reader  *uffdReader
-	seen    uint64
 	armed   []*uffdRange
 }
 
@@ -126,8 +125,10 @@ func subtract(from []mem.Range, r mem.Range) (rest []mem.Range) {
 	return rest
 }
 
-func (n *uffdNotifier) drain(report func(mem.Range)) (overrun bool) {
-	n.seen, overrun = n.reader.drain(n.seen, func(m uffdMsg) {
+func (n *uffdNotifier) first() uint64 { return atomic.LoadUint64(&n.reader.shared.published) }
+
+func (n *uffdNotifier) drain(seen uint64, report func(mem.Range)) (next uint64, overrun bool) {
+	return n.reader.drain(seen, func(m uffdMsg) {
 		switch m.event {
 		case uffdEventUnmap, uffdEventRemove:
 			report(mem.Range{Start: mem.Addr(m.a), End: mem.Addr(m.b)})
@@ -136,7 +137,6 @@ func (n *uffdNotifier) drain(report func(mem.Range)) (overrun bool) {
 			report(mem.Range{Start: mem.Addr(m.b), End: mem.Addr(m.b + m.c)})
 		}
 	})
-	return overrun
 }
 
 func (n *uffdNotifier) bell(deadline time.Time) error { return n.reader.bell(deadline) }

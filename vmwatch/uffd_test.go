@@ -3,6 +3,7 @@
 package vmwatch
 
 import (
+	"errors"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -39,21 +40,34 @@ func TestSubtractLeavesWhatIsInNoneOfTheOthers(t *testing.T) {
 }
 
 func TestUserfaultfdClosedByTheProgramNeitherBlocksNorGoesStale(t *testing.T) {
-	openOrExplain(t, "uffd")
-	w, err := Open(Options{Mechanism: "uffd"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := open(t, "uffd")
 	s, _ := subject(t)
 	p := pin(t, w, s.Range)
 	t.Cleanup(func() { _ = w.Close() }) // fails for the descriptor that is gone
-	n := w.note.(*uffdNotifier)
+	n := w.source.note.(*uffdNotifier)
 	if err := unix.Close(n.fd); err != nil { // as a program that closes all descriptors does
 		t.Fatal(err)
 	}
 	n.fd = -1
-	unmap(t, s.Range)
+	unmap(t, s, s.Range)
 	if survivors(w, p)[0] {
 		t.Error("still handed out")
+	}
+}
+
+func TestMemoryOfAnotherUserfaultfdIsRefused(t *testing.T) {
+	w := openOrExplain(t, "uffd")
+	w.frames = nil
+	s, _ := subject(t)
+	fd, err := uffdOpen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd) // disarms, so that Free waits for nobody
+	if err := uffdArm(fd, s.Range); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := w.Watch(s.Range); !errors.Is(err, ErrNotCacheable) {
+		t.Errorf("got %v, want ErrNotCacheable", err)
 	}
 }

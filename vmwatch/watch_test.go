@@ -68,10 +68,10 @@ func subject(t *testing.T) (s *change.Subject, pages func(from, to uint64) mem.R
 	}
 }
 
-func unmap(t *testing.T, r mem.Range) {
+func unmap(t *testing.T, s *change.Subject, r mem.Range) {
 	t.Helper()
-	if _, _, errno := unix.RawSyscall(unix.SYS_MUNMAP, uintptr(r.Start), uintptr(r.Len()), 0); errno != 0 {
-		t.Fatal(errno)
+	if err := s.Unmap(r); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -81,7 +81,7 @@ func TestUnmappingAPageDropsEveryRegistrationInIt(t *testing.T) {
 		s, _ := subject(t)
 		a := pin(t, w, mem.Range{Start: s.Range.Start, End: s.Range.Start + 100})
 		b := pin(t, w, mem.Range{Start: s.Range.Start + 1000, End: s.Range.Start + 1100})
-		unmap(t, s.Range)
+		unmap(t, s, s.Range)
 		if alive := survivors(w, a, b); alive[0] || alive[1] {
 			t.Errorf("still handed out: %v", alive)
 		}
@@ -97,7 +97,7 @@ func TestPartialUnmapDropsExactlyWhatOverlaps(t *testing.T) {
 			s, pages := subject(t)
 			first, across, middle, last := pin(t, w, pages(0, 1)), pin(t, w, pages(0, 2)), pin(t, w, pages(1, 2)), pin(t, w, pages(2, 3))
 			w.Drain(func(mem.Range) {})
-			unmap(t, pages(1, 2))
+			unmap(t, s, pages(1, 2))
 			alive = survivors(w, first, across, middle, last)
 			if alive[1] || alive[2] {
 				t.Fatalf("still handed out: %v", alive)
@@ -147,7 +147,9 @@ func TestUnwatchedMemoryDoesNotMoveTheGeneration(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := w.Generation()
-			unmap(t, mem.Range{Start: far, End: far + mem.Addr(mem.PageSize)})
+			if _, _, errno := unix.RawSyscall(unix.SYS_MUNMAP, uintptr(far), uintptr(mem.PageSize), 0); errno != 0 {
+				t.Fatal(errno)
+			}
 			if after := w.Generation(); after != before {
 				var what []mem.Range
 				w.Drain(func(r mem.Range) { what = append(what, r) })
@@ -217,7 +219,7 @@ func TestWaitEndsWithAChange(t *testing.T) {
 			done := make(chan error)
 			go func() { done <- w.Wait(t.Context(), seen) }()
 			time.Sleep(10 * time.Millisecond) // most likely it sleeps by now; if not the test is still right
-			unmap(t, s.Range)
+			unmap(t, s, s.Range)
 			if err := <-done; err != nil {
 				t.Error(err)
 			}
@@ -245,7 +247,7 @@ func TestHandlerMayAllocateAndCollect(t *testing.T) {
 	underEach(t, func(t *testing.T, w *Watcher) {
 		s, _ := subject(t)
 		pin(t, w, s.Range)
-		unmap(t, s.Range)
+		unmap(t, s, s.Range)
 		var keep []byte
 		w.Drain(func(mem.Range) {
 			keep = make([]byte, 4<<20)
@@ -295,23 +297,33 @@ func TestRangesThatCannotBeWatched(t *testing.T) {
 	}
 }
 
-func TestSecondInstanceSharesTheProcess(t *testing.T) {
+func TestEveryWatcherOfTheProcessLearnsOfAChange(t *testing.T) {
 	underEach(t, func(t *testing.T, w *Watcher) {
 		other := openOrExplain(t, w.Mechanism().String())
 		s, _ := subject(t)
 		a := pin(t, w, s.Range)
-		if w.Mechanism() == Uffd {
-			// A mapping belongs to one userfaultfd: the second must refuse, not be silent.
-			other.frames = nil
-			if _, _, err := other.Watch(s.Range); !errors.Is(err, ErrNotCacheable) {
-				t.Errorf("second userfaultfd on the same memory: got %v", err)
-			}
-			return
-		}
 		b := pin(t, other, s.Range)
-		unmap(t, s.Range)
+		unmap(t, s, s.Range)
 		if survivors(w, a)[0] || survivors(other, b)[0] {
 			t.Error("one of two instances missed the change")
+		}
+	})
+}
+
+func TestClosingAWatcherLeavesTheOthersAtWork(t *testing.T) {
+	underEach(t, func(t *testing.T, w *Watcher) {
+		s, _ := subject(t)
+		first := open(t, w.Mechanism().String())
+		if _, _, err := first.Watch(s.Range); err != nil {
+			t.Fatal(err)
+		}
+		a := pin(t, w, s.Range)
+		if err := first.Close(); err != nil { // with a range still watched
+			t.Fatal(err)
+		}
+		unmap(t, s, s.Range)
+		if survivors(w, a)[0] {
+			t.Error("the change was missed")
 		}
 	})
 }

@@ -24,40 +24,28 @@ var (
 	ErrUnavailable = errors.New("vmwatch: mechanism not available")
 )
 
-// notifier is a source of change notifications. Its methods but word are
-// called with Watcher.mu held.
-type notifier interface {
-	// word is the generation counter, outside the Go heap. It moves before
-	// anyone can rely on a change of an armed range.
-	word() *uint64
-	// arm begins notification for r. With a verifier, notification alone isn't enough.
-	arm(r mem.Range) (verifier, error)
-	// disarm ends it, once for each arm, with what arm returned.
-	disarm(r mem.Range, v verifier)
-	// drain reports what was published since the last drain; overrun if that isn't all.
-	drain(report func(mem.Range)) (overrun bool)
-	// waiters is a count, outside the Go heap: while it isn't 0 every change also rings the bell.
-	waiters() *uint64
-	// bell waits for a change or the deadline; false positives are allowed.
-	bell(deadline time.Time) error
-	close() error
-}
-
-// Watcher follows the changes of one process's mappings. All methods are safe
+// Watcher follows the changes of this process's mappings. All methods are safe
 // for concurrent use, except that Close must come after all others.
 type Watcher struct {
-	note      notifier // nil for pfn and none
-	gen       *uint64
-	mechanism Mechanism
-	frames    *frameReader // nil where the kernel hides frame numbers
-	report    Report
+	source *source
+	gen    *uint64      // the source's word
+	frames *frameReader // the source's
+	report Report
 
-	// mu orders arming and draining. It is never held across a registration,
-	// and only for the look-up on the path of a hit that must be verified.
-	// No lock is taken inside it.
+	// mu is never held across a registration, and only for the look-up on the
+	// path of a hit that must be verified. source.mu is taken inside it.
 	mu      sync.Mutex
 	regions map[uint64]*region
 	last    uint64 // last token given
+	seen    uint64 // the source's records that Drain has reported
+}
+
+func newWatcher(s *source) *Watcher {
+	w := &Watcher{source: s, gen: still(), frames: s.frames, regions: map[uint64]*region{}}
+	if s.note != nil {
+		w.gen, w.seen = s.note.word(), s.note.first()
+	}
+	return w
 }
 
 // region is one watched range.
@@ -75,7 +63,7 @@ type verifier interface {
 }
 
 // Mechanism returns what was chosen.
-func (w *Watcher) Mechanism() Mechanism { return w.mechanism }
+func (w *Watcher) Mechanism() Mechanism { return w.source.mechanism }
 
 // Report returns what was tried, what was chosen and what it doesn't cover.
 func (w *Watcher) Report() Report { return w.report }
@@ -110,8 +98,8 @@ func (w *Watcher) Watch(r mem.Range) (token uint64, verify bool, err error) {
 
 // admit decides how reg is watched and arms it. w.mu is held.
 func (w *Watcher) admit(reg *region) error {
-	if w.mechanism.notifiedOf(reg.r) {
-		v, err := w.note.arm(reg.r)
+	if w.source.mechanism.notifiedOf(reg.r) {
+		v, err := w.source.arm(reg.r)
 		if err == nil {
 			reg.verify, reg.armed = v, true
 			return nil
@@ -136,7 +124,7 @@ func (w *Watcher) Unwatch(token uint64) {
 	}
 	delete(w.regions, token)
 	if reg.armed {
-		w.note.disarm(reg.r, reg.verify)
+		w.source.disarm(reg.r, reg.verify)
 	}
 }
 
@@ -182,13 +170,14 @@ var everything = mem.Range{Start: 0, End: ^mem.Addr(0)}
 // this accounts for. There is one drainer; drop runs under the Watcher's lock
 // and must not call the Watcher.
 func (w *Watcher) Drain(drop func(mem.Range)) (generation uint64) {
-	if w.note == nil {
+	if w.source.note == nil {
 		return w.Generation()
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	generation = w.Generation() // what changes from here on moves the word again
-	if w.note.drain(drop) {
+	var overrun bool
+	if w.seen, overrun = w.source.note.drain(w.seen, drop); overrun {
 		drop(everything)
 	}
 	return generation
@@ -200,32 +189,34 @@ const waitSlice = 100 * time.Millisecond
 // Wait blocks until Generation differs from seen or ctx ends. It is for one
 // thread of its own; the send path never waits.
 func (w *Watcher) Wait(ctx context.Context, seen uint64) error {
-	if w.note == nil {
+	note := w.source.note
+	if note == nil {
 		return ErrNoNotification
 	}
-	atomic.AddUint64(w.note.waiters(), 1)
-	defer atomic.AddUint64(w.note.waiters(), ^uint64(0))
+	atomic.AddUint64(note.waiters(), 1)
+	defer atomic.AddUint64(note.waiters(), ^uint64(0))
 	for w.Generation() == seen {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := w.note.bell(time.Now().Add(waitSlice)); err != nil {
+		if err := note.bell(time.Now().Add(waitSlice)); err != nil {
 			return fmt.Errorf("wait for mapping changes: %w", err)
 		}
 	}
 	return nil
 }
 
-// Close removes everything from the kernel. No method may run or be called
-// any more, and C must not read the generation word.
+// Close removes everything from the kernel, with the last Watcher of the
+// process that uses the mechanism. No method may run or be called any more, and
+// C must not read the generation word.
 func (w *Watcher) Close() error {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.frames != nil {
-		w.frames.close()
+	for token, reg := range w.regions {
+		if reg.armed {
+			w.source.disarm(reg.r, reg.verify)
+		}
+		delete(w.regions, token)
 	}
-	if w.note == nil {
-		return nil
-	}
-	return w.note.close()
+	w.mu.Unlock()
+	return w.source.release()
 }

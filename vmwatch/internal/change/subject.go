@@ -92,17 +92,20 @@ func Adopt(r mem.Range, free func()) *Subject { return &Subject{Range: r, fd: -1
 // FD returns the descriptor of the file behind the Subject, or -1.
 func (s *Subject) FD() int { return s.fd }
 
-// Free removes everything that the Subject and its change made.
+// Free removes everything that the Subject and its change made. It may be
+// called again.
 func (s *Subject) Free() {
 	if s.free != nil {
 		s.free()
-		return
+		s.free = nil
 	}
 	for _, r := range s.owned {
 		_ = munmap(r) // ours, so it can't fail
 	}
+	s.owned = nil
 	if s.fd >= 0 {
 		_ = unix.Close(s.fd)
+		s.fd = -1
 	}
 }
 
@@ -111,9 +114,16 @@ func (s *Subject) page(n int) mem.Range {
 	return mem.Range{Start: start, End: start + mem.Addr(mem.PageSize)}
 }
 
+// Unmap takes r, a part of the Subject, away. The address may be somebody
+// else's from then on.
+func (s *Subject) Unmap(r mem.Range) error {
+	s.owned = without(s.owned, r)
+	return munmap(r)
+}
+
 // replace unmaps r and maps other memory there, in two calls.
 func (s *Subject) replace(r mem.Range) error {
-	if err := munmap(r); err != nil {
+	if err := s.Unmap(r); err != nil {
 		return err
 	}
 	return s.refill(r)

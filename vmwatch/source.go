@@ -1,0 +1,137 @@
+package vmwatch
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"pinwheel/mem"
+)
+
+// notifier publishes changes of armed ranges in a log that any number of
+// Watchers read.
+type notifier interface {
+	// word is the generation counter, outside the Go heap. It moves before
+	// anyone can rely on a change of an armed range.
+	word() *uint64
+	// arm begins notification for r. With a verifier, notification alone isn't
+	// enough. Called with source.mu held.
+	arm(r mem.Range) (verifier, error)
+	// disarm ends it, once for each arm, with what arm returned. Called with
+	// source.mu held.
+	disarm(r mem.Range, v verifier)
+	// first is the number of the next record to be published.
+	first() uint64
+	// drain reports what was published since record seen; overrun if that
+	// isn't all. next is seen for the next drain.
+	drain(seen uint64, report func(mem.Range)) (next uint64, overrun bool)
+	// waiters is a count, outside the Go heap: while it isn't 0 every change also rings the bell.
+	waiters() *uint64
+	// bell waits for a change or the deadline; false positives are allowed.
+	bell(deadline time.Time) error
+	close() error
+}
+
+// source is a mechanism at work in this process. All Watchers with the same
+// mechanism share it: it is loaded and tested once, a mapping can belong to one
+// userfaultfd only, and every set of BPF programs costs each system call.
+type source struct {
+	mechanism Mechanism
+	note      notifier     // nil for pfn and none
+	frames    *frameReader // nil where the kernel hides frame numbers
+	tested    []string
+	skipped   []string
+	users     int // guarded by sources.mu
+
+	// mu orders arming. Taken inside Watcher.mu; no lock is taken inside it.
+	mu sync.Mutex
+}
+
+// sources are those with users.
+var sources = struct {
+	// mu is held while a source is loaded and tested, so that two Opens don't
+	// both do it. No lock but those of the new source is taken inside it.
+	mu   sync.Mutex
+	open map[Mechanism]*source
+}{open: map[Mechanism]*source{}}
+
+// acquireSource returns the process's source for m, loading and testing it if
+// nobody uses it yet.
+func acquireSource(m Mechanism) (*source, error) {
+	sources.mu.Lock()
+	defer sources.mu.Unlock()
+	if s := sources.open[m]; s != nil {
+		s.users++
+		return s, nil
+	}
+	s, err := load(m)
+	if err != nil {
+		return nil, err
+	}
+	if s.tested, s.skipped, err = selfTest(newWatcher(s)); err != nil {
+		return nil, errors.Join(fmt.Errorf("self-test: %w", err), s.close())
+	}
+	s.users = 1
+	sources.open[m] = s
+	return s, nil
+}
+
+// release closes s after its last user.
+func (s *source) release() error {
+	sources.mu.Lock()
+	defer sources.mu.Unlock()
+	if s.users--; s.users > 0 {
+		return nil
+	}
+	delete(sources.open, s.mechanism)
+	return s.close()
+}
+
+func load(m Mechanism) (*source, error) {
+	s := &source{mechanism: m}
+	if m == None {
+		return s, nil
+	}
+	var err error
+	// Frame numbers are a second line for the notifying mechanisms, not a need.
+	if s.frames, err = openFrames(); err != nil && m == PFN {
+		return nil, err
+	}
+	switch m {
+	case Fentry, TPS, TP:
+		s.note, err = openBPF(m)
+	case Uffd:
+		s.note, err = openUffd()
+	default:
+		return s, nil
+	}
+	if err != nil {
+		s.note = nil
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+func (s *source) close() error {
+	var errs []error
+	if s.note != nil {
+		errs = append(errs, s.note.close())
+	}
+	if s.frames != nil {
+		errs = append(errs, s.frames.close())
+	}
+	return errors.Join(errs...)
+}
+
+func (s *source) arm(r mem.Range) (verifier, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.note.arm(r)
+}
+
+func (s *source) disarm(r mem.Range, v verifier) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.note.disarm(r, v)
+}
