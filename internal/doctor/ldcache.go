@@ -53,7 +53,7 @@ func parseCache(data []byte, arch string) map[string]string {
 	return files
 }
 
-// library returns where the dynamic linker finds a shared object, with
+// object returns where the dynamic linker finds a shared object, with
 // symbolic links of the last name followed; "" if it doesn't.
 func (m *Machine) object(soname string) string {
 	file := ""

@@ -10,9 +10,10 @@ import (
 // placeholders are those of settings.Expand, each with what may stand for it.
 var placeholders = map[byte]string{'%': "%", 'h': "[^/]+", 'p': "[0-9]+", 'r': "[0-9]+", 'j': "[^/]+"}
 
-// matcher returns the expression that file names made from a pattern match
-// or match but for the suffix that trace.Create gives to a file until it is
-// whole. The name without it is the first group. The directory must be the same for all ranks.
+// matcher returns the expression that the names of files made from a pattern
+// match, with or without the suffix that trace.Create adds until a file is
+// whole. The first group is the name without it. The directory must be the same
+// for all ranks.
 func matcher(pattern string) (*regexp.Regexp, error) {
 	dir, base := filepath.Split(pattern)
 	if strings.Contains(strings.ReplaceAll(dir, "%%", ""), "%") {
