@@ -56,3 +56,31 @@ TEST_MPI_PROGRAMS ?= halo wavefront transpose ring_f08 alltoallv derived renewed
 ## test-mpi: the MPI programs under every policy on Soft-RoCE, in the test bed's guest (see TEST_MPI_* in mpishim.mk)
 test-mpi: shim mpi-programs
 	testbed/run.sh -c 4 -t 3600 mpishim/tests/run.sh $(CURDIR)/$(SHIM_LIB) $(CURDIR)/$(SHIM_OUT)/tests "$(TEST_MPI_RANKS)" "$(TEST_MPI_POLICIES)" $(TEST_MPI_PROGRAMS)
+
+SOAK_LAUNCHES ?= 1000
+BENCH_MPI_ROUNDS ?= 3
+BENCH_MPI_REPORT := $(SHIM_OUT)/bench-mpi.txt
+STANDIN := $(SHIM_OUT)/standin
+
+.PHONY: standin bench-path bench-mpi soak-mpi
+
+# The stand-ins and the libraries in one directory.
+standin: shim
+	@mkdir -p $(STANDIN)
+	cp $(SHIM_LIB)/libpinwheel.so $(SHIM_LIB)/libpinwheel-go.so $(STANDIN)/
+	$(CC) -O2 -fPIC -shared -Wl,-soname,libibverbs.so.1 -Wl,--version-script=mpishim/standin/verbs.map -o $(STANDIN)/libibverbs.so.1 mpishim/standin/verbs.c
+	$(CC) -O2 -fPIC -shared -fno-omit-frame-pointer -Wl,-soname,libmpi.so.40 -o $(STANDIN)/libmpi.so.40 mpishim/standin/mpi.c $(STANDIN)/libibverbs.so.1
+	for p in path life; do $(CC) -O2 -fno-omit-frame-pointer -o $(STANDIN)/$$p mpishim/standin/$$p.c $(STANDIN)/libmpi.so.40 -lpthread \
+		-Wl,-rpath,$(abspath $(STANDIN)) -Wl,-rpath-link,$(STANDIN); done
+
+## bench-path: what a large message costs on the path of the preload library, in ns (half a minute)
+bench-path: standin
+	mpishim/standin/bench.sh $(STANDIN) 5 | tee $(SHIM_OUT)/bench-path.txt
+
+## bench-mpi: pinned memory and exchange time on Soft-RoCE against libfabric's cache and none (some minutes)
+bench-mpi: shim mpi-programs
+	testbed/run.sh -c 4 -t 3600 mpishim/tests/bench.sh $(CURDIR)/$(SHIM_LIB) $(CURDIR)/$(SHIM_OUT)/tests $(BENCH_MPI_ROUNDS) | tee $(BENCH_MPI_REPORT)
+
+## soak-mpi: many launches of programs that end in every way; exit codes must be those without us (SOAK_LAUNCHES=1000)
+soak-mpi: standin mpi-programs
+	mpishim/tests/soak.sh $(CURDIR)/$(STANDIN) $(CURDIR)/$(SHIM_OUT)/tests $(SOAK_LAUNCHES)

@@ -17,7 +17,7 @@
 
 #define PW_FRAMES 8u    /* = predictor.MaxFrames */
 #define PW_DOMAINS 16u  /* protection domains that are managed; more are left alone */
-#define PW_POSTS 256u   /* posted buffers remembered for each thread; a power of two */
+#define PW_POSTS 64u    /* posted buffers remembered for each thread; a power of two */
 #define PW_TOLD 64u     /* events remembered for each thread; a power of two */
 #define PW_RING 1024u   /* entries of DQ; a power of two */
 #define PW_HANDLES (1u << 16) /* registrations handed out at one time */

@@ -4,7 +4,7 @@
  * library, with it passing everything through, and with it managing: the
  * differences are the overhead of the path.
  *
- *   path [BUFFERS [ROUNDS [PAUSE_US]]]
+ *   path [BUFFERS [ROUNDS [PAUSE_US [MESSAGES]]]]    MESSAGES are timed together, then a pause
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -17,7 +17,6 @@ int MPI_Finalize(void);
 extern char ompi_mpi_comm_world;
 
 #define BYTES (64 << 10)
-#define SAMPLE 256 /* messages timed together */
 
 static uint64_t now(void)
 {
@@ -38,6 +37,7 @@ int main(int argc, char **argv)
 {
 	int buffers = argc > 1 ? atoi(argv[1]) : 16, rounds = argc > 2 ? atoi(argv[2]) : 2000;
 	long pause_us = argc > 3 ? atol(argv[3]) : 200;
+	int messages = argc > 4 ? atoi(argv[4]) : 256;
 	double *ns = calloc((size_t)rounds, sizeof *ns);
 	char **buf = calloc((size_t)buffers, sizeof *buf);
 	int failed = MPI_Init(&argc, &argv);
@@ -49,9 +49,9 @@ int main(int argc, char **argv)
 		struct timespec pause = {0, pause_us * 1000};
 		uint64_t start = now();
 
-		for (int k = 0; k < SAMPLE; k++)
+		for (int k = 0; k < messages; k++)
 			failed += MPI_Send(buf[k % buffers], BYTES, (void *)1, 0, 0, &ompi_mpi_comm_world);
-		ns[r] = (double)(now() - start) / SAMPLE;
+		ns[r] = (double)(now() - start) / messages;
 		if (pause_us)
 			nanosleep(&pause, NULL); /* the helper looks at its queue */
 	}

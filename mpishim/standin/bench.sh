@@ -1,0 +1,33 @@
+#!/bin/bash
+# The overhead of the path of a large message, on the stand-ins: without the
+# library, with it passing everything through, and with it managing, in turn.
+#
+#   bench.sh DIRECTORY ROUNDS      DIRECTORY has the libraries and path
+set -u
+dir=$1 rounds=$2
+export LD_LIBRARY_PATH=$dir
+lines=$(mktemp)
+for ((r = 1; r <= rounds; r++)); do
+  for mode in none pass-through leave-pinned pinwheel; do
+    case $mode in
+      none) run=() ;;
+      pass-through) run=(LD_PRELOAD="$dir/libpinwheel.so" PINWHEEL_DISABLE=y) ;;
+      *) run=(LD_PRELOAD="$dir/libpinwheel.so" PINWHEEL_POLICY=$mode) ;;
+    esac
+    # 16 buffers in bursts of 16, 500 us apart: the helper keeps up.
+    echo "$mode $(env "${run[@]}" "$dir/path" 16 4000 500 16)" >> "$lines"
+  done
+done
+awk '
+  function median(list, n, a, i, j, t) {
+    n = split(list, a, " ")
+    for (i = 1; i <= n; i++) for (j = i + 1; j <= n; j++) if (a[j] + 0 < a[i] + 0) { t = a[i]; a[i] = a[j]; a[j] = t }
+    return n ? a[int((n + 1) / 2)] : 0
+  }
+  { low[$1] = low[$1] " " $2; mid[$1] = mid[$1] " " $3; high[$1] = high[$1] " " $4 }
+  END {
+    split("none pass-through leave-pinned pinwheel", order, " ")
+    for (i = 1; i <= 4; i++) printf "%-13s %7.1f ns a message (quartiles %.1f and %.1f)\n", order[i], median(mid[order[i]]), median(low[order[i]]), median(high[order[i]])
+    printf "over pass-through, which includes the registration of the stand-in: leave-pinned %+.1f ns, pinwheel %+.1f ns\n",
+      median(mid["leave-pinned"]) - median(mid["pass-through"]), median(mid["pinwheel"]) - median(mid["pass-through"])
+  }' "$lines"
