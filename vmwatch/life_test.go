@@ -43,7 +43,14 @@ var children = map[string]func(){
 		fmt.Println(err)
 	},
 	"killed": func() {
-		watchHeap()
+		w, _ := watchHeap()
+		for _, p := range w.source.note.(*bpfNotifier).coll.Programs {
+			if info, err := p.Info(); err == nil {
+				if id, ok := info.ID(); ok {
+					fmt.Println(id)
+				}
+			}
+		}
 		syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	},
 }
@@ -108,34 +115,28 @@ func TestExecLeavesNothingInTheWay(t *testing.T) {
 func TestKilledProcessLeavesNoPrograms(t *testing.T) {
 	for _, m := range []string{"fentry", "tps", "tp"} {
 		t.Run(m, func(t *testing.T) {
-			before := len(ownPrograms(t))
-			if out, err := child(t, "killed", m); err == nil {
-				t.Errorf("the child wasn't killed: %q", out)
+			out, err := child(t, "killed", m)
+			if err == nil {
+				t.Fatalf("the child wasn't killed: %q", out)
 			}
-			eventually(t, "programs", func() int { return len(ownPrograms(t)) }, before)
+			ids := strings.Fields(out)
+			if want := len(bpfPrograms[choices[m][0]][0]) + 1; len(ids) != want {
+				t.Fatalf("the child had %d programs, want %d: %q", len(ids), want, out)
+			}
+			eventually(t, "programs", func() (left int) {
+				for _, id := range ids {
+					n, err := strconv.Atoi(id)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if p, err := ebpf.NewProgramFromID(ebpf.ProgramID(n)); err == nil {
+						p.Close()
+						left++
+					}
+				}
+				return left
+			}, 0)
 		})
-	}
-}
-
-// ownPrograms are the loaded BPF programs of this package, of all processes.
-func ownPrograms(t *testing.T) (names []string) {
-	t.Helper()
-	spec, err := ebpf.LoadCollectionSpec("bpf/watch_x86.o")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for id := ebpf.ProgramID(0); ; {
-		if id, err = ebpf.ProgramGetNextID(id); err != nil {
-			return names
-		}
-		p, err := ebpf.NewProgramFromID(id)
-		if err != nil {
-			continue // ended meanwhile
-		}
-		if info, err := p.Info(); err == nil && spec.Programs[info.Name] != nil {
-			names = append(names, info.Name)
-		}
-		p.Close()
 	}
 }
 

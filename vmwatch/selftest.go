@@ -21,15 +21,18 @@ const selfTestTries = 3
 // process can't perform are returned as skipped.
 func selfTest(w *Watcher) (tested, skipped []string, err error) {
 	for _, k := range change.Kinds {
-		var noticed, performed bool
-		var failed error
-		for try := 0; try < selfTestTries && !performed; try++ {
-			noticed, failed = w.notices(k)
-			performed = failed == nil
+		var noticed bool
+		var refused error
+		for try := 0; try < selfTestTries; try++ {
+			if noticed, refused, err = w.notices(k); err == nil && refused == nil {
+				break
+			}
 		}
 		switch {
-		case !performed:
-			skipped = append(skipped, fmt.Sprintf("%s (%v)", k.Name, failed))
+		case err != nil:
+			return nil, nil, fmt.Errorf("%s: %w", k.Name, err)
+		case refused != nil:
+			skipped = append(skipped, fmt.Sprintf("%s (%v)", k.Name, refused))
 		case !noticed && !k.Keeps:
 			return nil, nil, fmt.Errorf("%s went unseen", k.Name)
 		default:
@@ -40,45 +43,45 @@ func selfTest(w *Watcher) (tested, skipped []string, err error) {
 }
 
 // notices performs k on a watched and pinned Subject and reports whether a
-// cache would have learned of it, or would never have cached it.
-func (w *Watcher) notices(k change.Kind) (bool, error) {
+// cache would have learned of it, or would never have cached it. refused is why
+// this kernel or process can't perform k.
+func (w *Watcher) notices(k change.Kind) (noticed bool, refused, err error) {
 	s, err := k.Make()
 	if err != nil {
-		return false, err
+		return false, err, nil
 	}
 	defer s.Free()
 	token, verify, err := w.Watch(s.Range)
 	if errors.Is(err, ErrNotCacheable) {
-		return true, nil
+		return true, nil, nil
 	}
 	if err != nil {
-		return false, err
+		return false, nil, err
 	}
 	defer w.Unwatch(token)
 	w.Drain(func(mem.Range) {})
 	w.Pinning(token)
 	unpin, err := hold(s.Bytes())
 	if err != nil {
-		return false, err
+		return false, nil, err
 	}
 	defer unpin()
 	if err := w.Pinned(token); err != nil {
-		return false, err
+		return false, nil, err
 	}
 	before := w.Generation()
 	if err := k.Do(s); err != nil {
-		return false, err
+		return false, err, nil
 	}
 	s.Fill(2)
 	if verify && !w.Unchanged(token) {
-		return true, nil
+		return true, nil, nil
 	}
 	if w.Generation() == before {
-		return false, nil
+		return false, nil, nil
 	}
-	hit := false
-	w.Drain(func(r mem.Range) { hit = hit || r.Overlaps(s.Range) })
-	return hit, nil
+	w.Drain(func(r mem.Range) { noticed = noticed || r.Overlaps(s.Range) })
+	return noticed, nil, nil
 }
 
 // hold keeps the pages of b from being used elsewhere, as a registration
