@@ -1,6 +1,8 @@
 package helper
 
 import (
+	"errors"
+
 	"pinwheel/mem"
 	"pinwheel/predictor"
 )
@@ -36,11 +38,23 @@ type Action struct {
 	UntilNs int64 // for Wait
 }
 
-// Registrar carries out actions on regions. Both calls are idempotent.
+// What a Registrar returns where it did nothing and nothing is wrong.
+var (
+	// ErrGone: the region is known no longer; the Decider is made to forget it.
+	ErrGone = errors.New("helper: region known no longer")
+	// ErrInUse: the region can't be deregistered now.
+	ErrInUse = errors.New("helper: region in use")
+	// ErrAlready: the region was as it should be. For the Decider the action
+	// was done, in no time.
+	ErrAlready = errors.New("helper: nothing to do")
+)
+
+// Registrar carries out actions on regions. Other errors than those above are
+// failures, after a series of which the Thread pauses.
 type Registrar interface {
 	// Register makes a known region registered.
 	Register(id mem.RegionID) error
-	// Deregister releases a region that nobody uses; it fails, changing
-	// nothing, if the region is in use or unknown.
+	// Deregister releases a region that nobody uses. An error means that
+	// nothing was changed.
 	Deregister(id mem.RegionID) error
 }

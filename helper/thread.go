@@ -1,7 +1,6 @@
 package helper
 
 import (
-	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -32,10 +31,6 @@ type Source interface {
 	Pop(e *Event) bool
 }
 
-// ErrGone is what a Registrar returns for a region that is known no longer;
-// the Decider is made to forget it.
-var ErrGone = errors.New("helper: region known no longer")
-
 // AnyCPU leaves the choice of a processor to the kernel.
 const AnyCPU = -1
 
@@ -59,7 +54,7 @@ type ThreadStats struct {
 	Events    int64 // taken from DQ
 	Registers int64 // registrations done
 	Deregs    int64 // deregistrations done
-	Failures  int64 // actions that failed
+	Failures  int64 // actions that failed, but not because a region was in use or gone
 	Wakeups   int64 // sleeps
 	SpinNs    int64 // spent spinning before deadlines
 	CPUNs     int64 // processor time of the thread

@@ -19,8 +19,28 @@ type driver struct {
 	gone     []mem.RegionID
 	source   int   // index of the source to begin with, in turn
 	dueNs    int64 // the deadline that is being waited for
-	failures int   // actions that failed since the last one that did not
-	retryNs  int64 // no action before this, after a failure
+	shortage [Deregister + 1]shortage
+	passedBy Action // the last answer of the Decider, if a shortage kept it from being tried
+}
+
+// shortage is a series of failures of one kind of action. One kind does not
+// hold up the other: a registration that is due does not wait because the
+// device refuses to deregister.
+type shortage struct {
+	failures int   // since the last action that did not fail
+	retryNs  int64 // no action of the kind before this
+}
+
+// freeFailures is how many failures in a row the helper takes for single ones.
+const freeFailures = 8
+
+// failed makes the pauses between attempts longer and longer, lest the
+// Decider's wishes become a busy loop of system calls that fail.
+func (s *shortage) failed(nowNs int64) {
+	s.failures++
+	if s.failures > freeFailures {
+		s.retryNs = nowNs + min(int64(minPollNs)<<min(s.failures-freeFailures, 20), maxPollNs)
+	}
 }
 
 // loop takes one event, then one decision, and waits if there was neither an
@@ -91,21 +111,38 @@ func (d *driver) pop() bool {
 // decide carries out the Decider's next action, or returns until when there is
 // none.
 func (d *driver) decide(nowNs int64) (untilNs int64, acted bool) {
-	if nowNs < d.retryNs {
-		return d.retryNs, false
-	}
 	a := d.opt.Decider.Next(nowNs)
-	switch a.Kind {
-	case Register, Deregister:
-		d.act(a)
-		return 0, true
-	case Wait:
-		return a.UntilNs, false
+	switch {
+	case a.Kind == Idle:
+		untilNs = never
+	case a.Kind == Wait:
+		untilNs = a.UntilNs
+	case nowNs < d.shortage[a.Kind].retryNs:
+		return d.passBy(a, nowNs)
 	default:
-		return never, false
+		d.act(a)
+		acted = true
 	}
+	d.passedBy = Action{}
+	return untilNs, acted
 }
 
+// errShortage is the outcome of an action that was not tried.
+var errShortage = errors.New("helper: not tried, the last ones failed")
+
+// passBy lets an action fail without trying it. To keep it for later would keep
+// the Decider from what else it wants, and by then it may be wrong. Only a
+// Decider that insists on it is made to wait.
+func (d *driver) passBy(a Action, nowNs int64) (untilNs int64, acted bool) {
+	d.opt.Decider.Done(a, nowNs, nowNs, errShortage)
+	if a == d.passedBy {
+		return d.shortage[a.Kind].retryNs, false
+	}
+	d.passedBy = a
+	return 0, true
+}
+
+// act carries out an action and tells the Decider how it went.
 func (d *driver) act(a Action) {
 	do, done := d.opt.Registrar.Register, &d.counts.registers
 	if a.Kind == Deregister {
@@ -114,27 +151,24 @@ func (d *driver) act(a Action) {
 	startNs := d.clock.NowNs()
 	err := do(a.Region)
 	endNs := d.clock.NowNs()
-	d.opt.Decider.Done(a, startNs, endNs, err)
 	d.pace.active(endNs)
-	if err == nil {
-		done.Inc()
-		d.failures, d.retryNs = 0, 0
+	if errors.Is(err, ErrAlready) {
+		// What took no time teaches the Decider nothing about costs.
+		d.opt.Decider.Done(a, startNs, startNs, nil)
 		return
 	}
-	if errors.Is(err, ErrGone) {
+	d.opt.Decider.Done(a, startNs, endNs, err)
+	switch {
+	case err == nil:
+		done.Inc()
+		d.shortage[a.Kind] = shortage{}
+	case errors.Is(err, ErrGone):
 		d.opt.Decider.Forget(a.Region)
-	}
-	// One failure is an answer: the region is in use. A series of them is a
-	// shortage, which must not become a busy loop over the Decider's wishes.
-	d.counts.failures.Inc()
-	d.failures++
-	if d.failures > freeFailures {
-		d.retryNs = endNs + min(int64(minPollNs)<<min(d.failures-freeFailures, 20), maxPollNs)
+	case !errors.Is(err, ErrInUse):
+		d.counts.failures.Inc()
+		d.shortage[a.Kind].failed(endNs)
 	}
 }
-
-// freeFailures is how many failures in a row the helper takes for single ones.
-const freeFailures = 8
 
 // wait passes time until there may be something to do: a sleep, or nothing if
 // it is time to spin.

@@ -33,12 +33,14 @@ type keeper struct {
 	due      *queue.Deadlines
 	release  []mem.RegionID
 	onNext   func()
+	giveUp   bool // forget what failed, as Scheduler does
 
 	mu        sync.Mutex
 	observed  []Event
 	forgotten []mem.RegionID
 	lateNs    []int64 // of each registration, against its deadline
 	failed    int
+	doneNs    []int64 // how long each action took that did not fail
 	shareNs   atomic.Int64
 }
 
@@ -74,13 +76,20 @@ func (k *keeper) Next(nowNs int64) Action {
 	}
 }
 
-func (k *keeper) Done(a Action, startNs, _ int64, err error) {
+func (k *keeper) Done(a Action, startNs, endNs int64, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err != nil {
 		k.failed++
+		switch {
+		case k.giveUp && a.Kind == Deregister:
+			k.release = k.release[1:]
+		case k.giveUp:
+			k.due.Remove(a.Region)
+		}
 		return
 	}
+	k.doneNs = append(k.doneNs, endNs-startNs)
 	if a.Kind == Deregister {
 		k.release = k.release[1:]
 		return
@@ -101,12 +110,16 @@ type journal struct {
 	mu    sync.Mutex
 	calls []Action
 	err   error
+	only  ActionKind // err is for actions of this kind; 0 for all
 }
 
 func (j *journal) note(k ActionKind, id mem.RegionID) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.calls = append(j.calls, Action{Kind: k, Region: id})
+	if j.only != 0 && j.only != k {
+		return nil
+	}
 	return j.err
 }
 
