@@ -19,6 +19,7 @@ type driver struct {
 	gone     []mem.RegionID
 	source   int   // index of the source to begin with, in turn
 	dueNs    int64 // the deadline that is being waited for
+	behind   bool  // back from a park, and DQ was not yet found empty
 	shortage [Deregister + 1]shortage
 	passedBy Action // the last answer of the Decider, if a shortage kept it from being tried
 }
@@ -57,7 +58,11 @@ func (d *driver) loop() {
 			d.counts.events.Inc()
 			d.pace.active(nowNs)
 			d.opt.Decider.Observe(d.event, nowNs)
+			if d.behind {
+				continue
+			}
 		} else {
+			d.behind = false
 			d.forget()
 		}
 		untilNs, acted := d.decide(nowNs)
@@ -77,6 +82,9 @@ func (d *driver) move(p *Placement) {
 		for !d.stop.Load() && d.place.Load() == nil {
 			<-d.wake
 		}
+		// The program went on: nothing that was waited for is late, and what
+		// piled up in DQ is to be learned before it is acted upon.
+		d.dueNs, d.behind = never, true
 		return
 	}
 	if p.CPU != AnyCPU {

@@ -1,0 +1,95 @@
+package helper
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"go.uber.org/atomic"
+
+	"pinwheel/queue"
+)
+
+// resumed is a keeper that notes what it is asked after a park.
+type resumed struct {
+	*keeper
+	on    atomic.Bool
+	calls []string
+	nowNs []int64
+}
+
+func (r *resumed) note(call string, nowNs int64) {
+	if r.on.Load() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.calls, r.nowNs = append(r.calls, call), append(r.nowNs, nowNs)
+	}
+}
+
+func (r *resumed) Observe(e Event, nowNs int64) {
+	r.note("observe", nowNs)
+	r.keeper.Observe(e, nowNs)
+}
+
+func (r *resumed) Next(nowNs int64) Action {
+	r.note("next", nowNs)
+	return r.keeper.Next(nowNs)
+}
+
+// What piled up in DQ while the helper was parked is history: a decision after
+// each of its events would be one about a program of seconds ago.
+func TestThreadLooksAtAllThatPiledUpBeforeItDecidesAfterAPark(t *testing.T) {
+	const parkedNs = 10_000_000_000
+	clock, r, ring := &fakeClock{}, &resumed{keeper: newKeeper(never / 2)}, queue.NewRing[Event](8)
+	th := start(t, ThreadOptions{Decider: r, Clock: clock, CPU: AnyCPU})
+	th.Attach(ring)
+	th.Place(Placement{Parked: true})
+	standsStill(t, clock)
+	for range 100 {
+		ring.Push(use(1, clock.NowNs()))
+	}
+	held := int(100 - ring.Lost())
+	r.on.Store(true)
+	backNs := clock.nowNs.Add(parkedNs)
+	th.Place(Placement{CPU: AnyCPU, Helpers: 1})
+	eventually(t, "all events are taken", func() bool { return th.Stats().Events == int64(held) })
+	eventually(t, "a decision", func() bool { return th.Stats().Deregs > 0 })
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if first := slices.Index(r.calls, "next"); first != held {
+		t.Errorf("first decision after %d of %d events", first, held)
+	}
+	if at := slices.Min(r.nowNs); at < backNs {
+		t.Errorf("the Decider was told a time from %d us before the helper was back", (backNs-at)/1000)
+	}
+}
+
+func TestThreadIsNotLateForDeadlinesOfAPark(t *testing.T) {
+	const parkedNs = 10_000_000_000_000 // far beyond the deadline, which is far off when the park begins
+	clock, k := &fakeClock{}, newKeeper(parkedNs/10)
+	ring := queue.NewRing[Event](8)
+	th := start(t, ThreadOptions{Decider: k, Clock: clock, CPU: AnyCPU})
+	th.Place(Placement{Parked: true})
+	standsStill(t, clock)
+	ring.Push(use(1, clock.NowNs()))
+	th.Attach(ring)
+	th.Place(Placement{CPU: AnyCPU, Helpers: 1})
+	eventually(t, "the helper waits for a deadline", func() bool { return th.Stats().Deregs == 1 })
+	th.Place(Placement{Parked: true})
+	standsStill(t, clock)
+	clock.nowNs.Add(parkedNs)
+	th.Place(Placement{CPU: AnyCPU, Helpers: 1})
+	eventually(t, "the region is registered", func() bool { return th.Stats().Registers == 1 })
+	if ns := th.Stats().LateMaxNs; ns > parkedNs/2 {
+		t.Errorf("late by %d ms, most of it a park", ns/1e6)
+	}
+}
+
+// standsStill waits until nobody lives by a clock: its helper is parked.
+func standsStill(t *testing.T, clock *fakeClock) {
+	eventually(t, "the helper is parked", func() bool {
+		before := clock.nowNs.Load()
+		time.Sleep(5 * time.Millisecond)
+		return clock.nowNs.Load() == before
+	})
+}
