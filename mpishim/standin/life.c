@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -92,6 +93,23 @@ static int forks(void)
 	return failed + (system("exit 6") != 6 << 8);
 }
 
+/* The same address ten times, with other memory each time: each needs a registration of its own. */
+static int renew(void)
+{
+	char *was = buf;
+	int failed = 0;
+
+	buf = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	for (int i = 0; i < 10; i++) {
+		memset(buf, i, BYTES);
+		failed += send_some(3);
+		munmap(buf, BYTES);
+		failed += mmap(buf, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != buf;
+	}
+	buf = was;
+	return failed;
+}
+
 struct process {
 	struct sigaction handler[32];
 	struct rlimit files;
@@ -131,6 +149,8 @@ int main(int argc, char **argv)
 		failed += signals();
 	if (!strcmp(how, "fork"))
 		failed += forks();
+	if (!strcmp(how, "renew"))
+		failed += renew();
 	if (!strcmp(how, "process"))
 		failed += !same(&before, &after);
 	if (!strcmp(how, "exit"))

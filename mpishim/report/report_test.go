@@ -1,0 +1,64 @@
+package report
+
+import (
+	"strings"
+	"testing"
+)
+
+func write(t *testing.T, ranks ...Rank) string {
+	t.Helper()
+	var b strings.Builder
+	if err := Write(&b, ranks); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestAggregateAddsAndWeighs(t *testing.T) {
+	got := write(t,
+		Rank{Rank: 1, Size: 2, Host: "b", Command: "./a", Policy: "pinwheel", PeakPinnedBytes: 1 << 20, Uses: 10, Hits: 9, First: 1, Predictions: 1, Err5: 1,
+			Sites: []Site{{"main+0x10", "send", 5, 100}}},
+		Rank{Rank: 0, Size: 2, Host: "a", Command: "./a", Policy: "pinwheel", PeakPinnedBytes: 3 << 20, Uses: 20, Hits: 18, Late: 2, Predictions: 3, Err5: 0.5,
+			Sites: []Site{{"main+0x10", "send", 5, 100}, {"main+0x20", "recv", 1, 1000}}},
+	)
+	lines := strings.Split(got, "\n")
+	var rows []string
+	for i, l := range lines {
+		if strings.Contains(l, "helper reg") {
+			for _, row := range lines[i+1 : i+4] {
+				rows = append(rows, strings.Join(strings.Fields(row), " "))
+			}
+		}
+	}
+	want := []string{
+		"0 a 3.0 MiB 0 B 20 18 0 2 0 0 0 0.0% 50.0% 0.0 0.0",
+		"1 b 1.0 MiB 0 B 10 9 1 0 0 0 0 0.0% 100.0% 0.0 0.0",
+		"* * 4.0 MiB 0 B 30 27 1 2 0 0 0 0.0% 62.5% 0.0 0.0",
+	}
+	if strings.Join(rows, "\n") != strings.Join(want, "\n") {
+		t.Errorf("rows\n%s\nwant\n%s", strings.Join(rows, "\n"), strings.Join(want, "\n"))
+	}
+	if recv, send := strings.Index(got, "main+0x20"), strings.Index(got, "main+0x10"); recv < 0 || send < recv {
+		t.Errorf("sites are not in the order of their bytes:\n%s", got)
+	}
+	if !strings.Contains(got, "send  10    200 B") {
+		t.Errorf("a site of two ranks is not added up:\n%s", got)
+	}
+}
+
+func TestReportSaysWhyNothingWasRegistered(t *testing.T) {
+	for _, c := range []struct {
+		rank Rank
+		want string
+	}{
+		{Rank{Size: 1}, "the transport registered no memory"},
+		{Rank{Size: 1, Plain: 7}, "7 registrations of the transport's own or of small buffers were left alone"},
+	} {
+		if got := write(t, c.rank); !strings.Contains(got, c.want) || strings.Contains(got, "helper reg") {
+			t.Errorf("no %q in\n%s", c.want, got)
+		}
+	}
+	if got := write(t); got != "" {
+		t.Errorf("a report of no ranks: %q", got)
+	}
+}
