@@ -9,16 +9,24 @@ import (
 	"pinwheel/verbs"
 )
 
-// errFault: a panic of ours was contained. It never leaves this package.
-var errFault = errors.New("pinwheel: internal fault")
+// ErrFault: a panic below Acquire was contained, and then one of the plain
+// registration that took its place. Send without registration, or give up.
+var ErrFault = errors.New("pinwheel: internal fault")
 
-// contain, deferred, turns a panic into errFault. It says so once and makes
+// contain, deferred, turns a panic into ErrFault. It says so once and makes
 // every later use a plain registration, past the cache.
 func (m *Manager) contain(err *error) {
 	if p := recover(); p != nil {
 		m.plain.Store(true)
-		*err = errFault
-		m.warn("fault", fmt.Sprintf("internal fault: %v; going on with plain registration\n%s", p, debug.Stack()))
+		*err = fmt.Errorf("%w: %v", ErrFault, p)
+		m.warnOfFault("fault", fmt.Sprintf("internal fault: %v; going on with plain registration", p), debug.Stack())
+	}
+}
+
+// warnOfFault warns in one line, and gives the stack to those who asked for it.
+func (m *Manager) warnOfFault(kind, message string, stack []byte) {
+	if m.warn(kind, message+" (PINWHEEL_LOG=debug says where)") && m.opt.Debug != nil {
+		m.opt.Debug(fmt.Sprintf("%s\n%s", message, stack))
 	}
 }
 

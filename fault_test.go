@@ -89,6 +89,25 @@ func expectPlain(t *testing.T, m *Manager, p *sim.Provider, warned []string, use
 	}
 }
 
+func TestFaultThatPlainRegistrationMeetsTooIsTheCallersToKnow(t *testing.T) {
+	var warned, details warnings
+	_, th := open(t, Options{Policy: LeavePinned, Warn: warned.add, Debug: details.add,
+		Provider: faulty{sim.New(sim.Options{}), func(string) bool { panic("seeded fault\nof two lines") }}})
+	for range 2 {
+		var u Use
+		if err := th.Acquire(&u, region(0), access, 0, nil); !errors.Is(err, ErrFault) || !strings.Contains(err.Error(), "seeded fault") {
+			t.Errorf("Acquire: %v, want %v with its cause", err, ErrFault)
+		}
+		th.Release(&u)
+	}
+	if got := warned.all(); len(got) != 1 || strings.Contains(got[0], "\n") {
+		t.Errorf("warnings %q, want one of one line", got)
+	}
+	if got := details.all(); len(got) != 1 || !strings.Contains(got[0], "fault_test.go") {
+		t.Errorf("details %q, want one with the stack", got)
+	}
+}
+
 // brokenWatcher is a watcher with a bug: it panics when it is drained.
 type brokenWatcher struct {
 	regcache.Watcher
@@ -109,6 +128,9 @@ func TestFaultOfTheHelperLeavesMemoryPinned(t *testing.T) {
 	}
 	atomic.AddUint64(m.opt.Watcher.Word(), 1) // the helper's next registration panics, if not the path's
 	eventually(t, "somebody meets the fault", func() bool { period(); return len(w.all()) == 1 })
+	if strings.Contains(w.all()[0], "\n") || !strings.Contains(w.all()[0], "seeded fault") {
+		t.Errorf("warning %q, want one line that says what happened", w.all()[0])
+	}
 	for i := range 5 {
 		transfer(t, th, region(1+i), 0)
 	}

@@ -3,6 +3,7 @@ package pinwheel
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"go.uber.org/atomic"
@@ -102,8 +103,8 @@ func (m *Manager) startHelper() error {
 		Registrar: registrar{m.cache},
 		CPU:       cpu,
 		Gone:      m.gone,
-		OnFault: func(err error) {
-			m.warn("helper", fmt.Sprintf("%v\ngoing on without helper thread, memory stays pinned", err))
+		OnFault: func(f *helper.Fault) {
+			m.warnOfFault("helper", fmt.Sprintf("%v; going on without helper thread, memory stays pinned", f), f.Stack)
 		},
 	})
 	if err != nil || cpu != helper.AnyCPU || o.IdlePolicy == IdleIgnore {
@@ -205,13 +206,15 @@ func (m *Manager) closeOwned() error {
 	return errors.Join(errs...)
 }
 
-// warn says once for each kind of fault that Pinwheel does less than it should.
-func (m *Manager) warn(kind, message string) {
+// warn says in one line, and once for each kind of fault, that Pinwheel does
+// less than it should. It reports whether this was the first time.
+func (m *Manager) warn(kind, message string) bool {
 	m.mu.Lock()
 	said := m.warned[kind]
 	m.warned[kind] = true
 	m.mu.Unlock()
 	if !said {
-		m.opt.Warn(message)
+		m.opt.Warn(strings.ReplaceAll(message, "\n", "; "))
 	}
+	return !said
 }

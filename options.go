@@ -81,6 +81,8 @@ type Options struct {
 	// Warn is told, at most once for each kind of fault, that Pinwheel does
 	// less than it should, in one line. nil: standard error.
 	Warn func(message string)
+	// Debug is told where a fault of ours happened, in many lines. nil: nobody.
+	Debug func(message string)
 }
 
 // NoWindow is the value of Options.Window for a context of the current
@@ -104,8 +106,10 @@ func FromEnvironment() Options {
 	case "off":
 		o.Warn = func(string) {}
 		return o
-	case "info", "debug":
+	case "info":
 		o.Inform = logStderr
+	case "debug":
+		o.Inform, o.Debug = logStderr, logStderr
 	}
 	for _, w := range warnings {
 		logStderr(w)

@@ -50,8 +50,8 @@ func (u *Use) Region() verbs.Region {
 // system call. u is overwritten. op and site say what the program is doing, for
 // the predictor; site may be nil and must stay unchanged until the release.
 //
-// It fails as regcache.Front.Acquire does, and u then holds nothing. With
-// verbs.ErrPinnedMemory or verbs.ErrRegions, what is in use at the moment
+// It fails as regcache.Front.Acquire does, or with ErrFault, and u then holds
+// nothing. With verbs.ErrPinnedMemory or verbs.ErrRegions, what is in use at the moment
 // leaves no room: copy through a buffer that is registered already, or wait.
 func (t *Thread) Acquire(u *Use, r mem.Range, a verbs.Access, op Op, site *Site) error {
 	u.plain, u.used, u.site, u.op = nil, r, site, op
@@ -65,14 +65,14 @@ func (t *Thread) Acquire(u *Use, r mem.Range, a verbs.Access, op Op, site *Site)
 	return t.missed(u, a, err)
 }
 
-// lookup asks the cache. A panic of it becomes errFault.
+// lookup asks the cache. A panic of it becomes ErrFault.
 func (t *Thread) lookup(r mem.Range, a verbs.Access) (ref regcache.Ref, o regcache.Outcome, err error) {
 	defer t.m.contain(&err)
 	switch {
 	case t.direct:
 		return t.front.Register(r, a)
 	case t.m.plain.Load():
-		return ref, o, errFault
+		return ref, o, ErrFault
 	default:
 		return t.front.Acquire(r, a)
 	}
@@ -80,7 +80,7 @@ func (t *Thread) lookup(r mem.Range, a verbs.Access) (ref regcache.Ref, o regcac
 
 // missed accounts for a use that was no hit, and serves it after a fault.
 func (t *Thread) missed(u *Use, a verbs.Access, err error) error {
-	if errors.Is(err, errFault) {
+	if errors.Is(err, ErrFault) {
 		t.stats.faulted.Inc()
 		var region verbs.Region
 		if region, err = t.m.provider.Register(u.used, a); err == nil {

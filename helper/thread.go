@@ -44,10 +44,19 @@ type ThreadOptions struct {
 	// call: regcache.Cache.Gone. Called at every look at an empty DQ, so it must
 	// cost next to nothing when there are none. nil: there never are any.
 	Gone func(buf []mem.RegionID) []mem.RegionID
-	// OnFault is called once if the helper stops because of a fault of ours:
-	// a panic in the Decider or Registrar. It may call Close. nil: ignored.
-	OnFault func(error)
+	// OnFault is called once if the helper stops because of a fault of ours.
+	// It may call Close. nil: ignored.
+	OnFault func(*Fault)
 }
+
+// Fault is a panic of the Decider or Registrar, which ended the helper.
+type Fault struct {
+	Panic any    // its value
+	Stack []byte // where it happened, as debug.Stack tells
+}
+
+// Error says what happened, without the stack.
+func (f *Fault) Error() string { return fmt.Sprintf("helper: stopped by a fault: %v", f.Panic) }
 
 // ThreadStats are counters since the start of a Thread.
 type ThreadStats struct {
@@ -210,9 +219,9 @@ func (t *Thread) run(started chan<- error) {
 // finish contains a panic: the program runs on, and every region that is
 // needed is registered by the communication path.
 func (t *Thread) finish() {
-	var fault error
+	var fault *Fault
 	if p := recover(); p != nil {
-		fault = fmt.Errorf("helper: stopped by a fault: %v\n%s", p, debug.Stack())
+		fault = &Fault{p, debug.Stack()}
 		t.counts.faulted.Store(true)
 	}
 	t.mu.Lock()

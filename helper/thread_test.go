@@ -134,9 +134,9 @@ func TestThreadContainsPanicAndSaysSoOnce(t *testing.T) {
 	for _, where := range []string{"decider", "registrar"} {
 		t.Run(where, func(t *testing.T) {
 			var th *Thread
-			faults := make(chan error, 2)
+			faults := make(chan *Fault, 2)
 			k := newKeeper(0)
-			o := ThreadOptions{Decider: k, Registrar: &journal{}, CPU: AnyCPU, OnFault: func(err error) { faults <- err }}
+			o := ThreadOptions{Decider: k, Registrar: &journal{}, CPU: AnyCPU, OnFault: func(f *Fault) { faults <- f }}
 			ring := queue.NewRing[Event](8)
 			if where == "decider" {
 				k.onNext = func() {
@@ -150,8 +150,12 @@ func TestThreadContainsPanicAndSaysSoOnce(t *testing.T) {
 			th = start(t, o)
 			th.Attach(ring)
 			ring.Push(use(1, 0))
-			if err := <-faults; !strings.Contains(err.Error(), "seeded fault") {
-				t.Errorf("fault %q does not name its cause", err)
+			f := <-faults
+			if s := f.Error(); !strings.Contains(s, "seeded fault") || strings.Contains(s, "\n") {
+				t.Errorf("fault %q does not name its cause in one line", s)
+			}
+			if !strings.Contains(string(f.Stack), "thread_") {
+				t.Errorf("the stack does not say where: %s", f.Stack)
 			}
 			if !th.Stats().Faulted {
 				t.Error("Stats does not show the fault")

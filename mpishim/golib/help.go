@@ -49,8 +49,11 @@ func (s *server) startHelper() {
 		Clock:     helper.DedicatedClock{},
 		CPU:       cpu,
 		Gone:      s.domains.gone,
-		OnFault: func(err error) {
-			s.warn(fmt.Sprintf("%v\ngoing on without helper thread, memory stays registered", err))
+		OnFault: func(f *helper.Fault) {
+			s.warn(fmt.Sprintf("%v; going on without helper thread, memory stays registered", f))
+			if s.set.Log == "debug" {
+				s.warn(string(f.Stack))
+			}
 		},
 	})
 	if err != nil {
