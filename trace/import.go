@@ -53,7 +53,7 @@ func (e *LineError) Unwrap() error { return e.Err }
 var ErrCut = errors.New("last line is cut off (recorder was killed?)")
 
 // Import converts the recorder's CSV files, one per rank of the same run, in
-// plain text or zstd, to the trace at path out. On any fault it returns one
+// plain text or zstd, with lines that end in LF or CRLF, to the trace at path out. On any fault it returns one
 // error, a *LineError where a line is to blame, and leaves nothing at out.
 func Import(out string, files []string, o ImportOptions) (ImportResult, error) {
 	var res ImportResult
@@ -108,7 +108,7 @@ func (im *importer) run(w **Writer, out string) error {
 			break
 		}
 		if err == nil {
-			err = im.oneLine(w, out, line[:len(line)-1])
+			err = im.oneLine(w, out, bytes.TrimSuffix(line[:len(line)-1], []byte{'\r'}))
 		}
 		if err != nil {
 			return &LineError{im.file, im.line, lineFault(err)}

@@ -76,6 +76,20 @@ func TestImportKeepsEveryField(t *testing.T) {
 	}
 }
 
+func TestLinesMayEndInCRLF(t *testing.T) {
+	res, out, err := importText(t, strings.ReplaceAll(goodCSV, "\n", "\r\n"), ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, plain, err := importText(t, goodCSV, ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := readRank(t, open(t, out), 1), readRank(t, open(t, plain), 1); res.Records == 0 || !slices.Equal(got, want) {
+		t.Errorf("with CRLF:\n%v\nwith LF:\n%v", got, want)
+	}
+}
+
 func TestImportReadsZstdByContentNotByName(t *testing.T) {
 	enc, err := zstd.NewWriter(nil)
 	if err != nil {
