@@ -1,0 +1,34 @@
+package pinwheel
+
+import (
+	"testing"
+	"time"
+)
+
+func TestPredictionsAreGradedOnceTheManagerIsClosed(t *testing.T) {
+	m, th := open(t, Options{Policy: Pinwheel})
+	for range 40 {
+		transfer(t, th, region(0), 1)
+		time.Sleep(time.Millisecond)
+	}
+	if g := m.Predictions(); g.N != 0 {
+		t.Errorf("%d predictions while the helper runs", g.N)
+	}
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if g := m.Predictions(); g.N < 10 || g.N >= 40 || g.Below05 > g.Below5 || g.Below5 > g.N {
+		t.Errorf("40 uses were graded as %+v", g)
+	}
+}
+
+func TestPolicyWithoutHelperPredictsNothing(t *testing.T) {
+	m, th := open(t, Options{Policy: LeavePinned})
+	transfer(t, th, region(0), 1)
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if g := m.Predictions(); g.N != 0 {
+		t.Errorf("graded %d predictions", g.N)
+	}
+}
