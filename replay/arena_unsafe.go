@@ -57,14 +57,11 @@ func checkMemory(runs []mem.Range) error {
 	for _, r := range runs {
 		need += r.Len()
 	}
-	var info unix.Sysinfo_t
-	if err := unix.Sysinfo(&info); err != nil {
-		return fmt.Errorf("sysinfo: %w", err)
+	have, err := AvailableMemory()
+	if err == nil && need > have {
+		err = fmt.Errorf("the buffers of this rank need %s, %s are available (replay it in virtual mode)", mem.FormatBytes(need), mem.FormatBytes(have))
 	}
-	if have := (uint64(info.Freeram) + uint64(info.Bufferram)) * uint64(info.Unit); need > have {
-		return fmt.Errorf("the buffers of this rank need %s, %s are free (replay it in virtual mode)", mem.FormatBytes(need), mem.FormatBytes(have))
-	}
-	return nil
+	return err
 }
 
 func (a *arena) add(r mem.Range) error {

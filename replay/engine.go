@@ -133,6 +133,9 @@ func (e *engine) run(ctx context.Context, report func(records int64)) error {
 	}
 }
 
+// maxTimeNs bounds simulated time, so that sums of two times fit into an int64.
+const maxTimeNs = 1 << 62
+
 // step gives the next actor its turn. After the last rank has finished only
 // the accounts go on, for a policy that keeps them late.
 func (e *engine) step() (more bool, err error) {
@@ -141,6 +144,9 @@ func (e *engine) step() (more bool, err error) {
 	kind, r := int(a)/n, e.ranks[int(a)%n]
 	if e.live == 0 && (kind != pinActor || t == never) {
 		return false, nil
+	}
+	if t < 0 || t > maxTimeNs {
+		return false, errors.New("the simulated time exceeds 146 years: the costs, the network or the times of the trace are out of all proportion")
 	}
 	e.now = t
 	switch kind {

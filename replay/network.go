@@ -1,8 +1,10 @@
 package replay
 
 import (
+	"fmt"
 	"math/bits"
 
+	"pinwheel/mem"
 	"pinwheel/trace"
 )
 
@@ -26,6 +28,36 @@ type Network struct {
 // DefaultNetwork is 100 Gb/s and 2 us.
 func DefaultNetwork() Network {
 	return Network{LatencyNs: 2000, OverheadNs: 300, GapNs: 100, BytesPerNs: 12.5, EagerBytes: 16 << 10, CopyBytesPerNs: 8}
+}
+
+// Bounds of the model: with them the times of any trace fit into an int64.
+const (
+	maxNetworkNs         = 1e9 // 1 s
+	minBytesPerNs        = 1e-3 / 8
+	maxBytesPerNs        = 1e5 / 8
+	maxEagerBytes uint64 = mem.Unlimited
+)
+
+// check reports a model that is out of bounds, in the terms of people: Gb/s.
+func (n *Network) check() error {
+	for _, t := range []struct {
+		name string
+		ns   float64
+	}{{"latency", n.LatencyNs}, {"overhead", n.OverheadNs}, {"gap", n.GapNs}} {
+		if !(t.ns >= 0 && t.ns <= maxNetworkNs) { // not NaN either
+			return fmt.Errorf("network %s must be from 0 to 1s, it is %g ns", t.name, t.ns)
+		}
+	}
+	if !(n.BytesPerNs >= minBytesPerNs && n.BytesPerNs <= maxBytesPerNs) {
+		return fmt.Errorf("network bandwidth must be from %g to %g Gb/s, it is %g", minBytesPerNs*8, maxBytesPerNs*8, n.BytesPerNs*8)
+	}
+	if !(n.CopyBytesPerNs >= minBytesPerNs && n.CopyBytesPerNs <= maxBytesPerNs) {
+		return fmt.Errorf("bandwidth of a copy must be from %g to %g bytes/ns, it is %g", minBytesPerNs, maxBytesPerNs, n.CopyBytesPerNs)
+	}
+	if n.EagerBytes < 1 || n.EagerBytes > maxEagerBytes {
+		return fmt.Errorf("eager must be at least 1 byte, and inf at most, it is %d", n.EagerBytes)
+	}
+	return nil
 }
 
 func (n *Network) wire(bytes uint64) float64 {

@@ -96,6 +96,12 @@ type Options struct {
 // NoWindow is the Options.Window of a predictor without context.
 const NoWindow = -1
 
+// Bounds of what Real can wait out and repeat.
+const (
+	minScale, maxScale = 1e-4, 1e4
+	maxPairs           = 1000
+)
+
 // EnsureDefaults fills in what is unset.
 func (o *Options) EnsureDefaults() {
 	if len(o.Policies) == 0 {
@@ -133,13 +139,28 @@ func (o *Options) EnsureDefaults() {
 	o.Parallel = cmp.Or(o.Parallel, runtime.GOMAXPROCS(0))
 }
 
-// check reports what can't be replayed.
-func (o *Options) check(file *trace.File) error {
+// Check reports options that no trace can be replayed with.
+func (o Options) Check() error {
+	o.EnsureDefaults()
 	if err := CheckPolicies(o.Policies); err != nil {
 		return err
 	}
+	if err := o.Network.check(); err != nil {
+		return err
+	}
+	if !(o.Scale >= minScale && o.Scale <= maxScale) || o.Pairs < 1 || o.Pairs > maxPairs {
+		return fmt.Errorf("scale %g, %d pairs: must be from %g to %g, and from 1 to %d", o.Scale, o.Pairs, float64(minScale), float64(maxScale), maxPairs)
+	}
 	if o.Timeline != Dedicated && o.Timeline != Recorded {
 		return fmt.Errorf("unknown timeline %q (choose from %s, %s)", o.Timeline, Dedicated, Recorded)
+	}
+	return nil
+}
+
+// check reports what can't be replayed.
+func (o *Options) check(file *trace.File) error {
+	if err := o.Check(); err != nil {
+		return err
 	}
 	ranks := file.Header().Ranks
 	if have := len(file.Ranks()); have < ranks {

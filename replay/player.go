@@ -39,6 +39,7 @@ type player struct {
 	runNs   int64
 	peak    int64
 	mean    float64
+	errors  predictor.Grade
 	check   pinCheck
 }
 
@@ -218,6 +219,8 @@ func (p *player) close() (err error) {
 	}
 	if p.manager != nil {
 		err = p.manager.Close()
+		p.errors = p.manager.Predictions()
+		p.stats.Predictions = p.errors.N
 	}
 	if !p.pinned.Range.Empty() {
 		err = errors.Join(err, p.ledger.Deregister(p.pinned))

@@ -76,9 +76,6 @@ func (o *Options) checkReal(file *trace.File) error {
 			return fmt.Errorf("rank %d is not in this trace of %d ranks", rank, file.Header().Ranks)
 		}
 	}
-	if o.Scale <= 0 || o.Pairs < 1 {
-		return fmt.Errorf("scale %g, %d pairs: both must be positive", o.Scale, o.Pairs)
-	}
 	return nil
 }
 
@@ -159,7 +156,7 @@ func realResult(rounds []map[string]*player, policy string, bound *Result) Resul
 func (p *player) result() Result {
 	return Result{
 		Policy: p.policy, Mode: "real", PeakPinnedBytes: p.peak, AvgPinnedBytes: p.mean, Counts: p.stats,
-		RunNs: p.runNs, TraceEvents: p.moments, Pinned: p.ledger.usage.series, RealRun: &RealRun{},
+		RunNs: p.runNs, TraceEvents: p.moments, Pinned: p.ledger.usage.series, Errors: p.errors, RealRun: &RealRun{},
 	}
 }
 
@@ -205,10 +202,15 @@ func checkLimit(p verbs.Provider, ranges []mem.Range) error {
 	for _, r := range mergeRanges(ranges) {
 		need += int64(r.Len())
 	}
-	if l := p.Limits(); need > l.MaxPinnedBytes {
-		return fmt.Errorf("leave-pinned pins %s here, %s allows %s: %w", mem.FormatBytes(uint64(need)), l.PinnedSource, mem.FormatBytes(uint64(l.MaxPinnedBytes)), verbs.ErrPinnedMemory)
+	l := p.Limits()
+	if need <= l.MaxPinnedBytes {
+		return nil
 	}
-	return nil
+	advice := ""
+	if l.PinnedSource == "RLIMIT_MEMLOCK" {
+		advice = fmt.Sprintf(" (ulimit -l %d suffices)", need>>10)
+	}
+	return fmt.Errorf("leave-pinned pins %s here%s, %s allows %s: %w", mem.FormatBytes(uint64(need)), advice, l.PinnedSource, mem.FormatBytes(uint64(l.MaxPinnedBytes)), verbs.ErrPinnedMemory)
 }
 
 // rangesPath collects which pages a rank needs.

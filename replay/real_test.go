@@ -92,6 +92,22 @@ func TestHelperWorksInRealMode(t *testing.T) {
 	}
 }
 
+func TestRealModeGradesPredictions(t *testing.T) {
+	p := sim.New(sim.Options{})
+	defer p.Close()
+	rs, err := Real(t.Context(), Options{Policies: []string{LeavePinned, Pinwheel}}, scriptTrace(t, loopTrace(t)), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := rs[0]; r.Predictions != 0 || r.Err5 != nil {
+		t.Errorf("leave-pinned predicts: %+v", r.Counts)
+	}
+	// 30 uses of each of two buffers; a use may end after the next has begun.
+	if r := rs[1]; r.Predictions < 30 || r.Predictions > 60 || r.Err05 == nil || r.Err5 == nil || *r.Err5 < *r.Err05 {
+		t.Errorf("pinwheel: %d predictions, %v below 0.5 %%, %v below 5 %%", r.Predictions, r.Err05, r.Err5)
+	}
+}
+
 func TestRealModeRefusesWhatItCantDo(t *testing.T) {
 	f := scriptTrace(t, "0: cpu 1us")
 	p := sim.New(sim.Options{})
@@ -99,7 +115,7 @@ func TestRealModeRefusesWhatItCantDo(t *testing.T) {
 	for want, o := range map[string]Options{
 		"runs in virtual time only": {Policies: []string{Oracle}},
 		"rank 1 is not in this":     {Ranks: []int{1}},
-		"must be positive":          {Scale: -1},
+		"must be from 0.0001":       {Scale: -1},
 	} {
 		if _, err := Real(t.Context(), o, f, p); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)

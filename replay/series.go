@@ -64,7 +64,7 @@ func (s *Series) hold(from, to, v int64) {
 	s.bin(to - 1)
 	for from < to {
 		i := s.bin(from)
-		end := min(to, int64(i+1)*s.WidthNs)
+		end := from + min(to-from, s.WidthNs-from%s.WidthNs)
 		s.sum[i] += float64(v) * float64(end-from)
 		s.Peak[i] = max(s.Peak[i], v)
 		from = end

@@ -1,0 +1,67 @@
+package replay
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"pinwheel/verbs"
+)
+
+func TestOptionsOutOfBoundsAreRefusedWithTheRange(t *testing.T) {
+	network := func(set func(*Network)) Options {
+		n := DefaultNetwork()
+		set(&n)
+		return Options{Network: n}
+	}
+	for _, tc := range []struct {
+		want string
+		o    Options
+	}{
+		{"latency must be from 0 to 1s", network(func(n *Network) { n.LatencyNs = 3.6e18 })},
+		{"latency must be from 0 to 1s", network(func(n *Network) { n.LatencyNs = math.NaN() })},
+		{"overhead must be from 0 to 1s", network(func(n *Network) { n.OverheadNs = -1 })},
+		{"gap must be from 0 to 1s", network(func(n *Network) { n.GapNs = math.Inf(1) })},
+		{"bandwidth must be from 0.001 to 100000 Gb/s", network(func(n *Network) { n.BytesPerNs = math.NaN() })},
+		{"bandwidth must be from 0.001 to 100000 Gb/s", network(func(n *Network) { n.BytesPerNs = 1e-300 })},
+		{"bandwidth of a copy", network(func(n *Network) { n.CopyBytesPerNs = 0 })},
+		{"eager must be at least 1 byte", network(func(n *Network) { n.EagerBytes = 0 })},
+		{"eager must be at least 1 byte", network(func(n *Network) { n.EagerBytes = math.MaxUint64 })},
+		{"must be from 0.0001 to 10000", Options{Scale: math.NaN()}},
+		{"must be from 0.0001 to 10000", Options{Scale: 1e300}},
+		{"from 1 to 1000", Options{Pairs: -1}},
+		{"unknown timeline", Options{Timeline: "wall"}},
+	} {
+		if err := tc.o.Check(); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("got %v, want %s", err, tc.want)
+		}
+	}
+	if err := (Options{}).Check(); err != nil {
+		t.Errorf("the defaults: %v", err)
+	}
+}
+
+func TestCostsBeyondAnyTimeEndTheSimulationWithAnError(t *testing.T) {
+	for _, cost := range []float64{4e18, 1e300} {
+		o := Options{Policies: []string{OnDemand}, Costs: verbs.Costs{Register: verbs.Cost{FixedNs: cost}, Deregister: verbs.Cost{FixedNs: cost}}}
+		_, err := Compare(t.Context(), o, scriptTrace(t, loopTrace(t)))
+		if err == nil || !strings.Contains(err.Error(), "146 years") {
+			t.Errorf("cost of %g ns: %v", cost, err)
+		}
+	}
+}
+
+func TestSeriesReachesToTheEndOfTime(t *testing.T) {
+	s := newSeries(0, math.MaxInt64)
+	s.hold(0, 1<<20, 5)
+	s.reach(math.MaxInt64-1, 9)
+	s.hold(1<<20, math.MaxInt64, 7)
+	if n := len(s.Peak); n == 0 || n > seriesBins || s.Peak[0] != 7 || s.Peak[n-1] != 9 {
+		t.Fatalf("%d bins of %d ns", n, s.WidthNs)
+	}
+	for i := range s.Peak {
+		if m := s.Mean(i); m < 6.9 || m > 7.1 {
+			t.Errorf("mean of bin %d is %g, want 7", i, m)
+		}
+	}
+}
