@@ -2,7 +2,9 @@ package report
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"pinwheel/mem"
 	"pinwheel/replay"
@@ -21,6 +23,9 @@ const (
 	closeUpSteps   = 2   // iterations in the close-up, as in the paper's Fig. 11
 )
 
+// ErrPastEnd is returned by MemoryFigure for a window that begins after the run.
+var ErrPastEnd = errors.New("the window begins after the end of the run")
+
 // MemoryFigure replays a trace and draws what one rank pins over time: the
 // window of o, if it has one; otherwise the whole run and, of benchmarks
 // that are known, two iterations from its middle.
@@ -37,6 +42,9 @@ func MemoryFigure(ctx context.Context, f *trace.File, rank int, o replay.Options
 	first := r.find(o.Policies[0], rank)
 	if first == nil {
 		return nil, fmt.Errorf("%s has no rank %d", r.program, rank)
+	}
+	if o.SeriesFromNs >= first.RunNs && window {
+		return nil, fmt.Errorf("%s: %w: %v of %v", r.program, ErrPastEnd, time.Duration(o.SeriesFromNs), time.Duration(first.RunNs))
 	}
 	fig := &chart.Figure{
 		Title:    "Pinned memory over time: " + r.program,
