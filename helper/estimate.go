@@ -12,21 +12,40 @@ type estimate struct {
 
 func newEstimate(c verbs.Cost) estimate { return estimate{cost: c, mean: 1} }
 
-// observe takes in one measured operation. As with the retransmission timer
-// of RFC 6298, a moving mean and deviation follow a machine that is slower or
-// noisier than its calibration.
+const (
+	// outlier bounds what one measurement may say, as a multiple of the mean.
+	// A preempted helper once took a thousand times the cost; believing it
+	// would have made every gap look too short to release anything.
+	outlier = 4
+	// relaxation is how fast an estimate goes back to the calibration while
+	// it is the reason for not measuring anew.
+	relaxation = 1. / 64
+)
+
+// observe takes in one measured operation; a duration of 0 or less says that
+// nothing was done. As with the retransmission timer of RFC 6298, a moving mean
+// and deviation follow a machine that is slower or noisier than its calibration.
 func (e *estimate) observe(pages uint64, tookNs int64) {
 	model := e.cost.Ns(pages)
 	if model <= 0 || tookNs <= 0 {
 		return
 	}
-	d := float64(tookNs)/float64(model) - e.mean
+	d := min(float64(tookNs)/float64(model), outlier*e.mean) - e.mean
 	e.mean += d / 8
 	e.dev += (max(d, -d) - e.dev) / 4
 }
 
+// relax moves an estimate that is above the calibration back towards it.
+func (e *estimate) relax() {
+	e.mean -= max(0, e.mean-1) * relaxation
+	e.dev -= e.dev * relaxation
+}
+
 // ns returns a duration in nanoseconds that an operation over so many pages
 // will rarely exceed.
-func (e *estimate) ns(pages uint64) int64 {
-	return int64(float64(e.cost.Ns(pages)) * (e.mean + 2*e.dev))
+func (e *estimate) ns(pages uint64) int64 { return e.sum(pages, 1) }
+
+// sum is ns of several operations with so many pages in all.
+func (e *estimate) sum(pages uint64, operations int) int64 {
+	return int64((e.cost.PerPageNs*float64(pages) + e.cost.FixedNs*float64(operations)) * (e.mean + 2*e.dev))
 }

@@ -30,14 +30,18 @@ func (s *Scheduler) release(id mem.RegionID, r *region, nowNs int64) bool {
 	if predicted && nowNs+cycleNs <= p.NextNs {
 		return true // the condition of paper 004: t_c + t_p <= t_d
 	}
+	if predicted && nowNs < p.NextNs { // the costs are why not
+		s.register.relax()
+		s.deregister.relax()
+	}
 	if !s.opt.Keep {
 		return false
 	}
 	overdueNs := nowNs - p.NextNs
-	if predicted && p.Confidence > confident && overdueNs > max(p.NextNs-r.lastEndNs, s.longest.ns/4)/2 {
+	if predicted && p.Confidence > confident && overdueNs > max(p.NextNs-r.lastEndNs, s.longest.ns()/4)/2 {
 		return true
 	}
-	if r.uses > 1 && float64(nowNs-r.lastEndNs) > patience*float64(r.longest.ns) && s.phase-r.lastPhase > r.longest.phases {
+	if r.uses > 1 && float64(nowNs-r.lastEndNs) > patience*float64(r.longest.ns()) && s.phase-r.lastPhase > r.longest.phases() {
 		return true
 	}
 	if s.suspect(id, r, nowNs) {
@@ -47,11 +51,17 @@ func (s *Scheduler) release(id mem.RegionID, r *region, nowNs int64) bool {
 	return false
 }
 
+const (
+	// leastReviewNs is the least time between two looks at a region.
+	leastReviewNs = 1_000_000
+	// lookNs bounds the time spent on looks: a look takes about a microsecond,
+	// and all regions together may take a twentieth of the helper's time.
+	lookNs = 20_000
+)
+
 // review plans the next look at a region that stays registered without use.
 func (s *Scheduler) review(id mem.RegionID, r *region, nowNs int64) {
-	if !s.opt.Keep {
-		return
+	if s.opt.Keep {
+		s.reviews.Put(id, nowNs+max(leastReviewNs, int64(len(s.regions))*lookNs, (nowNs-r.lastEndNs)/8))
 	}
-	const leastNs = 1_000_000 // a look costs less than a microsecond
-	s.reviews.Put(id, nowNs+max(leastNs, (nowNs-r.lastEndNs)/8))
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // SchedulerOptions are the parameters of a Scheduler. Costs must come from a
-// calibration; the zero values of the others are those of paper 004.
+// calibration.
 type SchedulerOptions struct {
 	// Costs are the provider's costs to begin with; they are updated from
 	// every operation that the helper does.
@@ -32,22 +32,12 @@ type region struct {
 	uses       int
 	lastEndNs  int64  // end of the last use
 	lastPhase  uint64 // phase of the last use
-	longest    idleness
+	longest    longest
 	releasedNs int64 // when its last deregistration began
 	registered bool
 	unused     bool // registered by the helper and not used since
 	asleep     bool // was released on suspicion once
 	candidate  bool // waits in candidates
-}
-
-// idleness measures how long a region went unused.
-type idleness struct {
-	ns     int64
-	phases uint64
-}
-
-func (i *idleness) extend(j idleness) {
-	i.ns, i.phases = max(i.ns, j.ns), max(i.phases, j.phases)
 }
 
 // Scheduler decides when regions are deregistered and registered again. It
@@ -62,9 +52,10 @@ type Scheduler struct {
 	opt        SchedulerOptions
 	pred       predictor.Predictor
 	regions    map[mem.RegionID]*region
-	due        *queue.Deadlines // RQ: deregistered regions, by when they must be ready
+	due        agenda           // RQ: deregistered regions, by when they must be ready
 	reviews    *queue.Deadlines // registered regions, by when to think again about them
-	candidates []mem.RegionID   // regions that may be worth deregistering now
+	candidates []mem.RegionID   // from head on: regions that may be worth deregistering now
+	head       int
 	register   estimate
 	deregister estimate
 
@@ -72,7 +63,7 @@ type Scheduler struct {
 	// a program that computes from one that communicates without a region.
 	phase      uint64
 	phaseEndNs int64
-	longest    idleness // of all regions
+	longest    longest // of all regions
 	suspicion  suspicion
 }
 
@@ -82,7 +73,7 @@ func NewScheduler(p predictor.Predictor, o SchedulerOptions) *Scheduler {
 		opt:        o,
 		pred:       p,
 		regions:    make(map[mem.RegionID]*region),
-		due:        queue.NewDeadlines(),
+		due:        newAgenda(),
 		reviews:    queue.NewDeadlines(),
 		register:   newEstimate(o.Costs.Register),
 		deregister: newEstimate(o.Costs.Deregister),
@@ -102,15 +93,16 @@ func (s *Scheduler) Observe(e Event, nowNs int64) {
 		s.regions[e.Region] = r
 	}
 	if r.uses > 0 {
-		r.longest.extend(idleness{e.StartNs - r.lastEndNs, s.phase - r.lastPhase})
-		s.longest.extend(r.longest)
+		idle := idleness{e.StartNs - r.lastEndNs, s.phase - r.lastPhase}
+		r.longest.extend(idle)
+		s.longest.extend(idle)
 	}
 	r.pages = e.Pages
 	r.uses++
 	r.lastEndNs, r.lastPhase = e.EndNs, s.phase
 	if e.EndNs > r.releasedNs { // else the event was overtaken by the deregistration
 		r.registered, r.unused = true, false
-		s.due.Remove(e.Region)
+		s.due.remove(e.Region)
 		s.reviews.Remove(e.Region)
 	}
 	s.wakeSuspects(nowNs)
@@ -122,7 +114,7 @@ func (s *Scheduler) Observe(e Event, nowNs int64) {
 		case c.registered:
 			s.consider(id, c)
 		default:
-			s.expect(id, nowNs)
+			s.expect(id, c, nowNs)
 		}
 	}
 }
@@ -136,20 +128,25 @@ func (s *Scheduler) consider(id mem.RegionID, r *region) {
 }
 
 // expect queues a deregistered region for its next need, if one is predicted.
-func (s *Scheduler) expect(id mem.RegionID, nowNs int64) {
+func (s *Scheduler) expect(id mem.RegionID, r *region, nowNs int64) {
 	if p, ok := s.pred.Next(id, nowNs); ok {
-		s.due.Put(id, p.NextNs)
+		s.due.put(id, r.pages, p.NextNs)
 	}
 }
 
+// looksPerNext bounds what one Next does: nothing that is due has to wait
+// while thousands of idle regions are looked at.
+const looksPerNext = 16
+
 // Next decides what to do at nowNs: first what is due, then what can be
-// released without making anything late, else wait.
+// released without making anything late, else wait. A Wait until nowNs means
+// that there is more to look at.
 func (s *Scheduler) Next(nowNs int64) Action {
-	startNs, first, due := s.latestStart()
-	if due && nowNs >= startNs {
-		return Action{Kind: Register, Region: first}
+	id, now, startNs, due := s.dueNext(nowNs)
+	if now {
+		return Action{Kind: Register, Region: id}
 	}
-	for {
+	for range looksPerNext {
 		id, ns, ok := s.reviews.First()
 		if !ok || ns > nowNs {
 			break
@@ -157,13 +154,17 @@ func (s *Scheduler) Next(nowNs int64) Action {
 		s.reviews.Remove(id)
 		s.consider(id, s.regions[id])
 	}
-	for len(s.candidates) > 0 {
-		id := s.candidates[0]
+	for range looksPerNext {
+		if s.head == len(s.candidates) {
+			s.candidates, s.head = s.candidates[:0], 0
+			break
+		}
+		id := s.candidates[s.head]
 		r := s.regions[id]
 		if r != nil && r.registered && due && nowNs+s.deregister.ns(r.pages)+s.opt.ItemNs > startNs {
 			return Action{Kind: Wait, UntilNs: startNs} // not before what is due
 		}
-		s.candidates = s.candidates[1:]
+		s.head++
 		if r == nil {
 			continue
 		}
@@ -174,17 +175,36 @@ func (s *Scheduler) Next(nowNs int64) Action {
 	}
 	_, reviewNs, review := s.reviews.First()
 	switch {
+	case s.head < len(s.candidates):
+		return Action{Kind: Wait, UntilNs: nowNs}
 	case due && (!review || startNs <= reviewNs):
 		return Action{Kind: Wait, UntilNs: startNs}
 	case review:
-		return Action{Kind: Wait, UntilNs: reviewNs}
+		return Action{Kind: Wait, UntilNs: max(reviewNs, nowNs)}
 	}
 	return Action{Kind: Idle}
 }
 
+// dueNext asks the agenda what is due. What has been due for longer than its
+// whole idle time is dropped: the helper was parked, and the need has passed.
+func (s *Scheduler) dueNext(nowNs int64) (id mem.RegionID, now bool, startNs int64, due bool) {
+	for {
+		id, now, startNs, due = s.due.next(nowNs, &s.register, s.opt.ItemNs, s.opt.ItemNs+s.opt.ShareNs)
+		if !now {
+			return id, now, startNs, due
+		}
+		dueNs, _ := s.due.deadlines.Get(id)
+		if r := s.regions[id]; nowNs-dueNs <= max(dueNs-r.lastEndNs, leastReviewNs) {
+			return id, now, startNs, due
+		}
+		s.due.remove(id)
+	}
+}
+
 // Done reports that an action was carried out from startNs to endNs, or
-// failed. After a failed deregistration the region is in use and comes back
-// as an event; a failed registration is left to the communication path.
+// failed; startNs equal to endNs says that there was nothing to do. A failed
+// registration is left to the communication path. A region whose
+// deregistration failed is in use, most likely, and is looked at again.
 func (s *Scheduler) Done(a Action, startNs, endNs int64, err error) {
 	r := s.regions[a.Region]
 	if r == nil {
@@ -192,55 +212,30 @@ func (s *Scheduler) Done(a Action, startNs, endNs int64, err error) {
 	}
 	switch {
 	case a.Kind == Register:
-		s.due.Remove(a.Region)
+		s.due.remove(a.Region)
 		if err != nil {
 			return
 		}
 		s.register.observe(r.pages, endNs-startNs)
+		s.due.planned = false // by the old estimate
 		r.registered, r.unused = true, true
 		s.review(a.Region, r, endNs)
-	case a.Kind == Deregister && err == nil:
+	case err != nil:
+		s.review(a.Region, r, endNs)
+	default:
 		s.reviews.Remove(a.Region)
 		s.deregister.observe(r.pages, endNs-startNs)
 		r.registered, r.releasedNs = false, startNs
 		if p, ok := s.pred.Next(a.Region, endNs); ok && p.NextNs > endNs {
-			s.due.Put(a.Region, p.NextNs)
+			s.due.put(a.Region, r.pages, p.NextNs)
 		}
 	}
 }
 
 // Forget drops a region that its cache no longer knows.
 func (s *Scheduler) Forget(id mem.RegionID) {
-	s.due.Remove(id)
+	s.due.remove(id)
 	s.reviews.Remove(id)
 	delete(s.regions, id)
 	s.pred.Forget(id)
-}
-
-// mostDue bounds how far latestStart looks into RQ. What lies behind so many
-// registrations is not urgent.
-const mostDue = 64
-
-// latestStart returns the last moment at which the helper can begin with RQ
-// and still have every region ready in time, and the region to begin with.
-//
-// This is the deadline adjustment of paper 004, section 3.2 (neighbours in RQ
-// lie at least the cost of one RQ item plus one DQ item apart), computed when
-// it is needed rather than written into the queue: a region that leaves the
-// queue takes its share with it.
-func (s *Scheduler) latestStart() (startNs int64, first mem.RegionID, ok bool) {
-	var busyNs int64
-	n := 0
-	for id, dueNs := range s.due.Ascend() {
-		busyNs += s.register.ns(s.regions[id].pages) + s.opt.ItemNs
-		ns := dueNs - busyNs - s.opt.ItemNs - s.opt.ShareNs
-		if n == 0 {
-			startNs, first = ns, id
-		}
-		startNs = min(startNs, ns)
-		if n++; n == mostDue {
-			break
-		}
-	}
-	return startNs, first, n > 0
 }

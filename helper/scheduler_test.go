@@ -62,6 +62,7 @@ type simulation struct {
 	needs   int
 	actions int
 	fail    func(Action) error
+	slowNs  int64 // what the next registration takes beyond its cost
 }
 
 // mark says what a region is from atNs on.
@@ -87,7 +88,7 @@ func (v *simulation) mark(id mem.RegionID, atNs int64, what byte) {
 // helper lets the helper work until the program's time.
 func (v *simulation) helper() {
 	for steps := 0; v.freeNs <= v.nowNs; steps++ {
-		if steps > 10000 {
+		if steps > 100000 {
 			panic("the scheduler spins")
 		}
 		if len(v.events) > 0 {
@@ -128,7 +129,8 @@ func (v *simulation) carryOut(a Action) {
 	switch {
 	case err != nil:
 	case a.Kind == Register && !v.on[a.Region]:
-		v.freeNs += testCosts.Register.Ns(100)
+		v.freeNs += testCosts.Register.Ns(100) + v.slowNs
+		v.slowNs = 0
 		v.on[a.Region] = true
 		v.mark(a.Region, startNs, '=')
 	case a.Kind == Deregister && v.inUse[a.Region]:

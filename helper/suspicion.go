@@ -17,7 +17,7 @@ const (
 	// silenceRatio is how many times the cost of its registration a region
 	// that was used only once is kept through silence: a wrong suspicion
 	// then adds at most 1/silenceRatio to the run time.
-	silenceRatio = 10_000
+	silenceRatio = 15_000
 	// overdueRatio is how many times longer than predicted a region may be
 	// idle in silence.
 	overdueRatio = 30
@@ -56,7 +56,7 @@ func (s *Scheduler) wakeSuspects(nowNs int64) {
 	s.suspicion.credit = min(mostCredit, s.suspicion.credit+creditPerNeed)
 	for _, id := range s.suspicion.asleep {
 		if r := s.regions[id]; r != nil && !r.registered {
-			s.due.Put(id, nowNs)
+			s.due.put(id, r.pages, nowNs)
 		}
 	}
 	s.suspicion.asleep = s.suspicion.asleep[:0]

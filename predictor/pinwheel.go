@@ -49,7 +49,8 @@ type need struct {
 	gapNs     int64 // predicted from there; the least seen
 	spreadNs  int64 // of the gaps seen
 	predicted bool
-	forgotten bool // contexts still hold it until they age out
+	forgotten bool   // contexts may still hold it
+	heardSeq  uint64 // the last event that spoke for it, plus 1
 	p         Prediction
 }
 
@@ -66,13 +67,17 @@ type context struct {
 	followers []*follower
 }
 
-// follower is one region's gaps after one context. A context has few
-// followers: only regions needed within anchorMemory uses.
+// follower is one region's gaps after one context.
 type follower struct {
 	region *need
 	gaps   gaps
-	cold   bool // the only gap led through code that ran for the first time
+	cold   bool   // the only gap led through code that ran for the first time
+	seq    uint64 // when it followed last
 }
+
+// maxFollowers bounds what one event costs in a program of thousands of
+// regions. A region that is no follower is still predicted from its own last use.
+const maxFollowers = 64
 
 // NewPinwheel returns an empty predictor.
 func NewPinwheel(o Options) *Pinwheel {
@@ -129,7 +134,7 @@ func (p *Pinwheel) learn(r *need, nowNs int64) {
 		}
 	}
 	for _, c := range r.last.contexts {
-		c.add(r, gap, freshNs >= r.last.endNs)
+		c.add(r, gap, freshNs >= r.last.endNs, p.seq)
 	}
 	for i := range min(p.seq, anchorMemory) {
 		a := &p.anchors[i]
@@ -137,20 +142,41 @@ func (p *Pinwheel) learn(r *need, nowNs int64) {
 			continue
 		}
 		for _, c := range a.contexts[levelSite:] {
-			c.add(r, nowNs-a.endNs, freshNs >= a.endNs)
+			c.add(r, nowNs-a.endNs, freshNs >= a.endNs, p.seq)
 		}
 	}
 }
 
 // add records that r was needed gapNs after this context.
-func (c *context) add(r *need, gapNs int64, cold bool) {
+func (c *context) add(r *need, gapNs int64, cold bool, seq uint64) {
 	f := c.follower(r)
 	if f == nil {
-		f = &follower{region: r}
-		c.followers = append(c.followers, f)
+		f = c.place()
+		*f = follower{region: r}
 	}
 	f.gaps.add(gapNs)
 	f.cold = cold && f.gaps.n == 1
+	f.seq = seq
+}
+
+// place returns where a new follower goes: in place of a forgotten region, at
+// the end, or in place of the one that has not followed for longest.
+func (c *context) place() *follower {
+	oldest := 0
+	for i, f := range c.followers {
+		if f.region.forgotten {
+			return f
+		}
+		if f.seq < c.followers[oldest].seq {
+			oldest = i
+		}
+	}
+	if len(c.followers) == maxFollowers {
+		return c.followers[oldest]
+	}
+	f := new(follower)
+	c.followers = append(c.followers, f)
+	return f
 }
 
 func (c *context) follower(r *need) *follower {
@@ -179,15 +205,16 @@ func (p *Pinwheel) predictOwn(r *need) {
 	}
 }
 
-// predictOthers anchors anew the regions that followed the contexts of a.
+// predictOthers anchors anew the regions that followed the contexts of a, each
+// by the more specific one.
 func (p *Pinwheel) predictOthers(a *anchor) {
-	window, site := a.contexts[levelWindow], a.contexts[levelSite]
-	for _, f := range window.followers {
-		p.reanchor(f, window, levelWindow, a)
-	}
-	for _, f := range site.followers {
-		if window.follower(f.region) == nil {
-			p.reanchor(f, site, levelSite, a)
+	for level := levelWindow; level >= levelSite; level-- {
+		c := a.contexts[level]
+		for _, f := range c.followers {
+			if f.region.heardSeq != p.seq {
+				f.region.heardSeq = p.seq
+				p.reanchor(f, c, level, a)
+			}
 		}
 	}
 }

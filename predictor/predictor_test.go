@@ -177,6 +177,47 @@ func TestPinwheelBoundsItsMemory(t *testing.T) {
 	}
 }
 
+// Buffers that come and go around one that stays: what was forgotten must not
+// pile up in the contexts of the one that stays, nor slow it down.
+func TestForgottenRegionsLeaveTheContextsThatTheyFollowed(t *testing.T) {
+	p := NewPinwheel(Options{Window: 2})
+	prog := program{to: []Predictor{p}}
+	for i := range mem.RegionID(2000) {
+		fresh := 10 + i
+		prog.call(fresh, 10, ms)
+		prog.call(1, 20, ms)
+		prog.call(fresh, 30, ms)
+		p.Forget(fresh)
+	}
+	for _, table := range []map[signature]*context{p.young, p.old} {
+		for _, c := range table {
+			if n := len(c.followers); n > anchorMemory {
+				t.Fatalf("a context has %d followers; at most %d regions are known at one time", n, anchorMemory)
+			}
+		}
+	}
+}
+
+func TestAContextKeepsTheFollowersThatFollowIt(t *testing.T) {
+	p := NewPinwheel(Options{Window: 0})
+	prog := program{to: []Predictor{p}}
+	for round := range 3 * maxFollowers {
+		prog.call(1, 10, ms)
+		prog.call(2, 20, ms)
+		prog.call(mem.RegionID(100+round), 30, ms) // lives on, but comes once
+		prog.call(mem.RegionID(100+round), 30, ms)
+	}
+	for _, c := range p.young {
+		if len(c.followers) > maxFollowers {
+			t.Fatalf("%d followers, at most %d are allowed", len(c.followers), maxFollowers)
+		}
+	}
+	prog.call(1, 10, ms)
+	if pr, ok := p.Next(2, prog.nowNs); !ok || pr.ExpectedNs != prog.nowNs+ms {
+		t.Errorf("region 2 always follows after 1 ms; predicted %+v, %v at %d", pr, ok, prog.nowNs)
+	}
+}
+
 func TestPeriodicityNeedsAFullWindow(t *testing.T) {
 	p := NewPeriodicity(12)
 	prog := program{to: []Predictor{p}}
