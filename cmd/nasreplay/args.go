@@ -35,7 +35,8 @@ func (e *env) openTrace(path string) (*trace.File, error) {
 	return f, nil
 }
 
-// pickRanks returns the ranks to report on: those asked for, or all that the trace has.
+// pickRanks returns the ranks to report on: those asked for, or all that the
+// trace has. To ask for others is a fault of the arguments.
 func pickRanks(f *trace.File, asked []int) ([]int, error) {
 	have := f.Ranks()
 	if len(asked) == 0 {
@@ -43,7 +44,7 @@ func pickRanks(f *trace.File, asked []int) ([]int, error) {
 	}
 	for _, r := range asked {
 		if !slices.Contains(have, r) {
-			return nil, fmt.Errorf("%s has no rank %d (it has %d of %d ranks)", f.Header().Program, r, len(have), f.Header().Ranks)
+			return nil, usagef("%s has no rank %d (it has %d of %d ranks)", f.Header().Program, r, len(have), f.Header().Ranks)
 		}
 	}
 	return asked, nil

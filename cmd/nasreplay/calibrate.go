@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"pinwheel/mem"
+	"pinwheel/replay"
 	"pinwheel/verbs"
 	"pinwheel/verbs/calibrate"
 )
@@ -40,6 +41,9 @@ func (c *calibrateCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	if err := c.bound(e, p.Limits()); err != nil {
+		return errors.Join(err, p.Close())
+	}
 	cal, err := calibrate.Run(p, calibrate.Options{MaxPages: uint64(c.MaxSize) / mem.PageSize, Rounds: c.Rounds})
 	if err = errors.Join(err, p.Close()); err != nil {
 		return err
@@ -57,6 +61,21 @@ func (c *calibrateCmd) Run(e *env) error {
 	}
 	fmt.Fprintf(e.stdout, "%s on %s, Linux %s\n", cal.Provider, cal.Machine, cal.Kernel)
 	return c.table(cal).write(e.stdout, "  ")
+}
+
+// bound refuses sizes for which there is no memory, and says so if what may be
+// pinned lowers them.
+func (c *calibrateCmd) bound(e *env, l verbs.Limits) error {
+	o := calibrate.Options{MaxPages: uint64(c.MaxSize) / mem.PageSize}
+	o.EnsureDefaults(l)
+	if lowered := o.MaxPages * mem.PageSize; lowered < uint64(c.MaxSize)/mem.PageSize*mem.PageSize {
+		e.note("--max-size is lowered to %s: %s allows %s to be pinned (see ulimit -l)", mem.FormatBytes(lowered), l.PinnedSource, mem.FormatBytes(uint64(l.MaxPinnedBytes)))
+	}
+	have, err := replay.AvailableMemory()
+	if most := have / 2; err == nil && o.MaxPages > most/mem.PageSize {
+		err = usagef("--max-size %s: all sizes together take twice as much, and %s of memory are available", mem.FormatBytes(o.MaxPages*mem.PageSize), mem.FormatBytes(have))
+	}
+	return err
 }
 
 func (c *calibrateCmd) table(cal *calibrate.Calibration) *table {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,13 +14,14 @@ import (
 type compareCmd struct {
 	format
 	model
-	Policy   []string `placeholder:"NAME" help:"Policies to run. Default: all that the mode has."`
-	Mode     string   `default:"virtual" enum:"virtual,real" help:"Simulated time, or real time with real registrations: ${enum}."`
-	Provider string   `default:"auto" enum:"auto,rdma,uring,mlock,sim" help:"Real mode: what registers memory: ${enum}. sim takes the time of --costs."`
-	Ranks    []int    `placeholder:"N" help:"Ranks to report; in real mode, to replay. Default: all ranks together; in real mode rank 0."`
-	Scale    float64  `default:"1" help:"Real mode: stretch the timeline; 0.1 is ten times as fast."`
-	Pairs    int      `default:"1" help:"Real mode: run every policy so often, each time beside leave-pinned; the median is reported."`
-	Traces   []string `arg:"" name:"trace" help:"Traces (.pwt)."`
+	Policy       names    `placeholder:"NAME" help:"Policies to run. Default: all that the mode has."`
+	Mode         string   `default:"virtual" enum:"virtual,real" help:"Simulated time, or real time with real registrations: ${enum}."`
+	Provider     *string  `enum:"auto,rdma,uring,mlock,sim" placeholder:"auto" help:"Real mode: what registers memory: ${enum}. sim takes the time of --costs."`
+	Ranks        numbers  `placeholder:"N" help:"Ranks to report; in real mode, to replay. Default: all ranks together; in real mode rank 0."`
+	Scale        float64  `default:"1" help:"Real mode: stretch the timeline; 0.1 is ten times as fast."`
+	Pairs        int      `default:"1" help:"Real mode: run every policy so often, each time beside leave-pinned; the median is reported."`
+	SkipTooLarge bool     `help:"Real mode: pass over traces that need more pinned memory than this process may have; they are no failure."`
+	Traces       []string `arg:"" name:"trace" help:"Traces (.pwt)."`
 }
 
 func (compareCmd) Help() string {
@@ -31,7 +33,11 @@ Examples:
   nasreplay compare --timeline recorded --costs uring --latency 1us --bandwidth 200 lu.B.4.pwt
   nasreplay compare --budget 192M --policy lru,paper,pinwheel ft.B.4.pwt
   nasreplay compare --per-node 4 --policy leave-pinned,pinwheel ft.C.16.pwt
-  nasreplay compare --mode real --provider uring --scale 0.1 --policy leave-pinned,pinwheel ft.B.4.pwt`
+  nasreplay compare --mode real --provider uring --scale 0.1 --policy leave-pinned,pinwheel ft.B.4.pwt
+  nasreplay compare --mode real --skip-too-large results/traces/*.pwt
+
+In real mode a trace whose buffers exceed what may be pinned (RLIMIT_MEMLOCK, see ulimit -l) is one line of complaint, the others
+are still replayed, and the exit status is 1; with --skip-too-large it is 0, even if none is left.`
 }
 
 func (c *compareCmd) Run(e *env) error {
@@ -41,19 +47,28 @@ func (c *compareCmd) Run(e *env) error {
 	}
 	run := func(f *trace.File) ([]replay.Result, error) { return replayTrace(e, f, c.forTrace(o, f)) }
 	if c.Mode == "real" {
-		p, err := openProvider(c.Provider, o.Costs)
+		p, err := openProvider(c.provider(), o.Costs)
 		if err != nil {
 			return err
 		}
 		defer p.Close() // every result is there by then
 		run = func(f *trace.File) ([]replay.Result, error) { return replayReal(e, f, o, p) }
 	}
+	return c.each(e, run)
+}
+
+// each runs every trace and prints its results.
+func (c *compareCmd) each(e *env, run func(f *trace.File) ([]replay.Result, error)) error {
 	first := true
 	return e.eachTrace(c.Traces, func(f *trace.File) error {
 		if _, err := pickRanks(f, c.Ranks); err != nil {
 			return err
 		}
 		rs, err := run(f)
+		if c.SkipTooLarge && errors.Is(err, verbs.ErrPinnedMemory) {
+			e.note("skipped: %v", err)
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -90,18 +105,28 @@ func (c *compareCmd) options() (replay.Options, error) {
 				return o, usagef("--mode real has no policy %s (choose from %s)", p, strings.Join(replay.RealPolicies(), ", "))
 			}
 		}
-		if c.Scale <= 0 || c.Pairs < 1 || c.PerNode > 0 {
+		if c.Scale == 0 || c.Pairs == 0 || c.PerNode != nil {
 			return o, usagef("--scale and --pairs must be positive, and --per-node is for virtual mode")
 		}
-	} else if c.Scale != 1 || c.Pairs != 1 {
-		return o, usagef("--scale and --pairs are for --mode real")
+	} else if c.Scale != 1 || c.Pairs != 1 || c.Provider != nil || c.SkipTooLarge {
+		return o, usagef("--scale, --pairs, --provider and --skip-too-large are for --mode real")
 	}
 	if table := !c.JSON && !c.CSV; table && len(c.Policy) > 0 && !slices.Contains(c.Policy, replay.LeavePinned) {
 		o.Policies = []string{replay.LeavePinned} // for what the others save
 	}
 	o.Policies = append(o.Policies, c.Policy...)
 	o.Ranks, o.Scale, o.Pairs = c.Ranks, c.Scale, c.Pairs
+	if err := o.Check(); err != nil {
+		return o, usageError{err}
+	}
 	return o, nil
+}
+
+func (c *compareCmd) provider() string {
+	if c.Provider == nil {
+		return "auto"
+	}
+	return *c.Provider
 }
 
 // replayReal runs the policies in real time with a progress bar over runs.

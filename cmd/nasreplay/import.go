@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"pinwheel/mem"
 	"pinwheel/trace"
@@ -28,7 +29,7 @@ Examples:
 }
 
 func (c *importCmd) Run(e *env) error {
-	if err := checkOut(c.Out, c.Force); err != nil {
+	if err := checkOut(c.Out, c.Force, c.CSV); err != nil {
 		return err
 	}
 	if c.Program == "" {
@@ -60,9 +61,29 @@ func (c *importCmd) Run(e *env) error {
 	return err
 }
 
-// checkOut refuses to replace a file unasked.
-func checkOut(path string, force bool) error {
-	if _, err := os.Stat(path); !force && !errors.Is(err, fs.ErrNotExist) {
+// checkOut refuses to replace a file unasked, or one of the inputs even then,
+// and to write where there is no directory.
+func checkOut(path string, force bool, inputs []string) error {
+	dir := filepath.Dir(path)
+	if st, err := os.Stat(dir); path == "" || err != nil || !st.IsDir() {
+		return usagef("--out %s: %s is no directory", path, dir)
+	}
+	have, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, name := range inputs {
+		if st, err := os.Stat(name); err == nil && os.SameFile(st, have) {
+			return usagef("--out %s is the input %s", path, name)
+		}
+	}
+	switch {
+	case have.IsDir():
+		return usagef("--out %s is a directory", path)
+	case !force:
 		return usagef("%s exists (give --force to replace it)", path)
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 
 type infoCmd struct {
 	format
-	Ranks     []int    `placeholder:"N" help:"Ranks to report on. Default: all, with details of the first."`
+	Ranks     numbers  `placeholder:"N" help:"Ranks to report on. Default: all, with details of the first."`
 	Threshold size     `default:"16K" help:"Leave out smaller buffers."`
 	Top       int      `default:"12" help:"Rows per list, largest buffers first; 0 for all."`
 	Traces    []string `arg:"" name:"trace" help:"Traces (.pwt)."`

@@ -73,21 +73,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 0
 	}
 	if err != nil {
-		e.complain(fmt.Errorf("%w (see nasreplay --help)", err))
-		return exitUsage
+		e.complain(usagef("%w (see nasreplay --help)", err))
+		return e.status
 	}
 	err = k.Run(e)
-	switch {
-	case errors.As(err, new(usageError)):
+	if err != nil {
 		e.complain(err)
-		return exitUsage
-	case err != nil:
-		e.complain(err)
-		return exitFailed
-	case e.failed:
-		return exitFailed
 	}
-	return 0
+	return e.status
 }
 
 // env is what a subcommand works with.
@@ -95,12 +88,16 @@ type env struct {
 	ctx            context.Context
 	stdout, stderr io.Writer
 	terminal       bool // stderr is one
-	failed         bool // something was complained about
+	status         int  // to exit with
 }
 
-// complain prints one line; the command will exit with a failure.
+// complain prints one line; the command will exit with a failure. Wrong
+// arguments go before what failed of a single trace.
 func (e *env) complain(err error) {
-	e.failed = true
+	if errors.As(err, new(usageError)) {
+		e.status = exitUsage
+	}
+	e.status = max(e.status, exitFailed)
 	e.note("%v", err)
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,32 +10,25 @@ import (
 	"testing"
 
 	"pinwheel/trace"
+	"pinwheel/verbs/verbstest"
 )
 
-// command is the built command; TestMain builds it.
-var command string
+// runEnv makes the test binary the command.
+const runEnv = "PINWHEEL_TEST_NASREPLAY"
 
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "nasreplay")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+	if os.Getenv(runEnv) != "" {
+		main()
 	}
-	command = filepath.Join(dir, "nasreplay")
-	if out, err := exec.Command("go", "build", "-o", command, ".").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
-		os.Exit(1)
-	}
-	code := m.Run()
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
+	verbstest.Main(m, map[string]func() error{"unprivileged": unprivileged})
 }
 
 // nasreplay runs the command and returns what it printed and its status.
 func nasreplay(t *testing.T, args ...string) (stdout, stderr string, status int) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	cmd := exec.Command(command, args...)
+	cmd := exec.Command("/proc/self/exe", args...)
+	cmd.Env = append(os.Environ(), runEnv+"=1")
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
 		t.Fatal(err)
@@ -59,10 +51,15 @@ func oneLine(t *testing.T, stderr, says string) {
 }
 
 func TestWrongArgumentsAreOneLineAndStatus2(t *testing.T) {
-	exists := filepath.Join(t.TempDir(), "exists.pwt")
+	dir := t.TempDir()
+	exists, link := filepath.Join(dir, "exists.pwt"), filepath.Join(dir, "link.pwt")
 	if err := os.WriteFile(exists, nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Symlink(exists, link); err != nil {
+		t.Fatal(err)
+	}
+	nowhere := filepath.Join(dir, "nodir")
 	for _, tc := range []struct {
 		says string
 		args []string
@@ -78,22 +75,47 @@ func TestWrongArgumentsAreOneLineAndStatus2(t *testing.T) {
 		{"--out", []string{"import", "x.csv"}},
 		{"exists", []string{"merge", "--out", exists, ftB4}},
 		{"exists", []string{"import", "--out", exists, "x.csv"}},
+		{"is the input", []string{"import", "--force", "--out", exists, "x.csv", exists}},
+		{"is the input", []string{"merge", "--force", "--out", link, exists}},
+		{nowhere + " is no directory", []string{"import", "--out", filepath.Join(nowhere, "z.pwt"), "x.csv"}},
+		{nowhere + " is no directory", []string{"merge", "--out", filepath.Join(nowhere, "z.pwt"), ftB4}},
 		{`unknown policy "papr"`, []string{"compare", "--policy", "papr", ftB4}},
 		{"twice", []string{"compare", "--policy", "paper,paper", ftB4}},
 		{"--timeline", []string{"compare", "--timeline", "wall", ftB4}},
 		{"--alltoall", []string{"compare", "--alltoall", "ring", ftB4}},
-		{"--bandwidth", []string{"compare", "--bandwidth", "0", ftB4}},
+		{"bandwidth", []string{"compare", "--bandwidth", "0", ftB4}},
+		{"from 0.001 to 100000 Gb/s", []string{"compare", "--bandwidth", "NaN", ftB4}},
+		{"bandwidth", []string{"compare", "--bandwidth", "1e-300", ftB4}},
+		{"bandwidth", []string{"plot", "--bandwidth", "+Inf", ftB4}},
 		{"--latency", []string{"compare", "--latency", "fast", ftB4}},
-		{"--latency", []string{"compare", "--latency=-1us", ftB4}},
+		{"latency must be from 0 to 1s", []string{"compare", "--latency=-1us", ftB4}},
+		{"latency", []string{"compare", "--latency", "1000000h", ftB4}},
+		{"overhead must be from 0 to 1s", []string{"compare", "--overhead", "2562047h", ftB4}},
+		{"--eager", []string{"compare", "--eager", "0", ftB4}},
+		{"--policy", []string{"compare", "--policy", "", ftB4}},
+		{"--policy", []string{"plot", "--policy", "paper,,oracle", ftB4}},
+		{"--ranks", []string{"compare", "--ranks", "", ftB4}},
+		{"--per-node", []string{"compare", "--per-node", "0", ftB4}},
+		{"--provider", []string{"compare", "--provider", "sim", ftB4}},
+		{"--skip-too-large", []string{"compare", "--skip-too-large", ftB4}},
+		{"no rank 99", []string{"compare", "--ranks", "99", ftB4}},
+		{"no rank 99", []string{"info", "--ranks", "1,99", ftB4}},
+		{"no rank 99", []string{"plot", "--rank", "99", ftB4}},
 		{"--threshold", []string{"compare", "--threshold", "0", ftB4}},
 		{"may be", []string{"compare", "--costs", "r", ftB4}},
 		{"--costs nix", []string{"compare", "--costs", "nix", ftB4}},
 		{"oracle", []string{"compare", "--mode", "real", "--policy", "oracle", ftB4}},
 		{"--scale", []string{"compare", "--mode", "real", "--scale", "0", ftB4}},
+		{"scale", []string{"compare", "--mode", "real", "--scale", "NaN", ftB4}},
+		{"scale", []string{"compare", "--mode", "real", "--scale", "1e300", ftB4}},
+		{"pairs", []string{"compare", "--mode", "real", "--pairs=-1", ftB4}},
 		{"--scale", []string{"compare", "--scale", "0.1", ftB4}},
 		{"--provider", []string{"calibrate", "--provider", "infiniband"}},
 		{"--rounds", []string{"calibrate", "--rounds", "0"}},
+		{"available", []string{"calibrate", "--provider", "sim", "--max-size", "1000T"}},
 		{"--kind", []string{"plot", "--kind", "pie", ftB4}},
+		{"--kind memory", []string{"plot", "--kind", "errors", "--from", "1s", ftB4}},
+		{"ft.B.4: the window begins after the end of the run: 1h23m20s of ", []string{"plot", "--policy", "leave-pinned", "--from", "5000s", ftB4}},
 		{"one file", []string{"plot", "--out", "x.svg", ftB4, isC4}},
 		{"no stretch of time", []string{"plot", "--from", "2s", "--to", "1s", ftB4}},
 	} {
@@ -128,7 +150,7 @@ func TestBadTraceIsOneLineAndTheOthersAreStillDone(t *testing.T) {
 		}
 	}
 	_, stderr, status := nasreplay(t, "info", "--ranks", "7", isC4)
-	if status != 1 {
+	if status != 2 {
 		t.Errorf("rank that is not there: status %d", status)
 	}
 	oneLine(t, stderr, "no rank 7")

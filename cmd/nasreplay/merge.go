@@ -20,7 +20,7 @@ Example:
 }
 
 func (c *mergeCmd) Run(e *env) error {
-	if err := checkOut(c.Out, c.Force); err != nil {
+	if err := checkOut(c.Out, c.Force, c.Traces); err != nil {
 		return err
 	}
 	h, torn, err := trace.Merge(c.Out, c.Traces)

@@ -20,7 +20,7 @@ type model struct {
 	Bandwidth float64       `default:"100" help:"Network bandwidth in Gb/s (1/G of LogGP)."`
 	Eager     size          `default:"16K" help:"Messages of this size and more wait for their receiver."`
 	Costs     string        `default:"rdma-like" help:"What registration costs: one of ${costs}, or the beginning of its name; or a file that calibrate wrote."`
-	PerNode   int           `placeholder:"N" help:"Put N consecutive ranks on a node: what they send each other is not registered, and a node's memory is reported."`
+	PerNode   *int          `placeholder:"N" help:"Put N consecutive ranks on a node: what they send each other is not registered, and a node's memory is reported."`
 }
 
 // options translates the flags; see forTrace for the rest.
@@ -29,10 +29,8 @@ func (m *model) options() (replay.Options, error) {
 	switch {
 	case m.Threshold < 1 || m.Eager < 1 || m.Budget != nil && *m.Budget < 1:
 		return o, usagef("--threshold, --budget and --eager must be at least 1 byte")
-	case m.Latency < 0 || m.Overhead < 0 || m.Bandwidth <= 0:
-		return o, usagef("--latency and --overhead must not be negative, --bandwidth must be positive")
-	case m.PerNode < 0:
-		return o, usagef("--per-node must not be negative")
+	case m.PerNode != nil && *m.PerNode < 1:
+		return o, usagef("--per-node must be at least 1")
 	}
 	costs, err := loadCosts(m.Costs)
 	if err != nil {
@@ -52,13 +50,16 @@ func (m *model) options() (replay.Options, error) {
 	o.Network.LatencyNs, o.Network.OverheadNs = float64(m.Latency), float64(m.Overhead)
 	o.Network.BytesPerNs = m.Bandwidth / 8
 	o.Network.EagerBytes = uint64(m.Eager)
+	if err := o.Check(); err != nil {
+		return o, usageError{err}
+	}
 	return o, nil
 }
 
 // forTrace adds what depends on the trace.
 func (m *model) forTrace(o replay.Options, f *trace.File) replay.Options {
-	if m.PerNode > 0 {
-		o.Nodes = slices.Collect(slices.Chunk(f.Ranks(), m.PerNode))
+	if m.PerNode != nil {
+		o.Nodes = slices.Collect(slices.Chunk(f.Ranks(), *m.PerNode))
 	}
 	return o
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,7 +18,7 @@ import (
 type plotCmd struct {
 	model
 	Kind   string        `default:"memory" enum:"memory,errors,savings" help:"What to draw: ${enum}."`
-	Policy []string      `placeholder:"NAME" help:"Policies to draw. Default: those of results/."`
+	Policy names         `placeholder:"NAME" help:"Policies to draw. Default: those of results/."`
 	Rank   int           `default:"0" help:"Rank whose memory is drawn."`
 	From   time.Duration `help:"Draw memory from this time of the run."`
 	To     time.Duration `help:"Draw memory until this time of the run."`
@@ -41,6 +42,9 @@ func (c *plotCmd) Run(e *env) error {
 	}
 	if c.From < 0 || c.To < 0 || c.To > 0 && c.To <= c.From {
 		return usagef("--from %v and --to %v are no stretch of time", c.From, c.To)
+	}
+	if c.Kind != "memory" && (c.From != 0 || c.To != 0 || c.Rank != 0) {
+		return usagef("--from, --to and --rank are for --kind memory")
 	}
 	if c.toFile() && c.Kind == "memory" && len(c.Traces) > 1 {
 		return usagef("--out %s is one file, and there would be %d figures (give a directory)", c.Out, len(c.Traces))
@@ -86,8 +90,14 @@ func (c *plotCmd) summary(e *env, o replay.Options) error {
 }
 
 func (c *plotCmd) memory(e *env, f *trace.File, o replay.Options) error {
+	if _, err := pickRanks(f, []int{c.Rank}); err != nil {
+		return err
+	}
 	o.SeriesFromNs, o.SeriesToNs = int64(c.From), int64(c.To)
 	fig, err := report.MemoryFigure(e.ctx, f, c.Rank, o)
+	if errors.Is(err, report.ErrPastEnd) {
+		return usageError{err}
+	}
 	if err != nil {
 		return err
 	}

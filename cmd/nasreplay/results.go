@@ -13,7 +13,7 @@ import (
 
 type resultsCmd struct {
 	Out    string   `default:"results" help:"Where README.md, virtual.jsonl and figures/ are written; traces/ below it are the default traces."`
-	Costs  []string `default:"rdma-like,uring" help:"Registration costs to report: ${costs}, or files; the first is that of the figures."`
+	Costs  names    `default:"rdma-like,uring" help:"Registration costs to report: ${costs}, or files; the first is that of the figures."`
 	Readme string   `placeholder:"FILE" help:"Document whose section of results is filled in, if it has one. Default: README.md beside DIR."`
 	Rank   int      `default:"0" help:"Rank of the figures of memory over time."`
 	Traces []string `arg:"" optional:"" name:"trace" help:"Traces (.pwt). Default: all of DIR/traces."`
