@@ -10,6 +10,13 @@ import (
 // Register makes a known region registered, for the helper thread. It does
 // nothing if it is, or is being, registered. It evicts idle regions as Acquire does.
 func (c *Cache) Register(id mem.RegionID) error {
+	_, err := c.TryRegister(id)
+	return err
+}
+
+// TryRegister is Register that reports whether there was anything to do, for
+// a helper that measures what registration costs.
+func (c *Cache) TryRegister(id mem.RegionID) (did bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.drain()
@@ -17,24 +24,24 @@ func (c *Cache) Register(id mem.RegionID) error {
 		g := c.byID[id]
 		switch {
 		case c.closed:
-			return ErrClosed
+			return false, ErrClosed
 		case g == nil:
-			return fmt.Errorf("%w: %d", ErrUnknown, id)
+			return false, fmt.Errorf("%w: %d", ErrUnknown, id)
 		case g.state == registered || g.state == registering:
-			return nil
+			return false, nil
 		case g.state == draining:
 			c.wait(g)
 			continue
 		}
 		c.stats.HelperRegisters++
-		err := c.register(g)
+		err = c.register(g)
 		switch {
 		case errors.Is(err, errUncacheable): // only the communication path can register it
 			c.forget(g)
 		case !errors.Is(err, errMoved):
-			return err
+			return true, err
 		}
-		return errors.Join(fmt.Errorf("%w: %d", ErrUnknown, id), err)
+		return true, errors.Join(fmt.Errorf("%w: %d", ErrUnknown, id), err)
 	}
 }
 
@@ -42,19 +49,25 @@ func (c *Cache) Register(id mem.RegionID) error {
 // thread. The region stays known. It does nothing if the region is not
 // registered, and fails with ErrInUse or ErrUnknown.
 func (c *Cache) Deregister(id mem.RegionID) error {
+	_, err := c.TryDeregister(id)
+	return err
+}
+
+// TryDeregister is Deregister that reports whether there was anything to do.
+func (c *Cache) TryDeregister(id mem.RegionID) (did bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	g := c.byID[id]
 	switch {
 	case g == nil:
-		return fmt.Errorf("%w: %d", ErrUnknown, id)
+		return false, fmt.Errorf("%w: %d", ErrUnknown, id)
 	case g.state == absent || g.state == draining:
-		return nil
+		return false, nil
 	case g.state == registering || !c.tryClose(g):
-		return fmt.Errorf("%w: %d, %v", ErrInUse, id, g.rng)
+		return false, fmt.Errorf("%w: %d, %v", ErrInUse, id, g.rng)
 	}
 	c.stats.HelperDeregisters++
-	return c.release(g)
+	return true, c.release(g)
 }
 
 // Range returns the range of a known region.
