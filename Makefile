@@ -16,7 +16,7 @@ REAL_TRACES := $(addprefix results/traces/,ft.B.4.pwt lu.B.4.pwt mg.C.4.pwt)
 # One line for a tool that is missing: $(call need,command,what to install)
 need = command -v $(1) >/dev/null || { echo "make: $(1) is missing: $(2)" >&2; exit 1; }
 
-.PHONY: help tools build replay test race fuzz lint bench results calibrate clean
+.PHONY: help tools build replay test race fuzz lint soak test-sanitize bench-peers bench results calibrate clean
 
 ## help: this list
 help:
@@ -27,8 +27,8 @@ tools:
 	@$(call need,gcc,apt-get install gcc libc6-dev)
 	@$(call need,git,apt-get install git)
 
-## build: the commands, into bin/
-build: tools
+## build: the commands and the preload library, into bin/
+build: tools shim
 	mkdir -p bin
 	$(GO) build -ldflags "-X pinwheel/internal/version.stamp=$$(git describe --always --dirty 2>/dev/null || echo unknown)" -o bin/ ./cmd/...
 
@@ -63,6 +63,20 @@ lint: tools
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 
+## soak: ten minutes of random maps, unmaps, faults and limits under the registration cache
+soak: tools
+	PINWHEEL_SOAK=10m $(GO) test -count=1 -run Soak -timeout 20m -v ./regcache
+
+## test-sanitize: the C side of the cache under ThreadSanitizer and AddressSanitizer
+test-sanitize: tools
+	CGO_CFLAGS="-g -O1 -fsanitize=thread" CGO_LDFLAGS=-fsanitize=thread $(GO) test ./regcache/cfront/...
+	$(GO) test -asan ./regcache/cfront/...
+
+## bench-peers: our cache, in Go and C, beside UCX's in one run; writes out/bench-peers.jsonl
+bench-peers: tools
+	mkdir -p $(OUT)
+	bench/peers/run.sh
+
 ## bench: every benchmark, into out/bench.txt for benchstat
 bench: tools
 	mkdir -p $(OUT)
@@ -84,6 +98,5 @@ clean:
 	rm -rf bin $(OUT)
 
 include testbed/testbed.mk
--include vmwatch/vmwatch.mk
--include bench/peers/peers.mk
--include mpishim/mpishim.mk
+include vmwatch/vmwatch.mk
+include mpishim/mpishim.mk
