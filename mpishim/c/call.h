@@ -60,9 +60,12 @@ static inline int64_t pw_int(const struct pw_call *c, unsigned i)
 	return c->language == PW_C ? (int)c->arg[i] : *(const int *)c->arg[i];
 }
 
+/* A handle given in C: an int comes in a register whose upper half is anything. */
+static inline pw_word pw_handle_value(pw_word arg) { return pw_mpi.handle_bytes == 4 ? (uint32_t)arg : arg; }
+
 static inline pw_word pw_type(const struct pw_call *c, unsigned i)
 {
-	return c->language == PW_C ? c->arg[i] : pw_mpi.type_f2c(*(const int *)c->arg[i]);
+	return c->language == PW_C ? pw_handle_value(c->arg[i]) : pw_mpi.type_f2c(*(const int *)c->arg[i]);
 }
 
 static inline pw_word pw_comm(const struct pw_call *c)
@@ -71,7 +74,7 @@ static inline pw_word pw_comm(const struct pw_call *c)
 
 	if (!i)
 		return pw_mpi.comm_world;
-	return c->language == PW_C ? c->arg[i] : pw_mpi.comm_f2c(*(const int *)c->arg[i]);
+	return c->language == PW_C ? pw_handle_value(c->arg[i]) : pw_mpi.comm_f2c(*(const int *)c->arg[i]);
 }
 
 /* A request as a key: its handle. */

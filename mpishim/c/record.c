@@ -119,7 +119,6 @@ static void forget_comm(pw_word comm)
 static struct {
 	uint64_t key;
 	uint32_t number;
-	uint32_t persistent; /* index + 1 of what a start of it does */
 } requests[REQUESTS];
 static uint32_t next_request;
 
@@ -165,7 +164,8 @@ static int32_t world_rank(int comm, int64_t peer)
 {
 	if (comm >= 0 && peer >= 0 && peer < comms[comm].n)
 		return comms[comm].world[peer];
-	return peer == -1 || (pw_mpi.handle_bytes == 4 && peer == -2) ? -1 : -2; /* any source; none */
+	/* MPI_ANY_SOURCE is -1 in Open MPI and -2 in MPICH; MPI_PROC_NULL is the other. */
+	return peer == (pw_mpi.handle_bytes == 4 ? -2 : -1) ? -1 : -2;
 }
 
 static void fill(const struct pw_call *c, struct pw_record *r, int comm)

@@ -109,7 +109,7 @@ struct pw_thread {
 	uint64_t stack_end;
 
 	/* (C) counts for the report */
-	uint64_t managed, plain_calls, plain_failed, wait_ns, collapsed;
+	uint64_t managed, plain_calls, wait_ns, collapsed;
 
 	struct pwt_front *front[PW_DOMAINS]; /* (Go) set once for each domain's cache, by the server in an answer */
 	struct {
@@ -125,7 +125,6 @@ struct pw_thread {
 struct pw_domain {
 	void *pd;         /* (C) struct ibv_pd; NULL: free; set once until closed */
 	uint32_t closing; /* (C) nothing new */
-	uint32_t generation;
 };
 
 enum pw_mode {

@@ -125,17 +125,23 @@ type registrar struct{ *domains }
 
 func (r registrar) Register(id mem.RegionID) error {
 	d, id := r.of(id)
-	return goneOr(d.cache.Register(id))
+	return answer(d.cache.TryRegister(id))
 }
 
 func (r registrar) Deregister(id mem.RegionID) error {
 	d, id := r.of(id)
-	return goneOr(d.cache.Deregister(id))
+	return answer(d.cache.TryDeregister(id))
 }
 
-func goneOr(err error) error {
-	if errors.Is(err, regcache.ErrUnknown) || errors.Is(err, regcache.ErrClosed) {
+// answer says in the helper's terms what a cache did.
+func answer(did bool, err error) error {
+	switch {
+	case errors.Is(err, regcache.ErrUnknown) || errors.Is(err, regcache.ErrClosed):
 		return fmt.Errorf("%w: %w", helper.ErrGone, err)
+	case errors.Is(err, regcache.ErrInUse):
+		return fmt.Errorf("%w: %w", helper.ErrInUse, err)
+	case err == nil && !did:
+		return helper.ErrAlready
 	}
 	return err
 }
