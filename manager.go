@@ -153,12 +153,18 @@ func (m *Manager) gone(buf []mem.RegionID) []mem.RegionID {
 // registrar makes a cache a helper.Registrar.
 type registrar struct{ *regcache.Cache }
 
-func (r registrar) Register(id mem.RegionID) error   { return goneOr(r.Cache.Register(id)) }
-func (r registrar) Deregister(id mem.RegionID) error { return goneOr(r.Cache.Deregister(id)) }
+func (r registrar) Register(id mem.RegionID) error   { return answer(r.Cache.TryRegister(id)) }
+func (r registrar) Deregister(id mem.RegionID) error { return answer(r.Cache.TryDeregister(id)) }
 
-func goneOr(err error) error {
-	if errors.Is(err, regcache.ErrUnknown) {
+// answer says in the helper's terms what the cache did.
+func answer(did bool, err error) error {
+	switch {
+	case errors.Is(err, regcache.ErrUnknown):
 		return fmt.Errorf("%w: %w", helper.ErrGone, err)
+	case errors.Is(err, regcache.ErrInUse):
+		return fmt.Errorf("%w: %w", helper.ErrInUse, err)
+	case err == nil && !did:
+		return helper.ErrAlready
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"pinwheel/helper"
 	"pinwheel/mem"
 	"pinwheel/regcache"
 	"pinwheel/verbs"
@@ -73,6 +74,27 @@ func open(t testing.TB, o Options) (*Manager, *Thread) {
 		}
 	})
 	return m, th
+}
+
+func TestRegistrarTellsTheHelperWhereThereWasNothingToDo(t *testing.T) {
+	m, th := open(t, Options{Policy: LeavePinned})
+	var u Use
+	if err := th.Acquire(&u, region(0), access, 0, nil); err != nil {
+		t.Fatal(err)
+	}
+	r, id := registrar{m.cache}, u.ref.ID()
+	expect := func(what string, err, want error) {
+		if t.Helper(); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", what, err, want)
+		}
+	}
+	expect("register what is registered", r.Register(id), helper.ErrAlready)
+	expect("deregister what is in use", r.Deregister(id), helper.ErrInUse)
+	th.Release(&u)
+	expect("deregister", r.Deregister(id), nil)
+	expect("deregister again", r.Deregister(id), helper.ErrAlready)
+	expect("register", r.Register(id), nil)
+	expect("register another", r.Register(id+1000), helper.ErrGone)
 }
 
 // transfer is one use of a region.
