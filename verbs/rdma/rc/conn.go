@@ -48,7 +48,7 @@ func (o *Options) EnsureDefaults() {
 const (
 	maxReads      = 16 // RDMA reads under way at a time, if the devices can
 	ackTimeout    = 16 // 4.096 us * 2^16 = 268 ms until a packet is sent again
-	retries       = 6  // times; rdma_rxe takes 7 for "without end"
+	retries       = 7  // times, the most there is; rdma_rxe takes it for "without end". The socket tells of a dead peer.
 	rnrForever    = 7  // a receiver that is not ready is retried without end
 	rnrTimer      = 12 // after 640 us
 	remoteRights  = verbs.AccessLocalWrite | verbs.AccessRemoteWrite | verbs.AccessRemoteRead | verbs.AccessRemoteAtomic
