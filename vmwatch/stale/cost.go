@@ -24,11 +24,11 @@ const asNobody = "nobody:"
 // Cost is one measured quantity under one mechanism.
 type Cost struct {
 	Cell
-	Cost string  `json:"cost"`
-	Ns   float64 `json:"ns"` // median, in Unit
-	Low  float64 `json:"low"`
-	High float64 `json:"high"`
-	Unit string  `json:"unit"`
+	Cost   string  `json:"cost"`
+	Median float64 `json:"median"` // in Unit
+	Low    float64 `json:"low"`
+	High   float64 `json:"high"`
+	Unit   string  `json:"unit"`
 }
 
 // sample is what one run measures.
@@ -67,7 +67,7 @@ func (c costCmd) Run() error {
 		}
 		for _, s := range order {
 			v := slices.Sorted(slices.Values(values[s.Cost]))
-			l := Cost{Cell: here(), Cost: s.Cost, Ns: v[len(v)/2], Low: v[0], High: v[len(v)-1], Unit: s.Unit}
+			l := Cost{Cell: here(), Cost: s.Cost, Median: v[len(v)/2], Low: v[0], High: v[len(v)-1], Unit: s.Unit}
 			l.Mechanism = m
 			if unprivileged, ok := strings.CutPrefix(m, asNobody); ok && os.Getuid() == 0 {
 				l.Mechanism, l.User = unprivileged, "nobody"

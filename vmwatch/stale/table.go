@@ -18,11 +18,11 @@ type tableCmd struct {
 // line is any line of any result file.
 type line struct {
 	Race
-	Cost string  `json:"cost"`
-	Ns   float64 `json:"ns"`
-	Low  float64 `json:"low"`
-	High float64 `json:"high"`
-	Unit string  `json:"unit"`
+	Cost   string  `json:"cost"`
+	Median float64 `json:"median"`
+	Low    float64 `json:"low"`
+	High   float64 `json:"high"`
+	Unit   string  `json:"unit"`
 }
 
 // Run writes results/stale/README.md.
@@ -195,7 +195,7 @@ func writeCosts(w io.Writer, costs []line) {
 		fmt.Fprintf(w, "| %s", row)
 		for _, c := range columns {
 			if l, ok := cells[[2]string{row, c}]; ok {
-				fmt.Fprintf(w, " | %s [%s, %s] %s", short(l.Ns), short(l.Low), short(l.High), l.Unit)
+				fmt.Fprintf(w, " | %s [%s, %s] %s", short(l.Median), short(l.Low), short(l.High), l.Unit)
 			} else {
 				fmt.Fprint(w, " | ")
 			}
