@@ -3,11 +3,13 @@ package pinwheel
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 
 	"pinwheel/helper"
 	"pinwheel/internal/settings"
+	"pinwheel/predictor"
 	"pinwheel/regcache"
 	"pinwheel/verbs"
 )
@@ -42,8 +44,8 @@ type Options struct {
 	// BudgetBytes bounds the pinned memory. 0 stands for the provider's
 	// limit, mem.Unlimited for none.
 	BudgetBytes int64
-	// Window is the length of the predictor's context window; 0 stands for 2
-	// and NoWindow for none.
+	// Window is the length of the predictor's context window, at most
+	// predictor.MaxWindow; 0 stands for 2 and NoWindow for none.
 	Window int
 
 	// IdlePolicy is auto (if empty), conservative, aggressive, off, or IdleIgnore.
@@ -161,6 +163,19 @@ func (o *Options) EnsureDefaults() error {
 	if o.ThresholdBytes < 0 || o.BudgetBytes < 0 || o.QueueEntries < 0 || o.Window < NoWindow {
 		return fmt.Errorf("pinwheel: negative limit: threshold %d, budget %d, queue entries %d, window %d",
 			o.ThresholdBytes, o.BudgetBytes, o.QueueEntries, o.Window)
+	}
+	if o.Window > predictor.MaxWindow {
+		return fmt.Errorf("pinwheel: window %d: at most %d communications are remembered", o.Window, predictor.MaxWindow)
+	}
+	for _, cpu := range o.HelperCPUs {
+		if cpu < 0 {
+			return fmt.Errorf("pinwheel: helper on processor %d: they count from 0; none stands for any", cpu)
+		}
+	}
+	for _, c := range []verbs.Cost{o.Costs.Register, o.Costs.Deregister} {
+		if !(c.PerPageNs >= 0 && c.FixedNs >= 0) || math.IsInf(c.PerPageNs+c.FixedNs, 0) { // NaN too
+			return fmt.Errorf("pinwheel: costs of %v ns a page and %v ns fixed make no sense", c.PerPageNs, c.FixedNs)
+		}
 	}
 	if o.IdlePolicy != IdleIgnore {
 		if _, err := helper.ParseIdlePolicy(o.IdlePolicy); err != nil {

@@ -1,11 +1,15 @@
 package pinwheel
 
 import (
+	"math"
 	"reflect"
+	"strings"
 	"testing"
 
 	"pinwheel/internal/settings"
 	"pinwheel/mem"
+	"pinwheel/predictor"
+	"pinwheel/verbs"
 )
 
 func TestSettingsBecomeOptions(t *testing.T) {
@@ -37,6 +41,24 @@ func TestSettingsBecomeOptions(t *testing.T) {
 		c.want(&want)
 		if got := load(c.entry); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, want %+v", c.entry, got, want)
+		}
+	}
+}
+
+func TestOptionsThatMakeNoSenseAreRefusedInOneLine(t *testing.T) {
+	for want, o := range map[string]Options{
+		"window":        {Window: predictor.MaxWindow + 1},
+		"processor -1":  {HelperCPUs: []int{0, -1}},
+		"costs":         {Costs: verbs.Costs{Deregister: verbs.Cost{PerPageNs: -1}}},
+		"costs of NaN":  {Costs: verbs.Costs{Register: verbs.Cost{FixedNs: math.NaN()}}},
+		"costs of +Inf": {Costs: verbs.Costs{Register: verbs.Cost{FixedNs: math.Inf(1)}}},
+		"policy":        {Policy: "lucky"},
+		"negative":      {BudgetBytes: -1},
+		"idle":          {IdlePolicy: "lucky"},
+	} {
+		err := o.EnsureDefaults()
+		if word, _, _ := strings.Cut(want, " "); err == nil || !strings.Contains(err.Error(), word) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: error %v, want one line that names it", want, err)
 		}
 	}
 }
