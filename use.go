@@ -78,8 +78,12 @@ func (t *Thread) lookup(r mem.Range, a verbs.Access) (ref regcache.Ref, o regcac
 	}
 }
 
-// missed accounts for a use that was no hit, and serves it after a fault.
+// missed accounts for a use that was no hit, and serves it after a fault. The
+// Placer hears where the thread runs now: a system call that hits must not pay.
 func (t *Thread) missed(u *Use, a verbs.Access, err error) error {
+	if t.dq != nil {
+		t.m.commCPU.Store(int64(helper.CurrentCPU()))
+	}
 	if errors.Is(err, ErrFault) {
 		t.stats.faulted.Inc()
 		var region verbs.Region
