@@ -116,6 +116,9 @@ func FromEnvironment() Options {
 	for _, w := range warnings {
 		logStderr(w)
 	}
+	if s.Record != "" {
+		logStderr("PINWHEEL_RECORD: MPI programs are recorded, by pinwheel record; a Manager of a Go program records nothing")
+	}
 	return o
 }
 

@@ -2,6 +2,8 @@ package pinwheel
 
 import (
 	"math"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -77,5 +79,30 @@ func TestDefaultsOfOptionsAndSettingsAgree(t *testing.T) {
 	}
 	if !reflect.DeepEqual(zero, fromEmpty) {
 		t.Errorf("zero Options %+v, empty environment %+v", zero, fromEmpty)
+	}
+}
+
+func TestRecordOutsideAnMPIProgramIsReported(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	defer func(f *os.File) { os.Stderr = f }(os.Stderr)
+	os.Stderr = file
+	for log, want := range map[string]string{"warn": "PINWHEEL_RECORD", "off": ""} {
+		t.Setenv("PINWHEEL_RECORD", "trace.pwt")
+		t.Setenv("PINWHEEL_LOG", log)
+		if err := file.Truncate(0); err != nil {
+			t.Fatal(err)
+		}
+		FromEnvironment()
+		text, err := os.ReadFile(file.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(text); !strings.Contains(got, want) || (got == "") != (want == "") {
+			t.Errorf("PINWHEEL_LOG=%s: %q, want a word about %q", log, got, want)
+		}
 	}
 }
