@@ -95,9 +95,14 @@ func (m *Manager) startHelper() error {
 	if len(o.HelperCPUs) == 1 {
 		cpu = o.HelperCPUs[0]
 	}
+	var err error
+	if o.Costs == (verbs.Costs{}) {
+		if o.Costs, err = measureCosts(m.provider, o.BudgetBytes, helper.NowNs); err != nil {
+			o.Costs = defaultCosts // no reason to do without a helper
+		}
+	}
 	var scheduler *helper.Scheduler
 	scheduler, m.graded = newScheduler(o)
-	var err error
 	m.helper, err = helper.StartThread(helper.ThreadOptions{
 		Decider:   scheduler,
 		Registrar: registrar{m.cache},

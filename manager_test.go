@@ -53,6 +53,9 @@ func open(t testing.TB, o Options) (*Manager, *Thread) {
 	if o.Provider == nil {
 		o.Provider = sim.New(sim.Options{})
 	}
+	if o.Costs == (verbs.Costs{}) {
+		o.Costs = defaultCosts // to measure them would mix with what the test does
+	}
 	if o.IdlePolicy == "" {
 		o.IdlePolicy = IdleIgnore
 	}

@@ -65,8 +65,10 @@ type Options struct {
 	ProviderName string
 	// RDMADevice is the device of the provider rdma: NAME or NAME:PORT.
 	RDMADevice string
-	// Costs are the provider's, from a calibration. Zero stands for those of
-	// a usual RDMA adapter; the helper corrects them by what it measures.
+	// Costs are the provider's, from a calibration. If they are zero and
+	// there is a helper, New registers 256 KiB of its own a few times to
+	// estimate them, in about a millisecond. The helper corrects them by what
+	// it measures.
 	Costs verbs.Costs
 	// Watcher tells of changed mappings. nil: Watch names one.
 	Watcher regcache.Watcher
@@ -90,13 +92,6 @@ type Options struct {
 // NoWindow is the value of Options.Window for a context of the current
 // communication alone.
 const NoWindow = -1
-
-// defaultCosts are those of a usual RDMA adapter: 16 us and 0.25 us a page.
-// Too high rather than too low: regions are registered too early then, not late.
-var defaultCosts = verbs.Costs{
-	Register:   verbs.Cost{PerPageNs: 250, FixedNs: 16_000},
-	Deregister: verbs.Cost{PerPageNs: 120, FixedNs: 16_000},
-}
 
 // FromEnvironment returns the options that the PINWHEEL_* variables ask for.
 // What can't be understood is reported through Warn, one line each, and
@@ -156,7 +151,6 @@ func (o *Options) EnsureDefaults() error {
 	o.IdlePolicy = cmp.Or(o.IdlePolicy, "auto")
 	o.QueueEntries = cmp.Or(o.QueueEntries, 1024)
 	o.ProviderName = cmp.Or(o.ProviderName, "auto")
-	o.Costs = cmp.Or(o.Costs, defaultCosts)
 	if o.Warn == nil {
 		o.Warn = logStderr
 	}

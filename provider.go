@@ -1,6 +1,7 @@
 package pinwheel
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -43,7 +44,7 @@ func openNamed(name string, o *Options) (verbs.Provider, error) {
 	case "mlock":
 		return orError(mlock.Open())
 	case "sim":
-		return sim.New(sim.Options{Costs: o.Costs}), nil
+		return sim.New(sim.Options{Costs: cmp.Or(o.Costs, defaultCosts)}), nil
 	}
 	return nil, errors.New("no such provider (choose from auto, rdma, uring, mlock, sim)")
 }
