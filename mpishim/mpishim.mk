@@ -2,6 +2,7 @@
 # The MPI programs need Debian's openmpi-bin, libopenmpi-dev, gfortran and g++
 # (make install-mpi, as root); the libraries need a C compiler only.
 
+GO ?= go
 SHIM_OUT ?= out/mpishim
 SHIM_LIB ?= bin
 SHIM_SRC := $(wildcard mpishim/c/*.c)
@@ -24,7 +25,7 @@ $(SHIM_LIB)/libpinwheel.so: $(SHIM_SRC) $(SHIM_HDR)
 # Always asked: the Go command knows best what is out of date.
 .PHONY: $(SHIM_LIB)/libpinwheel-go.so
 $(SHIM_LIB)/libpinwheel-go.so:
-	go build -buildmode=c-shared -o $@ ./mpishim/golib
+	$(GO) build -buildmode=c-shared -o $@ ./mpishim/golib
 	@rm -f $(@:.so=.h)
 
 ## mpi-programs: build the MPI test programs (C, C++, Fortran)

@@ -20,7 +20,7 @@ for ((r = 1; r <= rounds; r++)); do
     out=$(timeout -k 5 200 mpirun -np 2 "${args[@]}" "$tests/pinned" 2>&1)
     case $out in *"data right"*) ;; *) echo "$mode failed: $out"; continue ;; esac
     result=$(grep ^pinned: <<< "$out" | head -1)
-    counts=$(grep -oh '"\(uses\|first_regs\|late_regs\|helper_regs\|helper_deregs\)":[0-9]*' /tmp/stats.0.json 2> /dev/null | tr -d '"' | tr '\n' ' ')
+    counts=$(grep -oh '"\(first_regs\|late_regs\|helper_regs\|helper_deregs\)":[0-9]*' /tmp/stats.0.json 2> /dev/null | tr -d '"' | tr '\n' ' ')
     echo "$mode run $r ${result#pinned: } $counts" | tee -a "$lines"
   done
 done
