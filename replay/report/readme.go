@@ -48,8 +48,16 @@ type goalRow struct {
 	Dedicated, Recorded goal
 }
 
-// goal is what is to be reached, and how busy a helper is meanwhile.
-type goal struct{ CapturedAvg, Late, Slowdown, Busy string }
+// goal is what is to be reached, in bold where it is missed, what is captured
+// in the second half, and how busy a helper is meanwhile.
+type goal struct{ CapturedAvg, SecondHalf, Late, Slowdown, Busy string }
+
+// The goals of the dedicated timeline.
+const (
+	goalCaptured = 0.90
+	goalLate     = 0.01
+	goalSlowdown = 1.005
+)
 
 type policyTable struct {
 	Trace, Costs string
@@ -141,8 +149,21 @@ func (w *writer) goalRows() []goalRow {
 func goalOf(r *Run) goal {
 	x := r.of(replay.Pinwheel)
 	helperNs := float64(x.RunNs) * float64(r.ranks())
-	return goal{CapturedAvg: number(x.CapturedAvg, "%.3f"), Late: fmt.Sprintf("%.2f %%", 100*lateShare(x)), Slowdown: number(x.Slowdown, "%.4f"),
-		Busy: pct(float64(x.HelperCPUNs) / max(helperNs, 1))}
+	g := goal{CapturedAvg: number(x.CapturedAvg, "%.3f"), SecondHalf: number(r.capturedLate(replay.Pinwheel), "%.3f"),
+		Late: fmt.Sprintf("%.2f %%", 100*lateShare(x)), Slowdown: number(x.Slowdown, "%.4f"), Busy: pct(float64(x.HelperCPUNs) / max(helperNs, 1))}
+	if r.options.Timeline == replay.Dedicated {
+		mark(&g.CapturedAvg, x.CapturedAvg != nil && *x.CapturedAvg < goalCaptured)
+		mark(&g.Late, lateShare(x) > goalLate)
+		mark(&g.Slowdown, x.Slowdown != nil && *x.Slowdown > goalSlowdown)
+	}
+	return g
+}
+
+// mark makes the cell of a goal that is missed bold.
+func mark(cell *string, missed bool) {
+	if missed {
+		*cell = "**" + *cell + "**"
+	}
 }
 
 func tableOf(r *Run) policyTable {
@@ -172,6 +193,7 @@ func (w *writer) errorRows() []errorRow {
 				row.Cells = append(row.Cells, share(x.Err05), share(x.Err5))
 			}
 		}
+		row.Cells = append(row.Cells, r.own.cells()...)
 		rows = append(rows, row)
 	}
 	return rows

@@ -102,10 +102,12 @@ func (w *writer) replay(ctx context.Context) error {
 			for _, t := range []replay.Timeline{replay.Dedicated, replay.Recorded} {
 				o := w.o.Costs[i].options()
 				o.Timeline = t
+				own := ownGrading(&o)
 				r, err := replayFile(ctx, path, o)
 				if err != nil {
 					return err
 				}
+				r.own = own()
 				w.runs = append(w.runs, r)
 				w.o.Step()
 			}

@@ -73,6 +73,10 @@ func TestReportIsTheSameTwiceAndCompleteInItself(t *testing.T) {
 			t.Errorf("README.md lacks %q", want)
 		}
 	}
+	goals := regexp.MustCompile(`\| ft\.B\.4 \| rdma \| \*\*(0\.8\d+)\*\* \| (0\.9\d+) \| 0\.00 % \| 1\.0000 \|`)
+	if !goals.MatchString(readme) {
+		t.Errorf("README.md does not mark what ft.B.4 misses by what it learns in its first half:\n%s", readme)
+	}
 	for _, policy := range replay.Policies() {
 		if strings.Count(files["policies.md"], "| "+policy+" |") != 2 {
 			t.Errorf("policies.md lacks a row of %s for each trace", policy)

@@ -21,6 +21,7 @@ type Run struct {
 	program string
 	options replay.Options
 	results []replay.Result
+	own     ownErrors // of policy paper; zero unless graded
 }
 
 // Replay replays a trace in virtual time.
@@ -91,6 +92,36 @@ func lateShare(r *replay.Result) float64 {
 		return 0
 	}
 	return float64(r.LateRegs) / float64(later)
+}
+
+// capturedLate is the share of the possible saving that a policy reaches in the
+// second half of the time since the first registration, when it has seen
+// everything before.
+func (r *Run) capturedLate(policy string) *float64 {
+	bytes := func(policy string) (sum float64) {
+		for rank := range r.ranks() {
+			x := r.find(policy, rank)
+			sum += meanFrom(&x.Pinned, (firstPinned(&r.find(replay.LeavePinned, rank).Pinned)+x.RunNs)/2)
+		}
+		return sum
+	}
+	base, bound := bytes(replay.LeavePinned), bytes(replay.Oracle)
+	if base == bound {
+		return nil
+	}
+	share := (base - bytes(policy)) / (base - bound)
+	return &share
+}
+
+// meanFrom is the mean of a series from the bin that holds a time on.
+func meanFrom(s *replay.Series, fromNs int64) float64 {
+	var sum, width float64
+	for i := int((fromNs - s.FromNs) / s.WidthNs); i < len(s.Peak); i++ {
+		w := float64(min(s.WidthNs, s.ToNs-s.FromNs-int64(i)*s.WidthNs))
+		sum += s.Mean(i) * w
+		width += w
+	}
+	return sum / max(width, 1)
 }
 
 // saved is the share of a that b does without.
