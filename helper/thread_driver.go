@@ -182,6 +182,9 @@ func (d *driver) act(a Action) {
 // it is time to spin.
 func (d *driver) wait(nowNs, untilNs int64) {
 	d.dueNs = untilNs
+	if untilNs <= nowNs {
+		d.dueNs = never // another look, nothing to be late for
+	}
 	sleepNs := d.pace.plan(nowNs, untilNs)
 	d.counts.spinNs.Store(d.pace.spunNs)
 	if sleepNs == 0 {

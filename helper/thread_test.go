@@ -205,6 +205,28 @@ func TestThreadRecoversFromPassingFailures(t *testing.T) {
 	eventually(t, "deregistration and registration", func() bool { s := th.Stats(); return s.Deregs == 1 && s.Registers == 1 })
 }
 
+// busyNow is a Decider that has more to look at, for a while.
+type busyNow struct {
+	*keeper
+	looks atomic.Int64
+}
+
+func (b *busyNow) Next(nowNs int64) Action {
+	if b.looks.Inc() > 100 {
+		return Action{Kind: Idle}
+	}
+	return Action{Kind: Wait, UntilNs: nowNs}
+}
+
+func TestThreadTakesNoOtherLookForADeadline(t *testing.T) {
+	b := &busyNow{keeper: newKeeper(0)}
+	th := start(t, ThreadOptions{Decider: b, Clock: &fakeClock{}, CPU: AnyCPU})
+	eventually(t, "all is looked at", func() bool { return b.looks.Load() > 101 })
+	if n := th.Stats().Deadlines; n != 0 {
+		t.Errorf("%d deadlines were waited for, want none", n)
+	}
+}
+
 func TestThreadForgetsRegionThatTheRegistrarDoesNotKnow(t *testing.T) {
 	k, ring := newKeeper(0), queue.NewRing[Event](8)
 	th := start(t, ThreadOptions{Decider: k, Registrar: &journal{err: fmt.Errorf("cache: %w", ErrGone)}, CPU: AnyCPU})
