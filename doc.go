@@ -12,6 +12,9 @@
 //	... transfer with use.LKey() ...
 //	t.Release(&use)
 //
+// Options come from the program; those that the PINWHEEL_* variables ask for are
+// FromEnvironment's, and New reads none by itself.
+//
 // Acquire is a hit in nearly all cases: no lock, no allocation, no system call.
 // Release tells the helper about the use through a lock-free ring. The helper
 // predicts when the region is needed next, releases it if that is far, and has

@@ -183,10 +183,10 @@ func (m *Manager) Invalidate(r mem.Range) error { return m.cache.Invalidate(r) }
 // Provider returns what registers memory.
 func (m *Manager) Provider() verbs.Provider { return m.provider.Provider }
 
-// Close stops the helper, writes the report that Options.Report asks for, and releases every registration that is not in use;
-// the others are released with their use. A provider that the Manager opened is
-// closed, which ends those too. Acquire fails from then on. Close may be
-// called more than once.
+// Close stops the helper, writes the report that Options.Report asks for, and
+// releases every registration that is not in use; the others are released with
+// their use. A provider that the Manager opened is closed, which ends those
+// too. Acquire fails from then on. Close may be called more than once.
 func (m *Manager) Close() error {
 	m.mu.Lock()
 	if m.closed {
