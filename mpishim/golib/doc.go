@@ -1,3 +1,5 @@
+//go:build cgo
+
 // Command golib is libpinwheel-go.so: the Go side of the preload library, built
 // with -buildmode=c-shared. libpinwheel.so (../c) loads it into a rank when
 // MPI_Init has ended and the transport uses verbs.
