@@ -37,11 +37,11 @@ var table = []variable{
 	{"DISABLE", "n", flag(func(s *Settings) *bool { return &s.Disable }),
 		"Pass everything through to plain registration, as if Pinwheel were not there."},
 	{"THRESHOLD", "16K", bytes(func(s *Settings) *int64 { return &s.ThresholdBytes }, "inf"),
-		"Transfers below this size are left alone."},
+		"Transfers below this size are left alone: MPI programs register them as without Pinwheel; in Go transports they are cached and stay registered."},
 	{"POLICY", "pinwheel", choice(func(s *Settings) *string { return &s.Policy },
 		"pinwheel", "paper", "leave-pinned", "on-demand", "lru"),
 		"When memory is registered and released. pinwheel: predict the next need of a region at any site; paper: the helper thread of" +
-			" CF'11; leave-pinned: register at first use, never release; on-demand: register and release around every transfer;" +
+			" CF'11; leave-pinned: register at first use, release for room only; on-demand: register and release around every transfer;" +
 			" lru: leave-pinned within the budget."},
 	{"IDLE_POLICY", "auto", choice(func(s *Settings) *string { return &s.IdlePolicy },
 		"auto", "conservative", "aggressive", "off"),
@@ -66,5 +66,5 @@ var table = []variable{
 	{"STATS", "n", text(func(s *Settings) *string { return &s.Stats }, "y|n|FILE"),
 		"Print a report at the end: y to standard error, or into this file (%h host, %p process, %r rank, %j job)."},
 	{"LOG", "warn", choice(func(s *Settings) *string { return &s.Log }, "off", "warn", "info", "debug"),
-		"What is written to standard error."},
+		"What is written to standard error. info: also what was chosen; debug: also where a fault of ours happened."},
 }
