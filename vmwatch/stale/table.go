@@ -189,7 +189,7 @@ func writeCosts(w io.Writer, costs []line) {
 		}
 		cells[[2]string{l.Cost, c}] = l
 	}
-	fmt.Fprintf(w, "\n## Costs\n\n%s. Median of several runs, lowest and highest in brackets.\n\n| | %s |\n|---%s|\n", machines(costs),
+	fmt.Fprintf(w, "\n## Costs\n\n%s. Median of several runs, lowest and highest in brackets; UCX's hit includes the call from Go.\n\n| | %s |\n|---%s|\n", machines(costs),
 		strings.Join(columns, " | "), strings.Repeat("|---", len(columns)))
 	for _, row := range rows {
 		fmt.Fprintf(w, "| %s", row)
