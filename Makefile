@@ -36,7 +36,7 @@ build: tools shim
 replay: build
 	mkdir -p $(OUT)
 	bin/nasreplay compare $(TRACES)
-	bin/nasreplay compare --mode real --provider auto --scale 0.25 --ranks 0 --policy leave-pinned,paper,pinwheel $(REAL_TRACES)
+	bin/nasreplay compare --mode real --provider auto --scale 0.25 --ranks 0 --skip-too-large --policy leave-pinned,paper,pinwheel $(REAL_TRACES)
 	bin/nasreplay plot --out $(OUT)/pinned-ft.B.4.svg results/traces/ft.B.4.pwt
 	@echo "figure: $(OUT)/pinned-ft.B.4.svg"
 

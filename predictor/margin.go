@@ -20,8 +20,8 @@ const (
 // firstMargins are the margins to begin with, as a share of the predicted
 // gap. They were chosen over the NAS traces so that fewer than one need in a
 // hundred comes too early for them. A gap in which code ran for the first
-// time is special: its page faults and cold caches made it up to three times
-// as long as it will be again.
+// time says little: page faults and cold caches made it longer, in SP.D more
+// than twice, than the same way takes when it is gone again.
 var firstMargins = [evidences]float64{.25, .12, .06, .04, .03, .75, .3, .55, .5}
 
 const (

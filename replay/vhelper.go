@@ -27,6 +27,7 @@ type virtualHelper struct {
 
 	doing   helper.Action // under way until doneNs; Idle if nothing is
 	beganNs int64
+	endNs   int64 // of the operation itself, which is what helper.Thread measures
 	doneNs  int64
 	err     error
 }
@@ -46,7 +47,7 @@ func (v *virtualHelper) step(t int64) (next int64) {
 	if v.doing.Kind != helper.Idle {
 		a := v.doing
 		v.doing = helper.Action{}
-		v.decider.Done(a, v.beganNs, t, v.err)
+		v.decider.Done(a, v.beganNs, v.endNs, v.err)
 		if errors.Is(v.err, regcache.ErrUnknown) {
 			v.decider.Forget(a.Region)
 		}
@@ -88,6 +89,7 @@ func (v *virtualHelper) carryOut(a helper.Action, t int64) {
 	} else {
 		spentNs, v.err = v.path.helperDeregister(t, a.Region)
 	}
-	v.doing, v.beganNs, v.doneNs = a, t, t+spentNs+v.rqNs
+	v.doing, v.beganNs, v.endNs = a, t, t+spentNs
+	v.doneNs = v.endNs + v.rqNs
 	v.path.stats.HelperCPUNs += v.doneNs - t
 }
