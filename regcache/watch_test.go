@@ -214,7 +214,7 @@ func TestRangeThatMustBeVerifiedIsAskedForAtEveryHit(t *testing.T) {
 		fx.put(ref)
 	}
 	held := fx.get(span(0, 16), both, Hit)
-	w.stale[w.last] = true // changed, and nobody was notified
+	w.stale[w.last] = true                                 // changed, and nobody was notified
 	if got := fx.use(span(0, 16), both, Late); got == id { // which pages changed is not known
 		t.Errorf("the stale region %d was handed out", id)
 	}
