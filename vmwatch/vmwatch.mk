@@ -4,8 +4,7 @@ STALE_OUT := $(OUT)/stale
 STALE := $(STALE_OUT)/stale
 STALE_UCX := $(STALE_OUT)/stale-ucx
 # Changes of mappings in each race; the official run takes 1000000.
-PINWHEEL_RACE_CHANGES ?= 20000
-export PINWHEEL_RACE_CHANGES
+STALE_CHANGES ?= 20000
 RESULTS_STALE := results/stale
 
 .PHONY: test-stale test-stale-host test-stale-ucx test-stale-mpi test-stale-race test-stale-guest test-stale-life bench-watch stale-table vmwatch-object $(STALE) $(STALE_UCX)
@@ -42,12 +41,12 @@ test-stale-mpi: $(STALE)
 	$(STALE) matrix --mpi --mechanisms tps,uffd -o $(RESULTS_STALE)/3-openmpi.json
 	$(MAKE) --no-print-directory stale-table
 
-## test-stale-race: threads that free addresses against threads that use them; PINWHEEL_RACE_CHANGES=1000000 for the official run
+## test-stale-race: threads that free addresses against threads that use them; STALE_CHANGES=1000000 for the official run
 test-stale-race: $(STALE)
 	@as() { if [ "$$(id -u)" = 0 ] && [ "$$1" = nobody ]; then shift; setpriv --reuid=65534 --regid=65534 --clear-groups "$$@"; else shift; "$$@"; fi; }; \
 	cp $(STALE) /tmp/pinwheel-stale-$$$$; trap 'rm -f /tmp/pinwheel-stale-'$$$$ EXIT; \
 	for user in root nobody; do for threads in 2 4; do for helper in "" --helper; do \
-		as $$user /tmp/pinwheel-stale-$$$$ race --threads $$threads $$helper; \
+		as $$user /tmp/pinwheel-stale-$$$$ race --threads $$threads --changes $(STALE_CHANGES) $$helper; \
 	done; done; done | tee $(RESULTS_STALE)/5-races.json
 
 ## test-stale-guest: the matrix with BPF on kernel functions and with RDMA, and a race, in the test bed's guest

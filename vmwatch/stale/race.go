@@ -22,7 +22,7 @@ type raceCmd struct {
 	Mechanism string `default:"auto" help:"As PINWHEEL_WATCH, or unwatched."`
 	Device    string `default:"io_uring" enum:"io_uring,rdma" help:"What moves the bytes."`
 	Threads   int    `default:"2" help:"Threads that change mappings; as many others use them."`
-	Changes   int    `default:"20000" env:"PINWHEEL_RACE_CHANGES" help:"In all."`
+	Changes   int    `default:"20000" help:"In all."`
 	Helper    bool   `help:"A further thread deregisters and registers the same regions by itself, as the helper thread does."`
 }
 
