@@ -21,7 +21,7 @@ import (
 	"pinwheel/mem"
 )
 
-//go:generate clang -O2 -g -mcpu=v3 -target bpf -D__TARGET_ARCH_x86 -I/usr/include/x86_64-linux-gnu -Wall -c bpf/watch.bpf.c -o bpf/watch_x86.o
+//go:generate clang -O2 -g -mcpu=v3 -target bpf -D__TARGET_ARCH_x86 -I/usr/include/x86_64-linux-gnu -Wall -fdebug-compilation-dir=. -c bpf/watch.bpf.c -o bpf/watch_x86.o
 //go:generate llvm-strip -g bpf/watch_x86.o
 //go:generate sh -c "sha256sum bpf/watch.bpf.c > bpf/watch_x86.sum"
 
