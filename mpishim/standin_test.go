@@ -78,8 +78,6 @@ func theStage(t *testing.T) string {
 func play(t *testing.T, dir string, environ []string, program string, args ...string) (status int, said string) {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(dir, program), args...)
-	// Frame numbers and BPF depend on the machine; the hooks of the library are
-	// there everywhere, and are what is tested here.
 	cmd.Env = append([]string{"LD_LIBRARY_PATH=" + dir, "LD_PRELOAD=" + filepath.Join(dir, "libpinwheel.so")}, environ...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

@@ -136,13 +136,6 @@ enum pw_mode {
 typedef void *(*pw_reg_fn)(void *pd, void *addr, size_t bytes, uint64_t iova, unsigned access);
 typedef int (*pw_dereg_fn)(void *mr);
 
-/* One change of a mapping, seen by our own wrappers of munmap and so on. */
-#define PW_CHANGES 1024u /* a power of two */
-struct pw_change {
-	uint64_t turn; /* position + 1 when start and end are those of it */
-	uint64_t start, end;
-};
-
 /*
  * What PINWHEEL_RECORD makes of one buffer of one call, or of a call without
  * buffer: trace.Record, written by the thread that called MPI_Init. With op
@@ -176,7 +169,6 @@ struct pw_shared {
 	uint64_t threshold;  /* (Go) bytes; smaller registrations are left alone */
 	uint64_t page_mask;  /* (Go) page size - 1 */
 	uint32_t want_events; /* (Go) there is a helper to hear of uses */
-	uint32_t want_hooks; /* (Go) changes of mappings are to be told by our wrappers */
 	uint32_t ticks_are_ns; /* (C) pw_ticks has no usable counter and reads the clock */
 	struct pw_thread *threads; /* (C) push-only list */
 	struct pw_domain domain[PW_DOMAINS];
@@ -187,10 +179,6 @@ struct pw_shared {
 	int32_t is_init;    /* (C) MPI_Init has ended, MPI_Finalize has not begun */
 	int32_t comm_cpu;   /* (C) where a thread asked last */
 	uint32_t verbs_used; /* (C) */
-
-	uint64_t change_word __attribute__((aligned(64))); /* (C) moves before and after a mapping changes */
-	uint64_t change_head; /* (C) */
-	struct pw_change change[PW_CHANGES];
 
 	struct pw_recorder *recorder; /* (Go) NULL: no recording */
 };

@@ -78,7 +78,6 @@ static void in_child(void)
 	pw_disabled = 1;
 	pw.mode = PW_PLAIN;
 	pw.serving = 0;
-	pw.want_hooks = 0;
 }
 
 __attribute__((constructor)) static void loaded(void)

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <link.h>
 #include <linux/futex.h>
-#include <malloc.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -90,13 +89,6 @@ const char *pw_symbol_of(uint64_t address, const char **file, uint64_t *offset)
 	*file = i.dli_fname;
 	*offset = address - (uint64_t)(i.dli_sname ? i.dli_saddr : i.dli_fbase);
 	return i.dli_sname ? i.dli_sname : "";
-}
-
-/* free() then never unmaps what a registration may cover. */
-void pw_keep_freed_memory(void)
-{
-	mallopt(M_MMAP_MAX, 0);
-	mallopt(M_TRIM_THRESHOLD, -1);
 }
 
 struct pw_recorder *pw_new_recorder(void)

@@ -12,7 +12,6 @@ int pw_call_dereg(struct pw_shared *s, void *mr);
 uint64_t pw_read_ticks(const struct pw_shared *s);
 uint64_t pw_program_base(void);
 const char *pw_symbol_of(uint64_t address, const char **file, uint64_t *offset);
-void pw_keep_freed_memory(void);
 struct pw_recorder *pw_new_recorder(void);
 void pw_free(uint64_t address);
 

@@ -25,7 +25,7 @@ type domain struct {
 	cache  *regcache.Cache
 	front  *regcache.Front   // the server's
 	fronts []*regcache.Front // those of C threads
-	watch  *watching
+	watch  *vmwatch.Watcher
 }
 
 // domains are read by the helper and written by the server.
@@ -54,7 +54,7 @@ func (s *server) domain(i uint32) (*domain, error) {
 	d := &domain{index: i, watch: w}
 	d.cache, err = regcache.New(&provider{s.sh, s.sh.domain[i].pd, s.meter}, regcache.Options{
 		NoHomes: !s.helped(),
-		Watcher: w.Watcher,
+		Watcher: w,
 		Group:   s.group,
 	})
 	if err != nil {
@@ -64,42 +64,24 @@ func (s *server) domain(i uint32) (*domain, error) {
 		return nil, err
 	}
 	s.domains[i].Store(d)
-	s.info(fmt.Sprintf("policy %s, changes of mappings: %s, helper: %t, threshold %s",
-		s.set.Policy, w.name, s.helper != nil, mem.FormatBytes(uint64(s.sh.threshold))))
+	s.info(fmt.Sprintf("policy %s, changes of mappings: %v, helper: %t, threshold %s",
+		s.set.Policy, w.Mechanism(), s.helper != nil, mem.FormatBytes(uint64(s.sh.threshold))))
 	return d, nil
 }
 
-// watching is how changes of mappings are noticed. A watcher has one reader,
-// so each cache has its own.
-type watching struct {
-	regcache.Watcher
-	real *vmwatch.Watcher // to be closed; nil: our own wrappers tell
-	name string           // for people
-}
-
-// openWatch opens a watcher. With BPF that takes some 100 ms, so the first
-// is opened in MPI_Init, not in a communication.
-func (s *server) openWatch() (*watching, error) {
+// openWatch opens a watcher; each cache has its own, because a watcher has one
+// reader. With BPF that takes some 100 ms, so the first is opened in MPI_Init,
+// not in a communication.
+func (s *server) openWatch() (*vmwatch.Watcher, error) {
 	w, err := vmwatch.Open(vmwatch.Options{Mechanism: s.set.Watch})
-	if err != nil {
-		return nil, err
+	if err == nil && w.Mechanism() == vmwatch.None && s.set.Watch == "auto" && s.sh.rank <= 0 {
+		s.once("watch", "the kernel offers nothing to watch mappings with (pinwheel doctor says why): memory is registered for each use")
 	}
-	if w.Mechanism() != vmwatch.None || s.set.Watch != "auto" {
-		return &watching{w, w, w.Mechanism().String()}, nil
-	}
-	const gap = "the kernel offers nothing to watch mappings with: munmap, mremap, madvise, mmap(MAP_FIXED) and shmdt are intercepted, " +
-		"free() is kept from unmapping, and other ways (system calls past the C library) go unseen"
-	if s.sh.rank <= 0 {
-		s.once("watch", gap)
-	}
-	C.pw_keep_freed_memory()
-	atomic.StoreUint32(word32(&s.sh.want_hooks), 1)
-	h := &hooks{sh: s.sh, seen: atomic.LoadUint64(word64(&s.sh.change_head))}
-	return &watching{h, nil, "intercepted calls"}, w.Close()
+	return w, err
 }
 
 // takeWatch returns the watcher that was opened ahead, or a new one.
-func (s *server) takeWatch() (w *watching, err error) {
+func (s *server) takeWatch() (w *vmwatch.Watcher, err error) {
 	w, s.watch = s.watch, nil
 	if w == nil {
 		w, err = s.openWatch()
@@ -113,11 +95,7 @@ func (ds *domains) close(i uint32) error {
 	if d == nil {
 		return nil
 	}
-	err := d.cache.Close()
-	if d.watch.real != nil {
-		err = errors.Join(err, d.watch.real.Close())
-	}
-	return err
+	return errors.Join(d.cache.Close(), d.watch.Close())
 }
 
 // registrar makes the caches a helper.Registrar.
@@ -173,38 +151,4 @@ func errnoFor(err error) C.int32_t {
 		return C.int32_t(e.Errno)
 	}
 	return C.int32_t(syscall.EIO)
-}
-
-// hooks is the regcache.Watcher over the changes that our own wrappers tell.
-type hooks struct {
-	sh   *C.struct_pw_shared
-	seen uint64 // changes dealt with; used under the cache's lock
-}
-
-func (h *hooks) Word() *uint64 { return word64(&h.sh.change_word) }
-
-func (h *hooks) Watch(mem.Range) (token uint64, verify bool, err error) { return 0, false, nil }
-func (h *hooks) Pinning(uint64)                                         {}
-func (h *hooks) Pinned(uint64) error                                    { return nil }
-func (h *hooks) Unchanged(uint64) bool                                  { return true }
-func (h *hooks) Unwatch(uint64)                                         {}
-
-func (h *hooks) Drain(drop func(mem.Range)) (generation uint64) {
-	generation = atomic.LoadUint64(h.Word())
-	head := atomic.LoadUint64(word64(&h.sh.change_head))
-	everything := mem.Range{Start: 0, End: ^mem.Addr(0)}
-	if head-h.seen > C.PW_CHANGES {
-		h.seen = head
-		drop(everything)
-		return generation
-	}
-	for ; h.seen != head; h.seen++ {
-		c := &h.sh.change[h.seen%C.PW_CHANGES]
-		r := mem.Range{Start: mem.Addr(c.start), End: mem.Addr(c.end)}
-		if atomic.LoadUint64(word64(&c.turn)) != h.seen+1 {
-			r = everything // being written, or overwritten
-		}
-		drop(r)
-	}
-	return generation
 }

@@ -17,6 +17,7 @@ import (
 	"pinwheel/mem"
 	"pinwheel/regcache"
 	"pinwheel/verbs"
+	"pinwheel/vmwatch"
 )
 
 // server answers the questions of the C threads, one at a time, on a thread of
@@ -31,7 +32,7 @@ type server struct {
 	domains domains
 	known   map[*C.struct_pw_thread]bool // threads whose DQ the helper has
 	record  *recorder
-	watch   *watching // opened ahead, for the first domain
+	watch   *vmwatch.Watcher // opened ahead, for the first domain
 	stopped bool
 	warned  map[string]bool
 

@@ -83,7 +83,7 @@ func (s *server) summary() report.Rank {
 			continue
 		}
 		c := d.cache.Stats()
-		r.Mapping = d.watch.name
+		r.Mapping = d.watch.Mechanism().String()
 		r.Hits += c.Hits
 		r.Waited += c.Waited
 		r.First += c.First
