@@ -167,7 +167,7 @@ func TestTwoNodesBytesAreRight(t *testing.T) {
 }
 
 func drive(t *testing.T, m *mailbox, s *side) {
-	const times = 2000 // three messages and a transfer each
+	const times = 10000 // three messages and a transfer each
 	rng := rand.New(rand.NewPCG(2011, 5))
 	for i := range times {
 		n := 1 + rng.Uint64N(1<<rng.UintN(15)) // up to 16 KiB
