@@ -93,9 +93,8 @@ func percent(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }
 // progress shows a bar on stderr if that is a terminal, else nothing.
 // Add may be called from several goroutines.
 func (e *env) progress(total int64, what string) *progressbar.ProgressBar {
-	if !e.terminal {
-		return progressbar.DefaultSilent(total)
-	}
+	// Without a spinner interval the bar has no goroutine, which would race with Add.
 	return progressbar.NewOptions64(total, progressbar.OptionSetWriter(e.stderr), progressbar.OptionSetDescription(what),
+		progressbar.OptionSetVisibility(e.terminal), progressbar.OptionSetSpinnerChangeInterval(0),
 		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30))
 }
