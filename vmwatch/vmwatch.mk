@@ -15,7 +15,7 @@ $(STALE): | tools
 
 # libucm replaces mremap and others in whatever links it: only its own column runs in this one.
 $(STALE_UCX): | tools
-	@test -e /usr/include/ucs/memory/rcache.h || { echo "installing libucx-dev"; apt-get install -y --no-install-recommends libucx-dev >/dev/null; }
+	@test -e /usr/include/ucs/memory/rcache.h || { echo "installing libucx-dev"; apt-get update -qq; apt-get install -y --no-install-recommends libucx-dev >/dev/null; }
 	mkdir -p $(STALE_OUT) $(RESULTS_STALE)
 	$(GO) build -tags ucx -o $@ ./vmwatch/stale
 
