@@ -5,7 +5,7 @@ import (
 	"pinwheel/regcache"
 )
 
-// Stats are counters since New, and what is pinned now. The names of DESIGN.md
+// Stats are counters since New, and what is pinned now. The metric names
 // are in brackets.
 type Stats struct {
 	Policy   Policy

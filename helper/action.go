@@ -9,7 +9,7 @@ import (
 
 // Event is one completed use of a registered region, pushed into DQ by the
 // communication path and popped by the helper. Only recorded there; hashing
-// and every other thought happen on the helper (paper 004, section 3.1).
+// and every other thought happen on the helper (Li et al., CF'11, section 3.1).
 type Event struct {
 	predictor.Use
 	// Pages is the size of the whole region as it was registered, which may

@@ -48,7 +48,7 @@ func (a *agenda) remove(id mem.RegionID) {
 // its registration and itemNs; slackNs is kept free before every deadline.
 //
 // It begins at the latest moment that still makes everything ready in time.
-// This is the deadline adjustment of paper 004, section 3.2 (neighbours in RQ
+// This is the deadline adjustment of Li et al., CF'11, section 3.2 (neighbours in RQ
 // lie at least the cost of one RQ item plus one DQ item apart), computed when
 // it is needed rather than written into the queue: a region that leaves the
 // queue takes its share with it.

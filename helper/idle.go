@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// IdlePolicy says which processes of a node run a helper (paper 004, section 5).
+// IdlePolicy says which processes of a node run a helper (Li et al., CF'11, section 5).
 type IdlePolicy uint8
 
 const (

@@ -28,7 +28,7 @@ func (s *Scheduler) release(id mem.RegionID, r *region, nowNs int64) bool {
 		cycleNs *= restless
 	}
 	if predicted && nowNs+cycleNs <= p.NextNs {
-		return true // the condition of paper 004: t_c + t_p <= t_d
+		return true // the condition of Li et al., CF'11: t_c + t_p <= t_d
 	}
 	if predicted && nowNs < p.NextNs { // the costs are why not
 		s.register.relax()

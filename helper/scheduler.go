@@ -15,14 +15,14 @@ type SchedulerOptions struct {
 	Costs verbs.Costs
 	// ItemNs is the cost of everything around one registration: a look at DQ
 	// and RQ, hashing, the cache (t_hash + t_cache + t_insert + t_update of
-	// paper 004, section 3.2).
+	// Li et al., CF'11, section 3.2).
 	ItemNs int64
-	// ShareNs is n*(t_slice + t_cs) of paper 004, equation 2: how long others
+	// ShareNs is n*(t_slice + t_cs) of Li et al., CF'11, equation 2: how long others
 	// that share the helper's core may keep it waiting. 0 on a core of its own.
 	ShareNs int64
 	// Keep says what happens to regions of which nothing is known and to
 	// those that were expected and did not come. If false, the first are
-	// deregistered at once and the second stay registered: paper 004.
+	// deregistered at once and the second stay registered: Li et al., CF'11.
 	Keep bool
 }
 

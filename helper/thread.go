@@ -21,7 +21,7 @@ type Decider interface {
 	Done(a Action, startNs, endNs int64, err error)
 	Forget(id mem.RegionID)
 	// SetShareNs tells how long the helper may be kept from its core by the
-	// helpers that share it: n*(t_slice + t_cs) of paper 004, equation 2.
+	// helpers that share it: n*(t_slice + t_cs) of Li et al., CF'11, equation 2.
 	SetShareNs(ns int64)
 }
 

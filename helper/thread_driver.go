@@ -45,7 +45,7 @@ func (s *shortage) failed(nowNs int64) {
 }
 
 // loop takes one event, then one decision, and waits if there was neither an
-// event nor an action (paper 004, section 3.2: after one DQ item, RQ).
+// event nor an action (Li et al., CF'11, section 3.2: after one DQ item, RQ).
 func (d *driver) loop() {
 	for !d.stop.Load() {
 		if p := d.place.Load(); p != nil {
@@ -97,7 +97,7 @@ func (d *driver) move(p *Placement) {
 	d.opt.Decider.SetShareNs(shareNs)
 }
 
-// switchNs is t_cs of paper 004, equation 2: a context switch between two
+// switchNs is t_cs of Li et al., CF'11, equation 2: a context switch between two
 // processes with its cold caches.
 const switchNs = 5_000 // 5 us
 

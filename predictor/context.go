@@ -11,7 +11,7 @@ import "math/bits"
 // the innermost frames: they let what was learned in a program's warm-up help
 // when the same routine is first called from its main loop. The last two see
 // every recorded frame and the size of the message, alone and together with
-// the Window preceding uses (paper 004, section 3.1).
+// the Window preceding uses (Li et al., CF'11, section 3.1).
 const (
 	levelFrame1 = iota
 	levelFrame2

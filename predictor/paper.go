@@ -6,7 +6,7 @@ import (
 	"pinwheel/mem"
 )
 
-// Paper is the predictor of paper 004, sections 3.1 and 4.2: a use has a
+// Paper is the predictor of Li et al., CF'11, sections 3.1 and 4.2: a use has a
 // signature, hashed from its call site, its region and the uses before it;
 // each signature has a period, the shortest time seen between two of its
 // uses; and a region is due at the earliest deadline, last use plus period,

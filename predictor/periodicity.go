@@ -6,7 +6,7 @@ import "pinwheel/mem"
 const DefaultPeriodicityWindow = 64
 
 // Periodicity is the detector of Freitag et al., "Exploring the
-// Predictability of MPI Messages", IPDPS 2003 (reference [8] of paper 004):
+// Predictability of MPI Messages", IPDPS 2003 (reference [8] of Li et al., CF'11):
 // the stream of uses has period m if, over a window of the last uses, every
 // use equals the one m uses before. The smallest such m counts. A region is
 // then due one period after its uses in the last one.

@@ -70,7 +70,7 @@ func TestEveryPredictorLearnsASteadyLoop(t *testing.T) {
 	}
 }
 
-// Nested loops, Figure 4 of paper 004: the call site alone does not tell the
+// Nested loops, Figure 4 of Li et al., CF'11: the call site alone does not tell the
 // short gap inside the inner loop from the long one after it.
 func TestContextTellsInnerFromOuterLoop(t *testing.T) {
 	with, without := NewPaper(Options{Window: 2}), NewPaper(Options{Window: 0})

@@ -1,5 +1,5 @@
 // Package queue holds the two queues between the communication path and the
-// helper thread (paper 004, sections 3.2 and 4.1).
+// helper thread (Li et al., CF'11, sections 3.2 and 4.1).
 //
 // Ring is DQ: it carries completed uses from one communication thread to the
 // helper, lock-free, and loses the oldest entries when it overruns.

@@ -1,6 +1,6 @@
 package verbs
 
-// Cost is the linear model of seed paper "Scalable Memory Registration for
+// Cost is the linear model of the paper "Scalable Memory Registration for
 // High Performance Networks Using Helper Threads" (CF'11), section 3.2: an
 // operation over p pages takes PerPageNs*p + FixedNs nanoseconds.
 type Cost struct {

@@ -210,7 +210,7 @@ func TestImportConvertsWhatInfoThenDescribes(t *testing.T) {
 	oneLine(t, stderr, csv+":4: unknown op")
 }
 
-// The names of DESIGN.md are a promise to whoever reads the output.
+// The metric names are a promise to whoever reads the output.
 func TestCompareJSONHasTheNamesOfTheDesignAndTheSameBytesTwice(t *testing.T) {
 	args := []string{"compare", "--json", "--policy", "leave-pinned,paper,oracle", ftB4, isC4}
 	first, stderr, status := nasreplay(t, args...)

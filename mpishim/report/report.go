@@ -11,7 +11,7 @@ import (
 	"pinwheel/mem"
 )
 
-// Rank is what one rank reports. Names are those of DESIGN.md where it has them.
+// Rank is what one rank reports. Names are those of nasreplay's JSON where it has them.
 type Rank struct {
 	Rank    int    `json:"rank"` // -1 if MPI_Init was not reached
 	Size    int    `json:"size"`

@@ -1,5 +1,5 @@
 // Package report makes results/: tables and figures of what every policy does
-// with every trace, beside the numbers of seed paper "Scalable Memory
+// with every trace, beside the numbers of the paper "Scalable Memory
 // Registration for High Performance Networks Using Helper Threads" (CF'11),
 // which it calls the paper.
 //
