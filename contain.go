@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime/debug"
 
+	"pinwheel/internal/account"
 	"pinwheel/mem"
 	"pinwheel/verbs"
 )
@@ -36,14 +37,14 @@ func (m *Manager) warnOfFault(kind, message string, stack []byte) {
 type containedProvider struct {
 	verbs.Provider
 	m      *Manager
-	pinned *pinnedMean
+	pinned *account.Mean
 }
 
 func (c containedProvider) Register(r mem.Range, a verbs.Access) (region verbs.Region, err error) {
 	defer c.m.contain(&err)
 	region, err = c.Provider.Register(r, a)
 	if err == nil {
-		c.pinned.change(int64(region.Range.Len()))
+		c.pinned.Change(int64(region.Range.Len()))
 	}
 	return region, err
 }
@@ -51,7 +52,7 @@ func (c containedProvider) Register(r mem.Range, a verbs.Access) (region verbs.R
 func (c containedProvider) Deregister(region verbs.Region) (err error) {
 	defer c.m.contain(&err)
 	if err = c.Provider.Deregister(region); err == nil {
-		c.pinned.change(-int64(region.Range.Len()))
+		c.pinned.Change(-int64(region.Range.Len()))
 	}
 	return err
 }

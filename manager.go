@@ -9,6 +9,7 @@ import (
 	"go.uber.org/atomic"
 
 	"pinwheel/helper"
+	"pinwheel/internal/account"
 	"pinwheel/mem"
 	"pinwheel/predictor"
 	"pinwheel/regcache"
@@ -70,7 +71,7 @@ func New(o Options) (*Manager, error) {
 // open opens the provider, the watcher and the cache.
 func (m *Manager) open() (err error) {
 	o := &m.opt
-	m.provider = containedProvider{o.Provider, m, newPinnedMean()}
+	m.provider = containedProvider{o.Provider, m, account.NewMean()}
 	if o.Provider == nil {
 		if m.provider.Provider, err = OpenProvider(o); err != nil {
 			return err

@@ -69,15 +69,3 @@ func TestReportThatCannotBeWrittenIsAWarning(t *testing.T) {
 		t.Errorf("warned %q, want one line that names the file", warned)
 	}
 }
-
-func TestAveragePinnedIsWeightedByTime(t *testing.T) {
-	p := newPinnedMean()
-	p.beganNs -= 1000_000_000 // nothing was pinned for a second
-	p.lastNs = p.beganNs + 1000_000_000
-	p.integral = 0
-	p.bytes = 4096
-	p.lastNs -= 1000_000_000 / 4 // then 4096 bytes for a quarter of it
-	if mean := p.mean(); mean < 900 || mean > 1200 {
-		t.Errorf("4096 bytes for a quarter of the time give a mean of %d", mean)
-	}
-}

@@ -30,7 +30,7 @@ type Stats struct {
 // Stats returns the counters at this moment.
 func (m *Manager) Stats() Stats {
 	s := Stats{Policy: m.opt.Policy, Provider: m.provider.Name(), Cache: m.cache.Stats()}
-	s.AvgPinnedBytes = m.provider.pinned.mean()
+	_, s.AvgPinnedBytes = m.provider.pinned.Read()
 	if m.helper != nil {
 		s.Helper = m.helper.Stats()
 	}

@@ -8,11 +8,10 @@ import "C"
 import (
 	"errors"
 	"math"
-	"sync"
 	"syscall"
 	"unsafe"
 
-	"pinwheel/helper"
+	"pinwheel/internal/account"
 	"pinwheel/mem"
 	"pinwheel/verbs"
 )
@@ -22,7 +21,7 @@ import (
 type provider struct {
 	sh    *C.struct_pw_shared
 	pd    unsafe.Pointer
-	meter *meter
+	meter *account.Mean
 }
 
 func (p *provider) Name() string { return "rdma" }
@@ -44,7 +43,7 @@ func (p *provider) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
 	if mr == nil {
 		return verbs.Region{}, &verbs.Error{Op: op, Range: aligned, Kind: kindOf(errnoOf(err)), Errno: errnoOf(err)}
 	}
-	p.meter.add(int64(aligned.Len()))
+	p.meter.Change(int64(aligned.Len()))
 	keys := (*ibvMR)(mr)
 	return verbs.Region{Range: aligned, Access: a, LKey: keys.lkey, RKey: keys.rkey, Handle: uint64(uintptr(mr))}, nil
 }
@@ -53,7 +52,7 @@ func (p *provider) Deregister(g verbs.Region) error {
 	if rc := C.pw_call_dereg(p.sh, *(*unsafe.Pointer)(unsafe.Pointer(&g.Handle))); rc != 0 {
 		return verbs.Fail("ibv_dereg_mr", g.Range, syscall.Errno(rc))
 	}
-	p.meter.add(-int64(g.Range.Len()))
+	p.meter.Change(-int64(g.Range.Len()))
 	return nil
 }
 
@@ -83,44 +82,4 @@ func kindOf(e syscall.Errno) error {
 		return verbs.ErrRegions
 	}
 	return verbs.Kind(e)
-}
-
-// meter integrates pinned bytes over time.
-type meter struct {
-	mu      sync.Mutex // protects all below; a leaf, held for a few additions
-	bytes   int64
-	peak    int64
-	byteNs  float64 // integral until sinceNs
-	sinceNs int64
-	startNs int64
-}
-
-func newMeter() *meter {
-	now := helper.NowNs()
-	return &meter{sinceNs: now, startNs: now}
-}
-
-func (m *meter) add(n int64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.settle()
-	m.bytes += n
-	m.peak = max(m.peak, m.bytes)
-}
-
-func (m *meter) settle() {
-	now := helper.NowNs()
-	m.byteNs += float64(m.bytes) * float64(now-m.sinceNs)
-	m.sinceNs = now
-}
-
-// read returns the peak and the mean so far.
-func (m *meter) read() (peak, average int64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.settle()
-	if ns := m.sinceNs - m.startNs; ns > 0 {
-		average = int64(m.byteNs / float64(ns))
-	}
-	return m.peak, average
 }

@@ -13,6 +13,7 @@ import (
 	"unsafe"
 
 	"pinwheel/helper"
+	"pinwheel/internal/account"
 	"pinwheel/internal/settings"
 	"pinwheel/mem"
 	"pinwheel/regcache"
@@ -27,7 +28,7 @@ type server struct {
 	set     settings.Settings
 	clock   *ticks
 	sites   *siteTable
-	meter   *meter
+	meter   *account.Mean
 	group   *regcache.Group
 	domains domains
 	known   map[*C.struct_pw_thread]bool // threads whose DQ the helper has
@@ -47,7 +48,7 @@ func newServer(sh *C.struct_pw_shared, set settings.Settings) *server {
 		sh: sh, set: set,
 		clock:  newTicks(sh),
 		sites:  newSiteTable(),
-		meter:  newMeter(),
+		meter:  account.NewMean(),
 		known:  map[*C.struct_pw_thread]bool{},
 		warned: map[string]bool{},
 	}

@@ -55,7 +55,7 @@ func (s *server) summary() report.Rank {
 	r := report.Rank{
 		Rank: int(s.sh.rank), Size: int(s.sh.size), Host: host, PID: os.Getpid(), Command: commandLine(),
 		Library: C.GoString(&s.sh.library[0]), Policy: s.set.Policy, Helper: s.helperText(),
-		Seconds: float64(helper.NowNs()-s.meter.startNs) / 1e9,
+		Seconds: float64(helper.NowNs()-s.meter.BeganNs()) / 1e9,
 		Sites:   s.sites.top(),
 	}
 	if s.set.Disable {
@@ -67,7 +67,7 @@ func (s *server) summary() report.Rank {
 		}
 	}
 	slices.Sort(r.Environment)
-	r.PeakPinnedBytes, r.AveragePinnedBytes = s.meter.read()
+	r.PeakPinnedBytes, r.AveragePinnedBytes = s.meter.Read()
 	for t := s.sh.threads; t != nil; t = t.next {
 		r.Uses += uint64(t.managed)
 		r.Plain += uint64(t.plain_calls)
