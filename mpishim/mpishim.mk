@@ -82,6 +82,21 @@ bench-path: standin
 bench-mpi: shim mpi-programs
 	testbed/run.sh -c 4 -t 3600 mpishim/tests/bench.sh $(CURDIR)/$(SHIM_LIB) $(CURDIR)/$(SHIM_OUT)/tests $(BENCH_MPI_ROUNDS) | tee $(BENCH_MPI_REPORT)
 
+NPB ?=
+BENCH_NAS_ROUNDS ?= 3
+BENCH_NAS_MODES ?= libfabric none pinwheel
+BENCH_NAS_PROGRAMS ?= ft.A is.A mg.A
+BENCH_NAS_REPORT := $(SHIM_OUT)/bench-nas.txt
+
+.PHONY: bench-nas
+
+# Eight processors: four ranks that poll, and four idle ones for their helpers.
+## bench-nas: pinned memory and run time of NPB 3.4 on Soft-RoCE; NPB=DIR has ft.A.x, is.A.x, mg.A.x (an hour; see BENCH_NAS_* in mpishim.mk)
+bench-nas: shim
+	@[ -n "$(NPB)" ] || { echo "bench-nas: give NPB=DIR, the bin directory of NPB 3.4-MPI, which is not part of Pinwheel"; exit 1; }
+	testbed/run.sh -c 8 -t 14400 mpishim/tests/nas.sh $(CURDIR)/$(SHIM_LIB) $(abspath $(NPB)) $(BENCH_NAS_ROUNDS) \
+		"$(BENCH_NAS_MODES)" $(BENCH_NAS_PROGRAMS) | tee $(BENCH_NAS_REPORT)
+
 ## soak-mpi: many launches of programs that end in every way; exit codes must be those without us (SOAK_LAUNCHES=1000)
 soak-mpi: standin mpi-programs
 	mpishim/tests/soak.sh $(CURDIR)/$(STANDIN) $(CURDIR)/$(SHIM_OUT)/tests $(SOAK_LAUNCHES)
