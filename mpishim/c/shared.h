@@ -1,8 +1,9 @@
 /*
- * What the C side (libpinwheel.so, on every MPI thread) and the Go side
- * (libpinwheel-go.so, on threads of its own) share. All of it is C memory, never
- * freed, and lies outside the Go heap. Go reads these types through cgo, so this
- * file is the only definition of them.
+ * What the C side (libpinwheel.so under MPI, libpinwheel-api.so in a transport that
+ * links it: on every thread that communicates) and the Go side (libpinwheel-go.so,
+ * on threads of its own) share. All of it is C memory, never freed, and lies outside
+ * the Go heap. Go reads these types through cgo, so this file is the only
+ * definition of them.
  *
  * Who writes what is said beside each field: (C) the thread that owns the
  * struct, (Go) the server or the helper, (both) atomically.
@@ -63,6 +64,24 @@ enum pw_ask {
 	PW_ASK_CLEAN,       /* release what is idle: the kernel refused a registration */
 	PW_ASK_CLOSE,       /* the domain's protection domain is about to go */
 	PW_ASK_STOP,        /* MPI_Finalize begins: end the helper, release what is idle */
+
+	/* of the API */
+	PW_ASK_OPEN,    /* makes the domain */
+	PW_ASK_QUERY,   /* a reference to what is registered already; ENOENT if it is not */
+	PW_ASK_DROP,    /* as PW_ASK_CLOSE, of a domain that no thread uses: EBUSY if references are out, else its place is free */
+	PW_ASK_LIMIT,   /* of the domain, or of the process: mail.bytes, and mail.addr registrations; UINT64_MAX: none */
+	PW_ASK_RELEASE_IDLE, /* of the domain, or of all: mail.bytes says how many there were */
+	PW_ASK_COUNT,   /* of the domain, or of all: into mail.counts */
+	PW_ASK_END,     /* of the server, after PW_ASK_STOP: pw_bind starts another */
+};
+
+#define PW_ALL PW_DOMAINS /* mail.domain, where it may be all domains */
+
+/* What was counted: the answer to PW_ASK_COUNT. */
+struct pw_counts {
+	uint64_t hits, waited, first, late, failed;
+	uint64_t helper_registers, helper_deregisters, evicted, invalidated;
+	uint64_t pinned_bytes, pinned_regions, peak_pinned_bytes;
 };
 
 /*
@@ -82,6 +101,7 @@ struct pw_mailbox {
 	struct pwt_ref ref;
 	int32_t error; /* 0, or an errno: register it plainly */
 	uint32_t pad;
+	struct pw_counts counts;
 };
 
 /* A buffer that the program gave to an MPI call: whose registration it will be. */
@@ -123,18 +143,28 @@ struct pw_thread {
 
 /* A protection domain of the transport. */
 struct pw_domain {
-	void *pd;         /* (C) struct ibv_pd; NULL: free; set once until closed */
+	void *pd;         /* (C) struct ibv_pd, or of the API struct pinwheel_domain; NULL: free; set once until closed */
 	uint32_t closing; /* (C) nothing new */
+	uint32_t turn;    /* (C) how often this place was taken before, modulo PW_TURNS: part of the IDs that the helper sees */
 };
+#define PW_TURNS (1u << 12)
 
 enum pw_mode {
 	PW_PLAIN,   /* everything goes straight to the transport's registration */
 	PW_MANAGED,
 };
 
-/* The provider underneath: the real calls of libibverbs; errno is set on failure. */
+/* The real calls of libibverbs; errno is set on failure. */
 typedef void *(*pw_reg_fn)(void *pd, void *addr, size_t bytes, uint64_t iova, unsigned access);
 typedef int (*pw_dereg_fn)(void *mr);
+
+/* The provider underneath, as the Go side calls it: 0, or an errno. pd is that of a pw_domain. */
+struct pw_region {
+	void *handle;
+	uint32_t lkey, rkey;
+};
+typedef int (*pw_provide_fn)(void *pd, void *addr, size_t bytes, unsigned access, struct pw_region *made);
+typedef int (*pw_withdraw_fn)(void *pd, void *handle);
 
 /*
  * What PINWHEEL_RECORD makes of one buffer of one call, or of a call without
@@ -162,6 +192,7 @@ struct pw_recorder {
 };
 
 struct pw_shared {
+	struct pw_shared *next; /* (Go) bound, and not served yet */
 	uint32_t mode;       /* (both) enum pw_mode */
 	uint32_t started;    /* (Go) futex: 0 until Go has made up its mind, then 1 */
 	uint32_t bell;       /* (both) futex: rung for every question */
@@ -172,9 +203,12 @@ struct pw_shared {
 	uint32_t ticks_are_ns; /* (C) pw_ticks has no usable counter and reads the clock */
 	struct pw_thread *threads; /* (C) push-only list */
 	struct pw_domain domain[PW_DOMAINS];
+	pw_provide_fn provide;   /* (C) */
+	pw_withdraw_fn withdraw; /* (C) */
 	pw_reg_fn reg;
 	pw_dereg_fn dereg;
-	char library[64];  /* (C) of MPI, for the report */
+	char library[64];  /* (C) of MPI, or the transport; for the report */
+	uint32_t linked;   /* (C) by a transport: there is no MPI to be seen */
 	int32_t rank, size; /* (C) -1 before MPI_Init */
 	int32_t is_init;    /* (C) MPI_Init has ended, MPI_Finalize has not begun */
 	int32_t comm_cpu;   /* (C) where a thread asked last */
@@ -183,7 +217,10 @@ struct pw_shared {
 	struct pw_recorder *recorder; /* (Go) NULL: no recording */
 };
 
-/* Exported by libpinwheel-go.so; C, not Go. */
-typedef void (*pw_bind_fn)(struct pw_shared *);
+/*
+ * Exported by libpinwheel-go.so; C, not Go. Starts a server for the library that
+ * s belongs to; 0, or -1 if that was built with other sizes than this side.
+ */
+typedef int (*pw_bind_fn)(struct pw_shared *s, size_t shared_bytes, size_t thread_bytes);
 
 #endif

@@ -1,4 +1,7 @@
-/* What the files of libpinwheel.so have in common; none of it is exported. */
+/*
+ * What the files of libpinwheel.so have in common; none of it is exported.
+ * start.c, thread.c and site.c are part of libpinwheel-api.so as well.
+ */
 #ifndef PINWHEEL_SHIM_H
 #define PINWHEEL_SHIM_H
 
@@ -18,12 +21,15 @@
 extern struct pw_shared pw;
 
 /* start.c */
+void pw_prepare(void);                    /* what can be known before Go is there; before all else */
 void pw_start(void);                      /* load and start the Go side, once; returns when it has made up its mind */
 void pw_stop(void);                       /* before the transport is closed */
 void pw_say(const char *format, ...) __attribute__((format(printf, 1, 2))); /* one line to standard error */
+extern int pw_disabled;                   /* PINWHEEL_DISABLE, the launcher, a forked child: pass everything through */
+
+/* preload.c, mpilib.c */
 void *pw_symbol(const char *name);        /* of the MPI library behind us; NULL if it has none */
 int pw_wanted(void);                      /* a report or a trace is, even if nothing is registered */
-extern int pw_disabled;                   /* PINWHEEL_DISABLE, the launcher, a forked child: pass everything through */
 
 /* thread.c */
 struct pw_thread *pw_thread_new(void);    /* NULL without memory */

@@ -1,7 +1,7 @@
 /*
- * Loading. libpinwheel.so does nothing in a process until that has called
- * MPI_Init and uses verbs; then it loads libpinwheel-go.so, from its own directory,
- * such that the program does not notice: see load.
+ * Loading. The library does nothing in a process until that has called MPI_Init
+ * and uses verbs, or pinwheel_init; then it loads libpinwheel-go.so, from its own
+ * directory, such that the program does not notice: see load.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -48,30 +48,6 @@ static int is_yes(const char *v)
 		     !strcasecmp(v, "true"));
 }
 
-static int is_given(const char *name)
-{
-	const char *v = getenv(name);
-
-	return v && *v && strcmp(v, "n");
-}
-
-int pw_wanted(void) { return is_given("PINWHEEL_STATS") || is_given("PINWHEEL_RECORD"); }
-
-static int is_named(const char *const *names)
-{
-	for (; *names; names++)
-		if (!strcmp(program_invocation_short_name, *names))
-			return 1;
-	return 0;
-}
-
-/* Launchers start the ranks; they are no ranks, and a Go runtime would disturb
- * them. The first kind the user starts, and has preloaded by mistake; the second is started
- * by the first, or by a rank without launcher, and inherits the preload. */
-static const char *const launchers[] = {"mpirun", "mpiexec", "orterun", "prterun", "srun", "mpiexec.hydra", NULL};
-static const char *const daemons[] = {"orted",		  "prted",  "prte", "slurmstepd", "hydra_pmi_proxy",
-				      "hydra_bstrap_proxy", NULL};
-
 /* After fork there is one thread: no server, no helper. What the parent registered is the parent's. */
 static void in_child(void)
 {
@@ -80,19 +56,12 @@ static void in_child(void)
 	pw.serving = 0;
 }
 
-__attribute__((constructor)) static void loaded(void)
+void pw_prepare(void)
 {
 	char source[32] = "";
 	FILE *f;
 
-	pw_disabled = is_yes(getenv("PINWHEEL_DISABLE"));
-	if (is_named(daemons))
-		pw_disabled = 1;
-	if (is_named(launchers)) {
-		pw_disabled = 1;
-		pw_say("preloaded into the launcher %s, which has nothing to register; it is meant for the ranks (pinwheel run sees to that)",
-		       program_invocation_short_name);
-	}
+	pw_disabled |= is_yes(getenv("PINWHEEL_DISABLE"));
 	pw.ticks_are_ns = 1;
 #ifdef __x86_64__
 	f = pw_disabled ? NULL : fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re");
@@ -104,30 +73,29 @@ __attribute__((constructor)) static void loaded(void)
 #endif
 }
 
-__attribute__((destructor)) static void unloaded(void)
-{
-	if (pw.verbs_used && pw.rank < 0 && !pw_disabled)
-		pw_say("verbs were used but no call of MPI was seen (is MPI linked statically?); nothing was managed");
-}
-
 static long futex_wait(uint32_t *word, uint32_t value, const struct timespec *timeout)
 {
 	return syscall(SYS_futex, word, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, value, timeout, NULL, 0);
 }
 
-/* libpinwheel-go.so beside this library. */
+static const char go_library[] = "libpinwheel-go.so"; /* its soname, too */
+
+/* libpinwheel-go.so beside this library; or the one that is there already, because a
+ * process has one Go runtime at most. */
 static void *open_go(void)
 {
 	char path[4096];
 	Dl_info us;
 	char *slash;
-	void *h;
+	void *h = dlopen(go_library, RTLD_NOW | RTLD_NOLOAD);
 
+	if (h)
+		return h;
 	if (!dladdr((void *)open_go, &us) || strlen(us.dli_fname) > sizeof path - 32)
 		return NULL;
 	strcpy(path, us.dli_fname);
 	slash = strrchr(path, '/');
-	strcpy(slash ? slash + 1 : path, "libpinwheel-go.so");
+	strcpy(slash ? slash + 1 : path, go_library);
 	h = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!h)
 		pw_say("%s; going on without Pinwheel", dlerror());
@@ -151,6 +119,26 @@ static void choose_cpus(const cpu_set_t *own)
 		sched_setaffinity(0, sizeof rest, &rest);
 }
 
+static pw_bind_fn bind_to_go; /* NULL: not loaded, or not to be had */
+
+/* Starts a server, and returns when that has made up its mind. */
+static void bind_and_wait(void)
+{
+	const struct timespec patience = {.tv_sec = 60}; /* an overloaded node, an emulated one */
+
+	if (bind_to_go(&pw, sizeof pw, sizeof(struct pw_thread))) {
+		bind_to_go = NULL;
+		pw_say("%s is of another version; going on without Pinwheel", go_library);
+		return;
+	}
+	while (!__atomic_load_n(&pw.started, __ATOMIC_ACQUIRE))
+		if (futex_wait(&pw.started, 0, &patience) && errno == ETIMEDOUT) {
+			pw_say("the helper library did not start within %d s; going on without Pinwheel", (int)patience.tv_sec);
+			pw_disabled = 1;
+			return;
+		}
+}
+
 /*
  * Loads Go so that the program does not notice:
  *
@@ -168,9 +156,7 @@ static void load(void)
 	sigset_t blocked, mask;
 	struct rlimit files;
 	cpu_set_t cpus;
-	pw_bind_fn bind = NULL;
 	int have_cpus = !sched_getaffinity(0, sizeof cpus, &cpus), have_files = !getrlimit(RLIMIT_NOFILE, &files);
-	const struct timespec patience = {.tv_sec = 60}; /* an overloaded node, an emulated one */
 	void *h;
 
 	for (int s = 1; s < NSIG; s++)
@@ -183,18 +169,10 @@ static void load(void)
 	if (have_cpus)
 		choose_cpus(&cpus);
 	h = open_go();
-	if (h && !(bind = (pw_bind_fn)(uintptr_t)dlsym(h, "pw_bind")))
-		pw_say("libpinwheel-go.so is of another version; going on without Pinwheel");
-	if (bind) {
-		bind(&pw);
-		while (!__atomic_load_n(&pw.started, __ATOMIC_ACQUIRE))
-			if (futex_wait(&pw.started, 0, &patience) && errno == ETIMEDOUT) {
-				pw_say("the helper library did not start within %d s; going on without Pinwheel",
-				       (int)patience.tv_sec);
-				pw_disabled = 1;
-				break;
-			}
-	}
+	if (h && !(bind_to_go = (pw_bind_fn)(uintptr_t)dlsym(h, "pw_bind")))
+		pw_say("%s is of another version; going on without Pinwheel", go_library);
+	if (bind_to_go)
+		bind_and_wait();
 	if (have_cpus)
 		sched_setaffinity(0, sizeof cpus, &cpus);
 	for (int s = 1; s < NSIG; s++)
@@ -216,8 +194,12 @@ void pw_start(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	if (!pw_disabled)
-		pthread_once(&once, start_once);
+	if (pw_disabled)
+		return;
+	pthread_once(&once, start_once);
+	/* Only the API ends its server (PW_ASK_END), and starts it under a lock. */
+	if (!__atomic_load_n(&pw.started, __ATOMIC_ACQUIRE) && bind_to_go)
+		bind_and_wait();
 }
 
 void pw_stop(void)

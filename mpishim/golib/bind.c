@@ -2,7 +2,6 @@
 #include "bind.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <link.h>
 #include <linux/futex.h>
 #include <stdlib.h>
@@ -14,8 +13,8 @@
 #include <x86intrin.h>
 #endif
 
-static struct pw_shared *shared;
-static uint32_t bound;
+static struct pw_shared *bound; /* bound, and not served yet: the newest */
+static uint32_t binds;           /* futex */
 
 void pw_futex_wait(uint32_t *word, uint32_t value)
 {
@@ -27,28 +26,36 @@ void pw_futex_wake(uint32_t *word)
 	syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 0x7fffffff, NULL, NULL, 0);
 }
 
-/* The C side calls this, once. */
-__attribute__((visibility("default"))) void pw_bind(struct pw_shared *s)
+__attribute__((visibility("default"))) int pw_bind(struct pw_shared *s, size_t shared_bytes, size_t thread_bytes)
 {
-	shared = s;
-	__atomic_store_n(&bound, 1, __ATOMIC_RELEASE);
-	pw_futex_wake(&bound);
+	if (shared_bytes != sizeof *s || thread_bytes != sizeof(struct pw_thread))
+		return -1;
+	s->next = __atomic_load_n(&bound, __ATOMIC_RELAXED);
+	while (!__atomic_compare_exchange_n(&bound, &s->next, s, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		;
+	__atomic_fetch_add(&binds, 1, __ATOMIC_RELEASE);
+	pw_futex_wake(&binds);
+	return 0;
 }
 
-struct pw_shared *pw_wait_bound(void)
+struct pw_shared *pw_take_bound(void)
 {
-	while (!__atomic_load_n(&bound, __ATOMIC_ACQUIRE))
-		pw_futex_wait(&bound, 0);
-	return shared;
+	for (;;) {
+		uint32_t seen = __atomic_load_n(&binds, __ATOMIC_ACQUIRE);
+		struct pw_shared *s = __atomic_exchange_n(&bound, NULL, __ATOMIC_ACQUIRE);
+
+		if (s)
+			return s;
+		pw_futex_wait(&binds, seen);
+	}
 }
 
-void *pw_call_reg(struct pw_shared *s, void *pd, uint64_t addr, size_t bytes, unsigned access)
+int pw_provide(struct pw_shared *s, void *pd, uint64_t addr, size_t bytes, unsigned access, struct pw_region *made)
 {
-	errno = 0;
-	return s->reg(pd, (void *)addr, bytes, addr, access);
+	return s->provide(pd, (void *)addr, bytes, access, made);
 }
 
-int pw_call_dereg(struct pw_shared *s, void *mr) { return s->dereg(mr); }
+int pw_withdraw(struct pw_shared *s, void *pd, uint64_t handle) { return s->withdraw(pd, (void *)handle); }
 
 uint64_t pw_read_ticks(const struct pw_shared *s)
 {

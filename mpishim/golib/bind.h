@@ -4,11 +4,11 @@
 
 #include "shared.h"
 
-struct pw_shared *pw_wait_bound(void);
+struct pw_shared *pw_take_bound(void); /* waits for one to be bound; more may hang on its next */
 void pw_futex_wait(uint32_t *word, uint32_t value);
 void pw_futex_wake(uint32_t *word);
-void *pw_call_reg(struct pw_shared *s, void *pd, uint64_t addr, size_t bytes, unsigned access);
-int pw_call_dereg(struct pw_shared *s, void *mr);
+int pw_provide(struct pw_shared *s, void *pd, uint64_t addr, size_t bytes, unsigned access, struct pw_region *made);
+int pw_withdraw(struct pw_shared *s, void *pd, uint64_t handle);
 uint64_t pw_read_ticks(const struct pw_shared *s);
 uint64_t pw_program_base(void);
 const char *pw_symbol_of(uint64_t address, const char **file, uint64_t *offset);

@@ -19,9 +19,11 @@ import (
 )
 
 // domain is the cache of one protection domain. It is made by the server and
-// never dropped: C threads keep their fronts of it.
+// stays for as long as C threads have fronts of it: for ever, or until it is
+// dropped (linked.go).
 type domain struct {
 	index  uint32
+	turn   uint32 // of its place
 	cache  *regcache.Cache
 	front  *regcache.Front   // the server's
 	fronts []*regcache.Front // those of C threads
@@ -33,13 +35,22 @@ type domains [C.PW_DOMAINS]atomic.Pointer[domain]
 
 func (ds *domains) at(i uint32) *domain { return ds[i].Load() }
 
-// domainShift is where the index of the domain lies in the region IDs that the
-// helper sees: caches number their regions independently.
+// domainShift is where index and turn of the domain lie in the region IDs that
+// the helper sees: caches number their regions independently.
 const domainShift = 48
 
-// of splits an ID of the helper.
+// tag marks the region IDs of a domain for the helper; C does so in its events.
+func (d *domain) tag() mem.RegionID {
+	return mem.RegionID(d.turn*C.PW_DOMAINS+d.index) << domainShift
+}
+
+// of splits an ID of the helper. The domain is nil if it was dropped.
 func (ds *domains) of(id mem.RegionID) (*domain, mem.RegionID) {
-	return ds.at(uint32(id>>domainShift) % C.PW_DOMAINS), id & (1<<domainShift - 1)
+	d := ds.at(uint32(id>>domainShift) % C.PW_DOMAINS)
+	if d == nil || d.tag() != id>>domainShift<<domainShift {
+		return nil, 0
+	}
+	return d, id & (1<<domainShift - 1)
 }
 
 // domain returns the cache of a protection domain, made at its first use.
@@ -51,7 +62,7 @@ func (s *server) domain(i uint32) (*domain, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &domain{index: i, watch: w}
+	d := &domain{index: i, turn: uint32(s.sh.domain[i].turn), watch: w}
 	d.cache, err = regcache.New(&provider{s.sh, s.sh.domain[i].pd, s.meter}, regcache.Options{
 		NoHomes: !s.helped(),
 		Watcher: w,
@@ -64,6 +75,7 @@ func (s *server) domain(i uint32) (*domain, error) {
 		return nil, err
 	}
 	s.domains[i].Store(d)
+	s.mapping = w.Mechanism().String()
 	s.info(fmt.Sprintf("policy %s, changes of mappings: %v, helper: %t, threshold %s",
 		s.set.Policy, w.Mechanism(), s.helper != nil, mem.FormatBytes(uint64(s.sh.threshold))))
 	return d, nil
@@ -103,11 +115,17 @@ type registrar struct{ *domains }
 
 func (r registrar) Register(id mem.RegionID) error {
 	d, id := r.of(id)
+	if d == nil {
+		return helper.ErrGone
+	}
 	return answer(d.cache.TryRegister(id))
 }
 
 func (r registrar) Deregister(id mem.RegionID) error {
 	d, id := r.of(id)
+	if d == nil {
+		return helper.ErrGone
+	}
 	return answer(d.cache.TryDeregister(id))
 }
 
@@ -130,12 +148,12 @@ func (ds *domains) gone(buf []mem.RegionID) []mem.RegionID {
 	for i := range ds {
 		d := ds.at(uint32(i))
 		if d == nil {
-			return buf // they are made in order, nearly
+			continue
 		}
 		n := len(buf)
 		buf, _ = d.cache.Gone(buf)
 		for k := n; k < len(buf); k++ {
-			buf[k] |= mem.RegionID(i) << domainShift
+			buf[k] |= d.tag()
 		}
 	}
 	return buf
@@ -144,9 +162,12 @@ func (ds *domains) gone(buf []mem.RegionID) []mem.RegionID {
 // errnoFor is what the C side is told: any error makes it register plainly.
 func errnoFor(err error) C.int32_t {
 	var e *verbs.Error
+	var errno syscall.Errno
 	switch {
 	case err == nil:
 		return 0
+	case errors.As(err, &errno):
+		return C.int32_t(errno)
 	case errors.As(err, &e) && e.Errno != 0:
 		return C.int32_t(e.Errno)
 	}

@@ -20,15 +20,32 @@ import (
 
 func main() {} // never called: this is a library
 
-func init() { go run() }
+func init() { go serve() }
 
-// run is the life of the server thread.
-func run() {
-	runtime.LockOSThread()
-	// The helper keeps its P while it sleeps; the server and one more must go on.
-	runtime.GOMAXPROCS(max(3, min(runtime.GOMAXPROCS(0), 4)))
+// running counts the servers.
+var running atomic.Int32
+
+// serve starts a server for each library of the process that binds: the one
+// that is preloaded, the one that a transport links, or both.
+func serve() {
+	cpus := runtime.GOMAXPROCS(0)
+	for {
+		for sh := C.pw_take_bound(); sh != nil; {
+			next := sh.next
+			n := int(running.Add(1))
+			// A helper keeps its P while it sleeps; its server and one more must go on.
+			runtime.GOMAXPROCS(max(3, min(cpus, 4)) + 2*(n-1))
+			go run(sh)
+			sh = next
+		}
+	}
+}
+
+// run is the life of a server thread.
+func run(sh *C.struct_pw_shared) {
+	defer running.Add(-1)
+	runtime.LockOSThread() // for good: the thread ends with the server
 	unbind()
-	sh := C.pw_wait_bound()
 	set, warnings := settings.FromEnvironment()
 	s := newServer(sh, set)
 	if sh.rank <= 0 { // what is wrong with the environment is so for all ranks

@@ -30,7 +30,7 @@ type recorder struct {
 
 // startRecording returns nil if nothing is to be recorded.
 func (s *server) startRecording() *recorder {
-	if s.set.Record == "" || s.sh.rank < 0 {
+	if s.set.Record == "" || s.sh.rank < 0 || s.sh.linked != 0 {
 		return nil
 	}
 	path := s.expand(s.set.Record)

@@ -35,7 +35,12 @@ type server struct {
 	record  *recorder
 	watch   *vmwatch.Watcher // opened ahead, for the first domain
 	stopped bool
+	ended   bool
 	warned  map[string]bool
+
+	budgetBytes int64          // of the process, as the settings have it
+	past        regcache.Stats // of domains that were dropped
+	mapping     string         // how changes of mappings are noticed, once there was a domain
 
 	helper *helper.Thread // nil without one
 	errs   *errorMeter    // of predictions; nil without a helper
@@ -69,11 +74,12 @@ func (s *server) start() {
 	if !s.manages() {
 		return
 	}
-	budget := s.set.BudgetBytes
-	if budget == settings.Auto {
-		budget = mem.Unlimited // what the kernel permits
+	s.budgetBytes = s.set.BudgetBytes
+	if s.budgetBytes == settings.Auto {
+		s.budgetBytes = mem.Unlimited // what the kernel permits
 	}
-	s.group = regcache.NewGroup(max(budget, 1))
+	s.budgetBytes = max(s.budgetBytes, 1)
+	s.group = processGroup(s.budgetBytes)
 	if s.sh.verbs_used != 0 {
 		var err error
 		if s.watch, err = s.openWatch(); err != nil {
@@ -87,17 +93,24 @@ func (s *server) start() {
 	atomic.StoreUint32(word32(&s.sh.mode), C.PW_MANAGED)
 }
 
-// loop serves for ever.
+// loop serves until the end.
 func (s *server) loop() {
 	for {
 		bell := atomic.LoadUint32(word32(&s.sh.bell))
-		for t := (*C.struct_pw_thread)(atomic.LoadPointer((*unsafe.Pointer)(unsafe.Pointer(&s.sh.threads)))); t != nil; t = t.next {
-			s.look(t)
+		for t := s.threads(); t != nil; t = t.next {
+			if s.look(t); s.ended {
+				return // what is asked from now on is for the next server
+			}
 		}
 		if atomic.LoadUint32(word32(&s.sh.bell)) == bell {
 			C.pw_futex_wait(&s.sh.bell, C.uint32_t(bell))
 		}
 	}
+}
+
+// threads returns the first of all there ever were.
+func (s *server) threads() *C.struct_pw_thread {
+	return (*C.struct_pw_thread)(atomic.LoadPointer((*unsafe.Pointer)(unsafe.Pointer(&s.sh.threads))))
 }
 
 // look serves one thread, if it asks.
@@ -128,7 +141,9 @@ func (s *server) serve(t *C.struct_pw_thread) (ref regcache.Ref, acquired bool) 
 		ref, err = s.acquire(t)
 		acquired = err == nil
 	case C.PW_ASK_RELEASE:
-		s.domains.at(uint32(m.domain)).front.Release(refOf(&m.ref))
+		d := s.domains.at(uint32(m.domain))
+		d.front.Release(refOf(&m.ref))
+		_ = s.attach(t, d) // the next one it releases by itself; or asks again
 	case C.PW_ASK_SWEEP:
 		s.domains.at(uint32(m.domain)).front.Dropped(refOf(&m.ref))
 	case C.PW_ASK_CLEAN:
@@ -137,30 +152,38 @@ func (s *server) serve(t *C.struct_pw_thread) (ref regcache.Ref, acquired bool) 
 		err = s.domains.close(uint32(m.domain))
 	case C.PW_ASK_STOP:
 		s.stop()
+	default:
+		ref, acquired, err = s.serveLinked(t)
 	}
 	m.error = errnoFor(err)
 	return ref, acquired
 }
 
 func (s *server) acquire(t *C.struct_pw_thread) (regcache.Ref, error) {
+	d, r, err := s.request(t)
+	if err != nil {
+		return regcache.Ref{}, err
+	}
+	ref, _, err := d.front.Acquire(r, verbs.Access(t.mail.access))
+	if err == nil {
+		*(*regcache.Ref)(unsafe.Pointer(&t.mail.ref)) = ref
+	}
+	return ref, err
+}
+
+// request reads a question about memory in a domain, to which the thread is attached.
+func (s *server) request(t *C.struct_pw_thread) (*domain, mem.Range, error) {
 	m := &t.mail
 	d, err := s.domain(uint32(m.domain))
 	if err != nil {
 		s.once("domain", err.Error()+"; going on with plain registration")
-		return regcache.Ref{}, err
+		return nil, mem.Range{}, err
 	}
 	if err := s.attach(t, d); err != nil {
-		return regcache.Ref{}, err
+		return nil, mem.Range{}, err
 	}
 	r, err := mem.NewRange(mem.Addr(m.addr), uint64(m.bytes))
-	if err != nil {
-		return regcache.Ref{}, err
-	}
-	ref, _, err := d.front.Acquire(r, verbs.Access(m.access))
-	if err == nil {
-		*(*regcache.Ref)(unsafe.Pointer(&m.ref)) = ref
-	}
-	return ref, err
+	return d, r, err
 }
 
 // refOf is a reference as Go sees it; the layouts are the same (table.h).

@@ -77,20 +77,15 @@ func (s *server) summary() report.Rank {
 			r.Lost += uint64(t.ring.lost)
 		}
 	}
+	counted := s.past
 	for i := range s.domains {
-		d := s.domains.at(uint32(i))
-		if d == nil {
-			continue
+		if d := s.domains.at(uint32(i)); d != nil {
+			addStats(&counted, d.cache.Stats())
 		}
-		c := d.cache.Stats()
-		r.Mapping = d.watch.Mechanism().String()
-		r.Hits += c.Hits
-		r.Waited += c.Waited
-		r.First += c.First
-		r.Late += c.Late
-		r.HelperRegs += c.HelperRegisters
-		r.HelperDeregs += c.HelperDeregisters
 	}
+	r.Mapping = s.mapping
+	r.Hits, r.Waited, r.First, r.Late = counted.Hits, counted.Waited, counted.First, counted.Late
+	r.HelperRegs, r.HelperDeregs = counted.HelperRegisters, counted.HelperDeregisters
 	if s.helper != nil {
 		r.HelperCPUNs = s.helper.Stats().CPUNs
 		r.Predictions, r.Err05, r.Err5 = s.errs.read()

@@ -1,0 +1,73 @@
+/*
+ * What is so because libpinwheel.so is preloaded and not linked: it comes into
+ * processes that are no ranks, and the provider is the transport's libibverbs.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "abi.h" /* struct v_mr: struct ibv_mr */
+#include "shim.h"
+
+static int is_given(const char *name)
+{
+	const char *v = getenv(name);
+
+	return v && *v && strcmp(v, "n");
+}
+
+int pw_wanted(void) { return is_given("PINWHEEL_STATS") || is_given("PINWHEEL_RECORD"); }
+
+static int is_named(const char *const *names)
+{
+	for (; *names; names++)
+		if (!strcmp(program_invocation_short_name, *names))
+			return 1;
+	return 0;
+}
+
+/* Launchers start the ranks; they are no ranks, and a Go runtime would disturb
+ * them. The first kind the user starts, and has preloaded by mistake; the second is started
+ * by the first, or by a rank without launcher, and inherits the preload. */
+static const char *const launchers[] = {"mpirun", "mpiexec", "orterun", "prterun", "srun", "mpiexec.hydra", NULL};
+static const char *const daemons[] = {"orted",		  "prted",  "prte", "slurmstepd", "hydra_pmi_proxy",
+				      "hydra_bstrap_proxy", NULL};
+
+static int provide(void *pd, void *addr, size_t bytes, unsigned access, struct pw_region *made)
+{
+	struct v_mr *mr;
+
+	errno = 0;
+	mr = pw.reg(pd, addr, bytes, (uintptr_t)addr, access);
+	if (!mr)
+		return errno ? errno : EIO;
+	*made = (struct pw_region){.handle = mr, .lkey = mr->lkey, .rkey = mr->rkey};
+	return 0;
+}
+
+static int withdraw(void *pd, void *mr)
+{
+	(void)pd;
+	return pw.dereg(mr);
+}
+
+__attribute__((constructor)) static void loaded(void)
+{
+	pw.provide = provide;
+	pw.withdraw = withdraw;
+	if (is_named(daemons))
+		pw_disabled = 1;
+	if (is_named(launchers)) {
+		pw_disabled = 1;
+		pw_say("preloaded into the launcher %s, which has nothing to register; it is meant for the ranks (pinwheel run sees to that)",
+		       program_invocation_short_name);
+	}
+	pw_prepare();
+}
+
+__attribute__((destructor)) static void unloaded(void)
+{
+	if (pw.verbs_used && pw.rank < 0 && !pw_disabled)
+		pw_say("verbs were used but no call of MPI was seen (is MPI linked statically?); nothing was managed");
+}

@@ -1,0 +1,187 @@
+package main
+
+/*
+#include "bind.h"
+*/
+import "C"
+
+import (
+	"errors"
+	"math"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+
+	"pinwheel/mem"
+	"pinwheel/regcache"
+	"pinwheel/verbs"
+)
+
+// What only libpinwheel-api.so asks for.
+
+// serveLinked answers one question of the API.
+func (s *server) serveLinked(t *C.struct_pw_thread) (ref regcache.Ref, acquired bool, err error) {
+	m := &t.mail
+	switch m.ask {
+	case C.PW_ASK_OPEN:
+		_, err = s.domain(uint32(m.domain))
+	case C.PW_ASK_QUERY:
+		ref, acquired, err = s.query(t)
+	case C.PW_ASK_DROP:
+		err = s.drop(uint32(m.domain))
+	case C.PW_ASK_LIMIT:
+		err = s.limit(uint32(m.domain), regcache.Limits{Bytes: bound(m.bytes), Regions: bound(m.addr)})
+	case C.PW_ASK_RELEASE_IDLE:
+		var n int
+		n, err = s.clean(uint32(m.domain))
+		m.bytes = C.uint64_t(n)
+	case C.PW_ASK_COUNT:
+		s.count(uint32(m.domain), &m.counts)
+	case C.PW_ASK_END:
+		s.end()
+	}
+	return ref, acquired, err
+}
+
+func (s *server) query(t *C.struct_pw_thread) (regcache.Ref, bool, error) {
+	d, r, err := s.request(t)
+	if err != nil {
+		return regcache.Ref{}, false, err
+	}
+	ref, ok := d.front.IsRegistered(r, verbs.Access(t.mail.access))
+	if !ok {
+		return ref, false, syscall.ENOENT
+	}
+	*(*regcache.Ref)(unsafe.Pointer(&t.mail.ref)) = ref
+	return ref, true, nil
+}
+
+// drop ends a domain that no thread uses. While references are out it fails
+// with EBUSY, and is to be asked for again.
+func (s *server) drop(i uint32) error {
+	d := s.domains.at(i)
+	if d == nil {
+		return nil
+	}
+	_, err := d.cache.Clean()
+	if d.cache.Stats().Pinned.Regions == 0 {
+		// The usual case: without any front, the end of the cache unmaps its table.
+		s.closeFronts(d)
+	}
+	err = errors.Join(err, d.cache.Close())
+	if d.cache.Stats().Lingering > 0 {
+		return syscall.EBUSY
+	}
+	s.closeFronts(d)
+	addStats(&s.past, d.cache.Stats())
+	s.domains[i].Store(nil)
+	return errors.Join(err, d.watch.Close())
+}
+
+func (s *server) closeFronts(d *domain) {
+	if d.front == nil {
+		return
+	}
+	for t := s.threads(); t != nil; t = t.next {
+		t.front[d.index] = nil
+	}
+	for _, f := range append(d.fronts, d.front) {
+		f.Close()
+	}
+	d.fronts, d.front = nil, nil
+}
+
+// limit sets the limits of a domain, or of the process: those at most that the settings have.
+func (s *server) limit(i uint32, l regcache.Limits) error {
+	if s.group == nil {
+		return nil // nothing is cached
+	}
+	if i == C.PW_ALL {
+		return s.group.SetLimits(regcache.Limits{Bytes: min(l.Bytes, s.budgetBytes), Regions: l.Regions})
+	}
+	d, err := s.domain(i)
+	if err != nil {
+		return err
+	}
+	return d.cache.SetLimits(l)
+}
+
+// bound reads a limit.
+func bound(n C.uint64_t) int64 { return int64(min(uint64(n), math.MaxInt64)) }
+
+func (s *server) clean(i uint32) (n int, err error) {
+	if d := s.domains.at(i % C.PW_DOMAINS); i != C.PW_ALL && d != nil {
+		return d.cache.Clean()
+	}
+	for k := range s.domains {
+		if d := s.domains.at(uint32(k)); d != nil && i == C.PW_ALL {
+			more, e := d.cache.Clean()
+			n, err = n+more, errors.Join(err, e)
+		}
+	}
+	return n, err
+}
+
+// count adds up what was counted in one domain, or in all there ever were.
+func (s *server) count(i uint32, c *C.struct_pw_counts) {
+	var sum regcache.Stats
+	if i == C.PW_ALL {
+		sum = s.past
+	}
+	for k := range s.domains {
+		if d := s.domains.at(uint32(k)); d != nil && (i == C.PW_ALL || i == uint32(k)) {
+			addStats(&sum, d.cache.Stats())
+		}
+	}
+	if i == C.PW_ALL {
+		sum.PeakPinnedBytes, _ = s.meter.Read()
+	}
+	*c = C.struct_pw_counts{
+		hits: C.uint64_t(sum.Hits), waited: C.uint64_t(sum.Waited), first: C.uint64_t(sum.First), late: C.uint64_t(sum.Late),
+		failed:           C.uint64_t(sum.Failed),
+		helper_registers: C.uint64_t(sum.HelperRegisters), helper_deregisters: C.uint64_t(sum.HelperDeregisters),
+		evicted: C.uint64_t(sum.Evicted), invalidated: C.uint64_t(sum.Invalidated),
+		pinned_bytes: C.uint64_t(sum.Pinned.Bytes), pinned_regions: C.uint64_t(sum.Pinned.Regions),
+		peak_pinned_bytes: C.uint64_t(sum.PeakPinnedBytes),
+	}
+}
+
+func addStats(sum *regcache.Stats, c regcache.Stats) {
+	sum.Hits += c.Hits
+	sum.Waited += c.Waited
+	sum.First += c.First
+	sum.Late += c.Late
+	sum.Failed += c.Failed
+	sum.HelperRegisters += c.HelperRegisters
+	sum.HelperDeregisters += c.HelperDeregisters
+	sum.Evicted += c.Evicted
+	sum.Invalidated += c.Invalidated
+	sum.Pinned.Bytes += c.Pinned.Bytes
+	sum.Pinned.Regions += c.Pinned.Regions
+	sum.PeakPinnedBytes += c.PeakPinnedBytes
+}
+
+// end ends the server; its domains were dropped.
+func (s *server) end() {
+	s.ended = true
+	if s.group != nil {
+		_ = s.group.SetLimits(regcache.Limits{Bytes: s.budgetBytes, Regions: mem.Unlimited})
+	}
+	if s.watch != nil {
+		_ = s.watch.Close() // it watches nothing
+	}
+	atomic.StoreUint32(word32(&s.sh.serving), 0)
+	atomic.StoreUint32(word32(&s.sh.started), 0)
+}
+
+// theGroup bounds what all libraries of the process have registered together.
+var theGroup struct {
+	once  sync.Once
+	group *regcache.Group
+}
+
+func processGroup(budgetBytes int64) *regcache.Group {
+	theGroup.once.Do(func() { theGroup.group = regcache.NewGroup(budgetBytes) })
+	return theGroup.group
+}
