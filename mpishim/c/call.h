@@ -6,7 +6,15 @@
 
 typedef uintptr_t pw_word; /* an int, a pointer or a handle, as an argument */
 
-enum pw_many { PW_NOTHING, PW_ONE, PW_EACH, PW_VEC }; /* PW_EACH: for every member of the communicator */
+enum pw_many {
+	PW_NOTHING,
+	PW_ONE,
+	PW_EACH, /* count elements for every member of the communicator */
+	PW_VEC,	 /* as counts and displacements say */
+	PW_VECW, /* so too, each of another type, displacements in bytes */
+	PW_SUM,	 /* all counts together, without gaps */
+	PW_MINE, /* the count of this rank */
+};
 enum pw_makes { PW_NO_REQUEST, PW_REQUEST, PW_PERSISTENT };
 enum pw_ends { PW_ENDS_NONE, PW_ENDS_ALL, PW_ENDS_ONE, PW_ENDS_SOME, PW_STARTS, PW_FREES, PW_FREES_COMM };
 enum pw_rooted { PW_EVERYWHERE, PW_SEND_AT_ROOT, PW_RECV_AT_ROOT };
@@ -21,6 +29,9 @@ struct pw_spec {
 	struct pw_buffer send, recv;
 	uint8_t peer, tag, from, from_tag, comm;
 	uint8_t req, number, which, some, flag;
+	uint8_t near;  /* the members are the neighbours of a topology */
+	uint8_t aints; /* displacements are MPI_Aint */
+	uint8_t wide;  /* MPI_Count for int, MPI_Aint for displacements: the MPI_x_c of MPI-4 */
 };
 
 enum pw_language { PW_C, PW_FORTRAN };
@@ -45,11 +56,18 @@ struct pw_mpi {
 	int (*type_extent)(pw_word type, intptr_t *low, intptr_t *extent);
 	int (*comm_size)(pw_word comm, int *n);
 	int (*comm_rank)(pw_word comm, int *rank);
+	int (*comm_test_inter)(pw_word comm, int *flag);
+	int (*comm_remote_size)(pw_word comm, int *n);
 	int (*comm_group)(pw_word comm, pw_word *group);
 	int (*group_translate)(pw_word group, int n, const int *ranks, pw_word other, int *others);
 	int (*group_free)(pw_word *group);
 	pw_word (*comm_f2c)(int comm);
 	pw_word (*type_f2c)(int type);
+	int (*topo_test)(pw_word comm, int *kind);
+	int (*cartdim_get)(pw_word comm, int *n);
+	int (*graph_neighbors_count)(pw_word comm, int rank, int *n);
+	int (*dist_graph_neighbors_count)(pw_word comm, int *in, int *out, int *weighted);
+	int topo_graph, topo_cart, topo_dist_graph, root; /* MPI_GRAPH, ..., MPI_ROOT */
 	void *fortran_in_place;
 };
 extern struct pw_mpi pw_mpi;
@@ -60,12 +78,28 @@ static inline int64_t pw_int(const struct pw_call *c, unsigned i)
 	return c->language == PW_C ? (int)c->arg[i] : *(const int *)c->arg[i];
 }
 
+/* A count of elements. */
+static inline int64_t pw_count(const struct pw_call *c, unsigned i)
+{
+	return c->spec->wide ? (int64_t)c->arg[i] : pw_int(c, i);
+}
+
 /* A handle given in C: an int comes in a register whose upper half is anything. */
 static inline pw_word pw_handle_value(pw_word arg) { return pw_mpi.handle_bytes == 4 ? (uint32_t)arg : arg; }
 
 static inline pw_word pw_type(const struct pw_call *c, unsigned i)
 {
 	return c->language == PW_C ? pw_handle_value(c->arg[i]) : pw_mpi.type_f2c(*(const int *)c->arg[i]);
+}
+
+/* One of an array of datatypes. */
+static inline pw_word pw_type_at(const struct pw_call *c, unsigned argument, int i)
+{
+	const void *array = (const void *)c->arg[argument];
+
+	if (c->language == PW_FORTRAN)
+		return pw_mpi.type_f2c(((const int *)array)[i]);
+	return pw_mpi.handle_bytes == 4 ? ((const uint32_t *)array)[i] : ((const pw_word *)array)[i];
 }
 
 static inline pw_word pw_comm(const struct pw_call *c)
@@ -97,7 +131,13 @@ static inline int pw_is_buffer(pw_word address)
 struct pw_extent {
 	uint64_t start, end, bytes;
 };
+/* extent.c */
 int pw_extent_of(const struct pw_call *c, const struct pw_buffer *b, struct pw_extent *e);
+int pw_slice_of(const struct pw_call *c, const struct pw_buffer *b, int i, struct pw_extent *e); /* of PW_VEC, PW_VECW */
+
+/* topology.c */
+int pw_is_inter(pw_word comm);
+int pw_neighbours(pw_word comm, int sources); /* how many: those that send to us, or those that we send to */
 
 /* post.c */
 void pw_post_call(const struct pw_call *c);

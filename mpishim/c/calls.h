@@ -3,25 +3,31 @@
  * mpi_f08 wrapper of each from its row.
  *
  *   CALL(Name, name, number of arguments in C, what to know of them)
+ *   DATA(...)   the same, for a call with counts: it has a form MPI_Name_c
  *
  * Arguments are counted from 1 as in the MPI standard, which is the order in
  * every language; Fortran passes each by reference and adds ierror. 0, the
- * default, means that there is no such argument.
+ * default, means that there is no such argument. TestRowsFitThePrototypes
+ * compares the rows with the mpi.h of what is installed.
  *
  * No file of an MPI library is included: each argument of these calls is an
- * int, a pointer or a handle, which the calling conventions of x86-64 and
- * AArch64 pass in one register or eight bytes of stack each. So one build
- * serves every MPI library whose handles are not larger than a pointer.
+ * int, a pointer, a handle, an MPI_Aint or an MPI_Count, which the calling
+ * conventions of x86-64 and AArch64 pass in one register or eight bytes of stack
+ * each. So one build serves every MPI library whose handles are not larger than a
+ * pointer.
  */
 #define ONE(b, n, t) {.buf = b, .count = n, .type = t, .many = PW_ONE}
 #define EACH(b, n, t) {.buf = b, .count = n, .type = t, .many = PW_EACH}
 #define VEC(b, n, d, t) {.buf = b, .count = n, .displs = d, .type = t, .many = PW_VEC}
+#define VECW(b, n, d, t) {.buf = b, .count = n, .displs = d, .type = t, .many = PW_VECW}
+#define SUM(b, n, t) {.buf = b, .count = n, .type = t, .many = PW_SUM}
+#define MINE(b, n, t) {.buf = b, .count = n, .type = t, .many = PW_MINE}
 
-#define SENDS(CALL, Name, name, what) CALL(Name, name, 6, .op = what, .send = ONE(1, 2, 3), .peer = 4, .tag = 5, .comm = 6)
-#define ISENDS(CALL, Name, name, what) \
-	CALL(Name, name, 7, .op = what, .send = ONE(1, 2, 3), .peer = 4, .tag = 5, .comm = 6, .req = 7, .makes = PW_REQUEST)
-#define INITS(CALL, Name, name, what) \
-	CALL(Name, name, 7, .op = what, .send = ONE(1, 2, 3), .peer = 4, .tag = 5, .comm = 6, .req = 7, .makes = PW_PERSISTENT)
+#define SENDS(DATA, Name, name, what) DATA(Name, name, 6, .op = what, .send = ONE(1, 2, 3), .peer = 4, .tag = 5, .comm = 6)
+#define ISENDS(DATA, Name, name, what) \
+	DATA(Name, name, 7, .op = what, .send = ONE(1, 2, 3), .peer = 4, .tag = 5, .comm = 6, .req = 7, .makes = PW_REQUEST)
+#define INITS(DATA, Name, name, what) \
+	DATA(Name, name, 7, .op = what, .send = ONE(1, 2, 3), .peer = 4, .tag = 5, .comm = 6, .req = 7, .makes = PW_PERSISTENT)
 
 #define PW_AFTER(n) PW_CAT(PW_AFTER_, n)
 #define PW_AFTER_1 2
@@ -30,6 +36,7 @@
 #define PW_AFTER_7 8
 #define PW_AFTER_8 9
 #define PW_AFTER_9 10
+#define PW_AFTER_12 13
 #define PW_CAT(a, b) PW_CAT_(a, b)
 #define PW_CAT_(a, b) a##b
 
@@ -38,26 +45,33 @@
 	CALL(Name, name, n, __VA_ARGS__) \
 	CALL(I##name, i##name, PW_AFTER(n), __VA_ARGS__, .req = PW_AFTER(n), .makes = PW_REQUEST)
 
-#define PW_CALLS(CALL) \
-	SENDS(CALL, Send, send, PW_SEND) \
-	SENDS(CALL, Bsend, bsend, PW_SEND) \
-	SENDS(CALL, Ssend, ssend, PW_SSEND) \
-	SENDS(CALL, Rsend, rsend, PW_RSEND) \
-	ISENDS(CALL, Isend, isend, PW_ISEND) \
-	ISENDS(CALL, Ibsend, ibsend, PW_ISEND) \
-	ISENDS(CALL, Issend, issend, PW_ISEND) \
-	ISENDS(CALL, Irsend, irsend, PW_ISEND) \
-	INITS(CALL, Send_init, send_init, PW_ISEND) \
-	INITS(CALL, Bsend_init, bsend_init, PW_ISEND) \
-	INITS(CALL, Ssend_init, ssend_init, PW_ISEND) \
-	INITS(CALL, Rsend_init, rsend_init, PW_ISEND) \
-	CALL(Recv, recv, 7, .op = PW_RECV, .recv = ONE(1, 2, 3), .from = 4, .from_tag = 5, .comm = 6) \
-	CALL(Irecv, irecv, 7, .op = PW_IRECV, .recv = ONE(1, 2, 3), .from = 4, .from_tag = 5, .comm = 6, .req = 7, .makes = PW_REQUEST) \
-	CALL(Recv_init, recv_init, 7, .op = PW_IRECV, .recv = ONE(1, 2, 3), .from = 4, .from_tag = 5, .comm = 6, .req = 7, .makes = PW_PERSISTENT) \
-	CALL(Mrecv, mrecv, 5, .op = PW_OTHER, .recv = ONE(1, 2, 3)) \
-	CALL(Imrecv, imrecv, 5, .op = PW_OTHER, .recv = ONE(1, 2, 3)) \
-	CALL(Sendrecv, sendrecv, 12, .op = PW_SENDRECV, .send = ONE(1, 2, 3), .peer = 4, .tag = 5, .recv = ONE(6, 7, 8), .from = 9, .from_tag = 10, .comm = 11) \
-	CALL(Sendrecv_replace, sendrecv_replace, 9, .op = PW_SENDRECV, .send = ONE(1, 2, 3), .peer = 4, .tag = 5, .recv = ONE(1, 2, 3), .from = 6, .from_tag = 7, .comm = 8) \
+/* A one-sided call and the form of it that makes a request: the window, then the request. */
+#define SIDE(DATA, Name, name, n, ...) \
+	DATA(Name, name, n, .op = PW_ONE_SIDED, __VA_ARGS__) \
+	DATA(R##name, r##name, PW_AFTER(n), .op = PW_ONE_SIDED, __VA_ARGS__, .req = PW_AFTER(n), .makes = PW_REQUEST)
+
+#define PW_CALLS(CALL, DATA) \
+	SENDS(DATA, Send, send, PW_SEND) \
+	SENDS(DATA, Bsend, bsend, PW_SEND) \
+	SENDS(DATA, Ssend, ssend, PW_SSEND) \
+	SENDS(DATA, Rsend, rsend, PW_RSEND) \
+	ISENDS(DATA, Isend, isend, PW_ISEND) \
+	ISENDS(DATA, Ibsend, ibsend, PW_ISEND) \
+	ISENDS(DATA, Issend, issend, PW_ISEND) \
+	ISENDS(DATA, Irsend, irsend, PW_ISEND) \
+	INITS(DATA, Send_init, send_init, PW_ISEND) \
+	INITS(DATA, Bsend_init, bsend_init, PW_ISEND) \
+	INITS(DATA, Ssend_init, ssend_init, PW_ISEND) \
+	INITS(DATA, Rsend_init, rsend_init, PW_ISEND) \
+	DATA(Recv, recv, 7, .op = PW_RECV, .recv = ONE(1, 2, 3), .from = 4, .from_tag = 5, .comm = 6) \
+	DATA(Irecv, irecv, 7, .op = PW_IRECV, .recv = ONE(1, 2, 3), .from = 4, .from_tag = 5, .comm = 6, .req = 7, .makes = PW_REQUEST) \
+	DATA(Recv_init, recv_init, 7, .op = PW_IRECV, .recv = ONE(1, 2, 3), .from = 4, .from_tag = 5, .comm = 6, .req = 7, .makes = PW_PERSISTENT) \
+	DATA(Mrecv, mrecv, 5, .op = PW_OTHER, .recv = ONE(1, 2, 3)) \
+	DATA(Imrecv, imrecv, 5, .op = PW_OTHER, .recv = ONE(1, 2, 3), .req = 5, .makes = PW_REQUEST) \
+	DATA(Sendrecv, sendrecv, 12, .op = PW_SENDRECV, .send = ONE(1, 2, 3), .peer = 4, .tag = 5, .recv = ONE(6, 7, 8), .from = 9, .from_tag = 10, .comm = 11) \
+	DATA(Isendrecv, isendrecv, 12, .op = PW_SENDRECV, .send = ONE(1, 2, 3), .peer = 4, .tag = 5, .recv = ONE(6, 7, 8), .from = 9, .from_tag = 10, .comm = 11, .req = 12, .makes = PW_REQUEST) \
+	DATA(Sendrecv_replace, sendrecv_replace, 9, .op = PW_SENDRECV, .send = ONE(1, 2, 3), .peer = 4, .tag = 5, .recv = ONE(1, 2, 3), .from = 6, .from_tag = 7, .comm = 8) \
+	DATA(Isendrecv_replace, isendrecv_replace, 9, .op = PW_SENDRECV, .send = ONE(1, 2, 3), .peer = 4, .tag = 5, .recv = ONE(1, 2, 3), .from = 6, .from_tag = 7, .comm = 8, .req = 9, .makes = PW_REQUEST) \
 	CALL(Start, start, 1, .op = PW_START, .req = 1, .ends = PW_STARTS) \
 	CALL(Startall, startall, 2, .op = PW_START, .number = 1, .req = 2, .ends = PW_STARTS) \
 	CALL(Request_free, request_free, 1, .op = PW_OTHER, .req = 1, .ends = PW_FREES) \
@@ -71,17 +85,28 @@
 	CALL(Testany, testany, 5, .op = PW_WAIT, .number = 1, .req = 2, .which = 3, .flag = 4, .ends = PW_ENDS_ONE) \
 	CALL(Testsome, testsome, 5, .op = PW_WAIT, .number = 1, .req = 2, .some = 3, .which = 4, .ends = PW_ENDS_SOME) \
 	COLL(CALL, Barrier, barrier, 1, .op = PW_BARRIER, .comm = 1) \
-	COLL(CALL, Bcast, bcast, 5, .op = PW_BCAST, .send = ONE(1, 2, 3), .peer = 4, .comm = 5) \
-	COLL(CALL, Gather, gather, 8, .op = PW_GATHER, .send = ONE(1, 2, 3), .recv = EACH(4, 5, 6), .peer = 7, .comm = 8, .rooted = PW_RECV_AT_ROOT) \
-	COLL(CALL, Gatherv, gatherv, 9, .op = PW_GATHER, .send = ONE(1, 2, 3), .recv = VEC(4, 5, 6, 7), .peer = 8, .comm = 9, .rooted = PW_RECV_AT_ROOT) \
-	COLL(CALL, Scatter, scatter, 8, .op = PW_SCATTER, .send = EACH(1, 2, 3), .recv = ONE(4, 5, 6), .peer = 7, .comm = 8, .rooted = PW_SEND_AT_ROOT) \
-	COLL(CALL, Scatterv, scatterv, 9, .op = PW_SCATTER, .send = VEC(1, 2, 3, 4), .recv = ONE(5, 6, 7), .peer = 8, .comm = 9, .rooted = PW_SEND_AT_ROOT) \
-	COLL(CALL, Allgather, allgather, 7, .op = PW_ALLGATHER, .send = ONE(1, 2, 3), .recv = EACH(4, 5, 6), .comm = 7) \
-	COLL(CALL, Allgatherv, allgatherv, 8, .op = PW_ALLGATHER, .send = ONE(1, 2, 3), .recv = VEC(4, 5, 6, 7), .comm = 8) \
-	COLL(CALL, Alltoall, alltoall, 7, .op = PW_ALLTOALL, .send = EACH(1, 2, 3), .recv = EACH(4, 5, 6), .comm = 7) \
-	COLL(CALL, Alltoallv, alltoallv, 9, .op = PW_ALLTOALLV, .send = VEC(1, 2, 3, 4), .recv = VEC(5, 6, 7, 8), .comm = 9) \
-	COLL(CALL, Reduce, reduce, 7, .op = PW_REDUCE, .send = ONE(1, 3, 4), .recv = ONE(2, 3, 4), .peer = 6, .comm = 7, .rooted = PW_RECV_AT_ROOT) \
-	COLL(CALL, Allreduce, allreduce, 6, .op = PW_ALLREDUCE, .send = ONE(1, 3, 4), .recv = ONE(2, 3, 4), .comm = 6) \
-	COLL(CALL, Scan, scan, 6, .op = PW_SCAN, .send = ONE(1, 3, 4), .recv = ONE(2, 3, 4), .comm = 6) \
-	COLL(CALL, Exscan, exscan, 6, .op = PW_SCAN, .send = ONE(1, 3, 4), .recv = ONE(2, 3, 4), .comm = 6) \
-	COLL(CALL, Reduce_scatter_block, reduce_scatter_block, 6, .op = PW_OTHER, .send = EACH(1, 3, 4), .recv = ONE(2, 3, 4), .comm = 6)
+	COLL(DATA, Bcast, bcast, 5, .op = PW_BCAST, .send = ONE(1, 2, 3), .peer = 4, .comm = 5) \
+	COLL(DATA, Gather, gather, 8, .op = PW_GATHER, .send = ONE(1, 2, 3), .recv = EACH(4, 5, 6), .peer = 7, .comm = 8, .rooted = PW_RECV_AT_ROOT) \
+	COLL(DATA, Gatherv, gatherv, 9, .op = PW_GATHER, .send = ONE(1, 2, 3), .recv = VEC(4, 5, 6, 7), .peer = 8, .comm = 9, .rooted = PW_RECV_AT_ROOT) \
+	COLL(DATA, Scatter, scatter, 8, .op = PW_SCATTER, .send = EACH(1, 2, 3), .recv = ONE(4, 5, 6), .peer = 7, .comm = 8, .rooted = PW_SEND_AT_ROOT) \
+	COLL(DATA, Scatterv, scatterv, 9, .op = PW_SCATTER, .send = VEC(1, 2, 3, 4), .recv = ONE(5, 6, 7), .peer = 8, .comm = 9, .rooted = PW_SEND_AT_ROOT) \
+	COLL(DATA, Allgather, allgather, 7, .op = PW_ALLGATHER, .send = ONE(1, 2, 3), .recv = EACH(4, 5, 6), .comm = 7) \
+	COLL(DATA, Allgatherv, allgatherv, 8, .op = PW_ALLGATHER, .send = ONE(1, 2, 3), .recv = VEC(4, 5, 6, 7), .comm = 8) \
+	COLL(DATA, Alltoall, alltoall, 7, .op = PW_ALLTOALL, .send = EACH(1, 2, 3), .recv = EACH(4, 5, 6), .comm = 7) \
+	COLL(DATA, Alltoallv, alltoallv, 9, .op = PW_ALLTOALLV, .send = VEC(1, 2, 3, 4), .recv = VEC(5, 6, 7, 8), .comm = 9) \
+	COLL(DATA, Alltoallw, alltoallw, 9, .op = PW_ALLTOALLV, .send = VECW(1, 2, 3, 4), .recv = VECW(5, 6, 7, 8), .comm = 9) \
+	COLL(DATA, Reduce, reduce, 7, .op = PW_REDUCE, .send = ONE(1, 3, 4), .recv = ONE(2, 3, 4), .peer = 6, .comm = 7, .rooted = PW_RECV_AT_ROOT) \
+	COLL(DATA, Allreduce, allreduce, 6, .op = PW_ALLREDUCE, .send = ONE(1, 3, 4), .recv = ONE(2, 3, 4), .comm = 6) \
+	COLL(DATA, Scan, scan, 6, .op = PW_SCAN, .send = ONE(1, 3, 4), .recv = ONE(2, 3, 4), .comm = 6) \
+	COLL(DATA, Exscan, exscan, 6, .op = PW_SCAN, .send = ONE(1, 3, 4), .recv = ONE(2, 3, 4), .comm = 6) \
+	COLL(DATA, Reduce_scatter, reduce_scatter, 6, .op = PW_REDUCE_SCATTER, .send = SUM(1, 3, 4), .recv = MINE(2, 3, 4), .comm = 6) \
+	COLL(DATA, Reduce_scatter_block, reduce_scatter_block, 6, .op = PW_REDUCE_SCATTER, .send = EACH(1, 3, 4), .recv = ONE(2, 3, 4), .comm = 6) \
+	COLL(DATA, Neighbor_allgather, neighbor_allgather, 7, .op = PW_NEIGHBOR, .near = 1, .send = ONE(1, 2, 3), .recv = EACH(4, 5, 6), .comm = 7) \
+	COLL(DATA, Neighbor_allgatherv, neighbor_allgatherv, 8, .op = PW_NEIGHBOR, .near = 1, .send = ONE(1, 2, 3), .recv = VEC(4, 5, 6, 7), .comm = 8) \
+	COLL(DATA, Neighbor_alltoall, neighbor_alltoall, 7, .op = PW_NEIGHBOR, .near = 1, .send = EACH(1, 2, 3), .recv = EACH(4, 5, 6), .comm = 7) \
+	COLL(DATA, Neighbor_alltoallv, neighbor_alltoallv, 9, .op = PW_NEIGHBOR, .near = 1, .send = VEC(1, 2, 3, 4), .recv = VEC(5, 6, 7, 8), .comm = 9) \
+	COLL(DATA, Neighbor_alltoallw, neighbor_alltoallw, 9, .op = PW_NEIGHBOR, .near = 1, .aints = 1, .send = VECW(1, 2, 3, 4), .recv = VECW(5, 6, 7, 8), .comm = 9) \
+	SIDE(DATA, Put, put, 8, .send = ONE(1, 2, 3)) \
+	SIDE(DATA, Get, get, 8, .recv = ONE(1, 2, 3)) \
+	SIDE(DATA, Accumulate, accumulate, 9, .send = ONE(1, 2, 3)) \
+	SIDE(DATA, Get_accumulate, get_accumulate, 12, .send = ONE(1, 2, 3), .recv = ONE(4, 5, 6))

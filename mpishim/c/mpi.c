@@ -66,6 +66,7 @@ static __attribute__((noinline, cold)) pw_fn find(pw_fn *real, const char *name)
 #define P11 P10, pw_word a11
 #define P12 P11, pw_word a12
 #define P13 P12, pw_word a13
+#define P14 P13, pw_word a14
 #define A1 a1
 #define A2 A1, a2
 #define A3 A2, a3
@@ -79,6 +80,7 @@ static __attribute__((noinline, cold)) pw_fn find(pw_fn *real, const char *name)
 #define A11 A10, a11
 #define A12 A11, a12
 #define A13 A12, a13
+#define A14 A13, a14
 #define F1 2
 #define F2 3
 #define F3 4
@@ -91,6 +93,7 @@ static __attribute__((noinline, cold)) pw_fn find(pw_fn *real, const char *name)
 #define F10 11
 #define F11 12
 #define F12 13
+#define F13 14
 
 #define MPI_ERR_INTERN_ 17 /* any error will do: see find */
 
@@ -121,4 +124,10 @@ static __attribute__((noinline, cold)) pw_fn find(pw_fn *real, const char *name)
 	WRAPPER(mpi_##name##_, PW_CAT(F, n), spec_##Name, PW_FORTRAN) \
 	WRAPPER(mpi_##name##_f08_, PW_CAT(F, n), spec_##Name, PW_FORTRAN)
 
-PW_CALLS(CALL)
+/* A call with counts: MPI-4 has it in C with large ones as well. */
+#define DATA(Name, name, n, ...) \
+	CALL(Name, name, n, __VA_ARGS__) \
+	static const struct pw_spec spec_##Name##_c = {__VA_ARGS__, .wide = 1}; \
+	WRAPPER(MPI_##Name##_c, n, spec_##Name##_c, PW_C)
+
+PW_CALLS(CALL, DATA)

@@ -72,19 +72,27 @@ void pw_mpi_init(void)
 	if (world) { /* Open MPI: handles are pointers */
 		m.comm_world = (pw_word)world;
 		m.handle_bytes = sizeof(void *);
+		m.topo_cart = 1, m.topo_graph = 2, m.topo_dist_graph = 3, m.root = -4;
 	} else if (strstr(text, "MPICH") || strstr(text, "Intel") || strstr(text, "MVAPICH")) {
 		m.comm_world = 0x44000000; /* MPI_COMM_WORLD of MPICH's ABI */
 		m.handle_bytes = 4;
+		m.topo_graph = 1, m.topo_cart = 2, m.topo_dist_graph = 3, m.root = -3;
 	}
 	m.type_size = pw_symbol("PMPI_Type_size");
 	m.type_extent = pw_symbol("PMPI_Type_get_extent");
 	m.comm_size = pw_symbol("PMPI_Comm_size");
 	m.comm_rank = pw_symbol("PMPI_Comm_rank");
+	m.comm_test_inter = pw_symbol("PMPI_Comm_test_inter");
+	m.comm_remote_size = pw_symbol("PMPI_Comm_remote_size");
 	m.comm_group = pw_symbol("PMPI_Comm_group");
 	m.group_translate = pw_symbol("PMPI_Group_translate_ranks");
 	m.group_free = pw_symbol("PMPI_Group_free");
 	m.comm_f2c = pw_symbol("PMPI_Comm_f2c");
 	m.type_f2c = pw_symbol("PMPI_Type_f2c");
+	m.topo_test = pw_symbol("PMPI_Topo_test");
+	m.cartdim_get = pw_symbol("PMPI_Cartdim_get");
+	m.graph_neighbors_count = pw_symbol("PMPI_Graph_neighbors_count");
+	m.dist_graph_neighbors_count = pw_symbol("PMPI_Dist_graph_neighbors_count");
 	m.fortran_in_place = data_symbol("mpi_fortran_in_place_");
 	if (!m.comm_f2c) /* a macro in MPICH's ABI */
 		m.comm_f2c = same;

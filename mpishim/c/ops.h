@@ -24,6 +24,9 @@ enum pw_op {
 	PW_GATHER,
 	PW_SCATTER,
 	PW_SCAN,
+	PW_REDUCE_SCATTER,
+	PW_NEIGHBOR,   /* a collective of neighbours */
+	PW_ONE_SIDED,  /* its origin buffer */
 	PW_OTHER,
 };
 

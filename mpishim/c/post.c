@@ -10,65 +10,12 @@
 
 #include "call.h"
 
-/* Sum and span of the slices of a vector argument. */
-static int vector_extent(const struct pw_call *c, const struct pw_buffer *b, int size, intptr_t extent, int members,
-			 struct pw_extent *e)
-{
-	const int *counts = (const int *)c->arg[b->count], *displs = (const int *)c->arg[b->displs];
-	uint64_t buf = c->arg[b->buf];
-
-	e->start = UINT64_MAX;
-	for (int i = 0; i < members; i++) {
-		uint64_t from = buf + (uint64_t)((intptr_t)displs[i] * extent);
-
-		if (counts[i] <= 0)
-			continue;
-		e->bytes += (uint64_t)counts[i] * (uint64_t)size;
-		if (from < e->start)
-			e->start = from;
-		if (from + (uint64_t)counts[i] * (uint64_t)extent > e->end)
-			e->end = from + (uint64_t)counts[i] * (uint64_t)extent;
-	}
-	return e->bytes != 0;
-}
-
-int pw_extent_of(const struct pw_call *c, const struct pw_buffer *b, struct pw_extent *e)
-{
-	pw_word type;
-	intptr_t low = 0, extent = 0;
-	uint64_t count;
-	int size = 0, members = 1;
-
-	*e = (struct pw_extent){0};
-	if (!pw_is_buffer(c->arg[b->buf]))
-		return 0;
-	type = pw_type(c, b->type);
-	if (pw_mpi.type_size(type, &size) || size <= 0)
-		return 0;
-	if (b->many != PW_ONE && (pw_mpi.comm_size(pw_comm(c), &members) || members <= 0))
-		return 0;
-	if (b->many == PW_VEC)
-		return !pw_mpi.type_extent(type, &low, &extent) && vector_extent(c, b, size, extent, members, e);
-	count = (uint64_t)pw_int(c, b->count) * (uint64_t)members;
-	if ((int64_t)count <= 0)
-		return 0;
-	e->bytes = count * (uint64_t)size;
-	if (e->bytes < pw.threshold) { /* nobody asks where it lies */
-		e->start = c->arg[b->buf];
-		e->end = e->start + e->bytes;
-		return 1;
-	}
-	if (pw_mpi.type_extent(type, &low, &extent) || extent <= 0)
-		return 0;
-	e->start = c->arg[b->buf] + (uint64_t)low;
-	e->end = e->start + count * (uint64_t)extent;
-	return 1;
-}
-
 static int at_root(const struct pw_call *c)
 {
 	int rank = 0;
 
+	if (pw_is_inter(pw_comm(c)))
+		return pw_int(c, c->spec->peer) == pw_mpi.root;
 	return !pw_mpi.comm_rank(pw_comm(c), &rank) && rank == pw_int(c, c->spec->peer);
 }
 
