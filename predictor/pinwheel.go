@@ -69,10 +69,11 @@ type context struct {
 
 // follower is one region's gaps after one context.
 type follower struct {
-	region *need
-	gaps   gaps
-	cold   bool   // the only gap led through code that ran for the first time
-	seq    uint64 // when it followed last
+	region  *need
+	gaps    gaps
+	overlap int    // occurrences of the context that ended while the region was in use
+	cold    bool   // the only gap led through code that ran for the first time
+	seq     uint64 // when it followed last
 }
 
 // maxFollowers bounds what one event costs in a program of thousands of
@@ -138,11 +139,15 @@ func (p *Pinwheel) learn(r *need, nowNs int64) {
 	}
 	for i := range min(p.seq, anchorMemory) {
 		a := &p.anchors[i]
-		if a.seq <= r.last.seq || a.endNs > nowNs {
+		if a.seq <= r.last.seq {
 			continue
 		}
 		for _, c := range a.contexts[levelSite:] {
-			c.add(r, nowNs-a.endNs, freshNs >= a.endNs, p.seq)
+			if a.endNs > nowNs {
+				c.overlapped(r)
+			} else {
+				c.add(r, nowNs-a.endNs, freshNs >= a.endNs, p.seq)
+			}
 		}
 	}
 }
@@ -157,6 +162,15 @@ func (c *context) add(r *need, gapNs int64, cold bool, seq uint64) {
 	f.gaps.add(gapNs)
 	f.cold = cold && f.gaps.n == 1
 	f.seq = seq
+}
+
+// overlapped records that r was already in use again when the context occurred:
+// of two transfers of one exchange either may complete first, and the later one
+// announces the next need of both.
+func (c *context) overlapped(r *need) {
+	if f := c.follower(r); f != nil {
+		f.overlap++
+	}
 }
 
 // place returns where a new follower goes: in place of a forgotten region, at
@@ -206,35 +220,37 @@ func (p *Pinwheel) predictOwn(r *need) {
 }
 
 // predictOthers anchors anew the regions that followed the contexts of a, each
-// by the more specific one.
+// by the most specific one that makes its prediction sharper.
 func (p *Pinwheel) predictOthers(a *anchor) {
 	for level := levelWindow; level >= levelSite; level-- {
 		c := a.contexts[level]
 		for _, f := range c.followers {
-			if f.region.heardSeq != p.seq {
+			if f.region.heardSeq != p.seq && p.reanchor(f, c, level, a) {
 				f.region.heardSeq = p.seq
-				p.reanchor(f, c, level, a)
 			}
 		}
 	}
 }
 
 // leastFollowed is the share of its occurrences after which a context must
-// have been followed by a region to speak for it. What comes once in a
+// have been followed by a region to speak for it, those aside that ended while
+// the region was in use. What comes once in a
 // hundred rounds of a loop is not announced by every round.
 const leastFollowed = 0.8
 
 // reanchor predicts the need of f's region from a, if that is sharper than
-// what is predicted now: if its gaps lay closer together.
-func (p *Pinwheel) reanchor(f *follower, c *context, level int, a *anchor) {
+// what is predicted now: if its gaps lay closer together. It reports whether
+// it did.
+func (p *Pinwheel) reanchor(f *follower, c *context, level int, a *anchor) bool {
 	r := f.region
 	if r.forgotten || r.last.seq == a.seq ||
-		float64(f.gaps.n) < leastFollowed*float64(c.seen-1) ||
+		float64(f.gaps.n) < leastFollowed*float64(c.seen-1-f.overlap) ||
 		r.predicted && f.gaps.spread() > r.spreadNs {
-		return
+		return false
 	}
 	p.predict(r, &f.gaps, f.evidence(level), a.endNs)
 	p.changed = append(p.changed, r.id)
+	return true
 }
 
 func (p *Pinwheel) predict(r *need, g *gaps, e evidence, fromNs int64) {
@@ -243,6 +259,7 @@ func (p *Pinwheel) predict(r *need, g *gaps, e evidence, fromNs int64) {
 	r.p = Prediction{
 		NextNs:     p.margins.apply(e, fromNs, g.lowNs, r.last.endNs),
 		ExpectedNs: fromNs + g.median(),
+		LatestNs:   fromNs + g.highNs,
 	}
 	if e < coldGap {
 		r.p.Confidence = float64(g.n) / float64(g.n+1)
