@@ -37,7 +37,7 @@ func (s *Scheduler) release(id mem.RegionID, r *region, nowNs int64) bool {
 	if !s.opt.Keep {
 		return false
 	}
-	overdueNs := nowNs - p.NextNs
+	overdueNs := nowNs - max(p.NextNs, p.LatestNs)
 	if predicted && p.Confidence > confident && overdueNs > max(p.NextNs-r.lastEndNs, s.longest.ns()/4)/2 {
 		return true
 	}

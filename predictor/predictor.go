@@ -28,6 +28,9 @@ type Prediction struct {
 	// ExpectedNs is when the need is expected, without caution: what the
 	// error of a prediction is measured on.
 	ExpectedNs int64
+	// LatestNs is the late end of what was seen: a need that has not come by
+	// then has never come so late. 0 if the predictor keeps no account of it.
+	LatestNs int64
 	// Confidence, from 0 to 1, grows with the evidence behind the prediction:
 	// n/(n+1) for n needs that followed this very context, 0 for a guess from
 	// something less specific. A region is given up soon after a confident

@@ -117,6 +117,44 @@ func TestPinwheelAnchorsAtTheEventBeforeTheNeed(t *testing.T) {
 	}
 }
 
+// Two transfers of one exchange complete in any order, after any time, and the
+// program computes from the later one on.
+func TestPinwheelAnchorsBothTransfersAtTheLaterOne(t *testing.T) {
+	p := NewPinwheel(Options{Window: 2})
+	nowNs := int64(0)
+	use := func(region mem.RegionID, startNs, endNs int64) {
+		p.Observe(Use{Region: region, Range: mem.Range{Start: mem.Addr(region) << 20, End: mem.Addr(region)<<20 + 65536},
+			StartNs: startNs, EndNs: endNs, Op: 1, Frames: [MaxFrames]uint64{10, 1}})
+	}
+	for round := range 40 {
+		startNs := nowNs + 100*ms
+		shorterNs, longerNs := startNs+10*ms, startNs+int64(20+37*round%60)*ms
+		first := mem.RegionID(1 + round*7%3%2) // 1, 2, 1, 1, 2, 1, ...
+		use(first, startNs, shorterNs)
+		use(3-first, startNs, longerNs)
+		nowNs = longerNs
+		if round < 8 {
+			continue
+		}
+		for id := mem.RegionID(1); id <= 2; id++ {
+			if got := mustNext(t, p, id, nowNs); got.NextNs < nowNs+85*ms || got.NextNs > nowNs+100*ms {
+				t.Fatalf("round %d: region %d is wanted %d ms after the exchange, needed after 100", round, id, (got.NextNs-nowNs)/ms)
+			}
+		}
+	}
+}
+
+func TestPinwheelKnowsHowLateANeedHasEverBeen(t *testing.T) {
+	p := NewPinwheel(Options{Window: 2})
+	prog := program{to: []Predictor{p}}
+	for _, computeMs := range []int64{50, 90, 60, 70, 120, 60, 70, 80} {
+		prog.call(1, 10, computeMs*ms)
+	}
+	if got := mustNext(t, p, 1, prog.nowNs).LatestNs; got != prog.nowNs+120*ms {
+		t.Errorf("at the latest after %d ms, want 120", (got-prog.nowNs)/ms)
+	}
+}
+
 func TestPinwheelIsMoreCautiousAfterItWasTooLate(t *testing.T) {
 	steady, jittery := NewPinwheel(Options{}), NewPinwheel(Options{})
 	rnd := rand.New(rand.NewPCG(3, 4))
