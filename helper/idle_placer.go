@@ -44,7 +44,8 @@ func (o *PlacerOptions) ensureDefaults() error {
 
 // Placer finds an idle core for one helper and follows the load of the
 // machine: once a second it looks at /proc/stat and at the table that the
-// helpers of this node share, and moves, parks or wakes its helper.
+// helpers of this node share, and moves, parks or wakes its helper. One busy
+// second parks nobody; see parkAfter.
 //
 // Until the first interval has passed nothing is known of the load, and the
 // helper runs unplaced. If the table can't be used, the Placer goes by the load
@@ -56,6 +57,7 @@ type Placer struct {
 	self     Claim
 	times    map[int]cpuTimes
 	last     Placement
+	homeless int // looks in a row without a core for us
 
 	once sync.Once
 	stop chan struct{}
@@ -136,12 +138,23 @@ func (p *Placer) place() {
 		p.warn(err)
 		p.agree(&v, nil)
 	}
+	if p.homeless++; p.self.CPU != AnyCPU {
+		p.homeless = 0
+	} else if p.homeless < parkAfter {
+		return
+	}
 	next := Placement{CPU: p.self.CPU, Parked: p.self.CPU == AnyCPU, Helpers: 1 + v.helpersOn(p.self.CPU)}
 	if next != p.last {
 		p.last = next
 		p.opt.Apply(next)
 	}
 }
+
+// parkAfter is the number of looks in a row that must find no core before the
+// helper parks; until then it stays where it is. Parking costs a late
+// registration of everything that is deregistered at that moment, more than
+// a helper takes from others in a busy second or two.
+const parkAfter = 3
 
 // agree makes this process's choice among all claims and returns the new ones.
 func (p *Placer) agree(v *view, all []Claim) []Claim {

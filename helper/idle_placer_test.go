@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -104,6 +105,42 @@ func TestPlacerParksWhenTheCoreBecomesBusyAndResumes(t *testing.T) {
 	eventually(t, "parked", p.on(Placement{CPU: AnyCPU, Parked: true, Helpers: 1}))
 	m.setBusy(95, 1)
 	eventually(t, "placed again", p.on(Placement{CPU: 1, Helpers: 1}))
+}
+
+func TestOneBusySecondParksNobody(t *testing.T) {
+	m := newFakeMachine(t, "vm-2", 95, 2)
+	var applied []Placement
+	owner, err := newOwner()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Placer{
+		opt: PlacerOptions{
+			Policy: Conservative, Bytes: func() int64 { return 1 }, CommCPU: func() int { return 0 }, Root: m, Allowed: []int{0, 1},
+			Apply: func(to Placement) { applied = append(applied, to) },
+		},
+		claims: newClaimTable(t.TempDir()),
+		self:   Claim{Owner: owner, CPU: AnyCPU},
+	}
+	if p.topology, err = ReadTopology(m); err != nil {
+		t.Fatal(err)
+	}
+	if p.times, err = readCPUTimes(m); err != nil {
+		t.Fatal(err)
+	}
+	for _, busy := range []int{2, 95, 95, 2, 95, 95} {
+		m.setBusy(95, busy)
+		p.place()
+	}
+	if len(applied) != 1 {
+		t.Errorf("placed %v within two busy seconds", applied)
+	}
+	m.setBusy(95, 95)
+	p.place()
+	want := []Placement{{CPU: 1, Helpers: 1}, {CPU: AnyCPU, Parked: true, Helpers: 1}}
+	if !slices.Equal(applied, want) {
+		t.Errorf("placed %v, want %v", applied, want)
+	}
 }
 
 func TestAggressivePlacersShareTheCore(t *testing.T) {
