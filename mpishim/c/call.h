@@ -43,7 +43,7 @@ struct pw_call {
 	enum pw_language language;
 	int recorded;
 	uint64_t start_ns, start_cpu_ns;
-	uint32_t *ending; /* numbers of the requests given to a wait or test; of recording */
+	uint32_t *ending; /* slots of the requests given to a wait or test; of recording */
 	uint32_t ending_few[16];
 };
 
