@@ -25,7 +25,7 @@ $(SHIM_LIB)/libpinwheel.so: $(SHIM_SRC) $(SHIM_HDR)
 # Always asked: the Go command knows best what is out of date.
 .PHONY: $(SHIM_LIB)/libpinwheel-go.so
 $(SHIM_LIB)/libpinwheel-go.so:
-	$(GO) build -buildmode=c-shared -o $@ ./mpishim/golib
+	$(GO) build -buildmode=c-shared -ldflags '-extldflags=-Wl,-soname,$(@F)' -o $@ ./mpishim/golib
 	@rm -f $(@:.so=.h)
 
 ## mpi-programs: build the MPI test programs (C, C++, Fortran)

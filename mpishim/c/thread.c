@@ -121,6 +121,6 @@ int pw_ask(struct pw_thread *t, uint32_t ask)
 		futex(&m->state, FUTEX_WAIT, state, &second);
 	}
 	__atomic_store_n(&m->state, PW_MAIL_IDLE, __ATOMIC_RELAXED);
-	t->wait_ns += pw_clock_ns(CLOCK_MONOTONIC) - start;
+	__atomic_store_n(&t->wait_ns, t->wait_ns + pw_clock_ns(CLOCK_MONOTONIC) - start, __ATOMIC_RELAXED); /* others may read it */
 	return 0;
 }

@@ -81,26 +81,6 @@ func (s *server) domain(i uint32) (*domain, error) {
 	return d, nil
 }
 
-// openWatch opens a watcher; each cache has its own, because a watcher has one
-// reader. With BPF that takes some 100 ms, so the first is opened in MPI_Init,
-// not in a communication.
-func (s *server) openWatch() (*vmwatch.Watcher, error) {
-	w, err := vmwatch.Open(vmwatch.Options{Mechanism: s.set.Watch})
-	if err == nil && w.Mechanism() == vmwatch.None && s.set.Watch == "auto" && s.sh.rank <= 0 {
-		s.once("watch", "the kernel offers nothing to watch mappings with (pinwheel doctor says why): memory is registered for each use")
-	}
-	return w, err
-}
-
-// takeWatch returns the watcher that was opened ahead, or a new one.
-func (s *server) takeWatch() (w *vmwatch.Watcher, err error) {
-	w, s.watch = s.watch, nil
-	if w == nil {
-		w, err = s.openWatch()
-	}
-	return w, err
-}
-
 // close ends a domain: what is idle is released, and nothing new is made.
 func (ds *domains) close(i uint32) error {
 	d := ds.at(i)
@@ -159,17 +139,16 @@ func (ds *domains) gone(buf []mem.RegionID) []mem.RegionID {
 	return buf
 }
 
-// errnoFor is what the C side is told: any error makes it register plainly.
+// errnoFor is what the C side is told.
 func errnoFor(err error) C.int32_t {
-	var e *verbs.Error
 	var errno syscall.Errno
 	switch {
 	case err == nil:
 		return 0
 	case errors.As(err, &errno):
 		return C.int32_t(errno)
-	case errors.As(err, &e) && e.Errno != 0:
-		return C.int32_t(e.Errno)
+	case errors.Is(err, verbs.ErrPinnedMemory) || errors.Is(err, verbs.ErrRegions): // a limit of ours
+		return C.int32_t(syscall.ENOMEM)
 	}
 	return C.int32_t(syscall.EIO)
 }

@@ -76,7 +76,8 @@ func (s *server) drop(i uint32) error {
 	s.closeFronts(d)
 	addStats(&s.past, d.cache.Stats())
 	s.domains[i].Store(nil)
-	return errors.Join(err, d.watch.Close())
+	giveWatch(d.watch)
+	return err
 }
 
 func (s *server) closeFronts(d *domain) {
@@ -169,7 +170,7 @@ func (s *server) end() {
 		_ = s.group.SetLimits(regcache.Limits{Bytes: s.budgetBytes, Regions: mem.Unlimited})
 	}
 	if s.watch != nil {
-		_ = s.watch.Close() // it watches nothing
+		giveWatch(s.watch)
 	}
 	atomic.StoreUint32(word32(&s.sh.serving), 0)
 	atomic.StoreUint32(word32(&s.sh.started), 0)

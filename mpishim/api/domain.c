@@ -1,0 +1,163 @@
+/* Domains, and the callbacks of the transport: for the server, and past it. */
+#define _GNU_SOURCE
+#include <stdlib.h>
+
+#include "api.h"
+
+static unsigned domains; /* atomic: open */
+
+unsigned api_domains(void) { return __atomic_load_n(&domains, __ATOMIC_ACQUIRE); }
+void api_domains_forget(void) { domains = 0; }
+
+/* What a callback returns, if it is as the header says. */
+static int status(int rc) { return rc > 0 || rc < -4095 ? -EIO : rc; }
+
+static int call_reg(struct pinwheel_domain *d, const void *addr, size_t len, unsigned access, struct pinwheel_region *r)
+{
+	return status(d->ops.reg(d->arg, (void *)(uintptr_t)addr, len, access, r));
+}
+
+/* The kernel refused, or the device: what is registered and idle makes room. */
+static int makes_room(int rc)
+{
+	struct pw_thread *t = pw_self();
+
+	return (rc == -ENOMEM || rc == -EAGAIN || rc == -ENOSPC) && t && api_is_managing() && !pw_ask(t, PW_ASK_CLEAN);
+}
+
+int api_plain_acquire(struct pinwheel_domain *d, const void *addr, size_t len, unsigned access, struct api_use *u)
+{
+	struct pinwheel_region r = {0};
+	int rc = call_reg(d, addr, len, access, &r);
+
+	if (rc && makes_room(rc))
+		rc = call_reg(d, addr, len, access, &r);
+	if (rc)
+		return rc;
+	u->ref.desc = NULL;
+	u->lkey = r.lkey;
+	u->rkey = r.rkey;
+	u->handle = r.handle;
+	__atomic_fetch_add(&d->plain, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&d->held, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+int api_plain_release(struct pinwheel_domain *d, struct api_use *u)
+{
+	int rc = status(d->ops.dereg(d->arg, u->handle));
+
+	__atomic_fetch_sub(&d->held, 1, __ATOMIC_RELEASE); /* the domain may go now */
+	return rc;
+}
+
+int api_provide(void *pd, void *addr, size_t bytes, unsigned access, struct pw_region *made)
+{
+	struct pinwheel_region r = {0};
+	int rc = call_reg(pd, addr, bytes, access, &r);
+
+	*made = (struct pw_region){.handle = r.handle, .lkey = r.lkey, .rkey = r.rkey};
+	return -rc;
+}
+
+int api_withdraw(void *pd, void *handle)
+{
+	struct pinwheel_domain *d = pd;
+
+	return -status(d->ops.dereg(d->arg, handle));
+}
+
+/* A place among those that are managed, or PW_DOMAINS. */
+static uint32_t take_place(struct pinwheel_domain *d)
+{
+	for (uint32_t i = 0; i < PW_DOMAINS; i++) {
+		void *free = NULL;
+
+		if (__atomic_compare_exchange_n(&pw.domain[i].pd, &free, d, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+			pw.domain[i].turn = (pw.domain[i].turn + 1) % PW_TURNS;
+			d->tag = ((uint64_t)pw.domain[i].turn * PW_DOMAINS + i) << 48;
+			return i;
+		}
+	}
+	return PW_DOMAINS;
+}
+
+static void give_place(struct pinwheel_domain *d)
+{
+	if (d->place < PW_DOMAINS)
+		__atomic_store_n(&pw.domain[d->place].pd, NULL, __ATOMIC_RELEASE);
+	d->place = PW_DOMAINS;
+}
+
+/* Has the server make the cache now: it may take long, and may fail. */
+static void manage(struct pinwheel_domain *d)
+{
+	struct pw_thread *t = pw_self();
+
+	if (!t || !api_is_managing())
+		return;
+	d->place = take_place(d);
+	if (d->place == PW_DOMAINS) {
+		pw_say("more than %u domains are open; the next is registered for each use", PW_DOMAINS);
+		return;
+	}
+	t->mail.domain = d->place;
+	if (pw_ask(t, PW_ASK_OPEN) || t->mail.error)
+		give_place(d);
+}
+
+PW_EXPORT int pinwheel_domain_open(struct pinwheel *instance, const struct pinwheel_ops *ops, void *arg, struct pinwheel_domain **domain)
+{
+	struct pinwheel_domain *d;
+
+	if (!instance || !domain || !ops || ops->size < sizeof *ops || !ops->reg || !ops->dereg)
+		return -EINVAL;
+	d = calloc(1, sizeof *d);
+	if (!d)
+		return -ENOMEM;
+	d->ops = *ops;
+	d->arg = arg;
+	d->forks = api_forks;
+	d->place = PW_DOMAINS;
+	manage(d);
+	__atomic_fetch_add(&domains, 1, __ATOMIC_RELEASE);
+	*domain = d;
+	return 0;
+}
+
+/* What the server has of a domain: 0, -EBUSY, or -ETIMEDOUT. */
+static int drop_cache(struct pinwheel_domain *d)
+{
+	struct pw_thread *t = pw_self();
+
+	if (d->place == PW_DOMAINS || d->forks != api_forks)
+		return 0;
+	if (!t)
+		return -EBUSY;
+	t->mail.domain = d->place;
+	if (pw_ask(t, PW_ASK_DROP))
+		return -ETIMEDOUT;
+	return t->mail.error == EBUSY ? -EBUSY : 0;
+}
+
+PW_EXPORT int pinwheel_domain_close(struct pinwheel_domain *d)
+{
+	int rc;
+
+	if (!d)
+		return -EINVAL;
+	__atomic_store_n(&d->closing, 1, __ATOMIC_RELEASE);
+	rc = drop_cache(d);
+	if (rc == -EBUSY)
+		return rc;
+	if (!rc)
+		give_place(d);
+	if (d->forks == api_forks) {
+		if (__atomic_load_n(&d->held, __ATOMIC_ACQUIRE))
+			return -EBUSY;
+		__atomic_fetch_sub(&domains, 1, __ATOMIC_RELEASE);
+	}
+	if (!rc)
+		free(d); /* else who knows what the helper library still does with it */
+	return rc;
+}

@@ -1,0 +1,208 @@
+/*
+ * Uses of registered memory.
+ *
+ * Budget of a hit, from pinwheel_acquire to pinwheel_release: no system call, no
+ * allocation, no lock, no Go. What isn't a hit asks the server (pw_ask); what can't
+ * be had from it is registered by the transport's callback in this thread.
+ */
+#define _GNU_SOURCE
+#include "api.h"
+#include "ring.h"
+
+/* A reference to what is registered, found without help. */
+static inline __attribute__((always_inline)) int hit(struct pw_thread *t, struct pinwheel_domain *d, const void *addr, size_t len,
+						     unsigned access, struct api_use *u)
+{
+	struct pwt_front *front;
+
+	return pw_likely(t && api_is_managed(d) && (front = t->front[d->place]) &&
+			 pwt_get(front, addr, len, pwt_want(access), &u->ref));
+}
+
+/* A reference from the server; 0, or what it says. */
+static int ask(uint32_t what, struct pw_thread *t, struct pinwheel_domain *d, const void *addr, size_t len, unsigned access,
+	       struct api_use *u)
+{
+	struct pw_mailbox *m;
+
+	if (!t || !api_is_managed(d) || access & ~API_SHAREABLE)
+		return -EOPNOTSUPP;
+	m = &t->mail;
+	m->domain = d->place;
+	m->addr = (uintptr_t)addr;
+	m->bytes = len;
+	m->access = access;
+	if (pw_ask(t, what))
+		return -ETIMEDOUT;
+	if (m->error)
+		return -m->error;
+	u->ref = m->ref;
+	return 0;
+}
+
+static int is_memory(const void *addr, size_t len)
+{
+	return len && (uintptr_t)addr + len > (uintptr_t)addr && (uintptr_t)addr + len <= UINTPTR_MAX - pw.page_mask;
+}
+
+static __attribute__((noinline)) int missed(struct pw_thread *t, struct pinwheel_domain *d, const void *addr, size_t len,
+					    unsigned access, struct api_use *u)
+{
+	int rc;
+
+	if (!is_memory(addr, len))
+		return -EINVAL;
+	if (__atomic_load_n(&d->closing, __ATOMIC_ACQUIRE))
+		return -ESHUTDOWN;
+	rc = ask(PW_ASK_ACQUIRE, t, d, addr, len, access, u);
+	if (!rc || rc == -ENOMEM || rc == -EAGAIN || rc == -ENOSPC)
+		return rc; /* all that is idle was released before it failed */
+	rc = api_plain_acquire(d, addr, len, access, u);
+	if (!rc && t)
+		api_count(&t->plain_calls);
+	return rc;
+}
+
+static __attribute__((noinline)) int missed_try(struct pw_thread *t, struct pinwheel_domain *d, const void *addr, size_t len,
+						unsigned access, struct api_use *u)
+{
+	if (!is_memory(addr, len))
+		return -EINVAL;
+	return ask(PW_ASK_QUERY, t, d, addr, len, access, u) ? -ENOENT : 0;
+}
+
+/* What the transport and the helper are to know of a use that has been acquired. */
+static inline __attribute__((always_inline)) void fill(struct pw_thread *t, struct pinwheel_domain *d, const void *addr, size_t len,
+						       uint64_t start_ticks, uint64_t site, void **frame, struct api_use *u)
+{
+	u->domain = d;
+	u->start = (uintptr_t)addr;
+	u->end = u->start + len;
+	u->start_ticks = start_ticks;
+	u->forks = api_forks;
+	if (pw_unlikely(!u->ref.desc))
+		return;
+	u->lkey = (uint32_t)u->ref.keys;
+	u->rkey = (uint32_t)(u->ref.keys >> 32);
+	u->handle = (void *)(uintptr_t)u->ref.desc->handle;
+	api_count(&t->managed);
+	if (!start_ticks)
+		return;
+	u->frames[0] = site;
+	if (site)
+		for (unsigned i = 1; i < PW_FRAMES; i++)
+			u->frames[i] = 0;
+	else
+		pw_site_walk(frame, t->stack_end, u->frames);
+}
+
+typedef int (*missed_fn)(struct pw_thread *, struct pinwheel_domain *, const void *, size_t, unsigned, struct api_use *);
+
+static inline __attribute__((always_inline)) int acquire(struct pinwheel_domain *d, const void *addr, size_t len, unsigned access,
+							 uint64_t site, void **frame, struct pinwheel_use *use, missed_fn otherwise)
+{
+	struct api_use *u = (struct api_use *)use;
+	struct pw_thread *t = pw_self();
+	uint64_t start;
+	int rc;
+
+	if (pw_unlikely(!d || !u))
+		return -EINVAL;
+	start = pw.want_events && len >= pw.threshold ? pw_ticks() : 0;
+	if (!hit(t, d, addr, len, access, u) && pw_unlikely((rc = otherwise(t, d, addr, len, access, u)))) {
+		u->domain = NULL;
+		return rc;
+	}
+	fill(t, d, addr, len, start, site, frame, u);
+	return 0;
+}
+
+PW_EXPORT int pinwheel_acquire(struct pinwheel_domain *d, const void *addr, size_t len, unsigned access, uint64_t site,
+			       struct pinwheel_use *use)
+{
+	return acquire(d, addr, len, access, site, __builtin_frame_address(0), use, missed);
+}
+
+PW_EXPORT int pinwheel_try_acquire(struct pinwheel_domain *d, const void *addr, size_t len, unsigned access, uint64_t site,
+				   struct pinwheel_use *use)
+{
+	return acquire(d, addr, len, access, site, __builtin_frame_address(0), use, missed_try);
+}
+
+static void tell(struct pw_thread *t, const struct api_use *u, uint64_t id, uint64_t pages)
+{
+	struct pw_event *e = pw_ring_next(&t->ring);
+
+	if (!e)
+		return;
+	e->region = id;
+	e->start = u->start;
+	e->end = u->end;
+	e->start_ticks = u->start_ticks;
+	e->end_ticks = pw_ticks();
+	e->op = PW_OTHER;
+	for (unsigned i = 0; i < PW_FRAMES; i++)
+		e->frames[i] = u->frames[i];
+	e->pages = pages;
+	pw_ring_push(&t->ring);
+}
+
+/* The last part of a reference's life, which a hit does not have. */
+static __attribute__((noinline)) void ask_to_drop(struct pw_thread *t, uint32_t what, const struct pinwheel_domain *d,
+						  const struct pwt_ref *ref)
+{
+	t->mail.domain = d->place;
+	t->mail.ref = *ref;
+	pw_ask(t, what);
+}
+
+static void drop(struct pw_thread *t, const struct pinwheel_domain *d, const struct pwt_ref *ref)
+{
+	struct pwt_front *front = t->front[d->place];
+
+	if (pw_unlikely(!front))
+		ask_to_drop(t, PW_ASK_RELEASE, d, ref);
+	else if (pwt_put(front, ref))
+		ask_to_drop(t, PW_ASK_SWEEP, d, ref);
+}
+
+PW_EXPORT int pinwheel_release(struct pinwheel_use *use)
+{
+	struct api_use *u = (struct api_use *)use;
+	struct pinwheel_domain *d;
+	struct pw_thread *t;
+	uint64_t id, pages;
+
+	if (pw_unlikely(!u || !(d = u->domain)))
+		return -EINVAL;
+	u->domain = NULL;
+	if (pw_unlikely(u->forks != api_forks))
+		return 0;
+	if (pw_unlikely(!u->ref.desc))
+		return api_plain_release(d, u);
+	if (pw_unlikely(!(t = pw_self()))) {
+		u->domain = d;
+		return -ENOMEM;
+	}
+	id = u->ref.id ? u->ref.id : u->ref.desc->id;
+	pages = (u->ref.desc->high - u->ref.desc->low) >> __builtin_ctzll(pw.page_mask + 1);
+	/* First of all: the helper can't deregister what is in use. */
+	drop(t, d, &u->ref);
+	if (id && u->start_ticks && pw.want_events)
+		tell(t, u, id | d->tag, pages);
+	return 0;
+}
+
+PW_EXPORT int pinwheel_is_registered(struct pinwheel_domain *d, const void *addr, size_t len, unsigned access)
+{
+	struct pw_thread *t = pw_self();
+	struct api_use u;
+	int rc;
+
+	if (!d)
+		return -EINVAL;
+	if (!hit(t, d, addr, len, access, &u) && (rc = missed_try(t, d, addr, len, access, &u)))
+		return rc == -ENOENT ? 0 : rc;
+	drop(t, d, &u.ref);
+	return 1;
+}
