@@ -50,7 +50,7 @@ install-mpi:
 
 TEST_MPI_RANKS ?= 2 4
 TEST_MPI_POLICIES ?= pinwheel paper leave-pinned on-demand disabled
-TEST_MPI_PROGRAMS ?= halo wavefront transpose ring_f08 alltoallv derived renewed persistent collectives threads
+TEST_MPI_PROGRAMS ?= halo wavefront transpose ring_f08 alltoallv derived renewed persistent collectives vectors neighbours matched onesided exchange_f08 threads
 
 .PHONY: test-mpi
 
