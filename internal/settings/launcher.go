@@ -14,23 +14,63 @@ var (
 	jobVariables  = []string{"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID"}
 )
 
-// localRanksVariables tell how many ranks run on this node.
-var localRanksVariables = []string{"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE"}
+// localRanksVariables tell how many ranks run on this node, sizeVariables how
+// many there are on all nodes. SLURM_STEP_TASKS_PER_NODE tells it of every node; see
+// ranksOfNode.
+var (
+	localRanksVariables = []string{"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_LOCAL_SIZE"}
+	sizeVariables       = []string{"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"}
+)
+
+// localRanks is how many processes of a job share the node with this one, as
+// the launcher has it: at least 1, and rather too many than too few.
+func localRanks() int64 {
+	for _, n := range []string{
+		firstOf(localRanksVariables, ""),
+		ranksOfNode(os.Getenv("SLURM_STEP_TASKS_PER_NODE"), os.Getenv("SLURM_NODEID")),
+		firstOf(sizeVariables, ""),
+	} {
+		if ranks, err := strconv.ParseInt(n, 10, 32); err == nil && ranks > 0 {
+			return ranks
+		}
+	}
+	return 1
+}
+
+// ranksOfNode reads "4(x2),3": two nodes with 4 ranks each, then one with 3
+// (srun(1), output environment variables). It returns "" where that isn't known.
+func ranksOfNode(list, node string) string {
+	at, err := strconv.Atoi(node)
+	if err != nil || at < 0 {
+		return ""
+	}
+	for _, group := range strings.Split(list, ",") {
+		ranks, times, repeated := strings.Cut(group, "(x")
+		n := 1
+		if repeated {
+			if n, err = strconv.Atoi(strings.TrimSuffix(times, ")")); err != nil {
+				return ""
+			}
+		}
+		if at < n {
+			return ranks
+		}
+		at -= n
+	}
+	return ""
+}
 
 // ProcessBudgetBytes returns what this process may pin: BudgetBytes, or an
 // equal share of NodeBudgetBytes for each rank that the launcher says is on
 // this node, whichever is less; Auto if nothing was asked for. Equal shares
 // keep the node's sum below its budget at every moment without a word
-// between the processes.
+// between the processes. A launcher that tells only how many ranks there are in
+// all makes the shares smaller than they could be.
 func (s Settings) ProcessBudgetBytes() int64 {
 	if s.NodeBudgetBytes == Auto || s.NodeBudgetBytes == mem.Unlimited {
 		return s.BudgetBytes
 	}
-	ranks, err := strconv.ParseInt(firstOf(localRanksVariables, "1"), 10, 32)
-	if err != nil || ranks < 1 {
-		ranks = 1
-	}
-	share := s.NodeBudgetBytes / ranks
+	share := s.NodeBudgetBytes / localRanks()
 	if s.BudgetBytes == Auto {
 		return share
 	}

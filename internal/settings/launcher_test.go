@@ -27,7 +27,7 @@ func TestExpandNamesFilesByRankAndJob(t *testing.T) {
 }
 
 func TestNodeBudgetIsSharedEqually(t *testing.T) {
-	for _, v := range localRanksVariables {
+	for _, v := range append(localRanksVariables, append(sizeVariables, "SLURM_STEP_TASKS_PER_NODE", "SLURM_NODEID")...) {
 		t.Setenv(v, "")
 	}
 	load := func(environ ...string) int64 {
@@ -53,5 +53,30 @@ func TestNodeBudgetIsSharedEqually(t *testing.T) {
 	t.Setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "zero")
 	if got := load("PINWHEEL_NODE_BUDGET=64M"); got != 64<<20 {
 		t.Errorf("a launcher that talks nonsense: %d, want all of it", got)
+	}
+}
+
+func TestLaunchersTellHowManyRanksShareTheNode(t *testing.T) {
+	all := append(localRanksVariables, append(sizeVariables, "SLURM_STEP_TASKS_PER_NODE", "SLURM_NODEID")...)
+	for _, c := range []struct {
+		environ map[string]string
+		want    int64
+	}{
+		{nil, 1},
+		{map[string]string{"OMPI_COMM_WORLD_LOCAL_SIZE": "4", "OMPI_COMM_WORLD_SIZE": "8"}, 4},
+		{map[string]string{"MPI_LOCALNRANKS": "2", "PMI_SIZE": "6"}, 2},
+		{map[string]string{"SLURM_STEP_TASKS_PER_NODE": "4(x2),3", "SLURM_NODEID": "0", "SLURM_NTASKS": "11"}, 4},
+		{map[string]string{"SLURM_STEP_TASKS_PER_NODE": "4(x2),3", "SLURM_NODEID": "1", "SLURM_NTASKS": "11"}, 4},
+		{map[string]string{"SLURM_STEP_TASKS_PER_NODE": "4(x2),3", "SLURM_NODEID": "2", "SLURM_NTASKS": "11"}, 3},
+		{map[string]string{"SLURM_STEP_TASKS_PER_NODE": "4(x2),3", "SLURM_NODEID": "3", "SLURM_NTASKS": "11"}, 11},
+		{map[string]string{"SLURM_STEP_TASKS_PER_NODE": "4(xtwo)", "SLURM_NODEID": "0", "PMI_SIZE": "5"}, 5},
+		{map[string]string{"PMI_SIZE": "-3"}, 1},
+	} {
+		for _, v := range all {
+			t.Setenv(v, c.environ[v])
+		}
+		if got := localRanks(); got != c.want {
+			t.Errorf("%v: %d, want %d", c.environ, got, c.want)
+		}
 	}
 }

@@ -74,7 +74,7 @@ func (s *server) start() {
 	if !s.manages() {
 		return
 	}
-	s.budgetBytes = s.set.BudgetBytes
+	s.budgetBytes = s.set.ProcessBudgetBytes()
 	if s.budgetBytes == settings.Auto {
 		s.budgetBytes = mem.Unlimited // what the kernel permits
 	}
