@@ -100,3 +100,5 @@ bench-nas: shim
 ## soak-mpi: many launches of programs that end in every way; exit codes must be those without us (SOAK_LAUNCHES=1000)
 soak-mpi: standin mpi-programs
 	mpishim/tests/soak.sh $(CURDIR)/$(STANDIN) $(CURDIR)/$(SHIM_OUT)/tests $(SOAK_LAUNCHES)
+
+include mpishim/api/api.mk

@@ -1,0 +1,56 @@
+# The C API: the library that transports link, its example, and what "make install"
+# installs. Included by mpishim.mk.
+
+API_VERSION := 0.1.0
+API_SONAME := libpinwheel-api.so.0
+API_SRC := $(wildcard mpishim/api/*.c) $(addprefix mpishim/c/,start.c thread.c site.c)
+API_HDR := $(wildcard mpishim/api/*.h mpishim/include/*.h) $(SHIM_HDR)
+API_CFLAGS := $(SHIM_CFLAGS) -Impishim/include
+# Threads call into it when they end: it stays where it is.
+API_LDFLAGS := -shared -Wl,-z,defs,-z,nodelete -Wl,-soname,$(API_SONAME) -Wl,--version-script=mpishim/api/api.map
+
+.PHONY: api test-api bench-api install install-api
+
+## api: build libpinwheel-api.so and libpinwheel-go.so into bin/
+api: $(SHIM_LIB)/$(API_SONAME) $(SHIM_LIB)/libpinwheel-go.so
+
+$(SHIM_LIB)/$(API_SONAME): $(API_SRC) $(API_HDR) mpishim/api/api.map
+	@mkdir -p $(@D)
+	$(CC) $(API_CFLAGS) $(API_LDFLAGS) -o $@ $(API_SRC) -ldl -lpthread
+	ln -sf $(API_SONAME) $(@:.0=)
+
+PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
+MANDIR ?= $(PREFIX)/share/man
+API_FUNCTIONS = $(shell sed -n 's/^int \(pinwheel_[a-z_]*\).*/\1/p' mpishim/include/pinwheel.h) pinwheel_domain_open_verbs
+
+## install-api: install the C API and what it needs (PREFIX=/usr/local, DESTDIR=)
+install-api: api
+	install -d $(addprefix $(DESTDIR),$(LIBDIR)/pkgconfig $(INCLUDEDIR) $(MANDIR)/man3)
+	install -m 755 $(SHIM_LIB)/$(API_SONAME) $(SHIM_LIB)/libpinwheel-go.so $(DESTDIR)$(LIBDIR)/
+	ln -sf $(API_SONAME) $(DESTDIR)$(LIBDIR)/libpinwheel-api.so
+	install -m 644 mpishim/include/pinwheel.h mpishim/include/pinwheel_verbs.h $(DESTDIR)$(INCLUDEDIR)/
+	sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@INCLUDEDIR@|$(INCLUDEDIR)|; s|@VERSION@|$(API_VERSION)|' \
+		mpishim/include/pinwheel.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/pinwheel.pc
+	install -m 644 mpishim/include/pinwheel.3 $(DESTDIR)$(MANDIR)/man3/
+	for f in $(API_FUNCTIONS); do echo '.so man3/pinwheel.3' > $(DESTDIR)$(MANDIR)/man3/$$f.3; done
+
+## install: install commands, the preload library, the C API and the manual (PREFIX=/usr/local, DESTDIR=)
+install: build install-api
+	install -d $(addprefix $(DESTDIR),$(PREFIX)/bin $(MANDIR)/man1)
+	install -m 755 bin/pinwheel bin/nasreplay $(DESTDIR)$(PREFIX)/bin/
+	install -m 755 $(SHIM_LIB)/libpinwheel.so $(DESTDIR)$(LIBDIR)/
+	install -m 644 cmd/pinwheel/pinwheel.1 $(DESTDIR)$(MANDIR)/man1/
+
+## test-api: the example transport on Soft-RoCE in the test bed's guest, built with pkg-config against an installation
+test-api:
+	@mkdir -p $(SHIM_OUT)
+	$(MAKE) --no-print-directory install-api PREFIX=$(abspath $(SHIM_OUT)/prefix) DESTDIR= > /dev/null
+	testbed/run.sh -t 900 mpishim/example/run.sh $(abspath $(SHIM_OUT)/prefix)
+
+## bench-api: what acquire and release of registered memory cost, in ns
+bench-api: api
+	@mkdir -p $(SHIM_OUT)
+	$(CC) -O2 -fno-omit-frame-pointer -Wall -Wextra -Impishim/include -o $(SHIM_OUT)/hit mpishim/standin/hit.c -L$(SHIM_LIB) -lpinwheel-api -lpthread -Wl,-rpath,$(abspath $(SHIM_LIB))
+	for p in leave-pinned pinwheel; do echo "$$p"; PINWHEEL_POLICY=$$p PINWHEEL_IDLE_POLICY=aggressive $(SHIM_OUT)/hit; done | tee $(SHIM_OUT)/bench-api.txt
