@@ -85,14 +85,21 @@ func (c *Cache) pin(g *region, w Watcher) (verbs.Region, error) {
 	if err := c.reserve(g.rng); err != nil {
 		return verbs.Region{}, err
 	}
-	c.mu.Unlock()
-	mr, err := c.callRegister(g, w)
-	c.mu.Lock()
+	var mr verbs.Region
+	var err error
+	c.unlocked(func() { mr, err = c.callRegister(g, w) })
 	if err != nil {
 		c.unreserve(g.rng)
 		c.stats.Failed++
 	}
 	return mr, err
+}
+
+// unlocked calls f without mu. Should f panic, those who hold mu find it held.
+func (c *Cache) unlocked(f func()) {
+	c.mu.Unlock()
+	defer c.mu.Lock()
+	f()
 }
 
 // callRegister is pin without mu.

@@ -12,13 +12,14 @@ import (
 func (c *Cache) release(g *region) error {
 	g.state = draining
 	c.drains++
-	c.mu.Unlock()
-	err := c.provider.Deregister(g.mr)
-	for busy := 0; errors.Is(err, verbs.ErrBusy) && busy < busyRetries; busy++ {
-		runtime.Gosched()
+	var err error
+	c.unlocked(func() {
 		err = c.provider.Deregister(g.mr)
-	}
-	c.mu.Lock()
+		for busy := 0; errors.Is(err, verbs.ErrBusy) && busy < busyRetries; busy++ {
+			runtime.Gosched()
+			err = c.provider.Deregister(g.mr)
+		}
+	})
 	c.drains--
 	if err == nil {
 		c.unreserve(g.rng)
