@@ -11,7 +11,7 @@ import (
 // Variables by which launchers tell a process its rank and its job.
 var (
 	rankVariables = []string{"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}
-	jobVariables  = []string{"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID"}
+	jobVariables  = []string{"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID", "OMPI_MCA_ess_base_jobid"}
 )
 
 // localRanksVariables tell how many ranks run on this node, sizeVariables how
@@ -82,13 +82,18 @@ func (s Settings) ProcessBudgetBytes() int64 {
 // rank the process ID, so that files of different ranks never meet. Other
 // characters after % are left alone.
 func Expand(pattern string) string {
+	return ExpandRank(pattern, firstOf(rankVariables, strconv.Itoa(os.Getpid())))
+}
+
+// ExpandRank is Expand where the rank is known better than from the launcher.
+func ExpandRank(pattern, rank string) string {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "0"
 	}
 	pid := strconv.Itoa(os.Getpid())
 	return strings.NewReplacer("%%", "%", "%h", host, "%p", pid,
-		"%r", firstOf(rankVariables, pid), "%j", firstOf(jobVariables, "0")).Replace(pattern)
+		"%r", rank, "%j", firstOf(jobVariables, "0")).Replace(pattern)
 }
 
 // firstOf returns the first variable that is set and could be part of a file name.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 
 	"pinwheel/helper"
@@ -59,7 +60,7 @@ func (t *siteTable) top() []report.Site {
 	defer t.mu.Unlock()
 	var list []report.Site
 	for k, c := range t.all {
-		list = append(list, report.Site{Name: siteName(k.frames[:]), Op: opName(k.op), Uses: c.uses, Bytes: c.bytes})
+		list = append(list, report.Site{Name: siteName(k.frames[:], symbolAt), Op: opName(k.op), Uses: c.uses, Bytes: c.bytes})
 	}
 	slices.SortFunc(list, func(a, b report.Site) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Name, b.Name))
@@ -67,45 +68,60 @@ func (t *siteTable) top() []report.Site {
 	return list[:min(len(list), 4*report.TopSites)]
 }
 
-func opName(op predictor.Op) string {
-	switch op {
-	case C.PW_START:
-		return "start"
-	case C.PW_GATHER:
-		return "gather"
-	case C.PW_SCATTER:
-		return "scatter"
-	case C.PW_SCAN:
-		return "scan"
-	case C.PW_OTHER:
-		return "other"
-	}
-	return trace.Op(op).String()
+// opNames are those of the kinds of calls that package trace lacks (ops.h).
+var opNames = map[predictor.Op]string{
+	C.PW_START:          "start",
+	C.PW_GATHER:         "gather",
+	C.PW_SCATTER:        "scatter",
+	C.PW_SCAN:           "scan",
+	C.PW_REDUCE_SCATTER: "reduce_scatter",
+	C.PW_NEIGHBOR:       "neighbor",
+	C.PW_ONE_SIDED:      "one-sided",
+	C.PW_OTHER:          "other",
+}
+
+// lastOp is the last of them all.
+const lastOp = predictor.Op(C.PW_OTHER)
+
+func opName(op predictor.Op) string { return cmp.Or(opNames[op], trace.Op(op).String()) }
+
+// symbol is what the dynamic linker knows of an address.
+type symbol struct {
+	name   string // of the function; "" if it is not exported
+	file   string // of the program or library; "" if it is in none
+	offset uint64 // from the beginning of the function, or of the file
 }
 
 // siteName names the innermost frames: function+offset (or file+offset), from
-// the inside out. They are return addresses: the call is just before.
-func siteName(frames []uint64) string {
+// the inside out. They are return addresses: the call is just before. What
+// started main is of no interest.
+func siteName(frames []uint64, lookup func(address uint64) symbol) string {
 	const most = 3
-	s := ""
-	for i, f := range frames[:most] {
+	var names []string
+	for _, f := range frames[:min(most, len(frames))] {
 		if f == 0 {
 			break
 		}
-		var file *C.char
-		var offset C.uint64_t
-		name := C.pw_symbol_of(C.uint64_t(f-1), &file, &offset)
-		if i > 0 {
-			s += " < "
+		at := lookup(f - 1)
+		file := path.Base(at.file)
+		if strings.HasPrefix(file, "libc.so.") && len(names) > 0 {
+			break
 		}
-		switch {
-		case name == nil:
-			s += fmt.Sprintf("%#x", f)
-		case C.GoString(name) != "":
-			s += fmt.Sprintf("%s+%#x", C.GoString(name), uint64(offset))
-		default:
-			s += fmt.Sprintf("%s+%#x", path.Base(C.GoString(file)), uint64(offset))
+		if at.file == "" {
+			names = append(names, fmt.Sprintf("%#x", f))
+		} else {
+			names = append(names, fmt.Sprintf("%s+%#x", cmp.Or(at.name, file), at.offset))
 		}
 	}
-	return cmp.Or(s, "unknown (built without frame pointers)")
+	return cmp.Or(strings.Join(names, " < "), "unknown (built without frame pointers)")
+}
+
+func symbolAt(address uint64) symbol {
+	var file *C.char
+	var offset C.uint64_t
+	name := C.pw_symbol_of(C.uint64_t(address), &file, &offset)
+	if name == nil {
+		return symbol{}
+	}
+	return symbol{C.GoString(name), C.GoString(file), uint64(offset)}
 }

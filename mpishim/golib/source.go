@@ -63,6 +63,7 @@ func (s *source) convert(e *helper.Event, c *C.struct_pw_event) {
 // used by the helper alone.
 type ticks struct {
 	read  func() uint64
+	nowNs func() int64
 	line  moment  // a point of the line
 	slope float64 // nanoseconds per tick
 	first moment
@@ -74,7 +75,11 @@ type moment struct {
 }
 
 func newTicks(sh *C.struct_pw_shared) *ticks {
-	t := &ticks{read: func() uint64 { return uint64(C.pw_read_ticks(sh)) }, slope: 1}
+	return ticksOf(func() uint64 { return uint64(C.pw_read_ticks(sh)) }, helper.NowNs)
+}
+
+func ticksOf(read func() uint64, nowNs func() int64) *ticks {
+	t := &ticks{read: read, nowNs: nowNs, slope: 1}
 	t.first = t.now()
 	t.line = t.first
 	return t
@@ -85,7 +90,7 @@ func (t *ticks) now() (best moment) {
 	least := uint64(1) << 62
 	for range 5 {
 		before := t.read()
-		ns := helper.NowNs()
+		ns := t.nowNs()
 		after := t.read()
 		if after-before < least {
 			least, best = after-before, moment{before + (after-before)/2, ns}

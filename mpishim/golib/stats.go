@@ -111,20 +111,10 @@ func commandLine() string {
 	return strings.TrimSpace(strings.ReplaceAll(string(text), "\x00", " "))
 }
 
-// expand fills in a file pattern: %h host, %p process, %r rank, %j job.
+// expand fills in a file pattern; see settings.Expand.
 func (s *server) expand(pattern string) string {
-	host, _ := os.Hostname()
-	return strings.NewReplacer(
-		"%%", "%", "%h", host, "%p", fmt.Sprint(os.Getpid()), "%r", fmt.Sprint(max(int(s.sh.rank), 0)), "%j", job(),
-	).Replace(pattern)
-}
-
-// job is the name that the batch system or the launcher gave to this run.
-func job() string {
-	for _, name := range []string{"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "OMPI_MCA_ess_base_jobid", "PMI_ID"} {
-		if v := os.Getenv(name); v != "" {
-			return strings.ReplaceAll(v, "/", "_")
-		}
+	if s.sh.rank < 0 {
+		return settings.Expand(pattern)
 	}
-	return "0"
+	return settings.ExpandRank(pattern, fmt.Sprint(s.sh.rank))
 }

@@ -1,0 +1,173 @@
+//go:build cgo
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"pinwheel/helper"
+	"pinwheel/internal/settings"
+	"pinwheel/mem"
+	"pinwheel/regcache"
+	"pinwheel/verbs"
+	"pinwheel/verbs/sim"
+)
+
+// States of a mailbox and a question, as shared.h has them.
+const (
+	mailIdle, mailAsked, mailDone, mailAbandoned = 0, 1, 3, 4
+	askAcquire, askRelease, askClean             = 1, 2, 4
+	modePlain, modeManaged                       = 0, 1
+)
+
+// during is a provider that lets something happen while it registers.
+type during struct {
+	*sim.Provider
+	then func()
+}
+
+func (p *during) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
+	p.then()
+	return p.Provider.Register(r, a)
+}
+
+// asked is a server without C: one domain over a simulated device. ask puts a
+// question about 16 pages, or the reference of the answer before, into a thread's
+// mailbox and lets the server look at it.
+func asked(t *testing.T) (p *during, s *server, ask func(question uint32) (state uint32, errno syscall.Errno)) {
+	t.Helper()
+	p = &during{sim.New(sim.Options{}), func() {}}
+	s = &server{set: settings.Default(), warned: map[string]bool{}, group: regcache.NewGroup(mem.Unlimited)}
+	s.set.Log = "off"
+	allocate(&s.sh)
+	s.sh.mode = modeManaged
+	cache, err := regcache.New(p, regcache.Options{Group: s.group})
+	if err != nil {
+		t.Fatal(err)
+	}
+	front, err := cache.Thread()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.domains[0].Store(&domain{cache: cache, front: front})
+	allocate(&s.sh.threads)
+	thread := s.sh.threads
+	return p, s, func(question uint32) (uint32, syscall.Errno) {
+		set32(&thread.mail.ask, question)
+		set(&thread.mail.addr, 1<<20)
+		set(&thread.mail.bytes, 16*mem.PageSize)
+		thread.mail.access = 1
+		thread.mail.state = mailAsked
+		s.look(thread)
+		return uint32(thread.mail.state), syscall.Errno(thread.mail.error)
+	}
+}
+
+func set32[T ~uint32](p *T, v uint32) { *p = T(v) }
+
+func TestAnsweredQuestionHoldsAReference(t *testing.T) {
+	p, _, ask := asked(t)
+	if state, errno := ask(askAcquire); state != mailDone || errno != 0 {
+		t.Fatalf("state %d, %v", state, errno)
+	}
+	if ask(askClean); p.Stats().PinnedBytes == 0 {
+		t.Error("released under the reference")
+	}
+	if state, errno := ask(askRelease); state != mailDone || errno != 0 {
+		t.Fatalf("state %d, %v", state, errno)
+	}
+	if ask(askClean); p.Stats().PinnedBytes != 0 {
+		t.Errorf("%d bytes are still pinned", p.Stats().PinnedBytes)
+	}
+}
+
+func TestAbandonedQuestionLeavesNothingBehind(t *testing.T) {
+	p, s, ask := asked(t)
+	state := word32(&s.sh.threads.mail.state)
+	p.then = func() { atomic.StoreUint32(state, mailAbandoned) } // as give_up of thread.c
+	if state, _ := ask(askAcquire); state != mailIdle {
+		t.Fatalf("state %d: the thread can't ask again", state)
+	}
+	p.then = func() {}
+	if ask(askClean); p.Stats().PinnedBytes != 0 {
+		t.Errorf("%d bytes are held for nobody", p.Stats().PinnedBytes)
+	}
+}
+
+func TestRefusedRegistrationTellsItsErrno(t *testing.T) {
+	p, s, ask := asked(t)
+	p.Provider = sim.New(sim.Options{Fail: func(sim.Op, mem.Range) error {
+		return &verbs.Error{Op: "registration", Kind: verbs.ErrPinnedMemory, Errno: syscall.ENOMEM}
+	}})
+	if state, errno := ask(askAcquire); state != mailDone || errno != syscall.ENOMEM {
+		t.Errorf("state %d, %v", state, errno)
+	}
+	if s.sh.mode != modeManaged {
+		t.Error("one refusal ended all")
+	}
+}
+
+func TestPanicIsAnsweredAndEndsManaging(t *testing.T) {
+	p, s, ask := asked(t)
+	p.then = func() { panic("a fault of ours") }
+	if state, errno := ask(askAcquire); state != mailDone || errno != syscall.EIO {
+		t.Errorf("state %d, %v", state, errno)
+	}
+	if s.sh.mode != modePlain {
+		t.Error("it goes on as if nothing had happened")
+	}
+}
+
+func TestCacheAnswersInTheHelpersTerms(t *testing.T) {
+	other := errors.New("another")
+	for _, c := range []struct {
+		did  bool
+		err  error
+		want error
+	}{
+		{true, nil, nil},
+		{false, nil, helper.ErrAlready},
+		{false, fmt.Errorf("of this: %w", regcache.ErrUnknown), helper.ErrGone},
+		{false, regcache.ErrClosed, helper.ErrGone},
+		{false, regcache.ErrInUse, helper.ErrInUse},
+		{true, other, other},
+	} {
+		if got := answer(c.did, c.err); !errors.Is(got, c.want) || (got == nil) != (c.want == nil) {
+			t.Errorf("%t, %v: %v, want %v", c.did, c.err, got, c.want)
+		}
+	}
+}
+
+func TestErrorsBecomeErrnos(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want syscall.Errno
+	}{
+		{nil, 0},
+		{&verbs.Error{Op: "registration", Kind: verbs.ErrRegions, Errno: syscall.EAGAIN}, syscall.EAGAIN},
+		{fmt.Errorf("budget: %w", verbs.ErrPinnedMemory), syscall.ENOMEM},
+		{errors.New("whatever"), syscall.EIO},
+	} {
+		if got := syscall.Errno(errnoFor(c.err)); got != c.want {
+			t.Errorf("%v: %v, want %v", c.err, got, c.want)
+		}
+	}
+}
+
+func TestFilesAreNamedByTheRankInMPI(t *testing.T) {
+	t.Setenv("OMPI_COMM_WORLD_RANK", "7") // of another job, around this one
+	s := &server{}
+	allocate(&s.sh)
+	s.sh.rank = 3
+	if got := s.expand("a.%r"); got != "a.3" {
+		t.Errorf("rank 3: %q", got)
+	}
+	s.sh.rank = -1
+	if got := s.expand("a.%r"); got != "a.7" {
+		t.Errorf("without MPI: %q", got)
+	}
+}
