@@ -125,7 +125,7 @@ func (p *Pinwheel) Observe(u Use) {
 func (p *Pinwheel) learn(r *need, nowNs int64) {
 	gap := nowNs - r.last.endNs
 	r.all.add(gap)
-	if r.predicted {
+	if r.predicted && nowNs >= r.fromNs { // else it was made when r was in use already
 		p.margins.observe(r.evidence, r.gapNs, nowNs-r.fromNs, nowNs)
 	}
 	freshNs := int64(-1) // start of the latest new call before this need
