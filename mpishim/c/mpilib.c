@@ -61,7 +61,7 @@ void pw_mpi_init(void)
 	struct pw_mpi m = {0};
 	void *world = data_symbol("ompi_mpi_comm_world");
 	int (*version)(char *, int *) = pw_symbol("PMPI_Get_library_version");
-	char text[8192] = ""; /* MPI_MAX_LIBRARY_VERSION_STRING of MPICH, the longest */
+	char *common, text[8192] = ""; /* MPI_MAX_LIBRARY_VERSION_STRING of MPICH, the longest */
 	int n = 0;
 
 	if (version && !version(text, &n))
@@ -94,6 +94,8 @@ void pw_mpi_init(void)
 	m.graph_neighbors_count = pw_symbol("PMPI_Graph_neighbors_count");
 	m.dist_graph_neighbors_count = pw_symbol("PMPI_Dist_graph_neighbors_count");
 	m.fortran_in_place = data_symbol("mpi_fortran_in_place_");
+	if (!m.fortran_in_place && (common = data_symbol("mpipriv1_"))) /* mpif.h of MPICH: MPI_BOTTOM, MPI_IN_PLACE, ... */
+		m.fortran_in_place = common + 4;
 	if (!m.comm_f2c) /* a macro in MPICH's ABI */
 		m.comm_f2c = same;
 	if (!m.type_f2c)
