@@ -22,8 +22,12 @@ type stage struct {
 	err error
 }
 
+// staged is the directory of the stage, "" before it is built.
+var staged string
+
 var build = sync.OnceValue(func() (s stage) {
 	s.dir, s.err = os.MkdirTemp("", "pinwheel-standin")
+	staged = s.dir
 	if s.err != nil {
 		return s
 	}
@@ -36,7 +40,7 @@ var build = sync.OnceValue(func() (s stage) {
 	for _, command := range [][]string{
 		append(append([]string{"cc"}, shared...), append([]string{"-std=gnu11", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror",
 			"-Ic", "-I../regcache", "-I../verbs/rdma/internal/ibv", "-Wl,-z,defs", "-o", at("libpinwheel.so"), "-ldl", "-lpthread"}, sources...)...),
-		{"go", "build", "-buildmode=c-shared", "-o", at("libpinwheel-go.so"), "./golib"},
+		{"go", "build", "-buildmode=c-shared", "-ldflags", "-extldflags=-Wl,-soname,libpinwheel-go.so", "-o", at("libpinwheel-go.so"), "./golib"},
 		append(append([]string{"cc"}, shared...), "-Wl,-soname,libibverbs.so.1", "-Wl,--version-script=standin/verbs.map", "-o", at("libibverbs.so.1"), "standin/verbs.c"),
 		append(append([]string{"cc"}, shared...), "-Wl,-soname,libmpi.so.40", "-o", at("libmpi.so.40"), "standin/mpi.c", at("libibverbs.so.1")),
 		{"cc", "-O2", "-fno-omit-frame-pointer", "-o", at("path"), "standin/path.c", at("libmpi.so.40"), "-Wl,-rpath," + s.dir, "-Wl,-rpath-link," + s.dir},
@@ -52,9 +56,7 @@ var build = sync.OnceValue(func() (s stage) {
 
 func TestMain(m *testing.M) {
 	status := m.Run()
-	if s := build(); s.dir != "" {
-		os.RemoveAll(s.dir)
-	}
+	os.RemoveAll(staged)
 	os.Exit(status)
 }
 
