@@ -62,11 +62,12 @@ func (s *server) summary() report.Rank {
 		r.Policy = "disabled"
 	}
 	for _, e := range os.Environ() {
-		if strings.HasPrefix(e, settings.Prefix) {
+		if strings.HasPrefix(e, settings.Prefix) && !strings.HasPrefix(e, settings.Prefix+"STATS=") {
 			r.Environment = append(r.Environment, e)
 		}
 	}
 	slices.Sort(r.Environment)
+	r.VerbsUsed = s.sh.verbs_used != 0
 	r.PeakPinnedBytes, r.AveragePinnedBytes = s.meter.Read()
 	for t := s.sh.threads; t != nil; t = t.next {
 		r.Uses += uint64(t.managed)

@@ -27,6 +27,8 @@ type Rank struct {
 
 	PeakPinnedBytes    int64 `json:"peak_pinned_bytes"`
 	AveragePinnedBytes int64 `json:"avg_pinned_bytes"`
+	// VerbsUsed says whether the transport called libibverbs at all.
+	VerbsUsed bool `json:"verbs_used"`
 	// Uses is how many registrations the transport asked us for, and Plain how
 	// many went past the cache: its own buffers, small or unusual ones.
 	Uses         uint64 `json:"uses"`
@@ -39,9 +41,13 @@ type Rank struct {
 	HelperDeregs uint64 `json:"helper_deregs"`
 	// Repeated is how many uses repeated one of the same call, and were not
 	// told to the helper; Lost is how many the helper was too late for.
-	Repeated    uint64   `json:"repeated_uses"`
-	Lost        uint64   `json:"lost_uses"`
-	StallNs     uint64   `json:"stall_ns"` // waiting for what was no hit
+	Repeated uint64 `json:"repeated_uses"`
+	Lost     uint64 `json:"lost_uses"`
+	StallNs  uint64 `json:"stall_ns"` // waiting for what was no hit
+	// PathNs is what a hit costs on the path of a message, all together: the mean
+	// of PathSamples of them.
+	PathNs      float64  `json:"path_ns"`
+	PathSamples uint64   `json:"path_samples"`
 	HelperCPUNs int64    `json:"helper_cpu_ns"`
 	Predictions int64    `json:"predictions"`
 	Err05       float64  `json:"err_0_5"` // share with less than 0.5 % error
@@ -69,40 +75,51 @@ func Write(w io.Writer, ranks []Rank) error {
 	ranks = slices.Clone(ranks)
 	slices.SortFunc(ranks, func(a, b Rank) int { return cmp.Compare(a.Rank, b.Rank) })
 	var b strings.Builder
-	header(&b, ranks)
-	if total := sum(ranks); total.Uses == 0 {
-		fmt.Fprintf(&b, "@ Nothing was registered through Pinwheel: %s\n", whyNothing(total))
+	total := sum(ranks)
+	header(&b, ranks, total)
+	if total.Uses == 0 {
+		fmt.Fprintf(&b, "@ Nothing was registered through Pinwheel: %s.\n", whyNothing(total))
 	} else {
 		table(&b, ranks, total)
+		remarks(&b, total)
 		sites(&b, ranks)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-func header(b *strings.Builder, ranks []Rank) {
+func header(b *strings.Builder, ranks []Rank, total Rank) {
 	r := ranks[0]
 	fmt.Fprintf(b, "@ Pinwheel\n@ Command  %s\n@ MPI      %s, %d of %d ranks\n@ Policy   %s\n", r.Command, cmp.Or(r.Library, "none"), len(ranks), r.Size, r.Policy)
 	if r.Mapping != "" {
 		fmt.Fprintf(b, "@ Mappings %s\n", r.Mapping)
 	}
-	fmt.Fprintf(b, "@ Helper   %s\n@ Run time %.3f s\n", r.Helper, r.Seconds)
+	fmt.Fprintf(b, "@ Helper   %s\n@ Run time %.3f s\n", r.Helper, total.Seconds)
 	for _, e := range r.Environment {
 		fmt.Fprintf(b, "@ Setting  %s\n", e)
 	}
 }
 
 func whyNothing(total Rank) string {
-	if total.Plain > 0 {
-		return fmt.Sprintf("%d registrations of the transport's own or of small buffers were left alone.", total.Plain)
+	switch {
+	case !total.VerbsUsed:
+		return "the transport used no verbs (it is shared memory, TCP, or linked with libibverbs statically)"
+	case total.Plain == 0:
+		return "the transport registered no memory"
+	case total.Policy == "disabled" || total.Policy == "on-demand":
+		return fmt.Sprintf("with policy %s the transport's %d registrations go past it", total.Policy, total.Plain)
 	}
-	return "the transport registered no memory (shared memory, TCP, or a library that does not use verbs)."
+	return leftAlone(total)
+}
+
+func leftAlone(total Rank) string {
+	return fmt.Sprintf("%d registrations of the transport's own or of small buffers were left alone", total.Plain)
 }
 
 // sum is the aggregate line: what can be added is, times are the longest.
 func sum(ranks []Rank) Rank {
-	t := Rank{Rank: -1}
-	var good05, good5 float64
+	t := Rank{Rank: -1, Policy: ranks[0].Policy}
+	var good05, good5, path float64
 	for _, r := range ranks {
 		t.Seconds = max(t.Seconds, r.Seconds)
 		t.PeakPinnedBytes += r.PeakPinnedBytes
@@ -118,6 +135,9 @@ func sum(ranks []Rank) Rank {
 		t.Repeated += r.Repeated
 		t.Lost += r.Lost
 		t.StallNs += r.StallNs
+		t.VerbsUsed = t.VerbsUsed || r.VerbsUsed
+		t.PathSamples += r.PathSamples
+		path += r.PathNs * float64(r.PathSamples)
 		t.HelperCPUNs += r.HelperCPUNs
 		t.Predictions += r.Predictions
 		good05 += r.Err05 * float64(r.Predictions)
@@ -126,21 +146,24 @@ func sum(ranks []Rank) Rank {
 	if t.Predictions > 0 {
 		t.Err05, t.Err5 = good05/float64(t.Predictions), good5/float64(t.Predictions)
 	}
+	if t.PathSamples > 0 {
+		t.PathNs = path / float64(t.PathSamples)
+	}
 	return t
 }
 
 func table(b *strings.Builder, ranks []Rank, total Rank) {
 	fmt.Fprintf(b, "\n@--- Registered memory and registrations ---\n")
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "rank\thost\tpeak\taverage\tuses\thits\tfirst\tlate\thelper reg\tdereg\tlost\t<0.5%\t<5%\tstall ms\thelper CPU ms\t")
+	fmt.Fprintln(w, "rank\thost\tpeak\taverage\tuses\thits\twaited\tfirst\tlate\tahead\treleased\tlost\t<0.5 %\t<5 %\tstall ms\thelper ms\t")
 	for _, r := range append(ranks, total) {
 		name := fmt.Sprint(r.Rank)
 		if r.Rank < 0 {
 			name = "*"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%.1f\t%.1f\t\n", name, cmp.Or(r.Host, "*"),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%.1f\t%.1f\t\n", name, cmp.Or(r.Host, "*"),
 			mem.FormatBytes(uint64(r.PeakPinnedBytes)), mem.FormatBytes(uint64(r.AveragePinnedBytes)),
-			r.Uses, r.Hits, r.First, r.Late, r.HelperRegs, r.HelperDeregs, r.Lost,
+			r.Uses, r.Hits, r.Waited, r.First, r.Late, r.HelperRegs, r.HelperDeregs, r.Lost,
 			percent(r.Err05, r.Predictions), percent(r.Err5, r.Predictions), float64(r.StallNs)/1e6, float64(r.HelperCPUNs)/1e6)
 	}
 	w.Flush()
@@ -150,7 +173,24 @@ func percent(share float64, of int64) string {
 	if of == 0 {
 		return "-"
 	}
-	return fmt.Sprintf("%.1f%%", 100*share)
+	return fmt.Sprintf("%.1f %%", 100*share)
+}
+
+// legend says what the columns are, in their order.
+const legend = `peak, average: memory that Pinwheel held registered. uses: what the transport asked for; it was registered already (hits), was
+being registered (waited), or had to be, for the first time (first) or again (late). ahead, released: registered and
+deregistered by the helper thread; lost: uses that it did not hear of. <0.5 %, <5 %: predictions of the next use that were
+wrong by less than that share of the interval. stall: time that communication spent waiting for registrations; helper: its processor time.
+`
+
+func remarks(b *strings.Builder, total Rank) {
+	b.WriteString(legend)
+	if total.PathSamples > 0 {
+		fmt.Fprintf(b, "Overhead on the path of a message: %.0f ns beside registration, the mean of %d hits.\n", total.PathNs, total.PathSamples)
+	}
+	if total.Plain > 0 {
+		fmt.Fprintf(b, "%s.\n", leftAlone(total))
+	}
 }
 
 // sites prints the call sites of all ranks together.

@@ -24,16 +24,16 @@ func TestAggregateAddsAndWeighs(t *testing.T) {
 	lines := strings.Split(got, "\n")
 	var rows []string
 	for i, l := range lines {
-		if strings.Contains(l, "helper reg") {
+		if strings.Contains(l, "helper ms") {
 			for _, row := range lines[i+1 : i+4] {
 				rows = append(rows, strings.Join(strings.Fields(row), " "))
 			}
 		}
 	}
 	want := []string{
-		"0 a 3.0 MiB 0 B 20 18 0 2 0 0 0 0.0% 50.0% 0.0 0.0",
-		"1 b 1.0 MiB 0 B 10 9 1 0 0 0 0 0.0% 100.0% 0.0 0.0",
-		"* * 4.0 MiB 0 B 30 27 1 2 0 0 0 0.0% 62.5% 0.0 0.0",
+		"0 a 3.0 MiB 0 B 20 18 0 0 2 0 0 0 0.0 % 50.0 % 0.0 0.0",
+		"1 b 1.0 MiB 0 B 10 9 0 1 0 0 0 0 0.0 % 100.0 % 0.0 0.0",
+		"* * 4.0 MiB 0 B 30 27 0 1 2 0 0 0 0.0 % 62.5 % 0.0 0.0",
 	}
 	if strings.Join(rows, "\n") != strings.Join(want, "\n") {
 		t.Errorf("rows\n%s\nwant\n%s", strings.Join(rows, "\n"), strings.Join(want, "\n"))
@@ -51,14 +51,28 @@ func TestReportSaysWhyNothingWasRegistered(t *testing.T) {
 		rank Rank
 		want string
 	}{
-		{Rank{Size: 1}, "the transport registered no memory"},
-		{Rank{Size: 1, Plain: 7}, "7 registrations of the transport's own or of small buffers were left alone"},
+		{Rank{Size: 1}, "the transport used no verbs"},
+		{Rank{Size: 1, VerbsUsed: true}, "the transport registered no memory"},
+		{Rank{Size: 1, VerbsUsed: true, Plain: 7, Policy: "on-demand"}, "with policy on-demand the transport's 7 registrations go past it"},
+		{Rank{Size: 1, VerbsUsed: true, Plain: 7}, "7 registrations of the transport's own or of small buffers were left alone"},
 	} {
-		if got := write(t, c.rank); !strings.Contains(got, c.want) || strings.Contains(got, "helper reg") {
+		if got := write(t, c.rank); !strings.Contains(got, c.want) || strings.Contains(got, "helper ms") {
 			t.Errorf("no %q in\n%s", c.want, got)
 		}
 	}
 	if got := write(t); got != "" {
 		t.Errorf("a report of no ranks: %q", got)
+	}
+}
+
+func TestOverheadOfThePathIsWeighedBySamples(t *testing.T) {
+	got := write(t,
+		Rank{Rank: 0, Size: 2, VerbsUsed: true, Uses: 1, PathNs: 40, PathSamples: 300},
+		Rank{Rank: 1, Size: 2, VerbsUsed: true, Uses: 1, PathNs: 60, PathSamples: 100})
+	if !strings.Contains(got, "45 ns beside registration, the mean of 400 hits") {
+		t.Errorf("the mean of the ranks is not in\n%s", got)
+	}
+	if got := write(t, Rank{Size: 1, Uses: 1}); strings.Contains(got, "Overhead") {
+		t.Errorf("an overhead that was not measured:\n%s", got)
 	}
 }
