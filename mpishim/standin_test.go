@@ -165,6 +165,42 @@ func TestRenewedMemoryIsRegisteredAgain(t *testing.T) {
 	}
 }
 
+func TestWindowsStayRegistered(t *testing.T) {
+	dir := theStage(t)
+	for _, policy := range []string{"pinwheel", "paper", "lru"} {
+		t.Run(policy, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "stats.json")
+			status, said := play(t, dir, []string{"PINWHEEL_POLICY=" + policy, "PINWHEEL_STATS=" + file}, "life", "windows")
+			if status != 0 {
+				t.Fatalf("status %d: %s", status, said)
+			}
+			// The window over what was sent is a use of it; the pool and the other window are the transport's.
+			if r := readReport(t, file); r.Uses != 20+1+60+3 || r.Plain != 2 {
+				t.Errorf("%d uses managed, %d plain; want 84 and 2", r.Uses, r.Plain)
+			}
+		})
+	}
+}
+
+func TestNodeBudgetIsSharedByItsRanks(t *testing.T) {
+	dir := theStage(t)
+	file := filepath.Join(t.TempDir(), "stats.json")
+	run := func(environ ...string) report.Rank {
+		status, said := play(t, dir, append(environ, "PINWHEEL_POLICY=leave-pinned", "PINWHEEL_STATS="+file), "path", "16", "20") // 16 buffers of 64 KiB
+		if status != 0 {
+			t.Fatalf("status %d: %s", status, said)
+		}
+		return readReport(t, file)
+	}
+	const node = 2 << 20
+	if r := run("PINWHEEL_NODE_BUDGET=2M", "OMPI_COMM_WORLD_LOCAL_SIZE=1"); r.PeakPinnedBytes < 1<<20 || r.Late != 0 {
+		t.Errorf("alone: %d bytes pinned, %d late", r.PeakPinnedBytes, r.Late)
+	}
+	if r := run("PINWHEEL_NODE_BUDGET=2M", "OMPI_COMM_WORLD_LOCAL_SIZE=4"); r.PeakPinnedBytes > node/4 || r.Late == 0 {
+		t.Errorf("one of four: %d bytes pinned of %d, %d late", r.PeakPinnedBytes, node/4, r.Late)
+	}
+}
+
 func TestProgramsLiveAsWithoutUs(t *testing.T) {
 	dir := theStage(t)
 	for how, want := range map[string]int{

@@ -16,6 +16,9 @@
 
 int MPI_Init(int *argc, char ***argv);
 int MPI_Send(const void *buf, int count, void *type, int to, int tag, void *comm);
+int MPI_Win_create(void *base, intptr_t bytes, int unit, void *info, void *comm, void **win);
+int MPI_Win_fence(int assertion, void *win);
+int MPI_Win_free(void **win);
 int MPI_Finalize(void);
 extern char ompi_mpi_comm_world;
 
@@ -110,6 +113,26 @@ static int renew(void)
 	return failed;
 }
 
+/* Windows are registered for long, by a call that is not wrapped; one over memory that is sent meanwhile, one over other memory. */
+static int windows(void)
+{
+	char *other = malloc(BYTES);
+	void *win[2];
+	int failed = MPI_Win_create(buf, BYTES, 1, NULL, &ompi_mpi_comm_world, &win[0]) +
+		     MPI_Win_create(other, BYTES, 1, NULL, &ompi_mpi_comm_world, &win[1]);
+
+	for (int i = 0; i < 20; i++) {
+		struct timespec t = {.tv_nsec = 2000000}; /* time for the helper to release what is not used */
+
+		failed += send_some(3);
+		nanosleep(&t, NULL);
+		failed += MPI_Win_fence(0, win[0]) + MPI_Win_fence(0, win[1]); /* fails if it is not registered */
+	}
+	failed += MPI_Win_free(&win[0]) + MPI_Win_free(&win[1]) + send_some(3);
+	free(other);
+	return failed;
+}
+
 struct process {
 	struct sigaction handler[32];
 	struct rlimit files;
@@ -151,6 +174,8 @@ int main(int argc, char **argv)
 		failed += forks();
 	if (!strcmp(how, "renew"))
 		failed += renew();
+	if (!strcmp(how, "windows"))
+		failed += windows();
 	if (!strcmp(how, "process"))
 		failed += !same(&before, &after);
 	if (!strcmp(how, "exit"))

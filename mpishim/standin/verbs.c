@@ -50,6 +50,15 @@ int ibv_dereg_mr(struct mr *m)
 	return 0;
 }
 
+/* Whether an adapter would accept the key of a registration. */
+int standin_is_live(const struct mr *m)
+{
+	for (uint32_t i = 0; i < MRS; i++)
+		if (__atomic_load_n(&mrs[i].live, __ATOMIC_ACQUIRE) && mrs[i].lkey == m->lkey)
+			return 1;
+	return 0;
+}
+
 int ibv_dealloc_pd(void *pd)
 {
 	(void)pd;
