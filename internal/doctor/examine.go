@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"pinwheel/internal/launch"
 	"pinwheel/internal/settings"
 )
 
@@ -26,9 +27,6 @@ func (m *Machine) report(ask ...func() section) *Report {
 	return r
 }
 
-// goSide is what libpinwheel.so loads from its own directory.
-const goSide = "libpinwheel-go.so"
-
 func (m *Machine) library() section {
 	s := section{name: "Library for MPI programs"}
 	path, err := m.Library()
@@ -37,8 +35,8 @@ func (m *Machine) library() section {
 		return s
 	}
 	s.add(OK, "libpinwheel.so", "", "%s", path)
-	if !m.exists(filepath.Join(filepath.Dir(path), goSide)) {
-		s.add(Problem, goSide, "install it there; without it programs run as they are", "not beside libpinwheel.so")
+	if !m.exists(filepath.Join(filepath.Dir(path), launch.GoSide)) {
+		s.add(Problem, launch.GoSide, "install it there; without it programs run as they are", "not beside libpinwheel.so")
 	}
 	return s
 }

@@ -49,6 +49,17 @@ func findLibrary(asked string) (program, error) {
 	return program{}, fmt.Errorf("%s is not installed beside %s; name it with --library", libraryName, executable)
 }
 
+// GoSide is what libpinwheel.so loads from its own directory.
+const GoSide = "libpinwheel-go.so"
+
+func checkGoSide(library program) error {
+	path := filepath.Join(filepath.Dir(library.path), GoSide)
+	if _, err := os.Stat(path); err != nil {
+		return fmt.Errorf("%s, which %s needs beside it, is missing; install both", path, libraryName)
+	}
+	return nil
+}
+
 // checkLibrary says whether a dynamic linker will take the file.
 func checkLibrary(path string) (program, error) {
 	if strings.ContainsAny(path, ": ") {

@@ -53,6 +53,9 @@ func Make(r Request) (Plan, error) {
 		p.Notes = append(p.Notes, fmt.Sprintf("LD_PRELOAD of the environment would load %s into %s itself; it was taken out", libraryName, r.Command[0]))
 	}
 	library, err := findLibrary(r.Library)
+	if err == nil {
+		err = checkGoSide(library)
+	}
 	switch {
 	case err != nil:
 		p.Plain = err.Error()

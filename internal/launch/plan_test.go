@@ -2,6 +2,7 @@ package launch_test
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -168,12 +169,17 @@ func TestJobRunsPlainWhereTheLibraryCannotWork(t *testing.T) {
 func TestJobRunsPlainWithoutALibraryThatFits(t *testing.T) {
 	site := launchtest.New(t)
 	foreign := foreignCopy(t, site.Library)
+	half := foreignCopy(t, site.Library)
+	if err := os.Remove(filepath.Join(filepath.Dir(half), launch.GoSide)); err != nil {
+		t.Fatal(err)
+	}
 	spaced := site.Path("a directory") + "/libpinwheel.so"
 	for library, says := range map[string]string{
 		"/nowhere/libpinwheel.so": "/nowhere/libpinwheel.so does not exist",
 		"plan_test.go":            "is no shared library",
 		spaced:                    "a colon or a space",
 		foreign:                   "app is for x86_64",
+		half:                      launch.GoSide + ", which libpinwheel.so needs beside it, is missing",
 		"":                        "libpinwheel.so is not installed beside",
 	} {
 		p := makePlan(t, site, "mpirun app", func(r *launch.Request) { r.Library = library })
@@ -191,9 +197,12 @@ func foreignCopy(t *testing.T, library string) string {
 		t.Fatal(err)
 	}
 	data[18], data[19] = 0xf3, 0 // EM_RISCV
-	path := t.TempDir() + "/libpinwheel.so"
-	if err := os.WriteFile(path, data, 0o777); err != nil {
-		t.Fatal(err)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "libpinwheel.so")
+	for _, err := range []error{os.WriteFile(path, data, 0o777), os.WriteFile(filepath.Join(dir, launch.GoSide), nil, 0o777)} {
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 	return path
 }

@@ -90,7 +90,7 @@ func build(dir string) error {
 		return compile(filepath.Join(bin, name), program, "-L"+lib, "-l:"+mpi, "-Wl,-rpath,"+lib)
 	}
 	for _, err := range []error{
-		shared("libpinwheel.so", library), shared("libmpi.so.40", mpi), shared("libmpi.so.1", otherMPI),
+		shared("libpinwheel.so", library), os.WriteFile(filepath.Join(lib, "libpinwheel-go.so"), nil, 0o777), shared("libmpi.so.40", mpi), shared("libmpi.so.1", otherMPI),
 		linked("app", "libmpi.so.40"), linked("other", "libmpi.so.1"), compile(filepath.Join(bin, "nompi"), noMPI),
 		buildStatic(filepath.Join(bin, "static"), dir),
 		os.WriteFile(filepath.Join(bin, "script"), []byte("#!/usr/bin/env bash\nexit 6\n"), 0o777),
