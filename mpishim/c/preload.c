@@ -30,7 +30,9 @@ static int is_named(const char *const *names)
 /* Launchers start the ranks; they are no ranks, and a Go runtime would disturb
  * them. The first kind the user starts, and has preloaded by mistake; the second is started
  * by the first, or by a rank without launcher, and inherits the preload. */
-static const char *const launchers[] = {"mpirun", "mpiexec", "orterun", "prterun", "srun", "mpiexec.hydra", NULL};
+static const char *const launchers[] = {"mpirun",	  "mpiexec",	     "orterun",	     "prterun",
+					 "srun",	  "mpiexec.hydra",   "mpirun.mpich", "mpiexec.mpich",
+					 "mpirun.openmpi", "mpiexec.openmpi", NULL};
 static const char *const daemons[] = {"orted",		  "prted",  "prte", "slurmstepd", "hydra_pmi_proxy",
 				      "hydra_bstrap_proxy", NULL};
 
