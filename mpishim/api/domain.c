@@ -92,13 +92,15 @@ static void give_place(struct pinwheel_domain *d)
 /* Has the server make the cache now: it may take long, and may fail. */
 static void manage(struct pinwheel_domain *d)
 {
+	static uint32_t said;
 	struct pw_thread *t = pw_self();
 
 	if (!t || !api_is_managing())
 		return;
 	d->place = take_place(d);
 	if (d->place == PW_DOMAINS) {
-		pw_say("more than %u domains are open; the next is registered for each use", PW_DOMAINS);
+		if (!__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
+			pw_say("more than %u domains are open; those beyond are registered for each use", PW_DOMAINS);
 		return;
 	}
 	t->mail.domain = d->place;

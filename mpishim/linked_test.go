@@ -1,0 +1,296 @@
+package mpishim
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// linkedPrograms are the transports of standin/ that use pinwheel.h.
+var linkedPrograms = []string{"linked", "linkedlife", "both"}
+
+// apiFlags compile the C side of libpinwheel-api.so, as api/api.mk does.
+var apiFlags = []string{"-O2", "-g", "-std=gnu11", "-fPIC", "-fvisibility=hidden", "-fno-omit-frame-pointer", "-Wall", "-Wextra", "-Werror",
+	"-Ic", "-Iinclude", "-I../regcache", "-I../verbs/rdma/internal/ibv"}
+
+// buildLinked builds libpinwheel-api.so and the programs into dir, with flags for both.
+func buildLinked(dir string, flags ...string) error {
+	sources, err := filepath.Glob("api/*.c")
+	if err != nil {
+		return err
+	}
+	library := filepath.Join(dir, "libpinwheel-api.so.0")
+	args := append(append([]string{}, apiFlags...), "-shared", "-Wl,-z,nodelete", "-Wl,-soname,libpinwheel-api.so.0",
+		"-Wl,--version-script=api/api.map", "-o", library, "c/start.c", "c/thread.c", "c/site.c")
+	args = append(append(args, sources...), flags...)
+	if err := compile("cc", append(args, "-ldl", "-lpthread")...); err != nil {
+		return err
+	}
+	for _, p := range linkedPrograms {
+		args := append([]string{"-O2", "-g", "-std=gnu11", "-fno-omit-frame-pointer", "-Wall", "-Wextra", "-Werror", "-Iinclude",
+			"-o", filepath.Join(dir, p), "standin/" + p + ".c", library}, flags...)
+		if p == "both" {
+			args = append(args, filepath.Join(dir, "libmpi.so.40"))
+		}
+		if err := compile("cc", append(args, "-lpthread", "-Wl,-rpath,"+dir, "-Wl,-rpath-link,"+dir)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func compile(compiler string, args ...string) error {
+	if out, err := exec.Command(compiler, args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s %s: %w\n%s", compiler, strings.Join(args, " "), err, out)
+	}
+	return nil
+}
+
+var buildLinkedOnce sync.Once
+var errLinked error
+
+// theLinkedStage is theStage with libpinwheel-api.so and what uses it.
+func theLinkedStage(t *testing.T) string {
+	t.Helper()
+	dir := theStage(t)
+	buildLinkedOnce.Do(func() { errLinked = buildLinked(dir) })
+	if errLinked != nil {
+		t.Fatal(errLinked)
+	}
+	return dir
+}
+
+// playLinked runs a program that links Pinwheel: nothing is preloaded.
+func playLinked(t *testing.T, environ []string, program string, args ...string) (status int, said string) {
+	t.Helper()
+	dir := theLinkedStage(t)
+	return play(t, dir, append([]string{"LD_PRELOAD="}, environ...), program, args...)
+}
+
+// unwatched is said where the kernel has nothing to watch mappings with: then nothing is cached.
+const unwatched = "memory is registered for each use"
+
+// expectLinked runs a program that must meet its own expectations and say nothing.
+func expectLinked(t *testing.T, environ []string, program string, args ...string) {
+	t.Helper()
+	status, said := playLinked(t, environ, program, args...)
+	if strings.Contains(said, unwatched) {
+		t.Skip(said)
+	}
+	if status != 0 || said != "" {
+		t.Errorf("status %d, said %q", status, said)
+	}
+}
+
+func TestAPICountsAnswersAndRefusesAsDocumented(t *testing.T) {
+	for _, mode := range []string{"accounting", "query", "limits", "process-limits", "arguments"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			expectLinked(t, []string{"PINWHEEL_POLICY=leave-pinned"}, "linked", mode)
+		})
+	}
+}
+
+func TestAPIThreadsShareAndReleaseForEachOther(t *testing.T) {
+	for _, policy := range []string{"pinwheel", "leave-pinned", "on-demand"} {
+		t.Run(policy, func(t *testing.T) {
+			t.Parallel()
+			expectLinked(t, []string{"PINWHEEL_POLICY=" + policy}, "linked", "threads")
+		})
+	}
+}
+
+func TestAPIRegistrationsLiveAsDocumented(t *testing.T) {
+	for _, mode := range []string{"fork", "closing", "refused", "cycles"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			expectLinked(t, []string{"PINWHEEL_POLICY=leave-pinned"}, "linkedlife", mode)
+		})
+	}
+}
+
+func TestAPINeverServesWhatWasUnmapped(t *testing.T) {
+	for _, watch := range []string{"auto", "uffd", "pfn", "none"} {
+		t.Run(watch, func(t *testing.T) {
+			status, said := playLinked(t, []string{"PINWHEEL_POLICY=leave-pinned", "PINWHEEL_WATCH=" + watch}, "linkedlife", "renewed")
+			if strings.Contains(said, "mechanism not available") {
+				t.Skip(said)
+			}
+			if status != 0 {
+				t.Errorf("status %d, said %q", status, said)
+			}
+		})
+	}
+}
+
+func TestAPIHelperDeregistersBehindAUse(t *testing.T) {
+	for _, policy := range []string{"pinwheel", "paper"} {
+		t.Run(policy, func(t *testing.T) {
+			expectLinked(t, []string{"PINWHEEL_POLICY=" + policy, "PINWHEEL_IDLE_POLICY=aggressive"}, "linkedlife", "periodic")
+		})
+	}
+}
+
+func TestAPIMoreDomainsThanAreManagedRegisterPlainly(t *testing.T) {
+	status, said := playLinked(t, nil, "linkedlife", "domains")
+	if status != 0 || strings.Count(said, "\n") != 1 || !strings.Contains(said, "more than 16 domains") {
+		t.Errorf("status %d, said %q", status, said)
+	}
+}
+
+func TestAPIWithoutCacheRegistersForEachUse(t *testing.T) {
+	for how, mode := range map[string]string{"PINWHEEL_DISABLE=y": "plain", "PINWHEEL_POLICY=on-demand": "plain", "PINWHEEL_WATCH=none": "unwatched"} {
+		t.Run(how, func(t *testing.T) { expectLinked(t, []string{how}, "linkedlife", mode) })
+	}
+}
+
+func TestAPIWithoutGoSideOneLineAndPlain(t *testing.T) {
+	dir, alone := theLinkedStage(t), t.TempDir()
+	if err := os.Link(filepath.Join(dir, "libpinwheel-api.so.0"), filepath.Join(alone, "libpinwheel-api.so.0")); err != nil {
+		t.Skipf("the library alone in a directory: %v", err)
+	}
+	// rpath is DT_RUNPATH or DT_RPATH by the linker's default; preloading goes before either.
+	status, said := playLinked(t, []string{"LD_PRELOAD=" + filepath.Join(alone, "libpinwheel-api.so.0"), "LD_LIBRARY_PATH="}, "linkedlife", "plain")
+	if status != 0 || strings.Count(said, "\n") != 1 || !strings.Contains(said, "libpinwheel-go.so") || !strings.Contains(said, "without Pinwheel") {
+		t.Errorf("status %d, said %q", status, said)
+	}
+}
+
+func TestAPIBesidePreloadedLibrary(t *testing.T) {
+	dir := theLinkedStage(t)
+	for _, order := range []string{"mpi-first", "api-first"} {
+		for _, policy := range []string{"pinwheel", "leave-pinned", "on-demand"} {
+			t.Run(order+" "+policy, func(t *testing.T) {
+				file := filepath.Join(t.TempDir(), "stats.json")
+				status, said := play(t, dir, []string{"PINWHEEL_POLICY=" + policy, "PINWHEEL_STATS=" + file}, "both", order)
+				if status != 0 || said != "" {
+					t.Errorf("status %d, said %q", status, said)
+				}
+				r := readReport(t, file) // of whichever ended last
+				if r.Library != "stand-in" || r.Policy != policy {
+					t.Errorf("report of %q with policy %s", r.Library, r.Policy)
+				}
+			})
+		}
+	}
+}
+
+func TestAPIFromAnotherDirectoryUsesTheGoSideThatIsLoaded(t *testing.T) {
+	dir, other := theLinkedStage(t), t.TempDir()
+	for _, lib := range []string{"libpinwheel.so", "libpinwheel-go.so"} {
+		data, err := os.ReadFile(filepath.Join(dir, lib))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(other, lib), data, 0o755) // another file, not a link
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The program counts the libraries that are mapped.
+	status, said := play(t, dir, []string{"LD_PRELOAD=" + filepath.Join(other, "libpinwheel.so")}, "both", "api-first")
+	if status != 0 || said != "" {
+		t.Errorf("status %d, said %q", status, said)
+	}
+}
+
+func TestAPIHeaderIsC99AndCxx98(t *testing.T) {
+	dir := theLinkedStage(t)
+	const program = `#include <pinwheel.h>
+static int reg(void *arg, void *addr, size_t len, unsigned access, struct pinwheel_region *region)
+{
+	(void)arg; (void)len; (void)access;
+	region->handle = addr;
+	region->lkey = region->rkey = 1;
+	return 0;
+}
+static int dereg(void *arg, void *handle) { (void)arg; (void)handle; return 0; }
+int main(void)
+{
+	static char memory[1 << 16];
+	struct pinwheel_ops ops;
+	struct pinwheel_use use;
+	struct pinwheel_domain *domain;
+	struct pinwheel *pw;
+	ops.size = sizeof ops;
+	ops.reg = reg;
+	ops.dereg = dereg;
+	return pinwheel_init(NULL, &pw) || pinwheel_domain_open(pw, &ops, NULL, &domain) ||
+		pinwheel_acquire(domain, memory, sizeof memory, PINWHEEL_LOCAL_WRITE | PINWHEEL_REMOTE_READ, 1, &use) ||
+		pinwheel_release(&use) || pinwheel_domain_close(domain) || pinwheel_fini(pw);
+}
+`
+	strict := []string{"-Wall", "-Wextra", "-Werror", "-pedantic-errors", "-Iinclude"}
+	for _, l := range []struct{ compiler, standard, file string }{{"cc", "c99", "strict.c"}, {"c++", "c++98", "strict.cc"}} {
+		t.Run(l.standard, func(t *testing.T) {
+			if _, err := exec.LookPath(l.compiler); err != nil {
+				t.Skip(err)
+			}
+			source := filepath.Join(t.TempDir(), l.file)
+			if err := os.WriteFile(source, []byte(program), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			args := append([]string{"-std=" + l.standard, "-o", filepath.Join(dir, l.file+".out"), source,
+				filepath.Join(dir, "libpinwheel-api.so.0"), "-Wl,-rpath," + dir}, strict...)
+			if err := compile(l.compiler, args...); err != nil {
+				t.Fatal(err)
+			}
+			if status, said := playLinked(t, nil, l.file+".out"); status != 0 {
+				t.Errorf("status %d, said %q", status, said)
+			}
+		})
+	}
+}
+
+func TestAPIExportsNothingElse(t *testing.T) {
+	if _, err := exec.LookPath("nm"); err != nil {
+		t.Skip(err)
+	}
+	out, err := exec.Command("nm", "-D", "--defined-only", filepath.Join(theLinkedStage(t), "libpinwheel-api.so.0")).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	header, err := os.ReadFile("include/pinwheel.h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+		symbol, version, _ := strings.Cut(line[strings.LastIndex(line, " ")+1:], "@@")
+		if symbol == "PINWHEEL_0" {
+			continue
+		}
+		n++
+		if version != "PINWHEEL_0" || !strings.Contains(string(header), "int "+symbol+"(") {
+			t.Errorf("%s is exported, but no function of pinwheel.h", line)
+		}
+	}
+	if want := strings.Count(string(header), "\nint pinwheel_"); n != want {
+		t.Errorf("%d functions are exported, pinwheel.h has %d", n, want)
+	}
+}
+
+func TestAPIPageNamesEveryFunctionAndRenders(t *testing.T) {
+	page, err := os.ReadFile("include/pinwheel.3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	header, err := os.ReadFile("include/pinwheel.h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Split(string(header), "\n") {
+		if f, ok := strings.CutPrefix(line, "int "); ok && !strings.Contains(string(page), ".BI \"int "+f[:strings.Index(f, "(")+1]) {
+			t.Errorf("no synopsis of %s", f)
+		}
+	}
+	if _, err := exec.LookPath("groff"); err != nil {
+		t.Skip(err)
+	}
+	if out, err := exec.Command("groff", "-man", "-Tutf8", "-ww", "-z", "include/pinwheel.3").CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("groff: %v: %s", err, out)
+	}
+}
