@@ -25,6 +25,24 @@
 // When the transport deregisters, the reference is dropped and the use goes
 // to the helper through DQ.
 //
+// Which calls are wrapped is the table c/calls.h: point-to-point, matched
+// probes, persistent requests, collectives with those of neighbours and those
+// on intercommunicators, one-sided calls for their origin buffers, and the MPI_x_c of
+// MPI-4; in C, mpif.h, mpi and mpi_f08, for Open MPI and the libraries of the MPICH
+// ABI. Left out on purpose:
+//
+//   - MPI_Win_create, MPI_Win_allocate: a window stays registered for as long as it
+//     lives, which the transport sees to; nothing is to be predicted. If its
+//     memory is sent as well, both share one registration.
+//   - MPI_Fetch_and_op, MPI_Compare_and_swap: one element each.
+//   - Persistent collectives and partitioned communication: their buffers are
+//     registered as if we were not there.
+//   - MPI_File: what file systems do with memory is theirs.
+//
+// The wrapper of a call that the MPI library lacks is never called, unless by a
+// program that looks it up by name: MPI_Send_c is found under an MPI-3 library, and
+// fails with one line.
+//
 // What the program did not give to MPI, and is no copy that MPI makes of it,
 // belongs to the transport (bounce pools) and is left alone.
 //
