@@ -17,8 +17,8 @@ var linkedPrograms = []string{"linked", "linkedlife", "both"}
 var apiFlags = []string{"-O2", "-g", "-std=gnu11", "-fPIC", "-fvisibility=hidden", "-fno-omit-frame-pointer", "-Wall", "-Wextra", "-Werror",
 	"-Ic", "-Iinclude", "-I../regcache", "-I../verbs/rdma/internal/ibv"}
 
-// buildLinked builds libpinwheel-api.so and the programs into dir, with flags for both.
-func buildLinked(dir string, flags ...string) error {
+// buildLinked builds libpinwheel-api.so and programs into dir, with flags for both.
+func buildLinked(dir string, programs []string, flags ...string) error {
 	sources, err := filepath.Glob("api/*.c")
 	if err != nil {
 		return err
@@ -30,7 +30,7 @@ func buildLinked(dir string, flags ...string) error {
 	if err := compile("cc", append(args, "-ldl", "-lpthread")...); err != nil {
 		return err
 	}
-	for _, p := range linkedPrograms {
+	for _, p := range programs {
 		args := append([]string{"-O2", "-g", "-std=gnu11", "-fno-omit-frame-pointer", "-Wall", "-Wextra", "-Werror", "-Iinclude",
 			"-o", filepath.Join(dir, p), "standin/" + p + ".c", library}, flags...)
 		if p == "both" {
@@ -57,7 +57,7 @@ var errLinked error
 func theLinkedStage(t *testing.T) string {
 	t.Helper()
 	dir := theStage(t)
-	buildLinkedOnce.Do(func() { errLinked = buildLinked(dir) })
+	buildLinkedOnce.Do(func() { errLinked = buildLinked(dir, linkedPrograms) })
 	if errLinked != nil {
 		t.Fatal(errLinked)
 	}

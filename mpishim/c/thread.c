@@ -110,7 +110,7 @@ int pw_ask(struct pw_thread *t, uint32_t ask)
 	    __atomic_load_n(&m->state, __ATOMIC_ACQUIRE) != PW_MAIL_IDLE)
 		return -1;
 	start = pw_clock_ns(CLOCK_MONOTONIC);
-	pw.comm_cpu = sched_getcpu();
+	__atomic_store_n(&pw.comm_cpu, sched_getcpu(), __ATOMIC_RELAXED);
 	m->ask = ask;
 	__atomic_store_n(&m->state, PW_MAIL_ASKED, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&pw.bell, 1, __ATOMIC_SEQ_CST);
