@@ -4,6 +4,9 @@
 //
 //	c/       libpinwheel.so: what runs on the threads of the program
 //	golib/   libpinwheel-go.so: what runs on threads of its own
+//	include/ pinwheel.h, for transports that link, with its manual page
+//	api/     libpinwheel-api.so, which implements it, with start, thread and site of c/
+//	example/ a transport over libibverbs that links it
 //	report/  the report of a run
 //	standin/ an MPI library and a libibverbs that do nothing, to test and measure with
 //	tests/   MPI programs that verify their data, and what runs them in the test bed
@@ -45,6 +48,13 @@
 //
 // What the program did not give to MPI, and is no copy that MPI makes of it,
 // belongs to the transport (bounce pools) and is left alone.
+//
+// # Linked
+//
+// A transport that uses pinwheel.h says itself what it uses: its acquire is the
+// lookup in the table, its release the push into DQ, and callbacks of its own take
+// the place of libibverbs. Both libraries may be in one process: each has a server
+// on the one Go side, and the limits of the process hold for both together.
 //
 // # The end
 //

@@ -241,6 +241,13 @@ int main(void)
 			if status, said := playLinked(t, nil, l.file+".out"); status != 0 {
 				t.Errorf("status %d, said %q", status, said)
 			}
+			verbs := append([]string{"-std=" + l.standard, "-fsyntax-only", source}, strict...)
+			if err := compile(l.compiler, append(verbs, "-include", "infiniband/verbs.h")...); err != nil {
+				t.Skipf("pinwheel_verbs.h needs the header of libibverbs: %v", err)
+			}
+			if err := compile(l.compiler, append(verbs, "-include", "pinwheel_verbs.h")...); err != nil {
+				t.Error(err)
+			}
 		})
 	}
 }

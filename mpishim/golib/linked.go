@@ -77,7 +77,10 @@ func (s *server) drop(i uint32) error {
 	addStats(&s.past, d.cache.Stats())
 	s.domains[i].Store(nil)
 	giveWatch(d.watch)
-	return err
+	if err != nil { // what could not be deregistered is the transport's to find
+		s.once("drop", err.Error())
+	}
+	return nil
 }
 
 func (s *server) closeFronts(d *domain) {

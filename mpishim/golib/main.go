@@ -80,7 +80,11 @@ func (s *server) warn(message string) {
 
 // info writes one line if the user asked for more than warnings.
 func (s *server) info(message string) {
-	if s.set.Log == "info" || s.set.Log == "debug" {
-		fmt.Fprintf(os.Stderr, "pinwheel: rank %d: %s\n", s.sh.rank, message)
+	if s.set.Log != "info" && s.set.Log != "debug" {
+		return
 	}
+	if s.sh.rank >= 0 {
+		message = fmt.Sprintf("rank %d: %s", s.sh.rank, message)
+	}
+	fmt.Fprintln(os.Stderr, "pinwheel: "+message)
 }

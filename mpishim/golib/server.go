@@ -218,10 +218,8 @@ func (s *server) stop() {
 		s.writeReport() // before what is idle goes
 	}
 	s.stopHelper()
-	if s.group != nil {
-		if _, err := s.group.Clean(); err != nil {
-			s.once("clean", err.Error())
-		}
+	if _, err := s.clean(C.PW_ALL); err != nil {
+		s.once("clean", err.Error())
 	}
 }
 
