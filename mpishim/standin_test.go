@@ -123,6 +123,9 @@ func TestEveryPolicyServesAllAndLeavesNothingRegistered(t *testing.T) {
 			if r.First != buffers {
 				t.Errorf("%d first registrations for %d buffers", r.First, buffers)
 			}
+			if r.PathSamples == 0 || r.PathSamples > messages/60 || r.PathNs <= 0 {
+				t.Errorf("the path was measured %d times in %d messages: %g ns", r.PathSamples, messages, r.PathNs)
+			}
 			if policy == "leave-pinned" || policy == "lru" {
 				if r.Late != 0 || r.HelperRegs != 0 {
 					t.Errorf("%d late and %d by a helper that is not there", r.Late, r.HelperRegs)

@@ -16,6 +16,7 @@ struct pw_handle {
 	struct v_mr mr;
 	struct pwt_ref ref;
 	uint64_t start_ticks;
+	uint64_t path_ticks; /* that taking it cost; 0: not measured */
 	uint64_t seq; /* of the call that posted the buffer */
 	uint64_t op;
 	uint64_t frames[PW_FRAMES];

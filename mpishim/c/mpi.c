@@ -5,6 +5,29 @@
 
 typedef pw_word (*pw_fn)();
 
+static __attribute__((noinline, cold)) void sample_post(const struct pw_call *c)
+{
+	struct pw_thread *t = c->thread;
+	uint32_t posts = t->posts;
+	uint64_t ticks = pw_ticks();
+
+	pw_post_call(c);
+	ticks = pw_ticks() - ticks;
+	t->next_post = PW_SAMPLE - 1;
+	if (t->posts == posts || ticks >= PW_INTERRUPTED) /* nothing large */
+		return;
+	t->post_ticks += ticks;
+	t->post_samples += t->posts - posts;
+}
+
+static inline __attribute__((always_inline)) void post(const struct pw_call *c)
+{
+	if (pw_likely(c->thread->next_post--))
+		pw_post_call(c);
+	else
+		sample_post(c);
+}
+
 static inline __attribute__((always_inline)) void enter(struct pw_call *c, void *frame)
 {
 	struct pw_thread *t = pw_self();
@@ -23,7 +46,7 @@ static inline __attribute__((always_inline)) void enter(struct pw_call *c, void 
 	t->frame = frame;
 	if (c->spec->send.many || c->spec->recv.many || c->spec->ends >= PW_STARTS)
 		if (pw_likely(pw.mode == PW_MANAGED))
-			pw_post_call(c);
+			post(c);
 	if (pw_recording(t))
 		pw_record_begin(c);
 }

@@ -19,6 +19,8 @@
 #define PW_FRAMES 8u    /* = predictor.MaxFrames */
 #define PW_DOMAINS 16u  /* protection domains that are managed; more are left alone */
 #define PW_POSTS 64u    /* posted buffers remembered for each thread; a power of two */
+#define PW_SAMPLE 61u   /* a prime: loops do not fall into step with it */
+#define PW_INTERRUPTED (1u << 15) /* ticks, some 10 us: a sample that took longer was interrupted, and is left out */
 #define PW_TOLD 64u     /* events remembered for each thread; a power of two */
 #define PW_RING 1024u   /* entries of DQ; a power of two */
 #define PW_HANDLES (1u << 16) /* registrations handed out at one time */
@@ -130,6 +132,9 @@ struct pw_thread {
 
 	/* (C) counts for the report */
 	uint64_t managed, plain_calls, wait_ns, collapsed;
+	/* (C) what the path costs, of one call and of one hit in PW_SAMPLE: noting its buffers; taking and giving back */
+	uint64_t post_ticks, post_samples, path_ticks, path_samples;
+	uint32_t next_post, next_path; /* until the next sample */
 
 	struct pwt_front *front[PW_DOMAINS]; /* (Go) set once for each domain's cache, by the server in an answer */
 	struct {

@@ -97,6 +97,7 @@ static struct pw_handle *acquire(struct pw_thread *t, void *pd, void *addr, size
 	struct pw_post *post = pw_find_post(t, (uint64_t)addr, (uint64_t)addr + bytes);
 	int d = post ? domain_of(pd) : -1;
 	struct pw_handle *h;
+	int asked = 0;
 
 	if (d < 0 || !(h = pw_handle_take()))
 		return NULL;
@@ -107,6 +108,7 @@ static struct pw_handle *acquire(struct pw_thread *t, void *pd, void *addr, size
 		m->addr = (uint64_t)addr;
 		m->bytes = bytes;
 		m->access = access;
+		asked = 1;
 		if (pw_ask(t, PW_ASK_ACQUIRE) || m->error) {
 			pw_handle_give(h);
 			return NULL;
@@ -128,6 +130,12 @@ static struct pw_handle *acquire(struct pw_thread *t, void *pd, void *addr, size
 	for (unsigned i = 0; i < PW_FRAMES; i++)
 		h->frames[i] = post->frames[i];
 	t->managed++;
+	h->path_ticks = 0;
+	if (pw_unlikely(!t->next_path--)) {
+		t->next_path = PW_SAMPLE - 1;
+		if (!asked)
+			h->path_ticks = pw_ticks() - start;
+	}
 	return h;
 }
 
@@ -205,6 +213,7 @@ static void drop(struct pw_handle *h)
 	struct pw_thread *t = pw_self();
 	uint64_t id = h->ref.id ? h->ref.id : h->ref.desc->id;
 	uint64_t pages = (h->ref.desc->high - h->ref.desc->low) / (pw.page_mask + 1);
+	uint64_t start = pw_unlikely(h->path_ticks != 0) ? pw_ticks() : 0;
 
 	if (!t)
 		return; /* stays registered: there is no memory for anything else */
@@ -220,6 +229,10 @@ static void drop(struct pw_handle *h)
 	}
 	if (id && pw_likely(pw.want_events))
 		tell(t, h, id, pages);
+	if (pw_unlikely(start) && h->path_ticks + (start = pw_ticks() - start) < PW_INTERRUPTED) {
+		t->path_ticks += h->path_ticks + start;
+		t->path_samples++;
+	}
 }
 
 PW_EXPORT void *ibv_reg_mr(void *pd, void *addr, size_t bytes, int access);

@@ -85,6 +85,12 @@ func ticksOf(read func() uint64, nowNs func() int64) *ticks {
 	return t
 }
 
+// nsPerTick is the mean since the first moment. Any thread may ask.
+func (t *ticks) nsPerTick() float64 {
+	now := t.now()
+	return float64(now.ns-t.first.ns) / float64(max(now.ticks-t.first.ticks, 1))
+}
+
 // now reads both clocks as close together as it gets.
 func (t *ticks) now() (best moment) {
 	least := uint64(1) << 62

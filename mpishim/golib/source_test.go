@@ -156,6 +156,9 @@ func TestTicksBecomeTimesOfTheHelpersClock(t *testing.T) {
 		if got := clock.ns(at); got < want-100 || got > want+100 {
 			t.Errorf("after %g s more: %d ns off", seconds, got-want)
 		}
+		if got := clock.nsPerTick() * perNs; got < 0.999 || got > 1.001 {
+			t.Errorf("after %g s more: %g ns a tick, want %g", seconds, got/perNs, 1/perNs)
+		}
 		// What is told late: a use that began a millisecond ago.
 		if got, want := clock.ns(at-uint64(1e6*perNs)), want-1_000_000; got < want-100 || got > want+100 {
 			t.Errorf("after %g s more, of a millisecond ago: %d ns off", seconds, got-want)

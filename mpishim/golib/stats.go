@@ -69,7 +69,10 @@ func (s *server) summary() report.Rank {
 	slices.Sort(r.Environment)
 	r.VerbsUsed = s.sh.verbs_used != 0
 	r.PeakPinnedBytes, r.AveragePinnedBytes = s.meter.Read()
+	var post, path sample
 	for t := s.sh.threads; t != nil; t = t.next {
+		post.add(uint64(t.post_ticks), uint64(t.post_samples))
+		path.add(uint64(t.path_ticks), uint64(t.path_samples))
 		r.Uses += uint64(t.managed)
 		r.Plain += uint64(t.plain_calls)
 		r.Repeated += uint64(t.collapsed)
@@ -78,6 +81,7 @@ func (s *server) summary() report.Rank {
 			r.Lost += uint64(t.ring.lost)
 		}
 	}
+	r.PathNs, r.PathSamples = (post.mean()+path.mean())*s.clock.nsPerTick(), path.n
 	counted := s.past
 	for i := range s.domains {
 		if d := s.domains.at(uint32(i)); d != nil {
@@ -93,6 +97,13 @@ func (s *server) summary() report.Rank {
 	}
 	return r
 }
+
+// sample is a sum of ticks over a number of measurements.
+type sample struct{ ticks, n uint64 }
+
+func (s *sample) add(ticks, n uint64) { s.ticks, s.n = s.ticks+ticks, s.n+n }
+
+func (s *sample) mean() float64 { return float64(s.ticks) / float64(max(s.n, 1)) }
 
 func (s *server) helperText() string {
 	switch {

@@ -44,8 +44,9 @@ type Rank struct {
 	Repeated uint64 `json:"repeated_uses"`
 	Lost     uint64 `json:"lost_uses"`
 	StallNs  uint64 `json:"stall_ns"` // waiting for what was no hit
-	// PathNs is what a hit costs on the path of a message, all together: the mean
-	// of PathSamples of them.
+	// PathNs is what a large message costs on its path where registration is a
+	// hit: noting its buffer, taking the registration and giving it back. PathSamples
+	// is how many of those were measured, one in 61.
 	PathNs      float64  `json:"path_ns"`
 	PathSamples uint64   `json:"path_samples"`
 	HelperCPUNs int64    `json:"helper_cpu_ns"`
@@ -113,7 +114,7 @@ func whyNothing(total Rank) string {
 }
 
 func leftAlone(total Rank) string {
-	return fmt.Sprintf("%d registrations of the transport's own or of small buffers were left alone", total.Plain)
+	return fmt.Sprintf("registrations left alone, because they were small or the transport's own: %d", total.Plain)
 }
 
 // sum is the aggregate line: what can be added is, times are the longest.
@@ -189,7 +190,7 @@ func remarks(b *strings.Builder, total Rank) {
 		fmt.Fprintf(b, "Overhead on the path of a message: %.0f ns beside registration, the mean of %d hits.\n", total.PathNs, total.PathSamples)
 	}
 	if total.Plain > 0 {
-		fmt.Fprintf(b, "%s.\n", leftAlone(total))
+		fmt.Fprintf(b, "Besides, %s.\n", leftAlone(total))
 	}
 }
 

@@ -54,7 +54,7 @@ func TestReportSaysWhyNothingWasRegistered(t *testing.T) {
 		{Rank{Size: 1}, "the transport used no verbs"},
 		{Rank{Size: 1, VerbsUsed: true}, "the transport registered no memory"},
 		{Rank{Size: 1, VerbsUsed: true, Plain: 7, Policy: "on-demand"}, "with policy on-demand the transport's 7 registrations go past it"},
-		{Rank{Size: 1, VerbsUsed: true, Plain: 7}, "7 registrations of the transport's own or of small buffers were left alone"},
+		{Rank{Size: 1, VerbsUsed: true, Plain: 7}, "registrations left alone, because they were small or the transport's own: 7"},
 	} {
 		if got := write(t, c.rank); !strings.Contains(got, c.want) || strings.Contains(got, "helper ms") {
 			t.Errorf("no %q in\n%s", c.want, got)
