@@ -71,6 +71,20 @@ uint64_t pw_read_ticks(const struct pw_shared *s)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* What one reading adds to an interval between two. */
+uint64_t pw_ticks_cost(const struct pw_shared *s)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (int i = 0; i < 100; i++) {
+		uint64_t before = pw_read_ticks(s), cost = pw_read_ticks(s) - before;
+
+		if (cost < least)
+			least = cost;
+	}
+	return least;
+}
+
 static int first(struct dl_phdr_info *info, size_t size, void *base)
 {
 	(void)size;

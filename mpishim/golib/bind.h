@@ -10,6 +10,7 @@ void pw_futex_wake(uint32_t *word);
 int pw_provide(struct pw_shared *s, void *pd, uint64_t addr, size_t bytes, unsigned access, struct pw_region *made);
 int pw_withdraw(struct pw_shared *s, void *pd, uint64_t handle);
 uint64_t pw_read_ticks(const struct pw_shared *s);
+uint64_t pw_ticks_cost(const struct pw_shared *s);
 uint64_t pw_program_base(void);
 const char *pw_symbol_of(uint64_t address, const char **file, uint64_t *offset);
 struct pw_recorder *pw_new_recorder(void);

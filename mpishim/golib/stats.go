@@ -81,7 +81,9 @@ func (s *server) summary() report.Rank {
 			r.Lost += uint64(t.ring.lost)
 		}
 	}
-	r.PathNs, r.PathSamples = (post.mean()+path.mean())*s.clock.nsPerTick(), path.n
+	reading := float64(C.pw_ticks_cost(s.sh)) // one is in the time of a post, two in that of a hit
+	r.PathNs = (max(post.mean()-reading, 0) + max(path.mean()-2*reading, 0)) * s.clock.nsPerTick()
+	r.PathSamples = path.n
 	counted := s.past
 	for i := range s.domains {
 		if d := s.domains.at(uint32(i)); d != nil {
