@@ -36,6 +36,10 @@ type Action struct {
 	Kind    ActionKind
 	Region  mem.RegionID
 	UntilNs int64 // for Wait
+	// DueNs, for a Wait and if it is not 0, is when a registration is due, or
+	// never. What there is to do before that, at UntilNs, is a second thought,
+	// for which no sleep need end to the microsecond.
+	DueNs int64
 }
 
 // What a Registrar returns where it did nothing and nothing is wrong.

@@ -173,14 +173,17 @@ func (s *Scheduler) Next(nowNs int64) Action {
 			return Action{Kind: Deregister, Region: id}
 		}
 	}
-	_, reviewNs, review := s.reviews.First()
-	switch {
-	case s.head < len(s.candidates):
+	if s.head < len(s.candidates) {
 		return Action{Kind: Wait, UntilNs: nowNs}
-	case due && (!review || startNs <= reviewNs):
+	}
+	if !due {
+		startNs = never
+	}
+	if _, reviewNs, review := s.reviews.First(); review && reviewNs < startNs {
+		return Action{Kind: Wait, UntilNs: max(reviewNs, nowNs), DueNs: startNs}
+	}
+	if due {
 		return Action{Kind: Wait, UntilNs: startNs}
-	case review:
-		return Action{Kind: Wait, UntilNs: max(reviewNs, nowNs)}
 	}
 	return Action{Kind: Idle}
 }

@@ -180,7 +180,7 @@ func (t *Thread) updateCPULocked() {
 }
 
 // Close stops the helper and waits until its thread has ended: for an action
-// in progress, or a sleep of at most 5 ms. What is registered stays so.
+// in progress, or a sleep of at most 100 ms. What is registered stays so.
 // Close may be called at any time and more than once, but not by the Decider
 // or Registrar.
 func (t *Thread) Close() error {

@@ -125,6 +125,9 @@ func (d *driver) decide(nowNs int64) (untilNs int64, acted bool) {
 		untilNs = never
 	case a.Kind == Wait:
 		untilNs = a.UntilNs
+		if a.DueNs != 0 && untilNs > nowNs {
+			untilNs = a.DueNs // for the rest, the next look at DQ is soon enough
+		}
 	case nowNs < d.shortage[a.Kind].retryNs:
 		return d.passBy(a, nowNs)
 	default:

@@ -5,11 +5,17 @@ package helper
 const (
 	// minPollNs is how long the helper stays away from DQ while events flow.
 	minPollNs = 50_000 // 50 us
-	// maxPollNs bounds the delay of an event after a long silence, and of Close.
-	maxPollNs = 5_000_000 // 5 ms
-	// pollShare makes the pauses grow with the silence: an event that ends a
-	// silence waits at most 1/4 as long as the silence lasted.
+	// pollShare makes the pauses grow with the silence, up to maxPollNs: an event
+	// that ends a silence waits at most 1/4 as long as the silence lasted.
 	pollShare = 4
+	maxPollNs = 5_000_000 // 5 ms
+	// silentShare lets them grow further, up to mostPollNs, in a silence of which
+	// they are 1/16: under emulation 200 wake-ups a second of four helpers took
+	// 6 % of two processors that the ranks needed. An event that was
+	// predicted is not waited for so long: its registration ended the silence.
+	// mostPollNs also bounds the delay of Close.
+	silentShare = 16
+	mostPollNs  = 100_000_000 // 100 ms
 	// approachShare: a sleep towards a deadline leaves 1/8 of the way, for the
 	// longer a processor has slept, the later it wakes (15 us after 50 us, 45 us
 	// after 5 ms on a virtual machine). The last sleep is a short one.
@@ -61,7 +67,8 @@ func (p *pacer) plan(nowNs, untilNs int64) (sleepNs int64) {
 		p.budgetNs -= elapsedNs
 	}
 
-	pollNs := min(max((nowNs-p.activeNs)/pollShare, minPollNs), maxPollNs)
+	silenceNs := nowNs - p.activeNs
+	pollNs := min(max(silenceNs/pollShare, minPollNs), max(maxPollNs, min(silenceNs/silentShare, mostPollNs)))
 	leftNs := untilNs - nowNs
 	sleepNs = min(leftNs-max(p.marginNs(), leftNs/approachShare), pollNs)
 	p.spinning = sleepNs < minSleepNs && p.budgetNs > 0
