@@ -20,6 +20,10 @@ for b in "$@"; do
 done
 ranks=4
 . "$(dirname "$0")/guest.env" $ranks
+# As on a node with an adapter: what Soft-RoCE's kernel threads do for the adapter
+# they do on the processors of the ranks, and those of the helpers are idle.
+[ "$(nproc)" -gt $ranks ] || { echo "nas.sh: $ranks ranks need more than $(nproc) processors: their helpers need idle ones (testbed/run.sh -c 8)" >&2; exit 2; }
+printf '%x\n' $(((1 << ranks) - 1)) > /sys/devices/virtual/workqueue/cpumask
 work=$(mktemp -d)
 
 # vm_pin PID: sets kb to the pinned memory of a process, 0 if it has ended. Without a
@@ -77,7 +81,7 @@ run() { # run BENCHMARK MODE ROUND
     *) args=(-x "LD_PRELOAD=$lib/libpinwheel.so" -x "PINWHEEL_STATS=$work/stats.%r.json" -x "PINWHEEL_POLICY=$2") ;;
   esac
   rm -f "$work"/stats.*
-  timeout -k 5 900 mpirun -np $ranks "${args[@]}" "$npb/$1.x" > "$work/out" 2>&1 &
+  timeout -k 5 900 mpirun -np $ranks --bind-to core "${args[@]}" "$npb/$1.x" > "$work/out" 2>&1 &
   launcher=$!
   sample $launcher > "$work/samples"
   wait $launcher || { echo "$1 $2 round $3 failed:"; cat "$work/out"; return; }
