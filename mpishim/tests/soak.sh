@@ -7,7 +7,7 @@ set -u
 dir=$1 tests=$2 launches=$3
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 ulimit -c 0
-ways=("" status threads fork process after exit _exit abort segv)
+ways=("" status threads fork process windows after exit _exit abort segv)
 mpi_ways=(finalize status exit abort segv fork no-mpi)
 policies=(pinwheel paper leave-pinned on-demand)
 for f in "$dir/life" "$dir/libpinwheel.so" "$dir/libpinwheel-go.so" "$tests/lifecycle"; do
