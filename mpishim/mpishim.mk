@@ -59,7 +59,7 @@ test-mpi: shim mpi-programs
 	testbed/run.sh -c 4 -t 3600 mpishim/tests/run.sh $(CURDIR)/$(SHIM_LIB) $(CURDIR)/$(SHIM_OUT)/tests "$(TEST_MPI_RANKS)" "$(TEST_MPI_POLICIES)" $(TEST_MPI_PROGRAMS)
 
 SOAK_LAUNCHES ?= 1000
-BENCH_MPI_ROUNDS ?= 3
+BENCH_MPI_ROUNDS ?= 5
 BENCH_MPI_REPORT := $(SHIM_OUT)/bench-mpi.txt
 STANDIN := $(SHIM_OUT)/standin
 

@@ -4,10 +4,13 @@
 #
 #   bench.sh LIBRARIES TESTS ROUNDS
 #
-# One line a run, then the medians and the ratios that matter.
+# One line a run, then the medians and the ratios that matter: of each round's runs
+# to each other, then the median of those.
 set -u
 lib=$1 tests=$2 rounds=$3
-. "$(dirname "$0")/guest.env" 2
+ranks=2
+. "$(dirname "$0")/guest.env" $ranks
+keep_cores_idle $ranks
 lines=$(mktemp)
 preload=(-x "LD_PRELOAD=$lib/libpinwheel.so" -x "PINWHEEL_STATS=/tmp/stats.%r.json")
 for ((r = 1; r <= rounds; r++)); do
@@ -17,24 +20,39 @@ for ((r = 1; r <= rounds; r++)); do
     [ $mode = libfabric ] || export FI_MR_CACHE_MAX_COUNT=0
     case $mode in pinwheel | leave-pinned) args=("${preload[@]}" -x "PINWHEEL_POLICY=$mode") ;; esac
     rm -f /tmp/stats.*
-    out=$(timeout -k 5 200 mpirun -np 2 "${args[@]}" "$tests/pinned" 2>&1)
+    out=$(timeout -k 5 200 mpirun -np $ranks --bind-to core "${args[@]}" "$tests/pinned" 2>&1)
     case $out in *"data right"*) ;; *) echo "$mode failed: $out"; continue ;; esac
     result=$(grep ^pinned: <<< "$out" | head -1)
-    counts=$(grep -oh '"\(first_regs\|late_regs\|helper_regs\|helper_deregs\)":[0-9]*' /tmp/stats.0.json 2> /dev/null | tr -d '"' | tr '\n' ' ')
+    counts=$(grep -oh '"\(uses\|first_regs\|late_regs\|helper_regs\|helper_deregs\)":[0-9]*' /tmp/stats.*.json 2> /dev/null | tr -d '"' | tr '\n' ' ')
     echo "$mode run $r ${result#pinned: } $counts" | tee -a "$lines"
   done
 done
 awk '
-  function median(list, n, a, i, j, t) {
+  function sorted(list, a,  n, i, j, t) {
     n = split(list, a, " ")
     for (i = 1; i <= n; i++) for (j = i + 1; j <= n; j++) if (a[j] + 0 < a[i] + 0) { t = a[i]; a[i] = a[j]; a[j] = t }
-    return n ? a[int((n + 1) / 2)] : 0
+    return n
   }
-  { ms[$1] = ms[$1] " " $5; kb[$1] = kb[$1] " " $7 }
+  function median(list,  a, n) { n = sorted(list, a); return n ? a[int((n + 1) / 2)] : 0 }
+  function ends(list,  a, n) { n = sorted(list, a); return sprintf("%+.1f to %+.1f", a[1], a[n]) }
+  function over(what, name, one, other,  r, list) {
+    for (r in rounds)
+      if (what[one, r] && what[other, r]) list = list " " (100 * what[one, r] / what[other, r] - 100)
+    printf "%s, %s over %s: %+.1f %% (%s)\n", name, one, other, median(list), ends(list)
+  }
+  {
+    ms[$1, $3] = $5; kb[$1, $3] = $7; rounds[$3]
+    all_ms[$1] = all_ms[$1] " " $5; all_kb[$1] = all_kb[$1] " " $7
+    for (i = 10; $1 == "pinwheel" && i <= NF; i++) { split($i, count, ":"); sum[count[1]] += count[2] }
+  }
   END {
-    for (m in ms) printf "median %-13s exchange %.3f ms, VmPin %.1f MB\n", m, median(ms[m]), median(kb[m]) / 1024
-    printf "VmPin over the floor without a cache: libfabric %+.1f %%, pinwheel %+.1f %%\n",
-      100 * median(kb["libfabric"]) / median(kb["none"]) - 100, 100 * median(kb["pinwheel"]) / median(kb["none"]) - 100
-    printf "exchange against libfabric: pinwheel %+.1f %%, none %+.1f %%\n",
-      100 * median(ms["pinwheel"]) / median(ms["libfabric"]) - 100, 100 * median(ms["none"]) / median(ms["libfabric"]) - 100
+    split("libfabric none leave-pinned pinwheel", order, " ")
+    for (i = 1; i <= 4; i++)
+      printf "median %-13s exchange %.3f ms, VmPin %.1f MB\n", order[i], median(all_ms[order[i]]), median(all_kb[order[i]]) / 1024
+    over(kb, "VmPin in the compute phase", "libfabric", "none")
+    over(kb, "VmPin in the compute phase", "pinwheel", "none")
+    over(ms, "exchange", "pinwheel", "libfabric")
+    over(ms, "exchange", "pinwheel", "leave-pinned")
+    if (sum["uses"])
+      printf "late, warm-up included: %d of %d uses, %.2f %%\n", sum["late_regs"], sum["uses"], 100 * sum["late_regs"] / sum["uses"]
   }' "$lines"
