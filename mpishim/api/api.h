@@ -31,7 +31,7 @@ struct api_use {
 	uint64_t start, end;
 	uint64_t start_ticks; /* 0: not for the helper */
 	uint64_t forks;       /* api_forks when it was acquired */
-	uint64_t frames[PW_FRAMES];
+	const struct pw_site *site;
 };
 _Static_assert(sizeof(struct api_use) <= sizeof(struct pinwheel_use), "fits");
 _Static_assert(offsetof(struct api_use, handle) == offsetof(struct pinwheel_use, handle), "the public part");

@@ -88,12 +88,7 @@ static inline __attribute__((always_inline)) void fill(struct pw_thread *t, stru
 	api_count(&t->managed);
 	if (!start_ticks)
 		return;
-	u->frames[0] = site;
-	if (site)
-		for (unsigned i = 1; i < PW_FRAMES; i++)
-			u->frames[i] = 0;
-	else
-		pw_site_walk(frame, t->stack_end, u->frames);
+	u->site = site ? pw_site_of(t, (const uint64_t[PW_FRAMES]){site}) : pw_site_here(t, frame);
 }
 
 typedef int (*missed_fn)(struct pw_thread *, struct pinwheel_domain *, const void *, size_t, unsigned, struct api_use *);
@@ -141,9 +136,8 @@ static void tell(struct pw_thread *t, const struct api_use *u, uint64_t id, uint
 	e->start_ticks = u->start_ticks;
 	e->end_ticks = pw_ticks();
 	e->op = PW_OTHER;
-	for (unsigned i = 0; i < PW_FRAMES; i++)
-		e->frames[i] = u->frames[i];
-	e->pages = pages;
+	e->site = u->site;
+	e->pages = (uint32_t)pages;
 	pw_ring_push(&t->ring);
 }
 

@@ -24,7 +24,7 @@ static struct pw_handle *pool(void)
 	return none;
 }
 
-struct pw_handle *pw_handle_take(void)
+struct pw_handle *pw_handle_pop(void)
 {
 	struct pw_handle *p = pool();
 	uint64_t h = __atomic_load_n(&head, __ATOMIC_ACQUIRE), next;
@@ -35,25 +35,21 @@ struct pw_handle *pw_handle_take(void)
 	while ((uint32_t)h) {
 		/* The handle may be taken under our eyes: then its next is garbage, and the tag has changed. */
 		next = ((h >> 32) + 1) << 32 | __atomic_load_n(&p[(uint32_t)h - 1].next, __ATOMIC_RELAXED);
-		if (__atomic_compare_exchange_n(&head, &h, next, 1, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-			p[(uint32_t)h - 1].taken = 1;
+		if (__atomic_compare_exchange_n(&head, &h, next, 1, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 			return &p[(uint32_t)h - 1];
-		}
 	}
 	i = __atomic_load_n(&fresh, __ATOMIC_RELAXED);
 	do
 		if (i == PW_HANDLES)
 			return NULL;
 	while (!__atomic_compare_exchange_n(&fresh, &i, i + 1, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-	p[i].taken = 1;
 	return &p[i];
 }
 
-void pw_handle_give(struct pw_handle *g)
+void pw_handle_push(struct pw_handle *g)
 {
 	uint64_t h = __atomic_load_n(&head, __ATOMIC_RELAXED), first;
 
-	g->taken = 0;
 	do {
 		__atomic_store_n(&g->next, (uint32_t)h, __ATOMIC_RELAXED);
 		first = ((h >> 32) + 1) << 32 | (uint64_t)(g - pw_handles + 1);

@@ -3,8 +3,9 @@
  * struct ibv_mr, of which each begins with one.
  *
  * They come from a fixed pool, so that a pointer says whether it is ours; free
- * ones are a stack whose head carries a tag against ABA. Taking and giving back:
- * one CAS each; no system call, no allocation, no lock.
+ * ones are a stack whose head carries a tag against ABA, one CAS to take or give
+ * back. A thread keeps some to itself and mostly needs none. No system call, no
+ * allocation, no lock.
  */
 #ifndef PINWHEEL_HANDLE_H
 #define PINWHEEL_HANDLE_H
@@ -19,7 +20,7 @@ struct pw_handle {
 	uint64_t path_ticks; /* that taking it cost; 0: not measured */
 	uint64_t seq; /* of the call that posted the buffer */
 	uint64_t op;
-	uint64_t frames[PW_FRAMES];
+	const struct pw_site *site;
 	uint32_t domain;
 	uint32_t access;
 	uint32_t next; /* index + 1 of the next free one */
@@ -28,8 +29,27 @@ struct pw_handle {
 
 extern struct pw_handle *pw_handles; /* NULL before the first */
 
-struct pw_handle *pw_handle_take(void); /* NULL: all in use, or no memory */
-void pw_handle_give(struct pw_handle *h);
+struct pw_handle *pw_handle_pop(void); /* NULL: all in use, or no memory */
+void pw_handle_push(struct pw_handle *h);
+
+/* NULL: all in use, or no memory. */
+static inline struct pw_handle *pw_handle_take(struct pw_thread *t)
+{
+	struct pw_handle *h = pw_likely(t->spares) ? t->spare[--t->spares] : pw_handle_pop();
+
+	if (pw_likely(h != NULL))
+		h->taken = 1;
+	return h;
+}
+
+static inline void pw_handle_give(struct pw_thread *t, struct pw_handle *h)
+{
+	h->taken = 0;
+	if (pw_likely(t && t->spares < PW_SPARES))
+		t->spare[t->spares++] = h;
+	else
+		pw_handle_push(h);
+}
 
 static inline struct pw_handle *pw_handle_of(void *mr)
 {

@@ -19,7 +19,7 @@ static int at_root(const struct pw_call *c)
 	return !pw_mpi.comm_rank(pw_comm(c), &rank) && rank == pw_int(c, c->spec->peer);
 }
 
-static struct pw_post *add(struct pw_thread *t, uint64_t start, uint64_t end, uint64_t op)
+static void add(struct pw_thread *t, uint64_t start, uint64_t end, uint64_t op, const struct pw_site *site)
 {
 	struct pw_post *p = &t->post[t->posts & (PW_POSTS - 1)];
 
@@ -27,32 +27,27 @@ static struct pw_post *add(struct pw_thread *t, uint64_t start, uint64_t end, ui
 	__atomic_store_n(&p->end, end, __ATOMIC_RELAXED);
 	p->seq = t->seq;
 	p->op = op;
+	p->site = site;
 	__atomic_store_n(&p->start, start, __ATOMIC_RELEASE);
 	t->posts++;
-	return p;
 }
 
-static void post_buffer(const struct pw_call *c, const struct pw_buffer *b, uint64_t *frames, int *have)
+static void post_buffer(const struct pw_call *c, const struct pw_buffer *b, const struct pw_site **site)
 {
 	struct pw_thread *t = c->thread;
 	struct pw_extent e;
-	struct pw_post *p;
 
 	if (!pw_extent_of(c, b, &e) || e.bytes < pw.threshold)
 		return;
-	if (!*have) {
-		pw_site_walk(t->frame, t->stack_end, frames);
-		*have = 1;
-	}
+	if (!*site)
+		*site = pw_site_here(t, t->frame);
 	if (e.end - e.start != e.bytes)
 		t->packs = t->seq;
 	if (t->largest_seq != t->seq || e.bytes > t->largest) {
 		t->largest_seq = t->seq;
 		t->largest = e.bytes;
 	}
-	p = add(t, e.start, e.end, t->op);
-	for (unsigned i = 0; i < PW_FRAMES; i++)
-		p->frames[i] = frames[i];
+	add(t, e.start, e.end, t->op, *site);
 }
 
 /* Persistent requests: their buffers are posted again whenever they are started. */
@@ -93,10 +88,8 @@ static void each_request(const struct pw_call *c)
 {
 	struct pw_thread *t = c->thread;
 	int64_t n = c->spec->number ? pw_int(c, c->spec->number) : 1;
-	uint64_t frames[PW_FRAMES];
+	const struct pw_site *site = c->spec->ends == PW_STARTS ? pw_site_here(t, t->frame) : NULL;
 
-	if (c->spec->ends == PW_STARTS)
-		pw_site_walk(t->frame, t->stack_end, frames);
 	pthread_mutex_lock(&persistent_lock);
 	for (int64_t k = 0; k < n; k++) {
 		uint64_t request = pw_request(c, (unsigned)k);
@@ -106,14 +99,10 @@ static void each_request(const struct pw_call *c)
 
 			if (!request || persistent[at].request != request)
 				continue;
-			if (c->spec->ends == PW_FREES) {
+			if (c->spec->ends == PW_FREES)
 				persistent[at].request = 0;
-			} else {
-				struct pw_post *p = add(t, persistent[at].start, persistent[at].end, PW_START);
-
-				for (unsigned f = 0; f < PW_FRAMES; f++)
-					p->frames[f] = frames[f];
-			}
+			else
+				add(t, persistent[at].start, persistent[at].end, PW_START, site);
 			break;
 		}
 	}
@@ -123,8 +112,7 @@ static void each_request(const struct pw_call *c)
 void pw_post_call(const struct pw_call *c)
 {
 	const struct pw_spec *s = c->spec;
-	uint64_t frames[PW_FRAMES];
-	int have = 0;
+	const struct pw_site *site = NULL;
 
 	if (s->ends == PW_STARTS || s->ends == PW_FREES) {
 		each_request(c);
@@ -133,9 +121,9 @@ void pw_post_call(const struct pw_call *c)
 	if (s->makes == PW_PERSISTENT)
 		return; /* posted when it is started */
 	if (s->send.many && (s->rooted != PW_SEND_AT_ROOT || at_root(c)))
-		post_buffer(c, &s->send, frames, &have);
+		post_buffer(c, &s->send, &site);
 	if (s->recv.many && s->recv.buf != s->send.buf && (s->rooted != PW_RECV_AT_ROOT || at_root(c)))
-		post_buffer(c, &s->recv, frames, &have);
+		post_buffer(c, &s->recv, &site);
 }
 
 static struct pw_post *find_in(struct pw_thread *t, uint64_t start, uint64_t end)
@@ -176,7 +164,7 @@ struct pw_post *pw_find_post(struct pw_thread *t, uint64_t start, uint64_t end)
 		return p;
 	p = &t->here;
 	if (p->seq != t->seq)
-		pw_site_walk(t->frame, t->stack_end, p->frames);
+		p->site = pw_site_here(t, t->frame);
 	p->seq = t->seq;
 	p->op = t->op;
 	return p;

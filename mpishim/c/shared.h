@@ -23,16 +23,28 @@
 #define PW_INTERRUPTED (1u << 15) /* ticks, some 10 us: a sample that took longer was interrupted, and is left out */
 #define PW_TOLD 64u     /* events remembered for each thread; a power of two */
 #define PW_RING 1024u   /* entries of DQ; a power of two */
+#define PW_NEAR 64u     /* call sites that a thread finds by itself; a power of two */
+#define PW_SPARES 16u   /* free handles that a thread keeps to itself */
 #define PW_HANDLES (1u << 16) /* registrations handed out at one time */
 
-/* One completed use of a region; helper.Event but for the clock: these are ticks of pw_ticks. */
+/* A call site: return addresses, innermost first. Made once and never changed or freed (site.c), so that
+ * uses only point to it. */
+struct pw_site {
+	uint64_t frames[PW_FRAMES];
+};
+
+/*
+ * One completed use of a region; helper.Event but for the clock: these are ticks of
+ * pw_ticks. With its slot's turn it fills a cache line: one, not two or three, moves
+ * to the helper's core and back.
+ */
 struct pw_event {
 	uint64_t region;
 	uint64_t start, end; /* addresses used */
 	uint64_t start_ticks, end_ticks;
-	uint64_t op; /* enum pw_op */
-	uint64_t frames[PW_FRAMES];
-	uint64_t pages; /* of the whole region */
+	const struct pw_site *site;
+	uint32_t op;    /* enum pw_op */
+	uint32_t pages; /* of the whole region */
 };
 
 /*
@@ -47,15 +59,14 @@ struct pw_event {
 struct pw_slot {
 	struct pw_event item;
 	uint64_t turn; /* (both) */
-};
+} __attribute__((aligned(64)));
+_Static_assert(sizeof(struct pw_slot) == 64, "a cache line");
 
 struct pw_ring {
 	struct pw_slot slots[PW_RING];
-	uint64_t head; /* (C) position of the next push */
+	uint64_t head __attribute__((aligned(128))); /* (C) position of the next push */
 	uint64_t lost; /* (C) entries overrun */
-	uint64_t pad[14];
-	uint64_t tail; /* (Go) position of the next pop */
-	uint64_t pad2[15];
+	uint64_t tail __attribute__((aligned(128))); /* (Go) position of the next pop */
 };
 
 /* What a thread asks the server for, when it isn't a hit. */
@@ -111,8 +122,10 @@ struct pw_post {
 	uint64_t start, end;
 	uint64_t seq; /* of the call in its thread, counted from 1 */
 	uint64_t op;
-	uint64_t frames[PW_FRAMES];
+	const struct pw_site *site;
 };
+
+struct pw_handle;
 
 struct pw_thread {
 	struct pw_thread *next; /* all there ever were */
@@ -136,10 +149,14 @@ struct pw_thread {
 	uint64_t post_ticks, post_samples, path_ticks, path_samples;
 	uint32_t next_post, next_path; /* until the next sample */
 
+	struct pw_handle *spare[PW_SPARES]; /* (C) handles to be taken next; see handle.h */
+	uint32_t spares;
+
 	struct pwt_front *front[PW_DOMAINS]; /* (Go) set once for each domain's cache, by the server in an answer */
 	struct {
 		uint64_t region, seq;
 	} told[PW_TOLD]; /* (C) */
+	const struct pw_site *near[PW_NEAR]; /* (C) sites that were met; by a hash */
 	struct pw_mailbox mail;
 	struct pw_post post[PW_POSTS];
 	struct pw_post here; /* the call itself, for registrations of MPI's own memory */

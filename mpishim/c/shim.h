@@ -44,6 +44,16 @@ static inline struct pw_thread *pw_self(void)
 /* site.c */
 void pw_site_init(void);
 unsigned pw_site_walk(void **frame, uint64_t stack_end, uint64_t frames[PW_FRAMES]);
+const struct pw_site *pw_site_of(struct pw_thread *t, const uint64_t frames[PW_FRAMES]); /* never NULL */
+
+/* The site of the call whose frame this is. */
+static inline const struct pw_site *pw_site_here(struct pw_thread *t, void **frame)
+{
+	uint64_t frames[PW_FRAMES];
+
+	pw_site_walk(frame, t->stack_end, frames);
+	return pw_site_of(t, frames);
+}
 
 /* mpi.c */
 struct pw_post *pw_find_post(struct pw_thread *t, uint64_t start, uint64_t end);

@@ -1,9 +1,12 @@
 /*
- * Call sites: a bounded walk along frame pointers. No system call, no
- * allocation, no lock; it reads nothing but the stack of its thread.
+ * Call sites: a bounded walk along frame pointers, which reads nothing but the
+ * stack of its thread, and one struct pw_site for each that is found. No system
+ * call, no allocation, no lock but where a site is met for the first time.
  */
 #define _GNU_SOURCE
 #include <link.h>
+#include <pthread.h>
+#include <string.h>
 
 #include "shim.h"
 
@@ -64,4 +67,66 @@ unsigned pw_site_walk(void **frame, uint64_t stack_end, uint64_t frames[PW_FRAME
 	for (unsigned i = n; i < PW_FRAMES; i++)
 		frames[i] = 0;
 	return n;
+}
+
+/* All sites that were met, by a hash. A program with more (deep recursion) has its further ones taken for one, unknown. */
+#define SITES (1u << 14)
+static struct pw_site sites[SITES];
+static uint32_t made[SITES]; /* atomic: 1 when the site is complete */
+static unsigned count;
+static pthread_mutex_t sites_lock = PTHREAD_MUTEX_INITIALIZER; /* of making one; a leaf */
+static const struct pw_site unknown;
+
+static int is_same(const struct pw_site *s, const uint64_t frames[PW_FRAMES])
+{
+	uint64_t differences = 0;
+
+	for (unsigned i = 0; i < PW_FRAMES; i++)
+		differences |= s->frames[i] ^ frames[i];
+	return !differences;
+}
+
+static unsigned place_of(const uint64_t frames[PW_FRAMES])
+{
+	uint64_t hash = 0;
+
+	for (unsigned i = 0; i < PW_FRAMES; i++)
+		hash = (hash ^ frames[i]) * 0x9e3779b97f4a7c15ull;
+	return (unsigned)(hash >> 50); /* SITES is 2^14 */
+}
+
+/* The site of these frames, or where it would be; SITES - 1 are taken at most. */
+static unsigned find(const uint64_t frames[PW_FRAMES])
+{
+	unsigned at = place_of(frames);
+
+	while (__atomic_load_n(&made[at], __ATOMIC_ACQUIRE) && !is_same(&sites[at], frames))
+		at = (at + 1) % SITES;
+	return at;
+}
+
+static __attribute__((noinline)) const struct pw_site *meet(const uint64_t frames[PW_FRAMES])
+{
+	unsigned at = find(frames);
+
+	if (made[at])
+		return &sites[at];
+	pthread_mutex_lock(&sites_lock);
+	at = find(frames);
+	if (!made[at] && count < SITES - 1) {
+		memcpy(sites[at].frames, frames, sizeof sites[at].frames);
+		__atomic_store_n(&made[at], 1, __ATOMIC_RELEASE);
+		count++;
+	}
+	pthread_mutex_unlock(&sites_lock);
+	return made[at] ? &sites[at] : &unknown;
+}
+
+const struct pw_site *pw_site_of(struct pw_thread *t, const uint64_t frames[PW_FRAMES])
+{
+	const struct pw_site **near = &t->near[(frames[0] + 3 * frames[1] + 5 * frames[2]) * 0x9e3779b97f4a7c15ull >> 58]; /* PW_NEAR is 2^6 */
+
+	if (pw_unlikely(!*near || !is_same(*near, frames)))
+		*near = meet(frames);
+	return *near;
 }

@@ -99,7 +99,7 @@ static struct pw_handle *acquire(struct pw_thread *t, void *pd, void *addr, size
 	struct pw_handle *h;
 	int asked = 0;
 
-	if (d < 0 || !(h = pw_handle_take()))
+	if (d < 0 || !(h = pw_handle_take(t)))
 		return NULL;
 	if (!t->front[d] || !pwt_get(t->front[d], addr, bytes, pwt_want(access), &h->ref)) {
 		struct pw_mailbox *m = &t->mail;
@@ -110,7 +110,7 @@ static struct pw_handle *acquire(struct pw_thread *t, void *pd, void *addr, size
 		m->access = access;
 		asked = 1;
 		if (pw_ask(t, PW_ASK_ACQUIRE) || m->error) {
-			pw_handle_give(h);
+			pw_handle_give(t, h);
 			return NULL;
 		}
 		h->ref = m->ref;
@@ -127,8 +127,7 @@ static struct pw_handle *acquire(struct pw_thread *t, void *pd, void *addr, size
 	h->access = access;
 	h->seq = post->seq;
 	h->op = post->op;
-	for (unsigned i = 0; i < PW_FRAMES; i++)
-		h->frames[i] = post->frames[i];
+	h->site = post->site;
 	t->managed++;
 	h->path_ticks = 0;
 	if (pw_unlikely(!t->next_path--)) {
@@ -201,10 +200,9 @@ static void tell(struct pw_thread *t, const struct pw_handle *h, uint64_t id, ui
 	e->end = e->start + h->mr.length;
 	e->start_ticks = h->start_ticks;
 	e->end_ticks = pw_ticks();
-	e->op = h->op;
-	for (unsigned i = 0; i < PW_FRAMES; i++)
-		e->frames[i] = h->frames[i];
-	e->pages = pages;
+	e->op = (uint32_t)h->op;
+	e->site = h->site;
+	e->pages = (uint32_t)pages;
 	pw_ring_push(&t->ring);
 }
 
@@ -212,7 +210,7 @@ static void drop(struct pw_handle *h)
 {
 	struct pw_thread *t = pw_self();
 	uint64_t id = h->ref.id ? h->ref.id : h->ref.desc->id;
-	uint64_t pages = (h->ref.desc->high - h->ref.desc->low) / (pw.page_mask + 1);
+	uint64_t pages = (h->ref.desc->high - h->ref.desc->low) >> __builtin_ctzll(pw.page_mask + 1);
 	uint64_t start = pw_unlikely(h->path_ticks != 0) ? pw_ticks() : 0;
 
 	if (!t)
@@ -270,7 +268,7 @@ PW_EXPORT int ibv_dereg_mr(void *mr)
 		return EINVAL;
 	if (!pw_disabled) /* the child of a fork has nothing to give back */
 		drop(h);
-	pw_handle_give(h);
+	pw_handle_give(pw_self_, h);
 	return 0;
 }
 
@@ -303,7 +301,7 @@ PW_EXPORT int ibv_rereg_mr(void *mr, int flags, void *pd, void *addr, size_t byt
 	*h = *fresh;
 	h->taken = 1;
 	drop(&old);
-	pw_handle_give(fresh);
+	pw_handle_give(t, fresh);
 	return 0;
 }
 

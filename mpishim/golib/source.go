@@ -53,7 +53,7 @@ func (s *source) convert(e *helper.Event, c *C.struct_pw_event) {
 	e.StartNs, e.EndNs = s.clock.ns(uint64(c.start_ticks)), s.clock.ns(uint64(c.end_ticks))
 	e.Op = predictor.Op(c.op)
 	for i := range e.Frames {
-		e.Frames[i] = uint64(c.frames[i])
+		e.Frames[i] = uint64(c.site.frames[i])
 	}
 	e.Pages = uint64(c.pages)
 	s.sites.count(e)

@@ -15,7 +15,7 @@ import (
 
 func allocate[T any](p **T) { *p = new(T) }
 
-func set[T ~uint64](p *T, v uint64) { *p = T(v) }
+func set[T ~uint32 | ~uint64](p *T, v uint64) { *p = T(v) }
 
 const slotFree, slotTaken = 0, 1 // PW_TURN_FREE, PW_TURN_TAKEN
 
@@ -50,7 +50,10 @@ func (q *queued) push(region uint64) {
 	set(&slot.item.region, region)
 	set(&slot.item.start, 0x1000)
 	set(&slot.item.end, 0x1000+region)
-	set(&slot.item.frames[1], 77)
+	if slot.item.site == nil {
+		allocate(&slot.item.site)
+		set(&slot.item.site.frames[1], 77)
+	}
 	set(&slot.item.pages, 9)
 	atomic.StoreUint64(turn, slotReady(q.head))
 	q.head++
