@@ -17,7 +17,7 @@ const (
 	// silenceRatio is how many times the cost of its registration a region
 	// that was used only once is kept through silence: a wrong suspicion
 	// then adds at most 1/silenceRatio to the run time.
-	silenceRatio = 15_000
+	silenceRatio = 4_000
 	// overdueRatio is how many times longer than predicted a region may be
 	// idle in silence.
 	overdueRatio = 30
