@@ -54,15 +54,22 @@ func (s *server) startRecording() *recorder {
 	return r
 }
 
+// drainInterval is how often the ring is emptied. It holds what 1.6 million calls a
+// second make of that time; each waking of a Go thread takes some 20 us from a
+// rank where there is no idle core.
+const drainInterval = 20 * time.Millisecond
+
 // run empties the ring until the end.
 func (r *recorder) run() {
 	defer close(r.done)
+	tick := time.NewTicker(drainInterval)
+	defer tick.Stop()
 	for {
 		select {
 		case <-r.stop:
 			r.drain()
 			return
-		case <-time.After(2 * time.Millisecond):
+		case <-tick.C:
 			r.drain()
 		}
 	}
