@@ -27,8 +27,8 @@ tools:
 	@$(call need,gcc,apt-get install gcc libc6-dev)
 	@$(call need,git,apt-get install git)
 
-## build: the commands and the preload library, into bin/
-build: tools shim
+## build: the commands, the preload library and the C API, into bin/
+build: tools shim api
 	mkdir -p bin
 	$(GO) build -ldflags "-X pinwheel/internal/version.stamp=$$(git describe --always --dirty 2>/dev/null || echo unknown)" -o bin/ ./cmd/...
 

@@ -46,7 +46,13 @@ $(SHIM_OUT)/tests/%: mpishim/tests/%.f90
 ## install-mpi: install what the MPI tests need (Debian, as root)
 install-mpi:
 	apt-get update -qq
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openmpi-bin libopenmpi-dev gfortran g++
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openmpi-bin libopenmpi-dev mpich libmpich-dev gfortran g++
+
+.PHONY: test-jobs
+
+## test-jobs: jobs of Open MPI and MPICH outside any guest, over shared memory and TCP; the wrappers beside their prototypes
+test-jobs: tools
+	$(GO) test -count=1 -run 'OutsideOfVerbs|RealJobs|RowsFit' ./mpishim
 
 TEST_MPI_RANKS ?= 2 4
 TEST_MPI_POLICIES ?= pinwheel paper leave-pinned on-demand disabled
