@@ -319,7 +319,7 @@ type longSleeper struct {
 
 func (c *longSleeper) SleepNs(ns int64) {
 	if c.asleep.Inc() == 1 {
-		c.DedicatedClock.SleepNs(int64(longSleep))
+		rawNanosleep(int64(longSleep)) // as every sleep of a DedicatedClock that keeps its P
 		return
 	}
 	c.DedicatedClock.SleepNs(ns)
