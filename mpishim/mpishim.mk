@@ -94,7 +94,7 @@ BENCH_NAS_MODES ?= libfabric none pinwheel
 BENCH_NAS_PROGRAMS ?= ft.A is.A mg.A
 BENCH_NAS_REPORT := $(SHIM_OUT)/bench-nas.txt
 
-.PHONY: bench-nas
+.PHONY: bench-nas bench-record
 
 # Eight processors: four ranks that poll, and four idle ones for their helpers.
 ## bench-nas: pinned memory and run time of NPB 3.4 on Soft-RoCE; NPB=DIR has ft.A.x, is.A.x, mg.A.x (an hour; see BENCH_NAS_* in mpishim.mk)
@@ -102,6 +102,14 @@ bench-nas: shim
 	@[ -n "$(NPB)" ] || { echo "bench-nas: give NPB=DIR, the bin directory of NPB 3.4-MPI, which is not part of Pinwheel"; exit 1; }
 	testbed/run.sh -c 8 -t 14400 mpishim/tests/nas.sh $(CURDIR)/$(SHIM_LIB) $(abspath $(NPB)) $(BENCH_NAS_ROUNDS) \
 		"$(BENCH_NAS_MODES)" $(BENCH_NAS_PROGRAMS) | tee $(BENCH_NAS_REPORT)
+
+BENCH_RECORD_PROGRAMS ?= ft.B mg.B is.C
+
+## bench-record: what recording costs NPB 3.4, two ranks over shared memory; NPB=DIR has ft.B.x and the others (see BENCH_RECORD_PROGRAMS)
+bench-record: shim
+	@[ -n "$(NPB)" ] || { echo "bench-record: give NPB=DIR, the bin directory of NPB 3.4-MPI, which is not part of Pinwheel"; exit 1; }
+	@mkdir -p $(SHIM_OUT)
+	mpishim/tests/record.sh $(CURDIR)/$(SHIM_LIB) $(abspath $(NPB)) 5 $(BENCH_RECORD_PROGRAMS) | tee $(SHIM_OUT)/bench-record.txt
 
 ## soak-mpi: many launches of programs that end in every way; exit codes must be those without us (SOAK_LAUNCHES=1000)
 soak-mpi: standin mpi-programs
