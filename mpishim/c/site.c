@@ -69,11 +69,15 @@ unsigned pw_site_walk(void **frame, uint64_t stack_end, uint64_t frames[PW_FRAME
 	return n;
 }
 
-/* All sites that were met, by a hash. A program with more (deep recursion) has its further ones taken for one, unknown. */
+/*
+ * All sites that were met, by a hash. Half of the places stay free, so that a
+ * search ends soon. A program with more sites (deep recursion) has its further
+ * ones taken for one, unknown.
+ */
 #define SITES (1u << 14)
 static struct pw_site sites[SITES];
 static uint32_t made[SITES]; /* atomic: 1 when the site is complete */
-static unsigned count;
+static unsigned count; /* atomic */
 static pthread_mutex_t sites_lock = PTHREAD_MUTEX_INITIALIZER; /* of making one; a leaf */
 static const struct pw_site unknown;
 
@@ -95,31 +99,40 @@ static unsigned place_of(const uint64_t frames[PW_FRAMES])
 	return (unsigned)(hash >> 50); /* SITES is 2^14 */
 }
 
-/* The site of these frames, or where it would be; SITES - 1 are taken at most. */
-static unsigned find(const uint64_t frames[PW_FRAMES])
+/* The site of these frames; or NULL, and *at is where it would be. */
+static const struct pw_site *find(const uint64_t frames[PW_FRAMES], unsigned *at)
 {
-	unsigned at = place_of(frames);
+	for (*at = place_of(frames); __atomic_load_n(&made[*at], __ATOMIC_ACQUIRE); *at = (*at + 1) % SITES)
+		if (is_same(&sites[*at], frames))
+			return &sites[*at];
+	return NULL;
+}
 
-	while (__atomic_load_n(&made[at], __ATOMIC_ACQUIRE) && !is_same(&sites[at], frames))
-		at = (at + 1) % SITES;
-	return at;
+static const struct pw_site *make(const uint64_t frames[PW_FRAMES])
+{
+	const struct pw_site *s;
+	unsigned at;
+
+	pthread_mutex_lock(&sites_lock);
+	s = find(frames, &at); /* another thread may have been faster */
+	if (!s && count < SITES / 2) {
+		memcpy(sites[at].frames, frames, sizeof sites[at].frames);
+		__atomic_store_n(&made[at], 1, __ATOMIC_RELEASE);
+		__atomic_store_n(&count, count + 1, __ATOMIC_RELAXED);
+		s = &sites[at];
+	}
+	pthread_mutex_unlock(&sites_lock);
+	return s ? s : &unknown;
 }
 
 static __attribute__((noinline)) const struct pw_site *meet(const uint64_t frames[PW_FRAMES])
 {
-	unsigned at = find(frames);
+	unsigned at;
+	const struct pw_site *s = find(frames, &at);
 
-	if (made[at])
-		return &sites[at];
-	pthread_mutex_lock(&sites_lock);
-	at = find(frames);
-	if (!made[at] && count < SITES - 1) {
-		memcpy(sites[at].frames, frames, sizeof sites[at].frames);
-		__atomic_store_n(&made[at], 1, __ATOMIC_RELEASE);
-		count++;
-	}
-	pthread_mutex_unlock(&sites_lock);
-	return made[at] ? &sites[at] : &unknown;
+	if (s)
+		return s;
+	return __atomic_load_n(&count, __ATOMIC_RELAXED) < SITES / 2 ? make(frames) : &unknown;
 }
 
 const struct pw_site *pw_site_of(struct pw_thread *t, const uint64_t frames[PW_FRAMES])
