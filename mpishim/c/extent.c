@@ -130,7 +130,8 @@ int pw_extent_of(const struct pw_call *c, const struct pw_buffer *b, struct pw_e
 		in_place.buf = b->buf;
 		b = &in_place;
 	}
-	if (pw_mpi.type_size(pw_type(c, b->type), &s.size) || s.size <= 0 || (count = total(c, b)) <= 0)
+	/* Without elements the datatype may be none, and the MPI library would not like to be asked. */
+	if ((count = total(c, b)) <= 0 || pw_mpi.type_size(pw_type(c, b->type), &s.size) || s.size <= 0)
 		return 0;
 	e->bytes = (uint64_t)count * (uint64_t)s.size;
 	if (e->bytes < pw.threshold) { /* nobody asks where it lies */
