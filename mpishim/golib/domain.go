@@ -68,10 +68,14 @@ func (s *server) domain(i uint32) (*domain, error) {
 		Watcher: w,
 		Group:   s.group,
 	})
-	if err != nil {
-		return nil, err
+	if err == nil {
+		d.front, err = d.cache.Thread()
 	}
-	if d.front, err = d.cache.Thread(); err != nil {
+	if err != nil {
+		if d.cache != nil {
+			_ = d.cache.Close() // which is empty
+		}
+		giveWatch(w)
 		return nil, err
 	}
 	s.domains[i].Store(d)

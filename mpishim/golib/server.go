@@ -120,13 +120,14 @@ func (s *server) look(t *C.struct_pw_thread) {
 		return
 	}
 	t.mail.error = C.int32_t(syscall.EIO) // should it panic
+	i := uint32(t.mail.domain)            // whoever abandons a question may write another
 	ref, acquired := s.serve(t)
 	if atomic.CompareAndSwapUint32(state, C.PW_MAIL_SERVING, C.PW_MAIL_DONE) {
 		C.pw_futex_wake(&t.mail.state)
 		return
 	}
 	if acquired { // abandoned
-		s.domains.at(uint32(t.mail.domain)).front.Release(ref)
+		s.domains.at(i).front.Release(ref)
 	}
 	atomic.StoreUint32(state, C.PW_MAIL_IDLE)
 }
