@@ -6,12 +6,11 @@
  * for us, or can't be had from it, goes to libibverbs as if we weren't there.
  */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <errno.h>
-#include <pthread.h>
 
 #include "handle.h"
-#include "ring.h"
+#include "release.h"
+#include "verbslib.h"
 
 #define REREG_TRANSLATION 1 /* enum ibv_rereg_mr_flags */
 #define REREG_PD 2
@@ -25,56 +24,6 @@
 struct pd_head {
 	void *context;
 };
-
-static struct {
-	void *(*reg)(void *pd, void *addr, size_t bytes, int access);
-	void *(*reg_iova)(void *pd, void *addr, size_t bytes, uint64_t iova, int access);
-	pw_reg_fn reg_iova2;
-	int (*rereg)(void *mr, int flags, void *pd, void *addr, size_t bytes, int access);
-	pw_dereg_fn dereg;
-	int (*dealloc_pd)(void *pd);
-	int (*close_device)(void *context);
-} real;
-static pthread_once_t resolve_once = PTHREAD_ONCE_INIT;
-
-static void *versioned(void *lib, const char *name, const char *version)
-{
-	void *f = lib ? dlvsym(lib, name, version) : NULL;
-
-	if (!f)
-		f = dlvsym(RTLD_NEXT, name, version);
-	if (!f && lib)
-		f = dlsym(lib, name);
-	return f;
-}
-
-/* For libraries without iova2 (rdma-core before 28): those pass the identity only. */
-static void *reg_identity(void *pd, void *addr, size_t bytes, uint64_t iova, unsigned access)
-{
-	(void)iova;
-	return real.reg(pd, addr, bytes, (int)access);
-}
-
-static void resolve(void)
-{
-	/* Loaded as a plug-in's dependency, libibverbs is not in our scope. */
-	void *lib = dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_NOLOAD);
-
-	real.reg = versioned(lib, "ibv_reg_mr", "IBVERBS_1.1");
-	real.reg_iova = versioned(lib, "ibv_reg_mr_iova", "IBVERBS_1.7");
-	real.reg_iova2 = versioned(lib, "ibv_reg_mr_iova2", "IBVERBS_1.8");
-	real.rereg = versioned(lib, "ibv_rereg_mr", "IBVERBS_1.1");
-	real.dereg = versioned(lib, "ibv_dereg_mr", "IBVERBS_1.1");
-	real.dealloc_pd = versioned(lib, "ibv_dealloc_pd", "IBVERBS_1.1");
-	real.close_device = versioned(lib, "ibv_close_device", "IBVERBS_1.1");
-	pw.reg = real.reg_iova2 ? real.reg_iova2 : reg_identity;
-	pw.dereg = real.dereg;
-	if (!real.reg || !real.dereg || !real.dealloc_pd) {
-		pw_disabled = 1;
-		pw_say("no libibverbs that is known here; going on without Pinwheel");
-	}
-	__atomic_store_n(&pw.verbs_used, 1, __ATOMIC_RELAXED);
-}
 
 /* The index of a protection domain, which it is given if it has none; -1 if there are too many. */
 static int domain_of(void *pd)
@@ -184,49 +133,36 @@ static int is_told(struct pw_thread *t, uint64_t region, uint64_t seq)
 	return 0;
 }
 
-static void tell(struct pw_thread *t, const struct pw_handle *h, uint64_t id, uint64_t pages)
+static void tell(struct pw_thread *t, const struct pw_handle *h, uint64_t region, uint32_t pages)
 {
-	struct pw_event *e;
-
-	id |= (uint64_t)h->domain << 48;
-	if (is_told(t, id, h->seq)) {
+	if (is_told(t, region, h->seq)) {
 		t->collapsed++;
 		return;
 	}
-	if (!(e = pw_ring_next(&t->ring)))
-		return;
-	e->region = id;
-	e->start = (uint64_t)h->mr.addr;
-	e->end = e->start + h->mr.length;
-	e->start_ticks = h->start_ticks;
-	e->end_ticks = pw_ticks();
-	e->op = (uint32_t)h->op;
-	e->site = h->site;
-	e->pages = (uint32_t)pages;
-	pw_ring_push(&t->ring);
+	pw_tell(t, &(struct pw_event){
+			   .region = region,
+			   .start = (uint64_t)h->mr.addr,
+			   .end = (uint64_t)h->mr.addr + h->mr.length,
+			   .start_ticks = h->start_ticks,
+			   .end_ticks = pw_ticks(),
+			   .site = h->site,
+			   .op = (uint32_t)h->op,
+			   .pages = pages,
+		   });
 }
 
 static void drop(struct pw_handle *h)
 {
 	struct pw_thread *t = pw_self();
-	uint64_t id = h->ref.id ? h->ref.id : h->ref.desc->id;
-	uint64_t pages = (h->ref.desc->high - h->ref.desc->low) >> __builtin_ctzll(pw.page_mask + 1);
-	uint64_t start = pw_unlikely(h->path_ticks != 0) ? pw_ticks() : 0;
+	uint64_t region = pw_ref_region(&h->ref), start = pw_unlikely(h->path_ticks != 0) ? pw_ticks() : 0;
+	uint32_t pages = pw_ref_pages(&h->ref);
 
 	if (!t)
 		return; /* stays registered: there is no memory for anything else */
 	/* First of all: the helper can't deregister what is in use. */
-	if (pw_unlikely(!t->front[h->domain])) {
-		t->mail.domain = h->domain;
-		t->mail.ref = h->ref;
-		pw_ask(t, PW_ASK_RELEASE);
-	} else if (pwt_put(t->front[h->domain], &h->ref)) {
-		t->mail.domain = h->domain;
-		t->mail.ref = h->ref;
-		pw_ask(t, PW_ASK_SWEEP);
-	}
-	if (id && pw_likely(pw.want_events))
-		tell(t, h, id, pages);
+	pw_drop(t, h->domain, &h->ref);
+	if (region && pw_likely(pw.want_events))
+		tell(t, h, region | (uint64_t)h->domain << 48, pages);
 	if (pw_unlikely(start) && h->path_ticks + (start = pw_ticks() - start) < PW_INTERRUPTED) {
 		t->path_ticks += h->path_ticks + start;
 		t->path_samples++;
@@ -236,23 +172,23 @@ static void drop(struct pw_handle *h)
 PW_EXPORT void *ibv_reg_mr(void *pd, void *addr, size_t bytes, int access);
 PW_EXPORT void *ibv_reg_mr(void *pd, void *addr, size_t bytes, int access)
 {
-	pthread_once(&resolve_once, resolve);
+	pw_verbs_find();
 	return register_memory(pd, addr, bytes, (uintptr_t)addr, (unsigned)access);
 }
 
 PW_EXPORT void *ibv_reg_mr_iova(void *pd, void *addr, size_t bytes, uint64_t iova, int access);
 PW_EXPORT void *ibv_reg_mr_iova(void *pd, void *addr, size_t bytes, uint64_t iova, int access)
 {
-	pthread_once(&resolve_once, resolve);
-	if (iova != (uintptr_t)addr && real.reg_iova)
-		return real.reg_iova(pd, addr, bytes, iova, access);
+	pw_verbs_find();
+	if (iova != (uintptr_t)addr && pw_verbs.reg_iova)
+		return pw_verbs.reg_iova(pd, addr, bytes, iova, access);
 	return register_memory(pd, addr, bytes, iova, (unsigned)access);
 }
 
 PW_EXPORT void *ibv_reg_mr_iova2(void *pd, void *addr, size_t bytes, uint64_t iova, unsigned access);
 PW_EXPORT void *ibv_reg_mr_iova2(void *pd, void *addr, size_t bytes, uint64_t iova, unsigned access)
 {
-	pthread_once(&resolve_once, resolve);
+	pw_verbs_find();
 	return register_memory(pd, addr, bytes, iova, access);
 }
 
@@ -261,9 +197,9 @@ PW_EXPORT int ibv_dereg_mr(void *mr)
 {
 	struct pw_handle *h = pw_handle_of(mr);
 
-	pthread_once(&resolve_once, resolve);
+	pw_verbs_find();
 	if (!h)
-		return real.dereg(mr);
+		return pw_verbs.dereg(mr);
 	if (!h->taken)
 		return EINVAL;
 	if (!pw_disabled) /* the child of a fork has nothing to give back */
@@ -279,9 +215,9 @@ PW_EXPORT int ibv_rereg_mr(void *mr, int flags, void *pd, void *addr, size_t byt
 	struct pw_handle *h = pw_handle_of(mr), *fresh, old;
 	struct pw_thread *t = pw_self();
 
-	pthread_once(&resolve_once, resolve);
+	pw_verbs_find();
 	if (!h)
-		return real.rereg(mr, flags, pd, addr, bytes, access);
+		return pw_verbs.rereg(mr, flags, pd, addr, bytes, access);
 	if (!(flags & REREG_PD))
 		pd = h->mr.pd;
 	if (!(flags & REREG_TRANSLATION)) {
@@ -328,19 +264,19 @@ static int is_open(unsigned i)
 PW_EXPORT int ibv_dealloc_pd(void *pd);
 PW_EXPORT int ibv_dealloc_pd(void *pd)
 {
-	pthread_once(&resolve_once, resolve);
+	pw_verbs_find();
 	for (unsigned i = 0; !pw_disabled && i < PW_DOMAINS; i++)
 		if (is_open(i) && pw.domain[i].pd == pd)
 			close_domain(i);
-	return real.dealloc_pd(pd);
+	return pw_verbs.dealloc_pd(pd);
 }
 
 PW_EXPORT int ibv_close_device(void *context);
 PW_EXPORT int ibv_close_device(void *context)
 {
-	pthread_once(&resolve_once, resolve);
+	pw_verbs_find();
 	for (unsigned i = 0; !pw_disabled && i < PW_DOMAINS; i++)
 		if (is_open(i) && ((struct pd_head *)pw.domain[i].pd)->context == context)
 			close_domain(i);
-	return real.close_device(context);
+	return pw_verbs.close_device(context);
 }

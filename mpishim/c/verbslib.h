@@ -1,0 +1,26 @@
+/* The libibverbs behind us, in its own types but for the pointers. */
+#ifndef PINWHEEL_VERBSLIB_H
+#define PINWHEEL_VERBSLIB_H
+
+#include <pthread.h>
+
+#include "shim.h"
+
+struct pw_verbs {
+	void *(*reg)(void *pd, void *addr, size_t bytes, int access);
+	void *(*reg_iova)(void *pd, void *addr, size_t bytes, uint64_t iova, int access);
+	pw_reg_fn reg_iova2;
+	int (*rereg)(void *mr, int flags, void *pd, void *addr, size_t bytes, int access);
+	pw_dereg_fn dereg;
+	int (*dealloc_pd)(void *pd);
+	int (*close_device)(void *context);
+};
+extern struct pw_verbs pw_verbs;
+
+extern pthread_once_t pw_verbs_once;
+void pw_verbs_resolve(void);
+
+/* Before any use of it: at the first call of a wrapper. */
+static inline void pw_verbs_find(void) { pthread_once(&pw_verbs_once, pw_verbs_resolve); }
+
+#endif
