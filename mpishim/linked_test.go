@@ -105,7 +105,7 @@ func TestAPIThreadsShareAndReleaseForEachOther(t *testing.T) {
 }
 
 func TestAPIRegistrationsLiveAsDocumented(t *testing.T) {
-	for _, mode := range []string{"fork", "closing", "refused", "cycles"} {
+	for _, mode := range []string{"fork", "closing", "last-release", "refused", "cycles"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			expectLinked(t, []string{"PINWHEEL_POLICY=leave-pinned"}, "linkedlife", mode)

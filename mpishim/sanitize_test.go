@@ -42,7 +42,7 @@ func TestAPIUnderSanitizers(t *testing.T) {
 			if err := os.WriteFile(suppressions, []byte(handedOver), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			for _, run := range [][]string{{"linked", "accounting"}, {"linked", "threads"}, {"linkedlife", "fork"}, {"linkedlife", "closing"}, {"linkedlife", "refused"}} {
+			for _, run := range [][]string{{"linked", "accounting"}, {"linked", "threads"}, {"linkedlife", "fork"}, {"linkedlife", "closing"}, {"linkedlife", "last-release"}, {"linkedlife", "refused"}} {
 				environ := []string{"LD_PRELOAD=", "TSAN_OPTIONS=suppressions=" + suppressions, "PINWHEEL_POLICY=leave-pinned"}
 				status, said := play(t, dir, environ, run[0], run[1])
 				if strings.Contains(said, unwatched) {

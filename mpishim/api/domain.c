@@ -142,6 +142,15 @@ static int drop_cache(struct pinwheel_domain *d)
 	return t->mail.error == EBUSY ? -EBUSY : 0;
 }
 
+/* Whether a thread that has dropped its reference is not through with that yet: it reads *d to the end. */
+static int is_being_released(const struct pinwheel_domain *d)
+{
+	for (struct pw_thread *t = __atomic_load_n(&pw.threads, __ATOMIC_ACQUIRE); t; t = t->next)
+		if (__atomic_load_n(&t->releasing, __ATOMIC_ACQUIRE) == d)
+			return 1;
+	return 0;
+}
+
 PW_EXPORT int pinwheel_domain_close(struct pinwheel_domain *d)
 {
 	int rc;
@@ -150,8 +159,8 @@ PW_EXPORT int pinwheel_domain_close(struct pinwheel_domain *d)
 		return -EINVAL;
 	__atomic_store_n(&d->closing, 1, __ATOMIC_RELEASE);
 	rc = drop_cache(d);
-	if (rc == -EBUSY)
-		return rc;
+	if (rc == -EBUSY || (d->forks == api_forks && is_being_released(d)))
+		return -EBUSY;
 	if (!rc)
 		give_place(d);
 	if (d->forks == api_forks) {

@@ -16,9 +16,11 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 uint64_t api_forks;
 
-/* Whoever held the lock is not in the child; the domains are, but not what they hold. */
+/* Whoever held the lock, or was releasing, is not in the child; the domains are, but not what they hold. */
 static void in_child(void)
 {
+	for (struct pw_thread *t = pw.threads; t; t = t->next)
+		t->releasing = NULL;
 	api_forks++;
 	api_domains_forget();
 	pthread_mutex_init(&lock, NULL);

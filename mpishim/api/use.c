@@ -7,7 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "api.h"
-#include "ring.h"
+#include "release.h"
 
 /* A reference to what is registered, found without help. */
 static inline __attribute__((always_inline)) int hit(struct pw_thread *t, struct pinwheel_domain *d, const void *addr, size_t len,
@@ -124,48 +124,13 @@ PW_EXPORT int pinwheel_try_acquire(struct pinwheel_domain *d, const void *addr, 
 	return acquire(d, addr, len, access, site, __builtin_frame_address(0), use, missed_try);
 }
 
-static void tell(struct pw_thread *t, const struct api_use *u, uint64_t id, uint64_t pages)
-{
-	struct pw_event *e = pw_ring_next(&t->ring);
-
-	if (!e)
-		return;
-	e->region = id;
-	e->start = u->start;
-	e->end = u->end;
-	e->start_ticks = u->start_ticks;
-	e->end_ticks = pw_ticks();
-	e->op = PW_OTHER;
-	e->site = u->site;
-	e->pages = (uint32_t)pages;
-	pw_ring_push(&t->ring);
-}
-
-/* The last part of a reference's life, which a hit does not have. */
-static __attribute__((noinline)) void ask_to_drop(struct pw_thread *t, uint32_t what, const struct pinwheel_domain *d,
-						  const struct pwt_ref *ref)
-{
-	t->mail.domain = d->place;
-	t->mail.ref = *ref;
-	pw_ask(t, what);
-}
-
-static void drop(struct pw_thread *t, const struct pinwheel_domain *d, const struct pwt_ref *ref)
-{
-	struct pwt_front *front = t->front[d->place];
-
-	if (pw_unlikely(!front))
-		ask_to_drop(t, PW_ASK_RELEASE, d, ref);
-	else if (pwt_put(front, ref))
-		ask_to_drop(t, PW_ASK_SWEEP, d, ref);
-}
-
 PW_EXPORT int pinwheel_release(struct pinwheel_use *use)
 {
 	struct api_use *u = (struct api_use *)use;
 	struct pinwheel_domain *d;
 	struct pw_thread *t;
-	uint64_t id, pages;
+	uint64_t region;
+	uint32_t pages;
 
 	if (pw_unlikely(!u || !(d = u->domain)))
 		return -EINVAL;
@@ -178,12 +143,24 @@ PW_EXPORT int pinwheel_release(struct pinwheel_use *use)
 		u->domain = d;
 		return -ENOMEM;
 	}
-	id = u->ref.id ? u->ref.id : u->ref.desc->id;
-	pages = (u->ref.desc->high - u->ref.desc->low) >> __builtin_ctzll(pw.page_mask + 1);
+	region = pw_ref_region(&u->ref);
+	pages = pw_ref_pages(&u->ref);
+	/* Once the reference is dropped another thread may close the domain: not before we have finished. */
+	__atomic_store_n(&t->releasing, d, __ATOMIC_RELAXED);
 	/* First of all: the helper can't deregister what is in use. */
-	drop(t, d, &u->ref);
-	if (id && u->start_ticks && pw.want_events)
-		tell(t, u, id | d->tag, pages);
+	pw_drop(t, d->place, &u->ref);
+	if (region && u->start_ticks && pw.want_events)
+		pw_tell(t, &(struct pw_event){
+				   .region = region | d->tag,
+				   .start = u->start,
+				   .end = u->end,
+				   .start_ticks = u->start_ticks,
+				   .end_ticks = pw_ticks(),
+				   .site = u->site,
+				   .op = PW_OTHER,
+				   .pages = pages,
+			   });
+	__atomic_store_n(&t->releasing, NULL, __ATOMIC_RELEASE);
 	return 0;
 }
 
@@ -197,6 +174,6 @@ PW_EXPORT int pinwheel_is_registered(struct pinwheel_domain *d, const void *addr
 		return -EINVAL;
 	if (!hit(t, d, addr, len, access, &u) && (rc = missed_try(t, d, addr, len, access, &u)))
 		return rc == -ENOENT ? 0 : rc;
-	drop(t, d, &u.ref);
+	pw_drop(t, d->place, &u.ref);
 	return 1;
 }

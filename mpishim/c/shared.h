@@ -149,6 +149,7 @@ struct pw_thread {
 	uint64_t post_ticks, post_samples, path_ticks, path_samples;
 	uint32_t next_post, next_path; /* until the next sample */
 
+	void *releasing; /* (C) pd of the domain of which the API gives a reference back just now: needed until that is over */
 	struct pw_handle *spare[PW_SPARES]; /* (C) handles to be taken next; see handle.h */
 	uint32_t spares;
 

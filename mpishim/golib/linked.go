@@ -65,12 +65,12 @@ func (s *server) drop(i uint32) error {
 		return nil
 	}
 	_, err := d.cache.Clean()
-	if d.cache.Stats().Pinned.Regions == 0 {
+	if d.cache.Stats().Pinned.Regions == 0 && !s.isReleasing(i) {
 		// The usual case: without any front, the end of the cache unmaps its table.
 		s.closeFronts(d)
 	}
 	err = errors.Join(err, d.cache.Close())
-	if d.cache.Stats().Lingering > 0 {
+	if d.cache.Stats().Lingering > 0 || s.isReleasing(i) {
 		return syscall.EBUSY
 	}
 	s.closeFronts(d)
@@ -81,6 +81,17 @@ func (s *server) drop(i uint32) error {
 		s.once("drop", err.Error())
 	}
 	return nil
+}
+
+// isReleasing reports whether a thread is giving back a reference of a domain: it
+// reads the table of the cache even after the reference is dropped.
+func (s *server) isReleasing(i uint32) bool {
+	for t := s.threads(); t != nil; t = t.next {
+		if pd := atomic.LoadPointer(&t.releasing); pd != nil && pd == s.sh.domain[i].pd {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *server) closeFronts(d *domain) {

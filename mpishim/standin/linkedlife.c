@@ -79,6 +79,30 @@ static void closing(void)
 	EXPECT(!pinwheel_release(&v) && pins.live == 0);
 }
 
+/* The last release may still be under way when another thread has closed the domain: neither waits for the other. */
+static void last_release(void)
+{
+	char *a = memory(BYTES);
+
+	for (int i = 0; i < 300; i++) {
+		struct pinwheel_domain *d;
+		struct pinwheel_use u;
+		pthread_t t;
+		void *failed;
+		int rc;
+
+		EXPECT(!pinwheel_domain_open(pw, &pin_ops, NULL, &d));
+		EXPECT(!pinwheel_acquire(d, a, BYTES, RW, 0, &u));
+		EXPECT(pinwheel_domain_close(d) == -EBUSY);
+		pthread_create(&t, NULL, release, &u);
+		while ((rc = pinwheel_domain_close(d)) == -EBUSY)
+			;
+		EXPECT(!rc && pins.live == 0);
+		pthread_join(t, &failed);
+		EXPECT(!failed);
+	}
+}
+
 /* What idle registrations can make room for is served; what they can't fails with the callback's error. */
 static void refused(void)
 {
@@ -194,7 +218,7 @@ static void unwatched(void)
 int main(int argc, char **argv)
 {
 	static const struct mode modes[] = {
-		{"fork", forks, 1},	{"renewed", renewed, 1},   {"closing", closing, 1}, {"refused", refused, 1}, {"cycles", cycles, 0},
+		{"fork", forks, 1},	{"renewed", renewed, 1},   {"closing", closing, 1}, {"last-release", last_release, 1}, {"refused", refused, 1}, {"cycles", cycles, 0},
 		{"domains", domains, 1}, {"periodic", periodic, 1}, {"plain", plain, 1},     {"unwatched", unwatched, 1}, {0},
 	};
 
