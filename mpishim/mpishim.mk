@@ -69,7 +69,7 @@ BENCH_MPI_ROUNDS ?= 5
 BENCH_MPI_REPORT := $(SHIM_OUT)/bench-mpi.txt
 STANDIN := $(SHIM_OUT)/standin
 
-.PHONY: standin bench-path bench-mpi soak-mpi
+.PHONY: standin bench-path bench-latency bench-mpi soak-mpi
 
 # The stand-ins and the libraries in one directory.
 standin: shim
@@ -83,6 +83,10 @@ standin: shim
 ## bench-path: what a large message costs on the path of the preload library, in ns (half a minute)
 bench-path: standin
 	mpishim/standin/bench.sh $(STANDIN) 5 | tee $(SHIM_OUT)/bench-path.txt
+
+## bench-latency: the share of the path in an exchange of 17 KB over shared memory (a minute)
+bench-latency: shim mpi-programs
+	mpishim/tests/latency.sh $(CURDIR)/$(SHIM_LIB) $(CURDIR)/$(SHIM_OUT)/tests 9 | tee $(SHIM_OUT)/bench-latency.txt
 
 ## bench-mpi: pinned memory and exchange time on Soft-RoCE against libfabric's cache and none (some minutes)
 bench-mpi: shim mpi-programs
