@@ -45,7 +45,7 @@ static inline __attribute__((always_inline)) void enter(struct pw_call *c, void 
 	t->op = c->spec->op;
 	t->frame = frame;
 	if (c->spec->send.many || c->spec->recv.many || c->spec->ends >= PW_STARTS)
-		if (pw_likely(pw.mode == PW_MANAGED))
+		if (pw_likely(pw.mode == PW_MANAGED && pw.verbs_used)) /* nobody registers what shared memory moves */
 			post(c);
 	if (pw_recording(t))
 		pw_record_begin(c);
