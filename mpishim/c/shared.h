@@ -241,9 +241,19 @@ struct pw_shared {
 };
 
 /*
- * Exported by libpinwheel-go.so; C, not Go. Starts a server for the library that
- * s belongs to; 0, or -1 if that was built with other sizes than this side.
+ * What both sides must agree on, in one number: sizes alone do not tell, since
+ * alignment hides a new field.
  */
-typedef int (*pw_bind_fn)(struct pw_shared *s, size_t shared_bytes, size_t thread_bytes);
+#define PW_MIX(h, n) (((h) ^ (uint64_t)(n)) * 0x9e3779b97f4a7c15ull)
+#define PW_LAYOUT \
+	PW_MIX(PW_MIX(PW_MIX(PW_MIX(PW_MIX(PW_MIX(PW_MIX(PW_MIX(1, sizeof(struct pw_shared)), offsetof(struct pw_shared, domain)), \
+	       offsetof(struct pw_shared, recorder)), sizeof(struct pw_thread)), offsetof(struct pw_thread, front)), \
+	       offsetof(struct pw_thread, mail)), sizeof(struct pw_event)), sizeof(struct pw_record))
+
+/*
+ * Exported by libpinwheel-go.so; C, not Go. Starts a server for the library that
+ * s belongs to; 0, or -1 if that was built with another layout than this side.
+ */
+typedef int (*pw_bind_fn)(struct pw_shared *s, uint64_t layout);
 
 #endif

@@ -126,7 +126,7 @@ static void bind_and_wait(void)
 {
 	const struct timespec patience = {.tv_sec = 60}; /* an overloaded node, an emulated one */
 
-	if (bind_to_go(&pw, sizeof pw, sizeof(struct pw_thread))) {
+	if (bind_to_go(&pw, PW_LAYOUT)) {
 		bind_to_go = NULL;
 		pw_say("%s is of another version; going on without Pinwheel", go_library);
 		return;

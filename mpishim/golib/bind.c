@@ -26,9 +26,9 @@ void pw_futex_wake(uint32_t *word)
 	syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 0x7fffffff, NULL, NULL, 0);
 }
 
-__attribute__((visibility("default"))) int pw_bind(struct pw_shared *s, size_t shared_bytes, size_t thread_bytes)
+__attribute__((visibility("default"))) int pw_bind(struct pw_shared *s, uint64_t layout)
 {
-	if (shared_bytes != sizeof *s || thread_bytes != sizeof(struct pw_thread))
+	if (layout != PW_LAYOUT)
 		return -1;
 	s->next = __atomic_load_n(&bound, __ATOMIC_RELAXED);
 	while (!__atomic_compare_exchange_n(&bound, &s->next, s, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
