@@ -110,7 +110,8 @@ struct pinwheel_region {
  *
  * dereg ends a registration; it returns 0 or a negative errno. After -EBUSY it is
  * called again, a few times; after anything else the registration is given up: it
- * counts as pinned for as long as the domain is open.
+ * counts as pinned for as long as the domain is open. What it returns for a
+ * registration for one use pinwheel_release returns, and that is the end of it.
  */
 struct pinwheel_ops {
 	size_t size; /* sizeof(struct pinwheel_ops) */
@@ -129,7 +130,7 @@ int pinwheel_domain_open(struct pinwheel *pw, const struct pinwheel_ops *ops, vo
 /*
  * Closes a domain. All of its idle registrations are deregistered before it
  * returns. No other call with this domain may be under way, or follow, except
- * pinwheel_release.
+ * pinwheel_release before this returns 0.
  *
  * Returns 0: the domain is gone, its callbacks are called no more, and the
  * protection domain below can be destroyed. -EBUSY: uses of it are not released yet;
@@ -260,7 +261,7 @@ struct pinwheel_stats {
  * Fills in *stats, of which size is set. Asks the helper library: microseconds.
  * What its counts are without it is zero.
  *
- * Returns 0; -EINVAL.
+ * Returns 0; -EINVAL; -ENOMEM.
  */
 int pinwheel_stats(struct pinwheel *pw, struct pinwheel_domain *domain, struct pinwheel_stats *stats);
 

@@ -46,8 +46,8 @@ type Rank struct {
 	StallNs  uint64 `json:"stall_ns"` // waiting for what was no hit
 	// PathNs is what a large message costs on its path where registration is a
 	// hit: noting its buffer, taking the registration and giving it back. PathSamples
-	// is how many of those were measured, one in 61; it is rather too high, since
-	// timing keeps the processor from running ahead.
+	// is how many of those were measured, one in 61. Reading the counter around
+	// a part keeps it from overlapping with the rest, so this is an upper estimate.
 	PathNs      float64  `json:"path_ns"`
 	PathSamples uint64   `json:"path_samples"`
 	HelperCPUNs int64    `json:"helper_cpu_ns"`
