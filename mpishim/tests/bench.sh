@@ -23,7 +23,7 @@ for ((r = 1; r <= rounds; r++)); do
     out=$(timeout -k 5 200 mpirun -np $ranks --bind-to core "${args[@]}" "$tests/pinned" 2>&1)
     case $out in *"data right"*) ;; *) echo "$mode failed: $out"; continue ;; esac
     result=$(grep ^pinned: <<< "$out" | head -1)
-    counts=$(grep -oh '"\(uses\|first_regs\|late_regs\|helper_regs\|helper_deregs\)":[0-9]*' /tmp/stats.*.json 2> /dev/null | tr -d '"' | tr '\n' ' ')
+    counts=$(grep -oh '"\(hits\|waited\|first_regs\|late_regs\|helper_regs\|helper_deregs\)":[0-9]*' /tmp/stats.*.json 2> /dev/null | tr -d '"' | tr '\n' ' ')
     echo "$mode run $r ${result#pinned: } $counts" | tee -a "$lines"
   done
 done
@@ -53,6 +53,7 @@ awk '
     over(kb, "VmPin in the compute phase", "pinwheel", "none")
     over(ms, "exchange", "pinwheel", "libfabric")
     over(ms, "exchange", "pinwheel", "leave-pinned")
-    if (sum["uses"])
-      printf "late, warm-up included: %d of %d uses, %.2f %%\n", sum["late_regs"], sum["uses"], 100 * sum["late_regs"] / sum["uses"]
+    uses = sum["hits"] + sum["waited"] + sum["first_regs"] + sum["late_regs"]
+    if (uses)
+      printf "late, warm-up included: %d of %d uses, %.2f %%\n", sum["late_regs"], uses, 100 * sum["late_regs"] / uses
   }' "$lines"
