@@ -20,10 +20,7 @@ for b in "$@"; do
 done
 ranks=4
 . "$(dirname "$0")/guest.env" $ranks
-# As on a node with an adapter: what Soft-RoCE's kernel threads do for the adapter
-# they do on the processors of the ranks, and those of the helpers are idle.
-[ "$(nproc)" -gt $ranks ] || { echo "nas.sh: $ranks ranks need more than $(nproc) processors: their helpers need idle ones (testbed/run.sh -c 8)" >&2; exit 2; }
-printf '%x\n' $(((1 << ranks) - 1)) > /sys/devices/virtual/workqueue/cpumask
+keep_cores_idle $ranks
 work=$(mktemp -d)
 
 # vm_pin PID: sets kb to the pinned memory of a process, 0 if it has ended. Without a
