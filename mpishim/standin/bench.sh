@@ -18,12 +18,7 @@ for ((r = 1; r <= rounds; r++)); do
     echo "$mode $(env "${run[@]}" "$dir/path" 16 4000 500 16)" >> "$lines"
   done
 done
-awk '
-  function median(list, n, a, i, j, t) {
-    n = split(list, a, " ")
-    for (i = 1; i <= n; i++) for (j = i + 1; j <= n; j++) if (a[j] + 0 < a[i] + 0) { t = a[i]; a[i] = a[j]; a[j] = t }
-    return n ? a[int((n + 1) / 2)] : 0
-  }
+awk "$(cat "$(dirname "$0")/median.awk")"'
   { low[$1] = low[$1] " " $2; mid[$1] = mid[$1] " " $3; high[$1] = high[$1] " " $4 }
   END {
     split("none pass-through leave-pinned pinwheel", order, " ")

@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <time.h>
+
+#include "timing.h"
 
 #define BYTES (64 << 10)
 #define BURST 64
@@ -35,21 +36,6 @@ static __attribute__((noipa)) int nothing(void *domain, void *addr, size_t len, 
 {
 	(void)domain, (void)addr, (void)len, (void)access, (void)site, (void)use;
 	return 0;
-}
-
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
 }
 
 static double empty(int i, uint64_t site)

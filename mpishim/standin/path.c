@@ -6,10 +6,10 @@
  *
  *   path [BUFFERS [ROUNDS [PAUSE_US [MESSAGES]]]]    MESSAGES are timed together, then a pause
  */
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
+
+#include "timing.h"
 
 int MPI_Init(int *argc, char ***argv);
 int MPI_Send(const void *buf, int count, void *type, int to, int tag, void *comm);
@@ -17,21 +17,6 @@ int MPI_Finalize(void);
 extern char ompi_mpi_comm_world;
 
 #define BYTES (64 << 10)
-
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
 
 int main(int argc, char **argv)
 {

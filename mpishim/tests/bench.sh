@@ -27,13 +27,7 @@ for ((r = 1; r <= rounds; r++)); do
     echo "$mode run $r ${result#pinned: } $counts" | tee -a "$lines"
   done
 done
-awk '
-  function sorted(list, a,  n, i, j, t) {
-    n = split(list, a, " ")
-    for (i = 1; i <= n; i++) for (j = i + 1; j <= n; j++) if (a[j] + 0 < a[i] + 0) { t = a[i]; a[i] = a[j]; a[j] = t }
-    return n
-  }
-  function median(list,  a, n) { n = sorted(list, a); return n ? a[int((n + 1) / 2)] : 0 }
+awk "$(cat "$(dirname "$0")/../standin/median.awk")"'
   function ends(list,  a, n) { n = sorted(list, a); return sprintf("%+.1f to %+.1f", a[1], a[n]) }
   function over(what, name, one, other,  r, list) {
     for (r in rounds)

@@ -48,6 +48,14 @@ static inline void check_compute(double ms)
 		nanosleep(&t, NULL);
 }
 
+/* Orders doubles, for qsort(3). */
+static inline int check_by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
 static inline uint64_t *check_alloc(size_t words)
 {
 	uint64_t *b = (uint64_t *)malloc(words * sizeof *b);

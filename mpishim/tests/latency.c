@@ -7,13 +7,6 @@
 
 #define BLOCK 100 /* exchanges timed together */
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 int main(int argc, char **argv)
 {
 	int blocks = (int)check_arg(argc, argv, 1, 2000);
@@ -35,7 +28,7 @@ int main(int argc, char **argv)
 	}
 	if (other < check_size)
 		check_same(in, n, other, 0, 0);
-	qsort(ns, (size_t)blocks, sizeof *ns, by_value);
+	qsort(ns, (size_t)blocks, sizeof *ns, check_by_value);
 	if (check_rank == 0)
 		printf("latency: %.0f ns\n", ns[blocks / 2]);
 	return check_end("latency");

@@ -21,12 +21,7 @@ for ((r = 1; r <= rounds; r++)); do
     echo "$mode $r $(sed -n 's/^latency: \([0-9]*\) ns$/\1/p' <<< "$out")" >> "$lines"
   done
 done
-awk '
-  function sorted(list, a,  n, i, j, t) {
-    n = split(list, a, " ")
-    for (i = 1; i <= n; i++) for (j = i + 1; j <= n; j++) if (a[j] + 0 < a[i] + 0) { t = a[i]; a[i] = a[j]; a[j] = t }
-    return n
-  }
+awk "$(cat "$(dirname "$0")/../standin/median.awk")"'
   function over(one, other,  r, list, a, n) {
     for (r in rounds) list = list " " (100 * ns[one, r] / ns[other, r] - 100)
     n = sorted(list, a)
@@ -34,8 +29,7 @@ awk '
   }
   { ns[$1, $2] = $3; rounds[$2]; all[$1] = all[$1] " " $3 }
   END {
-    n = sorted(all["none"], a)
-    printf "an exchange of 17 KB over shared memory: %d ns\n", a[int((n + 1) / 2)]
+    printf "an exchange of 17 KB over shared memory: %d ns\n", median(all["none"])
     over("pass-through", "none")
     over("pinwheel", "none")
     over("pinwheel", "pass-through")

@@ -94,12 +94,7 @@ for ((r = 1; r <= rounds; r++)); do
     for mode in $modes; do run "$b" "$mode" $r; done
   done
 done
-awk '
-  function median(list, n, a, i, j, t) {
-    n = split(list, a, " ")
-    for (i = 1; i <= n; i++) for (j = i + 1; j <= n; j++) if (a[j] + 0 < a[i] + 0) { t = a[i]; a[i] = a[j]; a[j] = t }
-    return n ? a[int((n + 1) / 2)] : 0
-  }
+awk "$(cat "$(dirname "$0")/../standin/median.awk")"'
   function over(value, base) { return base ? sprintf("%+.1f %%", 100 * value / base - 100) : "unknown" }
   {
     run = $1 " " $2

@@ -20,13 +20,6 @@ static long vm_pin_kb(void)
 	return kb;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 int main(int argc, char **argv)
 {
 	int steps = (int)check_arg(argc, argv, 1, 60);
@@ -57,7 +50,7 @@ int main(int argc, char **argv)
 		}
 		check_compute(compute_ms / 2);
 	}
-	qsort(ms + half, (size_t)(steps - half), sizeof *ms, by_value);
+	qsort(ms + half, (size_t)(steps - half), sizeof *ms, check_by_value);
 	if (check_rank == 0)
 		printf("pinned: exchange_ms %.3f vmpin_mean_kb %.0f vmpin_max_kb %.0f\n", ms[half + (steps - half) / 2],
 		       sum / (steps - half), most);
