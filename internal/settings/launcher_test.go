@@ -2,6 +2,7 @@ package settings
 
 import (
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 )
@@ -26,10 +27,16 @@ func TestExpandNamesFilesByRankAndJob(t *testing.T) {
 	}
 }
 
-func TestNodeBudgetIsSharedEqually(t *testing.T) {
-	for _, v := range append(localRanksVariables, append(sizeVariables, "SLURM_STEP_TASKS_PER_NODE", "SLURM_NODEID")...) {
-		t.Setenv(v, "")
+// launchedWith makes these all that launchers say of how many ranks there are.
+func launchedWith(t *testing.T, environ map[string]string) {
+	t.Helper()
+	for _, v := range slices.Concat(localRanksVariables, sizeVariables, []string{"SLURM_STEP_TASKS_PER_NODE", "SLURM_NODEID"}) {
+		t.Setenv(v, environ[v])
 	}
+}
+
+func TestNodeBudgetIsSharedEqually(t *testing.T) {
+	launchedWith(t, nil)
 	load := func(environ ...string) int64 {
 		s, warnings := Load(environ)
 		if len(warnings) > 0 {
@@ -57,7 +64,6 @@ func TestNodeBudgetIsSharedEqually(t *testing.T) {
 }
 
 func TestLaunchersTellHowManyRanksShareTheNode(t *testing.T) {
-	all := append(localRanksVariables, append(sizeVariables, "SLURM_STEP_TASKS_PER_NODE", "SLURM_NODEID")...)
 	for _, c := range []struct {
 		environ map[string]string
 		want    int64
@@ -72,9 +78,7 @@ func TestLaunchersTellHowManyRanksShareTheNode(t *testing.T) {
 		{map[string]string{"SLURM_STEP_TASKS_PER_NODE": "4(xtwo)", "SLURM_NODEID": "0", "PMI_SIZE": "5"}, 5},
 		{map[string]string{"PMI_SIZE": "-3"}, 1},
 	} {
-		for _, v := range all {
-			t.Setenv(v, c.environ[v])
-		}
+		launchedWith(t, c.environ)
 		if got := localRanks(); got != c.want {
 			t.Errorf("%v: %d, want %d", c.environ, got, c.want)
 		}
