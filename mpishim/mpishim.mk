@@ -50,9 +50,9 @@ install-mpi:
 
 .PHONY: test-jobs
 
-## test-jobs: jobs of Open MPI and MPICH outside any guest, over shared memory and TCP; the wrappers beside their prototypes
+## test-jobs: jobs of Open MPI and MPICH outside any guest, over shared memory and TCP; wrappers and headers beside the installed ones
 test-jobs: tools
-	$(GO) test -count=1 -run 'OutsideOfVerbs|RealJobs|RowsFit' ./mpishim
+	$(GO) test -count=1 -run 'OutsideOfVerbs|RealJobs|RowsFit|APIHeader' ./mpishim
 
 TEST_MPI_RANKS ?= 2 4
 TEST_MPI_POLICIES ?= pinwheel paper leave-pinned on-demand disabled
