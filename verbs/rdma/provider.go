@@ -39,8 +39,8 @@ var _ interface {
 
 // registration is what the provider keeps of a region.
 type registration struct {
-	mr     *ibv.MR
-	pinned int64 // bytes
+	mr     interface{ Dereg() error } // *ibv.MR
+	pinned int64                      // bytes
 }
 
 // Open opens a device and a protection domain on it; Close closes both.
@@ -141,7 +141,7 @@ func (p *Provider) register(op string, r mem.Range, a verbs.Access, pinned int64
 
 // Deregister unpins a region (ibv_dereg_mr(3)): from its return on, a request
 // with one of its keys fails. If the device refuses, the region stays
-// registered until Close.
+// registered until another Deregister succeeds, or until Close.
 func (p *Provider) Deregister(g verbs.Region) error {
 	const op = "ibv_dereg_mr"
 	p.life.RLock()
@@ -149,14 +149,15 @@ func (p *Provider) Deregister(g verbs.Region) error {
 	if p.closed {
 		return &verbs.Error{Op: op, Range: g.Range, Kind: verbs.ErrClosed}
 	}
-	held, ok := p.regions.Take(g.Handle)
+	held, ok := p.regions.Claim(g.Handle)
 	if !ok {
 		return &verbs.Error{Op: op, Range: g.Range, Kind: verbs.ErrUnknownRegion}
 	}
 	if err := held.mr.Dereg(); err != nil {
-		p.regions.Put(held) // for Close
+		p.regions.Restore(g.Handle)
 		return verbs.Fail(op, g.Range, errnoOf(err))
 	}
+	p.regions.Take(g.Handle)
 	p.count.Add(-1)
 	p.pinned.Add(-held.pinned)
 	return nil

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/atomic"
+
 	"pinwheel/mem"
 	"pinwheel/verbs"
 	"pinwheel/verbs/sim"
@@ -16,13 +18,24 @@ func pages(from, n uint64) mem.Range {
 	return mem.Range{Start: mem.Addr(from * mem.PageSize), End: mem.Addr((from + n) * mem.PageSize)}
 }
 
-func TestConformance(t *testing.T) {
-	verbstest.TestProvider(t, func(testing.TB) verbs.Provider { return sim.New(sim.Options{}) })
-}
+func TestConformance(t *testing.T) { conforms(t, sim.Options{}) }
 
 func TestConformanceUnderLatency(t *testing.T) {
-	verbstest.TestProvider(t, func(testing.TB) verbs.Provider {
-		return sim.New(sim.Options{Wait: true, Costs: verbs.Costs{Register: verbs.Cost{FixedNs: 2000}, Deregister: verbs.Cost{FixedNs: 1000}}})
+	conforms(t, sim.Options{Wait: true, Costs: verbs.Costs{Register: verbs.Cost{FixedNs: 2000}, Deregister: verbs.Cost{FixedNs: 1000}}})
+}
+
+func conforms(t *testing.T, o sim.Options) {
+	var failing atomic.Bool
+	o.Fail = func(op sim.Op, _ mem.Range) error {
+		if failing.Load() && op == sim.OpDeregister {
+			return syscall.ENOMEM
+		}
+		return nil
+	}
+	verbstest.TestProvider(t, func(testing.TB) verbs.Provider { return sim.New(o) }, func(_ testing.TB, f func()) {
+		failing.Store(true)
+		defer failing.Store(false)
+		f()
 	})
 }
 

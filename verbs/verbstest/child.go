@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"syscall"
 	"testing"
 
@@ -55,20 +54,4 @@ func RunChild(t testing.TB, name string) {
 // LimitMemlock lowers RLIMIT_MEMLOCK of this process, for children.
 func LimitMemlock(bytes uint64) error {
 	return unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: bytes, Max: bytes})
-}
-
-// DenySystemCall makes a system call fail with errno in this process from now
-// on, for children, as the seccomp filter of a container does.
-func DenySystemCall(nr int, errno syscall.Errno) error {
-	runtime.LockOSThread()
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("PR_SET_NO_NEW_PRIVS: %w", err)
-	}
-	const nrOffset = 0 // of nr in struct seccomp_data, <linux/seccomp.h>
-	return installFilter([]unix.SockFilter{
-		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: nrOffset},
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: uint32(nr)},
-		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(errno)},
-		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
-	})
 }

@@ -57,13 +57,3 @@ func Unmap(t testing.TB, r mem.Range) {
 func Part(r mem.Range, off, n uint64) mem.Range {
 	return mem.Range{Start: r.Start + mem.Addr(off), End: r.Start + mem.Addr(off+n)}
 }
-
-// installFilter installs a seccomp filter for all threads; see seccomp(2).
-func installFilter(prog []unix.SockFilter) error {
-	arg := unix.SockFprog{Len: uint16(len(prog)), Filter: unsafe.SliceData(prog)}
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&arg)))
-	if errno != 0 {
-		return fmt.Errorf("seccomp: %w", errno)
-	}
-	return nil
-}

@@ -27,9 +27,10 @@ const write = verbs.AccessLocalWrite | verbs.AccessRemoteWrite
 
 // TestProvider checks that the providers that open returns keep the contract
 // of verbs.Provider. Each subtest opens its own and closes it. A provider that is a
-// verbs.Accountant is held to its accounts as well.
-func TestProvider(t *testing.T, open func(testing.TB) verbs.Provider, traits ...Trait) {
-	s := &suite{open: open, traits: traits}
+// verbs.Accountant is held to its accounts as well. failing runs f such that
+// deregistrations in it fail; see WithoutCall.
+func TestProvider(t *testing.T, open func(testing.TB) verbs.Provider, failing func(t testing.TB, f func()), traits ...Trait) {
+	s := &suite{open: open, failing: failing, traits: traits}
 	for _, c := range []struct {
 		name string
 		test func(*testing.T)
@@ -41,6 +42,7 @@ func TestProvider(t *testing.T, open func(testing.TB) verbs.Provider, traits ...
 		{name: "Overlapping registrations are independent", test: s.overlap},
 		{name: "Untouched memory is registered", test: s.untouched},
 		{name: "Second deregistration is refused", test: s.deregisterTwice},
+		{name: "Failed deregistration can be repeated", test: s.deregisterAgain},
 		{name: "Foreign region is refused", test: s.foreign},
 		{name: "Impossible range is not mapped", test: s.impossible},
 		{name: "Hole is not mapped", test: s.hole, need: ChecksMappings},
@@ -61,8 +63,9 @@ func TestProvider(t *testing.T, open func(testing.TB) verbs.Provider, traits ...
 }
 
 type suite struct {
-	open   func(testing.TB) verbs.Provider
-	traits []Trait
+	open    func(testing.TB) verbs.Provider
+	failing func(testing.TB, func())
+	traits  []Trait
 }
 
 // provider opens one that is closed at the end of the test.
@@ -155,6 +158,27 @@ func (s *suite) deregisterTwice(t *testing.T) {
 	wantError(t, p.Deregister(g), verbs.ErrUnknownRegion)
 	wantUsage(t, p, 1)
 	deregister(t, p, other)
+}
+
+func (s *suite) deregisterAgain(t *testing.T) {
+	p := s.provider(t)
+	_, r := Map(t, 4*mem.PageSize)
+	g := register(t, p, r)
+	for range 2 {
+		var err error
+		s.failing(t, func() { err = p.Deregister(g) })
+		if err == nil || errors.Is(err, verbs.ErrUnknownRegion) {
+			t.Fatalf("got %v of a deregistration that was to fail", err)
+		}
+		wantUsage(t, p, 1)
+	}
+	other := register(t, p, r) // must not get the place of the first
+	wantUsage(t, p, 2)
+	deregister(t, p, g)
+	wantUsage(t, p, 1)
+	wantError(t, p.Deregister(g), verbs.ErrUnknownRegion)
+	deregister(t, p, other)
+	wantUsage(t, p, 0)
 }
 
 func (s *suite) foreign(t *testing.T) {
