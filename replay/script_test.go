@@ -81,7 +81,7 @@ func (s *script) rank(i int, calls string) error {
 	for id, members := range s.comms {
 		for _, m := range members {
 			if m == int32(i) {
-				if err := w.DefineComm(id, members); err != nil {
+				if err := w.DefineComm(id, 0, members); err != nil {
 					return err
 				}
 			}

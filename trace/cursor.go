@@ -80,3 +80,14 @@ func (c *cursor) small() uint32 {
 	}
 	return uint32(v)
 }
+
+// text reads a length and so many bytes.
+func (c *cursor) text() string {
+	n := c.uvarint()
+	if n > maxStringBytes || n > uint64(len(c.b)-c.off) {
+		c.bad = true
+		return ""
+	}
+	c.off += int(n)
+	return string(c.b[c.off-int(n) : c.off])
+}

@@ -17,7 +17,9 @@
 // differs from the last record of the same call site. The coder starts anew
 // in every frame, so one rank or a window of time is read through the index
 // without touching the rest; definition frames hold call sites (stacks of
-// return addresses) and communicators, and precede the records that use them.
+// return addresses) and communicators, and precede the records that use them;
+// what becomes known later, as the source of a receive from any source, stands
+// in a definition frame after the record and is put into it on reading.
 //
 // # Ownership
 //
@@ -29,7 +31,8 @@
 // # Caveats
 //
 // Calls of one rank follow each other: a rank whose calls overlap (several
-// communicating threads) can not be stored as one rank.
+// communicating threads) can not be stored as one rank. What a recorder had to
+// leave out it says: RankWriter.LeaveOut, RankReader.LeftOut.
 //
 // A file that was cut off, by a crash of its writer or of the machine, opens
 // all the same: its whole frames are found by scanning, and Torn says what

@@ -71,7 +71,7 @@ func FuzzFile(f *testing.F) {
 // FuzzFrames puts the content of frames into a file with right checksums, so
 // that the fuzzer reaches what checksums protect.
 func FuzzFrames(f *testing.F) {
-	defs := appendStackDef(appendCommDef(nil, 7, []int32{0, 2, 1, 3}), []uint64{1, 2})
+	defs := appendStackDef(appendCommDef(nil, 7, 1, []int32{0, 2, 1, 3}), []uint64{1, 2})
 	var enc context
 	var raw []byte
 	recs := sequence(3)
@@ -80,6 +80,7 @@ func FuzzFrames(f *testing.F) {
 		raw = enc.encode(raw, &recs[i])
 	}
 	f.Add(defs, raw, uint32(3), int64(0), int64(210))
+	f.Add([]byte{defMatch, 9, 2, 0, defLeftOut, 3, 1, 'x', defComm, 2, 1, 0}, raw, uint32(3), int64(0), int64(210))
 	f.Add([]byte{defStack, 0xff}, []byte{1, hasStack, 0, 0, 0, 0, 0x80}, uint32(1), int64(0), int64(0))
 	f.Fuzz(func(t *testing.T, defs, raw []byte, n uint32, firstNs, lastNs int64) {
 		if len(defs) > maxFrameBytes || len(raw) > maxFrameBytes {

@@ -44,16 +44,7 @@ func decodeHeader(raw []byte) (h Header, err error) {
 	in := cursor{b: raw}
 	ranks := in.uvarint()
 	h.ThresholdBytes = in.uvarint()
-	text := func() string {
-		n := in.uvarint()
-		if n > maxStringBytes || n > uint64(len(raw)-in.off) {
-			in.bad = true
-			return ""
-		}
-		in.off += int(n)
-		return string(raw[in.off-int(n) : in.off])
-	}
-	h.Program, h.Clock, h.Source = text(), Clock(text()), text()
+	h.Program, h.Clock, h.Source = in.text(), Clock(in.text()), in.text()
 	if in.bad || ranks < 1 || ranks > MaxRanks {
 		return h, corruptf("header")
 	}

@@ -158,7 +158,7 @@ func (im *importer) oneLine(w **Writer, out string, line []byte) error {
 	if r.Stack, err = im.rw.Stack(im.frames); err != nil {
 		return err
 	}
-	if im.rw.tables.comms[r.Comm] == nil && r.Op != OpFinalize {
+	if im.rw.tables.comms[r.Comm].members == nil && r.Op != OpFinalize {
 		return fmt.Errorf("unknown communicator %d (no \"# comm %d ...\" line before)", r.Comm, r.Comm)
 	}
 	if err := im.request(&r); err != nil {
@@ -230,7 +230,7 @@ func (im *importer) commLine(words [][]byte) error {
 		}
 		ids = append(ids, int32(v))
 	}
-	return im.rw.DefineComm(ids[0], ids[1:])
+	return im.rw.DefineComm(ids[0], 0, ids[1:])
 }
 
 // request follows nonblocking requests from post to wait.

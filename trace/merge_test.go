@@ -25,7 +25,7 @@ func perRank(t *testing.T, h Header, recs [][]Record) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := rw.DefineComm(7, []int32{0, 1}); err != nil {
+		if err := rw.DefineComm(7, 0, []int32{0, 1}); err != nil {
 			t.Fatal(err)
 		}
 		for i := range 3 {

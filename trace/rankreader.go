@@ -35,6 +35,9 @@ func (rr *RankReader) Next(r *Record) error {
 			break
 		}
 		rr.left--
+		if rr.tables.matches != nil && r.Req != 0 {
+			rr.tables.settle(r)
+		}
 		if rr.err = rr.checkEnds(r); rr.err != nil {
 			break
 		}
@@ -52,7 +55,10 @@ func (rr *RankReader) Next(r *Record) error {
 // Comm returns the members of a communicator as world ranks, in the order of
 // their rank in it; nil if this rank has no such communicator. It must not
 // be modified.
-func (rr *RankReader) Comm(id int32) []int32 { return rr.tables.comms[id] }
+func (rr *RankReader) Comm(id int32) []int32 { return rr.tables.comms[id].members }
+
+// CommName returns what is the same for a communicator on all its members, 0 if that isn't known.
+func (rr *RankReader) CommName(id int32) uint64 { return rr.tables.comms[id].name }
 
 // Frames returns the return addresses of a call site, innermost first; nil
 // for Record.Stack 0 and for unknown ones. It must not be modified.

@@ -24,13 +24,16 @@ func newRankWriter(w *Writer, rank int) *RankWriter {
 	return &RankWriter{w: w, rank: rank, tables: newTables(w.header.Ranks), stackID: map[string]uint32{"": 0}}
 }
 
-// DefineComm names a communicator: its members as world ranks, in the order
-// of their rank in it. An ID is defined once, before its first use.
-func (rw *RankWriter) DefineComm(id int32, members []int32) error {
-	if err := rw.tables.addComm(id, members); err != nil {
+// DefineComm defines a communicator of this rank: its members as world ranks,
+// or Elsewhere, in the order of their rank in it. name is the same for all its
+// members and for no other communicator; 0 if the caller can't tell: then the
+// k-th communicator of the same members is taken for the same one everywhere.
+// An ID is defined once, before its first use.
+func (rw *RankWriter) DefineComm(id int32, name uint64, members []int32) error {
+	if err := rw.tables.addComm(id, name, members); err != nil {
 		return rw.wrap(err)
 	}
-	rw.defs = appendCommDef(rw.defs, id, members)
+	rw.defs = appendCommDef(rw.defs, id, name, members)
 	rw.flushDefsIfLarge()
 	return rw.w.err
 }

@@ -32,11 +32,26 @@ const (
 	OpAlltoallv
 	OpBarrier
 	OpFinalize
+
+	// From version 2 of the format on.
+
+	OpBsend // does not wait for its receiver
+	OpGather
+	OpScatter
+	OpScan // inclusive or exclusive
+	OpReduceScatter
+	OpNeighbor // a collective of neighbours in a topology
+	OpProbe    // has found a message
+	OpPut
+	OpGet
+	OpAccumulate
+	OpFree // the request ends by itself: nobody waits for it
 	numOps
 )
 
 var opNames = [numOps]string{"invalid", "send", "ssend", "rsend", "isend", "recv", "irecv", "wait", "sendrecv",
-	"bcast", "reduce", "allreduce", "allgather", "alltoall", "alltoallv", "barrier", "finalize"}
+	"bcast", "reduce", "allreduce", "allgather", "alltoall", "alltoallv", "barrier", "finalize",
+	"bsend", "gather", "scatter", "scan", "reduce_scatter", "neighbor", "probe", "put", "get", "accumulate", "free"}
 
 func (o Op) String() string {
 	if o < numOps {
@@ -47,8 +62,9 @@ func (o Op) String() string {
 
 // Special values of Record.Peer and Record.Tag.
 const (
-	AnySource = -1
+	AnySource = -1 // where the recorder could not learn which it was
 	NoPeer    = -2
+	Elsewhere = -3 // a process outside of MPI_COMM_WORLD, as a spawned one: its calls are in another trace
 	AnyTag    = -1
 )
 
@@ -61,7 +77,7 @@ type Record struct {
 	Addr                 mem.Addr
 	Bytes                uint64
 	Peer, Tag, Comm      int32  // Comm is an ID of this rank's communicators
-	Req                  uint32 // number of a nonblocking request; 0 for none
+	Req                  uint32 // number of a request: the call, of whichever Op, starts or (OpWait, OpFree) ends it; 0 for none
 	Stack                uint32 // index of the call site in this rank's stack table
 	Line                 uint32 // line in the source that this was imported from, for messages
 	Op                   Op

@@ -13,13 +13,22 @@ import (
 type tables struct {
 	ranks      int        // of the run
 	stacks     [][]uint64 // [0] is "no call site"
-	comms      map[int32][]int32
+	comms      map[int32]comm
+	matches    map[uint32]match // by Record.Req; nil if there are none
+	leftOut    []LeftOut
 	stackTotal int // return addresses in stacks
 	commTotal  int // members in comms
 }
 
+// comm is a communicator. The name is the same on all its members and on no
+// other communicator; 0 where the recorder could not tell.
+type comm struct {
+	name    uint64
+	members []int32
+}
+
 func newTables(ranks int) tables {
-	return tables{ranks: ranks, stacks: make([][]uint64, 1), comms: map[int32][]int32{}}
+	return tables{ranks: ranks, stacks: make([][]uint64, 1), comms: map[int32]comm{}}
 }
 
 func (t *tables) addStack(frames []uint64) error {
@@ -31,7 +40,7 @@ func (t *tables) addStack(frames []uint64) error {
 	return nil
 }
 
-func (t *tables) addComm(id int32, members []int32) error {
+func (t *tables) addComm(id int32, name uint64, members []int32) error {
 	if len(t.comms) >= maxComms || t.commTotal+len(members) > maxCommTotal {
 		return fmt.Errorf("%w: communicator %d with %d members", ErrLimit, id, len(members))
 	}
@@ -42,12 +51,12 @@ func (t *tables) addComm(id int32, members []int32) error {
 		return invalidf("communicator %d has no members", id)
 	}
 	for _, m := range members {
-		if m < 0 || int(m) >= t.ranks {
+		if m < 0 && m != Elsewhere || int(m) >= t.ranks {
 			return invalidf("communicator %d has member %d in a run of %d ranks", id, m, t.ranks)
 		}
 	}
 	t.commTotal += len(members)
-	t.comms[id] = slices.Clone(members)
+	t.comms[id] = comm{name, slices.Clone(members)}
 	return nil
 }
 
@@ -67,7 +76,7 @@ func (t *tables) check(r *Record) error {
 			return invalidf("%v", err)
 		}
 	}
-	if r.Peer < NoPeer || int(r.Peer) > t.ranks {
+	if r.Peer < Elsewhere || int(r.Peer) > t.ranks {
 		return invalidf("peer %d in a run of %d ranks", r.Peer, t.ranks)
 	}
 	if _, ok := t.comms[r.Comm]; !ok && r.Comm != 0 { // a call without a communicator has 0
@@ -77,10 +86,14 @@ func (t *tables) check(r *Record) error {
 }
 
 // A definition frame is a sequence of: 'S', number of return addresses, each;
-// or 'C', id, number of members, each.
+// or 'C', id, number of members, each; or 'N', id, name, number of members, each;
+// or 'M', request, peer, tag; or 'L', number of calls, length of text, text.
 const (
-	defStack = 'S'
-	defComm  = 'C'
+	defStack     = 'S'
+	defComm      = 'C'
+	defNamedComm = 'N' // from version 2 on, as what follows
+	defMatch     = 'M'
+	defLeftOut   = 'L'
 )
 
 func appendStackDef(b []byte, frames []uint64) []byte {
@@ -91,11 +104,12 @@ func appendStackDef(b []byte, frames []uint64) []byte {
 	return b
 }
 
-func appendCommDef(b []byte, id int32, members []int32) []byte {
-	b = binary.AppendVarint(append(b, defComm), int64(id))
+func appendCommDef(b []byte, id int32, name uint64, members []int32) []byte {
+	b = binary.AppendVarint(append(b, defNamedComm), int64(id))
+	b = binary.AppendUvarint(b, name)
 	b = binary.AppendUvarint(b, uint64(len(members)))
 	for _, m := range members {
-		b = binary.AppendUvarint(b, uint64(m))
+		b = binary.AppendVarint(b, int64(m))
 	}
 	return b
 }
@@ -104,7 +118,6 @@ func appendCommDef(b []byte, id int32, members []int32) []byte {
 func (t *tables) load(raw []byte) error {
 	in := cursor{b: raw}
 	var frames []uint64
-	var members []int32
 	for in.off < len(raw) {
 		var err error
 		switch in.byte() {
@@ -119,15 +132,13 @@ func (t *tables) load(raw []byte) error {
 			}
 			err = t.addStack(frames)
 		case defComm:
-			id, n := in.int32(), in.uvarint()
-			if n > uint64(len(raw)-in.off) {
-				return corruptf("communicator of %d members", n)
-			}
-			members = members[:0]
-			for range n {
-				members = append(members, int32(min(in.uvarint(), MaxRanks)))
-			}
-			err = t.addComm(id, members)
+			err = t.loadComm(&in, in.int32(), 0, func() int32 { return int32(min(in.uvarint(), MaxRanks)) })
+		case defNamedComm:
+			err = t.loadComm(&in, in.int32(), in.uvarint(), in.int32)
+		case defMatch:
+			err = t.addMatch(in.small(), match{in.int32(), in.int32()})
+		case defLeftOut:
+			err = t.addLeftOut(LeftOut{Calls: in.uvarint(), What: in.text()})
 		default:
 			return corruptf("unknown definition")
 		}
@@ -139,4 +150,17 @@ func (t *tables) load(raw []byte) error {
 		}
 	}
 	return nil
+}
+
+// loadComm adds a communicator whose members are still to be read.
+func (t *tables) loadComm(in *cursor, id int32, name uint64, member func() int32) error {
+	n := in.uvarint()
+	if n > uint64(len(in.b)-in.off) {
+		return corruptf("communicator of %d members", n)
+	}
+	members := make([]int32, n)
+	for i := range members {
+		members[i] = member()
+	}
+	return t.addComm(id, name, members)
 }

@@ -27,7 +27,7 @@ func write(t testing.TB, path string, perRank [][]Record, sites int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := rw.DefineComm(7, []int32{0, 2, 1, 3}); err != nil {
+		if err := rw.DefineComm(7, 0, []int32{0, 2, 1, 3}); err != nil {
 			t.Fatal(err)
 		}
 		for i := 1; i < sites; i++ {

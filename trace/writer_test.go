@@ -52,7 +52,7 @@ func TestWhatWasFlushedSurvivesACrashOfTheWriter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := rw.DefineComm(7, []int32{0}); err != nil {
+	if err := rw.DefineComm(7, 0, []int32{0}); err != nil {
 		t.Fatal(err)
 	}
 	want := Record{StartNs: 1, EndNs: 2, Op: OpBarrier, Comm: 7}
@@ -78,7 +78,7 @@ func TestAppendRefusesWhatAReaderCouldNotTrust(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := rw.DefineComm(3, []int32{0, 1}); err != nil {
+	if err := rw.DefineComm(3, 0, []int32{0, 1}); err != nil {
 		t.Fatal(err)
 	}
 	good := Record{StartNs: 100, EndNs: 200, StartCPUNs: 50, EndCPUNs: 60, Op: OpSend, Dir: DirRead, Addr: 4096, Bytes: 8, Peer: 0, Comm: 3}
@@ -113,10 +113,10 @@ func TestAppendRefusesWhatAReaderCouldNotTrust(t *testing.T) {
 	if err := rw.Append(&later); err != nil {
 		t.Errorf("a good record after refused ones: %v", err)
 	}
-	if err := rw.DefineComm(3, []int32{0}); !errors.Is(err, ErrInvalid) {
+	if err := rw.DefineComm(3, 0, []int32{0}); !errors.Is(err, ErrInvalid) {
 		t.Errorf("a communicator defined twice: %v", err)
 	}
-	if err := rw.DefineComm(4, []int32{0, 2}); !errors.Is(err, ErrInvalid) {
+	if err := rw.DefineComm(4, 0, []int32{0, 2}); !errors.Is(err, ErrInvalid) {
 		t.Errorf("a member outside of the run: %v", err)
 	}
 	if _, err := rw.Stack(make([]uint64, maxStackFrames+1)); !errors.Is(err, ErrLimit) {
@@ -146,7 +146,7 @@ func TestCommunicatorOfTheLargestRunFitsAFrame(t *testing.T) {
 	for i := range members {
 		members[i] = int32(MaxRanks - 1 - i)
 	}
-	if err := rw.DefineComm(0, members); err != nil {
+	if err := rw.DefineComm(0, 0, members); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Close(); err != nil {

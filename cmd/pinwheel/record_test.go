@@ -25,7 +25,7 @@ func writeTrace(t *testing.T, site *launchtest.Site, rank, ranks int) {
 	}
 	rw, err := w.Rank(rank)
 	if err == nil {
-		err = rw.DefineComm(1, []int32{int32(rank)})
+		err = rw.DefineComm(1, 0, []int32{int32(rank)})
 	}
 	if err == nil {
 		err = rw.Append(&trace.Record{StartNs: 1, EndNs: 2, Op: trace.OpBarrier, Comm: 1})

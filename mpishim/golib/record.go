@@ -114,7 +114,7 @@ func (r *recorder) drain() {
 func (r *recorder) write(c *C.struct_pw_record) error {
 	if c.op == C.PW_COMM {
 		members := unsafe.Slice((*int32)(*(*unsafe.Pointer)(unsafe.Pointer(&c.addr))), int(c.bytes))
-		err := r.rank.DefineComm(int32(c.comm), members)
+		err := r.rank.DefineComm(int32(c.comm), 0, members)
 		C.pw_free(c.addr)
 		return err
 	}

@@ -81,7 +81,7 @@ func Read(f *trace.File, rank int, o Options) (*Rank, error) {
 		regions: map[mem.Range]*regionStats{},
 		sites:   map[siteKey]*siteStats{},
 		uses:    map[useKey]*lastUse{},
-		pending: map[uint32]pendingUse{},
+		pending: map[uint32][]pendingUse{},
 		comms:   map[int32]bool{},
 	}
 	var r trace.Record
@@ -132,7 +132,7 @@ type collector struct {
 	regions map[mem.Range]*regionStats
 	sites   map[siteKey]*siteStats
 	uses    map[useKey]*lastUse
-	pending map[uint32]pendingUse
+	pending map[uint32][]pendingUse
 	comms   map[int32]bool
 }
 
@@ -141,11 +141,11 @@ func (c *collector) add(r *trace.Record, threshold uint64) {
 	c.out.WallNs, c.out.CPUNs = r.EndNs, r.EndCPUNs
 	c.comms[r.Comm] = true
 	c.addOp(r)
-	if r.Op == trace.OpWait {
-		if p, ok := c.pending[r.Req]; ok {
+	if r.Op == trace.OpWait || r.Op == trace.OpFree {
+		for _, p := range c.pending[r.Req] {
 			p.region.usedNs += r.EndNs - p.startNs
-			delete(c.pending, r.Req)
 		}
+		delete(c.pending, r.Req)
 		return
 	}
 	rng, err := mem.NewRange(r.Addr, r.Bytes)
@@ -165,8 +165,8 @@ func (c *collector) add(r *trace.Record, threshold uint64) {
 	g.last = now
 	g.Uses++
 	g.sites[key] = struct{}{}
-	if r.Op == trace.OpIsend || r.Op == trace.OpIrecv {
-		c.pending[r.Req] = pendingUse{g, r.StartNs}
+	if r.Req != 0 {
+		c.pending[r.Req] = append(c.pending[r.Req], pendingUse{g, r.StartNs})
 	} else {
 		g.usedNs += r.EndNs - r.StartNs
 	}

@@ -48,7 +48,7 @@ func TestSummaryCountsRegionsSitesAndPeriods(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := rw.DefineComm(0, []int32{0}); err != nil {
+	if err := rw.DefineComm(0, 0, []int32{0}); err != nil {
 		t.Fatal(err)
 	}
 	site, err := rw.Stack([]uint64{0xabc, 0x12})
