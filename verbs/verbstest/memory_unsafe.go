@@ -1,7 +1,10 @@
 package verbstest
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"unsafe"
 
@@ -10,6 +13,13 @@ import (
 	"pinwheel/mem"
 )
 
+// holes are what Unmap has unmapped, in order of address and without overlap:
+// others may have mapped something there.
+var holes struct {
+	sync.Mutex
+	all []mem.Range
+}
+
 // Map is MapSmallPages for the duration of a test.
 func Map(t testing.TB, n uint64) ([]byte, mem.Range) {
 	t.Helper()
@@ -17,12 +27,14 @@ func Map(t testing.TB, n uint64) ([]byte, mem.Range) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	r := RangeOf(b)
 	t.Cleanup(func() {
-		if err := unix.Munmap(b); err != nil {
-			t.Errorf("munmap: %v", err)
-		}
+		Unmap(t, r)
+		holes.Lock()
+		defer holes.Unlock()
+		holes.all = slices.DeleteFunc(holes.all, r.Contains)
 	})
-	return b, RangeOf(b)
+	return b, r
 }
 
 // MapSmallPages maps n bytes of private anonymous memory, writable and not
@@ -45,9 +57,28 @@ func RangeOf(b []byte) mem.Range {
 	return mem.Range{Start: start, End: start + mem.Addr(len(b))}
 }
 
-// Unmap leaves a hole where r was.
+// Unmap leaves a hole where r, of one Map, was.
 func Unmap(t testing.TB, r mem.Range) {
 	t.Helper()
+	holes.Lock()
+	defer holes.Unlock()
+	at := r.Start
+	for _, hole := range holes.all {
+		if hole.Overlaps(r) {
+			unmap(t, mem.Range{Start: at, End: hole.Start})
+			at = hole.End
+		}
+	}
+	unmap(t, mem.Range{Start: at, End: r.End})
+	holes.all = append(slices.DeleteFunc(holes.all, r.Contains), r)
+	slices.SortFunc(holes.all, func(a, b mem.Range) int { return cmp.Compare(a.Start, b.Start) })
+}
+
+func unmap(t testing.TB, r mem.Range) {
+	t.Helper()
+	if r.Empty() {
+		return
+	}
 	if _, _, errno := unix.Syscall(unix.SYS_MUNMAP, uintptr(r.Start), uintptr(r.Len()), 0); errno != 0 {
 		t.Fatalf("munmap of %v: %v", r, errno)
 	}
