@@ -27,19 +27,21 @@ type rank struct {
 	helper *virtualHelper    // nil for a policy without one
 	grade  *predictor.Graded // the same
 
-	call   call
-	state  state
-	began  int64      // the call
-	coll   *localComm // of a collective
-	round  int        // of a collective
-	rounds int
-	x      expansion
-	next   int // of x.needs: to be acquired next
-	holds  []hold
-	msgs   [2]*message // of a blocking send, receive or both
+	call    call
+	state   state
+	began   int64      // the call
+	coll    *localComm // of a collective
+	meeting *meeting   // that this rank is or was blocked in
+	round   int        // of a collective
+	rounds  int
+	x       expansion
+	next    int // of x.needs: to be acquired next
+	holds   []hold
+	msgs    [2]*message // of a blocking send, receive or both
 
 	comms        map[int32]*localComm
 	requests     map[uint32]*request // nonblocking, not waited for yet
+	detached     []*request          // those that nobody will wait for
 	freeRequests []*request
 	unresolved   int     // messages that the current call still waits for
 	latestNs     int64   // completion of those that are known
@@ -84,8 +86,9 @@ func (e *engine) comm(r *rank, t int64) error {
 		switch r.state {
 		case beginning:
 			if r.call.op == trace.OpFinalize {
-				e.finish(r, t)
-				return nil
+				end, err := e.releaseDetached(r, t, true)
+				e.finish(r, end)
+				return err
 			}
 			if err := e.begin(r, t); err != nil {
 				return err
@@ -126,9 +129,10 @@ func (e *engine) begin(r *rank, t int64) error {
 		if err != nil {
 			return err
 		}
+		r.x.atOnce = c.isNonblocking()
 		r.coll, r.rounds = lc, r.x.rounds(c.op, len(lc.members))
 		return e.at(r, r.x.collective(c, lc.members, lc.me, 0))
-	case c.op == trace.OpWait:
+	case c.op == trace.OpWait, c.op == trace.OpFree, c.op == trace.OpProbe:
 		r.x.reset()
 		return nil
 	}
@@ -137,7 +141,8 @@ func (e *engine) begin(r *rank, t int64) error {
 
 func isCollective(op trace.Op) bool {
 	switch op {
-	case trace.OpBarrier, trace.OpBcast, trace.OpReduce, trace.OpAllreduce, trace.OpAllgather, trace.OpAlltoall, trace.OpAlltoallv:
+	case trace.OpBarrier, trace.OpBcast, trace.OpReduce, trace.OpAllreduce, trace.OpAllgather, trace.OpAlltoall, trace.OpAlltoallv,
+		trace.OpGather, trace.OpScatter, trace.OpScan, trace.OpReduceScatter, trace.OpNeighbor:
 		return true
 	}
 	return false
@@ -173,10 +178,17 @@ func (e *engine) complete(r *rank, t int64) (err error) {
 			r.msgs[i] = nil
 		}
 	}
-	if r.call.op == trace.OpWait {
-		if t, err = e.completeWait(r, t); err != nil {
-			return err
-		}
+	switch r.call.op {
+	case trace.OpWait:
+		t, err = e.completeWait(r, t)
+	case trace.OpFree:
+		err = r.detach()
+	}
+	if err == nil && len(r.detached) > 0 {
+		t, err = e.releaseDetached(r, t, false)
+	}
+	if err != nil {
+		return err
 	}
 	if r.round++; r.round == r.rounds {
 		return e.nextCall(r, t)

@@ -26,8 +26,10 @@ type engine struct {
 	agenda *agenda
 	match  *matcher
 	comms  communicators
-	live   int // ranks that have not finished
-	ready  int // of them, those that have a turn to come; the others are blocked
+	// incomplete: the trace says that it lacks calls, so others may wait in vain for them.
+	incomplete bool
+	live       int // ranks that have not finished
+	ready      int // of them, those that have a turn to come; the others are blocked
 	// pipelined: registration happens during transfers, so paths are told of them.
 	pipelined bool
 	// largestPages is the size of the largest buffer that was needed.
@@ -58,7 +60,7 @@ func newEngine(opt *Options, file *trace.File) (*engine, error) {
 	n := file.Header().Ranks
 	e := &engine{
 		opt: opt, agenda: newAgenda(actorKinds * n), match: newMatcher(n),
-		comms: communicators{byMembers: map[string]*communicator{}}, live: n,
+		comms: communicators{byKey: map[string]*communicator{}}, live: n,
 	}
 	node := opt.nodeOf(n)
 	for i := range n {
@@ -66,6 +68,7 @@ func newEngine(opt *Options, file *trace.File) (*engine, error) {
 		if err != nil {
 			return nil, err
 		}
+		e.incomplete = e.incomplete || len(p.stream.LeftOut()) > 0
 		r := &rank{id: i, prog: p, comms: map[int32]*localComm{}, requests: map[uint32]*request{}}
 		r.x = expansion{threshold: opt.ThresholdBytes, pairwise: opt.AlltoallPairwise, node: node, rank: i}
 		r.usage.series = newSeries(opt.SeriesFromNs, opt.SeriesToNs)

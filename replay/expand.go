@@ -19,7 +19,8 @@ func (n *need) receives() bool { return n.dir == trace.DirWrite }
 // point-to-point call, or one round of a collective.
 type expansion struct {
 	threshold uint64 // smaller buffers are copied through memory of the transport
-	pairwise  bool   // alltoall and alltoallv exchange with one member in each round
+	pairwise  bool   // blocking alltoall and alltoallv exchange with one member in each round
+	atOnce    bool   // this collective doesn't block
 	node      []int  // per world rank; ranks of one node share memory
 	rank      int    // world rank of this one
 
@@ -60,16 +61,19 @@ func (x *expansion) pointToPoint(c *call) error {
 	x.reset()
 	for i := range c.recs {
 		r := &c.recs[i]
-		if err := x.add(r, 0, r.Bytes, r.Peer == trace.NoPeer || x.shared(r.Peer)); err != nil {
+		isCopied := r.Peer == trace.NoPeer || r.Op == trace.OpBsend
+		if err := x.add(r, 0, r.Bytes, isCopied || x.shared(r.Peer)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+func (x *expansion) paired() bool { return x.pairwise && !x.atOnce }
+
 // rounds is the number of rounds that a collective takes.
 func (x *expansion) rounds(op trace.Op, members int) int {
-	if x.pairwise && (op == trace.OpAlltoall || op == trace.OpAlltoallv) {
+	if x.paired() && (op == trace.OpAlltoall || op == trace.OpAlltoallv) {
 		return max(1, members-1)
 	}
 	return 1
@@ -94,12 +98,12 @@ func (x *expansion) collective(c *call, members []int32, me, round int) error {
 		case trace.OpAlltoall:
 			slice := r.Bytes / uint64(n)
 			for peer := 0; peer < n && err == nil; peer++ {
-				if peer != me && (!x.pairwise || peer == partner(r.Dir, me, round, n)) {
+				if peer != me && (!x.paired() || peer == partner(r.Dir, me, round, n)) {
 					err = x.add(r, uint64(peer)*slice, slice, x.shared(members[peer]))
 				}
 			}
 		case trace.OpAlltoallv:
-			if r.Peer != members[me] && (!x.pairwise || r.Peer == members[partner(r.Dir, me, round, n)]) {
+			if r.Peer != members[me] && (!x.paired() || r.Peer == members[partner(r.Dir, me, round, n)]) {
 				err = x.add(r, 0, r.Bytes, x.shared(r.Peer))
 			}
 		default:

@@ -7,24 +7,35 @@ const unknown = -1
 
 // message is one point-to-point transfer, made by whichever side is posted first.
 type message struct {
+	comm       int32
 	src, dst   int32 // world ranks; src is trace.AnySource until matched
 	tag        int32
 	bytes      uint64 // of the send
 	recvBytes  uint64 // of the posted buffer
 	rendezvous bool
-	sendAt     int64 // when each side was posted, or unknown
-	recvAt     int64
-	arrival    int64 // of an eager message at the receiver
-	sendDone   int64 // when each side completes, or unknown
-	recvDone   int64
-	order      uint64 // of posting, for wildcards
-	sendLine   uint32
-	recvLine   uint32
-	sendHold   *hold // registered buffers of rendezvous transfers, for policy pipeline
-	recvHold   *hold
-	sendWaiter *rank // blocked until this side completes
-	recvWaiter *rank
-	sides      int8 // that still refer to it; the last one returns it to the pool
+	// synchronous: the sender waits for its receiver by the program's own wish.
+	synchronous bool
+	sendAt      int64 // when each side was posted, or unknown
+	recvAt      int64
+	arrival     int64 // of an eager message at the receiver
+	sendDone    int64 // when each side completes, or unknown
+	recvDone    int64
+	order       uint64 // of posting, for wildcards
+	sendLine    uint32
+	recvLine    uint32
+	sendHold    *hold // registered buffers of rendezvous transfers, for policy pipeline
+	recvHold    *hold
+	sendWaiter  *rank // blocked until this side completes
+	recvWaiter  *rank
+	sides       int8 // that still refer to it; the last one returns it to the pool
+}
+
+// side returns when a side completes, and who is blocked until then.
+func (m *message) side(send bool) (doneNs *int64, waiter **rank) {
+	if send {
+		return &m.sendDone, &m.sendWaiter
+	}
+	return &m.recvDone, &m.recvWaiter
 }
 
 // channel is the pair of queues between one sender and one receiver on one
@@ -93,7 +104,7 @@ func (mt *matcher) send(comm, src, dst, tag int32) *message {
 		return mt.matched(q.take(i), src, dst, tag)
 	}
 	m := mt.message()
-	m.src, m.dst, m.tag = src, dst, tag
+	m.comm, m.src, m.dst, m.tag = comm, src, dst, tag
 	c.sends.push(m)
 	return m
 }
@@ -123,7 +134,7 @@ func (mt *matcher) recv(comm, src, dst, tag int32) *message {
 		return mt.matched(m, m.src, dst, m.tag)
 	}
 	m := mt.message()
-	m.src, m.dst, m.tag = src, dst, tag
+	m.comm, m.src, m.dst, m.tag = comm, src, dst, tag
 	if src != trace.AnySource {
 		mt.channel(k).recvs.push(m)
 		return m
@@ -139,6 +150,26 @@ func (mt *matcher) matched(m *message, src, dst, tag int32) *message {
 	m.src, m.dst, m.tag = src, dst, tag
 	mt.pending--
 	return m
+}
+
+// withdraw takes back a message that is posted on one side only.
+func (mt *matcher) withdraw(m *message) {
+	k := channelKey{m.comm, m.src, m.dst}
+	q := mt.anySrc[k]
+	if m.src != trace.AnySource {
+		c := mt.channel(k)
+		if q = &c.sends; m.sendAt == unknown {
+			q = &c.recvs
+		}
+	}
+	for i := range q.len() {
+		if q.at(i) == m {
+			q.take(i)
+			mt.pending--
+			mt.drop(m) // for the side that does not come
+			return
+		}
+	}
 }
 
 // leftover returns the oldest message posted on one side only.

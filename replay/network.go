@@ -91,6 +91,17 @@ func (n *Network) transfer(m *message, txFree float64) float64 {
 	return start + max(n.GapNs, n.wire(m.bytes))
 }
 
+// oneSided is when an access to another rank's memory begins and ends on the
+// wire, if it is posted at t and the adapter is free from txFree on; and from
+// when on the adapter is free again.
+func (n *Network) oneSided(op trace.Op, bytes uint64, t int64, txFree float64) (start, end, free float64) {
+	start = max(float64(t)+n.OverheadNs, txFree)
+	if op == trace.OpGet { // a question, and the other adapter sends
+		return start, start + 2*n.LatencyNs + n.wire(bytes), start + n.GapNs
+	}
+	return start, start + n.LatencyNs + n.wire(bytes), start + max(n.GapNs, n.wire(bytes))
+}
+
 // collective is the time from the last arrival to the end of one round of a
 // collective over n members; bytes is the most that any of them sends or
 // receives in it.
@@ -106,12 +117,16 @@ func (n *Network) collective(op trace.Op, members int, bytes uint64, pairwise bo
 		return int64(depth * hop)
 	case op == trace.OpAllgather:
 		return int64(peers*(hop+n.GapNs) + n.wire(bytes))
+	case op == trace.OpGather || op == trace.OpScatter: // binomial tree; the bytes are those of all
+		return int64(depth*hop + n.wire(bytes))
+	case op == trace.OpNeighbor: // with all neighbours at once
+		return int64(hop + n.wire(bytes))
 	case op == trace.OpAlltoall || op == trace.OpAlltoallv:
 		if pairwise {
 			peers = 1
 		}
 		return int64(hop + peers*n.GapNs + n.wire(bytes))
-	default: // bcast, reduce, allreduce: binomial tree, recursive doubling
+	default: // bcast, reduce, allreduce, scan, reduce-scatter: binomial tree, recursive doubling
 		return int64(depth * (hop + n.wire(bytes)))
 	}
 }

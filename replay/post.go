@@ -6,26 +6,11 @@ import (
 	"pinwheel/trace"
 )
 
-// request is a nonblocking operation from post to wait.
-type request struct {
-	msg  *message // nil: nothing to wait for
-	send bool
-	hold hold // the zero value if its buffer needs no registration
-	line uint32
-}
-
-func (q *request) held() *hold {
-	if q.hold.need.rng.Empty() {
-		return nil
-	}
-	return &q.hold
-}
-
-// held returns the hold of a record of the current call, nil if it needed none.
-func (r *rank) held(rec *trace.Record) *hold {
-	for i := range r.holds {
-		if n := &r.holds[i].need; n.dir == rec.Dir && n.rng.Start == rec.Addr {
-			return &r.holds[i]
+// held returns the hold of a record among those of its call, nil if it needed none.
+func held(holds []hold, rec *trace.Record) *hold {
+	for i := range holds {
+		if n := &holds[i].need; n.dir == rec.Dir && n.rng.Start == rec.Addr {
+			return &holds[i]
 		}
 	}
 	return nil
@@ -38,40 +23,91 @@ func (e *engine) post(r *rank, t int64) (endNs int64, known bool, err error) {
 		return e.postRecorded(r, t)
 	}
 	c := &r.call
+	if c.isNonblocking() {
+		return t + int64(e.opt.Network.OverheadNs), true, e.postRequest(r, t)
+	}
 	// Counting the post itself keeps this rank from being woken before all of
 	// the operation is posted.
 	r.unresolved, r.latestNs = 1, t
 	switch {
 	case r.coll != nil:
-		return e.arrive(r, t)
+		return e.arrive(r, nil, t)
 	case c.op == trace.OpWait:
 		for i := range c.recs {
 			q, err := r.request(&c.recs[i])
 			if err != nil {
 				return 0, false, err
 			}
-			r.await(q.msg, q.send)
+			r.awaitRequest(q)
 		}
-	case c.op == trace.OpIsend || c.op == trace.OpIrecv:
-		q, err := r.newRequest(&c.recs[0])
-		if err != nil {
-			return 0, false, err
-		}
-		q.msg, err = e.postMessage(r, &c.recs[0], q.held(), t)
-		return t + int64(e.opt.Network.OverheadNs), true, err
+	case c.op == trace.OpFree || c.op == trace.OpProbe: // the receive that follows a probe waits
+	case isOneSided(c.op):
+		r.latestNs = e.access(r, r.holds, t)
 	case len(c.recs) > len(r.msgs):
 		return 0, false, e.at(r, fmt.Errorf("%d buffers in one call, at most %d are possible", len(c.recs), len(r.msgs)))
 	default:
 		for i := range c.recs {
 			rec := &c.recs[i]
-			if r.msgs[i], err = e.postMessage(r, rec, r.held(rec), t); err != nil {
+			if r.msgs[i], err = e.postMessage(r, rec, held(r.holds, rec), t); err != nil {
 				return 0, false, err
 			}
 			r.await(r.msgs[i], rec.Dir != trace.DirWrite)
+			if rec.Peer == trace.Elsewhere {
+				r.latestNs = max(r.latestNs, t+c.durationNs)
+			}
 		}
 	}
 	r.unresolved--
 	return r.latestNs, r.unresolved == 0, nil
+}
+
+// postRequest starts what does not block, at t.
+func (e *engine) postRequest(r *rank, t int64) error {
+	c := &r.call
+	if r.coll == nil && len(c.recs) > len(r.msgs) {
+		return e.at(r, fmt.Errorf("%d buffers in one call, at most %d are possible", len(c.recs), len(r.msgs)))
+	}
+	q, err := r.newRequest(t)
+	switch {
+	case err != nil:
+		return err
+	case r.coll != nil:
+		_, _, err := e.arrive(r, q, t)
+		return err
+	case isOneSided(c.op):
+		q.doneNs = e.access(r, q.holds, t)
+		return nil
+	}
+	for i := range c.recs {
+		rec := &c.recs[i]
+		q.isSend[i] = rec.Dir != trace.DirWrite
+		q.isElsewhere = q.isElsewhere || rec.Peer == trace.Elsewhere
+		if q.msgs[i], err = e.postMessage(r, rec, held(q.holds, rec), t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func isOneSided(op trace.Op) bool {
+	return op == trace.OpPut || op == trace.OpGet || op == trace.OpAccumulate
+}
+
+// access carries out a one-sided operation that is posted at t, and returns when it has ended.
+func (e *engine) access(r *rank, holds []hold, t int64) int64 {
+	c := &r.call
+	endNs := t
+	for i := range c.recs {
+		rec := &c.recs[i]
+		if rec.Peer == trace.NoPeer {
+			continue
+		}
+		start, end, free := e.opt.Network.oneSided(rec.Op, rec.Bytes, t, r.txFree)
+		r.txFree = free
+		endNs = max(endNs, int64(end))
+		e.transferring(r, held(holds, rec), int64(start), endNs)
+	}
+	return endNs
 }
 
 // postRecorded lets an operation last as long as it was recorded.
@@ -81,10 +117,10 @@ func (e *engine) postRecorded(r *rank, t int64) (endNs int64, known bool, err er
 	for i := range r.holds {
 		e.transferring(r, &r.holds[i], t, endNs)
 	}
-	switch c.op {
-	case trace.OpIsend, trace.OpIrecv:
-		_, err = r.newRequest(&c.recs[0])
-	case trace.OpWait:
+	switch {
+	case c.isNonblocking():
+		_, err = r.newRequest(t)
+	case c.op == trace.OpWait:
 		for i := range c.recs {
 			if _, err := r.request(&c.recs[i]); err != nil {
 				return 0, false, err
@@ -99,16 +135,13 @@ func (r *rank) await(m *message, send bool) {
 	if m == nil {
 		return
 	}
-	doneNs, waiter := m.recvDone, &m.recvWaiter
-	if send {
-		doneNs, waiter = m.sendDone, &m.sendWaiter
-	}
-	if doneNs == unknown {
+	doneNs, waiter := m.side(send)
+	if *doneNs == unknown {
 		*waiter = r
 		r.unresolved++
 		return
 	}
-	r.latestNs = max(r.latestNs, doneNs)
+	r.latestNs = max(r.latestNs, *doneNs)
 }
 
 // resolve tells the rank that waits for one side of a message, once its
@@ -125,9 +158,9 @@ func (e *engine) resolve(waiter **rank, doneNs int64) {
 	}
 }
 
-// postMessage posts one side of a message at t; nil if there is no peer.
+// postMessage posts one side of a message at t; nil if there is no peer, or none in this trace.
 func (e *engine) postMessage(r *rank, rec *trace.Record, h *hold, t int64) (*message, error) {
-	if rec.Peer == trace.NoPeer {
+	if rec.Peer == trace.NoPeer || rec.Peer == trace.Elsewhere {
 		return nil, nil
 	}
 	if int(rec.Peer) >= len(e.ranks) {
@@ -144,7 +177,8 @@ func (e *engine) postMessage(r *rank, rec *trace.Record, h *hold, t int64) (*mes
 	} else {
 		m = e.match.send(lc.id, int32(r.id), rec.Peer, rec.Tag)
 		m.sendAt, m.bytes, m.sendLine, m.sendHold = t, rec.Bytes, rec.Line, h
-		m.rendezvous = rec.Bytes >= e.opt.Network.EagerBytes || rec.Op == trace.OpSsend
+		m.rendezvous = rec.Op == trace.OpSsend || rec.Op != trace.OpBsend && rec.Bytes >= e.opt.Network.EagerBytes
+		m.synchronous = rec.Op == trace.OpSsend
 	}
 	if m.sendAt == unknown {
 		return m, nil
@@ -154,7 +188,7 @@ func (e *engine) postMessage(r *rank, rec *trace.Record, h *hold, t int64) (*mes
 	if m.recvAt == unknown {
 		return m, nil
 	}
-	if m.bytes > m.recvBytes {
+	if m.bytes > m.recvBytes && !e.incomplete {
 		return nil, fmt.Errorf("message does not fit: rank %d sends %d bytes (line %d), rank %d receives %d (line %d)",
 			m.src, m.bytes, m.sendLine, m.dst, m.recvBytes, m.recvLine)
 	}
@@ -165,53 +199,4 @@ func (e *engine) postMessage(r *rank, rec *trace.Record, h *hold, t int64) (*mes
 	e.resolve(&m.sendWaiter, m.sendDone)
 	e.resolve(&m.recvWaiter, m.recvDone)
 	return m, nil
-}
-
-// newRequest keeps a nonblocking operation, with its buffer, until its wait.
-func (r *rank) newRequest(rec *trace.Record) (*request, error) {
-	if q := r.requests[rec.Req]; q != nil {
-		return nil, fmt.Errorf("rank %d, line %d: request %d is still in use (posted on line %d)", r.id, rec.Line, rec.Req, q.line)
-	}
-	q := &request{}
-	if n := len(r.freeRequests); n > 0 {
-		q, r.freeRequests = r.freeRequests[n-1], r.freeRequests[:n-1]
-	}
-	*q = request{send: rec.Dir != trace.DirWrite, line: rec.Line}
-	if len(r.holds) > 0 {
-		q.hold = r.holds[0]
-		r.holds = r.holds[:0]
-	}
-	r.requests[rec.Req] = q
-	return q, nil
-}
-
-func (r *rank) request(rec *trace.Record) (*request, error) {
-	q := r.requests[rec.Req]
-	if q == nil {
-		return nil, fmt.Errorf("rank %d, line %d: wait for request %d, which was not posted", r.id, rec.Line, rec.Req)
-	}
-	return q, nil
-}
-
-// completeWait ends the nonblocking operations of a wait at t and returns
-// when that is done.
-func (e *engine) completeWait(r *rank, t int64) (int64, error) {
-	for i := range r.call.recs {
-		rec := &r.call.recs[i]
-		q, err := r.request(rec)
-		if err != nil {
-			return t, err
-		}
-		delete(r.requests, rec.Req)
-		if h := q.held(); h != nil {
-			if t, err = e.release(r, t, h); err != nil {
-				return t, err
-			}
-		}
-		if q.msg != nil {
-			e.match.drop(q.msg)
-		}
-		r.freeRequests = append(r.freeRequests, q)
-	}
-	return t, nil
 }

@@ -63,7 +63,8 @@ func (p *program) next(c *call) (ok bool, err error) {
 		return false, err
 	}
 	for p.hasMore && severalBuffers(c.op) && p.ahead.Op == c.op &&
-		p.ahead.StartNs == first.StartNs && p.ahead.EndNs == first.EndNs && p.ahead.Comm == first.Comm {
+		p.ahead.StartNs == first.StartNs && p.ahead.EndNs == first.EndNs && p.ahead.Comm == first.Comm &&
+		(p.ahead.Req == first.Req || c.op == trace.OpWait) {
 		c.recs = append(c.recs, p.ahead)
 		if err := p.read(); err != nil {
 			return false, err
@@ -80,9 +81,19 @@ func (p *program) next(c *call) (ok bool, err error) {
 // of an exchange, every slice, every request that one wait completed.
 func severalBuffers(op trace.Op) bool {
 	switch op {
-	case trace.OpWait, trace.OpSendrecv, trace.OpBcast, trace.OpReduce, trace.OpAllreduce,
-		trace.OpAllgather, trace.OpAlltoall, trace.OpAlltoallv:
+	case trace.OpWait, trace.OpSendrecv, trace.OpAccumulate:
 		return true
 	}
-	return false
+	return isCollective(op) && op != trace.OpBarrier
+}
+
+// isNonblocking tells a call that starts something and leaves its end to a wait.
+func (c *call) isNonblocking() bool {
+	switch c.op {
+	case trace.OpIsend, trace.OpIrecv:
+		return true
+	case trace.OpWait, trace.OpFree:
+		return false
+	}
+	return c.recs[0].Req != 0
 }

@@ -90,7 +90,8 @@ func TestNonsenseIsAnErrorNotACrash(t *testing.T) {
 		call := rapid.SampledFrom([]string{
 			"send 0 64K a", "send 1 8K b tag=1", "recv any 64K a tag=any", "recv 0 64K c", "recv 1 8K a tag=1", "ssend 1 64K a", "isend 0 64K a req=1",
 			"irecv any 64K b req=2", "wait 1", "wait 2", "wait 1 2", "barrier", "alltoall 64K a b", "alltoallv 0 64K a b 1 64K b c", "sendrecv 1 64K a 0 64K b",
-			"bcast 1 64K a", "send none 64K a", "cpu 9us", "send 1 60T a", "alltoall 100T a b", "cut",
+			"bcast 1 64K a", "send none 64K a", "isend 1 64K a req=3", "free 3", "free 1", "barrier req=4", "wait 4", "wait 3 4", "sendrecv 1 64K a 0 64K b req=5",
+			"wait 5", "put 1 64K a req=6", "get 0 64K a", "wait 6", "bsend 1 64K a", "probe 1", "scan 64K a b", "send out 64K a", "irecv out 64K a req=1", "leftout 1", "cpu 9us", "send 1 60T a", "alltoall 100T a b", "cut",
 		})
 		var b strings.Builder
 		for r := range 2 {

@@ -18,13 +18,14 @@ import (
 //	1: recv 0 64K b; barrier; cut
 //
 // Buffers are named a to z, 16 MiB apart, and may have an offset: a+4K. The
-// peer any is any source, tag=any any tag; none is no peer. Every rank ends with finalize,
-// or without it after cut. A line "comm 1: 0 1" declares a communicator. The
-// number of a call in its rank is its line number.
+// peer any is any source, tag=any any tag; none is no peer, out one outside of the trace. Every rank ends with finalize,
+// or without it after cut. A line "comm 1: 0 1" declares a communicator, "comm 1 5: 0 1" one whose name is 5. The
+// number of a call in its rank is its line number. "leftout 2": the trace lacks two calls of this rank.
 type script struct {
 	t     testing.TB
 	file  *trace.Writer
 	comms map[int32][]int32
+	names map[int32]uint64
 }
 
 func scriptTrace(t testing.TB, text string) *trace.File {
@@ -37,13 +38,18 @@ func scriptTrace(t testing.TB, text string) *trace.File {
 }
 
 func tryScript(t testing.TB, text string) (_ *trace.File, err error) {
-	s := script{t: t, comms: map[int32][]int32{}}
+	s := script{t: t, comms: map[int32][]int32{}, names: map[int32]uint64{}}
 	var ranks []string
 	for line := range strings.Lines(text) {
 		head, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
 		if id, ok := strings.CutPrefix(head, "comm "); ok {
+			id, name, _ := strings.Cut(id, " ")
+			c := int32(atoi(t, id))
+			if name != "" {
+				s.names[c] = uint64(atoi(t, name))
+			}
 			for _, m := range strings.Fields(rest) {
-				s.comms[int32(atoi(t, id))] = append(s.comms[int32(atoi(t, id))], int32(atoi(t, m)))
+				s.comms[c] = append(s.comms[c], peerOf(t, m))
 			}
 			continue
 		}
@@ -81,7 +87,7 @@ func (s *script) rank(i int, calls string) error {
 	for id, members := range s.comms {
 		for _, m := range members {
 			if m == int32(i) {
-				if err := w.DefineComm(id, 0, members); err != nil {
+				if err := w.DefineComm(id, s.names[id], members); err != nil {
 					return err
 				}
 			}
@@ -103,6 +109,12 @@ func (s *script) rank(i int, calls string) error {
 				return err
 			}
 			ns += d.Nanoseconds()
+			continue
+		}
+		if f[0] == "leftout" {
+			if err := w.LeaveOut("calls", uint64(atoi(s.t, f[1]))); err != nil {
+				return err
+			}
 			continue
 		}
 		line++
@@ -152,13 +164,13 @@ func (s *script) records(f []string) []trace.Record {
 	op := opOf(s.t, f[0])
 	r.Op = op
 	switch op {
-	case trace.OpSend, trace.OpSsend, trace.OpRsend, trace.OpIsend:
+	case trace.OpSend, trace.OpSsend, trace.OpRsend, trace.OpIsend, trace.OpBsend, trace.OpPut, trace.OpAccumulate:
 		return []trace.Record{with(op, trace.DirRead, args[0], args[1], args[2])}
-	case trace.OpRecv, trace.OpIrecv:
+	case trace.OpRecv, trace.OpIrecv, trace.OpGet:
 		return []trace.Record{with(op, trace.DirWrite, args[0], args[1], args[2])}
 	case trace.OpSendrecv:
 		return []trace.Record{with(op, trace.DirRead, args[0], args[1], args[2]), with(op, trace.DirWrite, args[3], args[4], args[5])}
-	case trace.OpWait:
+	case trace.OpWait, trace.OpFree:
 		var out []trace.Record
 		for _, a := range args {
 			x := r
@@ -166,9 +178,9 @@ func (s *script) records(f []string) []trace.Record {
 			out = append(out, x)
 		}
 		return out
-	case trace.OpBcast, trace.OpReduce:
+	case trace.OpBcast, trace.OpReduce, trace.OpGather, trace.OpScatter:
 		return []trace.Record{with(op, trace.DirRead, args[0], args[1], args[2])}
-	case trace.OpAllreduce, trace.OpAlltoall:
+	case trace.OpAllreduce, trace.OpAlltoall, trace.OpScan, trace.OpReduceScatter, trace.OpNeighbor:
 		return []trace.Record{with(op, trace.DirRead, "none", args[0], args[1]), with(op, trace.DirWrite, "none", args[0], args[2])}
 	case trace.OpAlltoallv: // peer bytes send-buffer receive-buffer ...
 		var out []trace.Record
@@ -182,7 +194,7 @@ func (s *script) records(f []string) []trace.Record {
 
 func opOf(t testing.TB, name string) trace.Op {
 	t.Helper()
-	for op := trace.OpInvalid + 1; op <= trace.OpFinalize; op++ {
+	for op := trace.OpInvalid + 1; op <= trace.OpFree; op++ {
 		if op.String() == name {
 			return op
 		}
@@ -197,6 +209,8 @@ func peerOf(t testing.TB, s string) int32 {
 		return trace.AnySource
 	case "none":
 		return trace.NoPeer
+	case "out":
+		return trace.Elsewhere
 	}
 	return int32(atoi(t, s))
 }
