@@ -122,8 +122,8 @@ func (c *Cache) acquire(f *Front, r mem.Range, a verbs.Access) (Ref, Outcome, er
 				c.forget(home)
 			}
 			return c.registerOnce(f, p, a)
-		case home.known() && home.rng != p && errors.Is(err, verbs.ErrNotMapped):
-			c.reshape(home, p, a) // what the request didn't ask for has gone
+		case home.known() && home.rng != p && (errors.Is(err, verbs.ErrNotMapped) || c.fits(home.rng) != nil):
+			c.reshape(home, p, a) // what the request didn't ask for has gone, or is too much by now
 		default:
 			if home.known() && (!home.once || errors.Is(err, verbs.ErrNotMapped)) {
 				c.forget(home)

@@ -10,8 +10,8 @@
 // known, with its ID, through all of it. The home of a request is the smallest
 // known region that contains it and is at most twice as long; failing that, a
 // known region that shares more than half of the longer of the two is grown,
-// if the union is at most twice the request; failing that, a region of exactly
-// the request's pages is added. The home does not depend on what happens to be
+// if the union is at most twice the request and could be registered if nothing
+// else were; failing that, a region of exactly the request's pages is added. The home does not depend on what happens to be
 // registered at the moment. A request is a hit if its home or any other
 // registered region covers it; otherwise its home is registered.
 //

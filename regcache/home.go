@@ -31,7 +31,7 @@ func (c *Cache) home(p mem.Range, a verbs.Access) (*region, error) {
 	c.index.overlapping(p, k-1, k+1, func(g *region) bool {
 		union := g.rng.Union(p)
 		if _, ok := unite(g, p, a); !ok || 2*shared(g.rng, p) <= max(g.rng.Len(), p.Len()) ||
-			union.Len() > 2*p.Len() || int64(union.Len()) > c.provider.Limits().MaxRegionBytes {
+			union.Len() > 2*p.Len() || c.fits(union) != nil {
 			return true
 		}
 		if best != nil && !better(g, best, p) {

@@ -32,6 +32,9 @@ func (c *Cache) SetLimits(l Limits) error {
 // reserve accounts for one registration of r before it is made, evicting
 // idle regions, least recently used first. mu is released while it waits.
 func (c *Cache) reserve(r mem.Range) error {
+	if err := c.fits(r); err != nil {
+		return err
+	}
 	n := int64(r.Len())
 	for {
 		var lacking error
@@ -50,9 +53,6 @@ func (c *Cache) reserve(r mem.Range) error {
 			c.stats.PeakPinnedBytes = max(c.stats.PeakPinnedBytes, c.pinned.Bytes)
 			return nil
 		}
-		if n > c.maxima.Bytes {
-			return c.limitError(r, lacking, own) // no use evicting
-		}
 		if c.evict(!own) {
 			continue
 		}
@@ -67,6 +67,23 @@ func (c *Cache) reserve(r mem.Range) error {
 		<-done
 		c.mu.Lock()
 	}
+}
+
+// fits refuses what could not be registered if nothing else were: nothing is
+// evicted for that, nor the watcher or the provider asked.
+func (c *Cache) fits(r mem.Range) error {
+	n, limits := int64(r.Len()), c.provider.Limits()
+	switch {
+	case n > limits.MaxRegionBytes:
+		return &verbs.Error{Op: "register", Range: r, Kind: verbs.ErrRegionSize}
+	case n > min(c.maxima.Bytes, limits.MaxPinnedBytes):
+		return c.limitError(r, verbs.ErrPinnedMemory, true)
+	case c.opts.Group != nil:
+		if maxima, _ := c.opts.Group.state(); n > maxima.Bytes {
+			return c.limitError(r, verbs.ErrPinnedMemory, false)
+		}
+	}
+	return nil
 }
 
 func (c *Cache) unreserve(r mem.Range) {

@@ -104,7 +104,7 @@ func (m *model) home(f, t int, a verbs.Access) *modelRegion {
 		} else if !ok && f <= g.from && g.to <= t && a.Includes(g.access) {
 			rights, ok = a, true
 		}
-		return rights, ok && 2*g.overlap(f, t) > max(g.pages(), n) && union <= 2*n
+		return rights, ok && 2*g.overlap(f, t) > max(g.pages(), n) && union <= min(2*n, m.limit)
 	}
 	for _, g := range m.known {
 		if _, ok := fits(g); ok && (best == nil || cmp.Or(-cmp.Compare(g.overlap(f, t), best.overlap(f, t)), cmp.Compare(g.id, best.id)) < 0) {
@@ -132,12 +132,12 @@ func (m *model) home(f, t int, a verbs.Access) *modelRegion {
 // register makes room and registers, as the cache or the kernel would.
 func (m *model) register(g *modelRegion) error {
 	m.clock++
+	if g.pages() > m.limit {
+		return verbs.ErrPinnedMemory // no use evicting
+	}
 	bad := slices.Contains(m.unmapped[g.from:g.to], true)
 	if m.kernelLimit && bad {
 		return verbs.ErrNotMapped // seen before the limit is
-	}
-	if !m.kernelLimit && g.pages() > m.limit {
-		return verbs.ErrPinnedMemory // no use evicting
 	}
 	for m.pinned()+g.pages() > m.limit {
 		if !m.evict() {
@@ -187,7 +187,7 @@ func (m *model) acquire(f, t int, a verbs.Access) (by, home *modelRegion, o Outc
 		switch err = m.register(home); {
 		case err == nil:
 			return home, home, o, nil
-		case err == verbs.ErrNotMapped && (home.from != f || home.to != t):
+		case (err == verbs.ErrNotMapped || home.pages() > m.limit) && (home.from != f || home.to != t):
 			m.detach(home)
 			home.from, home.to, home.access = f, t, a
 			continue

@@ -74,6 +74,9 @@ func (c *Cache) Invalidate(r mem.Range) error {
 }
 
 func (c *Cache) invalidate(r mem.Range) {
+	if r.Empty() {
+		return
+	}
 	r.Start &^= mem.Addr(c.tab.pageMask)
 	if up := r.End + mem.Addr(c.tab.pageMask); up > r.End {
 		r.End = up &^ mem.Addr(c.tab.pageMask)
