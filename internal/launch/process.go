@@ -6,10 +6,11 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"runtime"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"pinwheel/internal/signals"
 )
 
 // Exec replaces this process by the plan's, so that signals, job control and
@@ -27,13 +28,13 @@ var passed = []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, u
 // child has already got.
 func (p Plan) Run() (*os.ProcessState, error) {
 	cmd := exec.Cmd{Path: p.Path, Args: p.Args, Env: p.Environ, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
-	signals := make(chan os.Signal, 64)
+	arrived := make(chan os.Signal, 64)
 	for _, s := range passed {
 		if !signal.Ignored(s) { // nohup(1) goes for both
-			signal.Notify(signals, s)
+			signal.Notify(arrived, s)
 		}
 	}
-	defer signal.Stop(signals)
+	defer signal.Stop(arrived)
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("%s: %w", p.Path, err)
 	}
@@ -41,7 +42,7 @@ func (p Plan) Run() (*os.ProcessState, error) {
 	go func() { done <- cmd.Wait() }()
 	for {
 		select {
-		case s := <-signals:
+		case s := <-arrived:
 			if s != unix.SIGINT && s != unix.SIGQUIT || !inForeground() {
 				_ = cmd.Process.Signal(s) // it may have ended
 			}
@@ -71,11 +72,7 @@ func inForeground() bool {
 func EndAs(state *os.ProcessState) {
 	status, ok := state.Sys().(syscall.WaitStatus)
 	if ok && status.Signaled() {
-		_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
-		defaultAction(status.Signal())
-		runtime.LockOSThread() // a signal for another thread might come after os.Exit
-		_ = unix.Tgkill(unix.Getpid(), unix.Gettid(), status.Signal())
-		os.Exit(128 + int(status.Signal())) // as a shell would say, if that was ignored
+		signals.End(status.Signal())
 	}
 	os.Exit(state.ExitCode())
 }
