@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"pinwheel/helper"
+	"pinwheel/internal/outfile"
 	"pinwheel/internal/settings"
 	"pinwheel/mem"
 )
@@ -24,15 +25,10 @@ func (m *Manager) report() {
 		return
 	}
 	if m.opt.Report == "y" {
-		m.writeReport(os.Stderr)
+		_ = m.writeReport(os.Stderr) // there is nowhere else to say so
 		return
 	}
-	name := settings.Expand(m.opt.Report)
-	f, err := os.Create(name)
-	if err == nil {
-		m.writeReport(f)
-		err = f.Close()
-	}
+	err := outfile.Write(settings.Expand(m.opt.Report), m.writeReport, outfile.NoWait)
 	if err != nil {
 		m.warn("report", fmt.Sprintf("report: %v", err))
 	}
@@ -75,7 +71,7 @@ func limit(bytes int64) string {
 // writeReport writes the report, in the manner of mpiP: a header that says
 // what ran where, then figures by topic. The helper must have stopped: what it
 // predicted is read here.
-func (m *Manager) writeReport(w io.Writer) {
+func (m *Manager) writeReport(w io.Writer) error {
 	s := m.Stats()
 	host, _ := os.Hostname()
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -102,17 +98,17 @@ func (m *Manager) writeReport(w io.Writer) {
 		g := m.graded.Grade()
 		line("predictions", "%d; %s below 0.5 %%, %s below 5 %% of the interval", g.N, share(g.Below05, g.N), share(g.Below5, g.N))
 	}
-	tw.Flush()
-	if m.graded != nil {
-		m.writeSites(w)
+	if err := tw.Flush(); err != nil || m.graded == nil {
+		return err
 	}
+	return m.writeSites(w)
 }
 
 // writeSites writes the call sites that used the most bytes.
-func (m *Manager) writeSites(w io.Writer) {
+func (m *Manager) writeSites(w io.Writer) error {
 	sites := m.graded.Sites(topSites)
 	if len(sites) == 0 {
-		return
+		return nil
 	}
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "\nregion\tuses\tbytes\tpredicted\tbelow 0.5 %\tbelow 5 %\tcall site")
@@ -126,7 +122,7 @@ func (m *Manager) writeSites(w io.Writer) {
 		fmt.Fprintf(tw, "%d\t%d\t%s\t%d\t%s\t%s\t%s\n", s.Region, s.Uses, mem.FormatBytes(s.Bytes), s.N,
 			share(s.Below05, s.N), share(s.Below5, s.N), strings.Join(frames, ";"))
 	}
-	tw.Flush()
+	return tw.Flush()
 }
 
 func share(part, all int64) string {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"pinwheel/verbs"
 )
 
@@ -57,15 +59,25 @@ func TestReportSaysWhatHappened(t *testing.T) {
 }
 
 func TestReportThatCannotBeWrittenIsAWarning(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := unix.Mkfifo(fifo, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"/dev/full", t.TempDir(), fifo} { // nobody reads the FIFO
+		reportThatCannotBeWritten(t, name)
+	}
+}
+
+func reportThatCannotBeWritten(t *testing.T, name string) {
 	var warned []string
-	m, err := New(Options{ProviderName: "sim", Policy: LeavePinned, Report: "/nonexistent/report", Warn: func(s string) { warned = append(warned, s) }})
+	m, err := New(Options{ProviderName: "sim", Policy: LeavePinned, Report: name, Warn: func(s string) { warned = append(warned, s) }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := m.Close(); err != nil {
 		t.Errorf("Close: %v", err)
 	}
-	if len(warned) != 1 || !strings.Contains(warned[0], "/nonexistent/report") {
+	if len(warned) != 1 || !strings.HasPrefix(warned[0], "report: "+name+": ") {
 		t.Errorf("warned %q, want one line that names the file", warned)
 	}
 }

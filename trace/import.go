@@ -35,6 +35,7 @@ type ImportOptions struct {
 type ImportResult struct {
 	Header  Header
 	Records uint64
+	Bytes   int64    // of the trace
 	Cut     []string // FILE:LINE of each last line that was left out
 }
 
@@ -71,7 +72,9 @@ func Import(out string, files []string, o ImportOptions) (ImportResult, error) {
 		return res, errors.New("no CSV file to import")
 	}
 	res.Header = w.Header()
-	return res, w.Close()
+	err := w.Close()
+	res.Bytes = w.offset
+	return res, err
 }
 
 // importer reads one CSV file.

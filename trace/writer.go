@@ -2,23 +2,29 @@ package trace
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
+	"io"
 	"slices"
-	"strconv"
 
 	"github.com/klauspost/compress/zstd"
+
+	"pinwheel/internal/outfile"
 )
 
+// Output is where a Writer writes; *outfile.File is one.
+type Output interface {
+	io.Writer
+	Commit() error  // makes what was written durable, and known
+	Discard() error // drops it; after Commit it does nothing
+}
+
 // Writer writes a .pwt file. It writes to a file beside the target, named
-// PATH.PID.partial, which Close renames: a file of the target's name is
+// PATH.NUMBER.partial, which Close renames: a file of the target's name is
 // always whole. What a crash leaves under the partial name can be opened as
-// a torn trace.
+// a torn trace. See package outfile for targets that are no regular file.
 type Writer struct {
-	path    string
-	file    *os.File
+	path    string // for messages
+	out     Output
 	header  Header
 	enc     *zstd.Encoder
 	ranks   map[int]*RankWriter
@@ -31,32 +37,43 @@ type Writer struct {
 // Create begins a trace at path. The file appears there when Close returns
 // without error.
 func Create(path string, h Header) (*Writer, error) {
-	if h.Clock == "" {
-		h.Clock = ClockMonotonic
-	}
-	raw, err := h.encode()
-	if err != nil {
-		return nil, fmt.Errorf("trace %s: %w", path, err)
-	}
-	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBetterCompression),
-		zstd.WithWindowSize(1<<20), zstd.WithEncoderCRC(false))
+	out, err := outfile.Create(path)
 	if err != nil {
 		return nil, err
 	}
-	file, err := os.OpenFile(path+"."+strconv.Itoa(os.Getpid())+".partial", os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
-	if err != nil {
-		return nil, fmt.Errorf("trace: %w", err)
+	return NewWriter(out, path, h)
+}
+
+// NewWriter begins a trace; name is for messages. The Writer owns out, also if
+// that fails.
+func NewWriter(out Output, name string, h Header) (*Writer, error) {
+	w := &Writer{path: name, out: out, header: h, ranks: map[int]*RankWriter{}}
+	if err := w.begin(); err != nil {
+		_ = w.Abort() // err is the cause
+		return nil, err
 	}
-	w := &Writer{path: path, file: file, header: h, enc: enc, ranks: map[int]*RankWriter{}}
+	return w, nil
+}
+
+// begin writes what is before the first frame of a rank.
+func (w *Writer) begin() error {
+	if w.header.Clock == "" {
+		w.header.Clock = ClockMonotonic
+	}
+	raw, err := w.header.encode()
+	if err != nil {
+		return fmt.Errorf("trace %s: %w", w.path, err)
+	}
+	w.enc, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBetterCompression),
+		zstd.WithWindowSize(1<<20), zstd.WithEncoderCRC(false))
+	if err != nil {
+		return err
+	}
 	prelude := binary.LittleEndian.AppendUint32([]byte(preludeMagic), Version)
 	prelude = append(prelude, 0, 0, 0, 0)
 	w.write(prelude)
 	w.writeFrame(frameInfo{kind: frameHeader}, raw)
-	if w.err != nil {
-		_ = w.Abort() // w.err is the cause
-		return nil, w.err
-	}
-	return w, nil
+	return w.err
 }
 
 // Header returns the header as written.
@@ -89,31 +106,21 @@ func (w *Writer) Flush() error {
 func (w *Writer) Close() error {
 	_ = w.Flush() // the error sticks
 	w.writeIndex()
-	if w.err == nil {
-		w.fail(w.file.Sync())
-	}
 	if w.err != nil {
 		_ = w.Abort() // w.err is the cause
 		return w.err
 	}
 	w.enc.Close()
-	if err := w.file.Close(); err != nil {
-		return fmt.Errorf("trace: %w", err)
-	}
-	if err := os.Rename(w.file.Name(), w.path); err != nil {
-		return fmt.Errorf("trace: %w", err)
-	}
-	return nil
+	return w.out.Commit()
 }
 
 // Abort drops the trace and removes its partial file. After Close it does
 // nothing.
 func (w *Writer) Abort() error {
-	w.enc.Close()
-	if err := w.file.Close(); errors.Is(err, fs.ErrClosed) {
-		return nil
+	if w.enc != nil {
+		w.enc.Close()
 	}
-	return os.Remove(w.file.Name())
+	return w.out.Discard()
 }
 
 func (w *Writer) rankNumbers() []int {
@@ -161,13 +168,7 @@ func (w *Writer) write(b []byte) {
 	if w.err != nil {
 		return
 	}
-	n, err := w.file.Write(b)
+	var n int
+	n, w.err = w.out.Write(b)
 	w.offset += int64(n)
-	w.fail(err)
-}
-
-func (w *Writer) fail(err error) {
-	if w.err == nil && err != nil {
-		w.err = fmt.Errorf("trace: %w", err)
-	}
 }

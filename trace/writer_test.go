@@ -62,7 +62,11 @@ func TestWhatWasFlushedSurvivesACrashOfTheWriter(t *testing.T) {
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	f := open(t, w.file.Name()) // the writer never closes: as if killed
+	partial, err := filepath.Glob(path + ".*.partial")
+	if err != nil || len(partial) != 1 {
+		t.Fatalf("partial files %q, %v", partial, err)
+	}
+	f := open(t, partial[0]) // the writer never closes: as if killed
 	if got := readRank(t, f, 0); !slices.Equal(got, []Record{want}) || f.Torn() == nil {
 		t.Errorf("read %+v, torn %v", got, f.Torn())
 	}

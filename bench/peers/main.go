@@ -17,6 +17,8 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+
+	"pinwheel/internal/outfile"
 )
 
 // peer is one implementation and the program that measures it; see peer.h
@@ -93,10 +95,10 @@ func run(w io.Writer, bin, out string, runs, iterations int) error {
 	if err := b.others(tab); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
+	return outfile.Write(out, func(w io.Writer) error {
+		_, err := lines.WriteTo(w)
 		return err
-	}
-	return os.WriteFile(out, lines.Bytes(), 0o644)
+	})
 }
 
 // others prints what is not a hit.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/alecthomas/kong"
@@ -58,9 +57,6 @@ func (e *env) eachTrace(paths []string, do func(f *trace.File) error) error {
 		if err == nil {
 			err = do(f)
 			_ = f.Close() // only read from
-		}
-		if e.ctx.Err() != nil {
-			return fmt.Errorf("interrupted at %s", path)
 		}
 		if err != nil {
 			e.complain(err)

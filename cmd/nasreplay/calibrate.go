@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"pinwheel/internal/outfile"
 	"pinwheel/mem"
 	"pinwheel/replay"
 	"pinwheel/verbs"
@@ -49,7 +50,7 @@ func (c *calibrateCmd) Run(e *env) error {
 		return err
 	}
 	if c.Out != "" {
-		if err := cal.Save(c.Out); err != nil {
+		if err := cal.Save(c.Out); err != nil || outfile.ToStdout(c.Out) {
 			return err
 		}
 	}

@@ -1,12 +1,9 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 
+	"pinwheel/internal/outfile"
 	"pinwheel/mem"
 	"pinwheel/trace"
 )
@@ -32,6 +29,9 @@ func (c *importCmd) Run(e *env) error {
 	if err := checkOut(c.Out, c.Force, c.CSV); err != nil {
 		return err
 	}
+	if c.Program == "" && outfile.ToStdout(c.Out) {
+		return usagef("--out %s has no name for the program: give --program NAME", c.Out)
+	}
 	if c.Program == "" {
 		c.Program = trace.ProgramFromPath(c.Out)
 	}
@@ -53,37 +53,21 @@ func (c *importCmd) Run(e *env) error {
 	for _, at := range res.Cut {
 		e.note("%s: last line was cut off and left out", at)
 	}
-	st, err := os.Stat(c.Out)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(e.stdout, "%s: %d records of %d files, %s\n", c.Out, res.Records, len(c.CSV), mem.FormatBytes(uint64(st.Size())))
-	return err
+	return e.wrote(c.Out, "%d records of %d files, %s", res.Records, len(c.CSV), mem.FormatBytes(uint64(res.Bytes)))
 }
 
-// checkOut refuses to replace a file unasked, or one of the inputs even then,
-// and to write where there is no directory.
+// checkOut refuses to replace a regular file unasked, or one of the inputs even then.
 func checkOut(path string, force bool, inputs []string) error {
-	dir := filepath.Dir(path)
-	if st, err := os.Stat(dir); path == "" || err != nil || !st.IsDir() {
-		return usagef("--out %s: %s is no directory", path, dir)
-	}
 	have, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
+	if err != nil || !have.Mode().IsRegular() {
+		return nil // nothing is replaced
 	}
 	for _, name := range inputs {
 		if st, err := os.Stat(name); err == nil && os.SameFile(st, have) {
 			return usagef("--out %s is the input %s", path, name)
 		}
 	}
-	switch {
-	case have.IsDir():
-		return usagef("--out %s is a directory", path)
-	case !force:
+	if !force && !outfile.ToStdout(path) {
 		return usagef("%s exists (give --force to replace it)", path)
 	}
 	return nil

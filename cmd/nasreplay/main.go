@@ -15,13 +15,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/alecthomas/kong"
 	"golang.org/x/term"
 
+	"pinwheel/internal/outfile"
 	"pinwheel/internal/version"
 	"pinwheel/results/calibration"
 )
@@ -43,9 +42,8 @@ type cli struct {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	outfile.RemoveOnSignals()
+	os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 }
 
 // usageError is a fault of the arguments that kong can't see.

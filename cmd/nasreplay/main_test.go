@@ -59,7 +59,6 @@ func TestWrongArgumentsAreOneLineAndStatus2(t *testing.T) {
 	if err := os.Symlink(exists, link); err != nil {
 		t.Fatal(err)
 	}
-	nowhere := filepath.Join(dir, "nodir")
 	for _, tc := range []struct {
 		says string
 		args []string
@@ -77,8 +76,6 @@ func TestWrongArgumentsAreOneLineAndStatus2(t *testing.T) {
 		{"exists", []string{"import", "--out", exists, "x.csv"}},
 		{"is the input", []string{"import", "--force", "--out", exists, "x.csv", exists}},
 		{"is the input", []string{"merge", "--force", "--out", link, exists}},
-		{nowhere + " is no directory", []string{"import", "--out", filepath.Join(nowhere, "z.pwt"), "x.csv"}},
-		{nowhere + " is no directory", []string{"merge", "--out", filepath.Join(nowhere, "z.pwt"), ftB4}},
 		{`unknown policy "papr"`, []string{"compare", "--policy", "papr", ftB4}},
 		{"twice", []string{"compare", "--policy", "paper,paper", ftB4}},
 		{"--timeline", []string{"compare", "--timeline", "wall", ftB4}},

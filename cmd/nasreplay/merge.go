@@ -1,10 +1,6 @@
 package main
 
-import (
-	"fmt"
-
-	"pinwheel/trace"
-)
+import "pinwheel/trace"
 
 type mergeCmd struct {
 	Out    string   `required:"" placeholder:"FILE.pwt" help:"Trace to write; it appears when it is whole."`
@@ -30,6 +26,5 @@ func (c *mergeCmd) Run(e *env) error {
 	for _, t := range torn {
 		e.note("%v", t)
 	}
-	_, err = fmt.Fprintf(e.stdout, "%s: %s, %d ranks, %d files\n", c.Out, h.Program, h.Ranks, len(c.Traces))
-	return err
+	return e.wrote(c.Out, "%s, %d ranks, %d files", h.Program, h.Ranks, len(c.Traces))
 }

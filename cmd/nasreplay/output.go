@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/schollz/progressbar/v3"
+
+	"pinwheel/internal/outfile"
 )
 
 // format are the flags of every command that prints results.
@@ -89,6 +91,15 @@ func formatNs(ns int64) string {
 
 // percent prints a share.
 func percent(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }
+
+// wrote says what was written to a file, unless that is standard output.
+func (e *env) wrote(path, format string, args ...any) error {
+	if outfile.ToStdout(path) {
+		return nil
+	}
+	_, err := fmt.Fprintf(e.stdout, "%s: %s\n", path, fmt.Sprintf(format, args...))
+	return err
+}
 
 // progress shows a bar on stderr if that is a terminal, else nothing.
 // Add may be called from several goroutines.

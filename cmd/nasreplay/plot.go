@@ -3,12 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"pinwheel/internal/outfile"
 	"pinwheel/replay"
 	"pinwheel/replay/chart"
 	"pinwheel/replay/report"
@@ -112,18 +112,8 @@ func (c *plotCmd) write(e *env, name string, fig *chart.Figure) error {
 	if c.toFile() {
 		path = c.Out
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return err
-	}
-	out, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	err = fig.WriteSVG(out)
-	if closed := out.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
+	err := outfile.Write(path, fig.WriteSVG)
+	if err != nil || outfile.ToStdout(path) {
 		return err
 	}
 	_, err = fmt.Fprintln(e.stdout, path)

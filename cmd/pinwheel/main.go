@@ -22,6 +22,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"pinwheel/internal/outfile"
 	"pinwheel/internal/version"
 )
 
@@ -42,7 +43,10 @@ type cli struct {
 	Version kong.VersionFlag `help:"Print the version and exit."`
 }
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() {
+	outfile.RemoveOnSignals()
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
 
 // usageError is a fault of the arguments that kong can't see.
 type usageError struct{ error }

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"io"
 	"os"
 
 	"pinwheel/internal/jobreport"
 	"pinwheel/internal/launch"
+	"pinwheel/internal/outfile"
 )
 
 type reportCmd struct {
@@ -38,7 +40,7 @@ func (e *env) runAndReport(p launch.Plan, dir jobreport.Dir, file string) error 
 	return nil
 }
 
-func writeReport(dir jobreport.Dir, file string) (err error) {
+func writeReport(dir jobreport.Dir, file string) error {
 	files, err := dir.Files()
 	if err != nil {
 		return err
@@ -46,13 +48,5 @@ func writeReport(dir jobreport.Dir, file string) (err error) {
 	if file == "y" {
 		return jobreport.Write(os.Stderr, files)
 	}
-	f, err := os.Create(file)
-	if err != nil {
-		return err
-	}
-	err = jobreport.Write(f, files)
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	return err
+	return outfile.Write(file, func(w io.Writer) error { return jobreport.Write(w, files) })
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unsafe"
 
+	"pinwheel/internal/outfile"
 	"pinwheel/mem"
 	"pinwheel/trace"
 )
@@ -35,7 +36,7 @@ func (s *server) startRecording() *recorder {
 	}
 	path := s.expand(s.set.Record)
 	host, _ := os.Hostname()
-	out, err := trace.Create(path, trace.Header{Program: commandLine(), Ranks: int(s.sh.size), Source: "pinwheel record on " + host})
+	out, err := createTrace(path, trace.Header{Program: commandLine(), Ranks: int(s.sh.size), Source: "pinwheel record on " + host})
 	if err != nil {
 		s.once("record", fmt.Sprintf("%v (see PINWHEEL_RECORD)", err))
 		return nil
@@ -52,6 +53,14 @@ func (s *server) startRecording() *recorder {
 	s.sh.recorder = ring
 	go r.run()
 	return r
+}
+
+func createTrace(path string, h trace.Header) (*trace.Writer, error) {
+	out, err := outfile.Create(path, outfile.NoWait)
+	if err != nil {
+		return nil, err
+	}
+	return trace.NewWriter(out, path, h)
 }
 
 // drainInterval is how often the ring is emptied. It holds what 1.6 million calls a

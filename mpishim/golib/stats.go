@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"pinwheel/helper"
+	"pinwheel/internal/outfile"
 	"pinwheel/internal/settings"
 	"pinwheel/mpishim/report"
 )
@@ -29,25 +30,15 @@ func (s *server) writeReport() {
 		return
 	}
 	path := s.expand(s.set.Stats)
-	f, err := os.Create(path)
-	if err == nil {
+	err := outfile.Write(path, func(w io.Writer) error {
 		if strings.HasSuffix(path, ".json") {
-			err = json.NewEncoder(f).Encode(r)
-		} else {
-			err = report.Write(f, []report.Rank{r})
+			return json.NewEncoder(w).Encode(r)
 		}
-		err = firstError(err, f.Close())
-	}
+		return report.Write(w, []report.Rank{r})
+	}, outfile.NoWait)
 	if err != nil {
 		s.once("stats", fmt.Sprintf("report: %v (see PINWHEEL_STATS)", err))
 	}
-}
-
-func firstError(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
 }
 
 func (s *server) summary() report.Rank {

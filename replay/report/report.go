@@ -6,10 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
+	"pinwheel/internal/outfile"
 	"pinwheel/replay"
 	"pinwheel/replay/chart"
 	"pinwheel/trace"
@@ -203,17 +203,27 @@ func (w *writer) data() error {
 	return nil
 }
 
-// flush writes the files, each under a temporary name first.
+// flush writes the files. If one can't be written, they all stay as they were.
 func (w *writer) flush() error {
-	if err := os.MkdirAll(filepath.Join(w.o.OutDir, "figures"), 0o777); err != nil {
-		return err
-	}
-	for path, content := range w.files {
-		if err := os.WriteFile(path+".partial", content, 0o666); err != nil {
-			return fmt.Errorf("report: %w", err)
+	var outs []*outfile.File
+	defer func() {
+		for _, out := range outs {
+			_ = out.Discard() // those that are not in their place
 		}
-		if err := os.Rename(path+".partial", path); err != nil {
-			return fmt.Errorf("report: %w", err)
+	}()
+	for path, content := range w.files {
+		out, err := outfile.Create(path)
+		if err != nil {
+			return err
+		}
+		outs = append(outs, out)
+		if _, err := out.Write(content); err != nil {
+			return err
+		}
+	}
+	for _, out := range outs {
+		if err := out.Commit(); err != nil {
+			return err
 		}
 	}
 	return nil

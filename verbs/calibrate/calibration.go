@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 
+	"pinwheel/internal/outfile"
 	"pinwheel/verbs"
 )
 
@@ -105,19 +106,4 @@ func Load(path string) (*Calibration, error) {
 }
 
 // Save writes a calibration file. A file that was there is replaced whole, or stays.
-func (c *Calibration) Save(path string) error {
-	tmp := path + ".tmp"
-	f, err := os.Create(tmp)
-	if err != nil {
-		return err
-	}
-	err = errors.Join(c.Write(f), f.Close())
-	if err == nil {
-		err = os.Rename(tmp, path)
-	}
-	if err != nil {
-		_ = os.Remove(tmp)
-		return fmt.Errorf("saving calibration %s: %w", path, err)
-	}
-	return nil
-}
+func (c *Calibration) Save(path string) error { return outfile.Write(path, c.Write) }

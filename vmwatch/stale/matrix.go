@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/internal/outfile"
 	"pinwheel/vmwatch/internal/change"
 )
 
@@ -22,7 +24,7 @@ type matrixCmd struct {
 	Unprivileged bool     `help:"Run the cells as nobody."`
 	Device       string   `default:"io_uring" enum:"io_uring,rdma" help:"What moves the bytes."`
 	MPI          bool     `help:"Initialise Open MPI in each cell, with its patches of libc."`
-	Out          string   `short:"o" help:"File for the JSON lines; standard output without."`
+	Out          string   `short:"o" default:"-" help:"File for the JSON lines; - is standard output."`
 }
 
 // Cell is one result, and the form of the result files.
@@ -49,22 +51,24 @@ const nobody = 65534
 var errStale = errors.New("stale data was transferred under a mechanism that should have prevented it")
 
 func (c matrixCmd) Run() error {
-	out := os.Stdout
-	if c.Out != "" {
-		f, err := os.Create(c.Out)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		out = f
+	bad := 0
+	err := outfile.Write(c.Out, func(w io.Writer) (err error) {
+		bad, err = c.write(json.NewEncoder(w))
+		return err
+	})
+	if err == nil && bad > 0 {
+		return fmt.Errorf("%w: %d cells", errStale, bad)
 	}
-	write := json.NewEncoder(out)
+	return err
+}
+
+// write judges every cell. It returns how many are stale that must not be.
+func (c matrixCmd) write(w *json.Encoder) (bad int, err error) {
 	base := here()
 	base.Device = c.Device
 	if c.Unprivileged {
 		base.User = "nobody"
 	}
-	bad := 0
 	for _, m := range c.Mechanisms {
 		for _, k := range kinds() {
 			cell := base
@@ -73,15 +77,12 @@ func (c matrixCmd) Run() error {
 			if cell.Verdict == stale && m != unwatched && m != peer {
 				bad++
 			}
-			if err := write.Encode(cell); err != nil {
-				return err
+			if err := w.Encode(cell); err != nil {
+				return bad, err
 			}
 		}
 	}
-	if bad > 0 {
-		return fmt.Errorf("%w: %d cells", errStale, bad)
-	}
-	return nil
+	return bad, nil
 }
 
 // run judges one cell in a child process.

@@ -4,8 +4,10 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 
+	"pinwheel/internal/outfile"
 	"pinwheel/internal/settings"
 )
 
@@ -27,5 +29,8 @@ func update(name string) error {
 	if err != nil || doc == string(old) {
 		return err
 	}
-	return os.WriteFile(name, []byte(doc), 0o644)
+	return outfile.Write(name, func(w io.Writer) error {
+		_, err := io.WriteString(w, doc)
+		return err
+	})
 }

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// start starts the command, and ends it if the test doesn't.
+func start(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe", args...)
+	cmd.Env = append(os.Environ(), runEnv+"=1")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return cmd
+}
+
+// endsBy sends a signal and checks that the command ends by it, and soon.
+func endsBy(t *testing.T, cmd *exec.Cmd, s syscall.Signal) {
+	t.Helper()
+	began := time.Now()
+	if err := cmd.Process.Signal(s); err != nil {
+		t.Fatalf("%q ended by itself: %v", cmd.Args, err)
+	}
+	late := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
+	defer late.Stop()
+	_ = cmd.Wait() // the status says it all
+	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != s {
+		t.Errorf("%q, %v: %v", cmd.Args, s, cmd.ProcessState)
+	}
+	if took := time.Since(began); took > 10*time.Second { // a second, on a machine that does nothing else
+		t.Errorf("%q ended after %v", cmd.Args, took)
+	}
+}
+
+// until waits for a condition.
+func until(t *testing.T, cmd *exec.Cmd, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !condition(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%q: not %s after 30 s", cmd.Args, what)
+		}
+	}
+}
+
+// busy reports whether a process has used some processor time.
+func busy(pid int) bool {
+	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	_, after, _ := strings.Cut(string(text), ") ")
+	fields := strings.Fields(after)
+	if len(fields) <= 11 {
+		return false
+	}
+	ticks, err := strconv.Atoi(fields[11]) // utime, proc_pid_stat(5)
+	return err == nil && ticks >= 3
+}
+
+func TestSignalsEndEveryCommandAndLeaveNothing(t *testing.T) {
+	csv := filepath.Join(t.TempDir(), "rank0.csv")
+	if err := os.WriteFile(csv, []byte("# mpitrace 2\n# rank 0 of 2 min_bytes 1\n# comm 0 0 1\n30,40,7,8,barrier,,0,0,-2,0,0,0,12\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	long := traces + "lu.D.4.pwt"
+	for _, s := range []syscall.Signal{unix.SIGINT, unix.SIGTERM} {
+		for _, line := range []string{
+			"merge --out DIR/x/y.pwt " + ftB4 + " FIFO", "import --out DIR/x/y.pwt " + csv + " FIFO",
+			"merge --force --out DIR/old " + ftB4 + " FIFO", "calibrate --provider sim --rounds 1000000 --out DIR/x/y.json", "compare " + long, "compare --mode real --provider sim " + ftB4,
+			"plot --out DIR " + long, "info --threshold 1 " + strings.Repeat(long+" ", 20), "results --out DIR " + long,
+		} {
+			dir := t.TempDir()
+			fifo := filepath.Join(t.TempDir(), "fifo")
+			if err := unix.Mkfifo(fifo, 0o666); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, "old"), []byte("old"), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			cmd := start(t, strings.Fields(strings.NewReplacer("DIR", dir, "FIFO", fifo).Replace(line))...)
+			if strings.Contains(line, "FIFO") { // which nobody ever writes
+				until(t, cmd, "writing", func() bool {
+					partial, _ := filepath.Glob(strings.Replace(cmd.Args[slices.Index(cmd.Args, "--out")+1]+".*.partial", "DIR", dir, 1))
+					return len(partial) == 1
+				})
+			} else {
+				until(t, cmd, "busy", func() bool { return busy(cmd.Process.Pid) })
+			}
+			endsBy(t, cmd, s)
+			left, _ := filepath.Glob(dir + "/*")
+			if text, err := os.ReadFile(filepath.Join(dir, "old")); err != nil || string(text) != "old" || len(left) != 1 {
+				t.Errorf("%q, %v: left %q, old is %q, %v", line, s, left, text, err)
+			}
+		}
+	}
+}
