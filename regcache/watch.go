@@ -39,8 +39,9 @@ func (c *Cache) drain() {
 }
 
 // confirm asks the watcher whether a registered region is still what was
-// registered, if it has to be asked. If not, the region is forgotten. mu is
-// released while it is asked.
+// registered, if it has to be asked. If not, or if the watcher can't tell, the
+// region is absent: it stays known and watched, because mostly it is the same buffer still.
+// mu is released while the watcher is asked.
 func (c *Cache) confirm(f *Front, g *region) bool {
 	if !g.verify {
 		return true
@@ -56,8 +57,12 @@ func (c *Cache) confirm(f *Front, g *region) bool {
 		return false
 	}
 	if !same {
-		c.forget(g)
 		c.stats.Invalidated++
+		if c.tryClose(g) {
+			c.release(g) // a failure is counted in Stats.Leaked
+		} else {
+			_ = c.reshape(g, g.rng, g.access) // without a slot it is forgotten
+		}
 		c.reap()
 	}
 	return same
