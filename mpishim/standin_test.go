@@ -123,17 +123,21 @@ func TestEveryPolicyServesAllAndLeavesNothingRegistered(t *testing.T) {
 			if r.First != buffers {
 				t.Errorf("%d first registrations for %d buffers", r.First, buffers)
 			}
-			if r.PathSamples == 0 || r.PathSamples > messages/60 || r.PathNs <= 0 {
+			if !verified(r) && (r.PathSamples == 0 || r.PathSamples > messages/60 || r.PathNs <= 0) {
 				t.Errorf("the path was measured %d times in %d messages: %g ns", r.PathSamples, messages, r.PathNs)
 			}
 			if policy == "leave-pinned" || policy == "lru" {
-				if r.Late != 0 || r.HelperRegs != 0 {
+				if r.Late != 0 && !verified(r) || r.HelperRegs != 0 {
 					t.Errorf("%d late and %d by a helper that is not there", r.Late, r.HelperRegs)
 				}
 			}
 		})
 	}
 }
+
+// verified reports whether each hit had to be verified: then no use is without
+// a question to the server, and a page fault of the process makes the next one late.
+func verified(r report.Rank) bool { return r.Mapping == "uffd" || r.Mapping == "pfn" }
 
 func readReport(t *testing.T, file string) (r report.Rank) {
 	t.Helper()
@@ -145,6 +149,27 @@ func readReport(t *testing.T, file string) (r report.Rank) {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// Who has no privileges has userfaultfd, with which every page fault of the
+// process makes the next use of each buffer a registration: ours must take none
+// of their own while they serve.
+func TestHitsThatAreVerifiedFaultNothingIn(t *testing.T) {
+	dir := theStage(t)
+	file := filepath.Join(t.TempDir(), "stats.json")
+	const buffers, rounds = 16, 100
+	status, said := play(t, dir, []string{"PINWHEEL_POLICY=leave-pinned", "PINWHEEL_WATCH=uffd", "PINWHEEL_STATS=" + file}, "path", fmt.Sprint(buffers), fmt.Sprint(rounds))
+	if status != 0 {
+		t.Fatalf("status %d: %s", status, said)
+	}
+	if strings.Contains(said, "mechanism not available") {
+		t.Skip(said)
+	}
+	// Some of the first uses find the library still starting. One allocation for each use makes it one in eight.
+	r := readReport(t, file)
+	if r.Uses != rounds*256 || r.First != buffers || r.Late > r.Uses/40 {
+		t.Errorf("%d uses, of which %d hits, %d first, %d late", r.Uses, r.Hits, r.First, r.Late)
+	}
 }
 
 func TestRenewedMemoryIsRegisteredAgain(t *testing.T) {
@@ -196,7 +221,7 @@ func TestNodeBudgetIsSharedByItsRanks(t *testing.T) {
 		return readReport(t, file)
 	}
 	const node = 2 << 20
-	if r := run("PINWHEEL_NODE_BUDGET=2M", "OMPI_COMM_WORLD_LOCAL_SIZE=1"); r.PeakPinnedBytes < 1<<20 || r.Late != 0 {
+	if r := run("PINWHEEL_NODE_BUDGET=2M", "OMPI_COMM_WORLD_LOCAL_SIZE=1"); r.PeakPinnedBytes < 1<<20 || r.Late != 0 && !verified(r) {
 		t.Errorf("alone: %d bytes pinned, %d late", r.PeakPinnedBytes, r.Late)
 	}
 	if r := run("PINWHEEL_NODE_BUDGET=2M", "OMPI_COMM_WORLD_LOCAL_SIZE=4"); r.PeakPinnedBytes > node/4 || r.Late == 0 {

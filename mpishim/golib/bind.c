@@ -50,9 +50,12 @@ struct pw_shared *pw_take_bound(void)
 	}
 }
 
-int pw_provide(struct pw_shared *s, void *pd, uint64_t addr, size_t bytes, unsigned access, struct pw_region *made)
+struct pw_provided pw_provide(struct pw_shared *s, void *pd, uint64_t addr, size_t bytes, unsigned access)
 {
-	return s->provide(pd, (void *)addr, bytes, access, made);
+	struct pw_provided p = {0};
+
+	p.error = s->provide(pd, (void *)addr, bytes, access, &p.region);
+	return p;
 }
 
 int pw_withdraw(struct pw_shared *s, void *pd, uint64_t handle) { return s->withdraw(pd, (void *)handle); }

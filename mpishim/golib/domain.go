@@ -143,12 +143,13 @@ func (ds *domains) gone(buf []mem.RegionID) []mem.RegionID {
 	return buf
 }
 
-// errnoFor is what the C side is told.
+// errnoFor is what the C side is told. Without an error it allocates nothing.
 func errnoFor(err error) C.int32_t {
+	if err == nil {
+		return 0
+	}
 	var errno syscall.Errno
 	switch {
-	case err == nil:
-		return 0
 	case errors.As(err, &errno):
 		return C.int32_t(errno)
 	case errors.Is(err, verbs.ErrPinnedMemory) || errors.Is(err, verbs.ErrRegions): // a limit of ours

@@ -39,13 +39,12 @@ func (p *provider) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
 	if err != nil {
 		return verbs.Region{}, err
 	}
-	var made C.struct_pw_region
-	rc := C.pw_provide(p.sh, p.pd, C.uint64_t(aligned.Start), C.size_t(aligned.Len()), C.uint(a), &made)
-	if errno := syscall.Errno(rc); rc != 0 {
+	made := C.pw_provide(p.sh, p.pd, C.uint64_t(aligned.Start), C.size_t(aligned.Len()), C.uint(a))
+	if errno := syscall.Errno(made.error); errno != 0 {
 		return verbs.Region{}, &verbs.Error{Op: op, Range: aligned, Kind: kindOf(errno), Errno: errno}
 	}
 	p.meter.Change(int64(aligned.Len()))
-	return verbs.Region{Range: aligned, Access: a, LKey: uint32(made.lkey), RKey: uint32(made.rkey), Handle: uint64(uintptr(made.handle))}, nil
+	return verbs.Region{Range: aligned, Access: a, LKey: uint32(made.region.lkey), RKey: uint32(made.region.rkey), Handle: uint64(uintptr(made.region.handle))}, nil
 }
 
 func (p *provider) Deregister(g verbs.Region) error {

@@ -1,8 +1,12 @@
-/* A stand-in for libibverbs: registrations are counted, and nothing is pinned. A leak fails ibv_dealloc_pd, as it does in the kernel. */
+/*
+ * A stand-in for libibverbs: registrations are counted, and nothing is pinned. As with a device, memory is there once it is registered:
+ * what only compares pages relies on that. A leak fails ibv_dealloc_pd, as it does in the kernel.
+ */
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 struct mr { /* struct ibv_mr */
 	void *context, *pd, *addr;
@@ -16,11 +20,25 @@ static uint32_t keys;
 #define MRS 4096
 static struct mr mrs[MRS];
 
+#define PAGE 4096ul
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+static int bring_in(void *addr, size_t bytes)
+{
+	uintptr_t start = (uintptr_t)addr & ~(PAGE - 1), end = ((uintptr_t)addr + bytes + PAGE - 1) & ~(PAGE - 1);
+
+	return !madvise((void *)start, end - start, MADV_POPULATE_WRITE);
+}
+
 void *ibv_reg_mr_iova2(void *pd, void *addr, size_t bytes, uint64_t iova, unsigned access)
 {
 	uint32_t key = __atomic_add_fetch(&keys, 1, __ATOMIC_RELAXED);
 
 	(void)iova, (void)access;
+	if (!bring_in(addr, bytes))
+		return NULL;
 	for (uint32_t i = 0; i < MRS; i++) {
 		struct mr *m = &mrs[(key + i) % MRS];
 		uint32_t no = 0;
