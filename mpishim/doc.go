@@ -32,7 +32,11 @@
 // probes, persistent requests, collectives with those of neighbours and those
 // on intercommunicators, one-sided calls for their origin buffers, and the MPI_x_c of
 // MPI-4; in C, mpif.h, mpi and mpi_f08, for Open MPI and the libraries of the MPICH
-// ABI. Left out on purpose:
+// ABI. Calls that make or free datatypes and communicators are in it for their
+// handles: the MPI library is asked about a handle only after it has accepted it
+// (c/known.h), as an argument may be wrong, which the program may handle, or mean nothing where it
+// stands, as with MPI_IN_PLACE. What a call returns is looked at only if it
+// succeeded. Left out on purpose:
 //
 //   - MPI_Win_create, MPI_Win_allocate: a window stays registered for as long as it
 //     lives, which the transport sees to; nothing is to be predicted. If its

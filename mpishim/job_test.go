@@ -1,37 +1,45 @@
 package mpishim
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // mpiLibrary is an MPI library that may be installed here, by Debian's names.
 type mpiLibrary struct {
 	name           string
 	compiler       string
-	launch         []string
+	launch         []string            // the number of ranks comes last
+	environ        []string            // for every job
 	transports     map[string][]string // variables that choose one
-	runAsRootToo   []string
 	installedByApt string
 }
 
 var mpiLibraries = []mpiLibrary{
-	{"Open MPI", "mpicc.openmpi", []string{"mpirun.openmpi", "-np", "2", "--oversubscribe"}, map[string][]string{
+	{"Open MPI", "mpicc.openmpi", []string{"mpirun.openmpi", "--oversubscribe", "-np"}, []string{"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+		"OMPI_MCA_hwloc_base_binding_policy=none", "OMPI_MCA_mpi_yield_when_idle=1"}, map[string][]string{
 		"shared memory": {"OMPI_MCA_pml=ob1", "OMPI_MCA_btl=self,vader"},
 		"TCP":           {"OMPI_MCA_pml=ob1", "OMPI_MCA_btl=self,tcp", "OMPI_MCA_btl_tcp_if_include=lo"},
-	}, []string{"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"}, "openmpi-bin libopenmpi-dev"},
-	{"MPICH", "mpicc.mpich", []string{"mpiexec.hydra", "-n", "2"}, map[string][]string{
+	}, "openmpi-bin libopenmpi-dev"},
+	{"MPICH", "mpicc.mpich", []string{"mpiexec.hydra", "-n"}, []string{"MPIR_CVAR_POLLS_BEFORE_YIELD=5"}, map[string][]string{
 		"shared memory": {"UCX_TLS=self,sm"},
 		"TCP":           {"UCX_TLS=self,tcp"},
-	}, nil, "mpich libmpich-dev"},
+	}, "mpich libmpich-dev"},
 }
 
-// command is bin/pinwheel, built once beside the libraries of the stage.
-var command = sync.OnceValues(func() (string, error) {
+// buildCommand makes bin/pinwheel, built once beside the libraries of the stage.
+var buildCommand = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(build().dir, "pinwheel")
 	out, err := exec.Command("go", "build", "-o", path, "../cmd/pinwheel").CombinedOutput()
 	if err != nil {
@@ -40,37 +48,90 @@ var command = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// compile makes a program of tests/ with the library's compiler, or skips.
-func (m mpiLibrary) compile(t *testing.T, program string) string {
+// need skips where the library is not installed.
+func (m mpiLibrary) need(t *testing.T) {
 	t.Helper()
 	for _, tool := range []string{m.compiler, m.launch[0]} {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Skipf("%v: %s is not installed (apt-get install %s)", err, m.name, m.installedByApt)
 		}
 	}
-	path := filepath.Join(t.TempDir(), program)
-	if out, err := exec.Command(m.compiler, "-O2", "-fno-omit-frame-pointer", "-w", "-o", path, filepath.Join("tests", program+".c")).CombinedOutput(); err != nil {
+}
+
+// compile makes a program of sources with the library's compiler, or skips. It
+// is named after the first.
+func (m mpiLibrary) compile(t *testing.T, sources ...string) string {
+	t.Helper()
+	m.need(t)
+	path := filepath.Join(t.TempDir(), strings.TrimSuffix(filepath.Base(sources[0]), ".c"))
+	args := append([]string{"-O2", "-fno-omit-frame-pointer", "-w", "-o", path}, sources...)
+	if out, err := exec.Command(m.compiler, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return path
 }
 
-// run starts a job of two ranks by "pinwheel", in a directory of its own.
-func (m mpiLibrary) run(t *testing.T, environ, pinwheel []string, job ...string) (dir, said string) {
+// compileWithVerbs makes a program that has used the stand-in of libibverbs
+// before MPI_Init: whatever it gives to MPI is noted.
+func (m mpiLibrary) compileWithVerbs(t *testing.T, source string) string {
 	t.Helper()
-	path, err := command()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, path)
+	m.need(t)
+	dir := t.TempDir() // of the stage's libraries this one only
+	library := filepath.Join(dir, "libibverbs.so.1")
+	if err := os.Link(filepath.Join(theStage(t), "libibverbs.so.1"), library); err != nil {
+		t.Fatal(err)
 	}
-	dir = t.TempDir()
-	args := append(append(pinwheel, "--library", filepath.Join(build().dir, "libpinwheel.so"), "--"), m.launch...)
-	cmd := exec.Command(path, append(args, job...)...)
-	cmd.Dir, cmd.Env = dir, append(append(os.Environ(), m.runAsRootToo...), environ...)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	return m.compile(t, source, "standin/uses_verbs.c", library, "-Wl,-rpath,"+dir)
+}
+
+// jobDeadline is for a job of seconds on a machine that does much else.
+const jobDeadline = 3 * time.Minute
+
+// job is one that has ended.
+type job struct {
+	dir            string // where it ran
+	status         int    // of the launcher
+	stdout, stderr string
+}
+
+// start runs a job, under "pinwheel" with these arguments if there are any, in
+// a directory of its own.
+func (m mpiLibrary) start(t *testing.T, ranks int, environ, pinwheel []string, command ...string) (j job) {
+	t.Helper()
+	args := append(append(slices.Clone(m.launch), strconv.Itoa(ranks)), command...)
+	if len(pinwheel) > 0 {
+		path, err := buildCommand()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, path)
+		}
+		args = slices.Concat([]string{path}, pinwheel, []string{"--library", filepath.Join(build().dir, "libpinwheel.so"), "--"}, args)
 	}
-	return dir, string(out)
+	ctx, cancel := context.WithTimeout(t.Context(), jobDeadline)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // the launcher ends its ranks
+	cmd.WaitDelay = 10 * time.Second
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	j.dir = t.TempDir()
+	cmd.Dir, cmd.Env = j.dir, slices.Concat(os.Environ(), m.environ, environ)
+	err := cmd.Run()
+	j.stdout, j.stderr = stdout.String(), stderr.String()
+	if err != nil && !errors.As(err, new(*exec.ExitError)) || ctx.Err() != nil {
+		t.Fatalf("%q after %v: %v\n%s%s", args, jobDeadline, err, j.stdout, j.stderr)
+	}
+	j.status = cmd.ProcessState.ExitCode()
+	return j
+}
+
+// run is start of a job of two ranks that must succeed.
+func (m mpiLibrary) run(t *testing.T, environ, pinwheel []string, command ...string) (dir, said string) {
+	t.Helper()
+	j := m.start(t, 2, environ, pinwheel, command...)
+	if j.status != 0 {
+		t.Fatalf("status %d\n%s%s", j.status, j.stdout, j.stderr)
+	}
+	return j.dir, j.stdout + j.stderr
 }
 
 // Where nothing is to be registered the program runs as ever, and the report says why.
@@ -78,7 +139,7 @@ func TestOutsideOfVerbsTheProgramRunsUnchanged(t *testing.T) {
 	theStage(t)
 	for _, m := range mpiLibraries {
 		t.Run(m.name, func(t *testing.T) {
-			program := m.compile(t, "halo")
+			program := m.compile(t, "tests/halo.c")
 			for transport, environ := range m.transports {
 				_, said := m.run(t, environ, []string{"run", "--report"}, program)
 				for _, want := range []string{"2 ranks, data right", "@ MPI      " + m.name, "2 of 2 ranks", "Nothing was registered", "the transport used no verbs"} {
@@ -99,7 +160,7 @@ func TestRealJobsAreRecorded(t *testing.T) {
 	theStage(t)
 	for _, m := range mpiLibraries {
 		t.Run(m.name, func(t *testing.T) {
-			program := m.compile(t, "halo")
+			program := m.compile(t, "tests/halo.c")
 			dir, said := m.run(t, m.transports["shared memory"], []string{"record", "-o", "."}, program, "5")
 			// Five steps of four requests and one wait for each, an allreduce with two buffers, and the end: of two ranks.
 			if !strings.Contains(said, "data right") || !strings.Contains(said, "recorded 86 calls of 2 ranks") {

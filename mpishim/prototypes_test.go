@@ -22,9 +22,9 @@ const printRows = `
 	const struct pw_spec s = {__VA_ARGS__}; \
 	printf("{\"Name\":\"MPI_" #Name_ "\",\"Arguments\":%d,\"Send\":[%d,%d,%d,%d,%d],\"Recv\":[%d,%d,%d,%d,%d]," \
 	       "\"Peer\":%d,\"Tag\":%d,\"From\":%d,\"FromTag\":%d,\"Comm\":%d,\"Request\":%d,\"Number\":%d,\"Which\":%d,\"Some\":%d,\"Flag\":%d," \
-	       "\"Ends\":%d,\"Near\":%d,\"Aints\":%d}\n", n, \
-	       BUFFER(send), BUFFER(recv), s.peer, s.tag, s.from, s.from_tag, s.comm, s.req, s.number, s.which, s.some, s.flag, s.ends, s.near, s.aints); }
-int main(void) { PW_CALLS(ROW, ROW) return 0; }
+	       "\"Handle\":%d,\"Life\":%d,\"Near\":%d,\"Aints\":%d}\n", n, \
+	       BUFFER(send), BUFFER(recv), s.peer, s.tag, s.from, s.from_tag, s.comm, s.req, s.number, s.which, s.some, s.flag, s.handle, s.life, s.near, s.aints); }
+int main(void) { PW_CALLS(ROW, ROW, ROW) return 0; }
 `
 
 // row is a row of calls.h. Buffers are: position of the buffer, its count,
@@ -34,12 +34,12 @@ type row struct {
 	Arguments                                                          int
 	Send, Recv                                                         [5]int
 	Peer, Tag, From, FromTag, Comm, Request, Number, Which, Some, Flag int
-	Ends, Near, Aints                                                  int
+	Handle, Life, Near, Aints                                          int
 }
 
 const (
 	vec, vecw = 3, 4 // enum pw_many: the first with an array of counts, and the one with types as well
-	freesComm = 6    // enum pw_ends
+	typeFreed = 2    // enum pw_life: what comes after is of communicators
 )
 
 // parameters are the types that the arguments of the call must have, "" where
@@ -71,7 +71,8 @@ func (r row) parameters(wide bool) []string {
 		set(position, "int*")
 	}
 	set(r.Comm, "MPI_Comm")
-	set(r.Request, map[bool]string{false: "MPI_Request*", true: "MPI_Comm*"}[r.Ends == freesComm])
+	set(r.Request, "MPI_Request*")
+	set(r.Handle, map[bool]string{false: "MPI_Datatype*", true: "MPI_Comm*"}[r.Life > typeFreed])
 	return types
 }
 
@@ -164,7 +165,7 @@ func TestRowsFitThePrototypes(t *testing.T) {
 					}
 				}
 			}
-			if found < len(table)-2 { // MPI_Isendrecv and MPI_Isendrecv_replace are of MPI-4
+			if found < len(table)-4 { // MPI_Isendrecv, MPI_Isendrecv_replace and two that make communicators are of MPI-4
 				t.Errorf("%d of %d rows are declared", found, len(table))
 			}
 		})

@@ -2,9 +2,8 @@
 #ifndef PINWHEEL_CALL_H
 #define PINWHEEL_CALL_H
 
+#include "known.h"
 #include "shim.h"
-
-typedef uintptr_t pw_word; /* an int, a pointer or a handle, as an argument */
 
 enum pw_many {
 	PW_NOTHING,
@@ -16,7 +15,8 @@ enum pw_many {
 	PW_MINE, /* the count of this rank */
 };
 enum pw_makes { PW_NO_REQUEST, PW_REQUEST, PW_PERSISTENT };
-enum pw_ends { PW_ENDS_NONE, PW_ENDS_ALL, PW_ENDS_ONE, PW_ENDS_SOME, PW_STARTS, PW_FREES, PW_FREES_COMM };
+enum pw_ends { PW_ENDS_NONE, PW_ENDS_ALL, PW_ENDS_ONE, PW_ENDS_SOME, PW_STARTS, PW_FREES };
+enum pw_life { PW_NO_LIFE, PW_TYPE_MADE, PW_TYPE_FREED, PW_COMM_MADE, PW_COMM_FREED };
 enum pw_rooted { PW_EVERYWHERE, PW_SEND_AT_ROOT, PW_RECV_AT_ROOT };
 
 /* Positions of arguments, from 1; see calls.h. */
@@ -29,6 +29,7 @@ struct pw_spec {
 	struct pw_buffer send, recv;
 	uint8_t peer, tag, from, from_tag, comm;
 	uint8_t req, number, which, some, flag;
+	uint8_t handle, life; /* of a datatype or communicator, by reference, and what becomes of it */
 	uint8_t near;  /* the members are the neighbours of a topology */
 	uint8_t aints; /* displacements are MPI_Aint */
 	uint8_t wide;  /* MPI_Count for int, MPI_Aint for displacements: the MPI_x_c of MPI-4 */
@@ -42,6 +43,8 @@ struct pw_call {
 	struct pw_thread *thread; /* NULL: nothing to be done at its end */
 	enum pw_language language;
 	int recorded;
+	int succeeded; /* the MPI library has accepted its arguments, and has set its results */
+	int unknown;   /* what it gave to MPI is to be noted when it has succeeded */
 	uint64_t start_ns, start_cpu_ns;
 	uint32_t *ending; /* slots of the requests given to a wait or test; of recording */
 	uint32_t ending_few[16];
@@ -51,8 +54,9 @@ struct pw_call {
 struct pw_mpi {
 	int known;           /* handles and constants are known */
 	unsigned handle_bytes; /* of a request in C */
-	pw_word comm_world;
+	pw_word comm_world, comm_self, comm_null, type_null;
 	int (*type_size)(pw_word type, int *bytes);
+	int (*type_size_x)(pw_word type, int64_t *bytes); /* of MPI-3 */
 	int (*type_extent)(pw_word type, intptr_t *low, intptr_t *extent);
 	int (*comm_size)(pw_word comm, int *n);
 	int (*comm_rank)(pw_word comm, int *rank);
@@ -67,11 +71,13 @@ struct pw_mpi {
 	int (*cartdim_get)(pw_word comm, int *n);
 	int (*graph_neighbors_count)(pw_word comm, int rank, int *n);
 	int (*dist_graph_neighbors_count)(pw_word comm, int *in, int *out, int *weighted);
-	int topo_graph, topo_cart, topo_dist_graph, root; /* MPI_GRAPH, ..., MPI_ROOT */
-	void *fortran_in_place;
+	int topo_graph, topo_cart, topo_dist_graph, root, proc_null; /* MPI_GRAPH, ..., MPI_ROOT, MPI_PROC_NULL */
+	pw_word in_place[2], bottom[2];	/* by enum pw_language */
 };
 extern struct pw_mpi pw_mpi;
 void pw_mpi_init(void); /* at the end of MPI_Init */
+void pw_mpi_each_type(const struct pw_shape *(*see)(pw_word type)); /* predefined */
+int64_t pw_mpi_basic_bytes(pw_word type); /* 0: the handle does not tell */
 
 static inline int64_t pw_int(const struct pw_call *c, unsigned i)
 {
@@ -121,31 +127,58 @@ static inline uint64_t pw_request(const struct pw_call *c, unsigned index)
 	return ((const uint64_t *)at)[index];
 }
 
-/* Whether an argument is a buffer at all, and not MPI_BOTTOM, MPI_IN_PLACE or the like. */
-static inline int pw_is_buffer(pw_word address)
+/* A datatype or communicator given by reference. */
+static inline pw_word pw_handle_at(const struct pw_call *c, unsigned i)
 {
-	return address > 4096 && address < (pw_word)1 << 56 && address != (pw_word)pw_mpi.fortran_in_place;
+	const void *at = (const void *)c->arg[i];
+	int is_type = c->spec->life == PW_TYPE_MADE || c->spec->life == PW_TYPE_FREED;
+
+	if (!at)
+		return 0;
+	if (c->language == PW_FORTRAN)
+		return is_type ? pw_mpi.type_f2c(*(const int *)at) : pw_mpi.comm_f2c(*(const int *)at);
+	return pw_mpi.handle_bytes == 4 ? *(const uint32_t *)at : *(const pw_word *)at;
 }
 
-/* What a buffer argument is: bytes of data, and the memory they lie in. Returns 0 for none. */
+static inline int pw_is_in_place(const struct pw_call *c, unsigned i) { return c->arg[i] == pw_mpi.in_place[c->language]; }
+
+/* Where a buffer begins, as datatypes count it: with MPI_BOTTOM they have addresses. */
+static inline pw_word pw_address(const struct pw_call *c, unsigned i)
+{
+	return c->arg[i] == pw_mpi.bottom[c->language] ? 0 : c->arg[i];
+}
+
+/* Whether a buffer means something at the root only. */
+static inline int pw_is_of_root(const struct pw_spec *s, const struct pw_buffer *b)
+{
+	return (s->rooted == PW_SEND_AT_ROOT && b == &s->send) || (s->rooted == PW_RECV_AT_ROOT && b == &s->recv);
+}
+
+/* What a buffer argument is: bytes of data, and the memory they lie in. */
 struct pw_extent {
 	uint64_t start, end, bytes;
 };
-/* extent.c */
-int pw_extent_of(const struct pw_call *c, const struct pw_buffer *b, struct pw_extent *e);
-int pw_slice_of(const struct pw_call *c, const struct pw_buffer *b, int i, struct pw_extent *e); /* of PW_VEC, PW_VECW */
 
-/* topology.c */
+/*
+ * extent.c. 1; or 0: there is no data, or the argument means nothing in this process; or
+ * PW_UNKNOWN: that can't be said before the call has succeeded.
+ */
+#define PW_UNKNOWN (-1)
+int pw_extent_of(const struct pw_call *c, const struct pw_buffer *b, struct pw_extent *e);
+int pw_slice_of(const struct pw_call *c, const struct pw_buffer *b, int i, struct pw_extent *e); /* of PW_VEC, PW_VECW; 0 or 1 */
+
+/* topology.c: of a communicator that MPI has accepted */
 int pw_is_inter(pw_word comm);
-int pw_neighbours(pw_word comm, int sources); /* how many: those that send to us, or those that we send to */
+void pw_neighbours(pw_word comm, int rank, int *sources, int *destinations);
 
 /* post.c */
-void pw_post_call(const struct pw_call *c);
+void pw_post_call(struct pw_call *c); /* before it, and again after it if it was unknown */
 void pw_post_request(const struct pw_call *c); /* a persistent request was made */
 
 /* record.c */
 void pw_record_begin(struct pw_call *c);
 void pw_record_end(struct pw_call *c);
+void pw_comm_forget(pw_word comm); /* the handle may come again */
 void pw_record_start(struct pw_thread *t); /* at the end of MPI_Init */
 void pw_record_finish(void);               /* at the beginning of MPI_Finalize */
 

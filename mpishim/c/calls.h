@@ -4,6 +4,7 @@
  *
  *   CALL(Name, name, number of arguments in C, what to know of them)
  *   DATA(...)   the same, for a call with counts: it has a form MPI_Name_c
+ *   TEXT(...)   the same, for a call with strings: it is wrapped in C only
  *
  * Arguments are counted from 1 as in the MPI standard, which is the order in
  * every language; Fortran passes each by reference and adds ierror. 0, the
@@ -50,7 +51,11 @@
 	DATA(Name, name, n, .op = PW_ONE_SIDED, __VA_ARGS__) \
 	DATA(R##name, r##name, PW_AFTER(n), .op = PW_ONE_SIDED, __VA_ARGS__, .req = PW_AFTER(n), .makes = PW_REQUEST)
 
-#define PW_CALLS(CALL, DATA) \
+/* Calls that make or free a handle. */
+#define TYPE(CALL, Name, name, n, at, what) CALL(Name, name, n, .op = PW_OTHER, .handle = at, .life = PW_TYPE_##what)
+#define COMM(CALL, Name, name, n, at, what) CALL(Name, name, n, .op = PW_OTHER, .handle = at, .life = PW_COMM_##what)
+
+#define PW_CALLS(CALL, DATA, TEXT) \
 	SENDS(DATA, Send, send, PW_SEND) \
 	SENDS(DATA, Bsend, bsend, PW_SEND) \
 	SENDS(DATA, Ssend, ssend, PW_SSEND) \
@@ -75,7 +80,6 @@
 	CALL(Start, start, 1, .op = PW_START, .req = 1, .ends = PW_STARTS) \
 	CALL(Startall, startall, 2, .op = PW_START, .number = 1, .req = 2, .ends = PW_STARTS) \
 	CALL(Request_free, request_free, 1, .op = PW_OTHER, .req = 1, .ends = PW_FREES) \
-	CALL(Comm_free, comm_free, 1, .op = PW_OTHER, .ends = PW_FREES_COMM, .req = 1) \
 	CALL(Wait, wait, 2, .op = PW_WAIT, .req = 1, .ends = PW_ENDS_ALL) \
 	CALL(Waitall, waitall, 3, .op = PW_WAIT, .number = 1, .req = 2, .ends = PW_ENDS_ALL) \
 	CALL(Waitany, waitany, 4, .op = PW_WAIT, .number = 1, .req = 2, .which = 3, .ends = PW_ENDS_ONE) \
@@ -109,4 +113,30 @@
 	SIDE(DATA, Put, put, 8, .send = ONE(1, 2, 3)) \
 	SIDE(DATA, Get, get, 8, .recv = ONE(1, 2, 3)) \
 	SIDE(DATA, Accumulate, accumulate, 9, .send = ONE(1, 2, 3)) \
-	SIDE(DATA, Get_accumulate, get_accumulate, 12, .send = ONE(1, 2, 3), .recv = ONE(4, 5, 6))
+	SIDE(DATA, Get_accumulate, get_accumulate, 12, .send = ONE(1, 2, 3), .recv = ONE(4, 5, 6)) \
+	TYPE(CALL, Type_commit, type_commit, 1, 1, MADE) \
+	TYPE(CALL, Type_dup, type_dup, 2, 2, MADE) \
+	TYPE(CALL, Type_free, type_free, 1, 1, FREED) \
+	COMM(CALL, Comm_dup, comm_dup, 2, 2, MADE) \
+	COMM(CALL, Comm_dup_with_info, comm_dup_with_info, 3, 3, MADE) \
+	COMM(CALL, Comm_split, comm_split, 4, 4, MADE) \
+	COMM(CALL, Comm_split_type, comm_split_type, 5, 5, MADE) \
+	COMM(CALL, Comm_create, comm_create, 3, 3, MADE) \
+	COMM(CALL, Comm_create_group, comm_create_group, 4, 4, MADE) \
+	COMM(TEXT, Comm_create_from_group, comm_create_from_group, 5, 5, MADE) \
+	COMM(CALL, Cart_create, cart_create, 6, 6, MADE) \
+	COMM(CALL, Cart_sub, cart_sub, 3, 3, MADE) \
+	COMM(CALL, Graph_create, graph_create, 6, 6, MADE) \
+	COMM(CALL, Dist_graph_create, dist_graph_create, 9, 9, MADE) \
+	COMM(CALL, Dist_graph_create_adjacent, dist_graph_create_adjacent, 10, 10, MADE) \
+	COMM(CALL, Intercomm_create, intercomm_create, 6, 6, MADE) \
+	COMM(TEXT, Intercomm_create_from_groups, intercomm_create_from_groups, 8, 8, MADE) \
+	COMM(CALL, Intercomm_merge, intercomm_merge, 3, 3, MADE) \
+	COMM(TEXT, Comm_spawn, comm_spawn, 8, 7, MADE) \
+	COMM(TEXT, Comm_spawn_multiple, comm_spawn_multiple, 9, 8, MADE) \
+	COMM(TEXT, Comm_accept, comm_accept, 5, 5, MADE) \
+	COMM(TEXT, Comm_connect, comm_connect, 5, 5, MADE) \
+	COMM(CALL, Comm_join, comm_join, 2, 2, MADE) \
+	COMM(CALL, Comm_get_parent, comm_get_parent, 1, 1, MADE) \
+	COMM(CALL, Comm_free, comm_free, 1, 1, FREED) \
+	COMM(CALL, Comm_disconnect, comm_disconnect, 1, 1, FREED)

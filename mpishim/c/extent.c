@@ -1,24 +1,29 @@
 /*
  * What the buffer arguments of a call are: how much data, and the memory that it lies in.
  *
- * Budget: no system call, no allocation, no lock; the MPI library is asked for
- * sizes, which it knows.
+ * Nothing is read that MPI declares without meaning in this process, and nothing
+ * is asked of the MPI library before it has accepted the arguments: see known.h.
+ *
+ * Budget: no system call, no allocation, no lock but for what is learned.
  */
 #define _GNU_SOURCE
 #include "call.h"
 
-/* A datatype: bytes of data of an element, and the memory that it spans. */
-struct shape {
-	int size;
-	intptr_t low, extent;
-};
-
-static int shape_of(pw_word type, struct shape *s)
+static const struct pw_members *members_of(const struct pw_call *c)
 {
-	return !pw_mpi.type_size(type, &s->size) && s->size > 0 && !pw_mpi.type_extent(type, &s->low, &s->extent) &&
-	       s->extent > 0;
+	const struct pw_members *m = pw_members_of(pw_comm(c));
+
+	return m || !c->succeeded ? m : pw_members_learn(pw_comm(c));
 }
 
+static const struct pw_shape *shape_of(const struct pw_call *c, pw_word type)
+{
+	const struct pw_shape *s = pw_shape_of(type);
+
+	return s || !c->succeeded ? s : pw_shape_learn(type);
+}
+
+/* One of an array of counts or displacements. */
 static int64_t element(const struct pw_call *c, unsigned argument, int i, int is_wide)
 {
 	const void *array = (const void *)c->arg[argument];
@@ -32,116 +37,180 @@ static int64_t count_at(const struct pw_call *c, const struct pw_buffer *b, int 
 }
 
 /* How many parts a buffer of a collective has. */
-static int members(const struct pw_call *c, const struct pw_buffer *b)
+static int parts(const struct pw_call *c, const struct pw_buffer *b, const struct pw_members *m)
 {
-	int n = 0;
-
 	if (c->spec->near)
-		return pw_neighbours(pw_comm(c), b == &c->spec->recv);
-	if (c->spec->op != PW_REDUCE_SCATTER && pw_is_inter(pw_comm(c)))
-		return pw_mpi.comm_remote_size(pw_comm(c), &n) ? 0 : n;
-	return pw_mpi.comm_size(pw_comm(c), &n) ? 0 : n;
+		return b == &c->spec->recv ? m->sources : m->destinations;
+	return c->spec->op != PW_REDUCE_SCATTER && m->is_inter ? m->remote_size : m->size;
 }
 
-static int slice_of(const struct pw_call *c, const struct pw_buffer *b, int i, struct shape *s, struct pw_extent *e)
+/* What the communicator has to be known for, before anything can be said of a buffer. */
+static int needs_members(const struct pw_call *c, const struct pw_buffer *b)
 {
-	int64_t count = count_at(c, b, i), displacement = element(c, b->displs, i, c->spec->wide || c->spec->aints);
+	return b->many != PW_ONE || pw_is_of_root(c->spec, b);
+}
 
-	if (count <= 0)
+/* Whether MPI reads or writes a buffer in this process; m may be NULL where it isn't needed. */
+static int is_significant(const struct pw_call *c, const struct pw_buffer *b, const struct pw_members *m)
+{
+	const struct pw_spec *s = c->spec;
+	int64_t root;
+
+	if (s->tag && b == &s->send)
+		return pw_int(c, s->peer) != pw_mpi.proc_null;
+	if (s->from && b == &s->recv)
+		return pw_int(c, s->from) != pw_mpi.proc_null;
+	if (!s->peer)
+		return 1;
+	root = pw_int(c, s->peer);
+	if (pw_is_of_root(s, b))
+		return m->is_inter ? root == pw_mpi.root : root == m->rank;
+	/* Of intercommunicators the group of the root has the root, which alone has data, and others, which have none. */
+	return !m || !m->is_inter || root >= 0 || (root == pw_mpi.root && s->rooted == PW_EVERYWHERE);
+}
+
+/* Where elements lie. 0 for no memory: no elements, or no address. */
+static int lie(pw_word address, int64_t count, const struct pw_shape *s, struct pw_extent *e)
+{
+	if (count <= 0 || !s->bytes)
 		return 0;
-	if (b->many == PW_VECW) {
-		if (!shape_of(pw_type_at(c, b->type, i), s))
-			return 0;
-		e->start = c->arg[b->buf] + (uint64_t)displacement;
-	} else {
-		e->start = c->arg[b->buf] + (uint64_t)displacement * (uint64_t)s->extent;
-	}
-	e->start += (uint64_t)s->low;
+	e->start = address + (uint64_t)s->low;
 	e->end = e->start + (uint64_t)count * (uint64_t)s->extent;
-	e->bytes = (uint64_t)count * (uint64_t)s->size;
-	return 1;
+	e->bytes = (uint64_t)count * (uint64_t)s->bytes;
+	return e->start > 4096 && e->start < (uint64_t)1 << 56;
 }
 
-int pw_slice_of(const struct pw_call *c, const struct pw_buffer *b, int i, struct pw_extent *e)
+/* One part of a buffer with displacements. */
+static int part_of(const struct pw_call *c, const struct pw_buffer *b, int i, struct pw_extent *e)
 {
-	struct shape s;
+	int64_t displacement;
+	const struct pw_shape *s;
 
-	*e = (struct pw_extent){0};
-	return (b->many == PW_VECW || shape_of(pw_type(c, b->type), &s)) && slice_of(c, b, i, &s, e);
+	if (count_at(c, b, i) <= 0)
+		return 0; /* its datatype may be none */
+	if (!(s = shape_of(c, b->many == PW_VECW ? pw_type_at(c, b->type, i) : pw_type(c, b->type))))
+		return PW_UNKNOWN;
+	displacement = element(c, b->displs, i, c->spec->wide || c->spec->aints);
+	if (b->many == PW_VEC)
+		displacement *= s->extent;
+	return lie(pw_address(c, b->buf) + (uint64_t)displacement, count_at(c, b, i), s, e);
 }
 
-/* Sum and span of the slices of a vector argument. */
-static int vector_extent(const struct pw_call *c, const struct pw_buffer *b, struct pw_extent *e)
+static int has_arrays(const struct pw_call *c, const struct pw_buffer *b)
 {
-	int n = members(c, b);
-	struct pw_extent slice;
-	struct shape s;
+	return c->arg[b->count] && c->arg[b->displs] && (b->many != PW_VECW || c->arg[b->type]);
+}
 
-	if (b->many == PW_VEC && !shape_of(pw_type(c, b->type), &s))
-		return 0;
+/* Sum and span of the parts. */
+static int vector_extent(const struct pw_call *c, const struct pw_buffer *b, int n, struct pw_extent *e)
+{
+	struct pw_extent part;
+
 	e->start = UINT64_MAX;
-	for (int i = 0; i < n; i++) {
-		if (!slice_of(c, b, i, &s, &slice))
+	for (int i = 0; i < n && has_arrays(c, b); i++) {
+		int found = part_of(c, b, i, &part);
+
+		if (found == PW_UNKNOWN)
+			return found;
+		if (!found)
 			continue;
-		e->bytes += slice.bytes;
-		if (slice.start < e->start)
-			e->start = slice.start;
-		if (slice.end > e->end)
-			e->end = slice.end;
+		e->bytes += part.bytes;
+		if (part.start < e->start)
+			e->start = part.start;
+		if (part.end > e->end)
+			e->end = part.end;
 	}
 	return e->bytes != 0;
 }
 
 /* Elements of a buffer without displacements. */
-static int64_t total(const struct pw_call *c, const struct pw_buffer *b)
+static int64_t total(const struct pw_call *c, const struct pw_buffer *b, const struct pw_members *m)
 {
 	int64_t sum = 0;
-	int n;
 
 	switch (b->many) {
 	case PW_EACH:
-		return pw_count(c, b->count) * members(c, b);
+		return pw_count(c, b->count) * parts(c, b, m);
 	case PW_SUM:
-		n = members(c, b);
-		for (int i = 0; i < n; i++)
+		for (int i = 0; i < parts(c, b, m) && c->arg[b->count]; i++)
 			sum += count_at(c, b, i);
 		return sum;
 	case PW_MINE:
-		return pw_mpi.comm_rank(pw_comm(c), &n) ? 0 : count_at(c, b, n);
+		return c->arg[b->count] ? count_at(c, b, m->rank) : 0;
 	default:
 		return pw_count(c, b->count);
 	}
 }
 
-int pw_extent_of(const struct pw_call *c, const struct pw_buffer *b, struct pw_extent *e)
+/*
+ * The buffer that holds the data of this one: with MPI_IN_PLACE what is to be sent lies where
+ * the result will, and what the send side says means nothing. NULL: there is no data.
+ */
+static const struct pw_buffer *holder(const struct pw_call *c, const struct pw_buffer *b, struct pw_buffer *in_place)
 {
-	const struct pw_buffer *send = &c->spec->send;
+	const struct pw_spec *s = c->spec;
+
+	if (!s->send.many || !s->recv.many)
+		return b;
+	if (pw_is_in_place(c, s->recv.buf)) /* MPI_Scatter's root keeps what is its own */
+		return b == &s->send ? b : NULL;
+	if (!pw_is_in_place(c, s->send.buf))
+		return b;
+	if (s->op == PW_ALLTOALL || s->op == PW_ALLTOALLV)
+		return &s->recv;
+	if (s->send.count != s->recv.count) /* what a rank of a gather has itself is where it belongs */
+		return b == &s->recv ? b : NULL;
+	*in_place = s->send; /* a reduction: all that is to be reduced is there first */
+	in_place->buf = s->recv.buf;
+	return in_place;
+}
+
+/* Prepares for the data of a buffer. */
+static int look(const struct pw_call *c, const struct pw_buffer **b, struct pw_buffer *in_place, const struct pw_members **m)
+{
+	*m = c->spec->comm && !c->spec->tag && !c->spec->from ? members_of(c) : NULL; /* of a collective */
+	if (!*m && needs_members(c, *b))
+		return PW_UNKNOWN;
+	if (!is_significant(c, *b, *m) || !(*b = holder(c, *b, in_place)))
+		return 0;
+	return *m || !needs_members(c, *b) ? 1 : PW_UNKNOWN;
+}
+
+int pw_slice_of(const struct pw_call *c, const struct pw_buffer *b, int i, struct pw_extent *e)
+{
+	const struct pw_members *m;
 	struct pw_buffer in_place;
-	struct shape s;
-	int64_t count;
 
 	*e = (struct pw_extent){0};
-	if (!pw_is_buffer(c->arg[b->buf]))
-		return 0;
+	if (look(c, &b, &in_place, &m) != 1 || i >= parts(c, b, m) || !has_arrays(c, b) || part_of(c, b, i, e) != 1)
+		*e = (struct pw_extent){0};
+	return e->bytes != 0;
+}
+
+static int extent_of(const struct pw_call *c, const struct pw_buffer *b, struct pw_extent *e)
+{
+	const struct pw_members *m;
+	const struct pw_shape *s;
+	struct pw_buffer in_place;
+	int64_t count;
+	int found;
+
+	if ((found = look(c, &b, &in_place, &m)) != 1)
+		return found;
 	if (b->many == PW_VEC || b->many == PW_VECW)
-		return vector_extent(c, b, e);
-	if (b == &c->spec->recv && b->many != send->many && b->count == send->count && !pw_is_buffer(c->arg[send->buf])) {
-		in_place = *send; /* MPI_IN_PLACE: what is to be sent is there first */
-		in_place.buf = b->buf;
-		b = &in_place;
-	}
-	/* Without elements the datatype may be none, and the MPI library would not like to be asked. */
-	if ((count = total(c, b)) <= 0 || pw_mpi.type_size(pw_type(c, b->type), &s.size) || s.size <= 0)
-		return 0;
-	e->bytes = (uint64_t)count * (uint64_t)s.size;
-	if (e->bytes < pw.threshold) { /* nobody asks where it lies */
-		e->start = c->arg[b->buf];
-		e->end = e->start + e->bytes;
-		return 1;
-	}
-	if (!shape_of(pw_type(c, b->type), &s))
-		return 0;
-	e->start = c->arg[b->buf] + (uint64_t)s.low;
-	e->end = e->start + (uint64_t)count * (uint64_t)s.extent;
-	return 1;
+		return vector_extent(c, b, parts(c, b, m), e);
+	if ((count = total(c, b, m)) <= 0)
+		return 0; /* the datatype may be none */
+	if (!(s = shape_of(c, pw_type(c, b->type))))
+		return PW_UNKNOWN;
+	return lie(pw_address(c, b->buf), count, s, e);
+}
+
+int pw_extent_of(const struct pw_call *c, const struct pw_buffer *b, struct pw_extent *e)
+{
+	int found;
+
+	*e = (struct pw_extent){0};
+	found = extent_of(c, b, e);
+	return found == PW_UNKNOWN && c->succeeded ? 0 : found; /* there are too many handles to know them all */
 }

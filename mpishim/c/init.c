@@ -13,6 +13,7 @@ static void initialized(void)
 	pw_mpi_init();
 	if (!pw_mpi.known)
 		return;
+	pw_known_init();
 	if (!pw_mpi.comm_rank(pw_mpi.comm_world, &n))
 		pw.rank = n;
 	if (!pw_mpi.comm_size(pw_mpi.comm_world, &n))

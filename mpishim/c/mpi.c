@@ -5,7 +5,7 @@
 
 typedef pw_word (*pw_fn)();
 
-static __attribute__((noinline, cold)) void sample_post(const struct pw_call *c)
+static __attribute__((noinline, cold)) void sample_post(struct pw_call *c)
 {
 	struct pw_thread *t = c->thread;
 	uint32_t posts = t->posts;
@@ -20,7 +20,7 @@ static __attribute__((noinline, cold)) void sample_post(const struct pw_call *c)
 	t->post_samples += t->posts - posts;
 }
 
-static inline __attribute__((always_inline)) void post(const struct pw_call *c)
+static inline __attribute__((always_inline)) void post(struct pw_call *c)
 {
 	if (pw_likely(c->thread->next_post--))
 		pw_post_call(c);
@@ -28,36 +28,70 @@ static inline __attribute__((always_inline)) void post(const struct pw_call *c)
 		sample_post(c);
 }
 
-static inline __attribute__((always_inline)) void enter(struct pw_call *c, void *frame)
+/* Whatever called this, also from inside of MPI: the handle may be another's at once. */
+static __attribute__((noinline)) void forget(const struct pw_call *c)
+{
+	pw_word handle = pw_handle_at(c, c->spec->handle);
+
+	if (c->spec->life == PW_TYPE_FREED)
+		pw_shape_forget(handle);
+	else
+		pw_members_forget(handle);
+	if (c->spec->life == PW_COMM_FREED && pw_recording(c->thread))
+		pw_comm_forget(handle);
+}
+
+static __attribute__((noinline)) void learn(const struct pw_call *c)
+{
+	pw_word handle = pw_handle_at(c, c->spec->handle);
+
+	if (c->spec->life == PW_TYPE_MADE)
+		pw_shape_learn(handle);
+	else
+		pw_members_learn(handle);
+}
+
+/* s is c->spec, which is constant here. */
+static inline __attribute__((always_inline)) void enter(struct pw_call *c, const struct pw_spec *s, void *frame)
 {
 	struct pw_thread *t = pw_self();
 
 	c->thread = NULL;
 	c->recorded = 0;
+	c->succeeded = 0;
+	c->unknown = 0;
 	if (pw_unlikely(!t || !pw.is_init))
 		return;
 	c->thread = t;
+	if (s->life == PW_TYPE_FREED || s->life == PW_COMM_FREED)
+		forget(c);
 	if (t->depth && (uintptr_t)frame > (uintptr_t)t->frame)
 		t->depth = 0; /* an error handler has jumped out of the call before */
 	if (t->depth++) /* the MPI library calls itself */
 		return;
 	t->seq++;
-	t->op = c->spec->op;
+	t->op = s->op;
 	t->frame = frame;
-	if (c->spec->send.many || c->spec->recv.many || c->spec->ends >= PW_STARTS)
+	if (s->send.many || s->recv.many || s->ends >= PW_STARTS)
 		if (pw_likely(pw.mode == PW_MANAGED && pw.verbs_used)) /* nobody registers what shared memory moves */
 			post(c);
 	if (pw_recording(t))
 		pw_record_begin(c);
 }
 
-static inline __attribute__((always_inline)) void leave(struct pw_call *c)
+static inline __attribute__((always_inline)) void leave(struct pw_call *c, const struct pw_spec *s, int is_error)
 {
 	struct pw_thread *t = c->thread;
 
 	if (pw_unlikely(!t))
 		return;
-	if (c->spec->makes == PW_PERSISTENT && t->depth == 1 && pw.mode == PW_MANAGED)
+	c->succeeded = !is_error;
+	if (s->life == PW_TYPE_MADE || s->life == PW_COMM_MADE)
+		if (c->succeeded)
+			learn(c);
+	if (pw_unlikely(c->unknown) && c->succeeded)
+		pw_post_call(c);
+	if (s->makes == PW_PERSISTENT && t->depth == 1 && pw.mode == PW_MANAGED && c->succeeded)
 		pw_post_request(c);
 	if (pw_unlikely(c->recorded))
 		pw_record_end(c);
@@ -120,37 +154,49 @@ static __attribute__((noinline, cold)) pw_fn find(pw_fn *real, const char *name)
 
 #define MPI_ERR_INTERN_ 17 /* any error will do: see find */
 
-#define WRAPPER(symbol, n, spec_, language_) \
+#define WRAPPER(symbol, n, spec_, language_, before, is_error) \
 	PW_EXPORT int symbol(PW_CAT(P, n)); \
 	PW_EXPORT int symbol(PW_CAT(P, n)) \
 	{ \
 		static pw_fn real; \
-		const pw_word a[] = {0, PW_CAT(A, n)}; \
-		struct pw_call c; \
 		pw_fn f = __atomic_load_n(&real, __ATOMIC_RELAXED); \
 		pw_word rc; \
+		struct pw_call c; \
+		before \
+		const pw_word a[] = {0, PW_CAT(A, n)}; \
 \
 		if (pw_unlikely(!f) && !(f = find(&real, #symbol))) \
 			return MPI_ERR_INTERN_; \
 		c.spec = &spec_; \
 		c.arg = a; \
 		c.language = language_; \
-		enter(&c, __builtin_frame_address(0)); \
+		enter(&c, &spec_, __builtin_frame_address(0)); \
 		rc = f(PW_CAT(A, n)); \
-		leave(&c); \
+		leave(&c, &spec_, is_error); \
 		return (int)rc; \
 	}
 
+#define C_WRAPPER(symbol, n, spec_) WRAPPER(symbol, n, spec_, PW_C, , (int)rc)
+
+/* The error code is the last argument. In mpi_f08 it may be absent, and is NULL then. */
+#define FORTRAN_WRAPPER(symbol, n, spec_) \
+	WRAPPER(symbol, n, spec_, PW_FORTRAN, int error = 0; if (!PW_CAT(a, n)) PW_CAT(a, n) = (pw_word)&error;, *(const int *)PW_CAT(a, n))
+
 #define CALL(Name, name, n, ...) \
 	static const struct pw_spec spec_##Name = {__VA_ARGS__}; \
-	WRAPPER(MPI_##Name, n, spec_##Name, PW_C) \
-	WRAPPER(mpi_##name##_, PW_CAT(F, n), spec_##Name, PW_FORTRAN) \
-	WRAPPER(mpi_##name##_f08_, PW_CAT(F, n), spec_##Name, PW_FORTRAN)
+	C_WRAPPER(MPI_##Name, n, spec_##Name) \
+	FORTRAN_WRAPPER(mpi_##name##_, PW_CAT(F, n), spec_##Name) \
+	FORTRAN_WRAPPER(mpi_##name##_f08_, PW_CAT(F, n), spec_##Name)
+
+/* A call that Fortran gives strings, whose lengths are arguments as well: what its handle is, its first use will tell. */
+#define TEXT(Name, name, n, ...) \
+	static const struct pw_spec spec_##Name = {__VA_ARGS__}; \
+	C_WRAPPER(MPI_##Name, n, spec_##Name)
 
 /* A call with counts: MPI-4 has it in C with large ones as well. */
 #define DATA(Name, name, n, ...) \
 	CALL(Name, name, n, __VA_ARGS__) \
 	static const struct pw_spec spec_##Name##_c = {__VA_ARGS__, .wide = 1}; \
-	WRAPPER(MPI_##Name##_c, n, spec_##Name##_c, PW_C)
+	C_WRAPPER(MPI_##Name##_c, n, spec_##Name##_c)
 
-PW_CALLS(CALL, DATA)
+PW_CALLS(CALL, DATA, TEXT)

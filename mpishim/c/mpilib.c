@@ -72,13 +72,22 @@ void pw_mpi_init(void)
 	if (world) { /* Open MPI: handles are pointers */
 		m.comm_world = (pw_word)world;
 		m.handle_bytes = sizeof(void *);
-		m.topo_cart = 1, m.topo_graph = 2, m.topo_dist_graph = 3, m.root = -4;
+		m.comm_self = (pw_word)data_symbol("ompi_mpi_comm_self");
+		m.comm_null = (pw_word)data_symbol("ompi_mpi_comm_null");
+		m.type_null = (pw_word)data_symbol("ompi_mpi_datatype_null");
+		m.in_place[PW_C] = 1;
+		m.topo_cart = 1, m.topo_graph = 2, m.topo_dist_graph = 3, m.root = -4, m.proc_null = -2;
 	} else if (strstr(text, "MPICH") || strstr(text, "Intel") || strstr(text, "MVAPICH")) {
 		m.comm_world = 0x44000000; /* MPI_COMM_WORLD of MPICH's ABI */
 		m.handle_bytes = 4;
-		m.topo_graph = 1, m.topo_cart = 2, m.topo_dist_graph = 3, m.root = -3;
+		m.comm_self = 0x44000001;
+		m.comm_null = 0x04000000;
+		m.type_null = 0x0c000000;
+		m.in_place[PW_C] = (pw_word)-1;
+		m.topo_graph = 1, m.topo_cart = 2, m.topo_dist_graph = 3, m.root = -3, m.proc_null = -1;
 	}
 	m.type_size = pw_symbol("PMPI_Type_size");
+	m.type_size_x = pw_symbol("PMPI_Type_size_x");
 	m.type_extent = pw_symbol("PMPI_Type_get_extent");
 	m.comm_size = pw_symbol("PMPI_Comm_size");
 	m.comm_rank = pw_symbol("PMPI_Comm_rank");
@@ -93,9 +102,12 @@ void pw_mpi_init(void)
 	m.cartdim_get = pw_symbol("PMPI_Cartdim_get");
 	m.graph_neighbors_count = pw_symbol("PMPI_Graph_neighbors_count");
 	m.dist_graph_neighbors_count = pw_symbol("PMPI_Dist_graph_neighbors_count");
-	m.fortran_in_place = data_symbol("mpi_fortran_in_place_");
-	if (!m.fortran_in_place && (common = data_symbol("mpipriv1_"))) /* mpif.h of MPICH: MPI_BOTTOM, MPI_IN_PLACE, ... */
-		m.fortran_in_place = common + 4;
+	m.in_place[PW_FORTRAN] = (pw_word)data_symbol("mpi_fortran_in_place_");
+	m.bottom[PW_FORTRAN] = (pw_word)data_symbol("mpi_fortran_bottom_");
+	if (!m.in_place[PW_FORTRAN] && (common = data_symbol("mpipriv1_"))) { /* mpif.h of MPICH: MPI_BOTTOM, MPI_IN_PLACE, ... */
+		m.bottom[PW_FORTRAN] = (pw_word)common;
+		m.in_place[PW_FORTRAN] = (pw_word)common + 4;
+	}
 	if (!m.comm_f2c) /* a macro in MPICH's ABI */
 		m.comm_f2c = same;
 	if (!m.type_f2c)
@@ -105,4 +117,18 @@ void pw_mpi_init(void)
 	pw_mpi = m;
 	if (!m.known)
 		pw_say("this MPI library is not known (%s); going on without Pinwheel", text[0] ? pw.library : "it has no version");
+}
+
+/* Open MPI numbers its predefined datatypes for Fortran from 0 on, and has no others yet. */
+void pw_mpi_each_type(const struct pw_shape *(*see)(pw_word type))
+{
+	pw_word type;
+
+	for (int i = 0; pw_mpi.type_f2c != same && pw_mpi.handle_bytes != 4 && i < 1000 && (type = pw_mpi.type_f2c(i)); i++)
+		see(type);
+}
+
+int64_t pw_mpi_basic_bytes(pw_word type)
+{
+	return pw_mpi.handle_bytes == 4 && type >> 24 == 0x4c ? (int64_t)(type >> 8 & 0xff) : 0;
 }

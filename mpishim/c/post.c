@@ -10,15 +10,6 @@
 
 #include "call.h"
 
-static int at_root(const struct pw_call *c)
-{
-	int rank = 0;
-
-	if (pw_is_inter(pw_comm(c)))
-		return pw_int(c, c->spec->peer) == pw_mpi.root;
-	return !pw_mpi.comm_rank(pw_comm(c), &rank) && rank == pw_int(c, c->spec->peer);
-}
-
 static void add(struct pw_thread *t, uint64_t start, uint64_t end, uint64_t op, const struct pw_site *site)
 {
 	struct pw_post *p = &t->post[t->posts & (PW_POSTS - 1)];
@@ -32,12 +23,15 @@ static void add(struct pw_thread *t, uint64_t start, uint64_t end, uint64_t op, 
 	t->posts++;
 }
 
-static void post_buffer(const struct pw_call *c, const struct pw_buffer *b, const struct pw_site **site)
+static void post_buffer(struct pw_call *c, const struct pw_buffer *b, const struct pw_site **site)
 {
 	struct pw_thread *t = c->thread;
 	struct pw_extent e;
+	int found = pw_extent_of(c, b, &e);
 
-	if (!pw_extent_of(c, b, &e) || e.bytes < pw.threshold)
+	if (found == PW_UNKNOWN)
+		c->unknown = 1;
+	if (found != 1 || e.bytes < pw.threshold)
 		return;
 	if (!*site)
 		*site = pw_site_here(t, t->frame);
@@ -65,11 +59,12 @@ static unsigned place_of(uint64_t request) { return (unsigned)((request >> 1) * 
 void pw_post_request(const struct pw_call *c)
 {
 	const struct pw_buffer *b = c->spec->send.many ? &c->spec->send : &c->spec->recv;
-	uint64_t request = pw_request(c, 0);
+	uint64_t request;
 	struct pw_extent e;
 
 	if (!pw_extent_of(c, b, &e) || e.bytes < pw.threshold)
 		return;
+	request = pw_request(c, 0);
 	pthread_mutex_lock(&persistent_lock);
 	for (unsigned i = 0; i < PROBES; i++) {
 		unsigned at = (place_of(request) + i) % PERSISTENT;
@@ -90,6 +85,8 @@ static void each_request(const struct pw_call *c)
 	int64_t n = c->spec->number ? pw_int(c, c->spec->number) : 1;
 	const struct pw_site *site = c->spec->ends == PW_STARTS ? pw_site_here(t, t->frame) : NULL;
 
+	if (!c->arg[c->spec->req])
+		return; /* MPI will say so */
 	pthread_mutex_lock(&persistent_lock);
 	for (int64_t k = 0; k < n; k++) {
 		uint64_t request = pw_request(c, (unsigned)k);
@@ -109,7 +106,7 @@ static void each_request(const struct pw_call *c)
 	pthread_mutex_unlock(&persistent_lock);
 }
 
-void pw_post_call(const struct pw_call *c)
+void pw_post_call(struct pw_call *c)
 {
 	const struct pw_spec *s = c->spec;
 	const struct pw_site *site = NULL;
@@ -120,9 +117,9 @@ void pw_post_call(const struct pw_call *c)
 	}
 	if (s->makes == PW_PERSISTENT)
 		return; /* posted when it is started */
-	if (s->send.many && (s->rooted != PW_SEND_AT_ROOT || at_root(c)))
+	if (s->send.many && !pw_is_in_place(c, s->send.buf))
 		post_buffer(c, &s->send, &site);
-	if (s->recv.many && s->recv.buf != s->send.buf && (s->rooted != PW_RECV_AT_ROOT || at_root(c)))
+	if (s->recv.many && (s->recv.buf != s->send.buf || !site))
 		post_buffer(c, &s->recv, &site);
 }
 

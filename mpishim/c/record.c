@@ -61,16 +61,8 @@ void pw_record_begin(struct pw_call *c)
 	const struct pw_spec *s = c->spec;
 
 	c->ending = NULL;
-	if (s->ends == PW_FREES_COMM) {
-		const char *at = (const char *)c->arg[s->req];
-
-		pw_comm_forget(c->language == PW_FORTRAN ? pw_mpi.comm_f2c(*(const int *)at)
-			    : pw_mpi.handle_bytes == 4 ? *(const uint32_t *)at
-							: *(const pw_word *)at);
-		return;
-	}
 	if (s->ends >= PW_ENDS_ALL && s->ends <= PW_ENDS_SOME) {
-		int64_t n = s->number ? pw_int(c, s->number) : 1;
+		int64_t n = !c->arg[s->req] ? 0 : s->number ? pw_int(c, s->number) : 1; /* NULL: MPI will say so */
 
 		c->ending = n <= 16 ? c->ending_few : malloc((size_t)n * sizeof *c->ending);
 		for (int64_t i = 0; c->ending && i < n; i++)
@@ -176,7 +168,7 @@ void pw_record_end(struct pw_call *c)
 	struct pw_record r;
 	int comm;
 
-	if (!pw_recorded) { /* recording has ended in this call */
+	if (!pw_recorded || !c->succeeded) { /* recording has ended in this call; or its results are not set */
 		end_ending(c);
 		return;
 	}
@@ -190,7 +182,7 @@ void pw_record_end(struct pw_call *c)
 		start_persistent(c, &r);
 		return;
 	}
-	if (!is_recordable(s->op) || s->ends)
+	if (!is_recordable(s->op))
 		return;
 	/* The trace has no nonblocking collectives: the call that starts one stands for it. */
 	if (s->makes == PW_REQUEST && (s->op == PW_ISEND || s->op == PW_IRECV))

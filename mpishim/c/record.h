@@ -10,7 +10,6 @@ void pw_record_push(void);		/* it is written */
 
 /* record_comm.c: communicators, their IDs and members; a place is -1 where that isn't known */
 int pw_comm_at(pw_word comm);		/* its place, announced in the trace if it is new */
-void pw_comm_forget(pw_word comm);	/* the handle may come again */
 int32_t pw_comm_id(int place);		/* in the trace */
 int pw_comm_members(int place);		/* how many */
 int32_t pw_world_rank(int place, int64_t peer); /* trace.Record.Peer of a rank in a communicator */

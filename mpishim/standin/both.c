@@ -9,13 +9,13 @@
 int MPI_Init(int *argc, char ***argv);
 int MPI_Send(const void *buf, int count, void *type, int to, int tag, void *comm);
 int MPI_Finalize(void);
-extern char ompi_mpi_comm_world;
+extern char ompi_mpi_comm_world, ompi_mpi_byte;
 
 static char *a;
 
 static int send_and_use(void)
 {
-	return use_once(a, BYTES) || MPI_Send(a, BYTES, (void *)1, 0, 0, &ompi_mpi_comm_world);
+	return use_once(a, BYTES) || MPI_Send(a, BYTES, &ompi_mpi_byte, 0, 0, &ompi_mpi_comm_world);
 }
 
 /* How many different files of that name are mapped. */
@@ -48,7 +48,7 @@ int main(int argc, char **argv)
 	EXPECT(libraries("libpinwheel-go.so") == 1);
 	if (is_api_first)
 		end();
-	EXPECT(!MPI_Send(a, BYTES, (void *)1, 0, 0, &ompi_mpi_comm_world) && !MPI_Finalize());
+	EXPECT(!MPI_Send(a, BYTES, &ompi_mpi_byte, 0, 0, &ompi_mpi_comm_world) && !MPI_Finalize());
 	if (!is_api_first) {
 		EXPECT(!use_often(a, BYTES, 10));
 		end();

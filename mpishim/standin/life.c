@@ -20,7 +20,7 @@ int MPI_Win_create(void *base, intptr_t bytes, int unit, void *info, void *comm,
 int MPI_Win_fence(int assertion, void *win);
 int MPI_Win_free(void **win);
 int MPI_Finalize(void);
-extern char ompi_mpi_comm_world;
+extern char ompi_mpi_comm_world, ompi_mpi_byte;
 
 #define BYTES (64 << 10)
 static char *buf;
@@ -29,7 +29,7 @@ static int send_some(int n)
 	int failed = 0;
 
 	for (int i = 0; i < n; i++)
-		failed += MPI_Send(buf, BYTES, (void *)1, 0, 0, &ompi_mpi_comm_world);
+		failed += MPI_Send(buf, BYTES, &ompi_mpi_byte, 0, 0, &ompi_mpi_comm_world);
 	return failed;
 }
 
@@ -40,7 +40,7 @@ static void *in_thread(void *unused)
 
 	(void)unused;
 	for (int i = 0; i < 50; i++)
-		failed += MPI_Send(mine, BYTES, (void *)1, 0, 0, &ompi_mpi_comm_world);
+		failed += MPI_Send(mine, BYTES, &ompi_mpi_byte, 0, 0, &ompi_mpi_comm_world);
 	free(mine);
 	return (void *)(intptr_t)failed;
 }

@@ -14,15 +14,16 @@ int ibv_dereg_mr(void *mr);
 int ibv_dealloc_pd(void *pd);
 int standin_is_live(void *mr);
 
-char ompi_mpi_comm_world;
+char ompi_mpi_comm_world, ompi_mpi_byte;
 static struct {
 	void *context;
 } pd = {&pd};
 static void *pool;
 static char pool_memory[1 << 20];
 
-int PMPI_Type_size(void *type, int *bytes) { return *bytes = (int)(intptr_t)type, 0; }
-int PMPI_Type_get_extent(void *type, intptr_t *low, intptr_t *extent) { return *low = 0, *extent = (intptr_t)type, 0; }
+void *PMPI_Type_f2c(int type) { return type ? NULL : &ompi_mpi_byte; }
+int PMPI_Type_size(void *type, int *bytes) { return *bytes = type == &ompi_mpi_byte, 0; }
+int PMPI_Type_get_extent(void *type, intptr_t *low, intptr_t *extent) { return *low = 0, *extent = type == &ompi_mpi_byte, 0; }
 int PMPI_Comm_size(void *comm, int *n) { return (void)comm, *n = 1, 0; }
 int PMPI_Comm_rank(void *comm, int *rank) { return (void)comm, *rank = 0, 0; }
 int PMPI_Comm_group(void *comm, void **group) { return *group = comm, 0; }
@@ -44,10 +45,9 @@ int MPI_Init(int *argc, char ***argv)
 
 int MPI_Send(const void *buf, int count, void *type, int to, int tag, void *comm)
 {
-	size_t bytes = (size_t)count * (size_t)(intptr_t)type;
-	void *mr = ibv_reg_mr_iova2(&pd, (void *)buf, bytes, (uintptr_t)buf, 4);
+	void *mr = ibv_reg_mr_iova2(&pd, (void *)buf, (size_t)count, (uintptr_t)buf, 4);
 
-	(void)to, (void)tag, (void)comm;
+	(void)type, (void)to, (void)tag, (void)comm;
 	return !mr || ibv_dereg_mr(mr);
 }
 

@@ -14,7 +14,7 @@
 int MPI_Init(int *argc, char ***argv);
 int MPI_Send(const void *buf, int count, void *type, int to, int tag, void *comm);
 int MPI_Finalize(void);
-extern char ompi_mpi_comm_world;
+extern char ompi_mpi_comm_world, ompi_mpi_byte;
 
 #define BYTES (64 << 10)
 
@@ -35,7 +35,7 @@ int main(int argc, char **argv)
 		uint64_t start = now();
 
 		for (int k = 0; k < messages; k++)
-			failed += MPI_Send(buf[k % buffers], BYTES, (void *)1, 0, 0, &ompi_mpi_comm_world);
+			failed += MPI_Send(buf[k % buffers], BYTES, &ompi_mpi_byte, 0, 0, &ompi_mpi_comm_world);
 		ns[r] = (double)(now() - start) / messages;
 		if (pause_us)
 			nanosleep(&pause, NULL); /* the helper looks at its queue */

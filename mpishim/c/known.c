@@ -1,0 +1,139 @@
+/* Handles that the MPI library has accepted: tables that are read without a lock. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <string.h>
+
+#include "call.h"
+
+/*
+ * Open hash tables of entries that begin with their handle. A place whose handle was
+ * freed stays part of the chains through it. What has no place within PROBES of
+ * its own is not known.
+ */
+#define PLACES (1u << 13)
+#define PROBES 64u
+#define NONE ((pw_word)0)
+#define FREED ((pw_word)1)
+
+static struct pw_shape shapes[PLACES];
+static struct pw_members members[PLACES];
+static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* a leaf, held for a few loads */
+
+struct table {
+	char *entries;
+	size_t bytes; /* of one */
+};
+static const struct table types = {(char *)shapes, sizeof *shapes};
+static const struct table comms = {(char *)members, sizeof *members};
+
+static pw_word *entry(const struct table *t, pw_word handle, unsigned i)
+{
+	unsigned place = (unsigned)((handle ^ handle >> 4) * 0x9e3779b97f4a7c15ull >> 51); /* PLACES is 2^13 */
+
+	return (pw_word *)(t->entries + (place + i) % PLACES * t->bytes);
+}
+
+static void *find(const struct table *t, pw_word handle)
+{
+	for (unsigned i = 0; i < PROBES && handle > FREED; i++) {
+		pw_word *at = entry(t, handle, i), have = __atomic_load_n(at, __ATOMIC_ACQUIRE);
+
+		if (have == handle)
+			return at;
+		if (have == NONE)
+			break;
+	}
+	return NULL;
+}
+
+static void forget(const struct table *t, pw_word handle)
+{
+	pw_word *at;
+
+	pthread_mutex_lock(&writing);
+	if ((at = find(t, handle)))
+		__atomic_store_n(at, FREED, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&writing);
+}
+
+/* The entry is kept, instead of what was known of its handle. */
+static void *keep(const struct table *t, const void *made)
+{
+	pw_word handle = *(const pw_word *)made, *at = NULL;
+
+	pthread_mutex_lock(&writing);
+	at = find(t, handle);
+	for (unsigned i = 0; i < PROBES && !at; i++)
+		if (*entry(t, handle, i) <= FREED)
+			at = entry(t, handle, i);
+	if (at && (*at != handle || memcmp(at, made, t->bytes))) {
+		__atomic_store_n(at, FREED, __ATOMIC_RELEASE);
+		memcpy(at + 1, (const pw_word *)made + 1, t->bytes - sizeof *at);
+		__atomic_store_n(at, handle, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&writing);
+	return at;
+}
+
+/* MPICH's handles of basic datatypes say how large these are. */
+static __attribute__((noinline)) const struct pw_shape *basic(pw_word type)
+{
+	struct pw_shape s = {.type = type, .bytes = pw_mpi_basic_bytes(type)};
+
+	s.extent = (intptr_t)s.bytes;
+	return s.bytes ? keep(&types, &s) : NULL;
+}
+
+const struct pw_shape *pw_shape_of(pw_word type)
+{
+	const struct pw_shape *s = find(&types, type);
+
+	return s ? s : basic(type);
+}
+
+const struct pw_members *pw_members_of(pw_word comm) { return find(&comms, comm); }
+void pw_shape_forget(pw_word type) { forget(&types, type); }
+void pw_members_forget(pw_word comm) { forget(&comms, comm); }
+
+const struct pw_shape *pw_shape_learn(pw_word type)
+{
+	struct pw_shape s;
+	int bytes = 0;
+
+	if (!type || type == pw_mpi.type_null)
+		return NULL;
+	memset(&s, 0, sizeof s);
+	s.type = type;
+	if (pw_mpi.type_size_x ? pw_mpi.type_size_x(type, &s.bytes) : pw_mpi.type_size(type, &bytes))
+		return NULL;
+	if (!pw_mpi.type_size_x)
+		s.bytes = bytes;
+	if (s.bytes <= 0 || pw_mpi.type_extent(type, &s.low, &s.extent) || s.extent <= 0)
+		s.bytes = 0;
+	return keep(&types, &s);
+}
+
+const struct pw_members *pw_members_learn(pw_word comm)
+{
+	struct pw_members m;
+
+	if (!comm || comm == pw_mpi.comm_null)
+		return NULL;
+	memset(&m, 0, sizeof m);
+	m.comm = comm;
+	if (pw_mpi.comm_rank(comm, &m.rank) || pw_mpi.comm_size(comm, &m.size))
+		return NULL;
+	m.is_inter = pw_is_inter(comm);
+	if (m.is_inter && pw_mpi.comm_remote_size(comm, &m.remote_size))
+		m.remote_size = 0;
+	if (!m.is_inter)
+		pw_neighbours(comm, m.rank, &m.sources, &m.destinations);
+	return keep(&comms, &m);
+}
+
+void pw_known_init(void)
+{
+	pw_members_learn(pw_mpi.comm_world);
+	pw_members_learn(pw_mpi.comm_self);
+	pw_mpi_each_type(pw_shape_learn);
+}

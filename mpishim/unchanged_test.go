@@ -1,0 +1,51 @@
+package mpishim
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What a program prints and how it ends are the same without us, under us with
+// everything noted that it gives to MPI, and recorded.
+func TestRealJobsRunAsWithoutUs(t *testing.T) {
+	theStage(t)
+	for _, m := range mpiLibraries {
+		for _, program := range []struct {
+			name  string
+			ranks int
+		}{
+			{"errors", 2},  // errors are handled by the program, once
+			{"inplace", 4}, // what means nothing is not looked at
+		} {
+			t.Run(m.name+"/"+program.name, func(t *testing.T) {
+				path := m.compileWithVerbs(t, "tests/"+program.name+".c")
+				environ := m.transports["shared memory"]
+				want := m.start(t, program.ranks, environ, nil, path)
+				if want.status != 0 || want.stdout == "" {
+					t.Fatalf("without us: status %d\n%s%s", want.status, want.stdout, want.stderr)
+				}
+				for _, pinwheel := range [][]string{{"run"}, {"record", "-o", "."}} {
+					have := m.start(t, program.ranks, environ, pinwheel, path)
+					if have.status != want.status || have.stdout != want.stdout {
+						t.Errorf("%s: status %d, not %d\n%s%s\nwithout us\n%s", pinwheel[0], have.status, want.status, have.stdout, have.stderr, want.stdout)
+					}
+				}
+			})
+		}
+	}
+}
+
+// Every kind of argument is noted, and what means nothing is not.
+func TestRealJobsAreKnownByWhatTheyGive(t *testing.T) {
+	theStage(t)
+	for _, m := range mpiLibraries {
+		t.Run(m.name, func(t *testing.T) {
+			_, said := m.run(t, m.transports["shared memory"], []string{"run"}, m.compileWithVerbs(t, "standin/announced.c"))
+			lines := strings.Split(strings.TrimSpace(said), "\n")
+			if len(lines) < 54 || slices.ContainsFunc(lines, func(line string) bool { return !strings.HasSuffix(line, ": yes") }) {
+				t.Errorf("%d lines:\n%s", len(lines), said)
+			}
+		})
+	}
+}
