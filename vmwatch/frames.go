@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 
 	"pinwheel/mem"
@@ -62,7 +63,7 @@ func (f *frameReader) verifier(r mem.Range) verifier {
 }
 
 // frameVerifier compares the frames of a range with those that were there
-// right after pinning.
+// when it was pinned.
 type frameVerifier struct {
 	reader *frameReader
 	r      mem.Range
@@ -70,65 +71,77 @@ type frameVerifier struct {
 	// mu: a helper thread may register while the communication thread checks.
 	// Nothing is locked under it.
 	mu     sync.Mutex
-	before []uint64 // at Pinning; nil if they couldn't be read
-	after  []uint64 // at Pinned; nil while the range isn't registered
+	frames []uint64 // at Pinning, of all pages; fewer if one was absent
+	good   bool     // they were there at Pinned too, and the range is registered
 }
 
+// framesAtOnce is how many frames are read with one system call.
+const framesAtOnce = 512
+
+// pinning reads up to the first page that is absent: what the range needs in
+// memory and time is bounded by what is present, whatever its length.
 func (v *frameVerifier) pinning() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.after = nil
-	v.before = v.snapshot()
+	v.good = false
+	v.frames = v.frames[:0]
+	var words [framesAtOnce]uint64
+	for now := words[:]; len(now) > 0; v.frames = append(v.frames, now...) {
+		if now = v.read(uint64(len(v.frames)), &words); slices.ContainsFunc(now, absent) {
+			return
+		}
+	}
 }
 
-// pinned takes the frames that the registration must have. If one isn't what
-// it was before, present or not, the device may have taken another: the range
-// changed meanwhile, or the registration itself brought the page in or broke a
+func absent(word uint64) bool { return word&pagemapPresent == 0 }
+
+// pinned checks that the registration has the frames that were there before.
+// If one isn't what it was, or was absent, the device may have taken another: the
+// range changed meanwhile, or the registration itself brought the page in or broke a
 // share with a forked child. Then the next try finds it in place.
 func (v *frameVerifier) pinned() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	after := v.snapshot()
-	if after == nil || v.before == nil {
+	if v.good = v.same(); !v.good {
 		return ErrChanged
 	}
-	for i, word := range after {
-		if word&pagemapPresent == 0 || (v.before[i]^word)&(pagemapPresent|pagemapPFN) != 0 {
-			return ErrChanged
-		}
-	}
-	v.after, v.before = after, nil
 	return nil
 }
 
-func (v *frameVerifier) snapshot() []uint64 {
-	words := make([]uint64, v.r.Pages())
-	if v.reader.read(v.r, words) != nil {
-		return nil
-	}
-	return words
-}
-
-// unchanged reads the frames piecewise, without allocation.
 func (v *frameVerifier) unchanged() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.after == nil {
-		return false
-	}
-	var now [512]uint64
-	for done := 0; done < len(v.after); {
-		n := min(len(now), len(v.after)-done)
-		start := v.r.Start + mem.Addr(uint64(done)*mem.PageSize)
-		if v.reader.read(mem.Range{Start: start, End: start + mem.Addr(uint64(n)*mem.PageSize)}, now[:n]) != nil {
+	return v.good && v.same()
+}
+
+// same reports, without allocation, whether all frames are those of pinning.
+// v.mu is held.
+func (v *frameVerifier) same() bool {
+	var words [framesAtOnce]uint64
+	done := uint64(0)
+	for done < uint64(len(v.frames)) {
+		now := v.read(done, &words)
+		if len(now) == 0 {
 			return false
 		}
-		for i := range n {
-			if (now[i]^v.after[done+i])&(pagemapPresent|pagemapPFN) != 0 {
+		for i, word := range now {
+			if (word^v.frames[done+uint64(i)])&(pagemapPresent|pagemapPFN) != 0 {
 				return false
 			}
 		}
-		done += n
+		done += uint64(len(now))
 	}
-	return true
+	return done == v.r.Pages()
+}
+
+// read returns the words of the next pages after the first done ones; none at
+// the end of the range, or where they can't be read.
+func (v *frameVerifier) read(done uint64, words *[framesAtOnce]uint64) []uint64 {
+	n := min(v.r.Pages()-done, framesAtOnce)
+	start := v.r.Start + mem.Addr(done*mem.PageSize)
+	now := words[:n]
+	if n == 0 || v.reader.read(mem.Range{Start: start, End: start + mem.Addr(n*mem.PageSize)}, now) != nil {
+		return nil
+	}
+	return now
 }

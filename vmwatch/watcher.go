@@ -80,10 +80,15 @@ func (w *Watcher) Word() *uint64 { return w.gen }
 // Watch begins to watch r, grown to whole pages; several watched ranges may
 // overlap or be equal. With verify, each hit must be confirmed by Unchanged and
 // each registration bracketed by Pinning and Pinned. It fails with
-// ErrNotCacheable. Cost: a few microseconds, with system calls.
+// ErrNotCacheable, and with mem.ErrEmpty or mem.ErrOverflow for what can't be
+// mapped. Cost: a few microseconds, with system calls; memory and time depend on
+// what is mapped, not on the length of r.
 func (w *Watcher) Watch(r mem.Range) (token uint64, verify bool, err error) {
 	if r.Empty() {
 		return 0, false, fmt.Errorf("watch: %w", mem.ErrEmpty)
+	}
+	if _, err := mem.NewRange(r.Start, r.Len()); err != nil {
+		return 0, false, fmt.Errorf("watch: %w", err)
 	}
 	reg := &region{r: r.PageAligned()}
 	w.mu.Lock()
