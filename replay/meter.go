@@ -42,7 +42,7 @@ func (m *meter) begin(t int64) {
 func (m *meter) Name() string { return "sim" }
 
 func (m *meter) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
-	r, err := verbs.Pinnable("virtual register", r)
+	r, err := verbs.WholePages("virtual register", r)
 	if err != nil {
 		return verbs.Region{}, err
 	}

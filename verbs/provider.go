@@ -50,7 +50,7 @@ type Limits struct {
 	MaxRegions     int64  // registrations at one time
 	MaxRegionBytes int64  // bytes in one registration
 	MaxPinnedBytes int64  // bytes pinned by this process
-	PinnedSource   string // what sets MaxPinnedBytes, for people: "RLIMIT_MEMLOCK", "CAP_IPC_LOCK"
+	PinnedSource   string // what sets MaxPinnedBytes, for people: "RLIMIT_MEMLOCK", "physical memory"
 }
 
 // Provider registers memory. Its errors match, by errors.Is, one of the
@@ -90,10 +90,21 @@ type Accountant interface {
 	Usage() Usage
 }
 
-// Pinnable returns the whole pages of r, as Register pins them. It fails, in
-// the name of the call op, with ErrNotMapped for a range that is empty or that
-// has no page-aligned end in the address space.
+// Pinnable is WholePages of what is to be pinned: it fails with ErrPinnedMemory
+// if r is longer than this machine's memory, which the kernel would go on
+// filling until it kills somebody.
 func Pinnable(op string, r mem.Range) (mem.Range, error) {
+	r, err := WholePages(op, r)
+	if err == nil && r.Len() > uint64(PhysicalBytes()) {
+		err = &Error{Op: op, Range: r, Kind: ErrPinnedMemory, Errno: syscall.ENOMEM}
+	}
+	return r, err
+}
+
+// WholePages returns the whole pages of r, as Register registers them. It
+// fails, in the name of the call op, with ErrNotMapped for a range that is empty
+// or that has no page-aligned end in the address space.
+func WholePages(op string, r mem.Range) (mem.Range, error) {
 	checked, err := mem.NewRange(r.Start, r.Len())
 	if r.Empty() || errors.Is(err, mem.ErrEmpty) {
 		return mem.Range{}, &Error{Op: op, Range: r, Kind: ErrNotMapped, Errno: syscall.EINVAL}

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"pinwheel/verbs"
 )
 
@@ -18,6 +20,17 @@ func TestStatusBytesReadsKilobyteFieldsOnly(t *testing.T) {
 		if _, err := verbs.StatusBytes(field); err == nil || !strings.Contains(err.Error(), "/proc/self/status") {
 			t.Errorf("field %q: %v, want an error that names the file", field, err)
 		}
+	}
+}
+
+func TestPhysicalBytesIsWhatTheKernelSays(t *testing.T) {
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		t.Fatal(err)
+	}
+	want := int64(info.Totalram) * int64(info.Unit)
+	if got := verbs.PhysicalBytes(); got>>10 != want>>10 {
+		t.Errorf("%d bytes of memory, sysinfo says %d", got, want)
 	}
 }
 

@@ -6,7 +6,6 @@ package main
 import "C"
 
 import (
-	"math"
 	"syscall"
 	"unsafe"
 
@@ -28,14 +27,15 @@ func (p *provider) Name() string { return "rdma" }
 
 // Limits are left to the kernel: the transport itself registers in the same
 // process, so what is left cannot be known beforehand. A refusal makes the cache
-// evict, and try again.
+// evict, and try again. Only what is longer than this machine's memory, and thus
+// not to be pinned, is left to the transport: what else that may mean it knows.
 func (p *provider) Limits() verbs.Limits {
-	return verbs.Limits{MaxRegions: math.MaxInt64, MaxRegionBytes: math.MaxInt64, MaxPinnedBytes: mem.Unlimited, PinnedSource: "the kernel"}
+	return verbs.Limits{MaxRegions: mem.Unlimited, MaxRegionBytes: verbs.PhysicalBytes(), MaxPinnedBytes: mem.Unlimited, PinnedSource: "the kernel"}
 }
 
 func (p *provider) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
 	const op = "registration"
-	aligned, err := verbs.Pinnable(op, r)
+	aligned, err := verbs.WholePages(op, r)
 	if err != nil {
 		return verbs.Region{}, err
 	}

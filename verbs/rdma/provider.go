@@ -95,16 +95,17 @@ func (p *Provider) Usage() verbs.Usage {
 func (p *Provider) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
 	const op = "ibv_reg_mr"
 	aligned, err := verbs.Pinnable(op, r)
+	pinned := int64(aligned.Len())
+	if a&verbs.AccessOnDemand != 0 {
+		aligned, err = verbs.WholePages(op, r)
+		pinned = 0
+	}
 	if err != nil {
 		return verbs.Region{}, err
 	}
 	n := aligned.Len()
 	if n > uint64(p.lim.MaxRegionBytes) {
 		return verbs.Region{}, &verbs.Error{Op: op, Range: aligned, Kind: verbs.ErrRegionSize}
-	}
-	pinned := int64(n)
-	if a&verbs.AccessOnDemand != 0 {
-		pinned = 0
 	}
 	return p.register(op, aligned, a, pinned, func() (*ibv.MR, error) {
 		return p.pd.RegMR(uintptr(aligned.Start), n, uint32(a))

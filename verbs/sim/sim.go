@@ -114,7 +114,7 @@ func (p *Provider) register(r mem.Range, a verbs.Access) (verbs.Region, error) {
 	if p.closed {
 		return verbs.Region{}, refuse(OpRegister, r, verbs.ErrClosed, 0)
 	}
-	aligned, err := verbs.Pinnable("sim register", r)
+	aligned, err := verbs.WholePages("sim register", r)
 	if err != nil {
 		return verbs.Region{}, err
 	}

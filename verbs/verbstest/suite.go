@@ -2,6 +2,7 @@ package verbstest
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -45,6 +46,7 @@ func TestProvider(t *testing.T, open func(testing.TB) verbs.Provider, failing fu
 		{name: "Failed deregistration can be repeated", test: s.deregisterAgain},
 		{name: "Foreign region is refused", test: s.foreign},
 		{name: "Impossible range is not mapped", test: s.impossible},
+		{name: "More than the machine has is refused", test: s.huge, need: ChecksMappings},
 		{name: "Hole is not mapped", test: s.hole, need: ChecksMappings},
 		{name: "Inaccessible page is not mapped", test: s.inaccessible, need: ChecksMappings},
 		{name: "Read-only memory is not registered for writing", test: s.readOnly, need: ChecksAccess},
@@ -211,11 +213,46 @@ func (s *suite) impossible(t *testing.T) {
 			continue
 		}
 		g, err := p.Register(bad, write)
-		if !errors.Is(err, verbs.ErrNotMapped) && !errors.Is(err, verbs.ErrRegionSize) {
+		if !isTooMuch(err) {
 			t.Errorf("%s, %v: got %+v, %v; want ErrNotMapped", name, bad, g, err)
 		}
 	}
 	wantUsage(t, p, 0)
+}
+
+func isTooMuch(err error) bool {
+	return errors.Is(err, verbs.ErrNotMapped) || errors.Is(err, verbs.ErrRegionSize) || errors.Is(err, verbs.ErrPinnedMemory)
+}
+
+// huge asks for more than the machine has, whatever of it is mapped: the
+// kernel would pin until it kills somebody.
+func (s *suite) huge(t *testing.T) {
+	const most = 1 << 42 // 4 TiB
+	if verbs.PhysicalBytes() >= most {
+		t.Skip("this machine could pin that")
+	}
+	p := s.provider(t)
+	_, r := Map(t, 16*mem.PageSize)
+	bad := map[string]mem.Range{}
+	for _, shift := range []int{42, 43, 46, 47, 56, 62, 63} {
+		bad[fmt.Sprintf("2^%d, 64 KiB of it mapped", shift)] = Part(r, 0, 1<<shift)
+	}
+	for name, prot := range map[string]int{"4 TiB writable": unix.PROT_READ | unix.PROT_WRITE, "4 TiB inaccessible": unix.PROT_NONE} {
+		b, err := unix.Mmap(-1, 0, most, prot, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+		if err != nil {
+			t.Logf("without %s: %v", name, err) // RLIMIT_AS
+			continue
+		}
+		defer func() { _ = unix.Munmap(b) }()
+		bad[name] = RangeOf(b)
+	}
+	for name, r := range bad {
+		if g, err := p.Register(r, write); !isTooMuch(err) {
+			t.Errorf("%s, %v: got %+v, %v", name, r, g, err)
+		}
+	}
+	wantUsage(t, p, 0)
+	deregister(t, p, register(t, p, r))
 }
 
 func (s *suite) hole(t *testing.T) {

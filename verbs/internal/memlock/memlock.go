@@ -1,5 +1,5 @@
 // Package memlock tells how much memory this process may pin or lock, in the
-// terms of verbs.Limits: RLIMIT_MEMLOCK, or nothing with CAP_IPC_LOCK.
+// terms of verbs.Limits: RLIMIT_MEMLOCK or, with CAP_IPC_LOCK, all there is.
 //
 // # Caveats
 //
@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pinwheel/mem"
+	"pinwheel/verbs"
 )
 
 // initialUserNamespace is the link target of /proc/self/ns/user in the initial
@@ -25,6 +26,15 @@ const initialUserNamespace = "user:[4026531837]"
 // Limit returns the bytes that may be pinned and what sets that bound, for
 // people. It looks anew at every call.
 func Limit() (bytes int64, source string) {
+	bytes, source = permitted()
+	if all := verbs.PhysicalBytes(); all < bytes {
+		return all, "physical memory"
+	}
+	return bytes, source
+}
+
+// permitted is Limit on a machine with memory without end.
+func permitted() (bytes int64, source string) {
 	if unlimited() {
 		return mem.Unlimited, "CAP_IPC_LOCK"
 	}

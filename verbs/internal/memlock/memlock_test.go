@@ -10,24 +10,26 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pinwheel/mem"
+	"pinwheel/verbs"
 	"pinwheel/verbs/internal/memlock"
 	"pinwheel/verbs/verbstest"
 )
 
 func TestMain(m *testing.M) {
 	verbstest.Main(m, map[string]func() error{
-		"low":       func() error { return expect(1<<20, 1<<20) },
-		"unlimited": func() error { return expect(unix.RLIM_INFINITY, mem.Unlimited) },
+		"low":       func() error { return expect(1<<20, 1<<20, "RLIMIT_MEMLOCK") },
+		"huge":      func() error { return expect(1<<62, verbs.PhysicalBytes(), "physical memory") },
+		"unlimited": func() error { return expect(unix.RLIM_INFINITY, verbs.PhysicalBytes(), "physical memory") },
 	})
 }
 
 // expect sets the limit, as far as this process may, and looks at what Limit says.
-func expect(rlimit uint64, want int64) error {
+func expect(rlimit uint64, want int64, wantSource string) error {
 	if err := verbstest.LimitMemlock(rlimit); err != nil {
 		return err
 	}
-	if n, source := memlock.Limit(); n != want || source != "RLIMIT_MEMLOCK" {
-		return fmt.Errorf("%d by %s, want %d by RLIMIT_MEMLOCK", n, source, want)
+	if n, source := memlock.Limit(); n != want || source != wantSource {
+		return fmt.Errorf("%d by %s, want %d by %s", n, source, want, wantSource)
 	}
 	return nil
 }
@@ -59,7 +61,7 @@ func TestRootOfAUserNamespaceIsLimited(t *testing.T) {
 	inUserNamespace(t, "low")
 }
 
-func TestInfiniteRlimitIsUnlimited(t *testing.T) {
+func TestRlimitBeyondTheMachineIsItsMemory(t *testing.T) {
 	var r unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &r); err != nil {
 		t.Fatal(err)
@@ -79,6 +81,7 @@ func TestInfiniteRlimitIsUnlimited(t *testing.T) {
 		})
 	}
 	verbstest.RunChild(t, "unlimited")
+	verbstest.RunChild(t, "huge")
 }
 
 func TestCapabilityLiftsTheLimit(t *testing.T) {
@@ -86,8 +89,8 @@ func TestCapabilityLiftsTheLimit(t *testing.T) {
 		t.Skip("needs CAP_IPC_LOCK")
 	}
 	switch n, source := memlock.Limit(); source {
-	case "CAP_IPC_LOCK":
-		if n != mem.Unlimited {
+	case "physical memory":
+		if n != verbs.PhysicalBytes() || n == mem.Unlimited {
 			t.Errorf("limit %d with CAP_IPC_LOCK", n)
 		}
 	case "RLIMIT_MEMLOCK":
