@@ -3,13 +3,13 @@ package pinwheel
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"os"
 	"slices"
 
 	"pinwheel/helper"
 	"pinwheel/internal/settings"
 	"pinwheel/predictor"
+	"pinwheel/queue"
 	"pinwheel/regcache"
 	"pinwheel/verbs"
 )
@@ -54,8 +54,8 @@ type Options struct {
 	// one, the helper runs there, whatever IdlePolicy says, unless it is off.
 	// Empty stands for those that this process may use.
 	HelperCPUs []int
-	// QueueEntries is how many uses each Thread's ring to the helper holds; 0
-	// stands for 1024.
+	// QueueEntries is how many uses each Thread's ring to the helper holds, at
+	// most queue.MaxEntries; 0 stands for 1024.
 	QueueEntries int
 
 	// Provider registers memory. nil: ProviderName is opened, and closed with
@@ -143,6 +143,12 @@ func fromSettings(s settings.Settings) Options {
 	return o
 }
 
+// Bounds of what makes sense.
+const (
+	maxCPUs   = 1 << 16 // as in the setting
+	maxCostNs = 1e12    // 1000 s, for one page
+)
+
 // EnsureDefaults fills in what is zero, and reports what makes no sense.
 func (o *Options) EnsureDefaults() error {
 	o.Policy = cmp.Or(o.Policy, Pinwheel)
@@ -164,13 +170,16 @@ func (o *Options) EnsureDefaults() error {
 	if o.Window > predictor.MaxWindow {
 		return fmt.Errorf("pinwheel: window %d: at most %d communications are remembered", o.Window, predictor.MaxWindow)
 	}
+	if o.QueueEntries > queue.MaxEntries {
+		return fmt.Errorf("pinwheel: %d queue entries: at most %d are of use", o.QueueEntries, queue.MaxEntries)
+	}
 	for _, cpu := range o.HelperCPUs {
-		if cpu < 0 {
-			return fmt.Errorf("pinwheel: helper on processor %d: they count from 0; none stands for any", cpu)
+		if cpu < 0 || cpu >= maxCPUs {
+			return fmt.Errorf("pinwheel: helper on processor %d: they count from 0 to %d at most; none stands for any", cpu, maxCPUs-1)
 		}
 	}
 	for _, c := range []verbs.Cost{o.Costs.Register, o.Costs.Deregister} {
-		if !(c.PerPageNs >= 0 && c.FixedNs >= 0) || math.IsInf(c.PerPageNs+c.FixedNs, 0) { // NaN too
+		if !(c.PerPageNs >= 0 && c.FixedNs >= 0 && c.PerPageNs+c.FixedNs <= maxCostNs) { // NaN too
 			return fmt.Errorf("pinwheel: costs of %v ns a page and %v ns fixed make no sense", c.PerPageNs, c.FixedNs)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"pinwheel/internal/settings"
 	"pinwheel/mem"
 	"pinwheel/predictor"
+	"pinwheel/queue"
 	"pinwheel/verbs"
 )
 
@@ -55,7 +56,12 @@ func TestOptionsThatMakeNoSenseAreRefusedInOneLine(t *testing.T) {
 		"costs of NaN":  {Costs: verbs.Costs{Register: verbs.Cost{FixedNs: math.NaN()}}},
 		"costs of +Inf": {Costs: verbs.Costs{Register: verbs.Cost{FixedNs: math.Inf(1)}}},
 		"policy":        {Policy: "lucky"},
+		"costs of 1e13": {Costs: verbs.Costs{Register: verbs.Cost{PerPageNs: 1e13}}},
 		"negative":      {BudgetBytes: -1},
+		"negative q":    {QueueEntries: -1},
+		"entries":       {QueueEntries: 1 << 40},
+		"entries twice": {QueueEntries: queue.MaxEntries + 1},
+		"processor 2":   {HelperCPUs: []int{1 << 40}},
 		"idle":          {IdlePolicy: "lucky"},
 	} {
 		err := o.EnsureDefaults()

@@ -77,10 +77,14 @@ const (
 
 func ready(pos uint64) uint64 { return 2*pos + 2 }
 
-// NewRing returns an empty ring for at least the given number of entries,
-// rounded up to a power of two of at least 2.
+// MaxEntries is the largest ring that makes sense: what a helper has not heard
+// of for so long it need not hear any more. It takes some MiB.
+const MaxEntries = 1 << 16
+
+// NewRing returns an empty ring for at least the given number of entries, at
+// most MaxEntries, rounded up to a power of two of at least 2.
 func NewRing[T any](capacity int) *Ring[T] {
-	n := uint64(1) << bits.Len64(uint64(max(capacity, 2)-1))
+	n := uint64(1) << bits.Len64(uint64(min(max(capacity, 2), MaxEntries)-1))
 	return &Ring[T]{slots: make([]slot[T], n), mask: n - 1}
 }
 

@@ -8,9 +8,13 @@ type Cost struct {
 	FixedNs   float64 `json:"fixed_ns"`
 }
 
-// Ns returns the modelled duration in nanoseconds for the given number of pages.
+// maxNs, 36 years, leaves room to add durations and times.
+const maxNs = 1 << 60
+
+// Ns returns the modelled duration in nanoseconds for the given number of
+// pages, 36 years at most.
 func (c Cost) Ns(pages uint64) int64 {
-	return int64(c.PerPageNs*float64(pages) + c.FixedNs)
+	return int64(min(c.PerPageNs*float64(pages)+c.FixedNs, maxNs))
 }
 
 // Costs are what one provider on one machine takes to register and to

@@ -41,4 +41,7 @@ func TestCostIsLinearInPages(t *testing.T) {
 			t.Errorf("%d pages take %d ns, want %d", pages, got, want)
 		}
 	}
+	if got := (verbs.Cost{PerPageNs: 1e12}).Ns(1 << 50); got != 1<<60 {
+		t.Errorf("very many pages take %d ns, want %d", got, 1<<60)
+	}
 }
