@@ -201,7 +201,7 @@ func (n *bpfNotifier) close() error {
 	if n.ring != nil {
 		errs = append(errs, n.ring.Close())
 	}
-	unmapShared(n.log.control)
+	unmapButWord(n.log.control, n)
 	unmapShared(n.log.records)
 	unmapShared(n.interest.bits)
 	if n.coll != nil {

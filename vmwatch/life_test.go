@@ -197,7 +197,33 @@ func TestStartsAndStopsLeaveNothingBehind(t *testing.T) {
 			eventually(t, "descriptors", func() int { return entries(t, "/proc/self/fd") }, fds)
 			// The Go runtime may start a few threads and map a few heaps meanwhile.
 			eventually(t, "threads", func() int { return entries(t, "/proc/self/task") }, threads+4)
-			eventually(t, "mappings", func() int { return mappings(t) }, maps+16)
+			// The page of the word goes with its Watcher.
+			eventually(t, "mappings", func() int { runtime.GC(); return mappings(t) }, maps+16)
+		})
+	}
+}
+
+// A hit may have loaded the address of the word when its Watcher is closed.
+func TestWordStaysReadableAfterClose(t *testing.T) {
+	for _, m := range []string{"fentry", "tps", "tp", "uffd", "pfn", "none"} {
+		t.Run(m, func(t *testing.T) {
+			need(t, m)
+			w, err := Open(Options{Mechanism: m})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			runtime.GC()
+			defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+			defer func() {
+				if p := recover(); p != nil {
+					t.Errorf("the word can't be read: %v", p)
+				}
+			}()
+			w.Generation()
+			runtime.KeepAlive(w)
 		})
 	}
 }

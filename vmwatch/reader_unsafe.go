@@ -151,7 +151,7 @@ func (r *uffdReader) free() error {
 			errs = append(errs, unix.Close(fd))
 		}
 	}
-	unmapShared(r.shared)
+	unmapButWord(r.shared, r)
 	return errors.Join(errs...)
 }
 

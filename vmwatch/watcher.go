@@ -74,7 +74,7 @@ func (w *Watcher) Report() Report { return w.report }
 func (w *Watcher) Generation() uint64 { return atomic.LoadUint64(w.gen) }
 
 // Word returns the address of the counter, for C. It lies outside the Go heap
-// and stays mapped until Close.
+// and stays readable for as long as the Watcher can be reached, even after Close.
 func (w *Watcher) Word() *uint64 { return w.gen }
 
 // Watch begins to watch r, grown to whole pages; several watched ranges may
@@ -212,8 +212,7 @@ func (w *Watcher) Wait(ctx context.Context, seen uint64) error {
 }
 
 // Close removes everything from the kernel, with the last Watcher of the
-// process that uses the mechanism. No method may run or be called any more, and
-// C must not read the generation word.
+// process that uses the mechanism. No other method may run or be called any more.
 func (w *Watcher) Close() error {
 	w.mu.Lock()
 	for token, reg := range w.regions {
