@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"pinwheel/helper"
 	"pinwheel/mem"
 	"pinwheel/regcache"
 	"pinwheel/verbs"
@@ -108,31 +109,96 @@ func TestFaultThatPlainRegistrationMeetsTooIsTheCallersToKnow(t *testing.T) {
 	}
 }
 
-// brokenWatcher is a watcher with a bug: it panics when it is drained.
-type brokenWatcher struct {
-	regcache.Watcher
-	word uint64
-}
+// brokenRegistrar is a fault of the helper alone: of what it drives.
+type brokenRegistrar struct{ helper.Registrar }
 
-func (w *brokenWatcher) Word() *uint64                           { return &w.word }
-func (*brokenWatcher) Watch(mem.Range) (uint64, bool, error)     { return 0, false, nil }
-func (*brokenWatcher) Unwatch(uint64)                            {}
-func (*brokenWatcher) Drain(func(mem.Range)) (generation uint64) { panic("seeded fault") }
+func (brokenRegistrar) Register(mem.RegionID) error { panic("seeded fault") }
 
 func TestFaultOfTheHelperLeavesMemoryPinned(t *testing.T) {
 	var w warnings
-	m, th := open(t, Options{Policy: Paper, Warn: w.add, Watcher: &brokenWatcher{}})
+	m, th := open(t, Options{Policy: Paper, Warn: w.add, Window: NoWindow,
+		wrapRegistrar: func(r helper.Registrar) helper.Registrar { return brokenRegistrar{r} }})
+	eventually(t, "the helper registers, and stops", func() bool {
+		transfer(t, th, region(0), 0)
+		time.Sleep(5 * time.Millisecond) // the period
+		return m.Stats().Helper.Faulted && len(w.all()) > 0
+	})
+	for i := range 5 { // misses register inline, and stay
+		transfer(t, th, region(i), 0)
+	}
+	before := m.Stats().Cache
+	for range 3 { // hits go on
+		for i := range 5 {
+			transfer(t, th, region(i), 0)
+		}
+	}
+	s := m.Stats()
+	if hits := s.Cache.Hits - before.Hits; hits != 15 || s.Cache.Pinned.Bytes != 5<<20 || s.Faulted != 0 {
+		t.Errorf("%d hits of 15, %d bytes pinned, %d plain registrations", hits, s.Cache.Pinned.Bytes, s.Faulted)
+	}
+	expectOneWarning(t, &w, "without helper thread")
+}
+
+func expectOneWarning(t *testing.T, w *warnings, what string) {
+	t.Helper()
+	got := w.all()
+	if len(got) != 1 || strings.Contains(got[0], "\n") || !strings.Contains(got[0], "seeded fault") || !strings.Contains(got[0], what) {
+		t.Errorf("warnings %q, want one line that says what happened, and: %s", got, what)
+	}
+}
+
+// brokenWatcher is a watcher with a bug: it panics when it is drained.
+type brokenWatcher struct {
+	regcache.Watcher
+	word   uint64
+	drains atomic.Int64
+}
+
+func (w *brokenWatcher) Word() *uint64                       { return &w.word }
+func (*brokenWatcher) Watch(mem.Range) (uint64, bool, error) { return 0, false, nil }
+func (*brokenWatcher) Unwatch(uint64)                        {}
+
+func (w *brokenWatcher) Drain(func(mem.Range)) (generation uint64) {
+	w.drains.Add(1)
+	panic("seeded fault")
+}
+
+// Whoever meets it first, helper or communication thread, and whoever meets it
+// next: one line.
+func TestFaultOfTheWatcherIsSaidOnce(t *testing.T) {
+	var w warnings
+	watcher := &brokenWatcher{}
+	m, th := open(t, Options{Policy: Paper, Warn: w.add, Watcher: watcher})
 	period := func() { transfer(t, th, region(0), 0); time.Sleep(5 * time.Millisecond) }
-	for m.Stats().Cache.HelperRegisters == 0 {
+	for end := time.Now().Add(20 * time.Second); m.Stats().Cache.HelperRegisters == 0 && time.Now().Before(end); {
 		period()
 	}
-	atomic.AddUint64(m.opt.Watcher.Word(), 1) // the helper's next registration panics, if not the path's
-	eventually(t, "somebody meets the fault", func() bool { period(); return len(w.all()) == 1 })
-	if strings.Contains(w.all()[0], "\n") || !strings.Contains(w.all()[0], "seeded fault") {
-		t.Errorf("warning %q, want one line that says what happened", w.all()[0])
-	}
+	atomic.AddUint64(&watcher.word, 1)
+	eventually(t, "a communication thread meets the fault", func() bool { period(); return m.Stats().Faulted > 0 })
 	for i := range 5 {
 		transfer(t, th, region(1+i), 0)
+	}
+	eventually(t, "it is said", func() bool { return len(w.all()) > 0 })
+	expectOneWarning(t, &w, "seeded fault")
+	if n := watcher.drains.Load(); n > 2 {
+		t.Errorf("the watcher was asked %d times, by a helper and a thread that should have let go of it", n)
+	}
+}
+
+func TestMessageThatCannotBeTakenEndsNothing(t *testing.T) {
+	_, th := open(t, Options{Policy: LeavePinned, Provider: faulty{sim.New(sim.Options{}), func(op string) bool { return op == "register" }},
+		Warn:  func(string) { panic("no logger") },
+		Debug: func(string) { panic("no logger") },
+	})
+	var u Use
+	if err := th.Acquire(&u, region(0), access, 0, nil); !errors.Is(err, ErrFault) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestFaultInNewIsAnError(t *testing.T) {
+	if m, err := New(Options{Provider: sim.New(sim.Options{}), Watcher: struct{ regcache.Watcher }{}}); !errors.Is(err, ErrFault) {
+		t.Errorf("got %v, %v", m, err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"pinwheel/helper"
 	"pinwheel/internal/account"
+	"pinwheel/internal/fault"
 	"pinwheel/mem"
 	"pinwheel/predictor"
 	"pinwheel/regcache"
@@ -17,33 +18,35 @@ import (
 	"pinwheel/vmwatch"
 )
 
-// ErrClosed is returned by calls on a closed Manager.
-var ErrClosed = errors.New("pinwheel: manager is closed")
+// ErrClosed is what calls on a closed Manager or Thread fail with.
+var ErrClosed = regcache.ErrClosed
 
 // Manager registers memory for the communication threads of one protection
 // domain. All methods are safe for concurrent use.
 type Manager struct {
 	opt      Options
 	beganNs  int64
-	provider containedProvider
+	provider meteredProvider
 	watcher  *vmwatch.Watcher // nil unless opened by New
 	cache    *regcache.Cache
 	helper   *helper.Thread    // nil without one
 	placer   *helper.Placer    // nil without one
 	graded   *predictor.Graded // nil without a helper, to which it belongs until that is closed
 
-	// plain is set by the first fault: from then on every use is a
-	// registration of its own, past the cache.
+	// plain is set by the first fault of the communication path: from then on
+	// every use is a registration of its own, past the cache.
 	plain   atomic.Bool
+	faults  atomic.Int64
+	closed  atomic.Bool  // set under mu
 	commCPU atomic.Int64 // where a communication thread was seen last
 
 	// mu orders the making and closing of Threads and the end of the Manager. It
 	// is not taken by uses. regcache's lock is taken under it.
-	mu      sync.Mutex
-	closed  bool
-	warned  map[string]bool
-	threads map[*Thread]struct{}
-	past    pathStats // of Threads that were closed
+	mu         sync.Mutex
+	warned     map[string]bool
+	threads    map[*Thread]struct{}
+	past       pathStats      // of Threads that were closed
+	unreleased []verbs.Region // plain registrations whose deregistration failed
 }
 
 // New opens what the options ask for. It fails if they make no sense or
@@ -56,28 +59,28 @@ func New(o Options) (*Manager, error) {
 	m := &Manager{opt: o, beganNs: helper.NowNs(), warned: make(map[string]bool), threads: make(map[*Thread]struct{})}
 	m.commCPU.Store(helper.AnyCPU)
 	helper.CalibrateClock()
-	if err := m.open(); err != nil {
-		return nil, errors.Join(err, m.closeOwned())
+	if err := fault.Contain(m.open); err != nil {
+		return nil, errors.Join(err, fault.Contain(m.closeOwned))
 	}
 	if o.Policy.helped() && !o.Disable && o.IdlePolicy != "off" {
-		if err := m.startHelper(); err != nil {
+		if err := fault.Contain(m.startHelper); err != nil {
 			m.warn("helper", fmt.Sprintf("%v; going on without helper thread, memory stays pinned", err))
 		}
 	}
-	m.inform()
+	_ = fault.Contain(func() error { m.inform(); return nil }) // what is said is no reason to fail
 	return m, nil
 }
 
 // open opens the provider, the watcher and the cache.
 func (m *Manager) open() (err error) {
 	o := &m.opt
-	m.provider = containedProvider{o.Provider, m, account.NewMean()}
+	m.provider = meteredProvider{o.Provider, account.NewMean()}
 	if o.Provider == nil {
 		if m.provider.Provider, err = OpenProvider(o); err != nil {
 			return err
 		}
 	}
-	co := regcache.Options{MaxBytes: o.BudgetBytes, Watcher: o.Watcher}
+	co := regcache.Options{MaxBytes: o.BudgetBytes, Watcher: o.Watcher, OnFault: m.faulted}
 	if co.Watcher == nil && o.Watch != "" {
 		if m.watcher, err = vmwatch.Open(vmwatch.Options{Mechanism: o.Watch}); err != nil {
 			return err
@@ -98,7 +101,7 @@ func (m *Manager) startHelper() error {
 	}
 	var err error
 	if o.Costs == (verbs.Costs{}) {
-		if o.Costs, err = measureCosts(m.provider, o.BudgetBytes, helper.NowNs); err != nil {
+		if o.Costs, err = measureCosts(m.plainly(), o.BudgetBytes, helper.NowNs); err != nil {
 			o.Costs = defaultCosts // no reason to do without a helper
 		}
 	}
@@ -106,12 +109,10 @@ func (m *Manager) startHelper() error {
 	scheduler, m.graded = newScheduler(o)
 	m.helper, err = helper.StartThread(helper.ThreadOptions{
 		Decider:   scheduler,
-		Registrar: registrar{m.cache},
+		Registrar: wrapped(o.wrapRegistrar, helper.Registrar(registrar{m.cache})),
 		CPU:       cpu,
 		Gone:      m.gone,
-		OnFault: func(f *helper.Fault) {
-			m.warnOfFault("helper", fmt.Sprintf("%v; going on without helper thread, memory stays pinned", f), f.Stack)
-		},
+		OnFault:   m.helperFaulted,
 	})
 	if err != nil || cpu != helper.AnyCPU || o.IdlePolicy == IdleIgnore {
 		return err
@@ -145,8 +146,15 @@ func newScheduler(o *Options) (*helper.Scheduler, *predictor.Graded) {
 	if o.Policy == Paper {
 		p = predictor.NewPaper(po)
 	}
-	graded := predictor.NewGraded(p)
+	graded := predictor.NewGraded(wrapped(o.wrapPredictor, p))
 	return helper.NewScheduler(graded, so), graded
+}
+
+func wrapped[T any](wrap func(T) T, inner T) T {
+	if wrap == nil {
+		return inner
+	}
+	return wrap(inner)
 }
 
 // gone is helper.ThreadOptions.Gone. If the cache could not remember all, the
@@ -179,7 +187,10 @@ func answer(did bool, err error) error {
 // munmap, mremap, madvise(MADV_DONTNEED). Idle registrations that share a page
 // with r are released before it returns; what is in use stays valid until it is
 // released. With Options.Watch or Watcher it is not needed.
-func (m *Manager) Invalidate(r mem.Range) error { return m.cache.Invalidate(r) }
+func (m *Manager) Invalidate(r mem.Range) (err error) {
+	defer m.contain(&err)
+	return m.cache.Invalidate(r)
+}
 
 // Provider returns what registers memory.
 func (m *Manager) Provider() verbs.Provider { return m.provider.Provider }
@@ -187,23 +198,32 @@ func (m *Manager) Provider() verbs.Provider { return m.provider.Provider }
 // Close stops the helper, writes the report that Options.Report asks for, and
 // releases every registration that is not in use; the others are released with
 // their use. A provider that the Manager opened is closed, which ends those
-// too. Acquire fails from then on. Close may be called more than once.
+// too. Acquire fails with ErrClosed from then on, through any Thread. Close may be
+// called at any time, and more than once: only the first does anything.
 func (m *Manager) Close() error {
 	m.mu.Lock()
-	if m.closed {
-		m.mu.Unlock()
+	first := !m.closed.Swap(true)
+	m.mu.Unlock()
+	if !first {
 		return nil
 	}
-	m.closed = true
-	m.mu.Unlock()
+	// Whatever one of them does, the others are done too.
+	var errs []error
+	report := func() error { m.report(); return nil }
+	for _, end := range []func() error{m.closeHelper, report, m.cache.Close, m.retry, m.closeOwned} {
+		errs = append(errs, fault.Contain(end))
+	}
+	return errors.Join(errs...)
+}
+
+func (m *Manager) closeHelper() error {
 	if m.placer != nil {
 		m.placer.Close()
 	}
 	if m.helper != nil {
-		m.helper.Close()
+		return m.helper.Close()
 	}
-	m.report()
-	return errors.Join(m.cache.Close(), m.closeOwned())
+	return nil
 }
 
 // closeOwned closes what open has opened, as far as it got.
@@ -219,14 +239,16 @@ func (m *Manager) closeOwned() error {
 }
 
 // warn says in one line, and once for each kind of fault, that Pinwheel does
-// less than it should. It reports whether this was the first time.
-func (m *Manager) warn(kind, message string) bool {
+// less than it should.
+func (m *Manager) warn(kind, message string) {
 	m.mu.Lock()
 	said := m.warned[kind]
 	m.warned[kind] = true
 	m.mu.Unlock()
 	if !said {
-		m.opt.Warn(strings.ReplaceAll(message, "\n", "; "))
+		message = strings.ReplaceAll(message, "\n", "; ")
+		if tell(m.opt.Warn, message) != nil {
+			logStderr(message)
+		}
 	}
-	return !said
 }

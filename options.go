@@ -87,6 +87,10 @@ type Options struct {
 	Warn func(message string)
 	// Debug is told where a fault of ours happened, in many lines. nil: nobody.
 	Debug func(message string)
+
+	// Tests put something between the helper and what it asks and drives. nil: nothing.
+	wrapPredictor func(predictor.Predictor) predictor.Predictor
+	wrapRegistrar func(helper.Registrar) helper.Registrar
 }
 
 // NoWindow is the value of Options.Window for a context of the current

@@ -6,10 +6,7 @@ import "pinwheel/predictor"
 // followed. The helper grades them without a lock, so this is for the time
 // after Close: before, and without a helper, the grade is empty.
 func (m *Manager) Predictions() predictor.Grade {
-	m.mu.Lock()
-	closed := m.closed
-	m.mu.Unlock()
-	if !closed || m.helper == nil {
+	if !m.closed.Load() || m.helper == nil {
 		return predictor.Grade{}
 	}
 	_ = m.helper.Close() // waits for a Close under way; it does not fail

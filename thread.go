@@ -13,13 +13,21 @@ import (
 type Thread struct {
 	m     *Manager
 	front *regcache.Front
-	// direct: every use is a registration of its own (policy OnDemand, Disable).
-	direct bool
+	way   way
 	// dq takes completed uses to the helper; nil without a helper.
 	dq    *queue.Ring[helper.Event]
 	event helper.Event // scratch of Release
 	stats pathStats
 }
+
+// way is how uses of a Thread are registered.
+type way uint8
+
+const (
+	cached way = iota
+	direct     // each by itself (policy OnDemand, Disable)
+	closed     // not at all: the Thread was closed
+)
 
 // pathStats are what only misses change: hits must not pay for them.
 type pathStats struct {
@@ -32,14 +40,17 @@ type pathStats struct {
 func (m *Manager) Thread() (*Thread, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.closed {
+	if m.closed.Load() {
 		return nil, ErrClosed
 	}
 	front, err := m.cache.Thread()
 	if err != nil {
 		return nil, err
 	}
-	t := &Thread{m: m, front: front, direct: m.opt.Disable || m.opt.Policy == OnDemand}
+	t := &Thread{m: m, front: front}
+	if m.opt.Disable || m.opt.Policy == OnDemand {
+		t.way = direct
+	}
 	if m.helper != nil {
 		t.dq = newRing(m)
 		m.helper.Attach(t.dq)
@@ -53,10 +64,14 @@ func newRing(m *Manager) *queue.Ring[helper.Event] {
 	return queue.NewRing[helper.Event](m.opt.QueueEntries)
 }
 
-// Close gives the handle back. Uses that it acquired may be released by
-// another Thread. It must be called once.
+// Close gives the handle back. Uses that it acquired may still be released,
+// by this or by another Thread. A second Close does nothing.
 func (t *Thread) Close() {
 	m := t.m
+	if t.way == closed {
+		return
+	}
+	t.way = closed
 	if t.dq != nil {
 		m.helper.Detach(t.dq)
 	}

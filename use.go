@@ -69,7 +69,9 @@ func (t *Thread) Acquire(u *Use, r mem.Range, a verbs.Access, op Op, site *Site)
 func (t *Thread) lookup(r mem.Range, a verbs.Access) (ref regcache.Ref, o regcache.Outcome, err error) {
 	defer t.m.contain(&err)
 	switch {
-	case t.direct:
+	case t.way == closed:
+		return ref, o, ErrClosed
+	case t.way == direct:
 		return t.front.Register(r, a)
 	case t.m.plain.Load():
 		return ref, o, ErrFault
@@ -85,14 +87,24 @@ func (t *Thread) missed(u *Use, a verbs.Access, err error) error {
 		t.m.commCPU.Store(int64(helper.CurrentCPU()))
 	}
 	if errors.Is(err, ErrFault) {
-		t.stats.faulted.Inc()
-		var region verbs.Region
-		if region, err = t.m.provider.Register(u.used, a); err == nil {
-			u.plain = &region
-		}
+		err = t.acquirePlain(u, a)
 	}
 	t.stats.stallNs.Add(helper.NowNs() - u.startNs)
 	return err
+}
+
+// acquirePlain registers past the cache.
+func (t *Thread) acquirePlain(u *Use, a verbs.Access) error {
+	if t.m.closed.Load() {
+		return ErrClosed
+	}
+	region, err := t.m.plainly().Register(u.used, a)
+	if err != nil {
+		return err
+	}
+	t.stats.faulted.Inc()
+	u.plain = &region
+	return nil
 }
 
 // Release ends a use: the communication has completed. The helper hears of it
@@ -108,7 +120,7 @@ func (t *Thread) Release(u *Use) {
 	// First of all: the helper can't deregister what is in use.
 	t.drop(u.ref)
 	u.ref = regcache.Ref{}
-	if t.dq == nil || id == 0 || u.used.Len() < uint64(t.m.opt.ThresholdBytes) {
+	if t.dq == nil || t.way == closed || id == 0 || u.used.Len() < uint64(t.m.opt.ThresholdBytes) {
 		return
 	}
 	e := &t.event
@@ -125,14 +137,17 @@ func (t *Thread) Release(u *Use) {
 func (t *Thread) drop(ref regcache.Ref) {
 	var err error
 	defer t.m.contain(&err)
+	if t.way == closed { // its front may be another's by now
+		t.m.cache.Release(ref)
+		return
+	}
 	t.front.Release(ref)
 }
 
-// releasePlain releases what was registered past the cache. If that fails it
-// stays pinned until the provider is closed: nobody could do more.
+// releasePlain releases what was registered past the cache.
 func (t *Thread) releasePlain(u *Use) {
 	if u.plain != nil {
-		_ = t.m.provider.Deregister(*u.plain)
+		_ = t.m.plainly().Deregister(*u.plain) // a failure is left to Close
 		u.plain = nil
 	}
 }

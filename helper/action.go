@@ -54,7 +54,7 @@ var (
 )
 
 // Registrar carries out actions on regions. Other errors than those above are
-// failures, after a series of which the Thread pauses.
+// failures, after a series of which the Thread pauses; a Fault in one ends it.
 type Registrar interface {
 	// Register makes a known region registered.
 	Register(id mem.RegionID) error

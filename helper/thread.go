@@ -3,13 +3,13 @@ package helper
 import (
 	"fmt"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"sync"
 
 	"go.uber.org/atomic"
 	"golang.org/x/sys/unix"
 
+	"pinwheel/internal/fault"
 	"pinwheel/mem"
 )
 
@@ -49,14 +49,9 @@ type ThreadOptions struct {
 	OnFault func(*Fault)
 }
 
-// Fault is a panic of the Decider or Registrar, which ended the helper.
-type Fault struct {
-	Panic any    // its value
-	Stack []byte // where it happened, as debug.Stack tells
-}
-
-// Error says what happened, without the stack.
-func (f *Fault) Error() string { return fmt.Sprintf("helper: stopped by a fault: %v", f.Panic) }
+// Fault is a panic of the Decider or of what the Registrar does, which ended the
+// helper.
+type Fault = fault.Fault
 
 // ThreadStats are counters since the start of a Thread.
 type ThreadStats struct {
@@ -219,9 +214,9 @@ func (t *Thread) run(started chan<- error) {
 // finish contains a panic: the program runs on, and every region that is
 // needed is registered by the communication path.
 func (t *Thread) finish() {
-	var fault *Fault
+	var f *Fault
 	if p := recover(); p != nil {
-		fault = &Fault{p, debug.Stack()}
+		f = fault.Of(p)
 		t.counts.faulted.Store(true)
 	}
 	t.mu.Lock()
@@ -229,7 +224,7 @@ func (t *Thread) finish() {
 	t.tid = 0
 	t.mu.Unlock()
 	close(t.done)
-	if fault != nil && t.opt.OnFault != nil {
-		t.opt.OnFault(fault)
+	if f != nil && t.opt.OnFault != nil {
+		t.opt.OnFault(f)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 
+	"pinwheel/internal/fault"
 	"pinwheel/mem"
 )
 
@@ -163,6 +164,9 @@ func (d *driver) act(a Action) {
 	err := do(a.Region)
 	endNs := d.clock.NowNs()
 	d.pace.active(endNs)
+	if f := fault.In(err); f != nil {
+		panic(f) // contained below, it ends us all the same
+	}
 	if errors.Is(err, ErrAlready) {
 		// What took no time teaches the Decider nothing about costs.
 		d.opt.Decider.Done(a, startNs, startNs, nil)

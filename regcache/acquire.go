@@ -26,10 +26,12 @@ func (f *Front) IsRegistered(r mem.Range, a verbs.Access) (Ref, bool) {
 	}
 	c := f.c
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.drain()
+	defer c.unlock()
+	if c.drainUnlocking() != nil {
+		return Ref{}, false
+	}
 	g := c.index.serving(p, a)
-	if g == nil || c.closed || !c.confirm(f, g) {
+	if g == nil || !c.confirmUnlocking(f, g) {
 		return Ref{}, false
 	}
 	c.stats.Hits++
@@ -48,11 +50,11 @@ func (f *Front) Register(r mem.Range, a verbs.Access) (Ref, Outcome, error) {
 	}
 	c := f.c
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
 	if c.closed {
 		return Ref{}, Hit, ErrClosed
 	}
-	return c.registerOnce(f, p, a)
+	return c.registerOnceUnlocking(f, p, a)
 }
 
 // pages checks r and returns its whole pages.
@@ -75,15 +77,14 @@ func (c *Cache) acquire(f *Front, r mem.Range, a verbs.Access) (Ref, Outcome, er
 	}
 	cacheable := packAccess(a)&otherBit == 0
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
 	outcome := Hit
 	for moved := 0; ; {
-		c.drain()
-		if c.closed {
-			return Ref{}, outcome, ErrClosed
+		if err := c.drainUnlocking(); err != nil {
+			return Ref{}, outcome, err
 		}
 		if !cacheable || moved > movedRetries {
-			return c.registerOnce(f, p, a)
+			return c.registerOnceUnlocking(f, p, a)
 		}
 		home, err := c.homeOrServing(p, a)
 		if err != nil {
@@ -91,7 +92,7 @@ func (c *Cache) acquire(f *Front, r mem.Range, a verbs.Access) (Ref, Outcome, er
 		}
 		if len(c.left)+len(c.orphans) > 0 {
 			// Growing left a registration behind: it goes before another comes.
-			c.reap() // failures are counted in Stats.Leaked
+			_ = c.reapUnlocking() // failures are counted in Stats.Leaked
 			continue
 		}
 		by := home
@@ -99,20 +100,20 @@ func (c *Cache) acquire(f *Front, r mem.Range, a verbs.Access) (Ref, Outcome, er
 			by = c.index.serving(p, a)
 		}
 		if by != nil {
-			if c.confirm(f, by) {
+			if c.confirmUnlocking(f, by) {
 				return c.served(f, by, home, outcome)
 			}
 			continue
 		}
 		if home.state != absent {
 			outcome = Waited
-			c.wait(home)
+			c.waitUnlocking(&home.done)
 			continue
 		}
 		if outcome = First; c.seen.contains(p) {
 			outcome = Late
 		}
-		switch err := c.register(home); {
+		switch err := c.registerUnlocking(home); {
 		case err == nil:
 			return c.served(f, home, home, outcome)
 		case errors.Is(err, errMoved):
@@ -121,7 +122,7 @@ func (c *Cache) acquire(f *Front, r mem.Range, a verbs.Access) (Ref, Outcome, er
 			if home.known() { // its mapping may have changed meanwhile
 				c.forget(home)
 			}
-			return c.registerOnce(f, p, a)
+			return c.registerOnceUnlocking(f, p, a)
 		case home.known() && home.rng != p && (errors.Is(err, verbs.ErrNotMapped) || c.fits(home.rng) != nil):
 			c.reshape(home, p, a) // what the request didn't ask for has gone, or is too much by now
 		default:
@@ -156,24 +157,4 @@ func (c *Cache) grant(f *Front, by, home *region) Ref {
 		ref.id = home.id
 	}
 	return ref
-}
-
-// wait sleeps until a provider call for g has ended. mu is released meanwhile.
-func (c *Cache) wait(g *region) {
-	if g.done == nil {
-		g.done = make(chan struct{})
-	}
-	done := g.done
-	c.mu.Unlock()
-	<-done
-	c.mu.Lock()
-}
-
-// settle ends a provider call for g.
-func (c *Cache) settle(g *region, s state) {
-	g.state = s
-	if g.done != nil {
-		close(g.done)
-		g.done = nil
-	}
 }

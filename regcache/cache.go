@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 
+	"pinwheel/internal/fault"
 	"pinwheel/mem"
 	"pinwheel/verbs"
 )
@@ -15,33 +17,39 @@ import (
 type Cache struct {
 	provider verbs.Provider
 	opts     Options
-	common   *Front // for callers without a front of their own
+	common   *Front      // for callers without a front of their own
+	kept     atomic.Bool // common was used: the table is unmapped with the garbage
 
 	// mu protects all below, and the writing of the table. It exists for
 	// misses; hits don't take it. It is never held while the provider or the
-	// watcher's Watch and Unwatch are called, nor while waiting. Group.mu is
+	// watcher (but for Drain) is called, nor while waiting: see lock.go. Group.mu is
 	// taken inside it.
-	mu      sync.Mutex
-	closed  bool
-	tab     *table
-	index   *index
-	byID    map[mem.RegionID]*region
-	bySlot  []*region // with a slot: known, or living until the last reference is dropped
-	lastID  mem.RegionID
-	lru     lru
-	absent  queue     // known and absent, in the order of their release
-	left    []*region // registered, known no longer, perhaps in use: see sift
-	orphans []*region // registered, known no longer, without references: to be released
-	tokens  []uint64  // of watches that have ended: to be given back
-	seen    seen
-	gone    goneQueue
-	maxima  Limits
-	pinned  Usage
-	drains  int           // provider.Deregister calls under way
-	drained chan struct{} // closed when a drain ends; made by who waits
-	idle    []*Front      // fronts given back
-	unmap   runtime.Cleanup
-	stats   Stats
+	mu         sync.Mutex
+	closed     bool
+	tab        *table
+	index      *index
+	byID       map[mem.RegionID]*region
+	bySlot     []*region // with a slot: known, or living until the last reference is dropped
+	lastID     mem.RegionID
+	lru        lru
+	absent     queue     // known and absent, in the order of their release
+	left       []*region // registered, known no longer, perhaps in use: see sift
+	orphans    []*region // registered, known no longer, without references: to be released
+	tokens     []uint64  // of watches that have ended: to be given back
+	seen       seen
+	gone       goneQueue
+	maxima     Limits
+	pinned     Usage
+	missed     bool          // the watcher did not tell of all changes
+	fault      *fault.Fault  // contained, to be told of at the next unlock
+	calls      int           // of the provider and the watcher, under way
+	called     chan struct{} // closed when one ends; made by who waits, as the next
+	drains     int           // releases under way
+	drained    chan struct{}
+	unreleased []registration // whose deregistration failed: to be tried again
+	idle       []*Front       // fronts given back
+	unmap      runtime.Cleanup
+	stats      Stats
 }
 
 // Usage is what a cache has registered, registering and draining.
@@ -83,7 +91,7 @@ func New(p verbs.Provider, o Options) (*Cache, error) {
 		tab.flags |= flagNoHomes
 	}
 	if o.Watcher != nil {
-		tab.gen = o.Watcher.Word()
+		tab.watch(o.Watcher.Word())
 	}
 	if c.common, err = c.newFront(!o.Confined); err != nil {
 		return nil, errors.Join(err, tab.unmap())
@@ -99,7 +107,7 @@ func New(p verbs.Provider, o Options) (*Cache, error) {
 // Front.Close; its memory is 8 bytes a region, used as regions are.
 func (c *Cache) Thread() (*Front, error) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
 	if c.closed {
 		return nil, ErrClosed
 	}
@@ -111,64 +119,89 @@ func (c *Cache) Thread() (*Front, error) {
 	return c.newFront(false)
 }
 
-// Close gives the front back. References taken through it stay counted.
+// Close gives the front back. References taken through it stay counted. A
+// second Close does nothing.
 func (f *Front) Close() {
 	f.c.mu.Lock()
 	defer f.c.mu.Unlock()
-	f.c.idle = append(f.c.idle, f)
+	if !slices.Contains(f.c.idle, f) {
+		f.c.idle = append(f.c.idle, f)
+	}
 }
 
 // Acquire is Front.Acquire for callers without a front: a hit costs an
 // atomic read-modify-write on memory that such callers share.
 func (c *Cache) Acquire(r mem.Range, a verbs.Access) (Ref, Outcome, error) {
 	if c.opts.Confined {
-		c.tab.epoch++
+		storeWord(&c.tab.epoch, loadWord(&c.tab.epoch)+1)
 	}
-	return c.common.Acquire(r, a)
+	return c.front().Acquire(r, a)
 }
 
 // Release is Front.Release for callers without a front.
-func (c *Cache) Release(r Ref) { c.common.Release(r) }
+func (c *Cache) Release(r Ref) { c.front().Release(r) }
 
 // IsRegistered is Front.IsRegistered for callers without a front.
 func (c *Cache) IsRegistered(r mem.Range, a verbs.Access) (Ref, bool) {
-	return c.common.IsRegistered(r, a)
+	return c.front().IsRegistered(r, a)
 }
 
-// Close ends the cache; it comes after all other calls but Release. What is
-// idle is released now, what is in use when its last reference is dropped. The
-// table is unmapped when neither a reference nor a front is left, or else with
-// the garbage.
+// front returns the one that is never given back. Nobody knows when the last
+// call through it has ended, so that it keeps the table mapped.
+func (c *Cache) front() *Front {
+	if !c.opts.Confined && !c.kept.Load() {
+		c.kept.Store(true)
+	}
+	return c.common
+}
+
+// closeTries bounds how often Close tries to release what fails to be released.
+const closeTries = 3
+
+// Close ends the cache: every other call fails with ErrClosed, or is a
+// Release. What is idle is released now, what is in use when its last reference
+// is dropped. Close waits for calls of the provider and the watcher under way; it
+// may be called at any time, and a second call does nothing. Its error is that of
+// what it could not release.
+//
+// The table is unmapped when neither a reference nor a front is left, or else
+// with the garbage.
 func (c *Cache) Close() error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
 	if c.closed {
 		return nil
 	}
 	c.closed = true
-	var err error
-	for _, g := range c.bySlot {
-		if g == nil || !g.known() {
-			continue
+	for _, g := range c.bySlot { // to which nothing is added any more
+		for g != nil && g.known() && (g.state == registering || g.state == draining) {
+			c.waitUnlocking(&g.done)
 		}
-		for g.state == registering || g.state == draining {
-			c.wait(g)
-		}
-		if g.known() {
+		if g != nil && g.known() {
 			c.forget(g)
 		}
-		err = errors.Join(err, c.reap())
+	}
+	c.tab.stopHits()
+	err := c.reapUnlocking()
+	for c.calls > 0 || len(c.tokens) > 0 {
+		if c.calls > 0 {
+			c.waitUnlocking(&c.called)
+		}
+		err = errors.Join(err, c.reapUnlocking())
+	}
+	for try := 0; try < closeTries && len(c.unreleased) > 0; try++ {
+		_, err = c.retryUnlocking()
 	}
 	if c.opts.Group != nil {
 		c.opts.Group.leave(c)
 	}
-	err = errors.Join(err, c.reap())
-	if len(c.idle) == len(c.tab.fronts)-1 && atomic.LoadUint32(&c.tab.retired) == 0 {
+	if len(c.idle) == len(c.tab.fronts)-1 && atomic.LoadUint32(&c.tab.retired) == 0 && !c.kept.Load() {
+		c.stats.Hits += c.tab.hits()
 		c.unmap.Stop()
-		for _, f := range append(c.idle, c.common) {
-			f.hdr = closedHeader
-		}
 		err = errors.Join(err, c.tab.unmap())
+		for _, f := range append(c.idle, c.common) {
+			f.hdr = c.tab.header
+		}
 	}
 	return err
 }

@@ -71,7 +71,7 @@ func (f *Front) Acquire(r mem.Range, a verbs.Access) (Ref, Outcome, error) {
 	h, m := f.hdr, f.pageMask
 	lo, hi := uint64(r.Start)&^m, (uint64(r.End)+m)&^m
 	want := packAccess(a)
-	if r.End <= r.Start || f.shared || atomic.LoadUint64(h.gen) != atomic.LoadUint64(&h.seen) {
+	if r.End <= r.Start || f.shared || h.generation() != atomic.LoadUint64(&h.seen) {
 		return f.acquireOther(r, a)
 	}
 	in := h.area(atomic.LoadUint64(&h.exact))
@@ -87,12 +87,12 @@ func (f *Front) Acquire(r mem.Range, a verbs.Access) (Ref, Outcome, error) {
 		s = atomic.LoadUint64(&e.state)
 	}
 	w := f.word(uint32(s&slotMask) - 1)
-	storeWord(w, atomic.LoadUint64(&h.epoch)<<countBits|(*w+1)&countMask)
+	storeWord(w, atomic.LoadUint64(&h.epoch)<<countBits|(loadWord(w)+1)&countMask)
 	if atomic.LoadUint64(&e.state) != s {
-		f.count(uint32(s&slotMask)-1, countMask)
+		f.undo(uint32(s&slotMask) - 1)
 		return f.acquireOther(r, a)
 	}
-	f.hits++
+	storeWord(&f.hits, loadWord(&f.hits)+1)
 	return Ref{d: h.desc(uint32(s&slotMask) - 1), keys: loadWord(&e.keys)}, Hit, nil
 }
 
@@ -104,12 +104,25 @@ func (f *Front) Release(r Ref) {
 		f.count(slot, countMask)
 	} else {
 		w := f.word(slot)
-		storeWord(w, atomic.LoadUint64(&h.epoch)<<countBits|(*w-1)&countMask)
+		storeWord(w, atomic.LoadUint64(&h.epoch)<<countBits|(loadWord(w)-1)&countMask)
 	}
 	if atomic.LoadUint32(&h.retired) != 0 && atomic.LoadUint32(&r.d.flags)&descRetired != 0 {
 		f.c.lastDropped(slot)
 	}
 }
+
+// undo takes a count back whose entry was closed meanwhile. If the
+// registration under this slot, be it the one that was meant or a later one, was
+// closed for good, its last user may have left it because of this count.
+func (f *Front) undo(slot uint32) {
+	f.count(slot, countMask)
+	if f.hdr.isRetired(slot) {
+		f.c.lastDropped(slot)
+	}
+}
+
+// Cache returns the cache that the front belongs to.
+func (f *Front) Cache() *Cache { return f.c }
 
 // Memory returns the front's struct pwt_front of table.h, for C code that hits
 // by itself. The goroutine that owns the front must be that C code's thread.
@@ -130,7 +143,7 @@ func (f *Front) acquireOther(r mem.Range, a verbs.Access) (Ref, Outcome, error) 
 
 // current reports whether no mapping has changed that was not dealt with.
 func (f *Front) current() bool {
-	return atomic.LoadUint64(f.hdr.gen) == atomic.LoadUint64(&f.hdr.seen)
+	return f.hdr.generation() == atomic.LoadUint64(&f.hdr.seen)
 }
 
 // hit looks for a registration of the whole pages of r without a lock.
@@ -164,13 +177,13 @@ func (f *Front) take(e *entry, s uint64) (Ref, bool) {
 	slot := uint32(s&slotMask) - 1
 	f.count(slot, 1)
 	if atomic.LoadUint64(&e.state) != s {
-		f.count(slot, countMask)
+		f.undo(slot)
 		return Ref{}, false
 	}
 	if f.shared {
 		atomic.AddUint64(&f.hits, 1)
 	} else {
-		f.hits++
+		storeWord(&f.hits, loadWord(&f.hits)+1)
 	}
 	return Ref{d: f.hdr.desc(slot), keys: atomic.LoadUint64(&e.keys)}, true
 }
@@ -180,7 +193,7 @@ func (f *Front) count(slot uint32, n uint64) {
 	w := f.word(slot)
 	epoch := atomic.LoadUint64(&f.hdr.epoch) << countBits
 	if !f.shared {
-		storeWord(w, epoch|(*w+n)&countMask)
+		storeWord(w, epoch|(loadWord(w)+n)&countMask)
 		return
 	}
 	for v := atomic.LoadUint64(w); !atomic.CompareAndSwapUint64(w, v, epoch|(v+n)&countMask); {

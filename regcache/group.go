@@ -82,10 +82,7 @@ func (g *Group) evictOther(c *Cache) bool {
 		if o == c {
 			continue
 		}
-		o.mu.Lock()
-		done := o.evict(false)
-		o.mu.Unlock()
-		if done {
+		if o.evictForOthers() {
 			return true
 		}
 	}

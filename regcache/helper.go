@@ -18,23 +18,23 @@ func (c *Cache) Register(id mem.RegionID) error {
 // a helper that measures what registration costs.
 func (c *Cache) TryRegister(id mem.RegionID) (did bool, err error) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.drain()
+	defer c.unlockInto(&err)
 	for {
+		if err := c.drainUnlocking(); err != nil {
+			return false, err
+		}
 		g := c.byID[id]
 		switch {
-		case c.closed:
-			return false, ErrClosed
 		case g == nil:
 			return false, fmt.Errorf("%w: %d", ErrUnknown, id)
 		case g.state == registered || g.state == registering:
 			return false, nil
 		case g.state == draining:
-			c.wait(g)
+			c.waitUnlocking(&g.done)
 			continue
 		}
 		c.stats.HelperRegisters++
-		err = c.register(g)
+		err = c.registerUnlocking(g)
 		switch {
 		case errors.Is(err, errUncacheable): // only the communication path can register it
 			c.forget(g)
@@ -56,7 +56,7 @@ func (c *Cache) Deregister(id mem.RegionID) error {
 // TryDeregister is Deregister that reports whether there was anything to do.
 func (c *Cache) TryDeregister(id mem.RegionID) (did bool, err error) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.unlockInto(&err)
 	g := c.byID[id]
 	switch {
 	case g == nil:
@@ -67,7 +67,7 @@ func (c *Cache) TryDeregister(id mem.RegionID) (did bool, err error) {
 		return false, fmt.Errorf("%w: %d, %v", ErrInUse, id, g.rng)
 	}
 	c.stats.HelperDeregisters++
-	return true, c.release(g)
+	return true, c.releaseUnlocking(g)
 }
 
 // Range returns the range of a known region.

@@ -48,7 +48,7 @@ func TestTableHeaderSaysTheSameAsGo(t *testing.T) {
 		"header.version": unsafe.Offsetof(h.version), "header.capacity": unsafe.Offsetof(h.capacity), "header.descs": unsafe.Offsetof(h.descs),
 		"header.size": unsafe.Offsetof(h.size), "header.exact": unsafe.Offsetof(h.exact), "header.granules": unsafe.Offsetof(h.granules),
 		"header.classes": unsafe.Offsetof(h.classes), "header.gen": unsafe.Offsetof(h.gen), "header.seen": unsafe.Offsetof(h.seen),
-		"header.epoch": unsafe.Offsetof(h.epoch), "header.retired": unsafe.Offsetof(h.retired), "header.flags": unsafe.Offsetof(h.flags),
+		"header.epoch": unsafe.Offsetof(h.epoch), "header.retired": unsafe.Offsetof(h.retired), "header.undone": unsafe.Offsetof(h.undone), "header.flags": unsafe.Offsetof(h.flags),
 		"header.page_mask": unsafe.Offsetof(h.pageMask), "header.still": unsafe.Offsetof(h.still), "header": unsafe.Sizeof(h),
 		"entry.low": unsafe.Offsetof(e.low), "entry.high": unsafe.Offsetof(e.high), "entry.keys": unsafe.Offsetof(e.keys), "entry": unsafe.Sizeof(e),
 		"desc.low": unsafe.Offsetof(d.low), "desc.high": unsafe.Offsetof(d.high), "desc.keys": unsafe.Offsetof(d.keys),

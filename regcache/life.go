@@ -61,18 +61,27 @@ func (c *Cache) leave(g *region) {
 // since the last time are in use; the others become orphans. Nobody may look at
 // the references of one that left before.
 func (c *Cache) sift() {
-	if len(c.left) == 0 {
-		return
+	if len(c.left) > 0 {
+		c.tab.barrier()
+		for _, g := range c.left {
+			c.orphanIfLeft(g)
+		}
+		clear(c.left)
+		c.left = c.left[:0]
 	}
-	c.tab.barrier()
-	for _, g := range c.left {
-		if c.tab.references(g.slot) == 0 {
-			g.state = draining
-			c.orphans = append(c.orphans, g)
+	if c.tab.hasUndone() {
+		c.tab.forgetUndone()
+		for _, g := range c.bySlot {
+			c.orphanIfLeft(g)
 		}
 	}
-	clear(c.left)
-	c.left = c.left[:0]
+}
+
+func (c *Cache) orphanIfLeft(g *region) {
+	if c.isLeft(g) {
+		g.state = draining
+		c.orphans = append(c.orphans, g)
+	}
 }
 
 // unwatch ends the watch of a region that leaves, at the next reap.

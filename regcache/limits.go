@@ -15,23 +15,28 @@ func (c *Cache) SetLimits(l Limits) error {
 		return fmt.Errorf("regcache: negative limit in %+v", l)
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
 	c.maxima = l
-	err := c.reap()
-	for c.pinned.Bytes > c.maxima.Bytes || c.pinned.Regions > c.maxima.Regions {
+	err := c.reapUnlocking()
+	isOver := func() bool { return c.pinned.Bytes > c.maxima.Bytes || c.pinned.Regions > c.maxima.Regions }
+	for isOver() {
 		g := c.victim()
 		if g == nil {
 			break
 		}
 		c.stats.Evicted++
-		err = errors.Join(err, c.release(g))
+		err = errors.Join(err, c.releaseUnlocking(g))
+	}
+	if isOver() {
+		_, failed := c.retryUnlocking()
+		err = errors.Join(err, failed)
 	}
 	return err
 }
 
-// reserve accounts for one registration of r before it is made, evicting
-// idle regions, least recently used first. mu is released while it waits.
-func (c *Cache) reserve(r mem.Range) error {
+// reserveUnlocking accounts for one registration of r before it is made, evicting
+// idle regions, least recently used first.
+func (c *Cache) reserveUnlocking(r mem.Range) error {
 	if err := c.fits(r); err != nil {
 		return err
 	}
@@ -53,19 +58,13 @@ func (c *Cache) reserve(r mem.Range) error {
 			c.stats.PeakPinnedBytes = max(c.stats.PeakPinnedBytes, c.pinned.Bytes)
 			return nil
 		}
-		if c.evict(!own) {
+		if c.evictUnlocking(!own) {
 			continue
 		}
 		if c.drains == 0 {
 			return c.limitError(r, lacking, own)
 		}
-		if c.drained == nil {
-			c.drained = make(chan struct{})
-		}
-		done := c.drained
-		c.mu.Unlock()
-		<-done
-		c.mu.Lock()
+		c.waitUnlocking(&c.drained)
 	}
 }
 
@@ -103,34 +102,40 @@ func (c *Cache) limitError(r mem.Range, kind error, own bool) error {
 	return &limitError{r, kind, "the process", maxima, used}
 }
 
-// evict releases one orphan or idle region of this cache or, if asked to,
-// of another one of the group. mu is released meanwhile.
-func (c *Cache) evict(group bool) bool {
+// evictUnlocking releases one orphan or idle region of this cache or, if asked to,
+// of another one of the group, or what it could not release before. Failures
+// are counted in Stats.Leaked.
+func (c *Cache) evictUnlocking(group bool) (done bool) {
 	c.sift()
-	if n := len(c.orphans); n > 0 {
-		g := c.orphans[n-1]
-		c.orphans = c.orphans[:n-1]
-		c.release(g)
+	if len(c.orphans) > 0 {
+		_ = c.releaseUnlocking(c.orphan())
 		return true
 	}
 	if g := c.victim(); g != nil {
 		c.stats.Evicted++
-		c.release(g)
+		_ = c.releaseUnlocking(g)
 		return true
+	}
+	if len(c.unreleased) > 0 {
+		if n, _ := c.retryUnlocking(); n > 0 {
+			return true
+		}
 	}
 	if !group || c.opts.Group == nil {
 		return false
 	}
-	c.mu.Unlock()
-	defer c.mu.Lock()
-	return c.opts.Group.evictOther(c)
+	_ = c.outside(func() error { // the others tell of their faults themselves
+		done = c.opts.Group.evictOther(c)
+		return nil
+	})
+	return done
 }
 
-// evictSomething is evict for callers without mu, over the whole group.
-func (c *Cache) evictSomething() bool {
+// evictForOthers is evictUnlocking for another cache of the group.
+func (c *Cache) evictForOthers() bool {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.evict(true)
+	defer c.unlock()
+	return c.evictUnlocking(false)
 }
 
 // victim closes the idle region that was used least recently; nil if there is none.
@@ -160,18 +165,19 @@ func (c *Cache) victim() *region {
 // registrations that were.
 func (c *Cache) Clean() (int, error) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
 	var errs []error
 	n := 0
 	for ; ; n++ {
 		c.sift()
 		var g *region
-		if k := len(c.orphans); k > 0 {
-			g, c.orphans = c.orphans[k-1], c.orphans[:k-1]
+		if len(c.orphans) > 0 {
+			g = c.orphan()
 		} else if g = c.victim(); g == nil {
 			break
 		}
-		errs = append(errs, c.release(g))
+		errs = append(errs, c.releaseUnlocking(g))
 	}
-	return n, errors.Join(errs...)
+	late, err := c.retryUnlocking()
+	return n + late, errors.Join(append(errs, err)...)
 }

@@ -40,7 +40,7 @@ func TestPassingShortageIsRetried(t *testing.T) {
 	}
 }
 
-func TestFailedDeregistrationStaysCounted(t *testing.T) {
+func TestFailedDeregistrationStaysCountedAndIsRepeated(t *testing.T) {
 	faults, err := sim.Script("deregister 1 EPERM")
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +53,9 @@ func TestFailedDeregistrationStaysCounted(t *testing.T) {
 	if s := fx.Stats(); s.Leaked != 1 || s.Pinned.Regions != 1 {
 		t.Errorf("%+v", s)
 	}
-	fx.p.Close() // the leak is the device's to release
+	if n, err := fx.Clean(); n != 1 || err != nil || fx.Stats().Leaked != 0 || fx.Stats().Pinned.Regions != 0 {
+		t.Errorf("Clean: %d, %v; %+v", n, err, fx.Stats())
+	}
 }
 
 func TestLimitByCountKeepsWhatIsInUse(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"pinwheel/internal/fault"
 	"pinwheel/mem"
 	"pinwheel/verbs"
 )
@@ -25,6 +26,11 @@ type Options struct {
 	NoHomes bool
 	// Watcher tells of changed mappings. Without one, the caller must Invalidate.
 	Watcher Watcher
+	// OnFault is told of panics of the provider and the watcher. They were
+	// contained: what they happened in was undone, or failed with ErrFault. It is
+	// called without a lock held, by a call that was under way at the time, and may
+	// be called often; TryRegister and TryDeregister return faults instead. nil: ignored.
+	OnFault func(*fault.Fault)
 	// Group shares limits and evictions with other caches of the process, one
 	// for each protection domain. May be nil.
 	Group *Group
@@ -77,6 +83,8 @@ var (
 var (
 	// ErrClosed: the cache was closed.
 	ErrClosed = errors.New("regcache: cache is closed")
+	// ErrFault: the provider or the watcher panicked. The cache goes on.
+	ErrFault = fault.Err
 )
 
 // limitError is a registration refused because of our own limit. It matches

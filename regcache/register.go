@@ -23,39 +23,45 @@ const (
 	movedRetries = 8
 )
 
-// register registers a region that is absent. mu is released meanwhile.
-func (c *Cache) register(g *region) error {
+// registerUnlocking registers a region that is absent.
+func (c *Cache) registerUnlocking(g *region) error {
 	c.absent.remove(g)
 	g.state = registering
-	atomic.StoreUint64(&c.tab.epoch, c.tab.epoch+1)
-	mr, err := c.pin(g, c.opts.Watcher)
-	c.drain() // what changed during the registration is forgotten, g included
-	switch {
-	case err != nil:
-		c.settle(g, absent)
-		if g.known() {
-			c.absent.push(g)
-		} else {
-			c.tab.retire(g.slot, false)
-			c.freeSlot(g)
+	pinned := false
+	defer func() {
+		if g.state != registering {
+			return
 		}
-		return err
-	case !g.known():
-		g.mr = mr
-		return errors.Join(errMoved, c.release(g))
+		if pinned { // something of ours did not return
+			c.keep(registration{g.rng, g.mr}, errUnended)
+		}
+		c.settle(g, absent)
+	}()
+	atomic.StoreUint64(&c.tab.epoch, c.tab.epoch+1)
+	mr, err := c.pinUnlocking(g, c.opts.Watcher)
+	if err != nil {
+		return errors.Join(err, c.drainUnlocking())
 	}
-	g.mr, g.once = mr, true
-	c.settle(g, registered)
+	g.mr, pinned = mr, true
+	// What changed during the registration is forgotten, g included.
+	if err := c.drainUnlocking(); err != nil {
+		return errors.Join(err, c.releaseUnlocking(g))
+	}
+	if !g.known() {
+		return errors.Join(errMoved, c.releaseUnlocking(g))
+	}
+	g.once = true
 	c.tab.describe(g.slot, g.id, mr)
 	c.open(g)
 	g.used = c.tab.epoch
 	c.lru.push(g)
 	c.seen.add(g.rng)
+	c.settle(g, registered)
 	return nil
 }
 
-// registerOnce registers p for one use.
-func (c *Cache) registerOnce(f *Front, p mem.Range, a verbs.Access) (Ref, Outcome, error) {
+// registerOnceUnlocking registers p for one use.
+func (c *Cache) registerOnceUnlocking(f *Front, p mem.Range, a verbs.Access) (Ref, Outcome, error) {
 	outcome := First
 	if c.seen.contains(p) {
 		outcome = Late
@@ -66,78 +72,83 @@ func (c *Cache) registerOnce(f *Front, p mem.Range, a verbs.Access) (Ref, Outcom
 	}
 	g := &region{rng: p, access: a, slot: slot, state: registering, heapAt: -1}
 	c.setSlot(slot, g)
-	mr, err := c.pin(g, nil)
+	defer func() {
+		if g.state == registering {
+			c.settle(g, absent)
+		}
+	}()
+	mr, err := c.pinUnlocking(g, nil)
 	if err != nil {
-		c.freeSlot(g)
 		return Ref{}, outcome, err
 	}
-	g.mr, g.state = mr, registered
+	g.mr = mr
 	c.tab.describe(slot, 0, mr)
 	c.tab.retire(slot, true)
+	c.settle(g, registered)
 	c.seen.add(p)
 	c.stats.Uncached++
 	return c.served(f, g, g, outcome)
 }
 
-// pin reserves room, watches g if w is not nil, and registers it, evicting
-// what is idle as needed. mu is released meanwhile.
-func (c *Cache) pin(g *region, w Watcher) (verbs.Region, error) {
-	if err := c.reserve(g.rng); err != nil {
-		return verbs.Region{}, err
+// pinUnlocking reserves room, watches g if w is not nil, and registers it,
+// evicting what is idle as needed. Without an error the registration is the caller's.
+func (c *Cache) pinUnlocking(g *region, w Watcher) (mr verbs.Region, err error) {
+	if err := c.reserveUnlocking(g.rng); err != nil {
+		return mr, err
 	}
-	var mr verbs.Region
-	var err error
-	c.unlocked(func() { mr, err = c.callRegister(g, w) })
-	if err != nil {
-		c.unreserve(g.rng)
-		c.stats.Failed++
-	}
-	return mr, err
-}
-
-// unlocked calls f without mu. Should f panic, those who hold mu find it held.
-func (c *Cache) unlocked(f func()) {
-	c.mu.Unlock()
-	defer c.mu.Lock()
-	f()
-}
-
-// callRegister is pin without mu.
-func (c *Cache) callRegister(g *region, w Watcher) (mr verbs.Region, err error) {
+	done := false
+	var undone error // of a registration that was made and is not kept
+	defer func() {
+		if !done && !c.keep(registration{g.rng, mr}, undone) {
+			c.unreserve(g.rng)
+		}
+	}()
 	// Watched first: a mapping that changes between the two is noticed.
 	if w != nil && !g.watched {
-		if g.token, g.verify, err = w.Watch(g.rng); err != nil {
-			return verbs.Region{}, errors.Join(errUncacheable, err)
+		err = c.outside(func() (err error) {
+			g.token, g.verify, err = w.Watch(g.rng)
+			return err
+		})
+		if err != nil {
+			c.stats.Failed++
+			return mr, errors.Join(errUncacheable, err)
 		}
 		g.watched = true
 	}
 	for busy, moved := 0, 0; ; {
-		if g.verify {
-			w.Pinning(g.token)
-		}
-		mr, err = c.provider.Register(g.rng, g.access)
+		err = c.outside(func() (err error) {
+			if g.verify {
+				w.Pinning(g.token)
+			}
+			mr, err = c.provider.Register(g.rng, g.access)
+			return err
+		})
 		switch {
-		case err == nil && g.verify:
-			if err = w.Pinned(g.token); err == nil {
+		case err == nil && !g.verify:
+			done = true
+			return mr, nil
+		case err == nil:
+			undone = errUnended
+			if err = c.outside(func() error { return w.Pinned(g.token) }); err == nil {
+				done = true
 				return mr, nil
 			}
 			if moved++; moved > movedRetries {
 				err = errors.Join(errUncacheable, err)
 			}
-			if failed := c.provider.Deregister(mr); failed != nil || moved > movedRetries {
-				return verbs.Region{}, errors.Join(err, failed)
+			if undone = c.deregisterUnlocking(mr); undone == nil && moved <= movedRetries && !errors.Is(err, ErrFault) {
+				continue
 			}
-			continue
-		case err == nil:
-			return mr, nil
+			err = errors.Join(err, undone)
 		case errors.Is(err, verbs.ErrBusy) && busy < busyRetries:
 			busy++
 			runtime.Gosched()
 			continue
-		case (errors.Is(err, verbs.ErrPinnedMemory) || errors.Is(err, verbs.ErrRegions)) && c.evictSomething():
+		case (errors.Is(err, verbs.ErrPinnedMemory) || errors.Is(err, verbs.ErrRegions)) && c.evictUnlocking(true):
 			continue
 		}
-		return verbs.Region{}, err
+		c.stats.Failed++
+		return mr, err
 	}
 }
 

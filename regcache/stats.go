@@ -3,7 +3,6 @@ package regcache
 import (
 	"cmp"
 	"slices"
-	"sync/atomic"
 
 	"pinwheel/mem"
 )
@@ -18,7 +17,9 @@ type Stats struct {
 	HelperRegisters, HelperDeregisters uint64
 	Grown, Merged                      uint64 // known regions that grew; that went into a grown one
 	Evicted, Invalidated               uint64
-	Leaked                             uint64 // failed deregistrations: their bytes stay counted
+	// Leaked is how many registrations could not be released: their bytes stay
+	// counted. Clean, evictions and Close try again.
+	Leaked uint64
 
 	Pinned          Usage // registered, registering and draining, as the kernel counts
 	PeakPinnedBytes int64
@@ -31,9 +32,7 @@ func (c *Cache) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.stats
-	for _, f := range c.tab.fronts {
-		s.Hits += atomic.LoadUint64(&f.hits)
-	}
+	s.Hits += c.tab.hits()
 	s.Pinned, s.Known = c.pinned, len(c.byID)
 	for _, g := range c.bySlot {
 		if g != nil && !g.known() {
@@ -53,6 +52,9 @@ func (c *Cache) UnionBytes() int64 {
 		if g != nil && g.state != absent {
 			all = append(all, g.rng)
 		}
+	}
+	for _, r := range c.unreleased {
+		all = append(all, r.rng)
 	}
 	slices.SortFunc(all, func(a, b mem.Range) int { return cmp.Compare(a.Start, b.Start) })
 	var n int64

@@ -51,15 +51,17 @@ struct pwt_header {
 	uint64_t exact;       /* hash area of regions by range: offset | 64 - log2(entries) */
 	uint64_t granules;    /* hash area of regions by granule */
 	uint64_t classes;     /* bit k: there are regions of 2^(k-1)+1 to 2^k bytes */
-	const uint64_t *gen;  /* moves before a mapping changes */
+	const uint64_t *gen;  /* moves before a mapping changes; atomic */
 	uint64_t seen;        /* value of *gen that has been dealt with */
 	uint64_t epoch;       /* advances with misses */
 	uint32_t retired;     /* registrations that live until their last reference is dropped */
 	uint32_t flags;
 	uint64_t page_mask; /* page size - 1 */
 
-	uint64_t still; /* what gen points to without a watcher */
-	uint64_t reserved2[7];
+	uint64_t still;  /* what gen points to without a watcher */
+	uint32_t undone; /* (readers) a hit on a retired registration was given up: the slow path looks after it */
+	uint32_t reserved1;
+	uint64_t reserved2[6];
 };
 
 struct pwt_entry {
@@ -110,6 +112,7 @@ _Static_assert(offsetof(struct pwt_header, retired) == 112, "layout");
 _Static_assert(offsetof(struct pwt_header, flags) == 116, "layout");
 _Static_assert(offsetof(struct pwt_header, page_mask) == 120, "layout");
 _Static_assert(offsetof(struct pwt_header, still) == 128, "layout");
+_Static_assert(offsetof(struct pwt_header, undone) == 136, "layout");
 _Static_assert(sizeof(struct pwt_header) == 192, "layout");
 _Static_assert(offsetof(struct pwt_entry, low) == 8, "layout");
 _Static_assert(offsetof(struct pwt_entry, high) == 16, "layout");
@@ -181,17 +184,39 @@ PWT_HOT void pwt_count(struct pwt_front *f, uint32_t slot, uint64_t n)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* the writer's membarrier does the rest */
 }
 
-/* Counts a reference to an entry that was open with this state, if it still is. */
+/* Whether the last reference of a slot's registration has to be looked after. */
+PWT_HOT int pwt_is_retired(const struct pwt_header *h, const struct pwt_desc *d)
+{
+	return __builtin_expect(__atomic_load_n(&h->retired, __ATOMIC_ACQUIRE), 0) &&
+	       __atomic_load_n(&d->flags, __ATOMIC_ACQUIRE) & PWT_RETIRED;
+}
+
+/*
+ * Takes a count back whose entry was closed meanwhile. If the registration under
+ * this slot, be it the one that was meant or a later one, was closed for good,
+ * its last user may have left it because of this count.
+ */
+static __attribute__((noinline, unused)) void pwt_undo(struct pwt_front *f, uint32_t slot)
+{
+	pwt_count(f, slot, PWT_COUNT_MASK);
+	if (pwt_is_retired(f->table, pwt_desc(f->table, slot)))
+		__atomic_store_n(&f->table->undone, 1, __ATOMIC_RELEASE);
+}
+
+/*
+ * Counts a reference to an entry that was open with this state, if it still is.
+ * If not, the caller goes to the slow path, which looks at header.undone (in Go: Cache.Sweep).
+ */
 PWT_HOT int pwt_take(struct pwt_front *f, struct pwt_entry *e, uint64_t state, struct pwt_ref *ref)
 {
 	uint32_t slot = (uint32_t)(state & PWT_SLOT_MASK) - 1;
 
 	pwt_count(f, slot, 1);
 	if (__builtin_expect(pwt_load(&e->state) != state, 0)) {
-		pwt_count(f, slot, PWT_COUNT_MASK);
+		pwt_undo(f, slot);
 		return 0;
 	}
-	__atomic_store_n(&f->hits, f->hits + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&f->hits, __atomic_load_n(&f->hits, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
 	ref->desc = pwt_desc(f->table, slot);
 	ref->id = 0;
 	ref->keys = __atomic_load_n(&e->keys, __ATOMIC_RELAXED);
@@ -295,7 +320,7 @@ PWT_HOT int pwt_get(struct pwt_front *f, const void *addr, size_t len, uint64_t 
 	uint64_t m = h->page_mask, start = (uint64_t)(uintptr_t)addr, end = start + len;
 	uint64_t low = start & ~m, high = (end + m) & ~m, cursor, i;
 
-	if (__builtin_expect(end <= start || !high || pwt_load(h->gen) != pwt_load(&h->seen), 0))
+	if (__builtin_expect(end <= start || !high || pwt_load(__atomic_load_n(&h->gen, __ATOMIC_RELAXED)) != pwt_load(&h->seen), 0))
 		return 0;
 	cursor = pwt_load(&h->exact);
 	for (i = pwt_place_exact(cursor, low, high);; i = pwt_next(cursor, i)) {
@@ -315,8 +340,7 @@ PWT_HOT int pwt_put(struct pwt_front *f, const struct pwt_ref *ref)
 	struct pwt_header *h = f->table;
 
 	pwt_count(f, (uint32_t)(ref->desc - pwt_desc(h, 0)), PWT_COUNT_MASK);
-	return __builtin_expect(__atomic_load_n(&h->retired, __ATOMIC_ACQUIRE), 0) &&
-	       __atomic_load_n(&ref->desc->flags, __ATOMIC_ACQUIRE) & PWT_RETIRED;
+	return pwt_is_retired(h, ref->desc);
 }
 
 #endif

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -77,18 +78,19 @@ type header struct {
 	size     uint64 // bytes of the whole table
 	_        [32]byte
 
-	exact    uint64  // cursor of the area of regions by range: its offset | 64 - log2(entries)
-	granules uint64  // cursor of the area of regions by granule
-	classes  uint64  // bit k: there are regions longer than 2^(k-1) and at most 2^k bytes
-	gen      *uint64 // word that moves before a mapping changes
-	seen     uint64  // its value up to which changes have been dealt with
-	epoch    uint64  // advances with every miss: the clock of least recently used
-	retired  uint32  // registrations that live only until their last reference is dropped
+	exact    uint64         // cursor of the area of regions by range: its offset | 64 - log2(entries)
+	granules uint64         // cursor of the area of regions by granule
+	classes  uint64         // bit k: there are regions longer than 2^(k-1) and at most 2^k bytes
+	gen      unsafe.Pointer // *uint64, atomic: word that moves before a mapping changes
+	seen     uint64         // its value up to which changes have been dealt with
+	epoch    uint64         // advances with every miss: the clock of least recently used
+	retired  uint32         // registrations that live only until their last reference is dropped
 	flags    uint32
 	pageMask uint64 // page size - 1
 
-	still uint64 // what gen points to without a watcher
-	_     [56]byte
+	still  uint64 // what gen points to without a watcher
+	undone uint32 // C code gave up a hit on a retired registration: some may be left without references
+	_      [52]byte
 }
 
 // entry is one place of a hash area. A region has one where its range is
@@ -152,7 +154,8 @@ func newTable(slots int, confined bool) (*table, error) {
 	t.areas = [2]areaBooks{{cursor: &t.exact, places: 1 << smallestArea, most: 1 << last}, {cursor: &t.granules, places: 1 << smallestArea, most: 1 << last, shared: true}}
 	t.magic, t.version, t.capacity = tableMagic, tableVersion, uint32(slots)
 	t.descs, t.size = descs, size
-	t.gen, t.pageMask = &t.still, mem.PageSize-1
+	t.pageMask = mem.PageSize - 1
+	t.watch(&t.still)
 	t.exact, t.granules = exact|(64-smallestArea), granules|(64-smallestArea)
 	if !confined && !haveMembarrier() {
 		t.flags |= flagFenced
@@ -180,16 +183,32 @@ func (t *table) addFront() (*counts, error) {
 	return c, nil
 }
 
-// closedHeader is what fronts of an unmapped table look at: nothing is a hit.
-var closedHeader = func() *header {
-	h := &header{still: 1}
-	h.gen = &h.still
-	return h
-}()
+// watch makes hits look at another generation word.
+func (h *header) watch(word *uint64) { atomic.StorePointer(&h.gen, unsafe.Pointer(word)) }
 
-// unmap gives the memory back; nobody uses the table any more.
+// generation is the word that moves before a mapping changes.
+func (h *header) generation() uint64 { return atomic.LoadUint64((*uint64)(atomic.LoadPointer(&h.gen))) }
+
+// stopHits sends every request to the writer from now on. Hits under way may
+// still read the watcher's word.
+func (h *header) stopHits() {
+	atomic.StoreUint64(&h.still, atomic.LoadUint64(&h.seen)+1)
+	h.watch(&h.still)
+}
+
+// hits adds up those of all fronts.
+func (t *table) hits() (n uint64) {
+	for _, f := range t.fronts {
+		n += atomic.LoadUint64(&f.hits)
+	}
+	return n
+}
+
+// unmap gives the memory back; nobody uses the table any more. Fronts are to
+// look at the header that is there now, in which nothing is a hit.
 func (t *table) unmap() error {
-	t.header = closedHeader
+	t.header = &header{}
+	t.stopHits()
 	var errs []error
 	for _, m := range append(t.frontMem, t.mem) {
 		errs = append(errs, unix.Munmap(m))

@@ -254,4 +254,16 @@ func (t *table) retire(slot uint32, on bool) {
 	atomic.AddUint32(&t.retired, ^uint32(0))
 }
 
+// isRetired reports whether the last reference of a slot must be looked after.
+func (h *header) isRetired(slot uint32) bool {
+	return atomic.LoadUint32(&h.retired) != 0 && atomic.LoadUint32(&h.desc(slot).flags)&descRetired != 0
+}
+
+// hasUndone reports whether C code has given up a hit on a retired registration.
+func (h *header) hasUndone() bool { return atomic.LoadUint32(&h.undone) != 0 }
+
+// forgetUndone comes before the look at the references: a hit that is given up
+// later is for the next time.
+func (h *header) forgetUndone() { atomic.StoreUint32(&h.undone, 0) }
+
 func keysOf(reg verbs.Region) uint64 { return uint64(reg.LKey) | uint64(reg.RKey)<<32 }

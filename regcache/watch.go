@@ -3,6 +3,7 @@ package regcache
 import (
 	"sync/atomic"
 
+	"pinwheel/internal/fault"
 	"pinwheel/mem"
 )
 
@@ -26,44 +27,62 @@ type Watcher interface {
 	Drain(drop func(mem.Range)) (generation uint64)
 }
 
-// drain deals with changed mappings, if the watcher's word has moved. After
-// it, hits are possible again. mu is released while registrations are.
-func (c *Cache) drain() {
-	if c.opts.Watcher == nil || atomic.LoadUint64(c.tab.gen) == c.tab.seen {
-		return
+// drainUnlocking deals with changed mappings, if the watcher's word has moved.
+// After it, hits are possible again. It fails with ErrClosed, or with a fault of
+// the watcher: then nobody knows which registrations are still right, and the
+// next call finds out.
+func (c *Cache) drainUnlocking() error {
+	if c.closed {
+		return ErrClosed // and with it, perhaps, the watcher
 	}
-	// The entries are closed before hits see that the changes are dealt with.
-	generation := c.opts.Watcher.Drain(c.invalidate)
-	atomic.StoreUint64(&c.tab.seen, generation)
-	c.reap() // failures are counted in Stats.Leaked
+	if c.opts.Watcher == nil || c.tab.generation() == c.tab.seen {
+		return nil
+	}
+	err := fault.Contain(c.drain)
+	c.missed = err != nil
+	c.note(err)
+	_ = c.reapUnlocking() // failures are counted in Stats.Leaked
+	return err
 }
 
-// confirm asks the watcher whether a registered region is still what was
-// registered, if it has to be asked. If not, or if the watcher can't tell, the
+// drain forgets what the watcher names, or everything if it failed to the last
+// time. The entries are closed before hits see that the changes are dealt with.
+func (c *Cache) drain() error {
+	generation := c.opts.Watcher.Drain(c.invalidate)
+	if c.missed {
+		c.invalidate(mem.Range{Start: 0, End: ^mem.Addr(0)})
+	}
+	atomic.StoreUint64(&c.tab.seen, generation)
+	return nil
+}
+
+// confirmUnlocking asks the watcher whether a registered region is still what
+// was registered, if it has to be asked. If not, or if the watcher can't tell, the
 // region is absent: it stays known and watched, because mostly it is the same buffer still.
-// mu is released while the watcher is asked.
-func (c *Cache) confirm(f *Front, g *region) bool {
+func (c *Cache) confirmUnlocking(f *Front, g *region) bool {
 	if !g.verify {
 		return true
 	}
 	slot, token := g.slot, g.token
 	f.count(slot, 1) // keep it registered meanwhile
-	c.mu.Unlock()
-	same := c.opts.Watcher.Unchanged(token)
-	c.mu.Lock()
+	same := false
+	_ = c.outside(func() error { // unlock tells of a fault
+		same = c.opts.Watcher.Unchanged(token)
+		return nil
+	})
 	f.count(slot, countMask)
 	if c.bySlot[slot] != g { // it went meanwhile, and is retired under this slot
-		c.checkLast(slot)
+		c.checkLastUnlocking(slot)
 		return false
 	}
 	if !same {
 		c.stats.Invalidated++
 		if c.tryClose(g) {
-			c.release(g) // a failure is counted in Stats.Leaked
+			_ = c.releaseUnlocking(g) // a failure is counted in Stats.Leaked
 		} else {
 			_ = c.reshape(g, g.rng, g.access) // without a slot it is forgotten
 		}
-		c.reap()
+		_ = c.reapUnlocking() // likewise
 	}
 	return same
 }
@@ -73,9 +92,9 @@ func (c *Cache) confirm(f *Front, g *region) bool {
 // what is in use stays valid until released but is not handed out again.
 func (c *Cache) Invalidate(r mem.Range) error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
 	c.invalidate(r)
-	return c.reap()
+	return c.reapUnlocking()
 }
 
 func (c *Cache) invalidate(r mem.Range) {

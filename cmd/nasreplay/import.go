@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 
-	"pinwheel/internal/command"
 	"pinwheel/internal/outfile"
 	"pinwheel/mem"
 	"pinwheel/trace"
@@ -26,12 +25,12 @@ Examples:
   nasreplay import --out run7.pwt --accept-cut --source "node12, MVAPICH2 2.3" rank0.csv rank1.csv`
 }
 
-func (c *importCmd) Run(e *command.Env) error {
+func (c *importCmd) Run(e *env) error {
 	if err := checkOut(c.Out, c.Force, c.CSV); err != nil {
 		return err
 	}
 	if c.Program == "" && outfile.ToStdout(c.Out) {
-		return command.Usagef("--out %s has no name for the program: give --program NAME", c.Out)
+		return usagef("--out %s has no name for the program: give --program NAME", c.Out)
 	}
 	if c.Program == "" {
 		c.Program = trace.ProgramFromPath(c.Out)
@@ -44,7 +43,7 @@ func (c *importCmd) Run(e *command.Env) error {
 		}
 		total += st.Size()
 	}
-	bar := progress(e, total, "import")
+	bar := e.progress(total, "import")
 	res, err := trace.Import(c.Out, c.CSV, trace.ImportOptions{Program: c.Program, Source: c.Source, AcceptCut: c.AcceptCut,
 		Progress: func(n int) { _ = bar.Add(n) }})
 	_ = bar.Finish()
@@ -52,9 +51,9 @@ func (c *importCmd) Run(e *command.Env) error {
 		return err
 	}
 	for _, at := range res.Cut {
-		e.Note("%s: last line was cut off and left out", at)
+		e.note("%s: last line was cut off and left out", at)
 	}
-	return wrote(e, c.Out, "%d records of %d files, %s", res.Records, len(c.CSV), mem.FormatBytes(uint64(res.Bytes)))
+	return e.wrote(c.Out, "%d records of %d files, %s", res.Records, len(c.CSV), mem.FormatBytes(uint64(res.Bytes)))
 }
 
 // checkOut refuses to replace a regular file unasked, or one of the inputs even then.
@@ -65,11 +64,11 @@ func checkOut(path string, force bool, inputs []string) error {
 	}
 	for _, name := range inputs {
 		if st, err := os.Stat(name); err == nil && os.SameFile(st, have) {
-			return command.Usagef("--out %s is the input %s", path, name)
+			return usagef("--out %s is the input %s", path, name)
 		}
 	}
 	if !force && !outfile.ToStdout(path) {
-		return command.Usagef("%s exists (give --force to replace it)", path)
+		return usagef("%s exists (give --force to replace it)", path)
 	}
 	return nil
 }

@@ -1,9 +1,6 @@
 package main
 
-import (
-	"pinwheel/internal/command"
-	"pinwheel/trace"
-)
+import "pinwheel/trace"
 
 type mergeCmd struct {
 	Out    string   `required:"" placeholder:"FILE.pwt" help:"Trace to write; it appears when it is whole."`
@@ -18,7 +15,7 @@ Example:
   nasreplay merge --out run7.pwt run7.rank*.pwt`
 }
 
-func (c *mergeCmd) Run(e *command.Env) error {
+func (c *mergeCmd) Run(e *env) error {
 	if err := checkOut(c.Out, c.Force, c.Traces); err != nil {
 		return err
 	}
@@ -27,7 +24,7 @@ func (c *mergeCmd) Run(e *command.Env) error {
 		return err
 	}
 	for _, t := range torn {
-		e.Note("%v", t)
+		e.note("%v", t)
 	}
-	return wrote(e, c.Out, "%s, %d ranks, %d files", h.Program, h.Ranks, len(c.Traces))
+	return e.wrote(c.Out, "%s, %d ranks, %d files", h.Program, h.Ranks, len(c.Traces))
 }

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"time"
 
-	"pinwheel/internal/command"
 	"pinwheel/internal/version"
 	"pinwheel/replay/report"
 )
@@ -29,7 +27,7 @@ Example:
   nasreplay results --out results`
 }
 
-func (c *resultsCmd) Run(e *command.Env) error {
+func (c *resultsCmd) Run(e *env) error {
 	o := report.Options{Traces: c.Traces, OutDir: c.Out, Machine: report.ThisMachine(), Version: version.String(), Date: reportDate(), Rank: c.Rank}
 	if o.Document = c.Readme; o.Document == "" {
 		o.Document = filepath.Join(c.Out, "..", "README.md")
@@ -37,7 +35,7 @@ func (c *resultsCmd) Run(e *command.Env) error {
 	if len(o.Traces) == 0 {
 		var err error
 		if o.Traces, err = filepath.Glob(filepath.Join(c.Out, "traces", "*.pwt")); err != nil {
-			return command.AsUsage(err)
+			return usageError{err}
 		}
 	}
 	for _, name := range c.Costs {
@@ -47,14 +45,14 @@ func (c *resultsCmd) Run(e *command.Env) error {
 		}
 		o.Costs = append(o.Costs, costs)
 	}
-	bar := progress(e, int64(o.Steps()), "results")
+	bar := e.progress(int64(o.Steps()), "results")
 	o.Step = func() { _ = bar.Add(1) }
-	err := report.Write(context.Background(), o)
+	err := report.Write(e.ctx, o)
 	_ = bar.Finish()
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(e.Stdout, "%s written\n", filepath.Join(c.Out, "README.md"))
+	_, err = fmt.Fprintf(e.stdout, "%s written\n", filepath.Join(c.Out, "README.md"))
 	return err
 }
 

@@ -1,9 +1,6 @@
 package main
 
-import (
-	"pinwheel/internal/command"
-	"pinwheel/internal/doctor"
-)
+import "pinwheel/internal/doctor"
 
 type doctorCmd struct {
 	JSON    bool   `name:"json" help:"Print one JSON object."`
@@ -20,13 +17,13 @@ Examples:
   srun -N 1 -n 1 pinwheel doctor --json > ticket.json`
 }
 
-func (c *doctorCmd) Run(e *command.Env) error {
+func (c *doctorCmd) Run(e *env) error {
 	r := doctor.Examine(doctor.This(c.Library))
 	if !r.Usable {
-		e.Fail()
+		e.status = exitFailed
 	}
 	if c.JSON {
-		return r.WriteJSON(e.Stdout)
+		return r.WriteJSON(e.stdout)
 	}
-	return r.WriteText(e.Stdout)
+	return r.WriteText(e.stdout)
 }

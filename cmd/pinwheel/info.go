@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 
-	"pinwheel/internal/command"
 	"pinwheel/internal/doctor"
 	"pinwheel/internal/settings"
 )
@@ -22,16 +21,16 @@ Examples:
   pinwheel info -cf > settings.sh`
 }
 
-func (c *infoCmd) Run(e *command.Env) error {
+func (c *infoCmd) Run(e *env) error {
 	if c.Full && !c.Config {
-		return command.Usagef("-f goes with -c")
+		return usagef("-f goes with -c")
 	}
 	if c.Config {
 		_, warnings := settings.FromEnvironment()
 		for _, w := range warnings {
-			e.Note("%s", w)
+			e.note("%s", w)
 		}
-		return settings.WriteList(e.Stdout, os.Environ(), c.Full)
+		return settings.WriteList(e.stdout, os.Environ(), c.Full)
 	}
-	return doctor.Abilities(doctor.This("")).WriteFindings(e.Stdout)
+	return doctor.Abilities(doctor.This("")).WriteFindings(e.stdout)
 }

@@ -67,6 +67,7 @@ func (s *server) domain(i uint32) (*domain, error) {
 		NoHomes: !s.helped(),
 		Watcher: w,
 		Group:   s.group,
+		OnFault: s.faulted,
 	})
 	if err == nil {
 		d.front, err = d.cache.Thread()

@@ -50,10 +50,7 @@ func (s *server) startHelper() {
 		CPU:       cpu,
 		Gone:      s.domains.gone,
 		OnFault: func(f *helper.Fault) {
-			s.warn(fmt.Sprintf("%v; going on without helper thread, memory stays registered", f))
-			if s.set.Log == "debug" {
-				s.warn(string(f.Stack))
-			}
+			s.sayFault(f, "going on without helper thread, memory stays registered (or, should that come again, with plain registration)")
 		},
 	})
 	if err != nil {

@@ -49,6 +49,7 @@ func (s *server) query(t *C.struct_pw_thread) (regcache.Ref, bool, error) {
 	if err != nil {
 		return regcache.Ref{}, false, err
 	}
+	d.cache.Sweep() // it was no hit
 	ref, ok := d.front.IsRegistered(r, verbs.Access(t.mail.access))
 	if !ok {
 		return ref, false, syscall.ENOENT

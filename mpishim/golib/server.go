@@ -7,13 +7,13 @@ import "C"
 
 import (
 	"fmt"
-	"runtime/debug"
 	"sync/atomic"
 	"syscall"
 	"unsafe"
 
 	"pinwheel/helper"
 	"pinwheel/internal/account"
+	"pinwheel/internal/fault"
 	"pinwheel/internal/settings"
 	"pinwheel/mem"
 	"pinwheel/regcache"
@@ -37,6 +37,8 @@ type server struct {
 	stopped bool
 	ended   bool
 	warned  map[string]bool
+
+	faultSaid atomic.Bool
 
 	budgetBytes int64          // of the process, as the settings have it
 	past        regcache.Stats // of domains that were dropped
@@ -127,9 +129,14 @@ func (s *server) look(t *C.struct_pw_thread) {
 		return
 	}
 	if acquired { // abandoned
-		s.domains.at(i).front.Release(ref)
+		s.giveBack(i, ref)
 	}
 	atomic.StoreUint32(state, C.PW_MAIL_IDLE)
+}
+
+func (s *server) giveBack(domain uint32, ref regcache.Ref) {
+	defer s.contain()
+	s.domains.at(domain).front.Release(ref)
 }
 
 // serve answers one question.
@@ -156,6 +163,9 @@ func (s *server) serve(t *C.struct_pw_thread) (ref regcache.Ref, acquired bool) 
 	default:
 		ref, acquired, err = s.serveLinked(t)
 	}
+	if f := fault.In(err); f != nil {
+		s.faulted(f)
+	}
 	m.error = errnoFor(err)
 	return ref, acquired
 }
@@ -165,6 +175,7 @@ func (s *server) acquire(t *C.struct_pw_thread) (regcache.Ref, error) {
 	if err != nil {
 		return regcache.Ref{}, err
 	}
+	d.cache.Sweep() // it was no hit
 	ref, _, err := d.front.Acquire(r, verbs.Access(t.mail.access))
 	if err == nil {
 		*(*regcache.Ref)(unsafe.Pointer(&t.mail.ref)) = ref
@@ -227,8 +238,24 @@ func (s *server) stop() {
 // contain turns a panic into plain registration.
 func (s *server) contain() {
 	if p := recover(); p != nil {
-		atomic.StoreUint32(word32(&s.sh.mode), C.PW_PLAIN)
-		s.once("fault", fmt.Sprintf("internal fault: %v; going on with plain registration\n%s", p, debug.Stack()))
+		s.faulted(fault.Of(p))
+	}
+}
+
+// faulted makes every use a plain registration from now on. Any thread may meet a fault.
+func (s *server) faulted(f *fault.Fault) {
+	atomic.StoreUint32(word32(&s.sh.mode), C.PW_PLAIN)
+	s.sayFault(f, "going on with plain registration")
+}
+
+// sayFault says once what happened, and where to those who asked for it.
+func (s *server) sayFault(f *fault.Fault, down string) {
+	if s.faultSaid.Swap(true) {
+		return
+	}
+	s.warn(fmt.Sprintf("%v; %s (PINWHEEL_LOG=debug says where)", f, down))
+	if s.set.Log == "debug" {
+		s.warn(string(f.Stack))
 	}
 }
 

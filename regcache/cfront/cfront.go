@@ -36,6 +36,13 @@ func frontOf(f *C.struct_pwt_front) *regcache.Front {
 	return v.(*regcache.Front)
 }
 
+// missed returns the Front of a request that was no hit.
+func missed(f *C.struct_pwt_front) *regcache.Front {
+	front := frontOf(f)
+	front.Cache().Sweep()
+	return front
+}
+
 //export pwc_front_open
 func pwc_front_open(cache C.pwc_cache) *C.struct_pwt_front {
 	f, err := cacheOf(cache).Thread()
@@ -56,7 +63,7 @@ func pwc_front_close(f *C.struct_pwt_front) {
 
 //export pwc_get_slow
 func pwc_get_slow(f *C.struct_pwt_front, addr unsafe.Pointer, n C.size_t, access C.uint32_t, ref *C.struct_pwt_ref) C.int {
-	r, outcome, err := frontOf(f).Acquire(rangeOf(addr, n), verbs.Access(access))
+	r, outcome, err := missed(f).Acquire(rangeOf(addr, n), verbs.Access(access))
 	if err != nil {
 		return fail(err)
 	}
@@ -81,7 +88,7 @@ func pwc_put_slow(f *C.struct_pwt_front, ref *C.struct_pwt_ref) {
 
 //export pwc_is_registered_slow
 func pwc_is_registered_slow(f *C.struct_pwt_front, addr unsafe.Pointer, n C.size_t, access C.uint32_t, ref *C.struct_pwt_ref) C.int {
-	r, ok := frontOf(f).IsRegistered(rangeOf(addr, n), verbs.Access(access))
+	r, ok := missed(f).IsRegistered(rangeOf(addr, n), verbs.Access(access))
 	if !ok {
 		return 0
 	}

@@ -117,6 +117,24 @@ struct ctest_result ctest_stress(struct ctest_run run)
 	return sum;
 }
 
+/* A hit that counts its reference just before the page is invalidated, and finds the entry closed. */
+int ctest_give_up(pwc_cache cache, char *page)
+{
+	struct pwt_front *f = pwc_thread(cache);
+	struct pwt_ref ref;
+	uint32_t slot;
+
+	if (pwc_get(f, page, PAGE, 1, &ref) < 0)
+		return -1;
+	slot = (uint32_t)(ref.desc - pwt_desc(f->table, 0));
+	pwt_count(f, slot, 1);
+	pwc_put(f, &ref);
+	if (pwc_invalidate(cache, page, PAGE))
+		return -1;
+	pwt_undo(f, slot);
+	return 0;
+}
+
 /* The pipelined protocol of the 2009 proposal. Returns the number of posts. */
 int ctest_pipeline(pwc_cache cache, char *buffer, size_t len, size_t piece)
 {

@@ -50,5 +50,11 @@ func Pipeline(cache uint64, base uintptr, bytes, piece int) int {
 	return int(C.ctest_pipeline(C.pwc_cache(cache), (*C.char)(addr(base)), C.size_t(bytes), C.size_t(piece)))
 }
 
+// GiveUp hits the page at base, and gives the hit up after the page was
+// invalidated.
+func GiveUp(cache uint64, base uintptr) bool {
+	return C.ctest_give_up(C.pwc_cache(cache), (*C.char)(addr(base))) == 0
+}
+
 // addr makes a pointer of an address that is not of Go memory.
 func addr(a uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&a)) }

@@ -101,6 +101,10 @@ func TestReferencesTakenByCThreadsStayRegistered(t *testing.T) {
 		close(stop)
 		churn.Wait()
 		t.Logf("%+v", res)
+		c.Sweep()
+		if s := c.Stats(); s.Lingering != 0 {
+			t.Errorf("nobody holds a reference, and %d registrations linger", s.Lingering)
+		}
 		if res.Stale != 0 || res.Wrong != 0 || res.Outcomes[regcache.Hit] == 0 || res.Outcomes[regcache.Late] == 0 {
 			t.Errorf("got %+v", res)
 		}
@@ -111,6 +115,29 @@ func TestReferencesTakenByCThreadsStayRegistered(t *testing.T) {
 			t.Errorf("close: %v; %+v left", err, p.Usage())
 		}
 		cfront.Unexport(handle)
+	}
+}
+
+func TestHitThatCGivesUpLeavesNothingRegistered(t *testing.T) {
+	p := newProvider(t)
+	c, err := regcache.New(p, regcache.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	handle := cfront.Export(c)
+	defer cfront.Unexport(handle)
+	if !GiveUp(handle, base) {
+		t.Fatal("it did not come so far")
+	}
+	if n := c.Stats().Lingering; n != 1 {
+		t.Errorf("%d registrations linger before the next request: the test shows nothing", n)
+	}
+	Pipeline(handle, base+1<<20, 1<<16, 1<<16) // any request
+	if s := c.Stats(); s.Lingering != 0 || s.Pinned.Regions != 1 {
+		t.Errorf("left for ever: %+v", s)
+	}
+	if err := c.Close(); err != nil || p.Usage().Regions != 0 {
+		t.Errorf("Close: %v, left %+v", err, p.Usage())
 	}
 }
 

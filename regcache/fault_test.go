@@ -1,0 +1,280 @@
+package regcache
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"pinwheel/internal/fault"
+	"pinwheel/mem"
+	"pinwheel/verbs"
+	"pinwheel/verbs/sim"
+)
+
+// seeded is a provider and a watcher, one call of which goes wrong: it panics,
+// or ends its goroutine.
+type seeded struct {
+	*sim.Provider
+	*watcher
+	point string // the call
+	nth   int64  // counted from 1
+	calls atomic.Int64
+	wrong func()
+}
+
+func (s *seeded) at(point string) {
+	if point == s.point && s.calls.Add(1) == s.nth {
+		s.wrong()
+	}
+}
+
+func (s *seeded) fired() bool { return s.calls.Load() >= s.nth }
+
+func (s *seeded) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
+	s.at("register")
+	return s.Provider.Register(r, a)
+}
+
+func (s *seeded) Deregister(g verbs.Region) error {
+	s.at("deregister")
+	return s.Provider.Deregister(g)
+}
+
+func (s *seeded) Watch(r mem.Range) (uint64, bool, error) {
+	s.at("watch")
+	return s.watcher.Watch(r)
+}
+
+func (s *seeded) Unwatch(token uint64)        { s.at("unwatch"); s.watcher.Unwatch(token) }
+func (s *seeded) Pinning(token uint64)        { s.at("pinning"); s.watcher.Pinning(token) }
+func (s *seeded) Pinned(token uint64) error   { s.at("pinned"); return s.watcher.Pinned(token) }
+func (s *seeded) Unchanged(token uint64) bool { s.at("unchanged"); return s.watcher.Unchanged(token) }
+
+func (s *seeded) Drain(drop func(mem.Range)) uint64 {
+	// In the middle: some is dropped, and nobody knows what not.
+	return s.watcher.Drain(func(r mem.Range) { drop(r); s.at("drain") })
+}
+
+var points = []string{"register", "deregister", "watch", "unwatch", "pinning", "pinned", "unchanged", "drain"}
+
+// TestFaultAnywhereLeavesNothingRegistering puts a panic at every call that the
+// cache makes, one at a time: nobody waits for ever, nothing stays pinned, and
+// the cache goes on.
+func TestFaultAnywhereLeavesNothingRegistering(t *testing.T) {
+	for _, point := range points {
+		t.Run(point, func(t *testing.T) {
+			n := int64(1)
+			for ; rehearse(t, &seeded{point: point, nth: n, wrong: func() { panic("seeded fault") }}); n++ {
+				if t.Failed() {
+					t.Fatalf("at call %d", n)
+				}
+			}
+			if n < 3 {
+				t.Errorf("the script reaches it %d times: the test shows too little", n-1)
+			}
+		})
+	}
+}
+
+// rehearse plays a script over two caches of a group, and reports whether it
+// came to the call that goes wrong.
+func rehearse(t *testing.T, s *seeded) bool {
+	s.Provider, s.watcher = sim.New(sim.Options{}), newWatcher(t)
+	s.watcher.verifies = func(r mem.Range) bool { return r.Start >= span(1000, 1).Start }
+	var faults atomic.Int64
+	group := NewGroup(40 * int64(mem.PageSize))
+	c, err := New(s, Options{Watcher: s, Group: group, OnFault: func(*fault.Fault) { faults.Add(1) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := New(s, Options{Group: group, OnFault: func(*fault.Fault) { faults.Add(1) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		faults.Add(play(t, s, c, other))
+	}()
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		stacks := make([]byte, 1<<16)
+		t.Fatalf("hangs after a fault in call %d of %s: %+v\n%s", s.nth, s.point, c.Stats(), stacks[:runtime.Stack(stacks, true)])
+	}
+	if err := errors.Join(c.Verify(), other.Verify(), c.Close(), other.Close()); err != nil && !errors.Is(err, ErrFault) {
+		t.Error(err)
+	}
+	if u := s.Provider.Usage(); u != (verbs.Usage{}) || group.Usage() != (Usage{}) {
+		t.Errorf("%s %d: left %+v, in the group %+v, %+v", s.point, s.nth, u, group.Usage(), c.Stats())
+	}
+	if s.fired() && faults.Load() == 0 {
+		t.Errorf("%s %d: nobody was told", s.point, s.nth)
+	}
+	return s.fired()
+}
+
+// play has all that can go wrong happen: hits and misses by two threads at a
+// time, some of which wait for each other; changes, noticed and not; evictions in
+// the cache and in the group; the helper. It returns how many calls returned faults.
+func play(t *testing.T, s *seeded, c, other *Cache) (faults int64) {
+	use := func(c *Cache, r mem.Range) {
+		ref, _, err := c.Acquire(r, both)
+		if err == nil {
+			c.Release(ref)
+		} else if !errors.Is(err, ErrFault) {
+			t.Error(err)
+		}
+	}
+	helped := func(did bool, err error) {
+		if errors.Is(err, ErrFault) {
+			faults++
+		}
+	}
+	for _, at := range []uint64{0, 1000} { // notified, verified
+		for range 2 {
+			var wg sync.WaitGroup
+			for range 3 {
+				wg.Go(func() { use(c, span(at, 16)) })
+			}
+			wg.Wait()
+			use(c, span(at, 16))
+			s.watcher.change(span(at, 1))
+			use(c, span(at+32, 16))
+			use(other, span(at, 16)) // evicts of both
+			use(c, span(at, 16))
+			ref, ok := c.IsRegistered(span(at, 8), both)
+			_ = c.Invalidate(span(at, 1))
+			if ok {
+				c.Release(ref)
+			}
+			for _, id := range known(c) {
+				helped(c.TryDeregister(id))
+				helped(c.TryRegister(id))
+			}
+			if ref, _, err := c.common.Register(span(at+64, 8), both); err == nil {
+				c.Release(ref)
+			}
+			_ = c.SetLimits(Limits{Bytes: 16 * int64(mem.PageSize), Regions: 1})
+			_ = c.SetLimits(Limits{Bytes: mem.Unlimited, Regions: mem.Unlimited})
+		}
+	}
+	_, _ = c.Clean()
+	return faults
+}
+
+func known(c *Cache) (ids []mem.RegionID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id := range c.byID {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// A callback that ends its goroutine, as t.FailNow does, is nothing to recover
+// from: but others must not wait for it.
+func TestCallThatDoesNotReturnLeavesNobodyWaiting(t *testing.T) {
+	for _, point := range []string{"register", "deregister", "watch", "pinning", "pinned", "drain"} {
+		s := &seeded{Provider: sim.New(sim.Options{}), watcher: newWatcher(t), point: point, nth: 1, wrong: runtime.Goexit}
+		s.watcher.verify = point == "pinning" || point == "pinned"
+		c, err := New(s, Options{Watcher: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			ref, _, err := c.Acquire(span(0, 16), both)
+			if err != nil {
+				t.Error(err)
+			}
+			s.watcher.change(span(0, 1))
+			c.Release(ref)
+			ref, _, err = c.Acquire(span(0, 16), both)
+			if err != nil {
+				t.Error(err)
+			}
+			c.Release(ref)
+		})
+		wg.Wait()
+		ref, _, err := c.Acquire(span(0, 16), both)
+		if err != nil {
+			t.Errorf("%s: %v", point, err)
+		} else {
+			c.Release(ref)
+		}
+		if err := errors.Join(c.Verify(), c.Close()); err != nil {
+			t.Errorf("%s: %v", point, err)
+		}
+		if u := s.Provider.Usage(); u.Regions != 0 {
+			t.Errorf("%s: left %+v", point, u)
+		}
+	}
+}
+
+func TestWatcherThatFailedToTellLeavesNothingStale(t *testing.T) {
+	s := &seeded{Provider: sim.New(sim.Options{}), watcher: newWatcher(t), point: "drain", nth: 1, wrong: func() { panic("seeded fault") }}
+	c, err := New(s, Options{Watcher: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	use := func(i uint64) (outcome Outcome, err error) {
+		ref, outcome, err := c.Acquire(span(i, 16), both)
+		if err == nil {
+			c.Release(ref)
+		}
+		return outcome, err
+	}
+	for _, i := range []uint64{0, 100} {
+		if _, err := use(i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.watcher.change(span(0, 1))
+	s.watcher.change(span(100, 1))
+	if _, err := use(0); !errors.Is(err, ErrFault) {
+		t.Errorf("the watcher panicked, and the cache says %v", err)
+	}
+	s.watcher.mu.Lock()
+	s.watcher.pending = nil // lost with the panic
+	s.watcher.mu.Unlock()
+	if outcome, err := use(100); err != nil || outcome == Hit {
+		t.Errorf("%v, %v: its change was never told of", outcome, err)
+	}
+	if err := errors.Join(c.Verify(), c.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFailedDeregistrationIsRepeatedByClose(t *testing.T) {
+	p := sim.New(sim.Options{Fail: failTimes(sim.OpDeregister, 2)})
+	c, err := New(p, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref, _, err := c.Acquire(span(0, 16), both)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Release(ref)
+	if err := c.Close(); err != nil || p.Usage().Regions != 0 {
+		t.Errorf("Close: %v, left %+v", err, p.Usage())
+	}
+}
+
+// failTimes makes the first n calls of one kind fail.
+func failTimes(op sim.Op, n int64) func(sim.Op, mem.Range) error {
+	var calls atomic.Int64
+	return func(o sim.Op, r mem.Range) error {
+		if o == op && calls.Add(1) <= n {
+			return fmt.Errorf("seeded: %w", verbs.ErrNotPermitted)
+		}
+		return nil
+	}
+}

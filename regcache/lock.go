@@ -1,0 +1,86 @@
+package regcache
+
+import "pinwheel/internal/fault"
+
+// How Cache.mu is held. A public method takes it once and gives it back by a
+// deferred unlock. What lets go of it meanwhile is named ...Unlocking; it does so by
+// outside or waitUnlocking only, which take it again whatever happens. Whoever calls
+// such a method may find everything changed that mu protects, but for a region that
+// is registering or draining: that one's state is his to end, by a deferred settle.
+
+// unlock ends a public method: it gives mu back, and then tells of a fault that
+// was contained meanwhile.
+func (c *Cache) unlock() {
+	f := c.fault
+	c.fault = nil
+	c.mu.Unlock()
+	if f != nil && c.opts.OnFault != nil {
+		c.opts.OnFault(f)
+	}
+}
+
+// unlockInto is unlock for the helper's calls, which return the fault instead.
+func (c *Cache) unlockInto(err *error) {
+	defer c.mu.Unlock()
+	if c.fault != nil && fault.In(*err) == nil {
+		*err = c.fault
+	}
+	c.fault = nil
+}
+
+// outside calls f, which calls the provider or the watcher, without mu. A panic
+// of f becomes an error.
+func (c *Cache) outside(f func() error) (err error) {
+	c.calls++
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		c.calls--
+		wake(&c.called)
+		c.note(err)
+	}()
+	return fault.Contain(f)
+}
+
+// note remembers the fault in an error, if there is one, for unlock.
+func (c *Cache) note(err error) {
+	if c.fault == nil {
+		c.fault = fault.In(err)
+	}
+}
+
+// waitUnlocking sleeps until wake is called for the same channel.
+func (c *Cache) waitUnlocking(ended *chan struct{}) {
+	if *ended == nil {
+		*ended = make(chan struct{})
+	}
+	done := *ended
+	c.mu.Unlock()
+	defer c.mu.Lock()
+	<-done
+}
+
+// wake ends all waitUnlocking for a channel.
+func wake(waiting *chan struct{}) {
+	if *waiting != nil {
+		close(*waiting)
+		*waiting = nil
+	}
+}
+
+// settle ends a provider call for g, and whatever waits for that.
+func (c *Cache) settle(g *region, s state) {
+	g.state = s
+	wake(&g.done)
+	if s != absent {
+		return
+	}
+	if g.known() {
+		c.absent.push(g)
+		return
+	}
+	if c.tab.isRetired(g.slot) {
+		c.tab.retire(g.slot, false)
+	}
+	c.freeSlot(g)
+}
