@@ -171,6 +171,9 @@ int pw_slice_of(const struct pw_call *c, const struct pw_buffer *b, int i, struc
 int pw_is_inter(pw_word comm);
 void pw_neighbours(pw_word comm, int rank, int *sources, int *destinations);
 
+/* left.c: whether the call under way, whose frame is the outer one, was left without a return */
+int pw_was_left(void **outer, void **frame);
+
 /* post.c */
 void pw_post_call(struct pw_call *c); /* before it, and again after it if it was unknown */
 void pw_post_request(const struct pw_call *c); /* a persistent request was made */

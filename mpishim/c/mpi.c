@@ -65,8 +65,8 @@ static inline __attribute__((always_inline)) void enter(struct pw_call *c, const
 	c->thread = t;
 	if (s->life == PW_TYPE_FREED || s->life == PW_COMM_FREED)
 		forget(c);
-	if (t->depth && (uintptr_t)frame > (uintptr_t)t->frame)
-		t->depth = 0; /* an error handler has jumped out of the call before */
+	if (t->depth && pw_was_left(t->frame, frame))
+		t->depth = 0; /* by an error handler that jumped, or an exception */
 	if (t->depth++) /* the MPI library calls itself */
 		return;
 	t->seq++;
