@@ -105,9 +105,8 @@ func refuseHuge(t *testing.T, o Options) {
 	if m.plain.Load() {
 		t.Error("switched to plain registration")
 	}
-	if s := m.Stats().Cache; s.Pinned.Bytes > int64(good.Len()) {
-		t.Errorf("%v pinned", s.Pinned)
-	}
+	// The helper may just be giving back what was invalidated under it.
+	eventually(t, "nothing else stays pinned", func() bool { return pinned(m) <= int64(good.Len()) })
 	if err := m.Close(); err != nil {
 		t.Error(err)
 	}

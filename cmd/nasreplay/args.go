@@ -5,6 +5,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"pinwheel/internal/command"
 	"pinwheel/mem"
 	"pinwheel/trace"
 )
@@ -13,6 +14,7 @@ import (
 type size int64
 
 func (s *size) Decode(ctx *kong.DecodeContext) error {
+	command.TakeNegative(ctx)
 	var text string
 	if err := ctx.Scan.PopValueInto("size", &text); err != nil {
 		return err
@@ -23,13 +25,13 @@ func (s *size) Decode(ctx *kong.DecodeContext) error {
 }
 
 // openTrace opens a trace and says so if it is torn.
-func (e *env) openTrace(path string) (*trace.File, error) {
+func openTrace(e *command.Env, path string) (*trace.File, error) {
 	f, err := trace.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	if torn := f.Torn(); torn != nil {
-		e.note("%v", torn)
+		e.Note("%v", torn)
 	}
 	return f, nil
 }
@@ -43,7 +45,7 @@ func pickRanks(f *trace.File, asked []int) ([]int, error) {
 	}
 	for _, r := range asked {
 		if !slices.Contains(have, r) {
-			return nil, usagef("%s has no rank %d (it has %d of %d ranks)", f.Header().Program, r, len(have), f.Header().Ranks)
+			return nil, command.Usagef("%s has no rank %d (it has %d of %d ranks)", f.Header().Program, r, len(have), f.Header().Ranks)
 		}
 	}
 	return asked, nil
@@ -51,16 +53,15 @@ func pickRanks(f *trace.File, asked []int) ([]int, error) {
 
 // eachTrace calls do with every trace. A trace that fails is complained
 // about, and the others are still done.
-func (e *env) eachTrace(paths []string, do func(f *trace.File) error) error {
+func eachTrace(e *command.Env, paths []string, do func(f *trace.File) error) {
 	for _, path := range paths {
-		f, err := e.openTrace(path)
+		f, err := openTrace(e, path)
 		if err == nil {
 			err = do(f)
 			_ = f.Close() // only read from
 		}
 		if err != nil {
-			e.complain(err)
+			e.Complain(err)
 		}
 	}
-	return nil
 }

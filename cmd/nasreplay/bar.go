@@ -5,6 +5,7 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
+	"pinwheel/internal/command"
 	"pinwheel/replay"
 	"pinwheel/trace"
 )
@@ -19,7 +20,7 @@ type replayBar struct {
 }
 
 // newReplayBar makes o report to a bar.
-func newReplayBar(e *env, f *trace.File, o *replay.Options) *replayBar {
+func newReplayBar(e *command.Env, f *trace.File, o *replay.Options) *replayBar {
 	policies := len(o.Policies)
 	if policies == 0 {
 		policies = len(replay.Policies())
@@ -28,8 +29,8 @@ func newReplayBar(e *env, f *trace.File, o *replay.Options) *replayBar {
 	for _, r := range f.Ranks() {
 		records += int64(f.Records(r))
 	}
-	b := &replayBar{bar: e.progress(records*int64(policies), f.Header().Program), done: map[string]int64{}}
-	if e.terminal {
+	b := &replayBar{bar: progress(e, records*int64(policies), f.Header().Program), done: map[string]int64{}}
+	if e.Terminal {
 		o.Progress = b.report
 	}
 	return b

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"pinwheel/internal/command"
 	"pinwheel/internal/outfile"
 	"pinwheel/mem"
 	"pinwheel/replay"
@@ -34,9 +35,9 @@ Examples:
 // to find them again.
 var simCosts = verbs.Costs{Register: verbs.Cost{PerPageNs: 250, FixedNs: 16_000}, Deregister: verbs.Cost{PerPageNs: 20, FixedNs: 5_000}}
 
-func (c *calibrateCmd) Run(e *env) error {
+func (c *calibrateCmd) Run(e *command.Env) error {
 	if c.MaxSize < size(2*mem.PageSize) || c.Rounds < 1 {
-		return usagef("--max-size must be at least two pages and --rounds at least 1")
+		return command.Usagef("--max-size must be at least two pages and --rounds at least 1")
 	}
 	p, err := openProvider(c.Provider, simCosts)
 	if err != nil {
@@ -56,25 +57,25 @@ func (c *calibrateCmd) Run(e *env) error {
 	}
 	switch {
 	case c.JSON:
-		return writeJSON(e.stdout, cal)
+		return writeJSON(e.Stdout, cal)
 	case c.CSV:
-		return c.table(cal).writeCSV(e.stdout, true)
+		return c.table(cal).writeCSV(e.Stdout, true)
 	}
-	fmt.Fprintf(e.stdout, "%s on %s, Linux %s\n", cal.Provider, cal.Machine, cal.Kernel)
-	return c.table(cal).write(e.stdout, "  ")
+	fmt.Fprintf(e.Stdout, "%s on %s, Linux %s\n", cal.Provider, cal.Machine, cal.Kernel)
+	return c.table(cal).write(e.Stdout, "  ")
 }
 
 // bound refuses sizes for which there is no memory, and says so if what may be
 // pinned lowers them.
-func (c *calibrateCmd) bound(e *env, l verbs.Limits) error {
+func (c *calibrateCmd) bound(e *command.Env, l verbs.Limits) error {
 	o := calibrate.Options{MaxPages: uint64(c.MaxSize) / mem.PageSize}
 	o.EnsureDefaults(l)
 	if lowered := o.MaxPages * mem.PageSize; lowered < uint64(c.MaxSize)/mem.PageSize*mem.PageSize {
-		e.note("--max-size is lowered to %s: %s allows %s to be pinned (see ulimit -l)", mem.FormatBytes(lowered), l.PinnedSource, mem.FormatBytes(uint64(l.MaxPinnedBytes)))
+		e.Note("--max-size is lowered to %s: %s allows %s to be pinned (see ulimit -l)", mem.FormatBytes(lowered), l.PinnedSource, mem.FormatBytes(uint64(l.MaxPinnedBytes)))
 	}
 	have, err := replay.AvailableMemory()
 	if most := have / 2; err == nil && o.MaxPages > most/mem.PageSize {
-		err = usagef("--max-size %s: all sizes together take twice as much, and %s of memory are available", mem.FormatBytes(o.MaxPages*mem.PageSize), mem.FormatBytes(have))
+		err = command.Usagef("--max-size %s: all sizes together take twice as much, and %s of memory are available", mem.FormatBytes(o.MaxPages*mem.PageSize), mem.FormatBytes(have))
 	}
 	return err
 }

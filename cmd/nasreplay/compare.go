@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"pinwheel/internal/command"
 	"pinwheel/replay"
 	"pinwheel/trace"
 	"pinwheel/verbs"
@@ -27,6 +29,9 @@ type compareCmd struct {
 func (compareCmd) Help() string {
 	return `Policies: ` + strings.Join(replay.Policies(), ", ") + `.
 
+In real mode a trace whose buffers exceed what may be pinned (RLIMIT_MEMLOCK, see ulimit -l) is one line of complaint, the others
+are still replayed, and the exit status is 1; with --skip-too-large it is 0, even if none is left.
+
 Examples:
   nasreplay compare results/traces/*.pwt
   nasreplay compare --policy paper,pinwheel,oracle --ranks 0,2 --json ft.B.4.pwt
@@ -34,13 +39,10 @@ Examples:
   nasreplay compare --budget 192M --policy lru,paper,pinwheel ft.B.4.pwt
   nasreplay compare --per-node 4 --policy leave-pinned,pinwheel ft.C.16.pwt
   nasreplay compare --mode real --provider uring --scale 0.1 --policy leave-pinned,pinwheel ft.B.4.pwt
-  nasreplay compare --mode real --skip-too-large results/traces/*.pwt
-
-In real mode a trace whose buffers exceed what may be pinned (RLIMIT_MEMLOCK, see ulimit -l) is one line of complaint, the others
-are still replayed, and the exit status is 1; with --skip-too-large it is 0, even if none is left.`
+  nasreplay compare --mode real --skip-too-large results/traces/*.pwt`
 }
 
-func (c *compareCmd) Run(e *env) error {
+func (c *compareCmd) Run(e *command.Env) error {
 	o, err := c.options()
 	if err != nil {
 		return err
@@ -54,19 +56,20 @@ func (c *compareCmd) Run(e *env) error {
 		defer p.Close() // every result is there by then
 		run = func(f *trace.File) ([]replay.Result, error) { return replayReal(e, f, o, p) }
 	}
-	return c.each(e, run)
+	c.each(e, run)
+	return nil
 }
 
 // each runs every trace and prints its results.
-func (c *compareCmd) each(e *env, run func(f *trace.File) ([]replay.Result, error)) error {
+func (c *compareCmd) each(e *command.Env, run func(f *trace.File) ([]replay.Result, error)) {
 	first := true
-	return e.eachTrace(c.Traces, func(f *trace.File) error {
+	eachTrace(e, c.Traces, func(f *trace.File) error {
 		if _, err := pickRanks(f, c.Ranks); err != nil {
 			return err
 		}
 		rs, err := run(f)
 		if c.SkipTooLarge && errors.Is(err, verbs.ErrPinnedMemory) {
-			e.note("skipped: %v", err)
+			e.Note("skipped: %v", err)
 			return nil
 		}
 		if err != nil {
@@ -76,7 +79,7 @@ func (c *compareCmd) each(e *env, run func(f *trace.File) ([]replay.Result, erro
 		switch {
 		case c.JSON:
 			for i := range rs {
-				if err := writeJSON(e.stdout, &rs[i]); err != nil {
+				if err := writeJSON(e.Stdout, &rs[i]); err != nil {
 					return err
 				}
 			}
@@ -84,7 +87,7 @@ func (c *compareCmd) each(e *env, run func(f *trace.File) ([]replay.Result, erro
 		case c.CSV:
 			t := resultCSV(rs)
 			defer func() { first = false }()
-			return t.writeCSV(e.stdout, first)
+			return t.writeCSV(e.Stdout, first)
 		}
 		return printResults(e, rs, c.Policy)
 	})
@@ -102,14 +105,14 @@ func (c *compareCmd) options() (replay.Options, error) {
 	if c.Mode == "real" {
 		for _, p := range c.Policy {
 			if !slices.Contains(replay.RealPolicies(), p) {
-				return o, usagef("--mode real has no policy %s (choose from %s)", p, strings.Join(replay.RealPolicies(), ", "))
+				return o, command.Usagef("--mode real has no policy %s (choose from %s)", p, strings.Join(replay.RealPolicies(), ", "))
 			}
 		}
 		if c.Scale == 0 || c.Pairs == 0 || c.PerNode != nil {
-			return o, usagef("--scale and --pairs must be positive, and --per-node is for virtual mode")
+			return o, command.Usagef("--scale and --pairs must be positive, and --per-node is for virtual mode")
 		}
 	} else if c.Scale != 1 || c.Pairs != 1 || c.Provider != nil || c.SkipTooLarge {
-		return o, usagef("--scale, --pairs, --provider and --skip-too-large are for --mode real")
+		return o, command.Usagef("--scale, --pairs, --provider and --skip-too-large are for --mode real")
 	}
 	if table := !c.JSON && !c.CSV; table && len(c.Policy) > 0 && !slices.Contains(c.Policy, replay.LeavePinned) {
 		o.Policies = []string{replay.LeavePinned} // for what the others save
@@ -117,7 +120,7 @@ func (c *compareCmd) options() (replay.Options, error) {
 	o.Policies = append(o.Policies, c.Policy...)
 	o.Ranks, o.Scale, o.Pairs = c.Ranks, c.Scale, c.Pairs
 	if err := o.Check(); err != nil {
-		return o, usageError{err}
+		return o, command.AsUsage(err)
 	}
 	return o, nil
 }
@@ -130,11 +133,11 @@ func (c *compareCmd) provider() string {
 }
 
 // replayReal runs the policies in real time with a progress bar over runs.
-func replayReal(e *env, f *trace.File, o replay.Options, p verbs.Provider) ([]replay.Result, error) {
-	bar := e.progress(-1, f.Header().Program+" in real time")
+func replayReal(e *command.Env, f *trace.File, o replay.Options, p verbs.Provider) ([]replay.Result, error) {
+	bar := progress(e, -1, f.Header().Program+" in real time")
 	defer func() { _ = bar.Finish() }()
 	o.Progress = func(replay.Progress) { _ = bar.Add(1) }
-	rs, err := replay.Real(e.ctx, o, f, p)
+	rs, err := replay.Real(context.Background(), o, f, p)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Header().Program, err)
 	}
@@ -142,10 +145,10 @@ func replayReal(e *env, f *trace.File, o replay.Options, p verbs.Provider) ([]re
 }
 
 // replayTrace runs the policies with a progress bar.
-func replayTrace(e *env, f *trace.File, o replay.Options) ([]replay.Result, error) {
+func replayTrace(e *command.Env, f *trace.File, o replay.Options) ([]replay.Result, error) {
 	bar := newReplayBar(e, f, &o)
 	defer bar.finish()
-	rs, err := replay.Compare(e.ctx, o, f)
+	rs, err := replay.Compare(context.Background(), o, f)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Header().Program, err)
 	}

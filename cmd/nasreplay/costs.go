@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"pinwheel/internal/command"
 	"pinwheel/replay/report"
 	"pinwheel/results/calibration"
 	"pinwheel/verbs/calibrate"
@@ -20,7 +21,7 @@ func loadCosts(name string) (report.Costs, error) {
 		}
 	}
 	if len(known) > 1 {
-		return report.Costs{}, usagef("--costs %s may be %s", name, strings.Join(known, " or "))
+		return report.Costs{}, command.Usagef("--costs %s may be %s", name, strings.Join(known, " or "))
 	}
 	if len(known) == 1 {
 		cal, err := calibration.Named(known[0])
@@ -28,7 +29,7 @@ func loadCosts(name string) (report.Costs, error) {
 	}
 	cal, err := calibrate.Load(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return report.Costs{}, usagef("--costs %s: neither a file nor one of %s", name, strings.Join(calibration.Names(), ", "))
+		return report.Costs{}, command.Usagef("--costs %s: neither a file nor one of %s", name, strings.Join(calibration.Names(), ", "))
 	}
 	if err != nil {
 		return report.Costs{}, err

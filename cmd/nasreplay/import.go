@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 
+	"pinwheel/internal/command"
 	"pinwheel/internal/outfile"
 	"pinwheel/mem"
 	"pinwheel/trace"
@@ -25,12 +26,12 @@ Examples:
   nasreplay import --out run7.pwt --accept-cut --source "node12, MVAPICH2 2.3" rank0.csv rank1.csv`
 }
 
-func (c *importCmd) Run(e *env) error {
+func (c *importCmd) Run(e *command.Env) error {
 	if err := checkOut(c.Out, c.Force, c.CSV); err != nil {
 		return err
 	}
 	if c.Program == "" && outfile.ToStdout(c.Out) {
-		return usagef("--out %s has no name for the program: give --program NAME", c.Out)
+		return command.Usagef("--out %s has no name for the program: give --program NAME", c.Out)
 	}
 	if c.Program == "" {
 		c.Program = trace.ProgramFromPath(c.Out)
@@ -43,7 +44,7 @@ func (c *importCmd) Run(e *env) error {
 		}
 		total += st.Size()
 	}
-	bar := e.progress(total, "import")
+	bar := progress(e, total, "import")
 	res, err := trace.Import(c.Out, c.CSV, trace.ImportOptions{Program: c.Program, Source: c.Source, AcceptCut: c.AcceptCut,
 		Progress: func(n int) { _ = bar.Add(n) }})
 	_ = bar.Finish()
@@ -51,9 +52,9 @@ func (c *importCmd) Run(e *env) error {
 		return err
 	}
 	for _, at := range res.Cut {
-		e.note("%s: last line was cut off and left out", at)
+		e.Note("%s: last line was cut off and left out", at)
 	}
-	return e.wrote(c.Out, "%d records of %d files, %s", res.Records, len(c.CSV), mem.FormatBytes(uint64(res.Bytes)))
+	return wrote(e, c.Out, "%d records of %d files, %s", res.Records, len(c.CSV), mem.FormatBytes(uint64(res.Bytes)))
 }
 
 // checkOut refuses to replace a regular file unasked, or one of the inputs even then.
@@ -64,11 +65,11 @@ func checkOut(path string, force bool, inputs []string) error {
 	}
 	for _, name := range inputs {
 		if st, err := os.Stat(name); err == nil && os.SameFile(st, have) {
-			return usagef("--out %s is the input %s", path, name)
+			return command.Usagef("--out %s is the input %s", path, name)
 		}
 	}
 	if !force && !outfile.ToStdout(path) {
-		return usagef("%s exists (give --force to replace it)", path)
+		return command.Usagef("%s exists (give --force to replace it)", path)
 	}
 	return nil
 }

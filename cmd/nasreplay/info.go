@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"pinwheel/internal/command"
 	"pinwheel/mem"
 	"pinwheel/trace"
 	"pinwheel/trace/summary"
@@ -28,12 +29,12 @@ Examples:
   nasreplay info --json ft.B.4.pwt | jq '.regions[] | select(.period.jitter < 0.01)'`
 }
 
-func (c *infoCmd) Run(e *env) error {
+func (c *infoCmd) Run(e *command.Env) error {
 	if c.Threshold < 0 || c.Top < 0 {
-		return usagef("--top must not be negative")
+		return command.Usagef("--top must not be negative")
 	}
 	first := true
-	return e.eachTrace(c.Traces, func(f *trace.File) error {
+	eachTrace(e, c.Traces, func(f *trace.File) error {
 		ranks, err := pickRanks(f, c.Ranks)
 		if err != nil {
 			return err
@@ -49,34 +50,35 @@ func (c *infoCmd) Run(e *env) error {
 		switch {
 		case c.JSON:
 			for _, s := range all {
-				if err := writeJSON(e.stdout, s); err != nil {
+				if err := writeJSON(e.Stdout, s); err != nil {
 					return err
 				}
 			}
 		case c.CSV:
 			t := regionCSV(all)
-			err = t.writeCSV(e.stdout, first)
+			err = t.writeCSV(e.Stdout, first)
 			first = false
 		default:
 			err = c.print(e, f, all)
 		}
 		return err
 	})
+	return nil
 }
 
-func (c *infoCmd) print(e *env, f *trace.File, all []*summary.Rank) error {
+func (c *infoCmd) print(e *command.Env, f *trace.File, all []*summary.Rank) error {
 	h := f.Header()
-	fmt.Fprintf(e.stdout, "%s: %d ranks, buffers of %d bytes and more were recorded, clock %s\n", h.Program, h.Ranks, h.ThresholdBytes, h.Clock)
+	fmt.Fprintf(e.Stdout, "%s: %d ranks, buffers of %d bytes and more were recorded, clock %s\n", h.Program, h.Ranks, h.ThresholdBytes, h.Clock)
 	if h.Source != "" {
-		fmt.Fprintf(e.stdout, "recorded from %s\n", h.Source)
+		fmt.Fprintf(e.Stdout, "recorded from %s\n", h.Source)
 	}
 	over := table{header: []string{">rank", ">records", ">wall", ">processor", ">communicators", ">call sites", ">buffers", ">pages in all"}}
 	for _, s := range all {
 		over.add(strconv.Itoa(s.Rank), strconv.FormatUint(s.Records, 10), formatNs(s.WallNs), formatNs(s.CPUNs), strconv.Itoa(s.Comms),
 			strconv.Itoa(len(s.Sites)), strconv.Itoa(len(s.Regions)), mem.FormatBytes(s.CoveredBytes))
 	}
-	fmt.Fprintf(e.stdout, "\ncall sites and buffers of %s and more\n", mem.FormatBytes(uint64(c.Threshold)))
-	if err := over.write(e.stdout, "  "); err != nil {
+	fmt.Fprintf(e.Stdout, "\ncall sites and buffers of %s and more\n", mem.FormatBytes(uint64(c.Threshold)))
+	if err := over.write(e.Stdout, "  "); err != nil {
 		return err
 	}
 	details := all
@@ -91,7 +93,7 @@ func (c *infoCmd) print(e *env, f *trace.File, all []*summary.Rank) error {
 	return nil
 }
 
-func (c *infoCmd) details(e *env, s *summary.Rank) error {
+func (c *infoCmd) details(e *command.Env, s *summary.Rank) error {
 	ops := table{header: []string{"operation", ">records", ">bytes", ">smallest", ">largest"}}
 	for _, o := range s.Ops {
 		ops.add(o.Op, strconv.FormatUint(o.Records, 10), mem.FormatBytes(o.Bytes), mem.FormatBytes(o.MinBytes), mem.FormatBytes(o.MaxBytes))
@@ -109,7 +111,7 @@ func (c *infoCmd) details(e *env, s *summary.Rank) error {
 		}
 		sites.add(append([]string{x.Stack, x.Op, size, strconv.FormatUint(x.Uses, 10), strconv.Itoa(x.Regions)}, periods(x.Period, x.CPUPeriod)...)...)
 	}
-	fmt.Fprintf(e.stdout, "\nrank %d\n", s.Rank)
+	fmt.Fprintf(e.Stdout, "\nrank %d\n", s.Rank)
 	for _, list := range []struct {
 		table
 		all int
@@ -117,13 +119,13 @@ func (c *infoCmd) details(e *env, s *summary.Rank) error {
 		if len(list.rows) == 0 {
 			continue
 		}
-		if err := list.write(e.stdout, "  "); err != nil {
+		if err := list.write(e.Stdout, "  "); err != nil {
 			return err
 		}
 		if more := list.all - len(list.rows); more > 0 {
-			fmt.Fprintf(e.stdout, "  ... and %d more (--top 0 shows all)\n", more)
+			fmt.Fprintf(e.Stdout, "  ... and %d more (--top 0 shows all)\n", more)
 		}
-		fmt.Fprintln(e.stdout)
+		fmt.Fprintln(e.Stdout)
 	}
 	return nil
 }

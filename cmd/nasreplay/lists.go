@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"pinwheel/internal/command"
 )
 
 // names and numbers are lists separated by commas. Unlike kong's, an empty one
@@ -34,6 +36,7 @@ func (l *numbers) Decode(ctx *kong.DecodeContext) error {
 }
 
 func popList(ctx *kong.DecodeContext) ([]string, error) {
+	command.TakeNegative(ctx)
 	var text string
 	if err := ctx.Scan.PopValueInto("list", &text); err != nil {
 		return nil, err

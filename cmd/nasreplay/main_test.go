@@ -273,10 +273,26 @@ func TestRealModeReportsScaleAndPairs(t *testing.T) {
 }
 
 func TestHelpOfEverySubcommandHasExamples(t *testing.T) {
-	for _, sub := range []string{"import", "merge", "info", "compare", "plot", "calibrate", "results"} {
+	for _, sub := range []string{"import", "merge", "info", "compare", "plot", "calibrate", "results", "completion", "man"} {
 		stdout, _, status := nasreplay(t, sub, "--help")
 		if status != 0 || !strings.Contains(stdout, "nasreplay "+sub+" ") || !strings.Contains(stdout, "Example") {
 			t.Errorf("%s --help: status %d, %q", sub, status, stdout)
+		}
+	}
+}
+
+func TestManualPageIsUpToDate(t *testing.T) {
+	committed, err := os.ReadFile("nasreplay.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, _, _ := nasreplay(t, "man")
+	if stdout != string(committed) {
+		t.Error("nasreplay.1 is out of date: run go generate ./cmd/nasreplay")
+	}
+	for _, want := range []string{".TH NASREPLAY 1", ".B nasreplay compare\n[options] trace ...\n", "SOURCE_DATE_EPOCH", `nasreplay results \-\-out results`} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("the page lacks %q", want)
 		}
 	}
 }

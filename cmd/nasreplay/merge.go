@@ -1,6 +1,9 @@
 package main
 
-import "pinwheel/trace"
+import (
+	"pinwheel/internal/command"
+	"pinwheel/trace"
+)
 
 type mergeCmd struct {
 	Out    string   `required:"" placeholder:"FILE.pwt" help:"Trace to write; it appears when it is whole."`
@@ -15,7 +18,7 @@ Example:
   nasreplay merge --out run7.pwt run7.rank*.pwt`
 }
 
-func (c *mergeCmd) Run(e *env) error {
+func (c *mergeCmd) Run(e *command.Env) error {
 	if err := checkOut(c.Out, c.Force, c.Traces); err != nil {
 		return err
 	}
@@ -24,7 +27,7 @@ func (c *mergeCmd) Run(e *env) error {
 		return err
 	}
 	for _, t := range torn {
-		e.note("%v", t)
+		e.Note("%v", t)
 	}
-	return e.wrote(c.Out, "%s, %d ranks, %d files", h.Program, h.Ranks, len(c.Traces))
+	return wrote(e, c.Out, "%s, %d ranks, %d files", h.Program, h.Ranks, len(c.Traces))
 }

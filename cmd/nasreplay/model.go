@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"pinwheel/internal/command"
 	"pinwheel/replay"
 	"pinwheel/trace"
 )
@@ -28,9 +29,9 @@ func (m *model) options() (replay.Options, error) {
 	var o replay.Options
 	switch {
 	case m.Threshold < 1 || m.Eager < 1 || m.Budget != nil && *m.Budget < 1:
-		return o, usagef("--threshold, --budget and --eager must be at least 1 byte")
+		return o, command.Usagef("--threshold, --budget and --eager must be at least 1 byte")
 	case m.PerNode != nil && *m.PerNode < 1:
-		return o, usagef("--per-node must be at least 1")
+		return o, command.Usagef("--per-node must be at least 1")
 	}
 	costs, err := loadCosts(m.Costs)
 	if err != nil {
@@ -51,7 +52,7 @@ func (m *model) options() (replay.Options, error) {
 	o.Network.BytesPerNs = m.Bandwidth / 8
 	o.Network.EagerBytes = uint64(m.Eager)
 	if err := o.Check(); err != nil {
-		return o, usageError{err}
+		return o, command.AsUsage(err)
 	}
 	return o, nil
 }
@@ -67,11 +68,11 @@ func (m *model) forTrace(o replay.Options, f *trace.File) replay.Options {
 // checkPolicies makes an unknown policy a fault of the arguments.
 func checkPolicies(names []string) error {
 	if err := replay.CheckPolicies(names); err != nil {
-		return usageError{err}
+		return command.AsUsage(err)
 	}
 	for i, n := range names {
 		if slices.Contains(names[:i], n) {
-			return usagef("policy %s is named twice in --policy %s", n, strings.Join(names, ","))
+			return command.Usagef("policy %s is named twice in --policy %s", n, strings.Join(names, ","))
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
+	"pinwheel/internal/command"
 	"pinwheel/internal/outfile"
 )
 
@@ -93,19 +94,19 @@ func formatNs(ns int64) string {
 func percent(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }
 
 // wrote says what was written to a file, unless that is standard output.
-func (e *env) wrote(path, format string, args ...any) error {
+func wrote(e *command.Env, path, format string, args ...any) error {
 	if outfile.ToStdout(path) {
 		return nil
 	}
-	_, err := fmt.Fprintf(e.stdout, "%s: %s\n", path, fmt.Sprintf(format, args...))
+	_, err := fmt.Fprintf(e.Stdout, "%s: %s\n", path, fmt.Sprintf(format, args...))
 	return err
 }
 
 // progress shows a bar on stderr if that is a terminal, else nothing.
 // Add may be called from several goroutines.
-func (e *env) progress(total int64, what string) *progressbar.ProgressBar {
+func progress(e *command.Env, total int64, what string) *progressbar.ProgressBar {
 	// Without a spinner interval the bar has no goroutine, which would race with Add.
-	return progressbar.NewOptions64(total, progressbar.OptionSetWriter(e.stderr), progressbar.OptionSetDescription(what),
-		progressbar.OptionSetVisibility(e.terminal), progressbar.OptionSetSpinnerChangeInterval(0),
+	return progressbar.NewOptions64(total, progressbar.OptionSetWriter(e.Stderr), progressbar.OptionSetDescription(what),
+		progressbar.OptionSetVisibility(e.Terminal), progressbar.OptionSetSpinnerChangeInterval(0),
 		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30))
 }

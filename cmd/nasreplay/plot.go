@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"pinwheel/internal/command"
 	"pinwheel/internal/outfile"
 	"pinwheel/replay"
 	"pinwheel/replay/chart"
@@ -36,18 +38,18 @@ Examples:
   nasreplay plot --kind savings --costs uring results/traces/*.pwt`
 }
 
-func (c *plotCmd) Run(e *env) error {
+func (c *plotCmd) Run(e *command.Env) error {
 	if err := checkPolicies(c.Policy); err != nil {
 		return err
 	}
 	if c.From < 0 || c.To < 0 || c.To > 0 && c.To <= c.From {
-		return usagef("--from %v and --to %v are no stretch of time", c.From, c.To)
+		return command.Usagef("--from %v and --to %v are no stretch of time", c.From, c.To)
 	}
 	if c.Kind != "memory" && (c.From != 0 || c.To != 0 || c.Rank != 0) {
-		return usagef("--from, --to and --rank are for --kind memory")
+		return command.Usagef("--from, --to and --rank are for --kind memory")
 	}
 	if c.toFile() && c.Kind == "memory" && len(c.Traces) > 1 {
-		return usagef("--out %s is one file, and there would be %d figures (give a directory)", c.Out, len(c.Traces))
+		return command.Usagef("--out %s is one file, and there would be %d figures (give a directory)", c.Out, len(c.Traces))
 	}
 	o, err := c.options()
 	if err != nil {
@@ -55,13 +57,14 @@ func (c *plotCmd) Run(e *env) error {
 	}
 	o.Policies = c.Policy
 	if c.Kind == "memory" {
-		return e.eachTrace(c.Traces, func(f *trace.File) error { return c.memory(e, f, c.forTrace(o, f)) })
+		eachTrace(e, c.Traces, func(f *trace.File) error { return c.memory(e, f, c.forTrace(o, f)) })
+		return nil
 	}
 	return c.summary(e, o)
 }
 
 // summary draws one figure of all traces.
-func (c *plotCmd) summary(e *env, o replay.Options) error {
+func (c *plotCmd) summary(e *command.Env, o replay.Options) error {
 	policies := c.Policy
 	if len(policies) == 0 && c.Kind == "errors" {
 		policies = report.Predictors()
@@ -73,15 +76,15 @@ func (c *plotCmd) summary(e *env, o replay.Options) error {
 		o.Policies = append([]string{replay.LeavePinned}, policies...)
 	}
 	var runs []*report.Run
-	err := e.eachTrace(c.Traces, func(f *trace.File) error {
-		r, err := report.Replay(e.ctx, f, c.forTrace(o, f))
+	eachTrace(e, c.Traces, func(f *trace.File) error {
+		r, err := report.Replay(context.Background(), f, c.forTrace(o, f))
 		if err == nil {
 			runs = append(runs, r)
 		}
 		return err
 	})
-	if err != nil || len(runs) == 0 {
-		return err
+	if len(runs) == 0 {
+		return nil // each has been complained about
 	}
 	if c.Kind == "savings" {
 		return c.write(e, "savings.svg", report.SavingsFigure(runs, policies))
@@ -89,14 +92,14 @@ func (c *plotCmd) summary(e *env, o replay.Options) error {
 	return c.write(e, "errors.svg", report.ErrorFigure(runs))
 }
 
-func (c *plotCmd) memory(e *env, f *trace.File, o replay.Options) error {
+func (c *plotCmd) memory(e *command.Env, f *trace.File, o replay.Options) error {
 	if _, err := pickRanks(f, []int{c.Rank}); err != nil {
 		return err
 	}
 	o.SeriesFromNs, o.SeriesToNs = int64(c.From), int64(c.To)
-	fig, err := report.MemoryFigure(e.ctx, f, c.Rank, o)
+	fig, err := report.MemoryFigure(context.Background(), f, c.Rank, o)
 	if errors.Is(err, report.ErrPastEnd) {
-		return usageError{err}
+		return command.AsUsage(err)
 	}
 	if err != nil {
 		return err
@@ -107,7 +110,7 @@ func (c *plotCmd) memory(e *env, f *trace.File, o replay.Options) error {
 // toFile reports whether --out names a file, not a directory.
 func (c *plotCmd) toFile() bool { return filepath.Ext(c.Out) == ".svg" }
 
-func (c *plotCmd) write(e *env, name string, fig *chart.Figure) error {
+func (c *plotCmd) write(e *command.Env, name string, fig *chart.Figure) error {
 	path := filepath.Join(c.Out, name)
 	if c.toFile() {
 		path = c.Out
@@ -116,7 +119,7 @@ func (c *plotCmd) write(e *env, name string, fig *chart.Figure) error {
 	if err != nil || outfile.ToStdout(path) {
 		return err
 	}
-	_, err = fmt.Fprintln(e.stdout, path)
+	_, err = fmt.Fprintln(e.Stdout, path)
 	return err
 }
 

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"time"
 
+	"pinwheel/internal/command"
 	"pinwheel/internal/version"
 	"pinwheel/replay/report"
 )
@@ -27,7 +29,7 @@ Example:
   nasreplay results --out results`
 }
 
-func (c *resultsCmd) Run(e *env) error {
+func (c *resultsCmd) Run(e *command.Env) error {
 	o := report.Options{Traces: c.Traces, OutDir: c.Out, Machine: report.ThisMachine(), Version: version.String(), Date: reportDate(), Rank: c.Rank}
 	if o.Document = c.Readme; o.Document == "" {
 		o.Document = filepath.Join(c.Out, "..", "README.md")
@@ -35,7 +37,7 @@ func (c *resultsCmd) Run(e *env) error {
 	if len(o.Traces) == 0 {
 		var err error
 		if o.Traces, err = filepath.Glob(filepath.Join(c.Out, "traces", "*.pwt")); err != nil {
-			return usageError{err}
+			return command.AsUsage(err)
 		}
 	}
 	for _, name := range c.Costs {
@@ -45,14 +47,14 @@ func (c *resultsCmd) Run(e *env) error {
 		}
 		o.Costs = append(o.Costs, costs)
 	}
-	bar := e.progress(int64(o.Steps()), "results")
+	bar := progress(e, int64(o.Steps()), "results")
 	o.Step = func() { _ = bar.Add(1) }
-	err := report.Write(e.ctx, o)
+	err := report.Write(context.Background(), o)
 	_ = bar.Finish()
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(e.stdout, "%s written\n", filepath.Join(c.Out, "README.md"))
+	_, err = fmt.Fprintf(e.Stdout, "%s written\n", filepath.Join(c.Out, "README.md"))
 	return err
 }
 

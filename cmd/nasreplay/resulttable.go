@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"pinwheel/internal/command"
 	"pinwheel/mem"
 	"pinwheel/replay"
 )
@@ -12,7 +13,7 @@ import (
 // printResults prints the results of one trace as a table for people. What
 // they save is against those of leave-pinned, which are among them; if it was
 // not asked for it gets no row.
-func printResults(e *env, rs []replay.Result, asked []string) error {
+func printResults(e *command.Env, rs []replay.Result, asked []string) error {
 	if len(rs) == 0 {
 		return nil
 	}
@@ -47,11 +48,11 @@ func printResults(e *env, rs []replay.Result, asked []string) error {
 		}
 		t.add(cells...)
 	}
-	fmt.Fprintf(e.stdout, "%s: %s mode, %s timeline, %s\n", rs[0].Trace, rs[0].Mode, rs[0].Timeline, source)
-	if err := t.write(e.stdout, "  "); err != nil {
+	fmt.Fprintf(e.Stdout, "%s: %s mode, %s timeline, %s\n", rs[0].Trace, rs[0].Mode, rs[0].Timeline, source)
+	if err := t.write(e.Stdout, "  "); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(e.stdout)
+	_, err := fmt.Fprintln(e.Stdout)
 	return err
 }
 

@@ -1,11 +1,11 @@
 package main
 
 import (
-	"context"
 	"os"
 	"strings"
 	"testing"
 
+	"pinwheel/internal/command"
 	"pinwheel/verbs/verbstest"
 )
 
@@ -15,7 +15,7 @@ func unprivileged() error {
 	if err := verbstest.LimitMemlock(8 << 20); err != nil {
 		return err
 	}
-	os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(command.Run(spec(), os.Args[1:], os.Stdout, os.Stderr))
 	return nil
 }
 

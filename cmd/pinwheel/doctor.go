@@ -1,6 +1,9 @@
 package main
 
-import "pinwheel/internal/doctor"
+import (
+	"pinwheel/internal/command"
+	"pinwheel/internal/doctor"
+)
 
 type doctorCmd struct {
 	JSON    bool   `name:"json" help:"Print one JSON object."`
@@ -17,13 +20,13 @@ Examples:
   srun -N 1 -n 1 pinwheel doctor --json > ticket.json`
 }
 
-func (c *doctorCmd) Run(e *env) error {
+func (c *doctorCmd) Run(e *command.Env) error {
 	r := doctor.Examine(doctor.This(c.Library))
 	if !r.Usable {
-		e.status = exitFailed
+		e.Fail()
 	}
 	if c.JSON {
-		return r.WriteJSON(e.stdout)
+		return r.WriteJSON(e.Stdout)
 	}
-	return r.WriteText(e.stdout)
+	return r.WriteText(e.Stdout)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 
+	"pinwheel/internal/command"
 	"pinwheel/internal/doctor"
 	"pinwheel/internal/settings"
 )
@@ -21,16 +22,16 @@ Examples:
   pinwheel info -cf > settings.sh`
 }
 
-func (c *infoCmd) Run(e *env) error {
+func (c *infoCmd) Run(e *command.Env) error {
 	if c.Full && !c.Config {
-		return usagef("-f goes with -c")
+		return command.Usagef("-f goes with -c")
 	}
 	if c.Config {
 		_, warnings := settings.FromEnvironment()
 		for _, w := range warnings {
-			e.note("%s", w)
+			e.Note("%s", w)
 		}
-		return settings.WriteList(e.stdout, os.Environ(), c.Full)
+		return settings.WriteList(e.Stdout, os.Environ(), c.Full)
 	}
-	return doctor.Abilities(doctor.This("")).WriteFindings(e.stdout)
+	return doctor.Abilities(doctor.This("")).WriteFindings(e.Stdout)
 }

@@ -14,106 +14,51 @@ package main
 //go:generate sh -c "go run . man > pinwheel.1"
 
 import (
-	"errors"
-	"fmt"
-	"io"
-	"os"
-	"strings"
-
 	"github.com/alecthomas/kong"
 
-	"pinwheel/internal/outfile"
-	"pinwheel/internal/version"
+	"pinwheel/internal/command"
+	"pinwheel/internal/manpage"
 )
 
 const (
-	exitFailed   = 1
-	exitUsage    = 2
 	exitCantExec = 126
 	exitNotFound = 127
 )
 
 type cli struct {
-	Run     runCmd           `cmd:"" help:"Run a program or an MPI job with just-in-time memory registration."`
-	Record  recordCmd        `cmd:"" help:"Run it and record what it communicates, for nasreplay."`
-	Report  reportCmd        `cmd:"" help:"Put reports of single ranks into one."`
-	Info    infoCmd          `cmd:"" help:"Show the version, what can be used here, and settings."`
-	Doctor  doctorCmd        `cmd:"" help:"Examine this machine: what will be used, why, and what is missing."`
-	Man     manCmd           `cmd:"" hidden:"" help:"Print the manual page."`
-	Version kong.VersionFlag `help:"Print the version and exit."`
+	Run    runCmd    `cmd:"" help:"Run a program or an MPI job with just-in-time memory registration."`
+	Record recordCmd `cmd:"" help:"Run it and record what it communicates, for nasreplay."`
+	Report reportCmd `cmd:"" help:"Put reports of single ranks into one."`
+	Info   infoCmd   `cmd:"" help:"Show the version, what can be used here, and settings."`
+	Doctor doctorCmd `cmd:"" help:"Examine this machine: what will be used, why, and what is missing."`
+	command.Common
 }
 
-func main() {
-	outfile.RemoveOnSignals()
-	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
-}
+func main() { command.Main(spec()) }
 
-// usageError is a fault of the arguments that kong can't see.
-type usageError struct{ error }
-
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
-
-// statusError ends the command with a certain status.
-type statusError struct {
-	error
-	status int
-}
-
-// newParser returns the parser of the declarations above.
-func newParser(options ...kong.Option) *kong.Kong {
-	c := &cli{}
-	c.Run.Plugins, c.Run.settings = settingFlags()
-	c.Record.Plugins, c.Record.settings = settingFlags("record")
-	parser, err := kong.New(c, append([]kong.Option{
-		kong.Name("pinwheel"),
-		kong.Description("Just-in-time memory registration for RDMA, under unmodified MPI programs."),
-		kong.Vars{"version": "pinwheel " + version.String()},
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.ExplicitGroups([]kong.Group{{Key: settingsGroup, Title: "Settings, each for the variable of the same name:"}}),
-	}, options...)...)
-	if err != nil {
-		panic(err) // the declarations are wrong
+func spec() command.Spec {
+	return command.Spec{
+		Name:        "pinwheel",
+		Description: "Just-in-time memory registration for RDMA, under unmodified MPI programs.",
+		Declarations: func() any {
+			c := &cli{}
+			c.Run.Plugins, c.Run.settings = settingFlags()
+			c.Record.Plugins, c.Record.settings = settingFlags("record")
+			return c
+		},
+		Options: []kong.Option{
+			kong.ExplicitGroups([]kong.Group{{Key: settingsGroup, Title: "Settings, each for the variable of the same name:"}}),
+		},
+		Page: manpage.Page{
+			ExitStatus: [][2]string{
+				{"0", "All went well."},
+				{"1", "Something failed; for doctor, something that is needed is missing."},
+				{"2", "Wrong arguments."},
+				{"126, 127", "The program could not be started, or was not found."},
+				{"other", "For run and record, the status of the program; it ends by the signal that ended the program."},
+			},
+			Files:   [][2]string{{"libpinwheel.so, libpinwheel-go.so", "What is preloaded, beside this command or in ../lib of its directory."}},
+			SeeAlso: []string{"nasreplay(1)", "mpirun(1)", "srun(1)", "ld.so(8)", "ibv_reg_mr(3)", "fi_mr(3)"},
+		},
 	}
-	return parser
-}
-
-// run is the whole command, unless that becomes another program.
-func run(args []string, stdout, stderr io.Writer) int {
-	e := &env{stdout: stdout, stderr: stderr}
-	exited := false
-	parser := newParser(kong.Writers(stdout, stderr), kong.Exit(func(int) { exited = true }))
-	k, err := parser.Parse(args)
-	if exited { // --help or --version
-		return 0
-	}
-	if err != nil {
-		e.note("%v (see pinwheel --help)", err)
-		return exitUsage
-	}
-	err = k.Run(e)
-	if err != nil {
-		e.note("%v", err)
-	}
-	var status statusError
-	switch {
-	case errors.As(err, new(usageError)):
-		return exitUsage
-	case errors.As(err, &status):
-		return status.status
-	case err != nil:
-		return exitFailed
-	}
-	return e.status
-}
-
-// env is what a subcommand works with.
-type env struct {
-	stdout, stderr io.Writer
-	status         int // to exit with
-}
-
-// note prints one line.
-func (e *env) note(format string, args ...any) {
-	msg := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "; ")
-	fmt.Fprintf(e.stderr, "pinwheel: %s\n", msg)
 }

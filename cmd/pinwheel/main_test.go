@@ -12,8 +12,8 @@ import (
 	"pinwheel/internal/launch/launchtest"
 )
 
-// command is the built command; TestMain builds it.
-var command string
+// binary is the built command; TestMain builds it.
+var binary string
 
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "pinwheel")
@@ -21,8 +21,8 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	command = filepath.Join(dir, "pinwheel")
-	if out, err := exec.Command("go", "build", "-o", command, ".").CombinedOutput(); err != nil {
+	binary = filepath.Join(dir, "pinwheel")
+	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
 		os.Exit(1)
 	}
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 func pinwheel(t *testing.T, line string) (stdout, stderr string, state *os.ProcessState) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	cmd := exec.Command(command, strings.Fields(line)...)
+	cmd := exec.Command(binary, strings.Fields(line)...)
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestWrongArgumentsAreOneLineAndStatus2(t *testing.T) {
 }
 
 func TestHelpOfEveryCommandHasExamples(t *testing.T) {
-	for _, sub := range []string{"run", "record", "report", "info", "doctor", "man"} {
+	for _, sub := range []string{"run", "record", "report", "info", "doctor", "completion", "man"} {
 		stdout, _, state := pinwheel(t, sub+" --help")
 		if !state.Success() || !strings.Contains(stdout, "Example") || !strings.Contains(stdout, "pinwheel "+sub) {
 			t.Errorf("%s --help: %v, %q", sub, state, stdout)

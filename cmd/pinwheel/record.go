@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"pinwheel/internal/command"
 	"pinwheel/internal/launch"
 	"pinwheel/internal/record"
 )
@@ -29,7 +30,7 @@ Examples:
   pinwheel record --no-merge -o /scratch/run7.%h.%p.pwt -- mpiexec.hydra -n 8 ./app`
 }
 
-func (c *recordCmd) Run(e *env) error {
+func (c *recordCmd) Run(e *command.Env) error {
 	r, _, err := c.request(e)
 	if err != nil {
 		return err
@@ -40,7 +41,7 @@ func (c *recordCmd) Run(e *env) error {
 	}
 	rec, err := record.New(c.Out, c.Merged, program, c.Force)
 	if err != nil {
-		return usageError{err}
+		return command.AsUsage(err)
 	}
 	r.Settings = append(r.Settings, "PINWHEEL_RECORD="+rec.Pattern())
 	p, err := c.plan(e, r)
@@ -57,33 +58,33 @@ func (c *recordCmd) Run(e *env) error {
 	if c.Merge {
 		c.merge(e, rec)
 	} else {
-		e.note("recorded into %s; put the files together by nasreplay merge", rec.Pattern())
+		e.Note("recorded into %s; put the files together by nasreplay merge", rec.Pattern())
 	}
 	launch.EndAs(state)
 	return nil
 }
 
 // merge reports what was recorded; the status stays that of the job.
-func (c *recordCmd) merge(e *env, rec *record.Run) {
+func (c *recordCmd) merge(e *command.Env, rec *record.Run) {
 	res, err := rec.Merge()
 	if errors.Is(err, record.ErrNothing) {
-		e.note("%v: the job uses no MPI that Pinwheel knows, ended before recording began, or its nodes don't share the directory", err)
+		e.Note("%v: the job uses no MPI that Pinwheel knows, ended before recording began, or its nodes don't share the directory", err)
 		return
 	}
 	if err != nil {
-		e.note("%v", err)
+		e.Note("%v", err)
 		return
 	}
 	switch n := len(res.Torn); {
 	case n == 1:
-		e.note("%v", res.Torn[0])
+		e.Note("%v", res.Torn[0])
 	case n > 1:
-		e.note("%d traces were cut off, as if their ranks were killed; the first: %v", n, res.Torn[0])
+		e.Note("%d traces were cut off, as if their ranks were killed; the first: %v", n, res.Torn[0])
 	}
 	if res.Files < res.Ranks {
-		e.note("traces of %d ranks of %d are there", res.Files, res.Ranks)
+		e.Note("traces of %d ranks of %d are there", res.Files, res.Ranks)
 	}
-	e.note("recorded %d calls of %d ranks of %s; now type: nasreplay compare %s", res.Records, res.Files, res.Program, shortest(res.Path))
+	e.Note("recorded %d calls of %d ranks of %s; now type: nasreplay compare %s", res.Records, res.Files, res.Program, shortest(res.Path))
 }
 
 // shortest returns a path as a person in this directory would type it.

@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 
+	"pinwheel/internal/command"
 	"pinwheel/internal/jobreport"
 	"pinwheel/internal/launch"
 	"pinwheel/internal/outfile"
@@ -20,21 +21,21 @@ Examples:
   pinwheel run --stats=stats.%r.json -- mpirun -n 4 ./app && pinwheel report stats.*.json`
 }
 
-func (c *reportCmd) Run(e *env) error { return jobreport.Write(e.stdout, c.Files) }
+func (c *reportCmd) Run(e *command.Env) error { return jobreport.Write(e.Stdout, c.Files) }
 
 // runAndReport starts a job, waits for its end and prints one report of all
 // ranks to standard error or into a file.
-func (e *env) runAndReport(p launch.Plan, dir jobreport.Dir, file string) error {
+func runAndReport(e *command.Env, p launch.Plan, dir jobreport.Dir, file string) error {
 	state, err := p.Run()
 	if err != nil {
 		_ = dir.Remove() // nothing was started
 		return cantStart(err)
 	}
 	if err := writeReport(dir, file); err != nil {
-		e.note("%v", err)
+		e.Note("%v", err)
 	}
 	if err := dir.Remove(); err != nil {
-		e.note("%v", err)
+		e.Note("%v", err)
 	}
 	launch.EndAs(state)
 	return nil

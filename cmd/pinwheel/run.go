@@ -9,6 +9,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"pinwheel/internal/command"
 	"pinwheel/internal/jobreport"
 	"pinwheel/internal/launch"
 	"pinwheel/internal/settings"
@@ -42,7 +43,7 @@ Examples:
   aprun -n 8 pinwheel run -- ./app`
 }
 
-func (c *runCmd) Run(e *env) error {
+func (c *runCmd) Run(e *command.Env) error {
 	r, s, err := c.request(e)
 	if err != nil {
 		return err
@@ -58,7 +59,7 @@ func (c *runCmd) Run(e *env) error {
 		return cantStart(p.Exec())
 	}
 	if s.Stats != "n" {
-		return usagef("--report makes use of PINWHEEL_STATS, which is %s", s.Stats)
+		return command.Usagef("--report makes use of PINWHEEL_STATS, which is %s", s.Stats)
 	}
 	dir, err := jobreport.NewDir()
 	if err != nil {
@@ -73,11 +74,11 @@ func (c *runCmd) Run(e *env) error {
 		}
 		return err
 	}
-	return e.runAndReport(p, dir, string(c.Report))
+	return runAndReport(e, p, dir, string(c.Report))
 }
 
 // request says what the options ask for, and what is in force with the environment.
-func (j *job) request(e *env) (launch.Request, settings.Settings, error) {
+func (j *job) request(e *command.Env) (launch.Request, settings.Settings, error) {
 	given, err := j.settings()
 	if err != nil {
 		return launch.Request{}, settings.Settings{}, err
@@ -86,29 +87,29 @@ func (j *job) request(e *env) (launch.Request, settings.Settings, error) {
 		j.Command = j.Command[1:]
 	}
 	if len(j.Command) == 0 {
-		return launch.Request{}, settings.Settings{}, usagef("there is no command to run (see pinwheel --help)")
+		return launch.Request{}, settings.Settings{}, command.Usagef("there is no command to run (see pinwheel --help)")
 	}
 	environ := os.Environ()
 	s, warnings := settings.Load(slices.Concat(environ, given))
 	if s.Log != "off" {
 		for _, w := range warnings {
-			e.note("%s", w)
+			e.Note("%s", w)
 		}
 	}
 	return launch.Request{Command: j.Command, Environ: environ, Library: j.Library, Settings: given, KeepCaches: j.KeepCaches}, s, nil
 }
 
 // plan decides how to start the job and says what the user should know of it.
-func (j *job) plan(e *env, r launch.Request) (launch.Plan, error) {
+func (j *job) plan(e *command.Env, r launch.Request) (launch.Plan, error) {
 	p, err := launch.Make(r)
 	if err != nil {
 		return p, cantStart(err)
 	}
 	for _, n := range p.Notes {
-		e.note("%s", n)
+		e.Note("%s", n)
 	}
 	if p.Plain != "" {
-		e.note("%s; running without Pinwheel", p.Plain)
+		e.Note("%s; running without Pinwheel", p.Plain)
 	}
 	return p, nil
 }
@@ -116,7 +117,7 @@ func (j *job) plan(e *env, r launch.Request) (launch.Plan, error) {
 // cantStart gives an error the status that a shell gives it.
 func cantStart(err error) error {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
-		return statusError{err, exitNotFound}
+		return command.WithStatus(err, exitNotFound)
 	}
-	return statusError{err, exitCantExec}
+	return command.WithStatus(err, exitCantExec)
 }

@@ -104,7 +104,7 @@ func TestSignalsReachTheProgram(t *testing.T) {
 			if sub == "record" {
 				args = append(args, "-o", t.TempDir()+"/")
 			}
-			cmd := exec.Command(command, append(args, "--", "mpirun", "-n", "1", "app", "wait")...)
+			cmd := exec.Command(binary, append(args, "--", "mpirun", "-n", "1", "app", "wait")...)
 			stdout, err := cmd.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)

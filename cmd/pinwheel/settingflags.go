@@ -8,6 +8,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"pinwheel/internal/command"
 	"pinwheel/internal/settings"
 )
 
@@ -64,7 +65,7 @@ func settingFlags(but ...string) (plugins kong.Plugins, given func() ([]string, 
 				continue
 			}
 			if err := settings.Check(v.Name, value); err != nil {
-				return nil, usagef("--%s: %v", v.Option, err)
+				return nil, command.Usagef("--%s: %v", v.Option, err)
 			}
 			list = append(list, v.Name+"="+value)
 		}

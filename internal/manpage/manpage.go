@@ -5,6 +5,7 @@ package manpage
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -15,8 +16,10 @@ import (
 // Page is what a model does not have.
 type Page struct {
 	ExitStatus [][2]string // status and meaning
-	Files      [][2]string // file and meaning
-	SeeAlso    []string
+	// Environment are variables and their meaning. nil: all settings.
+	Environment [][2]string
+	Files       [][2]string // file and meaning
+	SeeAlso     []string
 }
 
 // Write writes the page. The same model gives the same bytes.
@@ -34,10 +37,7 @@ func Write(w io.Writer, app *kong.Application, p Page) error {
 	b.WriteString(".SH COMMANDS\n")
 	for _, c := range commands(app) {
 		fmt.Fprintf(&b, ".SS %s %s\n%s\n", app.Name, c.Name, text(c.Help))
-		prose, examples, _ := strings.Cut(c.Detail, "\n\nExamples:\n")
-		if rest, only := strings.CutPrefix(c.Detail, "Examples:\n"); only {
-			prose, examples = "", rest
-		}
+		prose, examples := parts(c.Detail)
 		if prose != "" {
 			fmt.Fprintf(&b, ".PP\n%s\n", text(prose))
 		}
@@ -46,18 +46,29 @@ func Write(w io.Writer, app *kong.Application, p Page) error {
 			fmt.Fprintf(&b, ".PP\nExamples:\n.PP\n.RS\n.nf\n%s\n.fi\n.RE\n", text(strings.TrimRight(strings.ReplaceAll("\n"+examples, "\n  ", "\n")[1:], "\n")))
 		}
 	}
-	b.WriteString(".SH ENVIRONMENT\nAn empty value counts as not set. Sizes are written 4K, 16M, 2G.\n")
-	for _, v := range settings.Variables() {
-		fmt.Fprintf(&b, ".TP\n.BR %s \" (%s)\"\n%s\n", v.Name, text(strings.ReplaceAll(v.Syntax, "|", ", ")), text(v.Doc))
-		if v.Default != "" {
-			fmt.Fprintf(&b, "Default: %s.\n", text(v.Default))
-		}
+	if p.Environment != nil {
+		pairs(&b, "ENVIRONMENT", p.Environment)
+	} else {
+		environment(&b)
 	}
 	pairs(&b, "EXIT STATUS", p.ExitStatus)
-	pairs(&b, "FILES", p.Files)
+	if p.Files != nil {
+		pairs(&b, "FILES", p.Files)
+	}
 	fmt.Fprintf(&b, ".SH SEE ALSO\n%s\n", text(strings.Join(p.SeeAlso, ", ")))
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// environment lists every setting.
+func environment(b *strings.Builder) {
+	b.WriteString(".SH ENVIRONMENT\nAn empty value counts as not set. Sizes are written 4K, 16M, 2G.\n")
+	for _, v := range settings.Variables() {
+		fmt.Fprintf(b, ".TP\n.BR %s \" (%s)\"\n%s\n", v.Name, text(strings.ReplaceAll(v.Syntax, "|", ", ")), text(v.Doc))
+		if v.Default != "" {
+			fmt.Fprintf(b, "Default: %s.\n", text(v.Default))
+		}
+	}
 }
 
 // commands returns those that --help lists.
@@ -71,10 +82,30 @@ func commands(app *kong.Application) []*kong.Node {
 	return list
 }
 
+// parts returns what a command says of itself, and its examples.
+func parts(detail string) (prose, examples string) {
+	if at := exampleTitle.FindStringIndex(detail); at != nil {
+		return strings.TrimSpace(detail[:at[0]]), detail[at[1]:]
+	}
+	return detail, ""
+}
+
+var exampleTitle = regexp.MustCompile(`(?m)^Examples?:\n`)
+
 func arguments(c *kong.Node) string {
 	words := []string{"[options]"}
 	for _, a := range c.Positional {
-		words = append(words, "--", a.Name+" ...")
+		form := a.Name
+		if a.IsCumulative() {
+			form += " ..."
+		}
+		if a.Passthrough {
+			words = append(words, "--")
+		}
+		if !a.Required {
+			form = "[" + form + "]"
+		}
+		words = append(words, form)
 	}
 	return strings.Join(words, " ")
 }

@@ -23,6 +23,9 @@ PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 MANDIR ?= $(PREFIX)/share/man
+BASHDIR ?= $(PREFIX)/share/bash-completion/completions
+ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
+FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 API_FUNCTIONS = $(shell sed -n 's/^int \(pinwheel_[a-z_]*\).*/\1/p' mpishim/include/pinwheel.h) pinwheel_domain_open_verbs
 
 ## install-api: install the C API and what it needs (PREFIX=/usr/local, DESTDIR=)
@@ -36,12 +39,15 @@ install-api: api
 	install -m 644 mpishim/include/pinwheel.3 $(DESTDIR)$(MANDIR)/man3/
 	for f in $(API_FUNCTIONS); do echo '.so man3/pinwheel.3' > $(DESTDIR)$(MANDIR)/man3/$$f.3; done
 
-## install: install commands, the preload library, the C API and the manual (PREFIX=/usr/local, DESTDIR=)
+## install: install commands, the preload library, the C API, manual and completion (PREFIX=/usr/local, DESTDIR=)
 install: build install-api
-	install -d $(addprefix $(DESTDIR),$(PREFIX)/bin $(MANDIR)/man1)
+	install -d $(addprefix $(DESTDIR),$(PREFIX)/bin $(MANDIR)/man1 $(BASHDIR) $(ZSHDIR) $(FISHDIR))
 	install -m 755 bin/pinwheel bin/nasreplay $(DESTDIR)$(PREFIX)/bin/
 	install -m 755 $(SHIM_LIB)/libpinwheel.so $(DESTDIR)$(LIBDIR)/
-	install -m 644 cmd/pinwheel/pinwheel.1 $(DESTDIR)$(MANDIR)/man1/
+	install -m 644 cmd/pinwheel/pinwheel.1 cmd/nasreplay/nasreplay.1 $(DESTDIR)$(MANDIR)/man1/
+	for c in pinwheel nasreplay; do \
+		bin/$$c completion bash > $(DESTDIR)$(BASHDIR)/$$c && bin/$$c completion zsh > $(DESTDIR)$(ZSHDIR)/_$$c && \
+		bin/$$c completion fish > $(DESTDIR)$(FISHDIR)/$$c.fish || exit 1; done
 
 ## test-api: the example transport on Soft-RoCE in the test bed's guest, built with pkg-config against an installation
 test-api:

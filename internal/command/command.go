@@ -1,0 +1,149 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+
+	"github.com/alecthomas/kong"
+	"golang.org/x/term"
+
+	"pinwheel/internal/manpage"
+	"pinwheel/internal/outfile"
+	"pinwheel/internal/version"
+)
+
+// Exit status of every command.
+const (
+	Failed = 1
+	Usage  = 2 // wrong arguments
+)
+
+// Spec is what a command is.
+type Spec struct {
+	Name        string
+	Description string // one sentence
+	// Declarations is a pointer to the struct of flags and subcommands, for
+	// kong, with Common in it. Every call returns another one.
+	Declarations func() any
+	Options      []kong.Option
+	Page         manpage.Page
+	// Choices are the values of flags that have no enum of their own, for completion, by the flag's name.
+	Choices map[string][]string
+}
+
+// Common are the flags and subcommands of every command.
+type Common struct {
+	Completion completionCmd    `cmd:"" help:"Print what makes a shell complete this command: bash, zsh or fish."`
+	Complete   completeCmd      `cmd:"" hidden:"" passthrough:"" help:"Print what may follow, for such a shell."`
+	Man        manCmd           `cmd:"" hidden:"" help:"Print the manual page."`
+	Version    kong.VersionFlag `help:"Print the version and exit."`
+}
+
+// Main is the main function of a command.
+func Main(s Spec) {
+	outfile.RemoveOnSignals()
+	os.Exit(Run(s, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// Run runs the command and returns its exit status.
+func Run(s Spec, args []string, stdout, stderr io.Writer) int {
+	out := &output{w: stdout}
+	e := &Env{Stdout: out, Stderr: stderr, spec: &s}
+	if f, ok := stderr.(*os.File); ok {
+		e.Terminal = term.IsTerminal(int(f.Fd()))
+	}
+	err := e.run(args)
+	if out.err != nil { // whether the subcommand has looked at it or not
+		err = out.err
+	}
+	if err != nil {
+		e.Complain(err)
+	}
+	return e.status
+}
+
+func (e *Env) run(args []string) error {
+	exited := false
+	parser := e.spec.parser(kong.Writers(e.Stdout, e.Stderr), kong.Exit(func(int) { exited = true }))
+	k, err := parser.Parse(args)
+	if exited { // --help or --version
+		return nil
+	}
+	if err == nil {
+		err = repeated(k)
+	}
+	if err != nil {
+		return Usagef("%w (see %s --help)", err, e.spec.Name)
+	}
+	return k.Run(e)
+}
+
+// parser returns the parser of the declarations.
+func (s *Spec) parser(options ...kong.Option) *kong.Kong {
+	all := []kong.Option{
+		kong.Name(s.Name),
+		kong.Description(s.Description),
+		kong.Vars{"version": s.Name + " " + version.String()},
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+	}
+	all = append(append(append(all, negativeNumbers()...), s.Options...), options...)
+	parser, err := kong.New(s.Declarations(), all...)
+	if err != nil {
+		panic(err) // the declarations are wrong
+	}
+	return parser
+}
+
+// repeated complains of a flag that was given twice and has room for one value.
+func repeated(k *kong.Context) error {
+	given := map[*kong.Flag]bool{}
+	for _, p := range k.Path {
+		if f := p.Flag; f != nil && given[f] && !f.IsBool() && f.Target.Kind() != reflect.Slice {
+			return fmt.Errorf("--%s is given twice", f.Name)
+		}
+		given[p.Flag] = true
+	}
+	return nil
+}
+
+// usageError is a fault of the arguments.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// Usagef makes a fault of the arguments that kong can't see.
+func Usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// AsUsage makes an error one of the arguments. nil stays nil.
+func AsUsage(err error) error {
+	if err == nil {
+		return nil
+	}
+	return usageError{err}
+}
+
+// statusError ends the command with a certain status.
+type statusError struct {
+	error
+	status int
+}
+
+func (e statusError) Unwrap() error { return e.error }
+
+// WithStatus makes an error one that ends the command with this status.
+func WithStatus(err error, status int) error { return statusError{err, status} }
+
+// statusOf returns the exit status for an error.
+func statusOf(err error) int {
+	var with statusError
+	switch {
+	case errors.As(err, new(usageError)):
+		return Usage
+	case errors.As(err, &with):
+		return with.status
+	}
+	return Failed
+}

@@ -1,0 +1,11 @@
+package command
+
+import "pinwheel/internal/manpage"
+
+type manCmd struct{}
+
+func (manCmd) Help() string { return "Example:\n  nasreplay man | man -l -" }
+
+func (manCmd) Run(e *Env) error {
+	return manpage.Write(e.Stdout, e.spec.parser().Model, e.spec.Page)
+}

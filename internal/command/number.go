@@ -1,0 +1,41 @@
+package command
+
+import (
+	"reflect"
+	"regexp"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+var negativeNumber = regexp.MustCompile(`^-[0-9.]`)
+
+// TakeNegative makes the next argument, if it looks like a negative number,
+// the value of the flag that is being decoded, as in --top -1. Kong takes it for
+// a flag of its own. It is for types that decode themselves.
+func TakeNegative(ctx *kong.DecodeContext) {
+	next := ctx.Scan.Peek()
+	if text, ok := next.Value.(string); ok && next.Type == kong.UntypedToken && negativeNumber.MatchString(text) {
+		ctx.Scan.Pop()
+		ctx.Scan.PushTyped(text, kong.FlagValueToken)
+	}
+}
+
+// mapper is a type of kong's that may be negative.
+type mapper struct{ kong.Mapper }
+
+func (m mapper) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
+	TakeNegative(ctx)
+	return m.Mapper.Decode(ctx, target)
+}
+
+// negativeNumbers makes kong take them for values, to be refused by who knows why.
+func negativeNumbers() []kong.Option {
+	kinds := kong.NewRegistry().RegisterDefaults()
+	own := func(t reflect.Type) kong.Mapper { return mapper{kinds.ForType(t)} }
+	return []kong.Option{
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), own(reflect.TypeFor[time.Duration]())),
+		kong.KindMapper(reflect.Int, own(reflect.TypeFor[int]())),
+		kong.KindMapper(reflect.Float64, own(reflect.TypeFor[float64]())),
+	}
+}
