@@ -1,10 +1,14 @@
 package main
 
 import (
+	"bufio"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pinwheel/internal/launch/launchtest"
 )
@@ -52,4 +56,39 @@ func TestReportReadsFilesOfRanks(t *testing.T) {
 		t.Errorf("no report: %v", state)
 	}
 	oneLine(t, stderr, "main.go is not the report of a rank")
+}
+
+func TestKilledRunLeavesNothingToTheNext(t *testing.T) {
+	site := launchtest.New(t)
+	t.Chdir(t.TempDir())
+	cmd := exec.Command(binary, "run", "--library", site.Library, "--report", "--", "mpirun", "-n", "1", "app", "wait")
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	out := bufio.NewReader(stdout)
+	if line, err := out.ReadString('\n'); err != nil || line != "ready\n" {
+		t.Fatalf("program says %q, %v", line, err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { _, err := out.ReadByte(); ended <- err }() // the end of the file: nobody is left to write
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		t.Error("the job goes on without the command")
+	}
+	_ = cmd.Wait() // it was killed
+	if left, _ := filepath.Glob("*"); len(left) != 1 {
+		t.Errorf("left: %q", left)
+	}
+	pinwheel(t, "run --library "+site.Library+" --report=all.txt -- mpirun -n 2 app report")
+	if left, _ := filepath.Glob("*"); !slices.Equal(left, []string{"all.txt"}) {
+		t.Errorf("left: %q", left)
+	}
 }

@@ -11,9 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"pinwheel/mpishim/report"
 )
@@ -21,63 +20,83 @@ import (
 // ErrNone: no rank has written a report.
 var ErrNone = errors.New("no rank has written a report")
 
-// Dir is a directory for the reports of one job.
-type Dir struct{ path string }
+// maxBytes bounds the report of a rank: more is something else.
+const maxBytes = 1 << 20
 
-// NewDir makes a directory in the working directory, which nodes of a cluster
-// usually share, or else in that for temporary files.
-func NewDir() (Dir, error) {
-	wd, err := os.Getwd()
-	if err == nil {
-		if path, err := os.MkdirTemp(wd, "pinwheel-report-"); err == nil {
-			return Dir{path}, nil
-		}
-	}
-	path, err := os.MkdirTemp("", "pinwheel-report-")
-	return Dir{path}, err
-}
-
-// Pattern is the value for PINWHEEL_STATS; see settings.Expand.
-func (d Dir) Pattern() string {
-	return filepath.Join(strings.ReplaceAll(d.path, "%", "%%"), "%r.json")
-}
-
-// Files returns the reports that are there.
-func (d Dir) Files() ([]string, error) { return filepath.Glob(filepath.Join(d.path, "*.json")) }
-
-// Remove removes the directory and the reports.
-func (d Dir) Remove() error { return os.RemoveAll(d.path) }
+// maxBad is how many files that can't be read are named.
+const maxBad = 3
 
 // Write reads reports of single ranks of one job, as PINWHEEL_STATS=FILE.json
-// has them, and prints one of all. A file that can't be read doesn't keep the
-// others back: it is in the error, one line for each.
+// has them, one after the other, and prints one of all. A file that can't be
+// read doesn't keep the others back: it is in the error, one line for each of
+// the first few.
 func Write(w io.Writer, files []string) error {
-	var ranks []report.Rank
+	type process struct {
+		rank, pid int
+		host      string
+	}
+	seen := map[process]string{}
+	var job report.Job
 	var bad []error
 	for _, name := range files {
 		r, err := read(name)
+		if err == nil {
+			p := process{r.Rank, r.PID, r.Host}
+			if other := seen[p]; other != "" {
+				err = fmt.Errorf("%s is of the same process as %s", name, other)
+			} else {
+				seen[p] = name
+				job.Add(r)
+			}
+		}
 		if err != nil {
 			bad = append(bad, err)
-			continue
 		}
-		ranks = append(ranks, r)
 	}
-	if len(ranks) == 0 {
-		return errors.Join(append(bad, ErrNone)...)
+	if len(seen) == 0 {
+		bad = append(few(bad), ErrNone)
+		return errors.Join(bad...)
 	}
-	return errors.Join(append(bad, report.Write(w, ranks))...)
+	return errors.Join(append(few(bad), job.Write(w))...)
 }
 
+// few returns the first errors, and how many there are more.
+func few(errs []error) []error {
+	if more := len(errs) - maxBad; more > 0 {
+		return append(errs[:maxBad:maxBad], fmt.Errorf("%d more files can't be used", more))
+	}
+	return errs
+}
+
+// read reads the report of a rank.
 func read(name string) (r report.Rank, err error) {
-	text, err := os.ReadFile(name)
+	f, err := os.Open(name)
 	if err != nil {
 		return r, err
 	}
-	if err := json.Unmarshal(text, &r); err != nil {
-		return r, fmt.Errorf("%s is not the report of a rank: %w", name, err)
+	defer f.Close() // only read from
+	in := &io.LimitedReader{R: f, N: maxBytes}
+	d := json.NewDecoder(in)
+	err = d.Decode(&r)
+	var path *fs.PathError
+	switch {
+	case errors.As(err, &path):
+		return r, err
+	case in.N == 0:
+		err = errors.New("it is too large")
+	case errors.Is(err, io.EOF):
+		err = errors.New("it is empty")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		err = errors.New("it is cut off")
+	case err == nil && r.Size < 1 && r.PID == 0:
+		err = errors.New("it says nothing of a process")
+	case err == nil:
+		if _, more := d.Token(); more != io.EOF {
+			err = errors.New("there is more in it")
+		}
 	}
-	if r.Size < 1 && r.PID == 0 {
-		return r, fmt.Errorf("%s is not the report of a rank", name)
+	if err != nil {
+		return r, fmt.Errorf("%s is not the report of a rank, as PINWHEEL_STATS=FILE.json makes it: %w", name, err)
 	}
 	return r, nil
 }

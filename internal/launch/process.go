@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -25,9 +26,12 @@ var passed = []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, u
 
 // Run starts the plan as a child and waits for its end. It passes on the
 // signals that this process gets, but for those of the terminal, which the
-// child has already got.
+// child has already got. SIGKILL, which can't be passed on, ends the child too.
 func (p Plan) Run() (*os.ProcessState, error) {
-	cmd := exec.Cmd{Path: p.Path, Args: p.Args, Env: p.Environ, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	cmd := exec.Cmd{Path: p.Path, Args: p.Args, Env: p.Environ, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		SysProcAttr: &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}}
+	runtime.LockOSThread() // whose end is what the child is told of, prctl(2)
+	defer runtime.UnlockOSThread()
 	arrived := make(chan os.Signal, 64)
 	for _, s := range passed {
 		if !signal.Ignored(s) { // nohup(1) goes for both

@@ -1,12 +1,14 @@
 package report
 
 import (
+	"bufio"
 	"cmp"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"unicode"
 
 	"pinwheel/mem"
 )
@@ -71,28 +73,85 @@ const TopSites = 10
 
 // Write prints the report of one or more ranks of a run.
 func Write(w io.Writer, ranks []Rank) error {
-	if len(ranks) == 0 {
-		return nil
+	var j Job
+	for _, r := range ranks {
+		j.Add(r)
 	}
-	ranks = slices.Clone(ranks)
-	slices.SortFunc(ranks, func(a, b Rank) int { return cmp.Compare(a.Rank, b.Rank) })
-	var b strings.Builder
-	total := sum(ranks)
-	header(&b, ranks, total)
-	if total.Uses == 0 {
-		fmt.Fprintf(&b, "@ Nothing was registered through Pinwheel: %s.\n", whyNothing(total))
-	} else {
-		table(&b, ranks, total)
-		remarks(&b, total)
-		sites(&b, ranks)
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return j.Write(w)
 }
 
-func header(b *strings.Builder, ranks []Rank, total Rank) {
-	r := ranks[0]
-	fmt.Fprintf(b, "@ Pinwheel\n@ Command  %s\n@ MPI      %s, %d of %d ranks\n@ Policy   %s\n", r.Command, cmp.Or(r.Library, "none"), len(ranks), r.Size, r.Policy)
+// Job gathers the reports of the ranks of a run. Of each rank it keeps the
+// row of the table alone.
+type Job struct {
+	first Rank   // the lowest, for what all have in common
+	rows  []Rank // without what is in first and sites
+	sites map[siteKey]Site
+}
+
+type siteKey struct{ name, op string }
+
+// Add adds a rank.
+func (j *Job) Add(r Rank) {
+	r = r.printable()
+	if len(j.rows) == 0 || r.Rank < j.first.Rank {
+		j.first = r
+	}
+	if j.sites == nil {
+		j.sites = map[siteKey]Site{}
+	}
+	for _, s := range r.Sites[:min(len(r.Sites), TopSites)] {
+		k := siteKey{s.Name, s.Op}
+		t := j.sites[k]
+		j.sites[k] = Site{s.Name, s.Op, t.Uses + s.Uses, t.Bytes + s.Bytes}
+	}
+	r.Command, r.Library, r.Policy, r.Mapping, r.Helper, r.Sites, r.Environment = "", "", "", "", "", nil, nil
+	j.rows = append(j.rows, r)
+}
+
+// printable returns the rank with nothing in its texts that a terminal would obey.
+func (r Rank) printable() Rank {
+	r.Sites, r.Environment = slices.Clone(r.Sites), slices.Clone(r.Environment)
+	texts := []*string{&r.Host, &r.Command, &r.Library, &r.Policy, &r.Mapping, &r.Helper}
+	for i := range r.Sites {
+		texts = append(texts, &r.Sites[i].Name, &r.Sites[i].Op)
+	}
+	for i := range r.Environment {
+		texts = append(texts, &r.Environment[i])
+	}
+	for _, t := range texts {
+		*t = strings.Map(func(c rune) rune {
+			if unicode.IsPrint(c) {
+				return c
+			}
+			return '?'
+		}, *t)
+	}
+	return r
+}
+
+// Write prints the report of the ranks that were added; nothing if there are none.
+func (j *Job) Write(w io.Writer) error {
+	if len(j.rows) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(j.rows, func(a, b Rank) int { return cmp.Compare(a.Rank, b.Rank) })
+	out := bufio.NewWriter(w)
+	total := sum(j.rows)
+	total.Policy = j.first.Policy
+	j.header(out, total)
+	if total.Uses == 0 {
+		fmt.Fprintf(out, "@ Nothing was registered through Pinwheel: %s.\n", whyNothing(total))
+	} else {
+		table(out, j.rows, total)
+		remarks(out, total)
+		j.writeSites(out)
+	}
+	return out.Flush()
+}
+
+func (j *Job) header(b io.Writer, total Rank) {
+	r := j.first
+	fmt.Fprintf(b, "@ Pinwheel\n@ Command  %s\n@ MPI      %s, %d of %d ranks\n@ Policy   %s\n", r.Command, cmp.Or(r.Library, "none"), len(j.rows), r.Size, r.Policy)
 	if r.Mapping != "" {
 		fmt.Fprintf(b, "@ Mappings %s\n", r.Mapping)
 	}
@@ -120,7 +179,7 @@ func leftAlone(total Rank) string {
 
 // sum is the aggregate line: what can be added is, times are the longest.
 func sum(ranks []Rank) Rank {
-	t := Rank{Rank: -1, Policy: ranks[0].Policy}
+	t := Rank{Rank: -1}
 	var good05, good5, path float64
 	for _, r := range ranks {
 		t.Seconds = max(t.Seconds, r.Seconds)
@@ -154,7 +213,7 @@ func sum(ranks []Rank) Rank {
 	return t
 }
 
-func table(b *strings.Builder, ranks []Rank, total Rank) {
+func table(b io.Writer, ranks []Rank, total Rank) {
 	fmt.Fprintf(b, "\n@--- Registered memory and registrations ---\n")
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "rank\thost\tpeak\taverage\tuses\thits\twaited\tfirst\tlate\tahead\treleased\tlost\t<0.5 %\t<5 %\tstall ms\thelper ms\t")
@@ -185,8 +244,8 @@ deregistered by the helper thread; lost: uses that it did not hear of. <0.5 %, <
 wrong by less than that share of the interval. stall: time that communication spent waiting for registrations; helper: its processor time.
 `
 
-func remarks(b *strings.Builder, total Rank) {
-	b.WriteString(legend)
+func remarks(b io.Writer, total Rank) {
+	fmt.Fprint(b, legend)
 	if total.PathSamples > 0 {
 		fmt.Fprintf(b, "Overhead on the path of a message: %.0f ns beside registration, the mean of %d hits.\n", total.PathNs, total.PathSamples)
 	}
@@ -195,22 +254,13 @@ func remarks(b *strings.Builder, total Rank) {
 	}
 }
 
-// sites prints the call sites of all ranks together.
-func sites(b *strings.Builder, ranks []Rank) {
-	type key struct{ name, op string }
-	all := map[key]Site{}
-	for _, r := range ranks {
-		for _, s := range r.Sites {
-			k := key{s.Name, s.Op}
-			t := all[k]
-			all[k] = Site{s.Name, s.Op, t.Uses + s.Uses, t.Bytes + s.Bytes}
-		}
-	}
-	if len(all) == 0 {
+// writeSites prints the call sites of all ranks together.
+func (j *Job) writeSites(b io.Writer) {
+	if len(j.sites) == 0 {
 		return
 	}
 	var list []Site
-	for _, s := range all {
+	for _, s := range j.sites {
 		list = append(list, s)
 	}
 	slices.SortFunc(list, func(x, y Site) int {

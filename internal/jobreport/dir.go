@@ -1,0 +1,137 @@
+package jobreport
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Dir is a directory for the reports of one job. As long as its process
+// lives it holds a lock in it; what a process that was killed has left has none, and
+// the next one that makes a Dir in the same place removes it.
+type Dir struct {
+	path  string
+	owner *os.File
+}
+
+const (
+	prefix    = "pinwheel-report-"
+	ownerName = "running" // the file with the lock
+	attempts  = 100       // to make a directory that no other process sweeps before it is locked
+)
+
+// NewDir makes a directory in the working directory, which nodes of a cluster
+// usually share, or else in that for temporary files. Nobody else can read it.
+func NewDir() (Dir, error) {
+	wd, err := os.Getwd()
+	if err == nil {
+		if d, err := newDir(wd); err == nil {
+			return d, nil
+		}
+	}
+	return newDir(os.TempDir())
+}
+
+func newDir(parent string) (Dir, error) {
+	sweep(parent)
+	for range attempts {
+		path, err := os.MkdirTemp(parent, prefix)
+		if err != nil {
+			return Dir{}, err
+		}
+		owner, err := os.OpenFile(filepath.Join(path, ownerName), os.O_CREATE|os.O_RDWR, 0o600)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // swept
+		}
+		if err != nil {
+			return Dir{}, errors.Join(err, os.Remove(path))
+		}
+		// Where there are no locks there is no sweeping either.
+		d := Dir{path, owner}
+		if unix.Flock(int(owner.Fd()), unix.LOCK_EX|unix.LOCK_NB) != unix.EWOULDBLOCK && d.owns() {
+			return d, nil
+		}
+		_ = owner.Close()
+	}
+	return Dir{}, fs.ErrExist
+}
+
+// owns reports whether the lock is still in the directory.
+func (d Dir) owns() bool {
+	held, err := d.owner.Stat()
+	there, statErr := os.Lstat(d.owner.Name())
+	return err == nil && statErr == nil && os.SameFile(held, there)
+}
+
+// Pattern is the value for PINWHEEL_STATS; see settings.Expand.
+func (d Dir) Pattern() string {
+	return filepath.Join(strings.ReplaceAll(d.path, "%", "%%"), "%r.json")
+}
+
+// Files returns the reports that are there.
+func (d Dir) Files() (files []string, err error) {
+	entries, err := os.ReadDir(d.path)
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) == ".json" {
+			files = append(files, filepath.Join(d.path, e.Name()))
+		}
+	}
+	return files, err
+}
+
+// Remove removes the directory and the reports.
+func (d Dir) Remove() error { return errors.Join(remove(d.path), d.owner.Close()) }
+
+// ours matches what is in such a directory: the lock, reports, and reports that
+// were not finished.
+var ours = regexp.MustCompile(`^(` + ownerName + `|[^/]*\.json(\.[0-9]+\.partial)?)$`)
+
+// remove removes a directory, unless somebody has put something else into it.
+// The lock goes last, so that a removal that is cut short can be repeated.
+func remove(path string) error {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if ours.MatchString(e.Name()) && e.Name() != ownerName {
+			_ = os.Remove(filepath.Join(path, e.Name())) // then the directory can't be removed
+		}
+	}
+	if err := os.Remove(filepath.Join(path, ownerName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) { // another process has seen it without a lock
+		return err
+	}
+	return nil
+}
+
+var directoryName = regexp.MustCompile("^" + prefix + "[0-9]+$") // as os.MkdirTemp makes them
+
+// sweep removes the directories of processes that were killed.
+func sweep(parent string) {
+	entries, _ := os.ReadDir(parent) // what can't be read is not swept
+	for _, e := range entries {
+		if !e.IsDir() || !directoryName.MatchString(e.Name()) {
+			continue
+		}
+		path := filepath.Join(parent, e.Name())
+		owner, err := os.OpenFile(filepath.Join(path, ownerName), os.O_RDWR|unix.O_NOFOLLOW, 0)
+		if errors.Is(err, fs.ErrNotExist) {
+			_ = os.Remove(path) // if it is empty: not yet locked, and its process makes another
+		}
+		if err != nil {
+			continue
+		}
+		if unix.Flock(int(owner.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+			_ = remove(path) // or the next one does
+		}
+		_ = owner.Close()
+	}
+}
