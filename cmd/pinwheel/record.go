@@ -11,7 +11,7 @@ import (
 )
 
 type recordCmd struct {
-	Out     string `short:"o" default:"trace/" placeholder:"DIR/%r.pwt" help:"Traces to write, one per rank: %h host, %p process, %r rank, %j job. A directory stands for DIR/%r.pwt. Default: trace/%r.pwt."`
+	Out     string `short:"o" default:"trace/" placeholder:"DIR/%r.pwt" help:"Traces to write, one per rank: %h host, %p process, %r rank, %j job. A directory stands for DIR/%r.pwt and is made if it is missing. Default: trace/%r.pwt."`
 	Merged  string `placeholder:"FILE.pwt" help:"Trace of all ranks. Default: the program's name, in the same directory."`
 	Merge   bool   `default:"true" negatable:"" help:"Put the ranks' traces into one when the job has ended."`
 	Force   bool   `help:"Replace traces that are there."`
@@ -50,6 +50,9 @@ func (c *recordCmd) Run(e *command.Env) error {
 	}
 	if p.Plain != "" {
 		return cantStart(p.Exec()) // nothing will be recorded
+	}
+	if err := rec.Prepare(); err != nil {
+		return err
 	}
 	state, err := p.Run()
 	if err != nil {

@@ -33,17 +33,41 @@ func TestPatternMatchesOnlyTracesOfRanks(t *testing.T) {
 
 func TestDirectoryStandsForFilesOfRanks(t *testing.T) {
 	dir := t.TempDir()
-	for _, out := range []string{dir, dir + "/", dir + "/new/"} {
+	for _, out := range []string{dir, dir + "/", dir + "/new/", dir + "/a/b/new", dir + "/run.7"} {
 		r, err := New(out, "", "app", false)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if _, err := os.Stat(dir + "/new"); err == nil && out == dir+"/new/" {
+			t.Errorf("%s was made before the job is known to start", out)
+		}
+		if err := r.Prepare(); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(out); err != nil || !info.IsDir() {
+			t.Errorf("%s was not made: %v", out, err)
 		}
 		if !strings.HasSuffix(r.Pattern(), "/%r.pwt") || filepath.Base(filepath.Dir(r.Pattern())) != filepath.Base(filepath.Clean(out)) {
 			t.Errorf("%s: %s", out, r.Pattern())
 		}
 	}
-	if info, err := os.Stat(dir + "/new"); err != nil || !info.IsDir() {
-		t.Errorf("the directory was not made: %v", err)
+	if _, err := New(dir+"/x.pwt", "", "app", false); err == nil {
+		t.Error("a trace of all ranks was taken for a directory")
+	}
+}
+
+func TestWhatIsNoFileIsLeftAloneEvenByForce(t *testing.T) {
+	dir := t.TempDir()
+	if err := errors.Join(os.Mkdir(dir+"/sub", 0o777), os.Mkdir(dir+"/one", 0o777), os.Mkdir(dir+"/one/0.pwt", 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	for _, merged := range []string{"/dev/null", dir + "/sub"} {
+		if _, err := New(dir, merged, "app", true); err == nil || !strings.Contains(err.Error(), merged+" is in the way of a trace, and no file") {
+			t.Errorf("%s: %v", merged, err)
+		}
+	}
+	if _, err := New(dir+"/one", "", "app", true); err == nil {
+		t.Error("a directory in the way")
 	}
 }
 
@@ -56,6 +80,9 @@ func TestWorkingDirectoryMayHaveAPercentSign(t *testing.T) {
 	r, err := New("tr/", "", "app", false)
 	if err != nil || !strings.HasSuffix(r.Pattern(), "/100%%h/tr/%r.pwt") {
 		t.Fatalf("%+v, %v", r, err)
+	}
+	if err := r.Prepare(); err != nil {
+		t.Fatal(err)
 	}
 	if _, err := os.Stat(dir + "/tr"); err != nil {
 		t.Error(err)
@@ -77,11 +104,15 @@ func TestForceRemovesTracesInTheWayAndNothingElse(t *testing.T) {
 	if _, err := New(dir, "", "/bin/app", false); err == nil || !strings.Contains(err.Error(), "0.pwt exists") {
 		t.Errorf("without force: %v", err)
 	}
-	if _, err := New(dir, "", "/bin/app", true); err != nil {
+	r, err := New(dir, "", "/bin/app", true)
+	if err == nil {
+		err = r.Prepare()
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	left, err := filepath.Glob(dir + "/*")
-	if err != nil || !slices.Equal(left, []string{dir + "/0.txt", dir + "/other.pwt"}) {
+	left, err := filepath.Glob(dir + "/*") // app.pwt is there until it is replaced
+	if err != nil || !slices.Equal(left, []string{dir + "/0.txt", dir + "/app.pwt", dir + "/other.pwt"}) {
 		t.Errorf("left: %q, %v", left, err)
 	}
 }

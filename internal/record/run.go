@@ -3,9 +3,11 @@ package record
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"pinwheel/trace"
@@ -17,6 +19,7 @@ type Run struct {
 	dir     string
 	match   *regexp.Regexp
 	merged  string
+	old     []string // traces of ranks that are in the way
 }
 
 // Result is what a job has recorded.
@@ -32,12 +35,12 @@ type Result struct {
 // ErrNothing: no rank has recorded anything.
 var ErrNothing = errors.New("nothing was recorded")
 
-// New prepares the directory for traces with names of this pattern (see
-// settings.Expand; a directory stands for DIR/%r.pwt) and for the merged trace,
-// which is DIR/program.pwt if merged is "". Files in the way are an error, with
-// force they are removed.
+// New checks that traces with names of this pattern (see settings.Expand; a
+// directory stands for DIR/%r.pwt) can be written, and the merged trace, which is
+// DIR/program.pwt if merged is "". Files in the way are an error without force. Nothing
+// is changed until Prepare.
 func New(pattern, merged, program string, force bool) (*Run, error) {
-	if info, err := os.Stat(pattern); strings.HasSuffix(pattern, "/") || err == nil && info.IsDir() {
+	if isDirectory(pattern) {
 		pattern = filepath.Join(pattern, "%r.pwt")
 	}
 	if !filepath.IsAbs(pattern) { // ranks may work in another directory
@@ -55,25 +58,46 @@ func New(pattern, merged, program string, force bool) (*Run, error) {
 	if r.merged == "" {
 		r.merged = filepath.Join(r.dir, filepath.Base(program)+".pwt")
 	}
-	if err := os.MkdirAll(r.dir, 0o777); err != nil {
+	if r.old, err = r.files(false); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	inTheWay, err := r.files(false)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := os.Lstat(r.merged); err == nil {
-		inTheWay = append(inTheWay, r.merged)
-	}
-	for _, name := range inTheWay {
-		if !force {
-			return nil, fmt.Errorf("%s exists: --force replaces it", name)
-		}
-		if err := os.Remove(name); err != nil {
+	for _, name := range append(slices.Clone(r.old), r.merged) {
+		switch info, err := os.Stat(name); {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
 			return nil, err
+		case !info.Mode().IsRegular():
+			return nil, fmt.Errorf("%s is in the way of a trace, and no file", name)
+		case !force:
+			return nil, fmt.Errorf("%s exists: --force replaces it", name)
 		}
 	}
 	return r, nil
+}
+
+// Prepare makes the directory and removes the traces of ranks that are in the
+// way, for a job that is about to start. The merged trace is there until Merge replaces it.
+func (r *Run) Prepare() error {
+	if err := os.MkdirAll(r.dir, 0o777); err != nil {
+		return err
+	}
+	for _, name := range r.old {
+		if err := os.Remove(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isDirectory reports whether a pattern stands for the files of a directory,
+// which need not be there: it has neither a placeholder nor the ending of a trace.
+func isDirectory(pattern string) bool {
+	info, err := os.Stat(pattern)
+	if err == nil {
+		return info.IsDir()
+	}
+	base := filepath.Base(pattern)
+	return strings.HasSuffix(pattern, "/") || !strings.Contains(base, "%") && filepath.Ext(base) != ".pwt"
 }
 
 // Pattern is the value for PINWHEEL_RECORD.
