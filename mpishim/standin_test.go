@@ -266,6 +266,10 @@ func TestWithoutGoSideOneLineAndPlain(t *testing.T) {
 	if status != 42 || strings.Count(said, "\n") != 1 || !strings.Contains(said, "libpinwheel-go.so") || !strings.Contains(said, "without Pinwheel") {
 		t.Errorf("status %d, said %q", status, said)
 	}
+	_, said = play(t, dir, []string{"PINWHEEL_LOG=Off", "LD_PRELOAD=" + filepath.Join(alone, "libpinwheel.so")}, "life", "status")
+	if said != "" {
+		t.Errorf("with PINWHEEL_LOG=Off: said %q", said)
+	}
 }
 
 func TestPreloadedLauncherIsToldOnceAndDaemonsAreLeftAlone(t *testing.T) {

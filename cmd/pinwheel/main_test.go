@@ -120,6 +120,15 @@ func TestInfoListsWhatIsInForce(t *testing.T) {
 		t.Errorf("info -c: %v, %q", state, stdout)
 	}
 	oneLine(t, stderr, "maybe: PINWHEEL_POLICY?")
+	t.Setenv("PINWHEEL_HELPER_CPU", "two")
+	t.Setenv("PINWHEEL_LOG", "Off")
+	stdout, stderr, _ = pinwheel(t, "info -cf")
+	if stderr != "" || !strings.Contains(stdout, "\nPINWHEEL_LOG=Off\n") {
+		t.Errorf("with PINWHEEL_LOG=Off: %q", stderr)
+	}
+	if want := "# source:  default\n# ignored: \"two\" is not auto|0..65536\n#\nPINWHEEL_HELPER_CPU=auto\n"; !strings.Contains(stdout, want) {
+		t.Errorf("info -cf lacks %q: %q", want, stdout)
+	}
 	if stdout, _, _ := pinwheel(t, "info -cf"); !strings.Contains(stdout, "# source:  environment\n#\nPINWHEEL_WINDOW=4\n") {
 		t.Errorf("info -cf: %q", stdout)
 	}

@@ -18,16 +18,18 @@ func WriteList(w io.Writer, environ []string, full bool) error {
 	}
 	var b strings.Builder
 	for _, v := range table {
-		name, value, source := Prefix+v.name, v.value, "default"
+		name, value, source, ignored := Prefix+v.name, v.value, "default", ""
 		if given := set[name]; given != "" {
 			var s Settings
-			if v.kind.parse(&s, given) == nil {
+			if err := v.kind.parse(&s, given); err == nil {
 				value, source = given, "environment"
+			} else {
+				ignored = wrap("# ignored: ", err.Error())
 			}
 		}
 		if full {
-			fmt.Fprintf(&b, "#\n%s#\n# syntax:  %s\n# default: %s\n# source:  %s\n#\n",
-				wrap("# ", v.doc), v.kind.syntax, shown(v.value), source)
+			fmt.Fprintf(&b, "#\n%s#\n# syntax:  %s\n# default: %s\n# source:  %s\n%s#\n",
+				wrap("# ", v.doc), v.kind.syntax, shown(v.value), source, ignored)
 		}
 		fmt.Fprintf(&b, "%s=%s\n", name, quote(value))
 		if full {

@@ -15,8 +15,14 @@ func Default() Settings {
 }
 
 // FromEnvironment returns the settings of this process, and one line for each
-// variable that could not be used.
-func FromEnvironment() (Settings, []string) { return Load(os.Environ()) }
+// variable that could not be used; none where nothing is to be logged.
+func FromEnvironment() (Settings, []string) {
+	s, warnings := Load(os.Environ())
+	if s.Log == "off" {
+		return s, nil
+	}
+	return s, warnings
+}
 
 // Load reads settings from variables of the form NAME=value, as os.Environ
 // returns them. An empty value counts as not set. The warnings, one line each,

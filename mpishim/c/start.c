@@ -29,7 +29,7 @@ void pw_say(const char *format, ...)
 	va_list args;
 	int n;
 
-	if (log && !strcmp(log, "off"))
+	if (log && !strcasecmp(log, "off")) /* case counts nowhere */
 		return;
 	va_start(args, format);
 	n = vsnprintf(line + 10, sizeof line - 12, format, args) + 10;
