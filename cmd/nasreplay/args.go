@@ -43,7 +43,10 @@ func pickRanks(f *trace.File, asked []int) ([]int, error) {
 	if len(asked) == 0 {
 		return have, nil
 	}
-	for _, r := range asked {
+	for i, r := range asked {
+		if slices.Contains(asked[:i], r) {
+			return nil, command.Usagef("rank %d is named twice in --ranks", r)
+		}
 		if !slices.Contains(have, r) {
 			return nil, command.Usagef("%s has no rank %d (it has %d of %d ranks)", f.Header().Program, r, len(have), f.Header().Ranks)
 		}

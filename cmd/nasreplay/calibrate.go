@@ -31,13 +31,21 @@ Examples:
   nasreplay calibrate --provider mlock --points --csv`
 }
 
+// maxRounds takes hours with the default sizes.
+const maxRounds = 1_000_000
+
 // simCosts are what provider sim takes when it is calibrated: the model has
 // to find them again.
 var simCosts = verbs.Costs{Register: verbs.Cost{PerPageNs: 250, FixedNs: 16_000}, Deregister: verbs.Cost{PerPageNs: 20, FixedNs: 5_000}}
 
 func (c *calibrateCmd) Run(e *command.Env) error {
-	if c.MaxSize < size(2*mem.PageSize) || c.Rounds < 1 {
-		return command.Usagef("--max-size must be at least two pages and --rounds at least 1")
+	if c.MaxSize < size(2*mem.PageSize) || c.Rounds < 1 || c.Rounds > maxRounds {
+		return command.Usagef("--max-size must be at least %s and --rounds from 1 to %d", mem.FormatBytes(2*mem.PageSize), maxRounds)
+	}
+	if c.Out != "" {
+		if err := outfile.Check(c.Out); err != nil {
+			return err
+		}
 	}
 	p, err := openProvider(c.Provider, simCosts)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,7 +25,7 @@ type plotCmd struct {
 	Rank   int           `default:"0" help:"Rank whose memory is drawn."`
 	From   time.Duration `help:"Draw memory from this time of the run."`
 	To     time.Duration `help:"Draw memory until this time of the run."`
-	Out    string        `default:"." help:"Directory for the figures, or the file of a single one."`
+	Out    string        `default:"." help:"Directory for the figures, or the file of a single one (.svg, or - for standard output)."`
 	Traces []string      `arg:"" name:"trace" help:"Traces (.pwt)."`
 }
 
@@ -52,6 +53,9 @@ func (c *plotCmd) Run(e *command.Env) error {
 		return command.Usagef("--out %s is one file, and there would be %d figures (give a directory)", c.Out, len(c.Traces))
 	}
 	o, err := c.options()
+	if err == nil && c.toFile() {
+		err = outfile.Check(c.Out)
+	}
 	if err != nil {
 		return err
 	}
@@ -108,7 +112,12 @@ func (c *plotCmd) memory(e *command.Env, f *trace.File, o replay.Options) error 
 }
 
 // toFile reports whether --out names a file, not a directory.
-func (c *plotCmd) toFile() bool { return filepath.Ext(c.Out) == ".svg" }
+func (c *plotCmd) toFile() bool {
+	if info, err := os.Stat(c.Out); err == nil || outfile.ToStdout(c.Out) {
+		return err != nil || !info.IsDir()
+	}
+	return filepath.Ext(c.Out) == ".svg"
+}
 
 func (c *plotCmd) write(e *command.Env, name string, fig *chart.Figure) error {
 	path := filepath.Join(c.Out, name)

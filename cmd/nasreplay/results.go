@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"time"
 
 	"pinwheel/internal/command"
+	"pinwheel/internal/outfile"
 	"pinwheel/internal/version"
 	"pinwheel/replay/report"
 )
@@ -16,7 +18,7 @@ import (
 type resultsCmd struct {
 	Out    string   `default:"results" help:"Where README.md, virtual.jsonl and figures/ are written; traces/ below it are the default traces."`
 	Costs  names    `default:"rdma-like,uring" help:"Registration costs to report: ${costs}, or files; the first is that of the figures."`
-	Readme string   `placeholder:"FILE" help:"Document whose section of results is filled in, if it has one. Default: README.md beside DIR."`
+	Readme string   `placeholder:"FILE" help:"Document whose section of results is filled in. Default: README.md beside DIR, if it has one."`
 	Rank   int      `default:"0" help:"Rank of the figures of memory over time."`
 	Traces []string `arg:"" optional:"" name:"trace" help:"Traces (.pwt). Default: all of DIR/traces."`
 }
@@ -31,13 +33,31 @@ Example:
 
 func (c *resultsCmd) Run(e *command.Env) error {
 	o := report.Options{Traces: c.Traces, OutDir: c.Out, Machine: report.ThisMachine(), Version: version.String(), Date: reportDate(), Rank: c.Rank}
-	if o.Document = c.Readme; o.Document == "" {
-		o.Document = filepath.Join(c.Out, "..", "README.md")
+	if c.Rank < 0 {
+		return command.Usagef("--rank must not be negative")
+	}
+	readme := filepath.Join(c.Out, "README.md")
+	if err := outfile.Check(readme); err != nil {
+		return err
+	}
+	beside := filepath.Join(c.Out, "..", "README.md")
+	switch {
+	case c.Readme != "":
+		if err := report.CheckDocument(c.Readme); err != nil { // before a minute of work
+			return command.Usagef("--readme: %w", err)
+		}
+		o.Document = c.Readme
+	case report.CheckDocument(beside) == nil:
+		o.Document = beside
 	}
 	if len(o.Traces) == 0 {
-		var err error
-		if o.Traces, err = filepath.Glob(filepath.Join(c.Out, "traces", "*.pwt")); err != nil {
-			return command.AsUsage(err)
+		dir := filepath.Join(c.Out, "traces")
+		names, err := fs.Glob(os.DirFS(dir), "*.pwt") // not filepath.Glob: the directory may have a [ in its name
+		if err != nil || len(names) == 0 {
+			return command.Usagef("there are no traces in %s: name some", dir)
+		}
+		for _, name := range names {
+			o.Traces = append(o.Traces, filepath.Join(dir, name))
 		}
 	}
 	for _, name := range c.Costs {
@@ -54,7 +74,7 @@ func (c *resultsCmd) Run(e *command.Env) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(e.Stdout, "%s written\n", filepath.Join(c.Out, "README.md"))
+	_, err = fmt.Fprintf(e.Stdout, "%s written\n", readme)
 	return err
 }
 

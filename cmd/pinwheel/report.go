@@ -1,6 +1,9 @@
 package main
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 
@@ -31,15 +34,24 @@ func runAndReport(e *command.Env, p launch.Plan, dir jobreport.Dir, file string)
 		_ = dir.Remove() // nothing was started
 		return cantStart(err)
 	}
-	if err := writeReport(dir, file); err != nil {
+	err = writeReport(dir, file)
+	switch {
+	case errors.Is(err, errUnwritten):
+		e.Note("%v; the reports of the ranks are left for pinwheel report %s/*.json", err, shortest(dir.Keep()))
+	case err != nil:
 		e.Note("%v", err)
-	}
-	if err := dir.Remove(); err != nil {
-		e.Note("%v", err)
+		fallthrough
+	default:
+		if err := dir.Remove(); err != nil {
+			e.Note("%v", err)
+		}
 	}
 	launch.EndAs(state)
 	return nil
 }
+
+// errUnwritten: there is a report, and no way to write it.
+var errUnwritten = errors.New("the report can't be written")
 
 func writeReport(dir jobreport.Dir, file string) error {
 	files, err := dir.Files()
@@ -49,5 +61,17 @@ func writeReport(dir jobreport.Dir, file string) error {
 	if file == "y" {
 		return jobreport.Write(os.Stderr, files)
 	}
-	return outfile.Write(file, func(w io.Writer) error { return jobreport.Write(w, files) })
+	var text bytes.Buffer
+	bad := jobreport.Write(&text, files)
+	if text.Len() == 0 {
+		return bad
+	}
+	err = outfile.Write(file, func(w io.Writer) error {
+		_, err := text.WriteTo(w)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUnwritten, err)
+	}
+	return bad
 }

@@ -12,6 +12,7 @@ import (
 	"pinwheel/internal/command"
 	"pinwheel/internal/jobreport"
 	"pinwheel/internal/launch"
+	"pinwheel/internal/outfile"
 	"pinwheel/internal/settings"
 )
 
@@ -60,6 +61,11 @@ func (c *runCmd) Run(e *command.Env) error {
 	}
 	if s.Stats != "n" {
 		return command.Usagef("--report makes use of PINWHEEL_STATS, which is %s", s.Stats)
+	}
+	if c.Report != "y" {
+		if err := outfile.Check(string(c.Report)); err != nil { // before the job
+			return command.Usagef("--report: %w", err)
+		}
 	}
 	dir, err := jobreport.NewDir()
 	if err != nil {

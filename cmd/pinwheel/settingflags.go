@@ -17,6 +17,12 @@ const settingsGroup = "settings"
 // value is a setting given as an option; "" if it was not given.
 type value string
 
+// Decode implements kong.MapperValue.
+func (v *value) Decode(ctx *kong.DecodeContext) error {
+	command.TakeNegative(ctx)
+	return ctx.Scan.PopValueInto("value", (*string)(v))
+}
+
 // toggle is a setting that may be given without a value, which means y.
 type toggle string
 

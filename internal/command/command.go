@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"slices"
 
 	"github.com/alecthomas/kong"
 	"golang.org/x/term"
@@ -51,15 +52,15 @@ func Main(s Spec) {
 // Run runs the command and returns its exit status.
 func Run(s Spec, args []string, stdout, stderr io.Writer) int {
 	out := &output{w: stdout}
-	e := &Env{Stdout: out, Stderr: stderr, spec: &s}
+	e := &Env{Stdout: out, Stderr: stderr, out: out, spec: &s}
 	if f, ok := stderr.(*os.File); ok {
 		e.Terminal = term.IsTerminal(int(f.Fd()))
 	}
 	err := e.run(args)
 	if out.err != nil { // whether the subcommand has looked at it or not
-		err = out.err
-	}
-	if err != nil {
+		e.status = max(e.status, Failed)
+		e.Note("%v", out.err)
+	} else if err != nil {
 		e.Complain(err)
 	}
 	return e.status
@@ -73,7 +74,7 @@ func (e *Env) run(args []string) error {
 		return nil
 	}
 	if err == nil {
-		err = repeated(k)
+		err = check(k)
 	}
 	if err != nil {
 		return Usagef("%w (see %s --help)", err, e.spec.Name)
@@ -97,16 +98,31 @@ func (s *Spec) parser(options ...kong.Option) *kong.Kong {
 	return parser
 }
 
-// repeated complains of a flag that was given twice and has room for one value.
-func repeated(k *kong.Context) error {
+// check complains of what no subcommand has to look at: a flag that was given
+// twice and has room for one value, and values that are empty, as those of a
+// shell's variable that is not set.
+func check(k *kong.Context) error {
 	given := map[*kong.Flag]bool{}
 	for _, p := range k.Path {
-		if f := p.Flag; f != nil && given[f] && !f.IsBool() && f.Target.Kind() != reflect.Slice {
+		switch f := p.Flag; {
+		case p.Positional != nil && !p.Positional.Passthrough && !k.Selected().Passthrough && isEmpty(p.Positional.Target):
+			return fmt.Errorf("<%s> is empty", p.Positional.Name)
+		case f == nil:
+			continue
+		case isEmpty(f.Target):
+			return fmt.Errorf("--%s is empty", f.Name)
+		case given[f] && !f.IsBool() && f.Target.Kind() != reflect.Slice:
 			return fmt.Errorf("--%s is given twice", f.Name)
 		}
 		given[p.Flag] = true
 	}
 	return nil
+}
+
+// isEmpty reports whether a value is an empty text, or has one.
+func isEmpty(v reflect.Value) bool {
+	texts, list := v.Interface().([]string)
+	return v.Kind() == reflect.String && v.Len() == 0 || list && slices.Contains(texts, "")
 }
 
 // usageError is a fault of the arguments.

@@ -74,6 +74,12 @@ func run(args ...string) (stdout, stderr string, status int) {
 }
 
 func TestFaultsAreOneLineWithAStatus(t *testing.T) {
+	if _, stderr, status := run("show", "x", ""); status != 2 || !strings.HasPrefix(stderr, "tool: <files> is empty") {
+		t.Errorf("empty argument: status %d, %q", status, stderr)
+	}
+	if _, stderr, status := run("go", "x", ""); status != 0 {
+		t.Errorf("empty argument of another program: status %d, %q", status, stderr)
+	}
 	for _, c := range []struct {
 		line   string
 		status int
@@ -92,6 +98,9 @@ func TestFaultsAreOneLineWithAStatus(t *testing.T) {
 		{"show status", 127, "not found"},
 		{"show fail", 1, "two; lines?[2J"},
 		{"show fail", 1, "xthe cause\n"},
+		{"show --out= x", 2, "--out is empty"},
+		{"show --merge x y=", 0, ""},
+		{"go", 2, "<command>"},
 		{"completion tcsh", 2, `must be one of "bash","zsh","fish"`},
 	} {
 		_, stderr, status := run(strings.Fields(c.line)...)

@@ -15,6 +15,7 @@ type Env struct {
 	// written to Stdout is found out in the end, by whoever runs the command.
 	Stdout, Stderr io.Writer
 	Terminal       bool // Stderr is one
+	out            *output
 	spec           *Spec
 	status         int // to exit with
 }
@@ -26,7 +27,9 @@ func (e *Env) Fail() { e.status = max(e.status, Failed) }
 // arguments go before whatever else failed.
 func (e *Env) Complain(err error) {
 	e.status = max(e.status, statusOf(err))
-	e.Note("%v", err)
+	if e.out.err == nil || !errors.Is(err, e.out.err) { // which is told once, in the end
+		e.Note("%v", err)
+	}
 }
 
 // Note prints one line that is no failure.

@@ -87,6 +87,14 @@ func (d Dir) Files() (files []string, err error) {
 // Remove removes the directory and the reports.
 func (d Dir) Remove() error { return errors.Join(remove(d.path), d.owner.Close()) }
 
+// Keep leaves the directory and the reports to whoever looks for them. It
+// returns its name.
+func (d Dir) Keep() string {
+	_ = os.Remove(d.owner.Name()) // no lock, no sweeping
+	_ = d.owner.Close()
+	return d.path
+}
+
 // ours matches what is in such a directory: the lock, reports, and reports that
 // were not finished.
 var ours = regexp.MustCompile(`^(` + ownerName + `|[^/]*\.json(\.[0-9]+\.partial)?)$`)

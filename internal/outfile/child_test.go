@@ -76,7 +76,7 @@ func command(args ...string) *exec.Cmd {
 func TestFullDiskLeavesTheOldFileAndNothingElse(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"old", "new", "sub/new"} {
-		cmd := command(filepath.Join(dir, name), strconv.Itoa(2*outfiletest.DiskBytes))
+		cmd := command(filepath.Join(dir, name), strconv.Itoa(2*outfiletest.FreeBytes))
 		var errs bytes.Buffer
 		cmd.Stderr = &errs
 		left := outfiletest.OnSmallDisk(t, cmd, dir)

@@ -28,43 +28,70 @@ func ToStdout(path string) bool {
 	return err == nil && own && fd == 1
 }
 
+// Check returns the error that Create would, as far as that can be known
+// without waiting for anybody. Nothing is left of it.
+func Check(path string) error {
+	f := &File{path: path}
+	target, have, err := f.find()
+	fd, own := ownDescriptor(target)
+	switch {
+	case err != nil || path == stdout:
+	case own:
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+	case descriptors.MatchString(target) || have != nil && !have.Mode().IsRegular():
+		err = mayWrite(target)
+	default:
+		err = f.create(target, have)
+	}
+	return cmp.Or(f.fault(err), f.Discard())
+}
+
 // open finds out what the name stands for, and opens it.
 func (f *File) open() error {
-	switch f.path {
-	case "":
-		return errors.New("a file has no name")
-	case stdout:
+	if f.path == stdout {
 		f.out, f.shared = os.Stdout, true
 		return nil
 	}
-	target, err := resolve(f.path)
+	target, have, err := f.find()
 	if err != nil {
 		return err
 	}
 	if fd, own := ownDescriptor(target); own {
 		return f.duplicate(fd)
 	}
-	if descriptors.MatchString(target) { // of another process
+	if descriptors.MatchString(target) || have != nil && !have.Mode().IsRegular() {
 		return f.through(target)
-	}
-	have, err := os.Stat(target)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if os.IsPathSeparator(target[len(target)-1]) {
-			return unix.EISDIR
-		}
-		return f.create(target, nil)
-	case err != nil:
-		return err
-	case have.IsDir():
-		return unix.EISDIR
-	case !have.Mode().IsRegular():
-		return f.through(target)
-	}
-	if err := unix.Faccessat(unix.AT_FDCWD, target, unix.W_OK, unix.AT_EACCESS); err != nil {
-		return err // renaming would not ask
 	}
 	return f.create(target, have)
+}
+
+// find resolves the name and looks at what is there, nil if nothing is.
+func (f *File) find() (target string, have fs.FileInfo, err error) {
+	switch f.path {
+	case "":
+		return "", nil, errors.New("a file has no name")
+	case stdout:
+		return "", nil, nil
+	}
+	if target, err = resolve(f.path); err != nil {
+		return "", nil, err
+	}
+	have, err = os.Stat(target)
+	switch {
+	case descriptors.MatchString(target):
+		return target, nil, nil // duplicating or opening it will tell
+	case errors.Is(err, fs.ErrNotExist) && !os.IsPathSeparator(target[len(target)-1]):
+		return target, nil, nil
+	case errors.Is(err, fs.ErrNotExist) || err == nil && have.IsDir():
+		return "", nil, unix.EISDIR
+	case err == nil && have.Mode().IsRegular():
+		err = mayWrite(target) // renaming would not ask
+	}
+	return target, have, err
+}
+
+func mayWrite(path string) error {
+	return unix.Faccessat(unix.AT_FDCWD, path, unix.W_OK, unix.AT_EACCESS)
 }
 
 // maxLinks is how many symbolic links are followed, as the kernel has it

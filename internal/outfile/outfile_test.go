@@ -197,7 +197,12 @@ func TestErrorsNameTheFileAsItWasGiven(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), path+": ") || want != nil && !errors.Is(err, want) || strings.Contains(err.Error(), "partial") {
 			t.Errorf("%q: %v, want %v", path, err, want)
 		}
+		if checked := Check(path); checked == nil || checked.Error() != err.Error() {
+			t.Errorf("%q: Check says %v, Create %v", path, checked, err)
+		}
 	}
+	fifo := filepath.Join(t.TempDir(), "fifo") // which nobody reads
+	must(t, unix.Mkfifo(fifo, 0o666), Check(fifo), Check(filepath.Join(dir, "new", "file")), Check(filepath.Join(dir, "file")), Check("-"), Check("/dev/stdout"))
 	holds(t, filepath.Join(dir, "file"), "")
 	long := filepath.Join(dir, strings.Repeat("n", 255))
 	must(t, Write(long, text("fits")))

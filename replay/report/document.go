@@ -1,9 +1,7 @@
 package report
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"strings"
 
@@ -17,15 +15,30 @@ var Markers = markers.Markers{
 	End:   "<!-- results: end -->\n",
 }
 
+// CheckDocument returns an error if a file can't be Options.Document.
+func CheckDocument(path string) error {
+	_, err := section(path)
+	return err
+}
+
+// section reads a document, which must have the section.
+func section(path string) (doc string, err error) {
+	text, err := os.ReadFile(path)
+	if err == nil {
+		_, err = Markers.Between(string(text))
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s has no section of results: %w", path, err)
+	}
+	return string(text), nil
+}
+
 // document puts the short table into the project's README.
 func (w *writer) document() error {
 	if w.o.Document == "" {
 		return nil
 	}
-	old, err := os.ReadFile(w.o.Document)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+	old, err := section(w.o.Document)
 	if err != nil {
 		return err
 	}
@@ -36,9 +49,9 @@ func (w *writer) document() error {
 	c := &w.o.Costs[0]
 	origin := fmt.Sprintf("Simulated: all ranks, each on a core of its own, registration costs of %s. Pinwheel %s, %s, on %s, %s.",
 		c.Name, w.o.Version, w.o.Date, w.o.Machine.CPU, w.o.Machine.Kernel)
-	doc, err := Markers.Replace(string(old), shortTable(rs, c.Name)+"\n"+origin+"\n")
+	doc, err := Markers.Replace(old, shortTable(rs, c.Name)+"\n"+origin+"\n")
 	if err != nil {
-		return nil // no section, nothing to fill in
+		return err
 	}
 	w.files[w.o.Document] = []byte(doc)
 	return nil

@@ -20,7 +20,7 @@ type Options struct {
 	Traces []string // .pwt files
 	OutDir string   // README.md, policies.md, virtual.jsonl and figures/ are written there
 	// Document is a file whose section between Markers is replaced by a short
-	// table, if both are there. Empty for none.
+	// table. Empty for none.
 	Document string
 	Costs    []Costs // the first is that of the figures
 	Machine  Machine
@@ -69,7 +69,7 @@ func Write(ctx context.Context, o Options) error {
 		o.Step = func() {}
 	}
 	w := &writer{o: &o, budget: map[string]*Run{}, files: map[string][]byte{}}
-	for _, part := range []func(context.Context) error{w.replay, w.budgets, w.memory, w.aggregation, w.windows} {
+	for _, part := range []func(context.Context) error{w.memory, w.replay, w.budgets, w.aggregation, w.windows} {
 		if err := part(ctx); err != nil {
 			return err
 		}

@@ -58,11 +58,20 @@ func (c *Calibration) UntouchedCosts() (verbs.Costs, bool) {
 	return c.Untouched.Costs(), true
 }
 
+// maxBytes bounds a calibration: more is something else.
+const maxBytes = 1 << 20
+
 // Read reads a calibration. It fails for other formats and versions, and for
 // a model that no operation can have.
 func Read(r io.Reader) (*Calibration, error) {
 	c := new(Calibration)
-	if err := json.NewDecoder(r).Decode(c); err != nil {
+	err := json.NewDecoder(io.LimitReader(r, maxBytes)).Decode(c)
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, errors.New("not a calibration: it is empty")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, errors.New("not a calibration: it is cut off, or too large")
+	case err != nil:
 		return nil, fmt.Errorf("not a calibration: %w", err)
 	}
 	if c.Format != format {

@@ -10,23 +10,23 @@ import (
 	"testing"
 )
 
-// DiskBytes is what fits onto the disk of OnSmallDisk.
-const DiskBytes = 64 << 10
+// FreeBytes is what fits onto the disk of OnSmallDisk, beside what is there.
+const FreeBytes = 4 << 10
 
 // notMounted is the exit status of the script below if it can't begin.
 const notMounted = 99
 
 // onSmallDisk mounts a disk on a directory, has a file "old" made there, runs
 // the command and lists what is left, on descriptor 3.
-const onSmallDisk = `mount -t tmpfs -o size=64k pinwheel-test "$0" && printf old > "$0"/old || exit 99
+const onSmallDisk = `mount -t tmpfs -o size=64k pinwheel-test "$0" && printf old > "$0"/old && head -c 57344 /dev/zero > "$0"/filler || exit 99
 "$@"; status=$?
-cd "$0" && for f in $(find . -type f); do echo "$f $(head -c 20 "$f" | tr '\0' '.')" >&3; done
+cd "$0" && for f in $(find . -type f ! -name filler); do echo "$f $(head -c 20 "$f" | tr '\0' '.')" >&3; done
 exit $status`
 
-// OnSmallDisk runs a command with a disk of DiskBytes mounted on dir, which
-// nobody else sees. The disk has a file "old", whose content is its name. It
-// returns the regular files that are on it in the end, each as "./NAME CONTENT",
-// with the first bytes of it. The test is skipped where this user may not mount.
+// OnSmallDisk runs a command with a disk mounted on dir that has room for
+// FreeBytes, which nobody else sees. The disk has a file "old", whose content is
+// its name. It returns the regular files that are on it in the end, each as
+// "./NAME CONTENT", with the first bytes of it. The test is skipped where this user may not mount.
 func OnSmallDisk(t testing.TB, cmd *exec.Cmd, dir string) (left []string) {
 	t.Helper()
 	list, w, err := os.Pipe()
