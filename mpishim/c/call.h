@@ -54,6 +54,8 @@ struct pw_call {
 struct pw_mpi {
 	int known;           /* handles and constants are known */
 	unsigned handle_bytes; /* of a request in C */
+	int by_session;      /* initialized by a session, not by MPI_Init: there is no MPI_COMM_WORLD */
+	pw_word session;     /* that one; 0: it has ended */
 	pw_word comm_world, comm_self, comm_null, type_null;
 	int (*type_size)(pw_word type, int *bytes);
 	int (*type_size_x)(pw_word type, int64_t *bytes); /* of MPI-3 */
@@ -65,6 +67,9 @@ struct pw_mpi {
 	int (*comm_group)(pw_word comm, pw_word *group);
 	int (*group_translate)(pw_word group, int n, const int *ranks, pw_word other, int *others);
 	int (*group_free)(pw_word *group);
+	int (*group_rank)(pw_word group, int *rank);
+	int (*group_size)(pw_word group, int *n);
+	int (*group_from_session_pset)(pw_word session, const char *name, pw_word *group);
 	pw_word (*comm_f2c)(int comm);
 	pw_word (*type_f2c)(int type);
 	int (*topo_test)(pw_word comm, int *kind);
@@ -75,7 +80,10 @@ struct pw_mpi {
 	pw_word in_place[2], bottom[2];	/* by enum pw_language */
 };
 extern struct pw_mpi pw_mpi;
-void pw_mpi_init(void); /* at the end of MPI_Init */
+void pw_mpi_init(void); /* at the end of MPI_Init, or of MPI_Session_init */
+void pw_mpi_world(int32_t *rank, int32_t *size); /* of this process in the job; left alone where that isn't known */
+int pw_mpi_world_group(pw_word *group); /* to be freed; 0 if it is there */
+pw_word pw_mpi_session(const void *at, enum pw_language language);
 void pw_mpi_each_type(const struct pw_shape *(*see)(pw_word type)); /* predefined */
 int64_t pw_mpi_basic_bytes(pw_word type); /* 0: the handle does not tell */
 

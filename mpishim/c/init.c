@@ -1,23 +1,33 @@
-/* MPI_Init, MPI_Init_thread and MPI_Finalize in the three languages. */
+/* The beginning and the end of MPI in a process, in the three languages. */
 #define _GNU_SOURCE
+#include <pthread.h>
+
 #include "call.h"
 
+/* MPI may be in use by MPI_Init, by any number of sessions (MPI-4), or by both. */
+static pthread_mutex_t using = PTHREAD_MUTEX_INITIALIZER; /* of what follows; held while the Go side starts and stops */
+static int has_world, sessions, has_ended;
+static __thread int inside; /* the Fortran form of a call may call the C form */
+
 /* MPI works now: learn what it is, and start if the transport uses verbs or the user wants a report. */
-static void initialized(void)
+static void initialized(const void *session, enum pw_language language)
 {
 	struct pw_thread *t = pw_self();
-	int n = -1;
 
 	if (!t || pw.is_init)
 		return;
+	if (has_ended) {
+		if (pw_wanted())
+			pw_say("MPI is initialized again after its end; that part of the program is not looked at");
+		return;
+	}
 	pw_mpi_init();
 	if (!pw_mpi.known)
 		return;
+	if ((pw_mpi.by_session = session != NULL))
+		pw_mpi.session = pw_mpi_session(session, language);
+	pw_mpi_world(&pw.rank, &pw.size);
 	pw_known_init();
-	if (!pw_mpi.comm_rank(pw_mpi.comm_world, &n))
-		pw.rank = n;
-	if (!pw_mpi.comm_size(pw_mpi.comm_world, &n))
-		pw.size = n;
 	pw_site_init();
 	if (pw.verbs_used || pw_wanted())
 		pw_start();
@@ -37,7 +47,45 @@ static void finalizing(void)
 		return;
 	pw_record_finish();
 	__atomic_store_n(&pw.is_init, 0, __ATOMIC_RELEASE);
+	has_ended = 1;
 	pw_stop();
+}
+
+static void world_begins(int failed)
+{
+	pthread_mutex_lock(&using);
+	if (!failed) {
+		has_world = 1;
+		initialized(NULL, PW_C);
+	}
+	pthread_mutex_unlock(&using);
+}
+
+static void world_ends(void)
+{
+	pthread_mutex_lock(&using);
+	if (has_world && !sessions)
+		finalizing();
+	has_world = 0;
+	pthread_mutex_unlock(&using);
+}
+
+static void session_begins(const void *session, enum pw_language language)
+{
+	pthread_mutex_lock(&using);
+	sessions++;
+	initialized(session, language);
+	pthread_mutex_unlock(&using);
+}
+
+static void session_ends(const void *session, enum pw_language language)
+{
+	pthread_mutex_lock(&using);
+	if (sessions && !--sessions && !has_world)
+		finalizing();
+	if (pw_mpi.session && pw_mpi_session(session, language) == pw_mpi.session)
+		pw_mpi.session = 0; /* nothing can be asked of it any more */
+	pthread_mutex_unlock(&using);
 }
 
 #define REAL(type, symbol) \
@@ -53,6 +101,7 @@ typedef int (*fn1)(void *);
 typedef int (*fn2)(void *, void *);
 typedef int (*fn3)(void *, void *, void *);
 typedef int (*fn4)(void *, void *, int, void *);
+typedef int (*fn4p)(void *, void *, void *, void *);
 
 PW_EXPORT int MPI_Init(void *argc, void *argv);
 PW_EXPORT int MPI_Init(void *argc, void *argv)
@@ -60,8 +109,7 @@ PW_EXPORT int MPI_Init(void *argc, void *argv)
 	REAL(fn2, "MPI_Init")
 	int rc = real(argc, argv);
 
-	if (!rc)
-		initialized();
+	world_begins(rc);
 	return rc;
 }
 
@@ -71,8 +119,7 @@ PW_EXPORT int MPI_Init_thread(void *argc, void *argv, int required, void *provid
 	REAL(fn4, "MPI_Init_thread")
 	int rc = real(argc, argv, required, provided);
 
-	if (!rc)
-		initialized();
+	world_begins(rc);
 	return rc;
 }
 
@@ -80,7 +127,7 @@ PW_EXPORT int MPI_Finalize(void);
 PW_EXPORT int MPI_Finalize(void)
 {
 	REAL(fn0, "MPI_Finalize")
-	finalizing();
+	world_ends();
 	return real();
 }
 
@@ -91,7 +138,7 @@ PW_EXPORT int MPI_Finalize(void)
 	{ \
 		REAL(fn1, #symbol) \
 		int rc = real(ierror); \
-		initialized(); \
+		world_begins(0); \
 		return rc; \
 	}
 #define FORTRAN_INIT_THREAD(symbol) \
@@ -100,7 +147,7 @@ PW_EXPORT int MPI_Finalize(void)
 	{ \
 		REAL(fn3, #symbol) \
 		int rc = real(required, provided, ierror); \
-		initialized(); \
+		world_begins(0); \
 		return rc; \
 	}
 #define FORTRAN_FINALIZE(symbol) \
@@ -108,7 +155,7 @@ PW_EXPORT int MPI_Finalize(void)
 	PW_EXPORT int symbol(void *ierror) \
 	{ \
 		REAL(fn1, #symbol) \
-		finalizing(); \
+		world_ends(); \
 		return real(ierror); \
 	}
 
@@ -118,3 +165,58 @@ FORTRAN_INIT_THREAD(mpi_init_thread_)
 FORTRAN_INIT_THREAD(mpi_init_thread_f08_)
 FORTRAN_FINALIZE(mpi_finalize_)
 FORTRAN_FINALIZE(mpi_finalize_f08_)
+
+PW_EXPORT int MPI_Session_init(void *info, void *handler, void *session);
+PW_EXPORT int MPI_Session_init(void *info, void *handler, void *session)
+{
+	REAL(fn3, "MPI_Session_init")
+	int rc = real(info, handler, session);
+
+	if (!rc && !inside)
+		session_begins(session, PW_C);
+	return rc;
+}
+
+PW_EXPORT int MPI_Session_finalize(void *session);
+PW_EXPORT int MPI_Session_finalize(void *session)
+{
+	REAL(fn1, "MPI_Session_finalize")
+	if (session && !inside)
+		session_ends(session, PW_C);
+	return real(session);
+}
+
+/* Of mpi_f08 the error code may be absent. */
+#define FORTRAN_SESSION_INIT(symbol) \
+	PW_EXPORT int symbol(void *info, void *handler, int *session, int *ierror); \
+	PW_EXPORT int symbol(void *info, void *handler, int *session, int *ierror) \
+	{ \
+		REAL(fn4p, #symbol) \
+		int error = 0, rc; \
+\
+		ierror = ierror ? ierror : &error; \
+		inside++; \
+		rc = real(info, handler, session, ierror); \
+		inside--; \
+		if (!*ierror) \
+			session_begins(session, PW_FORTRAN); \
+		return rc; \
+	}
+#define FORTRAN_SESSION_FINALIZE(symbol) \
+	PW_EXPORT int symbol(int *session, void *ierror); \
+	PW_EXPORT int symbol(int *session, void *ierror) \
+	{ \
+		REAL(fn2, #symbol) \
+		int rc; \
+\
+		session_ends(session, PW_FORTRAN); \
+		inside++; \
+		rc = real(session, ierror); \
+		inside--; \
+		return rc; \
+	}
+
+FORTRAN_SESSION_INIT(mpi_session_init_)
+FORTRAN_SESSION_INIT(mpi_session_init_f08_)
+FORTRAN_SESSION_FINALIZE(mpi_session_finalize_)
+FORTRAN_SESSION_FINALIZE(mpi_session_finalize_f08_)

@@ -133,7 +133,9 @@ const struct pw_members *pw_members_learn(pw_word comm)
 
 void pw_known_init(void)
 {
-	pw_members_learn(pw_mpi.comm_world);
-	pw_members_learn(pw_mpi.comm_self);
+	if (!pw_mpi.by_session) {
+		pw_members_learn(pw_mpi.comm_world);
+		pw_members_learn(pw_mpi.comm_self);
+	}
 	pw_mpi_each_type(pw_shape_learn);
 }

@@ -96,6 +96,9 @@ void pw_mpi_init(void)
 	m.comm_group = pw_symbol("PMPI_Comm_group");
 	m.group_translate = pw_symbol("PMPI_Group_translate_ranks");
 	m.group_free = pw_symbol("PMPI_Group_free");
+	m.group_rank = pw_symbol("PMPI_Group_rank");
+	m.group_size = pw_symbol("PMPI_Group_size");
+	m.group_from_session_pset = pw_symbol("PMPI_Group_from_session_pset");
 	m.comm_f2c = pw_symbol("PMPI_Comm_f2c");
 	m.type_f2c = pw_symbol("PMPI_Type_f2c");
 	m.topo_test = pw_symbol("PMPI_Topo_test");
@@ -113,10 +116,41 @@ void pw_mpi_init(void)
 	if (!m.type_f2c)
 		m.type_f2c = same;
 	m.known = m.handle_bytes && m.type_size && m.type_extent && m.comm_size && m.comm_rank && m.comm_group &&
-		  m.group_translate && m.group_free;
+		  m.group_translate && m.group_free && m.group_rank && m.group_size;
 	pw_mpi = m;
 	if (!m.known)
 		pw_say("this MPI library is not known (%s); going on without Pinwheel", text[0] ? pw.library : "it has no version");
+}
+
+int pw_mpi_world_group(pw_word *group)
+{
+	*group = 0;
+	if (!pw_mpi.by_session)
+		return pw_mpi.comm_group(pw_mpi.comm_world, group);
+	return !pw_mpi.session || !pw_mpi.group_from_session_pset || pw_mpi.group_from_session_pset(pw_mpi.session, "mpi://WORLD", group);
+}
+
+void pw_mpi_world(int32_t *rank, int32_t *size)
+{
+	pw_word group;
+	int n = -1;
+
+	if (pw_mpi_world_group(&group))
+		return;
+	if (!pw_mpi.group_rank(group, &n))
+		*rank = n;
+	if (!pw_mpi.group_size(group, &n))
+		*size = n;
+	pw_mpi.group_free(&group);
+}
+
+pw_word pw_mpi_session(const void *at, enum pw_language language)
+{
+	pw_word (*f2c)(int) = pw_symbol("PMPI_Session_f2c");
+
+	if (language == PW_FORTRAN)
+		return (f2c ? f2c : same)(*(const int *)at);
+	return pw_mpi.handle_bytes == 4 ? *(const uint32_t *)at : *(const pw_word *)at;
 }
 
 /* Open MPI numbers its predefined datatypes for Fortran from 0 on, and has no others yet. */

@@ -229,7 +229,8 @@ void pw_record_start(struct pw_thread *t)
 	origin_ns = pw_clock_ns(CLOCK_MONOTONIC);
 	origin_cpu_ns = pw_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	pw.recorder->on = 1;
-	pw_comm_at(pw_mpi.comm_world);
+	if (!pw_mpi.by_session)
+		pw_comm_at(pw_mpi.comm_world);
 	pw_recorded = t;
 }
 

@@ -19,7 +19,7 @@ static int *members_of(pw_word comm, int n)
 	pw_word group = 0, world = 0;
 	int *ranks = malloc((size_t)n * sizeof *ranks), *others = malloc((size_t)n * sizeof *others), ok = 0;
 
-	if (ranks && others && !pw_mpi.comm_group(comm, &group) && !pw_mpi.comm_group(pw_mpi.comm_world, &world)) {
+	if (ranks && others && !pw_mpi.comm_group(comm, &group) && !pw_mpi_world_group(&world)) {
 		for (int i = 0; i < n; i++)
 			ranks[i] = i;
 		ok = !pw_mpi.group_translate(group, n, ranks, world, others);

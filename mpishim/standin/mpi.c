@@ -27,6 +27,8 @@ int PMPI_Type_get_extent(void *type, intptr_t *low, intptr_t *extent) { return *
 int PMPI_Comm_size(void *comm, int *n) { return (void)comm, *n = 1, 0; }
 int PMPI_Comm_rank(void *comm, int *rank) { return (void)comm, *rank = 0, 0; }
 int PMPI_Comm_group(void *comm, void **group) { return *group = comm, 0; }
+int PMPI_Group_rank(void *group, int *rank) { return (void)group, *rank = 0, 0; }
+int PMPI_Group_size(void *group, int *n) { return (void)group, *n = 1, 0; }
 int PMPI_Group_free(void **group) { return *group = NULL, 0; }
 int PMPI_Group_translate_ranks(void *g, int n, const int *a, void *h, int *b)
 {
