@@ -9,10 +9,12 @@ import (
 	"pinwheel/verbs/verbstest"
 )
 
-// unprivileged is the command of a user with the RLIMIT_MEMLOCK that systemd
-// gives by default, as a child of verbstest.
+// userLimit is the RLIMIT_MEMLOCK that systemd gives by default, in bytes.
+const userLimit = 8 << 20
+
+// unprivileged is the command of a user with that limit, as a child of verbstest.
 func unprivileged() error {
-	if err := verbstest.LimitMemlock(8 << 20); err != nil {
+	if err := verbstest.LimitMemlock(userLimit); err != nil {
 		return err
 	}
 	os.Exit(command.Run(spec(), os.Args[1:], os.Stdout, os.Stderr))
@@ -23,6 +25,7 @@ func unprivileged() error {
 // since their directory may be closed to that user.
 func asUser(t *testing.T, paths []string, args ...string) (stdout, stderr string, status int) {
 	t.Helper()
+	verbstest.NeedMemlock(t, userLimit)
 	cmd := verbstest.Child(t, "unprivileged")
 	for i, path := range paths {
 		f, err := os.Open(path)

@@ -174,9 +174,13 @@ func TestJobRunsPlainWithoutALibraryThatFits(t *testing.T) {
 		t.Fatal(err)
 	}
 	spaced := site.Path("a directory") + "/libpinwheel.so"
+	text := site.Path("text")
+	if err := os.WriteFile(text, []byte("no library\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
 	for library, says := range map[string]string{
 		"/nowhere/libpinwheel.so": "/nowhere/libpinwheel.so does not exist",
-		"plan_test.go":            "is no shared library",
+		text:                      "is no shared library",
 		spaced:                    "a colon or a space",
 		foreign:                   "app is for x86_64",
 		half:                      launch.GoSide + ", which libpinwheel.so needs beside it, is missing",

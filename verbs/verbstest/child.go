@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"pinwheel/internal/testwait"
 )
 
 // childEnv names the function that a re-executed test binary is to run.
@@ -30,10 +32,12 @@ func Main(m *testing.M, children map[string]func() error) {
 
 // Child returns a command that runs the named function of Main in a process
 // that holds no capability. Started by root it runs as a user of its own, of
-// which nobody else's pinned memory counts.
+// which nobody else's pinned memory counts. The test is skipped where it may pin
+// next to nothing.
 func Child(t testing.TB, name string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.Command("/proc/self/exe") // the binary's directory may be closed to that user
+	NeedMemlock(t, leastMemlock)
+	cmd := testwait.Command(t, "/proc/self/exe") // the binary's directory may be closed to that user
 	cmd.Dir = "/"
 	cmd.Env = append(os.Environ(), childEnv+"="+name)
 	if os.Geteuid() == 0 {
