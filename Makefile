@@ -16,7 +16,7 @@ REAL_TRACES := $(addprefix results/traces/,ft.B.4.pwt lu.B.4.pwt mg.C.4.pwt)
 # One line for a tool that is missing: $(call need,command,what to install)
 need = command -v $(1) >/dev/null || { echo "make: $(1) is missing: $(2)" >&2; exit 1; }
 
-.PHONY: help tools build replay test race fuzz lint soak test-sanitize bench-peers bench results calibrate clean
+.PHONY: help tools build replay test race fuzz lint soak test-faults test-sanitize bench-peers bench results calibrate clean
 
 ## help: this list
 help:
@@ -63,9 +63,14 @@ lint: tools
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 
-## soak: ten minutes of random maps, unmaps, faults and limits under the registration cache
+## soak: fifteen minutes of random maps, unmaps, faults in every call and limits under the registration cache
 soak: tools
-	PINWHEEL_SOAK=10m $(GO) test -count=1 -run Soak -timeout 20m -v ./regcache
+	PINWHEEL_SOAK=10m $(GO) test -count=1 -run Soak -timeout 30m -v ./regcache
+
+## test-faults: 100,000 Managers with a fault each, or PINWHEEL_FAULTS, and 1,000 over io_uring, or PINWHEEL_FAULTS_URING
+test-faults: tools
+	PINWHEEL_FAULTS=$${PINWHEEL_FAULTS:-100000} PINWHEEL_FAULTS_URING=$${PINWHEEL_FAULTS_URING:-1000} \
+		$(GO) test -count=1 -run FaultsOver -timeout 60m -v . | grep -v '^pinwheel: internal fault'
 
 ## test-sanitize: the C side of the cache under ThreadSanitizer and AddressSanitizer
 test-sanitize: tools

@@ -16,51 +16,88 @@ import (
 	"pinwheel/verbs/sim"
 )
 
-// seeded is a provider and a watcher, one call of which goes wrong: it panics,
-// or ends its goroutine.
-type seeded struct {
+// between is a provider and a watcher whose calls go through at, which may
+// panic, fail or take its time.
+type between struct {
 	*sim.Provider
 	*watcher
-	point string // the call
-	nth   int64  // counted from 1
-	calls atomic.Int64
-	wrong func()
+	at func(point string) error
 }
 
-func (s *seeded) at(point string) {
-	if point == s.point && s.calls.Add(1) == s.nth {
-		s.wrong()
+func (b *between) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
+	if err := b.at("register"); err != nil {
+		return verbs.Region{}, err
 	}
+	return b.Provider.Register(r, a)
 }
 
-func (s *seeded) fired() bool { return s.calls.Load() >= s.nth }
-
-func (s *seeded) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
-	s.at("register")
-	return s.Provider.Register(r, a)
+func (b *between) Deregister(g verbs.Region) error {
+	if err := b.at("deregister"); err != nil {
+		return err
+	}
+	return b.Provider.Deregister(g)
 }
 
-func (s *seeded) Deregister(g verbs.Region) error {
-	s.at("deregister")
-	return s.Provider.Deregister(g)
+func (b *between) Watch(r mem.Range) (uint64, bool, error) {
+	if err := b.at("watch"); err != nil {
+		return 0, false, err
+	}
+	return b.watcher.Watch(r)
 }
 
-func (s *seeded) Watch(r mem.Range) (uint64, bool, error) {
-	s.at("watch")
-	return s.watcher.Watch(r)
+func (b *between) Unwatch(token uint64) {
+	defer b.watcher.Unwatch(token)
+	_ = b.at("unwatch")
 }
 
-func (s *seeded) Unwatch(token uint64)        { s.at("unwatch"); s.watcher.Unwatch(token) }
-func (s *seeded) Pinning(token uint64)        { s.at("pinning"); s.watcher.Pinning(token) }
-func (s *seeded) Pinned(token uint64) error   { s.at("pinned"); return s.watcher.Pinned(token) }
-func (s *seeded) Unchanged(token uint64) bool { s.at("unchanged"); return s.watcher.Unchanged(token) }
+func (b *between) Pinning(token uint64) {
+	_ = b.at("pinning")
+	b.watcher.Pinning(token)
+}
 
-func (s *seeded) Drain(drop func(mem.Range)) uint64 {
+func (b *between) Pinned(token uint64) error {
+	if err := b.at("pinned"); err != nil {
+		return err
+	}
+	return b.watcher.Pinned(token)
+}
+
+func (b *between) Unchanged(token uint64) bool {
+	return b.at("unchanged") == nil && b.watcher.Unchanged(token)
+}
+
+func (b *between) Drain(drop func(mem.Range)) uint64 {
 	// In the middle: some is dropped, and nobody knows what not.
-	return s.watcher.Drain(func(r mem.Range) { drop(r); s.at("drain") })
+	return b.watcher.Drain(func(r mem.Range) {
+		drop(r)
+		_ = b.at("drain")
+	})
 }
 
 var points = []string{"register", "deregister", "watch", "unwatch", "pinning", "pinned", "unchanged", "drain"}
+
+// seeded is a between one call of which goes wrong.
+type seeded struct {
+	between
+	point string // the call
+	nth   int64  // counted from 1
+	calls atomic.Int64
+}
+
+func seed(t *testing.T, point string, nth int64, wrong func()) *seeded {
+	s := &seeded{point: point, nth: nth}
+	s.between = between{sim.New(sim.Options{}), newWatcher(t), func(point string) error {
+		if point == s.point && s.calls.Add(1) == s.nth {
+			wrong()
+		}
+		return nil
+	}}
+	return s
+}
+
+func panics() { panic("seeded fault") }
+
+func (s *seeded) fired() bool { return s.calls.Load() >= s.nth }
 
 // TestFaultAnywhereLeavesNothingRegistering puts a panic at every call that the
 // cache makes, one at a time: nobody waits for ever, nothing stays pinned, and
@@ -69,7 +106,7 @@ func TestFaultAnywhereLeavesNothingRegistering(t *testing.T) {
 	for _, point := range points {
 		t.Run(point, func(t *testing.T) {
 			n := int64(1)
-			for ; rehearse(t, &seeded{point: point, nth: n, wrong: func() { panic("seeded fault") }}); n++ {
+			for ; rehearse(t, seed(t, point, n, panics)); n++ {
 				if t.Failed() {
 					t.Fatalf("at call %d", n)
 				}
@@ -84,7 +121,6 @@ func TestFaultAnywhereLeavesNothingRegistering(t *testing.T) {
 // rehearse plays a script over two caches of a group, and reports whether it
 // came to the call that goes wrong.
 func rehearse(t *testing.T, s *seeded) bool {
-	s.Provider, s.watcher = sim.New(sim.Options{}), newWatcher(t)
 	s.watcher.verifies = func(r mem.Range) bool { return r.Start >= span(1000, 1).Start }
 	var faults atomic.Int64
 	group := NewGroup(40 * int64(mem.PageSize))
@@ -182,7 +218,7 @@ func known(c *Cache) (ids []mem.RegionID) {
 // from: but others must not wait for it.
 func TestCallThatDoesNotReturnLeavesNobodyWaiting(t *testing.T) {
 	for _, point := range []string{"register", "deregister", "watch", "pinning", "pinned", "drain"} {
-		s := &seeded{Provider: sim.New(sim.Options{}), watcher: newWatcher(t), point: point, nth: 1, wrong: runtime.Goexit}
+		s := seed(t, point, 1, runtime.Goexit)
 		s.watcher.verify = point == "pinning" || point == "pinned"
 		c, err := New(s, Options{Watcher: s})
 		if err != nil {
@@ -219,7 +255,7 @@ func TestCallThatDoesNotReturnLeavesNobodyWaiting(t *testing.T) {
 }
 
 func TestWatcherThatFailedToTellLeavesNothingStale(t *testing.T) {
-	s := &seeded{Provider: sim.New(sim.Options{}), watcher: newWatcher(t), point: "drain", nth: 1, wrong: func() { panic("seeded fault") }}
+	s := seed(t, "drain", 1, panics)
 	c, err := New(s, Options{Watcher: s})
 	if err != nil {
 		t.Fatal(err)

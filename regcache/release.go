@@ -3,6 +3,7 @@ package regcache
 import (
 	"errors"
 	"runtime"
+	"slices"
 
 	"pinwheel/mem"
 	"pinwheel/verbs"
@@ -17,18 +18,25 @@ type registration struct {
 
 // releaseUnlocking deregisters a registration that is closed and has no
 // references. The region becomes absent or, unknown, nothing.
-func (c *Cache) releaseUnlocking(g *region) (err error) {
+func (c *Cache) releaseUnlocking(g *region) error {
 	g.state = draining
 	c.drains++
-	r := registration{g.rng, g.mr}
+	defer func() {
+		c.drains--
+		wake(&c.drained)
+		c.settle(g, absent)
+	}()
+	return c.withdrawUnlocking(registration{g.rng, g.mr})
+}
+
+// withdrawUnlocking deregisters, and gives back what reserveUnlocking took,
+// unless the provider may still hold the pages.
+func (c *Cache) withdrawUnlocking(r registration) (err error) {
 	err = errUnended
 	defer func() {
 		if !c.keep(r, err) {
 			c.unreserve(r.rng)
 		}
-		c.drains--
-		wake(&c.drained)
-		c.settle(g, absent)
 	}()
 	err = c.deregisterUnlocking(r.mr)
 	return err
@@ -53,7 +61,7 @@ func (c *Cache) deregisterUnlocking(mr verbs.Region) error {
 // keep notes a registration whose deregistration failed, to be tried again. It
 // reports whether the provider may still hold the pages.
 func (c *Cache) keep(r registration, failed error) bool {
-	if failed == nil || errors.Is(failed, verbs.ErrUnknownRegion) || errors.Is(failed, verbs.ErrClosed) {
+	if !mayHold(failed) {
 		return false
 	}
 	c.stats.Leaked++
@@ -61,20 +69,23 @@ func (c *Cache) keep(r registration, failed error) bool {
 	return true
 }
 
+// mayHold reports whether a provider may hold what it failed to deregister.
+func mayHold(failed error) bool {
+	return failed != nil && !errors.Is(failed, verbs.ErrUnknownRegion) && !errors.Is(failed, verbs.ErrClosed)
+}
+
 // retryUnlocking tries once more to release what could not be released. It
 // returns how much of it went, and why the rest did not.
 func (c *Cache) retryUnlocking() (n int, err error) {
-	all := c.unreleased
-	c.unreleased = nil
-	for _, r := range all {
-		failed := c.deregisterUnlocking(r.mr)
+	for left := len(c.unreleased); left > 0 && len(c.unreleased) > 0; left-- {
+		r := c.unreleased[0]
+		c.unreleased = slices.Delete(c.unreleased, 0, 1)
 		c.stats.Leaked--
-		if c.keep(r, failed) {
+		if failed := c.withdrawUnlocking(r); mayHold(failed) {
 			err = errors.Join(err, failed)
-			continue
+		} else {
+			n++
 		}
-		c.unreserve(r.rng)
-		n++
 	}
 	return n, err
 }

@@ -80,12 +80,19 @@ func (c *Cache) verifyAccounts() error {
 			lingering++
 		}
 	}
-	// Calls under way have or have not reserved yet; failed releases stay counted.
-	if c.stats.Leaked == 0 && c.quiet() && sum != c.pinned {
+	for _, r := range c.unreleased {
+		sum.Bytes += int64(r.rng.Len())
+		sum.Regions++
+	}
+	// Calls under way have or have not reserved yet.
+	if c.quiet() && sum != c.pinned {
 		return fmt.Errorf("%+v registered, %+v accounted", sum, c.pinned)
 	}
 	if c.quiet() && lingering != atomic.LoadUint32(&c.tab.retired) {
 		return fmt.Errorf("%d registrations linger, the table says %d", lingering, c.tab.retired)
+	}
+	if c.stats.Leaked != uint64(len(c.unreleased)) {
+		return fmt.Errorf("%d registrations leaked, %d kept to be tried again", c.stats.Leaked, len(c.unreleased))
 	}
 	// More than the limit is possible after SetLimits only, and only in use.
 	return nil
@@ -93,6 +100,9 @@ func (c *Cache) verifyAccounts() error {
 
 // quiet reports whether no provider call is under way.
 func (c *Cache) quiet() bool {
+	if c.calls > 0 {
+		return false
+	}
 	for _, g := range c.bySlot {
 		if g != nil && (g.state == registering || g.state == draining) {
 			return false

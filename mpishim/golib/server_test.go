@@ -27,7 +27,7 @@ const (
 // during is a provider that lets something happen while it registers.
 type during struct {
 	*sim.Provider
-	then func()
+	then, thenRelease func()
 }
 
 func (p *during) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
@@ -35,17 +35,22 @@ func (p *during) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
 	return p.Provider.Register(r, a)
 }
 
+func (p *during) Deregister(g verbs.Region) error {
+	p.thenRelease()
+	return p.Provider.Deregister(g)
+}
+
 // asked is a server without C: one domain over a simulated device. ask puts a
 // question about 16 pages, or the reference of the answer before, into a thread's
 // mailbox and lets the server look at it.
 func asked(t *testing.T) (p *during, s *server, ask func(question uint32) (state uint32, errno syscall.Errno)) {
 	t.Helper()
-	p = &during{sim.New(sim.Options{}), func() {}}
+	p = &during{sim.New(sim.Options{}), func() {}, func() {}}
 	s = &server{set: settings.Default(), warned: map[string]bool{}, group: regcache.NewGroup(mem.Unlimited)}
 	s.set.Log = "off"
 	allocate(&s.sh)
 	s.sh.mode = modeManaged
-	cache, err := regcache.New(p, regcache.Options{Group: s.group})
+	cache, err := regcache.New(p, regcache.Options{Group: s.group, OnFault: s.faulted})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,6 +124,26 @@ func TestPanicIsAnsweredAndEndsManaging(t *testing.T) {
 	}
 	if s.sh.mode != modePlain {
 		t.Error("it goes on as if nothing had happened")
+	}
+}
+
+func TestPanicThatNoAnswerTellsOfEndsManagingToo(t *testing.T) {
+	p, s, ask := asked(t)
+	if state, errno := ask(askAcquire); state != mailDone || errno != 0 {
+		t.Fatalf("state %d, %v", state, errno)
+	}
+	if err := s.domains.at(0).cache.Invalidate(mem.Range{Start: 1 << 20, End: 1<<20 + 1}); err != nil {
+		t.Fatal(err)
+	}
+	p.thenRelease = func() { p.thenRelease = func() {}; panic("a fault of ours") }
+	if state, errno := ask(askRelease); state != mailDone || errno != 0 {
+		t.Errorf("state %d, %v: the release itself went well", state, errno)
+	}
+	if s.sh.mode != modePlain {
+		t.Error("it goes on as if nothing had happened")
+	}
+	if ask(askClean); p.Stats().PinnedBytes != 0 {
+		t.Errorf("%d bytes are still pinned", p.Stats().PinnedBytes)
 	}
 }
 
