@@ -253,6 +253,19 @@ func TestDisabledSaysAndDoesNothing(t *testing.T) {
 	}
 }
 
+func TestNobodyWaitsForTheReaderOfAFIFO(t *testing.T) {
+	dir, fifo := theStage(t), filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, variable := range []string{"PINWHEEL_STATS", "PINWHEEL_RECORD"} {
+		status, said := play(t, dir, []string{variable + "=" + fifo}, "path", "2", "2")
+		if status != 0 || strings.Count(said, fifo+": nobody reads it (see "+variable+")") != 1 {
+			t.Errorf("%s: status %d, %q", variable, status, said)
+		}
+	}
+}
+
 func TestWithoutGoSideOneLineAndPlain(t *testing.T) {
 	dir, alone := theStage(t), t.TempDir()
 	lib, err := os.ReadFile(filepath.Join(dir, "libpinwheel.so"))

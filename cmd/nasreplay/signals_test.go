@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"pinwheel/internal/command/commandtest"
 )
 
 // start starts the command, and ends it if the test doesn't.
@@ -27,24 +29,6 @@ func start(t *testing.T, args ...string) *exec.Cmd {
 		_ = cmd.Wait()
 	})
 	return cmd
-}
-
-// endsBy sends a signal and checks that the command ends by it, and soon.
-func endsBy(t *testing.T, cmd *exec.Cmd, s syscall.Signal) {
-	t.Helper()
-	began := time.Now()
-	if err := cmd.Process.Signal(s); err != nil {
-		t.Fatalf("%q ended by itself: %v", cmd.Args, err)
-	}
-	late := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
-	defer late.Stop()
-	_ = cmd.Wait() // the status says it all
-	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != s {
-		t.Errorf("%q, %v: %v", cmd.Args, s, cmd.ProcessState)
-	}
-	if took := time.Since(began); took > 10*time.Second { // a second, on a machine that does nothing else
-		t.Errorf("%q ended after %v", cmd.Args, took)
-	}
 }
 
 // until waits for a condition.
@@ -98,7 +82,7 @@ func TestSignalsEndEveryCommandAndLeaveNothing(t *testing.T) {
 			} else {
 				until(t, cmd, "busy", func() bool { return busy(cmd.Process.Pid) })
 			}
-			endsBy(t, cmd, s)
+			commandtest.EndsBy(t, cmd, s)
 			left, _ := filepath.Glob(dir + "/*")
 			if text, err := os.ReadFile(filepath.Join(dir, "old")); err != nil || string(text) != "old" || len(left) != 1 {
 				t.Errorf("%q, %v: left %q, old is %q, %v", line, s, left, text, err)

@@ -7,8 +7,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
+	"pinwheel/internal/command/commandtest"
 	"pinwheel/internal/launch/launchtest"
 )
 
@@ -31,12 +35,16 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// pinwheel runs the command with arguments that have no spaces and returns
-// what it printed, and how it ended.
+// pinwheel runs the command with arguments that have no spaces, two apostrophes
+// for an empty one, and returns what it printed, and how it ended.
 func pinwheel(t *testing.T, line string) (stdout, stderr string, state *os.ProcessState) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	cmd := exec.Command(binary, strings.Fields(line)...)
+	args := strings.Fields(line)
+	for i, a := range args {
+		args[i] = strings.TrimPrefix(a, "''")
+	}
+	cmd := exec.Command(binary, args...)
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
 		t.Fatal(err)
@@ -63,9 +71,28 @@ func TestWrongArgumentsAreOneLineAndStatus2(t *testing.T) {
 		{"run --threshold 4Q -- app", "--threshold"},
 		{"run --disable=maybe -- app", "neither y nor n"},
 		{"record --record x -- app", "unknown flag --record"},
-		{"record -- ", "there is no command to run"},
+		{"record --", "there is no command to run"},
 		{"record -o /tmp/x.pwt -- app", "put %r where the rank belongs"},
 		{"record -o /tmp/%h/%r.pwt -- app", "name one directory for all ranks"},
+		{"record -o '' -- app", "--out is empty"},
+		{"record --merged= -- app", "--merged is empty"},
+		{"record --merged /dev/null --force -- app", "/dev/null is in the way of a trace, and no file"},
+		{"record --merged /tmp --force -- app", "/tmp is in the way of a trace, and no file"},
+		{"record -o /dev/null/x -- app", "/dev/null/x: not a directory"},
+		{"run --report= -- app", "--report is empty"},
+		{"run --report=/tmp -- app", "--report: /tmp: is a directory"},
+		{"run --report=/dev/null/x -- app", "--report: /dev/null/x: not a directory"},
+		{"run --report --stats=x -- app", "--report makes use of PINWHEEL_STATS"},
+		{"run --threshold -1 -- app", `--threshold: size "-1" is not a number`},
+		{"run --helper-cpu -1 -- app", `--helper-cpu: "-1" is not auto|0..65536`},
+		{"run --budget NaN -- app", `--budget: size "nan" is not a number`},
+		{"run --window 99999999999999999999 -- app", "--window"},
+		{"run --policy paper --policy lru -- app", "--policy is given twice"},
+		{"run --library= -- app", "--library is empty"},
+		{"report", "<report>"},
+		{"report x ''", "<report> is empty"},
+		{"completion sh", `one of "bash","zsh","fish"`},
+		{"man page", "unexpected argument page"},
 		{"info -f", "-f goes with -c"},
 		{"doctor --yaml", "unknown flag --yaml"},
 	} {
@@ -134,5 +161,51 @@ func TestInfoListsWhatIsInForce(t *testing.T) {
 	}
 	if stdout, _, state := pinwheel(t, "info"); !state.Success() || !strings.Contains(stdout, "mlock") || !strings.HasPrefix(stdout, "Pinwheel ") {
 		t.Errorf("info: %v, %q", state, stdout)
+	}
+}
+
+func TestSignalsEndEveryCommand(t *testing.T) {
+	launchtest.New(t)
+	for _, s := range []syscall.Signal{unix.SIGINT, unix.SIGTERM} {
+		for _, line := range []string{"info", "info -cf", "doctor", "doctor --json", "man", "completion zsh", "--help", "report one two"} {
+			cmd := exec.Command(binary, strings.Fields(line)...)
+			cmd.Dir = t.TempDir()
+			cmd.Stdout = commandtest.FullPipe(t) // so that it can't end by itself
+			if strings.HasPrefix(line, "report") {
+				if err := unix.Mkfifo(filepath.Join(cmd.Dir, "one"), 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			commandtest.EndsBy(t, cmd, s)
+			if left, _ := filepath.Glob(cmd.Dir + "/*"); len(left) > strings.Count(line, "one") {
+				t.Errorf("%s: left %q", line, left)
+			}
+		}
+	}
+}
+
+func TestWhatCouldNotBePrintedIsAFailure(t *testing.T) {
+	launchtest.New(t)
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	name := filepath.Join(t.TempDir(), "0.json")
+	if err := os.WriteFile(name, []byte(`{"rank":0,"size":1,"pid":4,"command":"./x"}`), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"info", "info -c", "doctor", "doctor --json", "man", "completion fish", "--version", "report " + name} {
+		cmd := exec.Command(binary, strings.Fields(line)...)
+		var errs bytes.Buffer
+		cmd.Stdout, cmd.Stderr = full, &errs
+		_ = cmd.Run() // the status says it all
+		if cmd.ProcessState.ExitCode() != 1 {
+			t.Errorf("%s: %v", line, cmd.ProcessState)
+		}
+		oneLine(t, errs.String(), "standard output: no space left on device")
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -70,12 +71,16 @@ func TestRankOfAnUnknownLauncherMayStartPinwheelItself(t *testing.T) {
 
 func TestCommandThatIsNotThereIsStatus127(t *testing.T) {
 	launchtest.New(t)
-	for _, sub := range []string{"run", "record -o " + t.TempDir() + "/"} {
+	dir := t.TempDir()
+	for _, sub := range []string{"run", "run --report=" + dir + "/report", "record -o " + dir + "/new/"} {
 		_, stderr, state := pinwheel(t, sub+" -- nowhere-to-be-found")
 		if state.ExitCode() != 127 {
 			t.Errorf("%s: %v", sub, state)
 		}
 		oneLine(t, stderr, "nowhere-to-be-found")
+	}
+	if left, _ := filepath.Glob(dir + "/*"); len(left) > 0 {
+		t.Errorf("left: %q", left)
 	}
 }
 
