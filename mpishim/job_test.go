@@ -29,7 +29,7 @@ type mpiLibrary struct {
 var mpiLibraries = []mpiLibrary{
 	{"Open MPI", "mpicc.openmpi", []string{"mpirun.openmpi", "--oversubscribe", "-np"}, []string{"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
 		"OMPI_MCA_hwloc_base_binding_policy=none", "OMPI_MCA_mpi_yield_when_idle=1"}, map[string][]string{
-		"shared memory": {"OMPI_MCA_pml=ob1", "OMPI_MCA_btl=self,vader"},
+		"shared memory": {"OMPI_MCA_pml=ob1", "OMPI_MCA_btl=self,vader,tcp", "OMPI_MCA_btl_tcp_if_include=lo"},
 		"TCP":           {"OMPI_MCA_pml=ob1", "OMPI_MCA_btl=self,tcp", "OMPI_MCA_btl_tcp_if_include=lo"},
 	}, "openmpi-bin libopenmpi-dev"},
 	{"MPICH", "mpicc.mpich", []string{"mpiexec.hydra", "-n"}, []string{"MPIR_CVAR_POLLS_BEFORE_YIELD=5"}, map[string][]string{

@@ -23,6 +23,8 @@ func TestRealJobsRunAsWithoutUs(t *testing.T) {
 			{"jump", 2, "recorded 126 calls of 2 ranks", ""},
 			// Four exchanges, an allreduce, and the end.
 			{"sessions", 2, "recorded 22 calls of 2 ranks", "MPI_Session_init"},
+			// Those that were started have one exchange of their own and one with who started them.
+			{"spawn", 2, "recorded 14 calls of 2 ranks that were started by others", "MPI_Comm_spawn"},
 		} {
 			t.Run(m.name+"/"+program.name, func(t *testing.T) {
 				m.need(t)
@@ -32,6 +34,9 @@ func TestRealJobsRunAsWithoutUs(t *testing.T) {
 				path := m.compileWithVerbs(t, "tests/"+program.name+".c")
 				environ := m.transports["shared memory"]
 				want := m.start(t, program.ranks, environ, nil, path)
+				if want.status != 0 && program.name == "spawn" {
+					t.Skipf("this %s can't start processes here: status %d\n%s", m.name, want.status, want.stderr)
+				}
 				if want.status != 0 || want.stdout == "" {
 					t.Fatalf("without us: status %d\n%s%s", want.status, want.stdout, want.stderr)
 				}

@@ -21,7 +21,8 @@ type recordCmd struct {
 
 func (recordCmd) Help() string {
 	return `Runs a job as pinwheel run does. Every rank writes what it communicates into a trace of its own; when the job has ended they are
-put into one, which nasreplay replays under every policy. The directory must be seen by all nodes. Traces of a job that was killed are
+put into one, which nasreplay replays under every policy. Ranks that MPI_Comm_spawn starts are numbered from 0 as well: their traces
+are 2-0.pwt, 2-1.pwt and so on, with one of their own for all. The directory must be seen by all nodes. Traces of a job that was killed are
 used as far as they go.
 
 Examples:
@@ -70,14 +71,23 @@ func (c *recordCmd) Run(e *command.Env) error {
 // merge reports what was recorded; the status stays that of the job.
 func (c *recordCmd) merge(e *command.Env, rec *record.Run) {
 	res, err := rec.Merge()
-	if errors.Is(err, record.ErrNothing) {
+	if errors.Is(err, record.ErrNothing) && len(res.Started) == 0 {
 		e.Note("%v: the job uses no MPI that Pinwheel knows, ended before recording began, or its nodes don't share the directory", err)
 		return
 	}
 	if err != nil {
 		e.Note("%v", err)
-		return
 	}
+	if res.Path != "" {
+		tell(e, res, "")
+	}
+	for _, started := range res.Started {
+		tell(e, started, " that were started by others")
+	}
+}
+
+// tell reports one merged trace; whose says of which ranks it is, if not of all.
+func tell(e *command.Env, res record.Result, whose string) {
 	switch n := len(res.Torn); {
 	case n == 1:
 		e.Note("%v", res.Torn[0])
@@ -87,7 +97,7 @@ func (c *recordCmd) merge(e *command.Env, rec *record.Run) {
 	if res.Files < res.Ranks {
 		e.Note("traces of %d ranks of %d are there", res.Files, res.Ranks)
 	}
-	e.Note("recorded %d calls of %d ranks of %s; now type: nasreplay compare %s", res.Records, res.Files, res.Program, shortest(res.Path))
+	e.Note("recorded %d calls of %d ranks%s of %s; now type: nasreplay compare %s", res.Records, res.Files, whose, res.Program, shortest(res.Path))
 }
 
 // shortest returns a path as a person in this directory would type it.

@@ -8,7 +8,11 @@ import (
 )
 
 // placeholders are those of settings.Expand, each with what may stand for it.
-var placeholders = map[byte]string{'%': "%", 'h': "[^/]+", 'p': "[0-9]+", 'r': "[0-9]+", 'j': "[^/]+"}
+var placeholders = map[byte]string{'%': "%", 'h': "[^/]+", 'p': "[0-9]+", 'r': "(?:[0-9]+-)?[0-9]+", 'j': "[^/]+"}
+
+// worldGroup is the group of a matcher's expression for what comes before the
+// rank in processes that MPI_Comm_spawn has started.
+const worldGroup = "world"
 
 // matcher returns the expression that the names of files made from a pattern
 // match, with or without the suffix that trace.Create adds until a file is
@@ -20,11 +24,14 @@ func matcher(pattern string) (*regexp.Regexp, error) {
 		return nil, fmt.Errorf("%s: only the file's name may have a %% and a letter; name one directory for all ranks", pattern)
 	}
 	var b strings.Builder
-	distinct := false
+	distinct, named := false, false
 	for i := 0; i < len(base); i++ {
 		if base[i] == '%' && i+1 < len(base) {
 			if form, ok := placeholders[base[i+1]]; ok {
 				i++
+				if base[i] == 'r' && !named { // see settings.World
+					form, named = "(?:(?P<"+worldGroup+">[0-9]+)-)?[0-9]+", true
+				}
 				b.WriteString(form)
 				distinct = distinct || base[i] == 'r' || base[i] == 'p'
 				continue

@@ -117,6 +117,50 @@ func TestForceRemovesTracesInTheWayAndNothingElse(t *testing.T) {
 	}
 }
 
+// Ranks that MPI_Comm_spawn has started are numbered from 0 as well.
+func TestRanksThatWereStartedByOthersHaveATraceOfTheirOwn(t *testing.T) {
+	dir := t.TempDir()
+	r, err := New(dir+"/%h.%r.pwt", "", "app", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name string, ranks, rank int) {
+		w, err := trace.Create(filepath.Join(dir, name), trace.Header{Program: name[:1], Ranks: ranks})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rw, err := w.Rank(rank)
+		if err == nil {
+			err = rw.Append(&trace.Record{Op: trace.OpFinalize, Peer: -2})
+		}
+		if err = errors.Join(err, w.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("a.0.pwt", 2, 0)
+	write("a.1.pwt", 2, 1)
+	write("a.2-0.pwt", 1, 0)
+	write("a.13-0.pwt", 3, 0)
+	write("a.13-1.pwt", 3, 1)
+	res, err := r.Merge()
+	if err != nil || res.Files != 2 || res.Ranks != 2 || len(res.Started) != 2 {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	for i, want := range []Result{{Path: "app-2.pwt", Files: 1, Ranks: 1, Records: 1}, {Path: "app-13.pwt", Files: 2, Ranks: 3, Records: 2}} {
+		s := res.Started[i]
+		if filepath.Base(s.Path) != want.Path || s.Files != want.Files || s.Ranks != want.Ranks || s.Records != want.Records {
+			t.Errorf("%+v, want %+v", s, want)
+		}
+	}
+	if err := os.Remove(res.Path); err != nil {
+		t.Fatal(err)
+	}
+	res, err = r.Merge() // the traces of those started are in the way now
+	if err == nil || res.Files != 2 || len(res.Started) != 0 || strings.Count(err.Error(), "--force") != 2 {
+		t.Errorf("over what is there: %+v, %v", res, err)
+	}
+}
+
 func TestMergeTellsNothingFromTornFromDamaged(t *testing.T) {
 	dir := t.TempDir()
 	r, err := New(dir, "", "app", false)

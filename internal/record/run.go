@@ -1,9 +1,11 @@
 package record
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,6 +21,7 @@ type Run struct {
 	dir     string
 	match   *regexp.Regexp
 	merged  string
+	force   bool
 	old     []string // traces of ranks that are in the way
 }
 
@@ -30,6 +33,10 @@ type Result struct {
 	Ranks   int     // of the job
 	Records uint64  // of all ranks
 	Torn    []error // *trace.TornError of files that were cut off
+	// Started is what the processes have recorded that these ranks started, one for
+	// each MPI_Comm_spawn: their ranks are numbered from 0 as well, and so they
+	// have a trace of their own.
+	Started []Result
 }
 
 // ErrNothing: no rank has recorded anything.
@@ -54,7 +61,7 @@ func New(pattern, merged, program string, force bool) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Run{pattern: pattern, dir: strings.ReplaceAll(filepath.Dir(pattern), "%%", "%"), match: match, merged: merged}
+	r := &Run{pattern: pattern, dir: strings.ReplaceAll(filepath.Dir(pattern), "%%", "%"), match: match, merged: merged, force: force}
 	if r.merged == "" {
 		r.merged = filepath.Join(r.dir, filepath.Base(program)+".pwt")
 	}
@@ -141,15 +148,60 @@ func (r *Run) Merge() (Result, error) {
 	if len(names) == 0 {
 		return Result{}, fmt.Errorf("%s: %w", r.pattern, ErrNothing)
 	}
-	h, torn, err := trace.Merge(r.merged, names)
+	worlds := map[string][]string{}
+	for _, name := range names {
+		world := r.world(name)
+		worlds[world] = append(worlds[world], name)
+	}
+	var res Result
+	var bad error
+	if launched := worlds[""]; len(launched) > 0 {
+		res, bad = r.merge(r.merged, launched)
+		delete(worlds, "")
+	}
+	for _, world := range slices.SortedFunc(maps.Keys(worlds), byNumber) {
+		started, err := r.merge(r.mergedOf(world), worlds[world])
+		if err == nil {
+			res.Started = append(res.Started, started)
+		}
+		bad = errors.Join(bad, err)
+	}
+	return res, bad
+}
+
+func byNumber(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
+
+// world returns what is before the rank in the name of a file; see settings.World.
+func (r *Run) world(name string) string {
+	group := r.match.SubexpIndex(worldGroup)
+	if group < 0 {
+		return ""
+	}
+	return r.match.FindStringSubmatch(filepath.Base(name))[group]
+}
+
+// mergedOf returns the merged trace of processes that MPI_Comm_spawn has started.
+func (r *Run) mergedOf(world string) string {
+	ext := filepath.Ext(r.merged)
+	return strings.TrimSuffix(r.merged, ext) + "-" + world + ext
+}
+
+func (r *Run) merge(merged string, names []string) (Result, error) {
+	if _, err := os.Lstat(merged); err == nil && merged != r.merged && !r.force {
+		return Result{}, fmt.Errorf("%s exists: --force replaces it", merged)
+	}
+	h, torn, err := trace.Merge(merged, names)
 	if err != nil {
 		return Result{}, err
 	}
-	res := Result{Path: r.merged, Program: h.Program, Files: len(names), Ranks: h.Ranks, Torn: torn}
-	if res.Records, err = records(r.merged); err == nil && res.Records == 0 {
-		err = errors.Join(fmt.Errorf("%s: %w", r.pattern, ErrNothing), os.Remove(r.merged))
+	res := Result{Path: merged, Program: h.Program, Files: len(names), Ranks: h.Ranks, Torn: torn}
+	if res.Records, err = records(merged); err == nil && res.Records == 0 {
+		err = errors.Join(fmt.Errorf("%s: %w", r.pattern, ErrNothing), os.Remove(merged))
 	}
-	return res, err
+	if err != nil {
+		return Result{}, err
+	}
+	return res, nil
 }
 
 // records counts what is in a trace.

@@ -77,8 +77,24 @@ func (s Settings) ProcessBudgetBytes() int64 {
 	return min(s.BudgetBytes, share)
 }
 
+// World names the MPI_COMM_WORLD of a process that MPI_Comm_spawn has started,
+// among those of its job: their ranks are numbered from 0 in each. It is Open MPI's
+// number, which begins with 2; with other launchers the process that
+// has started those of this node, as they have one for each.
+func World() string {
+	namespace := os.Getenv("PMIX_NAMESPACE")
+	if _, number, found := strings.Cut(namespace, "@"); found { // PRRTE
+		namespace = number
+	}
+	if n, err := strconv.ParseUint(namespace, 10, 32); err == nil {
+		return strconv.FormatUint(n&0xffff, 10) // above it Open MPI 4 has that of the job
+	}
+	return strconv.Itoa(os.Getppid())
+}
+
 // Expand replaces %h by the host's name, %p by the process ID, %r by the MPI
-// rank, %j by the batch job and %% by %. What is not known becomes "0", the
+// rank, with World and a dash before it in processes that MPI_Comm_spawn has
+// started, %j by the batch job and %% by %. What is not known becomes "0", the
 // rank the process ID, so that files of different ranks never meet. Other
 // characters after % are left alone.
 func Expand(pattern string) string {

@@ -27,6 +27,21 @@ func TestExpandNamesFilesByRankAndJob(t *testing.T) {
 	}
 }
 
+func TestWorldsOfOneJobHaveNamesOfTheirOwn(t *testing.T) {
+	for namespace, want := range map[string]string{
+		"1958019074":             "2",  // Open MPI 4: 16 bits of the job, 16 of the world
+		"prterun-node1-1234@13":  "13", // Open MPI 5
+		"slurm.pmix.77.0":        strconv.Itoa(os.Getppid()),
+		"":                       strconv.Itoa(os.Getppid()), // Hydra: one proxy for each on a node
+		"prterun-node1-1234@../": strconv.Itoa(os.Getppid()),
+	} {
+		t.Setenv("PMIX_NAMESPACE", namespace)
+		if got := World(); got != want {
+			t.Errorf("%q: %q, want %q", namespace, got, want)
+		}
+	}
+}
+
 // launchedWith makes these all that launchers say of how many ranks there are.
 func launchedWith(t *testing.T, environ map[string]string) {
 	t.Helper()

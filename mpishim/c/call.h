@@ -64,6 +64,7 @@ struct pw_mpi {
 	int (*comm_rank)(pw_word comm, int *rank);
 	int (*comm_test_inter)(pw_word comm, int *flag);
 	int (*comm_remote_size)(pw_word comm, int *n);
+	int (*comm_get_parent)(pw_word *comm);
 	int (*comm_group)(pw_word comm, pw_word *group);
 	int (*group_translate)(pw_word group, int n, const int *ranks, pw_word other, int *others);
 	int (*group_free)(pw_word *group);
@@ -82,6 +83,7 @@ struct pw_mpi {
 extern struct pw_mpi pw_mpi;
 void pw_mpi_init(void); /* at the end of MPI_Init, or of MPI_Session_init */
 void pw_mpi_world(int32_t *rank, int32_t *size); /* of this process in the job; left alone where that isn't known */
+int pw_mpi_is_spawned(void);
 int pw_mpi_world_group(pw_word *group); /* to be freed; 0 if it is there */
 pw_word pw_mpi_session(const void *at, enum pw_language language);
 void pw_mpi_each_type(const struct pw_shape *(*see)(pw_word type)); /* predefined */

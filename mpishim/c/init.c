@@ -27,6 +27,7 @@ static void initialized(const void *session, enum pw_language language)
 	if ((pw_mpi.by_session = session != NULL))
 		pw_mpi.session = pw_mpi_session(session, language);
 	pw_mpi_world(&pw.rank, &pw.size);
+	pw.spawned = (uint32_t)pw_mpi_is_spawned();
 	pw_known_init();
 	pw_site_init();
 	if (pw.verbs_used || pw_wanted())

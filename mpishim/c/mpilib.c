@@ -93,6 +93,7 @@ void pw_mpi_init(void)
 	m.comm_rank = pw_symbol("PMPI_Comm_rank");
 	m.comm_test_inter = pw_symbol("PMPI_Comm_test_inter");
 	m.comm_remote_size = pw_symbol("PMPI_Comm_remote_size");
+	m.comm_get_parent = pw_symbol("PMPI_Comm_get_parent");
 	m.comm_group = pw_symbol("PMPI_Comm_group");
 	m.group_translate = pw_symbol("PMPI_Group_translate_ranks");
 	m.group_free = pw_symbol("PMPI_Group_free");
@@ -128,6 +129,14 @@ int pw_mpi_world_group(pw_word *group)
 	if (!pw_mpi.by_session)
 		return pw_mpi.comm_group(pw_mpi.comm_world, group);
 	return !pw_mpi.session || !pw_mpi.group_from_session_pset || pw_mpi.group_from_session_pset(pw_mpi.session, "mpi://WORLD", group);
+}
+
+int pw_mpi_is_spawned(void)
+{
+	pw_word parent = 0;
+
+	return !pw_mpi.by_session && pw_mpi.comm_get_parent && !pw_mpi.comm_get_parent(&parent) &&
+	       pw_handle_value(parent) != pw_mpi.comm_null;
 }
 
 void pw_mpi_world(int32_t *rank, int32_t *size)

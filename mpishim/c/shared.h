@@ -233,6 +233,7 @@ struct pw_shared {
 	char library[64];  /* (C) of MPI, or the transport; for the report */
 	uint32_t linked;   /* (C) by a transport: there is no MPI to be seen */
 	int32_t rank, size; /* (C) -1 before MPI_Init */
+	uint32_t spawned;   /* (C) started by MPI_Comm_spawn: other processes of the job have this rank as well */
 	int32_t is_init;    /* (C) MPI_Init has ended, MPI_Finalize has not begun */
 	int32_t comm_cpu;   /* (C) where a thread asked last */
 	uint32_t verbs_used; /* (C) */

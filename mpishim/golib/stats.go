@@ -44,7 +44,7 @@ func (s *server) writeReport() {
 func (s *server) summary() report.Rank {
 	host, _ := os.Hostname()
 	r := report.Rank{
-		Rank: int(s.sh.rank), Size: int(s.sh.size), Host: host, PID: os.Getpid(), Command: commandLine(),
+		World: s.world(), Rank: int(s.sh.rank), Size: int(s.sh.size), Host: host, PID: os.Getpid(), Command: commandLine(),
 		Library: C.GoString(&s.sh.library[0]), Policy: s.set.Policy, Helper: s.helperText(),
 		Seconds: float64(helper.NowNs()-s.meter.BeganNs()) / 1e9,
 		Sites:   s.sites.top(),
@@ -121,5 +121,13 @@ func (s *server) expand(pattern string) string {
 	if s.sh.rank < 0 {
 		return settings.Expand(pattern)
 	}
-	return settings.ExpandRank(pattern, fmt.Sprint(s.sh.rank))
+	return settings.ExpandRank(pattern, report.Name(s.world(), int(s.sh.rank)))
+}
+
+// world is settings.World, "" for the processes that the launcher has started.
+func (s *server) world() string {
+	if s.sh.spawned == 0 {
+		return ""
+	}
+	return settings.World()
 }

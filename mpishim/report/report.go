@@ -15,6 +15,8 @@ import (
 
 // Rank is what one rank reports. Names are those of nasreplay's JSON where it has them.
 type Rank struct {
+	// World is not empty for processes that MPI_Comm_spawn has started; see settings.World.
+	World   string `json:"world,omitempty"`
 	Rank    int    `json:"rank"` // -1 if MPI_Init was not reached
 	Size    int    `json:"size"`
 	Host    string `json:"host"`
@@ -80,6 +82,19 @@ func Write(w io.Writer, ranks []Rank) error {
 	return j.Write(w)
 }
 
+// Name tells a rank from all others of its job.
+func Name(world string, rank int) string {
+	if world == "" {
+		return fmt.Sprint(rank)
+	}
+	return fmt.Sprintf("%s-%d", world, rank)
+}
+
+// compare orders ranks; those that the launcher has started come first.
+func compare(a, b Rank) int {
+	return cmp.Or(cmp.Compare(len(a.World), len(b.World)), cmp.Compare(a.World, b.World), cmp.Compare(a.Rank, b.Rank))
+}
+
 // Job gathers the reports of the ranks of a run. Of each rank it keeps the
 // row of the table alone.
 type Job struct {
@@ -93,7 +108,7 @@ type siteKey struct{ name, op string }
 // Add adds a rank.
 func (j *Job) Add(r Rank) {
 	r = r.printable()
-	if len(j.rows) == 0 || r.Rank < j.first.Rank {
+	if len(j.rows) == 0 || compare(r, j.first) < 0 {
 		j.first = r
 	}
 	if j.sites == nil {
@@ -111,7 +126,7 @@ func (j *Job) Add(r Rank) {
 // printable returns the rank with nothing in its texts that a terminal would obey.
 func (r Rank) printable() Rank {
 	r.Sites, r.Environment = slices.Clone(r.Sites), slices.Clone(r.Environment)
-	texts := []*string{&r.Host, &r.Command, &r.Library, &r.Policy, &r.Mapping, &r.Helper}
+	texts := []*string{&r.World, &r.Host, &r.Command, &r.Library, &r.Policy, &r.Mapping, &r.Helper}
 	for i := range r.Sites {
 		texts = append(texts, &r.Sites[i].Name, &r.Sites[i].Op)
 	}
@@ -134,7 +149,7 @@ func (j *Job) Write(w io.Writer) error {
 	if len(j.rows) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(j.rows, func(a, b Rank) int { return cmp.Compare(a.Rank, b.Rank) })
+	slices.SortStableFunc(j.rows, compare)
 	out := bufio.NewWriter(w)
 	total := sum(j.rows)
 	total.Policy = j.first.Policy
@@ -151,7 +166,17 @@ func (j *Job) Write(w io.Writer) error {
 
 func (j *Job) header(b io.Writer, total Rank) {
 	r := j.first
-	fmt.Fprintf(b, "@ Pinwheel\n@ Command  %s\n@ MPI      %s, %d of %d ranks\n@ Policy   %s\n", r.Command, cmp.Or(r.Library, "none"), len(j.rows), r.Size, r.Policy)
+	launched, started := len(j.rows), ""
+	for _, row := range j.rows {
+		if row.World != r.World {
+			launched--
+		}
+	}
+	if n := len(j.rows) - launched; n > 0 {
+		started = fmt.Sprintf(", and %d that these started", n)
+	}
+	fmt.Fprintf(b, "@ Pinwheel\n@ Command  %s\n@ MPI      %s, %d of %d ranks%s\n@ Policy   %s\n",
+		r.Command, cmp.Or(r.Library, "none"), launched, r.Size, started, r.Policy)
 	if r.Mapping != "" {
 		fmt.Fprintf(b, "@ Mappings %s\n", r.Mapping)
 	}
@@ -218,7 +243,7 @@ func table(b io.Writer, ranks []Rank, total Rank) {
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "rank\thost\tpeak\taverage\tuses\thits\twaited\tfirst\tlate\tahead\treleased\tlost\t<0.5 %\t<5 %\tstall ms\thelper ms\t")
 	for _, r := range append(ranks, total) {
-		name := fmt.Sprint(r.Rank)
+		name := Name(r.World, r.Rank)
 		if r.Rank < 0 {
 			name = "*"
 		}

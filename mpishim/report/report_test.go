@@ -46,6 +46,24 @@ func TestAggregateAddsAndWeighs(t *testing.T) {
 	}
 }
 
+func TestRanksThatWereStartedByOthersAreToldApart(t *testing.T) {
+	got := write(t,
+		Rank{World: "13", Rank: 0, Size: 1, Host: "c", Uses: 1},
+		Rank{World: "2", Rank: 0, Size: 2, Host: "b", Command: "./started", Uses: 1},
+		Rank{Rank: 1, Size: 2, Host: "a", Uses: 1},
+		Rank{Rank: 0, Size: 2, Host: "a", Command: "./launched", Uses: 1},
+	)
+	var names []string
+	for l := range strings.Lines(got) {
+		if f := strings.Fields(l); len(f) > 15 && f[3] == "B" {
+			names = append(names, f[0])
+		}
+	}
+	if !strings.Contains(got, "./launched") || !strings.Contains(got, "2 of 2 ranks, and 2 that these started") || strings.Join(names, " ") != "0 1 2-0 13-0 *" {
+		t.Errorf("%q\n%s", names, got)
+	}
+}
+
 func TestReportSaysWhyNothingWasRegistered(t *testing.T) {
 	for _, c := range []struct {
 		rank Rank
