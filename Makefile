@@ -42,11 +42,11 @@ replay: build
 
 ## test: lint and every test that runs in seconds, anywhere
 test: lint
-	$(GO) test ./...
+	$(GO) test -timeout 6m ./...
 
 ## race: the tests under the race detector
 race: tools
-	$(GO) test -race ./...
+	$(GO) test -race -timeout 10m ./...
 
 ## fuzz: ten seconds on every fuzz target
 fuzz: tools
@@ -72,10 +72,11 @@ test-faults: tools
 	PINWHEEL_FAULTS=$${PINWHEEL_FAULTS:-100000} PINWHEEL_FAULTS_URING=$${PINWHEEL_FAULTS_URING:-1000} \
 		$(GO) test -count=1 -run FaultsOver -timeout 60m -v . | grep -v '^pinwheel: internal fault'
 
-## test-sanitize: the C side of the cache under ThreadSanitizer and AddressSanitizer
+## test-sanitize: the C side of the cache and the C API under ThreadSanitizer and AddressSanitizer
 test-sanitize: tools
 	CGO_CFLAGS="-g -O1 -fsanitize=thread" CGO_LDFLAGS=-fsanitize=thread $(GO) test ./regcache/cfront/...
 	$(GO) test -asan ./regcache/cfront/...
+	PINWHEEL_SANITIZE=y $(GO) test -count=1 -run Sanitizers ./mpishim
 
 ## bench-peers: our cache, in Go and C, beside UCX's in one run; writes out/bench-peers.jsonl
 bench-peers: tools

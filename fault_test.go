@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"pinwheel/helper"
+	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/regcache"
 	"pinwheel/verbs"
@@ -118,7 +119,7 @@ func TestFaultOfTheHelperLeavesMemoryPinned(t *testing.T) {
 	var w warnings
 	m, th := open(t, Options{Policy: Paper, Warn: w.add, Window: NoWindow,
 		wrapRegistrar: func(r helper.Registrar) helper.Registrar { return brokenRegistrar{r} }})
-	eventually(t, "the helper registers, and stops", func() bool {
+	testwait.Until(t, "the helper registers, and stops", func() bool {
 		transfer(t, th, region(0), 0)
 		time.Sleep(5 * time.Millisecond) // the period
 		return m.Stats().Helper.Faulted && len(w.all()) > 0
@@ -174,11 +175,11 @@ func TestFaultOfTheWatcherIsSaidOnce(t *testing.T) {
 		period()
 	}
 	atomic.AddUint64(&watcher.word, 1)
-	eventually(t, "a communication thread meets the fault", func() bool { period(); return m.Stats().Faulted > 0 })
+	testwait.Until(t, "a communication thread meets the fault", func() bool { period(); return m.Stats().Faulted > 0 })
 	for i := range 5 {
 		transfer(t, th, region(1+i), 0)
 	}
-	eventually(t, "it is said", func() bool { return len(w.all()) > 0 })
+	testwait.Until(t, "it is said", func() bool { return len(w.all()) > 0 })
 	expectOneWarning(t, &w, "seeded fault")
 	if n := watcher.drains.Load(); n > 2 {
 		t.Errorf("the watcher was asked %d times, by a helper and a thread that should have let go of it", n)

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/verbs"
 	"pinwheel/verbs/verbstest"
@@ -108,7 +109,7 @@ func refuseHuge(t *testing.T, o Options) {
 		t.Error("switched to plain registration")
 	}
 	// The helper may just be giving back what was invalidated under it.
-	eventually(t, "nothing else stays pinned", func() bool { return pinned(m) <= int64(good.Len()) })
+	testwait.Until(t, "nothing else stays pinned", func() bool { return pinned(m) <= int64(good.Len()) })
 	if err := m.Close(); err != nil {
 		t.Error(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"pinwheel/helper"
+	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/regcache"
 	"pinwheel/verbs"
@@ -70,6 +71,7 @@ func open(t testing.TB, o Options) (*Manager, *Thread) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	testwait.Bound(t, func() any { return m.Stats() })
 	t.Cleanup(func() {
 		th.Close()
 		if err := m.Close(); err != nil {
@@ -111,16 +113,6 @@ func transfer(t testing.TB, th *Thread, r mem.Range, op Op) {
 		t.Fatalf("acquired %v for %v", u.Region().Range, r)
 	}
 	th.Release(&u)
-}
-
-func eventually(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !cond(); {
-		if time.Now().After(end) {
-			t.Fatalf("never happened: %s", what)
-		}
-		time.Sleep(100 * time.Microsecond)
-	}
 }
 
 func pinned(m *Manager) int64 { return m.Stats().Cache.Pinned.Bytes }
@@ -204,7 +196,7 @@ func TestHelperHearsOfUsesFromTheThresholdOn(t *testing.T) {
 		transfer(t, th, small, 0)
 	}
 	transfer(t, th, big, 0)
-	eventually(t, "the big use is heard of", func() bool { return m.Stats().Helper.Events == 1 })
+	testwait.Until(t, "the big use is heard of", func() bool { return m.Stats().Helper.Events == 1 })
 	if n := m.Stats().Helper.Events; n != 1 {
 		t.Errorf("%d events, want 1", n)
 	}

@@ -5,10 +5,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/verbs"
 )
 
@@ -31,11 +31,7 @@ func TestReportSaysWhatHappened(t *testing.T) {
 		}
 		th.Release(&use)
 	}
-	for deadline := time.Now().Add(10 * time.Second); m.Stats().Helper.Events < 5; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the helper did not hear of five uses")
-		}
-	}
+	testwait.Until(t, "the helper hears of five uses", func() bool { return m.Stats().Helper.Events >= 5 })
 	th.Close()
 	if err := m.Close(); err != nil {
 		t.Fatal(err)

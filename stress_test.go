@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/verbs"
 	"pinwheel/verbs/sim"
@@ -17,6 +18,7 @@ import (
 // registered until it is released, the budget is kept, every registration is
 // released once, and errors are only those of the provider.
 func TestThreadsAndHelperUnderFaultsAndShortage(t *testing.T) {
+	testwait.Bound(t)
 	const budgetBytes = 24 << 20
 	// A tenth of the calls fail, a tenth takes longer.
 	fail := func(sim.Op, mem.Range) error {

@@ -7,10 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pinwheel/helper"
+	"pinwheel/internal/testwait"
 )
 
 // The helper is placed near the communication thread, wherever that moves.
 func TestMissTellsWhereTheThreadRuns(t *testing.T) {
+	testwait.Bound(t)
 	cpus, err := helper.AllowedCPUs()
 	if err != nil {
 		t.Fatal(err)

@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+
+	"pinwheel/internal/testwait"
 )
 
 // peerEnv makes the test binary a peer, given as DIRECTORY:MODE. It claims
@@ -55,7 +56,7 @@ func init() {
 // SIGKILL, when kill is called.
 func startPeer(t *testing.T, dir, mode string) (pid int, kill func()) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^$")
+	cmd := testwait.Command(t, os.Args[0], "-test.run=^$")
 	cmd.Env = append(os.Environ(), peerEnv+"="+dir+":"+mode)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -172,6 +173,7 @@ func TestTableIsNotFollowedThroughSymbolicLink(t *testing.T) {
 // Updates must exclude each other, and emptying the table must not lose the
 // claim of somebody who opened it before it was removed.
 func TestConcurrentUpdatesLoseNothing(t *testing.T) {
+	testwait.Bound(t)
 	dir := t.TempDir()
 	const helpers, rounds = 4, 50
 	var wg sync.WaitGroup

@@ -3,12 +3,13 @@ package helper
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"runtime"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"pinwheel/internal/testwait"
 )
 
 // allowedUnder returns what AllowedCPUs returns in a process with the given
@@ -26,7 +27,7 @@ func allowedUnder(t *testing.T, cpus []int) string {
 			result <- err.Error()
 			return
 		}
-		cmd := exec.Command(os.Args[0], "-test.run=^$") // inherits the affinity
+		cmd := testwait.Command(t, os.Args[0], "-test.run=^$") // inherits the affinity
 		cmd.Env = append(os.Environ(), peerEnv+"=:allowed")
 		out, err := cmd.CombinedOutput()
 		if err != nil {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"go.uber.org/atomic"
+
+	"pinwheel/internal/testwait"
 )
 
 // fakeMachine is a root directory with a golden topology and a /proc/stat
@@ -82,15 +84,15 @@ func TestPlacersAgreeThatTheBiggestProcessKeepsTheOnlyIdleCore(t *testing.T) {
 	dir, here, parked := t.TempDir(), Placement{CPU: 1, Helpers: 1}, Placement{CPU: AnyCPU, Parked: true, Helpers: 1}
 	m := newFakeMachine(t, "vm-2", 95, 2)
 	small := place(t, Conservative, dir, m, 10<<20)
-	eventually(t, "the first process gets the core", small.on(here))
+	testwait.Until(t, "the first process gets the core", small.on(here))
 	big := place(t, Conservative, dir, newFakeMachine(t, "vm-2", 95, 2), 20<<20)
-	eventually(t, "the bigger process takes it", big.on(here))
-	eventually(t, "the smaller one parks", small.on(parked))
+	testwait.Until(t, "the bigger process takes it", big.on(here))
+	testwait.Until(t, "the smaller one parks", small.on(parked))
 	small.bytes.Store(40 << 20)
-	eventually(t, "it grows and takes the core back", small.on(here))
-	eventually(t, "the other one parks", big.on(parked))
+	testwait.Until(t, "it grows and takes the core back", small.on(here))
+	testwait.Until(t, "the other one parks", big.on(parked))
 	small.Close()
-	eventually(t, "it ends and leaves the core", big.on(here))
+	testwait.Until(t, "it ends and leaves the core", big.on(here))
 	big.Close()
 	if left, _ := os.ReadDir(dir); len(left) != 0 {
 		t.Errorf("%v is left behind", left)
@@ -100,11 +102,11 @@ func TestPlacersAgreeThatTheBiggestProcessKeepsTheOnlyIdleCore(t *testing.T) {
 func TestPlacerParksWhenTheCoreBecomesBusyAndResumes(t *testing.T) {
 	m := newFakeMachine(t, "vm-2", 95, 2)
 	p := place(t, Conservative, t.TempDir(), m, 1<<20)
-	eventually(t, "placed", p.on(Placement{CPU: 1, Helpers: 1}))
+	testwait.Until(t, "placed", p.on(Placement{CPU: 1, Helpers: 1}))
 	m.setBusy(95, 90)
-	eventually(t, "parked", p.on(Placement{CPU: AnyCPU, Parked: true, Helpers: 1}))
+	testwait.Until(t, "parked", p.on(Placement{CPU: AnyCPU, Parked: true, Helpers: 1}))
 	m.setBusy(95, 1)
-	eventually(t, "placed again", p.on(Placement{CPU: 1, Helpers: 1}))
+	testwait.Until(t, "placed again", p.on(Placement{CPU: 1, Helpers: 1}))
 }
 
 func TestOneBusySecondParksNobody(t *testing.T) {
@@ -147,19 +149,19 @@ func TestAggressivePlacersShareTheCore(t *testing.T) {
 	dir := t.TempDir()
 	a := place(t, Aggressive, dir, newFakeMachine(t, "vm-2", 95, 2), 1<<20)
 	b := place(t, Aggressive, dir, newFakeMachine(t, "vm-2", 95, 2), 9<<20)
-	eventually(t, "the first knows of two helpers", a.on(Placement{CPU: 1, Helpers: 2}))
-	eventually(t, "the second too", b.on(Placement{CPU: 1, Helpers: 2}))
+	testwait.Until(t, "the first knows of two helpers", a.on(Placement{CPU: 1, Helpers: 2}))
+	testwait.Until(t, "the second too", b.on(Placement{CPU: 1, Helpers: 2}))
 	b.Close()
-	eventually(t, "one is left", a.on(Placement{CPU: 1, Helpers: 1}))
+	testwait.Until(t, "one is left", a.on(Placement{CPU: 1, Helpers: 1}))
 }
 
 func TestPlacerGetsTheCoreOfKilledProcess(t *testing.T) {
 	dir := t.TempDir()
 	_, kill := startPeer(t, dir, "claimed") // 1 GiB, on processor 1
 	p := place(t, Conservative, dir, newFakeMachine(t, "vm-2", 95, 2), 1<<20)
-	eventually(t, "parked: the peer is bigger", p.on(Placement{CPU: AnyCPU, Parked: true, Helpers: 1}))
+	testwait.Until(t, "parked: the peer is bigger", p.on(Placement{CPU: AnyCPU, Parked: true, Helpers: 1}))
 	kill()
-	eventually(t, "the core is free", p.on(Placement{CPU: 1, Helpers: 1}))
+	testwait.Until(t, "the core is free", p.on(Placement{CPU: 1, Helpers: 1}))
 }
 
 func TestPlacerWithoutTableGoesByLoadAndWarnsOnce(t *testing.T) {
@@ -175,9 +177,9 @@ func TestPlacerWithoutTableGoesByLoadAndWarnsOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	eventually(t, "placed", func() bool { return at.Load() != nil && at.Load().CPU == 1 })
+	testwait.Until(t, "placed", func() bool { return at.Load() != nil && at.Load().CPU == 1 })
 	m.setBusy(95, 95)
-	eventually(t, "parked", func() bool { return at.Load().Parked })
+	testwait.Until(t, "parked", func() bool { return at.Load().Parked })
 	p.Close()
 	if n := warnings.Load(); n != 1 {
 		t.Errorf("%d warnings, want 1", n)

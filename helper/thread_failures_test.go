@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/queue"
 )
@@ -17,7 +18,7 @@ func TestThreadRegistersInTimeThoughDeregistrationsFail(t *testing.T) {
 			k := newKeeper(periodNs)
 			k.giveUp = true
 			th := startWithUses(t, k, &journal{err: err, only: Deregister}, regions)
-			eventually(t, "every region is registered", func() bool { return th.Stats().Registers+int64(k.failures()) >= 2*regions })
+			testwait.Until(t, "every region is registered", func() bool { return th.Stats().Registers+int64(k.failures()) >= 2*regions })
 			k.mu.Lock()
 			defer k.mu.Unlock()
 			if len(k.lateNs) != regions {
@@ -38,7 +39,7 @@ func TestThreadReleasesThoughRegistrationsFail(t *testing.T) {
 	k.giveUp = true
 	j := &journal{err: errors.New("no memory"), only: Register}
 	th := startWithUses(t, k, j, regions)
-	eventually(t, "all are released and refused", func() bool { return th.Stats().Deregs == regions && k.failures() == regions })
+	testwait.Until(t, "all are released and refused", func() bool { return th.Stats().Deregs == regions && k.failures() == regions })
 	if n := len(j.list()); n >= 2*regions {
 		t.Errorf("%d calls: no registration was left out, of %d in a row that failed", n, regions)
 	}
@@ -49,7 +50,7 @@ func TestThreadTakesBusyAndForgottenRegionsForNoFailures(t *testing.T) {
 		k := newKeeper(never / 2)
 		k.giveUp = true
 		th := startWithUses(t, k, &journal{err: err}, 3)
-		eventually(t, "three refusals", func() bool { return k.failures() == 3 })
+		testwait.Until(t, "three refusals", func() bool { return k.failures() == 3 })
 		if n := th.Stats().Failures; n != 0 {
 			t.Errorf("%v: %d failures", err, n)
 		}
@@ -65,7 +66,7 @@ func TestThreadReportsNoDurationForWhatWasSoAlready(t *testing.T) {
 			defer k.mu.Unlock()
 			return k.doneNs
 		}
-		eventually(t, "three deregistrations and registrations", func() bool { return len(done()) == 6 })
+		testwait.Until(t, "three deregistrations and registrations", func() bool { return len(done()) == 6 })
 		for _, ns := range done() {
 			if (ns == 0) != quick {
 				t.Errorf("Registrar said %v: an action took %d ns", err, ns)

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/atomic"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/queue"
 )
 
@@ -52,8 +53,8 @@ func TestThreadLooksAtAllThatPiledUpBeforeItDecidesAfterAPark(t *testing.T) {
 	r.on.Store(true)
 	backNs := clock.nowNs.Add(parkedNs)
 	th.Place(Placement{CPU: AnyCPU, Helpers: 1})
-	eventually(t, "all events are taken", func() bool { return th.Stats().Events == int64(held) })
-	eventually(t, "a decision", func() bool { return th.Stats().Deregs > 0 })
+	testwait.Until(t, "all events are taken", func() bool { return th.Stats().Events == int64(held) })
+	testwait.Until(t, "a decision", func() bool { return th.Stats().Deregs > 0 })
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if first := slices.Index(r.calls, "next"); first != held {
@@ -74,12 +75,12 @@ func TestThreadIsNotLateForDeadlinesOfAPark(t *testing.T) {
 	ring.Push(use(1, clock.NowNs()))
 	th.Attach(ring)
 	th.Place(Placement{CPU: AnyCPU, Helpers: 1})
-	eventually(t, "the helper waits for a deadline", func() bool { return th.Stats().Deregs == 1 })
+	testwait.Until(t, "the helper waits for a deadline", func() bool { return th.Stats().Deregs == 1 })
 	th.Place(Placement{Parked: true})
 	standsStill(t, clock)
 	clock.nowNs.Add(parkedNs)
 	th.Place(Placement{CPU: AnyCPU, Helpers: 1})
-	eventually(t, "the region is registered", func() bool { return th.Stats().Registers == 1 })
+	testwait.Until(t, "the region is registered", func() bool { return th.Stats().Registers == 1 })
 	if ns := th.Stats().LateMaxNs; ns > parkedNs/2 {
 		t.Errorf("late by %d ms, most of it a park", ns/1e6)
 	}
@@ -87,7 +88,7 @@ func TestThreadIsNotLateForDeadlinesOfAPark(t *testing.T) {
 
 // standsStill waits until nobody lives by a clock: its helper is parked.
 func standsStill(t *testing.T, clock *fakeClock) {
-	eventually(t, "the helper is parked", func() bool {
+	testwait.Until(t, "the helper is parked", func() bool {
 		before := clock.nowNs.Load()
 		time.Sleep(5 * time.Millisecond)
 		return clock.nowNs.Load() == before

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/atomic"
 	"go.uber.org/goleak"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/queue"
 )
@@ -28,6 +29,7 @@ func start(t *testing.T, o ThreadOptions) *Thread {
 	if err != nil {
 		t.Fatal(err)
 	}
+	testwait.Bound(t, func() any { return th.Stats() })
 	t.Cleanup(func() { th.Close() })
 	return th
 }
@@ -38,18 +40,6 @@ func use(id mem.RegionID, startNs int64) *Event {
 	return e
 }
 
-// eventually waits for what another thread does; it says nothing about how
-// long that takes.
-func eventually(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !cond(); {
-		if time.Now().After(end) {
-			t.Fatalf("never happened: %s", what)
-		}
-		time.Sleep(100 * time.Microsecond)
-	}
-}
-
 func TestThreadDeregistersAfterUseAndRegistersByDeadline(t *testing.T) {
 	clock, k, j := &fakeClock{lateNs: 20_000}, newKeeper(3_000_000), &journal{}
 	ring := queue.NewRing[Event](8)
@@ -57,7 +47,7 @@ func TestThreadDeregistersAfterUseAndRegistersByDeadline(t *testing.T) {
 	th.Attach(ring)
 	ring.Push(use(7, clock.NowNs()))
 	ring.Push(use(8, clock.NowNs()))
-	eventually(t, "both regions are registered again", func() bool { return th.Stats().Registers == 2 })
+	testwait.Until(t, "both regions are registered again", func() bool { return th.Stats().Registers == 2 })
 	want := []Action{{Kind: Deregister, Region: 7}, {Kind: Deregister, Region: 8}, {Kind: Register, Region: 7}, {Kind: Register, Region: 8}}
 	if got := j.list(); !slices.Equal(got, want) {
 		t.Errorf("calls %v, want %v", got, want)
@@ -85,13 +75,13 @@ func TestThreadTakesEventsOfAllSourcesInTurn(t *testing.T) {
 	for _, r := range rings {
 		th.Attach(r)
 	}
-	eventually(t, "60 events", func() bool { return th.Stats().Events == 60 })
+	testwait.Until(t, "60 events", func() bool { return th.Stats().Events == 60 })
 	th.Detach(rings[1])
-	eventually(t, "detached source keeps its events", func() bool {
+	testwait.Until(t, "detached source keeps its events", func() bool {
 		rings[1].Push(use(9, 0))
 		before := th.Stats().Events
 		rings[0].Push(use(1, 0))
-		eventually(t, "event of attached source", func() bool { return th.Stats().Events > before })
+		testwait.Until(t, "event of attached source", func() bool { return th.Stats().Events > before })
 		return !slices.ContainsFunc(k.seen()[60:], func(e Event) bool { return e.Region == 9 })
 	})
 }
@@ -103,6 +93,7 @@ func (k *keeper) seen() []Event {
 }
 
 func TestThreadForgetsOnlyAfterEarlierEvents(t *testing.T) {
+	testwait.Bound(t)
 	k := newKeeper(never / 2)
 	ring := queue.NewRing[Event](64)
 	hold := make(chan struct{})
@@ -120,7 +111,7 @@ func TestThreadForgetsOnlyAfterEarlierEvents(t *testing.T) {
 	}
 	gone.Store(true)
 	close(hold)
-	eventually(t, "region 5 is forgotten", func() bool {
+	testwait.Until(t, "region 5 is forgotten", func() bool {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		if len(k.forgotten) > 0 && len(k.observed) != 50 {
@@ -131,6 +122,7 @@ func TestThreadForgetsOnlyAfterEarlierEvents(t *testing.T) {
 }
 
 func TestThreadContainsPanicAndSaysSoOnce(t *testing.T) {
+	testwait.Bound(t)
 	for _, where := range []string{"decider", "registrar"} {
 		t.Run(where, func(t *testing.T) {
 			var th *Thread
@@ -183,7 +175,7 @@ func TestThreadDoesNotBusyLoopOverFailingActions(t *testing.T) {
 	th := start(t, ThreadOptions{Decider: k, Registrar: j, Clock: clock, CPU: AnyCPU})
 	th.Attach(ring)
 	ring.Push(use(1, 0))
-	eventually(t, "100 failures", func() bool { return th.Stats().Failures >= 100 })
+	testwait.Until(t, "100 failures", func() bool { return th.Stats().Failures >= 100 })
 	th.Close()
 	// 100 failures without pauses would take 100*200 ns of this clock; with
 	// the pause at its limit most of them take 5 ms each.
@@ -198,11 +190,11 @@ func TestThreadRecoversFromPassingFailures(t *testing.T) {
 	th := start(t, ThreadOptions{Decider: k, Registrar: j, Clock: clock, CPU: AnyCPU})
 	th.Attach(ring)
 	ring.Push(use(1, 0))
-	eventually(t, "failures", func() bool { return th.Stats().Failures >= 20 })
+	testwait.Until(t, "failures", func() bool { return th.Stats().Failures >= 20 })
 	j.mu.Lock()
 	j.err = nil
 	j.mu.Unlock()
-	eventually(t, "deregistration and registration", func() bool { s := th.Stats(); return s.Deregs == 1 && s.Registers == 1 })
+	testwait.Until(t, "deregistration and registration", func() bool { s := th.Stats(); return s.Deregs == 1 && s.Registers == 1 })
 }
 
 // busyNow is a Decider that has more to look at, for a while.
@@ -221,7 +213,7 @@ func (b *busyNow) Next(nowNs int64) Action {
 func TestThreadTakesNoOtherLookForADeadline(t *testing.T) {
 	b := &busyNow{keeper: newKeeper(0)}
 	th := start(t, ThreadOptions{Decider: b, Clock: &fakeClock{}, CPU: AnyCPU})
-	eventually(t, "all is looked at", func() bool { return b.looks.Load() > 101 })
+	testwait.Until(t, "all is looked at", func() bool { return b.looks.Load() > 101 })
 	if n := th.Stats().Deadlines; n != 0 {
 		t.Errorf("%d deadlines were waited for, want none", n)
 	}
@@ -232,7 +224,7 @@ func TestThreadForgetsRegionThatTheRegistrarDoesNotKnow(t *testing.T) {
 	th := start(t, ThreadOptions{Decider: k, Registrar: &journal{err: fmt.Errorf("cache: %w", ErrGone)}, CPU: AnyCPU})
 	th.Attach(ring)
 	ring.Push(use(3, 0))
-	eventually(t, "region 3 is forgotten", func() bool {
+	testwait.Until(t, "region 3 is forgotten", func() bool {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		return slices.Contains(k.forgotten, 3)
@@ -277,19 +269,19 @@ func TestThreadParksWithoutProcessorTimeAndResumes(t *testing.T) {
 	th.Place(Placement{Parked: true})
 	ring.Push(use(1, 0))
 	var parked ThreadStats
-	eventually(t, "the counters stand still", func() bool {
+	testwait.Until(t, "the counters stand still", func() bool {
 		before := th.Stats()
 		time.Sleep(3 * maxPollNs)
 		parked = th.Stats()
 		return before == parked
 	})
 	th.Place(Placement{CPU: AnyCPU, Helpers: 3})
-	eventually(t, "the event is taken", func() bool { return th.Stats().Events == 1 })
+	testwait.Until(t, "the event is taken", func() bool { return th.Stats().Events == 1 })
 	if ns := k.shareNs.Load(); ns < 3*switchNs {
 		t.Errorf("Decider was told a share of %d ns with three helpers on the processor", ns)
 	}
 	th.Place(Placement{CPU: AnyCPU, Helpers: 1})
-	eventually(t, "the share is gone", func() bool { return k.shareNs.Load() == 0 })
+	testwait.Until(t, "the share is gone", func() bool { return k.shareNs.Load() == 0 })
 	th.Place(Placement{Parked: true})
 	th.Close() // ends a parked helper too
 }
@@ -298,7 +290,7 @@ func TestThreadParksWithoutProcessorTimeAndResumes(t *testing.T) {
 func TestDedicatedClockDoesNotDelayGarbageCollection(t *testing.T) {
 	clock := &longSleeper{}
 	start(t, ThreadOptions{Decider: newKeeper(0), Clock: clock, CPU: AnyCPU})
-	eventually(t, "the helper sleeps", func() bool { return clock.asleep.Load() > 0 })
+	testwait.Until(t, "the helper sleeps", func() bool { return clock.asleep.Load() > 0 })
 	before := time.Now()
 	for range 3 {
 		runtime.GC()

@@ -11,8 +11,8 @@ import (
 const handedOver = "race:api_provide\nrace:api_withdraw\n"
 
 func TestAPIUnderSanitizers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the library twice more")
+	if os.Getenv("PINWHEEL_SANITIZE") == "" {
+		t.Skip("builds the library twice more: make test-sanitize")
 	}
 	stage := theLinkedStage(t)
 	for _, sanitizer := range []string{"address", "thread"} {

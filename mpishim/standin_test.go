@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/mpishim/report"
 )
 
@@ -72,6 +73,9 @@ func theStage(t *testing.T) string {
 	if s.err != nil {
 		t.Fatal(s.err)
 	}
+	if strings.ContainsAny(s.dir, ": ") {
+		t.Skipf("LD_PRELOAD can't hold the path of %s: choose another TMPDIR", s.dir)
+	}
 	return s.dir
 }
 
@@ -79,7 +83,7 @@ func theStage(t *testing.T) string {
 // has it, and what it said.
 func play(t *testing.T, dir string, environ []string, program string, args ...string) (status int, said string) {
 	t.Helper()
-	cmd := exec.Command(filepath.Join(dir, program), args...)
+	cmd := testwait.Command(t, filepath.Join(dir, program), args...)
 	cmd.Env = append([]string{"LD_LIBRARY_PATH=" + dir, "LD_PRELOAD=" + filepath.Join(dir, "libpinwheel.so")}, environ...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

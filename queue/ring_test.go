@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"pinwheel/internal/testwait"
 )
 
 func TestRingKeepsNewestEntriesInOrder(t *testing.T) {
@@ -82,6 +84,7 @@ type checked [15]uint64
 
 // Run with -race: every access to an item must be ordered by its slot's turn.
 func TestRingConcurrentOverrunNeverTearsReordersOrMiscounts(t *testing.T) {
+	testwait.Bound(t)
 	total := uint64(300_000)
 	if testing.Short() {
 		total = 30_000

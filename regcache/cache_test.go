@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/verbs"
 	"pinwheel/verbs/sim"
@@ -44,6 +45,7 @@ func newFixture(t *testing.T, so sim.Options, o Options) *fixture {
 		t.Fatal(err)
 	}
 	fx := &fixture{t, c, p, f}
+	testwait.Bound(t, func() any { return c.Stats() })
 	t.Cleanup(func() {
 		fx.check()
 		if err := c.Close(); err != nil {

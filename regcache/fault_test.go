@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"pinwheel/internal/fault"
+	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/verbs"
 	"pinwheel/verbs/sim"
@@ -217,6 +218,7 @@ func known(c *Cache) (ids []mem.RegionID) {
 // A callback that ends its goroutine, as t.FailNow does, is nothing to recover
 // from: but others must not wait for it.
 func TestCallThatDoesNotReturnLeavesNobodyWaiting(t *testing.T) {
+	testwait.Bound(t)
 	for _, point := range []string{"register", "deregister", "watch", "pinning", "pinned", "drain"} {
 		s := seed(t, point, 1, runtime.Goexit)
 		s.watcher.verify = point == "pinning" || point == "pinned"

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/verbs/sim"
 )
@@ -102,6 +103,7 @@ func invalidations() int64 {
 // TestSoakInvalidationsUnderHitsLeaveNothingRegistered has threads hit, in a
 // region and inside of it, what others invalidate.
 func TestSoakInvalidationsUnderHitsLeaveNothingRegistered(t *testing.T) {
+	testwait.Bound(t)
 	// More threads than processors: the kernel preempts hits anywhere.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8 * runtime.NumCPU()))
 	p := sim.New(sim.Options{})

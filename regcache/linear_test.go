@@ -10,6 +10,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/verbs"
 	"pinwheel/verbs/sim"
@@ -81,6 +82,7 @@ var linearModel = porcupine.Model{
 }
 
 func TestHistoriesOfOneRegionAreLinearizable(t *testing.T) {
+	testwait.Bound(t)
 	rounds := 30
 	if testing.Short() {
 		rounds = 5
@@ -197,6 +199,7 @@ func TestHistoriesOfOneRegionAreLinearizable(t *testing.T) {
 }
 
 func TestSecondRequestWaitsForTheFirstOneOnlyAndOthersHit(t *testing.T) {
+	testwait.Bound(t)
 	slow := span(1000, 16)
 	entered, leave := make(chan struct{}), make(chan struct{})
 	p := sim.New(sim.Options{Fail: func(op sim.Op, r mem.Range) error {

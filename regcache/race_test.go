@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/verbs"
 	"pinwheel/verbs/sim"
@@ -40,6 +41,7 @@ func (p *mortal) lives(g verbs.Region) bool { return !p.dead[g.Handle%uint64(len
 // deregistration closes the entry and then looks at the references. Without
 // the barrier this usually fails within a second, on two processors.
 func TestHitAndDeregistrationNeverBothSucceed(t *testing.T) {
+	testwait.Bound(t)
 	p := newMortal()
 	c, err := New(p, Options{})
 	if err != nil {
@@ -108,6 +110,7 @@ func TestHitAndDeregistrationNeverBothSucceed(t *testing.T) {
 // TestReferencesMayBeDroppedByOtherThreads hands references from one front to
 // another while the region is deregistered whenever possible.
 func TestReferencesMayBeDroppedByOtherThreads(t *testing.T) {
+	testwait.Bound(t)
 	p := newMortal()
 	c, err := New(p, Options{})
 	if err != nil {
@@ -172,6 +175,7 @@ func TestReferencesMayBeDroppedByOtherThreads(t *testing.T) {
 // TestGrowthOfTheTableDoesNotStopHits adds regions until every area has
 // grown several times, while another thread must only ever hit.
 func TestGrowthOfTheTableDoesNotStopHits(t *testing.T) {
+	testwait.Bound(t)
 	c, err := New(newMortal(), Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/regcache"
 	"pinwheel/verbs"
@@ -39,6 +40,7 @@ func TestSoakStaysConsistentAndLeaksNothing(t *testing.T) {
 			t.Fatal("PINWHEEL_SOAK: ", err)
 		}
 	}
+	testwait.BoundAt(t, d+testwait.Limit)
 	var dev device
 	ring, err := uring.Open(uring.Options{})
 	switch {

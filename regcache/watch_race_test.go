@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 )
 
@@ -15,6 +16,7 @@ import (
 // provider rise, so that a request that begins after a change must not get a
 // handle given out before it. Half the ranges must be verified at every hit.
 func TestNoRequestIsServedByWhatWasRegisteredBeforeAChange(t *testing.T) {
+	testwait.Bound(t)
 	const pages = 32
 	p := newMortal()
 	w := newWatcher(t)

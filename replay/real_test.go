@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/verbs"
 	"pinwheel/verbs/sim"
@@ -139,6 +140,7 @@ func TestCancelledRealRunLeavesNothingBehind(t *testing.T) {
 }
 
 func TestSimulationWaitsForTheReplay(t *testing.T) {
+	testwait.Bound(t)
 	done := make(chan struct{})
 	s := &schedule{out: make(chan []moment, 1), ready: make(chan struct{}), done: done}
 	const moments = 5*momentChunk + 7

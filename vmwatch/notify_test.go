@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 )
 
@@ -88,6 +89,7 @@ func TestOverrunDropsEverything(t *testing.T) {
 }
 
 func TestWaitEndsWithAChange(t *testing.T) {
+	testwait.Bound(t)
 	for _, m := range []string{"fentry", "tps", "tp", "uffd"} {
 		t.Run(m, func(t *testing.T) {
 			w := openOrExplain(t, m)

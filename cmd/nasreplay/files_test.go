@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pinwheel/internal/outfile/outfiletest"
+	"pinwheel/internal/testwait"
 )
 
 // writers are the command lines that write the file OUT, and how it begins.
@@ -89,12 +89,13 @@ func TestEveryWriterFollowsLinksAndLeavesWhatIsNoFile(t *testing.T) {
 }
 
 func TestEveryWriterFeedsAFIFO(t *testing.T) {
+	testwait.Bound(t)
 	for _, w := range writers {
 		fifo := filepath.Join(t.TempDir(), "fifo.svg")
 		if err := unix.Mkfifo(fifo, 0o666); err != nil {
 			t.Fatal(err)
 		}
-		reader := exec.Command("cat", fifo)
+		reader := testwait.Command(t, "cat", fifo)
 		var got bytes.Buffer
 		reader.Stdout = &got
 		if err := reader.Start(); err != nil {
@@ -121,7 +122,7 @@ func TestEveryWriterLeavesTheOldFileOnAFullDisk(t *testing.T) {
 		"plot --out DIR/old --timeline recorded " + traces + "lu.B.4.pwt", "calibrate --provider sim --points --max-size 64M --rounds 1 --out DIR/old",
 	} {
 		dir := t.TempDir()
-		cmd := exec.Command(exe, strings.Fields(strings.ReplaceAll(line, "DIR", dir))...)
+		cmd := testwait.Command(t, exe, strings.Fields(strings.ReplaceAll(line, "DIR", dir))...)
 		cmd.Env = append(os.Environ(), runEnv+"=1")
 		var errs bytes.Buffer
 		cmd.Stderr = &errs
@@ -143,7 +144,7 @@ func TestWhatCouldNotBePrintedIsAFailure(t *testing.T) {
 		"info " + ftB4, "info --csv " + ftB4, "info --json " + ftB4, "compare --policy paper " + ftB4, "compare --csv --policy paper " + ftB4, "compare --json --policy paper " + ftB4,
 		"plot --out OUT.svg --policy paper " + ftB4, "merge --out OUT " + ftB4, "import --out OUT CSV", "calibrate --provider sim --max-size 16K --rounds 1", "man", "completion zsh",
 	} {
-		cmd := exec.Command("/proc/self/exe", fill(t, line, filepath.Join(t.TempDir(), "out"))...)
+		cmd := testwait.Command(t, "/proc/self/exe", fill(t, line, filepath.Join(t.TempDir(), "out"))...)
 		cmd.Env = append(os.Environ(), runEnv+"=1")
 		var errs bytes.Buffer
 		cmd.Stdout, cmd.Stderr = full, &errs

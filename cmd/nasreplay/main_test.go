@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/trace"
 	"pinwheel/verbs/verbstest"
 )
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 func nasreplay(t *testing.T, args ...string) (stdout, stderr string, status int) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	cmd := exec.Command("/proc/self/exe", args...)
+	cmd := testwait.Command(t, "/proc/self/exe", args...)
 	cmd.Env = append(os.Environ(), runEnv+"=1")
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {

@@ -9,17 +9,17 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"pinwheel/internal/command/commandtest"
+	"pinwheel/internal/testwait"
 )
 
 // start starts the command, and ends it if the test doesn't.
 func start(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.Command("/proc/self/exe", args...)
+	cmd := testwait.Command(t, "/proc/self/exe", args...)
 	cmd.Env = append(os.Environ(), runEnv+"=1")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -29,16 +29,6 @@ func start(t *testing.T, args ...string) *exec.Cmd {
 		_ = cmd.Wait()
 	})
 	return cmd
-}
-
-// until waits for a condition.
-func until(t *testing.T, cmd *exec.Cmd, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !condition(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%q: not %s after 30 s", cmd.Args, what)
-		}
-	}
 }
 
 // busy reports whether a process has used some processor time.
@@ -75,12 +65,12 @@ func TestSignalsEndEveryCommandAndLeaveNothing(t *testing.T) {
 			}
 			cmd := start(t, strings.Fields(strings.NewReplacer("DIR", dir, "FIFO", fifo).Replace(line))...)
 			if strings.Contains(line, "FIFO") { // which nobody ever writes
-				until(t, cmd, "writing", func() bool {
+				testwait.Until(t, "writing", func() bool {
 					partial, _ := filepath.Glob(strings.Replace(cmd.Args[slices.Index(cmd.Args, "--out")+1]+".*.partial", "DIR", dir, 1))
 					return len(partial) == 1
 				})
 			} else {
-				until(t, cmd, "busy", func() bool { return busy(cmd.Process.Pid) })
+				testwait.Until(t, "busy", func() bool { return busy(cmd.Process.Pid) })
 			}
 			commandtest.EndsBy(t, cmd, s)
 			left, _ := filepath.Glob(dir + "/*")

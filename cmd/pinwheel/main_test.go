@@ -14,6 +14,7 @@ import (
 
 	"pinwheel/internal/command/commandtest"
 	"pinwheel/internal/launch/launchtest"
+	"pinwheel/internal/testwait"
 )
 
 // binary is the built command; TestMain builds it.
@@ -44,7 +45,7 @@ func pinwheel(t *testing.T, line string) (stdout, stderr string, state *os.Proce
 	for i, a := range args {
 		args[i] = strings.TrimPrefix(a, "''")
 	}
-	cmd := exec.Command(binary, args...)
+	cmd := testwait.Command(t, binary, args...)
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"pinwheel/internal/launch/launchtest"
+	"pinwheel/internal/testwait"
 )
 
 func TestOneReportOfAllRanksAfterTheJob(t *testing.T) {
@@ -59,9 +59,10 @@ func TestReportReadsFilesOfRanks(t *testing.T) {
 }
 
 func TestKilledRunLeavesNothingToTheNext(t *testing.T) {
+	testwait.Bound(t)
 	site := launchtest.New(t)
 	t.Chdir(t.TempDir())
-	cmd := exec.Command(binary, "run", "--library", site.Library, "--report", "--", "mpirun", "-n", "1", "app", "wait")
+	cmd := testwait.Command(t, binary, "run", "--library", site.Library, "--report", "--", "mpirun", "-n", "1", "app", "wait")
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pinwheel/internal/launch/launchtest"
+	"pinwheel/internal/testwait"
 )
 
 func TestOnlyTheProgramIsPreloadedUnderEveryLauncher(t *testing.T) {
@@ -102,6 +102,7 @@ func TestProgramsDeathBySignalIsOurs(t *testing.T) {
 }
 
 func TestSignalsReachTheProgram(t *testing.T) {
+	testwait.Bound(t)
 	for _, sub := range []string{"run", "record"} {
 		for _, s := range []syscall.Signal{unix.SIGUSR1, unix.SIGTERM} {
 			site := launchtest.New(t)
@@ -109,7 +110,7 @@ func TestSignalsReachTheProgram(t *testing.T) {
 			if sub == "record" {
 				args = append(args, "-o", t.TempDir()+"/")
 			}
-			cmd := exec.Command(binary, append(args, "--", "mpirun", "-n", "1", "app", "wait")...)
+			cmd := testwait.Command(t, binary, append(args, "--", "mpirun", "-n", "1", "app", "wait")...)
 			stdout, err := cmd.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"pinwheel/internal/testwait"
 )
 
 // tool are the declarations of a command that has one of everything.
@@ -135,7 +137,7 @@ func TestReaderThatEndsFirstEndsTheCommandBySIGPIPE(t *testing.T) {
 	}
 	r.Close()
 	defer w.Close()
-	cmd := exec.Command("/proc/self/exe", "man")
+	cmd := testwait.Command(t, "/proc/self/exe", "man")
 	cmd.Env = append(os.Environ(), toolEnv+"=1")
 	cmd.Stdout = w
 	_ = cmd.Run() // the status says it all
@@ -229,7 +231,7 @@ func TestShellsComplete(t *testing.T) {
 				case "zsh":
 					args = append([]string{"-f"}, args...)
 				}
-				cmd := exec.Command(shell, args...)
+				cmd := testwait.Command(t, shell, args...)
 				cmd.Dir = dir
 				cmd.Env = append(os.Environ(), toolEnv+"=1", "PATH="+bin+":"+os.Getenv("PATH"), "HOME="+dir)
 				var errs bytes.Buffer

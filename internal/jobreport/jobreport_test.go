@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/mpishim/report"
 )
 
@@ -91,6 +92,7 @@ func TestDirectoryOfAProcessThatWasKilledIsRemovedByTheNext(t *testing.T) {
 }
 
 func TestDirectoriesAreNotSweptWhileTheyAreMade(t *testing.T) {
+	testwait.Bound(t)
 	parent := t.TempDir()
 	var made sync.WaitGroup
 	for range 4 {

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pinwheel/internal/outfile/outfiletest"
+	"pinwheel/internal/testwait"
 )
 
 // childEnv makes the test binary a command: it writes BYTES bytes to FILE. With
@@ -63,12 +64,13 @@ func child(path, bytes string, wait bool) error {
 	return f.Commit()
 }
 
-func command(args ...string) *exec.Cmd {
+func command(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
-		panic(err)
+		t.Fatal(err)
 	}
-	cmd := exec.Command(exe, args...)
+	cmd := testwait.Command(t, exe, args...)
 	cmd.Env = append(os.Environ(), childEnv+"=1")
 	return cmd
 }
@@ -76,7 +78,7 @@ func command(args ...string) *exec.Cmd {
 func TestFullDiskLeavesTheOldFileAndNothingElse(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"old", "new", "sub/new"} {
-		cmd := command(filepath.Join(dir, name), strconv.Itoa(2*outfiletest.FreeBytes))
+		cmd := command(t, filepath.Join(dir, name), strconv.Itoa(2*outfiletest.FreeBytes))
 		var errs bytes.Buffer
 		cmd.Stderr = &errs
 		left := outfiletest.OnSmallDisk(t, cmd, dir)
@@ -87,7 +89,7 @@ func TestFullDiskLeavesTheOldFileAndNothingElse(t *testing.T) {
 			t.Errorf("%s: left %q", name, left)
 		}
 	}
-	cmd := command(filepath.Join(dir, "old"), "5")
+	cmd := command(t, filepath.Join(dir, "old"), "5")
 	if left := outfiletest.OnSmallDisk(t, cmd, dir); !slices.Equal(left, []string{"./old nnnnn"}) {
 		t.Errorf("what fits: left %q, %v", left, cmd.ProcessState)
 	}
@@ -96,7 +98,7 @@ func TestFullDiskLeavesTheOldFileAndNothingElse(t *testing.T) {
 func TestLimitOfFileSizesIsLikeAFullDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "old")
 	must(t, os.WriteFile(path, []byte("old"), 0o666))
-	cmd := command(path, "10000")
+	cmd := command(t, path, "10000")
 	cmd.Env = append(cmd.Env, "LIMIT=4096")
 	if out, err := cmd.CombinedOutput(); err == nil || string(out) != path+": file too large\n" {
 		t.Errorf("%v, %q", err, out)
@@ -110,7 +112,7 @@ func TestFileThatIsAMountIsOverwritten(t *testing.T) {
 	must(t, os.WriteFile(other, []byte("others"), 0o666))
 	script := `mount --bind "$1" "$2" || exit 99; shift; exec "$0" "$@"`
 	for size, want := range map[string]string{"4": "nnnn", "40": strings.Repeat("n", 40)} {
-		cmd := command(filepath.Join(dir, "old"), size)
+		cmd := command(t, filepath.Join(dir, "old"), size)
 		cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", script, cmd.Path, other}, cmd.Args[1:]...)
 		left := outfiletest.OnSmallDisk(t, cmd, dir)
 		if got, err := os.ReadFile(other); err != nil || string(got) != want {
@@ -133,7 +135,7 @@ func TestFileInADirectoryThatIsClosedIsOverwritten(t *testing.T) {
 	must(t, os.WriteFile(open, []byte("old"), 0o666), os.WriteFile(closed, []byte("old"), 0o444), os.Chmod(open, 0o666), os.Chmod(dir, 0o555))
 	defer os.Chmod(dir, 0o755)
 	run := func(path string) (string, error) {
-		cmd := command(path, "3")
+		cmd := command(t, path, "3")
 		cmd.Dir, cmd.Path = "/", "/proc/self/exe" // the binary's directory may be closed to that user
 		if os.Geteuid() == 0 {
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
@@ -155,12 +157,13 @@ func TestFileInADirectoryThatIsClosedIsOverwritten(t *testing.T) {
 }
 
 func TestSignalsLeaveNothingAndEndTheCommandByThemselves(t *testing.T) {
+	testwait.Bound(t)
 	for _, s := range []syscall.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGPIPE} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "old")
 		must(t, os.WriteFile(path, []byte("old"), 0o666))
 		for _, path := range []string{path, filepath.Join(dir, "a/b")} {
-			cmd := command(path, "10", "wait")
+			cmd := command(t, path, "10", "wait")
 			out, err := cmd.StdoutPipe()
 			must(t, err, cmd.Start())
 			_, err = out.Read(make([]byte, 10)) // ready
@@ -178,8 +181,9 @@ func TestSignalsLeaveNothingAndEndTheCommandByThemselves(t *testing.T) {
 }
 
 func TestIgnoredSignalsStayIgnored(t *testing.T) {
+	testwait.Bound(t)
 	path := filepath.Join(t.TempDir(), "out")
-	cmd := command(path, "10", "wait")
+	cmd := command(t, path, "10", "wait")
 	cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", `trap "" INT HUP; exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
 	out, err := cmd.StdoutPipe()
 	must(t, err, cmd.Start())

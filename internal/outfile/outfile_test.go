@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"pinwheel/internal/testwait"
 )
 
 // must fails the test for an error that no part of it is about.
@@ -132,6 +134,7 @@ func TestSymbolicLinksAreFollowed(t *testing.T) {
 }
 
 func TestWhatIsNoRegularFileIsWrittenTo(t *testing.T) {
+	testwait.Bound(t)
 	for _, name := range []string{"/dev/null", "/dev/../dev/null"} {
 		must(t, Write(name, text("x")))
 	}

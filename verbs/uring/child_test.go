@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/verbs"
 	"pinwheel/verbs/uring"
@@ -123,6 +124,7 @@ func holdMost() error {
 
 // The limit is the user's, so what a killed process left pinned would stop the next.
 func TestKilledProcessLeavesNothingPinned(t *testing.T) {
+	testwait.Bound(t)
 	verbstest.Available(t, uring.Probe())
 	verbstest.NeedOwnUser(t)
 	hold := func() (string, error) {

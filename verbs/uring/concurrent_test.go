@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/verbs"
 	"pinwheel/verbs/uring"
@@ -19,6 +20,7 @@ const patience = 30 * time.Second
 // One registration is held up in the middle of pinning, by a page that does
 // not come. All others must go on, and so must what they registered.
 func TestRegistrationDoesNotWaitForAnother(t *testing.T) {
+	testwait.Bound(t)
 	p := open(t, uring.Options{Rings: 2})
 	_, r := verbstest.Map(t, 8*mem.PageSize)
 	stuck, other := verbstest.Part(r, 0, 4*mem.PageSize), verbstest.Part(r, 4*mem.PageSize, 4*mem.PageSize)
@@ -75,6 +77,7 @@ func startHeldUp(t *testing.T, p verbs.Provider, f *faults, r mem.Range) <-chan 
 
 // With every ring busy a registration waits, and Close waits for both.
 func TestBusyRingIsWaitedFor(t *testing.T) {
+	testwait.Bound(t)
 	p := open(t, uring.Options{Rings: 1})
 	_, r := verbstest.Map(t, 2*mem.PageSize)
 	stuck, other := verbstest.Part(r, 0, mem.PageSize), verbstest.Part(r, mem.PageSize, mem.PageSize)

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/verbs"
 	"pinwheel/verbs/uring"
@@ -112,6 +113,7 @@ func TestTransferAcrossOneGiB(t *testing.T) {
 }
 
 func TestTransferWaitsForAPipeAndSurvivesSignals(t *testing.T) {
+	testwait.Bound(t)
 	p := open(t, uring.Options{})
 	b, r := verbstest.Map(t, mem.PageSize)
 	g := register(t, p, r)

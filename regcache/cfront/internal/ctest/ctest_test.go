@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/regcache"
 	"pinwheel/regcache/cfront"
@@ -66,6 +67,7 @@ func (p *provider) Deregister(g verbs.Region) error {
 // TestReferencesTakenByCThreadsStayRegistered has C threads hit while a
 // helper deregisters and registers, mappings change and limits evict.
 func TestReferencesTakenByCThreadsStayRegistered(t *testing.T) {
+	testwait.Bound(t)
 	for _, noHomes := range []bool{false, true} {
 		p := newProvider(t)
 		c, err := regcache.New(p, regcache.Options{NoHomes: noHomes, MaxBytes: 200 << 12})
