@@ -14,6 +14,10 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"pinwheel/replay"
+	"pinwheel/trace"
+	"pinwheel/trace/summary"
 )
 
 // mpiLibrary is an MPI library that may be installed here, by Debian's names.
@@ -168,6 +172,71 @@ func TestRealJobsAreRecorded(t *testing.T) {
 			}
 			if traces, _ := filepath.Glob(filepath.Join(dir, "*.pwt")); len(traces) != 3 {
 				t.Errorf("traces: %q", traces)
+			}
+		})
+	}
+}
+
+// replayed plays a recorded job's trace and returns how many records of each operation rank 0 has.
+func replayed(t *testing.T, path string) (ops map[string]int, leftOut string) {
+	t.Helper()
+	f, err := trace.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := replay.Compare(t.Context(), replay.Options{Policies: []string{replay.LeavePinned, replay.Pinwheel}}, f); err != nil {
+		t.Errorf("the trace can't be replayed: %v", err)
+	}
+	s, err := summary.Read(f, 0, summary.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ops = map[string]int{}
+	for _, o := range s.Ops {
+		ops[o.Op] = int(o.Records)
+	}
+	if leftOut, err = f.LeftOut(); err != nil {
+		t.Fatal(err)
+	}
+	return ops, leftOut
+}
+
+// Each kind of thing that tests/recorded.c does, with what rank 0 must have of it in the trace.
+func TestWhatIsRecordedIsReplayed(t *testing.T) {
+	theStage(t)
+	for _, m := range mpiLibraries {
+		t.Run(m.name, func(t *testing.T) {
+			program := m.compile(t, "tests/recorded.c")
+			for _, c := range []struct {
+				kind    string
+				has     map[string]int
+				leftOut string
+			}{
+				{"communicators", map[string]int{"barrier": 10, "allreduce": 22, "alltoallv": 2, "bcast": 1, "wait": 20}, ""},
+				{"persistent", map[string]int{"ssend": 3, "isend": 3, "irecv": 3, "recv": 3, "wait": 9, "send": 0}, ""},
+				{"cancelled", map[string]int{"irecv": 1, "wait": 1, "sendrecv": 2}, ""},
+				{"buffered", map[string]int{"bsend": 2, "ssend": 1, "recv": 3, "wait": 2}, ""},
+				{"unblocked", map[string]int{"barrier": 1, "bcast": 1, "isend": 9, "free": 1}, ""},
+				{"any", map[string]int{"isend": 5, "irecv": 3, "recv": 7, "probe": 2, "wait": 8}, ""},
+				{"collectives", map[string]int{"gather": 3, "scatter": 3, "scan": 4, "reduce_scatter": 4, "alltoallv": 4, "neighbor": 4}, ""},
+				{"onesided", map[string]int{"put": 3, "accumulate": 1, "get": 1, "wait": 5, "barrier": 3}, ""},
+				{"failed", map[string]int{"send": 1}, ""},
+				{"threads", map[string]int{"barrier": 1, "send": 0}, "2 calls of other threads"},
+			} {
+				dir, said := m.run(t, m.transports["shared memory"], []string{"record", "-o", "."}, program, c.kind)
+				if !strings.Contains(said, "done") {
+					t.Errorf("%s: %s", c.kind, said)
+				}
+				has, leftOut := replayed(t, filepath.Join(dir, "recorded.pwt"))
+				for op, n := range c.has {
+					if has[op] != n {
+						t.Errorf("%s: %d records of %s, want %d, of all %v", c.kind, has[op], op, n, has)
+					}
+				}
+				if leftOut != c.leftOut {
+					t.Errorf("%s: left out %q, want %q", c.kind, leftOut, c.leftOut)
+				}
 			}
 		})
 	}

@@ -22,8 +22,9 @@ const printRows = `
 	const struct pw_spec s = {__VA_ARGS__}; \
 	printf("{\"Name\":\"MPI_" #Name_ "\",\"Arguments\":%d,\"Send\":[%d,%d,%d,%d,%d],\"Recv\":[%d,%d,%d,%d,%d]," \
 	       "\"Peer\":%d,\"Tag\":%d,\"From\":%d,\"FromTag\":%d,\"Comm\":%d,\"Request\":%d,\"Number\":%d,\"Which\":%d,\"Some\":%d,\"Flag\":%d," \
-	       "\"Handle\":%d,\"Life\":%d,\"Near\":%d,\"Aints\":%d}\n", n, \
-	       BUFFER(send), BUFFER(recv), s.peer, s.tag, s.from, s.from_tag, s.comm, s.req, s.number, s.which, s.some, s.flag, s.handle, s.life, s.near, s.aints); }
+	       "\"Status\":%d,\"Message\":%d,\"Win\":%d,\"Handle\":%d,\"Life\":%d,\"Near\":%d,\"Aints\":%d}\n", n, \
+	       BUFFER(send), BUFFER(recv), s.peer, s.tag, s.from, s.from_tag, s.comm, s.req, s.number, s.which, s.some, s.flag, \
+	       s.status, s.message, s.win, s.handle, s.life, s.near, s.aints); }
 int main(void) { PW_CALLS(ROW, ROW, ROW) return 0; }
 `
 
@@ -34,12 +35,13 @@ type row struct {
 	Arguments                                                          int
 	Send, Recv                                                         [5]int
 	Peer, Tag, From, FromTag, Comm, Request, Number, Which, Some, Flag int
-	Handle, Life, Near, Aints                                          int
+	Status, Message, Win, Handle, Life, Near, Aints                    int
 }
 
 const (
 	vec, vecw = 3, 4 // enum pw_many: the first with an array of counts, and the one with types as well
 	typeFreed = 2    // enum pw_life: what comes after is of communicators
+	commFreed = 5    // and what comes after that of windows
 )
 
 // parameters are the types that the arguments of the call must have, "" where
@@ -72,7 +74,17 @@ func (r row) parameters(wide bool) []string {
 	}
 	set(r.Comm, "MPI_Comm")
 	set(r.Request, "MPI_Request*")
-	set(r.Handle, map[bool]string{false: "MPI_Datatype*", true: "MPI_Comm*"}[r.Life > typeFreed])
+	set(r.Status, "MPI_Status*")
+	set(r.Message, "MPI_Message*")
+	set(r.Win, "MPI_Win")
+	switch {
+	case r.Life > commFreed:
+		set(r.Handle, "MPI_Win*")
+	case r.Life > typeFreed:
+		set(r.Handle, "MPI_Comm*")
+	default:
+		set(r.Handle, "MPI_Datatype*")
+	}
 	return types
 }
 
@@ -165,7 +177,7 @@ func TestRowsFitThePrototypes(t *testing.T) {
 					}
 				}
 			}
-			if found < len(table)-4 { // MPI_Isendrecv, MPI_Isendrecv_replace and two that make communicators are of MPI-4
+			if found < len(table)-5 { // MPI_Isendrecv, MPI_Isendrecv_replace and three that make communicators are of MPI-4
 				t.Errorf("%d of %d rows are declared", found, len(table))
 			}
 		})

@@ -121,7 +121,7 @@ func (e *engine) run(ctx context.Context, report func(records int64)) error {
 				report(e.records())
 			}
 		}
-		if e.live > 0 && e.ready == 0 {
+		for e.live > 0 && e.ready == 0 {
 			if err := e.stuck(); err != nil {
 				return err
 			}

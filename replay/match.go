@@ -11,7 +11,6 @@ type message struct {
 	src, dst   int32 // world ranks; src is trace.AnySource until matched
 	tag        int32
 	bytes      uint64 // of the send
-	recvBytes  uint64 // of the posted buffer
 	rendezvous bool
 	// synchronous: the sender waits for its receiver by the program's own wish.
 	synchronous bool

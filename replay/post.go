@@ -173,7 +173,7 @@ func (e *engine) postMessage(r *rank, rec *trace.Record, h *hold, t int64) (*mes
 	var m *message
 	if rec.Dir == trace.DirWrite {
 		m = e.match.recv(lc.id, rec.Peer, int32(r.id), rec.Tag)
-		m.recvAt, m.recvBytes, m.recvLine, m.recvHold = t, rec.Bytes, rec.Line, h
+		m.recvAt, m.recvLine, m.recvHold = t, rec.Line, h
 	} else {
 		m = e.match.send(lc.id, int32(r.id), rec.Peer, rec.Tag)
 		m.sendAt, m.bytes, m.sendLine, m.sendHold = t, rec.Bytes, rec.Line, h
@@ -187,10 +187,6 @@ func (e *engine) postMessage(r *rank, rec *trace.Record, h *hold, t int64) (*mes
 	src.txFree = e.opt.Network.transfer(m, src.txFree)
 	if m.recvAt == unknown {
 		return m, nil
-	}
-	if m.bytes > m.recvBytes && !e.incomplete {
-		return nil, fmt.Errorf("message does not fit: rank %d sends %d bytes (line %d), rank %d receives %d (line %d)",
-			m.src, m.bytes, m.sendLine, m.dst, m.recvBytes, m.recvLine)
 	}
 	if m.rendezvous { // an eager send may have given its buffer back already
 		e.transferring(src, m.sendHold, t, m.sendDone)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // match is what a request turned out to be when it ended. A receive from any
@@ -74,6 +75,28 @@ func (rw *RankWriter) LeaveOut(what string, calls uint64) error {
 	rw.defs = binary.AppendUvarint(append(rw.defs, defLeftOut), calls)
 	rw.defs = append(binary.AppendUvarint(rw.defs, uint64(len(what))), what...)
 	return rw.w.err
+}
+
+// LeftOut says what the records of all ranks lack, for people: "2 calls that failed, 1 other"; ""
+// if they are complete.
+func (f *File) LeftOut() (string, error) {
+	var kinds []string
+	sum := map[string]uint64{}
+	for _, rank := range f.Ranks() {
+		rr, err := f.Rank(rank)
+		if err != nil {
+			return "", err
+		}
+		for _, l := range rr.tables.leftOut {
+			if sum[l.What] += l.Calls; !slices.Contains(kinds, l.What) {
+				kinds = append(kinds, l.What)
+			}
+		}
+	}
+	for i, what := range kinds {
+		kinds[i] = fmt.Sprintf("%d %s", sum[what], what)
+	}
+	return strings.Join(kinds, ", "), nil
 }
 
 // LeftOut returns what the records of this rank lack; nil if they are complete.

@@ -60,6 +60,9 @@ func TestWhatBecomesKnownLaterIsPutIntoTheRecord(t *testing.T) {
 	}
 	for _, p := range []string{path, merged} {
 		f := open(t, p)
+		if l, err := f.LeftOut(); err != nil || l != "12 calls of other threads" {
+			t.Errorf("%s: %q, %v", p, l, err)
+		}
 		if got := readRank(t, f, 0); !slices.Equal(got, records) {
 			t.Errorf("%s: read\n%+v, want\n%+v", p, got, records)
 		}

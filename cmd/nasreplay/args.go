@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/alecthomas/kong"
@@ -24,18 +25,6 @@ func (s *size) Decode(ctx *kong.DecodeContext) error {
 	return err
 }
 
-// openTrace opens a trace and says so if it is torn.
-func openTrace(e *command.Env, path string) (*trace.File, error) {
-	f, err := trace.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	if torn := f.Torn(); torn != nil {
-		e.Note("%v", torn)
-	}
-	return f, nil
-}
-
 // pickRanks returns the ranks to report on: those asked for, or all that the
 // trace has. To ask for others is a fault of the arguments.
 func pickRanks(f *trace.File, asked []int) ([]int, error) {
@@ -54,17 +43,38 @@ func pickRanks(f *trace.File, asked []int) ([]int, error) {
 	return asked, nil
 }
 
-// eachTrace calls do with every trace. A trace that fails is complained
-// about, and the others are still done.
+// eachTrace calls do with every trace, and says what there is to know of one:
+// that it is torn, or lacks calls. A trace that fails is complained about, in
+// one line, and the others are still done.
 func eachTrace(e *command.Env, paths []string, do func(f *trace.File) error) {
 	for _, path := range paths {
-		f, err := openTrace(e, path)
-		if err == nil {
-			err = do(f)
-			_ = f.Close() // only read from
-		}
-		if err != nil {
+		if err := oneTrace(e, path, do); err != nil {
 			e.Complain(err)
 		}
 	}
+}
+
+func oneTrace(e *command.Env, path string, do func(f *trace.File) error) error {
+	f, err := trace.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close() // only read from
+	leftOut, err := f.LeftOut()
+	if err == nil {
+		err = do(f)
+	}
+	torn := f.Torn()
+	switch {
+	case err != nil && torn != nil:
+		return fmt.Errorf("%w (%w)", err, torn)
+	case err != nil:
+		return err
+	case torn != nil:
+		e.Note("%v", torn)
+	}
+	if leftOut != "" {
+		e.Note("%s: not in the trace: %s; what waits for them takes as long as it took", f.Header().Program, leftOut)
+	}
+	return nil
 }

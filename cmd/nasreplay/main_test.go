@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -191,6 +192,50 @@ func TestTornTraceIsUsedAndSaidToBe(t *testing.T) {
 		t.Errorf("status %d, stdout %q", status, stdout)
 	}
 	oneLine(t, stderr, "cut off")
+}
+
+func TestTraceThatLacksRanksOrCallsSaysSoInOneLine(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, ranks, has int) string {
+		path := filepath.Join(dir, name)
+		w, err := trace.Create(path, trace.Header{Program: "app", Ranks: ranks})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rank := range has {
+			rw, err := w.Rank(rank)
+			if err == nil {
+				err = errors.Join(rw.Append(&trace.Record{StartNs: 1, EndNs: 2, Op: trace.OpFinalize}), rw.LeaveOut("calls that failed", 2), rw.LeaveOut("others", 1))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	_, stderr, status := nasreplay(t, "compare", write("whole.pwt", 2, 2))
+	if status != 0 {
+		t.Errorf("status %d", status)
+	}
+	oneLine(t, stderr, "app: not in the trace: 4 calls that failed, 2 others;")
+	path := write("lacks.pwt", 2, 1)
+	_, stderr, status = nasreplay(t, "compare", path)
+	if status != 1 {
+		t.Errorf("a rank is not there: status %d", status)
+	}
+	oneLine(t, stderr, "has 1 of 2 ranks")
+	b, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, b[:len(b)-1], 0o666)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, stderr, _ = nasreplay(t, "compare", path)
+	oneLine(t, stderr, "has 1 of 2 ranks: all are needed to match their messages (")
 }
 
 func TestImportConvertsWhatInfoThenDescribes(t *testing.T) {

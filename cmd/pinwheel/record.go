@@ -94,8 +94,13 @@ func tell(e *command.Env, res record.Result, whose string) {
 	case n > 1:
 		e.Note("%d traces were cut off, as if their ranks were killed; the first: %v", n, res.Torn[0])
 	}
+	if res.LeftOut != "" {
+		e.Note("not in the trace: %s", res.LeftOut)
+	}
 	if res.Files < res.Ranks {
-		e.Note("traces of %d ranks of %d are there", res.Files, res.Ranks)
+		e.Note("recorded %d calls of %d ranks%s of %s into %s; nasreplay compare needs the traces of all %d",
+			res.Records, res.Files, whose, res.Program, shortest(res.Path), res.Ranks)
+		return
 	}
 	e.Note("recorded %d calls of %d ranks%s of %s; now type: nasreplay compare %s", res.Records, res.Files, whose, res.Program, shortest(res.Path))
 }

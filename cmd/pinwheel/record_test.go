@@ -70,9 +70,11 @@ func TestRecordMergesTheRanksAndSaysWhatIsNext(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, stderr, state = pinwheel(t, strings.Replace(line, "record ", "record --force ", 1))
-	if !state.Success() || !strings.Contains(stderr, "traces of 1 ranks of 2 are there") || !strings.Contains(stderr, "recorded 1 calls of 1 ranks") {
-		t.Errorf("forced run must not mix in the old traces: %v, %q", state, stderr)
+	if !state.Success() {
+		t.Errorf("forced run must not mix in the old traces: %v", state)
 	}
+	oneLine(t, stderr, "recorded 1 calls of 1 ranks")
+	oneLine(t, stderr, "nasreplay compare needs the traces of all 2")
 }
 
 func TestRecordWithoutTracesSaysSoAndKeepsTheStatus(t *testing.T) {

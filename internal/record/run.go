@@ -33,6 +33,7 @@ type Result struct {
 	Ranks   int     // of the job
 	Records uint64  // of all ranks
 	Torn    []error // *trace.TornError of files that were cut off
+	LeftOut string  // calls that the trace lacks, for people; "" if it is complete
 	// Started is what the processes have recorded that these ranks started, one for
 	// each MPI_Comm_spawn: their ranks are numbered from 0 as well, and so they
 	// have a trace of their own.
@@ -195,7 +196,7 @@ func (r *Run) merge(merged string, names []string) (Result, error) {
 		return Result{}, err
 	}
 	res := Result{Path: merged, Program: h.Program, Files: len(names), Ranks: h.Ranks, Torn: torn}
-	if res.Records, err = records(merged); err == nil && res.Records == 0 {
+	if res.Records, res.LeftOut, err = content(merged); err == nil && res.Records == 0 {
 		err = errors.Join(fmt.Errorf("%s: %w", r.pattern, ErrNothing), os.Remove(merged))
 	}
 	if err != nil {
@@ -204,15 +205,16 @@ func (r *Run) merge(merged string, names []string) (Result, error) {
 	return res, nil
 }
 
-// records counts what is in a trace.
-func records(path string) (n uint64, err error) {
+// content says how many records are in a trace, and what it lacks.
+func content(path string) (n uint64, leftOut string, err error) {
 	f, err := trace.Open(path)
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	defer f.Close() // only read from
 	for _, rank := range f.Ranks() {
 		n += f.Records(rank)
 	}
-	return n, nil
+	leftOut, err = f.LeftOut()
+	return n, leftOut, err
 }

@@ -14,9 +14,9 @@ enum pw_many {
 	PW_SUM,	 /* all counts together, without gaps */
 	PW_MINE, /* the count of this rank */
 };
-enum pw_makes { PW_NO_REQUEST, PW_REQUEST, PW_PERSISTENT };
-enum pw_ends { PW_ENDS_NONE, PW_ENDS_ALL, PW_ENDS_ONE, PW_ENDS_SOME, PW_STARTS, PW_FREES };
-enum pw_life { PW_NO_LIFE, PW_TYPE_MADE, PW_TYPE_FREED, PW_COMM_MADE, PW_COMM_FREED };
+enum pw_makes { PW_NO_REQUEST, PW_REQUEST, PW_PERSISTENT, PW_MESSAGE };
+enum pw_ends { PW_ENDS_NONE, PW_ENDS_ALL, PW_ENDS_ONE, PW_ENDS_SOME, PW_STARTS, PW_FREES, PW_CANCELS, PW_ENDS_ACCESSES };
+enum pw_life { PW_NO_LIFE, PW_TYPE_MADE, PW_TYPE_FREED, PW_COMM_MADE, PW_COMM_STARTED, PW_COMM_FREED, PW_WIN_MADE, PW_WIN_FREED };
 enum pw_rooted { PW_EVERYWHERE, PW_SEND_AT_ROOT, PW_RECV_AT_ROOT };
 
 /* Positions of arguments, from 1; see calls.h. */
@@ -29,7 +29,10 @@ struct pw_spec {
 	struct pw_buffer send, recv;
 	uint8_t peer, tag, from, from_tag, comm;
 	uint8_t req, number, which, some, flag;
-	uint8_t handle, life; /* of a datatype or communicator, by reference, and what becomes of it */
+	uint8_t status; /* or statuses */
+	uint8_t message, win;
+	uint8_t handle, life; /* of a datatype, communicator or window, by reference, and what becomes of it */
+	uint8_t by_group; /* not all members of the parent make it */
 	uint8_t near;  /* the members are the neighbours of a topology */
 	uint8_t aints; /* displacements are MPI_Aint */
 	uint8_t wide;  /* MPI_Count for int, MPI_Aint for displacements: the MPI_x_c of MPI-4 */
@@ -37,18 +40,23 @@ struct pw_spec {
 
 enum pw_language { PW_C, PW_FORTRAN };
 
+#define PW_FEW 16
+
 struct pw_call {
 	const struct pw_spec *spec;
-	const pw_word *arg; /* from 1 */
+	pw_word *arg; /* from 1 */
 	struct pw_thread *thread; /* NULL: nothing to be done at its end */
 	enum pw_language language;
 	int recorded;
+	int error;     /* of the MPI library */
 	int succeeded; /* the MPI library has accepted its arguments, and has set its results */
 	int unknown;   /* what it gave to MPI is to be noted when it has succeeded */
 	uint64_t start_ns, start_cpu_ns;
-	uint32_t *ending; /* slots of the requests given to a wait or test; of recording */
-	uint32_t ending_few[16];
+	struct pw_pending **ending; /* the requests given to a wait or test; of recording */
+	struct pw_pending *ending_few[PW_FEW];
 };
+
+#define PW_IGNORES 4
 
 /* mpilib.c: the MPI library behind us, whatever it is */
 struct pw_mpi {
@@ -71,13 +79,22 @@ struct pw_mpi {
 	int (*group_rank)(pw_word group, int *rank);
 	int (*group_size)(pw_word group, int *n);
 	int (*group_from_session_pset)(pw_word session, const char *name, pw_word *group);
+	int (*comm_remote_group)(pw_word comm, pw_word *group);
+	int (*win_group)(pw_word win, pw_word *group);
+	int (*test_cancelled)(const int *status, int *flag);
+	int (*error_class)(int error, int *class);
 	pw_word (*comm_f2c)(int comm);
 	pw_word (*type_f2c)(int type);
+	pw_word (*win_f2c)(int win);
 	int (*topo_test)(pw_word comm, int *kind);
 	int (*cartdim_get)(pw_word comm, int *n);
 	int (*graph_neighbors_count)(pw_word comm, int rank, int *n);
 	int (*dist_graph_neighbors_count)(pw_word comm, int *in, int *out, int *weighted);
 	int topo_graph, topo_cart, topo_dist_graph, root, proc_null; /* MPI_GRAPH, ..., MPI_ROOT, MPI_PROC_NULL */
+	int any_source, err_truncate;
+	unsigned status_ints, status_source; /* ints of a status, and which of them is MPI_SOURCE; MPI_TAG follows */
+	pw_word status_ignore;		     /* in C; of statuses as well */
+	pw_word *fortran_ignore[PW_IGNORES]; /* where their addresses stand, or NULL */
 	pw_word in_place[2], bottom[2];	/* by enum pw_language */
 };
 extern struct pw_mpi pw_mpi;
@@ -127,26 +144,36 @@ static inline pw_word pw_comm(const struct pw_call *c)
 	return c->language == PW_C ? pw_handle_value(c->arg[i]) : pw_mpi.comm_f2c(*(const int *)c->arg[i]);
 }
 
-/* A request as a key: its handle. */
-static inline uint64_t pw_request(const struct pw_call *c, unsigned index)
+/* A request or message as a key: its handle. */
+static inline uint64_t pw_key(const struct pw_call *c, unsigned argument, unsigned index)
 {
-	const char *at = (const char *)c->arg[c->spec->req];
+	const char *at = (const char *)c->arg[argument];
 
 	if (c->language == PW_FORTRAN || pw_mpi.handle_bytes == 4)
 		return (uint64_t)((const uint32_t *)at)[index] << 1 | (c->language == PW_FORTRAN);
 	return ((const uint64_t *)at)[index];
 }
 
-/* A datatype or communicator given by reference. */
+static inline uint64_t pw_request(const struct pw_call *c, unsigned index) { return pw_key(c, c->spec->req, index); }
+
+/* A window: a handle as a communicator's. */
+static inline pw_word pw_win(const struct pw_call *c)
+{
+	pw_word arg = c->arg[c->spec->win];
+
+	return c->language == PW_C ? pw_handle_value(arg) : pw_mpi.win_f2c(*(const int *)arg);
+}
+
+/* A datatype, communicator or window given by reference. */
 static inline pw_word pw_handle_at(const struct pw_call *c, unsigned i)
 {
 	const void *at = (const void *)c->arg[i];
-	int is_type = c->spec->life == PW_TYPE_MADE || c->spec->life == PW_TYPE_FREED;
+	unsigned life = c->spec->life;
 
 	if (!at)
 		return 0;
 	if (c->language == PW_FORTRAN)
-		return is_type ? pw_mpi.type_f2c(*(const int *)at) : pw_mpi.comm_f2c(*(const int *)at);
+		return (life <= PW_TYPE_FREED ? pw_mpi.type_f2c : life <= PW_COMM_FREED ? pw_mpi.comm_f2c : pw_mpi.win_f2c)(*(const int *)at);
 	return pw_mpi.handle_bytes == 4 ? *(const uint32_t *)at : *(const pw_word *)at;
 }
 
@@ -191,7 +218,9 @@ void pw_post_request(const struct pw_call *c); /* a persistent request was made 
 /* record.c */
 void pw_record_begin(struct pw_call *c);
 void pw_record_end(struct pw_call *c);
-void pw_comm_forget(pw_word comm); /* the handle may come again */
+void pw_record_left_out(const struct pw_call *c); /* of another thread */
+void pw_record_made(const struct pw_call *c);     /* a communicator or window */
+void pw_comm_forget(pw_word handle);              /* it may come again */
 void pw_record_start(struct pw_thread *t); /* at the end of MPI_Init */
 void pw_record_finish(void);               /* at the beginning of MPI_Finalize */
 

@@ -35,9 +35,9 @@ static __attribute__((noinline)) void forget(const struct pw_call *c)
 
 	if (c->spec->life == PW_TYPE_FREED)
 		pw_shape_forget(handle);
-	else
+	if (c->spec->life == PW_COMM_FREED)
 		pw_members_forget(handle);
-	if (c->spec->life == PW_COMM_FREED && pw_recording(c->thread))
+	if (c->spec->life >= PW_COMM_FREED && pw_recorded)
 		pw_comm_forget(handle);
 }
 
@@ -47,8 +47,10 @@ static __attribute__((noinline)) void learn(const struct pw_call *c)
 
 	if (c->spec->life == PW_TYPE_MADE)
 		pw_shape_learn(handle);
-	else
+	if (c->spec->life == PW_COMM_MADE)
 		pw_members_learn(handle);
+	if (c->spec->life >= PW_COMM_MADE && c->thread->depth == 1 && pw_recorded)
+		pw_record_made(c);
 }
 
 /* s is c->spec, which is constant here. */
@@ -63,7 +65,7 @@ static inline __attribute__((always_inline)) void enter(struct pw_call *c, const
 	if (pw_unlikely(!t || !pw.is_init))
 		return;
 	c->thread = t;
-	if (s->life == PW_TYPE_FREED || s->life == PW_COMM_FREED)
+	if (s->life == PW_TYPE_FREED || s->life == PW_COMM_FREED || s->life == PW_WIN_FREED)
 		forget(c);
 	if (t->depth && pw_was_left(t->frame, frame))
 		t->depth = 0; /* by an error handler that jumped, or an exception */
@@ -72,21 +74,24 @@ static inline __attribute__((always_inline)) void enter(struct pw_call *c, const
 	t->seq++;
 	t->op = s->op;
 	t->frame = frame;
-	if (s->send.many || s->recv.many || s->ends >= PW_STARTS)
+	if (s->send.many || s->recv.many || s->ends == PW_STARTS || s->ends == PW_FREES)
 		if (pw_likely(pw.mode == PW_MANAGED && pw.verbs_used)) /* nobody registers what shared memory moves */
 			post(c);
 	if (pw_recording(t))
 		pw_record_begin(c);
+	else if (pw_unlikely(pw_recorded != NULL))
+		pw_record_left_out(c);
 }
 
-static inline __attribute__((always_inline)) void leave(struct pw_call *c, const struct pw_spec *s, int is_error)
+static inline __attribute__((always_inline)) void leave(struct pw_call *c, const struct pw_spec *s, int error)
 {
 	struct pw_thread *t = c->thread;
 
 	if (pw_unlikely(!t))
 		return;
-	c->succeeded = !is_error;
-	if (s->life == PW_TYPE_MADE || s->life == PW_COMM_MADE)
+	c->error = error;
+	c->succeeded = !error;
+	if (s->life == PW_TYPE_MADE || s->life == PW_COMM_MADE || s->life == PW_WIN_MADE)
 		if (c->succeeded)
 			learn(c);
 	if (pw_unlikely(c->unknown) && c->succeeded)
@@ -138,6 +143,20 @@ static __attribute__((noinline, cold)) pw_fn find(pw_fn *real, const char *name)
 #define A12 A11, a12
 #define A13 A12, a13
 #define A14 A13, a14
+#define V1 a[1]
+#define V2 V1, a[2]
+#define V3 V2, a[3]
+#define V4 V3, a[4]
+#define V5 V4, a[5]
+#define V6 V5, a[6]
+#define V7 V6, a[7]
+#define V8 V7, a[8]
+#define V9 V8, a[9]
+#define V10 V9, a[10]
+#define V11 V10, a[11]
+#define V12 V11, a[12]
+#define V13 V12, a[13]
+#define V14 V13, a[14]
 #define F1 2
 #define F2 3
 #define F3 4
@@ -163,7 +182,7 @@ static __attribute__((noinline, cold)) pw_fn find(pw_fn *real, const char *name)
 		pw_word rc; \
 		struct pw_call c; \
 		before \
-		const pw_word a[] = {0, PW_CAT(A, n)}; \
+		pw_word a[] = {0, PW_CAT(A, n)}; \
 \
 		if (pw_unlikely(!f) && !(f = find(&real, #symbol))) \
 			return MPI_ERR_INTERN_; \
@@ -171,7 +190,7 @@ static __attribute__((noinline, cold)) pw_fn find(pw_fn *real, const char *name)
 		c.arg = a; \
 		c.language = language_; \
 		enter(&c, &spec_, __builtin_frame_address(0)); \
-		rc = f(PW_CAT(A, n)); \
+		rc = (spec_).status ? f(PW_CAT(V, n)) : f(PW_CAT(A, n)); /* recording may put in a status */ \
 		leave(&c, &spec_, is_error); \
 		return (int)rc; \
 	}

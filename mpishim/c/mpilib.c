@@ -56,6 +56,9 @@ static void *data_symbol(const char *name)
 
 static pw_word same(int handle) { return (pw_word)(unsigned)handle; }
 
+/* Variables with the addresses of MPI_STATUS_IGNORE and MPI_STATUSES_IGNORE in Fortran. */
+static const char *const ignores[PW_IGNORES] = {"MPI_F_STATUS_IGNORE", "MPI_F_STATUSES_IGNORE", "MPI_F08_STATUS_IGNORE", "MPI_F08_STATUSES_IGNORE"};
+
 void pw_mpi_init(void)
 {
 	struct pw_mpi m = {0};
@@ -76,7 +79,9 @@ void pw_mpi_init(void)
 		m.comm_null = (pw_word)data_symbol("ompi_mpi_comm_null");
 		m.type_null = (pw_word)data_symbol("ompi_mpi_datatype_null");
 		m.in_place[PW_C] = 1;
-		m.topo_cart = 1, m.topo_graph = 2, m.topo_dist_graph = 3, m.root = -4, m.proc_null = -2;
+		m.topo_cart = 1, m.topo_graph = 2, m.topo_dist_graph = 3, m.root = -4, m.proc_null = -2, m.any_source = -1;
+		m.err_truncate = 15;
+		m.status_ints = 6, m.status_source = 0, m.status_ignore = 0;
 	} else if (strstr(text, "MPICH") || strstr(text, "Intel") || strstr(text, "MVAPICH")) {
 		m.comm_world = 0x44000000; /* MPI_COMM_WORLD of MPICH's ABI */
 		m.handle_bytes = 4;
@@ -84,7 +89,9 @@ void pw_mpi_init(void)
 		m.comm_null = 0x04000000;
 		m.type_null = 0x0c000000;
 		m.in_place[PW_C] = (pw_word)-1;
-		m.topo_graph = 1, m.topo_cart = 2, m.topo_dist_graph = 3, m.root = -3, m.proc_null = -1;
+		m.topo_graph = 1, m.topo_cart = 2, m.topo_dist_graph = 3, m.root = -3, m.proc_null = -1, m.any_source = -2;
+		m.err_truncate = 14;
+		m.status_ints = 5, m.status_source = 2, m.status_ignore = 1;
 	}
 	m.type_size = pw_symbol("PMPI_Type_size");
 	m.type_size_x = pw_symbol("PMPI_Type_size_x");
@@ -100,8 +107,15 @@ void pw_mpi_init(void)
 	m.group_rank = pw_symbol("PMPI_Group_rank");
 	m.group_size = pw_symbol("PMPI_Group_size");
 	m.group_from_session_pset = pw_symbol("PMPI_Group_from_session_pset");
+	m.comm_remote_group = pw_symbol("PMPI_Comm_remote_group");
+	m.win_group = pw_symbol("PMPI_Win_get_group");
+	m.test_cancelled = pw_symbol("PMPI_Test_cancelled");
+	m.error_class = pw_symbol("PMPI_Error_class");
+	for (unsigned i = 0; i < PW_IGNORES; i++)
+		m.fortran_ignore[i] = data_symbol(ignores[i]);
 	m.comm_f2c = pw_symbol("PMPI_Comm_f2c");
 	m.type_f2c = pw_symbol("PMPI_Type_f2c");
+	m.win_f2c = pw_symbol("PMPI_Win_f2c");
 	m.topo_test = pw_symbol("PMPI_Topo_test");
 	m.cartdim_get = pw_symbol("PMPI_Cartdim_get");
 	m.graph_neighbors_count = pw_symbol("PMPI_Graph_neighbors_count");
@@ -116,6 +130,8 @@ void pw_mpi_init(void)
 		m.comm_f2c = same;
 	if (!m.type_f2c)
 		m.type_f2c = same;
+	if (!m.win_f2c)
+		m.win_f2c = same;
 	m.known = m.handle_bytes && m.type_size && m.type_extent && m.comm_size && m.comm_rank && m.comm_group &&
 		  m.group_translate && m.group_free && m.group_rank && m.group_size;
 	pw_mpi = m;

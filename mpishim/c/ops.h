@@ -1,4 +1,4 @@
-/* Kinds of calls, numbered as trace.Op where it has the kind; what it lacks is above. */
+/* Kinds of calls, numbered as trace.Op where it has the kind; what it lacks comes last. */
 #ifndef PINWHEEL_OPS_H
 #define PINWHEEL_OPS_H
 
@@ -20,13 +20,18 @@ enum pw_op {
 	PW_ALLTOALLV,
 	PW_BARRIER,
 	PW_FINALIZE,
-	PW_START, /* of a persistent request */
+	PW_BSEND,
 	PW_GATHER,
 	PW_SCATTER,
 	PW_SCAN,
 	PW_REDUCE_SCATTER,
-	PW_NEIGHBOR,   /* a collective of neighbours */
-	PW_ONE_SIDED,  /* its origin buffer */
+	PW_NEIGHBOR, /* a collective of neighbours */
+	PW_PROBE,
+	PW_PUT,
+	PW_GET,
+	PW_ACCUMULATE,
+	PW_FREE,
+	PW_START, /* of a persistent request */
 	PW_OTHER,
 };
 

@@ -146,7 +146,8 @@ static int uses_own_memory(const struct pw_thread *t, uint64_t bytes)
 {
 	if (t->largest_seq != t->seq || bytes > t->largest)
 		return 0;
-	return (t->op >= PW_BCAST && t->op <= PW_ALLTOALLV) || t->op > PW_START || t->packs == t->seq;
+	return (t->op >= PW_BCAST && t->op <= PW_ALLTOALLV) || (t->op >= PW_GATHER && t->op <= PW_ACCUMULATE) || t->op == PW_OTHER ||
+	       t->packs == t->seq;
 }
 
 struct pw_post *pw_find_post(struct pw_thread *t, uint64_t start, uint64_t end)

@@ -41,39 +41,7 @@ struct pw_record *pw_record_next(void)
 
 void pw_record_push(void) { __atomic_store_n(&pw.recorder->head, pw.recorder->head + 1, __ATOMIC_RELEASE); }
 
-static uint32_t dir_of(int write) { return write ? 2 : 1; } /* trace.DirWrite, trace.DirRead */
-
-static void fill(const struct pw_call *c, struct pw_record *r, int comm)
-{
-	memset(r, 0, sizeof *r);
-	r->start_ns = c->start_ns;
-	r->start_cpu_ns = c->start_cpu_ns;
-	r->end_ns = pw_clock_ns(CLOCK_MONOTONIC) - origin_ns;
-	r->end_cpu_ns = pw_clock_ns(CLOCK_THREAD_CPUTIME_ID) - origin_cpu_ns;
-	r->op = c->spec->op;
-	r->peer = -2;
-	r->comm = pw_comm_id(comm);
-	pw_site_walk(c->thread->frame, c->thread->stack_end, r->frames);
-}
-
-void pw_record_begin(struct pw_call *c)
-{
-	const struct pw_spec *s = c->spec;
-
-	c->ending = NULL;
-	if (s->ends >= PW_ENDS_ALL && s->ends <= PW_ENDS_SOME) {
-		int64_t n = !c->arg[s->req] ? 0 : s->number ? pw_int(c, s->number) : 1; /* NULL: MPI will say so */
-
-		c->ending = n <= 16 ? c->ending_few : malloc((size_t)n * sizeof *c->ending);
-		for (int64_t i = 0; c->ending && i < n; i++)
-			c->ending[i] = pw_request_slot(pw_request(c, (unsigned)i));
-	}
-	c->start_ns = pw_clock_ns(CLOCK_MONOTONIC) - origin_ns;
-	c->start_cpu_ns = pw_clock_ns(CLOCK_THREAD_CPUTIME_ID) - origin_cpu_ns;
-	c->recorded = 1;
-}
-
-static void emit(const struct pw_record *r)
+void pw_record_emit(const struct pw_record *r)
 {
 	struct pw_record *at = pw_record_next();
 
@@ -83,143 +51,270 @@ static void emit(const struct pw_record *r)
 	pw_record_push();
 }
 
-static void end_ending(struct pw_call *c)
+static void left_out(enum pw_left_out why) { __atomic_add_fetch(&pw.recorder->left_out[why], 1, __ATOMIC_RELAXED); }
+
+/* Whether a call moves data, or waits for others that call it too. */
+static int communicates(const struct pw_spec *s)
 {
-	if (c->ending != c->ending_few)
-		free(c->ending);
+	return s->op < PW_FREE && s->op != PW_WAIT && s->op != PW_PROBE && s->makes != PW_PERSISTENT;
 }
 
-/* A wait line for each request that has completed. */
-static void record_ends(struct pw_call *c, struct pw_record *r)
+void pw_record_left_out(const struct pw_call *c)
+{
+	if (communicates(c->spec) || c->spec->ends == PW_STARTS)
+		left_out(PW_LEFT_THREADS);
+}
+
+void pw_record_made(const struct pw_call *c)
 {
 	const struct pw_spec *s = c->spec;
-	int64_t n = s->number ? pw_int(c, s->number) : 1, done = n;
-	const int *which = s->which ? (const int *)c->arg[s->which] : NULL;
+	int is_window = s->life == PW_WIN_MADE;
 
-	r->op = PW_WAIT;
-	if (s->flag && !*(const int *)c->arg[s->flag])
-		done = 0;
-	else if (s->ends == PW_ENDS_ONE)
-		done = 1;
-	else if (s->ends == PW_ENDS_SOME)
-		done = *(const int *)c->arg[s->some];
-	for (int64_t k = 0; k < done && c->ending; k++) {
-		int64_t i = s->ends == PW_ENDS_ALL ? k : which[k] - (c->language == PW_FORTRAN);
-
-		if (i >= 0 && i < n && (r->req = pw_request_end(c->ending[i]))) /* else MPI_UNDEFINED, or not recorded */
-			emit(r);
-	}
-	end_ending(c);
+	pw_comm_made(pw_handle_at(c, s->handle), s->comm ? pw_comm_name(pw_comm(c)) : 0,
+		     is_window ? PW_MADE_WINDOW : s->by_group ? PW_MADE_BY_GROUP : PW_MADE_BY_ALL);
 }
 
-static void record_buffer(const struct pw_call *c, struct pw_record *r, const struct pw_buffer *b, int write, int comm)
+/* Whether a call receives from any source, or with any tag. */
+static int receives_any(const struct pw_call *c)
+{
+	const struct pw_spec *s = c->spec;
+
+	return s->from && (pw_int(c, s->from) == pw_mpi.any_source || pw_int(c, s->from_tag) == PW_ANY_TAG);
+}
+
+void pw_record_begin(struct pw_call *c)
+{
+	const struct pw_spec *s = c->spec;
+
+	c->ending = NULL;
+	pw_record_take(c);
+	if (s->status && receives_any(c) && pw_status_is_ignored(c))
+		pw_status_provide(c, 1);
+	c->start_ns = pw_clock_ns(CLOCK_MONOTONIC) - origin_ns;
+	c->start_cpu_ns = pw_clock_ns(CLOCK_THREAD_CPUTIME_ID) - origin_cpu_ns;
+	c->recorded = 1;
+}
+
+static void fill(const struct pw_call *c, struct pw_record *r)
+{
+	memset(r, 0, sizeof *r);
+	r->start_ns = c->start_ns;
+	r->start_cpu_ns = c->start_cpu_ns;
+	r->end_ns = pw_clock_ns(CLOCK_MONOTONIC) - origin_ns;
+	r->end_cpu_ns = pw_clock_ns(CLOCK_THREAD_CPUTIME_ID) - origin_cpu_ns;
+	r->op = c->spec->op;
+	r->peer = PW_NO_PEER;
+	pw_site_walk(c->thread->frame, c->thread->stack_end, r->frames);
+}
+
+/* trace.DirWrite, trace.DirRead */
+static void set_buffer(struct pw_record *r, uint64_t start, uint64_t bytes, int write)
+{
+	r->addr = bytes ? start : 0;
+	r->bytes = bytes;
+	r->dir = write ? 2 : 1;
+}
+
+/* A line for each part that goes to or comes from one peer. */
+static void emit_parts(const struct pw_call *c, struct pw_record *r, const struct pw_buffer *b, int write, const struct pw_comm *comm)
+{
+	struct pw_extent all = {0}, e = {0};
+
+	if (b->many == PW_EACH && comm->peers && pw_extent_of(c, b, &all) == 1)
+		e.bytes = all.bytes / (uint64_t)comm->peers;
+	for (int i = 0; i < comm->peers; i++) {
+		if (b->many == PW_EACH)
+			e.start = all.start + (all.end - all.start) / (uint64_t)comm->peers * (uint64_t)i;
+		else
+			pw_slice_of(c, b, i, &e);
+		set_buffer(r, e.start, e.bytes, write);
+		r->peer = comm->peer[i];
+		pw_record_emit(r);
+	}
+}
+
+static void emit_buffer(const struct pw_call *c, struct pw_record *r, const struct pw_buffer *b, int write, const struct pw_comm *comm)
 {
 	struct pw_extent e;
 
-	if (!pw_extent_of(c, b, &e)) {
-		e.start = c->arg[b->buf];
-		e.bytes = 0;
-	}
-	r->addr = e.start;
-	r->bytes = e.bytes;
-	r->dir = dir_of(write);
-	if (r->op == PW_ALLTOALLV && comm >= 0) { /* a line for each slice */
-		for (int i = 0; i < pw_comm_members(comm); i++) {
-			if (!pw_slice_of(c, b, i, &e))
-				e.start = c->arg[b->buf];
-			r->addr = e.start;
-			r->bytes = e.bytes;
-			r->peer = pw_world_rank(comm, i);
-			emit(r);
-		}
+	if (r->op == PW_ALLTOALLV) {
+		emit_parts(c, r, b, write, comm);
 		return;
 	}
-	emit(r);
+	if (pw_extent_of(c, b, &e) != 1)
+		e.bytes = 0;
+	set_buffer(r, e.start, e.bytes, write);
+	pw_record_emit(r);
 }
 
-static int is_recordable(unsigned op) { return op <= PW_FINALIZE; }
-
-static void start_persistent(const struct pw_call *c, struct pw_record *now)
+/* The peer and tag of a receive, as far as they are known. */
+static void set_source(const struct pw_call *c, struct pw_record *r, const struct pw_comm *comm)
 {
-	int64_t n = c->spec->number ? pw_int(c, c->spec->number) : 1;
+	const struct pw_spec *s = c->spec;
+	const int *status = s->status && receives_any(c) && !pw_status_is_ignored(c) ? pw_status_at(c, 0) : NULL;
+	int source = status ? pw_status_source(status) : (int)pw_int(c, s->from);
 
-	for (int64_t k = 0; k < n; k++) {
-		uint64_t key = pw_request(c, (unsigned)k);
-		const struct pw_record *made = pw_persistent_find(key);
-		struct pw_record r;
+	r->peer = pw_world_rank(comm, source);
+	r->tag = status ? pw_status_tag(status) : (int32_t)pw_int(c, s->from_tag);
+	if (status && source >= 0 && source < comm->peers)
+		return;
+	if (status) /* of MPI_PROC_NULL, or it says nothing */
+		r->tag = (int32_t)pw_int(c, s->from_tag);
+}
 
-		if (!made)
-			continue;
-		r = *made;
-		r.start_ns = now->start_ns, r.end_ns = now->end_ns;
-		r.start_cpu_ns = now->start_cpu_ns, r.end_cpu_ns = now->end_cpu_ns;
-		memcpy(r.frames, now->frames, sizeof r.frames);
-		r.req = pw_request_add(key);
-		emit(&r);
-		/* One call starts several; as records they follow each other. */
-		now->start_ns = now->end_ns;
-		now->start_cpu_ns = now->end_cpu_ns;
+/* What a call with buffers does: one record for each. */
+static void emit_buffers(const struct pw_call *c, struct pw_record *r, const struct pw_comm *comm)
+{
+	const struct pw_spec *s = c->spec;
+	int is_root = r->peer == pw.rank;
+
+	if (!s->send.many && !s->recv.many) {
+		pw_record_emit(r);
+		return;
 	}
+	if (s->send.many && (s->rooted != PW_SEND_AT_ROOT || is_root))
+		emit_buffer(c, r, &s->send, r->op == PW_BCAST && !is_root, comm);
+	if (s->recv.many && (s->rooted != PW_RECV_AT_ROOT || is_root)) {
+		if (s->from)
+			set_source(c, r, comm);
+		emit_buffer(c, r, &s->recv, 1, comm);
+	}
+}
+
+/* A message that was found: who receives it is told from whom it is. */
+static void record_probe(const struct pw_call *c, struct pw_record *r, struct pw_comm *comm)
+{
+	const struct pw_spec *s = c->spec;
+	struct pw_pending *p;
+
+	if (s->flag && !*(const int *)c->arg[s->flag])
+		return;
+	set_source(c, r, comm);
+	pw_record_emit(r);
+	if (s->makes != PW_MESSAGE || !(p = pw_pending_new(comm)))
+		return;
+	p->record = *r;
+	pw_pending_put(PW_MESSAGES, pw_key(c, s->message, 0), p);
+}
+
+/* The message that was found before. */
+static int take_message(const struct pw_call *c, struct pw_record *r)
+{
+	struct pw_pending *p = c->ending ? c->ending[0] : NULL;
+
+	if (!p)
+		return 0;
+	r->comm = p->record.comm;
+	r->peer = p->record.peer;
+	r->tag = p->record.tag;
+	pw_pending_end(p);
+	return 1;
+}
+
+/* What starts now, or is to be started, and ends later. */
+static void start_pending(const struct pw_call *c, struct pw_record *r, struct pw_comm *comm)
+{
+	const struct pw_spec *s = c->spec;
+	struct pw_pending *p = pw_pending_new(comm);
+
+	if (!p)
+		return;
+	p->is_any = receives_any(c);
+	p->tag = s->from ? (int32_t)pw_int(c, s->from_tag) : 0;
+	if (s->life == PW_COMM_STARTED) {
+		p->made = (const void *)c->arg[s->handle];
+		p->is_fortran = c->language == PW_FORTRAN;
+		p->parent = pw_comm_name(pw_comm(c));
+	}
+	p->record = *r;
+	if (s->makes == PW_PERSISTENT) {
+		const struct pw_buffer *b = s->send.many ? &s->send : &s->recv;
+		struct pw_extent e = {0};
+
+		if (s->from)
+			set_source(c, &p->record, comm);
+		if (pw_extent_of(c, b, &e) != 1)
+			e.bytes = 0;
+		set_buffer(&p->record, e.start, e.bytes, b == &s->recv);
+		pw_pending_put(PW_PERSISTENTS, pw_request(c, 0), p);
+		return;
+	}
+	p->number = r->req = pw_pending_number();
+	if (s->makes == PW_NO_REQUEST) /* an access to a window */
+		pw_pending_put(PW_ACCESSES, PW_ACCESS_KEY(comm), p);
+	else
+		pw_pending_put(PW_REQUESTS, pw_request(c, 0), p);
+}
+
+static void record_call(const struct pw_call *c, struct pw_record *r, struct pw_comm *comm)
+{
+	const struct pw_spec *s = c->spec;
+
+	if (r->op == PW_PROBE) {
+		record_probe(c, r, comm);
+		return;
+	}
+	if (s->message && !take_message(c, r)) {
+		left_out(PW_LEFT_MESSAGES);
+		return;
+	}
+	if (s->peer)
+		r->peer = pw_world_rank(comm, pw_int(c, s->peer));
+	if (s->tag)
+		r->tag = (int32_t)pw_int(c, s->tag);
+	if (comm && comm->is_inter && r->op == PW_ALLTOALL)
+		r->op = PW_ALLTOALLV; /* equal shares, of others than the members */
+	if (r->op == PW_ALLTOALL || r->op == PW_ALLGATHER)
+		r->peer = comm->peers < pw.size ? comm->peers : pw.size;
+	if (s->makes == PW_REQUEST || s->makes == PW_PERSISTENT || (s->win && r->op != PW_BARRIER))
+		start_pending(c, r, comm);
+	if (s->makes != PW_PERSISTENT && s->life != PW_COMM_STARTED)
+		emit_buffers(c, r, comm);
+}
+
+/* A receive that got more than it has room for has received. */
+static int is_truncated(const struct pw_call *c)
+{
+	int class = 0;
+
+	return c->error && c->spec->recv.many && (c->spec->from || c->spec->message) && pw_mpi.error_class &&
+	       !pw_mpi.error_class(c->error, &class) && class == pw_mpi.err_truncate;
 }
 
 void pw_record_end(struct pw_call *c)
 {
 	const struct pw_spec *s = c->spec;
+	struct pw_comm *comm = NULL;
 	struct pw_record r;
-	int comm;
 
-	if (!pw_recorded || !c->succeeded) { /* recording has ended in this call; or its results are not set */
-		end_ending(c);
+	if (!pw_recorded) { /* recording has ended in this call */
+		pw_record_put_back(c);
 		return;
 	}
-	comm = s->comm ? pw_comm_at(pw_comm(c)) : -1;
-	fill(c, &r, comm);
-	if (s->ends >= PW_ENDS_ALL && s->ends <= PW_ENDS_SOME) {
-		record_ends(c, &r);
+	fill(c, &r);
+	c->succeeded |= is_truncated(c);
+	if (s->ends && pw_record_ended(c, &r)) {
+		pw_record_put_back(c);
 		return;
 	}
-	if (s->ends == PW_STARTS) {
-		start_persistent(c, &r);
+	if (!c->succeeded) {
+		if (communicates(s))
+			left_out(PW_LEFT_FAILED);
+		pw_record_put_back(c);
 		return;
 	}
-	if (!is_recordable(s->op))
+	if (s->op >= PW_FREE && s->life != PW_COMM_STARTED)
 		return;
-	/* The trace has no nonblocking collectives: the call that starts one stands for it. */
-	if (s->makes == PW_REQUEST && (s->op == PW_ISEND || s->op == PW_IRECV))
-		r.req = pw_request_add(pw_request(c, 0));
-	if (s->peer)
-		r.peer = pw_world_rank(comm, pw_int(c, s->peer));
-	if (s->tag)
-		r.tag = (int32_t)pw_int(c, s->tag);
-	if (r.op == PW_ALLTOALL || r.op == PW_ALLGATHER)
-		r.peer = comm >= 0 ? pw_comm_members(comm) : -2;
-	if (s->makes == PW_PERSISTENT) {
-		const struct pw_buffer *b = s->send.many ? &s->send : &s->recv;
-		struct pw_extent e;
-
-		if (s->from) {
-			r.peer = pw_world_rank(comm, pw_int(c, s->from));
-			r.tag = (int32_t)pw_int(c, s->from_tag);
-		}
-		if (!pw_extent_of(c, b, &e))
+	if (s->win || s->comm) {
+		comm = s->win ? pw_comm_find(pw_win(c), 1) : pw_comm_find(pw_comm(c), 0);
+		if ((r.comm = pw_comm_id(comm)) < 0) {
+			left_out(PW_LEFT_COMMS);
+			pw_comm_drop(comm);
 			return;
-		r.addr = e.start, r.bytes = e.bytes, r.dir = dir_of(b == &s->recv);
-		pw_persistent_add(pw_request(c, 0), &r);
-		return;
-	}
-	if (!s->send.many && !s->recv.many) {
-		emit(&r);
-		return;
-	}
-	if (s->send.many)
-		record_buffer(c, &r, &s->send, r.op == PW_BCAST && r.peer != pw.rank, comm);
-	if (s->recv.many && (s->rooted != PW_RECV_AT_ROOT || r.peer == pw.rank)) {
-		if (s->from) {
-			r.peer = pw_world_rank(comm, pw_int(c, s->from));
-			r.tag = (int32_t)pw_int(c, s->from_tag);
 		}
-		record_buffer(c, &r, &s->recv, 1, comm);
 	}
+	record_call(c, &r, comm);
+	pw_comm_drop(comm);
 }
 
 void pw_record_start(struct pw_thread *t)
@@ -230,7 +325,7 @@ void pw_record_start(struct pw_thread *t)
 	origin_cpu_ns = pw_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	pw.recorder->on = 1;
 	if (!pw_mpi.by_session)
-		pw_comm_at(pw_mpi.comm_world);
+		pw_comm_id(pw_comm_find(pw_mpi.comm_world, 0)); /* number 0, to which calls without a communicator belong */
 	pw_recorded = t;
 }
 
@@ -244,7 +339,7 @@ void pw_record_finish(void)
 	r.start_ns = r.end_ns = pw_clock_ns(CLOCK_MONOTONIC) - origin_ns;
 	r.start_cpu_ns = r.end_cpu_ns = pw_clock_ns(CLOCK_THREAD_CPUTIME_ID) - origin_cpu_ns;
 	r.op = PW_FINALIZE;
-	r.peer = -2;
-	emit(&r);
+	r.peer = PW_NO_PEER;
+	pw_record_emit(&r);
 	pw_recorded = NULL;
 }

@@ -1,26 +1,85 @@
-/* What the files of recording have in common. Only the recorded thread uses any of it. */
+/*
+ * What the files of recording have in common. Only the recorded thread uses any of
+ * it, but for communicators, which other threads make and free too.
+ */
 #ifndef PINWHEEL_RECORD_H
 #define PINWHEEL_RECORD_H
 
 #include "call.h"
 
+/* trace.Record.Peer. */
+#define PW_ANY_SOURCE (-1)
+#define PW_NO_PEER (-2)
+#define PW_ELSEWHERE (-3)
+#define PW_ANY_TAG (-1)
+
 /* record.c: the ring to the Go side */
 struct pw_record *pw_record_next(void); /* where the next record is to be written; NULL: recording has ended */
 void pw_record_push(void);		/* it is written */
+void pw_record_emit(const struct pw_record *r);
 
-/* record_comm.c: communicators, their IDs and members; a place is -1 where that isn't known */
-int pw_comm_at(pw_word comm);		/* its place, announced in the trace if it is new */
-int32_t pw_comm_id(int place);		/* in the trace */
-int pw_comm_members(int place);		/* how many */
-int32_t pw_world_rank(int place, int64_t peer); /* trace.Record.Peer of a rank in a communicator */
+/* record_comm.c: communicators, and windows, which have members as well */
+struct pw_comm {
+	pw_word handle;
+	uint64_t name;	 /* the same on all members */
+	int32_t id;	 /* in the trace; -1: not there yet */
+	int is_inter;
+	int members, peers;
+	int32_t *world;	 /* world ranks of the members, of an intercommunicator of both groups; or PW_ELSEWHERE */
+	int32_t *peer;	 /* of those that a rank in a call means */
+	int references;
+	struct pw_comm *next;
+};
+enum pw_made { PW_MADE_BY_ALL, PW_MADE_BY_GROUP, PW_MADE_LATER, PW_MADE_WINDOW, PW_MADE_UNSEEN };
 
-/* record_request.c: requests, and the number that each has in the trace */
-uint32_t pw_request_add(uint64_t key);	/* its number */
-uint32_t pw_request_slot(uint64_t key); /* where it is kept; 0: it was not recorded */
-uint32_t pw_request_end(uint32_t slot); /* its number, once: it has completed */
+struct pw_comm *pw_comm_find(pw_word handle, int is_window); /* which MPI has accepted; a reference, or NULL */
+struct pw_comm *pw_comm_keep(struct pw_comm *c);	     /* another one */
+void pw_comm_drop(struct pw_comm *c);
+uint64_t pw_comm_name(pw_word handle);
+void pw_comm_made(pw_word handle, uint64_t parent, unsigned how); /* parent: its name, 0 for none */
+int32_t pw_comm_id(struct pw_comm *c);			     /* in the trace; -1: it has no room for another */
+int32_t pw_world_rank(const struct pw_comm *c, int64_t peer); /* trace.Record.Peer of a rank */
 
-/* What a persistent request does whenever it is started; kept to the end. */
-void pw_persistent_add(uint64_t key, const struct pw_record *r);
-const struct pw_record *pw_persistent_find(uint64_t key); /* NULL: not recorded */
+/*
+ * record_request.c: what goes on between two calls: requests, messages that were
+ * probed for, accesses to windows. Several may have one handle: MPICH gives all
+ * sends that have ended at once the same. Then the oldest goes first.
+ */
+struct pw_pending {
+	uint64_t key;
+	uint32_t number;       /* of the request in the trace; 0: of a persistent one what it does when it is started */
+	uint8_t is_any;	       /* the source or tag of what it receives isn't known yet: */
+	int32_t tag;	       /* the one that it was given */
+	uint8_t is_cancelled;  /* it may be */
+	uint8_t is_fortran;    /* so is made */
+	struct pw_comm *comm;  /* a reference, or NULL */
+	struct pw_record record; /* of a persistent request, or a message */
+	const void *made;      /* where MPI puts the communicator that it makes */
+	uint64_t parent;       /* name, of that */
+	struct pw_pending *next;
+};
+enum pw_table { PW_REQUESTS, PW_PERSISTENTS, PW_MESSAGES, PW_ACCESSES, PW_TABLES };
+#define PW_ACCESS_KEY(window) ((window)->name)
+
+uint32_t pw_pending_number(void);					  /* of another request */
+struct pw_pending *pw_pending_new(struct pw_comm *c);			  /* NULL: no memory */
+void pw_pending_put(enum pw_table t, uint64_t key, struct pw_pending *p); /* behind others of the key */
+void pw_pending_put_back(enum pw_table t, struct pw_pending *p);	  /* before them */
+struct pw_pending *pw_pending_take(enum pw_table t, uint64_t key);	  /* or NULL */
+struct pw_pending *pw_pending_see(enum pw_table t, uint64_t key);	  /* it stays there */
+void pw_pending_end(struct pw_pending *p);
+
+/* record_wait.c */
+void pw_record_take(struct pw_call *c);	    /* what a call may end, before it */
+void pw_record_put_back(struct pw_call *c); /* what it has not ended */
+int pw_record_ended(struct pw_call *c, struct pw_record *r); /* 1: that was all of the call */
+
+/* record_status.c: what a status says; its layout is the library's */
+int pw_status_is_ignored(const struct pw_call *c);
+int pw_status_provide(struct pw_call *c, int64_t n); /* one of ours instead of none; 0: no memory */
+const int *pw_status_at(const struct pw_call *c, int64_t i);
+int pw_status_source(const int *status);
+int pw_status_tag(const int *status);
+int pw_status_is_cancelled(const int *status);
 
 #endif

@@ -1,89 +1,279 @@
-/* Recording: communicators. */
+/*
+ * Recording: communicators and windows.
+ *
+ * A handle says nothing to another process, and the same communicator may be the
+ * first that one rank uses and the last that another does. So each has a name that
+ * all its members come to by themselves, without a message: a hash of how it was
+ * made, of its parent's name, of its members, and of how many such were made before.
+ * All members make communicators of the same parent in the same order; those that
+ * are made otherwise (by a group, by a call that does not block) are counted apart.
+ */
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "record.h"
 
-#define COMMS 512
-static struct {
-	pw_word comm;
-	int32_t id;
-	int n, *world; /* world ranks; stays here */
-} comms[COMMS];
-static unsigned comm_count;
-static int32_t next_comm;
+/* Handles come and go on any thread; what is found is used by the recorded one. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static int *members_of(pw_word comm, int n)
+#define BUCKETS 4096u
+static struct pw_comm *buckets[BUCKETS];
+
+/* How many there are of each kind that differ in nothing else: an open hash table that grows. */
+static struct made {
+	uint64_t kind;
+	uint64_t times;
+} *made;
+static uint64_t made_places, made_used;
+
+/* The most that a trace takes; see trace.maxComms, trace.maxCommTotal. */
+#define MAX_COMMS (1 << 16)
+#define MAX_MEMBERS (1 << 22)
+static int32_t next_id;
+static int64_t all_members;
+
+static uint64_t mix(uint64_t h, uint64_t n)
 {
-	pw_word group = 0, world = 0;
-	int *ranks = malloc((size_t)n * sizeof *ranks), *others = malloc((size_t)n * sizeof *others), ok = 0;
+	h = (h ^ n) * 0x9e3779b97f4a7c15ull;
+	return h ^ h >> 29;
+}
 
-	if (ranks && others && !pw_mpi.comm_group(comm, &group) && !pw_mpi_world_group(&world)) {
-		for (int i = 0; i < n; i++)
+static struct made *made_at(struct made *table, uint64_t places, uint64_t kind)
+{
+	uint64_t i = mix(kind, 0) & (places - 1);
+
+	while (table[i].times && table[i].kind != kind)
+		i = (i + 1) & (places - 1);
+	return &table[i];
+}
+
+/* Counts one more of a kind, from 1. */
+static uint64_t count(uint64_t kind)
+{
+	struct made *m;
+
+	if (2 * made_used >= made_places) {
+		uint64_t places = made_places ? 2 * made_places : 64;
+		struct made *larger = calloc(places, sizeof *larger);
+
+		if (!larger)
+			return 0;
+		for (uint64_t i = 0; i < made_places; i++)
+			if (made[i].times)
+				*made_at(larger, places, made[i].kind) = made[i];
+		free(made);
+		made = larger;
+		made_places = places;
+	}
+	m = made_at(made, made_places, kind);
+	made_used += !m->times;
+	m->kind = kind;
+	return ++m->times;
+}
+
+/* The world ranks of a group, which is freed; NULL if that can't be said. */
+static int32_t *ranks_of(pw_word group, int *n)
+{
+	pw_word world = 0;
+	int *ranks = NULL, is_known = 0;
+	int32_t *others = NULL;
+
+	if (!pw_mpi.group_size(group, n) && !pw_mpi_world_group(&world)) {
+		ranks = malloc((size_t)(*n + 1) * sizeof *ranks);
+		others = malloc((size_t)(*n + 1) * sizeof *others);
+		for (int i = 0; ranks && i < *n; i++)
 			ranks[i] = i;
-		ok = !pw_mpi.group_translate(group, n, ranks, world, others);
-		for (int i = 0; i < n; i++)
-			ok = ok && others[i] >= 0 && others[i] < pw.size;
-		pw_mpi.group_free(&group);
+		is_known = ranks && others && !pw_mpi.group_translate(group, *n, ranks, world, others);
+		for (int i = 0; is_known && i < *n; i++)
+			if (others[i] < 0 || others[i] >= pw.size)
+				others[i] = PW_ELSEWHERE;
 		pw_mpi.group_free(&world);
 	}
+	pw_mpi.group_free(&group);
 	free(ranks);
-	if (ok)
+	if (is_known)
 		return others;
 	free(others);
 	return NULL;
 }
 
-int pw_comm_at(pw_word comm)
+/* The smaller group goes first: both sides of an intercommunicator come to the same order. */
+static int goes_first(const int32_t *a, int n, const int32_t *b, int m)
 {
-	int n = 0, *world, *copy;
-	struct pw_record *r;
+	for (int i = 0; i < n && i < m; i++)
+		if (a[i] != b[i])
+			return a[i] < b[i];
+	return n < m;
+}
 
-	for (unsigned i = 0; i < comm_count; i++)
-		if (comms[i].comm == comm)
-			return (int)i;
-	/* The trace has no intercommunicators. */
-	if (comm_count == COMMS || pw_is_inter(comm) || pw_mpi.comm_size(comm, &n) || n <= 0 || !(world = members_of(comm, n)))
+static int find_members(struct pw_comm *c, int is_window)
+{
+	pw_word group = 0, remote = 0;
+	int32_t *local, *first;
+	int n = 0, locals_first;
+
+	if (is_window ? pw_mpi.win_group(c->handle, &group) : pw_mpi.comm_group(c->handle, &group))
+		return 0;
+	if (!(local = ranks_of(group, &n)))
+		return 0;
+	c->is_inter = !is_window && pw_is_inter(c->handle);
+	if (!c->is_inter) {
+		c->world = c->peer = local;
+		c->members = c->peers = n;
+		return 1;
+	}
+	if (!pw_mpi.comm_remote_group || pw_mpi.comm_remote_group(c->handle, &remote) || !(c->peer = ranks_of(remote, &c->peers)) ||
+	    !(c->world = malloc((size_t)(n + c->peers + 1) * sizeof *c->world))) {
+		free(local);
+		return 0;
+	}
+	c->members = n + c->peers;
+	locals_first = goes_first(local, n, c->peer, c->peers);
+	first = c->world + (locals_first ? 0 : c->peers);
+	memcpy(first, local, (size_t)n * sizeof *local);
+	memcpy(c->world + (locals_first ? n : 0), c->peer, (size_t)c->peers * sizeof *local);
+	free(local);
+	return 1;
+}
+
+static struct pw_comm **bucket_of(pw_word handle) { return &buckets[mix(handle, 1) % BUCKETS]; }
+
+static struct pw_comm *find(pw_word handle)
+{
+	struct pw_comm *c = *bucket_of(handle);
+
+	while (c && c->handle != handle)
+		c = c->next;
+	return c;
+}
+
+/* With the lock held. Returns NULL where it can't be followed. */
+static struct pw_comm *make(pw_word handle, uint64_t parent, unsigned how)
+{
+	struct pw_comm *c = calloc(1, sizeof *c);
+	uint64_t kind = mix(mix(1, how), parent);
+
+	if (!c)
+		return NULL;
+	c->handle = handle;
+	c->id = -1;
+	c->references = 1;
+	if (!find_members(c, how == PW_MADE_WINDOW)) {
+		pw_comm_drop(c);
+		return NULL;
+	}
+	for (int i = 0; i < c->members; i++)
+		kind = mix(kind, (uint64_t)(int64_t)c->world[i]);
+	c->name = handle == pw_mpi.comm_world ? 1 : mix(kind, count(kind)) | 2; /* never 0 */
+	c->next = *bucket_of(handle);
+	*bucket_of(handle) = c;
+	return c;
+}
+
+static void forget(pw_word handle)
+{
+	struct pw_comm **at = bucket_of(handle), *c;
+
+	while (*at && (*at)->handle != handle)
+		at = &(*at)->next;
+	if (!(c = *at))
+		return;
+	*at = c->next;
+	pw_comm_drop(c);
+}
+
+struct pw_comm *pw_comm_keep(struct pw_comm *c)
+{
+	if (c)
+		__atomic_add_fetch(&c->references, 1, __ATOMIC_RELAXED);
+	return c;
+}
+
+void pw_comm_drop(struct pw_comm *c)
+{
+	if (!c || __atomic_sub_fetch(&c->references, 1, __ATOMIC_ACQ_REL))
+		return;
+	if (c->peer != c->world)
+		free(c->peer);
+	free(c->world);
+	free(c);
+}
+
+struct pw_comm *pw_comm_find(pw_word handle, int is_window)
+{
+	struct pw_comm *c;
+
+	pthread_mutex_lock(&lock);
+	if (!(c = find(handle)))
+		c = make(handle, 0, is_window ? PW_MADE_WINDOW : PW_MADE_UNSEEN);
+	pw_comm_keep(c);
+	pthread_mutex_unlock(&lock);
+	return c;
+}
+
+uint64_t pw_comm_name(pw_word handle)
+{
+	struct pw_comm *c = pw_comm_find(handle, 0);
+	uint64_t name = c ? c->name : 0;
+
+	pw_comm_drop(c);
+	return name;
+}
+
+void pw_comm_made(pw_word handle, uint64_t parent, unsigned how)
+{
+	if (!handle || handle == pw_mpi.comm_null)
+		return;
+	pthread_mutex_lock(&lock);
+	/* MPI_Comm_get_parent returns the same one each time. Else it was freed where nobody saw it. */
+	if (parent || !find(handle)) {
+		forget(handle);
+		make(handle, parent, how);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void pw_comm_forget(pw_word handle)
+{
+	pthread_mutex_lock(&lock);
+	if (handle != pw_mpi.comm_world)
+		forget(handle);
+	pthread_mutex_unlock(&lock);
+}
+
+int32_t pw_comm_id(struct pw_comm *c)
+{
+	struct pw_record *r;
+	int32_t *copy;
+
+	if (!c || c->id >= 0)
+		return c ? c->id : -1;
+	if (next_id >= MAX_COMMS || all_members + c->members > MAX_MEMBERS)
 		return -1;
-	copy = malloc((size_t)n * sizeof *copy);
+	copy = malloc((size_t)(c->members + 1) * sizeof *copy); /* the reader frees it */
 	if (!copy || !(r = pw_record_next())) {
 		free(copy);
-		free(world);
 		return -1;
 	}
-	memcpy(copy, world, (size_t)n * sizeof *copy);
+	memcpy(copy, c->world, (size_t)c->members * sizeof *copy);
 	memset(r, 0, sizeof *r);
 	r->op = PW_COMM;
-	r->comm = next_comm;
+	r->comm = c->id = next_id++;
+	r->start_ns = c->name;
 	r->addr = (uint64_t)copy;
-	r->bytes = (uint64_t)n;
+	r->bytes = (uint64_t)c->members;
 	pw_record_push();
-	comms[comm_count].comm = comm;
-	comms[comm_count].id = next_comm++;
-	comms[comm_count].n = n;
-	comms[comm_count].world = world;
-	return (int)comm_count++;
+	all_members += c->members;
+	return c->id;
 }
 
-void pw_comm_forget(pw_word comm)
+int32_t pw_world_rank(const struct pw_comm *c, int64_t peer)
 {
-	for (unsigned i = 1; i < comm_count; i++) /* the first is MPI_COMM_WORLD */
-		if (comms[i].comm == comm) {
-			free(comms[i].world);
-			comms[i] = comms[--comm_count];
-			return;
-		}
-}
-
-int32_t pw_comm_id(int place) { return place >= 0 ? comms[place].id : 0; }
-
-int pw_comm_members(int place) { return place >= 0 ? comms[place].n : 0; }
-
-int32_t pw_world_rank(int place, int64_t peer)
-{
-	if (place >= 0 && peer >= 0 && peer < comms[place].n)
-		return comms[place].world[peer];
-	/* MPI_ANY_SOURCE is -1 in Open MPI and -2 in MPICH; MPI_PROC_NULL is the other. */
-	return peer == (pw_mpi.handle_bytes == 4 ? -2 : -1) ? -1 : -2;
+	if (peer >= 0)
+		return c && peer < c->peers ? c->peer[peer] : PW_NO_PEER;
+	if (c && c->is_inter && peer == pw_mpi.root)
+		return pw.rank;
+	return peer == pw_mpi.any_source ? PW_ANY_SOURCE : PW_NO_PEER;
 }

@@ -1,86 +1,125 @@
-/* Recording: requests. */
+/* Recording: requests and what else goes on between two calls. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "record.h"
 
-/* An open hash table; a slot once used stays part of the chains through it. */
-#define REQUESTS (1u << 14)
-#define PROBES 64u
-static struct {
-	uint64_t key;
-	uint32_t number; /* 0: it has completed */
-} requests[REQUESTS];
+/* Hash tables of queues: who was put in first is taken first. */
+#define BUCKETS 1024u
+static struct bucket {
+	struct pw_pending *first, **end;
+} *tables[PW_TABLES];
+static uint64_t places[PW_TABLES], used[PW_TABLES];
+
+static struct pw_pending *spare; /* free ones */
 static uint32_t last_number;
 
-static unsigned place_of(uint64_t key) { return (unsigned)((key >> 1) * 0x9e3779b97f4a7c15ull >> 50) % REQUESTS; }
-
-uint32_t pw_request_add(uint64_t key)
+static struct bucket *bucket_of(struct bucket *table, uint64_t n, uint64_t key)
 {
-	uint32_t number = ++last_number;
-
-	for (unsigned i = 0; i < PROBES; i++) {
-		unsigned at = (place_of(key) + i) % REQUESTS;
-
-		if (requests[at].key && requests[at].key != key && requests[at].number)
-			continue;
-		requests[at].key = key;
-		requests[at].number = number;
-		break;
-	}
-	return number;
+	return &table[((key ^ key >> 4) * 0x9e3779b97f4a7c15ull >> 32) & (n - 1)];
 }
 
-uint32_t pw_request_slot(uint64_t key)
+static void append(struct bucket *b, struct pw_pending *p)
 {
-	for (unsigned i = 0; key && i < PROBES; i++) {
-		unsigned at = (place_of(key) + i) % REQUESTS;
-
-		if (requests[at].key == key && requests[at].number)
-			return at + 1;
-		if (!requests[at].key)
-			break;
-	}
-	return 0;
+	p->next = NULL;
+	if (!b->first)
+		b->end = &b->first;
+	*b->end = p;
+	b->end = &p->next;
 }
 
-uint32_t pw_request_end(uint32_t slot)
+static void grow(enum pw_table t)
 {
-	uint32_t number = slot ? requests[slot - 1].number : 0;
+	uint64_t n = places[t] ? 4 * places[t] : BUCKETS;
+	struct bucket *larger = calloc(n, sizeof *larger);
 
-	if (slot)
-		requests[slot - 1].number = 0;
-	return number;
+	if (!larger)
+		return; /* it gets slow */
+	for (uint64_t i = 0; i < places[t]; i++)
+		for (struct pw_pending *p = tables[t][i].first, *next; p; p = next) {
+			next = p->next;
+			append(bucket_of(larger, n, p->key), p);
+		}
+	free(tables[t]);
+	tables[t] = larger;
+	places[t] = n;
 }
 
-#define PERSISTENTS 4096u
-static struct {
-	uint64_t key;
-	struct pw_record record;
-} persistents[PERSISTENTS];
-static unsigned persistent_count;
-
-static unsigned persistent_at(uint64_t key)
+uint32_t pw_pending_number(void)
 {
-	unsigned i = 0;
-
-	while (i < persistent_count && persistents[i].key != key)
-		i++;
-	return i;
+	if (!++last_number)
+		last_number = 1;
+	return last_number;
 }
 
-void pw_persistent_add(uint64_t key, const struct pw_record *r)
+struct pw_pending *pw_pending_new(struct pw_comm *c)
 {
-	unsigned i = persistent_at(key); /* the handle of one that was freed comes again */
+	struct pw_pending *p = spare;
 
-	if (i == PERSISTENTS)
+	if (p)
+		spare = p->next;
+	else if (!(p = malloc(sizeof *p)))
+		return NULL;
+	memset(p, 0, sizeof *p);
+	p->comm = pw_comm_keep(c);
+	return p;
+}
+
+void pw_pending_end(struct pw_pending *p)
+{
+	if (!p)
 		return;
-	persistents[i].key = key;
-	persistents[i].record = *r;
-	if (i == persistent_count)
-		persistent_count++;
+	pw_comm_drop(p->comm);
+	p->next = spare;
+	spare = p;
 }
 
-const struct pw_record *pw_persistent_find(uint64_t key)
+void pw_pending_put(enum pw_table t, uint64_t key, struct pw_pending *p)
 {
-	unsigned i = persistent_at(key);
+	if (used[t] >= places[t])
+		grow(t);
+	if (!places[t]) {
+		pw_pending_end(p);
+		return;
+	}
+	p->key = key;
+	append(bucket_of(tables[t], places[t], key), p);
+	used[t]++;
+}
 
-	return i < persistent_count ? &persistents[i].record : NULL;
+void pw_pending_put_back(enum pw_table t, struct pw_pending *p)
+{
+	struct bucket *b = bucket_of(tables[t], places[t], p->key);
+
+	if (!b->first)
+		b->end = &p->next;
+	p->next = b->first;
+	b->first = p;
+	used[t]++;
+}
+
+struct pw_pending *pw_pending_see(enum pw_table t, uint64_t key)
+{
+	struct pw_pending *p = places[t] && key ? bucket_of(tables[t], places[t], key)->first : NULL;
+
+	while (p && p->key != key)
+		p = p->next;
+	return p;
+}
+
+struct pw_pending *pw_pending_take(enum pw_table t, uint64_t key)
+{
+	struct bucket *b;
+
+	if (!places[t] || !key)
+		return NULL;
+	b = bucket_of(tables[t], places[t], key);
+	for (struct pw_pending **at = &b->first, *p; (p = *at); at = &p->next)
+		if (p->key == key) {
+			if (!(*at = p->next))
+				b->end = at;
+			used[t]--;
+			return p;
+		}
+	return NULL;
 }

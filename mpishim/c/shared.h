@@ -192,11 +192,13 @@ typedef int (*pw_withdraw_fn)(void *pd, void *handle);
 /*
  * What PINWHEEL_RECORD makes of one buffer of one call, or of a call without
  * buffer: trace.Record, written by the thread that called MPI_Init. With op
- * PW_COMM it names a communicator instead: comm is its ID, addr its members
- * (int32_t, malloc'ed, the reader frees them) and bytes how many they are.
+ * PW_COMM it defines a communicator instead: comm is its ID, start_ns its name, addr its
+ * members (int32_t, malloc'ed, the reader frees them) and bytes how many they are. With
+ * PW_MATCH it says what peer and tag of a request that has ended were.
  */
 #define PW_RECORDS (1u << 15) /* a power of two */
 #define PW_COMM 255u
+#define PW_MATCH 254u
 struct pw_record {
 	uint64_t start_ns, end_ns, start_cpu_ns, end_cpu_ns;
 	uint64_t addr, bytes;
@@ -206,9 +208,13 @@ struct pw_record {
 	uint64_t frames[PW_FRAMES];
 };
 
+/* Why calls are not in the trace. */
+enum pw_left_out { PW_LEFT_THREADS, PW_LEFT_FAILED, PW_LEFT_PERSISTENT, PW_LEFT_MESSAGES, PW_LEFT_CANCELLED, PW_LEFT_COMMS, PW_LEFT_REASONS };
+
 struct pw_recorder {
 	uint32_t on;     /* (Go) begins with the next barrier of ours; (C) 0 when it has ended */
 	uint32_t failed; /* (both) records were lost; what came before them is good */
+	uint64_t left_out[PW_LEFT_REASONS]; /* (C) calls, by enum pw_left_out */
 	uint64_t head __attribute__((aligned(64))); /* (C) */
 	uint64_t tail __attribute__((aligned(64))); /* (Go) */
 	struct pw_record record[PW_RECORDS];
@@ -249,7 +255,7 @@ struct pw_shared {
 #define PW_LAYOUT \
 	PW_MIX(PW_MIX(PW_MIX(PW_MIX(PW_MIX(PW_MIX(PW_MIX(PW_MIX(1, sizeof(struct pw_shared)), offsetof(struct pw_shared, domain)), \
 	       offsetof(struct pw_shared, recorder)), sizeof(struct pw_thread)), offsetof(struct pw_thread, front)), \
-	       offsetof(struct pw_thread, mail)), sizeof(struct pw_event)), sizeof(struct pw_record))
+	       offsetof(struct pw_thread, mail)), sizeof(struct pw_event)), sizeof(struct pw_record) + offsetof(struct pw_recorder, record))
 
 /*
  * Exported by libpinwheel-go.so; C, not Go. Starts a server for the library that

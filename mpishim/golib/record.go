@@ -6,6 +6,7 @@ package main
 import "C"
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"sync/atomic"
@@ -97,13 +98,30 @@ func (r *recorder) finish(s *server) {
 		s.once("record", r.err.Error())
 		return
 	}
-	if err := r.out.Close(); err != nil {
+	if err := errors.Join(r.leaveOut(), r.out.Close()); err != nil {
 		s.once("record", err.Error())
 		return
 	}
 	if atomic.LoadUint32(word32(&r.ring.failed)) != 0 {
 		s.once("record", r.path+": the disk or the processor was too slow; the trace ends before the program")
 	}
+}
+
+// leaveOut says what the C side could not record.
+func (r *recorder) leaveOut() error {
+	for why, what := range [C.PW_LEFT_REASONS]string{
+		C.PW_LEFT_THREADS: "calls of other threads", C.PW_LEFT_FAILED: "calls that failed",
+		C.PW_LEFT_PERSISTENT: "starts of persistent collectives and the like", C.PW_LEFT_MESSAGES: "receives of messages that another thread had found",
+		C.PW_LEFT_CANCELLED: "ends of operations that were cancelled and freed",
+		C.PW_LEFT_COMMS:     "calls on communicators too many to be told apart",
+	} {
+		if n := atomic.LoadUint64(word64(&r.ring.left_out[why])); n > 0 {
+			if err := r.rank.LeaveOut(what, n); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (r *recorder) drain() {
@@ -123,12 +141,18 @@ func (r *recorder) drain() {
 func (r *recorder) write(c *C.struct_pw_record) error {
 	if c.op == C.PW_COMM {
 		members := unsafe.Slice((*int32)(*(*unsafe.Pointer)(unsafe.Pointer(&c.addr))), int(c.bytes))
-		err := r.rank.DefineComm(int32(c.comm), 0, members)
+		err := r.rank.DefineComm(int32(c.comm), uint64(c.start_ns), members)
 		C.pw_free(c.addr)
 		return err
 	}
 	if r.err != nil {
 		return r.err
+	}
+	if c.op == C.PW_MATCH {
+		if err := r.rank.Matched(uint32(c.req), int32(c.peer), int32(c.tag)); !errors.Is(err, trace.ErrLimit) {
+			return err
+		}
+		return nil // the replay will match it as it can
 	}
 	var frames []uint64
 	for _, f := range c.frames {

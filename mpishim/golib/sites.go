@@ -70,14 +70,8 @@ func (t *siteTable) top() []report.Site {
 
 // opNames are those of the kinds of calls that package trace lacks (ops.h).
 var opNames = map[predictor.Op]string{
-	C.PW_START:          "start",
-	C.PW_GATHER:         "gather",
-	C.PW_SCATTER:        "scatter",
-	C.PW_SCAN:           "scan",
-	C.PW_REDUCE_SCATTER: "reduce_scatter",
-	C.PW_NEIGHBOR:       "neighbor",
-	C.PW_ONE_SIDED:      "one-sided",
-	C.PW_OTHER:          "other",
+	C.PW_START: "start",
+	C.PW_OTHER: "other",
 }
 
 // lastOp is the last of them all.
