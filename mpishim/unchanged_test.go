@@ -64,3 +64,17 @@ func TestRealJobsAreKnownByWhatTheyGive(t *testing.T) {
 		})
 	}
 }
+
+// UCX before 1.15 moves memory elsewhere, in every program that is linked with
+// it; under us its hooks are not needed, as it caches nothing.
+func TestRealJobsMoveMemoryWhereTheyWant(t *testing.T) {
+	theStage(t)
+	for _, m := range mpiLibraries {
+		t.Run(m.name, func(t *testing.T) {
+			j := m.start(t, 2, m.transports["shared memory"], []string{"run"}, m.compile(t, "tests/remap.c"))
+			if j.status != 0 || !strings.Contains(j.stdout, "data right") {
+				t.Errorf("status %d\n%s%s", j.status, j.stdout, j.stderr)
+			}
+		})
+	}
+}

@@ -1,6 +1,11 @@
 package launch
 
-import "fmt"
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
 
 // cacheSwitch is a variable that turns off a transport's own registration
 // cache, which would hide uses from Pinwheel and keep memory pinned.
@@ -40,5 +45,57 @@ func turnCachesOff(environ []string) (vars []variable, notes []string) {
 				c.name, have, c.whose, c.value))
 		}
 	}
+	if with := withAll(environ, vars); !needsMemoryEvents(with) {
+		if _, set := getenv(environ, memoryEvents); !set {
+			vars = append(vars, variable{memoryEvents, "n"})
+		}
+	}
 	return vars, notes
+}
+
+// memoryEvents makes UCX hook mmap(2) and its like, so that its caches hear
+// of memory that is unmapped. Its mremap drops the new address before UCX 1.15
+// (github.com/openucx/ucx/pull/8822): a program that moves memory to a place
+// of its choice finds it elsewhere. Without caches nobody listens.
+const memoryEvents = "UCX_MEM_EVENTS"
+
+// devices are there where the drivers of accelerators are; UCX remembers which memory is
+// theirs, and hears by the same events when that is freed.
+var devices = []string{"/dev/nvidiactl", "/dev/kfd", "/dev/dri/renderD128"}
+
+// needsMemoryEvents reports whether anything of UCX may listen: a cache of its own, or
+// one that the user has asked for, or its memory of accelerators.
+func needsMemoryEvents(environ []string) bool {
+	for _, c := range cacheSwitches {
+		if have, _ := getenv(environ, c.name); c.whose == "UCX" && have != c.value {
+			return true
+		}
+	}
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		switch {
+		case !strings.HasPrefix(name, "UCX_") || name == "UCX_RCACHE_ENABLE":
+		case strings.Contains(name, "RCACHE"), name == "UCX_MEMTYPE_CACHE":
+			if !slices.Contains([]string{"n", "no", "off", "0"}, strings.ToLower(value)) {
+				return true
+			}
+		case name == "UCX_TLS" && !strings.HasPrefix(value, "^"):
+			for _, transport := range []string{"cuda", "rocm", "gdr", "ze"} {
+				if strings.Contains(","+value, ","+transport) {
+					return true
+				}
+			}
+		}
+	}
+	return slices.ContainsFunc(devices, func(path string) bool {
+		_, err := os.Stat(path)
+		return err == nil
+	})
+}
+
+func withAll(environ []string, vars []variable) []string {
+	for _, v := range vars {
+		environ = setenv(environ, v.name, v.value)
+	}
+	return environ
 }
