@@ -7,10 +7,11 @@ import (
 	"io"
 	"maps"
 	"math"
-	"os"
 	"slices"
 
 	"github.com/klauspost/compress/zstd"
+
+	"pinwheel/internal/infile"
 )
 
 // File is an open trace. All its methods are safe for concurrent use.
@@ -28,7 +29,7 @@ type File struct {
 // Open opens a .pwt file and reads its index. A file without an index, as a
 // crash leaves it, is scanned for whole frames; Torn then says so.
 func Open(path string) (*File, error) {
-	in, err := os.Open(path)
+	in, err := infile.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("trace: %w", err)
 	}

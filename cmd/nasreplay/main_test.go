@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"pinwheel/internal/testwait"
 	"pinwheel/trace"
 	"pinwheel/verbs/verbstest"
@@ -162,8 +164,13 @@ func TestBadTraceIsOneLineAndTheOthersAreStillDone(t *testing.T) {
 	if err := os.WriteFile(damaged, flipped, 0o666); err != nil {
 		t.Fatal(err)
 	}
+	fifo, empty := filepath.Join(dir, "fifo.pwt"), filepath.Join(dir, "empty.pwt")
+	if err := errors.Join(unix.Mkfifo(fifo, 0o666), os.WriteFile(empty, nil, 0o666)); err != nil {
+		t.Fatal(err)
+	}
 	for _, args := range [][]string{{"info"}, {"compare", "--policy", "leave-pinned"}, {"plot", "--out", dir, "--policy", "leave-pinned"}} {
-		for bad, says := range map[string]string{missing: "no such file", damaged: "damaged", "main.go": "not a pinwheel trace"} {
+		for bad, says := range map[string]string{missing: "no such file", damaged: "damaged", "main.go": "not a pinwheel trace",
+			empty: "not a pinwheel trace", fifo: "no regular file", dir: "no regular file"} {
 			stdout, stderr, status := nasreplay(t, append(args, bad, isC4)...)
 			if status != 1 || !strings.Contains(stdout, "is.C.4") {
 				t.Errorf("%q with %s: status %d, stdout %q", args, bad, status, stdout)

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bufio"
+	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -130,4 +132,22 @@ func TestSignalsReachTheProgram(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestNobodyWaitsForTheWriterOfAFIFO(t *testing.T) {
+	site := launchtest.New(t)
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := errors.Join(unix.Mkfifo(fifo, 0o777), os.Chmod(fifo, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	_, stderr, state := pinwheel(t, "run --library "+fifo+" -- app exit 5")
+	if state.ExitCode() != 5 {
+		t.Errorf("as the library: %v", state)
+	}
+	oneLine(t, stderr, "no regular file; running without Pinwheel")
+	_, stderr, state = pinwheel(t, "run --library "+site.Library+" -- "+fifo)
+	if state.ExitCode() != 126 {
+		t.Errorf("as the program: %v", state)
+	}
+	oneLine(t, stderr, "permission denied")
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"pinwheel/internal/infile"
 	"pinwheel/internal/settings"
 )
 
@@ -65,14 +66,18 @@ func checkLibrary(path string) (program, error) {
 	if strings.ContainsAny(path, ": ") {
 		return program{}, fmt.Errorf("the path of %s has a colon or a space, which LD_PRELOAD can't hold; move it", path)
 	}
-	f, err := elf.Open(path)
+	in, err := infile.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return program{}, fmt.Errorf("%s does not exist; name %s with --library", path, libraryName)
 	}
 	if err != nil {
+		return program{}, fmt.Errorf("%s can't be read: %w", path, err)
+	}
+	defer in.Close()
+	f, err := elf.NewFile(in)
+	if err != nil {
 		return program{}, fmt.Errorf("%s is no shared library: %w", path, err)
 	}
-	defer f.Close()
 	if f.Type != elf.ET_DYN {
 		return program{}, fmt.Errorf("%s is no shared library", path)
 	}

@@ -6,11 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+
+	"pinwheel/internal/infile"
 )
 
 // program is what a file says of itself.
@@ -27,7 +28,7 @@ var errNotProgram = errors.New("neither an ELF file nor a script")
 // inspect reads the head of an executable file.
 func inspect(path string) (program, error) {
 	p := program{path: path}
-	f, err := os.Open(path)
+	f, err := infile.Open(path)
 	if err != nil {
 		return p, err
 	}

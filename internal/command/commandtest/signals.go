@@ -17,16 +17,16 @@ func EndsBy(t testing.TB, cmd *exec.Cmd, s syscall.Signal) {
 	t.Helper()
 	began := time.Now()
 	if err := cmd.Process.Signal(s); err != nil {
-		t.Fatalf("%q ended by itself: %v", cmd.Args, err)
+		t.Fatalf("%.200q ended by itself: %v", cmd.String(), err)
 	}
 	late := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
 	defer late.Stop()
 	_ = cmd.Wait() // the status says it all
 	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != s {
-		t.Errorf("%q, %v: %v", cmd.Args, s, cmd.ProcessState)
+		t.Errorf("%.200q, %v: %v", cmd.String(), s, cmd.ProcessState)
 	}
 	if took := time.Since(began); took > 10*time.Second { // a second, on a machine that does nothing else
-		t.Errorf("%q ended after %v", cmd.Args, took)
+		t.Errorf("%.200q ended after %v", cmd.String(), took)
 	}
 }
 
