@@ -169,7 +169,7 @@ func TestSignalsEndEveryCommand(t *testing.T) {
 	launchtest.New(t)
 	for _, s := range []syscall.Signal{unix.SIGINT, unix.SIGTERM} {
 		for _, line := range []string{"info", "info -cf", "doctor", "doctor --json", "man", "completion zsh", "--help", "report one two"} {
-			cmd := exec.Command(binary, strings.Fields(line)...)
+			cmd := testwait.Command(t, binary, strings.Fields(line)...)
 			cmd.Dir = t.TempDir()
 			cmd.Stdout = commandtest.FullPipe(t) // so that it can't end by itself
 			if strings.HasPrefix(line, "report") {
@@ -200,7 +200,7 @@ func TestWhatCouldNotBePrintedIsAFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, line := range []string{"info", "info -c", "doctor", "doctor --json", "man", "completion fish", "--version", "report " + name} {
-		cmd := exec.Command(binary, strings.Fields(line)...)
+		cmd := testwait.Command(t, binary, strings.Fields(line)...)
 		var errs bytes.Buffer
 		cmd.Stdout, cmd.Stderr = full, &errs
 		_ = cmd.Run() // the status says it all

@@ -81,7 +81,7 @@ func TestKilledRunLeavesNothingToTheNext(t *testing.T) {
 	go func() { _, err := out.ReadByte(); ended <- err }() // the end of the file: nobody is left to write
 	select {
 	case <-ended:
-	case <-time.After(20 * time.Second):
+	case <-time.After(testwait.Limit):
 		t.Error("the job goes on without the command")
 	}
 	_ = cmd.Wait() // it was killed
