@@ -65,7 +65,7 @@ lint: tools
 
 ## soak: fifteen minutes of random maps, unmaps, faults in every call and limits under the registration cache
 soak: tools
-	PINWHEEL_SOAK=10m $(GO) test -count=1 -run Soak -timeout 30m -v ./regcache
+	PINWHEEL_SOAK=10m $(GO) test -count=1 -run Soak -timeout 30m -v ./regcache ./regcache/cfront/...
 
 ## test-faults: 100,000 Managers with a fault each, or PINWHEEL_FAULTS, and 1,000 over io_uring, or PINWHEEL_FAULTS_URING
 test-faults: tools

@@ -97,7 +97,7 @@ func invalidations() int64 {
 	if os.Getenv("PINWHEEL_SOAK") != "" {
 		return 2_000_000
 	}
-	return 100_000
+	return 200_000
 }
 
 // TestSoakInvalidationsUnderHitsLeaveNothingRegistered has threads hit, in a

@@ -91,7 +91,31 @@ static void *work(void *arg)
 	return NULL;
 }
 
-struct ctest_result ctest_stress(struct ctest_run run)
+/* Hits what the others invalidate. */
+static void *race(void *arg)
+{
+	struct worker *w = arg;
+	const struct ctest_run *run = w->run;
+	struct pwt_front *f = pwc_thread(run->cache);
+	struct pwt_ref ref;
+
+	for (unsigned long i = 0; f && i < run->iterations; i++) {
+		for (int n = rand_r(&w->seed) % 60; n > 0; n--) {
+			int inside = !(rand_r(&w->seed) % 7);
+			char *from = run->base + (size_t)(rand_r(&w->seed) % 2) * 4 * PAGE + inside * PAGE;
+
+			if (pwc_get(f, from, inside ? PAGE : 3 * PAGE, 1, &ref) < 0)
+				w->got.failed++;
+			else
+				pwc_put(f, &ref);
+		}
+		if (pwc_invalidate(run->cache, run->base + (size_t)(rand_r(&w->seed) % 2) * 4 * PAGE, PAGE))
+			w->got.failed++;
+	}
+	return NULL;
+}
+
+static struct ctest_result run_threads(struct ctest_run run, void *(*what)(void *))
 {
 	struct worker *w = calloc((size_t)run.threads, sizeof(*w));
 	struct ctest_result sum = {0};
@@ -99,7 +123,7 @@ struct ctest_result ctest_stress(struct ctest_run run)
 	for (int t = 0; t < run.threads; t++) {
 		w[t].run = &run;
 		w[t].seed = (unsigned)t + 1;
-		pthread_create(&w[t].thread, NULL, work, &w[t]);
+		pthread_create(&w[t].thread, NULL, what, &w[t]);
 	}
 	for (int t = 0; t < run.threads; t++) {
 		pthread_join(w[t].thread, NULL);
@@ -110,6 +134,15 @@ struct ctest_result ctest_stress(struct ctest_run run)
 		sum.wrong += w[t].got.wrong;
 	}
 	free(w);
+	return sum;
+}
+
+struct ctest_result ctest_race(struct ctest_run run) { return run_threads(run, race); }
+
+struct ctest_result ctest_stress(struct ctest_run run)
+{
+	struct ctest_result sum = run_threads(run, work);
+
 	if (parcel_full) {
 		pwc_put(pwc_thread(run.cache), &parcel);
 		parcel_full = 0;

@@ -33,10 +33,18 @@ type Result struct {
 }
 
 // Stress runs the threads to their end.
-func Stress(r Run) Result {
-	got := C.ctest_stress(C.struct_ctest_run{
+func Stress(r Run) Result { return r.result(C.ctest_stress(r.c())) }
+
+// Race has the threads hit what the others invalidate, Iterations times each.
+func Race(r Run) Result { return r.result(C.ctest_race(r.c())) }
+
+func (r Run) c() C.struct_ctest_run {
+	return C.struct_ctest_run{
 		cache: C.pwc_cache(r.Cache), base: (*C.char)(addr(r.Base)), pages: C.unsigned(r.Pages),
-		alive: (*C.uint32_t)(unsafe.Pointer(r.Alive)), threads: C.int(r.Threads), iterations: C.ulong(r.Iterations)})
+		alive: (*C.uint32_t)(unsafe.Pointer(r.Alive)), threads: C.int(r.Threads), iterations: C.ulong(r.Iterations)}
+}
+
+func (Run) result(got C.struct_ctest_result) Result {
 	res := Result{Failed: uint64(got.failed), Stale: uint64(got.stale), Wrong: uint64(got.wrong)}
 	for i := range res.Outcomes {
 		res.Outcomes[i] = uint64(got.outcomes[i])

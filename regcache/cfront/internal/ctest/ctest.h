@@ -17,5 +17,6 @@ struct ctest_result {
 };
 
 struct ctest_result ctest_stress(struct ctest_run run);
+struct ctest_result ctest_race(struct ctest_run run);
 int ctest_give_up(pwc_cache cache, char *page);
 int ctest_pipeline(pwc_cache cache, char *buffer, size_t len, size_t piece);

@@ -2,6 +2,7 @@ package ctest
 
 import (
 	"errors"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -117,6 +118,34 @@ func TestReferencesTakenByCThreadsStayRegistered(t *testing.T) {
 			t.Errorf("close: %v; %+v left", err, p.Usage())
 		}
 		cfront.Unexport(handle)
+	}
+}
+
+// TestSoakInvalidationsUnderHitsOfCLeaveNothingRegistered is the race in C of
+// the test of this name in package regcache.
+func TestSoakInvalidationsUnderHitsOfCLeaveNothingRegistered(t *testing.T) {
+	iterations := 20_000
+	if os.Getenv("PINWHEEL_SOAK") != "" {
+		iterations = 70_000
+	}
+	p := newProvider(t)
+	c, err := regcache.New(p, regcache.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	handle := cfront.Export(c)
+	defer cfront.Unexport(handle)
+	if r := Race(Run{Cache: handle, Base: base, Threads: 16, Iterations: iterations}); r.Failed != 0 {
+		t.Errorf("%+v", r)
+	}
+	c.Sweep()
+	s := c.Stats()
+	t.Logf("%d invalidations, %d hits: %d left", s.Invalidated, s.Hits, s.Lingering)
+	if _, err := c.Clean(); err != nil || s.Lingering != 0 || p.Usage().Regions != 0 {
+		t.Errorf("%v, left for ever: %+v", err, s)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
 	}
 }
 
