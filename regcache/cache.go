@@ -17,8 +17,7 @@ import (
 type Cache struct {
 	provider verbs.Provider
 	opts     Options
-	common   *Front      // for callers without a front of their own
-	kept     atomic.Bool // common was used: the table is unmapped with the garbage
+	common   *Front // for callers without a front of their own
 
 	// mu protects all below, and the writing of the table. It exists for
 	// misses; hits don't take it. It is never held while the provider or the
@@ -135,24 +134,15 @@ func (c *Cache) Acquire(r mem.Range, a verbs.Access) (Ref, Outcome, error) {
 	if c.opts.Confined {
 		storeWord(&c.tab.epoch, loadWord(&c.tab.epoch)+1)
 	}
-	return c.front().Acquire(r, a)
+	return c.common.Acquire(r, a)
 }
 
 // Release is Front.Release for callers without a front.
-func (c *Cache) Release(r Ref) { c.front().Release(r) }
+func (c *Cache) Release(r Ref) { c.common.Release(r) }
 
 // IsRegistered is Front.IsRegistered for callers without a front.
 func (c *Cache) IsRegistered(r mem.Range, a verbs.Access) (Ref, bool) {
-	return c.front().IsRegistered(r, a)
-}
-
-// front returns the one that is never given back. Nobody knows when the last
-// call through it has ended, so that it keeps the table mapped.
-func (c *Cache) front() *Front {
-	if !c.opts.Confined && !c.kept.Load() {
-		c.kept.Store(true)
-	}
-	return c.common
+	return c.common.IsRegistered(r, a)
 }
 
 // closeTries bounds how often Close tries to release what fails to be released.
@@ -165,7 +155,8 @@ const closeTries = 3
 // what it could not release.
 //
 // The table is unmapped when neither a reference nor a front is left, or else
-// with the garbage.
+// with the garbage: so too after a use without a front, of which nobody knows when
+// it has ended.
 func (c *Cache) Close() error {
 	c.mu.Lock()
 	defer c.unlock()
@@ -195,7 +186,7 @@ func (c *Cache) Close() error {
 	if c.opts.Group != nil {
 		c.opts.Group.leave(c)
 	}
-	if len(c.idle) == len(c.tab.fronts)-1 && atomic.LoadUint32(&c.tab.retired) == 0 && !c.kept.Load() {
+	if len(c.idle) == len(c.tab.fronts)-1 && atomic.LoadUint32(&c.tab.retired) == 0 && (c.opts.Confined || !c.common.used(c.tab.next)) {
 		c.stats.Hits += c.tab.hits()
 		c.unmap.Stop()
 		err = errors.Join(err, c.tab.unmap())

@@ -198,3 +198,58 @@ func TestCloseLeavesWhatIsInUseUntilItsRelease(t *testing.T) {
 		t.Errorf("acquire: %v", err)
 	}
 }
+
+// A use without a front may be under way when the cache is closed: its table
+// stays, until the garbage is collected.
+func TestCloseUnmapsWhatNobodyCanRead(t *testing.T) {
+	for name, c := range map[string]struct {
+		use   func(c *Cache, f *Front)
+		stays bool
+	}{
+		"through a front":    {func(c *Cache, f *Front) { f.Release(acquired(t, f)) }, false},
+		"without a front":    {func(c *Cache, f *Front) { c.Release(acquired(t, f)) }, true},
+		"once, without one":  {func(c *Cache, f *Front) { c.Release(once(t, f)) }, true},
+		"through one, twice": {func(c *Cache, f *Front) { f.Release(once(t, f)); f.Release(acquired(t, f)) }, false},
+	} {
+		cache, err := New(sim.New(sim.Options{}), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := cache.Thread()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.use(cache, f)
+		hits := cache.Stats().Hits
+		f.Close()
+		f.Close()
+		if err := cache.Close(); err != nil {
+			t.Error(err)
+		}
+		if stays := cache.tab.mem != nil; stays != c.stays {
+			t.Errorf("%s: the table stays: %t, want %t", name, stays, c.stays)
+		}
+		if _, _, err := cache.Acquire(span(0, 16), both); !errors.Is(err, ErrClosed) {
+			t.Errorf("%s: %v, want %v", name, err, ErrClosed)
+		}
+		if n := cache.Stats().Hits; n != hits {
+			t.Errorf("%s: %d hits, %d after Close", name, hits, n)
+		}
+	}
+}
+
+func acquired(t *testing.T, f *Front) Ref {
+	ref, _, err := f.Acquire(span(0, 16), both)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ref
+}
+
+func once(t *testing.T, f *Front) Ref {
+	ref, _, err := f.Register(span(0, 16), both)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ref
+}

@@ -153,7 +153,7 @@ func newTable(slots int, confined bool) (*table, error) {
 	t := &table{header: (*header)(unsafe.Pointer(&m[0])), mem: m, confined: confined}
 	t.areas = [2]areaBooks{{cursor: &t.exact, places: 1 << smallestArea, most: 1 << last}, {cursor: &t.granules, places: 1 << smallestArea, most: 1 << last, shared: true}}
 	t.magic, t.version, t.capacity = tableMagic, tableVersion, uint32(slots)
-	t.descs, t.size = descs, size
+	t.descs, t.size, t.epoch = descs, size, 1
 	t.pageMask = mem.PageSize - 1
 	t.watch(&t.still)
 	t.exact, t.granules = exact|(64-smallestArea), granules|(64-smallestArea)
@@ -229,6 +229,17 @@ func (h *header) slotOf(d *desc) uint32 {
 // word returns the reference word of a slot.
 func (c *counts) word(slot uint32) *uint64 {
 	return (*uint64)(unsafe.Add(unsafe.Pointer(c), unsafe.Sizeof(*c)+uintptr(slot)<<3))
+}
+
+// used reports whether a reference was ever counted, in one of the first slots:
+// every count leaves an epoch.
+func (c *counts) used(slots uint32) bool {
+	for slot := range slots {
+		if atomic.LoadUint64(c.word(slot)) != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // area is a hash area as a cursor names it.
