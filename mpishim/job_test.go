@@ -52,9 +52,13 @@ var buildCommand = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// need skips where the library is not installed.
+// need skips where the library is not installed, and where jobs were not asked
+// for: they take minutes.
 func (m mpiLibrary) need(t *testing.T) {
 	t.Helper()
+	if os.Getenv("PINWHEEL_JOBS") == "" {
+		t.Skip("starts jobs of a real MPI library: make test-jobs")
+	}
 	for _, tool := range []string{m.compiler, m.launch[0]} {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Skipf("%v: %s is not installed (apt-get install %s)", err, m.name, m.installedByApt)
