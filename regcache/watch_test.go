@@ -295,3 +295,14 @@ func TestEveryWatchIsEndedOnce(t *testing.T) {
 		t.Errorf("watched %v, registered %+v", w.watched, p.Usage())
 	}
 }
+
+// With userfaultfd a page fault of ours makes the program register anew.
+func TestVerifiedHitAllocatesNothing(t *testing.T) {
+	w := newWatcher(t)
+	w.verify = true
+	fx := newFixture(t, sim.Options{}, Options{Watcher: w})
+	fx.use(span(0, 16), both, First)
+	if n := testing.AllocsPerRun(1000, func() { fx.use(span(0, 16), both, Hit) }); n != 0 {
+		t.Errorf("%v allocations for each", n)
+	}
+}

@@ -49,8 +49,11 @@ func Of(p any) *Fault {
 	return &Fault{p, debug.Stack()}
 }
 
-// In returns the Fault in an error, or nil.
+// In returns the Fault in an error, or nil. Without an error it allocates nothing.
 func In(err error) *Fault {
+	if err == nil {
+		return nil
+	}
 	var f *Fault
 	errors.As(err, &f)
 	return f
