@@ -3,7 +3,6 @@ package helper
 import (
 	"slices"
 	"testing"
-	"time"
 
 	"go.uber.org/atomic"
 
@@ -44,8 +43,7 @@ func TestThreadLooksAtAllThatPiledUpBeforeItDecidesAfterAPark(t *testing.T) {
 	clock, r, ring := &fakeClock{}, &resumed{keeper: newKeeper(never / 2)}, queue.NewRing[Event](8)
 	th := start(t, ThreadOptions{Decider: r, Clock: clock, CPU: AnyCPU})
 	th.Attach(ring)
-	th.Place(Placement{Parked: true})
-	standsStill(t, clock)
+	park(t, th)
 	for range 100 {
 		ring.Push(use(1, clock.NowNs()))
 	}
@@ -70,27 +68,16 @@ func TestThreadIsNotLateForDeadlinesOfAPark(t *testing.T) {
 	clock, k := &fakeClock{}, newKeeper(parkedNs/10)
 	ring := queue.NewRing[Event](8)
 	th := start(t, ThreadOptions{Decider: k, Clock: clock, CPU: AnyCPU})
-	th.Place(Placement{Parked: true})
-	standsStill(t, clock)
+	park(t, th)
 	ring.Push(use(1, clock.NowNs()))
 	th.Attach(ring)
 	th.Place(Placement{CPU: AnyCPU, Helpers: 1})
 	testwait.Until(t, "the helper waits for a deadline", func() bool { return th.Stats().Deregs == 1 })
-	th.Place(Placement{Parked: true})
-	standsStill(t, clock)
+	park(t, th)
 	clock.nowNs.Add(parkedNs)
 	th.Place(Placement{CPU: AnyCPU, Helpers: 1})
 	testwait.Until(t, "the region is registered", func() bool { return th.Stats().Registers == 1 })
 	if ns := th.Stats().LateMaxNs; ns > parkedNs/2 {
 		t.Errorf("late by %d ms, most of it a park", ns/1e6)
 	}
-}
-
-// standsStill waits until nobody lives by a clock: its helper is parked.
-func standsStill(t *testing.T, clock *fakeClock) {
-	testwait.Until(t, "the helper is parked", func() bool {
-		before := clock.nowNs.Load()
-		time.Sleep(5 * time.Millisecond)
-		return clock.nowNs.Load() == before
-	})
 }

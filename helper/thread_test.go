@@ -86,6 +86,13 @@ func TestThreadTakesEventsOfAllSourcesInTurn(t *testing.T) {
 	})
 }
 
+// park parks a helper, and returns when it is.
+func park(t *testing.T, th *Thread) {
+	t.Helper()
+	th.Place(Placement{Parked: true})
+	testwait.Until(t, "the helper is parked", func() bool { return th.place.Load() == nil })
+}
+
 func (k *keeper) seen() []Event {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -266,15 +273,16 @@ func TestThreadParksWithoutProcessorTimeAndResumes(t *testing.T) {
 	k, ring := newKeeper(never/2), queue.NewRing[Event](8)
 	th := start(t, ThreadOptions{Decider: k, CPU: AnyCPU})
 	th.Attach(ring)
-	th.Place(Placement{Parked: true})
+	park(t, th)
 	ring.Push(use(1, 0))
-	var parked ThreadStats
-	testwait.Until(t, "the counters stand still", func() bool {
+	testwait.Until(t, "the counters stand still, that of processor time too", func() bool {
 		before := th.Stats()
 		time.Sleep(3 * maxPollNs)
-		parked = th.Stats()
-		return before == parked
+		return th.Stats() == before
 	})
+	if n := th.Stats().Events; n != 0 {
+		t.Errorf("parked, the helper took %d events", n)
+	}
 	th.Place(Placement{CPU: AnyCPU, Helpers: 3})
 	testwait.Until(t, "the event is taken", func() bool { return th.Stats().Events == 1 })
 	if ns := k.shareNs.Load(); ns < 3*switchNs {
