@@ -3,19 +3,22 @@ package trace
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 )
 
 // Merge puts traces of the same run, as a recorder writes them one per rank,
 // into one at path out. Frames are verified and copied as they are. Traces
 // that are cut off go in up to their last whole frame; torn has the
-// *TornError of each.
+// *TornError of each. A job may consist of several programs (MPMD): the trace
+// has the names of all, separated by " : " as launchers do.
 func Merge(out string, files []string) (h Header, torn []error, err error) {
 	var w *Writer
 	for _, name := range files {
 		f, err := Open(name)
 		if err == nil {
 			if w == nil {
-				w, err = Create(out, f.Header())
+				w, err = createMerged(out, f, files[1:])
 			}
 			if err == nil {
 				err = w.copyAll(f)
@@ -38,12 +41,31 @@ func Merge(out string, files []string) (h Header, torn []error, err error) {
 	return w.Header(), torn, w.Close()
 }
 
+// createMerged begins the trace of first and others.
+func createMerged(out string, first *File, others []string) (*Writer, error) {
+	h := first.Header()
+	programs := []string{h.Program}
+	for _, name := range others {
+		f, err := Open(name)
+		if err != nil {
+			return nil, err
+		}
+		if p := f.Header().Program; !slices.Contains(programs, p) {
+			programs = append(programs, p)
+		}
+		_ = f.Close() // only read from
+	}
+	h.Program = strings.Join(programs, " : ")
+	h.Program = h.Program[:min(len(h.Program), maxStringBytes)]
+	return Create(out, h)
+}
+
 // copyAll copies all ranks of f, which must be of the same run.
 func (w *Writer) copyAll(f *File) error {
 	h, have := f.Header(), w.header
-	if h.Program != have.Program || h.Ranks != have.Ranks || h.Clock != have.Clock || h.ThresholdBytes != have.ThresholdBytes {
-		return fmt.Errorf("%s: run of %q, %d ranks, threshold %d, %s; the traces before are of %q, %d ranks, threshold %d, %s",
-			f.path, h.Program, h.Ranks, h.ThresholdBytes, h.Clock, have.Program, have.Ranks, have.ThresholdBytes, have.Clock)
+	if h.Ranks != have.Ranks || h.Clock != have.Clock || h.ThresholdBytes != have.ThresholdBytes {
+		return fmt.Errorf("%s: run of %d ranks, threshold %d, %s; the traces before are of %d ranks, threshold %d, %s",
+			f.path, h.Ranks, h.ThresholdBytes, h.Clock, have.Ranks, have.ThresholdBytes, have.Clock)
 	}
 	var buf frameBuffer
 	for _, rank := range f.Ranks() {

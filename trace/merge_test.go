@@ -70,6 +70,20 @@ func TestMergedTraceHasEveryRankOfItsParts(t *testing.T) {
 	}
 }
 
+func TestProgramsOfOneJobAreMerged(t *testing.T) {
+	recs := [][]Record{sequence(10), sequence(20), sequence(30)}
+	a := perRank(t, Header{Program: "./a x", Ranks: testRanks}, recs[:1])
+	b := perRank(t, Header{Program: "./b", Ranks: testRanks}, recs)
+	out := filepath.Join(t.TempDir(), "out.pwt")
+	h, _, err := Merge(out, []string{a[0], b[1], b[2]})
+	if err != nil || h.Program != "./a x : ./b" {
+		t.Fatalf("%+v, %v", h, err)
+	}
+	if got := readRank(t, open(t, out), 2); !slices.Equal(got, recs[2]) {
+		t.Error("rank 2 differs")
+	}
+}
+
 func TestMergeTakesWhatIsLeftOfACutTraceAndSaysSo(t *testing.T) {
 	recs := [][]Record{sequence(20_000), sequence(300)}
 	files := perRank(t, Header{Ranks: testRanks}, recs)
@@ -95,7 +109,7 @@ func TestMergeTakesWhatIsLeftOfACutTraceAndSaysSo(t *testing.T) {
 func TestMergeRefusesOtherRunsAndLeavesNothing(t *testing.T) {
 	recs := [][]Record{sequence(10)}
 	one := perRank(t, Header{Program: "p", Ranks: testRanks}, recs)[0]
-	other := perRank(t, Header{Program: "q", Ranks: testRanks}, recs)[0]
+	other := perRank(t, Header{Program: "p", Ranks: testRanks + 1}, [][]Record{nil, sequence(10)})[1]
 	damaged := perRank(t, Header{Program: "p", Ranks: testRanks}, [][]Record{nil, sequence(10)})[1]
 	b, err := os.ReadFile(damaged)
 	if err != nil {
@@ -107,7 +121,7 @@ func TestMergeRefusesOtherRunsAndLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for says, files := range map[string][]string{
-		"run of \"q\"":         {one, other},
+		"run of 5 ranks":       {one, other},
 		"rank 0 is in another": {one, one},
 		"checksum":             {one, damaged},
 		"no trace":             nil,
