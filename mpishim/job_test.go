@@ -245,3 +245,21 @@ func TestWhatIsRecordedIsReplayed(t *testing.T) {
 		})
 	}
 }
+
+// What there is of a job that did not get to MPI_Finalize can be replayed.
+func TestJobsThatEndEarlyAreRecorded(t *testing.T) {
+	theStage(t)
+	for _, m := range mpiLibraries {
+		t.Run(m.name, func(t *testing.T) {
+			program := m.compile(t, "tests/recorded.c")
+			j := m.start(t, 2, m.transports["shared memory"], []string{"record", "-o", "."}, program, "aborted")
+			if has, _ := replayed(t, filepath.Join(j.dir, "recorded.pwt")); has["sendrecv"] != 20 {
+				t.Errorf("aborted, status %d: %v\n%s", j.status, has, j.stderr)
+			}
+			j = m.start(t, 1, m.transports["shared memory"], []string{"record", "-o", "."}, program, "unfinished")
+			if has, _ := replayed(t, filepath.Join(j.dir, "recorded.pwt")); has["allreduce"] != 2 {
+				t.Errorf("without MPI_Finalize, status %d: %v\n%s", j.status, has, j.stderr)
+			}
+		})
+	}
+}

@@ -71,8 +71,9 @@ func (w *Writer) begin() error {
 	}
 	prelude := binary.LittleEndian.AppendUint32([]byte(preludeMagic), Version)
 	prelude = append(prelude, 0, 0, 0, 0)
-	w.write(prelude)
-	w.writeFrame(frameInfo{kind: frameHeader}, raw)
+	// In one piece: of a process that is killed there is all of it or nothing.
+	fi, packed := w.pack(frameInfo{kind: frameHeader}, raw)
+	w.write(append(fi.append(prelude, packed), packed...))
 	return w.err
 }
 
@@ -149,10 +150,13 @@ func (w *Writer) writeIndex() {
 
 // writeFrame compresses raw, completes fi and appends both.
 func (w *Writer) writeFrame(fi frameInfo, raw []byte) {
-	packed := w.enc.EncodeAll(raw, w.frame[:0])
-	fi.rawBytes, fi.packedBytes = uint32(len(raw)), uint32(len(packed))
-	w.frame = packed
-	w.writePacked(fi, packed)
+	w.writePacked(w.pack(fi, raw))
+}
+
+func (w *Writer) pack(fi frameInfo, raw []byte) (frameInfo, []byte) {
+	w.frame = w.enc.EncodeAll(raw, w.frame[:0])
+	fi.rawBytes, fi.packedBytes = uint32(len(raw)), uint32(len(w.frame))
+	return fi, w.frame
 }
 
 // writePacked appends a complete frame to the file and the index.

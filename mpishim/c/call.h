@@ -223,6 +223,7 @@ void pw_record_made(const struct pw_call *c);     /* a communicator or window */
 void pw_comm_forget(pw_word handle);              /* it may come again */
 void pw_record_start(struct pw_thread *t); /* at the end of MPI_Init */
 void pw_record_finish(void);               /* at the beginning of MPI_Finalize */
+void pw_record_exit(void);                 /* where the process ends without it */
 
 extern struct pw_thread *pw_recorded; /* the thread whose calls are recorded; NULL: none */
 

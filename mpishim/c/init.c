@@ -160,6 +160,28 @@ PW_EXPORT int MPI_Finalize(void)
 		return real(ierror); \
 	}
 
+PW_EXPORT int MPI_Abort(void *comm, int code);
+PW_EXPORT int MPI_Abort(void *comm, int code)
+{
+	typedef int (*abort_fn)(void *, int);
+	REAL(abort_fn, "MPI_Abort")
+
+	pw_record_exit();
+	return real(comm, code);
+}
+
+#define FORTRAN_ABORT(symbol) \
+	PW_EXPORT int symbol(void *comm, void *code, void *ierror); \
+	PW_EXPORT int symbol(void *comm, void *code, void *ierror) \
+	{ \
+		REAL(fn3, #symbol) \
+		pw_record_exit(); \
+		return real(comm, code, ierror); \
+	}
+
+FORTRAN_ABORT(mpi_abort_)
+FORTRAN_ABORT(mpi_abort_f08_)
+
 FORTRAN_INIT(mpi_init_)
 FORTRAN_INIT(mpi_init_f08_)
 FORTRAN_INIT_THREAD(mpi_init_thread_)

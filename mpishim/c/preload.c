@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "abi.h" /* struct v_mr: struct ibv_mr */
-#include "shim.h"
+#include "call.h"
 
 static int is_given(const char *name)
 {
@@ -70,6 +70,7 @@ __attribute__((constructor)) static void loaded(void)
 
 __attribute__((destructor)) static void unloaded(void)
 {
+	pw_record_exit();
 	if (pw.verbs_used && pw.rank < 0 && !pw_disabled)
 		pw_say("verbs were used but no call of MPI was seen (is MPI linked statically?); nothing was managed");
 }

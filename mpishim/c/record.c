@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "record.h"
 
@@ -327,6 +328,21 @@ void pw_record_start(struct pw_thread *t)
 	if (!pw_mpi.by_session)
 		pw_comm_id(pw_comm_find(pw_mpi.comm_world, 0)); /* number 0, to which calls without a communicator belong */
 	pw_recorded = t;
+}
+
+/* How long the end of a process may be held up by its trace. */
+#define END_MS 2000
+
+void pw_record_exit(void)
+{
+	const struct timespec ms = {.tv_nsec = 1000000};
+
+	if (!pw_recorded || pw_disabled || !pw.recorder->on)
+		return;
+	pw_recorded = NULL;
+	__atomic_store_n(&pw.recorder->end, 1, __ATOMIC_RELEASE);
+	for (int i = 0; i < END_MS && !__atomic_load_n(&pw.recorder->ended, __ATOMIC_ACQUIRE); i++)
+		nanosleep(&ms, NULL);
 }
 
 void pw_record_finish(void)

@@ -214,6 +214,8 @@ enum pw_left_out { PW_LEFT_THREADS, PW_LEFT_FAILED, PW_LEFT_PERSISTENT, PW_LEFT_
 struct pw_recorder {
 	uint32_t on;     /* (Go) begins with the next barrier of ours; (C) 0 when it has ended */
 	uint32_t failed; /* (both) records were lost; what came before them is good */
+	uint32_t end;	 /* (C) the process ends without MPI_Finalize: write what there is */
+	uint32_t ended;	 /* (Go) it is written */
 	uint64_t left_out[PW_LEFT_REASONS]; /* (C) calls, by enum pw_left_out */
 	uint64_t head __attribute__((aligned(64))); /* (C) */
 	uint64_t tail __attribute__((aligned(64))); /* (Go) */

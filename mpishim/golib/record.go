@@ -52,7 +52,7 @@ func (s *server) startRecording() *recorder {
 	r := &recorder{ring: ring, path: path, out: out, rank: rank, base: uint64(C.pw_program_base()),
 		stop: make(chan struct{}), done: make(chan struct{})}
 	s.sh.recorder = ring
-	go r.run()
+	go r.run(s)
 	return r
 }
 
@@ -69,41 +69,62 @@ func createTrace(path string, h trace.Header) (*trace.Writer, error) {
 // rank where there is no idle core.
 const drainInterval = 20 * time.Millisecond
 
+// maxFlushInterval is how much of a trace is lost at most where a rank is killed;
+// it is less while there is little. Each time the compression starts anew.
+const maxFlushInterval = time.Second
+
 // run empties the ring until the end.
-func (r *recorder) run() {
+func (r *recorder) run(s *server) {
 	defer close(r.done)
-	tick := time.NewTicker(drainInterval)
+	interval := drainInterval
+	tick, flush := time.NewTicker(drainInterval), time.NewTimer(interval)
 	defer tick.Stop()
+	defer flush.Stop()
 	for {
 		select {
 		case <-r.stop:
 			r.drain()
+			r.close(s)
 			return
+		case <-flush.C:
+			_ = r.out.Flush() // the error sticks
+			interval = min(2*interval, maxFlushInterval)
+			flush.Reset(interval)
 		case <-tick.C:
 			r.drain()
+			if atomic.LoadUint32(word32(&r.ring.end)) == 0 {
+				continue
+			}
+			r.drain() // what came before
+			r.close(s)
+			atomic.StoreUint32(word32(&r.ring.ended), 1)
+			return
 		}
 	}
 }
 
-// finish ends the trace. A trace that lost records ends before them: what is
-// there can be replayed.
-func (r *recorder) finish(s *server) {
+// finish ends the trace.
+func (r *recorder) finish() {
 	if r == nil {
 		return
 	}
 	close(r.stop)
 	<-r.done
+}
+
+// close ends the trace. One that lost records ends before them: what is there can be replayed.
+func (r *recorder) close(s *server) {
 	if r.err != nil {
 		_ = r.out.Abort() // r.err is the cause
-		s.once("record", r.err.Error())
+		s.warn(r.err.Error())
 		return
 	}
 	if err := errors.Join(r.leaveOut(), r.out.Close()); err != nil {
-		s.once("record", err.Error())
+		s.warn(err.Error())
 		return
 	}
 	if atomic.LoadUint32(word32(&r.ring.failed)) != 0 {
-		s.once("record", r.path+": the disk or the processor was too slow; the trace ends before the program")
+		s.warn(r.path + ": the disk or the processor was too slow; the trace ends before the program")
 	}
 }
 

@@ -225,7 +225,7 @@ func (s *server) stop() {
 		return
 	}
 	s.stopped = true
-	s.record.finish(s)
+	s.record.finish()
 	if s.set.Stats != "n" {
 		s.writeReport() // before what is idle goes
 	}

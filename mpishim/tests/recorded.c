@@ -339,12 +339,34 @@ static void threads(void)
 	MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* Rank 1 is killed by what rank 0 does. */
+static void aborted(void)
+{
+	const struct timespec t = {.tv_nsec = 500000000};
+
+	for (int i = 0; i < 10; i++)
+		MPI_Sendrecv(a, N, MPI_DOUBLE, other, 1, b, N, MPI_DOUBLE, other, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	nanosleep(&t, NULL);
+	if (!me)
+		MPI_Abort(MPI_COMM_WORLD, 7);
+	MPI_Recv(b, N, MPI_DOUBLE, other, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+/* main returns without MPI_Finalize. */
+static void unfinished(void)
+{
+	MPI_Allreduce(a, b, N, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+	if (me)
+		exit(0);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
 } kinds[] = {
 	{"communicators", communicators}, {"persistent", persistent}, {"cancelled", cancelled}, {"buffered", buffered}, {"unblocked", unblocked},
 	{"any", any}, {"collectives", collectives}, {"onesided", onesided}, {"failed", failed}, {"threads", threads},
+	{"aborted", aborted}, {"unfinished", unfinished},
 };
 
 int main(int argc, char **argv)
@@ -356,8 +378,10 @@ int main(int argc, char **argv)
 	MPI_Comm_rank(MPI_COMM_WORLD, &me);
 	other = 1 - me;
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-		if (!strcmp(kind, kinds[i].name) || (!strcmp(kind, "all") && kinds[i].run != threads))
+		if (!strcmp(kind, kinds[i].name) || (!strcmp(kind, "all") && i < 9))
 			kinds[i].run();
+	if (!strcmp(kind, "unfinished"))
+		return 0;
 	MPI_Finalize();
 	if (!me)
 		puts("done");
