@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/internal/outfile/outfiletest"
 	"pinwheel/internal/testwait"
 	"pinwheel/verbs"
 )
@@ -59,7 +60,7 @@ func TestReportThatCannotBeWrittenIsAWarning(t *testing.T) {
 	if err := unix.Mkfifo(fifo, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"/dev/full", t.TempDir(), fifo} { // nobody reads the FIFO
+	for _, name := range []string{outfiletest.Device(t, outfiletest.Full), t.TempDir(), fifo} { // nobody reads the FIFO
 		reportThatCannotBeWritten(t, name)
 	}
 }

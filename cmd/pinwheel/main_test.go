@@ -14,6 +14,7 @@ import (
 
 	"pinwheel/internal/command/commandtest"
 	"pinwheel/internal/launch/launchtest"
+	"pinwheel/internal/outfile/outfiletest"
 	"pinwheel/internal/testwait"
 )
 
@@ -62,6 +63,7 @@ func oneLine(t *testing.T, stderr, says string) {
 }
 
 func TestWrongArgumentsAreOneLineAndStatus2(t *testing.T) {
+	null := outfiletest.Device(t, outfiletest.Null)
 	for _, c := range []struct{ line, says string }{
 		{"", "expected one of"},
 		{"walk", "unexpected argument walk"},
@@ -77,7 +79,7 @@ func TestWrongArgumentsAreOneLineAndStatus2(t *testing.T) {
 		{"record -o /tmp/%h/%r.pwt -- app", "name one directory for all ranks"},
 		{"record -o '' -- app", "--out is empty"},
 		{"record --merged= -- app", "--merged is empty"},
-		{"record --merged /dev/null --force -- app", "/dev/null is in the way of a trace, and no file"},
+		{"record --merged " + null + " --force -- app", null + " is in the way of a trace, and no file"},
 		{"record --merged /tmp --force -- app", "/tmp is in the way of a trace, and no file"},
 		{"record -o /dev/null/x -- app", "/dev/null/x: not a directory"},
 		{"run --report= -- app", "--report is empty"},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"pinwheel/internal/launch/launchtest"
+	"pinwheel/internal/outfile/outfiletest"
 	"pinwheel/internal/testwait"
 )
 
@@ -97,11 +98,12 @@ func TestKilledRunLeavesNothingToTheNext(t *testing.T) {
 func TestReportThatCantBeWrittenLeavesItsParts(t *testing.T) {
 	site := launchtest.New(t)
 	t.Chdir(t.TempDir())
-	_, stderr, state := pinwheel(t, "run --library "+site.Library+" --report=/dev/full -- mpirun -n 2 app report")
+	full := outfiletest.Device(t, outfiletest.Full)
+	_, stderr, state := pinwheel(t, "run --library "+site.Library+" --report="+full+" -- mpirun -n 2 app report")
 	if state.ExitCode() != 8 {
 		t.Errorf("%v", state)
 	}
-	oneLine(t, stderr, "/dev/full: no space left on device; the reports of the ranks are left for pinwheel report pinwheel-report-")
+	oneLine(t, stderr, full+": no space left on device; the reports of the ranks are left for pinwheel report pinwheel-report-")
 	pinwheel(t, "run --library "+site.Library+" --report=all.txt -- mpirun -n 2 app report") // which sweeps
 	if parts, _ := filepath.Glob("pinwheel-report-*/*.json"); len(parts) != 2 {
 		t.Errorf("parts: %q", parts)

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/internal/outfile/outfiletest"
 	"pinwheel/internal/testwait"
 )
 
@@ -135,14 +136,16 @@ func TestSymbolicLinksAreFollowed(t *testing.T) {
 
 func TestWhatIsNoRegularFileIsWrittenTo(t *testing.T) {
 	testwait.Bound(t)
-	for _, name := range []string{"/dev/null", "/dev/../dev/null"} {
+	null, full := outfiletest.Device(t, outfiletest.Null), outfiletest.Device(t, outfiletest.Full)
+	dir, base := filepath.Split(null)
+	for _, name := range []string{null, dir + "../" + filepath.Base(dir) + "/" + base} {
 		must(t, Write(name, text("x")))
 	}
-	if info, err := os.Stat("/dev/null"); err != nil || info.Mode().Type() != fs.ModeDevice|fs.ModeCharDevice {
-		t.Fatalf("/dev/null is now %v, %v", info, err)
+	if info, err := os.Stat(null); err != nil || info.Mode().Type() != fs.ModeDevice|fs.ModeCharDevice {
+		t.Fatalf("%s is now %v, %v", null, info, err)
 	}
-	if err := Write("/dev/full", text("x")); !errors.Is(err, unix.ENOSPC) || err.Error() != "/dev/full: no space left on device" {
-		t.Errorf("/dev/full: %v", err)
+	if err := Write(full, text("x")); !errors.Is(err, unix.ENOSPC) || err.Error() != full+": no space left on device" {
+		t.Errorf("full device: %v", err)
 	}
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	must(t, unix.Mkfifo(fifo, 0o666))

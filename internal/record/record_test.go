@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"pinwheel/internal/outfile/outfiletest"
 	"pinwheel/trace"
 )
 
@@ -61,7 +62,7 @@ func TestWhatIsNoFileIsLeftAloneEvenByForce(t *testing.T) {
 	if err := errors.Join(os.Mkdir(dir+"/sub", 0o777), os.Mkdir(dir+"/one", 0o777), os.Mkdir(dir+"/one/0.pwt", 0o777)); err != nil {
 		t.Fatal(err)
 	}
-	for _, merged := range []string{"/dev/null", dir + "/sub"} {
+	for _, merged := range []string{outfiletest.Device(t, outfiletest.Null), dir + "/sub"} {
 		if _, err := New(dir, merged, "app", true); err == nil || !strings.Contains(err.Error(), merged+" is in the way of a trace, and no file") {
 			t.Errorf("%s: %v", merged, err)
 		}
