@@ -118,8 +118,8 @@ func TestFileThatIsAMountIsOverwritten(t *testing.T) {
 		if got, err := os.ReadFile(other); err != nil || string(got) != want {
 			t.Errorf("the mounted file has %q, %v, want %q; %v, left %q", got, err, want, cmd.ProcessState, left)
 		}
-		if len(left) != 1 {
-			t.Errorf("left %q", left)
+		if len(left) != 1 || !cmd.ProcessState.Success() {
+			t.Errorf("%v, left %q", cmd.ProcessState, left)
 		}
 	}
 }
