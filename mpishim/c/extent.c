@@ -65,8 +65,8 @@ static int is_significant(const struct pw_call *c, const struct pw_buffer *b, co
 	root = pw_int(c, s->peer);
 	if (pw_is_of_root(s, b))
 		return m->is_inter ? root == pw_mpi.root : root == m->rank;
-	/* Of intercommunicators the group of the root has the root, which alone has data, and others, which have none. */
-	return !m || !m->is_inter || root >= 0 || (root == pw_mpi.root && s->rooted == PW_EVERYWHERE);
+	/* Of an intercommunicator the group of the root has the root, which alone has data, and others, which have none. */
+	return root >= 0 || (root == pw_mpi.root && s->rooted == PW_EVERYWHERE);
 }
 
 /* Where elements lie. 0 for no memory: no elements, or no address. */
@@ -168,12 +168,12 @@ static const struct pw_buffer *holder(const struct pw_call *c, const struct pw_b
 /* Prepares for the data of a buffer. */
 static int look(const struct pw_call *c, const struct pw_buffer **b, struct pw_buffer *in_place, const struct pw_members **m)
 {
-	*m = c->spec->comm && !c->spec->tag && !c->spec->from ? members_of(c) : NULL; /* of a collective */
-	if (!*m && needs_members(c, *b))
+	*m = NULL;
+	if (needs_members(c, *b) && !(*m = members_of(c)))
 		return PW_UNKNOWN;
 	if (!is_significant(c, *b, *m) || !(*b = holder(c, *b, in_place)))
 		return 0;
-	return *m || !needs_members(c, *b) ? 1 : PW_UNKNOWN;
+	return *m || !needs_members(c, *b) || (*m = members_of(c)) ? 1 : PW_UNKNOWN;
 }
 
 int pw_slice_of(const struct pw_call *c, const struct pw_buffer *b, int i, struct pw_extent *e)
@@ -187,7 +187,8 @@ int pw_slice_of(const struct pw_call *c, const struct pw_buffer *b, int i, struc
 	return e->bytes != 0;
 }
 
-static int extent_of(const struct pw_call *c, const struct pw_buffer *b, struct pw_extent *e)
+/* Of a call whose buffers depend on each other or on the communicator. */
+static __attribute__((noinline)) int extent_of(const struct pw_call *c, const struct pw_buffer *b, struct pw_extent *e)
 {
 	const struct pw_members *m;
 	const struct pw_shape *s;
@@ -208,9 +209,19 @@ static int extent_of(const struct pw_call *c, const struct pw_buffer *b, struct 
 
 int pw_extent_of(const struct pw_call *c, const struct pw_buffer *b, struct pw_extent *e)
 {
+	const struct pw_shape *s;
+	int64_t count;
 	int found;
 
 	*e = (struct pw_extent){0};
-	found = extent_of(c, b, e);
+	if (c->spec->tag || c->spec->from || !c->spec->recv.many) { /* point to point, or MPI_Bcast */
+		if (!is_significant(c, b, NULL) || (count = pw_count(c, b->count)) <= 0)
+			return 0;
+		if (pw_likely((s = shape_of(c, pw_type(c, b->type))) != NULL))
+			return lie(pw_address(c, b->buf), count, s, e);
+		found = PW_UNKNOWN;
+	} else {
+		found = extent_of(c, b, e);
+	}
 	return found == PW_UNKNOWN && c->succeeded ? 0 : found; /* there are too many handles to know them all */
 }

@@ -10,27 +10,24 @@
  * freed stays part of the chains through it. What has no place within PROBES of
  * its own is not known.
  */
-#define PLACES (1u << 13)
 #define PROBES 64u
 #define NONE ((pw_word)0)
 #define FREED ((pw_word)1)
 
-static struct pw_shape shapes[PLACES];
-static struct pw_members members[PLACES];
+struct pw_shape pw_shapes[PW_KNOWN];
+struct pw_members pw_members[PW_KNOWN];
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* a leaf, held for a few loads */
 
 struct table {
 	char *entries;
 	size_t bytes; /* of one */
 };
-static const struct table types = {(char *)shapes, sizeof *shapes};
-static const struct table comms = {(char *)members, sizeof *members};
+static const struct table types = {(char *)pw_shapes, sizeof *pw_shapes};
+static const struct table comms = {(char *)pw_members, sizeof *pw_members};
 
 static pw_word *entry(const struct table *t, pw_word handle, unsigned i)
 {
-	unsigned place = (unsigned)((handle ^ handle >> 4) * 0x9e3779b97f4a7c15ull >> 51); /* PLACES is 2^13 */
-
-	return (pw_word *)(t->entries + (place + i) % PLACES * t->bytes);
+	return (pw_word *)(t->entries + (pw_known_place(handle) + i) % PW_KNOWN * t->bytes);
 }
 
 static void *find(const struct table *t, pw_word handle)
@@ -84,14 +81,14 @@ static __attribute__((noinline)) const struct pw_shape *basic(pw_word type)
 	return s.bytes ? keep(&types, &s) : NULL;
 }
 
-const struct pw_shape *pw_shape_of(pw_word type)
+const struct pw_shape *pw_shape_find(pw_word type)
 {
 	const struct pw_shape *s = find(&types, type);
 
 	return s ? s : basic(type);
 }
 
-const struct pw_members *pw_members_of(pw_word comm) { return find(&comms, comm); }
+const struct pw_members *pw_members_find(pw_word comm) { return find(&comms, comm); }
 void pw_shape_forget(pw_word type) { forget(&types, type); }
 void pw_members_forget(pw_word comm) { forget(&comms, comm); }
 

@@ -86,20 +86,22 @@ static inline __attribute__((always_inline)) void enter(struct pw_call *c, const
 static inline __attribute__((always_inline)) void leave(struct pw_call *c, const struct pw_spec *s, int error)
 {
 	struct pw_thread *t = c->thread;
+	const int makes = s->life == PW_TYPE_MADE || s->life == PW_COMM_MADE || s->life == PW_WIN_MADE;
 
 	if (pw_unlikely(!t))
 		return;
-	c->error = error;
-	c->succeeded = !error;
-	if (s->life == PW_TYPE_MADE || s->life == PW_COMM_MADE || s->life == PW_WIN_MADE)
-		if (c->succeeded)
+	if (makes || s->makes == PW_PERSISTENT || pw_unlikely(c->unknown | c->recorded)) {
+		c->error = error;
+		c->succeeded = !error;
+		if (makes && c->succeeded)
 			learn(c);
-	if (pw_unlikely(c->unknown) && c->succeeded)
-		pw_post_call(c);
-	if (s->makes == PW_PERSISTENT && t->depth == 1 && pw.mode == PW_MANAGED && c->succeeded)
-		pw_post_request(c);
-	if (pw_unlikely(c->recorded))
-		pw_record_end(c);
+		if (c->unknown && c->succeeded)
+			pw_post_call(c);
+		if (s->makes == PW_PERSISTENT && t->depth == 1 && pw.mode == PW_MANAGED && c->succeeded)
+			pw_post_request(c);
+		if (c->recorded)
+			pw_record_end(c);
+	}
 	if (t->depth)
 		t->depth--;
 }
