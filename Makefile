@@ -72,7 +72,7 @@ test-faults: tools
 	PINWHEEL_FAULTS=$${PINWHEEL_FAULTS:-100000} PINWHEEL_FAULTS_URING=$${PINWHEEL_FAULTS_URING:-1000} \
 		$(GO) test -count=1 -run FaultsOver -timeout 60m -v . | grep -v '^pinwheel: internal fault'
 
-## test-sanitize: the C side of the cache and the C API under ThreadSanitizer and AddressSanitizer
+## test-sanitize: the C side of the cache, the C API and the preload library under ThreadSanitizer and AddressSanitizer
 test-sanitize: tools
 	CGO_CFLAGS="-g -O1 -fsanitize=thread" CGO_LDFLAGS=-fsanitize=thread $(GO) test ./regcache/cfront/...
 	$(GO) test -asan ./regcache/cfront/...

@@ -111,6 +111,21 @@ func TestAPICountsAnswersAndRefusesAsDocumented(t *testing.T) {
 	}
 }
 
+func TestAPIRefusesWhatNobodyCanRegister(t *testing.T) {
+	for _, watch := range []string{"auto", "uffd", "pfn", "none"} {
+		t.Run(watch, func(t *testing.T) {
+			t.Parallel()
+			status, said := playLinked(t, []string{"PINWHEEL_POLICY=leave-pinned", "PINWHEEL_WATCH=" + watch}, "linked", "huge")
+			if strings.Contains(said, "mechanism not available") {
+				t.Skip(said)
+			}
+			if status != 0 || said != "" && !strings.Contains(said, unwatched) {
+				t.Errorf("status %d, said %q", status, said)
+			}
+		})
+	}
+}
+
 func TestAPIThreadsShareAndReleaseForEachOther(t *testing.T) {
 	for _, policy := range []string{"pinwheel", "leave-pinned", "on-demand"} {
 		t.Run(policy, func(t *testing.T) {

@@ -8,13 +8,15 @@ import (
 
 // handedOver: what Go's threads call with was written before by a thread that
 // asked through a mailbox. ThreadSanitizer does not see Go's half of that.
-const handedOver = "race:api_provide\nrace:api_withdraw\n"
+const handedOver = "race:pw_provide\nrace:pw_withdraw\n"
 
-func TestAPIUnderSanitizers(t *testing.T) {
+// sanitized runs programs in a directory of libraries and programs that build
+// makes with a flag for each sanitizer there is. They must say nothing.
+func sanitized(t *testing.T, build func(dir, flag string) error, runs ...[]string) {
 	if os.Getenv("PINWHEEL_SANITIZE") == "" {
 		t.Skip("builds the library twice more: make test-sanitize")
 	}
-	stage := theLinkedStage(t)
+	stage := theStage(t)
 	for _, sanitizer := range []string{"address", "thread"} {
 		t.Run(sanitizer, func(t *testing.T) {
 			t.Parallel()
@@ -31,7 +33,7 @@ func TestAPIUnderSanitizers(t *testing.T) {
 			if err != nil {
 				t.Skipf("no %s: %v", flag, err)
 			}
-			if err := buildLinked(dir, []string{"linked", "linkedlife"}, flag); err != nil {
+			if err := build(dir, flag); err != nil {
 				t.Fatal(err)
 			}
 			if err := os.Symlink(filepath.Join(stage, "libpinwheel-go.so"), filepath.Join(dir, "libpinwheel-go.so")); err != nil {
@@ -41,7 +43,7 @@ func TestAPIUnderSanitizers(t *testing.T) {
 			if err := os.WriteFile(suppressions, []byte(handedOver), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			for _, run := range [][]string{{"linked", "accounting"}, {"linked", "threads"}, {"linkedlife", "fork"}, {"linkedlife", "closing"}, {"linkedlife", "last-release"}, {"linkedlife", "refused"}} {
+			for _, run := range runs {
 				report := filepath.Join(dir, "stats.json")
 				environ := []string{"LD_PRELOAD=", "TSAN_OPTIONS=suppressions=" + suppressions, "PINWHEEL_POLICY=leave-pinned", "PINWHEEL_STATS=" + report}
 				status, said := play(t, dir, environ, run[0], run[1])
@@ -55,4 +57,35 @@ func TestAPIUnderSanitizers(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAPIUnderSanitizers(t *testing.T) {
+	build := func(dir, flag string) error { return buildLinked(dir, []string{"linked", "linkedlife"}, flag) }
+	sanitized(t, build, []string{"linked", "accounting"}, []string{"linked", "threads"}, []string{"linkedlife", "fork"},
+		[]string{"linkedlife", "closing"}, []string{"linkedlife", "last-release"}, []string{"linkedlife", "refused"})
+}
+
+// The library is linked before MPI here, instead of preloaded: a sanitizer wants to be the first.
+func TestPreloadLibraryUnderSanitizers(t *testing.T) {
+	build := func(dir, flag string) error {
+		at := func(name string) string { return filepath.Join(dir, name) }
+		shared := []string{flag, "-g", "-O2", "-fPIC", "-shared", "-fno-omit-frame-pointer"}
+		sources, err := filepath.Glob("c/*.c")
+		if err != nil {
+			return err
+		}
+		for _, args := range [][]string{
+			append(append(shared[:len(shared):len(shared)], preloadFlags...), append(sources, "-o", at("libpinwheel.so"), "-ldl", "-lpthread")...),
+			append(shared[:len(shared):len(shared)], "-Wl,-soname,libibverbs.so.1", "-Wl,--version-script=standin/verbs.map", "-o", at("libibverbs.so.1"), "standin/verbs.c"),
+			append(shared[:len(shared):len(shared)], "-Wl,-soname,libmpi.so.40", "-o", at("libmpi.so.40"), "standin/mpi.c", at("libibverbs.so.1")),
+			{flag, "-g", "-O2", "-fno-omit-frame-pointer", "-o", at("life"), "standin/life.c", "-Wl,--no-as-needed", at("libpinwheel.so"),
+				at("libmpi.so.40"), at("libibverbs.so.1"), "-lpthread", "-Wl,-rpath," + dir, "-Wl,-rpath-link," + dir},
+		} {
+			if err := compile("cc", args...); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	sanitized(t, build, []string{"life", ""}, []string{"life", "threads"}, []string{"life", "rereg"}, []string{"life", "windows"}, []string{"life", "after"})
 }

@@ -23,6 +23,9 @@ type stage struct {
 	err error
 }
 
+// preloadFlags compile libpinwheel.so, as mpishim.mk does.
+var preloadFlags = []string{"-std=gnu11", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror", "-Ic", "-I../regcache", "-I../verbs/rdma/internal/ibv"}
+
 // staged is the directory of the stage, "" before it is built.
 var staged string
 
@@ -39,13 +42,12 @@ var build = sync.OnceValue(func() (s stage) {
 	at := func(name string) string { return filepath.Join(s.dir, name) }
 	shared := []string{"-O2", "-fPIC", "-shared", "-fno-omit-frame-pointer"}
 	for _, command := range [][]string{
-		append(append([]string{"cc"}, shared...), append([]string{"-std=gnu11", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror",
-			"-Ic", "-I../regcache", "-I../verbs/rdma/internal/ibv", "-Wl,-z,defs", "-o", at("libpinwheel.so"), "-ldl", "-lpthread"}, sources...)...),
+		append(append(append([]string{"cc"}, shared...), preloadFlags...), append(sources, "-Wl,-z,defs", "-o", at("libpinwheel.so"), "-ldl", "-lpthread")...),
 		{"go", "build", "-buildmode=c-shared", "-ldflags", "-extldflags=-Wl,-soname,libpinwheel-go.so", "-o", at("libpinwheel-go.so"), "./golib"},
 		append(append([]string{"cc"}, shared...), "-Wl,-soname,libibverbs.so.1", "-Wl,--version-script=standin/verbs.map", "-o", at("libibverbs.so.1"), "standin/verbs.c"),
 		append(append([]string{"cc"}, shared...), "-Wl,-soname,libmpi.so.40", "-o", at("libmpi.so.40"), "standin/mpi.c", at("libibverbs.so.1")),
 		{"cc", "-O2", "-fno-omit-frame-pointer", "-o", at("path"), "standin/path.c", at("libmpi.so.40"), "-Wl,-rpath," + s.dir, "-Wl,-rpath-link," + s.dir},
-		{"cc", "-O2", "-fno-omit-frame-pointer", "-o", at("life"), "standin/life.c", at("libmpi.so.40"), "-lpthread", "-Wl,-rpath," + s.dir, "-Wl,-rpath-link," + s.dir},
+		{"cc", "-O2", "-fno-omit-frame-pointer", "-o", at("life"), "standin/life.c", at("libmpi.so.40"), at("libibverbs.so.1"), "-lpthread", "-Wl,-rpath," + s.dir, "-Wl,-rpath-link," + s.dir},
 	} {
 		if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
 			s.err = fmt.Errorf("%s: %w\n%s", strings.Join(command, " "), err, out)
@@ -209,6 +211,35 @@ func TestWindowsStayRegistered(t *testing.T) {
 			// The window over what was sent is a use of it; the pool and the other window are the transport's.
 			if r := readReport(t, file); r.Uses != 20+1+60+3 || r.Plain != 2 {
 				t.Errorf("%d uses managed, %d plain; want 84 and 2", r.Uses, r.Plain)
+			}
+		})
+	}
+}
+
+// A managed handle stays the transport's, whatever it is to be registered for,
+// and whether anything is managed at the time.
+func TestHandleIsRegisteredAgainForAnything(t *testing.T) {
+	if status, said := play(t, theStage(t), []string{"PINWHEEL_POLICY=leave-pinned"}, "life", "rereg"); status != 0 || said != "" {
+		t.Errorf("status %d: %s", status, said)
+	}
+}
+
+func TestHugeMessagesAreLeftToTheTransport(t *testing.T) {
+	dir := theStage(t)
+	for _, watch := range []string{"auto", "uffd", "pfn", "none"} {
+		t.Run(watch, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "stats.json")
+			status, said := play(t, dir, []string{"PINWHEEL_POLICY=leave-pinned", "PINWHEEL_WATCH=" + watch, "PINWHEEL_STATS=" + file}, "life", "huge")
+			if strings.Contains(said, "mechanism not available") {
+				t.Skip(said)
+			}
+			if status != 0 || said != "" && !strings.Contains(said, unwatched) {
+				t.Fatalf("status %d: %s", status, said)
+			}
+			// Plain are the transport's pool and what is huge; all else is managed, to the end.
+			if r := readReport(t, file); r.Uses != 20+3*21 || r.Plain != 1+1+2*21 {
+				t.Errorf("%d uses managed, %d plain; want %d and %d", r.Uses, r.Plain, 20+3*21, 1+1+2*21)
 			}
 		})
 	}

@@ -51,11 +51,6 @@ int api_withdraw(void *pd, void *handle);
 unsigned api_domains(void);
 void api_domains_forget(void); /* in the child of a fork */
 
-static inline int api_is_managing(void) { return pw_likely(__atomic_load_n(&pw.mode, __ATOMIC_RELAXED) == PW_MANAGED); }
-
-static inline int api_is_managed(const struct pinwheel_domain *d) { return api_is_managing() && pw_likely(d->place < PW_DOMAINS); }
-
-/* Counts of a thread: written by it, read by any. */
-static inline void api_count(uint64_t *count) { __atomic_store_n(count, *count + 1, __ATOMIC_RELAXED); }
+static inline int api_is_managed(const struct pinwheel_domain *d) { return pw_is_managing() && pw_likely(d->place < PW_DOMAINS); }
 
 #endif

@@ -7,7 +7,7 @@
 static unsigned domains; /* atomic: open */
 
 unsigned api_domains(void) { return __atomic_load_n(&domains, __ATOMIC_ACQUIRE); }
-void api_domains_forget(void) { domains = 0; }
+void api_domains_forget(void) { __atomic_store_n(&domains, 0, __ATOMIC_RELAXED); }
 
 /* What a callback returns, if it is as the header says. */
 static int status(int rc) { return rc > 0 || rc < -4095 ? -EIO : rc; }
@@ -22,7 +22,7 @@ static int makes_room(int rc)
 {
 	struct pw_thread *t = pw_self();
 
-	return (rc == -ENOMEM || rc == -EAGAIN || rc == -ENOSPC) && t && api_is_managing() && !pw_ask(t, PW_ASK_CLEAN);
+	return (rc == -ENOMEM || rc == -EAGAIN || rc == -ENOSPC) && t && pw_is_managing() && !pw_ask(t, PW_ASK_CLEAN);
 }
 
 int api_plain_acquire(struct pinwheel_domain *d, const void *addr, size_t len, unsigned access, struct api_use *u)
@@ -95,7 +95,7 @@ static void manage(struct pinwheel_domain *d)
 	static uint32_t said;
 	struct pw_thread *t = pw_self();
 
-	if (!t || !api_is_managing())
+	if (!t || !pw_is_managing())
 		return;
 	d->place = take_place(d);
 	if (d->place == PW_DOMAINS) {

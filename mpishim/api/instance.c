@@ -19,8 +19,8 @@ uint64_t api_forks;
 /* Whoever held the lock, or was releasing, is not in the child; the domains are, but not what they hold. */
 static void in_child(void)
 {
-	for (struct pw_thread *t = pw.threads; t; t = t->next)
-		t->releasing = NULL;
+	for (struct pw_thread *t = __atomic_load_n(&pw.threads, __ATOMIC_ACQUIRE); t; t = t->next)
+		__atomic_store_n(&t->releasing, NULL, __ATOMIC_RELAXED);
 	api_forks++;
 	api_domains_forget();
 	pthread_mutex_init(&lock, NULL);
@@ -32,7 +32,7 @@ static void prepare(void)
 	pw_prepare();
 	pw_site_init();
 	pw.linked = 1;
-	pw.verbs_used = 1;
+	__atomic_store_n(&pw.verbs_used, 1, __ATOMIC_RELAXED);
 	pw.provide = api_provide;
 	pw.withdraw = api_withdraw;
 }
@@ -62,7 +62,7 @@ static void end(void)
 	struct pw_thread *t = pw_self();
 
 	pw_stop();
-	if (t && !pw_disabled)
+	if (t && !pw_is_disabled())
 		pw_ask(t, PW_ASK_END);
 }
 
@@ -98,7 +98,7 @@ PW_EXPORT int pinwheel_fini(struct pinwheel *instance)
 /* Asks about a domain or all; 0 or a negative errno. What is not managed has nothing to be asked about. */
 static int ask_about(struct pw_thread *t, struct pinwheel_domain *d, uint32_t what)
 {
-	if (!api_is_managing() || (d && d->place == PW_DOMAINS))
+	if (!pw_is_managing() || (d && d->place == PW_DOMAINS))
 		return -ENOENT;
 	t->mail.domain = d ? d->place : PW_ALL;
 	return pw_ask(t, what) ? -ENOENT : -t->mail.error;

@@ -15,7 +15,7 @@ static inline __attribute__((always_inline)) int hit(struct pw_thread *t, struct
 {
 	struct pwt_front *front;
 
-	return pw_likely(t && api_is_managed(d) && (front = t->front[d->place]) &&
+	return pw_likely(t && api_is_managed(d) && (front = pw_front(t, d->place)) &&
 			 pwt_get(front, addr, len, pwt_want(access), &u->ref));
 }
 
@@ -59,7 +59,7 @@ static __attribute__((noinline)) int missed(struct pw_thread *t, struct pinwheel
 		return rc; /* all that is idle was released before it failed */
 	rc = api_plain_acquire(d, addr, len, access, u);
 	if (!rc && t)
-		api_count(&t->plain_calls);
+		pw_add(&t->plain_calls, 1);
 	return rc;
 }
 
@@ -85,7 +85,7 @@ static inline __attribute__((always_inline)) void fill(struct pw_thread *t, stru
 	u->lkey = (uint32_t)u->ref.keys;
 	u->rkey = (uint32_t)(u->ref.keys >> 32);
 	u->handle = (void *)(uintptr_t)u->ref.desc->handle;
-	api_count(&t->managed);
+	pw_add(&t->managed, 1);
 	if (!start_ticks)
 		return;
 	u->site = site ? pw_site_of(t, (const uint64_t[PW_FRAMES]){site}) : pw_site_here(t, frame);
@@ -103,7 +103,7 @@ static inline __attribute__((always_inline)) int acquire(struct pinwheel_domain 
 
 	if (pw_unlikely(!d || !u))
 		return -EINVAL;
-	start = pw.want_events && len >= pw.threshold ? pw_ticks() : 0;
+	start = pw_wants_events() && len >= pw.threshold ? pw_ticks() : 0;
 	if (!hit(t, d, addr, len, access, u) && pw_unlikely((rc = otherwise(t, d, addr, len, access, u)))) {
 		u->domain = NULL;
 		return rc;
@@ -149,7 +149,7 @@ PW_EXPORT int pinwheel_release(struct pinwheel_use *use)
 	__atomic_store_n(&t->releasing, d, __ATOMIC_RELAXED);
 	/* First of all: the helper can't deregister what is in use. */
 	pw_drop(t, d->place, &u->ref);
-	if (region && u->start_ticks && pw.want_events)
+	if (region && u->start_ticks && pw_wants_events())
 		pw_tell(t, &(struct pw_event){
 				   .region = region | d->tag,
 				   .start = u->start,

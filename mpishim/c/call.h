@@ -225,8 +225,13 @@ void pw_record_start(struct pw_thread *t); /* at the end of MPI_Init */
 void pw_record_finish(void);               /* at the beginning of MPI_Finalize */
 void pw_record_exit(void);                 /* where the process ends without it */
 
-extern struct pw_thread *pw_recorded; /* the thread whose calls are recorded; NULL: none */
+extern struct pw_thread *pw_recorded; /* atomic: the thread whose calls are recorded; NULL: none */
 
-static inline int pw_recording(const struct pw_thread *t) { return pw_unlikely(pw_recorded != NULL) && t == pw_recorded; }
+static inline int pw_is_recording(void) { return pw_unlikely(__atomic_load_n(&pw_recorded, __ATOMIC_RELAXED) != NULL); }
+
+static inline int pw_recording(const struct pw_thread *t)
+{
+	return pw_unlikely(__atomic_load_n(&pw_recorded, __ATOMIC_RELAXED) == t);
+}
 
 #endif

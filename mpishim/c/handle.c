@@ -52,6 +52,6 @@ void pw_handle_push(struct pw_handle *g)
 
 	do {
 		__atomic_store_n(&g->next, (uint32_t)h, __ATOMIC_RELAXED);
-		first = ((h >> 32) + 1) << 32 | (uint64_t)(g - pw_handles + 1);
+		first = ((h >> 32) + 1) << 32 | (uint64_t)(g - __atomic_load_n(&pw_handles, __ATOMIC_ACQUIRE) + 1);
 	} while (!__atomic_compare_exchange_n(&head, &h, first, 1, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
 }

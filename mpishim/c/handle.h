@@ -13,8 +13,10 @@
 #include "abi.h" /* struct v_mr: struct ibv_mr */
 #include "shim.h"
 
-struct pw_handle {
-	struct v_mr mr;
+/* What a handle stands for. */
+struct pw_registered {
+	struct v_mr mr; /* what the transport sees */
+	void *plain;    /* a registration of libibverbs; NULL: it is the cache's */
 	struct pwt_ref ref;
 	uint64_t start_ticks;
 	uint64_t path_ticks; /* that taking it cost; 0: not measured */
@@ -23,11 +25,16 @@ struct pw_handle {
 	const struct pw_site *site;
 	uint32_t domain;
 	uint32_t access;
-	uint32_t next; /* index + 1 of the next free one */
-	uint32_t taken;
 };
 
-extern struct pw_handle *pw_handles; /* NULL before the first */
+struct pw_handle {
+	struct pw_registered is; /* first: its address is the handle's */
+	uint32_t next;           /* atomic: index + 1 of the next free one */
+	uint32_t taken;          /* of who holds it: the transport, or the thread that keeps it */
+};
+_Static_assert(offsetof(struct pw_handle, is.mr) == 0, "taken for struct ibv_mr");
+
+extern struct pw_handle *pw_handles; /* atomic: NULL before the first */
 
 struct pw_handle *pw_handle_pop(void); /* NULL: all in use, or no memory */
 void pw_handle_push(struct pw_handle *h);
@@ -53,9 +60,9 @@ static inline void pw_handle_give(struct pw_thread *t, struct pw_handle *h)
 
 static inline struct pw_handle *pw_handle_of(void *mr)
 {
-	uintptr_t offset = (uintptr_t)mr - (uintptr_t)pw_handles;
+	const struct pw_handle *all = __atomic_load_n(&pw_handles, __ATOMIC_ACQUIRE);
 
-	return pw_handles && offset < PW_HANDLES * sizeof(struct pw_handle) ? (struct pw_handle *)mr : NULL;
+	return all && (uintptr_t)mr - (uintptr_t)all < PW_HANDLES * sizeof(struct pw_handle) ? (struct pw_handle *)mr : NULL;
 }
 
 #endif

@@ -14,7 +14,7 @@ static void initialized(const void *session, enum pw_language language)
 {
 	struct pw_thread *t = pw_self();
 
-	if (!t || pw.is_init)
+	if (!t || pw_is_init())
 		return;
 	if (has_ended) {
 		if (pw_wanted())
@@ -30,7 +30,7 @@ static void initialized(const void *session, enum pw_language language)
 	pw.spawned = (uint32_t)pw_mpi_is_spawned();
 	pw_known_init();
 	pw_site_init();
-	if (pw.verbs_used || pw_wanted())
+	if (pw_uses_verbs() || pw_wanted())
 		pw_start();
 	pw_record_start(t);
 	__atomic_store_n(&pw.is_init, 1, __ATOMIC_RELEASE);
@@ -44,7 +44,7 @@ static void initialized(const void *session, enum pw_language language)
  */
 static void finalizing(void)
 {
-	if (!pw.is_init)
+	if (!pw_is_init())
 		return;
 	pw_record_finish();
 	__atomic_store_n(&pw.is_init, 0, __ATOMIC_RELEASE);

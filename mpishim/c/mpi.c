@@ -8,16 +8,16 @@ typedef pw_word (*pw_fn)();
 static __attribute__((noinline, cold)) void sample_post(struct pw_call *c)
 {
 	struct pw_thread *t = c->thread;
-	uint32_t posts = t->posts;
+	uint32_t posts = pw_posts(t);
 	uint64_t ticks = pw_ticks();
 
 	pw_post_call(c);
 	ticks = pw_ticks() - ticks;
 	t->next_post = PW_SAMPLE - 1;
-	if (t->posts == posts || ticks >= PW_INTERRUPTED) /* nothing large */
+	if (pw_posts(t) == posts || ticks >= PW_INTERRUPTED) /* nothing large */
 		return;
-	t->post_ticks += ticks;
-	t->post_samples += t->posts - posts;
+	pw_add(&t->post_ticks, ticks);
+	pw_add(&t->post_samples, pw_posts(t) - posts);
 }
 
 static inline __attribute__((always_inline)) void post(struct pw_call *c)
@@ -37,7 +37,7 @@ static __attribute__((noinline)) void forget(const struct pw_call *c)
 		pw_shape_forget(handle);
 	if (c->spec->life == PW_COMM_FREED)
 		pw_members_forget(handle);
-	if (c->spec->life >= PW_COMM_FREED && pw_recorded)
+	if (c->spec->life >= PW_COMM_FREED && pw_is_recording())
 		pw_comm_forget(handle);
 }
 
@@ -49,7 +49,7 @@ static __attribute__((noinline)) void learn(const struct pw_call *c)
 		pw_shape_learn(handle);
 	if (c->spec->life == PW_COMM_MADE)
 		pw_members_learn(handle);
-	if (c->spec->life >= PW_COMM_MADE && c->thread->depth == 1 && pw_recorded)
+	if (c->spec->life >= PW_COMM_MADE && c->thread->depth == 1 && pw_is_recording())
 		pw_record_made(c);
 }
 
@@ -62,7 +62,7 @@ static inline __attribute__((always_inline)) void enter(struct pw_call *c, const
 	c->recorded = 0;
 	c->succeeded = 0;
 	c->unknown = 0;
-	if (pw_unlikely(!t || !pw.is_init))
+	if (pw_unlikely(!t || !pw_is_init()))
 		return;
 	c->thread = t;
 	if (s->life == PW_TYPE_FREED || s->life == PW_COMM_FREED || s->life == PW_WIN_FREED)
@@ -75,11 +75,11 @@ static inline __attribute__((always_inline)) void enter(struct pw_call *c, const
 	t->op = s->op;
 	t->frame = frame;
 	if (s->send.many || s->recv.many || s->ends == PW_STARTS || s->ends == PW_FREES)
-		if (pw_likely(pw.mode == PW_MANAGED && pw.verbs_used)) /* nobody registers what shared memory moves */
+		if (pw_is_managing() && pw_uses_verbs()) /* nobody registers what shared memory moves */
 			post(c);
 	if (pw_recording(t))
 		pw_record_begin(c);
-	else if (pw_unlikely(pw_recorded != NULL))
+	else if (pw_is_recording())
 		pw_record_left_out(c);
 }
 
@@ -97,7 +97,7 @@ static inline __attribute__((always_inline)) void leave(struct pw_call *c, const
 			learn(c);
 		if (c->unknown && c->succeeded)
 			pw_post_call(c);
-		if (s->makes == PW_PERSISTENT && t->depth == 1 && pw.mode == PW_MANAGED && c->succeeded)
+		if (s->makes == PW_PERSISTENT && t->depth == 1 && pw_is_managing() && c->succeeded)
 			pw_post_request(c);
 		if (c->recorded)
 			pw_record_end(c);

@@ -59,9 +59,9 @@ __attribute__((constructor)) static void loaded(void)
 	pw.provide = provide;
 	pw.withdraw = withdraw;
 	if (is_named(daemons))
-		pw_disabled = 1;
+		pw_disable();
 	if (is_named(launchers)) {
-		pw_disabled = 1;
+		pw_disable();
 		pw_say("preloaded into the launcher %s, which has nothing to register; it is meant for the ranks (pinwheel run sees to that)",
 		       program_invocation_short_name);
 	}
@@ -71,6 +71,6 @@ __attribute__((constructor)) static void loaded(void)
 __attribute__((destructor)) static void unloaded(void)
 {
 	pw_record_exit();
-	if (pw.verbs_used && pw.rank < 0 && !pw_disabled)
+	if (pw_uses_verbs() && pw.rank < 0 && !pw_is_disabled())
 		pw_say("verbs were used but no call of MPI was seen (is MPI linked statically?); nothing was managed");
 }

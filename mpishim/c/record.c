@@ -30,9 +30,9 @@ struct pw_record *pw_record_next(void)
 
 		if (!since)
 			since = now;
-		if (now - since > PATIENCE_NS || r->failed) {
-			r->failed = 1;
-			pw_recorded = NULL;
+		if (now - since > PATIENCE_NS || __atomic_load_n(&r->failed, __ATOMIC_RELAXED)) {
+			__atomic_store_n(&r->failed, 1, __ATOMIC_RELAXED);
+			__atomic_store_n(&pw_recorded, NULL, __ATOMIC_RELAXED);
 			return NULL;
 		}
 		sched_yield();
@@ -288,7 +288,7 @@ void pw_record_end(struct pw_call *c)
 	struct pw_comm *comm = NULL;
 	struct pw_record r;
 
-	if (!pw_recorded) { /* recording has ended in this call */
+	if (!pw_is_recording()) { /* recording has ended in this call */
 		pw_record_put_back(c);
 		return;
 	}
@@ -320,14 +320,14 @@ void pw_record_end(struct pw_call *c)
 
 void pw_record_start(struct pw_thread *t)
 {
-	if (!pw.recorder || pw.recorder->failed)
+	if (!pw.recorder || __atomic_load_n(&pw.recorder->failed, __ATOMIC_RELAXED))
 		return;
 	origin_ns = pw_clock_ns(CLOCK_MONOTONIC);
 	origin_cpu_ns = pw_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	pw.recorder->on = 1;
 	if (!pw_mpi.by_session)
 		pw_comm_id(pw_comm_find(pw_mpi.comm_world, 0)); /* number 0, to which calls without a communicator belong */
-	pw_recorded = t;
+	__atomic_store_n(&pw_recorded, t, __ATOMIC_RELAXED);
 }
 
 /* How long the end of a process may be held up by its trace. */
@@ -337,9 +337,9 @@ void pw_record_exit(void)
 {
 	const struct timespec ms = {.tv_nsec = 1000000};
 
-	if (!pw_recorded || pw_disabled || !pw.recorder->on)
+	if (!pw_is_recording() || pw_is_disabled() || !pw.recorder->on)
 		return;
-	pw_recorded = NULL;
+	__atomic_store_n(&pw_recorded, NULL, __ATOMIC_RELAXED);
 	__atomic_store_n(&pw.recorder->end, 1, __ATOMIC_RELEASE);
 	for (int i = 0; i < END_MS && !__atomic_load_n(&pw.recorder->ended, __ATOMIC_ACQUIRE); i++)
 		nanosleep(&ms, NULL);
@@ -349,7 +349,7 @@ void pw_record_finish(void)
 {
 	struct pw_record r;
 
-	if (!pw_recorded)
+	if (!pw_is_recording())
 		return;
 	memset(&r, 0, sizeof r);
 	r.start_ns = r.end_ns = pw_clock_ns(CLOCK_MONOTONIC) - origin_ns;
@@ -357,5 +357,5 @@ void pw_record_finish(void)
 	r.op = PW_FINALIZE;
 	r.peer = PW_NO_PEER;
 	pw_record_emit(&r);
-	pw_recorded = NULL;
+	__atomic_store_n(&pw_recorded, NULL, __ATOMIC_RELAXED);
 }

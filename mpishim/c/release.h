@@ -15,7 +15,7 @@ static __attribute__((noinline, unused)) void pw_ask_to_drop(struct pw_thread *t
 
 static inline void pw_drop(struct pw_thread *t, uint32_t domain, const struct pwt_ref *ref)
 {
-	struct pwt_front *front = t->front[domain];
+	struct pwt_front *front = pw_front(t, domain);
 
 	if (pw_unlikely(!front))
 		pw_ask_to_drop(t, PW_ASK_RELEASE, domain, ref);

@@ -117,7 +117,7 @@ struct pw_mailbox {
 	struct pw_counts counts;
 };
 
-/* A buffer that the program gave to an MPI call: whose registration it will be. */
+/* A buffer that the program gave to an MPI call: whose registration it will be. Atomic, see post.c. */
 struct pw_post {
 	uint64_t start, end;
 	uint64_t seq; /* of the call in its thread, counted from 1 */
@@ -134,7 +134,7 @@ struct pw_thread {
 
 	/* (C) the MPI call under way */
 	uint32_t depth;
-	uint32_t posts; /* made so far; the newest is at (posts - 1) % PW_POSTS */
+	uint32_t posts; /* atomic: made so far; the newest is at (posts - 1) % PW_POSTS */
 	uint64_t seq;
 	uint64_t op;
 	void **frame; /* frame pointer of the outermost wrapper */
@@ -143,7 +143,7 @@ struct pw_thread {
 	uint64_t largest_seq;
 	uint64_t stack_end;
 
-	/* (C) counts for the report */
+	/* (C) counts for the report; atomic, as all those below */
 	uint64_t managed, plain_calls, wait_ns, collapsed;
 	/* (C) what the path costs, of one call and of one hit in PW_SAMPLE: noting its buffers; taking and giving back */
 	uint64_t post_ticks, post_samples, path_ticks, path_samples;
@@ -153,14 +153,15 @@ struct pw_thread {
 	struct pw_handle *spare[PW_SPARES]; /* (C) handles to be taken next; see handle.h */
 	uint32_t spares;
 
-	struct pwt_front *front[PW_DOMAINS]; /* (Go) set once for each domain's cache, by the server in an answer */
+	struct pwt_front *front[PW_DOMAINS]; /* (Go) atomic: set once for each domain's cache, by the server in an answer */
 	struct {
 		uint64_t region, seq;
 	} told[PW_TOLD]; /* (C) */
 	const struct pw_site *near[PW_NEAR]; /* (C) sites that were met; by a hash */
 	struct pw_mailbox mail;
 	struct pw_post post[PW_POSTS];
-	struct pw_post here; /* the call itself, for registrations of MPI's own memory */
+	const struct pw_site *here_site; /* (C) of the call here_seq itself, for registrations of MPI's own memory */
+	uint64_t here_seq;
 	struct pw_ring ring;
 };
 
@@ -230,7 +231,7 @@ struct pw_shared {
 	uint32_t serving;    /* (Go) the server runs */
 	uint64_t threshold;  /* (Go) bytes; smaller registrations are left alone */
 	uint64_t page_mask;  /* (Go) page size - 1 */
-	uint32_t want_events; /* (Go) there is a helper to hear of uses */
+	uint32_t want_events; /* (Go) atomic: there is a helper to hear of uses */
 	uint32_t ticks_are_ns; /* (C) pw_ticks has no usable counter and reads the clock */
 	struct pw_thread *threads; /* (C) push-only list */
 	struct pw_domain domain[PW_DOMAINS];
@@ -242,9 +243,9 @@ struct pw_shared {
 	uint32_t linked;   /* (C) by a transport: there is no MPI to be seen */
 	int32_t rank, size; /* (C) -1 before MPI_Init */
 	uint32_t spawned;   /* (C) started by MPI_Comm_spawn: other processes of the job have this rank as well */
-	int32_t is_init;    /* (C) MPI_Init has ended, MPI_Finalize has not begun */
-	int32_t comm_cpu;   /* (C) where a thread asked last */
-	uint32_t verbs_used; /* (C) */
+	int32_t is_init;    /* (C) atomic: MPI_Init has ended, MPI_Finalize has not begun */
+	int32_t comm_cpu;   /* (C) atomic: where a thread asked last */
+	uint32_t verbs_used; /* (C) atomic */
 
 	struct pw_recorder *recorder; /* (Go) NULL: no recording */
 };

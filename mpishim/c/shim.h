@@ -25,7 +25,35 @@ void pw_prepare(void);                    /* what can be known before Go is ther
 void pw_start(void);                      /* load and start the Go side, once; returns when it has made up its mind */
 void pw_stop(void);                       /* before the transport is closed */
 void pw_say(const char *format, ...) __attribute__((format(printf, 1, 2))); /* one line to standard error */
-extern int pw_disabled;                   /* PINWHEEL_DISABLE, the launcher, a forked child: pass everything through */
+extern int pw_disabled;                   /* atomic: PINWHEEL_DISABLE, the launcher, a forked child: pass everything through */
+
+/*
+ * Words that one thread writes while others read them are atomic, at each access,
+ * and there is one function for each. Acquire goes with the release (or with Go's
+ * sequentially consistent store) of who writes; relaxed words order nothing.
+ */
+static inline int pw_is_disabled(void) { return pw_unlikely(__atomic_load_n(&pw_disabled, __ATOMIC_RELAXED)); }
+static inline void pw_disable(void) { __atomic_store_n(&pw_disabled, 1, __ATOMIC_RELAXED); }
+
+/* Acquire: the threshold and the page mask, which Go wrote before it said so. */
+static inline int pw_is_managing(void) { return pw_likely(__atomic_load_n(&pw.mode, __ATOMIC_ACQUIRE) == PW_MANAGED); }
+
+/* As above; and the helper hears of uses. */
+static inline int pw_wants_events(void) { return pw_likely(__atomic_load_n(&pw.want_events, __ATOMIC_ACQUIRE)); }
+
+/* Acquire: what pw_mpi_init learned of the MPI library, the rank, and the recorder. */
+static inline int pw_is_init(void) { return pw_likely(__atomic_load_n(&pw.is_init, __ATOMIC_ACQUIRE)); }
+
+static inline int pw_uses_verbs(void) { return __atomic_load_n(&pw.verbs_used, __ATOMIC_RELAXED) != 0; }
+
+/* Acquire: the front's memory, which Go made before it gave it to this thread. */
+static inline struct pwt_front *pw_front(const struct pw_thread *t, uint32_t domain)
+{
+	return __atomic_load_n(&t->front[domain], __ATOMIC_ACQUIRE);
+}
+
+/* Counts of a thread: written by it, read by any. */
+static inline void pw_add(uint64_t *count, uint64_t n) { __atomic_store_n(count, *count + n, __ATOMIC_RELAXED); }
 
 /* preload.c, mpilib.c */
 void *pw_symbol(const char *name);        /* of the MPI library behind us; NULL if it has none */
@@ -55,8 +83,9 @@ static inline const struct pw_site *pw_site_here(struct pw_thread *t, void **fra
 	return pw_site_of(t, frames);
 }
 
-/* mpi.c */
-struct pw_post *pw_find_post(struct pw_thread *t, uint64_t start, uint64_t end);
+/* post.c */
+static inline uint32_t pw_posts(const struct pw_thread *t) { return __atomic_load_n(&t->posts, __ATOMIC_RELAXED); }
+int pw_find_post(struct pw_thread *t, uint64_t start, uint64_t end, struct pw_post *found); /* 1 if there is one; its call */
 
 static inline uint64_t pw_clock_ns(clockid_t id)
 {

@@ -51,9 +51,9 @@ static int is_yes(const char *v)
 /* After fork there is one thread: no server, no helper. What the parent registered is the parent's. */
 static void in_child(void)
 {
-	pw_disabled = 1;
-	pw.mode = PW_PLAIN;
-	pw.serving = 0;
+	pw_disable();
+	__atomic_store_n(&pw.mode, PW_PLAIN, __ATOMIC_RELEASE);
+	__atomic_store_n(&pw.serving, 0, __ATOMIC_RELEASE);
 }
 
 void pw_prepare(void)
@@ -61,10 +61,11 @@ void pw_prepare(void)
 	char source[32] = "";
 	FILE *f;
 
-	pw_disabled |= is_yes(getenv("PINWHEEL_DISABLE"));
+	if (is_yes(getenv("PINWHEEL_DISABLE")))
+		pw_disable();
 	pw.ticks_are_ns = 1;
 #ifdef __x86_64__
-	f = pw_disabled ? NULL : fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re");
+	f = pw_is_disabled() ? NULL : fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re");
 	if (f) {
 		if (fgets(source, sizeof source, f) && !strcmp(source, "tsc\n"))
 			pw.ticks_are_ns = 0;
@@ -134,7 +135,7 @@ static void bind_and_wait(void)
 	while (!__atomic_load_n(&pw.started, __ATOMIC_ACQUIRE))
 		if (futex_wait(&pw.started, 0, &patience) && errno == ETIMEDOUT) {
 			pw_say("the helper library did not start within %d s; going on without Pinwheel", (int)patience.tv_sec);
-			pw_disabled = 1;
+			pw_disable();
 			return;
 		}
 }
@@ -194,7 +195,7 @@ void pw_start(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	if (pw_disabled)
+	if (pw_is_disabled())
 		return;
 	pthread_once(&once, start_once);
 	/* Only the API ends its server (PW_ASK_END), and starts it under a lock. */
@@ -207,6 +208,6 @@ void pw_stop(void)
 	struct pw_thread *t = pw_self();
 
 	__atomic_store_n(&pw.mode, PW_PLAIN, __ATOMIC_RELEASE);
-	if (t && !pw_disabled)
+	if (t && !pw_is_disabled())
 		pw_ask(t, PW_ASK_STOP);
 }

@@ -92,7 +92,7 @@ static int give_up(struct pw_mailbox *m)
 	if (__atomic_compare_exchange_n(&m->state, &state, PW_MAIL_IDLE, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ||
 	    (state == PW_MAIL_SERVING &&
 	     __atomic_compare_exchange_n(&m->state, &state, PW_MAIL_ABANDONED, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))) {
-		if (__atomic_exchange_n(&pw.mode, PW_PLAIN, __ATOMIC_RELAXED) != PW_PLAIN)
+		if (__atomic_exchange_n(&pw.mode, PW_PLAIN, __ATOMIC_RELEASE) != PW_PLAIN)
 			pw_say("the helper library does not answer; going on with plain registration");
 		return -1;
 	}
@@ -121,6 +121,6 @@ int pw_ask(struct pw_thread *t, uint32_t ask)
 		futex(&m->state, FUTEX_WAIT, state, &second);
 	}
 	__atomic_store_n(&m->state, PW_MAIL_IDLE, __ATOMIC_RELAXED);
-	__atomic_store_n(&t->wait_ns, t->wait_ns + pw_clock_ns(CLOCK_MONOTONIC) - start, __ATOMIC_RELAXED); /* others may read it */
+	pw_add(&t->wait_ns, pw_clock_ns(CLOCK_MONOTONIC) - start);
 	return 0;
 }

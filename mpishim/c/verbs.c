@@ -39,18 +39,19 @@ static int domain_of(void *pd)
 	return -1;
 }
 
-/* A managed registration; NULL if this one is not for us. */
-static struct pw_handle *acquire(struct pw_thread *t, void *pd, void *addr, size_t bytes, unsigned access)
+/* A reference of the cache for memory of a call; 0, or -1: this one is not for us, or can't be had. */
+static int acquire(struct pw_thread *t, void *pd, void *addr, size_t bytes, unsigned access, struct pw_registered *r)
 {
 	uint64_t start = pw_ticks();
-	struct pw_post *post = pw_find_post(t, (uint64_t)addr, (uint64_t)addr + bytes);
-	int d = post ? domain_of(pd) : -1;
-	struct pw_handle *h;
-	int asked = 0;
+	struct pw_post post;
+	struct pwt_front *front;
+	int asked = 0, d;
 
-	if (d < 0 || !(h = pw_handle_take(t)))
-		return NULL;
-	if (!t->front[d] || !pwt_get(t->front[d], addr, bytes, pwt_want(access), &h->ref)) {
+	if ((uint64_t)addr + bytes < (uint64_t)addr || !pw_find_post(t, (uint64_t)addr, (uint64_t)addr + bytes, &post) ||
+	    (d = domain_of(pd)) < 0)
+		return -1;
+	front = pw_front(t, (uint32_t)d);
+	if (!front || !pwt_get(front, addr, bytes, pwt_want(access), &r->ref)) {
 		struct pw_mailbox *m = &t->mail;
 
 		m->domain = (uint32_t)d;
@@ -58,33 +59,32 @@ static struct pw_handle *acquire(struct pw_thread *t, void *pd, void *addr, size
 		m->bytes = bytes;
 		m->access = access;
 		asked = 1;
-		if (pw_ask(t, PW_ASK_ACQUIRE) || m->error) {
-			pw_handle_give(t, h);
-			return NULL;
-		}
-		h->ref = m->ref;
+		if (pw_ask(t, PW_ASK_ACQUIRE) || m->error)
+			return -1;
+		r->ref = m->ref;
 	}
-	h->mr.context = ((struct pd_head *)pd)->context;
-	h->mr.pd = pd;
-	h->mr.addr = addr;
-	h->mr.length = bytes;
-	h->mr.handle = ((struct v_mr *)h->ref.desc->handle)->handle;
-	h->mr.lkey = (uint32_t)h->ref.keys;
-	h->mr.rkey = (uint32_t)(h->ref.keys >> 32);
-	h->start_ticks = start;
-	h->domain = (uint32_t)d;
-	h->access = access;
-	h->seq = post->seq;
-	h->op = post->op;
-	h->site = post->site;
-	t->managed++;
-	h->path_ticks = 0;
+	r->plain = NULL;
+	r->mr.context = ((struct pd_head *)pd)->context;
+	r->mr.pd = pd;
+	r->mr.addr = addr;
+	r->mr.length = bytes;
+	r->mr.handle = ((struct v_mr *)r->ref.desc->handle)->handle;
+	r->mr.lkey = (uint32_t)r->ref.keys;
+	r->mr.rkey = (uint32_t)(r->ref.keys >> 32);
+	r->start_ticks = start;
+	r->domain = (uint32_t)d;
+	r->access = access;
+	r->seq = post.seq;
+	r->op = post.op;
+	r->site = post.site;
+	pw_add(&t->managed, 1);
+	r->path_ticks = 0;
 	if (pw_unlikely(!t->next_path--)) {
 		t->next_path = PW_SAMPLE - 1;
 		if (!asked)
-			h->path_ticks = pw_ticks() - start;
+			r->path_ticks = pw_ticks() - start;
 	}
-	return h;
+	return 0;
 }
 
 /* The kernel refused: what is registered and idle makes room. */
@@ -92,7 +92,7 @@ static void *retry_plain(struct pw_thread *t, void *pd, void *addr, size_t bytes
 {
 	int error = errno;
 
-	if (pw.mode == PW_MANAGED && (error == ENOMEM || error == EAGAIN || error == ENOSPC) && !pw_ask(t, PW_ASK_CLEAN)) {
+	if (pw_is_managing() && (error == ENOMEM || error == EAGAIN || error == ENOSPC) && !pw_ask(t, PW_ASK_CLEAN)) {
 		void *mr = pw.reg(pd, addr, bytes, iova, access);
 
 		if (mr)
@@ -102,23 +102,32 @@ static void *retry_plain(struct pw_thread *t, void *pd, void *addr, size_t bytes
 	return NULL;
 }
 
+static void *register_plain(struct pw_thread *t, void *pd, void *addr, size_t bytes, uint64_t iova, unsigned access)
+{
+	void *mr;
+
+	pw_add(&t->plain_calls, 1);
+	mr = pw.reg(pd, addr, bytes, iova, access);
+	return mr ? mr : retry_plain(t, pd, addr, bytes, iova, access);
+}
+
 static void *register_memory(void *pd, void *addr, size_t bytes, uint64_t iova, unsigned access)
 {
 	struct pw_thread *t;
-	void *mr;
+	struct pw_handle *h;
 
-	if (pw_disabled || !(t = pw_self()))
+	if (pw_is_disabled() || !(t = pw_self()))
 		return pw.reg(pd, addr, bytes, iova, access);
 	/* The first large registration after MPI_Init may be the first use of verbs at all. */
-	if (pw_unlikely(pw.is_init && !__atomic_load_n(&pw.started, __ATOMIC_ACQUIRE)))
+	if (pw_is_init() && pw_unlikely(!__atomic_load_n(&pw.started, __ATOMIC_ACQUIRE)))
 		pw_start();
-	if (pw_likely(pw.mode == PW_MANAGED && pw.is_init && bytes >= pw.threshold && iova == (uintptr_t)addr &&
-		      !(access & ~SHAREABLE)) &&
-	    (mr = acquire(t, pd, addr, bytes, access)))
-		return mr;
-	t->plain_calls++;
-	mr = pw.reg(pd, addr, bytes, iova, access);
-	return mr ? mr : retry_plain(t, pd, addr, bytes, iova, access);
+	if (pw_is_managing() && pw_is_init() && bytes >= pw.threshold && iova == (uintptr_t)addr && !(access & ~SHAREABLE) &&
+	    (h = pw_handle_take(t))) {
+		if (!acquire(t, pd, addr, bytes, access, &h->is))
+			return h;
+		pw_handle_give(t, h);
+	}
+	return register_plain(t, pd, addr, bytes, iova, access);
 }
 
 /* Whether the helper has heard of this use: a transport that repeats one send registers over and over. */
@@ -133,40 +142,51 @@ static int is_told(struct pw_thread *t, uint64_t region, uint64_t seq)
 	return 0;
 }
 
-static void tell(struct pw_thread *t, const struct pw_handle *h, uint64_t region, uint32_t pages)
+static void tell(struct pw_thread *t, const struct pw_registered *r, uint64_t region, uint32_t pages)
 {
-	if (is_told(t, region, h->seq)) {
-		t->collapsed++;
+	if (is_told(t, region, r->seq)) {
+		pw_add(&t->collapsed, 1);
 		return;
 	}
 	pw_tell(t, &(struct pw_event){
 			   .region = region,
-			   .start = (uint64_t)h->mr.addr,
-			   .end = (uint64_t)h->mr.addr + h->mr.length,
-			   .start_ticks = h->start_ticks,
+			   .start = (uint64_t)r->mr.addr,
+			   .end = (uint64_t)r->mr.addr + r->mr.length,
+			   .start_ticks = r->start_ticks,
 			   .end_ticks = pw_ticks(),
-			   .site = h->site,
-			   .op = (uint32_t)h->op,
+			   .site = r->site,
+			   .op = (uint32_t)r->op,
 			   .pages = pages,
 		   });
 }
 
-static void drop(struct pw_handle *h)
+static void drop(const struct pw_registered *r)
 {
 	struct pw_thread *t = pw_self();
-	uint64_t region = pw_ref_region(&h->ref), start = pw_unlikely(h->path_ticks != 0) ? pw_ticks() : 0;
-	uint32_t pages = pw_ref_pages(&h->ref);
+	uint64_t region = pw_ref_region(&r->ref), start = pw_unlikely(r->path_ticks != 0) ? pw_ticks() : 0;
+	uint32_t pages = pw_ref_pages(&r->ref);
 
 	if (!t)
 		return; /* stays registered: there is no memory for anything else */
 	/* First of all: the helper can't deregister what is in use. */
-	pw_drop(t, h->domain, &h->ref);
-	if (region && pw_likely(pw.want_events))
-		tell(t, h, region | (uint64_t)h->domain << 48, pages);
-	if (pw_unlikely(start) && h->path_ticks + (start = pw_ticks() - start) < PW_INTERRUPTED) {
-		t->path_ticks += h->path_ticks + start;
-		t->path_samples++;
+	pw_drop(t, r->domain, &r->ref);
+	if (region && pw_wants_events())
+		tell(t, r, region | (uint64_t)r->domain << 48, pages);
+	if (pw_unlikely(start) && r->path_ticks + (start = pw_ticks() - start) < PW_INTERRUPTED) {
+		pw_add(&t->path_ticks, r->path_ticks + start);
+		pw_add(&t->path_samples, 1);
 	}
+}
+
+/* Ends what a handle stands for: 0, or an errno, and it is as it was. */
+static int deregister(const struct pw_registered *r)
+{
+	if (pw_is_disabled())
+		return 0; /* the child of a fork has nothing to give back */
+	if (pw_unlikely(r->plain != NULL))
+		return pw_verbs.dereg(r->plain);
+	drop(r);
+	return 0;
 }
 
 PW_EXPORT void *ibv_reg_mr(void *pd, void *addr, size_t bytes, int access);
@@ -196,15 +216,30 @@ PW_EXPORT int ibv_dereg_mr(void *mr);
 PW_EXPORT int ibv_dereg_mr(void *mr)
 {
 	struct pw_handle *h = pw_handle_of(mr);
+	int rc;
 
 	pw_verbs_find();
 	if (!h)
 		return pw_verbs.dereg(mr);
 	if (!h->taken)
 		return EINVAL;
-	if (!pw_disabled) /* the child of a fork has nothing to give back */
-		drop(h);
-	pw_handle_give(pw_self_, h);
+	rc = deregister(&h->is);
+	if (!rc)
+		pw_handle_give(pw_self_, h);
+	return rc;
+}
+
+/* What is to take the place of another registration: of the cache if it can be had there, else of libibverbs. */
+static int replace(struct pw_thread *t, void *pd, void *addr, size_t bytes, unsigned access, struct pw_registered *r)
+{
+	struct v_mr *mr;
+
+	if (pw_is_managing() && !(access & ~SHAREABLE) && !acquire(t, pd, addr, bytes, access, r))
+		return 0;
+	mr = register_plain(t, pd, addr, bytes, (uintptr_t)addr, access);
+	if (!mr)
+		return -1;
+	*r = (struct pw_registered){.mr = *mr, .plain = mr, .access = access};
 	return 0;
 }
 
@@ -212,32 +247,30 @@ PW_EXPORT int ibv_dereg_mr(void *mr)
 PW_EXPORT int ibv_rereg_mr(void *mr, int flags, void *pd, void *addr, size_t bytes, int access);
 PW_EXPORT int ibv_rereg_mr(void *mr, int flags, void *pd, void *addr, size_t bytes, int access)
 {
-	struct pw_handle *h = pw_handle_of(mr), *fresh, old;
+	struct pw_handle *h = pw_handle_of(mr);
 	struct pw_thread *t = pw_self();
+	struct pw_registered fresh, old;
 
 	pw_verbs_find();
 	if (!h)
 		return pw_verbs.rereg(mr, flags, pd, addr, bytes, access);
+	old = h->is;
 	if (!(flags & REREG_PD))
-		pd = h->mr.pd;
+		pd = old.mr.pd;
 	if (!(flags & REREG_TRANSLATION)) {
-		addr = h->mr.addr;
-		bytes = h->mr.length;
+		addr = old.mr.addr;
+		bytes = old.mr.length;
 	}
 	if (!(flags & REREG_ACCESS))
-		access = (int)h->access;
-	/* The handle is ours and stays so: what can't be managed can't take its place. */
-	if (!t || pw.mode != PW_MANAGED || (unsigned)access & ~SHAREABLE ||
-	    !(fresh = acquire(t, pd, addr, bytes, (unsigned)access))) {
+		access = (int)old.access;
+	if (!h->taken || !flags || flags & ~(REREG_TRANSLATION | REREG_PD | REREG_ACCESS) || !pd || !bytes) {
 		errno = EINVAL;
 		return REREG_FAILED;
 	}
-	old = *h;
-	fresh->next = h->next;
-	*h = *fresh;
-	h->taken = 1;
-	drop(&old);
-	pw_handle_give(t, fresh);
+	if (!t || replace(t, pd, addr, bytes, (unsigned)access, &fresh))
+		return REREG_FAILED;
+	h->is = fresh;
+	deregister(&old); /* the transport could do nothing about a failure */
 	return 0;
 }
 
@@ -254,19 +287,20 @@ static void close_domain(unsigned i)
 	__atomic_store_n(&pw.domain[i].pd, (void *)-1, __ATOMIC_RELEASE);
 }
 
-static int is_open(unsigned i)
+/* The protection domain in a place; NULL: none, or one that was closed. */
+static void *open_pd(unsigned i)
 {
 	void *pd = __atomic_load_n(&pw.domain[i].pd, __ATOMIC_ACQUIRE);
 
-	return pd && pd != (void *)-1;
+	return pd == (void *)-1 ? NULL : pd;
 }
 
 PW_EXPORT int ibv_dealloc_pd(void *pd);
 PW_EXPORT int ibv_dealloc_pd(void *pd)
 {
 	pw_verbs_find();
-	for (unsigned i = 0; !pw_disabled && i < PW_DOMAINS; i++)
-		if (is_open(i) && pw.domain[i].pd == pd)
+	for (unsigned i = 0; !pw_is_disabled() && i < PW_DOMAINS; i++)
+		if (open_pd(i) == pd)
 			close_domain(i);
 	return pw_verbs.dealloc_pd(pd);
 }
@@ -275,8 +309,11 @@ PW_EXPORT int ibv_close_device(void *context);
 PW_EXPORT int ibv_close_device(void *context)
 {
 	pw_verbs_find();
-	for (unsigned i = 0; !pw_disabled && i < PW_DOMAINS; i++)
-		if (is_open(i) && ((struct pd_head *)pw.domain[i].pd)->context == context)
+	for (unsigned i = 0; !pw_is_disabled() && i < PW_DOMAINS; i++) {
+		const struct pd_head *pd = open_pd(i);
+
+		if (pd && pd->context == context)
 			close_domain(i);
+	}
 	return pw_verbs.close_device(context);
 }

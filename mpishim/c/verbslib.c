@@ -40,7 +40,7 @@ void pw_verbs_resolve(void)
 	pw.reg = pw_verbs.reg_iova2 ? pw_verbs.reg_iova2 : reg_identity;
 	pw.dereg = pw_verbs.dereg;
 	if (!pw_verbs.reg || !pw_verbs.dereg || !pw_verbs.dealloc_pd) {
-		pw_disabled = 1;
+		pw_disable();
 		pw_say("no libibverbs that is known here; going on without Pinwheel");
 	}
 	__atomic_store_n(&pw.verbs_used, 1, __ATOMIC_RELAXED);

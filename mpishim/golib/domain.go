@@ -63,7 +63,7 @@ func (s *server) domain(i uint32) (*domain, error) {
 		return nil, err
 	}
 	d := &domain{index: i, turn: uint32(s.sh.domain[i].turn), watch: w}
-	d.cache, err = regcache.New(&provider{s.sh, s.sh.domain[i].pd, s.meter}, regcache.Options{
+	d.cache, err = regcache.New(&provider{s.sh, s.pd(i), s.meter}, regcache.Options{
 		NoHomes: !s.helped(),
 		Watcher: w,
 		Group:   s.group,

@@ -69,7 +69,7 @@ func (s *server) startPlacer() {
 		s.placer, err = helper.StartPlacer(helper.PlacerOptions{
 			Policy:  policy,
 			Bytes:   s.group.Bytes,
-			CommCPU: func() int { return int(s.sh.comm_cpu) },
+			CommCPU: func() int { return int(atomic.LoadInt32((*int32)(&s.sh.comm_cpu))) },
 			Apply:   s.helper.Place,
 			Warn:    func(err error) { s.warn(err.Error()) },
 		})

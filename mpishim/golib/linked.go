@@ -84,11 +84,14 @@ func (s *server) drop(i uint32) error {
 	return nil
 }
 
+// pd returns the protection domain in a place.
+func (s *server) pd(i uint32) unsafe.Pointer { return atomic.LoadPointer(&s.sh.domain[i].pd) }
+
 // isReleasing reports whether a thread is giving back a reference of a domain: it
 // reads the table of the cache even after the reference is dropped.
 func (s *server) isReleasing(i uint32) bool {
 	for t := s.threads(); t != nil; t = t.next {
-		if pd := atomic.LoadPointer(&t.releasing); pd != nil && pd == s.sh.domain[i].pd {
+		if pd := atomic.LoadPointer(&t.releasing); pd != nil && pd == s.pd(i) {
 			return true
 		}
 	}
@@ -100,7 +103,7 @@ func (s *server) closeFronts(d *domain) {
 		return
 	}
 	for t := s.threads(); t != nil; t = t.next {
-		t.front[d.index] = nil
+		atomic.StorePointer(frontOf(t, d.index), nil)
 	}
 	for _, f := range append(d.fronts, d.front) {
 		f.Close()

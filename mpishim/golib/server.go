@@ -82,7 +82,7 @@ func (s *server) start() {
 	}
 	s.budgetBytes = max(s.budgetBytes, 1)
 	s.group = processGroup(s.budgetBytes)
-	if s.sh.verbs_used != 0 {
+	if atomic.LoadUint32(word32(&s.sh.verbs_used)) != 0 {
 		var err error
 		if s.watch, err = s.openWatch(); err != nil {
 			s.once("watch", err.Error()+"; going on with plain registration")
@@ -201,15 +201,20 @@ func (s *server) request(t *C.struct_pw_thread) (*domain, mem.Range, error) {
 // refOf is a reference as Go sees it; the layouts are the same (table.h).
 func refOf(ref *C.struct_pwt_ref) regcache.Ref { return *(*regcache.Ref)(unsafe.Pointer(ref)) }
 
+// frontOf is where a thread finds its front of a domain.
+func frontOf(t *C.struct_pw_thread, domain uint32) *unsafe.Pointer {
+	return (*unsafe.Pointer)(unsafe.Pointer(&t.front[domain]))
+}
+
 // attach gives a thread its front of a domain, and its DQ to the helper.
 func (s *server) attach(t *C.struct_pw_thread, d *domain) error {
-	if t.front[d.index] == nil {
+	if atomic.LoadPointer(frontOf(t, d.index)) == nil {
 		front, err := d.cache.Thread()
 		if err != nil {
 			return err
 		}
 		d.fronts = append(d.fronts, front)
-		t.front[d.index] = (*C.struct_pwt_front)(front.Memory())
+		atomic.StorePointer(frontOf(t, d.index), front.Memory())
 	}
 	if s.helper != nil && !s.known[t] {
 		s.helper.Attach(&source{&t.ring, s.clock, s.sites})

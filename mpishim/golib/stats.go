@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"pinwheel/helper"
 	"pinwheel/internal/outfile"
@@ -58,18 +59,19 @@ func (s *server) summary() report.Rank {
 		}
 	}
 	slices.Sort(r.Environment)
-	r.VerbsUsed = s.sh.verbs_used != 0
+	r.VerbsUsed = atomic.LoadUint32(word32(&s.sh.verbs_used)) != 0
 	r.PeakPinnedBytes, r.AveragePinnedBytes = s.meter.Read()
 	var post, path sample
-	for t := s.sh.threads; t != nil; t = t.next {
-		post.add(uint64(t.post_ticks), uint64(t.post_samples))
-		path.add(uint64(t.path_ticks), uint64(t.path_samples))
-		r.Uses += uint64(t.managed)
-		r.Plain += uint64(t.plain_calls)
-		r.Repeated += uint64(t.collapsed)
-		r.StallNs += uint64(t.wait_ns)
+	count := func(p *C.uint64_t) uint64 { return atomic.LoadUint64(word64(p)) }
+	for t := s.threads(); t != nil; t = t.next {
+		post.add(count(&t.post_ticks), count(&t.post_samples))
+		path.add(count(&t.path_ticks), count(&t.path_samples))
+		r.Uses += count(&t.managed)
+		r.Plain += count(&t.plain_calls)
+		r.Repeated += count(&t.collapsed)
+		r.StallNs += count(&t.wait_ns)
 		if s.helper != nil {
-			r.Lost += uint64(t.ring.lost)
+			r.Lost += count(&t.ring.lost)
 		}
 	}
 	reading := float64(C.pw_ticks_cost(s.sh)) // one is in the time of a post, two in that of a hit

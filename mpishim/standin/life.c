@@ -20,7 +20,10 @@ int MPI_Win_create(void *base, intptr_t bytes, int unit, void *info, void *comm,
 int MPI_Win_fence(int assertion, void *win);
 int MPI_Win_free(void **win);
 int MPI_Finalize(void);
-extern char ompi_mpi_comm_world, ompi_mpi_byte;
+int ibv_rereg_mr(void *mr, int flags, void *pd, void *addr, size_t bytes, int access);
+int standin_owns(const void *mr);
+extern char ompi_mpi_comm_world, ompi_mpi_byte, standin_wide;
+extern int (*standin_finalizing)(void);
 
 #define BYTES (64 << 10)
 static char *buf;
@@ -35,13 +38,19 @@ static int send_some(int n)
 
 static void *in_thread(void *unused)
 {
-	char *mine = malloc(BYTES);
+	char *mine = malloc(BYTES), *others = malloc(BYTES);
 	int failed = 0;
 
 	(void)unused;
-	for (int i = 0; i < 50; i++)
+	for (int i = 0; i < 50; i++) {
+		void *win;
+
 		failed += MPI_Send(mine, BYTES, &ompi_mpi_byte, 0, 0, &ompi_mpi_comm_world);
+		failed += MPI_Win_create(others, BYTES, 1, NULL, &ompi_mpi_comm_world, &win); /* did another thread give it to a call? */
+		failed += MPI_Win_free(&win);
+	}
 	free(mine);
+	free(others);
 	return (void *)(intptr_t)failed;
 }
 
@@ -133,6 +142,58 @@ static int windows(void)
 	return failed;
 }
 
+static void *window;
+
+/* Another registration under the same handle, whose address and keys the transport sees there: managed or not. */
+static int is_now(int flags, char *addr, int access)
+{
+	struct {
+		void *context, *pd, *addr;
+		size_t length;
+	} *mr = window;
+
+	return !ibv_rereg_mr(window, flags, NULL, addr, BYTES, access) && mr->addr == addr && mr->length == BYTES &&
+	       !MPI_Win_fence(0, window);
+}
+
+static int register_again(void)
+{
+	char *sent = malloc(BYTES), *never_sent = malloc(BYTES);
+	char *gone = mmap(NULL, BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int failed = MPI_Send(sent, BYTES, &ompi_mpi_byte, 0, 0, &ompi_mpi_comm_world) + munmap(gone, BYTES);
+
+	failed += !is_now(1, sent, 0) + !is_now(1, never_sent, 0) + !is_now(1 | 4, sent, 1 << 7) + !is_now(1 | 4, sent, 7);
+	failed += ibv_rereg_mr(window, 1, NULL, gone, BYTES, 0) != -1 || MPI_Win_fence(0, window); /* the old one is still good */
+	failed += ibv_rereg_mr(window, 0, NULL, NULL, 0, 0) != -1 || ibv_rereg_mr(window, 1 << 5, NULL, sent, BYTES, 0) != -1;
+	failed += !is_now(1, buf, 0) + MPI_Win_fence(0, window);
+	return failed;
+}
+
+/* When nothing new is managed any more. */
+static int register_again_at_the_end(void) { return register_again() + register_again() + MPI_Win_free(&window); }
+
+static int registers_again(void)
+{
+	int failed = MPI_Win_create(buf, BYTES, 1, NULL, &ompi_mpi_comm_world, &window);
+
+	standin_finalizing = register_again_at_the_end;
+	return failed + standin_owns(window) + register_again() + register_again();
+}
+
+/* Messages of 4 TiB to 4 EiB, of which the first pages are mapped or addresses are reserved: what they need is refused, and the rest goes on. */
+static int huge(void)
+{
+	void *reserved = mmap(NULL, (size_t)1 << 42, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	int failed = MPI_Send(reserved, 0, &standin_wide, 0, 0, &ompi_mpi_comm_world);
+
+	for (int shift = 2; shift < 23; shift++) {
+		failed += MPI_Send(buf, 1 << shift, &standin_wide, 0, 0, &ompi_mpi_comm_world);
+		failed += MPI_Send(reserved, 1 << shift, &standin_wide, 0, 0, &ompi_mpi_comm_world);
+		failed += send_some(3);
+	}
+	return failed;
+}
+
 struct process {
 	struct sigaction handler[32];
 	struct rlimit files;
@@ -176,6 +237,10 @@ int main(int argc, char **argv)
 		failed += renew();
 	if (!strcmp(how, "windows"))
 		failed += windows();
+	if (!strcmp(how, "rereg"))
+		failed += registers_again();
+	if (!strcmp(how, "huge"))
+		failed += huge();
 	if (!strcmp(how, "process"))
 		failed += !same(&before, &after);
 	if (!strcmp(how, "exit"))

@@ -104,6 +104,27 @@ static void bad_arguments(void)
 	EXPECT(pins.regs == 0 && !use_once(a, BYTES));
 }
 
+/* What nobody can register is refused, and the rest goes on. */
+static void huge(void)
+{
+	char *a = memory(BYTES), *reserved = mmap(NULL, (size_t)1 << 42, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct pinwheel_use u;
+
+	for (int shift = 42; shift < 64; shift++)
+		for (int i = 0; i < 2; i++) {
+			char *at = i ? reserved : a;
+			size_t bytes = (size_t)1 << shift;
+
+			EXPECT(pinwheel_acquire(dom, at, bytes, RW, 0, &u) < 0 && pinwheel_release(&u) == -EINVAL);
+			EXPECT(pinwheel_try_acquire(dom, at, bytes, RW, 0, &u) == -ENOENT);
+			EXPECT(pinwheel_acquire(dom, at, bytes, 1 << 7, 0, &u) < 0);
+			EXPECT(pinwheel_is_registered(dom, at, bytes, RW) == 0);
+			EXPECT(!use_often(a, BYTES, 3));
+		}
+	EXPECT(pinwheel_acquire(dom, a, SIZE_MAX - 100, RW, 0, &u) == -EINVAL && pinwheel_acquire(dom, a, -(size_t)a - 4096, RW, 0, &u) < 0);
+	EXPECT(counts(NULL).plain == 0 && pins.live <= 1);
+}
+
 /* Four threads share buffers, and release what others acquired. */
 #define BUFFERS 16
 static char *shared[BUFFERS];
@@ -163,7 +184,7 @@ int main(int argc, char **argv)
 {
 	static const struct mode modes[] = {
 		{"accounting", accounting, 1}, {"query", query, 1},     {"limits", limits, 1}, {"process-limits", limits_of_process, 1},
-		{"arguments", bad_arguments, 1}, {"threads", threads, 1}, {0},
+		{"arguments", bad_arguments, 1}, {"threads", threads, 1}, {"huge", huge, 1}, {0},
 	};
 
 	return play(modes, argc, argv);
