@@ -79,14 +79,15 @@ static void made(const struct pw_pending *p)
 }
 
 /* A request has ended; status may be NULL. */
-static void end(struct pw_pending *p, struct pw_record *r, const int *status)
+static void end(const struct pw_call *c, struct pw_pending *p, struct pw_record *r, const int *status)
 {
 	/* MPICH 4.0 says nothing of what an MPI_Isendrecv has received. */
 	int is_right = status && p->is_any && (p->tag == PW_ANY_TAG || p->tag == pw_status_tag(status));
 	int source = is_right ? pw_status_source(status) : -1;
 
 	if (p->made) {
-		made(p);
+		if (c->succeeded)
+			made(p);
 		pw_pending_end(p);
 		return;
 	}
@@ -103,7 +104,7 @@ static void end_at(struct pw_call *c, struct pw_record *r, int64_t i, const int 
 {
 	if (i < 0 || i >= requests(c) || !c->ending[i]) /* MPI_UNDEFINED, or not recorded */
 		return;
-	end(c->ending[i], r, status);
+	end(c, c->ending[i], r, status);
 	c->ending[i] = NULL;
 }
 
@@ -193,7 +194,7 @@ static void record_accesses(const struct pw_call *c, struct pw_record *r)
 			others = p;
 			continue;
 		}
-		end(p, r, NULL);
+		end(c, p, r, NULL);
 	}
 	while ((p = others)) { /* the last of them first: they are in order again */
 		others = p->next;
