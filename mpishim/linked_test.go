@@ -8,10 +8,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"pinwheel/verbs/verbstest"
 )
 
 // linkedPrograms are the transports of standin/ that use pinwheel.h.
 var linkedPrograms = []string{"linked", "linkedlife", "both"}
+
+// linkedMemlock is more than these programs lock at one time, in bytes.
+const linkedMemlock = 4 << 20
 
 // apiFlags compile the C side of libpinwheel-api.so, as api/api.mk does.
 var apiFlags = []string{"-O2", "-g", "-std=gnu11", "-fPIC", "-fvisibility=hidden", "-fno-omit-frame-pointer", "-Wall", "-Wextra", "-Werror",
@@ -68,6 +73,7 @@ func theLinkedStage(t *testing.T) string {
 func playLinked(t *testing.T, environ []string, program string, args ...string) (status int, said string) {
 	t.Helper()
 	dir := theLinkedStage(t)
+	verbstest.NeedMemlock(t, linkedMemlock)
 	return play(t, dir, append([]string{"LD_PRELOAD="}, environ...), program, args...)
 }
 

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"pinwheel/verbs/verbstest"
 )
 
 // handedOver: what Go's threads call with was written before by a thread that
@@ -16,6 +18,7 @@ func sanitized(t *testing.T, build func(dir, flag string) error, runs ...[]strin
 	if os.Getenv("PINWHEEL_SANITIZE") == "" {
 		t.Skip("builds the library twice more: make test-sanitize")
 	}
+	verbstest.NeedMemlock(t, linkedMemlock)
 	stage := theStage(t)
 	for _, sanitizer := range []string{"address", "thread"} {
 		t.Run(sanitizer, func(t *testing.T) {
