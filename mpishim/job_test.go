@@ -218,6 +218,7 @@ func TestWhatIsRecordedIsReplayed(t *testing.T) {
 				leftOut string
 			}{
 				{"communicators", map[string]int{"barrier": 10, "allreduce": 22, "alltoallv": 2, "bcast": 1, "wait": 20}, ""},
+				{"connected", map[string]int{"barrier": 1, "bcast": 1, "sendrecv": 2}, ""},
 				{"persistent", map[string]int{"ssend": 3, "isend": 3, "irecv": 3, "recv": 3, "wait": 9, "send": 0}, ""},
 				{"cancelled", map[string]int{"irecv": 1, "wait": 1, "sendrecv": 2}, ""},
 				{"buffered", map[string]int{"bsend": 2, "ssend": 1, "recv": 3, "wait": 2}, ""},
@@ -228,6 +229,9 @@ func TestWhatIsRecordedIsReplayed(t *testing.T) {
 				{"failed", map[string]int{"send": 1}, ""},
 				{"threads", map[string]int{"barrier": 1, "send": 0}, "2 calls of other threads"},
 			} {
+				if c.kind == "connected" && m.start(t, 2, m.transports["shared memory"], nil, program, c.kind).status != 0 {
+					continue // Debian's MPICH can't
+				}
 				dir, said := m.run(t, m.transports["shared memory"], []string{"record", "-o", "."}, program, c.kind)
 				if !strings.Contains(said, "done") {
 					t.Errorf("%s: %s", c.kind, said)

@@ -151,8 +151,8 @@
 	CHILD(CALL, Intercomm_merge, intercomm_merge, 3, 1, 3) \
 	CHILD(TEXT, Comm_spawn, comm_spawn, 8, 6, 7) \
 	CHILD(TEXT, Comm_spawn_multiple, comm_spawn_multiple, 9, 7, 8) \
-	CHILD(TEXT, Comm_accept, comm_accept, 5, 4, 5) \
-	CHILD(TEXT, Comm_connect, comm_connect, 5, 4, 5) \
+	COMM(TEXT, Comm_accept, comm_accept, 5, 5, MADE) \
+	COMM(TEXT, Comm_connect, comm_connect, 5, 5, MADE) \
 	COMM(CALL, Comm_join, comm_join, 2, 2, MADE) \
 	COMM(CALL, Comm_get_parent, comm_get_parent, 1, 1, MADE) \
 	COMM(CALL, Comm_free, comm_free, 1, 1, FREED) \

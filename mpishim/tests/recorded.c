@@ -52,6 +52,26 @@ static MPI_Comm between(int tag)
 	return c;
 }
 
+/* Between two that need not be of one world. */
+static void connected(void)
+{
+	char port[MPI_MAX_PORT_NAME];
+	MPI_Comm c;
+
+	if (!me)
+		MPI_Open_port(MPI_INFO_NULL, port);
+	MPI_Bcast(port, sizeof port, MPI_CHAR, 0, MPI_COMM_WORLD);
+	if (me)
+		MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &c);
+	else
+		MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &c);
+	MPI_Barrier(c);
+	MPI_Sendrecv(a, N, MPI_DOUBLE, 0, 0, b, N, MPI_DOUBLE, 0, 0, c, MPI_STATUS_IGNORE);
+	MPI_Comm_disconnect(&c);
+	if (!me)
+		MPI_Close_port(port);
+}
+
 static void communicators(void)
 {
 	MPI_Comm x, y, u, v;
@@ -366,7 +386,7 @@ static const struct {
 } kinds[] = {
 	{"communicators", communicators}, {"persistent", persistent}, {"cancelled", cancelled}, {"buffered", buffered}, {"unblocked", unblocked},
 	{"any", any}, {"collectives", collectives}, {"onesided", onesided}, {"failed", failed}, {"threads", threads},
-	{"aborted", aborted}, {"unfinished", unfinished},
+	{"connected", connected}, {"aborted", aborted}, {"unfinished", unfinished},
 };
 
 int main(int argc, char **argv)
