@@ -71,7 +71,7 @@ func (m mpiLibrary) need(t *testing.T) {
 func (m mpiLibrary) compile(t *testing.T, sources ...string) string {
 	t.Helper()
 	m.need(t)
-	path := filepath.Join(t.TempDir(), strings.TrimSuffix(filepath.Base(sources[0]), ".c"))
+	path := filepath.Join(t.TempDir(), strings.TrimSuffix(filepath.Base(sources[0]), filepath.Ext(sources[0])))
 	args := append([]string{"-O2", "-fno-omit-frame-pointer", "-w", "-o", path}, sources...)
 	if out, err := exec.Command(m.compiler, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -122,7 +122,7 @@ func (m mpiLibrary) start(t *testing.T, ranks int, environ, pinwheel []string, c
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	j.dir = t.TempDir()
-	cmd.Dir, cmd.Env = j.dir, slices.Concat(os.Environ(), m.environ, environ)
+	cmd.Dir, cmd.Env = j.dir, slices.Concat(withoutSwitch(os.Environ()), m.environ, environ)
 	err := cmd.Run()
 	j.stdout, j.stderr = stdout.String(), stderr.String()
 	if err != nil && !errors.As(err, new(*exec.ExitError)) || ctx.Err() != nil {
@@ -130,6 +130,11 @@ func (m mpiLibrary) start(t *testing.T, ranks int, environ, pinwheel []string, c
 	}
 	j.status = cmd.ProcessState.ExitCode()
 	return j
+}
+
+// withoutSwitch takes out what turned these tests on: it is no setting of Pinwheel.
+func withoutSwitch(environ []string) []string {
+	return slices.DeleteFunc(environ, func(entry string) bool { return strings.HasPrefix(entry, "PINWHEEL_JOBS=") })
 }
 
 // run is start of a job of two ranks that must succeed.

@@ -1,9 +1,13 @@
 package mpishim
 
 import (
+	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"pinwheel/trace"
 )
 
 // What a program prints and how it ends are the same without us, under us with
@@ -76,5 +80,56 @@ func TestRealJobsMoveMemoryWhereTheyWant(t *testing.T) {
 				t.Errorf("status %d\n%s%s", j.status, j.stdout, j.stderr)
 			}
 		})
+	}
+}
+
+// In Fortran as well; and what lies where MPI_BOTTOM counts from is recorded.
+func TestRealJobsKnowThePlacesOfFortran(t *testing.T) {
+	theStage(t)
+	for _, m := range mpiLibraries {
+		t.Run(m.name, func(t *testing.T) {
+			m.compiler = strings.Replace(m.compiler, "mpicc", "mpifort", 1)
+			path := m.compileWithVerbs(t, "tests/places.f90")
+			environ := m.transports["shared memory"]
+			want := m.start(t, 2, environ, nil, path)
+			for _, pinwheel := range [][]string{{"run"}, {"record", "-o", ".", "--merged", "all.pwt"}} {
+				have := m.start(t, 2, environ, pinwheel, path)
+				if want.status != 0 || have.status != 0 || have.stdout != want.stdout {
+					t.Fatalf("%s: status %d, not %d\n%s%s\nwithout us\n%s", pinwheel[0], have.status, want.status, have.stdout, have.stderr, want.stdout)
+				}
+				if pinwheel[0] == "record" {
+					broadcasts(t, filepath.Join(have.dir, "all.pwt"), 2, 4096*8)
+				}
+			}
+		})
+	}
+}
+
+// broadcasts checks that every rank of a trace has one broadcast, of so many bytes.
+func broadcasts(t *testing.T, path string, ranks int, bytes uint64) {
+	t.Helper()
+	f, err := trace.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close() // only read from
+	var sizes []uint64
+	for _, rank := range f.Ranks() {
+		rr, err := f.Rank(rank)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r trace.Record
+		for err = rr.Next(&r); err == nil; err = rr.Next(&r) {
+			if r.Op == trace.OpBcast && r.Addr > 1<<16 {
+				sizes = append(sizes, r.Bytes)
+			}
+		}
+		if err != io.EOF {
+			t.Fatal(err)
+		}
+	}
+	if want := slices.Repeat([]uint64{bytes}, ranks); !slices.Equal(sizes, want) {
+		t.Errorf("broadcasts of %d bytes, not of %d", sizes, want)
 	}
 }
