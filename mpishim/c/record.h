@@ -13,10 +13,11 @@
 #define PW_ELSEWHERE (-3)
 #define PW_ANY_TAG (-1)
 
-/* record.c: the ring to the Go side */
+/* record_ring.c: the ring to the Go side, and the time since the beginning */
 struct pw_record *pw_record_next(void); /* where the next record is to be written; NULL: recording has ended */
 void pw_record_push(void);		/* it is written */
 void pw_record_emit(const struct pw_record *r);
+void pw_record_now(uint64_t *ns, uint64_t *cpu_ns);
 
 /* record_comm.c: communicators, and windows, which have members as well */
 struct pw_comm {
