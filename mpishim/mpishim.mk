@@ -10,7 +10,8 @@ SHIM_HDR := $(wildcard mpishim/c/*.h) regcache/table.h verbs/rdma/internal/ibv/a
 SHIM_CFLAGS := -O2 -g -std=gnu11 -fPIC -fvisibility=hidden -fno-omit-frame-pointer -Wall -Wextra \
 	-Impishim/c -Iregcache -Iverbs/rdma/internal/ibv
 
-MPI_SRC := $(wildcard mpishim/tests/*.c mpishim/tests/*.cc mpishim/tests/*.f90)
+# sessions.c is MPI-4, which Debian's Open MPI lacks; the test that runs it compiles it.
+MPI_SRC := $(filter-out %/sessions.c,$(wildcard mpishim/tests/*.c mpishim/tests/*.cc mpishim/tests/*.f90))
 MPI_PROGRAMS := $(patsubst mpishim/tests/%,$(SHIM_OUT)/tests/%,$(basename $(MPI_SRC)))
 
 .PHONY: shim mpi-programs install-mpi
