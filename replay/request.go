@@ -119,6 +119,23 @@ func (r *rank) detach() error {
 	return nil
 }
 
+// finalizeRequest ends a request that was freed, at its rank's MPI_Finalize. What it sends
+// still arrives; nobody can tell any more what it would have received.
+func (e *engine) finalizeRequest(r *rank, q *request) {
+	for i, m := range q.msgs {
+		switch {
+		case m == nil:
+		case !q.isSend[i]:
+			e.match.abandon(m, false)
+		case m.rendezvous && m.recvAt == unknown:
+			e.keep(m)
+		}
+	}
+	if q.meeting != nil {
+		q.meeting.abandon(r, q)
+	}
+}
+
 // releaseDetached ends those requests that nobody waits for and that have ended by t, or all.
 func (e *engine) releaseDetached(r *rank, t int64, all bool) (int64, error) {
 	var err error
@@ -129,7 +146,7 @@ func (e *engine) releaseDetached(r *rank, t int64, all bool) (int64, error) {
 			continue
 		}
 		if all {
-			e.match.abandonRequest(r, q)
+			e.finalizeRequest(r, q)
 		}
 		if t, err = e.endRequest(r, q, t); err != nil {
 			return t, err

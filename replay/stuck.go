@@ -17,10 +17,7 @@ const shownRanks = 8
 // before finalize, those that wait for it end with it: the trace was cut off.
 func (e *engine) stuck() error {
 	if m := e.oldestBlockedSend(); m != nil {
-		m.rendezvous = false
-		src := e.ranks[m.src]
-		src.txFree = e.opt.Network.transfer(m, src.txFree)
-		m.sendHold = nil // the buffer may be given back before the message is taken
+		e.keep(m)
 		e.resolve(&m.sendWaiter, max(m.sendDone, e.now))
 		return nil
 	}
@@ -43,6 +40,14 @@ func (e *engine) stuck() error {
 		}
 	}
 	return nil
+}
+
+// keep lets a send end before its receiver has come: the MPI library keeps the message.
+func (e *engine) keep(m *message) {
+	m.rendezvous = false
+	src := e.ranks[m.src]
+	src.txFree = e.opt.Network.transfer(m, src.txFree)
+	m.sendHold = nil // the buffer may be given back before the message is taken
 }
 
 // oldestBlockedSend returns the message that was sent first of those that a
