@@ -10,22 +10,26 @@
 
 #include "call.h"
 
+static void set_call(struct pw_post *p, uint64_t seq, uint64_t op, const struct pw_site *site)
+{
+	__atomic_store_n(&p->call.seq, seq, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->call.op, op, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->call.site, site, __ATOMIC_RELEASE); /* what it points to is there */
+}
+
 /*
- * Other threads may be looking: a post is written like a seqlock whose sequence is
- * its start, 0 while it changes. Who reads the same start before and after has read
- * one post; or, if the same memory was posted again meanwhile, the call of the one
- * with the end of the other, which misleads nobody but the predictor.
+ * Other threads may be looking: a post has no start while it changes. Who reads it
+ * while it changes may take the call of another post for its own, which misleads
+ * nobody but the predictor.
  */
 static void add(struct pw_thread *t, uint64_t start, uint64_t end, uint64_t op, const struct pw_site *site)
 {
 	uint32_t n = pw_posts(t);
 	struct pw_post *p = &t->post[n & (PW_POSTS - 1)];
 
-	__atomic_store_n(&p->start, 0, __ATOMIC_RELAXED); /* before each that follows: those release it */
-	__atomic_store_n(&p->end, end, __ATOMIC_RELEASE);
-	__atomic_store_n(&p->seq, t->seq, __ATOMIC_RELEASE);
-	__atomic_store_n(&p->op, op, __ATOMIC_RELEASE);
-	__atomic_store_n(&p->site, site, __ATOMIC_RELEASE);
+	__atomic_store_n(&p->start, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->end, end, __ATOMIC_RELEASE); /* not before start is 0 */
+	set_call(p, t->seq, op, site);
 	__atomic_store_n(&p->start, start, __ATOMIC_RELEASE);
 	__atomic_store_n(&t->posts, n + 1, __ATOMIC_RELAXED); /* orders nothing: each post says itself whether it is one */
 }
@@ -130,23 +134,18 @@ void pw_post_call(struct pw_call *c)
 		post_buffer(c, &s->recv, &site);
 }
 
-static int find_in(const struct pw_thread *t, uint64_t start, uint64_t end, struct pw_post *found)
+static const struct pw_post *find_in(const struct pw_thread *t, uint64_t start, uint64_t end)
 {
 	uint32_t n = pw_posts(t), most = n < PW_POSTS ? n : PW_POSTS;
 
 	for (uint32_t i = 1; i <= most; i++) {
 		const struct pw_post *p = &t->post[(n - i) & (PW_POSTS - 1)];
-		uint64_t from = __atomic_load_n(&p->start, __ATOMIC_ACQUIRE);
+		uint64_t from = __atomic_load_n(&p->start, __ATOMIC_ACQUIRE); /* the rest of the post is there */
 
-		if (!from || from > start || end > __atomic_load_n(&p->end, __ATOMIC_ACQUIRE))
-			continue;
-		found->seq = __atomic_load_n(&p->seq, __ATOMIC_ACQUIRE);
-		found->op = __atomic_load_n(&p->op, __ATOMIC_ACQUIRE);
-		found->site = __atomic_load_n(&p->site, __ATOMIC_ACQUIRE);
-		if (__atomic_load_n(&p->start, __ATOMIC_RELAXED) == from)
-			return 1;
+		if (from && from <= start && end <= __atomic_load_n(&p->end, __ATOMIC_RELAXED))
+			return p;
 	}
-	return 0;
+	return NULL;
 }
 
 /*
@@ -162,20 +161,16 @@ static int uses_own_memory(const struct pw_thread *t, uint64_t bytes)
 	       t->packs == t->seq;
 }
 
-int pw_find_post(struct pw_thread *t, uint64_t start, uint64_t end, struct pw_post *found)
+const struct pw_post *pw_find_post(struct pw_thread *t, uint64_t start, uint64_t end)
 {
-	if (find_in(t, start, end, found))
-		return 1;
-	for (struct pw_thread *o = __atomic_load_n(&pw.threads, __ATOMIC_ACQUIRE); o; o = o->next)
-		if (o != t && find_in(o, start, end, found))
-			return 1;
-	if (!t->depth || !uses_own_memory(t, end - start))
-		return 0;
-	if (t->here_seq != t->seq)
-		t->here_site = pw_site_here(t, t->frame);
-	t->here_seq = t->seq;
-	found->seq = t->seq;
-	found->op = t->op;
-	found->site = t->here_site;
-	return 1;
+	const struct pw_post *p = find_in(t, start, end);
+
+	for (struct pw_thread *o = __atomic_load_n(&pw.threads, __ATOMIC_ACQUIRE); o && !p; o = o->next)
+		if (o != t)
+			p = find_in(o, start, end);
+	if (p || !t->depth || !uses_own_memory(t, end - start))
+		return p;
+	if (pw_call_of(&t->here).seq != t->seq)
+		set_call(&t->here, t->seq, t->op, pw_site_here(t, t->frame));
+	return &t->here;
 }

@@ -117,12 +117,17 @@ struct pw_mailbox {
 	struct pw_counts counts;
 };
 
-/* A buffer that the program gave to an MPI call: whose registration it will be. Atomic, see post.c. */
-struct pw_post {
-	uint64_t start, end;
+/* An MPI call that memory was given to. */
+struct pw_cause {
 	uint64_t seq; /* of the call in its thread, counted from 1 */
 	uint64_t op;
 	const struct pw_site *site;
+};
+
+/* A buffer that the program gave to an MPI call: whose registration it will be. Atomic, see post.c. */
+struct pw_post {
+	uint64_t start, end;
+	struct pw_cause call;
 };
 
 struct pw_handle;
@@ -160,8 +165,7 @@ struct pw_thread {
 	const struct pw_site *near[PW_NEAR]; /* (C) sites that were met; by a hash */
 	struct pw_mailbox mail;
 	struct pw_post post[PW_POSTS];
-	const struct pw_site *here_site; /* (C) of the call here_seq itself, for registrations of MPI's own memory */
-	uint64_t here_seq;
+	struct pw_post here; /* the call itself, for registrations of MPI's own memory */
 	struct pw_ring ring;
 };
 

@@ -85,7 +85,13 @@ static inline const struct pw_site *pw_site_here(struct pw_thread *t, void **fra
 
 /* post.c */
 static inline uint32_t pw_posts(const struct pw_thread *t) { return __atomic_load_n(&t->posts, __ATOMIC_RELAXED); }
-int pw_find_post(struct pw_thread *t, uint64_t start, uint64_t end, struct pw_post *found); /* 1 if there is one; its call */
+const struct pw_post *pw_find_post(struct pw_thread *t, uint64_t start, uint64_t end); /* NULL: there is none */
+
+static inline struct pw_cause pw_call_of(const struct pw_post *p)
+{
+	return (struct pw_cause){__atomic_load_n(&p->call.seq, __ATOMIC_RELAXED), __atomic_load_n(&p->call.op, __ATOMIC_RELAXED),
+				 __atomic_load_n(&p->call.site, __ATOMIC_ACQUIRE)};
+}
 
 static inline uint64_t pw_clock_ns(clockid_t id)
 {

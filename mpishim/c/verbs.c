@@ -39,17 +39,20 @@ static int domain_of(void *pd)
 	return -1;
 }
 
-/* A reference of the cache for memory of a call; 0, or -1: this one is not for us, or can't be had. */
-static int acquire(struct pw_thread *t, void *pd, void *addr, size_t bytes, unsigned access, struct pw_registered *r)
+/* A managed registration for memory of a call; NULL if this one is not for us, or can't be had. */
+static struct pw_handle *acquire(struct pw_thread *t, void *pd, void *addr, size_t bytes, unsigned access)
 {
 	uint64_t start = pw_ticks();
-	struct pw_post post;
+	struct pw_registered *r;
 	struct pwt_front *front;
+	struct pw_handle *h;
+	const struct pw_post *post;
 	int asked = 0, d;
 
-	if ((uint64_t)addr + bytes < (uint64_t)addr || !pw_find_post(t, (uint64_t)addr, (uint64_t)addr + bytes, &post) ||
-	    (d = domain_of(pd)) < 0)
-		return -1;
+	if ((uint64_t)addr + bytes < (uint64_t)addr || !(post = pw_find_post(t, (uint64_t)addr, (uint64_t)addr + bytes)) ||
+	    (d = domain_of(pd)) < 0 || !(h = pw_handle_take(t)))
+		return NULL;
+	r = &h->is;
 	front = pw_front(t, (uint32_t)d);
 	if (!front || !pwt_get(front, addr, bytes, pwt_want(access), &r->ref)) {
 		struct pw_mailbox *m = &t->mail;
@@ -59,11 +62,12 @@ static int acquire(struct pw_thread *t, void *pd, void *addr, size_t bytes, unsi
 		m->bytes = bytes;
 		m->access = access;
 		asked = 1;
-		if (pw_ask(t, PW_ASK_ACQUIRE) || m->error)
-			return -1;
+		if (pw_ask(t, PW_ASK_ACQUIRE) || m->error) {
+			pw_handle_give(t, h);
+			return NULL;
+		}
 		r->ref = m->ref;
 	}
-	r->plain = NULL;
 	r->mr.context = ((struct pd_head *)pd)->context;
 	r->mr.pd = pd;
 	r->mr.addr = addr;
@@ -71,12 +75,10 @@ static int acquire(struct pw_thread *t, void *pd, void *addr, size_t bytes, unsi
 	r->mr.handle = ((struct v_mr *)r->ref.desc->handle)->handle;
 	r->mr.lkey = (uint32_t)r->ref.keys;
 	r->mr.rkey = (uint32_t)(r->ref.keys >> 32);
+	r->call = pw_call_of(post);
 	r->start_ticks = start;
 	r->domain = (uint32_t)d;
 	r->access = access;
-	r->seq = post.seq;
-	r->op = post.op;
-	r->site = post.site;
 	pw_add(&t->managed, 1);
 	r->path_ticks = 0;
 	if (pw_unlikely(!t->next_path--)) {
@@ -84,7 +86,7 @@ static int acquire(struct pw_thread *t, void *pd, void *addr, size_t bytes, unsi
 		if (!asked)
 			r->path_ticks = pw_ticks() - start;
 	}
-	return 0;
+	return h;
 }
 
 /* The kernel refused: what is registered and idle makes room. */
@@ -114,7 +116,7 @@ static void *register_plain(struct pw_thread *t, void *pd, void *addr, size_t by
 static void *register_memory(void *pd, void *addr, size_t bytes, uint64_t iova, unsigned access)
 {
 	struct pw_thread *t;
-	struct pw_handle *h;
+	void *mr;
 
 	if (pw_is_disabled() || !(t = pw_self()))
 		return pw.reg(pd, addr, bytes, iova, access);
@@ -122,11 +124,8 @@ static void *register_memory(void *pd, void *addr, size_t bytes, uint64_t iova, 
 	if (pw_is_init() && pw_unlikely(!__atomic_load_n(&pw.started, __ATOMIC_ACQUIRE)))
 		pw_start();
 	if (pw_is_managing() && pw_is_init() && bytes >= pw.threshold && iova == (uintptr_t)addr && !(access & ~SHAREABLE) &&
-	    (h = pw_handle_take(t))) {
-		if (!acquire(t, pd, addr, bytes, access, &h->is))
-			return h;
-		pw_handle_give(t, h);
-	}
+	    (mr = acquire(t, pd, addr, bytes, access)))
+		return mr;
 	return register_plain(t, pd, addr, bytes, iova, access);
 }
 
@@ -144,7 +143,7 @@ static int is_told(struct pw_thread *t, uint64_t region, uint64_t seq)
 
 static void tell(struct pw_thread *t, const struct pw_registered *r, uint64_t region, uint32_t pages)
 {
-	if (is_told(t, region, r->seq)) {
+	if (is_told(t, region, r->call.seq)) {
 		pw_add(&t->collapsed, 1);
 		return;
 	}
@@ -154,8 +153,8 @@ static void tell(struct pw_thread *t, const struct pw_registered *r, uint64_t re
 			   .end = (uint64_t)r->mr.addr + r->mr.length,
 			   .start_ticks = r->start_ticks,
 			   .end_ticks = pw_ticks(),
-			   .site = r->site,
-			   .op = (uint32_t)r->op,
+			   .site = r->call.site,
+			   .op = (uint32_t)r->call.op,
 			   .pages = pages,
 		   });
 }
@@ -183,7 +182,7 @@ static int deregister(const struct pw_registered *r)
 {
 	if (pw_is_disabled())
 		return 0; /* the child of a fork has nothing to give back */
-	if (pw_unlikely(r->plain != NULL))
+	if (pw_unlikely(!r->ref.desc))
 		return pw_verbs.dereg(r->plain);
 	drop(r);
 	return 0;
@@ -232,10 +231,14 @@ PW_EXPORT int ibv_dereg_mr(void *mr)
 /* What is to take the place of another registration: of the cache if it can be had there, else of libibverbs. */
 static int replace(struct pw_thread *t, void *pd, void *addr, size_t bytes, unsigned access, struct pw_registered *r)
 {
+	struct pw_handle *h = NULL;
 	struct v_mr *mr;
 
-	if (pw_is_managing() && !(access & ~SHAREABLE) && !acquire(t, pd, addr, bytes, access, r))
+	if (pw_is_managing() && !(access & ~SHAREABLE) && (h = acquire(t, pd, addr, bytes, access))) {
+		*r = h->is;
+		pw_handle_give(t, h);
 		return 0;
+	}
 	mr = register_plain(t, pd, addr, bytes, (uintptr_t)addr, access);
 	if (!mr)
 		return -1;
