@@ -87,24 +87,27 @@ func TestSignalsEndEveryCommandAndLeaveNothing(t *testing.T) {
 			"merge --force --out DIR/old " + ranks, "calibrate --provider sim --rounds 1000000 --out DIR/x/y.json", "compare " + long, "compare --mode real --provider sim " + ftB4,
 			"plot --out DIR " + long, "info --threshold 1 " + strings.Repeat(long+" ", 20), "results --out DIR " + long,
 		} {
-			dir := t.TempDir()
-			fifo := filepath.Join(t.TempDir(), "fifo")
-			if err := unix.Mkfifo(fifo, 0o666); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(dir, "old"), []byte("old"), 0o666); err != nil {
-				t.Fatal(err)
-			}
-			cmd := start(t, strings.Fields(strings.NewReplacer("DIR", dir, "FIFO", fifo).Replace(line))...)
-			if strings.HasPrefix(line, "merge") || strings.Contains(line, "FIFO") { // which nobody ever writes
-				testwait.Until(t, "writing", func() bool {
-					partial, _ := filepath.Glob(cmd.Args[slices.Index(cmd.Args, "--out")+1] + ".*.partial")
-					return len(partial) == 1
-				})
-			} else {
-				testwait.Until(t, "busy", func() bool { return busy(cmd.Process.Pid) })
-			}
-			commandtest.EndsBy(t, cmd, s)
+			var dir string
+			commandtest.EndsBy(t, s, func() *exec.Cmd {
+				dir = t.TempDir()
+				fifo := filepath.Join(t.TempDir(), "fifo")
+				if err := unix.Mkfifo(fifo, 0o666); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(dir, "old"), []byte("old"), 0o666); err != nil {
+					t.Fatal(err)
+				}
+				cmd := start(t, strings.Fields(strings.NewReplacer("DIR", dir, "FIFO", fifo).Replace(line))...)
+				if strings.HasPrefix(line, "merge") || strings.Contains(line, "FIFO") { // which nobody ever writes
+					testwait.Until(t, "writing", func() bool {
+						partial, _ := filepath.Glob(cmd.Args[slices.Index(cmd.Args, "--out")+1] + ".*.partial")
+						return len(partial) == 1
+					})
+				} else {
+					testwait.Until(t, "busy", func() bool { return busy(cmd.Process.Pid) })
+				}
+				return cmd
+			})
 			left, _ := filepath.Glob(dir + "/*")
 			if text, err := os.ReadFile(filepath.Join(dir, "old")); err != nil || string(text) != "old" || len(left) != 1 {
 				t.Errorf("%.60q, %v: left %q, old is %q, %v", line, s, left, text, err)

@@ -182,7 +182,7 @@ func TestSignalsEndEveryCommand(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			commandtest.EndsBy(t, cmd, s)
+			commandtest.EndsBy(t, s, func() *exec.Cmd { return cmd })
 			if left, _ := filepath.Glob(cmd.Dir + "/*"); len(left) > strings.Count(line, "one") {
 				t.Errorf("%s: left %q", line, left)
 			}
