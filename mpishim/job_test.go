@@ -56,7 +56,7 @@ var buildCommand = sync.OnceValues(func() (string, error) {
 // for: they take minutes.
 func (m mpiLibrary) need(t *testing.T) {
 	t.Helper()
-	if os.Getenv("PINWHEEL_JOBS") == "" {
+	if os.Getenv("MPISHIM_TEST_JOBS") == "" {
 		t.Skip("starts jobs of a real MPI library: make test-jobs")
 	}
 	for _, tool := range []string{m.compiler, m.launch[0]} {
@@ -122,7 +122,7 @@ func (m mpiLibrary) start(t *testing.T, ranks int, environ, pinwheel []string, c
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	j.dir = t.TempDir()
-	cmd.Dir, cmd.Env = j.dir, slices.Concat(withoutSwitch(os.Environ()), m.environ, environ)
+	cmd.Dir, cmd.Env = j.dir, slices.Concat(os.Environ(), m.environ, environ)
 	err := cmd.Run()
 	j.stdout, j.stderr = stdout.String(), stderr.String()
 	if err != nil && !errors.As(err, new(*exec.ExitError)) || ctx.Err() != nil {
@@ -130,11 +130,6 @@ func (m mpiLibrary) start(t *testing.T, ranks int, environ, pinwheel []string, c
 	}
 	j.status = cmd.ProcessState.ExitCode()
 	return j
-}
-
-// withoutSwitch takes out what turned these tests on: it is no setting of Pinwheel.
-func withoutSwitch(environ []string) []string {
-	return slices.DeleteFunc(environ, func(entry string) bool { return strings.HasPrefix(entry, "PINWHEEL_JOBS=") })
 }
 
 // run is start of a job of two ranks that must succeed.

@@ -53,7 +53,7 @@ install-mpi:
 
 ## test-jobs: jobs of Open MPI and MPICH outside any guest, over shared memory and TCP; wrappers and headers beside the installed ones
 test-jobs: tools
-	PINWHEEL_JOBS=1 $(GO) test -count=1 -timeout 30m -run 'OutsideOfVerbs|RealJobs|IsReplayed|RowsFit|APIHeader' ./mpishim
+	MPISHIM_TEST_JOBS=1 $(GO) test -count=1 -timeout 30m -run 'OutsideOfVerbs|RealJobs|IsReplayed|RowsFit|APIHeader' ./mpishim
 
 TEST_MPI_RANKS ?= 2 4
 TEST_MPI_POLICIES ?= pinwheel paper leave-pinned on-demand disabled
