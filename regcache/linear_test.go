@@ -17,12 +17,15 @@ import (
 )
 
 // The history of one region under concurrency is linearizable: every call
-// behaves as if it happened at one moment.
+// behaves as if it happened at one moment. A use has one more moment, at which
+// it begins: from then on the helper's calls may find the region in use or
+// being registered, though the use is not served before it ends.
 
 type linearOp uint8
 
 const (
-	opAcquire linearOp = iota
+	opBegin linearOp = iota // of an opAcquire or opIsRegistered
+	opAcquire
 	opRelease
 	opIsRegistered
 	opDeregister
@@ -40,41 +43,57 @@ type linearOutput struct {
 	cleaned int
 }
 
-// linearState is the region: registered or not, and its references.
+// linearState is the region: registered or not, its references, and the uses
+// that have begun and are not served.
 type linearState struct {
-	on   bool
-	refs int
+	on    bool
+	refs  int
+	begun int
 }
 
 var linearModel = porcupine.Model{
 	Init: func() any { return linearState{} },
 	Step: func(s, in, out any) (bool, any) {
 		st, o := s.(linearState), out.(linearOutput)
+		idle := st.refs == 0 && st.begun == 0
 		switch in.(linearInput).op {
+		case opBegin:
+			st.begun++
+			return true, st
 		case opAcquire:
 			// Waited may be a registration that another call began.
-			legal := o.ok && (st.on != o.by)
-			return legal, linearState{true, st.refs + 1}
-		case opRelease:
-			return st.refs > 0, linearState{st.on, st.refs - 1}
+			legal := o.ok && st.on != o.by && st.begun > 0
+			return legal, linearState{true, st.refs + 1, st.begun - 1}
 		case opIsRegistered:
+			legal := o.ok == st.on && st.begun > 0
+			st.begun--
 			if o.ok {
 				st.refs++
-				return st.on, st
 			}
-			return !st.on, st
+			return legal, st
+		case opRelease:
+			st.refs--
+			return st.refs >= 0, st
 		case opDeregister:
 			if !o.ok {
-				return st.refs > 0 || !st.on, st // in use, or just being registered
+				return !idle, st
 			}
-			return st.refs == 0, linearState{}
+			st.on = false
+			return st.refs == 0, st
 		case opRegister:
-			return true, linearState{true, st.refs}
-		case opClean:
-			if st.on && st.refs == 0 {
-				return o.cleaned == 1, linearState{}
+			if !o.by {
+				return st.on || st.begun > 0, st // it is, or is being, registered
 			}
-			return o.cleaned == 0, st
+			legal := !st.on
+			st.on = true
+			return legal, st
+		case opClean:
+			if o.cleaned == 0 {
+				return !st.on || !idle, st
+			}
+			legal := st.on && st.refs == 0 && o.cleaned == 1
+			st.on = false
+			return legal, st
 		}
 		return false, st
 	},
@@ -103,7 +122,13 @@ func TestHistoriesOfOneRegionAreLinearizable(t *testing.T) {
 			end := time.Since(from)
 			mu.Lock()
 			defer mu.Unlock()
-			history = append(history, porcupine.Operation{ClientId: client, Input: linearInput{op}, Call: int64(start), Output: out, Return: int64(end)})
+			ops := []linearOp{op}
+			if op == opAcquire || op == opIsRegistered {
+				ops = []linearOp{opBegin, op}
+			}
+			for _, op := range ops {
+				history = append(history, porcupine.Operation{ClientId: client, Input: linearInput{op}, Call: int64(start), Output: out, Return: int64(end)})
+			}
 		}
 		// Known from the start, so that the helper's calls can name it.
 		ref, _, err := c.Acquire(span(0, 16), both)
@@ -162,7 +187,13 @@ func TestHistoriesOfOneRegionAreLinearizable(t *testing.T) {
 			for range 30 {
 				switch rng.IntN(3) {
 				case 0:
-					call(3, opRegister, func() linearOutput { return linearOutput{ok: c.Register(id) == nil} })
+					call(3, opRegister, func() linearOutput {
+						did, err := c.TryRegister(id)
+						if err != nil {
+							t.Error(err)
+						}
+						return linearOutput{ok: err == nil, by: did}
+					})
 				case 1:
 					call(3, opDeregister, func() linearOutput {
 						err := c.Deregister(id)
