@@ -81,6 +81,7 @@ func TestSignalsEndEveryCommandAndLeaveNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	long := traces + "lu.D.4.pwt"
+	commandtest.NotIgnored(t, unix.SIGINT)
 	for _, s := range []syscall.Signal{unix.SIGINT, unix.SIGTERM} {
 		for _, line := range []string{
 			"merge --out DIR/x/y.pwt " + ranks, "import --out DIR/x/y.pwt " + csv + " FIFO",

@@ -169,6 +169,7 @@ func TestInfoListsWhatIsInForce(t *testing.T) {
 
 func TestSignalsEndEveryCommand(t *testing.T) {
 	launchtest.New(t)
+	commandtest.NotIgnored(t, unix.SIGINT)
 	for _, s := range []syscall.Signal{unix.SIGINT, unix.SIGTERM} {
 		for _, line := range []string{"info", "info -cf", "doctor", "doctor --json", "man", "completion zsh", "--help", "report one two"} {
 			cmd := testwait.Command(t, binary, strings.Fields(line)...)

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/internal/command/commandtest"
 	"pinwheel/internal/outfile/outfiletest"
 	"pinwheel/internal/testwait"
 )
@@ -158,6 +159,7 @@ func TestFileInADirectoryThatIsClosedIsOverwritten(t *testing.T) {
 
 func TestSignalsLeaveNothingAndEndTheCommandByThemselves(t *testing.T) {
 	testwait.Bound(t)
+	commandtest.NotIgnored(t, unix.SIGINT, unix.SIGHUP)
 	for _, s := range []syscall.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGPIPE} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "old")

@@ -4,6 +4,7 @@ package commandtest
 import (
 	"os"
 	"os/exec"
+	"os/signal"
 	"syscall"
 	"testing"
 	"time"
@@ -39,6 +40,15 @@ func EndsBy(t testing.TB, s syscall.Signal, start func() *exec.Cmd) {
 		}
 		return
 	}
+}
+
+// NotIgnored makes the processes that a test starts begin with the default
+// action of the signals. A shell that starts "make test &" ignores SIGINT, and
+// what is ignored stays so in all descendants.
+func NotIgnored(t testing.TB, signals ...os.Signal) {
+	handled := make(chan os.Signal, 1) // a handler becomes the default action at execve(2)
+	signal.Notify(handled, signals...)
+	t.Cleanup(func() { signal.Stop(handled) })
 }
 
 // FullPipe returns the writing end of a pipe that has no room and a reader
