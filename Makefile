@@ -65,7 +65,7 @@ lint: tools
 
 ## soak: fifteen minutes of random maps, unmaps, faults in every call and limits under the registration cache
 soak: tools
-	PINWHEEL_SOAK=10m $(GO) test -count=1 -run Soak -timeout 30m -v ./regcache ./regcache/cfront/...
+	PINWHEEL_SOAK=10m $(GO) test -count=1 -run Soak -timeout 30m -v ./regcache ./bench/ctable
 
 ## test-faults: 100,000 Managers with a fault each, or PINWHEEL_FAULTS, and 1,000 over io_uring, or PINWHEEL_FAULTS_URING
 test-faults: tools
@@ -74,8 +74,8 @@ test-faults: tools
 
 ## test-sanitize: the C side of the cache, the C API and the preload library under ThreadSanitizer and AddressSanitizer
 test-sanitize: tools
-	CGO_CFLAGS="-g -O1 -fsanitize=thread" CGO_LDFLAGS=-fsanitize=thread $(GO) test ./regcache/cfront/...
-	$(GO) test -asan ./regcache/cfront/...
+	CGO_CFLAGS="-g -O1 -fsanitize=thread" CGO_LDFLAGS=-fsanitize=thread $(GO) test ./bench/ctable
+	$(GO) test -asan ./bench/ctable
 	PINWHEEL_SANITIZE=y $(GO) test -count=1 -run Sanitizers ./mpishim
 
 ## bench-peers: our cache, in Go and C, beside UCX's in one run; writes out/bench-peers.jsonl

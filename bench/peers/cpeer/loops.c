@@ -1,23 +1,31 @@
-/* Pinwheel's C API as a peer: see ../peer.h. */
+/* Hits through regcache/table.h as a peer: see ../peer.h. */
 #include "../peer.h" /* first: it asks for sched_setaffinity */
 
 #include "loops.h"
 
-static pwc_cache cache;
+static uintptr_t cache;
+static __thread struct ct_thread self; /* never closed: the process ends with its measurement */
+
+static struct ct_thread *opened(void)
+{
+	if (!self.front && ct_open(cache, &self))
+		abort();
+	return &self;
+}
 
 static void use(char *addr, size_t len)
 {
-	struct pwt_front *f = pwc_thread(cache);
+	struct ct_thread *t = opened();
 	struct pwt_ref ref;
 
-	if (pwc_get(f, addr, len, 3, &ref) < 0)
+	if (ct_get(t, addr, len, 3, &ref) < 0)
 		abort();
-	pwc_put(f, &ref);
+	ct_put(t, &ref);
 }
 
 static void chase(struct hitter *h, const unsigned *order, long iterations)
 {
-	struct pwt_front *f = pwc_thread(cache);
+	struct ct_thread t = *opened();
 	size_t dep = 0;
 
 	for (unsigned j = 0; iterations > 0; iterations--) {
@@ -26,10 +34,10 @@ static void chase(struct hitter *h, const unsigned *order, long iterations)
 
 		if (++j == h->n)
 			j = 0;
-		if (pwc_get(f, addr + dep, LENGTH - dep, 3, &ref) < 0)
+		if (ct_get(&t, addr + dep, LENGTH - dep, 3, &ref) < 0)
 			abort();
-		dep = pwc_rkey(&ref) >> 31; /* always 0 */
-		pwc_put(f, &ref);
+		dep = ref.keys >> 63; /* always 0 */
+		ct_put(&t, &ref);
 	}
 }
 
@@ -100,14 +108,14 @@ static void *measure(void *unused)
 	if (!strcmp(test, "invalidate")) {
 		from = now();
 		munmap(base, (size_t)n * STRIDE);
-		pwc_invalidate(cache, base, (size_t)n * STRIDE);
+		ct_invalidate(cache, base, (size_t)n * STRIDE);
 		use(reserve(LENGTH), LENGTH);
 		printf("%.1f\n", (now() - from) / n);
 	}
 	return NULL;
 }
 
-void run(pwc_cache c, char *name, int a, int b, int d)
+void run(uintptr_t c, char *name, int a, int b, int d)
 {
 	pthread_t t;
 

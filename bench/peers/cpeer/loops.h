@@ -1,6 +1,6 @@
-#include "../../../regcache/cfront/cfront.h"
+#include "../../ctable/ctable.h"
 
-void run(pwc_cache cache, char *test, int a, int b, int c);
+void run(uintptr_t cache, char *test, int a, int b, int c);
 
 /* From main.go. */
 void slow_registrations(int on);

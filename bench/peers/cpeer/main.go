@@ -1,4 +1,4 @@
-// Command cpeer measures pinwheel's C API; see ../peer.h for what it prints.
+// Command cpeer measures hits of C threads through regcache/table.h; see ../peer.h for what it prints.
 package main
 
 /*
@@ -10,11 +10,14 @@ import "C"
 import (
 	"fmt"
 	"os"
+	"runtime/cgo"
 	"strconv"
 
 	"pinwheel/bench/peers/noop"
 	"pinwheel/regcache"
-	"pinwheel/regcache/cfront"
+
+	// ctable has the Go half of what the loops call.
+	_ "pinwheel/bench/ctable"
 )
 
 var provider noop.Provider
@@ -40,5 +43,5 @@ func main() {
 		}
 		a[i] = C.int(n)
 	}
-	C.run(C.pwc_cache(cfront.Export(c)), C.CString(os.Args[1]), a[0], a[1], a[2])
+	C.run(C.uintptr_t(cgo.NewHandle(c)), C.CString(os.Args[1]), a[0], a[1], a[2])
 }

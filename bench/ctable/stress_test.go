@@ -1,8 +1,9 @@
-package ctest
+package ctable
 
 import (
 	"errors"
 	"os"
+	"runtime/cgo"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,7 +14,6 @@ import (
 	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/regcache"
-	"pinwheel/regcache/cfront"
 	"pinwheel/verbs"
 	"pinwheel/verbs/sim"
 )
@@ -75,7 +75,7 @@ func TestReferencesTakenByCThreadsStayRegistered(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		handle := cfront.Export(c)
+		handle := cgo.NewHandle(c)
 		stop := make(chan struct{})
 		var churn sync.WaitGroup
 		churn.Go(func() {
@@ -117,7 +117,7 @@ func TestReferencesTakenByCThreadsStayRegistered(t *testing.T) {
 		if err := c.Close(); err != nil || p.Usage().Regions != 0 {
 			t.Errorf("close: %v; %+v left", err, p.Usage())
 		}
-		cfront.Unexport(handle)
+		handle.Delete()
 	}
 }
 
@@ -133,8 +133,8 @@ func TestSoakInvalidationsUnderHitsOfCLeaveNothingRegistered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	handle := cfront.Export(c)
-	defer cfront.Unexport(handle)
+	handle := cgo.NewHandle(c)
+	defer handle.Delete()
 	if r := Race(Run{Cache: handle, Base: base, Threads: 16, Iterations: iterations}); r.Failed != 0 {
 		t.Errorf("%+v", r)
 	}
@@ -155,8 +155,8 @@ func TestHitThatCGivesUpLeavesNothingRegistered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	handle := cfront.Export(c)
-	defer cfront.Unexport(handle)
+	handle := cgo.NewHandle(c)
+	defer handle.Delete()
 	if !GiveUp(handle, base) {
 		t.Fatal("it did not come so far")
 	}
@@ -177,8 +177,8 @@ func TestPipelinedProtocolInCPostsOnceWhenAllIsRegistered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	handle := cfront.Export(c)
-	defer cfront.Unexport(handle)
+	handle := cgo.NewHandle(c)
+	defer handle.Delete()
 	if n := Pipeline(handle, base, 10<<16, 1<<16); n != 10 {
 		t.Errorf("nothing registered: %d posts, want 10", n)
 	}

@@ -1,8 +1,8 @@
 /* C threads that use a cache, for the tests: also under ThreadSanitizer and AddressSanitizer. */
-#include "../../cfront.h"
+#include "ctable.h"
 
-struct ctest_run {
-	pwc_cache cache;
+struct ct_run {
+	uintptr_t cache;
 	char *base;
 	unsigned pages;
 	uint32_t *alive; /* by handle: the provider holds the registration */
@@ -10,13 +10,13 @@ struct ctest_run {
 	unsigned long iterations;
 };
 
-struct ctest_result {
+struct ct_result {
 	unsigned long outcomes[4], failed;
 	unsigned long stale; /* references to a registration that was gone */
 	unsigned long wrong; /* to one that does not cover the request */
 };
 
-struct ctest_result ctest_stress(struct ctest_run run);
-struct ctest_result ctest_race(struct ctest_run run);
-int ctest_give_up(pwc_cache cache, char *page);
-int ctest_pipeline(pwc_cache cache, char *buffer, size_t len, size_t piece);
+struct ct_result ct_stress(struct ct_run run);
+struct ct_result ct_race(struct ct_run run);
+int ct_give_up(uintptr_t cache, char *page);
+int ct_pipeline(uintptr_t cache, char *buffer, size_t len, size_t piece);

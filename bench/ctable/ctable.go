@@ -1,0 +1,83 @@
+// Package ctable lets C threads of this process use a regcache.Cache. They hit through the
+// inline functions of regcache/table.h, and call Go for everything else. It serves the C rows
+// of `make bench-peers`, and the tests of table.h, which also run under ThreadSanitizer and
+// AddressSanitizer.
+//
+// C code knows a cache by the number of its cgo.Handle.
+package ctable
+
+/*
+#include "ctable.h"
+*/
+import "C"
+
+import (
+	"runtime/cgo"
+	"unsafe"
+
+	"pinwheel/mem"
+	"pinwheel/regcache"
+	"pinwheel/verbs"
+)
+
+//export ct_open
+func ct_open(cache C.uintptr_t, t *C.struct_ct_thread) C.int {
+	front, err := cgo.Handle(cache).Value().(*regcache.Cache).Thread()
+	if err != nil {
+		return -1
+	}
+	t.front = (*C.struct_pwt_front)(front.Memory())
+	t._go = C.uintptr_t(cgo.NewHandle(front))
+	return 0
+}
+
+//export ct_close
+func ct_close(t *C.struct_ct_thread) {
+	frontOf(t._go).Close()
+	cgo.Handle(t._go).Delete()
+}
+
+//export ct_invalidate
+func ct_invalidate(cache C.uintptr_t, addr unsafe.Pointer, n C.size_t) C.int {
+	if err := cgo.Handle(cache).Value().(*regcache.Cache).Invalidate(rangeOf(addr, n)); err != nil {
+		return -1
+	}
+	return 0
+}
+
+//export ct_get_slow
+func ct_get_slow(front C.uintptr_t, addr unsafe.Pointer, n C.size_t, access C.uint32_t, ref *C.struct_pwt_ref) C.int {
+	f := frontOf(front)
+	f.Cache().Sweep()
+	r, outcome, err := f.Acquire(rangeOf(addr, n), verbs.Access(access))
+	if err != nil {
+		return -1
+	}
+	*goRef(ref) = r
+	return C.int(outcome)
+}
+
+//export ct_is_registered_slow
+func ct_is_registered_slow(front C.uintptr_t, addr unsafe.Pointer, n C.size_t, access C.uint32_t, ref *C.struct_pwt_ref) C.int {
+	f := frontOf(front)
+	f.Cache().Sweep()
+	r, ok := f.IsRegistered(rangeOf(addr, n), verbs.Access(access))
+	if !ok {
+		return 0
+	}
+	*goRef(ref) = r
+	return 1
+}
+
+//export ct_put_slow
+func ct_put_slow(front C.uintptr_t, ref *C.struct_pwt_ref) { frontOf(front).Dropped(*goRef(ref)) }
+
+func frontOf(h C.uintptr_t) *regcache.Front { return cgo.Handle(h).Value().(*regcache.Front) }
+
+// goRef is the same reference as Go sees it.
+func goRef(ref *C.struct_pwt_ref) *regcache.Ref { return (*regcache.Ref)(unsafe.Pointer(ref)) }
+
+func rangeOf(addr unsafe.Pointer, n C.size_t) mem.Range {
+	start := mem.Addr(uintptr(addr))
+	return mem.Range{Start: start, End: start + mem.Addr(n)}
+}
