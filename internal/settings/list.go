@@ -40,21 +40,6 @@ func WriteList(w io.Writer, environ []string, full bool) error {
 	return err
 }
 
-// WriteMarkdown prints the table for README.md.
-func WriteMarkdown(w io.Writer) error {
-	var b strings.Builder
-	b.WriteString("| variable | values | default | meaning |\n|---|---|---|---|\n")
-	for _, v := range table {
-		def := ""
-		if v.value != "" {
-			def = "`" + v.value + "`"
-		}
-		fmt.Fprintf(&b, "| `%s%s` | %s | %s | %s |\n", Prefix, v.name, strings.ReplaceAll(v.kind.syntax, "|", " · "), def, v.doc)
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
 // quote makes a value safe to read back by a shell.
 func quote(value string) string {
 	if strings.ContainsAny(value, " \t\"'$`\\;&|<>()*?~#") {
@@ -64,15 +49,21 @@ func quote(value string) string {
 }
 
 // wrap breaks text into lines of at most 78 columns that begin with prefix.
-func wrap(prefix, text string) string {
+func wrap(prefix, text string) string { return wrapAt(78, prefix, text) }
+
+func wrapAt(columns int, prefix, text string) string {
 	var b strings.Builder
-	line := strings.TrimSuffix(prefix, " ")
+	start := strings.TrimSuffix(prefix, " ")
+	line := start
 	for _, word := range strings.Fields(text) {
-		if len(line)+1+len(word) > 78 {
+		if len(line)+1+len(word) > columns {
 			b.WriteString(line + "\n")
-			line = strings.TrimSuffix(prefix, " ")
+			line = start
 		}
-		line += " " + word
+		if line != "" {
+			line += " "
+		}
+		line += word
 	}
 	b.WriteString(line + "\n")
 	return b.String()

@@ -93,33 +93,33 @@ func TestShortListHasOneLinePerVariable(t *testing.T) {
 	}
 }
 
-func TestReadmeListsTheSettings(t *testing.T) {
-	doc, err := os.ReadFile("../../README.md")
+func TestSettingsPageIsUpToDate(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/settings.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := UpdateReadme(string(doc))
+	want, err := UpdatePage(string(doc))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want != string(doc) {
-		t.Error("the settings in README.md are out of date: run go generate ./internal/settings")
+		t.Error("docs/settings.md is out of date: run go generate ./internal/settings")
 	}
 }
 
-func TestUpdateReadmeReplacesOnlyItsSection(t *testing.T) {
-	doc := "# A\n" + readmeMarkers.Begin + "old\n" + readmeMarkers.End + "rest\n"
-	got, err := UpdateReadme(doc)
+func TestUpdatePageReplacesOnlyItsSection(t *testing.T) {
+	doc := "# A\n" + pageMarkers.Begin + "REPLACED\n" + pageMarkers.End + "rest\n"
+	got, err := UpdatePage(doc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(got, "# A\n"+readmeMarkers.Begin+"| variable") || !strings.HasSuffix(got, "|\n"+readmeMarkers.End+"rest\n") || strings.Contains(got, "old") {
+	if !strings.HasPrefix(got, "# A\n"+pageMarkers.Begin+"\n### `PINWHEEL_") || !strings.HasSuffix(got, "`warn`\n\n"+pageMarkers.End+"rest\n") || strings.Contains(got, "REPLACED") {
 		t.Errorf("got %q", got)
 	}
-	if again, _ := UpdateReadme(got); again != got {
+	if again, _ := UpdatePage(got); again != got {
 		t.Error("a second update changes the document")
 	}
-	if _, err := UpdateReadme("# A\n"); err == nil {
+	if _, err := UpdatePage("# A\n"); err == nil {
 		t.Error("a document without markers was accepted")
 	}
 }

@@ -35,36 +35,39 @@ type variable struct {
 // table lists every variable, in the order of the listing.
 var table = []variable{
 	{"DISABLE", "n", flag(func(s *Settings) *bool { return &s.Disable }),
-		"Pass everything through to plain registration, as if Pinwheel were not there."},
+		"Switch Pinwheel off. Every buffer is registered as it would be without Pinwheel."},
 	{"THRESHOLD", "16K", bytes(func(s *Settings) *int64 { return &s.ThresholdBytes }, "inf"),
-		"Transfers below this size are left alone: MPI programs register them as without Pinwheel; in Go transports they are cached and stay registered."},
+		"Leave transfers below this size alone. The transport of an MPI program registers them as it would without Pinwheel." +
+			" A Go transport keeps them cached and registered."},
 	{"POLICY", "pinwheel", choice(func(s *Settings) *string { return &s.Policy },
 		"pinwheel", "paper", "leave-pinned", "on-demand", "lru"),
-		"When memory is registered and released. pinwheel: predict the next need of a region at any site; paper: the helper thread of" +
-			" CF'11; leave-pinned: register at first use, release for room only; on-demand: register and release around every transfer;" +
-			" lru: leave-pinned within the budget."},
+		"When to register and release memory. pinwheel: predict the next use of each region at every call site." +
+			" paper: the helper thread of Li et al., CF 2011. leave-pinned: register at the first use, release only to make room." +
+			" on-demand: register and release around every transfer. lru: leave-pinned, but stay within the budget."},
 	{"IDLE_POLICY", "auto", choice(func(s *Settings) *string { return &s.IdlePolicy },
 		"auto", "conservative", "aggressive", "off"),
-		"Which processes of a node run a helper thread. conservative: at most one helper on each idle core, for the processes with the most" +
-			" registered memory; aggressive: every process, sharing idle cores; auto: conservative; off: none."},
+		"Which processes of a node run a helper thread. conservative: one helper for each idle core, for the processes that have" +
+			" the most registered memory. aggressive: every process, and helpers share the idle cores. auto: conservative. off: none."},
 	{"HELPER_CPU", "auto", number(func(s *Settings) *int64 { return &s.HelperCPU }, 0, 1<<16, "auto"),
-		"Processor of the helper thread. auto: an idle one that shares a cache with the communication thread."},
+		"Processor on which the helper thread runs. auto: an idle processor that shares a cache with the communication thread."},
 	{"WINDOW", "2", number(func(s *Settings) *int64 { return &s.Window }, 0, 8),
-		"Length of the context window: how many communications make up a call site's signature."},
+		"Length of the context window: how many of the last communications belong to a call site's signature."},
 	{"BUDGET", "auto", bytes(func(s *Settings) *int64 { return &s.BudgetBytes }, "auto", "inf"),
-		"Limit of the memory that this process pins. auto: what the system permits (ulimit -l)."},
+		"Most memory that this process may pin. auto: as much as the system permits (ulimit -l)."},
 	{"NODE_BUDGET", "inf", bytes(func(s *Settings) *int64 { return &s.NodeBudgetBytes }, "auto", "inf"),
-		"Limit of the memory that the ranks of a job pin on one node together: each gets an equal share. auto: no limit but those of the processes."},
+		"Most memory that all ranks of a job may pin on one node. Each rank gets an equal share. auto: only the limits of the processes hold."},
 	{"WATCH", "auto", choice(func(s *Settings) *string { return &s.Watch }, "auto", "bpf", "uffd", "pfn", "none"),
-		"How changes of memory mappings are noticed. none: registrations are not cached across them."},
+		"How Pinwheel notices that a memory mapping has changed. bpf: BPF programs in the kernel. uffd: userfaultfd. pfn: page frame" +
+			" numbers. auto: the best that passes a self-test. none: nothing is cached, because a cached registration could be stale."},
 	{"PROVIDER", "auto", choice(func(s *Settings) *string { return &s.Provider }, "auto", "rdma", "uring", "mlock", "sim"),
-		"What registers memory. auto: rdma where there is a device, else uring, else mlock."},
+		"What registers memory in a Go transport. rdma: an RDMA device. uring: io_uring registered buffers. mlock: mlock(2). sim: a" +
+			" simulation. auto: rdma if there is a device, else uring, else mlock."},
 	{"RDMA_DEVICE", "", text(func(s *Settings) *string { return &s.RDMADevice }, "NAME|NAME:PORT"),
-		"RDMA device. Without it, the first with an active port."},
+		"RDMA device, and its port. Without it, Pinwheel takes the first device that has an active port."},
 	{"RECORD", "", text(func(s *Settings) *string { return &s.Record }, "FILE"),
-		"Record a trace of an MPI program into this file. %h host, %p process, %r rank, %j job."},
+		"Record a trace of an MPI program into this file. %h stands for the host, %p for the process, %r for the rank, %j for the job."},
 	{"STATS", "n", text(func(s *Settings) *string { return &s.Stats }, "y|n|FILE"),
-		"Print a report at the end: y to standard error, or into this file (%h host, %p process, %r rank, %j job)."},
+		"Write a report when the process ends. y: to standard error. FILE: into this file; %h, %p, %r and %j as in PINWHEEL_RECORD."},
 	{"LOG", "warn", choice(func(s *Settings) *string { return &s.Log }, "off", "warn", "info", "debug"),
-		"What is written to standard error. info: also what was chosen; debug: also where a fault of ours happened."},
+		"How much Pinwheel writes to standard error. info: also its choices at the start. debug: also the stack of an internal fault."},
 }

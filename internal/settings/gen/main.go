@@ -1,5 +1,4 @@
-// Command gen brings the list of settings in the documents named as
-// arguments up to date.
+// Command gen updates the list of settings in the documents named as arguments.
 package main
 
 import (
@@ -25,7 +24,7 @@ func update(name string) error {
 	if err != nil {
 		return err
 	}
-	doc, err := settings.UpdateReadme(string(old))
+	doc, err := settings.UpdatePage(string(old))
 	if err != nil || doc == string(old) {
 		return err
 	}
