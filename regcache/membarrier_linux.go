@@ -1,6 +1,7 @@
 package regcache
 
 import (
+	"errors"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -17,6 +18,16 @@ var haveMembarrier = sync.OnceValue(func() bool {
 	_, _, errno := unix.Syscall(unix.SYS_MEMBARRIER, membarrierRegisterPrivateExpedited, 0, 0)
 	return errno == 0
 })
+
+// ProbeMembarrier returns nil if hits need no memory barrier of their own, since
+// the side that invalidates can make one in every thread (membarrier(2)), else
+// one line that says why not. The cache works either way.
+func ProbeMembarrier() error {
+	if !haveMembarrier() {
+		return errors.New("membarrier unavailable: kernel older than 4.14, or a seccomp filter forbids it; every hit costs a memory barrier")
+	}
+	return nil
+}
 
 // barrier makes every running thread of this process pass a full memory
 // barrier, so that readers need none. It cannot fail once registered.

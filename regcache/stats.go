@@ -1,12 +1,5 @@
 package regcache
 
-import (
-	"cmp"
-	"slices"
-
-	"pinwheel/mem"
-)
-
 // Stats counts what a cache did. It is exact; hits are counted in the fronts
 // that make them, and added up here.
 type Stats struct {
@@ -40,30 +33,4 @@ func (c *Cache) Stats() Stats {
 		}
 	}
 	return s
-}
-
-// UnionBytes returns the size of the union of all registered pages. It takes
-// time in the number of registrations.
-func (c *Cache) UnionBytes() int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var all []mem.Range
-	for _, g := range c.bySlot {
-		if g != nil && g.state != absent {
-			all = append(all, g.rng)
-		}
-	}
-	for _, r := range c.unreleased {
-		all = append(all, r.rng)
-	}
-	slices.SortFunc(all, func(a, b mem.Range) int { return cmp.Compare(a.Start, b.Start) })
-	var n int64
-	var end mem.Addr
-	for _, r := range all {
-		if r.Start = max(r.Start, end); r.Start < r.End {
-			n += int64(r.Len())
-			end = r.End
-		}
-	}
-	return n
 }

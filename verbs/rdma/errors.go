@@ -38,7 +38,7 @@ type situation struct {
 	maxRegions  int64 // of the device
 }
 
-// kindOf translates an errno of ibv_reg_mr and ibv_reg_dmabuf_mr.
+// kindOf translates an errno of ibv_reg_mr.
 //
 //   - ENOMEM is both the memlock limit (ib_umem_get) and a device out of keys
 //     or translation entries.

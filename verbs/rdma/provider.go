@@ -107,37 +107,19 @@ func (p *Provider) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
 	if n > uint64(p.lim.MaxRegionBytes) {
 		return verbs.Region{}, &verbs.Error{Op: op, Range: aligned, Kind: verbs.ErrRegionSize}
 	}
-	return p.register(op, aligned, a, pinned, func() (*ibv.MR, error) {
-		return p.pd.RegMR(uintptr(aligned.Start), n, uint32(a))
-	})
-}
-
-// RegisterDMABuf registers n bytes of a DMA buffer, from offset on, without
-// pinning memory of this process (ibv_reg_dmabuf_mr(3), rdma-core 34, Linux
-// 5.12). The region's addresses, for the device's use only, count from 0. The
-// descriptor stays the caller's and may be closed after the call. It fails
-// with verbs.ErrUnsupported where library, kernel or device can't.
-func (p *Provider) RegisterDMABuf(fd int, offset, n uint64, a verbs.Access) (verbs.Region, error) {
-	const op = "ibv_reg_dmabuf_mr"
-	return p.register(op, mem.Range{End: mem.Addr(n)}, a, 0, func() (*ibv.MR, error) {
-		return p.pd.RegDMABufMR(fd, offset, n, 0, uint32(a))
-	})
-}
-
-func (p *Provider) register(op string, r mem.Range, a verbs.Access, pinned int64, call func() (*ibv.MR, error)) (verbs.Region, error) {
 	p.life.RLock()
 	defer p.life.RUnlock()
 	if p.closed {
-		return verbs.Region{}, &verbs.Error{Op: op, Range: r, Kind: verbs.ErrClosed}
+		return verbs.Region{}, &verbs.Error{Op: op, Range: aligned, Kind: verbs.ErrClosed}
 	}
-	mr, err := call()
+	mr, err := p.pd.RegMR(uintptr(aligned.Start), n, uint32(a))
 	if err != nil {
-		return verbs.Region{}, p.failure(op, r, errnoOf(err))
+		return verbs.Region{}, p.failure(op, aligned, errnoOf(err))
 	}
 	p.count.Add(1)
 	p.pinned.Add(pinned)
 	lkey, rkey := mr.Keys()
-	return verbs.Region{Range: r, Access: a, LKey: lkey, RKey: rkey, Handle: p.regions.Put(registration{mr, pinned})}, nil
+	return verbs.Region{Range: aligned, Access: a, LKey: lkey, RKey: rkey, Handle: p.regions.Put(registration{mr, pinned})}, nil
 }
 
 // Deregister unpins a region (ibv_dereg_mr(3)): from its return on, a request

@@ -22,7 +22,6 @@ static struct {
 	int (*dealloc_pd)(struct v_pd *);
 	struct v_mr *(*reg_mr)(struct v_pd *, void *, size_t, int);
 	struct v_mr *(*reg_mr_iova2)(struct v_pd *, void *, size_t, uint64_t, unsigned);	     /* optional: v28 */
-	struct v_mr *(*reg_dmabuf_mr)(struct v_pd *, uint64_t, size_t, uint64_t, int, int); /* optional: v34 */
 	int (*dereg_mr)(struct v_mr *);
 	struct v_comp_channel *(*create_comp_channel)(struct v_context *);
 	int (*destroy_comp_channel)(struct v_comp_channel *);
@@ -45,7 +44,7 @@ static const struct {
 	NEED(get_device_list), NEED(free_device_list), NEED(get_device_name), NEED(open_device),
 	NEED(close_device), NEED(query_device), NEED(query_port), NEED(query_gid),
 	NEED(get_async_event), NEED(ack_async_event), NEED(alloc_pd), NEED(dealloc_pd),
-	NEED(reg_mr), WANT(reg_mr_iova2), WANT(reg_dmabuf_mr), NEED(dereg_mr),
+	NEED(reg_mr), WANT(reg_mr_iova2), NEED(dereg_mr),
 	NEED(create_comp_channel), NEED(destroy_comp_channel), NEED(create_cq), NEED(destroy_cq),
 	NEED(get_cq_event), NEED(ack_cq_events), NEED(create_qp), NEED(destroy_qp), NEED(modify_qp),
 };
@@ -144,15 +143,6 @@ struct v_mr *v_reg_mr(struct v_pd *pd, uintptr_t addr, size_t length, unsigned a
 		return lib.reg_mr_iova2(pd, (void *)addr, length, addr, access);
 	/* Older libraries know no optional flags; dropping them is what newer ones do on older kernels. */
 	return lib.reg_mr(pd, (void *)addr, length, access & (V_ACCESS_OPTIONAL_FIRST - 1));
-}
-
-struct v_mr *v_reg_dmabuf_mr(struct v_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, unsigned access)
-{
-	if (!lib.reg_dmabuf_mr) {
-		errno = EOPNOTSUPP;
-		return NULL;
-	}
-	return lib.reg_dmabuf_mr(pd, offset, length, iova, fd, access);
 }
 
 int v_dereg_mr(struct v_mr *mr) { return result(lib.dereg_mr(mr)); }

@@ -28,7 +28,6 @@ int v_get_async_event(struct v_context *context, int *type, int *port);
 struct v_pd *v_alloc_pd(struct v_context *context);
 int v_dealloc_pd(struct v_pd *pd);
 struct v_mr *v_reg_mr(struct v_pd *pd, uintptr_t addr, size_t length, unsigned access);
-struct v_mr *v_reg_dmabuf_mr(struct v_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, unsigned access);
 int v_dereg_mr(struct v_mr *mr);
 
 struct v_comp_channel *v_create_comp_channel(struct v_context *context);

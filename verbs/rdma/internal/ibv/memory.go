@@ -39,16 +39,6 @@ func (p *PD) RegMR(addr uintptr, length uint64, access uint32) (*MR, error) {
 	return &MR{mr}, nil
 }
 
-// RegDMABufMR registers part of a DMA buffer (ibv_reg_dmabuf_mr); EOPNOTSUPP
-// where library or device can't.
-func (p *PD) RegDMABufMR(fd int, offset, length, iova uint64, access uint32) (*MR, error) {
-	mr, err := C.v_reg_dmabuf_mr(p.c, C.uint64_t(offset), C.size_t(length), C.uint64_t(iova), C.int(fd), C.unsigned(access))
-	if mr == nil {
-		return nil, errno(err)
-	}
-	return &MR{mr}, nil
-}
-
 // Dereg unpins. On an error, EBUSY while a memory window is bound to it, the
 // region is unchanged.
 func (m *MR) Dereg() error {
