@@ -16,7 +16,7 @@ REAL_TRACES := $(addprefix results/traces/,ft.B.4.pwt lu.B.4.pwt mg.C.4.pwt)
 # One line for a tool that is missing: $(call need,command,what to install)
 need = command -v $(1) >/dev/null || { echo "make: $(1) is missing: $(2)" >&2; exit 1; }
 
-.PHONY: help tools build replay test race fuzz lint soak test-faults test-sanitize bench-peers bench results calibrate clean
+.PHONY: help tools build replay test race fuzz lint soak test-faults test-sanitize bench-peers bench results calibrate vmwatch-object clean
 
 ## help: this list
 help:
@@ -99,10 +99,14 @@ calibrate: build
 	mkdir -p $(OUT)
 	bin/nasreplay calibrate --out $(OUT)/calibration.json
 
+## vmwatch-object: compile vmwatch/bpf/watch.bpf.c anew (needs clang, llvm and libbpf-dev)
+vmwatch-object:
+	$(GO) generate ./vmwatch
+
 ## clean: remove bin/ and out/
 clean:
 	rm -rf bin $(OUT)
 
 include testbed/testbed.mk
-include vmwatch/vmwatch.mk
+include bench/stale/stale.mk
 include mpishim/mpishim.mk

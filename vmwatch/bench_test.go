@@ -6,8 +6,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/internal/change"
 	"pinwheel/mem"
-	"pinwheel/vmwatch/internal/change"
 )
 
 // BenchmarkGeneration is the check on the send path.

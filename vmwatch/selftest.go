@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/internal/change"
 	"pinwheel/mem"
-	"pinwheel/vmwatch/internal/change"
 )
 
 // selfTestTries is how often a change is tried: another thread may take the

@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/internal/change"
 	"pinwheel/mem"
-	"pinwheel/vmwatch/internal/change"
 )
 
 // pinnedRange is a range as a cache would hold it.

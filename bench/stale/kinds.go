@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/internal/change"
 	"pinwheel/mem"
-	"pinwheel/vmwatch/internal/change"
 )
 
 // <linux/io_uring.h>

@@ -7,17 +7,17 @@ STALE_UCX := $(STALE_OUT)/stale-ucx
 STALE_CHANGES ?= 20000
 RESULTS_STALE := results/stale
 
-.PHONY: test-stale test-stale-host test-stale-ucx test-stale-mpi test-stale-race test-stale-guest test-stale-life bench-watch stale-table vmwatch-object $(STALE) $(STALE_UCX)
+.PHONY: test-stale test-stale-host test-stale-ucx test-stale-mpi test-stale-race test-stale-guest test-stale-life bench-watch stale-table $(STALE) $(STALE_UCX)
 
 $(STALE): | tools
 	mkdir -p $(STALE_OUT) $(RESULTS_STALE)
-	$(GO) build -o $@ ./vmwatch/stale
+	$(GO) build -o $@ ./bench/stale
 
 # libucm replaces mremap and others in whatever links it: only its own column runs in this one.
 $(STALE_UCX): | tools
 	@test -e /usr/include/ucs/memory/rcache.h || { echo "installing libucx-dev"; apt-get update -qq; apt-get install -y --no-install-recommends libucx-dev >/dev/null; }
 	mkdir -p $(STALE_OUT) $(RESULTS_STALE)
-	$(GO) build -tags ucx -o $@ ./vmwatch/stale
+	$(GO) build -tags ucx -o $@ ./bench/stale
 
 ## test-stale: every mechanism against every kind of change, races, UCX beside ours; writes results/stale
 test-stale: test-stale-host test-stale-ucx test-stale-race
@@ -71,7 +71,3 @@ bench-watch: $(STALE) $(STALE_UCX)
 
 stale-table: $(STALE)
 	$(STALE) table $(RESULTS_STALE)/*.json > $(RESULTS_STALE)/README.md
-
-## vmwatch-object: compile vmwatch/bpf/watch.bpf.c anew (needs clang, llvm and libbpf-dev)
-vmwatch-object:
-	$(GO) generate ./vmwatch

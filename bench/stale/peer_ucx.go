@@ -3,8 +3,8 @@
 package main
 
 import (
+	"pinwheel/bench/ucx"
 	"pinwheel/mem"
-	"pinwheel/peers/ucx"
 	"pinwheel/verbs"
 )
 

@@ -17,9 +17,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/internal/change"
 	"pinwheel/mem"
 	"pinwheel/vmwatch"
-	"pinwheel/vmwatch/internal/change"
 )
 
 type measureCmd struct {

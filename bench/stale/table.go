@@ -59,7 +59,7 @@ func (c tableCmd) Run() error {
 
 const preface = `# Never stale
 
-Written by ` + "`make test-stale`" + ` and ` + "`make bench-watch`" + ` (` + "`vmwatch/stale`" + `). A range is registered through the cache, its mapping is changed, it is acquired
+Written by ` + "`make test-stale`" + ` and ` + "`make bench-watch`" + ` (` + "`bench/stale`" + `). A range is registered through the cache, its mapping is changed, it is acquired
 again, and 64 KiB go through the registration in both directions. Only the bytes decide:
 
 - **detected**: the cache registered anew, and the right bytes moved

@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/internal/change"
 	"pinwheel/internal/outfile"
-	"pinwheel/vmwatch/internal/change"
 )
 
 type matrixCmd struct {

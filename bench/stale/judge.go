@@ -3,11 +3,11 @@ package main
 import (
 	"bytes"
 
+	"pinwheel/internal/change"
 	"pinwheel/mem"
 	"pinwheel/regcache"
 	"pinwheel/verbs"
 	"pinwheel/vmwatch"
-	"pinwheel/vmwatch/internal/change"
 )
 
 // Verdicts of one cell.
