@@ -110,7 +110,7 @@ func (c *Cache) acquire(f *Front, r mem.Range, a verbs.Access) (Ref, Outcome, er
 			c.waitUnlocking(&home.done)
 			continue
 		}
-		if outcome = First; c.seen.contains(p) {
+		if outcome = First; c.everRegistered.Contains(p) {
 			outcome = Late
 		}
 		switch err := c.registerUnlocking(home); {

@@ -23,32 +23,32 @@ type Cache struct {
 	// misses; hits don't take it. It is never held while the provider or the
 	// watcher (but for Drain) is called, nor while waiting: see lock.go. Group.mu is
 	// taken inside it.
-	mu         sync.Mutex
-	closed     bool
-	tab        *table
-	index      *index
-	byID       map[mem.RegionID]*region
-	bySlot     []*region // with a slot: known, or living until the last reference is dropped
-	lastID     mem.RegionID
-	lru        lru
-	absent     queue     // known and absent, in the order of their release
-	left       []*region // registered, known no longer, perhaps in use: see sift
-	orphans    []*region // registered, known no longer, without references: to be released
-	tokens     []uint64  // of watches that have ended: to be given back
-	seen       seen
-	gone       goneQueue
-	maxima     Limits
-	pinned     Usage
-	missed     bool          // the watcher did not tell of all changes
-	fault      *fault.Fault  // contained, to be told of at the next unlock
-	calls      int           // of the provider and the watcher, under way
-	called     chan struct{} // closed when one ends; made by who waits, as the next
-	drains     int           // releases under way
-	drained    chan struct{}
-	unreleased []registration // whose deregistration failed: to be tried again
-	idle       []*Front       // fronts given back
-	unmap      runtime.Cleanup
-	stats      Stats
+	mu             sync.Mutex
+	closed         bool
+	tab            *table
+	index          *index
+	byID           map[mem.RegionID]*region
+	bySlot         []*region // with a slot: known, or living until the last reference is dropped
+	lastID         mem.RegionID
+	lru            lru
+	absent         queue     // known and absent, in the order of their release
+	left           []*region // registered, known no longer, perhaps in use: see sift
+	orphans        []*region // registered, known no longer, without references: to be released
+	tokens         []uint64  // of watches that have ended: to be given back
+	everRegistered mem.Set   // since they were mapped: tells First from Late
+	gone           goneQueue
+	maxima         Limits
+	pinned         Usage
+	missed         bool          // the watcher did not tell of all changes
+	fault          *fault.Fault  // contained, to be told of at the next unlock
+	calls          int           // of the provider and the watcher, under way
+	called         chan struct{} // closed when one ends; made by who waits, as the next
+	drains         int           // releases under way
+	drained        chan struct{}
+	unreleased     []registration // whose deregistration failed: to be tried again
+	idle           []*Front       // fronts given back
+	unmap          runtime.Cleanup
+	stats          Stats
 }
 
 // Usage is what a cache has registered, registering and draining.

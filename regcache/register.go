@@ -55,7 +55,7 @@ func (c *Cache) registerUnlocking(g *region) error {
 	c.open(g)
 	g.used = c.tab.epoch
 	c.lru.push(g)
-	c.seen.add(g.rng)
+	c.everRegistered.Add(g.rng)
 	c.settle(g, registered)
 	return nil
 }
@@ -63,7 +63,7 @@ func (c *Cache) registerUnlocking(g *region) error {
 // registerOnceUnlocking registers p for one use.
 func (c *Cache) registerOnceUnlocking(f *Front, p mem.Range, a verbs.Access) (Ref, Outcome, error) {
 	outcome := First
-	if c.seen.contains(p) {
+	if c.everRegistered.Contains(p) {
 		outcome = Late
 	}
 	slot, ok := c.tab.allocate()
@@ -85,7 +85,7 @@ func (c *Cache) registerOnceUnlocking(f *Front, p mem.Range, a verbs.Access) (Re
 	c.tab.describe(slot, 0, mr)
 	c.tab.retire(slot, true)
 	c.settle(g, registered)
-	c.seen.add(p)
+	c.everRegistered.Add(p)
 	c.stats.Uncached++
 	return c.served(f, g, g, outcome)
 }

@@ -14,7 +14,7 @@ func (c *Cache) Verify() error {
 	if c.tab.mem == nil {
 		return nil // closed and unmapped
 	}
-	checks := []func() error{c.verifyRegions, c.verifyAccounts, c.verifyTable, c.verifySeen}
+	checks := []func() error{c.verifyRegions, c.verifyAccounts, c.verifyTable, c.verifyEverRegistered}
 	for _, check := range checks {
 		if err := check(); err != nil {
 			return fmt.Errorf("regcache: inconsistent: %w", err)
@@ -157,15 +157,10 @@ func (c *Cache) verifyArea(a area, b areaBooks) error {
 	return nil
 }
 
-func (c *Cache) verifySeen() error {
-	for i, r := range c.seen {
-		if r.Empty() || i > 0 && c.seen[i-1].End >= r.Start {
-			return fmt.Errorf("the seen ranges are out of order at %v", r)
-		}
-	}
+func (c *Cache) verifyEverRegistered() error {
 	for _, g := range c.byID {
-		if g.state == registered && !c.seen.contains(g.rng) {
-			return fmt.Errorf("region %d at %v is registered but was never seen", g.id, g.rng)
+		if g.state == registered && !c.everRegistered.Contains(g.rng) {
+			return fmt.Errorf("region %d at %v is registered but counts as never registered", g.id, g.rng)
 		}
 	}
 	return nil

@@ -114,5 +114,5 @@ func (c *Cache) invalidate(r mem.Range) {
 		c.forget(g)
 		c.stats.Invalidated++
 	}
-	c.seen.remove(r)
+	c.everRegistered.Remove(r)
 }

@@ -22,14 +22,13 @@ type mapping struct {
 	memory []byte
 }
 
-// newArena maps and touches memory for the given page-aligned ranges.
-func newArena(ranges []mem.Range) (*arena, error) {
-	runs := mergeRanges(ranges)
-	if err := checkMemory(runs); err != nil {
+// newArena maps and touches memory for whole pages of a trace.
+func newArena(traced *mem.Set) (*arena, error) {
+	if err := checkMemory(traced.Bytes()); err != nil {
 		return nil, err
 	}
 	a := &arena{}
-	for _, r := range runs {
+	for r := range traced.All() {
 		if err := a.add(r); err != nil {
 			return nil, errors.Join(fmt.Errorf("mapping %s for the buffers of the trace: %w", mem.FormatBytes(r.Len()), err), a.close())
 		}
@@ -37,26 +36,9 @@ func newArena(ranges []mem.Range) (*arena, error) {
 	return a, nil
 }
 
-// mergeRanges sorts ranges and unites those that overlap or touch.
-func mergeRanges(ranges []mem.Range) (runs []mem.Range) {
-	slices.SortFunc(ranges, func(x, y mem.Range) int { return cmp.Compare(x.Start, y.Start) })
-	for _, r := range ranges {
-		if n := len(runs); n > 0 && r.Start <= runs[n-1].End {
-			runs[n-1] = runs[n-1].Union(r)
-		} else {
-			runs = append(runs, r)
-		}
-	}
-	return runs
-}
-
 // checkMemory refuses what would drive this machine out of memory: all of
 // the arena is touched, and most of it pinned.
-func checkMemory(runs []mem.Range) error {
-	var need uint64
-	for _, r := range runs {
-		need += r.Len()
-	}
+func checkMemory(need uint64) error {
 	have, err := AvailableMemory()
 	if err == nil && need > have {
 		err = fmt.Errorf("the buffers of this rank need %s, %s are available (replay it in virtual mode)", mem.FormatBytes(need), mem.FormatBytes(have))

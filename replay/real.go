@@ -81,14 +81,15 @@ func (o *Options) checkReal(file *trace.File) error {
 
 // realRank runs all policies on one rank, in rounds, and returns a Result for each.
 func realRank(ctx context.Context, o *Options, file *trace.File, p verbs.Provider, rank int) (_ []Result, err error) {
-	ranges, bound, err := survey(ctx, o, file, rank)
+	needed, bound, err := survey(ctx, o, file, rank)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkLimit(p, ranges); err != nil {
+	if err := checkLimit(p, &needed); err != nil {
 		return nil, err
 	}
-	a, err := newArena(append(ranges, bouncePool(o.BounceBytes)))
+	needed.Add(bouncePool(o.BounceBytes))
+	a, err := newArena(&needed)
 	if err != nil {
 		return nil, err
 	}
@@ -178,30 +179,23 @@ func twoCPUs() cpuPair {
 
 // survey finds, on the timeline that Real waits out, which pages a rank needs
 // and the clairvoyant bound.
-func survey(ctx context.Context, o *Options, file *trace.File, rank int) ([]mem.Range, Result, error) {
-	ranges := &rangesPath{seen: map[mem.Range]struct{}{}}
-	e, err := simulate(ctx, o, file, onlyRank(rank, ranges))
+func survey(ctx context.Context, o *Options, file *trace.File, rank int) (needed mem.Set, bound Result, err error) {
+	pages := &pagesPath{}
+	e, err := simulate(ctx, o, file, onlyRank(rank, pages))
 	if err != nil {
-		return nil, Result{}, err
+		return mem.Set{}, Result{}, err
 	}
 	s := newScaledOracle(o, e.largestPages)
 	if e, err = simulate(ctx, o, file, onlyRank(rank, s)); err != nil {
-		return nil, Result{}, err
+		return mem.Set{}, Result{}, err
 	}
-	var needed []mem.Range
-	for r := range ranges.seen {
-		needed = append(needed, r)
-	}
-	return needed, s.finish(e.ranks[rank].endNs), nil
+	return pages.needed, s.finish(e.ranks[rank].endNs), nil
 }
 
 // checkLimit refuses a rank whose buffers the provider can't all pin: every
 // policy is compared with leave-pinned, which does.
-func checkLimit(p verbs.Provider, ranges []mem.Range) error {
-	var need int64
-	for _, r := range mergeRanges(ranges) {
-		need += int64(r.Len())
-	}
+func checkLimit(p verbs.Provider, needed *mem.Set) error {
+	need := int64(needed.Bytes())
 	l := p.Limits()
 	if need <= l.MaxPinnedBytes {
 		return nil
@@ -213,13 +207,13 @@ func checkLimit(p verbs.Provider, ranges []mem.Range) error {
 	return fmt.Errorf("leave-pinned pins %s here%s, %s allows %s: %w", mem.FormatBytes(uint64(need)), advice, l.PinnedSource, mem.FormatBytes(uint64(l.MaxPinnedBytes)), verbs.ErrPinnedMemory)
 }
 
-// rangesPath collects which pages a rank needs.
-type rangesPath struct {
+// pagesPath collects which pages a rank needs.
+type pagesPath struct {
 	freePath
-	seen map[mem.Range]struct{}
+	needed mem.Set
 }
 
-func (p *rangesPath) acquire(_ int64, n *need, _ *hold) (int64, error) {
-	p.seen[n.rng.PageAligned()] = struct{}{}
+func (p *pagesPath) acquire(_ int64, n *need, _ *hold) (int64, error) {
+	p.needed.Add(n.rng.PageAligned())
 	return 0, nil
 }

@@ -184,7 +184,11 @@ func TestBuffersThatOverlapInTheTraceOverlapInMemory(t *testing.T) {
 	at := func(first, pages mem.Addr) mem.Range {
 		return mem.Range{Start: first * page, End: (first + pages) * page}
 	}
-	a, err := newArena([]mem.Range{at(100, 4), at(10, 2), at(102, 8), at(110, 1), at(12, 1)})
+	var traced mem.Set
+	for _, r := range []mem.Range{at(100, 4), at(10, 2), at(102, 8), at(110, 1), at(12, 1)} {
+		traced.Add(r)
+	}
+	a, err := newArena(&traced)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,7 +74,7 @@ func (n *uffdNotifier) waiters() *uint64 { return &n.reader.shared.waiters }
 // registered again, a mapping that replaced part of another range would look
 // like the one that was armed for it.
 func (n *uffdNotifier) arm(r mem.Range) (verifier, error) {
-	free := []mem.Range{r}
+	free := mem.NewSet(r)
 	for _, o := range n.armed {
 		if !o.r.Overlaps(r) || o.lost.Load() {
 			continue
@@ -83,9 +83,9 @@ func (n *uffdNotifier) arm(r mem.Range) (verifier, error) {
 			o.lost.Store(true)
 			continue
 		}
-		free = subtract(free, o.r)
+		free.Remove(o.r)
 	}
-	for _, f := range free {
+	for f := range free.All() {
 		if err := uffdArm(n.fd, f); err != nil {
 			return nil, err
 		}
@@ -99,30 +99,13 @@ func (n *uffdNotifier) arm(r mem.Range) (verifier, error) {
 func (n *uffdNotifier) disarm(_ mem.Range, v verifier) {
 	u := v.(*uffdRange)
 	n.armed = slices.DeleteFunc(n.armed, func(o *uffdRange) bool { return o == u })
-	free := []mem.Range{u.r}
+	free := mem.NewSet(u.r)
 	for _, o := range n.armed {
-		free = subtract(free, o.r)
+		free.Remove(o.r)
 	}
-	for _, f := range free {
+	for f := range free.All() {
 		uffdDisarm(n.fd, f)
 	}
-}
-
-// subtract removes r from each of the ranges.
-func subtract(from []mem.Range, r mem.Range) (rest []mem.Range) {
-	for _, f := range from {
-		if !f.Overlaps(r) {
-			rest = append(rest, f)
-			continue
-		}
-		if f.Start < r.Start {
-			rest = append(rest, mem.Range{Start: f.Start, End: r.Start})
-		}
-		if r.End < f.End {
-			rest = append(rest, mem.Range{Start: r.End, End: f.End})
-		}
-	}
-	return rest
 }
 
 func (n *uffdNotifier) first() uint64 { return atomic.LoadUint64(&n.reader.shared.published) }

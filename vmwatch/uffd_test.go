@@ -7,37 +7,7 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
-	"pgregory.net/rapid"
-
-	"pinwheel/mem"
 )
-
-func TestSubtractLeavesWhatIsInNoneOfTheOthers(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		whole := anyRange(t, "whole", 40)
-		others := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) mem.Range { return anyRange(t, "other", 40) }), 0, 4).Draw(t, "others")
-		rest := []mem.Range{whole}
-		for _, o := range others {
-			rest = subtract(rest, o)
-		}
-		for a := mem.Addr(0); a < 80; a++ {
-			at := mem.Range{Start: a, End: a + 1}
-			want := whole.Contains(at)
-			for _, o := range others {
-				want = want && !o.Contains(at)
-			}
-			got := 0
-			for _, r := range rest {
-				if r.Contains(at) {
-					got++
-				}
-			}
-			if got > 1 || (got == 1) != want {
-				t.Fatalf("%v minus %v is %v: wrong at %d", whole, others, rest, a)
-			}
-		}
-	})
-}
 
 func TestUserfaultfdClosedByTheProgramNeitherBlocksNorGoesStale(t *testing.T) {
 	w := open(t, "uffd")

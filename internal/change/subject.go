@@ -19,9 +19,9 @@ const Pages = 16
 // neither touched nor unmapped any more.
 type Subject struct {
 	Range mem.Range
-	fd    int         // of the file behind it, or -1
-	owned []mem.Range // to be unmapped
-	free  func()      // instead of unmapping, for adopted memory
+	fd    int     // of the file behind it, or -1
+	owned mem.Set // to be unmapped
+	free  func()  // instead of unmapping, for adopted memory
 }
 
 func bytesOfSubject() uint64 { return Pages * mem.PageSize }
@@ -57,7 +57,7 @@ func mapSubject(flags, fd int) (*Subject, error) {
 		return nil, err
 	}
 	r := mem.Range{Start: p, End: p + mem.Addr(bytesOfSubject())}
-	s := &Subject{Range: r, fd: fd, owned: []mem.Range{r}}
+	s := &Subject{Range: r, fd: fd, owned: mem.NewSet(r)}
 	s.Fill(1)
 	return s, nil
 }
@@ -69,7 +69,7 @@ func Segment() (*Subject, error) {
 		return nil, err
 	}
 	r := mem.Range{Start: p, End: p + mem.Addr(bytesOfSubject())}
-	s := &Subject{Range: r, fd: -1, owned: []mem.Range{r}}
+	s := &Subject{Range: r, fd: -1, owned: mem.NewSet(r)}
 	s.Fill(1)
 	return s, nil
 }
@@ -99,10 +99,10 @@ func (s *Subject) Free() {
 		s.free()
 		s.free = nil
 	}
-	for _, r := range s.owned {
+	for r := range s.owned.All() {
 		_ = munmap(r) // ours, so it can't fail
 	}
-	s.owned = nil
+	s.owned = mem.Set{}
 	if s.fd >= 0 {
 		_ = unix.Close(s.fd)
 		s.fd = -1
@@ -117,7 +117,7 @@ func (s *Subject) page(n int) mem.Range {
 // Unmap takes r, a part of the Subject, away. The address may be somebody
 // else's from then on.
 func (s *Subject) Unmap(r mem.Range) error {
-	s.owned = without(s.owned, r)
+	s.owned.Remove(r)
 	return munmap(r)
 }
 
@@ -131,23 +131,12 @@ func (s *Subject) replace(r mem.Range) error {
 
 // refill maps memory at r, part of the Subject that was just unmapped.
 func (s *Subject) refill(r mem.Range) error {
-	s.owned = without(s.owned, r)
+	s.owned.Remove(r)
 	if err := mapFree(r); err != nil {
 		return err
 	}
-	s.owned = append(s.owned, r)
+	s.owned.Add(r)
 	return nil
-}
-
-func without(owned []mem.Range, r mem.Range) (rest []mem.Range) {
-	for _, o := range owned {
-		for _, part := range []mem.Range{{Start: o.Start, End: min(o.End, r.Start)}, {Start: max(o.Start, r.End), End: o.End}} {
-			if !part.Empty() {
-				rest = append(rest, part)
-			}
-		}
-	}
-	return rest
 }
 
 // shrink cuts the second half off and maps other memory there.
@@ -181,7 +170,7 @@ func (s *Subject) move(size uint64, flags int) error {
 	if err != nil {
 		return err
 	}
-	s.owned = append(s.owned, mem.Range{Start: p, End: p + mem.Addr(size)})
+	s.owned.Add(mem.Range{Start: p, End: p + mem.Addr(size)})
 	if flags&unix.MREMAP_DONTUNMAP != 0 {
 		return nil // still mapped, without its pages
 	}

@@ -1,9 +1,7 @@
 package verbstest
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"unsafe"
@@ -13,11 +11,10 @@ import (
 	"pinwheel/mem"
 )
 
-// holes are what Unmap has unmapped, in order of address and without overlap:
-// others may have mapped something there.
+// holes are what Unmap has unmapped: others may have mapped something there.
 var holes struct {
 	sync.Mutex
-	all []mem.Range
+	set mem.Set
 }
 
 // Map is MapSmallPages for the duration of a test.
@@ -32,7 +29,7 @@ func Map(t testing.TB, n uint64) ([]byte, mem.Range) {
 		Unmap(t, r)
 		holes.Lock()
 		defer holes.Unlock()
-		holes.all = slices.DeleteFunc(holes.all, r.Contains)
+		holes.set.Remove(r)
 	})
 	return b, r
 }
@@ -62,26 +59,16 @@ func Unmap(t testing.TB, r mem.Range) {
 	t.Helper()
 	holes.Lock()
 	defer holes.Unlock()
-	at := r.Start
-	for _, hole := range holes.all {
-		if hole.Overlaps(r) {
-			unmap(t, mem.Range{Start: at, End: hole.Start})
-			at = hole.End
+	mapped := mem.NewSet(r)
+	for hole := range holes.set.All() {
+		mapped.Remove(hole)
+	}
+	for part := range mapped.All() {
+		if _, _, errno := unix.Syscall(unix.SYS_MUNMAP, uintptr(part.Start), uintptr(part.Len()), 0); errno != 0 {
+			t.Fatalf("munmap of %v: %v", part, errno)
 		}
 	}
-	unmap(t, mem.Range{Start: at, End: r.End})
-	holes.all = append(slices.DeleteFunc(holes.all, r.Contains), r)
-	slices.SortFunc(holes.all, func(a, b mem.Range) int { return cmp.Compare(a.Start, b.Start) })
-}
-
-func unmap(t testing.TB, r mem.Range) {
-	t.Helper()
-	if r.Empty() {
-		return
-	}
-	if _, _, errno := unix.Syscall(unix.SYS_MUNMAP, uintptr(r.Start), uintptr(r.Len()), 0); errno != 0 {
-		t.Fatalf("munmap of %v: %v", r, errno)
-	}
+	holes.set.Add(r)
 }
 
 // Part returns the range of n bytes at offset off of r.

@@ -5,7 +5,6 @@ package arena
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"syscall"
 	"unsafe"
@@ -32,7 +31,7 @@ type Arena struct {
 
 	// mu protects what follows; a leaf lock.
 	mu     sync.Mutex
-	free   []mem.Range            // by address, never adjacent
+	free   mem.Set
 	used   map[mem.Addr]mem.Range // by start
 	closed bool
 }
@@ -46,7 +45,7 @@ func New(n uint64) (*Arena, error) {
 		return nil, fmt.Errorf("arena: mmap of %s: %w", mem.FormatBytes(n), err)
 	}
 	a := &Arena{memory: b, used: map[mem.Addr]mem.Range{}}
-	a.free = []mem.Range{a.Range()}
+	a.free = mem.NewSet(a.Range())
 	switch err := unix.Mseal(b, 0); {
 	case err == nil:
 		a.sealed = true
@@ -72,15 +71,18 @@ func (a *Arena) Alloc(n uint64) ([]byte, mem.Range, error) {
 	size := mem.Addr((n + mem.PageSize - 1) &^ (mem.PageSize - 1))
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	i := slices.IndexFunc(a.free, func(r mem.Range) bool { return n > 0 && r.Len() >= uint64(size) })
-	if i < 0 || a.closed {
+	var r mem.Range
+	for free := range a.free.All() {
+		if free.Len() >= uint64(size) {
+			r = mem.Range{Start: free.Start, End: free.Start + size}
+			break
+		}
+	}
+	if r.Empty() || a.closed {
 		return nil, mem.Range{}, fmt.Errorf("%w for %s in %v", ErrFull, mem.FormatBytes(n), a.Range())
 	}
-	r := mem.Range{Start: a.free[i].Start, End: a.free[i].Start + size}
 	a.used[r.Start] = r
-	if a.free[i].Start = r.End; a.free[i].Empty() {
-		a.free = slices.Delete(a.free, i, i+1)
-	}
+	a.free.Remove(r)
 	from := uint64(r.Start - a.Range().Start)
 	return a.memory[from : from+n : from+uint64(size)], mem.Range{Start: r.Start, End: r.Start + mem.Addr(n)}, nil
 }
@@ -96,21 +98,7 @@ func (a *Arena) Free(b []byte) error {
 		return fmt.Errorf("%w: %#x", ErrNotAllocated, uintptr(start))
 	}
 	delete(a.used, start)
-	i, _ := slices.BinarySearchFunc(a.free, r.Start, func(f mem.Range, s mem.Addr) int {
-		if f.Start < s {
-			return -1
-		}
-		return 1
-	})
-	a.free = slices.Insert(a.free, i, r)
-	if i+1 < len(a.free) && a.free[i].End == a.free[i+1].Start {
-		a.free[i].End = a.free[i+1].End
-		a.free = slices.Delete(a.free, i+1, i+2)
-	}
-	if i > 0 && a.free[i-1].End == a.free[i].Start {
-		a.free[i-1].End = a.free[i].End
-		a.free = slices.Delete(a.free, i, i+1)
-	}
+	a.free.Add(r)
 	return nil
 }
 

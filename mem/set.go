@@ -1,0 +1,93 @@
+package mem
+
+import (
+	"iter"
+	"slices"
+)
+
+// Set is a set of addresses, kept as the fewest ranges that hold them: disjoint, never
+// adjacent, ascending. The zero value is empty. A Set is not safe for concurrent use, and a
+// copy shares memory with the original.
+//
+// A look-up is a binary search; Add and Remove also move the ranges that follow.
+type Set struct{ ranges []Range }
+
+// NewSet returns the set of r's addresses.
+func NewSet(r Range) Set {
+	var s Set
+	s.Add(r)
+	return s
+}
+
+// after returns the index of the first range that ends after a.
+func (s *Set) after(a Addr) int {
+	i, _ := slices.BinarySearchFunc(s.ranges, a, func(r Range, a Addr) int {
+		if r.End <= a {
+			return -1
+		}
+		return 1
+	})
+	return i
+}
+
+// Contains reports whether every address of r is in the set. As for Range.Contains, an empty r
+// is not.
+func (s *Set) Contains(r Range) bool {
+	i := s.after(r.Start)
+	return i < len(s.ranges) && s.ranges[i].Contains(r)
+}
+
+// Add puts r into the set.
+func (s *Set) Add(r Range) {
+	if r.Empty() || s.Contains(r) {
+		return
+	}
+	from := s.after(r.Start)
+	if from > 0 && s.ranges[from-1].End == r.Start {
+		from--
+	}
+	to := from
+	for to < len(s.ranges) && s.ranges[to].Start <= r.End {
+		r = r.Union(s.ranges[to])
+		to++
+	}
+	s.ranges = slices.Replace(s.ranges, from, to, r)
+}
+
+// Remove takes r out of the set.
+func (s *Set) Remove(r Range) {
+	if r.Empty() {
+		return
+	}
+	from := s.after(r.Start)
+	to := from
+	for to < len(s.ranges) && s.ranges[to].Start < r.End {
+		to++
+	}
+	if from == to {
+		return
+	}
+	left := Range{s.ranges[from].Start, r.Start}
+	right := Range{r.End, s.ranges[to-1].End}
+	switch {
+	case left.Empty() && right.Empty():
+		s.ranges = slices.Delete(s.ranges, from, to)
+	case right.Empty():
+		s.ranges = slices.Replace(s.ranges, from, to, left)
+	case left.Empty():
+		s.ranges = slices.Replace(s.ranges, from, to, right)
+	default:
+		s.ranges = slices.Replace(s.ranges, from, to, left, right)
+	}
+}
+
+// All yields the ranges of the set in ascending order. The set must not change meanwhile.
+func (s *Set) All() iter.Seq[Range] { return slices.Values(s.ranges) }
+
+// Bytes returns the number of addresses in the set.
+func (s *Set) Bytes() (n uint64) {
+	for _, r := range s.ranges {
+		n += r.Len()
+	}
+	return n
+}
