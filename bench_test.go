@@ -12,7 +12,7 @@ import (
 func BenchmarkPath(b *testing.B) {
 	const regions = 64
 	warm := func(b *testing.B, helped bool) *Thread {
-		_, t := open(b, Options{Policy: LeavePinned})
+		_, t := start(b, Options{Policy: LeavePinned})
 		for i := range regions {
 			transfer(b, t, region(i), 0)
 		}

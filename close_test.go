@@ -12,7 +12,9 @@ import (
 
 	"pinwheel/mem"
 	"pinwheel/regcache"
+	"pinwheel/verbs"
 	"pinwheel/verbs/sim"
+	"pinwheel/verbs/verbstest"
 	"pinwheel/vmwatch"
 )
 
@@ -35,7 +37,7 @@ func TestAcquireAfterCloseFails(t *testing.T) {
 
 func closeUnderUse(t *testing.T, watch string, memory []byte) {
 	p := sim.New(sim.Options{})
-	m, err := New(Options{Provider: p, Watch: watch, IdlePolicy: IdleIgnore, Costs: defaultCosts,
+	m, err := New(Options{Provider: p, Watch: watch, IdlePolicy: IdleIgnore, Costs: verbs.DefaultCosts,
 		Warn: func(s string) { t.Error("unexpected warning:", s) }})
 	if errors.Is(err, vmwatch.ErrUnavailable) {
 		t.Skip(err)
@@ -54,7 +56,7 @@ func closeUnderUse(t *testing.T, watch string, memory []byte) {
 		threads = append(threads, th)
 		ready.Add(1)
 		wg.Go(func() {
-			if err := useUntilItFails(th, rangeOf(memory[i*16*int(mem.PageSize):][:16*mem.PageSize]), ready.Done); !isClosed(err) {
+			if err := useUntilItFails(th, verbstest.RangeOf(memory[i*16*int(mem.PageSize):][:16*mem.PageSize]), ready.Done); !isClosed(err) {
 				t.Errorf("while it is closed: %v, want %v", err, ErrClosed)
 			}
 		})
@@ -67,7 +69,7 @@ func closeUnderUse(t *testing.T, watch string, memory []byte) {
 	runtime.GC()
 	for i, th := range threads {
 		for range 2 {
-			if err := useUntilItFails(th, rangeOf(memory[:(i+1)*int(mem.PageSize)]), func() {}); !isClosed(err) {
+			if err := useUntilItFails(th, verbstest.RangeOf(memory[:(i+1)*int(mem.PageSize)]), func() {}); !isClosed(err) {
 				t.Errorf("afterwards: %v, want %v", err, ErrClosed)
 			}
 		}
@@ -100,7 +102,7 @@ func useUntilItFails(th *Thread, r mem.Range, first func()) (err error) {
 
 func TestAcquireAfterCloseFailsHoweverUsesAreRegistered(t *testing.T) {
 	for _, o := range []Options{{Policy: OnDemand}, {Disable: true}, {Policy: LeavePinned}, {Policy: Pinwheel}} {
-		m, th := open(t, o)
+		m, th := start(t, o)
 		transfer(t, th, region(0), 0)
 		if err := m.Close(); err != nil {
 			t.Error(err)
@@ -117,7 +119,7 @@ func TestAcquireAfterCloseFailsHoweverUsesAreRegistered(t *testing.T) {
 }
 
 func TestThreadMayBeClosedTwice(t *testing.T) {
-	m, th := open(t, Options{Policy: LeavePinned})
+	m, th := start(t, Options{Policy: LeavePinned})
 	var u Use
 	if err := th.Acquire(&u, region(0), access, 0, nil); err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 
 func TestHelperThatCannotStartIsReportedOnce(t *testing.T) {
 	var w warnings
-	m, th := open(t, Options{HelperCPUs: []int{1023}, Warn: w.add})
+	m, th := start(t, Options{HelperCPUs: []int{1023}, Warn: w.add})
 	for i := range 10 {
 		transfer(t, th, region(i), 0)
 	}
@@ -54,7 +54,7 @@ func TestFaultOfTheProviderLeavesPlainRegistration(t *testing.T) {
 	var w warnings
 	calls := 0
 	p := sim.New(sim.Options{})
-	m, th := open(t, Options{Policy: LeavePinned, Warn: w.add, Provider: faulty{p, func(string) bool { calls++; return calls == 3 }}})
+	m, th := start(t, Options{Policy: LeavePinned, Warn: w.add, Provider: faulty{p, func(string) bool { calls++; return calls == 3 }}})
 	for i := range 6 { // the third panics
 		transfer(t, th, region(i), 0)
 	}
@@ -64,7 +64,7 @@ func TestFaultOfTheProviderLeavesPlainRegistration(t *testing.T) {
 func TestFaultOfTheCacheLeavesPlainRegistration(t *testing.T) {
 	var w warnings
 	p := sim.New(sim.Options{})
-	m, th := open(t, Options{Policy: LeavePinned, Warn: w.add, Provider: p})
+	m, th := start(t, Options{Policy: LeavePinned, Warn: w.add, Provider: p})
 	transfer(t, th, region(0), 0)
 	transfer(t, th, region(1), 0)
 	front := th.front
@@ -93,7 +93,7 @@ func expectPlain(t *testing.T, m *Manager, p *sim.Provider, warned []string, use
 
 func TestFaultThatPlainRegistrationMeetsTooIsTheCallersToKnow(t *testing.T) {
 	var warned, details warnings
-	_, th := open(t, Options{Policy: LeavePinned, Warn: warned.add, Debug: details.add,
+	_, th := start(t, Options{Policy: LeavePinned, Warn: warned.add, Debug: details.add,
 		Provider: faulty{sim.New(sim.Options{}), func(string) bool { panic("seeded fault\nof two lines") }}})
 	for range 2 {
 		var u Use
@@ -117,7 +117,7 @@ func (brokenRegistrar) Register(mem.RegionID) error { panic("seeded fault") }
 
 func TestFaultOfTheHelperLeavesMemoryPinned(t *testing.T) {
 	var w warnings
-	m, th := open(t, Options{Policy: Paper, Warn: w.add, Window: NoWindow,
+	m, th := start(t, Options{Policy: Paper, Warn: w.add, Window: NoWindow,
 		wrapRegistrar: func(r helper.Registrar) helper.Registrar { return brokenRegistrar{r} }})
 	testwait.Until(t, "the helper registers, and stops", func() bool {
 		transfer(t, th, region(0), 0)
@@ -169,7 +169,7 @@ func (w *brokenWatcher) Drain(func(mem.Range)) (generation uint64) {
 func TestFaultOfTheWatcherIsSaidOnce(t *testing.T) {
 	var w warnings
 	watcher := &brokenWatcher{}
-	m, th := open(t, Options{Policy: Paper, Warn: w.add, Watcher: watcher})
+	m, th := start(t, Options{Policy: Paper, Warn: w.add, Watcher: watcher})
 	period := func() { transfer(t, th, region(0), 0); time.Sleep(5 * time.Millisecond) }
 	for end := time.Now().Add(20 * time.Second); m.Stats().Cache.HelperRegisters == 0 && time.Now().Before(end); {
 		period()
@@ -187,7 +187,7 @@ func TestFaultOfTheWatcherIsSaidOnce(t *testing.T) {
 }
 
 func TestMessageThatCannotBeTakenEndsNothing(t *testing.T) {
-	_, th := open(t, Options{Policy: LeavePinned, Provider: faulty{sim.New(sim.Options{}), func(op string) bool { return op == "register" }},
+	_, th := start(t, Options{Policy: LeavePinned, Provider: faulty{sim.New(sim.Options{}), func(op string) bool { return op == "register" }},
 		Warn:  func(string) { panic("no logger") },
 		Debug: func(string) { panic("no logger") },
 	})
@@ -208,7 +208,7 @@ func TestPassingShortageIsRetried(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, th := open(t, Options{Provider: sim.New(sim.Options{Fail: faults.Fail})})
+	_, th := start(t, Options{Provider: sim.New(sim.Options{Fail: faults.Fail})})
 	transfer(t, th, region(0), 0)
 }
 
@@ -217,7 +217,7 @@ func TestShortageIsTheCallersToHandle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, th := open(t, Options{Provider: sim.New(sim.Options{Fail: faults.Fail})})
+	_, th := start(t, Options{Provider: sim.New(sim.Options{Fail: faults.Fail})})
 	var u Use
 	err = th.Acquire(&u, region(0), access, 0, nil)
 	if !errors.Is(err, verbs.ErrPinnedMemory) || !errors.Is(err, syscall.ENOMEM) {

@@ -22,6 +22,7 @@ import (
 	"pinwheel/verbs"
 	"pinwheel/verbs/sim"
 	"pinwheel/verbs/uring"
+	"pinwheel/verbs/verbstest"
 )
 
 // The campaign: one fault, at a random call of one point, in a Manager of its
@@ -217,7 +218,9 @@ func campaignMemory(t *testing.T) func(i int) mem.Range {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Munmap(all) })
-	return func(i int) mem.Range { return rangeOf(all[i*bytes*int(mem.PageSize):][:bytes*int(mem.PageSize)]) }
+	return func(i int) mem.Range {
+		return verbstest.RangeOf(all[i*bytes*int(mem.PageSize):][:bytes*int(mem.PageSize)])
+	}
 }
 
 // accounted is a provider that says what it holds.

@@ -54,7 +54,7 @@ func TestHugeRequestsAreRefusedAndForgotten(t *testing.T) {
 		}
 	}
 	for name, o := range cases {
-		o.Costs, o.IdlePolicy = defaultCosts, IdleIgnore
+		o.Costs, o.IdlePolicy = verbs.DefaultCosts, IdleIgnore
 		t.Run(name, func(t *testing.T) { refuseHuge(t, o) })
 	}
 }

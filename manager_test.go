@@ -9,7 +9,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"pinwheel/helper"
 	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/regcache"
@@ -46,16 +45,16 @@ func (w *warnings) all() []string {
 	return append([]string(nil), w.list...)
 }
 
-// open starts a Manager whose helper runs wherever there is room, over a
+// start starts a Manager whose helper runs wherever there is room, over a
 // simulated provider unless o names another, and one Thread. A warning that
 // the test does not expect fails it.
-func open(t testing.TB, o Options) (*Manager, *Thread) {
+func start(t testing.TB, o Options) (*Manager, *Thread) {
 	t.Helper()
 	if o.Provider == nil {
 		o.Provider = sim.New(sim.Options{})
 	}
 	if o.Costs == (verbs.Costs{}) {
-		o.Costs = defaultCosts // to measure them would mix with what the test does
+		o.Costs = verbs.DefaultCosts // to measure them would mix with what the test does
 	}
 	if o.IdlePolicy == "" {
 		o.IdlePolicy = IdleIgnore
@@ -81,27 +80,6 @@ func open(t testing.TB, o Options) (*Manager, *Thread) {
 	return m, th
 }
 
-func TestRegistrarTellsTheHelperWhereThereWasNothingToDo(t *testing.T) {
-	m, th := open(t, Options{Policy: LeavePinned})
-	var u Use
-	if err := th.Acquire(&u, region(0), access, 0, nil); err != nil {
-		t.Fatal(err)
-	}
-	r, id := registrar{m.cache}, u.ref.ID()
-	expect := func(what string, err, want error) {
-		if t.Helper(); !errors.Is(err, want) {
-			t.Errorf("%s: %v, want %v", what, err, want)
-		}
-	}
-	expect("register what is registered", r.Register(id), helper.ErrAlready)
-	expect("deregister what is in use", r.Deregister(id), helper.ErrInUse)
-	th.Release(&u)
-	expect("deregister", r.Deregister(id), nil)
-	expect("deregister again", r.Deregister(id), helper.ErrAlready)
-	expect("register", r.Register(id), nil)
-	expect("register another", r.Register(id+1000), helper.ErrGone)
-}
-
 // transfer is one use of a region.
 func transfer(t testing.TB, th *Thread, r mem.Range, op Op) {
 	t.Helper()
@@ -120,7 +98,7 @@ func pinned(m *Manager) int64 { return m.Stats().Cache.Pinned.Bytes }
 func TestHelperReleasesBetweenPeriodicUsesAndRegistersAgain(t *testing.T) {
 	for _, policy := range []Policy{Pinwheel, Paper} {
 		t.Run(string(policy), func(t *testing.T) {
-			m, th := open(t, Options{Policy: policy})
+			m, th := start(t, Options{Policy: policy})
 			low := int64(1 << 40)
 			done := func() bool {
 				s := m.Stats().Cache
@@ -153,7 +131,7 @@ func TestPoliciesKeepWhatTheySay(t *testing.T) {
 	} {
 		p := sim.New(sim.Options{})
 		c.o.Provider = p
-		m, th := open(t, c.o)
+		m, th := start(t, c.o)
 		for range 2 { // the second round hits, where anything is kept
 			for i := range 4 {
 				if c.o.Policy == LRU {
@@ -188,7 +166,7 @@ func TestPoliciesKeepWhatTheySay(t *testing.T) {
 }
 
 func TestHelperHearsOfUsesFromTheThresholdOn(t *testing.T) {
-	m, th := open(t, Options{ThresholdBytes: 64 << 10})
+	m, th := start(t, Options{ThresholdBytes: 64 << 10})
 	small, big := region(0), region(1)
 	small.End = small.Start + 64<<10 - 1
 	big.End = big.Start + 64<<10
@@ -203,7 +181,7 @@ func TestHelperHearsOfUsesFromTheThresholdOn(t *testing.T) {
 }
 
 func TestBudgetInUseIsAnErrorThatPasses(t *testing.T) {
-	_, th := open(t, Options{Policy: LeavePinned, BudgetBytes: 1 << 20})
+	_, th := start(t, Options{Policy: LeavePinned, BudgetBytes: 1 << 20})
 	var u, v Use
 	if err := th.Acquire(&u, region(0), access, 0, nil); err != nil {
 		t.Fatal(err)
@@ -218,7 +196,7 @@ func TestBudgetInUseIsAnErrorThatPasses(t *testing.T) {
 }
 
 func TestInvalidateEndsARegistration(t *testing.T) {
-	m, th := open(t, Options{Policy: LeavePinned})
+	m, th := start(t, Options{Policy: LeavePinned})
 	transfer(t, th, region(0), 0)
 	if err := m.Invalidate(region(0)); err != nil {
 		t.Fatal(err)
@@ -229,7 +207,7 @@ func TestInvalidateEndsARegistration(t *testing.T) {
 }
 
 func TestClosedManagerRefuses(t *testing.T) {
-	m, th := open(t, Options{})
+	m, th := start(t, Options{})
 	transfer(t, th, region(0), 0)
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
@@ -248,7 +226,7 @@ func TestClosedManagerRefuses(t *testing.T) {
 
 func TestPathDoesNotAllocate(t *testing.T) {
 	for _, policy := range []Policy{Pinwheel, LeavePinned} {
-		_, th := open(t, Options{Policy: policy, IdlePolicy: "off"})
+		_, th := start(t, Options{Policy: policy, IdlePolicy: "off"})
 		th.dq = newRing(th.m) // filled, and overrun, with nobody to empty it
 		site := NewSite("here")
 		transfer(t, th, region(0), 1)

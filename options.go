@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"pinwheel/helper"
+	"pinwheel/internal/engine"
 	"pinwheel/internal/settings"
 	"pinwheel/predictor"
 	"pinwheel/queue"
@@ -25,12 +26,9 @@ const (
 	OnDemand    Policy = "on-demand"    // register and release around every use
 )
 
-// helped reports whether a policy has a helper thread.
-func (p Policy) helped() bool { return p == Pinwheel || p == Paper }
-
 // IdleIgnore is a value of Options.IdlePolicy beside those of the setting: the
 // helper runs wherever the kernel puts it, idle core or not.
-const IdleIgnore = "ignore"
+const IdleIgnore = engine.IdlePolicyIgnore
 
 // Options configure a Manager. The zero value is useful.
 type Options struct {

@@ -6,7 +6,7 @@ import (
 )
 
 func TestPredictionsAreGradedOnceTheManagerIsClosed(t *testing.T) {
-	m, th := open(t, Options{Policy: Pinwheel})
+	m, th := start(t, Options{Policy: Pinwheel})
 	for range 40 {
 		transfer(t, th, region(0), 1)
 		time.Sleep(time.Millisecond)
@@ -23,7 +23,7 @@ func TestPredictionsAreGradedOnceTheManagerIsClosed(t *testing.T) {
 }
 
 func TestPolicyWithoutHelperPredictsNothing(t *testing.T) {
-	m, th := open(t, Options{Policy: LeavePinned})
+	m, th := start(t, Options{Policy: LeavePinned})
 	transfer(t, th, region(0), 1)
 	if err := m.Close(); err != nil {
 		t.Fatal(err)

@@ -23,15 +23,13 @@ func TestAccountingAgreesWithTheKernel(t *testing.T) {
 	verbstest.NeedPinned(t, p, regionBytes*regions)
 	_, all := verbstest.Map(t, regionBytes*regions)
 	for _, policy := range []Policy{Pinwheel, Paper, LeavePinned, OnDemand} {
-		m, th := open(t, Options{Policy: policy, Provider: p})
+		m, th := start(t, Options{Policy: policy, Provider: p})
 		for i := range 200 {
 			start := all.Start + mem.Addr(i%regions)*regionBytes
 			transfer(t, th, mem.Range{Start: start, End: start + regionBytes}, 1)
 			time.Sleep(100 * time.Microsecond)
 		}
-		if m.helper != nil {
-			m.helper.Close() // it is busy: stop it, so that both numbers are of one moment
-		}
+		m.engine.Close() // the helper is busy: stop it, so that both numbers are of one moment
 		kernel, err := verbs.StatusBytes("VmPin")
 		if err != nil {
 			t.Fatal(err)
@@ -63,7 +61,7 @@ func BenchmarkPeriodic(b *testing.B) {
 	for _, policy := range []Policy{LeavePinned, Paper, Pinwheel} {
 		for _, gap := range []time.Duration{200 * time.Microsecond, time.Millisecond, 5 * time.Millisecond} {
 			b.Run(string(policy)+"/"+gap.String(), func(b *testing.B) {
-				m, th := open(b, Options{Policy: policy, Provider: p})
+				m, th := start(b, Options{Policy: policy, Provider: p})
 				step := func(i int) {
 					first := all.Start + mem.Addr(i%regions)*regionBytes
 					transfer(b, th, mem.Range{Start: first, End: first + regionBytes}, Op(i%regions))
@@ -98,7 +96,7 @@ func TestRemappedMemoryIsNotAHit(t *testing.T) {
 	verbstest.Available(t, err)
 	t.Cleanup(func() { p.Close() })
 	verbstest.NeedPinned(t, p, n)
-	m, th := open(t, Options{Provider: p, Policy: LeavePinned, Watch: "auto"})
+	m, th := start(t, Options{Provider: p, Policy: LeavePinned, Watch: "auto"})
 	if mech := m.watcher.Mechanism(); mech == vmwatch.None {
 		t.Skip("no mechanism of vmwatch works here: nothing is cached")
 	}

@@ -48,8 +48,9 @@ func TestReportSaysWhatHappened(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"pinwheel, sim, off", "1 first, 0 late", "peak 1.0 MiB", "call site"} {
-		if !strings.Contains(string(text), want) {
+	words := strings.Join(strings.Fields(string(text)), " ")
+	for _, want := range []string{"@ Policy pinwheel @ Provider sim @ Mappings off", "1.0 MiB", " 5 4 0 1 0 ", "@--- Call sites"} {
+		if !strings.Contains(words, want) {
 			t.Errorf("the report lacks %q:\n%s", want, text)
 		}
 	}

@@ -1,7 +1,13 @@
 package pinwheel
 
 import (
+	"fmt"
+	"strings"
+
 	"pinwheel/helper"
+	"pinwheel/internal/settings"
+	"pinwheel/mem"
+	"pinwheel/predictor"
 	"pinwheel/regcache"
 )
 
@@ -29,11 +35,8 @@ type Stats struct {
 
 // Stats returns the counters at this moment.
 func (m *Manager) Stats() Stats {
-	s := Stats{Policy: m.opt.Policy, Provider: m.provider.Name(), Cache: m.cache.Stats()}
-	_, s.AvgPinnedBytes = m.provider.pinned.Read()
-	if m.helper != nil {
-		s.Helper = m.helper.Stats()
-	}
+	s := Stats{Policy: m.opt.Policy, Provider: m.provider.Name(), Cache: m.cache.Stats(), Helper: m.engine.HelperStats()}
+	_, s.AvgPinnedBytes = m.engine.Pinned()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s.StallNs, s.Faulted, s.LostUses = m.past.stallNs.Load(), m.past.faulted.Load(), m.past.lostUses
@@ -43,4 +46,79 @@ func (m *Manager) Stats() Stats {
 		s.LostUses += t.lost()
 	}
 	return s
+}
+
+// Predictions returns how well the helper's predictions matched the uses that
+// followed. It is for the time after Close: before, and without a helper, it is empty.
+func (m *Manager) Predictions() predictor.Accuracy {
+	if !m.closed.Load() {
+		return predictor.Accuracy{}
+	}
+	_ = m.engine.Close() // waits for a Close under way; it does not fail
+	return m.engine.Accuracy()
+}
+
+// inform says in one line what New chose.
+func (m *Manager) inform() {
+	if m.opt.Inform == nil {
+		return
+	}
+	o, l := &m.opt, m.provider.Limits()
+	line := fmt.Sprintf("policy %s, provider %s (pinned bytes limited to %s by %s), watch %s", o.Policy, m.provider.Name(),
+		limit(l.MaxPinnedBytes), l.PinnedSource, m.watchName())
+	switch {
+	case o.Disable:
+		line += ", disabled: every use is registered on its own"
+	case !m.engine.Helped():
+		line += ", no helper thread"
+	}
+	o.Inform(line)
+}
+
+func (m *Manager) watchName() string {
+	switch {
+	case m.watcher != nil:
+		return fmt.Sprint(m.watcher.Mechanism())
+	case m.opt.Watcher != nil:
+		return "by the program"
+	}
+	return "off: the program tells"
+}
+
+func limit(bytes int64) string {
+	if bytes == mem.Unlimited {
+		return "inf"
+	}
+	return mem.FormatBytes(uint64(bytes))
+}
+
+// report writes the report that the options ask for. That it can't is no
+// reason to fail the program's last call.
+func (m *Manager) report() {
+	if m.opt.Report == "" {
+		return
+	}
+	s := m.Stats()
+	r := m.engine.Report(s.Cache, siteName)
+	r.Policy, r.Provider, r.Mapping = string(s.Policy), s.Provider, m.watchName()
+	if m.opt.Disable {
+		r.Policy = "disabled"
+	}
+	r.VerbsUsed = true
+	r.Uses = r.Hits + r.Waited + r.First + r.Late + uint64(s.Faulted)
+	r.Faulted, r.Lost, r.StallNs = s.Faulted, s.LostUses, uint64(s.StallNs)
+	if err := r.Save(settings.Expand(m.opt.Report)); err != nil {
+		m.engine.Warn("report", fmt.Sprintf("report: %v", err))
+	}
+}
+
+// siteName names a call site by its return addresses or what NewSite made of a name.
+func siteName(c predictor.CallSite) (site, op string) {
+	var frames []string
+	for _, f := range c.Frames {
+		if f != 0 {
+			frames = append(frames, fmt.Sprintf("%#x", f))
+		}
+	}
+	return strings.Join(frames, " < "), fmt.Sprint(c.Op)
 }

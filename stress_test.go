@@ -43,7 +43,7 @@ func TestThreadsAndHelperUnderFaultsAndShortage(t *testing.T) {
 		Wait:  true,
 	})}
 	for _, policy := range []Policy{Pinwheel, Paper, OnDemand} {
-		m, _ := open(t, Options{Policy: policy, Provider: p, BudgetBytes: budgetBytes, QueueEntries: 16})
+		m, _ := start(t, Options{Policy: policy, Provider: p, BudgetBytes: budgetBytes, QueueEntries: 16})
 		var wg sync.WaitGroup
 		for worker := range 4 {
 			wg.Go(func() { hammer(t, m, p, worker) })

@@ -51,9 +51,9 @@ func (m *Manager) Thread() (*Thread, error) {
 	if m.opt.Disable || m.opt.Policy == OnDemand {
 		t.way = direct
 	}
-	if m.helper != nil {
+	if m.engine.Helped() {
 		t.dq = newRing(m)
-		m.helper.Attach(t.dq)
+		m.engine.Attach(t.dq)
 	}
 	m.commCPU.Store(int64(helper.CurrentCPU()))
 	m.threads[t] = struct{}{}
@@ -73,7 +73,7 @@ func (t *Thread) Close() {
 	}
 	t.way = closed
 	if t.dq != nil {
-		m.helper.Detach(t.dq)
+		m.engine.Detach(t.dq)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -20,7 +20,7 @@ func TestMissTellsWhereTheThreadRuns(t *testing.T) {
 	if len(cpus) < 2 {
 		t.Skip("needs two processors to move between; this process may use one")
 	}
-	m, th := open(t, Options{})
+	m, th := start(t, Options{})
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"testing"
 
+	"pinwheel/internal/report"
 	"pinwheel/internal/testwait"
-	"pinwheel/mpishim/report"
 )
 
 // stage is a directory with the libraries, the stand-ins and the programs.

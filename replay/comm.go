@@ -25,7 +25,7 @@ type rank struct {
 	path   path
 	pins   *pins
 	helper *virtualHelper    // nil for a policy without one
-	grade  *predictor.Graded // the same
+	scored *predictor.Scored // the same
 
 	call    call
 	state   state

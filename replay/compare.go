@@ -120,7 +120,7 @@ func (e *engine) results(name, policy string, nodes []usage) []Result {
 		x.AvgPinnedBytes = r.usage.close(r.endNs)
 		x.PeakPinnedBytes, x.Pinned = r.usage.peak, r.usage.series
 		if r.helper != nil {
-			x.Errors, x.LostUses = r.grade.Grade(), int64(r.helper.dq.Lost())
+			x.Errors, x.LostUses = r.scored.Accuracy(), int64(r.helper.dq.Lost())
 			x.Predictions = x.Errors.N
 		}
 		all.include(&x)

@@ -39,7 +39,7 @@ type player struct {
 	runNs   int64
 	peak    int64
 	mean    float64
-	errors  predictor.Grade
+	errors  predictor.Accuracy
 	check   pinCheck
 }
 

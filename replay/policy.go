@@ -122,9 +122,9 @@ func (e *engine) installCached(r *rank, policy string) error {
 	if err != nil {
 		return err
 	}
-	r.grade = predictor.NewGraded(p)
+	r.scored = predictor.NewScored(p)
 	c.helper = &virtualHelper{
-		decider: helper.NewScheduler(r.grade, so), path: c, asleep: true,
+		decider: helper.NewScheduler(r.scored, so), path: c, asleep: true,
 		wake: func(at int64) { e.agenda.set(e.actor(helperActor, r.id), at) },
 		dqNs: e.opt.DQItemNs, rqNs: e.opt.RQItemNs, dq: queue.NewRing[helper.Event](e.opt.DQEntries),
 	}

@@ -66,8 +66,8 @@ type Result struct {
 	*RealRun
 
 	// Pinned is pinned memory over time, Errors the prediction errors, both for figures.
-	Pinned Series          `json:"-"`
-	Errors predictor.Grade `json:"-"`
+	Pinned Series             `json:"-"`
+	Errors predictor.Accuracy `json:"-"`
 }
 
 // RealRun is what only a replay in real time has.

@@ -14,7 +14,7 @@ import (
 	"io/fs"
 	"os"
 
-	"pinwheel/mpishim/report"
+	"pinwheel/internal/report"
 )
 
 // ErrNone: no rank has written a report.

@@ -12,8 +12,8 @@ import (
 	"sync"
 	"testing"
 
+	"pinwheel/internal/report"
 	"pinwheel/internal/testwait"
-	"pinwheel/mpishim/report"
 )
 
 func writeRank(t *testing.T, name string, r report.Rank) {

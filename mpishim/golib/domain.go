@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"pinwheel/helper"
+	"pinwheel/internal/engine"
 	"pinwheel/mem"
 	"pinwheel/regcache"
 	"pinwheel/verbs"
@@ -63,8 +63,8 @@ func (s *server) domain(i uint32) (*domain, error) {
 		return nil, err
 	}
 	d := &domain{index: i, turn: uint32(s.sh.domain[i].turn), watch: w}
-	d.cache, err = regcache.New(&provider{s.sh, s.pd(i), s.meter}, regcache.Options{
-		NoHomes: !s.helped(),
+	d.cache, err = regcache.New(s.engine.Metered(&provider{s.sh, s.pd(i)}), regcache.Options{
+		NoHomes: !engine.HasHelper(s.set.Policy),
 		Watcher: w,
 		Group:   s.group,
 		OnFault: s.faulted,
@@ -82,7 +82,7 @@ func (s *server) domain(i uint32) (*domain, error) {
 	s.domains[i].Store(d)
 	s.mapping = w.Mechanism().String()
 	s.info(fmt.Sprintf("policy %s, changes of mappings: %v, helper: %t, threshold %s",
-		s.set.Policy, w.Mechanism(), s.helper != nil, mem.FormatBytes(uint64(s.sh.threshold))))
+		s.set.Policy, w.Mechanism(), s.engine.Helped(), mem.FormatBytes(uint64(s.sh.threshold))))
 	return d, nil
 }
 
@@ -95,41 +95,17 @@ func (ds *domains) close(i uint32) error {
 	return errors.Join(d.cache.Close(), d.watch.Close())
 }
 
-// registrar makes the caches a helper.Registrar.
-type registrar struct{ *domains }
-
-func (r registrar) Register(id mem.RegionID) error {
-	d, id := r.of(id)
+// Find implements engine.Caches.
+func (ds *domains) Find(id mem.RegionID) (*regcache.Cache, mem.RegionID) {
+	d, id := ds.of(id)
 	if d == nil {
-		return helper.ErrGone
+		return nil, 0
 	}
-	return answer(d.cache.TryRegister(id))
+	return d.cache, id
 }
 
-func (r registrar) Deregister(id mem.RegionID) error {
-	d, id := r.of(id)
-	if d == nil {
-		return helper.ErrGone
-	}
-	return answer(d.cache.TryDeregister(id))
-}
-
-// answer says in the helper's terms what a cache did.
-func answer(did bool, err error) error {
-	switch {
-	case errors.Is(err, regcache.ErrUnknown) || errors.Is(err, regcache.ErrClosed):
-		return fmt.Errorf("%w: %w", helper.ErrGone, err)
-	case errors.Is(err, regcache.ErrInUse):
-		return fmt.Errorf("%w: %w", helper.ErrInUse, err)
-	case err == nil && !did:
-		return helper.ErrAlready
-	}
-	return err
-}
-
-// gone is helper.ThreadOptions.Gone. If a cache could not remember all, the
-// helper learns of the others when it acts on them.
-func (ds *domains) gone(buf []mem.RegionID) []mem.RegionID {
+// Gone implements engine.Caches.
+func (ds *domains) Gone(buf []mem.RegionID) []mem.RegionID {
 	for i := range ds {
 		d := ds.at(uint32(i))
 		if d == nil {

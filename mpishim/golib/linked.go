@@ -79,7 +79,7 @@ func (s *server) drop(i uint32) error {
 	s.domains[i].Store(nil)
 	giveWatch(d.watch)
 	if err != nil { // what could not be deregistered is the transport's to find
-		s.once("drop", err.Error())
+		s.engine.Warn("drop", err.Error())
 	}
 	return nil
 }
@@ -154,7 +154,7 @@ func (s *server) count(i uint32, c *C.struct_pw_counts) {
 		}
 	}
 	if i == C.PW_ALL {
-		sum.PeakPinnedBytes, _ = s.meter.Read()
+		sum.PeakPinnedBytes, _ = s.engine.Pinned()
 	}
 	*c = C.struct_pw_counts{
 		hits: C.uint64_t(sum.Hits), waited: C.uint64_t(sum.Waited), first: C.uint64_t(sum.First), late: C.uint64_t(sum.Late),

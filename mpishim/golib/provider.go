@@ -9,7 +9,6 @@ import (
 	"syscall"
 	"unsafe"
 
-	"pinwheel/internal/account"
 	"pinwheel/mem"
 	"pinwheel/verbs"
 )
@@ -18,9 +17,8 @@ import (
 // libibverbs that the transport uses, or by callbacks of its own. It implements
 // verbs.Provider.
 type provider struct {
-	sh    *C.struct_pw_shared
-	pd    unsafe.Pointer
-	meter *account.Mean
+	sh *C.struct_pw_shared
+	pd unsafe.Pointer
 }
 
 func (p *provider) Name() string { return "rdma" }
@@ -43,7 +41,6 @@ func (p *provider) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
 	if errno := syscall.Errno(made.error); errno != 0 {
 		return verbs.Region{}, &verbs.Error{Op: op, Range: aligned, Kind: kindOf(errno), Errno: errno}
 	}
-	p.meter.Change(int64(aligned.Len()))
 	return verbs.Region{Range: aligned, Access: a, LKey: uint32(made.region.lkey), RKey: uint32(made.region.rkey), Handle: uint64(uintptr(made.region.handle))}, nil
 }
 
@@ -51,7 +48,6 @@ func (p *provider) Deregister(g verbs.Region) error {
 	if rc := C.pw_withdraw(p.sh, p.pd, C.uint64_t(g.Handle)); rc != 0 {
 		return verbs.Fail("deregistration", g.Range, syscall.Errno(rc))
 	}
-	p.meter.Change(-int64(g.Range.Len()))
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"unsafe"
 
 	"pinwheel/internal/outfile"
+	"pinwheel/internal/report"
 	"pinwheel/mem"
 	"pinwheel/trace"
 )
@@ -37,16 +38,16 @@ func (s *server) startRecording() *recorder {
 	}
 	path := s.expand(s.set.Record)
 	host, _ := os.Hostname()
-	out, err := createTrace(path, trace.Header{Program: commandLine(), Ranks: int(s.sh.size), Source: "pinwheel record on " + host})
+	out, err := createTrace(path, trace.Header{Program: report.CommandLine(), Ranks: int(s.sh.size), Source: "pinwheel record on " + host})
 	if err != nil {
-		s.once("record", fmt.Sprintf("%v (see PINWHEEL_RECORD)", err))
+		s.engine.Warn("record", fmt.Sprintf("%v (see PINWHEEL_RECORD)", err))
 		return nil
 	}
 	rank, err := out.Rank(int(s.sh.rank))
 	ring := C.pw_new_recorder()
 	if err != nil || ring == nil {
 		_ = out.Abort()
-		s.once("record", fmt.Sprintf("cannot record: %v", err))
+		s.engine.Warn("record", fmt.Sprintf("cannot record: %v", err))
 		return nil
 	}
 	r := &recorder{ring: ring, path: path, out: out, rank: rank, base: uint64(C.pw_program_base()),

@@ -6,13 +6,11 @@ package main
 import "C"
 
 import (
-	"fmt"
 	"sync/atomic"
 	"syscall"
 	"unsafe"
 
-	"pinwheel/helper"
-	"pinwheel/internal/account"
+	"pinwheel/internal/engine"
 	"pinwheel/internal/fault"
 	"pinwheel/internal/settings"
 	"pinwheel/mem"
@@ -27,8 +25,7 @@ type server struct {
 	sh      *C.struct_pw_shared
 	set     settings.Settings
 	clock   *ticks
-	sites   *siteTable
-	meter   *account.Mean
+	engine  *engine.Engine
 	group   *regcache.Group
 	domains domains
 	known   map[*C.struct_pw_thread]bool // threads whose DQ the helper has
@@ -36,36 +33,30 @@ type server struct {
 	watch   *vmwatch.Watcher // opened ahead, for the first domain
 	stopped bool
 	ended   bool
-	warned  map[string]bool
-
-	faultSaid atomic.Bool
 
 	budgetBytes int64          // of the process, as the settings have it
 	past        regcache.Stats // of domains that were dropped
 	mapping     string         // how changes of mappings are noticed, once there was a domain
-
-	helper *helper.Thread // nil without one
-	errs   *errorMeter    // of predictions; nil without a helper
-	placer *helper.Placer // nil without one
 }
 
 func newServer(sh *C.struct_pw_shared, set settings.Settings) *server {
-	helper.CalibrateClock()
-	return &server{
-		sh: sh, set: set,
-		clock:  newTicks(sh),
-		sites:  newSiteTable(),
-		meter:  account.NewMean(),
-		known:  map[*C.struct_pw_thread]bool{},
-		warned: map[string]bool{},
+	s := &server{sh: sh, set: set, known: map[*C.struct_pw_thread]bool{}}
+	s.engine = s.newEngine()
+	s.clock = newTicks(sh)
+	return s
+}
+
+// newEngine returns an engine that says what PINWHEEL_LOG asks for.
+func (s *server) newEngine() *engine.Engine {
+	var debug func(string)
+	if s.set.Log == "debug" {
+		debug = s.warn
 	}
+	return engine.New(s.warn, debug)
 }
 
 // manages reports whether registrations are cached at all.
 func (s *server) manages() bool { return !s.set.Disable && s.set.Policy != "on-demand" }
-
-// helped reports whether the policy has a helper thread.
-func (s *server) helped() bool { return s.set.Policy == "pinwheel" || s.set.Policy == "paper" }
 
 // start prepares everything but the caches, which need protection domains.
 func (s *server) start() {
@@ -85,13 +76,11 @@ func (s *server) start() {
 	if atomic.LoadUint32(word32(&s.sh.verbs_used)) != 0 {
 		var err error
 		if s.watch, err = s.openWatch(); err != nil {
-			s.once("watch", err.Error()+"; going on with plain registration")
+			s.engine.Warn("watch", err.Error()+"; going on with plain registration")
 			return
 		}
 	}
-	if s.helped() && s.set.IdlePolicy != "off" {
-		s.startHelper()
-	}
+	s.startHelper()
 	atomic.StoreUint32(word32(&s.sh.mode), C.PW_MANAGED)
 }
 
@@ -188,7 +177,7 @@ func (s *server) request(t *C.struct_pw_thread) (*domain, mem.Range, error) {
 	m := &t.mail
 	d, err := s.domain(uint32(m.domain))
 	if err != nil {
-		s.once("domain", err.Error()+"; going on with plain registration")
+		s.engine.Warn("domain", err.Error()+"; going on with plain registration")
 		return nil, mem.Range{}, err
 	}
 	if err := s.attach(t, d); err != nil {
@@ -216,8 +205,8 @@ func (s *server) attach(t *C.struct_pw_thread, d *domain) error {
 		d.fronts = append(d.fronts, front)
 		atomic.StorePointer(frontOf(t, d.index), front.Memory())
 	}
-	if s.helper != nil && !s.known[t] {
-		s.helper.Attach(&source{&t.ring, s.clock, s.sites})
+	if s.engine.Helped() && !s.known[t] {
+		s.engine.Attach(&source{&t.ring, s.clock})
 		s.known[t] = true
 	}
 	return nil
@@ -236,7 +225,7 @@ func (s *server) stop() {
 	}
 	s.stopHelper()
 	if _, err := s.clean(C.PW_ALL); err != nil {
-		s.once("clean", err.Error())
+		s.engine.Warn("clean", err.Error())
 	}
 }
 
@@ -250,24 +239,5 @@ func (s *server) contain() {
 // faulted makes every use a plain registration from now on. Any thread may meet a fault.
 func (s *server) faulted(f *fault.Fault) {
 	atomic.StoreUint32(word32(&s.sh.mode), C.PW_PLAIN)
-	s.sayFault(f, "going on with plain registration")
-}
-
-// sayFault says once what happened, and where to those who asked for it.
-func (s *server) sayFault(f *fault.Fault, down string) {
-	if s.faultSaid.Swap(true) {
-		return
-	}
-	s.warn(fmt.Sprintf("%v; %s (PINWHEEL_LOG=debug says where)", f, down))
-	if s.set.Log == "debug" {
-		s.warn(string(f.Stack))
-	}
-}
-
-// once says something about which there is nothing more to say.
-func (s *server) once(kind, message string) {
-	if !s.warned[kind] {
-		s.warned[kind] = true
-		s.warn(message)
-	}
+	s.engine.Fault(f, "going on with plain registration")
 }

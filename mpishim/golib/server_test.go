@@ -9,7 +9,6 @@ import (
 	"syscall"
 	"testing"
 
-	"pinwheel/helper"
 	"pinwheel/internal/settings"
 	"pinwheel/mem"
 	"pinwheel/regcache"
@@ -46,8 +45,9 @@ func (p *during) Deregister(g verbs.Region) error {
 func asked(t *testing.T) (p *during, s *server, ask func(question uint32) (state uint32, errno syscall.Errno)) {
 	t.Helper()
 	p = &during{sim.New(sim.Options{}), func() {}, func() {}}
-	s = &server{set: settings.Default(), warned: map[string]bool{}, group: regcache.NewGroup(mem.Unlimited)}
+	s = &server{set: settings.Default(), group: regcache.NewGroup(mem.Unlimited)}
 	s.set.Log = "off"
+	s.engine = s.newEngine()
 	allocate(&s.sh)
 	s.sh.mode = modeManaged
 	cache, err := regcache.New(p, regcache.Options{Group: s.group, OnFault: s.faulted})
@@ -144,26 +144,6 @@ func TestPanicThatNoAnswerTellsOfEndsManagingToo(t *testing.T) {
 	}
 	if ask(askClean); p.Stats().PinnedBytes != 0 {
 		t.Errorf("%d bytes are still pinned", p.Stats().PinnedBytes)
-	}
-}
-
-func TestCacheAnswersInTheHelpersTerms(t *testing.T) {
-	other := errors.New("another")
-	for _, c := range []struct {
-		did  bool
-		err  error
-		want error
-	}{
-		{true, nil, nil},
-		{false, nil, helper.ErrAlready},
-		{false, fmt.Errorf("of this: %w", regcache.ErrUnknown), helper.ErrGone},
-		{false, regcache.ErrClosed, helper.ErrGone},
-		{false, regcache.ErrInUse, helper.ErrInUse},
-		{true, other, other},
-	} {
-		if got := answer(c.did, c.err); !errors.Is(got, c.want) || (got == nil) != (c.want == nil) {
-			t.Errorf("%t, %v: %v, want %v", c.did, c.err, got, c.want)
-		}
 	}
 }
 

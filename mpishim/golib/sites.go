@@ -10,62 +10,15 @@ import (
 	"cmp"
 	"fmt"
 	"path"
-	"slices"
 	"strings"
-	"sync"
 
-	"pinwheel/helper"
-	"pinwheel/mpishim/report"
 	"pinwheel/predictor"
 	"pinwheel/trace"
 )
 
-// siteTable counts uses by call site, on the helper.
-type siteTable struct {
-	mu  sync.Mutex // protects all; taken by the helper for an addition, and by the report
-	all map[siteKey]*siteCount
-}
-
-type siteKey struct {
-	op     predictor.Op
-	frames [predictor.MaxFrames]uint64
-}
-
-type siteCount struct{ uses, bytes int64 }
-
-// mostSites bounds the table; what comes later is not listed.
-const mostSites = 4096
-
-func newSiteTable() *siteTable { return &siteTable{all: map[siteKey]*siteCount{}} }
-
-func (t *siteTable) count(e *helper.Event) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	k := siteKey{e.Op, e.Frames}
-	c := t.all[k]
-	if c == nil {
-		if len(t.all) == mostSites {
-			return
-		}
-		c = &siteCount{}
-		t.all[k] = c
-	}
-	c.uses++
-	c.bytes += int64(e.Range.Len())
-}
-
-// top returns the sites with the most bytes, with their names.
-func (t *siteTable) top() []report.Site {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var list []report.Site
-	for k, c := range t.all {
-		list = append(list, report.Site{Name: siteName(k.frames[:], symbolAt), Op: opName(k.op), Uses: c.uses, Bytes: c.bytes})
-	}
-	slices.SortFunc(list, func(a, b report.Site) int {
-		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Name, b.Name))
-	})
-	return list[:min(len(list), 4*report.TopSites)]
+// nameSite names a call site and its kind of call for the report.
+func nameSite(c predictor.CallSite) (site, op string) {
+	return siteName(c.Frames[:], symbolAt), opName(c.Op)
 }
 
 // opNames are those of the kinds of calls that package trace lacks (ops.h).

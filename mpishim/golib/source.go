@@ -18,7 +18,6 @@ import (
 type source struct {
 	ring  *C.struct_pw_ring
 	clock *ticks
-	sites *siteTable
 }
 
 // Pop moves the oldest event to *e. Helper only.
@@ -56,7 +55,6 @@ func (s *source) convert(e *helper.Event, c *C.struct_pw_event) {
 		e.Frames[i] = uint64(c.site.frames[i])
 	}
 	e.Pages = uint64(c.pages)
-	s.sites.count(e)
 }
 
 // ticks turns readings of pw_ticks into times of the helper's clock. It is

@@ -30,7 +30,7 @@ type queued struct {
 func newQueued() *queued {
 	var ns atomic.Int64
 	clock := ticksOf(func() uint64 { return uint64(ns.Add(1)) }, ns.Load)
-	q := &queued{source: &source{clock: clock, sites: newSiteTable()}}
+	q := &queued{source: &source{clock: clock}}
 	allocate(&q.ring)
 	return q
 }
@@ -78,9 +78,6 @@ func TestEventsArriveInOrderAndWhole(t *testing.T) {
 	}
 	if q.Pop(&e) {
 		t.Error("a fourth event")
-	}
-	if top := q.sites.top(); len(top) != 1 || top[0].Uses != 3 {
-		t.Errorf("counted by site: %+v", top)
 	}
 }
 

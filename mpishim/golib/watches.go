@@ -38,7 +38,7 @@ func (s *server) openWatch() (*vmwatch.Watcher, error) {
 	}
 	w, err := vmwatch.Open(vmwatch.Options{Mechanism: s.set.Watch})
 	if err == nil && w.Mechanism() == vmwatch.None && s.set.Watch == "auto" && s.sh.rank <= 0 {
-		s.once("watch", "the kernel offers nothing to watch mappings with (pinwheel doctor says why): memory is registered for each use")
+		s.engine.Warn("watch", "the kernel offers nothing to watch mappings with (pinwheel doctor says why): memory is registered for each use")
 	}
 	return w, err
 }

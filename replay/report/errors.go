@@ -29,11 +29,11 @@ func ErrorFigure(runs []*Run) *chart.Figure {
 			s := look(policy)
 			var sum int64
 			for i, n := range res.Errors.Bins {
-				if predictor.GradeBinUpper(i) > p.XMax {
+				if predictor.AccuracyBinUpper(i) > p.XMax {
 					break
 				}
 				sum += n
-				s.X = append(s.X, predictor.GradeBinUpper(i))
+				s.X = append(s.X, predictor.AccuracyBinUpper(i))
 				s.Y = append(s.Y, float64(sum)/float64(res.Predictions))
 			}
 			p.Series = append(p.Series, s)

@@ -11,7 +11,7 @@ import (
 
 // ownErrors are the errors of periods as the paper defines them: the shortest
 // time seen between two uses of one signature, against the next time between
-// two uses of the same one. What Graded counts is stricter: the distance of the
+// two uses of the same one. What predictor.Scored counts is stricter: the distance of the
 // prediction from the region's next need, wherever it comes from.
 type ownErrors struct {
 	n, below05, below5 int64

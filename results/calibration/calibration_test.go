@@ -28,14 +28,13 @@ func TestEveryCommittedCalibrationLoads(t *testing.T) {
 	}
 }
 
-func TestRDMALikeIsSixteenMicrosecondsAndAQuarterAPage(t *testing.T) {
+func TestDefaultCostsAreThoseOfAnRDMAAdapter(t *testing.T) {
 	c, err := calibration.Named(calibration.RDMALike)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := verbs.Costs{Register: verbs.Cost{PerPageNs: 250, FixedNs: 16_000}, Deregister: verbs.Cost{PerPageNs: 125, FixedNs: 8_000}}
-	if c.Costs() != want {
-		t.Errorf("costs %+v, want %+v", c.Costs(), want)
+	if c.Costs() != verbs.DefaultCosts {
+		t.Errorf("costs of %s are %+v, the default %+v", calibration.RDMALike, c.Costs(), verbs.DefaultCosts)
 	}
 	if c.Costs().Register.Ns(4) != 17_000 {
 		t.Errorf("16 KiB take %d ns, want 17000", c.Costs().Register.Ns(4))

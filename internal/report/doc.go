@@ -1,6 +1,6 @@
-// Package report is the report of a run under the preload library: what each
-// rank writes at MPI_Finalize (PINWHEEL_STATS), and what "pinwheel run --stats"
-// makes of the files of all ranks.
+// Package report is the report of a run: each process writes one when it ends
+// (PINWHEEL_STATS), under the preload library as from a Go transport, and
+// "pinwheel run --stats" and "pinwheel report" make one of the files of all ranks.
 //
 // A report is text for people, in the manner of mpiP: a header, one line a
 // rank, an aggregate line marked *, and the call sites that communicate most. The

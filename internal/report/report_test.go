@@ -8,7 +8,11 @@ import (
 func write(t *testing.T, ranks ...Rank) string {
 	t.Helper()
 	var b strings.Builder
-	if err := Write(&b, ranks); err != nil {
+	var j Job
+	for _, r := range ranks {
+		j.Add(r)
+	}
+	if err := j.Write(&b); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -16,10 +20,10 @@ func write(t *testing.T, ranks ...Rank) string {
 
 func TestAggregateAddsAndWeighs(t *testing.T) {
 	got := write(t,
-		Rank{Rank: 1, Size: 2, Host: "b", Command: "./a", Policy: "pinwheel", PeakPinnedBytes: 1 << 20, Uses: 10, Hits: 9, First: 1, Predictions: 1, Err5: 1,
-			Sites: []Site{{"main+0x10", "send", 5, 100}}},
-		Rank{Rank: 0, Size: 2, Host: "a", Command: "./a", Policy: "pinwheel", PeakPinnedBytes: 3 << 20, Uses: 20, Hits: 18, Late: 2, Predictions: 3, Err5: 0.5,
-			Sites: []Site{{"main+0x10", "send", 5, 100}, {"main+0x20", "recv", 1, 1000}}},
+		Rank{Rank: 1, Size: 2, Host: "b", Command: "./a", Policy: "pinwheel", PeakPinnedBytes: 1 << 20, Uses: 10, Hits: 9, First: 1, Accuracy: Accuracy{Predictions: 1, Err5: 1},
+			Sites: []Site{{Name: "main+0x10", Op: "send", Uses: 5, Bytes: 100}}},
+		Rank{Rank: 0, Size: 2, Host: "a", Command: "./a", Policy: "pinwheel", PeakPinnedBytes: 3 << 20, Uses: 20, Hits: 18, Late: 2, Accuracy: Accuracy{Predictions: 3, Err5: 0.5},
+			Sites: []Site{{Name: "main+0x10", Op: "send", Uses: 5, Bytes: 100}, {Name: "main+0x20", Op: "recv", Uses: 1, Bytes: 1000}}},
 	)
 	lines := strings.Split(got, "\n")
 	var rows []string

@@ -1,0 +1,152 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+
+	"pinwheel/helper"
+	"pinwheel/internal/fault"
+	"pinwheel/predictor"
+	"pinwheel/verbs"
+)
+
+// IdlePolicyIgnore is an idle policy beside those of PINWHEEL_IDLE_POLICY: the
+// helper runs wherever the kernel puts it, idle core or not.
+const IdlePolicyIgnore = "ignore"
+
+// HelperOptions say for whom a helper works, and where.
+type HelperOptions struct {
+	Policy string // pinwheel or paper
+	Window int    // of the predictor's context
+	// Costs are the provider's to begin with; zero stands for verbs.DefaultCosts.
+	Costs  verbs.Costs
+	Caches Caches
+	Clock  helper.Clock // nil: helper.SharedClock
+
+	IdlePolicy string // as in PINWHEEL_IDLE_POLICY, or IdlePolicyIgnore
+	// CPUs are the processors that the helper may use. If there is but one, it runs there, idle or
+	// not. Empty stands for those that this process may use.
+	CPUs        []int
+	PinnedBytes func() int64 // now, of this process: decides which processes of a node get an idle core
+	CommCPU     func() int   // where a communication thread runs, or helper.AnyCPU
+
+	// Tests put something between the helper and what it asks and drives. nil: nothing.
+	WrapPredictor func(predictor.Predictor) predictor.Predictor
+	WrapRegistrar func(helper.Registrar) helper.Registrar
+}
+
+// HasHelper reports whether a policy has a helper thread.
+func HasHelper(policy string) bool { return policy == "pinwheel" || policy == "paper" }
+
+// itemNs is what one DQ item and one RQ item cost the helper beside the
+// registration itself.
+const itemNs = 5_000 // 5 us
+
+// StartHelper starts the helper thread and, unless it is told where to run,
+// the search for an idle core. If the policy has a helper that can't be started, the user is warned and memory
+// stays pinned. It reports whether there is a helper now.
+func (e *Engine) StartHelper(o HelperOptions) bool {
+	if !HasHelper(o.Policy) || o.IdlePolicy == "off" {
+		return false
+	}
+	cpu := helper.AnyCPU
+	if len(o.CPUs) == 1 {
+		cpu = o.CPUs[0]
+	}
+	if err := fault.Contain(func() error { return e.startThread(&o, cpu) }); err != nil {
+		e.Warn("helper", fmt.Sprintf("%v; going on without helper thread, memory stays pinned", err))
+		return false
+	}
+	switch {
+	case cpu != helper.AnyCPU:
+		e.where = fmt.Sprintf("on processor %d", cpu)
+	case o.IdlePolicy == IdlePolicyIgnore:
+		e.where = "where the kernel puts it"
+	default:
+		e.where = "on an idle core (" + o.IdlePolicy + ")"
+		if err := e.startPlacer(&o); err != nil {
+			e.Warn("placer", fmt.Sprintf("%v; the kernel places the helper thread", err))
+		}
+	}
+	return true
+}
+
+func (e *Engine) startThread(o *HelperOptions, cpu int) error {
+	so := helper.SchedulerOptions{Costs: cmp.Or(o.Costs, verbs.DefaultCosts), ItemNs: itemNs, Keep: o.Policy == "pinwheel"}
+	po := predictor.Options{Window: o.Window}
+	var p predictor.Predictor = predictor.NewPinwheel(po)
+	if o.Policy == "paper" {
+		p = predictor.NewPaper(po)
+	}
+	scored := predictor.NewScored(wrapped(o.WrapPredictor, p))
+	thread, err := helper.StartThread(helper.ThreadOptions{
+		Decider:   helper.NewScheduler(scored, so),
+		Registrar: wrapped(o.WrapRegistrar, Registrar(o.Caches)),
+		Clock:     o.Clock,
+		CPU:       cpu,
+		Gone:      o.Caches.Gone,
+		OnFault: func(f *fault.Fault) {
+			e.Fault(f, "going on without helper thread, memory stays pinned (or, should that come again, with plain registration)")
+		},
+	})
+	if err == nil {
+		e.helper, e.scored = thread, scored
+	}
+	return err
+}
+
+func wrapped[T any](wrap func(T) T, inner T) T {
+	if wrap == nil {
+		return inner
+	}
+	return wrap(inner)
+}
+
+func (e *Engine) startPlacer(o *HelperOptions) error {
+	policy, err := helper.ParseIdlePolicy(o.IdlePolicy)
+	if err != nil {
+		return err
+	}
+	e.placer, err = helper.StartPlacer(helper.PlacerOptions{
+		Policy:  policy,
+		Bytes:   o.PinnedBytes,
+		CommCPU: o.CommCPU,
+		Apply:   e.helper.Place,
+		Warn:    func(err error) { e.Warn("placer", err.Error()) },
+		Allowed: o.CPUs,
+	})
+	return err
+}
+
+// Helped reports whether there is a helper, which takes events of uses. It may have stopped after a fault.
+func (e *Engine) Helped() bool { return e.helper != nil }
+
+// Attach makes the helper, if there is one, take events of uses from s.
+func (e *Engine) Attach(s helper.Source) {
+	if e.helper != nil {
+		e.helper.Attach(s)
+	}
+}
+
+// Detach makes the helper leave s alone, as helper.Thread.Detach does.
+func (e *Engine) Detach(s helper.Source) {
+	if e.helper != nil {
+		e.helper.Detach(s)
+	}
+}
+
+// HelperStats returns what the helper has done; nothing if there is none.
+func (e *Engine) HelperStats() helper.ThreadStats {
+	if e.helper == nil {
+		return helper.ThreadStats{}
+	}
+	return e.helper.Stats()
+}
+
+// Accuracy returns the accuracy of the helper's predictions so far; none if there is no helper.
+func (e *Engine) Accuracy() predictor.Accuracy {
+	if e.scored == nil {
+		return predictor.Accuracy{}
+	}
+	return e.scored.Accuracy()
+}

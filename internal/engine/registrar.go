@@ -1,0 +1,63 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"pinwheel/helper"
+	"pinwheel/mem"
+	"pinwheel/regcache"
+)
+
+// Caches are the registration caches that one helper serves. Both methods are called by the helper alone.
+type Caches interface {
+	// Find returns the cache of a region that the helper knows as id, and the region's ID there. The cache
+	// is nil if it was dropped.
+	Find(id mem.RegionID) (*regcache.Cache, mem.RegionID)
+	// Gone appends to buf the regions that are known no longer since the last call. What a cache could not
+	// remember is left out: the helper learns of it when it acts on it.
+	Gone(buf []mem.RegionID) []mem.RegionID
+}
+
+// Single is the Caches of a process that has one.
+type Single struct{ *regcache.Cache }
+
+// Find implements Caches.
+func (s Single) Find(id mem.RegionID) (*regcache.Cache, mem.RegionID) { return s.Cache, id }
+
+// Gone implements Caches.
+func (s Single) Gone(buf []mem.RegionID) []mem.RegionID {
+	buf, _ = s.Cache.Gone(buf)
+	return buf
+}
+
+// Registrar makes caches a helper.Registrar.
+func Registrar(c Caches) helper.Registrar { return registrar{c} }
+
+type registrar struct{ Caches }
+
+func (r registrar) Register(id mem.RegionID) error {
+	return r.act(id, (*regcache.Cache).TryRegister)
+}
+
+func (r registrar) Deregister(id mem.RegionID) error {
+	return r.act(id, (*regcache.Cache).TryDeregister)
+}
+
+// act says in the helper's terms what a cache did.
+func (r registrar) act(id mem.RegionID, do func(*regcache.Cache, mem.RegionID) (bool, error)) error {
+	cache, id := r.Find(id)
+	if cache == nil {
+		return helper.ErrGone
+	}
+	did, err := do(cache, id)
+	switch {
+	case errors.Is(err, regcache.ErrUnknown) || errors.Is(err, regcache.ErrClosed):
+		return fmt.Errorf("%w: %w", helper.ErrGone, err)
+	case errors.Is(err, regcache.ErrInUse):
+		return fmt.Errorf("%w: %w", helper.ErrInUse, err)
+	case err == nil && !did:
+		return helper.ErrAlready
+	}
+	return err
+}

@@ -1,0 +1,104 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+)
+
+// Rank is what one process reports. Names are those of nasreplay's JSON where it has them.
+type Rank struct {
+	// World is not empty for processes that MPI_Comm_spawn has started; see settings.World.
+	World   string `json:"world,omitempty"`
+	Rank    int    `json:"rank"` // -1 if MPI_Init was not reached
+	Size    int    `json:"size"`
+	Host    string `json:"host"`
+	PID     int    `json:"pid"`
+	Command string `json:"command"`
+	Library string `json:"mpi_library"`
+	Policy  string `json:"policy"`
+	// Provider is what registers memory in a Go transport; under the preload library, the transport does.
+	Provider string `json:"provider,omitempty"`
+	Mapping  string `json:"watch"` // how changes of mappings were noticed; empty if nothing was registered
+	Helper   string `json:"helper"`
+	// Seconds is from MPI_Init to MPI_Finalize.
+	Seconds float64 `json:"run_s"`
+
+	PeakPinnedBytes    int64 `json:"peak_pinned_bytes"`
+	AveragePinnedBytes int64 `json:"avg_pinned_bytes"`
+	// VerbsUsed says whether the transport called libibverbs at all.
+	VerbsUsed bool `json:"verbs_used"`
+	// Uses is how many registrations the transport asked us for, and Plain how
+	// many went past the cache: its own buffers, small or unusual ones.
+	Uses         uint64 `json:"uses"`
+	Plain        uint64 `json:"plain_regs"`
+	Hits         uint64 `json:"hits"`
+	Waited       uint64 `json:"waited"`
+	First        uint64 `json:"first_regs"`
+	Late         uint64 `json:"late_regs"`
+	HelperRegs   uint64 `json:"helper_regs"`
+	HelperDeregs uint64 `json:"helper_deregs"`
+	// Failed is how many uses got an error, and Faulted how many were registered past
+	// the cache after a fault of ours.
+	Failed      uint64 `json:"failed,omitempty"`
+	Faulted     int64  `json:"faulted,omitempty"`
+	Evicted     uint64 `json:"evicted,omitempty"`
+	Invalidated uint64 `json:"invalidated,omitempty"`
+	// Repeated is how many uses repeated one of the same call, and were not
+	// told to the helper; Lost is how many the helper was too late for.
+	Repeated uint64 `json:"repeated_uses"`
+	Lost     uint64 `json:"lost_uses"`
+	StallNs  uint64 `json:"stall_ns"` // waiting for what was no hit
+	// PathNs is what a large message costs on its path where registration is a
+	// hit: noting its buffer, taking the registration and giving it back. PathSamples
+	// is how many of those were measured, one in 61. Reading the counter around
+	// a part keeps it from overlapping with the rest, so this is an upper estimate.
+	PathNs      float64 `json:"path_ns"`
+	PathSamples uint64  `json:"path_samples"`
+	HelperCPUNs int64   `json:"helper_cpu_ns"`
+	Accuracy
+	Sites       []Site   `json:"sites"`
+	Environment []string `json:"environment"` // PINWHEEL_* as given
+}
+
+// Site is one call site, as the symbols of the program name it.
+type Site struct {
+	Name  string `json:"name"`
+	Op    string `json:"op"`
+	Uses  int64  `json:"uses"`
+	Bytes int64  `json:"bytes"`
+	Accuracy
+}
+
+// Accuracy says how close predictions came to the needs that followed. The error of a prediction is
+// its distance from the need, as a share of the interval between the region's previous need and this one.
+type Accuracy struct {
+	Predictions int64   `json:"predictions"`
+	Err05       float64 `json:"err_0_5"` // share with less than 0.5 % error
+	Err5        float64 `json:"err_5"`   // share with less than 5 % error
+}
+
+// add takes in the predictions of another rank.
+func (a *Accuracy) add(b Accuracy) {
+	n := a.Predictions + b.Predictions
+	if n == 0 {
+		return
+	}
+	mean := func(x, y float64) float64 { return (x*float64(a.Predictions) + y*float64(b.Predictions)) / float64(n) }
+	*a = Accuracy{n, mean(a.Err05, b.Err05), mean(a.Err5, b.Err5)}
+}
+
+// TopSites is how many call sites are listed.
+const TopSites = 10
+
+// Name tells a rank from all others of its job.
+func Name(world string, rank int) string {
+	if world == "" {
+		return fmt.Sprint(rank)
+	}
+	return fmt.Sprintf("%s-%d", world, rank)
+}
+
+// compare orders ranks; those that the launcher has started come first.
+func compare(a, b Rank) int {
+	return cmp.Or(cmp.Compare(len(a.World), len(b.World)), cmp.Compare(a.World, b.World), cmp.Compare(a.Rank, b.Rank))
+}

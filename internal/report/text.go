@@ -1,0 +1,121 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+
+	"pinwheel/mem"
+)
+
+func (j *Job) header(b io.Writer, total Rank) {
+	r := j.first
+	launched, started := len(j.rows), ""
+	for _, row := range j.rows {
+		if row.World != r.World {
+			launched--
+		}
+	}
+	if n := len(j.rows) - launched; n > 0 {
+		started = fmt.Sprintf(", and %d that these started", n)
+	}
+	fmt.Fprintf(b, "@ Pinwheel\n@ Command  %s\n@ MPI      %s, %d of %d ranks%s\n@ Policy   %s\n",
+		r.Command, cmp.Or(r.Library, "none"), launched, r.Size, started, r.Policy)
+	if r.Provider != "" {
+		fmt.Fprintf(b, "@ Provider %s\n", r.Provider)
+	}
+	if r.Mapping != "" {
+		fmt.Fprintf(b, "@ Mappings %s\n", r.Mapping)
+	}
+	fmt.Fprintf(b, "@ Helper   %s\n@ Run time %.3f s\n", r.Helper, total.Seconds)
+	for _, e := range r.Environment {
+		fmt.Fprintf(b, "@ Setting  %s\n", e)
+	}
+}
+
+func whyNothing(total Rank) string {
+	switch {
+	case !total.VerbsUsed:
+		return "the transport used no verbs (it is shared memory, TCP, or linked with libibverbs statically)"
+	case total.Plain == 0:
+		return "the transport registered no memory"
+	case total.Policy == "disabled" || total.Policy == "on-demand":
+		return fmt.Sprintf("with policy %s the transport's %d registrations go past it", total.Policy, total.Plain)
+	}
+	return leftAlone(total)
+}
+
+func leftAlone(total Rank) string {
+	return fmt.Sprintf("registrations left alone, because they were small or the transport's own: %d", total.Plain)
+}
+
+func table(b io.Writer, ranks []Rank, total Rank) {
+	fmt.Fprintf(b, "\n@--- Registered memory and registrations ---\n")
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "rank\thost\tpeak\taverage\tuses\thits\twaited\tfirst\tlate\tahead\treleased\tlost\t<0.5 %\t<5 %\tstall ms\thelper ms\t")
+	for _, r := range append(ranks, total) {
+		name := Name(r.World, r.Rank)
+		if r.Rank < 0 {
+			name = "*"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%.1f\t%.1f\t\n", name, cmp.Or(r.Host, "*"),
+			mem.FormatBytes(uint64(r.PeakPinnedBytes)), mem.FormatBytes(uint64(r.AveragePinnedBytes)),
+			r.Uses, r.Hits, r.Waited, r.First, r.Late, r.HelperRegs, r.HelperDeregs, r.Lost,
+			percent(r.Err05, r.Predictions), percent(r.Err5, r.Predictions), float64(r.StallNs)/1e6, float64(r.HelperCPUNs)/1e6)
+	}
+	w.Flush()
+}
+
+func percent(share float64, of int64) string {
+	if of == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f %%", 100*share)
+}
+
+// legend says what the columns are, in their order.
+const legend = `peak, average: memory that Pinwheel held registered. uses: what the transport asked for; it was registered already (hits), was
+being registered (waited), or had to be, for the first time (first) or again (late). ahead, released: registered and
+deregistered by the helper thread; lost: uses that it did not hear of. <0.5 %, <5 %: predictions of the next use that were
+wrong by less than that share of the interval. stall: time that communication spent waiting for registrations; helper: its processor time.
+`
+
+func remarks(b io.Writer, total Rank) {
+	fmt.Fprint(b, legend)
+	if total.PathSamples > 0 {
+		fmt.Fprintf(b, "Overhead on the path of a message: %.0f ns beside registration, the mean of %d hits.\n", total.PathNs, total.PathSamples)
+	}
+	if total.Plain > 0 {
+		fmt.Fprintf(b, "Besides, %s.\n", leftAlone(total))
+	}
+	if total.Failed+total.Evicted+total.Invalidated > 0 {
+		fmt.Fprintf(b, "Registrations that failed: %d; evicted for room: %d; invalidated: %d.\n", total.Failed, total.Evicted, total.Invalidated)
+	}
+	if total.Faulted > 0 {
+		fmt.Fprintf(b, "Uses registered past the cache after a fault: %d.\n", total.Faulted)
+	}
+}
+
+// writeSites prints the call sites of all ranks together.
+func (j *Job) writeSites(b io.Writer) {
+	if len(j.sites) == 0 {
+		return
+	}
+	var list []Site
+	for _, s := range j.sites {
+		list = append(list, s)
+	}
+	slices.SortFunc(list, func(x, y Site) int {
+		return cmp.Or(cmp.Compare(y.Bytes, x.Bytes), cmp.Compare(x.Name, y.Name), cmp.Compare(x.Op, y.Op))
+	})
+	fmt.Fprintf(b, "\n@--- Call sites by bytes registered ---\n")
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "call\tuses\tbytes\tpredicted\t<0.5 %\t<5 %\tsite")
+	for _, s := range list[:min(len(list), TopSites)] {
+		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%s\t%s\t%s\n", s.Op, s.Uses, mem.FormatBytes(uint64(s.Bytes)),
+			s.Predictions, percent(s.Err05, s.Predictions), percent(s.Err5, s.Predictions), s.Name)
+	}
+	w.Flush()
+}
