@@ -1,9 +1,9 @@
 package replay
 
-import "math"
+import "pinwheel/replay/pinned"
 
 // never is the time of an actor that has nothing to do until another wakes it.
-const never = math.MaxInt64
+const never = pinned.Never
 
 // agenda orders the actors of a simulation by the virtual time of their next
 // step: an indexed binary heap with one entry per actor. Ties go to the lower

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"pinwheel/predictor"
+	"pinwheel/replay/pinned"
 	"pinwheel/trace"
 )
 
@@ -23,7 +24,7 @@ type rank struct {
 	id     int
 	prog   *program
 	path   path
-	pins   *pins
+	pins   *pinned.Counter
 	helper *virtualHelper    // nil for a policy without one
 	scored *predictor.Scored // the same
 
@@ -48,7 +49,7 @@ type rank struct {
 	txFree       float64 // time from which the adapter is free to send
 
 	stats Counts
-	usage usage
+	usage pinned.Usage
 	endNs int64 // when the rank finished
 	torn  bool  // its records end before finalize
 }
@@ -76,7 +77,7 @@ func (e *engine) nextCall(r *rank, t int64) error {
 }
 
 func (e *engine) finish(r *rank, t int64) {
-	r.state, r.endNs, r.usage.endNs = finished, t, t
+	r.state, r.endNs, r.usage.EndNs = finished, t, t
 	e.live--
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"pinwheel/replay/pinned"
 	"pinwheel/trace"
 )
 
@@ -79,18 +80,18 @@ func pass(ctx context.Context, o *Options, file *trace.File, policy string, late
 	if err != nil {
 		return passResult{}, err
 	}
-	nodes := make([]usage, len(o.Nodes))
+	nodes := make([]pinned.Usage, len(o.Nodes))
 	for i, ranks := range o.Nodes {
-		nodes[i].series = newSeries(o.SeriesFromNs, o.SeriesToNs)
+		nodes[i] = pinned.NewUsage(o.SeriesFromNs, o.SeriesToNs)
 		for _, r := range ranks {
-			e.ranks[r].pins.sinks = append(e.ranks[r].pins.sinks, &nodes[i])
+			e.ranks[r].pins.AddUsage(&nodes[i])
 		}
 	}
 	if err := e.install(policy, lateNs); err != nil {
 		return passResult{}, err
 	}
 	for i := range nodes {
-		nodes[i].lateNs = e.ranks[0].usage.lateNs
+		nodes[i].LateNs = e.ranks[0].usage.LateNs
 	}
 	var total int64
 	for _, r := range file.Ranks() {
@@ -110,15 +111,15 @@ func pass(ctx context.Context, o *Options, file *trace.File, policy string, late
 }
 
 // results collects what was measured.
-func (e *engine) results(name, policy string, nodes []usage) []Result {
+func (e *engine) results(name, policy string, nodes []pinned.Usage) []Result {
 	blank := Result{Trace: name, Rank: AllRanks, Policy: policy, Provider: e.opt.Provider, Mode: "virtual", Timeline: e.opt.Timeline}
 	all := blank
 	var out []Result
 	for _, r := range e.ranks {
 		x := blank
 		x.Rank, x.Counts, x.RunNs, x.TraceEvents, x.Torn = r.id, r.stats, r.endNs, r.prog.records, r.torn
-		x.AvgPinnedBytes = r.usage.close(r.endNs)
-		x.PeakPinnedBytes, x.Pinned = r.usage.peak, r.usage.series
+		x.AvgPinnedBytes = r.usage.Close(r.endNs)
+		x.PeakPinnedBytes, x.Pinned = r.usage.Peak(), *r.usage.Series()
 		if r.helper != nil {
 			x.Errors, x.LostUses = r.scored.Accuracy(), int64(r.helper.dq.Lost())
 			x.Predictions = x.Errors.N
@@ -134,8 +135,8 @@ func (e *engine) results(name, policy string, nodes []usage) []Result {
 		for _, r := range e.opt.Nodes[i] {
 			x.include(&out[r])
 		}
-		x.AvgPinnedBytes = nodes[i].close(x.RunNs)
-		x.PeakPinnedBytes, x.Pinned = nodes[i].peak, nodes[i].series
+		x.AvgPinnedBytes = nodes[i].Close(x.RunNs)
+		x.PeakPinnedBytes, x.Pinned = nodes[i].Peak(), *nodes[i].Series()
 		out = append(out, x)
 	}
 	return append(out, all)

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"pinwheel/regcache"
+	"pinwheel/replay/pinned"
 	"pinwheel/trace"
 )
 
@@ -71,8 +72,9 @@ func newEngine(opt *Options, file *trace.File) (*engine, error) {
 		e.incomplete = e.incomplete || len(p.stream.LeftOut()) > 0
 		r := &rank{id: i, prog: p, comms: map[int32]*localComm{}, requests: map[uint32]*request{}}
 		r.x = expansion{threshold: opt.ThresholdBytes, pairwise: opt.AlltoallPairwise, node: node, rank: i}
-		r.usage.series = newSeries(opt.SeriesFromNs, opt.SeriesToNs)
-		r.pins = &pins{clock: &e.now, sinks: []*usage{&r.usage}, wake: func(at int64) { e.agenda.set(e.actor(pinActor, i), at) }}
+		r.usage = pinned.NewUsage(opt.SeriesFromNs, opt.SeriesToNs)
+		r.pins = pinned.NewCounter(&e.now, func(at int64) { e.agenda.set(e.actor(pinActor, i), at) })
+		r.pins.AddUsage(&r.usage)
 		e.ranks = append(e.ranks, r)
 	}
 	return e, nil
@@ -154,7 +156,7 @@ func (e *engine) step() (more bool, err error) {
 	e.now = t
 	switch kind {
 	case pinActor:
-		e.agenda.set(a, r.pins.apply())
+		e.agenda.set(a, r.pins.Apply())
 	case commActor:
 		e.agenda.set(a, never)
 		e.ready--

@@ -7,6 +7,7 @@ import (
 
 	"pinwheel/helper"
 	"pinwheel/mem"
+	"pinwheel/replay/pinned"
 	"pinwheel/verbs"
 )
 
@@ -23,8 +24,8 @@ type ledger struct {
 	mu       sync.Mutex
 	startNs  int64
 	nowNs    int64 // of the booking, since startNs
-	pins     pins
-	usage    usage
+	pins     *pinned.Counter
+	usage    pinned.Usage
 	held     map[uint64]*heldRegion // by handle
 	inFlight int                    // provider calls
 	calls    uint64                 // provider calls begun
@@ -38,10 +39,10 @@ type heldRegion struct {
 	byHelper, used bool
 }
 
-func newLedger(p verbs.Provider, commThread int, series Series) *ledger {
-	l := &ledger{Provider: p, commThread: commThread, held: map[uint64]*heldRegion{}, startNs: helper.NowNs()}
-	l.usage.series = series
-	l.pins = pins{clock: &l.nowNs, sinks: []*usage{&l.usage}}
+func newLedger(p verbs.Provider, commThread int, fromNs, toNs int64) *ledger {
+	l := &ledger{Provider: p, commThread: commThread, held: map[uint64]*heldRegion{}, startNs: helper.NowNs(), usage: pinned.NewUsage(fromNs, toNs)}
+	l.pins = pinned.NewCounter(&l.nowNs, nil)
+	l.pins.AddUsage(&l.usage)
 	return l
 }
 
@@ -62,14 +63,14 @@ func (l *ledger) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
 	aligned := r.PageAligned()
 	l.mu.Lock()
 	l.begin()
-	l.pins.pin(l.nowNs, aligned)
+	l.pins.Pin(l.nowNs, aligned)
 	l.mu.Unlock()
 	reg, err := l.Provider.Register(r, a)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.end()
 	if err != nil {
-		l.pins.unpin(l.nowNs, aligned)
+		l.pins.Unpin(l.nowNs, aligned)
 		return reg, err
 	}
 	byHelper := unix.Gettid() != l.commThread
@@ -94,7 +95,7 @@ func (l *ledger) Deregister(reg verbs.Region) error {
 	if err != nil {
 		return err
 	}
-	l.pins.unpin(l.nowNs, reg.Range)
+	l.pins.Unpin(l.nowNs, reg.Range)
 	if h != nil && h.byHelper && !h.used && !l.closed {
 		l.wasted++
 	}
@@ -125,7 +126,7 @@ func (l *ledger) finish(nowNs int64) (peak int64, mean float64, wasted int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
-	return l.usage.peak, l.usage.close(nowNs - l.startNs), l.wasted
+	return l.usage.Peak(), l.usage.Close(nowNs - l.startNs), l.wasted
 }
 
 // quiet returns what the provider counts as pinned, if no call is under way,

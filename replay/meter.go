@@ -2,6 +2,7 @@ package replay
 
 import (
 	"pinwheel/mem"
+	"pinwheel/replay/pinned"
 	"pinwheel/verbs"
 )
 
@@ -12,7 +13,7 @@ import (
 // that ships and knows nothing of it.
 type meter struct {
 	costs   verbs.Costs
-	pins    *pins
+	pins    *pinned.Counter
 	startNs int64            // of the operation on the cache that is measured
 	spentNs int64            // by provider calls since
 	handle  uint64           // last one given out
@@ -30,7 +31,7 @@ type meter struct {
 
 var _ verbs.Provider = (*meter)(nil)
 
-func newMeter(c verbs.Costs, p *pins) *meter {
+func newMeter(c verbs.Costs, p *pinned.Counter) *meter {
 	return &meter{costs: c, pins: p, readyNs: map[uint64]int64{}}
 }
 
@@ -50,7 +51,7 @@ func (m *meter) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
 		m.spentNs = max(m.spentNs, m.freedNs-m.startNs)
 	}
 	m.handle++
-	m.pins.pin(m.startNs+m.spentNs, r)
+	m.pins.Pin(m.startNs+m.spentNs, r)
 	m.spentNs += m.costs.Register.Ns(r.Pages())
 	m.readyNs[m.handle] = m.startNs + m.spentNs
 	m.registered++
@@ -63,7 +64,7 @@ func (m *meter) Deregister(reg verbs.Region) error {
 		m.freed = reg.Range
 	}
 	m.freed, m.freedNs = m.freed.Union(reg.Range), max(m.freedNs, m.startNs+m.spentNs)
-	m.pins.unpin(m.startNs+m.spentNs, reg.Range)
+	m.pins.Unpin(m.startNs+m.spentNs, reg.Range)
 	delete(m.readyNs, reg.Handle)
 	m.deregistered++
 	return nil

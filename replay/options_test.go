@@ -50,18 +50,3 @@ func TestCostsBeyondAnyTimeEndTheSimulationWithAnError(t *testing.T) {
 		}
 	}
 }
-
-func TestSeriesReachesToTheEndOfTime(t *testing.T) {
-	s := newSeries(0, math.MaxInt64)
-	s.hold(0, 1<<20, 5)
-	s.reach(math.MaxInt64-1, 9)
-	s.hold(1<<20, math.MaxInt64, 7)
-	if n := len(s.Peak); n == 0 || n > seriesBins || s.Peak[0] != 7 || s.Peak[n-1] != 9 {
-		t.Fatalf("%d bins of %d ns", n, s.WidthNs)
-	}
-	for i := range s.Peak {
-		if m := s.Mean(i); m < 6.9 || m > 7.1 {
-			t.Errorf("mean of bin %d is %g, want 7", i, m)
-		}
-	}
-}

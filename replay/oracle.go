@@ -2,6 +2,7 @@ package replay
 
 import (
 	"pinwheel/mem"
+	"pinwheel/replay/pinned"
 	"pinwheel/verbs"
 )
 
@@ -21,7 +22,7 @@ import (
 // buffer (from the pass before): what happens at t is booked at t + lateNs.
 type oraclePath struct {
 	costs  verbs.Costs
-	pins   *pins
+	pins   *pinned.Counter
 	stats  *Counts
 	lateNs int64
 	until  map[mem.Range]int64 // per range: when its last registration is gone
@@ -30,7 +31,7 @@ type oraclePath struct {
 func (o *oraclePath) acquire(t int64, n *need, h *hold) (int64, error) {
 	r := n.rng.PageAligned()
 	from := t - o.costs.Register.Ns(r.Pages())
-	o.pins.pin(from+o.lateNs, r)
+	o.pins.Pin(from+o.lateNs, r)
 	o.stats.Needs++
 	if until, ok := o.until[r]; !ok || until < from {
 		o.stats.HelperRegs++
@@ -46,7 +47,7 @@ func (o *oraclePath) acquire(t int64, n *need, h *hold) (int64, error) {
 func (o *oraclePath) release(t int64, h *hold) (int64, error) {
 	r := h.need.rng.PageAligned()
 	until := t + o.costs.Deregister.Ns(r.Pages())
-	o.pins.unpin(until+o.lateNs, r)
+	o.pins.Unpin(until+o.lateNs, r)
 	o.until[r] = until
 	return 0, nil
 }
@@ -58,14 +59,16 @@ type scaledOracle struct {
 	oraclePath
 	scale float64
 	now   int64
-	usage usage
+	usage pinned.Usage
 }
 
 func newScaledOracle(o *Options, largestPages uint64) *scaledOracle {
 	s := &scaledOracle{scale: o.Scale}
 	late := o.Costs.Register.Ns(largestPages)
-	s.usage = usage{lateNs: late, series: newSeries(o.SeriesFromNs, o.SeriesToNs)}
-	p := &pins{clock: &s.now, sinks: []*usage{&s.usage}, wake: func(int64) {}}
+	s.usage = pinned.NewUsage(o.SeriesFromNs, o.SeriesToNs)
+	s.usage.LateNs = late
+	p := pinned.NewCounter(&s.now, nil)
+	p.AddUsage(&s.usage)
 	s.oraclePath = oraclePath{costs: o.Costs, pins: p, stats: &Counts{}, lateNs: late, until: map[mem.Range]int64{}}
 	return s
 }
@@ -73,9 +76,9 @@ func newScaledOracle(o *Options, largestPages uint64) *scaledOracle {
 // advance brings the accounts to a time of the trace.
 func (s *scaledOracle) advance(t int64) int64 {
 	t = int64(float64(t) * s.scale)
-	for s.pins.later.next() <= t {
-		s.now = s.pins.later.next()
-		s.pins.apply()
+	for s.pins.NextNs() <= t {
+		s.now = s.pins.NextNs()
+		s.pins.Apply()
 	}
 	s.now = t
 	return t
@@ -92,11 +95,11 @@ func (s *scaledOracle) release(t int64, h *hold) (int64, error) {
 // finish closes the accounts at the rank's end.
 func (s *scaledOracle) finish(endNs int64) Result {
 	end := s.advance(endNs)
-	s.usage.endNs = end
-	for s.pins.later.next() < never {
-		s.now = s.pins.later.next()
-		s.pins.apply()
+	s.usage.EndNs = end
+	for s.pins.NextNs() < never {
+		s.now = s.pins.NextNs()
+		s.pins.Apply()
 	}
-	mean := s.usage.close(end)
-	return Result{RunNs: end, AvgPinnedBytes: mean, PeakPinnedBytes: s.usage.peak}
+	mean := s.usage.Close(end)
+	return Result{RunNs: end, AvgPinnedBytes: mean, PeakPinnedBytes: s.usage.Peak()}
 }

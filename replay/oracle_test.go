@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"pinwheel/mem"
+	"pinwheel/replay/pinned"
 	"pinwheel/verbs"
 )
 
@@ -21,8 +22,10 @@ type use struct {
 func oracleIntegral(uses []use, costs verbs.Costs) float64 {
 	const late = 1000 // more than any registration here takes
 	var now int64
-	u := usage{lateNs: late, series: newSeries(0, never)}
-	p := &pins{clock: &now, sinks: []*usage{&u}, wake: func(int64) {}}
+	u := pinned.NewUsage(0, never)
+	u.LateNs = late
+	p := pinned.NewCounter(&now, nil)
+	p.AddUsage(&u)
 	o := &oraclePath{costs: costs, pins: p, stats: &Counts{}, lateNs: late, until: map[mem.Range]int64{}}
 	type edge struct {
 		at   int64
@@ -36,9 +39,9 @@ func oracleIntegral(uses []use, costs verbs.Costs) float64 {
 	slices.SortStableFunc(edges, func(a, b edge) int { return cmp.Compare(a.at, b.at) })
 	holds := make([]hold, len(uses))
 	for _, e := range edges {
-		for p.later.next() <= e.at {
-			now = p.later.next()
-			p.apply()
+		for p.NextNs() <= e.at {
+			now = p.NextNs()
+			p.Apply()
 		}
 		now = e.at
 		if e.done {
@@ -47,12 +50,12 @@ func oracleIntegral(uses []use, costs verbs.Costs) float64 {
 			o.acquire(now, &need{rng: uses[e.i].rng}, &holds[e.i])
 		}
 	}
-	for p.later.next() < never {
-		now = p.later.next()
-		p.apply()
+	for p.NextNs() < never {
+		now = p.NextNs()
+		p.Apply()
 	}
-	u.close(1 << 40)
-	return u.integral
+	const end = 1 << 40
+	return u.Close(end) * end
 }
 
 // bestOf tries every way to share registrations among uses: each group of

@@ -62,7 +62,7 @@ func (p *player) play(ctx context.Context, next func() ([]moment, error)) error 
 	if p.check, err = newPinCheck(p.provider); err != nil {
 		return err
 	}
-	p.ledger = newLedger(p.provider, unix.Gettid(), newSeries(p.opt.SeriesFromNs, p.opt.SeriesToNs))
+	p.ledger = newLedger(p.provider, unix.Gettid(), p.opt.SeriesFromNs, p.opt.SeriesToNs)
 	if err = p.open(); err == nil {
 		stop, stopped := make(chan struct{}), make(chan struct{})
 		go func() {

@@ -82,11 +82,11 @@ func (e *engine) install(policy string, lateNs int64) error {
 		switch policy {
 		case Bounce:
 			r.path = &bouncePath{stats: &r.stats, bytesPerNs: e.opt.Network.CopyBytesPerNs}
-			r.pins.pin(0, bouncePool(e.opt.BounceBytes))
+			r.pins.Pin(0, bouncePool(e.opt.BounceBytes))
 		case Pipeline:
 			r.path = &pipelinePath{costs: e.opt.Costs, stats: &r.stats, pins: r.pins, chunkBytes: e.opt.PipelineBytes}
 		case Oracle:
-			r.usage.lateNs = lateNs
+			r.usage.LateNs = lateNs
 			r.path = &oraclePath{costs: e.opt.Costs, pins: r.pins, stats: &r.stats, lateNs: lateNs, until: map[mem.Range]int64{}}
 		default:
 			if err := e.installCached(r, policy); err != nil {

@@ -157,7 +157,7 @@ func realResult(rounds []map[string]*player, policy string, bound *Result) Resul
 func (p *player) result() Result {
 	return Result{
 		Policy: p.policy, Mode: "real", PeakPinnedBytes: p.peak, AvgPinnedBytes: p.mean, Counts: p.stats,
-		RunNs: p.runNs, TraceEvents: p.moments, Pinned: p.ledger.usage.series, Errors: p.errors, RealRun: &RealRun{},
+		RunNs: p.runNs, TraceEvents: p.moments, Pinned: *p.ledger.usage.Series(), Errors: p.errors, RealRun: &RealRun{},
 	}
 }
 

@@ -1,6 +1,9 @@
 package replay
 
-import "pinwheel/predictor"
+import (
+	"pinwheel/predictor"
+	"pinwheel/replay/pinned"
+)
 
 // Counts are what one policy counts on one rank.
 type Counts struct {
@@ -66,7 +69,7 @@ type Result struct {
 	*RealRun
 
 	// Pinned is pinned memory over time, Errors the prediction errors, both for figures.
-	Pinned Series             `json:"-"`
+	Pinned pinned.Series      `json:"-"`
 	Errors predictor.Accuracy `json:"-"`
 }
 

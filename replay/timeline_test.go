@@ -11,6 +11,7 @@ import (
 
 	"pinwheel/helper"
 	"pinwheel/mem"
+	"pinwheel/replay/pinned"
 	"pinwheel/verbs"
 )
 
@@ -99,7 +100,7 @@ func chart(e *engine, logs [][]interval, step time.Duration, unit int64) string 
 			}
 		}
 		fmt.Fprintf(&b, "%d %s\n  ", r.id, row)
-		s := r.usage.series
+		s := r.usage.Series()
 		for c := range row {
 			t := int64(c) * int64(step)
 			n := int64(0)
@@ -165,7 +166,7 @@ func TestTimelines(t *testing.T) {
 			}
 			logs := make([][]interval, len(e.ranks))
 			for i, r := range e.ranks {
-				r.usage.series.WidthNs = int64(step)
+				r.usage.Series().WidthNs = int64(step)
 				r.path = &chartPath{r.path, &logs[i]}
 				if r.helper != nil {
 					r.helper.decider = &metronome{afterNs: afterNs}
@@ -174,7 +175,7 @@ func TestTimelines(t *testing.T) {
 			if err := e.run(context.Background(), nil); err != nil {
 				return err.Error()
 			}
-			results := e.results("script", policy, make([]usage, 0))
+			results := e.results("script", policy, make([]pinned.Usage, 0))
 			var b strings.Builder
 			b.WriteString(chart(e, logs, step, 64<<10))
 			for _, r := range results[:len(e.ranks)] {

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"pinwheel/mem"
+	"pinwheel/replay/pinned"
 	"pinwheel/verbs"
 )
 
@@ -49,7 +50,7 @@ func (b *bouncePath) transferring(*hold, int64, int64) {}
 type pipelinePath struct {
 	costs      verbs.Costs
 	stats      *Counts
-	pins       *pins
+	pins       *pinned.Counter
 	seen       seenRanges
 	chunkBytes uint64
 }
@@ -85,7 +86,7 @@ func (p *pipelinePath) acquire(t int64, n *need, h *hold) (int64, error) {
 	}
 	p.pieces(n.rng, func(i, _ int, piece mem.Range, _ int64) {
 		if i == 0 {
-			p.pins.pin(t, piece)
+			p.pins.Pin(t, piece)
 		}
 	})
 	*h = hold{need: *n, needNs: t}
@@ -98,7 +99,7 @@ func (p *pipelinePath) acquire(t int64, n *need, h *hold) (int64, error) {
 func (p *pipelinePath) transferring(h *hold, start, end int64) {
 	p.pieces(h.need.rng, func(i, n int, piece mem.Range, _ int64) {
 		if i > 0 {
-			p.pins.pin(start+int64(float64(end-start)*float64(i)/float64(n)), piece)
+			p.pins.Pin(start+int64(float64(end-start)*float64(i)/float64(n)), piece)
 		}
 	})
 	h.piped = true
@@ -109,7 +110,7 @@ func (p *pipelinePath) release(t int64, h *hold) (int64, error) {
 	p.pieces(h.need.rng, func(i, _ int, piece mem.Range, chunks int64) {
 		if i == 0 || h.piped {
 			ns += chunks * p.costs.Deregister.Ns(piece.Pages()/uint64(chunks))
-			p.pins.unpin(t+ns, piece)
+			p.pins.Unpin(t+ns, piece)
 		}
 	})
 	p.stats.StallNs += ns

@@ -1,4 +1,4 @@
-package replay
+package pinned
 
 // Series is a byte count over a window of time, in bins of equal width.
 type Series struct {
@@ -46,7 +46,7 @@ func (s *Series) bin(t int64) int {
 	return i
 }
 
-// reach books that the count is v at t, for however short.
+// reach notes that the count is v at t, for however short.
 func (s *Series) reach(t, v int64) {
 	if t < s.FromNs || t >= s.ToNs {
 		return
@@ -55,7 +55,7 @@ func (s *Series) reach(t, v int64) {
 	s.Peak[i] = max(s.Peak[i], v)
 }
 
-// hold books that the count is v during [from, to).
+// hold notes that the count is v during [from, to).
 func (s *Series) hold(from, to, v int64) {
 	from, to = max(from, s.FromNs)-s.FromNs, min(to, s.ToNs)-s.FromNs
 	if from >= to {
