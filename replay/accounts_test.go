@@ -16,7 +16,7 @@ func pageRange(t *rapid.T, pages int) mem.Range {
 
 func TestFirstUseIsWhatNoEarlierRangeContains(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var s seenRanges
+		var s FirstUses
 		var before []mem.Range
 		for range rapid.IntRange(0, 20).Draw(t, "needs") {
 			r := pageRange(t, 6)
@@ -24,7 +24,7 @@ func TestFirstUseIsWhatNoEarlierRangeContains(t *testing.T) {
 			for _, b := range before {
 				want = want && !b.Contains(r)
 			}
-			if got := s.first(r); got != want {
+			if got := s.IsFirst(r); got != want {
 				t.Fatalf("%v after %v: first %v, want %v", r, before, got, want)
 			}
 			before = append(before, r)

@@ -11,53 +11,53 @@ import (
 	"pinwheel/verbs"
 )
 
-// access is what transports register with, so that one registration serves
+// Access is what transports register with, so that one registration serves
 // every use of a buffer.
-const access = verbs.AccessLocalWrite | verbs.AccessRemoteWrite | verbs.AccessRemoteRead
+const Access = verbs.AccessLocalWrite | verbs.AccessRemoteWrite | verbs.AccessRemoteRead
 
 // cachedPath is the communication path of every policy that keeps
 // registrations in the registration cache.
 type cachedPath struct {
 	cache    *regcache.Cache
 	front    *regcache.Front
-	meter    *meter
+	provider *virtualProvider
 	bounce   bouncePath // for what finds no room under the budget
 	stats    *Counts
 	lookupNs int64
 	// demand makes a registration for every use, past the cache: policy on-demand.
-	demand bool
-	sites  callSites
-	seen   seenRanges
-	helper *virtualHelper        // nil for a policy without one
-	unused map[mem.RegionID]bool // registered by the helper, not used since
+	demand    bool
+	sites     callSites
+	firstUses FirstUses
+	helper    *virtualHelper        // nil for a policy without one
+	unused    map[mem.RegionID]bool // registered by the helper, not used since
 }
 
 func (c *cachedPath) acquire(t int64, n *need, h *hold) (stallNs int64, err error) {
-	c.meter.begin(t)
+	c.provider.begin(t)
 	acquire := c.front.Acquire
 	if c.demand {
 		acquire = c.front.Register
 	}
-	ref, _, err := acquire(n.rng, access)
+	ref, _, err := acquire(n.rng, Access)
 	if errors.Is(err, verbs.ErrPinnedMemory) {
 		c.stats.Unregistered++
-		c.stats.StallNs += c.meter.spentNs // spent on making room, in vain
+		c.stats.StallNs += c.provider.spentNs // spent on making room, in vain
 		copyNs, err := c.bounce.acquire(t, n, h)
-		return c.meter.spentNs + copyNs, err
+		return c.provider.spentNs + copyNs, err
 	}
 	if err != nil {
 		return 0, err
 	}
-	first := c.seen.first(n.rng.PageAligned())
-	if c.meter.registered > 0 {
+	first := c.firstUses.IsFirst(n.rng.PageAligned())
+	if c.provider.registered > 0 {
 		if first {
 			c.stats.FirstRegs++
 		} else {
 			c.stats.LateRegs++
 		}
 	}
-	readyNs := t + c.meter.spentNs
-	if r := c.meter.readyNs[ref.Region().Handle]; r > readyNs { // the helper is at it
+	readyNs := t + c.provider.spentNs
+	if r := c.provider.readyNs[ref.Region().Handle]; r > readyNs { // the helper is at it
 		readyNs = r
 		c.stats.LateWaits++
 	}
@@ -74,47 +74,47 @@ func (c *cachedPath) release(t int64, h *hold) (stallNs int64, err error) {
 		return c.bounce.release(t, h)
 	}
 	id, pages := h.ref.ID(), h.ref.Region().Range.Pages()
-	c.meter.begin(t)
+	c.provider.begin(t)
 	c.front.Release(h.ref) // deregisters what was for this use alone
-	c.stats.StallNs += c.meter.spentNs
+	c.stats.StallNs += c.provider.spentNs
 	if c.helper != nil {
 		c.helper.push(t, &helper.Event{Pages: pages, Use: predictor.Use{
 			Region: id, Range: h.need.rng, StartNs: h.needNs, EndNs: t,
 			Op: predictor.Op(h.need.op), Frames: *c.sites.frames(h.need.stack),
 		}})
 	}
-	return c.meter.spentNs, nil
+	return c.provider.spentNs, nil
 }
 
 func (c *cachedPath) transferring(*hold, int64, int64) {}
 
 // helperRegister lets the helper register a region at t; spentNs is how long it takes.
 func (c *cachedPath) helperRegister(t int64, id mem.RegionID) (spentNs int64, err error) {
-	c.meter.begin(t)
+	c.provider.begin(t)
 	if err := c.cache.Register(id); err != nil {
-		return c.meter.spentNs, err
+		return c.provider.spentNs, err
 	}
-	if c.meter.registered > 0 {
+	if c.provider.registered > 0 {
 		c.stats.HelperRegs++
 		c.unused[id] = true
 	}
-	return c.meter.spentNs, nil
+	return c.provider.spentNs, nil
 }
 
 // helperDeregister lets the helper deregister a region at t.
 func (c *cachedPath) helperDeregister(t int64, id mem.RegionID) (spentNs int64, err error) {
-	c.meter.begin(t)
+	c.provider.begin(t)
 	if err := c.cache.Deregister(id); err != nil {
-		return c.meter.spentNs, err
+		return c.provider.spentNs, err
 	}
-	if c.meter.deregistered > 0 {
+	if c.provider.deregistered > 0 {
 		c.stats.HelperDeregs++
 		if c.unused[id] {
 			c.stats.WastedRegs++
 			delete(c.unused, id)
 		}
 	}
-	return c.meter.spentNs, nil
+	return c.provider.spentNs, nil
 }
 
 // callSites converts call sites of a trace to the form of the predictor, each once.

@@ -26,7 +26,7 @@ type Progress struct {
 // always replayed; policies run on o.Parallel processors.
 func Compare(ctx context.Context, o Options, file *trace.File) ([]Result, error) {
 	o.EnsureDefaults()
-	if err := o.check(file); err != nil {
+	if err := o.CheckTrace(file); err != nil {
 		return nil, err
 	}
 	base, err := pass(ctx, &o, file, LeavePinned, 0)
@@ -55,7 +55,7 @@ func Compare(ctx context.Context, o Options, file *trace.File) ([]Result, error)
 	var out []Result
 	for _, policy := range o.Policies {
 		for i, r := range results[policy].results {
-			r.relate(&base.results[i], &results[Oracle].results[i])
+			r.Relate(&base.results[i], &results[Oracle].results[i])
 			out = append(out, r)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/replay/replaytest"
 	"pinwheel/trace"
 )
 
@@ -178,7 +179,7 @@ func TestWrongOptionsAreRefused(t *testing.T) {
 func liveAfter(t *testing.T, n int) int64 {
 	one := "irecv 1 32K a req=1; isend 1 32K b req=2; wait 1 2; alltoall 64K c d; cpu 50us; "
 	two := "irecv 0 32K a req=1; isend 0 32K b req=2; wait 1 2; alltoall 64K c d; cpu 50us; "
-	f := scriptTrace(t, "0: "+strings.Repeat(one, n)+"\n1: "+strings.Repeat(two, n))
+	f := replaytest.Trace(t, "0: "+strings.Repeat(one, n)+"\n1: "+strings.Repeat(two, n))
 	o := Options{}
 	o.EnsureDefaults()
 	e, err := newEngine(&o, f)

@@ -1,19 +1,16 @@
-// Package replay drives traces through registration policies and measures
-// what each of them pins, stalls and costs.
+// Package replay drives traces through registration policies and measures what
+// each of them pins, stalls and costs.
 //
-// Compare replays in virtual time: a discrete-event simulation of all ranks
-// of a trace. Every rank is a communication path that replays its calls, and
-// a helper on a core of its own that runs the helper.Scheduler that ships, on
-// the regcache.Cache that ships. Point-to-point messages are matched,
-// collectives synchronise, and a registration that the communication path has
-// to do itself delays its rank and, through matching, the others. The result
-// is a function of the trace and the Options alone: the same input gives the
-// same bytes.
+// Compare replays in virtual time: a discrete-event simulation of all ranks of a
+// trace. Every rank has a communication path that replays its calls, and a helper
+// on its own core that runs the helper.Scheduler that ships, over the
+// regcache.Cache that ships. Point-to-point messages are matched and collectives
+// synchronise. A registration on the communication path delays its rank and,
+// through matching, the others. The result depends on the trace and the Options
+// alone: the same input gives the same bytes.
 //
-// Real replays in real time: memory is mapped in the layout of the trace and
-// registered through a real provider, by way of the façade and its helper
-// thread, while the timeline on which registration costs nothing is waited
-// out.
+// Package realtime replays one rank in real time. It takes from here what it waits
+// for: Survey and Events.
 //
 // # How it fits together
 //
@@ -23,34 +20,28 @@
 //	            and helpers their turns, in order of virtual time
 //	path        is what a policy does for a buffer: cached, bounce, pipeline,
 //	            oracle
-//	meter       is the provider of virtual time: it prices what the cache does
-//	pins, usage count pinned pages, and what they amount to over time
+//	virtualProvider  prices what the cache does
+//	pinned      counts pinned pages, and what they amount to over time
 //
 // # Ownership
 //
-// One call of Compare or Real owns everything that it creates; calls of
-// Compare are independent of each other and may run concurrently. The caller
-// owns the trace.File, which is read once for every policy and twice more.
+// A call of Compare owns everything that it creates. Calls are independent of each
+// other and may run concurrently. The caller owns the trace.File; every policy
+// reads it once.
 //
 // # Memory
 //
 // Records stream through. What is kept is bounded by the regions of the trace
-// (what the cache knows of them, breakpoints of the pinned union), by the
-// messages and requests outstanding at one time, and by series and histograms
-// of fixed size. Real keeps up to 64 MiB of timeline ahead, besides the memory
-// that it maps.
+// (the cache's, and the cuts of the pinned union), by the messages and requests
+// outstanding at one time, and by series and histograms of fixed size. Events is up
+// to 48 MiB ahead of its caller.
 //
 // # Caveats
 //
-// Communicators of different ranks are the same one if they have the same
-// members and are the k-th with these members that each rank uses. A program
-// that first uses two duplicates of a communicator in different order on
-// different ranks is reported as a deadlock.
+// Communicators of different ranks are the same one if they have the same members
+// and are the k-th with these members that each rank uses. If ranks first use two
+// duplicates of a communicator in different order, that is reported as a deadlock.
 //
-// Virtual time gives the helper every event at once. The helper thread polls,
-// so it may see an event later, by what its pacer allows.
-//
-// Real waits out transfers as the simulation has them: what one rank's stalls
-// would cost the others is seen in virtual time only. It needs a core for each
-// of its two threads; on a loaded machine it measures the load.
+// Virtual time gives the helper every event at once. The helper thread polls, so it
+// may see an event as late as its pacer allows.
 package replay

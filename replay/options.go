@@ -73,13 +73,6 @@ type Options struct {
 	// btl_openib_rdma_pipeline_frag_size in Open MPI.
 	PipelineBytes uint64
 
-	// Ranks are replayed by Real, one after another; rank 0.
-	Ranks []int
-	// Scale stretches the timeline of Real: 0.1 is ten times as fast; 1.
-	Scale float64
-	// Pairs is how often Real runs each policy, beside leave-pinned each time; 1.
-	Pairs int
-
 	// SeriesFromNs and SeriesToNs are the window of Result.Pinned; the whole run.
 	SeriesFromNs, SeriesToNs int64
 
@@ -95,12 +88,6 @@ type Options struct {
 
 // NoWindow is the Options.Window of a predictor without context.
 const NoWindow = -1
-
-// Bounds of what Real can wait out and repeat.
-const (
-	minScale, maxScale = 1e-4, 1e4
-	maxPairs           = 1000
-)
 
 // EnsureDefaults fills in what is unset.
 func (o *Options) EnsureDefaults() {
@@ -125,11 +112,6 @@ func (o *Options) EnsureDefaults() {
 	o.PeriodicityWindow = cmp.Or(o.PeriodicityWindow, predictor.DefaultPeriodicityWindow)
 	o.BounceBytes = cmp.Or(o.BounceBytes, 4<<20)
 	o.PipelineBytes = mem.Range{End: mem.Addr(cmp.Or(o.PipelineBytes, 1<<20))}.PageAligned().Len()
-	if len(o.Ranks) == 0 {
-		o.Ranks = []int{0}
-	}
-	o.Scale = cmp.Or(o.Scale, 1)
-	o.Pairs = cmp.Or(o.Pairs, 1)
 	if o.SeriesToNs == 0 {
 		o.SeriesToNs = math.MaxInt64
 	}
@@ -148,17 +130,14 @@ func (o Options) Check() error {
 	if err := o.Network.check(); err != nil {
 		return err
 	}
-	if !(o.Scale >= minScale && o.Scale <= maxScale) || o.Pairs < 1 || o.Pairs > maxPairs {
-		return fmt.Errorf("scale %g, %d pairs: must be from %g to %g, and from 1 to %d", o.Scale, o.Pairs, float64(minScale), float64(maxScale), maxPairs)
-	}
 	if o.Timeline != Dedicated && o.Timeline != Recorded {
 		return fmt.Errorf("unknown timeline %q (choose from %s, %s)", o.Timeline, Dedicated, Recorded)
 	}
 	return nil
 }
 
-// check reports what can't be replayed.
-func (o *Options) check(file *trace.File) error {
+// CheckTrace reports what makes it impossible to replay a trace with these options.
+func (o *Options) CheckTrace(file *trace.File) error {
 	if err := o.Check(); err != nil {
 		return err
 	}

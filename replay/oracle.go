@@ -62,8 +62,8 @@ type scaledOracle struct {
 	usage pinned.Usage
 }
 
-func newScaledOracle(o *Options, largestPages uint64) *scaledOracle {
-	s := &scaledOracle{scale: o.Scale}
+func newScaledOracle(o *Options, scale float64, largestPages uint64) *scaledOracle {
+	s := &scaledOracle{scale: scale}
 	late := o.Costs.Register.Ns(largestPages)
 	s.usage = pinned.NewUsage(o.SeriesFromNs, o.SeriesToNs)
 	s.usage.LateNs = late

@@ -47,8 +47,8 @@ func helped(policy string) bool {
 	return policy == Periodicity || policy == Last || policy == Paper || policy == Pinwheel
 }
 
-// budget is what a policy may keep pinned on one rank.
-func (o *Options) budget(policy string) int64 {
+// BudgetOf returns how many bytes a policy may keep pinned on one rank.
+func (o *Options) BudgetOf(policy string) int64 {
 	if policy == LRU || o.BudgetHelped && helped(policy) {
 		return o.BudgetBytes
 	}
@@ -82,7 +82,7 @@ func (e *engine) install(policy string, lateNs int64) error {
 		switch policy {
 		case Bounce:
 			r.path = &bouncePath{stats: &r.stats, bytesPerNs: e.opt.Network.CopyBytesPerNs}
-			r.pins.Pin(0, bouncePool(e.opt.BounceBytes))
+			r.pins.Pin(0, BouncePool(e.opt.BounceBytes))
 		case Pipeline:
 			r.path = &pipelinePath{costs: e.opt.Costs, stats: &r.stats, pins: r.pins, chunkBytes: e.opt.PipelineBytes}
 		case Oracle:
@@ -98,10 +98,10 @@ func (e *engine) install(policy string, lateNs int64) error {
 }
 
 func (e *engine) installCached(r *rank, policy string) error {
-	m := newMeter(e.opt.Costs, r.pins)
-	budget := e.opt.budget(policy)
-	m.budgeted = budget != mem.Unlimited
-	cache, err := regcache.New(m, regcache.Options{Confined: true, MaxBytes: budget})
+	provider := newVirtualProvider(e.opt.Costs, r.pins)
+	budget := e.opt.BudgetOf(policy)
+	provider.budgeted = budget != mem.Unlimited
+	cache, err := regcache.New(provider, regcache.Options{Confined: true, MaxBytes: budget})
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (e *engine) installCached(r *rank, policy string) error {
 		return errors.Join(err, cache.Close())
 	}
 	c := &cachedPath{
-		cache: cache, front: front, meter: m, stats: &r.stats, lookupNs: e.opt.LookupNs, demand: policy == OnDemand,
+		cache: cache, front: front, provider: provider, stats: &r.stats, lookupNs: e.opt.LookupNs, demand: policy == OnDemand,
 		bounce: bouncePath{stats: &r.stats, bytesPerNs: e.opt.Network.CopyBytesPerNs},
 		sites:  callSites{stream: r.prog.stream}, unused: map[mem.RegionID]bool{},
 	}

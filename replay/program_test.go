@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"pinwheel/replay/replaytest"
 )
 
 // drawProgram makes a program that can't deadlock: every step is a message
@@ -58,7 +60,7 @@ func drawProgram(t *rapid.T) string {
 
 func TestEveryProgramThatCanEndEndsUnderEveryPolicy(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		f := scriptTrace(t, drawProgram(rt))
+		f := replaytest.Trace(t, drawProgram(rt))
 		o := Options{
 			BudgetBytes: 128 << 10, BudgetHelped: rapid.Bool().Draw(rt, "budget for helpers"), PipelineBytes: 16 << 10,
 			AlltoallPairwise: rapid.Bool().Draw(rt, "pairwise"),
@@ -74,7 +76,7 @@ func TestEveryProgramThatCanEndEndsUnderEveryPolicy(t *testing.T) {
 			if r.Needs != base.Needs || r.TraceEvents != base.TraceEvents {
 				rt.Errorf("%s, rank %d: %d needs in %d events, leave-pinned has %d in %d", r.Policy, r.Rank, r.Needs, r.TraceEvents, base.Needs, base.TraceEvents)
 			}
-			if r.Rank >= 0 && r.PeakPinnedBytes > o.budget(r.Policy) {
+			if r.Rank >= 0 && r.PeakPinnedBytes > o.BudgetOf(r.Policy) {
 				rt.Errorf("%s pins %d bytes on rank %d, above its budget", r.Policy, r.PeakPinnedBytes, r.Rank)
 			}
 			if r.WastedRegs > r.HelperDeregs || r.HelperRegs+r.FirstRegs+r.LateRegs < r.HelperDeregs && r.Policy != Oracle {
@@ -97,7 +99,7 @@ func TestNonsenseIsAnErrorNotACrash(t *testing.T) {
 		for r := range 2 {
 			fmt.Fprintf(&b, "%d: %s\n", r, strings.Join(rapid.SliceOfN(call, 0, 8).Draw(rt, "calls"), "; "))
 		}
-		f, err := tryScript(t, b.String())
+		f, err := replaytest.TryTrace(t, b.String())
 		if err != nil {
 			return // the trace itself refuses it
 		}
@@ -109,7 +111,7 @@ func TestNonsenseIsAnErrorNotACrash(t *testing.T) {
 }
 
 func TestPipelineAccountsForHugeBuffersInGroups(t *testing.T) {
-	f := scriptTrace(t, "0: send 1 60T a; cpu 1s\n1: recv 0 60T b; cpu 1s")
+	f := replaytest.Trace(t, "0: send 1 60T a; cpu 1s\n1: recv 0 60T b; cpu 1s")
 	rs, err := Compare(t.Context(), Options{Policies: []string{Pipeline}}, f)
 	if err != nil {
 		t.Fatal(err)

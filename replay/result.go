@@ -87,8 +87,9 @@ type RealRun struct {
 	VMDiffPages int64 `json:"vm_pin_diff_pages"`
 }
 
-// relate computes what compares r to the baseline and the bound.
-func (r *Result) relate(base, bound *Result) {
+// Relate sets the fields of r that compare it with leave-pinned (base) and with
+// the clairvoyant bound.
+func (r *Result) Relate(base, bound *Result) {
 	r.Slowdown = ratio(float64(r.RunNs), float64(base.RunNs))
 	r.CapturedAvg = ratio(base.AvgPinnedBytes-r.AvgPinnedBytes, base.AvgPinnedBytes-bound.AvgPinnedBytes)
 	r.CapturedPeak = ratio(float64(base.PeakPinnedBytes-r.PeakPinnedBytes), float64(base.PeakPinnedBytes-bound.PeakPinnedBytes))

@@ -4,45 +4,52 @@ import (
 	"context"
 	"sync"
 
+	"pinwheel/mem"
+	"pinwheel/predictor"
 	"pinwheel/trace"
 )
 
-// moment is something that one rank does, on the timeline on which no
+// Event is something that one rank does on the timeline on which no
 // registration costs anything.
-type moment struct {
-	atNs int64
-	kind momentKind
-	slot int32 // of the buffer in use: the same at its release as when it was acquired
-	need need
+type Event struct {
+	AtNs     int64
+	Kind     EventKind
+	Receives bool         // the buffer is written, not read
+	Op       predictor.Op // of the call that uses the buffer
+	Slot     int32        // of the use: the same when it ends as when it began; those of ended uses are taken again
+	Range    mem.Range    // of the buffer
+	Site     *[predictor.MaxFrames]uint64
 }
 
-type momentKind uint8
+// EventKind says what happens at an Event.
+type EventKind uint8
 
 const (
-	acquireMoment momentKind = iota
-	releaseMoment
-	endMoment // finalize
+	UseBegins EventKind = iota // a buffer must be registered
+	UseEnds                    // its transfer has completed
+	RankEnds                   // finalize; the last event, without a buffer
 )
 
 const (
-	momentChunk = 4096
-	// momentChunks bounds how far the simulation is ahead of the replay: 1 M
-	// moments, 64 MiB. The traces of the project fit, so that nothing is
+	eventChunk = 4096
+	// eventChunks bounds how far the simulation is ahead of the replay: 1 M
+	// events, 48 MiB. The traces of the project fit, so that nothing is
 	// simulated while they are replayed.
-	momentChunks = 256
+	eventChunks = 256
 )
 
-// schedule hands the moments of one rank from a simulation to a replay in
+// schedule hands the events of one rank from a simulation to a replay in
 // real time, in chunks. It is the path of that rank.
 type schedule struct {
 	freePath
-	out   chan []moment
+	out   chan []Event
 	ready chan struct{} // closed once the simulation is as far ahead as it may be
 	once  sync.Once
-	chunk []moment
+	chunk []Event
 	done  <-chan struct{} // the replay has given up
 	slots []int32         // free
 	used  int32           // slots that exist
+	sites callSites
 }
 
 // freePath is a communication path on which registration costs nothing.
@@ -60,18 +67,22 @@ func (s *schedule) acquire(t int64, n *need, h *hold) (int64, error) {
 		s.used++
 	}
 	h.need = *n
-	return 0, s.put(t, moment{kind: acquireMoment, slot: h.slot, need: *n})
+	return 0, s.use(t, UseBegins, h)
 }
 
 func (s *schedule) release(t int64, h *hold) (int64, error) {
 	s.slots = append(s.slots, h.slot)
-	return 0, s.put(t, moment{kind: releaseMoment, slot: h.slot, need: h.need})
+	return 0, s.use(t, UseEnds, h)
 }
 
-func (s *schedule) put(t int64, m moment) error {
-	m.atNs = t
-	s.chunk = append(s.chunk, m)
-	if len(s.chunk) < momentChunk {
+func (s *schedule) use(t int64, kind EventKind, h *hold) error {
+	n := &h.need
+	return s.put(Event{AtNs: t, Kind: kind, Receives: n.receives(), Op: predictor.Op(n.op), Slot: h.slot, Range: n.rng, Site: s.sites.frames(n.stack)})
+}
+
+func (s *schedule) put(e Event) error {
+	s.chunk = append(s.chunk, e)
+	if len(s.chunk) < eventChunk {
 		return nil
 	}
 	return s.flush()
@@ -88,7 +99,7 @@ func (s *schedule) flush() error {
 			return context.Canceled
 		}
 	}
-	s.chunk = make([]moment, 0, momentChunk)
+	s.chunk = make([]Event, 0, eventChunk)
 	return nil
 }
 
@@ -115,15 +126,23 @@ func onlyRank(id int, p path) func(*rank) path {
 	}
 }
 
-// startSchedule begins to simulate; next yields the moments of a rank, and
-// an error if the simulation fails. It ends when ctx is done.
-func startSchedule(ctx context.Context, o *Options, file *trace.File, rank int) (next func() ([]moment, error)) {
-	s := &schedule{out: make(chan []moment, momentChunks), ready: make(chan struct{}), done: ctx.Done(), chunk: make([]moment, 0, momentChunk)}
+// Events begins to simulate the timeline on which registration costs nothing.
+// next returns the following events of a rank, in order of time, and an error
+// if the simulation fails; the last event is RankEnds. The caller must cancel ctx
+// when it needs no more. next is for one goroutine.
+func Events(ctx context.Context, o *Options, file *trace.File, id int) (next func() ([]Event, error)) {
+	s := &schedule{out: make(chan []Event, eventChunks), ready: make(chan struct{}), done: ctx.Done(), chunk: make([]Event, 0, eventChunk)}
 	failed := make(chan error, 1)
 	go func() {
-		e, err := simulate(ctx, o, file, onlyRank(rank, s))
+		e, err := simulate(ctx, o, file, func(r *rank) path {
+			if r.id != id {
+				return freePath{}
+			}
+			s.sites.stream = r.prog.stream
+			return s
+		})
 		if err == nil {
-			err = s.put(e.ranks[rank].endNs, moment{kind: endMoment})
+			err = s.put(Event{AtNs: e.ranks[id].endNs, Kind: RankEnds})
 		}
 		if err == nil && len(s.chunk) > 0 {
 			err = s.flush()
@@ -133,7 +152,7 @@ func startSchedule(ctx context.Context, o *Options, file *trace.File, rank int) 
 		s.once.Do(func() { close(s.ready) })
 	}()
 	<-s.ready
-	return func() ([]moment, error) {
+	return func() ([]Event, error) {
 		if chunk, ok := <-s.out; ok {
 			return chunk, nil
 		}

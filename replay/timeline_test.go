@@ -12,6 +12,7 @@ import (
 	"pinwheel/helper"
 	"pinwheel/mem"
 	"pinwheel/replay/pinned"
+	"pinwheel/replay/replaytest"
 	"pinwheel/verbs"
 )
 
@@ -133,11 +134,11 @@ func TestTimelines(t *testing.T) {
 				case "pairwise":
 					o.AlltoallPairwise = true
 				case "budget":
-					o.BudgetBytes = int64(bytesOf(t, a.Vals[0]))
+					o.BudgetBytes = int64(replaytest.Bytes(t, a.Vals[0]))
 				case "node":
 					var n []int
 					for _, v := range a.Vals {
-						n = append(n, atoi(t, v))
+						n = append(n, replaytest.Int(t, v))
 					}
 					o.Nodes = append(o.Nodes, n)
 				case "after":
@@ -157,7 +158,7 @@ func TestTimelines(t *testing.T) {
 			if policy == Pipeline {
 				o.Network.registerNsPerByte = o.pipelineNsPerByte()
 			}
-			e, err := newEngine(&o, scriptTrace(t, text))
+			e, err := newEngine(&o, replaytest.Trace(t, text))
 			if err != nil {
 				return err.Error()
 			}
@@ -197,7 +198,7 @@ func TestTimelines(t *testing.T) {
 }
 
 func (o *Options) roundLate(t *testing.T, size string) int64 {
-	r, err := mem.NewRange(0, bytesOf(t, size))
+	r, err := mem.NewRange(0, replaytest.Bytes(t, size))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,9 +13,9 @@ type bouncePath struct {
 	bytesPerNs float64
 }
 
-// bouncePool is where the pool of policy bounce lies in the accounts: above
+// BouncePool is the range that stands for the pool of policy bounce. It lies above
 // every user address.
-func bouncePool(bytes uint64) mem.Range {
+func BouncePool(bytes uint64) mem.Range {
 	return mem.Range{Start: 1 << 56, End: 1<<56 + mem.Addr(bytes)}.PageAligned()
 }
 
@@ -51,7 +51,7 @@ type pipelinePath struct {
 	costs      verbs.Costs
 	stats      *Counts
 	pins       *pinned.Counter
-	seen       seenRanges
+	firstUses  FirstUses
 	chunkBytes uint64
 }
 
@@ -79,7 +79,7 @@ func (p *pipelinePath) chunks(r mem.Range) int64 {
 
 func (p *pipelinePath) acquire(t int64, n *need, h *hold) (int64, error) {
 	p.stats.Needs++
-	if p.seen.first(n.rng.PageAligned()) {
+	if p.firstUses.IsFirst(n.rng.PageAligned()) {
 		p.stats.FirstRegs += p.chunks(n.rng)
 	} else {
 		p.stats.LateRegs += p.chunks(n.rng)

@@ -9,6 +9,7 @@ import (
 
 	"pinwheel/internal/command"
 	"pinwheel/replay"
+	"pinwheel/replay/realtime"
 	"pinwheel/trace"
 	"pinwheel/verbs"
 )
@@ -47,7 +48,7 @@ func (c *compareCmd) Run(e *command.Env) error {
 	if err != nil {
 		return err
 	}
-	run := func(f *trace.File) ([]replay.Result, error) { return replayTrace(e, f, c.forTrace(o, f)) }
+	run := func(f *trace.File) ([]replay.Result, error) { return replayTrace(e, f, c.forTrace(o.Options, f)) }
 	if c.Mode == "real" {
 		p, err := openProvider(c.provider(), o.Costs)
 		if err != nil {
@@ -94,9 +95,8 @@ func (c *compareCmd) each(e *command.Env, run func(f *trace.File) ([]replay.Resu
 }
 
 // options adds the flags of compare to those of the model.
-func (c *compareCmd) options() (replay.Options, error) {
-	o, err := c.model.options()
-	if err != nil {
+func (c *compareCmd) options() (o realtime.Options, err error) {
+	if o.Options, err = c.model.options(); err != nil {
 		return o, err
 	}
 	if err := checkPolicies(c.Policy); err != nil {
@@ -104,8 +104,8 @@ func (c *compareCmd) options() (replay.Options, error) {
 	}
 	if c.Mode == "real" {
 		for _, p := range c.Policy {
-			if !slices.Contains(replay.RealPolicies(), p) {
-				return o, command.Usagef("--mode real has no policy %s (choose from %s)", p, strings.Join(replay.RealPolicies(), ", "))
+			if !slices.Contains(realtime.Policies(), p) {
+				return o, command.Usagef("--mode real has no policy %s (choose from %s)", p, strings.Join(realtime.Policies(), ", "))
 			}
 		}
 		if c.Scale == 0 || c.Pairs == 0 || c.PerNode != nil {
@@ -119,7 +119,11 @@ func (c *compareCmd) options() (replay.Options, error) {
 	}
 	o.Policies = append(o.Policies, c.Policy...)
 	o.Ranks, o.Scale, o.Pairs = c.Ranks, c.Scale, c.Pairs
-	if err := o.Check(); err != nil {
+	check := o.Options.Check
+	if c.Mode == "real" {
+		check = o.Check
+	}
+	if err := check(); err != nil {
 		return o, command.AsUsage(err)
 	}
 	return o, nil
@@ -133,11 +137,11 @@ func (c *compareCmd) provider() string {
 }
 
 // replayReal runs the policies in real time with a progress bar over runs.
-func replayReal(e *command.Env, f *trace.File, o replay.Options, p verbs.Provider) ([]replay.Result, error) {
+func replayReal(e *command.Env, f *trace.File, o realtime.Options, p verbs.Provider) ([]replay.Result, error) {
 	bar := progress(e, -1, f.Header().Program+" in real time")
 	defer func() { _ = bar.Finish() }()
 	o.Progress = func(replay.Progress) { _ = bar.Add(1) }
-	rs, err := replay.Real(context.Background(), o, f, p)
+	rs, err := realtime.Compare(context.Background(), o, f, p)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Header().Program, err)
 	}

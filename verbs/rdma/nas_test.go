@@ -5,7 +5,7 @@ package rdma_test
 import (
 	"testing"
 
-	"pinwheel/replay"
+	"pinwheel/replay/realtime"
 	"pinwheel/trace"
 	"pinwheel/verbs/rdma/rdmatest"
 	"pinwheel/verbs/verbstest"
@@ -30,12 +30,12 @@ func TestVmPinIsAccountedForUnderEveryPolicy(t *testing.T) {
 			}
 			defer f.Close()
 			before := verbstest.Pinned(t)
-			rs, err := replay.Real(t.Context(), replay.Options{Scale: c.scale}, f, p)
+			rs, err := realtime.Compare(t.Context(), realtime.Options{Scale: c.scale}, f, p)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(rs) != len(replay.RealPolicies()) {
-				t.Errorf("%d results for %d policies", len(rs), len(replay.RealPolicies()))
+			if len(rs) != len(realtime.Policies()) {
+				t.Errorf("%d results for %d policies", len(rs), len(realtime.Policies()))
 			}
 			for _, r := range rs {
 				t.Logf("%-13s peak %11d bytes, avg %13.0f, first %4d, late %5d, by the helper %d and %d; %d samples of VmPin, largest difference %d pages",

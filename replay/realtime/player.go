@@ -1,4 +1,4 @@
-package replay
+package realtime
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"pinwheel"
 	"pinwheel/helper"
 	"pinwheel/predictor"
+	"pinwheel/replay"
 	"pinwheel/verbs"
 )
 
@@ -21,35 +22,34 @@ type player struct {
 	policy   string
 	arena    *arena
 	provider verbs.Provider
-	sites    callSites
 	cpus     cpuPair
 
-	ledger   *ledger
-	manager  *pinwheel.Manager // nil for policy bounce
-	thread   *pinwheel.Thread
-	seen     seenRanges
-	commRegs int64           // by the communication path so far
-	uses     []*pinwheel.Use // by slot; held if acquired
-	copied   []bool          // by slot: no registration, the data is copied
-	pool     []byte          // to copy through
+	counted   *countingProvider
+	manager   *pinwheel.Manager // nil for policy bounce
+	thread    *pinwheel.Thread
+	firstUses replay.FirstUses
+	commRegs  int64           // by the communication path so far
+	uses      []*pinwheel.Use // by slot; held if acquired
+	copied    []bool          // by slot: no registration, the data is copied
+	pool      []byte          // to copy through
 
-	pinned  verbs.Region // the pool, for policy bounce
-	stats   Counts
-	moments int64
-	runNs   int64
-	peak    int64
-	mean    float64
-	errors  predictor.Accuracy
-	check   pinCheck
+	pinned verbs.Region // the pool, for policy bounce
+	stats  replay.Counts
+	events int64
+	runNs  int64
+	peak   int64
+	mean   float64
+	errors predictor.Accuracy
+	check  pinCheck
 }
 
 // cpuPair is where the two threads run; helper.AnyCPU leaves it to the kernel.
 type cpuPair struct{ comm, helper int }
 
-// play replays the moments of one run. It must be called on a goroutine of
+// play replays the events of one run. It must be called on a goroutine of
 // its own, which it locks to its thread and never unlocks: the thread keeps
 // its affinity and dies with the goroutine.
-func (p *player) play(ctx context.Context, next func() ([]moment, error)) error {
+func (p *player) play(ctx context.Context, next func() ([]replay.Event, error)) error {
 	runtime.LockOSThread()
 	if p.cpus.comm != helper.AnyCPU {
 		var set unix.CPUSet
@@ -62,12 +62,12 @@ func (p *player) play(ctx context.Context, next func() ([]moment, error)) error 
 	if p.check, err = newPinCheck(p.provider); err != nil {
 		return err
 	}
-	p.ledger = newLedger(p.provider, unix.Gettid(), p.opt.SeriesFromNs, p.opt.SeriesToNs)
+	p.counted = newCountingProvider(p.provider, unix.Gettid(), p.opt.SeriesFromNs, p.opt.SeriesToNs)
 	if err = p.open(); err == nil {
 		stop, stopped := make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(stopped)
-			p.check.watch(p.ledger, stop)
+			p.check.watch(p.counted, stop)
 		}()
 		err = p.run(ctx, next)
 		close(stop)
@@ -78,14 +78,14 @@ func (p *player) play(ctx context.Context, next func() ([]moment, error)) error 
 
 // open makes the manager, or the pool of policy bounce.
 func (p *player) open() (err error) {
-	p.pool = p.arena.at(bouncePool(p.opt.BounceBytes))
-	if p.policy == Bounce {
-		p.pinned, err = p.ledger.Register(addresses(p.pool), access)
+	p.pool = p.arena.at(replay.BouncePool(p.opt.BounceBytes))
+	if p.policy == replay.Bounce {
+		p.pinned, err = p.counted.Register(addresses(p.pool), replay.Access)
 		return err
 	}
 	o := pinwheel.Options{
-		Policy: pinwheel.Policy(p.policy), Provider: p.ledger, Costs: p.opt.Costs, ThresholdBytes: int64(p.opt.ThresholdBytes),
-		Window: p.opt.Window, IdlePolicy: pinwheel.IdleIgnore, QueueEntries: p.opt.DQEntries, BudgetBytes: p.opt.budget(p.policy),
+		Policy: pinwheel.Policy(p.policy), Provider: p.counted, Costs: p.opt.Costs, ThresholdBytes: int64(p.opt.ThresholdBytes),
+		Window: p.opt.Window, IdlePolicy: pinwheel.IdleIgnore, QueueEntries: p.opt.DQEntries, BudgetBytes: p.opt.BudgetOf(p.policy),
 	}
 	if p.cpus.helper != helper.AnyCPU {
 		o.HelperCPUs = []int{p.cpus.helper}
@@ -97,32 +97,32 @@ func (p *player) open() (err error) {
 	return err
 }
 
-// run waits out the timeline: every moment comes at its time there, plus what
+// run waits out the timeline: every event comes at its time there, plus what
 // registration has held the path up so far. A wait that ends late, since some
 // other load had the processor, delays what comes next and nothing after it.
-func (p *player) run(ctx context.Context, next func() ([]moment, error)) error {
+func (p *player) run(ctx context.Context, next func() ([]replay.Event, error)) error {
 	begin := helper.NowNs()
-	p.ledger.start(begin)
+	p.counted.start(begin)
 	for {
 		chunk, err := next()
 		if err != nil {
 			return err
 		}
 		for i := range chunk {
-			m := &chunk[i]
-			p.moments++
-			if err := waitUntil(ctx, begin+int64(float64(m.atNs)*p.opt.Scale)+p.stats.StallNs); err != nil {
+			e := &chunk[i]
+			p.events++
+			if err := waitUntil(ctx, begin+int64(float64(e.AtNs)*p.opt.Scale)+p.stats.StallNs); err != nil {
 				return err
 			}
 			now := helper.NowNs()
-			switch m.kind {
-			case acquireMoment:
-				err = p.acquire(m)
-			case releaseMoment:
-				err = p.release(m)
+			switch e.Kind {
+			case replay.UseBegins:
+				err = p.acquire(e)
+			case replay.UseEnds:
+				err = p.release(e)
 			default:
 				p.runNs = now - begin
-				p.peak, p.mean, p.stats.WastedRegs = p.ledger.finish(now)
+				p.peak, p.mean, p.stats.WastedRegs = p.counted.finish(now)
 				p.count()
 				return nil
 			}
@@ -134,27 +134,27 @@ func (p *player) run(ctx context.Context, next func() ([]moment, error)) error {
 	}
 }
 
-func (p *player) acquire(m *moment) error {
-	for int(m.slot) >= len(p.uses) {
+func (p *player) acquire(e *replay.Event) error {
+	for int(e.Slot) >= len(p.uses) {
 		p.uses, p.copied = append(p.uses, &pinwheel.Use{}), append(p.copied, false)
 	}
 	p.stats.Needs++
-	b := p.arena.at(m.need.rng)
-	p.copied[m.slot] = p.policy == Bounce
-	if !p.copied[m.slot] {
-		u := p.uses[m.slot]
-		err := p.thread.Acquire(u, addresses(b), access, predictor.Op(m.need.op), (*pinwheel.Site)(p.sites.frames(m.need.stack)))
+	b := p.arena.at(e.Range)
+	p.copied[e.Slot] = p.policy == replay.Bounce
+	if !p.copied[e.Slot] {
+		u := p.uses[e.Slot]
+		err := p.thread.Acquire(u, addresses(b), replay.Access, e.Op, (*pinwheel.Site)(e.Site))
 		if err == nil {
-			p.classify(m, p.ledger.used(u.Region().Handle))
+			p.classify(e, p.counted.used(u.Region().Handle))
 			return nil
 		}
 		if !errors.Is(err, verbs.ErrPinnedMemory) && !errors.Is(err, verbs.ErrRegions) {
-			return fmt.Errorf("registering %v: %w", m.need.rng, err)
+			return fmt.Errorf("registering %v: %w", e.Range, err)
 		}
 		p.stats.Unregistered++
-		p.copied[m.slot] = true
+		p.copied[e.Slot] = true
 	}
-	if !m.need.receives() {
+	if !e.Receives {
 		p.copyOut(b)
 	}
 	return nil
@@ -162,8 +162,8 @@ func (p *player) acquire(m *moment) error {
 
 // classify counts the registrations that the communication path had to do
 // for a need, as virtual mode does.
-func (p *player) classify(m *moment, commRegs int64) {
-	first := p.seen.first(m.need.rng.PageAligned())
+func (p *player) classify(e *replay.Event, commRegs int64) {
+	first := p.firstUses.IsFirst(e.Range.PageAligned())
 	switch {
 	case commRegs == p.commRegs:
 	case first:
@@ -174,11 +174,11 @@ func (p *player) classify(m *moment, commRegs int64) {
 	p.commRegs = commRegs
 }
 
-func (p *player) release(m *moment) error {
-	if !p.copied[m.slot] {
-		p.thread.Release(p.uses[m.slot])
-	} else if m.need.receives() {
-		p.copyIn(p.arena.at(m.need.rng))
+func (p *player) release(e *replay.Event) error {
+	if !p.copied[e.Slot] {
+		p.thread.Release(p.uses[e.Slot])
+	} else if e.Receives {
+		p.copyIn(p.arena.at(e.Range))
 	}
 	return nil
 }
@@ -223,9 +223,9 @@ func (p *player) close() (err error) {
 		p.stats.Predictions = p.errors.N
 	}
 	if !p.pinned.Range.Empty() {
-		err = errors.Join(err, p.ledger.Deregister(p.pinned))
+		err = errors.Join(err, p.counted.Deregister(p.pinned))
 	}
-	p.check.sample(p.ledger)
+	p.check.sample(p.counted)
 	return err
 }
 

@@ -1,4 +1,5 @@
-package replay
+// Package replaytest makes traces from scripts, for tests.
+package replaytest
 
 import (
 	"fmt"
@@ -12,7 +13,7 @@ import (
 	"pinwheel/trace"
 )
 
-// A script is a hand-made trace, one line for each rank:
+// script writes a trace from text, one line for each rank:
 //
 //	0: cpu 10us; isend 1 64K a req=1; wait 1; barrier
 //	1: recv 0 64K b; barrier; cut
@@ -28,25 +29,27 @@ type script struct {
 	names map[int32]uint64
 }
 
-func scriptTrace(t testing.TB, text string) *trace.File {
+// Trace returns the trace that a script describes. It ends the test if the script is wrong.
+func Trace(t testing.TB, text string) *trace.File {
 	t.Helper()
-	f, err := tryScript(t, text)
+	f, err := TryTrace(t, text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return f
 }
 
-func tryScript(t testing.TB, text string) (_ *trace.File, err error) {
+// TryTrace is Trace for a test that expects the writer of traces to fail.
+func TryTrace(t testing.TB, text string) (_ *trace.File, err error) {
 	s := script{t: t, comms: map[int32][]int32{}, names: map[int32]uint64{}}
 	var ranks []string
 	for line := range strings.Lines(text) {
 		head, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
 		if id, ok := strings.CutPrefix(head, "comm "); ok {
 			id, name, _ := strings.Cut(id, " ")
-			c := int32(atoi(t, id))
+			c := int32(Int(t, id))
 			if name != "" {
-				s.names[c] = uint64(atoi(t, name))
+				s.names[c] = uint64(Int(t, name))
 			}
 			for _, m := range strings.Fields(rest) {
 				s.comms[c] = append(s.comms[c], peerOf(t, m))
@@ -112,7 +115,7 @@ func (s *script) rank(i int, calls string) error {
 			continue
 		}
 		if f[0] == "leftout" {
-			if err := w.LeaveOut("calls", uint64(atoi(s.t, f[1]))); err != nil {
+			if err := w.LeaveOut("calls", uint64(Int(s.t, f[1]))); err != nil {
 				return err
 			}
 			continue
@@ -148,17 +151,17 @@ func (s *script) records(f []string) []trace.Record {
 		case k == "tag" && v == "any":
 			r.Tag = trace.AnyTag
 		case k == "tag":
-			r.Tag = int32(atoi(s.t, v))
+			r.Tag = int32(Int(s.t, v))
 		case k == "comm":
-			r.Comm = int32(atoi(s.t, v))
+			r.Comm = int32(Int(s.t, v))
 		case k == "req":
-			r.Req = uint32(atoi(s.t, v))
+			r.Req = uint32(Int(s.t, v))
 		}
 	}
 	with := func(op trace.Op, d trace.Dir, peer, bytes, buf string) trace.Record {
 		x := r
 		x.Op, x.Dir = op, d
-		x.Peer, x.Bytes, x.Addr = peerOf(s.t, peer), bytesOf(s.t, bytes), addrOf(s.t, buf)
+		x.Peer, x.Bytes, x.Addr = peerOf(s.t, peer), Bytes(s.t, bytes), addrOf(s.t, buf)
 		return x
 	}
 	op := opOf(s.t, f[0])
@@ -174,7 +177,7 @@ func (s *script) records(f []string) []trace.Record {
 		var out []trace.Record
 		for _, a := range args {
 			x := r
-			x.Req = uint32(atoi(s.t, a))
+			x.Req = uint32(Int(s.t, a))
 			out = append(out, x)
 		}
 		return out
@@ -212,10 +215,11 @@ func peerOf(t testing.TB, s string) int32 {
 	case "out":
 		return trace.Elsewhere
 	}
-	return int32(atoi(t, s))
+	return int32(Int(t, s))
 }
 
-func bytesOf(t testing.TB, s string) uint64 {
+// Bytes reads a size, as in a script: 64K.
+func Bytes(t testing.TB, s string) uint64 {
 	n, err := mem.ParseBytes(s)
 	if err != nil {
 		t.Fatal(err)
@@ -227,16 +231,24 @@ func addrOf(t testing.TB, s string) mem.Addr {
 	name, offset, _ := strings.Cut(s, "+")
 	a := 0x10000000 + mem.Addr(name[0]-'a')<<24
 	if offset != "" {
-		a += mem.Addr(bytesOf(t, offset))
+		a += mem.Addr(Bytes(t, offset))
 	}
 	return a
 }
 
-func atoi(t testing.TB, s string) int {
+// Int reads a decimal number.
+func Int(t testing.TB, s string) int {
 	t.Helper()
 	n, err := strconv.Atoi(strings.TrimSpace(s))
 	if err != nil {
 		t.Fatal(fmt.Errorf("script: %w", err))
 	}
 	return n
+}
+
+// Loop is the script of a program that sends each of two buffers every 4 ms.
+func Loop() string {
+	one := strings.Repeat("send 1 256K a; cpu 2ms; send 1 64K b+8K; cpu 2ms; ", 30)
+	two := strings.Repeat("recv 0 256K a; recv 0 64K b; ", 30)
+	return "0: " + one + "\n1: " + two
 }

@@ -1,4 +1,4 @@
-package replay
+package realtime
 
 import (
 	"time"
@@ -35,8 +35,8 @@ func newPinCheck(p verbs.Provider) (c pinCheck, err error) {
 }
 
 // sample takes one comparison, unless a registration is under way.
-func (c *pinCheck) sample(l *ledger) {
-	ours, before, ok := l.quiet()
+func (c *pinCheck) sample(p *countingProvider) {
+	ours, before, ok := p.quiet()
 	if !ok || !c.real {
 		return
 	}
@@ -44,7 +44,7 @@ func (c *pinCheck) sample(l *ledger) {
 	if err != nil {
 		return
 	}
-	if _, after, ok := l.quiet(); !ok || before != after {
+	if _, after, ok := p.quiet(); !ok || before != after {
 		return
 	}
 	c.samples++
@@ -53,7 +53,7 @@ func (c *pinCheck) sample(l *ledger) {
 }
 
 // watch samples until stop is closed.
-func (c *pinCheck) watch(l *ledger, stop <-chan struct{}) {
+func (c *pinCheck) watch(p *countingProvider, stop <-chan struct{}) {
 	tick := time.NewTicker(sampleEvery)
 	defer tick.Stop()
 	for {
@@ -61,7 +61,7 @@ func (c *pinCheck) watch(l *ledger, stop <-chan struct{}) {
 		case <-stop:
 			return
 		case <-tick.C:
-			c.sample(l)
+			c.sample(p)
 		}
 	}
 }

@@ -6,15 +6,15 @@ import (
 	"pinwheel/mem"
 )
 
-// seenRanges remembers which ranges were needed, to tell a first use from a
-// later one: a need is a first use if no single range that was needed before
-// contains it, which is when policy leave-pinned has to register.
-type seenRanges struct {
+// FirstUses tells a first use from a later one. A use is a first one if no
+// single range that was used before contains its range: then policy leave-pinned
+// has to register it.
+type FirstUses struct {
 	maximal []mem.Range // none contains another; ascending by start, so by end too
 }
 
-// first reports whether r is a first use, and remembers it.
-func (s *seenRanges) first(r mem.Range) bool {
+// IsFirst reports whether a use of r is a first one, and remembers r.
+func (s *FirstUses) IsFirst(r mem.Range) bool {
 	// Of the ranges that begin at r.Start or before, the last reaches farthest.
 	i, _ := slices.BinarySearchFunc(s.maximal, r.Start, func(m mem.Range, a mem.Addr) int {
 		if m.Start <= a {

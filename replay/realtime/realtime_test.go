@@ -1,28 +1,23 @@
-package replay
+package realtime
 
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
-	"pinwheel/internal/testwait"
 	"pinwheel/mem"
+	"pinwheel/replay"
+	"pinwheel/replay/replaytest"
 	"pinwheel/verbs"
 	"pinwheel/verbs/sim"
 	"pinwheel/verbs/uring"
 	"pinwheel/verbs/verbstest"
 )
-
-// loopTrace is a program that sends each of two buffers every 4 ms.
-func loopTrace(t *testing.T) string {
-	one := strings.Repeat("send 1 256K a; cpu 2ms; send 1 64K b+8K; cpu 2ms; ", 30)
-	two := strings.Repeat("recv 0 256K a; recv 0 64K b; ", 30)
-	return "0: " + one + "\n1: " + two
-}
 
 func TestRealModeAgreesWithTheKernelToThePage(t *testing.T) {
 	p, err := uring.Open(uring.Options{})
@@ -30,7 +25,7 @@ func TestRealModeAgreesWithTheKernelToThePage(t *testing.T) {
 	defer p.Close()
 	verbstest.NeedPinned(t, p, 8<<20) // 8 MiB: all buffers and the pool of policy bounce
 	before := verbstest.Pinned(t)
-	rs, err := Real(t.Context(), Options{Scale: 0.5}, scriptTrace(t, loopTrace(t)), p)
+	rs, err := Compare(t.Context(), Options{Scale: 0.5}, replaytest.Trace(t, replaytest.Loop()), p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +33,7 @@ func TestRealModeAgreesWithTheKernelToThePage(t *testing.T) {
 		if r.VMSamples == 0 || r.VMDiffPages != 0 {
 			t.Errorf("%s: %d samples, largest difference %d pages", r.Policy, r.VMSamples, r.VMDiffPages)
 		}
-		if r.Policy != Bounce && r.PeakPinnedBytes == 0 {
+		if r.Policy != replay.Bounce && r.PeakPinnedBytes == 0 {
 			t.Errorf("%s pinned nothing", r.Policy)
 		}
 	}
@@ -48,16 +43,16 @@ func TestRealModeAgreesWithTheKernelToThePage(t *testing.T) {
 }
 
 func TestRealModeCountsWhatVirtualModeCounts(t *testing.T) {
-	f := scriptTrace(t, loopTrace(t))
-	policies := []string{LeavePinned, OnDemand, Bounce, LRU}
-	o := Options{Policies: policies, BudgetBytes: 300 << 10, Scale: 0.1, Pairs: 2, Ranks: []int{0, 1}}
+	f := replaytest.Trace(t, replaytest.Loop())
+	policies := []string{replay.LeavePinned, replay.OnDemand, replay.Bounce, replay.LRU}
+	o := Options{Options: replay.Options{Policies: policies, BudgetBytes: 300 << 10}, Scale: 0.1, Pairs: 2, Ranks: []int{0, 1}}
 	p := sim.New(sim.Options{})
 	defer p.Close()
-	real, err := Real(t.Context(), o, f, p)
+	real, err := Compare(t.Context(), o, f, p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	virtual, err := Compare(t.Context(), o, f)
+	virtual, err := replay.Compare(t.Context(), o.Options, f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,8 +76,8 @@ func TestRealModeCountsWhatVirtualModeCounts(t *testing.T) {
 func TestHelperWorksInRealMode(t *testing.T) {
 	p := sim.New(sim.Options{})
 	defer p.Close()
-	// Paper deregisters what it knows nothing of at once.
-	rs, err := Real(t.Context(), Options{Policies: []string{Paper}, Ranks: []int{0, 1}}, scriptTrace(t, loopTrace(t)), p)
+	// replay.Paper deregisters what it knows nothing of at once.
+	rs, err := Compare(t.Context(), Options{Options: replay.Options{Policies: []string{replay.Paper}}, Ranks: []int{0, 1}}, replaytest.Trace(t, replaytest.Loop()), p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +91,7 @@ func TestHelperWorksInRealMode(t *testing.T) {
 func TestRealModeGradesPredictions(t *testing.T) {
 	p := sim.New(sim.Options{})
 	defer p.Close()
-	rs, err := Real(t.Context(), Options{Policies: []string{LeavePinned, Pinwheel}}, scriptTrace(t, loopTrace(t)), p)
+	rs, err := Compare(t.Context(), Options{Options: replay.Options{Policies: []string{replay.LeavePinned, replay.Pinwheel}}}, replaytest.Trace(t, replaytest.Loop()), p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,16 +105,22 @@ func TestRealModeGradesPredictions(t *testing.T) {
 }
 
 func TestRealModeRefusesWhatItCantDo(t *testing.T) {
-	f := scriptTrace(t, "0: cpu 1us")
+	f := replaytest.Trace(t, "0: cpu 1us")
 	p := sim.New(sim.Options{})
 	defer p.Close()
-	for want, o := range map[string]Options{
-		"runs in virtual time only": {Policies: []string{Oracle}},
-		"rank 1 is not in this":     {Ranks: []int{1}},
-		"must be from 0.0001":       {Scale: -1},
+	for _, tc := range []struct {
+		want string
+		o    Options
+	}{
+		{"runs in virtual time only", Options{Options: replay.Options{Policies: []string{replay.Oracle}}}},
+		{"rank 1 is not in this", Options{Ranks: []int{1}}},
+		{"must be from 0.0001 to 10000", Options{Scale: -1}},
+		{"must be from 0.0001 to 10000", Options{Scale: math.NaN()}},
+		{"must be from 0.0001 to 10000", Options{Scale: 1e300}},
+		{"from 1 to 1000", Options{Pairs: -1}},
 	} {
-		if _, err := Real(t.Context(), o, f, p); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %s", err, want)
+		if _, err := Compare(t.Context(), tc.o, f, p); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("got %v, want %s", err, tc.want)
 		}
 	}
 }
@@ -130,7 +131,7 @@ func TestCancelledRealRunLeavesNothingBehind(t *testing.T) {
 	defer p.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	_, err := Real(ctx, Options{Policies: []string{Pinwheel}, Scale: 1000}, scriptTrace(t, loopTrace(t)), p)
+	_, err := Compare(ctx, Options{Options: replay.Options{Policies: []string{replay.Pinwheel}}, Scale: 1000}, replaytest.Trace(t, replaytest.Loop()), p)
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want context.DeadlineExceeded", err)
 	}
@@ -139,41 +140,10 @@ func TestCancelledRealRunLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-func TestSimulationWaitsForTheReplay(t *testing.T) {
-	testwait.Bound(t)
-	done := make(chan struct{})
-	s := &schedule{out: make(chan []moment, 1), ready: make(chan struct{}), done: done}
-	const moments = 5*momentChunk + 7
-	ended := make(chan error, 1)
-	go func() {
-		for i := range int64(moments) {
-			if err := s.put(i, moment{}); err != nil {
-				ended <- err
-				return
-			}
-		}
-		ended <- nil
-	}()
-	<-s.ready // it is one chunk ahead and waits
-	next := int64(0)
-	for range 3 {
-		for _, m := range <-s.out {
-			if m.atNs != next {
-				t.Fatalf("moment %d, want %d", m.atNs, next)
-			}
-			next++
-		}
-	}
-	close(done) // the replay gives up
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("the simulation ended with %v, want context.Canceled", err)
-	}
-}
-
 func TestRealModeNamesTheLimitThatLeavePinnedNeeds(t *testing.T) {
 	p := sim.New(sim.Options{Limits: verbs.Limits{MaxPinnedBytes: 64 << 10, PinnedSource: "a small limit"}})
 	defer p.Close()
-	_, err := Real(t.Context(), Options{Policies: []string{Pinwheel}}, scriptTrace(t, loopTrace(t)), p)
+	_, err := Compare(t.Context(), Options{Options: replay.Options{Policies: []string{replay.Pinwheel}}}, replaytest.Trace(t, replaytest.Loop()), p)
 	if !errors.Is(err, verbs.ErrPinnedMemory) || !strings.Contains(err.Error(), "a small limit allows 64.0 KiB") {
 		t.Fatalf("got %v", err)
 	}
