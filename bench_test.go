@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"pinwheel/helper"
+	"pinwheel/internal/clock"
 )
 
 // BenchmarkPath is what Acquire and Release cost a communication thread, and
@@ -63,7 +64,7 @@ func BenchmarkPath(b *testing.B) {
 	})
 	b.Run("clock", func(b *testing.B) {
 		for b.Loop() {
-			helper.NowNs()
+			clock.NowNs()
 		}
 	})
 	b.Run("callers", func(b *testing.B) {

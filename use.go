@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"pinwheel/helper"
+	"pinwheel/internal/clock"
 	"pinwheel/mem"
 	"pinwheel/regcache"
 	"pinwheel/verbs"
@@ -55,7 +56,7 @@ func (u *Use) Region() verbs.Region {
 // leaves no room: copy through a buffer that is registered already, or wait.
 func (t *Thread) Acquire(u *Use, r mem.Range, a verbs.Access, op Op, site *Site) error {
 	u.plain, u.used, u.site, u.op = nil, r, site, op
-	u.startNs = helper.NowNs()
+	u.startNs = clock.NowNs()
 	var outcome regcache.Outcome
 	var err error
 	u.ref, outcome, err = t.lookup(r, a)
@@ -89,7 +90,7 @@ func (t *Thread) missed(u *Use, a verbs.Access, err error) error {
 	if errors.Is(err, ErrFault) {
 		err = t.acquirePlain(u, a)
 	}
-	t.stats.stallNs.Add(helper.NowNs() - u.startNs)
+	t.stats.stallNs.Add(clock.NowNs() - u.startNs)
 	return err
 }
 
@@ -125,7 +126,7 @@ func (t *Thread) Release(u *Use) {
 	}
 	e := &t.event
 	e.Region, e.Range, e.Pages = id, u.used, pages
-	e.StartNs, e.EndNs, e.Op = u.startNs, helper.NowNs(), u.op
+	e.StartNs, e.EndNs, e.Op = u.startNs, clock.NowNs(), u.op
 	if u.site != nil {
 		e.Frames = *u.site
 	} else {

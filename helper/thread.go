@@ -9,6 +9,7 @@ import (
 	"go.uber.org/atomic"
 	"golang.org/x/sys/unix"
 
+	"pinwheel/internal/clock"
 	"pinwheel/internal/fault"
 	"pinwheel/mem"
 )
@@ -36,10 +37,10 @@ const AnyCPU = -1
 
 // ThreadOptions say what a Thread drives and where.
 type ThreadOptions struct {
-	Decider   Decider   // owned by the Thread from now on
-	Registrar Registrar // carries out the actions
-	Clock     Clock     // nil: SharedClock
-	CPU       int       // processor to run on, or AnyCPU
+	Decider   Decider     // owned by the Thread from now on
+	Registrar Registrar   // carries out the actions
+	Clock     clock.Clock // nil: clock.Shared
+	CPU       int         // processor to run on, or AnyCPU
 	// Gone appends to buf the regions that are known no longer since the last
 	// call: regcache.Cache.Gone. Called at every look at an empty DQ, so it must
 	// cost next to nothing when there are none. nil: there never are any.
@@ -100,7 +101,7 @@ type counters struct {
 // processor asked for is not available to this process.
 func StartThread(o ThreadOptions) (*Thread, error) {
 	if o.Clock == nil {
-		o.Clock = SharedClock{}
+		o.Clock = clock.Shared{}
 	}
 	if o.Gone == nil {
 		o.Gone = func(buf []mem.RegionID) []mem.RegionID { return buf }

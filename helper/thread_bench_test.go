@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"pinwheel/internal/clock"
 	"pinwheel/queue"
 )
 
@@ -13,34 +14,34 @@ import (
 // poll-us how long events wait in DQ. One operation is one period of a program
 // with one region, used at the beginning of the period and needed at its end.
 func BenchmarkHelper(b *testing.B) {
-	for _, clock := range []Clock{SharedClock{}, DedicatedClock{}} {
+	for _, c := range []clock.Clock{clock.Shared{}, clock.Dedicated{}} {
 		for _, period := range []time.Duration{200 * time.Microsecond, time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond} {
-			b.Run(fmt.Sprintf("%T/%v", clock, period)[len("helper."):], func(b *testing.B) { benchHelper(b, clock, period) })
+			b.Run(fmt.Sprintf("%T/%v", c, period)[len("clock."):], func(b *testing.B) { benchHelper(b, c, period) })
 		}
-		b.Run(fmt.Sprintf("%T/silent", clock)[len("helper."):], func(b *testing.B) { benchHelper(b, clock, 0) })
+		b.Run(fmt.Sprintf("%T/silent", c)[len("clock."):], func(b *testing.B) { benchHelper(b, c, 0) })
 	}
 }
 
-func benchHelper(b *testing.B, clock Clock, period time.Duration) {
-	CalibrateClock()
+func benchHelper(b *testing.B, c clock.Clock, period time.Duration) {
+	clock.Calibrate()
 	k, ring := newKeeper(int64(period)), queue.NewRing[Event](64)
-	th, err := StartThread(ThreadOptions{Decider: k, Registrar: &journal{}, Clock: clock, CPU: AnyCPU})
+	th, err := StartThread(ThreadOptions{Decider: k, Registrar: &journal{}, Clock: c, CPU: AnyCPU})
 	if err != nil {
 		b.Fatal(err)
 	}
 	th.Attach(ring)
 	time.Sleep(50 * time.Millisecond) // the start
-	before, begin := th.Stats(), clock.NowNs()
+	before, begin := th.Stats(), c.NowNs()
 	for b.Loop() {
 		if period == 0 {
-			nanosleep(int64(100 * time.Millisecond))
+			c.SleepNs(int64(100 * time.Millisecond))
 			continue
 		}
-		start := clock.NowNs()
+		start := c.NowNs()
 		ring.Push(use(1, start))
-		nanosleep(max(start+int64(period)-clock.NowNs(), 1))
+		c.SleepNs(max(start+int64(period)-c.NowNs(), 1))
 	}
-	after, elapsed := th.Stats(), clock.NowNs()-begin
+	after, elapsed := th.Stats(), c.NowNs()-begin
 	th.Close()
 	b.ReportMetric(100*float64(after.CPUNs-before.CPUNs)/float64(elapsed), "cpu-%")
 	if n := after.Deadlines - before.Deadlines; n > 0 {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 
+	"pinwheel/internal/clock"
 	"pinwheel/internal/fault"
 	"pinwheel/mem"
 )
@@ -14,7 +15,7 @@ const never = math.MaxInt64
 // driver is what only the helper's own OS thread touches.
 type driver struct {
 	*Thread
-	clock    Clock
+	clock    clock.Clock
 	pace     pacer
 	event    Event
 	gone     []mem.RegionID

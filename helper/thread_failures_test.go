@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"pinwheel/internal/clock/clocktest"
 	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/queue"
@@ -84,7 +85,7 @@ func TestThreadReportsNoDurationForWhatWasSoAlready(t *testing.T) {
 func startWithUses(t *testing.T, k *keeper, j *journal, n int) *Thread {
 	hold := make(chan struct{})
 	k.onNext = func() { <-hold } // time stands still until the uses are in DQ
-	clock, ring := &fakeClock{}, queue.NewRing[Event](128)
+	clock, ring := &clocktest.Fake{}, queue.NewRing[Event](128)
 	th := start(t, ThreadOptions{Decider: k, Registrar: j, Clock: clock, CPU: AnyCPU})
 	for i := range n {
 		ring.Push(use(mem.RegionID(i+1), clock.NowNs()))

@@ -1,7 +1,6 @@
 package helper
 
 import (
-	"runtime"
 	"slices"
 	"sync"
 
@@ -10,21 +9,6 @@ import (
 	"pinwheel/mem"
 	"pinwheel/queue"
 )
-
-// fakeClock is a clock for a Thread that runs in no time: every reading takes
-// 100 ns and every sleep is late by lateNs.
-type fakeClock struct {
-	nowNs  atomic.Int64
-	lateNs int64
-	sleeps atomic.Int64
-}
-
-func (c *fakeClock) NowNs() int64 { return c.nowNs.Add(100) }
-func (c *fakeClock) SleepNs(ns int64) {
-	c.sleeps.Inc()
-	c.nowNs.Add(ns + c.lateNs)
-	runtime.Gosched()
-}
 
 // keeper is a Decider that deregisters every region after its use and wants
 // it back periodNs after the use began. It logs what it is told.

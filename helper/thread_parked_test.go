@@ -6,6 +6,7 @@ import (
 
 	"go.uber.org/atomic"
 
+	"pinwheel/internal/clock/clocktest"
 	"pinwheel/internal/testwait"
 	"pinwheel/queue"
 )
@@ -40,7 +41,7 @@ func (r *resumed) Next(nowNs int64) Action {
 // each of its events would be one about a program of seconds ago.
 func TestThreadLooksAtAllThatPiledUpBeforeItDecidesAfterAPark(t *testing.T) {
 	const parkedNs = 10_000_000_000
-	clock, r, ring := &fakeClock{}, &resumed{keeper: newKeeper(never / 2)}, queue.NewRing[Event](8)
+	clock, r, ring := &clocktest.Fake{}, &resumed{keeper: newKeeper(never / 2)}, queue.NewRing[Event](8)
 	th := start(t, ThreadOptions{Decider: r, Clock: clock, CPU: AnyCPU})
 	th.Attach(ring)
 	park(t, th)
@@ -49,7 +50,7 @@ func TestThreadLooksAtAllThatPiledUpBeforeItDecidesAfterAPark(t *testing.T) {
 	}
 	held := int(100 - ring.Lost())
 	r.on.Store(true)
-	backNs := clock.nowNs.Add(parkedNs)
+	backNs := clock.Time.Add(parkedNs)
 	th.Place(Placement{CPU: AnyCPU, Helpers: 1})
 	testwait.Until(t, "all events are taken", func() bool { return th.Stats().Events == int64(held) })
 	testwait.Until(t, "a decision", func() bool { return th.Stats().Deregs > 0 })
@@ -65,7 +66,7 @@ func TestThreadLooksAtAllThatPiledUpBeforeItDecidesAfterAPark(t *testing.T) {
 
 func TestThreadIsNotLateForDeadlinesOfAPark(t *testing.T) {
 	const parkedNs = 10_000_000_000_000 // far beyond the deadline, which is far off when the park begins
-	clock, k := &fakeClock{}, newKeeper(parkedNs/10)
+	clock, k := &clocktest.Fake{}, newKeeper(parkedNs/10)
 	ring := queue.NewRing[Event](8)
 	th := start(t, ThreadOptions{Decider: k, Clock: clock, CPU: AnyCPU})
 	park(t, th)
@@ -74,7 +75,7 @@ func TestThreadIsNotLateForDeadlinesOfAPark(t *testing.T) {
 	th.Place(Placement{CPU: AnyCPU, Helpers: 1})
 	testwait.Until(t, "the helper waits for a deadline", func() bool { return th.Stats().Deregs == 1 })
 	park(t, th)
-	clock.nowNs.Add(parkedNs)
+	clock.Time.Add(parkedNs)
 	th.Place(Placement{CPU: AnyCPU, Helpers: 1})
 	testwait.Until(t, "the region is registered", func() bool { return th.Stats().Registers == 1 })
 	if ns := th.Stats().LateMaxNs; ns > parkedNs/2 {

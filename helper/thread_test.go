@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"go.uber.org/atomic"
 	"go.uber.org/goleak"
 
+	"pinwheel/internal/clock/clocktest"
 	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/queue"
@@ -41,7 +41,7 @@ func use(id mem.RegionID, startNs int64) *Event {
 }
 
 func TestThreadDeregistersAfterUseAndRegistersByDeadline(t *testing.T) {
-	clock, k, j := &fakeClock{lateNs: 20_000}, newKeeper(3_000_000), &journal{}
+	clock, k, j := &clocktest.Fake{LateNs: 20_000}, newKeeper(3_000_000), &journal{}
 	ring := queue.NewRing[Event](8)
 	th := start(t, ThreadOptions{Decider: k, Registrar: j, Clock: clock, CPU: AnyCPU})
 	th.Attach(ring)
@@ -57,8 +57,8 @@ func TestThreadDeregistersAfterUseAndRegistersByDeadline(t *testing.T) {
 	for _, late := range k.lateNs {
 		// The clock of this test advances only by what the thread itself does,
 		// so that the first wake-up, spun to, can't be late by a whole sleep.
-		if late < 0 || late >= clock.lateNs {
-			t.Errorf("registration began %d ns after its deadline; sleeps are %d ns late", late, clock.lateNs)
+		if late < 0 || late >= clock.LateNs {
+			t.Errorf("registration began %d ns after its deadline; sleeps are %d ns late", late, clock.LateNs)
 		}
 	}
 }
@@ -177,7 +177,7 @@ func (panicky) Register(mem.RegionID) error   { panic("seeded fault") }
 func (panicky) Deregister(mem.RegionID) error { panic("seeded fault") }
 
 func TestThreadDoesNotBusyLoopOverFailingActions(t *testing.T) {
-	clock, k, j := &fakeClock{}, newKeeper(0), &journal{err: errors.New("no memory")}
+	clock, k, j := &clocktest.Fake{}, newKeeper(0), &journal{err: errors.New("no memory")}
 	ring := queue.NewRing[Event](8)
 	th := start(t, ThreadOptions{Decider: k, Registrar: j, Clock: clock, CPU: AnyCPU})
 	th.Attach(ring)
@@ -192,7 +192,7 @@ func TestThreadDoesNotBusyLoopOverFailingActions(t *testing.T) {
 }
 
 func TestThreadRecoversFromPassingFailures(t *testing.T) {
-	clock, k, j := &fakeClock{}, newKeeper(0), &journal{err: errors.New("no memory")}
+	clock, k, j := &clocktest.Fake{}, newKeeper(0), &journal{err: errors.New("no memory")}
 	ring := queue.NewRing[Event](8)
 	th := start(t, ThreadOptions{Decider: k, Registrar: j, Clock: clock, CPU: AnyCPU})
 	th.Attach(ring)
@@ -219,7 +219,7 @@ func (b *busyNow) Next(nowNs int64) Action {
 
 func TestThreadTakesNoOtherLookForADeadline(t *testing.T) {
 	b := &busyNow{keeper: newKeeper(0)}
-	th := start(t, ThreadOptions{Decider: b, Clock: &fakeClock{}, CPU: AnyCPU})
+	th := start(t, ThreadOptions{Decider: b, Clock: &clocktest.Fake{}, CPU: AnyCPU})
 	testwait.Until(t, "all is looked at", func() bool { return b.looks.Load() > 101 })
 	if n := th.Stats().Deadlines; n != 0 {
 		t.Errorf("%d deadlines were waited for, want none", n)
@@ -292,35 +292,4 @@ func TestThreadParksWithoutProcessorTimeAndResumes(t *testing.T) {
 	testwait.Until(t, "the share is gone", func() bool { return k.shareNs.Load() == 0 })
 	th.Place(Placement{Parked: true})
 	th.Close() // ends a parked helper too
-}
-
-// The runtime must be able to stop a helper that sleeps without giving up its P.
-func TestDedicatedClockDoesNotDelayGarbageCollection(t *testing.T) {
-	clock := &longSleeper{}
-	start(t, ThreadOptions{Decider: newKeeper(0), Clock: clock, CPU: AnyCPU})
-	testwait.Until(t, "the helper sleeps", func() bool { return clock.asleep.Load() > 0 })
-	before := time.Now()
-	for range 3 {
-		runtime.GC()
-	}
-	if took := time.Since(before); took > longSleep/2 {
-		t.Errorf("three collections took %v while the helper slept for %v at a time", took, longSleep)
-	}
-}
-
-const longSleep = 10 * time.Second
-
-// longSleeper sleeps in one piece until the test is nearly over, unless the
-// runtime interrupts it.
-type longSleeper struct {
-	DedicatedClock
-	asleep atomic.Int64
-}
-
-func (c *longSleeper) SleepNs(ns int64) {
-	if c.asleep.Inc() == 1 {
-		rawNanosleep(int64(longSleep)) // as every sleep of a DedicatedClock that keeps its P
-		return
-	}
-	c.DedicatedClock.SleepNs(ns)
 }

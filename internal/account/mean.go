@@ -5,7 +5,7 @@ package account
 import (
 	"sync"
 
-	"pinwheel/helper"
+	"pinwheel/internal/clock"
 )
 
 // Mean is the peak and the time-weighted mean of what is pinned. It is safe
@@ -23,7 +23,7 @@ type Mean struct {
 
 // NewMean returns an account that begins now, with nothing pinned.
 func NewMean() *Mean {
-	now := helper.NowNs()
+	now := clock.NowNs()
 	return &Mean{beganNs: now, lastNs: now}
 }
 
@@ -38,7 +38,7 @@ func (m *Mean) Change(bytes int64) {
 
 // advance books the time until now. It is called with mu.
 func (m *Mean) advance() {
-	if now := helper.NowNs(); now > m.lastNs { // clocks of two processors may differ by a little
+	if now := clock.NowNs(); now > m.lastNs { // clocks of two processors may differ by a little
 		m.integral += float64(m.bytes) * float64(now-m.lastNs)
 		m.lastNs = now
 	}
@@ -55,5 +55,5 @@ func (m *Mean) Read() (peak, mean int64) {
 	return m.peak, int64(m.integral / float64(m.lastNs-m.beganNs))
 }
 
-// BeganNs returns when the account began, on the clock of helper.NowNs.
+// BeganNs returns when the account began, on the clock of clock.NowNs.
 func (m *Mean) BeganNs() int64 { return m.beganNs }

@@ -8,6 +8,7 @@ import (
 
 	"pinwheel/helper"
 	"pinwheel/internal/account"
+	"pinwheel/internal/clock"
 	"pinwheel/internal/fault"
 	"pinwheel/predictor"
 	"pinwheel/verbs"
@@ -31,7 +32,7 @@ type Engine struct {
 // New returns an Engine without a helper. warn is told in one line that
 // Pinwheel does less than it should, debug where a fault of ours happened, in many lines; debug may be nil.
 func New(warn, debug func(message string)) *Engine {
-	helper.CalibrateClock()
+	clock.Calibrate()
 	return &Engine{warn: warn, debug: debug, pinned: account.NewMean(), said: make(map[string]bool)}
 }
 

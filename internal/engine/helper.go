@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"pinwheel/helper"
+	"pinwheel/internal/clock"
 	"pinwheel/internal/fault"
 	"pinwheel/predictor"
 	"pinwheel/verbs"
@@ -21,7 +22,7 @@ type HelperOptions struct {
 	// Costs are the provider's to begin with; zero stands for verbs.DefaultCosts.
 	Costs  verbs.Costs
 	Caches Caches
-	Clock  helper.Clock // nil: helper.SharedClock
+	Clock  clock.Clock // nil: clock.Shared
 
 	IdlePolicy string // as in PINWHEEL_IDLE_POLICY, or IdlePolicyIgnore
 	// CPUs are the processors that the helper may use. If there is but one, it runs there, idle or

@@ -1,7 +1,7 @@
 package engine
 
 import (
-	"pinwheel/helper"
+	"pinwheel/internal/clock"
 	"pinwheel/internal/report"
 	"pinwheel/predictor"
 	"pinwheel/regcache"
@@ -15,7 +15,7 @@ const reportedSites = 4 * report.TopSites
 func (e *Engine) Report(s regcache.Stats, name func(predictor.CallSite) (site, op string)) report.Rank {
 	r := report.ThisProcess()
 	r.Helper = "none"
-	r.Seconds = float64(helper.NowNs()-e.pinned.BeganNs()) / 1e9
+	r.Seconds = float64(clock.NowNs()-e.pinned.BeganNs()) / 1e9
 	r.PeakPinnedBytes, r.AveragePinnedBytes = e.pinned.Read()
 	r.Hits, r.Waited, r.First, r.Late, r.Failed = s.Hits, s.Waited, s.First, s.Late, s.Failed
 	r.HelperRegs, r.HelperDeregs = s.HelperRegisters, s.HelperDeregisters

@@ -8,7 +8,7 @@ import "C"
 import (
 	"sync/atomic"
 
-	"pinwheel/helper"
+	"pinwheel/internal/clock"
 	"pinwheel/internal/engine"
 	"pinwheel/internal/settings"
 )
@@ -17,7 +17,7 @@ import (
 func (s *server) startHelper() {
 	o := engine.HelperOptions{
 		Policy: s.set.Policy, Window: int(s.set.Window), Caches: &s.domains,
-		Clock:       helper.DedicatedClock{},
+		Clock:       clock.Dedicated{},
 		IdlePolicy:  s.set.IdlePolicy,
 		PinnedBytes: s.group.Bytes,
 		CommCPU:     func() int { return int(atomic.LoadInt32((*int32)(&s.sh.comm_cpu))) },

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"unsafe"
 
+	"pinwheel/internal/clock"
 	"pinwheel/internal/engine"
 	"pinwheel/internal/fault"
 	"pinwheel/internal/settings"
@@ -24,7 +25,7 @@ import (
 type server struct {
 	sh      *C.struct_pw_shared
 	set     settings.Settings
-	clock   *ticks
+	clock   *clock.Ticks
 	engine  *engine.Engine
 	group   *regcache.Group
 	domains domains

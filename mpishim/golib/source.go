@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"pinwheel/helper"
+	"pinwheel/internal/clock"
 	"pinwheel/mem"
 	"pinwheel/predictor"
 )
@@ -17,7 +18,7 @@ import (
 // argument holds here, over memory of C. It implements helper.Source.
 type source struct {
 	ring  *C.struct_pw_ring
-	clock *ticks
+	clock *clock.Ticks
 }
 
 // Pop moves the oldest event to *e. Helper only.
@@ -49,7 +50,7 @@ func (s *source) Pop(e *helper.Event) bool {
 func (s *source) convert(e *helper.Event, c *C.struct_pw_event) {
 	e.Region = mem.RegionID(c.region)
 	e.Range = mem.Range{Start: mem.Addr(c.start), End: mem.Addr(c.end)}
-	e.StartNs, e.EndNs = s.clock.ns(uint64(c.start_ticks)), s.clock.ns(uint64(c.end_ticks))
+	e.StartNs, e.EndNs = s.clock.Ns(uint64(c.start_ticks)), s.clock.Ns(uint64(c.end_ticks))
 	e.Op = predictor.Op(c.op)
 	for i := range e.Frames {
 		e.Frames[i] = uint64(c.site.frames[i])
@@ -57,61 +58,6 @@ func (s *source) convert(e *helper.Event, c *C.struct_pw_event) {
 	e.Pages = uint64(c.pages)
 }
 
-// ticks turns readings of pw_ticks into times of the helper's clock. It is
-// used by the helper alone.
-type ticks struct {
-	read  func() uint64
-	nowNs func() int64
-	line  moment  // a point of the line
-	slope float64 // nanoseconds per tick
-	first moment
-}
-
-type moment struct {
-	ticks uint64
-	ns    int64
-}
-
-func newTicks(sh *C.struct_pw_shared) *ticks {
-	return ticksOf(func() uint64 { return uint64(C.pw_read_ticks(sh)) }, helper.NowNs)
-}
-
-func ticksOf(read func() uint64, nowNs func() int64) *ticks {
-	t := &ticks{read: read, nowNs: nowNs, slope: 1}
-	t.first = t.now()
-	t.line = t.first
-	return t
-}
-
-// nsPerTick is the mean since the first moment. Any thread may ask.
-func (t *ticks) nsPerTick() float64 {
-	now := t.now()
-	return float64(now.ns-t.first.ns) / float64(max(now.ticks-t.first.ticks, 1))
-}
-
-// now reads both clocks as close together as it gets.
-func (t *ticks) now() (best moment) {
-	least := uint64(1) << 62
-	for range 5 {
-		before := t.read()
-		ns := t.nowNs()
-		after := t.read()
-		if after-before < least {
-			least, best = after-before, moment{before + (after-before)/2, ns}
-		}
-	}
-	return best
-}
-
-// ns converts one reading. The line is drawn anew through the first moment and
-// the present one when that is twice as far away as the point before: the
-// longer the base, the better the slope, and the fewer readings.
-func (t *ticks) ns(at uint64) int64 {
-	if int64(at-t.first.ticks) >= 2*int64(t.line.ticks-t.first.ticks) {
-		t.line = t.now()
-		if d := t.line.ticks - t.first.ticks; d > 0 {
-			t.slope = float64(t.line.ns-t.first.ns) / float64(d)
-		}
-	}
-	return t.line.ns + int64(float64(int64(at-t.line.ticks))*t.slope)
+func newTicks(sh *C.struct_pw_shared) *clock.Ticks {
+	return clock.NewTicks(func() uint64 { return uint64(C.pw_read_ticks(sh)) }, clock.NowNs)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"pinwheel/helper"
+	"pinwheel/internal/clock"
 	"pinwheel/mem"
 )
 
@@ -29,8 +30,8 @@ type queued struct {
 
 func newQueued() *queued {
 	var ns atomic.Int64
-	clock := ticksOf(func() uint64 { return uint64(ns.Add(1)) }, ns.Load)
-	q := &queued{source: &source{clock: clock}}
+	ticks := clock.NewTicks(func() uint64 { return uint64(ns.Add(1)) }, ns.Load)
+	q := &queued{source: &source{clock: ticks}}
 	allocate(&q.ring)
 	return q
 }
@@ -141,27 +142,5 @@ func TestProducerAndConsumerTogetherAccountForEveryEvent(t *testing.T) {
 	}
 	if popped+q.lost != events {
 		t.Errorf("%d arrived, %d lost, of %d", popped, q.lost, events)
-	}
-}
-
-// A counter of 2.4 GHz, each reading 20 ns after the one before.
-func TestTicksBecomeTimesOfTheHelpersClock(t *testing.T) {
-	const perNs = 2.4
-	var ns float64 = 1e15
-	read := func() uint64 { ns += 20; return uint64(ns * perNs) }
-	clock := ticksOf(read, func() int64 { return int64(ns) })
-	for _, seconds := range []float64{1e-6, 1e-3, 0.5, 1, 7, 100, 100, 3600} {
-		ns += seconds * 1e9
-		at, want := read(), int64(ns)
-		if got := clock.ns(at); got < want-100 || got > want+100 {
-			t.Errorf("after %g s more: %d ns off", seconds, got-want)
-		}
-		if got := clock.nsPerTick() * perNs; got < 0.999 || got > 1.001 {
-			t.Errorf("after %g s more: %g ns a tick, want %g", seconds, got/perNs, 1/perNs)
-		}
-		// What is told late: a use that began a millisecond ago.
-		if got, want := clock.ns(at-uint64(1e6*perNs)), want-1_000_000; got < want-100 || got > want+100 {
-			t.Errorf("after %g s more, of a millisecond ago: %d ns off", seconds, got-want)
-		}
 	}
 }

@@ -48,7 +48,7 @@ func (s *server) summary() report.Rank {
 		}
 	}
 	reading := float64(C.pw_ticks_cost(s.sh)) // one is in the time of a post, two in that of a hit
-	r.PathNs = (max(post.mean()-reading, 0) + max(path.mean()-2*reading, 0)) * s.clock.nsPerTick()
+	r.PathNs = (max(post.mean()-reading, 0) + max(path.mean()-2*reading, 0)) * s.clock.NsPerTick()
 	r.PathSamples = path.n
 	return r
 }

@@ -10,6 +10,7 @@ import (
 
 	"pinwheel"
 	"pinwheel/helper"
+	"pinwheel/internal/clock"
 	"pinwheel/predictor"
 	"pinwheel/replay"
 	"pinwheel/verbs"
@@ -101,7 +102,7 @@ func (p *player) open() (err error) {
 // registration has held the path up so far. A wait that ends late, since some
 // other load had the processor, delays what comes next and nothing after it.
 func (p *player) run(ctx context.Context, next func() ([]replay.Event, error)) error {
-	begin := helper.NowNs()
+	begin := clock.NowNs()
 	p.counted.start(begin)
 	for {
 		chunk, err := next()
@@ -114,7 +115,7 @@ func (p *player) run(ctx context.Context, next func() ([]replay.Event, error)) e
 			if err := waitUntil(ctx, begin+int64(float64(e.AtNs)*p.opt.Scale)+p.stats.StallNs); err != nil {
 				return err
 			}
-			now := helper.NowNs()
+			now := clock.NowNs()
 			switch e.Kind {
 			case replay.UseBegins:
 				err = p.acquire(e)
@@ -129,7 +130,7 @@ func (p *player) run(ctx context.Context, next func() ([]replay.Event, error)) e
 			if err != nil {
 				return err
 			}
-			p.stats.StallNs += helper.NowNs() - now
+			p.stats.StallNs += clock.NowNs() - now
 		}
 	}
 }
@@ -233,10 +234,10 @@ func (p *player) close() (err error) {
 // sleep ends late by some 50 us of timer slack and more of scheduling.
 const spinNs = 200_000 // 200 us
 
-// waitUntil returns at a time of helper.NowNs, or soon after ctx is done.
+// waitUntil returns at a time of clock.NowNs, or soon after ctx is done.
 func waitUntil(ctx context.Context, atNs int64) error {
 	for {
-		left := atNs - helper.NowNs()
+		left := atNs - clock.NowNs()
 		if left <= 0 {
 			return nil
 		}

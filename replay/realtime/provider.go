@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"pinwheel/helper"
+	"pinwheel/internal/clock"
 	"pinwheel/mem"
 	"pinwheel/replay/pinned"
 	"pinwheel/verbs"
@@ -40,7 +40,7 @@ type heldRegion struct {
 }
 
 func newCountingProvider(provider verbs.Provider, commThread int, fromNs, toNs int64) *countingProvider {
-	p := &countingProvider{Provider: provider, commThread: commThread, held: map[uint64]*heldRegion{}, startNs: helper.NowNs(), usage: pinned.NewUsage(fromNs, toNs)}
+	p := &countingProvider{Provider: provider, commThread: commThread, held: map[uint64]*heldRegion{}, startNs: clock.NowNs(), usage: pinned.NewUsage(fromNs, toNs)}
 	p.pins = pinned.NewCounter(&p.nowNs, nil)
 	p.pins.AddUsage(&p.usage)
 	return p
@@ -48,13 +48,13 @@ func newCountingProvider(provider verbs.Provider, commThread int, fromNs, toNs i
 
 // begin enters a provider call, end leaves it.
 func (p *countingProvider) begin() {
-	p.nowNs = max(p.nowNs, helper.NowNs()-p.startNs)
+	p.nowNs = max(p.nowNs, clock.NowNs()-p.startNs)
 	p.inFlight++
 	p.calls++
 }
 
 func (p *countingProvider) end() {
-	p.nowNs = max(p.nowNs, helper.NowNs()-p.startNs)
+	p.nowNs = max(p.nowNs, clock.NowNs()-p.startNs)
 	p.inFlight--
 }
 

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pinwheel/helper"
+	"pinwheel/internal/clock"
 	"pinwheel/mem"
 	"pinwheel/replay"
 	"pinwheel/trace"
@@ -31,7 +32,7 @@ func Compare(ctx context.Context, o Options, file *trace.File, p verbs.Provider)
 	if err := o.checkTrace(file); err != nil {
 		return nil, err
 	}
-	helper.CalibrateClock()
+	clock.Calibrate()
 	procs := runtime.GOMAXPROCS(0)
 	runtime.GOMAXPROCS(procs + 2)
 	defer runtime.GOMAXPROCS(procs)

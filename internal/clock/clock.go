@@ -1,4 +1,8 @@
-package helper
+// Package clock is the one clock of the project: monotonic nanoseconds for the
+// communication path, cheaper than the vDSO where the time stamp counter is
+// sound, and sleeps that suit a helper thread. All of it is safe for concurrent
+// use, except Ticks.
+package clock
 
 import (
 	"math"
@@ -9,13 +13,14 @@ import (
 	"go.uber.org/atomic"
 )
 
-// Clock is the time that a Thread lives by; tests give it a false one.
+// Clock is the time that a helper thread lives by. Shared and Dedicated are the
+// real ones; tests use clocktest.Fake.
 type Clock interface {
 	// NowNs returns monotonic nanoseconds since a fixed point, without a
 	// system call: the communication path reads it twice per use.
 	NowNs() int64
 	// SleepNs blocks the calling OS thread for about ns nanoseconds. It may
-	// return early (a signal) or late; the Thread measures how late.
+	// return early (a signal) or late; the helper measures how late.
 	SleepNs(ns int64)
 }
 
@@ -24,7 +29,7 @@ type Clock interface {
 var clockBase = time.Now()
 
 // NowNs is the real clock: nanoseconds since about the start of the process.
-// Once CalibrateClock was called it counts by the time stamp counter where that
+// Once Calibrate was called it counts by the time stamp counter where that
 // is sound (9 ns, against 23 ns of the vDSO, which also drains the pipeline). Its
 // rate then differs from CLOCK_MONOTONIC by some 10 ppm at most: fit for
 // intervals, not for dates. Safe for concurrent use; readings of different
@@ -33,7 +38,7 @@ func NowNs() int64 {
 	if l := tsc.Load(); l != nil {
 		return l.ns(rdtsc())
 	}
-	return int64(time.Since(clockBase))
+	return vdsoNs()
 }
 
 // tscLine turns ticks of the counter into nanoseconds.
@@ -49,55 +54,56 @@ func (l *tscLine) ns(ticks uint64) int64 {
 }
 
 var (
-	tsc       atomic.Pointer[tscLine]
-	tscBegin  = readBoth()
-	calibrate sync.Once
+	tsc      atomic.Pointer[tscLine]
+	tscBegin = readBoth(rdtsc, vdsoNs)
+	once     sync.Once
 )
 
-// clocks is one moment on both clocks.
-type clocks struct {
+// reading is one moment on a counter and on a clock.
+type reading struct {
 	ticks uint64
 	ns    int64
 }
 
-// readBoth reads both clocks as close together as it gets in a few attempts:
-// an interrupt in between would tilt the line.
-func readBoth() (best clocks) {
+// readBoth reads a counter and a clock as close together as it gets in a few
+// attempts: an interrupt in between would tilt the line.
+func readBoth(ticks func() uint64, nowNs func() int64) (best reading) {
 	least := uint64(math.MaxUint64)
 	for range 5 {
-		before := rdtsc()
-		ns := int64(time.Since(clockBase))
-		after := rdtsc()
+		before := ticks()
+		ns := nowNs()
+		after := ticks()
 		if after-before < least {
 			least = after - before
-			best = clocks{before + least/2, ns}
+			best = reading{before + least/2, ns}
 		}
 	}
 	return best
 }
 
+func vdsoNs() int64 { return int64(time.Since(clockBase)) }
+
 // calibrationNs is the least time over which the rate of the counter is
 // measured: 20 ns of reading error make 10 ppm of it.
 const calibrationNs = 2_000_000 // 2 ms
 
-// CalibrateClock makes NowNs cheaper where that is possible. It may sleep for
+// Calibrate makes NowNs cheaper where that is possible. It may sleep for
 // 2 ms in a process that was just started.
-func CalibrateClock() {
-	calibrate.Do(func() {
+func Calibrate() {
+	once.Do(func() {
 		if !tscUsable() {
 			return
 		}
-		if age := int64(time.Since(clockBase)) - tscBegin.ns; age < calibrationNs {
+		if age := vdsoNs() - tscBegin.ns; age < calibrationNs {
 			nanosleep(calibrationNs - age)
 		}
-		now := readBoth()
-		tsc.Store(newTSCLine(tscBegin, now))
+		tsc.Store(newTSCLine(tscBegin, readBoth(rdtsc, vdsoNs)))
 	})
 }
 
 // newTSCLine returns the line through two moments, or nil if the counter did
 // not advance.
-func newTSCLine(from, to clocks) *tscLine {
+func newTSCLine(from, to reading) *tscLine {
 	ticks, ns := to.ticks-from.ticks, to.ns-from.ns
 	if to.ticks <= from.ticks || ns <= 0 {
 		return nil
@@ -106,32 +112,32 @@ func newTSCLine(from, to clocks) *tscLine {
 	return &tscLine{from.ticks, from.ns, uint64(math.Round(float64(ns) / float64(ticks) * (1 << 32)))}
 }
 
-// SharedClock is the real clock for programs whose own work runs on
+// Shared is the real clock for programs whose own work runs on
 // goroutines. While its thread sleeps, other goroutines may use its P: a helper
 // that kept it took 30 to 45 % of two busy processors from a Go program, though
 // it only slept. If all Ps are busy a wake-up waits for one, up to the 10 ms of
 // Go's time slice; where there is an idle core there is an idle P as well.
-type SharedClock struct{}
+type Shared struct{}
 
 // NowNs implements Clock.
-func (SharedClock) NowNs() int64 { return NowNs() }
+func (Shared) NowNs() int64 { return NowNs() }
 
 // SleepNs implements Clock.
-func (SharedClock) SleepNs(ns int64) { nanosleep(ns) }
+func (Shared) SleepNs(ns int64) { nanosleep(ns) }
 
-// DedicatedClock is the real clock for programs in which helpers are the only
+// Dedicated is the real clock for programs in which helpers are the only
 // goroutines: a C program under mpishim. Its thread keeps its P in a short
 // sleep, since giving it up wakes the runtime's monitor, which runs on the
 // core of the communication thread: 12.8 % of that core was measured, 0.2 %
 // without. The runtime's preemption signal ends such a sleep, so a garbage
 // collection does not wait for it.
-type DedicatedClock struct{}
+type Dedicated struct{}
 
 // NowNs implements Clock.
-func (DedicatedClock) NowNs() int64 { return NowNs() }
+func (Dedicated) NowNs() int64 { return NowNs() }
 
 // SleepNs implements Clock.
-func (DedicatedClock) SleepNs(ns int64) {
+func (Dedicated) SleepNs(ns int64) {
 	if ns < preemptNs {
 		rawNanosleep(ns)
 		return

@@ -8,13 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rawNanosleep is clock_nanosleep(2) on CLOCK_MONOTONIC without telling the Go
-// scheduler.
-func rawNanosleep(ns int64) {
-	ts := unix.NsecToTimespec(ns)
-	unix.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, 0, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
-}
-
 // timeSliceNs is t_slice of Li et al., CF'11, equation 2: what sched_rr_get_interval(2)
 // says of the calling thread, or the usual 3 ms of the fair scheduler.
 func timeSliceNs() int64 {

@@ -1,6 +1,6 @@
 //go:build !amd64
 
-package helper
+package clock
 
 func rdtsc() uint64 { return 0 }
 

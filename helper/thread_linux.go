@@ -2,13 +2,6 @@ package helper
 
 import "golang.org/x/sys/unix"
 
-// nanosleep is clock_nanosleep(2) on CLOCK_MONOTONIC as the Go scheduler
-// knows it. The error, EINTR, means an early return, which SleepNs allows.
-func nanosleep(ns int64) {
-	ts := unix.NsecToTimespec(ns)
-	_ = unix.ClockNanosleep(unix.CLOCK_MONOTONIC, 0, &ts, nil)
-}
-
 // threadCPUNs returns the processor time that a live thread of this process
 // has used. Its clock is CPUCLOCK_PERTHREAD|CPUCLOCK_SCHED of
 // <linux/posix-timers.h>, what pthread_getcpuclockid(3) returns.

@@ -1,13 +1,14 @@
-package helper
+package clock
 
 import (
+	"runtime"
 	"testing"
 	"time"
 )
 
 // Both clocks measure the same interval; what is asserted is their ratio.
 func TestClockKeepsItsRateOverCalibration(t *testing.T) {
-	CalibrateClock()
+	Calibrate()
 	if tsc.Load() == nil {
 		t.Log("the time stamp counter is not this kernel's clock source; NowNs reads the vDSO")
 	}
@@ -23,7 +24,7 @@ func TestClockDoesNotGoBackInOneThread(t *testing.T) {
 	last := NowNs()
 	for i := range 200_000 {
 		if i == 100_000 {
-			CalibrateClock()
+			Calibrate()
 			last -= 1000 // the two clocks are read within this of each other
 		}
 		now := NowNs()
@@ -36,7 +37,7 @@ func TestClockDoesNotGoBackInOneThread(t *testing.T) {
 
 func TestTSCLineFollowsBothMoments(t *testing.T) {
 	// 2.5 GHz, over a year: the product exceeds 64 bits.
-	l := newTSCLine(clocks{1000, 500}, clocks{1000 + 2_500_000_000, 500 + 1_000_000_000})
+	l := newTSCLine(reading{1000, 500}, reading{1000 + 2_500_000_000, 500 + 1_000_000_000})
 	const yearNs = 365 * 24 * 3600 * 1_000_000_000
 	for _, ns := range []int64{0, 1, 1_000_000, yearNs} {
 		ticks := l.atTicks + uint64(ns)*5/2
@@ -44,10 +45,31 @@ func TestTSCLineFollowsBothMoments(t *testing.T) {
 			t.Errorf("%d ns after the first moment reads %d", ns, got)
 		}
 	}
-	if l := newTSCLine(clocks{1000, 500}, clocks{1000, 900}); l != nil {
+	if l := newTSCLine(reading{1000, 500}, reading{1000, 900}); l != nil {
 		t.Error("a line through a counter that stands still")
 	}
-	if l := newTSCLine(clocks{1000, 500}, clocks{900, 900}); l != nil {
+	if l := newTSCLine(reading{1000, 500}, reading{900, 900}); l != nil {
 		t.Error("a line through a counter that goes back")
+	}
+}
+
+// The runtime must be able to stop a helper that sleeps without giving up its P.
+func TestDedicatedSleepDoesNotDelayGarbageCollection(t *testing.T) {
+	const longSleep = 10 * time.Second
+	asleep, awake := make(chan struct{}), make(chan struct{})
+	go func() {
+		runtime.LockOSThread() // for good: the thread ends here
+		defer close(awake)
+		close(asleep)
+		rawNanosleep(int64(longSleep)) // as every sleep of a Dedicated that keeps its P
+	}()
+	<-asleep
+	before := time.Now()
+	for range 3 {
+		runtime.GC()
+	}
+	<-awake // the runtime's signal ended it
+	if took := time.Since(before); took > longSleep/2 {
+		t.Errorf("three collections took %v while a thread slept for %v at a time", took, longSleep)
 	}
 }
