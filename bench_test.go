@@ -27,8 +27,8 @@ func BenchmarkPath(b *testing.B) {
 	b.Run("cache-hit", func(b *testing.B) {
 		t := warm(b, false)
 		for i := 0; b.Loop(); i++ {
-			ref, _, _ := t.front.Acquire(region(i%regions), access)
-			t.front.Release(ref)
+			ref, _, _ := t.local.Acquire(region(i%regions), access)
+			t.local.Release(ref)
 		}
 	})
 	b.Run("leave-pinned", func(b *testing.B) {

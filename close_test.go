@@ -136,7 +136,7 @@ func TestThreadMayBeClosedTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	if a.front == b.front || th.front == b.front && th.front == a.front {
+	if a.local == b.local || th.local == b.local && th.local == a.local {
 		t.Error("two Threads share what belongs to one")
 	}
 	th.Release(&u)

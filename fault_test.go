@@ -67,12 +67,12 @@ func TestFaultOfTheCacheLeavesPlainRegistration(t *testing.T) {
 	m, th := start(t, Options{Policy: LeavePinned, Warn: w.add, Provider: p})
 	transfer(t, th, region(0), 0)
 	transfer(t, th, region(1), 0)
-	front := th.front
-	th.front = nil
+	local := th.local
+	th.local = nil
 	for i := range 4 {
 		transfer(t, th, region(2+i), 0)
 	}
-	th.front = front
+	th.local = local
 	expectPlain(t, m, p, w.all(), 4)
 }
 

@@ -12,7 +12,7 @@ import (
 // goroutine at a time.
 type Thread struct {
 	m     *Manager
-	front *regcache.Front
+	local *regcache.Local
 	way   way
 	// dq takes completed uses to the helper; nil without a helper.
 	dq    *queue.Ring[helper.Event]
@@ -43,11 +43,11 @@ func (m *Manager) Thread() (*Thread, error) {
 	if m.closed.Load() {
 		return nil, ErrClosed
 	}
-	front, err := m.cache.Thread()
+	local, err := m.cache.Thread()
 	if err != nil {
 		return nil, err
 	}
-	t := &Thread{m: m, front: front}
+	t := &Thread{m: m, local: local}
 	if m.opt.Disable || m.opt.Policy == OnDemand {
 		t.way = direct
 	}
@@ -81,7 +81,7 @@ func (t *Thread) Close() {
 	m.past.stallNs.Add(t.stats.stallNs.Load())
 	m.past.faulted.Add(t.stats.faulted.Load())
 	m.past.lostUses += t.lost()
-	t.front.Close()
+	t.local.Close()
 }
 
 // lost returns how many uses the helper has not heard of.

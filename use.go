@@ -51,7 +51,7 @@ func (u *Use) Region() verbs.Region {
 // system call. u is overwritten. op and site say what the program is doing, for
 // the predictor; site may be nil and must stay unchanged until the release.
 //
-// It fails as regcache.Front.Acquire does, or with ErrFault, and u then holds
+// It fails as regcache.Local.Acquire does, or with ErrFault, and u then holds
 // nothing. With verbs.ErrPinnedMemory or verbs.ErrRegions, what is in use at the moment
 // leaves no room: copy through a buffer that is registered already, or wait.
 func (t *Thread) Acquire(u *Use, r mem.Range, a verbs.Access, op Op, site *Site) error {
@@ -73,11 +73,11 @@ func (t *Thread) lookup(r mem.Range, a verbs.Access) (ref regcache.Ref, o regcac
 	case t.way == closed:
 		return ref, o, ErrClosed
 	case t.way == direct:
-		return t.front.Register(r, a)
+		return t.local.Register(r, a)
 	case t.m.plain.Load():
 		return ref, o, ErrFault
 	default:
-		return t.front.Acquire(r, a)
+		return t.local.Acquire(r, a)
 	}
 }
 
@@ -138,11 +138,11 @@ func (t *Thread) Release(u *Use) {
 func (t *Thread) drop(ref regcache.Ref) {
 	var err error
 	defer t.m.contain(&err)
-	if t.way == closed { // its front may be another's by now
+	if t.way == closed { // its Local may be another's by now
 		t.m.cache.Release(ref)
 		return
 	}
-	t.front.Release(ref)
+	t.local.Release(ref)
 }
 
 // releasePlain releases what was registered past the cache.

@@ -10,51 +10,51 @@ import (
 
 // IsRegistered returns a counted reference if all of r is registered with
 // the rights a, and registers nothing if not.
-func (f *Front) IsRegistered(r mem.Range, a verbs.Access) (Ref, bool) {
+func (l *Local) IsRegistered(r mem.Range, a verbs.Access) (Ref, bool) {
 	p, err := pages(r)
 	if err != nil {
 		return Ref{}, false
 	}
 	want := packAccess(a)
-	if ref, ok := f.hit(r, want); ok {
+	if ref, ok := l.hit(r, want); ok {
 		return ref, true
 	}
-	if f.current() {
-		if ref, ok := f.hitAny(uint64(p.Start), uint64(p.End), want); ok {
+	if l.current() {
+		if ref, ok := l.hitAny(uint64(p.Start), uint64(p.End), want); ok {
 			return ref, true // its home, if it is to have one, is not known yet
 		}
 	}
-	c := f.c
+	c := l.c
 	c.mu.Lock()
 	defer c.unlock()
 	if c.drainUnlocking() != nil {
 		return Ref{}, false
 	}
 	g := c.index.serving(p, a)
-	if g == nil || !c.confirmUnlocking(f, g) {
+	if g == nil || !c.confirmUnlocking(l, g) {
 		return Ref{}, false
 	}
 	c.stats.Hits++
 	if home := c.index.home(p, a); home != nil {
-		return c.grant(f, g, home), true
+		return c.grant(l, g, home), true
 	}
-	return c.grant(f, g, g), true
+	return c.grant(l, g, g), true
 }
 
 // Register registers r for one use, past the cache: the reference's last
 // release deregisters it. Idle regions make room as for Acquire. Its ID is zero.
-func (f *Front) Register(r mem.Range, a verbs.Access) (Ref, Outcome, error) {
+func (l *Local) Register(r mem.Range, a verbs.Access) (Ref, Outcome, error) {
 	p, err := pages(r)
 	if err != nil {
 		return Ref{}, Hit, err
 	}
-	c := f.c
+	c := l.c
 	c.mu.Lock()
 	defer c.unlock()
 	if c.closed {
 		return Ref{}, Hit, ErrClosed
 	}
-	return c.registerOnceUnlocking(f, p, a)
+	return c.registerOnceUnlocking(l, p, a)
 }
 
 // pages checks r and returns its whole pages.
@@ -70,7 +70,7 @@ func pages(r mem.Range) (mem.Range, error) {
 }
 
 // acquire serves a request that was no hit.
-func (c *Cache) acquire(f *Front, r mem.Range, a verbs.Access) (Ref, Outcome, error) {
+func (c *Cache) acquire(l *Local, r mem.Range, a verbs.Access) (Ref, Outcome, error) {
 	p, err := pages(r)
 	if err != nil {
 		return Ref{}, Hit, err
@@ -84,7 +84,7 @@ func (c *Cache) acquire(f *Front, r mem.Range, a verbs.Access) (Ref, Outcome, er
 			return Ref{}, outcome, err
 		}
 		if !cacheable || moved > movedRetries {
-			return c.registerOnceUnlocking(f, p, a)
+			return c.registerOnceUnlocking(l, p, a)
 		}
 		home, err := c.homeOrServing(p, a)
 		if err != nil {
@@ -100,8 +100,8 @@ func (c *Cache) acquire(f *Front, r mem.Range, a verbs.Access) (Ref, Outcome, er
 			by = c.index.serving(p, a)
 		}
 		if by != nil {
-			if c.confirmUnlocking(f, by) {
-				return c.served(f, by, home, outcome)
+			if c.confirmUnlocking(l, by) {
+				return c.served(l, by, home, outcome)
 			}
 			continue
 		}
@@ -115,14 +115,14 @@ func (c *Cache) acquire(f *Front, r mem.Range, a verbs.Access) (Ref, Outcome, er
 		}
 		switch err := c.registerUnlocking(home); {
 		case err == nil:
-			return c.served(f, home, home, outcome)
+			return c.served(l, home, home, outcome)
 		case errors.Is(err, errMoved):
 			moved++ // its mapping changed meanwhile: again, with what is mapped now
 		case errors.Is(err, errUncacheable):
 			if home.known() { // its mapping may have changed meanwhile
 				c.forget(home)
 			}
-			return c.registerOnceUnlocking(f, p, a)
+			return c.registerOnceUnlocking(l, p, a)
 		case home.known() && home.rng != p && (errors.Is(err, verbs.ErrNotMapped) || c.fits(home.rng) != nil):
 			c.reshape(home, p, a) // what the request didn't ask for has gone, or is too much by now
 		default:
@@ -135,7 +135,7 @@ func (c *Cache) acquire(f *Front, r mem.Range, a verbs.Access) (Ref, Outcome, er
 }
 
 // served grants a reference and counts the outcome.
-func (c *Cache) served(f *Front, by, home *region, outcome Outcome) (Ref, Outcome, error) {
+func (c *Cache) served(l *Local, by, home *region, outcome Outcome) (Ref, Outcome, error) {
 	switch outcome {
 	case Hit:
 		c.stats.Hits++
@@ -146,12 +146,12 @@ func (c *Cache) served(f *Front, by, home *region, outcome Outcome) (Ref, Outcom
 	case Late:
 		c.stats.Late++
 	}
-	return c.grant(f, by, home), outcome, nil
+	return c.grant(l, by, home), outcome, nil
 }
 
 // grant counts a reference to a registered region. Under mu nothing closes it.
-func (c *Cache) grant(f *Front, by, home *region) Ref {
-	f.count(by.slot, 1)
+func (c *Cache) grant(l *Local, by, home *region) Ref {
+	l.count(by.slot, 1)
 	ref := Ref{d: c.tab.desc(by.slot), keys: keysOf(by.mr)}
 	if by != home {
 		ref.id = home.id

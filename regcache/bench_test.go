@@ -29,7 +29,7 @@ func benchCache(b testing.TB, n int, o Options) (*Cache, []uint32) {
 }
 
 // chase is dependent get and put: the next address waits for the last result.
-func chase(f *Front, order []uint32, skip uint64, i, n int) (last int) {
+func chase(f *Local, order []uint32, skip uint64, i, n int) (last int) {
 	var dep mem.Addr
 	for range n {
 		at := base + mem.Addr(uint64(order[i])*17*mem.PageSize+skip)
@@ -66,7 +66,7 @@ func BenchmarkHit(b *testing.B) {
 	}
 }
 
-// BenchmarkHitShared is the hit of callers without a front.
+// BenchmarkHitShared is the hit of callers without a Local.
 func BenchmarkHitShared(b *testing.B) {
 	c, order := benchCache(b, 1024, Options{})
 	defer c.Close()

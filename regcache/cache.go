@@ -17,7 +17,7 @@ import (
 type Cache struct {
 	provider verbs.Provider
 	opts     Options
-	common   *Front // for callers without a front of their own
+	common   *Local // for callers without a Local of their own
 
 	// mu protects all below, and the writing of the table. It exists for
 	// misses; hits don't take it. It is never held while the provider or the
@@ -46,7 +46,7 @@ type Cache struct {
 	drains         int           // releases under way
 	drained        chan struct{}
 	unreleased     []registration // whose deregistration failed: to be tried again
-	idle           []*Front       // fronts given back
+	idle           []*Local       // Locals given back
 	unmap          runtime.Cleanup
 	stats          Stats
 }
@@ -92,7 +92,7 @@ func New(p verbs.Provider, o Options) (*Cache, error) {
 	if o.Watcher != nil {
 		tab.watch(o.Watcher.Word())
 	}
-	if c.common, err = c.newFront(!o.Confined); err != nil {
+	if c.common, err = c.newLocal(!o.Confined); err != nil {
 		return nil, errors.Join(err, tab.unmap())
 	}
 	if o.Group != nil {
@@ -102,9 +102,9 @@ func New(p verbs.Provider, o Options) (*Cache, error) {
 	return c, nil
 }
 
-// Thread returns a front for the calling goroutine. Give it back with
-// Front.Close; its memory is 8 bytes a region, used as regions are.
-func (c *Cache) Thread() (*Front, error) {
+// Thread returns a Local for the calling goroutine. Give it back with
+// Local.Close; its memory is 8 bytes a region, used as regions are.
+func (c *Cache) Thread() (*Local, error) {
 	c.mu.Lock()
 	defer c.unlock()
 	if c.closed {
@@ -115,12 +115,12 @@ func (c *Cache) Thread() (*Front, error) {
 		c.idle = c.idle[:n-1]
 		return f, nil
 	}
-	return c.newFront(false)
+	return c.newLocal(false)
 }
 
-// Close gives the front back. References taken through it stay counted. A
+// Close gives the Local back. References taken through it stay counted. A
 // second Close does nothing.
-func (f *Front) Close() {
+func (f *Local) Close() {
 	f.c.mu.Lock()
 	defer f.c.mu.Unlock()
 	if !slices.Contains(f.c.idle, f) {
@@ -128,7 +128,7 @@ func (f *Front) Close() {
 	}
 }
 
-// Acquire is Front.Acquire for callers without a front: a hit costs an
+// Acquire is Local.Acquire for callers without a Local: a hit costs an
 // atomic read-modify-write on memory that such callers share.
 func (c *Cache) Acquire(r mem.Range, a verbs.Access) (Ref, Outcome, error) {
 	if c.opts.Confined {
@@ -137,10 +137,10 @@ func (c *Cache) Acquire(r mem.Range, a verbs.Access) (Ref, Outcome, error) {
 	return c.common.Acquire(r, a)
 }
 
-// Release is Front.Release for callers without a front.
+// Release is Local.Release for callers without a Local.
 func (c *Cache) Release(r Ref) { c.common.Release(r) }
 
-// IsRegistered is Front.IsRegistered for callers without a front.
+// IsRegistered is Local.IsRegistered for callers without a Local.
 func (c *Cache) IsRegistered(r mem.Range, a verbs.Access) (Ref, bool) {
 	return c.common.IsRegistered(r, a)
 }
@@ -154,8 +154,8 @@ const closeTries = 3
 // may be called at any time, and a second call does nothing. Its error is that of
 // what it could not release.
 //
-// The table is unmapped when neither a reference nor a front is left, or else
-// with the garbage: so too after a use without a front, of which nobody knows when
+// The table is unmapped when neither a reference nor a Local is left, or else
+// with the garbage: so too after a use without a Local, of which nobody knows when
 // it has ended.
 func (c *Cache) Close() error {
 	c.mu.Lock()
@@ -186,7 +186,7 @@ func (c *Cache) Close() error {
 	if c.opts.Group != nil {
 		c.opts.Group.leave(c)
 	}
-	if len(c.idle) == len(c.tab.fronts)-1 && atomic.LoadUint32(&c.tab.retired) == 0 && (c.opts.Confined || !c.common.used(c.tab.next)) {
+	if len(c.idle) == len(c.tab.locals)-1 && atomic.LoadUint32(&c.tab.retired) == 0 && (c.opts.Confined || !c.common.used(c.tab.next)) {
 		c.stats.Hits += c.tab.hits()
 		c.unmap.Stop()
 		err = errors.Join(err, c.tab.unmap())

@@ -30,7 +30,7 @@ type fixture struct {
 	*testing.T
 	*Cache
 	p *sim.Provider
-	f *Front
+	f *Local
 }
 
 func newFixture(t *testing.T, so sim.Options, o Options) *fixture {

@@ -199,17 +199,17 @@ func TestCloseLeavesWhatIsInUseUntilItsRelease(t *testing.T) {
 	}
 }
 
-// A use without a front may be under way when the cache is closed: its table
+// A use without a Local may be under way when the cache is closed: its table
 // stays, until the garbage is collected.
 func TestCloseUnmapsWhatNobodyCanRead(t *testing.T) {
 	for name, c := range map[string]struct {
-		use   func(c *Cache, f *Front)
+		use   func(c *Cache, f *Local)
 		stays bool
 	}{
-		"through a front":    {func(c *Cache, f *Front) { f.Release(acquired(t, f)) }, false},
-		"without a front":    {func(c *Cache, f *Front) { c.Release(acquired(t, f)) }, true},
-		"once, without one":  {func(c *Cache, f *Front) { c.Release(once(t, f)) }, true},
-		"through one, twice": {func(c *Cache, f *Front) { f.Release(once(t, f)); f.Release(acquired(t, f)) }, false},
+		"through a Local":    {func(c *Cache, f *Local) { f.Release(acquired(t, f)) }, false},
+		"without a Local":    {func(c *Cache, f *Local) { c.Release(acquired(t, f)) }, true},
+		"once, without one":  {func(c *Cache, f *Local) { c.Release(once(t, f)) }, true},
+		"through one, twice": {func(c *Cache, f *Local) { f.Release(once(t, f)); f.Release(acquired(t, f)) }, false},
 	} {
 		cache, err := New(sim.New(sim.Options{}), Options{})
 		if err != nil {
@@ -238,7 +238,7 @@ func TestCloseUnmapsWhatNobodyCanRead(t *testing.T) {
 	}
 }
 
-func acquired(t *testing.T, f *Front) Ref {
+func acquired(t *testing.T, f *Local) Ref {
 	ref, _, err := f.Acquire(span(0, 16), both)
 	if err != nil {
 		t.Fatal(err)
@@ -246,7 +246,7 @@ func acquired(t *testing.T, f *Front) Ref {
 	return ref
 }
 
-func once(t *testing.T, f *Front) Ref {
+func once(t *testing.T, f *Local) Ref {
 	ref, _, err := f.Register(span(0, 16), both)
 	if err != nil {
 		t.Fatal(err)

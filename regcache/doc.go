@@ -21,7 +21,7 @@
 // # Hits
 //
 // Regions are found in a Table (table.h), in memory outside the Go heap that
-// C reads as well. A hit through a Front writes only to memory of its own
+// C reads as well. A hit through a Local writes only to memory of its own
 // thread: it takes no lock, makes no system call and does not wait, whatever
 // the rest of the cache is doing. See table_unsafe.go for the argument.
 //
@@ -29,7 +29,7 @@
 //
 // The cache owns its registrations, not the provider and not the memory. A
 // Ref must be released exactly once, by any goroutine; its registration stays
-// until then, even if the memory was unmapped meanwhile. A Front belongs to
+// until then, even if the memory was unmapped meanwhile. A Local belongs to
 // one goroutine at a time; everything else is safe for concurrent use. All
 // calls to the provider and the watcher's Watch and Unwatch happen without a
 // lock held.

@@ -53,7 +53,7 @@ func TestTableHeaderSaysTheSameAsGo(t *testing.T) {
 		"entry.low": unsafe.Offsetof(e.low), "entry.high": unsafe.Offsetof(e.high), "entry.keys": unsafe.Offsetof(e.keys), "entry": unsafe.Sizeof(e),
 		"desc.low": unsafe.Offsetof(d.low), "desc.high": unsafe.Offsetof(d.high), "desc.keys": unsafe.Offsetof(d.keys),
 		"desc.handle": unsafe.Offsetof(d.handle), "desc.flags": unsafe.Offsetof(d.flags), "desc.access": unsafe.Offsetof(d.access), "desc": unsafe.Sizeof(d),
-		"front.hits": unsafe.Offsetof(c.hits), "front": unsafe.Sizeof(c),
+		"local.hits": unsafe.Offsetof(c.hits), "local": unsafe.Sizeof(c),
 		"ref.id": unsafe.Offsetof(r.id), "ref.keys": unsafe.Offsetof(r.keys), "ref": unsafe.Sizeof(r),
 	}
 	asserted := regexp.MustCompile(`_Static_assert\((?:offsetof|sizeof)\(struct pwt_(\w+)(?:, (\w+))?\) == (\d+)`)

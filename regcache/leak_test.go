@@ -19,14 +19,14 @@ import (
 // entry was closed for good: the writer saw the count, and has left the region to
 // whoever drops the last one.
 func TestCountThatIsTakenBackMayBeTheLast(t *testing.T) {
-	for name, begin := range map[string]func(fx *fixture, late *Front) (slot uint32){
-		"region": func(fx *fixture, late *Front) uint32 {
+	for name, begin := range map[string]func(fx *fixture, late *Local) (slot uint32){
+		"region": func(fx *fixture, late *Local) uint32 {
 			fx.use(span(0, 16), both, First)
 			late.count(0, 1)
 			fx.invalidate(span(0, 16))
 			return 0
 		},
-		"once": func(fx *fixture, late *Front) uint32 {
+		"once": func(fx *fixture, late *Local) uint32 {
 			ref, _, err := fx.f.Register(span(0, 16), both)
 			if err != nil {
 				fx.Fatal(err)
@@ -35,7 +35,7 @@ func TestCountThatIsTakenBackMayBeTheLast(t *testing.T) {
 			fx.f.Release(ref)
 			return 0
 		},
-		"slot of an earlier region": func(fx *fixture, late *Front) uint32 {
+		"slot of an earlier region": func(fx *fixture, late *Local) uint32 {
 			fx.use(span(0, 16), both, First)
 			fx.invalidate(span(0, 16))
 			late.count(0, 1) // it still means the region that has gone

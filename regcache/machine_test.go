@@ -16,7 +16,7 @@ import (
 // machine drives a cache and the model side by side.
 type machine struct {
 	c    *Cache
-	f    *Front
+	f    *Local
 	p    *sim.Provider
 	m    *model
 	refs []modelRef
@@ -257,7 +257,7 @@ func testAgainstModel(t *testing.T, confined, kernelLimit bool) {
 
 func TestCacheAgreesWithNaiveModelUnderItsOwnLimit(t *testing.T)     { testAgainstModel(t, true, false) }
 func TestCacheAgreesWithNaiveModelUnderTheKernelsLimit(t *testing.T) { testAgainstModel(t, true, true) }
-func TestFrontAgreesWithNaiveModelUnderItsOwnLimit(t *testing.T)     { testAgainstModel(t, false, false) }
-func TestFrontAgreesWithNaiveModelUnderTheKernelsLimit(t *testing.T) {
+func TestLocalAgreesWithNaiveModelUnderItsOwnLimit(t *testing.T)     { testAgainstModel(t, false, false) }
+func TestLocalAgreesWithNaiveModelUnderTheKernelsLimit(t *testing.T) {
 	testAgainstModel(t, false, true)
 }

@@ -203,7 +203,7 @@ func TestGrownRegionReleasesItsOldRegistration(t *testing.T) {
 			t.Errorf("with the old one in use: %+v", u)
 		}
 		fx.put(old[0])
-		fx.Release(old[1]) // through another front
+		fx.Release(old[1]) // through another Local
 		if u := fx.p.Usage(); u.Regions != 0 {
 			t.Errorf("after the last reference: %+v", u)
 		}

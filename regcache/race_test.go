@@ -107,7 +107,7 @@ func TestHitAndDeregistrationNeverBothSucceed(t *testing.T) {
 	}
 }
 
-// TestReferencesMayBeDroppedByOtherThreads hands references from one front to
+// TestReferencesMayBeDroppedByOtherThreads hands references from one Local to
 // another while the region is deregistered whenever possible.
 func TestReferencesMayBeDroppedByOtherThreads(t *testing.T) {
 	testwait.Bound(t)

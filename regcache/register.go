@@ -61,7 +61,7 @@ func (c *Cache) registerUnlocking(g *region) error {
 }
 
 // registerOnceUnlocking registers p for one use.
-func (c *Cache) registerOnceUnlocking(f *Front, p mem.Range, a verbs.Access) (Ref, Outcome, error) {
+func (c *Cache) registerOnceUnlocking(l *Local, p mem.Range, a verbs.Access) (Ref, Outcome, error) {
 	outcome := First
 	if c.everRegistered.Contains(p) {
 		outcome = Late
@@ -87,7 +87,7 @@ func (c *Cache) registerOnceUnlocking(f *Front, p mem.Range, a verbs.Access) (Re
 	c.settle(g, registered)
 	c.everRegistered.Add(p)
 	c.stats.Uncached++
-	return c.served(f, g, g, outcome)
+	return c.served(l, g, g, outcome)
 }
 
 // pinUnlocking reserves room, watches g if w is not nil, and registers it,

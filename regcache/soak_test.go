@@ -152,7 +152,7 @@ func (s *soak) user(id uint64, own, shared *arena) {
 	}
 }
 
-func (s *soak) acquire(f *regcache.Front, at *arena, h *held, how int) bool {
+func (s *soak) acquire(f *regcache.Local, at *arena, h *held, how int) bool {
 	r := at.pages(h.from, h.n)
 	var err error
 	switch how {

@@ -1,6 +1,6 @@
 package regcache
 
-// Stats counts what a cache did. It is exact; hits are counted in the fronts
+// Stats counts what a cache did. It is exact; hits are counted in the Locals
 // that make them, and added up here.
 type Stats struct {
 	Hits, Waited, First, Late uint64 // outcomes; their sum is all requests that succeeded

@@ -83,7 +83,7 @@ struct pwt_desc {
 };
 
 /* Memory of one thread. */
-struct pwt_front {
+struct pwt_local {
 	struct pwt_header *table;
 	uint64_t hits;
 	uint64_t reserved[6];
@@ -125,8 +125,8 @@ _Static_assert(offsetof(struct pwt_desc, handle) == 32, "layout");
 _Static_assert(offsetof(struct pwt_desc, flags) == 40, "layout");
 _Static_assert(offsetof(struct pwt_desc, access) == 44, "layout");
 _Static_assert(sizeof(struct pwt_desc) == 64, "layout");
-_Static_assert(offsetof(struct pwt_front, hits) == 8, "layout");
-_Static_assert(sizeof(struct pwt_front) == 64, "layout");
+_Static_assert(offsetof(struct pwt_local, hits) == 8, "layout");
+_Static_assert(sizeof(struct pwt_local) == 64, "layout");
 _Static_assert(offsetof(struct pwt_ref, id) == 8, "layout");
 _Static_assert(offsetof(struct pwt_ref, keys) == 16, "layout");
 _Static_assert(sizeof(struct pwt_ref) == 24, "layout");
@@ -170,10 +170,10 @@ PWT_HOT uint64_t pwt_lacks(uint64_t low, uint64_t want)
 }
 
 /* Counts n, modulo 2^24, more references to a slot. */
-PWT_HOT void pwt_count(struct pwt_front *f, uint32_t slot, uint64_t n)
+PWT_HOT void pwt_count(struct pwt_local *l, uint32_t slot, uint64_t n)
 {
-	struct pwt_header *h = f->table;
-	uint64_t *word = &f->words[slot];
+	struct pwt_header *h = l->table;
+	uint64_t *word = &l->words[slot];
 	uint64_t v = __atomic_load_n(&h->epoch, __ATOMIC_RELAXED) << PWT_COUNT_BITS |
 		     ((__atomic_load_n(word, __ATOMIC_RELAXED) + n) & PWT_COUNT_MASK);
 
@@ -196,28 +196,28 @@ PWT_HOT int pwt_is_retired(const struct pwt_header *h, const struct pwt_desc *d)
  * this slot, be it the one that was meant or a later one, was closed for good,
  * its last user may have left it because of this count.
  */
-static __attribute__((noinline, unused)) void pwt_undo(struct pwt_front *f, uint32_t slot)
+static __attribute__((noinline, unused)) void pwt_undo(struct pwt_local *l, uint32_t slot)
 {
-	pwt_count(f, slot, PWT_COUNT_MASK);
-	if (pwt_is_retired(f->table, pwt_desc(f->table, slot)))
-		__atomic_store_n(&f->table->undone, 1, __ATOMIC_RELEASE);
+	pwt_count(l, slot, PWT_COUNT_MASK);
+	if (pwt_is_retired(l->table, pwt_desc(l->table, slot)))
+		__atomic_store_n(&l->table->undone, 1, __ATOMIC_RELEASE);
 }
 
 /*
  * Counts a reference to an entry that was open with this state, if it still is.
  * If not, the caller goes to the slow path, which looks at header.undone (in Go: Cache.Sweep).
  */
-PWT_HOT int pwt_take(struct pwt_front *f, struct pwt_entry *e, uint64_t state, struct pwt_ref *ref)
+PWT_HOT int pwt_take(struct pwt_local *l, struct pwt_entry *e, uint64_t state, struct pwt_ref *ref)
 {
 	uint32_t slot = (uint32_t)(state & PWT_SLOT_MASK) - 1;
 
-	pwt_count(f, slot, 1);
+	pwt_count(l, slot, 1);
 	if (__builtin_expect(pwt_load(&e->state) != state, 0)) {
-		pwt_undo(f, slot);
+		pwt_undo(l, slot);
 		return 0;
 	}
-	__atomic_store_n(&f->hits, __atomic_load_n(&f->hits, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
-	ref->desc = pwt_desc(f->table, slot);
+	__atomic_store_n(&l->hits, __atomic_load_n(&l->hits, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
+	ref->desc = pwt_desc(l->table, slot);
 	ref->id = 0;
 	ref->keys = __atomic_load_n(&e->keys, __ATOMIC_RELAXED);
 	return 1;
@@ -256,9 +256,9 @@ static struct pwt_entry *pwt_home(struct pwt_header *h, uint64_t low, uint64_t h
 }
 
 /* Takes the first open region that covers the request. */
-static int pwt_get_any(struct pwt_front *f, uint64_t low, uint64_t high, uint64_t want, struct pwt_ref *ref)
+static int pwt_get_any(struct pwt_local *l, uint64_t low, uint64_t high, uint64_t want, struct pwt_ref *ref)
 {
-	struct pwt_header *h = f->table;
+	struct pwt_header *h = l->table;
 	uint64_t cursor = pwt_load(&h->granules), m = h->page_mask, i;
 	unsigned k = pwt_class(high - low);
 	uint64_t classes = pwt_load(&h->classes) >> k;
@@ -273,29 +273,29 @@ static int pwt_get_any(struct pwt_front *f, uint64_t low, uint64_t high, uint64_
 			if (!(s & PWT_SLOT_MASK))
 				break;
 			if (s & PWT_OPEN && (elow & ~m) <= low && high <= to && !pwt_lacks(elow, want))
-				return pwt_take(f, e, s, ref);
+				return pwt_take(l, e, s, ref);
 		}
 	}
 	return 0;
 }
 
 /* pwt_get for requests that are not for exactly the pages of an open region. */
-static __attribute__((noinline, unused)) int pwt_get_contained(struct pwt_front *f, uint64_t low, uint64_t high,
+static __attribute__((noinline, unused)) int pwt_get_contained(struct pwt_local *l, uint64_t low, uint64_t high,
 							       uint64_t want, struct pwt_ref *ref)
 {
-	struct pwt_header *h = f->table;
+	struct pwt_header *h = l->table;
 	struct pwt_entry *home;
 	uint64_t state, id;
 
 	if (h->flags & PWT_NO_HOMES)
-		return pwt_get_any(f, low, high, want, ref);
+		return pwt_get_any(l, low, high, want, ref);
 	home = pwt_home(h, low, high, want, &state);
 	if (!home)
 		return 0; /* it has to be added or grown */
 	if (state & PWT_OPEN)
-		return pwt_take(f, home, state, ref);
+		return pwt_take(l, home, state, ref);
 	id = pwt_load(&pwt_desc(h, (uint32_t)(state & PWT_SLOT_MASK) - 1)->id);
-	if (pwt_load(&home->state) != state || !pwt_get_any(f, low, high, want, ref))
+	if (pwt_load(&home->state) != state || !pwt_get_any(l, low, high, want, ref))
 		return 0;
 	ref->id = id;
 	return 1;
@@ -314,9 +314,9 @@ PWT_HOT uint64_t pwt_want(uint32_t access)
  * with all of want (see pwt_want), 0 if the slow path has to look. For a request
  * whose whole pages are those of a region this reads one entry.
  */
-PWT_HOT int pwt_get(struct pwt_front *f, const void *addr, size_t len, uint64_t want, struct pwt_ref *ref)
+PWT_HOT int pwt_get(struct pwt_local *l, const void *addr, size_t len, uint64_t want, struct pwt_ref *ref)
 {
-	struct pwt_header *h = f->table;
+	struct pwt_header *h = l->table;
 	uint64_t m = h->page_mask, start = (uint64_t)(uintptr_t)addr, end = start + len;
 	uint64_t low = start & ~m, high = (end + m) & ~m, cursor, i;
 
@@ -328,18 +328,18 @@ PWT_HOT int pwt_get(struct pwt_front *f, const void *addr, size_t len, uint64_t 
 		uint64_t state = pwt_load(&e->state), elow = pwt_load(&e->low), ehigh = pwt_load(&e->high);
 
 		if (!(((elow ^ low) & ~m) | (ehigh ^ high) | pwt_lacks(elow, want) | (~state & PWT_OPEN)))
-			return pwt_take(f, e, state, ref);
+			return pwt_take(l, e, state, ref);
 		if (!(state & PWT_SLOT_MASK))
-			return pwt_get_contained(f, low, high, want, ref);
+			return pwt_get_contained(l, low, high, want, ref);
 	}
 }
 
 /* Drops a reference. Returns 1 if the slow path has to look after the registration. */
-PWT_HOT int pwt_put(struct pwt_front *f, const struct pwt_ref *ref)
+PWT_HOT int pwt_put(struct pwt_local *l, const struct pwt_ref *ref)
 {
-	struct pwt_header *h = f->table;
+	struct pwt_header *h = l->table;
 
-	pwt_count(f, (uint32_t)(ref->desc - pwt_desc(h, 0)), PWT_COUNT_MASK);
+	pwt_count(l, (uint32_t)(ref->desc - pwt_desc(h, 0)), PWT_COUNT_MASK);
 	return pwt_is_retired(h, ref->desc);
 }
 

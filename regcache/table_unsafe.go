@@ -22,13 +22,13 @@ import (
 //     of its other words. A reader loads the state, matches the range, counts
 //     its reference, and loads the state again. If that is unchanged and open,
 //     the region was registered when the reference was already counted.
-//   - References are counted per front, in words that only the front's owner
+//   - References are counted per Local, in words that only the Local's owner
 //     writes. The writer closes the entries of a region, makes every running
 //     thread pass a memory barrier (membarrier(2)), and then adds up the words
-//     of all fronts. A reader counts first and checks the entry afterwards; the
+//     of all Locals. A reader counts first and checks the entry afterwards; the
 //     writer closes first and adds up afterwards. So either the writer sees the
 //     reference or the reader sees the entry closed and takes its count back.
-//     A reference may be dropped through another front than it was taken
+//     A reference may be dropped through another Local than it was taken
 //     through: only the sum, modulo 2^24, has a meaning. While the writer adds
 //     up, real references can only be dropped, so the sum is never too low.
 //   - Where an entry lies has no meaning: an entry that matches is right
@@ -115,7 +115,7 @@ type desc struct {
 	_      [16]byte
 }
 
-// counts is the memory of one front: references by slot.
+// counts is the memory of one Local: references by slot.
 type counts struct {
 	table *header
 	hits  uint64
@@ -126,8 +126,8 @@ type counts struct {
 type table struct {
 	*header
 	mem      []byte
-	fronts   []*counts
-	frontMem [][]byte
+	locals   []*counts
+	localMem [][]byte
 	areas    [2]areaBooks // of exact and granules
 	byClass  [64]int
 	free     []uint32 // slots
@@ -171,15 +171,15 @@ func reserve(n int) ([]byte, error) {
 	return m, nil
 }
 
-// addFront makes the memory of one more front.
-func (t *table) addFront() (*counts, error) {
+// addLocal makes the memory of one more Local.
+func (t *table) addLocal() (*counts, error) {
 	m, err := reserve(int(unsafe.Sizeof(counts{})) + int(t.capacity)*8)
 	if err != nil {
 		return nil, err
 	}
 	c := (*counts)(unsafe.Pointer(&m[0]))
 	c.table = t.header
-	t.fronts, t.frontMem = append(t.fronts, c), append(t.frontMem, m)
+	t.locals, t.localMem = append(t.locals, c), append(t.localMem, m)
 	return c, nil
 }
 
@@ -196,24 +196,24 @@ func (h *header) stopHits() {
 	h.watch(&h.still)
 }
 
-// hits adds up those of all fronts.
+// hits adds up those of all Locals.
 func (t *table) hits() (n uint64) {
-	for _, f := range t.fronts {
+	for _, f := range t.locals {
 		n += atomic.LoadUint64(&f.hits)
 	}
 	return n
 }
 
-// unmap gives the memory back; nobody uses the table any more. Fronts are to
+// unmap gives the memory back; nobody uses the table any more. Locals are to
 // look at the header that is there now, in which nothing is a hit.
 func (t *table) unmap() error {
 	t.header = &header{}
 	t.stopHits()
 	var errs []error
-	for _, m := range append(t.frontMem, t.mem) {
+	for _, m := range append(t.localMem, t.mem) {
 		errs = append(errs, unix.Munmap(m))
 	}
-	t.frontMem, t.fronts, t.mem = nil, nil, nil
+	t.localMem, t.locals, t.mem = nil, nil, nil
 	return errors.Join(errs...)
 }
 

@@ -29,7 +29,7 @@ func (t *table) release(slot uint32) { t.free = append(t.free, slot) }
 // was closed before a barrier: see above.
 func (t *table) references(slot uint32) uint64 {
 	var n uint64
-	for _, c := range t.fronts {
+	for _, c := range t.locals {
 		n += atomic.LoadUint64(c.word(slot))
 	}
 	return n & countMask
@@ -38,7 +38,7 @@ func (t *table) references(slot uint32) uint64 {
 // lastUse is the epoch in which a slot was last used.
 func (t *table) lastUse(slot uint32) uint64 {
 	var e uint64
-	for _, c := range t.fronts {
+	for _, c := range t.locals {
 		e = max(e, atomic.LoadUint64(c.word(slot))>>countBits)
 	}
 	return e

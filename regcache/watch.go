@@ -59,18 +59,18 @@ func (c *Cache) drain() error {
 // confirmUnlocking asks the watcher whether a registered region is still what
 // was registered, if it has to be asked. If not, or if the watcher can't tell, the
 // region is absent: it stays known and watched, because mostly it is the same buffer still.
-func (c *Cache) confirmUnlocking(f *Front, g *region) bool {
+func (c *Cache) confirmUnlocking(l *Local, g *region) bool {
 	if !g.verify {
 		return true
 	}
 	slot, token := g.slot, g.token
-	f.count(slot, 1) // keep it registered meanwhile
+	l.count(slot, 1) // keep it registered meanwhile
 	same := false
 	_ = c.outside(func() error { // unlock tells of a fault
 		same = c.opts.Watcher.Unchanged(token)
 		return nil
 	})
-	f.count(slot, countMask)
+	l.count(slot, countMask)
 	if c.bySlot[slot] != g { // it went meanwhile, and is retired under this slot
 		c.checkLastUnlocking(slot)
 		return false

@@ -19,7 +19,7 @@ const Access = verbs.AccessLocalWrite | verbs.AccessRemoteWrite | verbs.AccessRe
 // registrations in the registration cache.
 type cachedPath struct {
 	cache    *regcache.Cache
-	front    *regcache.Front
+	front    *regcache.Local
 	provider *virtualProvider
 	bounce   bouncePath // for what finds no room under the budget
 	stats    *Counts

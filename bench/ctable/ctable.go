@@ -22,18 +22,18 @@ import (
 
 //export ct_open
 func ct_open(cache C.uintptr_t, t *C.struct_ct_thread) C.int {
-	front, err := cgo.Handle(cache).Value().(*regcache.Cache).Thread()
+	local, err := cgo.Handle(cache).Value().(*regcache.Cache).Thread()
 	if err != nil {
 		return -1
 	}
-	t.front = (*C.struct_pwt_front)(front.Memory())
-	t._go = C.uintptr_t(cgo.NewHandle(front))
+	t.local = (*C.struct_pwt_local)(local.Memory())
+	t._go = C.uintptr_t(cgo.NewHandle(local))
 	return 0
 }
 
 //export ct_close
 func ct_close(t *C.struct_ct_thread) {
-	frontOf(t._go).Close()
+	localOf(t._go).Close()
 	cgo.Handle(t._go).Delete()
 }
 
@@ -46,10 +46,10 @@ func ct_invalidate(cache C.uintptr_t, addr unsafe.Pointer, n C.size_t) C.int {
 }
 
 //export ct_get_slow
-func ct_get_slow(front C.uintptr_t, addr unsafe.Pointer, n C.size_t, access C.uint32_t, ref *C.struct_pwt_ref) C.int {
-	f := frontOf(front)
-	f.Cache().Sweep()
-	r, outcome, err := f.Acquire(rangeOf(addr, n), verbs.Access(access))
+func ct_get_slow(local C.uintptr_t, addr unsafe.Pointer, n C.size_t, access C.uint32_t, ref *C.struct_pwt_ref) C.int {
+	l := localOf(local)
+	l.Cache().Sweep()
+	r, outcome, err := l.Acquire(rangeOf(addr, n), verbs.Access(access))
 	if err != nil {
 		return -1
 	}
@@ -58,10 +58,10 @@ func ct_get_slow(front C.uintptr_t, addr unsafe.Pointer, n C.size_t, access C.ui
 }
 
 //export ct_is_registered_slow
-func ct_is_registered_slow(front C.uintptr_t, addr unsafe.Pointer, n C.size_t, access C.uint32_t, ref *C.struct_pwt_ref) C.int {
-	f := frontOf(front)
-	f.Cache().Sweep()
-	r, ok := f.IsRegistered(rangeOf(addr, n), verbs.Access(access))
+func ct_is_registered_slow(local C.uintptr_t, addr unsafe.Pointer, n C.size_t, access C.uint32_t, ref *C.struct_pwt_ref) C.int {
+	l := localOf(local)
+	l.Cache().Sweep()
+	r, ok := l.IsRegistered(rangeOf(addr, n), verbs.Access(access))
 	if !ok {
 		return 0
 	}
@@ -70,9 +70,9 @@ func ct_is_registered_slow(front C.uintptr_t, addr unsafe.Pointer, n C.size_t, a
 }
 
 //export ct_put_slow
-func ct_put_slow(front C.uintptr_t, ref *C.struct_pwt_ref) { frontOf(front).Dropped(*goRef(ref)) }
+func ct_put_slow(local C.uintptr_t, ref *C.struct_pwt_ref) { localOf(local).Dropped(*goRef(ref)) }
 
-func frontOf(h C.uintptr_t) *regcache.Front { return cgo.Handle(h).Value().(*regcache.Front) }
+func localOf(h C.uintptr_t) *regcache.Local { return cgo.Handle(h).Value().(*regcache.Local) }
 
 // goRef is the same reference as Go sees it.
 func goRef(ref *C.struct_pwt_ref) *regcache.Ref { return (*regcache.Ref)(unsafe.Pointer(ref)) }

@@ -172,12 +172,12 @@ static int give_up(struct ct_thread *t, uintptr_t cache, char *page)
 
 	if (ct_get(t, page, PAGE, 1, &ref) < 0)
 		return -1;
-	slot = (uint32_t)(ref.desc - pwt_desc(t->front->table, 0));
-	pwt_count(t->front, slot, 1);
+	slot = (uint32_t)(ref.desc - pwt_desc(t->local->table, 0));
+	pwt_count(t->local, slot, 1);
 	ct_put(t, &ref);
 	if (ct_invalidate(cache, page, PAGE))
 		return -1;
-	pwt_undo(t->front, slot);
+	pwt_undo(t->local, slot);
 	return 0;
 }
 

@@ -193,11 +193,11 @@ const (
 
 // use owns the range from the moment that it could map it.
 func (p *pair) use() error {
-	front, err := p.cache.Thread()
+	local, err := p.cache.Thread()
 	if err != nil {
 		return err
 	}
-	defer front.Close()
+	defer local.Close()
 	n := racePages * mem.PageSize
 	base := contested + mem.Addr(p.index)<<30
 	p.r = mem.Range{Start: base, End: base + mem.Addr(n)}
@@ -212,7 +212,7 @@ func (p *pair) use() error {
 	defer l.close()
 	for token := uint64(p.index+1) << 48; ; token++ {
 		for range repeats {
-			if err := p.send(front, l, token); err != nil {
+			if err := p.send(local, l, token); err != nil {
 				return err
 			}
 		}
@@ -240,12 +240,12 @@ func (p *pair) use() error {
 }
 
 // send stores token on every page, sends the range, and looks at what arrived.
-func (p *pair) send(front *regcache.Front, l link, token uint64) error {
+func (p *pair) send(local *regcache.Local, l link, token uint64) error {
 	memory := bytesAt(p.r)
 	for at := 0; at < len(memory); at += int(mem.PageSize) {
 		binary.LittleEndian.PutUint64(memory[at:], token)
 	}
-	ref, outcome, err := front.Acquire(p.r, verbs.AccessLocalWrite)
+	ref, outcome, err := local.Acquire(p.r, verbs.AccessLocalWrite)
 	if err != nil {
 		return err
 	}
@@ -256,7 +256,7 @@ func (p *pair) send(front *regcache.Front, l link, token uint64) error {
 	}
 	p.ids[p.index].Store(uint64(ref.ID()))
 	buf, err := l.send(ref.Region(), p.r)
-	front.Release(ref)
+	local.Release(ref)
 	if err != nil {
 		return err
 	}

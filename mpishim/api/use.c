@@ -13,10 +13,10 @@
 static inline __attribute__((always_inline)) int hit(struct pw_thread *t, struct pinwheel_domain *d, const void *addr, size_t len,
 						     unsigned access, struct api_use *u)
 {
-	struct pwt_front *front;
+	struct pwt_local *local;
 
-	return pw_likely(t && api_is_managed(d) && (front = pw_front(t, d->place)) &&
-			 pwt_get(front, addr, len, pwt_want(access), &u->ref));
+	return pw_likely(t && api_is_managed(d) && (local = pw_local(t, d->place)) &&
+			 pwt_get(local, addr, len, pwt_want(access), &u->ref));
 }
 
 /* A reference from the server; 0, or what it says. */

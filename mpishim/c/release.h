@@ -15,11 +15,11 @@ static __attribute__((noinline, unused)) void pw_ask_to_drop(struct pw_thread *t
 
 static inline void pw_drop(struct pw_thread *t, uint32_t domain, const struct pwt_ref *ref)
 {
-	struct pwt_front *front = pw_front(t, domain);
+	struct pwt_local *local = pw_local(t, domain);
 
-	if (pw_unlikely(!front))
+	if (pw_unlikely(!local))
 		pw_ask_to_drop(t, PW_ASK_RELEASE, domain, ref);
-	else if (pwt_put(front, ref))
+	else if (pwt_put(local, ref))
 		pw_ask_to_drop(t, PW_ASK_SWEEP, domain, ref);
 }
 

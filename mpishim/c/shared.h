@@ -71,8 +71,8 @@ struct pw_ring {
 
 /* What a thread asks the server for, when it isn't a hit. */
 enum pw_ask {
-	PW_ASK_ACQUIRE = 1, /* a reference; makes the domain and the front if need be */
-	PW_ASK_RELEASE,     /* a reference, of a thread that has no front there */
+	PW_ASK_ACQUIRE = 1, /* a reference; makes the domain and the Local if need be */
+	PW_ASK_RELEASE,     /* a reference, of a thread that has no Local there */
 	PW_ASK_SWEEP,       /* a reference was the last of a retired registration, perhaps */
 	PW_ASK_CLEAN,       /* release what is idle: the kernel refused a registration */
 	PW_ASK_CLOSE,       /* the domain's protection domain is about to go */
@@ -158,7 +158,7 @@ struct pw_thread {
 	struct pw_handle *spare[PW_SPARES]; /* (C) handles to be taken next; see handle.h */
 	uint32_t spares;
 
-	struct pwt_front *front[PW_DOMAINS]; /* (Go) atomic: set once for each domain's cache, by the server in an answer */
+	struct pwt_local *local[PW_DOMAINS]; /* (Go) atomic: set once for each domain's cache, by the server in an answer */
 	struct {
 		uint64_t region, seq;
 	} told[PW_TOLD]; /* (C) */
@@ -261,7 +261,7 @@ struct pw_shared {
 #define PW_MIX(h, n) (((h) ^ (uint64_t)(n)) * 0x9e3779b97f4a7c15ull)
 #define PW_LAYOUT \
 	PW_MIX(PW_MIX(PW_MIX(PW_MIX(PW_MIX(PW_MIX(PW_MIX(PW_MIX(1, sizeof(struct pw_shared)), offsetof(struct pw_shared, domain)), \
-	       offsetof(struct pw_shared, recorder)), sizeof(struct pw_thread)), offsetof(struct pw_thread, front)), \
+	       offsetof(struct pw_shared, recorder)), sizeof(struct pw_thread)), offsetof(struct pw_thread, local)), \
 	       offsetof(struct pw_thread, mail)), sizeof(struct pw_event)), sizeof(struct pw_record) + offsetof(struct pw_recorder, record))
 
 /*

@@ -46,10 +46,10 @@ static inline int pw_is_init(void) { return pw_likely(__atomic_load_n(&pw.is_ini
 
 static inline int pw_uses_verbs(void) { return __atomic_load_n(&pw.verbs_used, __ATOMIC_RELAXED) != 0; }
 
-/* Acquire: the front's memory, which Go made before it gave it to this thread. */
-static inline struct pwt_front *pw_front(const struct pw_thread *t, uint32_t domain)
+/* Acquire: the Local's memory, which Go made before it gave it to this thread. */
+static inline struct pwt_local *pw_local(const struct pw_thread *t, uint32_t domain)
 {
-	return __atomic_load_n(&t->front[domain], __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&t->local[domain], __ATOMIC_ACQUIRE);
 }
 
 /* Counts of a thread: written by it, read by any. */

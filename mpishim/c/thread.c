@@ -15,7 +15,7 @@ static pthread_key_t key;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static int have_key;
 
-/* A thread has ended: its block, with its fronts and its ring, serves the next one that begins. */
+/* A thread has ended: its block, with its Locals and its ring, serves the next one that begins. */
 static void disown(void *block)
 {
 	struct pw_thread *t = block;

@@ -44,7 +44,7 @@ static struct pw_handle *acquire(struct pw_thread *t, void *pd, void *addr, size
 {
 	uint64_t start = pw_ticks();
 	struct pw_registered *r;
-	struct pwt_front *front;
+	struct pwt_local *local;
 	struct pw_handle *h;
 	const struct pw_post *post;
 	int asked = 0, d;
@@ -53,8 +53,8 @@ static struct pw_handle *acquire(struct pw_thread *t, void *pd, void *addr, size
 	    (d = domain_of(pd)) < 0 || !(h = pw_handle_take(t)))
 		return NULL;
 	r = &h->is;
-	front = pw_front(t, (uint32_t)d);
-	if (!front || !pwt_get(front, addr, bytes, pwt_want(access), &r->ref)) {
+	local = pw_local(t, (uint32_t)d);
+	if (!local || !pwt_get(local, addr, bytes, pwt_want(access), &r->ref)) {
 		struct pw_mailbox *m = &t->mail;
 
 		m->domain = (uint32_t)d;
@@ -286,7 +286,7 @@ static void close_domain(unsigned i)
 		return;
 	t->mail.domain = i;
 	pw_ask(t, PW_ASK_CLOSE);
-	/* Its place is not used again: threads still have fronts of its cache. */
+	/* Its place is not used again: threads still have Locals of its cache. */
 	__atomic_store_n(&pw.domain[i].pd, (void *)-1, __ATOMIC_RELEASE);
 }
 

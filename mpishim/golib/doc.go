@@ -16,7 +16,7 @@
 // All memory that C sees is C's (struct pw_shared and what hangs on it) or
 // that of package regcache's tables, outside the Go heap. A cache is made for each
 // protection domain and closed before libibverbs destroys that; it stays
-// reachable, since threads keep their fronts of it, until the process ends, or the API
+// reachable, since threads keep their Locals of it, until the process ends, or the API
 // says that no thread uses the domain any more.
 //
 // # Caveats

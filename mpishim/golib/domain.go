@@ -19,14 +19,14 @@ import (
 )
 
 // domain is the cache of one protection domain. It is made by the server and
-// stays for as long as C threads have fronts of it: for ever, or until it is
+// stays for as long as C threads have Locals of it: for ever, or until it is
 // dropped (linked.go).
 type domain struct {
 	index  uint32
 	turn   uint32 // of its place
 	cache  *regcache.Cache
-	front  *regcache.Front   // the server's
-	fronts []*regcache.Front // those of C threads
+	local  *regcache.Local   // the server's
+	locals []*regcache.Local // those of C threads
 	watch  *vmwatch.Watcher
 }
 
@@ -70,7 +70,7 @@ func (s *server) domain(i uint32) (*domain, error) {
 		OnFault: s.faulted,
 	})
 	if err == nil {
-		d.front, err = d.cache.Thread()
+		d.local, err = d.cache.Thread()
 	}
 	if err != nil {
 		if d.cache != nil {

@@ -50,7 +50,7 @@ func (s *server) query(t *C.struct_pw_thread) (regcache.Ref, bool, error) {
 		return regcache.Ref{}, false, err
 	}
 	d.cache.Sweep() // it was no hit
-	ref, ok := d.front.IsRegistered(r, verbs.Access(t.mail.access))
+	ref, ok := d.local.IsRegistered(r, verbs.Access(t.mail.access))
 	if !ok {
 		return ref, false, syscall.ENOENT
 	}
@@ -67,7 +67,7 @@ func (s *server) drop(i uint32) error {
 	}
 	_, err := d.cache.Clean()
 	if d.cache.Stats().Pinned.Regions == 0 && !s.isReleasing(i) {
-		// The usual case: without any front, the end of the cache unmaps its table.
+		// The usual case: without any Local, the end of the cache unmaps its table.
 		s.closeFronts(d)
 	}
 	err = errors.Join(err, d.cache.Close())
@@ -99,16 +99,16 @@ func (s *server) isReleasing(i uint32) bool {
 }
 
 func (s *server) closeFronts(d *domain) {
-	if d.front == nil {
+	if d.local == nil {
 		return
 	}
 	for t := s.threads(); t != nil; t = t.next {
-		atomic.StorePointer(frontOf(t, d.index), nil)
+		atomic.StorePointer(localOf(t, d.index), nil)
 	}
-	for _, f := range append(d.fronts, d.front) {
+	for _, f := range append(d.locals, d.local) {
 		f.Close()
 	}
-	d.fronts, d.front = nil, nil
+	d.locals, d.local = nil, nil
 }
 
 // limit sets the limits of a domain, or of the process: those at most that the settings have.

@@ -126,7 +126,7 @@ func (s *server) look(t *C.struct_pw_thread) {
 
 func (s *server) giveBack(domain uint32, ref regcache.Ref) {
 	defer s.contain()
-	s.domains.at(domain).front.Release(ref)
+	s.domains.at(domain).local.Release(ref)
 }
 
 // serve answers one question.
@@ -140,10 +140,10 @@ func (s *server) serve(t *C.struct_pw_thread) (ref regcache.Ref, acquired bool) 
 		acquired = err == nil
 	case C.PW_ASK_RELEASE:
 		d := s.domains.at(uint32(m.domain))
-		d.front.Release(refOf(&m.ref))
+		d.local.Release(refOf(&m.ref))
 		_ = s.attach(t, d) // the next one it releases by itself; or asks again
 	case C.PW_ASK_SWEEP:
-		s.domains.at(uint32(m.domain)).front.Dropped(refOf(&m.ref))
+		s.domains.at(uint32(m.domain)).local.Dropped(refOf(&m.ref))
 	case C.PW_ASK_CLEAN:
 		_, err = s.group.Clean()
 	case C.PW_ASK_CLOSE:
@@ -166,7 +166,7 @@ func (s *server) acquire(t *C.struct_pw_thread) (regcache.Ref, error) {
 		return regcache.Ref{}, err
 	}
 	d.cache.Sweep() // it was no hit
-	ref, _, err := d.front.Acquire(r, verbs.Access(t.mail.access))
+	ref, _, err := d.local.Acquire(r, verbs.Access(t.mail.access))
 	if err == nil {
 		*(*regcache.Ref)(unsafe.Pointer(&t.mail.ref)) = ref
 	}
@@ -191,20 +191,20 @@ func (s *server) request(t *C.struct_pw_thread) (*domain, mem.Range, error) {
 // refOf is a reference as Go sees it; the layouts are the same (table.h).
 func refOf(ref *C.struct_pwt_ref) regcache.Ref { return *(*regcache.Ref)(unsafe.Pointer(ref)) }
 
-// frontOf is where a thread finds its front of a domain.
-func frontOf(t *C.struct_pw_thread, domain uint32) *unsafe.Pointer {
-	return (*unsafe.Pointer)(unsafe.Pointer(&t.front[domain]))
+// localOf is where a thread finds its Local of a domain.
+func localOf(t *C.struct_pw_thread, domain uint32) *unsafe.Pointer {
+	return (*unsafe.Pointer)(unsafe.Pointer(&t.local[domain]))
 }
 
-// attach gives a thread its front of a domain, and its DQ to the helper.
+// attach gives a thread its Local of a domain, and its DQ to the helper.
 func (s *server) attach(t *C.struct_pw_thread, d *domain) error {
-	if atomic.LoadPointer(frontOf(t, d.index)) == nil {
-		front, err := d.cache.Thread()
+	if atomic.LoadPointer(localOf(t, d.index)) == nil {
+		local, err := d.cache.Thread()
 		if err != nil {
 			return err
 		}
-		d.fronts = append(d.fronts, front)
-		atomic.StorePointer(frontOf(t, d.index), front.Memory())
+		d.locals = append(d.locals, local)
+		atomic.StorePointer(localOf(t, d.index), local.Memory())
 	}
 	if s.engine.Helped() && !s.known[t] {
 		s.engine.Attach(&source{&t.ring, s.clock})

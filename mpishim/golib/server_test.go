@@ -54,11 +54,11 @@ func asked(t *testing.T) (p *during, s *server, ask func(question uint32) (state
 	if err != nil {
 		t.Fatal(err)
 	}
-	front, err := cache.Thread()
+	local, err := cache.Thread()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.domains[0].Store(&domain{cache: cache, front: front})
+	s.domains[0].Store(&domain{cache: cache, local: local})
 	allocate(&s.sh.threads)
 	thread := s.sh.threads
 	return p, s, func(question uint32) (uint32, syscall.Errno) {

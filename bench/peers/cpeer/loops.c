@@ -8,7 +8,7 @@ static __thread struct ct_thread self; /* never closed: the process ends with it
 
 static struct ct_thread *opened(void)
 {
-	if (!self.front && ct_open(cache, &self))
+	if (!self.local && ct_open(cache, &self))
 		abort();
 	return &self;
 }

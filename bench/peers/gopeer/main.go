@@ -90,7 +90,7 @@ func region(i int) mem.Range {
 	return mem.Range{Start: start, End: start + length}
 }
 
-func use(f *regcache.Front, r mem.Range) {
+func use(f *regcache.Local, r mem.Range) {
 	ref, _, err := f.Acquire(r, access)
 	if err != nil {
 		panic(err)
@@ -99,7 +99,7 @@ func use(f *regcache.Front, r mem.Range) {
 }
 
 // chase gets and puts; where the next access goes depends on the last result.
-func chase(f *regcache.Front, order []uint32, iterations int) {
+func chase(f *regcache.Local, order []uint32, iterations int) {
 	var dep mem.Addr
 	for j := 0; iterations > 0; iterations-- {
 		at := base + mem.Addr(order[j])*stride
@@ -177,7 +177,7 @@ func (w *worst) note(d time.Duration) {
 	w.ns = max(w.ns, d)
 }
 
-func stall(c *regcache.Cache, f *regcache.Front) error {
+func stall(c *regcache.Cache, f *regcache.Local) error {
 	use(f, region(0))
 	runOn(0)
 	var stop atomic.Bool

@@ -8,9 +8,9 @@ import (
 	"pinwheel/verbs"
 )
 
-// Front is the way of one thread into the cache: hits through it write only
+// Local is the way of one thread into the cache: hits through it write only
 // memory of its own. It belongs to one goroutine at a time.
-type Front struct {
+type Local struct {
 	*counts
 	hdr      *header
 	pageMask uint64
@@ -18,12 +18,12 @@ type Front struct {
 	shared   bool // counts with atomic read-modify-write: used by many goroutines, or there is no membarrier
 }
 
-func (c *Cache) newFront(shared bool) (*Front, error) {
-	words, err := c.tab.addFront()
+func (c *Cache) newLocal(shared bool) (*Local, error) {
+	words, err := c.tab.addLocal()
 	if err != nil {
 		return nil, err
 	}
-	return &Front{counts: words, hdr: c.tab.header, pageMask: c.tab.pageMask, c: c, shared: shared || c.tab.flags&flagFenced != 0}, nil
+	return &Local{counts: words, hdr: c.tab.header, pageMask: c.tab.pageMask, c: c, shared: shared || c.tab.flags&flagFenced != 0}, nil
 }
 
 // Ref is one counted reference to a registration. The zero value is none. It
@@ -67,12 +67,12 @@ func (r Ref) Region() verbs.Region {
 //
 // For a request whose pages are exactly those of a region, a hit is this
 // function alone and reads one entry.
-func (f *Front) Acquire(r mem.Range, a verbs.Access) (Ref, Outcome, error) {
-	h, m := f.hdr, f.pageMask
+func (l *Local) Acquire(r mem.Range, a verbs.Access) (Ref, Outcome, error) {
+	h, m := l.hdr, l.pageMask
 	lo, hi := uint64(r.Start)&^m, (uint64(r.End)+m)&^m
 	want := packAccess(a)
-	if r.End <= r.Start || f.shared || h.generation() != atomic.LoadUint64(&h.seen) {
-		return f.acquireOther(r, a)
+	if r.End <= r.Start || l.shared || h.generation() != atomic.LoadUint64(&h.seen) {
+		return l.acquireOther(r, a)
 	}
 	in := h.area(atomic.LoadUint64(&h.exact))
 	i := in.placeExact(lo, hi)
@@ -80,119 +80,119 @@ func (f *Front) Acquire(r mem.Range, a verbs.Access) (Ref, Outcome, error) {
 	s := atomic.LoadUint64(&e.state)
 	for (loadWord(&e.low)^lo)&^m|(loadWord(&e.high)^hi)|lacks(loadWord(&e.low), want)|(^s&openBit) != 0 {
 		if s&slotMask == 0 {
-			return f.acquireOther(r, a)
+			return l.acquireOther(r, a)
 		}
 		i = (i + 1) & in.mask()
 		e = in.at(i)
 		s = atomic.LoadUint64(&e.state)
 	}
-	w := f.word(uint32(s&slotMask) - 1)
+	w := l.word(uint32(s&slotMask) - 1)
 	storeWord(w, atomic.LoadUint64(&h.epoch)<<countBits|(loadWord(w)+1)&countMask)
 	if atomic.LoadUint64(&e.state) != s {
-		f.undo(uint32(s&slotMask) - 1)
-		return f.acquireOther(r, a)
+		l.undo(uint32(s&slotMask) - 1)
+		return l.acquireOther(r, a)
 	}
-	storeWord(&f.hits, loadWord(&f.hits)+1)
+	storeWord(&l.hits, loadWord(&l.hits)+1)
 	return Ref{d: h.desc(uint32(s&slotMask) - 1), keys: loadWord(&e.keys)}, Hit, nil
 }
 
-// Release drops a reference; any front may drop what any other took.
-func (f *Front) Release(r Ref) {
-	h := f.hdr
+// Release drops a reference; any Local may drop what any other took.
+func (l *Local) Release(r Ref) {
+	h := l.hdr
 	slot := h.slotOf(r.d)
-	if f.shared {
-		f.count(slot, countMask)
+	if l.shared {
+		l.count(slot, countMask)
 	} else {
-		w := f.word(slot)
+		w := l.word(slot)
 		storeWord(w, atomic.LoadUint64(&h.epoch)<<countBits|(loadWord(w)-1)&countMask)
 	}
 	if atomic.LoadUint32(&h.retired) != 0 && atomic.LoadUint32(&r.d.flags)&descRetired != 0 {
-		f.c.lastDropped(slot)
+		l.c.lastDropped(slot)
 	}
 }
 
 // undo takes a count back whose entry was closed meanwhile. If the
 // registration under this slot, be it the one that was meant or a later one, was
 // closed for good, its last user may have left it because of this count.
-func (f *Front) undo(slot uint32) {
-	f.count(slot, countMask)
-	if f.hdr.isRetired(slot) {
-		f.c.lastDropped(slot)
+func (l *Local) undo(slot uint32) {
+	l.count(slot, countMask)
+	if l.hdr.isRetired(slot) {
+		l.c.lastDropped(slot)
 	}
 }
 
-// Cache returns the cache that the front belongs to.
-func (f *Front) Cache() *Cache { return f.c }
+// Cache returns the cache that the Local belongs to.
+func (l *Local) Cache() *Cache { return l.c }
 
-// Memory returns the front's struct pwt_front of table.h, for C code that hits
-// by itself. The goroutine that owns the front must be that C code's thread.
-func (f *Front) Memory() unsafe.Pointer { return unsafe.Pointer(f.counts) }
+// Memory returns the Local's struct pwt_local of table.h, for C code that hits
+// by itself. The goroutine that owns the Local must be that C code's thread.
+func (l *Local) Memory() unsafe.Pointer { return unsafe.Pointer(l.counts) }
 
 // Dropped does what is left of Release when C code has dropped r and
 // pwt_put returned 1.
-func (f *Front) Dropped(r Ref) { f.c.lastDropped(f.hdr.slotOf(r.d)) }
+func (l *Local) Dropped(r Ref) { l.c.lastDropped(l.hdr.slotOf(r.d)) }
 
 // acquireOther serves requests that are not for exactly the pages of a
 // registered region: contained ones without a lock, others with.
-func (f *Front) acquireOther(r mem.Range, a verbs.Access) (Ref, Outcome, error) {
-	if ref, ok := f.hit(r, packAccess(a)); ok {
+func (l *Local) acquireOther(r mem.Range, a verbs.Access) (Ref, Outcome, error) {
+	if ref, ok := l.hit(r, packAccess(a)); ok {
 		return ref, Hit, nil
 	}
-	return f.c.acquire(f, r, a)
+	return l.c.acquire(l, r, a)
 }
 
 // current reports whether no mapping has changed that was not dealt with.
-func (f *Front) current() bool {
-	return f.hdr.generation() == atomic.LoadUint64(&f.hdr.seen)
+func (l *Local) current() bool {
+	return l.hdr.generation() == atomic.LoadUint64(&l.hdr.seen)
 }
 
 // hit looks for a registration of the whole pages of r without a lock.
-func (f *Front) hit(r mem.Range, want uint64) (Ref, bool) {
-	h, m := f.hdr, f.pageMask
+func (l *Local) hit(r mem.Range, want uint64) (Ref, bool) {
+	h, m := l.hdr, l.pageMask
 	lo, hi := uint64(r.Start)&^m, (uint64(r.End)+m)&^m
-	if r.End <= r.Start || hi == 0 || !f.current() {
+	if r.End <= r.Start || hi == 0 || !l.current() {
 		return Ref{}, false
 	}
 	if h.flags&flagNoHomes != 0 {
-		return f.hitAny(lo, hi, want)
+		return l.hitAny(lo, hi, want)
 	}
-	home, state := f.home(lo, hi, want)
+	home, state := l.home(lo, hi, want)
 	if home == nil {
 		return Ref{}, false // it has to be added or grown
 	}
 	if state&openBit != 0 {
-		return f.take(home, state)
+		return l.take(home, state)
 	}
 	id := mem.RegionID(atomic.LoadUint64(&h.desc(uint32(state&slotMask) - 1).id))
 	if atomic.LoadUint64(&home.state) != state {
 		return Ref{}, false
 	}
-	ref, ok := f.hitAny(lo, hi, want)
+	ref, ok := l.hitAny(lo, hi, want)
 	ref.id = id
 	return ref, ok
 }
 
 // take counts a reference to the region of an open entry, if it still is open.
-func (f *Front) take(e *entry, s uint64) (Ref, bool) {
+func (l *Local) take(e *entry, s uint64) (Ref, bool) {
 	slot := uint32(s&slotMask) - 1
-	f.count(slot, 1)
+	l.count(slot, 1)
 	if atomic.LoadUint64(&e.state) != s {
-		f.undo(slot)
+		l.undo(slot)
 		return Ref{}, false
 	}
-	if f.shared {
-		atomic.AddUint64(&f.hits, 1)
+	if l.shared {
+		atomic.AddUint64(&l.hits, 1)
 	} else {
-		storeWord(&f.hits, loadWord(&f.hits)+1)
+		storeWord(&l.hits, loadWord(&l.hits)+1)
 	}
-	return Ref{d: f.hdr.desc(slot), keys: atomic.LoadUint64(&e.keys)}, true
+	return Ref{d: l.hdr.desc(slot), keys: atomic.LoadUint64(&e.keys)}, true
 }
 
 // count adds n, modulo 2^24, to the references of a slot, and notes the use.
-func (f *Front) count(slot uint32, n uint64) {
-	w := f.word(slot)
-	epoch := atomic.LoadUint64(&f.hdr.epoch) << countBits
-	if !f.shared {
+func (l *Local) count(slot uint32, n uint64) {
+	w := l.word(slot)
+	epoch := atomic.LoadUint64(&l.hdr.epoch) << countBits
+	if !l.shared {
 		storeWord(w, epoch|(loadWord(w)+n)&countMask)
 		return
 	}
@@ -204,12 +204,12 @@ func (f *Front) count(slot uint32, n uint64) {
 // home finds the entry of the home of a request, registered or not: the
 // smallest region that contains it and is at most twice as long. It agrees
 // with index.home.
-func (f *Front) home(lo, hi, want uint64) (home *entry, state uint64) {
-	a := f.hdr.area(atomic.LoadUint64(&f.hdr.granules))
+func (l *Local) home(lo, hi, want uint64) (home *entry, state uint64) {
+	a := l.hdr.area(atomic.LoadUint64(&l.hdr.granules))
 	n := hi - lo
 	var start, length uint64
 	k := class(n)
-	for classes := atomic.LoadUint64(&f.hdr.classes) >> (k & 63) & 3; classes != 0 && home == nil; classes, k = classes>>1, k+1 {
+	for classes := atomic.LoadUint64(&l.hdr.classes) >> (k & 63) & 3; classes != 0 && home == nil; classes, k = classes>>1, k+1 {
 		if classes&1 == 0 {
 			continue
 		}
@@ -220,7 +220,7 @@ func (f *Front) home(lo, hi, want uint64) (home *entry, state uint64) {
 				break
 			}
 			low, high := loadWord(&e.low), loadWord(&e.high)&^whichMask
-			from := low &^ f.pageMask
+			from := low &^ l.pageMask
 			if from > lo || high < hi || high-from > 2*n || lacks(low, want) != 0 {
 				continue
 			}
@@ -233,10 +233,10 @@ func (f *Front) home(lo, hi, want uint64) (home *entry, state uint64) {
 }
 
 // hitAny takes the first open region that covers the request.
-func (f *Front) hitAny(lo, hi, want uint64) (Ref, bool) {
-	a := f.hdr.area(atomic.LoadUint64(&f.hdr.granules))
+func (l *Local) hitAny(lo, hi, want uint64) (Ref, bool) {
+	a := l.hdr.area(atomic.LoadUint64(&l.hdr.granules))
 	k := class(hi - lo)
-	for classes := atomic.LoadUint64(&f.hdr.classes) >> (k & 63); classes != 0; classes, k = classes>>1, k+1 {
+	for classes := atomic.LoadUint64(&l.hdr.classes) >> (k & 63); classes != 0; classes, k = classes>>1, k+1 {
 		if classes&1 == 0 {
 			continue
 		}
@@ -247,8 +247,8 @@ func (f *Front) hitAny(lo, hi, want uint64) (Ref, bool) {
 				break
 			}
 			low, high := loadWord(&e.low), loadWord(&e.high)&^whichMask
-			if s&openBit != 0 && low&^f.pageMask <= lo && hi <= high && lacks(low, want) == 0 {
-				return f.take(e, s)
+			if s&openBit != 0 && low&^l.pageMask <= lo && hi <= high && lacks(low, want) == 0 {
+				return l.take(e, s)
 			}
 		}
 	}

@@ -13,7 +13,7 @@ func TestHitsAllocateNothing(t *testing.T) {
 	fx.use(span(0, 16), both, First)
 	fx.use(span(100, 1000), both, First)
 	fx.use(span(200, 600), both, Hit)
-	for name, f := range map[string]*Front{"front": fx.f, "shared": fx.common} {
+	for name, f := range map[string]*Local{"one thread's": fx.f, "shared": fx.common} {
 		n := testing.AllocsPerRun(100, func() {
 			for _, r := range []struct{ from, pages uint64 }{{0, 16}, {1, 15}, {200, 600}} {
 				ref, outcome, err := f.Acquire(span(r.from, r.pages), both)
@@ -35,7 +35,7 @@ func TestHitWritesOnlyToMemoryOfItsThread(t *testing.T) {
 	id := fx.use(span(100, 1000), both, First)
 	fx.use(span(150, 100), both, Hit) // with a home of its own, not registered
 	before := bytes.Clone(fx.tab.mem)
-	others := bytes.Clone(fx.tab.frontMem[0])
+	others := bytes.Clone(fx.tab.localMem[0])
 	for _, r := range []struct{ from, pages uint64 }{{0, 16}, {2, 10}, {150, 100}, {100, 1000}} {
 		ref, _, err := fx.f.Acquire(span(r.from, r.pages), both)
 		if err != nil {
@@ -43,7 +43,7 @@ func TestHitWritesOnlyToMemoryOfItsThread(t *testing.T) {
 		}
 		fx.f.Release(ref)
 	}
-	if !bytes.Equal(before, fx.tab.mem) || !bytes.Equal(others, fx.tab.frontMem[0]) {
+	if !bytes.Equal(before, fx.tab.mem) || !bytes.Equal(others, fx.tab.localMem[0]) {
 		t.Error("a hit wrote to memory that other threads use")
 	}
 	if !fx.Known(id) {
@@ -79,7 +79,7 @@ func TestRightsThatTheTableCannotExpressAreRegisteredForOneUse(t *testing.T) {
 	fx.put(ref)
 }
 
-func TestFrontIsReusedByTheNextThread(t *testing.T) {
+func TestLocalIsReusedByTheNextThread(t *testing.T) {
 	fx := newFixture(t, sim.Options{}, Options{})
 	a, err := fx.Thread()
 	if err != nil {
@@ -92,7 +92,7 @@ func TestFrontIsReusedByTheNextThread(t *testing.T) {
 	a.Close()
 	b, err := fx.Thread()
 	if err != nil || b != a {
-		t.Fatalf("another front, %v", err)
+		t.Fatalf("another Local, %v", err)
 	}
 	if err := fx.Deregister(ref.ID()); err == nil {
 		t.Error("the reference of the thread that ended does not count")
