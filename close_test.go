@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/regcache"
 	"pinwheel/verbs"
@@ -86,7 +87,7 @@ func isClosed(err error) bool { return errors.Is(err, ErrClosed) && errors.Is(er
 
 func useUntilItFails(th *Thread, r mem.Range, first func()) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // a failed test, not a dead one
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(testwait.Limit); time.Now().Before(end); {
 		var u Use
 		if err := th.Acquire(&u, r, access, 0, nil); err != nil {
 			return err

@@ -171,9 +171,7 @@ func TestFaultOfTheWatcherIsSaidOnce(t *testing.T) {
 	watcher := &brokenWatcher{}
 	m, th := start(t, Options{Policy: Paper, Warn: w.add, Watcher: watcher})
 	period := func() { transfer(t, th, region(0), 0); time.Sleep(5 * time.Millisecond) }
-	for end := time.Now().Add(20 * time.Second); m.Stats().Cache.HelperRegisters == 0 && time.Now().Before(end); {
-		period()
-	}
+	testwait.Until(t, "the helper registers", func() bool { period(); return m.Stats().Cache.HelperRegisters > 0 })
 	atomic.AddUint64(&watcher.word, 1)
 	testwait.Until(t, "a communication thread meets the fault", func() bool { period(); return m.Stats().Faulted > 0 })
 	for i := range 5 {

@@ -84,7 +84,7 @@ func TestHitAndDeregistrationNeverBothSucceed(t *testing.T) {
 		}
 	})
 	released := 0
-	for end := time.Now().Add(500 * time.Millisecond); time.Now().Before(end) && !t.Failed(); {
+	for end := time.Now().Add(500 * time.Millisecond); (time.Now().Before(end) || released == 0) && !t.Failed(); {
 		for range 100 {
 			if c.Deregister(id) == nil {
 				released++
@@ -96,9 +96,6 @@ func TestHitAndDeregistrationNeverBothSucceed(t *testing.T) {
 	}
 	stop.Store(true)
 	wg.Wait()
-	if released == 0 {
-		t.Error("nothing was ever released: the test shows nothing")
-	}
 	if err := c.Verify(); err != nil {
 		t.Error(err)
 	}
