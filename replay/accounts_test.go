@@ -32,10 +32,10 @@ func TestFirstUseIsWhatNoEarlierRangeContains(t *testing.T) {
 	})
 }
 
-func TestAgendaGivesTheTurnToTheEarliest(t *testing.T) {
+func TestEventQueueGivesTheTurnToTheEarliest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 9).Draw(t, "actors")
-		a := newAgenda(n)
+		a := newEventQueue(n)
 		at := make([]int64, n)
 		for i := range at {
 			at[i] = never

@@ -32,7 +32,7 @@ type cachedPath struct {
 	unused    map[mem.RegionID]bool // registered by the helper, not used since
 }
 
-func (c *cachedPath) acquire(t int64, n *need, h *hold) (stallNs int64, err error) {
+func (c *cachedPath) acquire(t int64, n *need, u *bufferUse) (stallNs int64, err error) {
 	c.provider.begin(t)
 	acquire := c.front.Acquire
 	if c.demand {
@@ -42,7 +42,7 @@ func (c *cachedPath) acquire(t int64, n *need, h *hold) (stallNs int64, err erro
 	if errors.Is(err, verbs.ErrPinnedMemory) {
 		c.stats.Unregistered++
 		c.stats.StallNs += c.provider.spentNs // spent on making room, in vain
-		copyNs, err := c.bounce.acquire(t, n, h)
+		copyNs, err := c.bounce.acquire(t, n, u)
 		return c.provider.spentNs + copyNs, err
 	}
 	if err != nil {
@@ -65,28 +65,28 @@ func (c *cachedPath) acquire(t int64, n *need, h *hold) (stallNs int64, err erro
 	stallNs = readyNs - t + c.lookupNs
 	c.stats.Needs++
 	c.stats.StallNs += stallNs
-	*h = hold{need: *n, needNs: t, ref: ref}
+	*u = bufferUse{need: *n, needNs: t, ref: ref}
 	return stallNs, nil
 }
 
-func (c *cachedPath) release(t int64, h *hold) (stallNs int64, err error) {
-	if !h.ref.Valid() {
-		return c.bounce.release(t, h)
+func (c *cachedPath) release(t int64, u *bufferUse) (stallNs int64, err error) {
+	if !u.ref.Valid() {
+		return c.bounce.release(t, u)
 	}
-	id, pages := h.ref.ID(), h.ref.Region().Range.Pages()
+	id, pages := u.ref.ID(), u.ref.Region().Range.Pages()
 	c.provider.begin(t)
-	c.front.Release(h.ref) // deregisters what was for this use alone
+	c.front.Release(u.ref) // deregisters what was for this use alone
 	c.stats.StallNs += c.provider.spentNs
 	if c.helper != nil {
 		c.helper.push(t, &helper.Event{Pages: pages, Use: predictor.Use{
-			Region: id, Range: h.need.rng, StartNs: h.needNs, EndNs: t,
-			Op: predictor.Op(h.need.op), Frames: *c.sites.frames(h.need.stack),
+			Region: id, Range: u.need.rng, StartNs: u.needNs, EndNs: t,
+			Op: predictor.Op(u.need.op), Frames: *c.sites.frames(u.need.stack),
 		}})
 	}
 	return c.provider.spentNs, nil
 }
 
-func (c *cachedPath) transferring(*hold, int64, int64) {}
+func (c *cachedPath) transferring(*bufferUse, int64, int64) {}
 
 // helperRegister lets the helper register a region at t; spentNs is how long it takes.
 func (c *cachedPath) helperRegister(t int64, id mem.RegionID) (spentNs int64, err error) {

@@ -93,7 +93,7 @@ func clairvoyantly(t *testing.T, name string) Result {
 	return rs[len(rs)-1]
 }
 
-// TestPerfectPredictionsAreNotWasted holds cache, scheduler and helper to what
+// TestPerfectPredictionsAreNotWasted uses cache, scheduler and helper to what
 // is possible: who knows every need has next to nothing late, and pins little
 // more than the bound. In FT.C.16 halves of an array and slices of them are
 // used by turns: a slice that was never used before is served by its half.

@@ -24,7 +24,7 @@ type rank struct {
 	id     int
 	prog   *program
 	path   path
-	pins   *pinned.Counter
+	pages  *pinned.Counter
 	helper *virtualHelper    // nil for a policy without one
 	scored *predictor.Scored // the same
 
@@ -37,7 +37,7 @@ type rank struct {
 	rounds  int
 	x       expansion
 	next    int // of x.needs: to be acquired next
-	holds   []hold
+	uses    []bufferUse
 	msgs    [2]*message // of a blocking send, receive or both
 
 	comms        map[int32]*localComm
@@ -159,20 +159,20 @@ func (e *engine) acquire(r *rank, t int64) (stallNs int64, err error) {
 	n := &r.x.needs[r.next]
 	r.next++
 	e.largestPages = max(e.largestPages, n.rng.Pages())
-	r.holds = append(r.holds, hold{})
-	stallNs, err = r.path.acquire(t, n, &r.holds[len(r.holds)-1])
+	r.uses = append(r.uses, bufferUse{})
+	stallNs, err = r.path.acquire(t, n, &r.uses[len(r.uses)-1])
 	return stallNs, e.at(r, err)
 }
 
 // complete ends the operation at t: buffers are released, and the next round
 // or call is scheduled.
 func (e *engine) complete(r *rank, t int64) (err error) {
-	for i := range r.holds {
-		if t, err = e.release(r, t, &r.holds[i]); err != nil {
+	for i := range r.uses {
+		if t, err = e.release(r, t, &r.uses[i]); err != nil {
 			return err
 		}
 	}
-	r.holds = r.holds[:0]
+	r.uses = r.uses[:0]
 	for i, m := range r.msgs {
 		if m != nil {
 			e.match.drop(m)
@@ -200,15 +200,15 @@ func (e *engine) complete(r *rank, t int64) (err error) {
 }
 
 // release gives a buffer back at t and returns when that is done.
-func (e *engine) release(r *rank, t int64, h *hold) (int64, error) {
-	stallNs, err := r.path.release(t, h)
+func (e *engine) release(r *rank, t int64, u *bufferUse) (int64, error) {
+	stallNs, err := r.path.release(t, u)
 	return t + stallNs, e.at(r, err)
 }
 
 // transferring tells a policy that registers while it transfers.
-func (e *engine) transferring(r *rank, h *hold, startNs, endNs int64) {
-	if e.pipelined && h != nil {
-		r.path.transferring(h, startNs, endNs)
+func (e *engine) transferring(r *rank, u *bufferUse, startNs, endNs int64) {
+	if e.pipelined && u != nil {
+		r.path.transferring(u, startNs, endNs)
 	}
 }
 

@@ -121,15 +121,15 @@ func (e *engine) arrive(r *rank, q *request, t int64) (endNs int64, known bool, 
 	delete(lc.rounds, round)
 	endNs = t + e.opt.Network.collective(op, len(lc.members), m.bytes, r.x.paired())
 	for _, p := range m.present {
-		w, holds := p.rank, p.rank.holds
+		w, uses := p.rank, p.rank.uses
 		if p.isGone {
 			continue
 		}
 		if p.request != nil {
-			holds = p.request.holds
+			uses = p.request.uses
 		}
-		for i := range holds {
-			e.transferring(w, &holds[i], t, endNs)
+		for i := range uses {
+			e.transferring(w, &uses[i], t, endNs)
 		}
 		switch {
 		case p.request != nil:

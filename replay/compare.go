@@ -84,7 +84,7 @@ func pass(ctx context.Context, o *Options, file *trace.File, policy string, late
 	for i, ranks := range o.Nodes {
 		nodes[i] = pinned.NewUsage(o.SeriesFromNs, o.SeriesToNs)
 		for _, r := range ranks {
-			e.ranks[r].pins.AddUsage(&nodes[i])
+			e.ranks[r].pages.AddUsage(&nodes[i])
 		}
 	}
 	if err := e.install(policy, lateNs); err != nil {

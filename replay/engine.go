@@ -21,12 +21,12 @@ const (
 
 // engine is one pass over a trace: all ranks under one policy.
 type engine struct {
-	opt    *Options
-	now    int64
-	ranks  []*rank
-	agenda *agenda
-	match  *matcher
-	comms  communicators
+	opt   *Options
+	now   int64
+	ranks []*rank
+	queue *eventQueue
+	match *matcher
+	comms communicators
 	// incomplete: the trace says that it lacks calls, so others may wait in vain for them.
 	incomplete bool
 	live       int // ranks that have not finished
@@ -41,15 +41,15 @@ type engine struct {
 // are virtual; a stall is how long the path is held up.
 type path interface {
 	// acquire makes a buffer ready for a transfer to be posted at t.
-	acquire(t int64, n *need, h *hold) (stallNs int64, err error)
+	acquire(t int64, n *need, u *bufferUse) (stallNs int64, err error)
 	// transferring tells when the transfer of a held buffer is on the wire.
-	transferring(h *hold, startNs, endNs int64)
+	transferring(u *bufferUse, startNs, endNs int64)
 	// release ends a use at t, when its transfer has completed.
-	release(t int64, h *hold) (stallNs int64, err error)
+	release(t int64, u *bufferUse) (stallNs int64, err error)
 }
 
-// hold is a needed buffer from post to completion.
-type hold struct {
+// bufferUse is the use of a buffer, from post to completion.
+type bufferUse struct {
 	need   need
 	needNs int64        // when it was needed
 	ref    regcache.Ref // of a cachedPath
@@ -60,7 +60,7 @@ type hold struct {
 func newEngine(opt *Options, file *trace.File) (*engine, error) {
 	n := file.Header().Ranks
 	e := &engine{
-		opt: opt, agenda: newAgenda(actorKinds * n), match: newMatcher(n),
+		opt: opt, queue: newEventQueue(actorKinds * n), match: newMatcher(n),
 		comms: communicators{byKey: map[string]*communicator{}}, live: n,
 	}
 	node := opt.nodeOf(n)
@@ -73,8 +73,8 @@ func newEngine(opt *Options, file *trace.File) (*engine, error) {
 		r := &rank{id: i, prog: p, comms: map[int32]*localComm{}, requests: map[uint32]*request{}}
 		r.x = expansion{threshold: opt.ThresholdBytes, pairwise: opt.AlltoallPairwise, node: node, rank: i}
 		r.usage = pinned.NewUsage(opt.SeriesFromNs, opt.SeriesToNs)
-		r.pins = pinned.NewCounter(&e.now, func(at int64) { e.agenda.set(e.actor(pinActor, i), at) })
-		r.pins.AddUsage(&r.usage)
+		r.pages = pinned.NewCounter(&e.now, func(at int64) { e.queue.set(e.actor(pinActor, i), at) })
+		r.pages.AddUsage(&r.usage)
 		e.ranks = append(e.ranks, r)
 	}
 	return e, nil
@@ -85,10 +85,10 @@ func (e *engine) actor(kind, rank int) int32 { return int32(kind*len(e.ranks) + 
 // wake gives a communication path its next turn.
 func (e *engine) wake(r *rank, t int64) {
 	a := e.actor(commActor, r.id)
-	if e.agenda.at[a] == never {
+	if e.queue.at[a] == never {
 		e.ready++
 	}
-	e.agenda.set(a, t)
+	e.queue.set(a, t)
 }
 
 // close gives up what the paths hold outside the Go heap.
@@ -144,7 +144,7 @@ const maxTimeNs = 1 << 62
 // step gives the next actor its turn. After the last rank has finished only
 // the accounts go on, for a policy that keeps them late.
 func (e *engine) step() (more bool, err error) {
-	a, t := e.agenda.first()
+	a, t := e.queue.first()
 	n := len(e.ranks)
 	kind, r := int(a)/n, e.ranks[int(a)%n]
 	if e.live == 0 && (kind != pinActor || t == never) {
@@ -156,13 +156,13 @@ func (e *engine) step() (more bool, err error) {
 	e.now = t
 	switch kind {
 	case pinActor:
-		e.agenda.set(a, r.pins.Apply())
+		e.queue.set(a, r.pages.Apply())
 	case commActor:
-		e.agenda.set(a, never)
+		e.queue.set(a, never)
 		e.ready--
 		err = e.comm(r, t)
 	case helperActor:
-		e.agenda.set(a, r.helper.step(t))
+		e.queue.set(a, r.helper.step(t))
 	}
 	return true, err
 }

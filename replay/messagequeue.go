@@ -2,7 +2,7 @@ package replay
 
 import "pinwheel/trace"
 
-// messageQueue holds messages in the order in which they were posted. The
+// messageQueue uses messages in the order in which they were posted. The
 // first is taken nearly always, however many wait behind it.
 type messageQueue struct {
 	items []*message

@@ -22,16 +22,16 @@ import (
 // buffer (from the pass before): what happens at t is booked at t + lateNs.
 type oraclePath struct {
 	costs  verbs.Costs
-	pins   *pinned.Counter
+	pages  *pinned.Counter
 	stats  *Counts
 	lateNs int64
 	until  map[mem.Range]int64 // per range: when its last registration is gone
 }
 
-func (o *oraclePath) acquire(t int64, n *need, h *hold) (int64, error) {
+func (o *oraclePath) acquire(t int64, n *need, u *bufferUse) (int64, error) {
 	r := n.rng.PageAligned()
 	from := t - o.costs.Register.Ns(r.Pages())
-	o.pins.Pin(from+o.lateNs, r)
+	o.pages.Pin(from+o.lateNs, r)
 	o.stats.Needs++
 	if until, ok := o.until[r]; !ok || until < from {
 		o.stats.HelperRegs++
@@ -40,19 +40,19 @@ func (o *oraclePath) acquire(t int64, n *need, h *hold) (int64, error) {
 		}
 	}
 	o.until[r] = never // in use
-	*h = hold{need: *n, needNs: t}
+	*u = bufferUse{need: *n, needNs: t}
 	return 0, nil
 }
 
-func (o *oraclePath) release(t int64, h *hold) (int64, error) {
-	r := h.need.rng.PageAligned()
+func (o *oraclePath) release(t int64, u *bufferUse) (int64, error) {
+	r := u.need.rng.PageAligned()
 	until := t + o.costs.Deregister.Ns(r.Pages())
-	o.pins.Unpin(until+o.lateNs, r)
+	o.pages.Unpin(until+o.lateNs, r)
 	o.until[r] = until
 	return 0, nil
 }
 
-func (o *oraclePath) transferring(*hold, int64, int64) {}
+func (o *oraclePath) transferring(*bufferUse, int64, int64) {}
 
 // scaledOracle is the bound of one rank on a timeline that is stretched.
 type scaledOracle struct {
@@ -69,36 +69,36 @@ func newScaledOracle(o *Options, scale float64, largestPages uint64) *scaledOrac
 	s.usage.LateNs = late
 	p := pinned.NewCounter(&s.now, nil)
 	p.AddUsage(&s.usage)
-	s.oraclePath = oraclePath{costs: o.Costs, pins: p, stats: &Counts{}, lateNs: late, until: map[mem.Range]int64{}}
+	s.oraclePath = oraclePath{costs: o.Costs, pages: p, stats: &Counts{}, lateNs: late, until: map[mem.Range]int64{}}
 	return s
 }
 
 // advance brings the accounts to a time of the trace.
 func (s *scaledOracle) advance(t int64) int64 {
 	t = int64(float64(t) * s.scale)
-	for s.pins.NextNs() <= t {
-		s.now = s.pins.NextNs()
-		s.pins.Apply()
+	for s.pages.NextNs() <= t {
+		s.now = s.pages.NextNs()
+		s.pages.Apply()
 	}
 	s.now = t
 	return t
 }
 
-func (s *scaledOracle) acquire(t int64, n *need, h *hold) (int64, error) {
-	return s.oraclePath.acquire(s.advance(t), n, h)
+func (s *scaledOracle) acquire(t int64, n *need, u *bufferUse) (int64, error) {
+	return s.oraclePath.acquire(s.advance(t), n, u)
 }
 
-func (s *scaledOracle) release(t int64, h *hold) (int64, error) {
-	return s.oraclePath.release(s.advance(t), h)
+func (s *scaledOracle) release(t int64, u *bufferUse) (int64, error) {
+	return s.oraclePath.release(s.advance(t), u)
 }
 
 // finish closes the accounts at the rank's end.
 func (s *scaledOracle) finish(endNs int64) Result {
 	end := s.advance(endNs)
 	s.usage.EndNs = end
-	for s.pins.NextNs() < never {
-		s.now = s.pins.NextNs()
-		s.pins.Apply()
+	for s.pages.NextNs() < never {
+		s.now = s.pages.NextNs()
+		s.pages.Apply()
 	}
 	mean := s.usage.Close(end)
 	return Result{RunNs: end, AvgPinnedBytes: mean, PeakPinnedBytes: s.usage.Peak()}

@@ -26,7 +26,7 @@ func oracleIntegral(uses []use, costs verbs.Costs) float64 {
 	u.LateNs = late
 	p := pinned.NewCounter(&now, nil)
 	p.AddUsage(&u)
-	o := &oraclePath{costs: costs, pins: p, stats: &Counts{}, lateNs: late, until: map[mem.Range]int64{}}
+	o := &oraclePath{costs: costs, pages: p, stats: &Counts{}, lateNs: late, until: map[mem.Range]int64{}}
 	type edge struct {
 		at   int64
 		i    int
@@ -37,7 +37,7 @@ func oracleIntegral(uses []use, costs verbs.Costs) float64 {
 		edges = append(edges, edge{x.from, i, false}, edge{x.to, i, true})
 	}
 	slices.SortStableFunc(edges, func(a, b edge) int { return cmp.Compare(a.at, b.at) })
-	holds := make([]hold, len(uses))
+	buffers := make([]bufferUse, len(uses))
 	for _, e := range edges {
 		for p.NextNs() <= e.at {
 			now = p.NextNs()
@@ -45,9 +45,9 @@ func oracleIntegral(uses []use, costs verbs.Costs) float64 {
 		}
 		now = e.at
 		if e.done {
-			o.release(now, &holds[e.i])
+			o.release(now, &buffers[e.i])
 		} else {
-			o.acquire(now, &need{rng: uses[e.i].rng}, &holds[e.i])
+			o.acquire(now, &need{rng: uses[e.i].rng}, &buffers[e.i])
 		}
 	}
 	for p.NextNs() < never {

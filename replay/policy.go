@@ -82,12 +82,12 @@ func (e *engine) install(policy string, lateNs int64) error {
 		switch policy {
 		case Bounce:
 			r.path = &bouncePath{stats: &r.stats, bytesPerNs: e.opt.Network.CopyBytesPerNs}
-			r.pins.Pin(0, BouncePool(e.opt.BounceBytes))
+			r.pages.Pin(0, BouncePool(e.opt.BounceBytes))
 		case Pipeline:
-			r.path = &pipelinePath{costs: e.opt.Costs, stats: &r.stats, pins: r.pins, chunkBytes: e.opt.PipelineBytes}
+			r.path = &pipelinePath{costs: e.opt.Costs, stats: &r.stats, pages: r.pages, chunkBytes: e.opt.PipelineBytes}
 		case Oracle:
 			r.usage.LateNs = lateNs
-			r.path = &oraclePath{costs: e.opt.Costs, pins: r.pins, stats: &r.stats, lateNs: lateNs, until: map[mem.Range]int64{}}
+			r.path = &oraclePath{costs: e.opt.Costs, pages: r.pages, stats: &r.stats, lateNs: lateNs, until: map[mem.Range]int64{}}
 		default:
 			if err := e.installCached(r, policy); err != nil {
 				return err
@@ -98,7 +98,7 @@ func (e *engine) install(policy string, lateNs int64) error {
 }
 
 func (e *engine) installCached(r *rank, policy string) error {
-	provider := newVirtualProvider(e.opt.Costs, r.pins)
+	provider := newVirtualProvider(e.opt.Costs, r.pages)
 	budget := e.opt.BudgetOf(policy)
 	provider.budgeted = budget != mem.Unlimited
 	cache, err := regcache.New(provider, regcache.Options{Confined: true, MaxBytes: budget})
@@ -125,7 +125,7 @@ func (e *engine) installCached(r *rank, policy string) error {
 	r.scored = predictor.NewScored(p)
 	c.helper = &virtualHelper{
 		decider: helper.NewScheduler(r.scored, so), path: c, asleep: true,
-		wake: func(at int64) { e.agenda.set(e.actor(helperActor, r.id), at) },
+		wake: func(at int64) { e.queue.set(e.actor(helperActor, r.id), at) },
 		dqNs: e.opt.DQItemNs, rqNs: e.opt.RQItemNs, dq: queue.NewRing[helper.Event](e.opt.DQEntries),
 	}
 	r.helper = c.helper

@@ -6,11 +6,11 @@ import (
 	"pinwheel/trace"
 )
 
-// held returns the hold of a record among those of its call, nil if it needed none.
-func held(holds []hold, rec *trace.Record) *hold {
-	for i := range holds {
-		if n := &holds[i].need; n.dir == rec.Dir && n.rng.Start == rec.Addr {
-			return &holds[i]
+// useOf returns the use of a record among those of its call, nil if it needed none.
+func useOf(uses []bufferUse, rec *trace.Record) *bufferUse {
+	for i := range uses {
+		if n := &uses[i].need; n.dir == rec.Dir && n.rng.Start == rec.Addr {
+			return &uses[i]
 		}
 	}
 	return nil
@@ -42,13 +42,13 @@ func (e *engine) post(r *rank, t int64) (endNs int64, known bool, err error) {
 		}
 	case c.op == trace.OpFree || c.op == trace.OpProbe: // the receive that follows a probe waits
 	case isOneSided(c.op):
-		r.latestNs = e.access(r, r.holds, t)
+		r.latestNs = e.access(r, r.uses, t)
 	case len(c.recs) > len(r.msgs):
 		return 0, false, e.at(r, fmt.Errorf("%d buffers in one call, at most %d are possible", len(c.recs), len(r.msgs)))
 	default:
 		for i := range c.recs {
 			rec := &c.recs[i]
-			if r.msgs[i], err = e.postMessage(r, rec, held(r.holds, rec), t); err != nil {
+			if r.msgs[i], err = e.postMessage(r, rec, useOf(r.uses, rec), t); err != nil {
 				return 0, false, err
 			}
 			r.await(r.msgs[i], rec.Dir != trace.DirWrite)
@@ -75,14 +75,14 @@ func (e *engine) postRequest(r *rank, t int64) error {
 		_, _, err := e.arrive(r, q, t)
 		return err
 	case isOneSided(c.op):
-		q.doneNs = e.access(r, q.holds, t)
+		q.doneNs = e.access(r, q.uses, t)
 		return nil
 	}
 	for i := range c.recs {
 		rec := &c.recs[i]
 		q.isSend[i] = rec.Dir != trace.DirWrite
 		q.isElsewhere = q.isElsewhere || rec.Peer == trace.Elsewhere
-		if q.msgs[i], err = e.postMessage(r, rec, held(q.holds, rec), t); err != nil {
+		if q.msgs[i], err = e.postMessage(r, rec, useOf(q.uses, rec), t); err != nil {
 			return err
 		}
 	}
@@ -94,7 +94,7 @@ func isOneSided(op trace.Op) bool {
 }
 
 // access carries out a one-sided operation that is posted at t, and returns when it has ended.
-func (e *engine) access(r *rank, holds []hold, t int64) int64 {
+func (e *engine) access(r *rank, uses []bufferUse, t int64) int64 {
 	c := &r.call
 	endNs := t
 	for i := range c.recs {
@@ -105,7 +105,7 @@ func (e *engine) access(r *rank, holds []hold, t int64) int64 {
 		start, end, free := e.opt.Network.oneSided(rec.Op, rec.Bytes, t, r.txFree)
 		r.txFree = free
 		endNs = max(endNs, int64(end))
-		e.transferring(r, held(holds, rec), int64(start), endNs)
+		e.transferring(r, useOf(uses, rec), int64(start), endNs)
 	}
 	return endNs
 }
@@ -114,8 +114,8 @@ func (e *engine) access(r *rank, holds []hold, t int64) int64 {
 func (e *engine) postRecorded(r *rank, t int64) (endNs int64, known bool, err error) {
 	c := &r.call
 	endNs = t + c.durationNs/int64(r.rounds)
-	for i := range r.holds {
-		e.transferring(r, &r.holds[i], t, endNs)
+	for i := range r.uses {
+		e.transferring(r, &r.uses[i], t, endNs)
 	}
 	switch {
 	case c.isNonblocking():
@@ -159,7 +159,7 @@ func (e *engine) resolve(waiter **rank, doneNs int64) {
 }
 
 // postMessage posts one side of a message at t; nil if there is no peer, or none in this trace.
-func (e *engine) postMessage(r *rank, rec *trace.Record, h *hold, t int64) (*message, error) {
+func (e *engine) postMessage(r *rank, rec *trace.Record, u *bufferUse, t int64) (*message, error) {
 	if rec.Peer == trace.NoPeer || rec.Peer == trace.Elsewhere {
 		return nil, nil
 	}
@@ -173,10 +173,10 @@ func (e *engine) postMessage(r *rank, rec *trace.Record, h *hold, t int64) (*mes
 	var m *message
 	if rec.Dir == trace.DirWrite {
 		m = e.match.recv(lc.id, rec.Peer, int32(r.id), rec.Tag)
-		m.recvAt, m.recvLine, m.recvHold = t, rec.Line, h
+		m.recvAt, m.recvLine, m.recvHold = t, rec.Line, u
 	} else {
 		m = e.match.send(lc.id, int32(r.id), rec.Peer, rec.Tag)
-		m.sendAt, m.bytes, m.sendLine, m.sendHold = t, rec.Bytes, rec.Line, h
+		m.sendAt, m.bytes, m.sendLine, m.sendHold = t, rec.Bytes, rec.Line, u
 		m.rendezvous = rec.Op == trace.OpSsend || rec.Op != trace.OpBsend && rec.Bytes >= e.opt.Network.EagerBytes
 		m.synchronous = rec.Op == trace.OpSsend
 	}

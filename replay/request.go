@@ -14,7 +14,7 @@ type request struct {
 	meeting     *meeting    // of a nonblocking collective that not all have come to; nil: of none
 	doneNs      int64       // when what is no message ends, or unknown
 	waiter      *rank       // blocked until that is known
-	holds       []hold      // of its buffers
+	uses        []bufferUse // of its buffers
 	line        uint32
 }
 
@@ -28,8 +28,8 @@ func (r *rank) newRequest(t int64) (*request, error) {
 	if n := len(r.freeRequests); n > 0 {
 		q, r.freeRequests = r.freeRequests[n-1], r.freeRequests[:n-1]
 	}
-	*q = request{doneNs: t, holds: append(q.holds[:0], r.holds...), line: rec.Line}
-	r.holds = r.holds[:0]
+	*q = request{doneNs: t, uses: append(q.uses[:0], r.uses...), line: rec.Line}
+	r.uses = r.uses[:0]
 	r.requests[rec.Req] = q
 	return q, nil
 }
@@ -71,11 +71,11 @@ func (q *request) isDone(t int64) bool {
 	return q.doneNs != unknown && q.doneNs <= t
 }
 
-// endRequest gives up what a request holds, at t, and returns when that is done.
+// endRequest gives up what a request uses, at t, and returns when that is done.
 func (e *engine) endRequest(r *rank, q *request, t int64) (int64, error) {
 	var err error
-	for i := range q.holds {
-		if t, err = e.release(r, t, &q.holds[i]); err != nil {
+	for i := range q.uses {
+		if t, err = e.release(r, t, &q.uses[i]); err != nil {
 			return t, err
 		}
 	}

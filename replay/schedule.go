@@ -55,29 +55,29 @@ type schedule struct {
 // freePath is a communication path on which registration costs nothing.
 type freePath struct{}
 
-func (freePath) acquire(int64, *need, *hold) (int64, error) { return 0, nil }
-func (freePath) transferring(*hold, int64, int64)           {}
-func (freePath) release(int64, *hold) (int64, error)        { return 0, nil }
+func (freePath) acquire(int64, *need, *bufferUse) (int64, error) { return 0, nil }
+func (freePath) transferring(*bufferUse, int64, int64)           {}
+func (freePath) release(int64, *bufferUse) (int64, error)        { return 0, nil }
 
-func (s *schedule) acquire(t int64, n *need, h *hold) (int64, error) {
+func (s *schedule) acquire(t int64, n *need, u *bufferUse) (int64, error) {
 	if k := len(s.slots); k > 0 {
-		h.slot, s.slots = s.slots[k-1], s.slots[:k-1]
+		u.slot, s.slots = s.slots[k-1], s.slots[:k-1]
 	} else {
-		h.slot = s.used
+		u.slot = s.used
 		s.used++
 	}
-	h.need = *n
-	return 0, s.use(t, UseBegins, h)
+	u.need = *n
+	return 0, s.use(t, UseBegins, u)
 }
 
-func (s *schedule) release(t int64, h *hold) (int64, error) {
-	s.slots = append(s.slots, h.slot)
-	return 0, s.use(t, UseEnds, h)
+func (s *schedule) release(t int64, u *bufferUse) (int64, error) {
+	s.slots = append(s.slots, u.slot)
+	return 0, s.use(t, UseEnds, u)
 }
 
-func (s *schedule) use(t int64, kind EventKind, h *hold) error {
-	n := &h.need
-	return s.put(Event{AtNs: t, Kind: kind, Receives: n.receives(), Op: predictor.Op(n.op), Slot: h.slot, Range: n.rng, Site: s.sites.frames(n.stack)})
+func (s *schedule) use(t int64, kind EventKind, u *bufferUse) error {
+	n := &u.need
+	return s.put(Event{AtNs: t, Kind: kind, Receives: n.receives(), Op: predictor.Op(n.op), Slot: u.slot, Range: n.rng, Site: s.sites.frames(n.stack)})
 }
 
 func (s *schedule) put(e Event) error {

@@ -34,7 +34,7 @@ type pagesPath struct {
 	needed mem.Set
 }
 
-func (p *pagesPath) acquire(_ int64, n *need, _ *hold) (int64, error) {
+func (p *pagesPath) acquire(_ int64, n *need, _ *bufferUse) (int64, error) {
 	p.needed.Add(n.rng.PageAligned())
 	return 0, nil
 }

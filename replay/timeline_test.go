@@ -68,14 +68,14 @@ type chartPath struct {
 	log *[]interval
 }
 
-func (c *chartPath) acquire(t int64, n *need, h *hold) (int64, error) {
-	ns, err := c.path.acquire(t, n, h)
+func (c *chartPath) acquire(t int64, n *need, u *bufferUse) (int64, error) {
+	ns, err := c.path.acquire(t, n, u)
 	*c.log = append(*c.log, interval{t, t + ns, 'r'}, interval{t + ns, never, '='})
 	return ns, err
 }
 
-func (c *chartPath) release(t int64, h *hold) (int64, error) {
-	ns, err := c.path.release(t, h)
+func (c *chartPath) release(t int64, u *bufferUse) (int64, error) {
+	ns, err := c.path.release(t, u)
 	for i := range *c.log {
 		if x := &(*c.log)[i]; x.to == never {
 			x.to = t

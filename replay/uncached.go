@@ -25,23 +25,23 @@ func (b *bouncePath) copy(n *need) int64 {
 	return ns
 }
 
-func (b *bouncePath) acquire(t int64, n *need, h *hold) (int64, error) {
+func (b *bouncePath) acquire(t int64, n *need, u *bufferUse) (int64, error) {
 	b.stats.Needs++
-	*h = hold{need: *n, needNs: t}
+	*u = bufferUse{need: *n, needNs: t}
 	if n.receives() {
 		return 0, nil
 	}
 	return b.copy(n), nil
 }
 
-func (b *bouncePath) release(t int64, h *hold) (int64, error) {
-	if h.need.receives() {
-		return b.copy(&h.need), nil
+func (b *bouncePath) release(t int64, u *bufferUse) (int64, error) {
+	if u.need.receives() {
+		return b.copy(&u.need), nil
 	}
 	return 0, nil
 }
 
-func (b *bouncePath) transferring(*hold, int64, int64) {}
+func (b *bouncePath) transferring(*bufferUse, int64, int64) {}
 
 // pipelinePath registers and transfers chunk by chunk and deregisters
 // afterwards (Woodall, Shipman, Bosilca, Maccabe, EuroPVM/MPI 2006): only the
@@ -50,7 +50,7 @@ func (b *bouncePath) transferring(*hold, int64, int64) {}
 type pipelinePath struct {
 	costs      verbs.Costs
 	stats      *Counts
-	pins       *pinned.Counter
+	pages      *pinned.Counter
 	firstUses  FirstUses
 	chunkBytes uint64
 }
@@ -77,7 +77,7 @@ func (p *pipelinePath) chunks(r mem.Range) int64 {
 	return int64((r.PageAligned().Len() + p.chunkBytes - 1) / p.chunkBytes)
 }
 
-func (p *pipelinePath) acquire(t int64, n *need, h *hold) (int64, error) {
+func (p *pipelinePath) acquire(t int64, n *need, u *bufferUse) (int64, error) {
 	p.stats.Needs++
 	if p.firstUses.IsFirst(n.rng.PageAligned()) {
 		p.stats.FirstRegs += p.chunks(n.rng)
@@ -86,31 +86,31 @@ func (p *pipelinePath) acquire(t int64, n *need, h *hold) (int64, error) {
 	}
 	p.pieces(n.rng, func(i, _ int, piece mem.Range, _ int64) {
 		if i == 0 {
-			p.pins.Pin(t, piece)
+			p.pages.Pin(t, piece)
 		}
 	})
-	*h = hold{need: *n, needNs: t}
+	*u = bufferUse{need: *n, needNs: t}
 	ns := p.costs.Register.Ns(min(n.rng.Pages(), p.chunkBytes/mem.PageSize))
 	p.stats.StallNs += ns
 	return ns, nil
 }
 
 // transferring pins the other chunks in step with the wire.
-func (p *pipelinePath) transferring(h *hold, start, end int64) {
-	p.pieces(h.need.rng, func(i, n int, piece mem.Range, _ int64) {
+func (p *pipelinePath) transferring(u *bufferUse, start, end int64) {
+	p.pieces(u.need.rng, func(i, n int, piece mem.Range, _ int64) {
 		if i > 0 {
-			p.pins.Pin(start+int64(float64(end-start)*float64(i)/float64(n)), piece)
+			p.pages.Pin(start+int64(float64(end-start)*float64(i)/float64(n)), piece)
 		}
 	})
-	h.piped = true
+	u.piped = true
 }
 
-func (p *pipelinePath) release(t int64, h *hold) (int64, error) {
+func (p *pipelinePath) release(t int64, u *bufferUse) (int64, error) {
 	var ns int64
-	p.pieces(h.need.rng, func(i, _ int, piece mem.Range, chunks int64) {
-		if i == 0 || h.piped {
+	p.pieces(u.need.rng, func(i, _ int, piece mem.Range, chunks int64) {
+		if i == 0 || u.piped {
 			ns += chunks * p.costs.Deregister.Ns(piece.Pages()/uint64(chunks))
-			p.pins.Unpin(t+ns, piece)
+			p.pages.Unpin(t+ns, piece)
 		}
 	})
 	p.stats.StallNs += ns

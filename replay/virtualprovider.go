@@ -13,7 +13,7 @@ import (
 // virtual time.
 type virtualProvider struct {
 	costs   verbs.Costs
-	pins    *pinned.Counter
+	pages   *pinned.Counter
 	startNs int64            // of the operation on the cache that is measured
 	spentNs int64            // by provider calls since
 	handle  uint64           // last one given out
@@ -31,8 +31,8 @@ type virtualProvider struct {
 
 var _ verbs.Provider = (*virtualProvider)(nil)
 
-func newVirtualProvider(c verbs.Costs, pins *pinned.Counter) *virtualProvider {
-	return &virtualProvider{costs: c, pins: pins, readyNs: map[uint64]int64{}}
+func newVirtualProvider(c verbs.Costs, pages *pinned.Counter) *virtualProvider {
+	return &virtualProvider{costs: c, pages: pages, readyNs: map[uint64]int64{}}
 }
 
 // begin starts to measure an operation at virtual time t.
@@ -51,7 +51,7 @@ func (p *virtualProvider) Register(r mem.Range, a verbs.Access) (verbs.Region, e
 		p.spentNs = max(p.spentNs, p.freedNs-p.startNs)
 	}
 	p.handle++
-	p.pins.Pin(p.startNs+p.spentNs, r)
+	p.pages.Pin(p.startNs+p.spentNs, r)
 	p.spentNs += p.costs.Register.Ns(r.Pages())
 	p.readyNs[p.handle] = p.startNs + p.spentNs
 	p.registered++
@@ -64,7 +64,7 @@ func (p *virtualProvider) Deregister(reg verbs.Region) error {
 		p.freed = reg.Range
 	}
 	p.freed, p.freedNs = p.freed.Union(reg.Range), max(p.freedNs, p.startNs+p.spentNs)
-	p.pins.Unpin(p.startNs+p.spentNs, reg.Range)
+	p.pages.Unpin(p.startNs+p.spentNs, reg.Range)
 	delete(p.readyNs, reg.Handle)
 	p.deregistered++
 	return nil
