@@ -13,9 +13,8 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"pinwheel/internal/change"
+	"pinwheel/internal/machine"
 	"pinwheel/internal/outfile"
 )
 
@@ -118,7 +117,7 @@ func (c matrixCmd) run(mechanism string, k change.Kind) (verdict, chosen, why st
 
 // here describes the machine.
 func here() Cell {
-	var u unix.Utsname
+	this := machine.This()
 	c := Cell{Date: time.Now().UTC().Format(time.DateOnly), User: "root"}
 	switch uid := os.Getuid(); uid {
 	case 0:
@@ -127,9 +126,6 @@ func here() Cell {
 	default:
 		c.User = fmt.Sprintf("uid %d", uid)
 	}
-	if unix.Uname(&u) == nil {
-		c.Kernel = unix.ByteSliceToString(u.Release[:])
-	}
-	c.Machine = fmt.Sprintf("%d x %s", numCPU(), cpuModel())
+	c.Kernel, c.Machine = this.Kernel, fmt.Sprintf("%d x %s", this.Processors, this.Processor)
 	return c
 }

@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"pinwheel/internal/command"
+	"pinwheel/internal/machine"
 	"pinwheel/internal/outfile"
 	"pinwheel/mem"
-	"pinwheel/replay/realtime"
 	"pinwheel/verbs"
 	"pinwheel/verbs/calibrate"
 )
@@ -81,7 +81,7 @@ func (c *calibrateCmd) bound(e *command.Env, l verbs.Limits) error {
 	if lowered := o.MaxPages * mem.PageSize; lowered < uint64(c.MaxSize)/mem.PageSize*mem.PageSize {
 		e.Note("--max-size is lowered to %s: %s allows %s to be pinned (see ulimit -l)", mem.FormatBytes(lowered), l.PinnedSource, mem.FormatBytes(uint64(l.MaxPinnedBytes)))
 	}
-	have, err := realtime.AvailableMemory()
+	have, err := machine.AvailableBytes()
 	if most := have / 2; err == nil && o.MaxPages > most/mem.PageSize {
 		err = command.Usagef("--max-size %s: all sizes together take twice as much, and %s of memory are available", mem.FormatBytes(o.MaxPages*mem.PageSize), mem.FormatBytes(have))
 	}

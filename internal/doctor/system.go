@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"pinwheel/internal/machine"
 	"pinwheel/mem"
 )
 
@@ -29,41 +30,20 @@ func (m *Machine) getenv(name string) (value string) {
 }
 
 func (m *Machine) system() section {
-	s := section{name: "System"}
-	s.add(OK, "kernel", "", "Linux %s, %s, pages of %s", m.read("proc/sys/kernel/osrelease"), m.Arch, mem.FormatBytes(m.PageSize))
+	s, this := section{name: "System"}, machine.Of(m.Root)
+	s.add(OK, "kernel", "", "Linux %s, %s, pages of %s", this.Kernel, m.Arch, mem.FormatBytes(m.PageSize))
 	for line := range strings.Lines(m.read("etc/os-release")) {
 		if name, ok := strings.CutPrefix(line, "PRETTY_NAME="); ok {
 			s.add(OK, "distribution", "", "%s", strings.Trim(strings.TrimSpace(name), `"`))
 		}
 	}
-	if model := m.cpuModel(); model != "" {
-		s.add(OK, "processor", "", "%s", model)
+	if this.Processor != "" {
+		s.add(OK, "processor", "", "%s", this.Processor)
 	}
-	if total := m.field("proc/meminfo", "MemTotal"); total > 0 {
-		s.add(OK, "memory", "", "%s", mem.FormatBytes(uint64(total)))
+	if this.MemoryBytes > 0 {
+		s.add(OK, "memory", "", "%s", mem.FormatBytes(uint64(this.MemoryBytes)))
 	}
 	return s
-}
-
-func (m *Machine) cpuModel() string {
-	for line := range strings.Lines(m.read("proc/cpuinfo")) {
-		if name, value, _ := strings.Cut(line, ":"); strings.TrimSpace(name) == "model name" {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
-}
-
-// field returns a field in kB of a file like /proc/meminfo in bytes, 0 if it
-// isn't there.
-func (m *Machine) field(file, name string) int64 {
-	for line := range strings.Lines(m.read(file)) {
-		if n, value, _ := strings.Cut(line, ":"); n == name {
-			kb, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
-			return kb << 10
-		}
-	}
-	return 0
 }
 
 // cgroupLimit returns the least memory limit of the control groups that this

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/internal/machine"
 	"pinwheel/mem"
 )
 
@@ -39,7 +40,7 @@ func newArena(traced *mem.Set) (*arena, error) {
 // checkMemory refuses what would drive this machine out of memory: all of
 // the arena is touched, and most of it pinned.
 func checkMemory(need uint64) error {
-	have, err := AvailableMemory()
+	have, err := machine.AvailableBytes()
 	if err == nil && need > have {
 		err = fmt.Errorf("the buffers of this rank need %s, %s are available (replay it in virtual mode)", mem.FormatBytes(need), mem.FormatBytes(have))
 	}

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"time"
 
+	"pinwheel/internal/machine"
 	"pinwheel/mem"
 	"pinwheel/verbs"
 )
@@ -44,8 +45,10 @@ const (
 // few regions registered. It needs memory for the ladder, twice its largest size.
 func Run(p verbs.Provider, o Options) (*Calibration, error) {
 	o.EnsureDefaults(p.Limits())
-	c := &Calibration{Format: format, Version: Version, Provider: p.Name(), Source: "measured", Machine: machine(),
-		Kernel: kernelRelease(), Date: time.Now().UTC().Format(time.DateOnly), PageBytes: mem.PageSize}
+	this := machine.This()
+	c := &Calibration{Format: format, Version: Version, Provider: p.Name(), Source: "measured",
+		Machine: fmt.Sprintf("%s, %d CPUs, %d GiB", this.Processor, this.Processors, this.MemoryBytes>>30),
+		Kernel:  this.Kernel, Date: time.Now().UTC().Format(time.DateOnly), PageBytes: mem.PageSize}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 

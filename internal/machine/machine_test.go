@@ -1,0 +1,33 @@
+package machine
+
+import (
+	"runtime"
+	"testing"
+	"testing/fstest"
+)
+
+func TestMachineIsDescribedByProc(t *testing.T) {
+	m := Of(fstest.MapFS{
+		"proc/cpuinfo":              {Data: []byte("processor\t: 0\nmodel name\t: Example 9000\nmodel name\t: another\n")},
+		"proc/meminfo":              {Data: []byte("MemTotal:       263169676 kB\nMemFree: 1 kB\n")},
+		"proc/sys/kernel/osrelease": {Data: []byte("6.12.0\n")},
+	})
+	if want := (Machine{"Example 9000", runtime.NumCPU(), 263169676 << 10, "6.12.0"}); m != want {
+		t.Errorf("%+v, want %+v", m, want)
+	}
+	if want := (Machine{Processors: runtime.NumCPU()}); Of(fstest.MapFS{}) != want {
+		t.Errorf("without /proc: %+v, want %+v", Of(fstest.MapFS{}), want)
+	}
+	if m := This(); m.Processor == "" || m.Kernel == "" {
+		t.Errorf("this machine: %+v", m)
+	}
+}
+
+func TestFieldThatIsNoNumberIsAnError(t *testing.T) {
+	root := fstest.MapFS{"status": {Data: []byte("Name: x\nVmPin: many kB\nVmLck: 9007199254740993 kB\n")}}
+	for _, name := range []string{"VmPin", "VmLck", "VmHWM"} {
+		if n, err := Bytes(root, "status", name); err == nil {
+			t.Errorf("%s: %d", name, n)
+		}
+	}
+}
