@@ -20,8 +20,8 @@ func (l *Local) IsRegistered(r mem.Range, a verbs.Access) (Ref, bool) {
 		return ref, true
 	}
 	if l.current() {
-		if ref, ok := l.hitAny(uint64(p.Start), uint64(p.End), want); ok {
-			return ref, true // its home, if it is to have one, is not known yet
+		if ref, ok := l.hitCovering(uint64(p.Start), uint64(p.End), want); ok {
+			return ref, true // the request's own region, if it is to have one, is not known yet
 		}
 	}
 	c := l.c
@@ -30,13 +30,13 @@ func (l *Local) IsRegistered(r mem.Range, a verbs.Access) (Ref, bool) {
 	if c.drainUnlocking() != nil {
 		return Ref{}, false
 	}
-	g := c.index.serving(p, a)
+	g := c.index.covering(p, a)
 	if g == nil || !c.confirmUnlocking(l, g) {
 		return Ref{}, false
 	}
 	c.stats.Hits++
-	if home := c.index.home(p, a); home != nil {
-		return c.grant(l, g, home), true
+	if fit := c.index.bestFit(p, a); fit != nil {
+		return c.grant(l, g, fit), true
 	}
 	return c.grant(l, g, g), true
 }
@@ -86,7 +86,7 @@ func (c *Cache) acquire(l *Local, r mem.Range, a verbs.Access) (Ref, Outcome, er
 		if !cacheable || moved > movedRetries {
 			return c.registerOnceUnlocking(l, p, a)
 		}
-		home, err := c.homeOrServing(p, a)
+		fit, err := c.regionFor(p, a)
 		if err != nil {
 			return Ref{}, outcome, err
 		}
@@ -95,39 +95,39 @@ func (c *Cache) acquire(l *Local, r mem.Range, a verbs.Access) (Ref, Outcome, er
 			_ = c.reapUnlocking() // failures are counted in Stats.Leaked
 			continue
 		}
-		by := home
-		if home.state != registered {
-			by = c.index.serving(p, a)
+		by := fit
+		if fit.state != registered {
+			by = c.index.covering(p, a)
 		}
 		if by != nil {
 			if c.confirmUnlocking(l, by) {
-				return c.served(l, by, home, outcome)
+				return c.served(l, by, fit, outcome)
 			}
 			continue
 		}
-		if home.state != absent {
+		if fit.state != absent {
 			outcome = Waited
-			c.waitUnlocking(&home.done)
+			c.waitUnlocking(&fit.done)
 			continue
 		}
 		if outcome = First; c.everRegistered.Contains(p) {
 			outcome = Late
 		}
-		switch err := c.registerUnlocking(home); {
+		switch err := c.registerUnlocking(fit); {
 		case err == nil:
-			return c.served(l, home, home, outcome)
+			return c.served(l, fit, fit, outcome)
 		case errors.Is(err, errMoved):
 			moved++ // its mapping changed meanwhile: again, with what is mapped now
 		case errors.Is(err, errUncacheable):
-			if home.known() { // its mapping may have changed meanwhile
-				c.forget(home)
+			if fit.known() { // its mapping may have changed meanwhile
+				c.forget(fit)
 			}
 			return c.registerOnceUnlocking(l, p, a)
-		case home.known() && home.rng != p && (errors.Is(err, verbs.ErrNotMapped) || c.fits(home.rng) != nil):
-			c.reshape(home, p, a) // what the request didn't ask for has gone, or is too much by now
+		case fit.known() && fit.rng != p && (errors.Is(err, verbs.ErrNotMapped) || c.fits(fit.rng) != nil):
+			c.reshape(fit, p, a) // what the request didn't ask for has gone, or is too much by now
 		default:
-			if home.known() && (!home.once || errors.Is(err, verbs.ErrNotMapped)) {
-				c.forget(home)
+			if fit.known() && (!fit.once || errors.Is(err, verbs.ErrNotMapped)) {
+				c.forget(fit)
 			}
 			return Ref{}, outcome, err
 		}
@@ -135,7 +135,7 @@ func (c *Cache) acquire(l *Local, r mem.Range, a verbs.Access) (Ref, Outcome, er
 }
 
 // served grants a reference and counts the outcome.
-func (c *Cache) served(l *Local, by, home *region, outcome Outcome) (Ref, Outcome, error) {
+func (c *Cache) served(l *Local, by, fit *region, outcome Outcome) (Ref, Outcome, error) {
 	switch outcome {
 	case Hit:
 		c.stats.Hits++
@@ -146,15 +146,15 @@ func (c *Cache) served(l *Local, by, home *region, outcome Outcome) (Ref, Outcom
 	case Late:
 		c.stats.Late++
 	}
-	return c.grant(l, by, home), outcome, nil
+	return c.grant(l, by, fit), outcome, nil
 }
 
 // grant counts a reference to a registered region. Under mu nothing closes it.
-func (c *Cache) grant(l *Local, by, home *region) Ref {
+func (c *Cache) grant(l *Local, by, fit *region) Ref {
 	l.count(by.slot, 1)
 	ref := Ref{d: c.tab.desc(by.slot), keys: keysOf(by.mr)}
-	if by != home {
-		ref.id = home.id
+	if by != fit {
+		ref.id = fit.id
 	}
 	return ref
 }

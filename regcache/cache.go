@@ -86,8 +86,8 @@ func New(p verbs.Provider, o Options) (*Cache, error) {
 	}
 	c := &Cache{provider: p, opts: o, tab: tab, index: newIndex(), byID: map[mem.RegionID]*region{},
 		maxima: Limits{o.MaxBytes, o.MaxRegions}}
-	if o.NoHomes {
-		tab.flags |= flagNoHomes
+	if o.AnyCovering {
+		tab.flags |= flagAnyCovering
 	}
 	if o.Watcher != nil {
 		tab.watch(o.Watcher.Word())

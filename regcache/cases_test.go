@@ -173,7 +173,7 @@ func TestHugePagesAreOneRegionOfSmallOnes(t *testing.T) {
 	const huge = 1 << 30 / 4096
 	id := fx.use(span(0, huge), both, First)
 	if got := fx.use(span(1, huge-2), both, Hit); got != id {
-		t.Errorf("inner pages have home %d, want %d", got, id)
+		t.Errorf("inner pages have region %d, want %d", got, id)
 	}
 }
 

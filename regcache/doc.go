@@ -7,13 +7,19 @@
 // A region is a page-aligned range with access rights that the cache knows
 // under a mem.RegionID. It goes through absent, registering, registered,
 // draining and back to absent, as often as the helper thread likes, and stays
-// known, with its ID, through all of it. The home of a request is the smallest
-// known region that contains it and is at most twice as long; failing that, a
-// known region that shares more than half of the longer of the two is grown,
-// if the union is at most twice the request and could be registered if nothing
-// else were; failing that, a region of exactly the request's pages is added. The home does not depend on what happens to be
-// registered at the moment. A request is a hit if its home or any other
-// registered region covers it; otherwise its home is registered.
+// known, with its ID, through all of it. Each request has a region, which stands for it
+// whether it is registered or not:
+//
+//   - the best fit: the smallest known region that contains the request and is at
+//     most twice as long;
+//   - without one, a known region is grown to contain the request. The two must share
+//     more than half of the longer one, and the union must be at most twice as long
+//     as the request and below every limit;
+//   - otherwise a region of exactly the request's pages is added.
+//
+// Which region that is does not depend on what happens to be registered at the
+// moment. A request is a hit if its region or any other registered region covers it;
+// otherwise its region is registered.
 //
 // Rights are never widened over pages for which they were not asked: regions
 // with different rights are united only where that holds.

@@ -66,10 +66,10 @@ func (x *index) overlapping(r mem.Range, low, high uint64, f func(*region) bool)
 	}
 }
 
-// home returns the smallest region that contains p with the rights a and is
+// bestFit returns the smallest region that contains p with the rights a and is
 // at most twice as long; of equal ones the first in the address space. It
 // agrees with Local.hitContained.
-func (x *index) home(p mem.Range, a verbs.Access) *region {
+func (x *index) bestFit(p mem.Range, a verbs.Access) *region {
 	var best *region
 	k := class(p.Len())
 	for ; best == nil && k <= class(p.Len())+1; k++ {
@@ -83,8 +83,8 @@ func (x *index) home(p mem.Range, a verbs.Access) *region {
 	return best
 }
 
-// serving returns a registered region that covers p with the rights a.
-func (x *index) serving(p mem.Range, a verbs.Access) *region {
+// covering returns a registered region that covers p with the rights a.
+func (x *index) covering(p mem.Range, a verbs.Access) *region {
 	var found *region
 	x.overlapping(p, class(p.Len()), 63, func(g *region) bool {
 		if g.state == registered && g.rng.Contains(p) && g.access.Includes(a) {

@@ -22,7 +22,7 @@ func TestTableHeaderSaysTheSameAsGo(t *testing.T) {
 		"COUNT_BITS": countBits, "COUNT_MASK": countMask, "LOCAL_WRITE": packAccess(1), "REMOTE_WRITE": packAccess(2),
 		"REMOTE_READ": packAccess(4), "REMOTE_ATOMIC": packAccess(8), "ON_DEMAND": packAccess(1 << 6),
 		"RELAXED_ORDERING": packAccess(1 << 20), "KIND": kindMask, "ACCESS": rightsMask | kindMask, "OTHER": otherBit,
-		"WHICH": whichMask, "FENCED": flagFenced, "NO_HOMES": flagNoHomes, "RETIRED": descRetired, "GOLDEN": golden,
+		"WHICH": whichMask, "FENCED": flagFenced, "ANY_COVERING": flagAnyCovering, "RETIRED": descRetired, "GOLDEN": golden,
 	}
 	for _, m := range regexp.MustCompile(`(?m)^#define PWT_([A-Z_]+) ([^s].*?)\s*(/\*.*)?$`).FindAllStringSubmatch(string(text), -1) {
 		expr := regexp.MustCompile(`([0-9a-f])u(ll)?\b`).ReplaceAllString(m[2], "$1")

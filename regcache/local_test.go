@@ -33,7 +33,7 @@ func TestHitWritesOnlyToMemoryOfItsThread(t *testing.T) {
 	fx := newFixture(t, sim.Options{}, Options{KnownRegions: 100})
 	fx.use(span(0, 16), both, First)
 	id := fx.use(span(100, 1000), both, First)
-	fx.use(span(150, 100), both, Hit) // with a home of its own, not registered
+	fx.use(span(150, 100), both, Hit) // with a region of its own, not registered
 	before := bytes.Clone(fx.tab.mem)
 	others := bytes.Clone(fx.tab.localMem[0])
 	for _, r := range []struct{ from, pages uint64 }{{0, 16}, {2, 10}, {150, 100}, {100, 1000}} {

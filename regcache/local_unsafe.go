@@ -30,15 +30,15 @@ func (c *Cache) newLocal(shared bool) (*Local, error) {
 // may be copied, but be released once only. In memory it is a struct pwt_ref.
 type Ref struct {
 	d    *desc
-	id   mem.RegionID // of the home if d is another region, else 0
+	id   mem.RegionID // the request's region if d is another one, else 0
 	keys uint64
 }
 
 // Valid reports whether r is a reference at all.
 func (r Ref) Valid() bool { return r.d != nil }
 
-// ID returns the home of the request, for the helper; zero for a
-// registration that is not cached. Valid until r is released.
+// ID returns the request's region, for the helper; zero for a registration
+// that is not cached. Valid until r is released.
 func (r Ref) ID() mem.RegionID {
 	if r.id != 0 {
 		return r.id
@@ -153,21 +153,21 @@ func (l *Local) hit(r mem.Range, want uint64) (Ref, bool) {
 	if r.End <= r.Start || hi == 0 || !l.current() {
 		return Ref{}, false
 	}
-	if h.flags&flagNoHomes != 0 {
-		return l.hitAny(lo, hi, want)
+	if h.flags&flagAnyCovering != 0 {
+		return l.hitCovering(lo, hi, want)
 	}
-	home, state := l.home(lo, hi, want)
-	if home == nil {
+	fit, state := l.bestFit(lo, hi, want)
+	if fit == nil {
 		return Ref{}, false // it has to be added or grown
 	}
 	if state&openBit != 0 {
-		return l.take(home, state)
+		return l.take(fit, state)
 	}
 	id := mem.RegionID(atomic.LoadUint64(&h.desc(uint32(state&slotMask) - 1).id))
-	if atomic.LoadUint64(&home.state) != state {
+	if atomic.LoadUint64(&fit.state) != state {
 		return Ref{}, false
 	}
-	ref, ok := l.hitAny(lo, hi, want)
+	ref, ok := l.hitCovering(lo, hi, want)
 	ref.id = id
 	return ref, ok
 }
@@ -201,15 +201,15 @@ func (l *Local) count(slot uint32, n uint64) {
 	}
 }
 
-// home finds the entry of the home of a request, registered or not: the
+// bestFit finds the entry of the best fit of a request, registered or not: the
 // smallest region that contains it and is at most twice as long. It agrees
-// with index.home.
-func (l *Local) home(lo, hi, want uint64) (home *entry, state uint64) {
+// with index.bestFit.
+func (l *Local) bestFit(lo, hi, want uint64) (fit *entry, state uint64) {
 	a := l.hdr.area(atomic.LoadUint64(&l.hdr.granules))
 	n := hi - lo
 	var start, length uint64
 	k := class(n)
-	for classes := atomic.LoadUint64(&l.hdr.classes) >> (k & 63) & 3; classes != 0 && home == nil; classes, k = classes>>1, k+1 {
+	for classes := atomic.LoadUint64(&l.hdr.classes) >> (k & 63) & 3; classes != 0 && fit == nil; classes, k = classes>>1, k+1 {
 		if classes&1 == 0 {
 			continue
 		}
@@ -224,16 +224,16 @@ func (l *Local) home(lo, hi, want uint64) (home *entry, state uint64) {
 			if from > lo || high < hi || high-from > 2*n || lacks(low, want) != 0 {
 				continue
 			}
-			if home == nil || high-from < length || high-from == length && from < start {
-				home, state, start, length = e, s, from, high-from
+			if fit == nil || high-from < length || high-from == length && from < start {
+				fit, state, start, length = e, s, from, high-from
 			}
 		}
 	}
-	return home, state
+	return fit, state
 }
 
-// hitAny takes the first open region that covers the request.
-func (l *Local) hitAny(lo, hi, want uint64) (Ref, bool) {
+// hitCovering takes the first open region that covers the request.
+func (l *Local) hitCovering(lo, hi, want uint64) (Ref, bool) {
 	a := l.hdr.area(atomic.LoadUint64(&l.hdr.granules))
 	k := class(hi - lo)
 	for classes := atomic.LoadUint64(&l.hdr.classes) >> (k & 63); classes != 0; classes, k = classes>>1, k+1 {

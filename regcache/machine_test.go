@@ -52,7 +52,7 @@ func (x *machine) Acquire(t *rapid.T) {
 }
 
 func (x *machine) acquired(t *rapid.T, r mem.Range, from, to int, a verbs.Access, ref Ref, outcome Outcome, err error) {
-	by, home, want, wantErr := x.m.acquire(from, to, a)
+	by, fit, want, wantErr := x.m.acquire(from, to, a)
 	if !errors.Is(err, wantErr) || (err == nil) != (wantErr == nil) || err == nil && outcome != want {
 		t.Fatalf("acquire %d-%d: %v, %v; want %v, %v", from, to, outcome, err, want, wantErr)
 	}
@@ -60,18 +60,18 @@ func (x *machine) acquired(t *rapid.T, r mem.Range, from, to int, a verbs.Access
 		return
 	}
 	g := ref.Region()
-	if by != home {
+	if by != fit {
 		for _, o := range x.m.known { // which of those that cover it?
 			if o.on && o.span() == g.Range && o.access == g.Access {
 				by = o
 			}
 		}
 	}
-	if home == nil {
-		home = by
+	if fit == nil {
+		fit = by
 	}
-	if ref.ID() != home.id {
-		t.Fatalf("acquire %d-%d: home %d, want %d", from, to, ref.ID(), home.id)
+	if ref.ID() != fit.id {
+		t.Fatalf("acquire %d-%d: region %d, want %d", from, to, ref.ID(), fit.id)
 	}
 	if g.Range != by.span() || g.Access != by.access || !g.Range.Contains(r) {
 		t.Fatalf("acquire %d-%d: served by %+v, want %+v", from, to, g, by)
@@ -211,7 +211,7 @@ func (x *machine) Check(t *rapid.T) {
 
 func testAgainstModel(t *testing.T, confined, kernelLimit bool) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &model{noHomes: rapid.Bool().Draw(t, "no homes"), exact: confined, kernelLimit: kernelLimit, limit: 3 * modelPages}
+		m := &model{anyCovering: rapid.Bool().Draw(t, "any covering"), exact: confined, kernelLimit: kernelLimit, limit: 3 * modelPages}
 		limits := verbs.Limits{}
 		if kernelLimit {
 			m.limit = rapid.IntRange(1, 2*modelPages).Draw(t, "kernel limit")
@@ -224,7 +224,7 @@ func testAgainstModel(t *testing.T, confined, kernelLimit bool) {
 			}
 			return nil
 		}})
-		c, err := New(p, Options{Confined: confined, NoHomes: m.noHomes, MaxBytes: mem.Unlimited})
+		c, err := New(p, Options{Confined: confined, AnyCovering: m.anyCovering, MaxBytes: mem.Unlimited})
 		if err != nil {
 			t.Fatal(err)
 		}

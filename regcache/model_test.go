@@ -35,7 +35,7 @@ type model struct {
 	known, lingering []*modelRegion
 	lastID           mem.RegionID
 	clock            int
-	noHomes          bool // as in Options
+	anyCovering      bool // as in Options
 	exact            bool // the clock advances with every Acquire
 	limit            int  // pages
 	kernelLimit      bool // the provider enforces it, not the cache
@@ -80,8 +80,8 @@ func (m *model) forget(g *modelRegion) {
 	m.known = slices.DeleteFunc(m.known, func(o *modelRegion) bool { return o == g })
 }
 
-// home is the rule in doc.go.
-func (m *model) home(f, t int, a verbs.Access) *modelRegion {
+// bestFit is the rule of doc.go.
+func (m *model) bestFit(f, t int, a verbs.Access) *modelRegion {
 	n := t - f
 	var best *modelRegion
 	for _, g := range m.known {
@@ -154,7 +154,7 @@ func (m *model) register(g *modelRegion) error {
 	return nil
 }
 
-// serving returns one of the registered regions that cover a request. Any will
+// covering returns one of the registered regions that cover a request. Any will
 // do: the test finds out which it was.
 func (m *model) serving(f, t int, a verbs.Access) *modelRegion {
 	for _, g := range m.known {
@@ -165,34 +165,34 @@ func (m *model) serving(f, t int, a verbs.Access) *modelRegion {
 	return nil
 }
 
-// acquire returns who serves, whose home it is, and how.
-func (m *model) acquire(f, t int, a verbs.Access) (by, home *modelRegion, o Outcome, err error) {
+// acquire returns who serves, whose best fit it is, and how.
+func (m *model) acquire(f, t int, a verbs.Access) (by, fit *modelRegion, o Outcome, err error) {
 	if m.exact {
 		m.clock++
 	}
 	for {
-		if g := m.serving(f, t, a); m.noHomes && g != nil {
+		if g := m.serving(f, t, a); m.anyCovering && g != nil {
 			return g, nil, Hit, nil
 		}
-		home = m.home(f, t, a)
-		if home.on {
-			return home, home, Hit, nil
+		fit = m.bestFit(f, t, a)
+		if fit.on {
+			return fit, fit, Hit, nil
 		}
 		if g := m.serving(f, t, a); g != nil {
-			return g, home, Hit, nil
+			return g, fit, Hit, nil
 		}
 		if o = First; !slices.Contains(m.seen[f:t], false) {
 			o = Late
 		}
-		switch err = m.register(home); {
+		switch err = m.register(fit); {
 		case err == nil:
-			return home, home, o, nil
-		case (err == verbs.ErrNotMapped || home.pages() > m.limit) && (home.from != f || home.to != t):
-			m.detach(home)
-			home.from, home.to, home.access = f, t, a
+			return fit, fit, o, nil
+		case (err == verbs.ErrNotMapped || fit.pages() > m.limit) && (fit.from != f || fit.to != t):
+			m.detach(fit)
+			fit.from, fit.to, fit.access = f, t, a
 			continue
-		case err == verbs.ErrNotMapped || !home.once:
-			m.forget(home)
+		case err == verbs.ErrNotMapped || !fit.once:
+			m.forget(fit)
 		}
 		return nil, nil, o, err
 	}

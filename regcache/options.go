@@ -20,10 +20,10 @@ type Options struct {
 	// KnownRegions bounds the regions remembered, registered or not; the
 	// absent one that was released first is forgotten first. 0 stands for 65536.
 	KnownRegions int
-	// NoHomes serves a request by any registered region that covers it,
+	// AnyCovering serves a request by any registered region that covers it,
 	// without remembering the request itself. For users without a helper thread:
 	// slices of a large buffer then hit without ever taking a lock.
-	NoHomes bool
+	AnyCovering bool
 	// Watcher tells of changed mappings. Without one, the caller must Invalidate.
 	Watcher Watcher
 	// OnFault is told of panics of the provider and the watcher. They were

@@ -155,7 +155,7 @@ func TestUpgradeFromReadToWriteKeepsUsersAndID(t *testing.T) {
 func TestSmallRequestInsideAbsentLargeRegionRegistersOnlyItself(t *testing.T) {
 	fx := newFixture(t, sim.Options{}, Options{})
 	large := fx.use(span(0, 1024), both, First)
-	small := fx.use(span(100, 4), both, Hit) // served by the large one, with a home of its own
+	small := fx.use(span(100, 4), both, Hit) // served by the large one, with a region of its own
 	fx.Deregister(large)
 	ref := fx.get(span(100, 4), both, Late)
 	if small == large || ref.ID() != small || ref.Region().Range != span(100, 4) {
@@ -169,12 +169,12 @@ func TestSmallRequestInsideAbsentLargeRegionRegistersOnlyItself(t *testing.T) {
 	}
 }
 
-func TestWithoutHomesAnyCoveringRegionIsTheHome(t *testing.T) {
-	fx := newFixture(t, sim.Options{}, Options{NoHomes: true})
+func TestAnyCoveringRegionServesIfAskedTo(t *testing.T) {
+	fx := newFixture(t, sim.Options{}, Options{AnyCovering: true})
 	large := fx.use(span(0, 1024), both, First)
 	for i := range uint64(100) {
 		if got := fx.use(span(10*i, 3), both, Hit); got != large {
-			t.Fatalf("slice %d has home %d, want %d", i, got, large)
+			t.Fatalf("slice %d has region %d, want %d", i, got, large)
 		}
 	}
 	if s := fx.Stats(); s.Known != 1 {

@@ -37,7 +37,7 @@
 
 #define PWT_WHICH 3ull    /* entry.high: found by its range (0), by its first granule, by its last */
 #define PWT_FENCED 1u     /* header.flags: no membarrier(2) here; readers fence */
-#define PWT_NO_HOMES 2u   /* any open region that covers a request will do */
+#define PWT_ANY_COVERING 2u   /* any open region that covers a request will do */
 #define PWT_RETIRED 1u    /* desc.flags: look after the last reference */
 
 struct pwt_header {
@@ -93,7 +93,7 @@ struct pwt_local {
 /* One counted reference. */
 struct pwt_ref {
 	struct pwt_desc *desc; /* NULL for none */
-	uint64_t id;           /* of the home, if desc is another region; else 0 */
+	uint64_t id;           /* the request's region, if desc is another one; else 0 */
 	uint64_t keys;         /* lkey | rkey << 32 */
 };
 
@@ -223,16 +223,16 @@ PWT_HOT int pwt_take(struct pwt_local *l, struct pwt_entry *e, uint64_t state, s
 	return 1;
 }
 
-/* The entry of the home of a request, open or not: the smallest region that
+/* The entry of the best fit of a request, open or not: the smallest region that
  * contains it and is at most twice as long. */
-static struct pwt_entry *pwt_home(struct pwt_header *h, uint64_t low, uint64_t high, uint64_t want, uint64_t *state)
+static struct pwt_entry *pwt_best_fit(struct pwt_header *h, uint64_t low, uint64_t high, uint64_t want, uint64_t *state)
 {
 	uint64_t cursor = pwt_load(&h->granules), n = high - low, m = h->page_mask, best = 0, start = 0, i;
 	unsigned k = pwt_class(n);
 	uint64_t classes = pwt_load(&h->classes) >> k & 3;
-	struct pwt_entry *home = NULL;
+	struct pwt_entry *fit = NULL;
 
-	for (; classes && !home; classes >>= 1, k++) {
+	for (; classes && !fit; classes >>= 1, k++) {
 		if (!(classes & 1))
 			continue;
 		for (i = pwt_place(cursor, low >> k);; i = pwt_next(cursor, i)) {
@@ -244,19 +244,19 @@ static struct pwt_entry *pwt_home(struct pwt_header *h, uint64_t low, uint64_t h
 				break;
 			if (from > low || to < high || length > 2 * n || pwt_lacks(elow, want))
 				continue;
-			if (!home || length < best || (length == best && from < start)) {
-				home = e;
+			if (!fit || length < best || (length == best && from < start)) {
+				fit = e;
 				*state = s;
 				best = length;
 				start = from;
 			}
 		}
 	}
-	return home;
+	return fit;
 }
 
 /* Takes the first open region that covers the request. */
-static int pwt_get_any(struct pwt_local *l, uint64_t low, uint64_t high, uint64_t want, struct pwt_ref *ref)
+static int pwt_get_covering(struct pwt_local *l, uint64_t low, uint64_t high, uint64_t want, struct pwt_ref *ref)
 {
 	struct pwt_header *h = l->table;
 	uint64_t cursor = pwt_load(&h->granules), m = h->page_mask, i;
@@ -284,18 +284,18 @@ static __attribute__((noinline, unused)) int pwt_get_contained(struct pwt_local 
 							       uint64_t want, struct pwt_ref *ref)
 {
 	struct pwt_header *h = l->table;
-	struct pwt_entry *home;
+	struct pwt_entry *fit;
 	uint64_t state, id;
 
-	if (h->flags & PWT_NO_HOMES)
-		return pwt_get_any(l, low, high, want, ref);
-	home = pwt_home(h, low, high, want, &state);
-	if (!home)
+	if (h->flags & PWT_ANY_COVERING)
+		return pwt_get_covering(l, low, high, want, ref);
+	fit = pwt_best_fit(h, low, high, want, &state);
+	if (!fit)
 		return 0; /* it has to be added or grown */
 	if (state & PWT_OPEN)
-		return pwt_take(l, home, state, ref);
+		return pwt_take(l, fit, state, ref);
 	id = pwt_load(&pwt_desc(h, (uint32_t)(state & PWT_SLOT_MASK) - 1)->id);
-	if (pwt_load(&home->state) != state || !pwt_get_any(l, low, high, want, ref))
+	if (pwt_load(&fit->state) != state || !pwt_get_covering(l, low, high, want, ref))
 		return 0;
 	ref->id = id;
 	return 1;

@@ -60,12 +60,12 @@ const (
 	whichFirst = 1 // granule that holds the start
 	whichLast  = 2 // granule that holds the end, if another
 
-	flagFenced   = 1 << 0             // of header.flags: no membarrier; readers use a full fence
-	flagNoHomes  = 1 << 1             // any open region that covers a request will do
-	descRetired  = 1 << 0             // of desc.flags: look after the last reference
-	golden       = 0x9e3779b97f4a7c15 // 2^64 / golden ratio
-	smallestArea = 7                  // log2 of the entries of the first hash area
-	headerBytes  = 4096
+	flagFenced      = 1 << 0             // of header.flags: no membarrier; readers use a full fence
+	flagAnyCovering = 1 << 1             // any open region that covers a request will do
+	descRetired     = 1 << 0             // of desc.flags: look after the last reference
+	golden          = 0x9e3779b97f4a7c15 // 2^64 / golden ratio
+	smallestArea    = 7                  // log2 of the entries of the first hash area
+	headerBytes     = 4096
 )
 
 // header is the beginning of the table. The second cache line is what a hit

@@ -9,7 +9,7 @@ import (
 )
 
 // needLog is what each region of a rank was needed for. The IDs are those of
-// every replay: the home of a request does not depend on what is registered.
+// every replay: the region of a request does not depend on what is registered.
 type needLog map[mem.RegionID]*needs
 
 type needs struct {

@@ -69,9 +69,9 @@ func (p *provider) Deregister(g verbs.Region) error {
 // helper deregisters and registers, mappings change and limits evict.
 func TestReferencesTakenByCThreadsStayRegistered(t *testing.T) {
 	testwait.Bound(t)
-	for _, noHomes := range []bool{false, true} {
+	for _, anyCovering := range []bool{false, true} {
 		p := newProvider(t)
-		c, err := regcache.New(p, regcache.Options{NoHomes: noHomes, MaxBytes: 200 << 12})
+		c, err := regcache.New(p, regcache.Options{AnyCovering: anyCovering, MaxBytes: 200 << 12})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -64,10 +64,10 @@ func (s *server) domain(i uint32) (*domain, error) {
 	}
 	d := &domain{index: i, turn: uint32(s.sh.domain[i].turn), watch: w}
 	d.cache, err = regcache.New(s.engine.Metered(&provider{s.sh, s.pd(i)}), regcache.Options{
-		NoHomes: !engine.HasHelper(s.set.Policy),
-		Watcher: w,
-		Group:   s.group,
-		OnFault: s.faulted,
+		AnyCovering: !engine.HasHelper(s.set.Policy),
+		Watcher:     w,
+		Group:       s.group,
+		OnFault:     s.faulted,
 	})
 	if err == nil {
 		d.local, err = d.cache.Thread()

@@ -5,22 +5,22 @@ import (
 	"pinwheel/verbs"
 )
 
-// homeOrServing returns the home of a request or, if the cache does without
-// homes, any registered region that covers it.
-func (c *Cache) homeOrServing(p mem.Range, a verbs.Access) (*region, error) {
-	if c.opts.NoHomes {
-		if g := c.index.serving(p, a); g != nil {
+// regionFor returns the request's region or, with Options.AnyCovering, any registered
+// region that covers it.
+func (c *Cache) regionFor(p mem.Range, a verbs.Access) (*region, error) {
+	if c.opts.AnyCovering {
+		if g := c.index.covering(p, a); g != nil {
 			return g, nil
 		}
 	}
-	return c.home(p, a)
+	return c.fitOrAdd(p, a)
 }
 
-// home returns the home of a request for the pages p, growing or adding a
-// region if there is none. A home that is to be grown while a provider call
+// fitOrAdd returns the best fit of a request for the pages p, or grows or adds a
+// region if there is none. A region that is to be grown while a provider call
 // for it is under way is returned as it is.
-func (c *Cache) home(p mem.Range, a verbs.Access) (*region, error) {
-	if g := c.index.home(p, a); g != nil {
+func (c *Cache) fitOrAdd(p mem.Range, a verbs.Access) (*region, error) {
+	if g := c.index.bestFit(p, a); g != nil {
 		return g, nil
 	}
 	// Whatever shares more than half of the longer of the two is at least half
