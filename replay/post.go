@@ -173,10 +173,10 @@ func (e *engine) postMessage(r *rank, rec *trace.Record, u *bufferUse, t int64) 
 	var m *message
 	if rec.Dir == trace.DirWrite {
 		m = e.match.recv(lc.id, rec.Peer, int32(r.id), rec.Tag)
-		m.recvAt, m.recvLine, m.recvHold = t, rec.Line, u
+		m.recvAt, m.recvLine, m.recvUse = t, rec.Line, u
 	} else {
 		m = e.match.send(lc.id, int32(r.id), rec.Peer, rec.Tag)
-		m.sendAt, m.bytes, m.sendLine, m.sendHold = t, rec.Bytes, rec.Line, u
+		m.sendAt, m.bytes, m.sendLine, m.sendUse = t, rec.Bytes, rec.Line, u
 		m.rendezvous = rec.Op == trace.OpSsend || rec.Op != trace.OpBsend && rec.Bytes >= e.opt.Network.EagerBytes
 		m.synchronous = rec.Op == trace.OpSsend
 	}
@@ -189,8 +189,8 @@ func (e *engine) postMessage(r *rank, rec *trace.Record, u *bufferUse, t int64) 
 		return m, nil
 	}
 	if m.rendezvous { // an eager send may have given its buffer back already
-		e.transferring(src, m.sendHold, t, m.sendDone)
-		e.transferring(e.ranks[m.dst], m.recvHold, t, m.recvDone)
+		e.transferring(src, m.sendUse, t, m.sendDone)
+		e.transferring(e.ranks[m.dst], m.recvUse, t, m.recvDone)
 	}
 	e.resolve(&m.sendWaiter, m.sendDone)
 	e.resolve(&m.recvWaiter, m.recvDone)

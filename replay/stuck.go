@@ -47,7 +47,7 @@ func (e *engine) keep(m *message) {
 	m.rendezvous = false
 	src := e.ranks[m.src]
 	src.txFree = e.opt.Network.transfer(m, src.txFree)
-	m.sendHold = nil // the buffer may be given back before the message is taken
+	m.sendUse = nil // the buffer may be given back before the message is taken
 }
 
 // oldestBlockedSend returns the message that was sent first of those that a
@@ -113,9 +113,9 @@ func (mt *matcher) abandon(m *message, send bool) {
 	_, waiter := m.side(send)
 	*waiter = nil
 	if send {
-		m.sendHold = nil
+		m.sendUse = nil
 	} else {
-		m.recvHold = nil
+		m.recvUse = nil
 	}
 	if m.sendAt == unknown || m.recvAt == unknown {
 		mt.withdraw(m)
