@@ -22,8 +22,8 @@ type message struct {
 	order       uint64 // of posting, for wildcards
 	sendLine    uint32
 	recvLine    uint32
-	sendUse    *bufferUse // registered buffers of rendezvous transfers, for policy pipeline
-	recvUse    *bufferUse
+	sendUse     *bufferUse // registered buffers of rendezvous transfers, for policy pipeline
+	recvUse     *bufferUse
 	sendWaiter  *rank // blocked until this side completes
 	recvWaiter  *rank
 	sides       int8 // that still refer to it; the last one returns it to the pool
