@@ -59,17 +59,20 @@ func (c tableCmd) Run() error {
 
 const preface = `# Never stale
 
-Written by ` + "`make test-stale`" + ` and ` + "`make bench-watch`" + ` (` + "`bench/stale`" + `). A range is registered through the cache, its mapping is changed, it is acquired
-again, and 64 KiB go through the registration in both directions. Only the bytes decide:
+` + "`make test-stale`" + ` and ` + "`make bench-watch`" + ` write this page. The harness registers a range
+through the cache, changes its mapping, acquires it again, and sends 64 KiB through the registration
+in both directions. Only the bytes decide:
 
-- **detected**: the cache registered anew, and the right bytes moved
-- **kept**: still a hit, and the right bytes moved (the change leaves pinned pages where they are, or the cache changed nothing)
-- **not cached**: this memory is registered for each operation, because its changes can't be seen
-- **STALE**: the other side got old data, or the program didn't see what arrived
-- n/a: not possible there, for the reason below
+- **detected**: the cache registered the range anew, and the right bytes moved.
+- **kept**: the cache returned a hit, and the right bytes moved. Either the change leaves pinned
+  pages where they are, or it changed nothing.
+- **not cached**: the cache registers this memory for each operation, because it can't see changes.
+- **STALE**: the other side got old data, or the program did not see what arrived.
+- n/a: the change is not possible there. A note below gives the reason.
 
-*unwatched* is our cache told of nothing; *ucx* that of UCX 1.13.1 (Debian), in the same harness. (UCX replaces mremap by a function of four
-arguments, so that MREMAP_FIXED loses its target address in every program that links it.)
+*unwatched* is our cache without notification. *ucx* is the cache of UCX 1.13.1 (Debian) in the same
+harness. (UCX replaces mremap by a function of four arguments. So MREMAP_FIXED loses its target
+address in every program that links UCX.)
 `
 
 // column is one configuration of the matrix.
@@ -153,9 +156,12 @@ func writeRaces(w io.Writer, races []line) {
 	fmt.Fprintf(w, `
 ## Races
 
-%s. Threads free a range (munmap, mremap away, munmap and mremap of its end, in turn) while as many others take the address as
-soon as the kernel lets them and send fresh bytes from it, three times per change. *helper*: one more thread deregisters and registers the
-same regions without regard for either. *early*: the address was in use again before the call that freed it had returned.
+%s.
+
+Threads free a range, in turn by munmap, by mremap to another address, and by both for its end. As
+many other threads take the address as soon as the kernel lets them, and send fresh bytes from it
+three times per change. *helper*: one more thread deregisters and registers the same regions at the
+same time. *early*: the address was in use again before the call that freed it had returned.
 
 | mechanism | user | kernel | threads | helper | changes | early | hits | registrations | by the helper | stale |
 |---|---|---|---|---|---|---|---|---|---|---|
@@ -189,7 +195,8 @@ func writeCosts(w io.Writer, costs []line) {
 		}
 		cells[[2]string{l.Cost, c}] = l
 	}
-	fmt.Fprintf(w, "\n## Costs\n\n%s. Median of several runs, lowest and highest in brackets; UCX's hit includes the call from Go.\n\n| | %s |\n|---%s|\n", machines(costs),
+	fmt.Fprintf(w, "\n## Costs\n\n%s.\n\nThe figures are medians of several runs, with the lowest and the highest in brackets. UCX's hit\n"+
+		"includes the call from Go.\n\n| | %s |\n|---%s|\n", machines(costs),
 		strings.Join(columns, " | "), strings.Repeat("|---", len(columns)))
 	for _, row := range rows {
 		fmt.Fprintf(w, "| %s", row)
