@@ -8,8 +8,9 @@ import "C"
 import (
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"syscall"
+
+	"go.uber.org/atomic"
 
 	"pinwheel/internal/engine"
 	"pinwheel/mem"

@@ -6,8 +6,6 @@ package main
 import "C"
 
 import (
-	"sync/atomic"
-
 	"pinwheel/internal/clock"
 	"pinwheel/internal/engine"
 	"pinwheel/internal/settings"
@@ -20,17 +18,17 @@ func (s *server) startHelper() {
 		Clock:       clock.Dedicated{},
 		IdlePolicy:  s.set.IdlePolicy,
 		PinnedBytes: s.group.Bytes,
-		CommCPU:     func() int { return int(atomic.LoadInt32((*int32)(&s.sh.comm_cpu))) },
+		CommCPU:     func() int { return int32Of(&s.sh.comm_cpu) },
 	}
 	if s.set.HelperCPU != settings.Auto {
 		o.CPUs = []int{int(s.set.HelperCPU)}
 	}
 	if s.engine.StartHelper(o) {
-		atomic.StoreUint32(word32(&s.sh.want_events), 1)
+		at32(&s.sh.want_events).Store(1)
 	}
 }
 
 func (s *server) stopHelper() {
-	atomic.StoreUint32(word32(&s.sh.want_events), 0)
+	at32(&s.sh.want_events).Store(0)
 	_ = s.engine.Close() // it does not fail
 }

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"math"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"unsafe"
 
@@ -85,13 +84,15 @@ func (s *server) drop(i uint32) error {
 }
 
 // pd returns the protection domain in a place.
-func (s *server) pd(i uint32) unsafe.Pointer { return atomic.LoadPointer(&s.sh.domain[i].pd) }
+func (s *server) pd(i uint32) unsafe.Pointer {
+	return pointerAt(unsafe.Pointer(&s.sh.domain[i].pd)).Load()
+}
 
 // isReleasing reports whether a thread is giving back a reference of a domain: it
 // reads the table of the cache even after the reference is dropped.
 func (s *server) isReleasing(i uint32) bool {
 	for t := s.threads(); t != nil; t = t.next {
-		if pd := atomic.LoadPointer(&t.releasing); pd != nil && pd == s.pd(i) {
+		if pd := pointerAt(unsafe.Pointer(&t.releasing)).Load(); pd != nil && pd == s.pd(i) {
 			return true
 		}
 	}
@@ -103,7 +104,7 @@ func (s *server) closeFronts(d *domain) {
 		return
 	}
 	for t := s.threads(); t != nil; t = t.next {
-		atomic.StorePointer(localOf(t, d.index), nil)
+		localOf(t, d.index).Store(nil)
 	}
 	for _, f := range append(d.locals, d.local) {
 		f.Close()
@@ -190,8 +191,8 @@ func (s *server) end() {
 	if s.watch != nil {
 		giveWatch(s.watch)
 	}
-	atomic.StoreUint32(word32(&s.sh.serving), 0)
-	atomic.StoreUint32(word32(&s.sh.started), 0)
+	at32(&s.sh.serving).Store(0)
+	at32(&s.sh.started).Store(0)
 }
 
 // theGroup bounds what all libraries of the process have registered together.

@@ -11,8 +11,8 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"sync/atomic"
 
+	"go.uber.org/atomic"
 	"golang.org/x/sys/unix"
 
 	"pinwheel/internal/settings"
@@ -54,8 +54,8 @@ func run(sh *C.struct_pw_shared) {
 		}
 	}
 	s.start()
-	atomic.StoreUint32(word32(&sh.serving), 1)
-	atomic.StoreUint32(word32(&sh.started), 1)
+	at32(&sh.serving).Store(1)
+	at32(&sh.started).Store(1)
 	C.pw_futex_wake(&sh.started)
 	s.loop()
 }
@@ -67,9 +67,6 @@ func unbind() {
 	all.Fill()
 	_ = unix.SchedSetaffinity(0, &all) // then it runs where the others do
 }
-
-func word32(p *C.uint32_t) *uint32 { return (*uint32)(p) }
-func word64(p *C.uint64_t) *uint64 { return (*uint64)(p) }
 
 // warn writes one line, if the user wants to see any.
 func (s *server) warn(message string) {

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -93,12 +92,12 @@ func (r *recorder) run(s *server) {
 			flush.Reset(interval)
 		case <-tick.C:
 			r.drain()
-			if atomic.LoadUint32(word32(&r.ring.end)) == 0 {
+			if at32(&r.ring.end).Load() == 0 {
 				continue
 			}
 			r.drain() // what came before
 			r.close(s)
-			atomic.StoreUint32(word32(&r.ring.ended), 1)
+			at32(&r.ring.ended).Store(1)
 			return
 		}
 	}
@@ -124,7 +123,7 @@ func (r *recorder) close(s *server) {
 		s.warn(err.Error())
 		return
 	}
-	if atomic.LoadUint32(word32(&r.ring.failed)) != 0 {
+	if at32(&r.ring.failed).Load() != 0 {
 		s.warn(r.path + ": the disk or the processor was too slow; the trace ends before the program")
 	}
 }
@@ -137,7 +136,7 @@ func (r *recorder) leaveOut() error {
 		C.PW_LEFT_CANCELLED: "ends of operations that were cancelled and freed",
 		C.PW_LEFT_COMMS:     "calls on communicators too many to be told apart",
 	} {
-		if n := atomic.LoadUint64(word64(&r.ring.left_out[why])); n > 0 {
+		if n := at64(&r.ring.left_out[why]).Load(); n > 0 {
 			if err := r.rank.LeaveOut(what, n); err != nil {
 				return err
 			}
@@ -149,14 +148,14 @@ func (r *recorder) leaveOut() error {
 func (r *recorder) drain() {
 	for {
 		tail := uint64(r.ring.tail)
-		if tail == atomic.LoadUint64(word64(&r.ring.head)) {
+		if tail == at64(&r.ring.head).Load() {
 			return
 		}
 		if err := r.write(&r.ring.record[tail%C.PW_RECORDS]); err != nil && r.err == nil {
 			r.err = err
-			atomic.StoreUint32(word32(&r.ring.failed), 1)
+			at32(&r.ring.failed).Store(1)
 		}
-		atomic.StoreUint64(word64(&r.ring.tail), tail+1)
+		at64(&r.ring.tail).Store(tail + 1)
 	}
 }
 

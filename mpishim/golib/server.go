@@ -6,7 +6,6 @@ package main
 import "C"
 
 import (
-	"sync/atomic"
 	"syscall"
 	"unsafe"
 
@@ -74,7 +73,7 @@ func (s *server) start() {
 	}
 	s.budgetBytes = max(s.budgetBytes, 1)
 	s.group = processGroup(s.budgetBytes)
-	if atomic.LoadUint32(word32(&s.sh.verbs_used)) != 0 {
+	if at32(&s.sh.verbs_used).Load() != 0 {
 		var err error
 		if s.watch, err = s.openWatch(); err != nil {
 			s.engine.Warn("watch", err.Error()+"; going on with plain registration")
@@ -82,19 +81,19 @@ func (s *server) start() {
 		}
 	}
 	s.startHelper()
-	atomic.StoreUint32(word32(&s.sh.mode), C.PW_MANAGED)
+	at32(&s.sh.mode).Store(C.PW_MANAGED)
 }
 
 // loop serves until the end.
 func (s *server) loop() {
 	for {
-		bell := atomic.LoadUint32(word32(&s.sh.bell))
+		bell := at32(&s.sh.bell).Load()
 		for t := s.threads(); t != nil; t = t.next {
 			if s.look(t); s.ended {
 				return // what is asked from now on is for the next server
 			}
 		}
-		if atomic.LoadUint32(word32(&s.sh.bell)) == bell {
+		if at32(&s.sh.bell).Load() == bell {
 			C.pw_futex_wait(&s.sh.bell, C.uint32_t(bell))
 		}
 	}
@@ -102,26 +101,26 @@ func (s *server) loop() {
 
 // threads returns the first of all there ever were.
 func (s *server) threads() *C.struct_pw_thread {
-	return (*C.struct_pw_thread)(atomic.LoadPointer((*unsafe.Pointer)(unsafe.Pointer(&s.sh.threads))))
+	return (*C.struct_pw_thread)(pointerAt(unsafe.Pointer(&s.sh.threads)).Load())
 }
 
 // look serves one thread, if it asks.
 func (s *server) look(t *C.struct_pw_thread) {
-	state := word32(&t.mail.state)
-	if !atomic.CompareAndSwapUint32(state, C.PW_MAIL_ASKED, C.PW_MAIL_SERVING) {
+	state := at32(&t.mail.state)
+	if !state.CompareAndSwap(C.PW_MAIL_ASKED, C.PW_MAIL_SERVING) {
 		return
 	}
 	t.mail.error = C.int32_t(syscall.EIO) // should it panic
 	i := uint32(t.mail.domain)            // whoever abandons a question may write another
 	ref, acquired := s.serve(t)
-	if atomic.CompareAndSwapUint32(state, C.PW_MAIL_SERVING, C.PW_MAIL_DONE) {
+	if state.CompareAndSwap(C.PW_MAIL_SERVING, C.PW_MAIL_DONE) {
 		C.pw_futex_wake(&t.mail.state)
 		return
 	}
 	if acquired { // abandoned
 		s.giveBack(i, ref)
 	}
-	atomic.StoreUint32(state, C.PW_MAIL_IDLE)
+	state.Store(C.PW_MAIL_IDLE)
 }
 
 func (s *server) giveBack(domain uint32, ref regcache.Ref) {
@@ -192,19 +191,19 @@ func (s *server) request(t *C.struct_pw_thread) (*domain, mem.Range, error) {
 func refOf(ref *C.struct_pwt_ref) regcache.Ref { return *(*regcache.Ref)(unsafe.Pointer(ref)) }
 
 // localOf is where a thread finds its Local of a domain.
-func localOf(t *C.struct_pw_thread, domain uint32) *unsafe.Pointer {
-	return (*unsafe.Pointer)(unsafe.Pointer(&t.local[domain]))
+func localOf(t *C.struct_pw_thread, domain uint32) *pointer {
+	return pointerAt(unsafe.Pointer(&t.local[domain]))
 }
 
 // attach gives a thread its Local of a domain, and its DQ to the helper.
 func (s *server) attach(t *C.struct_pw_thread, d *domain) error {
-	if atomic.LoadPointer(localOf(t, d.index)) == nil {
+	if localOf(t, d.index).Load() == nil {
 		local, err := d.cache.Thread()
 		if err != nil {
 			return err
 		}
 		d.locals = append(d.locals, local)
-		atomic.StorePointer(localOf(t, d.index), local.Memory())
+		localOf(t, d.index).Store(local.Memory())
 	}
 	if s.engine.Helped() && !s.known[t] {
 		s.engine.Attach(&source{&t.ring, s.clock})
@@ -239,6 +238,6 @@ func (s *server) contain() {
 
 // faulted makes every use a plain registration from now on. Any thread may meet a fault.
 func (s *server) faulted(f *fault.Fault) {
-	atomic.StoreUint32(word32(&s.sh.mode), C.PW_PLAIN)
+	at32(&s.sh.mode).Store(C.PW_PLAIN)
 	s.engine.Fault(f, "going on with plain registration")
 }

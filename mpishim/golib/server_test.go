@@ -5,7 +5,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -92,8 +91,8 @@ func TestAnsweredQuestionHoldsAReference(t *testing.T) {
 
 func TestAbandonedQuestionLeavesNothingBehind(t *testing.T) {
 	p, s, ask := asked(t)
-	state := word32(&s.sh.threads.mail.state)
-	p.then = func() { atomic.StoreUint32(state, mailAbandoned) } // as give_up of thread.c
+	state := at32(&s.sh.threads.mail.state)
+	p.then = func() { state.Store(mailAbandoned) } // as give_up of thread.c
 	if state, _ := ask(askAcquire); state != mailIdle {
 		t.Fatalf("state %d: the thread can't ask again", state)
 	}

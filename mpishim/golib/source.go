@@ -6,8 +6,6 @@ package main
 import "C"
 
 import (
-	"sync/atomic"
-
 	"pinwheel/helper"
 	"pinwheel/internal/clock"
 	"pinwheel/mem"
@@ -26,7 +24,7 @@ func (s *source) Pop(e *helper.Event) bool {
 	const mask = C.PW_RING - 1
 	for {
 		slot := &s.ring.slots[s.ring.tail&mask]
-		turn := atomic.LoadUint64(word64(&slot.turn))
+		turn := at64(&slot.turn).Load()
 		tail := uint64(s.ring.tail)
 		if turn == C.PW_TURN_FREE {
 			return false
@@ -38,9 +36,9 @@ func (s *source) Pop(e *helper.Event) bool {
 			s.ring.tail = C.uint64_t((turn-2)/2 - mask) // overrun: all before that is gone
 			continue
 		}
-		if atomic.CompareAndSwapUint64(word64(&slot.turn), turn, C.PW_TURN_TAKEN) {
+		if at64(&slot.turn).CompareAndSwap(turn, C.PW_TURN_TAKEN) {
 			s.convert(e, &slot.item)
-			atomic.StoreUint64(word64(&slot.turn), C.PW_TURN_FREE)
+			at64(&slot.turn).Store(C.PW_TURN_FREE)
 			s.ring.tail++
 			return true
 		}

@@ -4,8 +4,9 @@ package main
 
 import (
 	"runtime"
-	"sync/atomic"
 	"testing"
+
+	"go.uber.org/atomic"
 
 	"pinwheel/helper"
 	"pinwheel/internal/clock"
@@ -39,11 +40,11 @@ func newQueued() *queued {
 // push adds an event of the region, or counts it as lost.
 func (q *queued) push(region uint64) {
 	slot := &q.ring.slots[q.head%uint64(len(q.ring.slots))]
-	turn := word64(&slot.turn)
-	if now := atomic.LoadUint64(turn); now != slotFree {
-		if now != slotTaken && atomic.CompareAndSwapUint64(turn, now, slotFree) {
+	turn := at64(&slot.turn)
+	if now := turn.Load(); now != slotFree {
+		if now != slotTaken && turn.CompareAndSwap(now, slotFree) {
 			q.lost++
-		} else if atomic.LoadUint64(turn) != slotFree {
+		} else if turn.Load() != slotFree {
 			q.lost++
 			return
 		}
@@ -56,7 +57,7 @@ func (q *queued) push(region uint64) {
 		set(&slot.item.site.frames[1], 77)
 	}
 	set(&slot.item.pages, 9)
-	atomic.StoreUint64(turn, slotReady(q.head))
+	turn.Store(slotReady(q.head))
 	q.head++
 }
 

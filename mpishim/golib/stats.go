@@ -7,7 +7,6 @@ import "C"
 
 import (
 	"fmt"
-	"sync/atomic"
 
 	"pinwheel/internal/report"
 	"pinwheel/internal/settings"
@@ -33,9 +32,9 @@ func (s *server) summary() report.Rank {
 	if s.set.Disable {
 		r.Policy = "disabled"
 	}
-	r.VerbsUsed = atomic.LoadUint32(word32(&s.sh.verbs_used)) != 0
+	r.VerbsUsed = at32(&s.sh.verbs_used).Load() != 0
 	var post, path sample
-	count := func(p *C.uint64_t) uint64 { return atomic.LoadUint64(word64(p)) }
+	count := func(p *C.uint64_t) uint64 { return at64(p).Load() }
 	for t := s.threads(); t != nil; t = t.next {
 		post.add(count(&t.post_ticks), count(&t.post_samples))
 		path.add(count(&t.path_ticks), count(&t.path_samples))
