@@ -151,7 +151,7 @@ func expectOneWarning(t *testing.T, w *warnings, what string) {
 // brokenWatcher is a watcher with a bug: it panics when it is drained.
 type brokenWatcher struct {
 	regcache.Watcher
-	word   uint64
+	word   uint64 // raw: regcache.Watcher.Word points to it
 	drains atomic.Int64
 }
 

@@ -154,7 +154,7 @@ func (x *tripped) Drain(drop func(mem.Range)) uint64 {
 // changes is a watcher that the traffic tells what changed: half of the memory
 // is notified of, half is to be verified.
 type changes struct {
-	word    uint64
+	word    uint64 // raw: regcache.Watcher.Word points to it
 	mu      sync.Mutex
 	last    uint64
 	watched map[uint64]mem.Range
