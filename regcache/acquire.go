@@ -31,7 +31,7 @@ func (l *Local) IsRegistered(r mem.Range, a verbs.Access) (Ref, bool) {
 		return Ref{}, false
 	}
 	g := c.index.covering(p, a)
-	if g == nil || !c.confirmUnlocking(l, g) {
+	if g == nil || !c.revalidateUnlocking(l, g) {
 		return Ref{}, false
 	}
 	c.stats.Hits++
@@ -90,9 +90,9 @@ func (c *Cache) acquire(l *Local, r mem.Range, a verbs.Access) (Ref, Outcome, er
 		if err != nil {
 			return Ref{}, outcome, err
 		}
-		if len(c.left)+len(c.orphans) > 0 {
+		if len(c.retired)+len(c.reclaimable) > 0 {
 			// Growing left a registration behind: it goes before another comes.
-			_ = c.reapUnlocking() // failures are counted in Stats.Leaked
+			_ = c.reclaimUnlocking() // failures are counted in Stats.Leaked
 			continue
 		}
 		by := fit
@@ -100,7 +100,7 @@ func (c *Cache) acquire(l *Local, r mem.Range, a verbs.Access) (Ref, Outcome, er
 			by = c.index.covering(p, a)
 		}
 		if by != nil {
-			if c.confirmUnlocking(l, by) {
+			if c.revalidateUnlocking(l, by) {
 				return c.served(l, by, fit, outcome)
 			}
 			continue
@@ -126,7 +126,7 @@ func (c *Cache) acquire(l *Local, r mem.Range, a verbs.Access) (Ref, Outcome, er
 		case fit.known() && fit.rng != p && (errors.Is(err, verbs.ErrNotMapped) || c.fits(fit.rng) != nil):
 			c.reshape(fit, p, a) // what the request didn't ask for has gone, or is too much by now
 		default:
-			if fit.known() && (!fit.once || errors.Is(err, verbs.ErrNotMapped)) {
+			if fit.known() && (!fit.wasRegistered || errors.Is(err, verbs.ErrNotMapped)) {
 				c.forget(fit)
 			}
 			return Ref{}, outcome, err

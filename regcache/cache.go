@@ -17,38 +17,50 @@ import (
 type Cache struct {
 	provider verbs.Provider
 	opts     Options
-	common   *Local // for callers without a Local of their own
+	shared   *Local // for callers without a Local of their own
 
 	// mu protects all below, and the writing of the table. It exists for
 	// misses; hits don't take it. It is never held while the provider or the
 	// watcher (but for Drain) is called, nor while waiting: see lock.go. Group.mu is
 	// taken inside it.
-	mu             sync.Mutex
-	closed         bool
-	tab            *table
+	mu     sync.Mutex
+	closed bool
+	tab    *table
+	unmap  runtime.Cleanup // of the table, with the garbage
+	// idleLocals are those given back.
+	idleLocals []*Local
+
+	// The known regions.
 	index          *index
 	byID           map[mem.RegionID]*region
-	bySlot         []*region // with a slot: known, or living until the last reference is dropped
 	lastID         mem.RegionID
-	lru            lru
-	absent         queue     // known and absent, in the order of their release
-	left           []*region // registered, known no longer, perhaps in use: see sift
-	orphans        []*region // registered, known no longer, without references: to be released
-	tokens         []uint64  // of watches that have ended: to be given back
+	lru            lru       // the registered ones
+	absent         queue     // the absent ones, in the order of their release
+	forgotten      forgotten // IDs of those no longer known
 	everRegistered mem.Set   // since they were mapped: tells First from Late
-	gone           goneQueue
-	maxima         Limits
-	pinned         Usage
-	missed         bool          // the watcher did not tell of all changes
-	fault          *fault.Fault  // contained, to be told of at the next unlock
-	calls          int           // of the provider and the watcher, under way
-	called         chan struct{} // closed when one ends; made by who waits, as the next
-	drains         int           // releases under way
-	drained        chan struct{}
-	unreleased     []registration // whose deregistration failed: to be tried again
-	idle           []*Local       // Locals given back
-	unmap          runtime.Cleanup
-	stats          Stats
+
+	// bySlot has the known regions, and the registrations that live until their
+	// last reference is dropped. Those are first retired, and reclaimable once
+	// classifyRetired has found no reference.
+	bySlot      []*region
+	retired     []*region // since the last classifyRetired: perhaps in use
+	reclaimable []*region // closed and without references: to be released
+
+	endedWatches []uint64 // tokens to be given back
+	changesLost  bool     // the last Drain failed: some changes are not known
+
+	limits     Limits
+	pinned     Usage
+	unreleased []registration // whose deregistration failed: to be tried again
+	stats      Stats
+	fault      *fault.Fault // contained, to be told of at the next unlock
+
+	// Calls of the provider and the watcher under way, and among them releases.
+	// The channels are made by who waits, and closed when one ends.
+	calls        int
+	callEnded    chan struct{}
+	releases     int
+	releaseEnded chan struct{}
 }
 
 // Usage is what a cache has registered, registering and draining.
@@ -85,14 +97,14 @@ func New(p verbs.Provider, o Options) (*Cache, error) {
 		return nil, err
 	}
 	c := &Cache{provider: p, opts: o, tab: tab, index: newIndex(), byID: map[mem.RegionID]*region{},
-		maxima: Limits{o.MaxBytes, o.MaxRegions}}
+		limits: Limits{o.MaxBytes, o.MaxRegions}}
 	if o.AnyCovering {
 		tab.flags |= flagAnyCovering
 	}
 	if o.Watcher != nil {
 		tab.watch(o.Watcher.Word())
 	}
-	if c.common, err = c.newLocal(!o.Confined); err != nil {
+	if c.shared, err = c.newLocal(!o.Confined); err != nil {
 		return nil, errors.Join(err, tab.unmap())
 	}
 	if o.Group != nil {
@@ -110,9 +122,9 @@ func (c *Cache) Thread() (*Local, error) {
 	if c.closed {
 		return nil, ErrClosed
 	}
-	if n := len(c.idle); n > 0 {
-		f := c.idle[n-1]
-		c.idle = c.idle[:n-1]
+	if n := len(c.idleLocals); n > 0 {
+		f := c.idleLocals[n-1]
+		c.idleLocals = c.idleLocals[:n-1]
 		return f, nil
 	}
 	return c.newLocal(false)
@@ -123,8 +135,8 @@ func (c *Cache) Thread() (*Local, error) {
 func (f *Local) Close() {
 	f.c.mu.Lock()
 	defer f.c.mu.Unlock()
-	if !slices.Contains(f.c.idle, f) {
-		f.c.idle = append(f.c.idle, f)
+	if !slices.Contains(f.c.idleLocals, f) {
+		f.c.idleLocals = append(f.c.idleLocals, f)
 	}
 }
 
@@ -134,15 +146,15 @@ func (c *Cache) Acquire(r mem.Range, a verbs.Access) (Ref, Outcome, error) {
 	if c.opts.Confined {
 		storeWord(&c.tab.epoch, loadWord(&c.tab.epoch)+1)
 	}
-	return c.common.Acquire(r, a)
+	return c.shared.Acquire(r, a)
 }
 
 // Release is Local.Release for callers without a Local.
-func (c *Cache) Release(r Ref) { c.common.Release(r) }
+func (c *Cache) Release(r Ref) { c.shared.Release(r) }
 
 // IsRegistered is Local.IsRegistered for callers without a Local.
 func (c *Cache) IsRegistered(r mem.Range, a verbs.Access) (Ref, bool) {
-	return c.common.IsRegistered(r, a)
+	return c.shared.IsRegistered(r, a)
 }
 
 // closeTries bounds how often Close tries to release what fails to be released.
@@ -173,12 +185,12 @@ func (c *Cache) Close() error {
 		}
 	}
 	c.tab.stopHits()
-	err := c.reapUnlocking()
-	for c.calls > 0 || len(c.tokens) > 0 {
+	err := c.reclaimUnlocking()
+	for c.calls > 0 || len(c.endedWatches) > 0 {
 		if c.calls > 0 {
-			c.waitUnlocking(&c.called)
+			c.waitUnlocking(&c.callEnded)
 		}
-		err = errors.Join(err, c.reapUnlocking())
+		err = errors.Join(err, c.reclaimUnlocking())
 	}
 	for try := 0; try < closeTries && len(c.unreleased) > 0; try++ {
 		_, err = c.retryUnlocking()
@@ -186,11 +198,11 @@ func (c *Cache) Close() error {
 	if c.opts.Group != nil {
 		c.opts.Group.leave(c)
 	}
-	if len(c.idle) == len(c.tab.locals)-1 && atomic.LoadUint32(&c.tab.retired) == 0 && (c.opts.Confined || !c.common.used(c.tab.next)) {
+	if len(c.idleLocals) == len(c.tab.locals)-1 && atomic.LoadUint32(&c.tab.retired) == 0 && (c.opts.Confined || !c.shared.used(c.tab.next)) {
 		c.stats.Hits += c.tab.hits()
 		c.unmap.Stop()
 		err = errors.Join(err, c.tab.unmap())
-		for _, f := range append(c.idle, c.common) {
+		for _, f := range append(c.idleLocals, c.shared) {
 			f.hdr = c.tab.header
 		}
 	}

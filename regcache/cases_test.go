@@ -112,7 +112,7 @@ func TestStatisticsAreExact(t *testing.T) {
 
 func TestQueueOfGoneRegionsIsBoundedAndSaysSo(t *testing.T) {
 	fx := newFixture(t, sim.Options{}, Options{})
-	for i := range uint64(goneMax + 10) {
+	for i := range uint64(maxForgotten + 10) {
 		ref, _, err := fx.f.Acquire(span(2*i, 1), both)
 		if err != nil {
 			t.Fatal(err)
@@ -120,13 +120,13 @@ func TestQueueOfGoneRegionsIsBoundedAndSaysSo(t *testing.T) {
 		fx.f.Release(ref)
 		fx.Invalidate(span(2*i, 1))
 	}
-	if ids, lost := fx.Gone(nil); len(ids) > goneMax || !lost {
+	if ids, lost := fx.Gone(nil); len(ids) > maxForgotten || !lost {
 		t.Errorf("%d IDs, lost %v", len(ids), lost)
 	}
 	if ids, lost := fx.Gone(nil); len(ids) != 0 || lost {
 		t.Errorf("asked again: %d IDs, lost %v", len(ids), lost)
 	}
-	if n := cap(fx.orphans); n > 64 {
+	if n := cap(fx.reclaimable); n > 64 {
 		t.Errorf("room for %d registrations waiting to be released", n)
 	}
 }

@@ -34,7 +34,7 @@ func TestCgroupLimitIsTheSmallestOnTheWayToTheRoot(t *testing.T) {
 
 func TestLimitsDefaultToTheProviders(t *testing.T) {
 	fx := newFixture(t, sim.Options{Limits: verbs.Limits{MaxPinnedBytes: int64(8 * mem.PageSize), MaxRegions: 3}}, Options{})
-	if fx.maxima != (Limits{int64(8 * mem.PageSize), 3}) {
-		t.Errorf("%+v", fx.maxima)
+	if fx.limits != (Limits{int64(8 * mem.PageSize), 3}) {
+		t.Errorf("%+v", fx.limits)
 	}
 }

@@ -194,7 +194,7 @@ func play(t *testing.T, s *seeded, c, other *Cache) (faults int64) {
 				helped(c.TryDeregister(id))
 				helped(c.TryRegister(id))
 			}
-			if ref, _, err := c.common.Register(span(at+64, 8), both); err == nil {
+			if ref, _, err := c.shared.Register(span(at+64, 8), both); err == nil {
 				c.Release(ref)
 			}
 			_ = c.SetLimits(Limits{Bytes: 16 * int64(mem.PageSize), Regions: 1})

@@ -95,14 +95,14 @@ func unite(g *region, p mem.Range, a verbs.Access) (verbs.Access, bool) {
 // add makes p a known region.
 func (c *Cache) add(p mem.Range, a verbs.Access) (*region, error) {
 	for len(c.byID) >= c.opts.KnownRegions {
-		old := c.absent.front()
+		old := c.absent.first()
 		if old == nil {
 			break // all are registered: the limit of regions applies
 		}
 		c.forget(old)
 	}
 	c.lastID++
-	g := &region{id: c.lastID, rng: p, access: a, heapAt: -1}
+	g := &region{id: c.lastID, rng: p, access: a, heapIndex: -1}
 	c.byID[g.id] = g
-	return g, c.enter(g)
+	return g, c.insert(g)
 }

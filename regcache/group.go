@@ -17,7 +17,7 @@ type Group struct {
 	// mu protects all below. A leaf lock, taken inside Cache.mu.
 	mu     sync.Mutex
 	caches []*Cache
-	maxima Limits
+	limits Limits
 	used   Usage
 }
 
@@ -27,7 +27,7 @@ func NewGroup(maxBytes int64) *Group {
 	if maxBytes == 0 {
 		maxBytes = CgroupLimit(os.DirFS("/"))
 	}
-	return &Group{maxima: Limits{maxBytes, mem.Unlimited}}
+	return &Group{limits: Limits{maxBytes, mem.Unlimited}}
 }
 
 // Bytes returns the bytes of Usage.
@@ -47,7 +47,7 @@ func (g *Group) SetLimits(l Limits) error {
 		return fmt.Errorf("regcache: negative limit in %+v", l)
 	}
 	g.mu.Lock()
-	g.maxima = l
+	g.limits = l
 	g.mu.Unlock()
 	for over := true; over; {
 		u := g.Usage()
@@ -89,20 +89,20 @@ func (g *Group) evictOther(c *Cache) bool {
 	return false
 }
 
-func (g *Group) state() (maxima Limits, used Usage) {
+func (g *Group) state() (limits Limits, used Usage) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.maxima, g.used
+	return g.limits, g.used
 }
 
-// take accounts for one more registration, or says what there is none of.
-func (g *Group) take(bytes int64) error {
+// charge accounts for one more registration, or returns the limit that it would exceed.
+func (g *Group) charge(bytes int64) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
-	case g.used.Regions >= g.maxima.Regions:
+	case g.used.Regions >= g.limits.Regions:
 		return verbs.ErrRegions
-	case bytes > g.maxima.Bytes-g.used.Bytes:
+	case bytes > g.limits.Bytes-g.used.Bytes:
 		return verbs.ErrPinnedMemory
 	}
 	g.used.Bytes += bytes
@@ -110,7 +110,7 @@ func (g *Group) take(bytes int64) error {
 	return nil
 }
 
-func (g *Group) give(bytes int64) {
+func (g *Group) uncharge(bytes int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.used.Bytes -= bytes

@@ -5,12 +5,13 @@ import (
 	"pinwheel/verbs"
 )
 
-// enter makes a region without slot findable, absent; without a free slot it is forgotten.
-func (c *Cache) enter(g *region) error {
+// insert makes a region findable, as absent, under a slot of its own. It fails if no slot is
+// free; the region is then forgotten.
+func (c *Cache) insert(g *region) error {
 	slot, ok := c.tab.allocate()
 	if !ok {
 		delete(c.byID, g.id)
-		c.gone.push(g.id)
+		c.forgotten.push(g.id)
 		g.id = 0
 		return c.limitError(g.rng, verbs.ErrRegions, true)
 	}
@@ -31,9 +32,9 @@ func (c *Cache) setSlot(slot uint32, g *region) {
 	c.bySlot[slot] = g
 }
 
-// leave is the opposite of enter, for a region in any state. A registration
-// that the region has lives on under its slot until it is released.
-func (c *Cache) leave(g *region) {
+// remove is the opposite of insert, for a region in any state. A registration that
+// the region has is retired: it keeps the slot until it is released.
+func (c *Cache) remove(g *region) {
 	if g.state == registered {
 		c.tab.close(g.slot, g.rng)
 	}
@@ -45,10 +46,10 @@ func (c *Cache) leave(g *region) {
 		c.freeSlot(g)
 	case registered:
 		c.lru.remove(g)
-		old := &region{rng: g.rng, access: g.access, slot: g.slot, state: registered, mr: g.mr, heapAt: -1}
+		old := &region{rng: g.rng, access: g.access, slot: g.slot, state: registered, mr: g.mr, heapIndex: -1}
 		c.bySlot[g.slot] = old
 		c.tab.retire(old.slot, true)
-		c.left = append(c.left, old)
+		c.retired = append(c.retired, old)
 		g.state = absent
 	case registering, draining: // whoever called the provider frees the slot
 		c.tab.retire(g.slot, true)
@@ -57,37 +58,37 @@ func (c *Cache) leave(g *region) {
 	c.unwatch(g)
 }
 
-// sift tells, with one barrier for all, which of the registrations that left
-// since the last time are in use; the others become orphans. Nobody may look at
-// the references of one that left before.
-func (c *Cache) sift() {
-	if len(c.left) > 0 {
+// classifyRetired finds, with one barrier for all, which of the registrations retired
+// since the last time have no reference: they become reclaimable. Before that, the
+// references of a retired registration must not be looked at.
+func (c *Cache) classifyRetired() {
+	if len(c.retired) > 0 {
 		c.tab.barrier()
-		for _, g := range c.left {
-			c.orphanIfLeft(g)
+		for _, g := range c.retired {
+			c.classify(g)
 		}
-		clear(c.left)
-		c.left = c.left[:0]
+		clear(c.retired)
+		c.retired = c.retired[:0]
 	}
 	if c.tab.hasUndone() {
 		c.tab.forgetUndone()
 		for _, g := range c.bySlot {
-			c.orphanIfLeft(g)
+			c.classify(g)
 		}
 	}
 }
 
-func (c *Cache) orphanIfLeft(g *region) {
-	if c.isLeft(g) {
+func (c *Cache) classify(g *region) {
+	if c.isReclaimable(g) {
 		g.state = draining
-		c.orphans = append(c.orphans, g)
+		c.reclaimable = append(c.reclaimable, g)
 	}
 }
 
-// unwatch ends the watch of a region that leaves, at the next reap.
+// unwatch has the watch of a region that is removed ended by the next reclaim.
 func (c *Cache) unwatch(g *region) {
 	if g.watched {
-		c.tokens = append(c.tokens, g.token)
+		c.endedWatches = append(c.endedWatches, g.token)
 		g.watched, g.verify = false, false
 	}
 }
@@ -104,16 +105,16 @@ func (c *Cache) forget(g *region) {
 	if !g.known() {
 		return
 	}
-	c.leave(g)
+	c.remove(g)
 	delete(c.byID, g.id)
-	c.gone.push(g.id)
+	c.forgotten.push(g.id)
 	g.id = 0
 }
 
 // reshape gives a known region, absent or registered, another range and
 // rights. Its ID stays; a registration that is in use lives on until released.
 func (c *Cache) reshape(g *region, r mem.Range, a verbs.Access) error {
-	c.leave(g)
-	g.rng, g.access, g.once = r, a, false
-	return c.enter(g)
+	c.remove(g)
+	g.rng, g.access, g.wasRegistered = r, a, false
+	return c.insert(g)
 }

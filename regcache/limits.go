@@ -16,9 +16,9 @@ func (c *Cache) SetLimits(l Limits) error {
 	}
 	c.mu.Lock()
 	defer c.unlock()
-	c.maxima = l
-	err := c.reapUnlocking()
-	isOver := func() bool { return c.pinned.Bytes > c.maxima.Bytes || c.pinned.Regions > c.maxima.Regions }
+	c.limits = l
+	err := c.reclaimUnlocking()
+	isOver := func() bool { return c.pinned.Bytes > c.limits.Bytes || c.pinned.Regions > c.limits.Regions }
 	for isOver() {
 		g := c.victim()
 		if g == nil {
@@ -45,12 +45,12 @@ func (c *Cache) reserveUnlocking(r mem.Range) error {
 		var lacking error
 		own := true
 		switch {
-		case c.pinned.Regions >= c.maxima.Regions:
+		case c.pinned.Regions >= c.limits.Regions:
 			lacking = verbs.ErrRegions
-		case n > c.maxima.Bytes-c.pinned.Bytes:
+		case n > c.limits.Bytes-c.pinned.Bytes:
 			lacking = verbs.ErrPinnedMemory
 		case c.opts.Group != nil:
-			lacking, own = c.opts.Group.take(n), false
+			lacking, own = c.opts.Group.charge(n), false
 		}
 		if lacking == nil {
 			c.pinned.Bytes += n
@@ -61,24 +61,24 @@ func (c *Cache) reserveUnlocking(r mem.Range) error {
 		if c.evictUnlocking(!own) {
 			continue
 		}
-		if c.drains == 0 {
+		if c.releases == 0 {
 			return c.limitError(r, lacking, own)
 		}
-		c.waitUnlocking(&c.drained)
+		c.waitUnlocking(&c.releaseEnded)
 	}
 }
 
 // fits refuses what could not be registered if nothing else were: nothing is
 // evicted for that, nor the watcher or the provider asked.
 func (c *Cache) fits(r mem.Range) error {
-	n, limits := int64(r.Len()), c.provider.Limits()
+	n, provider := int64(r.Len()), c.provider.Limits()
 	switch {
-	case n > limits.MaxRegionBytes:
+	case n > provider.MaxRegionBytes:
 		return &verbs.Error{Op: "register", Range: r, Kind: verbs.ErrRegionSize}
-	case n > min(c.maxima.Bytes, limits.MaxPinnedBytes):
+	case n > min(c.limits.Bytes, provider.MaxPinnedBytes):
 		return c.limitError(r, verbs.ErrPinnedMemory, true)
 	case c.opts.Group != nil:
-		if maxima, _ := c.opts.Group.state(); n > maxima.Bytes {
+		if limits, _ := c.opts.Group.state(); n > limits.Bytes {
 			return c.limitError(r, verbs.ErrPinnedMemory, false)
 		}
 	}
@@ -89,26 +89,26 @@ func (c *Cache) unreserve(r mem.Range) {
 	c.pinned.Bytes -= int64(r.Len())
 	c.pinned.Regions--
 	if c.opts.Group != nil {
-		c.opts.Group.give(int64(r.Len()))
+		c.opts.Group.uncharge(int64(r.Len()))
 	}
 }
 
 // limitError says what lacks; own tells this cache's limits from the group's.
 func (c *Cache) limitError(r mem.Range, kind error, own bool) error {
 	if own {
-		return &limitError{r, kind, "the protection domain", c.maxima, c.pinned}
+		return &limitError{r, kind, "the protection domain", c.limits, c.pinned}
 	}
-	maxima, used := c.opts.Group.state()
-	return &limitError{r, kind, "the process", maxima, used}
+	limits, used := c.opts.Group.state()
+	return &limitError{r, kind, "the process", limits, used}
 }
 
-// evictUnlocking releases one orphan or idle region of this cache or, if asked to,
+// evictUnlocking releases one reclaimable registration or idle region of this cache or, if asked to,
 // of another one of the group, or what it could not release before. Failures
 // are counted in Stats.Leaked.
 func (c *Cache) evictUnlocking(group bool) (done bool) {
-	c.sift()
-	if len(c.orphans) > 0 {
-		_ = c.releaseUnlocking(c.orphan())
+	c.classifyRetired()
+	if len(c.reclaimable) > 0 {
+		_ = c.releaseUnlocking(c.nextReclaimable())
 		return true
 	}
 	if g := c.victim(); g != nil {
@@ -124,7 +124,7 @@ func (c *Cache) evictUnlocking(group bool) (done bool) {
 	if !group || c.opts.Group == nil {
 		return false
 	}
-	_ = c.outside(func() error { // the others tell of their faults themselves
+	_ = c.withoutLock(func() error { // the others tell of their faults themselves
 		done = c.opts.Group.evictOther(c)
 		return nil
 	})
@@ -169,10 +169,10 @@ func (c *Cache) Clean() (int, error) {
 	var errs []error
 	n := 0
 	for ; ; n++ {
-		c.sift()
+		c.classifyRetired()
 		var g *region
-		if len(c.orphans) > 0 {
-			g = c.orphan()
+		if len(c.reclaimable) > 0 {
+			g = c.nextReclaimable()
 		} else if g = c.victim(); g == nil {
 			break
 		}

@@ -60,7 +60,7 @@ func TestFailedDeregistrationStaysCountedAndIsRepeated(t *testing.T) {
 
 func TestLimitByCountKeepsWhatIsInUse(t *testing.T) {
 	fx := newFixture(t, sim.Options{}, Options{MaxRegions: 3, Confined: true})
-	fx.f = fx.common // recency to the single use
+	fx.f = fx.shared // recency to the single use
 	used := fx.get(span(0, 1), both, First)
 	fx.use(span(10, 1), both, First)
 	fx.use(span(20, 1), both, First)

@@ -13,7 +13,7 @@ func TestHitsAllocateNothing(t *testing.T) {
 	fx.use(span(0, 16), both, First)
 	fx.use(span(100, 1000), both, First)
 	fx.use(span(200, 600), both, Hit)
-	for name, f := range map[string]*Local{"one thread's": fx.f, "shared": fx.common} {
+	for name, f := range map[string]*Local{"one thread's": fx.f, "shared": fx.shared} {
 		n := testing.AllocsPerRun(100, func() {
 			for _, r := range []struct{ from, pages uint64 }{{0, 16}, {1, 15}, {200, 600}} {
 				ref, outcome, err := f.Acquire(span(r.from, r.pages), both)

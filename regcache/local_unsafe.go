@@ -107,7 +107,7 @@ func (l *Local) Release(r Ref) {
 		storeWord(w, atomic.LoadUint64(&h.epoch)<<countBits|(loadWord(w)-1)&countMask)
 	}
 	if atomic.LoadUint32(&h.retired) != 0 && atomic.LoadUint32(&r.d.flags)&descRetired != 0 {
-		l.c.lastDropped(slot)
+		l.c.reclaimSlot(slot)
 	}
 }
 
@@ -117,7 +117,7 @@ func (l *Local) Release(r Ref) {
 func (l *Local) undo(slot uint32) {
 	l.count(slot, countMask)
 	if l.hdr.isRetired(slot) {
-		l.c.lastDropped(slot)
+		l.c.reclaimSlot(slot)
 	}
 }
 
@@ -130,7 +130,7 @@ func (l *Local) Memory() unsafe.Pointer { return unsafe.Pointer(l.counts) }
 
 // Dropped does what is left of Release when C code has dropped r and
 // pwt_put returned 1.
-func (l *Local) Dropped(r Ref) { l.c.lastDropped(l.hdr.slotOf(r.d)) }
+func (l *Local) Dropped(r Ref) { l.c.reclaimSlot(l.hdr.slotOf(r.d)) }
 
 // acquireOther serves requests that are not for exactly the pages of a
 // registered region: contained ones without a lock, others with.

@@ -4,7 +4,7 @@ import "pinwheel/internal/fault"
 
 // How Cache.mu is held. A public method takes it once and gives it back by a
 // deferred unlock. What lets go of it meanwhile is named ...Unlocking; it does so by
-// outside or waitUnlocking only, which take it again whatever happens. Whoever calls
+// withoutLock or waitUnlocking only, which take it again whatever happens. Whoever calls
 // such a method may find everything changed that mu protects, but for a region that
 // is registering or draining: that one's state is his to end, by a deferred settle.
 
@@ -28,15 +28,15 @@ func (c *Cache) unlockInto(err *error) {
 	c.fault = nil
 }
 
-// outside calls f, which calls the provider or the watcher, without mu. A panic
+// withoutLock calls f, which calls the provider or the watcher, without mu. A panic
 // of f becomes an error.
-func (c *Cache) outside(f func() error) (err error) {
+func (c *Cache) withoutLock(f func() error) (err error) {
 	c.calls++
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()
 		c.calls--
-		wake(&c.called)
+		wake(&c.callEnded)
 		c.note(err)
 	}()
 	return fault.Contain(f)

@@ -12,7 +12,7 @@ func (h lru) less(i, j int) bool {
 
 func (h lru) swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].heapAt, h[j].heapAt = i, j
+	h[i].heapIndex, h[j].heapIndex = i, j
 }
 
 func (h lru) up(i int) {
@@ -40,13 +40,13 @@ func (h lru) down(i int) {
 }
 
 func (h *lru) push(g *region) {
-	g.heapAt = len(*h)
+	g.heapIndex = len(*h)
 	*h = append(*h, g)
-	h.up(g.heapAt)
+	h.up(g.heapIndex)
 }
 
 func (h *lru) remove(g *region) {
-	i, last := g.heapAt, len(*h)-1
+	i, last := g.heapIndex, len(*h)-1
 	h.swap(i, last)
 	(*h)[last] = nil
 	*h = (*h)[:last]
@@ -54,11 +54,11 @@ func (h *lru) remove(g *region) {
 		h.down(i)
 		h.up(i)
 	}
-	g.heapAt = -1
+	g.heapIndex = -1
 }
 
 // touch moves a region to where its last use puts it.
 func (h lru) touch(g *region, epoch uint64) {
 	g.used = epoch
-	h.down(g.heapAt)
+	h.down(g.heapIndex)
 }

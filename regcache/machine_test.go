@@ -238,7 +238,7 @@ func testAgainstModel(t *testing.T, confined, kernelLimit bool) {
 		}
 		actions := rapid.StateMachineActions(x)
 		if confined {
-			x.f = c.common
+			x.f = c.shared
 			actions["Acquire"] = func(t *rapid.T) {
 				r, from, to, a := x.request(t)
 				ref, outcome, err := c.Acquire(r, a)

@@ -13,13 +13,13 @@ const modelPages = 24
 
 // modelRegion is a known region, or a registration that lingers.
 type modelRegion struct {
-	id       mem.RegionID
-	from, to int // pages
-	access   verbs.Access
-	on, once bool
-	refs     int
-	used     int
-	handle   uint64 // of the registration, once somebody has acquired it
+	id                mem.RegionID
+	from, to          int // pages
+	access            verbs.Access
+	on, wasRegistered bool
+	refs              int
+	used              int
+	handle            uint64 // of the registration, wasRegistered somebody has acquired it
 }
 
 func (g *modelRegion) pages() int           { return g.to - g.from }
@@ -72,7 +72,7 @@ func (m *model) detach(g *modelRegion) {
 		old.id = 0
 		m.lingering = append(m.lingering, &old)
 	}
-	g.on, g.refs, g.once, g.handle = false, 0, false, 0
+	g.on, g.refs, g.wasRegistered, g.handle = false, 0, false, 0
 }
 
 func (m *model) forget(g *modelRegion) {
@@ -147,7 +147,7 @@ func (m *model) register(g *modelRegion) error {
 	if bad {
 		return verbs.ErrNotMapped
 	}
-	g.on, g.once, g.used = true, true, m.clock
+	g.on, g.wasRegistered, g.used = true, true, m.clock
 	for i := g.from; i < g.to; i++ {
 		m.seen[i] = true
 	}
@@ -191,7 +191,7 @@ func (m *model) acquire(f, t int, a verbs.Access) (by, fit *modelRegion, o Outco
 			m.detach(fit)
 			fit.from, fit.to, fit.access = f, t, a
 			continue
-		case err == verbs.ErrNotMapped || !fit.once:
+		case err == verbs.ErrNotMapped || !fit.wasRegistered:
 			m.forget(fit)
 		}
 		return nil, nil, o, err

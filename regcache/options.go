@@ -93,11 +93,11 @@ type limitError struct {
 	rng          mem.Range
 	kind         error
 	whose        string
-	maxima, used Usage
+	limits, used Usage
 }
 
 func (e *limitError) Error() string {
-	return fmt.Sprintf("regcache: no room for %v in %s: %v registered, limit %v: %v", e.rng, e.whose, e.used, e.maxima, e.kind)
+	return fmt.Sprintf("regcache: no room for %v in %s: %v registered, limit %v: %v", e.rng, e.whose, e.used, e.limits, e.kind)
 }
 
 func (e *limitError) Unwrap() error { return e.kind }

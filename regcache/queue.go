@@ -12,7 +12,7 @@ type queue struct {
 	len        int
 }
 
-func (q *queue) front() *region { return q.head }
+func (q *queue) first() *region { return q.head }
 
 func (q *queue) push(g *region) {
 	g.prev, g.next = q.tail, nil
@@ -40,19 +40,19 @@ func (q *queue) remove(g *region) {
 	q.len--
 }
 
-// goneMax bounds the IDs kept for a helper that does not ask.
-const goneMax = 1 << 16
+// maxForgotten bounds the IDs kept for a helper that does not ask.
+const maxForgotten = 1 << 16
 
-// goneQueue holds the IDs of regions known no longer. Protected by Cache.mu,
+// forgotten holds the IDs of regions known no longer. Protected by Cache.mu,
 // but for some.
-type goneQueue struct {
+type forgotten struct {
 	ids  []mem.RegionID
 	lost bool
 	some atomic.Bool // ids or lost is set: a cheap first look
 }
 
-func (q *goneQueue) push(id mem.RegionID) {
-	if len(q.ids) == goneMax {
+func (q *forgotten) push(id mem.RegionID) {
+	if len(q.ids) == maxForgotten {
 		q.ids, q.lost = q.ids[:0], true
 	}
 	q.ids = append(q.ids, id)
@@ -64,15 +64,15 @@ func (q *goneQueue) push(id mem.RegionID) {
 // than it remembers: then ask Known for every ID held. If there is nothing, it
 // takes no lock.
 func (c *Cache) Gone(buf []mem.RegionID) (ids []mem.RegionID, lost bool) {
-	if !c.gone.some.Load() {
+	if !c.forgotten.some.Load() {
 		return buf, false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	buf = append(buf, c.gone.ids...)
-	lost = c.gone.lost
-	c.gone.ids, c.gone.lost = c.gone.ids[:0], false
-	c.gone.some.Store(false)
+	buf = append(buf, c.forgotten.ids...)
+	lost = c.forgotten.lost
+	c.forgotten.ids, c.forgotten.lost = c.forgotten.ids[:0], false
+	c.forgotten.some.Store(false)
 	return buf, lost
 }
 

@@ -24,23 +24,23 @@ func (s state) String() string { return stateNames[s] }
 // Cache.mu, except while the region is registering or draining: then mr
 // belongs to the goroutine that called the provider.
 type region struct {
-	id      mem.RegionID // 0 if not known
-	rng     mem.Range    // page-aligned
-	access  verbs.Access
-	packed  uint64 // access, as in the table
-	slot    uint32
-	state   state
-	watched bool // the watcher gave token, to be given back
-	verify  bool // the watcher must confirm each hit: never open in the table
-	token   uint64
-	once    bool // registered before: its range was good at least once
+	id            mem.RegionID // 0 if not known
+	rng           mem.Range    // page-aligned
+	access        verbs.Access
+	packed        uint64 // access, as in the table
+	slot          uint32
+	state         state
+	watched       bool // the watcher gave token, to be given back
+	verify        bool // the watcher must revalidate each hit: never open in the table
+	token         uint64
+	wasRegistered bool // with its present range, which was good at least once
 
-	mr     verbs.Region
-	used   uint64  // epoch of last use as far as the heap of idle regions knows
-	heapAt int     // position in Cache.lru; -1 outside
-	prev   *region // in Cache.absent
-	next   *region
-	done   chan struct{} // closed when registering or draining ends; made by who waits
+	mr        verbs.Region
+	used      uint64  // epoch of last use as far as the heap of idle regions knows
+	heapIndex int     // position in Cache.lru; -1 outside
+	prev      *region // in Cache.absent
+	next      *region
+	done      chan struct{} // closed when registering or draining ends; made by who waits
 }
 
 func (g *region) known() bool  { return g.id != 0 }

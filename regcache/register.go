@@ -33,7 +33,7 @@ func (c *Cache) registerUnlocking(g *region) error {
 			return
 		}
 		if pinned { // something of ours did not return
-			c.keep(registration{g.rng, g.mr}, errUnended)
+			c.keepUnreleased(registration{g.rng, g.mr}, errUnended)
 		}
 		c.settle(g, absent)
 	}()
@@ -50,7 +50,7 @@ func (c *Cache) registerUnlocking(g *region) error {
 	if !g.known() {
 		return errors.Join(errMoved, c.releaseUnlocking(g))
 	}
-	g.once = true
+	g.wasRegistered = true
 	c.tab.describe(g.slot, g.id, mr)
 	c.open(g)
 	g.used = c.tab.epoch
@@ -70,7 +70,7 @@ func (c *Cache) registerOnceUnlocking(l *Local, p mem.Range, a verbs.Access) (Re
 	if !ok {
 		return Ref{}, outcome, c.limitError(p, verbs.ErrRegions, true)
 	}
-	g := &region{rng: p, access: a, slot: slot, state: registering, heapAt: -1}
+	g := &region{rng: p, access: a, slot: slot, state: registering, heapIndex: -1}
 	c.setSlot(slot, g)
 	defer func() {
 		if g.state == registering {
@@ -99,13 +99,13 @@ func (c *Cache) pinUnlocking(g *region, w Watcher) (mr verbs.Region, err error) 
 	done := false
 	var undone error // of a registration that was made and is not kept
 	defer func() {
-		if !done && !c.keep(registration{g.rng, mr}, undone) {
+		if !done && !c.keepUnreleased(registration{g.rng, mr}, undone) {
 			c.unreserve(g.rng)
 		}
 	}()
 	// Watched first: a mapping that changes between the two is noticed.
 	if w != nil && !g.watched {
-		err = c.outside(func() (err error) {
+		err = c.withoutLock(func() (err error) {
 			g.token, g.verify, err = w.Watch(g.rng)
 			return err
 		})
@@ -116,7 +116,7 @@ func (c *Cache) pinUnlocking(g *region, w Watcher) (mr verbs.Region, err error) 
 		g.watched = true
 	}
 	for busy, moved := 0, 0; ; {
-		err = c.outside(func() (err error) {
+		err = c.withoutLock(func() (err error) {
 			if g.verify {
 				w.Pinning(g.token)
 			}
@@ -129,7 +129,7 @@ func (c *Cache) pinUnlocking(g *region, w Watcher) (mr verbs.Region, err error) 
 			return mr, nil
 		case err == nil:
 			undone = errUnended
-			if err = c.outside(func() error { return w.Pinned(g.token) }); err == nil {
+			if err = c.withoutLock(func() error { return w.Pinned(g.token) }); err == nil {
 				done = true
 				return mr, nil
 			}

@@ -20,10 +20,10 @@ type registration struct {
 // references. The region becomes absent or, unknown, nothing.
 func (c *Cache) releaseUnlocking(g *region) error {
 	g.state = draining
-	c.drains++
+	c.releases++
 	defer func() {
-		c.drains--
-		wake(&c.drained)
+		c.releases--
+		wake(&c.releaseEnded)
 		c.settle(g, absent)
 	}()
 	return c.withdrawUnlocking(registration{g.rng, g.mr})
@@ -34,7 +34,7 @@ func (c *Cache) releaseUnlocking(g *region) error {
 func (c *Cache) withdrawUnlocking(r registration) (err error) {
 	err = errUnended
 	defer func() {
-		if !c.keep(r, err) {
+		if !c.keepUnreleased(r, err) {
 			c.unreserve(r.rng)
 		}
 	}()
@@ -48,7 +48,7 @@ var errUnended = errors.New("call did not return")
 
 // deregisterUnlocking deregisters, and repeats what fails for the moment only.
 func (c *Cache) deregisterUnlocking(mr verbs.Region) error {
-	return c.outside(func() error {
+	return c.withoutLock(func() error {
 		err := c.provider.Deregister(mr)
 		for busy := 0; errors.Is(err, verbs.ErrBusy) && busy < busyRetries; busy++ {
 			runtime.Gosched()
@@ -58,9 +58,9 @@ func (c *Cache) deregisterUnlocking(mr verbs.Region) error {
 	})
 }
 
-// keep notes a registration whose deregistration failed, to be tried again. It
+// keepUnreleased notes a registration whose deregistration failed, to be tried again. It
 // reports whether the provider may still hold the pages.
-func (c *Cache) keep(r registration, failed error) bool {
+func (c *Cache) keepUnreleased(r registration, failed error) bool {
 	if !mayHold(failed) {
 		return false
 	}
@@ -90,15 +90,15 @@ func (c *Cache) retryUnlocking() (n int, err error) {
 	return n, err
 }
 
-// reapUnlocking releases orphans and ends watches.
-func (c *Cache) reapUnlocking() error {
+// reclaimUnlocking releases what is reclaimable, and ends watches.
+func (c *Cache) reclaimUnlocking() error {
 	var errs []error
-	if tokens := c.tokens; len(tokens) > 0 {
-		c.tokens = nil
+	if tokens := c.endedWatches; len(tokens) > 0 {
+		c.endedWatches = nil
 		c.unwatchUnlocking(tokens)
 	}
-	for c.sift(); len(c.orphans) > 0; c.sift() {
-		errs = append(errs, c.releaseUnlocking(c.orphan()))
+	for c.classifyRetired(); len(c.reclaimable) > 0; c.classifyRetired() {
+		errs = append(errs, c.releaseUnlocking(c.nextReclaimable()))
 	}
 	return errors.Join(errs...)
 }
@@ -106,7 +106,7 @@ func (c *Cache) reapUnlocking() error {
 // unwatchUnlocking ends watches. A fault ends that of one token only.
 func (c *Cache) unwatchUnlocking(tokens []uint64) {
 	for len(tokens) > 0 {
-		_ = c.outside(func() error { // it returns nothing, and unlock tells of a fault
+		_ = c.withoutLock(func() error { // it returns nothing, and unlock tells of a fault
 			for len(tokens) > 0 {
 				token := tokens[0]
 				tokens = tokens[1:]
@@ -117,33 +117,33 @@ func (c *Cache) unwatchUnlocking(tokens []uint64) {
 	}
 }
 
-// orphan takes one of the orphans, of which there must be some.
-func (c *Cache) orphan() *region {
-	last := len(c.orphans) - 1
-	g := c.orphans[last]
-	c.orphans[last] = nil
-	c.orphans = c.orphans[:last]
+// nextReclaimable takes one of the reclaimable registrations, of which there must be some.
+func (c *Cache) nextReclaimable() *region {
+	last := len(c.reclaimable) - 1
+	g := c.reclaimable[last]
+	c.reclaimable[last] = nil
+	c.reclaimable = c.reclaimable[:last]
 	return g
 }
 
-// lastDropped looks after a registration that is not known, when a reference was dropped.
-func (c *Cache) lastDropped(slot uint32) {
+// reclaimSlot releases a retired registration if the reference just dropped was its last.
+func (c *Cache) reclaimSlot(slot uint32) {
 	c.mu.Lock()
 	defer c.unlock()
-	c.checkLastUnlocking(slot)
+	c.reclaimSlotUnlocking(slot)
 }
 
-// checkLastUnlocking is lastDropped for callers with mu.
-func (c *Cache) checkLastUnlocking(slot uint32) {
-	c.sift()
-	if g := c.bySlot[slot]; c.isLeft(g) {
+// reclaimSlotUnlocking is reclaimSlot for callers with mu.
+func (c *Cache) reclaimSlotUnlocking(slot uint32) {
+	c.classifyRetired()
+	if g := c.bySlot[slot]; c.isReclaimable(g) {
 		_ = c.releaseUnlocking(g) // a failure is counted in Stats.Leaked
 	}
 }
 
-// isLeft reports whether g is a registration that lived for its references
-// only, of which none is left. It must have been sifted.
-func (c *Cache) isLeft(g *region) bool {
+// isReclaimable reports whether g is a retired registration without references. A barrier
+// must have passed since it was retired.
+func (c *Cache) isReclaimable(g *region) bool {
 	return g != nil && !g.known() && g.state == registered && c.tab.references(g.slot) == 0
 }
 
@@ -155,7 +155,7 @@ func (c *Cache) Sweep() {
 	}
 	c.mu.Lock()
 	defer c.unlock()
-	_ = c.reapUnlocking() // failures are counted in Stats.Leaked
+	_ = c.reclaimUnlocking() // failures are counted in Stats.Leaked
 }
 
 // tryClose ends hits on a registered region; false, changing nothing, if it is in use.

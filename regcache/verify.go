@@ -37,8 +37,8 @@ func (c *Cache) verifyRegions() error {
 			err = fmt.Errorf("region %d is not in its slot %d", g.id, g.slot)
 		case g.rng != g.rng.PageAligned() || g.rng.Empty():
 			err = fmt.Errorf("region %d has range %v", g.id, g.rng)
-		case (g.heapAt >= 0) != (g.state == registered):
-			err = fmt.Errorf("region %d is %v, at %d of the idle heap", g.id, g.state, g.heapAt)
+		case (g.heapIndex >= 0) != (g.state == registered):
+			err = fmt.Errorf("region %d is %v, at %d of the idle heap", g.id, g.state, g.heapIndex)
 		case g.state == registered && !g.mr.Range.Contains(g.rng):
 			err = fmt.Errorf("region %d of %v is registered as %v", g.id, g.rng, g.mr.Range)
 		case g.state == registered && g.mr.Access != g.access:
@@ -55,7 +55,7 @@ func (c *Cache) verifyRegions() error {
 		err = fmt.Errorf("%d regions are absent, %d queued as such", absents, c.absent.len)
 	}
 	for i, g := range c.lru {
-		if err == nil && (g.heapAt != i || i > 0 && c.lru.less(i, (i-1)/2)) {
+		if err == nil && (g.heapIndex != i || i > 0 && c.lru.less(i, (i-1)/2)) {
 			err = fmt.Errorf("the idle heap is out of order at %d", i)
 		}
 	}
@@ -64,7 +64,7 @@ func (c *Cache) verifyRegions() error {
 
 func (c *Cache) verifyAccounts() error {
 	var sum Usage
-	var lingering uint32
+	var retired uint32
 	for slot, g := range c.bySlot {
 		if g == nil {
 			continue
@@ -77,7 +77,7 @@ func (c *Cache) verifyAccounts() error {
 			sum.Regions++
 		}
 		if !g.known() {
-			lingering++
+			retired++
 		}
 	}
 	for _, r := range c.unreleased {
@@ -88,8 +88,8 @@ func (c *Cache) verifyAccounts() error {
 	if c.quiet() && sum != c.pinned {
 		return fmt.Errorf("%+v registered, %+v accounted", sum, c.pinned)
 	}
-	if c.quiet() && lingering != atomic.LoadUint32(&c.tab.retired) {
-		return fmt.Errorf("%d registrations linger, the table says %d", lingering, c.tab.retired)
+	if c.quiet() && retired != atomic.LoadUint32(&c.tab.retired) {
+		return fmt.Errorf("%d registrations are retired, the table says %d", retired, c.tab.retired)
 	}
 	if c.stats.Leaked != uint64(len(c.unreleased)) {
 		return fmt.Errorf("%d registrations leaked, %d kept to be tried again", c.stats.Leaked, len(c.unreleased))

@@ -39,9 +39,9 @@ func (c *Cache) drainUnlocking() error {
 		return nil
 	}
 	err := fault.Contain(c.drain)
-	c.missed = err != nil
+	c.changesLost = err != nil
 	c.note(err)
-	_ = c.reapUnlocking() // failures are counted in Stats.Leaked
+	_ = c.reclaimUnlocking() // failures are counted in Stats.Leaked
 	return err
 }
 
@@ -49,30 +49,30 @@ func (c *Cache) drainUnlocking() error {
 // time. The entries are closed before hits see that the changes are dealt with.
 func (c *Cache) drain() error {
 	generation := c.opts.Watcher.Drain(c.invalidate)
-	if c.missed {
+	if c.changesLost {
 		c.invalidate(mem.Range{Start: 0, End: ^mem.Addr(0)})
 	}
 	atomic.StoreUint64(&c.tab.seen, generation)
 	return nil
 }
 
-// confirmUnlocking asks the watcher whether a registered region is still what
+// revalidateUnlocking asks the watcher whether a registered region is still what
 // was registered, if it has to be asked. If not, or if the watcher can't tell, the
 // region is absent: it stays known and watched, because mostly it is the same buffer still.
-func (c *Cache) confirmUnlocking(l *Local, g *region) bool {
+func (c *Cache) revalidateUnlocking(l *Local, g *region) bool {
 	if !g.verify {
 		return true
 	}
 	slot, token := g.slot, g.token
 	l.count(slot, 1) // keep it registered meanwhile
 	same := false
-	_ = c.outside(func() error { // unlock tells of a fault
+	_ = c.withoutLock(func() error { // unlock tells of a fault
 		same = c.opts.Watcher.Unchanged(token)
 		return nil
 	})
 	l.count(slot, countMask)
 	if c.bySlot[slot] != g { // it went meanwhile, and is retired under this slot
-		c.checkLastUnlocking(slot)
+		c.reclaimSlotUnlocking(slot)
 		return false
 	}
 	if !same {
@@ -82,7 +82,7 @@ func (c *Cache) confirmUnlocking(l *Local, g *region) bool {
 		} else {
 			_ = c.reshape(g, g.rng, g.access) // without a slot it is forgotten
 		}
-		_ = c.reapUnlocking() // likewise
+		_ = c.reclaimUnlocking() // likewise
 	}
 	return same
 }
@@ -94,7 +94,7 @@ func (c *Cache) Invalidate(r mem.Range) error {
 	c.mu.Lock()
 	defer c.unlock()
 	c.invalidate(r)
-	return c.reapUnlocking()
+	return c.reclaimUnlocking()
 }
 
 func (c *Cache) invalidate(r mem.Range) {
