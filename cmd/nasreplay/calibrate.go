@@ -22,8 +22,8 @@ type calibrateCmd struct {
 }
 
 func (calibrateCmd) Help() string {
-	return `Measures registration and deregistration of memory that is mapped in, that was never touched, and of huge pages, and fits
-a cost of fixed + per page * pages to each. Takes about 3 s; nothing else should run meanwhile.
+	return `Measures how long it takes to register and deregister memory: resident pages, pages that were never touched, and huge pages.
+Fits a cost of fixed + per page * pages to each. It takes about 3 s. Nothing else should run on the machine meanwhile.
 
 Examples:
   nasreplay calibrate

@@ -17,21 +17,21 @@ import (
 type compareCmd struct {
 	format
 	model
-	Policy       names    `placeholder:"NAME" help:"Policies to run. Default: all that the mode has."`
-	Mode         string   `default:"virtual" enum:"virtual,real" help:"Simulated time, or real time with real registrations: ${enum}."`
-	Provider     *string  `enum:"auto,rdma,uring,mlock,sim" placeholder:"auto" help:"Real mode: what registers memory: ${enum}. sim takes the time of --costs."`
-	Ranks        numbers  `placeholder:"N" help:"Ranks to report; in real mode, to replay. Default: all ranks together; in real mode rank 0."`
+	Policy       names    `placeholder:"NAME" help:"Policies to run. Default: all policies of the mode."`
+	Mode         string   `default:"virtual" enum:"virtual,real" help:"Replay in simulated time, or in real time with real registrations: ${enum}."`
+	Provider     *string  `enum:"auto,rdma,uring,mlock,sim" placeholder:"auto" help:"Real mode: the provider that registers memory: ${enum}. sim waits as long as --costs says."`
+	Ranks        numbers  `placeholder:"N" help:"Ranks to report, or to replay in real mode. Default: all ranks together, or rank 0 in real mode."`
 	Scale        float64  `default:"1" help:"Real mode: stretch the timeline; 0.1 is ten times as fast."`
-	Pairs        int      `default:"1" help:"Real mode: run every policy so often, each time beside leave-pinned; the median is reported."`
-	SkipTooLarge bool     `help:"Real mode: pass over traces that need more pinned memory than this process may have; they are no failure."`
+	Pairs        int      `default:"1" help:"Real mode: run every policy this often, each time beside leave-pinned, and report the median."`
+	SkipTooLarge bool     `help:"Real mode: skip traces that need more pinned memory than this process may have. They do not count as failures."`
 	Traces       []string `arg:"" name:"trace" help:"Traces (.pwt)."`
 }
 
 func (compareCmd) Help() string {
 	return `Policies: ` + strings.Join(replay.Policies(), ", ") + `.
 
-In real mode a trace whose buffers exceed what may be pinned (RLIMIT_MEMLOCK, see ulimit -l) is one line of complaint, the others
-are still replayed, and the exit status is 1; with --skip-too-large it is 0, even if none is left.
+In real mode, a trace may need more pinned memory than the process may have (RLIMIT_MEMLOCK, see ulimit -l). Then compare prints
+one line about it, replays the other traces, and exits with status 1. With --skip-too-large the status is 0, even if no trace is left.
 
 Examples:
   nasreplay compare results/traces/*.pwt

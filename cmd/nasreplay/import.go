@@ -10,16 +10,16 @@ import (
 )
 
 type importCmd struct {
-	Out       string   `required:"" placeholder:"FILE.pwt" help:"Trace to write; it appears when it is whole."`
-	Program   string   `placeholder:"NAME" help:"What was run. Default: the name of --out without its extension."`
-	Source    string   `placeholder:"TEXT" help:"Machine, compiler and whatever else should be known of the run."`
-	AcceptCut bool     `help:"Take files whose last line is cut off, without that line."`
+	Out       string   `required:"" placeholder:"FILE.pwt" help:"Trace to write. The file appears once it is complete."`
+	Program   string   `placeholder:"NAME" help:"Name of the program that ran. Default: the name of --out without its extension."`
+	Source    string   `placeholder:"TEXT" help:"Where the trace comes from: machine, compiler and so on."`
+	AcceptCut bool     `help:"Accept files whose last line is cut off, and ignore that line."`
 	Force     bool     `help:"Replace an existing file."`
 	CSV       []string `arg:"" name:"csv" help:"The recorder's CSV of every rank, plain or compressed with zstd."`
 }
 
 func (importCmd) Help() string {
-	return `All files must be of one run. Any fault is one line naming file and line, and nothing is written.
+	return `All files must come from one run. If a file is wrong, import prints one line with its name and line number, and writes nothing.
 
 Examples:
   nasreplay import --out ft.B.4.pwt ft.B.4/rank*.csv.zst

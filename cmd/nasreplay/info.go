@@ -13,15 +13,15 @@ import (
 
 type infoCmd struct {
 	format
-	Ranks     numbers  `placeholder:"N" help:"Ranks to report on. Default: all, with details of the first."`
-	Threshold size     `default:"16K" help:"Leave out smaller buffers."`
+	Ranks     numbers  `placeholder:"N" help:"Ranks to report. Default: all, with details of the first."`
+	Threshold size     `default:"16K" help:"Ignore buffers below this size."`
 	Top       int      `default:"12" help:"Rows per list, largest buffers first; 0 for all."`
 	Traces    []string `arg:"" name:"trace" help:"Traces (.pwt)."`
 }
 
 func (infoCmd) Help() string {
-	return `A period is the time from the start of one use of a buffer to the start of its next use; jitter is the distance of its
-10 % and 90 % quantiles, relative to the median. "cpu" periods are on processor time: what a core of its own would have seen.
+	return `A period is the time from the start of one use of a buffer to the start of its next use. Jitter is the distance between the 10 %
+and 90 % quantiles of the periods, relative to the median. "cpu" periods are in processor time, as a dedicated core would see them.
 
 Examples:
   nasreplay info results/traces/*.pwt

@@ -25,9 +25,9 @@ import (
 
 type cli struct {
 	Import    importCmd    `cmd:"" help:"Convert the recorder's CSV to a .pwt trace."`
-	Merge     mergeCmd     `cmd:"" help:"Put traces of single ranks of one run into one trace."`
-	Info      infoCmd      `cmd:"" help:"Say what is in traces: buffers, call sites, sizes, periods and their jitter."`
-	Compare   compareCmd   `cmd:"" help:"Replay traces under several policies and compare what each pins and costs."`
+	Merge     mergeCmd     `cmd:"" help:"Merge the traces of single ranks of one run into one trace."`
+	Info      infoCmd      `cmd:"" help:"Show what a trace contains: buffers, call sites, sizes, periods and their jitter."`
+	Compare   compareCmd   `cmd:"" help:"Replay traces under several policies and compare how much each pins and costs."`
 	Plot      plotCmd      `cmd:"" help:"Draw pinned memory over time, prediction errors or savings as SVG."`
 	Calibrate calibrateCmd `cmd:"" help:"Measure what registration costs on this machine."`
 	Results   resultsCmd   `cmd:"" help:"Write the report of results/: tables and figures of every trace and policy."`

@@ -6,13 +6,13 @@ import (
 )
 
 type mergeCmd struct {
-	Out    string   `required:"" placeholder:"FILE.pwt" help:"Trace to write; it appears when it is whole."`
+	Out    string   `required:"" placeholder:"FILE.pwt" help:"Trace to write. The file appears once it is complete."`
 	Force  bool     `help:"Replace an existing file."`
 	Traces []string `arg:"" name:"trace" help:"Traces (.pwt) of the same run."`
 }
 
 func (mergeCmd) Help() string {
-	return `Puts traces that were recorded one per rank into one, as info, compare and plot want them.
+	return `Merges traces that were recorded one per rank. The commands info, compare and plot need one trace of all ranks.
 
 Example:
   nasreplay merge --out run7.pwt run7.rank*.pwt`

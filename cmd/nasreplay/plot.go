@@ -20,9 +20,9 @@ import (
 
 type plotCmd struct {
 	model
-	Kind   string        `default:"memory" enum:"memory,errors,savings" help:"What to draw: ${enum}."`
+	Kind   string        `default:"memory" enum:"memory,errors,savings" help:"Figure to draw: ${enum}."`
 	Policy names         `placeholder:"NAME" help:"Policies to draw. Default: those of results/."`
-	Rank   int           `default:"0" help:"Rank whose memory is drawn."`
+	Rank   int           `default:"0" help:"Draw the memory of this rank."`
 	From   time.Duration `help:"Draw memory from this time of the run."`
 	To     time.Duration `help:"Draw memory until this time of the run."`
 	Out    string        `default:"." help:"Directory for the figures, or the file of a single one (.svg, or - for standard output)."`
@@ -30,8 +30,8 @@ type plotCmd struct {
 }
 
 func (plotCmd) Help() string {
-	return `memory: pinned memory of one rank over time, one file per trace. errors: distributions of prediction errors, one file.
-savings: pinned memory saved by every policy, one file.
+	return `memory draws the pinned memory of one rank over time, one file for each trace. errors draws the distribution of prediction errors,
+and savings the pinned memory that every policy saves, in one file each.
 
 Examples:
   nasreplay plot --out figures results/traces/*.pwt

@@ -16,16 +16,16 @@ import (
 )
 
 type resultsCmd struct {
-	Out    string   `default:"results" help:"Where README.md, virtual.jsonl and figures/ are written; traces/ below it are the default traces."`
-	Costs  names    `default:"rdma-like,uring" help:"Registration costs to report: ${costs}, or files; the first is that of the figures."`
-	Readme string   `placeholder:"FILE" help:"Document whose section of results is filled in. Default: README.md beside DIR, if it has one."`
-	Rank   int      `default:"0" help:"Rank of the figures of memory over time."`
+	Out    string   `default:"results" help:"Directory for README.md, virtual.jsonl and figures/. Its subdirectory traces/ has the default traces."`
+	Costs  names    `default:"rdma-like,uring" help:"Cost models to report: ${costs}, or files. The figures use the first."`
+	Readme string   `placeholder:"FILE" help:"Document whose section of results to update. Default: README.md beside DIR, if it has such a section."`
+	Rank   int      `default:"0" help:"Rank that the figures of memory over time show."`
 	Traces []string `arg:"" optional:"" name:"trace" help:"Traces (.pwt). Default: all of DIR/traces."`
 }
 
 func (resultsCmd) Help() string {
-	return `Replays every trace under every policy in virtual time and writes the report: ours against the paper, goals, predictions,
-window sensitivity, task aggregation and pinned memory over time. Takes about a minute. SOURCE_DATE_EPOCH sets the date.
+	return `Replays every trace under every policy in virtual time and writes the report: the comparison with the paper, goals, predictions,
+window sensitivity, task aggregation and pinned memory over time. It takes about a minute. SOURCE_DATE_EPOCH sets the date.
 
 Example:
   nasreplay results --out results`

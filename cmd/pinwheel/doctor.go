@@ -11,9 +11,9 @@ type doctorCmd struct {
 }
 
 func (doctorCmd) Help() string {
-	return `Examines devices, limits, the kernel, processors and transports, and says what Pinwheel will use and why. Lines with - work less well
-than they could; lines with ! are problems, and the exit status is 1. An arrow says what to do. Run it where the job runs: limits and
-processors of a batch job are often others than those of a login shell.
+	return `Examines devices, limits, the kernel, processors and transports. Says what Pinwheel will use, and why. A line with - works less well
+than it could. A line with ! is a problem, and the exit status is then 1. An arrow says what to do. Run doctor where the job runs: a
+batch job often has other limits and processors than a login shell.
 
 Examples:
   pinwheel doctor

@@ -9,12 +9,12 @@ import (
 )
 
 type infoCmd struct {
-	Config bool `short:"c" help:"List the settings that are in force, as NAME=value."`
-	Full   bool `short:"f" help:"With -c: and what each means, its values, its default, and where it comes from."`
+	Config bool `short:"c" help:"List the settings in force, as NAME=value."`
+	Full   bool `short:"f" help:"With -c: also show the meaning, the values, the default and the source of each."`
 }
 
 func (infoCmd) Help() string {
-	return `Without options: the version, what can register memory here, and how changes of memory mappings are noticed.
+	return `Without options, info shows the version, the providers that work here, and the mechanism that notices changed mappings.
 
 Examples:
   pinwheel info

@@ -27,10 +27,10 @@ const (
 
 type cli struct {
 	Run    runCmd    `cmd:"" help:"Run a program or an MPI job with just-in-time memory registration."`
-	Record recordCmd `cmd:"" help:"Run it and record what it communicates, for nasreplay."`
-	Report reportCmd `cmd:"" help:"Put reports of single ranks into one."`
-	Info   infoCmd   `cmd:"" help:"Show the version, what can be used here, and settings."`
-	Doctor doctorCmd `cmd:"" help:"Examine this machine: what will be used, why, and what is missing."`
+	Record recordCmd `cmd:"" help:"Run a program or an MPI job and record its communication, for nasreplay."`
+	Report reportCmd `cmd:"" help:"Merge the reports of single ranks into one."`
+	Info   infoCmd   `cmd:"" help:"Show the version, the usable providers, and the settings."`
+	Doctor doctorCmd `cmd:"" help:"Examine this machine: what Pinwheel will use, why, and what is missing."`
 	command.Common
 }
 

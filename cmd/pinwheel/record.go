@@ -11,19 +11,19 @@ import (
 )
 
 type recordCmd struct {
-	Out     string `short:"o" default:"trace/" placeholder:"DIR/%r.pwt" help:"Traces to write, one per rank: %h host, %p process, %r rank, %j job. A directory stands for DIR/%r.pwt and is made if it is missing. Default: trace/%r.pwt."`
+	Out     string `short:"o" default:"trace/" placeholder:"DIR/%r.pwt" help:"Traces to write, one for each rank. %h stands for the host, %p for the process, %r for the rank, %j for the job. A directory stands for DIR/%r.pwt; it is created if it is missing. Default: trace/%r.pwt."`
 	Merged  string `placeholder:"FILE.pwt" help:"Trace of all ranks. Default: the program's name, in the same directory."`
-	Merge   bool   `default:"true" negatable:"" help:"Put the ranks' traces into one when the job has ended."`
-	Force   bool   `help:"Replace traces that are there."`
-	Program string `placeholder:"NAME" help:"Name of the merged trace, if the command's is not that of the program."`
+	Merge   bool   `default:"true" negatable:"" help:"Merge the ranks' traces when the job has ended."`
+	Force   bool   `help:"Replace existing traces."`
+	Program string `placeholder:"NAME" help:"Name of the merged trace, if it is not the name of the command."`
 	job
 }
 
 func (recordCmd) Help() string {
-	return `Runs a job as pinwheel run does. Every rank writes what it communicates into a trace of its own; when the job has ended they are
-put into one, which nasreplay replays under every policy. Ranks that MPI_Comm_spawn starts are numbered from 0 as well: their traces
-are 2-0.pwt, 2-1.pwt and so on, with one of their own for all. The directory must be seen by all nodes. Traces of a job that was killed are
-used as far as they go.
+	return `Runs a job as pinwheel run does. Every rank records its communication into its own trace. When the job has ended, record merges these
+traces into one, which nasreplay can replay under every policy. MPI numbers the ranks that MPI_Comm_spawn starts from 0 again: their
+traces are 2-0.pwt, 2-1.pwt and so on, and they get a merged trace of their own. All nodes must see the directory. If a job was killed,
+record uses its traces as far as they go.
 
 Examples:
   pinwheel record -- mpirun -n 4 ./app

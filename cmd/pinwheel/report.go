@@ -18,7 +18,7 @@ type reportCmd struct {
 }
 
 func (reportCmd) Help() string {
-	return `Prints one report of all ranks from those that ranks have written, as --stats=FILE.json makes them.
+	return `Merges the reports that the ranks of a job wrote (--stats=FILE.json) and prints one report of all ranks.
 
 Examples:
   pinwheel run --stats=stats.%r.json -- mpirun -n 4 ./app && pinwheel report stats.*.json`

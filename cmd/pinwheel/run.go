@@ -32,10 +32,10 @@ type runCmd struct {
 }
 
 func (runCmd) Help() string {
-	return `Starts the command so that the ranks of an MPI job, and only they, load libpinwheel.so, and turns off what the transport
-keeps registered by itself. Knows mpirun and mpiexec of Open MPI, MPICH and Intel MPI, and srun; a program without launcher is loaded with
-the library itself, which is also the way under any other launcher: LAUNCHER pinwheel run -- ./app. If something is in the way there is
-one line that says what, and the command runs as it is. Exit status and signals are those of the command.
+	return `Starts the command so that only the ranks of an MPI job load libpinwheel.so, and turns off the transport's own registration cache.
+It knows mpirun and mpiexec of Open MPI, MPICH and Intel MPI, and srun. A program without a launcher loads the library itself. So any
+other launcher works this way: LAUNCHER pinwheel run -- ./app. If something is in the way, run prints one line that says what, and runs
+the command without Pinwheel. Exit status and signals are those of the command.
 
 Examples:
   pinwheel run -- mpirun -n 4 ./app

@@ -37,8 +37,8 @@ type Spec struct {
 
 // Common are the flags and subcommands of every command.
 type Common struct {
-	Completion completionCmd    `cmd:"" help:"Print what makes a shell complete this command: bash, zsh or fish."`
-	Complete   completeCmd      `cmd:"" hidden:"" passthrough:"" help:"Print what may follow, for such a shell."`
+	Completion completionCmd    `cmd:"" help:"Print the completion script for a shell: bash, zsh or fish."`
+	Complete   completeCmd      `cmd:"" hidden:"" passthrough:"" help:"Print the possible next words, for a completion script."`
 	Man        manCmd           `cmd:"" hidden:"" help:"Print the manual page."`
 	Version    kong.VersionFlag `help:"Print the version and exit."`
 }
