@@ -105,6 +105,29 @@ func TestRealJobsKnowThePlacesOfFortran(t *testing.T) {
 	}
 }
 
+// What Fortran starts and C ends, or C starts and Fortran ends, is one request or message to us as well.
+func TestRealJobsEndInEitherLanguage(t *testing.T) {
+	theStage(t)
+	for _, m := range mpiLibraries {
+		t.Run(m.name, func(t *testing.T) {
+			m.compiler = strings.Replace(m.compiler, "mpicc", "mpifort", 1)
+			dir, said := m.run(t, m.transports["shared memory"], []string{"record", "-o", "."}, m.compile(t, "tests/languages.f90", "tests/languages_ends.c"))
+			if !strings.Contains(said, "done") {
+				t.Error(said)
+			}
+			has, leftOut := replayed(t, filepath.Join(dir, "languages.pwt"))
+			for op, n := range map[string]int{"irecv": 4, "isend": 4, "recv": 1, "wait": 8} {
+				if has[op] != n {
+					t.Errorf("%d records of %s, want %d, of all %v", has[op], op, n, has)
+				}
+			}
+			if leftOut != "" {
+				t.Errorf("left out %q", leftOut)
+			}
+		})
+	}
+}
+
 // broadcasts checks that every rank of a trace has one broadcast, of so many bytes.
 func broadcasts(t *testing.T, path string, ranks int, bytes uint64) {
 	t.Helper()

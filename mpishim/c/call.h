@@ -86,6 +86,8 @@ struct pw_mpi {
 	pw_word (*comm_f2c)(int comm);
 	pw_word (*type_f2c)(int type);
 	pw_word (*win_f2c)(int win);
+	pw_word (*request_f2c)(int request);
+	pw_word (*message_f2c)(int message);
 	int (*topo_test)(pw_word comm, int *kind);
 	int (*cartdim_get)(pw_word comm, int *n);
 	int (*graph_neighbors_count)(pw_word comm, int rank, int *n);
@@ -144,14 +146,14 @@ static inline pw_word pw_comm(const struct pw_call *c)
 	return c->language == PW_C ? pw_handle_value(c->arg[i]) : pw_mpi.comm_f2c(*(const int *)c->arg[i]);
 }
 
-/* A request or message as a key: its handle. */
+/* A request or message as a key: its handle in C, whatever language gives it. */
 static inline uint64_t pw_key(const struct pw_call *c, unsigned argument, unsigned index)
 {
-	const char *at = (const char *)c->arg[argument];
+	const void *at = (const void *)c->arg[argument];
 
-	if (c->language == PW_FORTRAN || pw_mpi.handle_bytes == 4)
-		return (uint64_t)((const uint32_t *)at)[index] << 1 | (c->language == PW_FORTRAN);
-	return ((const uint64_t *)at)[index];
+	if (c->language == PW_FORTRAN)
+		return (argument == c->spec->req ? pw_mpi.request_f2c : pw_mpi.message_f2c)(((const int *)at)[index]);
+	return pw_mpi.handle_bytes == 4 ? ((const uint32_t *)at)[index] : ((const uint64_t *)at)[index];
 }
 
 static inline uint64_t pw_request(const struct pw_call *c, unsigned index) { return pw_key(c, c->spec->req, index); }

@@ -56,6 +56,14 @@ static void *data_symbol(const char *name)
 
 static pw_word same(int handle) { return (pw_word)(unsigned)handle; }
 
+/* What makes a handle of C of one of Fortran: a macro in MPICH's ABI. */
+static pw_word (*f2c(const char *name))(int)
+{
+	pw_word (*f)(int) = pw_symbol(name);
+
+	return f ? f : same;
+}
+
 /* Variables with the addresses of MPI_STATUS_IGNORE and MPI_STATUSES_IGNORE in Fortran. */
 static const char *const ignores[PW_IGNORES] = {"MPI_F_STATUS_IGNORE", "MPI_F_STATUSES_IGNORE", "MPI_F08_STATUS_IGNORE", "MPI_F08_STATUSES_IGNORE"};
 
@@ -113,9 +121,11 @@ void pw_mpi_init(void)
 	m.error_class = pw_symbol("PMPI_Error_class");
 	for (unsigned i = 0; i < PW_IGNORES; i++)
 		m.fortran_ignore[i] = data_symbol(ignores[i]);
-	m.comm_f2c = pw_symbol("PMPI_Comm_f2c");
-	m.type_f2c = pw_symbol("PMPI_Type_f2c");
-	m.win_f2c = pw_symbol("PMPI_Win_f2c");
+	m.comm_f2c = f2c("PMPI_Comm_f2c");
+	m.type_f2c = f2c("PMPI_Type_f2c");
+	m.win_f2c = f2c("PMPI_Win_f2c");
+	m.request_f2c = f2c("PMPI_Request_f2c");
+	m.message_f2c = f2c("PMPI_Message_f2c");
 	m.topo_test = pw_symbol("PMPI_Topo_test");
 	m.cartdim_get = pw_symbol("PMPI_Cartdim_get");
 	m.graph_neighbors_count = pw_symbol("PMPI_Graph_neighbors_count");
@@ -126,12 +136,6 @@ void pw_mpi_init(void)
 		m.bottom[PW_FORTRAN] = (pw_word)common;
 		m.in_place[PW_FORTRAN] = (pw_word)common + 4;
 	}
-	if (!m.comm_f2c) /* a macro in MPICH's ABI */
-		m.comm_f2c = same;
-	if (!m.type_f2c)
-		m.type_f2c = same;
-	if (!m.win_f2c)
-		m.win_f2c = same;
 	m.known = m.handle_bytes && m.type_size && m.type_extent && m.comm_size && m.comm_rank && m.comm_group &&
 		  m.group_translate && m.group_free && m.group_rank && m.group_size;
 	pw_mpi = m;
@@ -171,10 +175,8 @@ void pw_mpi_world(int32_t *rank, int32_t *size)
 
 pw_word pw_mpi_session(const void *at, enum pw_language language)
 {
-	pw_word (*f2c)(int) = pw_symbol("PMPI_Session_f2c");
-
 	if (language == PW_FORTRAN)
-		return (f2c ? f2c : same)(*(const int *)at);
+		return f2c("PMPI_Session_f2c")(*(const int *)at);
 	return pw_mpi.handle_bytes == 4 ? *(const uint32_t *)at : *(const pw_word *)at;
 }
 

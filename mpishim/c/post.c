@@ -98,10 +98,10 @@ static void each_request(const struct pw_call *c)
 
 	if (!c->arg[c->spec->req])
 		return; /* MPI will say so */
-	pthread_mutex_lock(&persistent_lock);
 	for (int64_t k = 0; k < n; k++) {
 		uint64_t request = pw_request(c, (unsigned)k);
 
+		pthread_mutex_lock(&persistent_lock);
 		for (unsigned i = 0; i < PROBES; i++) {
 			unsigned at = (place_of(request) + i) % PERSISTENT;
 
@@ -113,8 +113,8 @@ static void each_request(const struct pw_call *c)
 				add(t, persistent[at].start, persistent[at].end, PW_START, site);
 			break;
 		}
+		pthread_mutex_unlock(&persistent_lock);
 	}
-	pthread_mutex_unlock(&persistent_lock);
 }
 
 void pw_post_call(struct pw_call *c)
