@@ -2,6 +2,7 @@ package helper
 
 import (
 	"errors"
+	"math"
 
 	"pinwheel/mem"
 	"pinwheel/predictor"
@@ -41,6 +42,9 @@ type Action struct {
 	// for which no sleep need end to the microsecond.
 	DueNs int64
 }
+
+// never is a deadline that does not come.
+const never = math.MaxInt64
 
 // What a Registrar returns where it did nothing and nothing is wrong.
 var (

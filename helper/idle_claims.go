@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -68,6 +69,9 @@ type claimTable struct {
 }
 
 const claimBytes = 32
+
+// claimsDir is shared memory on every Linux, and gone after a boot.
+const claimsDir = "/dev/shm"
 
 // errClaimsBusy: another process kept the table locked for too long; it may
 // have been stopped. The caller goes on with what it had.
@@ -178,4 +182,21 @@ func decodeClaims(data []byte) []Claim {
 		}
 	}
 	return claims
+}
+
+// Claims returns the claims of all living helpers of this user on this node,
+// without changing anything: for reports. dir is the directory of their table,
+// "" for the usual one.
+func Claims(dir string) ([]Claim, error) {
+	if dir == "" {
+		dir = claimsDir
+	}
+	data, err := os.ReadFile(newClaimTable(dir).path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("helper: %w", err)
+	}
+	return decodeClaims(data), nil
 }

@@ -51,13 +51,13 @@ func (o *PlacerOptions) ensureDefaults() error {
 // helper runs unplaced. If the table can't be used, the Placer goes by the load
 // alone.
 type Placer struct {
-	opt      PlacerOptions
-	topology *Topology
-	claims   *claimTable
-	self     Claim
-	times    map[int]cpuTimes
-	last     Placement
-	homeless int // looks in a row without a core for us
+	opt              PlacerOptions
+	topology         *Topology
+	claims           *claimTable
+	self             Claim
+	times            map[int]cpuTimes
+	last             Placement
+	looksWithoutCore int // looks in a row without a core for us
 
 	once sync.Once
 	stop chan struct{}
@@ -133,14 +133,14 @@ func (p *Placer) place() {
 	}
 	p.times = times
 	v.self.Bytes = p.opt.Bytes()
-	err = p.claims.update(func(all []Claim) []Claim { return p.agree(&v, all) })
+	err = p.claims.update(func(all []Claim) []Claim { return p.chooseAmong(&v, all) })
 	if err != nil {
 		p.warn(err)
-		p.agree(&v, nil)
+		p.chooseAmong(&v, nil)
 	}
-	if p.homeless++; p.self.CPU != AnyCPU {
-		p.homeless = 0
-	} else if p.homeless < parkAfter {
+	if p.looksWithoutCore++; p.self.CPU != AnyCPU {
+		p.looksWithoutCore = 0
+	} else if p.looksWithoutCore < parkAfter {
 		return
 	}
 	next := Placement{CPU: p.self.CPU, Parked: p.self.CPU == AnyCPU, Helpers: 1 + v.helpersOn(p.self.CPU)}
@@ -156,8 +156,8 @@ func (p *Placer) place() {
 // a helper takes from others in a busy second or two.
 const parkAfter = 3
 
-// agree makes this process's choice among all claims and returns the new ones.
-func (p *Placer) agree(v *view, all []Claim) []Claim {
+// chooseAmong makes this process's choice among all claims and returns the new ones.
+func (p *Placer) chooseAmong(v *view, all []Claim) []Claim {
 	v.others = slices.Clone(all)
 	if i := slices.IndexFunc(v.others, func(c Claim) bool { return c.Owner == p.self.Owner }); i >= 0 {
 		v.self.CPU = v.others[i].CPU // a bigger process may have taken the core

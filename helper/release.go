@@ -1,54 +1,70 @@
 package helper
 
-import "pinwheel/mem"
-
-const (
-	// patience is the multiple of its longest idle time after which a region
-	// counts as given up, if the program also went through more phases
-	// without it than ever before.
-	patience = 1.5
-	// confident is the confidence from which a failed prediction alone means
-	// that the program has left the pattern.
-	confident = 0.75
-	// restless is the multiple of a cycle of deregistration and registration
-	// that must be left for a region which the helper registered and which
-	// was not used yet: predictions waver, and pinning should not.
-	restless = 4
+import (
+	"pinwheel/mem"
+	"pinwheel/predictor"
 )
 
-// release decides whether a registered region that nobody uses should be
-// deregistered now, and when to think again if not.
-func (s *Scheduler) release(id mem.RegionID, r *region, nowNs int64) bool {
+const (
+	// abandonedRatio is the multiple of its longest idle time after which a
+	// region counts as abandoned, if the program also went through more phases
+	// without it than ever before.
+	abandonedRatio = 1.5
+	// sureConfidence is the confidence above which a failed prediction alone
+	// means that the program has left the pattern.
+	sureConfidence = 0.75
+	// unusedCycles is how many cycles of deregistration and registration must
+	// be left for a region which the helper registered and which was not used
+	// yet: predictions waver, and pinning should not.
+	unusedCycles = 4
+)
+
+// shouldRelease decides whether a registered region that nobody uses should be
+// deregistered now. If not, it plans when to look at the region again.
+func (s *Scheduler) shouldRelease(id mem.RegionID, r *region, nowNs int64) bool {
 	p, predicted := s.pred.Next(id, nowNs)
-	if !predicted && !s.opt.Keep {
+	if !predicted && !s.opt.KeepUnknown || predicted && s.pays(&p, r, nowNs) {
 		return true
 	}
-	cycleNs := s.deregister.ns(r.pages) + s.register.ns(r.pages) + 2*s.opt.ItemNs + s.opt.ShareNs
-	if r.unused {
-		cycleNs *= restless
-	}
-	if predicted && nowNs+cycleNs <= p.NextNs {
-		return true // the condition of Li et al., CF'11: t_c + t_p <= t_d
-	}
-	if predicted && nowNs < p.NextNs { // the costs are why not
-		s.register.relax()
-		s.deregister.relax()
-	}
-	if !s.opt.Keep {
+	if !s.opt.KeepUnknown {
 		return false
 	}
-	overdueNs := nowNs - max(p.NextNs, p.LatestNs)
-	if predicted && p.Confidence > confident && overdueNs > max(p.NextNs-r.lastEndNs, s.longest.ns()/4)/2 {
-		return true
-	}
-	if r.uses > 1 && float64(nowNs-r.lastEndNs) > patience*float64(r.longest.ns()) && s.phase-r.lastPhase > r.longest.phases() {
-		return true
-	}
-	if s.suspect(id, r, nowNs) {
+	if predicted && s.isOverdue(&p, r, nowNs) || s.isAbandoned(r, nowNs) || s.releaseInSilence(id, r, nowNs) {
 		return true
 	}
 	s.review(id, r, nowNs)
 	return false
+}
+
+// pays reports whether a region can be released and registered again before its
+// predicted need: the condition of Li et al., CF'11, t_c + t_p <= t_d.
+func (s *Scheduler) pays(p *predictor.Prediction, r *region, nowNs int64) bool {
+	cycleNs := s.deregister.ns(r.pages) + s.register.ns(r.pages) + 2*s.opt.ItemNs + s.opt.ShareNs
+	if r.unused {
+		cycleNs *= unusedCycles
+	}
+	if nowNs+cycleNs <= p.NextNs {
+		return true
+	}
+	if nowNs < p.NextNs { // the costs are why not
+		s.register.relax()
+		s.deregister.relax()
+	}
+	return false
+}
+
+// isOverdue reports whether a need that was predicted with confidence has not
+// come for half as long again as it ever took.
+func (s *Scheduler) isOverdue(p *predictor.Prediction, r *region, nowNs int64) bool {
+	overdueNs := nowNs - max(p.NextNs, p.LatestNs)
+	return p.Confidence > sureConfidence && overdueNs > max(p.NextNs-r.lastEndNs, s.idle.longestNs()/4)/2
+}
+
+// isAbandoned reports whether the program goes on without a region: for longer
+// than it ever did, and through more phases.
+func (s *Scheduler) isAbandoned(r *region, nowNs int64) bool {
+	return r.uses > 1 && float64(nowNs-r.lastEndNs) > abandonedRatio*float64(r.idle.longestNs()) &&
+		s.phase-r.lastPhase > r.idle.mostPhases()
 }
 
 const (
@@ -61,7 +77,7 @@ const (
 
 // review plans the next look at a region that stays registered without use.
 func (s *Scheduler) review(id mem.RegionID, r *region, nowNs int64) {
-	if s.opt.Keep {
+	if s.opt.KeepUnknown {
 		s.reviews.Put(id, nowNs+max(leastReviewNs, int64(len(s.regions))*lookNs, (nowNs-r.lastEndNs)/8))
 	}
 }

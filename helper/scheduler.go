@@ -20,10 +20,11 @@ type SchedulerOptions struct {
 	// ShareNs is n*(t_slice + t_cs) of Li et al., CF'11, equation 2: how long others
 	// that share the helper's core may keep it waiting. 0 on a core of its own.
 	ShareNs int64
-	// Keep says what happens to regions of which nothing is known and to
+	// KeepUnknown says what happens to regions of which nothing is known and to
 	// those that were expected and did not come. If false, the first are
-	// deregistered at once and the second stay registered: Li et al., CF'11.
-	Keep bool
+	// deregistered at once and the second stay registered: Li et al., CF'11. If
+	// true, both are kept until the program has gone on without them.
+	KeepUnknown bool
 }
 
 // region is what the scheduler knows of one region.
@@ -32,12 +33,13 @@ type region struct {
 	uses       int
 	lastEndNs  int64  // end of the last use
 	lastPhase  uint64 // phase of the last use
-	longest    longest
+	idle       idleHistory
 	releasedNs int64 // when its last deregistration began
 	registered bool
 	unused     bool // registered by the helper and not used since
-	asleep     bool // was released on suspicion once
 	candidate  bool // waits in candidates
+
+	releasedInSilence bool // at least once
 }
 
 // Scheduler decides when regions are deregistered and registered again. It
@@ -52,9 +54,9 @@ type Scheduler struct {
 	opt        SchedulerOptions
 	pred       predictor.Predictor
 	regions    map[mem.RegionID]*region
-	due        agenda           // RQ: deregistered regions, by when they must be ready
-	reviews    *queue.Deadlines // registered regions, by when to think again about them
-	candidates []mem.RegionID   // from head on: regions that may be worth deregistering now
+	due        registrationQueue // RQ
+	reviews    *queue.Deadlines  // registered regions, by when to look at them again
+	candidates []mem.RegionID    // from head on: regions that may be worth deregistering now
 	head       int
 	register   estimate
 	deregister estimate
@@ -63,8 +65,8 @@ type Scheduler struct {
 	// a program that computes from one that communicates without a region.
 	phase      uint64
 	phaseEndNs int64
-	longest    longest // of all regions
-	suspicion  suspicion
+	idle       idleHistory // of all regions
+	silence    silenceRelease
 }
 
 // NewScheduler returns a Scheduler that predicts with p.
@@ -73,11 +75,11 @@ func NewScheduler(p predictor.Predictor, o SchedulerOptions) *Scheduler {
 		opt:        o,
 		pred:       p,
 		regions:    make(map[mem.RegionID]*region),
-		due:        newAgenda(),
+		due:        newRegistrationQueue(),
 		reviews:    queue.NewDeadlines(),
 		register:   newEstimate(o.Costs.Register),
 		deregister: newEstimate(o.Costs.Deregister),
-		suspicion:  newSuspicion(),
+		silence:    newSilenceRelease(),
 	}
 }
 
@@ -93,9 +95,9 @@ func (s *Scheduler) Observe(e Event, nowNs int64) {
 		s.regions[e.Region] = r
 	}
 	if r.uses > 0 {
-		idle := idleness{e.StartNs - r.lastEndNs, s.phase - r.lastPhase}
-		r.longest.extend(idle)
-		s.longest.extend(idle)
+		idle := idleTime{e.StartNs - r.lastEndNs, s.phase - r.lastPhase}
+		r.idle.add(idle)
+		s.idle.add(idle)
 	}
 	r.pages = e.Pages
 	r.uses++
@@ -105,30 +107,30 @@ func (s *Scheduler) Observe(e Event, nowNs int64) {
 		s.due.remove(e.Region)
 		s.reviews.Remove(e.Region)
 	}
-	s.wakeSuspects(nowNs)
+	s.endSilence(nowNs)
 	s.pred.Observe(e.Use)
 	for _, id := range s.pred.Changed() { // e.Region is one of them
 		c := s.regions[id]
 		switch {
 		case c == nil:
 		case c.registered:
-			s.consider(id, c)
+			s.addCandidate(id, c)
 		default:
-			s.expect(id, c, nowNs)
+			s.queueNextNeed(id, c, nowNs)
 		}
 	}
 }
 
-// consider makes a registered region a candidate for deregistration.
-func (s *Scheduler) consider(id mem.RegionID, r *region) {
+// addCandidate makes a registered region a candidate for deregistration.
+func (s *Scheduler) addCandidate(id mem.RegionID, r *region) {
 	if !r.candidate {
 		r.candidate = true
 		s.candidates = append(s.candidates, id)
 	}
 }
 
-// expect queues a deregistered region for its next need, if one is predicted.
-func (s *Scheduler) expect(id mem.RegionID, r *region, nowNs int64) {
+// queueNextNeed queues a deregistered region for its next need, if one is predicted.
+func (s *Scheduler) queueNextNeed(id mem.RegionID, r *region, nowNs int64) {
 	if p, ok := s.pred.Next(id, nowNs); ok {
 		s.due.put(id, r.pages, p.NextNs)
 	}
@@ -142,18 +144,11 @@ const looksPerNext = 16
 // released without making anything late, else wait. A Wait until nowNs means
 // that there is more to look at.
 func (s *Scheduler) Next(nowNs int64) Action {
-	id, now, startNs, due := s.dueNext(nowNs)
-	if now {
-		return Action{Kind: Register, Region: id}
+	due := s.nextRegistration(nowNs)
+	if due.startNs <= nowNs {
+		return Action{Kind: Register, Region: due.region}
 	}
-	for range looksPerNext {
-		id, ns, ok := s.reviews.First()
-		if !ok || ns > nowNs {
-			break
-		}
-		s.reviews.Remove(id)
-		s.consider(id, s.regions[id])
-	}
+	s.reviewDue(nowNs)
 	for range looksPerNext {
 		if s.head == len(s.candidates) {
 			s.candidates, s.head = s.candidates[:0], 0
@@ -161,46 +156,54 @@ func (s *Scheduler) Next(nowNs int64) Action {
 		}
 		id := s.candidates[s.head]
 		r := s.regions[id]
-		if r != nil && r.registered && due && nowNs+s.deregister.ns(r.pages)+s.opt.ItemNs > startNs {
-			return Action{Kind: Wait, UntilNs: startNs} // not before what is due
+		if r != nil && r.registered && nowNs+s.deregister.ns(r.pages)+s.opt.ItemNs > due.startNs {
+			return Action{Kind: Wait, UntilNs: due.startNs} // not before what is due
 		}
 		s.head++
 		if r == nil {
 			continue
 		}
 		r.candidate = false
-		if r.registered && s.release(id, r, nowNs) {
+		if r.registered && s.shouldRelease(id, r, nowNs) {
 			return Action{Kind: Deregister, Region: id}
 		}
 	}
 	if s.head < len(s.candidates) {
 		return Action{Kind: Wait, UntilNs: nowNs}
 	}
-	if !due {
-		startNs = never
+	if _, reviewNs, any := s.reviews.First(); any && reviewNs < due.startNs {
+		return Action{Kind: Wait, UntilNs: max(reviewNs, nowNs), DueNs: due.startNs}
 	}
-	if _, reviewNs, review := s.reviews.First(); review && reviewNs < startNs {
-		return Action{Kind: Wait, UntilNs: max(reviewNs, nowNs), DueNs: startNs}
-	}
-	if due {
-		return Action{Kind: Wait, UntilNs: startNs}
+	if due.startNs < never {
+		return Action{Kind: Wait, UntilNs: due.startNs}
 	}
 	return Action{Kind: Idle}
 }
 
-// dueNext asks the agenda what is due. What has been due for longer than its
+// reviewDue makes the regions candidates that it is time to look at again.
+func (s *Scheduler) reviewDue(nowNs int64) {
+	for range looksPerNext {
+		id, ns, ok := s.reviews.First()
+		if !ok || ns > nowNs {
+			return
+		}
+		s.reviews.Remove(id)
+		s.addCandidate(id, s.regions[id])
+	}
+}
+
+// nextRegistration asks RQ what is due. What has been due for longer than its
 // whole idle time is dropped: the helper was parked, and the need has passed.
-func (s *Scheduler) dueNext(nowNs int64) (id mem.RegionID, now bool, startNs int64, due bool) {
+func (s *Scheduler) nextRegistration(nowNs int64) nextStart {
 	for {
-		id, now, startNs, due = s.due.next(nowNs, &s.register, s.opt.ItemNs, s.opt.ItemNs+s.opt.ShareNs)
-		if !now {
-			return id, now, startNs, due
+		next := s.due.next(nowNs, &s.register, s.opt.ItemNs, s.opt.ItemNs+s.opt.ShareNs)
+		if next.startNs > nowNs {
+			return next
 		}
-		dueNs, _ := s.due.deadlines.Get(id)
-		if r := s.regions[id]; nowNs-dueNs <= max(dueNs-r.lastEndNs, leastReviewNs) {
-			return id, now, startNs, due
+		if r := s.regions[next.region]; nowNs-next.dueNs <= max(next.dueNs-r.lastEndNs, leastReviewNs) {
+			return next
 		}
-		s.due.remove(id)
+		s.due.remove(next.region)
 	}
 }
 
@@ -242,3 +245,7 @@ func (s *Scheduler) Forget(id mem.RegionID) {
 	delete(s.regions, id)
 	s.pred.Forget(id)
 }
+
+// SetShareNs replaces SchedulerOptions.ShareNs: the number of helpers on the
+// core has changed.
+func (s *Scheduler) SetShareNs(ns int64) { s.opt.ShareNs, s.due.planned = ns, false }

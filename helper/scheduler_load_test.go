@@ -110,18 +110,18 @@ func TestFailedDeregistrationIsLookedAtAgain(t *testing.T) {
 }
 
 func TestOnePauseIsForgottenInTheEnd(t *testing.T) {
-	var l longest
-	l.extend(idleness{3_600_000 * ms, 7})
-	for range 2 * longestMemory {
-		l.extend(idleness{ms, 1})
+	var h idleHistory
+	h.add(idleTime{3_600_000 * ms, 7})
+	for range 2 * idleWindow {
+		h.add(idleTime{ms, 1})
 	}
-	if l.ns() != ms || l.phases() != 1 {
-		t.Errorf("after %d short ones the longest idleness is %d ms and %d phases", 2*longestMemory, l.ns()/ms, l.phases())
+	if h.longestNs() != ms || h.mostPhases() != 1 {
+		t.Errorf("after %d short ones the longest idle time is %d ms and %d phases", 2*idleWindow, h.longestNs()/ms, h.mostPhases())
 	}
 }
 
 func TestSteadyStateDoesNotAllocate(t *testing.T) {
-	s := NewScheduler(predictor.NewPinwheel(predictor.Options{Window: 2}), SchedulerOptions{Costs: testCosts, ItemNs: us, Keep: true})
+	s := NewScheduler(predictor.NewPinwheel(predictor.Options{Window: 2}), SchedulerOptions{Costs: testCosts, ItemNs: us, KeepUnknown: true})
 	var nowNs int64
 	step := func() {
 		for id := range mem.RegionID(4) {

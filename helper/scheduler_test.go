@@ -72,7 +72,7 @@ type mark struct {
 }
 
 func newSimulation(policy string) *simulation {
-	opt := SchedulerOptions{Costs: testCosts, ItemNs: us, Keep: policy == "pinwheel"}
+	opt := SchedulerOptions{Costs: testCosts, ItemNs: us, KeepUnknown: policy == "pinwheel"}
 	var p predictor.Predictor = predictor.NewPinwheel(predictor.Options{Window: 2})
 	if policy == "paper" {
 		p = predictor.NewPaper(predictor.Options{Window: 2})

@@ -26,6 +26,8 @@ type Decider interface {
 	SetShareNs(ns int64)
 }
 
+var _ Decider = (*Scheduler)(nil)
+
 // Source is the consumer's side of a DQ: Pop moves the oldest event to *e. It
 // neither blocks nor allocates. queue.Ring is one.
 type Source interface {

@@ -2,47 +2,43 @@ package helper
 
 import (
 	"errors"
-	"math"
 
 	"pinwheel/internal/clock"
 	"pinwheel/internal/fault"
 	"pinwheel/mem"
 )
 
-// never is a deadline that does not come.
-const never = math.MaxInt64
-
 // driver is what only the helper's own OS thread touches.
 type driver struct {
 	*Thread
-	clock    clock.Clock
-	pace     pacer
-	event    Event
-	gone     []mem.RegionID
-	source   int   // index of the source to begin with, in turn
-	dueNs    int64 // the deadline that is being waited for
-	behind   bool  // back from a park, and DQ was not yet found empty
-	shortage [Deregister + 1]shortage
-	passedBy Action // the last answer of the Decider, if a shortage kept it from being tried
+	clock   clock.Clock
+	pace    pacer
+	event   Event
+	gone    []mem.RegionID
+	source  int   // index of the source to begin with, in turn
+	dueNs   int64 // the deadline that is being waited for
+	behind  bool  // back from a park, and DQ was not yet found empty
+	backoff [Deregister + 1]backoff
+	skipped Action // the last answer of the Decider, if a backoff kept it from being tried
 }
 
-// shortage is a series of failures of one kind of action. One kind does not
-// hold up the other: a registration that is due does not wait because the
+// backoff makes the pauses after failures of one kind of action longer and longer. One
+// kind does not hold up the other: a registration that is due does not wait because the
 // device refuses to deregister.
-type shortage struct {
+type backoff struct {
 	failures int   // since the last action that did not fail
 	retryNs  int64 // no action of the kind before this
 }
 
-// freeFailures is how many failures in a row the helper takes for single ones.
-const freeFailures = 8
+// failuresBeforeBackoff is how many failures in a row the helper takes for single ones.
+const failuresBeforeBackoff = 8
 
-// failed makes the pauses between attempts longer and longer, lest the
-// Decider's wishes become a busy loop of system calls that fail.
-func (s *shortage) failed(nowNs int64) {
+// failed notes a failure. Without pauses the Decider's wishes would become a busy
+// loop of system calls that fail.
+func (s *backoff) failed(nowNs int64) {
 	s.failures++
-	if s.failures > freeFailures {
-		s.retryNs = nowNs + min(int64(minPollNs)<<min(s.failures-freeFailures, 20), maxPollNs)
+	if s.failures > failuresBeforeBackoff {
+		s.retryNs = nowNs + min(int64(minPollNs)<<min(s.failures-failuresBeforeBackoff, 20), maxPollNs)
 	}
 }
 
@@ -130,28 +126,28 @@ func (d *driver) decide(nowNs int64) (untilNs int64, acted bool) {
 		if a.DueNs != 0 && untilNs > nowNs {
 			untilNs = a.DueNs // for the rest, the next look at DQ is soon enough
 		}
-	case nowNs < d.shortage[a.Kind].retryNs:
-		return d.passBy(a, nowNs)
+	case nowNs < d.backoff[a.Kind].retryNs:
+		return d.skip(a, nowNs)
 	default:
 		d.act(a)
 		acted = true
 	}
-	d.passedBy = Action{}
+	d.skipped = Action{}
 	return untilNs, acted
 }
 
-// errShortage is the outcome of an action that was not tried.
-var errShortage = errors.New("helper: not tried, the last ones failed")
+// errSkipped is the outcome of an action that was not tried.
+var errSkipped = errors.New("helper: not tried, the last ones failed")
 
-// passBy lets an action fail without trying it. To keep it for later would keep
+// skip lets an action fail without trying it. To keep it for later would keep
 // the Decider from what else it wants, and by then it may be wrong. Only a
 // Decider that insists on it is made to wait.
-func (d *driver) passBy(a Action, nowNs int64) (untilNs int64, acted bool) {
-	d.opt.Decider.Done(a, nowNs, nowNs, errShortage)
-	if a == d.passedBy {
-		return d.shortage[a.Kind].retryNs, false
+func (d *driver) skip(a Action, nowNs int64) (untilNs int64, acted bool) {
+	d.opt.Decider.Done(a, nowNs, nowNs, errSkipped)
+	if a == d.skipped {
+		return d.backoff[a.Kind].retryNs, false
 	}
-	d.passedBy = a
+	d.skipped = a
 	return 0, true
 }
 
@@ -177,12 +173,12 @@ func (d *driver) act(a Action) {
 	switch {
 	case err == nil:
 		done.Inc()
-		d.shortage[a.Kind] = shortage{}
+		d.backoff[a.Kind] = backoff{}
 	case errors.Is(err, ErrGone):
 		d.opt.Decider.Forget(a.Region)
 	case !errors.Is(err, ErrInUse):
 		d.counts.failures.Inc()
-		d.shortage[a.Kind].failed(endNs)
+		d.backoff[a.Kind].failed(endNs)
 	}
 }
 

@@ -62,7 +62,7 @@ func DefaultHelper(policy string, o *Options) (predictor.Predictor, helper.Sched
 	window := predictor.Options{Window: o.Window}
 	switch policy {
 	case Pinwheel:
-		so.Keep = true
+		so.KeepUnknown = true
 		return predictor.NewPinwheel(window), so, nil
 	case Paper:
 		return predictor.NewPaper(window), so, nil

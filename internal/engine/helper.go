@@ -73,7 +73,7 @@ func (e *Engine) StartHelper(o HelperOptions) bool {
 }
 
 func (e *Engine) startThread(o *HelperOptions, cpu int) error {
-	so := helper.SchedulerOptions{Costs: cmp.Or(o.Costs, verbs.DefaultCosts), ItemNs: itemNs, Keep: o.Policy == "pinwheel"}
+	so := helper.SchedulerOptions{Costs: cmp.Or(o.Costs, verbs.DefaultCosts), ItemNs: itemNs, KeepUnknown: o.Policy == "pinwheel"}
 	po := predictor.Options{Window: o.Window}
 	var p predictor.Predictor = predictor.NewPinwheel(po)
 	if o.Policy == "paper" {

@@ -1,0 +1,63 @@
+package helper
+
+import "pinwheel/mem"
+
+// silenceRelease releases regions although no prediction says so: in long
+// silences, in which the program computes and a pinned region costs memory for
+// nothing. The event that ends the silence has all of them registered again. A
+// release that was wrong costs one late registration, so two bounds hold: the
+// silence must be so long that the cost is nothing, and a release takes credit,
+// which needs that were met in time earn back.
+type silenceRelease struct {
+	credit   float64
+	released []mem.RegionID
+}
+
+const (
+	// silenceRatio is how many times the cost of its registration a region
+	// that was used only once is kept through silence: a wrong release
+	// then adds at most 1/silenceRatio to the run time.
+	silenceRatio = 4_000
+	// overdueRatio is how many times longer than predicted a region may be
+	// idle in silence.
+	overdueRatio = 30
+	// mostCredit is the number of releases that may be wrong in a row.
+	mostCredit = 16
+	// creditPerNeed keeps these releases below half a percent of the needs.
+	creditPerNeed = 0.005
+)
+
+func newSilenceRelease() silenceRelease { return silenceRelease{credit: mostCredit} }
+
+// releaseInSilence decides whether a region is released because the silence has
+// lasted for so long.
+func (s *Scheduler) releaseInSilence(id mem.RegionID, r *region, nowNs int64) bool {
+	silentNs := nowNs - max(r.lastEndNs, s.phaseEndNs)
+	var limitNs int64
+	if p, ok := s.pred.Next(id, nowNs); ok {
+		cycleNs := s.deregister.ns(r.pages) + s.register.ns(r.pages)
+		limitNs = overdueRatio * max(p.NextNs-r.lastEndNs, cycleNs)
+	} else if !r.releasedInSilence {
+		limitNs = silenceRatio * s.register.ns(r.pages)
+	} else {
+		return false
+	}
+	if silentNs < limitNs || s.silence.credit < 1 {
+		return false
+	}
+	s.silence.credit--
+	s.silence.released = append(s.silence.released, id)
+	r.releasedInSilence = true
+	return true
+}
+
+// endSilence makes everything that was released in silence due now.
+func (s *Scheduler) endSilence(nowNs int64) {
+	s.silence.credit = min(mostCredit, s.silence.credit+creditPerNeed)
+	for _, id := range s.silence.released {
+		if r := s.regions[id]; r != nil && !r.registered {
+			s.due.put(id, r.pages, nowNs)
+		}
+	}
+	s.silence.released = s.silence.released[:0]
+}
