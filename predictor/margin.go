@@ -5,16 +5,16 @@ package predictor
 type evidence uint8
 
 const (
-	oneGap      evidence = iota // this context was followed by the region once
-	twoGaps                     // twice
-	fewGaps                     // up to 4 times
-	someGaps                    // up to 8 times
-	manyGaps                    // more often
-	coldGap                     // once, and on that way code ran for the first time
-	similarSite                 // a less specific context: three frames of the stack
-	alikeSite                   // one or two frames
-	anySite                     // the region's gaps anywhere
-	evidences
+	oneGap         evidence = iota // this context was followed by the region once
+	twoGaps                        // twice
+	fewGaps                        // up to 4 times
+	someGaps                       // up to 8 times
+	manyGaps                       // more often
+	coldGap                        // once, and on that way code ran for the first time
+	threeFrames                    // a less specific context: three frames of the stack
+	oneOrTwoFrames                 // or fewer
+	anyContext                     // the region's gaps anywhere
+	evidenceKinds
 )
 
 // firstMargins are the margins to begin with, as a share of the predicted
@@ -22,7 +22,7 @@ const (
 // hundred comes too early for them. A gap in which code ran for the first
 // time says little: page faults and cold caches made it longer, in SP.D more
 // than twice, than the same way takes when it is gone again.
-var firstMargins = [evidences]float64{.25, .12, .06, .04, .03, .75, .3, .55, .5}
+var firstMargins = [evidenceKinds]float64{.25, .12, .06, .04, .03, .75, .3, .55, .5}
 
 const (
 	// A margin grows by marginUp when a need came before the prediction, and
@@ -47,8 +47,8 @@ const (
 // margins adapts the safety margin of every kind of evidence to the jitter
 // of the program.
 type margins struct {
-	share    [evidences]float64
-	changeNs [evidences]int64
+	share    [evidenceKinds]float64
+	changeNs [evidenceKinds]int64
 }
 
 func newMargins() margins { return margins{share: firstMargins} }

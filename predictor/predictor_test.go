@@ -92,7 +92,7 @@ func TestContextTellsInnerFromOuterLoop(t *testing.T) {
 }
 
 // What the default predictor is for: the outer period jitters, the last
-// stretch before the need does not, and so only the anchor next to the need
+// stretch before the need does not, and so only the event next to the need
 // makes a good prediction.
 func TestPinwheelAnchorsAtTheEventBeforeTheNeed(t *testing.T) {
 	pin, paper := NewPinwheel(Options{Window: 2}), NewPaper(Options{Window: 2})
@@ -113,7 +113,7 @@ func TestPinwheelAnchorsAtTheEventBeforeTheNeed(t *testing.T) {
 		}
 	}
 	if worstPin > 5*ms || worstPaper < 20*ms {
-		t.Errorf("up to %d us too early, paper %d us; want the anchored one below 5 ms, the other far off", worstPin/1000, worstPaper/1000)
+		t.Errorf("up to %d us too early, paper %d us; want the one from the last event below 5 ms, the other far off", worstPin/1000, worstPaper/1000)
 	}
 }
 
@@ -200,7 +200,7 @@ func TestPinwheelForgetsWhatItIsToldTo(t *testing.T) {
 	}
 	prog.call(2, 20, 10*ms) // preceded region 1 before
 	if pr, ok := p.Next(1, prog.nowNs); ok {
-		t.Errorf("an anchor brought a forgotten region back: %+v", pr)
+		t.Errorf("an event brought a forgotten region back: %+v", pr)
 	}
 }
 
@@ -210,7 +210,7 @@ func TestPinwheelBoundsItsMemory(t *testing.T) {
 	for i := range uint64(3 * maxContexts) {
 		prog.call(1, i, ms)
 	}
-	if n := len(p.young) + len(p.old); n > maxContexts {
+	if n := len(p.contexts) + len(p.oldContexts); n > maxContexts {
 		t.Errorf("%d contexts are kept, at most %d should be", n, maxContexts)
 	}
 }
@@ -227,10 +227,10 @@ func TestForgottenRegionsLeaveTheContextsThatTheyFollowed(t *testing.T) {
 		prog.call(fresh, 30, ms)
 		p.Forget(fresh)
 	}
-	for _, table := range []map[signature]*context{p.young, p.old} {
+	for _, table := range []map[signature]*context{p.contexts, p.oldContexts} {
 		for _, c := range table {
-			if n := len(c.followers); n > anchorMemory {
-				t.Fatalf("a context has %d followers; at most %d regions are known at one time", n, anchorMemory)
+			if n := len(c.followers); n > recentEvents {
+				t.Fatalf("a context has %d followers; at most %d regions are known at one time", n, recentEvents)
 			}
 		}
 	}
@@ -245,7 +245,7 @@ func TestAContextKeepsTheFollowersThatFollowIt(t *testing.T) {
 		prog.call(mem.RegionID(100+round), 30, ms) // lives on, but comes once
 		prog.call(mem.RegionID(100+round), 30, ms)
 	}
-	for _, c := range p.young {
+	for _, c := range p.contexts {
 		if len(c.followers) > maxFollowers {
 			t.Fatalf("%d followers, at most %d are allowed", len(c.followers), maxFollowers)
 		}
