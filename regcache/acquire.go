@@ -35,10 +35,11 @@ func (l *Local) IsRegistered(r mem.Range, a verbs.Access) (Ref, bool) {
 		return Ref{}, false
 	}
 	c.stats.Hits++
-	if fit := c.index.bestFit(p, a); fit != nil {
-		return c.grant(l, g, fit), true
+	own := c.index.bestFit(p, a)
+	if own == nil {
+		own = g
 	}
-	return c.grant(l, g, g), true
+	return c.grant(l, g, own), true
 }
 
 // Register registers r for one use, past the cache: the reference's last
@@ -54,7 +55,9 @@ func (l *Local) Register(r mem.Range, a verbs.Access) (Ref, Outcome, error) {
 	if c.closed {
 		return Ref{}, Hit, ErrClosed
 	}
-	return c.registerOnceUnlocking(l, p, a)
+	q := &request{local: l, pages: p, access: a}
+	ref, err := c.registerOnceUnlocking(q)
+	return ref, q.outcome, err
 }
 
 // pages checks r and returns its whole pages.
@@ -69,74 +72,106 @@ func pages(r mem.Range) (mem.Range, error) {
 	return r.PageAligned(), nil
 }
 
+// request is one that was no hit.
+type request struct {
+	local   *Local
+	pages   mem.Range
+	access  verbs.Access
+	outcome Outcome // so far
+	moved   int     // how often its mapping changed while it was being registered
+}
+
+// errAgain ends an attempt to serve a request that changed what stood in the way, or waited
+// for it. The next attempt finds another state.
+var errAgain = errors.New("again")
+
 // acquire serves a request that was no hit.
 func (c *Cache) acquire(l *Local, r mem.Range, a verbs.Access) (Ref, Outcome, error) {
 	p, err := pages(r)
 	if err != nil {
 		return Ref{}, Hit, err
 	}
-	cacheable := packAccess(a)&otherBit == 0
+	q := &request{local: l, pages: p, access: a}
 	c.mu.Lock()
 	defer c.unlock()
-	outcome := Hit
-	for moved := 0; ; {
-		if err := c.drainUnlocking(); err != nil {
-			return Ref{}, outcome, err
-		}
-		if !cacheable || moved > movedRetries {
-			return c.registerOnceUnlocking(l, p, a)
-		}
-		fit, err := c.regionFor(p, a)
-		if err != nil {
-			return Ref{}, outcome, err
-		}
-		if len(c.retired)+len(c.reclaimable) > 0 {
-			// Growing left a registration behind: it goes before another comes.
-			_ = c.reclaimUnlocking() // failures are counted in Stats.Leaked
-			continue
-		}
-		by := fit
-		if fit.state != registered {
-			by = c.index.covering(p, a)
-		}
-		if by != nil {
-			if c.revalidateUnlocking(l, by) {
-				return c.served(l, by, fit, outcome)
-			}
-			continue
-		}
-		if fit.state != absent {
-			outcome = Waited
-			c.waitUnlocking(&fit.done)
-			continue
-		}
-		if outcome = First; c.everRegistered.Contains(p) {
-			outcome = Late
-		}
-		switch err := c.registerUnlocking(fit); {
-		case err == nil:
-			return c.served(l, fit, fit, outcome)
-		case errors.Is(err, errMoved):
-			moved++ // its mapping changed meanwhile: again, with what is mapped now
-		case errors.Is(err, errUncacheable):
-			if fit.known() { // its mapping may have changed meanwhile
-				c.forget(fit)
-			}
-			return c.registerOnceUnlocking(l, p, a)
-		case fit.known() && fit.rng != p && (errors.Is(err, verbs.ErrNotMapped) || c.fits(fit.rng) != nil):
-			c.reshape(fit, p, a) // what the request didn't ask for has gone, or is too much by now
-		default:
-			if fit.known() && (!fit.wasRegistered || errors.Is(err, verbs.ErrNotMapped)) {
-				c.forget(fit)
-			}
-			return Ref{}, outcome, err
+	for {
+		if ref, err := c.attemptUnlocking(q); err != errAgain {
+			return ref, q.outcome, err
 		}
 	}
 }
 
-// served grants a reference and counts the outcome.
-func (c *Cache) served(l *Local, by, fit *region, outcome Outcome) (Ref, Outcome, error) {
-	switch outcome {
+// attemptUnlocking serves a request according to the state of its region:
+//
+//	registered              serve, once the watcher has revalidated it
+//	covered by another one  likewise, by that one
+//	registering, draining   wait for the end, and look again
+//	absent                  register it
+func (c *Cache) attemptUnlocking(q *request) (Ref, error) {
+	if err := c.drainUnlocking(); err != nil {
+		return Ref{}, err
+	}
+	if packAccess(q.access)&otherBit != 0 || q.moved > movedRetries {
+		return c.registerOnceUnlocking(q)
+	}
+	own, err := c.regionFor(q.pages, q.access)
+	if err != nil {
+		return Ref{}, err
+	}
+	if len(c.retired)+len(c.reclaimable) > 0 { // by growing: they go before another comes
+		_ = c.reclaimUnlocking() // failures are counted in Stats.Leaked
+		return Ref{}, errAgain
+	}
+	serving := own
+	if own.state != registered {
+		serving = c.index.covering(q.pages, q.access)
+	}
+	switch {
+	case serving == nil && own.state == absent:
+		return c.registerForUnlocking(q, own)
+	case serving == nil:
+		q.outcome = Waited
+		c.waitUnlocking(&own.done)
+	case c.revalidateUnlocking(q.local, serving):
+		return c.served(q, serving, own), nil
+	}
+	return Ref{}, errAgain
+}
+
+// registerForUnlocking registers the absent region of a request.
+func (c *Cache) registerForUnlocking(q *request, own *region) (Ref, error) {
+	q.outcome = c.firstOrLate(q.pages)
+	err := c.registerUnlocking(own)
+	switch {
+	case err == nil:
+		return c.served(q, own, own), nil
+	case errors.Is(err, errMoved): // again, with what is mapped now
+		q.moved++
+		return Ref{}, errAgain
+	case errors.Is(err, errUncacheable):
+		c.forget(own)
+		return c.registerOnceUnlocking(q)
+	case own.known() && own.rng != q.pages && (errors.Is(err, verbs.ErrNotMapped) || c.fits(own.rng) != nil):
+		// What the request did not ask for is unmapped, or too much by now.
+		c.reshape(own, q.pages, q.access)
+		return Ref{}, errAgain
+	case !own.wasRegistered || errors.Is(err, verbs.ErrNotMapped):
+		c.forget(own)
+	}
+	return Ref{}, err
+}
+
+// firstOrLate is the outcome of a registration of p.
+func (c *Cache) firstOrLate(p mem.Range) Outcome {
+	if c.everRegistered.Contains(p) {
+		return Late
+	}
+	return First
+}
+
+// served grants a reference to the region that serves a request and counts the outcome.
+func (c *Cache) served(q *request, serving, own *region) Ref {
+	switch q.outcome {
 	case Hit:
 		c.stats.Hits++
 	case Waited:
@@ -146,15 +181,15 @@ func (c *Cache) served(l *Local, by, fit *region, outcome Outcome) (Ref, Outcome
 	case Late:
 		c.stats.Late++
 	}
-	return c.grant(l, by, fit), outcome, nil
+	return c.grant(q.local, serving, own)
 }
 
 // grant counts a reference to a registered region. Under mu nothing closes it.
-func (c *Cache) grant(l *Local, by, fit *region) Ref {
-	l.count(by.slot, 1)
-	ref := Ref{d: c.tab.desc(by.slot), keys: keysOf(by.mr)}
-	if by != fit {
-		ref.id = fit.id
+func (c *Cache) grant(l *Local, serving, own *region) Ref {
+	l.count(serving.slot, 1)
+	ref := Ref{d: c.tab.desc(serving.slot), keys: keysOf(serving.mr)}
+	if serving != own {
+		ref.id = own.id
 	}
 	return ref
 }

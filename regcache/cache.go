@@ -177,7 +177,7 @@ func (c *Cache) Close() error {
 	}
 	c.closed = true
 	for _, g := range c.bySlot { // to which nothing is added any more
-		for g != nil && g.known() && (g.state == registering || g.state == draining) {
+		for g != nil && g.known() && g.inTransition() {
 			c.waitUnlocking(&g.done)
 		}
 		if g != nil && g.known() {

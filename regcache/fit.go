@@ -5,55 +5,56 @@ import (
 	"pinwheel/verbs"
 )
 
-// regionFor returns the request's region or, with Options.AnyCovering, any registered
-// region that covers it.
+// regionFor returns the region of a request for the pages p, by the rules of doc.go. With
+// Options.AnyCovering, any registered region that covers the request stands for it.
 func (c *Cache) regionFor(p mem.Range, a verbs.Access) (*region, error) {
 	if c.opts.AnyCovering {
 		if g := c.index.covering(p, a); g != nil {
 			return g, nil
 		}
 	}
-	return c.fitOrAdd(p, a)
-}
-
-// fitOrAdd returns the best fit of a request for the pages p, or grows or adds a
-// region if there is none. A region that is to be grown while a provider call
-// for it is under way is returned as it is.
-func (c *Cache) fitOrAdd(p mem.Range, a verbs.Access) (*region, error) {
 	if g := c.index.bestFit(p, a); g != nil {
 		return g, nil
 	}
+	if candidates := c.growable(p, a); len(candidates) > 0 {
+		return c.grow(candidates, p, a)
+	}
+	return c.add(p, a)
+}
+
+// growable returns the regions that may be grown to contain p.
+func (c *Cache) growable(p mem.Range, a verbs.Access) (found []*region) {
 	// Whatever shares more than half of the longer of the two is at least half
 	// and less than twice as long: one class around.
-	var best *region
-	var others []*region
 	k := class(p.Len())
 	c.index.overlapping(p, k-1, k+1, func(g *region) bool {
 		union := g.rng.Union(p)
-		if _, ok := unite(g, p, a); !ok || 2*shared(g.rng, p) <= max(g.rng.Len(), p.Len()) ||
-			union.Len() > 2*p.Len() || c.fits(union) != nil {
-			return true
+		_, united := unite(g, p, a)
+		if united && 2*shared(g.rng, p) > max(g.rng.Len(), p.Len()) && union.Len() <= 2*p.Len() && c.fits(union) == nil {
+			found = append(found, g)
 		}
-		if best != nil && !better(g, best, p) {
-			others = append(others, g)
-			return true
-		}
-		if best != nil {
-			others = append(others, best)
-		}
-		best = g
 		return true
 	})
-	if best == nil {
-		return c.add(p, a)
+	return found
+}
+
+// grow makes the best of the candidates contain p, and forgets those that it then contains. A
+// region that a provider call is under way for is returned as it is: who asked waits for
+// the end, and asks again.
+func (c *Cache) grow(candidates []*region, p mem.Range, a verbs.Access) (*region, error) {
+	best := candidates[0]
+	for _, g := range candidates[1:] {
+		if better(g, best, p) {
+			best = g
+		}
 	}
-	if best.state == registering || best.state == draining {
+	if best.inTransition() {
 		return best, nil
 	}
 	rng := best.rng.Union(p)
 	rights, _ := unite(best, p, a)
-	for _, g := range others {
-		if g.state != registering && g.state != draining && rng.Contains(g.rng) && rights.Includes(g.access) {
+	for _, g := range candidates {
+		if g != best && !g.inTransition() && rng.Contains(g.rng) && rights.Includes(g.access) {
 			c.forget(g)
 			c.stats.Merged++
 		}

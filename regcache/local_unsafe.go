@@ -78,7 +78,7 @@ func (l *Local) Acquire(r mem.Range, a verbs.Access) (Ref, Outcome, error) {
 	i := in.placeExact(lo, hi)
 	e := in.at(i)
 	s := atomic.LoadUint64(&e.state)
-	for (loadWord(&e.low)^lo)&^m|(loadWord(&e.high)^hi)|lacks(loadWord(&e.low), want)|(^s&openBit) != 0 {
+	for e.mismatch(s, lo, hi, m, want) != 0 {
 		if s&slotMask == 0 {
 			return l.acquireOther(r, a)
 		}

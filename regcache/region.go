@@ -43,7 +43,11 @@ type region struct {
 	done      chan struct{} // closed when registering or draining ends; made by who waits
 }
 
-func (g *region) known() bool  { return g.id != 0 }
+func (g *region) known() bool { return g.id != 0 }
+
+// inTransition reports whether a provider call for g is under way.
+func (g *region) inTransition() bool { return g.state == registering || g.state == draining }
+
 func (g *region) bytes() int64 { return int64(g.rng.Len()) }
 
 // before orders regions for the index: by class, then address.

@@ -5,7 +5,6 @@ import (
 	"runtime"
 	"sync/atomic"
 
-	"pinwheel/mem"
 	"pinwheel/verbs"
 )
 
@@ -60,17 +59,14 @@ func (c *Cache) registerUnlocking(g *region) error {
 	return nil
 }
 
-// registerOnceUnlocking registers p for one use.
-func (c *Cache) registerOnceUnlocking(l *Local, p mem.Range, a verbs.Access) (Ref, Outcome, error) {
-	outcome := First
-	if c.everRegistered.Contains(p) {
-		outcome = Late
-	}
+// registerOnceUnlocking registers the pages of a request for this one use.
+func (c *Cache) registerOnceUnlocking(q *request) (Ref, error) {
+	q.outcome = c.firstOrLate(q.pages)
 	slot, ok := c.tab.allocate()
 	if !ok {
-		return Ref{}, outcome, c.limitError(p, verbs.ErrRegions, true)
+		return Ref{}, c.limitError(q.pages, verbs.ErrRegions, true)
 	}
-	g := &region{rng: p, access: a, slot: slot, state: registering, heapIndex: -1}
+	g := &region{rng: q.pages, access: q.access, slot: slot, state: registering, heapIndex: -1}
 	c.setSlot(slot, g)
 	defer func() {
 		if g.state == registering {
@@ -79,15 +75,15 @@ func (c *Cache) registerOnceUnlocking(l *Local, p mem.Range, a verbs.Access) (Re
 	}()
 	mr, err := c.pinUnlocking(g, nil)
 	if err != nil {
-		return Ref{}, outcome, err
+		return Ref{}, err
 	}
 	g.mr = mr
 	c.tab.describe(slot, 0, mr)
 	c.tab.retire(slot, true)
 	c.settle(g, registered)
-	c.everRegistered.Add(p)
+	c.everRegistered.Add(g.rng)
 	c.stats.Uncached++
-	return c.served(l, g, g, outcome)
+	return c.served(q, g, g), nil
 }
 
 // pinUnlocking reserves room, watches g if w is not nil, and registers it,

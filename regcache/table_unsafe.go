@@ -103,6 +103,13 @@ type entry struct {
 	keys  uint64 // lkey | rkey<<32
 }
 
+// mismatch is zero if the entry, of this state, is open to requests for exactly the pages low
+// to high with the rights want. It has no branches: a hit would pay for each that the
+// processor predicts wrongly.
+func (e *entry) mismatch(state, low, high, pageMask, want uint64) uint64 {
+	return (loadWord(&e.low)^low)&^pageMask | (loadWord(&e.high) ^ high) | lacks(loadWord(&e.low), want) | ^state&openBit
+}
+
 // desc describes the registration in a slot, for as long as there are references.
 type desc struct {
 	id     uint64
@@ -128,7 +135,7 @@ type table struct {
 	mem      []byte
 	locals   []*counts
 	localMem [][]byte
-	areas    [2]areaBooks // of exact and granules
+	areas    [2]areaLoad // of exact and granules
 	byClass  [64]int
 	free     []uint32 // slots
 	next     uint32   // first slot that was never used
@@ -140,7 +147,7 @@ func newTable(slots int, confined bool) (*table, error) {
 	if slots < 1 || slots >= slotMask {
 		return nil, fmt.Errorf("regcache: %d regions: want 1 to %d", slots, slotMask-1)
 	}
-	// Areas of ascending size follow each other; see crowded for how full they get.
+	// Areas of ascending size follow each other; see mustGrow for how full they get.
 	last := max(smallestArea, bits.Len(uint(slots*4-1))) // log2 of the entries of the largest
 	descs := uint64(headerBytes)
 	exact := (descs + uint64(slots)<<descShift + 4095) &^ 4095
@@ -151,12 +158,15 @@ func newTable(slots int, confined bool) (*table, error) {
 		return nil, err
 	}
 	t := &table{header: (*header)(unsafe.Pointer(&m[0])), mem: m, confined: confined}
-	t.areas = [2]areaBooks{{cursor: &t.exact, places: 1 << smallestArea, most: 1 << last}, {cursor: &t.granules, places: 1 << smallestArea, most: 1 << last, shared: true}}
+	t.areas = [2]areaLoad{
+		{cursor: &t.exact, places: 1 << smallestArea, maxPlaces: 1 << last},
+		{cursor: &t.granules, places: 1 << smallestArea, maxPlaces: 1 << last, shared: true},
+	}
 	t.magic, t.version, t.capacity = tableMagic, tableVersion, uint32(slots)
 	t.descs, t.size, t.epoch = descs, size, 1
 	t.pageMask = mem.PageSize - 1
 	t.watch(&t.still)
-	t.exact, t.granules = exact|(64-smallestArea), granules|(64-smallestArea)
+	t.exact, t.granules = cursorOf(exact, 64-smallestArea), cursorOf(granules, 64-smallestArea)
 	if !confined && !haveMembarrier() {
 		t.flags |= flagFenced
 	}
@@ -245,8 +255,11 @@ func (c *counts) used(slots uint32) bool {
 // area is a hash area as a cursor names it.
 type area struct {
 	base  unsafe.Pointer
-	shift uint64
+	shift uint64 // 64 - log2(places)
 }
+
+// cursorOf makes the cursor of an area: its offset in the table, a multiple of 64, and its shift.
+func cursorOf(offset, shift uint64) uint64 { return offset | shift }
 
 func (h *header) area(cursor uint64) area {
 	return area{unsafe.Add(unsafe.Pointer(h), uintptr(cursor&^63)), cursor & 63}

@@ -57,35 +57,39 @@ func entries(slot uint32, r mem.Range, access uint64) (e [3]entry, n int) {
 	return e, n
 }
 
-// areaBooks is what the writer knows of one of the two hash areas.
-type areaBooks struct {
-	cursor       *uint64
-	places, most uint64 // now, and at most
-	used         uint64 // entries
-	displaced    uint64 // of them, not at the place where a reader looks first
-	shared       bool   // several entries may want the same place
+// areaLoad is what the writer knows of one of the two hash areas.
+type areaLoad struct {
+	cursor            *uint64
+	places, maxPlaces uint64 // for entries: now, and when it can't grow any more
+	used              uint64 // entries
+	displaced         uint64 // of them, not at the place where a reader looks first
+	shared            bool   // several entries may want the same place
 }
 
-// books returns the books of the area that e belongs in.
-func (t *table) books(e *entry) *areaBooks {
+// loadOf returns the load of the area that e belongs in.
+func (t *table) loadOf(e *entry) *areaLoad {
 	if e.high&whichMask == whichExact {
 		return &t.areas[0]
 	}
 	return &t.areas[1]
 }
 
-// crowded says that there is no room for one more entry, or that too many
-// are displaced: each costs a mispredicted branch per hit. Regions at a regular
-// distance, the usual case, may displace each other or not at all, which a
-// doubled area changes.
-func (b *areaBooks) crowded() bool {
-	if b.places == b.most {
+// mustGrow reports whether an area has to grow before it takes one more entry.
+//
+// An area that entries share may fill to one half. In the other one each displaced entry
+// costs every hit on it a mispredicted branch, so that it fills to a quarter, and grows
+// earlier if more than one entry in 16 is displaced. Regions at a regular distance, the
+// usual case, displace each other often or not at all, which a doubled area changes.
+func (b *areaLoad) mustGrow() bool {
+	if b.places == b.maxPlaces {
 		return false // which is half empty with every slot in use
 	}
 	if b.shared {
 		return 2*(b.used+1) > b.places
 	}
-	return 4*(b.used+1) > b.places || 16*b.displaced > b.used && 32*b.used > b.places
+	tooFull := 4*(b.used+1) > b.places
+	tooManyDisplaced := 16*b.displaced > b.used && 32*b.used > b.places
+	return tooFull || tooManyDisplaced
 }
 
 // place returns where e should be.
@@ -105,11 +109,11 @@ func (e *entry) place(a area) uint64 {
 func (t *table) insert(slot uint32, r mem.Range, access uint64) {
 	es, n := entries(slot, r, access)
 	for _, e := range es[:n] {
-		b := t.books(&e)
-		for b.crowded() {
+		b := t.loadOf(&e)
+		for b.mustGrow() {
 			t.grow(b)
 		}
-		t.area(*b.cursor).vacant(e, b).write(e)
+		t.area(*b.cursor).claim(e, b).write(e)
 	}
 	k := class(r.Len())
 	if t.byClass[k]++; t.byClass[k] == 1 {
@@ -117,8 +121,8 @@ func (t *table) insert(slot uint32, r mem.Range, access uint64) {
 	}
 }
 
-// vacant returns where e goes, and books it.
-func (a area) vacant(e entry, b *areaBooks) *entry {
+// claim returns the free place that e goes to, and counts e.
+func (a area) claim(e entry, b *areaLoad) *entry {
 	i := e.place(a)
 	if b.used++; a.at(i).state&slotMask != 0 {
 		b.displaced++
@@ -163,7 +167,7 @@ func (a area) find(e entry) uint64 {
 func (t *table) open(slot uint32, r mem.Range, keys uint64) {
 	es, n := entries(slot, r, 0)
 	for _, e := range es[:n] {
-		a := t.area(*t.books(&e).cursor)
+		a := t.area(*t.loadOf(&e).cursor)
 		at := a.at(a.find(e))
 		// Nobody reads the keys of a closed entry.
 		storeWord(&at.keys, keys)
@@ -176,7 +180,7 @@ func (t *table) open(slot uint32, r mem.Range, keys uint64) {
 func (t *table) close(slot uint32, r mem.Range) {
 	es, n := entries(slot, r, 0)
 	for _, e := range es[:n] {
-		a := t.area(*t.books(&e).cursor)
+		a := t.area(*t.loadOf(&e).cursor)
 		at := a.at(a.find(e))
 		atomic.StoreUint64(&at.state, at.state&^openBit+seqUnit)
 	}
@@ -186,7 +190,7 @@ func (t *table) close(slot uint32, r mem.Range) {
 func (t *table) erase(slot uint32, r mem.Range) {
 	es, n := entries(slot, r, 0)
 	for _, e := range es[:n] {
-		b := t.books(&e)
+		b := t.loadOf(&e)
 		a := t.area(*b.cursor)
 		a.remove(a.find(e), b)
 	}
@@ -198,7 +202,7 @@ func (t *table) erase(slot uint32, r mem.Range) {
 
 // remove empties place i and moves later entries of the run up, so that no
 // run has a gap (Knuth, vol. 3, 6.4, algorithm R).
-func (a area) remove(i uint64, b *areaBooks) {
+func (a area) remove(i uint64, b *areaLoad) {
 	m := a.mask()
 	if b.used--; a.at(i).place(a) != i {
 		b.displaced--
@@ -214,20 +218,21 @@ func (a area) remove(i uint64, b *areaBooks) {
 	a.at(i).empty()
 }
 
-// grow moves to an area of twice the size. Readers go on in the old one
-// until its entries are emptied, when they ask the writer or look again.
-func (t *table) grow(b *areaBooks) {
-	old, places := t.area(*b.cursor), b.places
-	next := *b.cursor&^63 + places<<entryShift | (old.shift - 1)
-	to := t.area(next)
-	b.places, b.used, b.displaced = 2*places, 0, 0
-	for i := range places {
+// grow moves to an area of twice the size, which follows the old one in memory. Readers go on
+// in the old one until its entries are emptied, when they ask the writer or look again.
+func (t *table) grow(b *areaLoad) {
+	old, oldPlaces := t.area(*b.cursor), b.places
+	offset := *b.cursor &^ 63
+	next := cursorOf(offset+oldPlaces<<entryShift, old.shift-1)
+	larger := t.area(next)
+	b.places, b.used, b.displaced = 2*oldPlaces, 0, 0
+	for i := range oldPlaces {
 		if e := *old.at(i); e.state&slotMask != 0 {
-			*to.vacant(e, b) = entry{e.state & (openBit | slotMask), e.low, e.high, e.keys} // nobody reads it yet
+			*larger.claim(e, b) = entry{e.state & (openBit | slotMask), e.low, e.high, e.keys} // nobody reads it yet
 		}
 	}
 	atomic.StoreUint64(b.cursor, next)
-	for i := range places {
+	for i := range oldPlaces {
 		if e := old.at(i); e.state&slotMask != 0 {
 			e.empty()
 		}

@@ -104,7 +104,7 @@ func (c *Cache) quiet() bool {
 		return false
 	}
 	for _, g := range c.bySlot {
-		if g != nil && (g.state == registering || g.state == draining) {
+		if g != nil && g.inTransition() {
 			return false
 		}
 	}
@@ -126,7 +126,7 @@ func (c *Cache) verifyTable() error {
 	return nil
 }
 
-func (c *Cache) verifyArea(a area, b areaBooks) error {
+func (c *Cache) verifyArea(a area, b areaLoad) error {
 	var used, displaced uint64
 	for i := range a.mask() + 1 {
 		e := *a.at(i)
