@@ -34,7 +34,7 @@
 // MPI-4; in C, mpif.h, mpi and mpi_f08, for Open MPI and the libraries of the MPICH
 // ABI. Calls that make or free datatypes and communicators are in it for their
 // handles: the MPI library is asked about a handle only after it has accepted it
-// (c/known.h), as an argument may be wrong, which the program may handle, or mean nothing where it
+// (c/mpi_handles.h), as an argument may be wrong, which the program may handle, or mean nothing where it
 // stands, as with MPI_IN_PLACE. What a call returns is looked at only if it
 // succeeded. Left out on purpose:
 //

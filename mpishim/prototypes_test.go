@@ -17,14 +17,14 @@ const printRows = `
 #include <stdio.h>
 #include "call.h"
 #include "calls.h"
-#define BUFFER(b) (int)s.b.buf, (int)s.b.count, (int)s.b.type, (int)s.b.displs, (int)s.b.many
+#define BUFFER(b) (int)s.b.buf, (int)s.b.count, (int)s.b.type, (int)s.b.displs, (int)s.b.form
 #define ROW(Name_, name_, n, ...) { \
 	const struct pw_spec s = {__VA_ARGS__}; \
 	printf("{\"Name\":\"MPI_" #Name_ "\",\"Arguments\":%d,\"Send\":[%d,%d,%d,%d,%d],\"Recv\":[%d,%d,%d,%d,%d]," \
 	       "\"Peer\":%d,\"Tag\":%d,\"From\":%d,\"FromTag\":%d,\"Comm\":%d,\"Request\":%d,\"Number\":%d,\"Which\":%d,\"Some\":%d,\"Flag\":%d," \
-	       "\"Status\":%d,\"Message\":%d,\"Win\":%d,\"Handle\":%d,\"Life\":%d,\"Near\":%d,\"Aints\":%d}\n", n, \
+	       "\"Status\":%d,\"Message\":%d,\"Win\":%d,\"Handle\":%d,\"Lifecycle\":%d,\"Neighborhood\":%d,\"Aints\":%d}\n", n, \
 	       BUFFER(send), BUFFER(recv), s.peer, s.tag, s.from, s.from_tag, s.comm, s.req, s.number, s.which, s.some, s.flag, \
-	       s.status, s.message, s.win, s.handle, s.life, s.near, s.aints); }
+	       s.status, s.message, s.win, s.handle, s.lifecycle, s.neighborhood, s.aints); }
 int main(void) { PW_CALLS(ROW, ROW, ROW) return 0; }
 `
 
@@ -35,12 +35,12 @@ type row struct {
 	Arguments                                                          int
 	Send, Recv                                                         [5]int
 	Peer, Tag, From, FromTag, Comm, Request, Number, Which, Some, Flag int
-	Status, Message, Win, Handle, Life, Near, Aints                    int
+	Status, Message, Win, Handle, Lifecycle, Neighborhood, Aints       int
 }
 
 const (
-	vec, vecw = 3, 4 // enum pw_many: the first with an array of counts, and the one with types as well
-	typeFreed = 2    // enum pw_life: what comes after is of communicators
+	vec, vecw = 3, 4 // enum pw_count_form: the first with an array of counts, and the one with types as well
+	typeFreed = 2    // enum pw_lifecycle: what comes after is of communicators
 	commFreed = 5    // and what comes after that of windows
 )
 
@@ -78,9 +78,9 @@ func (r row) parameters(wide bool) []string {
 	set(r.Message, "MPI_Message*")
 	set(r.Win, "MPI_Win")
 	switch {
-	case r.Life > commFreed:
+	case r.Lifecycle > commFreed:
 		set(r.Handle, "MPI_Win*")
-	case r.Life > typeFreed:
+	case r.Lifecycle > typeFreed:
 		set(r.Handle, "MPI_Comm*")
 	default:
 		set(r.Handle, "MPI_Datatype*")

@@ -44,8 +44,8 @@ int api_plain_acquire(struct pinwheel_domain *d, const void *addr, size_t len, u
 int api_plain_release(struct pinwheel_domain *d, struct api_use *u);
 
 /* domain.c: the callbacks of the transport, as the Go side calls them */
-int api_provide(void *pd, void *addr, size_t bytes, unsigned access, struct pw_region *made);
-int api_withdraw(void *pd, void *handle);
+int api_register(void *pd, void *addr, size_t bytes, unsigned access, struct pw_region *made);
+int api_deregister(void *pd, void *handle);
 
 /* domain.c: how many domains are open in this process. */
 unsigned api_domains(void);

@@ -51,7 +51,7 @@ int api_plain_release(struct pinwheel_domain *d, struct api_use *u)
 	return rc;
 }
 
-int api_provide(void *pd, void *addr, size_t bytes, unsigned access, struct pw_region *made)
+int api_register(void *pd, void *addr, size_t bytes, unsigned access, struct pw_region *made)
 {
 	struct pinwheel_region r = {0};
 	int rc = call_reg(pd, addr, bytes, access, &r);
@@ -60,7 +60,7 @@ int api_provide(void *pd, void *addr, size_t bytes, unsigned access, struct pw_r
 	return -rc;
 }
 
-int api_withdraw(void *pd, void *handle)
+int api_deregister(void *pd, void *handle)
 {
 	struct pinwheel_domain *d = pd;
 
@@ -68,21 +68,21 @@ int api_withdraw(void *pd, void *handle)
 }
 
 /* A place among those that are managed, or PW_DOMAINS. */
-static uint32_t take_place(struct pinwheel_domain *d)
+static uint32_t take_slot(struct pinwheel_domain *d)
 {
 	for (uint32_t i = 0; i < PW_DOMAINS; i++) {
 		void *free = NULL;
 
 		if (__atomic_compare_exchange_n(&pw.domain[i].pd, &free, d, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-			pw.domain[i].turn = (pw.domain[i].turn + 1) % PW_TURNS;
-			d->tag = ((uint64_t)pw.domain[i].turn * PW_DOMAINS + i) << 48;
+			pw.domain[i].generation = (pw.domain[i].generation + 1) % PW_GENERATIONS;
+			d->tag = ((uint64_t)pw.domain[i].generation * PW_DOMAINS + i) << 48;
 			return i;
 		}
 	}
 	return PW_DOMAINS;
 }
 
-static void give_place(struct pinwheel_domain *d)
+static void free_slot(struct pinwheel_domain *d)
 {
 	if (d->place < PW_DOMAINS)
 		__atomic_store_n(&pw.domain[d->place].pd, NULL, __ATOMIC_RELEASE);
@@ -97,15 +97,15 @@ static void manage(struct pinwheel_domain *d)
 
 	if (!t || !pw_is_managing())
 		return;
-	d->place = take_place(d);
+	d->place = take_slot(d);
 	if (d->place == PW_DOMAINS) {
 		if (!__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
-			pw_say("more than %u domains are open; those beyond are registered for each use", PW_DOMAINS);
+			pw_warn("more than %u domains are open; those beyond are registered for each use", PW_DOMAINS);
 		return;
 	}
 	t->mail.domain = d->place;
 	if (pw_ask(t, PW_ASK_OPEN) || t->mail.error)
-		give_place(d);
+		free_slot(d);
 }
 
 PW_EXPORT int pinwheel_domain_open(struct pinwheel *instance, const struct pinwheel_ops *ops, void *arg, struct pinwheel_domain **domain)
@@ -162,7 +162,7 @@ PW_EXPORT int pinwheel_domain_close(struct pinwheel_domain *d)
 	if (rc == -EBUSY || (d->forks == api_forks && is_being_released(d)))
 		return -EBUSY;
 	if (!rc)
-		give_place(d);
+		free_slot(d);
 	if (d->forks == api_forks) {
 		if (__atomic_load_n(&d->held, __ATOMIC_ACQUIRE))
 			return -EBUSY;

@@ -33,8 +33,8 @@ static void prepare(void)
 	pw_site_init();
 	pw.linked = 1;
 	__atomic_store_n(&pw.verbs_used, 1, __ATOMIC_RELAXED);
-	pw.provide = api_provide;
-	pw.withdraw = api_withdraw;
+	pw.register_region = api_register;
+	pw.deregister_region = api_deregister;
 }
 
 /* Counts are those since the first pinwheel_init. */

@@ -148,9 +148,9 @@ PW_EXPORT int pinwheel_release(struct pinwheel_use *use)
 	/* Once the reference is dropped another thread may close the domain: not before we have finished. */
 	__atomic_store_n(&t->releasing, d, __ATOMIC_RELAXED);
 	/* First of all: the helper can't deregister what is in use. */
-	pw_drop(t, d->place, &u->ref);
+	pw_put(t, d->place, &u->ref);
 	if (region && u->start_ticks && pw_wants_events())
-		pw_tell(t, &(struct pw_event){
+		pw_report_use(t, &(struct pw_event){
 				   .region = region | d->tag,
 				   .start = u->start,
 				   .end = u->end,
@@ -174,6 +174,6 @@ PW_EXPORT int pinwheel_is_registered(struct pinwheel_domain *d, const void *addr
 		return -EINVAL;
 	if (!hit(t, d, addr, len, access, &u) && (rc = missed_try(t, d, addr, len, access, &u)))
 		return rc == -ENOENT ? 0 : rc;
-	pw_drop(t, d->place, &u.ref);
+	pw_put(t, d->place, &u.ref);
 	return 1;
 }

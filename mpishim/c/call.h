@@ -2,45 +2,45 @@
 #ifndef PINWHEEL_CALL_H
 #define PINWHEEL_CALL_H
 
-#include "known.h"
+#include "mpi_handles.h"
 #include "shim.h"
 
-enum pw_many {
-	PW_NOTHING,
-	PW_ONE,
-	PW_EACH, /* count elements for every member of the communicator */
-	PW_VEC,	 /* as counts and displacements say */
-	PW_VECW, /* so too, each of another type, displacements in bytes */
-	PW_SUM,	 /* all counts together, without gaps */
-	PW_MINE, /* the count of this rank */
+enum pw_count_form {
+	PW_NO_BUFFER,
+	PW_COUNT,
+	PW_COUNT_PER_PEER, /* count elements for every member of the communicator */
+	PW_COUNTS,	 /* as counts and displacements say */
+	PW_COUNTS_TYPES, /* so too, each of another type, displacements in bytes */
+	PW_COUNTS_SUM,	 /* all counts together, without gaps */
+	PW_COUNTS_OWN, /* the count of this rank */
 };
-enum pw_makes { PW_NO_REQUEST, PW_REQUEST, PW_PERSISTENT, PW_MESSAGE };
-enum pw_ends { PW_ENDS_NONE, PW_ENDS_ALL, PW_ENDS_ONE, PW_ENDS_SOME, PW_STARTS, PW_FREES, PW_CANCELS, PW_ENDS_ACCESSES };
-enum pw_life { PW_NO_LIFE, PW_TYPE_MADE, PW_TYPE_FREED, PW_COMM_MADE, PW_COMM_STARTED, PW_COMM_FREED, PW_WIN_MADE, PW_WIN_FREED };
+enum pw_creates { PW_NO_REQUEST, PW_REQUEST, PW_PERSISTENT, PW_MESSAGE };
+enum pw_completes { PW_COMPLETES_NONE, PW_COMPLETES_ALL, PW_COMPLETES_ONE, PW_COMPLETES_SOME, PW_STARTS, PW_FREES, PW_CANCELS, PW_COMPLETES_RMA };
+enum pw_lifecycle { PW_NO_LIFECYCLE, PW_TYPE_CREATED, PW_TYPE_FREED, PW_COMM_CREATED, PW_COMM_STARTED, PW_COMM_FREED, PW_WIN_CREATED, PW_WIN_FREED };
 enum pw_rooted { PW_EVERYWHERE, PW_SEND_AT_ROOT, PW_RECV_AT_ROOT };
 
 /* Positions of arguments, from 1; see calls.h. */
 struct pw_buffer {
-	uint8_t buf, count, type, displs, many;
+	uint8_t buf, count, type, displs, form;
 };
 
 struct pw_spec {
-	uint8_t op, makes, ends, rooted;
+	uint8_t op, creates, completes, rooted;
 	struct pw_buffer send, recv;
 	uint8_t peer, tag, from, from_tag, comm;
 	uint8_t req, number, which, some, flag;
 	uint8_t status; /* or statuses */
 	uint8_t message, win;
-	uint8_t handle, life; /* of a datatype, communicator or window, by reference, and what becomes of it */
+	uint8_t handle, lifecycle; /* of a datatype, communicator or window, by reference, and what becomes of it */
 	uint8_t by_group; /* not all members of the parent make it */
-	uint8_t near;  /* the members are the neighbours of a topology */
+	uint8_t neighborhood; /* a collective of the neighbors in a topology */
 	uint8_t aints; /* displacements are MPI_Aint */
 	uint8_t wide;  /* MPI_Count for int, MPI_Aint for displacements: the MPI_x_c of MPI-4 */
 };
 
 enum pw_language { PW_C, PW_FORTRAN };
 
-#define PW_FEW 16
+#define PW_INLINE_REQUESTS 16
 
 struct pw_call {
 	const struct pw_spec *spec;
@@ -52,8 +52,8 @@ struct pw_call {
 	int succeeded; /* the MPI library has accepted its arguments, and has set its results */
 	int unknown;   /* what it gave to MPI is to be noted when it has succeeded */
 	uint64_t start_ns, start_cpu_ns;
-	struct pw_pending **ending; /* the requests given to a wait or test; of recording */
-	struct pw_pending *ending_few[PW_FEW];
+	struct pw_pending **completing; /* the requests given to a wait or test; of recording */
+	struct pw_pending *inline_requests[PW_INLINE_REQUESTS];
 };
 
 #define PW_IGNORES 4
@@ -105,8 +105,12 @@ void pw_mpi_world(int32_t *rank, int32_t *size); /* of this process in the job; 
 int pw_mpi_is_spawned(void);
 int pw_mpi_world_group(pw_word *group); /* to be freed; 0 if it is there */
 pw_word pw_mpi_session(const void *at, enum pw_language language);
-void pw_mpi_each_type(const struct pw_shape *(*see)(pw_word type)); /* predefined */
+void pw_mpi_each_type(const struct pw_datatype *(*see)(pw_word type)); /* predefined */
 int64_t pw_mpi_basic_bytes(pw_word type); /* 0: the handle does not tell */
+
+/* Of a communicator that MPI has accepted. */
+int pw_is_inter(pw_word comm);
+void pw_neighbor_counts(pw_word comm, int rank, int *sources, int *destinations);
 
 static inline int64_t pw_int(const struct pw_call *c, unsigned i)
 {
@@ -120,11 +124,11 @@ static inline int64_t pw_count(const struct pw_call *c, unsigned i)
 }
 
 /* A handle given in C: an int comes in a register whose upper half is anything. */
-static inline pw_word pw_handle_value(pw_word arg) { return pw_mpi.handle_bytes == 4 ? (uint32_t)arg : arg; }
+static inline pw_word pw_mpi_handle(pw_word arg) { return pw_mpi.handle_bytes == 4 ? (uint32_t)arg : arg; }
 
 static inline pw_word pw_type(const struct pw_call *c, unsigned i)
 {
-	return c->language == PW_C ? pw_handle_value(c->arg[i]) : pw_mpi.type_f2c(*(const int *)c->arg[i]);
+	return c->language == PW_C ? pw_mpi_handle(c->arg[i]) : pw_mpi.type_f2c(*(const int *)c->arg[i]);
 }
 
 /* One of an array of datatypes. */
@@ -143,7 +147,7 @@ static inline pw_word pw_comm(const struct pw_call *c)
 
 	if (!i)
 		return pw_mpi.comm_world;
-	return c->language == PW_C ? pw_handle_value(c->arg[i]) : pw_mpi.comm_f2c(*(const int *)c->arg[i]);
+	return c->language == PW_C ? pw_mpi_handle(c->arg[i]) : pw_mpi.comm_f2c(*(const int *)c->arg[i]);
 }
 
 /* A request or message as a key: its handle in C, whatever language gives it. */
@@ -163,19 +167,19 @@ static inline pw_word pw_win(const struct pw_call *c)
 {
 	pw_word arg = c->arg[c->spec->win];
 
-	return c->language == PW_C ? pw_handle_value(arg) : pw_mpi.win_f2c(*(const int *)arg);
+	return c->language == PW_C ? pw_mpi_handle(arg) : pw_mpi.win_f2c(*(const int *)arg);
 }
 
 /* A datatype, communicator or window given by reference. */
 static inline pw_word pw_handle_at(const struct pw_call *c, unsigned i)
 {
 	const void *at = (const void *)c->arg[i];
-	unsigned life = c->spec->life;
+	unsigned lifecycle = c->spec->lifecycle;
 
 	if (!at)
 		return 0;
 	if (c->language == PW_FORTRAN)
-		return (life <= PW_TYPE_FREED ? pw_mpi.type_f2c : life <= PW_COMM_FREED ? pw_mpi.comm_f2c : pw_mpi.win_f2c)(*(const int *)at);
+		return (lifecycle <= PW_TYPE_FREED ? pw_mpi.type_f2c : lifecycle <= PW_COMM_FREED ? pw_mpi.comm_f2c : pw_mpi.win_f2c)(*(const int *)at);
 	return pw_mpi.handle_bytes == 4 ? *(const uint32_t *)at : *(const pw_word *)at;
 }
 
@@ -204,24 +208,20 @@ struct pw_extent {
  */
 #define PW_UNKNOWN (-1)
 int pw_extent_of(const struct pw_call *c, const struct pw_buffer *b, struct pw_extent *e);
-int pw_slice_of(const struct pw_call *c, const struct pw_buffer *b, int i, struct pw_extent *e); /* of PW_VEC, PW_VECW; 0 or 1 */
+int pw_peer_extent_of(const struct pw_call *c, const struct pw_buffer *b, int i, struct pw_extent *e); /* of PW_COUNTS, PW_COUNTS_TYPES; 0 or 1 */
 
-/* topology.c: of a communicator that MPI has accepted */
-int pw_is_inter(pw_word comm);
-void pw_neighbours(pw_word comm, int rank, int *sources, int *destinations);
+/* unwound.c: whether the call under way, whose frame is the outer one, was left without a return */
+int pw_was_unwound(void **outer, void **frame);
 
-/* left.c: whether the call under way, whose frame is the outer one, was left without a return */
-int pw_was_left(void **outer, void **frame);
-
-/* post.c */
-void pw_post_call(struct pw_call *c); /* before it, and again after it if it was unknown */
-void pw_post_request(const struct pw_call *c); /* a persistent request was made */
+/* announce.c */
+void pw_announce_call(struct pw_call *c); /* before it, and again after it if it was unknown */
+void pw_announce_persistent(const struct pw_call *c); /* a persistent request was made */
 
 /* record.c */
 void pw_record_begin(struct pw_call *c);
 void pw_record_end(struct pw_call *c);
 void pw_record_left_out(const struct pw_call *c); /* of another thread */
-void pw_record_made(const struct pw_call *c);     /* a communicator or window */
+void pw_record_created(const struct pw_call *c);     /* a communicator or window */
 void pw_comm_forget(pw_word handle);              /* it may come again */
 void pw_record_start(struct pw_thread *t); /* at the end of MPI_Init */
 void pw_record_finish(void);               /* at the beginning of MPI_Finalize */

@@ -2,25 +2,25 @@
  * What the buffer arguments of a call are: how much data, and the memory that it lies in.
  *
  * Nothing is read that MPI declares without meaning in this process, and nothing
- * is asked of the MPI library before it has accepted the arguments: see known.h.
+ * is asked of the MPI library before it has accepted the arguments: see mpi_handles.h.
  *
  * Budget: no system call, no allocation, no lock but for what is learned.
  */
 #define _GNU_SOURCE
 #include "call.h"
 
-static const struct pw_members *members_of(const struct pw_call *c)
+static const struct pw_comm_info *comm_info_of(const struct pw_call *c)
 {
-	const struct pw_members *m = pw_members_of(pw_comm(c));
+	const struct pw_comm_info *m = pw_comm_info_of(pw_comm(c));
 
-	return m || !c->succeeded ? m : pw_members_learn(pw_comm(c));
+	return m || !c->succeeded ? m : pw_comm_info_learn(pw_comm(c));
 }
 
-static const struct pw_shape *shape_of(const struct pw_call *c, pw_word type)
+static const struct pw_datatype *datatype_of(const struct pw_call *c, pw_word type)
 {
-	const struct pw_shape *s = pw_shape_of(type);
+	const struct pw_datatype *s = pw_datatype_of(type);
 
-	return s || !c->succeeded ? s : pw_shape_learn(type);
+	return s || !c->succeeded ? s : pw_datatype_learn(type);
 }
 
 /* One of an array of counts or displacements. */
@@ -37,21 +37,21 @@ static int64_t count_at(const struct pw_call *c, const struct pw_buffer *b, int 
 }
 
 /* How many parts a buffer of a collective has. */
-static int parts(const struct pw_call *c, const struct pw_buffer *b, const struct pw_members *m)
+static int parts(const struct pw_call *c, const struct pw_buffer *b, const struct pw_comm_info *m)
 {
-	if (c->spec->near)
+	if (c->spec->neighborhood)
 		return b == &c->spec->recv ? m->sources : m->destinations;
 	return c->spec->op != PW_REDUCE_SCATTER && m->is_inter ? m->remote_size : m->size;
 }
 
 /* What the communicator has to be known for, before anything can be said of a buffer. */
-static int needs_members(const struct pw_call *c, const struct pw_buffer *b)
+static int needs_comm_info(const struct pw_call *c, const struct pw_buffer *b)
 {
-	return b->many != PW_ONE || pw_is_of_root(c->spec, b);
+	return b->form != PW_COUNT || pw_is_of_root(c->spec, b);
 }
 
 /* Whether MPI reads or writes a buffer in this process; m may be NULL where it isn't needed. */
-static int is_significant(const struct pw_call *c, const struct pw_buffer *b, const struct pw_members *m)
+static int is_significant(const struct pw_call *c, const struct pw_buffer *b, const struct pw_comm_info *m)
 {
 	const struct pw_spec *s = c->spec;
 	int64_t root;
@@ -70,7 +70,7 @@ static int is_significant(const struct pw_call *c, const struct pw_buffer *b, co
 }
 
 /* Where elements lie. 0 for no memory: no elements, or no address. */
-static int lie(pw_word address, int64_t count, const struct pw_shape *s, struct pw_extent *e)
+static int set_extent(pw_word address, int64_t count, const struct pw_datatype *s, struct pw_extent *e)
 {
 	if (count <= 0 || !s->bytes)
 		return 0;
@@ -84,21 +84,21 @@ static int lie(pw_word address, int64_t count, const struct pw_shape *s, struct 
 static int part_of(const struct pw_call *c, const struct pw_buffer *b, int i, struct pw_extent *e)
 {
 	int64_t displacement;
-	const struct pw_shape *s;
+	const struct pw_datatype *s;
 
 	if (count_at(c, b, i) <= 0)
 		return 0; /* its datatype may be none */
-	if (!(s = shape_of(c, b->many == PW_VECW ? pw_type_at(c, b->type, i) : pw_type(c, b->type))))
+	if (!(s = datatype_of(c, b->form == PW_COUNTS_TYPES ? pw_type_at(c, b->type, i) : pw_type(c, b->type))))
 		return PW_UNKNOWN;
 	displacement = element(c, b->displs, i, c->spec->wide || c->spec->aints);
-	if (b->many == PW_VEC)
+	if (b->form == PW_COUNTS)
 		displacement *= s->extent;
-	return lie(pw_address(c, b->buf) + (uint64_t)displacement, count_at(c, b, i), s, e);
+	return set_extent(pw_address(c, b->buf) + (uint64_t)displacement, count_at(c, b, i), s, e);
 }
 
 static int has_arrays(const struct pw_call *c, const struct pw_buffer *b)
 {
-	return c->arg[b->count] && c->arg[b->displs] && (b->many != PW_VECW || c->arg[b->type]);
+	return c->arg[b->count] && c->arg[b->displs] && (b->form != PW_COUNTS_TYPES || c->arg[b->type]);
 }
 
 /* Sum and span of the parts. */
@@ -124,18 +124,18 @@ static int vector_extent(const struct pw_call *c, const struct pw_buffer *b, int
 }
 
 /* Elements of a buffer without displacements. */
-static int64_t total(const struct pw_call *c, const struct pw_buffer *b, const struct pw_members *m)
+static int64_t total(const struct pw_call *c, const struct pw_buffer *b, const struct pw_comm_info *m)
 {
 	int64_t sum = 0;
 
-	switch (b->many) {
-	case PW_EACH:
+	switch (b->form) {
+	case PW_COUNT_PER_PEER:
 		return pw_count(c, b->count) * parts(c, b, m);
-	case PW_SUM:
+	case PW_COUNTS_SUM:
 		for (int i = 0; i < parts(c, b, m) && c->arg[b->count]; i++)
 			sum += count_at(c, b, i);
 		return sum;
-	case PW_MINE:
+	case PW_COUNTS_OWN:
 		return c->arg[b->count] ? count_at(c, b, m->rank) : 0;
 	default:
 		return pw_count(c, b->count);
@@ -146,11 +146,11 @@ static int64_t total(const struct pw_call *c, const struct pw_buffer *b, const s
  * The buffer that holds the data of this one: with MPI_IN_PLACE what is to be sent lies where
  * the result will, and what the send side says means nothing. NULL: there is no data.
  */
-static const struct pw_buffer *holder(const struct pw_call *c, const struct pw_buffer *b, struct pw_buffer *in_place)
+static const struct pw_buffer *data_buffer(const struct pw_call *c, const struct pw_buffer *b, struct pw_buffer *in_place)
 {
 	const struct pw_spec *s = c->spec;
 
-	if (!s->send.many || !s->recv.many)
+	if (!s->send.form || !s->recv.form)
 		return b;
 	if (pw_is_in_place(c, s->recv.buf)) /* MPI_Scatter's root keeps what is its own */
 		return b == &s->send ? b : NULL;
@@ -166,19 +166,19 @@ static const struct pw_buffer *holder(const struct pw_call *c, const struct pw_b
 }
 
 /* Prepares for the data of a buffer. */
-static int look(const struct pw_call *c, const struct pw_buffer **b, struct pw_buffer *in_place, const struct pw_members **m)
+static int look(const struct pw_call *c, const struct pw_buffer **b, struct pw_buffer *in_place, const struct pw_comm_info **m)
 {
 	*m = NULL;
-	if (needs_members(c, *b) && !(*m = members_of(c)))
+	if (needs_comm_info(c, *b) && !(*m = comm_info_of(c)))
 		return PW_UNKNOWN;
-	if (!is_significant(c, *b, *m) || !(*b = holder(c, *b, in_place)))
+	if (!is_significant(c, *b, *m) || !(*b = data_buffer(c, *b, in_place)))
 		return 0;
-	return *m || !needs_members(c, *b) || (*m = members_of(c)) ? 1 : PW_UNKNOWN;
+	return *m || !needs_comm_info(c, *b) || (*m = comm_info_of(c)) ? 1 : PW_UNKNOWN;
 }
 
-int pw_slice_of(const struct pw_call *c, const struct pw_buffer *b, int i, struct pw_extent *e)
+int pw_peer_extent_of(const struct pw_call *c, const struct pw_buffer *b, int i, struct pw_extent *e)
 {
-	const struct pw_members *m;
+	const struct pw_comm_info *m;
 	struct pw_buffer in_place;
 
 	*e = (struct pw_extent){0};
@@ -190,35 +190,35 @@ int pw_slice_of(const struct pw_call *c, const struct pw_buffer *b, int i, struc
 /* Of a call whose buffers depend on each other or on the communicator. */
 static __attribute__((noinline)) int extent_of(const struct pw_call *c, const struct pw_buffer *b, struct pw_extent *e)
 {
-	const struct pw_members *m;
-	const struct pw_shape *s;
+	const struct pw_comm_info *m;
+	const struct pw_datatype *s;
 	struct pw_buffer in_place;
 	int64_t count;
 	int found;
 
 	if ((found = look(c, &b, &in_place, &m)) != 1)
 		return found;
-	if (b->many == PW_VEC || b->many == PW_VECW)
+	if (b->form == PW_COUNTS || b->form == PW_COUNTS_TYPES)
 		return vector_extent(c, b, parts(c, b, m), e);
 	if ((count = total(c, b, m)) <= 0)
 		return 0; /* the datatype may be none */
-	if (!(s = shape_of(c, pw_type(c, b->type))))
+	if (!(s = datatype_of(c, pw_type(c, b->type))))
 		return PW_UNKNOWN;
-	return lie(pw_address(c, b->buf), count, s, e);
+	return set_extent(pw_address(c, b->buf), count, s, e);
 }
 
 int pw_extent_of(const struct pw_call *c, const struct pw_buffer *b, struct pw_extent *e)
 {
-	const struct pw_shape *s;
+	const struct pw_datatype *s;
 	int64_t count;
 	int found;
 
 	*e = (struct pw_extent){0};
-	if (c->spec->tag || c->spec->from || !c->spec->recv.many) { /* point to point, or MPI_Bcast */
+	if (c->spec->tag || c->spec->from || !c->spec->recv.form) { /* point to point, or MPI_Bcast */
 		if (!is_significant(c, b, NULL) || (count = pw_count(c, b->count)) <= 0)
 			return 0;
-		if (pw_likely((s = shape_of(c, pw_type(c, b->type))) != NULL))
-			return lie(pw_address(c, b->buf), count, s, e);
+		if (pw_likely((s = datatype_of(c, pw_type(c, b->type))) != NULL))
+			return set_extent(pw_address(c, b->buf), count, s, e);
 		found = PW_UNKNOWN;
 	} else {
 		found = extent_of(c, b, e);

@@ -17,8 +17,8 @@ static void initialized(const void *session, enum pw_language language)
 	if (!t || pw_is_init())
 		return;
 	if (has_ended) {
-		if (pw_wanted())
-			pw_say("MPI is initialized again after its end; that part of the program is not looked at");
+		if (pw_wants_output())
+			pw_warn("MPI is initialized again after its end; that part of the program is not looked at");
 		return;
 	}
 	pw_mpi_init();
@@ -28,9 +28,9 @@ static void initialized(const void *session, enum pw_language language)
 		pw_mpi.session = pw_mpi_session(session, language);
 	pw_mpi_world(&pw.rank, &pw.size);
 	pw.spawned = (uint32_t)pw_mpi_is_spawned();
-	pw_known_init();
+	pw_mpi_handles_init();
 	pw_site_init();
-	if (pw_uses_verbs() || pw_wanted())
+	if (pw_uses_verbs() || pw_wants_output())
 		pw_start();
 	pw_record_start(t);
 	__atomic_store_n(&pw.is_init, 1, __ATOMIC_RELEASE);
@@ -92,7 +92,7 @@ static void session_ends(const void *session, enum pw_language language)
 #define REAL(type, symbol) \
 	static type real; \
 	if (!real && !(real = (type)pw_symbol(symbol))) { \
-		pw_say("%s is called but no MPI library has it", symbol); \
+		pw_warn("%s is called but no MPI library has it", symbol); \
 		return MPI_ERR_INTERN_; \
 	}
 #define MPI_ERR_INTERN_ 17 /* any error will do */

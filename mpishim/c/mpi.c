@@ -5,27 +5,27 @@
 
 typedef pw_word (*pw_fn)();
 
-static __attribute__((noinline, cold)) void sample_post(struct pw_call *c)
+static __attribute__((noinline, cold)) void announce_timed(struct pw_call *c)
 {
 	struct pw_thread *t = c->thread;
-	uint32_t posts = pw_posts(t);
+	uint32_t before = pw_announced_count(t);
 	uint64_t ticks = pw_ticks();
 
-	pw_post_call(c);
+	pw_announce_call(c);
 	ticks = pw_ticks() - ticks;
-	t->next_post = PW_SAMPLE - 1;
-	if (pw_posts(t) == posts || ticks >= PW_INTERRUPTED) /* nothing large */
+	t->next_announce = PW_SAMPLE - 1;
+	if (pw_announced_count(t) == before || ticks >= PW_INTERRUPTED) /* nothing large */
 		return;
-	pw_add(&t->post_ticks, ticks);
-	pw_add(&t->post_samples, pw_posts(t) - posts);
+	pw_add(&t->announce_ticks, ticks);
+	pw_add(&t->announce_samples, pw_announced_count(t) - before);
 }
 
-static inline __attribute__((always_inline)) void post(struct pw_call *c)
+static inline __attribute__((always_inline)) void announce(struct pw_call *c)
 {
-	if (pw_likely(c->thread->next_post--))
-		pw_post_call(c);
+	if (pw_likely(c->thread->next_announce--))
+		pw_announce_call(c);
 	else
-		sample_post(c);
+		announce_timed(c);
 }
 
 /* Whatever called this, also from inside of MPI: the handle may be another's at once. */
@@ -33,11 +33,11 @@ static __attribute__((noinline)) void forget(const struct pw_call *c)
 {
 	pw_word handle = pw_handle_at(c, c->spec->handle);
 
-	if (c->spec->life == PW_TYPE_FREED)
-		pw_shape_forget(handle);
-	if (c->spec->life == PW_COMM_FREED)
-		pw_members_forget(handle);
-	if (c->spec->life >= PW_COMM_FREED && pw_is_recording())
+	if (c->spec->lifecycle == PW_TYPE_FREED)
+		pw_datatype_forget(handle);
+	if (c->spec->lifecycle == PW_COMM_FREED)
+		pw_comm_info_forget(handle);
+	if (c->spec->lifecycle >= PW_COMM_FREED && pw_is_recording())
 		pw_comm_forget(handle);
 }
 
@@ -45,12 +45,12 @@ static __attribute__((noinline)) void learn(const struct pw_call *c)
 {
 	pw_word handle = pw_handle_at(c, c->spec->handle);
 
-	if (c->spec->life == PW_TYPE_MADE)
-		pw_shape_learn(handle);
-	if (c->spec->life == PW_COMM_MADE)
-		pw_members_learn(handle);
-	if (c->spec->life >= PW_COMM_MADE && c->thread->depth == 1 && pw_is_recording())
-		pw_record_made(c);
+	if (c->spec->lifecycle == PW_TYPE_CREATED)
+		pw_datatype_learn(handle);
+	if (c->spec->lifecycle == PW_COMM_CREATED)
+		pw_comm_info_learn(handle);
+	if (c->spec->lifecycle >= PW_COMM_CREATED && c->thread->depth == 1 && pw_is_recording())
+		pw_record_created(c);
 }
 
 /* s is c->spec, which is constant here. */
@@ -65,18 +65,18 @@ static inline __attribute__((always_inline)) void enter(struct pw_call *c, const
 	if (pw_unlikely(!t || !pw_is_init()))
 		return;
 	c->thread = t;
-	if (s->life == PW_TYPE_FREED || s->life == PW_COMM_FREED || s->life == PW_WIN_FREED)
+	if (s->lifecycle == PW_TYPE_FREED || s->lifecycle == PW_COMM_FREED || s->lifecycle == PW_WIN_FREED)
 		forget(c);
-	if (t->depth && pw_was_left(t->frame, frame))
+	if (t->depth && pw_was_unwound(t->frame, frame))
 		t->depth = 0; /* by an error handler that jumped, or an exception */
 	if (t->depth++) /* the MPI library calls itself */
 		return;
 	t->seq++;
 	t->op = s->op;
 	t->frame = frame;
-	if (s->send.many || s->recv.many || s->ends == PW_STARTS || s->ends == PW_FREES)
+	if (s->send.form || s->recv.form || s->completes == PW_STARTS || s->completes == PW_FREES)
 		if (pw_is_managing() && pw_uses_verbs()) /* nobody registers what shared memory moves */
-			post(c);
+			announce(c);
 	if (pw_recording(t))
 		pw_record_begin(c);
 	else if (pw_is_recording())
@@ -86,19 +86,19 @@ static inline __attribute__((always_inline)) void enter(struct pw_call *c, const
 static inline __attribute__((always_inline)) void leave(struct pw_call *c, const struct pw_spec *s, int error)
 {
 	struct pw_thread *t = c->thread;
-	const int makes = s->life == PW_TYPE_MADE || s->life == PW_COMM_MADE || s->life == PW_WIN_MADE;
+	const int creates = s->lifecycle == PW_TYPE_CREATED || s->lifecycle == PW_COMM_CREATED || s->lifecycle == PW_WIN_CREATED;
 
 	if (pw_unlikely(!t))
 		return;
-	if (makes || s->makes == PW_PERSISTENT || pw_unlikely(c->unknown | c->recorded)) {
+	if (creates || s->creates == PW_PERSISTENT || pw_unlikely(c->unknown | c->recorded)) {
 		c->error = error;
 		c->succeeded = !error;
-		if (makes && c->succeeded)
+		if (creates && c->succeeded)
 			learn(c);
 		if (c->unknown && c->succeeded)
-			pw_post_call(c);
-		if (s->makes == PW_PERSISTENT && t->depth == 1 && pw_is_managing() && c->succeeded)
-			pw_post_request(c);
+			pw_announce_call(c);
+		if (s->creates == PW_PERSISTENT && t->depth == 1 && pw_is_managing() && c->succeeded)
+			pw_announce_persistent(c);
 		if (c->recorded)
 			pw_record_end(c);
 	}
@@ -112,7 +112,7 @@ static __attribute__((noinline, cold)) pw_fn find(pw_fn *real, const char *name)
 	pw_fn f = (pw_fn)pw_symbol(name);
 
 	if (!f)
-		pw_say("%s is called but no MPI library has it", name);
+		pw_warn("%s is called but no MPI library has it", name);
 	__atomic_store_n(real, f, __ATOMIC_RELAXED);
 	return f;
 }

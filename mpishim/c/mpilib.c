@@ -140,7 +140,7 @@ void pw_mpi_init(void)
 		  m.group_translate && m.group_free && m.group_rank && m.group_size;
 	pw_mpi = m;
 	if (!m.known)
-		pw_say("this MPI library is not known (%s); going on without Pinwheel", text[0] ? pw.library : "it has no version");
+		pw_warn("this MPI library is not known (%s); going on without Pinwheel", text[0] ? pw.library : "it has no version");
 }
 
 int pw_mpi_world_group(pw_word *group)
@@ -156,7 +156,7 @@ int pw_mpi_is_spawned(void)
 	pw_word parent = 0;
 
 	return !pw_mpi.by_session && pw_mpi.comm_get_parent && !pw_mpi.comm_get_parent(&parent) &&
-	       pw_handle_value(parent) != pw_mpi.comm_null;
+	       pw_mpi_handle(parent) != pw_mpi.comm_null;
 }
 
 void pw_mpi_world(int32_t *rank, int32_t *size)
@@ -181,7 +181,7 @@ pw_word pw_mpi_session(const void *at, enum pw_language language)
 }
 
 /* Open MPI numbers its predefined datatypes for Fortran from 0 on, and has no others yet. */
-void pw_mpi_each_type(const struct pw_shape *(*see)(pw_word type))
+void pw_mpi_each_type(const struct pw_datatype *(*see)(pw_word type))
 {
 	pw_word type;
 
@@ -192,4 +192,28 @@ void pw_mpi_each_type(const struct pw_shape *(*see)(pw_word type))
 int64_t pw_mpi_basic_bytes(pw_word type)
 {
 	return pw_mpi.handle_bytes == 4 && type >> 24 == 0x4c ? (int64_t)(type >> 8 & 0xff) : 0;
+}
+
+int pw_is_inter(pw_word comm)
+{
+	int inter = 0;
+
+	return pw_mpi.comm_test_inter && pw_mpi.comm_remote_size && !pw_mpi.comm_test_inter(comm, &inter) && inter;
+}
+
+void pw_neighbor_counts(pw_word comm, int rank, int *sources, int *destinations)
+{
+	int kind = 0, n = 0, in = 0, out = 0, weighted;
+
+	*sources = *destinations = 0; /* no topology: a call that needs one will fail */
+	if (!pw_mpi.topo_test || pw_mpi.topo_test(comm, &kind))
+		return;
+	if (kind == pw_mpi.topo_cart && !pw_mpi.cartdim_get(comm, &n))
+		*sources = *destinations = 2 * n;
+	if (kind == pw_mpi.topo_graph && !pw_mpi.graph_neighbors_count(comm, rank, &n))
+		*sources = *destinations = n;
+	if (kind == pw_mpi.topo_dist_graph && !pw_mpi.dist_graph_neighbors_count(comm, &in, &out, &weighted)) {
+		*sources = in;
+		*destinations = out;
+	}
 }

@@ -17,7 +17,7 @@ static int is_given(const char *name)
 	return v && *v && strcmp(v, "n");
 }
 
-int pw_wanted(void) { return is_given("PINWHEEL_STATS") || is_given("PINWHEEL_RECORD"); }
+int pw_wants_output(void) { return is_given("PINWHEEL_STATS") || is_given("PINWHEEL_RECORD"); }
 
 static int is_named(const char *const *names)
 {
@@ -41,7 +41,7 @@ static int provide(void *pd, void *addr, size_t bytes, unsigned access, struct p
 	struct v_mr *mr;
 
 	errno = 0;
-	mr = pw.reg(pd, addr, bytes, (uintptr_t)addr, access);
+	mr = pw.ibv_reg(pd, addr, bytes, (uintptr_t)addr, access);
 	if (!mr)
 		return errno ? errno : EIO;
 	*made = (struct pw_region){.handle = mr, .lkey = mr->lkey, .rkey = mr->rkey};
@@ -51,18 +51,18 @@ static int provide(void *pd, void *addr, size_t bytes, unsigned access, struct p
 static int withdraw(void *pd, void *mr)
 {
 	(void)pd;
-	return pw.dereg(mr);
+	return pw.ibv_dereg(mr);
 }
 
 __attribute__((constructor)) static void loaded(void)
 {
-	pw.provide = provide;
-	pw.withdraw = withdraw;
+	pw.register_region = provide;
+	pw.deregister_region = withdraw;
 	if (is_named(daemons))
 		pw_disable();
 	if (is_named(launchers)) {
 		pw_disable();
-		pw_say("preloaded into the launcher %s, which has nothing to register; it is meant for the ranks (pinwheel run sees to that)",
+		pw_warn("preloaded into the launcher %s, which has nothing to register; it is meant for the ranks (pinwheel run sees to that)",
 		       program_invocation_short_name);
 	}
 	pw_prepare();
@@ -72,5 +72,5 @@ __attribute__((destructor)) static void unloaded(void)
 {
 	pw_record_exit();
 	if (pw_uses_verbs() && pw.rank < 0 && !pw_is_disabled())
-		pw_say("verbs were used but no call of MPI was seen (is MPI linked statically?); nothing was managed");
+		pw_warn("verbs were used but no call of MPI was seen (is MPI linked statically?); nothing was managed");
 }

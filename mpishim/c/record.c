@@ -13,22 +13,22 @@ static void left_out(enum pw_left_out why) { __atomic_add_fetch(&pw.recorder->le
 /* Whether a call moves data, or waits for others that call it too. */
 static int communicates(const struct pw_spec *s)
 {
-	return s->op < PW_FREE && s->op != PW_WAIT && s->op != PW_PROBE && s->makes != PW_PERSISTENT;
+	return s->op < PW_FREE && s->op != PW_WAIT && s->op != PW_PROBE && s->creates != PW_PERSISTENT;
 }
 
 void pw_record_left_out(const struct pw_call *c)
 {
-	if (communicates(c->spec) || c->spec->ends == PW_STARTS)
+	if (communicates(c->spec) || c->spec->completes == PW_STARTS)
 		left_out(PW_LEFT_THREADS);
 }
 
-void pw_record_made(const struct pw_call *c)
+void pw_record_created(const struct pw_call *c)
 {
 	const struct pw_spec *s = c->spec;
-	int is_window = s->life == PW_WIN_MADE;
+	int is_window = s->lifecycle == PW_WIN_CREATED;
 
-	pw_comm_made(pw_handle_at(c, s->handle), s->comm ? pw_comm_name(pw_comm(c)) : 0,
-		     is_window ? PW_MADE_WINDOW : s->by_group ? PW_MADE_BY_GROUP : PW_MADE_BY_ALL);
+	pw_comm_created(pw_handle_at(c, s->handle), s->comm ? pw_comm_global_id(pw_comm(c)) : 0,
+		     is_window ? PW_WINDOW : s->by_group ? PW_BY_GROUP : PW_BY_PARENT);
 }
 
 /* Whether a call receives from any source, or with any tag. */
@@ -43,7 +43,7 @@ void pw_record_begin(struct pw_call *c)
 {
 	const struct pw_spec *s = c->spec;
 
-	c->ending = NULL;
+	c->completing = NULL;
 	pw_record_take(c);
 	if (s->status && receives_any(c) && pw_status_is_ignored(c))
 		pw_status_provide(c, 1);
@@ -75,13 +75,13 @@ static void emit_parts(const struct pw_call *c, struct pw_record *r, const struc
 {
 	struct pw_extent all = {0}, e = {0};
 
-	if (b->many == PW_EACH && comm->peers && pw_extent_of(c, b, &all) == 1)
+	if (b->form == PW_COUNT_PER_PEER && comm->peers && pw_extent_of(c, b, &all) == 1)
 		e.bytes = all.bytes / (uint64_t)comm->peers;
 	for (int i = 0; i < comm->peers; i++) {
-		if (b->many == PW_EACH)
+		if (b->form == PW_COUNT_PER_PEER)
 			e.start = all.start + (all.end - all.start) / (uint64_t)comm->peers * (uint64_t)i;
 		else
-			pw_slice_of(c, b, i, &e);
+			pw_peer_extent_of(c, b, i, &e);
 		set_buffer(r, e.start, e.bytes, write);
 		r->peer = comm->peer[i];
 		pw_record_emit(r);
@@ -123,13 +123,13 @@ static void emit_buffers(const struct pw_call *c, struct pw_record *r, const str
 	const struct pw_spec *s = c->spec;
 	int is_root = r->peer == pw.rank;
 
-	if (!s->send.many && !s->recv.many) {
+	if (!s->send.form && !s->recv.form) {
 		pw_record_emit(r);
 		return;
 	}
-	if (s->send.many && (s->rooted != PW_SEND_AT_ROOT || is_root))
+	if (s->send.form && (s->rooted != PW_SEND_AT_ROOT || is_root))
 		emit_buffer(c, r, &s->send, r->op == PW_BCAST && !is_root, comm);
-	if (s->recv.many && (s->rooted != PW_RECV_AT_ROOT || is_root)) {
+	if (s->recv.form && (s->rooted != PW_RECV_AT_ROOT || is_root)) {
 		if (s->from)
 			set_source(c, r, comm);
 		emit_buffer(c, r, &s->recv, 1, comm);
@@ -146,7 +146,7 @@ static void record_probe(const struct pw_call *c, struct pw_record *r, struct pw
 		return;
 	set_source(c, r, comm);
 	pw_record_emit(r);
-	if (s->makes != PW_MESSAGE || !(p = pw_pending_new(comm)))
+	if (s->creates != PW_MESSAGE || !(p = pw_pending_new(comm)))
 		return;
 	p->record = *r;
 	pw_pending_put(PW_MESSAGES, pw_key(c, s->message, 0), p);
@@ -155,7 +155,7 @@ static void record_probe(const struct pw_call *c, struct pw_record *r, struct pw
 /* The message that was found before. */
 static int take_message(const struct pw_call *c, struct pw_record *r)
 {
-	struct pw_pending *p = c->ending ? c->ending[0] : NULL;
+	struct pw_pending *p = c->completing ? c->completing[0] : NULL;
 
 	if (!p)
 		return 0;
@@ -176,14 +176,14 @@ static void start_pending(const struct pw_call *c, struct pw_record *r, struct p
 		return;
 	p->is_any = receives_any(c);
 	p->tag = s->from ? (int32_t)pw_int(c, s->from_tag) : 0;
-	if (s->life == PW_COMM_STARTED) {
+	if (s->lifecycle == PW_COMM_STARTED) {
 		p->made = (const void *)c->arg[s->handle];
 		p->is_fortran = c->language == PW_FORTRAN;
-		p->parent = pw_comm_name(pw_comm(c));
+		p->parent = pw_comm_global_id(pw_comm(c));
 	}
 	p->record = *r;
-	if (s->makes == PW_PERSISTENT) {
-		const struct pw_buffer *b = s->send.many ? &s->send : &s->recv;
+	if (s->creates == PW_PERSISTENT) {
+		const struct pw_buffer *b = s->send.form ? &s->send : &s->recv;
 		struct pw_extent e = {0};
 
 		if (s->from)
@@ -195,8 +195,8 @@ static void start_pending(const struct pw_call *c, struct pw_record *r, struct p
 		return;
 	}
 	p->number = r->req = pw_pending_number();
-	if (s->makes == PW_NO_REQUEST) /* an access to a window */
-		pw_pending_put(PW_ACCESSES, PW_ACCESS_KEY(comm), p);
+	if (s->creates == PW_NO_REQUEST) /* an access to a window */
+		pw_pending_put(PW_RMA, PW_RMA_KEY(comm), p);
 	else
 		pw_pending_put(PW_REQUESTS, pw_request(c, 0), p);
 }
@@ -221,9 +221,9 @@ static void record_call(const struct pw_call *c, struct pw_record *r, struct pw_
 		r->op = PW_ALLTOALLV; /* equal shares, of others than the members */
 	if (r->op == PW_ALLTOALL || r->op == PW_ALLGATHER)
 		r->peer = comm->peers < pw.size ? comm->peers : pw.size;
-	if (s->makes == PW_REQUEST || s->makes == PW_PERSISTENT || (s->win && r->op != PW_BARRIER))
+	if (s->creates == PW_REQUEST || s->creates == PW_PERSISTENT || (s->win && r->op != PW_BARRIER))
 		start_pending(c, r, comm);
-	if (s->makes != PW_PERSISTENT && s->life != PW_COMM_STARTED)
+	if (s->creates != PW_PERSISTENT && s->lifecycle != PW_COMM_STARTED)
 		emit_buffers(c, r, comm);
 }
 
@@ -232,7 +232,7 @@ static int is_truncated(const struct pw_call *c)
 {
 	int class = 0;
 
-	return c->error && c->spec->recv.many && (c->spec->from || c->spec->message) && pw_mpi.error_class &&
+	return c->error && c->spec->recv.form && (c->spec->from || c->spec->message) && pw_mpi.error_class &&
 	       !pw_mpi.error_class(c->error, &class) && class == pw_mpi.err_truncate;
 }
 
@@ -248,7 +248,7 @@ void pw_record_end(struct pw_call *c)
 	}
 	fill(c, &r);
 	c->succeeded |= is_truncated(c);
-	if (s->ends && pw_record_ended(c, &r)) {
+	if (s->completes && pw_record_ended(c, &r)) {
 		pw_record_put_back(c);
 		return;
 	}
@@ -258,7 +258,7 @@ void pw_record_end(struct pw_call *c)
 		pw_record_put_back(c);
 		return;
 	}
-	if (s->op >= PW_FREE && s->life != PW_COMM_STARTED)
+	if (s->op >= PW_FREE && s->lifecycle != PW_COMM_STARTED)
 		return;
 	if (s->win || s->comm) {
 		comm = s->win ? pw_comm_find(pw_win(c), 1) : pw_comm_find(pw_comm(c), 0);

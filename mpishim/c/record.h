@@ -22,7 +22,7 @@ void pw_record_now(uint64_t *ns, uint64_t *cpu_ns);
 /* record_comm.c: communicators, and windows, which have members as well */
 struct pw_comm {
 	pw_word handle;
-	uint64_t name;	 /* the same on all members */
+	uint64_t global_id;	 /* the same on all members */
 	int32_t id;	 /* in the trace; -1: not there yet */
 	int is_inter;
 	int members, peers;
@@ -31,13 +31,13 @@ struct pw_comm {
 	int references;
 	struct pw_comm *next;
 };
-enum pw_made { PW_MADE_BY_ALL, PW_MADE_BY_GROUP, PW_MADE_LATER, PW_MADE_WINDOW, PW_MADE_UNSEEN };
+enum pw_comm_origin { PW_BY_PARENT, PW_BY_GROUP, PW_NONBLOCKING, PW_WINDOW, PW_UNSEEN };
 
 struct pw_comm *pw_comm_find(pw_word handle, int is_window); /* which MPI has accepted; a reference, or NULL */
 struct pw_comm *pw_comm_keep(struct pw_comm *c);	     /* another one */
 void pw_comm_drop(struct pw_comm *c);
-uint64_t pw_comm_name(pw_word handle);
-void pw_comm_made(pw_word handle, uint64_t parent, unsigned how); /* parent: its name, 0 for none */
+uint64_t pw_comm_global_id(pw_word handle);
+void pw_comm_created(pw_word handle, uint64_t parent, unsigned how); /* parent: its name, 0 for none */
 int32_t pw_comm_id(struct pw_comm *c);			     /* in the trace; -1: it has no room for another */
 int32_t pw_world_rank(const struct pw_comm *c, int64_t peer); /* trace.Record.Peer of a rank */
 
@@ -59,8 +59,8 @@ struct pw_pending {
 	uint64_t parent;       /* name, of that */
 	struct pw_pending *next;
 };
-enum pw_table { PW_REQUESTS, PW_PERSISTENTS, PW_MESSAGES, PW_ACCESSES, PW_TABLES };
-#define PW_ACCESS_KEY(window) ((window)->name)
+enum pw_table { PW_REQUESTS, PW_PERSISTENTS, PW_MESSAGES, PW_RMA, PW_TABLES };
+#define PW_RMA_KEY(window) ((window)->global_id)
 
 uint32_t pw_pending_number(void);					  /* of another request */
 struct pw_pending *pw_pending_new(struct pw_comm *c);			  /* NULL: no memory */

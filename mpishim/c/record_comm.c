@@ -160,13 +160,13 @@ static struct pw_comm *make(pw_word handle, uint64_t parent, unsigned how)
 	c->handle = handle;
 	c->id = -1;
 	c->references = 1;
-	if (!find_members(c, how == PW_MADE_WINDOW)) {
+	if (!find_members(c, how == PW_WINDOW)) {
 		pw_comm_drop(c);
 		return NULL;
 	}
 	for (int i = 0; i < c->members; i++)
 		kind = mix(kind, (uint64_t)(int64_t)c->world[i]);
-	c->name = handle == pw_mpi.comm_world ? 1 : mix(kind, count(kind)) | 2; /* never 0 */
+	c->global_id = handle == pw_mpi.comm_world ? 1 : mix(kind, count(kind)) | 2; /* never 0 */
 	c->next = *bucket_of(handle);
 	*bucket_of(handle) = c;
 	return c;
@@ -207,22 +207,22 @@ struct pw_comm *pw_comm_find(pw_word handle, int is_window)
 
 	pthread_mutex_lock(&lock);
 	if (!(c = find(handle)))
-		c = make(handle, 0, is_window ? PW_MADE_WINDOW : PW_MADE_UNSEEN);
+		c = make(handle, 0, is_window ? PW_WINDOW : PW_UNSEEN);
 	pw_comm_keep(c);
 	pthread_mutex_unlock(&lock);
 	return c;
 }
 
-uint64_t pw_comm_name(pw_word handle)
+uint64_t pw_comm_global_id(pw_word handle)
 {
 	struct pw_comm *c = pw_comm_find(handle, 0);
-	uint64_t name = c ? c->name : 0;
+	uint64_t name = c ? c->global_id : 0;
 
 	pw_comm_drop(c);
 	return name;
 }
 
-void pw_comm_made(pw_word handle, uint64_t parent, unsigned how)
+void pw_comm_created(pw_word handle, uint64_t parent, unsigned how)
 {
 	if (!handle || handle == pw_mpi.comm_null)
 		return;
@@ -261,7 +261,7 @@ int32_t pw_comm_id(struct pw_comm *c)
 	memset(r, 0, sizeof *r);
 	r->op = PW_COMM;
 	r->comm = c->id = next_id++;
-	r->start_ns = c->name;
+	r->start_ns = c->global_id;
 	r->addr = (uint64_t)copy;
 	r->bytes = (uint64_t)c->members;
 	pw_record_push();

@@ -13,7 +13,7 @@ struct pw_thread *pw_recorded;
 static uint64_t origin_ns, origin_cpu_ns;
 
 /* How long a call may be held up by a full ring before recording ends. */
-#define PATIENCE_NS 2000000000ull
+#define RING_TIMEOUT_NS 2000000000ull
 
 struct pw_record *pw_record_next(void)
 {
@@ -25,7 +25,7 @@ struct pw_record *pw_record_next(void)
 
 		if (!since)
 			since = now;
-		if (now - since > PATIENCE_NS || __atomic_load_n(&r->failed, __ATOMIC_RELAXED)) {
+		if (now - since > RING_TIMEOUT_NS || __atomic_load_n(&r->failed, __ATOMIC_RELAXED)) {
 			__atomic_store_n(&r->failed, 1, __ATOMIC_RELAXED);
 			__atomic_store_n(&pw_recorded, NULL, __ATOMIC_RELAXED);
 			return NULL;

@@ -16,10 +16,10 @@ static int64_t requests(const struct pw_call *c)
 /* How many places c->ending has. */
 static int64_t taken(const struct pw_call *c)
 {
-	return c->spec->message ? 1 : c->spec->ends == PW_FREES ? 2 : requests(c);
+	return c->spec->message ? 1 : c->spec->completes == PW_FREES ? 2 : requests(c);
 }
 
-static int is_wait(const struct pw_spec *s) { return s->ends >= PW_ENDS_ALL && s->ends <= PW_ENDS_SOME; }
+static int is_wait(const struct pw_spec *s) { return s->completes >= PW_COMPLETES_ALL && s->completes <= PW_COMPLETES_SOME; }
 
 void pw_record_take(struct pw_call *c)
 {
@@ -29,37 +29,37 @@ void pw_record_take(struct pw_call *c)
 	int64_t n;
 
 	if (s->message && s->op != PW_PROBE && c->arg[s->message]) {
-		c->ending = c->ending_few;
-		c->ending[0] = pw_pending_take(PW_MESSAGES, pw_key(c, s->message, 0));
+		c->completing = c->inline_requests;
+		c->completing[0] = pw_pending_take(PW_MESSAGES, pw_key(c, s->message, 0));
 		return;
 	}
-	if (s->ends == PW_CANCELS && c->arg[s->req] && (p = pw_pending_see(PW_REQUESTS, pw_request(c, 0))))
+	if (s->completes == PW_CANCELS && c->arg[s->req] && (p = pw_pending_see(PW_REQUESTS, pw_request(c, 0))))
 		p->is_cancelled = 1;
-	if (s->ends == PW_FREES && c->arg[s->req]) {
-		c->ending = c->ending_few;
-		c->ending[0] = pw_pending_take(PW_REQUESTS, pw_request(c, 0));
-		c->ending[1] = pw_pending_take(PW_PERSISTENTS, pw_request(c, 0));
+	if (s->completes == PW_FREES && c->arg[s->req]) {
+		c->completing = c->inline_requests;
+		c->completing[0] = pw_pending_take(PW_REQUESTS, pw_request(c, 0));
+		c->completing[1] = pw_pending_take(PW_PERSISTENTS, pw_request(c, 0));
 	}
 	if (!is_wait(s) || (n = requests(c)) <= 0)
 		return;
-	c->ending = n <= PW_FEW ? c->ending_few : malloc((size_t)n * sizeof *c->ending);
-	for (int64_t i = 0; c->ending && i < n; i++)
-		if ((c->ending[i] = p = pw_pending_take(PW_REQUESTS, pw_request(c, (unsigned)i))))
+	c->completing = n <= PW_INLINE_REQUESTS ? c->inline_requests : malloc((size_t)n * sizeof *c->completing);
+	for (int64_t i = 0; c->completing && i < n; i++)
+		if ((c->completing[i] = p = pw_pending_take(PW_REQUESTS, pw_request(c, (unsigned)i))))
 			needs_status |= p->is_any || p->is_cancelled;
 	if (needs_status && pw_status_is_ignored(c))
-		pw_status_provide(c, s->ends == PW_ENDS_ONE ? 1 : n);
+		pw_status_provide(c, s->completes == PW_COMPLETES_ONE ? 1 : n);
 }
 
 void pw_record_put_back(struct pw_call *c)
 {
 	static const enum pw_table freed[] = {PW_REQUESTS, PW_PERSISTENTS};
 
-	for (int64_t i = c->ending ? taken(c) : 0; i-- > 0;) /* from the last on: the first shall be taken first again */
-		if (c->ending[i])
-			pw_pending_put_back(c->spec->message ? PW_MESSAGES : c->spec->ends == PW_FREES ? freed[i] : PW_REQUESTS, c->ending[i]);
-	if (c->ending != c->ending_few)
-		free(c->ending);
-	c->ending = NULL;
+	for (int64_t i = c->completing ? taken(c) : 0; i-- > 0;) /* from the last on: the first shall be taken first again */
+		if (c->completing[i])
+			pw_pending_put_back(c->spec->message ? PW_MESSAGES : c->spec->completes == PW_FREES ? freed[i] : PW_REQUESTS, c->completing[i]);
+	if (c->completing != c->inline_requests)
+		free(c->completing);
+	c->completing = NULL;
 }
 
 static void matched(uint32_t number, int32_t peer, int32_t tag)
@@ -75,7 +75,7 @@ static void made(const struct pw_pending *p)
 	pw_word handle = p->is_fortran ? pw_mpi.comm_f2c(*(const int *)p->made)
 			 : pw_mpi.handle_bytes == 4 ? *(const uint32_t *)p->made : *(const pw_word *)p->made;
 
-	pw_comm_made(handle, p->parent, PW_MADE_LATER);
+	pw_comm_created(handle, p->parent, PW_NONBLOCKING);
 }
 
 /* A request has ended; status may be NULL. */
@@ -102,10 +102,10 @@ static void end(const struct pw_call *c, struct pw_pending *p, struct pw_record 
 
 static void end_at(struct pw_call *c, struct pw_record *r, int64_t i, const int *status)
 {
-	if (i < 0 || i >= requests(c) || !c->ending[i]) /* MPI_UNDEFINED, or not recorded */
+	if (i < 0 || i >= requests(c) || !c->completing[i]) /* MPI_UNDEFINED, or not recorded */
 		return;
-	end(c, c->ending[i], r, status);
-	c->ending[i] = NULL;
+	end(c, c->completing[i], r, status);
+	c->completing[i] = NULL;
 }
 
 /* A wait line for each request that has completed. */
@@ -119,27 +119,27 @@ static void record_wait(struct pw_call *c, struct pw_record *r)
 	r->op = PW_WAIT;
 	if (!c->succeeded) { /* what has no handle any more has ended, well or not */
 		for (int64_t i = 0; i < n; i++)
-			if (c->ending[i] && pw_request(c, (unsigned)i) != c->ending[i]->key)
+			if (c->completing[i] && pw_request(c, (unsigned)i) != c->completing[i]->key)
 				end_at(c, r, i, NULL);
 		return;
 	}
 	if (s->flag && !*(const int *)c->arg[s->flag])
 		done = 0;
-	else if (s->ends == PW_ENDS_ONE)
+	else if (s->completes == PW_COMPLETES_ONE)
 		done = 1;
-	else if (s->ends == PW_ENDS_SOME)
+	else if (s->completes == PW_COMPLETES_SOME)
 		done = *(const int *)c->arg[s->some];
 	for (int64_t k = 0; k < done; k++)
-		end_at(c, r, s->ends == PW_ENDS_ALL ? k : which[k] - (c->language == PW_FORTRAN), has_statuses ? pw_status_at(c, k) : NULL);
+		end_at(c, r, s->completes == PW_COMPLETES_ALL ? k : which[k] - (c->language == PW_FORTRAN), has_statuses ? pw_status_at(c, k) : NULL);
 }
 
 /* What nobody will wait for. */
 static void record_free(struct pw_call *c, struct pw_record *r)
 {
-	struct pw_pending *p = c->ending[0];
+	struct pw_pending *p = c->completing[0];
 
 	r->op = PW_FREE;
-	pw_pending_end(c->ending[1]);
+	pw_pending_end(c->completing[1]);
 	if (p && p->is_cancelled) /* nobody will know */
 		__atomic_add_fetch(&pw.recorder->left_out[PW_LEFT_CANCELLED], 1, __ATOMIC_RELAXED);
 	if (p) {
@@ -147,7 +147,7 @@ static void record_free(struct pw_call *c, struct pw_record *r)
 		pw_record_emit(r);
 		pw_pending_end(p);
 	}
-	c->ending = NULL;
+	c->completing = NULL;
 }
 
 static void record_starts(const struct pw_call *c, struct pw_record *now)
@@ -188,7 +188,7 @@ static void record_accesses(const struct pw_call *c, struct pw_record *r)
 	unsigned op = r->op;
 
 	r->op = PW_WAIT;
-	while (win && (p = pw_pending_take(PW_ACCESSES, PW_ACCESS_KEY(win)))) {
+	while (win && (p = pw_pending_take(PW_RMA, PW_RMA_KEY(win)))) {
 		if (c->spec->peer && p->record.peer != target) {
 			p->next = others;
 			others = p;
@@ -198,7 +198,7 @@ static void record_accesses(const struct pw_call *c, struct pw_record *r)
 	}
 	while ((p = others)) { /* the last of them first: they are in order again */
 		others = p->next;
-		pw_pending_put_back(PW_ACCESSES, p);
+		pw_pending_put_back(PW_RMA, p);
 	}
 	r->op = op;
 	r->req = 0;
@@ -211,13 +211,13 @@ int pw_record_ended(struct pw_call *c, struct pw_record *r)
 {
 	const struct pw_spec *s = c->spec;
 
-	if (is_wait(s) && c->ending)
+	if (is_wait(s) && c->completing)
 		record_wait(c, r);
-	else if (c->succeeded && s->ends == PW_FREES && c->ending)
+	else if (c->succeeded && s->completes == PW_FREES && c->completing)
 		record_free(c, r);
-	else if (c->succeeded && s->ends == PW_STARTS)
+	else if (c->succeeded && s->completes == PW_STARTS)
 		record_starts(c, r);
-	else if (c->succeeded && s->ends == PW_ENDS_ACCESSES)
+	else if (c->succeeded && s->completes == PW_COMPLETES_RMA)
 		record_accesses(c, r);
-	return s->ends != PW_ENDS_ACCESSES;
+	return s->completes != PW_COMPLETES_RMA;
 }

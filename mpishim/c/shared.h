@@ -18,14 +18,14 @@
 
 #define PW_FRAMES 8u    /* = predictor.MaxFrames */
 #define PW_DOMAINS 16u  /* protection domains that are managed; more are left alone */
-#define PW_POSTS 64u    /* posted buffers remembered for each thread; a power of two */
+#define PW_ANNOUNCED 64u /* announced buffers remembered for each thread; a power of two */
 #define PW_SAMPLE 61u   /* a prime: loops do not fall into step with it */
 #define PW_INTERRUPTED (1u << 15) /* ticks, some 10 us: a sample that took longer was interrupted, and is left out */
-#define PW_TOLD 64u     /* events remembered for each thread; a power of two */
+#define PW_REPORTED 64u  /* reported uses remembered for each thread; a power of two */
 #define PW_RING 1024u   /* entries of DQ; a power of two */
-#define PW_NEAR 64u     /* call sites that a thread finds by itself; a power of two */
-#define PW_SPARES 16u   /* free handles that a thread keeps to itself */
-#define PW_HANDLES (1u << 16) /* registrations handed out at one time */
+#define PW_SITE_CACHE 64u /* call sites that a thread finds without the table that all share; a power of two */
+#define PW_FREE_MRS 16u   /* free pw_mr that a thread keeps to itself */
+#define PW_MRS (1u << 16) /* pw_mr in use at one time, at most */
 
 /* A call site: return addresses, innermost first. Made once and never changed or freed (site.c), so that
  * uses only point to it. */
@@ -117,20 +117,20 @@ struct pw_mailbox {
 	struct pw_counts counts;
 };
 
-/* An MPI call that memory was given to. */
-struct pw_cause {
+/* The MPI call that a buffer was passed to. */
+struct pw_call_id {
 	uint64_t seq; /* of the call in its thread, counted from 1 */
 	uint64_t op;
 	const struct pw_site *site;
 };
 
-/* A buffer that the program gave to an MPI call: whose registration it will be. Atomic, see post.c. */
-struct pw_post {
+/* A buffer that the program passed to an MPI call. Its registration is attributed to that call. Atomic; see announce.c. */
+struct pw_announced {
 	uint64_t start, end;
-	struct pw_cause call;
+	struct pw_call_id call;
 };
 
-struct pw_handle;
+struct pw_mr;
 
 struct pw_thread {
 	struct pw_thread *next; /* all there ever were */
@@ -139,33 +139,33 @@ struct pw_thread {
 
 	/* (C) the MPI call under way */
 	uint32_t depth;
-	uint32_t posts; /* atomic: made so far; the newest is at (posts - 1) % PW_POSTS */
+	uint32_t announced_count; /* atomic: buffers announced so far; the newest is at (announced_count - 1) % PW_ANNOUNCED */
 	uint64_t seq;
 	uint64_t op;
 	void **frame; /* frame pointer of the outermost wrapper */
-	uint64_t packs;       /* seq of the last call whose buffer has gaps: MPI copies it into memory of its own */
-	uint64_t largest;     /* bytes of the largest buffer posted by the call largest_seq */
+	uint64_t packed_seq;       /* seq of the last call whose buffer has gaps: MPI copies it into memory of its own */
+	uint64_t largest;     /* bytes of the largest buffer announced by the call largest_seq */
 	uint64_t largest_seq;
 	uint64_t stack_end;
 
 	/* (C) counts for the report; atomic, as all those below */
-	uint64_t managed, plain_calls, wait_ns, collapsed;
+	uint64_t managed, plain_calls, wait_ns, repeated;
 	/* (C) what the path costs, of one call and of one hit in PW_SAMPLE: noting its buffers; taking and giving back */
-	uint64_t post_ticks, post_samples, path_ticks, path_samples;
-	uint32_t next_post, next_path; /* until the next sample */
+	uint64_t announce_ticks, announce_samples, path_ticks, path_samples;
+	uint32_t next_announce, next_path; /* until the next sample */
 
 	void *releasing; /* (C) pd of the domain of which the API gives a reference back just now: needed until that is over */
-	struct pw_handle *spare[PW_SPARES]; /* (C) handles to be taken next; see handle.h */
-	uint32_t spares;
+	struct pw_mr *free_mr[PW_FREE_MRS]; /* (C) see mr.h */
+	uint32_t free_mrs;
 
 	struct pwt_local *local[PW_DOMAINS]; /* (Go) atomic: set once for each domain's cache, by the server in an answer */
 	struct {
 		uint64_t region, seq;
-	} told[PW_TOLD]; /* (C) */
-	const struct pw_site *near[PW_NEAR]; /* (C) sites that were met; by a hash */
+	} reported[PW_REPORTED]; /* (C) uses that were pushed into the ring */
+	const struct pw_site *site_cache[PW_SITE_CACHE]; /* (C) by a hash of the frames */
 	struct pw_mailbox mail;
-	struct pw_post post[PW_POSTS];
-	struct pw_post here; /* the call itself, for registrations of MPI's own memory */
+	struct pw_announced announced[PW_ANNOUNCED];
+	struct pw_announced internal; /* stands for MPI's internal copies of the buffers of the call under way */
 	struct pw_ring ring;
 };
 
@@ -173,9 +173,9 @@ struct pw_thread {
 struct pw_domain {
 	void *pd;         /* (C) struct ibv_pd, or of the API struct pinwheel_domain; NULL: free; set once until closed */
 	uint32_t closing; /* (C) nothing new */
-	uint32_t turn;    /* (C) how often this place was taken before, modulo PW_TURNS: part of the IDs that the helper sees */
+	uint32_t generation; /* (C) how often this slot was taken before, modulo PW_GENERATIONS: part of the IDs that the helper sees */
 };
-#define PW_TURNS (1u << 12)
+#define PW_GENERATIONS (1u << 12)
 
 enum pw_mode {
 	PW_PLAIN,   /* everything goes straight to the transport's registration */
@@ -183,16 +183,16 @@ enum pw_mode {
 };
 
 /* The real calls of libibverbs; errno is set on failure. */
-typedef void *(*pw_reg_fn)(void *pd, void *addr, size_t bytes, uint64_t iova, unsigned access);
-typedef int (*pw_dereg_fn)(void *mr);
+typedef void *(*pw_ibv_reg_fn)(void *pd, void *addr, size_t bytes, uint64_t iova, unsigned access);
+typedef int (*pw_ibv_dereg_fn)(void *mr);
 
 /* The provider underneath, as the Go side calls it: 0, or an errno. pd is that of a pw_domain. */
 struct pw_region {
 	void *handle;
 	uint32_t lkey, rkey;
 };
-typedef int (*pw_provide_fn)(void *pd, void *addr, size_t bytes, unsigned access, struct pw_region *made);
-typedef int (*pw_withdraw_fn)(void *pd, void *handle);
+typedef int (*pw_register_fn)(void *pd, void *addr, size_t bytes, unsigned access, struct pw_region *made);
+typedef int (*pw_deregister_fn)(void *pd, void *handle);
 
 /*
  * What PINWHEEL_RECORD makes of one buffer of one call, or of a call without
@@ -231,7 +231,7 @@ struct pw_shared {
 	struct pw_shared *next; /* (Go) bound, and not served yet */
 	uint32_t mode;       /* (both) enum pw_mode */
 	uint32_t started;    /* (Go) futex: 0 until Go has made up its mind, then 1 */
-	uint32_t bell;       /* (both) futex: rung for every question */
+	uint32_t doorbell;       /* (both) futex: rung for every question */
 	uint32_t serving;    /* (Go) the server runs */
 	uint64_t threshold;  /* (Go) bytes; smaller registrations are left alone */
 	uint64_t page_mask;  /* (Go) page size - 1 */
@@ -239,10 +239,10 @@ struct pw_shared {
 	uint32_t ticks_are_ns; /* (C) pw_ticks has no usable counter and reads the clock */
 	struct pw_thread *threads; /* (C) push-only list */
 	struct pw_domain domain[PW_DOMAINS];
-	pw_provide_fn provide;   /* (C) */
-	pw_withdraw_fn withdraw; /* (C) */
-	pw_reg_fn reg;
-	pw_dereg_fn dereg;
+	pw_register_fn register_region;     /* (C) */
+	pw_deregister_fn deregister_region; /* (C) */
+	pw_ibv_reg_fn ibv_reg;     /* (C) of the preload library only */
+	pw_ibv_dereg_fn ibv_dereg; /* (C) so too */
 	char library[64];  /* (C) of MPI, or the transport; for the report */
 	uint32_t linked;   /* (C) by a transport: there is no MPI to be seen */
 	int32_t rank, size; /* (C) -1 before MPI_Init */

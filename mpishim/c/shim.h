@@ -24,7 +24,7 @@ extern struct pw_shared pw;
 void pw_prepare(void);                    /* what can be known before Go is there; before all else */
 void pw_start(void);                      /* load and start the Go side, once; returns when it has made up its mind */
 void pw_stop(void);                       /* before the transport is closed */
-void pw_say(const char *format, ...) __attribute__((format(printf, 1, 2))); /* one line to standard error */
+void pw_warn(const char *format, ...) __attribute__((format(printf, 1, 2))); /* one line to standard error */
 extern int pw_disabled;                   /* atomic: PINWHEEL_DISABLE, the launcher, a forked child: pass everything through */
 
 /*
@@ -57,7 +57,7 @@ static inline void pw_add(uint64_t *count, uint64_t n) { __atomic_store_n(count,
 
 /* preload.c, mpilib.c */
 void *pw_symbol(const char *name);        /* of the MPI library behind us; NULL if it has none */
-int pw_wanted(void);                      /* a report or a trace is, even if nothing is registered */
+int pw_wants_output(void);                      /* a report or a trace is, even if nothing is registered */
 
 /* thread.c */
 struct pw_thread *pw_thread_new(void);    /* NULL without memory */
@@ -83,13 +83,13 @@ static inline const struct pw_site *pw_site_here(struct pw_thread *t, void **fra
 	return pw_site_of(t, frames);
 }
 
-/* post.c */
-static inline uint32_t pw_posts(const struct pw_thread *t) { return __atomic_load_n(&t->posts, __ATOMIC_RELAXED); }
-const struct pw_post *pw_find_post(struct pw_thread *t, uint64_t start, uint64_t end); /* NULL: there is none */
+/* announce.c */
+static inline uint32_t pw_announced_count(const struct pw_thread *t) { return __atomic_load_n(&t->announced_count, __ATOMIC_RELAXED); }
+const struct pw_announced *pw_find_announced(struct pw_thread *t, uint64_t start, uint64_t end); /* NULL: there is none */
 
-static inline struct pw_cause pw_call_of(const struct pw_post *p)
+static inline struct pw_call_id pw_announced_call(const struct pw_announced *p)
 {
-	return (struct pw_cause){__atomic_load_n(&p->call.seq, __ATOMIC_RELAXED), __atomic_load_n(&p->call.op, __ATOMIC_RELAXED),
+	return (struct pw_call_id){__atomic_load_n(&p->call.seq, __ATOMIC_RELAXED), __atomic_load_n(&p->call.op, __ATOMIC_RELAXED),
 				 __atomic_load_n(&p->call.site, __ATOMIC_ACQUIRE)};
 }
 

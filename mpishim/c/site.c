@@ -108,7 +108,7 @@ static const struct pw_site *find(const uint64_t frames[PW_FRAMES], unsigned *at
 	return NULL;
 }
 
-static const struct pw_site *make(const uint64_t frames[PW_FRAMES])
+static const struct pw_site *add(const uint64_t frames[PW_FRAMES])
 {
 	const struct pw_site *s;
 	unsigned at;
@@ -125,21 +125,21 @@ static const struct pw_site *make(const uint64_t frames[PW_FRAMES])
 	return s ? s : &unknown;
 }
 
-static __attribute__((noinline)) const struct pw_site *meet(const uint64_t frames[PW_FRAMES])
+static __attribute__((noinline)) const struct pw_site *find_or_add(const uint64_t frames[PW_FRAMES])
 {
 	unsigned at;
 	const struct pw_site *s = find(frames, &at);
 
 	if (s)
 		return s;
-	return __atomic_load_n(&count, __ATOMIC_RELAXED) < SITES / 2 ? make(frames) : &unknown;
+	return __atomic_load_n(&count, __ATOMIC_RELAXED) < SITES / 2 ? add(frames) : &unknown;
 }
 
 const struct pw_site *pw_site_of(struct pw_thread *t, const uint64_t frames[PW_FRAMES])
 {
-	const struct pw_site **near = &t->near[(frames[0] + 3 * frames[1] + 5 * frames[2]) * 0x9e3779b97f4a7c15ull >> 58]; /* PW_NEAR is 2^6 */
+	const struct pw_site **cached = &t->site_cache[(frames[0] + 3 * frames[1] + 5 * frames[2]) * 0x9e3779b97f4a7c15ull >> 58]; /* PW_SITE_CACHE is 2^6 */
 
-	if (pw_unlikely(!*near || !is_same(*near, frames)))
-		*near = meet(frames);
-	return *near;
+	if (pw_unlikely(!*cached || !is_same(*cached, frames)))
+		*cached = find_or_add(frames);
+	return *cached;
 }

@@ -22,7 +22,7 @@
 struct pw_shared pw = {.threshold = 16 << 10, .rank = -1, .size = -1}; /* 16 KiB until Go has read the settings */
 int pw_disabled;
 
-void pw_say(const char *format, ...)
+void pw_warn(const char *format, ...)
 {
 	const char *log = getenv("PINWHEEL_LOG");
 	char line[512] = "pinwheel: ";
@@ -99,7 +99,7 @@ static void *open_go(void)
 	strcpy(slash ? slash + 1 : path, go_library);
 	h = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!h)
-		pw_say("%s; going on without Pinwheel", dlerror());
+		pw_warn("%s; going on without Pinwheel", dlerror());
 	return h;
 }
 
@@ -129,12 +129,12 @@ static void bind_and_wait(void)
 
 	if (bind_to_go(&pw, PW_LAYOUT)) {
 		bind_to_go = NULL;
-		pw_say("%s is of another version; going on without Pinwheel", go_library);
+		pw_warn("%s is of another version; going on without Pinwheel", go_library);
 		return;
 	}
 	while (!__atomic_load_n(&pw.started, __ATOMIC_ACQUIRE))
 		if (futex_wait(&pw.started, 0, &patience) && errno == ETIMEDOUT) {
-			pw_say("the helper library did not start within %d s; going on without Pinwheel", (int)patience.tv_sec);
+			pw_warn("the helper library did not start within %d s; going on without Pinwheel", (int)patience.tv_sec);
 			pw_disable();
 			return;
 		}
@@ -171,7 +171,7 @@ static void load(void)
 		choose_cpus(&cpus);
 	h = open_go();
 	if (h && !(bind_to_go = (pw_bind_fn)(uintptr_t)dlsym(h, "pw_bind")))
-		pw_say("%s is of another version; going on without Pinwheel", go_library);
+		pw_warn("%s is of another version; going on without Pinwheel", go_library);
 	if (bind_to_go)
 		bind_and_wait();
 	if (have_cpus)

@@ -82,7 +82,7 @@ static long futex(uint32_t *word, int op, uint32_t value, const struct timespec 
 }
 
 /* What a question may take: a registration of very much memory takes seconds. */
-#define PATIENCE_S 30
+#define ANSWER_TIMEOUT_S 30
 
 /* Nobody has answered. Whatever the server still does for this question it undoes. */
 static int give_up(struct pw_mailbox *m)
@@ -93,7 +93,7 @@ static int give_up(struct pw_mailbox *m)
 	    (state == PW_MAIL_SERVING &&
 	     __atomic_compare_exchange_n(&m->state, &state, PW_MAIL_ABANDONED, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))) {
 		if (__atomic_exchange_n(&pw.mode, PW_PLAIN, __ATOMIC_RELEASE) != PW_PLAIN)
-			pw_say("the helper library does not answer; going on with plain registration");
+			pw_warn("the helper library does not answer; going on with plain registration");
 		return -1;
 	}
 	return 0; /* DONE, after all */
@@ -113,10 +113,10 @@ int pw_ask(struct pw_thread *t, uint32_t ask)
 	__atomic_store_n(&pw.comm_cpu, sched_getcpu(), __ATOMIC_RELAXED);
 	m->ask = ask;
 	__atomic_store_n(&m->state, PW_MAIL_ASKED, __ATOMIC_RELEASE);
-	__atomic_fetch_add(&pw.bell, 1, __ATOMIC_SEQ_CST);
-	futex(&pw.bell, FUTEX_WAKE, 1, NULL);
+	__atomic_fetch_add(&pw.doorbell, 1, __ATOMIC_SEQ_CST);
+	futex(&pw.doorbell, FUTEX_WAKE, 1, NULL);
 	while ((state = __atomic_load_n(&m->state, __ATOMIC_ACQUIRE)) != PW_MAIL_DONE) {
-		if (pw_clock_ns(CLOCK_MONOTONIC) - start > (uint64_t)PATIENCE_S * 1000000000u && give_up(m))
+		if (pw_clock_ns(CLOCK_MONOTONIC) - start > (uint64_t)ANSWER_TIMEOUT_S * 1000000000u && give_up(m))
 			return -1;
 		futex(&m->state, FUTEX_WAIT, state, &second);
 	}

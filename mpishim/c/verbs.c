@@ -8,7 +8,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 
-#include "handle.h"
+#include "mr.h"
 #include "release.h"
 #include "verbslib.h"
 
@@ -40,19 +40,19 @@ static int domain_of(void *pd)
 }
 
 /* A managed registration for memory of a call; NULL if this one is not for us, or can't be had. */
-static struct pw_handle *acquire(struct pw_thread *t, void *pd, void *addr, size_t bytes, unsigned access)
+static struct pw_mr *acquire(struct pw_thread *t, void *pd, void *addr, size_t bytes, unsigned access)
 {
 	uint64_t start = pw_ticks();
-	struct pw_registered *r;
+	struct pw_mr_state *r;
 	struct pwt_local *local;
-	struct pw_handle *h;
-	const struct pw_post *post;
+	struct pw_mr *h;
+	const struct pw_announced *announced;
 	int asked = 0, d;
 
-	if ((uint64_t)addr + bytes < (uint64_t)addr || !(post = pw_find_post(t, (uint64_t)addr, (uint64_t)addr + bytes)) ||
-	    (d = domain_of(pd)) < 0 || !(h = pw_handle_take(t)))
+	if ((uint64_t)addr + bytes < (uint64_t)addr || !(announced = pw_find_announced(t, (uint64_t)addr, (uint64_t)addr + bytes)) ||
+	    (d = domain_of(pd)) < 0 || !(h = pw_mr_alloc(t)))
 		return NULL;
-	r = &h->is;
+	r = &h->state;
 	local = pw_local(t, (uint32_t)d);
 	if (!local || !pwt_get(local, addr, bytes, pwt_want(access), &r->ref)) {
 		struct pw_mailbox *m = &t->mail;
@@ -63,7 +63,7 @@ static struct pw_handle *acquire(struct pw_thread *t, void *pd, void *addr, size
 		m->access = access;
 		asked = 1;
 		if (pw_ask(t, PW_ASK_ACQUIRE) || m->error) {
-			pw_handle_give(t, h);
+			pw_mr_free(t, h);
 			return NULL;
 		}
 		r->ref = m->ref;
@@ -75,7 +75,7 @@ static struct pw_handle *acquire(struct pw_thread *t, void *pd, void *addr, size
 	r->mr.handle = ((struct v_mr *)r->ref.desc->handle)->handle;
 	r->mr.lkey = (uint32_t)r->ref.keys;
 	r->mr.rkey = (uint32_t)(r->ref.keys >> 32);
-	r->call = pw_call_of(post);
+	r->call = pw_announced_call(announced);
 	r->start_ticks = start;
 	r->domain = (uint32_t)d;
 	r->access = access;
@@ -95,7 +95,7 @@ static void *retry_plain(struct pw_thread *t, void *pd, void *addr, size_t bytes
 	int error = errno;
 
 	if (pw_is_managing() && (error == ENOMEM || error == EAGAIN || error == ENOSPC) && !pw_ask(t, PW_ASK_CLEAN)) {
-		void *mr = pw.reg(pd, addr, bytes, iova, access);
+		void *mr = pw.ibv_reg(pd, addr, bytes, iova, access);
 
 		if (mr)
 			return mr;
@@ -109,7 +109,7 @@ static void *register_plain(struct pw_thread *t, void *pd, void *addr, size_t by
 	void *mr;
 
 	pw_add(&t->plain_calls, 1);
-	mr = pw.reg(pd, addr, bytes, iova, access);
+	mr = pw.ibv_reg(pd, addr, bytes, iova, access);
 	return mr ? mr : retry_plain(t, pd, addr, bytes, iova, access);
 }
 
@@ -119,7 +119,7 @@ static void *register_memory(void *pd, void *addr, size_t bytes, uint64_t iova, 
 	void *mr;
 
 	if (pw_is_disabled() || !(t = pw_self()))
-		return pw.reg(pd, addr, bytes, iova, access);
+		return pw.ibv_reg(pd, addr, bytes, iova, access);
 	/* The first large registration after MPI_Init may be the first use of verbs at all. */
 	if (pw_is_init() && pw_unlikely(!__atomic_load_n(&pw.started, __ATOMIC_ACQUIRE)))
 		pw_start();
@@ -130,24 +130,24 @@ static void *register_memory(void *pd, void *addr, size_t bytes, uint64_t iova, 
 }
 
 /* Whether the helper has heard of this use: a transport that repeats one send registers over and over. */
-static int is_told(struct pw_thread *t, uint64_t region, uint64_t seq)
+static int was_reported(struct pw_thread *t, uint64_t region, uint64_t seq)
 {
-	unsigned i = (unsigned)(region * 0x9e3779b97f4a7c15ull >> 58); /* PW_TOLD is 2^6 */
+	unsigned i = (unsigned)(region * 0x9e3779b97f4a7c15ull >> 58); /* PW_REPORTED is 2^6 */
 
-	if (t->told[i].region == region && t->told[i].seq == seq)
+	if (t->reported[i].region == region && t->reported[i].seq == seq)
 		return 1;
-	t->told[i].region = region;
-	t->told[i].seq = seq;
+	t->reported[i].region = region;
+	t->reported[i].seq = seq;
 	return 0;
 }
 
-static void tell(struct pw_thread *t, const struct pw_registered *r, uint64_t region, uint32_t pages)
+static void report(struct pw_thread *t, const struct pw_mr_state *r, uint64_t region, uint32_t pages)
 {
-	if (is_told(t, region, r->call.seq)) {
-		pw_add(&t->collapsed, 1);
+	if (was_reported(t, region, r->call.seq)) {
+		pw_add(&t->repeated, 1);
 		return;
 	}
-	pw_tell(t, &(struct pw_event){
+	pw_report_use(t, &(struct pw_event){
 			   .region = region,
 			   .start = (uint64_t)r->mr.addr,
 			   .end = (uint64_t)r->mr.addr + r->mr.length,
@@ -159,7 +159,7 @@ static void tell(struct pw_thread *t, const struct pw_registered *r, uint64_t re
 		   });
 }
 
-static void drop(const struct pw_registered *r)
+static void put(const struct pw_mr_state *r)
 {
 	struct pw_thread *t = pw_self();
 	uint64_t region = pw_ref_region(&r->ref), start = pw_unlikely(r->path_ticks != 0) ? pw_ticks() : 0;
@@ -168,9 +168,9 @@ static void drop(const struct pw_registered *r)
 	if (!t)
 		return; /* stays registered: there is no memory for anything else */
 	/* First of all: the helper can't deregister what is in use. */
-	pw_drop(t, r->domain, &r->ref);
+	pw_put(t, r->domain, &r->ref);
 	if (region && pw_wants_events())
-		tell(t, r, region | (uint64_t)r->domain << 48, pages);
+		report(t, r, region | (uint64_t)r->domain << 48, pages);
 	if (pw_unlikely(start) && r->path_ticks + (start = pw_ticks() - start) < PW_INTERRUPTED) {
 		pw_add(&t->path_ticks, r->path_ticks + start);
 		pw_add(&t->path_samples, 1);
@@ -178,13 +178,13 @@ static void drop(const struct pw_registered *r)
 }
 
 /* Ends what a handle stands for: 0, or an errno, and it is as it was. */
-static int deregister(const struct pw_registered *r)
+static int deregister(const struct pw_mr_state *r)
 {
 	if (pw_is_disabled())
 		return 0; /* the child of a fork has nothing to give back */
 	if (pw_unlikely(!r->ref.desc))
 		return pw_verbs.dereg(r->plain);
-	drop(r);
+	put(r);
 	return 0;
 }
 
@@ -214,7 +214,7 @@ PW_EXPORT void *ibv_reg_mr_iova2(void *pd, void *addr, size_t bytes, uint64_t io
 PW_EXPORT int ibv_dereg_mr(void *mr);
 PW_EXPORT int ibv_dereg_mr(void *mr)
 {
-	struct pw_handle *h = pw_handle_of(mr);
+	struct pw_mr *h = pw_mr_from(mr);
 	int rc;
 
 	pw_verbs_find();
@@ -222,27 +222,27 @@ PW_EXPORT int ibv_dereg_mr(void *mr)
 		return pw_verbs.dereg(mr);
 	if (!h->taken)
 		return EINVAL;
-	rc = deregister(&h->is);
+	rc = deregister(&h->state);
 	if (!rc)
-		pw_handle_give(pw_self_, h);
+		pw_mr_free(pw_self_, h);
 	return rc;
 }
 
 /* What is to take the place of another registration: of the cache if it can be had there, else of libibverbs. */
-static int replace(struct pw_thread *t, void *pd, void *addr, size_t bytes, unsigned access, struct pw_registered *r)
+static int replace(struct pw_thread *t, void *pd, void *addr, size_t bytes, unsigned access, struct pw_mr_state *r)
 {
-	struct pw_handle *h = NULL;
+	struct pw_mr *h = NULL;
 	struct v_mr *mr;
 
 	if (pw_is_managing() && !(access & ~SHAREABLE) && (h = acquire(t, pd, addr, bytes, access))) {
-		*r = h->is;
-		pw_handle_give(t, h);
+		*r = h->state;
+		pw_mr_free(t, h);
 		return 0;
 	}
 	mr = register_plain(t, pd, addr, bytes, (uintptr_t)addr, access);
 	if (!mr)
 		return -1;
-	*r = (struct pw_registered){.mr = *mr, .plain = mr, .access = access};
+	*r = (struct pw_mr_state){.mr = *mr, .plain = mr, .access = access};
 	return 0;
 }
 
@@ -250,14 +250,14 @@ static int replace(struct pw_thread *t, void *pd, void *addr, size_t bytes, unsi
 PW_EXPORT int ibv_rereg_mr(void *mr, int flags, void *pd, void *addr, size_t bytes, int access);
 PW_EXPORT int ibv_rereg_mr(void *mr, int flags, void *pd, void *addr, size_t bytes, int access)
 {
-	struct pw_handle *h = pw_handle_of(mr);
+	struct pw_mr *h = pw_mr_from(mr);
 	struct pw_thread *t = pw_self();
-	struct pw_registered fresh, old;
+	struct pw_mr_state fresh, old;
 
 	pw_verbs_find();
 	if (!h)
 		return pw_verbs.rereg(mr, flags, pd, addr, bytes, access);
-	old = h->is;
+	old = h->state;
 	if (!(flags & REREG_PD))
 		pd = old.mr.pd;
 	if (!(flags & REREG_TRANSLATION)) {
@@ -272,7 +272,7 @@ PW_EXPORT int ibv_rereg_mr(void *mr, int flags, void *pd, void *addr, size_t byt
 	}
 	if (!t || replace(t, pd, addr, bytes, (unsigned)access, &fresh))
 		return REREG_FAILED;
-	h->is = fresh;
+	h->state = fresh;
 	deregister(&old); /* the transport could do nothing about a failure */
 	return 0;
 }

@@ -37,11 +37,11 @@ void pw_verbs_resolve(void)
 	pw_verbs.dereg = versioned(lib, "ibv_dereg_mr", "IBVERBS_1.1");
 	pw_verbs.dealloc_pd = versioned(lib, "ibv_dealloc_pd", "IBVERBS_1.1");
 	pw_verbs.close_device = versioned(lib, "ibv_close_device", "IBVERBS_1.1");
-	pw.reg = pw_verbs.reg_iova2 ? pw_verbs.reg_iova2 : reg_identity;
-	pw.dereg = pw_verbs.dereg;
+	pw.ibv_reg = pw_verbs.reg_iova2 ? pw_verbs.reg_iova2 : reg_identity;
+	pw.ibv_dereg = pw_verbs.dereg;
 	if (!pw_verbs.reg || !pw_verbs.dereg || !pw_verbs.dealloc_pd) {
 		pw_disable();
-		pw_say("no libibverbs that is known here; going on without Pinwheel");
+		pw_warn("no libibverbs that is known here; going on without Pinwheel");
 	}
 	__atomic_store_n(&pw.verbs_used, 1, __ATOMIC_RELAXED);
 }

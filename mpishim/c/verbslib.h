@@ -9,9 +9,9 @@
 struct pw_verbs {
 	void *(*reg)(void *pd, void *addr, size_t bytes, int access);
 	void *(*reg_iova)(void *pd, void *addr, size_t bytes, uint64_t iova, int access);
-	pw_reg_fn reg_iova2;
+	pw_ibv_reg_fn reg_iova2;
 	int (*rereg)(void *mr, int flags, void *pd, void *addr, size_t bytes, int access);
-	pw_dereg_fn dereg;
+	pw_ibv_dereg_fn dereg;
 	int (*dealloc_pd)(void *pd);
 	int (*close_device)(void *context);
 };

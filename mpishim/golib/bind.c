@@ -50,15 +50,15 @@ struct pw_shared *pw_take_bound(void)
 	}
 }
 
-struct pw_provided pw_provide(struct pw_shared *s, void *pd, uint64_t addr, size_t bytes, unsigned access)
+struct pw_registration pw_register(struct pw_shared *s, void *pd, uint64_t addr, size_t bytes, unsigned access)
 {
-	struct pw_provided p = {0};
+	struct pw_registration p = {0};
 
-	p.error = s->provide(pd, (void *)addr, bytes, access, &p.region);
+	p.error = s->register_region(pd, (void *)addr, bytes, access, &p.region);
 	return p;
 }
 
-int pw_withdraw(struct pw_shared *s, void *pd, uint64_t handle) { return s->withdraw(pd, (void *)handle); }
+int pw_deregister(struct pw_shared *s, void *pd, uint64_t handle) { return s->deregister_region(pd, (void *)handle); }
 
 uint64_t pw_read_ticks(const struct pw_shared *s)
 {

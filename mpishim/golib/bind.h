@@ -8,12 +8,12 @@ struct pw_shared *pw_take_bound(void); /* waits for one to be bound; more may ha
 void pw_futex_wait(uint32_t *word, uint32_t value);
 void pw_futex_wake(uint32_t *word);
 /* By value: through a pointer it would be an allocation of Go's. */
-struct pw_provided {
+struct pw_registration {
 	struct pw_region region;
 	int error; /* 0, or an errno */
 };
-struct pw_provided pw_provide(struct pw_shared *s, void *pd, uint64_t addr, size_t bytes, unsigned access);
-int pw_withdraw(struct pw_shared *s, void *pd, uint64_t handle);
+struct pw_registration pw_register(struct pw_shared *s, void *pd, uint64_t addr, size_t bytes, unsigned access);
+int pw_deregister(struct pw_shared *s, void *pd, uint64_t handle);
 uint64_t pw_read_ticks(const struct pw_shared *s);
 uint64_t pw_ticks_cost(const struct pw_shared *s);
 uint64_t pw_program_base(void);

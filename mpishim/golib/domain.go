@@ -23,12 +23,12 @@ import (
 // stays for as long as C threads have Locals of it: for ever, or until it is
 // dropped (linked.go).
 type domain struct {
-	index  uint32
-	turn   uint32 // of its place
-	cache  *regcache.Cache
-	local  *regcache.Local   // the server's
-	locals []*regcache.Local // those of C threads
-	watch  *vmwatch.Watcher
+	index      uint32
+	generation uint32 // of its slot
+	cache      *regcache.Cache
+	local      *regcache.Local   // the server's
+	locals     []*regcache.Local // those of C threads
+	watch      *vmwatch.Watcher
 }
 
 // domains are read by the helper and written by the server.
@@ -42,7 +42,7 @@ const domainShift = 48
 
 // tag marks the region IDs of a domain for the helper; C does so in its events.
 func (d *domain) tag() mem.RegionID {
-	return mem.RegionID(d.turn*C.PW_DOMAINS+d.index) << domainShift
+	return mem.RegionID(d.generation*C.PW_DOMAINS+d.index) << domainShift
 }
 
 // of splits an ID of the helper. The domain is nil if it was dropped.
@@ -63,7 +63,7 @@ func (s *server) domain(i uint32) (*domain, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &domain{index: i, turn: uint32(s.sh.domain[i].turn), watch: w}
+	d := &domain{index: i, generation: uint32(s.sh.domain[i].generation), watch: w}
 	d.cache, err = regcache.New(s.engine.Metered(&provider{s.sh, s.pd(i)}), regcache.Options{
 		AnyCovering: !engine.HasHelper(s.set.Policy),
 		Watcher:     w,

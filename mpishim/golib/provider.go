@@ -37,7 +37,7 @@ func (p *provider) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
 	if err != nil {
 		return verbs.Region{}, err
 	}
-	made := C.pw_provide(p.sh, p.pd, C.uint64_t(aligned.Start), C.size_t(aligned.Len()), C.uint(a))
+	made := C.pw_register(p.sh, p.pd, C.uint64_t(aligned.Start), C.size_t(aligned.Len()), C.uint(a))
 	if errno := syscall.Errno(made.error); errno != 0 {
 		return verbs.Region{}, &verbs.Error{Op: op, Range: aligned, Kind: kindOf(errno), Errno: errno}
 	}
@@ -45,7 +45,7 @@ func (p *provider) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
 }
 
 func (p *provider) Deregister(g verbs.Region) error {
-	if rc := C.pw_withdraw(p.sh, p.pd, C.uint64_t(g.Handle)); rc != 0 {
+	if rc := C.pw_deregister(p.sh, p.pd, C.uint64_t(g.Handle)); rc != 0 {
 		return verbs.Fail("deregistration", g.Range, syscall.Errno(rc))
 	}
 	return nil

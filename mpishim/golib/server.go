@@ -87,14 +87,14 @@ func (s *server) start() {
 // loop serves until the end.
 func (s *server) loop() {
 	for {
-		bell := at32(&s.sh.bell).Load()
+		doorbell := at32(&s.sh.doorbell).Load()
 		for t := s.threads(); t != nil; t = t.next {
 			if s.look(t); s.ended {
 				return // what is asked from now on is for the next server
 			}
 		}
-		if at32(&s.sh.bell).Load() == bell {
-			C.pw_futex_wait(&s.sh.bell, C.uint32_t(bell))
+		if at32(&s.sh.doorbell).Load() == doorbell {
+			C.pw_futex_wait(&s.sh.doorbell, C.uint32_t(doorbell))
 		}
 	}
 }

@@ -33,21 +33,21 @@ func (s *server) summary() report.Rank {
 		r.Policy = "disabled"
 	}
 	r.VerbsUsed = at32(&s.sh.verbs_used).Load() != 0
-	var post, path sample
+	var announce, path sample
 	count := func(p *C.uint64_t) uint64 { return at64(p).Load() }
 	for t := s.threads(); t != nil; t = t.next {
-		post.add(count(&t.post_ticks), count(&t.post_samples))
+		announce.add(count(&t.announce_ticks), count(&t.announce_samples))
 		path.add(count(&t.path_ticks), count(&t.path_samples))
 		r.Uses += count(&t.managed)
 		r.Plain += count(&t.plain_calls)
-		r.Repeated += count(&t.collapsed)
+		r.Repeated += count(&t.repeated)
 		r.StallNs += count(&t.wait_ns)
 		if s.engine.Helped() {
 			r.Lost += count(&t.ring.lost)
 		}
 	}
-	reading := float64(C.pw_ticks_cost(s.sh)) // one is in the time of a post, two in that of a hit
-	r.PathNs = (max(post.mean()-reading, 0) + max(path.mean()-2*reading, 0)) * s.clock.NsPerTick()
+	reading := float64(C.pw_ticks_cost(s.sh)) // one is in the time of an announcement, two in that of a hit
+	r.PathNs = (max(announce.mean()-reading, 0) + max(path.mean()-2*reading, 0)) * s.clock.NsPerTick()
 	r.PathSamples = path.n
 	return r
 }

@@ -71,9 +71,9 @@ static int is_of_mpi(const void *address)
 	return is;
 }
 
-__attribute__((noinline)) int pw_was_left(void **outer, void **frame)
+__attribute__((noinline)) int pw_was_unwound(void **outer, void **frame)
 {
-	struct walk w = {.inner = (uintptr_t)frame, .outer = (uintptr_t)outer, .ours = library_of((const void *)pw_was_left)};
+	struct walk w = {.inner = (uintptr_t)frame, .outer = (uintptr_t)outer, .ours = library_of((const void *)pw_was_unwound)};
 	backtrace_fn backtrace;
 
 	if (frame >= outer)

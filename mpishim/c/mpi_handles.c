@@ -14,20 +14,20 @@
 #define NONE ((pw_word)0)
 #define FREED ((pw_word)1)
 
-struct pw_shape pw_shapes[PW_KNOWN];
-struct pw_members pw_members[PW_KNOWN];
+struct pw_datatype pw_datatypes[PW_KNOWN_HANDLES];
+struct pw_comm_info pw_comm_info[PW_KNOWN_HANDLES];
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* a leaf, held for a few loads */
 
 struct table {
 	char *entries;
 	size_t bytes; /* of one */
 };
-static const struct table types = {(char *)pw_shapes, sizeof *pw_shapes};
-static const struct table comms = {(char *)pw_members, sizeof *pw_members};
+static const struct table types = {(char *)pw_datatypes, sizeof *pw_datatypes};
+static const struct table comms = {(char *)pw_comm_info, sizeof *pw_comm_info};
 
 static pw_word *entry(const struct table *t, pw_word handle, unsigned i)
 {
-	return (pw_word *)(t->entries + (pw_known_place(handle) + i) % PW_KNOWN * t->bytes);
+	return (pw_word *)(t->entries + (pw_known_hash(handle) + i) % PW_KNOWN_HANDLES * t->bytes);
 }
 
 static void *find(const struct table *t, pw_word handle)
@@ -73,28 +73,28 @@ static void *keep(const struct table *t, const void *made)
 }
 
 /* MPICH's handles of basic datatypes say how large these are. */
-static __attribute__((noinline)) const struct pw_shape *basic(pw_word type)
+static __attribute__((noinline)) const struct pw_datatype *basic(pw_word type)
 {
-	struct pw_shape s = {.type = type, .bytes = pw_mpi_basic_bytes(type)};
+	struct pw_datatype s = {.type = type, .bytes = pw_mpi_basic_bytes(type)};
 
 	s.extent = (intptr_t)s.bytes;
 	return s.bytes ? keep(&types, &s) : NULL;
 }
 
-const struct pw_shape *pw_shape_find(pw_word type)
+const struct pw_datatype *pw_datatype_find(pw_word type)
 {
-	const struct pw_shape *s = find(&types, type);
+	const struct pw_datatype *s = find(&types, type);
 
 	return s ? s : basic(type);
 }
 
-const struct pw_members *pw_members_find(pw_word comm) { return find(&comms, comm); }
-void pw_shape_forget(pw_word type) { forget(&types, type); }
-void pw_members_forget(pw_word comm) { forget(&comms, comm); }
+const struct pw_comm_info *pw_comm_info_find(pw_word comm) { return find(&comms, comm); }
+void pw_datatype_forget(pw_word type) { forget(&types, type); }
+void pw_comm_info_forget(pw_word comm) { forget(&comms, comm); }
 
-const struct pw_shape *pw_shape_learn(pw_word type)
+const struct pw_datatype *pw_datatype_learn(pw_word type)
 {
-	struct pw_shape s;
+	struct pw_datatype s;
 	int bytes = 0;
 
 	if (!type || type == pw_mpi.type_null)
@@ -110,9 +110,9 @@ const struct pw_shape *pw_shape_learn(pw_word type)
 	return keep(&types, &s);
 }
 
-const struct pw_members *pw_members_learn(pw_word comm)
+const struct pw_comm_info *pw_comm_info_learn(pw_word comm)
 {
-	struct pw_members m;
+	struct pw_comm_info m;
 
 	if (!comm || comm == pw_mpi.comm_null)
 		return NULL;
@@ -124,15 +124,15 @@ const struct pw_members *pw_members_learn(pw_word comm)
 	if (m.is_inter && pw_mpi.comm_remote_size(comm, &m.remote_size))
 		m.remote_size = 0;
 	if (!m.is_inter)
-		pw_neighbours(comm, m.rank, &m.sources, &m.destinations);
+		pw_neighbor_counts(comm, m.rank, &m.sources, &m.destinations);
 	return keep(&comms, &m);
 }
 
-void pw_known_init(void)
+void pw_mpi_handles_init(void)
 {
 	if (!pw_mpi.by_session) {
-		pw_members_learn(pw_mpi.comm_world);
-		pw_members_learn(pw_mpi.comm_self);
+		pw_comm_info_learn(pw_mpi.comm_world);
+		pw_comm_info_learn(pw_mpi.comm_self);
 	}
-	pw_mpi_each_type(pw_shape_learn);
+	pw_mpi_each_type(pw_datatype_learn);
 }

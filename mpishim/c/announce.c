@@ -3,14 +3,14 @@
  * a buffer inside whatever call makes progress, or on a thread of its own, so
  * registrations are attributed to calls by address.
  *
- * Budget of pw_post_call and pw_find_post: no system call, no allocation, no lock.
+ * Budget of pw_announce_call and pw_find_announced: no system call, no allocation, no lock.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
 
 #include "call.h"
 
-static void set_call(struct pw_post *p, uint64_t seq, uint64_t op, const struct pw_site *site)
+static void set_call(struct pw_announced *p, uint64_t seq, uint64_t op, const struct pw_site *site)
 {
 	__atomic_store_n(&p->call.seq, seq, __ATOMIC_RELAXED);
 	__atomic_store_n(&p->call.op, op, __ATOMIC_RELAXED);
@@ -18,23 +18,23 @@ static void set_call(struct pw_post *p, uint64_t seq, uint64_t op, const struct 
 }
 
 /*
- * Other threads may be looking: a post has no start while it changes. Who reads it
- * while it changes may take the call of another post for its own, which misleads
+ * Other threads may be looking: an entry has no start while it changes. Who reads it
+ * while it changes may take the call of another buffer for its own, which misleads
  * nobody but the predictor.
  */
 static void add(struct pw_thread *t, uint64_t start, uint64_t end, uint64_t op, const struct pw_site *site)
 {
-	uint32_t n = pw_posts(t);
-	struct pw_post *p = &t->post[n & (PW_POSTS - 1)];
+	uint32_t n = pw_announced_count(t);
+	struct pw_announced *p = &t->announced[n & (PW_ANNOUNCED - 1)];
 
 	__atomic_store_n(&p->start, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&p->end, end, __ATOMIC_RELEASE); /* not before start is 0 */
 	set_call(p, t->seq, op, site);
 	__atomic_store_n(&p->start, start, __ATOMIC_RELEASE);
-	__atomic_store_n(&t->posts, n + 1, __ATOMIC_RELAXED); /* orders nothing: each post says itself whether it is one */
+	__atomic_store_n(&t->announced_count, n + 1, __ATOMIC_RELAXED); /* orders nothing: each entry says itself whether it is valid */
 }
 
-static void post_buffer(struct pw_call *c, const struct pw_buffer *b, const struct pw_site **site)
+static void announce_buffer(struct pw_call *c, const struct pw_buffer *b, const struct pw_site **site)
 {
 	struct pw_thread *t = c->thread;
 	struct pw_extent e;
@@ -47,7 +47,7 @@ static void post_buffer(struct pw_call *c, const struct pw_buffer *b, const stru
 	if (!*site)
 		*site = pw_site_here(t, t->frame);
 	if (e.end - e.start != e.bytes)
-		t->packs = t->seq;
+		t->packed_seq = t->seq;
 	if (t->largest_seq != t->seq || e.bytes > t->largest) {
 		t->largest_seq = t->seq;
 		t->largest = e.bytes;
@@ -67,9 +67,9 @@ static unsigned place_of(uint64_t request) { return (unsigned)((request >> 1) * 
 
 #define PROBES 16u
 
-void pw_post_request(const struct pw_call *c)
+void pw_announce_persistent(const struct pw_call *c)
 {
-	const struct pw_buffer *b = c->spec->send.many ? &c->spec->send : &c->spec->recv;
+	const struct pw_buffer *b = c->spec->send.form ? &c->spec->send : &c->spec->recv;
 	uint64_t request;
 	struct pw_extent e;
 
@@ -94,7 +94,7 @@ static void each_request(const struct pw_call *c)
 {
 	struct pw_thread *t = c->thread;
 	int64_t n = c->spec->number ? pw_int(c, c->spec->number) : 1;
-	const struct pw_site *site = c->spec->ends == PW_STARTS ? pw_site_here(t, t->frame) : NULL;
+	const struct pw_site *site = c->spec->completes == PW_STARTS ? pw_site_here(t, t->frame) : NULL;
 
 	if (!c->arg[c->spec->req])
 		return; /* MPI will say so */
@@ -107,7 +107,7 @@ static void each_request(const struct pw_call *c)
 
 			if (!request || persistent[at].request != request)
 				continue;
-			if (c->spec->ends == PW_FREES)
+			if (c->spec->completes == PW_FREES)
 				persistent[at].request = 0;
 			else
 				add(t, persistent[at].start, persistent[at].end, PW_START, site);
@@ -117,30 +117,30 @@ static void each_request(const struct pw_call *c)
 	}
 }
 
-void pw_post_call(struct pw_call *c)
+void pw_announce_call(struct pw_call *c)
 {
 	const struct pw_spec *s = c->spec;
 	const struct pw_site *site = NULL;
 
-	if (s->ends == PW_STARTS || s->ends == PW_FREES) {
+	if (s->completes == PW_STARTS || s->completes == PW_FREES) {
 		each_request(c);
 		return;
 	}
-	if (s->makes == PW_PERSISTENT)
+	if (s->creates == PW_PERSISTENT)
 		return; /* posted when it is started */
-	if (s->send.many && !pw_is_in_place(c, s->send.buf))
-		post_buffer(c, &s->send, &site);
-	if (s->recv.many && (s->recv.buf != s->send.buf || !site))
-		post_buffer(c, &s->recv, &site);
+	if (s->send.form && !pw_is_in_place(c, s->send.buf))
+		announce_buffer(c, &s->send, &site);
+	if (s->recv.form && (s->recv.buf != s->send.buf || !site))
+		announce_buffer(c, &s->recv, &site);
 }
 
-static const struct pw_post *find_in(const struct pw_thread *t, uint64_t start, uint64_t end)
+static const struct pw_announced *find_in(const struct pw_thread *t, uint64_t start, uint64_t end)
 {
-	uint32_t n = pw_posts(t), most = n < PW_POSTS ? n : PW_POSTS;
+	uint32_t n = pw_announced_count(t), most = n < PW_ANNOUNCED ? n : PW_ANNOUNCED;
 
 	for (uint32_t i = 1; i <= most; i++) {
-		const struct pw_post *p = &t->post[(n - i) & (PW_POSTS - 1)];
-		uint64_t from = __atomic_load_n(&p->start, __ATOMIC_ACQUIRE); /* the rest of the post is there */
+		const struct pw_announced *p = &t->announced[(n - i) & (PW_ANNOUNCED - 1)];
+		uint64_t from = __atomic_load_n(&p->start, __ATOMIC_ACQUIRE); /* the rest of the entry is there */
 
 		if (from && from <= start && end <= __atomic_load_n(&p->end, __ATOMIC_RELAXED))
 			return p;
@@ -149,7 +149,7 @@ static const struct pw_post *find_in(const struct pw_thread *t, uint64_t start, 
 }
 
 /*
- * Whether memory that the program did not post may be MPI's own copy of what it
+ * Whether memory that the program did not announce may be MPI's own copy of what it
  * did. What is larger than that is a pool that the transport makes for itself
  * while it connects, and is left alone.
  */
@@ -158,19 +158,19 @@ static int uses_own_memory(const struct pw_thread *t, uint64_t bytes)
 	if (t->largest_seq != t->seq || bytes > t->largest)
 		return 0;
 	return (t->op >= PW_BCAST && t->op <= PW_ALLTOALLV) || (t->op >= PW_GATHER && t->op <= PW_ACCUMULATE) || t->op == PW_OTHER ||
-	       t->packs == t->seq;
+	       t->packed_seq == t->seq;
 }
 
-const struct pw_post *pw_find_post(struct pw_thread *t, uint64_t start, uint64_t end)
+const struct pw_announced *pw_find_announced(struct pw_thread *t, uint64_t start, uint64_t end)
 {
-	const struct pw_post *p = find_in(t, start, end);
+	const struct pw_announced *p = find_in(t, start, end);
 
 	for (struct pw_thread *o = __atomic_load_n(&pw.threads, __ATOMIC_ACQUIRE); o && !p; o = o->next)
 		if (o != t)
 			p = find_in(o, start, end);
 	if (p || !t->depth || !uses_own_memory(t, end - start))
 		return p;
-	if (pw_call_of(&t->here).seq != t->seq)
-		set_call(&t->here, t->seq, t->op, pw_site_here(t, t->frame));
-	return &t->here;
+	if (pw_announced_call(&t->internal).seq != t->seq)
+		set_call(&t->internal, t->seq, t->op, pw_site_here(t, t->frame));
+	return &t->internal;
 }

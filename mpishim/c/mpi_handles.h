@@ -1,0 +1,66 @@
+/*
+ * Handles that the MPI library has accepted. It raises an error, or crashes, when it
+ * is asked about any other, and the program's arguments may be wrong, or mean
+ * nothing where they stand. So nothing is ever asked about a handle before a call
+ * with it has succeeded: what was learned then is kept until the handle is freed.
+ */
+#ifndef PINWHEEL_MPI_HANDLES_H
+#define PINWHEEL_MPI_HANDLES_H
+
+#include <stdint.h>
+
+typedef uintptr_t pw_word; /* an int, a pointer or a handle, as an argument */
+
+/* A datatype: bytes of data of an element, and the memory that it spans. */
+struct pw_datatype {
+	pw_word type;
+	int64_t bytes; /* 0: of no use here */
+	intptr_t low, extent;
+};
+
+/* A communicator. */
+struct pw_comm_info {
+	pw_word comm;
+	int rank, size;
+	int is_inter, remote_size;
+	int sources, destinations; /* neighbours: those that send to us, those that we send to */
+};
+
+void pw_mpi_handles_init(void); /* what is predefined; at the end of MPI_Init */
+
+/* Open hash tables, in mpi_handles.c. */
+#define PW_KNOWN_HANDLES (1u << 13)
+extern struct pw_datatype pw_datatypes[PW_KNOWN_HANDLES];
+extern struct pw_comm_info pw_comm_info[PW_KNOWN_HANDLES];
+const struct pw_datatype *pw_datatype_find(pw_word type);
+const struct pw_comm_info *pw_comm_info_find(pw_word comm);
+
+static inline unsigned pw_known_hash(pw_word handle)
+{
+	return (unsigned)((handle ^ handle >> 4) * 0x9e3779b97f4a7c15ull >> 51); /* PW_KNOWN_HANDLES is 2^13 */
+}
+
+/* NULL: not known. Any thread; no lock, no allocation. What is returned is good until the handle is freed. */
+static inline const struct pw_datatype *pw_datatype_of(pw_word type)
+{
+	const struct pw_datatype *s = &pw_datatypes[pw_known_hash(type)];
+
+	return __builtin_expect(__atomic_load_n(&s->type, __ATOMIC_ACQUIRE) == type && type > 1, 1) ? s : pw_datatype_find(type);
+}
+
+static inline const struct pw_comm_info *pw_comm_info_of(pw_word comm)
+{
+	const struct pw_comm_info *m = &pw_comm_info[pw_known_hash(comm)];
+
+	return __builtin_expect(__atomic_load_n(&m->comm, __ATOMIC_ACQUIRE) == comm && comm > 1, 1) ? m : pw_comm_info_find(comm);
+}
+
+/* A call with this handle has succeeded: NULL for a null handle, or if there are too many. */
+const struct pw_datatype *pw_datatype_learn(pw_word type);
+const struct pw_comm_info *pw_comm_info_learn(pw_word comm);
+
+/* Before a call that frees it: another thread may be given the same handle at once. */
+void pw_datatype_forget(pw_word type);
+void pw_comm_info_forget(pw_word comm);
+
+#endif
