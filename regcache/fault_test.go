@@ -6,9 +6,10 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
+
+	"go.uber.org/atomic"
 
 	"pinwheel/internal/fault"
 	"pinwheel/internal/testwait"

@@ -6,9 +6,10 @@ import (
 	"os"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
+
+	"go.uber.org/atomic"
 
 	"pinwheel/internal/testwait"
 	"pinwheel/mem"

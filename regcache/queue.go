@@ -1,7 +1,7 @@
 package regcache
 
 import (
-	"sync/atomic"
+	"go.uber.org/atomic"
 
 	"pinwheel/mem"
 )

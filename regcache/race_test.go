@@ -2,9 +2,10 @@ package regcache
 
 import (
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
+
+	"go.uber.org/atomic"
 
 	"pinwheel/internal/testwait"
 	"pinwheel/mem"

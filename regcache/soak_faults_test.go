@@ -2,8 +2,9 @@ package regcache_test
 
 import (
 	"math/rand/v2"
-	"sync/atomic"
 	"syscall"
+
+	"go.uber.org/atomic"
 
 	"pinwheel/mem"
 	"pinwheel/verbs"

@@ -8,11 +8,11 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"go.uber.org/atomic"
 	"go.uber.org/goleak"
 
 	"pinwheel/internal/fault"

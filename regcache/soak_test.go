@@ -6,10 +6,10 @@ import (
 	"math/rand/v2"
 	"os"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
+	"go.uber.org/atomic"
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 

@@ -35,6 +35,9 @@ import (
 //     wherever it is found. Entries can therefore move, when one is erased or
 //     the table grows, at the price of a reader that misses one and asks the
 //     writer. Areas are never unmapped before the table is.
+//
+// All of it is raw words for sync/atomic: C code uses the same memory, and the padding
+// keeps what hits read on cache lines of its own.
 
 const (
 	tableMagic   = 0x31454c4241545750 // "PWTABLE1", little endian

@@ -4,9 +4,10 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
+
+	"go.uber.org/atomic"
 
 	"pinwheel/internal/testwait"
 	"pinwheel/mem"

@@ -15,7 +15,7 @@ const (
 // programs as a bitmap hashed by address: a collision costs an extra event.
 // Without it the madvise calls of Go's scavenger and the heap trimming of
 // malloc flood the log. Guarded by source.mu; the bits are read by the kernel
-// at any time.
+// at any time, which is why they are raw words.
 type interest struct {
 	bits   *[granuleBits / 64]uint64
 	counts map[uint32]uint32 // armed ranges per hashed granule

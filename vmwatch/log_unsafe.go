@@ -13,7 +13,7 @@ import (
 )
 
 // bpfControl and bpfRecord mirror struct control and struct record of
-// bpf/watch.bpf.c.
+// bpf/watch.bpf.c. Their words are raw, for sync/atomic: BPF programs write them.
 type bpfControl struct {
 	head         uint64
 	_            [7]uint64
@@ -35,9 +35,9 @@ type changeLog struct {
 	records *[bpfSlots]bpfRecord
 }
 
-// patience is how often a reader yields to a writer that has drawn a number
+// publishTries is how often a reader yields to a writer that has drawn a number
 // but not yet published (it was descheduled between the two).
-const patience = 1000
+const publishTries = 1000
 
 func (l *changeLog) drain(seen uint64, report func(mem.Range)) (next uint64, overrun bool) {
 	if atomic.LoadUint64(&l.control.uringMadvise) != 0 {
@@ -60,7 +60,7 @@ func (l *changeLog) drain(seen uint64, report func(mem.Range)) (next uint64, ove
 func (l *changeLog) read(n uint64) (mem.Range, bool) {
 	rec := &l.records[n%bpfSlots]
 	for tries := 0; atomic.LoadUint64(&rec.seq) != n+1; tries++ {
-		if tries == patience || atomic.LoadUint64(&rec.seq) > n+1 {
+		if tries == publishTries || atomic.LoadUint64(&rec.seq) > n+1 {
 			return mem.Range{}, false
 		}
 		runtime.Gosched()

@@ -20,6 +20,8 @@ const readerSlots = 4096
 // until published passes it, and then the drainer's until the ring has gone
 // round once. A drainer that is behind by more than half takes it for an
 // overrun, which invalidates everything.
+//
+// The words are raw, for sync/atomic: the thread is assembly, and the kernel writes tid.
 type readerShared struct {
 	generation uint64 // events begun
 	_          [7]uint64
@@ -96,13 +98,16 @@ func startReader(fd int) (_ *uffdReader, err error) {
 	return r, nil
 }
 
+// first returns the number of the next message.
+func (r *uffdReader) first() uint64 { return atomic.LoadUint64(&r.shared.published) }
+
 // drain calls event for each message from number seen on and returns the
 // number of the next.
 func (r *uffdReader) drain(seen uint64, event func(uffdMsg)) (next uint64, overrun bool) {
 	s := r.shared
 	head := atomic.LoadUint64(&s.generation)
 	for tries := 0; atomic.LoadUint64(&s.published) < head; tries++ {
-		if tries == patience {
+		if tries == publishTries {
 			overrun = true // the last event has begun but can't be read yet; the next drain has it again
 			break
 		}

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"os"
 	"slices"
-	"sync/atomic"
 	"time"
 
+	"go.uber.org/atomic"
 	"golang.org/x/sys/unix"
 
 	"pinwheel/mem"
@@ -108,7 +108,7 @@ func (n *uffdNotifier) disarm(_ mem.Range, v verifier) {
 	}
 }
 
-func (n *uffdNotifier) first() uint64 { return atomic.LoadUint64(&n.reader.shared.published) }
+func (n *uffdNotifier) first() uint64 { return n.reader.first() }
 
 func (n *uffdNotifier) drain(seen uint64, report func(mem.Range)) (next uint64, overrun bool) {
 	return n.reader.drain(seen, func(m uffdMsg) {

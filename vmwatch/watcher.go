@@ -28,7 +28,7 @@ var (
 // for concurrent use, except that Close must come after all others.
 type Watcher struct {
 	source *source
-	gen    *uint64      // the source's word
+	gen    *uint64      // the source's word, which BPF programs or the reader write: raw, for sync/atomic
 	frames *frameReader // the source's
 	report Report
 

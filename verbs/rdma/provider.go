@@ -5,7 +5,8 @@ package rdma
 import (
 	"errors"
 	"sync"
-	"sync/atomic"
+
+	"go.uber.org/atomic"
 
 	"pinwheel/mem"
 	"pinwheel/verbs"

@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
+
+	"go.uber.org/atomic"
 
 	"pinwheel/mem"
 	"pinwheel/verbs/uring"

@@ -4,8 +4,9 @@ import (
 	"errors"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"syscall"
+
+	"go.uber.org/atomic"
 
 	"pinwheel/mem"
 	"pinwheel/verbs"

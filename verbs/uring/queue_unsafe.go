@@ -39,7 +39,8 @@ type cqe struct {
 }
 
 // queues are the mapped submission and completion queues of one ring. The
-// ring has one submission entry, so there is one transfer at a time.
+// ring has one submission entry, so there is one transfer at a time. Heads and tails are
+// raw words, for sync/atomic: the kernel shares them.
 type queues struct {
 	sqHead, sqTail, sqIndex *uint32
 	cqHead, cqTail          *uint32

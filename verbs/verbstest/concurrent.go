@@ -4,8 +4,9 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"testing"
+
+	"go.uber.org/atomic"
 
 	"pinwheel/mem"
 	"pinwheel/verbs"

@@ -8,9 +8,9 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"go.uber.org/atomic"
 	"golang.org/x/sys/unix"
 
 	"pinwheel/bench/peers/noop"

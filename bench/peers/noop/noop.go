@@ -3,8 +3,9 @@
 package noop
 
 import (
-	"sync/atomic"
 	"time"
+
+	"go.uber.org/atomic"
 
 	"pinwheel/mem"
 	"pinwheel/verbs"

@@ -11,8 +11,9 @@ import (
 	"net/netip"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"go.uber.org/atomic"
 
 	"pinwheel/verbs"
 	"pinwheel/verbs/rdma"
