@@ -1,5 +1,5 @@
-// Package markers replaces the part of a document that lies between two marker
-// lines, so that what is generated can live in a file that people write.
+// Package markers replaces the part of a document between two marker lines. So a
+// generated part can live in a file that people write.
 package markers
 
 import (
@@ -13,25 +13,28 @@ type Markers struct{ Begin, End string }
 // Between returns the text between the markers. It fails if they are not
 // there in their order.
 func (m Markers) Between(doc string) (string, error) {
-	_, text, _, err := m.cut(doc)
-	return text, err
+	p, err := m.cut(doc)
+	return p.between, err
 }
 
 // Replace returns doc with text between the markers. It fails if they are
 // not there in their order.
 func (m Markers) Replace(doc, text string) (string, error) {
-	before, _, after, err := m.cut(doc)
+	p, err := m.cut(doc)
 	if err != nil {
 		return "", err
 	}
-	return before + m.Begin + text + m.End + after, nil
+	return p.before + m.Begin + text + m.End + p.after, nil
 }
 
-func (m Markers) cut(doc string) (before, text, after string, err error) {
-	before, rest, ok := strings.Cut(doc, m.Begin)
-	text, after, ok2 := strings.Cut(rest, m.End)
-	if !ok || !ok2 {
-		return "", "", "", fmt.Errorf("the document lacks the lines %q and %q", strings.TrimSpace(m.Begin), strings.TrimSpace(m.End))
+// parts are those of a document around its markers.
+type parts struct{ before, between, after string }
+
+func (m Markers) cut(doc string) (p parts, err error) {
+	before, rest, hasBegin := strings.Cut(doc, m.Begin)
+	between, after, hasEnd := strings.Cut(rest, m.End)
+	if !hasBegin || !hasEnd {
+		return parts{}, fmt.Errorf("the document lacks the lines %q and %q", strings.TrimSpace(m.Begin), strings.TrimSpace(m.End))
 	}
-	return before, text, after, nil
+	return parts{before, between, after}, nil
 }
