@@ -7,7 +7,7 @@ import (
 
 // choice says what the others found leads to.
 func (m *Machine) choice() section {
-	s := section{name: "What Pinwheel will use"}
+	s := section{name: "Choices"}
 	if m.Settings.Disable {
 		s.add(Note, "nothing", "unset PINWHEEL_DISABLE to have it", "PINWHEEL_DISABLE is set: everything is passed through")
 		return s
@@ -23,7 +23,7 @@ func (m *Machine) choice() section {
 	case p.Name == "rdma":
 		s.add(OK, "provider", "", "rdma: there is a device")
 	default:
-		s.add(Note, "provider", "for MPI programs to gain anything, see rdma above", "%s: there is no RDMA device that works, so MPI programs register nothing", p.Name)
+		s.add(Note, "provider", "for MPI programs to gain anything, see rdma above", "%s: no RDMA device works, so MPI programs register nothing", p.Name)
 	}
 	s.add(OK, "policy", "", "%s, for transfers of %s and more", m.Settings.Policy, size(m.Settings.ThresholdBytes))
 	budget := size(m.Settings.BudgetBytes) + ", as PINWHEEL_BUDGET says"

@@ -56,7 +56,7 @@ func (m *Machine) kernel() section {
 }
 
 func (m *Machine) mappings() section {
-	s := section{name: "How changes of memory mappings are noticed"}
+	s := section{name: "Mapping watch"}
 	r, err := m.Watch(m.Settings.Watch)
 	if err != nil {
 		s.add(Problem, m.Settings.Watch, "choose another with PINWHEEL_WATCH, or leave it to auto", "%v", err)

@@ -16,7 +16,7 @@ const smallLimit = 64 << 20 // 64 MiB
 const raiseMemlock = "raise the limit: ulimit -l unlimited; for all: memlock in /etc/security/limits.conf; for batch jobs: LimitMEMLOCK=infinity in the unit of slurmd or sshd"
 
 func (m *Machine) providers() section {
-	s := section{name: "What can register memory"}
+	s := section{name: "Providers"}
 	working := 0
 	for _, p := range m.Providers {
 		if err := p.Probe(); err != nil {
@@ -70,7 +70,7 @@ func (m *Machine) provider() (Provider, error) {
 }
 
 func (m *Machine) limits() section {
-	s := section{name: "Limits of registered memory"}
+	s := section{name: "Memory limits"}
 	if p, err := m.provider(); err == nil {
 		switch l, err := p.Limits(); {
 		case err != nil:
@@ -78,7 +78,7 @@ func (m *Machine) limits() section {
 		case l.MaxPinnedBytes < smallLimit:
 			s.add(Note, "process", raiseMemlock, "%s (%s), as %s says; that is little", mem.FormatBytes(uint64(l.MaxPinnedBytes)), l.PinnedSource, p.Name)
 		default:
-			s.add(OK, "process", "", "%s (%s), as %s says", size(l.MaxPinnedBytes), cmp.Or(l.PinnedSource, "no limit"), p.Name)
+			s.add(OK, "process", "", "%s (%s, by provider %s)", size(l.MaxPinnedBytes), cmp.Or(l.PinnedSource, "no limit"), p.Name)
 		}
 	}
 	if r, err := m.Memlock(); err == nil {
