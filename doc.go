@@ -12,13 +12,13 @@
 //	... transfer with use.LKey() ...
 //	t.Release(&use)
 //
-// Options come from the program; those that the PINWHEEL_* variables ask for are
-// FromEnvironment's, and New reads none by itself.
+// The program makes the Options, or takes those of the PINWHEEL_* variables from
+// FromEnvironment. New itself reads no variable.
 //
 // Acquire is a hit in nearly all cases: no lock, no allocation, no system call.
 // Release tells the helper about the use through a lock-free ring. The helper
-// predicts when the region is needed next, releases it if that is far, and has
-// it registered again in time.
+// predicts when the region is needed next, releases it if that is far away, and
+// registers it again in time.
 //
 // # Ownership
 //
@@ -29,9 +29,9 @@
 //
 // # Caveats
 //
-// Call Manager.Invalidate before registered memory is unmapped or remapped,
-// or set Options.Watch. Memory of the Go heap must not be registered
-// without: the runtime gives pages back by itself.
+// Call Manager.Invalidate before registered memory is unmapped or remapped, or
+// set Options.Watch. Never register memory of the Go heap without Options.Watch: the
+// runtime returns pages to the kernel by itself.
 //
 // A fault of ours never fails the program: the Manager says so once, through
 // Options.Warn, and goes on with plain registration.

@@ -10,8 +10,8 @@ import (
 	"pinwheel/verbs"
 )
 
-// ErrFault: a panic below Acquire was contained, and then one of the plain
-// registration that took its place. Send without registration, or give up.
+// ErrFault is the error of Acquire after a panic in the plain registration that
+// replaces the cache once a first panic was contained. Send without registration, or give up.
 var ErrFault = regcache.ErrFault
 
 // contain, deferred, turns a panic into ErrFault, as faulted says.
@@ -23,14 +23,14 @@ func (m *Manager) contain(err *error) {
 	}
 }
 
-// faulted makes every later use a plain registration, past the cache, and says so.
+// faulted makes every later use a plain registration, past the cache, and warns.
 func (m *Manager) faulted(f *fault.Fault) {
 	m.plain.Store(true)
 	m.engine.Fault(f, "going on with plain registration")
 }
 
-// plainProvider registers past the cache. Its panics are contained, and what it
-// fails to deregister is left to Manager.Close.
+// plainProvider registers past the cache. It contains panics, and leaves regions
+// that it fails to deregister to Manager.Close.
 type plainProvider struct {
 	account.Metered
 	m *Manager
@@ -58,10 +58,10 @@ func (p plainProvider) deregister(region verbs.Region) (err error) {
 	return p.Metered.Deregister(region)
 }
 
-// closeTries bounds how often Close tries to release what fails to be released.
+// closeTries bounds how often Close tries to deregister a region that can't be deregistered.
 const closeTries = 3
 
-// retry tries to deregister what could not be deregistered when its use ended.
+// retry deregisters regions that could not be deregistered when their use ended.
 func (m *Manager) retry() (err error) {
 	for try := 0; try == 0 || try < closeTries && err != nil; try++ {
 		m.mu.Lock()

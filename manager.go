@@ -18,7 +18,7 @@ import (
 	"pinwheel/vmwatch"
 )
 
-// ErrClosed is what calls on a closed Manager or Thread fail with.
+// ErrClosed is the error of calls on a closed Manager or Thread.
 var ErrClosed = regcache.ErrClosed
 
 // Manager registers memory for the communication threads of one protection
@@ -34,19 +34,19 @@ type Manager struct {
 	// every use is a registration of its own, past the cache.
 	plain   atomic.Bool
 	closed  atomic.Bool  // set under mu
-	commCPU atomic.Int64 // where a communication thread was seen last
+	commCPU atomic.Int64 // processor of the communication thread that missed last
 
-	// mu orders the making and closing of Threads and the end of the Manager. It
-	// is not taken by uses. regcache's lock is taken under it.
-	mu         sync.Mutex
-	threads    map[*Thread]struct{}
-	past       pathStats      // of Threads that were closed
-	unreleased []verbs.Region // plain registrations whose deregistration failed
+	// mu orders the making and closing of Threads and the end of the Manager. Uses
+	// never take it. regcache's lock is taken under it.
+	mu            sync.Mutex
+	threads       map[*Thread]struct{}
+	closedThreads threadStats    // sums
+	unreleased    []verbs.Region // plain registrations whose deregistration failed
 }
 
-// New opens what the options ask for. It fails if they make no sense or
-// nothing can register memory; without a helper thread it goes on, says so,
-// and leaves memory pinned.
+// New opens the provider, the watcher and the cache that the options ask for, and
+// starts a helper thread. It fails if the options make no sense or nothing can
+// register memory. If no helper can be started it warns, and memory stays pinned.
 func New(o Options) (*Manager, error) {
 	if err := o.EnsureDefaults(); err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func New(o Options) (*Manager, error) {
 	if !o.Disable {
 		m.startHelper()
 	}
-	_ = fault.Contain(func() error { m.inform(); return nil }) // what is said is no reason to fail
+	_ = fault.Contain(func() error { m.inform(); return nil }) // a message is no reason to fail
 	return m, nil
 }
 
@@ -84,15 +84,15 @@ func (m *Manager) open() (err error) {
 	return err
 }
 
-// OpenProvider opens the provider that o.ProviderName names, for who
-// registers without a Manager. auto is the first that works: rdma
-// where there is a device, else uring, else mlock.
+// OpenProvider opens the provider that o.ProviderName names, for callers that
+// register without a Manager; they close it. auto stands for the first that works:
+// rdma where there is a device, else uring, else mlock.
 func OpenProvider(o *Options) (verbs.Provider, error) {
 	return open.Provider(o.ProviderName, open.Options{Device: o.RDMADevice, Costs: o.Costs})
 }
 
-// startHelper starts the helper if the policy has one, with the costs that the
-// options have, or else those that are measured now.
+// startHelper starts the helper if the policy has one, with the costs from the
+// options, or else with costs that it measures now.
 func (m *Manager) startHelper() {
 	o := &m.opt
 	if !engine.HasHelper(string(o.Policy)) || o.IdlePolicy == "off" {
@@ -101,7 +101,7 @@ func (m *Manager) startHelper() {
 	if o.Costs == (verbs.Costs{}) {
 		err := fault.Contain(func() (err error) { o.Costs, err = calibrate.Quick(m.plainly(), o.BudgetBytes); return err })
 		if err != nil {
-			o.Costs = verbs.DefaultCosts // no reason to do without a helper
+			o.Costs = verbs.DefaultCosts // the helper corrects them
 		}
 		if f := fault.In(err); f != nil {
 			m.faulted(f)
@@ -117,22 +117,22 @@ func (m *Manager) startHelper() {
 }
 
 // Invalidate must be called before the mapping of registered memory changes:
-// munmap, mremap, madvise(MADV_DONTNEED). Idle registrations that share a page
-// with r are released before it returns; what is in use stays valid until it is
-// released. With Options.Watch or Watcher it is not needed.
+// munmap, mremap, madvise(MADV_DONTNEED). It releases idle registrations that
+// share a page with r before it returns; a registration in use stays valid until
+// its last use ends. With Options.Watch or Watcher no call is needed.
 func (m *Manager) Invalidate(r mem.Range) (err error) {
 	defer m.contain(&err)
 	return m.cache.Invalidate(r)
 }
 
-// Provider returns what registers memory.
+// Provider returns the provider that registers memory.
 func (m *Manager) Provider() verbs.Provider { return m.provider.Provider }
 
 // Close stops the helper, writes the report that Options.Report asks for, and
-// releases every registration that is not in use; the others are released with
-// their use. A provider that the Manager opened is closed, which ends those
-// too. Acquire fails with ErrClosed from then on, through any Thread. Close may be
-// called at any time, and more than once: only the first does anything.
+// releases every registration that is not in use; the others are released when
+// their use ends. If the Manager opened the provider, Close closes it, which ends
+// them too. From then on Acquire fails with ErrClosed through any Thread. Close may
+// be called at any time; later calls do nothing.
 func (m *Manager) Close() error {
 	m.mu.Lock()
 	first := !m.closed.Swap(true)
@@ -140,7 +140,7 @@ func (m *Manager) Close() error {
 	if !first {
 		return nil
 	}
-	// Whatever one of them does, the others are done too.
+	// Each step runs even if one before it fails or panics.
 	var errs []error
 	report := func() error { m.report(); return nil }
 	for _, end := range []func() error{m.engine.Close, report, m.cache.Close, m.retry, m.closeOwned} {
@@ -149,7 +149,7 @@ func (m *Manager) Close() error {
 	return errors.Join(errs...)
 }
 
-// closeOwned closes what open has opened, as far as it got.
+// closeOwned closes whatever open has opened so far.
 func (m *Manager) closeOwned() error {
 	var errs []error
 	if m.watcher != nil {

@@ -36,8 +36,8 @@ type Options struct {
 	Disable bool
 	// Policy is Pinwheel if empty.
 	Policy Policy
-	// ThresholdBytes: the helper does not hear of smaller uses, whose
-	// registrations stay. 0 stands for 16 KiB.
+	// ThresholdBytes is the smallest use that the helper hears of; registrations of
+	// smaller ones stay. 0 stands for 16 KiB.
 	ThresholdBytes int64
 	// BudgetBytes bounds the pinned memory. 0 stands for the provider's
 	// limit, mem.Unlimited for none.
@@ -48,9 +48,9 @@ type Options struct {
 
 	// IdlePolicy is auto (if empty), conservative, aggressive, off, or IdleIgnore.
 	IdlePolicy string
-	// HelperCPUs are the processors that the helper may use. If there is but
-	// one, the helper runs there, whatever IdlePolicy says, unless it is off.
-	// Empty stands for those that this process may use.
+	// HelperCPUs are the processors that the helper may use. If there is only
+	// one, the helper runs there, whatever IdlePolicy says, unless that is off.
+	// Empty stands for the processors that this process may use.
 	HelperCPUs []int
 	// QueueEntries is how many uses each Thread's ring to the helper holds, at
 	// most queue.MaxEntries; 0 stands for 1024.
@@ -63,30 +63,29 @@ type Options struct {
 	ProviderName string
 	// RDMADevice is the device of the provider rdma: NAME or NAME:PORT.
 	RDMADevice string
-	// Costs are the provider's, from a calibration. If they are zero and
-	// there is a helper, New registers 256 KiB of its own a few times to
-	// estimate them, in about a millisecond. The helper corrects them by what
-	// it measures.
+	// Costs are those of the provider, from a calibration. If they are zero and
+	// there is a helper, New estimates them: it registers 256 KiB of its own a few
+	// times, in about a millisecond. The helper corrects them by its own measurements.
 	Costs verbs.Costs
-	// Watcher tells of changed mappings. nil: Watch names one.
+	// Watcher reports changed mappings. nil: Watch names one.
 	Watcher regcache.Watcher
 	// Watch is a mechanism of vmwatch: auto, bpf, uffd, pfn, or none, with
-	// which nothing is cached. Empty: the caller tells of changed mappings, by
+	// which nothing is cached. Empty: the caller reports changed mappings through
 	// Manager.Invalidate.
 	Watch string
 
 	// Report, if not empty, makes Close write a report: "y" to standard error,
-	// else into this file (patterns as in PINWHEEL_STATS).
+	// else into this file, as JSON if it is named *.json (patterns as in PINWHEEL_STATS).
 	Report string
-	// Inform is told in one line what New chose. nil: nobody.
+	// Inform gets one line that says what New chose. nil: nobody does.
 	Inform func(message string)
-	// Warn is told, at most once for each kind of fault, that Pinwheel does
-	// less than it should, in one line. nil: standard error.
+	// Warn gets a line whenever Pinwheel does less than it should, at most once
+	// for each kind of fault. nil: standard error.
 	Warn func(message string)
-	// Debug is told where a fault of ours happened, in many lines. nil: nobody.
+	// Debug gets the stack of a fault of ours, in many lines. nil: nobody does.
 	Debug func(message string)
 
-	// Tests put something between the helper and what it asks and drives. nil: nothing.
+	// Tests wrap the predictor and the registrar of the helper. nil: as they are.
 	wrapPredictor func(predictor.Predictor) predictor.Predictor
 	wrapRegistrar func(helper.Registrar) helper.Registrar
 }
@@ -95,9 +94,9 @@ type Options struct {
 // communication alone.
 const NoWindow = -1
 
-// FromEnvironment returns the options that the PINWHEEL_* variables ask for.
-// What can't be understood is reported through Warn, one line each, and
-// ignored.
+// FromEnvironment returns the options that the PINWHEEL_* variables ask for. It
+// reports each value that it can't understand in one line on standard error, and
+// ignores it.
 func FromEnvironment() Options {
 	s, warnings := settings.FromEnvironment()
 	o := fromSettings(s)
@@ -151,7 +150,7 @@ const (
 	maxCostNs = 1e12    // 1000 s, for one page
 )
 
-// EnsureDefaults fills in what is zero, and reports what makes no sense.
+// EnsureDefaults fills in defaults for zero fields. It fails for options that make no sense.
 func (o *Options) EnsureDefaults() error {
 	o.Policy = cmp.Or(o.Policy, Pinwheel)
 	o.ThresholdBytes = cmp.Or(o.ThresholdBytes, 16<<10) // 16 KiB
@@ -177,7 +176,8 @@ func (o *Options) EnsureDefaults() error {
 	}
 	for _, cpu := range o.HelperCPUs {
 		if cpu < 0 || cpu >= maxCPUs {
-			return fmt.Errorf("pinwheel: helper on processor %d: they count from 0 to %d at most; none stands for any", cpu, maxCPUs-1)
+			return fmt.Errorf("pinwheel: helper on processor %d: numbers go from 0 to %d; an empty list stands for any",
+				cpu, maxCPUs-1)
 		}
 	}
 	for _, c := range []verbs.Cost{o.Costs.Register, o.Costs.Deregister} {

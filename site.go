@@ -25,9 +25,9 @@ func NewSite(name string) Site {
 	return Site{maphash.String(siteSeed, name)}
 }
 
-// Callers sets s to the call stack of its caller, leaving out the innermost
-// skip functions. It takes about 140 ns, ten times as long as a hit: worth it
-// only where the caller has nothing better.
+// Callers sets s to the call stack of its caller, without the innermost skip
+// functions. It takes about 140 ns, ten times as long as a hit: use it only where
+// the caller knows nothing better.
 func (s *Site) Callers(skip int) {
 	var pcs [predictor.MaxFrames]uintptr
 	n := runtime.Callers(skip+2, pcs[:])

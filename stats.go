@@ -11,8 +11,8 @@ import (
 	"pinwheel/regcache"
 )
 
-// Stats are counters since New, and what is pinned now. The metric names
-// are in brackets.
+// Stats are counters since New, and the bytes that are pinned now. The names of
+// the metrics are in brackets.
 type Stats struct {
 	Policy   Policy
 	Provider string
@@ -25,9 +25,9 @@ type Stats struct {
 	AvgPinnedBytes int64
 	// Helper counts what the helper thread did; CPUNs is [helper_cpu_ns].
 	Helper helper.ThreadStats
-	// StallNs [stall_ns] is the time spent in Acquire where it was no hit.
+	// StallNs [stall_ns] is the time spent in calls of Acquire that were no hits.
 	StallNs int64
-	// LostUses is how many uses the helper did not hear of: DQ overran.
+	// LostUses is how many uses the helper did not hear of, because DQ overran.
 	LostUses uint64
 	// Faulted is how many uses were registered past the cache after a fault.
 	Faulted int64
@@ -39,7 +39,8 @@ func (m *Manager) Stats() Stats {
 	_, s.AvgPinnedBytes = m.engine.Pinned()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s.StallNs, s.Faulted, s.LostUses = m.past.stallNs.Load(), m.past.faulted.Load(), m.past.lostUses
+	past := &m.closedThreads
+	s.StallNs, s.Faulted, s.LostUses = past.stallNs.Load(), past.faulted.Load(), past.lostUses
 	for t := range m.threads {
 		s.StallNs += t.stats.stallNs.Load()
 		s.Faulted += t.stats.faulted.Load()
@@ -49,7 +50,7 @@ func (m *Manager) Stats() Stats {
 }
 
 // Predictions returns how well the helper's predictions matched the uses that
-// followed. It is for the time after Close: before, and without a helper, it is empty.
+// followed. It is empty before Close, and without a helper.
 func (m *Manager) Predictions() predictor.Accuracy {
 	if !m.closed.Load() {
 		return predictor.Accuracy{}
@@ -92,8 +93,8 @@ func limit(bytes int64) string {
 	return mem.FormatBytes(uint64(bytes))
 }
 
-// report writes the report that the options ask for. That it can't is no
-// reason to fail the program's last call.
+// report writes the report that the options ask for. If it can't, it warns: that
+// is no reason to fail the program's last call.
 func (m *Manager) report() {
 	if m.opt.Report == "" {
 		return

@@ -8,29 +8,29 @@ import (
 	"pinwheel/regcache"
 )
 
-// Thread is one communication thread's way to the Manager. It belongs to one
+// Thread is one communication thread's access to the Manager. It belongs to one
 // goroutine at a time.
 type Thread struct {
 	m     *Manager
 	local *regcache.Local
-	way   way
+	mode  threadMode
 	// dq takes completed uses to the helper; nil without a helper.
 	dq    *queue.Ring[helper.Event]
 	event helper.Event // scratch of Release
-	stats pathStats
+	stats threadStats
 }
 
-// way is how uses of a Thread are registered.
-type way uint8
+// threadMode is how a Thread registers memory for its uses.
+type threadMode uint8
 
 const (
-	cached way = iota
-	direct     // each by itself (policy OnDemand, Disable)
-	closed     // not at all: the Thread was closed
+	cached   threadMode = iota
+	uncached            // each use by itself (policy OnDemand, Disable)
+	closed              // not at all: the Thread was closed
 )
 
-// pathStats are what only misses change: hits must not pay for them.
-type pathStats struct {
+// threadStats are counters that only misses change: hits must not pay for them.
+type threadStats struct {
 	stallNs  atomic.Int64 // in Acquire, where it was no hit
 	faulted  atomic.Int64 // uses registered past the cache after a fault
 	lostUses uint64       // of closed Threads; protected by Manager.mu
@@ -49,7 +49,7 @@ func (m *Manager) Thread() (*Thread, error) {
 	}
 	t := &Thread{m: m, local: local}
 	if m.opt.Disable || m.opt.Policy == OnDemand {
-		t.way = direct
+		t.mode = uncached
 	}
 	if m.engine.Helped() {
 		t.dq = newRing(m)
@@ -68,19 +68,19 @@ func newRing(m *Manager) *queue.Ring[helper.Event] {
 // by this or by another Thread. A second Close does nothing.
 func (t *Thread) Close() {
 	m := t.m
-	if t.way == closed {
+	if t.mode == closed {
 		return
 	}
-	t.way = closed
+	t.mode = closed
 	if t.dq != nil {
 		m.engine.Detach(t.dq)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.threads, t)
-	m.past.stallNs.Add(t.stats.stallNs.Load())
-	m.past.faulted.Add(t.stats.faulted.Load())
-	m.past.lostUses += t.lost()
+	m.closedThreads.stallNs.Add(t.stats.stallNs.Load())
+	m.closedThreads.faulted.Add(t.stats.faulted.Load())
+	m.closedThreads.lostUses += t.lost()
 	t.local.Close()
 }
 

@@ -11,11 +11,11 @@ import (
 )
 
 // Use is one use of registered memory, from Acquire to Release. A transport
-// has one in each of its requests: Acquire fills it in. It must not be copied
-// while it is acquired.
+// keeps one in each of its requests, and Acquire fills it in. It must not be
+// copied while it is acquired.
 type Use struct {
 	ref     regcache.Ref
-	plain   *verbs.Region // instead of ref: registered past the cache after a fault of it
+	plain   *verbs.Region // instead of ref: registered past the cache after a fault
 	used    mem.Range
 	site    *Site
 	startNs int64
@@ -47,13 +47,13 @@ func (u *Use) Region() verbs.Region {
 }
 
 // Acquire makes the memory r usable for a communication with the rights a, and
-// registers it if it isn't; a hit takes no lock, allocates nothing and does no
-// system call. u is overwritten. op and site say what the program is doing, for
-// the predictor; site may be nil and must stay unchanged until the release.
+// registers it if necessary. A hit takes no lock, allocates nothing and makes no
+// system call. u is overwritten. op and site tell the predictor what the program is
+// doing; site may be nil, and must stay unchanged until Release.
 //
-// It fails as regcache.Local.Acquire does, or with ErrFault, and u then holds
-// nothing. With verbs.ErrPinnedMemory or verbs.ErrRegions, what is in use at the moment
-// leaves no room: copy through a buffer that is registered already, or wait.
+// It fails as regcache.Local.Acquire does, or with ErrFault; u then holds nothing.
+// With verbs.ErrPinnedMemory or verbs.ErrRegions, other uses leave no room at the
+// moment: copy through a buffer that is registered already, or wait.
 func (t *Thread) Acquire(u *Use, r mem.Range, a verbs.Access, op Op, site *Site) error {
 	u.plain, u.used, u.site, u.op = nil, r, site, op
 	u.startNs = clock.NowNs()
@@ -70,9 +70,9 @@ func (t *Thread) Acquire(u *Use, r mem.Range, a verbs.Access, op Op, site *Site)
 func (t *Thread) lookup(r mem.Range, a verbs.Access) (ref regcache.Ref, o regcache.Outcome, err error) {
 	defer t.m.contain(&err)
 	switch {
-	case t.way == closed:
+	case t.mode == closed:
 		return ref, o, ErrClosed
-	case t.way == direct:
+	case t.mode == uncached:
 		return t.local.Register(r, a)
 	case t.m.plain.Load():
 		return ref, o, ErrFault
@@ -81,8 +81,8 @@ func (t *Thread) lookup(r mem.Range, a verbs.Access) (ref regcache.Ref, o regcac
 	}
 }
 
-// missed accounts for a use that was no hit, and serves it after a fault. The
-// Placer hears where the thread runs now: a system call that hits must not pay.
+// missed accounts for a use that was no hit, and serves it after a fault. It also
+// notes for the Placer where the thread runs, with a system call that hits must not pay for.
 func (t *Thread) missed(u *Use, a verbs.Access, err error) error {
 	if t.dq != nil {
 		t.m.commCPU.Store(int64(helper.CurrentCPU()))
@@ -108,10 +108,10 @@ func (t *Thread) acquirePlain(u *Use, a verbs.Access) error {
 	return nil
 }
 
-// Release ends a use: the communication has completed. The helper hears of it
-// through the ring of this Thread, which need not be the one that acquired. It
-// neither blocks nor allocates, unless the registration was for this use alone.
-// A Use that holds nothing is left alone.
+// Release ends a use whose communication has completed. The helper hears of it
+// through the ring of this Thread, which need not be the one that acquired it. Release
+// neither blocks nor allocates, unless the registration was for this use alone. It
+// ignores a Use that holds nothing.
 func (t *Thread) Release(u *Use) {
 	if !u.ref.Valid() {
 		t.releasePlain(u)
@@ -121,7 +121,7 @@ func (t *Thread) Release(u *Use) {
 	// First of all: the helper can't deregister what is in use.
 	t.drop(u.ref)
 	u.ref = regcache.Ref{}
-	if t.dq == nil || t.way == closed || id == 0 || u.used.Len() < uint64(t.m.opt.ThresholdBytes) {
+	if t.dq == nil || t.mode == closed || id == 0 || u.used.Len() < uint64(t.m.opt.ThresholdBytes) {
 		return
 	}
 	e := &t.event
@@ -138,14 +138,14 @@ func (t *Thread) Release(u *Use) {
 func (t *Thread) drop(ref regcache.Ref) {
 	var err error
 	defer t.m.contain(&err)
-	if t.way == closed { // its Local may be another's by now
+	if t.mode == closed { // its Local may be another's by now
 		t.m.cache.Release(ref)
 		return
 	}
 	t.local.Release(ref)
 }
 
-// releasePlain releases what was registered past the cache.
+// releasePlain ends a registration past the cache.
 func (t *Thread) releasePlain(u *Use) {
 	if u.plain != nil {
 		_ = t.m.plainly().Deregister(*u.plain) // a failure is left to Close

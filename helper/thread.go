@@ -196,7 +196,8 @@ func (t *Thread) run(started chan<- error) {
 	defer t.finish()
 	if t.opt.CPU != AnyCPU {
 		if err := pinThread(t.opt.CPU); err != nil {
-			started <- fmt.Errorf("helper: sched_setaffinity to processor %d: %w (choose another with PINWHEEL_HELPER_CPU)", t.opt.CPU, err)
+			started <- fmt.Errorf("helper: sched_setaffinity to processor %d: %w (choose another with PINWHEEL_HELPER_CPU)",
+				t.opt.CPU, err)
 			return
 		}
 	}

@@ -73,7 +73,11 @@ func (e *Engine) StartHelper(o HelperOptions) bool {
 }
 
 func (e *Engine) startThread(o *HelperOptions, cpu int) error {
-	so := helper.SchedulerOptions{Costs: cmp.Or(o.Costs, verbs.DefaultCosts), ItemNs: itemNs, KeepUnknown: o.Policy == "pinwheel"}
+	so := helper.SchedulerOptions{
+		Costs:       cmp.Or(o.Costs, verbs.DefaultCosts),
+		ItemNs:      itemNs,
+		KeepUnknown: o.Policy == "pinwheel",
+	}
 	po := predictor.Options{Window: o.Window}
 	var p predictor.Predictor = predictor.NewPinwheel(po)
 	if o.Policy == "paper" {
@@ -87,7 +91,8 @@ func (e *Engine) startThread(o *HelperOptions, cpu int) error {
 		CPU:       cpu,
 		Gone:      o.Caches.Gone,
 		OnFault: func(f *fault.Fault) {
-			e.Fault(f, "going on without helper thread, memory stays pinned (or, should that come again, with plain registration)")
+			e.Fault(f, "going on without helper thread, memory stays pinned"+
+				" (or, should that come again, with plain registration)")
 		},
 	})
 	if err == nil {

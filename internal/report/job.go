@@ -35,7 +35,8 @@ func (j *Job) Add(r Rank) {
 		s.Accuracy.add(t.Accuracy)
 		j.sites[k] = s
 	}
-	r.Command, r.Library, r.Provider, r.Policy, r.Mapping, r.Helper, r.Sites, r.Environment = "", "", "", "", "", "", nil, nil
+	r.Command, r.Library, r.Provider, r.Policy, r.Mapping, r.Helper = "", "", "", "", "", ""
+	r.Sites, r.Environment = nil, nil
 	j.rows = append(j.rows, r)
 }
 

@@ -54,7 +54,8 @@ func leftAlone(total Rank) string {
 func table(b io.Writer, ranks []Rank, total Rank) {
 	fmt.Fprintf(b, "\n@--- Registered memory and registrations ---\n")
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "rank\thost\tpeak\taverage\tuses\thits\twaited\tfirst\tlate\tahead\treleased\tlost\t<0.5 %\t<5 %\tstall ms\thelper ms\t")
+	fmt.Fprintln(w, "rank\thost\tpeak\taverage\tuses\thits\twaited\tfirst\tlate\tahead\treleased\tlost\t<0.5 %\t<5 %\t"+
+		"stall ms\thelper ms\t")
 	for _, r := range append(ranks, total) {
 		name := Name(r.World, r.Rank)
 		if r.Rank < 0 {
@@ -75,23 +76,27 @@ func percent(share float64, of int64) string {
 	return fmt.Sprintf("%.1f %%", 100*share)
 }
 
-// legend says what the columns are, in their order.
-const legend = `peak, average: memory that Pinwheel held registered. uses: what the transport asked for; it was registered already (hits), was
-being registered (waited), or had to be, for the first time (first) or again (late). ahead, released: registered and
-deregistered by the helper thread; lost: uses that it did not hear of. <0.5 %, <5 %: predictions of the next use that were
-wrong by less than that share of the interval. stall: time that communication spent waiting for registrations; helper: its processor time.
+// legend explains the columns, in their order.
+const legend = `peak, average: memory that Pinwheel held registered. uses: registrations that the transport asked
+for; each was registered already (hits), was being registered (waited), or had to be registered, for
+the first time (first) or again (late). ahead, released: registered and deregistered by the helper
+thread; lost: uses that it did not hear of. <0.5 %, <5 %: predictions of the next use that were wrong
+by less than that share of the interval. stall: time that communication spent waiting for
+registrations; helper: processor time of the helper thread.
 `
 
 func remarks(b io.Writer, total Rank) {
 	fmt.Fprint(b, legend)
 	if total.PathSamples > 0 {
-		fmt.Fprintf(b, "Overhead on the path of a message: %.0f ns beside registration, the mean of %d hits.\n", total.PathNs, total.PathSamples)
+		fmt.Fprintf(b, "Overhead on the path of a message: %.0f ns beside registration, the mean of %d hits.\n",
+			total.PathNs, total.PathSamples)
 	}
 	if total.Plain > 0 {
 		fmt.Fprintf(b, "Besides, %s.\n", leftAlone(total))
 	}
 	if total.Failed+total.Evicted+total.Invalidated > 0 {
-		fmt.Fprintf(b, "Registrations that failed: %d; evicted for room: %d; invalidated: %d.\n", total.Failed, total.Evicted, total.Invalidated)
+		fmt.Fprintf(b, "Registrations that failed: %d; evicted for room: %d; invalidated: %d.\n",
+			total.Failed, total.Evicted, total.Invalidated)
 	}
 	if total.Faulted > 0 {
 		fmt.Fprintf(b, "Uses registered past the cache after a fault: %d.\n", total.Faulted)

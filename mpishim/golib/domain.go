@@ -36,17 +36,17 @@ type domains [C.PW_DOMAINS]atomic.Pointer[domain]
 
 func (ds *domains) at(i uint32) *domain { return ds[i].Load() }
 
-// domainShift is where index and turn of the domain lie in the region IDs that
-// the helper sees: caches number their regions independently.
+// domainShift is where the domain's index and generation lie in the region IDs of
+// the helper. It needs them because caches number their regions independently.
 const domainShift = 48
 
-// tag marks the region IDs of a domain for the helper; C does so in its events.
+// tag marks the region IDs of a domain for the helper. C does the same in its events.
 func (d *domain) tag() mem.RegionID {
 	return mem.RegionID(d.generation*C.PW_DOMAINS+d.index) << domainShift
 }
 
-// of splits an ID of the helper. The domain is nil if it was dropped.
-func (ds *domains) of(id mem.RegionID) (*domain, mem.RegionID) {
+// split splits a region ID of the helper. The domain is nil if it was dropped.
+func (ds *domains) split(id mem.RegionID) (*domain, mem.RegionID) {
 	d := ds.at(uint32(id>>domainShift) % C.PW_DOMAINS)
 	if d == nil || d.tag() != id>>domainShift<<domainShift {
 		return nil, 0
@@ -54,7 +54,7 @@ func (ds *domains) of(id mem.RegionID) (*domain, mem.RegionID) {
 	return d, id & (1<<domainShift - 1)
 }
 
-// domain returns the cache of a protection domain, made at its first use.
+// domain returns the cache of a protection domain, which it makes at the first use.
 func (s *server) domain(i uint32) (*domain, error) {
 	if d := s.domains.at(i); d != nil {
 		return d, nil
@@ -87,7 +87,7 @@ func (s *server) domain(i uint32) (*domain, error) {
 	return d, nil
 }
 
-// close ends a domain: what is idle is released, and nothing new is made.
+// close ends a domain: it releases idle registrations, and no new ones are made.
 func (ds *domains) close(i uint32) error {
 	d := ds.at(i)
 	if d == nil {
@@ -98,7 +98,7 @@ func (ds *domains) close(i uint32) error {
 
 // Find implements engine.Caches.
 func (ds *domains) Find(id mem.RegionID) (*regcache.Cache, mem.RegionID) {
-	d, id := ds.of(id)
+	d, id := ds.split(id)
 	if d == nil {
 		return nil, 0
 	}
@@ -121,7 +121,7 @@ func (ds *domains) Gone(buf []mem.RegionID) []mem.RegionID {
 	return buf
 }
 
-// errnoFor is what the C side is told. Without an error it allocates nothing.
+// errnoFor returns the errno that the C side gets. Without an error it allocates nothing.
 func errnoFor(err error) C.int32_t {
 	if err == nil {
 		return 0

@@ -17,9 +17,9 @@ import (
 	"pinwheel/verbs"
 )
 
-// What only libpinwheel-api.so asks for.
+// This file answers questions that only libpinwheel-api.so asks.
 
-// serveLinked answers one question of the API.
+// serveLinked answers one of them.
 func (s *server) serveLinked(t *C.struct_pw_thread) (ref regcache.Ref, acquired bool, err error) {
 	m := &t.mail
 	switch m.ask {
@@ -57,8 +57,8 @@ func (s *server) query(t *C.struct_pw_thread) (regcache.Ref, bool, error) {
 	return ref, true, nil
 }
 
-// drop ends a domain that no thread uses. While references are out it fails
-// with EBUSY, and is to be asked for again.
+// drop ends a domain that no thread uses any more. While references are out it
+// fails with EBUSY, and the API asks again.
 func (s *server) drop(i uint32) error {
 	d := s.domains.at(i)
 	if d == nil {
@@ -66,21 +66,25 @@ func (s *server) drop(i uint32) error {
 	}
 	_, err := d.cache.Clean()
 	if d.cache.Stats().Pinned.Regions == 0 && !s.isReleasing(i) {
-		// The usual case: without any Local, the end of the cache unmaps its table.
-		s.closeFronts(d)
+		s.closeLocals(d) // the usual case: the cache has no Local when it is closed, and unmaps its table
 	}
 	err = errors.Join(err, d.cache.Close())
 	if d.cache.Stats().Lingering > 0 || s.isReleasing(i) {
 		return syscall.EBUSY
 	}
-	s.closeFronts(d)
-	addStats(&s.past, d.cache.Stats())
-	s.domains[i].Store(nil)
-	giveWatch(d.watch)
-	if err != nil { // what could not be deregistered is the transport's to find
+	s.closeLocals(d)
+	s.forget(d)
+	if err != nil { // the transport meets the regions that could not be deregistered
 		s.engine.Warn("drop", err.Error())
 	}
 	return nil
+}
+
+// forget makes room for another domain. The counters of this one stay in the sums.
+func (s *server) forget(d *domain) {
+	addStats(&s.dropped, d.cache.Stats())
+	s.domains[d.index].Store(nil)
+	giveWatch(d.watch)
 }
 
 // pd returns the protection domain in a place.
@@ -99,7 +103,7 @@ func (s *server) isReleasing(i uint32) bool {
 	return false
 }
 
-func (s *server) closeFronts(d *domain) {
+func (s *server) closeLocals(d *domain) {
 	if d.local == nil {
 		return
 	}
@@ -112,7 +116,7 @@ func (s *server) closeFronts(d *domain) {
 	d.locals, d.local = nil, nil
 }
 
-// limit sets the limits of a domain, or of the process: those at most that the settings have.
+// limit sets the limits of a domain, or of the process, which can't exceed those of the settings.
 func (s *server) limit(i uint32, l regcache.Limits) error {
 	if s.group == nil {
 		return nil // nothing is cached
@@ -127,7 +131,7 @@ func (s *server) limit(i uint32, l regcache.Limits) error {
 	return d.cache.SetLimits(l)
 }
 
-// bound reads a limit.
+// bound converts a limit of C.
 func bound(n C.uint64_t) int64 { return int64(min(uint64(n), math.MaxInt64)) }
 
 func (s *server) clean(i uint32) (n int, err error) {
@@ -143,11 +147,11 @@ func (s *server) clean(i uint32) (n int, err error) {
 	return n, err
 }
 
-// count adds up what was counted in one domain, or in all there ever were.
+// count adds up the counters of one domain, or of all domains there ever were.
 func (s *server) count(i uint32, c *C.struct_pw_counts) {
 	var sum regcache.Stats
 	if i == C.PW_ALL {
-		sum = s.past
+		sum = s.dropped
 	}
 	for k := range s.domains {
 		if d := s.domains.at(uint32(k)); d != nil && (i == C.PW_ALL || i == uint32(k)) {
@@ -182,7 +186,7 @@ func addStats(sum *regcache.Stats, c regcache.Stats) {
 	sum.PeakPinnedBytes += c.PeakPinnedBytes
 }
 
-// end ends the server; its domains were dropped.
+// end ends the server, whose domains were dropped before.
 func (s *server) end() {
 	s.ended = true
 	if s.group != nil {
@@ -195,7 +199,7 @@ func (s *server) end() {
 	at32(&s.sh.started).Store(0)
 }
 
-// theGroup bounds what all libraries of the process have registered together.
+// theGroup limits the registrations of all libraries of the process together.
 var theGroup struct {
 	once  sync.Once
 	group *regcache.Group

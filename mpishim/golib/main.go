@@ -48,7 +48,7 @@ func run(sh *C.struct_pw_shared) {
 	unbind()
 	set, warnings := settings.FromEnvironment()
 	s := newServer(sh, set)
-	if sh.rank <= 0 { // what is wrong with the environment is so for all ranks
+	if sh.rank <= 0 { // all ranks have the same environment
 		for _, w := range warnings {
 			s.warn(w)
 		}
@@ -60,8 +60,8 @@ func run(sh *C.struct_pw_shared) {
 	s.loop()
 }
 
-// unbind lets the server run anywhere: a thread that asks sleeps, so its
-// processor is free, and it may be the only one.
+// unbind lets the server run on any processor. A thread that asks sleeps meanwhile,
+// so its processor is free, and it may be the only one.
 func unbind() {
 	var all unix.CPUSet
 	all.Fill()

@@ -13,8 +13,8 @@ import (
 	"pinwheel/verbs"
 )
 
-// provider registers memory in a protection domain of the transport: by the
-// libibverbs that the transport uses, or by callbacks of its own. It implements
+// provider registers memory in a protection domain of the transport, through the
+// libibverbs that the transport uses or through its callbacks. It implements
 // verbs.Provider.
 type provider struct {
 	sh *C.struct_pw_shared
@@ -23,12 +23,15 @@ type provider struct {
 
 func (p *provider) Name() string { return "rdma" }
 
-// Limits are left to the kernel: the transport itself registers in the same
-// process, so what is left cannot be known beforehand. A refusal makes the cache
-// evict, and try again. Only what is longer than this machine's memory, and thus
-// not to be pinned, is left to the transport: what else that may mean it knows.
+// Limits leaves limits to the kernel: the transport registers in the same process,
+// so nobody knows beforehand how much room there is. When the kernel refuses, the
+// cache evicts and tries again. Only requests longer than this machine's memory,
+// which can't be pinned, go to the transport, which knows what they mean.
 func (p *provider) Limits() verbs.Limits {
-	return verbs.Limits{MaxRegions: mem.Unlimited, MaxRegionBytes: verbs.PhysicalBytes(), MaxPinnedBytes: mem.Unlimited, PinnedSource: "the kernel"}
+	return verbs.Limits{
+		MaxRegions: mem.Unlimited, MaxRegionBytes: verbs.PhysicalBytes(),
+		MaxPinnedBytes: mem.Unlimited, PinnedSource: "the kernel",
+	}
 }
 
 func (p *provider) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
@@ -41,7 +44,10 @@ func (p *provider) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
 	if errno := syscall.Errno(made.error); errno != 0 {
 		return verbs.Region{}, &verbs.Error{Op: op, Range: aligned, Kind: kindOf(errno), Errno: errno}
 	}
-	return verbs.Region{Range: aligned, Access: a, LKey: uint32(made.region.lkey), RKey: uint32(made.region.rkey), Handle: uint64(uintptr(made.region.handle))}, nil
+	return verbs.Region{
+		Range: aligned, Access: a, LKey: uint32(made.region.lkey), RKey: uint32(made.region.rkey),
+		Handle: uint64(uintptr(made.region.handle)),
+	}, nil
 }
 
 func (p *provider) Deregister(g verbs.Region) error {
@@ -54,8 +60,8 @@ func (p *provider) Deregister(g verbs.Region) error {
 // Close does nothing: the protection domain is the transport's.
 func (p *provider) Close() error { return nil }
 
-// kindOf reads an errno of a registration, as ibv_reg_mr(3) has it: ENOMEM is the memlock limit or a
-// full device, EAGAIN the limit of the rdma cgroup; evicting helps against each.
+// kindOf classifies an errno of ibv_reg_mr(3): ENOMEM means the memlock limit or a full device, EAGAIN the
+// limit of the rdma cgroup. Eviction helps against each.
 func kindOf(e syscall.Errno) error {
 	if e == syscall.EAGAIN {
 		return verbs.ErrRegions

@@ -18,7 +18,7 @@ import (
 	"pinwheel/trace"
 )
 
-// recorder writes what the C side records into a .pwt file of this rank.
+// recorder writes the records of the C side into a .pwt file of this rank.
 type recorder struct {
 	ring *C.struct_pw_recorder
 	path string
@@ -37,7 +37,8 @@ func (s *server) startRecording() *recorder {
 	}
 	path := s.expand(s.set.Record)
 	host, _ := os.Hostname()
-	out, err := createTrace(path, trace.Header{Program: report.CommandLine(), Ranks: int(s.sh.size), Source: "pinwheel record on " + host})
+	header := trace.Header{Program: report.CommandLine(), Ranks: int(s.sh.size), Source: "pinwheel record on " + host}
+	out, err := createTrace(path, header)
 	if err != nil {
 		s.engine.Warn("record", fmt.Sprintf("%v (see PINWHEEL_RECORD)", err))
 		return nil
@@ -64,13 +65,13 @@ func createTrace(path string, h trace.Header) (*trace.Writer, error) {
 	return trace.NewWriter(out, path, h)
 }
 
-// drainInterval is how often the ring is emptied. It holds what 1.6 million calls a
-// second make of that time; each waking of a Go thread takes some 20 us from a
-// rank where there is no idle core.
+// drainInterval is how often the ring is emptied. The ring has room for that much time at 1.6
+// million calls a second. Each wake-up of a Go thread takes some 20 us from a rank
+// where there is no idle core.
 const drainInterval = 20 * time.Millisecond
 
-// maxFlushInterval is how much of a trace is lost at most where a rank is killed;
-// it is less while there is little. Each time the compression starts anew.
+// maxFlushInterval is how much of a trace is lost at most when a rank is killed. Short
+// traces are flushed more often. Each flush restarts the compression.
 const maxFlushInterval = time.Second
 
 // run empties the ring until the end.
@@ -95,7 +96,7 @@ func (r *recorder) run(s *server) {
 			if at32(&r.ring.end).Load() == 0 {
 				continue
 			}
-			r.drain() // what came before
+			r.drain() // records from before the end
 			r.close(s)
 			at32(&r.ring.ended).Store(1)
 			return
@@ -112,7 +113,7 @@ func (r *recorder) finish() {
 	<-r.done
 }
 
-// close ends the trace. One that lost records ends before them: what is there can be replayed.
+// close ends the trace. A trace that lost records ends before them, so that it can be replayed.
 func (r *recorder) close(s *server) {
 	if r.err != nil {
 		_ = r.out.Abort() // r.err is the cause
@@ -128,13 +129,14 @@ func (r *recorder) close(s *server) {
 	}
 }
 
-// leaveOut says what the C side could not record.
+// leaveOut notes in the trace which calls the C side could not record.
 func (r *recorder) leaveOut() error {
 	for why, what := range [C.PW_LEFT_REASONS]string{
 		C.PW_LEFT_THREADS: "calls of other threads", C.PW_LEFT_FAILED: "calls that failed",
-		C.PW_LEFT_PERSISTENT: "starts of persistent collectives and the like", C.PW_LEFT_MESSAGES: "receives of messages that another thread had found",
-		C.PW_LEFT_CANCELLED: "ends of operations that were cancelled and freed",
-		C.PW_LEFT_COMMS:     "calls on communicators too many to be told apart",
+		C.PW_LEFT_PERSISTENT: "starts of persistent collectives and the like",
+		C.PW_LEFT_MESSAGES:   "receives of messages that another thread had found",
+		C.PW_LEFT_CANCELLED:  "ends of operations that were cancelled and freed",
+		C.PW_LEFT_COMMS:      "calls on communicators too many to be told apart",
 	} {
 		if n := at64(&r.ring.left_out[why]).Load(); n > 0 {
 			if err := r.rank.LeaveOut(what, n); err != nil {
@@ -173,7 +175,7 @@ func (r *recorder) write(c *C.struct_pw_record) error {
 		if err := r.rank.Matched(uint32(c.req), int32(c.peer), int32(c.tag)); !errors.Is(err, trace.ErrLimit) {
 			return err
 		}
-		return nil // the replay will match it as it can
+		return nil // the replay matches it as well as it can
 	}
 	var frames []uint64
 	for _, f := range c.frames {

@@ -20,27 +20,27 @@ import (
 )
 
 // server answers the questions of the C threads, one at a time, on a thread of
-// its own. None of them waits for the program, so none waits for ever.
+// its own. No answer waits for the program, so each question gets one.
 type server struct {
-	sh      *C.struct_pw_shared
-	set     settings.Settings
-	clock   *clock.Ticks
-	engine  *engine.Engine
-	group   *regcache.Group
-	domains domains
-	known   map[*C.struct_pw_thread]bool // threads whose DQ the helper has
-	record  *recorder
-	watch   *vmwatch.Watcher // opened ahead, for the first domain
-	stopped bool
-	ended   bool
+	sh       *C.struct_pw_shared
+	set      settings.Settings
+	clock    *clock.Ticks
+	engine   *engine.Engine
+	group    *regcache.Group
+	domains  domains
+	attached map[*C.struct_pw_thread]bool // threads whose DQ the helper reads
+	record   *recorder
+	watch    *vmwatch.Watcher // opened ahead, for the first domain
+	stopped  bool
+	ended    bool
 
 	budgetBytes int64          // of the process, as the settings have it
-	past        regcache.Stats // of domains that were dropped
+	dropped     regcache.Stats // sums over the domains that were dropped
 	mapping     string         // how changes of mappings are noticed, once there was a domain
 }
 
 func newServer(sh *C.struct_pw_shared, set settings.Settings) *server {
-	s := &server{sh: sh, set: set, known: map[*C.struct_pw_thread]bool{}}
+	s := &server{sh: sh, set: set, attached: map[*C.struct_pw_thread]bool{}}
 	s.engine = s.newEngine()
 	s.clock = newTicks(sh)
 	return s
@@ -58,7 +58,7 @@ func (s *server) newEngine() *engine.Engine {
 // manages reports whether registrations are cached at all.
 func (s *server) manages() bool { return !s.set.Disable && s.set.Policy != "on-demand" }
 
-// start prepares everything but the caches, which need protection domains.
+// start prepares everything except the caches, which need protection domains.
 func (s *server) start() {
 	defer s.contain()
 	s.record = s.startRecording()
@@ -84,13 +84,13 @@ func (s *server) start() {
 	at32(&s.sh.mode).Store(C.PW_MANAGED)
 }
 
-// loop serves until the end.
+// loop serves the threads until the server ends.
 func (s *server) loop() {
 	for {
 		doorbell := at32(&s.sh.doorbell).Load()
 		for t := s.threads(); t != nil; t = t.next {
-			if s.look(t); s.ended {
-				return // what is asked from now on is for the next server
+			if s.serveMailbox(t); s.ended {
+				return // the next server answers later questions
 			}
 		}
 		if at32(&s.sh.doorbell).Load() == doorbell {
@@ -99,31 +99,31 @@ func (s *server) loop() {
 	}
 }
 
-// threads returns the first of all there ever were.
+// threads returns the list of all threads that ever asked.
 func (s *server) threads() *C.struct_pw_thread {
 	return (*C.struct_pw_thread)(pointerAt(unsafe.Pointer(&s.sh.threads)).Load())
 }
 
-// look serves one thread, if it asks.
-func (s *server) look(t *C.struct_pw_thread) {
+// serveMailbox serves one thread, if it asks.
+func (s *server) serveMailbox(t *C.struct_pw_thread) {
 	state := at32(&t.mail.state)
 	if !state.CompareAndSwap(C.PW_MAIL_ASKED, C.PW_MAIL_SERVING) {
 		return
 	}
 	t.mail.error = C.int32_t(syscall.EIO) // should it panic
-	i := uint32(t.mail.domain)            // whoever abandons a question may write another
+	i := uint32(t.mail.domain)            // a thread that abandons a question may write another
 	ref, acquired := s.serve(t)
 	if state.CompareAndSwap(C.PW_MAIL_SERVING, C.PW_MAIL_DONE) {
 		C.pw_futex_wake(&t.mail.state)
 		return
 	}
-	if acquired { // abandoned
-		s.giveBack(i, ref)
+	if acquired { // for a thread that no longer waits
+		s.releaseAbandoned(i, ref)
 	}
 	state.Store(C.PW_MAIL_IDLE)
 }
 
-func (s *server) giveBack(domain uint32, ref regcache.Ref) {
+func (s *server) releaseAbandoned(domain uint32, ref regcache.Ref) {
 	defer s.contain()
 	s.domains.at(domain).local.Release(ref)
 }
@@ -140,7 +140,7 @@ func (s *server) serve(t *C.struct_pw_thread) (ref regcache.Ref, acquired bool) 
 	case C.PW_ASK_RELEASE:
 		d := s.domains.at(uint32(m.domain))
 		d.local.Release(refOf(&m.ref))
-		_ = s.attach(t, d) // the next one it releases by itself; or asks again
+		_ = s.attach(t, d) // from now on the thread releases by itself, or else it asks again
 	case C.PW_ASK_SWEEP:
 		s.domains.at(uint32(m.domain)).local.Dropped(refOf(&m.ref))
 	case C.PW_ASK_CLEAN:
@@ -205,15 +205,15 @@ func (s *server) attach(t *C.struct_pw_thread, d *domain) error {
 		d.locals = append(d.locals, local)
 		localOf(t, d.index).Store(local.Memory())
 	}
-	if s.engine.Helped() && !s.known[t] {
+	if s.engine.Helped() && !s.attached[t] {
 		s.engine.Attach(&source{&t.ring, s.clock})
-		s.known[t] = true
+		s.attached[t] = true
 	}
 	return nil
 }
 
-// stop ends what acts by itself and releases what is idle. What is in use
-// goes with its protection domain.
+// stop ends recording and the helper, writes the report and releases idle
+// registrations. Those in use end with their protection domain.
 func (s *server) stop() {
 	if s.stopped {
 		return
@@ -221,7 +221,7 @@ func (s *server) stop() {
 	s.stopped = true
 	s.record.finish()
 	if s.set.Stats != "n" {
-		s.writeReport() // before what is idle goes
+		s.writeReport() // while idle registrations are still counted
 	}
 	s.stopHelper()
 	if _, err := s.clean(C.PW_ALL); err != nil {
@@ -236,7 +236,7 @@ func (s *server) contain() {
 	}
 }
 
-// faulted makes every use a plain registration from now on. Any thread may meet a fault.
+// faulted makes every use a plain registration from now on. Any thread may call it.
 func (s *server) faulted(f *fault.Fault) {
 	at32(&s.sh.mode).Store(C.PW_PLAIN)
 	s.engine.Fault(f, "going on with plain registration")

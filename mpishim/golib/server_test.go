@@ -66,7 +66,7 @@ func asked(t *testing.T) (p *during, s *server, ask func(question uint32) (state
 		set(&thread.mail.bytes, 16*mem.PageSize)
 		thread.mail.access = 1
 		thread.mail.state = mailAsked
-		s.look(thread)
+		s.serveMailbox(thread)
 		return uint32(thread.mail.state), syscall.Errno(thread.mail.error)
 	}
 }

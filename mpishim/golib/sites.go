@@ -21,18 +21,18 @@ func nameSite(c predictor.CallSite) (site, op string) {
 	return siteName(c.Frames[:], symbolAt), opName(c.Op)
 }
 
-// opNames are those of the kinds of calls that package trace lacks (ops.h).
+// opNames are the names of calls that package trace does not know (ops.h).
 var opNames = map[predictor.Op]string{
 	C.PW_START: "start",
 	C.PW_OTHER: "other",
 }
 
-// lastOp is the last of them all.
+// lastOp is the last kind of call.
 const lastOp = predictor.Op(C.PW_OTHER)
 
 func opName(op predictor.Op) string { return cmp.Or(opNames[op], trace.Op(op).String()) }
 
-// symbol is what the dynamic linker knows of an address.
+// symbol is an address as the dynamic linker knows it.
 type symbol struct {
 	name   string // of the function; "" if it is not exported
 	file   string // of the program or library; "" if it is in none
@@ -40,8 +40,8 @@ type symbol struct {
 }
 
 // siteName names the innermost frames: function+offset (or file+offset), from
-// the inside out. They are return addresses: the call is just before. What
-// started main is of no interest.
+// the inside out. They are return addresses, so the call is just before each. Frames
+// outside of main are left out.
 func siteName(frames []uint64, lookup func(address uint64) symbol) string {
 	const most = 3
 	var names []string

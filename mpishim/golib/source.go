@@ -12,8 +12,8 @@ import (
 	"pinwheel/predictor"
 )
 
-// source is the consumer's side of the DQ of one C thread: queue.Ring, whose
-// argument holds here, over memory of C. It implements helper.Source.
+// source is the consumer's side of the DQ of one C thread: queue.Ring over memory
+// of C. The comment there says why it is correct. It implements helper.Source.
 type source struct {
 	ring  *C.struct_pw_ring
 	clock *clock.Ticks
@@ -30,10 +30,10 @@ func (s *source) Pop(e *helper.Event) bool {
 			return false
 		}
 		if turn == C.PW_TURN_TAKEN {
-			return false // ours alone; can't be
+			return false // impossible: only this side takes
 		}
 		if turn != 2*tail+2 {
-			s.ring.tail = C.uint64_t((turn-2)/2 - mask) // overrun: all before that is gone
+			s.ring.tail = C.uint64_t((turn-2)/2 - mask) // overrun: everything before that is gone
 			continue
 		}
 		if at64(&slot.turn).CompareAndSwap(turn, C.PW_TURN_TAKEN) {

@@ -20,7 +20,7 @@ func (s *server) writeReport() {
 }
 
 func (s *server) summary() report.Rank {
-	counted := s.past
+	counted := s.dropped
 	for i := range s.domains {
 		if d := s.domains.at(uint32(i)); d != nil {
 			addStats(&counted, d.cache.Stats())
@@ -59,7 +59,7 @@ func (s *sample) add(ticks, n uint64) { s.ticks, s.n = s.ticks+ticks, s.n+n }
 
 func (s *sample) mean() float64 { return float64(s.ticks) / float64(max(s.n, 1)) }
 
-// expand fills in a file pattern; see settings.Expand.
+// expand fills in a file pattern as settings.Expand does, by the rank in MPI.
 func (s *server) expand(pattern string) string {
 	if s.sh.rank < 0 {
 		return settings.Expand(pattern)
@@ -67,7 +67,7 @@ func (s *server) expand(pattern string) string {
 	return settings.ExpandRank(pattern, report.Name(s.world(), int(s.sh.rank)))
 }
 
-// world is settings.World, "" for the processes that the launcher has started.
+// world returns settings.World, or "" for a process that the launcher started.
 func (s *server) world() string {
 	if s.sh.spawned == 0 {
 		return ""

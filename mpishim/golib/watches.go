@@ -6,14 +6,14 @@ import (
 	"pinwheel/vmwatch"
 )
 
-// spareWatches are watchers of domains that were dropped, for the next ones: with
-// BPF it takes 100 ms to get one, and several times that to be rid of it.
+// spareWatches keeps the watchers of dropped domains for new ones: with BPF it
+// takes 100 ms to open one, and several times as long to close it.
 var spareWatches struct {
-	mu  sync.Mutex // protects all: there may be several servers
+	mu  sync.Mutex // protects all; a process may have several servers
 	all []*vmwatch.Watcher
 }
 
-// giveWatch takes a watcher back that watches nothing.
+// giveWatch keeps a watcher that watches nothing for later.
 func giveWatch(w *vmwatch.Watcher) {
 	spareWatches.mu.Lock()
 	defer spareWatches.mu.Unlock()
@@ -38,7 +38,8 @@ func (s *server) openWatch() (*vmwatch.Watcher, error) {
 	}
 	w, err := vmwatch.Open(vmwatch.Options{Mechanism: s.set.Watch})
 	if err == nil && w.Mechanism() == vmwatch.None && s.set.Watch == "auto" && s.sh.rank <= 0 {
-		s.engine.Warn("watch", "the kernel offers nothing to watch mappings with (pinwheel doctor says why): memory is registered for each use")
+		s.engine.Warn("watch", "the kernel offers nothing to watch mappings with (pinwheel doctor says why): "+
+			"memory is registered for each use")
 	}
 	return w, err
 }
