@@ -1,6 +1,6 @@
 /*
- * What the C peers share: random order, threads on processors of their own, and
- * the measurements. A peer defines get, put and the rest of struct peer.
+ * The measurements of the C peers. A peer defines the functions declared below over its
+ * cache, and calls measure.
  *
  * Each measurement prints one line of numbers:
  *   hit N T ITERATIONS     ns per get+put and thread
@@ -86,6 +86,13 @@ struct hitter {
 
 /* Gets and puts; where the next access goes depends on the last result. */
 static void chase(struct hitter *h, const unsigned *order, long iterations);
+/* Gets and puts once. */
+static void use(char *addr, size_t len);
+/* The range was unmapped. */
+static void unmapped(char *addr, size_t len);
+/* From now on a registration takes 20 ms. */
+static void slow_down(void);
+static double bytes_registered(void);
 
 static void *hit_thread(void *arg)
 {
@@ -133,4 +140,71 @@ static void note(struct worst *w, double ns)
 	w->above += ns > 10e3;
 	if (ns > w->ns)
 		w->ns = ns;
+}
+
+static int stop;
+
+static void *registrar(void *base)
+{
+	run_on(1);
+	slow_down();
+	for (int i = 0; i < 10; i++) {
+		use((char *)base + (size_t)(i + 1) * STRIDE, LENGTH);
+		usleep(5000);
+	}
+	__atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void stall(char *base)
+{
+	struct worst hits = {0}, nothing = {0};
+	pthread_t t;
+
+	use(base, LENGTH);
+	run_on(0);
+	pthread_create(&t, NULL, registrar, base);
+	undisturbed();
+	while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
+		double a = now(), b, c;
+
+		use(base, LENGTH);
+		b = now();
+		c = now();
+		note(&hits, b - a);
+		note(&nothing, c - b);
+	}
+	pthread_join(t, NULL);
+	printf("%.0f %ld %ld %.0f %ld %ld\n", hits.ns, hits.above, hits.n, nothing.ns, nothing.above, nothing.n);
+}
+
+static void measure(const char *test, unsigned n, unsigned threads, long iterations)
+{
+	char *base = reserve((size_t)n * STRIDE + (64 << 20));
+	double from;
+
+	if (!strcmp(test, "stall")) {
+		stall(base);
+		return;
+	}
+	if (!strcmp(test, "window")) {
+		for (size_t i = 0; i < 1000; i++)
+			use(base + i * 32768, 65536);
+		printf("%.0f\n", bytes_registered());
+		return;
+	}
+	from = now();
+	for (size_t i = 0; i < n; i++)
+		use(base + i * STRIDE, LENGTH);
+	if (!strcmp(test, "miss"))
+		printf("%.1f\n", (now() - from) / n);
+	if (!strcmp(test, "hit"))
+		hit(base, n, threads, iterations);
+	if (!strcmp(test, "invalidate")) {
+		from = now();
+		munmap(base, (size_t)n * STRIDE);
+		unmapped(base, (size_t)n * STRIDE);
+		use(reserve(LENGTH), LENGTH);
+		printf("%.1f\n", (now() - from) / n);
+	}
 }

@@ -53,48 +53,13 @@ static void chase(struct hitter *h, const unsigned *order, long iterations)
 	}
 }
 
-static int stop;
-
-static void *registrar(void *base)
-{
-	run_on(1);
-	__atomic_store_n(&slow, 1, __ATOMIC_RELAXED);
-	for (int i = 0; i < 10; i++) {
-		use((char *)base + (size_t)(i + 1) * STRIDE, LENGTH);
-		usleep(5000);
-	}
-	__atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
-	return NULL;
-}
-
-static void stall(char *base)
-{
-	struct worst hits = {0}, nothing = {0};
-	pthread_t t;
-
-	use(base, LENGTH);
-	run_on(0);
-	pthread_create(&t, NULL, registrar, base);
-	undisturbed();
-	while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
-		double a = now(), b, c;
-
-		use(base, LENGTH);
-		b = now();
-		c = now();
-		note(&hits, b - a);
-		note(&nothing, c - b);
-	}
-	pthread_join(t, NULL);
-	printf("%.0f %ld %ld %.0f %ld %ld\n", hits.ns, hits.above, hits.n, nothing.ns, nothing.above, nothing.n);
-}
+static void unmapped(char *addr, size_t len) { (void)addr, (void)len; } /* the next get notices */
+static void slow_down(void) { __atomic_store_n(&slow, 1, __ATOMIC_RELAXED); }
+static double bytes_registered(void) { return bytes; }
 
 int main(int argc, char **argv)
 {
-	unsigned n = argc > 2 ? (unsigned)atoi(argv[2]) : 16;
-	char *base = reserve((size_t)n * STRIDE + (64 << 20));
 	ucs_rcache_params_t p;
-	double from;
 
 	memset(&p, 0, sizeof(p));
 	p.region_struct_size = sizeof(ucs_rcache_region_t);
@@ -106,28 +71,6 @@ int main(int argc, char **argv)
 	p.max_alignment = 4096;
 	if (argc < 2 || ucs_rcache_create(&p, "peer", NULL, &cache) != UCS_OK)
 		return 1;
-	if (!strcmp(argv[1], "stall")) {
-		stall(base);
-		return 0;
-	}
-	if (!strcmp(argv[1], "window")) {
-		for (size_t i = 0; i < 1000; i++)
-			use(base + i * 32768, 65536);
-		printf("%.0f\n", bytes);
-		return 0;
-	}
-	from = now();
-	for (size_t i = 0; i < n; i++)
-		use(base + i * STRIDE, LENGTH);
-	if (!strcmp(argv[1], "miss"))
-		printf("%.1f\n", (now() - from) / n);
-	if (!strcmp(argv[1], "hit"))
-		hit(base, n, (unsigned)atoi(argv[3]), atol(argv[4]));
-	if (!strcmp(argv[1], "invalidate")) {
-		from = now();
-		munmap(base, (size_t)n * STRIDE);
-		use(reserve(LENGTH), LENGTH); /* the next get deregisters what is gone */
-		printf("%.1f\n", (now() - from) / n);
-	}
+	measure(argv[1], argc > 2 ? (unsigned)atoi(argv[2]) : 16, argc > 3 ? (unsigned)atoi(argv[3]) : 1, argc > 4 ? atol(argv[4]) : 0);
 	return 0;
 }
