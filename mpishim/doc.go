@@ -2,14 +2,14 @@
 // registration under an unmodified MPI program. It has no Go code of its own but
 // the tests; the library is
 //
-//	c/       libpinwheel.so: what runs on the threads of the program
-//	golib/   libpinwheel-go.so: what runs on threads of its own
-//	include/ pinwheel.h, for transports that link, with its manual page
-//	api/     libpinwheel-api.so, which implements it, with start, thread and site of c/
-//	example/ a transport over libibverbs that links it
-//	report/  the report of a run
-//	standin/ an MPI library and a libibverbs that do nothing, to test and measure with
-//	tests/   MPI programs that verify their data, and what runs them in the test bed
+//	core/     what both C libraries link: memory shared with the Go side, threads, call sites
+//	preload/  libpinwheel.so: the wrappers of MPI and libibverbs, on the threads of the program
+//	include/  pinwheel.h, for transports that link, with its manual page
+//	api/      libpinwheel-api.so, which implements pinwheel.h
+//	server/   libpinwheel-go.so: the cache, the helper and the recorder, on threads of their own
+//	example/  a transport over libibverbs that links libpinwheel-api.so
+//	testing/  standin: an MPI library and a libibverbs that do nothing, to test and measure with;
+//	          programs: MPI programs that verify their data, and scripts that run them in the test bed
 //
 // "make shim" builds both libraries into bin/; they must lie in one directory.
 // LD_PRELOAD names libpinwheel.so, in the ranks only: "pinwheel run" sees to
@@ -28,13 +28,13 @@
 // When the transport deregisters, the reference is dropped and the use goes
 // to the helper through DQ.
 //
-// Which calls are wrapped is the table c/calls.h: point-to-point, matched
+// Which calls are wrapped is the table preload/calls.h: point-to-point, matched
 // probes, persistent requests, collectives with those of neighbours and those
 // on intercommunicators, one-sided calls for their origin buffers, and the MPI_x_c of
 // MPI-4; in C, mpif.h, mpi and mpi_f08, for Open MPI and the libraries of the MPICH
 // ABI. Calls that make or free datatypes and communicators are in it for their
 // handles: the MPI library is asked about a handle only after it has accepted it
-// (c/mpi_handles.h), as an argument may be wrong, which the program may handle, or mean nothing where it
+// (preload/mpi_handles.h), as an argument may be wrong, which the program may handle, or mean nothing where it
 // stands, as with MPI_IN_PLACE. What a call returns is looked at only if it
 // succeeded. Left out on purpose:
 //

@@ -89,7 +89,7 @@ func (m mpiLibrary) compileWithVerbs(t *testing.T, source string) string {
 	if err := os.Link(filepath.Join(theStage(t), "libibverbs.so.1"), library); err != nil {
 		t.Fatal(err)
 	}
-	return m.compile(t, source, "standin/uses_verbs.c", library, "-Wl,-rpath,"+dir)
+	return m.compile(t, source, "testing/standin/uses_verbs.c", library, "-Wl,-rpath,"+dir)
 }
 
 // jobDeadline is for a job of seconds on a machine that does much else.
@@ -147,7 +147,7 @@ func TestOutsideOfVerbsTheProgramRunsUnchanged(t *testing.T) {
 	theStage(t)
 	for _, m := range mpiLibraries {
 		t.Run(m.name, func(t *testing.T) {
-			program := m.compile(t, "tests/halo.c")
+			program := m.compile(t, "testing/programs/halo.c")
 			for transport, environ := range m.transports {
 				_, said := m.run(t, environ, []string{"run", "--report"}, program)
 				for _, want := range []string{"2 ranks, data right", "@ MPI      " + m.name, "2 of 2 ranks", "Nothing was registered", "the transport used no verbs"} {
@@ -168,7 +168,7 @@ func TestRealJobsAreRecorded(t *testing.T) {
 	theStage(t)
 	for _, m := range mpiLibraries {
 		t.Run(m.name, func(t *testing.T) {
-			program := m.compile(t, "tests/halo.c")
+			program := m.compile(t, "testing/programs/halo.c")
 			dir, said := m.run(t, m.transports["shared memory"], []string{"record", "-o", "."}, program, "5")
 			// Five steps of four requests and one wait for each, an allreduce with two buffers, and the end: of two ranks.
 			if !strings.Contains(said, "data right") || !strings.Contains(said, "recorded 86 calls of 2 ranks") {
@@ -206,12 +206,12 @@ func replayed(t *testing.T, path string) (ops map[string]int, leftOut string) {
 	return ops, leftOut
 }
 
-// Each kind of thing that tests/recorded.c does, with what rank 0 must have of it in the trace.
+// Each kind of thing that testing/programs/recorded.c does, with what rank 0 must have of it in the trace.
 func TestWhatIsRecordedIsReplayed(t *testing.T) {
 	theStage(t)
 	for _, m := range mpiLibraries {
 		t.Run(m.name, func(t *testing.T) {
-			program := m.compile(t, "tests/recorded.c")
+			program := m.compile(t, "testing/programs/recorded.c")
 			for _, c := range []struct {
 				kind    string
 				has     map[string]int
@@ -255,7 +255,7 @@ func TestJobsThatEndEarlyAreRecorded(t *testing.T) {
 	theStage(t)
 	for _, m := range mpiLibraries {
 		t.Run(m.name, func(t *testing.T) {
-			program := m.compile(t, "tests/recorded.c")
+			program := m.compile(t, "testing/programs/recorded.c")
 			j := m.start(t, 2, m.transports["shared memory"], []string{"record", "-o", "."}, program, "aborted")
 			if has, _ := replayed(t, filepath.Join(j.dir, "recorded.pwt")); has["sendrecv"] != 20 {
 				t.Errorf("aborted, status %d: %v\n%s", j.status, has, j.stderr)

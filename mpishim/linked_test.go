@@ -12,7 +12,7 @@ import (
 	"pinwheel/verbs/verbstest"
 )
 
-// linkedPrograms are the transports of standin/ that use pinwheel.h.
+// linkedPrograms are the transports of testing/standin that use pinwheel.h.
 var linkedPrograms = []string{"linked", "linkedlife", "both"}
 
 // linkedMemlock is more than these programs lock at one time, in bytes.
@@ -20,24 +20,24 @@ const linkedMemlock = 4 << 20
 
 // apiFlags compile the C side of libpinwheel-api.so, as api/api.mk does.
 var apiFlags = []string{"-O2", "-g", "-std=gnu11", "-fPIC", "-fvisibility=hidden", "-fno-omit-frame-pointer", "-Wall", "-Wextra", "-Werror",
-	"-Ic", "-Iinclude", "-I../regcache", "-I../verbs/rdma/internal/ibv"}
+	"-Icore", "-Iinclude", "-I../regcache", "-I../verbs/rdma/internal/ibv"}
 
 // buildLinked builds libpinwheel-api.so and programs into dir, with flags for both.
 func buildLinked(dir string, programs []string, flags ...string) error {
-	sources, err := filepath.Glob("api/*.c")
+	sources, err := cSources("core", "api")
 	if err != nil {
 		return err
 	}
 	library := filepath.Join(dir, "libpinwheel-api.so.0")
 	args := append(append([]string{}, apiFlags...), "-shared", "-Wl,-z,nodelete", "-Wl,-soname,libpinwheel-api.so.0",
-		"-Wl,--version-script=api/api.map", "-o", library, "c/start.c", "c/thread.c", "c/site.c")
+		"-Wl,--version-script=api/api.map", "-o", library)
 	args = append(append(args, sources...), flags...)
 	if err := compile("cc", append(args, "-ldl", "-lpthread")...); err != nil {
 		return err
 	}
 	for _, p := range programs {
 		args := append([]string{"-O2", "-g", "-std=gnu11", "-fno-omit-frame-pointer", "-Wall", "-Wextra", "-Werror", "-Iinclude",
-			"-o", filepath.Join(dir, p), "standin/" + p + ".c", library}, flags...)
+			"-o", filepath.Join(dir, p), "testing/standin/" + p + ".c", library}, flags...)
 		if p == "both" {
 			args = append(args, filepath.Join(dir, "libmpi.so.40"))
 		}

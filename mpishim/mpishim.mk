@@ -5,14 +5,15 @@
 GO ?= go
 SHIM_OUT ?= out/mpishim
 SHIM_LIB ?= bin
-SHIM_SRC := $(wildcard mpishim/c/*.c)
-SHIM_HDR := $(wildcard mpishim/c/*.h) regcache/table.h verbs/rdma/internal/ibv/abi.h
+SHIM_SRC := $(wildcard mpishim/core/*.c mpishim/preload/*.c)
+SHIM_HDR := $(wildcard mpishim/core/*.h mpishim/preload/*.h) regcache/table.h verbs/rdma/internal/ibv/abi.h
 SHIM_CFLAGS := -O2 -g -std=gnu11 -fPIC -fvisibility=hidden -fno-omit-frame-pointer -Wall -Wextra \
-	-Impishim/c -Iregcache -Iverbs/rdma/internal/ibv
+	-Impishim/core -Iregcache -Iverbs/rdma/internal/ibv
 
-# sessions.c is MPI-4, which Debian's Open MPI lacks; the test that runs it compiles it.
-MPI_SRC := $(filter-out %/sessions.c,$(wildcard mpishim/tests/*.c mpishim/tests/*.cc mpishim/tests/*.f90))
-MPI_PROGRAMS := $(patsubst mpishim/tests/%,$(SHIM_OUT)/tests/%,$(basename $(MPI_SRC)))
+# The tests that run them compile sessions.c, which is MPI-4 and which Debian's Open MPI lacks, and languages*,
+# one program in two languages.
+MPI_SRC := $(filter-out %/sessions.c %/languages.f90 %/languages_ends.c,$(wildcard mpishim/testing/programs/*.c mpishim/testing/programs/*.cc mpishim/testing/programs/*.f90))
+MPI_PROGRAMS := $(patsubst mpishim/testing/programs/%,$(SHIM_OUT)/tests/%,$(basename $(MPI_SRC)))
 
 .PHONY: shim mpi-programs install-mpi
 
@@ -21,26 +22,26 @@ shim: $(SHIM_LIB)/libpinwheel.so $(SHIM_LIB)/libpinwheel-go.so
 
 $(SHIM_LIB)/libpinwheel.so: $(SHIM_SRC) $(SHIM_HDR)
 	@mkdir -p $(@D)
-	$(CC) $(SHIM_CFLAGS) -shared -Wl,-z,defs -Wl,-soname,libpinwheel.so -o $@ $(SHIM_SRC) -ldl -lpthread
+	$(CC) $(SHIM_CFLAGS) -Impishim/preload -shared -Wl,-z,defs -Wl,-soname,libpinwheel.so -o $@ $(SHIM_SRC) -ldl -lpthread
 
 # Always asked: the Go command knows best what is out of date.
 .PHONY: $(SHIM_LIB)/libpinwheel-go.so
 $(SHIM_LIB)/libpinwheel-go.so:
-	$(GO) build -buildmode=c-shared -ldflags '-extldflags=-Wl,-soname,$(@F)' -o $@ ./mpishim/golib
+	$(GO) build -buildmode=c-shared -ldflags '-extldflags=-Wl,-soname,$(@F)' -o $@ ./mpishim/server
 	@rm -f $(@:.so=.h)
 
 ## mpi-programs: build the MPI test programs (C, C++, Fortran)
 mpi-programs: $(MPI_PROGRAMS)
 
-$(SHIM_OUT)/tests/%: mpishim/tests/%.c $(wildcard mpishim/tests/*.h)
+$(SHIM_OUT)/tests/%: mpishim/testing/programs/%.c $(wildcard mpishim/testing/programs/*.h)
 	@mkdir -p $(@D)
 	mpicc -O2 -g -fno-omit-frame-pointer -Wall -Wextra -o $@ $<
 
-$(SHIM_OUT)/tests/%: mpishim/tests/%.cc $(wildcard mpishim/tests/*.h)
+$(SHIM_OUT)/tests/%: mpishim/testing/programs/%.cc $(wildcard mpishim/testing/programs/*.h)
 	@mkdir -p $(@D)
 	mpicxx -DOMPI_SKIP_MPICXX -O2 -g -fno-omit-frame-pointer -Wall -Wextra -o $@ $<
 
-$(SHIM_OUT)/tests/%: mpishim/tests/%.f90
+$(SHIM_OUT)/tests/%: mpishim/testing/programs/%.f90
 	@mkdir -p $(@D)
 	mpifort -O2 -g -fno-omit-frame-pointer -Wall -J$(@D) -o $@ $<
 
@@ -63,7 +64,7 @@ TEST_MPI_PROGRAMS ?= halo wavefront transpose ring_f08 alltoallv derived renewed
 
 ## test-mpi: the MPI programs under every policy on Soft-RoCE, in the test bed's guest (see TEST_MPI_* in mpishim.mk)
 test-mpi: shim mpi-programs
-	testbed/run.sh -c 4 -t 3600 mpishim/tests/run.sh $(CURDIR)/$(SHIM_LIB) $(CURDIR)/$(SHIM_OUT)/tests "$(TEST_MPI_RANKS)" "$(TEST_MPI_POLICIES)" $(TEST_MPI_PROGRAMS)
+	testbed/run.sh -c 4 -t 3600 mpishim/testing/programs/run.sh $(CURDIR)/$(SHIM_LIB) $(CURDIR)/$(SHIM_OUT)/tests "$(TEST_MPI_RANKS)" "$(TEST_MPI_POLICIES)" $(TEST_MPI_PROGRAMS)
 
 SOAK_LAUNCHES ?= 1000
 BENCH_MPI_ROUNDS ?= 5
@@ -76,22 +77,22 @@ STANDIN := $(SHIM_OUT)/standin
 standin: shim
 	@mkdir -p $(STANDIN)
 	cp $(SHIM_LIB)/libpinwheel.so $(SHIM_LIB)/libpinwheel-go.so $(STANDIN)/
-	$(CC) -O2 -fPIC -shared -Wl,-soname,libibverbs.so.1 -Wl,--version-script=mpishim/standin/verbs.map -o $(STANDIN)/libibverbs.so.1 mpishim/standin/verbs.c
-	$(CC) -O2 -fPIC -shared -fno-omit-frame-pointer -Wl,-soname,libmpi.so.40 -o $(STANDIN)/libmpi.so.40 mpishim/standin/mpi.c $(STANDIN)/libibverbs.so.1
-	for p in path life; do $(CC) -O2 -fno-omit-frame-pointer -o $(STANDIN)/$$p mpishim/standin/$$p.c $(STANDIN)/libmpi.so.40 -lpthread \
+	$(CC) -O2 -fPIC -shared -Wl,-soname,libibverbs.so.1 -Wl,--version-script=mpishim/testing/standin/verbs.map -o $(STANDIN)/libibverbs.so.1 mpishim/testing/standin/verbs.c
+	$(CC) -O2 -fPIC -shared -fno-omit-frame-pointer -Wl,-soname,libmpi.so.40 -o $(STANDIN)/libmpi.so.40 mpishim/testing/standin/mpi.c $(STANDIN)/libibverbs.so.1
+	for p in path life; do $(CC) -O2 -fno-omit-frame-pointer -o $(STANDIN)/$$p mpishim/testing/standin/$$p.c $(STANDIN)/libmpi.so.40 -lpthread \
 		-Wl,-rpath,$(abspath $(STANDIN)) -Wl,-rpath-link,$(STANDIN); done
 
 ## bench-path: what a large message costs on the path of the preload library, in ns (half a minute)
 bench-path: standin
-	mpishim/standin/bench.sh $(STANDIN) 5 | tee $(SHIM_OUT)/bench-path.txt
+	mpishim/testing/standin/bench.sh $(STANDIN) 5 | tee $(SHIM_OUT)/bench-path.txt
 
 ## bench-latency: the share of the path in an exchange of 17 KB over shared memory (a minute)
 bench-latency: shim mpi-programs
-	mpishim/tests/latency.sh $(CURDIR)/$(SHIM_LIB) $(CURDIR)/$(SHIM_OUT)/tests 9 | tee $(SHIM_OUT)/bench-latency.txt
+	mpishim/testing/programs/latency.sh $(CURDIR)/$(SHIM_LIB) $(CURDIR)/$(SHIM_OUT)/tests 9 | tee $(SHIM_OUT)/bench-latency.txt
 
 ## bench-mpi: pinned memory and exchange time on Soft-RoCE against libfabric's cache and none (some minutes)
 bench-mpi: shim mpi-programs
-	testbed/run.sh -c 4 -t 3600 mpishim/tests/bench.sh $(CURDIR)/$(SHIM_LIB) $(CURDIR)/$(SHIM_OUT)/tests $(BENCH_MPI_ROUNDS) | tee $(BENCH_MPI_REPORT)
+	testbed/run.sh -c 4 -t 3600 mpishim/testing/programs/bench.sh $(CURDIR)/$(SHIM_LIB) $(CURDIR)/$(SHIM_OUT)/tests $(BENCH_MPI_ROUNDS) | tee $(BENCH_MPI_REPORT)
 
 NPB ?=
 BENCH_NAS_ROUNDS ?= 3
@@ -105,7 +106,7 @@ BENCH_NAS_REPORT := $(SHIM_OUT)/bench-nas.txt
 ## bench-nas: pinned memory and run time of NPB 3.4 on Soft-RoCE; NPB=DIR has ft.A.x, is.A.x, mg.A.x (an hour; see BENCH_NAS_* in mpishim.mk)
 bench-nas: shim
 	@[ -n "$(NPB)" ] || { echo "bench-nas: give NPB=DIR, the bin directory of NPB 3.4-MPI, which is not part of Pinwheel"; exit 1; }
-	testbed/run.sh -c 8 -t 14400 mpishim/tests/nas.sh $(CURDIR)/$(SHIM_LIB) $(abspath $(NPB)) $(BENCH_NAS_ROUNDS) \
+	testbed/run.sh -c 8 -t 14400 mpishim/testing/programs/nas.sh $(CURDIR)/$(SHIM_LIB) $(abspath $(NPB)) $(BENCH_NAS_ROUNDS) \
 		"$(BENCH_NAS_MODES)" $(BENCH_NAS_PROGRAMS) | tee $(BENCH_NAS_REPORT)
 
 BENCH_RECORD_PROGRAMS ?= ft.B mg.B is.C
@@ -114,10 +115,10 @@ BENCH_RECORD_PROGRAMS ?= ft.B mg.B is.C
 bench-record: shim
 	@[ -n "$(NPB)" ] || { echo "bench-record: give NPB=DIR, the bin directory of NPB 3.4-MPI, which is not part of Pinwheel"; exit 1; }
 	@mkdir -p $(SHIM_OUT)
-	mpishim/tests/record.sh $(CURDIR)/$(SHIM_LIB) $(abspath $(NPB)) 5 $(BENCH_RECORD_PROGRAMS) | tee $(SHIM_OUT)/bench-record.txt
+	mpishim/testing/programs/record.sh $(CURDIR)/$(SHIM_LIB) $(abspath $(NPB)) 5 $(BENCH_RECORD_PROGRAMS) | tee $(SHIM_OUT)/bench-record.txt
 
 ## soak-mpi: many launches of programs that end in every way; exit codes must be those without us (SOAK_LAUNCHES=1000)
 soak-mpi: standin mpi-programs
-	mpishim/tests/soak.sh $(CURDIR)/$(STANDIN) $(CURDIR)/$(SHIM_OUT)/tests $(SOAK_LAUNCHES)
+	mpishim/testing/programs/soak.sh $(CURDIR)/$(STANDIN) $(CURDIR)/$(SHIM_OUT)/tests $(SOAK_LAUNCHES)
 
 include mpishim/api/api.mk

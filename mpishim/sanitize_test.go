@@ -73,15 +73,15 @@ func TestPreloadLibraryUnderSanitizers(t *testing.T) {
 	build := func(dir, flag string) error {
 		at := func(name string) string { return filepath.Join(dir, name) }
 		shared := []string{flag, "-g", "-O2", "-fPIC", "-shared", "-fno-omit-frame-pointer"}
-		sources, err := filepath.Glob("c/*.c")
+		sources, err := cSources("core", "preload")
 		if err != nil {
 			return err
 		}
 		for _, args := range [][]string{
 			append(append(shared[:len(shared):len(shared)], preloadFlags...), append(sources, "-o", at("libpinwheel.so"), "-ldl", "-lpthread")...),
-			append(shared[:len(shared):len(shared)], "-Wl,-soname,libibverbs.so.1", "-Wl,--version-script=standin/verbs.map", "-o", at("libibverbs.so.1"), "standin/verbs.c"),
-			append(shared[:len(shared):len(shared)], "-Wl,-soname,libmpi.so.40", "-o", at("libmpi.so.40"), "standin/mpi.c", at("libibverbs.so.1")),
-			{flag, "-g", "-O2", "-fno-omit-frame-pointer", "-o", at("life"), "standin/life.c", "-Wl,--no-as-needed", at("libpinwheel.so"),
+			append(shared[:len(shared):len(shared)], "-Wl,-soname,libibverbs.so.1", "-Wl,--version-script=testing/standin/verbs.map", "-o", at("libibverbs.so.1"), "testing/standin/verbs.c"),
+			append(shared[:len(shared):len(shared)], "-Wl,-soname,libmpi.so.40", "-o", at("libmpi.so.40"), "testing/standin/mpi.c", at("libibverbs.so.1")),
+			{flag, "-g", "-O2", "-fno-omit-frame-pointer", "-o", at("life"), "testing/standin/life.c", "-Wl,--no-as-needed", at("libpinwheel.so"),
 				at("libmpi.so.40"), at("libibverbs.so.1"), "-lpthread", "-Wl,-rpath," + dir, "-Wl,-rpath-link," + dir},
 		} {
 			if err := compile("cc", args...); err != nil {

@@ -24,10 +24,22 @@ type stage struct {
 }
 
 // preloadFlags compile libpinwheel.so, as mpishim.mk does.
-var preloadFlags = []string{"-std=gnu11", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror", "-Ic", "-I../regcache", "-I../verbs/rdma/internal/ibv"}
+var preloadFlags = []string{"-std=gnu11", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror", "-Icore", "-Ipreload", "-I../regcache", "-I../verbs/rdma/internal/ibv"}
 
 // staged is the directory of the stage, "" before it is built.
 var staged string
+
+// cSources are the C files of some folders.
+func cSources(folders ...string) (sources []string, err error) {
+	for _, folder := range folders {
+		files, err := filepath.Glob(folder + "/*.c")
+		if err != nil {
+			return nil, err
+		}
+		sources = append(sources, files...)
+	}
+	return sources, nil
+}
 
 var build = sync.OnceValue(func() (s stage) {
 	s.dir, s.err = os.MkdirTemp("", "pinwheel-standin")
@@ -35,7 +47,7 @@ var build = sync.OnceValue(func() (s stage) {
 	if s.err != nil {
 		return s
 	}
-	sources, err := filepath.Glob("c/*.c")
+	sources, err := cSources("core", "preload")
 	if err != nil {
 		return stage{err: err}
 	}
@@ -43,11 +55,11 @@ var build = sync.OnceValue(func() (s stage) {
 	shared := []string{"-O2", "-fPIC", "-shared", "-fno-omit-frame-pointer"}
 	for _, command := range [][]string{
 		append(append(append([]string{"cc"}, shared...), preloadFlags...), append(sources, "-Wl,-z,defs", "-o", at("libpinwheel.so"), "-ldl", "-lpthread")...),
-		{"go", "build", "-buildmode=c-shared", "-ldflags", "-extldflags=-Wl,-soname,libpinwheel-go.so", "-o", at("libpinwheel-go.so"), "./golib"},
-		append(append([]string{"cc"}, shared...), "-Wl,-soname,libibverbs.so.1", "-Wl,--version-script=standin/verbs.map", "-o", at("libibverbs.so.1"), "standin/verbs.c"),
-		append(append([]string{"cc"}, shared...), "-Wl,-soname,libmpi.so.40", "-o", at("libmpi.so.40"), "standin/mpi.c", at("libibverbs.so.1")),
-		{"cc", "-O2", "-fno-omit-frame-pointer", "-o", at("path"), "standin/path.c", at("libmpi.so.40"), "-Wl,-rpath," + s.dir, "-Wl,-rpath-link," + s.dir},
-		{"cc", "-O2", "-fno-omit-frame-pointer", "-o", at("life"), "standin/life.c", at("libmpi.so.40"), at("libibverbs.so.1"), "-lpthread", "-Wl,-rpath," + s.dir, "-Wl,-rpath-link," + s.dir},
+		{"go", "build", "-buildmode=c-shared", "-ldflags", "-extldflags=-Wl,-soname,libpinwheel-go.so", "-o", at("libpinwheel-go.so"), "./server"},
+		append(append([]string{"cc"}, shared...), "-Wl,-soname,libibverbs.so.1", "-Wl,--version-script=testing/standin/verbs.map", "-o", at("libibverbs.so.1"), "testing/standin/verbs.c"),
+		append(append([]string{"cc"}, shared...), "-Wl,-soname,libmpi.so.40", "-o", at("libmpi.so.40"), "testing/standin/mpi.c", at("libibverbs.so.1")),
+		{"cc", "-O2", "-fno-omit-frame-pointer", "-o", at("path"), "testing/standin/path.c", at("libmpi.so.40"), "-Wl,-rpath," + s.dir, "-Wl,-rpath-link," + s.dir},
+		{"cc", "-O2", "-fno-omit-frame-pointer", "-o", at("life"), "testing/standin/life.c", at("libmpi.so.40"), at("libibverbs.so.1"), "-lpthread", "-Wl,-rpath," + s.dir, "-Wl,-rpath-link," + s.dir},
 	} {
 		if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
 			s.err = fmt.Errorf("%s: %w\n%s", strings.Join(command, " "), err, out)

@@ -35,7 +35,7 @@ func TestRealJobsRunAsWithoutUs(t *testing.T) {
 				if _, has := prototypes(t, m.compiler)[program.needs]; program.needs != "" && !has {
 					t.Skipf("%s is older than %s", m.name, program.needs)
 				}
-				path := m.compileWithVerbs(t, "tests/"+program.name+".c")
+				path := m.compileWithVerbs(t, "testing/programs/"+program.name+".c")
 				environ := m.transports["shared memory"]
 				want := m.start(t, program.ranks, environ, nil, path)
 				if want.status != 0 && program.name == "spawn" {
@@ -60,7 +60,7 @@ func TestRealJobsAreKnownByWhatTheyGive(t *testing.T) {
 	theStage(t)
 	for _, m := range mpiLibraries {
 		t.Run(m.name, func(t *testing.T) {
-			_, said := m.run(t, m.transports["shared memory"], []string{"run"}, m.compileWithVerbs(t, "standin/announced.c"))
+			_, said := m.run(t, m.transports["shared memory"], []string{"run"}, m.compileWithVerbs(t, "testing/standin/announced.c"))
 			lines := strings.Split(strings.TrimSpace(said), "\n")
 			if len(lines) < 54 || slices.ContainsFunc(lines, func(line string) bool { return !strings.HasSuffix(line, ": yes") }) {
 				t.Errorf("%d lines:\n%s", len(lines), said)
@@ -75,7 +75,7 @@ func TestRealJobsMoveMemoryWhereTheyWant(t *testing.T) {
 	theStage(t)
 	for _, m := range mpiLibraries {
 		t.Run(m.name, func(t *testing.T) {
-			j := m.start(t, 2, m.transports["shared memory"], []string{"run"}, m.compile(t, "tests/remap.c"))
+			j := m.start(t, 2, m.transports["shared memory"], []string{"run"}, m.compile(t, "testing/programs/remap.c"))
 			if j.status != 0 || !strings.Contains(j.stdout, "data right") {
 				t.Errorf("status %d\n%s%s", j.status, j.stdout, j.stderr)
 			}
@@ -89,7 +89,7 @@ func TestRealJobsKnowThePlacesOfFortran(t *testing.T) {
 	for _, m := range mpiLibraries {
 		t.Run(m.name, func(t *testing.T) {
 			m.compiler = strings.Replace(m.compiler, "mpicc", "mpifort", 1)
-			path := m.compileWithVerbs(t, "tests/places.f90")
+			path := m.compileWithVerbs(t, "testing/programs/places.f90")
 			environ := m.transports["shared memory"]
 			want := m.start(t, 2, environ, nil, path)
 			for _, pinwheel := range [][]string{{"run"}, {"record", "-o", ".", "--merged", "all.pwt"}} {
@@ -111,7 +111,7 @@ func TestRealJobsEndInEitherLanguage(t *testing.T) {
 	for _, m := range mpiLibraries {
 		t.Run(m.name, func(t *testing.T) {
 			m.compiler = strings.Replace(m.compiler, "mpicc", "mpifort", 1)
-			dir, said := m.run(t, m.transports["shared memory"], []string{"record", "-o", "."}, m.compile(t, "tests/languages.f90", "tests/languages_ends.c"))
+			dir, said := m.run(t, m.transports["shared memory"], []string{"record", "-o", "."}, m.compile(t, "testing/programs/languages.f90", "testing/programs/languages_ends.c"))
 			if !strings.Contains(said, "done") {
 				t.Error(said)
 			}

@@ -1,5 +1,5 @@
 // Package engine is what both faces of the project share: the Go package
-// pinwheel, and the preload library and pinwheel.h (mpishim/golib). It assembles
+// pinwheel, and the preload library and pinwheel.h (mpishim/server). It assembles
 // predictor, scheduler, helper thread and the search for an idle core over the
 // caches of a process, accounts for what is pinned, says once what went wrong,
 // and makes the report.

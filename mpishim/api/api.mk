@@ -3,7 +3,7 @@
 
 API_VERSION := 0.1.0
 API_SONAME := libpinwheel-api.so.0
-API_SRC := $(wildcard mpishim/api/*.c) $(addprefix mpishim/c/,start.c thread.c site.c)
+API_SRC := $(wildcard mpishim/core/*.c mpishim/api/*.c)
 API_HDR := $(wildcard mpishim/api/*.h mpishim/include/*.h) $(SHIM_HDR)
 API_CFLAGS := $(SHIM_CFLAGS) -Impishim/include
 # Threads call into it when they end: it stays where it is.
@@ -58,5 +58,5 @@ test-api:
 ## bench-api: what acquire and release of registered memory cost, in ns
 bench-api: api
 	@mkdir -p $(SHIM_OUT)
-	$(CC) -O2 -fno-omit-frame-pointer -Wall -Wextra -Impishim/include -o $(SHIM_OUT)/hit mpishim/standin/hit.c -L$(SHIM_LIB) -lpinwheel-api -lpthread -Wl,-rpath,$(abspath $(SHIM_LIB))
+	$(CC) -O2 -fno-omit-frame-pointer -Wall -Wextra -Impishim/include -o $(SHIM_OUT)/hit mpishim/testing/standin/hit.c -L$(SHIM_LIB) -lpinwheel-api -lpthread -Wl,-rpath,$(abspath $(SHIM_LIB))
 	for p in leave-pinned pinwheel; do echo "$$p"; PINWHEEL_POLICY=$$p PINWHEEL_IDLE_POLICY=aggressive $(SHIM_OUT)/hit; done | tee $(SHIM_OUT)/bench-api.txt

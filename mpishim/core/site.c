@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "shim.h"
+#include "core.h"
 
 /* Code of the program and its libraries. A return address lies in it; what does
  * not is the data of a function that was built without frame pointers. */

@@ -1,7 +1,7 @@
 //go:build cgo
 
-// Command golib is libpinwheel-go.so: the Go side of the preload library, built
-// with -buildmode=c-shared. libpinwheel.so (../c) loads it into a rank when
+// Command server is libpinwheel-go.so: the Go side of the preload library, built
+// with -buildmode=c-shared. libpinwheel.so (../preload) loads it into a rank when
 // MPI_Init has ended and the transport uses verbs; libpinwheel-api.so (../api)
 // loads it at pinwheel_init. Each library in a process has a server of its own.
 //

@@ -3,7 +3,7 @@
 #define PINWHEEL_CALL_H
 
 #include "mpi_handles.h"
-#include "shim.h"
+#include "core.h"
 
 enum pw_count_form {
 	PW_NO_BUFFER,

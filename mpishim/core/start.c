@@ -17,7 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "shim.h"
+#include "core.h"
 
 struct pw_shared pw = {.threshold = 16 << 10, .rank = -1, .size = -1}; /* 16 KiB until Go has read the settings */
 int pw_disabled;

@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "shim.h"
+#include "core.h"
 
 struct pw_verbs {
 	void *(*reg)(void *pd, void *addr, size_t bytes, int access);

@@ -11,7 +11,7 @@
 #define PINWHEEL_MR_H
 
 #include "abi.h" /* struct v_mr: struct ibv_mr */
-#include "shim.h"
+#include "core.h"
 
 /* What a handle stands for. */
 struct pw_mr_state {

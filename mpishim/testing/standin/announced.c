@@ -3,7 +3,7 @@
  * registers the memory between the MPI calls. Linked with the stand-in of libibverbs, which knows its own
  * registrations (another one is managed), and with uses_verbs.c. One line for each call: "yes" if that is as it must be.
  */
-#include "../tests/check.h"
+#include "../programs/check.h"
 
 #define WORDS 4096 /* 32 KiB, above the threshold */
 

@@ -2,8 +2,8 @@
  * What the files of libpinwheel.so have in common; none of it is exported.
  * start.c, thread.c and site.c are part of libpinwheel-api.so as well.
  */
-#ifndef PINWHEEL_SHIM_H
-#define PINWHEEL_SHIM_H
+#ifndef PINWHEEL_CORE_H
+#define PINWHEEL_CORE_H
 
 #include <stdio.h>
 #include <time.h>

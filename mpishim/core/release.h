@@ -3,7 +3,7 @@
 #define PINWHEEL_RELEASE_H
 
 #include "ring.h"
-#include "shim.h"
+#include "core.h"
 
 /* The last part of a reference's life, which a hit does not have. */
 static __attribute__((noinline, unused)) void pw_put_slow(struct pw_thread *t, uint32_t what, uint32_t domain, const struct pwt_ref *ref)
