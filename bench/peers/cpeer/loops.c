@@ -1,7 +1,8 @@
 /* Hits through regcache/table.h as a peer: see ../peer.h. */
 #include "../peer.h" /* first: it asks for sched_setaffinity */
 
-#include "loops.h"
+#include "../../ctable/ctable.h"
+#include "_cgo_export.h"
 
 static uintptr_t cache;
 static __thread struct ct_thread self; /* never closed: the process ends with its measurement */

@@ -3,7 +3,9 @@ package main
 
 /*
 #cgo CFLAGS: -O2
-#include "loops.h"
+#include <stdint.h>
+
+void run(uintptr_t cache, char *test, int n, int threads, int iterations);
 */
 import "C"
 
