@@ -8,8 +8,8 @@ import (
 	"pinwheel/verbs"
 )
 
-// IsRegistered returns a counted reference if all of r is registered with
-// the rights a, and registers nothing if not.
+// IsRegistered returns a counted reference if all of r is registered with the rights a. It
+// registers nothing.
 func (l *Local) IsRegistered(r mem.Range, a verbs.Access) (Ref, bool) {
 	p, err := pages(r)
 	if err != nil {
@@ -42,8 +42,8 @@ func (l *Local) IsRegistered(r mem.Range, a verbs.Access) (Ref, bool) {
 	return c.grant(l, g, own), true
 }
 
-// Register registers r for one use, past the cache: the reference's last
-// release deregisters it. Idle regions make room as for Acquire. Its ID is zero.
+// Register registers r for one use, past the cache: releasing the reference deregisters it. The
+// reference's ID is zero. Register evicts idle regions, and fails, as Acquire does.
 func (l *Local) Register(r mem.Range, a verbs.Access) (Ref, Outcome, error) {
 	p, err := pages(r)
 	if err != nil {

@@ -63,7 +63,7 @@ type Cache struct {
 	releaseEnded chan struct{}
 }
 
-// Usage is what a cache has registered, registering and draining.
+// Usage is the size of all registrations, including those being made or released.
 type Usage struct {
 	Bytes   int64
 	Regions int64
@@ -81,7 +81,7 @@ func (u Usage) String() string {
 	return bytes + " in " + regions + " regions"
 }
 
-// Limits bound a Usage; mem.Unlimited where there is no bound.
+// Limits bound a Usage. mem.Unlimited stands for no bound.
 type Limits = Usage
 
 // New returns an empty cache over p, which must outlive it.
@@ -114,8 +114,9 @@ func New(p verbs.Provider, o Options) (*Cache, error) {
 	return c, nil
 }
 
-// Thread returns a Local for the calling goroutine. Give it back with
-// Local.Close; its memory is 8 bytes a region, used as regions are.
+// Thread returns a Local for the calling goroutine, which must give it back with
+// Local.Close. It takes 8 bytes of memory for each region. It fails with ErrClosed, and if
+// there is no address space for it.
 func (c *Cache) Thread() (*Local, error) {
 	c.mu.Lock()
 	defer c.unlock()
@@ -130,8 +131,8 @@ func (c *Cache) Thread() (*Local, error) {
 	return c.newLocal(false)
 }
 
-// Close gives the Local back. References taken through it stay counted. A
-// second Close does nothing.
+// Close gives the Local back. References taken through it stay counted. A second Close does
+// nothing.
 func (f *Local) Close() {
 	f.c.mu.Lock()
 	defer f.c.mu.Unlock()
@@ -140,8 +141,8 @@ func (f *Local) Close() {
 	}
 }
 
-// Acquire is Local.Acquire for callers without a Local: a hit costs an
-// atomic read-modify-write on memory that such callers share.
+// Acquire is Local.Acquire for callers without a Local. A hit costs an atomic
+// read-modify-write of memory that all such callers share.
 func (c *Cache) Acquire(r mem.Range, a verbs.Access) (Ref, Outcome, error) {
 	if c.opts.Confined {
 		storeWord(&c.tab.epoch, loadWord(&c.tab.epoch)+1)
@@ -157,18 +158,18 @@ func (c *Cache) IsRegistered(r mem.Range, a verbs.Access) (Ref, bool) {
 	return c.shared.IsRegistered(r, a)
 }
 
-// closeTries bounds how often Close tries to release what fails to be released.
+// closeTries bounds how often Close tries to release a registration that fails to be released.
 const closeTries = 3
 
-// Close ends the cache: every other call fails with ErrClosed, or is a
-// Release. What is idle is released now, what is in use when its last reference
-// is dropped. Close waits for calls of the provider and the watcher under way; it
-// may be called at any time, and a second call does nothing. Its error is that of
-// what it could not release.
+// Close ends the cache. From then on every call fails with ErrClosed, except for Release. Idle
+// registrations are released now, those in use when their last reference is dropped. Close
+// waits for calls of the provider and the watcher that are under way. It may be called at
+// any time, and a second call does nothing. It returns the errors of the registrations that
+// it could not release.
 //
-// The table is unmapped when neither a reference nor a Local is left, or else
-// with the garbage: so too after a use without a Local, of which nobody knows when
-// it has ended.
+// The table is unmapped at once if no reference and no Local is left, and if the cache was
+// never used without a Local, since nobody knows when such a use has ended. Otherwise the
+// garbage collector unmaps it.
 func (c *Cache) Close() error {
 	c.mu.Lock()
 	defer c.unlock()

@@ -1,14 +1,13 @@
-// Package regcache is the registration cache: it finds the registration that
-// covers a buffer, makes one if there is none, counts who uses it, and keeps
-// what is pinned below a limit.
+// Package regcache is the registration cache. It finds the registration that covers a
+// buffer, makes one if there is none, counts references to it, and keeps pinned memory
+// below a limit.
 //
 // # Regions
 //
-// A region is a page-aligned range with access rights that the cache knows
-// under a mem.RegionID. It goes through absent, registering, registered,
-// draining and back to absent, as often as the helper thread likes, and stays
-// known, with its ID, through all of it. Each request has a region, which stands for it
-// whether it is registered or not:
+// A region is a page-aligned range with access rights that the cache knows under a
+// mem.RegionID. It goes through the states absent, registering, registered, draining and
+// back to absent, as often as the helper thread likes, and keeps its ID through all of
+// them. Each request has a region, which stands for it whether it is registered or not:
 //
 //   - the best fit: the smallest known region that contains the request and is at
 //     most twice as long;
@@ -17,46 +16,45 @@
 //     as the request and below every limit;
 //   - otherwise a region of exactly the request's pages is added.
 //
-// Which region that is does not depend on what happens to be registered at the
-// moment. A request is a hit if its region or any other registered region covers it;
-// otherwise its region is registered.
+// The choice does not depend on which regions are registered at the moment. A request is
+// a hit if its region or any other registered region covers it; otherwise the cache
+// registers its region.
 //
-// Rights are never widened over pages for which they were not asked: regions
-// with different rights are united only where that holds.
+// A page never gets a right that nobody asked for on that page: regions with different
+// rights are united only where that holds.
 //
 // # Hits
 //
-// Regions are found in a Table (table.h), in memory outside the Go heap that
-// C reads as well. A hit through a Local writes only to memory of its own
-// thread: it takes no lock, makes no system call and does not wait, whatever
-// the rest of the cache is doing. See table_unsafe.go for the argument.
+// Regions are found in a table (table.h) outside the Go heap, which C code reads as well.
+// A hit through a Local writes only to memory of its own thread. It takes no lock, makes
+// no system call and does not wait, whatever the rest of the cache is doing. The comment
+// at the top of table_unsafe.go gives the argument.
 //
 // # Ownership
 //
-// The cache owns its registrations, not the provider and not the memory. A
-// Ref must be released exactly once, by any goroutine; its registration stays
-// until then, even if the memory was unmapped meanwhile. A Local belongs to
-// one goroutine at a time; everything else is safe for concurrent use. All
-// calls to the provider and the watcher's Watch and Unwatch happen without a
-// lock held.
+// The cache owns its registrations, but neither the provider nor the memory. A Ref must be
+// released exactly once, by any goroutine; its registration stays until then, even if
+// the memory is unmapped meanwhile. A Local belongs to one goroutine at a time; everything
+// else is safe for concurrent use. The cache holds no lock while it calls the provider, or
+// Watch and Unwatch of the watcher.
 //
 // # Limits
 //
-// Options and Cache.SetLimits bound what one protection domain has registered,
-// registering and draining; a Group bounds that of the process. Idle regions
-// make room, the least recently used first, where recency is told in steps of
-// misses, since hits write nothing that others read. What is in use never does.
+// Options and Cache.SetLimits bound the memory that one protection domain has registered,
+// registering and draining; a Group bounds that of the process. The cache evicts idle
+// regions to make room, the least recently used first. Recency is counted in misses, since
+// hits write nothing that others read. A region in use is never evicted.
 //
 // # Caveats
 //
-// A cache reserves address space for its table, 70 MiB at the default of
-// 65536 known regions, and uses of it what its regions need: below 1 KiB each and
-// 8 bytes for each thread. Under RLIMIT_AS lower Options.KnownRegions.
+// A cache reserves address space for its table: 70 MiB at the default of 65536 known
+// regions. Of that it uses less than 1 KiB for each region, and 8 bytes more for each
+// thread. Under RLIMIT_AS, lower Options.KnownRegions.
 //
-// Release deregisters if it drops the last reference to a registration whose
-// region was invalidated or has grown meanwhile.
+// Release deregisters if it drops the last reference to a registration whose region was
+// invalidated or has grown meanwhile.
 //
-// Without a Watcher the caller must call Invalidate before registered memory
-// is unmapped or remapped. Never let registrations of Go-heap memory be
-// cached without one: the Go runtime gives pages back by itself.
+// Without a Watcher, the caller must call Invalidate before registered memory is unmapped
+// or remapped. Without one, never let the cache register memory of the Go heap: the Go
+// runtime gives pages back by itself.
 package regcache

@@ -10,9 +10,9 @@ import (
 	"pinwheel/verbs"
 )
 
-// Group is what the caches of one process share: limits on what all of them
-// have registered, and the eviction of each other's idle regions when the
-// kernel or those limits refuse more. Safe for concurrent use.
+// Group is shared by the caches of one process, one for each protection domain. It limits what
+// all of them together have registered, and lets each evict idle regions of the others when
+// the kernel or those limits refuse a registration. Safe for concurrent use.
 type Group struct {
 	// mu protects all below. A leaf lock, taken inside Cache.mu.
 	mu     sync.Mutex
@@ -21,8 +21,8 @@ type Group struct {
 	used   Usage
 }
 
-// NewGroup returns a group without caches and without a limit of regions. 0
-// bytes stand for what the memory cgroup allows, mem.Unlimited for no limit.
+// NewGroup returns a group without caches and without a limit on the number of regions. For
+// maxBytes, 0 stands for CgroupLimit and mem.Unlimited for no limit.
 func NewGroup(maxBytes int64) *Group {
 	if maxBytes == 0 {
 		maxBytes = CgroupLimit(os.DirFS("/"))
@@ -33,15 +33,15 @@ func NewGroup(maxBytes int64) *Group {
 // Bytes returns the bytes of Usage.
 func (g *Group) Bytes() int64 { return g.Usage().Bytes }
 
-// Usage returns what all caches have registered, registering and draining.
+// Usage returns the size of the registrations of all caches.
 func (g *Group) Usage() Usage {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.used
 }
 
-// SetLimits changes the limits and evicts idle regions until what is left
-// fits. What is in use stays, even above the limits.
+// SetLimits changes the limits, and evicts idle regions until the rest is below them. Regions
+// in use stay, even above the limits. It fails for a negative limit.
 func (g *Group) SetLimits(l Limits) error {
 	if l.Bytes < 0 || l.Regions < 0 {
 		return fmt.Errorf("regcache: negative limit in %+v", l)

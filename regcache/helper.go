@@ -7,15 +7,16 @@ import (
 	"pinwheel/mem"
 )
 
-// Register makes a known region registered, for the helper thread. It does
-// nothing if it is, or is being, registered. It evicts idle regions as Acquire does.
+// Register registers a known region, for the helper thread. It does nothing if the region is
+// registered or being registered. It evicts idle regions, and fails, as Acquire does, and with
+// ErrUnknown.
 func (c *Cache) Register(id mem.RegionID) error {
 	_, err := c.TryRegister(id)
 	return err
 }
 
-// TryRegister is Register that reports whether there was anything to do, for
-// a helper that measures what registration costs.
+// TryRegister is Register, and reports whether there was anything to do: for a helper that
+// measures the cost of a registration.
 func (c *Cache) TryRegister(id mem.RegionID) (did bool, err error) {
 	c.mu.Lock()
 	defer c.unlockInto(&err)
@@ -45,15 +46,15 @@ func (c *Cache) TryRegister(id mem.RegionID) (did bool, err error) {
 	}
 }
 
-// Deregister releases a known region that nobody uses, for the helper
-// thread. The region stays known. It does nothing if the region is not
-// registered, and fails with ErrInUse or ErrUnknown.
+// Deregister releases the registration of a region that nobody uses, for the helper thread. The
+// region stays known. It does nothing if the region is not registered. It fails with ErrInUse,
+// ErrUnknown, and the provider's errors.
 func (c *Cache) Deregister(id mem.RegionID) error {
 	_, err := c.TryDeregister(id)
 	return err
 }
 
-// TryDeregister is Deregister that reports whether there was anything to do.
+// TryDeregister is Deregister, and reports whether there was anything to do.
 func (c *Cache) TryDeregister(id mem.RegionID) (did bool, err error) {
 	c.mu.Lock()
 	defer c.unlockInto(&err)

@@ -8,8 +8,9 @@ import (
 	"pinwheel/verbs"
 )
 
-// SetLimits changes the limits of this cache and evicts idle regions until
-// what is left fits. What is in use stays, even above the limit.
+// SetLimits changes the limits of this cache, and evicts idle regions until the rest is below
+// them. Regions in use stay, even above the limits. It fails for a negative limit, and with
+// the errors of evictions.
 func (c *Cache) SetLimits(l Limits) error {
 	if l.Bytes < 0 || l.Regions < 0 {
 		return fmt.Errorf("regcache: negative limit in %+v", l)
@@ -68,8 +69,8 @@ func (c *Cache) reserveUnlocking(r mem.Range) error {
 	}
 }
 
-// fits refuses what could not be registered if nothing else were: nothing is
-// evicted for that, nor the watcher or the provider asked.
+// fits returns an error if r could not be registered even if nothing else were. Then nothing
+// is evicted for it, and neither the watcher nor the provider is called.
 func (c *Cache) fits(r mem.Range) error {
 	n, provider := int64(r.Len()), c.provider.Limits()
 	switch {
@@ -93,7 +94,7 @@ func (c *Cache) unreserve(r mem.Range) {
 	}
 }
 
-// limitError says what lacks; own tells this cache's limits from the group's.
+// limitError is the error of a limit of this cache, if own, or of the group.
 func (c *Cache) limitError(r mem.Range, kind error, own bool) error {
 	if own {
 		return &limitError{r, kind, "the protection domain", c.limits, c.pinned}
@@ -161,8 +162,7 @@ func (c *Cache) victim() *region {
 	return nil
 }
 
-// Clean releases everything that is idle, now, and returns how many
-// registrations that were.
+// Clean releases all idle registrations now and returns their number.
 func (c *Cache) Clean() (int, error) {
 	c.mu.Lock()
 	defer c.unlock()

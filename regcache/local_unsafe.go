@@ -8,8 +8,8 @@ import (
 	"pinwheel/verbs"
 )
 
-// Local is the way of one thread into the cache: hits through it write only
-// memory of its own. It belongs to one goroutine at a time.
+// Local is one thread's access to a cache: hits through it write only memory of its own. It
+// belongs to one goroutine at a time.
 type Local struct {
 	*counts
 	hdr      *header
@@ -26,15 +26,15 @@ func (c *Cache) newLocal(shared bool) (*Local, error) {
 	return &Local{counts: words, hdr: c.tab.header, pageMask: c.tab.pageMask, c: c, shared: shared || c.tab.flags&flagFenced != 0}, nil
 }
 
-// Ref is one counted reference to a registration. The zero value is none. It
-// may be copied, but be released once only. In memory it is a struct pwt_ref.
+// Ref is one counted reference to a registration; the zero value is no reference. A Ref may be
+// copied, but only one copy may be released. In memory it is a struct pwt_ref.
 type Ref struct {
 	d    *desc
 	id   mem.RegionID // the request's region if d is another one, else 0
 	keys uint64
 }
 
-// Valid reports whether r is a reference at all.
+// Valid reports whether r is a reference, and not the zero value.
 func (r Ref) Valid() bool { return r.d != nil }
 
 // ID returns the request's region, for the helper; zero for a registration
@@ -59,11 +59,11 @@ func (r Ref) Region() verbs.Region {
 		LKey: uint32(d.keys), RKey: uint32(d.keys >> 32), Handle: d.handle}
 }
 
-// Acquire returns a counted reference to a registration that covers r with
-// the rights a, registering what is missing. A hit takes no lock. It fails
-// with the provider's errors, with verbs.ErrPinnedMemory or ErrRegions if
-// what is in use leaves no room below the limit, and with mem.ErrEmpty or
-// mem.ErrOverflow for what no provider can register.
+// Acquire returns a counted reference to a registration that covers r with the rights a, and
+// registers memory if there is none. A hit takes no lock. Acquire fails with the provider's
+// errors, with verbs.ErrPinnedMemory or verbs.ErrRegions if the regions in use leave no room
+// below the limit, with mem.ErrEmpty or mem.ErrOverflow for a range that no provider can
+// register, and with ErrClosed and ErrFault.
 //
 // For a request whose pages are exactly those of a region, a hit is this
 // function alone and reads one entry.
@@ -96,7 +96,7 @@ func (l *Local) Acquire(r mem.Range, a verbs.Access) (Ref, Outcome, error) {
 	return Ref{d: h.desc(uint32(s&slotMask) - 1), keys: loadWord(&e.keys)}, Hit, nil
 }
 
-// Release drops a reference; any Local may drop what any other took.
+// Release drops a reference, which any other Local may have taken.
 func (l *Local) Release(r Ref) {
 	h := l.hdr
 	slot := h.slotOf(r.d)
@@ -111,9 +111,9 @@ func (l *Local) Release(r Ref) {
 	}
 }
 
-// undo takes a count back whose entry was closed meanwhile. If the
-// registration under this slot, be it the one that was meant or a later one, was
-// closed for good, its last user may have left it because of this count.
+// undo takes back a count whose entry was closed meanwhile. The count may have kept
+// the last user of a retired registration from releasing it, be it the registration that was
+// meant or a later one in the same slot: then it is released here.
 func (l *Local) undo(slot uint32) {
 	l.count(slot, countMask)
 	if l.hdr.isRetired(slot) {
@@ -124,12 +124,11 @@ func (l *Local) undo(slot uint32) {
 // Cache returns the cache that the Local belongs to.
 func (l *Local) Cache() *Cache { return l.c }
 
-// Memory returns the Local's struct pwt_local of table.h, for C code that hits
-// by itself. The goroutine that owns the Local must be that C code's thread.
+// Memory returns the Local's struct pwt_local of table.h, for C code that hits by itself. That
+// C code's thread then owns the Local.
 func (l *Local) Memory() unsafe.Pointer { return unsafe.Pointer(l.counts) }
 
-// Dropped does what is left of Release when C code has dropped r and
-// pwt_put returned 1.
+// Dropped ends a Release that C code has begun: it must be called if pwt_put returned 1 for r.
 func (l *Local) Dropped(r Ref) { l.c.reclaimSlot(l.hdr.slotOf(r.d)) }
 
 // acquireOther serves requests that are not for exactly the pages of a
@@ -141,7 +140,7 @@ func (l *Local) acquireOther(r mem.Range, a verbs.Access) (Ref, Outcome, error) 
 	return l.c.acquire(l, r, a)
 }
 
-// current reports whether no mapping has changed that was not dealt with.
+// current reports whether the cache has dealt with all changes of mappings.
 func (l *Local) current() bool {
 	return l.hdr.generation() == atomic.LoadUint64(&l.hdr.seen)
 }

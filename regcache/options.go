@@ -11,36 +11,37 @@ import (
 
 // Options configure a Cache. The zero value takes the provider's limits.
 type Options struct {
-	// MaxBytes and MaxRegions bound what is registered, registering and
-	// draining together, as the kernel counts: a page in two registrations
-	// counts twice. 0 stands for the provider's limit (which is RLIMIT_MEMLOCK
-	// where that applies), mem.Unlimited for none. For limits of the process see Group.
+	// MaxBytes and MaxRegions bound all registrations together, including those
+	// being made or released. They count as the kernel does: a page in two
+	// registrations counts twice. 0 stands for the provider's limit (RLIMIT_MEMLOCK
+	// where that applies), mem.Unlimited for no limit. Group limits the process.
 	MaxBytes   int64
 	MaxRegions int64
-	// KnownRegions bounds the regions remembered, registered or not; the
-	// absent one that was released first is forgotten first. 0 stands for 65536.
+	// KnownRegions bounds the number of regions that the cache remembers,
+	// registered or not. It forgets the absent region that was released longest
+	// ago. 0 stands for 65536.
 	KnownRegions int
-	// AnyCovering serves a request by any registered region that covers it,
-	// without remembering the request itself. For users without a helper thread:
+	// AnyCovering lets any registered region that covers a request serve it; the
+	// request itself is not remembered. This is for users without a helper thread:
 	// slices of a large buffer then hit without ever taking a lock.
 	AnyCovering bool
-	// Watcher tells of changed mappings. Without one, the caller must Invalidate.
+	// Watcher reports changed mappings. Without one, the caller must Invalidate.
 	Watcher Watcher
-	// OnFault is told of panics of the provider and the watcher. They were
-	// contained: what they happened in was undone, or failed with ErrFault. It is
-	// called without a lock held, by a call that was under way at the time, and may
-	// be called often; TryRegister and TryDeregister return faults instead. nil: ignored.
+	// OnFault receives panics of the provider and the watcher, which the cache has
+	// contained: it undid the operation, or failed it with ErrFault. It is called
+	// without a lock held, by a call that was under way at the time, and perhaps
+	// often. TryRegister and TryDeregister return faults instead. nil ignores them.
 	OnFault func(*fault.Fault)
 	// Group shares limits and evictions with other caches of the process, one
 	// for each protection domain. May be nil.
 	Group *Group
-	// Confined promises that only one goroutine at a time uses the cache, and
-	// that the goroutines agree among themselves on who does. It saves the
-	// memory barriers, and makes recency exact to the single use.
+	// Confined promises that only one goroutine at a time uses the cache, and that
+	// the goroutines synchronise among themselves. It saves the memory barriers, and
+	// makes recency exact to the single use.
 	Confined bool
 }
 
-// EnsureDefaults fills in what is zero.
+// EnsureDefaults replaces zeros by the defaults.
 func (o *Options) EnsureDefaults(limits verbs.Limits) {
 	if o.MaxBytes == 0 {
 		o.MaxBytes = limits.MaxPinnedBytes
@@ -57,13 +58,13 @@ func (o *Options) EnsureDefaults(limits verbs.Limits) {
 type Outcome uint8
 
 const (
-	// Hit: it was registered.
+	// Hit: the request was covered by a registration.
 	Hit Outcome = iota
-	// Waited: another thread was registering it, and did.
+	// Waited: another thread was registering the region, and succeeded.
 	Waited
-	// First: registered by this call; some page of it never was before.
+	// First: this call registered it, and some page had never been registered.
 	First
-	// Late: registered by this call, although every page had been registered before.
+	// Late: this call registered it, although every page had been registered before.
 	Late
 )
 
@@ -71,15 +72,15 @@ var outcomeNames = [...]string{"hit", "waited", "first", "late"}
 
 func (o Outcome) String() string { return outcomeNames[o] }
 
-// What a call on a region by its ID can fail with.
+// Errors of calls that name a region by its ID.
 var (
-	// ErrInUse: the region has references, or is being registered for somebody. Nothing was changed.
+	// ErrInUse: the region has references, or is being registered. Nothing was changed.
 	ErrInUse = errors.New("regcache: region in use")
-	// ErrUnknown: the region was merged into another, invalidated or forgotten; drop its ID.
+	// ErrUnknown: the region was merged into another, invalidated or forgotten. Drop its ID.
 	ErrUnknown = errors.New("regcache: region unknown")
 )
 
-// What any call can fail with.
+// Errors of any call.
 var (
 	// ErrClosed: the cache was closed.
 	ErrClosed = errors.New("regcache: cache is closed")
@@ -87,7 +88,7 @@ var (
 	ErrFault = fault.Err
 )
 
-// limitError is a registration refused because of our own limit. It matches
+// limitError refuses a registration because of our own limit. It matches
 // verbs.ErrPinnedMemory or verbs.ErrRegions, like a refusal by the provider.
 type limitError struct {
 	rng          mem.Range

@@ -43,8 +43,7 @@ func (q *queue) remove(g *region) {
 // maxForgotten bounds the IDs kept for a helper that does not ask.
 const maxForgotten = 1 << 16
 
-// forgotten holds the IDs of regions known no longer. Protected by Cache.mu,
-// but for some.
+// forgotten holds the IDs of regions that are no longer known. Cache.mu protects all but some.
 type forgotten struct {
 	ids  []mem.RegionID
 	lost bool
@@ -59,10 +58,9 @@ func (q *forgotten) push(id mem.RegionID) {
 	q.some.Store(true)
 }
 
-// Gone appends to buf the IDs of regions that were merged into others,
-// invalidated or forgotten since the last call. lost says that there were more
-// than it remembers: then ask Known for every ID held. If there is nothing, it
-// takes no lock.
+// Gone appends to buf the IDs of regions that were merged into others, invalidated or forgotten
+// since the last call. If lost, there were more than the cache remembers: then ask Known for
+// every ID that you hold. Gone takes no lock if there is nothing to report.
 func (c *Cache) Gone(buf []mem.RegionID) (ids []mem.RegionID, lost bool) {
 	if !c.forgotten.some.Load() {
 		return buf, false

@@ -147,8 +147,8 @@ func (c *Cache) isReclaimable(g *region) bool {
 	return g != nil && !g.known() && g.state == registered && c.tab.references(g.slot) == 0
 }
 
-// Sweep does what is left of hits that C code gave up (pwt_get of table.h
-// returned 0). A look at one word if there were none.
+// Sweep releases registrations that a hit of C code kept from being released, and then gave up:
+// call it when pwt_get of table.h returned 0. Mostly it only reads one word.
 func (c *Cache) Sweep() {
 	if !c.tab.hasUndone() {
 		return

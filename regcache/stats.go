@@ -1,26 +1,25 @@
 package regcache
 
-// Stats counts what a cache did. It is exact; hits are counted in the Locals
-// that make them, and added up here.
+// Stats counts what a cache did, exactly.
 type Stats struct {
-	Hits, Waited, First, Late uint64 // outcomes; their sum is all requests that succeeded
-	Uncached                  uint64 // of First and Late: registered for one use
+	Hits, Waited, First, Late uint64 // requests that succeeded, by Outcome
+	Uncached                  uint64 // those of First and Late that were registered for one use
 	Failed                    uint64 // registrations that failed for good
 
 	HelperRegisters, HelperDeregisters uint64
 	Grown, Merged                      uint64 // known regions that grew; that went into a grown one
 	Evicted, Invalidated               uint64
-	// Leaked is how many registrations could not be released: their bytes stay
-	// counted. Clean, evictions and Close try again.
+	// Leaked is the number of registrations that could not be released. Their bytes
+	// stay counted. Clean, evictions and Close try again.
 	Leaked uint64
 
 	Pinned          Usage // registered, registering and draining, as the kernel counts
 	PeakPinnedBytes int64
 	Known           int // regions, registered or not
-	Lingering       int // registrations known no longer, until their last reference is dropped
+	Lingering       int // retired registrations: they live until their last reference is dropped
 }
 
-// Stats returns the counts at this moment.
+// Stats returns the counts at this moment. It takes time in the number of regions.
 func (c *Cache) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,16 +7,16 @@ import (
 	"pinwheel/mem"
 )
 
-// Watcher tells that mappings changed; package vmwatch has the real ones.
-// The cache watches a region from its first registration until it forgets it.
+// Watcher reports changes of mappings; package vmwatch has the implementations. The cache
+// watches a region from its first registration until it forgets it.
 type Watcher interface {
 	// Word returns a word outside the Go heap that moves before anyone can
 	// rely on a change of a watched range. Read atomically, by every hit.
 	Word() *uint64
-	// Watch begins to watch r. An error means that changes of r cannot be
-	// noticed: it is then registered for one use at a time. With verify, the
-	// word is not enough: each registration is to be bracketed by Pinning and
-	// Pinned, and each hit to be confirmed by Unchanged.
+	// Watch begins to watch r. It fails if it cannot notice changes of r, which is
+	// then registered for one use at a time. With verify, the word is not enough:
+	// the cache calls Pinning and Pinned around each registration, and Unchanged at
+	// each hit.
 	Watch(r mem.Range) (token uint64, verify bool, err error)
 	Pinning(token uint64)
 	Pinned(token uint64) error
@@ -27,10 +27,9 @@ type Watcher interface {
 	Drain(drop func(mem.Range)) (generation uint64)
 }
 
-// drainUnlocking deals with changed mappings, if the watcher's word has moved.
-// After it, hits are possible again. It fails with ErrClosed, or with a fault of
-// the watcher: then nobody knows which registrations are still right, and the
-// next call finds out.
+// drainUnlocking deals with changed mappings, if the watcher's word has moved. After it, hits are
+// possible again. It fails with ErrClosed, or with a fault of the watcher: then the next
+// call drops everything, since nobody knows which registrations are still right.
 func (c *Cache) drainUnlocking() error {
 	if c.closed {
 		return ErrClosed // and with it, perhaps, the watcher
@@ -45,8 +44,8 @@ func (c *Cache) drainUnlocking() error {
 	return err
 }
 
-// drain forgets what the watcher names, or everything if it failed to the last
-// time. The entries are closed before hits see that the changes are dealt with.
+// drain forgets the regions whose mappings changed, or all regions if the last Drain failed. It
+// closes their entries before hits see that the changes are dealt with.
 func (c *Cache) drain() error {
 	generation := c.opts.Watcher.Drain(c.invalidate)
 	if c.changesLost {
@@ -56,9 +55,9 @@ func (c *Cache) drain() error {
 	return nil
 }
 
-// revalidateUnlocking asks the watcher whether a registered region is still what
-// was registered, if it has to be asked. If not, or if the watcher can't tell, the
-// region is absent: it stays known and watched, because mostly it is the same buffer still.
+// revalidateUnlocking asks the watcher, if that is necessary, whether a registered region still
+// has the pages that were registered. If not, or if the watcher can't tell, the region becomes
+// absent. It stays known and watched, because mostly it is the same buffer still.
 func (c *Cache) revalidateUnlocking(l *Local, g *region) bool {
 	if !g.verify {
 		return true
@@ -87,9 +86,9 @@ func (c *Cache) revalidateUnlocking(l *Local, g *region) bool {
 	return same
 }
 
-// Invalidate forgets every region that shares a page with r, whose mapping
-// changes or has changed. Idle registrations are released before it returns;
-// what is in use stays valid until released but is not handed out again.
+// Invalidate forgets every region that shares a page with r, whose mapping is about to change
+// or has changed. Idle registrations are released before it returns. Those in use stay
+// valid until they are released, but serve no other request. It returns the provider's errors.
 func (c *Cache) Invalidate(r mem.Range) error {
 	c.mu.Lock()
 	defer c.unlock()

@@ -1,5 +1,5 @@
-// Package vmwatch tells a registration cache which of the memory that it has
-// registered no longer is what was registered.
+// Package vmwatch tells a registration cache when memory that it has registered has
+// changed its mapping.
 //
 // A registration (RDMA memory region, io_uring fixed buffer) pins physical
 // pages. When the program unmaps, moves or discards the virtual range, the
