@@ -9,8 +9,8 @@ import (
 )
 
 // Event is one completed use of a registered region, pushed into DQ by the
-// communication path and popped by the helper. Only recorded there; hashing
-// and every other thought happen on the helper (Li et al., CF'11, section 3.1).
+// communication path and popped by the helper. The communication path only records
+// it; hashing and all else happens on the helper (Li et al., CF'11, section 3.1).
 type Event struct {
 	predictor.Use
 	// Pages is the size of the whole region as it was registered, which may
@@ -38,27 +38,27 @@ type Action struct {
 	Region  mem.RegionID
 	UntilNs int64 // for Wait
 	// DueNs, for a Wait and if it is not 0, is when a registration is due, or
-	// never. What there is to do before that, at UntilNs, is a second thought,
-	// for which no sleep need end to the microsecond.
+	// never. The work before that, at UntilNs, is not urgent: no sleep need end to
+	// the microsecond for it.
 	DueNs int64
 }
 
 // never is a deadline that does not come.
 const never = math.MaxInt64
 
-// What a Registrar returns where it did nothing and nothing is wrong.
+// Errors of a Registrar that did nothing although nothing is wrong.
 var (
-	// ErrGone: the region is known no longer; the Decider is made to forget it.
+	// ErrGone: the cache has forgotten the region, and so does the Decider.
 	ErrGone = errors.New("helper: region known no longer")
 	// ErrInUse: the region can't be deregistered now.
 	ErrInUse = errors.New("helper: region in use")
-	// ErrAlready: the region was as it should be. For the Decider the action
-	// was done, in no time.
+	// ErrAlready: the region was registered, or deregistered, already. The Decider
+	// is told that the action was done, in no time.
 	ErrAlready = errors.New("helper: nothing to do")
 )
 
-// Registrar carries out actions on regions. Other errors than those above are
-// failures, after a series of which the Thread pauses; a Fault in one ends it.
+// Registrar carries out actions on regions. Errors other than those above are
+// failures; after a series of them the Thread pauses. A Fault ends the Thread.
 type Registrar interface {
 	// Register makes a known region registered.
 	Register(id mem.RegionID) error

@@ -2,8 +2,8 @@ package helper
 
 import "pinwheel/verbs"
 
-// estimate is the expected cost of an operation: the calibrated line, scaled
-// by what the operations of this run have really taken.
+// estimate is the expected cost of an operation: the calibrated line, scaled by
+// the times that operations of this run have taken.
 type estimate struct {
 	cost verbs.Cost
 	mean float64 // moving average of measured/modelled
@@ -17,12 +17,12 @@ const (
 	// A preempted helper once took a thousand times the cost; believing it
 	// would have made every gap look too short to release anything.
 	outlier = 4
-	// relaxation is how fast an estimate goes back to the calibration while
-	// it is the reason for not measuring anew.
+	// relaxation is how fast an estimate returns to the calibration while it keeps
+	// the helper from acting, and thus from measuring again.
 	relaxation = 1. / 64
 )
 
-// observe takes in one measured operation; a duration of 0 or less says that
+// observe learns from one measured operation. A duration of 0 or less means that
 // nothing was done. As with the retransmission timer of RFC 6298, a moving mean
 // and deviation follow a machine that is slower or noisier than its calibration.
 func (e *estimate) observe(pages uint64, tookNs int64) {
@@ -45,7 +45,7 @@ func (e *estimate) relax() {
 // will rarely exceed.
 func (e *estimate) ns(pages uint64) int64 { return e.sum(pages, 1) }
 
-// sum is ns of several operations with so many pages in all.
+// sum returns the same for several operations over so many pages together.
 func (e *estimate) sum(pages uint64, operations int) int64 {
 	return int64((e.cost.PerPageNs*float64(pages) + e.cost.FixedNs*float64(operations)) * (e.mean + 2*e.dev))
 }

@@ -60,14 +60,14 @@ type view struct {
 }
 
 const (
-	// A processor is idle below idleLoad. One on which a helper already runs
-	// is given up above busyLoad, so that a load between the two moves nothing.
+	// A processor is idle below idleLoad. A helper leaves its processor above
+	// busyLoad, so that a load between the two moves nothing.
 	idleLoad = 0.25
 	busyLoad = 0.50
 )
 
-// choose returns the claim for this process and, under Conservative, the index
-// among v.others of the claim that it takes the core from, or -1.
+// choose returns the claim of this process. Under Conservative it may take the core
+// of another claim, whose index in v.others it returns, or else -1.
 func (v *view) choose(p IdlePolicy) (c Claim, loser int) {
 	c = v.self
 	switch p {
@@ -130,8 +130,8 @@ func (v *view) chooseShared() int {
 }
 
 // nearestFirst returns the allowed processors outside the communication
-// thread's core, from the one that shares most with it: the helper reads what
-// it wrote into DQ, and writes what it will read in the cache.
+// thread's core, the one that shares most with it first: the helper reads the DQ
+// that this thread writes, and writes the cache that it reads.
 func (v *view) nearestFirst() []int {
 	var list []int
 	for _, cpu := range v.allowed {

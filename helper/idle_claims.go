@@ -56,14 +56,14 @@ func startTime(pid int) (uint64, error) {
 // claimTable is the list of all helpers of one user on this node: a file in
 // shared memory, of one record each, that is only touched under flock(2).
 //
-// A process may be killed at any instruction. The kernel then drops its lock;
+// A process may be killed at any instruction. The kernel then drops its lock, and
 // its record stays until the next process finds that its owner is gone. A
-// record is 32 bytes at a multiple of 32, so that it lies in one page and the
-// write(2) of it is not torn by a signal. If a longer write is cut short
-// between two records, some are missing or twice there; every owner puts its
-// own back at its next update, and the first one counts.
+// record is 32 bytes at a multiple of 32, so it lies in one page and no signal
+// tears its write(2). If a longer write is cut short between two records, some
+// records are missing or doubled. Every owner restores its own at its next update,
+// and the first of two counts.
 //
-// The caller's one goroutine may use a claimTable at a time.
+// A claimTable belongs to one goroutine at a time.
 type claimTable struct {
 	path string
 }
@@ -77,9 +77,9 @@ const claimsDir = "/dev/shm"
 // have been stopped. The caller goes on with what it had.
 var errClaimsBusy = errors.New("helper: the table of helpers is locked by another process")
 
-// newClaimTable names the table of this user in dir, which is /dev/shm unless
-// in tests. Processes in other PID namespaces can't be checked for life and
-// have a table of their own.
+// newClaimTable names the table of this user in dir, which is /dev/shm except in
+// tests. Processes in another PID namespace have a table of their own, because
+// nobody here can tell whether they are alive.
 func newClaimTable(dir string) *claimTable {
 	namespace := "0"
 	if link, err := os.Readlink("/proc/self/ns/pid"); err == nil {
@@ -110,8 +110,8 @@ func (t *claimTable) update(change func([]Claim) []Claim) error {
 	return f.Truncate(int64(len(claims)) * claimBytes)
 }
 
-// lock opens and locks the table. It must not wait for ever: the holder may be
-// stopped.
+// lock opens and locks the table. It gives up after a while, because the holder
+// may be stopped.
 func (t *claimTable) lock() (*os.File, error) {
 	for range 100 {
 		f, err := os.OpenFile(t.path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
@@ -131,8 +131,8 @@ func (t *claimTable) lock() (*os.File, error) {
 	return nil, errClaimsBusy
 }
 
-// lockFile reports whether f is now locked and still the table: whoever
-// empties it removes it.
+// lockFile reports whether f is now locked and still the table: the process that
+// empties the table removes it.
 func (t *claimTable) lockFile(f *os.File) (bool, error) {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		if errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, unix.EINTR) {
@@ -163,7 +163,7 @@ func encodeClaims(claims []Claim) []byte {
 	return data
 }
 
-// decodeClaims returns the claims of living owners, one each.
+// decodeClaims returns the claims of living owners, one for each.
 func decodeClaims(data []byte) []Claim {
 	var claims []Claim
 	for ; len(data) >= claimBytes; data = data[claimBytes:] {

@@ -10,8 +10,8 @@ import (
 
 // AllowedCPUs returns the processors that a helper of this process may use, in
 // ascending order: its affinity mask. A launcher binds each rank to one core so
-// that ranks don't move; a helper is meant for another core than its rank's. So
-// if the mask has but one processor, those of the job's cpuset are returned.
+// that ranks don't move, but a helper belongs on another core than its rank. So if
+// the mask has only one processor, AllowedCPUs returns those of the job's cpuset.
 func AllowedCPUs() ([]int, error) {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(os.Getpid(), &set); err != nil {

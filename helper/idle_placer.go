@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// PlacerOptions say for whom a Placer works.
+// PlacerOptions say which helper a Placer places, and how.
 type PlacerOptions struct {
 	Policy  IdlePolicy
 	Bytes   func() int64    // registered memory of the process now
 	CommCPU func() int      // where the communication thread runs, or AnyCPU
-	Apply   func(Placement) // told every change, from one goroutine; Thread.Place
-	Warn    func(error)     // told once if helpers can't be coordinated; nil: ignored
+	Apply   func(Placement) // called at every change, from one goroutine: Thread.Place
+	Warn    func(error)     // called once if helpers can't be coordinated; nil: ignored
 
 	// For tests; the zero values mean this machine.
 	Root      fs.FS         // root directory with sys and proc
@@ -47,9 +47,8 @@ func (o *PlacerOptions) ensureDefaults() error {
 // helpers of this node share, and moves, parks or wakes its helper. One busy
 // second parks nobody; see parkAfter.
 //
-// Until the first interval has passed nothing is known of the load, and the
-// helper runs unplaced. If the table can't be used, the Placer goes by the load
-// alone.
+// Until the first interval has passed the load is unknown, and the helper runs
+// unplaced. If the table can't be used, the Placer considers the load alone.
 type Placer struct {
 	opt              PlacerOptions
 	topology         *Topology
@@ -57,7 +56,7 @@ type Placer struct {
 	self             Claim
 	times            map[int]cpuTimes
 	last             Placement
-	looksWithoutCore int // looks in a row without a core for us
+	looksWithoutCore int // in a row
 
 	once sync.Once
 	stop chan struct{}
@@ -151,9 +150,9 @@ func (p *Placer) place() {
 }
 
 // parkAfter is the number of looks in a row that must find no core before the
-// helper parks; until then it stays where it is. Parking costs a late
-// registration of everything that is deregistered at that moment, more than
-// a helper takes from others in a busy second or two.
+// helper parks; until then it stays where it is. Parking makes the registration
+// of everything that is deregistered at that moment late, which costs more than a
+// helper takes from others in a busy second or two.
 const parkAfter = 3
 
 // chooseAmong makes this process's choice among all claims and returns the new ones.
@@ -171,8 +170,8 @@ func (p *Placer) chooseAmong(v *view, all []Claim) []Claim {
 	return append(slices.Clone(v.others), self)
 }
 
-// withdraw takes this process out of the table. If that fails, the next
-// process to use the table sees that the owner is gone.
+// withdraw removes this process from the table. If that fails, the next process
+// that uses the table sees that the owner is gone.
 func (p *Placer) withdraw() {
 	_ = p.claims.update(func(all []Claim) []Claim {
 		return slices.DeleteFunc(all, func(c Claim) bool { return c.Owner == p.self.Owner })

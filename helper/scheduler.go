@@ -17,8 +17,8 @@ type SchedulerOptions struct {
 	// and RQ, hashing, the cache (t_hash + t_cache + t_insert + t_update of
 	// Li et al., CF'11, section 3.2).
 	ItemNs int64
-	// ShareNs is n*(t_slice + t_cs) of Li et al., CF'11, equation 2: how long others
-	// that share the helper's core may keep it waiting. 0 on a core of its own.
+	// ShareNs is n*(t_slice + t_cs) of Li et al., CF'11, equation 2: how long other
+	// helpers on the same core may keep this one waiting. 0 on a core of its own.
 	ShareNs int64
 	// KeepUnknown says what happens to regions of which nothing is known and to
 	// those that were expected and did not come. If false, the first are
@@ -27,7 +27,7 @@ type SchedulerOptions struct {
 	KeepUnknown bool
 }
 
-// region is what the scheduler knows of one region.
+// region is the state of one region.
 type region struct {
 	pages      uint64
 	uses       int
@@ -47,9 +47,9 @@ type region struct {
 // blocks; the same calls give the same actions. It belongs to one driver and
 // is not safe for concurrent use.
 //
-// The driver repeats: give it one event, if there is one, with Observe; ask
-// Next; carry the action out; report it with Done. Times are nanoseconds of
-// the driver's clock, the one of the events.
+// The driver repeats: it passes one event, if there is one, to Observe, asks
+// Next, carries out the action, and reports it with Done. Times are nanoseconds of
+// the driver's clock, by which the events are timed too.
 type Scheduler struct {
 	opt        SchedulerOptions
 	pred       predictor.Predictor
@@ -136,13 +136,13 @@ func (s *Scheduler) queueNextNeed(id mem.RegionID, r *region, nowNs int64) {
 	}
 }
 
-// looksPerNext bounds what one Next does: nothing that is due has to wait
-// while thousands of idle regions are looked at.
+// looksPerNext bounds the work of one Next, so that a due registration never waits
+// while the helper looks at thousands of idle regions.
 const looksPerNext = 16
 
-// Next decides what to do at nowNs: first what is due, then what can be
-// released without making anything late, else wait. A Wait until nowNs means
-// that there is more to look at.
+// Next decides what to do at nowNs: first register what is due, then release
+// what can be released without making anything late, else wait. A Wait until nowNs
+// means that there is more to look at.
 func (s *Scheduler) Next(nowNs int64) Action {
 	due := s.nextRegistration(nowNs)
 	if due.startNs <= nowNs {
@@ -207,10 +207,10 @@ func (s *Scheduler) nextRegistration(nowNs int64) nextStart {
 	}
 }
 
-// Done reports that an action was carried out from startNs to endNs, or
-// failed; startNs equal to endNs says that there was nothing to do. A failed
-// registration is left to the communication path. A region whose
-// deregistration failed is in use, most likely, and is looked at again.
+// Done reports that an action was carried out from startNs to endNs, or failed.
+// startNs equal to endNs means that there was nothing to do. The communication
+// path registers what could not be registered here. A region that could not be
+// deregistered is most likely in use, and is looked at again.
 func (s *Scheduler) Done(a Action, startNs, endNs int64, err error) {
 	r := s.regions[a.Region]
 	if r == nil {

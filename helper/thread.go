@@ -14,8 +14,8 @@ import (
 	"pinwheel/mem"
 )
 
-// Decider decides what the helper does; Scheduler is the one that ships. All
-// calls come from the helper's thread.
+// Decider decides what the helper does. Scheduler is the real one; tests have
+// others. All calls come from the helper's thread.
 type Decider interface {
 	Observe(e Event, nowNs int64)
 	Next(nowNs int64) Action
@@ -43,17 +43,16 @@ type ThreadOptions struct {
 	Registrar Registrar   // carries out the actions
 	Clock     clock.Clock // nil: clock.Shared
 	CPU       int         // processor to run on, or AnyCPU
-	// Gone appends to buf the regions that are known no longer since the last
-	// call: regcache.Cache.Gone. Called at every look at an empty DQ, so it must
+	// Gone appends to buf the regions that the cache has forgotten since the last
+	// call: regcache.Cache.Gone. It is called at every look at an empty DQ, so it must
 	// cost next to nothing when there are none. nil: there never are any.
 	Gone func(buf []mem.RegionID) []mem.RegionID
-	// OnFault is called once if the helper stops because of a fault of ours.
-	// It may call Close. nil: ignored.
+	// OnFault is called once if the helper stops because of a Fault. It may call
+	// Close. nil: ignored.
 	OnFault func(*Fault)
 }
 
-// Fault is a panic of the Decider or of what the Registrar does, which ended the
-// helper.
+// Fault is a panic of the Decider or the Registrar that ended the helper.
 type Fault = fault.Fault
 
 // ThreadStats are counters since the start of a Thread.
@@ -65,7 +64,7 @@ type ThreadStats struct {
 	Wakeups   int64 // sleeps
 	SpinNs    int64 // spent spinning before deadlines
 	CPUNs     int64 // processor time of the thread
-	Deadlines int64 // waits for a deadline that were waited out
+	Deadlines int64 // waits that ended at a deadline
 	LateNs    int64 // sum over Deadlines of how late the thread was
 	LateMaxNs int64
 	Faulted   bool // the helper stopped because of a fault
@@ -137,9 +136,8 @@ func (t *Thread) Detach(s Source) {
 }
 
 // Place makes the helper run on another processor, or not run at all until it
-// is placed again. A parked helper uses no processor time; the events of the
-// meantime overrun DQ, and regions stay as they are. Whatever the
-// communication path needs it registers itself.
+// is placed again. A parked helper uses no processor time. Meanwhile events overrun
+// DQ, regions stay as they are, and the communication path registers what it needs.
 func (t *Thread) Place(p Placement) {
 	t.place.Store(&p)
 	t.unpark()
@@ -177,10 +175,10 @@ func (t *Thread) updateCPULocked() {
 	}
 }
 
-// Close stops the helper and waits until its thread has ended: for an action
-// in progress, or a sleep of at most 100 ms. What is registered stays so.
-// Close may be called at any time and more than once, but not by the Decider
-// or Registrar.
+// Close stops the helper and waits until its thread has ended: until an action in
+// progress is done, or for a sleep of at most 100 ms. Registered regions stay
+// registered. Close may be called at any time and more than once, but not by the
+// Decider or Registrar.
 func (t *Thread) Close() error {
 	t.stop.Store(true)
 	t.unpark()
@@ -215,8 +213,8 @@ func (t *Thread) run(started chan<- error) {
 	}).loop()
 }
 
-// finish contains a panic: the program runs on, and every region that is
-// needed is registered by the communication path.
+// finish contains a panic: the program runs on, and the communication path
+// registers every region that it needs.
 func (t *Thread) finish() {
 	var f *Fault
 	if p := recover(); p != nil {

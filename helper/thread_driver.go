@@ -8,7 +8,7 @@ import (
 	"pinwheel/mem"
 )
 
-// driver is what only the helper's own OS thread touches.
+// driver is the state that only the helper's own OS thread touches.
 type driver struct {
 	*Thread
 	clock   clock.Clock
@@ -70,8 +70,8 @@ func (d *driver) loop() {
 	}
 }
 
-// move does what Place asked for. A processor that has gone, or that we may
-// not use any more, is no reason to stop: the kernel's choice will do.
+// move does what Place asked for. If the processor has gone, or this process may
+// not use it any more, the kernel chooses one.
 func (d *driver) move(p *Placement) {
 	if !d.place.CompareAndSwap(p, nil) {
 		return // there is a newer one
@@ -80,8 +80,8 @@ func (d *driver) move(p *Placement) {
 		for !d.stop.Load() && d.place.Load() == nil {
 			<-d.wake
 		}
-		// The program went on: nothing that was waited for is late, and what
-		// piled up in DQ is to be learned before it is acted upon.
+		// The program went on meanwhile. Deadlines from before are no measure of
+		// lateness, and the Decider must learn all events in DQ before it acts.
 		d.dueNs, d.behind = never, true
 		return
 	}
@@ -114,8 +114,8 @@ func (d *driver) pop() bool {
 	return false
 }
 
-// decide carries out the Decider's next action, or returns until when there is
-// none.
+// decide carries out the Decider's next action. If there is none, it returns until
+// when to wait.
 func (d *driver) decide(nowNs int64) (untilNs int64, acted bool) {
 	a := d.opt.Decider.Next(nowNs)
 	switch {
@@ -162,10 +162,10 @@ func (d *driver) act(a Action) {
 	endNs := d.clock.NowNs()
 	d.pace.active(endNs)
 	if f := fault.In(err); f != nil {
-		panic(f) // contained below, it ends us all the same
+		panic(f) // the layers below have contained it, but it ends the helper
 	}
 	if errors.Is(err, ErrAlready) {
-		// What took no time teaches the Decider nothing about costs.
+		// An action that took no time says nothing about costs.
 		d.opt.Decider.Done(a, startNs, startNs, nil)
 		return
 	}
@@ -182,12 +182,12 @@ func (d *driver) act(a Action) {
 	}
 }
 
-// wait passes time until there may be something to do: a sleep, or nothing if
-// it is time to spin.
+// wait sleeps until there may be something to do, or returns at once if the pacer
+// spins.
 func (d *driver) wait(nowNs, untilNs int64) {
 	d.dueNs = untilNs
 	if untilNs <= nowNs {
-		d.dueNs = never // another look, nothing to be late for
+		d.dueNs = never // only another look: it can't be late
 	}
 	sleepNs := d.pace.plan(nowNs, untilNs)
 	d.counts.spinNs.Store(d.pace.spunNs)
@@ -211,8 +211,8 @@ func (d *driver) noteLateness(nowNs int64) {
 	d.counts.lateMaxNs.Store(max(d.counts.lateMaxNs.Load(), lateNs))
 }
 
-// forget tells the Decider which regions are gone. DQ is empty now, so that no
-// event of before can bring one of them back.
+// forget tells the Decider which regions are gone. DQ is empty now, so no earlier
+// event can bring one of them back.
 func (d *driver) forget() {
 	d.gone = d.opt.Gone(d.gone[:0])
 	for _, id := range d.gone {

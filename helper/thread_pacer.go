@@ -9,33 +9,32 @@ const (
 	// that ends a silence waits at most 1/4 as long as the silence lasted.
 	pollShare = 4
 	maxPollNs = 5_000_000 // 5 ms
-	// silentShare lets them grow further, up to mostPollNs, in a silence of which
+	// silentShare lets the pauses grow further, up to mostPollNs, in a silence of which
 	// they are 1/16: under emulation 200 wake-ups a second of four helpers took
-	// 6 % of two processors that the ranks needed. An event that was
-	// predicted is not waited for so long: its registration ended the silence.
-	// mostPollNs also bounds the delay of Close.
+	// 6 % of two processors that the ranks needed. A predicted event never waits that
+	// long, because its registration has ended the silence. mostPollNs also bounds
+	// the delay of Close.
 	silentShare = 16
 	mostPollNs  = 100_000_000 // 100 ms
-	// approachShare: a sleep towards a deadline leaves 1/8 of the way, for the
-	// longer a processor has slept, the later it wakes (15 us after 50 us, 45 us
-	// after 5 ms on a virtual machine). The last sleep is a short one.
+	// approachShare makes a sleep towards a deadline end 1/8 of the way before it:
+	// the longer a processor has slept, the later it wakes (15 us after 50 us, 45 us
+	// after 5 ms on a virtual machine). So the last sleep is a short one.
 	approachShare = 8
-	// spinShare bounds spinning to 1/16 of the time that has passed, and
-	// maxSpinNs what may be saved up for a burst of deadlines.
+	// spinShare bounds spinning to 1/16 of the time that has passed. maxSpinNs
+	// bounds the budget that is saved for a burst of deadlines.
 	spinShare = 16
 	maxSpinNs = 2_000_000 // 2 ms
-	// maxLateNs bounds one measurement of lateness: a thread that lost its
-	// core for milliseconds would otherwise spin for as long next time.
+	// maxLateNs bounds one measurement of lateness. Otherwise a thread that lost its
+	// core for milliseconds would spin as long next time.
 	maxLateNs = 500_000 // 500 us
 	// minSleepNs: a shorter sleep costs more than spinning it out.
 	minSleepNs = 5_000 // 5 us
 )
 
 // pacer decides how the helper waits: how long it sleeps and when it spins
-// instead. It trades the helper's processor time for the precision of its
-// wake-ups and for the delay of events, none of which wake it: a wake-up by
-// the communication thread would be a system call on its path. It is pure, as
-// Scheduler is; the Thread drives it.
+// instead. It trades the helper's processor time for precise wake-ups and for
+// a short delay of events. Events don't wake the helper: that would take a system
+// call on the communication path. Like Scheduler, a pacer is pure; the Thread drives it.
 type pacer struct {
 	activeNs int64 // the last event or action
 	budgetNs int64 // what may still be spun
@@ -75,7 +74,7 @@ func (p *pacer) plan(nowNs, untilNs int64) (sleepNs int64) {
 	if p.spinning {
 		return 0
 	}
-	if sleepNs < minSleepNs { // no budget: late rather than hot
+	if sleepNs < minSleepNs { // without a budget to spin, rather wake late
 		sleepNs = min(max(leftNs, minSleepNs), pollNs)
 	}
 	return sleepNs

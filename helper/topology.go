@@ -38,8 +38,8 @@ const (
 const sysCPU = "sys/devices/system/cpu"
 
 // ReadTopology reads the topology from sysfs. root is the root directory of
-// the machine: os.DirFS("/"). Files that a virtual machine lacks count as
-// nothing shared; a missing list of online processors is an error.
+// the machine: os.DirFS("/"). Where a virtual machine lacks a file, nothing counts
+// as shared. Without the list of online processors it fails.
 // (Documentation/ABI/stable/sysfs-devices-system-cpu; core_cpus_list since
 // Linux 5.3, thread_siblings_list before.)
 func ReadTopology(root fs.FS) (*Topology, error) {

@@ -1,12 +1,12 @@
 // Package predictor learns when each registered region is needed next.
 //
-// A Predictor is fed the completed uses of regions in the order in which the
-// helper thread sees them and answers, for one region, when its next use is
+// A Predictor observes the completed uses of regions in the order in which the
+// helper thread sees them. Asked for one region, it says when its next use is
 // expected. Implementations: Paper (call-site signature with the shortest
 // period seen), Periodicity (the detector of reference [8] of the helper
 // thread paper), Last (the last interval), and Pinwheel, the default.
 //
 // Predictors know nothing of registration: they neither see costs nor decide
-// anything. They keep no clock; every time is given. A Predictor belongs to
+// anything. They read no clock; callers pass every time. A Predictor belongs to
 // one helper thread and is not safe for concurrent use.
 package predictor

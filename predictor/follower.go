@@ -1,6 +1,7 @@
 package predictor
 
-// context holds the needs that followed it.
+// context counts the occurrences of one signature and knows which regions were
+// needed after it.
 type context struct {
 	seen      int // how often it occurred
 	followers []*follower
@@ -32,7 +33,7 @@ func (c *context) add(r *region, gapNs int64, cold bool, seq uint64) {
 }
 
 // overlapped records that r was already in use again when the context occurred:
-// of two transfers of one exchange either may complete first, and the later one
+// of two transfers in one exchange either may complete first, and the later one
 // announces the next need of both.
 func (c *context) overlapped(r *region) {
 	if f := c.follower(r); f != nil {
@@ -40,8 +41,8 @@ func (c *context) overlapped(r *region) {
 	}
 }
 
-// place returns where a new follower goes: in place of a forgotten region, at
-// the end, or in place of the one that has not followed for longest.
+// place returns where a new follower goes: in the place of a forgotten region, at
+// the end, or in the place of the one that has not followed for longest.
 func (c *context) place() *follower {
 	oldest := 0
 	for i, f := range c.followers {

@@ -14,7 +14,7 @@ const gapMemory = 32
 // context and the next need of one region. The zero value is empty.
 type gaps struct {
 	ns            [gapMemory]int64
-	lowNs, highNs int64 // the least and the greatest of ns
+	lowNs, highNs int64 // the shortest and the longest of ns
 	n             int   // gaps ever added
 }
 
@@ -30,7 +30,7 @@ func (g *gaps) add(ns int64) {
 		g.lowNs, g.highNs = ns, ns
 		return
 	case g.n > gapMemory && (old == g.lowNs && ns > old || old == g.highNs && ns < old):
-		g.lowNs, g.highNs = slices.Min(g.ns[:]), slices.Max(g.ns[:]) // an end was forgotten
+		g.lowNs, g.highNs = slices.Min(g.ns[:]), slices.Max(g.ns[:]) // the shortest or longest was overwritten
 	}
 	g.lowNs, g.highNs = min(g.lowNs, ns), max(g.highNs, ns)
 }
@@ -49,8 +49,8 @@ func (g *gaps) median() int64 {
 	return s[(len(s)-1)/2]
 }
 
-// spread returns how far apart the remembered gaps lie; of fewer than two
-// nothing is known.
+// spread returns how far apart the remembered gaps lie, and MaxInt64 for fewer than
+// two.
 func (g *gaps) spread() int64 {
 	if g.n < 2 {
 		return math.MaxInt64

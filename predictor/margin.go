@@ -1,7 +1,7 @@
 package predictor
 
-// evidence is what a prediction rests on. Each kind has a safety margin of
-// its own.
+// evidence is the kind of observation that a prediction rests on. Each kind has a
+// safety margin of its own.
 type evidence uint8
 
 const (
@@ -20,8 +20,8 @@ const (
 // firstMargins are the margins to begin with, as a share of the predicted
 // gap. They were chosen over the NAS traces so that fewer than one need in a
 // hundred comes too early for them. A gap in which code ran for the first
-// time says little: page faults and cold caches made it longer, in SP.D more
-// than twice, than the same way takes when it is gone again.
+// time says little: page faults and cold caches make it longer than it will be the
+// next time, in SP.D more than twice as long.
 var firstMargins = [evidenceKinds]float64{.25, .12, .06, .04, .03, .75, .3, .55, .5}
 
 const (
@@ -34,13 +34,13 @@ const (
 	marginDown     = 0.99
 	leastMargin    = 0.002
 	greatestMargin = 0.8
-	// burstNs is the time within which needs count as one: the slices of an
-	// exchange are early or late together.
+	// burstNs is the time within which several needs count as one, since the slices
+	// of an exchange are early or late together.
 	burstNs = 1_000_000
 	// idleShare is the part of the time since a region's last use that every
-	// margin contains. Right before its need a region's predicted gap is
-	// short, and so would be the margin; being early by this share costs as
-	// much of what can be saved.
+	// margin contains. Just before its need a region's predicted gap is short, and
+	// the margin would be short too. Registering early by this share costs the same
+	// share of what can be saved.
 	idleShare = 0.008
 )
 

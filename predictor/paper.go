@@ -27,8 +27,8 @@ func NewPaper(o Options) *Paper {
 // Observe implements Predictor.
 func (p *Paper) Observe(u Use) { p.observe(&u, p.history.next(&u)[levelWindow]) }
 
-// Last predicts the last interval between two uses of a region, wherever
-// they came from. It is the least that a predictor can do.
+// Last predicts that the last interval between two uses of a region repeats,
+// whatever call sites they came from. It is the simplest predictor.
 type Last struct{ period }
 
 // NewLast returns an empty predictor.
@@ -37,8 +37,8 @@ func NewLast() *Last { return &Last{newPeriod(latest)} }
 // Observe implements Predictor.
 func (p *Last) Observe(u Use) { p.observe(&u, signature(u.Region)) }
 
-// period predicts from the time between uses of one signature. It is the
-// table that Paper calls the call site hash table.
+// period predicts from the time between uses of one signature. The paper calls
+// this table the call site hash table.
 type period struct {
 	update  func(periodNs, seenNs int64) int64
 	regions map[mem.RegionID][]signature

@@ -9,7 +9,7 @@ const DefaultPeriodicityWindow = 64
 // Predictability of MPI Messages", IPDPS 2003 (reference [8] of Li et al., CF'11):
 // the stream of uses has period m if, over a window of the last uses, every
 // use equals the one m uses before. The smallest such m counts. A region is
-// then due one period after its uses in the last one.
+// then due one period after each of its uses in the last period.
 //
 // It predicts nothing until the window is full and a whole pattern has been
 // seen to repeat in it.

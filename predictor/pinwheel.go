@@ -2,12 +2,13 @@ package predictor
 
 import "pinwheel/mem"
 
-// recentEvents is how many of the latest uses a need is learned from. A need
-// is announced best by what directly precedes it.
+// recentEvents is how many of the latest uses a need is learned from. The use
+// just before a need announces it best.
 const recentEvents = 8
 
-// maxContexts bounds the memory of a program whose contexts never repeat:
-// when this many were seen, those not seen again since half of them came are
+// maxContexts bounds the memory of a program whose contexts never repeat. Contexts
+// are kept in two generations of half as many: when the present one is full it
+// becomes the old one, and contexts of the old one that were not seen since are
 // forgotten.
 const maxContexts = 1 << 15
 
@@ -23,12 +24,12 @@ type Options struct {
 // to the region's next need at any site. Every event in whose context a
 // region's need followed before renews that region's prediction, so that the
 // error of a prediction is a share of the last stretch before the need and not
-// of the whole period. The time named is the least of the recent
-// gaps less a margin that adapts to the program's jitter.
+// of the whole period. It names the shortest of the recent gaps less a margin
+// that adapts to the program's jitter.
 type Pinwheel struct {
 	history history
 	regions map[mem.RegionID]*region
-	// contexts are those of late, oldContexts those before; see maxContexts.
+	// The two generations of contexts; see maxContexts.
 	contexts, oldContexts map[signature]*context
 
 	events       [recentEvents]event
@@ -39,7 +40,7 @@ type Pinwheel struct {
 	changed      []mem.RegionID
 }
 
-// region is what is known of one region.
+// region is what the predictor knows of one region.
 type region struct {
 	id        mem.RegionID
 	last      event // its last use
@@ -103,8 +104,8 @@ func (p *Pinwheel) Observe(u Use) {
 	p.predictOthers(&e)
 }
 
-// learn takes in the need of r at nowNs: from its own last use, in every
-// context of that, and from the latest events since.
+// learn learns from the need of r at nowNs: the gap from its own last use, in every
+// context of that use, and the gaps from the latest events since.
 func (p *Pinwheel) learn(r *region, nowNs int64) {
 	gap := nowNs - r.last.endNs
 	r.gaps.add(gap)
@@ -165,15 +166,15 @@ func (p *Pinwheel) predictOthers(e *event) {
 	}
 }
 
-// leastFollowed is the share of its occurrences after which a context must
-// have been followed by a region to predict it, those aside that ended while
-// the region was in use. What comes once in a
+// leastFollowed is how reliably a region must have followed a context to be
+// predicted from it, as a share of the context's occurrences; occurrences that
+// ended while the region was in use don't count. A need that comes once in a
 // hundred rounds of a loop is not announced by every round.
 const leastFollowed = 0.8
 
-// predictAfter predicts the need of f's region from e, if that is sharper than
-// what is predicted now: if its gaps lay closer together. It reports whether
-// it did.
+// predictAfter predicts the need of f's region from e if the gaps after this
+// context lie closer together than those of the present prediction. It reports
+// whether it did.
 func (p *Pinwheel) predictAfter(e *event, c *context, f *follower, level int) bool {
 	r := f.region
 	if r.forgotten || r.last.seq == e.seq ||

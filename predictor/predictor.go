@@ -9,7 +9,7 @@ const MaxFrames = 8
 // Op is the kind of communication call, opaque here: part of the context.
 type Op uint8
 
-// Use is one completed use of a region: what the communication path recorded.
+// Use is one completed use of a region, as the communication path recorded it.
 // Times are nanoseconds of the clock of whoever drives the predictor.
 type Use struct {
 	Region  mem.RegionID
@@ -20,21 +20,21 @@ type Use struct {
 	Frames  [MaxFrames]uint64 // zero-filled
 }
 
-// Prediction is what is known of a region's next need.
+// Prediction says when a region is needed next.
 type Prediction struct {
 	// NextNs is when the region should be ready. A cautious predictor names
 	// the early end of what it expects.
 	NextNs int64
-	// ExpectedNs is when the need is expected, without caution: what the
-	// error of a prediction is measured on.
+	// ExpectedNs is when the need is expected, without caution. The error of a
+	// prediction is measured from it.
 	ExpectedNs int64
-	// LatestNs is the late end of what was seen: a need that has not come by
-	// then has never come so late. 0 if the predictor keeps no account of it.
+	// LatestNs is the latest that the need ever came. 0 if the predictor doesn't
+	// keep track of that.
 	LatestNs int64
 	// Confidence, from 0 to 1, grows with the evidence behind the prediction:
 	// n/(n+1) for n needs that followed this very context, 0 for a guess from
-	// something less specific. A region is given up soon after a confident
-	// prediction failed, and kept after a guess did.
+	// something less specific. The scheduler releases a region soon after a confident
+	// prediction failed, and keeps it after a guess did.
 	Confidence float64
 }
 

@@ -4,12 +4,12 @@ import "math/bits"
 
 // A context is where a program stands when a use of a region completes: the
 // call site of the use, seen at several depths of its stack, and the uses
-// just before it. The same program point repeats in the same context, and
-// what follows it repeats too.
+// just before it. A program reaches the same point in the same context again, and
+// the same needs follow.
 //
 // Levels run from the least to the most specific. The first three see only
-// the innermost frames: they let what was learned in a program's warm-up help
-// when the same routine is first called from its main loop. The last two see
+// the innermost frames: with them, lessons of a program's warm-up help when its
+// main loop first calls the same routine. The last two see
 // every recorded frame and the size of the message, alone and together with
 // the Window preceding uses (Li et al., CF'11, section 3.1).
 const (
@@ -52,9 +52,8 @@ func (h *history) next(u *Use) (sigs [levels]signature) {
 			sigs[i] = signature(mix(x, uint64(i)))
 		}
 	}
-	// The power of two of the size tells apart what a multigrid cycle does on
-	// its levels without making a new context of every message of a program
-	// whose sizes vary.
+	// The power of two of the size tells the levels of a multigrid cycle apart,
+	// and yet a program whose sizes vary gets no new context for every message.
 	site := mix(x, uint64(bits.Len64(u.Range.Len())))
 	sigs[levelSite] = signature(mix(site, levelSite))
 	x = site

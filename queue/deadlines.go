@@ -31,7 +31,7 @@ type Deadlines struct {
 }
 
 // treeDegree of 16 makes nodes of up to 31 entries, 496 bytes: a lookup among
-// the few thousand regions that a program has reads three of them.
+// the few thousand regions of a program reads three of them.
 const treeDegree = 16
 
 // NewDeadlines returns an empty queue.

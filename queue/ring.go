@@ -77,8 +77,8 @@ const (
 
 func ready(pos uint64) uint64 { return 2*pos + 2 }
 
-// MaxEntries is the largest ring that makes sense: what a helper has not heard
-// of for so long it need not hear any more. It takes some MiB.
+// MaxEntries is the size of the largest useful ring, which takes some MiB: entries
+// that have waited for longer no longer help the helper.
 const MaxEntries = 1 << 16
 
 // NewRing returns an empty ring for at least the given number of entries, at

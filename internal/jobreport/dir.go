@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Dir is a directory for the reports of one job. As long as its process
-// lives it holds a lock in it; what a process that was killed has left has none, and
-// the next one that makes a Dir in the same place removes it.
+// Dir is a directory for the reports of one job. Its process holds a lock in it for
+// as long as it lives. A directory without a lock was left by a process that was
+// killed; the next process that makes a Dir in the same place removes it.
 type Dir struct {
 	path  string
 	owner *os.File
@@ -25,8 +25,9 @@ const (
 	attempts  = 100       // to make a directory that no other process sweeps before it is locked
 )
 
-// NewDir makes a directory in the working directory, which nodes of a cluster
-// usually share, or else in that for temporary files. Nobody else can read it.
+// NewDir makes a directory in the working directory, which the nodes of a cluster
+// usually share, or else in the directory for temporary files. Only the user can
+// read it.
 func NewDir() (Dir, error) {
 	wd, err := os.Getwd()
 	if err == nil {
@@ -51,7 +52,7 @@ func newDir(parent string) (Dir, error) {
 		if err != nil {
 			return Dir{}, errors.Join(err, os.Remove(path))
 		}
-		// Where there are no locks there is no sweeping either.
+		// On a file system without locks nothing is swept either.
 		d := Dir{path, owner}
 		if unix.Flock(int(owner.Fd()), unix.LOCK_EX|unix.LOCK_NB) != unix.EWOULDBLOCK && d.owns() {
 			return d, nil
@@ -73,7 +74,7 @@ func (d Dir) Pattern() string {
 	return filepath.Join(strings.ReplaceAll(d.path, "%", "%%"), "%r.json")
 }
 
-// Files returns the reports that are there.
+// Files returns the reports in the directory.
 func (d Dir) Files() (files []string, err error) {
 	entries, err := os.ReadDir(d.path)
 	for _, e := range entries {
@@ -87,20 +88,20 @@ func (d Dir) Files() (files []string, err error) {
 // Remove removes the directory and the reports.
 func (d Dir) Remove() error { return errors.Join(remove(d.path), d.owner.Close()) }
 
-// Keep leaves the directory and the reports to whoever looks for them. It
-// returns its name.
+// Keep leaves the directory and the reports in place for the user. It returns the
+// name of the directory.
 func (d Dir) Keep() string {
 	_ = os.Remove(d.owner.Name()) // no lock, no sweeping
 	_ = d.owner.Close()
 	return d.path
 }
 
-// ours matches what is in such a directory: the lock, reports, and reports that
-// were not finished.
+// ours matches the files in such a directory: the lock, reports, and unfinished
+// reports.
 var ours = regexp.MustCompile(`^(` + ownerName + `|[^/]*\.json(\.[0-9]+\.partial)?)$`)
 
-// remove removes a directory, unless somebody has put something else into it.
-// The lock goes last, so that a removal that is cut short can be repeated.
+// remove removes a directory, unless it contains other files too. The lock goes
+// last, so that an interrupted removal can be repeated.
 func remove(path string) error {
 	entries, err := os.ReadDir(path)
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package jobreport puts the reports that the ranks of a job write, one file
-// each, into one.
+// Package jobreport merges the reports of the ranks of a job, one file each, into
+// one.
 //
 // # Caveats
 //
-// The files must be seen from the node where the job was started.
+// The node where the job was started must see the files.
 package jobreport
 
 import (
@@ -20,16 +20,15 @@ import (
 // ErrNone: no rank has written a report.
 var ErrNone = errors.New("no rank has written a report")
 
-// maxBytes bounds the report of a rank: more is something else.
+// maxBytes bounds the report of a rank; a larger file is something else.
 const maxBytes = 1 << 20
 
-// maxBad is how many files that can't be read are named.
+// maxBad is how many unreadable files an error names.
 const maxBad = 3
 
 // Write reads reports of single ranks of one job, as PINWHEEL_STATS=FILE.json
-// has them, one after the other, and prints one of all. A file that can't be
-// read doesn't keep the others back: it is in the error, one line for each of
-// the first few.
+// writes them, and prints one report of all. It also prints if some files can't be
+// read; the error then has one line for each of the first few of them.
 func Write(w io.Writer, files []string) error {
 	type process struct {
 		rank, pid int
@@ -60,7 +59,7 @@ func Write(w io.Writer, files []string) error {
 	return errors.Join(append(few(bad), job.Write(w))...)
 }
 
-// few returns the first errors, and how many there are more.
+// few returns the first errors and the number of the others.
 func few(errs []error) []error {
 	if more := len(errs) - maxBad; more > 0 {
 		return append(errs[:maxBad:maxBad], fmt.Errorf("%d more files can't be used", more))

@@ -16,12 +16,12 @@ const Version = 1
 
 const format = "pinwheel-calibration"
 
-// Calibration is what registration costs with one provider on one machine.
+// Calibration is the cost of registration with one provider on one machine.
 type Calibration struct {
 	Format   string `json:"format"`
 	Version  int    `json:"version"`
 	Provider string `json:"provider"`
-	// Source is "measured", or says where the figures are from.
+	// Source is "measured", or says where the figures come from.
 	Source    string `json:"source"`
 	Machine   string `json:"machine,omitempty"` // processor, processors, memory
 	Kernel    string `json:"kernel,omitempty"`  // release

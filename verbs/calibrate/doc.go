@@ -1,17 +1,18 @@
-// Package calibrate measures what a provider takes to register and deregister
-// memory, and fits the cost model of package verbs to it: a*pages + b, by linear
-// regression as in section 3.2 of "Scalable Memory Registration for High
-// Performance Networks Using Helper Threads" (CF'11). A Calibration says what
-// was measured where, and how well the model fits; it is kept as a JSON file.
+// Package calibrate measures how long a provider takes to register and deregister
+// memory, and fits the cost model of package verbs to the times: a*pages + b, by
+// linear regression as in section 3.2 of "Scalable Memory Registration for High
+// Performance Networks Using Helper Threads" (CF'11). Run is exact and takes
+// seconds; its Calibration says what was measured where and how well the model
+// fits, and is kept as a JSON file. Quick is an estimate within a millisecond.
 //
 // # Method
 //
 // Every round measures each size of the ladder once, in a new order, on one
-// locked OS thread: no size is hit alone by a disturbance, or always finds
-// the caches as the same other size left them. The median of each size is a
-// point of the regression, weighted by 1/median^2: then the
-// relative errors count, and 16 KiB matter as much as 128 MiB. R2 is that of
-// the weighted regression.
+// locked OS thread, so that a disturbance never hits one size alone and no size
+// always finds the caches as the same other size left them. The median of each
+// size is a point of the regression, weighted by 1/median^2: this way relative
+// errors count, and 16 KiB matter as much as 128 MiB. R2 is that of the weighted
+// regression.
 //
 // Memory is private, anonymous, of small pages (MADV_NOHUGEPAGE), and was
 // touched from its start to its end. A second calibration maps the memory anew
@@ -21,8 +22,9 @@
 //
 // # Caveats
 //
-// The program does nothing between measurements but other measurements; after
-// a long computation the fixed cost is a little higher. Timer cost is
-// subtracted. What a kernel does later in a worker is not measured: io_uring's
-// deregistration before Linux 6.4. A busy machine shows in the 90th percentiles, less in the medians.
+// Between measurements the program does nothing but other measurements; after a
+// long computation the fixed cost is a little higher. The cost of the timer is
+// subtracted. Work that a kernel does later in a worker is not measured: io_uring's
+// deregistration before Linux 6.4. A busy machine shows in the 90th percentiles,
+// and less in the medians.
 package calibrate
