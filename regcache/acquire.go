@@ -19,7 +19,7 @@ func (l *Local) IsRegistered(r mem.Range, a verbs.Access) (Ref, bool) {
 	if ref, ok := l.hit(r, want); ok {
 		return ref, true
 	}
-	if l.current() {
+	if l.hdr.current() {
 		if ref, ok := l.hitCovering(uint64(p.Start), uint64(p.End), want); ok {
 			return ref, true // the request's own region, if it is to have one, is not known yet
 		}

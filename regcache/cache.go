@@ -199,7 +199,7 @@ func (c *Cache) Close() error {
 	if c.opts.Group != nil {
 		c.opts.Group.leave(c)
 	}
-	if len(c.idleLocals) == len(c.tab.locals)-1 && atomic.LoadUint32(&c.tab.retired) == 0 && (c.opts.Confined || !c.shared.used(c.tab.next)) {
+	if c.isUnreachable() {
 		c.stats.Hits += c.tab.hits()
 		c.unmap.Stop()
 		err = errors.Join(err, c.tab.unmap())
@@ -208,4 +208,12 @@ func (c *Cache) Close() error {
 		}
 	}
 	return err
+}
+
+// isUnreachable reports whether nobody can look at the table of a closed cache any more: all
+// Locals were given back, no reference is left, and nobody used the cache without a Local.
+func (c *Cache) isUnreachable() bool {
+	const shared = 1 // Cache.shared is never given back
+	return len(c.idleLocals) == len(c.tab.locals)-shared && atomic.LoadUint32(&c.tab.retired) == 0 &&
+		(c.opts.Confined || !c.shared.used(c.tab.next))
 }

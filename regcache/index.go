@@ -74,7 +74,8 @@ func (x *index) bestFit(p mem.Range, a verbs.Access) *region {
 	k := class(p.Len())
 	for ; best == nil && k <= class(p.Len())+1; k++ {
 		x.overlapping(p, k, k, func(g *region) bool {
-			if g.rng.Contains(p) && g.rng.Len() <= 2*p.Len() && g.access.Includes(a) && (best == nil || g.rng.Len() < best.rng.Len()) {
+			fits := g.rng.Contains(p) && g.rng.Len() <= 2*p.Len() && g.access.Includes(a)
+			if fits && (best == nil || g.rng.Len() < best.rng.Len()) {
 				best = g
 			}
 			return true

@@ -23,7 +23,8 @@ func (c *Cache) newLocal(shared bool) (*Local, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Local{counts: words, hdr: c.tab.header, pageMask: c.tab.pageMask, c: c, shared: shared || c.tab.flags&flagFenced != 0}, nil
+	shared = shared || c.tab.flags&flagFenced != 0
+	return &Local{counts: words, hdr: c.tab.header, pageMask: c.tab.pageMask, c: c, shared: shared}, nil
 }
 
 // Ref is one counted reference to a registration; the zero value is no reference. A Ref may be
@@ -71,7 +72,7 @@ func (l *Local) Acquire(r mem.Range, a verbs.Access) (Ref, Outcome, error) {
 	h, m := l.hdr, l.pageMask
 	lo, hi := uint64(r.Start)&^m, (uint64(r.End)+m)&^m
 	want := packAccess(a)
-	if r.End <= r.Start || l.shared || h.generation() != atomic.LoadUint64(&h.seen) {
+	if r.End <= r.Start || l.shared || !h.current() {
 		return l.acquireOther(r, a)
 	}
 	in := h.area(atomic.LoadUint64(&h.exact))
@@ -140,16 +141,11 @@ func (l *Local) acquireOther(r mem.Range, a verbs.Access) (Ref, Outcome, error) 
 	return l.c.acquire(l, r, a)
 }
 
-// current reports whether the cache has dealt with all changes of mappings.
-func (l *Local) current() bool {
-	return l.hdr.generation() == atomic.LoadUint64(&l.hdr.seen)
-}
-
 // hit looks for a registration of the whole pages of r without a lock.
 func (l *Local) hit(r mem.Range, want uint64) (Ref, bool) {
 	h, m := l.hdr, l.pageMask
 	lo, hi := uint64(r.Start)&^m, (uint64(r.End)+m)&^m
-	if r.End <= r.Start || hi == 0 || !l.current() {
+	if r.End <= r.Start || hi == 0 || !h.current() {
 		return Ref{}, false
 	}
 	if h.flags&flagAnyCovering != 0 {
@@ -208,7 +204,8 @@ func (l *Local) bestFit(lo, hi, want uint64) (fit *entry, state uint64) {
 	n := hi - lo
 	var start, length uint64
 	k := class(n)
-	for classes := atomic.LoadUint64(&l.hdr.classes) >> (k & 63) & 3; classes != 0 && fit == nil; classes, k = classes>>1, k+1 {
+	classes := atomic.LoadUint64(&l.hdr.classes) >> (k & 63) & 3
+	for ; classes != 0 && fit == nil; classes, k = classes>>1, k+1 {
 		if classes&1 == 0 {
 			continue
 		}

@@ -24,7 +24,8 @@ var haveMembarrier = sync.OnceValue(func() bool {
 // one line that says why not. The cache works either way.
 func ProbeMembarrier() error {
 	if !haveMembarrier() {
-		return errors.New("membarrier unavailable: kernel older than 4.14, or a seccomp filter forbids it; every hit costs a memory barrier")
+		return errors.New("membarrier unavailable: kernel older than 4.14, or a seccomp filter forbids it; " +
+			"every hit costs a memory barrier")
 	}
 	return nil
 }

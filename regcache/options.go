@@ -98,7 +98,8 @@ type limitError struct {
 }
 
 func (e *limitError) Error() string {
-	return fmt.Sprintf("regcache: no room for %v in %s: %v registered, limit %v: %v", e.rng, e.whose, e.used, e.limits, e.kind)
+	return fmt.Sprintf("regcache: no room for %v in %s: %v registered, limit %v: %v",
+		e.rng, e.whose, e.used, e.limits, e.kind)
 }
 
 func (e *limitError) Unwrap() error { return e.kind }

@@ -301,6 +301,12 @@ static __attribute__((noinline, unused)) int pwt_get_contained(struct pwt_local 
 	return 1;
 }
 
+/* Whether the cache has dealt with all changes of mappings. */
+PWT_HOT int pwt_is_current(const struct pwt_header *h)
+{
+	return pwt_load(__atomic_load_n(&h->gen, __ATOMIC_RELAXED)) == pwt_load(&h->seen);
+}
+
 /* The form of enum ibv_access_flags that pwt_get wants. */
 PWT_HOT uint64_t pwt_want(uint32_t access)
 {
@@ -320,7 +326,7 @@ PWT_HOT int pwt_get(struct pwt_local *l, const void *addr, size_t len, uint64_t 
 	uint64_t m = h->page_mask, start = (uint64_t)(uintptr_t)addr, end = start + len;
 	uint64_t low = start & ~m, high = (end + m) & ~m, cursor, i;
 
-	if (__builtin_expect(end <= start || !high || pwt_load(__atomic_load_n(&h->gen, __ATOMIC_RELAXED)) != pwt_load(&h->seen), 0))
+	if (__builtin_expect(end <= start || !high || !pwt_is_current(h), 0))
 		return 0;
 	cursor = pwt_load(&h->exact);
 	for (i = pwt_place_exact(cursor, low, high);; i = pwt_next(cursor, i)) {

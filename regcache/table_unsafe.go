@@ -179,7 +179,8 @@ func newTable(slots int, confined bool) (*table, error) {
 func reserve(n int) ([]byte, error) {
 	m, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
 	if err != nil {
-		return nil, fmt.Errorf("regcache: mmap of %s for the table: %w (raise RLIMIT_AS or lower the number of regions)", mem.FormatBytes(uint64(n)), err)
+		return nil, fmt.Errorf("regcache: mmap of %s for the table: %w (raise RLIMIT_AS or lower the number of regions)",
+			mem.FormatBytes(uint64(n)), err)
 	}
 	return m, nil
 }
@@ -201,6 +202,9 @@ func (h *header) watch(word *uint64) { atomic.StorePointer(&h.gen, unsafe.Pointe
 
 // generation is the word that moves before a mapping changes.
 func (h *header) generation() uint64 { return atomic.LoadUint64((*uint64)(atomic.LoadPointer(&h.gen))) }
+
+// current reports whether the cache has dealt with all changes of mappings.
+func (h *header) current() bool { return h.generation() == atomic.LoadUint64(&h.seen) }
 
 // stopHits sends every request to the writer from now on. Hits under way may
 // still read the watcher's word.

@@ -34,7 +34,7 @@ func (c *Cache) drainUnlocking() error {
 	if c.closed {
 		return ErrClosed // and with it, perhaps, the watcher
 	}
-	if c.opts.Watcher == nil || c.tab.generation() == c.tab.seen {
+	if c.opts.Watcher == nil || c.tab.current() {
 		return nil
 	}
 	err := fault.Contain(c.drain)

@@ -58,7 +58,9 @@ func ct_get_slow(local C.uintptr_t, addr unsafe.Pointer, n C.size_t, access C.ui
 }
 
 //export ct_is_registered_slow
-func ct_is_registered_slow(local C.uintptr_t, addr unsafe.Pointer, n C.size_t, access C.uint32_t, ref *C.struct_pwt_ref) C.int {
+func ct_is_registered_slow(
+	local C.uintptr_t, addr unsafe.Pointer, n C.size_t, access C.uint32_t, ref *C.struct_pwt_ref,
+) C.int {
 	l := localOf(local)
 	l.Cache().Sweep()
 	r, ok := l.IsRegistered(rangeOf(addr, n), verbs.Access(access))

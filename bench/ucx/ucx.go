@@ -45,7 +45,8 @@ func (c *Cache) Acquire(r mem.Range) (g verbs.Region, hit bool, release func(), 
 	var region unsafe.Pointer
 	var handle C.uint64_t
 	start := r.Start
-	if status := C.cache_get(c.c, *(*unsafe.Pointer)(unsafe.Pointer(&start)), C.size_t(r.Len()), &region, &handle); status != 0 {
+	addr := *(*unsafe.Pointer)(unsafe.Pointer(&start))
+	if status := C.cache_get(c.c, addr, C.size_t(r.Len()), &region, &handle); status != 0 {
 		return verbs.Region{}, false, nil, fmt.Errorf("ucs_rcache_get of %v: status %d", r, status)
 	}
 	mu.Lock()
@@ -58,7 +59,8 @@ func (c *Cache) Close() { C.cache_free(c.c) }
 
 //export ucxRegister
 func ucxRegister(start, end C.ulong) C.uint64_t {
-	g, err := provider.Register(mem.Range{Start: mem.Addr(start), End: mem.Addr(end)}.PageAligned(), verbs.AccessLocalWrite)
+	r := mem.Range{Start: mem.Addr(start), End: mem.Addr(end)}
+	g, err := provider.Register(r.PageAligned(), verbs.AccessLocalWrite)
 	if err != nil {
 		return 0
 	}

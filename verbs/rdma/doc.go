@@ -30,7 +30,8 @@
 // # Caveats
 //
 // AccessRemoteWrite and AccessRemoteAtomic need AccessLocalWrite as well, says
-// ibv_reg_mr(3): without it the kernel refuses with EINVAL. Pages are counted as the kernel counts them for RLIMIT_MEMLOCK:
+// ibv_reg_mr(3): without it the kernel refuses with EINVAL. Pages are counted as the kernel
+// counts them for RLIMIT_MEMLOCK:
 // twice when two regions hold them, not at all with AccessOnDemand.
 //
 // A fork leaves a child with the same pinned pages, copied on write under the

@@ -120,7 +120,8 @@ func (p *Provider) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
 	p.count.Add(1)
 	p.pinned.Add(pinned)
 	lkey, rkey := mr.Keys()
-	return verbs.Region{Range: aligned, Access: a, LKey: lkey, RKey: rkey, Handle: p.regions.Put(registration{mr, pinned})}, nil
+	handle := p.regions.Put(registration{mr, pinned})
+	return verbs.Region{Range: aligned, Access: a, LKey: lkey, RKey: rkey, Handle: handle}, nil
 }
 
 // Deregister unpins a region (ibv_dereg_mr(3)): from its return on, a request

@@ -71,6 +71,7 @@ int main(int argc, char **argv)
 	p.max_alignment = 4096;
 	if (argc < 2 || ucs_rcache_create(&p, "peer", NULL, &cache) != UCS_OK)
 		return 1;
-	measure(argv[1], argc > 2 ? (unsigned)atoi(argv[2]) : 16, argc > 3 ? (unsigned)atoi(argv[3]) : 1, argc > 4 ? atol(argv[4]) : 0);
+	measure(argv[1], argc > 2 ? (unsigned)atoi(argv[2]) : 16, argc > 3 ? (unsigned)atoi(argv[3]) : 1,
+		argc > 4 ? atol(argv[4]) : 0);
 	return 0;
 }
