@@ -3,8 +3,6 @@ package calibrate
 import (
 	"cmp"
 	"fmt"
-	"slices"
-	"time"
 
 	"pinwheel/mem"
 	"pinwheel/verbs"
@@ -28,8 +26,7 @@ const (
 // seconds. It fails where that much may not be pinned: budgetBytes, if not 0, and
 // the provider's limits.
 func Quick(p verbs.Provider, budgetBytes int64) (verbs.Costs, error) {
-	began := time.Now()
-	return quick(p, budgetBytes, func() int64 { return int64(time.Since(began)) })
+	return quick(p, budgetBytes, nowNs)
 }
 
 func quick(p verbs.Provider, budgetBytes int64, nowNs func() int64) (verbs.Costs, error) {
@@ -44,50 +41,26 @@ func quick(p verbs.Provider, budgetBytes int64, nowNs func() int64) (verbs.Costs
 	}
 	defer m.unmap()
 	m.touch()
-	onePage := mem.Range{Start: m.rng.Start, End: m.rng.Start + mem.Addr(mem.PageSize)}
-	small, large := sampled{nowNs: nowNs}, sampled{nowNs: nowNs}
+	page := m
+	page.rng.End = page.rng.Start + mem.Addr(mem.PageSize)
+	ladder := []*rung{{pages: 1, memory: page}, {pages: measuredPages, memory: m}}
 	beganNs := nowNs()
 	for range measuredRounds {
-		if err := small.take(p, onePage); err != nil {
-			return verbs.Costs{}, err
-		}
-		if err := large.take(p, m.rng); err != nil {
-			return verbs.Costs{}, err
+		for _, r := range ladder {
+			if err := r.sample(p, nowNs, 0); err != nil {
+				return verbs.Costs{}, err
+			}
 		}
 		if nowNs()-beganNs > measuringNs {
 			break
 		}
 	}
-	return verbs.Costs{
-		Register:   line(small.registerNs, large.registerNs),
-		Deregister: line(small.deregisterNs, large.deregisterNs),
-	}, nil
-}
-
-// sampled is what one size took, in nanoseconds.
-type sampled struct {
-	nowNs                    func() int64
-	registerNs, deregisterNs []int64
-}
-
-func (s *sampled) take(p verbs.Provider, r mem.Range) error {
-	beganNs := s.nowNs()
-	region, err := p.Register(r, verbs.AccessLocalWrite)
+	pair, err := fitLadder(ladder)
 	if err != nil {
-		return err
+		return verbs.Costs{}, err
 	}
-	registeredNs := s.nowNs()
-	err = p.Deregister(region)
-	s.registerNs = append(s.registerNs, registeredNs-beganNs)
-	s.deregisterNs = append(s.deregisterNs, s.nowNs()-registeredNs)
-	return err
-}
-
-// line goes through the medians of one page and of measuredPages.
-func line(small, large []int64) verbs.Cost {
-	slices.Sort(small)
-	slices.Sort(large)
-	one, many := float64(small[len(small)/2]), float64(large[len(large)/2])
-	perPage := max(many-one, 0) / (measuredPages - 1)
-	return verbs.Cost{PerPageNs: perPage, FixedNs: max(one-perPage, leastCostNs)}
+	c := pair.Costs()
+	c.Register.FixedNs = max(c.Register.FixedNs, leastCostNs)
+	c.Deregister.FixedNs = max(c.Deregister.FixedNs, leastCostNs)
+	return c, nil
 }

@@ -32,11 +32,11 @@ func (o *Options) EnsureDefaults(l verbs.Limits) {
 	}
 }
 
-// kind is a kind of memory, in the order of the fields of Calibration.
-type kind uint8
+// memoryKind is a kind of memory, in the order of the fields of Calibration.
+type memoryKind uint8
 
 const (
-	touched kind = iota
+	touched memoryKind = iota
 	untouched
 	huge
 )
@@ -77,7 +77,7 @@ type rung struct {
 
 // measure fits both operations on one kind of memory; nil if there are no
 // huge pages to be had.
-func measure(p verbs.Provider, o Options, k kind) (*Pair, error) {
+func measure(p verbs.Provider, o Options, k memoryKind) (*Pair, error) {
 	smallest := uint64(1)
 	if k == huge {
 		smallest = hugeBytes / mem.PageSize
@@ -114,6 +114,11 @@ func measure(p verbs.Provider, o Options, k kind) (*Pair, error) {
 			}
 		}
 	}
+	return fitLadder(ladder)
+}
+
+// fitLadder fits both operations to the samples of all sizes.
+func fitLadder(ladder []*rung) (*Pair, error) {
 	var registers, deregisters []Point
 	for _, r := range ladder {
 		registers = append(registers, newPoint(r.pages, r.registerNs))
@@ -132,7 +137,7 @@ func measure(p verbs.Provider, o Options, k kind) (*Pair, error) {
 
 // measure takes the samples of one round: one of each operation, after other
 // sizes have been through the processor's caches.
-func (r *rung) measure(p verbs.Provider, k kind, timerNs float64) error {
+func (r *rung) measure(p verbs.Provider, k memoryKind, timerNs float64) error {
 	if k == untouched {
 		r.memory.unmap()
 		var err error
@@ -140,29 +145,39 @@ func (r *rung) measure(p verbs.Provider, k kind, timerNs float64) error {
 			return err
 		}
 	}
-	t0 := time.Now()
-	g, err := p.Register(r.memory.rng, verbs.AccessLocalWrite|verbs.AccessRemoteWrite|verbs.AccessRemoteRead)
-	t1 := time.Now()
+	return r.sample(p, nowNs, timerNs)
+}
+
+// sample registers and deregisters the memory once. timerNs is the cost of a reading of the clock.
+func (r *rung) sample(p verbs.Provider, nowNs func() int64, timerNs float64) error {
+	startNs := nowNs()
+	region, err := p.Register(r.memory.rng, verbs.AccessLocalWrite|verbs.AccessRemoteWrite|verbs.AccessRemoteRead)
+	endNs := nowNs()
 	if err != nil {
 		return fmt.Errorf("calibration: %w", err)
 	}
-	t2 := time.Now()
-	err = p.Deregister(g)
-	t3 := time.Now()
+	r.registerNs = append(r.registerNs, max(float64(endNs-startNs)-timerNs, 1))
+	startNs = nowNs()
+	err = p.Deregister(region)
+	endNs = nowNs()
 	if err != nil {
 		return fmt.Errorf("calibration: %w", err)
 	}
-	r.registerNs = append(r.registerNs, max(float64(t1.Sub(t0))-timerNs, 1))
-	r.deregisterNs = append(r.deregisterNs, max(float64(t3.Sub(t2))-timerNs, 1))
+	r.deregisterNs = append(r.deregisterNs, max(float64(endNs-startNs)-timerNs, 1))
 	return nil
 }
+
+var clockBase = time.Now()
+
+// nowNs reads the kernel's clock: that of package clock is off by some ppm.
+func nowNs() int64 { return int64(time.Since(clockBase)) }
 
 // timerCost returns the median of what an empty measurement shows, in ns.
 func timerCost() float64 {
 	ns := make([]float64, 1001)
 	for i := range ns {
-		t0 := time.Now()
-		ns[i] = float64(time.Since(t0))
+		startNs := nowNs()
+		ns[i] = float64(nowNs() - startNs)
 	}
 	return newPoint(0, ns).MedianNs
 }
