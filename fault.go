@@ -3,7 +3,7 @@ package pinwheel
 import (
 	"errors"
 
-	"pinwheel/internal/account"
+	"pinwheel/internal/engine"
 	"pinwheel/internal/fault"
 	"pinwheel/mem"
 	"pinwheel/regcache"
@@ -32,7 +32,7 @@ func (m *Manager) faulted(f *fault.Fault) {
 // plainProvider registers past the cache. It contains panics, and leaves regions
 // that it fails to deregister to Manager.Close.
 type plainProvider struct {
-	account.Metered
+	engine.Metered
 	m *Manager
 }
 

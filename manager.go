@@ -7,7 +7,6 @@ import (
 	"go.uber.org/atomic"
 
 	"pinwheel/helper"
-	"pinwheel/internal/account"
 	"pinwheel/internal/engine"
 	"pinwheel/internal/fault"
 	"pinwheel/mem"
@@ -25,7 +24,7 @@ var ErrClosed = regcache.ErrClosed
 // domain. All methods are safe for concurrent use.
 type Manager struct {
 	opt      Options
-	provider account.Metered
+	provider engine.Metered
 	watcher  *vmwatch.Watcher // nil unless opened by New
 	cache    *regcache.Cache
 	engine   *engine.Engine

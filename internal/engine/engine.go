@@ -7,17 +7,15 @@ import (
 	"sync"
 
 	"pinwheel/helper"
-	"pinwheel/internal/account"
 	"pinwheel/internal/clock"
 	"pinwheel/internal/fault"
 	"pinwheel/predictor"
-	"pinwheel/verbs"
 )
 
 // Engine serves one face of the project in one process.
 type Engine struct {
 	warn, debug func(message string)
-	pinned      *account.Mean
+	pinned      *pinnedBytes
 
 	// All nil without a helper.
 	helper *helper.Thread
@@ -29,20 +27,12 @@ type Engine struct {
 	said map[string]bool
 }
 
-// New returns an Engine without a helper. warn is told in one line that
-// Pinwheel does less than it should, debug where a fault of ours happened, in many lines; debug may be nil.
+// New returns an Engine without a helper. warn gets a line whenever Pinwheel does
+// less than it should; debug, unless it is nil, gets the stack of a fault.
 func New(warn, debug func(message string)) *Engine {
 	clock.Calibrate()
-	return &Engine{warn: warn, debug: debug, pinned: account.NewMean(), said: make(map[string]bool)}
+	return &Engine{warn: warn, debug: debug, pinned: newPinnedBytes(), said: make(map[string]bool)}
 }
-
-// Metered returns a provider whose registrations are accounted for as pinned by this process.
-func (e *Engine) Metered(p verbs.Provider) account.Metered {
-	return account.Metered{Provider: p, Pinned: e.pinned}
-}
-
-// Pinned returns the peak and the mean of what was pinned through providers that are Metered, in bytes.
-func (e *Engine) Pinned() (peak, mean int64) { return e.pinned.Read() }
 
 // Warn tells the user something, the first time for each kind of message.
 func (e *Engine) Warn(kind, message string) {
@@ -54,8 +44,8 @@ func (e *Engine) Warn(kind, message string) {
 	}
 }
 
-// Fault tells the user what happened and how Pinwheel goes on: of the first fault in one line, of the first
-// with each consequence with its stack to those who asked for that.
+// Fault tells the user of the first fault in one line, and how Pinwheel goes on. debug
+// gets the stack, once for each way of going on.
 func (e *Engine) Fault(f *fault.Fault, goingOn string) {
 	message := fmt.Sprintf("%v; %s", f, goingOn)
 	e.Warn("fault", message+" (PINWHEEL_LOG=debug says where)")

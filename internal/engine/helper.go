@@ -15,7 +15,7 @@ import (
 // helper runs wherever the kernel puts it, idle core or not.
 const IdlePolicyIgnore = "ignore"
 
-// HelperOptions say for whom a helper works, and where.
+// HelperOptions say which caches a helper serves, how, and where it runs.
 type HelperOptions struct {
 	Policy string // pinwheel or paper
 	Window int    // of the predictor's context
@@ -31,7 +31,7 @@ type HelperOptions struct {
 	PinnedBytes func() int64 // now, of this process: decides which processes of a node get an idle core
 	CommCPU     func() int   // where a communication thread runs, or helper.AnyCPU
 
-	// Tests put something between the helper and what it asks and drives. nil: nothing.
+	// Tests wrap the predictor and the registrar. nil: as they are.
 	WrapPredictor func(predictor.Predictor) predictor.Predictor
 	WrapRegistrar func(helper.Registrar) helper.Registrar
 }
@@ -43,9 +43,9 @@ func HasHelper(policy string) bool { return policy == "pinwheel" || policy == "p
 // registration itself.
 const itemNs = 5_000 // 5 us
 
-// StartHelper starts the helper thread and, unless it is told where to run,
-// the search for an idle core. If the policy has a helper that can't be started, the user is warned and memory
-// stays pinned. It reports whether there is a helper now.
+// StartHelper starts the helper thread if the policy has one and, unless the options
+// say where it runs, the search for an idle core. If the thread can't be started it
+// warns, and memory stays pinned. It reports whether there is a helper now.
 func (e *Engine) StartHelper(o HelperOptions) bool {
 	if !HasHelper(o.Policy) || o.IdlePolicy == "off" {
 		return false
@@ -124,7 +124,7 @@ func (e *Engine) startPlacer(o *HelperOptions) error {
 	return err
 }
 
-// Helped reports whether there is a helper, which takes events of uses. It may have stopped after a fault.
+// Helped reports whether a helper was started. It may have stopped after a fault.
 func (e *Engine) Helped() bool { return e.helper != nil }
 
 // Attach makes the helper, if there is one, take events of uses from s.

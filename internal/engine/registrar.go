@@ -9,13 +9,14 @@ import (
 	"pinwheel/regcache"
 )
 
-// Caches are the registration caches that one helper serves. Both methods are called by the helper alone.
+// Caches are the registration caches that one helper serves. Only the helper calls
+// the methods.
 type Caches interface {
-	// Find returns the cache of a region that the helper knows as id, and the region's ID there. The cache
-	// is nil if it was dropped.
+	// Find returns the cache of a region that the helper knows as id, and the
+	// region's ID in that cache. The cache is nil if it was dropped.
 	Find(id mem.RegionID) (*regcache.Cache, mem.RegionID)
-	// Gone appends to buf the regions that are known no longer since the last call. What a cache could not
-	// remember is left out: the helper learns of it when it acts on it.
+	// Gone appends to buf the regions that the caches have forgotten since the last
+	// call. It may leave some out: the helper learns of them when it acts on them.
 	Gone(buf []mem.RegionID) []mem.RegionID
 }
 
@@ -44,7 +45,7 @@ func (r registrar) Deregister(id mem.RegionID) error {
 	return r.act(id, (*regcache.Cache).TryDeregister)
 }
 
-// act says in the helper's terms what a cache did.
+// act returns what a cache did as an error of package helper.
 func (r registrar) act(id mem.RegionID, do func(*regcache.Cache, mem.RegionID) (bool, error)) error {
 	cache, id := r.Find(id)
 	if cache == nil {

@@ -10,13 +10,14 @@ import (
 // reportedSites is how many call sites a report has. The report of all ranks lists fewer.
 const reportedSites = 4 * report.TopSites
 
-// Report returns what this process reports: what the caches have counted, the account of pinned bytes, and how
-// the helper did. name returns the names of a call site and of a kind of call. What only the face knows is left to it.
+// Report returns the report of this process, with the counters of the caches, the
+// pinned bytes, and the work of the helper. name returns the names of a call site and
+// of a kind of call. The face fills in the fields that only it knows.
 func (e *Engine) Report(s regcache.Stats, name func(predictor.CallSite) (site, op string)) report.Rank {
 	r := report.ThisProcess()
 	r.Helper = "none"
-	r.Seconds = float64(clock.NowNs()-e.pinned.BeganNs()) / 1e9
-	r.PeakPinnedBytes, r.AveragePinnedBytes = e.pinned.Read()
+	r.Seconds = float64(clock.NowNs()-e.pinned.beganNs) / 1e9
+	r.PeakPinnedBytes, r.AveragePinnedBytes = e.pinned.read()
 	r.Hits, r.Waited, r.First, r.Late, r.Failed = s.Hits, s.Waited, s.First, s.Late, s.Failed
 	r.HelperRegs, r.HelperDeregs = s.HelperRegisters, s.HelperDeregisters
 	r.Evicted, r.Invalidated = s.Evicted, s.Invalidated
