@@ -6,5 +6,5 @@
 // must not know of each other (verbs, queue, predictor, vmwatch, trace) can
 // still agree on what a range is.
 //
-// All types are plain values without shared state: safe for concurrent use.
+// All types but Set are plain values without shared state, and safe for concurrent use.
 package mem

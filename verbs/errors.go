@@ -8,13 +8,13 @@ import (
 	"pinwheel/mem"
 )
 
-// What a registration can fail with. Each says what to do; compare with errors.Is.
+// Errors of a registration. Each says what to do. Compare with errors.Is.
 var (
 	// ErrPinnedMemory: evict idle registrations and retry, or raise the limit.
 	ErrPinnedMemory = errors.New("out of pinned memory (raise RLIMIT_MEMLOCK with ulimit -l, or lower the budget)")
 	// ErrRegions: evict idle registrations and retry.
 	ErrRegions = errors.New("out of memory regions (the device or table is full: release idle registrations)")
-	// ErrNotMapped: the range is not, or not wholly, mapped with the access asked for.
+	// ErrNotMapped: some of the range is not mapped with the requested access.
 	ErrNotMapped = errors.New("memory not mapped for this access (check address, length and protection)")
 	// ErrNotPermitted: a capability, seccomp filter or sysctl forbids registration.
 	ErrNotPermitted = errors.New("registration not permitted (check capabilities, seccomp and kernel.io_uring_disabled)")
@@ -28,18 +28,18 @@ var (
 	ErrSystem = errors.New("unexpected failure of the kernel or driver (please report it)")
 )
 
-// What a caller does wrong; nothing was changed.
+// Mistakes of the caller. Nothing was changed.
 var (
-	// ErrUnknownRegion: the Region is not registered, or no longer. (A region of
-	// another provider may not be recognised as such.)
+	// ErrUnknownRegion: the region is not registered, or no longer. A provider may
+	// fail to recognise a region of another one.
 	ErrUnknownRegion = errors.New("region is not registered (deregistered twice?)")
 	// ErrClosed: the provider was closed.
 	ErrClosed = errors.New("provider is closed")
 )
 
-// Kind returns the sentinel that an errno stands for in the calls that
-// register memory (io_uring_register(2), ibv_reg_mr(3)). Providers whose calls
-// use an errno differently translate that one themselves.
+// Kind returns the sentinel for an errno of a call that registers memory
+// (io_uring_register(2), ibv_reg_mr(3)). A provider whose call uses an errno differently
+// translates it by itself.
 func Kind(errno syscall.Errno) error {
 	switch errno {
 	case syscall.ENOMEM:
@@ -58,7 +58,7 @@ func Kind(errno syscall.Errno) error {
 	return ErrSystem
 }
 
-// Fail returns the *Error of a call that failed with errno, of the kind that Kind says.
+// Fail returns the *Error of a call that failed with errno; Kind chooses its sentinel.
 func Fail(op string, r mem.Range, errno syscall.Errno) error {
 	return &Error{Op: op, Range: r, Kind: Kind(errno), Errno: errno}
 }

@@ -21,19 +21,18 @@ const (
 	AccessRelaxedOrdering Access = 1 << 20
 )
 
-// Includes reports whether a region registered with access a may serve a
-// request for access b: every right of b is there. Relaxed ordering and
-// on-demand paging change what a region is, so they must be equal.
+// Includes reports whether a region registered with access a may serve a request for access b.
+// It must have every right of b. Relaxed ordering and on-demand paging change the nature of a
+// region, so they must be equal.
 func (a Access) Includes(b Access) bool {
 	const kind = AccessRelaxedOrdering | AccessOnDemand
 	return a&b == b && a&kind == b&kind
 }
 
-// Region is one registration (memory region, MR). It is a plain value: the
-// provider keeps no reference to it, and its holder is responsible for one
-// Deregister.
+// Region is one registration (memory region, MR). It is a plain value: the provider keeps no
+// reference to it, and its holder must call Deregister once.
 type Region struct {
-	Range      mem.Range // page-aligned, as pinned
+	Range      mem.Range // the pinned pages
 	Access     Access
 	LKey, RKey uint32 // keys of an RDMA device; the buffer index for io_uring
 	Handle     uint64 // private to the provider
@@ -44,8 +43,8 @@ func (g Region) Includes(r mem.Range, a Access) bool {
 	return g.Range.Contains(r) && g.Access.Includes(a)
 }
 
-// Limits are a provider's bounds as the kernel and the device report them
-// when it is opened; mem.Unlimited where there is none.
+// Limits are a provider's limits as the kernel and the device report them when it is opened.
+// mem.Unlimited stands for no limit.
 type Limits struct {
 	MaxRegions     int64  // registrations at one time
 	MaxRegionBytes int64  // bytes in one registration
@@ -53,31 +52,30 @@ type Limits struct {
 	PinnedSource   string // what sets MaxPinnedBytes, for people: "RLIMIT_MEMLOCK", "physical memory"
 }
 
-// Provider registers memory. Its errors match, by errors.Is, one of the
-// sentinels of this package. All methods are safe for concurrent use;
-// registrations of different ranges do not wait for each other longer than
-// the kernel makes them.
+// Provider registers memory. Every error matches one of the sentinels of this package by
+// errors.Is. All methods are safe for concurrent use. Registrations of different ranges wait
+// for each other no longer than the kernel makes them.
 type Provider interface {
 	// Name is the provider's name in settings and reports: "uring".
 	Name() string
-	// Register pins the pages of r. Cost: O(pages), with system calls; it
-	// faults in pages that were never touched.
+	// Register pins the pages of r, and faults in those that were never touched. It
+	// makes system calls, and takes time in the number of pages: see Cost.
 	Register(r mem.Range, a Access) (Region, error)
-	// Deregister releases what Register returned, exactly once. After an error
-	// other than ErrUnknownRegion and ErrClosed the region may be pinned or
-	// not, must not be used, and is still to be deregistered.
+	// Deregister releases a region that Register returned. It must succeed exactly
+	// once. After an error other than ErrUnknownRegion and ErrClosed the region may or
+	// may not be pinned; it must not be used, and still has to be deregistered.
 	Deregister(Region) error
-	// Limits never fails and does no system call.
+	// Limits never fails and makes no system call.
 	Limits() Limits
-	// Close releases the device and every region that is still registered.
-	// It waits for calls under way; later ones fail with ErrClosed, a second
-	// Close does nothing.
+	// Close releases the device and every region that is still registered. It waits
+	// for calls that are under way; later calls fail with ErrClosed. A second Close
+	// does nothing.
 	Close() error
 }
 
-// Usage is what a provider holds at one moment, counted as the kernel counts
-// it for the limit in Limits: a page in two registrations counts twice where
-// each of them pins it (uring, rdma), once where the page is locked or not (mlock).
+// Usage is the size of a provider's registrations, counted as the kernel counts them for the
+// provider's Limits. A page in two registrations counts twice if each of them pins it (uring,
+// rdma), and once if a page is either locked or not (mlock).
 type Usage struct {
 	Regions     int64
 	PinnedBytes int64
@@ -85,14 +83,13 @@ type Usage struct {
 
 // Accountant is a Provider that knows its usage. All providers of this module do.
 type Accountant interface {
-	// Usage costs no system call. While other goroutines register, it is a
-	// moment in the past.
+	// Usage makes no system call. While other goroutines register, the result may be
+	// out of date.
 	Usage() Usage
 }
 
-// Pinnable is WholePages of what is to be pinned: it fails with ErrPinnedMemory
-// if r is longer than this machine's memory, which the kernel would go on
-// filling until it kills somebody.
+// Pinnable is WholePages, and fails with ErrPinnedMemory if r is longer than this machine's
+// memory. The kernel would fault pages in until it kills a process.
 func Pinnable(op string, r mem.Range) (mem.Range, error) {
 	r, err := WholePages(op, r)
 	if err == nil && r.Len() > uint64(PhysicalBytes()) {
@@ -101,9 +98,9 @@ func Pinnable(op string, r mem.Range) (mem.Range, error) {
 	return r, err
 }
 
-// WholePages returns the whole pages of r, as Register registers them. It
-// fails, in the name of the call op, with ErrNotMapped for a range that is empty
-// or that has no page-aligned end in the address space.
+// WholePages returns the whole pages of r, as Register registers them. It fails with
+// ErrNotMapped for a range that is empty or has no page-aligned end in the address space. op
+// names the call in the error.
 func WholePages(op string, r mem.Range) (mem.Range, error) {
 	checked, err := mem.NewRange(r.Start, r.Len())
 	if r.Empty() || errors.Is(err, mem.ErrEmpty) {

@@ -22,11 +22,10 @@
 //	uffd    userfaultfd in write-protect async mode, checked at each hit; no privilege
 //	none    nothing may be cached
 //
-// What a mechanism isn't told of is never guessed: Watch answers for each
-// range whether notification is enough (verify false), whether each hit must be
-// checked with Unchanged (verify true), or whether the range can't be cached
-// (ErrNotCacheable). With tps, tp and uffd this concerns memory backed by a file
-// or a segment, which other processes can change.
+// Watch never guesses. It says for each range whether notification is enough (verify is
+// false), whether each hit must be checked with Unchanged (verify is true), or whether the
+// range can't be cached (ErrNotCacheable). With tps, tp and uffd, notification is not enough
+// for memory of a file or a segment, which other processes can change.
 //
 // # Order of calls
 //
@@ -42,20 +41,23 @@
 //
 // # Ownership
 //
-// The Watchers of a process with the same mechanism share its kernel objects;
-// nothing of them is pinned or named in the file system, so all of it ends with
-// the last Watcher or the process. The generation word and the
-// log live in memory outside the Go heap and may be read by C until Close.
+// The Watchers of a process that have the same mechanism share its kernel objects. None of
+// these is pinned or has a name in the file system: they end with the last Watcher or with the
+// process. The generation word and the log are outside the Go heap, and C may read them until
+// Close.
 //
 // # Caveats
 //
-// Linux on x86-64; elsewhere only pfn and none exist. BPF programs run for the
-// whole machine and drop what isn't ours: every Watcher of a node adds its cost
-// to the calls of all. After fork a child must not use a Watcher of its parent:
-// its changes are not recorded. A program that closes descriptors which it
-// doesn't own also closes ours. A mapping belongs to one userfaultfd: with uffd,
-// memory that the program or another library has registered with its own can't
-// be cached. With uffd a range is given up whenever the process takes any page
-// fault between two uses, since no unprivileged interface shows
-// MADV_GUARD_INSTALL (Linux 6.13).
+// This is for Linux on x86-64. Elsewhere only pfn and none exist.
+//
+// BPF programs run for the whole machine, and drop the events of other processes. Every
+// Watcher of a node adds its cost to the system calls of all processes.
+//
+// After fork a child must not use a Watcher of its parent: its changes are not recorded. A
+// program that closes descriptors of others closes those of the Watcher too.
+//
+// A mapping belongs to one userfaultfd. With uffd, memory that the program or another
+// library has registered with a userfaultfd of its own can't be cached. With uffd a range
+// is also registered again whenever the process took any page fault between two uses, since
+// no unprivileged interface shows MADV_GUARD_INSTALL (Linux 6.13).
 package vmwatch

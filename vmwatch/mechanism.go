@@ -44,9 +44,8 @@ var choices = map[string][]Mechanism{
 // reach: the per-call tracepoints don't see those.
 const compatLimit mem.Addr = 4 << 30
 
-// notifiedOf reports whether the mechanism is told of every change of r. Of
-// memory that isn't private and anonymous only fentry is: other processes can
-// truncate, punch or detach what backs it.
+// notifiedOf reports whether the mechanism notices every change of r. Only fentry does for memory
+// that isn't private and anonymous: other processes can truncate or punch the file behind it.
 func (m Mechanism) notifiedOf(r mem.Range) bool {
 	switch m {
 	case Fentry:
@@ -59,7 +58,7 @@ func (m Mechanism) notifiedOf(r mem.Range) bool {
 	return false
 }
 
-// gaps says for people what a mechanism doesn't cover and what happens there.
+// gaps says, for people, which changes a mechanism does not notice, and how their memory is handled.
 func (m Mechanism) gaps(frames bool) []string {
 	elsewhere := "not cached"
 	if frames {
@@ -91,7 +90,7 @@ type Attempt struct {
 type Report struct {
 	Chosen   Mechanism
 	Attempts []Attempt // in the order tried
-	Gaps     []string  // what the chosen one isn't told of, and what happens there instead
+	Gaps     []string  // changes that the chosen one does not notice, and what is done about them
 	Tested   []string  // the kinds of change that the self-test performed
 	Skipped  []string  // those it couldn't perform here, with the reason
 }

@@ -14,18 +14,17 @@ type Options struct {
 	Mechanism string
 }
 
-// EnsureDefaults fills in what was left empty.
+// EnsureDefaults replaces empty fields by the defaults.
 func (o *Options) EnsureDefaults() {
 	if o.Mechanism == "" {
 		o.Mechanism = "auto"
 	}
 }
 
-// Open watches the calling process with the first mechanism of the choice
-// that loads and passes its self-test. With auto it can't fail: none remains.
-// It fails with ErrUnavailable if what was asked for doesn't work here. Cost:
-// for the first Watcher of a mechanism some 100 ms of loading for BPF, and the
-// self-test, which maps and unmaps scratch memory of its own.
+// Open watches the calling process with the first of the given mechanisms that loads and passes
+// its self-test. With auto it can't fail, since none always works; otherwise it fails with
+// ErrUnavailable. The first Watcher of a mechanism takes about 100 ms to load BPF programs, and
+// the time of the self-test, which maps and unmaps memory of its own.
 func Open(o Options) (*Watcher, error) {
 	o.EnsureDefaults()
 	order, ok := choices[o.Mechanism]

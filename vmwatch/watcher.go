@@ -62,27 +62,25 @@ type verifier interface {
 	unchanged() bool
 }
 
-// Mechanism returns what was chosen.
+// Mechanism returns the chosen mechanism.
 func (w *Watcher) Mechanism() Mechanism { return w.source.mechanism }
 
-// Report returns what was tried, what was chosen and what it doesn't cover.
+// Report returns which mechanisms were tried, which one was chosen, and its gaps.
 func (w *Watcher) Report() Report { return w.report }
 
-// Generation returns the change counter: one atomic load. While it is what
-// the last Drain returned no watched range has changed, as far as notification
-// reaches (see Watch).
+// Generation returns the change counter, by one atomic load. While it equals the result of the
+// last Drain, no watched range has changed, except for ranges that must be verified (see Watch).
 func (w *Watcher) Generation() uint64 { return atomic.LoadUint64(w.gen) }
 
 // Word returns the address of the counter, for C. It lies outside the Go heap
 // and stays readable for as long as the Watcher can be reached, even after Close.
 func (w *Watcher) Word() *uint64 { return w.gen }
 
-// Watch begins to watch r, grown to whole pages; several watched ranges may
-// overlap or be equal. With verify, each hit must be confirmed by Unchanged and
-// each registration bracketed by Pinning and Pinned. It fails with
-// ErrNotCacheable, and with mem.ErrEmpty or mem.ErrOverflow for what can't be
-// mapped. Cost: a few microseconds, with system calls; memory and time depend on
-// what is mapped, not on the length of r.
+// Watch begins to watch the whole pages of r. Watched ranges may overlap or be equal. With verify,
+// call Unchanged at each hit, and Pinning and Pinned around each registration. Watch fails
+// with ErrNotCacheable, and with mem.ErrEmpty or mem.ErrOverflow for a range that can't be
+// mapped. It makes system calls, which take a few microseconds; its memory and time depend on
+// the mappings in r, not on r's length.
 func (w *Watcher) Watch(r mem.Range) (token uint64, verify bool, err error) {
 	if r.Empty() {
 		return 0, false, fmt.Errorf("watch: %w", mem.ErrEmpty)
@@ -118,8 +116,8 @@ func (w *Watcher) admit(reg *region) error {
 	return nil
 }
 
-// Unwatch ends what Watch began. It is called once per token, after the
-// registration is gone.
+// Unwatch ends the watch of a range. Call it once for each token, after the range was
+// deregistered.
 func (w *Watcher) Unwatch(token uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -142,15 +140,15 @@ func (w *Watcher) verifier(token uint64) verifier {
 	return nil
 }
 
-// Pinning is called before each registration of a range that needs verification.
+// Pinning must be called before each registration of a range that needs verification.
 func (w *Watcher) Pinning(token uint64) {
 	if v := w.verifier(token); v != nil {
 		v.pinning()
 	}
 }
 
-// Pinned is called after each registration of a range that needs
-// verification. On ErrChanged the registration must not be used.
+// Pinned must be called after each registration of a range that needs verification. If it
+// fails with ErrChanged, the registration must not be used.
 func (w *Watcher) Pinned(token uint64) error {
 	if v := w.verifier(token); v != nil {
 		return v.pinned()
@@ -158,22 +156,21 @@ func (w *Watcher) Pinned(token uint64) error {
 	return nil
 }
 
-// Unchanged reports whether the range still has the pages that were there
-// when Pinned was called. Cost: a system call, about 1 us for 64 KiB; nothing
-// but the look-up for ranges that need no verification.
+// Unchanged reports whether the range still has the pages that it had when Pinned was called. It
+// makes a system call, which takes about 1 us for 64 KiB, for ranges that need verification
+// only.
 func (w *Watcher) Unchanged(token uint64) bool {
 	v := w.verifier(token)
 	return v == nil || v.unchanged()
 }
 
-// everything stands for changes of which not all is known.
+// everything is reported if some changes are not known.
 var everything = mem.Range{Start: 0, End: ^mem.Addr(0)}
 
-// Drain calls drop with every range that changed since the last Drain, in any
-// order and perhaps larger than what really changed; with the whole address
-// space if it doesn't know them all. It returns the value of the word that
-// this accounts for. There is one drainer; drop runs under the Watcher's lock
-// and must not call the Watcher.
+// Drain calls drop with every range that changed since the last Drain, in any order. A range may
+// be larger than the change; if some changes are not known, it is the whole address space.
+// Drain returns the Generation up to which it has reported all changes. Only one goroutine may
+// drain. drop runs under the Watcher's lock and must not call the Watcher.
 func (w *Watcher) Drain(drop func(mem.Range)) (generation uint64) {
 	if w.source.note == nil {
 		return w.Generation()
@@ -191,8 +188,8 @@ func (w *Watcher) Drain(drop func(mem.Range)) (generation uint64) {
 // waitSlice bounds how long Wait sleeps before it looks at its context again.
 const waitSlice = 100 * time.Millisecond
 
-// Wait blocks until Generation differs from seen or ctx ends. It is for one
-// thread of its own; the send path never waits.
+// Wait blocks until Generation differs from seen or ctx ends. It is for a thread that has nothing
+// else to do; the path of a transfer never waits.
 func (w *Watcher) Wait(ctx context.Context, seen uint64) error {
 	note := w.source.note
 	if note == nil {

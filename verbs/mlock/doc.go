@@ -1,6 +1,6 @@
-// Package mlock is a verbs.Provider on mlock(2): the memory stays resident,
-// on any Linux and within RLIMIT_MEMLOCK. It stands in for a device where
-// neither RDMA nor io_uring is to be had.
+// Package mlock is a verbs.Provider on mlock(2). Registered memory stays resident, on any Linux
+// and within RLIMIT_MEMLOCK. It stands in for a device where there is neither RDMA nor
+// io_uring.
 //
 // mlock does not nest: one munlock undoes any number of mlocks. The Provider
 // therefore counts references to pages and unlocks those that no registration
@@ -9,10 +9,9 @@
 //
 // # Caveats
 //
-// Locked is not pinned. The kernel may still move a locked page to another
-// frame, and a changed mapping takes its locked pages with it; no device could
-// use them, and no kernel object holds them. Nor does mlock look at the
-// protection: read-only memory is registered whatever the access asked for.
+// Locked memory is not pinned. The kernel may still move a locked page to another frame, and
+// no kernel object holds it when its mapping changes, so no device could use it. mlock does
+// not look at the protection either: read-only memory can be registered for writing.
 //
 // Memory that the program locks itself, with mlock or mlockall, is unlocked
 // when a registration of it ends. Locks are not inherited by fork.

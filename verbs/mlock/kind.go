@@ -7,9 +7,8 @@ import (
 	"pinwheel/verbs"
 )
 
-// kindOf tells the meanings of mlock's errno for r apart. ENOMEM has four:
-// over the limit, a hole in the mapping, a page that may not be accessed, too
-// many mappings. EAGAIN means that pages could not be brought in.
+// kindOf returns the sentinel for an errno of mlock(2) of r. ENOMEM has four meanings: above the
+// limit, a hole in the mapping, a page that may not be accessed, too many mappings. EAGAIN means that pages could not be brought in.
 func kindOf(errno syscall.Errno, r mem.Range, limit int64) error {
 	switch errno {
 	case syscall.EPERM:
@@ -37,11 +36,6 @@ func kindOf(errno syscall.Errno, r mem.Range, limit int64) error {
 }
 
 func whollyMapped(r mem.Range) bool {
-	for _, part := range mappedParts(r) {
-		if part.Start != r.Start {
-			return false
-		}
-		r.Start = part.End
-	}
-	return r.Empty()
+	mapped := mappedIn(r)
+	return mapped.Contains(r)
 }

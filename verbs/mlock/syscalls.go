@@ -18,14 +18,15 @@ func lock(r mem.Range) syscall.Errno {
 	return errno
 }
 
-// unlock undoes lock for what is still mapped of r; the rest lost its lock
-// with its mapping. munlock(2) stops at the first page that is not mapped.
+// unlock undoes lock for the part of r that is still mapped. The rest lost its lock with its
+// mapping. munlock(2) stops at the first page that is not mapped.
 func unlock(r mem.Range) syscall.Errno {
 	_, _, errno := unix.Syscall(unix.SYS_MUNLOCK, uintptr(r.Start), uintptr(r.Len()), 0)
 	if errno != unix.ENOMEM || whollyMapped(r) {
 		return errno
 	}
-	for _, part := range mappedParts(r) {
+	mapped := mappedIn(r)
+	for part := range mapped.All() {
 		_, _, errno := unix.Syscall(unix.SYS_MUNLOCK, uintptr(part.Start), uintptr(part.Len()), 0)
 		if errno != 0 && whollyMapped(part) { // else another thread has just unmapped it
 			return errno
@@ -34,23 +35,21 @@ func unlock(r mem.Range) syscall.Errno {
 	return 0
 }
 
-// mappedParts returns what of r is mapped at this moment, in ascending order.
-func mappedParts(r mem.Range) (parts []mem.Range) {
+// mappedIn returns the part of r that is mapped at this moment, and all of r if that can't be
+// read.
+func mappedIn(r mem.Range) (mapped mem.Set) {
 	text, err := os.ReadFile("/proc/self/maps")
 	if err != nil {
-		return []mem.Range{r}
+		return mem.NewSet(r)
 	}
 	for line := range strings.Lines(string(text)) {
 		var start, end uintptr
 		if _, err := fmt.Sscanf(line, "%x-%x", &start, &end); err != nil {
 			continue
 		}
-		part := mem.Range{Start: max(mem.Addr(start), r.Start), End: min(mem.Addr(end), r.End)}
-		if !part.Empty() {
-			parts = append(parts, part)
-		}
+		mapped.Add(mem.Range{Start: max(mem.Addr(start), r.Start), End: min(mem.Addr(end), r.End)})
 	}
-	return parts
+	return mapped
 }
 
 // populate faults r in for reading, without locking it; see MADV_POPULATE_READ

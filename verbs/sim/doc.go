@@ -1,10 +1,8 @@
-// Package sim is a verbs.Provider that pins nothing: it keeps exact accounts,
-// costs what a calibration says, and fails when it is told to. Tests and the
-// virtual replay use it; as PINWHEEL_PROVIDER=sim it runs where nothing can be
-// pinned.
+// Package sim is a verbs.Provider that pins nothing. It counts its registrations exactly,
+// takes the time that a calibration says, and fails on request. Tests use it, and
+// PINWHEEL_PROVIDER=sim selects it on machines where no memory can be pinned.
 //
-// A Provider owns only its own books. It never looks at the memory of a
-// range, so a range need not be mapped.
+// A Provider never looks at the memory of a range, which need not be mapped.
 //
 // # Caveats
 //

@@ -34,8 +34,8 @@ type Options struct {
 	Limits verbs.Limits
 	// Costs of a call, as modelled; see verbs/calibrate for measured ones.
 	Costs verbs.Costs
-	// Wait makes every call last its modelled cost and delay, by sleeping
-	// through the most of it and spinning through the rest.
+	// Wait makes every call take its modelled cost and delay. It sleeps through most
+	// of that time, and spins through the rest.
 	Wait bool
 	// Fail, if set, is asked once at the start of every call, after its
 	// arguments were checked; an error makes the call fail and change nothing.
@@ -48,7 +48,7 @@ type Options struct {
 	Delay func(op Op, r mem.Range) time.Duration
 }
 
-// EnsureDefaults fills in what is unset.
+// EnsureDefaults replaces zeros by the defaults.
 func (o *Options) EnsureDefaults() {
 	o.Limits.MaxRegions = cmp.Or(o.Limits.MaxRegions, mem.Unlimited)
 	o.Limits.MaxRegionBytes = cmp.Or(o.Limits.MaxRegionBytes, mem.Unlimited)
@@ -56,7 +56,7 @@ func (o *Options) EnsureDefaults() {
 	o.Limits.PinnedSource = cmp.Or(o.Limits.PinnedSource, "simulation")
 }
 
-// Stats are a Provider's books since New.
+// Stats counts what a Provider did since New.
 type Stats struct {
 	verbs.Usage
 	PeakPinnedBytes int64
@@ -79,7 +79,7 @@ type Provider struct {
 	life   sync.RWMutex
 	closed bool
 
-	// mu is a leaf lock for the books; it is never held while a call waits.
+	// mu is a leaf lock. It is never held while a call waits.
 	mu    sync.Mutex
 	stats Stats
 }
@@ -101,7 +101,7 @@ func (p *Provider) Name() string { return "sim" }
 // Limits returns those of the Options.
 func (p *Provider) Limits() verbs.Limits { return p.opts.Limits }
 
-// Register accounts for the pages of r.
+// Register counts the pages of r as pinned.
 func (p *Provider) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
 	reg, err := p.register(r, a)
 	p.count(OpRegister, err)
@@ -151,7 +151,7 @@ func (p *Provider) charge(r mem.Range) error {
 	return nil
 }
 
-// Deregister takes a region off the books, when its modelled time has passed.
+// Deregister forgets a region, once its modelled time has passed.
 func (p *Provider) Deregister(reg verbs.Region) error {
 	err := p.deregister(reg)
 	p.count(OpDeregister, err)
@@ -205,7 +205,7 @@ func (p *Provider) inject(op Op, r mem.Range) (delay time.Duration, err error) {
 var sentinels = []error{verbs.ErrPinnedMemory, verbs.ErrRegions, verbs.ErrNotMapped, verbs.ErrNotPermitted,
 	verbs.ErrUnsupported, verbs.ErrBusy, verbs.ErrRegionSize, verbs.ErrSystem}
 
-// spend adds the duration of a call to the books and waits for it if asked to.
+// spend adds the duration of a call to the Stats, and waits for it if Options.Wait is set.
 func (p *Provider) spend(op Op, r mem.Range, delay time.Duration) {
 	cost, total := p.opts.Costs.Register, &p.stats.RegisterNs
 	if op == OpDeregister {
@@ -223,7 +223,7 @@ func (p *Provider) spend(op Op, r mem.Range, delay time.Duration) {
 	}
 }
 
-// count books the outcome of a call.
+// count notes the outcome of a call.
 func (p *Provider) count(op Op, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -240,10 +240,10 @@ func (p *Provider) count(op Op, err error) {
 	}
 }
 
-// Usage returns what is registered now.
+// Usage returns the size of the present registrations.
 func (p *Provider) Usage() verbs.Usage { return p.Stats().Usage }
 
-// Stats returns the books.
+// Stats returns the counts at this moment.
 func (p *Provider) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
