@@ -36,7 +36,7 @@ struct api_use {
 _Static_assert(sizeof(struct api_use) <= sizeof(struct pinwheel_use), "fits");
 _Static_assert(offsetof(struct api_use, handle) == offsetof(struct pinwheel_use, handle), "the public part");
 
-/* How many forks this process is away from the one that was started: what its parents hold is theirs. */
+/* domain.c: how many forks this process is away from the one that was started: what its parents hold is theirs. */
 extern uint64_t api_forks;
 
 /* domain.c: past the cache, in this thread. 0, or a negative errno. */

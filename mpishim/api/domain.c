@@ -5,6 +5,7 @@
 #include "api.h"
 
 static unsigned domains; /* atomic: open */
+uint64_t api_forks;
 
 unsigned api_domains(void) { return __atomic_load_n(&domains, __ATOMIC_ACQUIRE); }
 void api_domains_forget(void) { __atomic_store_n(&domains, 0, __ATOMIC_RELAXED); }

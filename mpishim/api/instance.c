@@ -14,8 +14,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pinwheel the;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-uint64_t api_forks;
-
 /* Whoever held the lock, or was releasing, is not in the child; the domains are, but not what they hold. */
 static void in_child(void)
 {

@@ -1,6 +1,6 @@
 /*
- * What the files of libpinwheel.so have in common; none of it is exported.
- * start.c, thread.c and site.c are part of libpinwheel-api.so as well.
+ * The state of a process and its threads, for libpinwheel.so and libpinwheel-api.so.
+ * Each of the two libraries has a copy of its own; no symbol is exported.
  */
 #ifndef PINWHEEL_CORE_H
 #define PINWHEEL_CORE_H
@@ -20,12 +20,14 @@
 
 extern struct pw_shared pw;
 
-/* start.c */
-void pw_prepare(void);                    /* what can be known before Go is there; before all else */
-void pw_start(void);                      /* load and start the Go side, once; returns when it has made up its mind */
-void pw_stop(void);                       /* before the transport is closed */
+/* process.c */
+void pw_prepare(void);  /* finds out what can be known before Go is there; call it first */
 void pw_warn(const char *format, ...) __attribute__((format(printf, 1, 2))); /* one line to standard error */
-extern int pw_disabled;                   /* atomic: PINWHEEL_DISABLE, the launcher, a forked child: pass everything through */
+extern int pw_disabled; /* atomic: by PINWHEEL_DISABLE, in a launcher, in a forked child. Every call passes straight through. */
+
+/* start.c */
+void pw_start(void); /* loads and starts the Go side, once; returns when that is ready or has given up */
+void pw_stop(void);  /* call it before the transport is closed */
 
 /*
  * Words that one thread writes while others read them are atomic, at each access,
@@ -55,10 +57,6 @@ static inline struct pwt_local *pw_local(const struct pw_thread *t, uint32_t dom
 /* Counts of a thread: written by it, read by any. */
 static inline void pw_add(uint64_t *count, uint64_t n) { __atomic_store_n(count, *count + n, __ATOMIC_RELAXED); }
 
-/* preload.c, mpilib.c */
-void *pw_symbol(const char *name);        /* of the MPI library behind us; NULL if it has none */
-int pw_wants_output(void);                      /* a report or a trace is, even if nothing is registered */
-
 /* thread.c */
 struct pw_thread *pw_thread_new(void);    /* NULL without memory */
 extern __thread struct pw_thread *pw_self_ __attribute__((tls_model("initial-exec")));
@@ -81,16 +79,6 @@ static inline const struct pw_site *pw_site_here(struct pw_thread *t, void **fra
 
 	pw_site_walk(frame, t->stack_end, frames);
 	return pw_site_of(t, frames);
-}
-
-/* announce.c */
-static inline uint32_t pw_announced_count(const struct pw_thread *t) { return __atomic_load_n(&t->announced_count, __ATOMIC_RELAXED); }
-const struct pw_announced *pw_find_announced(struct pw_thread *t, uint64_t start, uint64_t end); /* NULL: there is none */
-
-static inline struct pw_call_id pw_announced_call(const struct pw_announced *p)
-{
-	return (struct pw_call_id){__atomic_load_n(&p->call.seq, __ATOMIC_RELAXED), __atomic_load_n(&p->call.op, __ATOMIC_RELAXED),
-				 __atomic_load_n(&p->call.site, __ATOMIC_ACQUIRE)};
 }
 
 static inline uint64_t pw_clock_ns(clockid_t id)

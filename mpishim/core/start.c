@@ -10,8 +10,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -19,59 +17,12 @@
 
 #include "core.h"
 
-struct pw_shared pw = {.threshold = 16 << 10, .rank = -1, .size = -1}; /* 16 KiB until Go has read the settings */
-int pw_disabled;
-
-void pw_warn(const char *format, ...)
-{
-	const char *log = getenv("PINWHEEL_LOG");
-	char line[512] = "pinwheel: ";
-	va_list args;
-	int n;
-
-	if (log && !strcasecmp(log, "off")) /* case counts nowhere */
-		return;
-	va_start(args, format);
-	n = vsnprintf(line + 10, sizeof line - 12, format, args) + 10;
-	va_end(args);
-	if (n > (int)sizeof line - 2)
-		n = sizeof line - 2;
-	line[n++] = '\n';
-	if (write(STDERR_FILENO, line, (size_t)n) < 0)
-		return; /* nobody to tell */
-}
-
-/* The switches that must be known before Go is there. Everything else the Go side reads. */
-static int is_yes(const char *v)
-{
-	return v && (!strcasecmp(v, "y") || !strcasecmp(v, "yes") || !strcmp(v, "1") || !strcasecmp(v, "on") ||
-		     !strcasecmp(v, "true"));
-}
-
 /* After fork there is one thread: no server, no helper. What the parent registered is the parent's. */
 static void in_child(void)
 {
 	pw_disable();
 	__atomic_store_n(&pw.mode, PW_PLAIN, __ATOMIC_RELEASE);
 	__atomic_store_n(&pw.serving, 0, __ATOMIC_RELEASE);
-}
-
-void pw_prepare(void)
-{
-	char source[32] = "";
-	FILE *f;
-
-	if (is_yes(getenv("PINWHEEL_DISABLE")))
-		pw_disable();
-	pw.ticks_are_ns = 1;
-#ifdef __x86_64__
-	f = pw_is_disabled() ? NULL : fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re");
-	if (f) {
-		if (fgets(source, sizeof source, f) && !strcmp(source, "tsc\n"))
-			pw.ticks_are_ns = 0;
-		fclose(f);
-	}
-#endif
 }
 
 static long futex_wait(uint32_t *word, uint32_t value, const struct timespec *timeout)
@@ -140,48 +91,78 @@ static void bind_and_wait(void)
 		}
 }
 
+/* What the start of a Go runtime changes in a process and in the thread that loads it. */
+struct surroundings {
+	struct sigaction handlers[NSIG];
+	sigset_t blocked;
+	struct rlimit files;
+	cpu_set_t cpus;
+	int has_files, has_cpus;
+};
+
+static void save(struct surroundings *s)
+{
+	for (int signal = 1; signal < NSIG; signal++)
+		if (sigaction(signal, NULL, &s->handlers[signal]))
+			s->handlers[signal].sa_flags = -1;
+	pthread_sigmask(SIG_SETMASK, NULL, &s->blocked);
+	s->has_files = !getrlimit(RLIMIT_NOFILE, &s->files);
+	s->has_cpus = !sched_getaffinity(0, sizeof s->cpus, &s->cpus);
+}
+
+static void restore(const struct surroundings *s)
+{
+	struct sigaction now;
+
+	if (s->has_cpus)
+		sched_setaffinity(0, sizeof s->cpus, &s->cpus);
+	for (int signal = 1; signal < NSIG; signal++)
+		if (s->handlers[signal].sa_flags != -1 && !sigaction(signal, NULL, &now) &&
+		    now.sa_handler != s->handlers[signal].sa_handler)
+			sigaction(signal, &s->handlers[signal], NULL);
+	if (s->has_files)
+		setrlimit(RLIMIT_NOFILE, &s->files);
+	pthread_sigmask(SIG_SETMASK, &s->blocked, NULL);
+}
+
+/* Blocks every signal but faults of the thread itself. Threads inherit this. */
+static void block_signals(void)
+{
+	static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
+	sigset_t blocked;
+
+	sigfillset(&blocked);
+	for (unsigned i = 0; i < sizeof faults / sizeof *faults; i++)
+		sigdelset(&blocked, faults[i]);
+	pthread_sigmask(SIG_SETMASK, &blocked, NULL);
+}
+
 /*
  * Loads Go so that the program does not notice:
  *
- *   - Its threads are born with every signal blocked that is not a fault of their
- *     own, so the program's signals reach the program's threads; and with the
- *     affinity above.
- *   - The handlers that the runtime installs are taken away again: faults stay
- *     the program's, and Open MPI's backtrace with them. A nil pointer in our Go code is
- *     then a fault of the process, as it is in C.
+ *   - Go's threads start with all signals blocked but their own faults, so the
+ *     program's signals reach the program's threads. They start with the affinity
+ *     of choose_cpus.
+ *   - The signal handlers that the runtime installs are removed again. Faults stay the
+ *     program's, and Open MPI still prints its backtrace. A nil pointer in our Go code
+ *     is then a fault of the process, as it is in C.
  *   - The limit of open files, which Go raises, is put back.
  */
 static void load(void)
 {
-	struct sigaction before[NSIG], now;
-	sigset_t blocked, mask;
-	struct rlimit files;
-	cpu_set_t cpus;
-	int have_cpus = !sched_getaffinity(0, sizeof cpus, &cpus), have_files = !getrlimit(RLIMIT_NOFILE, &files);
-	void *h;
+	struct surroundings before;
+	void *library;
 
-	for (int s = 1; s < NSIG; s++)
-		if (sigaction(s, NULL, &before[s]))
-			before[s].sa_flags = -1;
-	sigfillset(&blocked);
-	for (unsigned i = 0; i < 5; i++)
-		sigdelset(&blocked, (const int[]){SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}[i]);
-	pthread_sigmask(SIG_SETMASK, &blocked, &mask);
-	if (have_cpus)
-		choose_cpus(&cpus);
-	h = open_go();
-	if (h && !(bind_to_go = (pw_bind_fn)(uintptr_t)dlsym(h, "pw_bind")))
+	save(&before);
+	block_signals();
+	if (before.has_cpus)
+		choose_cpus(&before.cpus);
+	library = open_go();
+	if (library && !(bind_to_go = (pw_bind_fn)(uintptr_t)dlsym(library, "pw_bind")))
 		pw_warn("%s is of another version; going on without Pinwheel", go_library);
 	if (bind_to_go)
 		bind_and_wait();
-	if (have_cpus)
-		sched_setaffinity(0, sizeof cpus, &cpus);
-	for (int s = 1; s < NSIG; s++)
-		if (before[s].sa_flags != -1 && !sigaction(s, NULL, &now) && now.sa_handler != before[s].sa_handler)
-			sigaction(s, &before[s], NULL);
-	if (have_files)
-		setrlimit(RLIMIT_NOFILE, &files);
-	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+	restore(&before);
 }
 
 static void start_once(void)

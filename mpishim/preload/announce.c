@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include <pthread.h>
 
+#include "announce.h"
 #include "call.h"
 
 static void set_call(struct pw_announced *p, uint64_t seq, uint64_t op, const struct pw_site *site)

@@ -38,8 +38,6 @@ struct pw_spec {
 	uint8_t wide;  /* MPI_Count for int, MPI_Aint for displacements: the MPI_x_c of MPI-4 */
 };
 
-enum pw_language { PW_C, PW_FORTRAN };
-
 #define PW_INLINE_REQUESTS 16
 
 struct pw_call {
@@ -56,62 +54,6 @@ struct pw_call {
 	struct pw_pending *inline_requests[PW_INLINE_REQUESTS];
 };
 
-#define PW_IGNORES 4
-
-/* mpilib.c: the MPI library behind us, whatever it is */
-struct pw_mpi {
-	int known;           /* handles and constants are known */
-	unsigned handle_bytes; /* of a request in C */
-	int by_session;      /* initialized by a session, not by MPI_Init: there is no MPI_COMM_WORLD */
-	pw_word session;     /* that one; 0: it has ended */
-	pw_word comm_world, comm_self, comm_null, type_null;
-	int (*type_size)(pw_word type, int *bytes);
-	int (*type_size_x)(pw_word type, int64_t *bytes); /* of MPI-3 */
-	int (*type_extent)(pw_word type, intptr_t *low, intptr_t *extent);
-	int (*comm_size)(pw_word comm, int *n);
-	int (*comm_rank)(pw_word comm, int *rank);
-	int (*comm_test_inter)(pw_word comm, int *flag);
-	int (*comm_remote_size)(pw_word comm, int *n);
-	int (*comm_get_parent)(pw_word *comm);
-	int (*comm_group)(pw_word comm, pw_word *group);
-	int (*group_translate)(pw_word group, int n, const int *ranks, pw_word other, int *others);
-	int (*group_free)(pw_word *group);
-	int (*group_rank)(pw_word group, int *rank);
-	int (*group_size)(pw_word group, int *n);
-	int (*group_from_session_pset)(pw_word session, const char *name, pw_word *group);
-	int (*comm_remote_group)(pw_word comm, pw_word *group);
-	int (*win_group)(pw_word win, pw_word *group);
-	int (*test_cancelled)(const int *status, int *flag);
-	int (*error_class)(int error, int *class);
-	pw_word (*comm_f2c)(int comm);
-	pw_word (*type_f2c)(int type);
-	pw_word (*win_f2c)(int win);
-	pw_word (*request_f2c)(int request);
-	pw_word (*message_f2c)(int message);
-	int (*topo_test)(pw_word comm, int *kind);
-	int (*cartdim_get)(pw_word comm, int *n);
-	int (*graph_neighbors_count)(pw_word comm, int rank, int *n);
-	int (*dist_graph_neighbors_count)(pw_word comm, int *in, int *out, int *weighted);
-	int topo_graph, topo_cart, topo_dist_graph, root, proc_null; /* MPI_GRAPH, ..., MPI_ROOT, MPI_PROC_NULL */
-	int any_source, err_truncate;
-	unsigned status_ints, status_source; /* ints of a status, and which of them is MPI_SOURCE; MPI_TAG follows */
-	pw_word status_ignore;		     /* in C; of statuses as well */
-	pw_word *fortran_ignore[PW_IGNORES]; /* where their addresses stand, or NULL */
-	pw_word in_place[2], bottom[2];	/* by enum pw_language */
-};
-extern struct pw_mpi pw_mpi;
-void pw_mpi_init(void); /* at the end of MPI_Init, or of MPI_Session_init */
-void pw_mpi_world(int32_t *rank, int32_t *size); /* of this process in the job; left alone where that isn't known */
-int pw_mpi_is_spawned(void);
-int pw_mpi_world_group(pw_word *group); /* to be freed; 0 if it is there */
-pw_word pw_mpi_session(const void *at, enum pw_language language);
-void pw_mpi_each_type(const struct pw_datatype *(*see)(pw_word type)); /* predefined */
-int64_t pw_mpi_basic_bytes(pw_word type); /* 0: the handle does not tell */
-
-/* Of a communicator that MPI has accepted. */
-int pw_is_inter(pw_word comm);
-void pw_neighbor_counts(pw_word comm, int rank, int *sources, int *destinations);
-
 static inline int64_t pw_int(const struct pw_call *c, unsigned i)
 {
 	return c->language == PW_C ? (int)c->arg[i] : *(const int *)c->arg[i];
@@ -122,9 +64,6 @@ static inline int64_t pw_count(const struct pw_call *c, unsigned i)
 {
 	return c->spec->wide ? (int64_t)c->arg[i] : pw_int(c, i);
 }
-
-/* A handle given in C: an int comes in a register whose upper half is anything. */
-static inline pw_word pw_mpi_handle(pw_word arg) { return pw_mpi.handle_bytes == 4 ? (uint32_t)arg : arg; }
 
 static inline pw_word pw_type(const struct pw_call *c, unsigned i)
 {
@@ -212,28 +151,5 @@ int pw_peer_extent_of(const struct pw_call *c, const struct pw_buffer *b, int i,
 
 /* unwound.c: whether the call under way, whose frame is the outer one, was left without a return */
 int pw_was_unwound(void **outer, void **frame);
-
-/* announce.c */
-void pw_announce_call(struct pw_call *c); /* before it, and again after it if it was unknown */
-void pw_announce_persistent(const struct pw_call *c); /* a persistent request was made */
-
-/* record.c */
-void pw_record_begin(struct pw_call *c);
-void pw_record_end(struct pw_call *c);
-void pw_record_left_out(const struct pw_call *c); /* of another thread */
-void pw_record_created(const struct pw_call *c);     /* a communicator or window */
-void pw_comm_forget(pw_word handle);              /* it may come again */
-void pw_record_start(struct pw_thread *t); /* at the end of MPI_Init */
-void pw_record_finish(void);               /* at the beginning of MPI_Finalize */
-void pw_record_exit(void);                 /* where the process ends without it */
-
-extern struct pw_thread *pw_recorded; /* atomic: the thread whose calls are recorded; NULL: none */
-
-static inline int pw_is_recording(void) { return pw_unlikely(__atomic_load_n(&pw_recorded, __ATOMIC_RELAXED) != NULL); }
-
-static inline int pw_recording(const struct pw_thread *t)
-{
-	return pw_unlikely(__atomic_load_n(&pw_recorded, __ATOMIC_RELAXED) == t);
-}
 
 #endif

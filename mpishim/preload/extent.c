@@ -165,46 +165,55 @@ static const struct pw_buffer *data_buffer(const struct pw_call *c, const struct
 	return in_place;
 }
 
-/* Prepares for the data of a buffer. */
-static int look(const struct pw_call *c, const struct pw_buffer **b, struct pw_buffer *in_place, const struct pw_comm_info **m)
+/* A buffer that has data in this process. */
+struct resolved {
+	const struct pw_buffer *buffer; /* the one that holds the data */
+	const struct pw_comm_info *comm; /* NULL where nothing depends on it */
+	struct pw_buffer in_place; /* room for the buffer */
+};
+
+/* 1 and what the data of a buffer depends on; 0: it has none; PW_UNKNOWN: the communicator is not known. */
+static int resolve(const struct pw_call *c, const struct pw_buffer *b, struct resolved *r)
 {
-	*m = NULL;
-	if (needs_comm_info(c, *b) && !(*m = comm_info_of(c)))
+	r->comm = NULL;
+	if (needs_comm_info(c, b) && !(r->comm = comm_info_of(c)))
 		return PW_UNKNOWN;
-	if (!is_significant(c, *b, *m) || !(*b = data_buffer(c, *b, in_place)))
+	if (!is_significant(c, b, r->comm) || !(r->buffer = data_buffer(c, b, &r->in_place)))
 		return 0;
-	return *m || !needs_comm_info(c, *b) || (*m = comm_info_of(c)) ? 1 : PW_UNKNOWN;
+	if (needs_comm_info(c, r->buffer) && !r->comm && !(r->comm = comm_info_of(c)))
+		return PW_UNKNOWN;
+	return 1;
 }
 
 int pw_peer_extent_of(const struct pw_call *c, const struct pw_buffer *b, int i, struct pw_extent *e)
 {
-	const struct pw_comm_info *m;
-	struct pw_buffer in_place;
+	struct resolved r;
 
 	*e = (struct pw_extent){0};
-	if (look(c, &b, &in_place, &m) != 1 || i >= parts(c, b, m) || !has_arrays(c, b) || part_of(c, b, i, e) != 1)
-		*e = (struct pw_extent){0};
-	return e->bytes != 0;
+	if (resolve(c, b, &r) == 1 && i < parts(c, r.buffer, r.comm) && has_arrays(c, r.buffer) && part_of(c, r.buffer, i, e) == 1)
+		return e->bytes != 0;
+	*e = (struct pw_extent){0};
+	return 0;
 }
 
 /* Of a call whose buffers depend on each other or on the communicator. */
 static __attribute__((noinline)) int extent_of(const struct pw_call *c, const struct pw_buffer *b, struct pw_extent *e)
 {
-	const struct pw_comm_info *m;
-	const struct pw_datatype *s;
-	struct pw_buffer in_place;
+	const struct pw_datatype *type;
+	struct resolved r;
 	int64_t count;
-	int found;
+	int found = resolve(c, b, &r);
 
-	if ((found = look(c, &b, &in_place, &m)) != 1)
+	if (found != 1)
 		return found;
+	b = r.buffer;
 	if (b->form == PW_COUNTS || b->form == PW_COUNTS_TYPES)
-		return vector_extent(c, b, parts(c, b, m), e);
-	if ((count = total(c, b, m)) <= 0)
+		return vector_extent(c, b, parts(c, b, r.comm), e);
+	if ((count = total(c, b, r.comm)) <= 0)
 		return 0; /* the datatype may be none */
-	if (!(s = datatype_of(c, pw_type(c, b->type))))
+	if (!(type = datatype_of(c, pw_type(c, b->type))))
 		return PW_UNKNOWN;
-	return set_extent(pw_address(c, b->buf), count, s, e);
+	return set_extent(pw_address(c, b->buf), count, type, e);
 }
 
 int pw_extent_of(const struct pw_call *c, const struct pw_buffer *b, struct pw_extent *e)

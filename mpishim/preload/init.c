@@ -1,13 +1,25 @@
 /* The beginning and the end of MPI in a process, in the three languages. */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "call.h"
+#include "recording.h"
 
 /* MPI may be in use by MPI_Init, by any number of sessions (MPI-4), or by both. */
 static pthread_mutex_t using = PTHREAD_MUTEX_INITIALIZER; /* of what follows; held while the Go side starts and stops */
 static int has_world, sessions, has_ended;
 static __thread int inside; /* the Fortran form of a call may call the C form */
+
+static int is_given(const char *name)
+{
+	const char *v = getenv(name);
+
+	return v && *v && strcmp(v, "n");
+}
+
+/* Whether the user wants a report or a trace, even if nothing is registered. */
+static int wants_output(void) { return is_given("PINWHEEL_STATS") || is_given("PINWHEEL_RECORD"); }
 
 /* MPI works now: learn what it is, and start if the transport uses verbs or the user wants a report. */
 static void initialized(const void *session, enum pw_language language)
@@ -17,7 +29,7 @@ static void initialized(const void *session, enum pw_language language)
 	if (!t || pw_is_init())
 		return;
 	if (has_ended) {
-		if (pw_wants_output())
+		if (wants_output())
 			pw_warn("MPI is initialized again after its end; that part of the program is not looked at");
 		return;
 	}
@@ -30,7 +42,7 @@ static void initialized(const void *session, enum pw_language language)
 	pw.spawned = (uint32_t)pw_mpi_is_spawned();
 	pw_mpi_handles_init();
 	pw_site_init();
-	if (pw_uses_verbs() || pw_wants_output())
+	if (pw_uses_verbs() || wants_output())
 		pw_start();
 	pw_record_start(t);
 	__atomic_store_n(&pw.is_init, 1, __ATOMIC_RELEASE);

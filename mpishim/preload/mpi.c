@@ -1,6 +1,7 @@
 /* The wrappers, in C, Fortran and mpi_f08, of every row of calls.h. */
 #define _GNU_SOURCE
-#include "call.h"
+#include "announce.h"
+#include "recording.h"
 #include "calls.h"
 
 typedef pw_word (*pw_fn)();

@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "call.h"
+#include "mpi_handles.h"
 
 /*
  * Open hash tables of entries that begin with their handle. A place whose handle was

@@ -7,9 +7,7 @@
 #ifndef PINWHEEL_MPI_HANDLES_H
 #define PINWHEEL_MPI_HANDLES_H
 
-#include <stdint.h>
-
-typedef uintptr_t pw_word; /* an int, a pointer or a handle, as an argument */
+#include "mpilib.h"
 
 /* A datatype: bytes of data of an element, and the memory that it spans. */
 struct pw_datatype {

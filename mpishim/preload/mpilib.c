@@ -4,7 +4,7 @@
 #include <link.h>
 #include <string.h>
 
-#include "call.h"
+#include "mpilib.h"
 
 struct pw_mpi pw_mpi;
 
@@ -67,75 +67,105 @@ static pw_word (*f2c(const char *name))(int)
 /* Variables with the addresses of MPI_STATUS_IGNORE and MPI_STATUSES_IGNORE in Fortran. */
 static const char *const ignores[PW_IGNORES] = {"MPI_F_STATUS_IGNORE", "MPI_F_STATUSES_IGNORE", "MPI_F08_STATUS_IGNORE", "MPI_F08_STATUSES_IGNORE"};
 
+/* In Open MPI a handle is a pointer. */
+static void set_open_mpi(struct pw_mpi *m)
+{
+	m->comm_world = (pw_word)data_symbol("ompi_mpi_comm_world");
+	m->handle_bytes = sizeof(void *);
+	m->comm_self = (pw_word)data_symbol("ompi_mpi_comm_self");
+	m->comm_null = (pw_word)data_symbol("ompi_mpi_comm_null");
+	m->type_null = (pw_word)data_symbol("ompi_mpi_datatype_null");
+	m->in_place[PW_C] = 1;
+	m->topo_cart = 1, m->topo_graph = 2, m->topo_dist_graph = 3, m->root = -4, m->proc_null = -2, m->any_source = -1;
+	m->err_truncate = 15;
+	m->status_ints = 6, m->status_source = 0, m->status_ignore = 0;
+}
+
+/* In the ABI of MPICH, which Intel MPI and MVAPICH share, a handle is a number. */
+static void set_mpich(struct pw_mpi *m)
+{
+	m->comm_world = 0x44000000; /* MPI_COMM_WORLD of MPICH's ABI */
+	m->handle_bytes = 4;
+	m->comm_self = 0x44000001;
+	m->comm_null = 0x04000000;
+	m->type_null = 0x0c000000;
+	m->in_place[PW_C] = (pw_word)-1;
+	m->topo_graph = 1, m->topo_cart = 2, m->topo_dist_graph = 3, m->root = -3, m->proc_null = -1, m->any_source = -2;
+	m->err_truncate = 14;
+	m->status_ints = 5, m->status_source = 2, m->status_ignore = 1;
+}
+
+static void find_functions(struct pw_mpi *m)
+{
+	m->type_size = pw_symbol("PMPI_Type_size");
+	m->type_size_x = pw_symbol("PMPI_Type_size_x");
+	m->type_extent = pw_symbol("PMPI_Type_get_extent");
+	m->comm_size = pw_symbol("PMPI_Comm_size");
+	m->comm_rank = pw_symbol("PMPI_Comm_rank");
+	m->comm_test_inter = pw_symbol("PMPI_Comm_test_inter");
+	m->comm_remote_size = pw_symbol("PMPI_Comm_remote_size");
+	m->comm_get_parent = pw_symbol("PMPI_Comm_get_parent");
+	m->comm_group = pw_symbol("PMPI_Comm_group");
+	m->group_translate = pw_symbol("PMPI_Group_translate_ranks");
+	m->group_free = pw_symbol("PMPI_Group_free");
+	m->group_rank = pw_symbol("PMPI_Group_rank");
+	m->group_size = pw_symbol("PMPI_Group_size");
+	m->group_from_session_pset = pw_symbol("PMPI_Group_from_session_pset");
+	m->comm_remote_group = pw_symbol("PMPI_Comm_remote_group");
+	m->win_group = pw_symbol("PMPI_Win_get_group");
+	m->test_cancelled = pw_symbol("PMPI_Test_cancelled");
+	m->error_class = pw_symbol("PMPI_Error_class");
+	m->comm_f2c = f2c("PMPI_Comm_f2c");
+	m->type_f2c = f2c("PMPI_Type_f2c");
+	m->win_f2c = f2c("PMPI_Win_f2c");
+	m->request_f2c = f2c("PMPI_Request_f2c");
+	m->message_f2c = f2c("PMPI_Message_f2c");
+	m->topo_test = pw_symbol("PMPI_Topo_test");
+	m->cartdim_get = pw_symbol("PMPI_Cartdim_get");
+	m->graph_neighbors_count = pw_symbol("PMPI_Graph_neighbors_count");
+	m->dist_graph_neighbors_count = pw_symbol("PMPI_Dist_graph_neighbors_count");
+}
+
+/* The constants that Fortran passes by address. */
+static void find_fortran(struct pw_mpi *m)
+{
+	char *common;
+
+	for (unsigned i = 0; i < PW_IGNORES; i++)
+		m->fortran_ignore[i] = data_symbol(ignores[i]);
+	m->in_place[PW_FORTRAN] = (pw_word)data_symbol("mpi_fortran_in_place_");
+	m->bottom[PW_FORTRAN] = (pw_word)data_symbol("mpi_fortran_bottom_");
+	if (!m->in_place[PW_FORTRAN] && (common = data_symbol("mpipriv1_"))) { /* mpif.h of MPICH: MPI_BOTTOM, MPI_IN_PLACE, ... */
+		m->bottom[PW_FORTRAN] = (pw_word)common;
+		m->in_place[PW_FORTRAN] = (pw_word)common + 4;
+	}
+}
+
+/* The first line of the library's version, for the report. */
+static void set_name(const char *version)
+{
+	snprintf(pw.library, sizeof pw.library, "%.63s", version);
+	pw.library[strcspn(pw.library, "\n,")] = 0;
+	for (char *p = pw.library; *p; p++)
+		if (*p == '\t')
+			*p = ' ';
+}
+
 void pw_mpi_init(void)
 {
 	struct pw_mpi m = {0};
-	void *world = data_symbol("ompi_mpi_comm_world");
 	int (*version)(char *, int *) = pw_symbol("PMPI_Get_library_version");
-	char *common, text[8192] = ""; /* MPI_MAX_LIBRARY_VERSION_STRING of MPICH, the longest */
+	char text[8192] = ""; /* MPI_MAX_LIBRARY_VERSION_STRING of MPICH, the longest */
 	int n = 0;
 
 	if (version && !version(text, &n))
-		snprintf(pw.library, sizeof pw.library, "%.63s", text);
-	for (char *p = pw.library; *p; p++)
-		if (*p == '\n' || *p == '\t' || *p == ',')
-			*p = *p == '\n' || *p == ',' ? 0 : ' ';
-	if (world) { /* Open MPI: handles are pointers */
-		m.comm_world = (pw_word)world;
-		m.handle_bytes = sizeof(void *);
-		m.comm_self = (pw_word)data_symbol("ompi_mpi_comm_self");
-		m.comm_null = (pw_word)data_symbol("ompi_mpi_comm_null");
-		m.type_null = (pw_word)data_symbol("ompi_mpi_datatype_null");
-		m.in_place[PW_C] = 1;
-		m.topo_cart = 1, m.topo_graph = 2, m.topo_dist_graph = 3, m.root = -4, m.proc_null = -2, m.any_source = -1;
-		m.err_truncate = 15;
-		m.status_ints = 6, m.status_source = 0, m.status_ignore = 0;
-	} else if (strstr(text, "MPICH") || strstr(text, "Intel") || strstr(text, "MVAPICH")) {
-		m.comm_world = 0x44000000; /* MPI_COMM_WORLD of MPICH's ABI */
-		m.handle_bytes = 4;
-		m.comm_self = 0x44000001;
-		m.comm_null = 0x04000000;
-		m.type_null = 0x0c000000;
-		m.in_place[PW_C] = (pw_word)-1;
-		m.topo_graph = 1, m.topo_cart = 2, m.topo_dist_graph = 3, m.root = -3, m.proc_null = -1, m.any_source = -2;
-		m.err_truncate = 14;
-		m.status_ints = 5, m.status_source = 2, m.status_ignore = 1;
-	}
-	m.type_size = pw_symbol("PMPI_Type_size");
-	m.type_size_x = pw_symbol("PMPI_Type_size_x");
-	m.type_extent = pw_symbol("PMPI_Type_get_extent");
-	m.comm_size = pw_symbol("PMPI_Comm_size");
-	m.comm_rank = pw_symbol("PMPI_Comm_rank");
-	m.comm_test_inter = pw_symbol("PMPI_Comm_test_inter");
-	m.comm_remote_size = pw_symbol("PMPI_Comm_remote_size");
-	m.comm_get_parent = pw_symbol("PMPI_Comm_get_parent");
-	m.comm_group = pw_symbol("PMPI_Comm_group");
-	m.group_translate = pw_symbol("PMPI_Group_translate_ranks");
-	m.group_free = pw_symbol("PMPI_Group_free");
-	m.group_rank = pw_symbol("PMPI_Group_rank");
-	m.group_size = pw_symbol("PMPI_Group_size");
-	m.group_from_session_pset = pw_symbol("PMPI_Group_from_session_pset");
-	m.comm_remote_group = pw_symbol("PMPI_Comm_remote_group");
-	m.win_group = pw_symbol("PMPI_Win_get_group");
-	m.test_cancelled = pw_symbol("PMPI_Test_cancelled");
-	m.error_class = pw_symbol("PMPI_Error_class");
-	for (unsigned i = 0; i < PW_IGNORES; i++)
-		m.fortran_ignore[i] = data_symbol(ignores[i]);
-	m.comm_f2c = f2c("PMPI_Comm_f2c");
-	m.type_f2c = f2c("PMPI_Type_f2c");
-	m.win_f2c = f2c("PMPI_Win_f2c");
-	m.request_f2c = f2c("PMPI_Request_f2c");
-	m.message_f2c = f2c("PMPI_Message_f2c");
-	m.topo_test = pw_symbol("PMPI_Topo_test");
-	m.cartdim_get = pw_symbol("PMPI_Cartdim_get");
-	m.graph_neighbors_count = pw_symbol("PMPI_Graph_neighbors_count");
-	m.dist_graph_neighbors_count = pw_symbol("PMPI_Dist_graph_neighbors_count");
-	m.in_place[PW_FORTRAN] = (pw_word)data_symbol("mpi_fortran_in_place_");
-	m.bottom[PW_FORTRAN] = (pw_word)data_symbol("mpi_fortran_bottom_");
-	if (!m.in_place[PW_FORTRAN] && (common = data_symbol("mpipriv1_"))) { /* mpif.h of MPICH: MPI_BOTTOM, MPI_IN_PLACE, ... */
-		m.bottom[PW_FORTRAN] = (pw_word)common;
-		m.in_place[PW_FORTRAN] = (pw_word)common + 4;
-	}
+		set_name(text);
+	if (data_symbol("ompi_mpi_comm_world"))
+		set_open_mpi(&m);
+	else if (strstr(text, "MPICH") || strstr(text, "Intel") || strstr(text, "MVAPICH"))
+		set_mpich(&m);
+	find_functions(&m);
+	find_fortran(&m);
 	m.known = m.handle_bytes && m.type_size && m.type_extent && m.comm_size && m.comm_rank && m.comm_group &&
 		  m.group_translate && m.group_free && m.group_rank && m.group_size;
 	pw_mpi = m;

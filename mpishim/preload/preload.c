@@ -4,20 +4,10 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "abi.h" /* struct v_mr: struct ibv_mr */
-#include "call.h"
-
-static int is_given(const char *name)
-{
-	const char *v = getenv(name);
-
-	return v && *v && strcmp(v, "n");
-}
-
-int pw_wants_output(void) { return is_given("PINWHEEL_STATS") || is_given("PINWHEEL_RECORD"); }
+#include "recording.h"
 
 static int is_named(const char *const *names)
 {

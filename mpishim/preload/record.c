@@ -159,6 +159,7 @@ static int take_message(const struct pw_call *c, struct pw_record *r)
 
 	if (!p)
 		return 0;
+	c->completing[0] = NULL;
 	r->comm = p->record.comm;
 	r->peer = p->record.peer;
 	r->tag = p->record.tag;
@@ -236,38 +237,38 @@ static int is_truncated(const struct pw_call *c)
 	       !pw_mpi.error_class(c->error, &class) && class == pw_mpi.err_truncate;
 }
 
-void pw_record_end(struct pw_call *c)
+/* A call that has succeeded, apart from the requests that it has completed. */
+static void record_success(const struct pw_call *c, struct pw_record *r)
 {
 	const struct pw_spec *s = c->spec;
 	struct pw_comm *comm = NULL;
-	struct pw_record r;
 
-	if (!pw_is_recording()) { /* recording has ended in this call */
-		pw_record_put_back(c);
-		return;
-	}
-	fill(c, &r);
-	c->succeeded |= is_truncated(c);
-	if (s->completes && pw_record_ended(c, &r)) {
-		pw_record_put_back(c);
-		return;
-	}
-	if (!c->succeeded) {
-		if (communicates(s))
-			left_out(PW_LEFT_FAILED);
-		pw_record_put_back(c);
-		return;
-	}
 	if (s->op >= PW_FREE && s->lifecycle != PW_COMM_STARTED)
 		return;
 	if (s->win || s->comm) {
 		comm = s->win ? pw_comm_find(pw_win(c), 1) : pw_comm_find(pw_comm(c), 0);
-		if ((r.comm = pw_comm_id(comm)) < 0) {
-			left_out(PW_LEFT_COMMS);
-			pw_comm_drop(comm);
-			return;
-		}
+		r->comm = pw_comm_id(comm);
 	}
-	record_call(c, &r, comm);
+	if (r->comm < 0)
+		left_out(PW_LEFT_COMMS);
+	else
+		record_call(c, r, comm);
 	pw_comm_drop(comm);
+}
+
+void pw_record_end(struct pw_call *c)
+{
+	struct pw_record r;
+
+	if (pw_is_recording()) { /* else recording has ended during this call */
+		fill(c, &r);
+		c->succeeded |= is_truncated(c);
+		if (c->spec->completes && pw_record_ended(c, &r))
+			; /* recorded */
+		else if (c->succeeded)
+			record_success(c, &r);
+		else if (communicates(c->spec))
+			left_out(PW_LEFT_FAILED);
+	}
+	pw_record_put_back(c);
 }

@@ -5,7 +5,7 @@
 #ifndef PINWHEEL_RECORD_H
 #define PINWHEEL_RECORD_H
 
-#include "call.h"
+#include "recording.h"
 
 /* trace.Record.Peer. */
 #define PW_ANY_SOURCE (-1)
@@ -17,7 +17,8 @@
 struct pw_record *pw_record_next(void); /* where the next record is to be written; NULL: recording has ended */
 void pw_record_push(void);		/* it is written */
 void pw_record_emit(const struct pw_record *r);
-void pw_record_now(uint64_t *ns, uint64_t *cpu_ns);
+void pw_record_clock_start(void);
+void pw_record_now(uint64_t *ns, uint64_t *cpu_ns); /* since then */
 
 /* record_comm.c: communicators, and windows, which have members as well */
 struct pw_comm {

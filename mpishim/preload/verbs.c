@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 
+#include "announce.h"
 #include "mr.h"
 #include "release.h"
 #include "verbslib.h"
@@ -39,35 +40,25 @@ static int domain_of(void *pd)
 	return -1;
 }
 
-/* A managed registration for memory of a call; NULL if this one is not for us, or can't be had. */
-static struct pw_mr *acquire(struct pw_thread *t, void *pd, void *addr, size_t bytes, unsigned access)
+/* Asks the server for a reference: 0 if it has given one. */
+static __attribute__((noinline)) int ask_reference(struct pw_thread *t, unsigned domain, void *addr, size_t bytes, unsigned access,
+						   struct pwt_ref *ref)
 {
-	uint64_t start = pw_ticks();
-	struct pw_mr_state *r;
-	struct pwt_local *local;
-	struct pw_mr *h;
-	const struct pw_announced *announced;
-	int asked = 0, d;
+	struct pw_mailbox *m = &t->mail;
 
-	if ((uint64_t)addr + bytes < (uint64_t)addr || !(announced = pw_find_announced(t, (uint64_t)addr, (uint64_t)addr + bytes)) ||
-	    (d = domain_of(pd)) < 0 || !(h = pw_mr_alloc(t)))
-		return NULL;
-	r = &h->state;
-	local = pw_local(t, (uint32_t)d);
-	if (!local || !pwt_get(local, addr, bytes, pwt_want(access), &r->ref)) {
-		struct pw_mailbox *m = &t->mail;
+	m->domain = domain;
+	m->addr = (uint64_t)addr;
+	m->bytes = bytes;
+	m->access = access;
+	if (pw_ask(t, PW_ASK_ACQUIRE) || m->error)
+		return -1;
+	*ref = m->ref;
+	return 0;
+}
 
-		m->domain = (uint32_t)d;
-		m->addr = (uint64_t)addr;
-		m->bytes = bytes;
-		m->access = access;
-		asked = 1;
-		if (pw_ask(t, PW_ASK_ACQUIRE) || m->error) {
-			pw_mr_free(t, h);
-			return NULL;
-		}
-		r->ref = m->ref;
-	}
+/* What the transport takes for its struct ibv_mr. */
+static void fill_mr(struct pw_mr_state *r, void *pd, void *addr, size_t bytes)
+{
 	r->mr.context = ((struct pd_head *)pd)->context;
 	r->mr.pd = pd;
 	r->mr.addr = addr;
@@ -75,17 +66,45 @@ static struct pw_mr *acquire(struct pw_thread *t, void *pd, void *addr, size_t b
 	r->mr.handle = ((struct v_mr *)r->ref.desc->handle)->handle;
 	r->mr.lkey = (uint32_t)r->ref.keys;
 	r->mr.rkey = (uint32_t)(r->ref.keys >> 32);
+}
+
+/* Notes how long a hit took, for one use in PW_SAMPLE. */
+static inline void sample_path(struct pw_thread *t, struct pw_mr_state *r, int is_hit)
+{
+	r->path_ticks = 0;
+	if (pw_likely(t->next_path--))
+		return;
+	t->next_path = PW_SAMPLE - 1;
+	if (is_hit)
+		r->path_ticks = pw_ticks() - r->start_ticks;
+}
+
+/* A managed registration for an announced buffer; NULL if the buffer was not announced, or if none can be had. */
+static struct pw_mr *acquire(struct pw_thread *t, void *pd, void *addr, size_t bytes, unsigned access)
+{
+	uint64_t start_ticks = pw_ticks(), start = (uint64_t)addr, end = start + bytes;
+	const struct pw_announced *announced = end < start ? NULL : pw_find_announced(t, start, end);
+	int domain = announced ? domain_of(pd) : -1, is_hit;
+	struct pw_mr *h = domain >= 0 ? pw_mr_alloc(t) : NULL;
+	struct pw_mr_state *r;
+	struct pwt_local *local;
+
+	if (!h)
+		return NULL;
+	r = &h->state;
+	local = pw_local(t, (uint32_t)domain);
+	is_hit = local && pwt_get(local, addr, bytes, pwt_want(access), &r->ref);
+	if (!is_hit && ask_reference(t, (unsigned)domain, addr, bytes, access, &r->ref)) {
+		pw_mr_free(t, h);
+		return NULL;
+	}
+	fill_mr(r, pd, addr, bytes);
 	r->call = pw_announced_call(announced);
-	r->start_ticks = start;
-	r->domain = (uint32_t)d;
+	r->start_ticks = start_ticks;
+	r->domain = (uint32_t)domain;
 	r->access = access;
 	pw_add(&t->managed, 1);
-	r->path_ticks = 0;
-	if (pw_unlikely(!t->next_path--)) {
-		t->next_path = PW_SAMPLE - 1;
-		if (!asked)
-			r->path_ticks = pw_ticks() - start;
-	}
+	sample_path(t, r, is_hit);
 	return h;
 }
 

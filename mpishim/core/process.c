@@ -1,0 +1,55 @@
+/* What a process knows of itself before the Go side is there, and the line that a user may read. */
+#define _GNU_SOURCE
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core.h"
+
+struct pw_shared pw = {.threshold = 16 << 10, .rank = -1, .size = -1}; /* 16 KiB until Go has read the settings */
+int pw_disabled;
+
+void pw_warn(const char *format, ...)
+{
+	const char *log = getenv("PINWHEEL_LOG");
+	char line[512] = "pinwheel: ";
+	va_list args;
+	int n;
+
+	if (log && !strcasecmp(log, "off")) /* case counts nowhere */
+		return;
+	va_start(args, format);
+	n = vsnprintf(line + 10, sizeof line - 12, format, args) + 10;
+	va_end(args);
+	if (n > (int)sizeof line - 2)
+		n = sizeof line - 2;
+	line[n++] = '\n';
+	if (write(STDERR_FILENO, line, (size_t)n) < 0)
+		return; /* nobody to tell */
+}
+
+/* The switches that must be known before Go is there. Everything else the Go side reads. */
+static int is_yes(const char *v)
+{
+	return v && (!strcasecmp(v, "y") || !strcasecmp(v, "yes") || !strcmp(v, "1") || !strcasecmp(v, "on") ||
+		     !strcasecmp(v, "true"));
+}
+
+void pw_prepare(void)
+{
+	char source[32] = "";
+	FILE *f;
+
+	if (is_yes(getenv("PINWHEEL_DISABLE")))
+		pw_disable();
+	pw.ticks_are_ns = 1;
+#ifdef __x86_64__
+	f = pw_is_disabled() ? NULL : fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re");
+	if (f) {
+		if (fgets(source, sizeof source, f) && !strcmp(source, "tsc\n"))
+			pw.ticks_are_ns = 0;
+		fclose(f);
+	}
+#endif
+}

@@ -1,0 +1,73 @@
+/* The MPI library behind us, whichever it is. */
+#ifndef PINWHEEL_MPILIB_H
+#define PINWHEEL_MPILIB_H
+
+#include "core.h"
+
+typedef uintptr_t pw_word; /* an int, a pointer or a handle, as an argument */
+
+enum pw_language { PW_C, PW_FORTRAN };
+
+struct pw_datatype;
+
+void *pw_symbol(const char *name); /* a symbol of the MPI library; NULL if it has none of this name */
+
+#define PW_IGNORES 4
+
+struct pw_mpi {
+	int known;           /* handles and constants are known */
+	unsigned handle_bytes; /* of a request in C */
+	int by_session;      /* initialized by a session, not by MPI_Init: there is no MPI_COMM_WORLD */
+	pw_word session;     /* that one; 0: it has ended */
+	pw_word comm_world, comm_self, comm_null, type_null;
+	int (*type_size)(pw_word type, int *bytes);
+	int (*type_size_x)(pw_word type, int64_t *bytes); /* of MPI-3 */
+	int (*type_extent)(pw_word type, intptr_t *low, intptr_t *extent);
+	int (*comm_size)(pw_word comm, int *n);
+	int (*comm_rank)(pw_word comm, int *rank);
+	int (*comm_test_inter)(pw_word comm, int *flag);
+	int (*comm_remote_size)(pw_word comm, int *n);
+	int (*comm_get_parent)(pw_word *comm);
+	int (*comm_group)(pw_word comm, pw_word *group);
+	int (*group_translate)(pw_word group, int n, const int *ranks, pw_word other, int *others);
+	int (*group_free)(pw_word *group);
+	int (*group_rank)(pw_word group, int *rank);
+	int (*group_size)(pw_word group, int *n);
+	int (*group_from_session_pset)(pw_word session, const char *name, pw_word *group);
+	int (*comm_remote_group)(pw_word comm, pw_word *group);
+	int (*win_group)(pw_word win, pw_word *group);
+	int (*test_cancelled)(const int *status, int *flag);
+	int (*error_class)(int error, int *class);
+	pw_word (*comm_f2c)(int comm);
+	pw_word (*type_f2c)(int type);
+	pw_word (*win_f2c)(int win);
+	pw_word (*request_f2c)(int request);
+	pw_word (*message_f2c)(int message);
+	int (*topo_test)(pw_word comm, int *kind);
+	int (*cartdim_get)(pw_word comm, int *n);
+	int (*graph_neighbors_count)(pw_word comm, int rank, int *n);
+	int (*dist_graph_neighbors_count)(pw_word comm, int *in, int *out, int *weighted);
+	int topo_graph, topo_cart, topo_dist_graph, root, proc_null; /* MPI_GRAPH, ..., MPI_ROOT, MPI_PROC_NULL */
+	int any_source, err_truncate;
+	unsigned status_ints, status_source; /* ints of a status, and which of them is MPI_SOURCE; MPI_TAG follows */
+	pw_word status_ignore;		     /* in C; of statuses as well */
+	pw_word *fortran_ignore[PW_IGNORES]; /* where their addresses stand, or NULL */
+	pw_word in_place[2], bottom[2];	/* by enum pw_language */
+};
+extern struct pw_mpi pw_mpi;
+void pw_mpi_init(void); /* at the end of MPI_Init, or of MPI_Session_init */
+void pw_mpi_world(int32_t *rank, int32_t *size); /* of this process in the job; left alone where that isn't known */
+int pw_mpi_is_spawned(void);
+int pw_mpi_world_group(pw_word *group); /* to be freed; 0 if it is there */
+pw_word pw_mpi_session(const void *at, enum pw_language language);
+void pw_mpi_each_type(const struct pw_datatype *(*see)(pw_word type)); /* predefined */
+int64_t pw_mpi_basic_bytes(pw_word type); /* 0: the handle does not tell */
+
+/* Of a communicator that MPI has accepted. */
+int pw_is_inter(pw_word comm);
+void pw_neighbor_counts(pw_word comm, int rank, int *sources, int *destinations);
+
+/* A handle given in C: an int comes in a register whose upper half is anything. */
+static inline pw_word pw_mpi_handle(pw_word arg) { return pw_mpi.handle_bytes == 4 ? (uint32_t)arg : arg; }
+
+#endif

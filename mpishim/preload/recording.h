@@ -1,0 +1,26 @@
+/* Recording, as the wrappers see it: see record.c. */
+#ifndef PINWHEEL_RECORDING_H
+#define PINWHEEL_RECORDING_H
+
+#include "call.h"
+
+/* record.c */
+void pw_record_begin(struct pw_call *c);
+void pw_record_end(struct pw_call *c);
+void pw_record_left_out(const struct pw_call *c); /* of another thread */
+void pw_record_created(const struct pw_call *c);     /* a communicator or window */
+void pw_comm_forget(pw_word handle);              /* it may come again */
+void pw_record_start(struct pw_thread *t); /* at the end of MPI_Init */
+void pw_record_finish(void);               /* at the beginning of MPI_Finalize */
+void pw_record_exit(void);                 /* where the process ends without it */
+
+extern struct pw_thread *pw_recorded; /* atomic: the thread whose calls are recorded; NULL: none */
+
+static inline int pw_is_recording(void) { return pw_unlikely(__atomic_load_n(&pw_recorded, __ATOMIC_RELAXED) != NULL); }
+
+static inline int pw_recording(const struct pw_thread *t)
+{
+	return pw_unlikely(__atomic_load_n(&pw_recorded, __ATOMIC_RELAXED) == t);
+}
+
+#endif
