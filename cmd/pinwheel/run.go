@@ -34,8 +34,9 @@ type runCmd struct {
 func (runCmd) Help() string {
 	return `Starts the command so that only the ranks of an MPI job load libpinwheel.so, and turns off the transport's own registration cache.
 It knows mpirun and mpiexec of Open MPI, MPICH and Intel MPI, and srun. A program without a launcher loads the library itself. So any
-other launcher works this way: LAUNCHER pinwheel run -- ./app. If something is in the way, run prints one line that says what, and runs
-the command without Pinwheel. Exit status and signals are those of the command.
+other launcher works this way: LAUNCHER pinwheel run -- ./app. Wrappers such as env, timeout, nice, taskset and numactl may stand before
+the launcher. If something is in the way, run prints one line that says what, and runs the command without Pinwheel. Exit status and
+signals are those of the command.
 
 Examples:
   pinwheel run -- mpirun -n 4 ./app

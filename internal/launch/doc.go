@@ -10,6 +10,8 @@
 // A job is never failed. Where the library can't work, the plan is the
 // command as it was typed, with one line that says why.
 //
+// Wrappers that people put before a launcher (wrapper.go) stay where they are.
+//
 // # Adding a launcher
 //
 // A launcher is a row of the table in launcher.go: how to recognise it, which

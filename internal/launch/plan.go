@@ -36,6 +36,23 @@ type Plan struct {
 // Make decides how the command is to be started. It fails only if that would
 // not start at all without Pinwheel, with an error of exec.LookPath.
 func Make(r Request) (Plan, error) {
+	typed := r.Command
+	var before []string
+	before, r.Command = splitWrappers(typed, r.Environ)
+	p, err := makeUnwrapped(r)
+	if err != nil || len(before) == 0 {
+		return p, err
+	}
+	if p.Plain == "" && clearsEnvironment(before) {
+		p = Plan{Environ: r.Environ, Args: r.Command, Plain: "env keeps the settings of Pinwheel from " + r.Command[0] + "; drop its option -i"}
+	}
+	p.Args = append(before, p.Args...)
+	p.Path, err = find(typed[0])
+	return p, err
+}
+
+// makeUnwrapped is Make for a command that begins with a launcher or a program.
+func makeUnwrapped(r Request) (Plan, error) {
 	path, err := find(r.Command[0])
 	if err != nil {
 		return Plan{}, err
@@ -82,6 +99,7 @@ func find(name string) (string, error) {
 // ProgramOf returns the name of the first program that the command starts, or
 // the command's own if no other is found in it.
 func ProgramOf(command, environ []string) string {
+	_, command = splitWrappers(command, environ)
 	if path, err := find(command[0]); err == nil {
 		if l, _ := recognise(path, environ); l != nil {
 			for _, s := range scan(command[1:], l.values) {

@@ -234,6 +234,42 @@ func TestLauncherOfAnotherMPIIsPointedOut(t *testing.T) {
 	}
 }
 
+func TestWrappersBeforeALauncherStay(t *testing.T) {
+	site := launchtest.New(t)
+	bin := t.TempDir() // with what a machine may lack: they are not started
+	for _, name := range []string{"numactl", "chrt"} {
+		if err := os.Symlink("/bin/true", filepath.Join(bin, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", os.Getenv("PATH")+":"+bin)
+	launched := strings.Join(makePlan(t, site, "mpirun -n 2 app").Args, " ")
+	for _, wrappers := range []string{
+		"env A=1", "env -u B A=1 C=", "nice -n 5", "nice -5", "setsid", "nohup", "timeout 60", "timeout -k 5 --signal=INT 1m", "taskset -c 0-1", "numactl --membind 0 -N 0",
+		"env A=1 timeout 60 nice", "chrt -f 10",
+	} {
+		p := makePlan(t, site, wrappers+" mpirun -n 2 app")
+		if got, want := strings.Join(p.Args, " "), wrappers+" "+launched; got != want || p.Plain != "" {
+			t.Errorf("%s\n got %s\nwant %s (plain: %q)", wrappers, got, want, p.Plain)
+		}
+		if filepath.Base(p.Path) != strings.Fields(wrappers)[0] {
+			t.Errorf("%s: the program is %s", wrappers, p.Path)
+		}
+		if slices.ContainsFunc(p.Environ, func(e string) bool { return strings.HasPrefix(e, "LD_PRELOAD=") }) {
+			t.Errorf("%s: the wrapper itself is preloaded", wrappers)
+		}
+		if got := launch.ProgramOf(strings.Fields(wrappers+" mpirun -n 2 app"), os.Environ()); got != "app" {
+			t.Errorf("%s: the program is called %q", wrappers, got)
+		}
+	}
+	if p := makePlan(t, site, "env -i A=1 mpirun app"); !strings.Contains(p.Plain, "drop its option -i") || strings.Join(p.Args, " ") != "env -i A=1 mpirun app" {
+		t.Errorf("%q, plain %q", p.Args, p.Plain)
+	}
+	if p := makePlan(t, site, "nice app"); p.Plain != "" || !slices.Contains(p.Environ, "LD_PRELOAD="+site.Library) {
+		t.Errorf("without launcher: %q, plain %q", p.Args, p.Plain)
+	}
+}
+
 func TestProgramOfLooksBehindTheLauncher(t *testing.T) {
 	launchtest.New(t)
 	for command, want := range map[string]string{
