@@ -144,7 +144,7 @@ func (c *Cache) victim() *region {
 	var busy []*region
 	defer func() {
 		for _, g := range busy {
-			c.lru.push(g)
+			c.lru.add(g)
 		}
 	}()
 	for len(c.lru) > 0 {

@@ -1,64 +1,79 @@
 package regcache
 
-// lru is a binary heap of registered regions by the epoch of their last use.
-// Hits don't touch it: what it knows is a lower bound, corrected when a
-// region comes to the top (Cache.victim). Ties go to the older region.
+import "container/heap"
+
+// lru is a heap of registered regions by the epoch of their last use, with the least recent one
+// first and the older region first among equals. Hits don't touch it: it knows a lower bound
+// of each region's last use, which Cache.victim corrects when the region comes first.
 type lru []*region
 
-func (h lru) less(i, j int) bool {
+// Len is for container/heap, as are Less, Swap, Push and Pop.
+func (h lru) Len() int { return len(h) }
+
+func (h lru) Less(i, j int) bool {
 	a, b := h[i], h[j]
 	return a.used < b.used || a.used == b.used && a.id < b.id
 }
 
-func (h lru) swap(i, j int) {
+func (h lru) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
 	h[i].heapIndex, h[j].heapIndex = i, j
 }
 
-func (h lru) up(i int) {
-	for i > 0 && h.less(i, (i-1)/2) {
-		h.swap(i, (i-1)/2)
-		i = (i - 1) / 2
-	}
+func (h *lru) Push(g any) {
+	g.(*region).heapIndex = len(*h)
+	*h = append(*h, g.(*region))
 }
 
-func (h lru) down(i int) {
-	for {
-		c := 2*i + 1
-		if c >= len(h) {
-			return
-		}
-		if c+1 < len(h) && h.less(c+1, c) {
-			c++
-		}
-		if !h.less(c, i) {
-			return
-		}
-		h.swap(i, c)
-		i = c
-	}
-}
-
-func (h *lru) push(g *region) {
-	g.heapIndex = len(*h)
-	*h = append(*h, g)
-	h.up(g.heapIndex)
-}
-
-func (h *lru) remove(g *region) {
-	i, last := g.heapIndex, len(*h)-1
-	h.swap(i, last)
+func (h *lru) Pop() any {
+	last := len(*h) - 1
+	g := (*h)[last]
 	(*h)[last] = nil
 	*h = (*h)[:last]
-	if i < last {
-		h.down(i)
-		h.up(i)
-	}
 	g.heapIndex = -1
+	return g
 }
 
+func (h *lru) add(g *region) { heap.Push(h, g) }
+
+func (h *lru) remove(g *region) { heap.Remove(h, g.heapIndex) }
+
 // touch moves a region to where its last use puts it.
-func (h lru) touch(g *region, epoch uint64) {
+func (h *lru) touch(g *region, epoch uint64) {
 	g.used = epoch
-	h.down(g.heapIndex)
+	heap.Fix(h, g.heapIndex)
+}
+
+// queue is a list of absent regions, in the order in which they became absent.
+type queue struct {
+	head, tail *region
+	len        int
+}
+
+func (q *queue) first() *region { return q.head }
+
+func (q *queue) push(g *region) {
+	g.prev, g.next = q.tail, nil
+	if q.tail != nil {
+		q.tail.next = g
+	} else {
+		q.head = g
+	}
+	q.tail = g
+	q.len++
+}
+
+func (q *queue) remove(g *region) {
+	if g.prev != nil {
+		g.prev.next = g.next
+	} else {
+		q.head = g.next
+	}
+	if g.next != nil {
+		g.next.prev = g.prev
+	} else {
+		q.tail = g.prev
+	}
+	g.prev, g.next = nil, nil
+	q.len--
 }

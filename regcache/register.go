@@ -53,7 +53,7 @@ func (c *Cache) registerUnlocking(g *region) error {
 	c.tab.describe(g.slot, g.id, mr)
 	c.open(g)
 	g.used = c.tab.epoch
-	c.lru.push(g)
+	c.lru.add(g)
 	c.everRegistered.Add(g.rng)
 	c.settle(g, registered)
 	return nil

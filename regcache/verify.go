@@ -55,7 +55,7 @@ func (c *Cache) verifyRegions() error {
 		err = fmt.Errorf("%d regions are absent, %d queued as such", absents, c.absent.len)
 	}
 	for i, g := range c.lru {
-		if err == nil && (g.heapIndex != i || i > 0 && c.lru.less(i, (i-1)/2)) {
+		if err == nil && (g.heapIndex != i || i > 0 && c.lru.Less(i, (i-1)/2)) {
 			err = fmt.Errorf("the idle heap is out of order at %d", i)
 		}
 	}

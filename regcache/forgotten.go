@@ -6,40 +6,6 @@ import (
 	"pinwheel/mem"
 )
 
-// queue is an intrusive list of absent regions.
-type queue struct {
-	head, tail *region
-	len        int
-}
-
-func (q *queue) first() *region { return q.head }
-
-func (q *queue) push(g *region) {
-	g.prev, g.next = q.tail, nil
-	if q.tail != nil {
-		q.tail.next = g
-	} else {
-		q.head = g
-	}
-	q.tail = g
-	q.len++
-}
-
-func (q *queue) remove(g *region) {
-	if g.prev != nil {
-		g.prev.next = g.next
-	} else {
-		q.head = g.next
-	}
-	if g.next != nil {
-		g.next.prev = g.prev
-	} else {
-		q.tail = g.prev
-	}
-	g.prev, g.next = nil, nil
-	q.len--
-}
-
 // maxForgotten bounds the IDs kept for a helper that does not ask.
 const maxForgotten = 1 << 16
 
