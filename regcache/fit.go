@@ -63,7 +63,7 @@ func (c *Cache) grow(candidates []*region, p mem.Range, a verbs.Access) (*region
 	return best, c.reshape(best, rng, rights)
 }
 
-// better prefers the larger share of p, then the older region.
+// better reports whether g shares more of p than o does or, if they share equally, is older.
 func better(g, o *region, p mem.Range) bool {
 	if a, b := shared(g.rng, p), shared(o.rng, p); a != b {
 		return a > b

@@ -68,7 +68,7 @@ func (x *index) overlapping(r mem.Range, low, high uint64, f func(*region) bool)
 
 // bestFit returns the smallest region that contains p with the rights a and is
 // at most twice as long; of equal ones the first in the address space. It
-// agrees with Local.hitContained.
+// agrees with Local.bestFit.
 func (x *index) bestFit(p mem.Range, a verbs.Access) *region {
 	var best *region
 	k := class(p.Len())

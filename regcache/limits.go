@@ -35,8 +35,8 @@ func (c *Cache) SetLimits(l Limits) error {
 	return err
 }
 
-// reserveUnlocking accounts for one registration of r before it is made, evicting
-// idle regions, least recently used first.
+// reserveUnlocking accounts for one registration of r before it is made. It evicts idle regions
+// as needed, the least recently used first.
 func (c *Cache) reserveUnlocking(r mem.Range) error {
 	if err := c.fits(r); err != nil {
 		return err
@@ -103,9 +103,9 @@ func (c *Cache) limitError(r mem.Range, kind error, own bool) error {
 	return &limitError{r, kind, "the process", limits, used}
 }
 
-// evictUnlocking releases one reclaimable registration or idle region of this cache or, if asked to,
-// of another one of the group, or what it could not release before. Failures
-// are counted in Stats.Leaked.
+// evictUnlocking releases one registration: a reclaimable one, the least recently used idle one,
+// one that could not be released before or, if group, one of another cache of the group. It
+// reports whether there was any. Failures are counted in Stats.Leaked.
 func (c *Cache) evictUnlocking(group bool) (done bool) {
 	c.classifyRetired()
 	if len(c.reclaimable) > 0 {
@@ -139,7 +139,7 @@ func (c *Cache) evictForOthers() bool {
 	return c.evictUnlocking(false)
 }
 
-// victim closes the idle region that was used least recently; nil if there is none.
+// victim closes and returns the idle region that was used least recently, nil if there is none.
 func (c *Cache) victim() *region {
 	var busy []*region
 	defer func() {

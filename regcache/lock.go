@@ -2,14 +2,14 @@ package regcache
 
 import "pinwheel/internal/fault"
 
-// How Cache.mu is held. A public method takes it once and gives it back by a
-// deferred unlock. What lets go of it meanwhile is named ...Unlocking; it does so by
-// withoutLock or waitUnlocking only, which take it again whatever happens. Whoever calls
-// such a method may find everything changed that mu protects, but for a region that
-// is registering or draining: that one's state is his to end, by a deferred settle.
+// How Cache.mu is held. A public method takes it once, and gives it back by a deferred unlock. A
+// method that lets go of it meanwhile is named ...Unlocking. It does so by withoutLock or
+// waitUnlocking only, which take it again whatever happens. After such a call everything that mu
+// protects may have changed, except for a region that the caller has made registering or
+// draining: only the caller ends that state, by a deferred settle.
 
-// unlock ends a public method: it gives mu back, and then tells of a fault that
-// was contained meanwhile.
+// unlock ends a public method: it gives mu back, and then reports a fault that was contained
+// meanwhile to Options.OnFault.
 func (c *Cache) unlock() {
 	f := c.fault
 	c.fault = nil
@@ -28,8 +28,8 @@ func (c *Cache) unlockInto(err *error) {
 	c.fault = nil
 }
 
-// withoutLock calls f, which calls the provider or the watcher, without mu. A panic
-// of f becomes an error.
+// withoutLock calls f, which calls the provider or the watcher, without mu. A panic of f becomes
+// an error.
 func (c *Cache) withoutLock(f func() error) (err error) {
 	c.calls++
 	c.mu.Unlock()
@@ -68,7 +68,7 @@ func wake(waiting *chan struct{}) {
 	}
 }
 
-// settle ends a provider call for g, and whatever waits for that.
+// settle ends a provider call for g, and wakes those who wait for it.
 func (c *Cache) settle(g *region, s state) {
 	g.state = s
 	wake(&g.done)

@@ -8,7 +8,7 @@ import (
 	"pinwheel/verbs"
 )
 
-// Why a registration was not kept.
+// Reasons for which a registration is not kept.
 var (
 	errMoved       = errors.New("region changed while it was registered")
 	errUncacheable = errors.New("range cannot be watched")
@@ -42,7 +42,7 @@ func (c *Cache) registerUnlocking(g *region) error {
 		return errors.Join(err, c.drainUnlocking())
 	}
 	g.mr, pinned = mr, true
-	// What changed during the registration is forgotten, g included.
+	// This forgets all regions whose mappings changed during the registration, g included.
 	if err := c.drainUnlocking(); err != nil {
 		return errors.Join(err, c.releaseUnlocking(g))
 	}
@@ -86,8 +86,8 @@ func (c *Cache) registerOnceUnlocking(q *request) (Ref, error) {
 	return c.served(q, g, g), nil
 }
 
-// pinUnlocking reserves room, watches g if w is not nil, and registers it,
-// evicting what is idle as needed. Without an error the registration is the caller's.
+// pinUnlocking reserves room for g, watches it if w is not nil, and registers it. It evicts idle
+// regions as needed. If it succeeds, the caller owns the registration.
 func (c *Cache) pinUnlocking(g *region, w Watcher) (mr verbs.Region, err error) {
 	if err := c.reserveUnlocking(g.rng); err != nil {
 		return mr, err
@@ -148,8 +148,7 @@ func (c *Cache) pinUnlocking(g *region, w Watcher) (mr verbs.Region, err error) 
 	}
 }
 
-// open makes a registered region available to hits, unless the watcher has
-// to confirm each.
+// open makes a registered region available to hits, unless the watcher must revalidate each.
 func (c *Cache) open(g *region) {
 	if !g.verify {
 		c.tab.open(g.slot, g.rng, keysOf(g.mr))

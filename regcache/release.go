@@ -9,15 +9,15 @@ import (
 	"pinwheel/verbs"
 )
 
-// registration is one that could not be released: the provider may hold its
-// pages, so its bytes stay counted.
+// registration is all that is needed to release a registration whose region is gone. The provider
+// may hold its pages, so its bytes stay counted.
 type registration struct {
 	rng mem.Range // as it was reserved
 	mr  verbs.Region
 }
 
-// releaseUnlocking deregisters a registration that is closed and has no
-// references. The region becomes absent or, unknown, nothing.
+// releaseUnlocking releases the registration of a region that is closed and has no references. A
+// known region becomes absent; one that is not known is gone.
 func (c *Cache) releaseUnlocking(g *region) error {
 	g.state = draining
 	c.releases++
@@ -29,8 +29,8 @@ func (c *Cache) releaseUnlocking(g *region) error {
 	return c.withdrawUnlocking(registration{g.rng, g.mr})
 }
 
-// withdrawUnlocking deregisters, and gives back what reserveUnlocking took,
-// unless the provider may still hold the pages.
+// withdrawUnlocking deregisters, and unreserves the bytes unless the provider may still hold the
+// pages.
 func (c *Cache) withdrawUnlocking(r registration) (err error) {
 	err = errUnended
 	defer func() {
@@ -42,11 +42,11 @@ func (c *Cache) withdrawUnlocking(r registration) (err error) {
 	return err
 }
 
-// errUnended is the outcome of a call that has not returned: until it does, or
-// for good if it ends its goroutine.
+// errUnended is the error of a call that has not returned, and never will if it has ended its
+// goroutine.
 var errUnended = errors.New("call did not return")
 
-// deregisterUnlocking deregisters, and repeats what fails for the moment only.
+// deregisterUnlocking deregisters, and repeats a call that failed with verbs.ErrBusy.
 func (c *Cache) deregisterUnlocking(mr verbs.Region) error {
 	return c.withoutLock(func() error {
 		err := c.provider.Deregister(mr)
@@ -74,8 +74,8 @@ func mayHold(failed error) bool {
 	return failed != nil && !errors.Is(failed, verbs.ErrUnknownRegion) && !errors.Is(failed, verbs.ErrClosed)
 }
 
-// retryUnlocking tries once more to release what could not be released. It
-// returns how much of it went, and why the rest did not.
+// retryUnlocking tries once more to release each of the registrations that could not be released.
+// It returns how many it has released, and the errors of the others.
 func (c *Cache) retryUnlocking() (n int, err error) {
 	for left := len(c.unreleased); left > 0 && len(c.unreleased) > 0; left-- {
 		r := c.unreleased[0]
@@ -158,7 +158,8 @@ func (c *Cache) Sweep() {
 	_ = c.reclaimUnlocking() // failures are counted in Stats.Leaked
 }
 
-// tryClose ends hits on a registered region; false, changing nothing, if it is in use.
+// tryClose ends hits on a registered region. It changes nothing and returns false if the region
+// is in use.
 func (c *Cache) tryClose(g *region) bool {
 	if c.tab.references(g.slot) != 0 {
 		return false

@@ -8,7 +8,7 @@ import (
 	"pinwheel/verbs"
 )
 
-// allocate returns a slot that nothing refers to; false if all are taken.
+// allocate returns a slot without references, or false if all are taken.
 func (t *table) allocate() (uint32, bool) {
 	if n := len(t.free); n > 0 {
 		s := t.free[n-1]
@@ -25,8 +25,8 @@ func (t *table) allocate() (uint32, bool) {
 // release gives a slot without references back.
 func (t *table) release(slot uint32) { t.free = append(t.free, slot) }
 
-// references adds up who uses a slot. The result is exact for a slot that
-// was closed before a barrier: see above.
+// references adds up the references to a slot. The result is exact for a slot that was closed
+// before a barrier: see table_unsafe.go.
 func (t *table) references(slot uint32) uint64 {
 	var n uint64
 	for _, c := range t.locals {
@@ -44,7 +44,7 @@ func (t *table) lastUse(slot uint32) uint64 {
 	return e
 }
 
-// entries returns what a region is found by.
+// entries returns the entries by which a region is found.
 func entries(slot uint32, r mem.Range, access uint64) (e [3]entry, n int) {
 	k := class(r.Len())
 	for which := range uint64(3) {
@@ -133,7 +133,7 @@ func (a area) claim(e entry, b *areaLoad) *entry {
 	return a.at(i)
 }
 
-// write changes an entry as a whole; to.state carries slot and openness.
+// write changes a whole entry. It takes the slot and the open bit of to.state, not its sequence.
 func (e *entry) write(to entry) {
 	seq := e.state &^ (seqUnit - 1)
 	atomic.StoreUint64(&e.state, seq+seqUnit)
@@ -264,11 +264,12 @@ func (h *header) isRetired(slot uint32) bool {
 	return atomic.LoadUint32(&h.retired) != 0 && atomic.LoadUint32(&h.desc(slot).flags)&descRetired != 0
 }
 
-// hasUndone reports whether C code has given up a hit on a retired registration.
+// hasUndone reports whether C code has given up a hit on a retired registration since the last
+// forgetUndone.
 func (h *header) hasUndone() bool { return atomic.LoadUint32(&h.undone) != 0 }
 
-// forgetUndone comes before the look at the references: a hit that is given up
-// later is for the next time.
+// forgetUndone must come before the references are read: a hit that is given up later then counts
+// for the next time.
 func (h *header) forgetUndone() { atomic.StoreUint32(&h.undone, 0) }
 
 func keysOf(reg verbs.Region) uint64 { return uint64(reg.LKey) | uint64(reg.RKey)<<32 }

@@ -5,9 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// Verify checks that everything the cache knows agrees with itself, and
-// returns the first contradiction. It takes time in the number of regions,
-// during which misses wait.
+// Verify checks that the cache's data structures agree with each other, and returns the first
+// contradiction. It takes time in the number of regions, and misses wait for it.
 func (c *Cache) Verify() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

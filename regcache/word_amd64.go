@@ -1,9 +1,9 @@
 package regcache
 
-// On x86 (total store order) plain loads stay in order among loads, and a
-// plain store keeps its place after earlier loads and stores. That a store may
-// be overtaken by a later load is what the writer's barrier is for. The compiler
-// keeps both in their places around the atomic loads of an entry's state.
+// On x86 (total store order) the processor keeps plain loads in order among themselves, and a
+// plain store after all earlier loads and stores. A later load may overtake a store, which
+// is why the writer needs a barrier. The compiler keeps both in place around the atomic
+// loads of an entry's state.
 
 // loadWord reads a word of an entry between two loads of its state.
 func loadWord(w *uint64) uint64 { return *w }
