@@ -101,15 +101,10 @@ func (c *Cache) pinUnlocking(g *region, w Watcher) (mr verbs.Region, err error) 
 	}()
 	// Watched first: a mapping that changes between the two is noticed.
 	if w != nil && !g.watched {
-		err = c.withoutLock(func() (err error) {
-			g.token, g.verify, err = w.Watch(g.rng)
-			return err
-		})
-		if err != nil {
+		if err := c.watchUnlocking(g, w); err != nil {
 			c.stats.Failed++
-			return mr, errors.Join(errUncacheable, err)
+			return mr, err
 		}
-		g.watched = true
 	}
 	for busy, moved := 0, 0; ; {
 		err = c.withoutLock(func() (err error) {
@@ -146,6 +141,19 @@ func (c *Cache) pinUnlocking(g *region, w Watcher) (mr verbs.Region, err error) 
 		c.stats.Failed++
 		return mr, err
 	}
+}
+
+// watchUnlocking begins to watch g, or fails with errUncacheable.
+func (c *Cache) watchUnlocking(g *region, w Watcher) error {
+	err := c.withoutLock(func() (err error) {
+		g.token, g.verify, err = w.Watch(g.rng)
+		return err
+	})
+	if err != nil {
+		return errors.Join(errUncacheable, err)
+	}
+	g.watched = true
+	return nil
 }
 
 // open makes a registered region available to hits, unless the watcher must revalidate each.
