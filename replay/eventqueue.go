@@ -1,79 +1,54 @@
 package replay
 
-import "pinwheel/replay/pinned"
+import (
+	"container/heap"
+
+	"pinwheel/replay/pinned"
+)
 
 // never is the time of an actor that has nothing to do until another wakes it.
 const never = pinned.Never
 
 // eventQueue orders the actors of a simulation by the virtual time of their next
-// step: an indexed binary heap with one entry per actor. Ties go to the lower
-// index, so that a simulation is deterministic.
+// step, with one entry per actor. Ties go to the lower index, so that a
+// simulation is deterministic. It is a heap.Interface.
 type eventQueue struct {
-	at   []int64 // per actor
-	heap []int32 // actors
-	pos  []int32 // per actor: its place in heap
+	at     []int64 // per actor
+	actors []int32 // the heap
+	place  []int   // per actor: where it is in actors
 }
 
 func newEventQueue(actors int) *eventQueue {
-	q := &eventQueue{at: make([]int64, actors), heap: make([]int32, actors), pos: make([]int32, actors)}
+	q := &eventQueue{at: make([]int64, actors), actors: make([]int32, actors), place: make([]int, actors)}
 	for i := range actors {
-		q.at[i], q.heap[i], q.pos[i] = never, int32(i), int32(i)
+		q.at[i], q.actors[i], q.place[i] = never, int32(i), i
 	}
 	return q
 }
 
 // first returns the actor whose turn it is, and when.
 func (q *eventQueue) first() (actor int32, at int64) {
-	actor = q.heap[0]
+	actor = q.actors[0]
 	return actor, q.at[actor]
 }
 
 // set moves an actor to a new time.
 func (q *eventQueue) set(actor int32, at int64) {
-	earlier := at < q.at[actor]
 	q.at[actor] = at
-	if earlier {
-		q.up(q.pos[actor])
-	} else {
-		q.down(q.pos[actor])
-	}
+	heap.Fix(q, q.place[actor])
 }
 
-func (q *eventQueue) before(x, y int32) bool {
+func (q *eventQueue) Len() int { return len(q.actors) }
+
+func (q *eventQueue) Less(i, j int) bool {
+	x, y := q.actors[i], q.actors[j]
 	return q.at[x] < q.at[y] || q.at[x] == q.at[y] && x < y
 }
 
-func (q *eventQueue) up(i int32) {
-	for i > 0 {
-		p := (i - 1) / 2
-		if !q.before(q.heap[i], q.heap[p]) {
-			return
-		}
-		q.swap(i, p)
-		i = p
-	}
+func (q *eventQueue) Swap(i, j int) {
+	q.actors[i], q.actors[j] = q.actors[j], q.actors[i]
+	q.place[q.actors[i]], q.place[q.actors[j]] = i, j
 }
 
-func (q *eventQueue) down(i int32) {
-	n := int32(len(q.heap))
-	for {
-		c := 2*i + 1
-		if c >= n {
-			return
-		}
-		if c+1 < n && q.before(q.heap[c+1], q.heap[c]) {
-			c++
-		}
-		if !q.before(q.heap[c], q.heap[i]) {
-			return
-		}
-		q.swap(i, c)
-		i = c
-	}
-}
-
-func (q *eventQueue) swap(i, j int32) {
-	h := q.heap
-	h[i], h[j] = h[j], h[i]
-	q.pos[h[i]], q.pos[h[j]] = i, j
-}
+func (q *eventQueue) Push(any) { panic("actors don't come") }
+func (q *eventQueue) Pop() any { panic("actors don't go") }

@@ -1,9 +1,11 @@
 package pinned
 
-// changes is a binary heap of values by time. Values of equal time leave in
-// the order in which they came, so that a simulation is deterministic.
+import "container/heap"
+
+// changes are values by time. Values of equal time leave in the order in which
+// they came, so that a simulation is deterministic.
 type changes[T any] struct {
-	heap []change[T]
+	heap changeHeap[T]
 	seq  uint64
 }
 
@@ -13,48 +15,37 @@ type change[T any] struct {
 	value T
 }
 
-func (c *change[T]) before(o *change[T]) bool { return c.at < o.at || c.at == o.at && c.seq < o.seq }
-
-// next is the time of the first event; Never if there is none.
-func (h *changes[T]) next() int64 {
-	if len(h.heap) == 0 {
+// next is the time of the first value; Never if there is none.
+func (c *changes[T]) next() int64 {
+	if len(c.heap) == 0 {
 		return Never
 	}
-	return h.heap[0].at
+	return c.heap[0].at
 }
 
-func (h *changes[T]) push(at int64, v T) {
-	h.seq++
-	h.heap = append(h.heap, change[T]{at, h.seq, v})
-	for i := len(h.heap) - 1; i > 0; {
-		p := (i - 1) / 2
-		if !h.heap[i].before(&h.heap[p]) {
-			return
-		}
-		h.heap[i], h.heap[p] = h.heap[p], h.heap[i]
-		i = p
-	}
+func (c *changes[T]) push(at int64, v T) {
+	c.seq++
+	heap.Push(&c.heap, &change[T]{at, c.seq, v})
 }
 
-// pop removes the first event; there must be one.
-func (h *changes[T]) pop() T {
-	v := h.heap[0].value
-	n := len(h.heap) - 1
-	h.heap[0] = h.heap[n]
-	h.heap[n] = change[T]{}
-	h.heap = h.heap[:n]
-	for i := 0; ; {
-		c := 2*i + 1
-		if c >= n {
-			return v
-		}
-		if c+1 < n && h.heap[c+1].before(&h.heap[c]) {
-			c++
-		}
-		if !h.heap[c].before(&h.heap[i]) {
-			return v
-		}
-		h.heap[i], h.heap[c] = h.heap[c], h.heap[i]
-		i = c
-	}
+// pop removes the first value; there must be one.
+func (c *changes[T]) pop() T { return heap.Pop(&c.heap).(*change[T]).value }
+
+// changeHeap is a heap.Interface.
+type changeHeap[T any] []*change[T]
+
+func (h changeHeap[T]) Len() int      { return len(h) }
+func (h changeHeap[T]) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h changeHeap[T]) Less(i, j int) bool {
+	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].seq < h[j].seq
+}
+
+func (h *changeHeap[T]) Push(x any) { *h = append(*h, x.(*change[T])) }
+
+func (h *changeHeap[T]) Pop() any {
+	last := len(*h) - 1
+	c := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return c
 }
