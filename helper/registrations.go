@@ -13,7 +13,7 @@ type registrationQueue struct {
 	totalPages uint64
 	plan       plan
 	planned    bool
-	urgentNs   int64 // what is due until then is worked off without a pause
+	urgentNs   int64 // registrations that are due until then follow each other without a pause
 }
 
 // plan says when to begin with a queue.

@@ -53,8 +53,8 @@ func (s *Scheduler) pays(p *predictor.Prediction, r *region, nowNs int64) bool {
 	return false
 }
 
-// isOverdue reports whether a need that was predicted with confidence has not
-// come for half as long again as it ever took.
+// isOverdue reports whether a need that was predicted with confidence is late by
+// more than half of the predicted idle time.
 func (s *Scheduler) isOverdue(p *predictor.Prediction, r *region, nowNs int64) bool {
 	overdueNs := nowNs - max(p.NextNs, p.LatestNs)
 	return p.Confidence > sureConfidence && overdueNs > max(p.NextNs-r.lastEndNs, s.idle.longestNs()/4)/2

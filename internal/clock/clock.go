@@ -84,7 +84,7 @@ func readBoth(ticks func() uint64, nowNs func() int64) (best reading) {
 func vdsoNs() int64 { return int64(time.Since(clockBase)) }
 
 // calibrationNs is the least time over which the rate of the counter is
-// measured: 20 ns of reading error make 10 ppm of it.
+// measured: a reading error of 20 ns is 10 ppm of that.
 const calibrationNs = 2_000_000 // 2 ms
 
 // Calibrate makes NowNs cheaper where that is possible. It may sleep for

@@ -81,7 +81,7 @@ func (j *Job) Write(w io.Writer) error {
 	return out.Flush()
 }
 
-// sum is the aggregate line: what can be added is, times are the longest.
+// sum is the aggregate line: counters are added up, and the run time is the longest.
 func sum(ranks []Rank) Rank {
 	t := Rank{Rank: -1}
 	var path float64

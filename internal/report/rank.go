@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Rank is what one process reports. Names are those of nasreplay's JSON where it has them.
+// Rank is the report of one process. Names are those of nasreplay's JSON where it has them.
 type Rank struct {
 	// World is not empty for processes that MPI_Comm_spawn has started; see settings.World.
 	World   string `json:"world,omitempty"`
@@ -48,7 +48,7 @@ type Rank struct {
 	Repeated uint64 `json:"repeated_uses"`
 	Lost     uint64 `json:"lost_uses"`
 	StallNs  uint64 `json:"stall_ns"` // waiting for what was no hit
-	// PathNs is what a large message costs on its path where registration is a
+	// PathNs is the cost of a large message on its path where registration is a
 	// hit: noting its buffer, taking the registration and giving it back. PathSamples
 	// is how many of those were measured, one in 61. Reading the counter around
 	// a part keeps it from overlapping with the rest, so this is an upper estimate.

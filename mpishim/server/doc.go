@@ -14,10 +14,10 @@
 // # Ownership
 //
 // All memory that C sees belongs to C (struct pw_shared and all that it points to)
-// or to the tables of package regcache, outside the Go heap. The server makes a cache for each
-// protection domain and closed before libibverbs destroys that; it stays
-// reachable, since threads keep their Locals of it, until the process ends, or the API
-// says that no thread uses the domain any more.
+// or to the tables of package regcache, outside the Go heap. The server makes a cache
+// for each protection domain and closes it before libibverbs destroys the domain. The
+// cache stays reachable, since threads keep their Locals of it, until the process
+// ends or the API says that no thread uses the domain any more.
 //
 // # Caveats
 //

@@ -20,7 +20,7 @@ import (
 )
 
 // domain is the cache of one protection domain. It is made by the server and
-// stays for as long as C threads have Locals of it: for ever, or until it is
+// stays while C threads have Locals of it: until the process ends, or until it is
 // dropped (linked.go).
 type domain struct {
 	index      uint32

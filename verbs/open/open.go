@@ -13,7 +13,7 @@ import (
 	"pinwheel/verbs/uring"
 )
 
-// Options say what a provider that can be opened in several ways is made with.
+// Options are the parameters of providers that can be opened in several ways.
 type Options struct {
 	Device string      // of rdma: NAME or NAME:PORT; empty: the first
 	Costs  verbs.Costs // of sim; zero: verbs.DefaultCosts
@@ -21,7 +21,7 @@ type Options struct {
 
 // Provider opens a provider: rdma, uring, mlock, sim, or auto, the first that
 // works: rdma where there is a device, else uring, else mlock. The caller closes
-// it. What went wrong with each is in the error.
+// it. If none works, the error says why for each.
 func Provider(name string, o Options) (verbs.Provider, error) {
 	if name != "auto" {
 		p, err := named(name, o)
