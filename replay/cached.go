@@ -19,7 +19,7 @@ const Access = verbs.AccessLocalWrite | verbs.AccessRemoteWrite | verbs.AccessRe
 // registrations in the registration cache.
 type cachedPath struct {
 	cache    *regcache.Cache
-	front    *regcache.Local
+	local    *regcache.Local
 	provider *virtualProvider
 	bounce   bouncePath // for what finds no room under the budget
 	stats    *Counts
@@ -34,9 +34,9 @@ type cachedPath struct {
 
 func (c *cachedPath) acquire(t int64, n *need, u *bufferUse) (stallNs int64, err error) {
 	c.provider.begin(t)
-	acquire := c.front.Acquire
+	acquire := c.local.Acquire
 	if c.demand {
-		acquire = c.front.Register
+		acquire = c.local.Register
 	}
 	ref, _, err := acquire(n.rng, Access)
 	if errors.Is(err, verbs.ErrPinnedMemory) {
@@ -75,7 +75,7 @@ func (c *cachedPath) release(t int64, u *bufferUse) (stallNs int64, err error) {
 	}
 	id, pages := u.ref.ID(), u.ref.Region().Range.Pages()
 	c.provider.begin(t)
-	c.front.Release(u.ref) // deregisters what was for this use alone
+	c.local.Release(u.ref) // deregisters what was for this use alone
 	c.stats.StallNs += c.provider.spentNs
 	if c.helper != nil {
 		c.helper.push(t, &helper.Event{Pages: pages, Use: predictor.Use{

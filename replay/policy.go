@@ -105,12 +105,12 @@ func (e *engine) installCached(r *rank, policy string) error {
 	if err != nil {
 		return err
 	}
-	front, err := cache.Thread()
+	local, err := cache.Thread()
 	if err != nil {
 		return errors.Join(err, cache.Close())
 	}
 	c := &cachedPath{
-		cache: cache, front: front, provider: provider, stats: &r.stats, lookupNs: e.opt.LookupNs, demand: policy == OnDemand,
+		cache: cache, local: local, provider: provider, stats: &r.stats, lookupNs: e.opt.LookupNs, demand: policy == OnDemand,
 		bounce: bouncePath{stats: &r.stats, bytesPerNs: e.opt.Network.CopyBytesPerNs},
 		sites:  callSites{stream: r.prog.stream}, unused: map[mem.RegionID]bool{},
 	}
