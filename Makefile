@@ -108,5 +108,6 @@ clean:
 	rm -rf bin $(OUT)
 
 include testbed/testbed.mk
+include testbed/softverbs/softverbs.mk
 include bench/stale/stale.mk
 include mpishim/mpishim.mk

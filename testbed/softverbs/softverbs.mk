@@ -1,0 +1,48 @@
+# A software RDMA device for the processes of one machine: included by the Makefile. See testbed/softverbs/README.md.
+
+SOFTVERBS := testbed/softverbs
+SOFTVERBS_OUT := out/softverbs
+SOFTVERBS_LIB := $(SOFTVERBS_OUT)/lib
+SOFTVERBS_BUILD := $(SOFTVERBS_OUT)/build
+SOFTVERBS_CFLAGS := -O2 -g -fPIC -Wall -Wextra -Wno-missing-field-initializers -Werror -fvisibility=hidden -pthread
+SOFTVERBS_OBJECTS := $(patsubst $(SOFTVERBS)/%.c,$(SOFTVERBS_BUILD)/%.o,$(wildcard $(SOFTVERBS)/*.c))
+SOFTVERBS_TESTS := $(patsubst $(SOFTVERBS)/tests/%.c,$(SOFTVERBS_BUILD)/test-%,$(wildcard $(SOFTVERBS)/tests/*.c))
+# The library whose symbol versions ours has.
+SOFTVERBS_INSTALLED = $(shell /sbin/ldconfig -p | awk '$$1 == "libibverbs.so.1" { print $$NF; exit }')
+
+.PHONY: softverbs test-softverbs test-softverbs-device test-softverbs-go
+
+## softverbs: the software RDMA device: libibverbs.so.1 in out/softverbs/lib
+softverbs: $(SOFTVERBS_LIB)/libibverbs.so.1 $(SOFTVERBS_OUT)/bin/rdma $(SOFTVERBS_OUT)/sys
+
+$(SOFTVERBS_BUILD)/%.o: $(SOFTVERBS)/%.c $(SOFTVERBS)/sv.h | tools
+	@test -e /usr/include/infiniband/verbs.h || { echo "make: <infiniband/verbs.h> is missing: apt-get install libibverbs-dev" >&2; exit 1; }
+	mkdir -p $(@D)
+	gcc $(SOFTVERBS_CFLAGS) -c -o $@ $<
+
+$(SOFTVERBS_LIB)/libibverbs.so.1: $(SOFTVERBS_OBJECTS) $(SOFTVERBS)/symbols.sh
+	mkdir -p $(SOFTVERBS_LIB)
+	cd $(SOFTVERBS_BUILD) && bash $(CURDIR)/$(SOFTVERBS)/symbols.sh $(SOFTVERBS_INSTALLED) $(notdir $(SOFTVERBS_OBJECTS)) && gcc -O2 -fPIC -w -c rest.c
+	gcc -shared -pthread -Wl,-soname,libibverbs.so.1 -Wl,--version-script=$(SOFTVERBS_BUILD)/lib.map -Wl,-z,defs -o $@ $(SOFTVERBS_OBJECTS) $(SOFTVERBS_BUILD)/rest.o
+
+$(SOFTVERBS_OUT)/bin/rdma: $(SOFTVERBS)/tools/rdma.c $(SOFTVERBS_OBJECTS)
+	mkdir -p $(@D)
+	gcc $(SOFTVERBS_CFLAGS) -I$(SOFTVERBS) -o $@ $(SOFTVERBS)/tools/rdma.c $(SOFTVERBS_OBJECTS)
+
+# What programs read below /sys of a device: SYSFS_PATH leads libibverbs, and rc, here.
+$(SOFTVERBS_OUT)/sys:
+	mkdir -p $@/class/infiniband/sv0/ports/1/gids
+	echo fe80:0000:0000:0000:0200:0000:0000:5673 > $@/class/infiniband/sv0/ports/1/gids/0
+
+$(SOFTVERBS_BUILD)/test-%: $(SOFTVERBS)/tests/%.c $(SOFTVERBS)/tests/check.h $(SOFTVERBS_LIB)/libibverbs.so.1
+	gcc $(SOFTVERBS_CFLAGS) -o $@ $< $(SOFTVERBS_LIB)/libibverbs.so.1
+
+## test-softverbs: the conformance programs of the software RDMA device, and the tests of verbs/rdma on it
+test-softverbs: test-softverbs-device test-softverbs-go
+
+test-softverbs-device: softverbs $(SOFTVERBS_TESTS)
+	@for t in $(SOFTVERBS_TESTS); do LD_LIBRARY_PATH=$(SOFTVERBS_LIB) timeout 120 $$t || { echo "FAIL $$t" >&2; exit 1; }; done
+
+test-softverbs-go: softverbs
+	PATH=$(CURDIR)/$(SOFTVERBS_OUT)/bin:$$PATH SYSFS_PATH=$(CURDIR)/$(SOFTVERBS_OUT)/sys LD_LIBRARY_PATH=$(CURDIR)/$(SOFTVERBS_LIB) \
+		PINWHEEL_REQUIRE_RDMA=y $(GO) test -count=1 -p 1 -short -timeout 8m ./verbs/rdma/...
