@@ -148,7 +148,7 @@ func (c *Conn) connect(p *rdma.Provider, o Options) error {
 
 // source chooses the GID to send from.
 func (c *Conn) source(info rdma.DeviceInfo, want netip.Addr, ctx *ibv.Context) (gid, [16]byte, error) {
-	table, err := readGIDs(os.DirFS("/sys"), info.Name, info.Port)
+	table, err := readGIDs(os.DirFS(sysfsRoot()), info.Name, info.Port)
 	if err != nil {
 		return gid{}, [16]byte{}, err
 	}

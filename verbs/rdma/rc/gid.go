@@ -1,9 +1,11 @@
 package rc
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"net/netip"
+	"os"
 	"path"
 	"slices"
 	"strconv"
@@ -16,6 +18,10 @@ type gid struct {
 	addr  netip.Addr // an IPv4 address is unmapped
 	v2    bool       // RoCE v2, over UDP and routable; else RoCE v1 or InfiniBand
 }
+
+// sysfsRoot returns where sysfs is mounted: SYSFS_PATH names another place, as for
+// libibverbs (ibv_get_sysfs_path).
+func sysfsRoot() string { return cmp.Or(os.Getenv("SYSFS_PATH"), "/sys") }
 
 // readGIDs reads a GID table below /sys, given as sys. The library has a call
 // for it only since rdma-core 32; the files are there since Linux 4.5
