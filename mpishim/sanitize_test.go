@@ -10,7 +10,7 @@ import (
 
 // handedOver: what Go's threads call with was written before by a thread that
 // asked through a mailbox. ThreadSanitizer does not see Go's half of that.
-const handedOver = "race:pw_provide\nrace:pw_withdraw\n"
+const handedOver = "race:pw_register\nrace:pw_deregister\n"
 
 // sanitized runs programs in a directory of libraries and programs that build
 // makes with a flag for each sanitizer there is. They must say nothing.
