@@ -1,6 +1,7 @@
-// Package mpishim is the home of libpinwheel.so, which puts just-in-time
-// registration under an unmodified MPI program. It has no Go code of its own but
-// the tests; the library is
+// Package mpishim contains the two C libraries that put just-in-time registration
+// under a program, and the Go side that serves them. libpinwheel.so is preloaded into
+// unmodified MPI programs. libpinwheel-api.so is linked by transports that call
+// pinwheel.h. This package itself has no Go code but the tests.
 //
 //	core/     what both C libraries link: memory shared with the Go side, threads, call sites
 //	preload/  libpinwheel.so: the wrappers of MPI and libibverbs, on the threads of the program
@@ -11,66 +12,85 @@
 //	testing/  standin: an MPI library and a libibverbs that do nothing, to test and measure with;
 //	          programs: MPI programs that verify their data, and scripts that run them in the test bed
 //
-// "make shim" builds both libraries into bin/; they must lie in one directory.
-// LD_PRELOAD names libpinwheel.so, in the ranks only: "pinwheel run" sees to
-// that. The settings are those of package internal/settings; PINWHEEL_RECORD=PATTERN
-// makes every rank write a .pwt file, PINWHEEL_STATS=y or PATTERN a report.
+// "make shim" builds libpinwheel.so and libpinwheel-go.so into bin/, and "make api" builds
+// libpinwheel-api.so. The libraries must lie in one directory. LD_PRELOAD must name
+// libpinwheel.so in the ranks only; "pinwheel run" sees to that. Package
+// internal/settings documents the settings. With PINWHEEL_RECORD=PATTERN every rank
+// writes a .pwt file, and with PINWHEEL_STATS=y or PATTERN a report.
+//
+// # Files and arrows
+//
+// preload, api and server include headers of core. None of them includes a header of
+// another, and core includes only regcache/table.h. Within the C side an arrow goes from a file
+// to the files whose functions it calls. There are no circles; TestFilesCallNoCircles checks it.
+//
+//	mpi (wrappers of MPI) --> announce --> extent --> mpi_handles --> mpilib --> process
+//	mpi --> record --> record_wait --> record_request --> record_comm --> record_ring --> process
+//	mpi --> unwound
+//	init (MPI_Init, MPI_Finalize) --> recording --> record_comm
+//	init --> start --> thread --> process
+//	preload (constructor) --> recording
+//	verbs (wrappers of libibverbs) --> announce, mr, verbslib, start
+//	use, instance (of api) --> domain --> thread --> process
 //
 // # A registration
 //
-// The wrapper of an MPI call notes which memory the program gave to it (a post:
-// address, size, call site). When the transport registers memory, in whatever
-// call, the wrapper of ibv_reg_mr finds the post that contains it and looks into
-// the table of package regcache. A hit is a reference counted in memory of
-// this thread, and a handle that looks like an ibv_mr: no lock, no system call,
-// no Go. Anything else is asked of the server thread on the Go side, through a
-// mailbox and a futex; what the server refuses is registered as if we were not there.
-// When the transport deregisters, the reference is dropped and the use goes
-// to the helper through DQ.
+// The program passes a buffer to an MPI call. The wrapper of the call announces the
+// buffer: it notes the address, the size and the call site in memory of its thread. The transport
+// registers the buffer, perhaps inside a later call or on another thread. The wrapper
+// of ibv_reg_mr then finds the announced buffer that contains the memory and looks
+// into the table of package regcache. On a hit it counts a reference in memory of its
+// own thread and returns a pw_mr, which looks like an ibv_mr. A hit takes no lock, makes no
+// system call and does not enter Go.
 //
-// Which calls are wrapped is the table preload/calls.h: point-to-point, matched
-// probes, persistent requests, collectives with those of neighbours and those
-// on intercommunicators, one-sided calls for their origin buffers, and the MPI_x_c of
-// MPI-4; in C, mpif.h, mpi and mpi_f08, for Open MPI and the libraries of the MPICH
-// ABI. Calls that make or free datatypes and communicators are in it for their
-// handles: the MPI library is asked about a handle only after it has accepted it
-// (preload/mpi_handles.h), as an argument may be wrong, which the program may handle, or mean nothing where it
-// stands, as with MPI_IN_PLACE. What a call returns is looked at only if it
-// succeeded. Left out on purpose:
+// On a miss the wrapper asks the server thread on the Go side, through a mailbox and a
+// futex. If the server refuses, the wrapper registers the memory with libibverbs, as if
+// Pinwheel were not there. When the transport deregisters, the wrapper drops
+// the reference and pushes the use into DQ, where the helper finds it.
 //
-//   - MPI_Win_create, MPI_Win_allocate: a window stays registered for as long as it
-//     lives, which the transport sees to; nothing is to be predicted. If its
-//     memory is sent as well, both share one registration.
-//   - MPI_Fetch_and_op, MPI_Compare_and_swap: one element each.
+// The table preload/calls.h lists the calls that are wrapped: point-to-point, matched
+// probes, persistent requests, collectives on intracommunicators, intercommunicators and
+// neighborhoods, one-sided calls for their origin buffers, and the MPI_x_c forms of MPI-4. Each
+// is wrapped in C, mpif.h, mpi and mpi_f08, for Open MPI and for libraries of the MPICH
+// ABI. Calls that create or free datatypes and communicators are wrapped for their
+// handles. The library asks MPI about a handle only after a call with it has succeeded
+// (preload/mpi_handles.h), because arguments may be wrong, and with MPI_IN_PLACE some mean
+// nothing. It reads the results of a call only if that succeeded.
+//
+// These are left out on purpose:
+//
+//   - MPI_Win_create and MPI_Win_allocate: the transport keeps a window registered for
+//     as long as it lives, so there is nothing to predict. If the program also sends the
+//     memory of a window, both uses share one registration.
+//   - MPI_Fetch_and_op and MPI_Compare_and_swap: they move one element.
 //   - Persistent collectives and partitioned communication: their buffers are
-//     registered as if we were not there.
-//   - MPI_File: what file systems do with memory is theirs.
+//     registered as if Pinwheel were not there.
+//   - MPI_File: file systems do what they like with memory.
 //
-// The wrapper of a call that the MPI library lacks is never called, unless by a
-// program that looks it up by name: MPI_Send_c is found under an MPI-3 library, and
-// fails with one line.
+// A wrapper also exists for calls that the MPI library lacks. A program reaches it only
+// by looking the name up. MPI_Send_c under an MPI-3 library, for example, fails with one line.
 //
-// What the program did not give to MPI, and is no copy that MPI makes of it,
-// belongs to the transport (bounce pools) and is left alone.
+// Memory that the program did not pass to MPI, and that is no copy that MPI makes of such
+// memory, belongs to the transport: bounce buffers, for example. It is left alone.
 //
-// # Linked
+// # Transports that link
 //
-// A transport that uses pinwheel.h says itself what it uses: its acquire is the
-// lookup in the table, its release the push into DQ, and callbacks of its own take
-// the place of libibverbs. Both libraries may be in one process: each has a server
-// on the one Go side, and the limits of the process hold for both together.
+// A transport that calls pinwheel.h says itself what it uses. pinwheel_acquire looks
+// into the table, pinwheel_release pushes into DQ, and the transport's callbacks take
+// the place of libibverbs. One process may load both libraries. Each then has its own
+// server on the one Go side, and the limits of the process hold for both together.
 //
 // # The end
 //
-// MPI_Finalize: no new management; then the helper ends; then what is idle is
-// released; then the transport closes, and ibv_dealloc_pd releases the last of each
-// protection domain. A process that ends otherwise just ends. A forked child passes
-// everything through. The Go side stays loaded, asleep.
+// At MPI_Finalize the library stops managing new registrations, ends the helper and
+// releases what is idle. Then the transport closes, and ibv_dealloc_pd releases the rest
+// of each protection domain. A process that ends in another way just ends. A forked
+// child passes everything through. The Go side stays loaded and sleeps.
 //
 // # Caveats
 //
-// A static libmpi or libibverbs is out of reach of LD_PRELOAD. Sixteen
-// protection domains are managed, one after the other or at a time; more are left
-// alone. With userfaultfd or frame numbers as the watch mechanism every use asks the
-// server: some microseconds instead of nanoseconds.
+// LD_PRELOAD does not reach a static libmpi or libibverbs. The preload library manages
+// the first sixteen protection domains of a process and leaves later ones alone. With
+// userfaultfd or frame numbers as the watch mechanism every use asks the server, which takes some
+// microseconds instead of nanoseconds.
 package mpishim

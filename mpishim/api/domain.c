@@ -1,4 +1,4 @@
-/* Domains, and the callbacks of the transport: for the server, and past it. */
+/* Domains, and the calls of the transport's callbacks for the server and past it. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@ uint64_t api_forks;
 unsigned api_domains(void) { return __atomic_load_n(&domains, __ATOMIC_ACQUIRE); }
 void api_domains_forget(void) { __atomic_store_n(&domains, 0, __ATOMIC_RELAXED); }
 
-/* What a callback returns, if it is as the header says. */
+/* The result of a callback; -EIO if it is not what the header demands. */
 static int status(int rc) { return rc > 0 || rc < -4095 ? -EIO : rc; }
 
 static int call_reg(struct pinwheel_domain *d, const void *addr, size_t len, unsigned access, struct pinwheel_region *r)
@@ -18,7 +18,7 @@ static int call_reg(struct pinwheel_domain *d, const void *addr, size_t len, uns
 	return status(d->ops.reg(d->arg, (void *)(uintptr_t)addr, len, access, r));
 }
 
-/* The kernel refused, or the device: what is registered and idle makes room. */
+/* Whether the kernel or the device has refused and idle registrations were deregistered to make room. */
 static int makes_room(int rc)
 {
 	struct pw_thread *t = pw_self();
@@ -48,7 +48,7 @@ int api_plain_release(struct pinwheel_domain *d, struct api_use *u)
 {
 	int rc = status(d->ops.dereg(d->arg, u->handle));
 
-	__atomic_fetch_sub(&d->held, 1, __ATOMIC_RELEASE); /* the domain may go now */
+	__atomic_fetch_sub(&d->held, 1, __ATOMIC_RELEASE); /* from now on the domain may be closed */
 	return rc;
 }
 
@@ -68,7 +68,7 @@ int api_deregister(void *pd, void *handle)
 	return -status(d->ops.dereg(d->arg, handle));
 }
 
-/* A place among those that are managed, or PW_DOMAINS. */
+/* A slot in pw.domain; PW_DOMAINS if all are taken. */
 static uint32_t take_slot(struct pinwheel_domain *d)
 {
 	for (uint32_t i = 0; i < PW_DOMAINS; i++) {
@@ -90,7 +90,7 @@ static void free_slot(struct pinwheel_domain *d)
 	d->place = PW_DOMAINS;
 }
 
-/* Has the server make the cache now: it may take long, and may fail. */
+/* Has the server create the cache now, which may take long and may fail. */
 static void manage(struct pinwheel_domain *d)
 {
 	static uint32_t said;
@@ -109,7 +109,8 @@ static void manage(struct pinwheel_domain *d)
 		free_slot(d);
 }
 
-PW_EXPORT int pinwheel_domain_open(struct pinwheel *instance, const struct pinwheel_ops *ops, void *arg, struct pinwheel_domain **domain)
+PW_EXPORT int pinwheel_domain_open(struct pinwheel *instance, const struct pinwheel_ops *ops, void *arg,
+		struct pinwheel_domain **domain)
 {
 	struct pinwheel_domain *d;
 
@@ -128,7 +129,7 @@ PW_EXPORT int pinwheel_domain_open(struct pinwheel *instance, const struct pinwh
 	return 0;
 }
 
-/* What the server has of a domain: 0, -EBUSY, or -ETIMEDOUT. */
+/* Has the server drop the cache of a domain: 0, -EBUSY or -ETIMEDOUT. */
 static int drop_cache(struct pinwheel_domain *d)
 {
 	struct pw_thread *t = pw_self();
@@ -143,7 +144,7 @@ static int drop_cache(struct pinwheel_domain *d)
 	return t->mail.error == EBUSY ? -EBUSY : 0;
 }
 
-/* Whether a thread that has dropped its reference is not through with that yet: it reads *d to the end. */
+/* Whether a thread is still in pinwheel_release with this domain. It reads *d until its end. */
 static int is_being_released(const struct pinwheel_domain *d)
 {
 	for (struct pw_thread *t = __atomic_load_n(&pw.threads, __ATOMIC_ACQUIRE); t; t = t->next)
@@ -170,6 +171,6 @@ PW_EXPORT int pinwheel_domain_close(struct pinwheel_domain *d)
 		__atomic_fetch_sub(&domains, 1, __ATOMIC_RELEASE);
 	}
 	if (!rc)
-		free(d); /* else who knows what the helper library still does with it */
+		free(d); /* else the helper library may still use it */
 	return rc;
 }

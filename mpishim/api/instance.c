@@ -1,4 +1,4 @@
-/* The library as a whole: begin, end, limits, cleaning, counts. */
+/* The calls about the whole library: init, fini, limits, cleaning, counts. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <string.h>
@@ -9,12 +9,12 @@ struct pinwheel {
 	unsigned users; /* calls of pinwheel_init without pinwheel_fini; protected by lock */
 };
 
-/* Orders beginnings and ends. It is held while the Go side starts and stops; uses never take it. */
+/* Orders init and fini. It is held while the Go side starts and stops. No use takes it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pinwheel the;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* Whoever held the lock, or was releasing, is not in the child; the domains are, but not what they hold. */
+/* Threads that held the lock or were releasing do not exist in the child. Domains do, but hold nothing there. */
 static void in_child(void)
 {
 	for (struct pw_thread *t = __atomic_load_n(&pw.threads, __ATOMIC_ACQUIRE); t; t = t->next)
@@ -26,7 +26,7 @@ static void in_child(void)
 
 static void prepare(void)
 {
-	pthread_atfork(NULL, NULL, in_child); /* without memory for it, a child must do without us */
+	pthread_atfork(NULL, NULL, in_child); /* fails without memory only; a forked child is then on its own */
 	pw_prepare();
 	pw_site_init();
 	pw.linked = 1;
@@ -35,7 +35,7 @@ static void prepare(void)
 	pw.deregister_region = api_deregister;
 }
 
-/* Counts are those since the first pinwheel_init. */
+/* Counts begin at the first pinwheel_init. */
 static void forget_counts(void)
 {
 	for (struct pw_thread *t = __atomic_load_n(&pw.threads, __ATOMIC_ACQUIRE); t; t = t->next)
@@ -93,7 +93,7 @@ PW_EXPORT int pinwheel_fini(struct pinwheel *instance)
 	return rc;
 }
 
-/* Asks about a domain or all; 0 or a negative errno. What is not managed has nothing to be asked about. */
+/* Asks about a domain or all. Returns 0 or a negative errno, -ENOENT if nothing is managed. */
 static int ask_about(struct pw_thread *t, struct pinwheel_domain *d, uint32_t what)
 {
 	if (!pw_is_managing() || (d && d->place == PW_DOMAINS))
@@ -102,7 +102,8 @@ static int ask_about(struct pw_thread *t, struct pinwheel_domain *d, uint32_t wh
 	return pw_ask(t, what) ? -ENOENT : -t->mail.error;
 }
 
-PW_EXPORT int pinwheel_limits(struct pinwheel *instance, struct pinwheel_domain *d, const struct pinwheel_limits *limits)
+PW_EXPORT int pinwheel_limits(struct pinwheel *instance, struct pinwheel_domain *d,
+		const struct pinwheel_limits *limits)
 {
 	struct pw_thread *t = pw_self();
 	int rc;

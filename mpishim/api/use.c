@@ -2,15 +2,16 @@
  * Uses of registered memory.
  *
  * Budget of a hit, from pinwheel_acquire to pinwheel_release: no system call, no
- * allocation, no lock, no Go. What isn't a hit asks the server (pw_ask); what can't
- * be had from it is registered by the transport's callback in this thread.
+ * allocation, no lock, no Go. A miss asks the server (pw_ask). If the server refuses, the
+ * transport's callback registers the memory in this thread.
  */
 #define _GNU_SOURCE
 #include "api.h"
 #include "release.h"
 
-/* A reference to what is registered, found without help. */
-static inline __attribute__((always_inline)) int hit(struct pw_thread *t, struct pinwheel_domain *d, const void *addr, size_t len,
+/* Gets a reference from the table. */
+static inline __attribute__((always_inline)) int hit(struct pw_thread *t, struct pinwheel_domain *d,
+		const void *addr, size_t len,
 						     unsigned access, struct api_use *u)
 {
 	struct pwt_local *local;
@@ -19,8 +20,9 @@ static inline __attribute__((always_inline)) int hit(struct pw_thread *t, struct
 			 pwt_get(local, addr, len, pwt_want(access), &u->ref));
 }
 
-/* A reference from the server; 0, or what it says. */
-static int ask(uint32_t what, struct pw_thread *t, struct pinwheel_domain *d, const void *addr, size_t len, unsigned access,
+/* Asks the server for a reference. Returns 0 or a negative errno. */
+static int ask(uint32_t what, struct pw_thread *t, struct pinwheel_domain *d, const void *addr, size_t len,
+		unsigned access,
 	       struct api_use *u)
 {
 	struct pw_mailbox *m;
@@ -45,7 +47,8 @@ static int is_memory(const void *addr, size_t len)
 	return len && (uintptr_t)addr + len > (uintptr_t)addr && (uintptr_t)addr + len <= UINTPTR_MAX - pw.page_mask;
 }
 
-static __attribute__((noinline)) int missed(struct pw_thread *t, struct pinwheel_domain *d, const void *addr, size_t len,
+static __attribute__((noinline)) int missed(struct pw_thread *t, struct pinwheel_domain *d,
+		const void *addr, size_t len,
 					    unsigned access, struct api_use *u)
 {
 	int rc;
@@ -56,14 +59,15 @@ static __attribute__((noinline)) int missed(struct pw_thread *t, struct pinwheel
 		return -ESHUTDOWN;
 	rc = ask(PW_ASK_ACQUIRE, t, d, addr, len, access, u);
 	if (!rc || rc == -ENOMEM || rc == -EAGAIN || rc == -ENOSPC)
-		return rc; /* all that is idle was released before it failed */
+		return rc; /* idle registrations are already gone */
 	rc = api_plain_acquire(d, addr, len, access, u);
 	if (!rc && t)
 		pw_add(&t->plain_calls, 1);
 	return rc;
 }
 
-static __attribute__((noinline)) int missed_try(struct pw_thread *t, struct pinwheel_domain *d, const void *addr, size_t len,
+static __attribute__((noinline)) int missed_try(struct pw_thread *t, struct pinwheel_domain *d,
+		const void *addr, size_t len,
 						unsigned access, struct api_use *u)
 {
 	if (!is_memory(addr, len))
@@ -71,8 +75,9 @@ static __attribute__((noinline)) int missed_try(struct pw_thread *t, struct pinw
 	return ask(PW_ASK_QUERY, t, d, addr, len, access, u) ? -ENOENT : 0;
 }
 
-/* What the transport and the helper are to know of a use that has been acquired. */
-static inline __attribute__((always_inline)) void fill(struct pw_thread *t, struct pinwheel_domain *d, const void *addr, size_t len,
+/* Fills in an acquired use, for the transport and for the report to the helper. */
+static inline __attribute__((always_inline)) void fill(struct pw_thread *t, struct pinwheel_domain *d,
+		const void *addr, size_t len,
 						       uint64_t start_ticks, uint64_t site, void **frame, struct api_use *u)
 {
 	u->domain = d;
@@ -91,9 +96,11 @@ static inline __attribute__((always_inline)) void fill(struct pw_thread *t, stru
 	u->site = site ? pw_site_of(t, (const uint64_t[PW_FRAMES]){site}) : pw_site_here(t, frame);
 }
 
-typedef int (*missed_fn)(struct pw_thread *, struct pinwheel_domain *, const void *, size_t, unsigned, struct api_use *);
+typedef int (*missed_fn)(struct pw_thread *, struct pinwheel_domain *, const void *, size_t, unsigned,
+		struct api_use *);
 
-static inline __attribute__((always_inline)) int acquire(struct pinwheel_domain *d, const void *addr, size_t len, unsigned access,
+static inline __attribute__((always_inline)) int acquire(struct pinwheel_domain *d, const void *addr,
+		size_t len, unsigned access,
 							 uint64_t site, void **frame, struct pinwheel_use *use, missed_fn otherwise)
 {
 	struct api_use *u = (struct api_use *)use;
@@ -118,7 +125,8 @@ PW_EXPORT int pinwheel_acquire(struct pinwheel_domain *d, const void *addr, size
 	return acquire(d, addr, len, access, site, __builtin_frame_address(0), use, missed);
 }
 
-PW_EXPORT int pinwheel_try_acquire(struct pinwheel_domain *d, const void *addr, size_t len, unsigned access, uint64_t site,
+PW_EXPORT int pinwheel_try_acquire(struct pinwheel_domain *d, const void *addr, size_t len,
+		unsigned access, uint64_t site,
 				   struct pinwheel_use *use)
 {
 	return acquire(d, addr, len, access, site, __builtin_frame_address(0), use, missed_try);
@@ -145,9 +153,9 @@ PW_EXPORT int pinwheel_release(struct pinwheel_use *use)
 	}
 	region = pw_ref_region(&u->ref);
 	pages = pw_ref_pages(&u->ref);
-	/* Once the reference is dropped another thread may close the domain: not before we have finished. */
+	/* After the put another thread could close the domain. With this mark a close fails with -EBUSY. */
 	__atomic_store_n(&t->releasing, d, __ATOMIC_RELAXED);
-	/* First of all: the helper can't deregister what is in use. */
+	/* First, because the helper cannot deregister memory in use. */
 	pw_put(t, d->place, &u->ref);
 	if (region && u->start_ticks && pw_wants_events())
 		pw_report_use(t, &(struct pw_event){

@@ -23,44 +23,45 @@ extern struct pw_shared pw;
 /* process.c */
 void pw_prepare(void);  /* finds out what can be known before Go is there; call it first */
 void pw_warn(const char *format, ...) __attribute__((format(printf, 1, 2))); /* one line to standard error */
-extern int pw_disabled; /* atomic: by PINWHEEL_DISABLE, in a launcher, in a forked child. Every call passes straight through. */
+/* atomic: by PINWHEEL_DISABLE, in a launcher, in a forked child. Every call passes straight through. */
+extern int pw_disabled;
 
 /* start.c */
 void pw_start(void); /* loads and starts the Go side, once; returns when that is ready or has given up */
 void pw_stop(void);  /* call it before the transport is closed */
 
 /*
- * Words that one thread writes while others read them are atomic, at each access,
- * and there is one function for each. Acquire goes with the release (or with Go's
- * sequentially consistent store) of who writes; relaxed words order nothing.
+ * A word that one thread writes while others read it is atomic at each access, and
+ * one function reads each such word. An acquire load pairs with the release store, or Go's
+ * sequentially consistent store, of the writer. A relaxed word orders nothing.
  */
 static inline int pw_is_disabled(void) { return pw_unlikely(__atomic_load_n(&pw_disabled, __ATOMIC_RELAXED)); }
 static inline void pw_disable(void) { __atomic_store_n(&pw_disabled, 1, __ATOMIC_RELAXED); }
 
-/* Acquire: the threshold and the page mask, which Go wrote before it said so. */
+/* Acquire: Go has written the threshold and the page mask before the mode. */
 static inline int pw_is_managing(void) { return pw_likely(__atomic_load_n(&pw.mode, __ATOMIC_ACQUIRE) == PW_MANAGED); }
 
-/* As above; and the helper hears of uses. */
+/* Acquire, as above. */
 static inline int pw_wants_events(void) { return pw_likely(__atomic_load_n(&pw.want_events, __ATOMIC_ACQUIRE)); }
 
-/* Acquire: what pw_mpi_init learned of the MPI library, the rank, and the recorder. */
+/* Acquire: pw_mpi, the rank and the recorder are set before. */
 static inline int pw_is_init(void) { return pw_likely(__atomic_load_n(&pw.is_init, __ATOMIC_ACQUIRE)); }
 
 static inline int pw_uses_verbs(void) { return __atomic_load_n(&pw.verbs_used, __ATOMIC_RELAXED) != 0; }
 
-/* Acquire: the Local's memory, which Go made before it gave it to this thread. */
+/* Acquire: Go has filled in the Local's memory before the pointer to it. */
 static inline struct pwt_local *pw_local(const struct pw_thread *t, uint32_t domain)
 {
 	return __atomic_load_n(&t->local[domain], __ATOMIC_ACQUIRE);
 }
 
-/* Counts of a thread: written by it, read by any. */
+/* Adds to a count that only this thread writes and any thread may read. */
 static inline void pw_add(uint64_t *count, uint64_t n) { __atomic_store_n(count, *count + n, __ATOMIC_RELAXED); }
 
 /* thread.c */
-struct pw_thread *pw_thread_new(void);    /* NULL without memory */
+struct pw_thread *pw_thread_new(void); /* NULL if there is no memory */
 extern __thread struct pw_thread *pw_self_ __attribute__((tls_model("initial-exec")));
-int pw_ask(struct pw_thread *t, uint32_t ask); /* t->mail is filled in; 0, or -1: nobody answers */
+int pw_ask(struct pw_thread *t, uint32_t ask); /* asks the server what t->mail says; -1 if nobody answers, else 0 */
 
 static inline struct pw_thread *pw_self(void)
 {
@@ -72,7 +73,7 @@ void pw_site_init(void);
 unsigned pw_site_walk(void **frame, uint64_t stack_end, uint64_t frames[PW_FRAMES]);
 const struct pw_site *pw_site_of(struct pw_thread *t, const uint64_t frames[PW_FRAMES]); /* never NULL */
 
-/* The site of the call whose frame this is. */
+/* The call site of the function with this frame. */
 static inline const struct pw_site *pw_site_here(struct pw_thread *t, void **frame)
 {
 	uint64_t frames[PW_FRAMES];

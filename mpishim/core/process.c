@@ -1,4 +1,4 @@
-/* What a process knows of itself before the Go side is there, and the line that a user may read. */
+/* The state of a process before the Go side is loaded, and the line for the user. */
 #define _GNU_SOURCE
 #include <stdarg.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ void pw_warn(const char *format, ...)
 		return; /* nobody to tell */
 }
 
-/* The switches that must be known before Go is there. Everything else the Go side reads. */
+/* The switch PINWHEEL_DISABLE must be known before Go is there. The Go side reads all other settings. */
 static int is_yes(const char *v)
 {
 	return v && (!strcasecmp(v, "y") || !strcasecmp(v, "yes") || !strcmp(v, "1") || !strcasecmp(v, "on") ||

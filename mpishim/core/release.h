@@ -1,12 +1,14 @@
-/* Giving a reference back, and telling the helper of the use. A hit makes no system call here, allocates nothing, takes no lock. */
+/* Puts references and reports uses to the helper. After a hit this makes no system call, allocates
+ * nothing and takes no lock. */
 #ifndef PINWHEEL_RELEASE_H
 #define PINWHEEL_RELEASE_H
 
 #include "ring.h"
 #include "core.h"
 
-/* The last part of a reference's life, which a hit does not have. */
-static __attribute__((noinline, unused)) void pw_put_slow(struct pw_thread *t, uint32_t what, uint32_t domain, const struct pwt_ref *ref)
+/* The slow path: the server has to look after the reference. */
+static __attribute__((noinline, unused)) void pw_put_slow(struct pw_thread *t, uint32_t what,
+		uint32_t domain, const struct pwt_ref *ref)
 {
 	t->mail.domain = domain;
 	t->mail.ref = *ref;
@@ -23,9 +25,10 @@ static inline void pw_put(struct pw_thread *t, uint32_t domain, const struct pwt
 		pw_put_slow(t, PW_ASK_SWEEP, domain, ref);
 }
 
-/* Of a reference that is held still: the region that the helper manages, 0 for none; and the pages that are registered. */
+/* The region that a held reference belongs to, as the helper knows it; 0 for none. */
 static inline uint64_t pw_ref_region(const struct pwt_ref *ref) { return ref->id ? ref->id : ref->desc->id; }
 
+/* The pages that are registered under a held reference. */
 static inline uint32_t pw_ref_pages(const struct pwt_ref *ref)
 {
 	return (uint32_t)((ref->desc->high - ref->desc->low) >> __builtin_ctzll(pw.page_mask + 1));

@@ -1,7 +1,7 @@
 /*
- * Call sites: a bounded walk along frame pointers, which reads nothing but the
- * stack of its thread, and one struct pw_site for each that is found. No system
- * call, no allocation, no lock but where a site is met for the first time.
+ * Call sites. A bounded walk along frame pointers finds one and reads nothing but the stack of its
+ * thread. Each call site has one struct pw_site. Only the first encounter of a site takes a
+ * lock; nothing makes a system call or allocates.
  */
 #define _GNU_SOURCE
 #include <link.h>
@@ -10,8 +10,8 @@
 
 #include "core.h"
 
-/* Code of the program and its libraries. A return address lies in it; what does
- * not is the data of a function that was built without frame pointers. */
+/* Code of the program and its libraries. A return address lies in it. Any other word is data of a function that
+ * was built without frame pointers. */
 #define PW_TEXTS 64u
 static struct {
 	uint64_t start, end;
@@ -70,9 +70,9 @@ unsigned pw_site_walk(void **frame, uint64_t stack_end, uint64_t frames[PW_FRAME
 }
 
 /*
- * All sites that were met, by a hash. Half of the places stay free, so that a
- * search ends soon. A program with more sites (deep recursion) has its further
- * ones taken for one, unknown.
+ * All call sites, in an open hash table. Half of it stays free so that a search ends soon. A
+ * program with more sites, by deep recursion for example, has the rest taken for one
+ * unknown site.
  */
 #define SITES (1u << 14)
 static struct pw_site sites[SITES];
@@ -137,7 +137,8 @@ static __attribute__((noinline)) const struct pw_site *find_or_add(const uint64_
 
 const struct pw_site *pw_site_of(struct pw_thread *t, const uint64_t frames[PW_FRAMES])
 {
-	const struct pw_site **cached = &t->site_cache[(frames[0] + 3 * frames[1] + 5 * frames[2]) * 0x9e3779b97f4a7c15ull >> 58]; /* PW_SITE_CACHE is 2^6 */
+	uint64_t hash = (frames[0] + 3 * frames[1] + 5 * frames[2]) * 0x9e3779b97f4a7c15ull;
+	const struct pw_site **cached = &t->site_cache[hash >> 58]; /* PW_SITE_CACHE is 2^6 */
 
 	if (pw_unlikely(!*cached || !is_same(*cached, frames)))
 		*cached = find_or_add(frames);

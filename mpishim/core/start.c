@@ -1,7 +1,7 @@
 /*
- * Loading. The library does nothing in a process until that has called MPI_Init
- * and uses verbs, or pinwheel_init; then it loads libpinwheel-go.so, from its own
- * directory, such that the program does not notice: see load.
+ * Starting the Go side. The library does nothing in a process that has not called
+ * MPI_Init and used verbs, or called pinwheel_init. Then it loads libpinwheel-go.so from its
+ * own directory, in such a way that the program does not notice; see load.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -17,7 +17,7 @@
 
 #include "core.h"
 
-/* After fork there is one thread: no server, no helper. What the parent registered is the parent's. */
+/* A forked child has one thread, so neither server nor helper. Registrations stay the parent's. */
 static void in_child(void)
 {
 	pw_disable();
@@ -32,8 +32,8 @@ static long futex_wait(uint32_t *word, uint32_t value, const struct timespec *ti
 
 static const char go_library[] = "libpinwheel-go.so"; /* its soname, too */
 
-/* libpinwheel-go.so beside this library; or the one that is there already, because a
- * process has one Go runtime at most. */
+/* Loads libpinwheel-go.so from the directory of this library. A process has one Go runtime at most, so if
+ * the library is loaded already, that one serves. */
 static void *open_go(void)
 {
 	char path[4096];
@@ -55,9 +55,9 @@ static void *open_go(void)
 }
 
 /*
- * The processors for the threads of Go, which they inherit: those of the job, but
- * not the one that this rank is bound to. The runtime's own threads then never
- * run on the rank's core.
+ * Chooses the processors for Go's threads, which inherit them from this one: the processors of
+ * the job without the one that this rank is bound to. So no thread of the runtime
+ * runs on the rank's core.
  */
 static void choose_cpus(const cpu_set_t *own)
 {
@@ -71,12 +71,12 @@ static void choose_cpus(const cpu_set_t *own)
 		sched_setaffinity(0, sizeof rest, &rest);
 }
 
-static pw_bind_fn bind_to_go; /* NULL: not loaded, or not to be had */
+static pw_bind_fn bind_to_go; /* NULL if Go is not loaded */
 
-/* Starts a server, and returns when that has made up its mind. */
+/* Starts a server and waits until it is ready or has given up. */
 static void bind_and_wait(void)
 {
-	const struct timespec patience = {.tv_sec = 60}; /* an overloaded node, an emulated one */
+	const struct timespec timeout = {.tv_sec = 60}; /* an overloaded node, an emulated one */
 
 	if (bind_to_go(&pw, PW_LAYOUT)) {
 		bind_to_go = NULL;
@@ -84,8 +84,8 @@ static void bind_and_wait(void)
 		return;
 	}
 	while (!__atomic_load_n(&pw.started, __ATOMIC_ACQUIRE))
-		if (futex_wait(&pw.started, 0, &patience) && errno == ETIMEDOUT) {
-			pw_warn("the helper library did not start within %d s; going on without Pinwheel", (int)patience.tv_sec);
+		if (futex_wait(&pw.started, 0, &timeout) && errno == ETIMEDOUT) {
+			pw_warn("the helper library did not start within %d s; going on without Pinwheel", (int)timeout.tv_sec);
 			pw_disable();
 			return;
 		}

@@ -1,4 +1,4 @@
-/* The block that each thread of the program has, and how it asks the server. */
+/* The block of memory that each thread of the program owns, and its questions to the server. */
 #define _GNU_SOURCE
 #include <linux/futex.h>
 #include <pthread.h>
@@ -15,7 +15,7 @@ static pthread_key_t key;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static int have_key;
 
-/* A thread has ended: its block, with its Locals and its ring, serves the next one that begins. */
+/* A thread has ended. The next new thread takes over its block with the Locals and the ring. */
 static void disown(void *block)
 {
 	struct pw_thread *t = block;
@@ -81,10 +81,11 @@ static long futex(uint32_t *word, int op, uint32_t value, const struct timespec 
 	return syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, value, timeout, NULL, 0);
 }
 
-/* What a question may take: a registration of very much memory takes seconds. */
+/* How long a thread waits for an answer. Registering very much memory takes seconds. */
 #define ANSWER_TIMEOUT_S 30
 
-/* Nobody has answered. Whatever the server still does for this question it undoes. */
+/* Withdraws a question that nobody has answered; -1, or 0 if the answer has come after all. The server
+ * undoes what it still does for it. */
 static int give_up(struct pw_mailbox *m)
 {
 	uint32_t state = PW_MAIL_ASKED;

@@ -1,28 +1,28 @@
 /*
  * pinwheel.h - just-in-time memory registration for RDMA transports.
  *
- * A transport that links Pinwheel asks it for a registration before each large
- * transfer (pinwheel_acquire) and gives it back afterwards (pinwheel_release).
- * Between the two the memory is registered. Afterwards a helper thread on an
- * idle core deregisters it, and registers it again just before its next use, which it
- * predicts; so that registered memory is what is needed now, and the path of
- * communication seldom waits for a registration.
+ * A transport that links Pinwheel acquires memory before each large transfer
+ * (pinwheel_acquire) and releases it afterwards (pinwheel_release). Between the two
+ * calls the memory is registered. After the release a helper thread on an idle core
+ * deregisters it. The helper predicts the next use and registers the memory again just
+ * before it. So only memory that is needed now is registered, and communication
+ * seldom waits for a registration.
  *
- * How memory is registered is the transport's business: it gives two callbacks
- * for each domain (a protection domain, or whatever registrations belong to).
- * For plain libibverbs they are in <pinwheel_verbs.h>.
+ * The transport passes two callbacks that register memory for each domain: a protection
+ * domain, or whatever registrations belong to. <pinwheel_verbs.h> has those for plain
+ * libibverbs.
  *
- * Errors are returned as negative errno values; strerror(3) names them. errno
- * itself means nothing afterwards. Sizes are bytes, times are nanoseconds. Every
- * function may be called by any thread at any time, except where it says otherwise;
- * none of them from a callback or a signal handler.
+ * Functions return errors as negative errno values; strerror(3) names them. The value of
+ * errno is undefined after a call. Sizes are in bytes, times in nanoseconds. Any thread
+ * may call any function at any time, unless its comment says otherwise. A callback or a
+ * signal handler must not call any.
  *
- * A fault of Pinwheel is none of the transport's: without its helper library,
- * without a way to notice that mappings change, with PINWHEEL_DISABLE=y, in the
- * child of a fork, or after an internal fault, every acquire registers through the
- * callback in its own thread and every release deregisters. One line on standard error says
- * so, unless it was asked for. The settings are the environment variables
- * PINWHEEL_*: see pinwheel(1).
+ * A failure of Pinwheel does not fail the transport. Pinwheel falls back to plain
+ * registration if the helper library is missing, if it cannot notice that mappings change,
+ * with PINWHEEL_DISABLE=y, in the child of a fork, and after an internal fault. Then every acquire
+ * registers through the callback in its own thread, and every release deregisters. One
+ * line on standard error says so, unless the user has asked for it. pinwheel(1)
+ * describes the settings, which are the environment variables PINWHEEL_*.
  *
  * Needs C99 or C++98. See pinwheel(3).
  */
@@ -36,16 +36,16 @@
 extern "C" {
 #endif
 
-/* Version of this interface: that of the soname. */
+/* The version of this interface, as in the soname. */
 #define PINWHEEL_API_VERSION 0
 
-struct pinwheel;        /* the library, in use */
-struct pinwheel_domain; /* what registrations belong to */
+struct pinwheel;        /* the initialised library */
+struct pinwheel_domain; /* registrations belong to one */
 
 /*
  * Rights to registered memory, numbered as enum ibv_access_flags. Local reading is
- * implied. Other bits are handed to the callback as they are; what is registered
- * with them is not kept beyond its use.
+ * implied. The callback gets other bits unchanged. Memory that is registered with them
+ * is not kept after the use.
  */
 enum pinwheel_access {
 	PINWHEEL_LOCAL_WRITE = 1 << 0,
@@ -58,60 +58,60 @@ enum pinwheel_access {
 #define PINWHEEL_UNLIMITED UINT64_MAX
 
 /*
- * What pinwheel_init may be told. Set size to sizeof(struct pinwheel_options) and
- * everything that is not known to zero.
+ * Options of pinwheel_init. Set size to sizeof(struct pinwheel_options) and every field
+ * that is not known to zero.
  */
 struct pinwheel_options {
 	size_t size;
 	const char *name; /* of the transport, for the report; copied, up to 63 bytes */
 	/*
-	 * The rank of this process in its job, and the number of ranks; 0 ranks if
-	 * there is no such thing. What concerns all processes of a job alike only rank 0 says.
+	 * The rank of this process in its job, and the number of ranks; 0 ranks if there is
+	 * no job. Only rank 0 prints messages that concern the whole job.
 	 */
 	int rank, ranks;
 };
 
 /*
- * Loads the helper library and starts its threads, at the first call; counts the
- * calls otherwise. May take some 100 ms. The process goes on as it was: signal
- * dispositions and masks, the affinity of the caller and its limits stay.
+ * The first call loads the helper library and starts its threads, which may take some
+ * 100 ms. Further calls only count. Signal dispositions and masks, limits, and the
+ * affinity of the caller do not change.
  *
- * options may be NULL. Those of the first call count, until the last pinwheel_fini.
+ * options may be NULL. The options of the first call hold until the last pinwheel_fini.
  *
- * Returns 0 and *pw, which is good until as many calls of pinwheel_fini; -EINVAL.
+ * Returns 0 and *pw, which is valid until as many calls of pinwheel_fini; -EINVAL.
  */
 int pinwheel_init(const struct pinwheel_options *options, struct pinwheel **pw);
 
 /*
- * Ends what pinwheel_init began. The last call ends the helper thread and writes
- * the report that PINWHEEL_STATS asks for. The libraries stay loaded, asleep:
- * pinwheel_init may be called again.
+ * Undoes one pinwheel_init. The last call ends the helper thread and writes the report
+ * that PINWHEEL_STATS asks for. The libraries stay loaded, and pinwheel_init may be
+ * called again.
  *
- * Returns 0; -EBUSY, and nothing has happened, if this is the last and a domain is open; -EINVAL.
+ * Returns 0; -EBUSY if this is the last call and a domain is open, and nothing has happened; -EINVAL.
  */
 int pinwheel_fini(struct pinwheel *pw);
 
-/* A registration, as the callback made it. */
+/* A registration that the callback has made. */
 struct pinwheel_region {
-	void *handle; /* whatever the transport needs to know it by, such as struct ibv_mr * */
+	void *handle; /* identifies it for the transport, such as a struct ibv_mr * */
 	uint32_t lkey, rkey;
 };
 
 /*
- * How a domain registers. Both callbacks are called in the threads that acquire
- * and release, and in threads of Pinwheel, several at a time. They must not call this
- * interface, and must not wait for a thread that does.
+ * The callbacks of a domain. Threads that acquire and release call them, and so do threads
+ * of Pinwheel, several at a time. A callback must not call this interface, and must
+ * not wait for a thread that does.
  *
- * reg registers len bytes from addr, which are whole pages unless the registration is
- * for one use, and may be more than was asked for; the keys must be valid at the
- * addresses of the memory itself. It fills in *region and returns 0, or returns a
- * negative errno. After -ENOMEM, -EAGAIN or -ENOSPC what is idle is deregistered,
- * and it is called again. arg is what pinwheel_domain_open was given.
+ * reg registers len bytes from addr. These are whole pages and may be more than the
+ * transport acquires, unless the registration is for a single use. The keys must be valid
+ * at the addresses of the memory itself. reg fills in *region and returns 0, or returns a
+ * negative errno. After -ENOMEM, -EAGAIN or -ENOSPC Pinwheel deregisters idle memory and
+ * calls reg again. arg is that of pinwheel_domain_open.
  *
- * dereg ends a registration; it returns 0 or a negative errno. After -EBUSY it is
- * called again, a few times; after anything else the registration is given up: it
- * counts as pinned for as long as the domain is open. What it returns for a
- * registration for one use pinwheel_release returns, and that is the end of it.
+ * dereg ends a registration and returns 0 or a negative errno. After -EBUSY Pinwheel calls
+ * it again, a few times. After any other error Pinwheel gives the registration up and
+ * counts it as pinned for as long as the domain is open. If the registration was for a
+ * single use, pinwheel_release returns the error, and dereg is not called again.
  */
 struct pinwheel_ops {
 	size_t size; /* sizeof(struct pinwheel_ops) */
@@ -120,67 +120,68 @@ struct pinwheel_ops {
 };
 
 /*
- * Opens a domain. ops is copied; arg must stay good until the domain is closed.
- * Sixteen domains are managed at a time; one more registers for each use, and one line says so.
+ * Opens a domain. ops is copied. arg must stay valid until the domain is closed.
+ * Pinwheel manages sixteen domains at a time. Further domains register for each use, and
+ * one line on standard error says so.
  *
- * Returns 0 and *domain, to be given to pinwheel_domain_close; -EINVAL; -ENOMEM.
+ * Returns 0 and *domain, which the caller must close with pinwheel_domain_close; -EINVAL; -ENOMEM.
  */
 int pinwheel_domain_open(struct pinwheel *pw, const struct pinwheel_ops *ops, void *arg, struct pinwheel_domain **domain);
 
 /*
- * Closes a domain. All of its idle registrations are deregistered before it
- * returns. No other call with this domain may be under way, or follow, except
- * pinwheel_release before this returns 0.
+ * Closes a domain. It deregisters all idle memory of the domain before it returns. No
+ * other call with this domain may be under way or follow, except pinwheel_release before
+ * this returns 0.
  *
- * Returns 0: the domain is gone, its callbacks are called no more, and the
- * protection domain below can be destroyed. -EBUSY: uses of it are not released yet;
- * nothing can be acquired (-ESHUTDOWN), each release deregisters, and
- * pinwheel_domain_close is to be called again after the last. -ETIMEDOUT: the helper library has died,
- * and what it had registered stays so; the domain is gone. -EINVAL.
+ * Returns 0: the domain is gone, Pinwheel no longer calls its callbacks, and the
+ * protection domain can be destroyed. -EBUSY: uses are not released yet. From now on an
+ * acquire fails with -ESHUTDOWN and each release deregisters; call this again after the
+ * last release. -ETIMEDOUT: the helper library has died and its registrations stay; the
+ * domain is gone. -EINVAL.
  */
 int pinwheel_domain_close(struct pinwheel_domain *domain);
 
 /*
- * One use of registered memory: a transport has one in each of its requests.
- * pinwheel_acquire fills it in. It must not be copied or moved, nor its memory be
- * freed, before pinwheel_release.
+ * One use of registered memory. A transport has one in each of its requests.
+ * pinwheel_acquire fills it in. The transport must not copy, move or free it before
+ * pinwheel_release.
  */
 struct pinwheel_use {
-	uint32_t lkey, rkey; /* of the registration; valid at the addresses of the memory */
-	void *handle;        /* what the callback gave; belongs to the registration, which others may share */
+	uint32_t lkey, rkey; /* keys of the registration, valid at the addresses of the memory */
+	void *handle;        /* handle of the registration, which other uses may share */
 	uint64_t opaque[18];
 };
 
 /*
- * Makes memory usable for a transfer: returns when len bytes from addr are
- * registered with the rights access. They stay so until pinwheel_release(use),
- * even if they are unmapped meanwhile. The bytes are those of a mapping; to
- * change or unmap it while nothing is acquired needs no call.
+ * Makes memory usable for a transfer. It returns when len bytes from addr are registered
+ * with the rights access. They stay registered until pinwheel_release(use), even if they
+ * are unmapped meanwhile. While memory is not acquired, the transport may change or unmap
+ * its mapping without a call to Pinwheel.
  *
- * site identifies where the transfer comes from, so that its repetition can be
- * recognised: any number that is the same whenever the program does the same,
- * such as one for each kind of transfer and its peer. 0: the return addresses on
- * the stack serve, which the callers must have frame pointers for; threads that run
- * on stacks of their own making (coroutines) must give a number.
+ * site identifies the origin of the transfer, so that its repetition can be recognised. It
+ * is any number that is the same whenever the program does the same, such as one for each
+ * kind of transfer and its peer. If it is 0, Pinwheel takes the return addresses on the
+ * stack, and the callers must have frame pointers. Threads that run on stacks that they
+ * make themselves, such as coroutines, must pass a number.
  *
- * A hit, which is the rule, makes no system call, allocates nothing, takes no lock
- * and waits for nobody. Anything else asks a thread of Pinwheel, or registers right here.
- * Uses of fewer bytes than PINWHEEL_THRESHOLD (16 KiB) are served, but not predicted:
- * their memory stays registered. Copying such messages through memory that is
- * registered anyhow is usually better.
+ * Most calls are hits. A hit makes no system call, allocates nothing, takes no lock and
+ * waits for nobody. A miss asks a thread of Pinwheel, or registers in this thread.
+ * Uses of fewer bytes than PINWHEEL_THRESHOLD (16 KiB) are served but not predicted, so
+ * their memory stays registered. It is usually better to copy such messages through memory
+ * that is registered anyhow.
  *
- * Returns 0 and *use, to be released once. -ENOMEM if what is in use leaves no room
- * below the limits: copy, or wait for a release. What the callback failed with,
- * if making room did not help. -ESHUTDOWN: the domain is closing. -EINVAL: no memory,
- * or beyond the end of the address space.
+ * Returns 0 and *use, to be released once. -ENOMEM: memory in use leaves no room below the
+ * limits; copy the message, or wait for a release. The error of the callback, if
+ * making room did not help. -ESHUTDOWN: the domain is closing. -EINVAL: len is 0, or the
+ * range ends beyond the address space.
  */
 int pinwheel_acquire(struct pinwheel_domain *domain, const void *addr, size_t len, unsigned access, uint64_t site,
 		     struct pinwheel_use *use);
 
 /*
- * pinwheel_acquire for what is registered already: registers nothing. To choose
- * between zero-copy and a copy. A yes costs as much as a hit; for a no
- * the helper library is asked, which takes microseconds.
+ * Acquires memory only if it is registered already. A transport can use it to choose
+ * between zero-copy and a copy. Success costs as much as a hit. Before it fails it asks the
+ * helper library, which takes microseconds.
  *
  * Returns 0 and *use; -ENOENT if the memory, or a part of it, is not registered
  * with these rights; -EINVAL.
@@ -189,24 +190,25 @@ int pinwheel_try_acquire(struct pinwheel_domain *domain, const void *addr, size_
 			 struct pinwheel_use *use);
 
 /*
- * Ends a use: the transfer has completed. Any thread may call it. Afterwards *use
- * holds nothing; releasing that fails.
+ * Ends a use after its transfer has completed. Any thread may call it. Afterwards *use
+ * holds nothing.
  *
- * Returns 0; -EINVAL if use holds nothing; what dereg failed with, if the
- * registration was for this use alone and made in this thread; -ENOMEM, and nothing has
- * happened, if there is no memory for the first call of a thread.
+ * Returns 0; -EINVAL if use holds nothing; the error of dereg, if the registration was for
+ * this use alone; -ENOMEM if there is no memory for the first call of a thread, and
+ * nothing has happened.
  */
 int pinwheel_release(struct pinwheel_use *use);
 
 /*
- * Whether len bytes from addr are registered with the rights access, at this
- * moment; a moment later they need not be. Registers nothing. A yes counts as a hit.
+ * Reports whether len bytes from addr are registered with the rights access at this
+ * moment. A moment later the answer may be another. It registers nothing. If the memory is
+ * registered, this counts as a hit.
  *
  * Returns 1 or 0; -EINVAL.
  */
 int pinwheel_is_registered(struct pinwheel_domain *domain, const void *addr, size_t len, unsigned access);
 
-/* Bounds of what is registered at a time; PINWHEEL_UNLIMITED for none. */
+/* Limits of the memory that is registered at a time; PINWHEEL_UNLIMITED for none. */
 struct pinwheel_limits {
 	size_t size;      /* sizeof(struct pinwheel_limits) */
 	uint64_t bytes;   /* of whole pages; a page in two registrations counts twice */
@@ -214,34 +216,35 @@ struct pinwheel_limits {
 };
 
 /*
- * Bounds what Pinwheel keeps registered: in one domain, or with NULL for domain, in
- * the process. What is idle is deregistered until the rest fits; what is in use
- * stays. An acquire that would exceed the limits, with nothing idle left, fails with -ENOMEM.
- * A limit of the process does not exceed that of PINWHEEL_BUDGET, and lasts until the last pinwheel_fini.
+ * Limits the memory that Pinwheel keeps registered, in one domain, or in the process if
+ * domain is NULL. Pinwheel deregisters idle memory until the rest fits. Memory in use stays
+ * registered. An acquire that would exceed the limits when nothing is idle fails with
+ * -ENOMEM. The limit of the process never exceeds PINWHEEL_BUDGET, and lasts until the last
+ * pinwheel_fini.
  *
  * Returns 0; -EINVAL; an error of dereg.
  */
 int pinwheel_limits(struct pinwheel *pw, struct pinwheel_domain *domain, const struct pinwheel_limits *limits);
 
 /*
- * Deregisters all that is idle: in one domain, or with NULL for domain, in all.
- * Before a fork, for instance, or when memory is wanted elsewhere.
+ * Deregisters all idle memory, in one domain, or in all if domain is NULL. Call it before
+ * a fork, for instance, or when memory is needed elsewhere.
  *
- * Returns the number of registrations that were ended; -EINVAL; an error of dereg.
+ * Returns the number of registrations that it has ended; -EINVAL; an error of dereg.
  */
 int pinwheel_clean(struct pinwheel *pw, struct pinwheel_domain *domain);
 
 /*
- * Counts since the domain was opened, or with NULL for domain, since the first
- * pinwheel_init, of all domains. Later versions may have more: size says how many there are.
+ * Counts since the domain was opened, or of all domains since the first pinwheel_init.
+ * Later versions may add fields; size tells which there are.
  */
 struct pinwheel_stats {
 	size_t size;     /* sizeof(struct pinwheel_stats) */
 	uint64_t hits;   /* uses that found their memory registered */
 	uint64_t waited; /* uses that waited for another thread to register it */
-	uint64_t first;  /* uses of memory that never had been registered, which registered it */
-	uint64_t late;   /* uses of memory that had been, and registered it again */
-	uint64_t plain;  /* uses that were registered for themselves alone, in the thread of the caller */
+	uint64_t first;  /* uses that registered memory for the first time */
+	uint64_t late;   /* uses that had to register memory again */
+	uint64_t plain;  /* uses that registered for themselves alone, in the thread of the caller */
 	uint64_t failed; /* registrations that failed for good */
 
 	uint64_t helper_registrations;   /* done ahead of a use, by the helper thread */
@@ -249,17 +252,17 @@ struct pinwheel_stats {
 	uint64_t evicted;                /* idle registrations that made room for others */
 	uint64_t invalidated;            /* registrations whose mapping had changed */
 
-	uint64_t pinned_bytes, pinned_regions; /* registered by Pinwheel now, but for plain uses */
+	uint64_t pinned_bytes, pinned_regions; /* registered by Pinwheel now, without plain uses */
 	uint64_t peak_pinned_bytes;
 
-	/* of the process in any case */
-	uint64_t wait_ns;     /* spent by threads in asking the helper library, registrations included */
-	uint64_t lost_events; /* uses that the helper thread has not heard of: their memory stays registered */
+	/* always of the whole process */
+	uint64_t wait_ns;     /* time that threads waited for the helper library, registrations included */
+	uint64_t lost_events; /* uses that were never reported to the helper thread; their memory stays registered */
 };
 
 /*
- * Fills in *stats, of which size is set. Asks the helper library: microseconds.
- * What its counts are without it is zero.
+ * Fills in *stats, whose size the caller has set. It asks the helper library, which takes
+ * microseconds. If that is missing, its counts are zero.
  *
  * Returns 0; -EINVAL; -ENOMEM.
  */

@@ -1,7 +1,7 @@
 /*
- * Posts: which memory the program gave to which MPI call. A transport registers
- * a buffer inside whatever call makes progress, or on a thread of its own, so
- * registrations are attributed to calls by address.
+ * Announced buffers: which memory the program has passed to which MPI call. A transport
+ * registers a buffer inside whatever call makes progress, or on a thread of its own. So a
+ * registration is attributed to a call by its address.
  *
  * Budget of pw_announce_call and pw_find_announced: no system call, no allocation, no lock.
  */
@@ -19,9 +19,8 @@ static void set_call(struct pw_announced *p, uint64_t seq, uint64_t op, const st
 }
 
 /*
- * Other threads may be looking: an entry has no start while it changes. Who reads it
- * while it changes may take the call of another buffer for its own, which misleads
- * nobody but the predictor.
+ * Other threads may be reading, so an entry has no start while it changes. A reader in that
+ * moment may see the call of another buffer, which misleads nobody but the predictor.
  */
 static void add(struct pw_thread *t, uint64_t start, uint64_t end, uint64_t op, const struct pw_site *site)
 {
@@ -32,7 +31,8 @@ static void add(struct pw_thread *t, uint64_t start, uint64_t end, uint64_t op, 
 	__atomic_store_n(&p->end, end, __ATOMIC_RELEASE); /* not before start is 0 */
 	set_call(p, t->seq, op, site);
 	__atomic_store_n(&p->start, start, __ATOMIC_RELEASE);
-	__atomic_store_n(&t->announced_count, n + 1, __ATOMIC_RELAXED); /* orders nothing: each entry says itself whether it is valid */
+	/* orders nothing: each entry says itself whether it is valid */
+	__atomic_store_n(&t->announced_count, n + 1, __ATOMIC_RELAXED);
 }
 
 static void announce_buffer(struct pw_call *c, const struct pw_buffer *b, const struct pw_site **site)
@@ -56,7 +56,7 @@ static void announce_buffer(struct pw_call *c, const struct pw_buffer *b, const 
 	add(t, e.start, e.end, t->op, *site);
 }
 
-/* Persistent requests: their buffers are posted again whenever they are started. */
+/* Persistent requests. Their buffers are announced again at each start. */
 #define PERSISTENT 1024u
 static pthread_mutex_t persistent_lock = PTHREAD_MUTEX_INITIALIZER; /* of persistent; a leaf, held for a few loads */
 static struct {
@@ -86,7 +86,7 @@ void pw_announce_persistent(const struct pw_call *c)
 		persistent[at].request = request;
 		persistent[at].start = e.start;
 		persistent[at].end = e.end;
-		break; /* with none free its registrations are left alone */
+		break; /* if no entry is free, its registrations pass through */
 	}
 	pthread_mutex_unlock(&persistent_lock);
 }
@@ -98,7 +98,7 @@ static void each_request(const struct pw_call *c)
 	const struct pw_site *site = c->spec->completes == PW_STARTS ? pw_site_here(t, t->frame) : NULL;
 
 	if (!c->arg[c->spec->req])
-		return; /* MPI will say so */
+		return; /* MPI will complain */
 	for (int64_t k = 0; k < n; k++) {
 		uint64_t request = pw_request(c, (unsigned)k);
 
@@ -128,7 +128,7 @@ void pw_announce_call(struct pw_call *c)
 		return;
 	}
 	if (s->creates == PW_PERSISTENT)
-		return; /* posted when it is started */
+		return; /* announced when it is started */
 	if (s->send.form && !pw_is_in_place(c, s->send.buf))
 		announce_buffer(c, &s->send, &site);
 	if (s->recv.form && (s->recv.buf != s->send.buf || !site))
@@ -150,15 +150,16 @@ static const struct pw_announced *find_in(const struct pw_thread *t, uint64_t st
 }
 
 /*
- * Whether memory that the program did not announce may be MPI's own copy of what it
- * did. What is larger than that is a pool that the transport makes for itself
- * while it connects, and is left alone.
+ * Whether memory that was not announced may be a copy that MPI makes of an announced
+ * buffer. Anything larger is a pool that the transport creates while it
+ * connects, and is left alone.
  */
 static int uses_own_memory(const struct pw_thread *t, uint64_t bytes)
 {
 	if (t->largest_seq != t->seq || bytes > t->largest)
 		return 0;
-	return (t->op >= PW_BCAST && t->op <= PW_ALLTOALLV) || (t->op >= PW_GATHER && t->op <= PW_ACCUMULATE) || t->op == PW_OTHER ||
+	return (t->op >= PW_BCAST && t->op <= PW_ALLTOALLV) || (t->op >= PW_GATHER && t->op <= PW_ACCUMULATE) ||
+			t->op == PW_OTHER ||
 	       t->packed_seq == t->seq;
 }
 

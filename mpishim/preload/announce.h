@@ -11,11 +11,15 @@ void pw_announce_persistent(const struct pw_call *c); /* after the call has crea
 /* The announced buffer that contains this memory, of any thread; NULL if there is none. */
 const struct pw_announced *pw_find_announced(struct pw_thread *t, uint64_t start, uint64_t end);
 
-static inline uint32_t pw_announced_count(const struct pw_thread *t) { return __atomic_load_n(&t->announced_count, __ATOMIC_RELAXED); }
+static inline uint32_t pw_announced_count(const struct pw_thread *t)
+{
+	return __atomic_load_n(&t->announced_count, __ATOMIC_RELAXED);
+}
 
 static inline struct pw_call_id pw_announced_call(const struct pw_announced *p)
 {
-	return (struct pw_call_id){__atomic_load_n(&p->call.seq, __ATOMIC_RELAXED), __atomic_load_n(&p->call.op, __ATOMIC_RELAXED),
+	return (struct pw_call_id){__atomic_load_n(&p->call.seq, __ATOMIC_RELAXED), __atomic_load_n(&p->call.op,
+			__ATOMIC_RELAXED),
 				 __atomic_load_n(&p->call.site, __ATOMIC_ACQUIRE)};
 }
 

@@ -5,18 +5,25 @@
 #include "mpi_handles.h"
 #include "core.h"
 
+/* How the count of a buffer is given. */
 enum pw_count_form {
 	PW_NO_BUFFER,
 	PW_COUNT,
 	PW_COUNT_PER_PEER, /* count elements for every member of the communicator */
-	PW_COUNTS,	 /* as counts and displacements say */
-	PW_COUNTS_TYPES, /* so too, each of another type, displacements in bytes */
-	PW_COUNTS_SUM,	 /* all counts together, without gaps */
-	PW_COUNTS_OWN, /* the count of this rank */
+	PW_COUNTS,	   /* arrays of counts and displacements */
+	PW_COUNTS_TYPES,   /* arrays of counts, datatypes and displacements in bytes */
+	PW_COUNTS_SUM,	   /* an array of counts whose parts follow each other without gaps */
+	PW_COUNTS_OWN,	   /* an array of counts, of which this rank has its own part */
 };
 enum pw_creates { PW_NO_REQUEST, PW_REQUEST, PW_PERSISTENT, PW_MESSAGE };
-enum pw_completes { PW_COMPLETES_NONE, PW_COMPLETES_ALL, PW_COMPLETES_ONE, PW_COMPLETES_SOME, PW_STARTS, PW_FREES, PW_CANCELS, PW_COMPLETES_RMA };
-enum pw_lifecycle { PW_NO_LIFECYCLE, PW_TYPE_CREATED, PW_TYPE_FREED, PW_COMM_CREATED, PW_COMM_STARTED, PW_COMM_FREED, PW_WIN_CREATED, PW_WIN_FREED };
+enum pw_completes {
+	PW_COMPLETES_NONE, PW_COMPLETES_ALL, PW_COMPLETES_ONE, PW_COMPLETES_SOME, PW_STARTS, PW_FREES,
+	PW_CANCELS, PW_COMPLETES_RMA,
+};
+enum pw_lifecycle {
+	PW_NO_LIFECYCLE, PW_TYPE_CREATED, PW_TYPE_FREED, PW_COMM_CREATED, PW_COMM_STARTED, PW_COMM_FREED,
+	PW_WIN_CREATED, PW_WIN_FREED,
+};
 enum pw_rooted { PW_EVERYWHERE, PW_SEND_AT_ROOT, PW_RECV_AT_ROOT };
 
 /* Positions of arguments, from 1; see calls.h. */
@@ -31,8 +38,8 @@ struct pw_spec {
 	uint8_t req, number, which, some, flag;
 	uint8_t status; /* or statuses */
 	uint8_t message, win;
-	uint8_t handle, lifecycle; /* of a datatype, communicator or window, by reference, and what becomes of it */
-	uint8_t by_group; /* not all members of the parent make it */
+	uint8_t handle, lifecycle; /* a datatype, communicator or window by reference, and whether it is created or freed */
+	uint8_t by_group; /* only a group of the parent's members takes part */
 	uint8_t neighborhood; /* a collective of the neighbors in a topology */
 	uint8_t aints; /* displacements are MPI_Aint */
 	uint8_t wide;  /* MPI_Count for int, MPI_Aint for displacements: the MPI_x_c of MPI-4 */
@@ -43,14 +50,14 @@ struct pw_spec {
 struct pw_call {
 	const struct pw_spec *spec;
 	pw_word *arg; /* from 1 */
-	struct pw_thread *thread; /* NULL: nothing to be done at its end */
+	struct pw_thread *thread; /* NULL: the call is not looked at */
 	enum pw_language language;
 	int recorded;
 	int error;     /* of the MPI library */
-	int succeeded; /* the MPI library has accepted its arguments, and has set its results */
-	int unknown;   /* what it gave to MPI is to be noted when it has succeeded */
+	int succeeded; /* the MPI library has accepted the arguments and set the results */
+	int unknown;   /* its buffers are announced only when it has succeeded */
 	uint64_t start_ns, start_cpu_ns;
-	struct pw_pending **completing; /* the requests given to a wait or test; of recording */
+	struct pw_pending **completing; /* recording: the requests that a wait or test was given */
 	struct pw_pending *inline_requests[PW_INLINE_REQUESTS];
 };
 
@@ -89,7 +96,7 @@ static inline pw_word pw_comm(const struct pw_call *c)
 	return c->language == PW_C ? pw_mpi_handle(c->arg[i]) : pw_mpi.comm_f2c(*(const int *)c->arg[i]);
 }
 
-/* A request or message as a key: its handle in C, whatever language gives it. */
+/* The key of a request or message: its handle in C, whatever language passes it. */
 static inline uint64_t pw_key(const struct pw_call *c, unsigned argument, unsigned index)
 {
 	const void *at = (const void *)c->arg[argument];
@@ -101,7 +108,7 @@ static inline uint64_t pw_key(const struct pw_call *c, unsigned argument, unsign
 
 static inline uint64_t pw_request(const struct pw_call *c, unsigned index) { return pw_key(c, c->spec->req, index); }
 
-/* A window: a handle as a communicator's. */
+/* The window of a one-sided call. */
 static inline pw_word pw_win(const struct pw_call *c)
 {
 	pw_word arg = c->arg[c->spec->win];
@@ -118,38 +125,44 @@ static inline pw_word pw_handle_at(const struct pw_call *c, unsigned i)
 	if (!at)
 		return 0;
 	if (c->language == PW_FORTRAN)
-		return (lifecycle <= PW_TYPE_FREED ? pw_mpi.type_f2c : lifecycle <= PW_COMM_FREED ? pw_mpi.comm_f2c : pw_mpi.win_f2c)(*(const int *)at);
+		return (lifecycle <= PW_TYPE_FREED   ? pw_mpi.type_f2c
+			: lifecycle <= PW_COMM_FREED ? pw_mpi.comm_f2c
+						     : pw_mpi.win_f2c)(*(const int *)at);
 	return pw_mpi.handle_bytes == 4 ? *(const uint32_t *)at : *(const pw_word *)at;
 }
 
-static inline int pw_is_in_place(const struct pw_call *c, unsigned i) { return c->arg[i] == pw_mpi.in_place[c->language]; }
+static inline int pw_is_in_place(const struct pw_call *c, unsigned i)
+{
+	return c->arg[i] == pw_mpi.in_place[c->language];
+}
 
-/* Where a buffer begins, as datatypes count it: with MPI_BOTTOM they have addresses. */
+/* The address that a datatype's offsets count from. With MPI_BOTTOM they are addresses themselves. */
 static inline pw_word pw_address(const struct pw_call *c, unsigned i)
 {
 	return c->arg[i] == pw_mpi.bottom[c->language] ? 0 : c->arg[i];
 }
 
-/* Whether a buffer means something at the root only. */
+/* Whether a buffer is significant at the root only. */
 static inline int pw_is_of_root(const struct pw_spec *s, const struct pw_buffer *b)
 {
 	return (s->rooted == PW_SEND_AT_ROOT && b == &s->send) || (s->rooted == PW_RECV_AT_ROOT && b == &s->recv);
 }
 
-/* What a buffer argument is: bytes of data, and the memory they lie in. */
+/* The bytes of data of a buffer argument, and the memory they lie in. */
 struct pw_extent {
 	uint64_t start, end, bytes;
 };
 
 /*
- * extent.c. 1; or 0: there is no data, or the argument means nothing in this process; or
- * PW_UNKNOWN: that can't be said before the call has succeeded.
+ * extent.c. Returns 1, or 0 if there is no data or the argument means nothing in this process,
+ * or PW_UNKNOWN if the extent can be known only after the call has succeeded.
  */
 #define PW_UNKNOWN (-1)
 int pw_extent_of(const struct pw_call *c, const struct pw_buffer *b, struct pw_extent *e);
-int pw_peer_extent_of(const struct pw_call *c, const struct pw_buffer *b, int i, struct pw_extent *e); /* of PW_COUNTS, PW_COUNTS_TYPES; 0 or 1 */
+/* the part of peer i, of PW_COUNTS and PW_COUNTS_TYPES; 0 or 1 */
+int pw_peer_extent_of(const struct pw_call *c, const struct pw_buffer *b, int i, struct pw_extent *e);
 
-/* unwound.c: whether the call under way, whose frame is the outer one, was left without a return */
+/* unwound.c: whether the call whose wrapper has the outer frame was left without a return */
 int pw_was_unwound(void **outer, void **frame);
 
 #endif

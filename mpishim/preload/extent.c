@@ -1,10 +1,10 @@
 /*
- * What the buffer arguments of a call are: how much data, and the memory that it lies in.
+ * The extent of a buffer argument: how many bytes of data, and in which memory.
  *
- * Nothing is read that MPI declares without meaning in this process, and nothing
- * is asked of the MPI library before it has accepted the arguments: see mpi_handles.h.
+ * This reads no argument that MPI declares insignificant in this process, and asks the MPI
+ * library nothing before it has accepted the arguments; see mpi_handles.h.
  *
- * Budget: no system call, no allocation, no lock but for what is learned.
+ * Budget: no system call, no allocation, and no lock unless a handle is learned.
  */
 #define _GNU_SOURCE
 #include "call.h"
@@ -44,7 +44,7 @@ static int parts(const struct pw_call *c, const struct pw_buffer *b, const struc
 	return c->spec->op != PW_REDUCE_SCATTER && m->is_inter ? m->remote_size : m->size;
 }
 
-/* What the communicator has to be known for, before anything can be said of a buffer. */
+/* Whether the extent of a buffer depends on the communicator. */
 static int needs_comm_info(const struct pw_call *c, const struct pw_buffer *b)
 {
 	return b->form != PW_COUNT || pw_is_of_root(c->spec, b);
@@ -65,11 +65,11 @@ static int is_significant(const struct pw_call *c, const struct pw_buffer *b, co
 	root = pw_int(c, s->peer);
 	if (pw_is_of_root(s, b))
 		return m->is_inter ? root == pw_mpi.root : root == m->rank;
-	/* Of an intercommunicator the group of the root has the root, which alone has data, and others, which have none. */
+	/* In the root's group of an intercommunicator only the root has data. */
 	return root >= 0 || (root == pw_mpi.root && s->rooted == PW_EVERYWHERE);
 }
 
-/* Where elements lie. 0 for no memory: no elements, or no address. */
+/* The memory of count elements. 0 if there are no elements or no address. */
 static int set_extent(pw_word address, int64_t count, const struct pw_datatype *s, struct pw_extent *e)
 {
 	if (count <= 0 || !s->bytes)
@@ -87,7 +87,7 @@ static int part_of(const struct pw_call *c, const struct pw_buffer *b, int i, st
 	const struct pw_datatype *s;
 
 	if (count_at(c, b, i) <= 0)
-		return 0; /* its datatype may be none */
+		return 0; /* its datatype may be null */
 	if (!(s = datatype_of(c, b->form == PW_COUNTS_TYPES ? pw_type_at(c, b->type, i) : pw_type(c, b->type))))
 		return PW_UNKNOWN;
 	displacement = element(c, b->displs, i, c->spec->wide || c->spec->aints);
@@ -143,24 +143,25 @@ static int64_t total(const struct pw_call *c, const struct pw_buffer *b, const s
 }
 
 /*
- * The buffer that holds the data of this one: with MPI_IN_PLACE what is to be sent lies where
- * the result will, and what the send side says means nothing. NULL: there is no data.
+ * The buffer that holds the data of this one. With MPI_IN_PLACE the data to send lies in the
+ * receive buffer, and the arguments of the send side mean nothing. NULL if there is no data.
  */
-static const struct pw_buffer *data_buffer(const struct pw_call *c, const struct pw_buffer *b, struct pw_buffer *in_place)
+static const struct pw_buffer *data_buffer(const struct pw_call *c, const struct pw_buffer *b,
+		struct pw_buffer *in_place)
 {
 	const struct pw_spec *s = c->spec;
 
 	if (!s->send.form || !s->recv.form)
 		return b;
-	if (pw_is_in_place(c, s->recv.buf)) /* MPI_Scatter's root keeps what is its own */
+	if (pw_is_in_place(c, s->recv.buf)) /* the root of MPI_Scatter keeps its own part */
 		return b == &s->send ? b : NULL;
 	if (!pw_is_in_place(c, s->send.buf))
 		return b;
 	if (s->op == PW_ALLTOALL || s->op == PW_ALLTOALLV)
 		return &s->recv;
-	if (s->send.count != s->recv.count) /* what a rank of a gather has itself is where it belongs */
+	if (s->send.count != s->recv.count) /* the own part of a gather is in place already */
 		return b == &s->recv ? b : NULL;
-	*in_place = s->send; /* a reduction: all that is to be reduced is there first */
+	*in_place = s->send; /* a reduction reads its operands there first */
 	in_place->buf = s->recv.buf;
 	return in_place;
 }
@@ -190,7 +191,8 @@ int pw_peer_extent_of(const struct pw_call *c, const struct pw_buffer *b, int i,
 	struct resolved r;
 
 	*e = (struct pw_extent){0};
-	if (resolve(c, b, &r) == 1 && i < parts(c, r.buffer, r.comm) && has_arrays(c, r.buffer) && part_of(c, r.buffer, i, e) == 1)
+	if (resolve(c, b, &r) == 1 && i < parts(c, r.buffer, r.comm) && has_arrays(c, r.buffer) && part_of(c,
+			r.buffer, i, e) == 1)
 		return e->bytes != 0;
 	*e = (struct pw_extent){0};
 	return 0;
@@ -210,7 +212,7 @@ static __attribute__((noinline)) int extent_of(const struct pw_call *c, const st
 	if (b->form == PW_COUNTS || b->form == PW_COUNTS_TYPES)
 		return vector_extent(c, b, parts(c, b, r.comm), e);
 	if ((count = total(c, b, r.comm)) <= 0)
-		return 0; /* the datatype may be none */
+		return 0; /* the datatype may be null */
 	if (!(type = datatype_of(c, pw_type(c, b->type))))
 		return PW_UNKNOWN;
 	return set_extent(pw_address(c, b->buf), count, type, e);
@@ -232,5 +234,5 @@ int pw_extent_of(const struct pw_call *c, const struct pw_buffer *b, struct pw_e
 	} else {
 		found = extent_of(c, b, e);
 	}
-	return found == PW_UNKNOWN && c->succeeded ? 0 : found; /* there are too many handles to know them all */
+	return found == PW_UNKNOWN && c->succeeded ? 0 : found; /* the tables of handles are full */
 }

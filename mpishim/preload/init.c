@@ -7,7 +7,8 @@
 #include "recording.h"
 
 /* MPI may be in use by MPI_Init, by any number of sessions (MPI-4), or by both. */
-static pthread_mutex_t using = PTHREAD_MUTEX_INITIALIZER; /* of what follows; held while the Go side starts and stops */
+/* protects the next line; held while the Go side starts and stops */
+static pthread_mutex_t using = PTHREAD_MUTEX_INITIALIZER;
 static int has_world, sessions, has_ended;
 static __thread int inside; /* the Fortran form of a call may call the C form */
 
@@ -21,7 +22,8 @@ static int is_given(const char *name)
 /* Whether the user wants a report or a trace, even if nothing is registered. */
 static int wants_output(void) { return is_given("PINWHEEL_STATS") || is_given("PINWHEEL_RECORD"); }
 
-/* MPI works now: learn what it is, and start if the transport uses verbs or the user wants a report. */
+/* MPI works now. Learns which library it is, and starts the Go side if the transport uses verbs or the
+ * user wants a report. */
 static void initialized(const void *session, enum pw_language language)
 {
 	struct pw_thread *t = pw_self();
@@ -49,10 +51,10 @@ static void initialized(const void *session, enum pw_language language)
 }
 
 /*
- * The order of the end: recording; no more new registrations of ours; the helper;
- * what is idle. Then the transport closes: it gives back what it still holds, and
- * with each protection domain its cache goes (ibv_dealloc_pd in verbs.c). The Go
- * side stays loaded, asleep: a Go library can not be unloaded.
+ * The end has an order: recording ends, nothing new is managed, the helper ends, and what is idle is
+ * released. Then the transport closes. It deregisters what it still holds, and the cache
+ * of each protection domain goes with that (ibv_dealloc_pd in verbs.c). The Go side
+ * stays loaded and sleeps, because a Go library cannot be unloaded.
  */
 static void finalizing(void)
 {
@@ -97,7 +99,7 @@ static void session_ends(const void *session, enum pw_language language)
 	if (sessions && !--sessions && !has_world)
 		finalizing();
 	if (pw_mpi.session && pw_mpi_session(session, language) == pw_mpi.session)
-		pw_mpi.session = 0; /* nothing can be asked of it any more */
+		pw_mpi.session = 0; /* MPI answers no more questions about it */
 	pthread_mutex_unlock(&using);
 }
 
@@ -144,7 +146,7 @@ PW_EXPORT int MPI_Finalize(void)
 	return real();
 }
 
-/* Fortran: all by reference, the error code last; what a failed MPI_Init leaves is noticed later. */
+/* Fortran passes all by reference and the error code last. A failed MPI_Init is noticed later. */
 #define FORTRAN_INIT(symbol) \
 	PW_EXPORT int symbol(void *ierror); \
 	PW_EXPORT int symbol(void *ierror) \
@@ -221,7 +223,7 @@ PW_EXPORT int MPI_Session_finalize(void *session)
 	return real(session);
 }
 
-/* Of mpi_f08 the error code may be absent. */
+/* In mpi_f08 the error code may be absent. */
 #define FORTRAN_SESSION_INIT(symbol) \
 	PW_EXPORT int symbol(void *info, void *handler, int *session, int *ierror); \
 	PW_EXPORT int symbol(void *info, void *handler, int *session, int *ierror) \

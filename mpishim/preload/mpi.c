@@ -29,7 +29,7 @@ static inline __attribute__((always_inline)) void announce(struct pw_call *c)
 		announce_timed(c);
 }
 
-/* Whatever called this, also from inside of MPI: the handle may be another's at once. */
+/* For calls from inside MPI as well, since the handle may be given to another object at once. */
 static __attribute__((noinline)) void forget(const struct pw_call *c)
 {
 	pw_word handle = pw_handle_at(c, c->spec->handle);
@@ -69,14 +69,14 @@ static inline __attribute__((always_inline)) void enter(struct pw_call *c, const
 	if (s->lifecycle == PW_TYPE_FREED || s->lifecycle == PW_COMM_FREED || s->lifecycle == PW_WIN_FREED)
 		forget(c);
 	if (t->depth && pw_was_unwound(t->frame, frame))
-		t->depth = 0; /* by an error handler that jumped, or an exception */
+		t->depth = 0; /* an error handler has jumped, or an exception has passed */
 	if (t->depth++) /* the MPI library calls itself */
 		return;
 	t->seq++;
 	t->op = s->op;
 	t->frame = frame;
 	if (s->send.form || s->recv.form || s->completes == PW_STARTS || s->completes == PW_FREES)
-		if (pw_is_managing() && pw_uses_verbs()) /* nobody registers what shared memory moves */
+		if (pw_is_managing() && pw_uses_verbs()) /* over shared memory alone nothing is registered */
 			announce(c);
 	if (pw_recording(t))
 		pw_record_begin(c);
@@ -87,7 +87,8 @@ static inline __attribute__((always_inline)) void enter(struct pw_call *c, const
 static inline __attribute__((always_inline)) void leave(struct pw_call *c, const struct pw_spec *s, int error)
 {
 	struct pw_thread *t = c->thread;
-	const int creates = s->lifecycle == PW_TYPE_CREATED || s->lifecycle == PW_COMM_CREATED || s->lifecycle == PW_WIN_CREATED;
+	const int creates = s->lifecycle == PW_TYPE_CREATED || s->lifecycle == PW_COMM_CREATED ||
+			s->lifecycle == PW_WIN_CREATED;
 
 	if (pw_unlikely(!t))
 		return;
@@ -107,7 +108,7 @@ static inline __attribute__((always_inline)) void leave(struct pw_call *c, const
 		t->depth--;
 }
 
-/* The real function. The program could not have been linked without one. */
+/* Finds the real function. A linked program has one. */
 static __attribute__((noinline, cold)) pw_fn find(pw_fn *real, const char *name)
 {
 	pw_fn f = (pw_fn)pw_symbol(name);
@@ -202,7 +203,8 @@ static __attribute__((noinline, cold)) pw_fn find(pw_fn *real, const char *name)
 
 /* The error code is the last argument. In mpi_f08 it may be absent, and is NULL then. */
 #define FORTRAN_WRAPPER(symbol, n, spec_) \
-	WRAPPER(symbol, n, spec_, PW_FORTRAN, int error = 0; if (!PW_CAT(a, n)) PW_CAT(a, n) = (pw_word)&error;, *(const int *)PW_CAT(a, n))
+	WRAPPER(symbol, n, spec_, PW_FORTRAN, int error = 0; if (!PW_CAT(a, n)) PW_CAT(a, n) = (pw_word)&error;, \
+		*(const int *)PW_CAT(a, n))
 
 #define CALL(Name, name, n, ...) \
 	static const struct pw_spec spec_##Name = {__VA_ARGS__}; \
@@ -210,12 +212,13 @@ static __attribute__((noinline, cold)) pw_fn find(pw_fn *real, const char *name)
 	FORTRAN_WRAPPER(mpi_##name##_, PW_CAT(F, n), spec_##Name) \
 	FORTRAN_WRAPPER(mpi_##name##_f08_, PW_CAT(F, n), spec_##Name)
 
-/* A call that Fortran gives strings, whose lengths are arguments as well: what its handle is, its first use will tell. */
+/* A call to which Fortran passes strings, whose lengths are arguments as well. A Fortran handle is
+ * learned at its first use. */
 #define TEXT(Name, name, n, ...) \
 	static const struct pw_spec spec_##Name = {__VA_ARGS__}; \
 	C_WRAPPER(MPI_##Name, n, spec_##Name)
 
-/* A call with counts: MPI-4 has it in C with large ones as well. */
+/* A call with counts. MPI-4 also has its form with large counts in C. */
 #define DATA(Name, name, n, ...) \
 	CALL(Name, name, n, __VA_ARGS__) \
 	static const struct pw_spec spec_##Name##_c = {__VA_ARGS__, .wide = 1}; \

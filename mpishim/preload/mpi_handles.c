@@ -1,4 +1,4 @@
-/* Handles that the MPI library has accepted: tables that are read without a lock. */
+/* Tables of the handles that the MPI library has accepted. Readers take no lock. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <string.h>
@@ -6,9 +6,9 @@
 #include "mpi_handles.h"
 
 /*
- * Open hash tables of entries that begin with their handle. A place whose handle was
- * freed stays part of the chains through it. What has no place within PROBES of
- * its own is not known.
+ * Open hash tables of entries that begin with their handle. The entry of a freed handle
+ * stays part of the chains through it. A handle for which no entry is free within PROBES
+ * of its hash is not known.
  */
 #define PROBES 64u
 #define NONE ((pw_word)0)
@@ -53,7 +53,7 @@ static void forget(const struct table *t, pw_word handle)
 	pthread_mutex_unlock(&writing);
 }
 
-/* The entry is kept, instead of what was known of its handle. */
+/* Stores an entry in place of an older one of its handle. */
 static void *keep(const struct table *t, const void *made)
 {
 	pw_word handle = *(const pw_word *)made, *at = NULL;
@@ -72,7 +72,7 @@ static void *keep(const struct table *t, const void *made)
 	return at;
 }
 
-/* MPICH's handles of basic datatypes say how large these are. */
+/* The handle of a basic datatype in MPICH encodes its size. */
 static __attribute__((noinline)) const struct pw_datatype *basic(pw_word type)
 {
 	struct pw_datatype s = {.type = type, .bytes = pw_mpi_basic_bytes(type)};

@@ -1,4 +1,4 @@
-/* The MPI library behind us: found at run time, known by its symbols. */
+/* Finds the MPI library behind us at run time, and knows it by its symbols. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
@@ -40,13 +40,13 @@ void *pw_symbol(const char *name)
 {
 	struct search s = {name, dlsym(RTLD_NEXT, name)};
 
-	/* A program that loads its MPI as a plug-in has it out of our sight. */
+	/* Symbols of an MPI library that was loaded as a plug-in are not in our scope. */
 	if (!s.found)
 		dl_iterate_phdr(look, &s);
 	return s.found;
 }
 
-/* Data: where the program has a copy of its own, that one is meant. */
+/* Data. If the program has a copy of the variable, that copy counts. */
 static void *data_symbol(const char *name)
 {
 	void *d = dlsym(RTLD_DEFAULT, name);
@@ -56,7 +56,7 @@ static void *data_symbol(const char *name)
 
 static pw_word same(int handle) { return (pw_word)(unsigned)handle; }
 
-/* What makes a handle of C of one of Fortran: a macro in MPICH's ABI. */
+/* The function that converts a Fortran handle to C. In MPICH's ABI it is a macro. */
 static pw_word (*f2c(const char *name))(int)
 {
 	pw_word (*f)(int) = pw_symbol(name);
@@ -65,7 +65,8 @@ static pw_word (*f2c(const char *name))(int)
 }
 
 /* Variables with the addresses of MPI_STATUS_IGNORE and MPI_STATUSES_IGNORE in Fortran. */
-static const char *const ignores[PW_IGNORES] = {"MPI_F_STATUS_IGNORE", "MPI_F_STATUSES_IGNORE", "MPI_F08_STATUS_IGNORE", "MPI_F08_STATUSES_IGNORE"};
+static const char *const ignores[PW_IGNORES] = {"MPI_F_STATUS_IGNORE", "MPI_F_STATUSES_IGNORE",
+		"MPI_F08_STATUS_IGNORE", "MPI_F08_STATUSES_IGNORE"};
 
 /* In Open MPI a handle is a pointer. */
 static void set_open_mpi(struct pw_mpi *m)
@@ -135,7 +136,8 @@ static void find_fortran(struct pw_mpi *m)
 		m->fortran_ignore[i] = data_symbol(ignores[i]);
 	m->in_place[PW_FORTRAN] = (pw_word)data_symbol("mpi_fortran_in_place_");
 	m->bottom[PW_FORTRAN] = (pw_word)data_symbol("mpi_fortran_bottom_");
-	if (!m->in_place[PW_FORTRAN] && (common = data_symbol("mpipriv1_"))) { /* mpif.h of MPICH: MPI_BOTTOM, MPI_IN_PLACE, ... */
+	/* mpif.h of MPICH: MPI_BOTTOM, MPI_IN_PLACE, ... */
+	if (!m->in_place[PW_FORTRAN] && (common = data_symbol("mpipriv1_"))) {
 		m->bottom[PW_FORTRAN] = (pw_word)common;
 		m->in_place[PW_FORTRAN] = (pw_word)common + 4;
 	}
@@ -178,7 +180,8 @@ int pw_mpi_world_group(pw_word *group)
 	*group = 0;
 	if (!pw_mpi.by_session)
 		return pw_mpi.comm_group(pw_mpi.comm_world, group);
-	return !pw_mpi.session || !pw_mpi.group_from_session_pset || pw_mpi.group_from_session_pset(pw_mpi.session, "mpi://WORLD", group);
+	return !pw_mpi.session || !pw_mpi.group_from_session_pset ||
+			pw_mpi.group_from_session_pset(pw_mpi.session, "mpi://WORLD", group);
 }
 
 int pw_mpi_is_spawned(void)

@@ -16,9 +16,9 @@ void *pw_symbol(const char *name); /* a symbol of the MPI library; NULL if it ha
 
 struct pw_mpi {
 	int known;           /* handles and constants are known */
-	unsigned handle_bytes; /* of a request in C */
-	int by_session;      /* initialized by a session, not by MPI_Init: there is no MPI_COMM_WORLD */
-	pw_word session;     /* that one; 0: it has ended */
+	unsigned handle_bytes; /* bytes of a handle in C */
+	int by_session;      /* initialized by a session instead of MPI_Init, so there is no MPI_COMM_WORLD */
+	pw_word session;     /* that session; 0 after its end */
 	pw_word comm_world, comm_self, comm_null, type_null;
 	int (*type_size)(pw_word type, int *bytes);
 	int (*type_size_x)(pw_word type, int64_t *bytes); /* of MPI-3 */
@@ -49,25 +49,25 @@ struct pw_mpi {
 	int (*dist_graph_neighbors_count)(pw_word comm, int *in, int *out, int *weighted);
 	int topo_graph, topo_cart, topo_dist_graph, root, proc_null; /* MPI_GRAPH, ..., MPI_ROOT, MPI_PROC_NULL */
 	int any_source, err_truncate;
-	unsigned status_ints, status_source; /* ints of a status, and which of them is MPI_SOURCE; MPI_TAG follows */
-	pw_word status_ignore;		     /* in C; of statuses as well */
-	pw_word *fortran_ignore[PW_IGNORES]; /* where their addresses stand, or NULL */
+	unsigned status_ints, status_source; /* size of a status in ints, and the index of MPI_SOURCE; MPI_TAG follows it */
+	pw_word status_ignore;		     /* MPI_STATUS_IGNORE and MPI_STATUSES_IGNORE in C */
+	pw_word *fortran_ignore[PW_IGNORES]; /* pointers to the variables that have their addresses, or NULL */
 	pw_word in_place[2], bottom[2];	/* by enum pw_language */
 };
 extern struct pw_mpi pw_mpi;
-void pw_mpi_init(void); /* at the end of MPI_Init, or of MPI_Session_init */
-void pw_mpi_world(int32_t *rank, int32_t *size); /* of this process in the job; left alone where that isn't known */
+void pw_mpi_init(void); /* fills in pw_mpi, at the end of MPI_Init or MPI_Session_init */
+void pw_mpi_world(int32_t *rank, int32_t *size); /* of this process in the job; unchanged if they are not known */
 int pw_mpi_is_spawned(void);
-int pw_mpi_world_group(pw_word *group); /* to be freed; 0 if it is there */
+int pw_mpi_world_group(pw_word *group); /* returns 0 and a group that the caller frees */
 pw_word pw_mpi_session(const void *at, enum pw_language language);
-void pw_mpi_each_type(const struct pw_datatype *(*see)(pw_word type)); /* predefined */
-int64_t pw_mpi_basic_bytes(pw_word type); /* 0: the handle does not tell */
+void pw_mpi_each_type(const struct pw_datatype *(*see)(pw_word type)); /* for each predefined datatype */
+int64_t pw_mpi_basic_bytes(pw_word type); /* 0 if the handle does not encode its size */
 
-/* Of a communicator that MPI has accepted. */
+/* For a communicator that MPI has accepted. */
 int pw_is_inter(pw_word comm);
 void pw_neighbor_counts(pw_word comm, int rank, int *sources, int *destinations);
 
-/* A handle given in C: an int comes in a register whose upper half is anything. */
+/* A handle passed in C. The upper half of a register that holds an int is undefined. */
 static inline pw_word pw_mpi_handle(pw_word arg) { return pw_mpi.handle_bytes == 4 ? (uint32_t)arg : arg; }
 
 #endif

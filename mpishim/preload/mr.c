@@ -1,4 +1,4 @@
-/* The pool of handles; see mr.h. */
+/* The pool of pw_mr; see mr.h. */
 #define _GNU_SOURCE
 #include <sys/mman.h>
 
@@ -7,7 +7,7 @@
 struct pw_mr *pw_mrs;
 
 static uint64_t head;  /* tag << 32 | index + 1 of the first free one */
-static uint32_t fresh; /* handles that were ever taken */
+static uint32_t fresh; /* how many were ever taken */
 
 static struct pw_mr *pool(void)
 {
@@ -33,7 +33,7 @@ struct pw_mr *pw_mr_pop(void)
 	if (!p)
 		return NULL;
 	while ((uint32_t)h) {
-		/* The handle may be taken under our eyes: then its next is garbage, and the tag has changed. */
+		/* Another thread may take it meanwhile. Its next is then garbage, and the tag has changed. */
 		next = ((h >> 32) + 1) << 32 | __atomic_load_n(&p[(uint32_t)h - 1].next, __ATOMIC_RELAXED);
 		if (__atomic_compare_exchange_n(&head, &h, next, 1, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 			return &p[(uint32_t)h - 1];

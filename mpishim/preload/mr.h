@@ -1,11 +1,11 @@
 /*
- * Handles: what the transport gets for a managed registration. It takes them for
- * struct ibv_mr, of which each begins with one.
+ * The memory regions that the transport gets for managed registrations. Each pw_mr begins with a
+ * struct ibv_mr, which is all that the transport sees.
  *
- * They come from a fixed pool, so that a pointer says whether it is ours; free
- * ones are a stack whose head carries a tag against ABA, one CAS to take or give
- * back. A thread keeps some to itself and mostly needs none. No system call, no
- * allocation, no lock.
+ * They come from a fixed pool, so an address tells whether a region is ours. Free ones
+ * form a stack whose head carries a tag against ABA; one CAS pops or pushes. A thread keeps
+ * some free ones to itself and mostly needs no CAS. Nothing here makes a system call,
+ * allocates or takes a lock.
  */
 #ifndef PINWHEEL_MR_H
 #define PINWHEEL_MR_H
@@ -13,34 +13,34 @@
 #include "abi.h" /* struct v_mr: struct ibv_mr */
 #include "core.h"
 
-/* What a handle stands for. */
+/* The registration that a pw_mr stands for. */
 struct pw_mr_state {
-	struct v_mr mr;      /* what the transport sees */
-	struct pwt_ref ref;  /* desc NULL: it is not the cache's, but plain */
+	struct v_mr mr;      /* the transport sees this */
+	struct pwt_ref ref;  /* desc is NULL for a registration past the cache */
 	union {
-		struct pw_call_id call; /* that the memory was given to */
+		struct pw_call_id call; /* the memory was passed to */
 		void *plain;          /* the registration of libibverbs */
 	};
 	uint64_t start_ticks;
-	uint64_t path_ticks; /* that taking it cost; 0: not measured */
+	uint64_t path_ticks; /* cost of the get; 0 if it was not measured */
 	uint32_t domain;
 	uint32_t access;
 };
 
 struct pw_mr {
-	struct pw_mr_state state; /* first: its address is the handle's */
+	struct pw_mr_state state; /* must come first: the transport has its address */
 	uint32_t next;           /* atomic: index + 1 of the next free one */
-	uint32_t taken;          /* of who holds it: the transport, or the thread that keeps it */
+	uint32_t taken;          /* 1 while the transport has it */
 };
 _Static_assert(offsetof(struct pw_mr, state.mr) == 0, "taken for struct ibv_mr");
 _Static_assert(sizeof(struct pw_mr) == 128, "two cache lines: a third costs a hit 5 ns");
 
 extern struct pw_mr *pw_mrs; /* atomic: NULL before the first */
 
-struct pw_mr *pw_mr_pop(void); /* NULL: all in use, or no memory */
+struct pw_mr *pw_mr_pop(void); /* NULL if all are in use or there is no memory */
 void pw_mr_push(struct pw_mr *h);
 
-/* NULL: all in use, or no memory. */
+/* NULL if all are in use or there is no memory. */
 static inline struct pw_mr *pw_mr_alloc(struct pw_thread *t)
 {
 	struct pw_mr *h = pw_likely(t->free_mrs) ? t->free_mr[--t->free_mrs] : pw_mr_pop();

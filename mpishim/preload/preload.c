@@ -1,6 +1,6 @@
 /*
- * What is so because libpinwheel.so is preloaded and not linked: it comes into
- * processes that are no ranks, and the provider is the transport's libibverbs.
+ * The constructor and the destructor of libpinwheel.so. A preloaded library also comes into
+ * processes that are no ranks, and its provider is the libibverbs of the transport.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -17,9 +17,9 @@ static int is_named(const char *const *names)
 	return 0;
 }
 
-/* Launchers start the ranks; they are no ranks, and a Go runtime would disturb
- * them. The first kind the user starts, and has preloaded by mistake; the second is started
- * by the first, or by a rank without launcher, and inherits the preload. */
+/* Launchers start the ranks. They register nothing, and a Go runtime would disturb them. A user starts a
+ * launcher and has preloaded it by mistake. A launcher, or a rank without one, starts the daemons, which
+ * inherit the preload. */
 static const char *const launchers[] = {"mpirun",	  "mpiexec",	     "orterun",	     "prterun",
 					 "srun",	  "mpiexec.hydra",   "mpirun.mpich", "mpiexec.mpich",
 					 "mpirun.openmpi", "mpiexec.openmpi", NULL};
@@ -52,8 +52,9 @@ __attribute__((constructor)) static void loaded(void)
 		pw_disable();
 	if (is_named(launchers)) {
 		pw_disable();
-		pw_warn("preloaded into the launcher %s, which has nothing to register; it is meant for the ranks (pinwheel run sees to that)",
-		       program_invocation_short_name);
+		pw_warn("preloaded into the launcher %s, which has nothing to register; "
+			"it is meant for the ranks (pinwheel run sees to that)",
+			program_invocation_short_name);
 	}
 	pw_prepare();
 }

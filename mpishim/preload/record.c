@@ -1,7 +1,7 @@
 /*
- * Recording (PINWHEEL_RECORD): one pw_record for each buffer of each call of the
- * thread that called MPI_Init, in the order of time, into a ring that the Go side
- * empties into a .pwt file. See trace.Record for what the fields mean.
+ * Recording (PINWHEEL_RECORD). Each buffer of each call of the thread that called MPI_Init
+ * becomes one pw_record, in order of time, in a ring that the Go side empties
+ * into a .pwt file. trace.Record documents the fields.
  */
 #define _GNU_SOURCE
 #include <string.h>
@@ -70,8 +70,9 @@ static void set_buffer(struct pw_record *r, uint64_t start, uint64_t bytes, int 
 	r->dir = write ? 2 : 1;
 }
 
-/* A line for each part that goes to or comes from one peer. */
-static void emit_parts(const struct pw_call *c, struct pw_record *r, const struct pw_buffer *b, int write, const struct pw_comm *comm)
+/* Emits one record for the part of each peer. */
+static void emit_parts(const struct pw_call *c, struct pw_record *r, const struct pw_buffer *b, int write,
+		const struct pw_comm *comm)
 {
 	struct pw_extent all = {0}, e = {0};
 
@@ -88,7 +89,8 @@ static void emit_parts(const struct pw_call *c, struct pw_record *r, const struc
 	}
 }
 
-static void emit_buffer(const struct pw_call *c, struct pw_record *r, const struct pw_buffer *b, int write, const struct pw_comm *comm)
+static void emit_buffer(const struct pw_call *c, struct pw_record *r, const struct pw_buffer *b, int write,
+		const struct pw_comm *comm)
 {
 	struct pw_extent e;
 
@@ -102,7 +104,7 @@ static void emit_buffer(const struct pw_call *c, struct pw_record *r, const stru
 	pw_record_emit(r);
 }
 
-/* The peer and tag of a receive, as far as they are known. */
+/* Sets peer and tag of a receive, as far as they are known. */
 static void set_source(const struct pw_call *c, struct pw_record *r, const struct pw_comm *comm)
 {
 	const struct pw_spec *s = c->spec;
@@ -113,11 +115,11 @@ static void set_source(const struct pw_call *c, struct pw_record *r, const struc
 	r->tag = status ? pw_status_tag(status) : (int32_t)pw_int(c, s->from_tag);
 	if (status && source >= 0 && source < comm->peers)
 		return;
-	if (status) /* of MPI_PROC_NULL, or it says nothing */
+	if (status) /* it received from MPI_PROC_NULL, or the status is empty */
 		r->tag = (int32_t)pw_int(c, s->from_tag);
 }
 
-/* What a call with buffers does: one record for each. */
+/* Emits one record for each buffer of a call. */
 static void emit_buffers(const struct pw_call *c, struct pw_record *r, const struct pw_comm *comm)
 {
 	const struct pw_spec *s = c->spec;
@@ -136,7 +138,7 @@ static void emit_buffers(const struct pw_call *c, struct pw_record *r, const str
 	}
 }
 
-/* A message that was found: who receives it is told from whom it is. */
+/* A probe. If it has found a message for MPI_Mrecv, that call will need the peer and the tag. */
 static void record_probe(const struct pw_call *c, struct pw_record *r, struct pw_comm *comm)
 {
 	const struct pw_spec *s = c->spec;
@@ -152,7 +154,7 @@ static void record_probe(const struct pw_call *c, struct pw_record *r, struct pw
 	pw_pending_put(PW_MESSAGES, pw_key(c, s->message, 0), p);
 }
 
-/* The message that was found before. */
+/* Sets peer and tag of the message that a probe has found; 0 if that is not known. */
 static int take_message(const struct pw_call *c, struct pw_record *r)
 {
 	struct pw_pending *p = c->completing ? c->completing[0] : NULL;
@@ -167,7 +169,7 @@ static int take_message(const struct pw_call *c, struct pw_record *r)
 	return 1;
 }
 
-/* What starts now, or is to be started, and ends later. */
+/* Remembers an operation that completes later, or a persistent request. */
 static void start_pending(const struct pw_call *c, struct pw_record *r, struct pw_comm *comm)
 {
 	const struct pw_spec *s = c->spec;
@@ -219,7 +221,7 @@ static void record_call(const struct pw_call *c, struct pw_record *r, struct pw_
 	if (s->tag)
 		r->tag = (int32_t)pw_int(c, s->tag);
 	if (comm && comm->is_inter && r->op == PW_ALLTOALL)
-		r->op = PW_ALLTOALLV; /* equal shares, of others than the members */
+		r->op = PW_ALLTOALLV; /* equal parts, but of the remote group */
 	if (r->op == PW_ALLTOALL || r->op == PW_ALLGATHER)
 		r->peer = comm->peers < pw.size ? comm->peers : pw.size;
 	if (s->creates == PW_REQUEST || s->creates == PW_PERSISTENT || (s->win && r->op != PW_BARRIER))
@@ -228,7 +230,7 @@ static void record_call(const struct pw_call *c, struct pw_record *r, struct pw_
 		emit_buffers(c, r, comm);
 }
 
-/* A receive that got more than it has room for has received. */
+/* Whether a receive was truncated. It has received all the same. */
 static int is_truncated(const struct pw_call *c)
 {
 	int class = 0;

@@ -1,12 +1,12 @@
 /*
  * Recording: communicators and windows.
  *
- * A handle says nothing to another process, and the same communicator may be the
- * first that one rank uses and the last that another does. So each has a name that
- * all its members come to by themselves, without a message: a hash of how it was
- * made, of its parent's name, of its members, and of how many such were made before.
- * All members make communicators of the same parent in the same order; those that
- * are made otherwise (by a group, by a call that does not block) are counted apart.
+ * A handle means nothing to another process, and ranks use communicators in different
+ * orders. So each communicator has a global ID that every member computes without a
+ * message. It is a hash of the way in which the communicator was created, its parent's ID, its members
+ * and the number of such communicators before it. All members create the children of a
+ * parent in the same order, except by a group or by a nonblocking call; those are counted
+ * apart.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -15,20 +15,20 @@
 
 #include "record.h"
 
-/* Handles come and go on any thread; what is found is used by the recorded one. */
+/* Protects the buckets: any thread creates and frees handles. The recorded thread uses what it finds. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 #define BUCKETS 4096u
 static struct pw_comm *buckets[BUCKETS];
 
-/* How many there are of each kind that differ in nothing else: an open hash table that grows. */
+/* How many communicators hash alike so far: an open hash table that grows. */
 static struct made {
 	uint64_t kind;
 	uint64_t times;
 } *made;
 static uint64_t made_places, made_used;
 
-/* The most that a trace takes; see trace.maxComms, trace.maxCommTotal. */
+/* Limits of the trace format; see trace.maxComms and trace.maxCommTotal. */
 #define MAX_COMMS (1 << 16)
 #define MAX_MEMBERS (1 << 22)
 static int32_t next_id;
@@ -73,7 +73,7 @@ static uint64_t count(uint64_t kind)
 	return ++m->times;
 }
 
-/* The world ranks of a group, which is freed; NULL if that can't be said. */
+/* The world ranks of a group, which it frees; NULL if they cannot be found. */
 static int32_t *ranks_of(pw_word group, int *n)
 {
 	pw_word world = 0;
@@ -124,7 +124,8 @@ static int find_members(struct pw_comm *c, int is_window)
 		c->members = c->peers = n;
 		return 1;
 	}
-	if (!pw_mpi.comm_remote_group || pw_mpi.comm_remote_group(c->handle, &remote) || !(c->peer = ranks_of(remote, &c->peers)) ||
+	if (!pw_mpi.comm_remote_group || pw_mpi.comm_remote_group(c->handle, &remote) ||
+			!(c->peer = ranks_of(remote, &c->peers)) ||
 	    !(c->world = malloc((size_t)(n + c->peers + 1) * sizeof *c->world))) {
 		free(local);
 		return 0;
@@ -149,7 +150,7 @@ static struct pw_comm *find(pw_word handle)
 	return c;
 }
 
-/* With the lock held. Returns NULL where it can't be followed. */
+/* The caller holds the lock. NULL if the members cannot be found. */
 static struct pw_comm *make(pw_word handle, uint64_t parent, unsigned how)
 {
 	struct pw_comm *c = calloc(1, sizeof *c);
@@ -227,7 +228,7 @@ void pw_comm_created(pw_word handle, uint64_t parent, unsigned how)
 	if (!handle || handle == pw_mpi.comm_null)
 		return;
 	pthread_mutex_lock(&lock);
-	/* MPI_Comm_get_parent returns the same one each time. Else it was freed where nobody saw it. */
+	/* MPI_Comm_get_parent returns the same handle each time. Any other known handle was freed unseen. */
 	if (parent || !find(handle)) {
 		forget(handle);
 		make(handle, parent, how);

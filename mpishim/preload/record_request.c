@@ -1,10 +1,10 @@
-/* Recording: requests and what else goes on between two calls. */
+/* Recording: requests and other operations that outlast a call. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "record.h"
 
-/* Hash tables of queues: who was put in first is taken first. */
+/* Hash tables of queues, first in, first out. */
 #define BUCKETS 1024u
 static struct bucket {
 	struct pw_pending *first, **end;
@@ -34,7 +34,7 @@ static void grow(enum pw_table t)
 	struct bucket *larger = calloc(n, sizeof *larger);
 
 	if (!larger)
-		return; /* it gets slow */
+		return; /* the table stays small and gets slow */
 	for (uint64_t i = 0; i < places[t]; i++)
 		for (struct pw_pending *p = tables[t][i].first, *next; p; p = next) {
 			next = p->next;

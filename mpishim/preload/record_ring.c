@@ -6,8 +6,8 @@
 
 struct pw_thread *pw_recorded;
 
-/* The end of MPI_Init, which all ranks leave together. A barrier would tell
- * better, and hang where one rank does not record. */
+/* Times count from the end of MPI_Init, which all ranks leave together. A barrier would be more exact, but it
+ * would hang if one rank does not record. */
 static uint64_t origin_ns, origin_cpu_ns;
 
 /* How long a call may be held up by a full ring before recording ends. */

@@ -1,7 +1,7 @@
 /*
- * Recording: statuses. They tell from whom a receive from any source got its message,
- * and whether an operation was cancelled. Where the program wants none and it matters,
- * MPI is given one of ours.
+ * Recording: statuses. A status tells from whom a receive from any source got its message,
+ * and whether an operation was cancelled. If the program ignores a status that matters,
+ * MPI gets one of ours.
  */
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* Recording: how what goes on between two calls is started, and how it ends. */
+/* Recording: the start and the completion of operations that outlast a call. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@ static int64_t requests(const struct pw_call *c)
 {
 	const struct pw_spec *s = c->spec;
 
-	return !c->arg[s->req] ? 0 : s->number ? pw_int(c, s->number) : 1; /* NULL: MPI will say so */
+	return !c->arg[s->req] ? 0 : s->number ? pw_int(c, s->number) : 1; /* NULL is an error that MPI reports */
 }
 
 /* How many places c->ending has. */
@@ -19,7 +19,10 @@ static int64_t taken(const struct pw_call *c)
 	return c->spec->message ? 1 : c->spec->completes == PW_FREES ? 2 : requests(c);
 }
 
-static int is_wait(const struct pw_spec *s) { return s->completes >= PW_COMPLETES_ALL && s->completes <= PW_COMPLETES_SOME; }
+static int is_wait(const struct pw_spec *s)
+{
+	return s->completes >= PW_COMPLETES_ALL && s->completes <= PW_COMPLETES_SOME;
+}
 
 void pw_record_take(struct pw_call *c)
 {
@@ -54,9 +57,10 @@ void pw_record_put_back(struct pw_call *c)
 {
 	static const enum pw_table freed[] = {PW_REQUESTS, PW_PERSISTENTS};
 
-	for (int64_t i = c->completing ? taken(c) : 0; i-- > 0;) /* from the last on: the first shall be taken first again */
+	for (int64_t i = c->completing ? taken(c) : 0; i-- > 0;) /* backwards, so that the first is taken first again */
 		if (c->completing[i])
-			pw_pending_put_back(c->spec->message ? PW_MESSAGES : c->spec->completes == PW_FREES ? freed[i] : PW_REQUESTS, c->completing[i]);
+			pw_pending_put_back(c->spec->message ? PW_MESSAGES : c->spec->completes == PW_FREES
+					? freed[i] : PW_REQUESTS, c->completing[i]);
 	if (c->completing != c->inline_requests)
 		free(c->completing);
 	c->completing = NULL;
@@ -69,7 +73,7 @@ static void matched(uint32_t number, int32_t peer, int32_t tag)
 	pw_record_emit(&r);
 }
 
-/* The communicator of an MPI_Comm_idup is there now. */
+/* MPI_Comm_idup has completed, and its communicator can be used. */
 static void made(const struct pw_pending *p)
 {
 	pw_word handle = p->is_fortran ? pw_mpi.comm_f2c(*(const int *)p->made)
@@ -81,7 +85,7 @@ static void made(const struct pw_pending *p)
 /* A request has ended; status may be NULL. */
 static void end(const struct pw_call *c, struct pw_pending *p, struct pw_record *r, const int *status)
 {
-	/* MPICH 4.0 says nothing of what an MPI_Isendrecv has received. */
+	/* MPICH 4.0 leaves the status of an MPI_Isendrecv empty. */
 	int is_right = status && p->is_any && (p->tag == PW_ANY_TAG || p->tag == pw_status_tag(status));
 	int source = is_right ? pw_status_source(status) : -1;
 
@@ -117,7 +121,7 @@ static void record_wait(struct pw_call *c, struct pw_record *r)
 	int has_statuses = !pw_status_is_ignored(c);
 
 	r->op = PW_WAIT;
-	if (!c->succeeded) { /* what has no handle any more has ended, well or not */
+	if (!c->succeeded) { /* a request whose handle has changed has completed, well or not */
 		for (int64_t i = 0; i < n; i++)
 			if (c->completing[i] && pw_request(c, (unsigned)i) != c->completing[i]->key)
 				end_at(c, r, i, NULL);
@@ -130,17 +134,18 @@ static void record_wait(struct pw_call *c, struct pw_record *r)
 	else if (s->completes == PW_COMPLETES_SOME)
 		done = *(const int *)c->arg[s->some];
 	for (int64_t k = 0; k < done; k++)
-		end_at(c, r, s->completes == PW_COMPLETES_ALL ? k : which[k] - (c->language == PW_FORTRAN), has_statuses ? pw_status_at(c, k) : NULL);
+		end_at(c, r, s->completes == PW_COMPLETES_ALL ? k : which[k] - (c->language == PW_FORTRAN),
+				has_statuses ? pw_status_at(c, k) : NULL);
 }
 
-/* What nobody will wait for. */
+/* A freed request, for which nobody will wait. */
 static void record_free(struct pw_call *c, struct pw_record *r)
 {
 	struct pw_pending *p = c->completing[0];
 
 	r->op = PW_FREE;
 	pw_pending_end(c->completing[1]);
-	if (p && p->is_cancelled) /* nobody will know */
+	if (p && p->is_cancelled) /* whether it was cancelled is never known */
 		__atomic_add_fetch(&pw.recorder->left_out[PW_LEFT_CANCELLED], 1, __ATOMIC_RELAXED);
 	if (p) {
 		r->req = p->number;
@@ -179,7 +184,7 @@ static void record_starts(const struct pw_call *c, struct pw_record *now)
 	}
 }
 
-/* The accesses to a window, or to one target there, have ended. */
+/* The one-sided operations on a window, or on one target in it, have completed. */
 static void record_accesses(const struct pw_call *c, struct pw_record *r)
 {
 	struct pw_comm *win = pw_comm_find(pw_win(c), 1);
@@ -196,13 +201,13 @@ static void record_accesses(const struct pw_call *c, struct pw_record *r)
 		}
 		end(c, p, r, NULL);
 	}
-	while ((p = others)) { /* the last of them first: they are in order again */
+	while ((p = others)) { /* the last first, so that their order is as before */
 		others = p->next;
 		pw_pending_put_back(PW_RMA, p);
 	}
 	r->op = op;
 	r->req = 0;
-	r->start_ns = r->end_ns; /* what the call does besides follows that */
+	r->start_ns = r->end_ns; /* the synchronization of the call itself follows */
 	r->start_cpu_ns = r->end_cpu_ns;
 	pw_comm_drop(win);
 }

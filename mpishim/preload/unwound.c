@@ -1,6 +1,6 @@
 /*
- * Calls that were left without a return: an error handler has jumped out of them, or an exception
- * has passed. What the program calls after that is not inside of them.
+ * MPI calls that were left without a return, because an error handler has jumped out or an exception
+ * has passed. Later calls of the program are not nested in them.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -11,7 +11,7 @@
 
 typedef _Unwind_Reason_Code (*backtrace_fn)(_Unwind_Trace_Fn, void *);
 
-/* Of libgcc, which a C program may have to load for it, and may lack. */
+/* _Unwind_Backtrace is in libgcc, which a C program may not have loaded and may lack. */
 static backtrace_fn backtrace_of_libgcc(void)
 {
 	static backtrace_fn found;
@@ -39,7 +39,7 @@ static const void *library_of(const void *address)
 	return dladdr(address, &info) ? info.dli_fbase : NULL;
 }
 
-/* For every function that has called the next one, from the inside. */
+/* Called for every frame, from the inside out. */
 static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *data)
 {
 	struct walk *w = data;
@@ -52,7 +52,7 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *data)
 	return w->is_inside || w->is_past || w->frames++ > 1000 ? _URC_END_OF_STACK : _URC_NO_REASON;
 }
 
-/* Whether it is code of the MPI library. The addresses are few: calls from inside of MPI. */
+/* Whether an address is in the MPI library. Few addresses are asked about: those of calls from inside MPI. */
 static int is_of_mpi(const void *address)
 {
 	static uintptr_t known[64]; /* the address, twice, and the answer */
@@ -73,14 +73,15 @@ static int is_of_mpi(const void *address)
 
 __attribute__((noinline)) int pw_was_unwound(void **outer, void **frame)
 {
-	struct walk w = {.inner = (uintptr_t)frame, .outer = (uintptr_t)outer, .ours = library_of((const void *)pw_was_unwound)};
+	struct walk w = {.inner = (uintptr_t)frame, .outer = (uintptr_t)outer,
+			.ours = library_of((const void *)pw_was_unwound)};
 	backtrace_fn backtrace;
 
 	if (frame >= outer)
-		return 1; /* what is called from inside lies below */
+		return 1; /* nested calls have frames below */
 	if (is_of_mpi(frame[1]) || !(backtrace = backtrace_of_libgcc()))
 		return 0;
-	/* The program calls, perhaps from a callback of its own: see where that comes from. */
+	/* The program calls, perhaps from a callback that MPI has called. The stack tells. */
 	backtrace(step, &w);
 	return w.is_past;
 }

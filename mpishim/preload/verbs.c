@@ -1,9 +1,9 @@
 /*
- * The calls of libibverbs that register memory.
+ * The wrappers of the calls of libibverbs that register memory.
  *
  * Budget of a hit, from ibv_reg_mr to ibv_dereg_mr: no system call, no
- * allocation, no lock, no Go. What isn't a hit asks the server (pw_ask); what isn't
- * for us, or can't be had from it, goes to libibverbs as if we weren't there.
+ * allocation, no lock, no Go. A miss asks the server (pw_ask). Memory that was not
+ * announced, or that the server refuses, goes to libibverbs as if Pinwheel were not there.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,7 +26,7 @@ struct pd_head {
 	void *context;
 };
 
-/* The index of a protection domain, which it is given if it has none; -1 if there are too many. */
+/* The slot of a protection domain, which gets one at first use; -1 if all are taken. */
 static int domain_of(void *pd)
 {
 	for (unsigned i = 0; i < PW_DOMAINS; i++) {
@@ -41,7 +41,8 @@ static int domain_of(void *pd)
 }
 
 /* Asks the server for a reference: 0 if it has given one. */
-static __attribute__((noinline)) int ask_reference(struct pw_thread *t, unsigned domain, void *addr, size_t bytes, unsigned access,
+static __attribute__((noinline)) int ask_reference(struct pw_thread *t, unsigned domain, void *addr,
+		size_t bytes, unsigned access,
 						   struct pwt_ref *ref)
 {
 	struct pw_mailbox *m = &t->mail;
@@ -108,7 +109,7 @@ static struct pw_mr *acquire(struct pw_thread *t, void *pd, void *addr, size_t b
 	return h;
 }
 
-/* The kernel refused: what is registered and idle makes room. */
+/* The kernel has refused: deregisters what is idle and tries again. */
 static void *retry_plain(struct pw_thread *t, void *pd, void *addr, size_t bytes, uint64_t iova, unsigned access)
 {
 	int error = errno;
@@ -148,7 +149,7 @@ static void *register_memory(void *pd, void *addr, size_t bytes, uint64_t iova, 
 	return register_plain(t, pd, addr, bytes, iova, access);
 }
 
-/* Whether the helper has heard of this use: a transport that repeats one send registers over and over. */
+/* Whether this use was reported before. A transport that repeats one send registers its buffer over and over. */
 static int was_reported(struct pw_thread *t, uint64_t region, uint64_t seq)
 {
 	unsigned i = (unsigned)(region * 0x9e3779b97f4a7c15ull >> 58); /* PW_REPORTED is 2^6 */
@@ -185,8 +186,8 @@ static void put(const struct pw_mr_state *r)
 	uint32_t pages = pw_ref_pages(&r->ref);
 
 	if (!t)
-		return; /* stays registered: there is no memory for anything else */
-	/* First of all: the helper can't deregister what is in use. */
+		return; /* the memory stays registered, since there is no memory to do more */
+	/* First, because the helper cannot deregister memory in use. */
 	pw_put(t, r->domain, &r->ref);
 	if (region && pw_wants_events())
 		report(t, r, region | (uint64_t)r->domain << 48, pages);
@@ -196,11 +197,11 @@ static void put(const struct pw_mr_state *r)
 	}
 }
 
-/* Ends what a handle stands for: 0, or an errno, and it is as it was. */
+/* Ends a registration. Returns 0, or an errno if it is still there. */
 static int deregister(const struct pw_mr_state *r)
 {
 	if (pw_is_disabled())
-		return 0; /* the child of a fork has nothing to give back */
+		return 0; /* a forked child holds nothing */
 	if (pw_unlikely(!r->ref.desc))
 		return pw_verbs.dereg(r->plain);
 	put(r);
@@ -247,7 +248,7 @@ PW_EXPORT int ibv_dereg_mr(void *mr)
 	return rc;
 }
 
-/* What is to take the place of another registration: of the cache if it can be had there, else of libibverbs. */
+/* Makes the registration that replaces another, from the cache if possible, else by libibverbs. */
 static int replace(struct pw_thread *t, void *pd, void *addr, size_t bytes, unsigned access, struct pw_mr_state *r)
 {
 	struct pw_mr *h = NULL;
@@ -265,7 +266,7 @@ static int replace(struct pw_thread *t, void *pd, void *addr, size_t bytes, unsi
 	return 0;
 }
 
-/* A new registration in place of the old one, under the old handle. */
+/* Registers anew under the old address of the region. */
 PW_EXPORT int ibv_rereg_mr(void *mr, int flags, void *pd, void *addr, size_t bytes, int access);
 PW_EXPORT int ibv_rereg_mr(void *mr, int flags, void *pd, void *addr, size_t bytes, int access)
 {
@@ -296,7 +297,7 @@ PW_EXPORT int ibv_rereg_mr(void *mr, int flags, void *pd, void *addr, size_t byt
 	return 0;
 }
 
-/* The cache of a protection domain would keep it busy. */
+/* Closes the cache of a protection domain, whose registrations would keep it busy. */
 static void close_domain(unsigned i)
 {
 	struct pw_thread *t = pw_self();
@@ -305,7 +306,7 @@ static void close_domain(unsigned i)
 		return;
 	t->mail.domain = i;
 	pw_ask(t, PW_ASK_CLOSE);
-	/* Its place is not used again: threads still have Locals of its cache. */
+	/* Its slot is not used again, because threads still have Locals of its cache. */
 	__atomic_store_n(&pw.domain[i].pd, (void *)-1, __ATOMIC_RELEASE);
 }
 

@@ -1,4 +1,4 @@
-/* The libibverbs behind us: found at run time, since the program or a plug-in brings it. */
+/* Finds the libibverbs behind us at run time, since the program or a plug-in brings it. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 

@@ -1,4 +1,4 @@
-/* The libibverbs behind us, in its own types but for the pointers. */
+/* The functions of the libibverbs behind us. Pointers to its types are void pointers. */
 #ifndef PINWHEEL_VERBSLIB_H
 #define PINWHEEL_VERBSLIB_H
 
@@ -20,7 +20,7 @@ extern struct pw_verbs pw_verbs;
 extern pthread_once_t pw_verbs_once;
 void pw_verbs_resolve(void);
 
-/* Before any use of it: at the first call of a wrapper. */
+/* Finds the functions at the first call of a wrapper. */
 static inline void pw_verbs_find(void) { pthread_once(&pw_verbs_once, pw_verbs_resolve); }
 
 #endif
