@@ -89,6 +89,7 @@ SV_API struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len
 		return errno = err, NULL;
 	}
 	sv_pd_count(pd, 1);
+	sv_stats_region(len);
 	m->context = pd->context, m->pd = pd, m->addr = addr, m->length = len;
 	m->handle = (uint32_t)(k - sv->key), m->lkey = m->rkey = m->handle << 8 | k->gen;
 	__atomic_store_n(&k->key, m->lkey, __ATOMIC_RELEASE);

@@ -283,7 +283,7 @@ int sv_open(void)
 	pthread_mutex_lock(&once);
 	if (!sv || opened_by != getpid()) {
 		if (!opened_by)
-			pthread_atfork(NULL, NULL, in_child);
+			pthread_atfork(NULL, NULL, in_child), sv_stats_open();
 		d = door();
 		err = d < 0 ? errno : enter();
 		if (d >= 0)

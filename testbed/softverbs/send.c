@@ -46,6 +46,8 @@ static int step(struct sv_qp_obj *p, struct sv_work *w)
 		}
 		st = IBV_WC_RETRY_EXC_ERR;
 	}
+	if (st == IBV_WC_SUCCESS)
+		sv_stats_request(w->opcode, w->bytes);
 	if (st != IBV_WC_SUCCESS && st != IBV_WC_WR_FLUSH_ERR) {
 		if (sv_debug)
 			sv_say("queue pair %#x: request %u of %lu bytes: %s", p->qp.qp_num, w->opcode, (unsigned long)w->bytes,

@@ -10,10 +10,10 @@ SOFTVERBS_TESTS := $(patsubst $(SOFTVERBS)/tests/%.c,$(SOFTVERBS_BUILD)/test-%,$
 # The library whose symbol versions ours has.
 SOFTVERBS_INSTALLED = $(shell /sbin/ldconfig -p | awk '$$1 == "libibverbs.so.1" { print $$NF; exit }')
 
-.PHONY: softverbs test-softverbs test-softverbs-device test-softverbs-go
+.PHONY: softverbs test-softverbs test-softverbs-device test-softverbs-go test-softverbs-mpi
 
 ## softverbs: the software RDMA device: libibverbs.so.1 in out/softverbs/lib
-softverbs: $(SOFTVERBS_LIB)/libibverbs.so.1 $(SOFTVERBS_OUT)/bin/rdma $(SOFTVERBS_OUT)/sys
+softverbs: $(SOFTVERBS_LIB)/libibverbs.so.1 $(SOFTVERBS_LIB)/softverbs-preload.so $(SOFTVERBS_OUT)/bin/rdma $(SOFTVERBS_OUT)/sys
 
 $(SOFTVERBS_BUILD)/%.o: $(SOFTVERBS)/%.c $(SOFTVERBS)/sv.h | tools
 	@test -e /usr/include/infiniband/verbs.h || { echo "make: <infiniband/verbs.h> is missing: apt-get install libibverbs-dev" >&2; exit 1; }
@@ -24,6 +24,10 @@ $(SOFTVERBS_LIB)/libibverbs.so.1: $(SOFTVERBS_OBJECTS) $(SOFTVERBS)/symbols.sh
 	mkdir -p $(SOFTVERBS_LIB)
 	cd $(SOFTVERBS_BUILD) && bash $(CURDIR)/$(SOFTVERBS)/symbols.sh $(SOFTVERBS_INSTALLED) $(notdir $(SOFTVERBS_OBJECTS)) && gcc -O2 -fPIC -w -c rest.c
 	gcc -shared -pthread -Wl,-soname,libibverbs.so.1 -Wl,--version-script=$(SOFTVERBS_BUILD)/lib.map -Wl,-z,defs -o $@ $(SOFTVERBS_OBJECTS) $(SOFTVERBS_BUILD)/rest.o
+
+$(SOFTVERBS_LIB)/softverbs-preload.so: $(SOFTVERBS)/tools/preload.c
+	mkdir -p $(@D)
+	gcc $(SOFTVERBS_CFLAGS) -fvisibility=default -shared -o $@ $< -ldl
 
 $(SOFTVERBS_OUT)/bin/rdma: $(SOFTVERBS)/tools/rdma.c $(SOFTVERBS_OBJECTS)
 	mkdir -p $(@D)
@@ -46,3 +50,7 @@ test-softverbs-device: softverbs $(SOFTVERBS_TESTS)
 test-softverbs-go: softverbs
 	PATH=$(CURDIR)/$(SOFTVERBS_OUT)/bin:$$PATH SYSFS_PATH=$(CURDIR)/$(SOFTVERBS_OUT)/sys LD_LIBRARY_PATH=$(CURDIR)/$(SOFTVERBS_LIB) \
 		PINWHEEL_REQUIRE_RDMA=y $(GO) test -count=1 -p 1 -short -timeout 8m ./verbs/rdma/...
+
+## test-softverbs-mpi: MPI programs on the software RDMA device, Open MPI and MPICH over UCX
+test-softverbs-mpi: softverbs
+	$(SOFTVERBS)/tests/mpi.sh $(SOFTVERBS_OUT)

@@ -188,6 +188,11 @@ int sv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_rec
 void sv_srq_count(struct ibv_srq *srq, int n);
 struct ibv_srq *sv_srq_of(uint32_t index, uint32_t gen);
 
+/* stats.c */
+void sv_stats_open(void);
+void sv_stats_region(uint64_t bytes);
+void sv_stats_request(uint32_t opcode, uint64_t bytes);
+
 /* device.c */
 struct sv_bell sv_async_bell(struct ibv_context *c);
 
