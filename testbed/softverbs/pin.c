@@ -57,10 +57,20 @@ static int may_lock_all(void)
 	return !syscall(SYS_capget, &h, d) && d[CAP_IPC_LOCK / 32].effective & 1u << CAP_IPC_LOCK % 32;
 }
 
+/* Once in a process: a program may go on with less. */
+static void tell_limit(void)
+{
+	static int told;
+	struct rlimit l;
+
+	if (!__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED) && !getrlimit(RLIMIT_MEMLOCK, &l))
+		sv_say("no more memory may be pinned: %ld KiB are, and ulimit -l is %lu KiB for all processes of this user",
+		       (long)__atomic_load_n(&pinned_pages, __ATOMIC_RELAXED) * 4, (unsigned long)l.rlim_cur >> 10);
+}
+
 /* As drivers/infiniband/core/umem.c does it. */
 static int account(int64_t pages)
 {
-	static int told;
 	struct rlimit l;
 
 	if (__atomic_add_fetch(&pinned_pages, pages, __ATOMIC_RELAXED) <= 0 || getrlimit(RLIMIT_MEMLOCK, &l) || pages < 0)
@@ -68,8 +78,7 @@ static int account(int64_t pages)
 	if (__atomic_load_n(&pinned_pages, __ATOMIC_RELAXED) <= (int64_t)(l.rlim_cur / 4096) || may_lock_all())
 		return 0;
 	__atomic_sub_fetch(&pinned_pages, pages, __ATOMIC_RELAXED);
-	if (!__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED) && sv_debug)
-		sv_say("no more memory may be pinned: ulimit -l is %lu KiB", (unsigned long)l.rlim_cur >> 10);
+	tell_limit();
 	return l.rlim_cur ? ENOMEM : EPERM;
 }
 
@@ -204,6 +213,8 @@ int sv_pin(struct sv_key *k, void *addr, uint64_t len)
 	pthread_mutex_unlock(&lock);
 	if (k->slot == t->slots) {
 		account(-pages_of((uintptr_t)addr, len));
+		if (t->fd < 0)
+			tell_limit();
 		return ENOMEM;
 	}
 	for (unsigned i = 0; i < n; i++) {
@@ -218,6 +229,8 @@ int sv_pin(struct sv_key *k, void *addr, uint64_t len)
 		}
 		if (err)
 			account(-pages_of((uintptr_t)addr, len));
+		if (err == ENOMEM)
+			tell_limit();
 		return err == EOPNOTSUPP ? EFAULT : err;
 	}
 	return 0;

@@ -1,5 +1,6 @@
 /* RC queue pairs within a process: every operation, the errors of the specification, SRQ, channels, events. */
 #include "check.h"
+#include <pthread.h>
 
 static int same(const char *p, char c, size_t n) { return p[0] == c && !memcmp(p, p + 1, n - 1); }
 
@@ -299,6 +300,53 @@ static void stale(void)
 	end_end(&a), end_end(&b);
 }
 
+static struct ibv_pd *registers_in;
+static int registrations;
+
+static void *register_much(void *stop)
+{
+	const size_t n = 256 << 20;
+	char *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+	CHECK(p != MAP_FAILED);
+	for (; !__atomic_load_n((int *)stop, __ATOMIC_RELAXED); registrations++) {
+		struct ibv_mr *m = ibv_reg_mr(registers_in, p, n, IBV_ACCESS_LOCAL_WRITE);
+
+		if (!m && errno == ENOMEM) /* the limit of an ordinary user */
+			break;
+		CHECK(m);
+		ibv_dereg_mr(m);
+	}
+	munmap(p, n);
+	return NULL;
+}
+
+/* Long registrations hold up nobody's transfers: if they shared a ring, few would fit in between. */
+static void beside_registrations(void)
+{
+	struct end a = {0}, b = {0};
+	struct region l, r;
+	int stop = 0, writes = 0;
+	double t;
+	pthread_t thread;
+
+	make_end(&a, IBV_QPT_RC);
+	make_end(&b, IBV_QPT_RC);
+	connect_ends(&a, &b);
+	l = region(a.pd, 65536, 0), r = region(b.pd, 65536, ALL_RIGHTS);
+	registers_in = a.pd;
+	CHECK(!pthread_create(&thread, NULL, register_much, &stop));
+	for (t = seconds(); seconds() - t < 2; writes++) {
+		CHECK(!post(a.qp, IBV_WR_RDMA_WRITE, 1, l, 65536, r));
+		expect(a.cq, 1, IBV_WC_SUCCESS);
+	}
+	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+	CHECK(!pthread_join(thread, NULL));
+	CHECK(writes > 10 * registrations);
+	ibv_dereg_mr(l.mr), ibv_dereg_mr(r.mr);
+	end_end(&a), end_end(&b);
+}
+
 int main(void)
 {
 	operations();
@@ -308,6 +356,7 @@ int main(void)
 	shared_receives();
 	numbers();
 	stale();
+	beside_registrations();
 	CHECK(status_kb("VmPin") == 0);
 	puts("ok    reliable");
 	return 0;
