@@ -79,7 +79,7 @@ standin: shim
 	cp $(SHIM_LIB)/libpinwheel.so $(SHIM_LIB)/libpinwheel-go.so $(STANDIN)/
 	$(CC) -O2 -fPIC -shared -Wl,-soname,libibverbs.so.1 -Wl,--version-script=mpishim/testing/standin/verbs.map -o $(STANDIN)/libibverbs.so.1 mpishim/testing/standin/verbs.c
 	$(CC) -O2 -fPIC -shared -fno-omit-frame-pointer -Wl,-soname,libmpi.so.40 -o $(STANDIN)/libmpi.so.40 mpishim/testing/standin/mpi.c $(STANDIN)/libibverbs.so.1
-	for p in path life; do $(CC) -O2 -fno-omit-frame-pointer -o $(STANDIN)/$$p mpishim/testing/standin/$$p.c $(STANDIN)/libmpi.so.40 -lpthread \
+	for p in path life; do $(CC) -O2 -fno-omit-frame-pointer -o $(STANDIN)/$$p mpishim/testing/standin/$$p.c $(STANDIN)/libmpi.so.40 $(STANDIN)/libibverbs.so.1 -lpthread \
 		-Wl,-rpath,$(abspath $(STANDIN)) -Wl,-rpath-link,$(STANDIN); done
 
 ## bench-path: what a large message costs on the path of the preload library, in ns (half a minute)
