@@ -53,6 +53,13 @@ func turnCachesOff(environ []string) (vars []variable, notes []string) {
 	return vars, notes
 }
 
+// WithoutCaches returns an environment in which transports keep no registrations
+// of their own: the one that a job under Pinwheel has.
+func WithoutCaches(environ []string) []string {
+	vars, _ := turnCachesOff(environ)
+	return withAll(environ, vars)
+}
+
 // memoryEvents makes UCX hook mmap(2) and its like, so that its caches hear
 // of memory that is unmapped. Its mremap drops the new address before UCX 1.15
 // (github.com/openucx/ucx/pull/8822): a program that moves memory to a place

@@ -1,0 +1,46 @@
+package stack
+
+import (
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"pinwheel/internal/launch"
+)
+
+// Job is a program on some ranks.
+type Job struct {
+	Stack   Stack
+	Device  Device
+	Ranks   int
+	Program []string // an absolute path, and arguments
+	// Under is a command to put before the launcher, such as "bin/pinwheel", "run".
+	Under []string
+	// NoCache turns the transport's own registration cache off. "pinwheel run" does so by itself.
+	NoCache bool
+	Options []string // more options of the launcher
+	Environ []string // more variables, for the launcher and the ranks; they replace the stack's
+}
+
+// foreign are prefixes of variables that would change what a stack does. Those
+// of who starts the tests are dropped.
+var foreign = []string{
+	"UCX_", "OMPI_", "FI_", "MPIR_", "HYDRA_", "PINWHEEL_", "SOFTVERBS_", "LD_PRELOAD=", "LD_LIBRARY_PATH=", "SYSFS_PATH=",
+}
+
+// command returns the command line and the environment of the job. Each
+// process adds what it did on the device to the file stats.
+func (j Job) command(stats string) (args, environ []string) {
+	vars := append(j.Device.variables(), "SOFTVERBS_STATS="+stats)
+	launcher := []string{j.Stack.launcher(), "-n", strconv.Itoa(j.Ranks)}
+	args = slices.Concat(j.Under, launcher, j.Options, j.Stack.given(vars), j.Program)
+	environ = slices.DeleteFunc(os.Environ(), func(entry string) bool {
+		return slices.ContainsFunc(foreign, func(prefix string) bool { return strings.HasPrefix(entry, prefix) })
+	})
+	environ = slices.Concat(environ, j.Stack.settings, j.Environ)
+	if j.NoCache {
+		environ = launch.WithoutCaches(environ)
+	}
+	return args, environ
+}
