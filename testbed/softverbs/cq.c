@@ -183,7 +183,8 @@ SV_API void ibv_ack_cq_events(struct ibv_cq *cq, unsigned n)
 	pthread_mutex_unlock(&cq->mutex);
 }
 
-SV_API struct ibv_cq *ibv_create_cq(struct ibv_context *c, int cqe, void *context, struct ibv_comp_channel *ch, int vector)
+SV_API struct ibv_cq *ibv_create_cq(struct ibv_context *c, int cqe, void *context, struct ibv_comp_channel *ch,
+				    int vector)
 {
 	struct cq *cq;
 	struct sv_cq *q = NULL;

@@ -18,7 +18,10 @@ struct context {
 
 SV_API int verbs_allow_disassociate_destroy; /* a variable of the library, read by libmlx5 */
 
-static struct context *of(struct ibv_context *c) { return (struct context *)((char *)c - offsetof(struct context, v.context)); }
+static struct context *of(struct ibv_context *c)
+{
+	return (struct context *)((char *)c - offsetof(struct context, v.context));
+}
 struct sv_bell sv_async_bell(struct ibv_context *c) { return of(c)->async; }
 
 SV_API struct ibv_device **ibv_get_device_list(int *n)
@@ -94,8 +97,9 @@ SV_API int ibv_query_device(struct ibv_context *c, struct ibv_device_attr *a)
 {
 	(void)c;
 	*a = (struct ibv_device_attr){.fw_ver = "softverbs 1", .node_guid = __builtin_bswap64(GUID),
-		.sys_image_guid = __builtin_bswap64(GUID), .max_mr_size = 1ull << 40, .page_size_cap = 4096, .vendor_id = 0x5673,
-		.vendor_part_id = 1, .max_qp = SV_QPS - 1, .max_qp_wr = SV_MAX_WR, .device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN,
+		.sys_image_guid = __builtin_bswap64(GUID), .max_mr_size = 1ull << 40, .page_size_cap = 4096,
+		.vendor_id = 0x5673, .vendor_part_id = 1, .max_qp = SV_QPS - 1, .max_qp_wr = SV_MAX_WR,
+		.device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN,
 		.max_sge = SV_SGE, .max_sge_rd = SV_SGE, .max_cq = SV_CQS - 1, .max_cqe = SV_MAX_CQE, .max_mr = SV_KEYS - 1,
 		.max_pd = 1 << 22, .max_qp_rd_atom = 16, .max_qp_init_rd_atom = 16, .max_res_rd_atom = 1 << 17,
 		.atomic_cap = IBV_ATOMIC_HCA, .max_ah = 1 << 20, .max_srq = SV_RQS - 1, .max_srq_wr = SV_MAX_WR,
@@ -103,7 +107,8 @@ SV_API int ibv_query_device(struct ibv_context *c, struct ibv_device_attr *a)
 	return 0;
 }
 
-static int query_device_ex(struct ibv_context *c, const struct ibv_query_device_ex_input *in, struct ibv_device_attr_ex *a, size_t len)
+static int query_device_ex(struct ibv_context *c, const struct ibv_query_device_ex_input *in,
+			   struct ibv_device_attr_ex *a, size_t len)
 {
 	(void)in;
 	memset(a, 0, len);

@@ -118,7 +118,8 @@ int sv_fetch(const struct sv_side *src, uint64_t *value)
 
 	if (conduit_get(&c))
 		return SV_MOVE_SRC;
-	failed = pass(&from, SV_OUT, c.w, sizeof(*value)) != sizeof(*value) || read(c.r, value, sizeof(*value)) != sizeof(*value);
+	failed = pass(&from, SV_OUT, c.w, sizeof(*value)) != sizeof(*value) ||
+		 read(c.r, value, sizeof(*value)) != sizeof(*value);
 	conduit_put(&c, !failed);
 	return failed ? SV_MOVE_SRC : 0;
 }

@@ -3,7 +3,8 @@
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
 
-#define UNDERSTOOD (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+#define UNDERSTOOD \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
 struct pd {
 	struct ibv_pd pd;
@@ -37,8 +38,9 @@ int sv_key_permits(uint32_t key, uint32_t proc, uint32_t pd, uint64_t addr, uint
 {
 	const struct sv_key *k = &sv->key[key >> 8 & (SV_KEYS - 1)];
 
-	return key && key != SV_KEY_BUSY && __atomic_load_n(&k->key, __ATOMIC_ACQUIRE) == key && k->proc == proc && k->pd == pd &&
-	       (k->access & access) == access && addr >= k->iova && len <= k->len && addr - k->iova <= k->len - len;
+	return key && key != SV_KEY_BUSY && __atomic_load_n(&k->key, __ATOMIC_ACQUIRE) == key && k->proc == proc &&
+	       k->pd == pd && (k->access & access) == access && addr >= k->iova && len <= k->len &&
+	       addr - k->iova <= k->len - len;
 }
 
 static struct sv_key *take_key(void)

@@ -43,8 +43,9 @@ SV_API struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *
 
 	if (!acceptable(a)) {
 		if (sv_debug)
-			sv_say("no such queue pair: type %d, send %u x %u, receive %u x %u, inline %u", a->qp_type, a->cap.max_send_wr,
-			       a->cap.max_send_sge, a->cap.max_recv_wr, a->cap.max_recv_sge, a->cap.max_inline_data);
+			sv_say("no such queue pair: type %d, send %u x %u, receive %u x %u, inline %u", a->qp_type,
+			       a->cap.max_send_wr, a->cap.max_send_sge, a->cap.max_recv_wr, a->cap.max_recv_sge,
+			       a->cap.max_inline_data);
 		return errno = EINVAL, NULL;
 	}
 	p = calloc(1, sizeof(*p));
@@ -82,10 +83,13 @@ static const struct step {
 	enum ibv_qp_state from, to;
 	int rc, ud;
 } steps[] = {
-	{IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY},
+	{IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+		IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY},
 	{IBV_QPS_INIT, IBV_QPS_INIT, 0, 0},
-	{IBV_QPS_INIT, IBV_QPS_RTR, IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER, 0},
-	{IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC, IBV_QP_SQ_PSN},
+	{IBV_QPS_INIT, IBV_QPS_RTR,
+		IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER, 0},
+	{IBV_QPS_RTR, IBV_QPS_RTS,
+		IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC, IBV_QP_SQ_PSN},
 	{IBV_QPS_RTS, IBV_QPS_RTS, 0, 0},
 };
 

@@ -162,7 +162,8 @@ static int reliable(struct sv_qp *q, struct sv_qp *to, const struct sv_work *w)
 {
 	struct ibv_sge there = {w->remote, (uint32_t)w->bytes, w->rkey};
 	struct sv_side far = {to->proc, 1, &there, NULL}, near = here(w);
-	int is_atomic = w->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || w->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD, failed;
+	int is_atomic = w->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || w->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+	int is_read = w->opcode == IBV_WR_RDMA_READ, failed;
 	unsigned need = kind[w->opcode].remote;
 
 	if (is_atomic && (w->remote & 7 || w->bytes != 8))
@@ -172,9 +173,9 @@ static int reliable(struct sv_qp *q, struct sv_qp *to, const struct sv_work *w)
 			return IBV_WC_REM_ACCESS_ERR;
 		if (is_atomic)
 			return atomic(to, w);
-		failed = w->opcode == IBV_WR_RDMA_READ ? sv_move(&near, &far, w->bytes) : sv_move(&far, &near, w->bytes);
+		failed = is_read ? sv_move(&near, &far, w->bytes) : sv_move(&far, &near, w->bytes);
 		if (failed)
-			return (failed == SV_MOVE_DST) == (w->opcode == IBV_WR_RDMA_READ) ? IBV_WC_LOC_PROT_ERR : IBV_WC_REM_ACCESS_ERR;
+			return (failed == SV_MOVE_DST) == is_read ? IBV_WC_LOC_PROT_ERR : IBV_WC_REM_ACCESS_ERR;
 	}
 	return kind[w->opcode].receive ? receive(q, to, w) : IBV_WC_SUCCESS;
 }
@@ -200,7 +201,8 @@ int sv_respond(struct sv_qp_obj *p, struct sv_work *w, uint32_t *rnr_timer)
 	if (__atomic_load_n(&q->state, __ATOMIC_ACQUIRE) == IBV_QPS_ERR)
 		return IBV_WC_WR_FLUSH_ERR;
 	for (int i = 0; i < w->nsge && !(w->flags & IBV_SEND_INLINE); i++)
-		if (w->sge[i].length && !sv_key_permits(w->sge[i].lkey, sv_me, q->pd, w->sge[i].addr, w->sge[i].length, kind[w->opcode].local))
+		if (w->sge[i].length && !sv_key_permits(w->sge[i].lkey, sv_me, q->pd, w->sge[i].addr, w->sge[i].length,
+							kind[w->opcode].local))
 			return IBV_WC_LOC_PROT_ERR;
 	if (w->bytes > (ud ? 4096 : SV_MAX_MESSAGE))
 		return IBV_WC_LOC_LEN_ERR;

@@ -112,7 +112,8 @@ static int attach(uint32_t proc, uint32_t index)
 		if (err && fd >= 0)
 			close(fd);
 		if (err == EPERM && !told++)
-			sv_say("process %d lets nobody fetch its descriptors: see /proc/sys/kernel/yama/ptrace_scope", sv->proc[proc].pid);
+			sv_say("process %d lets nobody fetch its descriptors: see /proc/sys/kernel/yama/ptrace_scope",
+			       sv->proc[proc].pid);
 		if (pidfd >= 0)
 			close(pidfd);
 		watch = !err && proc != sv_me && watched[proc] != gen;
@@ -148,7 +149,8 @@ static ssize_t submit(struct ring *r, enum sv_direction d, int fd, uint64_t addr
 	unsigned tail = *r->sq_tail, head;
 	long n;
 
-	r->sqes[tail & r->sq_mask] = (struct io_uring_sqe){.opcode = d == SV_OUT ? IORING_OP_WRITE_FIXED : IORING_OP_READ_FIXED,
+	r->sqes[tail & r->sq_mask] = (struct io_uring_sqe){
+		.opcode = d == SV_OUT ? IORING_OP_WRITE_FIXED : IORING_OP_READ_FIXED,
 		.fd = fd, .off = -1ull, .addr = addr, .len = len, .buf_index = (uint16_t)slot, .user_data = id};
 	r->sq_array[tail & r->sq_mask] = tail & r->sq_mask;
 	__atomic_store_n(r->sq_tail, tail + 1, __ATOMIC_RELEASE);
@@ -213,7 +215,8 @@ ssize_t sv_ring_move(uint32_t key, enum sv_direction d, int fd, uint64_t iova, u
 		if (k->ring == SV_LOCKED)
 			n = d == SV_OUT ? read_locked(proc, fd, k->addr + at, len) : -EACCES;
 		else
-			n = submit(r, d, fd, k->addr + at, (unsigned)(len < room ? len : room), k->slot + (unsigned)(at / SV_PIECE));
+			n = submit(r, d, fd, k->addr + at, (unsigned)(len < room ? len : room),
+				   k->slot + (unsigned)(at / SV_PIECE));
 	}
 	sv_unlock(&sv->proc[proc].ring[index].lock);
 	pthread_rwlock_unlock(&attached);

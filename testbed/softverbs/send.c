@@ -172,7 +172,8 @@ static int copy_inline(struct sv_work *w, const struct ibv_send_wr *wr)
 
 static int post_one(struct sv_qp_obj *p, const struct ibv_send_wr *wr)
 {
-	int ud = p->s->type == IBV_QPT_UD, atomic = wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+	int ud = p->s->type == IBV_QPT_UD;
+	int atomic = wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 	struct sv_work w, *kept;
 
 	if (wr->opcode > IBV_WR_ATOMIC_FETCH_AND_ADD || wr->num_sge < 0 || wr->num_sge > SV_SGE ||
@@ -244,7 +245,8 @@ int sv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr *
 	err = sv_rq_post(&sv->rq[p->s->rq], &p->s->state, &wr);
 	if (err == ECANCELED)
 		for (err = 0; wr; wr = wr->next) {
-			struct sv_cqe e = {.wr_id = wr->wr_id, .status = IBV_WC_WR_FLUSH_ERR, .opcode = IBV_WC_RECV, .qpn = qp->qp_num};
+			struct sv_cqe e = {.wr_id = wr->wr_id, .status = IBV_WC_WR_FLUSH_ERR, .opcode = IBV_WC_RECV,
+				.qpn = qp->qp_num};
 
 			sv_complete(p->s->rcq, &e, 1);
 		}

@@ -25,9 +25,10 @@ static void tell(void)
 {
 	char line[256];
 	int fd = open(getenv("SOFTVERBS_STATS"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-	int n = snprintf(line, sizeof(line), "pid %d regions %lu region_bytes %lu requests %lu large %lu large_bytes %lu\n", getpid(),
-			 (unsigned long)regions, (unsigned long)region_bytes, (unsigned long)requests, (unsigned long)large,
-			 (unsigned long)large_bytes);
+	int n = snprintf(line, sizeof(line),
+			 "pid %d regions %lu region_bytes %lu requests %lu large %lu large_bytes %lu\n",
+			 getpid(), (unsigned long)regions, (unsigned long)region_bytes, (unsigned long)requests,
+			 (unsigned long)large, (unsigned long)large_bytes);
 
 	if (fd < 0 || write(fd, line, (size_t)n) != n)
 		sv_say("no statistics: %s", strerror(errno));

@@ -20,7 +20,8 @@
 			exit(1); \
 		} \
 	} while (0)
-#define ALL_RIGHTS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+#define ALL_RIGHTS \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
 struct end {
 	struct ibv_context *ctx;
@@ -88,8 +89,8 @@ static inline void to_rts(struct ibv_qp *qp, uint32_t peer, int timeout, int ret
 
 	CHECK(!ibv_modify_qp(qp, &a, rc ? IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 		IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : IBV_QP_STATE));
-	CHECK(!ibv_modify_qp(qp, &b, rc ? IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-		IBV_QP_MAX_QP_RD_ATOMIC : IBV_QP_STATE | IBV_QP_SQ_PSN));
+	CHECK(!ibv_modify_qp(qp, &b, IBV_QP_STATE | IBV_QP_SQ_PSN |
+		(rc ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC : 0)));
 }
 
 static inline void connect_ends(struct end *a, struct end *b)
@@ -138,7 +139,8 @@ static inline struct region region(struct ibv_pd *pd, size_t n, int access)
 	return r;
 }
 
-static inline int post(struct ibv_qp *qp, enum ibv_wr_opcode op, uint64_t id, struct region l, uint32_t n, struct region r)
+static inline int post(struct ibv_qp *qp, enum ibv_wr_opcode op, uint64_t id, struct region l, uint32_t n,
+		       struct region r)
 {
 	struct ibv_sge s = {(uintptr_t)l.p, n, l.mr->lkey};
 	struct ibv_send_wr *bad, w = {.wr_id = id, .opcode = op, .sg_list = &s, .num_sge = 1, .imm_data = 77};

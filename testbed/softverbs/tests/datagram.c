@@ -1,10 +1,12 @@
 /* UD queue pairs: what is expected arrives after a place for the header, anything else is lost. */
 #include "check.h"
 
-static int send_to(struct end *a, struct ibv_ah *ah, struct end *b, uint64_t id, struct region l, uint32_t n, uint32_t qkey)
+static int send_to(struct end *a, struct ibv_ah *ah, struct end *b, uint64_t id, struct region l, uint32_t n,
+		   uint32_t qkey)
 {
 	struct ibv_sge s = {(uintptr_t)l.p, n, l.mr->lkey};
-	struct ibv_send_wr *bad, w = {.wr_id = id, .opcode = IBV_WR_SEND_WITH_IMM, .sg_list = &s, .num_sge = 1, .imm_data = 5};
+	struct ibv_send_wr *bad, w = {.wr_id = id, .opcode = IBV_WR_SEND_WITH_IMM, .sg_list = &s, .num_sge = 1,
+		.imm_data = 5};
 
 	w.wr.ud.ah = ah, w.wr.ud.remote_qpn = b->qp->qp_num, w.wr.ud.remote_qkey = qkey;
 	return ibv_post_send(a->qp, &w, &bad);

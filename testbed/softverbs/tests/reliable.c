@@ -28,13 +28,15 @@ static void operations(void)
 	CHECK(!post(a.qp, IBV_WR_SEND_WITH_IMM, 4, l, n, (struct region){0}));
 	expect(a.cq, 4, IBV_WC_SUCCESS);
 	wc = next_wc(b.cq);
-	CHECK(wc.wr_id == 3 && wc.byte_len == n && wc.opcode == IBV_WC_RECV && wc.wc_flags & IBV_WC_WITH_IMM && wc.imm_data == 77);
+	CHECK(wc.wr_id == 3 && wc.byte_len == n && wc.opcode == IBV_WC_RECV && wc.wc_flags & IBV_WC_WITH_IMM &&
+	      wc.imm_data == 77);
 	CHECK(same(r.p, 's', n) && wc.src_qp == a.qp->qp_num);
 	memset(l.p, 'i', n);
 	CHECK(!post_receive(&b, 5, r, 0));
 	CHECK(!post(a.qp, IBV_WR_RDMA_WRITE_WITH_IMM, 6, l, 100, r));
 	wc = next_wc(b.cq);
-	CHECK(wc.wr_id == 5 && wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM && wc.byte_len == 100 && same(r.p, 'i', 100) && r.p[100] == 's');
+	CHECK(wc.wr_id == 5 && wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM && wc.byte_len == 100 && same(r.p, 'i', 100) &&
+	      r.p[100] == 's');
 	expect(a.cq, 6, IBV_WC_SUCCESS);
 	end_end(&(struct end){.qp = a.qp, .cq = a.cq, .ch = a.ch, .pd = (ibv_dereg_mr(l.mr), a.pd), .ctx = a.ctx});
 	ibv_dereg_mr(r.mr);
@@ -75,7 +77,8 @@ static void atomics(void)
 }
 
 /* What a request with a fault gives; a fresh connection each time. */
-enum fault { RKEY, RKEY_GONE, RKEY_RIGHTS, QP_RIGHTS, BOUNDS, OTHER_PD, LKEY, LKEY_GONE, LKEY_RIGHTS, SHORT, RECEIVE_KEY };
+enum fault { RKEY, RKEY_GONE, RKEY_RIGHTS, QP_RIGHTS, BOUNDS, OTHER_PD, LKEY, LKEY_GONE, LKEY_RIGHTS, SHORT,
+	RECEIVE_KEY };
 
 static void error_of(enum fault f, enum ibv_wr_opcode op, enum ibv_wc_status want, enum ibv_wc_status far)
 {
@@ -187,7 +190,8 @@ static void retries(void)
 	CHECK(!post(a.qp, IBV_WR_SEND, 1, l, 10, (struct region){0}));
 	usleep(5000);
 	CHECK(!post_receive(&b, 2, r, 10));
-	CHECK(!ibv_get_cq_event(a.ch, &cq, &ctx) && cq == a.cq && ctx == &a); /* nobody polls: the device goes on by itself */
+	/* Nobody polls: the device goes on by itself. */
+	CHECK(!ibv_get_cq_event(a.ch, &cq, &ctx) && cq == a.cq && ctx == &a);
 	ibv_ack_cq_events(cq, 1);
 	expect(a.cq, 1, IBV_WC_SUCCESS);
 	expect(b.cq, 2, IBV_WC_SUCCESS);
