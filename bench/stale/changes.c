@@ -44,13 +44,16 @@ static long raw(long nr, long a, long b, long c, long d, long e, long f)
 {
 	register long r10 __asm__("r10") = d, r8 __asm__("r8") = e, r9 __asm__("r9") = f;
 	long r;
-	__asm__ volatile("syscall" : "=a"(r) : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
+	__asm__ volatile("syscall" : "=a"(r) : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
 	return r;
 }
 
 static int raw_fresh_at(void *p, size_t n)
 {
-	return raw(SYS_mmap, (long)p, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == (long)p ? 0 : -EEXIST;
+	long flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
+
+	return raw(SYS_mmap, (long)p, n, PROT_READ | PROT_WRITE, flags, -1, 0) == (long)p ? 0 : -EEXIST;
 }
 
 int raw_munmap(void *p, size_t n)
@@ -61,7 +64,9 @@ int raw_munmap(void *p, size_t n)
 
 int raw_mapfixed(void *p, size_t n)
 {
-	return raw(SYS_mmap, (long)p, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == (long)p ? 0 : -ENOMEM;
+	long flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+
+	return raw(SYS_mmap, (long)p, n, PROT_READ | PROT_WRITE, flags, -1, 0) == (long)p ? 0 : -ENOMEM;
 }
 
 int raw_mremap_away(void *p, size_t n)
@@ -200,10 +205,12 @@ int uring_op(int op, int fd, unsigned long long off, void *addr, unsigned len, u
 		return -errno;
 	size_t queue = params.cq_off.cqes + params.cq_entries * sizeof(struct io_uring_cqe);
 	char *q = mmap(NULL, queue, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, ring, IORING_OFF_SQ_RING);
-	struct io_uring_sqe *sqe = mmap(NULL, params.sq_entries * sizeof(*sqe), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, ring, IORING_OFF_SQES);
+	struct io_uring_sqe *sqe = mmap(NULL, params.sq_entries * sizeof(*sqe), PROT_READ | PROT_WRITE,
+					MAP_SHARED | MAP_POPULATE, ring, IORING_OFF_SQES);
 	if (q == MAP_FAILED || (void *)sqe == MAP_FAILED)
 		return -errno;
-	*sqe = (struct io_uring_sqe){ .opcode = op, .fd = fd, .off = off, .addr = (unsigned long)addr, .len = len, .fadvise_advice = advice };
+	*sqe = (struct io_uring_sqe){ .opcode = op, .fd = fd, .off = off, .addr = (unsigned long)addr, .len = len,
+		.fadvise_advice = advice };
 	((unsigned *)(q + params.sq_off.array))[0] = 0;
 	__atomic_store_n((unsigned *)(q + params.sq_off.tail), 1, __ATOMIC_RELEASE);
 	if (syscall(SYS_io_uring_enter, ring, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0) < 0)

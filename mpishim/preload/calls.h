@@ -24,11 +24,14 @@
 #define SUM(b, n, t) {.buf = b, .count = n, .type = t, .form = PW_COUNTS_SUM}
 #define MINE(b, n, t) {.buf = b, .count = n, .type = t, .form = PW_COUNTS_OWN}
 
-#define SENDS(DATA, Name, name, what) DATA(Name, name, 6, .op = what, .send = ONE(1, 2, 3), .peer = 4, .tag = 5, .comm = 6)
+#define SENDS(DATA, Name, name, what) \
+	DATA(Name, name, 6, .op = what, .send = ONE(1, 2, 3), .peer = 4, .tag = 5, .comm = 6)
 #define ISENDS(DATA, Name, name, what) \
-	DATA(Name, name, 7, .op = what, .send = ONE(1, 2, 3), .peer = 4, .tag = 5, .comm = 6, .req = 7, .creates = PW_REQUEST)
+	DATA(Name, name, 7, .op = what, .send = ONE(1, 2, 3), .peer = 4, .tag = 5, .comm = 6, .req = 7, \
+		.creates = PW_REQUEST)
 #define INITS(DATA, Name, name, what) \
-	DATA(Name, name, 7, .op = what, .send = ONE(1, 2, 3), .peer = 4, .tag = 5, .comm = 6, .req = 7, .creates = PW_PERSISTENT)
+	DATA(Name, name, 7, .op = what, .send = ONE(1, 2, 3), .peer = 4, .tag = 5, .comm = 6, .req = 7, \
+		.creates = PW_PERSISTENT)
 
 #define PW_AFTER(n) PW_CAT(PW_AFTER_, n)
 #define PW_AFTER_1 2
@@ -52,10 +55,14 @@
 	DATA(R##name, r##name, PW_AFTER(n), __VA_ARGS__, .req = PW_AFTER(n), .creates = PW_REQUEST)
 
 /* Calls that make or free a handle. */
-#define TYPE(CALL, Name, name, n, at, what) CALL(Name, name, n, .op = PW_OTHER, .handle = at, .lifecycle = PW_TYPE_##what)
-#define COMM(CALL, Name, name, n, at, what) CALL(Name, name, n, .op = PW_OTHER, .handle = at, .lifecycle = PW_COMM_##what)
-#define CHILD(CALL, Name, name, n, parent, at, ...) CALL(Name, name, n, .op = PW_OTHER, .comm = parent, .handle = at, .lifecycle = PW_COMM_CREATED, ##__VA_ARGS__)
-#define WIN(CALL, Name, name, n, parent, at) CALL(Name, name, n, .op = PW_OTHER, .comm = parent, .handle = at, .lifecycle = PW_WIN_CREATED)
+#define TYPE(CALL, Name, name, n, at, what) \
+	CALL(Name, name, n, .op = PW_OTHER, .handle = at, .lifecycle = PW_TYPE_##what)
+#define COMM(CALL, Name, name, n, at, what) \
+	CALL(Name, name, n, .op = PW_OTHER, .handle = at, .lifecycle = PW_COMM_##what)
+#define CHILD(CALL, Name, name, n, parent, at, ...) \
+	CALL(Name, name, n, .op = PW_OTHER, .comm = parent, .handle = at, .lifecycle = PW_COMM_CREATED, ##__VA_ARGS__)
+#define WIN(CALL, Name, name, n, parent, at) \
+	CALL(Name, name, n, .op = PW_OTHER, .comm = parent, .handle = at, .lifecycle = PW_WIN_CREATED)
 
 #define PW_CALLS(CALL, DATA, TEXT) \
 	SENDS(DATA, Send, send, PW_SEND) \
@@ -71,56 +78,85 @@
 	INITS(DATA, Ssend_init, ssend_init, PW_SSEND) \
 	INITS(DATA, Rsend_init, rsend_init, PW_ISEND) \
 	DATA(Recv, recv, 7, .op = PW_RECV, .recv = ONE(1, 2, 3), .from = 4, .from_tag = 5, .comm = 6, .status = 7) \
-	DATA(Irecv, irecv, 7, .op = PW_IRECV, .recv = ONE(1, 2, 3), .from = 4, .from_tag = 5, .comm = 6, .req = 7, .creates = PW_REQUEST) \
-	DATA(Recv_init, recv_init, 7, .op = PW_IRECV, .recv = ONE(1, 2, 3), .from = 4, .from_tag = 5, .comm = 6, .req = 7, .creates = PW_PERSISTENT) \
+	DATA(Irecv, irecv, 7, .op = PW_IRECV, .recv = ONE(1, 2, 3), .from = 4, .from_tag = 5, .comm = 6, .req = 7, \
+		.creates = PW_REQUEST) \
+	DATA(Recv_init, recv_init, 7, .op = PW_IRECV, .recv = ONE(1, 2, 3), .from = 4, .from_tag = 5, .comm = 6, \
+		.req = 7, .creates = PW_PERSISTENT) \
 	DATA(Mrecv, mrecv, 5, .op = PW_RECV, .recv = ONE(1, 2, 3), .message = 4, .status = 5) \
 	DATA(Imrecv, imrecv, 5, .op = PW_IRECV, .recv = ONE(1, 2, 3), .message = 4, .req = 5, .creates = PW_REQUEST) \
 	CALL(Probe, probe, 4, .op = PW_PROBE, .from = 1, .from_tag = 2, .comm = 3, .status = 4) \
 	CALL(Iprobe, iprobe, 5, .op = PW_PROBE, .from = 1, .from_tag = 2, .comm = 3, .flag = 4, .status = 5) \
-	CALL(Mprobe, mprobe, 5, .op = PW_PROBE, .from = 1, .from_tag = 2, .comm = 3, .message = 4, .creates = PW_MESSAGE, .status = 5) \
-	CALL(Improbe, improbe, 6, .op = PW_PROBE, .from = 1, .from_tag = 2, .comm = 3, .flag = 4, .message = 5, .creates = PW_MESSAGE, .status = 6) \
-	DATA(Sendrecv, sendrecv, 12, .op = PW_SENDRECV, .send = ONE(1, 2, 3), .peer = 4, .tag = 5, .recv = ONE(6, 7, 8), .from = 9, .from_tag = 10, .comm = 11, .status = 12) \
-	DATA(Isendrecv, isendrecv, 12, .op = PW_SENDRECV, .send = ONE(1, 2, 3), .peer = 4, .tag = 5, .recv = ONE(6, 7, 8), .from = 9, .from_tag = 10, .comm = 11, .req = 12, .creates = PW_REQUEST) \
-	DATA(Sendrecv_replace, sendrecv_replace, 9, .op = PW_SENDRECV, .send = ONE(1, 2, 3), .peer = 4, .tag = 5, .recv = ONE(1, 2, 3), .from = 6, .from_tag = 7, .comm = 8, .status = 9) \
-	DATA(Isendrecv_replace, isendrecv_replace, 9, .op = PW_SENDRECV, .send = ONE(1, 2, 3), .peer = 4, .tag = 5, .recv = ONE(1, 2, 3), .from = 6, .from_tag = 7, .comm = 8, .req = 9, .creates = PW_REQUEST) \
+	CALL(Mprobe, mprobe, 5, .op = PW_PROBE, .from = 1, .from_tag = 2, .comm = 3, .message = 4, \
+		.creates = PW_MESSAGE, .status = 5) \
+	CALL(Improbe, improbe, 6, .op = PW_PROBE, .from = 1, .from_tag = 2, .comm = 3, .flag = 4, .message = 5, \
+		.creates = PW_MESSAGE, .status = 6) \
+	DATA(Sendrecv, sendrecv, 12, .op = PW_SENDRECV, .send = ONE(1, 2, 3), .peer = 4, .tag = 5, \
+		.recv = ONE(6, 7, 8), .from = 9, .from_tag = 10, .comm = 11, .status = 12) \
+	DATA(Isendrecv, isendrecv, 12, .op = PW_SENDRECV, .send = ONE(1, 2, 3), .peer = 4, .tag = 5, \
+		.recv = ONE(6, 7, 8), .from = 9, .from_tag = 10, .comm = 11, .req = 12, .creates = PW_REQUEST) \
+	DATA(Sendrecv_replace, sendrecv_replace, 9, .op = PW_SENDRECV, .send = ONE(1, 2, 3), .peer = 4, .tag = 5, \
+		.recv = ONE(1, 2, 3), .from = 6, .from_tag = 7, .comm = 8, .status = 9) \
+	DATA(Isendrecv_replace, isendrecv_replace, 9, .op = PW_SENDRECV, .send = ONE(1, 2, 3), .peer = 4, .tag = 5, \
+		.recv = ONE(1, 2, 3), .from = 6, .from_tag = 7, .comm = 8, .req = 9, .creates = PW_REQUEST) \
 	CALL(Start, start, 1, .op = PW_START, .req = 1, .completes = PW_STARTS) \
 	CALL(Startall, startall, 2, .op = PW_START, .number = 1, .req = 2, .completes = PW_STARTS) \
 	CALL(Request_free, request_free, 1, .op = PW_OTHER, .req = 1, .completes = PW_FREES) \
 	CALL(Cancel, cancel, 1, .op = PW_OTHER, .req = 1, .completes = PW_CANCELS) \
 	CALL(Wait, wait, 2, .op = PW_WAIT, .req = 1, .completes = PW_COMPLETES_ALL, .status = 2) \
 	CALL(Waitall, waitall, 3, .op = PW_WAIT, .number = 1, .req = 2, .completes = PW_COMPLETES_ALL, .status = 3) \
-	CALL(Waitany, waitany, 4, .op = PW_WAIT, .number = 1, .req = 2, .which = 3, .completes = PW_COMPLETES_ONE, .status = 4) \
-	CALL(Waitsome, waitsome, 5, .op = PW_WAIT, .number = 1, .req = 2, .some = 3, .which = 4, .completes = PW_COMPLETES_SOME, .status = 5) \
+	CALL(Waitany, waitany, 4, .op = PW_WAIT, .number = 1, .req = 2, .which = 3, .completes = PW_COMPLETES_ONE, \
+		.status = 4) \
+	CALL(Waitsome, waitsome, 5, .op = PW_WAIT, .number = 1, .req = 2, .some = 3, .which = 4, \
+		.completes = PW_COMPLETES_SOME, .status = 5) \
 	CALL(Test, test, 3, .op = PW_WAIT, .req = 1, .flag = 2, .completes = PW_COMPLETES_ALL, .status = 3) \
-	CALL(Testall, testall, 4, .op = PW_WAIT, .number = 1, .req = 2, .flag = 3, .completes = PW_COMPLETES_ALL, .status = 4) \
-	CALL(Testany, testany, 5, .op = PW_WAIT, .number = 1, .req = 2, .which = 3, .flag = 4, .completes = PW_COMPLETES_ONE, .status = 5) \
-	CALL(Testsome, testsome, 5, .op = PW_WAIT, .number = 1, .req = 2, .some = 3, .which = 4, .completes = PW_COMPLETES_SOME, .status = 5) \
+	CALL(Testall, testall, 4, .op = PW_WAIT, .number = 1, .req = 2, .flag = 3, .completes = PW_COMPLETES_ALL, \
+		.status = 4) \
+	CALL(Testany, testany, 5, .op = PW_WAIT, .number = 1, .req = 2, .which = 3, .flag = 4, \
+		.completes = PW_COMPLETES_ONE, .status = 5) \
+	CALL(Testsome, testsome, 5, .op = PW_WAIT, .number = 1, .req = 2, .some = 3, .which = 4, \
+		.completes = PW_COMPLETES_SOME, .status = 5) \
 	COLL(CALL, Barrier, barrier, 1, .op = PW_BARRIER, .comm = 1) \
 	COLL(DATA, Bcast, bcast, 5, .op = PW_BCAST, .send = ONE(1, 2, 3), .peer = 4, .comm = 5) \
-	COLL(DATA, Gather, gather, 8, .op = PW_GATHER, .send = ONE(1, 2, 3), .recv = EACH(4, 5, 6), .peer = 7, .comm = 8, .rooted = PW_RECV_AT_ROOT) \
-	COLL(DATA, Gatherv, gatherv, 9, .op = PW_GATHER, .send = ONE(1, 2, 3), .recv = VEC(4, 5, 6, 7), .peer = 8, .comm = 9, .rooted = PW_RECV_AT_ROOT) \
-	COLL(DATA, Scatter, scatter, 8, .op = PW_SCATTER, .send = EACH(1, 2, 3), .recv = ONE(4, 5, 6), .peer = 7, .comm = 8, .rooted = PW_SEND_AT_ROOT) \
-	COLL(DATA, Scatterv, scatterv, 9, .op = PW_SCATTER, .send = VEC(1, 2, 3, 4), .recv = ONE(5, 6, 7), .peer = 8, .comm = 9, .rooted = PW_SEND_AT_ROOT) \
+	COLL(DATA, Gather, gather, 8, .op = PW_GATHER, .send = ONE(1, 2, 3), .recv = EACH(4, 5, 6), .peer = 7, \
+		.comm = 8, .rooted = PW_RECV_AT_ROOT) \
+	COLL(DATA, Gatherv, gatherv, 9, .op = PW_GATHER, .send = ONE(1, 2, 3), .recv = VEC(4, 5, 6, 7), .peer = 8, \
+		.comm = 9, .rooted = PW_RECV_AT_ROOT) \
+	COLL(DATA, Scatter, scatter, 8, .op = PW_SCATTER, .send = EACH(1, 2, 3), .recv = ONE(4, 5, 6), .peer = 7, \
+		.comm = 8, .rooted = PW_SEND_AT_ROOT) \
+	COLL(DATA, Scatterv, scatterv, 9, .op = PW_SCATTER, .send = VEC(1, 2, 3, 4), .recv = ONE(5, 6, 7), .peer = 8, \
+		.comm = 9, .rooted = PW_SEND_AT_ROOT) \
 	COLL(DATA, Allgather, allgather, 7, .op = PW_ALLGATHER, .send = ONE(1, 2, 3), .recv = EACH(4, 5, 6), .comm = 7) \
-	COLL(DATA, Allgatherv, allgatherv, 8, .op = PW_ALLGATHER, .send = ONE(1, 2, 3), .recv = VEC(4, 5, 6, 7), .comm = 8) \
+	COLL(DATA, Allgatherv, allgatherv, 8, .op = PW_ALLGATHER, .send = ONE(1, 2, 3), .recv = VEC(4, 5, 6, 7), \
+		.comm = 8) \
 	COLL(DATA, Alltoall, alltoall, 7, .op = PW_ALLTOALL, .send = EACH(1, 2, 3), .recv = EACH(4, 5, 6), .comm = 7) \
-	COLL(DATA, Alltoallv, alltoallv, 9, .op = PW_ALLTOALLV, .send = VEC(1, 2, 3, 4), .recv = VEC(5, 6, 7, 8), .comm = 9) \
-	COLL(DATA, Alltoallw, alltoallw, 9, .op = PW_ALLTOALLV, .send = VECW(1, 2, 3, 4), .recv = VECW(5, 6, 7, 8), .comm = 9) \
-	COLL(DATA, Reduce, reduce, 7, .op = PW_REDUCE, .send = ONE(1, 3, 4), .recv = ONE(2, 3, 4), .peer = 6, .comm = 7, .rooted = PW_RECV_AT_ROOT) \
+	COLL(DATA, Alltoallv, alltoallv, 9, .op = PW_ALLTOALLV, .send = VEC(1, 2, 3, 4), .recv = VEC(5, 6, 7, 8), \
+		.comm = 9) \
+	COLL(DATA, Alltoallw, alltoallw, 9, .op = PW_ALLTOALLV, .send = VECW(1, 2, 3, 4), .recv = VECW(5, 6, 7, 8), \
+		.comm = 9) \
+	COLL(DATA, Reduce, reduce, 7, .op = PW_REDUCE, .send = ONE(1, 3, 4), .recv = ONE(2, 3, 4), .peer = 6, \
+		.comm = 7, .rooted = PW_RECV_AT_ROOT) \
 	COLL(DATA, Allreduce, allreduce, 6, .op = PW_ALLREDUCE, .send = ONE(1, 3, 4), .recv = ONE(2, 3, 4), .comm = 6) \
 	COLL(DATA, Scan, scan, 6, .op = PW_SCAN, .send = ONE(1, 3, 4), .recv = ONE(2, 3, 4), .comm = 6) \
 	COLL(DATA, Exscan, exscan, 6, .op = PW_SCAN, .send = ONE(1, 3, 4), .recv = ONE(2, 3, 4), .comm = 6) \
-	COLL(DATA, Reduce_scatter, reduce_scatter, 6, .op = PW_REDUCE_SCATTER, .send = SUM(1, 3, 4), .recv = MINE(2, 3, 4), .comm = 6) \
-	COLL(DATA, Reduce_scatter_block, reduce_scatter_block, 6, .op = PW_REDUCE_SCATTER, .send = EACH(1, 3, 4), .recv = ONE(2, 3, 4), .comm = 6) \
-	COLL(DATA, Neighbor_allgather, neighbor_allgather, 7, .op = PW_NEIGHBOR, .neighborhood = 1, .send = ONE(1, 2, 3), .recv = EACH(4, 5, 6), .comm = 7) \
-	COLL(DATA, Neighbor_allgatherv, neighbor_allgatherv, 8, .op = PW_NEIGHBOR, .neighborhood = 1, .send = ONE(1, 2, 3), .recv = VEC(4, 5, 6, 7), .comm = 8) \
-	COLL(DATA, Neighbor_alltoall, neighbor_alltoall, 7, .op = PW_NEIGHBOR, .neighborhood = 1, .send = EACH(1, 2, 3), .recv = EACH(4, 5, 6), .comm = 7) \
-	COLL(DATA, Neighbor_alltoallv, neighbor_alltoallv, 9, .op = PW_NEIGHBOR, .neighborhood = 1, .send = VEC(1, 2, 3, 4), .recv = VEC(5, 6, 7, 8), .comm = 9) \
-	COLL(DATA, Neighbor_alltoallw, neighbor_alltoallw, 9, .op = PW_NEIGHBOR, .neighborhood = 1, .aints = 1, .send = VECW(1, 2, 3, 4), .recv = VECW(5, 6, 7, 8), .comm = 9) \
+	COLL(DATA, Reduce_scatter, reduce_scatter, 6, .op = PW_REDUCE_SCATTER, .send = SUM(1, 3, 4), \
+		.recv = MINE(2, 3, 4), .comm = 6) \
+	COLL(DATA, Reduce_scatter_block, reduce_scatter_block, 6, .op = PW_REDUCE_SCATTER, .send = EACH(1, 3, 4), \
+		.recv = ONE(2, 3, 4), .comm = 6) \
+	COLL(DATA, Neighbor_allgather, neighbor_allgather, 7, .op = PW_NEIGHBOR, .neighborhood = 1, \
+		.send = ONE(1, 2, 3), .recv = EACH(4, 5, 6), .comm = 7) \
+	COLL(DATA, Neighbor_allgatherv, neighbor_allgatherv, 8, .op = PW_NEIGHBOR, .neighborhood = 1, \
+		.send = ONE(1, 2, 3), .recv = VEC(4, 5, 6, 7), .comm = 8) \
+	COLL(DATA, Neighbor_alltoall, neighbor_alltoall, 7, .op = PW_NEIGHBOR, .neighborhood = 1, \
+		.send = EACH(1, 2, 3), .recv = EACH(4, 5, 6), .comm = 7) \
+	COLL(DATA, Neighbor_alltoallv, neighbor_alltoallv, 9, .op = PW_NEIGHBOR, .neighborhood = 1, \
+		.send = VEC(1, 2, 3, 4), .recv = VEC(5, 6, 7, 8), .comm = 9) \
+	COLL(DATA, Neighbor_alltoallw, neighbor_alltoallw, 9, .op = PW_NEIGHBOR, .neighborhood = 1, .aints = 1, \
+		.send = VECW(1, 2, 3, 4), .recv = VECW(5, 6, 7, 8), .comm = 9) \
 	SIDE(DATA, Put, put, 8, .send = ONE(1, 2, 3), .op = PW_PUT, .peer = 4, .win = 8) \
 	SIDE(DATA, Get, get, 8, .recv = ONE(1, 2, 3), .op = PW_GET, .peer = 4, .win = 8) \
 	SIDE(DATA, Accumulate, accumulate, 9, .send = ONE(1, 2, 3), .op = PW_ACCUMULATE, .peer = 4, .win = 9) \
-	SIDE(DATA, Get_accumulate, get_accumulate, 12, .send = ONE(1, 2, 3), .recv = ONE(4, 5, 6), .op = PW_ACCUMULATE, .peer = 7, .win = 12) \
+	SIDE(DATA, Get_accumulate, get_accumulate, 12, .send = ONE(1, 2, 3), .recv = ONE(4, 5, 6), \
+		.op = PW_ACCUMULATE, .peer = 7, .win = 12) \
 	CALL(Fetch_and_op, fetch_and_op, 7, .op = PW_ACCUMULATE, .peer = 4, .win = 7) \
 	CALL(Compare_and_swap, compare_and_swap, 7, .op = PW_ACCUMULATE, .peer = 5, .win = 7) \
 	CALL(Win_fence, win_fence, 2, .op = PW_BARRIER, .win = 2, .completes = PW_COMPLETES_RMA) \
@@ -157,8 +193,10 @@
 	COMM(CALL, Comm_get_parent, comm_get_parent, 1, 1, CREATED) \
 	COMM(CALL, Comm_free, comm_free, 1, 1, FREED) \
 	COMM(CALL, Comm_disconnect, comm_disconnect, 1, 1, FREED) \
-	CALL(Comm_idup, comm_idup, 3, .op = PW_OTHER, .comm = 1, .handle = 2, .lifecycle = PW_COMM_STARTED, .req = 3, .creates = PW_REQUEST) \
-	CALL(Comm_idup_with_info, comm_idup_with_info, 4, .op = PW_OTHER, .comm = 1, .handle = 3, .lifecycle = PW_COMM_STARTED, .req = 4, .creates = PW_REQUEST) \
+	CALL(Comm_idup, comm_idup, 3, .op = PW_OTHER, .comm = 1, .handle = 2, .lifecycle = PW_COMM_STARTED, .req = 3, \
+		.creates = PW_REQUEST) \
+	CALL(Comm_idup_with_info, comm_idup_with_info, 4, .op = PW_OTHER, .comm = 1, .handle = 3, \
+		.lifecycle = PW_COMM_STARTED, .req = 4, .creates = PW_REQUEST) \
 	WIN(DATA, Win_create, win_create, 6, 5, 6) \
 	WIN(DATA, Win_allocate, win_allocate, 6, 4, 6) \
 	WIN(DATA, Win_allocate_shared, win_allocate_shared, 6, 4, 6) \

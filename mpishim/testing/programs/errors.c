@@ -131,7 +131,8 @@ int main(int argc, char **argv)
 
 	/* After all that, it works. */
 	TRY(MPI_Sendrecv(b, 8192, MPI_DOUBLE, 0, 0, a, 8192, MPI_DOUBLE, 0, 0, c, MPI_STATUS_IGNORE));
-	TRY(MPI_Sendrecv_replace(b, 8192, MPI_DOUBLE, (me + 1) % check_size, 0, (me + check_size - 1) % check_size, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+	TRY(MPI_Sendrecv_replace(b, 8192, MPI_DOUBLE, (me + 1) % check_size, 0, (me + check_size - 1) % check_size, 0,
+				 MPI_COMM_WORLD, MPI_STATUS_IGNORE));
 	MPI_Comm_free(&c);
 	fflush(stdout);
 	MPI_Finalize();

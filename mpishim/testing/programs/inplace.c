@@ -135,7 +135,8 @@ static void reductions(MPI_Comm comm)
 	MPI_Allreduce(MPI_IN_PLACE, b, all, word, MPI_SUM, comm);
 	summed(b, 0, all, n);
 	numbers(b);
-	MPI_Reduce(me == 0 ? MPI_IN_PLACE : b, me == 0 ? b : NULL, all, word, MPI_SUM, 0, comm); /* with another root MPICH 4.0 crashes */
+	/* With another root MPICH 4.0 crashes. */
+	MPI_Reduce(me == 0 ? MPI_IN_PLACE : b, me == 0 ? b : NULL, all, word, MPI_SUM, 0, comm);
 	if (me == 0)
 		summed(b, 0, all, n);
 	numbers(b);
@@ -197,7 +198,8 @@ static void nobody_near(void)
 {
 	MPI_Comm alone;
 
-	MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 0, NULL, MPI_UNWEIGHTED, 0, NULL, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &alone);
+	MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 0, NULL, MPI_UNWEIGHTED, 0, NULL, MPI_UNWEIGHTED, MPI_INFO_NULL,
+				       0, &alone);
 	MPI_Neighbor_allgather(NULL, 0, word, NULL, 0, word, alone);
 	MPI_Neighbor_alltoallv(NULL, NULL, NULL, word, NULL, NULL, NULL, word, alone);
 	MPI_Comm_free(&alone);

@@ -19,7 +19,8 @@ static void exchange(void)
 
 	for (int s = 0; s < 3; s++) {
 		check_fill(out, n, check_rank, s, 0);
-		MPI_Sendrecv(out, (int)n, MPI_UINT64_T, right, 0, in, (int)n, MPI_UINT64_T, left, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		MPI_Sendrecv(out, (int)n, MPI_UINT64_T, right, 0, in, (int)n, MPI_UINT64_T, left, 0, MPI_COMM_WORLD,
+			     MPI_STATUS_IGNORE);
 		check_same(in, n, left, s, 0);
 	}
 	free(out);

@@ -1,4 +1,4 @@
-/* Matched probes, buffered sends, replacing exchanges, and between two groups; with MPI-4 the forms with large counts. */
+/* Matched probes, buffered sends, replacing exchanges, exchanges of two groups; with MPI-4 also in large counts. */
 #include "check.h"
 
 static size_t n;

@@ -1,9 +1,9 @@
-/* Collectives of neighbours: on a ring (MPI_Cart), and on a graph in which each rank sends to the next and hears of the one before. */
+/* Collectives of neighbours: on a ring (MPI_Cart), and on a graph in which each rank sends to the next one. */
 #include "check.h"
 
 static size_t n;
 
-/* Both neighbours: first the one below, then the one above. What they send is named by their rank and by the direction. */
+/* Both neighbours: first the one below, then the one above. A rank and a direction name a message. */
 static void on_ring(uint64_t *out, uint64_t *in, int step)
 {
 	int size = check_size, periodic = 1, below, above, counts[2] = {(int)n, (int)n}, displs[2] = {(int)n, 0};
@@ -24,7 +24,7 @@ static void on_ring(uint64_t *out, uint64_t *in, int step)
 	check_same(in + n, n, below, step, 0);
 	check_same(in, n, above, step, 0);
 
-	if (check_size > 2) { /* with two, both neighbours are the same rank, and libraries differ in which message is whose */
+	if (check_size > 2) { /* with two, libraries differ in which message is whose */
 		check_fill(out, n, check_rank, step, 1);     /* downwards */
 		check_fill(out + n, n, check_rank, step, 2); /* upwards */
 		MPI_Neighbor_alltoall(out, (int)n, MPI_UINT64_T, in, (int)n, MPI_UINT64_T, ring);

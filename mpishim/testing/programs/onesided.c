@@ -54,7 +54,8 @@ static void locked(MPI_Win win, uint64_t *mine, int step)
 static void sent(uint64_t *mine, int step)
 {
 	check_fill(mine, n, check_rank, step, 4);
-	MPI_Sendrecv(mine, (int)n, MPI_UINT64_T, right, 0, mine + n, (int)n, MPI_UINT64_T, left, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	MPI_Sendrecv(mine, (int)n, MPI_UINT64_T, right, 0, mine + n, (int)n, MPI_UINT64_T, left, 0, MPI_COMM_WORLD,
+		     MPI_STATUS_IGNORE);
 	check_same(mine + n, n, left, step, 4);
 }
 

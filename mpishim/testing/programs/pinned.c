@@ -37,7 +37,8 @@ int main(int argc, char **argv)
 		out[0] = check_word(check_rank, s, 0, 0);
 		MPI_Barrier(MPI_COMM_WORLD);
 		double start = MPI_Wtime();
-		MPI_Sendrecv(out, (int)n, MPI_UINT64_T, other, 0, in, (int)n, MPI_UINT64_T, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		MPI_Sendrecv(out, (int)n, MPI_UINT64_T, other, 0, in, (int)n, MPI_UINT64_T, other, 0, MPI_COMM_WORLD,
+			     MPI_STATUS_IGNORE);
 		ms[s] = (MPI_Wtime() - start) * 1e3;
 		if (in[0] != check_word(other, s, 0, 0) || in[n - 1] != check_word(other, 0, 0, n - 1))
 			check_errors++;

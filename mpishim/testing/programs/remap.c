@@ -27,14 +27,16 @@ int main(int argc, char **argv)
 		uint64_t *from = map(), *to = map(), *at;
 
 		check_fill(from, WORDS, check_rank, s, 0);
-		MPI_Sendrecv(from, WORDS, MPI_UINT64_T, right, 0, b, WORDS, MPI_UINT64_T, left, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		MPI_Sendrecv(from, WORDS, MPI_UINT64_T, right, 0, b, WORDS, MPI_UINT64_T, left, 0, MPI_COMM_WORLD,
+			     MPI_STATUS_IGNORE);
 		at = mremap(from, WORDS * 8, WORDS * 8, MREMAP_MAYMOVE | MREMAP_FIXED, to);
 		if (at != to) {
 			fprintf(stderr, "rank %d: moved to %p, not to %p\n", check_rank, (void *)at, (void *)to);
 			check_errors++;
 			break;
 		}
-		MPI_Sendrecv(to, WORDS, MPI_UINT64_T, right, 0, b, WORDS, MPI_UINT64_T, left, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		MPI_Sendrecv(to, WORDS, MPI_UINT64_T, right, 0, b, WORDS, MPI_UINT64_T, left, 0, MPI_COMM_WORLD,
+			     MPI_STATUS_IGNORE);
 		check_same(b, WORDS, left, s, 0);
 		munmap(to, WORDS * 8);
 	}

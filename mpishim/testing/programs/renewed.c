@@ -27,7 +27,8 @@ static void exchange(uint64_t *out, uint64_t *in, int step, int what)
 
 	check_fill(out, n, check_rank, step, what);
 	memset(in, 0, bytes);
-	MPI_Sendrecv(out, (int)n, MPI_UINT64_T, right, what, in, (int)n, MPI_UINT64_T, left, what, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	MPI_Sendrecv(out, (int)n, MPI_UINT64_T, right, what, in, (int)n, MPI_UINT64_T, left, what, MPI_COMM_WORLD,
+		     MPI_STATUS_IGNORE);
 	check_same(in, n, left, step, what);
 }
 

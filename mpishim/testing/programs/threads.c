@@ -9,7 +9,8 @@ static int steps;
 
 static void *work(void *arg)
 {
-	int me = (int)(intptr_t)arg, left = (check_rank + check_size - 1) % check_size, right = (check_rank + 1) % check_size;
+	int me = (int)(intptr_t)arg, left = (check_rank + check_size - 1) % check_size,
+		right = (check_rank + 1) % check_size;
 	uint64_t *out = check_alloc(n), *in = check_alloc(n);
 
 	for (int s = 0; s < steps; s++) {

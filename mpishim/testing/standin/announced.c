@@ -1,7 +1,7 @@
 /*
  * Which memory is known to be in use after a call that was given it: this plays the transport, and
  * registers the memory between the MPI calls. Linked with the stand-in of libibverbs, which knows its own
- * registrations (another one is managed), and with uses_verbs.c. One line for each call: "yes" if that is as it must be.
+ * registrations (another one is managed), and with uses_verbs.c. It prints "yes" for each call that is right.
  */
 #include "../programs/check.h"
 
@@ -96,7 +96,8 @@ static void datatypes(void)
 	a = fresh(WORDS);
 	MPI_Send(a, WORDS, MPI_UINT64_T, MPI_PROC_NULL, 0, comm);
 	expect(0, "to MPI_PROC_NULL", a, WORDS * 8);
-	MPI_Sendrecv_replace(a, WORDS, MPI_UINT64_T, me ? 0 : MPI_PROC_NULL, 0, me ? MPI_PROC_NULL : 1, 0, comm, MPI_STATUS_IGNORE);
+	MPI_Sendrecv_replace(a, WORDS, MPI_UINT64_T, me ? 0 : MPI_PROC_NULL, 0, me ? MPI_PROC_NULL : 1, 0, comm,
+			     MPI_STATUS_IGNORE);
 	expect(1, "replaced, one way", a, WORDS * 8);
 }
 

@@ -32,7 +32,8 @@ static struct pinwheel_use use;
 static char *buf[1024];
 static int buffers = 16;
 
-static __attribute__((noipa)) int nothing(void *domain, void *addr, size_t len, unsigned access, uint64_t site, void *use)
+static __attribute__((noipa)) int nothing(void *domain, void *addr, size_t len, unsigned access, uint64_t site,
+					  void *use)
 {
 	(void)domain, (void)addr, (void)len, (void)access, (void)site, (void)use;
 	return 0;
@@ -61,7 +62,8 @@ static double hit(int i, uint64_t site)
 
 int main(int argc, char **argv)
 {
-	static const char *const names[] = {"two empty calls", "acquire + release, with a site", "acquire + release, site 0"};
+	static const char *const names[] = {"two empty calls", "acquire + release, with a site",
+		"acquire + release, site 0"};
 	int bursts = argc > 1 ? atoi(argv[1]) : 4000;
 	struct pinwheel_stats s = {.size = sizeof s};
 	const struct timespec pause = {0, 300000};
@@ -85,7 +87,8 @@ int main(int argc, char **argv)
 	pinwheel_stats(pw, domain, &s);
 	for (int m = 0; m < 3; m++) {
 		qsort(ns[m], (size_t)bursts, sizeof *ns[m], by_value);
-		printf("%-32s %6.1f ns (quartiles %.1f and %.1f)\n", names[m], ns[m][bursts / 2], ns[m][bursts / 4], ns[m][bursts * 3 / 4]);
+		printf("%-32s %6.1f ns (quartiles %.1f and %.1f)\n", names[m], ns[m][bursts / 2], ns[m][bursts / 4],
+		       ns[m][bursts * 3 / 4]);
 	}
 	printf("%.2f %% hits\n", 100.0 * (double)s.hits / (double)(s.hits + s.waited + s.first + s.late + s.plain));
 	return pinwheel_domain_close(domain) || pinwheel_fini(pw);

@@ -46,7 +46,7 @@ static void *in_thread(void *unused)
 		void *win;
 
 		failed += MPI_Send(mine, BYTES, &ompi_mpi_byte, 0, 0, &ompi_mpi_comm_world);
-		failed += MPI_Win_create(others, BYTES, 1, NULL, &ompi_mpi_comm_world, &win); /* did another thread give it to a call? */
+		failed += MPI_Win_create(others, BYTES, 1, NULL, &ompi_mpi_comm_world, &win); /* another thread's? */
 		failed += MPI_Win_free(&win);
 	}
 	free(mine);
@@ -122,7 +122,7 @@ static int renew(void)
 	return failed;
 }
 
-/* Windows are registered for long, by a call that is not wrapped; one over memory that is sent meanwhile, one over other memory. */
+/* Windows are registered for long, by a call that is not wrapped: one over memory that is sent, one over other. */
 static int windows(void)
 {
 	char *other = malloc(BYTES);
@@ -163,8 +163,9 @@ static int register_again(void)
 	int failed = MPI_Send(sent, BYTES, &ompi_mpi_byte, 0, 0, &ompi_mpi_comm_world) + munmap(gone, BYTES);
 
 	failed += !is_now(1, sent, 0) + !is_now(1, never_sent, 0) + !is_now(1 | 4, sent, 1 << 7) + !is_now(1 | 4, sent, 7);
-	failed += ibv_rereg_mr(window, 1, NULL, gone, BYTES, 0) != -1 || MPI_Win_fence(0, window); /* the old one is still good */
-	failed += ibv_rereg_mr(window, 0, NULL, NULL, 0, 0) != -1 || ibv_rereg_mr(window, 1 << 5, NULL, sent, BYTES, 0) != -1;
+	failed += ibv_rereg_mr(window, 1, NULL, gone, BYTES, 0) != -1 || MPI_Win_fence(0, window); /* still good */
+	failed += ibv_rereg_mr(window, 0, NULL, NULL, 0, 0) != -1 ||
+		ibv_rereg_mr(window, 1 << 5, NULL, sent, BYTES, 0) != -1;
 	failed += !is_now(1, buf, 0) + MPI_Win_fence(0, window);
 	return failed;
 }
@@ -180,7 +181,7 @@ static int registers_again(void)
 	return failed + standin_owns(window) + register_again() + register_again();
 }
 
-/* Messages of 4 TiB to 4 EiB, of which the first pages are mapped or addresses are reserved: what they need is refused, and the rest goes on. */
+/* Messages of 4 TiB to 4 EiB, with the first pages mapped or addresses reserved, are refused; the rest goes on. */
 static int huge(void)
 {
 	void *reserved = mmap(NULL, (size_t)1 << 42, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

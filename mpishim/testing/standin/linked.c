@@ -23,7 +23,8 @@ static void accounting(void)
 	EXPECT(s.late == 1 && s.first == 2 && s.hits == 18 && s.pinned_regions == 1 && s.peak_pinned_bytes >= 2 * BYTES);
 
 	/* What is contained hits; rights that were not asked for do not; small memory is served. */
-	EXPECT(!pinwheel_acquire(dom, a + 5000, 40000, PINWHEEL_LOCAL_WRITE, 7, &u) && u.lkey && u.handle && u.rkey == ~u.lkey);
+	EXPECT(!pinwheel_acquire(dom, a + 5000, 40000, PINWHEEL_LOCAL_WRITE, 7, &u) && u.lkey && u.handle &&
+	       u.rkey == ~u.lkey);
 	EXPECT(pinwheel_clean(pw, NULL) == 0); /* in use */
 	EXPECT(!pinwheel_release(&u) && pinwheel_release(&u) == -EINVAL);
 	EXPECT(counts(dom).hits == 19);
@@ -88,17 +89,24 @@ static void bad_arguments(void)
 	char *a = memory(BYTES);
 
 	EXPECT(pinwheel_init(NULL, NULL) == -EINVAL && pinwheel_init(&o, &p) == -EINVAL);
-	EXPECT(pinwheel_domain_open(NULL, &pin_ops, NULL, &d) == -EINVAL && pinwheel_domain_open(pw, NULL, NULL, &d) == -EINVAL);
-	EXPECT(pinwheel_domain_open(pw, &none, NULL, &d) == -EINVAL && pinwheel_domain_open(pw, &pin_ops, NULL, NULL) == -EINVAL);
-	EXPECT(pinwheel_acquire(NULL, a, BYTES, RW, 0, &u) == -EINVAL && pinwheel_acquire(dom, a, BYTES, RW, 0, NULL) == -EINVAL);
-	EXPECT(pinwheel_acquire(dom, a, 0, RW, 0, &u) == -EINVAL && pinwheel_acquire(dom, a, SIZE_MAX, RW, 0, &u) == -EINVAL);
+	EXPECT(pinwheel_domain_open(NULL, &pin_ops, NULL, &d) == -EINVAL &&
+	       pinwheel_domain_open(pw, NULL, NULL, &d) == -EINVAL);
+	EXPECT(pinwheel_domain_open(pw, &none, NULL, &d) == -EINVAL &&
+	       pinwheel_domain_open(pw, &pin_ops, NULL, NULL) == -EINVAL);
+	EXPECT(pinwheel_acquire(NULL, a, BYTES, RW, 0, &u) == -EINVAL &&
+	       pinwheel_acquire(dom, a, BYTES, RW, 0, NULL) == -EINVAL);
+	EXPECT(pinwheel_acquire(dom, a, 0, RW, 0, &u) == -EINVAL &&
+	       pinwheel_acquire(dom, a, SIZE_MAX, RW, 0, &u) == -EINVAL);
 	EXPECT(pinwheel_acquire(dom, (void *)UINTPTR_MAX, 1, RW, 0, &u) == -EINVAL);
-	EXPECT(pinwheel_try_acquire(NULL, a, BYTES, RW, 0, &u) == -EINVAL && pinwheel_try_acquire(dom, a, 0, RW, 0, &u) == -EINVAL);
+	EXPECT(pinwheel_try_acquire(NULL, a, BYTES, RW, 0, &u) == -EINVAL &&
+	       pinwheel_try_acquire(dom, a, 0, RW, 0, &u) == -EINVAL);
 	EXPECT(pinwheel_release(NULL) == -EINVAL && pinwheel_release(&u) == -EINVAL);
 	EXPECT(pinwheel_is_registered(NULL, a, BYTES, RW) == -EINVAL && pinwheel_is_registered(dom, a, 0, RW) == -EINVAL);
-	EXPECT(pinwheel_limits(NULL, dom, &l) == -EINVAL && pinwheel_limits(pw, dom, NULL) == -EINVAL && pinwheel_limits(pw, dom, &l) == -EINVAL);
+	EXPECT(pinwheel_limits(NULL, dom, &l) == -EINVAL && pinwheel_limits(pw, dom, NULL) == -EINVAL &&
+	       pinwheel_limits(pw, dom, &l) == -EINVAL);
 	EXPECT(pinwheel_clean(NULL, dom) == -EINVAL);
-	EXPECT(pinwheel_stats(NULL, dom, &s) == -EINVAL && pinwheel_stats(pw, dom, NULL) == -EINVAL && pinwheel_stats(pw, dom, &s) == -EINVAL);
+	EXPECT(pinwheel_stats(NULL, dom, &s) == -EINVAL && pinwheel_stats(pw, dom, NULL) == -EINVAL &&
+	       pinwheel_stats(pw, dom, &s) == -EINVAL);
 	EXPECT(pinwheel_domain_close(NULL) == -EINVAL && pinwheel_fini(NULL) == -EINVAL);
 	EXPECT(pinwheel_fini(pw) == -EBUSY); /* the domain is open */
 	EXPECT(pins.regs == 0 && !use_once(a, BYTES));
@@ -107,7 +115,8 @@ static void bad_arguments(void)
 /* What nobody can register is refused, and the rest goes on. */
 static void huge(void)
 {
-	char *a = memory(BYTES), *reserved = mmap(NULL, (size_t)1 << 42, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	char *a = memory(BYTES), *reserved = mmap(NULL, (size_t)1 << 42, PROT_NONE,
+						  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	struct pinwheel_use u;
 
 	for (int shift = 42; shift < 64; shift++)
@@ -121,7 +130,8 @@ static void huge(void)
 			EXPECT(pinwheel_is_registered(dom, at, bytes, RW) == 0);
 			EXPECT(!use_often(a, BYTES, 3));
 		}
-	EXPECT(pinwheel_acquire(dom, a, SIZE_MAX - 100, RW, 0, &u) == -EINVAL && pinwheel_acquire(dom, a, -(size_t)a - 4096, RW, 0, &u) < 0);
+	EXPECT(pinwheel_acquire(dom, a, SIZE_MAX - 100, RW, 0, &u) == -EINVAL &&
+	       pinwheel_acquire(dom, a, -(size_t)a - 4096, RW, 0, &u) < 0);
 	EXPECT(counts(NULL).plain == 0 && pins.live <= 1);
 }
 
@@ -183,7 +193,8 @@ static void threads(void)
 int main(int argc, char **argv)
 {
 	static const struct mode modes[] = {
-		{"accounting", accounting, 1}, {"query", query, 1},     {"limits", limits, 1}, {"process-limits", limits_of_process, 1},
+		{"accounting", accounting, 1}, {"query", query, 1},     {"limits", limits, 1},
+		{"process-limits", limits_of_process, 1},
 		{"arguments", bad_arguments, 1}, {"threads", threads, 1}, {"huge", huge, 1}, {0},
 	};
 

@@ -50,10 +50,12 @@ static void renewed(void)
 		if (i % 2) /* while it is in use */
 			EXPECT(mmap(a, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == a);
 		else
-			EXPECT(!munmap(a, BYTES) && mmap(a, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == a);
+			EXPECT(!munmap(a, BYTES) && mmap(a, BYTES, PROT_READ | PROT_WRITE,
+							 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == a);
 		EXPECT(!pinwheel_acquire(dom, a, BYTES, RW, 0, &again) && again.lkey != u.lkey && is_newest(&again));
 		EXPECT(!pinwheel_release(&u) && !pinwheel_release(&again));
-		EXPECT(!munmap(a, BYTES) && mmap(a, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == a);
+		EXPECT(!munmap(a, BYTES) && mmap(a, BYTES, PROT_READ | PROT_WRITE,
+						 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == a);
 	}
 }
 
@@ -67,10 +69,12 @@ static void closing(void)
 	pthread_t t;
 	void *rc;
 
-	EXPECT(!pinwheel_acquire(dom, a, BYTES, RW, 0, &u) && !pinwheel_acquire(dom, b, BYTES, 1 << 7, 0, &v) && !use_once(c, BYTES));
+	EXPECT(!pinwheel_acquire(dom, a, BYTES, RW, 0, &u) && !pinwheel_acquire(dom, b, BYTES, 1 << 7, 0, &v) &&
+	       !use_once(c, BYTES));
 	pin_begin(&u), pin_begin(&v);
 	EXPECT(pinwheel_domain_close(dom) == -EBUSY && pins.live == 2);
-	EXPECT(pinwheel_acquire(dom, c, BYTES, RW, 0, &w) == -ESHUTDOWN && pinwheel_acquire(dom, a, BYTES, RW, 0, &w) == -ESHUTDOWN);
+	EXPECT(pinwheel_acquire(dom, c, BYTES, RW, 0, &w) == -ESHUTDOWN &&
+	       pinwheel_acquire(dom, a, BYTES, RW, 0, &w) == -ESHUTDOWN);
 	EXPECT(pinwheel_fini(pw) == -EBUSY && pinwheel_domain_close(dom) == -EBUSY);
 	pin_end(&u), pin_end(&v);
 	pthread_create(&t, NULL, release, &u);
@@ -119,7 +123,8 @@ static void refused(void)
 		EXPECT(!pinwheel_acquire(dom, a[i], BYTES, RW, 0, &u[i]));
 	EXPECT(pinwheel_acquire(dom, a[3], BYTES, RW, 0, &u[3]) == -ENOMEM && pinwheel_release(&u[3]) == -EINVAL);
 	EXPECT(pinwheel_acquire(dom, a[3], BYTES, 1 << 7, 0, &u[3]) == -ENOMEM);
-	EXPECT(!pinwheel_release(&u[0]) && !pinwheel_acquire(dom, a[3], BYTES, 1 << 7, 0, &u[3]) && !pinwheel_release(&u[3]));
+	EXPECT(!pinwheel_release(&u[0]) && !pinwheel_acquire(dom, a[3], BYTES, 1 << 7, 0, &u[3]) &&
+	       !pinwheel_release(&u[3]));
 	EXPECT(!pinwheel_release(&u[1]) && !pinwheel_release(&u[2]));
 	for (int i = 1; i <= 2; i++) {
 		pins.failure = i == 1 ? -EPERM : 1; /* which is no errno */
@@ -218,7 +223,8 @@ static void unwatched(void)
 int main(int argc, char **argv)
 {
 	static const struct mode modes[] = {
-		{"fork", forks, 1},	{"renewed", renewed, 1},   {"closing", closing, 1}, {"last-release", last_release, 1}, {"refused", refused, 1}, {"cycles", cycles, 0},
+		{"fork", forks, 1},	{"renewed", renewed, 1},   {"closing", closing, 1},
+		{"last-release", last_release, 1}, {"refused", refused, 1}, {"cycles", cycles, 0},
 		{"domains", domains, 1}, {"periodic", periodic, 1}, {"plain", plain, 1},     {"unwatched", unwatched, 1}, {0},
 	};
 

@@ -24,7 +24,11 @@ static void *pool;
 static char pool_memory[1 << 20];
 
 void *PMPI_Type_f2c(int type) { return type ? NULL : &ompi_mpi_byte; }
-int PMPI_Type_size(void *type, int *bytes) { return *bytes = type == &standin_wide ? 1 << 20 : type == &ompi_mpi_byte, 0; }
+int PMPI_Type_size(void *type, int *bytes)
+{
+	*bytes = type == &standin_wide ? 1 << 20 : type == &ompi_mpi_byte;
+	return 0;
+}
 int PMPI_Type_get_extent(void *type, intptr_t *low, intptr_t *extent)
 {
 	return *low = 0, *extent = type == &standin_wide ? (intptr_t)1 << 40 : type == &ompi_mpi_byte, 0;
@@ -71,4 +75,7 @@ int MPI_Win_create(void *base, intptr_t bytes, int unit, void *info, void *comm,
 int MPI_Win_fence(int assertion, void *win) { return (void)assertion, !standin_is_live(win); }
 int MPI_Win_free(void **win) { return ibv_dereg_mr(*win); }
 
-int MPI_Finalize(void) { return (standin_finalizing && standin_finalizing()) || ibv_dereg_mr(pool) || ibv_dealloc_pd(&pd); }
+int MPI_Finalize(void)
+{
+	return (standin_finalizing && standin_finalizing()) || ibv_dereg_mr(pool) || ibv_dealloc_pd(&pd);
+}

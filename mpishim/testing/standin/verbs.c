@@ -1,6 +1,6 @@
 /*
- * A stand-in for libibverbs: registrations are counted, and nothing is pinned. As with a device, memory is there once it is registered:
- * what only compares pages relies on that. A leak fails ibv_dealloc_pd, as it does in the kernel.
+ * A stand-in for libibverbs: registrations are counted, and nothing is pinned. As with a device, registered
+ * memory is there: what only compares pages relies on that. A leak fails ibv_dealloc_pd, as it does in the kernel.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -62,7 +62,8 @@ int ibv_dereg_mr(struct mr *m)
 {
 	uint32_t yes = 1;
 
-	if (m < mrs || m >= mrs + MRS || !__atomic_compare_exchange_n(&m->live, &yes, 0, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+	if (m < mrs || m >= mrs + MRS || !__atomic_compare_exchange_n(&m->live, &yes, 0, 0, __ATOMIC_ACQ_REL,
+								      __ATOMIC_RELAXED))
 		abort(); /* deregistered twice, or not ours */
 	__atomic_sub_fetch(&live, 1, __ATOMIC_RELAXED);
 	return 0;
