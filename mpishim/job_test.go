@@ -206,12 +206,14 @@ func replayed(t *testing.T, path string) (ops map[string]int, leftOut string) {
 	return ops, leftOut
 }
 
+var recorded = []string{"testing/programs/recorded.c", "testing/programs/recorded_comms.c", "testing/programs/recorded_requests.c"}
+
 // Each kind of thing that testing/programs/recorded.c does, with what rank 0 must have of it in the trace.
 func TestWhatIsRecordedIsReplayed(t *testing.T) {
 	theStage(t)
 	for _, m := range mpiLibraries {
 		t.Run(m.name, func(t *testing.T) {
-			program := m.compile(t, "testing/programs/recorded.c")
+			program := m.compile(t, recorded...)
 			for _, c := range []struct {
 				kind    string
 				has     map[string]int
@@ -255,7 +257,7 @@ func TestJobsThatEndEarlyAreRecorded(t *testing.T) {
 	theStage(t)
 	for _, m := range mpiLibraries {
 		t.Run(m.name, func(t *testing.T) {
-			program := m.compile(t, "testing/programs/recorded.c")
+			program := m.compile(t, recorded...)
 			j := m.start(t, 2, m.transports["shared memory"], []string{"record", "-o", "."}, program, "aborted")
 			if has, _ := replayed(t, filepath.Join(j.dir, "recorded.pwt")); has["sendrecv"] != 20 {
 				t.Errorf("aborted, status %d: %v\n%s", j.status, has, j.stderr)
