@@ -17,12 +17,18 @@ MPI_PROGRAMS := $(patsubst mpishim/testing/programs/%,$(SHIM_OUT)/tests/%,$(base
 
 .PHONY: shim mpi-programs install-mpi
 
-## shim: build libpinwheel.so and libpinwheel-go.so into bin/
-shim: $(SHIM_LIB)/libpinwheel.so $(SHIM_LIB)/libpinwheel-go.so
+## shim: build libpinwheel.so, libpinwheel-go.so and libpinwheel-meter.so into bin/
+shim: $(SHIM_LIB)/libpinwheel.so $(SHIM_LIB)/libpinwheel-go.so $(SHIM_LIB)/libpinwheel-meter.so
 
 $(SHIM_LIB)/libpinwheel.so: $(SHIM_SRC) $(SHIM_HDR)
 	@mkdir -p $(@D)
 	$(CC) $(SHIM_CFLAGS) -Impishim/preload -shared -Wl,-z,defs -Wl,-soname,libpinwheel.so -o $@ $(SHIM_SRC) -ldl -lpthread
+
+METER_SRC := mpishim/meter/meter.c mpishim/preload/symbol.c
+
+$(SHIM_LIB)/libpinwheel-meter.so: $(METER_SRC) mpishim/preload/symbol.h
+	@mkdir -p $(@D)
+	$(CC) $(SHIM_CFLAGS) -Impishim/preload -shared -Wl,-z,defs -Wl,-soname,$(@F) -o $@ $(METER_SRC) -ldl
 
 # Always asked: the Go command knows best what is out of date.
 .PHONY: $(SHIM_LIB)/libpinwheel-go.so

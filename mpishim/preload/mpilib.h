@@ -3,14 +3,13 @@
 #define PINWHEEL_MPILIB_H
 
 #include "core.h"
+#include "symbol.h"
 
 typedef uintptr_t pw_word; /* an int, a pointer or a handle, as an argument */
 
 enum pw_language { PW_C, PW_FORTRAN };
 
 struct pw_datatype;
-
-void *pw_symbol(const char *name); /* a symbol of the MPI library; NULL if it has none of this name */
 
 #define PW_IGNORES 4
 
