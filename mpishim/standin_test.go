@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
+
 	"pinwheel/internal/report"
 	"pinwheel/internal/testwait"
 )
@@ -24,7 +26,8 @@ type stage struct {
 }
 
 // preloadFlags compile libpinwheel.so, as mpishim.mk does.
-var preloadFlags = []string{"-std=gnu11", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror", "-Icore", "-Ipreload", "-I../regcache", "-I../verbs/rdma/internal/ibv"}
+var preloadFlags = []string{"-std=gnu11", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror", "-Icore", "-Ipreload",
+	"-I../regcache", "-I../verbs/rdma/internal/ibv"}
 
 // staged is the directory of the stage, "" before it is built.
 var staged string
@@ -52,17 +55,33 @@ var build = sync.OnceValue(func() (s stage) {
 		return stage{err: err}
 	}
 	at := func(name string) string { return filepath.Join(s.dir, name) }
-	shared := []string{"-O2", "-fPIC", "-shared", "-fno-omit-frame-pointer"}
-	for _, command := range [][]string{
-		append(append(append([]string{"cc"}, shared...), preloadFlags...), append(sources, "-Wl,-z,defs", "-o", at("libpinwheel.so"), "-ldl", "-lpthread")...),
-		{"go", "build", "-buildmode=c-shared", "-ldflags", "-extldflags=-Wl,-soname,libpinwheel-go.so", "-o", at("libpinwheel-go.so"), "./server"},
-		append(append([]string{"cc"}, shared...), "-Wl,-soname,libibverbs.so.1", "-Wl,--version-script=testing/standin/verbs.map", "-o", at("libibverbs.so.1"), "testing/standin/verbs.c"),
-		append(append([]string{"cc"}, shared...), "-Wl,-soname,libmpi.so.40", "-o", at("libmpi.so.40"), "testing/standin/mpi.c", at("libibverbs.so.1")),
-		{"cc", "-O2", "-fno-omit-frame-pointer", "-o", at("path"), "testing/standin/path.c", at("libmpi.so.40"), "-Wl,-rpath," + s.dir, "-Wl,-rpath-link," + s.dir},
-		{"cc", "-O2", "-fno-omit-frame-pointer", "-o", at("life"), "testing/standin/life.c", at("libmpi.so.40"), at("libibverbs.so.1"), "-lpthread", "-Wl,-rpath," + s.dir, "-Wl,-rpath-link," + s.dir},
+	cc := func(args ...string) []string {
+		return append([]string{"cc", "-O2", "-fno-omit-frame-pointer"}, args...)
+	}
+	found := []string{"-Wl,-rpath," + s.dir, "-Wl,-rpath-link," + s.dir}
+	ours := append(append(cc("-fPIC", "-shared"), preloadFlags...), sources...)
+	// The commands of one step run side by side. A step links with what the steps before it made.
+	for _, step := range [][][]string{
+		{
+			append(ours, "-Wl,-z,defs", "-o", at("libpinwheel.so"), "-ldl", "-lpthread"),
+			{"go", "build", "-buildmode=c-shared", "-ldflags", "-extldflags=-Wl,-soname,libpinwheel-go.so",
+				"-o", at("libpinwheel-go.so"), "./server"},
+			cc("-fPIC", "-shared", "-Wl,-soname,libibverbs.so.1", "-Wl,--version-script=testing/standin/verbs.map",
+				"-o", at("libibverbs.so.1"), "testing/standin/verbs.c"),
+		},
+		{
+			cc("-fPIC", "-shared", "-Wl,-soname,libmpi.so.40", "-o", at("libmpi.so.40"), "testing/standin/mpi.c", at("libibverbs.so.1")),
+		},
+		{
+			append(cc("-o", at("path"), "testing/standin/path.c", at("libmpi.so.40")), found...),
+			append(cc("-o", at("life"), "testing/standin/life.c", at("libmpi.so.40"), at("libibverbs.so.1"), "-lpthread"), found...),
+		},
 	} {
-		if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
-			s.err = fmt.Errorf("%s: %w\n%s", strings.Join(command, " "), err, out)
+		var g errgroup.Group
+		for _, command := range step {
+			g.Go(func() error { return compile(command[0], command[1:]...) })
+		}
+		if s.err = g.Wait(); s.err != nil {
 			return s
 		}
 	}
