@@ -3,6 +3,7 @@ package replay
 import (
 	"fmt"
 
+	"pinwheel/internal/usage"
 	"pinwheel/predictor"
 	"pinwheel/replay/pinned"
 	"pinwheel/trace"
@@ -49,7 +50,7 @@ type rank struct {
 	txFree       float64 // time from which the adapter is free to send
 
 	stats Counts
-	usage pinned.Usage
+	usage usage.Usage
 	endNs int64 // when the rank finished
 	torn  bool  // its records end before finalize
 }

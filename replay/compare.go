@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"pinwheel/replay/pinned"
+	"pinwheel/internal/usage"
 	"pinwheel/trace"
 )
 
@@ -80,9 +80,9 @@ func pass(ctx context.Context, o *Options, file *trace.File, policy string, late
 	if err != nil {
 		return passResult{}, err
 	}
-	nodes := make([]pinned.Usage, len(o.Nodes))
+	nodes := make([]usage.Usage, len(o.Nodes))
 	for i, ranks := range o.Nodes {
-		nodes[i] = pinned.NewUsage(o.SeriesFromNs, o.SeriesToNs)
+		nodes[i] = usage.New(o.SeriesFromNs, o.SeriesToNs)
 		for _, r := range ranks {
 			e.ranks[r].pages.AddUsage(&nodes[i])
 		}
@@ -111,7 +111,7 @@ func pass(ctx context.Context, o *Options, file *trace.File, policy string, late
 }
 
 // results collects what was measured.
-func (e *engine) results(name, policy string, nodes []pinned.Usage) []Result {
+func (e *engine) results(name, policy string, nodes []usage.Usage) []Result {
 	blank := Result{Trace: name, Rank: AllRanks, Policy: policy, Provider: e.opt.Provider, Mode: "virtual", Timeline: e.opt.Timeline}
 	all := blank
 	var out []Result

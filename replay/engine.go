@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"pinwheel/internal/usage"
 	"pinwheel/regcache"
 	"pinwheel/replay/pinned"
 	"pinwheel/trace"
@@ -72,7 +73,7 @@ func newEngine(opt *Options, file *trace.File) (*engine, error) {
 		e.incomplete = e.incomplete || len(p.stream.LeftOut()) > 0
 		r := &rank{id: i, prog: p, comms: map[int32]*localComm{}, requests: map[uint32]*request{}}
 		r.x = expansion{threshold: opt.ThresholdBytes, pairwise: opt.AlltoallPairwise, node: node, rank: i}
-		r.usage = pinned.NewUsage(opt.SeriesFromNs, opt.SeriesToNs)
+		r.usage = usage.New(opt.SeriesFromNs, opt.SeriesToNs)
 		r.pages = pinned.NewCounter(&e.now, func(at int64) { e.queue.set(e.actor(pinActor, i), at) })
 		r.pages.AddUsage(&r.usage)
 		e.ranks = append(e.ranks, r)

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"pinwheel/internal/usage"
 	"pinwheel/mem"
 	"pinwheel/replay/pinned"
 	"pinwheel/verbs"
@@ -59,13 +60,13 @@ type scaledOracle struct {
 	oraclePath
 	scale float64
 	now   int64
-	usage pinned.Usage
+	usage usage.Usage
 }
 
 func newScaledOracle(o *Options, scale float64, largestPages uint64) *scaledOracle {
 	s := &scaledOracle{scale: scale}
 	late := o.Costs.Register.Ns(largestPages)
-	s.usage = pinned.NewUsage(o.SeriesFromNs, o.SeriesToNs)
+	s.usage = usage.New(o.SeriesFromNs, o.SeriesToNs)
 	s.usage.LateNs = late
 	p := pinned.NewCounter(&s.now, nil)
 	p.AddUsage(&s.usage)

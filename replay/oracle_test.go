@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"pinwheel/internal/usage"
 	"pinwheel/mem"
 	"pinwheel/replay/pinned"
 	"pinwheel/verbs"
@@ -22,7 +23,7 @@ type use struct {
 func oracleIntegral(uses []use, costs verbs.Costs) float64 {
 	const late = 1000 // more than any registration here takes
 	var now int64
-	u := pinned.NewUsage(0, never)
+	u := usage.New(0, never)
 	u.LateNs = late
 	p := pinned.NewCounter(&now, nil)
 	p.AddUsage(&u)

@@ -1,8 +1,8 @@
 package replay
 
 import (
+	"pinwheel/internal/usage"
 	"pinwheel/predictor"
-	"pinwheel/replay/pinned"
 )
 
 // Counts are what one policy counts on one rank.
@@ -69,7 +69,7 @@ type Result struct {
 	*RealRun
 
 	// Pinned is pinned memory over time, Errors the prediction errors, both for figures.
-	Pinned pinned.Series      `json:"-"`
+	Pinned usage.Series       `json:"-"`
 	Errors predictor.Accuracy `json:"-"`
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"pinwheel/helper"
+	"pinwheel/internal/usage"
 	"pinwheel/mem"
-	"pinwheel/replay/pinned"
 	"pinwheel/replay/replaytest"
 	"pinwheel/verbs"
 )
@@ -176,7 +176,7 @@ func TestTimelines(t *testing.T) {
 			if err := e.run(context.Background(), nil); err != nil {
 				return err.Error()
 			}
-			results := e.results("script", policy, make([]pinned.Usage, 0))
+			results := e.results("script", policy, make([]usage.Usage, 0))
 			var b strings.Builder
 			b.WriteString(chart(e, logs, step, 64<<10))
 			for _, r := range results[:len(e.ranks)] {

@@ -1,15 +1,15 @@
 // Package pinned counts over time how many bytes of memory are pinned, each
 // page once however many registrations pin it.
 //
-// A Counter follows the pages of one rank. It tells every Usage about a change
-// of the total; a Usage keeps the peak, the mean and a Series. The time is
-// whatever clock the caller drives. Nothing here is safe for concurrent use.
+// A Counter follows the pages of one rank. It tells every usage.Usage about a change
+// of the total. The time is whatever clock the caller drives. Nothing here is safe for concurrent use.
 package pinned
 
 import (
 	"math"
 	"slices"
 
+	"pinwheel/internal/usage"
 	"pinwheel/mem"
 )
 
@@ -22,7 +22,7 @@ const Never = math.MaxInt64
 type Counter struct {
 	clock  *int64           // now, in nanoseconds
 	wake   func(atNs int64) // asks for Apply to be called at a time
-	usages []*Usage         // told of every change of the total
+	usages []*usage.Usage   // told of every change of the total
 	cuts   []mem.Addr       // ascending; segment i is [cuts[i], cuts[i+1])
 	count  []int32          // per segment; the last one is open and always 0
 	total  int64            // bytes pinned now, every page once
@@ -37,7 +37,7 @@ func NewCounter(clock *int64, wake func(atNs int64)) *Counter {
 }
 
 // AddUsage makes the counter tell u about every later change.
-func (p *Counter) AddUsage(u *Usage) { p.usages = append(p.usages, u) }
+func (p *Counter) AddUsage(u *usage.Usage) { p.usages = append(p.usages, u) }
 
 type pinChange struct {
 	rng   mem.Range

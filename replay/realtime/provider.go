@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pinwheel/internal/clock"
+	"pinwheel/internal/usage"
 	"pinwheel/mem"
 	"pinwheel/replay/pinned"
 	"pinwheel/verbs"
@@ -25,7 +26,7 @@ type countingProvider struct {
 	startNs  int64
 	nowNs    int64 // of the last change, since startNs
 	pins     *pinned.Counter
-	usage    pinned.Usage
+	usage    usage.Usage
 	held     map[uint64]*heldRegion // by handle
 	inFlight int                    // provider calls
 	calls    uint64                 // provider calls begun
@@ -40,7 +41,7 @@ type heldRegion struct {
 }
 
 func newCountingProvider(provider verbs.Provider, commThread int, fromNs, toNs int64) *countingProvider {
-	p := &countingProvider{Provider: provider, commThread: commThread, held: map[uint64]*heldRegion{}, startNs: clock.NowNs(), usage: pinned.NewUsage(fromNs, toNs)}
+	p := &countingProvider{Provider: provider, commThread: commThread, held: map[uint64]*heldRegion{}, startNs: clock.NowNs(), usage: usage.New(fromNs, toNs)}
 	p.pins = pinned.NewCounter(&p.nowNs, nil)
 	p.pins.AddUsage(&p.usage)
 	return p

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	"pinwheel/internal/usage"
 	"pinwheel/mem"
 	"pinwheel/replay"
 	"pinwheel/replay/chart"
-	"pinwheel/replay/pinned"
 	"pinwheel/trace"
 )
 
@@ -82,7 +82,7 @@ func memoryFigureOf(ctx context.Context, path string, rank int, o replay.Options
 	return MemoryFigure(ctx, f, rank, o)
 }
 
-func memoryPanel(r *Run, rank int, policies []string, title string, points func(s *pinned.Series) (x, y []float64)) chart.Panel {
+func memoryPanel(r *Run, rank int, policies []string, title string, points func(s *usage.Series) (x, y []float64)) chart.Panel {
 	p := chart.Panel{Title: title, XLabel: "time (s)", YLabel: "pinned (MiB)", XUnit: 1e9, YUnit: mib}
 	for _, policy := range policies {
 		s := look(policy)
@@ -96,7 +96,7 @@ func memoryPanel(r *Run, rank int, policies []string, title string, points func(
 
 // firstPinned is when anything is pinned for the first time: about when the
 // iterations begin.
-func firstPinned(s *pinned.Series) int64 {
+func firstPinned(s *usage.Series) int64 {
 	for i, v := range s.Peak {
 		if v > 0 {
 			return s.FromNs + int64(i)*s.WidthNs
@@ -106,7 +106,7 @@ func firstPinned(s *pinned.Series) int64 {
 }
 
 // overview returns the means of about overviewPoints intervals.
-func overview(s *pinned.Series) (x, y []float64) {
+func overview(s *usage.Series) (x, y []float64) {
 	n := len(s.Peak)
 	k := max((n+overviewPoints-1)/overviewPoints, 1)
 	for i := 0; i < n; i += k {
@@ -122,7 +122,7 @@ func overview(s *pinned.Series) (x, y []float64) {
 }
 
 // peaks returns the maximum in every bin.
-func peaks(s *pinned.Series) (x, y []float64) {
+func peaks(s *usage.Series) (x, y []float64) {
 	for i, v := range s.Peak {
 		x = append(x, float64(s.FromNs+int64(i)*s.WidthNs))
 		y = append(y, float64(v))
@@ -131,7 +131,7 @@ func peaks(s *pinned.Series) (x, y []float64) {
 }
 
 // closeSteps lets the last step last until the end of the window.
-func closeSteps(s *pinned.Series, x, y []float64) ([]float64, []float64) {
+func closeSteps(s *usage.Series, x, y []float64) ([]float64, []float64) {
 	if len(x) == 0 {
 		return x, y
 	}

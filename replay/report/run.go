@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"pinwheel/internal/usage"
 	"pinwheel/replay"
-	"pinwheel/replay/pinned"
 	"pinwheel/trace"
 	"pinwheel/verbs"
 )
@@ -115,7 +115,7 @@ func (r *Run) capturedLate(policy string) *float64 {
 }
 
 // meanFrom is the mean of a series from the bin that holds a time on.
-func meanFrom(s *pinned.Series, fromNs int64) float64 {
+func meanFrom(s *usage.Series, fromNs int64) float64 {
 	var sum, width float64
 	for i := int((fromNs - s.FromNs) / s.WidthNs); i < len(s.Peak); i++ {
 		w := float64(min(s.WidthNs, s.ToNs-s.FromNs-int64(i)*s.WidthNs))
