@@ -105,7 +105,7 @@ func (m *Manager) report() {
 	if m.opt.Disable {
 		r.Policy = "disabled"
 	}
-	r.VerbsUsed = true
+	r.VerbsUsed, r.ThresholdBytes = true, int64(m.opt.ThresholdBytes)
 	r.Uses = r.Hits + r.Waited + r.First + r.Late + uint64(s.Faulted)
 	r.Faulted, r.Lost, r.StallNs = s.Faulted, s.LostUses, uint64(s.StallNs)
 	if err := r.Save(settings.Expand(m.opt.Report)); err != nil {

@@ -6,6 +6,7 @@ import (
 	"pinwheel/helper"
 	"pinwheel/internal/clock"
 	"pinwheel/mem"
+	"pinwheel/predictor"
 	"pinwheel/regcache"
 	"pinwheel/verbs"
 )
@@ -63,7 +64,7 @@ func (t *Thread) Acquire(u *Use, r mem.Range, a verbs.Access, op Op, site *Site)
 	if outcome == regcache.Hit && err == nil {
 		return nil
 	}
-	return t.missed(u, a, err)
+	return t.missed(u, a, outcome, err)
 }
 
 // lookup asks the cache. A panic of it becomes ErrFault.
@@ -83,15 +84,26 @@ func (t *Thread) lookup(r mem.Range, a verbs.Access) (ref regcache.Ref, o regcac
 
 // missed accounts for a use that was no hit, and serves it after a fault. It also
 // notes for the Placer where the thread runs, with a system call that hits must not pay for.
-func (t *Thread) missed(u *Use, a verbs.Access, err error) error {
+func (t *Thread) missed(u *Use, a verbs.Access, o regcache.Outcome, err error) error {
 	if t.dq != nil {
 		t.m.commCPU.Store(int64(helper.CurrentCPU()))
 	}
 	if errors.Is(err, ErrFault) {
 		err = t.acquirePlain(u, a)
 	}
-	t.stats.stallNs.Add(clock.NowNs() - u.startNs)
+	endNs := clock.NowNs()
+	t.stats.stallNs.Add(endNs - u.startNs)
+	t.m.engine.Missed(o, u.callSite(), u.startNs, endNs)
 	return err
+}
+
+// callSite is what the predictor knows the use by.
+func (u *Use) callSite() predictor.CallSite {
+	c := predictor.CallSite{Op: u.op}
+	if u.site != nil {
+		c.Frames = *u.site
+	}
+	return c
 }
 
 // acquirePlain registers past the cache.

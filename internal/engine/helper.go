@@ -86,7 +86,7 @@ func (e *Engine) startThread(o *HelperOptions, cpu int) error {
 	scored := predictor.NewScored(wrapped(o.WrapPredictor, p))
 	thread, err := helper.StartThread(helper.ThreadOptions{
 		Decider:   helper.NewScheduler(scored, so),
-		Registrar: wrapped(o.WrapRegistrar, Registrar(o.Caches)),
+		Registrar: timedRegistrar{wrapped(o.WrapRegistrar, Registrar(o.Caches)), e.meter},
 		Clock:     o.Clock,
 		CPU:       cpu,
 		Gone:      o.Caches.Gone,
@@ -117,11 +117,17 @@ func (e *Engine) startPlacer(o *HelperOptions) error {
 		Policy:  policy,
 		Bytes:   o.PinnedBytes,
 		CommCPU: o.CommCPU,
-		Apply:   e.helper.Place,
+		Apply:   e.placeHelper,
 		Warn:    func(err error) { e.Warn("placer", err.Error()) },
 		Allowed: o.CPUs,
 	})
 	return err
+}
+
+// placeHelper carries out what the Placer has decided.
+func (e *Engine) placeHelper(p helper.Placement) {
+	e.meter.place(p.Parked)
+	e.helper.Place(p)
 }
 
 // Helped reports whether a helper was started. It may have stopped after a fault.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"pinwheel/internal/caches"
 	"pinwheel/internal/outfile"
 	"pinwheel/internal/settings"
 )
@@ -16,6 +17,7 @@ import (
 func ThisProcess() Rank {
 	host, _ := os.Hostname()
 	r := Rank{Size: 1, Host: host, PID: os.Getpid(), Command: CommandLine()}
+	r.TransportSettings = caches.Given(os.Environ())
 	for _, e := range os.Environ() {
 		if strings.HasPrefix(e, settings.Prefix) && !strings.HasPrefix(e, settings.Prefix+"STATS=") {
 			r.Environment = append(r.Environment, e)

@@ -18,8 +18,8 @@ type Rank struct {
 	Policy  string `json:"policy"`
 	// Provider is what registers memory in a Go transport; under the preload library, the transport does.
 	Provider string `json:"provider,omitempty"`
-	Mapping  string `json:"watch"` // how changes of mappings were noticed; empty if nothing was registered
-	Helper   string `json:"helper"`
+	Mapping  string `json:"watch"`  // how changes of mappings were noticed; empty if nothing was registered
+	Helper   string `json:"helper"` // where it runs, by the settings
 	// Seconds is from MPI_Init to MPI_Finalize.
 	Seconds float64 `json:"run_s"`
 
@@ -55,9 +55,48 @@ type Rank struct {
 	PathNs      float64 `json:"path_ns"`
 	PathSamples uint64  `json:"path_samples"`
 	HelperCPUNs int64   `json:"helper_cpu_ns"`
+	// CPUNs is the processor time of the program's own threads, and ServerCPUNs that of the
+	// thread that serves misses under the preload library. RegisterNs is the time spent in
+	// registrations and deregistrations; HelperRegisterNs is that of the helper's, with the
+	// cache around them.
+	CPUNs            int64 `json:"cpu_ns"`
+	ServerCPUNs      int64 `json:"server_cpu_ns,omitempty"`
+	RegisterNs       int64 `json:"register_ns"`
+	HelperRegisterNs int64 `json:"helper_register_ns"`
+	// HelperFaulted says that the helper stopped at a fault of ours. Parks is how often it found
+	// no idle core and was parked, ParkedNs for how long in all, and FirstParkNs when at first.
+	HelperFaulted bool  `json:"helper_faulted,omitempty"`
+	Parks         int64 `json:"parks"`
+	ParkedNs      int64 `json:"parked_ns"`
+	FirstParkNs   int64 `json:"first_park_ns,omitempty"`
+	// Large is how many buffers of at least ThresholdBytes the program passed to MPI.
+	ThresholdBytes int64  `json:"threshold_bytes"`
+	Large          uint64 `json:"large_buffers"`
+	// Transport is the file that registers memory under the preload library. Kept is how many
+	// registrations of those buffers it had not given back when MPI_Finalize began, and
+	// TransportSettings is what the environment says about its own cache.
+	Transport         string   `json:"transport,omitempty"`
+	Kept              uint64   `json:"kept_regs"`
+	TransportSettings []string `json:"transport_settings,omitempty"`
 	Accuracy
 	Sites       []Site   `json:"sites"`
 	Environment []string `json:"environment"` // PINWHEEL_* as given
+	History     *History `json:"history,omitempty"`
+}
+
+// History is what a process measured over time, from the start of Pinwheel on.
+type History struct {
+	Pinned      Series  `json:"pinned_bytes"` // means
+	PinnedPeaks []int64 `json:"pinned_peak_bytes"`
+	Parked      Series  `json:"helper_parked"`   // share of the time
+	Stalled     Series  `json:"stalled_threads"` // that waited for a registration, on average
+	Late        Series  `json:"late_regs"`       // in each interval
+}
+
+// Series are values of successive intervals. Those after the last one are zero.
+type Series struct {
+	WidthNs int64     `json:"width_ns"`
+	Values  []float64 `json:"values"`
 }
 
 // Site is one call site, as the symbols of the program name it.
@@ -66,6 +105,10 @@ type Site struct {
 	Op    string `json:"op"`
 	Uses  int64  `json:"uses"`
 	Bytes int64  `json:"bytes"`
+	// Late is how many uses found their buffer deregistered, and StallNs the time that all
+	// misses took.
+	Late    int64 `json:"late_regs"`
+	StallNs int64 `json:"stall_ns"`
 	Accuracy
 }
 

@@ -35,22 +35,6 @@ func (j *Job) header(b io.Writer, total Rank) {
 	}
 }
 
-func whyNothing(total Rank) string {
-	switch {
-	case !total.VerbsUsed:
-		return "the transport used no verbs (it is shared memory, TCP, or linked with libibverbs statically)"
-	case total.Plain == 0:
-		return "the transport registered no memory"
-	case total.Policy == "disabled" || total.Policy == "on-demand":
-		return fmt.Sprintf("with policy %s the transport's %d registrations go past it", total.Policy, total.Plain)
-	}
-	return leftAlone(total)
-}
-
-func leftAlone(total Rank) string {
-	return fmt.Sprintf("registrations left alone, because they were small or the transport's own: %d", total.Plain)
-}
-
 func table(b io.Writer, ranks []Rank, total Rank) {
 	fmt.Fprintf(b, "\n@--- Registered memory and registrations ---\n")
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -92,7 +76,7 @@ func remarks(b io.Writer, total Rank) {
 			total.PathNs, total.PathSamples)
 	}
 	if total.Plain > 0 {
-		fmt.Fprintf(b, "Besides, %s.\n", leftAlone(total))
+		fmt.Fprintf(b, "Besides, %s.\n", leftAlone(&total))
 	}
 	if total.Failed+total.Evicted+total.Invalidated > 0 {
 		fmt.Fprintf(b, "Registrations that failed: %d; evicted for room: %d; invalidated: %d.\n",
@@ -102,6 +86,32 @@ func remarks(b io.Writer, total Rank) {
 		fmt.Fprintf(b, "Uses registered past the cache after a fault: %d.\n", total.Faulted)
 	}
 }
+
+// processors prints where processor time went, and when helpers were parked.
+func processors(b io.Writer, ranks []Rank, total Rank) {
+	fmt.Fprintf(b, "\n@--- Processor time ---\n")
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "rank\tprogram s\thelper ms\tserver ms\tregistering ms\tby helper ms\tparked s\tfrom s\thelper\t")
+	for _, r := range append(ranks, total) {
+		name, from := Name(r.World, r.Rank), "-"
+		if r.Rank < 0 {
+			name = "*"
+		}
+		if r.Parks > 0 {
+			from = fmt.Sprintf("%.1f", float64(r.FirstParkNs)/1e9)
+		}
+		fmt.Fprintf(w, "%s\t%.2f\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%s\t%s\t\n", name, float64(r.CPUNs)/1e9, float64(r.HelperCPUNs)/1e6,
+			float64(r.ServerCPUNs)/1e6, float64(r.RegisterNs)/1e6, float64(r.HelperRegisterNs)/1e6, float64(r.ParkedNs)/1e9, from, r.Helper)
+	}
+	w.Flush()
+	fmt.Fprint(b, processorLegend)
+}
+
+const processorLegend = `program: the program's own threads, with MPI and the transport. server: the thread that starts
+Pinwheel and registers what is no hit. registering: time in registrations and deregistrations, by
+any thread; by helper: the helper's, with the cache around them. parked: the helper found no idle core
+and did not run, at first from this time on.
+`
 
 // writeSites prints the call sites of all ranks together.
 func (j *Job) writeSites(b io.Writer) {

@@ -92,6 +92,13 @@ enum pw_ask {
 
 #define PW_ALL PW_DOMAINS /* as mail.domain: all domains */
 
+/* The MPI call that a buffer was passed to. */
+struct pw_call_id {
+	uint64_t seq; /* of the call in its thread, counted from 1 */
+	uint64_t op;
+	const struct pw_site *site;
+};
+
 /* The answer to PW_ASK_COUNT. */
 struct pw_counts {
 	uint64_t hits, waited, first, late, failed;
@@ -113,17 +120,12 @@ struct pw_mailbox {
 	uint32_t domain;
 	uint32_t access;
 	uint64_t addr, bytes;
+	struct pw_call_id call; /* the memory was passed to; for the report */
+	void *caller;           /* in the transport, or NULL; for the report */
 	struct pwt_ref ref;
 	int32_t error; /* 0 or an errno; on an error the thread registers past the cache */
 	uint32_t pad;
 	struct pw_counts counts;
-};
-
-/* The MPI call that a buffer was passed to. */
-struct pw_call_id {
-	uint64_t seq; /* of the call in its thread, counted from 1 */
-	uint64_t op;
-	const struct pw_site *site;
 };
 
 /* A buffer that the program passed to an MPI call. Its registration is attributed to that call.
@@ -262,6 +264,7 @@ struct pw_shared {
 	int32_t is_init;    /* (C) atomic: MPI_Init has ended, MPI_Finalize has not begun */
 	int32_t comm_cpu;   /* (C) atomic: processor of the thread that asked last */
 	uint32_t verbs_used; /* (C) atomic */
+	uint32_t kept_regs;  /* (C) managed registrations that the transport had when MPI_Finalize began */
 
 	struct pw_recorder *recorder; /* (Go) NULL if nothing is recorded */
 };

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mr.h"
 #include "recording.h"
 
 /* MPI may be in use by MPI_Init, by any number of sessions (MPI-4), or by both. */
@@ -63,6 +64,7 @@ static void finalizing(void)
 	pw_record_finish();
 	__atomic_store_n(&pw.is_init, 0, __ATOMIC_RELEASE);
 	has_ended = 1;
+	pw.kept_regs = pw_mr_taken(); /* all communication has ended: this is a cache of the transport */
 	pw_stop();
 }
 

@@ -55,3 +55,13 @@ void pw_mr_push(struct pw_mr *g)
 		first = ((h >> 32) + 1) << 32 | (uint64_t)(g - __atomic_load_n(&pw_mrs, __ATOMIC_ACQUIRE) + 1);
 	} while (!__atomic_compare_exchange_n(&head, &h, first, 1, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
 }
+
+uint32_t pw_mr_taken(void)
+{
+	const struct pw_mr *p = __atomic_load_n(&pw_mrs, __ATOMIC_ACQUIRE);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; p && i < __atomic_load_n(&fresh, __ATOMIC_RELAXED); i++)
+		n += p[i].taken;
+	return n;
+}

@@ -39,6 +39,7 @@ extern struct pw_mr *pw_mrs; /* atomic: NULL before the first */
 
 struct pw_mr *pw_mr_pop(void); /* NULL if all are in use or there is no memory */
 void pw_mr_push(struct pw_mr *h);
+uint32_t pw_mr_taken(void); /* how many the transport has now; for a moment at which nothing is registered */
 
 /* NULL if all are in use or there is no memory. */
 static inline struct pw_mr *pw_mr_alloc(struct pw_thread *t)

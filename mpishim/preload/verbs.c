@@ -41,9 +41,9 @@ static int domain_of(void *pd)
 }
 
 /* Asks the server for a reference: 0 if it has given one. */
-static __attribute__((noinline)) int ask_reference(struct pw_thread *t, unsigned domain, void *addr,
-		size_t bytes, unsigned access,
-						   struct pwt_ref *ref)
+static __attribute__((noinline)) int ask_reference(struct pw_thread *t, unsigned domain, void *addr, size_t bytes,
+						   unsigned access, const struct pw_announced *announced,
+						   void *caller, struct pwt_ref *ref)
 {
 	struct pw_mailbox *m = &t->mail;
 
@@ -51,6 +51,8 @@ static __attribute__((noinline)) int ask_reference(struct pw_thread *t, unsigned
 	m->addr = (uint64_t)addr;
 	m->bytes = bytes;
 	m->access = access;
+	m->call = pw_announced_call(announced);
+	m->caller = caller;
 	if (pw_ask(t, PW_ASK_ACQUIRE) || m->error)
 		return -1;
 	*ref = m->ref;
@@ -81,7 +83,7 @@ static inline void sample_path(struct pw_thread *t, struct pw_mr_state *r, int i
 }
 
 /* A managed registration for an announced buffer; NULL if the buffer was not announced, or if none can be had. */
-static struct pw_mr *acquire(struct pw_thread *t, void *pd, void *addr, size_t bytes, unsigned access)
+static struct pw_mr *acquire(struct pw_thread *t, void *pd, void *addr, size_t bytes, unsigned access, void *caller)
 {
 	uint64_t start_ticks = pw_ticks(), start = (uint64_t)addr, end = start + bytes;
 	const struct pw_announced *announced = end < start ? NULL : pw_find_announced(t, start, end);
@@ -95,7 +97,7 @@ static struct pw_mr *acquire(struct pw_thread *t, void *pd, void *addr, size_t b
 	r = &h->state;
 	local = pw_local(t, (uint32_t)domain);
 	is_hit = local && pwt_get(local, addr, bytes, pwt_want(access), &r->ref);
-	if (!is_hit && ask_reference(t, (unsigned)domain, addr, bytes, access, &r->ref)) {
+	if (!is_hit && ask_reference(t, (unsigned)domain, addr, bytes, access, announced, caller, &r->ref)) {
 		pw_mr_free(t, h);
 		return NULL;
 	}
@@ -133,7 +135,8 @@ static void *register_plain(struct pw_thread *t, void *pd, void *addr, size_t by
 	return mr ? mr : retry_plain(t, pd, addr, bytes, iova, access);
 }
 
-static void *register_memory(void *pd, void *addr, size_t bytes, uint64_t iova, unsigned access)
+/* caller is where the transport called libibverbs. */
+static void *register_memory(void *pd, void *addr, size_t bytes, uint64_t iova, unsigned access, void *caller)
 {
 	struct pw_thread *t;
 	void *mr;
@@ -144,7 +147,7 @@ static void *register_memory(void *pd, void *addr, size_t bytes, uint64_t iova, 
 	if (pw_is_init() && pw_unlikely(!__atomic_load_n(&pw.started, __ATOMIC_ACQUIRE)))
 		pw_start();
 	if (pw_is_managing() && pw_is_init() && bytes >= pw.threshold && iova == (uintptr_t)addr && !(access & ~SHAREABLE) &&
-	    (mr = acquire(t, pd, addr, bytes, access)))
+	    (mr = acquire(t, pd, addr, bytes, access, caller)))
 		return mr;
 	return register_plain(t, pd, addr, bytes, iova, access);
 }
@@ -212,7 +215,7 @@ PW_EXPORT void *ibv_reg_mr(void *pd, void *addr, size_t bytes, int access);
 PW_EXPORT void *ibv_reg_mr(void *pd, void *addr, size_t bytes, int access)
 {
 	pw_verbs_find();
-	return register_memory(pd, addr, bytes, (uintptr_t)addr, (unsigned)access);
+	return register_memory(pd, addr, bytes, (uintptr_t)addr, (unsigned)access, __builtin_return_address(0));
 }
 
 PW_EXPORT void *ibv_reg_mr_iova(void *pd, void *addr, size_t bytes, uint64_t iova, int access);
@@ -221,14 +224,14 @@ PW_EXPORT void *ibv_reg_mr_iova(void *pd, void *addr, size_t bytes, uint64_t iov
 	pw_verbs_find();
 	if (iova != (uintptr_t)addr && pw_verbs.reg_iova)
 		return pw_verbs.reg_iova(pd, addr, bytes, iova, access);
-	return register_memory(pd, addr, bytes, iova, (unsigned)access);
+	return register_memory(pd, addr, bytes, iova, (unsigned)access, __builtin_return_address(0));
 }
 
 PW_EXPORT void *ibv_reg_mr_iova2(void *pd, void *addr, size_t bytes, uint64_t iova, unsigned access);
 PW_EXPORT void *ibv_reg_mr_iova2(void *pd, void *addr, size_t bytes, uint64_t iova, unsigned access)
 {
 	pw_verbs_find();
-	return register_memory(pd, addr, bytes, iova, access);
+	return register_memory(pd, addr, bytes, iova, access, __builtin_return_address(0));
 }
 
 PW_EXPORT int ibv_dereg_mr(void *mr);
@@ -254,7 +257,7 @@ static int replace(struct pw_thread *t, void *pd, void *addr, size_t bytes, unsi
 	struct pw_mr *h = NULL;
 	struct v_mr *mr;
 
-	if (pw_is_managing() && !(access & ~SHAREABLE) && (h = acquire(t, pd, addr, bytes, access))) {
+	if (pw_is_managing() && !(access & ~SHAREABLE) && (h = acquire(t, pd, addr, bytes, access, NULL))) {
 		*r = h->state;
 		pw_mr_free(t, h);
 		return 0;

@@ -37,6 +37,7 @@ type server struct {
 	budgetBytes int64          // of the process, as the settings have it
 	dropped     regcache.Stats // sums over the domains that were dropped
 	mapping     string         // how changes of mappings are noticed, once there was a domain
+	caller      uint64         // an address in the transport, once it has registered something
 }
 
 func newServer(sh *C.struct_pw_shared, set settings.Settings) *server {
@@ -164,11 +165,16 @@ func (s *server) acquire(t *C.struct_pw_thread) (regcache.Ref, error) {
 	if err != nil {
 		return regcache.Ref{}, err
 	}
+	if s.caller == 0 {
+		s.caller = uint64(uintptr(t.mail.caller))
+	}
+	startNs := clock.NowNs()
 	d.cache.Sweep() // it was no hit
-	ref, _, err := d.local.Acquire(r, verbs.Access(t.mail.access))
+	ref, outcome, err := d.local.Acquire(r, verbs.Access(t.mail.access))
 	if err == nil {
 		*(*regcache.Ref)(unsafe.Pointer(&t.mail.ref)) = ref
 	}
+	s.engine.Missed(outcome, callSite(C.uint32_t(t.mail.call.op), t.mail.call.site), startNs, clock.NowNs())
 	return ref, err
 }
 
@@ -220,6 +226,7 @@ func (s *server) stop() {
 	}
 	s.stopped = true
 	s.record.finish()
+	s.checkTransport()
 	if s.set.Stats != "n" {
 		s.writeReport() // while idle registrations are still counted
 	}

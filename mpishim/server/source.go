@@ -49,11 +49,20 @@ func (s *source) convert(e *helper.Event, c *C.struct_pw_event) {
 	e.Region = mem.RegionID(c.region)
 	e.Range = mem.Range{Start: mem.Addr(c.start), End: mem.Addr(c.end)}
 	e.StartNs, e.EndNs = s.clock.Ns(uint64(c.start_ticks)), s.clock.Ns(uint64(c.end_ticks))
-	e.Op = predictor.Op(c.op)
-	for i := range e.Frames {
-		e.Frames[i] = uint64(c.site.frames[i])
-	}
+	site := callSite(c.op, c.site)
+	e.Op, e.Frames = site.Op, site.Frames
 	e.Pages = uint64(c.pages)
+}
+
+// callSite is a call of a site, which is NULL if nobody knows it.
+func callSite(op C.uint32_t, site *C.struct_pw_site) predictor.CallSite {
+	c := predictor.CallSite{Op: predictor.Op(op)}
+	if site != nil {
+		for i := range c.Frames {
+			c.Frames[i] = uint64(site.frames[i])
+		}
+	}
+	return c
 }
 
 func newTicks(sh *C.struct_pw_shared) *clock.Ticks {

@@ -8,6 +8,8 @@ import "C"
 import (
 	"fmt"
 
+	"golang.org/x/sys/unix"
+
 	"pinwheel/internal/report"
 	"pinwheel/internal/settings"
 )
@@ -16,6 +18,18 @@ import (
 func (s *server) writeReport() {
 	if err := s.summary().Save(s.expand(s.set.Stats)); err != nil {
 		s.engine.Warn("stats", fmt.Sprintf("report: %v (see PINWHEEL_STATS)", err))
+	}
+}
+
+// checkTransport tells the user if the settings that "pinwheel run" gives to the transport have not turned off
+// its cache. One rank is enough.
+func (s *server) checkTransport() {
+	if s.sh.kept_regs == 0 || s.sh.rank > 0 {
+		return
+	}
+	r := s.summary()
+	if line := r.CacheWarning(); line != "" {
+		s.engine.Warn("cache", line)
 	}
 }
 
@@ -32,6 +46,13 @@ func (s *server) summary() report.Rank {
 	if s.set.Disable {
 		r.Policy = "disabled"
 	}
+	r.ThresholdBytes, r.Kept = int64(s.sh.threshold), uint64(s.sh.kept_regs)
+	if s.caller != 0 {
+		r.Transport = symbolAt(s.caller).file
+	}
+	if r.ServerCPUNs = threadCPUNs(); r.ServerCPUNs > 0 {
+		r.CPUNs = max(r.CPUNs-r.ServerCPUNs, 0)
+	}
 	r.VerbsUsed = at32(&s.sh.verbs_used).Load() != 0
 	var announce, path sample
 	count := func(p *C.uint64_t) uint64 { return at64(p).Load() }
@@ -41,6 +62,7 @@ func (s *server) summary() report.Rank {
 		r.Uses += count(&t.managed)
 		r.Plain += count(&t.plain_calls)
 		r.Repeated += count(&t.repeated)
+		r.Large += uint64(at32(&t.announced_count).Load())
 		r.StallNs += count(&t.wait_ns)
 		if s.engine.Helped() {
 			r.Lost += count(&t.ring.lost)
@@ -50,6 +72,13 @@ func (s *server) summary() report.Rank {
 	r.PathNs = (max(announce.mean()-reading, 0) + max(path.mean()-2*reading, 0)) * s.clock.NsPerTick()
 	r.PathSamples = path.n
 	return r
+}
+
+// threadCPUNs returns the processor time of the calling thread, which is the server's.
+func threadCPUNs() int64 {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts) // Linux always has it
+	return ts.Nano()
 }
 
 // sample is a sum of ticks over a number of measurements.

@@ -1,0 +1,182 @@
+package engine
+
+import (
+	"math"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"pinwheel/helper"
+	"pinwheel/internal/clock"
+	"pinwheel/internal/usage"
+	"pinwheel/mem"
+	"pinwheel/predictor"
+	"pinwheel/regcache"
+	"pinwheel/verbs"
+)
+
+// meter measures a process over time, for its report: what is pinned, what communication
+// waited for, where the helper was. It is safe for concurrent use. Hits never call it.
+type meter struct {
+	beganNs  int64 // by clock.NowNs; all times below count from here
+	beganCPU int64 // processor time of the process then, in nanoseconds
+
+	// mu protects all below. It is a leaf: taken after calls of the provider, never
+	// across one.
+	mu          sync.Mutex
+	pinned      usage.Usage  // bytes
+	parked      usage.Usage  // 1 while the helper is parked
+	stalled     usage.Series // threads that wait for a registration
+	late        usage.Series // late registrations
+	registerNs  int64        // in registrations and deregistrations
+	byHelperNs  int64        // in those of the helper, the cache included
+	isParked    bool
+	parks       int64
+	firstParkNs int64
+	misses      map[predictor.CallSite]misses
+}
+
+// misses are the uses at one call site that were no hits.
+type misses struct {
+	late    int64
+	stallNs int64
+}
+
+// maxMissSites bounds the memory of a program whose call sites never repeat; the zero call site stands for
+// further ones.
+const maxMissSites = 4096
+
+// newMeter begins to count now, with nothing pinned.
+func newMeter() *meter {
+	const end = math.MaxInt64
+	return &meter{
+		beganNs: clock.NowNs(), beganCPU: processCPUNs(),
+		pinned: usage.New(0, end), parked: usage.New(0, end), stalled: usage.NewSeries(0, end), late: usage.NewSeries(0, end),
+		misses: map[predictor.CallSite]misses{},
+	}
+}
+
+// processCPUNs returns the processor time of all threads of this process so far.
+func processCPUNs() int64 {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &ts) // Linux always has it
+	return ts.Nano()
+}
+
+// nowNs is the time since the meter began.
+func (m *meter) nowNs() int64 { return clock.NowNs() - m.beganNs }
+
+// registered counts bytes that were pinned, or unpinned if negative, by a call that began at startNs.
+func (m *meter) registered(bytes, startNs int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.nowNs()
+	m.registerNs += now - startNs
+	m.pinned.Change(now, bytes)
+}
+
+// read returns the peak and the mean of the pinned bytes until now.
+func (m *meter) read() (peak, mean int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pinned.Peak(), int64(m.pinned.Mean(m.nowNs()))
+}
+
+// missed counts a use that was no hit and that took from startNs to endNs.
+func (m *meter) missed(o regcache.Outcome, site predictor.CallSite, startNs, endNs int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stalled.Hold(startNs-m.beganNs, endNs-m.beganNs, 1)
+	if _, known := m.misses[site]; !known && len(m.misses) == maxMissSites {
+		site = predictor.CallSite{}
+	}
+	at := m.misses[site]
+	at.stallNs += endNs - startNs
+	if o == regcache.Late {
+		at.late++
+		m.late.Add(startNs-m.beganNs, 1)
+	}
+	m.misses[site] = at
+}
+
+// place counts a placement of the helper.
+func (m *meter) place(parked bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if parked == m.isParked {
+		return
+	}
+	m.isParked = parked
+	now := m.nowNs()
+	if !parked {
+		m.parked.Change(now, -1)
+		return
+	}
+	if m.parks == 0 {
+		m.firstParkNs = now
+	}
+	m.parks++
+	m.parked.Change(now, 1)
+}
+
+// timedRegistrar is the helper's Registrar, whose time a meter counts.
+type timedRegistrar struct {
+	helper.Registrar
+	meter *meter
+}
+
+// Register implements helper.Registrar.
+func (r timedRegistrar) Register(id mem.RegionID) error {
+	defer r.meter.byHelper(r.meter.nowNs())
+	return r.Registrar.Register(id)
+}
+
+// Deregister implements helper.Registrar.
+func (r timedRegistrar) Deregister(id mem.RegionID) error {
+	defer r.meter.byHelper(r.meter.nowNs())
+	return r.Registrar.Deregister(id)
+}
+
+func (m *meter) byHelper(startNs int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.byHelperNs += m.nowNs() - startNs
+}
+
+// Metered is a provider whose registrations an Engine counts as pinned.
+type Metered struct {
+	verbs.Provider
+	meter *meter
+}
+
+// Metered returns a provider whose registrations count as pinned by this process.
+func (e *Engine) Metered(p verbs.Provider) Metered { return Metered{p, e.meter} }
+
+// Pinned returns the peak and the mean of what was pinned through providers that are Metered, in bytes.
+func (e *Engine) Pinned() (peak, mean int64) { return e.meter.read() }
+
+// Missed counts a use that was no hit: its outcome, its call site, and when communication began and ended to wait
+// for it, by clock.NowNs.
+func (e *Engine) Missed(o regcache.Outcome, site predictor.CallSite, startNs, endNs int64) {
+	e.meter.missed(o, site, startNs, endNs)
+}
+
+// Register implements verbs.Provider.
+func (p Metered) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
+	startNs := p.meter.nowNs()
+	region, err := p.Provider.Register(r, a)
+	if err == nil {
+		p.meter.registered(int64(region.Range.Len()), startNs)
+	}
+	return region, err
+}
+
+// Deregister implements verbs.Provider.
+func (p Metered) Deregister(region verbs.Region) error {
+	startNs := p.meter.nowNs()
+	err := p.Provider.Deregister(region)
+	if err == nil {
+		p.meter.registered(-int64(region.Range.Len()), startNs)
+	}
+	return err
+}

@@ -1,0 +1,99 @@
+package engine
+
+import (
+	"testing"
+
+	"pinwheel/internal/report"
+	"pinwheel/predictor"
+	"pinwheel/regcache"
+)
+
+// ago moves the beginning of a meter into the past.
+func ago(ns int64) *meter {
+	m := newMeter()
+	m.beganNs -= ns
+	return m
+}
+
+func reportOf(m *meter) (r report.Rank) {
+	m.report(&r)
+	return r
+}
+
+func TestAveragePinnedIsWeightedByTime(t *testing.T) {
+	m := ago(750_000_000) // nothing was pinned until now
+	m.registered(4096, m.nowNs())
+	m.beganNs -= 250_000_000
+	if r := reportOf(m); r.AveragePinnedBytes < 900 || r.AveragePinnedBytes > 1200 || r.Seconds < 1 {
+		t.Errorf("4096 bytes for a quarter of the time give a mean of %d", r.AveragePinnedBytes)
+	}
+}
+
+func TestPeakStaysWhenMemoryGoes(t *testing.T) {
+	m := newMeter()
+	m.registered(8192, m.nowNs())
+	m.registered(-8192, m.nowNs()-1000)
+	if r := reportOf(m); r.PeakPinnedBytes != 8192 || r.AveragePinnedBytes >= 8192 || r.RegisterNs < 1000 {
+		t.Errorf("8192 bytes, gone again after a microsecond: peak %d, mean %d, registering %d ns", r.PeakPinnedBytes, r.AveragePinnedBytes, r.RegisterNs)
+	}
+}
+
+func TestParkingIsTimed(t *testing.T) {
+	m := ago(2e9)
+	m.place(false)
+	m.place(true)
+	m.place(true)
+	m.beganNs -= 1e9
+	m.place(false)
+	m.beganNs -= 1e9
+	r := reportOf(m)
+	if r.Parks != 1 || r.ParkedNs < 0.99e9 || r.ParkedNs > 1.1e9 || r.FirstParkNs < 2e9 || r.FirstParkNs > 2.1e9 {
+		t.Errorf("%d parks, the first at %d ns, %d ns in all", r.Parks, r.FirstParkNs, r.ParkedNs)
+	}
+	if got := m.whereabouts("there"); got != "there, parked before (1.0 s)" {
+		t.Errorf("whereabouts %q", got)
+	}
+	m.place(true)
+	if got := m.whereabouts("there"); got != "parked: no idle core (1.0 s)" {
+		t.Errorf("whereabouts of a parked one %q", got)
+	}
+}
+
+func TestMissesAreCountedAtTheirSite(t *testing.T) {
+	m := ago(1e9)
+	at := predictor.CallSite{Op: 3}
+	m.missed(regcache.First, at, m.beganNs, m.beganNs+5e8)
+	m.missed(regcache.Late, at, m.beganNs+9e8, m.beganNs+1e9)
+	if got := m.missesAt(at); got.late != 1 || got.stallNs != 6e8 {
+		t.Errorf("%+v, want one late and 0.6 s", got)
+	}
+	h := reportOf(m).History
+	var late, stalled float64
+	for _, n := range h.Late.Values {
+		late += n
+	}
+	for _, share := range h.Stalled.Values {
+		stalled += share * float64(h.Stalled.WidthNs)
+	}
+	if late != 1 || stalled < 5.9e8 || stalled > 6.1e8 {
+		t.Errorf("history has %g late and %g ns of stalls", late, stalled)
+	}
+}
+
+func TestHistoryIsBounded(t *testing.T) {
+	m := ago(3600e9) // an hour
+	for i := range int64(50_000) {
+		now := m.beganNs + i*72e6
+		m.missed(regcache.Late, predictor.CallSite{Frames: [predictor.MaxFrames]uint64{uint64(i)}}, now, now+1000)
+	}
+	m.registered(1<<30, m.nowNs())
+	r := reportOf(m)
+	for _, n := range []int{len(r.History.Pinned.Values), len(r.History.PinnedPeaks), len(r.History.Late.Values), len(r.History.Stalled.Values)} {
+		if n == 0 || n > seriesBins {
+			t.Errorf("%d values", n)
+		}
+	}
+	if len(m.misses) > maxMissSites {
+		t.Errorf("%d call sites", len(m.misses))
+	}
+}

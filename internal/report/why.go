@@ -1,0 +1,184 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"pinwheel/internal/caches"
+	"pinwheel/mem"
+)
+
+// reason is why the helper of a process released nothing.
+type reason int
+
+const (
+	released       reason = iota // it did, or the policy has each use release its own
+	unused                       // nothing was registered through Pinwheel
+	keepingPolicy                // the policy releases nothing by itself
+	transportCache               // the transport keeps registrations, and asks for none again
+	unwatched                    // no registration is cached
+	faulted                      // the helper met a fault
+	noHelper
+	noIdleCore // the helper was parked
+	unheard    // most uses never reached the helper
+	usedOnce   // no buffer was used twice
+	unlearned  // there was no prediction
+	tooShort   // no prediction was worth it
+)
+
+// reasonOf finds out from a report why nothing was released. The first cause counts.
+func reasonOf(r *Rank) reason {
+	switch {
+	case r.Uses == 0:
+		return unused
+	case r.HelperDeregs > 0 || r.Policy == "on-demand" || r.Policy == "disabled":
+		return released
+	case r.Policy == "leave-pinned" || r.Policy == "lru":
+		return keepingPolicy
+	case r.transportKeeps():
+		return transportCache
+	case r.Mapping == "none":
+		return unwatched
+	case r.HelperFaulted || r.Faulted > 0:
+		return faulted
+	case r.Helper == "none":
+		return noHelper
+	case r.ParkedNs > 0:
+		return noIdleCore
+	case r.Lost > r.Uses/2:
+		return unheard
+	case r.Predictions == 0 && r.Uses <= r.First:
+		return usedOnce
+	case r.Predictions == 0:
+		return unlearned
+	}
+	return tooShort
+}
+
+// transportKeeps reports whether the transport has a registration cache of its own that is on. A transport
+// without one gives a registration back when the transfer has ended, so it holds none when MPI_Finalize begins.
+// A request that a program leaves unfinished holds one; half of all is no such accident.
+func (r *Rank) transportKeeps() bool { return r.Kept > 0 && 2*r.Kept >= r.Uses }
+
+// why says of n processes, whose reports are summed up in r, why nothing was released.
+func (k reason) why(r *Rank, n int) string {
+	switch k {
+	case unused:
+		return whyUnused(r)
+	case keepingPolicy:
+		return fmt.Sprintf("policy %s keeps memory registered", r.Policy)
+	case transportCache:
+		return r.keptLine()
+	case unwatched:
+		return "nothing here notices changes of mappings, so every use is registered on its own (pinwheel doctor says why)"
+	case faulted:
+		return "there was an internal fault (see the output of the job)"
+	case noHelper:
+		if slices.Contains(r.Environment, "PINWHEEL_IDLE_POLICY=off") {
+			return "PINWHEEL_IDLE_POLICY=off leaves out the helper thread"
+		}
+		return "there was no helper thread (see the output of the job)"
+	case noIdleCore:
+		return "no idle core; " + r.parkedLine(n)
+	case unheard:
+		return fmt.Sprintf("%d of %d uses came faster than the helper could take them in", r.Lost, r.Uses)
+	case usedOnce:
+		return fmt.Sprintf("%s of %s, none of them used twice", count(r.Uses, "use"), count(r.First, "buffer"))
+	case unlearned:
+		return fmt.Sprintf("%s, nothing learned yet", count(r.Uses, "use"))
+	case tooShort:
+		return fmt.Sprintf("none of %d predictions left time to release a buffer and register it again", r.Predictions)
+	}
+	return ""
+}
+
+// Reasons says of the ranks that released nothing why, and of the others for how long their helpers were parked,
+// a line for each reason.
+func (j *Job) Reasons() (lines []string) {
+	for why := unused; why <= tooShort; why++ {
+		g := j.kept[why]
+		if g == nil {
+			continue
+		}
+		did := "released"
+		if why == unused {
+			did = "registered"
+		}
+		lines = append(lines, fmt.Sprintf("Nothing was %s%s: %s", did, j.by(g), why.why(&g.sum, len(g.names))))
+	}
+	if g := j.kept[released]; g != nil && g.sum.Parks > 0 {
+		lines = append(lines, fmt.Sprintf("No idle core at times%s: %s", j.by(g), g.sum.parkedLine(len(g.names))))
+	}
+	return lines
+}
+
+// by names the ranks of a group, unless it has all of the job.
+func (j *Job) by(g *group) string {
+	const most = 8
+	if len(g.names) == len(j.rows) {
+		return ""
+	}
+	names, more := g.names, ""
+	if len(names) > most {
+		names, more = names[:most], fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return " by rank " + strings.Join(names, ", ") + more
+}
+
+// parkedLine says for how long the helpers of n processes were parked, on average.
+func (r *Rank) parkedLine(n int) string {
+	each := float64(r.ParkedNs) / float64(max(n, 1)) / 1e9
+	return fmt.Sprintf("the helper was parked from %.1f s on, for %.1f s of %.1f s (leave a core free, or give it one with PINWHEEL_HELPER_CPU)",
+		float64(r.FirstParkNs)/1e9, each, r.Seconds)
+}
+
+// whyUnused says why nothing was registered through Pinwheel.
+func whyUnused(r *Rank) string {
+	switch {
+	case !r.VerbsUsed:
+		return "the transport used no verbs (it is shared memory, TCP, or linked with libibverbs statically)"
+	case r.Policy == "disabled" || r.Policy == "on-demand":
+		return fmt.Sprintf("with policy %s the transport's %d registrations go past it", r.Policy, r.Plain)
+	case r.Large == 0 && r.ThresholdBytes > 0:
+		return fmt.Sprintf("no message of %s or more", mem.FormatBytes(uint64(r.ThresholdBytes)))
+	case r.Plain == 0:
+		return "the transport registered no memory"
+	}
+	return leftAlone(r)
+}
+
+func leftAlone(r *Rank) string {
+	return fmt.Sprintf("registrations left alone, because they were small or the transport's own: %d", r.Plain)
+}
+
+// keptLine says that the transport's own cache is on: what was set, what was seen, and what to do.
+func (r *Rank) keptLine() string {
+	whose := caches.WhoseIs(r.Transport)
+	set, missing := caches.Of(whose, r.TransportSettings)
+	given, remedy := "nothing that would turn it off is set", "set "+strings.Join(missing, " and ")
+	if len(set) > 0 {
+		given = "with " + strings.Join(set, ", ")
+	}
+	if len(missing) == 0 {
+		remedy = "this version keeps it all the same"
+	}
+	return fmt.Sprintf("%s's cache is on, %s: of %s for %s it held %d when MPI_Finalize began; %s",
+		whose, given, count(r.Uses, "registration"), count(r.Large, "large buffer"), r.Kept, remedy)
+}
+
+// CacheWarning returns a line for the user if the transport keeps registrations although the environment asks it
+// not to, or "".
+func (r *Rank) CacheWarning() string {
+	if len(r.TransportSettings) == 0 || !r.transportKeeps() {
+		return ""
+	}
+	return r.keptLine()
+}
+
+func count(n uint64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

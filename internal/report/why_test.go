@@ -1,0 +1,81 @@
+package report
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestReportSaysWhyNothingWasReleased(t *testing.T) {
+	given := func(change func(*Rank)) Rank {
+		r := Rank{Size: 1, VerbsUsed: true, Policy: "pinwheel", Helper: "on an idle core (auto)", Mapping: "bpf", Seconds: 13.9, Uses: 44, Hits: 40, First: 4}
+		change(&r)
+		return r
+	}
+	for name, c := range map[string]struct {
+		rank Rank
+		want string // "": nothing is said
+	}{
+		"no idle core": {given(func(r *Rank) { r.Parks, r.FirstParkNs, r.ParkedNs = 1, 3e9, 10.9e9 }),
+			"Nothing was released: no idle core; the helper was parked from 3.0 s on, for 10.9 s of 13.9 s (leave a core free"},
+		"few uses":      {given(func(r *Rank) { r.Uses, r.First = 3, 1 }), "Nothing was released: 3 uses, nothing learned yet."},
+		"one use each":  {given(func(r *Rank) { r.Uses, r.First = 4, 4 }), "Nothing was released: 4 uses of 4 buffers, none of them used twice."},
+		"short gaps":    {given(func(r *Rank) { r.Predictions = 40 }), "none of 40 predictions left time to release a buffer"},
+		"lost uses":     {given(func(r *Rank) { r.Lost = 40 }), "40 of 44 uses came faster than the helper could take them in."},
+		"no helper":     {given(func(r *Rank) { r.Helper = "none" }), "there was no helper thread (see the output of the job)."},
+		"helper is off": {given(func(r *Rank) { r.Helper, r.Environment = "none", []string{"PINWHEEL_IDLE_POLICY=off"} }), "PINWHEEL_IDLE_POLICY=off leaves out"},
+		"fault":         {given(func(r *Rank) { r.HelperFaulted = true }), "there was an internal fault"},
+		"blind":         {given(func(r *Rank) { r.Mapping = "none" }), "nothing here notices changes of mappings"},
+		"leave-pinned":  {given(func(r *Rank) { r.Policy = "leave-pinned" }), "policy leave-pinned keeps memory registered."},
+		"ucx": {given(func(r *Rank) {
+			r.Uses, r.Kept, r.Large, r.Transport, r.TransportSettings = 8, 8, 480, "/usr/lib/ucx/libuct_ib.so.0", []string{"FI_MR_CACHE_MAX_COUNT=0", "UCX_RCACHE_ENABLE=n", "UCX_IB_REG_METHODS=rcache"}
+		}), "Nothing was released: UCX's cache is on, with UCX_RCACHE_ENABLE=n, UCX_IB_REG_METHODS=rcache: " +
+			"of 8 registrations for 480 large buffers it held 8 when MPI_Finalize began; set UCX_IB_REG_METHODS=direct."},
+		"ucx, left on": {given(func(r *Rank) { r.Kept, r.Transport = 44, "libucp.so.0" }),
+			"UCX's cache is on, nothing that would turn it off is set: of 44 registrations for 0 large buffers it held 44 when MPI_Finalize began; set UCX_RCACHE_ENABLE=n and UCX_IB_REG_METHODS=direct."},
+		"it did release":     {given(func(r *Rank) { r.HelperDeregs = 1 }), ""},
+		"parked at times":    {given(func(r *Rank) { r.HelperDeregs, r.Parks, r.FirstParkNs, r.ParkedNs = 9, 2, 5e9, 4e9 }), "No idle core at times: the helper was parked from 5.0 s on, for 4.0 s of 13.9 s"},
+		"one request left":   {given(func(r *Rank) { r.HelperDeregs, r.Kept = 9, 1 }), ""},
+		"nothing registered": {Rank{Size: 1, VerbsUsed: true, ThresholdBytes: 64 << 10, Plain: 7}, "Nothing was registered through Pinwheel: no message of 64.0 KiB or more."},
+	} {
+		got := write(t, c.rank)
+		if c.want != "" && !strings.Contains(got, c.want) || c.want == "" && (strings.Contains(got, "Nothing was") || strings.Contains(got, "No idle core")) {
+			t.Errorf("%s: want %q in\n%s", name, c.want, got)
+		}
+		if n := strings.Count(got, "Nothing was"); n > 1 {
+			t.Errorf("%s: it says %d times why", name, n)
+		}
+	}
+}
+
+func TestReasonsNameTheRanks(t *testing.T) {
+	busy := Rank{Size: 11, Uses: 9, Policy: "pinwheel", Parks: 1, ParkedNs: 2e9, FirstParkNs: 4e9, Seconds: 10}
+	var ranks []Rank
+	for i := range 10 {
+		r := busy
+		r.Rank, r.FirstParkNs = i, int64(10-i)*1e9
+		ranks = append(ranks, r)
+	}
+	ranks = append(ranks, Rank{Rank: 10, Size: 11, Uses: 9, HelperDeregs: 4, Policy: "pinwheel"})
+	got := write(t, ranks...)
+	if want := "Nothing was released by rank 0, 1, 2, 3, 4, 5, 6, 7 and 2 more: no idle core; the helper was parked from 1.0 s on, for 2.0 s of 10.0 s"; !strings.Contains(got, want) {
+		t.Errorf("want %q in\n%s", want, got)
+	}
+}
+
+func TestCacheOfTheTransportIsAWarningIfItShouldBeOff(t *testing.T) {
+	r := Rank{Uses: 8, Kept: 8, Large: 480, Transport: "libuct_ib.so.0"}
+	if got := r.CacheWarning(); got != "" {
+		t.Errorf("nobody asked for it to be off: %q", got)
+	}
+	r.TransportSettings = []string{"UCX_RCACHE_ENABLE=n"}
+	if got := r.CacheWarning(); !strings.HasPrefix(got, "UCX's cache is on, with UCX_RCACHE_ENABLE=n: ") || !strings.HasSuffix(got, "set UCX_IB_REG_METHODS=direct") {
+		t.Errorf("%q", got)
+	}
+	r.TransportSettings = append(r.TransportSettings, "UCX_IB_REG_METHODS=direct")
+	if got := r.CacheWarning(); !strings.HasSuffix(got, "this version keeps it all the same") {
+		t.Errorf("%q", got)
+	}
+	if r.Kept = 3; r.CacheWarning() != "" {
+		t.Error("most registrations were given back, and it warns")
+	}
+}
