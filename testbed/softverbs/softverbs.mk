@@ -10,7 +10,8 @@ SOFTVERBS_TESTS := $(patsubst $(SOFTVERBS)/tests/%.c,$(SOFTVERBS_BUILD)/test-%,$
 # The library whose symbol versions ours has.
 SOFTVERBS_INSTALLED = $(shell /sbin/ldconfig -p | awk '$$1 == "libibverbs.so.1" { print $$NF; exit }')
 
-.PHONY: softverbs test-softverbs test-softverbs-device test-softverbs-go test-softverbs-mpi test-softverbs-perftest
+.PHONY: softverbs test-softverbs test-softverbs-device test-softverbs-go test-softverbs-mpi test-softverbs-caches \
+	test-softverbs-perftest
 
 ## softverbs: the software RDMA device: libibverbs.so.1 in out/softverbs/lib
 softverbs: $(SOFTVERBS_LIB)/libibverbs.so.1 $(SOFTVERBS_LIB)/softverbs-preload.so $(SOFTVERBS_OUT)/bin/rdma $(SOFTVERBS_OUT)/sys
@@ -54,6 +55,10 @@ test-softverbs-go: softverbs
 ## test-softverbs-mpi: MPI programs on the software RDMA device, Open MPI and MPICH over UCX
 test-softverbs-mpi: softverbs
 	$(SOFTVERBS)/tests/mpi.sh $(SOFTVERBS_OUT)
+
+## test-softverbs-caches: does Pinwheel notice a transport's cache that is on? Open MPI and MPICH over UCX
+test-softverbs-caches: softverbs build
+	$(SOFTVERBS)/tests/caches.sh $(SOFTVERBS_OUT) bin
 
 ## test-softverbs-perftest: ucx_perftest, ib_write_bw and their like on the software RDMA device
 test-softverbs-perftest: softverbs
