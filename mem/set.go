@@ -21,6 +21,9 @@ func NewSet(r Range) Set {
 
 // after returns the index of the first range that ends after a.
 func (s *Set) after(a Addr) int {
+	if n := len(s.ranges); n == 0 || s.ranges[n-1].End <= a {
+		return n // sets often grow upwards
+	}
 	i, _ := slices.BinarySearchFunc(s.ranges, a, func(r Range, a Addr) int {
 		if r.End <= a {
 			return -1

@@ -30,12 +30,12 @@ func (l *Local) IsRegistered(r mem.Range, a verbs.Access) (Ref, bool) {
 	if c.drainUnlocking() != nil {
 		return Ref{}, false
 	}
-	g := c.index.covering(p, a)
+	g := c.covering(p, a)
 	if g == nil || !c.revalidateUnlocking(l, g) {
 		return Ref{}, false
 	}
 	c.stats.Hits++
-	own := c.index.bestFit(p, a)
+	own := c.bestFit(p, a)
 	if own == nil {
 		own = g
 	}
@@ -124,7 +124,7 @@ func (c *Cache) attemptUnlocking(q *request) (Ref, error) {
 	}
 	serving := own
 	if own.state != registered {
-		serving = c.index.covering(q.pages, q.access)
+		serving = c.covering(q.pages, q.access)
 	}
 	switch {
 	case serving == nil && own.state == absent:

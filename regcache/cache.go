@@ -31,7 +31,6 @@ type Cache struct {
 	idleLocals []*Local
 
 	// The known regions.
-	index          *index
 	byID           map[mem.RegionID]*region
 	lastID         mem.RegionID
 	lru            lru       // the registered ones
@@ -96,7 +95,7 @@ func New(p verbs.Provider, o Options) (*Cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cache{provider: p, opts: o, tab: tab, index: newIndex(), byID: map[mem.RegionID]*region{},
+	c := &Cache{provider: p, opts: o, tab: tab, byID: map[mem.RegionID]*region{},
 		limits: Limits{o.MaxBytes, o.MaxRegions}}
 	if o.AnyCovering {
 		tab.flags |= flagAnyCovering

@@ -9,11 +9,11 @@ import (
 // Options.AnyCovering, any registered region that covers the request stands for it.
 func (c *Cache) regionFor(p mem.Range, a verbs.Access) (*region, error) {
 	if c.opts.AnyCovering {
-		if g := c.index.covering(p, a); g != nil {
+		if g := c.covering(p, a); g != nil {
 			return g, nil
 		}
 	}
-	if g := c.index.bestFit(p, a); g != nil {
+	if g := c.bestFit(p, a); g != nil {
 		return g, nil
 	}
 	if candidates := c.growable(p, a); len(candidates) > 0 {
@@ -24,18 +24,27 @@ func (c *Cache) regionFor(p mem.Range, a verbs.Access) (*region, error) {
 
 // growable returns the regions that may be grown to contain p.
 func (c *Cache) growable(p mem.Range, a verbs.Access) (found []*region) {
-	// Whatever shares more than half of the longer of the two is at least half
-	// and less than twice as long: one class around.
-	k := class(p.Len())
-	c.index.overlapping(p, k-1, k+1, func(g *region) bool {
-		union := g.rng.Union(p)
-		_, united := unite(g, p, a)
-		if united && 2*shared(g.rng, p) > max(g.rng.Len(), p.Len()) && union.Len() <= 2*p.Len() && c.fits(union) == nil {
-			found = append(found, g)
+	// Whatever shares more than half of the longer of the two contains the middle of p, and
+	// is at least half and less than twice as long: one class around.
+	middle := p.Start + mem.Addr(p.Len()/2)
+	for k := class(p.Len()) - 1; k <= class(p.Len())+1; k++ {
+		if c.tab.byClass[k] == 0 {
+			continue
 		}
-		return true
-	})
+		for g := range c.inGranule(k, middle) {
+			if g.rng.Start <= middle && middle < g.rng.End && c.mayGrow(g, p, a) {
+				found = append(found, g)
+			}
+		}
+	}
 	return found
+}
+
+// mayGrow reports whether an overlapping region may be grown to contain p.
+func (c *Cache) mayGrow(g *region, p mem.Range, a verbs.Access) bool {
+	union := g.rng.Union(p)
+	_, united := unite(g, p, a)
+	return united && 2*shared(g.rng, p) > max(g.rng.Len(), p.Len()) && union.Len() <= 2*p.Len() && c.fits(union) == nil
 }
 
 // grow makes the best of the candidates contain p, and forgets those that it then contains. A

@@ -1,97 +1,102 @@
 package regcache
 
 import (
-	"math/bits"
-
-	"github.com/google/btree"
+	"iter"
 
 	"pinwheel/mem"
 	"pinwheel/verbs"
 )
 
-// index orders the known regions by class of length, then by address. A
-// region of class k is at most 2^k bytes long, so those that overlap a range
-// start less than 2^k before it: one short scan for each class that exists.
-type index struct {
-	tree  *btree.BTreeG[*region]
-	count [64]int // regions by class
-	some  uint64  // bit k: count[k] > 0
-	pivot region  // where a scan starts
-}
+// How the writer finds known regions: in the table, as hits do. A region of class k is at most
+// 2^k bytes long, and the table has it under the one or two granules of 2^k bytes that it
+// touches.
 
-func newIndex() *index {
-	return &index{tree: btree.NewG(16, (*region).before)}
-}
-
-func (x *index) add(g *region) {
-	x.tree.ReplaceOrInsert(g)
-	k := class(g.rng.Len())
-	x.count[k]++
-	x.some |= 1 << k
-}
-
-func (x *index) remove(g *region) {
-	x.tree.Delete(g)
-	k := class(g.rng.Len())
-	if x.count[k]--; x.count[k] == 0 {
-		x.some &^= 1 << k
-	}
-}
-
-// overlapping calls f with the regions of classes low to high that share an
-// address with r, in order, until f returns false.
-func (x *index) overlapping(r mem.Range, low, high uint64, f func(*region) bool) {
-	for some := x.some >> low << low; some != 0; some &= some - 1 {
-		k := uint64(bits.TrailingZeros64(some))
-		if k > high {
-			return
-		}
-		// Scan from the shortest region of class k that starts where one can just reach r.
-		reach := mem.Addr(1) << k
-		from := r.Start - min(r.Start, reach)
-		x.pivot.rng = mem.Range{Start: from, End: from + reach/2 + 1}
-		goOn := true
-		x.tree.AscendGreaterOrEqual(&x.pivot, func(g *region) bool {
-			if g.rng.Start >= r.End || class(g.rng.Len()) != k {
-				return false
+// inGranule yields the regions of class k in the granule of that class which holds a.
+func (c *Cache) inGranule(k uint64, a mem.Addr) iter.Seq[*region] {
+	return func(yield func(*region) bool) {
+		in := c.tab.area(c.tab.granules)
+		for i := in.place(uint64(a) >> k); ; i = (i + 1) & in.mask() {
+			s := in.at(i).state & slotMask
+			if s == 0 {
+				return
 			}
-			if g.rng.Overlaps(r) {
-				goOn = f(g)
+			// Other entries lie on the way, too.
+			if g := c.bySlot[s-1]; class(g.rng.Len()) == k && g.touches(k, a) && !yield(g) {
+				return
 			}
-			return goOn
-		})
-		if !goOn {
-			return
 		}
 	}
+}
+
+// touches reports whether a page of g lies in the granule of class k which holds a.
+func (g *region) touches(k uint64, a mem.Addr) bool {
+	return g.rng.Start>>k <= a>>k && a>>k <= (g.rng.End-1)>>k
 }
 
 // bestFit returns the smallest region that contains p with the rights a and is
-// at most twice as long; of equal ones the first in the address space. It
-// agrees with Local.bestFit.
-func (x *index) bestFit(p mem.Range, a verbs.Access) *region {
-	var best *region
-	k := class(p.Len())
-	for ; best == nil && k <= class(p.Len())+1; k++ {
-		x.overlapping(p, k, k, func(g *region) bool {
-			fits := g.rng.Contains(p) && g.rng.Len() <= 2*p.Len() && g.access.Includes(a)
-			if fits && (best == nil || g.rng.Len() < best.rng.Len()) {
-				best = g
-			}
-			return true
-		})
+// at most twice as long; of equal ones the first in the address space.
+func (c *Cache) bestFit(p mem.Range, a verbs.Access) *region {
+	fit, state := c.shared.bestFit(uint64(p.Start), uint64(p.End), packAccess(a))
+	if fit == nil {
+		return nil
 	}
-	return best
+	return c.bySlot[state&slotMask-1]
 }
 
-// covering returns a registered region that covers p with the rights a.
-func (x *index) covering(p mem.Range, a verbs.Access) *region {
-	var found *region
-	x.overlapping(p, class(p.Len()), 63, func(g *region) bool {
-		if g.state == registered && g.rng.Contains(p) && g.access.Includes(a) {
-			found = g
+// covering returns a registered region that covers p with the rights a: of the smallest class
+// that has one, the first in the address space.
+func (c *Cache) covering(p mem.Range, a verbs.Access) (found *region) {
+	k := class(p.Len())
+	for classes := c.tab.classes >> k; classes != 0 && found == nil; classes, k = classes>>1, k+1 {
+		if classes&1 == 0 {
+			continue
 		}
-		return found == nil
-	})
+		for g := range c.inGranule(k, p.Start) {
+			if g.state == registered && g.rng.Contains(p) && g.access.Includes(a) && (found == nil || g.before(found)) {
+				found = g
+			}
+		}
+	}
 	return found
+}
+
+// overlapping returns the regions that share a page with r.
+func (c *Cache) overlapping(r mem.Range) (found []*region) {
+	if c.granules(r) > uint64(len(c.bySlot)) {
+		for _, g := range c.bySlot {
+			if g != nil && g.known() && g.rng.Overlaps(r) {
+				found = append(found, g)
+			}
+		}
+		return found
+	}
+	for k, n := range c.tab.byClass {
+		for at := r.Start; n > 0 && at < r.End; at = next(at, uint64(k)) {
+			for g := range c.inGranule(uint64(k), at) {
+				// A region in two granules counts in the first of them that r touches.
+				if first := max(g.rng.Start, r.Start); first>>k == at>>k && g.rng.Overlaps(r) {
+					found = append(found, g)
+				}
+			}
+		}
+	}
+	return found
+}
+
+// next returns where the granule of class k after that of a begins, or the end of the address space.
+func next(a mem.Addr, k uint64) mem.Addr {
+	if n := (a>>k + 1) << k; n > a {
+		return n
+	}
+	return ^mem.Addr(0)
+}
+
+// granules returns how many granules r touches, of all classes that have a region.
+func (c *Cache) granules(r mem.Range) (n uint64) {
+	for k, regions := range c.tab.byClass {
+		if regions > 0 {
+			n += uint64((r.End-1)>>k-r.Start>>k) + 1
+		}
+	}
+	return n
 }

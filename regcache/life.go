@@ -20,7 +20,6 @@ func (c *Cache) insert(g *region) error {
 	c.setSlot(slot, g)
 	c.tab.describe(slot, g.id, verbs.Region{})
 	c.tab.insert(slot, g.rng, g.packed)
-	c.index.add(g)
 	c.absent.push(g)
 	return nil
 }
@@ -32,25 +31,24 @@ func (c *Cache) setSlot(slot uint32, g *region) {
 	c.bySlot[slot] = g
 }
 
-// remove is the opposite of insert, for a region in any state. A registration that
-// the region has is retired: it keeps the slot until it is released.
+// remove is the opposite of insert, for a region in any state, forgotten or not. A registration
+// that the region has is retired: it keeps the slot until it is released.
 func (c *Cache) remove(g *region) {
-	if g.state == registered {
-		c.tab.close(g.slot, g.rng)
-	}
 	c.tab.erase(g.slot, g.rng)
-	c.index.remove(g)
 	switch g.state {
 	case absent:
 		c.absent.remove(g)
 		c.freeSlot(g)
 	case registered:
 		c.lru.remove(g)
-		old := &region{rng: g.rng, access: g.access, slot: g.slot, state: registered, mr: g.mr, heapIndex: -1}
-		c.bySlot[g.slot] = old
+		old := g
+		if g.known() { // it goes on without the registration
+			old = &region{rng: g.rng, access: g.access, slot: g.slot, state: registered, mr: g.mr, heapIndex: -1}
+			c.bySlot[g.slot] = old
+			g.state = absent
+		}
 		c.tab.retire(old.slot, true)
 		c.retired = append(c.retired, old)
-		g.state = absent
 	case registering, draining: // whoever called the provider frees the slot
 		c.tab.retire(g.slot, true)
 		return
@@ -105,10 +103,10 @@ func (c *Cache) forget(g *region) {
 	if !g.known() {
 		return
 	}
-	c.remove(g)
 	delete(c.byID, g.id)
 	c.forgotten.push(g.id)
 	g.id = 0
+	c.remove(g)
 }
 
 // reshape gives a known region, absent or registered, another range and

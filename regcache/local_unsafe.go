@@ -197,8 +197,8 @@ func (l *Local) count(slot uint32, n uint64) {
 }
 
 // bestFit finds the entry of the best fit of a request, registered or not: the
-// smallest region that contains it and is at most twice as long. It agrees
-// with index.bestFit.
+// smallest region that contains it and is at most twice as long; of equal ones the
+// first in the address space.
 func (l *Local) bestFit(lo, hi, want uint64) (fit *entry, state uint64) {
 	a := l.hdr.area(atomic.LoadUint64(&l.hdr.granules))
 	n := hi - lo

@@ -50,7 +50,7 @@ func (g *region) inTransition() bool { return g.state == registering || g.state 
 
 func (g *region) bytes() int64 { return int64(g.rng.Len()) }
 
-// before orders regions for the index: by class, then address.
+// before orders regions by class, then address.
 func (g *region) before(o *region) bool {
 	if a, b := class(g.rng.Len()), class(o.rng.Len()); a != b {
 		return a < b

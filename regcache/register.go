@@ -3,7 +3,6 @@ package regcache
 import (
 	"errors"
 	"runtime"
-	"sync/atomic"
 
 	"pinwheel/verbs"
 )
@@ -36,7 +35,7 @@ func (c *Cache) registerUnlocking(g *region) error {
 		}
 		c.settle(g, absent)
 	}()
-	atomic.StoreUint64(&c.tab.epoch, c.tab.epoch+1)
+	storeWord(&c.tab.epoch, c.tab.epoch+1)
 	mr, err := c.pinUnlocking(g, c.opts.Watcher)
 	if err != nil {
 		return errors.Join(err, c.drainUnlocking())

@@ -98,7 +98,9 @@ func (c *Cache) reclaimUnlocking() error {
 		c.unwatchUnlocking(tokens)
 	}
 	for c.classifyRetired(); len(c.reclaimable) > 0; c.classifyRetired() {
-		errs = append(errs, c.releaseUnlocking(c.nextReclaimable()))
+		if err := c.releaseUnlocking(c.nextReclaimable()); err != nil {
+			errs = append(errs, err)
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -136,11 +136,13 @@ func (a area) claim(e entry, b *areaLoad) *entry {
 // write changes a whole entry. It takes the slot and the open bit of to.state, not its sequence.
 func (e *entry) write(to entry) {
 	seq := e.state &^ (seqUnit - 1)
-	atomic.StoreUint64(&e.state, seq+seqUnit)
+	if e.state&slotMask != 0 { // since an empty entry was emptied, no reader has its state
+		atomic.StoreUint64(&e.state, seq+seqUnit)
+	}
 	storeWord(&e.low, to.low)
 	storeWord(&e.high, to.high)
 	storeWord(&e.keys, to.keys)
-	atomic.StoreUint64(&e.state, seq+2*seqUnit|to.state&(openBit|slotMask))
+	storeWord(&e.state, seq+2*seqUnit|to.state&(openBit|slotMask))
 }
 
 // empty makes an entry empty.
@@ -171,7 +173,7 @@ func (t *table) open(slot uint32, r mem.Range, keys uint64) {
 		at := a.at(a.find(e))
 		// Nobody reads the keys of a closed entry.
 		storeWord(&at.keys, keys)
-		atomic.StoreUint64(&at.state, (at.state|openBit)+seqUnit)
+		storeWord(&at.state, (at.state|openBit)+seqUnit)
 	}
 }
 
@@ -242,7 +244,7 @@ func (t *table) grow(b *areaLoad) {
 // describe fills the descriptor of a slot; nobody has a reference to it.
 func (t *table) describe(slot uint32, id mem.RegionID, reg verbs.Region) {
 	d := t.desc(slot)
-	atomic.StoreUint64(&d.id, uint64(id))
+	storeWord(&d.id, uint64(id))
 	d.low, d.high = uint64(reg.Range.Start), uint64(reg.Range.End)
 	d.keys, d.handle, d.access = keysOf(reg), reg.Handle, uint32(reg.Access)
 }

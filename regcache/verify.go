@@ -23,15 +23,12 @@ func (c *Cache) Verify() error {
 }
 
 func (c *Cache) verifyRegions() error {
-	if n := c.index.tree.Len(); n != len(c.byID) {
-		return fmt.Errorf("%d regions by address, %d by ID", n, len(c.byID))
-	}
 	var err error
 	absents := 0
-	c.index.tree.Ascend(func(g *region) bool {
+	for id, g := range c.byID {
 		switch {
-		case c.byID[g.id] != g:
-			err = fmt.Errorf("region %d is not found by its ID", g.id)
+		case g.id != id:
+			err = fmt.Errorf("region %d is found as %d", g.id, id)
 		case c.bySlot[g.slot] != g:
 			err = fmt.Errorf("region %d is not in its slot %d", g.id, g.slot)
 		case g.rng != g.rng.PageAligned() || g.rng.Empty():
@@ -48,17 +45,19 @@ func (c *Cache) verifyRegions() error {
 		if g.state == absent {
 			absents++
 		}
-		return err == nil
-	})
-	if err == nil && absents != c.absent.len {
-		err = fmt.Errorf("%d regions are absent, %d queued as such", absents, c.absent.len)
-	}
-	for i, g := range c.lru {
-		if err == nil && (g.heapIndex != i || i > 0 && c.lru.Less(i, (i-1)/2)) {
-			err = fmt.Errorf("the idle heap is out of order at %d", i)
+		if err != nil {
+			return err
 		}
 	}
-	return err
+	if absents != c.absent.len {
+		return fmt.Errorf("%d regions are absent, %d queued as such", absents, c.absent.len)
+	}
+	for i, g := range c.lru {
+		if g.heapIndex != i || i > 0 && c.lru.Less(i, (i-1)/2) {
+			return fmt.Errorf("the idle heap is out of order at %d", i)
+		}
+	}
+	return nil
 }
 
 func (c *Cache) verifyAccounts() error {
@@ -117,9 +116,13 @@ func (c *Cache) verifyTable() error {
 			return err
 		}
 	}
-	for k, classes := 0, c.tab.classes; k < 64; k++ {
-		if n := c.index.count[k]; c.tab.byClass[k] != n || (classes>>k&1 != 0) != (n > 0) {
-			return fmt.Errorf("class %d: %d regions by address, %d in the table, bit %d", k, n, c.tab.byClass[k], classes>>k&1)
+	var byClass [64]int
+	for _, g := range c.byID {
+		byClass[class(g.rng.Len())]++
+	}
+	for k, n := range byClass {
+		if bit := c.tab.classes >> k & 1; c.tab.byClass[k] != n || (bit != 0) != (n > 0) {
+			return fmt.Errorf("class %d: %d regions, the table counts %d, bit %d", k, n, c.tab.byClass[k], bit)
 		}
 	}
 	return nil

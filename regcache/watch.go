@@ -1,6 +1,7 @@
 package regcache
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"pinwheel/internal/fault"
@@ -70,7 +71,7 @@ func (c *Cache) revalidateUnlocking(l *Local, g *region) bool {
 		return nil
 	})
 	l.count(slot, countMask)
-	if c.bySlot[slot] != g { // it went meanwhile, and is retired under this slot
+	if c.bySlot[slot] != g || !g.known() { // it went meanwhile, and is retired under this slot
 		c.reclaimSlotUnlocking(slot)
 		return false
 	}
@@ -104,12 +105,7 @@ func (c *Cache) invalidate(r mem.Range) {
 	if up := r.End + mem.Addr(c.tab.pageMask); up > r.End {
 		r.End = up &^ mem.Addr(c.tab.pageMask)
 	}
-	var hit []*region
-	c.index.overlapping(r, 0, 63, func(g *region) bool {
-		hit = append(hit, g)
-		return true
-	})
-	for _, g := range hit {
+	for _, g := range slices.Backward(c.overlapping(r)) { // the heap of registered regions shrinks from its end
 		c.forget(g)
 		c.stats.Invalidated++
 	}

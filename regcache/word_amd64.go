@@ -8,6 +8,6 @@ package regcache
 // loadWord reads a word of an entry between two loads of its state.
 func loadWord(w *uint64) uint64 { return *w }
 
-// storeWord publishes a Local's own reference word, or a word of an entry
-// between two stores to its state. sync/atomic would emit XCHG, a full fence of 5 ns.
+// storeWord publishes a Local's own reference word, or what the writer adds to the table.
+// sync/atomic would emit XCHG, a full fence of 5 ns.
 func storeWord(w *uint64, v uint64) { *w = v }
