@@ -47,8 +47,8 @@
 //
 // # Caveats
 //
-// A cache reserves address space for its table: 70 MiB at the default of 65536 known
-// regions. Of that it uses less than 1 KiB for each region, and 8 bytes more for each
+// A cache reserves address space for its table: 72 MiB at the default of 65536 known
+// regions. Of that it uses at most 3 KiB for each region, and 8 bytes more for each
 // thread. Under RLIMIT_AS, lower Options.KnownRegions.
 //
 // Release deregisters if it drops the last reference to a registration whose region was

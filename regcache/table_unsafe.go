@@ -68,6 +68,8 @@ const (
 	descRetired     = 1 << 0             // of desc.flags: look after the last reference
 	golden          = 0x9e3779b97f4a7c15 // 2^64 / golden ratio
 	smallestArea    = 7                  // log2 of the entries of the first hash area
+	hugeArea        = 16                 // of one that fills a huge page
+	mostSmallPages  = 13                 // of the largest one that is not in huge pages
 	headerBytes     = 4096
 )
 
@@ -152,21 +154,25 @@ func newTable(slots int, confined bool) (*table, error) {
 	}
 	// Areas of ascending size follow each other; see mustGrow for how full they get.
 	last := max(smallestArea, bits.Len(uint(slots*4-1))) // log2 of the entries of the largest
+	areas := (uint64(2)<<last - 1<<smallestArea) << entryShift
+	const first = 1 << smallestArea << entryShift // with one before it, all areas would begin at a multiple of their size
+	align := min(uint64(1)<<last, 1<<hugeArea) << entryShift
 	descs := uint64(headerBytes)
-	exact := (descs + uint64(slots)<<descShift + 4095) &^ 4095
-	granules := exact + (uint64(2)<<last-1<<smallestArea)<<entryShift
-	size := granules + (uint64(2)<<last-1<<smallestArea)<<entryShift
-	m, err := reserve(int(size))
+	end := descs + uint64(slots)<<descShift
+	m, err := reserve(int(end + align + 2*(first+areas)))
 	if err != nil {
 		return nil, err
 	}
+	base := uint64(uintptr(unsafe.Pointer(&m[0])))
+	exact := (base+end+align-1)&^(align-1) - base + first
+	granules := exact + areas + first
 	t := &table{header: (*header)(unsafe.Pointer(&m[0])), mem: m, confined: confined}
 	t.areas = [2]areaLoad{
 		{cursor: &t.exact, places: 1 << smallestArea, maxPlaces: 1 << last},
 		{cursor: &t.granules, places: 1 << smallestArea, maxPlaces: 1 << last, shared: true},
 	}
 	t.magic, t.version, t.capacity = tableMagic, tableVersion, uint32(slots)
-	t.descs, t.size, t.epoch = descs, size, 1
+	t.descs, t.size, t.epoch = descs, uint64(len(m)), 1
 	t.pageMask = mem.PageSize - 1
 	t.watch(&t.still)
 	t.exact, t.granules = cursorOf(exact, 64-smallestArea), cursorOf(granules, 64-smallestArea)

@@ -2,6 +2,7 @@ package regcache
 
 import (
 	"fmt"
+	"math/bits"
 	"sync/atomic"
 
 	"pinwheel/mem"
@@ -136,7 +137,7 @@ func (a area) claim(e entry, b *areaLoad) *entry {
 // write changes a whole entry. It takes the slot and the open bit of to.state, not its sequence.
 func (e *entry) write(to entry) {
 	seq := e.state &^ (seqUnit - 1)
-	if e.state&slotMask != 0 { // since an empty entry was emptied, no reader has its state
+	if e.state&slotMask != 0 { // a reader that has an older state of an empty entry sees that it changed
 		atomic.StoreUint64(&e.state, seq+seqUnit)
 	}
 	storeWord(&e.low, to.low)
@@ -145,9 +146,10 @@ func (e *entry) write(to entry) {
 	storeWord(&e.state, seq+2*seqUnit|to.state&(openBit|slotMask))
 }
 
-// empty makes an entry empty.
+// empty makes an entry empty. Before references to its slot are read comes a fence, that of retire
+// at least.
 func (e *entry) empty() {
-	atomic.StoreUint64(&e.state, e.state&^(seqUnit-1)+seqUnit)
+	storeWord(&e.state, e.state&^(seqUnit-1)+seqUnit)
 }
 
 // find returns the place of an entry that must be there.
@@ -220,14 +222,27 @@ func (a area) remove(i uint64, b *areaLoad) {
 	a.at(i).empty()
 }
 
-// grow moves to an area of twice the size, which follows the old one in memory. Readers go on
+// larger returns how many places an area has after it has grown: twice as many. But entries
+// lie scattered over all pages of an area, and a page costs more than its entries. So areas of
+// more than a few pages are made of huge pages.
+func (b *areaLoad) larger() uint64 {
+	if b.places == 1<<mostSmallPages && b.maxPlaces >= 1<<hugeArea {
+		return 1 << hugeArea
+	}
+	return 2 * b.places
+}
+
+// grow moves to a larger area, which follows the old one in memory. Readers go on
 // in the old one until its entries are emptied, when they ask the writer or look again.
 func (t *table) grow(b *areaLoad) {
 	old, oldPlaces := t.area(*b.cursor), b.places
 	offset := *b.cursor &^ 63
-	next := cursorOf(offset+oldPlaces<<entryShift, old.shift-1)
+	b.places, b.used, b.displaced = b.larger(), 0, 0
+	// The sizes of areas are powers of two, so those left out lie between.
+	offset += (b.places - oldPlaces) << entryShift
+	populate(t.mem[offset : offset+b.places<<entryShift])
+	next := cursorOf(offset, uint64(65-bits.Len64(b.places)))
 	larger := t.area(next)
-	b.places, b.used, b.displaced = 2*oldPlaces, 0, 0
 	for i := range oldPlaces {
 		if e := *old.at(i); e.state&slotMask != 0 {
 			*larger.claim(e, b) = entry{e.state & (openBit | slotMask), e.low, e.high, e.keys} // nobody reads it yet
