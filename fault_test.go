@@ -202,22 +202,16 @@ func TestFaultInNewIsAnError(t *testing.T) {
 }
 
 func TestPassingShortageIsRetried(t *testing.T) {
-	faults, err := sim.Script("register 1-3 EAGAIN")
-	if err != nil {
-		t.Fatal(err)
-	}
+	faults := sim.Failures{Register: []error{syscall.EAGAIN, syscall.EAGAIN, syscall.EAGAIN}}
 	_, th := start(t, Options{Provider: sim.New(sim.Options{Fail: faults.Fail})})
 	transfer(t, th, region(0), 0)
 }
 
 func TestShortageIsTheCallersToHandle(t *testing.T) {
-	faults, err := sim.Script("register 1 ENOMEM")
-	if err != nil {
-		t.Fatal(err)
-	}
+	faults := sim.Failures{Register: []error{syscall.ENOMEM}}
 	_, th := start(t, Options{Provider: sim.New(sim.Options{Fail: faults.Fail})})
 	var u Use
-	err = th.Acquire(&u, region(0), access, 0, nil)
+	err := th.Acquire(&u, region(0), access, 0, nil)
 	if !errors.Is(err, verbs.ErrPinnedMemory) || !errors.Is(err, syscall.ENOMEM) {
 		t.Fatalf("Acquire: %v, want %v", err, verbs.ErrPinnedMemory)
 	}

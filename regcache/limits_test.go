@@ -3,6 +3,7 @@ package regcache
 import (
 	"errors"
 	"strings"
+	"syscall"
 	"testing"
 
 	"pinwheel/mem"
@@ -11,10 +12,7 @@ import (
 )
 
 func TestRegistrationFailureIsReturnedAndForgotten(t *testing.T) {
-	faults, err := sim.Script("register 1 EPERM; register 2 EFAULT")
-	if err != nil {
-		t.Fatal(err)
-	}
+	faults := sim.Failures{Register: []error{syscall.EPERM, syscall.EFAULT}}
 	fx := newFixture(t, sim.Options{Fail: faults.Fail}, Options{})
 	for _, want := range []error{verbs.ErrNotPermitted, verbs.ErrNotMapped} {
 		if _, _, err := fx.f.Acquire(span(0, 16), both); !errors.Is(err, want) {
@@ -29,9 +27,9 @@ func TestRegistrationFailureIsReturnedAndForgotten(t *testing.T) {
 }
 
 func TestPassingShortageIsRetried(t *testing.T) {
-	faults, err := sim.Script("register 1-3 EAGAIN; deregister 1-3 EINTR")
-	if err != nil {
-		t.Fatal(err)
+	faults := sim.Failures{
+		Register:   []error{syscall.EAGAIN, syscall.EAGAIN, syscall.EAGAIN},
+		Deregister: []error{syscall.EINTR, syscall.EINTR, syscall.EINTR},
 	}
 	fx := newFixture(t, sim.Options{Fail: faults.Fail}, Options{})
 	id := fx.use(span(0, 16), both, First)
@@ -41,10 +39,7 @@ func TestPassingShortageIsRetried(t *testing.T) {
 }
 
 func TestFailedDeregistrationStaysCountedAndIsRepeated(t *testing.T) {
-	faults, err := sim.Script("deregister 1 EPERM")
-	if err != nil {
-		t.Fatal(err)
-	}
+	faults := sim.Failures{Deregister: []error{syscall.EPERM}}
 	fx := newFixture(t, sim.Options{Fail: faults.Fail}, Options{})
 	id := fx.use(span(0, 16), both, First)
 	if err := fx.Deregister(id); !errors.Is(err, verbs.ErrNotPermitted) {

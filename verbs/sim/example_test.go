@@ -3,6 +3,7 @@ package sim_test
 import (
 	"errors"
 	"fmt"
+	"syscall"
 
 	"pinwheel/mem"
 	"pinwheel/verbs"
@@ -12,15 +13,11 @@ import (
 // A device like an InfiniBand adapter, with little memory to pin and a
 // passing shortage.
 func Example() {
-	faults, err := sim.Script("register 2 EAGAIN")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	shortage := sim.Failures{Register: []error{nil, syscall.EAGAIN}}
 	p := sim.New(sim.Options{
 		Limits: verbs.Limits{MaxPinnedBytes: 1 << 20},
 		Costs:  verbs.Costs{Register: verbs.Cost{PerPageNs: 250, FixedNs: 16_000}},
-		Fail:   faults.Fail,
+		Fail:   shortage.Fail,
 	})
 	defer p.Close()
 

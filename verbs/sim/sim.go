@@ -41,7 +41,7 @@ type Options struct {
 	// arguments were checked; an error makes the call fail and change nothing.
 	// A syscall.Errno, or a sentinel of package verbs, is wrapped in a
 	// *verbs.Error; any other error is returned as it is. It may block, and is
-	// called from many goroutines at once. See Script and Random.
+	// called from many goroutines at once. See Failures.
 	Fail func(op Op, r mem.Range) error
 	// Delay, if set, is asked before Fail, once for every call, and adds to the
 	// cost of the call if it succeeds.
