@@ -13,8 +13,8 @@ import (
 	"pinwheel/verbs/sim"
 )
 
-// machine drives a cache and the model side by side.
-type machine struct {
+// stateMachine drives a cache and the model side by side.
+type stateMachine struct {
 	c    *Cache
 	f    *Local
 	p    *sim.Provider
@@ -27,7 +27,7 @@ type modelRef struct {
 	handle uint64 // of the registration that serves it
 }
 
-func (x *machine) request(t *rapid.T) (r mem.Range, from, to int, a verbs.Access) {
+func (x *stateMachine) request(t *rapid.T) (r mem.Range, from, to int, a verbs.Access) {
 	from = rapid.IntRange(0, modelPages-1).Draw(t, "from")
 	to = rapid.IntRange(from+1, modelPages).Draw(t, "to")
 	r = span(uint64(from), uint64(to-from))
@@ -42,7 +42,7 @@ func (x *machine) request(t *rapid.T) (r mem.Range, from, to int, a verbs.Access
 	return r, from, to, a
 }
 
-func (x *machine) Acquire(t *rapid.T) {
+func (x *stateMachine) Acquire(t *rapid.T) {
 	r, from, to, a := x.request(t)
 	ref, outcome, err := x.f.Acquire(r, a)
 	if x.m.exact {
@@ -51,7 +51,7 @@ func (x *machine) Acquire(t *rapid.T) {
 	x.acquired(t, r, from, to, a, ref, outcome, err)
 }
 
-func (x *machine) acquired(t *rapid.T, r mem.Range, from, to int, a verbs.Access, ref Ref, outcome Outcome, err error) {
+func (x *stateMachine) acquired(t *rapid.T, r mem.Range, from, to int, a verbs.Access, ref Ref, outcome Outcome, err error) {
 	by, fit, want, wantErr := x.m.acquire(from, to, a)
 	if !errors.Is(err, wantErr) || (err == nil) != (wantErr == nil) || err == nil && outcome != want {
 		t.Fatalf("acquire %d-%d: %v, %v; want %v, %v", from, to, outcome, err, want, wantErr)
@@ -81,7 +81,7 @@ func (x *machine) acquired(t *rapid.T, r mem.Range, from, to int, a verbs.Access
 	x.refs = append(x.refs, modelRef{ref, g.Handle})
 }
 
-func (x *machine) Release(t *rapid.T) {
+func (x *stateMachine) Release(t *rapid.T) {
 	if len(x.refs) == 0 {
 		t.Skip("nothing to release")
 	}
@@ -98,7 +98,7 @@ func (x *machine) Release(t *rapid.T) {
 	x.m.lingering = slices.DeleteFunc(x.m.lingering, func(g *modelRegion) bool { return g.refs == 0 })
 }
 
-func (x *machine) HelperDeregister(t *rapid.T) {
+func (x *stateMachine) HelperDeregister(t *rapid.T) {
 	g := x.any(t)
 	err := x.c.Deregister(g.id)
 	if g.on && g.refs > 0 {
@@ -112,7 +112,7 @@ func (x *machine) HelperDeregister(t *rapid.T) {
 	}
 }
 
-func (x *machine) HelperRegister(t *rapid.T) {
+func (x *stateMachine) HelperRegister(t *rapid.T) {
 	g := x.any(t)
 	var want error
 	if !g.on {
@@ -123,14 +123,14 @@ func (x *machine) HelperRegister(t *rapid.T) {
 	}
 }
 
-func (x *machine) any(t *rapid.T) *modelRegion {
+func (x *stateMachine) any(t *rapid.T) *modelRegion {
 	if len(x.m.known) == 0 {
 		t.Skip("nothing known")
 	}
 	return x.m.known[rapid.IntRange(0, len(x.m.known)-1).Draw(t, "region")]
 }
 
-func (x *machine) IsRegistered(t *rapid.T) {
+func (x *stateMachine) IsRegistered(t *rapid.T) {
 	r, from, to, a := x.request(t)
 	ref, ok := x.f.IsRegistered(r, a)
 	if want := x.m.serving(from, to, a) != nil; ok != want {
@@ -146,7 +146,7 @@ func (x *machine) IsRegistered(t *rapid.T) {
 	}
 }
 
-func (x *machine) Unmap(t *rapid.T) {
+func (x *stateMachine) Unmap(t *rapid.T) {
 	from := rapid.IntRange(0, modelPages-1).Draw(t, "from")
 	to := min(modelPages, from+rapid.IntRange(1, 4).Draw(t, "pages"))
 	for i := from; i < to; i++ {
@@ -162,9 +162,9 @@ func (x *machine) Unmap(t *rapid.T) {
 	}
 }
 
-func (x *machine) Map(*rapid.T) { x.m.unmapped = [modelPages]bool{} }
+func (x *stateMachine) Map(*rapid.T) { x.m.unmapped = [modelPages]bool{} }
 
-func (x *machine) Clean(t *rapid.T) {
+func (x *stateMachine) Clean(t *rapid.T) {
 	want := 0
 	for x.m.evict() {
 		want++
@@ -174,7 +174,7 @@ func (x *machine) Clean(t *rapid.T) {
 	}
 }
 
-func (x *machine) SetLimits(t *rapid.T) {
+func (x *stateMachine) SetLimits(t *rapid.T) {
 	if x.m.kernelLimit {
 		t.Skip("the kernel's limit is fixed")
 	}
@@ -187,7 +187,7 @@ func (x *machine) SetLimits(t *rapid.T) {
 }
 
 // Check compares the books after every step.
-func (x *machine) Check(t *rapid.T) {
+func (x *stateMachine) Check(t *rapid.T) {
 	if err := x.c.Verify(); err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +232,7 @@ func testAgainstModel(t *testing.T, confined, kernelLimit bool) {
 			m.limit = 3 * modelPages
 			c.SetLimits(Limits{int64(m.limit) * int64(mem.PageSize), mem.Unlimited})
 		}
-		x := &machine{c: c, p: p, m: m}
+		x := &stateMachine{c: c, p: p, m: m}
 		if x.f, err = c.Thread(); err != nil {
 			t.Fatal(err)
 		}
