@@ -3,6 +3,7 @@ package trace
 import (
 	"bytes"
 	"fmt"
+	"strconv"
 
 	"pinwheel/mem"
 )
@@ -46,47 +47,16 @@ func (f *fieldReader) int(name string, lo, hi int64) int64 {
 	return v
 }
 
+// parseInt reads a decimal integer, with a sign only if it is negative.
 func parseInt(b []byte) (int64, bool) {
-	neg := len(b) > 0 && b[0] == '-'
-	if neg {
-		b = b[1:]
-	}
-	if len(b) == 0 || len(b) > 18 { // 18 digits can't overflow
-		return 0, false
-	}
-	var v int64
-	for _, c := range b {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		v = v*10 + int64(c-'0')
-	}
-	if neg {
-		v = -v
-	}
-	return v, true
+	v, err := strconv.ParseInt(string(b), 10, 64)
+	return v, err == nil && b[0] != '+'
 }
 
 // parseHex reads a hexadecimal number without prefix.
 func parseHex(b []byte) (uint64, bool) {
-	if len(b) == 0 || len(b) > 16 {
-		return 0, false
-	}
-	var v uint64
-	for _, c := range b {
-		switch {
-		case c >= '0' && c <= '9':
-			c -= '0'
-		case c >= 'a' && c <= 'f':
-			c -= 'a' - 10
-		case c >= 'A' && c <= 'F':
-			c -= 'A' - 10
-		default:
-			return 0, false
-		}
-		v = v<<4 | uint64(c)
-	}
-	return v, true
+	v, err := strconv.ParseUint(string(b), 16, 64)
+	return v, err == nil
 }
 
 // parseStack reads return addresses separated by semicolons into dst.

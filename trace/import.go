@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -292,6 +293,5 @@ func (m *meter) Read(b []byte) (int, error) {
 
 // ProgramFromPath guesses the program of a trace from its file name: "ft.B.4" from "results/ft.B.4.pwt".
 func ProgramFromPath(path string) string {
-	base := filepath.Base(path)
-	return base[:len(base)-len(filepath.Ext(base))]
+	return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 }

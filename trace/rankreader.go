@@ -69,9 +69,6 @@ func (rr *RankReader) Frames(stack uint32) []uint64 {
 	return rr.tables.stacks[stack]
 }
 
-// Stacks returns the number of call sites: Record.Stack is below it.
-func (rr *RankReader) Stacks() int { return len(rr.tables.stacks) }
-
 func (rr *RankReader) nextFrame() error {
 	if rr.in.off < len(rr.in.b) {
 		return rr.wrap(rr.cur, corruptf("%d bytes after the last record of the frame", len(rr.in.b)-rr.in.off))

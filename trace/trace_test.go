@@ -146,8 +146,8 @@ func TestEveryRecordReadsBackAsWritten(t *testing.T) {
 			if got := rr.Comm(7); !slices.Equal(got, []int32{0, 2, 1, 3}) {
 				rt.Fatalf("communicator read back as %v", got)
 			}
-			if got := rr.Frames(4); !slices.Equal(got, []uint64{4, 0xffff_ffff_ffff_0000}) || rr.Stacks() != sites {
-				rt.Fatalf("call site read back as %x of %d", got, rr.Stacks())
+			if got := rr.Frames(4); !slices.Equal(got, []uint64{4, 0xffff_ffff_ffff_0000}) || len(rr.tables.stacks) != sites {
+				rt.Fatalf("call site read back as %x of %d", got, len(rr.tables.stacks))
 			}
 		}
 	})

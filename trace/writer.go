@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 
 	"github.com/klauspost/compress/zstd"
@@ -96,7 +97,7 @@ func (w *Writer) Rank(rank int) (*RankWriter, error) {
 // Flush writes out what every rank has gathered, so that it survives a
 // crash of this process. Frequent flushing costs compression.
 func (w *Writer) Flush() error {
-	for _, rank := range w.rankNumbers() {
+	for _, rank := range slices.Sorted(maps.Keys(w.ranks)) {
 		w.ranks[rank].flush()
 	}
 	return w.err
@@ -122,15 +123,6 @@ func (w *Writer) Abort() error {
 		w.enc.Close()
 	}
 	return w.out.Discard()
-}
-
-func (w *Writer) rankNumbers() []int {
-	var ranks []int
-	for rank := range w.ranks {
-		ranks = append(ranks, rank)
-	}
-	slices.Sort(ranks)
-	return ranks
 }
 
 func (w *Writer) writeIndex() {

@@ -205,7 +205,9 @@ func (c *collector) finish(rr *trace.RankReader) *Rank {
 	for _, op := range slices.Sorted(maps.Keys(c.ops)) {
 		out.Ops = append(out.Ops, *c.ops[op])
 	}
+	var covered mem.Set
 	for _, g := range c.regions {
+		covered.Add(g.rng.PageAligned())
 		g.Sites = len(g.sites)
 		g.Period, g.CPUPeriod = g.wall.period(), g.cpu.period()
 		if out.WallNs > 0 {
@@ -213,8 +215,7 @@ func (c *collector) finish(rr *trace.RankReader) *Rank {
 		}
 		out.Regions = append(out.Regions, g.Region)
 	}
-	slices.SortFunc(out.Regions, func(a, b Region) int { return cmp.Compare(a.rng.Start, b.rng.Start) })
-	out.CoveredBytes = unionBytes(out.Regions)
+	out.CoveredBytes = covered.Bytes()
 	slices.SortFunc(out.Regions, func(a, b Region) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(b.Uses, a.Uses), cmp.Compare(a.rng.Start, b.rng.Start))
 	})
@@ -228,21 +229,6 @@ func (c *collector) finish(rr *trace.RankReader) *Rank {
 		out.Sites = append(out.Sites, s.Site)
 	}
 	return out
-}
-
-// unionBytes is what the regions, ordered by address, pin together.
-func unionBytes(regions []Region) uint64 {
-	var n uint64
-	var end mem.Addr
-	for _, g := range regions {
-		p := g.rng.PageAligned()
-		p.Start = max(p.Start, end)
-		if !p.Empty() {
-			n += p.Len()
-			end = p.End
-		}
-	}
-	return n
 }
 
 func formatStack(frames []uint64) string {

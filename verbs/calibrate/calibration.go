@@ -49,15 +49,6 @@ func (p Pair) Costs() verbs.Costs {
 // Costs returns the model for memory that is mapped in.
 func (c *Calibration) Costs() verbs.Costs { return c.Touched.Costs() }
 
-// UntouchedCosts returns the model for memory that was never touched; false
-// if it was not measured.
-func (c *Calibration) UntouchedCosts() (verbs.Costs, bool) {
-	if c.Untouched == nil {
-		return verbs.Costs{}, false
-	}
-	return c.Untouched.Costs(), true
-}
-
 // maxBytes bounds a calibration: more is something else.
 const maxBytes = 1 << 20
 

@@ -1,14 +1,13 @@
 package calibrate
 
 import (
-	"bytes"
 	"fmt"
 	"os"
-	"strconv"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/internal/machine"
 	"pinwheel/mem"
 )
 
@@ -56,15 +55,6 @@ func (m memory) unmap() { _ = unix.Munmap(m.mapped) }
 
 // isHuge reports whether the process has at least n bytes of anonymous huge pages.
 func isHuge(n uint64) bool {
-	text, err := os.ReadFile("/proc/self/smaps_rollup")
-	if err != nil {
-		return false
-	}
-	_, rest, _ := bytes.Cut(text, []byte("AnonHugePages:"))
-	f := bytes.Fields(rest)
-	if len(f) == 0 {
-		return false
-	}
-	kb, err := strconv.ParseUint(string(f[0]), 10, 64)
-	return err == nil && kb<<10 >= n
+	have, err := machine.Bytes(os.DirFS("/"), "proc/self/smaps_rollup", "AnonHugePages")
+	return err == nil && uint64(have) >= n
 }

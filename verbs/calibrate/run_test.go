@@ -29,9 +29,8 @@ func TestRunMeasuresARealProviderAndLeavesNothing(t *testing.T) {
 		t.Errorf("calibration does not say where it is from: %+v", c)
 	}
 	// Faulting pages in costs far more than pinning them, on any machine.
-	cold, ok := c.UntouchedCosts()
-	if !ok || cold.Register.Ns(256) <= c.Costs().Register.Ns(256) {
-		t.Errorf("untouched memory %+v, touched %+v", cold.Register, c.Costs().Register)
+	if cold := c.Untouched; cold == nil || cold.Register.Ns(256) <= c.Touched.Register.Ns(256) {
+		t.Errorf("untouched memory %+v, touched %+v", cold, c.Touched)
 	}
 	if len(c.Touched.Register.Points) != 9 || c.Touched.Register.Points[8].Pages != 256 {
 		t.Errorf("ladder %+v", c.Touched.Register.Points)
