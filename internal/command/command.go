@@ -125,22 +125,6 @@ func isEmpty(v reflect.Value) bool {
 	return v.Kind() == reflect.String && v.Len() == 0 || list && slices.Contains(texts, "")
 }
 
-// usageError is a fault of the arguments.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
-
-// Usagef makes a fault of the arguments that kong can't see.
-func Usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
-
-// AsUsage makes an error one of the arguments. nil stays nil.
-func AsUsage(err error) error {
-	if err == nil {
-		return nil
-	}
-	return usageError{err}
-}
-
 // statusError ends the command with a certain status.
 type statusError struct {
 	error
@@ -152,13 +136,20 @@ func (e statusError) Unwrap() error { return e.error }
 // WithStatus makes an error one that ends the command with this status.
 func WithStatus(err error, status int) error { return statusError{err, status} }
 
+// Usagef makes a fault of the arguments that kong can't see.
+func Usagef(format string, args ...any) error { return AsUsage(fmt.Errorf(format, args...)) }
+
+// AsUsage makes an error one of the arguments. nil stays nil.
+func AsUsage(err error) error {
+	if err == nil {
+		return nil
+	}
+	return WithStatus(err, Usage)
+}
+
 // statusOf returns the exit status for an error.
 func statusOf(err error) int {
-	var with statusError
-	switch {
-	case errors.As(err, new(usageError)):
-		return Usage
-	case errors.As(err, &with):
+	if with := (statusError{}); errors.As(err, &with) {
 		return with.status
 	}
 	return Failed

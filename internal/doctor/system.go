@@ -1,31 +1,19 @@
 package doctor
 
 import (
-	"io/fs"
-	"path"
-	"strconv"
 	"strings"
 
+	"pinwheel/internal/launch"
 	"pinwheel/internal/machine"
 	"pinwheel/mem"
 )
 
 // read returns a file of the machine without the spaces around it, "" if it
 // can't be read.
-func (m *Machine) read(name string) string {
-	text, err := fs.ReadFile(m.Root, name)
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(text))
-}
+func (m *Machine) read(name string) string { return strings.TrimSpace(m.raw(name)) }
 
-func (m *Machine) getenv(name string) (value string) {
-	for _, entry := range m.Environ {
-		if n, v, _ := strings.Cut(entry, "="); n == name {
-			value = v
-		}
-	}
+func (m *Machine) getenv(name string) string {
+	value, _ := launch.Getenv(m.Environ, name)
 	return value
 }
 
@@ -45,31 +33,3 @@ func (m *Machine) system() section {
 	}
 	return s
 }
-
-// cgroupLimit returns the least memory limit of the control groups that this
-// process is in, and the file that sets it; 0 for none. Registered memory
-// counts. (Documentation/admin-guide/cgroup-v2.rst, memory.max; cgroup-v1/memory.rst)
-func (m *Machine) cgroupLimit() (bytes int64, file string) {
-	for line := range strings.Lines(m.read("proc/self/cgroup")) {
-		_, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
-		controllers, group, _ := strings.Cut(rest, ":")
-		root, name := "sys/fs/cgroup", "memory.max"
-		switch {
-		case controllers == "memory":
-			root, name = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
-		case controllers != "":
-			continue
-		}
-		for dir := path.Join(root, group); strings.HasPrefix(dir, root); dir = path.Dir(dir) {
-			n, err := strconv.ParseInt(m.read(path.Join(dir, name)), 10, 64)
-			if err == nil && n < unlimitedV1 && (bytes == 0 || n < bytes) {
-				bytes, file = n, "/"+path.Join(dir, name)
-			}
-		}
-	}
-	return bytes, file
-}
-
-// unlimitedV1 is what version 1 shows without a limit: PAGE_COUNTER_MAX in
-// bytes, LONG_MAX rounded down to pages.
-const unlimitedV1 = 1<<63 - 1<<16

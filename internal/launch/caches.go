@@ -13,7 +13,7 @@ import (
 // as it is; if it asks for something else there is a line about it.
 func turnCachesOff(environ []string) (vars []variable, notes []string) {
 	for _, c := range caches.Switches {
-		have, set := getenv(environ, c.Name)
+		have, set := Getenv(environ, c.Name)
 		switch {
 		case !set:
 			vars = append(vars, variable{c.Name, c.Value})
@@ -23,7 +23,7 @@ func turnCachesOff(environ []string) (vars []variable, notes []string) {
 		}
 	}
 	if with := withAll(environ, vars); !needsMemoryEvents(with) {
-		if _, set := getenv(environ, memoryEvents); !set {
+		if _, set := Getenv(environ, memoryEvents); !set {
 			vars = append(vars, variable{memoryEvents, "n"})
 		}
 	}
@@ -51,7 +51,7 @@ var devices = []string{"/dev/nvidiactl", "/dev/kfd", "/dev/dri/renderD128"}
 // one that the user has asked for, or its memory of accelerators.
 func needsMemoryEvents(environ []string) bool {
 	for _, c := range caches.Switches {
-		if have, _ := getenv(environ, c.Name); c.Whose == "UCX" && have != c.Value {
+		if have, _ := Getenv(environ, c.Name); c.Whose == "UCX" && have != c.Value {
 			return true
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// getenv returns the value of a variable in a list of NAME=value.
-func getenv(environ []string, name string) (value string, set bool) {
+// Getenv returns the value of a variable in a list of NAME=value.
+func Getenv(environ []string, name string) (value string, set bool) {
 	for _, entry := range environ {
 		if n, v, _ := strings.Cut(entry, "="); n == name {
 			value, set = v, true // the last one counts, as for os/exec

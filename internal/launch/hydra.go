@@ -17,7 +17,7 @@ var hydraValues = arity(`n np f hostfile machinefile machine hosts host ppn perh
 // environment reaches the ranks by itself, but for LD_PRELOAD and unless
 // there is an option against it.
 func passHydra(segments []segment, library string, environ []string, vars []variable) ([]segment, error) {
-	inherited, _ := getenv(environ, preloadVar)
+	inherited, _ := Getenv(environ, preloadVar)
 	out := slices.Clone(segments)
 	given := map[string]bool{} // for all programs
 	for i, s := range segments {

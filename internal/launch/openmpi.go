@@ -20,10 +20,10 @@ var errEnvList = errors.New("mpirun allows -x or mca_base_env_list, not both: gi
 // option of one program of a job, so that every one gets it.
 // OMPI_MCA_ variables reach the ranks without it.
 func passOpenMPI(segments []segment, library string, environ []string, vars []variable) ([]segment, error) {
-	if _, set := getenv(environ, "OMPI_MCA_mca_base_env_list"); set {
+	if _, set := Getenv(environ, "OMPI_MCA_mca_base_env_list"); set {
 		return nil, errEnvList
 	}
-	inherited, _ := getenv(environ, preloadVar)
+	inherited, _ := Getenv(environ, preloadVar)
 	out := slices.Clone(segments)
 	for i, s := range segments {
 		if slices.Contains(s.options, "mca_base_env_list") {

@@ -58,7 +58,7 @@ func makeUnwrapped(r Request) (Plan, error) {
 		return Plan{}, err
 	}
 	p := Plan{Path: path, Args: r.Command, Environ: r.Environ}
-	inherited, _ := getenv(r.Environ, preloadVar)
+	inherited, _ := Getenv(r.Environ, preloadVar)
 	if namesLibrary(inherited) {
 		p.Environ = unsetenv(p.Environ, preloadVar)
 		if rest := withoutLibrary(inherited); rest != "" {
@@ -143,7 +143,7 @@ func (p *Plan) alone(r Request, library program) {
 		return
 	}
 	environ, _, notes := variables(p.Environ, r)
-	inherited, _ := getenv(environ, preloadVar)
+	inherited, _ := Getenv(environ, preloadVar)
 	p.Environ = setenv(environ, preloadVar, withLibrary(inherited, library.path))
 	p.Notes = append(p.Notes, notes...)
 }
@@ -163,10 +163,7 @@ func variables(environ []string, r Request) (with []string, vars []variable, not
 	}
 	if !r.KeepCaches {
 		off, kept := turnCachesOff(with)
-		for _, v := range off {
-			with = setenv(with, v.name, v.value)
-		}
-		vars, notes = append(vars, off...), kept
+		with, vars, notes = withAll(with, off), append(vars, off...), kept
 	}
 	return with, vars, notes
 }

@@ -24,7 +24,7 @@ var errComma = errors.New("srun separates variables by commas, and the value of 
 func passSlurm(segments []segment, library string, environ []string, vars []variable) ([]segment, error) {
 	out := slices.Clone(segments)
 	for i, s := range segments {
-		base, set := getenv(environ, "SLURM_EXPORT_ENV")
+		base, set := Getenv(environ, "SLURM_EXPORT_ENV")
 		if !set || base == "" {
 			base = "ALL"
 		}
@@ -49,7 +49,7 @@ func passSlurm(segments []segment, library string, environ []string, vars []vari
 // slurmExport adds to the list of an --export what the ranks need. srun takes
 // the value of a variable that is only named from its own environment.
 func slurmExport(list, library string, environ []string, vars []variable) (string, error) {
-	inherited, _ := getenv(environ, preloadVar)
+	inherited, _ := Getenv(environ, preloadVar)
 	preload := ""
 	var entries []string
 	given := map[string]bool{}

@@ -69,9 +69,6 @@ func (f *File) Write(b []byte) (int, error) {
 	return n, f.fault(err)
 }
 
-// Regular reports whether a regular file is written, which is there after Commit.
-func (f *File) Regular() bool { return f.target != "" }
-
 // Commit puts the file in its place. If that fails it is as after Discard.
 // After either both do nothing.
 func (f *File) Commit() error {
