@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"runtime"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
 	"github.com/cilium/ebpf/rlimit"
@@ -25,23 +27,40 @@ import (
 //go:generate llvm-strip -g bpf/watch_x86.o
 //go:generate sh -c "sha256sum bpf/watch.bpf.c > bpf/watch_x86.sum"
 
-// bpfPrograms are the programs of each mechanism beside capture_mm, in
-// alternatives for different kernels: the first that loads is taken.
-var bpfPrograms = map[Mechanism][][]string{
+// hook is a program and what it is attached to: the event of a tracepoint, the name of a raw
+// tracepoint, or what its section says.
+type hook struct{ program, event string }
+
+// bpfHooks are the hooks of each mechanism, in alternatives for different kernels: the first that
+// loads is taken.
+var bpfHooks = map[Mechanism][][]hook{
 	Fentry: {
-		{"zap_enter", "zap_exit", "zap_huge_enter", "zap_huge_exit", "move_enter_pmc", "move_exit_pmc"}, // since Linux 6.16
-		{"zap_enter", "zap_exit", "zap_huge_enter", "zap_huge_exit", "move_enter", "move_exit"},
+		hooks("zap_enter", "zap_exit", "zap_huge_enter", "zap_huge_exit", "move_enter_pmc", "move_exit_pmc"), // since Linux 6.16
+		hooks("zap_enter", "zap_exit", "zap_huge_enter", "zap_huge_exit", "move_enter", "move_exit"),
 	},
-	TPS: {append(perCall("mmap", "munmap", "brk", "mremap", "madvise", "shmat", "process_madvise"), "uring_submit")},
-	TP:  {{"any_enter", "any_exit", "uring_submit"}},
+	TPS: {append(perCall("mmap", "munmap", "brk", "mremap", "madvise", "shmat", "process_madvise"), uringSubmit)},
+	TP:  {append(hooks("any_enter", "any_exit"), uringSubmit)},
 }
 
-func perCall(calls ...string) (programs []string) {
-	for _, c := range calls {
-		programs = append(programs, "enter_"+c, "exit_"+c)
+var uringSubmit = hook{"uring_submit", "io_uring_submit_req"}
+
+func hooks(programs ...string) (all []hook) {
+	for _, p := range programs {
+		all = append(all, hook{program: p})
 	}
-	return programs
+	return all
 }
+
+// perCall returns the hooks of system calls, which share two programs: the verifier takes 1 ms for each.
+func perCall(calls ...string) (all []hook) {
+	for _, c := range calls {
+		all = append(all, hook{"call_enter", "sys_enter_" + c}, hook{"call_exit", "sys_exit_" + c})
+	}
+	return all
+}
+
+// kernelTypes has the types of the running kernel. To read them takes 20 ms, and every attempt to load needs them.
+var kernelTypes = btf.NewCache()
 
 // bpfNotifier owns the maps, programs and links of one mechanism. They live
 // as long as their descriptors: the process's end removes them too.
@@ -71,8 +90,8 @@ func openBPF(m Mechanism) (notifier, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read BPF object: %w", err)
 	}
-	for _, programs := range bpfPrograms[m] {
-		n, loadErr := loadBPF(spec.Copy(), programs)
+	for _, hooks := range bpfHooks[m] {
+		n, loadErr := loadBPF(spec.Copy(), hooks)
 		if loadErr == nil {
 			return n, nil
 		}
@@ -85,25 +104,19 @@ func openBPF(m Mechanism) (notifier, error) {
 }
 
 // loadBPF loads and attaches programs for the calling process.
-func loadBPF(spec *ebpf.CollectionSpec, programs []string) (_ *bpfNotifier, err error) {
+func loadBPF(spec *ebpf.CollectionSpec, hooks []hook) (_ *bpfNotifier, err error) {
 	want := map[string]bool{"capture_mm": true}
-	for _, p := range programs {
-		want[p] = true
+	for _, h := range hooks {
+		want[h.program] = true
 	}
-	sections := map[string]string{}
-	for name, p := range spec.Programs {
-		if !want[name] {
-			delete(spec.Programs, name)
-		}
-		sections[name] = p.SectionName
-	}
+	maps.DeleteFunc(spec.Programs, func(name string, _ *ebpf.ProgramSpec) bool { return !want[name] })
 	n := &bpfNotifier{}
 	defer func() {
 		if err != nil {
 			n.close()
 		}
 	}()
-	if n.coll, err = ebpf.NewCollection(spec); err != nil {
+	if n.coll, err = ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Cache: kernelTypes}); err != nil {
 		return nil, loadError(err)
 	}
 	if n.log.control, err = mapShared[bpfControl](n.coll.Maps["control"].FD()); err != nil {
@@ -122,19 +135,22 @@ func loadBPF(spec *ebpf.CollectionSpec, programs []string) (_ *bpfNotifier, err 
 	if _, err = n.coll.Programs["capture_mm"].Run(&ebpf.RunOptions{}); err != nil {
 		return nil, fmt.Errorf("capture the address space with BPF_PROG_TEST_RUN: %w", err)
 	}
-	for _, name := range programs {
-		l, err := attach(n.coll.Programs[name], sections[name])
+	for _, h := range hooks {
+		l, err := attach(n.coll.Programs[h.program], h.event)
 		if err != nil {
-			return nil, fmt.Errorf("attach %s: %w", sections[name], err)
+			return nil, fmt.Errorf("attach %s %s: %w", h.program, h.event, err)
 		}
 		n.links = append(n.links, l)
 	}
 	return n, nil
 }
 
-func attach(p *ebpf.Program, section string) (io.Closer, error) {
-	if event, ok := strings.CutPrefix(section, "tracepoint/syscalls/"); ok {
+func attach(p *ebpf.Program, event string) (io.Closer, error) {
+	switch p.Type() {
+	case ebpf.TracePoint:
 		return attachTracepoint(p, event)
+	case ebpf.RawTracepoint:
+		return link.AttachRawTracepoint(link.RawTracepointOptions{Name: event, Program: p})
 	}
 	return link.AttachTracing(link.TracingOptions{Program: p})
 }

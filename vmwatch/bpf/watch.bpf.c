@@ -66,6 +66,9 @@ static __always_inline struct task_struct *current_task(void)
 	return (struct task_struct *)bpf_get_current_task_btf();
 }
 
+/* Not by t->mm: the verifier then looks for the type of each pointer on the way among all types of the kernel. */
+static __always_inline __u64 mm_of(struct task_struct *t) { return (__u64)BPF_CORE_READ(t, mm); }
+
 /* Whether anyone watches part of [start,end). More than 64 granules (128 MiB) count as watched. */
 static __always_inline int watched(__u64 start, __u64 end)
 {
@@ -114,13 +117,23 @@ static __always_inline int publish(struct control *c, __u64 start, __u64 end)
 	return 0;
 }
 
+/*
+ * publish, as a function that the verifier checks once in each program: a program for system calls
+ * publishes in many places.
+ */
+__attribute__((noinline)) int publish_range(__u64 start, __u64 end)
+{
+	struct control *c = get_control();
+	return c ? publish(c, start, end) : 0;
+}
+
 /* Run once, through BPF_PROG_TEST_RUN, by the process to be watched. */
 SEC("raw_tp")
 int capture_mm(void *ctx)
 {
 	struct control *c = get_control();
 	if (c)
-		c->mm = (__u64)current_task()->mm;
+		c->mm = mm_of(current_task());
 	return 0;
 }
 
@@ -144,23 +157,23 @@ static __always_inline __u64 untag(__u64 addr) /* linear address masking, Linux 
  * and may have begun before it was watched: this is the last moment to tell
  * the new owner.
  */
-static __always_inline int handed_out(struct control *c, __u64 addr, __u64 len)
+static __always_inline int handed_out(__u64 addr, __u64 len)
 {
 	if (addr > -4096UL) /* an error */
 		return 0;
-	return publish(c, addr, addr + len);
+	return publish_range(addr, addr + len);
 }
 
 static __always_inline int change(struct task_struct *task, struct pt_regs *regs, __u64 nr, int exit)
 {
 	struct control *c = get_control();
-	if (!c || (__u64)task->mm != c->mm)
+	if (!c || mm_of(task) != c->mm)
 		return 0;
 	__u64 addr = untag(regs->di), len = regs->si;
 	switch (nr) {
 	case MMAP:
 		if (exit)
-			return handed_out(c, regs->ax, len);
+			return handed_out(regs->ax, len);
 		if ((regs->r10 & 0x100010) != 0x10) /* only MAP_FIXED (0x10) without MAP_FIXED_NOREPLACE (0x100000) replaces */
 			return 0;
 		break;
@@ -170,19 +183,19 @@ static __always_inline int change(struct task_struct *task, struct pt_regs *regs
 		if (!addr)
 			return 0;
 		if (exit) /* the break from which it came is known no more */
-			return publish(c, c->brk_low && c->brk_low < addr ? c->brk_low : addr, c->brk_high);
-		__u64 old = task->mm->brk;
+			return publish_range(c->brk_low && c->brk_low < addr ? c->brk_low : addr, c->brk_high);
+		__u64 old = BPF_CORE_READ(task, mm, brk);
 		if (old > c->brk_high)
 			c->brk_high = old;
 		if (addr < old && (!c->brk_low || addr < c->brk_low))
 			c->brk_low = addr;
-		return publish(c, addr, old);
+		return publish_range(addr, old);
 	}
 	case MREMAP:
 		if (exit)
-			handed_out(c, regs->ax, regs->dx);
+			handed_out(regs->ax, regs->dx);
 		else if (regs->r10 & 2) /* MREMAP_FIXED */
-			publish(c, untag(regs->r8), untag(regs->r8) + regs->dx);
+			publish_range(untag(regs->r8), untag(regs->r8) + regs->dx);
 		if (regs->dx >= len && !(regs->r10 & 1)) /* grows in place or fails: no MREMAP_MAYMOVE */
 			return 0;
 		break;
@@ -192,18 +205,18 @@ static __always_inline int change(struct task_struct *task, struct pt_regs *regs
 		break;
 	case SHMAT: /* how long the segment is, is not known here */
 		if (exit)
-			return handed_out(c, regs->ax, EVERYTHING - regs->ax);
+			return handed_out(regs->ax, EVERYTHING - regs->ax);
 		if (!(regs->dx & 040000)) /* SHM_REMAP */
 			return 0;
-		return publish(c, untag(regs->si) & ~0xfffUL, EVERYTHING);
+		return publish_range(untag(regs->si) & ~0xfffUL, EVERYTHING);
 	case PROCESS_MADVISE: /* the ranges lie in user memory */
 		if (!discards(regs->r10))
 			return 0;
-		return publish(c, 0, EVERYTHING);
+		return publish_range(0, EVERYTHING);
 	default:
 		return 0;
 	}
-	return publish(c, addr, addr + ((len + 0xfff) & ~0xfffUL));
+	return publish_range(addr, addr + ((len + 0xfff) & ~0xfffUL));
 }
 
 /* Calls through int 0x80 have other numbers and registers: take each for a change of everything. */
@@ -212,9 +225,9 @@ static __always_inline int every_call(struct pt_regs *regs, __u64 nr, int exit)
 	struct task_struct *task = current_task();
 	if (task->thread_info.status & 2 /* TS_COMPAT */) {
 		struct control *c = get_control();
-		if (!c || (__u64)task->mm != c->mm)
+		if (!c || mm_of(task) != c->mm)
 			return 0;
-		return publish(c, 0, EVERYTHING);
+		return publish_range(0, EVERYTHING);
 	}
 	nr &= ~0x40000000UL; /* x32 calls use the same numbers for these */
 	switch (nr) { /* before anything is looked up: most calls end here */
@@ -229,34 +242,32 @@ int BPF_PROG(any_enter, struct pt_regs *regs, long nr) { return every_call(regs,
 SEC("tp_btf/sys_exit")
 int BPF_PROG(any_exit, struct pt_regs *regs, long ret) { return every_call(regs, regs->orig_ax, 1); }
 
-#define CALL(name, nr) \
-SEC("tracepoint/syscalls/sys_enter_" #name) int enter_##name(void *ctx) \
-{ struct task_struct *t = current_task(); return change(t, (struct pt_regs *)bpf_task_pt_regs((void *)t), nr, 0); } \
-SEC("tracepoint/syscalls/sys_exit_" #name) int exit_##name(void *ctx) \
-{ struct task_struct *t = current_task(); return change(t, (struct pt_regs *)bpf_task_pt_regs((void *)t), nr, 1); }
-CALL(mmap, MMAP)
-CALL(munmap, MUNMAP)
-CALL(brk, BRK)
-CALL(mremap, MREMAP)
-CALL(madvise, MADVISE)
-CALL(shmat, SHMAT)
-CALL(process_madvise, PROCESS_MADVISE)
+/* What the tracepoints syscalls:sys_enter_* and sys_exit_* tell: struct syscall_tp_t, kernel/trace/trace_syscalls.c. */
+struct call { __u64 regs; __u32 nr; };
+
+/* The same two programs serve the tracepoints of all calls. */
+SEC("tracepoint")
+int call_enter(struct call *c)
+{ struct task_struct *t = current_task(); return change(t, (struct pt_regs *)bpf_task_pt_regs((void *)t), c->nr, 0); }
+SEC("tracepoint")
+int call_exit(struct call *c)
+{ struct task_struct *t = current_task(); return change(t, (struct pt_regs *)bpf_task_pt_regs((void *)t), c->nr, 1); }
 
 /*
  * io_uring changes mappings without the system call, later, and from kernel
  * threads. Such a request is published as a change of everything, and the
  * flag stops all caching from then on: when it takes effect is not known.
  */
-SEC("tp_btf/io_uring_submit_req")
-int BPF_PROG(uring_submit, struct io_kiocb *req)
+SEC("raw_tp/io_uring_submit_req")
+int uring_submit(struct bpf_raw_tracepoint_args *args)
 {
-	if (req->opcode != 25 /* IORING_OP_MADVISE */)
+	if (BPF_CORE_READ((struct io_kiocb *)args->args[0], opcode) != 25 /* IORING_OP_MADVISE */)
 		return 0;
 	struct control *c = get_control();
-	if (!c || (__u64)current_task()->mm != c->mm)
+	if (!c || mm_of(current_task()) != c->mm)
 		return 0;
 	c->uring_madvise = 1;
-	return publish(c, 0, EVERYTHING);
+	return publish_range(0, EVERYTHING);
 }
 
 static __always_inline int zap(struct vm_area_struct *vma, __u64 start, __u64 end)
