@@ -59,7 +59,15 @@ func (s *server) domain(i uint32) (*domain, error) {
 	if d := s.domains.at(i); d != nil {
 		return d, nil
 	}
-	w, err := s.takeWatch()
+	d, err := s.newDomain(i)
+	if err != nil {
+		s.engine.Warn("domain", err.Error()+"; going on with plain registration")
+	}
+	return d, err
+}
+
+func (s *server) newDomain(i uint32) (*domain, error) {
+	w, err := s.openWatch()
 	if err != nil {
 		return nil, err
 	}

@@ -192,9 +192,6 @@ func (s *server) end() {
 	if s.group != nil {
 		_ = s.group.SetLimits(regcache.Limits{Bytes: s.budgetBytes, Regions: mem.Unlimited})
 	}
-	if s.watch != nil {
-		giveWatch(s.watch)
-	}
 	at32(&s.sh.serving).Store(0)
 	at32(&s.sh.started).Store(0)
 }

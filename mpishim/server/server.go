@@ -16,7 +16,6 @@ import (
 	"pinwheel/mem"
 	"pinwheel/regcache"
 	"pinwheel/verbs"
-	"pinwheel/vmwatch"
 )
 
 // server answers the questions of the C threads, one at a time, on a thread of
@@ -30,7 +29,6 @@ type server struct {
 	domains  domains
 	attached map[*C.struct_pw_thread]bool // threads whose DQ the helper reads
 	record   *recorder
-	watch    *vmwatch.Watcher // opened ahead, for the first domain
 	stopped  bool
 	ended    bool
 
@@ -74,13 +72,6 @@ func (s *server) start() {
 	}
 	s.budgetBytes = max(s.budgetBytes, 1)
 	s.group = processGroup(s.budgetBytes)
-	if at32(&s.sh.verbs_used).Load() != 0 {
-		var err error
-		if s.watch, err = s.openWatch(); err != nil {
-			s.engine.Warn("watch", err.Error()+"; going on with plain registration")
-			return
-		}
-	}
 	s.startHelper()
 	at32(&s.sh.mode).Store(C.PW_MANAGED)
 }
@@ -183,7 +174,6 @@ func (s *server) request(t *C.struct_pw_thread) (*domain, mem.Range, error) {
 	m := &t.mail
 	d, err := s.domain(uint32(m.domain))
 	if err != nil {
-		s.engine.Warn("domain", err.Error()+"; going on with plain registration")
 		return nil, mem.Range{}, err
 	}
 	if err := s.attach(t, d); err != nil {

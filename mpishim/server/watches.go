@@ -1,5 +1,10 @@
 package main
 
+/*
+#include "bind.h"
+*/
+import "C"
+
 import (
 	"sync"
 
@@ -31,24 +36,20 @@ func spareWatch() (w *vmwatch.Watcher) {
 }
 
 // openWatch returns a watcher; each cache has its own, because a watcher has one
-// reader. The first is opened in MPI_Init or pinwheel_init, not in a communication.
+// reader. The first of a process takes some 20 ms of processor time, which a job without large
+// messages does not pay.
 func (s *server) openWatch() (*vmwatch.Watcher, error) {
 	if w := spareWatch(); w != nil {
 		return w, nil
 	}
 	w, err := vmwatch.Open(vmwatch.Options{Mechanism: s.set.Watch})
-	if err == nil && w.Mechanism() == vmwatch.None && s.set.Watch == "auto" && s.sh.rank <= 0 {
+	if err != nil {
+		at32(&s.sh.mode).Store(C.PW_PLAIN) // no later use would fare better
+		return nil, err
+	}
+	if w.Mechanism() == vmwatch.None && s.set.Watch == "auto" && s.sh.rank <= 0 {
 		s.engine.Warn("watch", "the kernel offers nothing to watch mappings with (pinwheel doctor says why): "+
 			"memory is registered for each use")
 	}
-	return w, err
-}
-
-// takeWatch returns the watcher that was opened ahead, or a new one.
-func (s *server) takeWatch() (w *vmwatch.Watcher, err error) {
-	w, s.watch = s.watch, nil
-	if w == nil {
-		w, err = s.openWatch()
-	}
-	return w, err
+	return w, nil
 }
