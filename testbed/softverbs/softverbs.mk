@@ -5,26 +5,40 @@ SOFTVERBS_OUT := out/softverbs
 SOFTVERBS_LIB := $(SOFTVERBS_OUT)/lib
 SOFTVERBS_BUILD := $(SOFTVERBS_OUT)/build
 SOFTVERBS_CFLAGS := -O2 -g -fPIC -Wall -Wextra -Wno-missing-field-initializers -Werror -fvisibility=hidden -pthread
+# Never unloaded: each has a thread, and MPI libraries close what they have opened.
+SOFTVERBS_LDFLAGS := -shared -pthread -Wl,-z,defs -Wl,-z,nodelete
 SOFTVERBS_OBJECTS := $(patsubst $(SOFTVERBS)/%.c,$(SOFTVERBS_BUILD)/%.o,$(wildcard $(SOFTVERBS)/*.c))
 SOFTVERBS_TESTS := $(patsubst $(SOFTVERBS)/tests/%.c,$(SOFTVERBS_BUILD)/test-%,$(wildcard $(SOFTVERBS)/tests/*.c))
+SOFTVERBS_CM_OBJECTS := $(patsubst $(SOFTVERBS)/%.c,$(SOFTVERBS_BUILD)/%.o,$(wildcard $(SOFTVERBS)/cm/*.c))
+SOFTVERBS_LIBS := $(SOFTVERBS_LIB)/librdmacm.so.1 $(SOFTVERBS_LIB)/libibverbs.so.1
 # The library whose symbol versions ours has.
-SOFTVERBS_INSTALLED = $(shell /sbin/ldconfig -p | awk '$$1 == "libibverbs.so.1" { print $$NF; exit }')
+softverbs_installed = $(shell /sbin/ldconfig -p | awk '$$1 == "$(1)" { print $$NF; exit }')
+softverbs_header = @test -e /usr/include/$(1) || { echo "make: <$(1)> is missing: apt-get install $(2)" >&2; exit 1; }
 
 .PHONY: softverbs test-softverbs test-softverbs-device test-softverbs-go test-softverbs-mpi test-softverbs-caches \
 	test-softverbs-perftest
 
-## softverbs: the software RDMA device: libibverbs.so.1 in out/softverbs/lib
-softverbs: $(SOFTVERBS_LIB)/libibverbs.so.1 $(SOFTVERBS_LIB)/softverbs-preload.so $(SOFTVERBS_OUT)/bin/rdma $(SOFTVERBS_OUT)/sys
+## softverbs: the software RDMA device: libibverbs.so.1 and librdmacm.so.1 in out/softverbs/lib
+softverbs: $(SOFTVERBS_LIBS) $(SOFTVERBS_LIB)/softverbs-preload.so $(SOFTVERBS_OUT)/bin/rdma $(SOFTVERBS_OUT)/sys
 
 $(SOFTVERBS_BUILD)/%.o: $(SOFTVERBS)/%.c $(SOFTVERBS)/sv.h | tools
-	@test -e /usr/include/infiniband/verbs.h || { echo "make: <infiniband/verbs.h> is missing: apt-get install libibverbs-dev" >&2; exit 1; }
+	$(call softverbs_header,infiniband/verbs.h,libibverbs-dev)
+	mkdir -p $(@D)
+	gcc $(SOFTVERBS_CFLAGS) -c -o $@ $<
+
+$(SOFTVERBS_BUILD)/cm/%.o: $(SOFTVERBS)/cm/%.c $(SOFTVERBS)/cm/cm.h | tools
+	$(call softverbs_header,rdma/rdma_cma.h,librdmacm-dev)
 	mkdir -p $(@D)
 	gcc $(SOFTVERBS_CFLAGS) -c -o $@ $<
 
 $(SOFTVERBS_LIB)/libibverbs.so.1: $(SOFTVERBS_OBJECTS) $(SOFTVERBS)/symbols.sh
 	mkdir -p $(SOFTVERBS_LIB)
-	cd $(SOFTVERBS_BUILD) && bash $(CURDIR)/$(SOFTVERBS)/symbols.sh $(SOFTVERBS_INSTALLED) $(notdir $(SOFTVERBS_OBJECTS)) && gcc -O2 -fPIC -w -c rest.c
-	gcc -shared -pthread -Wl,-soname,libibverbs.so.1 -Wl,--version-script=$(SOFTVERBS_BUILD)/lib.map -Wl,-z,defs -o $@ $(SOFTVERBS_OBJECTS) $(SOFTVERBS_BUILD)/rest.o
+	cd $(SOFTVERBS_BUILD) && bash $(CURDIR)/$(SOFTVERBS)/symbols.sh $(call softverbs_installed,libibverbs.so.1) $(notdir $(SOFTVERBS_OBJECTS)) && gcc -O2 -fPIC -w -c rest.c
+	gcc $(SOFTVERBS_LDFLAGS) -Wl,-soname,libibverbs.so.1 -Wl,--version-script=$(SOFTVERBS_BUILD)/lib.map -o $@ $(SOFTVERBS_OBJECTS) $(SOFTVERBS_BUILD)/rest.o
+
+$(SOFTVERBS_LIB)/librdmacm.so.1: $(SOFTVERBS_CM_OBJECTS) $(SOFTVERBS)/symbols.sh $(SOFTVERBS_LIB)/libibverbs.so.1
+	cd $(SOFTVERBS_BUILD)/cm && bash $(CURDIR)/$(SOFTVERBS)/symbols.sh $(call softverbs_installed,librdmacm.so.1) $(notdir $(SOFTVERBS_CM_OBJECTS)) && gcc -O2 -fPIC -w -c rest.c
+	gcc $(SOFTVERBS_LDFLAGS) -Wl,-soname,librdmacm.so.1 -Wl,--version-script=$(SOFTVERBS_BUILD)/cm/lib.map -o $@ $(SOFTVERBS_CM_OBJECTS) $(SOFTVERBS_BUILD)/cm/rest.o $(SOFTVERBS_LIB)/libibverbs.so.1
 
 $(SOFTVERBS_LIB)/softverbs-preload.so: $(SOFTVERBS)/tools/preload.c
 	mkdir -p $(@D)
@@ -39,8 +53,8 @@ $(SOFTVERBS_OUT)/sys:
 	mkdir -p $@/class/infiniband/sv0/ports/1/gids
 	echo fe80:0000:0000:0000:0200:0000:0000:5673 > $@/class/infiniband/sv0/ports/1/gids/0
 
-$(SOFTVERBS_BUILD)/test-%: $(SOFTVERBS)/tests/%.c $(SOFTVERBS)/tests/check.h $(SOFTVERBS_LIB)/libibverbs.so.1
-	gcc $(SOFTVERBS_CFLAGS) -o $@ $< $(SOFTVERBS_LIB)/libibverbs.so.1
+$(SOFTVERBS_BUILD)/test-%: $(SOFTVERBS)/tests/%.c $(SOFTVERBS)/tests/check.h $(SOFTVERBS_LIBS)
+	gcc $(SOFTVERBS_CFLAGS) -o $@ $< -Wl,--as-needed $(SOFTVERBS_LIBS)
 
 ## test-softverbs: the conformance programs of the software RDMA device, and the tests of verbs/rdma on it
 test-softverbs: test-softverbs-device test-softverbs-go
@@ -52,7 +66,7 @@ test-softverbs-go: softverbs
 	PATH=$(CURDIR)/$(SOFTVERBS_OUT)/bin:$$PATH SYSFS_PATH=$(CURDIR)/$(SOFTVERBS_OUT)/sys LD_LIBRARY_PATH=$(CURDIR)/$(SOFTVERBS_LIB) \
 		PINWHEEL_REQUIRE_RDMA=y $(GO) test -count=1 -p 1 -short -timeout 8m ./verbs/rdma/...
 
-## test-softverbs-mpi: MPI programs on the software RDMA device, Open MPI and MPICH over UCX
+## test-softverbs-mpi: MPI programs on the software RDMA device: Open MPI over UCX and libfabric, MPICH over UCX
 test-softverbs-mpi: softverbs
 	$(SOFTVERBS)/tests/mpi.sh $(SOFTVERBS_OUT)
 

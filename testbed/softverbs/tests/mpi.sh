@@ -1,6 +1,6 @@
 #!/bin/bash
-# mpi.sh DEVICE [PROGRAM...]: programs of mpishim/testing, unmodified, on the software device: 2 ranks of Open MPI and
-# of MPICH over UCX. Each must end well, say that its data is right, and have moved large buffers by RDMA in every rank.
+# mpi.sh DEVICE [PROGRAM...]: programs of mpishim/testing, unmodified, on the software device: 2 ranks of every stack.
+# Each must end well, say that its data is right, and have moved large buffers by RDMA in every rank.
 set -uo pipefail
 device=$(cd "$1" && pwd)
 shift
@@ -10,11 +10,25 @@ scratch=$(mktemp -d "${TMPDIR:-/tmp}/softverbs-mpi.XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
 
 . "$(dirname "$0")/mpi.env"
+# Over libfabric more than 16 KiB go by RDMA; the usual 128 KiB are cut into pieces that are copied.
+libfabric=(OMPI_MCA_pml=cm OMPI_MCA_mtl=ofi "OMPI_MCA_mtl_ofi_provider_include=verbs;ofi_rxm" OMPI_MCA_osc=pt2pt
+	OMPI_MCA_btl=^openib,vader,tcp,uct,ofi FI_OFI_RXM_SAR_LIMIT=16384)
 
-# launch MPI STATS PROGRAM: the device only for the ranks, not for mpirun
+# installed STACK: 0, or a line that says what is not
+installed() {
+	local mpi=${1%-*} library=ucx/libuct_ib.so.0 package=libucx0
+	[[ $1 == *-libfabric ]] && library=libfabric.so.1 package=libfabric1
+	command -v "mpirun.$mpi" >/dev/null && command -v "mpicc.$mpi" >/dev/null && compgen -G "/usr/lib/*/$library" >/dev/null && return
+	echo "skip  $1: not installed (apt-get install lib$mpi-dev $package)"
+	return 1
+}
+
+# launch STACK STATS PROGRAM: the device only for the ranks, not for mpirun
 launch() {
-	local for_ranks=(env SOFTVERBS_STATS="$2" LD_LIBRARY_PATH="$device/lib" LD_PRELOAD="$device/lib/softverbs-preload.so")
-	timeout -k 5 100 "mpirun.$1" -n 2 "${for_ranks[@]}" "$3" 2>&1 </dev/null
+	local settings=()
+	[[ $1 == *-libfabric ]] && settings=("${libfabric[@]}")
+	timeout -k 5 100 env "${settings[@]}" "mpirun.${1%-*}" -n 2 env SOFTVERBS_STATS="$2" LD_LIBRARY_PATH="$device/lib" \
+		LD_PRELOAD="$device/lib/softverbs-preload.so" "$3" 2>&1 </dev/null
 }
 
 compile() { # MPI PROGRAM OUTPUT
@@ -26,22 +40,19 @@ compile() { # MPI PROGRAM OUTPUT
 }
 
 failed=0
-for mpi in openmpi mpich; do
-	command -v "mpirun.$mpi" >/dev/null && command -v "mpicc.$mpi" >/dev/null && ls /usr/lib/*/ucx/libuct_ib.so.0 >/dev/null 2>&1 || {
-		echo "skip  $mpi over UCX: not installed (apt-get install lib$mpi-dev libucx0)"
-		continue
-	}
+for stack in openmpi-ucx openmpi-libfabric mpich-ucx; do
+	installed $stack || continue
 	for name; do
-		stats=$scratch/$name.$mpi.stats start=$SECONDS
-		compile "$mpi" "$name" "$scratch/$name.$mpi" || { failed=1; continue; }
-		out=$(launch "$mpi" "$stats" "$scratch/$name.$mpi")
+		program=$scratch/$name.${stack%-*} stats=$scratch/$name.$stack.stats start=$SECONDS
+		[ -e "$program" ] || compile "${stack%-*}" "$name" "$program" || { failed=1; continue; }
+		out=$(launch $stack "$stats" "$program")
 		status=$?
 		ranks=$(awk '$10 > 0 { n++ } END { print n + 0 }' "$stats" 2>/dev/null)
 		bytes=$(awk '{ b += $12 } END { printf "%d", b / 1048576 }' "$stats" 2>/dev/null)
 		if [ $status = 0 ] && [[ $out == *"data right"* ]] && [ "${ranks:-0}" = 2 ]; then
-			echo "ok    $mpi over UCX: $name  $((SECONDS - start)) s, $bytes MiB by RDMA"
+			echo "ok    $stack: $name  $((SECONDS - start)) s, $bytes MiB by RDMA"
 		else
-			echo "FAIL  $mpi over UCX: $name  status $status, ${ranks:-0} of 2 ranks moved large buffers over the device"
+			echo "FAIL  $stack: $name  status $status, ${ranks:-0} of 2 ranks moved large buffers over the device"
 			echo "$out" | tail -20
 			failed=1
 		fi
