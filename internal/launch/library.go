@@ -50,6 +50,9 @@ func findLibrary(asked string) (program, error) {
 	return program{}, fmt.Errorf("%s is not installed beside %s; name it with --library", libraryName, executable)
 }
 
+// Meter counts what a rank takes, with Pinwheel and without (mpishim/meter). It is installed beside libpinwheel.so.
+const Meter = "libpinwheel-meter.so"
+
 // GoSide is what libpinwheel.so loads from its own directory.
 const GoSide = "libpinwheel-go.so"
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -20,6 +21,19 @@ type Request struct {
 	Settings []string
 	// KeepCaches leaves the transport's own registration caches on.
 	KeepCaches bool
+	// NoPinwheel leaves libpinwheel.so out, for runs to compare with.
+	NoPinwheel bool
+	Tools      []string // libraries for the ranks to load before libpinwheel.so, by absolute path
+	Variables  []string // NAME=value, for the ranks beside Settings
+}
+
+// preload returns the value of LD_PRELOAD for a rank that has none.
+func (r Request) preload(library program) string {
+	objects := slices.Clone(r.Tools)
+	if !r.NoPinwheel {
+		objects = append(objects, library.path)
+	}
+	return strings.Join(objects, ":")
 }
 
 // Plan is a process to start. It is a plain value.
@@ -128,7 +142,7 @@ func (p *Plan) throughLauncher(l *launcher, r Request, library program) {
 		}
 	}
 	environ, vars, notes := variables(p.Environ, r)
-	passed, err := l.pass(segments, library.path, environ, vars)
+	passed, err := l.pass(segments, r.preload(library), environ, vars)
 	if err != nil {
 		p.Plain = err.Error()
 		return
@@ -144,7 +158,7 @@ func (p *Plan) alone(r Request, library program) {
 	}
 	environ, _, notes := variables(p.Environ, r)
 	inherited, _ := Getenv(environ, preloadVar)
-	p.Environ = setenv(environ, preloadVar, withLibrary(inherited, library.path))
+	p.Environ = setenv(environ, preloadVar, withLibrary(inherited, r.preload(library)))
 	p.Notes = append(p.Notes, notes...)
 }
 
@@ -160,6 +174,11 @@ func variables(environ []string, r Request) (with []string, vars []variable, not
 		if name, value, _ := strings.Cut(entry, "="); strings.HasPrefix(name, settingsPrefix) {
 			vars = append(vars, variable{name, value})
 		}
+	}
+	for _, v := range r.Variables {
+		name, value, _ := strings.Cut(v, "=")
+		with = setenv(with, name, value)
+		vars = append(vars, variable{name, value})
 	}
 	if !r.KeepCaches {
 		off, kept := turnCachesOff(with)

@@ -109,6 +109,30 @@ func TestEnvironmentOfTheUserIsKept(t *testing.T) {
 	}
 }
 
+func TestRunsToCompareWithLoadToolsOnly(t *testing.T) {
+	site := launchtest.New(t)
+	for command, says := range map[string]string{
+		"mpirun -n 2 app": "-x LD_PRELOAD=/m.so", "mpiexec.hydra -n 2 app": "-genv LD_PRELOAD /m.so", "srun app": "LD_PRELOAD=/m.so",
+	} {
+		for _, caches := range []bool{true, false} {
+			p := makePlan(t, site, command, func(r *launch.Request) {
+				r.NoPinwheel, r.KeepCaches, r.Tools, r.Variables = true, caches, []string{"/m.so"}, []string{"METER=/dir"}
+			})
+			args := strings.Join(p.Args, " ")
+			if !strings.Contains(args, says) || strings.Contains(args, "libpinwheel") || !strings.Contains(args, "METER") || p.Plain != "" {
+				t.Errorf("%s: %q, plain %q", command, args, p.Plain)
+			}
+			if off := slices.Contains(p.Environ, "UCX_IB_REG_METHODS=direct"); off == caches {
+				t.Errorf("%s with caches %v: they are off: %v", command, caches, off)
+			}
+		}
+		with := makePlan(t, site, command, func(r *launch.Request) { r.Tools = []string{"/m.so"} })
+		if args := strings.Join(with.Args, " "); !strings.Contains(args, says+":"+site.Library) {
+			t.Errorf("%s: %q", command, args)
+		}
+	}
+}
+
 func TestLibraryIsTakenOutOfTheLaunchersEnvironment(t *testing.T) {
 	site := launchtest.New(t)
 	t.Setenv("LD_PRELOAD", "/elsewhere/libpinwheel.so:tool.so")

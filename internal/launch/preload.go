@@ -31,9 +31,9 @@ func withoutLibrary(value string) string {
 	return strings.Join(rest, ":")
 }
 
-// withLibrary puts our library before what is preloaded already: a tool that
-// calls PMPI_Send from its MPI_Send would hide the call from whoever comes
-// after it. Sanitizers must be first and stay so.
+// withLibrary puts our library, or several joined by colons, before what is preloaded
+// already: a tool that calls PMPI_Send from its MPI_Send would hide the call from whoever
+// comes after it. Sanitizers must be first and stay so.
 func withLibrary(value, library string) string {
 	objects := splitPreload(withoutLibrary(value))
 	first := 0

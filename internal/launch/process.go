@@ -24,11 +24,15 @@ func (p Plan) Exec() error {
 // continue this process like its child, as the terminal sends them to both.
 var passed = []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGXCPU}
 
-// Run starts the plan as a child and waits for its end. It passes on the
+// Run starts the plan as a child with the standard streams of this process, and waits
+// for its end.
+func (p Plan) Run() (*os.ProcessState, error) { return p.RunOn(os.Stdin, os.Stdout, os.Stderr) }
+
+// RunOn starts the plan as a child with these streams and waits for its end. It passes on the
 // signals that this process gets, but for those of the terminal, which the
 // child has already got. SIGKILL, which can't be passed on, ends the child too.
-func (p Plan) Run() (*os.ProcessState, error) {
-	cmd := exec.Cmd{Path: p.Path, Args: p.Args, Env: p.Environ, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+func (p Plan) RunOn(stdin, stdout, stderr *os.File) (*os.ProcessState, error) {
+	cmd := exec.Cmd{Path: p.Path, Args: p.Args, Env: p.Environ, Stdin: stdin, Stdout: stdout, Stderr: stderr,
 		SysProcAttr: &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}}
 	runtime.LockOSThread() // whose end is what the child is told of, prctl(2)
 	defer runtime.UnlockOSThread()
