@@ -28,6 +28,7 @@ type job struct {
 
 type runCmd struct {
 	Report toggle `placeholder:"FILE" help:"Print one report of all ranks when the job has ended, to standard error or into FILE."`
+	comparison
 	job
 }
 
@@ -38,9 +39,13 @@ other launcher works this way: LAUNCHER pinwheel run -- ./app. Wrappers such as 
 the launcher. If something is in the way, run prints one line that says what, and runs the command without Pinwheel. Exit status and
 signals are those of the command.
 
+With --compare, run starts the job several times: with the transport's registration cache, with none, and with Pinwheel, in turn. It
+prints how much memory the ranks pin and what they take, and a verdict. What the job prints is shown only if it fails.
+
 Examples:
   pinwheel run -- mpirun -n 4 ./app
   pinwheel run --policy paper --budget 256M --report -- srun -n 64 ./app input
+  pinwheel run --compare --rounds 10 -- mpirun -n 4 ./app
   pinwheel run --stats=stats.%j.%r.json -- mpiexec.hydra -n 8 ./app
   aprun -n 8 pinwheel run -- ./app`
 }
@@ -48,6 +53,12 @@ Examples:
 func (c *runCmd) Run(e *command.Env) error {
 	r, s, err := c.request(e)
 	if err != nil {
+		return err
+	}
+	if c.Compare {
+		return c.compare(e, r, s)
+	}
+	if err := c.comparison.check(); err != nil {
 		return err
 	}
 	if s.Disable {

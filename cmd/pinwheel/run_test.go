@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -150,4 +151,27 @@ func TestNobodyWaitsForTheWriterOfAFIFO(t *testing.T) {
 		t.Errorf("as the program: %v", state)
 	}
 	oneLine(t, stderr, "permission denied")
+}
+
+func TestCompareRunsTheJobInThreeWays(t *testing.T) {
+	site := launchtest.New(t)
+	t.Chdir(t.TempDir())
+	stdout, stderr, state := pinwheel(t, "run --compare --rounds 1 --library "+site.Library+" -- mpirun -n 1 app finalize")
+	if !state.Success() || strings.Count(stderr, "pinwheel: round 1 of 1, ") != 3 || !strings.Contains(stdout, "No memory was pinned") {
+		t.Errorf("%v, %q, %q", state, stdout, stderr)
+	}
+	stdout, _, state = pinwheel(t, "run --compare --json --rounds 1 --library "+site.Library+" -- mpirun -n 1 app finalize")
+	var result struct {
+		Command []string
+		Runs    []struct{ Mode string }
+		Verdict []string
+	}
+	if err := json.Unmarshal([]byte(stdout), &result); err != nil || !state.Success() || len(result.Runs) != 3 || len(result.Verdict) == 0 || len(result.Command) != 5 {
+		t.Errorf("%v, %v, %q", state, err, stdout)
+	}
+	_, stderr, state = pinwheel(t, "run --compare --library "+site.Library+" -- mpirun -n 1 app exit 3")
+	if state.ExitCode() != 1 {
+		t.Errorf("%v", state)
+	}
+	oneLine(t, stderr, "the job failed with the transport's cache in round 1: exit status 3")
 }

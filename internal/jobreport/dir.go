@@ -69,6 +69,9 @@ func (d Dir) owns() bool {
 	return err == nil && statErr == nil && os.SameFile(held, there)
 }
 
+// Path is the name of the directory.
+func (d Dir) Path() string { return d.path }
+
 // Pattern is the value for PINWHEEL_STATS; see settings.Expand.
 func (d Dir) Pattern() string {
 	return filepath.Join(strings.ReplaceAll(d.path, "%", "%%"), "%r.json")

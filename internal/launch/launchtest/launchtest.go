@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -91,7 +92,7 @@ func build(dir string) error {
 	}
 	for _, err := range []error{
 		shared("libpinwheel.so", library), os.WriteFile(filepath.Join(lib, "libpinwheel-go.so"), nil, 0o777), shared("libmpi.so.40", mpi), shared("libmpi.so.1", otherMPI),
-		linked("app", "libmpi.so.40"), linked("other", "libmpi.so.1"), compile(filepath.Join(bin, "nompi"), noMPI),
+		linked("app", "libmpi.so.40"), linked("other", "libmpi.so.1"), compile(filepath.Join(bin, "nompi"), noMPI), buildMeter(filepath.Join(lib, "libpinwheel-meter.so")),
 		buildStatic(filepath.Join(bin, "static"), dir),
 		os.WriteFile(filepath.Join(bin, "script"), []byte("#!/usr/bin/env bash\nexit 6\n"), 0o777),
 	} {
@@ -112,6 +113,18 @@ func compile(out, source string, args ...string) error {
 	cmd.Stdin = strings.NewReader(source)
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("gcc, which the tests need: %w\n%s", err, text)
+	}
+	return nil
+}
+
+// buildMeter builds the real one.
+func buildMeter(out string) error {
+	_, here, _, _ := runtime.Caller(0)
+	sources := filepath.Join(filepath.Dir(here), "../../../mpishim")
+	cmd := exec.Command("gcc", "-std=gnu11", "-shared", "-fPIC", "-fvisibility=hidden", "-I"+sources+"/preload", "-o", out,
+		sources+"/meter/meter.c", sources+"/preload/symbol.c", "-ldl")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("gcc: %w\n%s", err, text)
 	}
 	return nil
 }

@@ -20,14 +20,19 @@ __attribute__((constructor)) static void loaded(void)
 `
 
 // mpi is a library with the one symbol by which Open MPI is known.
-const mpi = `char ompi_mpi_comm_world[8]; int MPI_Init(int *c, char ***v) { return c == 0 && v == 0; }`
+const mpi = `
+char ompi_mpi_comm_world[8];
+int MPI_Init(int *c, char ***v) { return c == 0 && v == 0; }
+int MPI_Finalize(void) { return 0; }
+`
 
 // otherMPI is a library of an MPI that nobody knows.
 const otherMPI = `int MPI_Init(int *c, char ***v) { return c == 0 && v == 0; }`
 
 // program does what its argument says, and writes its environment into
 // DIR/environ. record copies the traces DIR/rank0 and so on to where
-// PINWHEEL_RECORD says, report writes those of two ranks to where PINWHEEL_STATS says.
+// PINWHEEL_RECORD says, report writes those of two ranks to where PINWHEEL_STATS says. finalize
+// calls MPI_Finalize.
 const program = `
 #include <signal.h>
 #include <stdio.h>
@@ -36,6 +41,7 @@ const program = `
 #include <unistd.h>
 extern char **environ;
 int MPI_Init(int *, char ***);
+int MPI_Finalize(void) __attribute__((weak)); /* not in every library */
 
 static void copy(const char *dir, int rank)
 {
@@ -100,6 +106,8 @@ int main(int argc, char **argv)
 		for (;;)
 			pause();
 	}
+	if (!strcmp(what, "finalize"))
+		return MPI_Finalize();
 	if (!strcmp(what, "record"))
 		for (int rank = 0; rank < 8; rank++)
 			copy(dir, rank);

@@ -1,0 +1,208 @@
+package compare
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pinwheel/internal/launch"
+	"pinwheel/internal/launch/launchtest"
+)
+
+func TestMain(m *testing.M) { os.Exit(launchtest.Main(m)) }
+
+// The ranks of 10 values for a 95 % interval of the median are 2 and 9 (Conover, table A3).
+func TestIntervalIsThatOfTheTables(t *testing.T) {
+	for _, c := range []struct {
+		n         int
+		low, high float64
+		coverage  float64
+	}{{1, 1, 1, 0}, {3, 1, 3, 0.75}, {5, 1, 5, 0.9375}, {6, 1, 6, 0.96875}, {10, 2, 9, 0.97852}, {20, 6, 15, 0.95861}} {
+		var values []float64
+		for i := range c.n {
+			values = append(values, float64(c.n-i))
+		}
+		e := Estimated(values)
+		if e.Low != c.low || e.High != c.high || math.Abs(e.Coverage-c.coverage) > 1e-5 || e.Median != float64(c.n+1)/2 {
+			t.Errorf("%d values: %+v, want %+v", c.n, e, c)
+		}
+	}
+}
+
+func TestMeanIsWeighedByTime(t *testing.T) {
+	samples := []sample{{0, 100}, {10, 100}, {20, 300}, {30, 300}, {50, 0}}
+	for _, c := range []struct {
+		begin, end int64
+		avg, peak  float64
+	}{{10, 30, 250, 300}, {20, 30, 300, 300}, {-100, 10, 100, 100}, {0, 50, 180, 300}, {60, 70, 0, 0}} {
+		if avg, peak := mean(samples, c.begin, c.end); avg != c.avg || peak != c.peak {
+			t.Errorf("from %d to %d: %v, %v, want %v, %v", c.begin, c.end, avg, peak, c.avg, c.peak)
+		}
+	}
+	if avg, _ := mean(samples[:1], 0, 10); avg != 100 {
+		t.Errorf("of one sample: %v", avg)
+	}
+}
+
+func TestPinnedMemoryIsWhatTheKernelSays(t *testing.T) {
+	if n, ok := pinnedBytes([]byte("Name:\tx\nVmLck:\t       4 kB\nVmPin:\t    1024 kB\nVmHWM:\t 9 kB\n")); n != 1028<<10 || !ok {
+		t.Errorf("%d, %v", n, ok)
+	}
+	if _, ok := pinnedBytes([]byte("Name:\tx\nState:\tZ (zombie)\n")); ok {
+		t.Error("a zombie has pinned memory")
+	}
+	text, err := os.ReadFile("/proc/self/status")
+	if _, ok := pinnedBytes(text); err != nil || !ok {
+		t.Errorf("%v: %s", err, text)
+	}
+}
+
+func TestEachModeBeginsARound(t *testing.T) {
+	first := map[Mode]int{}
+	for round := range 6 {
+		order := Order(round)
+		first[order[0]]++
+		slices.Sort(order)
+		if !slices.Equal(order, []Mode{Cache, None, Pinwheel}) {
+			t.Errorf("round %d: %v", round, order)
+		}
+	}
+	if first[Cache] != 2 || first[None] != 2 || first[Pinwheel] != 2 {
+		t.Errorf("%v", first)
+	}
+}
+
+// threeRounds are of a job that pins so many MiB and takes so much time with Pinwheel.
+func threeRounds(cache, none, pinwheel, time float64) (runs []Run) {
+	for round := range 3 {
+		own := &Own{Uses: 101, First: 1, Late: 2, RegisterNs: 5e6, HelperCPUNs: 9e6, HelperRegisterNs: 4e6, ServerCPUNs: 1e6, PathNs: 1e6}
+		runs = append(runs,
+			Run{Mode: Cache, Round: round, Ranks: 2, AvgPinnedBytes: cache * (1 << 20), CPUNs: 1e9, Seconds: 1, StartCPUNs: 40e6},
+			Run{Mode: None, Round: round, Ranks: 2, AvgPinnedBytes: none * (1 << 20), CPUNs: 1.1e9, Seconds: 1},
+			Run{Mode: Pinwheel, Round: round, Ranks: 2, AvgPinnedBytes: pinwheel * (1 << 20), CPUNs: time * 1e9, Seconds: 1, StartCPUNs: 50e6, Own: own})
+	}
+	return append(runs, Run{Mode: Cache, Round: 3}, Run{Mode: None, Round: 3, Failed: "status 1"}) // not whole
+}
+
+func TestMeasures(t *testing.T) {
+	s, ok := Summarize(threeRounds(200, 100, 120, 1.005))
+	if !ok || s.Rounds != 3 || s.Ranks != 2 {
+		t.Fatalf("%v, %+v", ok, s)
+	}
+	near := func(what string, got, want float64) {
+		t.Helper()
+		if math.Abs(got-want) > 1e-9 {
+			t.Errorf("%s is %v, want %v", what, got, want)
+		}
+	}
+	near("captured_live", s.CapturedLive.Median, 0.8)
+	near("what can be saved", s.Savable, 0.5)
+	near("the ratio", s.CPU.Median, 1.005)
+	near("the ratio without registrations", s.Beyond.Median, 1)
+	near("what is added", s.Added.Median, (5e6+0+1e6)/1e9)
+	near("the start", s.StartNs.Median, 5e6)
+	near("late", s.Late, 0.02)
+	if _, ok := Summarize(nil); ok {
+		t.Error("measures of nothing")
+	}
+}
+
+func TestVerdictIsInPlainEnglish(t *testing.T) {
+	for _, c := range []struct {
+		cache, none, pinwheel, time float64
+		says                        []string
+	}{
+		{200, 100, 110, 1, []string{"pins 110.0 MiB where the transport's cache pins 200.0 MiB", "saves 90 %", "no difference", "run this job with Pinwheel"}},
+		{200, 100, 110, 1.05, []string{"5.0 % more processor time", "for some processor time"}},
+		{200, 100, 150, 1, []string{"saves 50 %", "a part of the memory"}},
+		{200, 100, 230, 1.2, []string{"more than the transport's cache", "does not pay"}},
+		{110, 100, 105, 0.99, []string{"little to save", "1.0 % less", "nothing to gain here"}},
+		{110, 100, 105, 1.1, []string{"little to save", "leave Pinwheel out"}},
+		{0, 0, 0, 1, []string{"No memory was pinned"}},
+	} {
+		s, _ := Summarize(threeRounds(c.cache, c.none, c.pinwheel, c.time))
+		text := strings.Join(s.Verdict(), "\n")
+		for _, want := range c.says {
+			if !strings.Contains(text, want) {
+				t.Errorf("%+v: no %q in\n%s", c, want, text)
+			}
+		}
+		var b strings.Builder
+		if err := s.WriteText(&b); err != nil || !strings.Contains(b.String(), "75 % interval") || strings.Contains(b.String(), "NaN") {
+			t.Errorf("%v\n%s", err, b.String())
+		}
+	}
+}
+
+func job(site *launchtest.Site, command string) Job {
+	return Job{launch.Request{Command: strings.Fields(command), Environ: os.Environ(), Library: site.Library}}
+}
+
+func TestEveryModeIsMeasured(t *testing.T) {
+	site := launchtest.New(t)
+	t.Chdir(t.TempDir())
+	for _, launcher := range []string{"mpirun -n 1", "mpiexec.hydra -n 1", "srun -n 1"} {
+		j := job(site, launcher+" app finalize")
+		var said []string
+		runs, err := j.Rounds(Options{Rounds: 1, Say: func(line string) { said = append(said, line) }})
+		if err != nil || len(runs) != 3 || len(said) != 3 {
+			t.Fatalf("%s: %v, %+v, %q", launcher, err, runs, said)
+		}
+		for _, r := range runs {
+			if r.Ranks != 1 || r.CPUNs <= 0 || r.StartCPUNs <= 0 || r.EndCPUNs <= 0 || r.Seconds <= 0 || r.Seconds > 60 {
+				t.Errorf("%s: %+v", launcher, r)
+			}
+		}
+		if loaded := site.Lines("loaded"); !slices.Equal(loaded[max(len(loaded)-1, 0):], []string{"app"}) {
+			t.Errorf("%s: loaded into %q", launcher, loaded)
+		}
+	}
+	if left, _ := filepath.Glob("*"); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}
+
+func TestMemoryIsSampledFromOutside(t *testing.T) {
+	dir := t.TempDir()
+	s := startSampler(dir)
+	name := filepath.Join(dir, s.prefix+"1.json")
+	if err := os.WriteFile(name, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(20 * interval)
+	if seen := s.end(); len(seen[1]) == 0 {
+		t.Errorf("%v", seen)
+	}
+}
+
+func TestJobThatFailsIsOneLine(t *testing.T) {
+	site := launchtest.New(t)
+	t.Chdir(t.TempDir())
+	for command, says := range map[string]string{
+		"mpirun app exit 3":  "the job failed with the transport's cache in round 1: exit status 3",
+		"mpirun app kill 9":  "the job failed with the transport's cache in round 1: ",
+		"mpirun app":         "ended without MPI_Finalize",
+		"mpirun nompi":       "linked with no MPI library",
+		"mpirun other":       "an MPI library that Pinwheel does not know",
+		"mpirun absent/prog": "the job failed with the transport's cache",
+	} {
+		j := job(site, command)
+		_, err := j.Rounds(Options{Rounds: 2, Say: func(string) {}})
+		if err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v, want one line that says %q", command, err, says)
+		}
+	}
+	meter := filepath.Join(filepath.Dir(site.Library), launch.Meter)
+	if err := os.Rename(meter, meter+".away"); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Rename(meter+".away", meter)
+	j := job(site, "mpirun app finalize")
+	if _, err := j.Run(None, 0); err == nil || !strings.Contains(err.Error(), "is missing") {
+		t.Errorf("without the meter: %v", err)
+	}
+}

@@ -1,0 +1,150 @@
+package compare
+
+import "slices"
+
+// Summary are the measures of runs.
+type Summary struct {
+	Rounds int      `json:"rounds"` // with a run in every mode that did not fail
+	Ranks  int      `json:"ranks"`
+	Modes  []Totals `json:"modes"`
+	// Savable is what could be saved: (cache - none) / cache of mean pinned memory, of the medians. CapturedLive is
+	// the share of it that Pinwheel saved; nil if there is nothing.
+	Savable      float64   `json:"savable"`
+	CapturedLive *Estimate `json:"captured_live,omitempty"`
+	// Ratios of runs of the same round to those with the transport's cache. CPUBeyond is that of Pinwheel without the
+	// time of its registrations; Added is what Pinwheel counts itself that it adds beside them.
+	CPU     Estimate  `json:"cpu_ratio"`
+	CPUNone Estimate  `json:"cpu_ratio_none"`
+	Beyond  *Estimate `json:"cpu_ratio_beyond_registrations,omitempty"`
+	Added   *Estimate `json:"added_share,omitempty"`
+	Time    Estimate  `json:"run_ratio"`
+	// StartNs and EndNs are what a rank takes more with Pinwheel than with the cache to begin and to end.
+	StartNs Estimate `json:"start_more_ns_per_rank"`
+	EndNs   Estimate `json:"end_more_ns_per_rank"`
+	Late    float64  `json:"late_share"` // of the needs after the first, in all runs
+}
+
+// Totals are the medians of one mode, over all ranks.
+type Totals struct {
+	Mode           Mode     `json:"mode"`
+	AvgPinnedBytes Estimate `json:"avg_pinned_bytes"`
+	PeakBytes      Estimate `json:"peak_pinned_bytes"`
+	CPUNs          Estimate `json:"cpu_ns"`
+	StartCPUNs     Estimate `json:"start_cpu_ns"`
+	EndCPUNs       Estimate `json:"end_cpu_ns"`
+	Seconds        Estimate `json:"run_s"`
+	RegisterNs     Estimate `json:"register_ns"` // of Pinwheel's registrations
+}
+
+// round are the runs of one round.
+type round struct{ cache, none, pinwheel Run }
+
+// whole returns the rounds with a run in every mode.
+func whole(runs []Run) []round {
+	type key struct {
+		mode  Mode
+		round int
+	}
+	good := map[key]Run{}
+	var numbers []int
+	for _, r := range runs {
+		if r.Failed == "" {
+			good[key{r.Mode, r.Round}] = r
+			numbers = append(numbers, r.Round)
+		}
+	}
+	slices.Sort(numbers)
+	var rounds []round
+	for _, n := range slices.Compact(numbers) {
+		cache, a := good[key{Cache, n}]
+		none, b := good[key{None, n}]
+		pinwheel, c := good[key{Pinwheel, n}]
+		if a && b && c {
+			rounds = append(rounds, round{cache, none, pinwheel})
+		}
+	}
+	return rounds
+}
+
+// Summarize makes the measures. ok is false if no round is whole.
+func Summarize(runs []Run) (s Summary, ok bool) {
+	rounds := whole(runs)
+	if len(rounds) == 0 {
+		return s, false
+	}
+	of := func(value func(round) float64) Estimate {
+		var values []float64
+		for _, r := range rounds {
+			values = append(values, value(r))
+		}
+		return Estimated(values)
+	}
+	s.Rounds, s.Ranks = len(rounds), rounds[0].cache.Ranks
+	for _, m := range Modes {
+		s.Modes = append(s.Modes, totals(m, of))
+	}
+	if cache, none := s.Of(Cache).AvgPinnedBytes.Median, s.Of(None).AvgPinnedBytes.Median; cache > none {
+		s.Savable = (cache - none) / cache
+		captured := of(func(r round) float64 {
+			return ratio(r.cache.AvgPinnedBytes-r.pinwheel.AvgPinnedBytes, r.cache.AvgPinnedBytes-r.none.AvgPinnedBytes)
+		})
+		s.CapturedLive = &captured
+	}
+	s.CPU = of(func(r round) float64 { return ratio(r.pinwheel.CPUNs, r.cache.CPUNs) })
+	s.CPUNone = of(func(r round) float64 { return ratio(r.none.CPUNs, r.cache.CPUNs) })
+	s.Time = of(func(r round) float64 { return ratio(r.pinwheel.Seconds, r.cache.Seconds) })
+	ranks := float64(max(s.Ranks, 1))
+	s.StartNs = of(func(r round) float64 { return (r.pinwheel.StartCPUNs - r.cache.StartCPUNs) / ranks })
+	s.EndNs = of(func(r round) float64 { return (r.pinwheel.EndCPUNs - r.cache.EndCPUNs) / ranks })
+	s.own(rounds, of)
+	return s, true
+}
+
+// own adds what only Pinwheel itself knows, if every run of it has reported.
+func (s *Summary) own(rounds []round, of func(func(round) float64) Estimate) {
+	if slices.ContainsFunc(rounds, func(r round) bool { return r.pinwheel.Own == nil }) {
+		return
+	}
+	beyond := of(func(r round) float64 { return ratio(r.pinwheel.CPUNs-r.pinwheel.Own.RegisterNs, r.cache.CPUNs) })
+	added := of(func(r round) float64 { return ratio(r.pinwheel.Own.addedNs(), r.cache.CPUNs) })
+	s.Beyond, s.Added = &beyond, &added
+	late, needs := 0.0, 0.0
+	for _, r := range rounds {
+		late += r.pinwheel.Own.Late
+		needs += r.pinwheel.Own.Uses - r.pinwheel.Own.First
+	}
+	s.Late = ratio(late, needs)
+}
+
+func totals(m Mode, of func(func(round) float64) Estimate) Totals {
+	in := func(value func(Run) float64) Estimate {
+		return of(func(r round) float64 {
+			return value(map[Mode]Run{Cache: r.cache, None: r.none, Pinwheel: r.pinwheel}[m])
+		})
+	}
+	return Totals{
+		Mode:           m,
+		AvgPinnedBytes: in(func(r Run) float64 { return r.AvgPinnedBytes }),
+		PeakBytes:      in(func(r Run) float64 { return r.PeakBytes }),
+		CPUNs:          in(func(r Run) float64 { return r.CPUNs }),
+		StartCPUNs:     in(func(r Run) float64 { return r.StartCPUNs }),
+		EndCPUNs:       in(func(r Run) float64 { return r.EndCPUNs }),
+		Seconds:        in(func(r Run) float64 { return r.Seconds }),
+		RegisterNs: in(func(r Run) float64 {
+			if r.Own == nil {
+				return 0
+			}
+			return r.Own.RegisterNs
+		}),
+	}
+}
+
+// Of returns the totals of a mode.
+func (s Summary) Of(m Mode) Totals { return s.Modes[slices.Index(Modes, m)] }
+
+func ratio(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
+}

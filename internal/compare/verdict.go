@@ -1,0 +1,61 @@
+package compare
+
+import "fmt"
+
+const (
+	worthwhile = 0.20 // below this share of the cache's memory there is little to save
+	most       = 0.80 // of what can be saved
+	dear       = 1.01 // ratio of processor time
+)
+
+// Verdict says in sentences what the measures mean. Each is one line.
+func (s Summary) Verdict() []string {
+	return []string{s.memory(), s.cost(), s.conclusion()}
+}
+
+func (s Summary) memory() string {
+	cache, none, own := s.Of(Cache).AvgPinnedBytes.Median, s.Of(None).AvgPinnedBytes.Median, s.Of(Pinwheel).AvgPinnedBytes.Median
+	if cache == 0 {
+		return "No memory was pinned: the job used no RDMA device, or its ranks ran on other nodes."
+	}
+	if s.Savable < worthwhile {
+		return fmt.Sprintf("There is little to save: the job pins %s with the transport's cache, %s without any cache, and %s with Pinwheel.",
+			Bytes(cache), Bytes(none), Bytes(own))
+	}
+	if own > cache {
+		return fmt.Sprintf("Pinwheel pins %s, more than the transport's cache with %s; no cache pins %s.", Bytes(own), Bytes(cache), Bytes(none))
+	}
+	return fmt.Sprintf("Pinwheel pins %s where the transport's cache pins %s and no cache %s: it saves %.0f %% of what can be saved.",
+		Bytes(own), Bytes(cache), Bytes(none), 100*s.CapturedLive.Median)
+}
+
+func (s Summary) cost() string {
+	change := 100 * (s.CPU.Median - 1)
+	switch {
+	case s.CPU.N < 2:
+		return fmt.Sprintf("Its processor time differed by %+.1f %% in one round, which shows nothing by itself.", change)
+	case s.CPU.Low > 1:
+		return fmt.Sprintf("It costs %.1f %% more processor time than the transport's cache; no cache costs %+.1f %%.", change, 100*(s.CPUNone.Median-1))
+	case s.CPU.High < 1:
+		return fmt.Sprintf("It costs %.1f %% less processor time than the transport's cache; no cache costs %+.1f %%.", -change, 100*(s.CPUNone.Median-1))
+	}
+	return fmt.Sprintf("These rounds show no difference in processor time (%s); no cache costs %+.1f %%.", s.CPU.Percent(), 100*(s.CPUNone.Median-1))
+}
+
+func (s Summary) conclusion() string {
+	saves := s.Savable >= worthwhile && s.CapturedLive.Median >= most
+	cheap := s.CPU.Median <= dear
+	switch {
+	case s.Savable < worthwhile && cheap:
+		return "Verdict: nothing to gain here, and little to lose."
+	case s.Savable < worthwhile:
+		return "Verdict: leave Pinwheel out of this job."
+	case saves && cheap:
+		return "Verdict: run this job with Pinwheel."
+	case saves:
+		return "Verdict: Pinwheel saves the memory, for some processor time."
+	case s.CapturedLive.Median > 0 && cheap:
+		return "Verdict: Pinwheel saves a part of the memory at little cost; pinwheel run --report says what keeps the rest."
+	}
+	return "Verdict: Pinwheel does not pay here; pinwheel run --report says why."
+}
