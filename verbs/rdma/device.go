@@ -173,6 +173,17 @@ func eachPortOf(name string, f func(*ibv.Context, ibv.DeviceAttr, DeviceInfo) bo
 // Info describes the device and its port as they were when it was opened.
 func (d *Device) Info() DeviceInfo { return d.info }
 
+// Features are what not every device can do.
+type Features struct {
+	OnDemand bool // AccessOnDemand: regions without pinning
+	Atomic   bool // AccessRemoteAtomic
+}
+
+// Features tells what the device can do.
+func (d *Device) Features() Features {
+	return Features{OnDemand: d.attr.OnDemand, Atomic: d.attr.Atomic}
+}
+
 // Verbs returns the device's context, for package rc.
 func (d *Device) Verbs() *ibv.Context { return d.ctx }
 
@@ -193,7 +204,7 @@ func (d *Device) limits() verbs.Limits {
 }
 
 // Close closes the device. It fails with verbs.ErrBusy, and may be called
-// again, while a provider of it is open; once it has succeeded it
+// again, while a provider or a watch of it is open; once it has succeeded it
 // does nothing.
 func (d *Device) Close() error {
 	const op = "ibv_close_device"

@@ -10,6 +10,7 @@
 #ifndef PINWHEEL_IBV_ABI_H
 #define PINWHEEL_IBV_ABI_H
 
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,10 +38,17 @@ struct v_context_ops {
 	void *unused2[5];
 };
 
-struct v_context { /* head only */
+struct v_context {
 	struct v_device *device;
 	struct v_context_ops ops;
+	int cmd_fd;
+	int async_fd;
+	int num_comp_vectors;
+	pthread_mutex_t mutex;
+	void *abi_compat; /* V_ABI_IS_EXTENDED: the context is the tail of a v_context_ex */
 };
+
+#define V_ABI_IS_EXTENDED ((void *)UINTPTR_MAX)
 
 struct v_device_attr {
 	char fw_ver[64];
@@ -69,6 +77,24 @@ struct v_device_attr {
 	uint16_t max_pkeys;
 	uint8_t local_ca_ack_delay;
 	uint8_t phys_port_cnt;
+};
+
+struct v_device_attr_ex {
+	struct v_device_attr orig;
+	uint32_t comp_mask;
+	struct {
+		uint64_t general;
+		uint32_t rc, uc, ud;
+	} odp;
+};
+
+/* Grows at its front; the size before the context says how far it reaches. */
+struct v_context_ex {
+	int (*query_device_ex)(struct v_context *, const void *input, struct v_device_attr_ex *, size_t attr_size);
+	void *unused[10];
+	uint64_t placeholder;
+	size_t size;
+	struct v_context context;
 };
 
 struct v_port_attr {
@@ -221,6 +247,15 @@ struct v_wc {
 	uint8_t dlid_path_bits;
 };
 
+struct v_async_event {
+	union {
+		struct v_cq *cq;
+		struct v_qp *qp;
+		int port_num;
+	} element;
+	int event_type;
+};
+
 enum {
 	V_QPT_RC = 2,
 
@@ -247,6 +282,8 @@ enum {
 
 	V_PORT_ACTIVE = 4,
 	V_LINK_LAYER_ETHERNET = 2,
+
+	V_ODP_SUPPORT = 1 << 0,
 
 	V_ACCESS_OPTIONAL_FIRST = 1 << 20, /* the kernel ignores bits 20 to 29 that it does not know */
 };

@@ -18,9 +18,12 @@ const char *v_get_device_name(struct v_device *device);
 struct v_device *v_device_at(struct v_device **list, int i);
 struct v_context *v_open_device(struct v_device *device);
 int v_close_device(struct v_context *context);
-int v_query_device(struct v_context *context, struct v_device_attr *attr);
+int v_query_device(struct v_context *context, struct v_device_attr_ex *attr);
 int v_query_port(struct v_context *context, uint8_t port, struct v_port_attr *attr);
 int v_query_gid(struct v_context *context, uint8_t port, int index, uint8_t raw[16]);
+
+/* Reads an event and acknowledges it at once: objects may be destroyed without waiting for its reader. */
+int v_get_async_event(struct v_context *context, int *type, int *port);
 
 struct v_pd *v_alloc_pd(struct v_context *context);
 int v_dealloc_pd(struct v_pd *pd);

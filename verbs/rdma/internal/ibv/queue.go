@@ -5,11 +5,7 @@ package ibv
 // #include "ibv.h"
 import "C"
 
-import (
-	"os"
-
-	"golang.org/x/sys/unix"
-)
+import "os"
 
 // CompChannel delivers completion events of completion queues.
 type CompChannel struct{ c *C.struct_v_comp_channel }
@@ -23,18 +19,10 @@ func (c *Context) CreateCompChannel() (*CompChannel, error) {
 	return &CompChannel{ch}, nil
 }
 
-// File returns a file that is readable when NextEvent would not block: a duplicate
-// for the runtime's poller, so that waiting costs no thread. It is the caller's to
-// close, and non-blocking as NextEvent is from then on.
+// File returns a file that is readable when NextEvent would not block. It is
+// the caller's to close, and non-blocking as NextEvent is from then on.
 func (ch *CompChannel) File() (*os.File, error) {
-	if err := unix.SetNonblock(int(ch.c.fd), true); err != nil {
-		return nil, err
-	}
-	dup, err := unix.FcntlInt(uintptr(ch.c.fd), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	return os.NewFile(uintptr(dup), "ibv-completion-events"), nil
+	return pollable(int(ch.c.fd), "ibv-completion-events")
 }
 
 // NextEvent reads and acknowledges a completion event; EAGAIN if there is none.

@@ -19,18 +19,34 @@ FIELD(context_ops, req_notify_cq);
 FIELD(context_ops, post_send);
 FIELD(context_ops, post_recv);
 
+SIZE(struct v_context, struct ibv_context);
 FIELD(context, ops);
+FIELD(context, async_fd);
+FIELD(context, abi_compat);
+VALUE(V_ABI_IS_EXTENDED, __VERBS_ABI_IS_EXTENDED);
+
+_Static_assert(sizeof(struct v_context_ex) ==
+		       sizeof(struct verbs_context) - offsetof(struct verbs_context, query_device_ex),
+	       "distance of query_device_ex from the end");
+_Static_assert(sizeof(struct v_context_ex) - offsetof(struct v_context_ex, size) ==
+		       sizeof(struct verbs_context) - offsetof(struct verbs_context, sz),
+	       "distance of the size from the end");
 
 SIZE(struct v_device_attr, struct ibv_device_attr);
 FIELD(device_attr, max_mr_size);
 FIELD(device_attr, max_qp);
 FIELD(device_attr, max_qp_wr);
+FIELD(device_attr, device_cap_flags);
 FIELD(device_attr, max_sge);
 FIELD(device_attr, max_cqe);
 FIELD(device_attr, max_mr);
 FIELD(device_attr, max_qp_rd_atom);
 FIELD(device_attr, max_qp_init_rd_atom);
+FIELD(device_attr, atomic_cap);
 FIELD(device_attr, phys_port_cnt);
+FIELD2(struct v_device_attr_ex, orig, struct ibv_device_attr_ex, orig_attr);
+FIELD2(struct v_device_attr_ex, odp.general, struct ibv_device_attr_ex, odp_caps.general_caps);
+FIELD2(struct v_device_attr_ex, odp.rc, struct ibv_device_attr_ex, odp_caps.per_transport_caps.rc_odp_caps);
 
 /* Grows at its end; the symbol ibv_query_port knows it as it was up to flags. */
 _Static_assert(sizeof(struct v_port_attr) <= sizeof(struct ibv_port_attr), "v_port_attr");
@@ -98,6 +114,9 @@ FIELD(wc, status);
 FIELD(wc, opcode);
 FIELD(wc, vendor_err);
 FIELD(wc, byte_len);
+SIZE(struct v_async_event, struct ibv_async_event);
+FIELD(async_event, element.port_num);
+FIELD(async_event, event_type);
 
 VALUE(V_QPT_RC, IBV_QPT_RC);
 VALUE(V_QPS_INIT, IBV_QPS_INIT);
@@ -121,4 +140,5 @@ VALUE(V_QP_MAX_DEST_RD_ATOMIC, IBV_QP_MAX_DEST_RD_ATOMIC);
 VALUE(V_QP_DEST_QPN, IBV_QP_DEST_QPN);
 VALUE(V_PORT_ACTIVE, IBV_PORT_ACTIVE);
 VALUE(V_LINK_LAYER_ETHERNET, IBV_LINK_LAYER_ETHERNET);
+VALUE(V_ODP_SUPPORT, IBV_ODP_SUPPORT);
 VALUE(V_ACCESS_OPTIONAL_FIRST, IBV_ACCESS_OPTIONAL_FIRST);
