@@ -109,5 +109,6 @@ clean:
 
 include testbed/testbed.mk
 include testbed/softverbs/softverbs.mk
+include testbed/live/live.mk
 include bench/stale/stale.mk
 include mpishim/mpishim.mk

@@ -18,7 +18,7 @@ program exchange_f08
   character(len=16) :: arg
 
   steps = 3
-  n = 8192
+  n = 16384
   zero = 0
   if (command_argument_count() >= 1) then
     call get_command_argument(1, arg)

@@ -40,6 +40,8 @@ int main(int argc, char **argv)
 		exit(9);
 	if (!strcmp(how, "abort"))
 		MPI_Abort(MPI_COMM_WORLD, 11);
+	if (!strcmp(how, "libc-abort"))
+		abort();
 	if (!strcmp(how, "segv") && check_rank == 0)
 		raise(SIGSEGV);
 	if (!strcmp(how, "fork")) {

@@ -7,7 +7,7 @@ program transpose_
   character(len=16) :: arg
 
   steps = 6
-  block = 4096
+  block = 8192
   if (command_argument_count() >= 1) then
     call get_command_argument(1, arg)
     read (arg, *) steps

@@ -1,0 +1,23 @@
+# MPI programs under Pinwheel on the software RDMA device: included by the Makefile. See testbed/softverbs/README.md.
+
+LIVE := $(OUT)/live/live
+SOAK_LAUNCHES ?= 1000
+
+.PHONY: test-live test-live-all soak-live $(LIVE)
+
+$(LIVE): build softverbs
+	mkdir -p $(@D)
+	$(GO) build -o $@ ./testbed/live
+
+## test-live: MPI programs under Pinwheel on the software RDMA device: every pair of program, policy, MPI stack and ranks
+test-live: $(LIVE)
+	$(GO) test -count=1 ./testbed/live/...
+	$(LIVE) test
+
+## test-live-all: every combination of them (an hour); goes on where it was
+test-live-all: $(LIVE)
+	$(LIVE) test --all
+
+## soak-live: SOAK_LAUNCHES=1000 on each MPI stack, which end in every way; a rank killed in every tenth; goes on where it was
+soak-live: $(LIVE)
+	$(LIVE) soak --launches $(SOAK_LAUNCHES)

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// program is one of mpishim/testing/programs that verifies its data.
+type program struct {
+	name    string
+	sources []string // "" is the one file with its name
+	args    string
+	says    string // in its output if all data was right; "" is "data right"
+	small   bool   // its messages are below 64 KiB, or MPI copies them: it shows only that something went over the device
+	ranks   []int  // it runs on; nil is any number
+	mpi     string // it needs; "" is any
+	// pinwheelOnly: it moves memory by mremap to a place of its choice, which UCX's hooks get wrong (package launch).
+	pinwheelOnly bool
+}
+
+var programs = []program{
+	{name: "alltoallv", args: "4 32768"},
+	{name: "collectives", args: "3 262144"},
+	{name: "derived", small: true},
+	{name: "exchange_f08"},
+	{name: "halo", args: "20"},
+	{name: "inplace", small: true},
+	{name: "jump", small: true},
+	{name: "languages", sources: []string{"languages.f90", "languages_ends.c"}, says: "done", small: true, ranks: []int{2}},
+	{name: "latency", args: "20", small: true},
+	{name: "lifecycle"},
+	{name: "matched", args: "3 262144"},
+	{name: "neighbours", args: "3 262144"},
+	{name: "onesided", args: "3 262144"},
+	{name: "persistent"},
+	{name: "pinned", args: "12 4194304 20"},
+	{name: "places", says: "places: done", small: true},
+	{name: "remap", pinwheelOnly: true},
+	{name: "renewed", pinwheelOnly: true},
+	{name: "ring_f08"},
+	{name: "sessions", mpi: "mpich", small: true},
+	{name: "spawn", mpi: "openmpi", small: true, ranks: []int{2}}, // Debian's MPICH can't
+	{name: "threads", args: "3 262144"},
+	{name: "transpose"},
+	{name: "vectors"}, // with more in a message MPICH 4.0 fails by itself
+	{name: "wavefront"},
+}
+
+var extensions = []string{".c", ".cc", ".f90"}
+
+// verifyNothing are programs beside them that print what they saw instead.
+var verifyNothing = []string{"errors", "recorded"}
+
+func programNamed(name string) (program, error) {
+	for _, p := range programs {
+		if p.name == name {
+			return p, nil
+		}
+	}
+	return program{}, fmt.Errorf("no program that verifies data is called %q", name)
+}
+
+// files returns the sources in their directory.
+func (p program) files(dir string) []string {
+	var files []string
+	for _, source := range p.sources {
+		files = append(files, filepath.Join(dir, source))
+	}
+	if len(files) == 0 {
+		for _, extension := range extensions {
+			found, _ := filepath.Glob(filepath.Join(dir, p.name+extension)) // the pattern is good
+			files = append(files, found...)
+		}
+	}
+	return files
+}
+
+func (p program) arguments() []string { return strings.Fields(p.args) }
