@@ -33,7 +33,7 @@ type Provider struct {
 	// held over munlock, which the kernel runs under the process's mmap_lock
 	// anyway, but not over mlock, which faults pages in.
 	mu         sync.Mutex
-	counts     counts
+	counts     mem.Counts
 	registered int64 // registrations in counts
 }
 
@@ -73,7 +73,7 @@ func (p *Provider) Limits() verbs.Limits { return p.limits }
 func (p *Provider) Usage() verbs.Usage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return verbs.Usage{Regions: p.registered, PinnedBytes: int64(p.counts.bytes)}
+	return verbs.Usage{Regions: p.registered, PinnedBytes: int64(p.counts.Bytes())}
 }
 
 // Register locks the pages of r, with one system call. On-demand access is not
@@ -92,7 +92,7 @@ func (p *Provider) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
 		return verbs.Region{}, &verbs.Error{Op: opLock, Range: r, Kind: verbs.ErrUnsupported}
 	}
 	p.mu.Lock()
-	p.counts.add(rng)
+	p.counts.Add(rng)
 	p.registered++
 	p.mu.Unlock()
 	// All of it, though others may have locked a part: they may not be done.
@@ -128,9 +128,9 @@ func (p *Provider) Deregister(g verbs.Region) error {
 func (p *Provider) release(rng mem.Range) syscall.Errno {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, unused := range p.counts.remove(rng) {
+	for _, unused := range p.counts.Remove(rng) {
 		if errno := unlock(unused); errno != 0 {
-			p.counts.add(rng)
+			p.counts.Add(rng)
 			return errno
 		}
 	}
@@ -149,11 +149,11 @@ func (p *Provider) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var err error
-	for _, locked := range p.counts.runs {
-		if errno := unlock(locked.Range); errno != 0 {
-			err = &verbs.Error{Op: opUnlock, Range: locked.Range, Kind: verbs.ErrRegions, Errno: errno}
+	for locked := range p.counts.All() {
+		if errno := unlock(locked); errno != 0 {
+			err = &verbs.Error{Op: opUnlock, Range: locked, Kind: verbs.ErrRegions, Errno: errno}
 		}
 	}
-	p.counts, p.registered = counts{}, 0
+	p.counts, p.registered = mem.Counts{}, 0
 	return err
 }

@@ -1,4 +1,4 @@
-package mlock
+package mem_test
 
 import (
 	"testing"
@@ -11,7 +11,7 @@ import (
 func TestCountsAgainstOneCounterAPage(t *testing.T) {
 	const pages = 24
 	rapid.Check(t, func(t *rapid.T) {
-		var c counts
+		var c mem.Counts
 		var model [pages]int
 		var held []mem.Range
 		t.Repeat(map[string]func(*rapid.T){
@@ -19,9 +19,17 @@ func TestCountsAgainstOneCounterAPage(t *testing.T) {
 				from := rapid.IntRange(0, pages-1).Draw(t, "from")
 				to := rapid.IntRange(from+1, pages).Draw(t, "to")
 				r := mem.Range{Start: mem.Addr(from), End: mem.Addr(to)}
-				c.add(r)
+				added := map[mem.Addr]bool{}
+				for _, a := range c.Add(r) {
+					for p := a.Start; p < a.End; p++ {
+						added[p] = true
+					}
+				}
 				held = append(held, r)
 				for p := r.Start; p < r.End; p++ {
+					if added[p] != (model[p] == 0) {
+						t.Fatalf("page %d added: %v, with %d references", p, added[p], model[p])
+					}
 					model[p]++
 				}
 			},
@@ -33,7 +41,7 @@ func TestCountsAgainstOneCounterAPage(t *testing.T) {
 				r := held[i]
 				held = append(held[:i], held[i+1:]...)
 				unused := map[mem.Addr]bool{}
-				for _, u := range c.remove(r) {
+				for _, u := range c.Remove(r) {
 					for p := u.Start; p < u.End; p++ {
 						unused[p] = true
 					}
@@ -49,17 +57,14 @@ func TestCountsAgainstOneCounterAPage(t *testing.T) {
 			},
 			"": func(t *rapid.T) {
 				var got [pages]int
-				for i, x := range c.runs {
-					if x.Empty() || x.refs <= 0 {
-						t.Fatalf("run %+v", x)
+				runs, prev, refs := 0, mem.Range{}, 0
+				for r, n := range c.All() {
+					if r.Empty() || n <= 0 || prev.End > r.Start || prev.End == r.Start && refs == n {
+						t.Fatalf("run %v of %d references after %v of %d", r, n, prev, refs)
 					}
-					if i > 0 {
-						if prev := c.runs[i-1]; prev.End > x.Start || prev.End == x.Start && prev.refs == x.refs {
-							t.Fatalf("runs %+v and %+v", prev, x)
-						}
-					}
-					for p := x.Start; p < x.End; p++ {
-						got[p] = x.refs
+					runs, prev, refs = runs+1, r, n
+					for p := r.Start; p < r.End; p++ {
+						got[p] = n
 					}
 				}
 				var covered uint64
@@ -68,8 +73,8 @@ func TestCountsAgainstOneCounterAPage(t *testing.T) {
 						covered++
 					}
 				}
-				if got != model || c.bytes != covered || len(c.runs) > 2*len(held) {
-					t.Fatalf("got %v, %d covered in %d runs; want %v, %d", got, c.bytes, len(c.runs), model, covered)
+				if got != model || c.Bytes() != covered || runs > 2*len(held) {
+					t.Fatalf("got %v, %d covered in %d runs; want %v, %d", got, c.Bytes(), runs, model, covered)
 				}
 			},
 		})
