@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/internal/machine"
 	"pinwheel/mem"
 )
 
@@ -30,17 +31,19 @@ const (
 )
 
 // queryVMA returns the mapping that holds addr.
-func queryVMA(maps *os.File, addr mem.Addr) (vma, error) {
+func queryVMA(maps *os.File, addr mem.Addr) (m machine.Mapping, err error) {
 	q := procmapQuery{addr: uint64(addr)}
 	q.size = uint64(unsafe.Sizeof(q))
 	_, _, errno := unix.Syscall(unix.SYS_IOCTL, maps.Fd(), procmapQueryIoctl, uintptr(unsafe.Pointer(&q)))
 	switch errno {
 	case 0:
-		return vma{mem.Range{Start: mem.Addr(q.start), End: mem.Addr(q.end)}, q.vmaFlags&procmapVMAShared != 0, q.inode}, nil
+		m.Range = mem.Range{Start: mem.Addr(q.start), End: mem.Addr(q.end)}
+		m.Shared, m.Inode = q.vmaFlags&procmapVMAShared != 0, q.inode
+		return m, nil
 	case unix.ENOTTY, unix.EINVAL, unix.EPERM:
-		return vma{}, errNoQuery
+		return m, errNoQuery
 	}
-	return vma{}, fmt.Errorf("PROCMAP_QUERY of %#x: %w", uintptr(addr), errno)
+	return m, fmt.Errorf("PROCMAP_QUERY of %#x: %w", uintptr(addr), errno)
 }
 
 // mapPrivate maps zeroed memory for a T outside the Go heap, present from the start.

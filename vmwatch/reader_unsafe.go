@@ -162,18 +162,11 @@ func (r *uffdReader) free() error {
 
 // The assembly knows these offsets; a mismatch doesn't compile.
 var (
-	_ [unsafe.Offsetof(readerShared{}.published) - 64]struct{}
-	_ [64 - unsafe.Offsetof(readerShared{}.published)]struct{}
-	_ [unsafe.Offsetof(readerShared{}.waiters) - 72]struct{}
-	_ [72 - unsafe.Offsetof(readerShared{}.waiters)]struct{}
-	_ [unsafe.Offsetof(readerShared{}.poll) - 128]struct{}
-	_ [128 - unsafe.Offsetof(readerShared{}.poll)]struct{}
-	_ [unsafe.Offsetof(readerShared{}.bell) - 144]struct{}
-	_ [144 - unsafe.Offsetof(readerShared{}.bell)]struct{}
-	_ [unsafe.Offsetof(readerShared{}.one) - 152]struct{}
-	_ [152 - unsafe.Offsetof(readerShared{}.one)]struct{}
-	_ [unsafe.Offsetof(readerShared{}.ring) - 4096]struct{}
-	_ [4096 - unsafe.Offsetof(readerShared{}.ring)]struct{}
-	_ [unsafe.Sizeof(uffdMsg{}) - 32]struct{}
-	_ [32 - unsafe.Sizeof(uffdMsg{})]struct{}
+	_ [64]struct{}   = [unsafe.Offsetof(readerShared{}.published)]struct{}{}
+	_ [72]struct{}   = [unsafe.Offsetof(readerShared{}.waiters)]struct{}{}
+	_ [128]struct{}  = [unsafe.Offsetof(readerShared{}.poll)]struct{}{}
+	_ [144]struct{}  = [unsafe.Offsetof(readerShared{}.bell)]struct{}{}
+	_ [152]struct{}  = [unsafe.Offsetof(readerShared{}.one)]struct{}{}
+	_ [4096]struct{} = [unsafe.Offsetof(readerShared{}.ring)]struct{}{}
+	_ [32]struct{}   = [unsafe.Sizeof(uffdMsg{})]struct{}{}
 )

@@ -1,9 +1,13 @@
 package machine
 
 import (
+	"reflect"
 	"runtime"
+	"slices"
 	"testing"
 	"testing/fstest"
+
+	"pinwheel/mem"
 )
 
 func TestMachineIsDescribedByProc(t *testing.T) {
@@ -29,5 +33,19 @@ func TestFieldThatIsNoNumberIsAnError(t *testing.T) {
 		if n, err := Bytes(root, "status", name); err == nil {
 			t.Errorf("%s: %d", name, n)
 		}
+	}
+}
+
+func TestMappingsAreThoseOfTheKernel(t *testing.T) {
+	m, err := parseMapping("7f0000001000-7f0000003000 rw-s 00001000 00:01 1234                       /memfd:x (deleted)")
+	if err != nil || m != (Mapping{mem.Range{Start: 0x7f0000001000, End: 0x7f0000003000}, true, 1234}) {
+		t.Errorf("got %+v, %v", m, err)
+	}
+	all, err := Mappings()
+	here := mem.Addr(reflect.ValueOf(TestMappingsAreThoseOfTheKernel).Pointer())
+	if err != nil || !slices.ContainsFunc(all, func(m Mapping) bool {
+		return m.Range.Contains(mem.Range{Start: here, End: here + 1}) && !m.Shared && m.Inode != 0
+	}) {
+		t.Errorf("no file is mapped at %#x, where this function is: %v, %v", here, all, err)
 	}
 }

@@ -1,13 +1,11 @@
 package mlock
 
 import (
-	"fmt"
-	"os"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/internal/machine"
 	"pinwheel/mem"
 )
 
@@ -38,16 +36,12 @@ func unlock(r mem.Range) syscall.Errno {
 // mappedIn returns the part of r that is mapped at this moment, and all of r if that can't be
 // read.
 func mappedIn(r mem.Range) (mapped mem.Set) {
-	text, err := os.ReadFile("/proc/self/maps")
+	all, err := machine.Mappings()
 	if err != nil {
 		return mem.NewSet(r)
 	}
-	for line := range strings.Lines(string(text)) {
-		var start, end uintptr
-		if _, err := fmt.Sscanf(line, "%x-%x", &start, &end); err != nil {
-			continue
-		}
-		mapped.Add(mem.Range{Start: max(mem.Addr(start), r.Start), End: min(mem.Addr(end), r.End)})
+	for _, m := range all {
+		mapped.Add(mem.Range{Start: max(m.Range.Start, r.Start), End: min(m.Range.End, r.End)})
 	}
 	return mapped
 }
