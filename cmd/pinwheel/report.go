@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"pinwheel/internal/command"
 	"pinwheel/internal/jobreport"
@@ -14,6 +15,7 @@ import (
 )
 
 type reportCmd struct {
+	HTML  string   `placeholder:"FILE" help:"Write a page with charts over time into FILE (.html) instead."`
 	Files []string `arg:"" name:"report" help:"Reports of single ranks of one job (.json)."`
 }
 
@@ -21,10 +23,19 @@ func (reportCmd) Help() string {
 	return `Merges the reports that the ranks of a job wrote (--stats=FILE.json) and prints one report of all ranks.
 
 Examples:
-  pinwheel run --stats=stats.%r.json -- mpirun -n 4 ./app && pinwheel report stats.*.json`
+  pinwheel run --stats=stats.%r.json -- mpirun -n 4 ./app && pinwheel report stats.*.json
+  pinwheel report --html app.html stats.*.json`
 }
 
-func (c *reportCmd) Run(e *command.Env) error { return jobreport.Write(e.Stdout, c.Files) }
+func (c *reportCmd) Run(e *command.Env) error {
+	if c.HTML == "" {
+		return jobreport.Write(e.Stdout, c.Files)
+	}
+	if err := outfile.Check(c.HTML); err != nil {
+		return command.Usagef("--html: %w", err)
+	}
+	return writeFile(c.HTML, c.Files, jobreport.WriteHTML)
+}
 
 // runAndReport starts a job, waits for its end and prints one report of all
 // ranks to standard error or into a file.
@@ -61,12 +72,21 @@ func writeReport(dir jobreport.Dir, file string) error {
 	if file == "y" {
 		return jobreport.Write(os.Stderr, files)
 	}
+	write := jobreport.Write
+	if filepath.Ext(file) == ".html" {
+		write = jobreport.WriteHTML
+	}
+	return writeFile(file, files, write)
+}
+
+// writeFile writes the report of the ranks' files, unless none of them is one.
+func writeFile(file string, files []string, write func(io.Writer, []string) error) error {
 	var text bytes.Buffer
-	bad := jobreport.Write(&text, files)
+	bad := write(&text, files)
 	if text.Len() == 0 {
 		return bad
 	}
-	err = outfile.Write(file, func(w io.Writer) error {
+	err := outfile.Write(file, func(w io.Writer) error {
 		_, err := text.WriteTo(w)
 		return err
 	})

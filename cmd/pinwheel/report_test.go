@@ -25,6 +25,12 @@ func TestOneReportOfAllRanksAfterTheJob(t *testing.T) {
 	if _, stderr, state := pinwheel(t, strings.Replace(line, "--report", "--report=all.txt", 1)); state.ExitCode() != 8 || stderr != "" {
 		t.Errorf("into a file: %v, %q", state, stderr)
 	}
+	if _, stderr, state := pinwheel(t, strings.Replace(line, "--report", "--report=all.html", 1)); state.ExitCode() != 8 || stderr != "" {
+		t.Errorf("into a page: %v, %q", state, stderr)
+	}
+	if text, err := os.ReadFile("all.html"); err != nil || !strings.Contains(string(text), "2 of 2 ranks") || os.Remove("all.html") != nil {
+		t.Errorf("page: %.200q, %v", text, err)
+	}
 	if text, err := os.ReadFile("all.txt"); err != nil || !strings.Contains(string(text), "2 of 2 ranks") {
 		t.Errorf("file: %q, %v", text, err)
 	}
@@ -51,6 +57,30 @@ func TestReportReadsFilesOfRanks(t *testing.T) {
 	}
 	if stdout, stderr, state := pinwheel(t, "report "+name); !state.Success() || stderr != "" || !strings.Contains(stdout, "@ Command  ./x") {
 		t.Errorf("%v, %q, %q", state, stdout, stderr)
+	}
+	html := filepath.Join(t.TempDir(), "page.html")
+	if stdout, stderr, state := pinwheel(t, "report --html "+html+" "+name); !state.Success() || stdout+stderr != "" {
+		t.Errorf("page: %v, %q, %q", state, stdout, stderr)
+	}
+	if text, err := os.ReadFile(html); err != nil || !strings.HasPrefix(string(text), "<!DOCTYPE html>") || !strings.Contains(string(text), "x under Pinwheel") {
+		t.Errorf("page: %.200q, %v", text, err)
+	}
+	for line, want := range map[string]struct {
+		status int
+		says   string
+	}{
+		"report --html " + t.TempDir() + " " + name: {2, "is a directory"},
+		"report --html " + html + ".2 main.go":      {1, "main.go is not the report of a rank"},
+		"report " + t.TempDir():                     {1, "is a directory"},
+	} {
+		_, stderr, state := pinwheel(t, line)
+		if state.ExitCode() != want.status {
+			t.Errorf("%s: %v", line, state)
+		}
+		oneLine(t, stderr, want.says)
+	}
+	if _, err := os.Stat(html + ".2"); err == nil {
+		t.Error("a page of nothing was written")
 	}
 	_, stderr, state := pinwheel(t, "report main.go")
 	if state.ExitCode() != 1 {

@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"os"
 
+	"pinwheel/internal/jobreport/page"
 	"pinwheel/internal/report"
 )
 
@@ -26,16 +27,26 @@ const maxBytes = 1 << 20
 // maxBad is how many unreadable files an error names.
 const maxBad = 3
 
+// job is what the reports of the ranks are put into.
+type job interface {
+	Add(r report.Rank)
+	Write(w io.Writer) error
+}
+
 // Write reads reports of single ranks of one job, as PINWHEEL_STATS=FILE.json
 // writes them, and prints one report of all. It also prints if some files can't be
 // read; the error then has one line for each of the first few of them.
-func Write(w io.Writer, files []string) error {
+func Write(w io.Writer, files []string) error { return merge(w, files, &report.Job{}) }
+
+// WriteHTML is Write for a page of HTML.
+func WriteHTML(w io.Writer, files []string) error { return merge(w, files, &page.Page{}) }
+
+func merge(w io.Writer, files []string, all job) error {
 	type process struct {
 		rank, pid int
 		host      string
 	}
 	seen := map[process]string{}
-	var job report.Job
 	var bad []error
 	for _, name := range files {
 		r, err := read(name)
@@ -45,7 +56,7 @@ func Write(w io.Writer, files []string) error {
 				err = fmt.Errorf("%s is of the same process as %s", name, other)
 			} else {
 				seen[p] = name
-				job.Add(r)
+				all.Add(r)
 			}
 		}
 		if err != nil {
@@ -56,7 +67,7 @@ func Write(w io.Writer, files []string) error {
 		bad = append(few(bad), ErrNone)
 		return errors.Join(bad...)
 	}
-	return errors.Join(append(few(bad), job.Write(w))...)
+	return errors.Join(append(few(bad), all.Write(w))...)
 }
 
 // few returns the first errors and the number of the others.

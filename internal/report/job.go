@@ -2,6 +2,7 @@ package report
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -21,7 +22,7 @@ type Job struct {
 
 // group are ranks that have something in common.
 type group struct {
-	names []string
+	ranks []Rank // World and Rank alone
 	sum   Rank
 }
 
@@ -38,7 +39,7 @@ func (j *Job) group(r *Rank) {
 	} else {
 		g.sum.add(r)
 	}
-	g.names = append(g.names, Name(r.World, r.Rank))
+	g.ranks = append(g.ranks, Rank{World: r.World, Rank: r.Rank})
 }
 
 type siteKey struct{ name, op string }
@@ -55,7 +56,7 @@ func (j *Job) Add(r Rank) {
 	for _, s := range r.Sites[:min(len(r.Sites), TopSites)] {
 		k := siteKey{s.Name, s.Op}
 		t := j.sites[k]
-		s.Uses, s.Bytes = s.Uses+t.Uses, s.Bytes+t.Bytes
+		s.Uses, s.Bytes, s.Late, s.StallNs = s.Uses+t.Uses, s.Bytes+t.Bytes, s.Late+t.Late, s.StallNs+t.StallNs
 		s.Accuracy.add(t.Accuracy)
 		j.sites[k] = s
 	}
@@ -94,32 +95,67 @@ func (j *Job) Write(w io.Writer) error {
 	if len(j.rows) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(j.rows, compare)
 	out := bufio.NewWriter(w)
-	total := sum(j.rows)
-	total.Policy = j.first.Policy
+	total := j.Total()
 	j.header(out, total)
 	if total.Uses == 0 {
-		fmt.Fprintf(out, "@ Nothing was registered through Pinwheel: %s.\n", whyUnused(&total))
+		for _, line := range j.Reasons() {
+			fmt.Fprintf(out, "@ %s.\n", line)
+		}
 	} else {
-		table(out, j.rows, total)
+		ranks := j.Ranks()
+		table(out, ranks, total)
 		remarks(out, total)
 		for _, line := range j.Reasons() {
 			fmt.Fprintf(out, "%s.\n", line)
 		}
-		processors(out, j.rows, total)
-		j.writeSites(out)
+		processors(out, ranks, total)
+		writeSites(out, j.Sites())
 	}
 	return out.Flush()
 }
 
-// sum is the aggregate line.
-func sum(ranks []Rank) Rank {
-	t := Rank{Rank: -1}
-	for i := range ranks {
-		t.add(&ranks[i])
+// First returns the lowest rank, with the texts that all have in common.
+func (j *Job) First() Rank { return j.first }
+
+// Ranks returns the ranks in order, with their counters and without their sites and histories.
+func (j *Job) Ranks() []Rank {
+	slices.SortStableFunc(j.rows, compare)
+	return j.rows
+}
+
+// Total returns the sums over all ranks; see add.
+func (j *Job) Total() Rank {
+	t := Rank{Rank: -1, Policy: j.first.Policy}
+	for i := range j.rows {
+		t.add(&j.rows[i])
 	}
 	return t
+}
+
+// RanksLine says how many ranks there are.
+func (j *Job) RanksLine() string {
+	launched, started := len(j.rows), ""
+	for _, row := range j.rows {
+		if row.World != j.first.World {
+			launched--
+		}
+	}
+	if n := len(j.rows) - launched; n > 0 {
+		started = fmt.Sprintf(", and %d that these started", n)
+	}
+	return fmt.Sprintf("%d of %d ranks%s", launched, j.first.Size, started)
+}
+
+// Sites returns the call sites of all ranks together, those with the most bytes first.
+func (j *Job) Sites() (list []Site) {
+	for _, s := range j.sites {
+		list = append(list, s)
+	}
+	slices.SortFunc(list, func(x, y Site) int {
+		return cmp.Or(cmp.Compare(y.Bytes, x.Bytes), cmp.Compare(x.Name, y.Name), cmp.Compare(x.Op, y.Op))
+	})
+	return list[:min(len(list), TopSites)]
 }
 
 // add takes in the counters of another rank. The run time is the longest.

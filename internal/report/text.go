@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"slices"
 	"text/tabwriter"
 
 	"pinwheel/mem"
@@ -12,17 +11,7 @@ import (
 
 func (j *Job) header(b io.Writer, total Rank) {
 	r := j.first
-	launched, started := len(j.rows), ""
-	for _, row := range j.rows {
-		if row.World != r.World {
-			launched--
-		}
-	}
-	if n := len(j.rows) - launched; n > 0 {
-		started = fmt.Sprintf(", and %d that these started", n)
-	}
-	fmt.Fprintf(b, "@ Pinwheel\n@ Command  %s\n@ MPI      %s, %d of %d ranks%s\n@ Policy   %s\n",
-		r.Command, cmp.Or(r.Library, "none"), launched, r.Size, started, r.Policy)
+	fmt.Fprintf(b, "@ Pinwheel\n@ Command  %s\n@ MPI      %s, %s\n@ Policy   %s\n", r.Command, cmp.Or(r.Library, "none"), j.RanksLine(), r.Policy)
 	if r.Provider != "" {
 		fmt.Fprintf(b, "@ Provider %s\n", r.Provider)
 	}
@@ -48,12 +37,13 @@ func table(b io.Writer, ranks []Rank, total Rank) {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%.1f\t%.1f\t\n", name, cmp.Or(r.Host, "*"),
 			mem.FormatBytes(uint64(r.PeakPinnedBytes)), mem.FormatBytes(uint64(r.AveragePinnedBytes)),
 			r.Uses, r.Hits, r.Waited, r.First, r.Late, r.HelperRegs, r.HelperDeregs, r.Lost,
-			percent(r.Err05, r.Predictions), percent(r.Err5, r.Predictions), float64(r.StallNs)/1e6, float64(r.HelperCPUNs)/1e6)
+			Percent(r.Err05, r.Predictions), Percent(r.Err5, r.Predictions), float64(r.StallNs)/1e6, float64(r.HelperCPUNs)/1e6)
 	}
 	w.Flush()
 }
 
-func percent(share float64, of int64) string {
+// Percent prints a share of so many.
+func Percent(share float64, of int64) string {
 	if of == 0 {
 		return "-"
 	}
@@ -113,24 +103,17 @@ any thread; by helper: the helper's, with the cache around them. parked: the hel
 and did not run, at first from this time on.
 `
 
-// writeSites prints the call sites of all ranks together.
-func (j *Job) writeSites(b io.Writer) {
-	if len(j.sites) == 0 {
+// writeSites prints call sites.
+func writeSites(b io.Writer, list []Site) {
+	if len(list) == 0 {
 		return
 	}
-	var list []Site
-	for _, s := range j.sites {
-		list = append(list, s)
-	}
-	slices.SortFunc(list, func(x, y Site) int {
-		return cmp.Or(cmp.Compare(y.Bytes, x.Bytes), cmp.Compare(x.Name, y.Name), cmp.Compare(x.Op, y.Op))
-	})
 	fmt.Fprintf(b, "\n@--- Call sites by bytes registered ---\n")
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "call\tuses\tbytes\tpredicted\t<0.5 %\t<5 %\tsite")
-	for _, s := range list[:min(len(list), TopSites)] {
-		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%s\t%s\t%s\n", s.Op, s.Uses, mem.FormatBytes(uint64(s.Bytes)),
-			s.Predictions, percent(s.Err05, s.Predictions), percent(s.Err5, s.Predictions), s.Name)
+	fmt.Fprintln(w, "call\tuses\tbytes\tlate\tstall ms\tpredicted\t<0.5 %\t<5 %\tsite")
+	for _, s := range list {
+		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%.1f\t%d\t%s\t%s\t%s\n", s.Op, s.Uses, mem.FormatBytes(uint64(s.Bytes)), s.Late, float64(s.StallNs)/1e6,
+			s.Predictions, Percent(s.Err05, s.Predictions), Percent(s.Err5, s.Predictions), s.Name)
 	}
 	w.Flush()
 }

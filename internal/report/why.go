@@ -93,9 +93,15 @@ func (k reason) why(r *Rank, n int) string {
 	return ""
 }
 
-// Reasons says of the ranks that released nothing why, and of the others for how long their helpers were parked,
-// a line for each reason.
+// Reasons says which ranks have no report, why others released nothing, and for how long the helpers of the rest
+// were parked, a line for each reason.
 func (j *Job) Reasons() (lines []string) {
+	if missing := j.missing(); len(missing) > 0 {
+		lines = append(lines, "No report"+naming(missing)+": killed, ended without MPI_Finalize, or on a node that doesn't share the files")
+	}
+	if total := j.Total(); total.Uses == 0 {
+		return append(lines, "Nothing was registered through Pinwheel: "+whyUnused(&total))
+	}
 	for why := unused; why <= tooShort; why++ {
 		g := j.kept[why]
 		if g == nil {
@@ -105,25 +111,65 @@ func (j *Job) Reasons() (lines []string) {
 		if why == unused {
 			did = "registered"
 		}
-		lines = append(lines, fmt.Sprintf("Nothing was %s%s: %s", did, j.by(g), why.why(&g.sum, len(g.names))))
+		lines = append(lines, fmt.Sprintf("Nothing was %s%s: %s", did, j.of(g), why.why(&g.sum, len(g.ranks))))
 	}
 	if g := j.kept[released]; g != nil && g.sum.Parks > 0 {
-		lines = append(lines, fmt.Sprintf("No idle core at times%s: %s", j.by(g), g.sum.parkedLine(len(g.names))))
+		lines = append(lines, fmt.Sprintf("No idle core at times%s: %s", j.of(g), g.sum.parkedLine(len(g.ranks))))
 	}
 	return lines
 }
 
-// by names the ranks of a group, unless it has all of the job.
-func (j *Job) by(g *group) string {
-	const most = 8
-	if len(g.names) == len(j.rows) {
+// missing returns the ranks of the launcher that were not added.
+func (j *Job) missing() (ranks []Rank) {
+	const most = 1 << 20 // of what a damaged report may say
+	there := map[int]bool{}
+	for _, r := range j.rows {
+		if r.World == "" {
+			there[r.Rank] = true
+		}
+	}
+	if there[-1] || len(there) == 0 {
+		return nil // MPI_Init was not reached
+	}
+	for i := range min(j.first.Size, most) {
+		if !there[i] {
+			ranks = append(ranks, Rank{Rank: i})
+		}
+	}
+	return ranks
+}
+
+// of names the ranks of a group, unless it has all of the job.
+func (j *Job) of(g *group) string {
+	if len(g.ranks) == len(j.rows) {
 		return ""
 	}
-	names, more := g.names, ""
-	if len(names) > most {
-		names, more = names[:most], fmt.Sprintf(" and %d more", len(names)-most)
+	slices.SortFunc(g.ranks, compare)
+	return naming(g.ranks)
+}
+
+// naming names ranks in order, in brackets.
+func naming(ranks []Rank) string {
+	var names []string
+	for i := 0; i < len(ranks); {
+		first, last := ranks[i], ranks[i]
+		for i++; i < len(ranks) && ranks[i].World == last.World && ranks[i].Rank == last.Rank+1; i++ {
+			last = ranks[i]
+		}
+		name := Name(first.World, first.Rank)
+		if last.Rank > first.Rank {
+			name += " to " + Name(last.World, last.Rank)
+		}
+		names = append(names, name)
 	}
-	return " by rank " + strings.Join(names, ", ") + more
+	const most = 6
+	if len(names) > most {
+		names = append(names[:most], "...")
+	}
+	if len(ranks) == 1 {
+		return " (rank " + names[0] + ")"
+	}
+	return fmt.Sprintf(" (%d ranks: %s)", len(ranks), strings.Join(names, ", "))
 }
 
 // parkedLine says for how long the helpers of n processes were parked, on average.

@@ -57,7 +57,7 @@ func TestReasonsNameTheRanks(t *testing.T) {
 	}
 	ranks = append(ranks, Rank{Rank: 10, Size: 11, Uses: 9, HelperDeregs: 4, Policy: "pinwheel"})
 	got := write(t, ranks...)
-	if want := "Nothing was released by rank 0, 1, 2, 3, 4, 5, 6, 7 and 2 more: no idle core; the helper was parked from 1.0 s on, for 2.0 s of 10.0 s"; !strings.Contains(got, want) {
+	if want := "Nothing was released (10 ranks: 0 to 9): no idle core; the helper was parked from 1.0 s on, for 2.0 s of 10.0 s"; !strings.Contains(got, want) {
 		t.Errorf("want %q in\n%s", want, got)
 	}
 }
@@ -77,5 +77,18 @@ func TestCacheOfTheTransportIsAWarningIfItShouldBeOff(t *testing.T) {
 	}
 	if r.Kept = 3; r.CacheWarning() != "" {
 		t.Error("most registrations were given back, and it warns")
+	}
+}
+
+func TestReportNamesTheRanksThatAreMissing(t *testing.T) {
+	for _, r := range []Rank{{Rank: 2, Size: 6, Uses: 9, HelperDeregs: 1}, {Rank: 2, Size: 6}} {
+		if got, want := write(t, r), "No report (5 ranks: 0 to 1, 3 to 5): killed, ended without MPI_Finalize"; !strings.Contains(got, want) {
+			t.Errorf("want %q in\n%s", want, got)
+		}
+	}
+	for _, r := range []Rank{{Size: 1}, {Rank: -1, Size: 1 << 40}, {World: "2-0", Size: 3}} {
+		if got := write(t, r); strings.Contains(got, "No report") {
+			t.Errorf("nothing is missing:\n%s", got)
+		}
 	}
 }

@@ -2,8 +2,11 @@ package chart
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/xml"
 	"errors"
+	"image/color"
+	"image/png"
 	"io"
 	"math"
 	"slices"
@@ -72,6 +75,30 @@ func TestDegenerateDataIsDrawnWithoutNonsense(t *testing.T) {
 		if svg := draw(t, &Figure{Panels: []Panel{p}}); strings.Contains(svg, "NaN") || strings.Contains(svg, "Inf") {
 			t.Errorf("%s: %s", name, svg)
 		}
+	}
+}
+
+func TestInlineFigureLeavesItsLookToThePage(t *testing.T) {
+	f := sample()
+	f.Panels = append(f.Panels, Panel{XMax: 1e9, XUnit: 1e9, XLabel: "time (s)", Grid: &Grid{
+		Rows: []string{"a", "b"}, Values: [][]float64{{0, 1, math.NaN()}, {0.5}}, Color: Cividis,
+	}})
+	svg := f.Inline()
+	if svg != f.Inline() || strings.Contains(svg, "<style") || strings.Contains(svg, "#fff") || !strings.Contains(svg, `aria-label="Pinned &lt;memory&gt;"`) {
+		t.Error(svg)
+	}
+	if err := xml.Unmarshal([]byte(svg), new(struct{})); err != nil {
+		t.Error(err)
+	}
+	_, picture, _ := strings.Cut(svg, "data:image/png;base64,")
+	picture, _, _ = strings.Cut(picture, `"`)
+	img, err := png.Decode(base64.NewDecoder(base64.StdEncoding, strings.NewReader(picture)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at := func(x, y int) color.Color { return img.At(x, y) }; img.Bounds().Dx() != 3 || at(0, 0) != Cividis(0) || at(1, 0) != Cividis(1) ||
+		at(2, 0) != (color.NRGBA{}) || at(0, 1) != Cividis(0.5) || at(1, 1) != (color.NRGBA{}) {
+		t.Errorf("the picture is wrong: %v", img)
 	}
 }
 

@@ -1,4 +1,4 @@
-// Package chart draws line charts and bar charts as plain SVG.
+// Package chart draws line charts, bar charts and grids of colors as plain SVG: a file, or a part of a page.
 //
 // The output is a function of the input alone: no dates, no random
 // identifiers, no fonts that are measured, coordinates rounded to a tenth of

@@ -2,8 +2,10 @@ package chart
 
 import (
 	"fmt"
+	"html"
 	"io"
 	"math"
+	"slices"
 )
 
 // Series is one line of a panel, or one group of bars.
@@ -27,6 +29,7 @@ type Panel struct {
 	YMax           float64   // 0: as the data; axes begin at 0 or at the least negative round value
 	Categories     []string
 	Series         []Series // of bars, Y has one value per category
+	Grid           *Grid    // instead of Series
 }
 
 // Figure is a grid of panels with one legend: the series of the first panel.
@@ -41,6 +44,7 @@ type Figure struct {
 const (
 	margin       = 12.0
 	headHeight   = 62.0 // title, subtitle, legend
+	legendHeight = 22.0
 	labelWidth   = 58.0 // left of the y axis
 	labelHeight  = 40.0 // below the x axis
 	panelTop     = 24.0 // above the plot: its title
@@ -51,34 +55,75 @@ const (
 	legendSample = 24.0
 )
 
-// WriteSVG draws the figure.
+// WriteSVG draws the figure as a file of its own.
 func (f *Figure) WriteSVG(w io.Writer) error {
-	cols := max(f.Columns, 1)
-	pw, ph := f.PanelWidth, f.PanelHeight
-	if pw == 0 {
-		pw = max(720/float64(cols), 300)
-	}
-	if ph == 0 {
-		ph = 260
-	}
-	rows := (len(f.Panels) + cols - 1) / cols
-	width, height := 2*margin+float64(cols)*pw, margin+headHeight+float64(rows)*ph
 	var c canvas
-	fmt.Fprintf(&c, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%s\" height=\"%s\" viewBox=\"0 0 %s %s\" role=\"img\">\n", num(width), num(height), num(width), num(height))
+	width, height := f.size(headHeight)
+	f.open(&c, width, height, "")
 	c.WriteString(style)
 	c.rect(0, 0, width, height, `fill="#fff"`)
 	c.text(margin, margin+12, "title", "start", f.Title)
 	c.text(margin, margin+29, "subtitle", "start", f.Subtitle)
-	if len(f.Panels) > 0 {
-		f.legend(&c, margin, margin+48)
-	}
-	for i := range f.Panels {
-		x, y := margin+float64(i%cols)*pw, margin+headHeight+float64(i/cols)*ph
-		f.Panels[i].draw(&c, x+labelWidth, y+panelTop, pw-labelWidth-panelRight, ph-panelTop-labelHeight)
-	}
-	c.WriteString("</svg>\n")
+	f.body(&c, headHeight)
 	_, err := w.Write(c.Bytes())
 	return err
+}
+
+// Inline draws the figure as a part of a page of HTML, of the class "chart". The page has a title of its own, and
+// gives texts and lines their look, by the classes "panel", "axis" and "grid" in the chart. Colors may be the page's, as
+// in "var(--name)". Only what reads the page aloud gets the Title.
+func (f *Figure) Inline() string {
+	var c canvas
+	head := 0.0
+	if f.hasLegend() {
+		head = legendHeight
+	}
+	width, height := f.size(head)
+	f.open(&c, width, height, fmt.Sprintf(` class="chart" aria-label="%s"`, html.EscapeString(f.Title)))
+	f.body(&c, head)
+	return c.String()
+}
+
+func (f *Figure) columns() int { return max(f.Columns, 1) }
+
+// panelSize returns the size of each panel.
+func (f *Figure) panelSize() (width, height float64) {
+	width, height = f.PanelWidth, f.PanelHeight
+	if width == 0 {
+		width = max(720/float64(f.columns()), 300)
+	}
+	if height == 0 {
+		height = 260
+	}
+	return width, height
+}
+
+func (f *Figure) size(head float64) (width, height float64) {
+	pw, ph := f.panelSize()
+	rows := (len(f.Panels) + f.columns() - 1) / f.columns()
+	return 2*margin + float64(f.columns())*pw, margin + head + float64(rows)*ph
+}
+
+func (f *Figure) open(c *canvas, width, height float64, attributes string) {
+	fmt.Fprintf(c, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%s\" height=\"%s\" viewBox=\"0 0 %s %s\" role=\"img\"%s>\n",
+		num(width), num(height), num(width), num(height), attributes)
+}
+
+// body draws legend and panels below the head, and ends the drawing.
+func (f *Figure) body(c *canvas, head float64) {
+	if len(f.Panels) > 0 {
+		f.legend(c, margin, margin+head-14)
+	}
+	pw, ph := f.panelSize()
+	for i := range f.Panels {
+		x, y := margin+float64(i%f.columns())*pw, margin+head+float64(i/f.columns())*ph
+		f.Panels[i].draw(c, x+labelWidth, y+panelTop, pw-labelWidth-panelRight, ph-panelTop-labelHeight)
+	}
+	c.WriteString("</svg>\n")
+}
+
+func (f *Figure) hasLegend() bool {
+	return len(f.Panels) > 0 && slices.ContainsFunc(f.Panels[0].Series, func(s Series) bool { return s.Name != "" })
 }
 
 func (f *Figure) legend(c *canvas, x, y float64) {

@@ -7,17 +7,19 @@ import (
 
 // draw draws the panel so that its plot area begins at (x, y).
 func (p *Panel) draw(c *canvas, x, y, w, h float64) {
-	ya := p.yAxis(h)
 	c.text(x, y-8, "panel", "start", p.Title)
+	if p.Grid != nil {
+		p.grid(c, x, y, w, h)
+		return
+	}
+	ya := p.yAxis(h)
 	yUnit := unitOf(p.YUnit)
 	for _, t := range ya.ticks(int(max(h/pixelsPerY, 2)), yUnit) {
 		ty := y + h - ya.at(t.v)
 		c.line(x, ty, x+w, ty, "grid")
 		c.text(x-7, ty+4, "", "end", t.label)
 	}
-	if p.YLabel != "" {
-		c.turned(x-labelWidth+11, y+h/2, "", p.YLabel)
-	}
+	p.yLabel(c, x, y, h)
 	if len(p.Categories) > 0 {
 		p.bars(c, x, y, w, h, ya)
 	} else {
@@ -28,6 +30,12 @@ func (p *Panel) draw(c *canvas, x, y, w, h float64) {
 	c.line(x, zero, x+w, zero, "axis")
 	if p.XLabel != "" {
 		c.text(x+w/2, y+h+33, "", "middle", p.XLabel)
+	}
+}
+
+func (p *Panel) yLabel(c *canvas, x, y, h float64) {
+	if p.YLabel != "" {
+		c.turned(x-labelWidth+11, y+h/2, "", p.YLabel)
 	}
 }
 
@@ -77,13 +85,17 @@ func (p *Panel) xTicks(xa axis, px float64) []tick {
 	return ts
 }
 
+func (p *Panel) drawXTicks(c *canvas, x, bottom float64, xa axis) {
+	for _, t := range p.xTicks(xa, xa.px) {
+		tx := x + xa.at(t.v)
+		c.line(tx, bottom, tx, bottom+tickLength, "axis")
+		c.text(tx, bottom+17, "", "middle", t.label)
+	}
+}
+
 func (p *Panel) lines(c *canvas, x, y, w, h float64, ya axis) {
 	xa := p.xAxis(w)
-	for _, t := range p.xTicks(xa, w) {
-		tx := x + xa.at(t.v)
-		c.line(tx, y+h, tx, y+h+tickLength, "axis")
-		c.text(tx, y+h+17, "", "middle", t.label)
-	}
+	p.drawXTicks(c, x, y+h, xa)
 	for i := range p.Series {
 		s := &p.Series[i]
 		pts := s.points(xa, ya, x, y+h)
