@@ -54,7 +54,7 @@ $(SHIM_OUT)/tests/%: mpishim/testing/programs/%.f90
 ## install-mpi: install what the MPI tests need (Debian, as root)
 install-mpi:
 	apt-get update -qq
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openmpi-bin libopenmpi-dev mpich libmpich-dev librdmacm-dev gfortran g++
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openmpi-bin libopenmpi-dev mpich libmpich-dev gfortran g++
 
 .PHONY: test-jobs
 

@@ -15,7 +15,7 @@ SOFTVERBS_LIBS := $(SOFTVERBS_LIB)/librdmacm.so.1 $(SOFTVERBS_LIB)/libibverbs.so
 softverbs_installed = $(shell /sbin/ldconfig -p | awk '$$1 == "$(1)" { print $$NF; exit }')
 softverbs_header = @test -e /usr/include/$(1) || { echo "make: <$(1)> is missing: apt-get install $(2)" >&2; exit 1; }
 
-.PHONY: softverbs test-softverbs test-softverbs-device test-softverbs-go test-softverbs-mpi test-softverbs-caches \
+.PHONY: softverbs install-softverbs test-softverbs test-softverbs-device test-softverbs-go test-softverbs-mpi test-softverbs-caches \
 	test-softverbs-perftest
 
 ## softverbs: the software RDMA device: libibverbs.so.1 and librdmacm.so.1 in out/softverbs/lib
@@ -53,8 +53,14 @@ $(SOFTVERBS_OUT)/sys:
 	mkdir -p $@/class/infiniband/sv0/ports/1/gids
 	echo fe80:0000:0000:0000:0200:0000:0000:5673 > $@/class/infiniband/sv0/ports/1/gids/0
 
-$(SOFTVERBS_BUILD)/test-%: $(SOFTVERBS)/tests/%.c $(SOFTVERBS)/tests/check.h $(SOFTVERBS_LIBS)
+$(SOFTVERBS_BUILD)/test-%: $(SOFTVERBS)/tests/%.c $(wildcard $(SOFTVERBS)/tests/*.h) $(SOFTVERBS_LIBS)
 	gcc $(SOFTVERBS_CFLAGS) -o $@ $< -Wl,--as-needed $(SOFTVERBS_LIBS)
+
+## install-softverbs: install what the software RDMA device and its tests need beside MPI (Debian, as root)
+install-softverbs:
+	apt-get update -qq
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends libibverbs-dev librdmacm-dev \
+		ucx-utils perftest rdmacm-utils libfabric-bin iproute2
 
 ## test-softverbs: the conformance programs of the software RDMA device, and the tests of verbs/rdma on it
 test-softverbs: test-softverbs-device test-softverbs-go
@@ -74,6 +80,6 @@ test-softverbs-mpi: softverbs
 test-softverbs-caches: softverbs build
 	$(SOFTVERBS)/tests/caches.sh $(SOFTVERBS_OUT) bin
 
-## test-softverbs-perftest: ucx_perftest, ib_write_bw and their like on the software RDMA device
+## test-softverbs-perftest: ucx_perftest, ib_write_bw, rping, fi_pingpong and their like on the software RDMA device
 test-softverbs-perftest: softverbs
 	$(SOFTVERBS)/tests/perftest.sh $(SOFTVERBS_OUT)

@@ -1,5 +1,6 @@
 #!/bin/bash
-# perftest.sh DEVICE: ucx_perftest and the programs of perftest, unmodified, between two processes on the software device.
+# perftest.sh DEVICE: ucx_perftest, perftest and the tools of rdma-core and libfabric, unmodified, on the software device:
+# two processes each.
 # For their errors, not for their figures.
 set -uo pipefail
 device=$(cd "$1" && pwd)
@@ -13,32 +14,47 @@ on_device() {
 	LD_LIBRARY_PATH=$device/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} LD_PRELOAD=$device/lib/softverbs-preload.so timeout 60 "$@" </dev/null
 }
 
-# pair EXPECTED COMMAND...: a server, and a client whose output must have the expected line
+# pair EXPECTED SERVER CLIENT: two commands; the output of the client must have the expected line. PORT is a port.
 pair() {
-	local expected=$1 status=1
-	shift
-	command -v "$1" >/dev/null || { echo "skip  perftest: $1 is not installed (apt-get install ucx-utils perftest)"; return; }
+	local expected=$1 status=1 server client
 	port=$((port + 1))
-	on_device "$@" -p $port >"$scratch/server" 2>&1 &
-	for _ in $(seq 50); do # until the server listens
-		ss -Hltn "sport = :$port" | grep -q . && break
+	server=(${2//PORT/$port}) client=(${3//PORT/$port})
+	command -v "${server[0]}" >/dev/null || {
+		echo "skip  ${server[0]}: not installed (apt-get install ucx-utils perftest rdmacm-utils libfabric-bin)"
+		return
+	}
+	on_device "${server[@]}" >"$scratch/server" 2>&1 &
+	for _ in $(seq 50); do # until the server listens, by TCP or by the device's librdmacm
+		ss -Hltn "sport = :$port" | grep -q . || grep -q "@softverbs1\..*\.port\.$port\$" /proc/net/unix && break
 		sleep 0.1
 	done
-	on_device "$@" -p $port localhost >"$scratch/client" 2>&1 && grep -Eq "$expected" "$scratch/client" && status=0
+	on_device "${client[@]}" >"$scratch/client" 2>&1 && grep -Eq "$expected" "$scratch/client" && status=0
 	wait $! || status=1
 	if [ $status = 0 ]; then
-		echo "ok    perftest: $*"
+		echo "ok    ${client[*]}"
 	else
-		echo "FAIL  perftest: $*"
+		echo "FAIL  ${client[*]}"
 		tail -n 20 "$scratch/client"
 		tail -n 20 "$scratch/server"
 		failed=1
 	fi
 }
+with_host() { pair "$1" "$2 -p PORT" "$2 -p PORT localhost"; }
 
-for test in tag_lat ucp_am_lat; do pair '^Final:' ucx_perftest -t $test -s 8 -n 500; done
-for test in tag_bw ucp_put_bw ucp_get; do pair '^Final:' ucx_perftest -t $test -s 1048576 -n 100; done
-for test in ucp_fadd ucp_cswap; do pair '^Final:' ucx_perftest -t $test -n 100; done
-for program in ib_write_bw ib_read_bw ib_write_lat ib_read_lat; do pair '^ *65536 +[0-9]' $program -d sv0 -s 65536 -n 500; done
-pair '^ *8 +[0-9]' ib_atomic_bw -d sv0 -n 500
+for test in tag_lat ucp_am_lat; do with_host '^Final:' "ucx_perftest -t $test -s 8 -n 500"; done
+for test in tag_bw ucp_put_bw ucp_get; do with_host '^Final:' "ucx_perftest -t $test -s 1048576 -n 100"; done
+for test in ucp_fadd ucp_cswap; do with_host '^Final:' "ucx_perftest -t $test -n 100"; done
+for program in ib_write_bw ib_read_bw ib_write_lat ib_read_lat; do
+	with_host '^ *65536 +[0-9]' "$program -d sv0 -s 65536 -n 500"
+done
+with_host '^ *8 +[0-9]' "ib_atomic_bw -d sv0 -n 500"
+with_host '^ *65536 +[0-9]' "ib_write_bw -R -s 65536 -n 500"
+pair 'ping data: rdma-ping-9' "rping -s -a 127.0.0.1 -p PORT -C 10" "rping -c -a 127.0.0.1 -p PORT -C 10 -v"
+pair '^return status 0' "ucmatose -p PORT -c 20 -C 50" "ucmatose -p PORT -c 20 -C 50 -s 127.0.0.1"
+pair '^rdma_client: end 0' "rdma_server -p PORT" "rdma_client -p PORT -s 127.0.0.1"
+address=$(hostname -I | awk '{ print $1 }') # libfabric does not take the loopback interface
+for provider in "verbs -e msg" "verbs;ofi_rxm -e rdm"; do
+	[ -n "$address" ] || { echo "skip  fi_pingpong: no address but that of the loopback interface"; continue; }
+	pair '^1m +20 ' "fi_pingpong -p $provider -c -S 1048576 -I 20 -B PORT" "fi_pingpong -p $provider -c -S 1048576 -I 20 -P PORT $address"
+done
 exit $failed
