@@ -27,7 +27,7 @@ type Engine struct {
 // less than it should; debug, unless it is nil, gets the stack of a fault.
 func New(warn, debug func(message string)) *Engine {
 	clock.Calibrate()
-	return &Engine{warn: warn, debug: debug, meter: newMeter(), said: make(map[string]bool)}
+	return &Engine{warn: warn, debug: debug, meter: newMeter(clock.NowNs), said: make(map[string]bool)}
 }
 
 // Close stops the helper. What is registered stays so. It may be called more than once.

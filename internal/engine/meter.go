@@ -7,7 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pinwheel/helper"
-	"pinwheel/internal/clock"
 	"pinwheel/internal/usage"
 	"pinwheel/mem"
 	"pinwheel/predictor"
@@ -18,8 +17,9 @@ import (
 // meter measures a process over time, for its report: what is pinned, what communication
 // waited for, where the helper was. It is safe for concurrent use. Hits never call it.
 type meter struct {
-	beganNs  int64 // by clock.NowNs; all times below count from here
-	beganCPU int64 // processor time of the process then, in nanoseconds
+	clockNs  func() int64 // clock.NowNs but in tests
+	beganNs  int64        // all times below count from here
+	beganCPU int64        // processor time of the process then, in nanoseconds
 
 	// mu protects all below. It is a leaf: taken after calls of the provider, never
 	// across one.
@@ -46,11 +46,11 @@ type misses struct {
 // further ones.
 const maxMissSites = 4096
 
-// newMeter begins to count now, with nothing pinned.
-func newMeter() *meter {
+// newMeter begins to count now by the clock that it is given, with nothing pinned.
+func newMeter(clockNs func() int64) *meter {
 	const end = math.MaxInt64
 	return &meter{
-		beganNs: clock.NowNs(), beganCPU: processCPUNs(),
+		clockNs: clockNs, beganNs: clockNs(), beganCPU: processCPUNs(),
 		pinned: usage.New(0, end), parked: usage.New(0, end), stalled: usage.NewSeries(0, end), late: usage.NewSeries(0, end),
 		misses: map[predictor.CallSite]misses{},
 	}
@@ -64,7 +64,7 @@ func processCPUNs() int64 {
 }
 
 // nowNs is the time since the meter began.
-func (m *meter) nowNs() int64 { return clock.NowNs() - m.beganNs }
+func (m *meter) nowNs() int64 { return m.clockNs() - m.beganNs }
 
 // registered counts bytes that were pinned, or unpinned if negative, by a call that began at startNs.
 func (m *meter) registered(bytes, startNs int64) {

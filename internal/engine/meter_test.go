@@ -8,11 +8,14 @@ import (
 	"pinwheel/regcache"
 )
 
-// ago moves the beginning of a meter into the past.
-func ago(ns int64) *meter {
-	m := newMeter()
-	m.beganNs -= ns
-	return m
+// stoppedClock stands still until a test moves it.
+type stoppedClock struct{ ns int64 }
+
+func (c *stoppedClock) nowNs() int64 { return c.ns }
+
+func newStopped() (*meter, *stoppedClock) {
+	c := &stoppedClock{ns: 5e9}
+	return newMeter(c.nowNs), c
 }
 
 func reportOf(m *meter) (r report.Rank) {
@@ -21,33 +24,36 @@ func reportOf(m *meter) (r report.Rank) {
 }
 
 func TestAveragePinnedIsWeightedByTime(t *testing.T) {
-	m := ago(750_000_000) // nothing was pinned until now
+	m, c := newStopped()
+	c.ns += 750e6 // nothing is pinned
 	m.registered(4096, m.nowNs())
-	m.beganNs -= 250_000_000
-	if r := reportOf(m); r.AveragePinnedBytes < 900 || r.AveragePinnedBytes > 1200 || r.Seconds < 1 {
-		t.Errorf("4096 bytes for a quarter of the time give a mean of %d", r.AveragePinnedBytes)
+	c.ns += 250e6
+	if r := reportOf(m); r.AveragePinnedBytes != 1024 || r.Seconds != 1 {
+		t.Errorf("4096 bytes for a quarter of %g s give a mean of %d", r.Seconds, r.AveragePinnedBytes)
 	}
 }
 
 func TestPeakStaysWhenMemoryGoes(t *testing.T) {
-	m := newMeter()
+	m, c := newStopped()
 	m.registered(8192, m.nowNs())
-	m.registered(-8192, m.nowNs()-1000)
-	if r := reportOf(m); r.PeakPinnedBytes != 8192 || r.AveragePinnedBytes >= 8192 || r.RegisterNs < 1000 {
-		t.Errorf("8192 bytes, gone again after a microsecond: peak %d, mean %d, registering %d ns", r.PeakPinnedBytes, r.AveragePinnedBytes, r.RegisterNs)
+	began := m.nowNs()
+	c.ns += 1000
+	m.registered(-8192, began)
+	if r := reportOf(m); r.PeakPinnedBytes != 8192 || r.RegisterNs != 1000 {
+		t.Errorf("8192 bytes, gone after a microsecond: peak %d, registering %d ns", r.PeakPinnedBytes, r.RegisterNs)
 	}
 }
 
 func TestParkingIsTimed(t *testing.T) {
-	m := ago(2e9)
+	m, c := newStopped()
 	m.place(false)
+	c.ns += 2e9
 	m.place(true)
 	m.place(true)
-	m.beganNs -= 1e9
+	c.ns += 1e9
 	m.place(false)
-	m.beganNs -= 1e9
-	r := reportOf(m)
-	if r.Parks != 1 || r.ParkedNs < 0.99e9 || r.ParkedNs > 1.1e9 || r.FirstParkNs < 2e9 || r.FirstParkNs > 2.1e9 {
+	c.ns += 1e9
+	if r := reportOf(m); r.Parks != 1 || r.ParkedNs != 1e9 || r.FirstParkNs != 2e9 {
 		t.Errorf("%d parks, the first at %d ns, %d ns in all", r.Parks, r.FirstParkNs, r.ParkedNs)
 	}
 	if got := m.whereabouts("there"); got != "there, parked before (1.0 s)" {
@@ -60,7 +66,8 @@ func TestParkingIsTimed(t *testing.T) {
 }
 
 func TestMissesAreCountedAtTheirSite(t *testing.T) {
-	m := ago(1e9)
+	m, c := newStopped()
+	c.ns += 1e9
 	at := predictor.CallSite{Op: 3}
 	m.missed(regcache.First, at, m.beganNs, m.beganNs+5e8)
 	m.missed(regcache.Late, at, m.beganNs+9e8, m.beganNs+1e9)
@@ -81,7 +88,8 @@ func TestMissesAreCountedAtTheirSite(t *testing.T) {
 }
 
 func TestHistoryIsBounded(t *testing.T) {
-	m := ago(3600e9) // an hour
+	m, c := newStopped()
+	c.ns += 3600e9 // an hour
 	for i := range int64(50_000) {
 		now := m.beganNs + i*72e6
 		m.missed(regcache.Late, predictor.CallSite{Frames: [predictor.MaxFrames]uint64{uint64(i)}}, now, now+1000)
