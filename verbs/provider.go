@@ -88,12 +88,17 @@ type Accountant interface {
 	Usage() Usage
 }
 
-// Pinnable is WholePages, and fails with ErrPinnedMemory if r is longer than this machine's
-// memory. The kernel would fault pages in until it kills a process.
-func Pinnable(op string, r mem.Range) (mem.Range, error) {
+// Pinnable is WholePages for a provider that pins. It fails with ErrPinnedMemory if r is
+// longer than this machine's memory, since the kernel would fault pages in until it kills a
+// process, and with ErrUnsupported for AccessOnDemand, which pins nothing.
+func Pinnable(op string, r mem.Range, a Access) (mem.Range, error) {
 	r, err := WholePages(op, r)
-	if err == nil && r.Len() > uint64(PhysicalBytes()) {
+	switch {
+	case err != nil:
+	case r.Len() > uint64(PhysicalBytes()):
 		err = &Error{Op: op, Range: r, Kind: ErrPinnedMemory, Errno: syscall.ENOMEM}
+	case a&AccessOnDemand != 0:
+		err = &Error{Op: op, Range: r, Kind: ErrUnsupported}
 	}
 	return r, err
 }

@@ -23,11 +23,6 @@ type Provider struct {
 	limits  verbs.Limits
 	regions handle.Table[mem.Range]
 
-	// life is held for reading during every call and for writing by Close, so
-	// that Close waits for calls under way. Taken before mu.
-	life   sync.RWMutex
-	closed bool
-
 	// mu makes the counts agree with what is locked: a page is counted before
 	// it is locked, and unlocked under mu as soon as its count is zero. So it is
 	// held over munlock, which the kernel runs under the process's mmap_lock
@@ -79,17 +74,13 @@ func (p *Provider) Usage() verbs.Usage {
 // Register locks the pages of r, with one system call. On-demand access is not
 // supported.
 func (p *Provider) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
-	p.life.RLock()
-	defer p.life.RUnlock()
-	if p.closed {
-		return verbs.Region{}, &verbs.Error{Op: opLock, Range: r, Kind: verbs.ErrClosed}
-	}
-	rng, err := verbs.Pinnable(opLock, r)
-	if err != nil {
+	if err := p.regions.Enter(opLock, r); err != nil {
 		return verbs.Region{}, err
 	}
-	if a&verbs.AccessOnDemand != 0 {
-		return verbs.Region{}, &verbs.Error{Op: opLock, Range: r, Kind: verbs.ErrUnsupported}
+	defer p.regions.Leave()
+	rng, err := verbs.Pinnable(opLock, r, a)
+	if err != nil {
+		return verbs.Region{}, err
 	}
 	p.mu.Lock()
 	p.counts.Add(rng)
@@ -106,21 +97,12 @@ func (p *Provider) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
 
 // Deregister unlocks the pages that no other registration covers.
 func (p *Provider) Deregister(g verbs.Region) error {
-	p.life.RLock()
-	defer p.life.RUnlock()
-	if p.closed {
-		return &verbs.Error{Op: opUnlock, Range: g.Range, Kind: verbs.ErrClosed}
-	}
-	rng, ok := p.regions.Claim(g.Handle)
-	if !ok {
-		return &verbs.Error{Op: opUnlock, Range: g.Range, Kind: verbs.ErrUnknownRegion}
-	}
-	if errno := p.release(rng); errno != 0 {
-		p.regions.Restore(g.Handle)
-		return &verbs.Error{Op: opUnlock, Range: rng, Kind: verbs.ErrRegions, Errno: errno}
-	}
-	p.regions.Take(g.Handle)
-	return nil
+	return p.regions.Deregister(opUnlock, g, func(rng mem.Range) error {
+		if errno := p.release(rng); errno != 0 {
+			return &verbs.Error{Op: opUnlock, Range: rng, Kind: verbs.ErrRegions, Errno: errno}
+		}
+		return nil
+	})
 }
 
 // release takes one registration out of the counts, or fails and leaves it
@@ -139,16 +121,11 @@ func (p *Provider) release(rng mem.Range) syscall.Errno {
 }
 
 // Close unlocks everything.
-func (p *Provider) Close() error {
-	p.life.Lock()
-	defer p.life.Unlock()
-	if p.closed {
-		return nil
-	}
-	p.closed = true
+func (p *Provider) Close() error { return p.regions.Close(p.unlockAll) }
+
+func (p *Provider) unlockAll() (err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var err error
 	for locked := range p.counts.All() {
 		if errno := unlock(locked); errno != 0 {
 			err = &verbs.Error{Op: opUnlock, Range: locked, Kind: verbs.ErrRegions, Errno: errno}

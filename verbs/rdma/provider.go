@@ -4,7 +4,6 @@ package rdma
 
 import (
 	"errors"
-	"sync"
 
 	"go.uber.org/atomic"
 
@@ -26,11 +25,7 @@ type Provider struct {
 	count   atomic.Int64
 	pinned  atomic.Int64 // bytes, as the kernel adds them to VmPin
 
-	// life is held for reading during every call and for writing by Close, so
-	// that Close waits for calls under way. Nothing is locked under it.
-	life     sync.RWMutex
-	closed   bool
-	released bool // closed, and the protection domain is gone
+	released bool // closed, and the protection domain is gone; Close has it to itself
 }
 
 var _ interface {
@@ -95,7 +90,7 @@ func (p *Provider) Usage() verbs.Usage {
 // ignore; any other access that the device can't grant is an error.
 func (p *Provider) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
 	const op = "ibv_reg_mr"
-	aligned, err := verbs.Pinnable(op, r)
+	aligned, err := verbs.Pinnable(op, r, a)
 	pinned := int64(aligned.Len())
 	if a&verbs.AccessOnDemand != 0 {
 		aligned, err = verbs.WholePages(op, r)
@@ -108,11 +103,10 @@ func (p *Provider) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
 	if n > uint64(p.lim.MaxRegionBytes) {
 		return verbs.Region{}, &verbs.Error{Op: op, Range: aligned, Kind: verbs.ErrRegionSize}
 	}
-	p.life.RLock()
-	defer p.life.RUnlock()
-	if p.closed {
-		return verbs.Region{}, &verbs.Error{Op: op, Range: aligned, Kind: verbs.ErrClosed}
+	if err := p.regions.Enter(op, aligned); err != nil {
+		return verbs.Region{}, err
 	}
+	defer p.regions.Leave()
 	mr, err := p.pd.RegMR(uintptr(aligned.Start), n, uint32(a))
 	if err != nil {
 		return verbs.Region{}, p.failure(op, aligned, errnoOf(err))
@@ -128,21 +122,13 @@ func (p *Provider) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
 // with one of its keys fails. If the device refuses, the region stays
 // registered until another Deregister succeeds, or until Close.
 func (p *Provider) Deregister(g verbs.Region) error {
-	const op = "ibv_dereg_mr"
-	p.life.RLock()
-	defer p.life.RUnlock()
-	if p.closed {
-		return &verbs.Error{Op: op, Range: g.Range, Kind: verbs.ErrClosed}
-	}
-	held, ok := p.regions.Claim(g.Handle)
-	if !ok {
-		return &verbs.Error{Op: op, Range: g.Range, Kind: verbs.ErrUnknownRegion}
-	}
+	return p.regions.Deregister("ibv_dereg_mr", g, func(held registration) error { return p.release(held, g.Range) })
+}
+
+func (p *Provider) release(held registration, r mem.Range) error {
 	if err := held.mr.Dereg(); err != nil {
-		p.regions.Restore(g.Handle)
-		return verbs.Fail(op, g.Range, errnoOf(err))
+		return verbs.Fail("ibv_dereg_mr", r, errnoOf(err))
 	}
-	p.regions.Take(g.Handle)
 	p.count.Add(-1)
 	p.pinned.Add(-held.pinned)
 	return nil
@@ -151,22 +137,19 @@ func (p *Provider) Deregister(g verbs.Region) error {
 // Close deregisters what is still registered and removes the protection
 // domain. While connections made with it are open the latter fails with
 // verbs.ErrBusy; Close may be called again when they are closed.
-func (p *Provider) Close() error {
-	p.life.Lock()
-	defer p.life.Unlock()
+func (p *Provider) Close() error { return p.regions.Close(p.close) }
+
+func (p *Provider) close() error {
 	if p.released {
 		return nil
 	}
-	p.closed = true
 	var errs []error
 	for h, held := range p.regions.All() {
-		if err := held.mr.Dereg(); err != nil {
-			errs = append(errs, verbs.Fail("ibv_dereg_mr", mem.Range{}, errnoOf(err)))
+		if err := p.release(held, mem.Range{}); err != nil {
+			errs = append(errs, err)
 			continue
 		}
-		p.regions.Take(h)
-		p.count.Add(-1)
-		p.pinned.Add(-held.pinned)
+		p.regions.Remove(h)
 	}
 	if err := p.pd.Dealloc(); err != nil {
 		return errors.Join(append(errs, verbs.Fail("ibv_dealloc_pd", mem.Range{}, errnoOf(err)))...)

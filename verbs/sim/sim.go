@@ -28,6 +28,9 @@ func (o Op) String() string {
 	return "register"
 }
 
+// call names the operation in errors.
+func (o Op) call() string { return "sim " + o.String() }
+
 // Options configure a Provider. The zero value registers everything at no cost.
 type Options struct {
 	// Limits to enforce; a field that is 0 stands for mem.Unlimited.
@@ -74,11 +77,6 @@ type Provider struct {
 	opts    Options
 	regions handle.Table[verbs.Region]
 
-	// life is held for reading during every call and for writing by Close, so
-	// that Close waits for calls under way. Taken before mu.
-	life   sync.RWMutex
-	closed bool
-
 	// mu is a leaf lock. It is never held while a call waits.
 	mu    sync.Mutex
 	stats Stats
@@ -109,12 +107,11 @@ func (p *Provider) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
 }
 
 func (p *Provider) register(r mem.Range, a verbs.Access) (verbs.Region, error) {
-	p.life.RLock()
-	defer p.life.RUnlock()
-	if p.closed {
-		return verbs.Region{}, refuse(OpRegister, r, verbs.ErrClosed, 0)
+	if err := p.regions.Enter(OpRegister.call(), r); err != nil {
+		return verbs.Region{}, err
 	}
-	aligned, err := verbs.WholePages("sim register", r)
+	defer p.regions.Leave()
+	aligned, err := verbs.WholePages(OpRegister.call(), r)
 	if err != nil {
 		return verbs.Region{}, err
 	}
@@ -153,28 +150,17 @@ func (p *Provider) charge(r mem.Range) error {
 
 // Deregister forgets a region, once its modelled time has passed.
 func (p *Provider) Deregister(reg verbs.Region) error {
-	err := p.deregister(reg)
+	err := p.regions.Deregister(OpDeregister.call(), reg, p.deregister)
 	p.count(OpDeregister, err)
 	return err
 }
 
-func (p *Provider) deregister(reg verbs.Region) error {
-	p.life.RLock()
-	defer p.life.RUnlock()
-	if p.closed {
-		return refuse(OpDeregister, reg.Range, verbs.ErrClosed, 0)
-	}
-	held, ok := p.regions.Claim(reg.Handle)
-	if !ok {
-		return refuse(OpDeregister, reg.Range, verbs.ErrUnknownRegion, 0)
-	}
+func (p *Provider) deregister(held verbs.Region) error {
 	delay, err := p.inject(OpDeregister, held.Range)
 	if err != nil {
-		p.regions.Restore(reg.Handle)
 		return err
 	}
 	p.spend(OpDeregister, held.Range, delay)
-	p.regions.Take(reg.Handle)
 	p.mu.Lock()
 	p.stats.Regions--
 	p.stats.PinnedBytes -= int64(held.Range.Len())
@@ -267,20 +253,16 @@ func withHandle(reg verbs.Region, h uint64) verbs.Region {
 
 // Close forgets every region.
 func (p *Provider) Close() error {
-	p.life.Lock()
-	defer p.life.Unlock()
-	if p.closed {
+	return p.regions.Close(func() error {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.stats.Usage = verbs.Usage{}
 		return nil
-	}
-	p.closed = true
-	p.mu.Lock()
-	p.stats.Usage = verbs.Usage{}
-	p.mu.Unlock()
-	return nil
+	})
 }
 
 func refuse(op Op, r mem.Range, kind error, errno syscall.Errno) error {
-	return &verbs.Error{Op: "sim " + op.String(), Range: r, Kind: kind, Errno: errno}
+	return &verbs.Error{Op: op.call(), Range: r, Kind: kind, Errno: errno}
 }
 
 // spinBelow is the rest of a wait that is spun through: time.Sleep overshoots

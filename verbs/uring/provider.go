@@ -70,15 +70,10 @@ type Provider struct {
 
 	registered, pinnedBytes atomic.Int64
 
-	// life is held for reading during every call and for writing by Close, so
-	// that Close waits for calls under way. Taken first.
-	life   sync.RWMutex
-	closed bool
-
 	// rings holds the opened rings: appended to under growing, never removed
 	// from before Close, and read without a lock.
 	rings atomic.Pointer[[]*ring]
-	// growing lets one goroutine at a time open a ring. Taken under life.
+	// growing lets one goroutine at a time open a ring. Taken during a call.
 	growing sync.Mutex
 	turn    atomic.Uint32 // whose ring to wait for when all are busy
 }
@@ -120,17 +115,13 @@ func (p *Provider) Usage() verbs.Usage {
 // Registrations in other goroutines do not delay it, as long as fewer than
 // Options.Rings are under way. On-demand access is not supported.
 func (p *Provider) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
-	p.life.RLock()
-	defer p.life.RUnlock()
-	if p.closed {
-		return verbs.Region{}, &verbs.Error{Op: opRegister, Range: r, Kind: verbs.ErrClosed}
-	}
-	rng, err := verbs.Pinnable(opRegister, r)
-	if err != nil {
+	if err := p.regions.Enter(opRegister, r); err != nil {
 		return verbs.Region{}, err
 	}
-	if a&verbs.AccessOnDemand != 0 {
-		return verbs.Region{}, &verbs.Error{Op: opRegister, Range: r, Kind: verbs.ErrUnsupported}
+	defer p.regions.Leave()
+	rng, err := verbs.Pinnable(opRegister, r, a)
+	if err != nil {
+		return verbs.Region{}, err
 	}
 	if rng.Len() > uint64(p.limits.MaxRegionBytes) {
 		return verbs.Region{}, &verbs.Error{Op: opRegister, Range: r, Kind: verbs.ErrRegionSize}
@@ -158,26 +149,17 @@ func (p *Provider) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
 // Deregister unpins a region: one system call for every started GiB. It waits
 // for a registration under way on the ring that holds the region.
 func (p *Provider) Deregister(g verbs.Region) error {
-	p.life.RLock()
-	defer p.life.RUnlock()
-	if p.closed {
-		return &verbs.Error{Op: opClear, Range: g.Range, Kind: verbs.ErrClosed}
-	}
-	reg, ok := p.regions.Claim(g.Handle)
-	if !ok {
-		return &verbs.Error{Op: opClear, Range: g.Range, Kind: verbs.ErrUnknownRegion}
-	}
-	reg.ring.mu.Lock()
-	errno := reg.ring.unpin(reg.slots)
-	reg.ring.mu.Unlock()
-	if errno != 0 { // kernels before 6.4 allocate memory for it
-		p.regions.Restore(g.Handle)
-		return verbs.Fail(opClear, reg.rng, errno)
-	}
-	p.regions.Take(g.Handle)
-	p.registered.Add(-1)
-	p.pinnedBytes.Add(-int64(reg.rng.Len()))
-	return nil
+	return p.regions.Deregister(opClear, g, func(reg registration) error {
+		reg.ring.mu.Lock()
+		errno := reg.ring.unpin(reg.slots)
+		reg.ring.mu.Unlock()
+		if errno != 0 { // kernels before 6.4 allocate memory for it
+			return verbs.Fail(opClear, reg.rng, errno)
+		}
+		p.registered.Add(-1)
+		p.pinnedBytes.Add(-int64(reg.rng.Len()))
+		return nil
+	})
 }
 
 // lockRing returns a ring with need empty slots, its mu held: the first that
@@ -239,19 +221,15 @@ func (p *Provider) grow(seen int) (*ring, error) {
 // Close unpins every region and closes the rings. When it returns, VmPin no
 // longer counts anything of this provider.
 func (p *Provider) Close() error {
-	p.life.Lock()
-	defer p.life.Unlock()
-	if p.closed {
-		return nil
-	}
-	p.closed = true
-	var errs []error
-	for _, r := range *p.rings.Load() {
-		errs = append(errs, r.close())
-	}
-	p.registered.Store(0)
-	p.pinnedBytes.Store(0)
-	return errors.Join(errs...)
+	return p.regions.Close(func() error {
+		var errs []error
+		for _, r := range *p.rings.Swap(&[]*ring{}) {
+			errs = append(errs, r.close())
+		}
+		p.registered.Store(0)
+		p.pinnedBytes.Store(0)
+		return errors.Join(errs...)
+	})
 }
 
 // errnoOf returns the errno in err, or 0.

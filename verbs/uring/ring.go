@@ -27,7 +27,7 @@ type ring struct {
 
 	// mu serialises updates of the table, as the kernel would anyway: holding
 	// it here lets others see that the ring is busy and take another one. It is
-	// held over the system call. Taken under Provider.life, and by grow, of a
+	// held over the system call. Taken during a call, and by grow, of a
 	// ring that nobody else knows yet, under Provider.growing; nothing is taken
 	// under it.
 	mu      sync.Mutex

@@ -13,7 +13,7 @@ import (
 type transferQueue struct {
 	// mu serialises the transfers of a ring, over the system calls: they are
 	// for tests and checks, and may wait for a pipe without delaying
-	// registrations. Taken under Provider.life; nothing is taken under it.
+	// registrations. Taken during a call; nothing is taken under it.
 	mu     sync.Mutex
 	queues *queues
 }
@@ -34,11 +34,10 @@ func (p *Provider) ReadFixed(g verbs.Region, addr mem.Addr, n, fd int, off int64
 }
 
 func (p *Provider) transfer(name string, op uint8, g verbs.Region, addr mem.Addr, n, fd int, off int64) (int, error) {
-	p.life.RLock()
-	defer p.life.RUnlock()
-	if p.closed {
-		return 0, &verbs.Error{Op: name, Range: g.Range, Kind: verbs.ErrClosed}
+	if err := p.regions.Enter(name, g.Range); err != nil {
+		return 0, err
 	}
+	defer p.regions.Leave()
 	reg, ok := p.regions.Get(g.Handle)
 	if !ok {
 		return 0, &verbs.Error{Op: name, Range: g.Range, Kind: verbs.ErrUnknownRegion}

@@ -1,5 +1,6 @@
-// Package handle gives providers the handles of their regions: numbers that
-// name a value until it is taken out, once, and that never name another value.
+// Package handle keeps the registrations of a provider under their handles: numbers that
+// name a registration until it is deregistered, once, and that never name another one. It
+// also keeps the provider's calls apart from its end.
 //
 // # Caveats
 //
@@ -10,11 +11,21 @@
 // does not recognise those of the other.
 package handle
 
-import "sync"
+import (
+	"sync"
 
-// Table maps handles to values. The zero value is empty and ready for use;
-// all methods are safe for concurrent use. No method calls out.
+	"pinwheel/mem"
+	"pinwheel/verbs"
+)
+
+// Table maps handles to what a provider keeps of a registration. The zero value is empty
+// and ready for use; all methods are safe for concurrent use.
 type Table[T any] struct {
+	// life is held for reading during every call of the provider and for writing by
+	// Close, so that Close waits for calls under way. Taken before all other locks.
+	life   sync.RWMutex
+	closed bool
+
 	// mu is a leaf lock, held for a few loads and stores.
 	mu    sync.Mutex
 	slots []slot[T]
@@ -24,7 +35,30 @@ type Table[T any] struct {
 type slot[T any] struct {
 	value   T
 	gen     uint32 // odd while the slot holds a value
-	claimed bool   // to be taken or restored by somebody
+	claimed bool   // being deregistered
+}
+
+// Enter begins a call of the provider, which Leave ends. It fails with verbs.ErrClosed,
+// about op and r, once Close was called.
+func (t *Table[T]) Enter(op string, r mem.Range) error {
+	t.life.RLock()
+	if t.closed {
+		t.life.RUnlock()
+		return &verbs.Error{Op: op, Range: r, Kind: verbs.ErrClosed}
+	}
+	return nil
+}
+
+// Leave ends what Enter began.
+func (t *Table[T]) Leave() { t.life.RUnlock() }
+
+// Close waits for the calls under way, ends all later ones, and calls end. A second Close
+// calls end again.
+func (t *Table[T]) Close(end func() error) error {
+	t.life.Lock()
+	defer t.life.Unlock()
+	t.closed = true
+	return end()
 }
 
 // Put stores v and returns its handle, which is never zero.
@@ -43,8 +77,8 @@ func (t *Table[T]) Put(v T) uint64 {
 	return uint64(s.gen)<<32 | uint64(i)
 }
 
-// Get returns the value of a handle; false if it was never given out, or is
-// taken or claimed.
+// Get returns the value of a handle; false if it was never given out, or is removed or
+// being deregistered.
 func (t *Table[T]) Get(h uint64) (v T, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -54,10 +88,31 @@ func (t *Table[T]) Get(h uint64) (v T, ok bool) {
 	return v, false
 }
 
-// Claim is Get for somebody who is about to remove the value, and hides it
-// from all others. Of several calls with the same handle exactly one returns
-// true; Take or Restore must follow.
-func (t *Table[T]) Claim(h uint64) (v T, ok bool) {
+// Deregister is a provider's call op for the region g. Of several calls for the same region
+// one calls release; the others fail with verbs.ErrUnknownRegion. If release fails, the
+// region stays registered.
+func (t *Table[T]) Deregister(op string, g verbs.Region, release func(T) error) error {
+	if err := t.Enter(op, g.Range); err != nil {
+		return err
+	}
+	defer t.Leave()
+	v, ok := t.claim(g.Handle)
+	if !ok {
+		return &verbs.Error{Op: op, Range: g.Range, Kind: verbs.ErrUnknownRegion}
+	}
+	err := release(v)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err != nil {
+		t.find(g.Handle).claimed = false
+		return err
+	}
+	t.remove(g.Handle)
+	return nil
+}
+
+// claim is Get for who is about to remove the value, and hides it from all others.
+func (t *Table[T]) claim(h uint64) (v T, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.find(h)
@@ -68,31 +123,20 @@ func (t *Table[T]) Claim(h uint64) (v T, ok bool) {
 	return s.value, true
 }
 
-// Restore gives a claim up: the handle is valid as before.
-func (t *Table[T]) Restore(h uint64) {
+// Remove removes a handle that All has returned.
+func (t *Table[T]) Remove(h uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if s := t.find(h); s != nil {
-		s.claimed = false
-	}
+	t.remove(h)
 }
 
-// Take removes a handle, claimed or not, and returns its value. Of several
-// calls with the same handle exactly one returns true.
-func (t *Table[T]) Take(h uint64) (v T, ok bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (t *Table[T]) remove(h uint64) {
 	s := t.find(h)
-	if s == nil {
-		return v, false
-	}
-	v = s.value
 	*s = slot[T]{gen: s.gen + 1}
 	t.free = append(t.free, uint32(h))
-	return v, true
 }
 
-// All returns what is held at this moment, claimed or not, by handle.
+// All returns what is held at this moment, by handle.
 func (t *Table[T]) All() map[uint64]T {
 	t.mu.Lock()
 	defer t.mu.Unlock()
