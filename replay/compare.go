@@ -10,13 +10,6 @@ import (
 	"pinwheel/trace"
 )
 
-// Progress is how far one policy has come.
-type Progress struct {
-	Policy string
-	Done   int64 // trace records replayed
-	Total  int64
-}
-
 // Compare replays one trace in virtual time under every policy of o.Policies
 // and returns, for each policy in that order, one Result for each rank, one
 // for each node of o.Nodes, and one for all ranks together. It fails with the
@@ -93,19 +86,17 @@ func pass(ctx context.Context, o *Options, file *trace.File, policy string, late
 	for i := range nodes {
 		nodes[i].LateNs = e.ranks[0].usage.LateNs
 	}
-	var total int64
-	for _, r := range file.Ranks() {
-		total += int64(file.Records(r))
-	}
-	report := func(done int64) {
+	var reported int64
+	report := func(records int64) {
 		if o.Progress != nil {
-			o.Progress(Progress{policy, done, total})
+			o.Progress(records - reported)
 		}
+		reported = records
 	}
 	if err := e.run(ctx, report); err != nil {
 		return passResult{}, err
 	}
-	report(total)
+	report(e.records())
 	res := passResult{e.results(file.Header().Program, policy, nodes), o.Costs.Register.Ns(e.largestPages)}
 	return res, e.close()
 }

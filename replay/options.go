@@ -82,8 +82,9 @@ type Options struct {
 	NewHelper func(policy string, o *Options) (predictor.Predictor, helper.SchedulerOptions, error)
 	// Parallel is the number of policies replayed at one time; GOMAXPROCS.
 	Parallel int
-	// Progress, if set, is called now and then, from several goroutines.
-	Progress func(Progress)
+	// Progress, if set, is called now and then, from several goroutines, with the records
+	// that one policy has replayed since it last called. In real time it counts runs.
+	Progress func(n int64)
 }
 
 // NoWindow is the Options.Window of a predictor without context.

@@ -140,7 +140,7 @@ func (c *compareCmd) provider() string {
 func replayReal(e *command.Env, f *trace.File, o realtime.Options, p verbs.Provider) ([]replay.Result, error) {
 	bar := progress(e, -1, f.Header().Program+" in real time")
 	defer func() { _ = bar.Finish() }()
-	o.Progress = func(replay.Progress) { _ = bar.Add(1) }
+	o.Progress = func(runs int64) { _ = bar.Add64(runs) }
 	rs, err := realtime.Compare(context.Background(), o, f, p)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Header().Program, err)
@@ -150,8 +150,16 @@ func replayReal(e *command.Env, f *trace.File, o realtime.Options, p verbs.Provi
 
 // replayTrace runs the policies with a progress bar.
 func replayTrace(e *command.Env, f *trace.File, o replay.Options) ([]replay.Result, error) {
-	bar := newReplayBar(e, f, &o)
-	defer bar.finish()
+	o.EnsureDefaults()
+	var records int64
+	for _, r := range f.Ranks() {
+		records += int64(f.Records(r))
+	}
+	bar := progress(e, records*int64(len(o.Policies)), f.Header().Program)
+	defer func() { _ = bar.Finish() }()
+	if e.Terminal {
+		o.Progress = func(records int64) { _ = bar.Add64(records) } // the bar is decoration
+	}
 	rs, err := replay.Compare(context.Background(), o, f)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Header().Program, err)

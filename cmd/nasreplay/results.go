@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"pinwheel/internal/command"
+	"pinwheel/internal/machine"
 	"pinwheel/internal/outfile"
 	"pinwheel/internal/version"
 	"pinwheel/replay/report"
@@ -32,7 +33,7 @@ Example:
 }
 
 func (c *resultsCmd) Run(e *command.Env) error {
-	o := report.Options{Traces: c.Traces, OutDir: c.Out, Machine: report.ThisMachine(), Version: version.String(), Date: reportDate(), Rank: c.Rank}
+	o := report.Options{Traces: c.Traces, OutDir: c.Out, Machine: machine.This(), Version: version.String(), Date: reportDate(), Rank: c.Rank}
 	if c.Rank < 0 {
 		return command.Usagef("--rank must not be negative")
 	}

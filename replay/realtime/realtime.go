@@ -71,14 +71,14 @@ func compareRank(ctx context.Context, o *Options, file *trace.File, p verbs.Prov
 	rounds := make([]map[string]*player, o.Pairs)
 	for i := range rounds {
 		rounds[i] = map[string]*player{}
-		for k, policy := range append([]string{replay.LeavePinned}, others...) {
+		for _, policy := range append([]string{replay.LeavePinned}, others...) {
 			pl := &player{opt: o, policy: policy, arena: a, provider: p, cpus: twoCPUs()}
 			if err := pl.playAlone(ctx, file, rank); err != nil {
 				return nil, fmt.Errorf("policy %s: %w", policy, err)
 			}
 			rounds[i][policy] = pl
 			if o.Progress != nil {
-				o.Progress(replay.Progress{Policy: policy, Done: int64(i*(1+len(others)) + k + 1), Total: int64(o.Pairs * (1 + len(others)))})
+				o.Progress(1)
 			}
 		}
 	}

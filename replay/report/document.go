@@ -48,7 +48,7 @@ func (w *writer) document() error {
 	}
 	c := &w.o.Costs[0]
 	origin := fmt.Sprintf("Simulated: all ranks, each on its own core, registration costs of %s.\nPinwheel %s, %s, %s, %s.",
-		c.Name, w.o.Version, w.o.Date, w.o.Machine.CPU, w.o.Machine.Kernel)
+		c.Name, w.o.Version, w.o.Date, w.o.Machine.Processor, "Linux "+w.o.Machine.Kernel)
 	doc, err := Markers.Replace(old, shortTable(rs, c.Name)+"\n"+origin+"\n")
 	if err != nil {
 		return err

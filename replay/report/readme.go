@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"embed"
 	"fmt"
+	"runtime"
 	"text/template"
 
 	"pinwheel/mem"
@@ -225,6 +226,9 @@ func (w *writer) groupRows() []groupRow {
 	}
 	return rows
 }
+
+// Go is the version that this program was built with.
+func (readmeData) Go() string { return runtime.Version() }
 
 // PredictorNames are the columns of the prediction table.
 func (readmeData) PredictorNames() []string { return Predictors() }

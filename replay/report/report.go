@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"pinwheel/internal/machine"
 	"pinwheel/internal/outfile"
 	"pinwheel/replay"
 	"pinwheel/replay/chart"
@@ -23,7 +24,7 @@ type Options struct {
 	// table. Empty for none.
 	Document string
 	Costs    []Costs // the first is that of the figures
-	Machine  Machine
+	Machine  machine.Machine
 	Version  string // of this program
 	Date     string // of the report, as it is to be printed
 	// Rank is the rank of the figures of memory over time.

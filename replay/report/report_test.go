@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"pinwheel/internal/machine"
 	"pinwheel/replay"
 	"pinwheel/verbs"
 )
@@ -35,7 +36,7 @@ func write(t *testing.T) map[string]string {
 	}
 	costs := verbs.Costs{Register: verbs.Cost{PerPageNs: 250, FixedNs: 16_000}, Deregister: verbs.Cost{PerPageNs: 20, FixedNs: 5_000}}
 	steps := 0
-	o := Options{OutDir: dir, Document: document, Machine: Machine{CPU: "cpu", Cores: 1, Kernel: "kernel", Go: "go"}, Version: "v", Date: "2026-11-20",
+	o := Options{OutDir: dir, Document: document, Machine: machine.Machine{Processor: "cpu", Processors: 1, Kernel: "kernel"}, Version: "v", Date: "2026-11-20",
 		Traces: []string{filepath.Join(tracesDir, "ft.B.4.pwt"), filepath.Join(tracesDir, "is.C.4.pwt")},
 		Costs:  []Costs{{Name: "rdma", Costs: costs, Note: "a note"}}, Step: func() { steps++ }}
 	if err := Write(context.Background(), o); err != nil {
