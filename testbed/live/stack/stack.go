@@ -54,7 +54,7 @@ var All = []Stack{
 	{
 		Name: "openmpi-libfabric", MPI: "openmpi",
 		settings: slices.Concat(openMPI, []string{
-			"OMPI_MCA_pml=cm", "OMPI_MCA_mtl=ofi", "OMPI_MCA_mtl_ofi_provider_include=verbs;ofi_rxm",
+			"OMPI_MCA_pml=cm", "OMPI_MCA_mtl=ofi", "OMPI_MCA_mtl_ofi_provider_include=verbs;ofi_rxm", "OMPI_MCA_osc=pt2pt",
 		}),
 		shared: []string{"OMPI_MCA_pml=ob1", "OMPI_MCA_btl=self,vader"},
 		needs:  []string{verbsLibrary, "librdmacm.so.1"},
