@@ -15,7 +15,7 @@ SOFTVERBS_LIBS := $(SOFTVERBS_LIB)/librdmacm.so.1 $(SOFTVERBS_LIB)/libibverbs.so
 softverbs_installed = $(shell /sbin/ldconfig -p | awk '$$1 == "$(1)" { print $$NF; exit }')
 softverbs_header = @test -e /usr/include/$(1) || { echo "make: <$(1)> is missing: apt-get install $(2)" >&2; exit 1; }
 
-.PHONY: softverbs install-softverbs test-softverbs test-softverbs-device test-softverbs-go test-softverbs-mpi test-softverbs-caches \
+.PHONY: softverbs install-softverbs test-softverbs test-softverbs-device test-softverbs-go test-softverbs-mpi \
 	test-softverbs-perftest
 
 ## softverbs: the software RDMA device: libibverbs.so.1 and librdmacm.so.1 in out/softverbs/lib
@@ -75,10 +75,6 @@ test-softverbs-go: softverbs
 ## test-softverbs-mpi: MPI programs on the software RDMA device: Open MPI over UCX and libfabric, MPICH over UCX
 test-softverbs-mpi: softverbs
 	$(SOFTVERBS)/tests/mpi.sh $(SOFTVERBS_OUT)
-
-## test-softverbs-caches: does Pinwheel notice a transport's cache that is on? Open MPI and MPICH over UCX
-test-softverbs-caches: softverbs build
-	$(SOFTVERBS)/tests/caches.sh $(SOFTVERBS_OUT) bin
 
 ## test-softverbs-perftest: ucx_perftest, ib_write_bw, rping, fi_pingpong and their like on the software RDMA device
 test-softverbs-perftest: softverbs

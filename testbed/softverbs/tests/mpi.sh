@@ -9,7 +9,11 @@ programs=$(cd "$(dirname "$0")/../../../mpishim/testing/programs" && pwd)
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/softverbs-mpi.XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
 
-. "$(dirname "$0")/mpi.env"
+export UCX_TLS=rc_verbs,ud_verbs,self UCX_NET_DEVICES=sv0:1 # nothing else may carry the data
+export OMPI_MCA_pml=ucx OMPI_MCA_osc=ucx OMPI_MCA_btl=^openib,vader,tcp,uct
+export OMPI_MCA_opal_common_ucx_tls=any OMPI_MCA_opal_common_ucx_devices=any
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
+export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
 # Over libfabric more than 16 KiB go by RDMA; the usual 128 KiB are cut into pieces that are copied.
 libfabric=(OMPI_MCA_pml=cm OMPI_MCA_mtl=ofi "OMPI_MCA_mtl_ofi_provider_include=verbs;ofi_rxm" OMPI_MCA_osc=pt2pt
 	OMPI_MCA_btl=^openib,vader,tcp,uct,ofi FI_OFI_RXM_SAR_LIMIT=16384)
