@@ -47,6 +47,9 @@ type ThreadOptions struct {
 	// call: regcache.Cache.Gone. It is called at every look at an empty DQ, so it must
 	// cost next to nothing when there are none. nil: there never are any.
 	Gone func(buf []mem.RegionID) []mem.RegionID
+	// PinnedBytes returns how much memory is registered now: what a look at DQ might help to release.
+	// It is called before every sleep. nil: so much that every look is worth its cost.
+	PinnedBytes func() int64
 	// OnFault is called once if the helper stops because of a Fault. It may call
 	// Close. nil: ignored.
 	OnFault func(*Fault)
@@ -62,8 +65,8 @@ type ThreadStats struct {
 	Deregs    int64 // deregistrations done
 	Failures  int64 // actions that failed, but not because a region was in use or gone
 	Wakeups   int64 // sleeps
-	SpinNs    int64 // spent spinning before deadlines
 	CPUNs     int64 // processor time of the thread
+	ActionNs  int64 // of it in registrations and deregistrations
 	Deadlines int64 // waits that ended at a deadline
 	LateNs    int64 // sum over Deadlines of how late the thread was
 	LateMaxNs int64
@@ -81,7 +84,7 @@ type Thread struct {
 	done    chan struct{} // closed when the OS thread is done with everything
 	sources atomic.Pointer[[]Source]
 	place   atomic.Pointer[Placement] // the latest, nil once it was looked at
-	wake    chan struct{}             // ends parking; holds one token
+	wake    chan struct{}             // ends parking and long sleeps; holds one token
 	counts  counters
 
 	// mu orders changes by other goroutines, all of them rare, and the end of
@@ -93,7 +96,7 @@ type Thread struct {
 
 // counters are written by the helper and read by Stats.
 type counters struct {
-	events, registers, deregs, failures, wakeups, spinNs, deadlines, lateNs, lateMaxNs atomic.Int64
+	events, registers, deregs, failures, wakeups, actionNs, deadlines, lateNs, lateMaxNs atomic.Int64
 
 	faulted atomic.Bool
 }
@@ -103,6 +106,9 @@ type counters struct {
 func StartThread(o ThreadOptions) (*Thread, error) {
 	if o.Clock == nil {
 		o.Clock = clock.Shared{}
+	}
+	if o.PinnedBytes == nil {
+		o.PinnedBytes = func() int64 { return never }
 	}
 	if o.Gone == nil {
 		o.Gone = func(buf []mem.RegionID) []mem.RegionID { return buf }
@@ -140,10 +146,12 @@ func (t *Thread) Detach(s Source) {
 // DQ, regions stay as they are, and the communication path registers what it needs.
 func (t *Thread) Place(p Placement) {
 	t.place.Store(&p)
-	t.unpark()
+	t.Wake()
 }
 
-func (t *Thread) unpark() {
+// Wake ends a long sleep of the helper. The communication path calls it when it had to register memory:
+// the helper did not know of that use, or took it to come later. Wake never blocks.
+func (t *Thread) Wake() {
 	select {
 	case t.wake <- struct{}{}:
 	default:
@@ -155,7 +163,7 @@ func (t *Thread) Stats() ThreadStats {
 	c := &t.counts
 	s := ThreadStats{
 		Events: c.events.Load(), Registers: c.registers.Load(), Deregs: c.deregs.Load(), Failures: c.failures.Load(),
-		Wakeups: c.wakeups.Load(), SpinNs: c.spinNs.Load(), Deadlines: c.deadlines.Load(), LateNs: c.lateNs.Load(),
+		Wakeups: c.wakeups.Load(), ActionNs: c.actionNs.Load(), Deadlines: c.deadlines.Load(), LateNs: c.lateNs.Load(),
 		LateMaxNs: c.lateMaxNs.Load(), Faulted: c.faulted.Load(),
 	}
 	t.mu.Lock()
@@ -176,12 +184,12 @@ func (t *Thread) updateCPULocked() {
 }
 
 // Close stops the helper and waits until its thread has ended: until an action in
-// progress is done, or for a sleep of at most 100 ms. Registered regions stay
+// progress is done, or for a sleep of at most 10 ms. Registered regions stay
 // registered. Close may be called at any time and more than once, but not by the
 // Decider or Registrar.
 func (t *Thread) Close() error {
 	t.stop.Store(true)
-	t.unpark()
+	t.Wake()
 	<-t.done
 	return nil
 }

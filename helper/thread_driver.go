@@ -54,7 +54,7 @@ func (d *driver) loop() {
 		popped := d.pop()
 		if popped {
 			d.counts.events.Inc()
-			d.pace.active(nowNs)
+			d.pace.used(d.event.EndNs)
 			d.opt.Decider.Observe(d.event, nowNs)
 			if d.behind {
 				continue
@@ -118,14 +118,13 @@ func (d *driver) pop() bool {
 // when to wait.
 func (d *driver) decide(nowNs int64) (untilNs int64, acted bool) {
 	a := d.opt.Decider.Next(nowNs)
+	untilNs = a.waitNs(nowNs)
+	if leftNs := untilNs - nowNs; leftNs > 0 && leftNs <= d.pace.marginNs(leftNs) {
+		a = d.opt.Decider.Next(untilNs) // as early as a sleep until then would have to end
+		untilNs = a.waitNs(nowNs)
+	}
 	switch {
-	case a.Kind == Idle:
-		untilNs = never
-	case a.Kind == Wait:
-		untilNs = a.UntilNs
-		if a.DueNs != 0 && untilNs > nowNs {
-			untilNs = a.DueNs // for the rest, the next look at DQ is soon enough
-		}
+	case a.Kind == Idle || a.Kind == Wait:
 	case nowNs < d.backoff[a.Kind].retryNs:
 		return d.skip(a, nowNs)
 	default:
@@ -134,6 +133,17 @@ func (d *driver) decide(nowNs int64) (untilNs int64, acted bool) {
 	}
 	d.skipped = Action{}
 	return untilNs, acted
+}
+
+// waitNs is until when to wait for an action that is none.
+func (a *Action) waitNs(nowNs int64) int64 {
+	switch {
+	case a.Kind == Idle:
+		return never
+	case a.DueNs != 0 && a.UntilNs > nowNs:
+		return a.DueNs // for the rest, the next look at DQ is soon enough
+	}
+	return a.UntilNs
 }
 
 // errSkipped is the outcome of an action that was not tried.
@@ -157,10 +167,10 @@ func (d *driver) act(a Action) {
 	if a.Kind == Deregister {
 		do, done = d.opt.Registrar.Deregister, &d.counts.deregs
 	}
-	startNs := d.clock.NowNs()
+	cpuNs, startNs := ownCPUNs(), d.clock.NowNs()
 	err := do(a.Region)
 	endNs := d.clock.NowNs()
-	d.pace.active(endNs)
+	d.counts.actionNs.Add(ownCPUNs() - cpuNs)
 	if f := fault.In(err); f != nil {
 		panic(f) // the layers below have contained it, but it ends the helper
 	}
@@ -182,19 +192,14 @@ func (d *driver) act(a Action) {
 	}
 }
 
-// wait sleeps until there may be something to do, or returns at once if the pacer
-// spins.
+// wait sleeps until there may be something to do.
 func (d *driver) wait(nowNs, untilNs int64) {
 	d.dueNs = untilNs
 	if untilNs <= nowNs {
 		d.dueNs = never // only another look: it can't be late
 	}
-	sleepNs := d.pace.plan(nowNs, untilNs)
-	d.counts.spinNs.Store(d.pace.spunNs)
-	if sleepNs == 0 {
-		return
-	}
-	d.clock.SleepNs(sleepNs)
+	sleepNs := d.pace.plan(nowNs, untilNs, d.opt.PinnedBytes())
+	d.clock.SleepNs(sleepNs, d.wake)
 	d.pace.slept(sleepNs, d.clock.NowNs()-nowNs)
 	d.counts.wakeups.Inc()
 }

@@ -1,96 +1,126 @@
 package helper
 
-// The bounds of a pacer. A wake-up costs about 15 us of processor time on a
-// virtual machine and 5 us on bare metal.
+import "pinwheel/internal/clock"
+
+// A look at DQ costs a wake-up and may find nothing. What it can gain is memory: the regions that a
+// finished use leaves registered can be released, for the rest of the silence, so much earlier. The
+// bounds of a pacer follow from this.
 const (
-	// minPollNs is how long the helper stays away from DQ while events flow.
-	minPollNs = 50_000 // 50 us
-	// pollShare makes the pauses grow with the silence, up to maxPollNs: an event
-	// that ends a silence waits at most 1/4 as long as the silence lasted.
-	pollShare = 4
-	maxPollNs = 5_000_000 // 5 ms
-	// silentShare lets the pauses grow further, up to mostPollNs, in a silence of which
-	// they are 1/16: under emulation 200 wake-ups a second of four helpers took
-	// 6 % of two processors that the ranks needed. A predicted event never waits that
-	// long, because its registration has ended the silence. mostPollNs also bounds
-	// the delay of Close.
-	silentShare = 16
-	mostPollNs  = 100_000_000 // 100 ms
-	// approachShare makes a sleep towards a deadline end 1/8 of the way before it:
-	// the longer a processor has slept, the later it wakes (15 us after 50 us, 45 us
-	// after 5 ms on a virtual machine). So the last sleep is a short one.
-	approachShare = 8
-	// spinShare bounds spinning to 1/16 of the time that has passed. maxSpinNs
-	// bounds the budget that is saved for a burst of deadlines.
-	spinShare = 16
-	maxSpinNs = 2_000_000 // 2 ms
+	// wakeupNs is the processor time of a wake-up: 5 us on bare metal, 10 to 20 us on a virtual machine.
+	wakeupNs = 10_000 // 10 us
+	// bytesPerCore says what memory is worth in processor time: nodes have some 4 GiB for each core,
+	// so 4 GiB held for a time are worth a core for that time. With 40 MiB registered, a look is
+	// worth its cost if it is 1 ms earlier than the next one.
+	bytesPerCore = 4 << 30
+	// minPollNs and maxPollNs bound the pause that follows from it. At maxPollNs looks take
+	// a thousandth of a core.
+	minPollNs = 50_000     // 50 us
+	maxPollNs = 10_000_000 // 10 ms
+	// silenceShare bounds how much of a silence a look saves at best: pauses are at least 1/32 of
+	// the usual silence, and so long a use that ends a silence may wait.
+	silenceShare = 32
+	// pollShare makes the pauses grow with a silence that lasts longer than any one before: they
+	// are 1/4 of it, up to mostPollNs.
+	pollShare  = 4
+	mostPollNs = 1_000_000_000 // 1 s
 	// maxLateNs bounds one measurement of lateness. Otherwise a thread that lost its
-	// core for milliseconds would spin as long next time.
-	maxLateNs = 500_000 // 500 us
-	// minSleepNs: a shorter sleep costs more than spinning it out.
+	// core for milliseconds would register that much too early the next time.
+	maxLateNs = 1_000_000 // 1 ms
+	// minSleepNs: a shorter sleep costs more than it saves.
 	minSleepNs = 5_000 // 5 us
 )
 
-// pacer decides how the helper waits: how long it sleeps and when it spins
-// instead. It trades the helper's processor time for precise wake-ups and for
-// a short delay of events. Events don't wake the helper: that would take a system
-// call on the communication path. Like Scheduler, a pacer is pure; the Thread drives it.
+// silencesKept is the number of silences that a pacer remembers.
+const silencesKept = 32
+
+// pacer decides how long the helper sleeps. Events don't wake the helper: that would take a system
+// call on the communication path. So it sleeps until a registration is due, or until the next moment
+// at which an event ever came after such a silence, whichever is first. Like Scheduler, a pacer is
+// pure; the Thread drives it.
 type pacer struct {
-	activeNs int64 // the last event or action
-	budgetNs int64 // what may still be spun
-	spunNs   int64 // what was spun, in all
-	planNs   int64 // the last plan
-	spinning bool  // the last plan was to spin
-	lateNs   int64 // moving mean of how late sleeps end
-	devNs    int64 // moving mean of the distance from it
+	lastNs   int64               // end of the latest use
+	silences [silencesKept]int64 // between the ends of successive uses, a ring
+	count    int                 // silences ever noted
+	usualNs  int64               // mean silence, weighted by length: the one that most of the time belongs to
+	short    lateness            // of sleeps below clock.LongNs
+	long     lateness
+}
+
+// lateness is how late sleeps end.
+type lateness struct {
+	meanNs int64 // moving
+	devNs  int64 // moving mean of the distance from it
 }
 
 func newPacer(nowNs int64) pacer {
-	return pacer{activeNs: nowNs, planNs: nowNs, budgetNs: maxSpinNs, lateNs: 50_000}
+	return pacer{lastNs: nowNs, short: lateness{meanNs: 50_000}, long: lateness{meanNs: 500_000}}
 }
 
-// active notes that there was an event or an action.
-func (p *pacer) active(nowNs int64) {
-	p.activeNs = nowNs
-	p.spinning = false
+// used notes the end of a use.
+func (p *pacer) used(endNs int64) {
+	silenceNs := endNs - p.lastNs
+	if silenceNs <= 0 {
+		return
+	}
+	p.lastNs = endNs
+	p.silences[p.count%silencesKept] = silenceNs
+	p.count++
+	var sum, squares float64
+	for _, ns := range p.silences {
+		sum += float64(ns)
+		squares += float64(ns) * float64(ns)
+	}
+	p.usualNs = int64(squares / sum)
 }
 
-// plan returns how long to sleep before looking at DQ again with a deadline at
-// untilNs; 0 means to spin, that is to look again at once.
-func (p *pacer) plan(nowNs, untilNs int64) (sleepNs int64) {
-	elapsedNs := nowNs - p.planNs
-	p.planNs = nowNs
-	p.budgetNs = min(p.budgetNs+elapsedNs/spinShare, maxSpinNs)
-	if p.spinning {
-		p.spunNs += elapsedNs
-		p.budgetNs -= elapsedNs
-	}
-
-	silenceNs := nowNs - p.activeNs
-	pollNs := min(max(silenceNs/pollShare, minPollNs), max(maxPollNs, min(silenceNs/silentShare, mostPollNs)))
-	leftNs := untilNs - nowNs
-	sleepNs = min(leftNs-max(p.marginNs(), leftNs/approachShare), pollNs)
-	p.spinning = sleepNs < minSleepNs && p.budgetNs > 0
-	if p.spinning {
-		return 0
-	}
-	if sleepNs < minSleepNs { // without a budget to spin, rather wake late
-		sleepNs = min(max(leftNs, minSleepNs), pollNs)
-	}
-	return sleepNs
+// plan returns how long to sleep before looking at DQ again, with a registration that is due at
+// dueNs, and bytes registered that a look might help to release.
+func (p *pacer) plan(nowNs, dueNs, bytes int64) (sleepNs int64) {
+	leftNs := dueNs - nowNs
+	return max(min(p.pauseNs(nowNs, bytes), leftNs-p.marginNs(leftNs)), minSleepNs)
 }
 
-// marginNs is how much earlier than a deadline a sleep must be set to end.
-// As with the retransmission timer of RFC 6298, a moving mean and deviation
+// pauseNs is how long to stay away from DQ if nothing is due.
+func (p *pacer) pauseNs(nowNs, bytes int64) int64 {
+	if bytes <= 0 {
+		return mostPollNs
+	}
+	leastNs := max(p.usualNs/silenceShare, min(max(wakeupNs*bytesPerCore/bytes, minPollNs), maxPollNs))
+	silenceNs := max(nowNs-p.lastNs, 0)
+	nextNs := int64(never)
+	for _, ns := range p.silences {
+		if ns > silenceNs {
+			nextNs = min(nextNs, ns)
+		}
+	}
+	if nextNs == never {
+		return min(max(silenceNs/pollShare, leastNs), mostPollNs)
+	}
+	return min(nextNs-silenceNs+leastNs, mostPollNs)
+}
+
+// marginNs is how much earlier than a deadline a sleep of so long must be set to end, and a
+// registration may begin. As with the retransmission timer of RFC 6298, a moving mean and deviation
 // follow a machine that gets noisier.
-func (p *pacer) marginNs() int64 { return p.lateNs + 2*p.devNs }
+func (p *pacer) marginNs(sleepNs int64) int64 {
+	l := p.lateness(sleepNs)
+	return l.meanNs + 2*l.devNs
+}
+
+func (p *pacer) lateness(sleepNs int64) *lateness {
+	if sleepNs < clock.LongNs {
+		return &p.short
+	}
+	return &p.long
+}
 
 // slept reports how long a sleep really took. An early end says nothing.
 func (p *pacer) slept(askedNs, tookNs int64) {
 	if tookNs < askedNs {
 		return
 	}
-	d := min(tookNs-askedNs, maxLateNs) - p.lateNs
-	p.lateNs += d / 8
-	p.devNs += (max(d, -d) - p.devNs) / 4
+	l := p.lateness(askedNs)
+	d := min(tookNs-askedNs, maxLateNs) - l.meanNs
+	l.meanNs += d / 8
+	l.devNs += (max(d, -d) - l.devNs) / 4
 }

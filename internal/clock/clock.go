@@ -19,9 +19,10 @@ type Clock interface {
 	// NowNs returns monotonic nanoseconds since a fixed point, without a
 	// system call: the communication path reads it twice per use.
 	NowNs() int64
-	// SleepNs blocks the calling OS thread for about ns nanoseconds. It may
-	// return early (a signal) or late; the helper measures how late.
-	SleepNs(ns int64)
+	// SleepNs blocks the caller for about ns nanoseconds. It may return early (a
+	// signal) or late; the helper measures how late. A sleep of at least LongNs
+	// also ends when it can take a token from wake, which may be nil.
+	SleepNs(ns int64, wake <-chan struct{})
 }
 
 // clockBase makes the reading of Go's monotonic clock relative; time.Since of
@@ -123,7 +124,7 @@ type Shared struct{}
 func (Shared) NowNs() int64 { return NowNs() }
 
 // SleepNs implements Clock.
-func (Shared) SleepNs(ns int64) { nanosleep(ns) }
+func (Shared) SleepNs(ns int64, wake <-chan struct{}) { sleep(ns, nanosleep, wake) }
 
 // Dedicated is the real clock for programs in which helpers are the only
 // goroutines: a C program under mpishim. Its thread keeps its P in a short
@@ -137,16 +138,24 @@ type Dedicated struct{}
 func (Dedicated) NowNs() int64 { return NowNs() }
 
 // SleepNs implements Clock.
-func (Dedicated) SleepNs(ns int64) {
-	if ns < preemptNs {
-		rawNanosleep(ns)
+func (Dedicated) SleepNs(ns int64, wake <-chan struct{}) { sleep(ns, rawNanosleep, wake) }
+
+// LongNs is the least sleep that can be ended. It is how long the runtime lets a goroutine keep
+// its P (forcePreemptNS in runtime/proc.go): its signal would end a longer Dedicated sleep, and while a P
+// is held the monitor looks at it as often. With no goroutine awake the monitor sleeps too.
+const LongNs = 10_000_000 // 10 ms
+
+// sleep sleeps in a system call for a short time, and as a goroutine for a long one. The
+// runtime's timers are exact to a millisecond only.
+func sleep(ns int64, short func(int64), wake <-chan struct{}) {
+	if ns < LongNs {
+		short(ns)
 		return
 	}
-	// The signal would end it at 10 ms, and while a P is held the monitor looks
-	// at it as often. With no goroutine awake the monitor sleeps too.
-	time.Sleep(time.Duration(ns))
+	timer := time.NewTimer(time.Duration(ns))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-wake:
+	}
 }
-
-// preemptNs is how long the runtime lets a goroutine keep its P
-// (forcePreemptNS in runtime/proc.go).
-const preemptNs = 10_000_000 // 10 ms

@@ -85,11 +85,12 @@ func (e *Engine) startThread(o *HelperOptions, cpu int) error {
 	}
 	scored := predictor.NewScored(wrapped(o.WrapPredictor, p))
 	thread, err := helper.StartThread(helper.ThreadOptions{
-		Decider:   helper.NewScheduler(scored, so),
-		Registrar: timedRegistrar{wrapped(o.WrapRegistrar, Registrar(o.Caches)), e.meter},
-		Clock:     o.Clock,
-		CPU:       cpu,
-		Gone:      o.Caches.Gone,
+		Decider:     helper.NewScheduler(scored, so),
+		Registrar:   timedRegistrar{wrapped(o.WrapRegistrar, Registrar(o.Caches)), e.meter},
+		Clock:       o.Clock,
+		CPU:         cpu,
+		Gone:        o.Caches.Gone,
+		PinnedBytes: o.PinnedBytes,
 		OnFault: func(f *fault.Fault) {
 			e.Fault(f, "going on without helper thread, memory stays pinned"+
 				" (or, should that come again, with plain registration)")

@@ -19,7 +19,7 @@ type Fake struct {
 func (f *Fake) NowNs() int64 { return f.Time.Add(100) }
 
 // SleepNs implements clock.Clock.
-func (f *Fake) SleepNs(ns int64) {
+func (f *Fake) SleepNs(ns int64, _ <-chan struct{}) {
 	f.Sleeps.Inc()
 	f.Time.Add(ns + f.LateNs)
 	runtime.Gosched()
