@@ -3,7 +3,8 @@ package compare
 import "fmt"
 
 const (
-	worthwhile = 0.20 // below this share of the cache's memory there is little to save
+	// Worthwhile is the share of the cache's memory below which there is little to save.
+	Worthwhile = 0.20
 	most       = 0.80 // of what can be saved
 	dear       = 1.01 // ratio of processor time
 )
@@ -18,7 +19,7 @@ func (s Summary) memory() string {
 	if cache == 0 {
 		return "No memory was pinned: the job used no RDMA device, or its ranks ran on other nodes."
 	}
-	if s.Savable < worthwhile {
+	if s.Savable < Worthwhile {
 		return fmt.Sprintf("There is little to save: the job pins %s with the transport's cache, %s without any cache, and %s with Pinwheel.",
 			Bytes(cache), Bytes(none), Bytes(own))
 	}
@@ -43,12 +44,12 @@ func (s Summary) cost() string {
 }
 
 func (s Summary) conclusion() string {
-	saves := s.Savable >= worthwhile && s.CapturedLive.Median >= most
+	saves := s.Savable >= Worthwhile && s.CapturedLive.Median >= most
 	cheap := s.CPU.Median <= dear
 	switch {
-	case s.Savable < worthwhile && cheap:
+	case s.Savable < Worthwhile && cheap:
 		return "Verdict: nothing to gain here, and little to lose."
-	case s.Savable < worthwhile:
+	case s.Savable < Worthwhile:
 		return "Verdict: leave Pinwheel out of this job."
 	case saves && cheap:
 		return "Verdict: run this job with Pinwheel."

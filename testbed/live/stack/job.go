@@ -29,9 +29,9 @@ var foreign = []string{
 	"UCX_", "OMPI_", "FI_", "MPIR_", "HYDRA_", "PINWHEEL_", "SOFTVERBS_", "LD_PRELOAD=", "LD_LIBRARY_PATH=", "SYSFS_PATH=",
 }
 
-// command returns the command line and the environment of the job. Each
+// Command returns the command line and the environment of the job. Each
 // process adds what it did on the device to the file stats.
-func (j Job) command(stats string) (args, environ []string) {
+func (j Job) Command(stats string) (args, environ []string) {
 	vars := append(j.Device.variables(), "SOFTVERBS_STATS="+stats)
 	launcher := []string{j.Stack.launcher(), "-n", strconv.Itoa(j.Ranks)}
 	args = slices.Concat(j.Under, launcher, j.Options, j.Stack.given(vars), j.Program)

@@ -49,7 +49,7 @@ func (r *Running) exec() error {
 		return err
 	}
 	defer output.Close()
-	args, environ := r.job.command(r.stats())
+	args, environ := r.job.Command(r.stats())
 	r.cmd = exec.Command(args[0], args[1:]...)
 	r.cmd.Env = append(environ, "TMPDIR="+r.dir) // Open MPI's session directories
 	r.cmd.Stdout, r.cmd.Stderr = output, output

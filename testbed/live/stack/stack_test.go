@@ -104,7 +104,7 @@ func TestOnlyRanksGetTheDevice(t *testing.T) {
 			Stack: s, Device: "/device", Ranks: 3, Program: []string{"/program", "5"}, Under: []string{"pinwheel", "run"},
 			Options: []string{"-v"}, NoCache: true, Environ: []string{"FI_UNIVERSE_SIZE=3"},
 		}
-		args, environ := j.command("/stats")
+		args, environ := j.Command("/stats")
 		head := []string{"pinwheel", "run", "mpirun." + s.MPI, "-n", "3", "-v"}
 		if !slices.Equal(args[:len(head)], head) || !slices.Equal(args[len(args)-2:], j.Program) {
 			t.Errorf("%s: %q", s.Name, args)
