@@ -111,4 +111,5 @@ include testbed/testbed.mk
 include testbed/softverbs/softverbs.mk
 include testbed/live/live.mk
 include bench/stale/stale.mk
+include bench/live/live.mk
 include mpishim/mpishim.mk

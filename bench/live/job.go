@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"pinwheel/internal/compare"
+	"pinwheel/internal/launch"
+	"pinwheel/testbed/live/stack"
+)
+
+// bound are the commands that bind the ranks of an idle row, and the setting that binds its helpers.
+var (
+	bound       = []string{"/usr/bin/taskset", "-c", "0"}
+	helperBound = "PINWHEEL_HELPER_CPU=1"
+)
+
+// job returns the row's job for package compare. missing says in one line why it can't run here.
+func (c *runCmd) job(r row, d stack.Device) (j compare.Job, missing string, err error) {
+	s, err := stack.Named(r.stack)
+	if err != nil {
+		return j, "", err
+	}
+	if missing = s.Missing(d); missing != "" {
+		return j, missing, nil
+	}
+	program, missing, err := c.command(r, s)
+	if missing != "" || err != nil {
+		return j, missing, err
+	}
+	on := stack.Job{Stack: s, Device: d, Ranks: r.ranks, Program: program}
+	if r.idle {
+		on.Program, on.Environ = slices.Concat(bound, program), []string{helperBound}
+	}
+	out, err := filepath.Abs(c.Out)
+	if err != nil {
+		return j, "", err
+	}
+	command, environ := on.Command(filepath.Join(out, "device"))
+	j.Request = launch.Request{
+		Command: slices.Concat([]string{"timeout", "-k", "5", fmt.Sprint(c.Limit.Seconds())}, command), Environ: environ,
+		Library: filepath.Join(c.Bin, "libpinwheel.so"),
+	}
+	return j, "", nil
+}
+
+// verified are what the programs say if their data was right: our own, and those of NPB.
+var verified = []string{"data right", "SUCCESSFUL"}
+
+// judge makes a run a failed one if its data was wrong, or if it did not use the device.
+func judge(run *compare.Run) {
+	right := slices.ContainsFunc(verified, func(says string) bool { return strings.Contains(run.Output, says) })
+	switch {
+	case run.Failed != "":
+	case !right || strings.Contains(run.Output, "UNSUCCESSFUL"):
+		run.Failed = "the program did not verify its data"
+	case run.Sampled < run.Ranks || run.PeakBytes == 0:
+		run.Failed = "no memory was pinned: the job did not use the device"
+	}
+}

@@ -1,0 +1,22 @@
+# What Pinwheel saves and costs on the software RDMA device: included by the Makefile. See results/live.
+
+BENCH_LIVE := $(OUT)/bench-live/live
+BENCH_LIVE_ROUNDS ?= 10
+# Patterns of rows, such as "openmpi-ucx/ft.B.2 */halo.8.*"; $(BENCH_LIVE) run --list has them. Default: all.
+BENCH_LIVE_ROWS ?=
+RESULTS_LIVE := results/live
+
+.PHONY: bench-live bench-live-table $(BENCH_LIVE)
+
+$(BENCH_LIVE): build softverbs
+	mkdir -p $(@D)
+	$(GO) build -o $@ ./bench/live
+
+## bench-live: memory and processor time of MPI programs beside UCX's and libfabric's caches; NPB=DIR has NPB 3.4's programs (two hours; goes on where it was)
+bench-live: $(BENCH_LIVE)
+	$(BENCH_LIVE) run --rounds $(BENCH_LIVE_ROUNDS) $(if $(BENCH_LIVE_ROWS),--rows "$(BENCH_LIVE_ROWS)") $(if $(NPB),--npb $(NPB))
+	$(MAKE) --no-print-directory bench-live-table
+
+## bench-live-table: the tables of what bench-live measured, into results/live/README.md
+bench-live-table:
+	$(GO) run ./bench/live table

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"pinwheel/internal/compare"
+)
+
+func TestPatternsChooseRows(t *testing.T) {
+	for _, c := range []struct {
+		npb      string
+		patterns []string
+		want     []string
+	}{
+		{"", []string{"openmpi-ucx/halo.8.*"}, []string{"openmpi-ucx/halo.8.2", "openmpi-ucx/halo.8.4", "openmpi-ucx/halo.8.2.idle"}},
+		{"dir", []string{"*/ft.B.2", "openmpi-ucx/ft.?.2*"},
+			[]string{"openmpi-ucx/ft.B.2", "openmpi-libfabric/ft.B.2", "mpich-ucx/ft.B.2", "openmpi-ucx/ft.A.2.idle"}},
+		{"", []string{"*/ft.B.2"}, nil},
+		{"", []string{"["}, nil},
+	} {
+		rows, err := (&runCmd{NPB: c.npb, Rows: c.patterns}).chosen()
+		var names []string
+		for _, r := range rows {
+			names = append(names, r.String())
+		}
+		if !slices.Equal(names, c.want) || (err == nil) != (c.want != nil) {
+			t.Errorf("%q: %q, %v", c.patterns, names, err)
+		}
+	}
+	for _, rows := range [][]row{npbRows, ownRows} {
+		seen := map[string]bool{}
+		for _, r := range rows {
+			if seen[r.String()] {
+				t.Errorf("%s is there twice", r)
+			}
+			seen[r.String()] = true
+		}
+	}
+}
+
+func run(mode compare.Mode, round int, pinned float64) *compare.Run {
+	return &compare.Run{Mode: mode, Round: round, Ranks: 2, Sampled: 2, AvgPinnedBytes: pinned * (1 << 20), CPUNs: 1e9, Seconds: 1}
+}
+
+func TestMeasurementGoesOnWhereItWas(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sub", "runs.jsonl")
+	s, err := openState(path, head{Build: "one"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := row{stack: ucx, program: "halo.8", ranks: 2}
+	failed := run(compare.None, 0, 1)
+	failed.Failed = "status 1"
+	for _, l := range []line{{Row: r.String(), Run: run(compare.Cache, 0, 3)}, {Row: r.String(), Run: failed}} {
+		if err := s.add(l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.file.WriteString(`{"row":"openmpi-ucx/halo`); err != nil { // it is killed
+		t.Fatal(err)
+	}
+	s.file.Close()
+
+	s, err = openState(path, head{Build: "one"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !s.has(r, compare.Cache, 0) || s.has(r, compare.None, 0) || s.has(r, compare.Cache, 1) || s.has(row{stack: ucx, program: "halo.8", ranks: 4}, compare.Cache, 0) {
+		t.Errorf("%+v", s.lines)
+	}
+	if err := s.add(line{Row: r.String(), Run: run(compare.None, 0, 1)}); err != nil {
+		t.Fatal(err)
+	}
+	s.file.Close()
+	if again, _, err := readState(path); err != nil || len(again.lines) != 3 || !again.has(r, compare.None, 0) {
+		t.Errorf("%v, %+v", err, again.lines)
+	}
+
+	s, err = openState(path, head{Build: "two"})
+	if err != nil || len(s.lines) != 0 {
+		t.Errorf("another build: %v, %+v", err, s.lines)
+	}
+	s.file.Close()
+	if again, _, err := readState(path); err != nil || again.head.Build != "two" || len(again.lines) != 0 {
+		t.Errorf("another build: %v, %+v", err, again)
+	}
+}
+
+func TestTablesStandBetweenTheMarkers(t *testing.T) {
+	captured := 0.9
+	s := state{head: head{Version: "v1", Date: "2026-01-02", Software: []string{"mpich 4"}}}
+	for round := range 2 {
+		own := run(compare.Pinwheel, round, 150)
+		own.Own = &compare.Own{Uses: 11, First: 1, Late: 1}
+		for _, r := range []*compare.Run{run(compare.Cache, round, 200), run(compare.None, round, 100), own} {
+			s.lines = append(s.lines, line{Row: "openmpi-ucx/ft.A.2.idle", Load: 1, Run: r})
+		}
+	}
+	failed := run(compare.None, 2, 1)
+	failed.Failed = "exit status 3"
+	s.lines = append(s.lines, line{Row: "openmpi-ucx/ft.A.2.idle", Replay: &replayed{CapturedAvg: &captured, Late: 0.01}}, line{Row: "openmpi-ucx/ft.A.2.idle", Run: failed})
+	text := s.markdown()
+	for _, want := range []string{
+		"Pinwheel v1, 2026-01-02.", "mpich 4.", "| openmpi-ucx/ft.A.2.idle | 2 | 200 | 100 | 150 | **0.50 (0.50 to 0.50, a 50 % interval)** | 0.90 | 10.00 % | 1.00 % |",
+		"- openmpi-ucx/ft.A.2.idle, round 3, no cache: exit status 3",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	for l := range strings.Lines(text) {
+		if len(l) > 101 && l[0] != '|' {
+			t.Errorf("a long line: %s", l)
+		}
+	}
+	doc, err := os.ReadFile("../../results/live/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tables.Between(string(doc)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRunMustVerifyItsDataOnTheDevice(t *testing.T) {
+	for output, want := range map[string]string{
+		"halo: 2 ranks, data right\n":    "",
+		" Verification    = SUCCESSFUL":  "",
+		" Verification = UNSUCCESSFUL\n": "did not verify",
+		"DATA WRONG":                     "did not verify",
+		"":                               "did not verify",
+	} {
+		r := run(compare.Cache, 0, 1)
+		r.PeakBytes, r.Output = 1, output
+		if judge(r); !strings.Contains(r.Failed, want) || (r.Failed == "") != (want == "") {
+			t.Errorf("%q: %q", output, r.Failed)
+		}
+	}
+	r := run(compare.Cache, 0, 0)
+	r.Output = "data right"
+	if judge(r); !strings.Contains(r.Failed, "did not use the device") {
+		t.Errorf("%q", r.Failed)
+	}
+}
+
+func TestReplayOfAllRanksIsPicked(t *testing.T) {
+	out := `{"trace":"x","rank":0,"policy":"pinwheel","captured_avg":0.1}
+{"trace":"x","rank":-1,"policy":"oracle","captured_avg":1}
+{"trace":"x","rank":-1,"policy":"pinwheel","captured_avg":0.75,"needs":110,"first_regs":10,"late_regs":3}
+`
+	got, err := pick([]byte(out))
+	if err != nil || got.CapturedAvg == nil || *got.CapturedAvg != 0.75 || got.Late != 0.03 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := pick(nil); err == nil {
+		t.Error("nothing was picked")
+	}
+}

@@ -1,0 +1,50 @@
+// Live measures what Pinwheel saves and costs under MPI programs on the software RDMA
+// device (testbed/softverbs), beside the transport's own registration cache and beside none. It is
+// what make bench-live runs.
+//
+// A measurement goes on where an earlier one of the same build was interrupted: every run is a
+// line of a file, from which the tables are made.
+package main
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+var cli struct {
+	Run   runCmd   `cmd:"" help:"Measure, or go on measuring."`
+	Table tableCmd `cmd:"" help:"Write the tables of what was measured into a document, between its markers."`
+}
+
+// files are those of a measurement.
+type files struct {
+	Runs string `default:"results/live/runs.jsonl" help:"What was measured, a line for each run."`
+}
+
+type runCmd struct {
+	files
+	Softverbs string        `default:"out/softverbs" help:"Directory of the device."`
+	Bin       string        `default:"bin" help:"Directory of the commands and of libpinwheel.so."`
+	Out       string        `default:"out/bench-live" help:"Directory for programs and traces."`
+	NPB       string        `help:"Directory of NPB 3.4-MPI's programs, such as openmpi/ft.B.x or ft.B.x. Without it, the project's own programs stand for them."`
+	Rounds    int           `default:"10" help:"Rounds of all rows."`
+	Rows      []string      `sep:" " help:"Patterns of the rows to measure, as path.Match has them. Default: all."`
+	Budget    time.Duration `default:"2h" help:"No run begins after this time."`
+	Limit     time.Duration `default:"5m" help:"Longest time of one run."`
+	List      bool          `help:"List the rows and measure nothing."`
+}
+
+type tableCmd struct {
+	files
+	Into string `default:"results/live/README.md" help:"The document."`
+}
+
+func main() {
+	ctx := kong.Parse(&cli, kong.Name("live"), kong.Description("What Pinwheel saves and costs, on the software RDMA device."))
+	ctx.FatalIfErrorf(ctx.Run())
+}
+
+func say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }

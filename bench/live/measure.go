@@ -1,0 +1,169 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"pinwheel/internal/compare"
+	"pinwheel/internal/launch"
+	"pinwheel/internal/machine"
+	"pinwheel/testbed/live/stack"
+)
+
+// measurement is what is going on.
+type measurement struct {
+	*runCmd
+	device      stack.Device
+	state       *state
+	rows        []row
+	jobs        map[row]compare.Job
+	began       time.Time
+	interrupted chan os.Signal
+}
+
+// Run implements the command run.
+func (c *runCmd) Run() error {
+	rows, err := c.chosen()
+	if err != nil {
+		return err
+	}
+	if c.List {
+		for _, r := range rows {
+			fmt.Println(r)
+		}
+		return nil
+	}
+	m := &measurement{runCmd: c, jobs: map[row]compare.Job{}, began: time.Now(), interrupted: make(chan os.Signal, 1)}
+	if m.device, err = stack.OpenDevice(c.Softverbs); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(c.Out, 0o777); err != nil {
+		return err
+	}
+	h, err := c.head(m.device)
+	if err != nil {
+		return err
+	}
+	if m.state, err = openState(c.Runs, h); err != nil {
+		return err
+	}
+	defer m.state.file.Close()
+	signal.Notify(m.interrupted, unix.SIGINT, unix.SIGTERM) // the run comes to its end
+	for _, r := range rows {
+		j, missing, err := c.job(r, m.device)
+		if err != nil {
+			return fmt.Errorf("%s: %w", r, err)
+		}
+		if missing != "" {
+			say("skipped  %s: %s", r, missing)
+			continue
+		}
+		m.rows, m.jobs[r] = append(m.rows, r), j
+	}
+	return m.rounds()
+}
+
+// head describes the measurement.
+func (c *runCmd) head(d stack.Device) (h head, err error) {
+	h = head{Date: today(), Machine: machine.This()}
+	h.Build, err = buildOf(filepath.Join(c.Bin, "libpinwheel.so"), filepath.Join(c.Bin, "libpinwheel-go.so"),
+		filepath.Join(c.Bin, launch.Meter), filepath.Join(c.Softverbs, "lib", "libibverbs.so.1"), source)
+	if err != nil {
+		return h, err
+	}
+	version := launch.Output(os.Environ(), filepath.Join(c.Bin, "pinwheel"), "--version")
+	h.Version = strings.TrimSpace(strings.TrimPrefix(version, "pinwheel "))
+	packages := launch.Output(os.Environ(), "dpkg-query", "-W", "-f", "${Package} ${Version}\n", "openmpi-bin", "mpich", "libucx0", "libfabric1")
+	for l := range strings.Lines(packages) {
+		if !strings.HasPrefix(l, "dpkg-query:") {
+			h.Software = append(h.Software, strings.TrimSpace(l))
+		}
+	}
+	return h, nil
+}
+
+// rounds measures all rows in turn, round by round.
+func (m *measurement) rounds() error {
+	for round := range m.Rounds {
+		for _, r := range m.rows {
+			for _, mode := range compare.Order(round) {
+				if m.state.has(r, mode, round) {
+					continue
+				}
+				if why := m.over(); why != "" {
+					say("%s: the same command goes on from here", why)
+					return nil
+				}
+				if err := m.once(r, mode, round); err != nil {
+					return err
+				}
+			}
+			if err := m.replayOnce(r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// over says why no further run begins, "" if one does.
+func (m *measurement) over() string {
+	select {
+	case s := <-m.interrupted:
+		return fmt.Sprint(s)
+	default:
+	}
+	if took := time.Since(m.began); took > m.Budget {
+		return fmt.Sprintf("%s are over", m.Budget)
+	}
+	return ""
+}
+
+// once measures one run.
+func (m *measurement) once(r row, mode compare.Mode, round int) error {
+	l := line{Row: r.String(), Load: load()}
+	run, err := m.jobs[r].Run(mode, round)
+	if err != nil {
+		return fmt.Errorf("%s: %w", r, err)
+	}
+	judge(&run)
+	l.Run = &run
+	if run.Failed != "" {
+		say("FAILED   %s, round %d, %s: %s", r, round+1, mode, run.Failed)
+	} else {
+		say("%-32s round %2d  %-21s %7.2f s  %10s pinned  %9s of processor time", r, round+1, mode, run.Seconds,
+			compare.Bytes(run.AvgPinnedBytes), compare.Seconds(run.CPUNs))
+	}
+	return m.state.add(l)
+}
+
+func load() (one float64) {
+	text, _ := os.ReadFile("/proc/loadavg") // 0 if it can't be read
+	_, _ = fmt.Sscan(string(text), &one)
+	return one
+}
+
+// command runs one of ours.
+func (m *measurement) command(environ []string, name string, args ...string) ([]byte, error) {
+	cmd := exec.Command(filepath.Join(m.Bin, name), args...)
+	cmd.Env = environ
+	out, err := cmd.Output()
+	if exit := (*exec.ExitError)(nil); err != nil {
+		if e, ok := err.(*exec.ExitError); ok {
+			exit = e
+		}
+		text := ""
+		if exit != nil {
+			text = strings.TrimSpace(string(exit.Stderr))
+		}
+		return out, fmt.Errorf("%s %s: %w %s", name, args[0], err, text)
+	}
+	return out, nil
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"pinwheel/internal/compare"
+	"pinwheel/replay"
+)
+
+// replayed is what the simulation makes of the row's own record: on the recorded timeline, with the
+// costs of registration that were measured on the device.
+type replayed struct {
+	CapturedAvg *float64 `json:"captured_avg,omitempty"`
+	Late        float64  `json:"late_share"` // of the needs after the first
+	Failed      string   `json:"failed,omitempty"`
+}
+
+// worthReplaying: below it there is nothing to capture.
+const worthReplaying = 0.1
+
+// replayOnce records the row's job and replays the record, if there is something to save and it has not been done.
+func (m *measurement) replayOnce(r row) error {
+	runs, _, done := m.state.of(r.String())
+	if s, ok := compare.Summarize(runs); !ok || s.Savable < worthReplaying || done != nil && done.Failed == "" || m.over() != "" {
+		return nil
+	}
+	result, err := m.replay(r)
+	if err != nil {
+		result.Failed = err.Error()
+		say("FAILED   %s: %v", r, err)
+	} else if result.CapturedAvg != nil {
+		say("%-32s replay of its record: captured_avg %.2f", r, *result.CapturedAvg)
+	}
+	return m.state.add(line{Row: r.String(), Replay: &result})
+}
+
+func (m *measurement) replay(r row) (result replayed, err error) {
+	costs, err := m.calibration()
+	if err != nil {
+		return result, err
+	}
+	dir := filepath.Join(m.Out, "trace")
+	if err := os.RemoveAll(dir); err != nil {
+		return result, err
+	}
+	defer os.RemoveAll(dir) // the next record removes what is left
+	request := m.jobs[r].Request
+	merged := filepath.Join(dir, "all.pwt")
+	args := slices.Concat([]string{"record", "--out", filepath.Join(dir, "%r.pwt"), "--merged", merged, "--"}, request.Command)
+	if _, err := m.command(request.Environ, "pinwheel", args...); err != nil {
+		return result, err
+	}
+	out, err := m.command(os.Environ(), "nasreplay", "compare", "--json", "--timeline", "recorded", "--costs", costs,
+		"--policy", "leave-pinned,pinwheel,oracle", merged)
+	if err != nil {
+		return result, err
+	}
+	return pick(out)
+}
+
+// pick finds the line of Pinwheel and all ranks among the results of a replay.
+func pick(out []byte) (result replayed, err error) {
+	in := json.NewDecoder(bytes.NewReader(out))
+	for {
+		var res replay.Result
+		if err := in.Decode(&res); errors.Is(err, io.EOF) {
+			return result, errors.New("the replay has no line of Pinwheel and all ranks")
+		} else if err != nil {
+			return result, err
+		}
+		if res.Policy == replay.Pinwheel && res.Rank == replay.AllRanks {
+			result.CapturedAvg = res.CapturedAvg
+			result.Late = float64(res.LateRegs) / float64(max(res.Needs-res.FirstRegs, 1))
+			return result, nil
+		}
+	}
+}
+
+// calibration returns the file with the costs of registration on the device, which is measured once.
+func (m *measurement) calibration() (string, error) {
+	path := filepath.Join(m.Out, "costs."+m.state.head.Build+".json")
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	environ := append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(string(m.device), "lib"), "SYSFS_PATH="+filepath.Join(string(m.device), "sys"))
+	if _, err := m.command(environ, "nasreplay", "calibrate", "--provider", "rdma", "--max-size", "32M", "--out", path); err != nil {
+		return "", fmt.Errorf("costs of the device: %w", err)
+	}
+	return path, nil
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"pinwheel/testbed/live/stack"
+)
+
+// row is a job that is measured in every mode.
+type row struct {
+	stack   string
+	program string // of NPB, such as ft.B, or a pattern of phases.c and its MiB, such as halo.8
+	ranks   int
+	// idle binds all ranks to processor 0, where they yield to each other, and the helpers to
+	// processor 1: there is an idle processor.
+	idle bool
+}
+
+func (r row) String() string {
+	name := fmt.Sprintf("%s/%s.%d", r.stack, r.program, r.ranks)
+	if r.idle {
+		name += ".idle"
+	}
+	return name
+}
+
+const (
+	ucx       = "openmpi-ucx"
+	libfabric = "openmpi-libfabric"
+	mpichUCX  = "mpich-ucx"
+)
+
+// npbRows are measured if the programs of NPB are there.
+var npbRows = []row{
+	{stack: ucx, program: "ft.B", ranks: 2}, {stack: ucx, program: "is.B", ranks: 2}, {stack: ucx, program: "mg.B", ranks: 2},
+	{stack: ucx, program: "cg.A", ranks: 2}, {stack: ucx, program: "lu.A", ranks: 2},
+	{stack: ucx, program: "ring.8", ranks: 2}, {stack: ucx, program: "ring.32", ranks: 2},
+	{stack: ucx, program: "halo.8", ranks: 2}, {stack: ucx, program: "halo.32", ranks: 2},
+	{stack: ucx, program: "ft.A", ranks: 4}, {stack: ucx, program: "bt.A", ranks: 4}, {stack: ucx, program: "sp.A", ranks: 4},
+	{stack: ucx, program: "halo.8", ranks: 4},
+	{stack: ucx, program: "ft.A", ranks: 2, idle: true}, {stack: ucx, program: "halo.8", ranks: 2, idle: true},
+	{stack: libfabric, program: "ft.B", ranks: 2}, {stack: libfabric, program: "halo.8", ranks: 2},
+	{stack: mpichUCX, program: "ft.B", ranks: 2},
+}
+
+// ownRows stand for them otherwise.
+var ownRows = []row{
+	{stack: ucx, program: "ring.8", ranks: 2}, {stack: ucx, program: "ring.32", ranks: 2},
+	{stack: ucx, program: "halo.8", ranks: 2}, {stack: ucx, program: "halo.32", ranks: 2},
+	{stack: ucx, program: "transpose.8", ranks: 2}, {stack: ucx, program: "transpose.32", ranks: 2},
+	{stack: ucx, program: "alltoall.8", ranks: 2}, {stack: ucx, program: "alltoall.32", ranks: 2},
+	{stack: ucx, program: "halo.8", ranks: 4},
+	{stack: ucx, program: "halo.8", ranks: 2, idle: true}, {stack: ucx, program: "transpose.8", ranks: 2, idle: true},
+	{stack: libfabric, program: "transpose.8", ranks: 2}, {stack: libfabric, program: "halo.8", ranks: 2},
+	{stack: mpichUCX, program: "transpose.8", ranks: 2},
+}
+
+// chosen returns the rows that the options ask for.
+func (c *runCmd) chosen() ([]row, error) {
+	rows := ownRows
+	if c.NPB != "" {
+		rows = npbRows
+	}
+	if len(c.Rows) == 0 {
+		return rows, nil
+	}
+	var all []row
+	for _, pattern := range c.Rows {
+		found := false
+		for _, r := range rows {
+			matched, err := path.Match(pattern, r.String())
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", pattern, err)
+			}
+			if matched && !slices.Contains(all, r) {
+				all = append(all, r)
+			}
+			found = found || matched
+		}
+		if !found {
+			return nil, fmt.Errorf("no row is called %s (see --list)", pattern)
+		}
+	}
+	return all, nil
+}
+
+const (
+	steps  = 60
+	passes = 500 // of a compute phase: some 45 ms
+	source = "bench/live/programs/phases.c"
+)
+
+// isOwn reports whether the row's program is ours, and how it is called.
+func (r row) isOwn() (pattern string, bytes int64, own bool) {
+	pattern, mib, _ := strings.Cut(r.program, ".")
+	n, err := strconv.Atoi(mib)
+	return pattern, int64(n) << 20, err == nil
+}
+
+// command returns the row's program and its arguments. missing says why there is none.
+func (c *runCmd) command(r row, s stack.Stack) (command []string, missing string, err error) {
+	if pattern, bytes, own := r.isOwn(); own {
+		program, err := filepath.Abs(filepath.Join(c.Out, "phases."+s.MPI))
+		if err != nil {
+			return nil, "", err
+		}
+		command = []string{program, pattern, fmt.Sprint(bytes), fmt.Sprint(steps), fmt.Sprint(passes)}
+		return command, "", s.Compile(program, source)
+	}
+	names := []string{filepath.Join(c.NPB, s.MPI, r.program+".x")}
+	if s.MPI == "openmpi" {
+		names = append(names, filepath.Join(c.NPB, r.program+".x"))
+	}
+	for _, name := range names {
+		if _, err := os.Stat(name); err == nil {
+			name, err = filepath.Abs(name)
+			return []string{name}, "", err
+		}
+	}
+	return nil, fmt.Sprintf("there is no %s (NPB 3.4-MPI: make %s CLASS=%s)", names[0], r.program[:2], r.program[3:]), nil
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"pinwheel/internal/compare"
+	"pinwheel/internal/markers"
+	"pinwheel/internal/outfile"
+)
+
+var tables = markers.Markers{Begin: "<!-- begin: make bench-live -->\n", End: "<!-- end: make bench-live -->\n"}
+
+// Run implements the command table.
+func (c *tableCmd) Run() error {
+	s, _, err := readState(c.Runs)
+	if err != nil {
+		return err
+	}
+	doc, err := os.ReadFile(c.Into)
+	if err != nil {
+		return err
+	}
+	text, err := tables.Replace(string(doc), s.markdown())
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Into, err)
+	}
+	return outfile.Write(c.Into, func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	})
+}
+
+// measured is a row with its measures.
+type measured struct {
+	name    string
+	summary compare.Summary
+	replay  *replayed
+}
+
+// markdown returns the tables of all rows.
+func (s *state) markdown() string {
+	var rows []measured
+	var failed []string
+	var loads []float64
+	for _, name := range s.rows() {
+		runs, load, replay := s.of(name)
+		loads = append(loads, load...)
+		if summary, ok := compare.Summarize(runs); ok {
+			rows = append(rows, measured{name, summary, replay})
+		}
+		for _, r := range runs {
+			if r.Failed != "" {
+				failed = append(failed, fmt.Sprintf("- %s, round %d, %s: %s", name, r.Round+1, r.Mode, r.Failed))
+			}
+		}
+		if replay != nil && replay.Failed != "" {
+			failed = append(failed, fmt.Sprintf("- %s, the replay of its record: %s", name, replay.Failed))
+		}
+	}
+	var b strings.Builder
+	b.WriteString("\n" + s.head.describe(loads))
+	b.WriteString(memoryTable(rows))
+	b.WriteString(costTable(rows))
+	if len(failed) > 0 {
+		b.WriteString("\nRuns that failed and count for nothing:\n\n" + strings.Join(failed, "\n") + "\n")
+	}
+	return b.String() + "\n"
+}
+
+// describe says what was measured where.
+func (h head) describe(loads []float64) string {
+	text := fmt.Sprintf("Pinwheel %s, %s. %s, %d processors, Linux %s.", h.Version, h.Date, h.Machine.Processor, h.Machine.Processors, h.Machine.Kernel)
+	if len(h.Software) > 0 {
+		text += " " + strings.Join(h.Software, ", ") + "."
+	}
+	if len(loads) > 0 {
+		e := compare.Estimated(loads)
+		text += fmt.Sprintf(" Load of the machine before a run: %.1f (median), %.1f (greatest).", e.Median, slices.Max(loads))
+	}
+	return wrap(text) + "\n" + wrap("Figures are medians over the rounds, with the 95 % interval of the median by ranks in brackets "+
+		"(of fewer than six rounds: least and greatest). All ranks of a job count together.") + "\n"
+}
+
+const goalCaptured = 0.9 // of the replay's captured_avg, with an idle processor
+
+func memoryTable(rows []measured) string {
+	var b strings.Builder
+	b.WriteString("### Pinned memory\n\n" + wrap("VmPin and VmLck in MiB, the mean from MPI_Init's return to MPI_Finalize. captured_live is (cache - pinwheel) / "+
+		"(cache - none); it says little where none saves less than 20 % of the cache's memory, and is left out there. The replay is that of the job's own record, on "+
+		"its recorded timeline, with the device's costs.") + "\n" +
+		"| job | rounds | cache | none | Pinwheel | captured_live | captured_avg of the replay | late | late in the replay |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n")
+	for _, r := range rows {
+		s := r.summary
+		captured, replay, replayLate := "", "", ""
+		if s.Savable >= compare.Worthwhile {
+			captured = s.CapturedLive.Text("%.2f")
+		}
+		if r.replay != nil && r.replay.CapturedAvg != nil {
+			replay, replayLate = fmt.Sprintf("%.2f", *r.replay.CapturedAvg), fmt.Sprintf("%.2f %%", 100*r.replay.Late)
+			if strings.HasSuffix(r.name, ".idle") && captured != "" && s.CapturedLive.Median < goalCaptured**r.replay.CapturedAvg {
+				captured = "**" + captured + "**"
+			}
+		}
+		fmt.Fprintf(&b, "| %s | %d | %s | %s | %s | %s | %s | %.2f %% | %s |\n", r.name, s.Rounds, mib(s.Of(compare.Cache).AvgPinnedBytes),
+			mib(s.Of(compare.None).AvgPinnedBytes), mib(s.Of(compare.Pinwheel).AvgPinnedBytes), captured, replay, 100*s.Late, replayLate)
+	}
+	return b.String() + "\n"
+}
+
+func costTable(rows []measured) string {
+	var b strings.Builder
+	b.WriteString("### Processor time and run time\n\n" + wrap("Processor time of all threads between MPI_Init's return and MPI_Finalize. The changes are against the "+
+		"transport's cache, in the same round. \"Beyond\" leaves out the time of Pinwheel's own registrations. \"Counted\" is what Pinwheel counts itself that it adds: its "+
+		"threads without the registrations, and the path of each use. Start and end are what a rank takes more with Pinwheel.") + "\n" +
+		"| job | cache | none | Pinwheel | beyond our registrations | registrations | counted | start | end | run time | change |\n" +
+		"|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n")
+	for _, r := range rows {
+		s := r.summary
+		beyond, counted := "", ""
+		if s.Beyond != nil {
+			beyond, counted = s.Beyond.Percent(), fmt.Sprintf("%.2f %%", 100*s.Added.Median)
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %.2f s | %s |\n", r.name, compare.Seconds(s.Of(compare.Cache).CPUNs.Median), s.CPUNone.Percent(),
+			s.CPU.Percent(), beyond, compare.Seconds(s.Of(compare.Pinwheel).RegisterNs.Median), counted, compare.Seconds(s.StartNs.Median),
+			compare.Seconds(s.EndNs.Median), s.Of(compare.Cache).Seconds.Median, s.Time.Percent())
+	}
+	return b.String()
+}
+
+func mib(e compare.Estimate) string { return fmt.Sprintf("%.0f", e.Median/(1<<20)) }
+
+// wrap breaks a paragraph into lines of 100 columns at most.
+func wrap(text string) string {
+	var b strings.Builder
+	column := 0
+	for _, word := range strings.Fields(text) {
+		if column > 0 && column+1+len(word) > 100 {
+			b.WriteByte('\n')
+			column = 0
+		} else if column > 0 {
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += len(word)
+	}
+	return b.String() + "\n"
+}
