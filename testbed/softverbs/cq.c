@@ -46,11 +46,11 @@ struct sv_cqe *sv_cqe_begin(struct sv_cq *q)
 	struct sv_cqe *e;
 
 	sv_cq_lock(q);
-	if (!q->live || q->tail - q->head == q->cap) {
-		if (q->live && !q->overrun) {
-			q->overrun = 1;
-			sv_bell_ring(q->proc, &q->async, (struct sv_note){IBV_EVENT_CQ_ERR, (uint32_t)(q - sv->cq), q->gen});
-		}
+	if (q->live && !q->overrun && q->tail - q->head == q->cap) {
+		__atomic_store_n(&q->overrun, SV_OVERRUN, __ATOMIC_RELEASE);
+		sv_bell_ring(q->proc, &q->async, (struct sv_note){IBV_EVENT_CQ_ERR, (uint32_t)(q - sv->cq), q->gen});
+	}
+	if (!q->live || q->overrun) {
 		sv_unlock(&q->lock);
 		return NULL;
 	}
@@ -71,13 +71,37 @@ void sv_cqe_end(struct sv_cq *q, int solicited)
 	}
 }
 
+/*
+ * After an overrun nobody knows what the queue has lost: its queue pairs go to ERR (InfiniBand, volume 1, 11.6.3).
+ * Whoever comes by does that, with no lock of shared memory, because other queue pairs' locks are needed.
+ */
+void sv_cq_check(uint32_t cq)
+{
+	struct sv_cq *c = &sv->cq[cq];
+	uint32_t expected = SV_OVERRUN;
+
+	if (__atomic_load_n(&c->overrun, __ATOMIC_ACQUIRE) != SV_OVERRUN)
+		return;
+	for (struct sv_qp *q = sv->qp; q < sv->qp + SV_QPS; q++) {
+		if (!q->live || (q->scq != cq && q->rcq != cq))
+			continue;
+		sv_lock(&q->lock);
+		if (q->live && (q->scq == cq || q->rcq == cq))
+			sv_qp_fail(q, IBV_EVENT_QP_FATAL);
+		sv_unlock(&q->lock);
+	}
+	__atomic_compare_exchange_n(&c->overrun, &expected, SV_OVERRUN_TOLD, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
 void sv_complete(uint32_t cq, const struct sv_cqe *c, int solicited)
 {
 	struct sv_cq *q = &sv->cq[cq];
 	struct sv_cqe *e = sv_cqe_begin(q);
 
-	if (!e)
+	if (!e) {
+		sv_cq_check(cq);
 		return;
+	}
 	*e = *c;
 	sv_cqe_end(q, solicited);
 	sv_unlock(&q->lock);

@@ -156,6 +156,7 @@ SV_API int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *a, int mask)
 		__atomic_store_n(&q->state, a->qp_state, __ATOMIC_RELEASE);
 	sv_unlock(&q->lock);
 	qp->state = a->qp_state;
+	sv_cq_check(q->rcq);
 	if (a->qp_state == IBV_QPS_ERR)
 		sv_send_flush(p, 0);
 	if (a->qp_state == IBV_QPS_RESET) {

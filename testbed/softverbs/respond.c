@@ -223,5 +223,6 @@ int sv_respond(struct sv_qp_obj *p, struct sv_work *w, uint32_t *rnr_timer)
 		blame(to, st);
 	}
 	sv_unlock(&to->lock);
+	sv_cq_check(to->rcq);
 	return ud && st != IBV_WC_LOC_PROT_ERR ? IBV_WC_SUCCESS : st;
 }

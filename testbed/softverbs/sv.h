@@ -71,6 +71,7 @@ struct sv_cqe {
 	uint32_t status, opcode, byte_len, imm, qpn, src_qp, flags;
 };
 
+enum { SV_OVERRUN = 1, SV_OVERRUN_TOLD }; /* its queue pairs are to go to ERR, or have gone */
 struct sv_cq {
 	struct sv_lock lock;
 	uint32_t live, proc, gen, cap, head, tail, armed, overrun;
@@ -168,11 +169,12 @@ int sv_bell_make(int *reader, struct sv_bell *b);
 void sv_bell_ring(uint32_t proc, const struct sv_bell *b, struct sv_note n);
 
 /* cq.c */
-struct sv_cqe *sv_cqe_begin(struct sv_cq *q); /* locks; NULL if the queue is full, and then it is not locked */
+struct sv_cqe *sv_cqe_begin(struct sv_cq *q); /* locks; NULL if the queue is full or was, and then it is not locked */
 void sv_cqe_end(struct sv_cq *q, int solicited);
 void sv_cq_count(struct ibv_cq *cq, int n); /* queue pairs that use it */
 void sv_cq_lock(struct sv_cq *q);
 void sv_complete(uint32_t cq, const struct sv_cqe *e, int solicited);
+void sv_cq_check(uint32_t cq); /* after a chance of an overrun */
 void sv_cq_forget(uint32_t cq, uint32_t qpn);
 struct ibv_cq *sv_cq_of(uint32_t index, uint32_t gen);
 int sv_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
