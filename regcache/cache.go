@@ -1,6 +1,7 @@
 package regcache
 
 import (
+	"container/list"
 	"errors"
 	"fmt"
 	"runtime"
@@ -34,7 +35,7 @@ type Cache struct {
 	byID           map[mem.RegionID]*region
 	lastID         mem.RegionID
 	lru            lru       // the registered ones
-	absent         queue     // the absent ones, in the order of their release
+	absent         list.List // the absent ones (*region), in the order of their release
 	forgotten      forgotten // IDs of those no longer known
 	everRegistered mem.Set   // since they were mapped: tells First from Late
 

@@ -105,11 +105,11 @@ func unite(g *region, p mem.Range, a verbs.Access) (verbs.Access, bool) {
 // add makes p a known region.
 func (c *Cache) add(p mem.Range, a verbs.Access) (*region, error) {
 	for len(c.byID) >= c.opts.KnownRegions {
-		old := c.absent.first()
+		old := c.absent.Front()
 		if old == nil {
 			break // all are registered: the limit of regions applies
 		}
-		c.forget(old)
+		c.forget(old.Value.(*region))
 	}
 	c.lastID++
 	g := &region{id: c.lastID, rng: p, access: a, heapIndex: -1}

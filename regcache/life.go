@@ -20,7 +20,7 @@ func (c *Cache) insert(g *region) error {
 	c.setSlot(slot, g)
 	c.tab.describe(slot, g.id, verbs.Region{})
 	c.tab.insert(slot, g.rng, g.packed)
-	c.absent.push(g)
+	g.inAbsent = c.absent.PushBack(g)
 	return nil
 }
 
@@ -37,7 +37,7 @@ func (c *Cache) remove(g *region) {
 	c.tab.erase(g.slot, g.rng)
 	switch g.state {
 	case absent:
-		c.absent.remove(g)
+		c.absent.Remove(g.inAbsent)
 		c.freeSlot(g)
 	case registered:
 		c.lru.remove(g)

@@ -76,7 +76,7 @@ func (c *Cache) settle(g *region, s state) {
 		return
 	}
 	if g.known() {
-		c.absent.push(g)
+		g.inAbsent = c.absent.PushBack(g)
 		return
 	}
 	if c.tab.isRetired(g.slot) {

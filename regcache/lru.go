@@ -43,37 +43,3 @@ func (h *lru) touch(g *region, epoch uint64) {
 	g.used = epoch
 	heap.Fix(h, g.heapIndex)
 }
-
-// queue is a list of absent regions, in the order in which they became absent.
-type queue struct {
-	head, tail *region
-	len        int
-}
-
-func (q *queue) first() *region { return q.head }
-
-func (q *queue) push(g *region) {
-	g.prev, g.next = q.tail, nil
-	if q.tail != nil {
-		q.tail.next = g
-	} else {
-		q.head = g
-	}
-	q.tail = g
-	q.len++
-}
-
-func (q *queue) remove(g *region) {
-	if g.prev != nil {
-		g.prev.next = g.next
-	} else {
-		q.head = g.next
-	}
-	if g.next != nil {
-		g.next.prev = g.prev
-	} else {
-		q.tail = g.prev
-	}
-	g.prev, g.next = nil, nil
-	q.len--
-}

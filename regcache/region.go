@@ -1,6 +1,8 @@
 package regcache
 
 import (
+	"container/list"
+
 	"pinwheel/mem"
 	"pinwheel/verbs"
 )
@@ -36,10 +38,9 @@ type region struct {
 	wasRegistered bool // with its present range, which was good at least once
 
 	mr        verbs.Region
-	used      uint64  // epoch of last use as far as the heap of idle regions knows
-	heapIndex int     // position in Cache.lru; -1 outside
-	prev      *region // in Cache.absent
-	next      *region
+	used      uint64        // epoch of last use as far as the heap of idle regions knows
+	heapIndex int           // position in Cache.lru; -1 outside
+	inAbsent  *list.Element // of Cache.absent
 	done      chan struct{} // closed when registering or draining ends; made by who waits
 }
 

@@ -23,7 +23,7 @@ const (
 
 // registerUnlocking registers a region that is absent.
 func (c *Cache) registerUnlocking(g *region) error {
-	c.absent.remove(g)
+	c.absent.Remove(g.inAbsent)
 	g.state = registering
 	pinned := false
 	defer func() {

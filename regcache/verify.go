@@ -49,8 +49,8 @@ func (c *Cache) verifyRegions() error {
 			return err
 		}
 	}
-	if absents != c.absent.len {
-		return fmt.Errorf("%d regions are absent, %d queued as such", absents, c.absent.len)
+	if absents != c.absent.Len() {
+		return fmt.Errorf("%d regions are absent, %d queued as such", absents, c.absent.Len())
 	}
 	for i, g := range c.lru {
 		if g.heapIndex != i || i > 0 && c.lru.Less(i, (i-1)/2) {
