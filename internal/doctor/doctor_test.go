@@ -71,7 +71,6 @@ func node() Machine {
 		"sys/fs/cgroup/slurm/memory.max":                           {Data: []byte("137438953472\n")},
 		"sys/fs/cgroup/slurm/job_7/memory.max":                     {Data: []byte("max\n")},
 		"etc/os-release":                                           {Data: []byte("NAME=x\nPRETTY_NAME=\"Example Linux 9\"\n")},
-		"etc/ld.so.cache":                                          {Data: fakeCache("libibverbs.so.1", "/lib64/libibverbs.so.1", "libmpi.so.40", "/opt/mpi/libmpi.so.40")},
 		"lib64/libibverbs.so.1":                                    {Data: []byte("libibverbs.so.1.14"), Mode: fs.ModeSymlink},
 		"lib64/libibverbs.so.1.14":                                 {},
 		"usr/lib64/libpinwheel-go.so":                              {},
@@ -115,7 +114,16 @@ func node() Machine {
 			return []helper.Claim{{Owner: helper.Owner{PID: 77}, CPU: 3, Bytes: 64 << 20}, {Owner: helper.Owner{PID: 78}, CPU: helper.AnyCPU}}, nil
 		},
 		Output: func(command ...string) string {
-			return map[string]string{"ompi_info --version": "Open MPI v4.1.4\n", "fi_info --version": "fi_info: 1.18.0\nlibfabric: 1.18.1\n"}[strings.Join(command, " ")]
+			return map[string]string{
+				"ompi_info --version": "Open MPI v4.1.4\n",
+				"fi_info --version":   "fi_info: 1.18.0\nlibfabric: 1.18.1\n",
+				"/sbin/ldconfig -p": "5 libs found in cache `/etc/ld.so.cache'\n" +
+					"\tlibibverbs.so.1 (libc6) => /lib32/libibverbs.so.1\n" +
+					"\tlibibverbs.so.1 (libc6,x86-64) => /lib64/libibverbs.so.1\n" +
+					"\tlibibverbs.so.1 (libc6,x86-64) => /other/libibverbs.so.1\n" +
+					"\tlibmpi.so.40 (libc6,x86-64) => /opt/mpi/libmpi.so.40\n" +
+					"\tlibucp.so.0 (libc6) => /lib32/libucp.so.0\n",
+			}[strings.Join(command, " ")]
 		},
 		Launcher: func(command string) string { return map[string]string{"mpirun": "Open MPI", "srun": "Slurm"}[command] },
 	}

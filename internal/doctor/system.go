@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"io/fs"
 	"strings"
 
 	"pinwheel/internal/launch"
@@ -10,7 +11,10 @@ import (
 
 // read returns a file of the machine without the spaces around it, "" if it
 // can't be read.
-func (m *Machine) read(name string) string { return strings.TrimSpace(m.raw(name)) }
+func (m *Machine) read(name string) string {
+	text, _ := fs.ReadFile(m.Root, name)
+	return strings.TrimSpace(string(text))
+}
 
 func (m *Machine) getenv(name string) string {
 	value, _ := launch.Getenv(m.Environ, name)
