@@ -119,8 +119,8 @@ func (d *driver) pop() bool {
 func (d *driver) decide(nowNs int64) (untilNs int64, acted bool) {
 	a := d.opt.Decider.Next(nowNs)
 	untilNs = a.waitNs(nowNs)
-	if leftNs := untilNs - nowNs; leftNs > 0 && leftNs <= d.pace.marginNs(leftNs) {
-		a = d.opt.Decider.Next(untilNs) // as early as a sleep until then would have to end
+	if untilNs > nowNs && d.pace.near(nowNs, untilNs) {
+		a = d.opt.Decider.Next(untilNs)
 		untilNs = a.waitNs(nowNs)
 	}
 	switch {

@@ -99,8 +99,14 @@ func (p *pacer) pauseNs(nowNs, bytes int64) int64 {
 	return min(nextNs-silenceNs+leastNs, mostPollNs)
 }
 
-// marginNs is how much earlier than a deadline a sleep of so long must be set to end, and a
-// registration may begin. As with the retransmission timer of RFC 6298, a moving mean and deviation
+// near reports whether a registration that is due at dueNs should rather begin now: the rest of the
+// time is no longer than the margins with which sleeps end, and those change from one sleep to the next.
+func (p *pacer) near(nowNs, dueNs int64) bool {
+	leftNs := dueNs - nowNs
+	return leftNs <= 2*p.marginNs(leftNs)
+}
+
+// marginNs is how much earlier than a deadline a sleep of so long must be set to end. As with the retransmission timer of RFC 6298, a moving mean and deviation
 // follow a machine that gets noisier.
 func (p *pacer) marginNs(sleepNs int64) int64 {
 	l := p.lateness(sleepNs)

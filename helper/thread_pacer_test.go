@@ -73,7 +73,7 @@ func (r *pacerRun) draw() string {
 			found = 'E'
 		}
 		dueNs := int64(never)
-		for len(r.deadlines) > 0 && r.deadlines[0]-p.marginNs(0) <= now {
+		for len(r.deadlines) > 0 && p.near(now, r.deadlines[0]) {
 			worstDeadlineNs = max(worstDeadlineNs, now-r.deadlines[0])
 			r.deadlines = r.deadlines[1:]
 			found = 'D'
@@ -109,7 +109,7 @@ func TestWakeupsAreBoundedByPhases(t *testing.T) {
 					endNs := startNs + int64(k)*20_000
 					for now < endNs {
 						untilNs := int64(never)
-						if now < dueNs-p.marginNs(0) {
+						if !p.near(now, dueNs) {
 							untilNs = dueNs
 						}
 						now += p.plan(now, untilNs, 1<<30)

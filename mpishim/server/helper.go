@@ -6,6 +6,8 @@ package main
 import "C"
 
 import (
+	"fmt"
+
 	"pinwheel/internal/clock"
 	"pinwheel/internal/engine"
 	"pinwheel/internal/settings"
@@ -31,4 +33,10 @@ func (s *server) startHelper() {
 func (s *server) stopHelper() {
 	at32(&s.sh.want_events).Store(0)
 	_ = s.engine.Close() // it does not fail
+	if h := s.engine.HelperStats(); s.set.Log == "debug" && h.CPUNs > 0 {
+		ms := func(ns int64) float64 { return float64(ns) / 1e6 }
+		s.info(fmt.Sprintf("helper: %.2f ms of processor time, %.2f ms of it in %d registrations and %d deregistrations; "+
+			"%d wake-ups, %d uses; %d deadlines, %.2f ms late at most", ms(h.CPUNs), ms(h.ActionNs), h.Registers, h.Deregs,
+			h.Wakeups, h.Events, h.Deadlines, ms(h.LateMaxNs)))
+	}
 }
