@@ -16,14 +16,18 @@ import (
 	"pinwheel/internal/change"
 	"pinwheel/internal/machine"
 	"pinwheel/internal/outfile"
+	"pinwheel/testbed/live/stack"
 )
 
 type matrixCmd struct {
 	Mechanisms   []string `default:"unwatched,ucx,fentry,tps,tp,uffd,pfn,none" help:"Columns."`
 	Unprivileged bool     `help:"Run the cells as nobody."`
-	Device       string   `default:"io_uring" enum:"io_uring,rdma" help:"What moves the bytes."`
-	MPI          bool     `help:"Initialise Open MPI in each cell, with its patches of libc."`
+	Device       string   `default:"io_uring" enum:"io_uring,rdma,softverbs" help:"What moves the bytes."`
+	Softverbs    string   `default:"out/softverbs" help:"Directory of the software device, for softverbs and for MPI."`
+	MPI          bool     `help:"Initialise Open MPI over UCX in each cell, with its patches of libc."`
 	Out          string   `short:"o" default:"-" help:"File for the JSON lines; - is standard output."`
+
+	variables []string // for the cells
 }
 
 // Cell is one result, and the form of the result files.
@@ -51,13 +55,31 @@ var errStale = errors.New("stale data was transferred under a mechanism that sho
 
 func (c matrixCmd) Run() error {
 	bad := 0
-	err := outfile.Write(c.Out, func(w io.Writer) (err error) {
+	err := c.prepare()
+	if err != nil {
+		return err
+	}
+	err = outfile.Write(c.Out, func(w io.Writer) (err error) {
 		bad, err = c.write(json.NewEncoder(w))
 		return err
 	})
 	if err == nil && bad > 0 {
 		return fmt.Errorf("%w: %d cells", errStale, bad)
 	}
+	return err
+}
+
+// prepare finds out how cells get the software device.
+func (c *matrixCmd) prepare() error {
+	if c.Device != softverbs && !c.MPI {
+		return nil
+	}
+	d, err := stack.OpenDevice(c.Softverbs)
+	if err != nil {
+		return err
+	}
+	openMPI, err := stack.Named("openmpi-ucx")
+	c.variables = append(openMPI.Alone(d), patcherSetting)
 	return err
 }
 
@@ -96,8 +118,8 @@ func (c matrixCmd) run(mechanism string, k change.Kind) (verdict, chosen, why st
 	cmd.WaitDelay = time.Second // for what a killed cell has forked
 	if c.MPI {
 		cmd.Args = append(cmd.Args, "--mpi")
-		cmd.Env = append(os.Environ(), patcherSettings...)
 	}
+	cmd.Env = append(os.Environ(), c.variables...)
 	var failure strings.Builder
 	cmd.Stderr = &failure
 	b, err := cmd.Output()

@@ -19,8 +19,8 @@ $(STALE_UCX): | tools
 	mkdir -p $(STALE_OUT) $(RESULTS_STALE)
 	$(GO) build -tags ucx -o $@ ./bench/stale
 
-## test-stale: every mechanism against every kind of change, races, UCX beside ours; writes results/stale
-test-stale: test-stale-host test-stale-ucx test-stale-race
+## test-stale: every mechanism against every kind of change, races, UCX and Open MPI beside ours; writes results/stale
+test-stale: test-stale-host test-stale-ucx $(if $(shell command -v mpirun.openmpi),test-stale-mpi) test-stale-race
 	$(MAKE) --no-print-directory stale-table
 
 ## test-stale-host: the matrix on this machine, as root and as nobody
@@ -36,9 +36,9 @@ test-stale-host: $(STALE)
 test-stale-ucx: $(STALE_UCX)
 	$(STALE_UCX) matrix --mechanisms ucx -o $(RESULTS_STALE)/2-ucx.json
 
-## test-stale-mpi: the matrix in processes whose libc Open MPI has patched (see install-mpi)
-test-stale-mpi: $(STALE)
-	$(STALE) matrix --mpi --mechanisms tps,uffd -o $(RESULTS_STALE)/3-openmpi.json
+## test-stale-mpi: the matrix on the software RDMA device, in processes whose libc Open MPI has patched (see install-mpi)
+test-stale-mpi: $(STALE) softverbs
+	$(STALE) matrix --mpi --device softverbs --mechanisms unwatched,tps,uffd -o $(RESULTS_STALE)/3-openmpi.json
 	$(MAKE) --no-print-directory stale-table
 
 ## test-stale-race: threads that free addresses against threads that use them; STALE_CHANGES=1000000 for the official run

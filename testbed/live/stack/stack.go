@@ -95,6 +95,10 @@ func (s Stack) Missing(d Device) string {
 	return ""
 }
 
+// Alone are the variables under which a process that no launcher has started
+// has the device, and is a rank of its own on this stack.
+func (s Stack) Alone(d Device) []string { return slices.Concat(s.settings, d.variables()) }
+
 // OverSharedMemory are variables for Job.Environ under which the data goes
 // through shared memory instead of the device, for tests of checks.
 func (s Stack) OverSharedMemory() []string { return slices.Clone(s.shared) }
