@@ -4,7 +4,6 @@
  */
 #include "sv.h"
 #include <fcntl.h>
-#include <sys/syscall.h>
 
 #define KNOWN 512 /* descriptors fetched from others */
 
@@ -34,7 +33,6 @@ void sv_bell_ring(uint32_t proc, const struct sv_bell *b, struct sv_note n)
 	static struct { uint32_t gen, proc, serial; int fd; } known[KNOWN];
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	uint32_t gen = sv->proc[proc].gen;
-	int pidfd;
 
 	if (proc == sv_me) {
 		if (write(b->fd, &n, sizeof(n)) != sizeof(n))
@@ -47,11 +45,8 @@ void sv_bell_ring(uint32_t proc, const struct sv_bell *b, struct sv_note n)
 	if (k->gen != gen || k->proc != proc || k->serial != b->serial) {
 		if (k->gen)
 			close(k->fd);
-		pidfd = (int)syscall(SYS_pidfd_open, sv->proc[proc].pid, 0);
-		k->fd = (int)syscall(SYS_pidfd_getfd, pidfd, b->fd, 0);
+		k->fd = sv_peer_fd(proc, b->fd);
 		k->gen = k->fd < 0 ? 0 : gen, k->proc = proc, k->serial = b->serial;
-		if (pidfd >= 0)
-			close(pidfd);
 	}
 	if (k->gen && write(k->fd, &n, sizeof(n)) != sizeof(n))
 		sv_say("event lost: process %d reads none", sv->proc[proc].pid);

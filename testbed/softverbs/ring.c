@@ -8,7 +8,6 @@
 #include <linux/io_uring.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 
 #define ENTRIES 4u
 
@@ -25,7 +24,6 @@ struct ring {
 static struct ring ring[SV_PROCS][SV_RINGS];
 static pthread_rwlock_t attached = PTHREAD_RWLOCK_INITIALIZER; /* for writing: rings come and go */
 static struct io_uring_params params; /* offsets, the same in all processes */
-static uint32_t watched[SV_PROCS];
 
 static int setup(void)
 {
@@ -92,37 +90,24 @@ void sv_rings_drop(uint32_t proc)
 	pthread_rwlock_wrlock(&attached);
 	for (int i = 0; i < SV_RINGS; i++)
 		drop(&ring[proc][i]);
-	watched[proc] = 0;
 	pthread_rwlock_unlock(&attached);
 }
 
 static int attach(uint32_t proc, uint32_t index)
 {
-	static int told;
 	struct ring *r = &ring[proc][index];
 	uint32_t gen = sv->proc[proc].gen;
-	int pidfd, fd, err = 0, watch = 0;
+	int fd, err = 0;
 
 	pthread_rwlock_wrlock(&attached);
 	if (r->gen != gen) {
 		drop(r);
-		pidfd = (int)syscall(SYS_pidfd_open, sv->proc[proc].pid, 0);
-		fd = (int)syscall(SYS_pidfd_getfd, pidfd, sv->proc[proc].ring[index].fd, 0);
-		err = fd < 0 ? errno : map(r, fd, gen);
+		fd = sv_peer_fd(proc, sv->proc[proc].ring[index].fd);
+		err = fd < 0 ? -fd : map(r, fd, gen);
 		if (err && fd >= 0)
 			close(fd);
-		if (err == EPERM && !told++)
-			sv_say("process %d lets nobody fetch its descriptors: see /proc/sys/kernel/yama/ptrace_scope",
-			       sv->proc[proc].pid);
-		if (pidfd >= 0)
-			close(pidfd);
-		watch = !err && proc != sv_me && watched[proc] != gen;
-		if (watch)
-			watched[proc] = gen;
 	}
 	pthread_rwlock_unlock(&attached);
-	if (watch)
-		sv_thread_watch(proc);
 	return err;
 }
 
@@ -178,10 +163,9 @@ static ssize_t submit(struct ring *r, enum sv_direction d, int fd, uint64_t addr
 static ssize_t read_locked(uint32_t proc, int fd, uint64_t addr, uint64_t len)
 {
 	char part[1 << 14];
-	struct iovec to = {part, len < sizeof(part) ? len : sizeof(part)}, from = {(void *)(uintptr_t)addr, to.iov_len};
-	ssize_t n = process_vm_readv(sv->proc[proc].pid, &to, 1, &from, 1, 0);
+	ssize_t n = sv_peer_read(proc, part, addr, len < sizeof(part) ? len : sizeof(part));
 
-	return n < 0 ? -errno : write(fd, part, (size_t)n);
+	return n < 0 ? n : write(fd, part, (size_t)n);
 }
 
 /*

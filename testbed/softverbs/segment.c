@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#define VERSION "softverbs1" /* raised whenever struct sv_shm changes */
+#define VERSION "softverbs2" /* raised whenever struct sv_shm changes */
 
 struct sv_shm *sv;
 uint32_t sv_me = UINT32_MAX; /* none, until sv_open */
@@ -262,6 +262,7 @@ static int enter(void)
 	for (int r = 0; r < SV_RINGS; r++)
 		sv->proc[sv_me].ring[r].fd = -1;
 	sv->proc[sv_me].pid = getpid();
+	sv->proc[sv_me].started = sv_started(getpid());
 	__atomic_add_fetch(&sv->proc[sv_me].gen, 1, __ATOMIC_RELEASE);
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY); /* Yama: peers fetch our descriptors; fails without Yama */
 	if ((err = sv_thread_start()) || (err = sv_pin_open()))

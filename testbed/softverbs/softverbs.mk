@@ -8,7 +8,7 @@ SOFTVERBS_CFLAGS := -O2 -g -fPIC -Wall -Wextra -Wno-missing-field-initializers -
 # Never unloaded: each has a thread, and MPI libraries close what they have opened.
 SOFTVERBS_LDFLAGS := -shared -pthread -Wl,-z,defs -Wl,-z,nodelete
 SOFTVERBS_OBJECTS := $(patsubst $(SOFTVERBS)/%.c,$(SOFTVERBS_BUILD)/%.o,$(wildcard $(SOFTVERBS)/*.c))
-SOFTVERBS_TESTS := $(patsubst $(SOFTVERBS)/tests/%.c,$(SOFTVERBS_BUILD)/test-%,$(wildcard $(SOFTVERBS)/tests/*.c))
+SOFTVERBS_TESTS := $(patsubst $(SOFTVERBS)/tests/%.c,$(SOFTVERBS_BUILD)/test-%,$(wildcard $(SOFTVERBS)/tests/*.c $(SOFTVERBS)/tests/inner/*.c))
 SOFTVERBS_CM_OBJECTS := $(patsubst $(SOFTVERBS)/%.c,$(SOFTVERBS_BUILD)/%.o,$(wildcard $(SOFTVERBS)/cm/*.c))
 SOFTVERBS_LIBS := $(SOFTVERBS_LIB)/librdmacm.so.1 $(SOFTVERBS_LIB)/libibverbs.so.1
 # The library whose symbol versions ours has.
@@ -55,6 +55,11 @@ $(SOFTVERBS_OUT)/sys:
 
 $(SOFTVERBS_BUILD)/test-%: $(SOFTVERBS)/tests/%.c $(wildcard $(SOFTVERBS)/tests/*.h) $(SOFTVERBS_LIBS)
 	gcc $(SOFTVERBS_CFLAGS) -o $@ $< -Wl,--as-needed $(SOFTVERBS_LIBS)
+
+# Those that look inside are linked with the device's own files.
+$(SOFTVERBS_BUILD)/test-inner/%: $(SOFTVERBS)/tests/inner/%.c $(SOFTVERBS)/tests/check.h $(SOFTVERBS)/sv.h $(SOFTVERBS_OBJECTS)
+	mkdir -p $(@D)
+	gcc $(SOFTVERBS_CFLAGS) -o $@ $< $(SOFTVERBS_OBJECTS)
 
 ## install-softverbs: install what the software RDMA device and its tests need beside MPI (Debian, as root)
 install-softverbs:

@@ -43,6 +43,7 @@ struct sv_lock {
 struct sv_proc {
 	uint32_t live, gen;
 	pid_t pid;
+	uint64_t started; /* tells processes with the same number apart */
 	struct sv_lock alive;  /* held by the process's device thread as long as that lives */
 	struct sv_lock atomics; /* one atomic operation at a time on the memory of this process */
 	struct {
@@ -132,7 +133,14 @@ void sv_free(uint64_t off, uint64_t bytes);
 /* thread.c */
 int sv_thread_start(void);
 void sv_thread_wake(void);
-void sv_thread_watch(uint32_t proc); /* tells sv_rings_drop when that process ends */
+void sv_thread_watch(uint32_t proc, int pidfd); /* calls sv_rings_drop and sv_peer_drop when that process ends */
+
+/* peer.c: a process that has ended is -ESRCH, even if its number is used again */
+uint64_t sv_started(pid_t pid);
+int sv_peer_fd(uint32_t proc, int fd); /* a copy of its descriptor, or -errno */
+ssize_t sv_peer_read(uint32_t proc, void *to, uint64_t addr, size_t len);
+void sv_peer_drop(uint32_t proc);
+void sv_refusal(char *line, size_t size, pid_t pid, const char *scope_file);
 
 /* pin.c */
 int sv_pin_open(void);

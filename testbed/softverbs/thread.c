@@ -15,7 +15,7 @@ static int epoll_fd = -1, wake_fd = -1;
 static void ended(uint32_t proc, int pidfd)
 {
 	epoll_ctl(epoll_fd, EPOLL_CTL_DEL, pidfd, NULL);
-	close(pidfd);
+	sv_peer_drop(proc);
 	sv_rings_drop(proc);
 	sv_bury_dead();
 }
@@ -81,11 +81,9 @@ int sv_thread_start(void)
 
 void sv_thread_wake(void) { eventfd_write(wake_fd, 1); }
 
-void sv_thread_watch(uint32_t proc)
+void sv_thread_watch(uint32_t proc, int pidfd)
 {
-	int fd = (int)syscall(SYS_pidfd_open, sv->proc[proc].pid, 0);
-	struct epoll_event e = {.events = EPOLLIN, .data.u64 = (uint64_t)(uint32_t)fd << 32 | proc};
+	struct epoll_event e = {.events = EPOLLIN, .data.u64 = (uint64_t)(uint32_t)pidfd << 32 | proc};
 
-	if (fd >= 0)
-		epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &e);
+	epoll_ctl(epoll_fd, EPOLL_CTL_ADD, pidfd, &e);
 }
