@@ -46,6 +46,9 @@ func runAndReport(e *command.Env, p launch.Plan, dir jobreport.Dir, file string)
 		return cantStart(err)
 	}
 	err = writeReport(dir, file)
+	if errors.Is(err, jobreport.ErrNone) {
+		err = fmt.Errorf("%w: they ended without MPI_Finalize, can't see this directory, or use no MPI that Pinwheel knows", err)
+	}
 	switch {
 	case errors.Is(err, errUnwritten):
 		e.Note("%v; the reports of the ranks are left for pinwheel report %s/*.json", err, shortest(dir.Keep()))

@@ -33,7 +33,8 @@ type meter struct {
 	isParked    bool
 	parks       int64
 	firstParkNs int64
-	misses      map[predictor.CallSite]misses
+	misses      map[predictor.CallSite]*misses
+	elsewhere   misses // at call sites past maxMissSites
 }
 
 // misses are the uses at one call site that were no hits.
@@ -42,8 +43,7 @@ type misses struct {
 	stallNs int64
 }
 
-// maxMissSites bounds the memory of a program whose call sites never repeat; the zero call site stands for
-// further ones.
+// maxMissSites bounds the memory of a program whose call sites never repeat.
 const maxMissSites = 4096
 
 // newMeter begins to count now by the clock that it is given, with nothing pinned.
@@ -52,7 +52,7 @@ func newMeter(clockNs func() int64) *meter {
 	return &meter{
 		clockNs: clockNs, beganNs: clockNs(), beganCPU: processCPUNs(),
 		pinned: usage.New(0, end), parked: usage.New(0, end), stalled: usage.NewSeries(0, end), late: usage.NewSeries(0, end),
-		misses: map[predictor.CallSite]misses{},
+		misses: map[predictor.CallSite]*misses{},
 	}
 }
 
@@ -87,16 +87,25 @@ func (m *meter) missed(o regcache.Outcome, site predictor.CallSite, startNs, end
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.stalled.Hold(startNs-m.beganNs, endNs-m.beganNs, 1)
-	if _, known := m.misses[site]; !known && len(m.misses) == maxMissSites {
-		site = predictor.CallSite{}
-	}
-	at := m.misses[site]
+	at := m.missesAt(site)
 	at.stallNs += endNs - startNs
 	if o == regcache.Late {
 		at.late++
 		m.late.Add(startNs-m.beganNs, 1)
 	}
-	m.misses[site] = at
+}
+
+// missesAt returns the misses at a call site, to count there. It is called with mu.
+func (m *meter) missesAt(site predictor.CallSite) *misses {
+	at := m.misses[site]
+	if at == nil && len(m.misses) < maxMissSites {
+		at = new(misses)
+		m.misses[site] = at
+	}
+	if at == nil {
+		at = &m.elsewhere
+	}
+	return at
 }
 
 // place counts a placement of the helper.

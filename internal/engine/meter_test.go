@@ -3,6 +3,7 @@ package engine
 import (
 	"testing"
 
+	"pinwheel/internal/clock"
 	"pinwheel/internal/report"
 	"pinwheel/predictor"
 	"pinwheel/regcache"
@@ -71,7 +72,7 @@ func TestMissesAreCountedAtTheirSite(t *testing.T) {
 	at := predictor.CallSite{Op: 3}
 	m.missed(regcache.First, at, m.beganNs, m.beganNs+5e8)
 	m.missed(regcache.Late, at, m.beganNs+9e8, m.beganNs+1e9)
-	if got := m.missesAt(at); got.late != 1 || got.stallNs != 6e8 {
+	if got := m.missedAt(at); got.late != 1 || got.stallNs != 6e8 {
 		t.Errorf("%+v, want one late and 0.6 s", got)
 	}
 	h := reportOf(m).History
@@ -103,5 +104,19 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 	if len(m.misses) > maxMissSites {
 		t.Errorf("%d call sites", len(m.misses))
+	}
+}
+
+func BenchmarkMiss(b *testing.B) {
+	m := newMeter(clock.NowNs)
+	var sites [8]predictor.CallSite
+	for i := range sites {
+		sites[i].Frames[0] = uint64(i)
+	}
+	i := 0
+	for b.Loop() {
+		now := m.clockNs()
+		m.missed(regcache.Late, sites[i%len(sites)], now-1000, now)
+		i++
 	}
 }

@@ -31,7 +31,7 @@ func (e *Engine) Report(s regcache.Stats, name func(predictor.CallSite) (site, o
 	r.CPUNs -= h.CPUNs
 	r.Accuracy = accuracy(e.scored.Accuracy().Counts)
 	for _, c := range e.scored.Sites(reportedSites) {
-		missed := e.meter.missesAt(c.CallSite)
+		missed := e.meter.missedAt(c.CallSite)
 		site := report.Site{
 			Uses: c.Uses, Bytes: int64(c.Bytes), Late: missed.late, StallNs: missed.stallNs, Accuracy: accuracy(c.Counts),
 		}
@@ -96,8 +96,12 @@ func (m *meter) whereabouts(where string) string {
 	return where
 }
 
-func (m *meter) missesAt(site predictor.CallSite) misses {
+// missedAt returns the misses at a call site.
+func (m *meter) missedAt(site predictor.CallSite) misses {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.misses[site]
+	if at := m.misses[site]; at != nil {
+		return *at
+	}
+	return misses{}
 }

@@ -96,6 +96,13 @@ static inline __attribute__((always_inline)) void fill(struct pw_thread *t, stru
 	u->site = site ? pw_site_of(t, (const uint64_t[PW_FRAMES]){site}) : pw_site_here(t, frame);
 }
 
+/* Tells the server at which call site it is about to be asked, for the report. */
+static __attribute__((noinline)) void name_site(struct pw_thread *t, uint64_t site, void **frame)
+{
+	t->mail.call = (struct pw_call_id){
+		.op = PW_OTHER, .site = site ? pw_site_of(t, (const uint64_t[PW_FRAMES]){site}) : pw_site_here(t, frame)};
+}
+
 typedef int (*missed_fn)(struct pw_thread *, struct pinwheel_domain *, const void *, size_t, unsigned,
 		struct api_use *);
 
@@ -111,9 +118,13 @@ static inline __attribute__((always_inline)) int acquire(struct pinwheel_domain 
 	if (pw_unlikely(!d || !u))
 		return -EINVAL;
 	start = pw_wants_events() && len >= pw.threshold ? pw_ticks() : 0;
-	if (!hit(t, d, addr, len, access, u) && pw_unlikely((rc = otherwise(t, d, addr, len, access, u)))) {
-		u->domain = NULL;
-		return rc;
+	if (!hit(t, d, addr, len, access, u)) {
+		if (t)
+			name_site(t, site, frame);
+		if (pw_unlikely((rc = otherwise(t, d, addr, len, access, u)))) {
+			u->domain = NULL;
+			return rc;
+		}
 	}
 	fill(t, d, addr, len, start, site, frame, u);
 	return 0;

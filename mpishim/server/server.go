@@ -152,6 +152,7 @@ func (s *server) serve(t *C.struct_pw_thread) (ref regcache.Ref, acquired bool) 
 }
 
 func (s *server) acquire(t *C.struct_pw_thread) (regcache.Ref, error) {
+	startNs := clock.NowNs()
 	d, r, err := s.request(t)
 	if err != nil {
 		return regcache.Ref{}, err
@@ -159,7 +160,6 @@ func (s *server) acquire(t *C.struct_pw_thread) (regcache.Ref, error) {
 	if s.caller == 0 {
 		s.caller = uint64(uintptr(t.mail.caller))
 	}
-	startNs := clock.NowNs()
 	d.cache.Sweep() // it was no hit
 	ref, outcome, err := d.local.Acquire(r, verbs.Access(t.mail.access))
 	if err == nil {
