@@ -15,7 +15,6 @@ import (
 	"pinwheel/regcache"
 	"pinwheel/verbs"
 	"pinwheel/verbs/sim"
-	"pinwheel/verbs/verbstest"
 	"pinwheel/vmwatch"
 )
 
@@ -57,7 +56,7 @@ func closeUnderUse(t *testing.T, watch string, memory []byte) {
 		threads = append(threads, th)
 		ready.Add(1)
 		wg.Go(func() {
-			if err := useUntilItFails(th, verbstest.RangeOf(memory[i*16*int(mem.PageSize):][:16*mem.PageSize]), ready.Done); !isClosed(err) {
+			if err := useUntilItFails(th, mem.RangeOf(memory[i*16*int(mem.PageSize):][:16*mem.PageSize]), ready.Done); !isClosed(err) {
 				t.Errorf("while it is closed: %v, want %v", err, ErrClosed)
 			}
 		})
@@ -70,7 +69,7 @@ func closeUnderUse(t *testing.T, watch string, memory []byte) {
 	runtime.GC()
 	for i, th := range threads {
 		for range 2 {
-			if err := useUntilItFails(th, verbstest.RangeOf(memory[:(i+1)*int(mem.PageSize)]), func() {}); !isClosed(err) {
+			if err := useUntilItFails(th, mem.RangeOf(memory[:(i+1)*int(mem.PageSize)]), func() {}); !isClosed(err) {
 				t.Errorf("afterwards: %v, want %v", err, ErrClosed)
 			}
 		}

@@ -22,7 +22,6 @@ import (
 	"pinwheel/verbs"
 	"pinwheel/verbs/sim"
 	"pinwheel/verbs/uring"
-	"pinwheel/verbs/verbstest"
 )
 
 // The campaign: one fault, at a random call of one point, in a Manager of its
@@ -219,7 +218,7 @@ func campaignMemory(t *testing.T) func(i int) mem.Range {
 	}
 	t.Cleanup(func() { _ = unix.Munmap(all) })
 	return func(i int) mem.Range {
-		return verbstest.RangeOf(all[i*bytes*int(mem.PageSize):][:bytes*int(mem.PageSize)])
+		return mem.RangeOf(all[i*bytes*int(mem.PageSize):][:bytes*int(mem.PageSize)])
 	}
 }
 

@@ -30,7 +30,7 @@ func hugeRanges(t *testing.T, good mem.Range) map[string]mem.Range {
 			continue
 		}
 		t.Cleanup(func() { _ = unix.Munmap(b) })
-		all[name] = verbstest.RangeOf(b)
+		all[name] = mem.RangeOf(b)
 	}
 	return all
 }

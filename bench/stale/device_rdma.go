@@ -71,7 +71,7 @@ func (d rdmaDevice) link(n uint64) (link, error) {
 	if l.memory, err = unix.Mmap(-1, 0, int(n), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON); err != nil {
 		return nil, err
 	}
-	start := mem.Addr(addressOf(l.memory))
+	start := mem.RangeOf(l.memory).Start
 	g, err := d.peer.Register(mem.Range{Start: start, End: start + mem.Addr(n)},
 		verbs.AccessLocalWrite|verbs.AccessRemoteWrite|verbs.AccessRemoteRead)
 	l.remote = rc.Remote{Addr: uint64(start), RKey: g.RKey}

@@ -241,7 +241,7 @@ func (p *pair) use() error {
 
 // send stores token on every page, sends the range, and looks at what arrived.
 func (p *pair) send(local *regcache.Local, l link, token uint64) error {
-	memory := bytesAt(p.r)
+	memory := p.r.Bytes()
 	for at := 0; at < len(memory); at += int(mem.PageSize) {
 		binary.LittleEndian.PutUint64(memory[at:], token)
 	}

@@ -76,7 +76,7 @@ func processMadvise(s *Subject) error {
 		return fmt.Errorf("pidfd_open: %w", err)
 	}
 	defer unix.Close(pidfd)
-	iov := unix.Iovec{Base: (*byte)(pointer(s.Range.Start)), Len: s.Range.Len()}
+	iov := unix.Iovec{Base: &s.Bytes()[0], Len: s.Range.Len()}
 	_, err = call("process_madvise(DONTNEED)", unix.SYS_PROCESS_MADVISE, uintptr(pidfd), uintptr(unsafe.Pointer(&iov)), 1, unix.MADV_DONTNEED, 0)
 	return err
 }
@@ -101,14 +101,8 @@ func shmRemove(id int) error {
 	return err
 }
 
-// pointer makes an address outside the Go heap usable. Going through the
-// address of addr tells vet that this is meant.
-func pointer(addr mem.Addr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&addr)) }
-
 // Bytes views the Subject's memory, which is outside the Go heap.
-func (s *Subject) Bytes() []byte {
-	return unsafe.Slice((*byte)(pointer(s.Range.Start)), s.Range.Len())
-}
+func (s *Subject) Bytes() []byte { return s.Range.Bytes() }
 
 // Fill stores b in every byte.
 func (s *Subject) Fill(b byte) {

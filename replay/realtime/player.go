@@ -11,6 +11,7 @@ import (
 	"pinwheel"
 	"pinwheel/helper"
 	"pinwheel/internal/clock"
+	"pinwheel/mem"
 	"pinwheel/predictor"
 	"pinwheel/replay"
 	"pinwheel/verbs"
@@ -81,7 +82,7 @@ func (p *player) play(ctx context.Context, next func() ([]replay.Event, error)) 
 func (p *player) open() (err error) {
 	p.pool = p.arena.at(replay.BouncePool(p.opt.BounceBytes))
 	if p.policy == replay.Bounce {
-		p.pinned, err = p.counted.Register(addresses(p.pool), replay.Access)
+		p.pinned, err = p.counted.Register(mem.RangeOf(p.pool), replay.Access)
 		return err
 	}
 	o := pinwheel.Options{
@@ -144,7 +145,7 @@ func (p *player) acquire(e *replay.Event) error {
 	p.copied[e.Slot] = p.policy == replay.Bounce
 	if !p.copied[e.Slot] {
 		u := p.uses[e.Slot]
-		err := p.thread.Acquire(u, addresses(b), replay.Access, e.Op, (*pinwheel.Site)(e.Site))
+		err := p.thread.Acquire(u, mem.RangeOf(b), replay.Access, e.Op, (*pinwheel.Site)(e.Site))
 		if err == nil {
 			p.classify(e, p.counted.used(u.Region().Handle))
 			return nil

@@ -182,7 +182,7 @@ func TestBuffersThatOverlapInTheTraceOverlapInMemory(t *testing.T) {
 	if whole[3*page+5] != 99 {
 		t.Error("a buffer inside another does not share its memory")
 	}
-	if r := addresses(part); r.Start != addresses(whole).Start+3*page+5 || r.Len() != uint64(page)-5 {
-		t.Errorf("a part of %v lies at %v", addresses(whole), r)
+	if r := mem.RangeOf(part); r.Start != mem.RangeOf(whole).Start+3*page+5 || r.Len() != uint64(page)-5 {
+		t.Errorf("a part of %v lies at %v", mem.RangeOf(whole), r)
 	}
 }

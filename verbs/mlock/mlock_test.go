@@ -115,7 +115,7 @@ func meetTheLimit() error {
 	if err != nil {
 		return err
 	}
-	all := verbstest.RangeOf(b)
+	all := mem.RangeOf(b)
 	g, err := p.Register(verbstest.Part(all, 0, memlock), write)
 	if err != nil {
 		return err

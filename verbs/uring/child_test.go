@@ -67,7 +67,7 @@ func meetTheLimit() error {
 	if err != nil {
 		return err
 	}
-	all := verbstest.RangeOf(b)
+	all := mem.RangeOf(b)
 	var held []verbs.Region
 	for off := uint64(0); ; off += mem.PageSize {
 		g, err := p.Register(verbstest.Part(all, off, mem.PageSize), write)
@@ -114,7 +114,7 @@ func holdMost() error {
 	if err != nil {
 		return err
 	}
-	if _, err := p.Register(verbstest.RangeOf(b), write); err != nil {
+	if _, err := p.Register(mem.RangeOf(b), write); err != nil {
 		return err
 	}
 	fmt.Println("pinned")
@@ -193,11 +193,11 @@ func noDescriptors() error {
 		}
 	}
 	for range 1024 {
-		if _, err := p.Register(verbstest.RangeOf(b), write); err != nil {
+		if _, err := p.Register(mem.RangeOf(b), write); err != nil {
 			return err
 		}
 	}
-	if _, err := p.Register(verbstest.RangeOf(b), write); !errors.Is(err, verbs.ErrRegions) || !errors.Is(err, syscall.EMFILE) {
+	if _, err := p.Register(mem.RangeOf(b), write); !errors.Is(err, verbs.ErrRegions) || !errors.Is(err, syscall.EMFILE) {
 		return fmt.Errorf("second ring: %v, want ErrRegions and EMFILE", err)
 	}
 	if err := uring.Probe(); !errors.Is(err, verbs.ErrRegions) || !strings.Contains(err.Error(), "no file descriptor left") {

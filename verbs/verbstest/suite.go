@@ -244,7 +244,7 @@ func (s *suite) huge(t *testing.T) {
 			continue
 		}
 		defer func() { _ = unix.Munmap(b) }()
-		bad[name] = RangeOf(b)
+		bad[name] = mem.RangeOf(b)
 	}
 	for name, r := range bad {
 		if g, err := p.Register(r, write); !isTooMuch(err) {

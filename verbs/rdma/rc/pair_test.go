@@ -128,7 +128,7 @@ func newBuffer(t testing.TB, p verbs.Provider, n uint64) buffer {
 	return buffer{b, g}
 }
 
-func (b buffer) local() rc.Local   { return rc.Local{Range: verbstest.RangeOf(b.b), LKey: b.g.LKey} }
+func (b buffer) local() rc.Local   { return rc.Local{Range: mem.RangeOf(b.b), LKey: b.g.LKey} }
 func (b buffer) remote() rc.Remote { return rc.Remote{Addr: uint64(b.g.Range.Start), RKey: b.g.RKey} }
 
 // part returns the n bytes of r from offset on.

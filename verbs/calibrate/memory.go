@@ -3,7 +3,6 @@ package calibrate
 import (
 	"fmt"
 	"os"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -36,7 +35,7 @@ func mapMemory(n uint64, huge bool) (memory, error) {
 		m.unmap()
 		return memory{}, fmt.Errorf("calibration: madvise: %w", err)
 	}
-	start := mem.Addr(uintptr(unsafe.Pointer(unsafe.SliceData(b))))
+	start := mem.RangeOf(b).Start
 	if huge {
 		start = (start + hugeBytes - 1) &^ (hugeBytes - 1)
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -24,7 +23,7 @@ func Map(t testing.TB, n uint64) ([]byte, mem.Range) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := RangeOf(b)
+	r := mem.RangeOf(b)
 	t.Cleanup(func() {
 		Unmap(t, r)
 		holes.Lock()
@@ -46,12 +45,6 @@ func MapSmallPages(n uint64) ([]byte, error) {
 		return nil, fmt.Errorf("madvise(MADV_NOHUGEPAGE): %w", err)
 	}
 	return b, nil
-}
-
-// RangeOf returns where b lies.
-func RangeOf(b []byte) mem.Range {
-	start := mem.Addr(uintptr(unsafe.Pointer(unsafe.SliceData(b))))
-	return mem.Range{Start: start, End: start + mem.Addr(len(b))}
 }
 
 // Unmap leaves a hole where r, of one Map, was.

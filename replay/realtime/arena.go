@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -73,12 +72,6 @@ func (a *arena) at(r mem.Range) []byte {
 	}
 	offset := r.Start - a.maps[i].traced.Start
 	return a.maps[i].memory[offset : offset+mem.Addr(r.Len())]
-}
-
-// addresses returns where memory of the arena lies.
-func addresses(b []byte) mem.Range {
-	start := mem.Addr(uintptr(unsafe.Pointer(unsafe.SliceData(b))))
-	return mem.Range{Start: start, End: start + mem.Addr(len(b))}
 }
 
 func (a *arena) close() error {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"sync"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -56,10 +55,7 @@ func New(n uint64) (*Arena, error) {
 }
 
 // Range returns where the arena lies.
-func (a *Arena) Range() mem.Range {
-	start := mem.Addr(uintptr(unsafe.Pointer(unsafe.SliceData(a.memory))))
-	return mem.Range{Start: start, End: start + mem.Addr(len(a.memory))}
-}
+func (a *Arena) Range() mem.Range { return mem.RangeOf(a.memory) }
 
 // Sealed reports whether the kernel refuses every change of the mapping until
 // the process ends, so that a registration of it can't become stale by one.
@@ -90,7 +86,7 @@ func (a *Arena) Alloc(n uint64) ([]byte, mem.Range, error) {
 // Free takes back what Alloc returned. It must no longer be registered: the
 // next owner of the memory would share it with the device.
 func (a *Arena) Free(b []byte) error {
-	start := mem.Addr(uintptr(unsafe.Pointer(unsafe.SliceData(b))))
+	start := mem.RangeOf(b).Start
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	r, ok := a.used[start]
