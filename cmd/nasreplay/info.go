@@ -7,6 +7,7 @@ import (
 
 	"pinwheel/internal/command"
 	"pinwheel/mem"
+	"pinwheel/replay/report"
 	"pinwheel/trace"
 	"pinwheel/trace/summary"
 )
@@ -100,7 +101,7 @@ func (c *infoCmd) details(e *command.Env, s *summary.Rank) error {
 	}
 	regions := table{header: []string{"buffer", ">size", ">uses", ">sites", ">in use", ">period", ">jitter", ">cpu period", ">jitter"}}
 	for _, g := range top(s.Regions, c.Top) {
-		regions.add(append([]string{g.Addr, mem.FormatBytes(g.Bytes), strconv.FormatUint(g.Uses, 10), strconv.Itoa(g.Sites), percent(g.UsedShare)},
+		regions.add(append([]string{g.Addr, mem.FormatBytes(g.Bytes), strconv.FormatUint(g.Uses, 10), strconv.Itoa(g.Sites), report.Percent(g.UsedShare)},
 			periods(g.Period, g.CPUPeriod)...)...)
 	}
 	sites := table{header: []string{"call site", "operation", ">size", ">uses", ">buffers", ">period", ">jitter", ">cpu period", ">jitter"}}
@@ -155,7 +156,7 @@ func formatJitter(v float64) string {
 	if v >= 10 {
 		return fmt.Sprintf("%.0f x", v)
 	}
-	return percent(v)
+	return report.Percent(v)
 }
 
 func regionCSV(all []*summary.Rank) *table {

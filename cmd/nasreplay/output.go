@@ -90,9 +90,6 @@ func formatNs(ns int64) string {
 	return fmt.Sprintf("%.2f %s", v, unit)
 }
 
-// percent prints a share.
-func percent(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }
-
 // wrote says what was written to a file, unless that is standard output.
 func wrote(e *command.Env, path, format string, args ...any) error {
 	if outfile.ToStdout(path) {

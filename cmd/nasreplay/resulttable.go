@@ -8,6 +8,7 @@ import (
 	"pinwheel/internal/command"
 	"pinwheel/mem"
 	"pinwheel/replay"
+	"pinwheel/replay/report"
 )
 
 // printResults prints the results of one trace as a table for people. What
@@ -42,7 +43,7 @@ func printResults(e *command.Env, rs []replay.Result, asked []string) error {
 		}
 		cells := []string{r.Policy, scope(r), mem.FormatBytes(uint64(r.PeakPinnedBytes)), peakSaved, mem.FormatBytes(uint64(r.AvgPinnedBytes)), avgSaved,
 			strconv.FormatInt(r.FirstRegs, 10), strconv.FormatInt(r.LateRegs, 10), strconv.FormatInt(r.HelperRegs, 10), strconv.FormatInt(r.WastedRegs, 10),
-			formatNs(r.StallNs), formatNs(r.RunNs), optional(r.Slowdown, "%.4f"), share(r.Err05), share(r.Err5), optional(r.CapturedAvg, "%.3f"), optional(r.CapturedPeak, "%.3f")}
+			formatNs(r.StallNs), formatNs(r.RunNs), report.Number(r.Slowdown, "%.4f"), report.Share(r.Err05), report.Share(r.Err5), report.Number(r.CapturedAvg, "%.3f"), report.Number(r.CapturedPeak, "%.3f")}
 		if r.RealRun != nil {
 			cells = append(cells, fmt.Sprintf("%.4f", r.SlowdownMin), fmt.Sprintf("%.4f", r.SlowdownMax), fmt.Sprintf("%d pages", r.VMDiffPages))
 		}
@@ -73,18 +74,4 @@ func change(v, base float64) string {
 		return ""
 	}
 	return fmt.Sprintf("%+.1f %%", 100*(v-base)/base)
-}
-
-func optional(v *float64, format string) string {
-	if v == nil {
-		return "-"
-	}
-	return fmt.Sprintf(format, *v)
-}
-
-func share(v *float64) string {
-	if v == nil {
-		return "-"
-	}
-	return percent(*v)
 }

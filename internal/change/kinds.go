@@ -1,8 +1,6 @@
 package change
 
-import (
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // Kind is one way in which a mapping changes. After Do the Subject's range is
 // mapped and writable again, as a program would find it.
@@ -53,18 +51,8 @@ var Kinds = []Kind{
 	{Name: "hole punch in a memfd", Make: SharedFile, Do: func(s *Subject) error {
 		return unix.Fallocate(s.fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, int64(s.Range.Len()))
 	}},
-	{Name: "ftruncate of a memfd", Make: SharedFile, Do: func(s *Subject) error {
-		if err := unix.Ftruncate(s.fd, 0); err != nil {
-			return err
-		}
-		return unix.Ftruncate(s.fd, int64(s.Range.Len()))
-	}},
+	{Name: "ftruncate of a memfd", Make: SharedFile, Do: (*Subject).truncate},
 	{Name: "munmap of a memfd", Make: SharedFile, Do: func(s *Subject) error { return s.replace(s.Range) }},
-	{Name: "ftruncate of a private file mapping", Make: PrivateFile, Do: func(s *Subject) error {
-		if err := unix.Ftruncate(s.fd, 0); err != nil {
-			return err
-		}
-		return unix.Ftruncate(s.fd, int64(s.Range.Len()))
-	}},
+	{Name: "ftruncate of a private file mapping", Make: PrivateFile, Do: (*Subject).truncate},
 	{Name: "shmdt", Make: Segment, Do: (*Subject).detach},
 }

@@ -56,10 +56,15 @@ func mapSubject(flags, fd int) (*Subject, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newSubject(p, fd), nil
+}
+
+// newSubject makes a Subject of what was mapped at p.
+func newSubject(p mem.Addr, fd int) *Subject {
 	r := mem.Range{Start: p, End: p + mem.Addr(bytesOfSubject())}
 	s := &Subject{Range: r, fd: fd, owned: mem.NewSet(r)}
 	s.Fill(1)
-	return s, nil
+	return s
 }
 
 // Segment attaches a SysV segment.
@@ -68,10 +73,7 @@ func Segment() (*Subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := mem.Range{Start: p, End: p + mem.Addr(bytesOfSubject())}
-	s := &Subject{Range: r, fd: -1, owned: mem.NewSet(r)}
-	s.Fill(1)
-	return s, nil
+	return newSubject(p, -1), nil
 }
 
 // attachSegment attaches a new segment that ends with its last attachment:
@@ -146,6 +148,14 @@ func (s *Subject) shrink() error {
 		return err
 	}
 	return s.refill(mem.Range{Start: s.Range.Start + mem.Addr(half), End: s.Range.End})
+}
+
+// truncate takes the file's pages away and makes it as long again.
+func (s *Subject) truncate() error {
+	if err := unix.Ftruncate(s.fd, 0); err != nil {
+		return err
+	}
+	return unix.Ftruncate(s.fd, int64(s.Range.Len()))
 }
 
 // detach takes the segment away and maps other memory there.

@@ -95,5 +95,5 @@ func (e *ownErrors) cells() []string {
 	if e.n == 0 {
 		return []string{"-", "-"}
 	}
-	return []string{pct(float64(e.below05) / float64(e.n)), pct(float64(e.below5) / float64(e.n))}
+	return []string{Percent(float64(e.below05) / float64(e.n)), Percent(float64(e.below5) / float64(e.n))}
 }

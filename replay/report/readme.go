@@ -39,8 +39,8 @@ type paperRow struct {
 type outcome struct{ Policy, Peak, Avg, Late, Slowdown string }
 
 func outcomeOf(name string, x, base *replay.Result) outcome {
-	return outcome{name, pct(saved(float64(base.PeakPinnedBytes), float64(x.PeakPinnedBytes))), pct(saved(base.AvgPinnedBytes, x.AvgPinnedBytes)),
-		fmt.Sprintf("%.2f %%", 100*lateShare(x)), number(x.Slowdown, "%.4f")}
+	return outcome{name, Percent(saved(float64(base.PeakPinnedBytes), float64(x.PeakPinnedBytes))), Percent(saved(base.AvgPinnedBytes, x.AvgPinnedBytes)),
+		fmt.Sprintf("%.2f %%", 100*lateShare(x)), Number(x.Slowdown, "%.4f")}
 }
 
 // goalRow is pinwheel on one trace under one cost model.
@@ -122,7 +122,7 @@ func (w *writer) paperRows() []paperRow {
 			continue
 		}
 		base := r.of(replay.LeavePinned)
-		row := paperRow{Paper: b.paper, PaperSaved: pct(b.saved), PaperOf: b.paperOf, Trace: r.program, Why: b.why,
+		row := paperRow{Paper: b.paper, PaperSaved: Percent(b.saved), PaperOf: b.paperOf, Trace: r.program, Why: b.why,
 			Base: size(float64(base.PeakPinnedBytes))}
 		row.Rows = []outcome{
 			outcomeOf(replay.Paper, r.of(replay.Paper), base),
@@ -150,8 +150,8 @@ func (w *writer) goalRows() []goalRow {
 func goalOf(r *Run) goal {
 	x := r.of(replay.Pinwheel)
 	helperNs := float64(x.RunNs) * float64(r.ranks())
-	g := goal{CapturedAvg: number(x.CapturedAvg, "%.3f"), SecondHalf: number(r.capturedLate(replay.Pinwheel), "%.3f"),
-		Late: fmt.Sprintf("%.2f %%", 100*lateShare(x)), Slowdown: number(x.Slowdown, "%.4f"), Busy: pct(float64(x.HelperCPUNs) / max(helperNs, 1))}
+	g := goal{CapturedAvg: Number(x.CapturedAvg, "%.3f"), SecondHalf: Number(r.capturedLate(replay.Pinwheel), "%.3f"),
+		Late: fmt.Sprintf("%.2f %%", 100*lateShare(x)), Slowdown: Number(x.Slowdown, "%.4f"), Busy: Percent(float64(x.HelperCPUNs) / max(helperNs, 1))}
 	if r.options.Timeline == replay.Dedicated {
 		mark(&g.CapturedAvg, x.CapturedAvg != nil && *x.CapturedAvg < goalCaptured)
 		mark(&g.Late, lateShare(x) > goalLate)
@@ -176,10 +176,10 @@ func tableOf(r *Run) policyTable {
 			continue
 		}
 		t.Rows = append(t.Rows, policyRow{
-			Policy: policy, Peak: size(float64(x.PeakPinnedBytes)), PeakSaved: pct(saved(float64(base.PeakPinnedBytes), float64(x.PeakPinnedBytes))),
-			Avg: size(x.AvgPinnedBytes), AvgSaved: pct(saved(base.AvgPinnedBytes, x.AvgPinnedBytes)),
+			Policy: policy, Peak: size(float64(x.PeakPinnedBytes)), PeakSaved: Percent(saved(float64(base.PeakPinnedBytes), float64(x.PeakPinnedBytes))),
+			Avg: size(x.AvgPinnedBytes), AvgSaved: Percent(saved(base.AvgPinnedBytes, x.AvgPinnedBytes)),
 			First: fmt.Sprint(x.FirstRegs), Late: fmt.Sprint(x.LateRegs), Helper: fmt.Sprint(x.HelperRegs), Wasted: fmt.Sprint(x.WastedRegs),
-			Stall: fmt.Sprintf("%.1f ms", float64(x.StallNs)/1e6), Slowdown: number(x.Slowdown, "%.4f"), CapAvg: number(x.CapturedAvg, "%.3f"),
+			Stall: fmt.Sprintf("%.1f ms", float64(x.StallNs)/1e6), Slowdown: Number(x.Slowdown, "%.4f"), CapAvg: Number(x.CapturedAvg, "%.3f"),
 		})
 	}
 	return t
@@ -191,7 +191,7 @@ func (w *writer) errorRows() []errorRow {
 		row := errorRow{Trace: r.program}
 		for _, policy := range Predictors() {
 			if x := r.of(policy); x != nil {
-				row.Cells = append(row.Cells, share(x.Err05), share(x.Err5))
+				row.Cells = append(row.Cells, Share(x.Err05), Share(x.Err5))
 			}
 		}
 		row.Cells = append(row.Cells, r.own.cells()...)
@@ -211,9 +211,9 @@ func (w *writer) groupRows() []groupRow {
 			sum, most := nodePeaks(r, policy)
 			all := r.of(policy)
 			row := groupRow{Name: fmt.Sprintf("test %d, %s", i+1, g.name), Policy: name, Peak: size(float64(sum)), Most: size(float64(most)),
-				Saved: pct(saved(float64(base), float64(sum))), Late: fmt.Sprintf("%.2f %%", 100*lateShare(all)), Slowdown: number(all.Slowdown, "%.4f")}
+				Saved: Percent(saved(float64(base), float64(sum))), Late: fmt.Sprintf("%.2f %%", 100*lateShare(all)), Slowdown: Number(all.Slowdown, "%.4f")}
 			if name == replay.Paper {
-				row.PaperSaved = pct(paper[i])
+				row.PaperSaved = Percent(paper[i])
 			}
 			rows = append(rows, row)
 		}
@@ -238,16 +238,19 @@ func (readmeData) BudgetPolicy() string { return budgetPolicy }
 
 func size(bytes float64) string { return mem.FormatBytes(uint64(bytes)) }
 
-func pct(v float64) string { return fmt.Sprintf("%.1f %%", 100*v+0) }
+// Percent formats a share: "12.3 %".
+func Percent(v float64) string { return fmt.Sprintf("%.1f %%", 100*v+0) }
 
-func share(v *float64) string {
+// Share is Percent of a share that may be nil, for "-".
+func Share(v *float64) string {
 	if v == nil {
 		return "-"
 	}
-	return pct(*v)
+	return Percent(*v)
 }
 
-func number(v *float64, format string) string {
+// Number formats a number that may be nil, for "-".
+func Number(v *float64, format string) string {
 	if v == nil {
 		return "-"
 	}

@@ -65,11 +65,11 @@ func realRows(rs []replay.Result) []realRow {
 	for i := range rs {
 		r := &rs[i]
 		row := realRow{Trace: r.Trace, Provider: r.Provider, Policy: r.Policy, Rank: r.Rank, Pairs: r.Pairs, Scale: fmt.Sprintf("%g", r.Scale),
-			Slowdown: number(r.Slowdown, "%.4f"), From: fmt.Sprintf("%.4f", r.SlowdownMin), To: fmt.Sprintf("%.4f", r.SlowdownMax), AvgSaved: "-",
+			Slowdown: Number(r.Slowdown, "%.4f"), From: fmt.Sprintf("%.4f", r.SlowdownMin), To: fmt.Sprintf("%.4f", r.SlowdownMax), AvgSaved: "-",
 			Late: fmt.Sprintf("%.2f %%", 100*lateShare(r)), Stall: fmt.Sprintf("%.1f ms", float64(r.StallNs)/1e6),
 			VMPin: fmt.Sprintf("%d pages in %d samples", r.VMDiffPages, r.VMSamples)}
 		if b := base[key{r.Trace, r.Provider, r.Rank}]; b != nil {
-			row.AvgSaved = pct(saved(b.AvgPinnedBytes, r.AvgPinnedBytes))
+			row.AvgSaved = Percent(saved(b.AvgPinnedBytes, r.AvgPinnedBytes))
 		}
 		rows = append(rows, row)
 	}
