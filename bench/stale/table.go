@@ -71,9 +71,9 @@ in both directions. Only the bytes decide:
 - n/a: the change is not possible there. A note below gives the reason.
 
 In brackets is the device that moved the bytes: io_uring, an RDMA device (rdma), or the software
-RDMA device of testbed/softverbs. *unwatched* is our cache without notification. *ucx* is the cache of UCX 1.13.1 (Debian) in the same
-harness. (UCX replaces mremap by a function of four arguments. So MREMAP_FIXED loses its target
-address in every program that links UCX.)
+RDMA device of testbed/softverbs. *unwatched* is our cache without notification. *ucx* is the cache
+of UCX 1.13.1 (Debian) in the same harness. (UCX replaces mremap by a function of four arguments. So
+MREMAP_FIXED loses its target address in every program that links UCX.)
 `
 
 // column is one configuration of the matrix.
