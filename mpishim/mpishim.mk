@@ -85,10 +85,10 @@ standin: shim
 	cp $(SHIM_LIB)/libpinwheel.so $(SHIM_LIB)/libpinwheel-go.so $(STANDIN)/
 	$(CC) -O2 -fPIC -shared -Wl,-soname,libibverbs.so.1 -Wl,--version-script=mpishim/testing/standin/verbs.map -o $(STANDIN)/libibverbs.so.1 mpishim/testing/standin/verbs.c
 	$(CC) -O2 -fPIC -shared -fno-omit-frame-pointer -Wl,-soname,libmpi.so.40 -o $(STANDIN)/libmpi.so.40 mpishim/testing/standin/mpi.c $(STANDIN)/libibverbs.so.1
-	for p in path life; do $(CC) -O2 -fno-omit-frame-pointer -o $(STANDIN)/$$p mpishim/testing/standin/$$p.c $(STANDIN)/libmpi.so.40 $(STANDIN)/libibverbs.so.1 -lpthread \
+	for p in path calls life; do $(CC) -O2 -fno-omit-frame-pointer -o $(STANDIN)/$$p mpishim/testing/standin/$$p.c $(STANDIN)/libmpi.so.40 $(STANDIN)/libibverbs.so.1 -lpthread \
 		-Wl,-rpath,$(abspath $(STANDIN)) -Wl,-rpath-link,$(STANDIN); done
 
-## bench-path: what a large message costs on the path of the preload library, in ns (half a minute)
+## bench-path: what a message costs on the path of the preload library, and a call that registers nothing, in ns (a minute)
 bench-path: standin
 	mpishim/testing/standin/bench.sh $(STANDIN) 5 | tee $(SHIM_OUT)/bench-path.txt
 

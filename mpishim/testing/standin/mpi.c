@@ -17,6 +17,7 @@ int standin_is_live(void *mr);
 char ompi_mpi_comm_world, ompi_mpi_byte;
 char standin_wide; /* a datatype of 1 MiB, whose elements lie 1 TiB apart */
 int (*standin_finalizing)(void); /* called at the beginning of MPI_Finalize */
+size_t standin_copies; /* messages of up to so many bytes are not registered */
 static struct {
 	void *context;
 } pd = {&pd};
@@ -57,12 +58,21 @@ int MPI_Init(int *argc, char ***argv)
 int MPI_Send(const void *buf, int count, void *type, int to, int tag, void *comm)
 {
 	size_t bytes = type == &standin_wide ? (size_t)count << 40 : (size_t)count;
-	void *mr = ibv_reg_mr_iova2(&pd, (void *)buf, bytes, (uintptr_t)buf, 4);
+	void *mr;
 
 	(void)to, (void)tag, (void)comm;
+	if (bytes <= standin_copies)
+		return 0;
+	mr = ibv_reg_mr_iova2(&pd, (void *)buf, bytes, (uintptr_t)buf, 4);
 	if (!mr && type == &standin_wide)
 		return 0; /* it copies what it can't register */
 	return !mr || ibv_dereg_mr(mr);
+}
+
+int MPI_Test(void **request, int *flag, void *status) { return (void)request, (void)status, *flag = 0, 0; }
+int MPI_Iprobe(int source, int tag, void *comm, int *flag, void *status)
+{
+	return (void)source, (void)tag, (void)comm, (void)status, *flag = 0, 0;
 }
 
 int MPI_Win_create(void *base, intptr_t bytes, int unit, void *info, void *comm, void **win)

@@ -8,6 +8,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "timing.h"
 
@@ -15,6 +16,7 @@ int MPI_Init(int *argc, char ***argv);
 int MPI_Send(const void *buf, int count, void *type, int to, int tag, void *comm);
 int MPI_Finalize(void);
 extern char ompi_mpi_comm_world, ompi_mpi_byte;
+extern int standin_leaves_pages;
 
 #define BYTES (64 << 10)
 
@@ -27,9 +29,12 @@ int main(int argc, char **argv)
 	char **buf = calloc((size_t)buffers, sizeof *buf);
 	int failed = MPI_Init(&argc, &argv);
 
-	for (int i = 0; i < buffers; i++)
+	standin_leaves_pages = 1;
+	for (int i = 0; i < buffers; i++) {
 		if (posix_memalign((void **)&buf[i], 4096, BYTES))
 			return 3;
+		memset(buf[i], 1, BYTES);
+	}
 	for (int r = 0; r < rounds; r++) {
 		struct timespec pause = {0, pause_us * 1000};
 		uint64_t start = now();
