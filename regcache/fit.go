@@ -28,7 +28,7 @@ func (c *Cache) growable(p mem.Range, a verbs.Access) (found []*region) {
 	// is at least half and less than twice as long: one class around.
 	middle := p.Start + mem.Addr(p.Len()/2)
 	for k := class(p.Len()) - 1; k <= class(p.Len())+1; k++ {
-		if c.tab.byClass[k] == 0 {
+		if c.tab.classes>>k&1 == 0 {
 			continue
 		}
 		for g := range c.inGranule(k, middle) {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"pinwheel/internal/fault"
 	"pinwheel/mem"
 	"pinwheel/verbs"
 	"pinwheel/verbs/sim"
@@ -108,5 +109,29 @@ func TestImpossibleRangesAreNoMemory(t *testing.T) {
 		}
 		fx.check()
 		fx.use(span(0, 40), both, First)
+	}
+}
+
+// TestNoRangeIsTooLongToLookFor asks for ranges up to the longest that a request may have.
+func TestNoRangeIsTooLongToLookFor(t *testing.T) {
+	c, err := New(sim.New(sim.Options{}), Options{OnFault: func(f *fault.Fault) { t.Error(f) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for n := uint64(mem.PageSize); n <= 1<<62; n *= 2 {
+		for _, r := range []mem.Range{{Start: base, End: base + mem.Addr(n)}, {Start: base + 1, End: base + 1 + mem.Addr(n)}} {
+			if ref, _, err := c.Acquire(r, both); err == nil {
+				c.Release(ref)
+			} else if errors.Is(err, fault.Err) {
+				t.Errorf("%v: %v", r, err)
+			}
+		}
+		if err := c.Invalidate(mem.Range{Start: base, End: base + mem.Addr(n)}); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := c.Verify(); err != nil {
+		t.Error(err)
 	}
 }
