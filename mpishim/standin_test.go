@@ -73,7 +73,7 @@ var build = sync.OnceValue(func() (s stage) {
 			cc("-fPIC", "-shared", "-Wl,-soname,libmpi.so.40", "-o", at("libmpi.so.40"), "testing/standin/mpi.c", at("libibverbs.so.1")),
 		},
 		{
-			append(cc("-o", at("path"), "testing/standin/path.c", at("libmpi.so.40")), found...),
+			append(cc("-o", at("path"), "testing/standin/path.c", at("libmpi.so.40"), at("libibverbs.so.1")), found...),
 			append(cc("-o", at("life"), "testing/standin/life.c", at("libmpi.so.40"), at("libibverbs.so.1"), "-lpthread"), found...),
 		},
 	} {

@@ -93,7 +93,7 @@ static inline __attribute__((always_inline)) void fill(struct pw_thread *t, stru
 	pw_add(&t->managed, 1);
 	if (!start_ticks)
 		return;
-	u->site = site ? pw_site_of(t, (const uint64_t[PW_FRAMES]){site}) : pw_site_here(t, frame);
+	u->site = site ? pw_site_at(t, site) : pw_site_here(t, frame);
 }
 
 /* Tells the server at which call site it is about to be asked, for the report. */
@@ -169,16 +169,7 @@ PW_EXPORT int pinwheel_release(struct pinwheel_use *use)
 	/* First, because the helper cannot deregister memory in use. */
 	pw_put(t, d->place, &u->ref);
 	if (region && u->start_ticks && pw_wants_events())
-		pw_report_use(t, &(struct pw_event){
-				   .region = region | d->tag,
-				   .start = u->start,
-				   .end = u->end,
-				   .start_ticks = u->start_ticks,
-				   .end_ticks = pw_ticks(),
-				   .site = u->site,
-				   .op = PW_OTHER,
-				   .pages = pages,
-			   });
+		pw_report_use(t, region | d->tag, pages, u->start, u->end, u->start_ticks, u->site, PW_OTHER);
 	__atomic_store_n(&t->releasing, NULL, __ATOMIC_RELEASE);
 	return 0;
 }

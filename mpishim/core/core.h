@@ -70,17 +70,9 @@ static inline struct pw_thread *pw_self(void)
 
 /* site.c */
 void pw_site_init(void);
-unsigned pw_site_walk(void **frame, uint64_t stack_end, uint64_t frames[PW_FRAMES]);
-const struct pw_site *pw_site_of(struct pw_thread *t, const uint64_t frames[PW_FRAMES]); /* never NULL */
-
-/* The call site of the function with this frame. */
-static inline const struct pw_site *pw_site_here(struct pw_thread *t, void **frame)
-{
-	uint64_t frames[PW_FRAMES];
-
-	pw_site_walk(frame, t->stack_end, frames);
-	return pw_site_of(t, frames);
-}
+void pw_site_walk(void **frame, uint64_t stack_end, uint64_t frames[PW_FRAMES]);
+const struct pw_site *pw_site_here(struct pw_thread *t, void **frame); /* of the function with this frame; never NULL */
+const struct pw_site *pw_site_at(struct pw_thread *t, uint64_t address); /* with one frame; never NULL */
 
 static inline uint64_t pw_clock_ns(clockid_t id)
 {

@@ -34,13 +34,22 @@ static inline uint32_t pw_ref_pages(const struct pwt_ref *ref)
 	return (uint32_t)((ref->desc->high - ref->desc->low) >> __builtin_ctzll(pw.page_mask + 1));
 }
 
-static inline void pw_report_use(struct pw_thread *t, const struct pw_event *e)
+/* Reports a use. It writes each word once: a copy of the event would wait for the words it was made of. */
+static inline void pw_report_use(struct pw_thread *t, uint64_t region, uint32_t pages, uint64_t start, uint64_t end,
+				 uint64_t start_ticks, const struct pw_site *site, uint32_t op)
 {
-	struct pw_event *slot = pw_ring_next(&t->ring);
+	struct pw_event *e = pw_ring_next(&t->ring);
 
-	if (!slot)
+	if (!e)
 		return;
-	*slot = *e;
+	e->region = region;
+	e->start = start;
+	e->end = end;
+	e->start_ticks = start_ticks;
+	e->end_ticks = pw_ticks();
+	e->site = site;
+	e->op = op;
+	e->pages = pages;
 	pw_ring_push(&t->ring);
 }
 

@@ -49,24 +49,37 @@ static inline int is_code(uint64_t address)
 	return 0;
 }
 
-unsigned pw_site_walk(void **frame, uint64_t stack_end, uint64_t frames[PW_FRAMES])
+/* The frame of the caller; NULL if this one does not lead to it. */
+static inline void **outer(void **frame, uint64_t stack_end)
 {
-	unsigned n = 0;
+	uint64_t up = (uint64_t)frame[0];
 
-	while (n < PW_FRAMES) {
-		uint64_t here = (uint64_t)frame, up;
+	return up > (uint64_t)frame && up <= stack_end - 16 && !(up & 7) ? (void **)up : NULL;
+}
 
-		if (!is_code((uint64_t)frame[1]))
-			break;
-		frames[n++] = (uint64_t)frame[1];
-		up = (uint64_t)frame[0];
-		if (up <= here || up > stack_end - 16 || up & 7)
-			break;
-		frame = (void **)up;
-	}
-	for (unsigned i = n; i < PW_FRAMES; i++)
+void pw_site_walk(void **frame, uint64_t stack_end, uint64_t frames[PW_FRAMES])
+{
+	for (unsigned i = 0; i < PW_FRAMES; i++)
 		frames[i] = 0;
-	return n;
+	for (unsigned n = 0; n < PW_FRAMES && frame && is_code((uint64_t)frame[1]); n++) {
+		frames[n] = (uint64_t)frame[1];
+		frame = outer(frame, stack_end);
+	}
+}
+
+/* Whether a walk from this frame ends in this site. */
+static inline int is_at(const struct pw_site *s, void **frame, uint64_t stack_end)
+{
+	for (unsigned n = 0; n < PW_FRAMES; n++) {
+		if (!frame)
+			return !s->frames[n];
+		if (!s->frames[n])
+			return !is_code((uint64_t)frame[1]);
+		if (s->frames[n] != (uint64_t)frame[1])
+			return 0;
+		frame = outer(frame, stack_end);
+	}
+	return 1;
 }
 
 /*
@@ -135,12 +148,39 @@ static __attribute__((noinline)) const struct pw_site *find_or_add(const uint64_
 	return __atomic_load_n(&count, __ATOMIC_RELAXED) < SITES / 2 ? add(frames) : &unknown;
 }
 
-const struct pw_site *pw_site_of(struct pw_thread *t, const uint64_t frames[PW_FRAMES])
+static const struct pw_site **cache_of(struct pw_thread *t, uint64_t first, uint64_t second, uint64_t third)
 {
-	uint64_t hash = (frames[0] + 3 * frames[1] + 5 * frames[2]) * 0x9e3779b97f4a7c15ull;
-	const struct pw_site **cached = &t->site_cache[hash >> 58]; /* PW_SITE_CACHE is 2^6 */
+	uint64_t hash = (first + 3 * second + 5 * third) * 0x9e3779b97f4a7c15ull;
 
-	if (pw_unlikely(!*cached || !is_same(*cached, frames)))
+	return &t->site_cache[hash >> 58]; /* PW_SITE_CACHE is 2^6 */
+}
+
+static __attribute__((noinline)) const struct pw_site *walk(void **frame, uint64_t stack_end)
+{
+	uint64_t frames[PW_FRAMES];
+
+	pw_site_walk(frame, stack_end, frames);
+	return find_or_add(frames);
+}
+
+/* A call site that was met before is compared with the stack, which needs no look at what is code. */
+const struct pw_site *pw_site_here(struct pw_thread *t, void **frame)
+{
+	void **second = outer(frame, t->stack_end), **third = second ? outer(second, t->stack_end) : NULL;
+	const struct pw_site **cached = cache_of(t, (uint64_t)frame[1], second ? (uint64_t)second[1] : 0,
+						 third ? (uint64_t)third[1] : 0);
+
+	if (pw_unlikely(!*cached || !is_at(*cached, frame, t->stack_end)))
+		*cached = walk(frame, t->stack_end);
+	return *cached;
+}
+
+const struct pw_site *pw_site_at(struct pw_thread *t, uint64_t address)
+{
+	const uint64_t frames[PW_FRAMES] = {address};
+	const struct pw_site **cached = cache_of(t, address, 0, 0);
+
+	if (pw_unlikely(!*cached || (*cached)->frames[0] != address || (*cached)->frames[1]))
 		*cached = find_or_add(frames);
 	return *cached;
 }

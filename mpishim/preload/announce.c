@@ -141,9 +141,8 @@ static const struct pw_announced *find_in(const struct pw_thread *t, uint64_t st
 
 	for (uint32_t i = 1; i <= most; i++) {
 		const struct pw_announced *p = &t->announced[(n - i) & (PW_ANNOUNCED - 1)];
-		uint64_t from = __atomic_load_n(&p->start, __ATOMIC_ACQUIRE); /* the rest of the entry is there */
 
-		if (from && from <= start && end <= __atomic_load_n(&p->end, __ATOMIC_RELAXED))
+		if (pw_announced_contains(p, start, end))
 			return p;
 	}
 	return NULL;
@@ -163,7 +162,7 @@ static int uses_own_memory(const struct pw_thread *t, uint64_t bytes)
 	       t->packed_seq == t->seq;
 }
 
-const struct pw_announced *pw_find_announced(struct pw_thread *t, uint64_t start, uint64_t end)
+const struct pw_announced *pw_find_older_announced(struct pw_thread *t, uint64_t start, uint64_t end)
 {
 	const struct pw_announced *p = find_in(t, start, end);
 

@@ -8,12 +8,26 @@ struct pw_call;
 void pw_announce_call(struct pw_call *c); /* before the call, and again after it if its buffers were unknown */
 void pw_announce_persistent(const struct pw_call *c); /* after the call has created a persistent request */
 
-/* The announced buffer that contains this memory, of any thread; NULL if there is none. */
-const struct pw_announced *pw_find_announced(struct pw_thread *t, uint64_t start, uint64_t end);
-
 static inline uint32_t pw_announced_count(const struct pw_thread *t)
 {
 	return __atomic_load_n(&t->announced_count, __ATOMIC_RELAXED);
+}
+
+static inline int pw_announced_contains(const struct pw_announced *p, uint64_t start, uint64_t end)
+{
+	uint64_t from = __atomic_load_n(&p->start, __ATOMIC_ACQUIRE); /* the rest of the entry is there */
+
+	return from && from <= start && end <= __atomic_load_n(&p->end, __ATOMIC_RELAXED);
+}
+
+const struct pw_announced *pw_find_older_announced(struct pw_thread *t, uint64_t start, uint64_t end);
+
+/* The announced buffer that contains this memory, of any thread; NULL if there is none. */
+static inline const struct pw_announced *pw_find_announced(struct pw_thread *t, uint64_t start, uint64_t end)
+{
+	const struct pw_announced *newest = &t->announced[(pw_announced_count(t) - 1) & (PW_ANNOUNCED - 1)];
+
+	return pw_likely(pw_announced_contains(newest, start, end)) ? newest : pw_find_older_announced(t, start, end);
 }
 
 static inline struct pw_call_id pw_announced_call(const struct pw_announced *p)

@@ -29,6 +29,32 @@ static inline __attribute__((always_inline)) void announce(struct pw_call *c)
 		announce_timed(c);
 }
 
+/* Whether a buffer is certainly below the threshold, as that of most calls is. */
+static inline __attribute__((always_inline)) int is_small_buffer(const struct pw_call *c, const struct pw_buffer *b)
+{
+	const struct pw_datatype *type = pw_datatype_known(pw_type(c, b->type));
+	uint64_t bytes;
+
+	return type && !__builtin_mul_overflow((uint64_t)pw_count(c, b->count), (uint64_t)type->bytes, &bytes) &&
+	       bytes < pw.threshold;
+}
+
+/*
+ * Whether a call with these buffers has nothing to announce. Only of calls whose counts and
+ * datatypes mean something in every process; the others take the way through announce.c.
+ */
+static inline __attribute__((always_inline)) int is_small(const struct pw_call *c, const struct pw_spec *s)
+{
+	const int has_send = s->send.form != PW_NO_BUFFER, has_recv = s->recv.form != PW_NO_BUFFER;
+
+	if (s->creates == PW_PERSISTENT)
+		return 1; /* announced when it is started */
+	if (s->completes || (has_send && s->send.form != PW_COUNT) || (has_recv && s->recv.form != PW_COUNT))
+		return 0;
+	return (!has_send || is_small_buffer(c, &s->send)) &&
+	       (!has_recv || s->recv.count == s->send.count || is_small_buffer(c, &s->recv));
+}
+
 /* For calls from inside MPI as well, since the handle may be given to another object at once. */
 static __attribute__((noinline)) void forget(const struct pw_call *c)
 {
@@ -76,7 +102,8 @@ static inline __attribute__((always_inline)) void enter(struct pw_call *c, const
 	t->op = s->op;
 	t->frame = frame;
 	if (s->send.form || s->recv.form || s->completes == PW_STARTS || s->completes == PW_FREES)
-		if (pw_is_managing() && pw_uses_verbs()) /* over shared memory alone nothing is registered */
+		/* Over shared memory alone nothing is registered. */
+		if (pw_is_managing() && pw_uses_verbs() && !is_small(c, s))
 			announce(c);
 	if (pw_recording(t))
 		pw_record_begin(c);

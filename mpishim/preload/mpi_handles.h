@@ -38,14 +38,21 @@ static inline unsigned pw_known_hash(pw_word handle)
 	return (unsigned)((handle ^ handle >> 4) * 0x9e3779b97f4a7c15ull >> 51); /* PW_KNOWN_HANDLES is 2^13 */
 }
 
+/* A datatype that is where it is looked for first, as nearly all are; NULL for others. */
+static inline const struct pw_datatype *pw_datatype_known(pw_word type)
+{
+	const struct pw_datatype *s = &pw_datatypes[pw_known_hash(type)];
+
+	return __builtin_expect(__atomic_load_n(&s->type, __ATOMIC_ACQUIRE) == type && type > 1, 1) ? s : NULL;
+}
+
 /* NULL if the handle is not known. Any thread may call it; it takes no lock and does not allocate. The result is
  * valid until the handle is freed. */
 static inline const struct pw_datatype *pw_datatype_of(pw_word type)
 {
-	const struct pw_datatype *s = &pw_datatypes[pw_known_hash(type)];
+	const struct pw_datatype *s = pw_datatype_known(type);
 
-	return __builtin_expect(__atomic_load_n(&s->type, __ATOMIC_ACQUIRE) == type && type > 1,
-			1) ? s : pw_datatype_find(type);
+	return s ? s : pw_datatype_find(type);
 }
 
 static inline const struct pw_comm_info *pw_comm_info_of(pw_word comm)

@@ -170,16 +170,8 @@ static void report(struct pw_thread *t, const struct pw_mr_state *r, uint64_t re
 		pw_add(&t->repeated, 1);
 		return;
 	}
-	pw_report_use(t, &(struct pw_event){
-			   .region = region,
-			   .start = (uint64_t)r->mr.addr,
-			   .end = (uint64_t)r->mr.addr + r->mr.length,
-			   .start_ticks = r->start_ticks,
-			   .end_ticks = pw_ticks(),
-			   .site = r->call.site,
-			   .op = (uint32_t)r->call.op,
-			   .pages = pages,
-		   });
+	pw_report_use(t, region, pages, (uint64_t)r->mr.addr, (uint64_t)r->mr.addr + r->mr.length, r->start_ticks,
+		      r->call.site, (uint32_t)r->call.op);
 }
 
 static void put(const struct pw_mr_state *r)

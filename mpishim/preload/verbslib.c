@@ -43,5 +43,5 @@ void pw_verbs_resolve(void)
 		pw_disable();
 		pw_warn("no libibverbs that is known here; going on without Pinwheel");
 	}
-	__atomic_store_n(&pw.verbs_used, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&pw.verbs_used, 1, __ATOMIC_RELEASE);
 }

@@ -21,6 +21,10 @@ extern pthread_once_t pw_verbs_once;
 void pw_verbs_resolve(void);
 
 /* Finds the functions at the first call of a wrapper. */
-static inline void pw_verbs_find(void) { pthread_once(&pw_verbs_once, pw_verbs_resolve); }
+static inline void pw_verbs_find(void)
+{
+	if (pw_unlikely(!__atomic_load_n(&pw.verbs_used, __ATOMIC_ACQUIRE)))
+		pthread_once(&pw_verbs_once, pw_verbs_resolve);
+}
 
 #endif
