@@ -59,8 +59,9 @@ func perCall(calls ...string) (all []hook) {
 	return all
 }
 
-// kernelTypes has the types of the running kernel. To read them takes 20 ms, and every attempt to load needs them.
-var kernelTypes = btf.NewCache()
+// allTypes has all types of the running kernel, for programs that are attached to one of its functions.
+// To read them takes 20 ms.
+var allTypes = btf.NewCache()
 
 // bpfNotifier owns the maps, programs and links of one mechanism. They live
 // as long as their descriptors: the process's end removes them too.
@@ -81,6 +82,11 @@ func openBPF(m Mechanism) (notifier, error) {
 			return nil, err
 		}
 	}
+	if m == Fentry {
+		if err := probeFentry(); err != nil {
+			return nil, loadError(err)
+		}
+	}
 	if m == TPS && x32Enabled() {
 		return nil, errors.New("this kernel runs x32 system calls, which the per-call tracepoints don't see")
 	}
@@ -90,8 +96,12 @@ func openBPF(m Mechanism) (notifier, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read BPF object: %w", err)
 	}
+	o := ebpf.CollectionOptions{Cache: allTypes}
+	if o.Programs.KernelTypes, err = readKernelTypes(spec.Types); err != nil {
+		o.Programs.KernelTypes = nil // the library reads all of them
+	}
 	for _, hooks := range bpfHooks[m] {
-		n, loadErr := loadBPF(spec.Copy(), hooks)
+		n, loadErr := loadBPF(spec.Copy(), hooks, o)
 		if loadErr == nil {
 			return n, nil
 		}
@@ -104,7 +114,7 @@ func openBPF(m Mechanism) (notifier, error) {
 }
 
 // loadBPF loads and attaches programs for the calling process.
-func loadBPF(spec *ebpf.CollectionSpec, hooks []hook) (_ *bpfNotifier, err error) {
+func loadBPF(spec *ebpf.CollectionSpec, hooks []hook, o ebpf.CollectionOptions) (_ *bpfNotifier, err error) {
 	want := map[string]bool{"capture_mm": true}
 	for _, h := range hooks {
 		want[h.program] = true
@@ -116,7 +126,7 @@ func loadBPF(spec *ebpf.CollectionSpec, hooks []hook) (_ *bpfNotifier, err error
 			n.close()
 		}
 	}()
-	if n.coll, err = ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Cache: kernelTypes}); err != nil {
+	if n.coll, err = ebpf.NewCollectionWithOptions(spec, o); err != nil {
 		return nil, loadError(err)
 	}
 	if n.log.control, err = mapShared[bpfControl](n.coll.Maps["control"].FD()); err != nil {

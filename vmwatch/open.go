@@ -23,7 +23,7 @@ func (o *Options) EnsureDefaults() {
 
 // Open watches the calling process with the first of the given mechanisms that loads and passes
 // its self-test. With auto it can't fail, since none always works; otherwise it fails with
-// ErrUnavailable. The first Watcher of a mechanism takes about 45 ms of processor time to load BPF programs, and
+// ErrUnavailable. The first Watcher of a mechanism takes about 15 ms of processor time to load BPF programs, and
 // the time of the self-test, which maps and unmaps memory of its own.
 func Open(o Options) (*Watcher, error) {
 	o.EnsureDefaults()

@@ -12,7 +12,7 @@ import (
 )
 
 // spareWatches keeps the watchers of dropped domains for new ones: with BPF it
-// takes some 40 ms of processor time to open one.
+// takes some 15 ms of processor time to open one.
 var spareWatches struct {
 	mu  sync.Mutex // protects all; a process may have several servers
 	all []*vmwatch.Watcher
@@ -36,7 +36,7 @@ func spareWatch() (w *vmwatch.Watcher) {
 }
 
 // openWatch returns a watcher; each cache has its own, because a watcher has one
-// reader. The first of a process takes some 20 ms of processor time, which a job without large
+// reader. The first of a process takes some 15 ms of processor time, which a job without large
 // messages does not pay.
 func (s *server) openWatch() (*vmwatch.Watcher, error) {
 	if w := spareWatch(); w != nil {

@@ -69,13 +69,14 @@ static __always_inline struct task_struct *current_task(void)
 /* Not by t->mm: the verifier then looks for the type of each pointer on the way among all types of the kernel. */
 static __always_inline __u64 mm_of(struct task_struct *t) { return (__u64)BPF_CORE_READ(t, mm); }
 
-/* Whether anyone watches part of [start,end). More than 64 granules (128 MiB) count as watched. */
+/* Whether anyone watches part of [start,end). More than 16 granules (32 MiB) count as watched: the verifier goes
+ * through the loop in every program, at every start of a rank. */
 static __always_inline int watched(__u64 start, __u64 end)
 {
 	__u64 first = start >> 21, last = (end - 1) >> 21;
-	if (last - first >= 64)
+	if (last - first >= 16)
 		return 1;
-	for (int i = 0; i < 64; i++) {
+	for (int i = 0; i < 16; i++) {
 		__u64 granule = first + i;
 		if (granule > last)
 			break;
@@ -261,7 +262,8 @@ int call_exit(struct call *c)
 SEC("raw_tp/io_uring_submit_req")
 int uring_submit(struct bpf_raw_tracepoint_args *args)
 {
-	if (BPF_CORE_READ((struct io_kiocb *)args->args[0], opcode) != 25 /* IORING_OP_MADVISE */)
+	struct io_kiocb *req = (struct io_kiocb *)args->args[0];
+	if (BPF_CORE_READ(req, opcode) != 25 /* IORING_OP_MADVISE */)
 		return 0;
 	struct control *c = get_control();
 	if (!c || mm_of(current_task()) != c->mm)
