@@ -15,7 +15,7 @@ SOFTVERBS_LIBS := $(SOFTVERBS_LIB)/librdmacm.so.1 $(SOFTVERBS_LIB)/libibverbs.so
 softverbs_installed = $(shell /sbin/ldconfig -p | awk '$$1 == "$(1)" { print $$NF; exit }')
 softverbs_header = @test -e /usr/include/$(1) || { echo "make: <$(1)> is missing: apt-get install $(2)" >&2; exit 1; }
 
-.PHONY: softverbs install-softverbs test-softverbs test-softverbs-device test-softverbs-go test-softverbs-mpi \
+.PHONY: softverbs install-softverbs test-softverbs test-softverbs-device test-softverbs-go \
 	test-softverbs-perftest
 
 ## softverbs: the software RDMA device: libibverbs.so.1 and librdmacm.so.1 in out/softverbs/lib
@@ -76,10 +76,6 @@ test-softverbs-device: softverbs $(SOFTVERBS_TESTS)
 test-softverbs-go: softverbs
 	PATH=$(CURDIR)/$(SOFTVERBS_OUT)/bin:$$PATH SYSFS_PATH=$(CURDIR)/$(SOFTVERBS_OUT)/sys LD_LIBRARY_PATH=$(CURDIR)/$(SOFTVERBS_LIB) \
 		PINWHEEL_REQUIRE_RDMA=y $(GO) test -count=1 -p 1 -short -timeout 8m ./verbs/rdma/...
-
-## test-softverbs-mpi: MPI programs on the software RDMA device: Open MPI over UCX and libfabric, MPICH over UCX
-test-softverbs-mpi: softverbs
-	$(SOFTVERBS)/tests/mpi.sh $(SOFTVERBS_OUT)
 
 ## test-softverbs-perftest: ucx_perftest, ib_write_bw, rping, fi_pingpong and their like on the software RDMA device
 test-softverbs-perftest: softverbs
