@@ -1,6 +1,7 @@
 package vmwatch
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,9 +17,7 @@ type Options struct {
 
 // EnsureDefaults replaces empty fields by the defaults.
 func (o *Options) EnsureDefaults() {
-	if o.Mechanism == "" {
-		o.Mechanism = "auto"
-	}
+	o.Mechanism = cmp.Or(o.Mechanism, "auto")
 }
 
 // Open watches the calling process with the first of the given mechanisms that loads and passes

@@ -34,10 +34,6 @@ Examples:
 // maxRounds takes hours with the default sizes.
 const maxRounds = 1_000_000
 
-// simCosts are what provider sim takes when it is calibrated: the model has
-// to find them again.
-var simCosts = verbs.Costs{Register: verbs.Cost{PerPageNs: 250, FixedNs: 16_000}, Deregister: verbs.Cost{PerPageNs: 20, FixedNs: 5_000}}
-
 func (c *calibrateCmd) Run(e *command.Env) error {
 	if c.MaxSize < size(2*mem.PageSize) || c.Rounds < 1 || c.Rounds > maxRounds {
 		return command.Usagef("--max-size must be at least %s and --rounds from 1 to %d", mem.FormatBytes(2*mem.PageSize), maxRounds)
@@ -47,7 +43,7 @@ func (c *calibrateCmd) Run(e *command.Env) error {
 			return err
 		}
 	}
-	p, err := openProvider(c.Provider, simCosts)
+	p, err := openProvider(c.Provider, verbs.DefaultCosts) // which a calibration of sim has to find again
 	if err != nil {
 		return err
 	}

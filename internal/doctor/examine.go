@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"path/filepath"
 	"slices"
 
@@ -48,18 +49,11 @@ func (m *Machine) settings() section {
 	}
 	for _, v := range settings.Variables() {
 		if value := m.getenv(v.Name); value != "" && settings.Check(v.Name, value) == nil {
-			s.add(OK, v.Name, "", "%s (default: %s)", value, orNone(v.Default))
+			s.add(OK, v.Name, "", "%s (default: %s)", value, cmp.Or(v.Default, "none"))
 		}
 	}
 	if len(s.findings) == 0 {
 		s.add(OK, "environment", "", "no PINWHEEL_ variable is set; defaults hold")
-	}
-	return s
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "none"
 	}
 	return s
 }

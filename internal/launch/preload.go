@@ -2,6 +2,7 @@ package launch
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -22,13 +23,8 @@ func namesLibrary(value string) bool {
 }
 
 func withoutLibrary(value string) string {
-	var rest []string
-	for _, object := range splitPreload(value) {
-		if filepath.Base(object) != libraryName {
-			rest = append(rest, object)
-		}
-	}
-	return strings.Join(rest, ":")
+	isOurs := func(object string) bool { return filepath.Base(object) == libraryName }
+	return strings.Join(slices.DeleteFunc(splitPreload(value), isOurs), ":")
 }
 
 // withLibrary puts our library, or several joined by colons, before what is preloaded
@@ -40,16 +36,12 @@ func withLibrary(value, library string) string {
 	for first < len(objects) && sanitizer(objects[first]) {
 		first++
 	}
-	all := append(append(append([]string(nil), objects[:first]...), library), objects[first:]...)
-	return strings.Join(all, ":")
+	return strings.Join(slices.Insert(objects, first, library), ":")
 }
 
 func sanitizer(object string) bool {
 	base := filepath.Base(object)
-	for _, prefix := range []string{"libasan", "libtsan", "libubsan", "liblsan", "libclang_rt."} {
-		if strings.HasPrefix(base, prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"libasan", "libtsan", "libubsan", "liblsan", "libclang_rt."}, func(prefix string) bool {
+		return strings.HasPrefix(base, prefix)
+	})
 }

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -29,7 +30,7 @@ func WriteList(w io.Writer, environ []string, full bool) error {
 		}
 		if full {
 			fmt.Fprintf(&b, "#\n%s#\n# syntax:  %s\n# default: %s\n# source:  %s\n%s#\n",
-				wrap("# ", v.doc), v.kind.syntax, shown(v.value), source, ignored)
+				wrap("# ", v.doc), v.kind.syntax, cmp.Or(v.value, noValue), source, ignored)
 		}
 		fmt.Fprintf(&b, "%s=%s\n", name, quote(value))
 		if full {

@@ -1,12 +1,16 @@
 package settings
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"unicode"
 )
+
+// noValue is shown where a variable has no default.
+const noValue = "(none)"
 
 // Default returns the settings of an empty environment.
 func Default() Settings {
@@ -44,7 +48,7 @@ func Load(environ []string) (s Settings, warnings []string) {
 		if v == nil {
 			warnings = append(warnings, unknown(name))
 		} else if err := v.kind.parse(&s, value); err != nil {
-			warnings = append(warnings, fmt.Sprintf("%s%s: %v; using %s", Prefix, name, err, shown(v.value)))
+			warnings = append(warnings, fmt.Sprintf("%s%s: %v; using %s", Prefix, name, err, cmp.Or(v.value, noValue)))
 		}
 	}
 	slices.Sort(warnings)
@@ -104,11 +108,4 @@ func distance(a, b string) int {
 		}
 	}
 	return row[len(b)]
-}
-
-func shown(value string) string {
-	if value == "" {
-		return "(none)"
-	}
-	return value
 }

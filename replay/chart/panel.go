@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 )
@@ -13,7 +14,7 @@ func (p *Panel) draw(c *canvas, x, y, w, h float64) {
 		return
 	}
 	ya := p.yAxis(h)
-	yUnit := unitOf(p.YUnit)
+	yUnit := cmp.Or(p.YUnit, 1)
 	for _, t := range ya.ticks(int(max(h/pixelsPerY, 2)), yUnit) {
 		ty := y + h - ya.at(t.v)
 		c.line(x, ty, x+w, ty, "grid")
@@ -39,15 +40,8 @@ func (p *Panel) yLabel(c *canvas, x, y, h float64) {
 	}
 }
 
-func unitOf(u float64) float64 {
-	if u == 0 {
-		return 1
-	}
-	return u
-}
-
 func (p *Panel) yAxis(px float64) axis {
-	unit := unitOf(p.YUnit)
+	unit := cmp.Or(p.YUnit, 1)
 	lo, hi := bounds(false, func(s *Series) []float64 { return s.Y }, p.Series)
 	lo, hi = min(lo, 0), max(hi, 0)
 	if p.YMax != 0 {
@@ -74,7 +68,7 @@ func (p *Panel) xAxis(px float64) axis {
 }
 
 func (p *Panel) xTicks(xa axis, px float64) []tick {
-	unit := unitOf(p.XUnit)
+	unit := cmp.Or(p.XUnit, 1)
 	if p.XTicks == nil {
 		return xa.ticks(int(max(px/pixelsPerX, 2)), unit)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"pinwheel/replay"
 	"pinwheel/replay/chart"
@@ -23,22 +24,10 @@ type grouping struct {
 // grouped at random: here once in order of rank, and once shuffled (always
 // in the same way).
 func groupings(ranks int) []*grouping {
-	order := make([]int, ranks)
-	for i := range order {
-		order[i] = i
-	}
 	shuffled := rand.New(rand.NewPCG(2011, 12)).Perm(ranks)
-	return []*grouping{{name: "in order of rank", nodes: chunks(order)}, {name: "shuffled", nodes: chunks(shuffled)}}
-}
-
-func chunks(order []int) [][]int {
-	var nodes [][]int
-	for len(order) > 0 {
-		n := min(tasksPerNode, len(order))
-		nodes = append(nodes, order[:n:n])
-		order = order[n:]
-	}
-	return nodes
+	inOrder := slices.Sorted(slices.Values(shuffled))
+	nodes := func(order []int) [][]int { return slices.Collect(slices.Chunk(order, tasksPerNode)) }
+	return []*grouping{{name: "in order of rank", nodes: nodes(inOrder)}, {name: "shuffled", nodes: nodes(shuffled)}}
 }
 
 // aggregationFigure draws what the ranks of one node pin together, for every

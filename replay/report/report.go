@@ -46,13 +46,9 @@ func (o *Options) Steps() int {
 }
 
 func (o *Options) windowPaths() []string {
-	var paths []string
-	for _, path := range o.Traces {
-		if slices.Contains(windowTraces, trace.ProgramFromPath(path)) {
-			paths = append(paths, path)
-		}
-	}
-	return paths
+	return slices.DeleteFunc(slices.Clone(o.Traces), func(path string) bool {
+		return !slices.Contains(windowTraces, trace.ProgramFromPath(path))
+	})
 }
 
 // Write replays everything and writes the report. Files that can't be made

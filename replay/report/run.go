@@ -39,9 +39,18 @@ func Replay(ctx context.Context, f *trace.File, o replay.Options) (*Run, error) 
 func (r *Run) of(policy string) *replay.Result { return r.find(policy, replay.AllRanks) }
 
 func (r *Run) find(policy string, rank int) *replay.Result {
+	return r.first(func(x *replay.Result) bool { return x.Policy == policy && x.Rank == rank && x.Node == nil })
+}
+
+// node returns the result of a policy on one node.
+func (r *Run) node(policy string, node int) *replay.Result {
+	return r.first(func(x *replay.Result) bool { return x.Policy == policy && x.Node != nil && *x.Node == node })
+}
+
+func (r *Run) first(is func(*replay.Result) bool) *replay.Result {
 	for i := range r.results {
-		if x := &r.results[i]; x.Policy == policy && x.Rank == rank && x.Node == nil {
-			return x
+		if is(&r.results[i]) {
+			return &r.results[i]
 		}
 	}
 	return nil
@@ -54,16 +63,6 @@ func (r *Run) ranks() int {
 		n = max(n, r.results[i].Rank+1)
 	}
 	return n
-}
-
-// node returns the result of a policy on one node.
-func (r *Run) node(policy string, node int) *replay.Result {
-	for i := range r.results {
-		if x := &r.results[i]; x.Policy == policy && x.Node != nil && *x.Node == node {
-			return x
-		}
-	}
-	return nil
 }
 
 // replayFile replays the trace in a file. One that is cut off is refused: a

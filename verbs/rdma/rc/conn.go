@@ -3,6 +3,7 @@
 package rc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,9 +41,7 @@ type Options struct {
 
 // EnsureDefaults fills in what is unset.
 func (o *Options) EnsureDefaults() {
-	if o.Depth == 0 {
-		o.Depth = 128
-	}
+	o.Depth = cmp.Or(o.Depth, 128)
 }
 
 // What the queue pairs are set to; the numbers are codes of ibv_modify_qp(3).
