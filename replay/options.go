@@ -98,12 +98,10 @@ func (o *Options) EnsureDefaults() {
 	o.Timeline = cmp.Or(o.Timeline, Dedicated)
 	o.ThresholdBytes = cmp.Or(o.ThresholdBytes, 16<<10)
 	o.BudgetBytes = cmp.Or(o.BudgetBytes, 64<<20)
-	if o.Network == (Network{}) {
-		o.Network = DefaultNetwork()
-	}
-	if o.Costs == (verbs.Costs{}) {
-		o.Costs = verbs.Costs{Register: verbs.Cost{PerPageNs: 250, FixedNs: 16000}, Deregister: verbs.Cost{PerPageNs: 20, FixedNs: 5000}}
-	}
+	o.Network = cmp.Or(o.Network, DefaultNetwork())
+	o.Costs = cmp.Or(o.Costs, verbs.Costs{
+		Register: verbs.Cost{PerPageNs: 250, FixedNs: 16_000}, Deregister: verbs.Cost{PerPageNs: 20, FixedNs: 5_000},
+	})
 	o.Provider = cmp.Or(o.Provider, "sim")
 	o.LookupNs = cmp.Or(o.LookupNs, 50)
 	o.DQItemNs = cmp.Or(o.DQItemNs, 1000)
@@ -113,9 +111,7 @@ func (o *Options) EnsureDefaults() {
 	o.PeriodicityWindow = cmp.Or(o.PeriodicityWindow, predictor.DefaultPeriodicityWindow)
 	o.BounceBytes = cmp.Or(o.BounceBytes, 4<<20)
 	o.PipelineBytes = mem.Range{End: mem.Addr(cmp.Or(o.PipelineBytes, 1<<20))}.PageAligned().Len()
-	if o.SeriesToNs == 0 {
-		o.SeriesToNs = math.MaxInt64
-	}
+	o.SeriesToNs = cmp.Or(o.SeriesToNs, math.MaxInt64)
 	if o.NewHelper == nil {
 		o.NewHelper = DefaultHelper
 	}

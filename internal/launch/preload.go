@@ -41,7 +41,6 @@ func withLibrary(value, library string) string {
 
 func sanitizer(object string) bool {
 	base := filepath.Base(object)
-	return slices.ContainsFunc([]string{"libasan", "libtsan", "libubsan", "liblsan", "libclang_rt."}, func(prefix string) bool {
-		return strings.HasPrefix(base, prefix)
-	})
+	names := []string{"libasan", "libtsan", "libubsan", "liblsan", "libclang_rt."}
+	return slices.ContainsFunc(names, func(prefix string) bool { return strings.HasPrefix(base, prefix) })
 }
