@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
@@ -18,6 +19,7 @@ type soakCmd struct {
 	bench
 	Launches int    `default:"1000" help:"On each stack; in every tenth a rank is killed."`
 	Seed     uint64 `default:"1" help:"Of the choice of ways, policies, ranks and moments."`
+	Only     string `help:"Of these launches only those that end in this way, such as lost-rank."`
 }
 
 // ways are those in which mpishim/testing/programs/lifecycle.c ends.
@@ -94,7 +96,7 @@ func (c soakCmd) Run() error {
 		return err
 	}
 	defer s.state.file.Close()
-	start, failed, before := time.Now(), 0, 0
+	start, launched, before, reasons := time.Now(), 0, 0, map[string]int{}
 	pinnedAtStart, _ := pinned()
 	bar := progress(c.Launches*len(stacks), "soak-live")
 	defer func() { _ = bar.Finish() }() // decoration
@@ -102,7 +104,10 @@ func (c soakCmd) Run() error {
 		for _, each := range stacks {
 			l := c.launch(each, number)
 			_ = bar.Add(1)
-			if s.state.passed(l.String()) {
+			if c.Only != "" && l.way != c.Only {
+				continue
+			}
+			if launched++; s.state.passed(l.String()) {
 				before++
 				continue
 			}
@@ -114,7 +119,7 @@ func (c soakCmd) Run() error {
 				return err
 			}
 			if o.Failed != "" {
-				failed++
+				reasons[each.Name+": "+o.Failed]++
 				_ = bar.Clear()
 				say("FAIL     %s: %s\n%s", l, o.Failed, indented(output))
 			}
@@ -127,17 +132,20 @@ func (c soakCmd) Run() error {
 	}
 	if why := leftPinned(pinnedAtStart); why != "" {
 		say("FAIL     %s", why)
-		failed++
+		reasons[why]++
 	}
-	killed := 0
+	killed, failed := 0, 0
 	for _, o := range s.state.done {
 		if o.Killed {
 			killed++
 		}
 	}
 	say("a rank was killed in %d launches on %d stacks", killed, len(stacks))
-	say("%d launches, %d of them before, %d failed, %.0f s",
-		c.Launches*len(stacks), before, failed, time.Since(start).Seconds())
+	for _, why := range slices.Sorted(maps.Keys(reasons)) {
+		say("%5d failed: %s", reasons[why], why)
+		failed += reasons[why]
+	}
+	say("%d launches, %d of them before, %d failed, %.0f s", launched, before, failed, time.Since(start).Seconds())
 	if failed > 0 {
 		return errFailed
 	}

@@ -15,8 +15,7 @@ SOFTVERBS_LIBS := $(SOFTVERBS_LIB)/librdmacm.so.1 $(SOFTVERBS_LIB)/libibverbs.so
 softverbs_installed = $(shell /sbin/ldconfig -p | awk '$$1 == "$(1)" { print $$NF; exit }')
 softverbs_header = @test -e /usr/include/$(1) || { echo "make: <$(1)> is missing: apt-get install $(2)" >&2; exit 1; }
 
-.PHONY: softverbs install-softverbs test-softverbs test-softverbs-device test-softverbs-go \
-	test-softverbs-perftest
+.PHONY: softverbs install-softverbs test-softverbs test-softverbs-device test-softverbs-go test-softverbs-perftest
 
 ## softverbs: the software RDMA device: libibverbs.so.1 and librdmacm.so.1 in out/softverbs/lib
 softverbs: $(SOFTVERBS_LIBS) $(SOFTVERBS_LIB)/softverbs-preload.so $(SOFTVERBS_OUT)/bin/rdma $(SOFTVERBS_OUT)/sys
