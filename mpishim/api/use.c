@@ -99,8 +99,8 @@ static inline __attribute__((always_inline)) void fill(struct pw_thread *t, stru
 /* Tells the server at which call site it is about to be asked, for the report. */
 static __attribute__((noinline)) void name_site(struct pw_thread *t, uint64_t site, void **frame)
 {
-	t->mail.call = (struct pw_call_id){
-		.op = PW_OTHER, .site = site ? pw_site_of(t, (const uint64_t[PW_FRAMES]){site}) : pw_site_here(t, frame)};
+	t->mail.call.op = PW_OTHER;
+	t->mail.call.site = site ? pw_site_at(t, site) : pw_site_here(t, frame);
 }
 
 typedef int (*missed_fn)(struct pw_thread *, struct pinwheel_domain *, const void *, size_t, unsigned,
