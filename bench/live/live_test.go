@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"pinwheel/internal/compare"
+	"pinwheel/internal/report"
 )
 
 func TestPatternsChooseRows(t *testing.T) {
@@ -69,14 +70,14 @@ func TestMeasurementGoesOnWhereItWas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !s.has(r, compare.Cache, 0) || s.has(r, compare.None, 0) || s.has(r, compare.Cache, 1) || s.has(row{stack: ucx, program: "halo.8", ranks: 4}, compare.Cache, 0) {
+	if !s.has(r.String(), compare.Cache, 0) || s.has(r.String(), compare.None, 0) || s.has(r.String(), compare.Cache, 1) || s.has("openmpi-ucx/halo.8.4", compare.Cache, 0) {
 		t.Errorf("%+v", s.lines)
 	}
 	if err := s.add(line{Row: r.String(), Run: run(compare.None, 0, 1)}); err != nil {
 		t.Fatal(err)
 	}
 	s.file.Close()
-	if again, _, err := readState(path); err != nil || len(again.lines) != 3 || !again.has(r, compare.None, 0) {
+	if again, _, err := readState(path); err != nil || len(again.lines) != 3 || !again.has(r.String(), compare.None, 0) {
 		t.Errorf("%v, %+v", err, again.lines)
 	}
 
@@ -95,7 +96,7 @@ func TestTablesStandBetweenTheMarkers(t *testing.T) {
 	s := state{head: head{Version: "v1", Date: "2026-01-02", Software: []string{"mpich 4"}}}
 	for round := range 2 {
 		own := run(compare.Pinwheel, round, 150)
-		own.Own = &compare.Own{Uses: 11, First: 1, Late: 1}
+		own.Own = &report.Rank{Uses: 11, First: 1, Late: 1}
 		for _, r := range []*compare.Run{run(compare.Cache, round, 200), run(compare.None, round, 100), own} {
 			s.lines = append(s.lines, line{Row: "openmpi-ucx/ft.A.2.idle", Load: 1, Run: r})
 		}

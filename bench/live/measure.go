@@ -1,6 +1,9 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,12 +23,12 @@ import (
 // measurement is what is going on.
 type measurement struct {
 	*runCmd
-	device      stack.Device
-	state       *state
-	rows        []row
-	jobs        map[row]compare.Job
-	began       time.Time
-	interrupted chan os.Signal
+	device stack.Device
+	state  *state
+	rows   []row
+	jobs   map[row]compare.Job
+	began  time.Time
+	ctx    context.Context // ends with Ctrl-C or SIGTERM, which the run that goes on gets as well
 }
 
 // Run implements the command run.
@@ -40,7 +43,10 @@ func (c *runCmd) Run() error {
 		}
 		return nil
 	}
-	m := &measurement{runCmd: c, jobs: map[row]compare.Job{}, began: time.Now(), interrupted: make(chan os.Signal, 1)}
+	m := &measurement{runCmd: c, jobs: map[row]compare.Job{}, began: time.Now()}
+	var stop context.CancelFunc
+	m.ctx, stop = signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
+	defer stop()
 	if m.device, err = stack.OpenDevice(c.Softverbs); err != nil {
 		return err
 	}
@@ -55,7 +61,6 @@ func (c *runCmd) Run() error {
 		return err
 	}
 	defer m.state.file.Close()
-	signal.Notify(m.interrupted, unix.SIGINT, unix.SIGTERM) // the run comes to its end
 	for _, r := range rows {
 		j, missing, err := c.job(r, m.device)
 		if err != nil {
@@ -94,7 +99,7 @@ func (m *measurement) rounds() error {
 	for round := range m.Rounds {
 		for _, r := range m.rows {
 			for _, mode := range compare.Order(round) {
-				if m.state.has(r, mode, round) {
+				if m.state.has(r.String(), mode, round) {
 					continue
 				}
 				if why := m.over(); why != "" {
@@ -115,10 +120,8 @@ func (m *measurement) rounds() error {
 
 // over says why no further run begins, "" if one does.
 func (m *measurement) over() string {
-	select {
-	case s := <-m.interrupted:
-		return fmt.Sprint(s)
-	default:
+	if m.ctx.Err() != nil {
+		return "interrupted"
 	}
 	if took := time.Since(m.began); took > m.Budget {
 		return fmt.Sprintf("%s are over", m.Budget)
@@ -132,6 +135,9 @@ func (m *measurement) once(r row, mode compare.Mode, round int) error {
 	run, err := m.jobs[r].Run(mode, round)
 	if err != nil {
 		return fmt.Errorf("%s: %w", r, err)
+	}
+	if m.ctx.Err() != nil {
+		return nil // it may have been cut short
 	}
 	judge(&run)
 	l.Run = &run
@@ -155,15 +161,11 @@ func (m *measurement) command(environ []string, name string, args ...string) ([]
 	cmd := exec.Command(filepath.Join(m.Bin, name), args...)
 	cmd.Env = environ
 	out, err := cmd.Output()
-	if exit := (*exec.ExitError)(nil); err != nil {
-		if e, ok := err.(*exec.ExitError); ok {
-			exit = e
-		}
-		text := ""
-		if exit != nil {
-			text = strings.TrimSpace(string(exit.Stderr))
-		}
-		return out, fmt.Errorf("%s %s: %w %s", name, args[0], err, text)
+	if exit := new(exec.ExitError); errors.As(err, &exit) {
+		err = fmt.Errorf("%w: %s", err, bytes.TrimSpace(exit.Stderr))
 	}
-	return out, nil
+	if err != nil {
+		err = fmt.Errorf("%s %s: %w", name, args[0], err)
+	}
+	return out, err
 }

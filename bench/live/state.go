@@ -121,16 +121,16 @@ func (s *state) add(l line) error {
 }
 
 // has reports whether a run of a row has been done well.
-func (s *state) has(r row, m compare.Mode, round int) bool {
+func (s *state) has(row string, m compare.Mode, round int) bool {
 	for _, l := range s.lines {
-		if l.Row == r.String() && l.Run != nil && l.Mode == m && l.Round == round && l.Failed == "" {
+		if l.Row == row && l.Run != nil && l.Mode == m && l.Round == round && l.Failed == "" {
 			return true
 		}
 	}
 	return false
 }
 
-// of returns what was measured of a row.
+// of returns what was measured of a row, without failures that a later run made good.
 func (s *state) of(row string) (runs []compare.Run, load []float64, replay *replayed) {
 	for _, l := range s.lines {
 		if l.Row != row {
@@ -139,7 +139,7 @@ func (s *state) of(row string) (runs []compare.Run, load []float64, replay *repl
 		if l.Replay != nil {
 			replay = l.Replay
 		}
-		if l.Run != nil {
+		if l.Run != nil && (l.Failed == "" || !s.has(row, l.Mode, l.Round)) {
 			runs, load = append(runs, *l.Run), append(load, l.Load)
 		}
 	}

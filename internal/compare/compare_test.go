@@ -11,6 +11,7 @@ import (
 
 	"pinwheel/internal/launch"
 	"pinwheel/internal/launch/launchtest"
+	"pinwheel/internal/report"
 )
 
 func TestMain(m *testing.M) { os.Exit(launchtest.Main(m)) }
@@ -79,11 +80,12 @@ func TestEachModeBeginsARound(t *testing.T) {
 // threeRounds are of a job that pins so many MiB and takes so much time with Pinwheel.
 func threeRounds(cache, none, pinwheel, time float64) (runs []Run) {
 	for round := range 3 {
-		own := &Own{Uses: 101, First: 1, Late: 2, RegisterNs: 5e6, HelperCPUNs: 9e6, HelperRegisterNs: 4e6, ServerCPUNs: 1e6, PathNs: 1e6}
+		own := &report.Rank{Uses: 101, First: 1, Late: 2, RegisterNs: 5e6, HelperCPUNs: 9e6, HelperRegisterNs: 4e6, ServerCPUNs: 1e6, PathNs: 1e4}
 		runs = append(runs,
 			Run{Mode: Cache, Round: round, Ranks: 2, AvgPinnedBytes: cache * (1 << 20), CPUNs: 1e9, Seconds: 1, StartCPUNs: 40e6},
 			Run{Mode: None, Round: round, Ranks: 2, AvgPinnedBytes: none * (1 << 20), CPUNs: 1.1e9, Seconds: 1},
-			Run{Mode: Pinwheel, Round: round, Ranks: 2, AvgPinnedBytes: pinwheel * (1 << 20), CPUNs: time * 1e9, Seconds: 1, StartCPUNs: 50e6, Own: own})
+			Run{Mode: Pinwheel, Round: round, Ranks: 2, AvgPinnedBytes: pinwheel * (1 << 20), CPUNs: time * 1e9, Seconds: 1, StartCPUNs: 50e6, Own: own,
+				Reasons: []string{"No idle core at times"}})
 	}
 	return append(runs, Run{Mode: Cache, Round: 3}, Run{Mode: None, Round: 3, Failed: "status 1"}) // not whole
 }
@@ -103,7 +105,7 @@ func TestMeasures(t *testing.T) {
 	near("what can be saved", s.Savable, 0.5)
 	near("the ratio", s.CPU.Median, 1.005)
 	near("the ratio without registrations", s.Beyond.Median, 1)
-	near("what is added", s.Added.Median, (5e6+0+1e6)/1e9)
+	near("what is added", s.Added.Median, (5e6+0+101*1e4)/1e9)
 	near("the start", s.StartNs.Median, 5e6)
 	near("late", s.Late, 0.02)
 	if _, ok := Summarize(nil); ok {
@@ -118,7 +120,7 @@ func TestVerdictIsInPlainEnglish(t *testing.T) {
 	}{
 		{200, 100, 110, 1, []string{"pins 110.0 MiB where the transport's cache pins 200.0 MiB", "saves 90 %", "no difference", "run this job with Pinwheel"}},
 		{200, 100, 110, 1.05, []string{"5.0 % more processor time", "for some processor time"}},
-		{200, 100, 150, 1, []string{"saves 50 %", "a part of the memory"}},
+		{200, 100, 150, 1, []string{"saves 50 %", "No idle core at times.", "a part of the memory"}},
 		{200, 100, 230, 1.2, []string{"more than the transport's cache", "does not pay"}},
 		{110, 100, 105, 0.99, []string{"little to save", "1.0 % less", "nothing to gain here"}},
 		{110, 100, 105, 1.1, []string{"little to save", "leave Pinwheel out"}},
@@ -153,6 +155,9 @@ func TestEveryModeIsMeasured(t *testing.T) {
 			t.Fatalf("%s: %v, %+v, %q", launcher, err, runs, said)
 		}
 		for _, r := range runs {
+			if (r.Own != nil) != (r.Mode == Pinwheel) {
+				t.Errorf("%s: what Pinwheel reports: %+v", launcher, r.Own)
+			}
 			if r.Ranks != 1 || r.CPUNs <= 0 || r.StartCPUNs <= 0 || r.EndCPUNs <= 0 || r.Seconds <= 0 || r.Seconds > 60 {
 				t.Errorf("%s: %+v", launcher, r)
 			}

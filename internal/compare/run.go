@@ -1,15 +1,14 @@
 package compare
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
-	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"pinwheel/internal/jobreport"
 	"pinwheel/internal/launch"
+	"pinwheel/internal/report"
 )
 
 // Job is what is run in every mode. It is a plain value.
@@ -35,27 +34,12 @@ type Run struct {
 	SystemNs   float64 `json:"system_ns"`
 	StartCPUNs float64 `json:"start_cpu_ns"`
 	EndCPUNs   float64 `json:"end_cpu_ns"`
-	Own        *Own    `json:"own,omitempty"` // with Pinwheel
+	// Own is what the ranks report of Pinwheel, added up, and Reasons is what keeps memory registered.
+	Own     *report.Rank `json:"own,omitempty"`
+	Reasons []string     `json:"reasons,omitempty"`
 	// Failed says in one line why the job failed; then all else may be missing.
 	Failed string `json:"failed,omitempty"`
 	Output string `json:"-"` // the end of what the job printed
-}
-
-// Own is what the ranks report of Pinwheel, added up; names are those of report.Rank.
-type Own struct {
-	Uses             float64 `json:"uses"`
-	Hits             float64 `json:"hits"`
-	First            float64 `json:"first_regs"`
-	Late             float64 `json:"late_regs"`
-	HelperRegs       float64 `json:"helper_regs"`
-	HelperDeregs     float64 `json:"helper_deregs"`
-	StallNs          float64 `json:"stall_ns"`
-	PathNs           float64 `json:"path_ns"` // of all uses
-	HelperCPUNs      float64 `json:"helper_cpu_ns"`
-	ServerCPUNs      float64 `json:"server_cpu_ns"`
-	RegisterNs       float64 `json:"register_ns"`
-	HelperRegisterNs float64 `json:"helper_register_ns"`
-	ParkedNs         float64 `json:"parked_ns"`
 }
 
 // Run runs the job once. An error says in one line why nothing can be compared; a job
@@ -85,17 +69,18 @@ func (j Job) Run(m Mode, round int) (Run, error) {
 		return Run{}, errors.New(p.Plain)
 	}
 	run := Run{Mode: m, Round: round}
-	return run, run.perform(p, dir.Path())
+	err = run.perform(p, dir)
+	return run, err
 }
 
 // perform starts the job, waits for its end, and fills in the run.
-func (run *Run) perform(p launch.Plan, dir string) error {
+func (run *Run) perform(p launch.Plan, dir jobreport.Dir) error {
 	streams, err := openStreams()
 	if err != nil {
 		return err
 	}
 	defer streams.close()
-	s := startSampler(dir)
+	s := startSampler(dir.Path())
 	state, err := p.RunOn(streams.in, streams.out, streams.out)
 	samples := s.end()
 	if err != nil {
@@ -106,16 +91,16 @@ func (run *Run) perform(p launch.Plan, dir string) error {
 		run.Failed = strings.Join(strings.Fields(state.String()+lastLine(run.Output)), " ")
 		return nil
 	}
-	ranks, err := readMeter(dir, s.prefix)
+	ranks, err := readMeter(dir.Path(), s.prefix)
 	if err != nil {
 		run.Failed = err.Error()
 		return nil
 	}
 	run.add(ranks, samples)
 	if run.Mode == Pinwheel {
-		run.Own, err = readOwn(dir)
+		return run.readOwn(dir)
 	}
-	return err
+	return nil
 }
 
 // add adds up the ranks.
@@ -137,54 +122,26 @@ func (run *Run) add(ranks []meterFile, samples map[int][]sample) {
 	}
 }
 
-// readOwn adds up what the ranks report. It returns nil if no rank does.
-func readOwn(dir string) (*Own, error) {
-	entries, err := os.ReadDir(dir)
+// readOwn takes what the ranks report of Pinwheel.
+func (run *Run) readOwn(dir jobreport.Dir) error {
+	files, err := dir.Files()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var sum *Own
-	for _, e := range entries {
-		name := filepath.Join(dir, e.Name())
-		if filepath.Ext(name) != ".json" || strings.HasPrefix(e.Name(), meterPrefix) {
-			continue
-		}
-		text, err := os.ReadFile(name)
-		if err != nil {
-			return nil, err
-		}
-		var r Own
-		if err := json.Unmarshal(text, &r); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		if sum == nil {
-			sum = &Own{}
-		}
-		sum.add(r)
+	files = slices.DeleteFunc(files, func(name string) bool { return strings.HasPrefix(filepath.Base(name), meterPrefix) })
+	job, err := jobreport.Read(files)
+	if errors.Is(err, jobreport.ErrNone) {
+		return nil
 	}
-	return sum, nil
-}
-
-func (o *Own) add(r Own) {
-	o.PathNs += r.PathNs * r.Uses // a rank reports that of one use
-	o.Uses += r.Uses
-	o.Hits += r.Hits
-	o.First += r.First
-	o.Late += r.Late
-	o.HelperRegs += r.HelperRegs
-	o.HelperDeregs += r.HelperDeregs
-	o.StallNs += r.StallNs
-	o.HelperCPUNs += r.HelperCPUNs
-	o.ServerCPUNs += r.ServerCPUNs
-	o.RegisterNs += r.RegisterNs
-	o.HelperRegisterNs += r.HelperRegisterNs
-	o.ParkedNs += r.ParkedNs
+	total := job.Total()
+	run.Own, run.Reasons = &total, job.Reasons()
+	return err
 }
 
 // addedNs is the processor time that Pinwheel adds beside registrations, as it counts itself: its two threads
 // without the registrations that they make, and the path of each use.
-func (o *Own) addedNs() float64 {
-	helper := o.HelperCPUNs - o.HelperRegisterNs
-	server := o.ServerCPUNs - (o.RegisterNs - o.HelperRegisterNs)
-	return max(helper, 0) + max(server, 0) + o.PathNs
+func addedNs(r *report.Rank) float64 {
+	helper := r.HelperCPUNs - r.HelperRegisterNs
+	server := r.ServerCPUNs - (r.RegisterNs - r.HelperRegisterNs)
+	return float64(max(helper, 0)+max(server, 0)) + r.PathNs*float64(r.Uses)
 }

@@ -21,7 +21,8 @@ type Summary struct {
 	// StartNs and EndNs are what a rank takes more with Pinwheel than with the cache to begin and to end.
 	StartNs Estimate `json:"start_more_ns_per_rank"`
 	EndNs   Estimate `json:"end_more_ns_per_rank"`
-	Late    float64  `json:"late_share"` // of the needs after the first, in all runs
+	Late    float64  `json:"late_share"`        // of the needs after the first, in all runs
+	Reasons []string `json:"reasons,omitempty"` // what kept memory registered in the last run
 }
 
 // Totals are the medians of one mode, over all ranks.
@@ -105,15 +106,18 @@ func (s *Summary) own(rounds []round, of func(func(round) float64) Estimate) {
 	if slices.ContainsFunc(rounds, func(r round) bool { return r.pinwheel.Own == nil }) {
 		return
 	}
-	beyond := of(func(r round) float64 { return ratio(r.pinwheel.CPUNs-r.pinwheel.Own.RegisterNs, r.cache.CPUNs) })
-	added := of(func(r round) float64 { return ratio(r.pinwheel.Own.addedNs(), r.cache.CPUNs) })
+	beyond := of(func(r round) float64 {
+		return ratio(r.pinwheel.CPUNs-float64(r.pinwheel.Own.RegisterNs), r.cache.CPUNs)
+	})
+	added := of(func(r round) float64 { return ratio(addedNs(r.pinwheel.Own), r.cache.CPUNs) })
 	s.Beyond, s.Added = &beyond, &added
 	late, needs := 0.0, 0.0
 	for _, r := range rounds {
-		late += r.pinwheel.Own.Late
-		needs += r.pinwheel.Own.Uses - r.pinwheel.Own.First
+		late += float64(r.pinwheel.Own.Late)
+		needs += float64(r.pinwheel.Own.Uses) - float64(r.pinwheel.Own.First)
 	}
 	s.Late = ratio(late, needs)
+	s.Reasons = rounds[len(rounds)-1].pinwheel.Reasons
 }
 
 func totals(m Mode, of func(func(round) float64) Estimate) Totals {
@@ -134,7 +138,7 @@ func totals(m Mode, of func(func(round) float64) Estimate) Totals {
 			if r.Own == nil {
 				return 0
 			}
-			return r.Own.RegisterNs
+			return float64(r.Own.RegisterNs)
 		}),
 	}
 }

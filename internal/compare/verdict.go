@@ -11,7 +11,11 @@ const (
 
 // Verdict says in sentences what the measures mean. Each is one line.
 func (s Summary) Verdict() []string {
-	return []string{s.memory(), s.cost(), s.conclusion()}
+	lines := []string{s.memory(), s.cost()}
+	for _, why := range s.Reasons {
+		lines = append(lines, why+".")
+	}
+	return append(lines, s.conclusion())
 }
 
 func (s Summary) memory() string {
@@ -56,7 +60,7 @@ func (s Summary) conclusion() string {
 	case saves:
 		return "Verdict: Pinwheel saves the memory, for some processor time."
 	case s.CapturedLive.Median > 0 && cheap:
-		return "Verdict: Pinwheel saves a part of the memory at little cost; pinwheel run --report says what keeps the rest."
+		return "Verdict: Pinwheel saves a part of the memory at little cost."
 	}
-	return "Verdict: Pinwheel does not pay here; pinwheel run --report says why."
+	return "Verdict: Pinwheel does not pay here."
 }

@@ -14,10 +14,10 @@ import (
 
 // Machine is a computer, by nothing that names its owner.
 type Machine struct {
-	Processor   string // model
-	Processors  int    // that this process may use
-	MemoryBytes int64  // 0 if it is not known
-	Kernel      string // release, as uname -r has it
+	Processor   string `json:"processor"`    // model
+	Processors  int    `json:"processors"`   // that this process may use
+	MemoryBytes int64  `json:"memory_bytes"` // 0 if it is not known
+	Kernel      string `json:"kernel"`       // release, as uname -r has it
 }
 
 // This describes this machine. A kernel that names no processor has the architecture there.

@@ -32,7 +32,7 @@ const otherMPI = `int MPI_Init(int *c, char ***v) { return c == 0 && v == 0; }`
 // program does what its argument says, and writes its environment into
 // DIR/environ. record copies the traces DIR/rank0 and so on to where
 // PINWHEEL_RECORD says, report writes those of two ranks to where PINWHEEL_STATS says. finalize
-// calls MPI_Finalize.
+// calls MPI_Finalize, after the report of one rank if it is asked for one.
 const program = `
 #include <signal.h>
 #include <stdio.h>
@@ -106,8 +106,11 @@ int main(int argc, char **argv)
 		for (;;)
 			pause();
 	}
-	if (!strcmp(what, "finalize"))
+	if (!strcmp(what, "finalize")) {
+		if (getenv("PINWHEEL_STATS"))
+			tell(0);
 		return MPI_Finalize();
+	}
 	if (!strcmp(what, "record"))
 		for (int rank = 0; rank < 8; rank++)
 			copy(dir, rank);
