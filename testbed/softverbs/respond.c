@@ -72,6 +72,8 @@ static enum ibv_wc_status deliver(const struct sv_qp *to, struct sv_rwqe *r, con
 	struct sv_side from = here(w), into = {to->proc, 0, r->sge, NULL};
 	uint64_t room = 0;
 
+	from.send = 1;
+
 	for (uint32_t i = 0; i < r->nsge; i++) {
 		const struct ibv_sge *s = &r->sge[i];
 

@@ -160,6 +160,7 @@ struct sv_side {
 	int nsge;
 	const struct ibv_sge *sge;
 	const void *inlined; /* instead of sge */
+	int send; /* this process's source of a send */
 };
 enum { SV_MOVE_SRC = 1, SV_MOVE_DST = 2 }; /* the side that failed */
 int sv_move(const struct sv_side *dst, const struct sv_side *src, uint64_t bytes);

@@ -1,4 +1,4 @@
-/* What is larger or fuller than usual: completion queues that change their size or overflow, regions beyond 1 GiB. */
+/* What is fuller, smaller or larger than usual: completion queues that overflow, sends of few bytes, regions of GiBs. */
 #include "check.h"
 
 static void fill(struct end *a, struct end *b, struct region l, struct region r, uint64_t from, uint64_t to)
@@ -87,6 +87,48 @@ static void overrun(void)
 	end_end(&a), end_end(&b);
 }
 
+/* A small send is copied out of the mapping; where nothing is mapped, out of the pages that are pinned. */
+static void small(void)
+{
+	struct end a = {0}, b = {0};
+	struct region l, r;
+	struct ibv_sge s[2];
+	struct ibv_send_wr *bad, w = {.opcode = IBV_WR_SEND, .sg_list = s, .num_sge = 2};
+
+	make_end(&a, IBV_QPT_RC);
+	make_end(&b, IBV_QPT_RC);
+	connect_ends(&a, &b);
+	l = region(a.pd, 8192, ALL_RIGHTS), r = region(b.pd, 4096, ALL_RIGHTS);
+	for (int i = 0; i < 8192; i++)
+		l.p[i] = (char)(i / 7);
+	s[0] = (struct ibv_sge){(uintptr_t)l.p + 4000, 100, l.mr->lkey};
+	s[1] = (struct ibv_sge){(uintptr_t)l.p + 10, 20, l.mr->lkey};
+	for (int unmapped = 0; unmapped < 3; unmapped++) {
+		static char want[120];
+
+		if (!unmapped) {
+			memcpy(want, l.p + 4000, 100), memcpy(want + 100, l.p + 10, 20);
+		} else {
+			munmap(l.p + 4096 * (2 - unmapped), 4096);
+		}
+		for (int pieces = 1; pieces <= 2; pieces++) { /* the first one lies in two pages */
+			CHECK(!post_receive(&b, 1, r, 256));
+			w.num_sge = pieces;
+			CHECK(!ibv_post_send(a.qp, &w, &bad));
+			expect(a.cq, 0, IBV_WC_SUCCESS);
+			expect(b.cq, 1, IBV_WC_SUCCESS);
+			CHECK(!memcmp(r.p, want, pieces == 1 ? 100 : 120));
+		}
+		CHECK(!post_receive(&b, 1, r, 256));
+		CHECK(!post(a.qp, IBV_WR_SEND, 2, (struct region){l.p + 4000, l.mr}, 90, (struct region){0}));
+		expect(a.cq, 2, IBV_WC_SUCCESS);
+		expect(b.cq, 1, IBV_WC_SUCCESS);
+		CHECK(!memcmp(r.p, want, 90));
+	}
+	ibv_dereg_mr(l.mr), ibv_dereg_mr(r.mr);
+	end_end(&a), end_end(&b);
+}
+
 /* 1 GiB and more: the same 2 MiB of memory at many addresses, so that it costs little. */
 static void large(void)
 {
@@ -134,6 +176,7 @@ int main(void)
 {
 	resized();
 	overrun();
+	small();
 	large();
 	CHECK(status_kb("VmPin") == 0);
 	puts("ok    limits");
