@@ -42,11 +42,11 @@ replay: build
 
 ## test: lint and every test that runs in seconds, anywhere
 test: lint
-	$(GO) test -timeout 6m ./...
+	$(GO) test -timeout 15m ./...
 
 ## race: the tests under the race detector
 race: tools
-	$(GO) test -race -timeout 10m ./...
+	$(GO) test -race -timeout 20m ./...
 
 ## fuzz: ten seconds on every fuzz target
 fuzz: tools
