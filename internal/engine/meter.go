@@ -51,7 +51,8 @@ func newMeter(clockNs func() int64) *meter {
 	const end = math.MaxInt64
 	return &meter{
 		clockNs: clockNs, beganNs: clockNs(), beganCPU: processCPUNs(),
-		pinned: usage.New(0, end), parked: usage.New(0, end), stalled: usage.NewSeries(0, end), late: usage.NewSeries(0, end),
+		pinned: usage.New(0, end), parked: usage.New(0, end),
+		stalled: usage.NewSeries(0, end), late: usage.NewSeries(0, end),
 		misses: map[predictor.CallSite]*misses{},
 	}
 }

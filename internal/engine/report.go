@@ -33,7 +33,8 @@ func (e *Engine) Report(s regcache.Stats, name func(predictor.CallSite) (site, o
 	for _, c := range e.scored.Sites(reportedSites) {
 		missed := e.meter.missedAt(c.CallSite)
 		site := report.Site{
-			Uses: c.Uses, Bytes: int64(c.Bytes), Late: missed.late, StallNs: missed.stallNs, Accuracy: accuracy(c.Counts),
+			Uses: c.Uses, Bytes: int64(c.Bytes), Late: missed.late, StallNs: missed.stallNs,
+			Accuracy: accuracy(c.Counts),
 		}
 		site.Name, site.Op = name(c.CallSite)
 		r.Sites = append(r.Sites, site)

@@ -1,5 +1,5 @@
 // Package jobreport merges the reports of the ranks of a job, one file each, into
-// one.
+// one: text, or a page of HTML (package page).
 //
 // # Caveats
 //

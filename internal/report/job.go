@@ -68,8 +68,11 @@ func (j *Job) Add(r Rank) {
 
 // printable returns the rank with nothing in its texts that a terminal would obey.
 func (r Rank) printable() Rank {
-	r.Sites, r.Environment, r.TransportSettings = slices.Clone(r.Sites), slices.Clone(r.Environment), slices.Clone(r.TransportSettings)
-	texts := []*string{&r.World, &r.Host, &r.Command, &r.Library, &r.Provider, &r.Policy, &r.Mapping, &r.Helper, &r.Transport}
+	r.Sites = slices.Clone(r.Sites)
+	r.Environment, r.TransportSettings = slices.Clone(r.Environment), slices.Clone(r.TransportSettings)
+	texts := []*string{
+		&r.World, &r.Host, &r.Command, &r.Library, &r.Provider, &r.Policy, &r.Mapping, &r.Helper, &r.Transport,
+	}
 	for i := range r.Sites {
 		texts = append(texts, &r.Sites[i].Name, &r.Sites[i].Op)
 	}

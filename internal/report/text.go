@@ -11,7 +11,8 @@ import (
 
 func (j *Job) header(b io.Writer, total Rank) {
 	r := j.first
-	fmt.Fprintf(b, "@ Pinwheel\n@ Command  %s\n@ MPI      %s, %s\n@ Policy   %s\n", r.Command, cmp.Or(r.Library, "none"), j.RanksLine(), r.Policy)
+	fmt.Fprintf(b, "@ Pinwheel\n@ Command  %s\n@ MPI      %s, %s\n@ Policy   %s\n",
+		r.Command, cmp.Or(r.Library, "none"), j.RanksLine(), r.Policy)
 	if r.Provider != "" {
 		fmt.Fprintf(b, "@ Provider %s\n", r.Provider)
 	}
@@ -90,8 +91,9 @@ func processors(b io.Writer, ranks []Rank, total Rank) {
 		if r.Parks > 0 {
 			from = fmt.Sprintf("%.1f", float64(r.FirstParkNs)/1e9)
 		}
-		fmt.Fprintf(w, "%s\t%.2f\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%s\t%s\t\n", name, float64(r.CPUNs)/1e9, float64(r.HelperCPUNs)/1e6,
-			float64(r.ServerCPUNs)/1e6, float64(r.RegisterNs)/1e6, float64(r.HelperRegisterNs)/1e6, float64(r.ParkedNs)/1e9, from, r.Helper)
+		fmt.Fprintf(w, "%s\t%.2f\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%s\t%s\t\n",
+			name, float64(r.CPUNs)/1e9, float64(r.HelperCPUNs)/1e6, float64(r.ServerCPUNs)/1e6,
+			float64(r.RegisterNs)/1e6, float64(r.HelperRegisterNs)/1e6, float64(r.ParkedNs)/1e9, from, r.Helper)
 	}
 	w.Flush()
 	fmt.Fprint(b, processorLegend)
@@ -112,8 +114,9 @@ func writeSites(b io.Writer, list []Site) {
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "call\tuses\tbytes\tlate\tstall ms\tpredicted\t<0.5 %\t<5 %\tsite")
 	for _, s := range list {
-		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%.1f\t%d\t%s\t%s\t%s\n", s.Op, s.Uses, mem.FormatBytes(uint64(s.Bytes)), s.Late, float64(s.StallNs)/1e6,
-			s.Predictions, Percent(s.Err05, s.Predictions), Percent(s.Err5, s.Predictions), s.Name)
+		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%.1f\t%d\t%s\t%s\t%s\n",
+			s.Op, s.Uses, mem.FormatBytes(uint64(s.Bytes)), s.Late, float64(s.StallNs)/1e6, s.Predictions,
+			Percent(s.Err05, s.Predictions), Percent(s.Err5, s.Predictions), s.Name)
 	}
 	w.Flush()
 }

@@ -71,7 +71,8 @@ func (k reason) why(r *Rank, n int) string {
 	case transportCache:
 		return r.keptLine()
 	case unwatched:
-		return "nothing here notices changes of mappings, so every use is registered on its own (pinwheel doctor says why)"
+		return "nothing here notices changes of mappings, so every use is registered on its own" +
+			" (pinwheel doctor says why)"
 	case faulted:
 		return "there was an internal fault (see the output of the job)"
 	case noHelper:
@@ -97,7 +98,8 @@ func (k reason) why(r *Rank, n int) string {
 // were parked, a line for each reason.
 func (j *Job) Reasons() (lines []string) {
 	if missing := j.missing(); len(missing) > 0 {
-		lines = append(lines, "No report"+naming(missing)+": killed, ended without MPI_Finalize, or on a node that doesn't share the files")
+		lines = append(lines, "No report"+naming(missing)+
+			": killed, ended without MPI_Finalize, or on a node that doesn't share the files")
 	}
 	if total := j.Total(); total.Uses == 0 {
 		return append(lines, "Nothing was registered through Pinwheel: "+whyUnused(&total))
@@ -175,8 +177,8 @@ func naming(ranks []Rank) string {
 // parkedLine says for how long the helpers of n processes were parked, on average.
 func (r *Rank) parkedLine(n int) string {
 	each := float64(r.ParkedNs) / float64(max(n, 1)) / 1e9
-	return fmt.Sprintf("the helper was parked from %.1f s on, for %.1f s of %.1f s (leave a core free, or give it one with PINWHEEL_HELPER_CPU)",
-		float64(r.FirstParkNs)/1e9, each, r.Seconds)
+	return fmt.Sprintf("the helper was parked from %.1f s on, for %.1f s of %.1f s"+
+		" (leave a core free, or give it one with PINWHEEL_HELPER_CPU)", float64(r.FirstParkNs)/1e9, each, r.Seconds)
 }
 
 // whyUnused says why nothing was registered through Pinwheel.

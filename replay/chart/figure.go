@@ -69,9 +69,10 @@ func (f *Figure) WriteSVG(w io.Writer) error {
 	return err
 }
 
-// Inline draws the figure as a part of a page of HTML, of the class "chart". The page has a title of its own, and
-// gives texts and lines their look, by the classes "panel", "axis" and "grid" in the chart. Colors may be the page's, as
-// in "var(--name)". Only what reads the page aloud gets the Title.
+// Inline draws the figure as a part of a page of HTML, of the class "chart". The page has a title
+// of its own, and gives texts and lines their look, by the classes "panel", "axis", "grid" and
+// "empty" in the chart. Colors may be the page's, as in "var(--name)". Only what reads the page
+// aloud gets the Title.
 func (f *Figure) Inline() string {
 	var c canvas
 	head := 0.0
@@ -105,8 +106,8 @@ func (f *Figure) size(head float64) (width, height float64) {
 }
 
 func (f *Figure) open(c *canvas, width, height float64, attributes string) {
-	fmt.Fprintf(c, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%s\" height=\"%s\" viewBox=\"0 0 %s %s\" role=\"img\"%s>\n",
-		num(width), num(height), num(width), num(height), attributes)
+	fmt.Fprintf(c, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%s\" height=\"%s\" viewBox=\"0 0 %s %s\""+
+		" role=\"img\"%s>\n", num(width), num(height), num(width), num(height), attributes)
 }
 
 // body draws legend and panels below the head, and ends the drawing.

@@ -21,7 +21,9 @@ type Grid struct {
 // Cividis is a scale of colors from 0 to 1 whose lightness grows evenly, for any kind of color vision (Nunez,
 // Anderton and Renslow, PLOS ONE 2018).
 func Cividis(v float64) color.NRGBA {
-	stops := []color.NRGBA{{0, 34, 78, 255}, {67, 78, 108, 255}, {125, 124, 120, 255}, {188, 175, 111, 255}, {254, 232, 56, 255}}
+	stops := []color.NRGBA{
+		{0, 34, 78, 255}, {67, 78, 108, 255}, {125, 124, 120, 255}, {188, 175, 111, 255}, {254, 232, 56, 255},
+	}
 	v = min(max(v, 0), 1) * float64(len(stops)-1)
 	i := min(int(v), len(stops)-2)
 	return Mix(stops[i], stops[i+1], v-float64(i))
@@ -49,7 +51,8 @@ func (p *Panel) grid(c *canvas, x, y, w, h float64) {
 	}
 	p.yLabel(c, x, y, h)
 	c.rect(x, y, w, h, `class="empty"`)
-	fmt.Fprintf(c, "<image x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\" preserveAspectRatio=\"none\" style=\"image-rendering:pixelated\" href=\"data:image/png;base64,%s\"/>\n",
+	fmt.Fprintf(c, "<image x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\" preserveAspectRatio=\"none\""+
+		" style=\"image-rendering:pixelated\" href=\"data:image/png;base64,%s\"/>\n",
 		num(x), num(y), num(w), num(h), base64.StdEncoding.EncodeToString(g.png()))
 	p.drawXTicks(c, x, y+h, p.xAxis(w))
 	c.line(x, y, x, y+h, "axis")

@@ -7,7 +7,6 @@ import (
 	"math"
 
 	"pinwheel/internal/report"
-	"pinwheel/mem"
 	"pinwheel/replay/chart"
 )
 
@@ -92,7 +91,9 @@ func sum(rows [][]float64) []float64 {
 
 // panel is one over the time of the run.
 func (t *timeline) panel(title, yLabel string, yUnit float64, s ...chart.Series) chart.Panel {
-	p := chart.Panel{Title: title, XLabel: "time (s)", YLabel: yLabel, XUnit: 1e9, YUnit: yUnit, XMax: float64(t.ns), Series: s}
+	p := chart.Panel{
+		Title: title, XLabel: "time (s)", XUnit: 1e9, XMax: float64(t.ns), YLabel: yLabel, YUnit: yUnit, Series: s,
+	}
 	for i := range p.Series {
 		p.Series[i].Step, p.Series[i].X, p.Series[i].Y = true, t.x(), steps(p.Series[i].Y)
 	}
@@ -125,10 +126,15 @@ func highest(rows ...[]float64) (most float64) {
 func (t *timeline) sumChart() figure {
 	all := sum(t.pinned)
 	unit, name := unitOf(highest(all))
-	f := &chart.Figure{Title: "Pinned memory of all ranks over time", PanelWidth: width, PanelHeight: 240, Panels: []chart.Panel{
-		t.panel("", "pinned ("+name+")", unit, chart.Series{Color: "var(--pinned)", Fill: true, Y: all}),
-	}}
-	return figure{"Pinned memory of all ranks", fmt.Sprintf("What Pinwheel held registered, as a mean over each %s.", interval(t.ns)), inline(f)}
+	f := &chart.Figure{Title: "Pinned memory of all ranks over time", PanelWidth: width, PanelHeight: 240}
+	f.Panels = []chart.Panel{t.panel("", "pinned ("+name+")", unit, area("var(--pinned)", all))}
+	caption := fmt.Sprintf("What Pinwheel held registered, as a mean over each %s.", interval(t.ns))
+	return figure{"Pinned memory of all ranks", caption, inline(f)}
+}
+
+// area is a shaded line; panel completes it.
+func area(color string, y []float64) chart.Series {
+	return chart.Series{Color: color, Fill: true, Y: y}
 }
 
 // interval is the time of a column.
@@ -143,41 +149,50 @@ func interval(ns int64) string {
 	return fmt.Sprintf("%.1f s", s)
 }
 
+// pairs is a figure of small panels, two beside each other.
+func pairs(title string, panels ...chart.Panel) *chart.Figure {
+	return &chart.Figure{Title: title, Columns: 2, PanelWidth: width / 2, PanelHeight: 180, Panels: panels}
+}
+
 func (t *timeline) rankCharts() figure {
-	f := &chart.Figure{Title: "Pinned memory of each rank over time", Columns: 2, PanelWidth: width / 2, PanelHeight: 180}
+	f := pairs("Pinned memory of each rank over time")
 	most := highest(t.pinned...)
 	unit, name := unitOf(most)
 	for i, row := range t.pinned {
-		p := t.panel("rank "+t.names[i], "pinned ("+name+")", unit, chart.Series{Color: "var(--pinned)", Fill: true, Y: row})
+		p := t.panel("rank "+t.names[i], "pinned ("+name+")", unit, area("var(--pinned)", row))
 		p.YMax = max(most*1.05, unit)
 		f.Panels = append(f.Panels, p)
 	}
 	return figure{"Pinned memory of each rank", "The same scale for all.", inline(f)}
 }
 
-func (t *timeline) picture(title, rankLabel string, rows [][]float64, c func(v float64) color.NRGBA) *chart.Figure {
+// picture draws a row for each rank.
+func (t *timeline) picture(title string, rows [][]float64, c func(v float64) color.NRGBA) *chart.Figure {
 	const around = 64 // axis and labels
 	height := min(max(float64(len(rows))*14, 28), mostPicture)
 	return &chart.Figure{Title: title, PanelWidth: width, PanelHeight: height + around, Panels: []chart.Panel{{
-		XLabel: "time (s)", YLabel: rankLabel, XUnit: 1e9, XMax: float64(t.ns),
+		XLabel: "time (s)", YLabel: "rank", XUnit: 1e9, XMax: float64(t.ns),
 		Grid: &chart.Grid{Rows: t.names, Values: rows, Color: c},
 	}}}
 }
 
 func (t *timeline) rankPicture() figure {
 	most := max(highest(t.pinned...), 1)
-	f := t.picture("Pinned memory of each rank over time", "rank", t.pinned, func(v float64) color.NRGBA { return chart.Cividis(v / most) })
-	return figure{"Pinned memory of each rank", "A row ends where its rank does.", template.HTML(scale("0", mem.FormatBytes(uint64(most)), chart.Cividis)) + inline(f)}
+	c := func(v float64) color.NRGBA { return chart.Cividis(v / most) }
+	f := t.picture("Pinned memory of each rank over time", t.pinned, c)
+	return figure{"Pinned memory of each rank", "A row ends where its rank does.",
+		scale("0", bytes(int64(most)), chart.Cividis) + inline(f)}
 }
 
 // scale draws a scale of colors between two texts.
-func scale(from, to string, c func(v float64) color.NRGBA) string {
+func scale(from, to string, c func(v float64) color.NRGBA) template.HTML {
 	var stops string
 	for i := range 9 {
 		k := c(float64(i) / 8)
 		stops += fmt.Sprintf(",rgb(%d %d %d)", k.R, k.G, k.B)
 	}
-	return fmt.Sprintf(`<p class="scale">%s <span style="background:linear-gradient(90deg%s)"></span> %s</p>`, from, stops, to)
+	return template.HTML(fmt.Sprintf(`<p class="scale">%s <span style="background:linear-gradient(90deg%s)"></span> %s</p>`,
+		from, stops, to))
 }
 
 func (t *timeline) waitCharts() figure {
@@ -185,13 +200,13 @@ func (t *timeline) waitCharts() figure {
 	for i := range stalled {
 		stalled[i] *= 1e3 // seconds per second, in all threads
 	}
-	lates := t.panel("late registrations", "in each "+interval(t.ns), 0, chart.Series{Color: "var(--late)", Fill: true, Y: late})
+	lates := t.panel("late registrations", "in each "+interval(t.ns), 0, area("var(--late)", late))
 	lates.YMax = max(highest(late), 1)
-	stalls := t.panel("time that threads were stalled", "ms per second", 0, chart.Series{Color: "var(--late)", Fill: true, Y: stalled})
+	stalls := t.panel("time that threads were stalled", "ms per second", 0, area("var(--late)", stalled))
 	stalls.YMax = max(highest(stalled), 1)
-	f := &chart.Figure{Title: "Late registrations and stalls of all ranks over time", Columns: 2, PanelWidth: width / 2, PanelHeight: 180,
-		Panels: []chart.Panel{lates, stalls}}
-	return figure{"Late registrations and stalls", "All ranks together. Stalls include first uses, which nobody can foresee.", inline(f)}
+	return figure{"Late registrations and stalls",
+		"All ranks together. Stalls include first uses, which nobody can foresee.",
+		inline(pairs("Late registrations and stalls of all ranks over time", lates, stalls))}
 }
 
 // Colors of Okabe and Ito, which people with color blindness can tell apart.
@@ -211,7 +226,8 @@ func (t *timeline) helperPicture() figure {
 		}
 	}
 	c := func(v float64) color.NRGBA { return chart.Mix(running, parked, v) }
-	f := t.picture("The helper of each rank over time: running or parked", "rank", rows, c)
-	return figure{"The helper of each rank", "Parked: there was no idle core, so memory stayed as it was. Empty: no helper.",
-		template.HTML(scale("running", "parked", c)) + inline(f)}
+	f := t.picture("The helper of each rank over time: running or parked", rows, c)
+	return figure{"The helper of each rank",
+		"Parked: there was no idle core, so memory stayed as it was. Empty: no helper.",
+		scale("running", "parked", c) + inline(f)}
 }

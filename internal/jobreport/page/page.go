@@ -7,6 +7,7 @@
 package page
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"html/template"
@@ -74,9 +75,9 @@ type figure struct {
 }
 
 type row struct {
-	Name, Host, Average, Peak, Hits, Stall, Program, Helper, Parked, Where string
-	Uses, Late, Ahead, Released                                            uint64
-	StallBar                                                               int // per cent of the longest
+	Name, Host, Average, Peak, Hits, Stall, Program, Helper, Parked string
+	Uses, Late, Ahead, Released                                     uint64
+	StallBar                                                        int // per cent of the longest
 }
 
 type site struct {
@@ -91,8 +92,9 @@ const mostRows = 16
 func (p *Page) content() content {
 	first, total, ranks := p.job.First(), p.job.Total(), p.job.Ranks()
 	c := content{
-		CSS: template.CSS(css), Version: version.String(), First: first, Seconds: total.Seconds, Title: title(first.Command),
-		Ranks: p.job.RanksLine(), Facts: facts(&total), Reasons: p.job.Reasons(), Charts: p.charts(ranks),
+		CSS: template.CSS(css), Version: version.String(),
+		First: first, Seconds: total.Seconds, Title: title(first.Command), Ranks: p.job.RanksLine(),
+		Facts: facts(&total), Reasons: p.job.Reasons(), Charts: p.charts(ranks),
 	}
 	c.Rows, c.More = rows(ranks)
 	most := int64(1)
@@ -101,7 +103,7 @@ func (p *Page) content() content {
 	}
 	for _, s := range p.job.Sites() {
 		c.Sites = append(c.Sites, site{
-			Op: s.Op, Name: s.Name, Uses: s.Uses, Late: s.Late, Bytes: mem.FormatBytes(uint64(s.Bytes)), Stall: ms(s.StallNs),
+			Op: s.Op, Name: s.Name, Uses: s.Uses, Late: s.Late, Bytes: bytes(s.Bytes), Stall: ms(s.StallNs),
 			Predicted: report.Percent(s.Err5, s.Predictions), Bar: int(100 * s.Uses / most),
 		})
 	}
@@ -133,15 +135,19 @@ func share(n, of uint64) string {
 	return fmt.Sprintf("%.1f %%", 100*float64(n)/float64(of))
 }
 
+func bytes(n int64) string { return mem.FormatBytes(uint64(n)) }
+
 func facts(t *report.Rank) []fact {
-	bytes := func(n int64) string { return mem.FormatBytes(uint64(n)) }
 	return []fact{
-		{"Pinned on average", bytes(t.AveragePinnedBytes), "all ranks; their peaks add up to " + bytes(t.PeakPinnedBytes)},
-		{"Uses", fmt.Sprint(t.Uses), share(t.Hits, t.Uses) + " found their memory registered"},
-		{"Late", fmt.Sprint(t.Late), share(t.Late, t.Uses) + " of the uses; besides, " + fmt.Sprint(t.First) + " first ones"},
+		{"Pinned on average", bytes(t.AveragePinnedBytes),
+			fmt.Sprintf("all ranks; their peaks add up to %s", bytes(t.PeakPinnedBytes))},
+		{"Uses", fmt.Sprint(t.Uses), fmt.Sprintf("%s found their memory registered", share(t.Hits, t.Uses))},
+		{"Late", fmt.Sprint(t.Late),
+			fmt.Sprintf("%s of the uses; besides, %d first ones", share(t.Late, t.Uses), t.First)},
 		{"Stalled", duration(int64(t.StallNs)), "waiting for registrations, all ranks"},
-		{"Released", fmt.Sprint(t.HelperDeregs), fmt.Sprint(t.HelperRegs) + " registered ahead"},
-		{"Processor time", duration(t.CPUNs), "of the program; helpers " + duration(t.HelperCPUNs) + ", registering " + duration(t.RegisterNs)},
+		{"Released", fmt.Sprint(t.HelperDeregs), fmt.Sprintf("%d registered ahead", t.HelperRegs)},
+		{"Processor time", duration(t.CPUNs),
+			fmt.Sprintf("of the program; helpers %s, registering %s", duration(t.HelperCPUNs), duration(t.RegisterNs))},
 	}
 }
 
@@ -153,10 +159,12 @@ func rows(ranks []report.Rank) (shown, more []row) {
 	of := func(ranks []report.Rank) (list []row) {
 		for _, r := range ranks {
 			list = append(list, row{
-				Name: report.Name(r.World, r.Rank), Host: r.Host, Average: mem.FormatBytes(uint64(r.AveragePinnedBytes)),
-				Peak: mem.FormatBytes(uint64(r.PeakPinnedBytes)), Uses: r.Uses, Hits: share(r.Hits, r.Uses), Late: r.Late,
-				Stall: ms(int64(r.StallNs)), StallBar: int(100 * r.StallNs / longest), Ahead: r.HelperRegs, Released: r.HelperDeregs,
-				Program: seconds(r.CPUNs), Helper: ms(r.HelperCPUNs), Parked: seconds(r.ParkedNs), Where: r.Helper,
+				Name: report.Name(r.World, r.Rank), Host: r.Host,
+				Average: bytes(r.AveragePinnedBytes), Peak: bytes(r.PeakPinnedBytes),
+				Uses: r.Uses, Hits: share(r.Hits, r.Uses), Late: r.Late,
+				Stall: ms(int64(r.StallNs)), StallBar: int(100 * float64(r.StallNs) / float64(longest)),
+				Ahead: r.HelperRegs, Released: r.HelperDeregs,
+				Program: seconds(r.CPUNs), Helper: ms(r.HelperCPUNs), Parked: seconds(r.ParkedNs),
 			})
 		}
 		return list
@@ -165,6 +173,6 @@ func rows(ranks []report.Rank) (shown, more []row) {
 		return of(ranks), nil
 	}
 	byStall := slices.Clone(ranks)
-	slices.SortStableFunc(byStall, func(a, b report.Rank) int { return int(min(max(int64(b.StallNs)-int64(a.StallNs), -1), 1)) })
+	slices.SortStableFunc(byStall, func(a, b report.Rank) int { return cmp.Compare(b.StallNs, a.StallNs) })
 	return of(byStall[:mostRows]), of(byStall[mostRows:])
 }
