@@ -81,7 +81,8 @@ void sv_refusal(char *line, size_t size, pid_t pid, const char *scope_file)
 	if (f)
 		fclose(f);
 	if (scope > 1)
-		snprintf(line, size, "no transfers with process %d: %s is %d, and the device needs 0 or 1", pid, scope_file, scope);
+		snprintf(line, size, "no transfers with process %d: %s is %d, and the device needs 0 or 1", pid,
+			 scope_file, scope);
 	else
 		snprintf(line, size, "no transfers with process %d: it lets nobody fetch its descriptors "
 			 "(prctl(PR_SET_DUMPABLE), a security module, another user namespace)", pid);

@@ -101,7 +101,8 @@ socklen_t cm_name(struct sockaddr_un *u, uint16_t port)
 int cm_bind(struct cm_id *id, const struct sockaddr *a)
 {
 	struct sockaddr_storage *src = &id->id.route.addr.src_storage;
-	unsigned asked = a ? cm_port(a) : 0, tries = asked ? 1 : PORTS, at = (unsigned)getpid() * 7919u + (unsigned)id->serial;
+	unsigned asked = a ? cm_port(a) : 0, tries = asked ? 1 : PORTS;
+	unsigned at = (unsigned)getpid() * 7919u + (unsigned)id->serial; /* others begin elsewhere */
 	struct sockaddr_un u;
 
 	if ((id->sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) < 0)
@@ -133,8 +134,9 @@ static void *copy(const void *a, socklen_t n)
 /* The first of getaddrinfo's addresses, as one of r's. */
 static int resolve(const char *node, const char *service, const struct rdma_addrinfo *hints, struct rdma_addrinfo *r)
 {
-	int passive = hints->ai_flags & RAI_PASSIVE, datagram = hints->ai_qp_type == IBV_QPT_UD || hints->ai_port_space == RDMA_PS_UDP;
-	struct addrinfo want = {.ai_flags = (passive ? AI_PASSIVE : 0) | (hints->ai_flags & RAI_NUMERICHOST ? AI_NUMERICHOST : 0),
+	int passive = hints->ai_flags & RAI_PASSIVE, numeric = hints->ai_flags & RAI_NUMERICHOST;
+	int datagram = hints->ai_qp_type == IBV_QPT_UD || hints->ai_port_space == RDMA_PS_UDP;
+	struct addrinfo want = {.ai_flags = (passive ? AI_PASSIVE : 0) | (numeric ? AI_NUMERICHOST : 0),
 		.ai_family = hints->ai_family, .ai_socktype = datagram ? SOCK_DGRAM : SOCK_STREAM}, *got;
 	int err = getaddrinfo(node, service, &want, &got);
 
@@ -151,7 +153,8 @@ static int resolve(const char *node, const char *service, const struct rdma_addr
 	return 0;
 }
 
-CM_API int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints, struct rdma_addrinfo **res)
+CM_API int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints,
+			    struct rdma_addrinfo **res)
 {
 	static const struct rdma_addrinfo none;
 	struct rdma_addrinfo *r;

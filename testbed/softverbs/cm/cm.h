@@ -67,6 +67,7 @@ struct cm_id {
 };
 
 static inline struct cm_id *cm_of(struct rdma_cm_id *id) { return (struct cm_id *)id; }
+static inline int cm_is_connected(const struct cm_id *i) { return i->state >= CM_REPLIED && i->state <= CM_CONNECTED; }
 static inline int cm_fail(int err) { return errno = err, -1; }
 
 /* event.c */

@@ -82,15 +82,16 @@ CM_API int rdma_listen(struct rdma_cm_id *id, int backlog)
 CM_API int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *p)
 {
 	struct cm_id *i = cm_of(id);
+	size_t len = p ? p->private_data_len : 0;
 	int err;
 
-	if (i->state != CM_REQUESTED || (!id->qp && !p) || (p && p->private_data_len > 196))
+	if (i->state != CM_REQUESTED || (!id->qp && !p) || len > 196)
 		return cm_fail(EINVAL); /* also if the other side has ended */
 	tell(i, p);
 	if (id->qp && (err = cm_qp_connect(i)))
 		return cm_fail(err);
 	cm_lock();
-	err = i->state == CM_REQUESTED ? cm_send(i, CM_REPLY, 0, p ? p->private_data : NULL, p ? p->private_data_len : 0) : ECONNRESET;
+	err = i->state == CM_REQUESTED ? cm_send(i, CM_REPLY, 0, p ? p->private_data : NULL, len) : ECONNRESET;
 	if (!err)
 		i->state = CM_ACCEPTED;
 	cm_unlock();
@@ -145,7 +146,7 @@ CM_API int rdma_disconnect(struct rdma_cm_id *id)
 	if (err)
 		return cm_fail(err);
 	cm_lock();
-	if (i->state == CM_REPLIED || i->state == CM_ACCEPTED || i->state == CM_CONNECTED) {
+	if (cm_is_connected(i)) {
 		cm_send(i, CM_DISCONNECT, 0, NULL, 0); /* fails only if there is nobody to tell */
 		i->state = CM_OVER;
 		cm_event_push(i, RDMA_CM_EVENT_DISCONNECTED, 0, NULL);

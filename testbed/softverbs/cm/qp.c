@@ -164,7 +164,8 @@ static int prepare(struct rdma_cm_id *id, struct rdma_addrinfo *res, struct ibv_
 	return 0;
 }
 
-CM_API int rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res, struct ibv_pd *pd, struct ibv_qp_init_attr *a)
+CM_API int rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res, struct ibv_pd *pd,
+			  struct ibv_qp_init_attr *a)
 {
 	int err;
 

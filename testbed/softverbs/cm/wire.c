@@ -162,7 +162,7 @@ static void receive(struct cm_id *id)
 	} else if (m.type == CM_READY && id->state == CM_ACCEPTED) {
 		id->state = CM_CONNECTED;
 		cm_event_push(id, RDMA_CM_EVENT_ESTABLISHED, 0, NULL);
-	} else if (m.type == CM_DISCONNECT && (id->state == CM_REPLIED || id->state == CM_ACCEPTED || id->state == CM_CONNECTED)) {
+	} else if (m.type == CM_DISCONNECT && cm_is_connected(id)) {
 		id->state = CM_OVER;
 		cm_event_push(id, RDMA_CM_EVENT_DISCONNECTED, 0, NULL);
 	}

@@ -183,8 +183,8 @@ static void are_synchronous(struct rdma_event_channel *a, struct rdma_event_chan
 
 int main(void)
 {
-	static const struct test tests[] = {{"carries data", carries_data}, {"is rejected", is_rejected}, {"has ports", has_ports},
-		{"are many", are_many}, {"end at any moment", end_at_any_moment}, {"are synchronous", are_synchronous}};
+	static const struct test tests[] = {{"carries data", carries_data}, {"is rejected", is_rejected},
+		{"has ports", has_ports}, {"are many", are_many}, {"end at any moment", end_at_any_moment}, {"are synchronous", are_synchronous}};
 
 	for (size_t i = 0; i < sizeof(tests) / sizeof(*tests); i++)
 		run(&tests[i]);

@@ -72,8 +72,8 @@ static inline struct rdma_cm_id *routed(struct rdma_event_channel *ch)
 
 static inline void ask(struct rdma_cm_id *id, const char *data)
 {
-	struct rdma_conn_param p = {.private_data = data, .private_data_len = (uint8_t)(strlen(data) + 1), .retry_count = 1,
-		.rnr_retry_count = 7, .initiator_depth = 3, .responder_resources = RDMA_MAX_RESP_RES};
+	struct rdma_conn_param p = {.private_data = data, .private_data_len = (uint8_t)(strlen(data) + 1),
+		.retry_count = 1, .rnr_retry_count = 7, .initiator_depth = 3, .responder_resources = RDMA_MAX_RESP_RES};
 
 	CHECK(!rdma_connect(id, &p));
 }
@@ -90,7 +90,8 @@ static inline struct rdma_cm_id *listener(struct rdma_event_channel *ch)
 	return id;
 }
 
-static inline struct rdma_cm_id *connected(struct rdma_event_channel *a, struct rdma_event_channel *l, struct rdma_cm_id **other)
+static inline struct rdma_cm_id *connected(struct rdma_event_channel *a, struct rdma_event_channel *l,
+					   struct rdma_cm_id **other)
 {
 	struct rdma_cm_id *id = routed(a);
 

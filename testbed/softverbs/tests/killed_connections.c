@@ -53,7 +53,8 @@ static void answering(in_port_t at)
 	struct rdma_cm_event *e;
 	struct rdma_cm_id *id;
 
-	CHECK(!rdma_create_id(ch, &id, NULL, RDMA_PS_TCP) && !rdma_bind_addr(id, (struct sockaddr *)&a) && !rdma_listen(id, 8));
+	CHECK(!rdma_create_id(ch, &id, NULL, RDMA_PS_TCP));
+	CHECK(!rdma_bind_addr(id, (struct sockaddr *)&a) && !rdma_listen(id, 8));
 	for (unsigned n = 1; !rdma_get_cm_event(ch, &e);) {
 		enum rdma_cm_event_type type = e->event;
 

@@ -1,4 +1,4 @@
-/* What is fuller, smaller or larger than usual: completion queues that overflow, sends of few bytes, regions of GiBs. */
+/* What is fuller, smaller or larger than usual: full completion queues, sends of few bytes, regions of GiBs. */
 #include "check.h"
 
 static void fill(struct end *a, struct end *b, struct region l, struct region r, uint64_t from, uint64_t to)

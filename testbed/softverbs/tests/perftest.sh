@@ -1,7 +1,6 @@
 #!/bin/bash
-# perftest.sh DEVICE: ucx_perftest, perftest and the tools of rdma-core and libfabric, unmodified, on the software device:
-# two processes each.
-# For their errors, not for their figures.
+# perftest.sh DEVICE: ucx_perftest, perftest and the tools of rdma-core and libfabric, unmodified, between two processes
+# on the software device. For their errors, not for their figures.
 set -uo pipefail
 device=$(cd "$1" && pwd)
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/softverbs-perftest.XXXXXX")
@@ -55,6 +54,7 @@ pair '^rdma_client: end 0' "rdma_server -p PORT" "rdma_client -p PORT -s 127.0.0
 address=$(hostname -I | awk '{ print $1 }') # libfabric does not take the loopback interface
 for provider in "verbs -e msg" "verbs;ofi_rxm -e rdm"; do
 	[ -n "$address" ] || { echo "skip  fi_pingpong: no address but that of the loopback interface"; continue; }
-	pair '^1m +20 ' "fi_pingpong -p $provider -c -S 1048576 -I 20 -B PORT" "fi_pingpong -p $provider -c -S 1048576 -I 20 -P PORT $address"
+	command="fi_pingpong -p $provider -c -S 1048576 -I 20"
+	pair '^1m +20 ' "$command -B PORT" "$command -P PORT $address"
 done
 exit $failed

@@ -26,11 +26,13 @@ static pid_t join(uint32_t *place, int *fd, const char **memory)
 	if (!(child = fork())) {
 		CHECK(!sv_open() && (*fd = memfd_create("of the child", 0)) >= 0);
 		*place = sv_me, *memory = text;
-		CHECK(write(to_parent[1], place, sizeof(*place)) == sizeof(*place) && write(to_parent[1], fd, sizeof(*fd)) == sizeof(*fd));
+		CHECK(write(to_parent[1], place, sizeof(*place)) == sizeof(*place));
+		CHECK(write(to_parent[1], fd, sizeof(*fd)) == sizeof(*fd));
 		for (;;)
 			pause();
 	}
-	CHECK(read(to_parent[0], place, sizeof(*place)) == sizeof(*place) && read(to_parent[0], fd, sizeof(*fd)) == sizeof(*fd));
+	CHECK(read(to_parent[0], place, sizeof(*place)) == sizeof(*place));
+	CHECK(read(to_parent[0], fd, sizeof(*fd)) == sizeof(*fd));
 	*memory = text; /* at the same address in both */
 	close(to_parent[0]), close(to_parent[1]);
 	return child;
