@@ -57,7 +57,10 @@ func spec() command.Spec {
 				{"126, 127", "The program could not be started, or was not found."},
 				{"other", "For run and record, the status of the program; it ends by the signal that ended the program."},
 			},
-			Files:   [][2]string{{"libpinwheel.so, libpinwheel-go.so", "What is preloaded, beside this command or in ../lib of its directory."}},
+			Files: [][2]string{
+				{"libpinwheel.so, libpinwheel-go.so", "What is preloaded, beside this command or in ../lib of its directory."},
+				{"libpinwheel-meter.so", "What run --compare preloads as well, with Pinwheel and without."},
+			},
 			SeeAlso: []string{"nasreplay(1)", "mpirun(1)", "srun(1)", "ld.so(8)", "ibv_reg_mr(3)", "fi_mr(3)"},
 		},
 	}

@@ -43,7 +43,7 @@ install-api: api
 install: build install-api
 	install -d $(addprefix $(DESTDIR),$(PREFIX)/bin $(MANDIR)/man1 $(BASHDIR) $(ZSHDIR) $(FISHDIR))
 	install -m 755 bin/pinwheel bin/nasreplay $(DESTDIR)$(PREFIX)/bin/
-	install -m 755 $(SHIM_LIB)/libpinwheel.so $(DESTDIR)$(LIBDIR)/
+	install -m 755 $(SHIM_LIB)/libpinwheel.so $(SHIM_LIB)/libpinwheel-meter.so $(DESTDIR)$(LIBDIR)/
 	install -m 644 cmd/pinwheel/pinwheel.1 cmd/nasreplay/nasreplay.1 $(DESTDIR)$(MANDIR)/man1/
 	for c in pinwheel nasreplay; do \
 		bin/$$c completion bash > $(DESTDIR)$(BASHDIR)/$$c && bin/$$c completion zsh > $(DESTDIR)$(ZSHDIR)/_$$c && \
