@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -22,8 +23,8 @@ import (
 var errPreemptible = errors.New("this kernel may skip a BPF program whose other run was preempted (boot with preempt=voluntary, or use tp)")
 
 // checkPreemption fails with errPreemptible unless it can tell that kernel
-// code isn't preempted.
-func checkPreemption() error {
+// code isn't preempted. It asks once: to unpack the kernel's configuration takes a millisecond.
+var checkPreemption = sync.OnceValue(func() error {
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {
 		return fmt.Errorf("uname: %w", err)
@@ -33,7 +34,7 @@ func checkPreemption() error {
 		return nil
 	}
 	return fmt.Errorf("%w: its preemption model is %s", errPreemptible, model)
-}
+})
 
 // preemptionModel returns none, voluntary, full, lazy, rt or unknown: what the
 // kernel says in debugfs, or what it was built and booted with.
