@@ -2,6 +2,7 @@ package helper
 
 import (
 	"errors"
+	"slices"
 
 	"pinwheel/internal/clock"
 	"pinwheel/internal/fault"
@@ -19,8 +20,13 @@ type driver struct {
 	dueNs   int64 // the deadline that is being waited for
 	behind  bool  // back from a park, and DQ was not yet found empty
 	backoff [Deregister + 1]backoff
-	skipped Action // the last answer of the Decider, if a backoff kept it from being tried
+	skipped Action         // the last answer of the Decider, if a backoff kept it from being tried
+	batch   []Action       // deregistrations that were prepared together, to be carried out
+	ids     []mem.RegionID // scratch
 }
+
+// maxBatch bounds how long a region waits, closed, for the deregistrations before its own.
+const maxBatch = 16
 
 // backoff makes the pauses after failures of one kind of action longer and longer. One
 // kind does not hold up the other: a registration that is due does not wait because the
@@ -77,6 +83,11 @@ func (d *driver) move(p *Placement) {
 		return // there is a newer one
 	}
 	if p.Parked {
+		for _, a := range d.batch {
+			nowNs := d.clock.NowNs()
+			d.opt.Decider.Done(a, nowNs, nowNs, errSkipped)
+		}
+		d.batch = d.batch[:0]
 		for !d.stop.Load() && d.place.Load() == nil {
 			<-d.wake
 		}
@@ -124,6 +135,15 @@ func (d *driver) decide(nowNs int64) (untilNs int64, acted bool) {
 		untilNs = a.waitNs(nowNs)
 	}
 	switch {
+	case a.Kind == Deregister && len(d.batch) == 0 && nowNs >= d.backoff[Deregister].retryNs:
+		d.prepare(a, nowNs)
+	case a.Kind == Deregister:
+		d.batch = append(d.batch, a)
+	}
+	if a.Kind != Register && len(d.batch) > 0 { // a registration that is due waits for one deregistration at most
+		a, d.batch = d.batch[0], d.batch[1:]
+	}
+	switch {
 	case a.Kind == Idle || a.Kind == Wait:
 	case nowNs < d.backoff[a.Kind].retryNs:
 		return d.skip(a, nowNs)
@@ -133,6 +153,22 @@ func (d *driver) decide(nowNs int64) (untilNs int64, acted bool) {
 	}
 	d.skipped = Action{}
 	return untilNs, acted
+}
+
+// prepare has the Registrar prepare what the Decider wants deregistered now: a, and what it names
+// after it.
+func (d *driver) prepare(a Action, nowNs int64) {
+	d.ids, d.batch = append(d.ids[:0], a.Region), append(d.batch[:0], a)
+	for len(d.ids) < maxBatch {
+		next := d.opt.Decider.Next(nowNs)
+		if next.Kind != Deregister || slices.Contains(d.ids, next.Region) {
+			break // asked again when the batch is done
+		}
+		d.ids, d.batch = append(d.ids, next.Region), append(d.batch, next)
+	}
+	if len(d.ids) > 1 {
+		d.opt.Registrar.Prepare(d.ids)
+	}
 }
 
 // waitNs is until when to wait for an action that is none.

@@ -100,3 +100,43 @@ func (k *keeper) failures() int {
 	defer k.mu.Unlock()
 	return k.failed
 }
+
+// several is a Decider that names one deregistration after the other, as Scheduler does.
+type several struct{ *keeper }
+
+func (s *several) Next(nowNs int64) Action {
+	if s.onNext != nil {
+		s.onNext()
+	}
+	if len(s.release) > 0 {
+		a := Action{Kind: Deregister, Region: s.release[0]}
+		s.release = s.release[1:]
+		return a
+	}
+	return Action{Kind: Idle}
+}
+
+func (s *several) Done(Action, int64, int64, error) {}
+
+func TestDeregistrationsThatAreDueTogetherArePreparedTogether(t *testing.T) {
+	const n = maxBatch + 4
+	hold := make(chan struct{})
+	s, j, ring := &several{newKeeper(never / 2)}, &journal{}, queue.NewRing[Event](128)
+	for i := range n {
+		s.release = append(s.release, mem.RegionID(i+1))
+	}
+	s.onNext = func() { <-hold }
+	th := start(t, ThreadOptions{Decider: s, Registrar: j, Clock: &clocktest.Fake{}, CPU: AnyCPU})
+	th.Attach(ring)
+	close(hold)
+	testwait.Until(t, "all are deregistered", func() bool { return th.Stats().Deregs == n })
+	th.Close()
+	for i, a := range j.list() {
+		if want := (Action{Kind: Deregister, Region: mem.RegionID(i + 1)}); a != want {
+			t.Errorf("action %d: %v, want %v", i, a, want)
+		}
+	}
+	if len(j.prepared) == 0 || len(j.prepared[0]) != maxBatch {
+		t.Errorf("prepared together: %v, want %d first", j.prepared, maxBatch)
+	}
+}

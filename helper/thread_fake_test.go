@@ -91,10 +91,11 @@ func (k *keeper) Forget(id mem.RegionID) {
 
 // journal is a Registrar that notes its calls.
 type journal struct {
-	mu    sync.Mutex
-	calls []Action
-	err   error
-	only  ActionKind // err is for actions of this kind; 0 for all
+	mu       sync.Mutex
+	calls    []Action
+	prepared [][]mem.RegionID
+	err      error
+	only     ActionKind // err is for actions of this kind; 0 for all
 }
 
 func (j *journal) note(k ActionKind, id mem.RegionID) error {
@@ -105,6 +106,12 @@ func (j *journal) note(k ActionKind, id mem.RegionID) error {
 		return nil
 	}
 	return j.err
+}
+
+func (j *journal) Prepare(ids []mem.RegionID) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.prepared = append(j.prepared, slices.Clone(ids))
 }
 
 func (j *journal) Register(id mem.RegionID) error   { return j.note(Register, id) }

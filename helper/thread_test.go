@@ -185,6 +185,7 @@ func TestThreadContainsPanicAndSaysSoOnce(t *testing.T) {
 
 type panicky struct{}
 
+func (panicky) Prepare([]mem.RegionID)        {}
 func (panicky) Register(mem.RegionID) error   { panic("seeded fault") }
 func (panicky) Deregister(mem.RegionID) error { panic("seeded fault") }
 

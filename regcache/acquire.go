@@ -186,6 +186,7 @@ func (c *Cache) served(q *request, serving, own *region) Ref {
 
 // grant counts a reference to a registered region. Under mu nothing closes it.
 func (c *Cache) grant(l *Local, serving, own *region) Ref {
+	c.reopen(serving)
 	l.count(serving.slot, 1)
 	ref := Ref{d: c.tab.desc(serving.slot), keys: keysOf(serving.mr)}
 	if serving != own {

@@ -69,6 +69,7 @@ func (c *Cache) Clean() (int, error) {
 	defer c.unlock()
 	var errs []error
 	n := 0
+	c.closeIdle(c.lru...)
 	for ; ; n++ {
 		c.classifyRetired()
 		var g *region

@@ -112,6 +112,11 @@ func (x *stateMachine) HelperDeregister(t *rapid.T) {
 	}
 }
 
+// HelperClosesIdle changes nothing that a user of the cache can see.
+func (x *stateMachine) HelperClosesIdle(t *rapid.T) {
+	x.c.CloseIdle([]mem.RegionID{x.any(t).id, x.any(t).id})
+}
+
 func (x *stateMachine) HelperRegister(t *rapid.T) {
 	g := x.any(t)
 	var want error

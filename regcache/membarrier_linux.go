@@ -33,6 +33,7 @@ func ProbeMembarrier() error {
 // barrier makes every running thread of this process pass a full memory
 // barrier, so that readers need none. It cannot fail once registered.
 func (t *table) barrier() {
+	t.barriers++
 	if t.confined || t.flags&flagFenced != 0 {
 		return
 	}

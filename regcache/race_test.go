@@ -87,6 +87,7 @@ func TestHitAndDeregistrationNeverBothSucceed(t *testing.T) {
 	released := 0
 	for end := time.Now().Add(500 * time.Millisecond); (time.Now().Before(end) || released == 0) && !t.Failed(); {
 		for range 100 {
+			c.CloseIdle([]mem.RegionID{id})
 			if c.Deregister(id) == nil {
 				released++
 			}
@@ -153,6 +154,7 @@ func TestReferencesMayBeDroppedByOtherThreads(t *testing.T) {
 		select {
 		case <-done:
 		default:
+			c.CloseIdle([]mem.RegionID{1, 2, 3})
 			c.Deregister(id) // in use most of the time
 			c.Invalidate(span(200, 1))
 			continue

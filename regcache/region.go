@@ -34,6 +34,7 @@ type region struct {
 	state         state
 	watched       bool // the watcher gave token, to be given back
 	verify        bool // the watcher must revalidate each hit: never open in the table
+	closed        bool // registered, but hits on it have ended, and nobody has a reference
 	token         uint64
 	wasRegistered bool // with its present range, which was good at least once
 

@@ -160,19 +160,43 @@ func (c *Cache) Sweep() {
 	_ = c.reclaimUnlocking() // failures are counted in Stats.Leaked
 }
 
-// tryClose ends hits on a registered region. It changes nothing and returns false if the region
-// is in use.
+// tryClose ends hits on a registered region, which becomes draining. It changes nothing and returns false if
+// the region is in use.
 func (c *Cache) tryClose(g *region) bool {
-	if c.tab.references(g.slot) != 0 {
+	if c.closeIdle(g); !g.closed {
 		return false
 	}
-	c.tab.close(g.slot, g.rng)
-	c.tab.barrier()
-	if c.tab.references(g.slot) != 0 {
-		c.open(g)
-		return false
-	}
+	g.closed = false
 	c.lru.remove(g)
 	g.state = draining
 	return true
+}
+
+// closeIdle ends hits on those of the regions that nobody uses, with one barrier for all. The next
+// request for one of them opens it again.
+func (c *Cache) closeIdle(regions ...*region) {
+	barrier := false
+	for _, g := range regions {
+		if g.state == registered && !g.closed && c.tab.references(g.slot) == 0 {
+			c.tab.close(g.slot, g.rng)
+			g.closed, barrier = true, true
+		}
+	}
+	if !barrier {
+		return
+	}
+	c.tab.barrier()
+	for _, g := range regions {
+		if g.closed && c.tab.references(g.slot) != 0 {
+			c.reopen(g)
+		}
+	}
+}
+
+// reopen makes a registered region available to hits again. It must come before a reference is counted.
+func (c *Cache) reopen(g *region) {
+	if g.closed {
+		g.closed = false
+		c.open(g)
+	}
 }

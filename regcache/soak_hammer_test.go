@@ -228,6 +228,9 @@ func (h *hammer) helper(rng *rand.Rand) {
 		h.expect("register", err)
 		return
 	}
+	if rng.IntN(2) == 0 {
+		c.CloseIdle(ids)
+	}
 	_, err := c.TryDeregister(id)
 	h.expect("deregister", err)
 }

@@ -145,6 +145,7 @@ type table struct {
 	free     []uint32 // slots
 	next     uint32   // first slot that was never used
 	confined bool
+	barriers int // made so far, for tests
 }
 
 // newTable reserves address space for so many slots; memory is used as slots are.

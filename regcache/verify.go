@@ -143,7 +143,7 @@ func (c *Cache) verifyArea(a area, b areaLoad) error {
 		switch {
 		case g == nil || !g.known():
 			return fmt.Errorf("entry %d is of slot %d, which holds no known region", i, slot)
-		case (e.state&openBit != 0) != (g.state == registered && !g.verify):
+		case (e.state&openBit != 0) != (g.state == registered && !g.verify && !g.closed):
 			return fmt.Errorf("entry %d is open or not, but region %d is %v", i, g.id, g.state)
 		case e.low != uint64(g.rng.Start)|g.packed || e.high&^whichMask != uint64(g.rng.End):
 			return fmt.Errorf("entry %d says %#x-%#x, region %d is %v", i, e.low, e.high, g.id, g.rng)

@@ -64,6 +64,7 @@ func (c *Cache) revalidateUnlocking(l *Local, g *region) bool {
 		return true
 	}
 	slot, token := g.slot, g.token
+	c.reopen(g)
 	l.count(slot, 1) // keep it registered meanwhile
 	same := false
 	_ = c.withoutLock(func() error { // unlock tells of a fault

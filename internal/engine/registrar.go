@@ -37,6 +37,27 @@ func Registrar(c Caches) helper.Registrar { return registrar{c} }
 
 type registrar struct{ Caches }
 
+// Prepare closes the regions with one memory barrier for all that are in one cache.
+func (r registrar) Prepare(ids []mem.RegionID) {
+	for len(ids) > 0 {
+		cache, _ := r.Find(ids[0])
+		n := 0
+		var own []mem.RegionID
+		for n < len(ids) {
+			c, id := r.Find(ids[n])
+			if c != cache {
+				break
+			}
+			own = append(own, id)
+			n++
+		}
+		if cache != nil {
+			cache.CloseIdle(own)
+		}
+		ids = ids[n:]
+	}
+}
+
 func (r registrar) Register(id mem.RegionID) error {
 	return r.act(id, (*regcache.Cache).TryRegister)
 }
