@@ -4,7 +4,8 @@ BENCH_LIVE := $(OUT)/bench-live/live
 BENCH_LIVE_ROUNDS ?= 10
 # Patterns of rows, such as "openmpi-ucx/ft.B.2 */halo.8.*"; $(BENCH_LIVE) run --list has them. Default: all.
 BENCH_LIVE_ROWS ?=
-RESULTS_LIVE := results/live
+# No run begins after this time.
+BENCH_LIVE_BUDGET ?= 2h
 
 .PHONY: bench-live bench-live-table $(BENCH_LIVE)
 
@@ -14,7 +15,7 @@ $(BENCH_LIVE): build softverbs
 
 ## bench-live: memory and processor time of MPI programs beside UCX's and libfabric's caches; NPB=DIR has NPB 3.4's programs (two hours; goes on where it was)
 bench-live: $(BENCH_LIVE)
-	$(BENCH_LIVE) run --rounds $(BENCH_LIVE_ROUNDS) $(if $(BENCH_LIVE_ROWS),--rows "$(BENCH_LIVE_ROWS)") $(if $(NPB),--npb $(NPB))
+	$(BENCH_LIVE) run --rounds $(BENCH_LIVE_ROUNDS) --budget $(BENCH_LIVE_BUDGET) $(if $(BENCH_LIVE_ROWS),--rows "$(BENCH_LIVE_ROWS)") $(if $(NPB),--npb $(NPB))
 	$(MAKE) --no-print-directory bench-live-table
 
 ## bench-live-table: the tables of what bench-live measured, into results/live/README.md

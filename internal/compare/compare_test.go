@@ -77,9 +77,9 @@ func TestEachModeBeginsARound(t *testing.T) {
 	}
 }
 
-// threeRounds are of a job that pins so many MiB and takes so much time with Pinwheel.
-func threeRounds(cache, none, pinwheel, time float64) (runs []Run) {
-	for round := range 3 {
+// sixRounds are of a job that pins so many MiB and takes so much time with Pinwheel.
+func sixRounds(cache, none, pinwheel, time float64) (runs []Run) {
+	for round := range 6 {
 		own := &report.Rank{Uses: 101, First: 1, Late: 2, RegisterNs: 5e6, HelperCPUNs: 9e6, HelperRegisterNs: 4e6, ServerCPUNs: 1e6, PathNs: 1e4}
 		runs = append(runs,
 			Run{Mode: Cache, Round: round, Ranks: 2, AvgPinnedBytes: cache * (1 << 20), CPUNs: 1e9, Seconds: 1, StartCPUNs: 40e6},
@@ -87,12 +87,12 @@ func threeRounds(cache, none, pinwheel, time float64) (runs []Run) {
 			Run{Mode: Pinwheel, Round: round, Ranks: 2, AvgPinnedBytes: pinwheel * (1 << 20), CPUNs: time * 1e9, Seconds: 1, StartCPUNs: 50e6, Own: own,
 				Reasons: []string{"No idle core at times"}})
 	}
-	return append(runs, Run{Mode: Cache, Round: 3}, Run{Mode: None, Round: 3, Failed: "status 1"}) // not whole
+	return append(runs, Run{Mode: Cache, Round: 6}, Run{Mode: None, Round: 6, Failed: "status 1"}) // not whole
 }
 
 func TestMeasures(t *testing.T) {
-	s, ok := Summarize(threeRounds(200, 100, 120, 1.005))
-	if !ok || s.Rounds != 3 || s.Ranks != 2 {
+	s, ok := Summarize(sixRounds(200, 100, 120, 1.005))
+	if !ok || s.Rounds != 6 || s.Ranks != 2 {
 		t.Fatalf("%v, %+v", ok, s)
 	}
 	near := func(what string, got, want float64) {
@@ -118,7 +118,7 @@ func TestVerdictIsInPlainEnglish(t *testing.T) {
 		cache, none, pinwheel, time float64
 		says                        []string
 	}{
-		{200, 100, 110, 1, []string{"pins 110.0 MiB where the transport's cache pins 200.0 MiB", "saves 90 %", "no difference", "run this job with Pinwheel"}},
+		{200, 100, 110, 1, []string{"pins 110.0 MiB where the transport's cache pins 200.0 MiB", "saves 90 %", "shows no difference", "run this job with Pinwheel"}},
 		{200, 100, 110, 1.05, []string{"5.0 % more processor time", "for some processor time"}},
 		{200, 100, 150, 1, []string{"saves 50 %", "No idle core at times.", "a part of the memory"}},
 		{200, 100, 230, 1.2, []string{"more than the transport's cache", "does not pay"}},
@@ -126,7 +126,7 @@ func TestVerdictIsInPlainEnglish(t *testing.T) {
 		{110, 100, 105, 1.1, []string{"little to save", "leave Pinwheel out"}},
 		{0, 0, 0, 1, []string{"No memory was pinned"}},
 	} {
-		s, _ := Summarize(threeRounds(c.cache, c.none, c.pinwheel, c.time))
+		s, _ := Summarize(sixRounds(c.cache, c.none, c.pinwheel, c.time))
 		text := strings.Join(s.Verdict(), "\n")
 		for _, want := range c.says {
 			if !strings.Contains(text, want) {
@@ -134,9 +134,19 @@ func TestVerdictIsInPlainEnglish(t *testing.T) {
 			}
 		}
 		var b strings.Builder
-		if err := s.WriteText(&b); err != nil || !strings.Contains(b.String(), "75 % interval") || strings.Contains(b.String(), "NaN") {
+		if err := s.WriteText(&b); err != nil || strings.Contains(b.String(), " % interval)") || strings.Contains(b.String(), "NaN") {
 			t.Errorf("%v\n%s", err, b.String())
 		}
+	}
+}
+
+func TestFewRoundsShowNoDifference(t *testing.T) {
+	s, _ := Summarize(sixRounds(200, 100, 110, 1.05)[:9])
+	if text := strings.Join(s.Verdict(), "\n"); !strings.Contains(text, "3 rounds can't show a difference") {
+		t.Error(text)
+	}
+	if text := s.CPU.Percent(); text != "+5.0 % (+5.0 % to +5.0 %, a 75 % interval)" {
+		t.Error(text)
 	}
 }
 

@@ -35,16 +35,16 @@ func (s Summary) memory() string {
 }
 
 func (s Summary) cost() string {
-	change := 100 * (s.CPU.Median - 1)
+	change, none := 100*(s.CPU.Median-1), fmt.Sprintf("no cache: %+.1f %%", 100*(s.CPUNone.Median-1))
 	switch {
-	case s.CPU.N < 2:
-		return fmt.Sprintf("Its processor time differed by %+.1f %% in one round, which shows nothing by itself.", change)
+	case s.CPU.Coverage < confidence:
+		return fmt.Sprintf("Processor time differed by %+.1f %% (%s), but %s can't show a difference; six can.", change, none, count(s.Rounds, "round"))
 	case s.CPU.Low > 1:
-		return fmt.Sprintf("It costs %.1f %% more processor time than the transport's cache; no cache costs %+.1f %%.", change, 100*(s.CPUNone.Median-1))
+		return fmt.Sprintf("It takes %.1f %% more processor time than the transport's cache (%s).", change, none)
 	case s.CPU.High < 1:
-		return fmt.Sprintf("It costs %.1f %% less processor time than the transport's cache; no cache costs %+.1f %%.", -change, 100*(s.CPUNone.Median-1))
+		return fmt.Sprintf("It takes %.1f %% less processor time than the transport's cache (%s).", -change, none)
 	}
-	return fmt.Sprintf("These rounds show no difference in processor time (%s); no cache costs %+.1f %%.", s.CPU.Percent(), 100*(s.CPUNone.Median-1))
+	return fmt.Sprintf("Processor time shows no difference: %s (%s).", s.CPU.Percent(), none)
 }
 
 func (s Summary) conclusion() string {
