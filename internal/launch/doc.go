@@ -14,8 +14,9 @@
 //
 // # Adding a launcher
 //
-// A launcher is a row of the table in launcher.go: how to recognise it, which
+// A launcher has a file, such as hydra.go, which says how to recognise it, which
 // of its options take values, and how it gives a variable to its ranks.
+// launcher.go has the list of them.
 //
 // # Caveats
 //

@@ -1,9 +1,18 @@
 package launch
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
+
+// hydra is mpiexec of MPICH and Intel MPI.
+var hydra = launcher{
+	name: "Hydra", mpi: mpich,
+	bases:   []string{"mpiexec.hydra", "mpirun.hydra", "mpiexec.mpich", "mpirun.mpich", "hydra"},
+	version: regexp.MustCompile(`HYDRA|Intel\(R\) MPI`),
+	values:  hydraValues, pass: passHydra,
+}
 
 // hydraValues are those of mpiexec.hydra -help of MPICH 4 and Intel MPI 2021.
 var hydraValues = arity(`n np f hostfile machinefile machine hosts host ppn perhost rr grr wdir topolib path configfile genvlist envlist bind-to

@@ -13,7 +13,7 @@ import (
 // variable is one to be set for the ranks.
 type variable struct{ name, value string }
 
-// launcher is what is known of a program that starts the ranks of a job.
+// launcher describes a program that starts the ranks of a job. Each one has a file.
 type launcher struct {
 	name    string // for people
 	mpi     string // the MPI library whose programs it starts; "" for any
@@ -26,13 +26,7 @@ type launcher struct {
 	pass func(segments []segment, library string, environ []string, vars []variable) ([]segment, error)
 }
 
-var launchers = []*launcher{
-	{"Open MPI", openMPI, []string{"orterun", "prterun", "mpirun.openmpi", "mpiexec.openmpi"},
-		regexp.MustCompile(`Open MPI|OpenRTE|PRRTE|prterun`), openMPIValues, passOpenMPI},
-	{"Hydra", mpich, []string{"mpiexec.hydra", "mpirun.hydra", "mpiexec.mpich", "mpirun.mpich", "hydra"},
-		regexp.MustCompile(`HYDRA|Intel\(R\) MPI`), hydraValues, passHydra},
-	{"Slurm", "", []string{"srun"}, nil, slurmValues, passSlurm},
-}
+var launchers = []*launcher{&openMPIRun, &hydra, &slurm}
 
 // otherLaunchers are known to start ranks in ways that are not known here.
 var otherLaunchers = []string{"aprun", "jsrun", "lrun", "ibrun", "prun", "flux", "mpirun_rsh", "mpiexec_mpt", "mpirun_mpt", "poe", "ccc_mprun",

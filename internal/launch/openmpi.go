@@ -2,9 +2,18 @@ package launch
 
 import (
 	"errors"
+	"regexp"
 	"slices"
 	"strings"
 )
+
+// openMPIRun is mpirun of Open MPI, before version 5 ORTE, then PRRTE.
+var openMPIRun = launcher{
+	name: "Open MPI", mpi: openMPI,
+	bases:   []string{"orterun", "prterun", "mpirun.openmpi", "mpiexec.openmpi"},
+	version: regexp.MustCompile(`Open MPI|OpenRTE|PRRTE|prterun`),
+	values:  openMPIValues, pass: passOpenMPI,
+}
 
 // openMPIValues are those of mpirun(1) of Open MPI 1.10 to 5.0.
 var openMPIValues = arity(`N max-vm-size H host hostfile default-hostfile machinefile cpu-set cpu-list c n np npersocket npernode map-by

@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// slurm is srun, which starts the ranks of any MPI library.
+var slurm = launcher{name: "Slurm", bases: []string{"srun"}, values: slurmValues, pass: passSlurm}
+
 // slurmValues are those of srun(1) of Slurm 20.11 to 24.05; a value joined to
 // its option by = or to a letter is one argument.
 var slurmValues = arity(`A account a array acctg-freq B extra-node-info bb bbf b begin c cpus-per-task C constraint cluster-constraint M clusters
