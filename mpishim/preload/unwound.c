@@ -73,8 +73,7 @@ static int is_of_mpi(const void *address)
 
 __attribute__((noinline)) int pw_was_unwound(void **outer, void **frame)
 {
-	struct walk w = {.inner = (uintptr_t)frame, .outer = (uintptr_t)outer,
-			.ours = library_of((const void *)pw_was_unwound)};
+	struct walk w = {.inner = (uintptr_t)frame, .outer = (uintptr_t)outer};
 	backtrace_fn backtrace;
 
 	if (frame >= outer)
@@ -82,6 +81,7 @@ __attribute__((noinline)) int pw_was_unwound(void **outer, void **frame)
 	if (is_of_mpi(frame[1]) || !(backtrace = backtrace_of_libgcc()))
 		return 0;
 	/* The program calls, perhaps from a callback that MPI has called. The stack tells. */
+	w.ours = library_of((const void *)pw_was_unwound);
 	backtrace(step, &w);
 	return w.is_past;
 }
