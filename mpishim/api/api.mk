@@ -55,8 +55,10 @@ test-api:
 	$(MAKE) --no-print-directory install-api PREFIX=$(abspath $(SHIM_OUT)/prefix) DESTDIR= > /dev/null
 	testbed/run.sh -t 900 mpishim/example/run.sh $(abspath $(SHIM_OUT)/prefix)
 
-## bench-api: what acquire and release of registered memory cost, in ns
+## bench-api: what acquire and release of registered memory cost, in ns, and a question to the server, in us
 bench-api: api
 	@mkdir -p $(SHIM_OUT)
-	$(CC) -O2 -fno-omit-frame-pointer -Wall -Wextra -Impishim/include -o $(SHIM_OUT)/hit mpishim/testing/standin/hit.c -L$(SHIM_LIB) -lpinwheel-api -lpthread -Wl,-rpath,$(abspath $(SHIM_LIB))
-	for p in leave-pinned pinwheel; do echo "$$p"; PINWHEEL_POLICY=$$p PINWHEEL_IDLE_POLICY=aggressive $(SHIM_OUT)/hit; done | tee $(SHIM_OUT)/bench-api.txt
+	for p in hit ask; do $(CC) -O2 -fno-omit-frame-pointer -Wall -Wextra -Impishim/include -o $(SHIM_OUT)/$$p mpishim/testing/standin/$$p.c \
+		-L$(SHIM_LIB) -lpinwheel-api -lpthread -Wl,-rpath,$(abspath $(SHIM_LIB)); done
+	{ for p in leave-pinned pinwheel; do echo "$$p"; PINWHEEL_POLICY=$$p PINWHEEL_IDLE_POLICY=aggressive $(SHIM_OUT)/hit; done; \
+		PINWHEEL_POLICY=leave-pinned $(SHIM_OUT)/ask; } | tee $(SHIM_OUT)/bench-api.txt
