@@ -87,6 +87,7 @@ func (l *Local) Acquire(r mem.Range, a verbs.Access) (Ref, Outcome, error) {
 		e = in.at(i)
 		s = atomic.LoadUint64(&e.state)
 	}
+	keys := loadWord(&e.keys) // once the state was looked at again, the place may be another's
 	w := l.word(uint32(s&slotMask) - 1)
 	storeWord(w, atomic.LoadUint64(&h.epoch)<<countBits|(loadWord(w)+1)&countMask)
 	if atomic.LoadUint64(&e.state) != s {
@@ -94,7 +95,7 @@ func (l *Local) Acquire(r mem.Range, a verbs.Access) (Ref, Outcome, error) {
 		return l.acquireOther(r, a)
 	}
 	storeWord(&l.hits, loadWord(&l.hits)+1)
-	return Ref{d: h.desc(uint32(s&slotMask) - 1), keys: loadWord(&e.keys)}, Hit, nil
+	return Ref{d: h.desc(uint32(s&slotMask) - 1), keys: keys}, Hit, nil
 }
 
 // Release drops a reference, which any other Local may have taken.
@@ -170,6 +171,7 @@ func (l *Local) hit(r mem.Range, want uint64) (Ref, bool) {
 // take counts a reference to the region of an open entry, if it still is open.
 func (l *Local) take(e *entry, s uint64) (Ref, bool) {
 	slot := uint32(s&slotMask) - 1
+	keys := loadWord(&e.keys)
 	l.count(slot, 1)
 	if atomic.LoadUint64(&e.state) != s {
 		l.undo(slot)
@@ -180,7 +182,7 @@ func (l *Local) take(e *entry, s uint64) (Ref, bool) {
 	} else {
 		storeWord(&l.hits, loadWord(&l.hits)+1)
 	}
-	return Ref{d: l.hdr.desc(slot), keys: atomic.LoadUint64(&e.keys)}, true
+	return Ref{d: l.hdr.desc(slot), keys: keys}, true
 }
 
 // count adds n, modulo 2^24, to the references of a slot, and notes the use.

@@ -210,6 +210,7 @@ static __attribute__((noinline, unused)) void pwt_undo(struct pwt_local *l, uint
 PWT_HOT int pwt_take(struct pwt_local *l, struct pwt_entry *e, uint64_t state, struct pwt_ref *ref)
 {
 	uint32_t slot = (uint32_t)(state & PWT_SLOT_MASK) - 1;
+	uint64_t keys = pwt_load(&e->keys); /* once the state was looked at again, the place may be another's */
 
 	pwt_count(l, slot, 1);
 	if (__builtin_expect(pwt_load(&e->state) != state, 0)) {
@@ -219,7 +220,7 @@ PWT_HOT int pwt_take(struct pwt_local *l, struct pwt_entry *e, uint64_t state, s
 	__atomic_store_n(&l->hits, __atomic_load_n(&l->hits, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
 	ref->desc = pwt_desc(l->table, slot);
 	ref->id = 0;
-	ref->keys = __atomic_load_n(&e->keys, __ATOMIC_RELAXED);
+	ref->keys = keys;
 	return 1;
 }
 

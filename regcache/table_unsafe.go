@@ -19,8 +19,8 @@ import (
 // One writer at a time changes it, under Cache.mu. Readers take no lock:
 //
 //   - An entry is read like a seqlock: its state word changes with every change
-//     of its other words. A reader loads the state, matches the range, counts
-//     its reference, and loads the state again. If that is unchanged and open,
+//     of its other words. A reader loads the state, matches the range, loads the
+//     keys, counts its reference, and loads the state again. If that is unchanged and open,
 //     the region was registered when the reference was already counted.
 //   - References are counted per Local, in words that only the Local's owner
 //     writes. The writer closes the entries of a region, makes every running
