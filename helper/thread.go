@@ -66,7 +66,7 @@ type ThreadStats struct {
 	Failures  int64 // actions that failed, but not because a region was in use or gone
 	Wakeups   int64 // sleeps
 	CPUNs     int64 // processor time of the thread
-	ActionNs  int64 // of it in registrations and deregistrations
+	ActionNs  int64 // of it in registrations and deregistrations, as one in 8 of them says
 	Deadlines int64 // waits that ended at a deadline
 	LateNs    int64 // sum over Deadlines of how late the thread was
 	LateMaxNs int64

@@ -92,6 +92,16 @@ standin: shim
 bench-path: standin
 	mpishim/testing/standin/bench.sh $(STANDIN) 5 | tee $(SHIM_OUT)/bench-path.txt
 
+.PHONY: bench-start bench-helper
+
+## bench-start: processor time of the start and end of a rank, in ms (a minute)
+bench-start: standin
+	mpishim/testing/standin/start.sh $(STANDIN) 10 | tee $(SHIM_OUT)/bench-start.txt
+
+## bench-helper: processor time of the helper a use beside registrations, and its wake-ups (20 seconds)
+bench-helper: standin
+	mpishim/testing/standin/helper.sh $(STANDIN) | tee $(SHIM_OUT)/bench-helper.txt
+
 ## bench-latency: the share of the path in an exchange of 17 KB over shared memory (a minute)
 bench-latency: shim mpi-programs
 	mpishim/testing/programs/latency.sh $(CURDIR)/$(SHIM_LIB) $(CURDIR)/$(SHIM_OUT)/tests 9 | tee $(SHIM_OUT)/bench-latency.txt
