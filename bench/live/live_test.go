@@ -3,12 +3,15 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
 	"pinwheel/internal/compare"
+	"pinwheel/internal/launch"
 	"pinwheel/internal/report"
+	"pinwheel/testbed/live/stack"
 )
 
 func TestPatternsChooseRows(t *testing.T) {
@@ -159,5 +162,48 @@ func TestReplayOfAllRanksIsPicked(t *testing.T) {
 	}
 	if _, err := pick(nil); err == nil {
 		t.Error("nothing was picked")
+	}
+}
+
+// The meter counts programs in C, C++ and Fortran, under every MPI.
+func TestMeterCountsInEveryLanguage(t *testing.T) {
+	d, err := stack.OpenDevice("../../out/softverbs")
+	if err != nil {
+		t.Skip(err)
+	}
+	bin, err := filepath.Abs("../../bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(bin, launch.Meter)); err != nil {
+		t.Skipf("%v (make build)", err)
+	}
+	t.Chdir(t.TempDir())
+	_, here, _, _ := runtime.Caller(0)
+	programs := filepath.Join(filepath.Dir(here), "../../mpishim/testing/programs")
+	for _, s := range stack.All {
+		if why := s.Missing(d); why != "" {
+			t.Log(why)
+			continue
+		}
+		for i, source := range []string{"halo.c", "derived.cc", "transpose.f90", "ring_f08.f90"} {
+			program, err := filepath.Abs(source + "." + s.MPI)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Compile(program, filepath.Join(programs, source)); err != nil {
+				t.Fatal(err)
+			}
+			on := stack.Job{Stack: s, Device: d, Ranks: 2, Program: []string{program}}
+			command, environ := on.Command(filepath.Join(t.TempDir(), "device"))
+			j := compare.Job{Request: launch.Request{
+				Command: append([]string{"timeout", "60"}, command...), Environ: environ, Library: filepath.Join(bin, "libpinwheel.so"),
+			}}
+			m := compare.Modes[i%len(compare.Modes)]
+			r, err := j.Run(m, 0)
+			if judge(&r); err != nil || r.Failed != "" || r.Ranks != 2 || r.CPUNs <= 0 || r.Seconds <= 0 {
+				t.Errorf("%s, %s, %s: %v, %+v", s.Name, source, m, err, r)
+			}
+		}
 	}
 }
