@@ -40,7 +40,8 @@ func (c *runCmd) job(r row, d stack.Device) (j compare.Job, missing string, err 
 	}
 	command, environ := on.Command(filepath.Join(out, "device"))
 	j.Request = launch.Request{
-		Command: slices.Concat([]string{"timeout", "-k", "5", fmt.Sprint(c.Limit.Seconds())}, command), Environ: environ,
+		Command: slices.Concat([]string{"timeout", "-k", "5", fmt.Sprint(c.Limit.Seconds())}, command),
+		Environ: environ,
 		Library: filepath.Join(c.Bin, "libpinwheel.so"),
 	}
 	return j, "", nil

@@ -29,7 +29,7 @@ type runCmd struct {
 	Softverbs string        `default:"out/softverbs" help:"Directory of the device."`
 	Bin       string        `default:"bin" help:"Directory of the commands and of libpinwheel.so."`
 	Out       string        `default:"out/bench-live" help:"Directory for programs and traces."`
-	NPB       string        `help:"Directory of NPB 3.4-MPI's programs, such as openmpi/ft.B.x or ft.B.x. Without it, the project's own programs stand for them."`
+	NPB       string        `help:"Directory with openmpi/ft.B.x and so on, or ft.B.x. Default: our own programs."`
 	Rounds    int           `default:"10" help:"Rounds of all rows."`
 	Rows      []string      `sep:" " help:"Patterns of the rows to measure, as path.Match has them. Default: all."`
 	Budget    time.Duration `default:"2h" help:"No run begins after this time."`
@@ -43,7 +43,8 @@ type tableCmd struct {
 }
 
 func main() {
-	ctx := kong.Parse(&cli, kong.Name("live"), kong.Description("What Pinwheel saves and costs, on the software RDMA device."))
+	ctx := kong.Parse(&cli, kong.Name("live"),
+		kong.Description("What Pinwheel saves and costs, on the software RDMA device."))
 	ctx.FatalIfErrorf(ctx.Run())
 }
 

@@ -85,7 +85,8 @@ func (c *runCmd) head(d stack.Device) (h head, err error) {
 	}
 	version := launch.Output(os.Environ(), filepath.Join(c.Bin, "pinwheel"), "--version")
 	h.Version = strings.TrimSpace(strings.TrimPrefix(version, "pinwheel "))
-	packages := launch.Output(os.Environ(), "dpkg-query", "-W", "-f", "${Package} ${Version}\n", "openmpi-bin", "mpich", "libucx0", "libfabric1")
+	packages := launch.Output(os.Environ(), "dpkg-query", "-W", "-f", "${Package} ${Version}\n",
+		"openmpi-bin", "mpich", "libucx0", "libfabric1")
 	for l := range strings.Lines(packages) {
 		if !strings.HasPrefix(l, "dpkg-query:") {
 			h.Software = append(h.Software, strings.TrimSpace(l))

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"pinwheel/internal/compare"
 	"pinwheel/replay"
@@ -28,7 +27,10 @@ const worthReplaying = 0.1
 // replayOnce records the row's job and replays the record, if there is something to save and it has not been done.
 func (m *measurement) replayOnce(r row) error {
 	runs, _, done := m.state.of(r.String())
-	if s, ok := compare.Summarize(runs); !ok || s.Savable < worthReplaying || done != nil && done.Failed == "" || m.over() != "" {
+	if done != nil && done.Failed == "" || m.over() != "" {
+		return nil
+	}
+	if s, ok := compare.Summarize(runs); !ok || s.Savable < worthReplaying {
 		return nil
 	}
 	result, err := m.replay(r)
@@ -53,7 +55,7 @@ func (m *measurement) replay(r row) (result replayed, err error) {
 	defer os.RemoveAll(dir) // the next record removes what is left
 	request := m.jobs[r].Request
 	merged := filepath.Join(dir, "all.pwt")
-	args := slices.Concat([]string{"record", "--out", filepath.Join(dir, "%r.pwt"), "--merged", merged, "--"}, request.Command)
+	args := append([]string{"record", "--out", filepath.Join(dir, "%r.pwt"), "--merged", merged, "--"}, request.Command...)
 	if _, err := m.command(request.Environ, "pinwheel", args...); err != nil {
 		return result, err
 	}
@@ -89,8 +91,11 @@ func (m *measurement) calibration() (string, error) {
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
-	environ := append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(string(m.device), "lib"), "SYSFS_PATH="+filepath.Join(string(m.device), "sys"))
-	if _, err := m.command(environ, "nasreplay", "calibrate", "--provider", "rdma", "--max-size", "32M", "--out", path); err != nil {
+	device := string(m.device)
+	environ := append(os.Environ(),
+		"LD_LIBRARY_PATH="+filepath.Join(device, "lib"), "SYSFS_PATH="+filepath.Join(device, "sys"))
+	_, err := m.command(environ, "nasreplay", "calibrate", "--provider", "rdma", "--max-size", "32M", "--out", path)
+	if err != nil {
 		return "", fmt.Errorf("costs of the device: %w", err)
 	}
 	return path, nil

@@ -38,11 +38,13 @@ const (
 
 // npbRows are measured if the programs of NPB are there.
 var npbRows = []row{
-	{stack: ucx, program: "ft.B", ranks: 2}, {stack: ucx, program: "is.B", ranks: 2}, {stack: ucx, program: "mg.B", ranks: 2},
+	{stack: ucx, program: "ft.B", ranks: 2}, {stack: ucx, program: "is.B", ranks: 2},
+	{stack: ucx, program: "mg.B", ranks: 2},
 	{stack: ucx, program: "cg.A", ranks: 2}, {stack: ucx, program: "lu.A", ranks: 2},
 	{stack: ucx, program: "ring.8", ranks: 2}, {stack: ucx, program: "ring.32", ranks: 2},
 	{stack: ucx, program: "halo.8", ranks: 2}, {stack: ucx, program: "halo.32", ranks: 2},
-	{stack: ucx, program: "ft.A", ranks: 4}, {stack: ucx, program: "bt.A", ranks: 4}, {stack: ucx, program: "sp.A", ranks: 4},
+	{stack: ucx, program: "ft.A", ranks: 4}, {stack: ucx, program: "bt.A", ranks: 4},
+	{stack: ucx, program: "sp.A", ranks: 4},
 	{stack: ucx, program: "halo.8", ranks: 4},
 	{stack: ucx, program: "ft.A", ranks: 2, idle: true}, {stack: ucx, program: "halo.8", ranks: 2, idle: true},
 	{stack: libfabric, program: "ft.B", ranks: 2}, {stack: libfabric, program: "halo.8", ranks: 2},

@@ -73,7 +73,8 @@ func (s *state) markdown() string {
 
 // describe says what was measured where.
 func (h head) describe(loads []float64) string {
-	text := fmt.Sprintf("Pinwheel %s, %s. %s, %d processors, Linux %s.", h.Version, h.Date, h.Machine.Processor, h.Machine.Processors, h.Machine.Kernel)
+	text := fmt.Sprintf("Pinwheel %s, %s. %s, %d processors, Linux %s.",
+		h.Version, h.Date, h.Machine.Processor, h.Machine.Processors, h.Machine.Kernel)
 	if len(h.Software) > 0 {
 		text += " " + strings.Join(h.Software, ", ") + "."
 	}
@@ -81,18 +82,44 @@ func (h head) describe(loads []float64) string {
 		e := compare.Estimated(loads)
 		text += fmt.Sprintf(" Load of the machine before a run: %.1f (median), %.1f (greatest).", e.Median, slices.Max(loads))
 	}
-	return wrap(text) + "\n" + wrap("Figures are medians over the rounds, with the 95 % interval of the median by ranks in brackets "+
-		"(of fewer than six rounds: least and greatest). All ranks of a job count together.") + "\n"
+	return wrap(text) + intervals
 }
 
 const goalCaptured = 0.9 // of the replay's captured_avg, with an idle processor
 
+const intervals = `
+Figures are medians over the rounds, with the 95 % interval of the median by ranks in brackets (of
+fewer than six rounds: least and greatest). All ranks of a job count together.
+
+`
+
+const memoryHead = `### Pinned memory
+
+VmPin and VmLck in MiB, the mean from MPI_Init's return to MPI_Finalize. captured_live is (cache -
+pinwheel) / (cache - none). It says little where none saves less than 20 % of the cache's memory,
+and is left out there. The replay is that of the job's own record, on its recorded timeline, with
+the device's costs. With an idle processor, captured_live is bold if it is below 0.9 of the
+replay's captured_avg. Late is a share of the needs after the first.
+
+| job | rounds | cache | none | Pinwheel | captured_live | captured_avg of the replay | late | late in the replay |
+|---|---:|---:|---:|---:|---:|---:|---:|---:|
+`
+
+const costHead = `### Processor time and run time
+
+Processor time of all threads from MPI_Init's return to MPI_Finalize. Changes are against the
+transport's cache, in the same round. "Beyond" leaves out the time of Pinwheel's own
+registrations. "Counted" is what Pinwheel counts itself that it adds: its threads without the
+registrations, and the path of each use. Start and end are what a rank takes more with Pinwheel;
+the end includes writing its report.
+
+| job | cache | none | Pinwheel | beyond our registrations | registrations | counted | start | end | run time | change |
+|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
+`
+
 func memoryTable(rows []measured) string {
 	var b strings.Builder
-	b.WriteString("### Pinned memory\n\n" + wrap("VmPin and VmLck in MiB, the mean from MPI_Init's return to MPI_Finalize. captured_live is (cache - pinwheel) / "+
-		"(cache - none); it says little where none saves less than 20 % of the cache's memory, and is left out there. The replay is that of the job's own record, on "+
-		"its recorded timeline, with the device's costs.") + "\n" +
-		"| job | rounds | cache | none | Pinwheel | captured_live | captured_avg of the replay | late | late in the replay |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n")
+	b.WriteString(memoryHead)
 	for _, r := range rows {
 		s := r.summary
 		captured, replay, replayLate := "", "", ""
@@ -101,31 +128,31 @@ func memoryTable(rows []measured) string {
 		}
 		if r.replay != nil && r.replay.CapturedAvg != nil {
 			replay, replayLate = fmt.Sprintf("%.2f", *r.replay.CapturedAvg), fmt.Sprintf("%.2f %%", 100*r.replay.Late)
-			if strings.HasSuffix(r.name, ".idle") && captured != "" && s.CapturedLive.Median < goalCaptured**r.replay.CapturedAvg {
+			goal := goalCaptured * *r.replay.CapturedAvg
+			if strings.HasSuffix(r.name, ".idle") && captured != "" && s.CapturedLive.Median < goal {
 				captured = "**" + captured + "**"
 			}
 		}
-		fmt.Fprintf(&b, "| %s | %d | %s | %s | %s | %s | %s | %.2f %% | %s |\n", r.name, s.Rounds, mib(s.Of(compare.Cache).AvgPinnedBytes),
-			mib(s.Of(compare.None).AvgPinnedBytes), mib(s.Of(compare.Pinwheel).AvgPinnedBytes), captured, replay, 100*s.Late, replayLate)
+		fmt.Fprintf(&b, "| %s | %d | %s | %s | %s | %s | %s | %.2f %% | %s |\n",
+			r.name, s.Rounds, mib(s.Of(compare.Cache).AvgPinnedBytes),
+			mib(s.Of(compare.None).AvgPinnedBytes), mib(s.Of(compare.Pinwheel).AvgPinnedBytes),
+			captured, replay, 100*s.Late, replayLate)
 	}
 	return b.String() + "\n"
 }
 
 func costTable(rows []measured) string {
 	var b strings.Builder
-	b.WriteString("### Processor time and run time\n\n" + wrap("Processor time of all threads between MPI_Init's return and MPI_Finalize. The changes are against the "+
-		"transport's cache, in the same round. \"Beyond\" leaves out the time of Pinwheel's own registrations. \"Counted\" is what Pinwheel counts itself that it adds: its "+
-		"threads without the registrations, and the path of each use. Start and end are what a rank takes more with Pinwheel.") + "\n" +
-		"| job | cache | none | Pinwheel | beyond our registrations | registrations | counted | start | end | run time | change |\n" +
-		"|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n")
+	b.WriteString(costHead)
 	for _, r := range rows {
 		s := r.summary
 		beyond, counted := "", ""
 		if s.Beyond != nil {
 			beyond, counted = s.Beyond.Percent(), fmt.Sprintf("%.2f %%", 100*s.Added.Median)
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %.2f s | %s |\n", r.name, compare.Seconds(s.Of(compare.Cache).CPUNs.Median), s.CPUNone.Percent(),
-			s.CPU.Percent(), beyond, compare.Seconds(s.Of(compare.Pinwheel).RegisterNs.Median), counted, compare.Seconds(s.StartNs.Median),
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %.2f s | %s |\n",
+			r.name, compare.Seconds(s.Of(compare.Cache).CPUNs.Median), s.CPUNone.Percent(), s.CPU.Percent(),
+			beyond, compare.Seconds(s.Of(compare.Pinwheel).RegisterNs.Median), counted, compare.Seconds(s.StartNs.Median),
 			compare.Seconds(s.EndNs.Median), s.Of(compare.Cache).Seconds.Median, s.Time.Percent())
 	}
 	return b.String()

@@ -47,7 +47,8 @@ type meterFile struct {
 	local    bool
 }
 
-var errNoRank = errors.New("no rank called MPI_Init, or its node does not share the directory where the job was started")
+var errNoRank = errors.New("no rank called MPI_Init, " +
+	"or its node does not share the directory where the job was started")
 
 // readMeter returns what the ranks of a job have written.
 func readMeter(dir, localPrefix string) (ranks []meterFile, err error) {

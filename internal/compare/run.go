@@ -128,7 +128,9 @@ func (run *Run) readOwn(dir jobreport.Dir) error {
 	if err != nil {
 		return err
 	}
-	files = slices.DeleteFunc(files, func(name string) bool { return strings.HasPrefix(filepath.Base(name), meterPrefix) })
+	files = slices.DeleteFunc(files, func(name string) bool {
+		return strings.HasPrefix(filepath.Base(name), meterPrefix)
+	})
 	job, err := jobreport.Read(files)
 	if errors.Is(err, jobreport.ErrNone) {
 		return nil

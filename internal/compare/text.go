@@ -20,17 +20,21 @@ func (s Summary) WriteText(w io.Writer) error {
 		if m.Mode == Pinwheel {
 			registrations = Seconds(m.RegisterNs.Median)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%.2f s\t%s\t\n", m.Mode, Bytes(m.AvgPinnedBytes.Median), Bytes(m.PeakBytes.Median),
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%.2f s\t%s\t\n",
+			m.Mode, Bytes(m.AvgPinnedBytes.Median), Bytes(m.PeakBytes.Median),
 			Seconds(m.CPUNs.Median), Seconds(m.StartCPUNs.Median), Seconds(m.EndCPUNs.Median), m.Seconds.Median, registrations)
 	}
 	t.Flush()
 	fmt.Fprint(&b, legend)
 	if s.CapturedLive != nil {
-		fmt.Fprintf(&b, "captured_live   %s of what no cache saves against the transport's cache\n", s.CapturedLive.Text("%.2f"))
+		fmt.Fprintf(&b, "captured_live   %s of what no cache saves against the transport's cache\n",
+			s.CapturedLive.Text("%.2f"))
 	}
-	fmt.Fprintf(&b, "processor time  %s against the transport's cache; no cache: %s\n", s.CPU.Percent(), s.CPUNone.Percent())
+	fmt.Fprintf(&b, "processor time  %s against the transport's cache; no cache: %s\n",
+		s.CPU.Percent(), s.CPUNone.Percent())
 	if s.Beyond != nil {
-		fmt.Fprintf(&b, "                %s without Pinwheel's registrations; Pinwheel counts %.2f %% that it adds\n", s.Beyond.Percent(), 100*s.Added.Median)
+		fmt.Fprintf(&b, "                %s without Pinwheel's registrations; Pinwheel counts %.2f %% that it adds\n",
+			s.Beyond.Percent(), 100*s.Added.Median)
 	}
 	fmt.Fprintf(&b, "run time        %s against the transport's cache\n", s.Time.Percent())
 	fmt.Fprintf(&b, "start and end   %s and %s more for each rank\n", Seconds(s.StartNs.Median), Seconds(s.EndNs.Median))

@@ -19,18 +19,22 @@ func (s Summary) Verdict() []string {
 }
 
 func (s Summary) memory() string {
-	cache, none, own := s.Of(Cache).AvgPinnedBytes.Median, s.Of(None).AvgPinnedBytes.Median, s.Of(Pinwheel).AvgPinnedBytes.Median
+	pinned := func(m Mode) float64 { return s.Of(m).AvgPinnedBytes.Median }
+	cache, none, own := pinned(Cache), pinned(None), pinned(Pinwheel)
 	if cache == 0 {
 		return "No memory was pinned: the job used no RDMA device, or its ranks ran on other nodes."
 	}
 	if s.Savable < Worthwhile {
-		return fmt.Sprintf("There is little to save: the job pins %s with the transport's cache, %s without any cache, and %s with Pinwheel.",
+		return fmt.Sprintf("There is little to save: "+
+			"the job pins %s with the transport's cache, %s without any cache, and %s with Pinwheel.",
 			Bytes(cache), Bytes(none), Bytes(own))
 	}
 	if own > cache {
-		return fmt.Sprintf("Pinwheel pins %s, more than the transport's cache with %s; no cache pins %s.", Bytes(own), Bytes(cache), Bytes(none))
+		return fmt.Sprintf("Pinwheel pins %s, more than the transport's cache with %s; no cache pins %s.",
+			Bytes(own), Bytes(cache), Bytes(none))
 	}
-	return fmt.Sprintf("Pinwheel pins %s where the transport's cache pins %s and no cache %s: it saves %.0f %% of what can be saved.",
+	return fmt.Sprintf("Pinwheel pins %s where the transport's cache pins %s and no cache %s: "+
+		"it saves %.0f %% of what can be saved.",
 		Bytes(own), Bytes(cache), Bytes(none), 100*s.CapturedLive.Median)
 }
 
@@ -38,7 +42,8 @@ func (s Summary) cost() string {
 	change, none := 100*(s.CPU.Median-1), fmt.Sprintf("no cache: %+.1f %%", 100*(s.CPUNone.Median-1))
 	switch {
 	case s.CPU.Coverage < confidence:
-		return fmt.Sprintf("Processor time differed by %+.1f %% (%s), but %s can't show a difference; six can.", change, none, count(s.Rounds, "round"))
+		return fmt.Sprintf("Processor time differed by %+.1f %% (%s), but %s can't show a difference; six can.",
+			change, none, count(s.Rounds, "round"))
 	case s.CPU.Low > 1:
 		return fmt.Sprintf("It takes %.1f %% more processor time than the transport's cache (%s).", change, none)
 	case s.CPU.High < 1:
