@@ -106,7 +106,8 @@ func (p *pacer) near(nowNs, dueNs int64) bool {
 	return leftNs <= 2*p.marginNs(leftNs)
 }
 
-// marginNs is how much earlier than a deadline a sleep of so long must be set to end. As with the retransmission timer of RFC 6298, a moving mean and deviation
+// marginNs is how much earlier than a deadline a sleep of so long must be set to end. As with the
+// retransmission timer of RFC 6298, a moving mean and deviation
 // follow a machine that gets noisier.
 func (p *pacer) marginNs(sleepNs int64) int64 {
 	l := p.lateness(sleepNs)

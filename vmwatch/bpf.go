@@ -35,7 +35,8 @@ type hook struct{ program, event string }
 // loads is taken.
 var bpfHooks = map[Mechanism][][]hook{
 	Fentry: {
-		hooks("zap_enter", "zap_exit", "zap_huge_enter", "zap_huge_exit", "move_enter_pmc", "move_exit_pmc"), // since Linux 6.16
+		// since Linux 6.16
+		hooks("zap_enter", "zap_exit", "zap_huge_enter", "zap_huge_exit", "move_enter_pmc", "move_exit_pmc"),
 		hooks("zap_enter", "zap_exit", "zap_huge_enter", "zap_huge_exit", "move_enter", "move_exit"),
 	},
 	TPS: {append(perCall("mmap", "munmap", "brk", "mremap", "madvise", "shmat", "process_madvise"), uringSubmit)},

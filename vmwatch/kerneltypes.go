@@ -11,7 +11,9 @@ import (
 )
 
 // coreStructs are the structures of the kernel that bpf/watch.bpf.c reads.
-var coreStructs = []string{"pt_regs", "mm_struct", "thread_info", "task_struct", "vm_area_struct", "io_kiocb", "pagetable_move_control"}
+var coreStructs = []string{
+	"pt_regs", "mm_struct", "thread_info", "task_struct", "vm_area_struct", "io_kiocb", "pagetable_move_control",
+}
 
 // readKernelTypes returns coreStructs as the running kernel lays them out, with those members that
 // the programs name. The library could read them too, but it makes an index of all 100,000 types of

@@ -7,19 +7,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// loadAttr is the part of union bpf_attr for BPF_PROG_LOAD that Linux 5.5 has, <linux/bpf.h>.
+type loadAttr struct {
+	progType, instructions uint32
+	code, license          uint64
+	_                      [11]uint32
+	attachType             uint32
+	_                      [9]uint32
+	attachTo               uint32
+	_                      uint32
+}
+
+// The kernel's offset of attach_btf_id; a mismatch doesn't compile.
+const _ = uint(unsafe.Offsetof(loadAttr{}.attachTo)-108) + uint(108-unsafe.Offsetof(loadAttr{}.attachTo))
+
 // probeFentry fails with EPERM where this process may not load programs for functions of the kernel,
 // which some kernels forbid to everyone. The attempt to load the real ones would take 20 ms to find out.
 func probeFentry() error {
-	// union bpf_attr of BPF_PROG_LOAD, <linux/bpf.h>, up to Linux 5.5
-	type loadAttr struct {
-		progType, instructions uint32
-		code, license          uint64
-		_                      [11]uint32
-		attachType             uint32
-		_                      [9]uint32
-		attachTo               uint32
-		_                      uint32
-	}
 	const tracing, fentry = 26, 24         // BPF_PROG_TYPE_TRACING, BPF_TRACE_FENTRY
 	code := [...]uint64{0xb7, 0x95}        // r0 = 0; exit
 	license := [...]byte{'G', 'P', 'L', 0} // as the real ones
@@ -39,13 +43,3 @@ func probeFentry() error {
 	}
 	return nil
 }
-
-// The kernel's offset of attach_btf_id.
-const _ = uint(unsafe.Offsetof(struct {
-	a, b uint32
-	c, d uint64
-	_    [11]uint32
-	e    uint32
-	_    [9]uint32
-	f    uint32
-}{}.f) - 108)

@@ -26,6 +26,7 @@ awk '
     split("none pass-through no-large-message auto uffd", order, " ")
     for (i = 1; i <= 5; i++) {
       m = order[i]
-      printf "%-17s %6.1f ms of processor time, %+.1f over none; %.0f ms from start to end\n", m, cpu[m] / n[m], cpu[m] / n[m] - cpu["none"] / n["none"], wall[m] / n[m]
+      printf "%-17s %6.1f ms of processor time, %+.1f over none; %.0f ms from start to end\n",
+        m, cpu[m] / n[m], cpu[m] / n[m] - cpu["none"] / n["none"], wall[m] / n[m]
     }
   }' "$lines"
