@@ -124,6 +124,9 @@ func TestStateGoesOnWhereItWas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := openState(path, "build 1"); err == nil {
+		t.Error("two commands at once share a state file")
+	}
 	for _, o := range []outcome{{Run: "a"}, {Run: "b", Failed: "status 1"}, {Run: "c", Failed: "status 1"}, {Run: "c"}} {
 		if err := s.add(o); err != nil {
 			t.Fatal(err)

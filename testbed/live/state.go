@@ -12,6 +12,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
 // outcome is a line of a state file: what came of one run.
@@ -46,6 +48,9 @@ func openState(path, stamp string) (*state, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
 		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: another run goes on: %w", path, err), f.Close())
 	}
 	s := &state{file: f, done: map[string]outcome{}}
 	whole, err := s.read(stamp)

@@ -53,7 +53,10 @@ func (r *Running) exec() error {
 	r.cmd = exec.Command(args[0], args[1:]...)
 	r.cmd.Env = append(environ, "TMPDIR="+r.dir) // Open MPI's session directories
 	r.cmd.Stdout, r.cmd.Stderr = output, output
-	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} // a launcher ends its ranks, too
+	r.cmd.SysProcAttr = &syscall.SysProcAttr{
+		Setpgid:   true,            // Ctrl-C is for who waits for the job
+		Pdeathsig: syscall.SIGTERM, // a launcher ends its ranks, too
+	}
 	r.start = time.Now()
 	if err := r.cmd.Start(); err != nil {
 		return err
