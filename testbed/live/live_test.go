@@ -195,6 +195,7 @@ func TestEndsAreCompared(t *testing.T) {
 		{ended{missed: true, Result: stack.Result{Status: 9}}, "no rank was there"},
 		{ended{Result: stack.Result{Status: 139}}, "status 139, without Pinwheel one of [137 9]"},
 		{ended{Result: stack.Result{Status: 9}, left: []string{"/dev/shm/pinwheel*"}}, "left behind /dev/shm/pinwheel*"},
+		{ended{Result: stack.Result{Status: 9}, left: []string{kindOf("process 29637 sleep")}}, "left behind * sleep*, "},
 		{ended{Result: stack.Result{Status: 9}, after: 60e9}, "went on for 60 s"},
 	} {
 		if got := plain.difference(c.e); c.want == "" && got != "" || !strings.Contains(got, c.want) {
