@@ -17,13 +17,18 @@ import (
 // comparison are the options of run that compare.
 type comparison struct {
 	Compare bool `help:"Run the job with the transport's registration cache, with none, and with Pinwheel, in turn. Print what each takes, and a verdict."`
-	Rounds  int  `default:"6" placeholder:"N" help:"With --compare: how many times in each of the three ways. Default: 6, the fewest for a 95 % interval."`
+	Rounds  *int `placeholder:"N" help:"With --compare: how many times in each of the three ways. Default: 6, the fewest for a 95 % interval."`
 	JSON    bool `name:"json" help:"With --compare: print one JSON object."`
 }
 
+// defaultRounds are the fewest for an interval of 95 % by ranks.
+const defaultRounds = 6
+
 func (c comparison) check() error {
 	switch {
-	case c.Rounds < 1:
+	case c.Rounds != nil && !c.Compare:
+		return command.Usagef("--rounds goes with --compare")
+	case c.Rounds != nil && *c.Rounds < 1:
 		return command.Usagef("--rounds must be 1 or more")
 	case c.JSON && !c.Compare:
 		return command.Usagef("--json goes with --compare")
@@ -44,8 +49,12 @@ func (c *runCmd) compare(e *command.Env, r launch.Request, s settings.Settings) 
 	case c.Report != "" || s.Stats != "n":
 		return command.Usagef("--compare makes use of PINWHEEL_STATS; ask for a report in another run")
 	}
+	rounds := defaultRounds
+	if c.Rounds != nil {
+		rounds = *c.Rounds
+	}
 	job := compare.Job{Request: r}
-	runs, err := job.Rounds(compare.Options{Rounds: c.Rounds, Say: func(line string) { e.Note("%s", line) }})
+	runs, err := job.Rounds(compare.Options{Rounds: rounds, Say: func(line string) { e.Note("%s", line) }})
 	if err != nil {
 		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 			return cantStart(err)

@@ -88,6 +88,7 @@ func TestWrongArgumentsAreOneLineAndStatus2(t *testing.T) {
 		{"run --report --stats=x -- app", "--report makes use of PINWHEEL_STATS"},
 		{"run --json -- app", "--json goes with --compare"},
 		{"run --compare --rounds 0 -- app", "--rounds must be 1 or more"},
+		{"run --rounds 3 -- app", "--rounds goes with --compare"},
 		{"run --compare --report -- app", "--compare makes use of PINWHEEL_STATS"},
 		{"run --compare --keep-caches -- app", "without --keep-caches"},
 		{"run --compare --disable -- app", "which is disabled"},
