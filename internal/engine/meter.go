@@ -49,12 +49,17 @@ const maxMissSites = 4096
 // newMeter begins to count now by the clock that it is given, with nothing pinned.
 func newMeter(clockNs func() int64) *meter {
 	const end = math.MaxInt64
-	return &meter{
+	m := &meter{
 		clockNs: clockNs, beganNs: clockNs(), beganCPU: processCPUNs(),
 		pinned: usage.New(0, end), parked: usage.New(0, end),
 		stalled: usage.NewSeries(0, end), late: usage.NewSeries(0, end),
 		misses: map[predictor.CallSite]*misses{},
 	}
+	// A page fault after a registration makes userfaultfd doubt all that is registered.
+	for _, s := range []*usage.Series{m.pinned.Series(), m.parked.Series(), &m.stalled, &m.late} {
+		s.Touch()
+	}
+	return m
 }
 
 // processCPUNs returns the processor time of all threads of this process so far.

@@ -22,6 +22,17 @@ func NewSeries(fromNs, toNs int64) Series {
 	return Series{FromNs: fromNs, ToNs: toNs, WidthNs: seriesStartNs}
 }
 
+// Touch provides the memory of all bins, so that counting causes no page fault later.
+func (s *Series) Touch() {
+	s.Peak, s.sum = touched(s.Peak), touched(s.sum)
+}
+
+func touched[T any](bins []T) []T {
+	bins = slices.Grow(bins, seriesBins-len(bins))
+	clear(bins[len(bins):cap(bins)])
+	return bins
+}
+
 // Mean is the time-weighted mean of a bin.
 func (s *Series) Mean(bin int) float64 {
 	inWindow := s.ToNs - s.FromNs - int64(bin)*s.WidthNs
