@@ -66,7 +66,7 @@ func (*memory) Discard() error { return nil }
 // tracesOfRanks makes as many traces of single ranks as keep merge busy for a while.
 func tracesOfRanks(t *testing.T) (names []string) {
 	t.Helper()
-	const ranks = 500
+	const ranks = 4000
 	dir := t.TempDir()
 	for rank := range ranks {
 		var m memory
