@@ -64,10 +64,15 @@ func TestMeasurementGoesOnWhereItWas(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.file.WriteString(`{"row":"openmpi-ucx/halo`); err != nil { // it is killed
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
 		t.Fatal(err)
 	}
-	s.file.Close()
+	defer f.Close()
+	if _, err := f.WriteString(`{"row":"openmpi-ucx/halo`); err != nil { // it is killed
+		t.Fatal(err)
+	}
+	s.log.Close()
 
 	s, err = openState(path, head{Build: "one"})
 	if err != nil {
@@ -79,7 +84,7 @@ func TestMeasurementGoesOnWhereItWas(t *testing.T) {
 	if err := s.add(line{Row: r.String(), Run: run(compare.None, 0, 1)}); err != nil {
 		t.Fatal(err)
 	}
-	s.file.Close()
+	s.log.Close()
 	if again, _, err := readState(path); err != nil || len(again.lines) != 3 || !again.has(r.String(), compare.None, 0) {
 		t.Errorf("%v, %+v", err, again.lines)
 	}
@@ -88,7 +93,7 @@ func TestMeasurementGoesOnWhereItWas(t *testing.T) {
 	if err != nil || len(s.lines) != 0 {
 		t.Errorf("another build: %v, %+v", err, s.lines)
 	}
-	s.file.Close()
+	s.log.Close()
 	if again, _, err := readState(path); err != nil || again.head.Build != "two" || len(again.lines) != 0 {
 		t.Errorf("another build: %v, %+v", err, again)
 	}

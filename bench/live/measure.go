@@ -60,7 +60,7 @@ func (c *runCmd) Run() error {
 	if m.state, err = openState(c.Runs, h); err != nil {
 		return err
 	}
-	defer m.state.file.Close()
+	defer m.state.log.Close()
 	for _, r := range rows {
 		j, missing, err := c.job(r, m.device)
 		if err != nil {

@@ -1,20 +1,14 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 	"time"
 
 	"pinwheel/internal/compare"
 	"pinwheel/internal/machine"
+	"pinwheel/testbed/live/runlog"
 )
 
 // head is the first line of a file of runs, and says what was measured where.
@@ -37,9 +31,22 @@ type line struct {
 
 // state has what was measured so far.
 type state struct {
-	file  *os.File
+	log   *runlog.Log
 	head  head
 	lines []line
+}
+
+// take takes the next line of a file of runs.
+func (s *state) take(n int, text []byte) error {
+	if n == 0 {
+		return json.Unmarshal(text, &s.head)
+	}
+	var l line
+	err := json.Unmarshal(text, &l)
+	if err == nil {
+		s.lines = append(s.lines, l)
+	}
+	return err
 }
 
 // readState reads a file of runs. The last line may be torn, if a measurement was killed; whole is the size
@@ -50,74 +57,36 @@ func readState(path string) (s state, whole int64, err error) {
 		return s, 0, err
 	}
 	defer f.Close() // only read from
-	in := bufio.NewReader(f)
-	for n := 0; ; n++ {
-		text, err := in.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return s, whole, nil
-		}
-		if err != nil {
-			return s, whole, err
-		}
-		var l line
-		into := any(&l)
-		if n == 0 {
-			into = &s.head
-		}
-		if json.Unmarshal(text, into) != nil {
-			return s, whole, nil
-		}
-		if n > 0 {
-			s.lines = append(s.lines, l)
-		}
-		whole += int64(len(text))
-	}
+	whole, err = runlog.Read(f, s.take)
+	return s, whole, err
 }
 
 // openState goes on with the file of an earlier measurement of the same build, or begins it anew.
 func openState(path string, h head) (*state, error) {
-	s, whole, err := readState(path)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	s := &state{}
+	log, otherBuild, err := runlog.Open(path, h, func(n int, text []byte) error {
+		err := s.take(n, text)
+		if err == nil && s.head.Build != h.Build {
+			err = runlog.ErrOtherBuild
+		}
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return nil, err
-	}
-	if s.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666); err != nil {
-		return nil, err
+	if otherBuild {
+		say("%s is of another build: beginning anew", path)
 	}
 	if s.head.Build != h.Build {
-		if whole > 0 {
-			say("%s is of another build: beginning anew", path)
-		}
-		s.lines, whole = nil, 0
-	}
-	if err := s.file.Truncate(whole); err != nil {
-		return nil, err
-	}
-	if _, err := s.file.Seek(whole, io.SeekStart); err != nil {
-		return nil, err
-	}
-	if whole == 0 {
 		s.head = h
-		return &s, s.write(h)
 	}
-	return &s, nil
-}
-
-// write writes a line at once, so that a kill tears at most this one.
-func (s *state) write(what any) error {
-	var b bytes.Buffer
-	if err := json.NewEncoder(&b).Encode(what); err != nil {
-		return err
-	}
-	_, err := s.file.Write(b.Bytes())
-	return err
+	s.log = log
+	return s, nil
 }
 
 func (s *state) add(l line) error {
 	s.lines = append(s.lines, l)
-	return s.write(l)
+	return s.log.Add(l)
 }
 
 // has reports whether a run of a row has been done well.
@@ -160,15 +129,11 @@ func (s *state) rows() (names []string) {
 
 // buildOf is a digest of files.
 func buildOf(paths ...string) (string, error) {
-	h := sha256.New()
-	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return "", fmt.Errorf("%w (make build softverbs)", err)
-		}
-		h.Write(text)
+	stamp, err := runlog.Stamp(paths...)
+	if err != nil {
+		return "", fmt.Errorf("%w (make build softverbs)", err)
 	}
-	return hex.EncodeToString(h.Sum(nil)[:8]), nil
+	return stamp, nil
 }
 
 func today() string { return time.Now().UTC().Format(time.DateOnly) }

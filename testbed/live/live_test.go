@@ -132,10 +132,15 @@ func TestStateGoesOnWhereItWas(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.file.WriteString(`{"run":"tor`); err != nil { // killed here
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
 		t.Fatal(err)
 	}
-	s.file.Close()
+	defer f.Close()
+	if _, err := f.WriteString(`{"run":"tor`); err != nil { // killed here
+		t.Fatal(err)
+	}
+	s.Close()
 	for range 2 {
 		if s, err = openState(path, "build 1"); err != nil {
 			t.Fatal(err)
@@ -145,12 +150,12 @@ func TestStateGoesOnWhereItWas(t *testing.T) {
 				t.Errorf("%s passed: %v", run, !want)
 			}
 		}
-		s.file.Close()
+		s.Close()
 	}
 	if s, err = openState(path, "build 2"); err != nil {
 		t.Fatal(err)
 	}
-	defer s.file.Close()
+	defer s.Close()
 	if s.passed("a") {
 		t.Error("what another build passed counts")
 	}

@@ -95,7 +95,7 @@ func (c soakCmd) Run() error {
 	if err := s.open(stacks); err != nil {
 		return err
 	}
-	defer s.state.file.Close()
+	defer s.state.Close()
 	start, launched, before, reasons := time.Now(), 0, 0, map[string]int{}
 	pinnedAtStart, _ := pinned()
 	bar := progress(c.Launches*len(stacks), "soak-live")

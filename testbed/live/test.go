@@ -51,7 +51,7 @@ func (c testCmd) Run() error {
 		if s, err = openState(filepath.Join(c.Out, "test-all.jsonl"), stamp); err != nil {
 			return err
 		}
-		defer s.file.Close()
+		defer s.Close()
 	}
 	start, pinnedAtStart := time.Now(), int64(0)
 	pinnedAtStart, _ = pinned()
