@@ -12,6 +12,7 @@ import (
 	"pinwheel/internal/launch"
 	"pinwheel/internal/launch/launchtest"
 	"pinwheel/internal/report"
+	"pinwheel/internal/testwait"
 )
 
 func TestMain(m *testing.M) { os.Exit(launchtest.Main(m)) }
@@ -183,15 +184,14 @@ func TestEveryModeIsMeasured(t *testing.T) {
 
 func TestMemoryIsSampledFromOutside(t *testing.T) {
 	dir := t.TempDir()
-	s := startSampler(dir)
-	name := filepath.Join(dir, s.prefix+"1.json")
-	if err := os.WriteFile(name, nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(20 * interval)
-	if seen := s.end(); len(seen[1]) == 0 {
-		t.Errorf("%v", seen)
-	}
+	testwait.Until(t, "a sample of a process that announced itself", func() bool {
+		s := startSampler(dir)
+		if err := os.WriteFile(filepath.Join(dir, s.prefix+"1.json"), nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * interval)
+		return len(s.end()[1]) > 0
+	})
 }
 
 func TestJobThatFailsIsOneLine(t *testing.T) {
