@@ -47,8 +47,9 @@ func (c *runCmd) job(r row, d stack.Device) (j compare.Job, missing string, err 
 	return j, "", nil
 }
 
-// verified are what the programs say if their data was right: our own, and those of NPB.
-var verified = []string{"data right", "SUCCESSFUL"}
+// verified are what the programs say if their data was right: our own, those of NPB, and LAMMPS, which ends with
+// an error if it loses atoms.
+var verified = []string{"data right", "SUCCESSFUL", "Total wall time"}
 
 // judge makes a run a failed one if its data was wrong, or if it did not use the device.
 func judge(run *compare.Run) {

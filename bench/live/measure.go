@@ -79,7 +79,7 @@ func (c *runCmd) Run() error {
 func (c *runCmd) head(d stack.Device) (h head, err error) {
 	h = head{Date: today(), Machine: machine.This()}
 	h.Build, err = buildOf(filepath.Join(c.Bin, "libpinwheel.so"), filepath.Join(c.Bin, "libpinwheel-go.so"),
-		filepath.Join(c.Bin, launch.Meter), filepath.Join(c.Softverbs, "lib", "libibverbs.so.1"), source)
+		filepath.Join(c.Bin, launch.Meter), filepath.Join(c.Softverbs, "lib", "libibverbs.so.1"), phases, latency, lammps)
 	if err != nil {
 		return h, err
 	}

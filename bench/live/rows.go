@@ -3,19 +3,23 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
+	"pinwheel/mem"
 	"pinwheel/testbed/live/stack"
 )
 
 // row is a job that is measured in every mode.
 type row struct {
-	stack   string
-	program string // of NPB, such as ft.B, or a pattern of phases.c and its MiB, such as halo.8
+	stack string
+	// program is one of NPB, such as ft.B; a pattern of phases.c and its MiB, such as halo.8; latency.c and
+	// the size of its messages, such as latency.17K; or lammps.
+	program string
 	ranks   int
 	// idle binds all ranks to processor 0, where they yield to each other, and the helpers to
 	// processor 1: there is an idle processor.
@@ -49,6 +53,14 @@ var npbRows = []row{
 	{stack: ucx, program: "ft.A", ranks: 2, idle: true}, {stack: ucx, program: "halo.8", ranks: 2, idle: true},
 	{stack: libfabric, program: "ft.B", ranks: 2}, {stack: libfabric, program: "halo.8", ranks: 2},
 	{stack: mpichUCX, program: "ft.B", ranks: 2},
+	nothingToGain[0], nothingToGain[1], nothingToGain[2],
+}
+
+// nothingToGain are rows in which Pinwheel can save nothing, and should cost nothing: messages below its
+// threshold, messages just above it from buffers that are always in use, and an application that sends little.
+var nothingToGain = [...]row{
+	{stack: ucx, program: "latency.8B", ranks: 2}, {stack: ucx, program: "latency.17K", ranks: 2},
+	{stack: ucx, program: "lammps", ranks: 2},
 }
 
 // ownRows stand for them otherwise.
@@ -61,6 +73,7 @@ var ownRows = []row{
 	{stack: ucx, program: "halo.8", ranks: 2, idle: true}, {stack: ucx, program: "transpose.8", ranks: 2, idle: true},
 	{stack: libfabric, program: "transpose.8", ranks: 2}, {stack: libfabric, program: "halo.8", ranks: 2},
 	{stack: mpichUCX, program: "transpose.8", ranks: 2},
+	nothingToGain[0], nothingToGain[1], nothingToGain[2],
 }
 
 // chosen returns the rows that the options ask for.
@@ -94,26 +107,42 @@ func (c *runCmd) chosen() ([]row, error) {
 
 const (
 	steps  = 60
-	passes = 500 // of a compute phase: some 45 ms
-	source = "bench/live/programs/phases.c"
+	passes = 500   // of a compute phase: some 45 ms
+	blocks = 2_000 // of 100 exchanges
+
+	phases  = "bench/live/programs/phases.c"
+	latency = "mpishim/testing/programs/latency.c"
+	lammps  = "bench/live/programs/lammps.in"
 )
 
-// isOwn reports whether the row's program is ours, and how it is called.
-func (r row) isOwn() (pattern string, bytes int64, own bool) {
-	pattern, mib, _ := strings.Cut(r.program, ".")
-	n, err := strconv.Atoi(mib)
-	return pattern, int64(n) << 20, err == nil
+// own returns the source of the row's program, if it is one of ours, and its arguments.
+func (r row) own() (source string, arguments []any) {
+	program, size, _ := strings.Cut(r.program, ".")
+	if bytes, err := mem.ParseBytes(size); err == nil && program == "latency" {
+		return latency, []any{blocks, bytes}
+	}
+	if mib, err := strconv.Atoi(size); err == nil {
+		return phases, []any{program, mib << 20, steps, passes}
+	}
+	return "", nil
 }
 
 // command returns the row's program and its arguments. missing says why there is none.
 func (c *runCmd) command(r row, s stack.Stack) (command []string, missing string, err error) {
-	if pattern, bytes, own := r.isOwn(); own {
-		program, err := filepath.Abs(filepath.Join(c.Out, "phases."+s.MPI))
+	if source, arguments := r.own(); source != "" {
+		name := strings.TrimSuffix(filepath.Base(source), ".c")
+		program, err := filepath.Abs(filepath.Join(c.Out, name+"."+s.MPI))
 		if err != nil {
 			return nil, "", err
 		}
-		command = []string{program, pattern, fmt.Sprint(bytes), fmt.Sprint(steps), fmt.Sprint(passes)}
+		command = []string{program}
+		for _, a := range arguments {
+			command = append(command, fmt.Sprint(a))
+		}
 		return command, "", s.Compile(program, source)
+	}
+	if r.program == "lammps" {
+		return installed("lmp", "-in", lammps, "-log", "none")
 	}
 	names := []string{filepath.Join(c.NPB, s.MPI, r.program+".x")}
 	if s.MPI == "openmpi" {
@@ -126,4 +155,13 @@ func (c *runCmd) command(r row, s stack.Stack) (command []string, missing string
 		}
 	}
 	return nil, fmt.Sprintf("there is no %s (NPB 3.4-MPI: make %s CLASS=%s)", names[0], r.program[:2], r.program[3:]), nil
+}
+
+// installed returns the command of an installed program.
+func installed(name string, arguments ...string) (command []string, missing string, err error) {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return nil, fmt.Sprintf("%v (make install-bench-live)", err), nil
+	}
+	return append([]string{path}, arguments...), "", nil
 }
