@@ -43,6 +43,23 @@ type Action struct {
 	DueNs int64
 }
 
+// Waiting is until when there is nothing to do; never, if only an event can bring something.
+type Waiting struct {
+	DueNs    int64 // a registration is due, or something else that should not wait
+	ReviewNs int64 // regions are to be looked at, not to the microsecond
+}
+
+// Waiting returns until when to wait for an action that is none.
+func (a *Action) Waiting(nowNs int64) Waiting {
+	switch {
+	case a.Kind == Idle:
+		return Waiting{never, never}
+	case a.DueNs != 0 && a.UntilNs > nowNs:
+		return Waiting{a.DueNs, a.UntilNs}
+	}
+	return Waiting{a.UntilNs, never}
+}
+
 // never is a deadline that does not come.
 const never = math.MaxInt64
 

@@ -216,7 +216,7 @@ func (t *Thread) run(started chan<- error) {
 	(&driver{
 		Thread: t,
 		clock:  t.opt.Clock,
-		pace:   newPacer(t.opt.Clock.NowNs()),
+		pace:   NewPacer(t.opt.Clock.NowNs()),
 		dueNs:  never,
 	}).loop()
 }

@@ -13,7 +13,7 @@ import (
 type driver struct {
 	*Thread
 	clock   clock.Clock
-	pace    pacer
+	pace    Pacer
 	event   Event
 	gone    []mem.RegionID
 	source  int   // index of the source to begin with, in turn
@@ -40,6 +40,12 @@ type backoff struct {
 	retryNs  int64 // no action of the kind before this
 }
 
+// minBackoffNs and maxBackoffNs bound those pauses.
+const (
+	minBackoffNs = 50_000     // 50 us
+	maxBackoffNs = 10_000_000 // 10 ms
+)
+
 // failuresBeforeBackoff is how many failures in a row the helper takes for single ones.
 const failuresBeforeBackoff = 8
 
@@ -48,7 +54,7 @@ const failuresBeforeBackoff = 8
 func (s *backoff) failed(nowNs int64) {
 	s.failures++
 	if s.failures > failuresBeforeBackoff {
-		s.retryNs = nowNs + min(int64(minPollNs)<<min(s.failures-failuresBeforeBackoff, 20), maxPollNs)
+		s.retryNs = nowNs + min(int64(minBackoffNs)<<min(s.failures-failuresBeforeBackoff, 20), maxBackoffNs)
 	}
 }
 
@@ -64,7 +70,7 @@ func (d *driver) loop() {
 		popped := d.pop()
 		if popped {
 			d.counts.events.Inc()
-			d.pace.used(d.event.EndNs)
+			d.pace.Used(d.event.EndNs)
 			d.opt.Decider.Observe(d.event, nowNs)
 			if d.behind {
 				continue
@@ -73,9 +79,9 @@ func (d *driver) loop() {
 			d.behind = false
 			d.forget()
 		}
-		untilNs, acted := d.decide(nowNs)
+		waiting, acted := d.decide(nowNs)
 		if !popped && !acted {
-			d.wait(nowNs, untilNs)
+			d.wait(nowNs, waiting)
 		}
 	}
 }
@@ -131,13 +137,8 @@ func (d *driver) pop() bool {
 
 // decide carries out the Decider's next action. If there is none, it returns until
 // when to wait.
-func (d *driver) decide(nowNs int64) (untilNs int64, acted bool) {
-	a := d.opt.Decider.Next(nowNs)
-	untilNs = a.waitNs(nowNs)
-	if untilNs > nowNs && d.pace.near(nowNs, untilNs) {
-		a = d.opt.Decider.Next(untilNs)
-		untilNs = a.waitNs(nowNs)
-	}
+func (d *driver) decide(nowNs int64) (w Waiting, acted bool) {
+	a, w := d.pace.Ask(d.opt.Decider, nowNs)
 	switch {
 	case a.Kind == Deregister && len(d.batch) == 0 && nowNs >= d.backoff[Deregister].retryNs:
 		d.prepare(a, nowNs)
@@ -156,7 +157,7 @@ func (d *driver) decide(nowNs int64) (untilNs int64, acted bool) {
 		acted = true
 	}
 	d.skipped = Action{}
-	return untilNs, acted
+	return w, acted
 }
 
 // prepare has the Registrar prepare what the Decider wants deregistered now: a, and what it names
@@ -175,30 +176,19 @@ func (d *driver) prepare(a Action, nowNs int64) {
 	}
 }
 
-// waitNs is until when to wait for an action that is none.
-func (a *Action) waitNs(nowNs int64) int64 {
-	switch {
-	case a.Kind == Idle:
-		return never
-	case a.DueNs != 0 && a.UntilNs > nowNs:
-		return a.DueNs // for the rest, the next look at DQ is soon enough
-	}
-	return a.UntilNs
-}
-
 // errSkipped is the outcome of an action that was not tried.
 var errSkipped = errors.New("helper: not tried, the last ones failed")
 
 // skip lets an action fail without trying it. To keep it for later would keep
 // the Decider from what else it wants, and by then it may be wrong. Only a
 // Decider that insists on it is made to wait.
-func (d *driver) skip(a Action, nowNs int64) (untilNs int64, acted bool) {
+func (d *driver) skip(a Action, nowNs int64) (w Waiting, acted bool) {
 	d.opt.Decider.Done(a, nowNs, nowNs, errSkipped)
 	if a == d.skipped {
-		return d.backoff[a.Kind].retryNs, false
+		return Waiting{d.backoff[a.Kind].retryNs, never}, false
 	}
 	d.skipped = a
-	return 0, true
+	return Waiting{}, true
 }
 
 // act carries out an action and tells the Decider how it went.
@@ -240,14 +230,14 @@ func (d *driver) act(a Action) {
 }
 
 // wait sleeps until there may be something to do.
-func (d *driver) wait(nowNs, untilNs int64) {
-	d.dueNs = untilNs
-	if untilNs <= nowNs {
+func (d *driver) wait(nowNs int64, w Waiting) {
+	d.dueNs = w.DueNs
+	if w.DueNs <= nowNs {
 		d.dueNs = never // only another look: it can't be late
 	}
-	sleepNs := d.pace.plan(nowNs, untilNs, d.opt.PinnedBytes())
+	sleepNs := d.pace.PlanNs(nowNs, w, d.opt.PinnedBytes())
 	d.clock.SleepNs(sleepNs, d.wake)
-	d.pace.slept(sleepNs, d.clock.NowNs()-nowNs)
+	d.pace.Slept(nowNs, sleepNs, d.clock.NowNs())
 	d.counts.wakeups.Inc()
 }
 

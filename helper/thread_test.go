@@ -199,7 +199,7 @@ func TestThreadDoesNotBusyLoopOverFailingActions(t *testing.T) {
 	th.Close()
 	// 100 failures without pauses would take 100*200 ns of this clock; with
 	// the pause at its limit most of them take 5 ms each.
-	if s, now := th.Stats(), clock.NowNs(); now < s.Failures/2*maxPollNs {
+	if s, now := th.Stats(), clock.NowNs(); now < s.Failures/2*maxBackoffNs {
 		t.Errorf("%d failures in %d us", s.Failures, now/1000)
 	}
 }
@@ -290,7 +290,7 @@ func TestThreadParksWithoutProcessorTimeAndResumes(t *testing.T) {
 	ring.Push(use(1, 0))
 	testwait.Until(t, "the counters stand still, that of processor time too", func() bool {
 		before := th.Stats()
-		time.Sleep(3 * maxPollNs)
+		time.Sleep(3 * maxBackoffNs)
 		return th.Stats() == before
 	})
 	if n := th.Stats().Events; n != 0 {

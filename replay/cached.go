@@ -50,6 +50,9 @@ func (c *cachedPath) acquire(t int64, n *need, u *bufferUse) (stallNs int64, err
 	}
 	first := c.firstUses.IsFirst(n.rng.PageAligned())
 	if c.provider.registered > 0 {
+		if c.helper != nil {
+			c.helper.missed(t)
+		}
 		if first {
 			c.stats.FirstRegs++
 		} else {

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"slices"
 	"testing"
 
 	"pinwheel/helper"
@@ -70,7 +71,7 @@ func (c *clairvoyant) Next(id mem.RegionID, _ int64) (predictor.Prediction, bool
 func clairvoyantly(t *testing.T, name string) Result {
 	f := nasTrace(t, name)
 	var logs []needLog // by rank: helpers are made in this order
-	o := Options{Policies: []string{Pinwheel}, Parallel: 1}
+	o := Options{Policies: []string{Pinwheel}, Parallel: 1, Polls: true}
 	o.NewHelper = func(policy string, o *Options) (predictor.Predictor, helper.SchedulerOptions, error) {
 		p, so, err := DefaultHelper(policy, o)
 		log := needLog{}
@@ -103,6 +104,26 @@ func TestPerfectPredictionsAreNotWasted(t *testing.T) {
 			r := clairvoyantly(t, name)
 			if late := float64(r.LateRegs) / float64(r.Needs); late > 0.002 || name == "ft.C.16" && late > 0 || *r.CapturedAvg < captured {
 				t.Errorf("%d of %d needs late, captured %.3f; want at least %.3f", r.LateRegs, r.Needs, *r.CapturedAvg, captured)
+			}
+		})
+	}
+}
+
+// TestSleepsCostLittleOfTheSaving compares helpers that sleep with those that take each event at once.
+func TestSleepsCostLittleOfTheSaving(t *testing.T) {
+	for _, name := range []string{"bt.B.4", "cg.C.4", "ft.C.16", "is.C.4", "lu.B.4", "lu.D.4", "mg.C.4", "sp.B.4"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			captured := func(polls bool) float64 {
+				rs, err := Compare(t.Context(), Options{Policies: []string{LeavePinned, Pinwheel, Oracle}, Polls: polls}, nasTrace(t, name))
+				if err != nil {
+					t.Fatal(err)
+				}
+				i := slices.IndexFunc(rs, func(r Result) bool { return r.Policy == Pinwheel && r.Rank == AllRanks })
+				return *rs[i].CapturedAvg
+			}
+			if sleeps, polls := captured(false), captured(true); sleeps < 0.96*polls {
+				t.Errorf("captured %.3f, and %.3f by helpers that poll", sleeps, polls)
 			}
 		})
 	}

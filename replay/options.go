@@ -80,6 +80,9 @@ type Options struct {
 	// with a helper; DefaultHelper. It is called once for every rank, from
 	// several goroutines.
 	NewHelper func(policy string, o *Options) (predictor.Predictor, helper.SchedulerOptions, error)
+	// Polls makes helpers take each event at once, instead of sleeping as helper.Pacer says. That of policy
+	// paper always does: Li et al., CF'11, give it a core of its own.
+	Polls bool
 	// Parallel is the number of policies replayed at one time; GOMAXPROCS.
 	Parallel int
 	// Progress, if set, is called now and then, from several goroutines, with the records

@@ -124,7 +124,8 @@ func (e *engine) installCached(r *rank, policy string) error {
 	}
 	r.scored = predictor.NewScored(p)
 	c.helper = &virtualHelper{
-		decider: helper.NewScheduler(r.scored, so), path: c, asleep: true,
+		decider: helper.NewScheduler(r.scored, so), path: c,
+		pace: helper.NewPacer(0), polls: e.opt.Polls || policy == Paper, asleep: true, askedNs: never, // until the first miss
 		wake: func(at int64) { e.queue.set(e.actor(helperActor, r.id), at) },
 		dqNs: e.opt.DQItemNs, rqNs: e.opt.RQItemNs, dq: queue.NewRing[helper.Event](e.opt.DQEntries),
 	}

@@ -19,6 +19,7 @@ import (
 // roundNumbers are parameters whose results can be checked in the head.
 func roundNumbers() Options {
 	return Options{
+		Polls:    true,
 		Network:  Network{LatencyNs: 2000, OverheadNs: 0, GapNs: 0, BytesPerNs: 16.384, EagerBytes: 16 << 10, CopyBytesPerNs: 8.192},    // 64K: 4 us on the wire, 8 us to copy
 		Costs:    verbs.Costs{Register: verbs.Cost{PerPageNs: 250, FixedNs: 4000}, Deregister: verbs.Cost{PerPageNs: 0, FixedNs: 2000}}, // 64K: 8 us and 2 us
 		DQItemNs: 1000, RQItemNs: 1000,

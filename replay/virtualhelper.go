@@ -11,9 +11,10 @@ import (
 
 // virtualHelper is the helper thread in virtual time, on a core of its own:
 // the loop of helper.Thread with modelled costs. It takes one event, asks for
-// a decision, carries it out, and begins again.
+// a decision, carries it out, and begins again. It sleeps as the Pacer says, and sleeps end on time.
 type virtualHelper struct {
 	decider helper.Decider
+	pace    helper.Pacer
 	path    *cachedPath
 	wake    func(atNs int64)
 	dqNs    int64 // cost of an event
@@ -22,8 +23,12 @@ type virtualHelper struct {
 	dq       *queue.Ring[helper.Event]
 	gone     []mem.RegionID // scratch
 	event    helper.Event
-	asleep   bool
 	observed bool // an event was just taken: decide before the next one
+
+	polls   bool // Options.Polls
+	asleep  bool
+	sleptNs int64 // began then
+	askedNs int64 // to sleep so long
 
 	doing   helper.Action // under way until doneNs; Idle if nothing is
 	beganNs int64
@@ -32,18 +37,27 @@ type virtualHelper struct {
 	err     error
 }
 
-// push adds an event at t and wakes the helper if it sleeps.
+// push adds an event at t.
 func (v *virtualHelper) push(t int64, e *helper.Event) {
 	v.dq.Push(e)
+	if v.polls {
+		v.missed(t)
+	}
+}
+
+// missed wakes the helper at t, because the communication path had to register memory.
+func (v *virtualHelper) missed(t int64) {
 	if v.asleep {
-		v.asleep = false
 		v.wake(t)
 	}
 }
 
 // step runs the helper at t and returns when its next turn is.
 func (v *virtualHelper) step(t int64) (next int64) {
-	v.asleep = false
+	if v.asleep {
+		v.pace.Slept(v.sleptNs, v.askedNs, t)
+		v.asleep = false
+	}
 	if v.doing.Kind != helper.Idle {
 		a := v.doing
 		v.doing = helper.Action{}
@@ -53,6 +67,7 @@ func (v *virtualHelper) step(t int64) (next int64) {
 		}
 	}
 	if !v.observed && v.dq.Pop(&v.event) {
+		v.pace.Used(v.event.EndNs)
 		v.decider.Observe(v.event, t)
 		v.observed = true
 		v.path.stats.HelperCPUNs += v.dqNs
@@ -66,19 +81,30 @@ func (v *virtualHelper) step(t int64) (next int64) {
 	}
 	popped := v.observed
 	v.observed = false
-	a := v.decider.Next(t)
+	a, waiting := v.ask(t)
 	switch {
 	case a.Kind == helper.Register || a.Kind == helper.Deregister:
 		v.carryOut(a, t)
 		return v.doneNs
 	case popped:
 		return t // there may be more
-	case a.Kind == helper.Wait:
-		v.asleep = true
-		return max(t, a.UntilNs)
 	}
-	v.asleep = true
-	return never
+	v.asleep, v.sleptNs = true, t
+	if v.polls {
+		return max(t, min(waiting.DueNs, waiting.ReviewNs))
+	}
+	v.askedNs = v.pace.PlanNs(t, waiting, v.path.cache.Stats().Pinned.Bytes)
+	v.path.stats.HelperCPUNs += helper.WakeupNs
+	return t + v.askedNs
+}
+
+// ask asks for an action. A helper that polls is never late, and asks for nothing ahead of time.
+func (v *virtualHelper) ask(t int64) (helper.Action, helper.Waiting) {
+	if !v.polls {
+		return v.pace.Ask(v.decider, t)
+	}
+	a := v.decider.Next(t)
+	return a, a.Waiting(t)
 }
 
 // carryOut begins an action at t.

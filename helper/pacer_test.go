@@ -3,11 +3,13 @@ package helper
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/datadriven"
+	"pgregory.net/rapid"
 )
 
 // TestPacer draws how the helper waits, under a false clock. Command:
@@ -61,14 +63,14 @@ type pacerRun struct {
 }
 
 func (r *pacerRun) draw() string {
-	p := newPacer(0)
+	p := NewPacer(0)
 	chart := []byte(strings.Repeat("z", int(r.endNs/r.columnNs)))
 	var sleeps, worstEventNs, worstDeadlineNs int64
 	for now := int64(0); now < r.endNs; {
 		found := byte('w')
 		for len(r.events) > 0 && r.events[0] <= now {
 			worstEventNs = max(worstEventNs, now-r.events[0])
-			p.used(r.events[0])
+			p.Used(r.events[0])
 			r.events = r.events[1:]
 			found = 'E'
 		}
@@ -84,9 +86,9 @@ func (r *pacerRun) draw() string {
 		if i := min(int(now/r.columnNs), len(chart)-1); found != 'w' || chart[i] == 'z' {
 			chart[i] = found
 		}
-		sleepNs := p.plan(now, dueNs, r.bytes)
+		sleepNs := p.PlanNs(now, Waiting{dueNs, never}, r.bytes)
 		sleeps++
-		p.slept(sleepNs, sleepNs+r.lateNs)
+		p.Slept(now, sleepNs, now+sleepNs+r.lateNs)
 		now += sleepNs + r.lateNs
 	}
 	us := func(ns int64) int64 { return (ns + 500) / 1000 }
@@ -94,13 +96,13 @@ func (r *pacerRun) draw() string {
 		chart, sleeps, us(worstEventNs), us(worstDeadlineNs))
 }
 
-// The bound on wake-ups: in the steady state of a program, one for each deadline, and one or two for
+// The bound on wake-ups: in the steady state of a program, one for each deadline, and one to three for
 // each phase of uses, however long the phases are apart and however many uses there are in one.
 func TestWakeupsAreBoundedByPhases(t *testing.T) {
 	for _, gap := range []time.Duration{5 * time.Millisecond, 100 * time.Millisecond, 900 * time.Millisecond} {
 		for _, uses := range []int{1, 2, 8} {
 			const phases, warmup = 100, 10
-			p, now := newPacer(0), int64(0)
+			p, now := NewPacer(0), int64(0)
 			wakeups := 0
 			for phase := range int64(phases) {
 				startNs := phase * int64(gap)
@@ -112,39 +114,90 @@ func TestWakeupsAreBoundedByPhases(t *testing.T) {
 						if !p.near(now, dueNs) {
 							untilNs = dueNs
 						}
-						now += p.plan(now, untilNs, 1<<30)
+						now += p.PlanNs(now, Waiting{untilNs, never}, 1<<30)
 						if phase >= warmup {
 							wakeups++
 						}
 					}
-					p.used(endNs)
+					p.Used(endNs)
 				}
 			}
-			if most := 3 * (phases - warmup); wakeups > most {
+			if most := 4 * (phases - warmup); wakeups > most {
 				t.Errorf("%d uses every %v: %d wake-ups, want at most %d", uses, gap, wakeups, most)
 			}
 		}
 	}
 }
 
-// Where there is little to gain the helper rests, whatever happens.
-func TestLooksTakeAThousandthOfACoreAtMostForLittleMemory(t *testing.T) {
-	const endNs = 1_000_000_000
-	for _, everyNs := range []int64{10_000, 200_000, 3_000_000} {
-		p := newPacer(0)
-		var sleeps, lastNs int64
-		for now := int64(0); now < endNs; sleeps++ {
-			for ; lastNs+everyNs <= now; lastNs += everyNs {
-				p.used(lastNs + everyNs)
+// Looks take no more of a core than looksShare, and less where there is little to gain, whatever happens.
+func TestLooksTakeABoundedShareOfACore(t *testing.T) {
+	const endNs = 4_000_000_000
+	for _, c := range []struct {
+		bytes int64
+		most  float64 // looks in a second
+	}{{1 << 30, 500}, {1 << 20, 500}, {128 << 10, 500. / 8}, {8 << 10, 500. / 128}} {
+		for _, everyNs := range []int64{1_000, 10_000, 200_000, 3_000_000} {
+			p := NewPacer(0)
+			var looks, lastNs int64
+			for now := int64(0); now < endNs; looks++ {
+				for ; lastNs+everyNs <= now; lastNs += everyNs {
+					p.Used(lastNs + everyNs)
+				}
+				now += p.PlanNs(now, Waiting{never, now + 1}, c.bytes)
 			}
-			now += p.plan(now, never, 1<<20)
-		}
-		if most := int64(endNs/maxPollNs + 10); sleeps > most {
-			t.Errorf("1 MiB, a use every %d us: %d wake-ups in a second, want at most %d", everyNs/1000, sleeps, most)
+			if most := int64(c.most*endNs/1e9) + mostLooks + 2; looks > most {
+				t.Errorf("%d bytes, a use every %d us: %d looks in 4 s, want at most %d", c.bytes, everyNs/1000, looks, most)
+			}
 		}
 	}
-	p := newPacer(0)
-	if ns := p.plan(5, never, 0); ns != mostPollNs {
+	p := NewPacer(0)
+	if ns := p.PlanNs(5, Waiting{never, 6}, 0); ns != mostPollNs {
 		t.Errorf("with nothing registered it sleeps for %d ns, want %d", ns, mostPollNs)
 	}
+}
+
+// A use that begins after a long silence is noticed soon after its end, although no silence was ever as long.
+func TestSilenceEndsWithAMiss(t *testing.T) {
+	const beginNs, endNs = 3_000_000_000, 3_010_000_000
+	p := NewPacer(0)
+	p.Slept(0, mostPollNs*4, beginNs)
+	now := int64(beginNs)
+	for now < endNs {
+		now += p.PlanNs(now, Waiting{never, never}, 1<<20)
+	}
+	if most := int64(endNs + (endNs-beginNs)/pollShare); now > most {
+		t.Errorf("noticed %d us after its end, want at most %d", (now-endNs)/1000, (most-endNs)/1000)
+	}
+}
+
+// The histogram against a list of all silences: the pause after which a finished use has waited for so long, on
+// average.
+func TestPauseFollowsFromTheSilences(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var s silences
+		lengths := rapid.SliceOfN(rapid.Int64Range(2_000, 2_000_000_000), 1, 20).Draw(t, "silences")
+		for _, ns := range lengths {
+			s.add(ns)
+		}
+		silentNs := rapid.Float64Range(1, 2e9).Draw(t, "silent")
+		waitNs := rapid.Float64Range(1, 1e8).Draw(t, "wait")
+		pauseNs := s.pauseNs(silentNs, waitNs)
+		var longer, waited float64
+		for _, ns := range lengths {
+			if float64(ns) > silentNs {
+				longer++
+				waited += max(silentNs+pauseNs-float64(ns), 0)
+			}
+		}
+		// A bin is up to a quarter wide, and older silences count a little less.
+		if longer > 0 && waited/longer > 1.2*waitNs+0.25*(silentNs+pauseNs) {
+			t.Fatalf("a use would wait for %.0f ns, not for %.0f", waited/longer, waitNs)
+		}
+		if pauseNs < waitNs-1 {
+			t.Fatalf("a pause of %.0f ns, although uses may wait for %.0f", pauseNs, waitNs)
+		}
+		if most := max(waitNs, (silentNs-float64(slices.Max(lengths)))/pollShare) + 1; longer == 0 && pauseNs > most {
+			t.Fatalf("a pause of %.0f ns in a silence longer than all, want at most %.0f", pauseNs, most)
+		}
+	})
 }

@@ -1,0 +1,134 @@
+package helper
+
+import "pinwheel/internal/clock"
+
+// A look at DQ costs a wake-up and may find nothing. What it can gain is memory: the regions that a
+// finished use leaves registered can be released, for the rest of the silence, so much earlier. The
+// bounds of a pacer follow from this.
+const (
+	// WakeupNs is the processor time of a wake-up: 5 us on bare metal, 10 to 20 us on a virtual machine.
+	WakeupNs = 10_000 // 10 us
+	// looksShare is the most that looks take of a core, while there is memory to release.
+	looksShare = 0.005
+	// littleBytes: with less memory registered, looks take less of a core, in proportion.
+	littleBytes = 1 << 20 // 1 MiB
+	// mostLooks is the number of looks that a pacer may do at once after a rest.
+	mostLooks = 50
+	// waitShare bounds how long a finished use waits for a look, on average: for 1/1024 of the usual silence
+	// as long as there is credit for more looks, and waitGrowth times that without.
+	waitShare  = 1024
+	waitGrowth = 64
+	// minPollNs is the shortest pause between two looks.
+	minPollNs = 100_000 // 100 us
+	// mostPollNs is the longest.
+	mostPollNs = 1_000_000_000 // 1 s
+	// maxLateNs bounds one measurement of lateness. Otherwise a thread that lost its
+	// core for milliseconds would register that much too early the next time.
+	maxLateNs = 1_000_000 // 1 ms
+	// minSleepNs: a shorter sleep costs more than it saves.
+	minSleepNs = 5_000 // 5 us
+)
+
+// Pacer decides how long the helper sleeps. Events don't wake the helper: that would take a system
+// call on the communication path. So it sleeps until the Decider wants something, or until uses may have
+// ended that wait for a look, whichever is first. How long silences last tells how long they would wait.
+// Like Scheduler, a Pacer is pure: it reads no clock, and both drivers have one.
+type Pacer struct {
+	lastUseNs int64 // end of the latest use
+	activeNs  int64 // when the program was last seen to communicate: lastUseNs, or later
+	silences  silences
+	credit    float64  // looks that may be done now; less than 0 after those that could not wait
+	paidNs    int64    // credit was paid up to then
+	short     lateness // of sleeps below clock.LongNs
+	long      lateness
+}
+
+// lateness is how late sleeps end.
+type lateness struct {
+	meanNs int64 // moving
+	devNs  int64 // moving mean of the distance from it
+}
+
+// NewPacer returns a Pacer for a helper that starts at nowNs.
+func NewPacer(nowNs int64) Pacer {
+	return Pacer{lastUseNs: nowNs, activeNs: nowNs, paidNs: nowNs, credit: mostLooks,
+		short: lateness{meanNs: 50_000}, long: lateness{meanNs: 500_000}}
+}
+
+// Used notes the end of a use.
+func (p *Pacer) Used(endNs int64) {
+	silenceNs := endNs - p.lastUseNs
+	if silenceNs <= 0 {
+		return
+	}
+	p.lastUseNs, p.activeNs = endNs, max(p.activeNs, endNs)
+	p.silences.add(silenceNs)
+}
+
+// Ask asks d for an action. A registration that is due sooner than a sleep can be trusted to end is asked for now.
+func (p *Pacer) Ask(d Decider, nowNs int64) (Action, Waiting) {
+	a := d.Next(nowNs)
+	w := a.Waiting(nowNs)
+	if w.DueNs > nowNs && p.near(nowNs, w.DueNs) {
+		a = d.Next(w.DueNs)
+		w = a.Waiting(nowNs)
+	}
+	return a, w
+}
+
+// PlanNs returns how long to sleep before looking at DQ again, if the Decider has nothing to be done before
+// w, and bytes are registered that a look might help to release.
+func (p *Pacer) PlanNs(nowNs int64, w Waiting, bytes int64) (sleepNs int64) {
+	leftNs := w.DueNs - nowNs
+	return max(min(p.pauseNs(nowNs, w.ReviewNs, bytes), leftNs-p.marginNs(leftNs)), minSleepNs)
+}
+
+// pauseNs is how long to stay away from DQ if no registration is due.
+func (p *Pacer) pauseNs(nowNs, reviewNs, bytes int64) int64 {
+	if bytes <= 0 {
+		return mostPollNs
+	}
+	perNs := looksShare / WakeupNs * min(1, float64(bytes)/littleBytes)
+	p.credit = min(mostLooks, p.credit+float64(nowNs-p.paidNs)*perNs) - 1
+	p.paidNs = nowNs
+	lacking := min(1-p.credit/mostLooks, 1)
+	waitNs := p.silences.usualNs() / waitShare * (1 + (waitGrowth-1)*lacking*lacking)
+	silentNs := float64(max(nowNs-p.activeNs, 1))
+	pauseNs := max(min(p.silences.pauseNs(silentNs, waitNs), float64(reviewNs-nowNs)), minPollNs, -p.credit/perNs)
+	return int64(min(pauseNs, mostPollNs))
+}
+
+// near reports whether a registration that is due at dueNs should rather begin now: the rest of the
+// time is no longer than the margins with which sleeps end, and those change from one sleep to the next.
+func (p *Pacer) near(nowNs, dueNs int64) bool {
+	leftNs := dueNs - nowNs
+	return leftNs <= 2*p.marginNs(leftNs)
+}
+
+// marginNs is how much earlier than a deadline a sleep of so long must be set to end. As with the
+// retransmission timer of RFC 6298, a moving mean and deviation
+// follow a machine that gets noisier.
+func (p *Pacer) marginNs(sleepNs int64) int64 {
+	l := p.lateness(sleepNs)
+	return l.meanNs + 2*l.devNs
+}
+
+func (p *Pacer) lateness(sleepNs int64) *lateness {
+	if sleepNs < clock.LongNs {
+		return &p.short
+	}
+	return &p.long
+}
+
+// Slept reports when a sleep really ended. It ends early if the communication path had to register memory:
+// then a use has begun, and the silence is over.
+func (p *Pacer) Slept(fromNs, askedNs, nowNs int64) {
+	if nowNs-fromNs < askedNs {
+		p.activeNs = nowNs
+		return
+	}
+	l := p.lateness(askedNs)
+	d := min(nowNs-fromNs-askedNs, maxLateNs) - l.meanNs
+	l.meanNs += d / 8
+	l.devNs += (max(d, -d) - l.devNs) / 4
+}
