@@ -64,3 +64,32 @@ func TestClosedRegionOpensWithItsNextUse(t *testing.T) {
 	}
 	fx.f.Release(ref)
 }
+
+// A region that was closed for a deregistration grows instead, and is registered anew. Meanwhile no batch may open
+// it, not even if a reader counts a reference to it for a moment.
+func TestClosedRegionThatGrowsIsNotOpenedBeforeItIsRegistered(t *testing.T) {
+	var fx *fixture
+	var id, other mem.RegionID
+	asked := false
+	fx = newFixture(t, sim.Options{Fail: func(op sim.Op, r mem.Range) error {
+		if op != sim.OpRegister || r != span(0, 17) {
+			return nil
+		}
+		asked = true
+		slot := fx.byID[id].slot
+		fx.f.count(slot, 1)
+		fx.CloseIdle([]mem.RegionID{id, other})
+		fx.f.count(slot, ^uint64(0))
+		if ref, ok := fx.f.hit(span(0, 16), packAccess(both)); ok {
+			t.Error("a hit on a region that is being registered")
+			fx.f.Release(ref)
+		}
+		return nil
+	}}, Options{})
+	id, other = fx.use(span(0, 16), both, First), fx.use(span(100, 16), both, First)
+	fx.CloseIdle([]mem.RegionID{id})
+	fx.use(span(1, 16), both, First)
+	if !asked {
+		t.Error("the region did not grow")
+	}
+}

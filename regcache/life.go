@@ -41,6 +41,7 @@ func (c *Cache) remove(g *region) {
 		c.freeSlot(g)
 	case registered:
 		c.lru.remove(g)
+		g.closed = false
 		old := g
 		if g.known() { // it goes on without the registration
 			old = &region{rng: g.rng, access: g.access, slot: g.slot, state: registered, mr: g.mr, heapIndex: -1}

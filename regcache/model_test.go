@@ -17,6 +17,7 @@ type modelRegion struct {
 	from, to          int // pages
 	access            verbs.Access
 	on, wasRegistered bool
+	mayBeClosed       bool // the helper wanted to deregister it
 	refs              int
 	used              int
 	handle            uint64 // of the registration, wasRegistered somebody has acquired it

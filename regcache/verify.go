@@ -143,6 +143,8 @@ func (c *Cache) verifyArea(a area, b areaLoad) error {
 		switch {
 		case g == nil || !g.known():
 			return fmt.Errorf("entry %d is of slot %d, which holds no known region", i, slot)
+		case g.closed && g.state != registered:
+			return fmt.Errorf("region %d is closed, but %v", g.id, g.state)
 		case (e.state&openBit != 0) != (g.state == registered && !g.verify && !g.closed):
 			return fmt.Errorf("entry %d is open or not, but region %d is %v", i, g.id, g.state)
 		case e.low != uint64(g.rng.Start)|g.packed || e.high&^whichMask != uint64(g.rng.End):
