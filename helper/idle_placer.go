@@ -50,13 +50,11 @@ func (o *PlacerOptions) ensureDefaults() error {
 // Until the first interval has passed the load is unknown, and the helper runs
 // unplaced. If the table can't be used, the Placer considers the load alone.
 type Placer struct {
-	opt              PlacerOptions
-	topology         *Topology
-	claims           *claimTable
-	self             Claim
-	times            map[int]cpuTimes
-	last             Placement
-	looksWithoutCore int // in a row
+	opt     PlacerOptions
+	chooser *Chooser
+	claims  *claimTable
+	owner   Owner
+	times   map[int]cpuTimes
 
 	once sync.Once
 	stop chan struct{}
@@ -78,13 +76,12 @@ func StartPlacer(o PlacerOptions) (*Placer, error) {
 		return nil, fmt.Errorf("helper: start time of this process: %w", err)
 	}
 	p := &Placer{
-		opt:      o,
-		topology: topology,
-		claims:   newClaimTable(o.ClaimsDir),
-		self:     Claim{Owner: owner, CPU: AnyCPU},
-		last:     Placement{CPU: AnyCPU, Helpers: 1},
-		stop:     make(chan struct{}),
-		done:     make(chan struct{}),
+		opt:     o,
+		chooser: NewChooser(o.Policy, topology, o.Allowed, owner),
+		claims:  newClaimTable(o.ClaimsDir),
+		owner:   owner,
+		stop:    make(chan struct{}),
+		done:    make(chan struct{}),
 	}
 	if p.times, err = readCPUTimes(o.Root); err != nil {
 		return nil, err
@@ -123,58 +120,27 @@ func (p *Placer) place() {
 		p.warn(err)
 		return
 	}
-	v := view{
-		topology: p.topology,
-		allowed:  p.opt.Allowed,
-		load:     loads(p.times, times),
-		commCPU:  p.opt.CommCPU(),
-		self:     p.self,
-	}
+	l := Look{Load: loads(p.times, times), CommCPU: p.opt.CommCPU(), Bytes: p.opt.Bytes()}
 	p.times = times
-	v.self.Bytes = p.opt.Bytes()
-	err = p.claims.update(func(all []Claim) []Claim { return p.chooseAmong(&v, all) })
+	var all []Claim
+	err = p.claims.update(func(claims []Claim) []Claim {
+		all = p.chooser.Choose(l, claims)
+		return all
+	})
 	if err != nil {
 		p.warn(err)
-		p.chooseAmong(&v, nil)
+		all = p.chooser.Choose(l, nil)
 	}
-	if p.looksWithoutCore++; p.self.CPU != AnyCPU {
-		p.looksWithoutCore = 0
-	} else if p.looksWithoutCore < parkAfter {
-		return
-	}
-	next := Placement{CPU: p.self.CPU, Parked: p.self.CPU == AnyCPU, Helpers: 1 + v.helpersOn(p.self.CPU)}
-	if next != p.last {
-		p.last = next
+	if next, changed := p.chooser.Placement(all); changed {
 		p.opt.Apply(next)
 	}
-}
-
-// parkAfter is the number of looks in a row that must find no core before the
-// helper parks; until then it stays where it is. Parking makes the registration
-// of everything that is deregistered at that moment late, which costs more than a
-// helper takes from others in a busy second or two.
-const parkAfter = 3
-
-// chooseAmong makes this process's choice among all claims and returns the new ones.
-func (p *Placer) chooseAmong(v *view, all []Claim) []Claim {
-	v.others = slices.Clone(all)
-	if i := slices.IndexFunc(v.others, func(c Claim) bool { return c.Owner == p.self.Owner }); i >= 0 {
-		v.self.CPU = v.others[i].CPU // a bigger process may have taken the core
-		v.others = slices.Delete(v.others, i, i+1)
-	}
-	self, loser := v.choose(p.opt.Policy)
-	if loser >= 0 {
-		v.others[loser].CPU = AnyCPU
-	}
-	p.self = self
-	return append(slices.Clone(v.others), self)
 }
 
 // withdraw removes this process from the table. If that fails, the next process
 // that uses the table sees that the owner is gone.
 func (p *Placer) withdraw() {
 	_ = p.claims.update(func(all []Claim) []Claim {
-		return slices.DeleteFunc(all, func(c Claim) bool { return c.Owner == p.self.Owner })
+		return slices.DeleteFunc(all, func(c Claim) bool { return c.Owner == p.owner })
 	})
 }
 

@@ -122,11 +122,12 @@ func TestOneBusySecondParksNobody(t *testing.T) {
 			Apply: func(to Placement) { applied = append(applied, to) },
 		},
 		claims: newClaimTable(t.TempDir()),
-		self:   Claim{Owner: owner, CPU: AnyCPU},
 	}
-	if p.topology, err = ReadTopology(m); err != nil {
+	topology, err := ReadTopology(m)
+	if err != nil {
 		t.Fatal(err)
 	}
+	p.chooser = NewChooser(Conservative, topology, p.opt.Allowed, owner)
 	if p.times, err = readCPUTimes(m); err != nil {
 		t.Fatal(err)
 	}

@@ -109,16 +109,8 @@ func (d *driver) move(p *Placement) {
 	if p.CPU != AnyCPU {
 		_ = pinThread(p.CPU)
 	}
-	shareNs := int64(0)
-	if p.Helpers > 1 {
-		shareNs = int64(p.Helpers) * (timeSliceNs() + switchNs)
-	}
-	d.opt.Decider.SetShareNs(shareNs)
+	d.opt.Decider.SetShareNs(p.ShareNs(timeSliceNs()))
 }
-
-// switchNs is t_cs of Li et al., CF'11, equation 2: a context switch between two
-// processes with its cold caches.
-const switchNs = 5_000 // 5 us
 
 // pop takes one event, from each source in turn.
 func (d *driver) pop() bool {

@@ -298,7 +298,7 @@ func TestThreadParksWithoutProcessorTimeAndResumes(t *testing.T) {
 	}
 	th.Place(Placement{CPU: AnyCPU, Helpers: 3})
 	testwait.Until(t, "the event is taken", func() bool { return th.Stats().Events == 1 })
-	if ns := k.shareNs.Load(); ns < 3*switchNs {
+	if ns := k.shareNs.Load(); ns < 3*SwitchNs {
 		t.Errorf("Decider was told a share of %d ns with three helpers on the processor", ns)
 	}
 	th.Place(Placement{CPU: AnyCPU, Helpers: 1})

@@ -1,0 +1,89 @@
+package helper
+
+import "slices"
+
+// Chooser decides where one helper runs, one look at the machine after another. It reads no clock
+// and no file, so that a Placer and a simulation of a node place helpers with the same code. It is
+// not safe for concurrent use.
+type Chooser struct {
+	policy           IdlePolicy
+	topology         *Topology
+	allowed          []int
+	self             Claim
+	last             Placement
+	looksWithoutCore int // in a row
+}
+
+// Look is what a Chooser sees of the machine at one moment.
+type Look struct {
+	Load    map[int]float64 // of each processor since the last look, from 0 to 1; missing: taken for idle
+	CommCPU int             // where the communication thread runs, or AnyCPU
+	Bytes   int64           // registered memory of the process now
+}
+
+// NewChooser returns a Chooser for a helper that may use some processors. The zero Topology is a
+// machine of which nothing is known. Until it has looked, the helper runs unplaced.
+func NewChooser(p IdlePolicy, t *Topology, allowed []int, owner Owner) *Chooser {
+	return &Chooser{
+		policy: p, topology: t, allowed: allowed,
+		self: Claim{Owner: owner, CPU: AnyCPU}, last: Placement{CPU: AnyCPU, Helpers: 1},
+	}
+}
+
+// parkAfter is the number of looks in a row that must find no core before the
+// helper parks; until then it stays where it is. Parking makes the registration
+// of everything that is deregistered at that moment late, which costs more than a
+// helper takes from others in a busy second or two.
+const parkAfter = 3
+
+// Choose makes this helper's choice among the claims of all helpers of the node, its own among
+// them or not, and returns the new ones.
+func (c *Chooser) Choose(l Look, all []Claim) []Claim {
+	v := view{
+		topology: c.topology, allowed: c.allowed, load: l.Load, commCPU: l.CommCPU,
+		others: slices.Clone(all), self: c.self,
+	}
+	v.self.Bytes = l.Bytes
+	if i := slices.IndexFunc(v.others, func(o Claim) bool { return o.Owner == c.self.Owner }); i >= 0 {
+		v.self.CPU = v.others[i].CPU // a bigger process may have taken the core
+		v.others = slices.Delete(v.others, i, i+1)
+	}
+	self, loser := v.choose(c.policy)
+	if loser >= 0 {
+		v.others[loser].CPU = AnyCPU
+	}
+	c.self = self
+	return append(slices.Clone(v.others), self)
+}
+
+// Placement returns where the helper is to run after the Choose before, with all claims of the
+// node, and whether that has changed. Call it once after each Choose.
+func (c *Chooser) Placement(all []Claim) (p Placement, changed bool) {
+	if c.looksWithoutCore++; c.self.CPU != AnyCPU {
+		c.looksWithoutCore = 0
+	} else if c.looksWithoutCore < parkAfter {
+		return c.last, false
+	}
+	p = Placement{CPU: c.self.CPU, Parked: c.self.CPU == AnyCPU, Helpers: 1}
+	for _, o := range all {
+		if o.CPU == p.CPU && o.Owner != c.self.Owner {
+			p.Helpers++
+		}
+	}
+	changed = p != c.last
+	c.last = p
+	return p, changed
+}
+
+// SwitchNs is t_cs of Li et al., CF'11, equation 2: a context switch between two
+// processes with its cold caches.
+const SwitchNs = 5_000 // 5 us
+
+// ShareNs is the n*(t_slice + t_cs) of that equation: how long the others on its processor may keep
+// a helper waiting, with time slices of sliceNs; 0 on a processor of its own.
+func (p Placement) ShareNs(sliceNs int64) int64 {
+	if p.Helpers <= 1 {
+		return 0
+	}
+	return int64(p.Helpers) * (sliceNs + SwitchNs)
+}
