@@ -3,7 +3,7 @@ package regcache
 import (
 	"io/fs"
 
-	"pinwheel/internal/machine"
+	"pinwheel/internal/cgroup"
 	"pinwheel/mem"
 )
 
@@ -16,7 +16,7 @@ const reserveShare = 4
 // memory cgroup: three quarters of its limit, or mem.Unlimited. root is the root of
 // the file system: os.DirFS("/").
 func CgroupLimit(root fs.FS) int64 {
-	limit, file := machine.CgroupLimit(root)
+	limit, file := cgroup.MemoryLimit(root)
 	if file == "" {
 		return mem.Unlimited
 	}

@@ -4,31 +4,24 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"pinwheel/internal/testtree"
 	"pinwheel/mem"
 	"pinwheel/verbs"
 	"pinwheel/verbs/sim"
 )
 
-func TestCgroupLimitIsTheSmallestOnTheWayToTheRoot(t *testing.T) {
-	file := func(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
-	for name, c := range map[string]struct {
-		files fstest.MapFS
-		want  int64
-	}{
-		"no cgroups": {fstest.MapFS{}, mem.Unlimited},
-		"v2, job inside slice": {fstest.MapFS{"proc/self/cgroup": file("0::/slurm/job_7/step_0\n"),
-			"sys/fs/cgroup/slurm/job_7/step_0/memory.max": file("max\n"), "sys/fs/cgroup/slurm/job_7/memory.max": file("4000\n"),
-			"sys/fs/cgroup/slurm/memory.max": file("8000\n")}, 3000},
-		"v1": {fstest.MapFS{"proc/self/cgroup": file("9:pids:/x\n4:cpu,memory:/docker/1\n0::/\n"),
-			"sys/fs/cgroup/memory/docker/1/memory.limit_in_bytes": file("1000\n"),
-			"sys/fs/cgroup/memory/memory.limit_in_bytes":          file("9223372036854771712\n")}, 750},
-		"v1 without a limit": {fstest.MapFS{"proc/self/cgroup": file("4:memory:/\n"),
-			"sys/fs/cgroup/memory/memory.limit_in_bytes": file("9223372036854771712\n")}, mem.Unlimited},
-		"garbage": {fstest.MapFS{"proc/self/cgroup": file("x\n4:memory:/..\n"), "sys/fs/cgroup/memory/memory.limit_in_bytes": file("many")}, mem.Unlimited},
-	} {
-		if got := CgroupLimit(c.files); got != c.want {
-			t.Errorf("%s: %d, want %d", name, got, c.want)
+func TestCgroupLimitLeavesAQuarter(t *testing.T) {
+	for limit, want := range map[string]int64{"1000": 750, "max": mem.Unlimited} {
+		root := testtree.Parse(t, `
+proc/self/cgroup: 0::/slurm/job_7/step_0
+proc/self/mountinfo: 30 24 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw
+sys/fs/cgroup/slurm/job_7/memory.max: `+limit)
+		if got := CgroupLimit(root); got != want {
+			t.Errorf("%s: %d, want %d", limit, got, want)
 		}
+	}
+	if got := CgroupLimit(fstest.MapFS{}); got != mem.Unlimited {
+		t.Errorf("without control groups: %d", got)
 	}
 }
 

@@ -68,8 +68,11 @@ func node() Machine {
 		"proc/meminfo":                                             {Data: []byte("MemTotal:       263169676 kB\nMemFree: 1 kB\n")},
 		"proc/cpuinfo":                                             {Data: []byte("processor\t: 0\nmodel name\t: Example 9000\n")},
 		"proc/self/cgroup":                                         {Data: []byte("0::/slurm/job_7\n")},
+		"proc/self/mountinfo":                                      {Data: []byte("30 24 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n")},
 		"sys/fs/cgroup/slurm/memory.max":                           {Data: []byte("137438953472\n")},
 		"sys/fs/cgroup/slurm/job_7/memory.max":                     {Data: []byte("max\n")},
+		"sys/fs/cgroup/slurm/job_7/cpu.max":                        {Data: []byte("max 100000\n")},
+		"sys/fs/cgroup/slurm/cpuset.cpus.effective":                {Data: []byte("0-1,3\n")},
 		"etc/os-release":                                           {Data: []byte("NAME=x\nPRETTY_NAME=\"Example Linux 9\"\n")},
 		"lib64/libibverbs.so.1":                                    {Data: []byte("libibverbs.so.1.14"), Mode: fs.ModeSymlink},
 		"lib64/libibverbs.so.1.14":                                 {},
@@ -137,10 +140,15 @@ func TestReportOfANodeWhereAllIsWell(t *testing.T) {
 func bare() Machine {
 	m := node()
 	m.Root = fstest.MapFS{
-		"proc/sys/kernel/io_uring_disabled":                   {Data: []byte("2\n")},
-		"proc/self/cgroup":                                    {Data: []byte("4:memory:/docker/1\n0::/\n")},
+		"proc/sys/kernel/io_uring_disabled": {Data: []byte("2\n")},
+		"proc/self/cgroup":                  {Data: []byte("8:cpu,cpuacct:/docker/1\n4:memory:/docker/1\n0::/\n")},
+		"proc/self/mountinfo": {Data: []byte("35 31 0:31 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n" +
+			"36 31 0:32 /docker/1 /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n")},
 		"sys/fs/cgroup/memory/docker/1/memory.limit_in_bytes": {Data: []byte("536870912\n")},
 		"sys/fs/cgroup/memory/memory.limit_in_bytes":          {Data: []byte("9223372036854771712\n")},
+		"sys/fs/cgroup/cpu/cpu.cfs_quota_us":                  {Data: []byte("150000\n")},
+		"sys/fs/cgroup/cpu/cpu.cfs_period_us":                 {Data: []byte("100000\n")},
+		"sys/fs/cgroup/cpu/cpu.stat":                          {Data: []byte("nr_periods 200\nnr_throttled 25\n")},
 	}
 	m.Environ = []string{"PINWHEEL_BUDGET=1G"}
 	m.Settings, m.Warnings = settings.Load(append(m.Environ, "PINWHEEL_POLCIY=lru"))

@@ -6,7 +6,7 @@ import (
 	"math"
 	"strings"
 
-	"pinwheel/internal/machine"
+	"pinwheel/internal/cgroup"
 	"pinwheel/mem"
 	"pinwheel/verbs"
 )
@@ -85,7 +85,7 @@ func (m *Machine) limits() section {
 	if r, err := m.Memlock(); err == nil {
 		s.add(OK, "RLIMIT_MEMLOCK", "", "soft %s, hard %s", rlimit(r.Cur), rlimit(r.Max))
 	}
-	if n, file := machine.CgroupLimit(m.Root); file != "" {
+	if n, file := cgroup.MemoryLimit(m.Root); file != "" {
 		s.add(OK, "control group", "", "%s for all memory (%s)", mem.FormatBytes(uint64(n)), file)
 	} else {
 		s.add(OK, "control group", "", "no memory limit")
