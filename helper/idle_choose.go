@@ -1,7 +1,6 @@
 package helper
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 )
@@ -130,8 +129,7 @@ func (v *view) chooseShared() int {
 }
 
 // nearestFirst returns the allowed processors outside the communication
-// thread's core, the one that shares most with it first: the helper reads the DQ
-// that this thread writes, and writes the cache that it reads.
+// thread's core, the best first.
 func (v *view) nearestFirst() []int {
 	var list []int
 	for _, cpu := range v.allowed {
@@ -139,11 +137,7 @@ func (v *view) nearestFirst() []int {
 			list = append(list, cpu)
 		}
 	}
-	if v.commCPU != AnyCPU {
-		slices.SortStableFunc(list, func(a, b int) int {
-			return cmp.Compare(v.topology.Distance(v.commCPU, a), v.topology.Distance(v.commCPU, b))
-		})
-	}
+	v.topology.sortForHelper(list, v.commCPU)
 	return list
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"pinwheel/internal/cpulist"
 	"pinwheel/mem"
 )
 
@@ -35,7 +36,7 @@ func TestIdlePolicy(t *testing.T) {
 		d.MaybeScanArgs(t, "comm", &v.commCPU)
 		d.MaybeScanArgs(t, "now", &v.self.CPU)
 		for _, s := range values(d, "allowed") {
-			if v.allowed, err = ParseCPUList(s); err != nil {
+			if v.allowed, err = cpulist.Parse(s); err != nil {
 				t.Fatal(err)
 			}
 		}

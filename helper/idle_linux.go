@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -11,14 +12,15 @@ import (
 // AllowedCPUs returns the processors that a helper of this process may use, in
 // ascending order: its affinity mask. A launcher binds each rank to one core so
 // that ranks don't move, but a helper belongs on another core than its rank. So if
-// the mask has only one processor, AllowedCPUs returns those of the job's cpuset.
+// the mask is within one core, AllowedCPUs returns those of the job's cpuset.
 func AllowedCPUs() ([]int, error) {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(os.Getpid(), &set); err != nil {
 		return nil, fmt.Errorf("helper: sched_getaffinity: %w", err)
 	}
-	if set.Count() > 1 {
-		return cpuList(&set), nil
+	own, root := cpuList(&set), os.DirFS("/")
+	if !within(own, readCore(root, own[0])) {
+		return own, nil
 	}
 	result := make(chan unix.CPUSet)
 	go func() {
@@ -34,7 +36,19 @@ func AllowedCPUs() ([]int, error) {
 		result <- got
 	}()
 	set = <-result
-	return cpuList(&set), nil
+	return widened(own, cpuList(&set), quiet(root)), nil
+}
+
+// widened adds the processors of a cpuset to a mask, but not quiet ones: they are for those who are bound to them.
+func widened(own, cpuset, quiet []int) []int {
+	return slices.DeleteFunc(slices.Clone(cpuset), func(cpu int) bool {
+		return slices.Contains(quiet, cpu) && !slices.Contains(own, cpu)
+	})
+}
+
+// within reports whether all processors of a list are among others.
+func within(list, others []int) bool {
+	return !slices.ContainsFunc(list, func(cpu int) bool { return !slices.Contains(others, cpu) })
 }
 
 func cpuList(set *unix.CPUSet) []int {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,14 +44,26 @@ func TestHelperOfBoundRankMayUseTheCpuset(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(all) < 2 {
-		t.Skip("this process may use one processor only: nothing to tell apart")
+	core := readCore(os.DirFS("/"), all[0])
+	core = slices.DeleteFunc(core, func(cpu int) bool { return !slices.Contains(all, cpu) })
+	i := slices.IndexFunc(all, func(cpu int) bool { return !slices.Contains(core, cpu) })
+	if i < 0 {
+		t.Skip("this process may use one core only: nothing to tell apart")
 	}
 	// The cpuset may be wider still than what this test was bound to.
-	if got := allowedUnder(t, all[:1]); !strings.Contains(got, fmt.Sprint(all[1])) {
-		t.Errorf("bound to %v, a helper may use %s, want %v at least", all[:1], got, all)
+	for _, bound := range [][]int{all[:1], core} {
+		if got := allowedUnder(t, bound); !strings.Contains(got, fmt.Sprint(all[i])) {
+			t.Errorf("bound to %v, a helper may use %s, want %v at least", bound, got, all)
+		}
 	}
-	if got, want := allowedUnder(t, all[:2]), strings.TrimSpace(fmt.Sprintln(all[:2], nil)); got != want {
-		t.Errorf("bound to %v, a helper may use %s, want %s", all[:2], got, want)
+	two := []int{all[0], all[i]}
+	if got, want := allowedUnder(t, two), strings.TrimSpace(fmt.Sprintln(two, nil)); got != want {
+		t.Errorf("bound to %v, a helper may use %s, want %s", two, got, want)
+	}
+}
+
+func TestQuietProcessorsAreForThoseBoundToThem(t *testing.T) {
+	if got := widened([]int{6}, []int{0, 1, 5, 6, 7}, []int{5, 6, 7}); !slices.Equal(got, []int{0, 1, 6}) {
+		t.Errorf("bound to 6, with 5-7 isolated: %v", got)
 	}
 }

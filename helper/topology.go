@@ -1,16 +1,11 @@
 package helper
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
-	"path"
+	"cmp"
 	"slices"
-	"strconv"
-	"strings"
 )
 
-// Topology says which processors are online and what they share. It is
+// Topology says which processors are online, what they share and of which kind they are. It is
 // immutable.
 type Topology struct {
 	cpus map[int]cpuInfo
@@ -19,8 +14,20 @@ type Topology struct {
 type cpuInfo struct {
 	core   []int // processors of the same core, itself included
 	l2, l3 []int // processors that share the cache; empty where unknown
+	node   []int // processors of the same NUMA node; empty where unknown
 	socket int
+	kind   Kind
+	quiet  bool // kept free of other work: isolcpus, cpuset partitions, nohz_full
 }
+
+// Kind is what a machine with cores of different speed built a core for.
+type Kind uint8
+
+// Kinds. Where all cores are equal they are Performance cores.
+const (
+	Performance Kind = iota
+	Efficient
+)
 
 // Distance is how far apart two processors are, by what they share.
 type Distance int
@@ -31,50 +38,10 @@ const (
 	SameCore
 	SharedL2
 	SharedL3
+	SameNode // and the same package
 	SamePackage
 	OtherPackage
 )
-
-const sysCPU = "sys/devices/system/cpu"
-
-// ReadTopology reads the topology from sysfs. root is the root directory of
-// the machine: os.DirFS("/"). Where a virtual machine lacks a file, nothing counts
-// as shared. Without the list of online processors it fails.
-// (Documentation/ABI/stable/sysfs-devices-system-cpu; core_cpus_list since
-// Linux 5.3, thread_siblings_list before.)
-func ReadTopology(root fs.FS) (*Topology, error) {
-	online, err := readCPUList(root, sysCPU+"/online")
-	if err != nil {
-		return nil, fmt.Errorf("helper: topology: %w", err)
-	}
-	t := &Topology{cpus: make(map[int]cpuInfo, len(online))}
-	for _, cpu := range online {
-		dir := fmt.Sprintf("%s/cpu%d", sysCPU, cpu)
-		c := cpuInfo{core: []int{cpu}}
-		if list, err := readCPUList(root, dir+"/topology/core_cpus_list"); err == nil {
-			c.core = list
-		} else if list, err := readCPUList(root, dir+"/topology/thread_siblings_list"); err == nil {
-			c.core = list
-		}
-		c.socket, _ = readInt(root, dir+"/topology/physical_package_id")
-		indexes, _ := fs.Glob(root, dir+"/cache/index*")
-		for _, index := range indexes {
-			level, err := readInt(root, path.Join(index, "level"))
-			shared, err2 := readCPUList(root, path.Join(index, "shared_cpu_list"))
-			if errors.Join(err, err2) != nil {
-				continue
-			}
-			switch level {
-			case 2:
-				c.l2 = shared
-			case 3:
-				c.l3 = shared
-			}
-		}
-		t.cpus[cpu] = c
-	}
-	return t, nil
-}
 
 // Online returns the processors in ascending order.
 func (t *Topology) Online() []int {
@@ -95,6 +62,14 @@ func (t *Topology) Core(cpu int) []int {
 	return []int{cpu}
 }
 
+// Kind returns the kind of a processor's core.
+func (t *Topology) Kind(cpu int) Kind { return t.cpus[cpu].kind }
+
+// Quiet returns the processors that the administrator keeps free of other work, in ascending order.
+func (t *Topology) Quiet() []int {
+	return slices.DeleteFunc(t.Online(), func(cpu int) bool { return !t.cpus[cpu].quiet })
+}
+
 // Distance returns how far apart two processors are.
 func (t *Topology) Distance(a, b int) Distance {
 	ca, ok := t.cpus[a]
@@ -110,59 +85,39 @@ func (t *Topology) Distance(a, b int) Distance {
 		return SharedL2
 	case slices.Contains(ca.l3, b):
 		return SharedL3
-	case ca.socket == cb.socket:
-		return SamePackage
-	default:
+	case ca.socket != cb.socket:
 		return OtherPackage
+	case slices.Contains(ca.node, b):
+		return SameNode
+	default:
+		return SamePackage
 	}
 }
 
-// maxCPU bounds the numbers that a list may hold: CPU_SETSIZE of <sched.h>
-// is 1024, and no kernel is built for more than 8192.
-const maxCPU = 8191
-
-// ParseCPUList reads the kernel's format of processor lists, "0-3,8,10-11",
-// and returns the numbers in ascending order.
-func ParseCPUList(s string) ([]int, error) {
-	s = strings.TrimSpace(s)
-	if s == "" {
-		return nil, nil
-	}
-	var list []int
-	for part := range strings.SplitSeq(s, ",") {
-		first, last, isRange := strings.Cut(part, "-")
-		if !isRange {
-			last = first
-		}
-		lo, err := strconv.Atoi(first)
-		hi, err2 := strconv.Atoi(last)
-		if errors.Join(err, err2) != nil || lo < 0 || hi < lo || hi > maxCPU {
-			return nil, fmt.Errorf("%q is not a list of processors", s)
-		}
-		for cpu := lo; cpu <= hi; cpu++ {
-			list = append(list, cpu)
-		}
-	}
-	slices.Sort(list)
-	return slices.Compact(list), nil
+// sortForHelper puts the best processor for the helper of a thread on processor comm, or AnyCPU, first:
+//
+//  1. Quiet processors come last. A helper there wakes the ticks that they were freed of.
+//  2. The nearest comes first. The helper reads the DQ that the thread writes, and writes the cache that it reads.
+//  3. Of those that are equally near, efficient cores come first. The kernel puts the next busy thread
+//     on a fast core, where it would meet the helper. The helper sleeps most of the time, and it plans
+//     registrations by what they took, so a slower core makes it begin a little earlier.
+func (t *Topology) sortForHelper(cpus []int, comm int) {
+	slices.SortStableFunc(cpus, func(a, b int) int {
+		return cmp.Or(
+			compareBool(t.cpus[a].quiet, t.cpus[b].quiet),
+			cmp.Compare(t.Distance(comm, a), t.Distance(comm, b)),
+			-cmp.Compare(t.Kind(a), t.Kind(b)),
+		)
+	})
 }
 
-func readCPUList(root fs.FS, name string) ([]int, error) {
-	text, err := fs.ReadFile(root, name)
-	if err != nil {
-		return nil, err
+// compareBool orders false before true.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
 	}
-	list, err := ParseCPUList(string(text))
-	if err != nil {
-		return nil, fmt.Errorf("/%s: %w", name, err)
-	}
-	return list, nil
-}
-
-func readInt(root fs.FS, name string) (int, error) {
-	text, err := fs.ReadFile(root, name)
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(strings.TrimSpace(string(text)))
+	return 1
 }

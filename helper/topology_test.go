@@ -11,22 +11,14 @@ import (
 	"testing/fstest"
 
 	"github.com/cockroachdb/datadriven"
+
+	"pinwheel/internal/testtree"
 )
 
-// readTree reads a golden tree: one "path: content" per line.
+// readTree reads a golden tree of testdata/topology.
 func readTree(t testing.TB, name string) fstest.MapFS {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata/topology", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree := fstest.MapFS{}
-	for line := range strings.Lines(string(text)) {
-		if name, content, ok := strings.Cut(line, ": "); ok && !strings.HasPrefix(line, "#") {
-			tree[name] = &fstest.MapFile{Data: []byte(content), Mode: 0o444}
-		}
-	}
-	return tree
+	return testtree.Read(t, filepath.Join("testdata/topology", name))
 }
 
 func readTopology(t testing.TB, root fs.FS) *Topology {
@@ -38,7 +30,7 @@ func readTopology(t testing.TB, root fs.FS) *Topology {
 	return topology
 }
 
-var distanceNames = [...]string{"same", "core", "L2", "L3", "package", "far"}
+var distanceNames = [...]string{"same", "core", "L2", "L3", "node", "package", "far"}
 
 // TestTopologyDistances prints what each pair of processors of a machine shares.
 func TestTopologyDistances(t *testing.T) {
@@ -74,25 +66,6 @@ func TestTopologyWithoutProcessorListIsAnError(t *testing.T) {
 	for _, tree := range []fstest.MapFS{{}, {sysCPU + "/online": &fstest.MapFile{Data: []byte("0-x\n")}}} {
 		if _, err := ReadTopology(tree); err == nil || !strings.Contains(err.Error(), sysCPU+"/online") {
 			t.Errorf("ReadTopology: %v, want an error that names the file", err)
-		}
-	}
-}
-
-func TestParseCPUList(t *testing.T) {
-	for in, want := range map[string][]int{
-		"":              nil,
-		"\n":            nil,
-		"0\n":           {0},
-		"0-3,8,10-11\n": {0, 1, 2, 3, 8, 10, 11},
-		"5,1-2,2":       {1, 2, 5},
-	} {
-		if got, err := ParseCPUList(in); err != nil || !slices.Equal(got, want) {
-			t.Errorf("ParseCPUList(%q) = %v, %v, want %v", in, got, err, want)
-		}
-	}
-	for _, in := range []string{"a", "1-", "-1", "3-1", "1,,2", "0-9999999999", "8192", "1 2"} {
-		if got, err := ParseCPUList(in); err == nil {
-			t.Errorf("ParseCPUList(%q) = %v, want an error", in, got)
 		}
 	}
 }

@@ -1,0 +1,120 @@
+package helper
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+
+	"pinwheel/internal/cpulist"
+)
+
+const sysCPU = "sys/devices/system/cpu"
+
+// ReadTopology reads the topology from sysfs. root is the root directory of
+// the machine: os.DirFS("/"). Where a virtual machine lacks a file, nothing counts
+// as shared. Without the list of online processors it fails.
+// (Documentation/ABI/stable/sysfs-devices-system-cpu; core_cpus_list since
+// Linux 5.3, thread_siblings_list before.)
+func ReadTopology(root fs.FS) (*Topology, error) {
+	online, err := cpulist.Read(root, sysCPU+"/online")
+	if err != nil {
+		return nil, fmt.Errorf("helper: topology: %w", err)
+	}
+	t := &Topology{cpus: make(map[int]cpuInfo, len(online))}
+	for _, cpu := range online {
+		t.cpus[cpu] = readCPU(root, cpu)
+	}
+	nodes, _ := fs.Glob(root, "sys/devices/system/node/node*/cpulist")
+	for _, name := range nodes {
+		list, _ := cpulist.Read(root, name)
+		t.change(list, func(c *cpuInfo) { c.node = list })
+	}
+	t.change(efficient(root, online), func(c *cpuInfo) { c.kind = Efficient })
+	t.change(quiet(root), func(c *cpuInfo) { c.quiet = true })
+	return t, nil
+}
+
+// change changes those processors of a list that are online.
+func (t *Topology) change(list []int, change func(*cpuInfo)) {
+	for _, cpu := range list {
+		if c, ok := t.cpus[cpu]; ok {
+			change(&c)
+			t.cpus[cpu] = c
+		}
+	}
+}
+
+// readCPU reads what a processor shares with others.
+func readCPU(root fs.FS, cpu int) cpuInfo {
+	dir := fmt.Sprintf("%s/cpu%d", sysCPU, cpu)
+	c := cpuInfo{core: readCore(root, cpu)}
+	c.socket, _ = readInt(root, dir+"/topology/physical_package_id")
+	indexes, _ := fs.Glob(root, dir+"/cache/index*")
+	for _, index := range indexes {
+		level, err := readInt(root, path.Join(index, "level"))
+		shared, err2 := cpulist.Read(root, path.Join(index, "shared_cpu_list"))
+		if errors.Join(err, err2) != nil {
+			continue
+		}
+		switch level {
+		case 2:
+			c.l2 = shared
+		case 3:
+			c.l3 = shared
+		}
+	}
+	return c
+}
+
+// readCore returns the processors of a processor's core, itself alone if nothing is known.
+func readCore(root fs.FS, cpu int) []int {
+	for _, file := range []string{"core_cpus_list", "thread_siblings_list"} {
+		if list, err := cpulist.Read(root, fmt.Sprintf("%s/cpu%d/topology/%s", sysCPU, cpu, file)); err == nil {
+			return list
+		}
+	}
+	return []int{cpu}
+}
+
+// efficient returns the cores that were not built for speed. Where the kernel knows how much each core can do
+// (cpu_capacity: Arm and RISC-V), these can do less than four fifths of what the biggest can; cores of one kind
+// may differ a little. Intel's kinds are known by the devices that count their events.
+func efficient(root fs.FS, online []int) (list []int) {
+	capacity, most := map[int]int{}, 0
+	for _, cpu := range online {
+		if n, err := readInt(root, fmt.Sprintf("%s/cpu%d/cpu_capacity", sysCPU, cpu)); err == nil {
+			capacity[cpu], most = n, max(most, n)
+		}
+	}
+	for cpu, n := range capacity {
+		if 5*n < 4*most {
+			list = append(list, cpu)
+		}
+	}
+	for _, device := range []string{"cpu_atom", "cpu_lowpower"} {
+		cpus, _ := cpulist.Read(root, "sys/devices/"+device+"/cpus")
+		list = append(list, cpus...)
+	}
+	return list
+}
+
+// quiet returns the processors that are isolated from load balancing (isolcpus=, isolated partitions of cpusets)
+// or free of ticks (nohz_full=). A kernel without such a setting has no file, or "(null)" in it.
+func quiet(root fs.FS) (list []int) {
+	for _, file := range []string{"isolated", "nohz_full"} {
+		cpus, _ := cpulist.Read(root, sysCPU+"/"+file)
+		list = append(list, cpus...)
+	}
+	return list
+}
+
+func readInt(root fs.FS, name string) (int, error) {
+	text, err := fs.ReadFile(root, name)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(text)))
+}
