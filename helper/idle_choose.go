@@ -56,6 +56,8 @@ type view struct {
 	commCPU  int             // where the communication thread runs, or AnyCPU
 	others   []Claim
 	self     Claim // CPU is the present one
+
+	quotaUsedUp bool // the control groups have no processor time left: an idle processor is of no use
 }
 
 const (
@@ -68,6 +70,9 @@ const (
 // choose returns the claim of this process. Under Conservative it may take the core
 // of another claim, whose index in v.others it returns, or else -1.
 func (v *view) choose(p IdlePolicy) (c Claim, loser int) {
+	if !slices.Contains(v.allowed, v.self.CPU) {
+		v.self.CPU = AnyCPU // it went offline, or the cpuset changed
+	}
 	c = v.self
 	switch p {
 	case Conservative:
@@ -114,7 +119,7 @@ func (v *view) chooseCore() (c Claim, loser int) {
 func (v *view) chooseShared() int {
 	best, bestHelpers := AnyCPU, 0
 	for _, cpu := range v.nearestFirst() {
-		if v.load[cpu] >= idleLoad {
+		if !v.idle(cpu, idleLoad) {
 			continue
 		}
 		if n := v.helpersOn(cpu); best == AnyCPU || n < bestHelpers {
@@ -122,7 +127,7 @@ func (v *view) chooseShared() int {
 		}
 	}
 	now := v.self.CPU
-	if now != AnyCPU && v.load[now] < busyLoad && (best == AnyCPU || v.helpersOn(now) <= bestHelpers+1) {
+	if now != AnyCPU && v.idle(now, busyLoad) && (best == AnyCPU || v.helpersOn(now) <= bestHelpers+1) {
 		return now
 	}
 	return best
@@ -141,11 +146,14 @@ func (v *view) nearestFirst() []int {
 	return list
 }
 
-// coreIdle reports whether all processors of a core are below a load: a
+// coreIdle reports whether all processors of a core are idle: a
 // helper slows down what runs on the other thread of its core.
 func (v *view) coreIdle(cpu int, limit float64) bool {
-	return !slices.ContainsFunc(v.topology.Core(cpu), func(c int) bool { return v.load[c] >= limit })
+	return !slices.ContainsFunc(v.topology.Core(cpu), func(c int) bool { return !v.idle(c, limit) })
 }
+
+// idle reports whether a processor is below a load, and there is time left to use it.
+func (v *view) idle(cpu int, limit float64) bool { return !v.quotaUsedUp && v.load[cpu] < limit }
 
 // claimOn returns the index of another's claim on a processor's core, or -1.
 func (v *view) claimOn(cpu int) int {

@@ -1,6 +1,9 @@
 package helper
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // Chooser decides where one helper runs, one look at the machine after another. It reads no clock
 // and no file, so that a Placer and a simulation of a node place helpers with the same code. It is
@@ -9,6 +12,7 @@ type Chooser struct {
 	policy           IdlePolicy
 	topology         *Topology
 	allowed          []int
+	quotaLeft        float64 // as Limit says
 	self             Claim
 	last             Placement
 	looksWithoutCore int // in a row
@@ -25,9 +29,15 @@ type Look struct {
 // machine of which nothing is known. Until it has looked, the helper runs unplaced.
 func NewChooser(p IdlePolicy, t *Topology, allowed []int, owner Owner) *Chooser {
 	return &Chooser{
-		policy: p, topology: t, allowed: allowed,
+		policy: p, topology: t, allowed: allowed, quotaLeft: math.Inf(1),
 		self: Claim{Owner: owner, CPU: AnyCPU}, last: Placement{CPU: AnyCPU, Helpers: 1},
 	}
+}
+
+// Limit says which processors the helper may use from now on, and how many processors' worth of time the
+// quotas of its control groups have left unused since the last look: +Inf without a quota.
+func (c *Chooser) Limit(allowed []int, quotaLeft float64) {
+	c.allowed, c.quotaLeft = allowed, quotaLeft
 }
 
 // parkAfter is the number of looks in a row that must find no core before the
@@ -41,7 +51,7 @@ const parkAfter = 3
 func (c *Chooser) Choose(l Look, all []Claim) []Claim {
 	v := view{
 		topology: c.topology, allowed: c.allowed, load: l.Load, commCPU: l.CommCPU,
-		others: slices.Clone(all), self: c.self,
+		others: slices.Clone(all), self: c.self, quotaUsedUp: isUsedUp(c.quotaLeft, c.self.CPU != AnyCPU),
 	}
 	v.self.Bytes = l.Bytes
 	if i := slices.IndexFunc(v.others, func(o Claim) bool { return o.Owner == c.self.Owner }); i >= 0 {

@@ -3,6 +3,7 @@ package helper
 import (
 	"fmt"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -61,4 +62,29 @@ func loads(before, after map[int]cpuTimes) map[int]float64 {
 		}
 	}
 	return l
+}
+
+// present returns the processors of a list that /proc/stat knew at the last look: it leaves out those that
+// are offline.
+func present(list []int, times map[int]cpuTimes) []int {
+	return slices.DeleteFunc(slices.Clone(list), func(cpu int) bool { _, ok := times[cpu]; return !ok })
+}
+
+const (
+	// A helper takes a core if its control groups left quotaToTake processors' worth of time unused. It gives
+	// the core up below quotaToKeep. What it uses itself counts, and lies between the two.
+	//
+	// Beyond the quota the kernel stops all threads of the group, ranks too, for up to a whole period. On the core
+	// of its own rank a helper takes time from that rank alone, and the group uses no more than before.
+	quotaToTake = 0.25
+	quotaToKeep = 0.05
+)
+
+// isUsedUp reports whether what is left of the quotas is too little for a helper to run on a core that is
+// idle. hasCore: it does so now.
+func isUsedUp(left float64, hasCore bool) bool {
+	if hasCore {
+		return left < quotaToKeep
+	}
+	return left < quotaToTake
 }

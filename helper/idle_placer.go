@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"pinwheel/internal/cgroup"
 )
 
 // PlacerOptions say which helper a Placer places, and how.
@@ -20,11 +22,13 @@ type PlacerOptions struct {
 	// For tests; the zero values mean this machine.
 	Root      fs.FS         // root directory with sys and proc
 	ClaimsDir string        // directory of the table of helpers
-	Allowed   []int         // processors that the helper may use
+	Allowed   []int         // processors that the helper may use; nil: what AllowedCPUs says now and then
 	Interval  time.Duration // between two looks at the machine
+
+	allowedCPUs func() ([]int, error) // another AllowedCPUs
 }
 
-func (o *PlacerOptions) ensureDefaults() error {
+func (o *PlacerOptions) ensureDefaults() {
 	if o.Root == nil {
 		o.Root = os.DirFS("/")
 	}
@@ -34,27 +38,30 @@ func (o *PlacerOptions) ensureDefaults() error {
 	if o.Interval == 0 {
 		o.Interval = time.Second
 	}
-	if o.Allowed != nil {
-		return nil
+	if o.allowedCPUs == nil {
+		o.allowedCPUs = AllowedCPUs
 	}
-	var err error
-	o.Allowed, err = AllowedCPUs()
-	return err
+	if o.Allowed != nil {
+		o.allowedCPUs = func() ([]int, error) { return o.Allowed, nil }
+	}
 }
 
 // Placer finds an idle core for one helper and follows the load of the
-// machine: once a second it looks at /proc/stat and at the table that the
-// helpers of this node share, and moves, parks or wakes its helper. One busy
-// second parks nobody; see parkAfter.
+// machine: once a second it looks at /proc/stat, at what the quotas of its control groups
+// leave, and at the table that the helpers of this node share, and moves, parks or wakes its
+// helper. One busy second parks nobody; see parkAfter.
 //
 // Until the first interval has passed the load is unknown, and the helper runs
 // unplaced. If the table can't be used, the Placer considers the load alone.
 type Placer struct {
 	opt     PlacerOptions
 	chooser *Chooser
+	quota   *cgroup.CPUQuota
 	claims  *claimTable
 	owner   Owner
 	times   map[int]cpuTimes
+	allowed []int // processors, as of the last time that they were asked for
+	looks   int
 
 	once sync.Once
 	stop chan struct{}
@@ -64,9 +71,7 @@ type Placer struct {
 // StartPlacer starts a goroutine that places a helper until Close. It fails if
 // the machine's topology, load or affinity can't be read.
 func StartPlacer(o PlacerOptions) (*Placer, error) {
-	if err := o.ensureDefaults(); err != nil {
-		return nil, err
-	}
+	o.ensureDefaults()
 	topology, err := ReadTopology(o.Root)
 	if err != nil {
 		return nil, err
@@ -77,7 +82,8 @@ func StartPlacer(o PlacerOptions) (*Placer, error) {
 	}
 	p := &Placer{
 		opt:     o,
-		chooser: NewChooser(o.Policy, topology, o.Allowed, owner),
+		chooser: NewChooser(o.Policy, topology, nil, owner),
+		quota:   cgroup.NewCPUQuota(o.Root),
 		claims:  newClaimTable(o.ClaimsDir),
 		owner:   owner,
 		stop:    make(chan struct{}),
@@ -86,6 +92,10 @@ func StartPlacer(o PlacerOptions) (*Placer, error) {
 	if p.times, err = readCPUTimes(o.Root); err != nil {
 		return nil, err
 	}
+	if p.allowed, err = o.allowedCPUs(); err != nil {
+		return nil, err
+	}
+	p.quota.Left(time.Now()) // the first interval begins
 	go p.run()
 	return p, nil
 }
@@ -120,6 +130,12 @@ func (p *Placer) place() {
 		p.warn(err)
 		return
 	}
+	if p.looks++; p.looks%allowedLooks == 0 {
+		if allowed, err := p.opt.allowedCPUs(); err == nil {
+			p.allowed = allowed
+		}
+	}
+	p.chooser.Limit(present(p.allowed, times), p.quota.Left(time.Now()))
 	l := Look{Load: loads(p.times, times), CommCPU: p.opt.CommCPU(), Bytes: p.opt.Bytes()}
 	p.times = times
 	var all []Claim
@@ -135,6 +151,10 @@ func (p *Placer) place() {
 		p.opt.Apply(next)
 	}
 }
+
+// allowedLooks is the number of looks between two questions which processors are allowed. Kubernetes changes the
+// cpusets of running pods whenever another pod gets processors of its own.
+const allowedLooks = 10
 
 // withdraw removes this process from the table. If that fails, the next process
 // that uses the table sees that the owner is gone.

@@ -3,6 +3,7 @@ package helper
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,8 @@ import (
 
 	"go.uber.org/atomic"
 
+	"pinwheel/internal/cgroup"
+	"pinwheel/internal/testtree"
 	"pinwheel/internal/testwait"
 )
 
@@ -35,6 +38,12 @@ func (m *fakeMachine) setBusy(busy ...int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.busy = busy
+}
+
+func (m *fakeMachine) setFiles(files fstest.MapFS) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.Copy(m.MapFS, files)
 }
 
 func (m *fakeMachine) ReadFile(name string) ([]byte, error) {
@@ -121,13 +130,16 @@ func TestOneBusySecondParksNobody(t *testing.T) {
 			Policy: Conservative, Bytes: func() int64 { return 1 }, CommCPU: func() int { return 0 }, Root: m, Allowed: []int{0, 1},
 			Apply: func(to Placement) { applied = append(applied, to) },
 		},
-		claims: newClaimTable(t.TempDir()),
+		quota:   cgroup.NewCPUQuota(m),
+		claims:  newClaimTable(t.TempDir()),
+		allowed: []int{0, 1},
 	}
+	p.opt.ensureDefaults()
 	topology, err := ReadTopology(m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.chooser = NewChooser(Conservative, topology, p.opt.Allowed, owner)
+	p.chooser = NewChooser(Conservative, topology, nil, owner)
 	if p.times, err = readCPUTimes(m); err != nil {
 		t.Fatal(err)
 	}
@@ -140,6 +152,52 @@ func TestOneBusySecondParksNobody(t *testing.T) {
 	}
 	m.setBusy(95, 95)
 	p.place()
+	want := []Placement{{CPU: 1, Helpers: 1}, {CPU: AnyCPU, Parked: true, Helpers: 1}}
+	if !slices.Equal(applied, want) {
+		t.Errorf("placed %v, want %v", applied, want)
+	}
+}
+
+// A helper leaves a processor that it may not use any more, and one that is offline.
+func TestPlacerFollowsTheCpuset(t *testing.T) {
+	var at atomic.Pointer[Placement]
+	var allowed atomic.Pointer[[]int]
+	allowed.Store(&[]int{0, 1, 4, 5})
+	m := newFakeMachine(t, "intel-hybrid", 95, 2, 2, 2, 2, 2, 2, 2)
+	p, err := StartPlacer(PlacerOptions{
+		Policy: Conservative, Bytes: func() int64 { return 1 }, CommCPU: func() int { return 0 },
+		Apply: func(to Placement) { at.Store(&to) }, Warn: func(err error) { t.Error(err) },
+		Root: m, ClaimsDir: t.TempDir(), Interval: time.Millisecond, allowedCPUs: func() ([]int, error) { return *allowed.Load(), nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	on := func(cpu int) func() bool { return func() bool { to := at.Load(); return to != nil && to.CPU == cpu } }
+	testwait.Until(t, "placed", on(4))
+	allowed.Store(&[]int{0, 1, 5})
+	testwait.Until(t, "4 left the cpuset", on(5))
+	m.setBusy(95, 2, 2, 2, 2)
+	testwait.Until(t, "5 is offline", func() bool { return at.Load().Parked })
+}
+
+// The machine is idle but for the rank, and the rank uses what the quota gives.
+func TestPlacerParksWhenTheQuotaIsUsedUp(t *testing.T) {
+	var applied []Placement
+	m := newFakeMachine(t, "docker-v2", 95, 2, 2, 2)
+	p, err := StartPlacer(PlacerOptions{
+		Policy: Conservative, Bytes: func() int64 { return 1 }, CommCPU: func() int { return 0 },
+		Apply: func(to Placement) { applied = append(applied, to) }, Warn: func(err error) { t.Error(err) },
+		Root: m, ClaimsDir: t.TempDir(), Allowed: []int{0, 1, 2, 3}, Interval: time.Hour,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Close() // the looks are those of the test
+	for throttled := range 6 {
+		m.setFiles(testtree.Parse(t, fmt.Sprintf("sys/fs/cgroup/cpu.stat: nr_throttled %d", 12+max(0, throttled-2))))
+		p.place()
+	}
 	want := []Placement{{CPU: 1, Helpers: 1}, {CPU: AnyCPU, Parked: true, Helpers: 1}}
 	if !slices.Equal(applied, want) {
 		t.Errorf("placed %v, want %v", applied, want)
