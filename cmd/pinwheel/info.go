@@ -14,7 +14,7 @@ type infoCmd struct {
 }
 
 func (infoCmd) Help() string {
-	return `Without options, info shows the version, the providers that work here, and the mechanism that notices changed mappings.
+	return `Without options, info shows the version, the providers that work here, the mechanism that notices changed mappings, and the processors that a rank may use.
 
 Examples:
   pinwheel info

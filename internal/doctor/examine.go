@@ -11,12 +11,12 @@ import (
 
 // Examine asks the machine everything.
 func Examine(m Machine) *Report {
-	return m.report(m.system, m.library, m.providers, m.limits, m.kernel, m.mappings, m.processors, m.transports, m.settings, m.choice)
+	return m.report(m.system, m.library, m.providers, m.limits, m.kernel, m.mappings, m.processors, m.helpers, m.transports, m.settings, m.choice)
 }
 
-// Abilities asks only what could be used: providers and watches of mappings.
+// Abilities asks only what could be used: providers, watches of mappings and processors.
 func Abilities(m Machine) *Report {
-	return m.report(m.library, m.providers, m.mappings)
+	return m.report(m.library, m.providers, m.mappings, m.processors)
 }
 
 func (m *Machine) report(ask ...func() section) *Report {

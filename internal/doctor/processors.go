@@ -3,39 +3,89 @@ package doctor
 import (
 	"fmt"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 
 	"pinwheel/helper"
+	"pinwheel/internal/cgroup"
+	"pinwheel/internal/cpulist"
 	"pinwheel/internal/settings"
 	"pinwheel/mem"
 )
 
 var nearness = map[helper.Distance]string{
 	helper.SameCPU: "the same one", helper.SameCore: "on the same core", helper.SharedL2: "sharing its L2 cache", helper.SharedL3: "sharing its L3 cache",
-	helper.SamePackage: "in the same package", helper.OtherPackage: "in another package",
+	helper.SameNode: "on the same NUMA node", helper.SamePackage: "in the same package", helper.OtherPackage: "in another package",
 }
 
+const processorsSection = "Processors and the helper thread"
+
+// processors says which processors this process has, and how much of their time.
 func (m *Machine) processors() section {
-	s := section{name: "Processors and the helper thread"}
+	s := section{name: processorsSection}
 	topology, err := helper.ReadTopology(m.Root)
 	if err != nil {
 		s.add(Note, "topology", "mount sysfs on /sys", "no helper thread can be placed: %v", err)
-		return s
+	} else {
+		s.add(OK, "online", "", "%s", online(topology))
 	}
-	online := topology.Online()
-	cores := map[int]bool{}
-	for _, cpu := range online {
-		cores[topology.Core(cpu)[0]] = true
-	}
-	s.add(OK, "online", "", "%s: %d processors, %d cores", list(online), len(online), len(cores))
 	if allowed, err := m.AllowedCPUs(); err != nil {
 		s.add(Note, "allowed", "", "%v", err)
 	} else {
-		s.add(OK, "allowed", "", "%s", list(allowed))
+		text := cpulist.Format(allowed)
+		switch cpuset, file := cgroup.CPUSet(m.Root); {
+		case file == "":
+		case slices.Equal(allowed, cpuset):
+			text += ", the whole cpuset (" + file + ")"
+		default:
+			text += fmt.Sprintf(", of the cpuset %s (%s)", cpulist.Format(cpuset), file)
+		}
+		s.add(OK, "allowed", "", "%s", text)
 	}
-	m.helper(&s, topology)
-	m.claims(&s)
+	switch l := cgroup.NewCPUQuota(m.Root).Limit(); {
+	case l.File == "":
+		s.add(OK, "quota", "", "no limit of processor time")
+	case l.Throttled < someThrottling:
+		s.add(OK, "quota", "", "%.3g processors (%s)", l.Processors, l.File)
+	default:
+		s.add(Note, "quota", "ranks stand still for the rest of such a period: raise the quota (docker: --cpus, Kubernetes: limits.cpu), or use fewer threads",
+			"%.3g processors (%s), used up in %.0f %% of its periods", l.Processors, l.File, 100*l.Throttled)
+	}
+	return s
+}
+
+// someThrottling is the share of the periods that is worth a note.
+const someThrottling = 0.01
+
+// online describes the processors of a machine.
+func online(t *helper.Topology) string {
+	all := t.Online()
+	cores, efficient := map[int]bool{}, map[int]bool{}
+	for _, cpu := range all {
+		first := t.Core(cpu)[0]
+		cores[first] = true
+		if t.Kind(cpu) == helper.Efficient {
+			efficient[first] = true
+		}
+	}
+	text := fmt.Sprintf("%s: %d processors, %d cores", cpulist.Format(all), len(all), len(cores))
+	if len(efficient) > 0 {
+		text += fmt.Sprintf(", %d of them efficient ones", len(efficient))
+	}
+	if quiet := t.Quiet(); len(quiet) > 0 {
+		text += fmt.Sprintf("; isolated or without ticks: %s", cpulist.Format(quiet))
+	}
+	return text
+}
+
+// helpers says where a helper would run now, and where others do.
+func (m *Machine) helpers() section {
+	s := section{name: processorsSection}
+	if topology, err := helper.ReadTopology(m.Root); err == nil {
+		m.helper(&s, topology)
+		m.claims(&s)
+	}
 	return s
 }
 
@@ -88,23 +138,4 @@ func (m *Machine) claims(s *section) {
 		fmt.Fprintf(&b, "\nprocess %d: %s, %s registered", c.Owner.PID, where, mem.FormatBytes(uint64(c.Bytes)))
 	}
 	s.add(OK, name, "", "helpers of this user on this node: %d%s", len(all), b.String())
-}
-
-// list writes processors as the kernel does: 0-3,8.
-func list(cpus []int) string {
-	var b strings.Builder
-	for i := 0; i < len(cpus); i++ {
-		first := i
-		for i+1 < len(cpus) && cpus[i+1] == cpus[i]+1 {
-			i++
-		}
-		if b.Len() > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(strconv.Itoa(cpus[first]))
-		if i > first {
-			b.WriteString("-" + strconv.Itoa(cpus[i]))
-		}
-	}
-	return b.String()
 }
