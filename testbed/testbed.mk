@@ -9,10 +9,10 @@ RDMA_PACKAGES := ./verbs/rdma/... ./regcache ./replay
 fetch:
 	testbed/fetch.sh
 
-## test-rdma: the tests that need a device, in a guest with Soft-RoCE
+## test-rdma: the tests that need a device or control groups of version 2, in a guest with Soft-RoCE
 test-rdma: fetch
 	mkdir -p $(TESTBED_OUT)/1node
-	testbed/gotest.sh -t 600 -o $(TESTBED_OUT)/1node -- -test.short $(RDMA_PACKAGES)
+	testbed/gotest.sh -t 600 -o $(TESTBED_OUT)/1node -- -test.short $(RDMA_PACKAGES) ./internal/cgroup
 
 ## test-rdma-2node: RDMA between two guests
 test-rdma-2node: fetch
