@@ -211,6 +211,7 @@ func (l *Local) bestFit(lo, hi, want uint64) (fit *entry, state uint64) {
 		if classes&1 == 0 {
 			continue
 		}
+		longest := min(2*n, 1<<(k&63)) // longer regions lie on the way by chance
 		for i := a.place(lo >> (k & 63)); ; i = (i + 1) & a.mask() {
 			e := a.at(i)
 			s := atomic.LoadUint64(&e.state)
@@ -219,7 +220,7 @@ func (l *Local) bestFit(lo, hi, want uint64) (fit *entry, state uint64) {
 			}
 			low, high := loadWord(&e.low), loadWord(&e.high)&^whichMask
 			from := low &^ l.pageMask
-			if from > lo || high < hi || high-from > 2*n || lacks(low, want) != 0 {
+			if from > lo || high < hi || high-from > longest || lacks(low, want) != 0 {
 				continue
 			}
 			if fit == nil || high-from < length || high-from == length && from < start {

@@ -234,6 +234,8 @@ static struct pwt_entry *pwt_best_fit(struct pwt_header *h, uint64_t low, uint64
 	struct pwt_entry *fit = NULL;
 
 	for (; classes && !fit; classes >>= 1, k++) {
+		uint64_t longest = 2 * n < 1ull << k ? 2 * n : 1ull << k; /* longer regions lie on the way by chance */
+
 		if (!(classes & 1))
 			continue;
 		for (i = pwt_place(cursor, low >> k);; i = pwt_next(cursor, i)) {
@@ -243,7 +245,7 @@ static struct pwt_entry *pwt_best_fit(struct pwt_header *h, uint64_t low, uint64
 
 			if (!(s & PWT_SLOT_MASK))
 				break;
-			if (from > low || to < high || length > 2 * n || pwt_lacks(elow, want))
+			if (from > low || to < high || length > longest || pwt_lacks(elow, want))
 				continue;
 			if (!fit || length < best || (length == best && from < start)) {
 				fit = e;
