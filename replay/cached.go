@@ -7,7 +7,6 @@ import (
 	"pinwheel/mem"
 	"pinwheel/predictor"
 	"pinwheel/regcache"
-	"pinwheel/trace"
 	"pinwheel/verbs"
 )
 
@@ -122,7 +121,7 @@ func (c *cachedPath) helperDeregister(t int64, id mem.RegionID) (spentNs int64, 
 
 // callSites converts call sites of a trace to the form of the predictor, each once.
 type callSites struct {
-	stream *trace.RankReader
+	stream Stream
 	sites  []*[predictor.MaxFrames]uint64
 }
 

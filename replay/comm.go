@@ -28,6 +28,9 @@ type rank struct {
 	pages  *pinned.Counter
 	helper *virtualHelper    // nil for a policy without one
 	scored *predictor.Scored // the same
+	seat   *seat             // of the helper on its node; nil: it has a core of its own
+
+	sharing Sharing
 
 	call    call
 	state   state

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -18,11 +19,19 @@ import (
 // Policy leave-pinned, to which the others are compared, and the oracle are
 // always replayed; policies run on o.Parallel processors.
 func Compare(ctx context.Context, o Options, file *trace.File) ([]Result, error) {
-	o.EnsureDefaults()
 	if err := o.CheckTrace(file); err != nil {
 		return nil, err
 	}
-	base, err := pass(ctx, &o, file, LeavePinned, 0)
+	return CompareJob(ctx, o, recorded{file})
+}
+
+// CompareJob is Compare of a job that may be derived from a trace.
+func CompareJob(ctx context.Context, o Options, job Job) ([]Result, error) {
+	o.EnsureDefaults()
+	if err := cmp.Or(o.Check(), o.checkNodes(job.Ranks())); err != nil {
+		return nil, err
+	}
+	base, err := pass(ctx, &o, job, LeavePinned, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +45,7 @@ func Compare(ctx context.Context, o Options, file *trace.File) ([]Result, error)
 		res := &passResult{}
 		results[policy] = res
 		group.Go(func() (err error) {
-			if *res, err = pass(ctx, &o, file, policy, base.lateNs); err != nil {
+			if *res, err = pass(ctx, &o, job, policy, base.lateNs); err != nil {
 				err = fmt.Errorf("policy %s: %w", policy, err)
 			}
 			return err
@@ -61,7 +70,7 @@ type passResult struct {
 	lateNs  int64 // cost of registering the largest buffer that was needed
 }
 
-func pass(ctx context.Context, o *Options, file *trace.File, policy string, lateNs int64) (passResult, error) {
+func pass(ctx context.Context, o *Options, job Job, policy string, lateNs int64) (passResult, error) {
 	opt := *o
 	switch policy {
 	case Oracle:
@@ -69,7 +78,7 @@ func pass(ctx context.Context, o *Options, file *trace.File, policy string, late
 	case Pipeline:
 		opt.Network.registerNsPerByte = o.pipelineNsPerByte()
 	}
-	e, err := newEngine(&opt, file)
+	e, err := newEngine(&opt, job)
 	if err != nil {
 		return passResult{}, err
 	}
@@ -97,7 +106,7 @@ func pass(ctx context.Context, o *Options, file *trace.File, policy string, late
 		return passResult{}, err
 	}
 	report(e.records())
-	res := passResult{e.results(file.Header().Program, policy, nodes), o.Costs.Register.Ns(e.largestPages)}
+	res := passResult{e.results(job.Program(), policy, nodes), o.Costs.Register.Ns(e.largestPages)}
 	return res, e.close()
 }
 
@@ -115,16 +124,15 @@ func (e *engine) results(name, policy string, nodes []usage.Usage) []Result {
 			x.Errors, x.LostUses = r.scored.Accuracy(), int64(r.helper.dq.Lost())
 			x.Predictions = x.Errors.N
 		}
-		all.include(&x)
-		all.PeakPinnedBytes += x.PeakPinnedBytes
-		all.AvgPinnedBytes += x.AvgPinnedBytes
+		x.Sharing = r.sharingAt(r.endNs, e.opt.Cores)
+		all.Include(&x, 1)
 		out = append(out, x)
 	}
 	for i := range nodes {
 		x := blank
 		x.Node = &i
 		for _, r := range e.opt.Nodes[i] {
-			x.include(&out[r])
+			x.count(&out[r], 1)
 		}
 		x.AvgPinnedBytes = nodes[i].Close(x.RunNs)
 		x.PeakPinnedBytes, x.Pinned = nodes[i].Peak(), *nodes[i].Series()
@@ -133,16 +141,30 @@ func (e *engine) results(name, policy string, nodes []usage.Usage) []Result {
 	return append(out, all)
 }
 
-// include adds what of one rank can be added.
-func (r *Result) include(o *Result) {
-	r.Counts.add(&o.Counts)
-	r.Errors.N += o.Errors.N
-	r.Errors.Below05 += o.Errors.Below05
-	r.Errors.Below5 += o.Errors.Below5
-	for i, n := range o.Errors.Bins {
-		r.Errors.Bins[i] += n
+// Include adds what one rank, or several, pin and count, so many times.
+func (r *Result) Include(o *Result, times int) {
+	r.count(o, times)
+	r.PeakPinnedBytes += int64(times) * o.PeakPinnedBytes
+	r.AvgPinnedBytes += float64(times) * o.AvgPinnedBytes
+}
+
+// count adds what is counted.
+func (r *Result) count(o *Result, times int) {
+	n := int64(times)
+	r.Counts.add(&o.Counts, n)
+	r.Errors.N += n * o.Errors.N
+	r.Errors.Below05 += n * o.Errors.Below05
+	r.Errors.Below5 += n * o.Errors.Below5
+	for i := range o.Errors.Bins {
+		r.Errors.Bins[i] += n * o.Errors.Bins[i]
+	}
+	if o.Sharing != nil {
+		if r.Sharing == nil {
+			r.Sharing = &Sharing{IdleCores: o.IdleCores, IdlePolicy: o.IdlePolicy}
+		}
+		r.Sharing.add(o.Sharing, n)
 	}
 	r.RunNs = max(r.RunNs, o.RunNs)
-	r.TraceEvents += o.TraceEvents
+	r.TraceEvents += n * o.TraceEvents
 	r.Torn = r.Torn || o.Torn
 }

@@ -182,7 +182,7 @@ func liveAfter(t *testing.T, n int) int64 {
 	f := replaytest.Trace(t, "0: "+strings.Repeat(one, n)+"\n1: "+strings.Repeat(two, n))
 	o := Options{}
 	o.EnsureDefaults()
-	e, err := newEngine(&o, f)
+	e, err := newEngine(&o, recorded{f})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +223,7 @@ func BenchmarkVirtual(b *testing.B) {
 				var events int64
 				begin := cpuTime(b)
 				for b.Loop() {
-					res, err := pass(b.Context(), &o, f, policy, 1_000_000)
+					res, err := pass(b.Context(), &o, recorded{f}, policy, 1_000_000)
 					if err != nil {
 						b.Fatal(err)
 					}

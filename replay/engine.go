@@ -7,17 +7,18 @@ import (
 	"pinwheel/internal/usage"
 	"pinwheel/regcache"
 	"pinwheel/replay/pinned"
-	"pinwheel/trace"
 )
 
-// Every rank has three actors. Changes of what is pinned come first at the
-// same instant, so that what is unpinned exactly when something else is
-// pinned does not count twice.
+// Every rank has three actors, and every node one if its helpers share cores.
+// Changes of what is pinned come first at the same instant, so that what is
+// unpinned exactly when something else is pinned does not count twice.
 const (
 	pinActor = iota
 	commActor
 	helperActor
 	actorKinds
+
+	nodeActor = actorKinds // the nodes come after all ranks
 )
 
 // engine is one pass over a trace: all ranks under one policy.
@@ -25,6 +26,7 @@ type engine struct {
 	opt   *Options
 	now   int64
 	ranks []*rank
+	nodes []*helperNode // with Options.Cores, of a policy with helpers
 	queue *eventQueue
 	match *matcher
 	comms communicators
@@ -58,15 +60,15 @@ type bufferUse struct {
 	piped  bool         // of a pipelinePath: all chunks are registered
 }
 
-func newEngine(opt *Options, file *trace.File) (*engine, error) {
-	n := file.Header().Ranks
+func newEngine(opt *Options, job Job) (*engine, error) {
+	n := job.Ranks()
 	e := &engine{
-		opt: opt, queue: newEventQueue(actorKinds * n), match: newMatcher(n),
+		opt: opt, queue: newEventQueue(actorKinds*n + n), match: newMatcher(n),
 		comms: communicators{byKey: map[string]*communicator{}}, live: n,
 	}
 	node := opt.nodeOf(n)
 	for i := range n {
-		p, err := newProgram(file, i)
+		p, err := newProgram(job, i)
 		if err != nil {
 			return nil, err
 		}
@@ -163,7 +165,9 @@ func (e *engine) step() (more bool, err error) {
 		e.ready--
 		err = e.comm(r, t)
 	case helperActor:
-		e.queue.set(a, r.helper.step(t))
+		e.queue.set(a, e.helperTurn(r, t))
+	case nodeActor:
+		e.queue.set(a, e.nodes[r.id].look(e, t))
 	}
 	return true, err
 }

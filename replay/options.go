@@ -46,6 +46,10 @@ type Options struct {
 	// what they pin together. Ranks not named have a node of their own.
 	Nodes [][]int
 
+	// Cores, if set, are the idle cores of each node, which the helpers of its ranks share. Otherwise every
+	// helper has a core of its own.
+	Cores *IdleCores
+
 	// Network is the machine between the ranks; DefaultNetwork().
 	Network Network
 	// Costs are what registration takes, for the communication path and the
@@ -99,6 +103,9 @@ func (o *Options) EnsureDefaults() {
 		o.Policies = Policies()
 	}
 	o.Timeline = cmp.Or(o.Timeline, Dedicated)
+	if o.Cores != nil {
+		o.Cores = o.Cores.withDefaults()
+	}
 	o.ThresholdBytes = cmp.Or(o.ThresholdBytes, 16<<10)
 	o.BudgetBytes = cmp.Or(o.BudgetBytes, 64<<20)
 	o.Network = cmp.Or(o.Network, DefaultNetwork())
@@ -130,6 +137,11 @@ func (o Options) Check() error {
 	if err := o.Network.check(); err != nil {
 		return err
 	}
+	if o.Cores != nil {
+		if err := o.Cores.check(); err != nil {
+			return err
+		}
+	}
 	if o.Timeline != Dedicated && o.Timeline != Recorded {
 		return fmt.Errorf("unknown timeline %q (choose from %s, %s)", o.Timeline, Dedicated, Recorded)
 	}
@@ -145,6 +157,11 @@ func (o *Options) CheckTrace(file *trace.File) error {
 	if have := len(file.Ranks()); have < ranks {
 		return fmt.Errorf("the trace has %d of %d ranks: all are needed to match their messages", have, ranks)
 	}
+	return o.checkNodes(ranks)
+}
+
+// checkNodes reports nodes that a run of so many ranks can't have.
+func (o *Options) checkNodes(ranks int) error {
 	seen := map[int]bool{}
 	for _, r := range slices.Concat(o.Nodes...) {
 		if r < 0 || r >= ranks || seen[r] {
@@ -158,6 +175,17 @@ func (o *Options) CheckTrace(file *trace.File) error {
 // pipelineNsPerByte is the rate at which chunks are registered.
 func (o *Options) pipelineNsPerByte() float64 {
 	return float64(o.Costs.Register.Ns(o.PipelineBytes/mem.PageSize)) / float64(o.PipelineBytes)
+}
+
+// nodes returns the ranks of every node: those of Nodes, then one for each rank that is not named.
+func (o *Options) nodes(ranks int) [][]int {
+	all := slices.Clone(o.Nodes)
+	for r, node := range o.nodeOf(ranks) {
+		if node >= len(o.Nodes) {
+			all = append(all, []int{r})
+		}
+	}
+	return all
 }
 
 // nodeOf returns every rank's node.

@@ -94,6 +94,9 @@ func (e *engine) install(policy string, lateNs int64) error {
 			}
 		}
 	}
+	if e.opt.Cores != nil && helped(policy) {
+		return e.installNodes()
+	}
 	return nil
 }
 

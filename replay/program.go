@@ -22,7 +22,7 @@ func (c *call) line() uint32 { return c.recs[0].Line }
 // program groups the records of one rank into calls, reading one record ahead.
 type program struct {
 	rank    int
-	stream  *trace.RankReader
+	stream  Stream
 	ahead   trace.Record
 	hasMore bool
 	prevCPU int64 // processor time at the end of the previous call
@@ -30,8 +30,8 @@ type program struct {
 	records int64 // read so far
 }
 
-func newProgram(file *trace.File, rank int) (*program, error) {
-	s, err := file.Rank(rank)
+func newProgram(job Job, rank int) (*program, error) {
+	s, err := job.Rank(rank)
 	if err != nil {
 		return nil, fmt.Errorf("rank %d: %w", rank, err)
 	}
@@ -62,9 +62,7 @@ func (p *program) next(c *call) (ok bool, err error) {
 	if err := p.read(); err != nil {
 		return false, err
 	}
-	for p.hasMore && severalBuffers(c.op) && p.ahead.Op == c.op &&
-		p.ahead.StartNs == first.StartNs && p.ahead.EndNs == first.EndNs && p.ahead.Comm == first.Comm &&
-		(p.ahead.Req == first.Req || c.op == trace.OpWait) {
+	for p.hasMore && SameCall(&first, &p.ahead) {
 		c.recs = append(c.recs, p.ahead)
 		if err := p.read(); err != nil {
 			return false, err
@@ -75,6 +73,12 @@ func (p *program) next(c *call) (ok bool, err error) {
 	c.durationNs = max(0, first.EndNs-first.StartNs)
 	p.prevCPU, p.prevEnd = first.EndCPUNs, first.EndNs
 	return true, nil
+}
+
+// SameCall tells whether b, which follows a in the records of a rank, belongs to the same call.
+func SameCall(a, b *trace.Record) bool {
+	return severalBuffers(a.Op) && b.Op == a.Op && b.StartNs == a.StartNs && b.EndNs == a.EndNs && b.Comm == a.Comm &&
+		(b.Req == a.Req || a.Op == trace.OpWait)
 }
 
 // severalBuffers tells the calls that leave more than one record: both sides

@@ -21,19 +21,19 @@ type Counts struct {
 	HelperCPUNs  int64 `json:"helper_cpu_ns"`
 }
 
-func (c *Counts) add(o *Counts) {
-	c.Needs += o.Needs
-	c.FirstRegs += o.FirstRegs
-	c.LateRegs += o.LateRegs
-	c.LateWaits += o.LateWaits
-	c.HelperRegs += o.HelperRegs
-	c.HelperDeregs += o.HelperDeregs
-	c.WastedRegs += o.WastedRegs
-	c.Unregistered += o.Unregistered
-	c.LostUses += o.LostUses
-	c.Predictions += o.Predictions
-	c.StallNs += o.StallNs
-	c.HelperCPUNs += o.HelperCPUNs
+func (c *Counts) add(o *Counts, times int64) {
+	c.Needs += times * o.Needs
+	c.FirstRegs += times * o.FirstRegs
+	c.LateRegs += times * o.LateRegs
+	c.LateWaits += times * o.LateWaits
+	c.HelperRegs += times * o.HelperRegs
+	c.HelperDeregs += times * o.HelperDeregs
+	c.WastedRegs += times * o.WastedRegs
+	c.Unregistered += times * o.Unregistered
+	c.LostUses += times * o.LostUses
+	c.Predictions += times * o.Predictions
+	c.StallNs += times * o.StallNs
+	c.HelperCPUNs += times * o.HelperCPUNs
 }
 
 // AllRanks is the Rank of a Result over several ranks.
@@ -67,6 +67,7 @@ type Result struct {
 	Torn         bool     `json:"torn,omitempty"` // the trace ends before finalize
 
 	*RealRun
+	*Sharing // of the helpers, with Options.Cores
 
 	// Pinned is pinned memory over time, Errors the prediction errors, both for figures.
 	Pinned usage.Series       `json:"-"`

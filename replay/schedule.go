@@ -106,7 +106,7 @@ func (s *schedule) flush() error {
 // simulate runs the no-stall timeline of a trace with paths of the caller's
 // choice, without any registration.
 func simulate(ctx context.Context, o *Options, file *trace.File, paths func(*rank) path) (*engine, error) {
-	e, err := newEngine(o, file)
+	e, err := newEngine(o, recorded{file})
 	if err != nil {
 		return nil, err
 	}

@@ -159,7 +159,7 @@ func TestTimelines(t *testing.T) {
 			if policy == Pipeline {
 				o.Network.registerNsPerByte = o.pipelineNsPerByte()
 			}
-			e, err := newEngine(&o, replaytest.Trace(t, text))
+			e, err := newEngine(&o, recorded{replaytest.Trace(t, text)})
 			if err != nil {
 				return err.Error()
 			}

@@ -58,19 +58,8 @@ func (v *virtualHelper) step(t int64) (next int64) {
 		v.pace.Slept(v.sleptNs, v.askedNs, t)
 		v.asleep = false
 	}
-	if v.doing.Kind != helper.Idle {
-		a := v.doing
-		v.doing = helper.Action{}
-		v.decider.Done(a, v.beganNs, v.endNs, v.err)
-		if errors.Is(v.err, regcache.ErrUnknown) {
-			v.decider.Forget(a.Region)
-		}
-	}
-	if !v.observed && v.dq.Pop(&v.event) {
-		v.pace.Used(v.event.EndNs)
-		v.decider.Observe(v.event, t)
-		v.observed = true
-		v.path.stats.HelperCPUNs += v.dqNs
+	v.finish()
+	if !v.observed && v.observe(t) {
 		return t + v.dqNs
 	}
 	if !v.observed {
@@ -105,6 +94,31 @@ func (v *virtualHelper) ask(t int64) (helper.Action, helper.Waiting) {
 	}
 	a := v.decider.Next(t)
 	return a, a.Waiting(t)
+}
+
+// finish tells the decider how the action went that was under way.
+func (v *virtualHelper) finish() {
+	a := v.doing
+	if a.Kind == helper.Idle {
+		return
+	}
+	v.doing = helper.Action{}
+	v.decider.Done(a, v.beganNs, v.endNs, v.err)
+	if errors.Is(v.err, regcache.ErrUnknown) {
+		v.decider.Forget(a.Region)
+	}
+}
+
+// observe takes one event at t, if there is one.
+func (v *virtualHelper) observe(t int64) bool {
+	if !v.dq.Pop(&v.event) {
+		return false
+	}
+	v.pace.Used(v.event.EndNs)
+	v.decider.Observe(v.event, t)
+	v.observed = true
+	v.path.stats.HelperCPUNs += v.dqNs
+	return true
 }
 
 // carryOut begins an action at t.

@@ -39,6 +39,7 @@ Examples:
   nasreplay compare --timeline recorded --costs uring --latency 1us --bandwidth 200 lu.B.4.pwt
   nasreplay compare --budget 192M --policy lru,paper,pinwheel ft.B.4.pwt
   nasreplay compare --per-node 4 --policy leave-pinned,pinwheel ft.C.16.pwt
+  nasreplay compare --per-node 4 --idle-cores 2 --idle-policy aggressive ft.C.16.pwt
   nasreplay compare --mode real --provider uring --scale 0.1 --policy leave-pinned,pinwheel ft.B.4.pwt
   nasreplay compare --mode real --skip-too-large results/traces/*.pwt`
 }

@@ -12,17 +12,25 @@ import (
 
 // model are the flags of every command that replays in virtual time.
 type model struct {
-	Timeline  string        `default:"dedicated" enum:"dedicated,recorded" help:"Clock to follow: ${enum}. dedicated: every rank has its own core. recorded: the recorded wall clock."`
-	Threshold size          `default:"16K" help:"Register buffers of at least this size."`
-	Budget    *size         `placeholder:"64M" help:"Most memory that policy lru may pin on a rank. If you set it, it also binds the policies with a helper."`
-	Alltoall  string        `default:"linear" enum:"linear,pairwise" help:"Algorithm of alltoall: ${enum}. linear posts all slices at once."`
-	Latency   time.Duration `default:"2us" help:"Network latency (L of LogGP)."`
-	Overhead  time.Duration `default:"300ns" help:"Processor time per message (o of LogGP)."`
-	Bandwidth float64       `default:"100" help:"Network bandwidth in Gb/s (1/G of LogGP)."`
-	Eager     size          `default:"16K" help:"Messages of at least this size wait for their receiver."`
-	Costs     string        `default:"rdma-like" help:"Cost model of registration: one of ${costs}, the beginning of such a name, or a file that calibrate wrote."`
-	PerNode   *int          `placeholder:"N" help:"Put N consecutive ranks on each node. Messages within a node need no registration, and the report shows each node."`
+	Timeline   string        `default:"dedicated" enum:"dedicated,recorded" help:"Clock to follow: ${enum}. dedicated: every rank has its own core. recorded: the recorded wall clock."`
+	Threshold  size          `default:"16K" help:"Register buffers of at least this size."`
+	Budget     *size         `placeholder:"64M" help:"Most memory that policy lru may pin on a rank. If you set it, it also binds the policies with a helper."`
+	Alltoall   string        `default:"linear" enum:"linear,pairwise" help:"Algorithm of alltoall: ${enum}. linear posts all slices at once."`
+	Latency    time.Duration `default:"2us" help:"Network latency (L of LogGP)."`
+	Overhead   time.Duration `default:"300ns" help:"Processor time per message (o of LogGP)."`
+	Bandwidth  float64       `default:"100" help:"Network bandwidth in Gb/s (1/G of LogGP)."`
+	Eager      size          `default:"16K" help:"Messages of at least this size wait for their receiver."`
+	Costs      string        `default:"rdma-like" help:"Cost model of registration: one of ${costs}, the beginning of such a name, or a file that calibrate wrote."`
+	PerNode    *int          `placeholder:"N" help:"Put N consecutive ranks on each node. Messages within a node need no registration, and the report shows each node."`
+	IdleCores  *int          `placeholder:"K" help:"The helpers of a node share K idle cores. Default: every helper has a core of its own. Needs --per-node."`
+	IdlePolicy string        `default:"auto" enum:"auto,conservative,aggressive,off" help:"Who gets the idle cores, as PINWHEEL_IDLE_POLICY: ${enum}."`
+	TimeSlice  time.Duration `default:"3ms" help:"Time slice of helpers that share a core (t_slice of the paper's equation 2)."`
 }
+
+const (
+	defaultTimeSlice = 3 * time.Millisecond
+	mostIdleCores    = 4096 // far more than any node has
+)
 
 // options translates the flags; see forTrace for the rest.
 func (m *model) options() (replay.Options, error) {
@@ -32,6 +40,14 @@ func (m *model) options() (replay.Options, error) {
 		return o, command.Usagef("--threshold, --budget and --eager must be at least 1 byte")
 	case m.PerNode != nil && *m.PerNode < 1:
 		return o, command.Usagef("--per-node must be at least 1")
+	case m.IdleCores == nil && (m.IdlePolicy != "auto" || m.TimeSlice != defaultTimeSlice):
+		return o, command.Usagef("--idle-policy and --time-slice are for --idle-cores")
+	case m.IdleCores != nil && m.PerNode == nil:
+		return o, command.Usagef("--idle-cores needs --per-node")
+	case m.IdleCores != nil && (*m.IdleCores < 0 || *m.IdleCores > mostIdleCores):
+		return o, command.Usagef("--idle-cores must be from 0 to %d", mostIdleCores)
+	case m.TimeSlice <= 0:
+		return o, command.Usagef("--time-slice must be positive")
 	}
 	costs, err := loadCosts(m.Costs)
 	if err != nil {
@@ -47,6 +63,9 @@ func (m *model) options() (replay.Options, error) {
 	}
 	if m.Budget != nil {
 		o.BudgetBytes, o.BudgetHelped = int64(*m.Budget), true
+	}
+	if m.IdleCores != nil {
+		o.Cores = &replay.IdleCores{PerNode: *m.IdleCores, Policy: m.IdlePolicy, SliceNs: int64(m.TimeSlice)}
 	}
 	o.Network.LatencyNs, o.Network.OverheadNs = float64(m.Latency), float64(m.Overhead)
 	o.Network.BytesPerNs = m.Bandwidth / 8

@@ -4,13 +4,11 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
-
-	"pinwheel/replay"
 )
 
 // resultCSV has the columns of the JSON output, in its order.
-func resultCSV(rs []replay.Result) *table {
-	t := &table{header: jsonFields(reflect.TypeFor[replay.Result]())}
+func resultCSV[T any](rs []T) *table {
+	t := &table{header: jsonFields(reflect.TypeFor[T]())}
 	for i := range rs {
 		t.add(jsonValues(reflect.ValueOf(rs[i]))...)
 	}

@@ -25,6 +25,10 @@ func printResults(e *command.Env, rs []replay.Result, asked []string) error {
 		t.header = append(t.header, ">slowdown from", ">to", ">VmPin differs")
 		source = fmt.Sprintf("provider %s, %g x the time, median of %d", rs[0].Provider, rs[0].Scale, rs[0].Pairs)
 	}
+	if s := rs[0].Sharing; s != nil {
+		t.header = append(t.header, ">helped", ">waited", ">moves")
+		source += fmt.Sprintf(", %d idle cores a node, %s", s.IdleCores, s.IdlePolicy)
+	}
 	base := map[string]*replay.Result{}
 	for i := range rs {
 		if rs[i].Policy == replay.LeavePinned {
@@ -46,6 +50,9 @@ func printResults(e *command.Env, rs []replay.Result, asked []string) error {
 			formatNs(r.StallNs), formatNs(r.RunNs), report.Number(r.Slowdown, "%.4f"), report.Share(r.Err05), report.Share(r.Err5), report.Number(r.CapturedAvg, "%.3f"), report.Number(r.CapturedPeak, "%.3f")}
 		if r.RealRun != nil {
 			cells = append(cells, fmt.Sprintf("%.4f", r.SlowdownMin), fmt.Sprintf("%.4f", r.SlowdownMax), fmt.Sprintf("%d pages", r.VMDiffPages))
+		}
+		if s := r.Sharing; s != nil {
+			cells = append(cells, formatNs(s.HelpedNs), formatNs(s.HelperWaitNs), strconv.FormatInt(s.HelperMoves, 10))
 		}
 		t.add(cells...)
 	}
