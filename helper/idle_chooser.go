@@ -46,6 +46,11 @@ func (c *Chooser) Limit(allowed []int, quotaLeft float64) {
 // helper takes from others in a busy second or two.
 const parkAfter = 3
 
+// bytesDecay slows the fall of what a process claims to have registered, to one part in so many at
+// each look. A helper deregisters memory: if the claim fell with that, the core would go to a process without
+// helper at the next look, and come back at the one after it.
+const bytesDecay = 16
+
 // Choose makes this helper's choice among the claims of all helpers of the node, its own among
 // them or not, and returns the new ones.
 func (c *Chooser) Choose(l Look, all []Claim) []Claim {
@@ -53,7 +58,7 @@ func (c *Chooser) Choose(l Look, all []Claim) []Claim {
 		topology: c.topology, allowed: c.allowed, load: l.Load, commCPU: l.CommCPU,
 		others: slices.Clone(all), self: c.self, quotaUsedUp: isUsedUp(c.quotaLeft, c.self.CPU != AnyCPU),
 	}
-	v.self.Bytes = l.Bytes
+	v.self.Bytes = max(l.Bytes, c.self.Bytes-c.self.Bytes/bytesDecay)
 	if i := slices.IndexFunc(v.others, func(o Claim) bool { return o.Owner == c.self.Owner }); i >= 0 {
 		v.self.CPU = v.others[i].CPU // a bigger process may have taken the core
 		v.others = slices.Delete(v.others, i, i+1)

@@ -9,12 +9,11 @@ import (
 	"pinwheel/replay/replaytest"
 )
 
-// onNode replays a NAS trace under pinwheel with all its ranks on nodes of so many.
-func onNode(t *testing.T, name string, perNode int, cores *IdleCores) (base, ours Result) {
+// onNodes replays a NAS trace under pinwheel on nodes with idle cores.
+func onNodes(t *testing.T, name string, nodes [][]int, cores *IdleCores) (base, ours Result) {
 	t.Helper()
-	f := nasTrace(t, name)
-	o := Options{Policies: []string{LeavePinned, Pinwheel}, Cores: cores, Nodes: nodesOf(f.Header().Ranks, perNode)}
-	rs, err := Compare(t.Context(), o, f)
+	o := Options{Policies: []string{LeavePinned, Pinwheel}, Cores: cores, Nodes: nodes}
+	rs, err := Compare(t.Context(), o, nasTrace(t, name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,8 +37,8 @@ func nodesOf(ranks, perNode int) (nodes [][]int) {
 
 func TestWithAsManyIdleCoresAsRanksHelpersDoAsOnTheirOwn(t *testing.T) {
 	for _, policy := range []string{"conservative", "aggressive"} {
-		_, alone := onNode(t, "ft.C.16", 4, nil)
-		_, shared := onNode(t, "ft.C.16", 4, &IdleCores{PerNode: 4, Policy: policy})
+		_, alone := onNodes(t, "ft.C.16", nodesOf(16, 4), nil)
+		_, shared := onNodes(t, "ft.C.16", nodesOf(16, 4), &IdleCores{PerNode: 4, Policy: policy})
 		if d := math.Abs(shared.AvgPinnedBytes/alone.AvgPinnedBytes - 1); d > 0.001 {
 			t.Errorf("%s: pinned on average %.0f bytes, %.0f without the node", policy, shared.AvgPinnedBytes, alone.AvgPinnedBytes)
 		}
@@ -51,7 +50,7 @@ func TestWithAsManyIdleCoresAsRanksHelpersDoAsOnTheirOwn(t *testing.T) {
 
 func TestWithoutAnIdleCoreEverythingStaysPinned(t *testing.T) {
 	for _, cores := range []*IdleCores{{Policy: "aggressive"}, {PerNode: 2, Policy: "off"}} {
-		base, ours := onNode(t, "ft.B.4", 2, cores)
+		base, ours := onNodes(t, "ft.B.4", nodesOf(4, 2), cores)
 		if ours.AvgPinnedBytes != base.AvgPinnedBytes || ours.HelperDeregs != 0 || ours.HelpedNs != 0 {
 			t.Errorf("%+v: pinned on average %.0f bytes, leave-pinned %.0f; helped for %d ns", cores, ours.AvgPinnedBytes, base.AvgPinnedBytes, ours.HelpedNs)
 		}
@@ -60,8 +59,9 @@ func TestWithoutAnIdleCoreEverythingStaysPinned(t *testing.T) {
 
 // Helpers that share a core wait for each other, and with long time slices they can save less.
 func TestHelpersOfOneCoreDelayEachOther(t *testing.T) {
+	nodes := [][]int{{0, 3}, {1, 2}} // rank 0 talks to 1, and 2 to 3
 	aggressive := func(cores int, sliceNs int64) Result {
-		_, r := onNode(t, "cg.C.4", 2, &IdleCores{PerNode: cores, Policy: "aggressive", SliceNs: sliceNs})
+		_, r := onNodes(t, "cg.C.4", nodes, &IdleCores{PerNode: cores, Policy: "aggressive", SliceNs: sliceNs})
 		return r
 	}
 	alone, shared, long := aggressive(2, 0), aggressive(1, 0), aggressive(1, 100_000_000)
@@ -76,10 +76,10 @@ func TestHelpersOfOneCoreDelayEachOther(t *testing.T) {
 
 // Conservative gives the only idle core of a node to the rank that has most registered.
 func TestTheCoreMovesToTheRankWithMostRegistered(t *testing.T) {
-	small := strings.Repeat("send 2 64K a; cpu 100ms; ", 60)
-	large := "cpu 3100ms; " + strings.Repeat("send 3 8M b; cpu 100ms; ", 30)
+	small := strings.Repeat("send 2 64K a; cpu 100ms; ", 100)
+	large := "cpu 3100ms; " + strings.Repeat("send 3 8M b; cpu 100ms; ", 69)
 	f := replaytest.Trace(t, "0: "+small+"\n1: "+large+
-		"\n2: "+strings.Repeat("recv 0 64K a; ", 60)+"\n3: "+strings.Repeat("recv 1 8M b; ", 30))
+		"\n2: "+strings.Repeat("recv 0 64K a; ", 100)+"\n3: "+strings.Repeat("recv 1 8M b; ", 69))
 	o := Options{Policies: []string{Pinwheel}, Nodes: [][]int{{0, 1}, {2, 3}}, Cores: &IdleCores{PerNode: 1, Policy: "conservative"}}
 	rs, err := Compare(t.Context(), o, f)
 	if err != nil {
