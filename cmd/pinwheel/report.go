@@ -38,12 +38,16 @@ func (c *reportCmd) Run(e *command.Env) error {
 }
 
 // runAndReport starts a job, waits for its end and prints one report of all
-// ranks to standard error or into a file.
+// ranks to standard error or into a file. If other processes share the directory, the last to end
+// does that.
 func runAndReport(e *command.Env, p launch.Plan, dir jobreport.Dir, file string) error {
 	state, err := p.Run()
 	if err != nil {
 		_ = dir.Remove() // nothing was started
 		return cantStart(err)
+	}
+	if !dir.Last() {
+		launch.EndAs(state)
 	}
 	err = writeReport(dir, file)
 	if errors.Is(err, jobreport.ErrNone) {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"pinwheel/internal/launch/launchtest"
 	"pinwheel/internal/outfile/outfiletest"
 	"pinwheel/internal/testwait"
@@ -47,6 +49,48 @@ func TestOneReportOfAllRanksAfterTheJob(t *testing.T) {
 		t.Errorf("with --stats: %v", state)
 	}
 	oneLine(t, stderr, "--report makes use of PINWHEEL_STATS")
+}
+
+// srun -n 2 pinwheel run --report -- app: the last process to end reports on all ranks of its step.
+func TestProcessesOfOneStepMakeOneReport(t *testing.T) {
+	testwait.Bound(t)
+	site := launchtest.New(t)
+	t.Chdir(t.TempDir())
+	t.Setenv("SLURM_JOB_ID", "77")
+	t.Setenv("SLURM_STEP_ID", "3")
+	last := testwait.Command(t, binary, "run", "--library", site.Library, "--report=all.txt", "--", "app", "wait")
+	stdout, err := last.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := last.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || line != "ready\n" {
+		t.Fatalf("program says %q, %v", line, err)
+	}
+	_, stderr, state := pinwheel(t, "run --library "+site.Library+" --report=all.txt -- app report")
+	if _, err := os.Stat("all.txt"); err == nil || state.ExitCode() != 8 || stderr != "" {
+		t.Errorf("the first: %v, %q, report %v", state, stderr, err)
+	}
+	// A job of its own, of a launcher that is such a rank.
+	_, stderr, state = pinwheel(t, "run --library "+site.Library+" --report -- mpirun app report")
+	if state.ExitCode() != 8 || !strings.Contains(stderr, "2 of 2 ranks") {
+		t.Errorf("mpirun: %v, %q", state, stderr)
+	}
+	if err := last.Process.Signal(unix.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = last.Wait() // the status says it all
+	if got := last.ProcessState.ExitCode(); got != 40+int(unix.SIGTERM) {
+		t.Errorf("the last: %v", last.ProcessState)
+	}
+	if text, err := os.ReadFile("all.txt"); err != nil || !strings.Contains(string(text), "2 of 2 ranks") {
+		t.Errorf("%q, %v", text, err)
+	}
+	if left, _ := filepath.Glob("*"); len(left) != 1 {
+		t.Errorf("left: %q", left)
+	}
 }
 
 func TestReportReadsFilesOfRanks(t *testing.T) {

@@ -79,20 +79,31 @@ func (c *runCmd) Run(e *command.Env) error {
 			return command.Usagef("--report: %w", err)
 		}
 	}
-	dir, err := jobreport.NewDir()
+	dir, err := reportDir(r)
 	if err != nil {
 		return err
 	}
 	r.Settings = append(r.Settings, "PINWHEEL_STATS="+dir.Pattern())
 	p, err := c.plan(e, r)
 	if err != nil || p.Plain != "" {
-		_ = dir.Remove() // it is empty
+		_ = dir.Remove() // this process puts nothing into it
 		if err == nil {
 			err = cantStart(p.Exec())
 		}
 		return err
 	}
 	return runAndReport(e, p, dir, string(c.Report))
+}
+
+// reportDir is where the ranks put their reports. A process that a launcher has started for one rank
+// (srun pinwheel run -- ./app) shares it with those of the other ranks.
+func reportDir(r launch.Request) (jobreport.Dir, error) {
+	if step := settings.Step(); step != "" && !launch.StartsRanks(r.Command, r.Environ) {
+		if dir, err := jobreport.JoinDir(step); err == nil {
+			return dir, nil
+		}
+	}
+	return jobreport.NewDir()
 }
 
 // request says what the options ask for, and what is in force with the environment.

@@ -11,9 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Dir is a directory for the reports of one job. Its process holds a lock in it for
-// as long as it lives. A directory without a lock was left by a process that was
-// killed; the next process that makes a Dir in the same place removes it.
+// Dir is a directory for the reports of one job. Its processes hold a lock in it for
+// as long as they live: one process of NewDir, or several of JoinDir. A directory without a
+// lock was left by processes that were killed; the next process that makes a Dir in the same
+// place removes it.
 type Dir struct {
 	path  string
 	owner *os.File
@@ -28,14 +29,16 @@ const (
 // NewDir makes a directory in the working directory, which the nodes of a cluster
 // usually share, or else in the directory for temporary files. Only the user can
 // read it.
-func NewDir() (Dir, error) {
+func NewDir() (Dir, error) { return somewhere(newDir) }
+
+func somewhere(make func(parent string) (Dir, error)) (Dir, error) {
 	wd, err := os.Getwd()
 	if err == nil {
-		if d, err := newDir(wd); err == nil {
+		if d, err := make(wd); err == nil {
 			return d, nil
 		}
 	}
-	return newDir(os.TempDir())
+	return make(os.TempDir())
 }
 
 func newDir(parent string) (Dir, error) {
@@ -45,7 +48,7 @@ func newDir(parent string) (Dir, error) {
 		if err != nil {
 			return Dir{}, err
 		}
-		owner, err := os.OpenFile(filepath.Join(path, ownerName), os.O_CREATE|os.O_RDWR, 0o600)
+		d, err := openDir(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // swept
 		}
@@ -53,14 +56,25 @@ func newDir(parent string) (Dir, error) {
 			return Dir{}, errors.Join(err, os.Remove(path))
 		}
 		// On a file system without locks nothing is swept either.
-		d := Dir{path, owner}
-		if unix.Flock(int(owner.Fd()), unix.LOCK_EX|unix.LOCK_NB) != unix.EWOULDBLOCK && d.owns() {
+		if d.Last() && d.owns() {
 			return d, nil
 		}
-		_ = owner.Close()
+		_ = d.owner.Close()
 	}
 	return Dir{}, fs.ErrExist
 }
+
+func openDir(path string) (Dir, error) {
+	owner, err := os.OpenFile(filepath.Join(path, ownerName), os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
+	return Dir{path, owner}, err
+}
+
+// lock takes the lock of the directory, unix.LOCK_EX or unix.LOCK_SH, or fails.
+func (d Dir) lock(how int) error { return unix.Flock(int(d.owner.Fd()), how|unix.LOCK_NB) }
+
+// Last reports whether no other process has the directory. If it has joined with others, it has
+// left them then: of all that call Last at their end, exactly one gets true.
+func (d Dir) Last() bool { return d.lock(unix.LOCK_EX) != unix.EWOULDBLOCK }
 
 // owns reports whether the lock is still in the directory.
 func (d Dir) owns() bool {
@@ -88,8 +102,13 @@ func (d Dir) Files() (files []string, err error) {
 	return files, err
 }
 
-// Remove removes the directory and the reports.
-func (d Dir) Remove() error { return errors.Join(remove(d.path), d.owner.Close()) }
+// Remove removes the directory and the reports, unless other processes have joined and live.
+func (d Dir) Remove() error {
+	if !d.Last() {
+		return d.owner.Close()
+	}
+	return errors.Join(remove(d.path), d.owner.Close())
+}
 
 // Keep leaves the directory and the reports in place for the user. It returns the
 // name of the directory.
@@ -130,7 +149,7 @@ var directoryName = regexp.MustCompile("^" + prefix + "[0-9]+$") // as os.MkdirT
 func sweep(parent string) {
 	entries, _ := os.ReadDir(parent) // what can't be read is not swept
 	for _, e := range entries {
-		if !e.IsDir() || !directoryName.MatchString(e.Name()) {
+		if !e.IsDir() || !directoryName.MatchString(e.Name()) && !isOldJoined(e) {
 			continue
 		}
 		path := filepath.Join(parent, e.Name())

@@ -126,6 +126,17 @@ func ProgramOf(command, environ []string) string {
 	return filepath.Base(command[0])
 }
 
+// StartsRanks reports whether the command is a launcher, known or not, behind any wrappers.
+func StartsRanks(command, environ []string) bool {
+	_, command = splitWrappers(command, environ)
+	path, err := find(command[0])
+	if err != nil {
+		return false
+	}
+	_, starts := recognise(path, environ)
+	return starts
+}
+
 // throughLauncher makes a launcher give everything to its ranks.
 func (p *Plan) throughLauncher(l *launcher, r Request, library program) {
 	segments := scan(r.Command[1:], l.values)

@@ -53,6 +53,7 @@ func TestLauncherIsToldToPreloadTheRanksOnly(t *testing.T) {
 		{"srun -n4 --export=ALL,A=1 app", "srun -n4 --export=ALL,A=1,LD_PRELOAD=<lib>,<vars> app"},
 		{"srun --export A,LD_PRELOAD=tool.so app", "srun --export=A,LD_PRELOAD=<lib>:tool.so,<vars> app"},
 		{"srun --export=NONE app", "srun --export=LD_PRELOAD=<lib>,<vars> app"},
+		{"srun --export=NIL app", "srun --export=LD_PRELOAD=<lib>,<vars> app"},
 		{"srun -n 1 app : -n 1 --export=A app", "srun --export=ALL,LD_PRELOAD=<lib>,<vars> -n 1 app : --export=A,LD_PRELOAD=<lib>,<vars> -n 1 app"},
 	} {
 		p := makePlan(t, site, c.command)
@@ -291,6 +292,17 @@ func TestWrappersBeforeALauncherStay(t *testing.T) {
 	}
 	if p := makePlan(t, site, "nice app"); p.Plain != "" || !slices.Contains(p.Environ, "LD_PRELOAD="+site.Library) {
 		t.Errorf("without launcher: %q, plain %q", p.Args, p.Plain)
+	}
+}
+
+func TestLaunchersStartRanks(t *testing.T) {
+	launchtest.New(t)
+	for command, want := range map[string]bool{
+		"mpirun app": true, "nice -n 5 srun app": true, "aprun app": true, "app mpirun": false, "nowhere-to-be-found": false,
+	} {
+		if got := launch.StartsRanks(strings.Fields(command), os.Environ()); got != want {
+			t.Errorf("%s: %v, want %v", command, got, want)
+		}
 	}
 }
 

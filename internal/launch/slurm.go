@@ -64,7 +64,7 @@ func slurmExport(list, library string, environ []string, vars []variable) (strin
 		} else if (name == preloadVar || name == "ALL") && preload == "" {
 			preload = inherited
 		}
-		if entry != "" && entry != "NONE" && name != preloadVar { // NONE: nothing but SLURM_*
+		if entry != "" && entry != "NONE" && entry != "NIL" && name != preloadVar { // nothing but SLURM_*
 			entries = append(entries, entry)
 		}
 	}

@@ -42,6 +42,28 @@ func TestWorldsOfOneJobHaveNamesOfTheirOwn(t *testing.T) {
 	}
 }
 
+func TestStepIsThatOfTheLauncher(t *testing.T) {
+	for _, c := range []struct {
+		environ map[string]string
+		want    string
+	}{
+		{nil, ""},
+		{map[string]string{"SLURM_JOB_ID": "77"}, ""}, // a batch script
+		{map[string]string{"SLURM_JOB_ID": "77", "SLURM_STEP_ID": "0"}, "77.0"},
+		{map[string]string{"SLURM_JOB_ID": "77", "SLURM_STEP_ID": "../0"}, ""},
+		{map[string]string{"SLURM_JOB_ID": "77", "SLURM_STEP_ID": "4294967290", "MPI_LOCALNRANKS": "2"}, ""},
+		{map[string]string{"SLURM_JOB_ID": "77", "SLURM_STEP_ID": "4294967290", "PMIX_NAMESPACE": "1958019073"}, "1958019073"},
+		{map[string]string{"SLURM_JOB_ID": "77", "SLURM_STEP_ID": "1", "PMIX_NAMESPACE": "slurm.pmix.77.1"}, "slurm.pmix.77.1"},
+	} {
+		for _, v := range []string{"SLURM_JOB_ID", "SLURM_STEP_ID", "PMIX_NAMESPACE", "MPI_LOCALNRANKS"} {
+			t.Setenv(v, c.environ[v])
+		}
+		if got := Step(); got != c.want {
+			t.Errorf("%v: %q, want %q", c.environ, got, c.want)
+		}
+	}
+}
+
 // launchedWith makes these all that launchers say of how many ranks there are.
 func launchedWith(t *testing.T, environ map[string]string) {
 	t.Helper()

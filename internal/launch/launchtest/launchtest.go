@@ -48,13 +48,13 @@ func New(t *testing.T) *Site {
 	s := &Site{Bin: filepath.Join(dir, "bin"), Library: filepath.Join(dir, "lib", "libpinwheel.so"), dir: t.TempDir()}
 	t.Setenv("FAKE_DIR", s.dir)
 	t.Setenv("PATH", s.Bin+":/usr/bin:/bin")
-	for _, name := range []string{"LD_PRELOAD", "LD_LIBRARY_PATH", "SLURM_EXPORT_ENV"} {
+	for _, name := range []string{"LD_PRELOAD", "LD_LIBRARY_PATH"} {
 		t.Setenv(name, "")
 		os.Unsetenv(name)
 	}
 	for _, entry := range os.Environ() { // those of who runs the tests
 		name, _, _ := strings.Cut(entry, "=")
-		for _, prefix := range []string{"PINWHEEL_", "FI_", "UCX_", "OMPI_MCA_", "MV2_"} {
+		for _, prefix := range []string{"PINWHEEL_", "FI_", "UCX_", "OMPI_MCA_", "MV2_", "SLURM_", "PMIX_"} {
 			if strings.HasPrefix(name, prefix) {
 				t.Setenv(name, "")
 				os.Unsetenv(name)
