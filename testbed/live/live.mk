@@ -3,7 +3,7 @@
 LIVE := $(OUT)/live/live
 SOAK_LAUNCHES ?= 1000
 
-.PHONY: test-live test-live-all soak-live $(LIVE)
+.PHONY: test-live test-live-all soak-live test-slurm install-slurm $(LIVE)
 
 $(LIVE): build softverbs
 	mkdir -p $(@D)
@@ -21,3 +21,12 @@ test-live-all: $(LIVE)
 ## soak-live: SOAK_LAUNCHES=1000 on each MPI stack, which end in every way; a rank killed in every tenth; goes on where it was
 soak-live: $(LIVE)
 	$(LIVE) soak --launches $(SOAK_LAUNCHES)
+
+## install-slurm: install what test-slurm needs beside MPI (Debian, as root)
+install-slurm:
+	apt-get update -qq
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends slurm-wlm munge
+
+## test-slurm: jobs under Pinwheel on a Slurm cluster of this node, started for the test (as root; a minute)
+test-slurm: build softverbs
+	LIVE_TEST_SLURM=y $(GO) test -count=1 -v -timeout 9m ./testbed/live/slurm

@@ -46,9 +46,9 @@ type Use struct {
 	Large, LargeBytes    uint64 // RDMA of 64 KiB and more, which no transport copies through buffers of its own
 }
 
-// readUses reads the file of SOFTVERBS_STATS: a line for each process that
+// ReadUses reads the file of SOFTVERBS_STATS: a line for each process that
 // reached its exit, of names and numbers.
-func readUses(path string) ([]Use, error) {
+func ReadUses(path string) ([]Use, error) {
 	f, err := os.Open(path)
 	if os.IsNotExist(err) {
 		return nil, nil // nobody opened the device

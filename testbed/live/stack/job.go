@@ -29,16 +29,20 @@ var foreign = []string{
 	"UCX_", "OMPI_", "FI_", "MPIR_", "HYDRA_", "PINWHEEL_", "SOFTVERBS_", "LD_PRELOAD=", "LD_LIBRARY_PATH=", "SYSFS_PATH=",
 }
 
+// Environ is the environment of this process without what would change what a stack does.
+func Environ() []string {
+	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
+		return slices.ContainsFunc(foreign, func(prefix string) bool { return strings.HasPrefix(entry, prefix) })
+	})
+}
+
 // Command returns the command line and the environment of the job. Each
 // process adds what it did on the device to the file stats.
 func (j Job) Command(stats string) (args, environ []string) {
 	vars := append(j.Device.variables(), "SOFTVERBS_STATS="+stats)
 	launcher := []string{j.Stack.launcher(), "-n", strconv.Itoa(j.Ranks)}
 	args = slices.Concat(j.Under, launcher, j.Options, j.Stack.given(vars), j.Program)
-	environ = slices.DeleteFunc(os.Environ(), func(entry string) bool {
-		return slices.ContainsFunc(foreign, func(prefix string) bool { return strings.HasPrefix(entry, prefix) })
-	})
-	environ = slices.Concat(environ, j.Stack.settings, j.Environ)
+	environ = slices.Concat(Environ(), j.Stack.settings, j.Environ)
 	if j.NoCache {
 		environ = launch.WithoutCaches(environ)
 	}

@@ -98,7 +98,7 @@ func (r *Running) Wait(limit time.Duration) (Result, error) {
 		err = nil
 	}
 	output, readErr := os.ReadFile(r.output())
-	uses, usesErr := readUses(r.stats())
+	uses, usesErr := ReadUses(r.stats())
 	res.Status, res.Output, res.Uses = statusOf(r.cmd.ProcessState), string(output), uses
 	return res, cmp.Or(err, readErr, usesErr, os.RemoveAll(r.dir))
 }

@@ -158,14 +158,14 @@ func TestWhatAStackNeedsIsNamed(t *testing.T) {
 
 func TestUsesAreRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "stats")
-	if uses, err := readUses(path); err != nil || len(uses) != 0 {
+	if uses, err := ReadUses(path); err != nil || len(uses) != 0 {
 		t.Errorf("%v, %v", uses, err)
 	}
 	text := "pid 7 regions 1 region_bytes 4096 requests 3 large 2 large_bytes 131072\npid 8 regions 0 more 1\n"
 	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	uses, err := readUses(path)
+	uses, err := ReadUses(path)
 	if want := []Use{{7, 1, 4096, 3, 2, 131072}, {PID: 8}}; err != nil || !slices.Equal(uses, want) {
 		t.Errorf("%v, %v, want %v", uses, err, want)
 	}
