@@ -75,6 +75,9 @@ var build = sync.OnceValue(func() (s stage) {
 		{
 			append(cc("-o", at("path"), "testing/standin/path.c", at("libmpi.so.40"), at("libibverbs.so.1")), found...),
 			append(cc("-o", at("life"), "testing/standin/life.c", at("libmpi.so.40"), at("libibverbs.so.1"), "-lpthread"), found...),
+			// The library is part of this program, whose calls come back to it (-rdynamic).
+			append(append(append(cc("-rdynamic", "-o", at("waits"), "testing/standin/waits.c"), preloadFlags...), sources...),
+				append(found, at("libmpi.so.40"), at("libibverbs.so.1"), "-ldl", "-lpthread")...),
 		},
 	} {
 		var g errgroup.Group
@@ -307,6 +310,13 @@ func TestProgramsLiveAsWithoutUs(t *testing.T) {
 				t.Errorf("status %d, want %d: %s", status, want, said)
 			}
 		})
+	}
+}
+
+// The word that says so is of the call that the program has made, whatever MPI calls inside of it.
+func TestHelperSeesWhenACallMayBlock(t *testing.T) {
+	if status, said := play(t, theStage(t), []string{"LD_PRELOAD="}, "waits"); status != 0 || said != "" {
+		t.Errorf("status %d: %s", status, said)
 	}
 }
 

@@ -148,6 +148,9 @@ struct pw_thread {
 	uint64_t seq;
 	uint64_t op;
 	void **frame; /* frame pointer of the outermost wrapper */
+	/* Atomic: 1 while the call under way may block, else 0. The helper prefers to work then. It orders nothing, and
+	 * lies in the cache line that every call writes anyway. */
+	uint32_t waiting;
 	/* seq of the last call whose buffer has gaps. MPI packs such data into memory of its own. */
 	uint64_t packed_seq;
 	uint64_t largest;     /* bytes of the largest buffer announced by the call largest_seq */
@@ -278,7 +281,8 @@ struct pw_shared {
 	PW_MIX(PW_MIX(PW_MIX(1, sizeof(struct pw_shared)), offsetof(struct pw_shared, domain)), \
 	       offsetof(struct pw_shared, recorder))
 #define PW_LAYOUT_THREAD \
-	PW_MIX(PW_MIX(PW_MIX(PW_LAYOUT_SHARED, sizeof(struct pw_thread)), offsetof(struct pw_thread, local)), \
+	PW_MIX(PW_MIX(PW_MIX(PW_MIX(PW_LAYOUT_SHARED, sizeof(struct pw_thread)), offsetof(struct pw_thread, waiting)), \
+		      offsetof(struct pw_thread, local)), \
 	       offsetof(struct pw_thread, mail))
 #define PW_LAYOUT \
 	PW_MIX(PW_MIX(PW_LAYOUT_THREAD, sizeof(struct pw_event)), \

@@ -94,8 +94,10 @@ static inline __attribute__((always_inline)) void enter(struct pw_call *c, const
 	c->thread = t;
 	if (s->lifecycle == PW_TYPE_FREED || s->lifecycle == PW_COMM_FREED || s->lifecycle == PW_WIN_FREED)
 		forget(c);
-	if (t->depth && pw_was_unwound(t->frame, frame))
-		t->depth = 0; /* an error handler has jumped, or an exception has passed */
+	if (t->depth && pw_was_unwound(t->frame, frame)) { /* an error handler has jumped, or an exception has passed */
+		t->depth = 0;
+		__atomic_store_n(&t->waiting, 0, __ATOMIC_RELAXED);
+	}
 	if (t->depth++) /* the MPI library calls itself */
 		return;
 	t->seq++;
@@ -109,6 +111,8 @@ static inline __attribute__((always_inline)) void enter(struct pw_call *c, const
 		pw_record_begin(c);
 	else if (pw_is_recording())
 		pw_record_left_out(c);
+	if (pw_may_block(s))
+		__atomic_store_n(&t->waiting, 1, __ATOMIC_RELAXED);
 }
 
 static inline __attribute__((always_inline)) void leave(struct pw_call *c, const struct pw_spec *s, int error)
@@ -131,8 +135,8 @@ static inline __attribute__((always_inline)) void leave(struct pw_call *c, const
 		if (c->recorded)
 			pw_record_end(c);
 	}
-	if (t->depth)
-		t->depth--;
+	if (t->depth && !--t->depth && pw_may_block(s))
+		__atomic_store_n(&t->waiting, 0, __ATOMIC_RELAXED);
 }
 
 /* Finds the real function. A linked program has one. */
