@@ -52,12 +52,15 @@ func (l *Local) Register(r mem.Range, a verbs.Access) (Ref, Outcome, error) {
 	c := l.c
 	c.mu.Lock()
 	defer c.unlock()
-	if c.closed {
-		return Ref{}, Hit, ErrClosed
-	}
 	q := &request{local: l, pages: p, access: a}
-	ref, err := c.registerOnceUnlocking(q)
-	return ref, q.outcome, err
+	for {
+		if c.closed {
+			return Ref{}, Hit, ErrClosed
+		}
+		if ref, err := c.registerOnceUnlocking(q); !c.awaitShareUnlocking(q, err) {
+			return ref, q.outcome, err
+		}
+	}
 }
 
 // pages checks r and returns its whole pages.
@@ -79,6 +82,7 @@ type request struct {
 	access  verbs.Access
 	outcome Outcome // so far
 	moved   int     // how often its mapping changed while it was being registered
+	awaited bool    // other processes were asked to release memory
 }
 
 // errAgain ends an attempt to serve a request that changed what stood in the way, or waited
@@ -95,10 +99,24 @@ func (c *Cache) acquire(l *Local, r mem.Range, a verbs.Access) (Ref, Outcome, er
 	c.mu.Lock()
 	defer c.unlock()
 	for {
-		if ref, err := c.attemptUnlocking(q); err != errAgain {
+		if ref, err := c.attemptUnlocking(q); err != errAgain && !c.awaitShareUnlocking(q, err) {
 			return ref, q.outcome, err
 		}
 	}
+}
+
+// awaitShareUnlocking waits once for room in the share of this process if the lack of it is why a
+// request fails, and reports whether there is some now.
+func (c *Cache) awaitShareUnlocking(q *request, failed error) (ok bool) {
+	if q.awaited || !errors.Is(failed, errShare) {
+		return false
+	}
+	q.awaited = true
+	_ = c.withoutLock(func() error {
+		ok = c.opts.Group.await(int64(q.pages.Len()))
+		return nil
+	})
+	return ok
 }
 
 // attemptUnlocking serves a request according to the state of its region:

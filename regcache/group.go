@@ -19,6 +19,11 @@ type Group struct {
 	caches []*Cache
 	limits Limits
 	used   Usage
+	peak   int64 // most bytes since SettleShare
+	past   Stats // counters of caches that were closed
+
+	share   Share // nil: none
+	granted int64 // the share, which must be no more than share says; lowered under mu
 }
 
 // NewGroup returns a group without caches and without a limit on the number of regions. For
@@ -92,29 +97,36 @@ func (g *Group) evictOther(c *Cache) bool {
 func (g *Group) state() (limits Limits, used Usage) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.limits, g.used
+	limits = g.limits
+	if g.share != nil {
+		limits.Bytes = min(limits.Bytes, g.granted)
+	}
+	return limits, g.used
 }
 
-// charge accounts for one more registration, or returns the limit that it would exceed.
-func (g *Group) charge(bytes int64) error {
+// charge accounts for so much more, or returns the limit that it would exceed.
+func (g *Group) charge(bytes, regions int64) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
-	case g.used.Regions >= g.limits.Regions:
+	case regions > g.limits.Regions-g.used.Regions:
 		return verbs.ErrRegions
 	case bytes > g.limits.Bytes-g.used.Bytes:
 		return verbs.ErrPinnedMemory
+	case !g.permits(g.used.Bytes + bytes):
+		return errShare
 	}
 	g.used.Bytes += bytes
-	g.used.Regions++
+	g.used.Regions += regions
+	g.peak = max(g.peak, g.used.Bytes)
 	return nil
 }
 
-func (g *Group) uncharge(bytes int64) {
+func (g *Group) uncharge(bytes, regions int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.used.Bytes -= bytes
-	g.used.Regions--
+	g.used.Regions -= regions
 }
 
 func (g *Group) join(c *Cache) {
@@ -123,8 +135,11 @@ func (g *Group) join(c *Cache) {
 	g.caches = append(g.caches, c)
 }
 
+// leave is called with the lock of a cache that was closed.
 func (g *Group) leave(c *Cache) {
+	counted := c.counts()
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.past.Add(counted)
 	g.caches = slices.DeleteFunc(g.caches, func(o *Cache) bool { return o == c })
 }

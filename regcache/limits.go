@@ -51,7 +51,7 @@ func (c *Cache) reserveUnlocking(r mem.Range) error {
 		case n > c.limits.Bytes-c.pinned.Bytes:
 			lacking = verbs.ErrPinnedMemory
 		case c.opts.Group != nil:
-			lacking, own = c.opts.Group.charge(n), false
+			lacking, own = c.opts.Group.charge(n, 1), false
 		}
 		if lacking == nil {
 			c.pinned.Bytes += n
@@ -79,7 +79,7 @@ func (c *Cache) fits(r mem.Range) error {
 	case n > min(c.limits.Bytes, provider.MaxPinnedBytes):
 		return c.limitError(r, verbs.ErrPinnedMemory, true)
 	case c.opts.Group != nil:
-		if limits, _ := c.opts.Group.state(); n > limits.Bytes {
+		if n > c.opts.Group.most() {
 			return c.limitError(r, verbs.ErrPinnedMemory, false)
 		}
 	}
@@ -90,7 +90,7 @@ func (c *Cache) unreserve(r mem.Range) {
 	c.pinned.Bytes -= int64(r.Len())
 	c.pinned.Regions--
 	if c.opts.Group != nil {
-		c.opts.Group.uncharge(int64(r.Len()))
+		c.opts.Group.uncharge(int64(r.Len()), 1)
 	}
 }
 
@@ -100,5 +100,9 @@ func (c *Cache) limitError(r mem.Range, kind error, own bool) error {
 		return &limitError{r, kind, "the protection domain", c.limits, c.pinned}
 	}
 	limits, used := c.opts.Group.state()
-	return &limitError{r, kind, "the process", limits, used}
+	whose := "the process"
+	if errors.Is(kind, errShare) {
+		whose = "the node"
+	}
+	return &limitError{r, kind, whose, limits, used}
 }

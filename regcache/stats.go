@@ -23,13 +23,50 @@ type Stats struct {
 func (c *Cache) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := c.stats
-	s.Hits += c.tab.hits()
-	s.Pinned, s.Known = c.pinned, len(c.byID)
+	s := c.counts()
 	for _, g := range c.bySlot {
 		if g != nil && !g.known() {
 			s.Lingering++
 		}
 	}
 	return s
+}
+
+// counts is Stats without Lingering, in little time. It is called with mu.
+func (c *Cache) counts() Stats {
+	s := c.stats
+	s.Hits += c.tab.hits()
+	s.Pinned, s.Known = c.pinned, len(c.byID)
+	return s
+}
+
+// Counts returns the sums over all caches that the group has had, without Known and Lingering.
+func (g *Group) Counts() Stats {
+	g.mu.Lock()
+	sum := g.past
+	g.mu.Unlock()
+	for _, c := range g.members() {
+		c.mu.Lock()
+		counted := c.counts()
+		c.mu.Unlock()
+		sum.Add(counted)
+	}
+	sum.Pinned = g.Usage()
+	return sum
+}
+
+// Add adds up the counters of two caches, except for Uncached, Grown, Merged, Leaked, Known and Lingering.
+func (s *Stats) Add(c Stats) {
+	s.Hits += c.Hits
+	s.Waited += c.Waited
+	s.First += c.First
+	s.Late += c.Late
+	s.Failed += c.Failed
+	s.HelperRegisters += c.HelperRegisters
+	s.HelperDeregisters += c.HelperDeregisters
+	s.Evicted += c.Evicted
+	s.Invalidated += c.Invalidated
+	s.Pinned.Bytes += c.Pinned.Bytes
+	s.Pinned.Regions += c.Pinned.Regions
+	s.PeakPinnedBytes += c.PeakPinnedBytes
 }
