@@ -16,7 +16,7 @@ REAL_TRACES := $(addprefix results/traces/,ft.B.4.pwt lu.B.4.pwt mg.C.4.pwt)
 # One line for a tool that is missing: $(call need,command,what to install)
 need = command -v $(1) >/dev/null || { echo "make: $(1) is missing: $(2)" >&2; exit 1; }
 
-.PHONY: help tools build replay test race fuzz lint soak test-faults test-sanitize bench-peers bench results calibrate vmwatch-object clean
+.PHONY: help tools build replay test race fuzz lint soak soak-node test-faults test-sanitize bench-peers bench results calibrate vmwatch-object clean
 
 ## help: this list
 help:
@@ -66,6 +66,12 @@ lint: tools
 ## soak: fifteen minutes of random maps, unmaps, faults in every call and limits under the registration cache
 soak: tools
 	PINWHEEL_SOAK=10m $(GO) test -count=1 -run Soak -timeout 30m -v ./regcache ./bench/ctable
+
+NODE_KILLS ?= 10000
+
+## soak-node: kill and start NODE_KILLS=10000 members of a job on this node, at random moments; the budget must hold
+soak-node: tools
+	PINWHEEL_NODE_KILLS=$(NODE_KILLS) $(GO) test -count=1 -run Soak -timeout 120m -v ./internal/node
 
 ## test-faults: 100,000 Managers with a fault each, or PINWHEEL_FAULTS, and 1,000 over io_uring, or PINWHEEL_FAULTS_URING
 test-faults: tools

@@ -39,6 +39,15 @@ type plainProvider struct {
 func (m *Manager) plainly() plainProvider { return plainProvider{m.provider, m} }
 
 func (p plainProvider) Register(r mem.Range, a verbs.Access) (region verbs.Region, err error) {
+	bytes := int64(r.PageAligned().Len())
+	if err := p.m.group.Charge(bytes); err != nil {
+		return region, &verbs.Error{Op: "register", Range: r, Kind: err}
+	}
+	defer func() {
+		if err != nil {
+			p.m.group.Uncharge(bytes)
+		}
+	}()
 	defer p.m.contain(&err)
 	return p.Metered.Register(r, a)
 }
@@ -49,7 +58,9 @@ func (p plainProvider) Deregister(region verbs.Region) error {
 		p.m.mu.Lock()
 		defer p.m.mu.Unlock()
 		p.m.unreleased = append(p.m.unreleased, region)
+		return err
 	}
+	p.m.group.Uncharge(int64(region.Range.Len()))
 	return err
 }
 

@@ -1,6 +1,7 @@
 package pinwheel
 
 import (
+	"cmp"
 	"errors"
 	"sync"
 
@@ -9,6 +10,7 @@ import (
 	"pinwheel/helper"
 	"pinwheel/internal/engine"
 	"pinwheel/internal/fault"
+	"pinwheel/internal/settings"
 	"pinwheel/mem"
 	"pinwheel/regcache"
 	"pinwheel/verbs"
@@ -26,6 +28,7 @@ type Manager struct {
 	opt      Options
 	provider engine.Metered
 	watcher  *vmwatch.Watcher // nil unless opened by New
+	group    *regcache.Group  // of the one cache, for what is registered past it
 	cache    *regcache.Cache
 	engine   *engine.Engine
 
@@ -56,7 +59,12 @@ func New(o Options) (*Manager, error) {
 		return nil, errors.Join(err, fault.Contain(m.closeOwned))
 	}
 	if !o.Disable {
+		m.engine.JoinNode(engine.NodeOptions{
+			Job: settings.Job(), Rank: settings.Rank(), Group: m.group,
+			BudgetBytes: cmp.Or(o.NodeBudgetBytes, mem.Unlimited), Ranks: settings.LocalRanks(),
+		})
 		m.startHelper()
+		m.engine.FollowNode()
 	}
 	_ = fault.Contain(func() error { m.inform(); return nil }) // a message is no reason to fail
 	return m, nil
@@ -72,7 +80,8 @@ func (m *Manager) open() (err error) {
 		}
 	}
 	m.provider = m.engine.Metered(p)
-	co := regcache.Options{MaxBytes: o.BudgetBytes, Watcher: o.Watcher, OnFault: m.faulted}
+	m.group = regcache.NewGroup(mem.Unlimited)
+	co := regcache.Options{MaxBytes: o.BudgetBytes, Group: m.group, Watcher: o.Watcher, OnFault: m.faulted}
 	if co.Watcher == nil && o.Watch != "" {
 		if m.watcher, err = vmwatch.Open(vmwatch.Options{Mechanism: o.Watch}); err != nil {
 			return err
@@ -142,10 +151,20 @@ func (m *Manager) Close() error {
 	// Each step runs even if one before it fails or panics.
 	var errs []error
 	report := func() error { m.report(); return nil }
-	for _, end := range []func() error{m.engine.Close, report, m.cache.Close, m.retry, m.closeOwned} {
+	for _, end := range []func() error{m.engine.Close, report, m.cache.Close, m.retry, m.closeOwned, m.leave} {
 		errs = append(errs, fault.Contain(end))
 	}
 	return errors.Join(errs...)
+}
+
+// leave leaves the job on this node. A provider that was closed holds nothing.
+func (m *Manager) leave() error {
+	bytes := m.group.Bytes()
+	if m.opt.Provider == nil {
+		bytes = 0
+	}
+	m.engine.LeaveNode(bytes)
+	return nil
 }
 
 // closeOwned closes whatever open has opened so far.

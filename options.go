@@ -9,6 +9,7 @@ import (
 	"pinwheel/helper"
 	"pinwheel/internal/engine"
 	"pinwheel/internal/settings"
+	"pinwheel/mem"
 	"pinwheel/predictor"
 	"pinwheel/queue"
 	"pinwheel/regcache"
@@ -42,6 +43,10 @@ type Options struct {
 	// BudgetBytes bounds the pinned memory. 0 stands for the provider's
 	// limit, mem.Unlimited for none.
 	BudgetBytes int64
+	// NodeBudgetBytes bounds what all processes of the job on this node pin together. They must ask for
+	// the same. The job is what the launcher or the batch system says, or else the session (setsid(2)). 0
+	// and mem.Unlimited stand for no bound.
+	NodeBudgetBytes int64
 	// Window is the length of the predictor's context window, at most
 	// predictor.MaxWindow; 0 stands for 2 and NoWindow for none.
 	Window int
@@ -135,8 +140,11 @@ func fromSettings(s settings.Settings) Options {
 	if s.Window == 0 {
 		o.Window = NoWindow
 	}
-	if b := s.ProcessBudgetBytes(); b != settings.Auto {
+	if b := s.BudgetBytes; b != settings.Auto {
 		o.BudgetBytes = max(b, 1) // 0 means nothing, not auto
+	}
+	if b := s.NodeBudgetBytes; b != settings.Auto && b != mem.Unlimited {
+		o.NodeBudgetBytes = max(b, 1)
 	}
 	if s.HelperCPU != settings.Auto {
 		o.HelperCPUs = []int{int(s.HelperCPU)}
@@ -164,9 +172,9 @@ func (o *Options) EnsureDefaults() error {
 	if !slices.Contains([]Policy{Pinwheel, Paper, LeavePinned, LRU, OnDemand}, o.Policy) {
 		return fmt.Errorf("pinwheel: unknown policy %q", o.Policy)
 	}
-	if o.ThresholdBytes < 0 || o.BudgetBytes < 0 || o.QueueEntries < 0 || o.Window < NoWindow {
-		return fmt.Errorf("pinwheel: negative limit: threshold %d, budget %d, queue entries %d, window %d",
-			o.ThresholdBytes, o.BudgetBytes, o.QueueEntries, o.Window)
+	if o.ThresholdBytes < 0 || o.BudgetBytes < 0 || o.NodeBudgetBytes < 0 || o.QueueEntries < 0 || o.Window < NoWindow {
+		return fmt.Errorf("pinwheel: negative limit: threshold %d, budget %d, of the node %d, queue entries %d, window %d",
+			o.ThresholdBytes, o.BudgetBytes, o.NodeBudgetBytes, o.QueueEntries, o.Window)
 	}
 	if o.Window > predictor.MaxWindow {
 		return fmt.Errorf("pinwheel: window %d: at most %d communications are remembered", o.Window, predictor.MaxWindow)

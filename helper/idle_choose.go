@@ -3,6 +3,8 @@ package helper
 import (
 	"fmt"
 	"slices"
+
+	"pinwheel/internal/node"
 )
 
 // IdlePolicy says which processes of a node run a helper (Li et al., CF'11, section 5).
@@ -39,6 +41,9 @@ type Placement struct {
 	// Helpers is how many helpers run on this processor, this one included.
 	Helpers int
 }
+
+// Owner identifies the process of a helper among those of its job on this node.
+type Owner = node.Owner
 
 // Claim is the wish of one helper for a processor, as all processes of a node
 // see it.

@@ -29,7 +29,7 @@ func allowedUnder(t *testing.T, cpus []int) string {
 			return
 		}
 		cmd := testwait.Command(t, os.Args[0], "-test.run=^$") // inherits the affinity
-		cmd.Env = append(os.Environ(), peerEnv+"=:allowed")
+		cmd.Env = append(os.Environ(), peerEnv+"=allowed")
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			out = fmt.Append(out, err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"pinwheel/internal/cgroup"
+	"pinwheel/internal/node"
 )
 
 // PlacerOptions say which helper a Placer places, and how.
@@ -19,11 +20,14 @@ type PlacerOptions struct {
 	Apply   func(Placement) // called at every change, from one goroutine: Thread.Place
 	Warn    func(error)     // called once if helpers can't be coordinated; nil: ignored
 
+	// Node is this process among those of its job, which agree on the cores of their helpers.
+	// nil: the Placer considers the load alone.
+	Node *node.Member
+
 	// For tests; the zero values mean this machine.
-	Root      fs.FS         // root directory with sys and proc
-	ClaimsDir string        // directory of the table of helpers
-	Allowed   []int         // processors that the helper may use; nil: what AllowedCPUs says now and then
-	Interval  time.Duration // between two looks at the machine
+	Root     fs.FS         // root directory with sys and proc
+	Allowed  []int         // processors that the helper may use; nil: what AllowedCPUs says now and then
+	Interval time.Duration // between two looks at the machine
 
 	allowedCPUs func() ([]int, error) // another AllowedCPUs
 }
@@ -31,9 +35,6 @@ type PlacerOptions struct {
 func (o *PlacerOptions) ensureDefaults() {
 	if o.Root == nil {
 		o.Root = os.DirFS("/")
-	}
-	if o.ClaimsDir == "" {
-		o.ClaimsDir = claimsDir
 	}
 	if o.Interval == 0 {
 		o.Interval = time.Second
@@ -48,8 +49,8 @@ func (o *PlacerOptions) ensureDefaults() {
 
 // Placer finds an idle core for one helper and follows the load of the
 // machine: once a second it looks at /proc/stat, at what the quotas of its control groups
-// leave, and at the table that the helpers of this node share, and moves, parks or wakes its
-// helper. One busy second parks nobody; see parkAfter.
+// leave, and at the table that the helpers of its job share on this node, and moves, parks or
+// wakes its helper. One busy second parks nobody; see parkAfter.
 //
 // Until the first interval has passed the load is unknown, and the helper runs
 // unplaced. If the table can't be used, the Placer considers the load alone.
@@ -57,8 +58,7 @@ type Placer struct {
 	opt     PlacerOptions
 	chooser *Chooser
 	quota   *cgroup.CPUQuota
-	claims  *claimTable
-	owner   Owner
+	claims  claimTable
 	times   map[int]cpuTimes
 	allowed []int // processors, as of the last time that they were asked for
 	looks   int
@@ -76,16 +76,11 @@ func StartPlacer(o PlacerOptions) (*Placer, error) {
 	if err != nil {
 		return nil, err
 	}
-	owner, err := newOwner()
-	if err != nil {
-		return nil, fmt.Errorf("helper: start time of this process: %w", err)
-	}
 	p := &Placer{
 		opt:     o,
-		chooser: NewChooser(o.Policy, topology, nil, owner),
+		chooser: NewChooser(o.Policy, topology, nil, claimTable{o.Node}.owner()),
 		quota:   cgroup.NewCPUQuota(o.Root),
-		claims:  newClaimTable(o.ClaimsDir),
-		owner:   owner,
+		claims:  claimTable{o.Node},
 		stop:    make(chan struct{}),
 		done:    make(chan struct{}),
 	}
@@ -160,7 +155,7 @@ const allowedLooks = 10
 // that uses the table sees that the owner is gone.
 func (p *Placer) withdraw() {
 	_ = p.claims.update(func(all []Claim) []Claim {
-		return slices.DeleteFunc(all, func(c Claim) bool { return c.Owner == p.owner })
+		return slices.DeleteFunc(all, func(c Claim) bool { return c.Owner == p.claims.owner() })
 	})
 }
 

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +14,7 @@ import (
 	"go.uber.org/atomic"
 
 	"pinwheel/internal/cgroup"
+	"pinwheel/internal/node"
 	"pinwheel/internal/testtree"
 	"pinwheel/internal/testwait"
 )
@@ -68,15 +67,20 @@ type placed struct {
 	at    atomic.Pointer[Placement]
 }
 
-func place(t *testing.T, policy IdlePolicy, dir string, m *fakeMachine, bytes int64) *placed {
+// place starts a Placer of a process of this job.
+func place(t *testing.T, policy IdlePolicy, job string, m *fakeMachine, bytes int64) *placed {
 	t.Helper()
+	member, err := node.Join(node.Options{Job: job})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { member.Close() })
 	p := &placed{}
 	p.bytes.Store(bytes)
-	var err error
 	p.Placer, err = StartPlacer(PlacerOptions{
 		Policy: policy, Bytes: p.bytes.Load, CommCPU: func() int { return 0 }, Apply: func(to Placement) { p.at.Store(&to) },
 		Warn: func(err error) { t.Error(err) },
-		Root: m, ClaimsDir: dir, Allowed: []int{0, 1}, Interval: 2 * time.Millisecond,
+		Root: m, Node: member, Allowed: []int{0, 1}, Interval: 2 * time.Millisecond,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -90,11 +94,11 @@ func (p *placed) on(want Placement) func() bool {
 }
 
 func TestPlacersAgreeThatTheBiggestProcessKeepsTheOnlyIdleCore(t *testing.T) {
-	dir, here, parked := t.TempDir(), Placement{CPU: 1, Helpers: 1}, Placement{CPU: AnyCPU, Parked: true, Helpers: 1}
+	job, here, parked := jobOf(t), Placement{CPU: 1, Helpers: 1}, Placement{CPU: AnyCPU, Parked: true, Helpers: 1}
 	m := newFakeMachine(t, "vm-2", 95, 2)
-	small := place(t, Conservative, dir, m, 10<<20)
+	small := place(t, Conservative, job, m, 10<<20)
 	testwait.Until(t, "the first process gets the core", small.on(here))
-	big := place(t, Conservative, dir, newFakeMachine(t, "vm-2", 95, 2), 20<<20)
+	big := place(t, Conservative, job, newFakeMachine(t, "vm-2", 95, 2), 20<<20)
 	testwait.Until(t, "the bigger process takes it", big.on(here))
 	testwait.Until(t, "the smaller one parks", small.on(parked))
 	small.bytes.Store(40 << 20)
@@ -102,15 +106,11 @@ func TestPlacersAgreeThatTheBiggestProcessKeepsTheOnlyIdleCore(t *testing.T) {
 	testwait.Until(t, "the other one parks", big.on(parked))
 	small.Close()
 	testwait.Until(t, "it ends and leaves the core", big.on(here))
-	big.Close()
-	if left, _ := os.ReadDir(dir); len(left) != 0 {
-		t.Errorf("%v is left behind", left)
-	}
 }
 
 func TestPlacerParksWhenTheCoreBecomesBusyAndResumes(t *testing.T) {
 	m := newFakeMachine(t, "vm-2", 95, 2)
-	p := place(t, Conservative, t.TempDir(), m, 1<<20)
+	p := place(t, Conservative, jobOf(t), m, 1<<20)
 	testwait.Until(t, "placed", p.on(Placement{CPU: 1, Helpers: 1}))
 	m.setBusy(95, 90)
 	testwait.Until(t, "parked", p.on(Placement{CPU: AnyCPU, Parked: true, Helpers: 1}))
@@ -121,17 +121,12 @@ func TestPlacerParksWhenTheCoreBecomesBusyAndResumes(t *testing.T) {
 func TestOneBusySecondParksNobody(t *testing.T) {
 	m := newFakeMachine(t, "vm-2", 95, 2)
 	var applied []Placement
-	owner, err := newOwner()
-	if err != nil {
-		t.Fatal(err)
-	}
 	p := &Placer{
 		opt: PlacerOptions{
 			Policy: Conservative, Bytes: func() int64 { return 1 }, CommCPU: func() int { return 0 }, Root: m, Allowed: []int{0, 1},
 			Apply: func(to Placement) { applied = append(applied, to) },
 		},
 		quota:   cgroup.NewCPUQuota(m),
-		claims:  newClaimTable(t.TempDir()),
 		allowed: []int{0, 1},
 	}
 	p.opt.ensureDefaults()
@@ -139,7 +134,7 @@ func TestOneBusySecondParksNobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.chooser = NewChooser(Conservative, topology, nil, owner)
+	p.chooser = NewChooser(Conservative, topology, nil, Owner{})
 	if p.times, err = readCPUTimes(m); err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +162,7 @@ func TestPlacerFollowsTheCpuset(t *testing.T) {
 	p, err := StartPlacer(PlacerOptions{
 		Policy: Conservative, Bytes: func() int64 { return 1 }, CommCPU: func() int { return 0 },
 		Apply: func(to Placement) { at.Store(&to) }, Warn: func(err error) { t.Error(err) },
-		Root: m, ClaimsDir: t.TempDir(), Interval: time.Millisecond, allowedCPUs: func() ([]int, error) { return *allowed.Load(), nil },
+		Root: m, Interval: time.Millisecond, allowedCPUs: func() ([]int, error) { return *allowed.Load(), nil },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -188,7 +183,7 @@ func TestPlacerParksWhenTheQuotaIsUsedUp(t *testing.T) {
 	p, err := StartPlacer(PlacerOptions{
 		Policy: Conservative, Bytes: func() int64 { return 1 }, CommCPU: func() int { return 0 },
 		Apply: func(to Placement) { applied = append(applied, to) }, Warn: func(err error) { t.Error(err) },
-		Root: m, ClaimsDir: t.TempDir(), Allowed: []int{0, 1, 2, 3}, Interval: time.Hour,
+		Root: m, Allowed: []int{0, 1, 2, 3}, Interval: time.Hour,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -205,9 +200,9 @@ func TestPlacerParksWhenTheQuotaIsUsedUp(t *testing.T) {
 }
 
 func TestAggressivePlacersShareTheCore(t *testing.T) {
-	dir := t.TempDir()
-	a := place(t, Aggressive, dir, newFakeMachine(t, "vm-2", 95, 2), 1<<20)
-	b := place(t, Aggressive, dir, newFakeMachine(t, "vm-2", 95, 2), 9<<20)
+	job := jobOf(t)
+	a := place(t, Aggressive, job, newFakeMachine(t, "vm-2", 95, 2), 1<<20)
+	b := place(t, Aggressive, job, newFakeMachine(t, "vm-2", 95, 2), 9<<20)
 	testwait.Until(t, "the first knows of two helpers", a.on(Placement{CPU: 1, Helpers: 2}))
 	testwait.Until(t, "the second too", b.on(Placement{CPU: 1, Helpers: 2}))
 	b.Close()
@@ -215,22 +210,27 @@ func TestAggressivePlacersShareTheCore(t *testing.T) {
 }
 
 func TestPlacerGetsTheCoreOfKilledProcess(t *testing.T) {
-	dir := t.TempDir()
-	_, kill := startPeer(t, dir, "claimed") // 1 GiB, on processor 1
-	p := place(t, Conservative, dir, newFakeMachine(t, "vm-2", 95, 2), 1<<20)
+	job := jobOf(t)
+	_, kill := startPeer(t, job) // 1 GiB, on processor 1
+	p := place(t, Conservative, job, newFakeMachine(t, "vm-2", 95, 2), 1<<20)
 	testwait.Until(t, "parked: the peer is bigger", p.on(Placement{CPU: AnyCPU, Parked: true, Helpers: 1}))
 	kill()
 	testwait.Until(t, "the core is free", p.on(Placement{CPU: 1, Helpers: 1}))
 }
 
-func TestPlacerWithoutTableGoesByLoadAndWarnsOnce(t *testing.T) {
+func TestPlacerWhoseProcessHasLeftGoesByLoadAndWarnsOnce(t *testing.T) {
+	left, err := node.Join(node.Options{Job: jobOf(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left.Close()
 	var warnings atomic.Int64
 	var at atomic.Pointer[Placement]
 	m := newFakeMachine(t, "vm-2", 95, 2)
 	p, err := StartPlacer(PlacerOptions{
 		Policy: Conservative, Bytes: func() int64 { return 1 }, CommCPU: func() int { return 0 },
 		Apply: func(to Placement) { at.Store(&to) }, Warn: func(error) { warnings.Inc() },
-		Root: m, ClaimsDir: filepath.Join(t.TempDir(), "missing"), Allowed: []int{0, 1}, Interval: time.Millisecond,
+		Root: m, Node: left, Allowed: []int{0, 1}, Interval: time.Millisecond,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -79,7 +79,6 @@ func node() Machine {
 		"usr/lib64/libpinwheel-go.so":                              {},
 		"opt/mpi/libmpi.so.40":                                     {},
 		"opt/fabric/libfabric.so.1":                                {},
-		"dev/shm":                                                  {Mode: fs.ModeDir | 0o777},
 		"sys/devices/system/cpu/online":                            {Data: []byte("0-3\n")},
 		"sys/devices/system/cpu/cpu0/topology/core_cpus_list":      {Data: []byte("0,2\n")},
 		"sys/devices/system/cpu/cpu2/topology/core_cpus_list":      {Data: []byte("0,2\n")},

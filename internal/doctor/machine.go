@@ -88,7 +88,7 @@ func This(library string) Machine {
 		CurrentCPU:  helper.CurrentCPU,
 		AllowedCPUs: helper.AllowedCPUs,
 		Place:       place,
-		Claims:      func() ([]helper.Claim, error) { return helper.Claims("") },
+		Claims:      helper.Claims,
 		Output:      func(command ...string) string { return launch.Output(environ, command...) },
 		Launcher:    func(command string) string { return launch.LauncherNamed(command, environ) },
 	}

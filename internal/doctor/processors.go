@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"fmt"
-	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
@@ -120,13 +119,9 @@ func (m *Machine) helper(s *section, topology *helper.Topology) {
 
 func (m *Machine) claims(s *section) {
 	const name = "shared memory"
-	if _, err := fs.Stat(m.Root, "dev/shm"); err != nil {
-		s.add(Note, name, "mount a tmpfs on /dev/shm (containers: --shm-size, or that of the host)", "no /dev/shm: helpers of a node can't agree on cores")
-		return
-	}
 	all, err := m.Claims()
 	if err != nil {
-		s.add(Note, name, "", "%v", err)
+		s.add(Note, name, "", "processes of a job can't agree on cores and budgets: %v", err)
 		return
 	}
 	var b strings.Builder

@@ -3,6 +3,8 @@ package engine
 import (
 	"sync"
 
+	"go.uber.org/atomic"
+
 	"pinwheel/helper"
 	"pinwheel/internal/clock"
 	"pinwheel/predictor"
@@ -18,6 +20,9 @@ type Engine struct {
 	placer *helper.Placer
 	scored *predictor.Scored
 	where  string // the helper runs, for reports
+
+	node   *member                          // nil: this process is alone
+	placed atomic.Pointer[helper.Placement] // of the helper
 
 	mu   sync.Mutex // protects said; warn and debug are called without it
 	said map[string]bool
@@ -35,6 +40,7 @@ func (e *Engine) Close() error {
 	if e.placer != nil {
 		e.placer.Close()
 	}
+	e.node.stop()
 	if e.helper != nil {
 		return e.helper.Close()
 	}

@@ -121,6 +121,7 @@ func (e *Engine) startPlacer(o *HelperOptions) error {
 		Apply:   e.placeHelper,
 		Warn:    func(err error) { e.Warn("placer", err.Error()) },
 		Allowed: o.CPUs,
+		Node:    e.node.joined(),
 	})
 	return err
 }
@@ -128,6 +129,7 @@ func (e *Engine) startPlacer(o *HelperOptions) error {
 // placeHelper carries out what the Placer has decided.
 func (e *Engine) placeHelper(p helper.Placement) {
 	e.meter.place(p.Parked)
+	e.placed.Store(&p)
 	e.helper.Place(p)
 }
 

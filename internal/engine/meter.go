@@ -35,6 +35,7 @@ type meter struct {
 	firstParkNs int64
 	misses      map[predictor.CallSite]*misses
 	elsewhere   misses // at call sites past maxMissSites
+	lateNs      int64  // that communication waited for late registrations
 }
 
 // misses are the uses at one call site that were no hits.
@@ -97,6 +98,7 @@ func (m *meter) missed(o regcache.Outcome, site predictor.CallSite, startNs, end
 	at.stallNs += endNs - startNs
 	if o == regcache.Late {
 		at.late++
+		m.lateNs += endNs - startNs
 		m.late.Add(startNs-m.beganNs, 1)
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-
-	"pinwheel/mem"
 )
 
 // Variables by which launchers tell a process its rank and its job.
@@ -22,9 +20,9 @@ var (
 	sizeVariables       = []string{"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"}
 )
 
-// localRanks is how many processes of a job share the node with this one, as
+// LocalRanks is how many processes of a job share the node with this one, as
 // the launcher has it: at least 1, and rather too many than too few.
-func localRanks() int64 {
+func LocalRanks() int64 {
 	for _, n := range []string{
 		firstOf(localRanksVariables, ""),
 		ranksOfNode(os.Getenv("SLURM_STEP_TASKS_PER_NODE"), os.Getenv("SLURM_NODEID")),
@@ -58,23 +56,6 @@ func ranksOfNode(list, node string) string {
 		at -= n
 	}
 	return ""
-}
-
-// ProcessBudgetBytes returns what this process may pin: BudgetBytes, or an
-// equal share of NodeBudgetBytes for each rank that the launcher says is on
-// this node, whichever is less; Auto if nothing was asked for. Equal shares
-// keep the node's sum below its budget at every moment without a word
-// between the processes. A launcher that tells only how many ranks there are in
-// all makes the shares smaller than they could be.
-func (s Settings) ProcessBudgetBytes() int64 {
-	if s.NodeBudgetBytes == Auto || s.NodeBudgetBytes == mem.Unlimited {
-		return s.BudgetBytes
-	}
-	share := s.NodeBudgetBytes / localRanks()
-	if s.BudgetBytes == Auto {
-		return share
-	}
-	return min(s.BudgetBytes, share)
 }
 
 // World names the MPI_COMM_WORLD of a process that MPI_Comm_spawn has started,

@@ -72,34 +72,6 @@ func launchedWith(t *testing.T, environ map[string]string) {
 	}
 }
 
-func TestNodeBudgetIsSharedEqually(t *testing.T) {
-	launchedWith(t, nil)
-	load := func(environ ...string) int64 {
-		s, warnings := Load(environ)
-		if len(warnings) > 0 {
-			t.Fatal(warnings)
-		}
-		return s.ProcessBudgetBytes()
-	}
-	if got := load(); got != Auto {
-		t.Errorf("nothing asked for: %d, want auto", got)
-	}
-	if got := load("PINWHEEL_NODE_BUDGET=64M"); got != 64<<20 {
-		t.Errorf("alone on the node: %d, want all of it", got)
-	}
-	t.Setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "4")
-	if got := load("PINWHEEL_NODE_BUDGET=64M"); got != 16<<20 {
-		t.Errorf("one of four: %d, want a quarter", got)
-	}
-	if got := load("PINWHEEL_NODE_BUDGET=64M", "PINWHEEL_BUDGET=1M"); got != 1<<20 {
-		t.Errorf("a smaller budget of its own: %d, want that", got)
-	}
-	t.Setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "zero")
-	if got := load("PINWHEEL_NODE_BUDGET=64M"); got != 64<<20 {
-		t.Errorf("a launcher that talks nonsense: %d, want all of it", got)
-	}
-}
-
 func TestLaunchersTellHowManyRanksShareTheNode(t *testing.T) {
 	for _, c := range []struct {
 		environ map[string]string
@@ -114,9 +86,10 @@ func TestLaunchersTellHowManyRanksShareTheNode(t *testing.T) {
 		{map[string]string{"SLURM_STEP_TASKS_PER_NODE": "4(x2),3", "SLURM_NODEID": "3", "SLURM_NTASKS": "11"}, 11},
 		{map[string]string{"SLURM_STEP_TASKS_PER_NODE": "4(xtwo)", "SLURM_NODEID": "0", "PMI_SIZE": "5"}, 5},
 		{map[string]string{"PMI_SIZE": "-3"}, 1},
+		{map[string]string{"OMPI_COMM_WORLD_LOCAL_SIZE": "zero"}, 1},
 	} {
 		launchedWith(t, c.environ)
-		if got := localRanks(); got != c.want {
+		if got := LocalRanks(); got != c.want {
 			t.Errorf("%v: %d, want %d", c.environ, got, c.want)
 		}
 	}

@@ -82,7 +82,7 @@ func (s *server) drop(i uint32) error {
 
 // forget makes room for another domain. The counters of this one stay in the sums.
 func (s *server) forget(d *domain) {
-	addStats(&s.dropped, d.cache.Stats())
+	s.dropped.Add(d.cache.Stats())
 	s.domains[d.index].Store(nil)
 	giveWatch(d.watch)
 }
@@ -155,7 +155,7 @@ func (s *server) count(i uint32, c *C.struct_pw_counts) {
 	}
 	for k := range s.domains {
 		if d := s.domains.at(uint32(k)); d != nil && (i == C.PW_ALL || i == uint32(k)) {
-			addStats(&sum, d.cache.Stats())
+			sum.Add(d.cache.Stats())
 		}
 	}
 	if i == C.PW_ALL {
@@ -169,21 +169,6 @@ func (s *server) count(i uint32, c *C.struct_pw_counts) {
 		pinned_bytes: C.uint64_t(sum.Pinned.Bytes), pinned_regions: C.uint64_t(sum.Pinned.Regions),
 		peak_pinned_bytes: C.uint64_t(sum.PeakPinnedBytes),
 	}
-}
-
-func addStats(sum *regcache.Stats, c regcache.Stats) {
-	sum.Hits += c.Hits
-	sum.Waited += c.Waited
-	sum.First += c.First
-	sum.Late += c.Late
-	sum.Failed += c.Failed
-	sum.HelperRegisters += c.HelperRegisters
-	sum.HelperDeregisters += c.HelperDeregisters
-	sum.Evicted += c.Evicted
-	sum.Invalidated += c.Invalidated
-	sum.Pinned.Bytes += c.Pinned.Bytes
-	sum.Pinned.Regions += c.Pinned.Regions
-	sum.PeakPinnedBytes += c.PeakPinnedBytes
 }
 
 // end ends the server, whose domains were dropped before.

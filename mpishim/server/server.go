@@ -66,14 +66,30 @@ func (s *server) start() {
 	if !s.manages() {
 		return
 	}
-	s.budgetBytes = s.set.ProcessBudgetBytes()
-	if s.budgetBytes == settings.Auto {
-		s.budgetBytes = mem.Unlimited // what the kernel permits
-	}
-	s.budgetBytes = max(s.budgetBytes, 1)
+	s.budgetBytes = bounded(s.set.BudgetBytes)
 	s.group = processGroup(s.budgetBytes)
+	s.engine.JoinNode(engine.NodeOptions{
+		Job: settings.Job(), Rank: s.rank(), BudgetBytes: bounded(s.set.NodeBudgetBytes), Ranks: settings.LocalRanks(), Group: s.group,
+	})
 	s.startHelper()
+	s.engine.FollowNode()
 	at32(&s.sh.mode).Store(C.PW_MANAGED)
+}
+
+// bounded returns a budget of the settings as a bound: what the kernel permits is none.
+func bounded(bytes int64) int64 {
+	if bytes == settings.Auto {
+		return mem.Unlimited
+	}
+	return max(bytes, 1)
+}
+
+// rank returns the rank of this process, as MPI has it or else its launcher.
+func (s *server) rank() int {
+	if s.sh.rank >= 0 {
+		return int(s.sh.rank)
+	}
+	return settings.Rank()
 }
 
 // loop serves the threads until the server ends.
@@ -223,6 +239,9 @@ func (s *server) stop() {
 	s.stopHelper()
 	if _, err := s.clean(C.PW_ALL); err != nil {
 		s.engine.Warn("clean", err.Error())
+	}
+	if s.group != nil {
+		s.engine.LeaveNode(s.group.Bytes())
 	}
 }
 

@@ -37,7 +37,7 @@ func (s *server) summary() report.Rank {
 	counted := s.dropped
 	for i := range s.domains {
 		if d := s.domains.at(uint32(i)); d != nil {
-			addStats(&counted, d.cache.Stats())
+			counted.Add(d.cache.Stats())
 		}
 	}
 	r := s.engine.Report(counted, nameSite)

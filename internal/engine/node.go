@@ -1,0 +1,188 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"pinwheel/helper"
+	"pinwheel/internal/fault"
+	"pinwheel/internal/node"
+	"pinwheel/mem"
+	"pinwheel/regcache"
+)
+
+// NodeOptions say how a process takes part in its job on this node.
+type NodeOptions struct {
+	Job  string // settings.Job
+	Rank int    // -1: unknown
+	// BudgetBytes is what all ranks of the job on this node may pin together; mem.Unlimited for no
+	// bound. Ranks is how many there are.
+	BudgetBytes, Ranks int64
+	Group              *regcache.Group // of all caches of the process
+}
+
+// member is an engine's part in its job: it publishes what the process does, and settles its
+// share of the budget, once a second on a goroutine of its own.
+type member struct {
+	*node.Member
+	opt      NodeOptions
+	once     sync.Once
+	ended    chan struct{} // closed by stop
+	done     chan struct{} // closed by follow
+	followed bool          // follow was started
+}
+
+// JoinNode makes the process a member of its job on this node: the node's budget bounds the group,
+// unless another engine has done that, and the helper may claim processors. If it fails it warns,
+// and the process goes on alone with its equal part of the budget. Before StartHelper.
+func (e *Engine) JoinNode(o NodeOptions) {
+	if o.Group.HasShare() {
+		o.BudgetBytes = mem.Unlimited
+	}
+	no := node.Options{
+		Job: o.Job, Rank: o.Rank, BudgetBytes: o.BudgetBytes, Ranks: o.Ranks,
+		Warn: func(err error) { e.Warn("node", err.Error()+"; "+alone) },
+	}
+	m, err := join(no)
+	part := no.Part()
+	if err != nil {
+		e.Warn("node", fmt.Sprintf("%v; %s", err, alone))
+		if part != mem.Unlimited {
+			o.Group.SetShare(equalPart(part))
+		}
+	}
+	if errors.Is(err, node.ErrBudget) { // its helper may yet agree with the others on cores
+		no.BudgetBytes, o.BudgetBytes = mem.Unlimited, mem.Unlimited
+		m, err = join(no)
+	}
+	if err != nil {
+		return
+	}
+	if o.BudgetBytes != mem.Unlimited {
+		o.Group.SetShare(m)
+	}
+	e.node = &member{Member: m, opt: o, ended: make(chan struct{}), done: make(chan struct{})}
+}
+
+func join(o node.Options) (m *node.Member, err error) {
+	err = fault.Contain(func() (err error) { m, err = node.Join(o); return err })
+	return m, err
+}
+
+// FollowNode begins to publish what the process does. It comes once, after JoinNode and StartHelper.
+func (e *Engine) FollowNode() {
+	if e.node != nil {
+		e.node.followed = true
+		go e.follow(e.node)
+	}
+}
+
+const alone = "this process keeps to its equal part of PINWHEEL_NODE_BUDGET, if there is one"
+
+// equalPart is the share of a process that is alone.
+type equalPart int64
+
+func (p equalPart) Most() int64                 { return int64(p) }
+func (p equalPart) Grow(int64) int64            { return int64(p) }
+func (p equalPart) Shrink(int64) int64          { return int64(p) }
+func (p equalPart) Await(int64) bool            { return false }
+func (p equalPart) Settle(int64) (int64, int64) { return int64(p), int64(p) }
+
+// LeaveNode leaves the job and gives the share back, unless bytes are still registered: those count
+// until the process ends. It may be called more than once.
+func (e *Engine) LeaveNode(bytes int64) {
+	if e.node == nil {
+		return
+	}
+	e.node.stop()
+	g, shares := e.node.opt.Group, e.node.opt.BudgetBytes != mem.Unlimited
+	if bytes > 0 {
+		if shares {
+			g.GiveBack()
+		}
+		return
+	}
+	if shares {
+		g.SetShare(nil)
+	}
+	_ = e.node.Close() // it does not fail
+}
+
+// joined returns the member for a Placer; nil if this process is alone.
+func (m *member) joined() *node.Member {
+	if m == nil {
+		return nil
+	}
+	return m.Member
+}
+
+// stop ends the goroutine.
+func (m *member) stop() {
+	if m != nil && m.followed {
+		m.once.Do(func() { close(m.ended) })
+		<-m.done
+	}
+}
+
+// followEvery is how often a process publishes what it does.
+const followEvery = time.Second
+
+func (e *Engine) follow(m *member) {
+	defer close(m.done)
+	ticks := time.NewTicker(followEvery)
+	defer ticks.Stop()
+	var before int64
+	for {
+		late := e.meter.lateWaitNs()
+		demandNs := late - before
+		before = late
+		if err := fault.Contain(func() error { e.look(m, demandNs); return nil }); err != nil {
+			e.Warn("node", fmt.Sprintf("%v; %s", err, alone))
+			return
+		}
+		select {
+		case <-m.ended:
+			return
+		case <-ticks.C:
+		}
+	}
+}
+
+// look publishes the state of the process and settles its share.
+func (e *Engine) look(m *member, demandNs int64) {
+	m.Publish(e.state(m.opt.Group, demandNs))
+	m.opt.Group.SettleShare()
+}
+
+// state is what the process has done so far. demandNs is what late registrations have cost in the last second.
+func (e *Engine) state(g *regcache.Group, demandNs int64) node.State {
+	c, accuracy := g.Counts(), e.Accuracy()
+	peak, _ := e.Pinned()
+	s := node.State{
+		PinnedBytes: c.Pinned.Bytes, PeakBytes: peak, DemandNs: demandNs,
+		Hits: int64(c.Hits), Misses: int64(c.Waited + c.First + c.Late), Late: int64(c.Late),
+		Predicted: accuracy.N, Right: accuracy.Below5,
+		Helper: node.Helper{CPU: helper.AnyCPU},
+	}
+	s.Needs = s.Hits + s.Misses
+	if h := e.HelperStats(); e.helper != nil {
+		at := helper.Placement{CPU: helper.AnyCPU}
+		if placed := e.placed.Load(); placed != nil {
+			at = *placed
+		}
+		s.Helper = node.Helper{
+			CPU: at.CPU, Parked: at.Parked, CPUNs: h.CPUNs, ActionNs: h.ActionNs,
+			Wakeups: h.Wakeups, Registers: h.Registers, Deregs: h.Deregs,
+		}
+	}
+	return s
+}
+
+// lateWaitNs is how long communication has waited for late registrations.
+func (m *meter) lateWaitNs() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.lateNs
+}

@@ -1,0 +1,91 @@
+package engine
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"pinwheel/internal/node"
+	"pinwheel/internal/testwait"
+	"pinwheel/mem"
+	"pinwheel/regcache"
+	"pinwheel/verbs"
+	"pinwheel/verbs/sim"
+)
+
+// process is an engine with a cache, as a process of a job.
+func process(t *testing.T, o NodeOptions, warn func(string)) (*Engine, *regcache.Cache) {
+	t.Helper()
+	e := New(warn, nil)
+	o.Group = regcache.NewGroup(mem.Unlimited)
+	c, err := regcache.New(e.Metered(sim.New(sim.Options{})), regcache.Options{Group: o.Group, MaxBytes: mem.Unlimited})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.JoinNode(o)
+	e.FollowNode()
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		e.LeaveNode(o.Group.Bytes())
+	})
+	return e, c
+}
+
+func registered(t *testing.T, c *regcache.Cache, pages uint64) regcache.Ref {
+	t.Helper()
+	ref, _, err := c.Acquire(mem.Range{Start: 1 << 40, End: 1<<40 + mem.Addr(pages*mem.PageSize)}, verbs.AccessLocalWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ref
+}
+
+func TestProcessPublishesWhatItDoes(t *testing.T) {
+	job := fmt.Sprintf("engine-test-%d-publish", os.Getpid())
+	_, c := process(t, NodeOptions{Job: job, Rank: 7, BudgetBytes: 1 << 30, Ranks: 2}, func(s string) { t.Error(s) })
+	c.Release(registered(t, c, 3))
+	v, err := node.Open(job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	testwait.Until(t, "the registration is seen", func() bool {
+		all := v.Members()
+		return len(all) == 1 && all[0].PinnedBytes == int64(3*mem.PageSize)
+	}, func() any { return v.Members() })
+	s := v.Members()[0]
+	if s.Rank != 7 || s.PID != os.Getpid() || s.ShareBytes != 1<<29 || s.Misses != 1 || s.Needs != 1 || s.Helper.CPU != -1 || s.PeakBytes != s.PinnedBytes {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestProcessThatCannotJoinKeepsToItsEqualPart(t *testing.T) {
+	for name, o := range map[string]NodeOptions{
+		"a bad job":      {Job: "no/job", Rank: 1, BudgetBytes: int64(20 * mem.PageSize), Ranks: 2},
+		"another budget": {Job: fmt.Sprintf("engine-test-%d-other", os.Getpid()), Rank: 1, BudgetBytes: int64(20 * mem.PageSize), Ranks: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name == "another budget" {
+				first := o
+				first.BudgetBytes++
+				process(t, first, func(s string) { t.Error(s) })
+			}
+			warnings := 0
+			e, c := process(t, o, func(string) { warnings++ })
+			ref := registered(t, c, 10)
+			_, _, err := c.Acquire(mem.Range{Start: 1 << 41, End: 1<<41 + mem.Addr(mem.PageSize)}, verbs.AccessLocalWrite)
+			if err == nil {
+				t.Error("it registers more than its part")
+			}
+			c.Release(ref)
+			if warnings != 1 {
+				t.Errorf("%d warnings", warnings)
+			}
+			if joined := e.node != nil; joined != (name == "another budget") {
+				t.Errorf("joined: %t", joined)
+			}
+		})
+	}
+}
