@@ -21,6 +21,7 @@ type NodeOptions struct {
 	// bound. Ranks is how many there are.
 	BudgetBytes, Ranks int64
 	Group              *regcache.Group // of all caches of the process
+	Settle             func()          // called once a second, before shares are settled; nil: nothing to do
 }
 
 // member is an engine's part in its job: it publishes what the process does, and settles its
@@ -153,6 +154,9 @@ func (e *Engine) follow(m *member) {
 // look publishes the state of the process and settles its share.
 func (e *Engine) look(m *member, demandNs int64) {
 	m.Publish(e.state(m.opt.Group, demandNs))
+	if m.opt.Settle != nil {
+		m.opt.Settle()
+	}
 	m.opt.Group.SettleShare()
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "api.h"
+#include "plain.h"
 
 static unsigned domains; /* atomic: open */
 uint64_t api_forks;
@@ -29,12 +30,17 @@ static int makes_room(int rc)
 int api_plain_acquire(struct pinwheel_domain *d, const void *addr, size_t len, unsigned access, struct api_use *u)
 {
 	struct pinwheel_region r = {0};
-	int rc = call_reg(d, addr, len, access, &r);
+	int rc;
 
+	if (pw_plain_begins(pw_self(), addr, len))
+		return -ENOMEM;
+	rc = call_reg(d, addr, len, access, &r);
 	if (rc && makes_room(rc))
 		rc = call_reg(d, addr, len, access, &r);
-	if (rc)
+	if (rc) {
+		pw_plain_ended(addr, len);
 		return rc;
+	}
 	u->ref.desc = NULL;
 	u->lkey = r.lkey;
 	u->rkey = r.rkey;
@@ -48,6 +54,8 @@ int api_plain_release(struct pinwheel_domain *d, struct api_use *u)
 {
 	int rc = status(d->ops.dereg(d->arg, u->handle));
 
+	if (!rc)
+		pw_plain_ended((void *)(uintptr_t)u->start, u->end - u->start);
 	__atomic_fetch_sub(&d->held, 1, __ATOMIC_RELEASE); /* from now on the domain may be closed */
 	return rc;
 }

@@ -76,6 +76,7 @@ enum pw_ask {
 	PW_ASK_CLEAN,       /* deregister what is idle, since the kernel refused a registration */
 	PW_ASK_CLOSE,       /* the protection domain is about to be destroyed */
 	PW_ASK_STOP,        /* MPI_Finalize begins: end the helper and deregister what is idle */
+	PW_ASK_ROOM,        /* plain_bytes has exceeded plain_room: make room for it; ENOMEM if the budget has none */
 
 	/* The API asks these. */
 	PW_ASK_OPEN,    /* create the domain */
@@ -268,6 +269,9 @@ struct pw_shared {
 	int32_t comm_cpu;   /* (C) atomic: processor of the thread that asked last */
 	uint32_t verbs_used; /* (C) atomic */
 	uint32_t kept_regs;  /* (C) managed registrations that the transport had when MPI_Finalize began */
+
+	uint64_t plain_bytes; /* (C) atomic: registered past the cache, or about to be */
+	uint64_t plain_room;  /* (Go) atomic: what of the budget is set aside for that; UINT64_MAX: the node has no budget */
 
 	struct pw_recorder *recorder; /* (Go) NULL if nothing is recorded */
 };

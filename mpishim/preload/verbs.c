@@ -10,6 +10,7 @@
 
 #include "announce.h"
 #include "mr.h"
+#include "plain.h"
 #include "release.h"
 #include "verbslib.h"
 
@@ -131,8 +132,24 @@ static void *register_plain(struct pw_thread *t, void *pd, void *addr, size_t by
 	void *mr;
 
 	pw_add(&t->plain_calls, 1);
+	if (pw_plain_begins(t, addr, bytes)) {
+		errno = ENOMEM; /* as from ulimit -l */
+		return NULL;
+	}
 	mr = pw.ibv_reg(pd, addr, bytes, iova, access);
-	return mr ? mr : retry_plain(t, pd, addr, bytes, iova, access);
+	if (!mr && !(mr = retry_plain(t, pd, addr, bytes, iova, access)))
+		pw_plain_ended(addr, bytes);
+	return mr;
+}
+
+static int deregister_plain(void *mr)
+{
+	struct v_mr was = *(struct v_mr *)mr;
+	int rc = pw_verbs.dereg(mr);
+
+	if (!rc && was.addr && !pw_is_disabled())
+		pw_plain_ended(was.addr, was.length);
+	return rc;
 }
 
 /* caller is where the transport called libibverbs. */
@@ -198,7 +215,7 @@ static int deregister(const struct pw_mr_state *r)
 	if (pw_is_disabled())
 		return 0; /* a forked child holds nothing */
 	if (pw_unlikely(!r->ref.desc))
-		return pw_verbs.dereg(r->plain);
+		return deregister_plain(r->plain);
 	put(r);
 	return 0;
 }
@@ -210,12 +227,29 @@ PW_EXPORT void *ibv_reg_mr(void *pd, void *addr, size_t bytes, int access)
 	return register_memory(pd, addr, bytes, (uintptr_t)addr, (unsigned)access, __builtin_return_address(0));
 }
 
+/* For the device to know by other addresses: never cached. */
+static void *register_elsewhere(void *pd, void *addr, size_t bytes, uint64_t iova, int access)
+{
+	void *mr;
+
+	if (pw_is_disabled())
+		return pw_verbs.reg_iova(pd, addr, bytes, iova, access);
+	if (pw_plain_begins(pw_self(), addr, bytes)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	mr = pw_verbs.reg_iova(pd, addr, bytes, iova, access);
+	if (!mr)
+		pw_plain_ended(addr, bytes);
+	return mr;
+}
+
 PW_EXPORT void *ibv_reg_mr_iova(void *pd, void *addr, size_t bytes, uint64_t iova, int access);
 PW_EXPORT void *ibv_reg_mr_iova(void *pd, void *addr, size_t bytes, uint64_t iova, int access)
 {
 	pw_verbs_find();
 	if (iova != (uintptr_t)addr && pw_verbs.reg_iova)
-		return pw_verbs.reg_iova(pd, addr, bytes, iova, access);
+		return register_elsewhere(pd, addr, bytes, iova, access);
 	return register_memory(pd, addr, bytes, iova, (unsigned)access, __builtin_return_address(0));
 }
 
@@ -234,7 +268,7 @@ PW_EXPORT int ibv_dereg_mr(void *mr)
 
 	pw_verbs_find();
 	if (!h)
-		return pw_verbs.dereg(mr);
+		return deregister_plain(mr);
 	if (!h->taken)
 		return EINVAL;
 	rc = deregister(&h->state);

@@ -33,6 +33,7 @@ type server struct {
 	ended    bool
 
 	budgetBytes int64          // of the process, as the settings have it
+	plain       plain          // what is registered past the caches
 	dropped     regcache.Stats // sums over the domains that were dropped
 	mapping     string         // how changes of mappings are noticed, once there was a domain
 	caller      uint64         // an address in the transport, once it has registered something
@@ -70,7 +71,9 @@ func (s *server) start() {
 	s.group = processGroup(s.budgetBytes)
 	s.engine.JoinNode(engine.NodeOptions{
 		Job: settings.Job(), Rank: s.rank(), BudgetBytes: bounded(s.set.NodeBudgetBytes), Ranks: settings.LocalRanks(), Group: s.group,
+		Settle: s.settlePlain,
 	})
+	s.startPlain()
 	s.startHelper()
 	s.engine.FollowNode()
 	at32(&s.sh.mode).Store(C.PW_MANAGED)
@@ -153,6 +156,10 @@ func (s *server) serve(t *C.struct_pw_thread) (ref regcache.Ref, acquired bool) 
 		s.domains.at(uint32(m.domain)).local.Dropped(refOf(&m.ref))
 	case C.PW_ASK_CLEAN:
 		_, err = s.group.Clean()
+	case C.PW_ASK_ROOM:
+		if err = s.roomForPlain(); err != nil {
+			s.engine.Warn("room", "the transport is refused a registration past the cache: "+err.Error())
+		}
 	case C.PW_ASK_CLOSE:
 		err = s.domains.close(uint32(m.domain))
 	case C.PW_ASK_STOP:

@@ -1,0 +1,44 @@
+/* Memory that is registered past the cache counts, too: a budget bounds all that the process registers. */
+#ifndef PINWHEEL_PLAIN_H
+#define PINWHEEL_PLAIN_H
+
+#include <unistd.h>
+
+#include "core.h"
+
+/* The bytes that the kernel pins for a registration. */
+static inline uint64_t pw_whole_pages(const void *addr, size_t bytes)
+{
+	uint64_t mask = (uint64_t)sysconf(_SC_PAGESIZE) - 1, start = (uint64_t)addr;
+
+	return ((start + bytes + mask) & ~mask) - (start & ~mask);
+}
+
+/* After a registration past the cache has ended, or was not made. Kinds of memory that are registered in
+ * other ways end like this, too, so it stops at zero. */
+static inline void pw_plain_ended(const void *addr, size_t bytes)
+{
+	uint64_t n = pw_whole_pages(addr, bytes), used = __atomic_load_n(&pw.plain_bytes, __ATOMIC_RELAXED);
+
+	while (!__atomic_compare_exchange_n(&pw.plain_bytes, &used, used > n ? used - n : 0, 1, __ATOMIC_SEQ_CST,
+					    __ATOMIC_RELAXED))
+		;
+}
+
+/*
+ * Before a registration past the cache. Returns -1 if the budget has no room for it, even after the
+ * server has deregistered what is idle. Without a budget nobody is asked. t may be NULL.
+ */
+static inline int pw_plain_begins(struct pw_thread *t, const void *addr, size_t bytes)
+{
+	uint64_t used = __atomic_add_fetch(&pw.plain_bytes, pw_whole_pages(addr, bytes), __ATOMIC_SEQ_CST);
+
+	if (pw_likely(used <= __atomic_load_n(&pw.plain_room, __ATOMIC_SEQ_CST)) || !t)
+		return 0;
+	if (pw_ask(t, PW_ASK_ROOM) || !t->mail.error)
+		return 0; /* there is room, or nobody answers */
+	pw_plain_ended(addr, bytes);
+	return -1;
+}
+
+#endif
