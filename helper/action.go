@@ -37,10 +37,13 @@ type Action struct {
 	Kind    ActionKind
 	Region  mem.RegionID
 	UntilNs int64 // for Wait
-	// DueNs, for a Wait and if it is not 0, is when a registration is due, or
-	// never. The work before that, at UntilNs, is not urgent: no sleep need end to
-	// the microsecond for it.
+	// DueNs, for a Wait or a Deregister and if it is not 0, is when a registration is
+	// due, or never. The work before that, at UntilNs, is not urgent: no sleep need end
+	// to the microsecond for it.
 	DueNs int64
+	// CostNs and Pages, for a Deregister, are how long it may take and what it frees.
+	CostNs int64
+	Pages  uint64
 }
 
 // Waiting is until when there is nothing to do; never, if only an event can bring something.
@@ -59,6 +62,10 @@ func (a *Action) Waiting(nowNs int64) Waiting {
 	}
 	return Waiting{a.UntilNs, never}
 }
+
+// ErrPutOff is told to the Decider of a deregistration that the driver leaves for later: the
+// Decider is to ask for it again, if it still wants it then.
+var ErrPutOff = errors.New("helper: put off")
 
 // never is a deadline that does not come.
 const never = math.MaxInt64

@@ -65,6 +65,9 @@ func (p *Pacer) Used(endNs int64) {
 	p.silences.add(silenceNs)
 }
 
+// usualNs is the usual silence: the one that most of the time belongs to.
+func (p *Pacer) usualNs() int64 { return int64(p.silences.usualNs()) }
+
 // Ask asks d for an action. A registration that is due sooner than a sleep can be trusted to end is asked for now.
 func (p *Pacer) Ask(d Decider, nowNs int64) (Action, Waiting) {
 	a := d.Next(nowNs)

@@ -1,6 +1,8 @@
 package helper
 
 import (
+	"errors"
+
 	"pinwheel/mem"
 	"pinwheel/predictor"
 	"pinwheel/queue"
@@ -165,7 +167,7 @@ func (s *Scheduler) Next(nowNs int64) Action {
 		}
 		r.candidate = false
 		if r.registered && s.shouldRelease(id, r, nowNs) {
-			return Action{Kind: Deregister, Region: id}
+			return Action{Kind: Deregister, Region: id, DueNs: due.startNs, CostNs: s.deregister.ns(r.pages), Pages: r.pages}
 		}
 	}
 	if s.head < len(s.candidates) {
@@ -226,6 +228,11 @@ func (s *Scheduler) Done(a Action, startNs, endNs int64, err error) {
 		s.due.planned = false // by the old estimate
 		r.registered, r.unused = true, true
 		s.review(a.Region, r, endNs)
+	case errors.Is(err, ErrPutOff):
+		if s.silence.takeBack(a.Region) {
+			r.releasedInSilence = false
+		}
+		s.addCandidate(a.Region, r)
 	case err != nil:
 		s.review(a.Region, r, endNs)
 	default:

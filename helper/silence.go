@@ -51,6 +51,17 @@ func (s *Scheduler) releaseInSilence(id mem.RegionID, r *region, nowNs int64) bo
 	return true
 }
 
+// takeBack undoes the latest release, if it was of this region and was put off.
+func (s *silenceRelease) takeBack(id mem.RegionID) bool {
+	n := len(s.released)
+	if n == 0 || s.released[n-1] != id {
+		return false
+	}
+	s.released = s.released[:n-1]
+	s.credit++
+	return true
+}
+
 // endSilence makes everything that was released in silence due now.
 func (s *Scheduler) endSilence(nowNs int64) {
 	s.silence.credit = min(mostCredit, s.silence.credit+creditPerNeed)

@@ -50,6 +50,11 @@ type ThreadOptions struct {
 	// PinnedBytes returns how much memory is registered now: what a look at DQ might help to release.
 	// It is called before every sleep. nil: so much that every look is worth its cost.
 	PinnedBytes func() int64
+	// RankWaits reports whether the rank waits in a communication call now, and CommCPU returns the processor
+	// of its communication thread, or AnyCPU. On that processor the helper prefers to work while the rank
+	// waits. nil: it can't be known.
+	RankWaits func() bool
+	CommCPU   func() int
 	// OnFault is called once if the helper stops because of a Fault. It may call
 	// Close. nil: ignored.
 	OnFault func(*Fault)
@@ -67,10 +72,12 @@ type ThreadStats struct {
 	Wakeups   int64 // sleeps
 	CPUNs     int64 // processor time of the thread
 	ActionNs  int64 // of it in registrations and deregistrations, as one in 8 of them says
-	Deadlines int64 // waits that ended at a deadline
-	LateNs    int64 // sum over Deadlines of how late the thread was
-	LateMaxNs int64
-	Faulted   bool // the helper stopped because of a fault
+	InWaits   int64 // registrations and deregistrations that began while the rank waited
+	PutOff    int64 // times that deregistrations were put off until the rank waits
+	// Starts says how far from its planned moment each registration began that was planned: those
+	// that began while the rank did not wait, as far as that is known, and those that did.
+	Starts, StartsInWaits Histogram
+	Faulted               bool // the helper stopped because of a fault
 }
 
 // Thread drives a Decider in real time on an OS thread of its own. It takes
@@ -96,9 +103,10 @@ type Thread struct {
 
 // counters are written by the helper and read by Stats.
 type counters struct {
-	events, registers, deregs, failures, wakeups, actionNs, deadlines, lateNs, lateMaxNs atomic.Int64
+	events, registers, deregs, failures, wakeups, actionNs, inWaits, putOff atomic.Int64
 
-	faulted atomic.Bool
+	starts, startsInWaits liveHistogram
+	faulted               atomic.Bool
 }
 
 // StartThread starts the helper. It fails, with nothing left running, if the
@@ -109,6 +117,9 @@ func StartThread(o ThreadOptions) (*Thread, error) {
 	}
 	if o.PinnedBytes == nil {
 		o.PinnedBytes = func() int64 { return never }
+	}
+	if o.RankWaits == nil || o.CommCPU == nil {
+		o.RankWaits, o.CommCPU = func() bool { return false }, func() int { return AnyCPU }
 	}
 	if o.Gone == nil {
 		o.Gone = func(buf []mem.RegionID) []mem.RegionID { return buf }
@@ -163,8 +174,8 @@ func (t *Thread) Stats() ThreadStats {
 	c := &t.counts
 	s := ThreadStats{
 		Events: c.events.Load(), Registers: c.registers.Load(), Deregs: c.deregs.Load(), Failures: c.failures.Load(),
-		Wakeups: c.wakeups.Load(), ActionNs: c.actionNs.Load(), Deadlines: c.deadlines.Load(), LateNs: c.lateNs.Load(),
-		LateMaxNs: c.lateMaxNs.Load(), Faulted: c.faulted.Load(),
+		Wakeups: c.wakeups.Load(), ActionNs: c.actionNs.Load(), InWaits: c.inWaits.Load(), PutOff: c.putOff.Load(),
+		Starts: c.starts.load(), StartsInWaits: c.startsInWaits.load(), Faulted: c.faulted.Load(),
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -214,10 +225,11 @@ func (t *Thread) run(started chan<- error) {
 	t.mu.Unlock()
 	started <- nil
 	(&driver{
-		Thread: t,
-		clock:  t.opt.Clock,
-		pace:   NewPacer(t.opt.Clock.NowNs()),
-		dueNs:  never,
+		Thread:    t,
+		clock:     t.opt.Clock,
+		pace:      NewPacer(t.opt.Clock.NowNs()),
+		waits:     newWaits(),
+		plannedNs: never,
 	}).loop()
 }
 

@@ -1,6 +1,7 @@
 package helper
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -12,18 +13,19 @@ import (
 // driver is the state that only the helper's own OS thread touches.
 type driver struct {
 	*Thread
-	clock   clock.Clock
-	pace    Pacer
-	event   Event
-	gone    []mem.RegionID
-	source  int   // index of the source to begin with, in turn
-	dueNs   int64 // the deadline that is being waited for
-	acts    int   // actions so far
-	behind  bool  // back from a park, and DQ was not yet found empty
-	backoff [Deregister + 1]backoff
-	skipped Action         // the last answer of the Decider, if a backoff kept it from being tried
-	batch   []Action       // deregistrations that were prepared together, to be carried out
-	ids     []mem.RegionID // scratch
+	clock     clock.Clock
+	pace      Pacer
+	waits     waits
+	event     Event
+	gone      []mem.RegionID
+	source    int   // index of the source to begin with, in turn
+	plannedNs int64 // when the next registration is to begin, as the Decider said last
+	acts      int   // actions so far
+	behind    bool  // back from a park, and DQ was not yet found empty
+	backoff   [Deregister + 1]backoff
+	skipped   Action         // the last answer of the Decider, if a backoff kept it from being tried
+	batch     []Action       // deregistrations that were prepared together, to be carried out
+	ids       []mem.RegionID // scratch
 }
 
 // timedActs: one action in so many is timed. The two system calls take as long as a short action.
@@ -66,7 +68,6 @@ func (d *driver) loop() {
 			d.move(p)
 		}
 		nowNs := d.clock.NowNs()
-		d.noteLateness(nowNs)
 		popped := d.pop()
 		if popped {
 			d.counts.events.Inc()
@@ -103,7 +104,7 @@ func (d *driver) move(p *Placement) {
 		}
 		// The program went on meanwhile. Deadlines from before are no measure of
 		// lateness, and the Decider must learn all events in DQ before it acts.
-		d.dueNs, d.behind = never, true
+		d.plannedNs, d.behind = never, true
 		return
 	}
 	if p.CPU != AnyCPU {
@@ -130,7 +131,10 @@ func (d *driver) pop() bool {
 // decide carries out the Decider's next action. If there is none, it returns until
 // when to wait.
 func (d *driver) decide(nowNs int64) (w Waiting, acted bool) {
-	a, w := d.pace.Ask(d.opt.Decider, nowNs)
+	a, w := d.ask(nowNs)
+	if a.Kind == Deregister && len(d.batch) == 0 && d.putOff(&a, nowNs) {
+		return Waiting{d.plannedNs, d.waits.nextLookNs()}, false
+	}
 	switch {
 	case a.Kind == Deregister && len(d.batch) == 0 && nowNs >= d.backoff[Deregister].retryNs:
 		d.prepare(a, nowNs)
@@ -150,6 +154,50 @@ func (d *driver) decide(nowNs int64) (w Waiting, acted bool) {
 	}
 	d.skipped = Action{}
 	return w, acted
+}
+
+// ask asks the Decider for an action, and notes when it plans the next registration. One that is due soon is asked
+// for at once if the rank waits.
+func (d *driver) ask(nowNs int64) (Action, Waiting) {
+	a, w := d.pace.Ask(d.opt.Decider, nowNs)
+	if w.DueNs > nowNs && w.DueNs < never && d.sharesCPU() {
+		begins, lookNs := d.waits.bringForward(nowNs, w.DueNs, d.pace.usualNs(), d.opt.RankWaits)
+		if begins {
+			d.plannedNs = w.DueNs
+			a = d.opt.Decider.Next(w.DueNs)
+			return a, a.Waiting(nowNs)
+		}
+		w.ReviewNs = min(w.ReviewNs, lookNs)
+	}
+	switch {
+	case a.Kind == Deregister:
+		d.plannedNs = cmp.Or(a.DueNs, never)
+	case a.Kind != Register && w.DueNs > nowNs:
+		d.plannedNs = w.DueNs
+		d.waits.nothingLeft(nowNs)
+	case a.Kind == Register && d.plannedNs > nowNs && !d.pace.near(nowNs, d.plannedNs):
+		d.plannedNs = never // an event has made it due, and nobody has planned it
+	}
+	return a, w
+}
+
+// putOff leaves a deregistration until the rank waits, if it would take the rank's own processor from it.
+func (d *driver) putOff(a *Action, nowNs int64) bool {
+	began := d.waits.untilNs
+	if !d.sharesCPU() || !d.waits.putOff(a, nowNs, d.pace.usualNs(), d.opt.RankWaits()) {
+		return false
+	}
+	if began == 0 {
+		d.counts.putOff.Inc()
+	}
+	d.opt.Decider.Done(*a, nowNs, nowNs, ErrPutOff)
+	return true
+}
+
+// sharesCPU reports whether the helper runs where the communication thread ran when it was last heard of.
+func (d *driver) sharesCPU() bool {
+	cpu := d.opt.CommCPU()
+	return cpu != AnyCPU && cpu == CurrentCPU()
 }
 
 // prepare has the Registrar prepare what the Decider wants deregistered now: a, and what it names
@@ -176,7 +224,7 @@ var errSkipped = errors.New("helper: not tried, the last ones failed")
 // Decider that insists on it is made to wait.
 func (d *driver) skip(a Action, nowNs int64) (w Waiting, acted bool) {
 	d.opt.Decider.Done(a, nowNs, nowNs, errSkipped)
-	if a == d.skipped {
+	if a.Kind == d.skipped.Kind && a.Region == d.skipped.Region {
 		return Waiting{d.backoff[a.Kind].retryNs, never}, false
 	}
 	d.skipped = a
@@ -194,6 +242,7 @@ func (d *driver) act(a Action) {
 		cpuNs = ownCPUNs()
 	}
 	startNs := d.clock.NowNs()
+	d.noteStart(a, startNs)
 	err := do(a.Region)
 	endNs := d.clock.NowNs()
 	if d.acts%timedActs == 0 {
@@ -209,6 +258,9 @@ func (d *driver) act(a Action) {
 		return
 	}
 	d.opt.Decider.Done(a, startNs, endNs, err)
+	if a.Kind == Register {
+		d.waits.registered(endNs - startNs)
+	}
 	switch {
 	case err == nil:
 		done.Inc()
@@ -221,28 +273,25 @@ func (d *driver) act(a Action) {
 	}
 }
 
+// noteStart notes when an action begins.
+func (d *driver) noteStart(a Action, startNs int64) {
+	starts := &d.counts.starts
+	if d.opt.RankWaits() {
+		d.counts.inWaits.Inc()
+		starts = &d.counts.startsInWaits
+	}
+	if a.Kind == Register && d.plannedNs != never {
+		starts.add(startNs - d.plannedNs)
+		d.plannedNs = never // those that follow it without a pause have no moment of their own
+	}
+}
+
 // wait sleeps until there may be something to do.
 func (d *driver) wait(nowNs int64, w Waiting) {
-	d.dueNs = w.DueNs
-	if w.DueNs <= nowNs {
-		d.dueNs = never // only another look: it can't be late
-	}
 	sleepNs := d.pace.PlanNs(nowNs, w, d.opt.PinnedBytes())
 	d.clock.SleepNs(sleepNs, d.wake)
 	d.pace.Slept(nowNs, sleepNs, d.clock.NowNs())
 	d.counts.wakeups.Inc()
-}
-
-// noteLateness records how late a wait for a deadline ended.
-func (d *driver) noteLateness(nowNs int64) {
-	if nowNs < d.dueNs {
-		return
-	}
-	lateNs := nowNs - d.dueNs
-	d.dueNs = never
-	d.counts.deadlines.Inc()
-	d.counts.lateNs.Add(lateNs)
-	d.counts.lateMaxNs.Store(max(d.counts.lateMaxNs.Load(), lateNs))
 }
 
 // forget tells the Decider which regions are gone. DQ is empty now, so no earlier

@@ -30,6 +30,7 @@ type HelperOptions struct {
 	CPUs        []int
 	PinnedBytes func() int64 // now, of this process: decides which processes of a node get an idle core
 	CommCPU     func() int   // where a communication thread runs, or helper.AnyCPU
+	RankWaits   func() bool  // whether the program waits in a communication call; nil: not known
 
 	// Tests wrap the predictor and the registrar. nil: as they are.
 	WrapPredictor func(predictor.Predictor) predictor.Predictor
@@ -91,6 +92,8 @@ func (e *Engine) startThread(o *HelperOptions, cpu int) error {
 		CPU:         cpu,
 		Gone:        o.Caches.Gone,
 		PinnedBytes: o.PinnedBytes,
+		RankWaits:   o.RankWaits,
+		CommCPU:     o.CommCPU,
 		OnFault: func(f *fault.Fault) {
 			e.Fault(f, "going on without helper thread, memory stays pinned"+
 				" (or, should that come again, with plain registration)")

@@ -29,6 +29,8 @@ func (e *Engine) Report(s regcache.Stats, name func(predictor.CallSite) (site, o
 	h := e.helper.Stats()
 	r.Helper, r.HelperCPUNs, r.HelperFaulted = e.meter.whereabouts(e.where), h.CPUNs, h.Faulted
 	r.CPUNs -= h.CPUNs
+	r.HelperActionNs = h.ActionNs
+	r.InWaits, r.PutOff, r.Starts, r.StartsInWaits = h.InWaits, h.PutOff, h.Starts, h.StartsInWaits
 	r.Accuracy = accuracy(e.scored.Accuracy().Counts)
 	for _, c := range e.scored.Sites(reportedSites) {
 		missed := e.meter.missedAt(c.CallSite)

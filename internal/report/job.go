@@ -113,6 +113,7 @@ func (j *Job) Write(w io.Writer) error {
 			fmt.Fprintf(out, "%s.\n", line)
 		}
 		processors(out, ranks, total)
+		starts(out, total)
 		writeSites(out, j.Sites())
 	}
 	return out.Flush()
@@ -183,6 +184,7 @@ func (t *Rank) add(r *Rank) {
 		t.PathSamples = samples
 	}
 	t.HelperCPUNs += r.HelperCPUNs
+	t.HelperActionNs += r.HelperActionNs
 	t.CPUNs += r.CPUNs
 	t.ServerCPUNs += r.ServerCPUNs
 	t.RegisterNs += r.RegisterNs
@@ -192,6 +194,10 @@ func (t *Rank) add(r *Rank) {
 	}
 	t.Parks += r.Parks
 	t.ParkedNs += r.ParkedNs
+	t.InWaits += r.InWaits
+	t.PutOff += r.PutOff
+	t.Starts.Add(&r.Starts)
+	t.StartsInWaits.Add(&r.StartsInWaits)
 	t.ThresholdBytes = max(t.ThresholdBytes, r.ThresholdBytes)
 	t.Large += r.Large
 	t.Kept += r.Kept

@@ -3,6 +3,8 @@ package report
 import (
 	"cmp"
 	"fmt"
+
+	"pinwheel/helper"
 )
 
 // Rank is the report of one process. Names are those of nasreplay's JSON where it has them.
@@ -55,6 +57,8 @@ type Rank struct {
 	PathNs      float64 `json:"path_ns"`
 	PathSamples uint64  `json:"path_samples"`
 	HelperCPUNs int64   `json:"helper_cpu_ns"`
+	// HelperActionNs is how much of that registrations and deregistrations took, estimated from one in eight.
+	HelperActionNs int64 `json:"helper_action_ns,omitempty"`
 	// CPUNs is the processor time of the program's own threads, and ServerCPUNs that of the
 	// thread that serves misses under the preload library. RegisterNs is the time spent in
 	// registrations and deregistrations; HelperRegisterNs is that of the helper's, with the
@@ -69,6 +73,13 @@ type Rank struct {
 	Parks         int64 `json:"parks"`
 	ParkedNs      int64 `json:"parked_ns"`
 	FirstParkNs   int64 `json:"first_park_ns,omitempty"`
+	// InWaits is how many of the helper's registrations and deregistrations began while the rank waited in
+	// a communication call, and PutOff how often deregistrations were put off for that. Starts says how far
+	// from its plan each registration began, of those that began in such waits and of all others.
+	InWaits       int64            `json:"helper_in_waits,omitempty"`
+	PutOff        int64            `json:"helper_put_off,omitempty"`
+	Starts        helper.Histogram `json:"starts,omitzero"`
+	StartsInWaits helper.Histogram `json:"starts_in_waits,omitzero"`
 	// Large is how many buffers of at least ThresholdBytes the program passed to MPI.
 	ThresholdBytes int64  `json:"threshold_bytes"`
 	Large          uint64 `json:"large_buffers"`

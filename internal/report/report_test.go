@@ -1,8 +1,11 @@
 package report
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
+
+	"pinwheel/helper"
 )
 
 func write(t *testing.T, ranks ...Rank) string {
@@ -96,5 +99,23 @@ func TestOverheadOfThePathIsWeighedBySamples(t *testing.T) {
 	}
 	if got := write(t, Rank{Size: 1, Uses: 1}); strings.Contains(got, "Overhead") {
 		t.Errorf("an overhead that was not measured:\n%s", got)
+	}
+}
+
+func TestStartsOfRegistrationsAreTold(t *testing.T) {
+	var early, late helper.Histogram
+	for text, h := range map[string]*helper.Histogram{`{"counts":[[100,99],[106,1]],"max_ns":300}`: &early, `{"counts":[[130,10]],"max_ns":40000}`: &late} {
+		if err := json.Unmarshal([]byte(text), h); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := write(t, Rank{Uses: 1, Starts: early}, Rank{Rank: 1, Uses: 1, Starts: early, StartsInWaits: late})
+	for _, want := range []string{"200 -0.4 -0.4 0.3 did not wait", "10 20.5 20.5 40.0 waited"} {
+		if !strings.Contains(strings.Join(strings.Fields(got), " "), want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if got := write(t, Rank{Uses: 1}); strings.Contains(got, "planned registrations") {
+		t.Errorf("starts of a job without planned registrations:\n%s", got)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"text/tabwriter"
 
+	"pinwheel/helper"
 	"pinwheel/mem"
 )
 
@@ -104,6 +105,27 @@ Pinwheel and registers what is no hit. registering: time in registrations and de
 any thread; by helper: the helper's, with the cache around them. parked: the helper found no idle core
 and did not run, at first from this time on.
 `
+
+// starts prints how far from their plan registrations began.
+func starts(b io.Writer, total Rank) {
+	if total.Starts.Count()+total.StartsInWaits.Count() == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n@--- Start of planned registrations, in us after (-: before) the plan ---\n")
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "number\tp50\tp99\tlatest\twhile the rank\t")
+	for _, row := range []struct {
+		h    *helper.Histogram
+		name string
+	}{{&total.Starts, "did not wait"}, {&total.StartsInWaits, "waited"}} {
+		if row.h.Count() > 0 {
+			us := func(ns int64) float64 { return float64(ns) / 1e3 }
+			fmt.Fprintf(w, "%d\t%.1f\t%.1f\t%.1f\t%s\t\n", row.h.Count(), us(row.h.QuantileNs(0.5)), us(row.h.QuantileNs(0.99)),
+				us(row.h.MaxNs()), row.name)
+		}
+	}
+	w.Flush()
+}
 
 // writeSites prints call sites.
 func writeSites(b io.Writer, list []Site) {

@@ -22,6 +22,9 @@ func (s *server) startHelper() {
 		PinnedBytes: s.group.Bytes,
 		CommCPU:     func() int { return int32Of(&s.sh.comm_cpu) },
 	}
+	if s.sh.linked == 0 { // no MPI call of a transport that links us is seen
+		o.RankWaits = s.rankWaits
+	}
 	if s.set.HelperCPU != settings.Auto {
 		o.CPUs = []int{int(s.set.HelperCPU)}
 	}
@@ -30,13 +33,24 @@ func (s *server) startHelper() {
 	}
 }
 
+// rankWaits reports whether a thread of the program is in an MPI call that may block. Any thread may ask.
+func (s *server) rankWaits() bool {
+	for t := s.threads(); t != nil; t = t.next {
+		if at32(&t.waiting).Load() != 0 {
+			return true
+		}
+	}
+	return false
+}
+
 func (s *server) stopHelper() {
 	at32(&s.sh.want_events).Store(0)
 	_ = s.engine.Close() // it does not fail
 	if h := s.engine.HelperStats(); s.set.Log == "debug" && h.CPUNs > 0 {
 		ms := func(ns int64) float64 { return float64(ns) / 1e6 }
 		s.info(fmt.Sprintf("helper: %.2f ms of processor time, %.2f ms of it in %d registrations and %d deregistrations; "+
-			"%d wake-ups, %d uses; %d deadlines, %.2f ms late at most", ms(h.CPUNs), ms(h.ActionNs), h.Registers, h.Deregs,
-			h.Wakeups, h.Events, h.Deadlines, ms(h.LateMaxNs)))
+			"%d wake-ups, %d uses; %d actions while the rank waited, put off %d times; %d planned registrations, %.2f ms late at most",
+			ms(h.CPUNs), ms(h.ActionNs), h.Registers, h.Deregs, h.Wakeups, h.Events, h.InWaits, h.PutOff,
+			h.Starts.Count()+h.StartsInWaits.Count(), ms(max(h.Starts.MaxNs(), h.StartsInWaits.MaxNs()))))
 	}
 }

@@ -1,0 +1,234 @@
+package helper
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	"go.uber.org/atomic"
+
+	"pinwheel/internal/clock/clocktest"
+	"pinwheel/internal/testwait"
+	"pinwheel/mem"
+	"pinwheel/queue"
+)
+
+// TestWaits draws what is left for the waits of a rank, under a false clock. Command:
+//
+//	run for=20ms column=500us cost=500us pages=2048 usual=100ms waits=(2ms,3ms) work=(0ms,10ms) [chance=0.5]
+//
+// waits has the begin and end of each wait, and work the moments at which something is to be deregistered.
+// In the chart of the rank, ~ is a wait; in that of the helper, l is a look for one, and D the deregistration.
+func TestWaits(t *testing.T) {
+	datadriven.RunTest(t, "testdata/waits", func(t *testing.T, d *datadriven.TestData) string {
+		r := waitsRun{waits: newWaits(), endNs: scanNs(t, d, "for")[0], columnNs: scanNs(t, d, "column")[0],
+			usualNs: scanNs(t, d, "usual")[0], at: scanNs(t, d, "waits"), work: scanNs(t, d, "work")}
+		r.action.CostNs = scanNs(t, d, "cost")[0]
+		d.ScanArgs(t, "pages", &r.action.Pages)
+		d.MaybeScanArgs(t, "chance", &r.waits.chance)
+		return r.draw()
+	})
+}
+
+func scanNs(t *testing.T, d *datadriven.TestData, key string) (all []int64) {
+	if arg, ok := d.Arg(key); ok {
+		for _, v := range arg.Vals {
+			all = append(all, parseNs(t, v))
+		}
+	}
+	return all
+}
+
+type waitsRun struct {
+	waits                    waits
+	endNs, columnNs, usualNs int64
+	at, work                 []int64
+	action                   Action
+}
+
+func (r *waitsRun) isWaiting(nowNs int64) bool {
+	for i := 0; i < len(r.at); i += 2 {
+		if r.at[i] <= nowNs && nowNs < r.at[i+1] {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *waitsRun) draw() string {
+	rank, helper := make([]byte, r.endNs/r.columnNs), make([]byte, r.endNs/r.columnNs)
+	for i := range rank {
+		rank[i], helper[i] = '-', ' '
+		if r.isWaiting(int64(i) * r.columnNs) {
+			rank[i] = '~'
+		}
+	}
+	for _, now := range r.work {
+		for ; r.waits.putOff(&r.action, now, r.usualNs, r.isWaiting(now)); now = r.waits.nextLookNs() {
+			helper[now/r.columnNs] = 'l'
+		}
+		helper[now/r.columnNs] = 'D'
+		r.waits.nothingLeft(now)
+	}
+	return fmt.Sprintf("%s\n%s\nthe next look finds a wait with %.2f\n", rank, strings.TrimRight(string(helper), " "), r.waits.chance)
+}
+
+// Whatever happens: nothing is put off for longer than its memory is worth, nor for long beside the silence,
+// and not while the rank waits; and looks take less of the rank's time than the deregistrations themselves.
+func TestWhatIsPutOffIsBounded(t *testing.T) {
+	testwait.Bound(t)
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		w, looks := newWaits(), int64(0)
+		usualNs := random.Int64N(int64(time.Second))
+		share := random.Float64() // of the time, the rank waits
+		a := Action{CostNs: 1 + random.Int64N(2_000_000), Pages: 1 + random.Uint64N(1<<14)}
+		const rounds = 100
+		for now := int64(1); now < rounds*int64(time.Second); now += int64(time.Second) {
+			at := now
+			for {
+				waiting := random.Float64() < share
+				if !w.putOff(&a, at, usualNs, waiting) {
+					break
+				}
+				if waiting {
+					t.Fatalf("%+v is put off although the rank waits", a)
+				}
+				looks++
+				at = w.nextLookNs()
+			}
+			w.nothingLeft(at)
+			heldNs := at - now
+			if worthNs := float64(a.CostNs) * bytesPerCore / float64(a.Pages*mem.PageSize); float64(heldNs) > worthNs || heldNs > usualNs/putOffShare {
+				t.Fatalf("%+v is put off for %d us, with a silence of %d us", a, heldNs/1000, usualNs/1000)
+			}
+		}
+		if looks*WakeupNs > rounds*a.CostNs {
+			t.Fatalf("%d looks for %d deregistrations of %d ns", looks, rounds, a.CostNs)
+		}
+	}
+}
+
+// A registration begins early by a sixteenth of the silence at most, and a look for that must pay.
+func TestRegistrationIsBroughtForwardALittle(t *testing.T) {
+	const usualNs, dueNs = 160 * ms, 1000 * ms
+	const windowNs = dueNs - usualNs/putOffShare
+	rank := func(waits bool) func() bool { return func() bool { return waits } }
+	for _, c := range []struct {
+		registerNs, nowNs int64
+		waits, begins     bool
+		lookNs            int64
+	}{
+		{ms, 0, true, false, windowNs},
+		{ms, windowNs - 1, true, false, windowNs},
+		{20 * us, windowNs - 1, true, false, never}, // a look costs as much
+		{20 * us, windowNs, true, true, never},      // but it looks now
+		{ms, windowNs, true, true, never},
+		{ms, windowNs, false, false, never},
+		{ms, dueNs - 1, false, false, never},
+	} {
+		w := newWaits()
+		for range 50 {
+			w.registered(c.registerNs)
+		}
+		begins, lookNs := w.bringForward(c.nowNs, dueNs, usualNs, rank(c.waits))
+		if begins != c.begins || lookNs != c.lookNs {
+			t.Errorf("%d us before it is due, the rank waits %t: begins %t, looks at %d us; want %t and %d us",
+				(dueNs-c.nowNs)/us, c.waits, begins, lookNs/us, c.begins, c.lookNs/us)
+		}
+	}
+	w := newWaits()
+	w.registered(100 * ms)
+	for range 100 { // looks in vain
+		if _, lookNs := w.bringForward(0, dueNs, usualNs, rank(false)); lookNs != never {
+			w.bringForward(lookNs, dueNs, usualNs, rank(false))
+		}
+	}
+	if w.chance > 0.01 {
+		t.Errorf("after 100 looks in vain the chance is %g", w.chance)
+	}
+}
+
+// The thread leaves deregistrations for a wait of a rank that shares its processor, and only then.
+func TestThreadWorksInTheWaitsOfItsProcessor(t *testing.T) {
+	const costNs, periodNs = 10_000_000, 1_000_000_000
+	for _, shares := range []bool{false, true} {
+		var waiting atomic.Bool
+		clock, k, ring := &clocktest.Fake{}, &costly{newKeeper(never / 2), costNs}, queue.NewRing[Event](8)
+		th := start(t, ThreadOptions{Decider: k, Clock: clock, CPU: AnyCPU, RankWaits: waiting.Load, CommCPU: func() int {
+			if shares {
+				return CurrentCPU()
+			}
+			return AnyCPU
+		}})
+		th.Attach(ring)
+		ring.Push(use(1, clock.NowNs())) // nothing is known of the silence yet: it is not put off
+		testwait.Until(t, "the first is deregistered", func() bool { return th.Stats().Deregs == 1 })
+		clock.Time.Add(periodNs)
+		ring.Push(use(1, clock.NowNs()))
+		testwait.Until(t, "the second is deregistered", func() bool { return th.Stats().Deregs == 2 })
+		s := th.Stats()
+		if (s.PutOff > 0) != shares || s.InWaits != 0 {
+			t.Errorf("on the rank's processor %t: put off %d times, %d actions in a wait", shares, s.PutOff, s.InWaits)
+		}
+		waiting.Store(true)
+		ring.Push(use(1, clock.NowNs()))
+		testwait.Until(t, "the third is deregistered", func() bool { return th.Stats().Deregs == 3 })
+		if again := th.Stats(); again.PutOff != s.PutOff || again.InWaits != 1 {
+			t.Errorf("on the rank's processor %t, the rank waits: put off %d times, %d actions in a wait", shares, again.PutOff, again.InWaits)
+		}
+		th.Close()
+	}
+}
+
+// costly is a keeper that says what its deregistrations cost.
+type costly struct {
+	*keeper
+	costNs int64
+}
+
+func (c *costly) Next(nowNs int64) Action {
+	a := c.keeper.Next(nowNs)
+	a.CostNs, a.Pages = c.costNs, 1
+	return a
+}
+
+// A registration that is due soon begins in a wait, and the plan is what its start is measured by.
+func TestThreadRegistersEarlyInAWait(t *testing.T) {
+	const periodNs = 1_000_000_000
+	for _, waits := range []bool{false, true} {
+		clock, k, ring := &clocktest.Fake{LateNs: 20_000}, newKeeper(periodNs), queue.NewRing[Event](8)
+		th := start(t, ThreadOptions{Decider: k, Registrar: slow{clock}, Clock: clock, CPU: AnyCPU, CommCPU: CurrentCPU,
+			RankWaits: func() bool { return waits }})
+		th.Attach(ring)
+		const uses = 3
+		for n := range int64(uses) {
+			startNs := clock.NowNs()
+			ring.Push(use(1, startNs))
+			testwait.Until(t, "it is registered again", func() bool { return th.Stats().Registers == n+1 })
+			clock.Time.Store(max(clock.NowNs(), startNs+periodNs))
+		}
+		k.mu.Lock()
+		early := -slices.Min(k.lateNs)
+		k.mu.Unlock()
+		s := th.Stats()
+		if waits != (early > 2*ms) {
+			t.Errorf("in a wait %t: registered %d us early", waits, early/1000)
+		}
+		if in, out := s.StartsInWaits.Count(), s.Starts.Count(); waits != (in == uses) || waits == (out == uses) {
+			t.Errorf("in a wait %t: %d starts in waits, %d outside", waits, in, out)
+		}
+		th.Close()
+	}
+}
+
+// slow is a Registrar that takes a millisecond of its clock for every action.
+type slow struct{ clock *clocktest.Fake }
+
+func (s slow) Prepare([]mem.RegionID)        {}
+func (s slow) Register(mem.RegionID) error   { s.clock.Time.Add(1_000_000); return nil }
+func (s slow) Deregister(mem.RegionID) error { s.clock.Time.Add(1_000_000); return nil }
