@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -82,7 +83,8 @@ func (c *Cluster) startSlurm(node string, how confinement) error {
 	answers := func() bool { return c.Command("scontrol", "ping").Run() == nil }
 	idle := func() bool {
 		out, err := c.Command("sinfo", "--noheader", "--format=%t").Output()
-		return err == nil && strings.TrimSpace(string(out)) == "idle"
+		states := strings.Fields(string(out)) // in each partition
+		return err == nil && len(states) > 0 && !slices.ContainsFunc(states, func(s string) bool { return s != "idle" })
 	}
 	if err := c.start(answers, "slurmctld", "-D", "-f", c.path("slurm.conf")); err != nil {
 		return err

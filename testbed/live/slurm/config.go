@@ -35,9 +35,14 @@ MpiDefault=none
 ReturnToService=2
 KillWait=2
 %[2]s NodeAddr=127.0.0.1 State=UNKNOWN
-PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE OverSubscribe=YES:4 State=UP
-`, name, node, dir, c.proctrack, c.task, prologName)
+PartitionName=shared Nodes=ALL Default=YES MaxTime=INFINITE OverSubscribe=YES:4 State=UP
+PartitionName=%[7]s Nodes=ALL MaxTime=INFINITE OverSubscribe=EXCLUSIVE State=UP
+`, name, node, dir, c.proctrack, c.task, prologName, Whole)
 }
+
+// Whole is the partition (SLURM_PARTITION) in which a job gets all processors of the node. By default it gets as
+// many as it asks for, and with --overcommit that is one.
+const Whole = "whole"
 
 // prologName is the TaskProlog of all jobs: see Cluster.SetTaskProlog.
 const prologName = "task-prolog"

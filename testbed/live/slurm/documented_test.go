@@ -8,9 +8,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pinwheel/internal/report"
 	"pinwheel/internal/testwait"
+	"pinwheel/testbed/live/slurm"
 	"pinwheel/testbed/live/stack"
 )
 
@@ -61,7 +63,7 @@ func TestDocumentedCommandsStartAllRanksUnderPinwheel(t *testing.T) {
 		for _, command := range commands {
 			t.Run(command, func(t *testing.T) {
 				b := newBench(t, s, halo)
-				j := b.run(command)
+				j := b.run(command, "SLURM_PARTITION="+slurm.Whole)
 				if j.status != 0 {
 					t.Errorf("status %d", j.status)
 				}
@@ -116,9 +118,10 @@ func (b *bench) submit(script string, environ ...string) string {
 	if err := os.WriteFile(b.path("job.sh"), []byte(script), 0o755); err != nil {
 		b.t.Fatal(err)
 	}
-	j := b.run("sbatch --parsable job.sh", environ...)
+	j := b.run("sbatch --parsable --partition="+slurm.Whole+" job.sh", environ...)
 	id := strings.TrimSpace(j.output)
 	state := func() string {
+		time.Sleep(50 * time.Millisecond) // squeue takes the processors of the job
 		return slurmSays(b.t, "squeue", "--noheader", "--states=all", "--jobs="+id, "--format=%T")
 	}
 	if j.status == 0 { // sbatch --wait looks once a minute

@@ -14,13 +14,13 @@ import (
 	"pinwheel/testbed/live/stack"
 )
 
-// plain is a step without Pinwheel, and forms are the ways to have it under Pinwheel. %s is for the arguments of the
-// program.
+// plain is a step without Pinwheel, and forms are the ways to have it under Pinwheel: with each MPI library one that
+// becomes the step and one that waits for its end. %s is for the arguments of the program.
 const plain = "srun -n 2 ./app %s"
 
-var forms = []string{
-	"pinwheel run -- srun -n 2 ./app %s", "pinwheel run --report -- srun -n 2 ./app %s",
-	"srun -n 2 pinwheel run -- ./app %s", "srun -n 2 pinwheel run --report -- ./app %s",
+var forms = map[string][]string{
+	"openmpi": {"pinwheel run -- srun -n 2 ./app %s", "srun -n 2 pinwheel run --report -- ./app %s"},
+	"mpich":   {"pinwheel run --report -- srun -n 2 ./app %s", "srun -n 2 pinwheel run -- ./app %s"},
 }
 
 // ways are those of mpishim/testing/programs/lifecycle.c, with what Slurm is to do: if one rank of two gets a
@@ -36,7 +36,7 @@ func TestStatusIsThatOfTheStep(t *testing.T) {
 			if want.status == 0 {
 				t.Errorf("%s without Pinwheel: status 0", way)
 			}
-			for _, form := range forms {
+			for _, form := range forms[s.MPI] {
 				if got := b.run(fmt.Sprintf(form, way), kill); got.status != want.status {
 					t.Errorf("%s: status %d, without Pinwheel %d\n%s", got.command, got.status, want.status, got.output)
 				}
@@ -51,7 +51,7 @@ const cancelled = 10 * time.Second
 
 func TestCancelledJobLeavesNothing(t *testing.T) {
 	eachStack(t, func(t *testing.T, s stack.Stack) {
-		for _, form := range forms {
+		for _, form := range forms[s.MPI] {
 			command := fmt.Sprintf(form, "100000")
 			t.Run(command, func(t *testing.T) {
 				b := newBench(t, s, halo)
