@@ -26,7 +26,7 @@ type PlacerOptions struct {
 
 	// For tests; the zero values mean this machine.
 	Root     fs.FS         // root directory with sys and proc
-	Allowed  []int         // processors that the helper may use; nil: what AllowedCPUs says now and then
+	Allowed  []int         // processors that the helper may use; nil: as AllowedCPUs says
 	Interval time.Duration // between two looks at the machine
 
 	allowedCPUs func() ([]int, error) // another AllowedCPUs
@@ -60,7 +60,8 @@ type Placer struct {
 	quota   *cgroup.CPUQuota
 	claims  claimTable
 	times   map[int]cpuTimes
-	allowed []int // processors, as of the last time that they were asked for
+	allowed []int // processors
+	cpuset  []int // of this process, when allowed was asked for
 	looks   int
 
 	once sync.Once
@@ -90,6 +91,7 @@ func StartPlacer(o PlacerOptions) (*Placer, error) {
 	if p.allowed, err = o.allowedCPUs(); err != nil {
 		return nil, err
 	}
+	p.cpuset, _ = cgroup.CPUSet(o.Root)
 	p.quota.Left(time.Now()) // the first interval begins
 	go p.run()
 	return p, nil
@@ -125,10 +127,8 @@ func (p *Placer) place() {
 		p.warn(err)
 		return
 	}
-	if p.looks++; p.looks%allowedLooks == 0 {
-		if allowed, err := p.opt.allowedCPUs(); err == nil {
-			p.allowed = allowed
-		}
+	if p.looks++; p.looks%cpusetLooks == 0 {
+		p.followCPUSet()
 	}
 	p.chooser.Limit(present(p.allowed, times), p.quota.Left(time.Now()))
 	l := Look{Load: loads(p.times, times), CommCPU: p.opt.CommCPU(), Bytes: p.opt.Bytes()}
@@ -147,9 +147,21 @@ func (p *Placer) place() {
 	}
 }
 
-// allowedLooks is the number of looks between two questions which processors are allowed. Kubernetes changes the
-// cpusets of running pods whenever another pod gets processors of its own.
-const allowedLooks = 10
+// cpusetLooks is the number of looks between two looks at the cpuset.
+const cpusetLooks = 10
+
+// followCPUSet asks which processors are allowed if the cpuset has changed. Kubernetes changes the cpusets of
+// running pods whenever another pod gets processors of its own. That the affinity of a thread has changed is no
+// reason: an OpenMP runtime binds each thread to one processor.
+func (p *Placer) followCPUSet() {
+	cpuset, _ := cgroup.CPUSet(p.opt.Root)
+	if slices.Equal(cpuset, p.cpuset) {
+		return
+	}
+	if allowed, err := p.opt.allowedCPUs(); err == nil {
+		p.allowed, p.cpuset = allowed, cpuset
+	}
+}
 
 // withdraw removes this process from the table. If that fails, the next process
 // that uses the table sees that the owner is gone.

@@ -153,27 +153,40 @@ func TestOneBusySecondParksNobody(t *testing.T) {
 	}
 }
 
-// A helper leaves a processor that it may not use any more, and one that is offline.
+// A helper leaves a processor that is not in the cpuset any more, and one that is offline.
 func TestPlacerFollowsTheCpuset(t *testing.T) {
-	var at atomic.Pointer[Placement]
-	var allowed atomic.Pointer[[]int]
-	allowed.Store(&[]int{0, 1, 4, 5})
 	m := newFakeMachine(t, "intel-hybrid", 95, 2, 2, 2, 2, 2, 2, 2)
+	m.setFiles(testtree.Parse(t, `
+proc/self/cgroup: 0::/
+proc/self/mountinfo: 746 745 0:29 / /sys/fs/cgroup ro - cgroup2 cgroup rw
+sys/fs/cgroup/cpuset.cpus.effective: 0-1,4-5`))
+	allowed, at := []int{0, 1, 4, 5}, Placement{CPU: AnyCPU}
 	p, err := StartPlacer(PlacerOptions{
 		Policy: Conservative, Bytes: func() int64 { return 1 }, CommCPU: func() int { return 0 },
-		Apply: func(to Placement) { at.Store(&to) }, Warn: func(err error) { t.Error(err) },
-		Root: m, Interval: time.Millisecond, allowedCPUs: func() ([]int, error) { return *allowed.Load(), nil },
+		Apply: func(to Placement) { at = to }, Warn: func(err error) { t.Error(err) },
+		Root: m, Interval: time.Hour, allowedCPUs: func() ([]int, error) { return allowed, nil },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Close()
-	on := func(cpu int) func() bool { return func() bool { to := at.Load(); return to != nil && to.CPU == cpu } }
-	testwait.Until(t, "placed", on(4))
-	allowed.Store(&[]int{0, 1, 5})
-	testwait.Until(t, "4 left the cpuset", on(5))
+	p.Close() // the looks are those of the test
+	expect := func(what string, want int) {
+		t.Helper()
+		for range cpusetLooks {
+			p.place()
+		}
+		if at.CPU != want || at.Parked != (want == AnyCPU) {
+			t.Errorf("%s: %+v, want processor %d", what, at, want)
+		}
+	}
+	expect("at first", 4)
+	allowed = []int{0, 1} // the affinity of a thread, as an OpenMP runtime sets it
+	expect("the same cpuset", 4)
+	allowed = []int{0, 1, 5}
+	m.setFiles(testtree.Parse(t, "sys/fs/cgroup/cpuset.cpus.effective: 0-1,5"))
+	expect("4 left the cpuset", 5)
 	m.setBusy(95, 2, 2, 2, 2)
-	testwait.Until(t, "5 is offline", func() bool { return at.Load().Parked })
+	expect("5 is offline", AnyCPU)
 }
 
 // The machine is idle but for the rank, and the rank uses what the quota gives.
