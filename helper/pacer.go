@@ -9,7 +9,7 @@ const (
 	// WakeupNs is the processor time of a wake-up: 5 us on bare metal, 10 to 20 us on a virtual machine.
 	WakeupNs = 10_000 // 10 us
 	// looksShare is the most that looks take of a core, while there is memory to release.
-	looksShare = 0.005
+	looksShare = 0.01
 	// littleBytes: with less memory registered, looks take less of a core, in proportion.
 	littleBytes = 1 << 20 // 1 MiB
 	// mostLooks is the number of looks that a pacer may do at once after a rest.
@@ -17,7 +17,7 @@ const (
 	// waitShare bounds how long a finished use waits for a look, on average: for 1/1024 of the usual silence
 	// as long as there is credit for more looks, and waitGrowth times that without.
 	waitShare  = 1024
-	waitGrowth = 64
+	waitGrowth = 16
 	// minPollNs is the shortest pause between two looks.
 	minPollNs = 100_000 // 100 us
 	// mostPollNs is the longest.

@@ -29,19 +29,19 @@ func (b *silenceBin) endNs(silentNs float64) (ns float64, ok bool) {
 }
 
 const (
-	silenceBins = 128  // four for each power of two, of which the first ends at 1 us
+	silenceBins = 512  // 16 for each power of two, of which the first ends at 1 us
 	silenceAge  = 256. // number of silences after which one counts e times less
 	mostWeight  = 1e9  // then all weights are scaled down
 )
 
-// silenceBinOf returns the bin of a length: four for each power of two, evenly spaced between them.
+// silenceBinOf returns the bin of a length: 16 for each power of two, evenly spaced between them.
 func silenceBinOf(ns int64) int {
-	us4 := uint64(ns) >> 8 // quarters of a microsecond, about
-	power := bits.Len64(us4)
-	if power < 3 {
+	us := uint64(ns) >> 6 // sixteenths of a microsecond, about
+	power := bits.Len64(us)
+	if power < 5 {
 		return 0
 	}
-	return min(4*(power-3)+int(us4>>(power-3)&3)+1, silenceBins-1)
+	return min(16*(power-5)+int(us>>(power-5)&15)+1, silenceBins-1)
 }
 
 // add notes a silence of more than 0 ns.
@@ -86,18 +86,16 @@ const (
 // ends it would have waited for waitNs on average.
 func (s *silences) pauseNs(silentNs, waitNs float64) float64 {
 	first := silenceBinOf(int64(silentNs))
-	var longer, longestNs float64
-	for i := range s.bins {
-		if b := &s.bins[i]; b.weight == 0 {
-			continue
-		} else if _, ok := b.endNs(silentNs); ok {
-			longer += b.weight
-		} else {
-			longestNs = b.longestNs
+	var longer float64
+	for i := first; i < silenceBins; i++ {
+		if b := &s.bins[i]; b.weight > 0 {
+			if _, ok := b.endNs(silentNs); ok {
+				longer += b.weight
+			}
 		}
 	}
 	if longer <= rare*s.weight {
-		return max((silentNs-longestNs)/pollShare, waitNs)
+		return max((silentNs-s.longestNs(silentNs))/pollShare, waitNs)
 	}
 	var ended float64 // share of the silences that would be over
 	atNs := silentNs
@@ -116,4 +114,14 @@ func (s *silences) pauseNs(silentNs, waitNs float64) float64 {
 		ended += b.weight / longer
 	}
 	return atNs + waitNs/ended - silentNs
+}
+
+// longestNs returns the longest silence that was not longer than silentNs, 0 if there was none.
+func (s *silences) longestNs(silentNs float64) float64 {
+	for i := silenceBinOf(int64(silentNs)); i >= 0; i-- {
+		if ns := s.bins[i].longestNs; ns > 0 && ns <= silentNs {
+			return ns
+		}
+	}
+	return 0
 }

@@ -135,7 +135,7 @@ func TestLooksTakeABoundedShareOfACore(t *testing.T) {
 	for _, c := range []struct {
 		bytes int64
 		most  float64 // looks in a second
-	}{{1 << 30, 500}, {1 << 20, 500}, {128 << 10, 500. / 8}, {8 << 10, 500. / 128}} {
+	}{{1 << 30, 1000}, {1 << 20, 1000}, {128 << 10, 1000. / 8}, {8 << 10, 1000. / 128}} {
 		for _, everyNs := range []int64{1_000, 10_000, 200_000, 3_000_000} {
 			p := NewPacer(0)
 			var looks, lastNs int64
@@ -189,8 +189,8 @@ func TestPauseFollowsFromTheSilences(t *testing.T) {
 				waited += max(silentNs+pauseNs-float64(ns), 0)
 			}
 		}
-		// A bin is up to a quarter wide, and older silences count a little less.
-		if longer > 0 && waited/longer > 1.2*waitNs+0.25*(silentNs+pauseNs) {
+		// A bin is up to a 16th wide, and older silences count a little less.
+		if longer > 0 && waited/longer > 1.2*waitNs+0.07*(silentNs+pauseNs) {
 			t.Fatalf("a use would wait for %.0f ns, not for %.0f", waited/longer, waitNs)
 		}
 		if pauseNs < waitNs-1 {
