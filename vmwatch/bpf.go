@@ -68,7 +68,7 @@ var allTypes = btf.NewCache()
 // as long as their descriptors: the process's end removes them too.
 type bpfNotifier struct {
 	log      changeLog
-	interest interest
+	interest *interest
 	coll     *ebpf.Collection
 	links    []io.Closer
 	ring     *ringbuf.Reader
@@ -136,10 +136,9 @@ func loadBPF(spec *ebpf.CollectionSpec, hooks []hook, o ebpf.CollectionOptions) 
 	if n.log.records, err = mapShared[[bpfSlots]bpfRecord](n.coll.Maps["records"].FD()); err != nil {
 		return nil, err
 	}
-	if n.interest.bits, err = mapShared[[granuleBits / 64]uint64](n.coll.Maps["interest"].FD()); err != nil {
+	if n.interest, err = mapShared[interest](n.coll.Maps["interest"].FD()); err != nil {
 		return nil, err
 	}
-	n.interest.counts = map[uint32]uint32{}
 	if n.ring, err = ringbuf.NewReader(n.coll.Maps["bell"]); err != nil {
 		return nil, fmt.Errorf("open BPF ring buffer: %w", err)
 	}
@@ -194,6 +193,8 @@ func (n *bpfNotifier) arm(r mem.Range) (verifier, error) {
 
 func (n *bpfNotifier) disarm(r mem.Range, _ verifier) { n.interest.remove(r) }
 
+func (n *bpfNotifier) interests() *interest { return n.interest }
+
 func (n *bpfNotifier) first() uint64 { return atomic.LoadUint64(&n.log.control.head) }
 
 func (n *bpfNotifier) drain(seen uint64, report func(mem.Range)) (next uint64, overrun bool) {
@@ -228,9 +229,9 @@ func (n *bpfNotifier) close() error {
 	if n.ring != nil {
 		errs = append(errs, n.ring.Close())
 	}
-	unmapButWord(n.log.control, n)
+	replaceByZeros(n.log.control, n)
 	unmapShared(n.log.records)
-	unmapShared(n.interest.bits)
+	replaceByZeros(n.interest, n)
 	if n.coll != nil {
 		n.coll.Close()
 	}

@@ -82,23 +82,20 @@ func mapShared[T any](fd int) (*T, error) {
 	return (*T)(p), nil
 }
 
-// unmapButWord undoes mapShared or mapPrivate of memory that begins with a
-// generation word. A hit may be about to read the word: its page stays readable,
-// with zeros, for as long as the owner of the memory can be reached.
-func unmapButWord[T, O any](p *T, owner *O) {
+// replaceByZeros ends mapShared or mapPrivate of memory that others may be about to use: a hit reads the
+// generation word, and a C thread counts itself into interest. There stays memory, all zeros, for as
+// long as its owner can be reached.
+func replaceByZeros[T, O any](p *T, owner *O) {
 	if p == nil {
 		return
 	}
 	page := uintptr(os.Getpagesize())
-	whole := (unsafe.Sizeof(*p) + page - 1) &^ (page - 1)
-	word, rest := unsafe.Pointer(p), unsafe.Add(unsafe.Pointer(p), page)
-	if _, err := unix.MmapPtr(-1, 0, word, page, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_FIXED); err != nil {
+	n := (unsafe.Sizeof(*p) + page - 1) &^ (page - 1)
+	const readWrite = unix.PROT_READ | unix.PROT_WRITE
+	if _, err := unix.MmapPtr(-1, 0, unsafe.Pointer(p), n, readWrite, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_FIXED); err != nil {
 		return // too many mappings: what is there stays
 	}
-	if whole > page {
-		_ = unix.MunmapPtr(rest, whole-page)
-	}
-	runtime.AddCleanup(owner, func(a uintptr) { _ = unix.MunmapPtr(pointer(mem.Addr(a)), page) }, uintptr(word))
+	runtime.AddCleanup(owner, func(a uintptr) { _ = unix.MunmapPtr(pointer(mem.Addr(a)), n) }, uintptr(unsafe.Pointer(p)))
 }
 
 // unmapShared undoes mapShared or mapPrivate; nil is allowed.

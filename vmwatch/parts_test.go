@@ -15,13 +15,13 @@ func anyRange(t *rapid.T, label string, limit uint64) mem.Range {
 
 func TestInterestIsSetExactlyWhileSomebodyWatches(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		i := interest{bits: new([granuleBits / 64]uint64), counts: map[uint32]uint32{}}
+		i := new(interest)
 		var watched []mem.Range
 		t.Repeat(map[string]func(*rapid.T){
 			"add": func(t *rapid.T) {
-				// Wide enough to come round the bitmap.
+				// Wide enough to come round.
 				r := anyRange(t, "range", 20<<granuleShift)
-				r.Start += mem.Addr(rapid.SampledFrom([]uint64{0, granuleBits << granuleShift}).Draw(t, "lap"))
+				r.Start += mem.Addr(rapid.SampledFrom([]uint64{0, granuleCount << granuleShift}).Draw(t, "lap"))
 				r.End = r.Start + mem.Addr(rapid.Uint64Range(1, 5<<granuleShift).Draw(t, "length"))
 				i.add(r)
 				watched = append(watched, r)
@@ -38,12 +38,12 @@ func TestInterestIsSetExactlyWhileSomebodyWatches(t *testing.T) {
 				want := map[uint64]bool{}
 				for _, r := range watched {
 					for g := uint64(r.Start) >> granuleShift; g <= (uint64(r.End)-1)>>granuleShift; g++ {
-						want[g%granuleBits] = true
+						want[g%granuleCount] = true
 					}
 				}
 				for g := range uint64(64) {
-					if set := i.bits[g/64]>>(g%64)&1 == 1; set != want[g] {
-						t.Fatalf("granule %d: bit %v, want %v; watched %v", g, set, want[g], watched)
+					if set := i[g] != 0; set != want[g] {
+						t.Fatalf("granule %d: %d watch it, want any: %v; watched %v", g, i[g], want[g], watched)
 					}
 				}
 			},

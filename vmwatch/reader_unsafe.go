@@ -156,7 +156,7 @@ func (r *uffdReader) free() error {
 			errs = append(errs, unix.Close(fd))
 		}
 	}
-	unmapButWord(r.shared, r)
+	replaceByZeros(r.shared, r)
 	return errors.Join(errs...)
 }
 

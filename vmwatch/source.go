@@ -33,6 +33,9 @@ type notifier interface {
 	close() error
 }
 
+// interested is a notifier that C code can tell which ranges to watch.
+type interested interface{ interests() *interest }
+
 // source is a mechanism at work in this process. All Watchers with the same
 // mechanism share it: it is loaded and tested once, a mapping can belong to one
 // userfaultfd only, and every set of BPF programs costs each system call.

@@ -116,6 +116,33 @@ func (w *Watcher) admit(reg *region) error {
 	return nil
 }
 
+// Interest returns counts by which C code begins to watch a range that it is about to register
+// (regcache/offer.h says how); nil if the mechanism has none. They lie outside the Go heap, and stay for
+// as long as the Watcher can be reached, even after Close.
+func (w *Watcher) Interest() *uint32 {
+	if n, ok := w.source.note.(interested); ok {
+		return &n.interests()[0]
+	}
+	return nil
+}
+
+// Uninterest ends the watch of a range that C code has begun by Interest.
+func (w *Watcher) Uninterest(r mem.Range) {
+	if n, ok := w.source.note.(interested); ok {
+		n.interests().remove(r)
+	}
+}
+
+// ChangedSince reports whether any part of r changed since the Generation had a certain value, as far as r
+// has been watched. It may say so of a range that did not change.
+func (w *Watcher) ChangedSince(generation uint64, r mem.Range) (changed bool) {
+	if w.source.note == nil {
+		return true
+	}
+	_, overrun := w.source.note.drain(generation, func(o mem.Range) { changed = changed || o.Overlaps(r) })
+	return changed || overrun
+}
+
 // Unwatch ends the watch of a range. Call it once for each token, after the range was
 // deregistered.
 func (w *Watcher) Unwatch(token uint64) {

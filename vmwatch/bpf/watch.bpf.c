@@ -31,7 +31,8 @@ struct pagetable_move_control { struct vm_area_struct *old; ulong old_addr, len_
 
 /* Shared by mmap; log_unsafe.go mirrors control and record. */
 #define SLOTS 4096
-#define GRANULE_WORDS 1024 /* 65,536 bits, one per hashed granule of 2 MiB */
+#define GRANULES 1024 /* of 2 MiB, whose watches a page of interest counts */
+#define INTEREST_PAGES 64
 #define EVERYTHING (~0UL)
 
 struct control {
@@ -46,13 +47,16 @@ struct control {
 	__u64 pad1[2];
 };
 struct record { __u64 start, end, check, seq; };
+/* How many watch each granule, by its number modulo 65,536. Counts, and not bits: Go and C threads
+ * add and take away at the same time (interest.go, regcache/offer.h). */
+struct interest { __u32 watches[GRANULES]; };
 
 struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __uint(map_flags, BPF_F_MMAPABLE);
 	 __type(key, __u32); __type(value, struct control); } control SEC(".maps");
 struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, SLOTS); __uint(map_flags, BPF_F_MMAPABLE);
 	 __type(key, __u32); __type(value, struct record); } records SEC(".maps");
-struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, GRANULE_WORDS); __uint(map_flags, BPF_F_MMAPABLE);
-	 __type(key, __u32); __type(value, __u64); } interest SEC(".maps");
+struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, INTEREST_PAGES); __uint(map_flags, BPF_F_MMAPABLE);
+	 __type(key, __u32); __type(value, struct interest); } interest SEC(".maps");
 struct { __uint(type, BPF_MAP_TYPE_RINGBUF); __uint(max_entries, 4096); } bell SEC(".maps");
 
 static __always_inline struct control *get_control(void)
@@ -80,9 +84,9 @@ static __always_inline int watched(__u64 start, __u64 end)
 		__u64 granule = first + i;
 		if (granule > last)
 			break;
-		__u32 word = (granule >> 6) & (GRANULE_WORDS - 1);
-		__u64 *bits = bpf_map_lookup_elem(&interest, &word);
-		if (bits && (*(volatile __u64 *)bits >> (granule & 63) & 1))
+		__u32 page = (granule / GRANULES) & (INTEREST_PAGES - 1);
+		struct interest *in = bpf_map_lookup_elem(&interest, &page);
+		if (in && *(volatile __u32 *)&in->watches[granule & (GRANULES - 1)])
 			return 1;
 	}
 	return 0;
