@@ -27,6 +27,7 @@ func (l *Local) IsRegistered(r mem.Range, a verbs.Access) (Ref, bool) {
 	c := l.c
 	c.mu.Lock()
 	defer c.unlock()
+	c.adoptUnlocking()
 	if c.drainUnlocking() != nil {
 		return Ref{}, false
 	}
@@ -126,6 +127,7 @@ func (c *Cache) awaitShareUnlocking(q *request, failed error) (ok bool) {
 //	registering, draining   wait for the end, and look again
 //	absent                  register it
 func (c *Cache) attemptUnlocking(q *request) (Ref, error) {
+	c.adoptUnlocking()
 	if err := c.drainUnlocking(); err != nil {
 		return Ref{}, err
 	}

@@ -22,8 +22,8 @@ type Cache struct {
 
 	// mu protects all below, and the writing of the table. It exists for
 	// misses; hits don't take it. It is never held while the provider or the
-	// watcher (but for Drain) is called, nor while waiting: see lock.go. Group.mu is
-	// taken inside it.
+	// watcher (but for Drain, and what OfferWatcher adds) is called, nor while
+	// waiting: see lock.go. Group.mu is taken inside it.
 	mu     sync.Mutex
 	closed bool
 	tab    *table
@@ -45,6 +45,13 @@ type Cache struct {
 	bySlot      []*region
 	retired     []*region // since the last classifyRetired: perhaps in use
 	reclaimable []*region // closed and without references: to be released
+
+	// What C threads may register by themselves (adopt.go). All nil or zero if they may not.
+	offers       *offers
+	offerWatcher OfferWatcher
+	lends        bool   // they have room
+	owed         Usage  // accounted for, and to be adopted: was registered before lending ended
+	adopted      uint64 // offers.posted that has been dealt with
 
 	endedWatches []uint64 // tokens to be given back
 	changesLost  bool     // the last Drain failed: some changes are not known
@@ -110,6 +117,7 @@ func New(p verbs.Provider, o Options) (*Cache, error) {
 	if o.Group != nil {
 		o.Group.join(c)
 	}
+	c.startOffers()
 	c.unmap = runtime.AddCleanup(c, func(t *table) { t.unmap() }, tab)
 	return c, nil
 }
@@ -177,6 +185,8 @@ func (c *Cache) Close() error {
 		return nil
 	}
 	c.closed = true
+	c.takeRoomBack()
+	c.adoptUnlocking()
 	for _, g := range c.bySlot { // to which nothing is added any more
 		for g != nil && g.known() && g.inTransition() {
 			c.waitUnlocking(&g.done)
@@ -202,6 +212,7 @@ func (c *Cache) Close() error {
 	if c.isUnreachable() {
 		c.stats.Hits += c.tab.hits()
 		c.unmap.Stop()
+		c.offers = nil
 		err = errors.Join(err, c.tab.unmap())
 		for _, f := range append(c.idleLocals, c.shared) {
 			f.hdr = c.tab.header
@@ -211,9 +222,11 @@ func (c *Cache) Close() error {
 }
 
 // isUnreachable reports whether nobody can look at the table of a closed cache any more: all
-// Locals were given back, no reference is left, and nobody used the cache without a Local.
+// Locals were given back, no reference is left, none is on its way, and nobody used the cache without
+// a Local.
 func (c *Cache) isUnreachable() bool {
 	const shared = 1 // Cache.shared is never given back
-	return len(c.idleLocals) == len(c.tab.locals)-shared && atomic.LoadUint32(&c.tab.retired) == 0 &&
+	none := c.calls == 0 && c.owed.Regions == 0 && atomic.LoadUint32(&c.tab.retired) == 0
+	return none && len(c.idleLocals) == len(c.tab.locals)-shared &&
 		(c.opts.Confined || !c.shared.used(c.tab.next))
 }

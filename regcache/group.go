@@ -54,6 +54,9 @@ func (g *Group) SetLimits(l Limits) error {
 	g.mu.Lock()
 	g.limits = l
 	g.mu.Unlock()
+	for _, c := range g.members() {
+		c.reviewRoom()
+	}
 	for over := true; over; {
 		u := g.Usage()
 		over = (u.Bytes > l.Bytes || u.Regions > l.Regions) && g.evictOther(nil)
@@ -120,6 +123,15 @@ func (g *Group) charge(bytes, regions int64) error {
 	g.used.Regions += regions
 	g.peak = max(g.peak, g.used.Bytes)
 	return nil
+}
+
+// adopt accounts for registrations that were made, whatever the limits.
+func (g *Group) adopt(u Usage) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.used.Bytes += u.Bytes
+	g.used.Regions += u.Regions
+	g.peak = max(g.peak, g.used.Bytes)
 }
 
 func (g *Group) uncharge(bytes, regions int64) {

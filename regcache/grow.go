@@ -104,6 +104,15 @@ func unite(g *region, p mem.Range, a verbs.Access) (verbs.Access, bool) {
 
 // add makes p a known region.
 func (c *Cache) add(p mem.Range, a verbs.Access) (*region, error) {
+	c.forgetForOneMore()
+	c.lastID++
+	g := &region{id: c.lastID, rng: p, access: a, heapIndex: -1}
+	c.byID[g.id] = g
+	return g, c.insert(g)
+}
+
+// forgetForOneMore forgets absent regions until one more may be known.
+func (c *Cache) forgetForOneMore() {
 	for len(c.byID) >= c.opts.KnownRegions {
 		old := c.absent.Front()
 		if old == nil {
@@ -111,8 +120,4 @@ func (c *Cache) add(p mem.Range, a verbs.Access) (*region, error) {
 		}
 		c.forget(old.Value.(*region))
 	}
-	c.lastID++
-	g := &region{id: c.lastID, rng: p, access: a, heapIndex: -1}
-	c.byID[g.id] = g
-	return g, c.insert(g)
 }

@@ -21,6 +21,7 @@ func (c *Cache) TryRegister(id mem.RegionID) (did bool, err error) {
 	c.mu.Lock()
 	defer c.unlockInto(&err)
 	for {
+		c.adoptUnlocking()
 		if err := c.drainUnlocking(); err != nil {
 			return false, err
 		}
@@ -58,6 +59,7 @@ func (c *Cache) Deregister(id mem.RegionID) error {
 func (c *Cache) TryDeregister(id mem.RegionID) (did bool, err error) {
 	c.mu.Lock()
 	defer c.unlockInto(&err)
+	c.adoptUnlocking()
 	g := c.byID[id]
 	switch {
 	case g == nil:
@@ -77,6 +79,7 @@ func (c *Cache) TryDeregister(id mem.RegionID) (did bool, err error) {
 func (c *Cache) CloseIdle(ids []mem.RegionID) {
 	c.mu.Lock()
 	defer c.unlock()
+	c.adoptUnlocking()
 	regions := make([]*region, 0, len(ids))
 	for _, id := range ids {
 		if g := c.byID[id]; g != nil {

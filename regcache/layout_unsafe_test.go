@@ -10,12 +10,16 @@ import (
 	"unsafe"
 )
 
-// TestTableHeaderSaysTheSameAsGo compares every constant and every asserted
-// offset of table.h with this package's; the C compiler checks the assertions.
-func TestTableHeaderSaysTheSameAsGo(t *testing.T) {
-	text, err := os.ReadFile("table.h")
-	if err != nil {
-		t.Fatal(err)
+// TestHeadersSayTheSameAsGo compares every constant and every asserted
+// offset of table.h and offer.h with this package's; the C compiler checks the assertions.
+func TestHeadersSayTheSameAsGo(t *testing.T) {
+	var text []byte
+	for _, name := range []string{"table.h", "offer.h"} {
+		header, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(text, header...)
 	}
 	constants := map[string]uint64{
 		"MAGIC": tableMagic, "VERSION": tableVersion, "SLOT_MASK": slotMask, "OPEN": openBit,
@@ -23,6 +27,9 @@ func TestTableHeaderSaysTheSameAsGo(t *testing.T) {
 		"REMOTE_READ": packAccess(4), "REMOTE_ATOMIC": packAccess(8), "ON_DEMAND": packAccess(1 << 6),
 		"RELAXED_ORDERING": packAccess(1 << 20), "KIND": kindMask, "ACCESS": rightsMask | kindMask, "OTHER": otherBit,
 		"WHICH": whichMask, "FENCED": flagFenced, "ANY_COVERING": flagAnyCovering, "RETIRED": descRetired, "GOLDEN": golden,
+		"OFFERS": offerCount, "OFFERS_AT": offersAt, "OFFER_NOTES": OfferNotes, "OFFER_BYTES": offerBytes, "ROOM_BYTES": roomBits,
+		"GRANULE_BITS": granuleBits, "GRANULE_COUNT": granuleCount,
+		"NONE": offerNone, "OFFERED": offerOffered, "TAKEN": offerTaken, "MADE": offerMade, "FAILED": offerFailed,
 	}
 	for _, m := range regexp.MustCompile(`(?m)^#define PWT_([A-Z_]+) ([^s].*?)\s*(/\*.*)?$`).FindAllStringSubmatch(string(text), -1) {
 		expr := regexp.MustCompile(`([0-9a-f])u(ll)?\b`).ReplaceAllString(m[2], "$1")
@@ -36,7 +43,7 @@ func TestTableHeaderSaysTheSameAsGo(t *testing.T) {
 		delete(constants, m[1])
 	}
 	for name := range constants {
-		t.Errorf("PWT_%s is not in table.h", name)
+		t.Errorf("PWT_%s is not in the headers", name)
 	}
 
 	var h header
@@ -44,6 +51,8 @@ func TestTableHeaderSaysTheSameAsGo(t *testing.T) {
 	var d desc
 	var c counts
 	var r Ref
+	var o offer
+	var all offers
 	layout := map[string]uintptr{
 		"header.version": unsafe.Offsetof(h.version), "header.capacity": unsafe.Offsetof(h.capacity), "header.descs": unsafe.Offsetof(h.descs),
 		"header.size": unsafe.Offsetof(h.size), "header.exact": unsafe.Offsetof(h.exact), "header.granules": unsafe.Offsetof(h.granules),
@@ -54,6 +63,10 @@ func TestTableHeaderSaysTheSameAsGo(t *testing.T) {
 		"desc.low": unsafe.Offsetof(d.low), "desc.high": unsafe.Offsetof(d.high), "desc.keys": unsafe.Offsetof(d.keys),
 		"desc.handle": unsafe.Offsetof(d.handle), "desc.flags": unsafe.Offsetof(d.flags), "desc.access": unsafe.Offsetof(d.access), "desc": unsafe.Sizeof(d),
 		"local.hits": unsafe.Offsetof(c.hits), "local": unsafe.Sizeof(c),
+		"offer.slot": unsafe.Offsetof(o.slot), "offer.low": unsafe.Offsetof(o.low), "offer.high": unsafe.Offsetof(o.high),
+		"offer.generation": unsafe.Offsetof(o.generation), "offer.note": unsafe.Offsetof(o.note), "offer": unsafe.Sizeof(o),
+		"offers.posted": unsafe.Offsetof(all.posted), "offers.watches": unsafe.Offsetof(all.watches), "offers.offer": unsafe.Offsetof(all.offer),
+		"offers": unsafe.Sizeof(all),
 		"ref.id": unsafe.Offsetof(r.id), "ref.keys": unsafe.Offsetof(r.keys), "ref": unsafe.Sizeof(r),
 	}
 	asserted := regexp.MustCompile(`_Static_assert\((?:offsetof|sizeof)\(struct pwt_(\w+)(?:, (\w+))?\) == (\d+)`)
@@ -68,7 +81,7 @@ func TestTableHeaderSaysTheSameAsGo(t *testing.T) {
 		delete(layout, name)
 	}
 	for name := range layout {
-		t.Errorf("table.h does not assert %s", name)
+		t.Errorf("no header asserts %s", name)
 	}
 	if unsafe.Sizeof(entry{}) != 1<<entryShift || unsafe.Sizeof(desc{}) != 1<<descShift {
 		t.Error("shifts don't fit the sizes")

@@ -25,7 +25,7 @@ func (c *Cache) insert(g *region) error {
 }
 
 func (c *Cache) setSlot(slot uint32, g *region) {
-	if int(slot) == len(c.bySlot) {
+	for int(slot) >= len(c.bySlot) { // those between are offered
 		c.bySlot = append(c.bySlot, nil)
 	}
 	c.bySlot[slot] = g

@@ -55,7 +55,11 @@ func (r Ref) RKey() uint32 { return uint32(r.keys >> 32) }
 
 // Region returns the registration that serves the request. Valid until r is released.
 func (r Ref) Region() verbs.Region {
-	d := r.d
+	return r.d.registration()
+}
+
+// registration is what the slot of d holds.
+func (d *desc) registration() verbs.Region {
 	return verbs.Region{Range: mem.Range{Start: mem.Addr(d.low), End: mem.Addr(d.high)}, Access: verbs.Access(d.access),
 		LKey: uint32(d.keys), RKey: uint32(d.keys >> 32), Handle: d.handle}
 }

@@ -32,6 +32,10 @@ type Options struct {
 	// without a lock held, by a call that was under way at the time, and perhaps
 	// often. TryRegister and TryDeregister return faults instead. nil ignores them.
 	OnFault func(*fault.Fault)
+	// OnAdopt allows C threads to register first uses by themselves (offer.h), where nothing is
+	// limited and Watcher is an OfferWatcher. It receives each when the cache adopts it, without a lock
+	// held. nil: they may not.
+	OnAdopt func(Adopted)
 	// Group shares limits and evictions with other caches of the process, one
 	// for each protection domain. May be nil.
 	Group *Group

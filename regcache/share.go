@@ -29,8 +29,11 @@ var errShare = fmt.Errorf("the budget of the node is used up: %w", verbs.ErrPinn
 // SetShare bounds the group by a share, or by none if that is nil. The group should have nothing registered.
 func (g *Group) SetShare(s Share) {
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	g.share, g.granted = s, 0
+	g.mu.Unlock()
+	for _, c := range g.members() {
+		c.reviewRoom()
+	}
 }
 
 // HasShare reports whether a share bounds the group.

@@ -29,6 +29,9 @@ func (c *Cache) Stats() Stats {
 			s.Lingering++
 		}
 	}
+	if c.closed {
+		s.Lingering += int(c.owed.Regions)
+	}
 	return s
 }
 

@@ -1,0 +1,200 @@
+/*
+ * How a C thread registers a first use by itself, without the writer of the cache.
+ *
+ * The cache offers free slots, and lends room below its limits. A thread that needs memory of which
+ * the table knows no region
+ *
+ *   - takes an offer, and room for the bytes (pwt_take_offer). This also counts the thread into the watch
+ *     of the range, so that every change of its mapping from now on is in the log of the watcher;
+ *   - registers the memory;
+ *   - describes the registration and counts its reference in the slot (pwt_offer_made), or reports
+ *     that it failed (pwt_offer_failed).
+ *
+ * From then on the reference is as good as any, and its thread drops it by pwt_put. Nobody else can get one: the
+ * table has no entry of the region yet. The writer adopts the registration later (adopt.go). It opens
+ * entries if the range has not changed since pwt_take_offer. Otherwise it retires the registration, which then
+ * ends with its last reference, as that of any region whose mapping changed.
+ *
+ * A state names the owner of an offer: OFFERED is anyone's who takes it by CAS, TAKEN the thread's, MADE and
+ * FAILED the writer's. Nothing here waits, makes a system call or takes a lock.
+ */
+#ifndef PINWHEEL_OFFER_H
+#define PINWHEEL_OFFER_H
+
+#include "table.h"
+
+#define PWT_OFFERS 16u
+#define PWT_OFFERS_AT 1024u /* struct pwt_offers in the table */
+#define PWT_OFFER_NOTES 4u
+#define PWT_OFFER_BYTES (1ull << 30) /* longest range; beside the registration of a longer one the writer costs nothing */
+#define PWT_ROOM_BYTES 48u   /* room: bytes in the low bits, registrations above */
+#define PWT_GRANULE_BITS 21u /* log2 of the granules that a watcher knows, and how many it tells apart */
+#define PWT_GRANULE_COUNT 65536u
+
+/* States of an offer. */
+#define PWT_NONE 0u
+#define PWT_OFFERED 1u
+#define PWT_TAKEN 2u
+#define PWT_MADE 3u
+#define PWT_FAILED 4u
+
+struct pwt_offer {
+	uint32_t state; /* atomic */
+	uint32_t slot;
+	uint64_t low, high;  /* whole pages; atomic: other threads look which ranges are on their way */
+	uint64_t generation; /* of the watcher's word, before the range was watched */
+	uint64_t note[PWT_OFFER_NOTES]; /* the writer hands it on */
+};
+
+struct pwt_offers {
+	uint64_t room;    /* atomic */
+	uint64_t posted;  /* atomic: offers that became MADE or FAILED so far */
+	uint32_t *watches; /* atomic counts, by granule */
+	uint64_t reserved[5];
+	struct pwt_offer offer[PWT_OFFERS];
+};
+
+_Static_assert(offsetof(struct pwt_offer, slot) == 4, "layout");
+_Static_assert(offsetof(struct pwt_offer, low) == 8, "layout");
+_Static_assert(offsetof(struct pwt_offer, high) == 16, "layout");
+_Static_assert(offsetof(struct pwt_offer, generation) == 24, "layout");
+_Static_assert(offsetof(struct pwt_offer, note) == 32, "layout");
+_Static_assert(sizeof(struct pwt_offer) == 64, "layout");
+_Static_assert(offsetof(struct pwt_offers, posted) == 8, "layout");
+_Static_assert(offsetof(struct pwt_offers, watches) == 16, "layout");
+_Static_assert(offsetof(struct pwt_offers, offer) == 64, "layout");
+_Static_assert(sizeof(struct pwt_offers) == 1088, "layout");
+
+static inline struct pwt_offers *pwt_offers(struct pwt_header *h)
+{
+	return (struct pwt_offers *)((char *)h + PWT_OFFERS_AT);
+}
+
+/*
+ * Whether a known region, registered or not, may have to do with a request: if it contains the middle. Regions that
+ * the request fits in do, and those that would grow for it. The writer decides anew, so this may err.
+ */
+static inline int pwt_is_known(struct pwt_header *h, uint64_t low, uint64_t high)
+{
+	uint64_t cursor = pwt_load(&h->granules), middle = low + (high - low) / 2, m = h->page_mask, i;
+	unsigned k = pwt_class(high - low) - 1; /* shorter ones don't grow so far */
+
+	for (uint64_t classes = pwt_load(&h->classes) >> k; classes; classes >>= 1, k++) {
+		if (!(classes & 1))
+			continue;
+		for (i = pwt_place(cursor, middle >> k);; i = pwt_next(cursor, i)) {
+			struct pwt_entry *e = pwt_entry(h, cursor, i);
+
+			if (!(pwt_load(&e->state) & PWT_SLOT_MASK))
+				break;
+			if ((pwt_load(&e->low) & ~m) <= middle && middle < (pwt_load(&e->high) & ~PWT_WHICH))
+				return 1;
+		}
+	}
+	return 0;
+}
+
+/* Whether another registration of some of these pages is on its way. This may err, too. */
+static inline int pwt_is_coming(struct pwt_offers *o, uint64_t low, uint64_t high)
+{
+	for (unsigned i = 0; i < PWT_OFFERS; i++) {
+		struct pwt_offer *f = &o->offer[i];
+
+		if (__atomic_load_n(&f->state, __ATOMIC_ACQUIRE) >= PWT_TAKEN && pwt_load(&f->low) < high &&
+		    low < pwt_load(&f->high))
+			return 1;
+	}
+	return 0;
+}
+
+/* Takes room. Only the writer gives some back. */
+static inline int pwt_take_room(struct pwt_offers *o, uint64_t bytes)
+{
+	uint64_t room = __atomic_load_n(&o->room, __ATOMIC_RELAXED);
+
+	do
+		if (!(room >> PWT_ROOM_BYTES) || (room & ((1ull << PWT_ROOM_BYTES) - 1)) < bytes)
+			return 0;
+	while (!__atomic_compare_exchange_n(&o->room, &room, room - (1ull << PWT_ROOM_BYTES) - bytes, 0, __ATOMIC_ACQ_REL,
+					    __ATOMIC_RELAXED));
+	return 1;
+}
+
+/* Counts this thread into the watch of each granule of a range. */
+static inline void pwt_watch(struct pwt_offers *o, uint64_t low, uint64_t high)
+{
+	for (uint64_t g = low >> PWT_GRANULE_BITS; g <= (high - 1) >> PWT_GRANULE_BITS; g++)
+		__atomic_fetch_add(&o->watches[g % PWT_GRANULE_COUNT], 1, __ATOMIC_SEQ_CST);
+}
+
+/*
+ * Takes an offer for whole pages that pwt_get did not find, with rights as pwt_want gives them. NULL:
+ * the slow path has to look, since this is no first use, or nothing is offered. Otherwise the caller
+ * registers the pages, and then calls pwt_offer_made or pwt_offer_failed.
+ */
+static inline struct pwt_offer *pwt_take_offer(struct pwt_local *l, uint64_t low, uint64_t high, uint64_t want)
+{
+	struct pwt_header *h = l->table;
+	struct pwt_offers *o = pwt_offers(h);
+
+	if (high <= low || high - low > PWT_OFFER_BYTES || want & PWT_OTHER || !__atomic_load_n(&o->room, __ATOMIC_RELAXED) ||
+	    !pwt_is_current(h) || __atomic_load_n(&h->undone, __ATOMIC_RELAXED) || pwt_is_known(h, low, high) ||
+	    pwt_is_coming(o, low, high))
+		return NULL;
+	for (unsigned i = 0; i < PWT_OFFERS; i++) {
+		struct pwt_offer *f = &o->offer[i];
+		uint32_t offered = PWT_OFFERED;
+
+		if (!__atomic_compare_exchange_n(&f->state, &offered, PWT_TAKEN, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			continue;
+		if (!pwt_take_room(o, high - low)) {
+			__atomic_store_n(&f->state, PWT_OFFERED, __ATOMIC_RELEASE);
+			return NULL;
+		}
+		__atomic_store_n(&f->low, low, __ATOMIC_RELEASE);
+		__atomic_store_n(&f->high, high, __ATOMIC_RELEASE);
+		/* First the word, then the watch: what the watch brings into the log comes later. */
+		f->generation = __atomic_load_n(__atomic_load_n(&h->gen, __ATOMIC_RELAXED), __ATOMIC_SEQ_CST);
+		pwt_watch(o, low, high);
+		return f;
+	}
+	return NULL;
+}
+
+/* Hands an offer to the writer, who has to be told of it. */
+static inline void pwt_offer_post(struct pwt_offers *o, struct pwt_offer *f, uint32_t state)
+{
+	__atomic_store_n(&f->state, state, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&o->posted, 1, __ATOMIC_RELEASE);
+}
+
+/* ThreadSanitizer does not see that Go's atomic accesses lie between this and other uses of the slot. */
+static __attribute__((noinline, unused, no_sanitize("thread"))) void pwt_describe(struct pwt_desc *d,
+		const struct pwt_offer *f, uint32_t access, uint64_t keys, uint64_t handle)
+{
+	d->low = f->low;
+	d->high = f->high;
+	d->keys = keys;
+	d->handle = handle;
+	d->access = access;
+}
+
+/* The pages are registered. *ref is the caller's counted reference. */
+static inline void pwt_offer_made(struct pwt_local *l, struct pwt_offer *f, uint32_t access, uint64_t keys,
+		uint64_t handle, struct pwt_ref *ref)
+{
+	struct pwt_desc *d = pwt_desc(l->table, f->slot);
+
+	pwt_describe(d, f, access, keys, handle);
+	pwt_count(l, f->slot, 1);
+	*ref = (struct pwt_ref){.desc = d, .keys = keys};
+	pwt_offer_post(pwt_offers(l->table), f, PWT_MADE);
+}
+
+/* They could not be registered. */
+static inline void pwt_offer_failed(struct pwt_local *l, struct pwt_offer *f)
+{
+	pwt_offer_post(pwt_offers(l->table), f, PWT_FAILED);
+}
+
+#endif
