@@ -1,5 +1,7 @@
 package regcache
 
+import "slices"
+
 // Stats counts what a cache did, exactly.
 type Stats struct {
 	Hits, Waited, First, Late uint64 // requests that succeeded, by Outcome
@@ -43,12 +45,13 @@ func (c *Cache) counts() Stats {
 	return s
 }
 
-// Counts returns the sums over all caches that the group has had, without Known and Lingering.
+// Counts returns the sums over all caches that the group has had, without Known and Lingering. No sum of a counter falls:
+// a cache that is closed meanwhile still counts once.
 func (g *Group) Counts() Stats {
 	g.mu.Lock()
-	sum := g.past
+	sum, caches := g.past, slices.Clone(g.caches)
 	g.mu.Unlock()
-	for _, c := range g.members() {
+	for _, c := range caches {
 		c.mu.Lock()
 		counted := c.counts()
 		c.mu.Unlock()

@@ -35,6 +35,7 @@ type meter struct {
 	firstParkNs int64
 	misses      map[predictor.CallSite]*misses
 	elsewhere   misses // at call sites past maxMissSites
+	stallNs     int64  // that communication waited for what was no hit
 	lateNs      int64  // that communication waited for late registrations
 }
 
@@ -96,6 +97,7 @@ func (m *meter) missed(o regcache.Outcome, site predictor.CallSite, startNs, end
 	m.stalled.Hold(startNs-m.beganNs, endNs-m.beganNs, 1)
 	at := m.missesAt(site)
 	at.stallNs += endNs - startNs
+	m.stallNs += endNs - startNs
 	if o == regcache.Late {
 		at.late++
 		m.lateNs += endNs - startNs

@@ -28,11 +28,12 @@ type NodeOptions struct {
 // share of the budget, once a second on a goroutine of its own.
 type member struct {
 	*node.Member
-	opt      NodeOptions
-	once     sync.Once
-	ended    chan struct{} // closed by stop
-	done     chan struct{} // closed by follow
-	followed bool          // follow was started
+	opt       NodeOptions
+	once      sync.Once
+	ended     chan struct{} // closed by stop
+	done      chan struct{} // closed by follow
+	followed  bool          // follow was started
+	peakBytes int64         // of what was published, which the transport's own registrations may belong to
 }
 
 // JoinNode makes the process a member of its job on this node: the node's budget bounds the group,
@@ -151,9 +152,15 @@ func (e *Engine) follow(m *member) {
 	}
 }
 
-// look publishes the state of the process and settles its share.
+// look publishes the state of the process and settles its share. A process that has communicated nothing large has
+// nothing to say.
 func (e *Engine) look(m *member, demandNs int64) {
-	m.Publish(e.state(m.opt.Group, demandNs))
+	s := e.state(m.opt.Group, demandNs)
+	m.peakBytes = max(m.peakBytes, s.PeakBytes, s.PinnedBytes)
+	s.PeakBytes = m.peakBytes
+	if s.Hits+s.First+s.Late > 0 {
+		m.Publish(s)
+	}
 	if m.opt.Settle != nil {
 		m.opt.Settle()
 	}
@@ -166,22 +173,28 @@ func (e *Engine) state(g *regcache.Group, demandNs int64) node.State {
 	peak, _ := e.Pinned()
 	s := node.State{
 		PinnedBytes: c.Pinned.Bytes, PeakBytes: peak, DemandNs: demandNs,
-		Hits: int64(c.Hits), Misses: int64(c.Waited + c.First + c.Late), Late: int64(c.Late),
-		Predicted: accuracy.N, Right: accuracy.Below5,
+		Hits: int64(c.Hits), First: int64(c.First), Late: int64(c.Late), StallNs: e.meter.waitNs(),
+		Predicted: accuracy.N, Within05: accuracy.Below05, Within5: accuracy.Below5,
 		Helper: node.Helper{CPU: helper.AnyCPU},
 	}
-	s.Needs = s.Hits + s.Misses
 	if h := e.HelperStats(); e.helper != nil {
 		at := helper.Placement{CPU: helper.AnyCPU}
 		if placed := e.placed.Load(); placed != nil {
 			at = *placed
 		}
 		s.Helper = node.Helper{
-			CPU: at.CPU, Parked: at.Parked, CPUNs: h.CPUNs, ActionNs: h.ActionNs,
+			Running: !h.Faulted, CPU: at.CPU, Parked: at.Parked, CPUNs: h.CPUNs, ActionNs: h.ActionNs,
 			Wakeups: h.Wakeups, Registers: h.Registers, Deregs: h.Deregs,
 		}
 	}
 	return s
+}
+
+// waitNs is how long communication has waited for all that was no hit.
+func (m *meter) waitNs() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.stallNs
 }
 
 // lateWaitNs is how long communication has waited for late registrations.

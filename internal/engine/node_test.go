@@ -56,7 +56,7 @@ func TestProcessPublishesWhatItDoes(t *testing.T) {
 		return len(all) == 1 && all[0].PinnedBytes == int64(3*mem.PageSize)
 	}, func() any { return v.Members() })
 	s := v.Members()[0]
-	if s.Rank != 7 || s.PID != os.Getpid() || s.ShareBytes != 1<<29 || s.Misses != 1 || s.Needs != 1 || s.Helper.CPU != -1 || s.PeakBytes != s.PinnedBytes {
+	if s.Rank != 7 || s.PID != os.Getpid() || s.ShareBytes != 1<<29 || s.First != 1 || s.Late != 0 || s.Helper.CPU != -1 || s.PeakBytes != s.PinnedBytes {
 		t.Errorf("%+v", s)
 	}
 }
@@ -88,4 +88,44 @@ func TestProcessThatCannotJoinKeepsToItsEqualPart(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestProcessThatHasUsedNothingPublishesNothing(t *testing.T) {
+	job := fmt.Sprintf("engine-test-%d-silent", os.Getpid())
+	e, c := process(t, NodeOptions{Job: job, Rank: 0, BudgetBytes: mem.Unlimited, Ranks: 1}, func(s string) { t.Error(s) })
+	e.node.stop()
+	e.look(e.node, 0)
+	if all := e.node.Members(); len(all) != 1 || all[0].AtNs != 0 {
+		t.Errorf("%+v", all)
+	}
+	c.Release(registered(t, c, 1))
+	e.look(e.node, 0)
+	if all := e.node.Members(); all[0].AtNs == 0 || all[0].First != 1 {
+		t.Errorf("%+v", all)
+	}
+}
+
+// Once a second in each process.
+func BenchmarkLook(b *testing.B) {
+	e := New(func(s string) { b.Error(s) }, nil)
+	group := regcache.NewGroup(mem.Unlimited)
+	c, err := regcache.New(e.Metered(sim.New(sim.Options{})), regcache.Options{Group: group, MaxBytes: mem.Unlimited})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range mem.Addr(1000) {
+		ref, _, err := c.Acquire(mem.Range{Start: 1<<40 + i<<20, End: 1<<40 + i<<20 + 1<<16}, verbs.AccessLocalWrite)
+		if err != nil {
+			b.Fatal(err)
+		}
+		c.Release(ref)
+	}
+	e.JoinNode(NodeOptions{Job: fmt.Sprintf("engine-test-%d-bench", os.Getpid()), BudgetBytes: mem.Unlimited, Ranks: 1, Group: group})
+	e.StartHelper(HelperOptions{Policy: "pinwheel", IdlePolicy: IdlePolicyIgnore, Caches: Single{c}, PinnedBytes: group.Bytes})
+	for b.Loop() {
+		e.look(e.node, 0)
+	}
+	e.Close()
+	c.Close()
+	e.LeaveNode(0)
 }

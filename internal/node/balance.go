@@ -38,7 +38,7 @@ func (m *Member) Settle(pinnedBytes int64) (ceiling, keep int64) {
 	m.settled++
 	_ = m.locked(0, func() { // if that fails, others do it
 		m.seg.reap()
-		if now := bootNs(); !within(m.seg.mem.load(headerMovedNs), now, moveNs) {
+		if now := NowNs(); !within(m.seg.mem.load(headerMovedNs), now, moveNs) {
 			m.seg.mem.store(headerMovedNs, uint64(now))
 			m.seg.move()
 		}
@@ -177,7 +177,7 @@ func (m *Member) Await(bytes int64) bool {
 	if m.Grow(bytes) >= bytes {
 		return true
 	}
-	if bytes > m.Most() || within(m.refusedNs.Load(), bootNs(), int64(time.Second)) || !want(bytes-m.Grow(0)) {
+	if bytes > m.Most() || within(m.refusedNs.Load(), NowNs(), int64(time.Second)) || !want(bytes-m.Grow(0)) {
 		return false
 	}
 	defer want(0)
@@ -186,6 +186,6 @@ func (m *Member) Await(bytes int64) bool {
 			return true
 		}
 	}
-	m.refusedNs.Store(uint64(bootNs()))
+	m.refusedNs.Store(uint64(NowNs()))
 	return false
 }

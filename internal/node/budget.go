@@ -139,7 +139,7 @@ const lingerNs = int64(250 * time.Millisecond)
 
 // reap frees the slots of dead members under the main lock, and reports whether it freed any.
 func (s *segment) reap() (freed bool) {
-	now := bootNs()
+	now := NowNs()
 	for i := range s.high() {
 		slot := s.mem.slot(i)
 		// The lock comes first, because it costs less to look at. A child of the dead member

@@ -100,10 +100,10 @@ func Join(o Options) (*Member, error) {
 	defer unix.Close(door)
 	s, err := findSegment(o.Job, true)
 	// The kernel lists sockets in pieces. A name may be missing if others go away meanwhile.
-	for i := 0; i < 3 && errors.Is(err, errNone); i++ {
+	for i := 0; i < 3 && errors.Is(err, ErrNone); i++ {
 		s, err = findSegment(o.Job, true)
 	}
-	if errors.Is(err, errNone) {
+	if errors.Is(err, ErrNone) {
 		s, err = createSegment()
 	}
 	if err != nil {
@@ -184,7 +184,7 @@ func (m *Member) Publish(s State) {
 	if m.usable() != nil {
 		return
 	}
-	s.Program, s.AtNs = m.opt.Program, bootNs()
+	s.Program, s.AtNs = m.opt.Program, NowNs()
 	publish(m.slot, &s)
 }
 
@@ -308,8 +308,8 @@ func (s *segment) check() error {
 	return nil
 }
 
-// bootNs is the time since boot in nanoseconds, the same for all processes.
-func bootNs() int64 {
+// NowNs is the time since boot in nanoseconds, the same for all processes.
+func NowNs() int64 {
 	var ts unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts) // since Linux 2.6.39
 	return ts.Nano()

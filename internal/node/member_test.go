@@ -104,8 +104,8 @@ func TestMembersSeeWhatOthersPublish(t *testing.T) {
 	a := join(t, Options{Job: job, Rank: 0, Program: "first"})
 	pid, kill := startPeer(t, "join", job, "3")
 	want := State{
-		Rank: 0, Program: "first", PinnedBytes: 1, PeakBytes: 2, DemandNs: 3, Hits: 4, Misses: 5, Late: 6, Needs: 7,
-		Predicted: 8, Right: 9, PID: os.Getpid(),
+		Rank: 0, Program: "first", PinnedBytes: 1, PeakBytes: 2, DemandNs: 3, Hits: 4, First: 5, Late: 6, StallNs: 7,
+		Predicted: 8, Within05: 1, Within5: 9, PID: os.Getpid(),
 		Helper: Helper{CPU: 3, Parked: true, Shared: true, ShareLimit: 0.05, CPUNs: 10, ActionNs: 11, Wakeups: 12, Registers: 13, Deregs: 14},
 	}
 	a.Publish(want)
@@ -116,7 +116,7 @@ func TestMembersSeeWhatOthersPublish(t *testing.T) {
 	if all[0].StartNs == 0 || all[0].AtNs < all[0].StartNs {
 		t.Errorf("started %d, published %d", all[0].StartNs, all[0].AtNs)
 	}
-	all[0].StartNs, all[0].AtNs = 0, 0
+	all[0].StartNs, all[0].AtNs, all[0].Instance = 0, 0, 0
 	if all[0] != want {
 		t.Errorf("published %+v, want %+v", all[0], want)
 	}
@@ -161,7 +161,7 @@ func TestNothingIsLeftOfAJob(t *testing.T) {
 		v.Close()
 	}
 	kill()
-	if _, err := Open(job); !errors.Is(err, errNone) {
+	if _, err := Open(job); !errors.Is(err, ErrNone) {
 		t.Errorf("after the last was killed: %v", err)
 	}
 	if jobs, err := Jobs(); err != nil || slices.Contains(jobs, job) {

@@ -82,14 +82,14 @@ func mapSegment(fd int, writable bool) (*segment, error) {
 	return &segment{fd, m}, nil
 }
 
-// findSegment opens the segment of a job through any of its members. It fails with errNone if
+// findSegment opens the segment of a job through any of its members. It fails with ErrNone if
 // there is none.
 func findSegment(job string, writable bool) (*segment, error) {
 	all, err := beacons()
 	if err != nil {
 		return nil, err
 	}
-	err = errNone
+	err = ErrNone
 	for _, b := range all {
 		if b.job != job {
 			continue
@@ -106,8 +106,8 @@ func findSegment(job string, writable bool) (*segment, error) {
 	return nil, err
 }
 
-// errNone: the job has no segment on this node.
-var errNone = errors.New("node: no process of this job is here")
+// ErrNone: the job has no segment on this node.
+var ErrNone = errors.New("node: no process of this job is here")
 
 func openBeacon(b beacon, writable bool) (*segment, error) {
 	flags := unix.O_RDONLY

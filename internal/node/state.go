@@ -10,24 +10,30 @@ import (
 // State is what a member publishes of itself. Counters and times count from the start of the
 // process, so a reader gets rates from two looks.
 type State struct {
-	PID     int
-	Rank    int    // in MPI_COMM_WORLD; -1 if it isn't known
-	StartNs int64  // of the process, after boot (CLOCK_BOOTTIME), in steps of 10 ms
-	Program string // name of the executable, at most 64 bytes
-	AtNs    int64  // when this was published (CLOCK_BOOTTIME); 0 before the first time
+	PID int
+	// Instance tells members of one process apart; from 1.
+	Instance int
+	Rank     int    // in MPI_COMM_WORLD; -1 if it isn't known
+	StartNs  int64  // of the process, after boot (CLOCK_BOOTTIME), in steps of 10 ms
+	Program  string // name of the executable, at most 64 bytes
+	AtNs     int64  // when this was published (CLOCK_BOOTTIME); 0 before the first time
 
 	PinnedBytes, PeakBytes int64
 	ShareBytes             int64 // of the node's budget; 0 without one
 	DemandNs               int64 // cost of late registrations in the last second
 	Helper                 Helper
 
-	Hits, Misses, Late, Needs int64 // Misses: uses that were no hits; Late: those of them that were registered before
-	Predicted, Right          int64 // predictions, and those within 5 % of the interval
+	// Uses by what they found: a registration, a buffer that had never been registered, one that had been
+	// deregistered. StallNs is how long communication waited for those that were no hits.
+	Hits, First, Late, StallNs int64
+	// Predictions that a use followed, and those of them within 0.5 % and 5 % of the interval.
+	Predicted, Within05, Within5 int64
 }
 
 // Helper is what a member publishes of its helper thread.
 type Helper struct {
-	CPU        int // -1: none
+	Running    bool // there is one, which may be parked
+	CPU        int  // that it was put on; -1: any
 	Parked     bool
 	Shared     bool    // with the ranks: it has no idle core
 	ShareLimit float64 // of a processor's time that it may take
@@ -37,10 +43,11 @@ type Helper struct {
 	Wakeups, Registers, Deregs int64
 }
 
-// Bits of the word with Parked and Shared.
+// Bits of the word with Parked, Shared and Running.
 const (
-	parkedBit = 1 << 0
-	sharedBit = 1 << 1
+	parkedBit  = 1 << 0
+	sharedBit  = 1 << 1
+	runningBit = 1 << 2
 )
 
 // programBytes of the published words hold the program, the rest numbers.
@@ -52,7 +59,7 @@ func (s *State) numbers() []*int64 {
 	h := &s.Helper
 	return []*int64{
 		&s.AtNs, &s.PinnedBytes, &s.PeakBytes, &s.DemandNs,
-		&s.Hits, &s.Misses, &s.Late, &s.Needs, &s.Predicted, &s.Right,
+		&s.Hits, &s.First, &s.Late, &s.StallNs, &s.Predicted, &s.Within05, &s.Within5,
 		&h.CPUNs, &h.ActionNs, &h.Wakeups, &h.Registers, &h.Deregs,
 	}
 }
@@ -71,6 +78,9 @@ func (s *State) encode() (out []uint64) {
 	if s.Helper.Shared {
 		flags |= sharedBit
 	}
+	if s.Helper.Running {
+		flags |= runningBit
+	}
 	out = append(out, flags, uint64(int64(s.Helper.CPU)), math.Float64bits(s.Helper.ShareLimit))
 	for _, n := range s.numbers() {
 		out = append(out, uint64(*n))
@@ -87,6 +97,7 @@ func (s *State) decode(in []uint64) {
 	s.Program = printable(program[:])
 	in = in[programBytes/wordBytes:]
 	s.Helper.Parked, s.Helper.Shared = in[0]&parkedBit != 0, in[0]&sharedBit != 0
+	s.Helper.Running = in[0]&runningBit != 0
 	s.Helper.CPU = int(min(max(int64(in[1]), -1), maxCPU))
 	s.Helper.ShareLimit = math.Float64frombits(in[2])
 	if !(s.Helper.ShareLimit >= 0 && s.Helper.ShareLimit <= 1) { // NaN, too
@@ -140,7 +151,7 @@ func published(slot memory, budget int64) (s State) {
 		runtime.Gosched()
 	}
 	o := ownerOf(slot)
-	s.PID, s.StartNs = int(o.PID), int64(min(o.Start, math.MaxInt64/tickNs))*tickNs
+	s.PID, s.Instance, s.StartNs = int(o.PID), int(o.Instance), int64(min(o.Start, math.MaxInt64/tickNs))*tickNs
 	s.Rank = rankOf(slot)
 	s.ShareBytes = min(max(int64(slot.load(slotGranted)), 0), budget)
 	return s
