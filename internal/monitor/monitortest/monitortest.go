@@ -1,0 +1,62 @@
+// Package monitortest makes Looks at nodes that don't exist, for the tests of what shows them.
+package monitortest
+
+import (
+	"math"
+	"time"
+
+	"pinwheel/internal/monitor"
+	"pinwheel/internal/report"
+)
+
+// Start is when all ranks have started.
+var Start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// Node returns a look at a job of so many ranks, some seconds after its start. The same arguments give the same look. Ranks
+// differ: the pinned bytes of each go up and down with a period of its own; the helpers of odd ranks share a core, and
+// each eighth one is parked. There is a budget if it is positive.
+func Node(ranks int, second float64, budget int64) monitor.Look {
+	j := monitor.Job{ID: "4711.0"}
+	if budget > 0 {
+		j.BudgetBytes = &budget
+	}
+	for n := range ranks {
+		r := rank(n, second)
+		if budget > 0 {
+			share := budget / int64(ranks)
+			r.ShareBytes = &share
+		}
+		j.PinnedBytes += r.PinnedBytes
+		j.Ranks = append(j.Ranks, r)
+	}
+	return monitor.Look{
+		Time: Start.Add(time.Duration(second * float64(time.Second))), Host: "node17", Jobs: []monitor.Job{j},
+	}
+}
+
+func rank(n int, second float64) monitor.Rank {
+	const mib = 1 << 20
+	wave := (1 - math.Cos(2*math.Pi*second/float64(10+5*n))) / 2
+	total := func(aSecond float64) int64 { return int64(math.Round(aSecond * second)) }
+	r := monitor.Rank{
+		Rank: n, PID: 20_000 + n, Manager: 1, Program: "ft.B.x",
+		StartSeconds: float64(Start.Unix()), RunSeconds: second, AgeSeconds: 0.25,
+		PinnedBytes: int64(wave * float64(100+10*n) * mib), PeakPinnedBytes: int64(100+10*n) * mib,
+		Hits: total(1000 * float64(1+n)), FirstRegs: 12, LateRegs: total(0.5 * float64(n)),
+		HelperRegs: total(20), HelperDeregs: total(21), StallNs: total(1e6 * float64(n)),
+		Accuracy: report.Accuracy{Predictions: total(40)},
+		Helper: monitor.Helper{
+			Running: true, CPU: n, Shared: n%2 == 1, Parked: n%8 == 7,
+			CPUNs: total(1.25e7), RegisterNs: total(1e7), Wakeups: total(50),
+		},
+	}
+	r.Within05, r.Within5 = total(30), total(38)
+	if r.Predictions > 0 {
+		r.Err05, r.Err5 = float64(r.Within05)/float64(r.Predictions), float64(r.Within5)/float64(r.Predictions)
+	}
+	if r.Helper.Shared {
+		limit := 0.02
+		r.Helper.ShareLimit = &limit
+	}
+	return r
+}
