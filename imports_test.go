@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"pinwheel/internal/testwait"
 )
 
 // row is one row of the table of packages in ARCHITECTURE.md.
@@ -144,6 +146,25 @@ func TestPartsOfTheEngineDoNotKnowEachOther(t *testing.T) {
 		for _, i := range imported {
 			if slices.Contains(parts, part(pkg)) && slices.Contains(parts, part(i)) && part(pkg) != part(i) {
 				t.Errorf("%q imports %q", pkg, i)
+			}
+		}
+	}
+}
+
+// Ranks have no server, and no terminal: what the commands need for these stays out of the libraries.
+func TestLibrariesDoNotLinkWhatOnlyCommandsNeed(t *testing.T) {
+	out, err := testwait.Command(t, "go", "list", "-deps", ".", "./mpishim/server").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	deps := strings.Fields(string(out))
+	if !slices.Contains(deps, "pinwheel/internal/engine") {
+		t.Fatalf("%d packages, and internal/engine is none of them", len(deps))
+	}
+	for _, d := range deps {
+		for _, not := range []string{"net", "net/http", "charm.land", "github.com/charmbracelet", "github.com/prometheus", "github.com/alecthomas/kong"} {
+			if d == not || strings.HasPrefix(d, not+"/") && not != "net" {
+				t.Errorf("the libraries link %s", d)
 			}
 		}
 	}

@@ -1,0 +1,110 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sys/unix"
+)
+
+// Address is where to serve: a Unix socket or a port of the loopback interface.
+type Address struct {
+	network, address string // as net.Listen takes them
+}
+
+// ParseAddress reads unix:/PATH, or a loopback address with a port. It refuses everything else: counters of a job are no
+// business of other computers.
+func ParseAddress(text string) (Address, error) {
+	if path, ok := strings.CutPrefix(text, "unix:"); ok {
+		if !filepath.IsAbs(path) {
+			return Address{}, fmt.Errorf("%q names no socket by its absolute path, as in unix:/run/user/1000/pinwheel", text)
+		}
+		if longest := len(unix.RawSockaddrUnix{}.Path) - 1; len(path) > longest { // unix(7)
+			return Address{}, fmt.Errorf("the path of a socket has %d bytes at most, not %d", longest, len(path))
+		}
+		return Address{"unix", path}, nil
+	}
+	if port, ok := strings.CutPrefix(text, "localhost:"); ok {
+		text = "127.0.0.1:" + port
+	}
+	at, err := netip.ParseAddrPort(text)
+	if err != nil {
+		return Address{}, fmt.Errorf("%q is neither unix:/PATH nor a loopback address with a port, as in 127.0.0.1:9000", text)
+	}
+	if !at.Addr().IsLoopback() {
+		return Address{}, fmt.Errorf("%s is no loopback address: only programs on this node may read the metrics", at.Addr())
+	}
+	return Address{"tcp", at.String()}, nil
+}
+
+// Listen opens the address. A Unix socket is its owner's only; one that nobody listens on any more is replaced.
+func Listen(a Address) (net.Listener, error) {
+	if a.network != "unix" {
+		return net.Listen(a.network, a.address)
+	}
+	l, err := listenOwner(a.address)
+	if !errors.Is(err, syscall.EADDRINUSE) || !isAbandoned(a.address) {
+		return l, err
+	}
+	if err := os.Remove(a.address); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return listenOwner(a.address)
+}
+
+// listenOwner makes a socket that only its owner may open, from its first moment on. The mask is that of the process, so
+// nothing else may create a file meanwhile.
+func listenOwner(path string) (net.Listener, error) {
+	defer unix.Umask(unix.Umask(0o177))
+	return net.Listen("unix", path)
+}
+
+// isAbandoned reports whether path is a socket that nobody listens on.
+func isAbandoned(path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode().Type() != fs.ModeSocket {
+		return false
+	}
+	c, err := net.Dial("unix", path)
+	if err == nil {
+		c.Close()
+	}
+	return errors.Is(err, syscall.ECONNREFUSED)
+}
+
+// Path is where the metrics are served.
+const Path = "/metrics"
+
+// Handler serves the metrics.
+func Handler(g prometheus.Gatherer) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET "+Path, promhttp.HandlerFor(g, promhttp.HandlerOpts{
+		MaxRequestsInFlight: 4, // each takes a look of its own
+		Timeout:             10 * time.Second,
+	}))
+	return mux
+}
+
+// Serve answers scrapes until the context ends, and closes the listener.
+func Serve(ctx context.Context, l net.Listener, g prometheus.Gatherer) error {
+	const patience = 10 * time.Second
+	s := &http.Server{Handler: Handler(g), ReadTimeout: patience, WriteTimeout: 2 * patience, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
+	stop := context.AfterFunc(ctx, func() { _ = s.Close() }) // a scrape under way is not worth waiting for
+	defer stop()
+	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
