@@ -1,9 +1,10 @@
-// Command pinwheel starts programs under Pinwheel, records them, and says what
-// Pinwheel can do on a machine.
+// Command pinwheel starts programs under Pinwheel, records them, watches them, and
+// says what Pinwheel can do on a machine.
 //
 // It holds no logic of its own: commands are rewritten by package
-// internal/launch, traces collected by internal/record, machines examined by
-// internal/doctor, settings listed by internal/settings. See pinwheel --help, or
+// internal/launch, traces collected by internal/record, ranks watched by internal/top
+// and internal/metrics, machines examined by internal/doctor, settings listed by
+// internal/settings. See pinwheel --help, or
 // pinwheel.1, which is made from the same declarations.
 //
 // Exit status: that of the program for run and record; else 0 if all went
@@ -26,11 +27,13 @@ const (
 )
 
 type cli struct {
-	Run    runCmd    `cmd:"" help:"Run a program or an MPI job with just-in-time memory registration."`
-	Record recordCmd `cmd:"" help:"Run a program or an MPI job and record its communication, for nasreplay."`
-	Report reportCmd `cmd:"" help:"Merge the reports of single ranks into one."`
-	Info   infoCmd   `cmd:"" help:"Show the version, the usable providers, and the settings."`
-	Doctor doctorCmd `cmd:"" help:"Examine this machine: what Pinwheel will use, why, and what is missing."`
+	Run     runCmd     `cmd:"" help:"Run a program or an MPI job with just-in-time memory registration."`
+	Record  recordCmd  `cmd:"" help:"Run a program or an MPI job and record its communication, for nasreplay."`
+	Report  reportCmd  `cmd:"" help:"Merge the reports of single ranks into one."`
+	Top     topCmd     `cmd:"" help:"Watch what the ranks on this node have registered, and what their helpers do."`
+	Metrics metricsCmd `cmd:"" help:"Give the same to Prometheus: as text, in a file, or over HTTP."`
+	Info    infoCmd    `cmd:"" help:"Show the version, the usable providers, and the settings."`
+	Doctor  doctorCmd  `cmd:"" help:"Examine this machine: what Pinwheel will use, why, and what is missing."`
 	command.Common
 }
 
@@ -52,7 +55,7 @@ func spec() command.Spec {
 		Page: manpage.Page{
 			ExitStatus: [][2]string{
 				{"0", "All went well."},
-				{"1", "Something failed; for doctor, something that is needed is missing."},
+				{"1", "Something failed; for doctor, something that is needed is missing; for top, there is nothing to see."},
 				{"2", "Wrong arguments."},
 				{"126, 127", "The program could not be started, or was not found."},
 				{"other", "For run and record, the status of the program; it ends by the signal that ended the program."},

@@ -104,6 +104,21 @@ func TestWrongArgumentsAreOneLineAndStatus2(t *testing.T) {
 		{"man page", "unexpected argument page"},
 		{"info -f", "-f goes with -c"},
 		{"doctor --yaml", "unknown flag --yaml"},
+		{"top --once --interval 1s", "--interval makes no sense with --once"},
+		{"top --interval 1ms", "--interval must be 100ms or more"},
+		{"top --interval -1s", "--interval must be 100ms or more"},
+		{"top --interval soon", "--interval"},
+		{"top --job=", "--job is empty"},
+		{"top 4711", "unexpected argument 4711"},
+		{"metrics --listen 0.0.0.0:9400", "--listen: 0.0.0.0 is no loopback address"},
+		{"metrics --listen :9400", "--listen: \":9400\" is neither unix:/PATH nor a loopback address"},
+		{"metrics --listen unix:x", "--listen: \"unix:x\" names no socket by its absolute path"},
+		{"metrics --listen 127.0.0.1:9 --textfile x.prom", "--textfile or --listen, not both"},
+		{"metrics --listen 127.0.0.1:9 --once", "--once makes no sense with --listen"},
+		{"metrics --textfile x.txt", "node_exporter reads files that end in .prom"},
+		{"metrics --textfile /dev/null/x.prom", "--textfile: /dev/null/x.prom: not a directory"},
+		{"metrics --textfile x.prom --interval 1ms", "--interval must be 1s or more"},
+		{"metrics --interval 1m", "--interval goes with --textfile"},
 	} {
 		stdout, stderr, state := pinwheel(t, c.line)
 		if state.ExitCode() != 2 || stdout != "" {
@@ -114,7 +129,7 @@ func TestWrongArgumentsAreOneLineAndStatus2(t *testing.T) {
 }
 
 func TestHelpOfEveryCommandHasExamples(t *testing.T) {
-	for _, sub := range []string{"run", "record", "report", "info", "doctor", "completion", "man"} {
+	for _, sub := range []string{"run", "record", "report", "top", "metrics", "info", "doctor", "completion", "man"} {
 		stdout, _, state := pinwheel(t, sub+" --help")
 		if !state.Success() || !strings.Contains(stdout, "Example") || !strings.Contains(stdout, "pinwheel "+sub) {
 			t.Errorf("%s --help: %v, %q", sub, state, stdout)
