@@ -18,6 +18,24 @@ test-live: $(LIVE)
 test-live-all: $(LIVE)
 	$(LIVE) test --all
 
+.PHONY: install-prometheus test-prometheus
+
+## install-prometheus: install what test-prometheus needs, without its services (Debian, as root)
+install-prometheus:
+	apt-get update -qq
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus prometheus-node-exporter
+	@for s in prometheus prometheus-node-exporter; do \
+		service $$s stop >/dev/null 2>&1 || true; \
+		update-rc.d $$s disable; \
+		if command -v systemctl >/dev/null; then systemctl disable --quiet $$s; fi; \
+	done
+
+## test-prometheus: a Prometheus and a node_exporter scrape "pinwheel metrics" while an MPI job runs on the software RDMA device
+test-prometheus: build softverbs
+	@$(call need,prometheus,make install-prometheus (as root))
+	@$(call need,prometheus-node-exporter,make install-prometheus (as root))
+	PINWHEEL_TEST_PROMETHEUS=y $(GO) test -count=1 -timeout 10m -run Prometheus -v ./testbed/live
+
 ## soak-live: SOAK_LAUNCHES=1000 on each MPI stack, which end in every way; a rank killed in every tenth; goes on where it was
 soak-live: $(LIVE)
 	$(LIVE) soak --launches $(SOAK_LAUNCHES)
