@@ -8,15 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// timeSliceNs is t_slice of Li et al., CF'11, equation 2: what sched_rr_get_interval(2)
-// says of the calling thread, or the usual 3 ms of the fair scheduler.
+// timeSliceNs is t_slice of Li et al., CF'11, equation 2: how long a thread that computes has a processor before
+// the next one gets it. sched_rr_get_interval(2) gives the slice of the calling thread in whole ticks, rounded
+// down: 0 of a fair scheduler's 3 ms at 250 ticks a second. The kernel changes threads at the tick after the
+// slice. The resolution of CLOCK_MONOTONIC_COARSE is one tick (clock_getres(2)).
 func timeSliceNs() int64 {
-	var ts unix.Timespec
-	_, _, errno := unix.RawSyscall(unix.SYS_SCHED_RR_GET_INTERVAL, 0, uintptr(unsafe.Pointer(&ts)), 0)
-	if errno != 0 || ts.Nano() == 0 {
-		return 3_000_000 // 3 ms
+	var slice, tick unix.Timespec
+	_, _, errno := unix.RawSyscall(unix.SYS_SCHED_RR_GET_INTERVAL, 0, uintptr(unsafe.Pointer(&slice)), 0)
+	if err := unix.ClockGetres(unix.CLOCK_MONOTONIC_COARSE, &tick); errno != 0 || err != nil {
+		return 4_000_000 // 4 ms
 	}
-	return ts.Nano()
+	return slice.Nano() + tick.Nano()
 }
 
 // CurrentCPU returns the processor on which the caller runs now, or AnyCPU
