@@ -7,24 +7,29 @@ import (
 	"pinwheel/internal/node"
 )
 
-// IdlePolicy says which processes of a node run a helper (Li et al., CF'11, section 5).
+// IdlePolicy says which processes of a node run a helper, and where. Conservative and Aggressive are those of
+// Li et al., CF'11, section 5.
 type IdlePolicy uint8
 
 const (
+	// Auto is Conservative as long as there are idle cores. A helper without one shares the core of
+	// its rank, within a share of the processor's time.
+	Auto IdlePolicy = iota
 	// Conservative runs at most one helper on each idle core, for the
 	// processes with the most registered memory.
-	Conservative IdlePolicy = iota
+	Conservative
 	// Aggressive runs a helper for every process; helpers share idle cores.
 	Aggressive
 	// Off runs none.
 	Off
 )
 
-// ParseIdlePolicy reads a value of PINWHEEL_IDLE_POLICY. "auto" is
-// Conservative: it never lets one helper delay another.
+// ParseIdlePolicy reads a value of PINWHEEL_IDLE_POLICY.
 func ParseIdlePolicy(s string) (IdlePolicy, error) {
 	switch s {
-	case "auto", "conservative":
+	case "auto":
+		return Auto, nil
+	case "conservative":
 		return Conservative, nil
 	case "aggressive":
 		return Aggressive, nil
@@ -40,6 +45,9 @@ type Placement struct {
 	Parked bool // no idle core: the helper must not run
 	// Helpers is how many helpers run on this processor, this one included.
 	Helpers int
+	// Share is the most of the processor's time that the helper may use, from 0 to 1, because a
+	// rank needs it too; Budget. 0: no limit.
+	Share float64
 }
 
 // Owner identifies the process of a helper among those of its job on this node.
@@ -72,22 +80,27 @@ const (
 	busyLoad = 0.50
 )
 
-// choose returns the claim of this process. Under Conservative it may take the core
-// of another claim, whose index in v.others it returns, or else -1.
-func (v *view) choose(p IdlePolicy) (c Claim, loser int) {
+// choose returns the claim of this process. Under Conservative and Auto it may take the core
+// of another claim, whose index in v.others it returns, or else -1. withRank says that
+// the helper shares the core of its rank, under Auto; its claim may be AnyCPU then.
+func (v *view) choose(p IdlePolicy) (c Claim, loser int, withRank bool) {
 	if !slices.Contains(v.allowed, v.self.CPU) {
 		v.self.CPU = AnyCPU // it went offline, or the cpuset changed
 	}
-	c = v.self
+	c, loser = v.self, -1
 	switch p {
+	case Auto:
+		if c, loser = v.chooseCore(); c.CPU == AnyCPU {
+			c.CPU, withRank = v.chooseWithRank(), true
+		}
 	case Conservative:
-		return v.chooseCore()
+		c, loser = v.chooseCore()
 	case Aggressive:
 		c.CPU = v.chooseShared()
 	default:
 		c.CPU = AnyCPU
 	}
-	return c, -1
+	return c, loser, withRank
 }
 
 // chooseCore keeps the present core while it is idle; else takes the nearest
@@ -95,7 +108,7 @@ func (v *view) choose(p IdlePolicy) (c Claim, loser int) {
 // registered.
 func (v *view) chooseCore() (c Claim, loser int) {
 	c = v.self
-	if c.CPU != AnyCPU && v.coreIdle(c.CPU, busyLoad) && v.claimOn(c.CPU) < 0 {
+	if c.CPU != AnyCPU && !v.isRanks(c.CPU) && v.coreIdle(c.CPU, busyLoad) && v.claimOn(c.CPU) < 0 {
 		return c, -1
 	}
 	c.CPU = AnyCPU
@@ -138,12 +151,35 @@ func (v *view) chooseShared() int {
 	return best
 }
 
+// chooseWithRank takes a processor of the core on which the communication thread runs: another one than that
+// thread's, if there is one and it is idle. It returns AnyCPU if the helper may use none of them.
+func (v *view) chooseWithRank() int {
+	best := AnyCPU
+	for _, cpu := range v.topology.Core(v.commCPU) {
+		limit := idleLoad
+		if cpu == v.self.CPU {
+			limit = busyLoad
+		}
+		switch {
+		case !slices.Contains(v.allowed, cpu):
+		case cpu == v.commCPU && best == AnyCPU, cpu != v.commCPU && v.idle(cpu, limit):
+			best = cpu
+		}
+	}
+	return best
+}
+
+// isRanks reports whether a processor belongs to the core on which the communication thread runs.
+func (v *view) isRanks(cpu int) bool {
+	return v.commCPU != AnyCPU && v.topology.Distance(v.commCPU, cpu) <= SameCore
+}
+
 // nearestFirst returns the allowed processors outside the communication
 // thread's core, the best first.
 func (v *view) nearestFirst() []int {
 	var list []int
 	for _, cpu := range v.allowed {
-		if v.commCPU == AnyCPU || v.topology.Distance(v.commCPU, cpu) > SameCore {
+		if !v.isRanks(cpu) {
 			list = append(list, cpu)
 		}
 	}

@@ -61,8 +61,12 @@ func TestIdlePolicy(t *testing.T) {
 		for _, s := range values(d, "bytes") {
 			v.self.Bytes = parseBytes(t, s)
 		}
-		c, loser := v.choose(policy)
+		c, loser, withRank := v.choose(policy)
 		switch {
+		case withRank && c.CPU == AnyCPU:
+			return "with the rank, wherever that is\n"
+		case withRank:
+			return fmt.Sprintf("processor %d, with the rank and %d others\n", c.CPU, v.helpersOn(c.CPU))
 		case c.CPU == AnyCPU:
 			return "no helper\n"
 		case loser >= 0:
@@ -118,7 +122,7 @@ func TestLoadIsTheBusyShareOfTheIntervalAlone(t *testing.T) {
 }
 
 func TestParseIdlePolicyKnowsEverySettingsValue(t *testing.T) {
-	want := map[string]IdlePolicy{"auto": Conservative, "conservative": Conservative, "aggressive": Aggressive, "off": Off}
+	want := map[string]IdlePolicy{"auto": Auto, "conservative": Conservative, "aggressive": Aggressive, "off": Off}
 	for s, p := range want {
 		if got, err := ParseIdlePolicy(s); got != p || err != nil {
 			t.Errorf("ParseIdlePolicy(%q) = %v, %v", s, got, err)
@@ -146,7 +150,7 @@ func TestConservativeClaimsSettleOnTheBiggestProcesses(t *testing.T) {
 		for i := range claims {
 			v := view{topology: topology, allowed: topology.Online(), load: load, commCPU: i, self: claims[i]}
 			v.others = slices.Delete(slices.Clone(claims), i, i+1)
-			c, loser := v.choose(Conservative)
+			c, loser, _ := v.choose(Conservative)
 			if loser >= 0 {
 				at := slices.IndexFunc(claims, func(c Claim) bool { return c.Owner == v.others[loser].Owner })
 				claims[at].CPU = AnyCPU

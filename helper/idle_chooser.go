@@ -10,6 +10,8 @@ import (
 // not safe for concurrent use.
 type Chooser struct {
 	policy           IdlePolicy
+	share            float64 // of its rank's core
+	withRank         bool    // self.CPU is of the rank's core
 	topology         *Topology
 	allowed          []int
 	quotaLeft        float64 // as Limit says
@@ -34,6 +36,16 @@ func NewChooser(p IdlePolicy, t *Topology, allowed []int, owner Owner) *Chooser 
 	}
 }
 
+// ShareWithRank lets the helper use a share of its rank's core under Auto, if no core is idle and until it is known
+// whether one is. Without it, or with a share of 0, Auto is Conservative. It returns where the helper is to
+// run until the first look.
+func (c *Chooser) ShareWithRank(share float64) Placement {
+	if c.policy == Auto {
+		c.share, c.last.Share = share, share
+	}
+	return c.last
+}
+
 // Limit says which processors the helper may use from now on, and how many processors' worth of time the
 // quotas of its control groups have left unused since the last look: +Inf without a quota.
 func (c *Chooser) Limit(allowed []int, quotaLeft float64) {
@@ -56,32 +68,41 @@ const bytesDecay = 16
 func (c *Chooser) Choose(l Look, all []Claim) []Claim {
 	v := view{
 		topology: c.topology, allowed: c.allowed, load: l.Load, commCPU: l.CommCPU,
-		others: slices.Clone(all), self: c.self, quotaUsedUp: isUsedUp(c.quotaLeft, c.self.CPU != AnyCPU),
+		others: slices.Clone(all), self: c.self, quotaUsedUp: isUsedUp(c.quotaLeft, c.self.CPU != AnyCPU && !c.withRank),
 	}
 	v.self.Bytes = max(l.Bytes, c.self.Bytes-c.self.Bytes/bytesDecay)
 	if i := slices.IndexFunc(v.others, func(o Claim) bool { return o.Owner == c.self.Owner }); i >= 0 {
 		v.self.CPU = v.others[i].CPU // a bigger process may have taken the core
 		v.others = slices.Delete(v.others, i, i+1)
 	}
-	self, loser := v.choose(c.policy)
+	policy := c.policy
+	if policy == Auto && c.share == 0 {
+		policy = Conservative
+	}
+	self, loser, withRank := v.choose(policy)
 	if loser >= 0 {
 		v.others[loser].CPU = AnyCPU
 	}
-	c.self = self
+	c.self, c.withRank = self, withRank
 	return append(slices.Clone(v.others), self)
 }
 
 // Placement returns where the helper is to run after the Choose before, with all claims of the
 // node, and whether that has changed. Call it once after each Choose.
 func (c *Chooser) Placement(all []Claim) (p Placement, changed bool) {
-	if c.looksWithoutCore++; c.self.CPU != AnyCPU {
+	p = Placement{CPU: c.self.CPU, Helpers: 1}
+	if c.withRank {
+		p.Share = c.share
+	} else {
+		p.Parked = p.CPU == AnyCPU
+	}
+	if c.looksWithoutCore++; !p.Parked {
 		c.looksWithoutCore = 0
 	} else if c.looksWithoutCore < parkAfter {
 		return c.last, false
 	}
-	p = Placement{CPU: c.self.CPU, Parked: c.self.CPU == AnyCPU, Helpers: 1}
 	for _, o := range all {
-		if o.CPU == p.CPU && o.Owner != c.self.Owner {
+		if o.CPU == p.CPU && p.CPU != AnyCPU && o.Owner != c.self.Owner {
 			p.Helpers++
 		}
 	}
@@ -95,9 +116,9 @@ func (c *Chooser) Placement(all []Claim) (p Placement, changed bool) {
 const SwitchNs = 5_000 // 5 us
 
 // ShareNs is the n*(t_slice + t_cs) of that equation: how long the others on its processor may keep
-// a helper waiting, with time slices of sliceNs; 0 on a processor of its own.
+// a helper waiting, with time slices of sliceNs; 0 on a processor of its own. A rank counts like a helper.
 func (p Placement) ShareNs(sliceNs int64) int64 {
-	if p.Helpers <= 1 {
+	if p.Helpers <= 1 && p.Share == 0 {
 		return 0
 	}
 	return int64(p.Helpers) * (sliceNs + SwitchNs)

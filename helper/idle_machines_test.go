@@ -83,7 +83,7 @@ func settle(t *testing.T, policyName string, all view, ranks []int, quotaLeft fl
 			v := all
 			v.commCPU, v.self, v.others = cpu, claims[i], slices.Delete(slices.Clone(claims), i, i+1)
 			v.quotaUsedUp = isUsedUp(quotaLeft, claims[i].CPU != AnyCPU)
-			claims[i], _ = v.choose(policy) // nobody takes the core of an equal
+			claims[i], _, _ = v.choose(policy) // nobody takes the core of an equal
 		}
 		if slices.Equal(before, claims) {
 			return claims

@@ -15,6 +15,7 @@ import (
 // PlacerOptions say which helper a Placer places, and how.
 type PlacerOptions struct {
 	Policy  IdlePolicy
+	Share   float64         // of its rank's core that the helper may use under Auto; 0: Auto is Conservative
 	Bytes   func() int64    // registered memory of the process now
 	CommCPU func() int      // where the communication thread runs, or AnyCPU
 	Apply   func(Placement) // called at every change, from one goroutine: Thread.Place
@@ -47,13 +48,13 @@ func (o *PlacerOptions) ensureDefaults() {
 	}
 }
 
-// Placer finds an idle core for one helper and follows the load of the
+// Placer finds a core for one helper and follows the load of the
 // machine: once a second it looks at /proc/stat, at what the quotas of its control groups
 // leave, and at the table that the helpers of its job share on this node, and moves, parks or
 // wakes its helper. One busy second parks nobody; see parkAfter.
 //
 // Until the first interval has passed the load is unknown, and the helper runs
-// unplaced. If the table can't be used, the Placer considers the load alone.
+// unplaced; under Auto, within its share. If the table can't be used, the Placer considers the load alone.
 type Placer struct {
 	opt     PlacerOptions
 	chooser *Chooser
@@ -93,7 +94,7 @@ func StartPlacer(o PlacerOptions) (*Placer, error) {
 	}
 	p.cpuset, _ = cgroup.CPUSet(o.Root)
 	p.quota.Left(time.Now()) // the first interval begins
-	go p.run()
+	go p.run(p.chooser.ShareWithRank(o.Share))
 	return p, nil
 }
 
@@ -105,8 +106,11 @@ func (p *Placer) Close() error {
 	return nil
 }
 
-func (p *Placer) run() {
+func (p *Placer) run(first Placement) {
 	defer close(p.done)
+	if first.Share > 0 {
+		p.opt.Apply(first)
+	}
 	ticks := time.NewTicker(p.opt.Interval)
 	defer ticks.Stop()
 	for {

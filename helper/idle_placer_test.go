@@ -78,7 +78,7 @@ func place(t *testing.T, policy IdlePolicy, job string, m *fakeMachine, bytes in
 	p := &placed{}
 	p.bytes.Store(bytes)
 	p.Placer, err = StartPlacer(PlacerOptions{
-		Policy: policy, Bytes: p.bytes.Load, CommCPU: func() int { return 0 }, Apply: func(to Placement) { p.at.Store(&to) },
+		Policy: policy, Share: 0.05, Bytes: p.bytes.Load, CommCPU: func() int { return 0 }, Apply: func(to Placement) { p.at.Store(&to) },
 		Warn: func(err error) { t.Error(err) },
 		Root: m, Node: member, Allowed: []int{0, 1}, Interval: 2 * time.Millisecond,
 	})
@@ -116,6 +116,61 @@ func TestPlacerParksWhenTheCoreBecomesBusyAndResumes(t *testing.T) {
 	testwait.Until(t, "parked", p.on(Placement{CPU: AnyCPU, Parked: true, Helpers: 1}))
 	m.setBusy(95, 1)
 	testwait.Until(t, "placed again", p.on(Placement{CPU: 1, Helpers: 1}))
+}
+
+// Under auto, a helper without an idle core is not parked.
+func TestAutoSharesTheCoreOfItsRankWithinTheShare(t *testing.T) {
+	job, shared := jobOf(t), Placement{CPU: 0, Helpers: 1, Share: 0.05}
+	m := newFakeMachine(t, "vm-2", 95, 95)
+	small := place(t, Auto, job, m, 10<<20)
+	testwait.Until(t, "no idle core: with the rank", small.on(shared))
+	m.setBusy(95, 2)
+	testwait.Until(t, "an idle core is better, without a limit", small.on(Placement{CPU: 1, Helpers: 1}))
+	big := place(t, Auto, job, newFakeMachine(t, "vm-2", 95, 2), 20<<20)
+	testwait.Until(t, "the bigger process takes it", big.on(Placement{CPU: 1, Helpers: 1}))
+	testwait.Until(t, "the smaller one is with its rank again", small.on(shared))
+	big.Close()
+	testwait.Until(t, "the core is free", small.on(Placement{CPU: 1, Helpers: 1}))
+}
+
+func TestHelperIsLimitedUntilTheLoadIsKnown(t *testing.T) {
+	for _, c := range []struct {
+		policy IdlePolicy
+		share  float64
+		want   []Placement
+	}{
+		{Auto, 0.05, []Placement{{CPU: AnyCPU, Helpers: 1, Share: 0.05}}},
+		{Auto, 0, nil},
+		{Conservative, 0.05, nil},
+		{Aggressive, 0.05, nil},
+	} {
+		var applied []Placement
+		p, err := StartPlacer(PlacerOptions{
+			Policy: c.policy, Share: c.share, Bytes: func() int64 { return 1 }, CommCPU: func() int { return 0 },
+			Apply: func(to Placement) { applied = append(applied, to) },
+			Root:  newFakeMachine(t, "vm-2", 95, 95), Allowed: []int{0, 1}, Interval: time.Hour,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Close()
+		if !slices.Equal(applied, c.want) {
+			t.Errorf("policy %d, share %g: placed %v at first, want %v", c.policy, c.share, applied, c.want)
+		}
+	}
+}
+
+func TestAutoWithoutShareParks(t *testing.T) {
+	var at atomic.Pointer[Placement]
+	p, err := StartPlacer(PlacerOptions{
+		Policy: Auto, Bytes: func() int64 { return 1 }, CommCPU: func() int { return 0 }, Apply: func(to Placement) { at.Store(&to) },
+		Root: newFakeMachine(t, "vm-2", 95, 95), Allowed: []int{0, 1}, Interval: time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	testwait.Until(t, "parked", func() bool { return at.Load() != nil && at.Load().Parked })
 }
 
 func TestOneBusySecondParksNobody(t *testing.T) {

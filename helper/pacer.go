@@ -10,6 +10,8 @@ const (
 	WakeupNs = 10_000 // 10 us
 	// looksShare is the most that looks take of a core, while there is memory to release.
 	looksShare = 0.01
+	// limitedShare is the part of a limited helper's share of a core that looks may take at most.
+	limitedShare = 0.25
 	// littleBytes: with less memory registered, looks take less of a core, in proportion.
 	littleBytes = 1 << 20 // 1 MiB
 	// mostLooks is the number of looks that a pacer may do at once after a rest.
@@ -39,6 +41,7 @@ type Pacer struct {
 	silences  silences
 	credit    float64  // looks that may be done now; less than 0 after those that could not wait
 	paidNs    int64    // credit was paid up to then
+	looks     float64  // the most that they may take of a core
 	short     lateness // of sleeps below clock.LongNs
 	long      lateness
 }
@@ -51,8 +54,15 @@ type lateness struct {
 
 // NewPacer returns a Pacer for a helper that starts at nowNs.
 func NewPacer(nowNs int64) Pacer {
-	return Pacer{lastUseNs: nowNs, activeNs: nowNs, paidNs: nowNs, credit: mostLooks,
+	return Pacer{lastUseNs: nowNs, activeNs: nowNs, paidNs: nowNs, credit: mostLooks, looks: looksShare,
 		short: lateness{meanNs: 50_000}, long: lateness{meanNs: 500_000}}
+}
+
+// SetShare tells what the helper may use of a core, as Budget.Share does: 0 if there is no limit.
+func (p *Pacer) SetShare(share float64) {
+	if p.looks = looksShare; share > 0 {
+		p.looks = min(looksShare, limitedShare*share)
+	}
 }
 
 // Used notes the end of a use.
@@ -86,12 +96,19 @@ func (p *Pacer) PlanNs(nowNs int64, w Waiting, bytes int64) (sleepNs int64) {
 	return max(min(p.pauseNs(nowNs, w.ReviewNs, bytes), leftNs-p.marginNs(leftNs)), minSleepNs)
 }
 
+// RestNs returns how long to sleep if there is to be no look before untilNs, but what is due at w.DueNs is
+// still to be registered.
+func (p *Pacer) RestNs(nowNs int64, w Waiting, untilNs int64) int64 {
+	leftNs := w.DueNs - nowNs
+	return max(min(untilNs-nowNs, leftNs-p.marginNs(leftNs)), minSleepNs)
+}
+
 // pauseNs is how long to stay away from DQ if no registration is due.
 func (p *Pacer) pauseNs(nowNs, reviewNs, bytes int64) int64 {
 	if bytes <= 0 {
 		return mostPollNs
 	}
-	perNs := looksShare / WakeupNs * min(1, float64(bytes)/littleBytes)
+	perNs := p.looks / WakeupNs * min(1, float64(bytes)/littleBytes)
 	p.credit = min(mostLooks, p.credit+float64(nowNs-p.paidNs)*perNs) - 1
 	p.paidNs = nowNs
 	lacking := min(1-p.credit/mostLooks, 1)

@@ -23,17 +23,30 @@ const (
 // deregistered now. If not, it plans when to look at the region again.
 func (s *Scheduler) shouldRelease(id mem.RegionID, r *region, nowNs int64) bool {
 	p, predicted := s.pred.Next(id, nowNs)
-	if !predicted && !s.opt.KeepUnknown || predicted && s.pays(&p, r, nowNs) {
-		return true
-	}
-	if !s.opt.KeepUnknown {
+	// A region of which nothing is known is expected to stay idle for as long as it has been.
+	savedNs, silent := nowNs-r.lastEndNs, false
+	switch {
+	case predicted && s.pays(&p, r, nowNs):
+		savedNs = p.NextNs - nowNs
+	case !s.opt.KeepUnknown && predicted:
+		return false
+	case !s.opt.KeepUnknown:
+		savedNs = max(savedNs, s.idle.longestNs())
+	case predicted && s.isOverdue(&p, r, nowNs) || s.isAbandoned(r, nowNs):
+	case s.isSilent(id, r, nowNs):
+		silent = true
+	default:
+		s.review(id, r, nowNs)
 		return false
 	}
-	if predicted && s.isOverdue(&p, r, nowNs) || s.isAbandoned(r, nowNs) || s.releaseInSilence(id, r, nowNs) {
-		return true
+	if !s.budget.admits(r, savedNs, nowNs) {
+		s.review(id, r, nowNs)
+		return false
 	}
-	s.review(id, r, nowNs)
-	return false
+	if silent {
+		s.silence.release(id, r)
+	}
+	return true
 }
 
 // pays reports whether a region can be released and registered again before its

@@ -42,6 +42,11 @@ type region struct {
 	candidate  bool // waits in candidates
 
 	releasedInSilence bool // at least once
+
+	// Of the Budget.
+	offered    bool  // its release, since its last use
+	kept       kept  // why it was not released since then
+	admittedNs int64 // set aside for its release
 }
 
 // Scheduler decides when regions are deregistered and registered again. It
@@ -69,6 +74,7 @@ type Scheduler struct {
 	phaseEndNs int64
 	idle       idleHistory // of all regions
 	silence    silenceRelease
+	budget     Budget
 }
 
 // NewScheduler returns a Scheduler that predicts with p.
@@ -82,8 +88,12 @@ func NewScheduler(p predictor.Predictor, o SchedulerOptions) *Scheduler {
 		register:   newEstimate(o.Costs.Register),
 		deregister: newEstimate(o.Costs.Deregister),
 		silence:    newSilenceRelease(),
+		budget:     newBudget(o.Costs, o.ItemNs),
 	}
 }
+
+// Budget returns what bounds the processor time of the helper. It belongs to the driver.
+func (s *Scheduler) Budget() *Budget { return &s.budget }
 
 // Observe learns from one completed use of a region.
 func (s *Scheduler) Observe(e Event, nowNs int64) {
@@ -103,6 +113,7 @@ func (s *Scheduler) Observe(e Event, nowNs int64) {
 	}
 	r.pages = e.Pages
 	r.uses++
+	s.budget.used(r)
 	r.lastEndNs, r.lastPhase = e.EndNs, s.phase
 	if e.EndNs > r.releasedNs { // else the event was overtaken by the deregistration
 		r.registered, r.unused = true, false
@@ -146,8 +157,12 @@ const looksPerNext = 16
 // what can be released without making anything late, else wait. A Wait until nowNs
 // means that there is more to look at.
 func (s *Scheduler) Next(nowNs int64) Action {
+	s.budget.observe(&s.due, nowNs)
 	due := s.nextRegistration(nowNs)
 	if due.startNs <= nowNs {
+		if retryNs, pays := s.budget.paysRegistration(nowNs); !pays {
+			return Action{Kind: Wait, UntilNs: retryNs}
+		}
 		return Action{Kind: Register, Region: due.region}
 	}
 	s.reviewDue(nowNs)
@@ -218,6 +233,7 @@ func (s *Scheduler) Done(a Action, startNs, endNs int64, err error) {
 	if r == nil {
 		return
 	}
+	s.budget.done(a.Kind, r, endNs > startNs && err == nil)
 	switch {
 	case a.Kind == Register:
 		s.due.remove(a.Region)
@@ -249,6 +265,9 @@ func (s *Scheduler) Done(a Action, startNs, endNs int64, err error) {
 func (s *Scheduler) Forget(id mem.RegionID) {
 	s.due.remove(id)
 	s.reviews.Remove(id)
+	if r := s.regions[id]; r != nil {
+		s.budget.withdraw(r)
+	}
 	delete(s.regions, id)
 	s.pred.Forget(id)
 }

@@ -1,6 +1,7 @@
 package helper
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -63,7 +64,12 @@ type simulation struct {
 	actions int
 	fail    func(Action) error
 	slowNs  int64 // what the next registration takes beyond its cost
+	pages   map[mem.RegionID]uint64
+	spent   []spending // of the helper, under a budget
 }
+
+// spending is processor time that the helper used until atNs.
+type spending struct{ atNs, ns int64 }
 
 // mark says what a region is from atNs on.
 type mark struct {
@@ -78,7 +84,21 @@ func newSimulation(policy string) *simulation {
 		p = predictor.NewPaper(predictor.Options{Window: 2})
 	}
 	return &simulation{s: NewScheduler(p, opt), inUse: map[mem.RegionID]bool{}, on: map[mem.RegionID]bool{},
-		known: map[mem.RegionID]bool{}, marks: map[mem.RegionID][]mark{}}
+		known: map[mem.RegionID]bool{}, marks: map[mem.RegionID][]mark{},
+		pages: map[mem.RegionID]uint64{}}
+}
+
+// pagesOf returns the size of a region: 100 pages unless the test says otherwise.
+func (v *simulation) pagesOf(id mem.RegionID) uint64 { return cmp.Or(v.pages[id], 100) }
+
+// pinnedBytes is what is registered now.
+func (v *simulation) pinnedBytes() (bytes int64) {
+	for id, on := range v.on {
+		if on {
+			bytes += int64(v.pagesOf(id) * mem.PageSize)
+		}
+	}
+	return bytes
 }
 
 func (v *simulation) mark(id mem.RegionID, atNs int64, what byte) {
@@ -91,15 +111,27 @@ func (v *simulation) helper() {
 		if steps > 100000 {
 			panic("the scheduler spins")
 		}
-		if len(v.events) > 0 {
+		restNs := v.s.Budget().Rest(v.freeNs, v.pinnedBytes)
+		if len(v.events) > 0 && restNs <= v.freeNs {
 			v.freeNs = max(v.freeNs, v.events[0].EndNs)
 			if v.freeNs > v.nowNs {
 				return
 			}
 			v.s.Observe(v.events[0], v.freeNs)
 			v.events = v.events[1:]
+			v.s.Budget().Spend(us, v.freeNs)
+			v.spent = append(v.spent, spending{v.freeNs, us})
 		}
 		a := v.s.Next(v.freeNs)
+		if restNs > v.freeNs && a.Kind < Register {
+			if a.Kind == Wait {
+				restNs = min(restNs, max(a.UntilNs, v.freeNs+1))
+			}
+			if v.freeNs = min(restNs, v.nowNs); v.freeNs == v.nowNs {
+				return
+			}
+			continue
+		}
 		switch a.Kind {
 		case Idle:
 			if len(v.events) == 0 {
@@ -129,18 +161,20 @@ func (v *simulation) carryOut(a Action) {
 	switch {
 	case err != nil:
 	case a.Kind == Register && !v.on[a.Region]:
-		v.freeNs += testCosts.Register.Ns(100) + v.slowNs
+		v.freeNs += testCosts.Register.Ns(v.pagesOf(a.Region)) + v.slowNs
 		v.slowNs = 0
 		v.on[a.Region] = true
 		v.mark(a.Region, startNs, '=')
 	case a.Kind == Deregister && v.inUse[a.Region]:
 		err = errors.New("in use")
 	case a.Kind == Deregister && v.on[a.Region]:
-		v.freeNs += testCosts.Deregister.Ns(100)
+		v.freeNs += testCosts.Deregister.Ns(v.pagesOf(a.Region))
 		v.on[a.Region] = false
 		v.mark(a.Region, v.freeNs, '.')
 	}
 	v.freeNs += us
+	v.s.Budget().Acted(v.freeNs-startNs, v.freeNs)
+	v.spent = append(v.spent, spending{v.freeNs, v.freeNs - startNs})
 	v.s.Done(a, startNs, v.freeNs, err)
 }
 
@@ -169,11 +203,12 @@ func (v *simulation) use(ids []mem.RegionID, site uint64, durationNs int64) {
 	for _, id := range ids {
 		v.inUse[id] = false
 		v.mark(id, v.nowNs, '=')
-		v.events = append(v.events, Event{Pages: 100, Use: predictor.Use{
-			Region: id, Range: mem.Range{Start: mem.Addr(id) << 30, End: mem.Addr(id)<<30 + 409600},
+		v.events = append(v.events, Event{Pages: v.pagesOf(id), Use: predictor.Use{
+			Region: id, Range: mem.Range{Start: mem.Addr(id) << 30, End: mem.Addr(id)<<30 + mem.Addr(v.pagesOf(id)*mem.PageSize)},
 			StartNs: startNs, EndNs: v.nowNs, Op: 1, Frames: [predictor.MaxFrames]uint64{site, 7},
 		}})
 	}
+	v.events = v.events[max(0, len(v.events)-1024):] // DQ overruns
 	v.helper()
 }
 

@@ -29,9 +29,9 @@ const (
 
 func newSilenceRelease() silenceRelease { return silenceRelease{credit: mostCredit} }
 
-// releaseInSilence decides whether a region is released because the silence has
+// isSilent reports whether a region may be released because the silence has
 // lasted for so long.
-func (s *Scheduler) releaseInSilence(id mem.RegionID, r *region, nowNs int64) bool {
+func (s *Scheduler) isSilent(id mem.RegionID, r *region, nowNs int64) bool {
 	silentNs := nowNs - max(r.lastEndNs, s.phaseEndNs)
 	var limitNs int64
 	if p, ok := s.pred.Next(id, nowNs); ok {
@@ -42,13 +42,14 @@ func (s *Scheduler) releaseInSilence(id mem.RegionID, r *region, nowNs int64) bo
 	} else {
 		return false
 	}
-	if silentNs < limitNs || s.silence.credit < 1 {
-		return false
-	}
-	s.silence.credit--
-	s.silence.released = append(s.silence.released, id)
+	return silentNs >= limitNs && s.silence.credit >= 1
+}
+
+// release notes that a region is released because of a silence.
+func (s *silenceRelease) release(id mem.RegionID, r *region) {
+	s.credit--
+	s.released = append(s.released, id)
 	r.releasedInSilence = true
-	return true
 }
 
 // takeBack undoes the latest release, if it was of this region and was put off.

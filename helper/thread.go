@@ -24,6 +24,8 @@ type Decider interface {
 	// SetShareNs tells how long the helper may be kept from its core by the
 	// helpers that share it: n*(t_slice + t_cs) of Li et al., CF'11, equation 2.
 	SetShareNs(ns int64)
+	// Budget returns what bounds the helper's processor time: always the same one.
+	Budget() *Budget
 }
 
 var _ Decider = (*Scheduler)(nil)
@@ -58,6 +60,11 @@ type ThreadOptions struct {
 	// OnFault is called once if the helper stops because of a Fault. It may call
 	// Close. nil: ignored.
 	OnFault func(*Fault)
+
+	// For tests: the processor time of the helper's thread, as its Budget counts it, and how long it waited for a
+	// processor. nil: the thread's own.
+	cpuNs    func() int64
+	runDelay func() (runDelay, bool)
 }
 
 // Fault is a panic of the Decider or the Registrar that ended the helper.
@@ -77,7 +84,8 @@ type ThreadStats struct {
 	// Starts says how far from its planned moment each registration began that was planned: those
 	// that began while the rank did not wait, as far as that is known, and those that did.
 	Starts, StartsInWaits Histogram
-	Faulted               bool // the helper stopped because of a fault
+	Faulted               bool         // the helper stopped because of a fault
+	Budget                BudgetCounts // while the helper has no core of its own
 }
 
 // Thread drives a Decider in real time on an OS thread of its own. It takes
@@ -92,6 +100,7 @@ type Thread struct {
 	sources atomic.Pointer[[]Source]
 	place   atomic.Pointer[Placement] // the latest, nil once it was looked at
 	wake    chan struct{}             // ends parking and long sleeps; holds one token
+	resting atomic.Bool               // the helper leaves DQ alone: there is no use in waking it for that
 	counts  counters
 
 	// mu orders changes by other goroutines, all of them rare, and the end of
@@ -99,6 +108,7 @@ type Thread struct {
 	mu    sync.Mutex
 	tid   int // 0 once the thread has ended
 	cpuNs int64
+	held  BudgetCounts // of the Decider's Budget, as of the last time that it counted
 }
 
 // counters are written by the helper and read by Stats.
@@ -120,6 +130,12 @@ func StartThread(o ThreadOptions) (*Thread, error) {
 	}
 	if o.RankWaits == nil || o.CommCPU == nil {
 		o.RankWaits, o.CommCPU = func() bool { return false }, func() int { return AnyCPU }
+	}
+	if o.cpuNs == nil {
+		o.cpuNs = ownCPUNs
+	}
+	if o.runDelay == nil {
+		o.runDelay = ownRunDelay
 	}
 	if o.Gone == nil {
 		o.Gone = func(buf []mem.RegionID) []mem.RegionID { return buf }
@@ -157,12 +173,19 @@ func (t *Thread) Detach(s Source) {
 // DQ, regions stay as they are, and the communication path registers what it needs.
 func (t *Thread) Place(p Placement) {
 	t.place.Store(&p)
-	t.Wake()
+	t.rouse()
 }
 
 // Wake ends a long sleep of the helper. The communication path calls it when it had to register memory:
 // the helper did not know of that use, or took it to come later. Wake never blocks.
 func (t *Thread) Wake() {
+	if !t.resting.Load() {
+		t.rouse()
+	}
+}
+
+// rouse ends any sleep of the helper.
+func (t *Thread) rouse() {
 	select {
 	case t.wake <- struct{}{}:
 	default:
@@ -180,7 +203,7 @@ func (t *Thread) Stats() ThreadStats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.updateCPULocked()
-	s.CPUNs = t.cpuNs
+	s.CPUNs, s.Budget = t.cpuNs, t.held
 	return s
 }
 
@@ -200,7 +223,7 @@ func (t *Thread) updateCPULocked() {
 // Decider or Registrar.
 func (t *Thread) Close() error {
 	t.stop.Store(true)
-	t.Wake()
+	t.rouse()
 	<-t.done
 	return nil
 }
@@ -227,6 +250,7 @@ func (t *Thread) run(started chan<- error) {
 	(&driver{
 		Thread:    t,
 		clock:     t.opt.Clock,
+		budget:    t.opt.Decider.Budget(),
 		pace:      NewPacer(t.opt.Clock.NowNs()),
 		waits:     newWaits(),
 		plannedNs: never,

@@ -14,14 +14,18 @@ import (
 type driver struct {
 	*Thread
 	clock     clock.Clock
+	budget    *Budget // the Decider's
+	cpuNs     int64   // processor time of the thread that the budget knows of
 	pace      Pacer
+	core      coreWait
 	waits     waits
 	event     Event
 	gone      []mem.RegionID
 	source    int   // index of the source to begin with, in turn
 	plannedNs int64 // when the next registration is to begin, as the Decider said last
+	restNs    int64 // until when DQ is left alone, as the budget says
 	acts      int   // actions so far
-	behind    bool  // back from a park, and DQ was not yet found empty
+	behind    bool  // back from a park or a rest, and DQ was not yet found empty
 	backoff   [Deregister + 1]backoff
 	skipped   Action         // the last answer of the Decider, if a backoff kept it from being tried
 	batch     []Action       // deregistrations that were prepared together, to be carried out
@@ -68,15 +72,17 @@ func (d *driver) loop() {
 			d.move(p)
 		}
 		nowNs := d.clock.NowNs()
-		popped := d.pop()
-		if popped {
-			d.counts.events.Inc()
-			d.pace.Used(d.event.EndNs)
-			d.opt.Decider.Observe(d.event, nowNs)
+		d.rest(nowNs)
+		popped := d.restNs <= nowNs && d.pop()
+		switch {
+		case popped:
+			d.take(nowNs)
 			if d.behind {
 				continue
 			}
-		} else {
+		case d.restNs > nowNs:
+			d.behind = true
+		default:
 			d.behind = false
 			d.forget()
 		}
@@ -110,7 +116,7 @@ func (d *driver) move(p *Placement) {
 	if p.CPU != AnyCPU {
 		_ = pinThread(p.CPU)
 	}
-	d.opt.Decider.SetShareNs(p.ShareNs(timeSliceNs()))
+	d.share(p)
 }
 
 // pop takes one event, from each source in turn.
@@ -149,7 +155,7 @@ func (d *driver) decide(nowNs int64) (w Waiting, acted bool) {
 	case nowNs < d.backoff[a.Kind].retryNs:
 		return d.skip(a, nowNs)
 	default:
-		d.act(a)
+		d.act(a, nowNs)
 		acted = true
 	}
 	d.skipped = Action{}
@@ -232,23 +238,28 @@ func (d *driver) skip(a Action, nowNs int64) (w Waiting, acted bool) {
 }
 
 // act carries out an action and tells the Decider how it went.
-func (d *driver) act(a Action) {
+func (d *driver) act(a Action, nowNs int64) {
 	do, done := d.opt.Registrar.Register, &d.counts.registers
 	if a.Kind == Deregister {
 		do, done = d.opt.Registrar.Deregister, &d.counts.deregs
 	}
+	timed := d.acts%timedActs == 0
+	d.acts++
+	d.spend(nowNs)
 	cpuNs := int64(0)
-	if d.acts%timedActs == 0 {
+	if timed {
 		cpuNs = ownCPUNs()
 	}
 	startNs := d.clock.NowNs()
 	d.noteStart(a, startNs)
 	err := do(a.Region)
 	endNs := d.clock.NowNs()
-	if d.acts%timedActs == 0 {
+	if timed {
 		d.counts.actionNs.Add(timedActs * (ownCPUNs() - cpuNs))
 	}
-	d.acts++
+	if d.budget.Share() > 0 {
+		d.budget.Acted(d.usedNs(), endNs)
+	}
 	if f := fault.In(err); f != nil {
 		panic(f) // the layers below have contained it, but it ends the helper
 	}
@@ -288,7 +299,9 @@ func (d *driver) noteStart(a Action, startNs int64) {
 
 // wait sleeps until there may be something to do.
 func (d *driver) wait(nowNs int64, w Waiting) {
-	sleepNs := d.pace.PlanNs(nowNs, w, d.opt.PinnedBytes())
+	d.spend(nowNs)
+	d.measureCore(nowNs)
+	sleepNs := d.sleepNs(nowNs, w)
 	d.clock.SleepNs(sleepNs, d.wake)
 	d.pace.Slept(nowNs, sleepNs, d.clock.NowNs())
 	d.counts.wakeups.Inc()

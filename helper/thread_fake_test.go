@@ -26,9 +26,11 @@ type keeper struct {
 	failed    int
 	doneNs    []int64 // how long each action took that did not fail
 	shareNs   atomic.Int64
+	budget    Budget
 }
 
 func (k *keeper) SetShareNs(ns int64) { k.shareNs.Store(ns) }
+func (k *keeper) Budget() *Budget     { return &k.budget }
 
 func newKeeper(periodNs int64) *keeper {
 	return &keeper{periodNs: periodNs, due: queue.NewDeadlines()}

@@ -1,6 +1,11 @@
 package helper
 
-import "golang.org/x/sys/unix"
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
 
 // threadCPUNs returns the processor time that a live thread of this process
 // has used. Its clock is CPUCLOCK_PERTHREAD|CPUCLOCK_SCHED of
@@ -29,4 +34,17 @@ func pinThread(cpu int) error {
 	var set unix.CPUSet
 	set.Set(cpu)
 	return unix.SchedSetaffinity(0, &set)
+}
+
+// ownRunDelay reads how long the calling thread has waited for a processor: "run_time run_delay timeslices" of
+// /proc/thread-self/schedstat (Documentation/scheduler/sched-stats.rst; since Linux 3.17, with
+// CONFIG_SCHED_INFO). ok is false where there is none.
+func ownRunDelay() (d runDelay, ok bool) {
+	text, err := os.ReadFile("/proc/thread-self/schedstat")
+	if err != nil {
+		return d, false
+	}
+	var ran int64
+	n, err := fmt.Sscan(string(text), &ran, &d.waitedNs, &d.runs)
+	return d, n == 3 && err == nil
 }

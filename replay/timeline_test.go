@@ -56,6 +56,7 @@ func (m *metronome) Next(nowNs int64) (a helper.Action) {
 func (m *metronome) Done(helper.Action, int64, int64, error) {}
 func (m *metronome) Forget(mem.RegionID)                     {}
 func (m *metronome) SetShareNs(int64)                        {}
+func (m *metronome) Budget() *helper.Budget                  { return &helper.Budget{} }
 
 // interval is a stretch of a rank's time in a chart.
 type interval struct {

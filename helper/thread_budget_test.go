@@ -1,0 +1,62 @@
+package helper
+
+import (
+	"testing"
+
+	"go.uber.org/atomic"
+
+	"pinwheel/internal/clock/clocktest"
+	"pinwheel/internal/testwait"
+	"pinwheel/queue"
+)
+
+// A Thread counts all processor time of its thread, whatever it is for: its wake-ups, too.
+func TestThreadKeepsWithinItsShare(t *testing.T) {
+	const (
+		share = 0.05
+		eachS = 20
+	)
+	clock, cpu := &clocktest.Fake{}, atomic.NewInt64(0)
+	k, ring := newKeeper(20*ms), queue.NewRing[Event](64)
+	th := start(t, ThreadOptions{Decider: k, Clock: clock, CPU: AnyCPU,
+		cpuNs: func() int64 { return cpu.Add(ms) }, // since the last time
+	})
+	th.Attach(ring)
+	th.Place(Placement{CPU: AnyCPU, Helpers: 1, Share: share})
+	testwait.Until(t, "there is a limit", func() bool { return k.shareNs.Load() > 0 })
+	beganNs, before := clock.NowNs(), cpu.Load()
+	testwait.Until(t, "20 s have passed", func() bool {
+		ring.Push(use(1, clock.NowNs()))
+		return clock.NowNs() > beganNs+eachS*second
+	})
+	passedNs, usedNs := clock.NowNs()-beganNs, cpu.Load()-before
+	if mostNs := int64(share*float64(passedNs)) + budgetWindowNs/50; usedNs > mostNs {
+		t.Errorf("%d ms of processor time in %d ms", usedNs/ms, passedNs/ms)
+	}
+	if th.Stats().Registers == 0 {
+		t.Errorf("it did nothing in %d ms: %+v", passedNs/ms, th.Stats())
+	}
+	if c := th.Stats().Budget; c.SpentNs == 0 || c.LimitedNs == 0 {
+		t.Errorf("%+v: nothing is counted", c)
+	}
+	// On a core of its own again, it follows every use.
+	th.Place(Placement{CPU: AnyCPU, Helpers: 1})
+	testwait.Until(t, "there is no limit", func() bool { return k.shareNs.Load() == 0 })
+	before, beganNs = th.Stats().Events, clock.NowNs()
+	testwait.Until(t, "events are taken in", func() bool {
+		ring.Push(use(1, clock.NowNs()))
+		return th.Stats().Events > before+100
+	})
+}
+
+// While the helper rests, nothing but Place and Close wakes it.
+func TestRestingThreadIsNotWokenByMisses(t *testing.T) {
+	th := &Thread{wake: make(chan struct{}, 1)}
+	th.resting.Store(true)
+	if th.Wake(); len(th.wake) != 0 {
+		t.Error("a miss wakes it")
+	}
+	if th.Place(Placement{}); len(th.wake) != 1 {
+		t.Error("Place does not wake it")
+	}
+}

@@ -1,0 +1,54 @@
+package helper
+
+// coreWait is how long the helper may be kept from a core that others use too: n*(t_slice + t_cs) of Li et al.,
+// CF'11, equation 2. The slice that the kernel tells and the usual cost of a switch bound it. How long the kernel
+// really lets the helper wait says more: mostly a thread that sleeps much gets the core at once.
+type coreWait struct {
+	mostNs   int64 // by the slices of all that share the core; 0 on a core of its own
+	nextNs   int64 // when to look at the kernel's counters again
+	known    runDelay
+	meanNs   int64 // moving mean of the waits
+	devNs    int64 // moving mean of the distance from it
+	measured bool
+}
+
+// runDelay counts, since a thread began, for how long it waited for a processor, and how often it got one.
+type runDelay struct{ waitedNs, runs int64 }
+
+const (
+	// coreWaitEveryNs is the time between two looks: three system calls.
+	coreWaitEveryNs = 1_000_000_000 // 1 s
+	// leastRuns is how many times the helper must have got the core for their mean to mean something.
+	leastRuns = 8
+)
+
+// begin begins anew on another core.
+func (w *coreWait) begin(mostNs int64, now runDelay) { *w = coreWait{mostNs: mostNs, known: now} }
+
+// observe learns from the counters as they are now, and reports whether ns has changed.
+func (w *coreWait) observe(now runDelay, nowNs int64) bool {
+	runs := now.runs - w.known.runs
+	w.nextNs = nowNs + coreWaitEveryNs
+	if runs < leastRuns {
+		return false
+	}
+	meanNs := (now.waitedNs - w.known.waitedNs) / runs
+	w.known = now
+	if !w.measured {
+		w.meanNs, w.devNs, w.measured = meanNs, meanNs/2, true
+		return true
+	}
+	d := meanNs - w.meanNs
+	w.meanNs += d / 8
+	w.devNs += (max(d, -d) - w.devNs) / 4
+	return true
+}
+
+// ns is for how long to expect to be kept from the core. As with the retransmission timer of RFC 6298, it
+// follows mean and deviation.
+func (w *coreWait) ns() int64 {
+	if !w.measured {
+		return w.mostNs
+	}
+	return min(w.mostNs, w.meanNs+2*w.devNs+SwitchNs)
+}
