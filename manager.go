@@ -117,7 +117,7 @@ func (m *Manager) startHelper() {
 	}
 	m.engine.StartHelper(engine.HelperOptions{
 		Policy: string(o.Policy), Window: max(o.Window, 0), Costs: o.Costs, Caches: engine.Single{Cache: m.cache},
-		IdlePolicy: o.IdlePolicy, CPUs: o.HelperCPUs,
+		IdlePolicy: o.IdlePolicy, HelperShare: o.HelperShare, CPUs: o.HelperCPUs,
 		PinnedBytes:   func() int64 { return m.cache.Stats().Pinned.Bytes },
 		CommCPU:       func() int { return int(m.commCPU.Load()) },
 		WrapPredictor: o.wrapPredictor, WrapRegistrar: o.wrapRegistrar,

@@ -53,6 +53,10 @@ type Options struct {
 
 	// IdlePolicy is auto (if empty), conservative, aggressive, off, or IdleIgnore.
 	IdlePolicy string
+	// HelperShare is the most of a core's time, from 0 to 1, that the helper may use if there is no idle core and
+	// IdlePolicy is auto, its registrations included. 0 stands for 5 %; with IdlePolicy conservative there is no
+	// helper without an idle core.
+	HelperShare float64
 	// HelperCPUs are the processors that the helper may use. If there is only
 	// one, the helper runs there, whatever IdlePolicy says, unless that is off.
 	// Empty stands for the processors that this process may use.
@@ -146,11 +150,16 @@ func fromSettings(s settings.Settings) Options {
 	if b := s.NodeBudgetBytes; b != settings.Auto && b != mem.Unlimited {
 		o.NodeBudgetBytes = max(b, 1)
 	}
+	if o.HelperShare = s.HelperShare; s.HelperShare == 0 && s.IdlePolicy == "auto" {
+		o.IdlePolicy = "conservative" // 0 means none, not the default
+	}
 	if s.HelperCPU != settings.Auto {
 		o.HelperCPUs = []int{int(s.HelperCPU)}
 	}
 	return o
 }
+
+const defaultHelperShare = 0.05 // as in the setting
 
 // Bounds of what makes sense.
 const (
@@ -164,6 +173,7 @@ func (o *Options) EnsureDefaults() error {
 	o.ThresholdBytes = cmp.Or(o.ThresholdBytes, 16<<10) // 16 KiB
 	o.Window = cmp.Or(o.Window, 2)
 	o.IdlePolicy = cmp.Or(o.IdlePolicy, "auto")
+	o.HelperShare = cmp.Or(o.HelperShare, defaultHelperShare)
 	o.QueueEntries = cmp.Or(o.QueueEntries, 1024)
 	o.ProviderName = cmp.Or(o.ProviderName, "auto")
 	if o.Warn == nil {
@@ -175,6 +185,9 @@ func (o *Options) EnsureDefaults() error {
 	if o.ThresholdBytes < 0 || o.BudgetBytes < 0 || o.NodeBudgetBytes < 0 || o.QueueEntries < 0 || o.Window < NoWindow {
 		return fmt.Errorf("pinwheel: negative limit: threshold %d, budget %d, of the node %d, queue entries %d, window %d",
 			o.ThresholdBytes, o.BudgetBytes, o.NodeBudgetBytes, o.QueueEntries, o.Window)
+	}
+	if !(o.HelperShare >= 0 && o.HelperShare <= 1) { // NaN too
+		return fmt.Errorf("pinwheel: helper share %v: it goes from 0 to 1", o.HelperShare)
 	}
 	if o.Window > predictor.MaxWindow {
 		return fmt.Errorf("pinwheel: window %d: at most %d communications are remembered", o.Window, predictor.MaxWindow)

@@ -32,6 +32,8 @@ func TestSettingsBecomeOptions(t *testing.T) {
 		{"PINWHEEL_THRESHOLD=inf", func(o *Options) { o.ThresholdBytes = mem.Unlimited }},
 		{"PINWHEEL_POLICY=lru", func(o *Options) { o.Policy = LRU }},
 		{"PINWHEEL_IDLE_POLICY=off", func(o *Options) { o.IdlePolicy = "off" }},
+		{"PINWHEEL_HELPER_SHARE=2.5%", func(o *Options) { o.HelperShare = 0.025 }},
+		{"PINWHEEL_HELPER_SHARE=0", func(o *Options) { o.HelperShare, o.IdlePolicy = 0, "conservative" }},
 		{"PINWHEEL_HELPER_CPU=0", func(o *Options) { o.HelperCPUs = []int{0} }},
 		{"PINWHEEL_WINDOW=0", func(o *Options) { o.Window = NoWindow }},
 		{"PINWHEEL_BUDGET=0", func(o *Options) { o.BudgetBytes = 1 }},
@@ -63,6 +65,8 @@ func TestOptionsThatMakeNoSenseAreRefusedInOneLine(t *testing.T) {
 		"entries twice": {QueueEntries: queue.MaxEntries + 1},
 		"processor 2":   {HelperCPUs: []int{1 << 40}},
 		"idle":          {IdlePolicy: "lucky"},
+		"share":         {HelperShare: 1.5},
+		"share of NaN":  {HelperShare: math.NaN()},
 	} {
 		err := o.EnsureDefaults()
 		if word, _, _ := strings.Cut(want, " "); err == nil || !strings.Contains(err.Error(), word) || strings.Contains(err.Error(), "\n") {

@@ -111,7 +111,7 @@ func node() Machine {
 		Library:     func() (string, error) { return "/usr/lib64/libpinwheel.so", nil },
 		CurrentCPU:  func() int { return 0 },
 		AllowedCPUs: func() ([]int, error) { return []int{0, 1, 3}, nil },
-		Place:       func(helper.IdlePolicy) (helper.Placement, error) { return helper.Placement{CPU: 1, Helpers: 1}, nil },
+		Place:       func(helper.IdlePolicy, float64) (helper.Placement, error) { return helper.Placement{CPU: 1, Helpers: 1}, nil },
 		Claims: func() ([]helper.Claim, error) {
 			return []helper.Claim{{Owner: helper.Owner{PID: 77}, CPU: 3, Bytes: 64 << 20}, {Owner: helper.Owner{PID: 78}, CPU: helper.AnyCPU}}, nil
 		},
@@ -226,10 +226,15 @@ func TestFindingsFollowTheFacts(t *testing.T) {
 			"! libpinwheel-go.so  not beside libpinwheel.so"},
 		{"disabled", func(m *Machine) { m.Settings.Disable = true }, true, "- nothing         PINWHEEL_DISABLE is set"},
 		{"no idle core", func(m *Machine) {
-			m.Place = func(helper.IdlePolicy) (helper.Placement, error) {
+			m.Place = func(helper.IdlePolicy, float64) (helper.Placement, error) {
 				return helper.Placement{CPU: helper.AnyCPU, Parked: true}, nil
 			}
 		}, true, "- helper          none: no idle core now"},
+		{"a share of the rank's core", func(m *Machine) {
+			m.Place = func(helper.IdlePolicy, float64) (helper.Placement, error) {
+				return helper.Placement{CPU: 0, Helpers: 1, Share: 0.025}, nil
+			}
+		}, true, "helper          no idle core now: on the core of its rank, for at most 2.5 % of the time"},
 		{"helper off", func(m *Machine) { m.Settings.IdlePolicy = "off" }, true, "- helper          none, as PINWHEEL_IDLE_POLICY=off says"},
 		{"helper's processor given", func(m *Machine) { m.Settings.HelperCPU = 2 }, true, "helper          on processor 2, as PINWHEEL_HELPER_CPU says"},
 		{"watch asked for fails", func(m *Machine) {

@@ -42,7 +42,7 @@ type Machine struct {
 
 	CurrentCPU  func() int
 	AllowedCPUs func() ([]int, error)
-	Place       func(p helper.IdlePolicy) (helper.Placement, error)
+	Place       func(p helper.IdlePolicy, share float64) (helper.Placement, error)
 	Claims      func() ([]helper.Claim, error)
 
 	// Output returns what a command prints, "" if it is not there.
@@ -121,15 +121,19 @@ func sealing() (bool, error) {
 
 // place lets a Placer look at the load of the machine for a moment, as a
 // helper of a process that has registered nothing.
-func place(p helper.IdlePolicy) (helper.Placement, error) {
+func place(p helper.IdlePolicy, share float64) (helper.Placement, error) {
 	placed := make(chan helper.Placement, 1)
 	failed := make(chan error, 1)
 	const look = 300 * time.Millisecond
 	placer, err := helper.StartPlacer(helper.PlacerOptions{
 		Policy:  p,
+		Share:   share,
 		Bytes:   func() int64 { return 0 },
 		CommCPU: helper.CurrentCPU,
 		Apply: func(p helper.Placement) {
+			if p.CPU == helper.AnyCPU && !p.Parked {
+				return // before the first look
+			}
 			select {
 			case placed <- p:
 			default:

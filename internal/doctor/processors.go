@@ -101,7 +101,7 @@ func (m *Machine) helper(s *section, topology *helper.Topology) {
 	}
 	place := helper.Placement{Parked: true, CPU: helper.AnyCPU}
 	if err == nil {
-		place, err = m.Place(policy)
+		place, err = m.Place(policy, m.Settings.HelperShare)
 	}
 	here := m.CurrentCPU()
 	switch {
@@ -110,6 +110,9 @@ func (m *Machine) helper(s *section, topology *helper.Topology) {
 	case place.Parked:
 		s.add(Note, name, "leave a core of each node without a rank (fewer ranks, or their binding), or PINWHEEL_IDLE_POLICY=aggressive",
 			"none: no idle core now")
+	case place.Share > 0:
+		s.add(OK, name, "", "no idle core now: on the core of its rank, for at most %s of the time (PINWHEEL_HELPER_SHARE)",
+			settings.FormatShare(place.Share))
 	case place.CPU == helper.AnyCPU:
 		s.add(OK, name, "", "anywhere")
 	default:

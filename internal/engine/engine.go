@@ -19,7 +19,8 @@ type Engine struct {
 	helper *helper.Thread
 	placer *helper.Placer
 	scored *predictor.Scored
-	where  string // the helper runs, for reports
+	where  string  // the helper runs, for reports
+	share  float64 // of a core, at most, if it has no idle one
 
 	node   *member                          // nil: this process is alone
 	placed atomic.Pointer[helper.Placement] // of the helper

@@ -25,6 +25,8 @@ type HelperOptions struct {
 	Clock  clock.Clock // nil: clock.Shared
 
 	IdlePolicy string // as in PINWHEEL_IDLE_POLICY, or IdlePolicyIgnore
+	// HelperShare is as in PINWHEEL_HELPER_SHARE, from 0 to 1.
+	HelperShare float64
 	// CPUs are the processors that the helper may use. If there is but one, it runs there, idle or
 	// not. Empty stands for those that this process may use.
 	CPUs        []int
@@ -66,6 +68,9 @@ func (e *Engine) StartHelper(o HelperOptions) bool {
 		e.where = "where the kernel puts it"
 	default:
 		e.where = "on an idle core (" + o.IdlePolicy + ")"
+		if o.IdlePolicy == "auto" {
+			e.share = o.HelperShare
+		}
 		if err := e.startPlacer(&o); err != nil {
 			e.Warn("placer", fmt.Sprintf("%v; the kernel places the helper thread", err))
 		}
@@ -119,6 +124,7 @@ func (e *Engine) startPlacer(o *HelperOptions) error {
 	}
 	e.placer, err = helper.StartPlacer(helper.PlacerOptions{
 		Policy:  policy,
+		Share:   o.HelperShare,
 		Bytes:   o.PinnedBytes,
 		CommCPU: o.CommCPU,
 		Apply:   e.placeHelper,
@@ -131,7 +137,7 @@ func (e *Engine) startPlacer(o *HelperOptions) error {
 
 // placeHelper carries out what the Placer has decided.
 func (e *Engine) placeHelper(p helper.Placement) {
-	e.meter.place(p.Parked)
+	e.meter.place(p)
 	e.placed.Store(&p)
 	e.helper.Place(p)
 }

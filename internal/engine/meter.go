@@ -24,13 +24,13 @@ type meter struct {
 	// mu protects all below. It is a leaf: taken after calls of the provider, never
 	// across one.
 	mu          sync.Mutex
-	pinned      usage.Usage  // bytes
-	parked      usage.Usage  // 1 while the helper is parked
-	stalled     usage.Series // threads that wait for a registration
-	late        usage.Series // late registrations
-	registerNs  int64        // in registrations and deregistrations
-	byHelperNs  int64        // in those of the helper, the cache included
-	isParked    bool
+	pinned      usage.Usage      // bytes
+	parked      usage.Usage      // 1 while the helper is parked
+	stalled     usage.Series     // threads that wait for a registration
+	late        usage.Series     // late registrations
+	registerNs  int64            // in registrations and deregistrations
+	byHelperNs  int64            // in those of the helper, the cache included
+	at          helper.Placement // the latest
 	parks       int64
 	firstParkNs int64
 	misses      map[predictor.CallSite]*misses
@@ -119,15 +119,16 @@ func (m *meter) missesAt(site predictor.CallSite) *misses {
 }
 
 // place counts a placement of the helper.
-func (m *meter) place(parked bool) {
+func (m *meter) place(p helper.Placement) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if parked == m.isParked {
+	before := m.at
+	m.at = p
+	if p.Parked == before.Parked {
 		return
 	}
-	m.isParked = parked
 	now := m.nowNs()
-	if !parked {
+	if !p.Parked {
 		m.parked.Change(now, -1)
 		return
 	}

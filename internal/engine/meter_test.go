@@ -3,6 +3,7 @@ package engine
 import (
 	"testing"
 
+	"pinwheel/helper"
 	"pinwheel/internal/clock"
 	"pinwheel/internal/report"
 	"pinwheel/predictor"
@@ -47,21 +48,28 @@ func TestPeakStaysWhenMemoryGoes(t *testing.T) {
 
 func TestParkingIsTimed(t *testing.T) {
 	m, c := newStopped()
-	m.place(false)
+	m.place(helper.Placement{CPU: 1})
 	c.ns += 2e9
-	m.place(true)
-	m.place(true)
+	m.place(helper.Placement{Parked: true})
+	m.place(helper.Placement{Parked: true, Helpers: 1})
 	c.ns += 1e9
-	m.place(false)
+	m.place(helper.Placement{CPU: 1})
 	c.ns += 1e9
 	if r := reportOf(m); r.Parks != 1 || r.ParkedNs != 1e9 || r.FirstParkNs != 2e9 {
 		t.Errorf("%d parks, the first at %d ns, %d ns in all", r.Parks, r.FirstParkNs, r.ParkedNs)
 	}
-	if got := m.whereabouts("there"); got != "there, parked before (1.0 s)" {
+	if got := m.whereabouts("there", 0); got != "there, parked before (1.0 s)" {
 		t.Errorf("whereabouts %q", got)
 	}
-	m.place(true)
-	if got := m.whereabouts("there"); got != "parked: no idle core (1.0 s)" {
+	if got := m.whereabouts("there", 5e8); got != "there, before on that of its rank (0.5 s)" {
+		t.Errorf("whereabouts %q", got)
+	}
+	m.place(helper.Placement{Share: 0.025})
+	if got := m.whereabouts("there", 5e8); got != "on the core of its rank, at most 2.5 % of it" {
+		t.Errorf("whereabouts of one that shares %q", got)
+	}
+	m.place(helper.Placement{Parked: true})
+	if got := m.whereabouts("there", 0); got != "parked: no idle core (1.0 s)" {
 		t.Errorf("whereabouts of a parked one %q", got)
 	}
 }

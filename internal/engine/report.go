@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"pinwheel/internal/report"
+	"pinwheel/internal/settings"
 	"pinwheel/internal/usage"
 	"pinwheel/predictor"
 	"pinwheel/regcache"
@@ -27,7 +28,9 @@ func (e *Engine) Report(s regcache.Stats, name func(predictor.CallSite) (site, o
 		return r
 	}
 	h := e.helper.Stats()
-	r.Helper, r.HelperCPUNs, r.HelperFaulted = e.meter.whereabouts(e.where), h.CPUNs, h.Faulted
+	r.Helper, r.HelperCPUNs, r.HelperFaulted = e.meter.whereabouts(e.where, h.Budget.LimitedNs), h.CPUNs, h.Faulted
+	r.HelperShare, r.SharedNs, r.SharedCPUNs = e.share, h.Budget.LimitedNs, h.Budget.SpentNs
+	r.Unpaid, r.Unworthy, r.RestedNs = h.Budget.Unpaid, h.Budget.Unworthy, h.Budget.ParkedNs
 	r.CPUNs -= h.CPUNs
 	r.HelperActionNs = h.ActionNs
 	r.InWaits, r.PutOff, r.Starts, r.StartsInWaits = h.InWaits, h.PutOff, h.Starts, h.StartsInWaits
@@ -84,15 +87,19 @@ func series(s *usage.Series, now int64, value func(*usage.Series, int) float64, 
 	return out
 }
 
-// whereabouts says where the helper is, and whether it was parked instead.
-func (m *meter) whereabouts(where string) string {
+// whereabouts says where the helper is, and whether it was parked instead, or shared a core for some time.
+func (m *meter) whereabouts(where string, sharedNs int64) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.nowNs()
 	seconds := m.parked.Mean(now) * float64(now) / 1e9
 	switch {
-	case m.isParked:
+	case m.at.Parked:
 		return fmt.Sprintf("parked: no idle core (%.1f s)", seconds)
+	case m.at.Share > 0:
+		return fmt.Sprintf("on the core of its rank, at most %s of it", settings.FormatShare(m.at.Share))
+	case sharedNs > 0:
+		return fmt.Sprintf("%s, before on that of its rank (%.1f s)", where, float64(sharedNs)/1e9)
 	case m.parks > 0:
 		return fmt.Sprintf("%s, parked before (%.1f s)", where, seconds)
 	}

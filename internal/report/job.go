@@ -198,6 +198,12 @@ func (t *Rank) add(r *Rank) {
 	t.PutOff += r.PutOff
 	t.Starts.Add(&r.Starts)
 	t.StartsInWaits.Add(&r.StartsInWaits)
+	t.HelperShare = max(t.HelperShare, r.HelperShare)
+	t.SharedNs += r.SharedNs
+	t.SharedCPUNs += r.SharedCPUNs
+	t.Unpaid += r.Unpaid
+	t.Unworthy += r.Unworthy
+	t.RestedNs += r.RestedNs
 	t.ThresholdBytes = max(t.ThresholdBytes, r.ThresholdBytes)
 	t.Large += r.Large
 	t.Kept += r.Kept

@@ -80,6 +80,17 @@ type Rank struct {
 	PutOff        int64            `json:"helper_put_off,omitempty"`
 	Starts        helper.Histogram `json:"starts,omitzero"`
 	StartsInWaits helper.Histogram `json:"starts_in_waits,omitzero"`
+	// HelperShare is the most of a core's time, from 0 to 1, that the helper may use without an idle one. SharedNs is
+	// how long it shared the core of its rank, and SharedCPUNs the processor time that it used there. Unpaid is how
+	// many uses found their buffer registered only because the share was used up, and Unworthy the same because
+	// a release was not worth its processor time. RestedNs is how long the helper did not look at all, since it was
+	// not worth it.
+	HelperShare float64 `json:"helper_share,omitempty"`
+	SharedNs    int64   `json:"shared_ns,omitempty"`
+	SharedCPUNs int64   `json:"shared_cpu_ns,omitempty"`
+	Unpaid      int64   `json:"unpaid,omitempty"`
+	Unworthy    int64   `json:"unworthy,omitempty"`
+	RestedNs    int64   `json:"rested_ns,omitempty"`
 	// Large is how many buffers of at least ThresholdBytes the program passed to MPI.
 	ThresholdBytes int64  `json:"threshold_bytes"`
 	Large          uint64 `json:"large_buffers"`

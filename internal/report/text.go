@@ -83,7 +83,7 @@ func remarks(b io.Writer, total Rank) {
 func processors(b io.Writer, ranks []Rank, total Rank) {
 	fmt.Fprintf(b, "\n@--- Processor time ---\n")
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "rank\tprogram s\thelper ms\tserver ms\tregistering ms\tby helper ms\tparked s\tfrom s\thelper\t")
+	fmt.Fprintln(w, "rank\tprogram s\thelper ms\tserver ms\tregistering ms\tby helper ms\tshared s\tused\tparked s\tfrom s\thelper\t")
 	for _, r := range append(ranks, total) {
 		name, from := Name(r.World, r.Rank), "-"
 		if r.Rank < 0 {
@@ -92,9 +92,10 @@ func processors(b io.Writer, ranks []Rank, total Rank) {
 		if r.Parks > 0 {
 			from = fmt.Sprintf("%.1f", float64(r.FirstParkNs)/1e9)
 		}
-		fmt.Fprintf(w, "%s\t%.2f\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%s\t%s\t\n",
+		fmt.Fprintf(w, "%s\t%.2f\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%s\t%.1f\t%s\t%s\t\n",
 			name, float64(r.CPUNs)/1e9, float64(r.HelperCPUNs)/1e6, float64(r.ServerCPUNs)/1e6,
-			float64(r.RegisterNs)/1e6, float64(r.HelperRegisterNs)/1e6, float64(r.ParkedNs)/1e9, from, r.Helper)
+			float64(r.RegisterNs)/1e6, float64(r.HelperRegisterNs)/1e6, float64(r.SharedNs)/1e9,
+			Percent(float64(r.SharedCPUNs)/float64(max(r.SharedNs, 1)), r.SharedNs), float64(r.ParkedNs)/1e9, from, r.Helper)
 	}
 	w.Flush()
 	fmt.Fprint(b, processorLegend)
@@ -102,8 +103,9 @@ func processors(b io.Writer, ranks []Rank, total Rank) {
 
 const processorLegend = `program: the program's own threads, with MPI and the transport. server: the thread that starts
 Pinwheel and registers what is no hit. registering: time in registrations and deregistrations, by
-any thread; by helper: the helper's, with the cache around them. parked: the helper found no idle core
-and did not run, at first from this time on.
+any thread; by helper: the helper's, with the cache around them. shared: the helper ran on the core of
+its rank, of which it used so much. parked: the helper found no idle core and did not run, at first
+from this time on.
 `
 
 // starts prints how far from their plan registrations began.

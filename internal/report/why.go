@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"pinwheel/internal/caches"
+	"pinwheel/internal/settings"
 	"pinwheel/mem"
 )
 
@@ -20,11 +21,13 @@ const (
 	unwatched                    // no registration is cached
 	faulted                      // the helper met a fault
 	noHelper
-	noIdleCore // the helper was parked
-	unheard    // most uses never reached the helper
-	usedOnce   // no buffer was used twice
-	unlearned  // there was no prediction
-	tooShort   // no prediction was worth it
+	noIdleCore  // the helper was parked
+	shareUsedUp // of a core that the helper shared
+	unworthy    // what the helper could have saved was not worth its time on such a core
+	unheard     // most uses never reached the helper
+	usedOnce    // no buffer was used twice
+	unlearned   // there was no prediction
+	tooShort    // no prediction was worth it
 )
 
 // reasonOf finds out from a report why nothing was released. The first cause counts.
@@ -46,6 +49,10 @@ func reasonOf(r *Rank) reason {
 		return noHelper
 	case r.ParkedNs > 0:
 		return noIdleCore
+	case r.Unpaid > r.Unworthy:
+		return shareUsedUp
+	case r.Unworthy > 0 || r.RestedNs > 0:
+		return unworthy
 	case r.Lost > r.Uses/2:
 		return unheard
 	case r.Predictions == 0 && r.Uses <= r.First:
@@ -82,6 +89,11 @@ func (k reason) why(r *Rank, n int) string {
 		return "there was no helper thread (see the output of the job)"
 	case noIdleCore:
 		return "no idle core; " + r.parkedLine(n)
+	case shareUsedUp:
+		return "the helper's share is used up; " + r.unpaidLine()
+	case unworthy:
+		return fmt.Sprintf("it would have saved too little memory for the processor time that it takes%s",
+			r.sharedLine())
 	case unheard:
 		return fmt.Sprintf("%d of %d uses came faster than the helper could take them in", r.Lost, r.Uses)
 	case usedOnce:
@@ -117,6 +129,9 @@ func (j *Job) Reasons() (lines []string) {
 	}
 	if g := j.kept[released]; g != nil && g.sum.Parks > 0 {
 		lines = append(lines, fmt.Sprintf("No idle core at times%s: %s", j.of(g), g.sum.parkedLine(len(g.ranks))))
+	}
+	if g := j.kept[released]; g != nil && g.sum.Unpaid > 0 {
+		lines = append(lines, fmt.Sprintf("The helper's share is used up at times%s: %s", j.of(g), g.sum.unpaidLine()))
 	}
 	return lines
 }
@@ -179,6 +194,21 @@ func (r *Rank) parkedLine(n int) string {
 	each := float64(r.ParkedNs) / float64(max(n, 1)) / 1e9
 	return fmt.Sprintf("the helper was parked from %.1f s on, for %.1f s of %.1f s"+
 		" (leave a core free, or give it one with PINWHEEL_HELPER_CPU)", float64(r.FirstParkNs)/1e9, each, r.Seconds)
+}
+
+// unpaidLine says what the share could not pay.
+func (r *Rank) unpaidLine() string {
+	return fmt.Sprintf("for %s the buffer stayed registered because there was no processor time left to release it"+
+		" and register it again%s", count(uint64(r.Unpaid), "use"), r.sharedLine())
+}
+
+// sharedLine says how much of their cores helpers used.
+func (r *Rank) sharedLine() string {
+	if r.SharedNs == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%.1f %% of the rank's core was used, PINWHEEL_HELPER_SHARE allows %s; or leave a core free)",
+		100*float64(r.SharedCPUNs)/float64(r.SharedNs), settings.FormatShare(r.HelperShare))
 }
 
 // whyUnused says why nothing was registered through Pinwheel.

@@ -82,3 +82,26 @@ func text(field func(*Settings) *string, syntax string) kind {
 		return nil
 	}}
 }
+
+// share is a part of a whole, in per cent.
+func share(field func(*Settings) *float64) kind {
+	return kind{"0%..100%", func(s *Settings, value string) error {
+		v, err := ParseShare(value)
+		if err == nil {
+			*field(s) = v
+		}
+		return err
+	}}
+}
+
+// ParseShare reads a part of a whole in per cent, such as 5% or 2.5, and returns it as a number from 0 to 1.
+func ParseShare(value string) (float64, error) {
+	percent, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(value, "%")), 64)
+	if err != nil || !(percent >= 0 && percent <= 100) {
+		return 0, fmt.Errorf("%q is not a share from 0%% to 100%%", value)
+	}
+	return percent / 100, nil
+}
+
+// FormatShare is the reverse of ParseShare: 5 %.
+func FormatShare(share float64) string { return strconv.FormatFloat(100*share, 'g', 4, 64) + " %" }

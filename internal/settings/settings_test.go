@@ -13,7 +13,7 @@ import (
 
 func TestDefaultsAreThoseOfTheDesign(t *testing.T) {
 	want := Settings{
-		ThresholdBytes: 16 << 10, Policy: "pinwheel", IdlePolicy: "auto", HelperCPU: Auto, Window: 2,
+		ThresholdBytes: 16 << 10, Policy: "pinwheel", IdlePolicy: "auto", HelperCPU: Auto, HelperShare: 0.05, Window: 2,
 		BudgetBytes: Auto, NodeBudgetBytes: mem.Unlimited, Watch: "auto", Provider: "auto", Stats: "n", Log: "warn",
 	}
 	if got := Default(); got != want {
@@ -24,10 +24,11 @@ func TestDefaultsAreThoseOfTheDesign(t *testing.T) {
 func TestLoadReadsEveryVariable(t *testing.T) {
 	got, warnings := Load([]string{
 		"PINWHEEL_DISABLE=1", "PINWHEEL_THRESHOLD=4K", "PINWHEEL_POLICY=Paper", "PINWHEEL_IDLE_POLICY=off", "PINWHEEL_HELPER_CPU=3",
+		"PINWHEEL_HELPER_SHARE=12.5%",
 		"PINWHEEL_WINDOW=0", "PINWHEEL_BUDGET=16M", "PINWHEEL_NODE_BUDGET=auto", "PINWHEEL_WATCH=uffd", "PINWHEEL_PROVIDER=sim", "PINWHEEL_RDMA_DEVICE=mlx5_0:1",
 		"PINWHEEL_RECORD=%h.%r=1.pwt", "PINWHEEL_STATS=y", "PINWHEEL_LOG=debug", "HOME=/", "PINWHEEL=1", "PINWHEEL_LOG_=",
 	})
-	want := Settings{true, 4 << 10, "paper", "off", 3, 0, 16 << 20, Auto, "uffd", "sim", "mlx5_0:1", "%h.%r=1.pwt", "y", "debug"}
+	want := Settings{true, 4 << 10, "paper", "off", 3, 0.125, 0, 16 << 20, Auto, "uffd", "sim", "mlx5_0:1", "%h.%r=1.pwt", "y", "debug"}
 	if got != want || len(warnings) > 0 {
 		t.Errorf("Load() = %+v, %q, want %+v", got, warnings, want)
 	}

@@ -12,7 +12,8 @@ type Settings struct {
 	ThresholdBytes  int64
 	Policy          string
 	IdlePolicy      string
-	HelperCPU       int64 // Auto, or a processor number
+	HelperCPU       int64   // Auto, or a processor number
+	HelperShare     float64 // of a core, from 0 to 1
 	Window          int64
 	BudgetBytes     int64 // Auto, mem.Unlimited, or bytes
 	NodeBudgetBytes int64 // Auto, mem.Unlimited, or bytes
@@ -46,10 +47,14 @@ var table = []variable{
 			" on-demand: register and release around every transfer. lru: leave-pinned, but stay within the budget."},
 	{"IDLE_POLICY", "auto", choice(func(s *Settings) *string { return &s.IdlePolicy },
 		"auto", "conservative", "aggressive", "off"),
-		"Which processes of a node run a helper thread. conservative: one helper for each idle core, for the processes that have" +
-			" the most registered memory. aggressive: every process, and helpers share the idle cores. auto: conservative. off: none."},
+		"Where helper threads run. auto: on an idle core if there is one, else on a shared core, within PINWHEEL_HELPER_SHARE." +
+			" conservative: one helper for each idle core, for the processes that have the most registered memory." +
+			" aggressive: every process, and helpers share the idle cores. off: none."},
 	{"HELPER_CPU", "auto", number(func(s *Settings) *int64 { return &s.HelperCPU }, 0, 1<<16, "auto"),
 		"Processor on which the helper thread runs. auto: an idle processor that shares a cache with the communication thread."},
+	{"HELPER_SHARE", "5%", share(func(s *Settings) *float64 { return &s.HelperShare }),
+		"Most of a core's time that the helper thread may use if it has no idle core and PINWHEEL_IDLE_POLICY is auto: over any" +
+			" 10 seconds, its registrations included. What this can't pay stays registered. 0%: no helper without an idle core. 100%: no limit."},
 	{"WINDOW", "2", number(func(s *Settings) *int64 { return &s.Window }, 0, 8),
 		"Length of the context window: how many of the last communications belong to a call site's signature."},
 	{"BUDGET", "auto", bytes(func(s *Settings) *int64 { return &s.BudgetBytes }, "auto", "inf"),

@@ -19,6 +19,7 @@ func (s *server) startHelper() {
 		Policy: s.set.Policy, Window: int(s.set.Window), Caches: &s.domains,
 		Clock:       clock.Dedicated{},
 		IdlePolicy:  s.set.IdlePolicy,
+		HelperShare: s.set.HelperShare,
 		PinnedBytes: s.group.Bytes,
 		CommCPU:     func() int { return int32Of(&s.sh.comm_cpu) },
 	}
