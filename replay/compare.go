@@ -113,6 +113,9 @@ func pass(ctx context.Context, o *Options, job Job, policy string, lateNs int64)
 // results collects what was measured.
 func (e *engine) results(name, policy string, nodes []usage.Usage) []Result {
 	blank := Result{Trace: name, Rank: AllRanks, Policy: policy, Provider: e.opt.Provider, Mode: "virtual", Timeline: e.opt.Timeline}
+	if helped(policy) {
+		blank.HelperShare = e.opt.HelperShare
+	}
 	all := blank
 	var out []Result
 	for _, r := range e.ranks {
@@ -123,6 +126,8 @@ func (e *engine) results(name, policy string, nodes []usage.Usage) []Result {
 		if r.helper != nil {
 			x.Errors, x.LostUses = r.scored.Accuracy(), int64(r.helper.dq.Lost())
 			x.Predictions = x.Errors.N
+			held := r.helper.budget.Counts(r.endNs)
+			x.Unpaid, x.Unworthy, x.HelperParkedNs = held.Unpaid, held.Unworthy, held.ParkedNs
 		}
 		x.Sharing = r.sharingAt(r.endNs, e.opt.Cores)
 		all.Include(&x, 1)

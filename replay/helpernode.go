@@ -14,7 +14,9 @@ import (
 // the cores and at the claims of the others once a second, in order of rank.
 //
 // Until its first look a helper runs on whichever idle core has least to do, as the kernel would
-// have it. Without idle cores there are no helpers from the start (Li et al., CF'11, section 5).
+// have it. Without idle cores there are no helpers from the start (Li et al., CF'11, section 5), but
+// for policy auto under Options.HelperShare: then they share the core of their rank. What they use of it
+// delays nobody here.
 type IdleCores struct {
 	PerNode    int
 	Policy     string // as PINWHEEL_IDLE_POLICY: auto if empty
@@ -72,7 +74,6 @@ type seat struct {
 	chooser  *helper.Chooser
 	at       helper.Placement
 	core     *helperCore // that it holds or waits for
-	behind   bool        // back from a park: DQ comes first
 	helpedNs int64       // since when, if it is not parked
 
 	waits       bool // for the core
@@ -99,9 +100,11 @@ func (e *engine) installNodes() error {
 			allowed[cpu] = cpu
 		}
 		for cpu, r := range members {
-			s := &seat{rank: e.ranks[r], node: n, commCPU: cpu, at: helper.Placement{CPU: helper.AnyCPU, Helpers: 1}}
-			s.at.Parked = policy == helper.Off || o.PerNode == 0
+			s := &seat{rank: e.ranks[r], node: n, commCPU: cpu}
 			s.chooser = helper.NewChooser(policy, &helper.Topology{}, allowed, helper.Owner{PID: int32(r) + 1})
+			s.at = s.chooser.ShareWithRank(e.opt.HelperShare)
+			s.at.Parked = policy == helper.Off || o.PerNode == 0 && s.at.Share == 0
+			e.ranks[r].helper.limit(s.at.Share, 0)
 			e.ranks[r].seat = s
 			n.seats = append(n.seats, s)
 		}
@@ -153,6 +156,7 @@ func (s *seat) place(e *engine, p helper.Placement, t int64) {
 		return
 	}
 	s.rank.helper.decider.SetShareNs(p.ShareNs(s.node.opt.SliceNs))
+	s.rank.helper.limit(p.Share, t)
 	if s.core != nil && s.core.holder != s {
 		s.core.leave(s, t)
 		s.core = nil
@@ -160,7 +164,7 @@ func (s *seat) place(e *engine, p helper.Placement, t int64) {
 		return // it moves at its next turn
 	}
 	if was.Parked {
-		s.behind, s.helpedNs = true, t
+		s.rank.helper.behind, s.helpedNs = true, t
 	}
 	e.queue.set(e.actor(helperActor, s.rank.id), t)
 }
@@ -203,13 +207,6 @@ func (s *seat) turn(t int64) (nextNs int64) {
 		if nextNs, ok := s.core.request(s, t); !ok {
 			return nextNs
 		}
-	}
-	if s.behind {
-		if v.observe(t) {
-			v.observed = false
-			return t + v.dqNs
-		}
-		s.behind = false
 	}
 	nextNs = v.step(t)
 	if v.asleep {

@@ -66,6 +66,9 @@ type Options struct {
 	DQItemNs, RQItemNs int64
 	// DQEntries is the capacity of DQ; 1024.
 	DQEntries int
+	// HelperShare is the share of a core that each helper may use, from 0 to 1, registrations and
+	// deregistrations included; helper.Budget. 0 and 1 stand for no limit.
+	HelperShare float64
 	// Window is the context window of the predictors that have one: how many
 	// preceding uses belong to a context. NoWindow for none; 2.
 	Window int
@@ -144,6 +147,9 @@ func (o Options) Check() error {
 	}
 	if o.Timeline != Dedicated && o.Timeline != Recorded {
 		return fmt.Errorf("unknown timeline %q (choose from %s, %s)", o.Timeline, Dedicated, Recorded)
+	}
+	if !(o.HelperShare >= 0 && o.HelperShare <= 1) {
+		return fmt.Errorf("helper share %v: it goes from 0 to 1", o.HelperShare)
 	}
 	return nil
 }

@@ -126,11 +126,15 @@ func (e *engine) installCached(r *rank, policy string) error {
 		return err
 	}
 	r.scored = predictor.NewScored(p)
+	scheduler := helper.NewScheduler(r.scored, so)
 	c.helper = &virtualHelper{
-		decider: helper.NewScheduler(r.scored, so), path: c,
+		decider: scheduler, budget: scheduler.Budget(), path: c,
 		pace: helper.NewPacer(0), polls: e.opt.Polls || policy == Paper, asleep: true, askedNs: never, // until the first miss
 		wake: func(at int64) { e.queue.set(e.actor(helperActor, r.id), at) },
 		dqNs: e.opt.DQItemNs, rqNs: e.opt.RQItemNs, dq: queue.NewRing[helper.Event](e.opt.DQEntries),
+	}
+	if e.opt.Cores == nil {
+		c.helper.limit(e.opt.HelperShare, 0)
 	}
 	r.helper = c.helper
 	return nil

@@ -12,8 +12,11 @@ import (
 // virtualHelper is the helper thread in virtual time, on a core of its own:
 // the loop of helper.Thread with modelled costs. It takes one event, asks for
 // a decision, carries it out, and begins again. It sleeps as the Pacer says, and sleeps end on time.
+// Under Options.HelperShare it spends no more processor time than that share of a core, but still delays
+// nobody: what it spent is Counts.HelperCPUNs.
 type virtualHelper struct {
 	decider helper.Decider
+	budget  *helper.Budget // the decider's
 	pace    helper.Pacer
 	path    *cachedPath
 	wake    func(atNs int64)
@@ -23,7 +26,9 @@ type virtualHelper struct {
 	dq       *queue.Ring[helper.Event]
 	gone     []mem.RegionID // scratch
 	event    helper.Event
-	observed bool // an event was just taken: decide before the next one
+	observed bool  // an event was just taken: decide before the next one
+	restNs   int64 // until when DQ is left alone, as the budget says
+	behind   bool  // back from a park or a rest, and DQ was not yet found empty
 
 	polls   bool // Options.Polls
 	asleep  bool
@@ -47,7 +52,7 @@ func (v *virtualHelper) push(t int64, e *helper.Event) {
 
 // missed wakes the helper at t, because the communication path had to register memory.
 func (v *virtualHelper) missed(t int64) {
-	if v.asleep {
+	if v.asleep && v.sleptNs >= v.restNs {
 		v.wake(t)
 	}
 }
@@ -59,10 +64,14 @@ func (v *virtualHelper) step(t int64) (next int64) {
 		v.asleep = false
 	}
 	v.finish()
-	if !v.observed && v.observe(t) {
+	v.restNs = v.budget.Rest(t, v.pinnedBytes)
+	resting := v.restNs > t
+	v.behind = v.behind || resting
+	if !v.observed && !resting && v.observe(t) {
 		return t + v.dqNs
 	}
-	if !v.observed {
+	if !v.observed && !resting {
+		v.behind = false
 		v.gone, _ = v.path.cache.Gone(v.gone[:0])
 		for _, id := range v.gone {
 			v.decider.Forget(id)
@@ -79,13 +88,33 @@ func (v *virtualHelper) step(t int64) (next int64) {
 		return t // there may be more
 	}
 	v.asleep, v.sleptNs = true, t
-	if v.polls {
+	switch {
+	case v.polls && resting:
+		return max(t, min(waiting.DueNs, v.restNs))
+	case v.polls:
 		return max(t, min(waiting.DueNs, waiting.ReviewNs))
+	case resting:
+		v.askedNs = v.pace.RestNs(t, waiting, v.restNs)
+	default:
+		v.askedNs = v.pace.PlanNs(t, waiting, v.pinnedBytes())
 	}
-	v.askedNs = v.pace.PlanNs(t, waiting, v.path.cache.Stats().Pinned.Bytes)
-	v.path.stats.HelperCPUNs += helper.WakeupNs
+	v.spend(helper.WakeupNs, t)
 	return t + v.askedNs
 }
+
+// limit sets the share of a core that the helper may use from t on; 0 is no limit.
+func (v *virtualHelper) limit(share float64, t int64) {
+	v.budget.SetShare(share, t)
+	v.pace.SetShare(v.budget.Share())
+}
+
+// spend counts processor time of the helper.
+func (v *virtualHelper) spend(ns, t int64) {
+	v.path.stats.HelperCPUNs += ns
+	v.budget.Spend(ns, t)
+}
+
+func (v *virtualHelper) pinnedBytes() int64 { return v.path.cache.Stats().Pinned.Bytes }
 
 // ask asks for an action. A helper that polls is never late, and asks for nothing ahead of time.
 func (v *virtualHelper) ask(t int64) (helper.Action, helper.Waiting) {
@@ -103,6 +132,7 @@ func (v *virtualHelper) finish() {
 		return
 	}
 	v.doing = helper.Action{}
+	v.budget.Acted(v.doneNs-v.beganNs, v.doneNs)
 	v.decider.Done(a, v.beganNs, v.endNs, v.err)
 	if errors.Is(v.err, regcache.ErrUnknown) {
 		v.decider.Forget(a.Region)
@@ -116,8 +146,8 @@ func (v *virtualHelper) observe(t int64) bool {
 	}
 	v.pace.Used(v.event.EndNs)
 	v.decider.Observe(v.event, t)
-	v.observed = true
-	v.path.stats.HelperCPUNs += v.dqNs
+	v.observed = !v.behind
+	v.spend(v.dqNs, t)
 	return true
 }
 

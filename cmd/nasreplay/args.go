@@ -7,7 +7,9 @@ import (
 	"github.com/alecthomas/kong"
 
 	"pinwheel/internal/command"
+	"pinwheel/internal/settings"
 	"pinwheel/mem"
+	"pinwheel/replay"
 	"pinwheel/trace"
 )
 
@@ -22,6 +24,23 @@ func (s *size) Decode(ctx *kong.DecodeContext) error {
 	}
 	n, err := mem.ParseBytes(text)
 	*s = size(n)
+	return err
+}
+
+// percent is a share as a flag: 5%, 2.5; at most 1.
+type percent float64
+
+func (p *percent) Decode(ctx *kong.DecodeContext) error {
+	command.TakeNegative(ctx)
+	var text string
+	if err := ctx.Scan.PopValueInto("percent", &text); err != nil {
+		return err
+	}
+	share, err := settings.ParseShare(text)
+	if err == nil && share == 0 {
+		err = fmt.Errorf("%q leaves the helper nothing; policy %s has none", text, replay.LeavePinned)
+	}
+	*p = percent(share)
 	return err
 }
 

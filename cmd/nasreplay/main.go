@@ -31,6 +31,7 @@ type cli struct {
 	Plot      plotCmd      `cmd:"" help:"Draw pinned memory over time, prediction errors or savings as SVG."`
 	Calibrate calibrateCmd `cmd:"" help:"Measure what registration costs on this machine."`
 	Results   resultsCmd   `cmd:"" help:"Write the report of results/: tables and figures of every trace and policy."`
+	Shares    sharesCmd    `cmd:"" help:"Write what helpers save and cost that may use a share of a core."`
 	command.Common
 }
 

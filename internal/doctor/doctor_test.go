@@ -111,7 +111,9 @@ func node() Machine {
 		Library:     func() (string, error) { return "/usr/lib64/libpinwheel.so", nil },
 		CurrentCPU:  func() int { return 0 },
 		AllowedCPUs: func() ([]int, error) { return []int{0, 1, 3}, nil },
-		Place:       func(helper.IdlePolicy, float64) (helper.Placement, error) { return helper.Placement{CPU: 1, Helpers: 1}, nil },
+		Place: func(helper.IdlePolicy, float64) (helper.Placement, error) {
+			return helper.Placement{CPU: 1, Helpers: 1}, nil
+		},
 		Claims: func() ([]helper.Claim, error) {
 			return []helper.Claim{{Owner: helper.Owner{PID: 77}, CPU: 3, Bytes: 64 << 20}, {Owner: helper.Owner{PID: 78}, CPU: helper.AnyCPU}}, nil
 		},

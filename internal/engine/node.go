@@ -183,7 +183,8 @@ func (e *Engine) state(g *regcache.Group, demandNs int64) node.State {
 			at = *placed
 		}
 		s.Helper = node.Helper{
-			Running: !h.Faulted, CPU: at.CPU, Parked: at.Parked, CPUNs: h.CPUNs, ActionNs: h.ActionNs,
+			Running: !h.Faulted, CPU: at.CPU, Parked: at.Parked, Shared: at.Share > 0, ShareLimit: at.Share,
+			CPUNs: h.CPUNs, ActionNs: h.ActionNs,
 			Wakeups: h.Wakeups, Registers: h.Registers, Deregs: h.Deregs,
 		}
 	}
