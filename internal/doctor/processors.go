@@ -14,8 +14,13 @@ import (
 )
 
 var nearness = map[helper.Distance]string{
-	helper.SameCPU: "the same one", helper.SameCore: "on the same core", helper.SharedL2: "sharing its L2 cache", helper.SharedL3: "sharing its L3 cache",
-	helper.SameNode: "on the same NUMA node", helper.SamePackage: "in the same package", helper.OtherPackage: "in another package",
+	helper.SameCPU:      "the same one",
+	helper.SameCore:     "on the same core",
+	helper.SharedL2:     "sharing its L2 cache",
+	helper.SharedL3:     "sharing its L3 cache",
+	helper.SameNode:     "on the same NUMA node",
+	helper.SamePackage:  "in the same package",
+	helper.OtherPackage: "in another package",
 }
 
 const processorsSection = "Processors and the helper thread"
@@ -48,7 +53,8 @@ func (m *Machine) processors() section {
 	case l.Throttled < someThrottling:
 		s.add(OK, "quota", "", "%.3g processors (%s)", l.Processors, l.File)
 	default:
-		s.add(Note, "quota", "ranks stand still for the rest of such a period: raise the quota (docker: --cpus, Kubernetes: limits.cpu), or use fewer threads",
+		s.add(Note, "quota", "ranks stand still for the rest of such a period: raise the quota (docker: --cpus, Kubernetes:"+
+			" limits.cpu), or use fewer threads",
 			"%.3g processors (%s), used up in %.0f %% of its periods", l.Processors, l.File, 100*l.Throttled)
 	}
 	return s
