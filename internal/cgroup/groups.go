@@ -55,7 +55,7 @@ func ownGroup(root fs.FS, controller string) (own string, v2 bool) {
 	for line := range strings.Lines(string(text)) {
 		f := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3) // hierarchy:controllers:path
 		switch {
-		case len(f) != 3:
+		case len(f) != 3 || !path.IsAbs(f[2]):
 		case f[1] == "":
 			own, v2 = f[2], true
 		case slices.Contains(strings.Split(f[1], ","), controller):
@@ -82,7 +82,7 @@ func parseMount(line string) (m mount, ok bool) {
 	}
 	m.root, m.point, m.v2 = unescape.Replace(f[3]), unescape.Replace(f[4]), f[dash+1] == "cgroup2"
 	m.controllers = strings.Split(f[dash+3], ",")
-	return m, m.v2 || f[dash+1] == "cgroup"
+	return m, path.IsAbs(m.point) && (m.v2 || f[dash+1] == "cgroup")
 }
 
 // inside returns where a group is below the mount. Paths are relative to the cgroup namespace of this process. So a
