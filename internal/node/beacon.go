@@ -53,8 +53,8 @@ func bind(name string) (fd int, err error) {
 // errBusy: a process kept a lock for too long; it may have been stopped.
 var errBusy = errors.New("node: another process of the job holds the lock")
 
-// patience is how long a newcomer waits for others.
-const patience = 2 * time.Second
+// patience is how long a newcomer waits for others. A node may be overloaded when its ranks start.
+const patience = 5 * time.Second
 
 // openDoor keeps other newcomers of the job out until the returned socket is closed.
 func openDoor(job string) (fd int, err error) {

@@ -24,7 +24,7 @@ func (m *Member) UpdateClaims(change func([]Claim) []Claim) error {
 	defer m.mu.Unlock()
 	return m.locked(claimPatience, func() {
 		own := uint64(0)
-		for _, c := range change(m.seg.claims()) {
+		for _, c := range change(m.seg.claims(m.index)) {
 			if c.Owner == m.self {
 				m.slot.store(slotClaimed, uint64(max(c.Bytes, 0)))
 				own = claimWord(c.CPU)
@@ -38,16 +38,16 @@ func (m *Member) UpdateClaims(change func([]Claim) []Claim) error {
 
 func claimWord(cpu int) uint64 { return uint64(min(max(cpu, -1), maxCPU) + claimBias) }
 
-// claims returns those of the living.
-func (s *segment) claims() (all []Claim) {
+// claims returns those of the living. own is the slot of the caller, -1 if it has none.
+func (s *segment) claims(own int) (all []Claim) {
 	for i := range s.high() {
 		slot := s.mem.slot(i)
 		claim := slot.load(slotClaim)
 		if slot.load(slotState) != slotLive || claim == 0 || claim > maxCPU+claimBias {
 			continue
 		}
-		if o := ownerOf(slot); !o.gone() {
-			all = append(all, Claim{Owner: o, CPU: int(claim) - claimBias, Bytes: max(int64(slot.load(slotClaimed)), 0)})
+		if i == own || s.isLocked(slotLock(i)) { // looking at the lock costs less than looking at the process
+			all = append(all, Claim{Owner: ownerOf(slot), CPU: int(claim) - claimBias, Bytes: max(int64(slot.load(slotClaimed)), 0)})
 		}
 	}
 	return all

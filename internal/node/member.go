@@ -82,7 +82,7 @@ var (
 )
 
 // Join makes this process a member of a job. It finds the segment of the job or makes it. It
-// fails, after two seconds at most, if that can't be done; the caller then has its equal part of
+// fails, after ten seconds at most, if that can't be done; the caller then has its equal part of
 // the budget, o.Part.
 func Join(o Options) (*Member, error) {
 	o.ensureDefaults()

@@ -24,7 +24,7 @@ func Open(job string) (*View, error) {
 func (v *View) Members() []State { return v.seg.members() }
 
 // Claims returns the claims of the living members for processors.
-func (v *View) Claims() []Claim { return v.seg.claims() }
+func (v *View) Claims() []Claim { return v.seg.claims(-1) }
 
 // BudgetBytes returns what all members together may pin, and how much of it they may pin now, 0
 // if there is no bound. The rest is free, or belongs to ranks that have not joined yet.
