@@ -159,6 +159,9 @@ func (o *sharer) cheaperThan(p *sharer) bool {
 // they look once a second.
 const awaitPatience = 4 * time.Second
 
+// awaitAgain is how long nobody waits once more after waiting in vain.
+const awaitAgain = 30 * time.Second
+
 // Await waits until the share of this member is at least bytes, and reports whether it is: for a
 // registration that finds no room though this member has released everything that it can.
 // The others release idle registrations meanwhile. Who has just waited in vain does not wait again.
@@ -177,7 +180,7 @@ func (m *Member) Await(bytes int64) bool {
 	if m.Grow(bytes) >= bytes {
 		return true
 	}
-	if bytes > m.Most() || within(m.refusedNs.Load(), NowNs(), int64(time.Second)) || !want(bytes-m.Grow(0)) {
+	if bytes > m.Most() || within(m.refusedNs.Load(), NowNs(), int64(awaitAgain)) || !want(bytes-m.Grow(0)) {
 		return false
 	}
 	defer want(0)

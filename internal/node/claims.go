@@ -43,7 +43,7 @@ func (s *segment) claims(own int) (all []Claim) {
 	for i := range s.high() {
 		slot := s.mem.slot(i)
 		claim := slot.load(slotClaim)
-		if slot.load(slotState) != slotLive || claim == 0 || claim > maxCPU+claimBias {
+		if slot.load(slotState) != slotLive || claim == 0 || claim > maxCPU+claimBias || ownerOf(slot).PID <= 0 {
 			continue
 		}
 		if i == own || s.isLocked(slotLock(i)) { // looking at the lock costs less than looking at the process

@@ -33,8 +33,8 @@ func (s *server) startPlain() {
 	if err := s.roomForPlain(); err != nil {
 		used := at64(&s.sh.plain_bytes).Load()
 		at64(&s.sh.plain_room).Store(used)
-		s.engine.Warn("plain", fmt.Sprintf("the transport itself has registered %s, which is more than the budget leaves: %v",
-			mem.FormatBytes(used), err))
+		s.engine.Warn("plain", fmt.Sprintf("the transport itself has registered %s, which is more than PINWHEEL_NODE_BUDGET"+
+			" leaves to this rank: the node is over its budget by that", mem.FormatBytes(used)))
 	}
 }
 

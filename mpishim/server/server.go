@@ -158,7 +158,7 @@ func (s *server) serve(t *C.struct_pw_thread) (ref regcache.Ref, acquired bool) 
 		_, err = s.group.Clean()
 	case C.PW_ASK_ROOM:
 		if err = s.roomForPlain(); err != nil {
-			s.engine.Warn("room", "the transport is refused a registration past the cache: "+err.Error())
+			s.engine.Warn("room", "PINWHEEL_NODE_BUDGET leaves no room for a registration of the transport, which gets ENOMEM")
 		}
 	case C.PW_ASK_CLOSE:
 		err = s.domains.close(uint32(m.domain))
