@@ -3,8 +3,6 @@ package engine
 import (
 	"sync"
 
-	"go.uber.org/atomic"
-
 	"pinwheel/helper"
 	"pinwheel/internal/clock"
 	"pinwheel/predictor"
@@ -22,8 +20,7 @@ type Engine struct {
 	where  string  // the helper runs, for reports
 	share  float64 // of a core, at most, if it has no idle one
 
-	node   *member                          // nil: this process is alone
-	placed atomic.Pointer[helper.Placement] // of the helper
+	node *member // nil: this process is alone
 
 	mu   sync.Mutex // protects said; warn and debug are called without it
 	said map[string]bool

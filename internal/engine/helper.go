@@ -64,6 +64,7 @@ func (e *Engine) StartHelper(o HelperOptions) bool {
 	switch {
 	case cpu != helper.AnyCPU:
 		e.where = fmt.Sprintf("on processor %d", cpu)
+		e.meter.place(helper.Placement{CPU: cpu, Helpers: 1})
 	case o.IdlePolicy == IdlePolicyIgnore:
 		e.where = "where the kernel puts it"
 	default:
@@ -138,7 +139,6 @@ func (e *Engine) startPlacer(o *HelperOptions) error {
 // placeHelper carries out what the Placer has decided.
 func (e *Engine) placeHelper(p helper.Placement) {
 	e.meter.place(p)
-	e.placed.Store(&p)
 	e.helper.Place(p)
 }
 

@@ -55,6 +55,7 @@ func newMeter(clockNs func() int64) *meter {
 		clockNs: clockNs, beganNs: clockNs(), beganCPU: processCPUNs(),
 		pinned: usage.New(0, end), parked: usage.New(0, end),
 		stalled: usage.NewSeries(0, end), late: usage.NewSeries(0, end),
+		at:     helper.Placement{CPU: helper.AnyCPU},
 		misses: map[predictor.CallSite]*misses{},
 	}
 	// A page fault after a registration makes userfaultfd doubt all that is registered.

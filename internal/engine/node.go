@@ -178,10 +178,7 @@ func (e *Engine) state(g *regcache.Group, demandNs int64) node.State {
 		Helper: node.Helper{CPU: helper.AnyCPU},
 	}
 	if h := e.HelperStats(); e.helper != nil {
-		at := helper.Placement{CPU: helper.AnyCPU}
-		if placed := e.placed.Load(); placed != nil {
-			at = *placed
-		}
+		at := e.meter.placement()
 		s.Helper = node.Helper{
 			Running: !h.Faulted, CPU: at.CPU, Parked: at.Parked, Shared: at.Share > 0, ShareLimit: at.Share,
 			CPUNs: h.CPUNs, ActionNs: h.ActionNs,
@@ -189,6 +186,13 @@ func (e *Engine) state(g *regcache.Group, demandNs int64) node.State {
 		}
 	}
 	return s
+}
+
+// placement is where the helper was put last.
+func (m *meter) placement() helper.Placement {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.at
 }
 
 // waitNs is how long communication has waited for all that was no hit.

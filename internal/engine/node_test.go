@@ -5,6 +5,7 @@ import (
 	"os"
 	"testing"
 
+	"pinwheel/helper"
 	"pinwheel/internal/node"
 	"pinwheel/internal/testwait"
 	"pinwheel/mem"
@@ -128,4 +129,26 @@ func BenchmarkLook(b *testing.B) {
 	e.Close()
 	c.Close()
 	e.LeaveNode(0)
+}
+
+func TestHelperOnAGivenProcessorIsPublishedThere(t *testing.T) {
+	cpus, err := helper.AllowedCPUs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cpu := cpus[len(cpus)-1]
+	group := regcache.NewGroup(mem.Unlimited)
+	c, err := regcache.New(sim.New(sim.Options{}), regcache.Options{Group: group, MaxBytes: mem.Unlimited})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	e := New(func(s string) { t.Error(s) }, nil)
+	defer e.Close()
+	if !e.StartHelper(HelperOptions{Policy: "pinwheel", IdlePolicy: "auto", CPUs: []int{cpu}, Caches: Single{c}, PinnedBytes: group.Bytes}) {
+		t.Fatal("there is no helper")
+	}
+	if h := e.state(group, 0).Helper; !h.Running || h.CPU != cpu || h.Parked || h.Shared {
+		t.Errorf("%+v, want processor %d", h, cpu)
+	}
 }
