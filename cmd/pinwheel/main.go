@@ -30,8 +30,8 @@ type cli struct {
 	Run     runCmd     `cmd:"" help:"Run a program or an MPI job with just-in-time memory registration."`
 	Record  recordCmd  `cmd:"" help:"Run a program or an MPI job and record its communication, for nasreplay."`
 	Report  reportCmd  `cmd:"" help:"Merge the reports of single ranks into one."`
-	Top     topCmd     `cmd:"" help:"Watch what the ranks on this node have registered, and what their helpers do."`
-	Metrics metricsCmd `cmd:"" help:"Give the same to Prometheus: as text, in a file, or over HTTP."`
+	Top     topCmd     `cmd:"" help:"Watch the ranks on this node: what they have registered, and what their helpers do."`
+	Metrics metricsCmd `cmd:"" help:"Give the state of the ranks on this node to Prometheus: as text, in a file, or over HTTP."`
 	Info    infoCmd    `cmd:"" help:"Show the version, the usable providers, and the settings."`
 	Doctor  doctorCmd  `cmd:"" help:"Examine this machine: what Pinwheel will use, why, and what is missing."`
 	command.Common

@@ -192,7 +192,7 @@ func TestSignalsEndEveryCommand(t *testing.T) {
 	launchtest.New(t)
 	commandtest.NotIgnored(t, unix.SIGINT)
 	for _, s := range []syscall.Signal{unix.SIGINT, unix.SIGTERM} {
-		for _, line := range []string{"info", "info -cf", "doctor", "doctor --json", "man", "completion zsh", "--help", "report one two"} {
+		for _, line := range []string{"info", "info -cf", "doctor", "doctor --json", "man", "completion zsh", "--help", "metrics", "report one two"} {
 			cmd := testwait.Command(t, binary, strings.Fields(line)...)
 			cmd.Dir = t.TempDir()
 			cmd.Stdout = commandtest.FullPipe(t) // so that it can't end by itself
@@ -223,7 +223,7 @@ func TestWhatCouldNotBePrintedIsAFailure(t *testing.T) {
 	if err := os.WriteFile(name, []byte(`{"rank":0,"size":1,"pid":4,"command":"./x"}`), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{"info", "info -c", "doctor", "doctor --json", "man", "completion fish", "--version", "report " + name} {
+	for _, line := range []string{"info", "info -c", "doctor", "doctor --json", "man", "completion fish", "--version", "metrics", "report " + name} {
 		cmd := testwait.Command(t, binary, strings.Fields(line)...)
 		var errs bytes.Buffer
 		cmd.Stdout, cmd.Stderr = full, &errs

@@ -36,9 +36,9 @@ null stands for a limit that is not set.
 
 Examples:
   pinwheel top
-  pinwheel top --job 4711.0 --once
+  pinwheel top --job slurm-4711 --once
   pinwheel top --json --interval 5s | jq -c '.jobs[] | [.job, .pinned_bytes]'
-  ssh node17 pinwheel top`
+  ssh -t node17 pinwheel top`
 }
 
 func (c *topCmd) Run(e *command.Env) error {

@@ -19,7 +19,6 @@ import (
 
 	"pinwheel/internal/command/commandtest"
 	"pinwheel/internal/node"
-	"pinwheel/internal/outfile/outfiletest"
 	"pinwheel/internal/testwait"
 )
 
@@ -132,20 +131,6 @@ func TestMetricsAreWrittenOnce(t *testing.T) {
 	if text, err := os.ReadFile(path); err != nil || !want.Match(text) {
 		t.Errorf("%q, %v", text, err)
 	}
-	full := outfiletest.Device(t, outfiletest.Full)
-	cmd := testwait.Command(t, binary, "metrics")
-	f, err := os.OpenFile(full, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	var errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = f, &errs
-	_ = cmd.Run() // the status says it all
-	if cmd.ProcessState.ExitCode() != 1 {
-		t.Errorf("%v", cmd.ProcessState)
-	}
-	oneLine(t, errs.String(), "standard output: no space left on device")
 }
 
 // A signal ends what goes on for ever, and nothing is left.

@@ -74,7 +74,7 @@ func arranged(d *datadriven.TestData, l monitor.Look) monitor.Look {
 		l.Jobs = nil
 	}
 	if d.HasArg("unreadable") {
-		l.Unreadable = []monitor.Unreadable{{ID: "4712.0", Error: "its shared memory makes no sense"}}
+		l.Unreadable = []monitor.Unreadable{{ID: "slurm-4712", Error: "its shared memory makes no sense"}}
 	}
 	return l
 }

@@ -16,7 +16,7 @@ var Start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // differ: the pinned bytes of each go up and down with a period of its own; the helpers of odd ranks share a core, and
 // each eighth one is parked. There is a budget if it is positive.
 func Node(ranks int, second float64, budget int64) monitor.Look {
-	j := monitor.Job{ID: "4711.0"}
+	j := monitor.Job{ID: "slurm-4711"}
 	if budget > 0 {
 		j.BudgetBytes = &budget
 	}
