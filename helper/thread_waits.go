@@ -10,6 +10,9 @@ const (
 	// putOffShare bounds how much longer a region is registered for that: 1/16 of the usual silence before its use, and
 	// 1/16 after it.
 	putOffShare = 16
+	// mostEarlyNs bounds how much earlier a registration begins, too: its driver asks the Decider as if it were that
+	// much later, and what a Budget counts must not run ahead by more than a little.
+	mostEarlyNs = 10_000_000 // 10 ms
 	// bytesPerCore says what memory is worth in processor time: nodes have some 4 GiB for each core, so 4 GiB
 	// held for a time are worth a core for that time.
 	bytesPerCore = 4 << 30
@@ -96,7 +99,7 @@ func (w *waits) nothingLeft(nowNs int64) {
 // bringForward reports whether a registration that is due at dueNs begins now because the rank waits. If not, it
 // returns when to look whether the rank waits, or never.
 func (w *waits) bringForward(nowNs, dueNs, usualNs int64, waiting func() bool) (begins bool, lookNs int64) {
-	if windowNs := dueNs - usualNs/putOffShare; nowNs < windowNs {
+	if windowNs := dueNs - min(usualNs/putOffShare, mostEarlyNs); nowNs < windowNs {
 		w.earlyNs = never
 		if w.pays(w.registerNs) {
 			w.earlyNs = windowNs

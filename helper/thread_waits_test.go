@@ -113,10 +113,15 @@ func TestWhatIsPutOffIsBounded(t *testing.T) {
 	}
 }
 
-// A registration begins early by a sixteenth of the silence at most, and a look for that must pay.
+// A registration begins early by a sixteenth of the silence and 10 ms at most, and a look for that must pay.
 func TestRegistrationIsBroughtForwardALittle(t *testing.T) {
-	const usualNs, dueNs = 160 * ms, 1000 * ms
+	const usualNs, dueNs = 80 * ms, 1000 * ms
 	const windowNs = dueNs - usualNs/putOffShare
+	w := newWaits()
+	w.registered(ms)
+	if _, lookNs := w.bringForward(0, dueNs, 3600_000*ms, func() bool { return true }); lookNs != dueNs-mostEarlyNs {
+		t.Errorf("in a silence of an hour it looks %d ms before it is due", (dueNs-lookNs)/ms)
+	}
 	rank := func(waits bool) func() bool { return func() bool { return waits } }
 	for _, c := range []struct {
 		registerNs, nowNs int64
@@ -141,7 +146,7 @@ func TestRegistrationIsBroughtForwardALittle(t *testing.T) {
 				(dueNs-c.nowNs)/us, c.waits, begins, lookNs/us, c.begins, c.lookNs/us)
 		}
 	}
-	w := newWaits()
+	w = newWaits()
 	w.registered(100 * ms)
 	for range 100 { // looks in vain
 		if _, lookNs := w.bringForward(0, dueNs, usualNs, rank(false)); lookNs != never {
