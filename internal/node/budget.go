@@ -55,6 +55,7 @@ func (m *Member) takePart() error {
 	if s.budget() != m.opt.BudgetBytes {
 		return ErrBudget
 	}
+	m.ranks = s.ranks()
 	bit := m.opt.Rank
 	if bit < 0 {
 		bit = int(m.self.PID)

@@ -29,7 +29,7 @@ func pair(t *testing.T) (m, other *Member, warnings *atomic.Int64) {
 func use(t testing.TB, m *Member) {
 	m.Publish(State{PinnedBytes: 1})
 	for _, s := range m.Members() {
-		if s.PID < 0 || s.ShareBytes < 0 || s.ShareBytes > m.opt.BudgetBytes || s.Helper.CPU < -1 || s.PinnedBytes < 0 {
+		if s.PID < 0 || s.ShareBytes < 0 || s.Helper.CPU < -1 || s.PinnedBytes < 0 {
 			t.Errorf("published %+v", s)
 		}
 	}
@@ -49,10 +49,13 @@ func TestNonsenseIsNotBelieved(t *testing.T) {
 	for name, corrupt := range map[string]func(m *Member, other memory){
 		"magic":            func(m *Member, other memory) { m.seg.mem.store(headerMagic, 1) },
 		"version":          func(m *Member, other memory) { m.seg.mem.store(headerLayout, layout<<32|slots-1) },
+		"no slots":         func(m *Member, other memory) { m.seg.mem.store(headerHigh, 0) },
 		"number of slots":  func(m *Member, other memory) { m.seg.mem.store(headerHigh, math.MaxUint64) },
 		"another has seen": func(m *Member, other memory) { m.seg.mem.store(headerBroken, 1) },
 		"negative budget":  func(m *Member, other memory) { m.seg.mem.store(headerBudget, 1<<63) },
 		"small budget":     func(m *Member, other memory) { m.seg.mem.store(headerBudget, mib) },
+		"a large budget":   func(m *Member, other memory) { m.seg.mem.store(headerBudget, 1<<40) },
+		"other ranks":      func(m *Member, other memory) { m.seg.mem.store(headerRanks, 1) },
 		"no ranks":         func(m *Member, other memory) { m.seg.mem.store(headerRanks, 0) },
 		"nobody joined":    func(m *Member, other memory) { m.seg.mem.store(headerJoined, 0) },
 		"own share":        func(m *Member, other memory) { m.slot.store(slotGranted, 1) },

@@ -63,6 +63,7 @@ type Member struct {
 	beacon  int      // socket
 	index   int      // of the slot
 	slot    memory
+	ranks   int64             // by which the budget is divided, as the header must say
 	granted int64             // what the slot must say
 	recent  [remembered]int64 // the most that was pinned before each of the last calls of Settle
 	settled int
@@ -261,7 +262,10 @@ func (m *Member) locked(patience time.Duration, change func()) error {
 	}
 	defer m.seg.unlock(mainLock)
 	err := m.seg.check()
-	if err == nil && (ownerOf(m.slot) != m.self || m.slot.load(slotState) != slotLive || m.slot.load(slotGranted) != uint64(m.granted)) {
+	if err == nil && m.opt.BudgetBytes > 0 && (m.seg.budget() != m.opt.BudgetBytes || m.seg.ranks() != m.ranks) {
+		err = fmt.Errorf("%w: the budget has changed", ErrCorrupt)
+	}
+	if err == nil && (m.index >= m.seg.high() || ownerOf(m.slot) != m.self || m.slot.load(slotState) != slotLive || m.slot.load(slotGranted) != uint64(m.granted)) {
 		err = fmt.Errorf("%w: slot %d belongs to another", ErrCorrupt, m.index)
 	}
 	if err != nil {
