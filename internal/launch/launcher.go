@@ -24,6 +24,8 @@ type launcher struct {
 	// ranks. environ is that of the launcher, which has the variables but not
 	// LD_PRELOAD of ours.
 	pass func(segments []segment, library string, environ []string, vars []variable) ([]segment, error)
+	// environFirst: LD_PRELOAD of its environment goes before what its options say. pass has it in there.
+	environFirst bool
 }
 
 var launchers = []*launcher{&openMPIRun, &hydra, &slurm}

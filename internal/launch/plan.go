@@ -160,6 +160,9 @@ func (p *Plan) throughLauncher(l *launcher, r Request, library program) {
 	}
 	p.Args = append([]string{r.Command[0]}, join(passed)...)
 	p.Environ, p.Notes = environ, append(p.Notes, notes...)
+	if l.environFirst {
+		p.Environ = unsetenv(p.Environ, preloadVar)
+	}
 }
 
 // alone preloads the program itself.

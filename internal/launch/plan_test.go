@@ -53,7 +53,7 @@ func TestLauncherIsToldToPreloadTheRanksOnly(t *testing.T) {
 		{"srun -n4 --export=ALL,A=1 app", "srun -n4 --export=ALL,A=1,LD_PRELOAD=<lib>,<vars> app"},
 		{"srun --export A,LD_PRELOAD=tool.so app", "srun --export=A,LD_PRELOAD=<lib>:tool.so,<vars> app"},
 		{"srun --export=NONE app", "srun --export=LD_PRELOAD=<lib>,<vars> app"},
-		{"srun --export=NIL app", "srun --export=LD_PRELOAD=<lib>,<vars> app"},
+		{"srun --export=A,none,B app", "srun --export=A,LD_PRELOAD=<lib>,<vars> app"},
 		{"srun -n 1 app : -n 1 --export=A app", "srun --export=ALL,LD_PRELOAD=<lib>,<vars> -n 1 app : --export=A,LD_PRELOAD=<lib>,<vars> -n 1 app"},
 	} {
 		p := makePlan(t, site, c.command)
@@ -107,6 +107,32 @@ func TestEnvironmentOfTheUserIsKept(t *testing.T) {
 	kept := makePlan(t, site, "mpirun app", func(r *launch.Request) { r.KeepCaches = true })
 	if s := strings.Join(append(kept.Args, kept.Environ...), " "); strings.Contains(s, "UCX_IB_REG_METHODS") || len(kept.Notes) > 0 {
 		t.Errorf("with KeepCaches: %s, %q", s, kept.Notes)
+	}
+}
+
+// With ALL, what srun has in its own environment goes before what --export says.
+func TestSrunExportsWhatItWouldHaveExported(t *testing.T) {
+	site := launchtest.New(t)
+	t.Setenv("LD_PRELOAD", "tool.so")
+	for _, c := range []struct{ slurm, srun, command, want string }{
+		{"", "", "srun app", "ALL,LD_PRELOAD=<lib>:tool.so"},
+		{"", "", "srun --export=all,LD_PRELOAD=other.so app", "all,LD_PRELOAD=<lib>:tool.so"},
+		{"", "", "srun --export=LD_PRELOAD=other.so app", "LD_PRELOAD=<lib>:other.so"},
+		{"", "", "srun --export=LD_PRELOAD app", "LD_PRELOAD=<lib>:tool.so"},
+		{"NONE", "", "srun app", "LD_PRELOAD=<lib>"},
+		{"NONE", "A", "srun app", "A,LD_PRELOAD=<lib>"},
+		{"NONE", "A", "srun --export=B app", "B,LD_PRELOAD=<lib>"},
+	} {
+		t.Setenv("SLURM_EXPORT_ENV", c.slurm)
+		t.Setenv("SRUN_EXPORT_ENV", c.srun)
+		p := makePlan(t, site, c.command, func(r *launch.Request) { r.KeepCaches = true })
+		want := "--export=" + strings.ReplaceAll(c.want, "<lib>", site.Library) + ",PINWHEEL_POLICY"
+		if !slices.Contains(p.Args, want) {
+			t.Errorf("%+v:\n got %q\nwant %s", c, p.Args, want)
+		}
+		if value, set := launch.Getenv(p.Environ, "LD_PRELOAD"); set {
+			t.Errorf("%+v: srun has LD_PRELOAD=%s", c, value)
+		}
 	}
 }
 

@@ -54,7 +54,7 @@ func New(t *testing.T) *Site {
 	}
 	for _, entry := range os.Environ() { // those of who runs the tests
 		name, _, _ := strings.Cut(entry, "=")
-		for _, prefix := range []string{"PINWHEEL_", "FI_", "UCX_", "OMPI_MCA_", "MV2_", "SLURM_", "PMIX_"} {
+		for _, prefix := range []string{"PINWHEEL_", "FI_", "UCX_", "OMPI_MCA_", "MV2_", "SLURM_", "SRUN_", "PMIX_"} {
 			if strings.HasPrefix(name, prefix) {
 				t.Setenv(name, "")
 				os.Unsetenv(name)
