@@ -19,6 +19,7 @@ import (
 type Cluster struct {
 	// Confinement says how jobs are kept to their processors, for people.
 	Confinement string
+	Groups      bool // by control groups, from which no process can free itself
 	// MPI are the kinds of srun --mpi=list.
 	MPI []string
 
@@ -69,7 +70,7 @@ func (c *Cluster) startMunge() error {
 
 // startSlurm starts the controller and the node. An error has what they said.
 func (c *Cluster) startSlurm(node string, how confinement) error {
-	c.Confinement = how.says
+	c.Confinement, c.Groups = how.says, how.groups != ""
 	for _, err := range []error{
 		os.RemoveAll(c.path("state")), os.RemoveAll(c.path("spool")), os.Mkdir(c.path("state"), 0o755), os.Mkdir(c.path("spool"), 0o755),
 		os.WriteFile(c.path("slurm.conf"), []byte(configuration(node, c.dir, how)), 0o644),

@@ -22,7 +22,7 @@ import (
 var cluster *slurm.Cluster
 
 func TestMain(m *testing.M) {
-	if budgetOfTask() {
+	if beTask() {
 		return
 	}
 	os.Exit(slurm.Isolate(func() int {
@@ -93,11 +93,12 @@ func newBench(t *testing.T, s stack.Stack, source string) *bench {
 	if err := os.Symlink(b.program, filepath.Join(b.dir, "app")); err != nil {
 		t.Fatal(err)
 	}
-	// What names a library is for the tasks alone, the rest for all commands.
-	forTasks := "ALL"
+	// The device's libraries go to the tasks of one MPI library by --export, and those of the other have them from
+	// the environment of srun: people do both.
+	export := "ALL"
 	for _, entry := range s.Alone(device) {
-		if strings.HasPrefix(entry, "LD_") {
-			forTasks += "," + entry
+		if s.MPI == "openmpi" && strings.HasPrefix(entry, "LD_") {
+			export += "," + entry
 		} else {
 			b.environ = append(b.environ, entry)
 		}
@@ -107,10 +108,11 @@ func newBench(t *testing.T, s stack.Stack, source string) *bench {
 		"PATH=" + filepath.Join(repository, "bin") + ":" + os.Getenv("PATH"),
 		"SOFTVERBS_STATS=" + b.path("softverbs"),
 		"UCX_RNDV_THRESH=16384",
-		"SLURM_EXPORT_ENV=" + forTasks,
+		"SLURM_EXPORT_ENV=" + export,
 		"SLURM_MPI_TYPE=" + kind,
 		"SLURM_OVERCOMMIT=1", "SBATCH_OVERCOMMIT=1", // there may be fewer processors than ranks
 	})
+	t.Cleanup(func() { slurmSays(t, "scancel", "--user=root") }) // what a test that failed has left
 	t.Logf("%s: --mpi=%s", s.Name, kind)
 	return b
 }

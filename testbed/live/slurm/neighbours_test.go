@@ -5,35 +5,33 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
+	"pinwheel/internal/node"
 	"pinwheel/internal/settings"
 	"pinwheel/internal/testwait"
 	"pinwheel/testbed/live/slurm"
 	"pinwheel/testbed/live/stack"
 )
 
-// budgetVariable has the test binary print, as a task of srun, what it may pin.
-const budgetVariable = "LIVE_TEST_SLURM_BUDGET"
+// taskVariable has the test binary say, as a task of srun, what it knows of itself and the others.
+const taskVariable = "LIVE_TEST_SLURM_TASK"
 
-// budgetOfTask prints it, if this process is such a task.
-func budgetOfTask() bool {
-	node := os.Getenv(budgetVariable)
-	if node == "" {
+// beTask does that, if this process is such a task.
+func beTask() bool {
+	if os.Getenv(taskVariable) == "" {
 		return false
 	}
-	s, _ := settings.Load([]string{"PINWHEEL_NODE_BUDGET=" + node})
-	fmt.Printf("budget %d job %s rank %s\n", s.ProcessBudgetBytes(), settings.Expand("%j"), settings.Expand("%r"))
+	fmt.Printf("%s: rank %d, one of %d on this node, %s\n",
+		settings.Job(), settings.Rank(), settings.LocalRanks(), settings.Expand("file.%j.%r"))
 	return true
 }
 
-// The tasks of a step share the node's budget, by what Slurm tells them.
-func TestTasksKnowHowManyTheyAre(t *testing.T) {
+func TestTasksKnowWhoTheyAre(t *testing.T) {
 	if cluster == nil {
 		t.Skip(slurm.Missing())
 	}
@@ -41,15 +39,17 @@ func TestTasksKnowHowManyTheyAre(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range append([]string{"none"}, cluster.MPI...) {
+	for _, kind := range cluster.MPI {
 		cmd := cluster.Command("srun", "--overcommit", "-n", "3", "--mpi="+kind, self)
-		cmd.Env = append(cmd.Env, budgetVariable+"=96M")
+		cmd.Env = append(cmd.Env, taskVariable+"=y")
 		out, err := cmd.CombinedOutput()
 		if err != nil {
-			t.Fatalf("%v\n%s", err, out)
+			t.Errorf("--mpi=%s: %v\n%s", kind, err, out)
+			continue
 		}
+		id := lastJob(t)
 		for rank := range 3 {
-			want := fmt.Sprintf("budget %d job %s rank %d\n", 32<<20, lastJob(t), rank)
+			want := fmt.Sprintf("slurm-%s: rank %d, one of 3 on this node, file.%s.%d\n", id, rank, id, rank)
 			if !strings.Contains(string(out), want) {
 				t.Errorf("--mpi=%s: no %q in\n%s", kind, want, out)
 			}
@@ -73,44 +73,66 @@ func processorsOf(pids []int) (masks []string) {
 	return masks
 }
 
-// Two jobs at a time, each on its own half of the node: no thread of a rank, helpers included, is ever allowed
-// on a processor of the other job, and each job reports its own ranks alone.
+// Two jobs at a time, each on its own processor. Each knows its own ranks alone, and has a budget of its own. No
+// thread, helpers included, may ever run on a processor of the other job.
 func TestJobsOfOneNodeKeepApart(t *testing.T) {
-	var cpus unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &cpus); err != nil || cpus.Count() < 2 {
-		t.Skipf("two jobs at a time need two processors, %v", err)
+	if runtime.NumCPU() < 2 {
+		t.Skip("two jobs at a time need two processors")
 	}
 	s, err := stack.Named(stacks[0])
 	if err != nil {
 		t.Fatal(err)
 	}
 	var benches []*bench
+	var ids []string
 	var ends []func() job
 	for range 2 {
 		b := newBench(t, s, halo)
-		const command = "srun -n 2 pinwheel run --stats=stats.%j.%r.json -- ./app 300 1048576 5"
-		cmd, output := b.start(command)
-		benches = append(benches, b)
-		ends = append(ends, func() job { return b.wait(cmd, output, limit) })
+		// It runs until it is cancelled.
+		cmd, output := b.start("srun -n 2 pinwheel run -- ./app 100000 1048576 5", "PINWHEEL_NODE_BUDGET=512M")
+		testwait.Until(t, "two ranks on the device", func() bool { return b.communicating() == 2 })
+		benches, ids = append(benches, b), append(ids, lastJob(t))
+		ends = append(ends, func() job { return b.wait(cmd, output, cancelled) })
 	}
-	testwait.Until(t, "four ranks on the device", func() bool {
-		return benches[0].communicating() == 2 && benches[1].communicating() == 2
-	})
+	for i, b := range benches {
+		name := "slurm-" + ids[i]
+		var view *node.View
+		testwait.Until(t, "both ranks have joined "+name, func() bool {
+			if view == nil {
+				view, _ = node.Open(name) // not before the first has joined
+			}
+			return view != nil && len(view.Members()) >= 2
+		})
+		var pids, ranks []int
+		for _, m := range view.Members() {
+			pids, ranks = append(pids, m.PID), append(ranks, m.Rank)
+		}
+		slices.Sort(pids)
+		slices.Sort(ranks)
+		if own := slices.Sorted(slices.Values(b.ranks())); !slices.Equal(pids, own) || !slices.Equal(ranks, []int{0, 1}) {
+			t.Errorf("%s has the processes %d, members %d of ranks %d", name, own, pids, ranks)
+		}
+		if budget, granted := view.BudgetBytes(); budget != 512<<20 || granted > budget {
+			t.Errorf("%s has a budget of %d, granted %d", name, budget, granted)
+		}
+		if err := view.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if jobs, err := node.Jobs(); err != nil || !slices.Equal(jobs, []string{"slurm-" + ids[0], "slurm-" + ids[1]}) {
+		t.Errorf("jobs %q, %v", jobs, err)
+	}
 	first, second := processorsOf(benches[0].ranks()), processorsOf(benches[1].ranks())
 	for _, mask := range first {
-		if intersect(t, mask, second) {
+		if cluster.Groups && intersect(t, mask, second) {
 			t.Errorf("threads of one job are allowed on %q, those of the other on %q", first, second)
 		}
 	}
-	for i, b := range benches {
-		j := ends[i]()
-		if j.status != 0 {
-			t.Errorf("status %d", j.status)
-		}
-		b.moved(2, j.output)
-		found, _ := filepath.Glob(b.path("stats.*.json"))
-		if len(found) != 2 {
-			t.Errorf("reports: %q", found)
+	t.Logf("processors of the threads of each job: %q, %q", first, second)
+	for i, end := range ends {
+		slurmSays(t, "scancel", ids[i])
+		if j := end(); strings.Contains(j.output, "pinwheel: ") {
+			t.Error(j.output)
 		}
 	}
 }
