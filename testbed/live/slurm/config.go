@@ -34,6 +34,7 @@ SwitchType=switch/none
 MpiDefault=none
 ReturnToService=2
 KillWait=2
+TmpFS=%[3]s
 %[2]s NodeAddr=127.0.0.1 State=UNKNOWN
 PartitionName=shared Nodes=ALL Default=YES MaxTime=INFINITE OverSubscribe=YES:4 State=UP
 PartitionName=%[7]s Nodes=ALL MaxTime=INFINITE OverSubscribe=EXCLUSIVE State=UP

@@ -34,7 +34,7 @@ func TestStatusIsThatOfTheStep(t *testing.T) {
 		for way, kill := range ways {
 			want := b.run(fmt.Sprintf(plain, way), kill)
 			if want.status == 0 {
-				t.Errorf("%s without Pinwheel: status 0", way)
+				t.Errorf("%s: status 0\n%s", want.command, want.output)
 			}
 			for _, form := range forms[s.MPI] {
 				if got := b.run(fmt.Sprintf(form, way), kill); got.status != want.status {
