@@ -56,7 +56,10 @@ const (
 	// spareShare is the part of the limit, as its reciprocal, that is kept for looks: a helper that spent
 	// everything on releases could not follow when their regions are needed again. In return, looks
 	// leave so much to the registrations that are due.
-	spareShare = 8
+	spareShare = 32
+	// carefulShare is the part of the limit, as its reciprocal, below which the share goes only to better and
+	// better offers.
+	carefulShare = 8
 )
 
 func newBudget(c verbs.Costs, itemNs int64) Budget {
@@ -224,7 +227,7 @@ func (b *Budget) admits(r *region, savedNs, nowNs int64) bool {
 	spareNs := b.freeNs() - b.reservedNs - b.admittedNs - b.limitNs/spareShare
 	// The share goes to the best offers, as far as it pays for them all. The nearer its end, the better
 	// they must be: other things cost time too, and a burst of good offers may still come.
-	if spareNs <= 0 || b.offers.betterNs(price) > float64(min(b.limitNs, spareShare*spareNs)) {
+	if spareNs <= 0 || b.offers.betterNs(price) > float64(min(b.limitNs, carefulShare*spareNs)) {
 		r.keep(unpaid)
 		return false
 	}

@@ -10,8 +10,10 @@ const (
 	WakeupNs = 10_000 // 10 us
 	// looksShare is the most that looks take of a core, while there is memory to release.
 	looksShare = 0.01
-	// limitedShare is the part of a limited helper's share of a core that looks may take at most.
-	limitedShare = 0.25
+	// limitedLooks is the same for a helper whose share of a core is limited, because its rank needs the core. Looks
+	// take no more than limitedPart of that share.
+	limitedLooks = 0.004
+	limitedPart  = 0.25
 	// littleBytes: with less memory registered, looks take less of a core, in proportion.
 	littleBytes = 1 << 20 // 1 MiB
 	// mostLooks is the number of looks that a pacer may do at once after a rest.
@@ -61,7 +63,7 @@ func NewPacer(nowNs int64) Pacer {
 // SetShare tells what the helper may use of a core, as Budget.Share does: 0 if there is no limit.
 func (p *Pacer) SetShare(share float64) {
 	if p.looks = looksShare; share > 0 {
-		p.looks = min(looksShare, limitedShare*share)
+		p.looks = min(limitedLooks, limitedPart*share)
 	}
 }
 
