@@ -32,8 +32,16 @@ func TestReportSaysWhyNothingWasReleased(t *testing.T) {
 			"of 8 registrations for 480 large buffers it held 8 when MPI_Finalize began; set UCX_IB_REG_METHODS=direct."},
 		"ucx, left on": {given(func(r *Rank) { r.Kept, r.Transport = 44, "libucp.so.0" }),
 			"UCX's cache is on, nothing that would turn it off is set: of 44 registrations for 0 large buffers it held 44 when MPI_Finalize began; set UCX_RCACHE_ENABLE=n and UCX_IB_REG_METHODS=direct."},
-		"it did release":     {given(func(r *Rank) { r.HelperDeregs = 1 }), ""},
-		"parked at times":    {given(func(r *Rank) { r.HelperDeregs, r.Parks, r.FirstParkNs, r.ParkedNs = 9, 2, 5e9, 4e9 }), "No idle core at times: the helper was parked from 5.0 s on, for 4.0 s of 13.9 s"},
+		"it did release":  {given(func(r *Rank) { r.HelperDeregs = 1 }), ""},
+		"parked at times": {given(func(r *Rank) { r.HelperDeregs, r.Parks, r.FirstParkNs, r.ParkedNs = 9, 2, 5e9, 4e9 }), "No idle core at times: the helper was parked from 5.0 s on, for 4.0 s of 13.9 s"},
+		"share used up": {given(func(r *Rank) {
+			r.Unpaid, r.Unworthy, r.HelperShare, r.SharedNs, r.SharedCPUNs, r.Lost = 30, 2, 0.05, 10e9, 0.48e9, 40
+		}), "Nothing was released: the helper's share is used up; for 30 uses the buffer stayed registered because there was no processor time left to release it " +
+			"and register it again (4.8 % of the rank's core was used, PINWHEEL_HELPER_SHARE allows 5 %; or leave a core free)."},
+		"share used up at times": {given(func(r *Rank) { r.HelperDeregs, r.Unpaid = 9, 1 }), "The helper's share is used up at times: for 1 use the buffer"},
+		"not worth it": {given(func(r *Rank) { r.Unworthy, r.HelperShare, r.SharedNs, r.SharedCPUNs = 30, 0.05, 10e9, 0.01e9 }),
+			"Nothing was released: it would have saved too little memory for the processor time that it takes (0.1 % of the rank's core"},
+		"the helper rested":  {given(func(r *Rank) { r.RestedNs, r.Lost = 9e9, 40 }), "it would have saved too little memory"},
 		"one request left":   {given(func(r *Rank) { r.HelperDeregs, r.Kept = 9, 1 }), ""},
 		"nothing registered": {Rank{Size: 1, VerbsUsed: true, ThresholdBytes: 64 << 10, Plain: 7}, "Nothing was registered through Pinwheel: no message of 64.0 KiB or more."},
 	} {
