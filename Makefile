@@ -16,7 +16,7 @@ REAL_TRACES := $(addprefix results/traces/,ft.B.4.pwt lu.B.4.pwt mg.C.4.pwt)
 # One line for a tool that is missing: $(call need,command,what to install)
 need = command -v $(1) >/dev/null || { echo "make: $(1) is missing: $(2)" >&2; exit 1; }
 
-.PHONY: help tools build replay test race fuzz lint soak soak-node test-faults test-sanitize bench-peers bench results helper-share calibrate vmwatch-object clean
+.PHONY: help tools build replay test race fuzz lint soak soak-node test-faults test-sanitize bench-peers bench results results-nodes helper-share calibrate vmwatch-object clean
 
 ## help: this list
 help:
@@ -103,6 +103,10 @@ results: build
 ## helper-share: write what the helper saves and costs within shares of a core, into results/helper-share.md
 helper-share: build
 	bin/nasreplay shares --document results/helper-share.md $(TRACES)
+
+## results-nodes: write results/nodes.md anew: shared idle cores, several tasks on a node, 4096 ranks; takes some minutes
+results-nodes: build
+	bin/nasreplay nodes --out results
 
 ## calibrate: measure what registration costs here, into out/calibration.json
 calibrate: build

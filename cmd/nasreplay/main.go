@@ -28,10 +28,12 @@ type cli struct {
 	Merge     mergeCmd     `cmd:"" help:"Merge the traces of single ranks of one run into one trace."`
 	Info      infoCmd      `cmd:"" help:"Show what a trace contains: buffers, call sites, sizes, periods and their jitter."`
 	Compare   compareCmd   `cmd:"" help:"Replay traces under several policies and compare how much each pins and costs."`
+	Scale     scaleCmd     `cmd:"" help:"Replay a run on many more ranks than were recorded, and show what nodes pin."`
 	Plot      plotCmd      `cmd:"" help:"Draw pinned memory over time, prediction errors or savings as SVG."`
 	Calibrate calibrateCmd `cmd:"" help:"Measure what registration costs on this machine."`
 	Results   resultsCmd   `cmd:"" help:"Write the report of results/: tables and figures of every trace and policy."`
 	Shares    sharesCmd    `cmd:"" help:"Write what helpers save and cost that may use a share of a core."`
+	Nodes     nodesCmd     `cmd:"" help:"Write the report on full nodes: shared idle cores, several tasks on a node, thousands of ranks."`
 	command.Common
 }
 

@@ -12,7 +12,7 @@ import (
 	"pinwheel/trace"
 )
 
-//go:embed readme.md.tmpl policies.md.tmpl
+//go:embed *.md.tmpl
 var templates embed.FS
 
 // readmeData is what the template sees.

@@ -75,7 +75,7 @@ func Write(ctx context.Context, o Options) error {
 	if err := errors.Join(w.figure("savings.svg", SavingsFigure(main, ChartPolicies())), w.figure("errors.svg", ErrorFigure(main)), w.data(), w.readme(), w.document()); err != nil {
 		return err
 	}
-	return w.flush()
+	return flush(w.files)
 }
 
 // writer gathers a report.
@@ -201,14 +201,14 @@ func (w *writer) data() error {
 }
 
 // flush writes the files. If one can't be written, they all stay as they were.
-func (w *writer) flush() error {
+func flush(files map[string][]byte) error {
 	var outs []*outfile.File
 	defer func() {
 		for _, out := range outs {
 			_ = out.Discard() // those that are not in their place
 		}
 	}()
-	for path, content := range w.files {
+	for path, content := range files {
 		out, err := outfile.Create(path)
 		if err != nil {
 			return err

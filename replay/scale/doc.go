@@ -1,0 +1,18 @@
+// Package scale derives runs with many ranks from a recorded run with few, and replays them.
+//
+// Weak scaling lays copies of the recorded run side by side (tiles). The tiles don't communicate, so
+// it says nothing of the network; it says what the nodes of a large machine pin together.
+//
+// Strong scaling keeps the problem and divides it among more ranks, as the program itself does: each
+// program has a rule for its decomposition, which gives the peers and the sizes of the buffers. The
+// rules follow NPB 3.4-MPI (FT/ft.f, IS/is.c, CG/cg.f, SP/make_set.f, SP/define.f and the solvers). The
+// order of calls, the call sites and the compute phases are those of the recording; compute phases
+// shrink as the share of each rank does. Programs without a rule are refused: in LU and MG, a rank
+// within the grid has neighbours on sides where none of four ranks has one, so the recording lacks
+// what it does.
+//
+// # Memory
+//
+// A Base holds the records of the recorded ranks. A derived rank makes its records one call at a
+// time from them, so the number of derived ranks does not matter.
+package scale
