@@ -1,6 +1,7 @@
 package slurm_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"pinwheel/internal/node"
+	"pinwheel/internal/monitor"
 	"pinwheel/internal/settings"
 	"pinwheel/internal/testwait"
 	"pinwheel/testbed/live/slurm"
@@ -94,33 +95,29 @@ func TestJobsOfOneNodeKeepApart(t *testing.T) {
 		benches, ids = append(benches, b), append(ids, lastJob(t))
 		ends = append(ends, func() job { return b.wait(cmd, output, cancelled) })
 	}
+	var seen monitor.Look
+	testwait.Until(t, "two ranks of two jobs", func() bool {
+		seen = benches[0].look()
+		return len(seen.Jobs) >= 2 && len(seen.Jobs[0].Ranks)+len(seen.Jobs[1].Ranks) >= 4
+	}, func() any { return seen })
 	for i, b := range benches {
 		name := "slurm-" + ids[i]
-		var view *node.View
-		testwait.Until(t, "both ranks have joined "+name, func() bool {
-			if view == nil {
-				view, _ = node.Open(name) // not before the first has joined
-			}
-			return view != nil && len(view.Members()) >= 2
-		})
+		at := slices.IndexFunc(seen.Jobs, func(j monitor.Job) bool { return j.ID == name })
+		if at < 0 || len(seen.Jobs) != 2 {
+			t.Fatalf("no %s in %+v", name, seen)
+		}
+		own := seen.Jobs[at]
 		var pids, ranks []int
-		for _, m := range view.Members() {
-			pids, ranks = append(pids, m.PID), append(ranks, m.Rank)
+		for _, r := range own.Ranks {
+			pids, ranks = append(pids, r.PID), append(ranks, r.Rank)
 		}
 		slices.Sort(pids)
-		slices.Sort(ranks)
-		if own := slices.Sorted(slices.Values(b.ranks())); !slices.Equal(pids, own) || !slices.Equal(ranks, []int{0, 1}) {
-			t.Errorf("%s has the processes %d, members %d of ranks %d", name, own, pids, ranks)
+		if all := slices.Sorted(slices.Values(b.ranks())); !slices.Equal(pids, all) || !slices.Equal(ranks, []int{0, 1}) {
+			t.Errorf("%s has the processes %d; ranks %d are the processes %d", name, all, ranks, pids)
 		}
-		if budget, granted := view.BudgetBytes(); budget != 512<<20 || granted > budget {
-			t.Errorf("%s has a budget of %d, granted %d", name, budget, granted)
+		if own.BudgetBytes == nil || *own.BudgetBytes != 512<<20 {
+			t.Errorf("%s has a budget of %v", name, own.BudgetBytes)
 		}
-		if err := view.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-	if jobs, err := node.Jobs(); err != nil || !slices.Equal(jobs, []string{"slurm-" + ids[0], "slurm-" + ids[1]}) {
-		t.Errorf("jobs %q, %v", jobs, err)
 	}
 	first, second := processorsOf(benches[0].ranks()), processorsOf(benches[1].ranks())
 	for _, mask := range first {
@@ -135,6 +132,21 @@ func TestJobsOfOneNodeKeepApart(t *testing.T) {
 			t.Error(j.output)
 		}
 	}
+}
+
+// look returns what pinwheel top sees of all jobs.
+func (b *bench) look() (seen monitor.Look) {
+	b.t.Helper()
+	j := b.run("pinwheel top --once --json")
+	if j.status > 1 { // 1: there is no rank yet
+		b.t.Fatalf("%s: status %d\n%s", j.command, j.status, j.output)
+	}
+	if j.status == 0 {
+		if err := json.Unmarshal([]byte(j.output), &seen); err != nil {
+			b.t.Fatalf("%v\n%s", err, j.output)
+		}
+	}
+	return seen
 }
 
 // intersect reports whether a mask has a processor of any of the others.
