@@ -114,10 +114,10 @@ func (f *File) publish() error {
 	return err
 }
 
-// drop gives up what was held until the file is in its place.
+// drop gives up what was held until the file is in its place. Until that is done, a signal waits.
 func (f *File) drop() error {
+	defer f.forget()
 	f.done = true
-	f.forget()
 	var err error
 	if f.out != nil && !f.shared {
 		err = f.out.Close()
