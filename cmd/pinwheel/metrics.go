@@ -10,7 +10,6 @@ import (
 	"pinwheel/internal/command"
 	"pinwheel/internal/metrics"
 	"pinwheel/internal/monitor"
-	"pinwheel/internal/outfile"
 	"pinwheel/internal/signals"
 )
 
@@ -89,9 +88,6 @@ func (c *metricsCmd) check() error {
 	}
 	if c.Interval == 0 {
 		c.Interval = 15 * time.Second
-	}
-	if err := outfile.Check(c.Textfile); err != nil {
-		return command.Usagef("--textfile: %w", err)
 	}
 	return nil
 }

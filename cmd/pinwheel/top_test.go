@@ -128,6 +128,13 @@ func TestMetricsAreWrittenOnce(t *testing.T) {
 	if stdout, stderr, state := pinwheel(t, "metrics --once --textfile "+path); !state.Success() || stdout+stderr != "" {
 		t.Errorf("%v, %q, %q", state, stdout, stderr)
 	}
+	for _, once := range []string{"", "--once "} {
+		_, stderr, state := pinwheel(t, "metrics "+once+"--textfile /dev/null/x.prom")
+		if state.ExitCode() != 1 {
+			t.Errorf("%v", state)
+		}
+		oneLine(t, stderr, "/dev/null/x.prom: not a directory")
+	}
 	if text, err := os.ReadFile(path); err != nil || !want.Match(text) {
 		t.Errorf("%q, %v", text, err)
 	}

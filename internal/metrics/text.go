@@ -29,15 +29,15 @@ func Write(w io.Writer, g prometheus.Gatherer) error {
 }
 
 // WriteFile replaces a file by the metrics as they are now, by rename(2): node_exporter never reads half of it.
-func WriteFile(path string, g prometheus.Gatherer) error {
-	return outfile.Write(path, func(w io.Writer) error { return Write(w, g) })
+func WriteFile(path string, g prometheus.Gatherer, options ...outfile.Option) error {
+	return outfile.Write(path, func(w io.Writer) error { return Write(w, g) }, options...)
 }
 
 // KeepFile renews a file every interval until the context ends, and then removes it: what a file says that
-// nobody renews would stay true for node_exporter for ever. Once there is a file, what fails later is passed to warn,
+// nobody renews would stay true for node_exporter for ever. The caller handles signals, and ends the context. Once there is a file, what fails later is passed to warn,
 // and tried again.
 func KeepFile(ctx context.Context, path string, g prometheus.Gatherer, every time.Duration, warn func(error)) error {
-	if err := WriteFile(path, g); err != nil {
+	if err := WriteFile(path, g, outfile.WithoutSignals); err != nil {
 		return err
 	}
 	ticks := time.NewTicker(every)
@@ -50,7 +50,7 @@ func KeepFile(ctx context.Context, path string, g prometheus.Gatherer, every tim
 			}
 			return nil
 		case <-ticks.C:
-			if err := WriteFile(path, g); err != nil {
+			if err := WriteFile(path, g, outfile.WithoutSignals); err != nil {
 				warn(err)
 			}
 		}

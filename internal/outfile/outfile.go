@@ -22,6 +22,7 @@ type File struct {
 	made   []string // directories that were made for it, the outermost first
 	shared bool     // out is not ours to close
 	noWait bool
+	alone  bool // RemoveOnSignals leaves it alone
 	done   bool
 }
 
@@ -31,6 +32,10 @@ type Option func(*File)
 // NoWait makes a FIFO that nobody reads an error instead of something to wait
 // for, as in a program that is not ours.
 func NoWait(f *File) { f.noWait = true }
+
+// WithoutSignals keeps RemoveOnSignals from ending the process while the file is written: the caller handles signals
+// itself, and finishes the file first.
+func WithoutSignals(f *File) { f.alone = true }
 
 // patience is how long a reader of a FIFO may keep a File with NoWait waiting.
 const patience = time.Second

@@ -44,6 +44,9 @@ func RemoveOnSignals() {
 
 // await makes f pending.
 func (f *File) await() {
+	if f.alone {
+		return
+	}
 	pending.Lock()
 	defer pending.Unlock()
 	pending.files[f] = struct{}{}
@@ -58,6 +61,9 @@ func (f *File) await() {
 
 // forget ends what await began. The caller holds pending.
 func (f *File) forget() {
+	if f.alone {
+		return
+	}
 	delete(pending.files, f)
 	if pending.arrived != nil && len(pending.files) == 0 {
 		signal.Stop(pending.arrived)
