@@ -21,7 +21,7 @@
 // # Files and arrows
 //
 // preload, api and server include headers of core. None of them includes a header of
-// another, and core includes only regcache/table.h. Within the C side an arrow goes from a file
+// another, and core includes only table.h and offer.h of regcache. Within the C side an arrow goes from a file
 // to the files whose functions it calls. There are no circles; TestFilesCallNoCircles checks it.
 //
 //	mpi (wrappers of MPI) --> announce --> extent --> mpi_handles --> mpilib --> process
@@ -30,8 +30,9 @@
 //	init (MPI_Init, MPI_Finalize) --> recording --> record_comm
 //	init --> start --> thread --> process
 //	preload (constructor) --> recording
-//	verbs (wrappers of libibverbs) --> announce, mr, verbslib, start
+//	verbs (wrappers of libibverbs) --> announce, mr, verbslib, first, start
 //	use, instance (of api) --> domain --> thread --> process
+//	use --> first
 //
 // # A registration
 //
@@ -43,8 +44,10 @@
 // own thread and returns a pw_mr, which looks like an ibv_mr. A hit takes no lock, makes no
 // system call and does not enter Go.
 //
-// On a miss the wrapper asks the server thread on the Go side, through a mailbox and a
-// futex. If the server refuses, the wrapper registers the memory with libibverbs, as if
+// If the table knows nothing of the memory, the wrapper registers it at once, in a slot that
+// the cache offers, and rings for the server thread on the Go side, which adopts the
+// registration (regcache/offer.h). On any other miss it asks the server, through a mailbox and a
+// futex, and waits. If the server refuses, the wrapper registers the memory with libibverbs, as if
 // Pinwheel were not there. When the transport deregisters, the wrapper drops
 // the reference and pushes the use into DQ, where the helper finds it.
 //

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -100,6 +101,11 @@ func inapplicable(t *testing.T, said, file, mode string) string {
 	if strings.Contains(said, unwatched) {
 		return said
 	}
+	if mode == "first-uses" && strings.Contains(said, "first uses ask\n") {
+		if r := readReport(t, file); !slices.Contains([]string{"fentry", "tps", "tp"}, r.Mapping) {
+			return fmt.Sprintf("C code can't have %s watch memory", r.Mapping)
+		}
+	}
 	if mode == "accounting" || mode == "query" {
 		if r := readReport(t, file); verified(r) {
 			return fmt.Sprintf("%s counts hits, and watched by %s a use may be a registration", mode, r.Mapping)
@@ -146,6 +152,16 @@ func TestAPIRegistrationsLiveAsDocumented(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			expectLinked(t, []string{"PINWHEEL_POLICY=leave-pinned"}, "linkedlife", mode)
+		})
+	}
+}
+
+func TestAPIFirstUsesDoNotWaitForTheServer(t *testing.T) {
+	for _, policy := range []string{"leave-pinned", "pinwheel"} {
+		t.Run(policy, func(t *testing.T) {
+			t.Parallel()
+			// No helper: a release of memory that it did not expect would be right, too.
+			expectLinked(t, []string{"PINWHEEL_POLICY=" + policy, "PINWHEEL_IDLE_POLICY=off"}, "linkedlife", "first-uses")
 		})
 	}
 }

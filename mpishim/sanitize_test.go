@@ -65,7 +65,8 @@ func sanitized(t *testing.T, build func(dir, flag string) error, runs ...[]strin
 func TestAPIUnderSanitizers(t *testing.T) {
 	build := func(dir, flag string) error { return buildLinked(dir, []string{"linked", "linkedlife"}, flag) }
 	sanitized(t, build, []string{"linked", "accounting"}, []string{"linked", "threads"}, []string{"linkedlife", "fork"},
-		[]string{"linkedlife", "closing"}, []string{"linkedlife", "last-release"}, []string{"linkedlife", "refused"})
+		[]string{"linkedlife", "closing"}, []string{"linkedlife", "last-release"}, []string{"linkedlife", "refused"},
+		[]string{"linkedlife", "first-uses"})
 }
 
 // The library is linked before MPI here, instead of preloaded: a sanitizer wants to be the first.

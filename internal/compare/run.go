@@ -144,6 +144,6 @@ func (run *Run) readOwn(dir jobreport.Dir) error {
 // without the registrations that they make, and the path of each use.
 func addedNs(r *report.Rank) float64 {
 	helper := r.HelperCPUNs - r.HelperRegisterNs
-	server := r.ServerCPUNs - (r.RegisterNs - r.HelperRegisterNs)
+	server := r.ServerCPUNs - (r.RegisterNs - r.HelperRegisterNs - r.FirstUsesNs)
 	return float64(max(helper, 0)+max(server, 0)) + r.PathNs*float64(r.Uses)
 }

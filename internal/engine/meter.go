@@ -30,6 +30,7 @@ type meter struct {
 	late        usage.Series     // late registrations
 	registerNs  int64            // in registrations and deregistrations
 	byHelperNs  int64            // in those of the helper, the cache included
+	firstUsesNs int64            // in those that threads of the program have made by themselves
 	at          helper.Placement // the latest
 	parks       int64
 	firstParkNs int64
@@ -183,6 +184,16 @@ func (e *Engine) Missed(o regcache.Outcome, site predictor.CallSite, startNs, en
 	if o != regcache.Hit && e.helper != nil {
 		e.helper.Wake()
 	}
+}
+
+// Registered counts bytes as pinned that a thread of the program has registered by itself, and how long it took.
+func (e *Engine) Registered(bytes, tookNs int64) {
+	m := e.meter
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.registerNs += tookNs
+	m.firstUsesNs += tookNs
+	m.pinned.Change(m.nowNs(), bytes)
 }
 
 // Register implements verbs.Provider.

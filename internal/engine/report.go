@@ -59,7 +59,7 @@ func (m *meter) report(r *report.Rank) {
 	now := m.nowNs()
 	r.Seconds = float64(now) / 1e9
 	r.CPUNs = processCPUNs() - m.beganCPU
-	r.RegisterNs, r.HelperRegisterNs = m.registerNs, m.byHelperNs
+	r.RegisterNs, r.HelperRegisterNs, r.FirstUsesNs = m.registerNs, m.byHelperNs, m.firstUsesNs
 	r.PeakPinnedBytes, r.AveragePinnedBytes = m.pinned.Peak(), int64(m.pinned.Mean(now))
 	r.Parks, r.FirstParkNs = m.parks, m.firstParkNs
 	r.ParkedNs = int64(m.parked.Mean(now) * float64(now))

@@ -189,6 +189,7 @@ func (t *Rank) add(r *Rank) {
 	t.ServerCPUNs += r.ServerCPUNs
 	t.RegisterNs += r.RegisterNs
 	t.HelperRegisterNs += r.HelperRegisterNs
+	t.FirstUsesNs += r.FirstUsesNs
 	if r.Parks > 0 && (t.Parks == 0 || r.FirstParkNs < t.FirstParkNs) {
 		t.FirstParkNs = r.FirstParkNs
 	}

@@ -62,11 +62,13 @@ type Rank struct {
 	// CPUNs is the processor time of the program's own threads, and ServerCPUNs that of the
 	// thread that serves misses under the preload library. RegisterNs is the time spent in
 	// registrations and deregistrations; HelperRegisterNs is that of the helper's, with the
-	// cache around them.
+	// cache around them, and FirstUsesNs that of those which threads of the program have made
+	// without the server.
 	CPUNs            int64 `json:"cpu_ns"`
 	ServerCPUNs      int64 `json:"server_cpu_ns,omitempty"`
 	RegisterNs       int64 `json:"register_ns"`
 	HelperRegisterNs int64 `json:"helper_register_ns"`
+	FirstUsesNs      int64 `json:"first_uses_ns"`
 	// HelperFaulted says that the helper stopped at a fault of ours. Parks is how often it found
 	// no idle core and was parked, ParkedNs for how long in all, and FirstParkNs when at first.
 	HelperFaulted bool  `json:"helper_faulted,omitempty"`

@@ -55,7 +55,7 @@ test-api:
 	$(MAKE) --no-print-directory install-api PREFIX=$(abspath $(SHIM_OUT)/prefix) DESTDIR= > /dev/null
 	testbed/run.sh -t 900 mpishim/example/run.sh $(abspath $(SHIM_OUT)/prefix)
 
-## bench-api: what acquire and release of registered memory cost, in ns, and a question to the server, in us
+## bench-api: what acquire and release of registered memory cost, in ns, and a question to the server and a first use, in us
 bench-api: api
 	@mkdir -p $(SHIM_OUT)
 	for p in hit ask; do $(CC) -O2 -fno-omit-frame-pointer -Wall -Wextra -Impishim/include -o $(SHIM_OUT)/$$p mpishim/testing/standin/$$p.c \

@@ -61,7 +61,13 @@ static inline void pw_add(uint64_t *count, uint64_t n) { __atomic_store_n(count,
 /* thread.c */
 struct pw_thread *pw_thread_new(void); /* NULL if there is no memory */
 extern __thread struct pw_thread *pw_self_ __attribute__((tls_model("initial-exec")));
+void pw_ring_doorbell(void); /* has the server look at mailboxes and offers */
 int pw_ask(struct pw_thread *t, uint32_t ask); /* asks the server what t->mail says; -1 if nobody answers, else 0 */
+
+/* first.c: registers the whole pages of a first use in this thread, and returns 0 and a counted reference. Else -1: the
+ * server has to be asked. */
+int pw_register_first(struct pw_thread *t, uint32_t domain, uint64_t addr, uint64_t bytes, uint32_t access,
+		const struct pw_call_id *call, struct pwt_ref *ref);
 
 static inline struct pw_thread *pw_self(void)
 {

@@ -100,6 +100,10 @@ struct pw_call_id {
 	const struct pw_site *site;
 };
 
+/* What a thread notes of a first use that it has registered by itself, for the report (struct pwt_offer). Times are
+ * of CLOCK_MONOTONIC in nanoseconds, the site is a pointer. */
+enum pw_note { PW_NOTE_START, PW_NOTE_END, PW_NOTE_OP, PW_NOTE_SITE };
+
 /* The answer to PW_ASK_COUNT. */
 struct pw_counts {
 	uint64_t hits, waited, first, late, failed;
@@ -249,7 +253,7 @@ struct pw_shared {
 	struct pw_shared *next; /* (Go) in the list of those that no server has taken yet */
 	uint32_t mode;       /* (both) enum pw_mode */
 	uint32_t started;    /* (Go) futex: 0 until Go is ready or has given up, then 1 */
-	uint32_t doorbell;       /* (both) futex: every question rings it */
+	uint32_t doorbell;       /* (both) futex: every question and every first use rings it */
 	uint32_t serving;    /* (Go) a server runs */
 	uint64_t threshold;  /* (Go) bytes; smaller registrations pass through */
 	uint64_t page_mask;  /* (Go) page size - 1 */
@@ -266,7 +270,7 @@ struct pw_shared {
 	int32_t rank, size; /* (C) -1 before MPI_Init */
 	uint32_t spawned;   /* (C) MPI_Comm_spawn has started this process, so other processes of the job have the same rank */
 	int32_t is_init;    /* (C) atomic: MPI_Init has ended, MPI_Finalize has not begun */
-	int32_t comm_cpu;   /* (C) atomic: processor of the thread that asked last */
+	int32_t comm_cpu;   /* (C) atomic: processor of the thread that registered or asked last */
 	uint32_t verbs_used; /* (C) atomic */
 	uint32_t kept_regs;  /* (C) managed registrations that the transport had when MPI_Finalize began */
 

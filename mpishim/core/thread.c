@@ -101,6 +101,13 @@ static int give_up(struct pw_mailbox *m)
 	return 0; /* DONE, after all */
 }
 
+void pw_ring_doorbell(void)
+{
+	__atomic_store_n(&pw.comm_cpu, sched_getcpu(), __ATOMIC_RELAXED);
+	__atomic_fetch_add(&pw.doorbell, 1, __ATOMIC_SEQ_CST);
+	futex(&pw.doorbell, FUTEX_WAKE, 1, NULL);
+}
+
 int pw_ask(struct pw_thread *t, uint32_t ask)
 {
 	const struct timespec second = {.tv_sec = 1};
@@ -112,11 +119,9 @@ int pw_ask(struct pw_thread *t, uint32_t ask)
 	    __atomic_load_n(&m->state, __ATOMIC_ACQUIRE) != PW_MAIL_IDLE)
 		return -1;
 	start = pw_clock_ns(CLOCK_MONOTONIC);
-	__atomic_store_n(&pw.comm_cpu, sched_getcpu(), __ATOMIC_RELAXED);
 	m->ask = ask;
 	__atomic_store_n(&m->state, PW_MAIL_ASKED, __ATOMIC_RELEASE);
-	__atomic_fetch_add(&pw.doorbell, 1, __ATOMIC_SEQ_CST);
-	futex(&pw.doorbell, FUTEX_WAKE, 1, NULL);
+	pw_ring_doorbell();
 	while ((state = __atomic_load_n(&m->state, __ATOMIC_ACQUIRE)) != PW_MAIL_DONE) {
 		if (pw_clock_ns(CLOCK_MONOTONIC) - start > (uint64_t)ANSWER_TIMEOUT_S * 1000000000u && give_up(m))
 			return -1;

@@ -2,8 +2,9 @@
  * The wrappers of the calls of libibverbs that register memory.
  *
  * Budget of a hit, from ibv_reg_mr to ibv_dereg_mr: no system call, no
- * allocation, no lock, no Go. A miss asks the server (pw_ask). Memory that was not
- * announced, or that the server refuses, goes to libibverbs as if Pinwheel were not there.
+ * allocation, no lock, no Go. A first use is registered here (first.c); any other miss asks the
+ * server (pw_ask). Memory that was not announced, or that the server refuses, goes to libibverbs as if
+ * Pinwheel were not there.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -41,18 +42,21 @@ static int domain_of(void *pd)
 	return -1;
 }
 
-/* Asks the server for a reference: 0 if it has given one. */
-static __attribute__((noinline)) int ask_reference(struct pw_thread *t, unsigned domain, void *addr, size_t bytes,
+/* Gets a reference to memory that the table does not have: registers a first use, or asks the server. 0 if there is
+ * one. */
+static __attribute__((noinline)) int register_or_ask(struct pw_thread *t, unsigned domain, void *addr, size_t bytes,
 						   unsigned access, const struct pw_announced *announced,
 						   void *caller, struct pwt_ref *ref)
 {
 	struct pw_mailbox *m = &t->mail;
 
+	m->call = pw_announced_call(announced);
+	if (!pw_register_first(t, domain, (uint64_t)addr, bytes, access, &m->call, ref))
+		return 0;
 	m->domain = domain;
 	m->addr = (uint64_t)addr;
 	m->bytes = bytes;
 	m->access = access;
-	m->call = pw_announced_call(announced);
 	m->caller = caller;
 	if (pw_ask(t, PW_ASK_ACQUIRE) || m->error)
 		return -1;
@@ -98,7 +102,7 @@ static struct pw_mr *acquire(struct pw_thread *t, void *pd, void *addr, size_t b
 	r = &h->state;
 	local = pw_local(t, (uint32_t)domain);
 	is_hit = local && pwt_get(local, addr, bytes, pwt_want(access), &r->ref);
-	if (!is_hit && ask_reference(t, (unsigned)domain, addr, bytes, access, announced, caller, &r->ref)) {
+	if (!is_hit && register_or_ask(t, (unsigned)domain, addr, bytes, access, announced, caller, &r->ref)) {
 		pw_mr_free(t, h);
 		return NULL;
 	}

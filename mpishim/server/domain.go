@@ -77,6 +77,7 @@ func (s *server) newDomain(i uint32) (*domain, error) {
 		Watcher:     w,
 		Group:       s.group,
 		OnFault:     s.faulted,
+		OnAdopt:     s.adopted,
 	})
 	if err == nil {
 		d.local, err = d.cache.Thread()
@@ -93,6 +94,15 @@ func (s *server) newDomain(i uint32) (*domain, error) {
 	s.info(fmt.Sprintf("policy %s, changes of mappings: %v, helper: %t, threshold %s",
 		s.set.Policy, w.Mechanism(), s.engine.Helped(), mem.FormatBytes(uint64(s.sh.threshold))))
 	return d, nil
+}
+
+// adopt takes over the first uses that C threads have registered by themselves.
+func (ds *domains) adopt() {
+	for i := range ds {
+		if d := ds.at(uint32(i)); d != nil {
+			d.cache.Adopt()
+		}
+	}
 }
 
 // close ends a domain: it releases idle registrations, and no new ones are made.

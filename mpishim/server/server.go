@@ -99,6 +99,7 @@ func (s *server) rank() int {
 func (s *server) loop() {
 	for {
 		doorbell := at32(&s.sh.doorbell).Load()
+		s.adopt()
 		for t := s.threads(); t != nil; t = t.next {
 			if s.serveMailbox(t); s.ended {
 				return // the next server answers later questions
@@ -142,6 +143,7 @@ func (s *server) releaseAbandoned(domain uint32, ref regcache.Ref) {
 // serve answers one question.
 func (s *server) serve(t *C.struct_pw_thread) (ref regcache.Ref, acquired bool) {
 	defer s.contain()
+	s.domains.adopt() // what this thread has registered before it asked
 	m := &t.mail
 	var err error
 	switch m.ask {
@@ -172,6 +174,19 @@ func (s *server) serve(t *C.struct_pw_thread) (ref regcache.Ref, acquired bool) 
 	}
 	m.error = errnoFor(err)
 	return ref, acquired
+}
+
+func (s *server) adopt() {
+	defer s.contain()
+	s.domains.adopt()
+}
+
+// adopted counts a first use that a C thread has registered by itself. Any thread may call it.
+func (s *server) adopted(a regcache.Adopted) {
+	startNs, endNs := int64(a.Note[C.PW_NOTE_START]), int64(a.Note[C.PW_NOTE_END])
+	site := *(**C.struct_pw_site)(unsafe.Pointer(&a.Note[C.PW_NOTE_SITE])) // which is never freed
+	s.engine.Registered(int64(a.Range.Len()), endNs-startNs)
+	s.engine.Missed(a.Outcome, callSite(C.uint32_t(a.Note[C.PW_NOTE_OP]), site), startNs, endNs)
 }
 
 func (s *server) acquire(t *C.struct_pw_thread) (regcache.Ref, error) {

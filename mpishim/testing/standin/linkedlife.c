@@ -197,6 +197,80 @@ static void periodic(void)
 	EXPECT(s.hits + s.waited + s.late + s.first + s.plain > 0 && !s.failed);
 }
 
+static int gate; /* atomic: 1 while a thread of the library is to wait in the callback, 2 while one does */
+static __thread int is_ours; /* a thread of this program */
+static __thread long own;    /* its registrations */
+
+static int gated_reg(void *arg, void *addr, size_t len, unsigned access, struct pinwheel_region *region)
+{
+	int closed = 1;
+
+	own++;
+	if (!is_ours && __atomic_compare_exchange_n(&gate, &closed, 2, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		while (__atomic_load_n(&gate, __ATOMIC_SEQ_CST))
+			nap(100);
+	return pin_reg(arg, addr, len, access, region);
+}
+
+static void *use_in_thread(void *at)
+{
+	is_ours = 1;
+	return (void *)(intptr_t)use_once(at, BYTES);
+}
+
+/*
+ * First uses while the library's server is busy for long: they don't wait for it, until nothing more is offered. Whether
+ * a use ends before the server hears of it or after makes no difference.
+ */
+static void first_uses(void)
+{
+	static const struct pinwheel_ops gated = {.size = sizeof gated, .reg = gated_reg, .dereg = pin_dereg};
+	enum { OFFERS = 16, N = 40 };
+	struct pinwheel_use u[N];
+	char *a[N], *known = memory(BYTES), *fresh = memory(BYTES);
+	pthread_t t;
+	void *failed;
+
+	is_ours = 1;
+	EXPECT(!pinwheel_domain_close(dom) && !pinwheel_domain_open(pw, &gated, NULL, &dom));
+	for (int i = 0; i < N; i++)
+		a[i] = memory(BYTES);
+	EXPECT(!use_once(known, BYTES) && pinwheel_clean(pw, dom) == 1);
+	EXPECT(!use_once(a[0], BYTES));
+	if (own != 1) {
+		fprintf(stderr, "first uses ask\n");
+		return;
+	}
+	gate = 1;
+	pthread_create(&t, NULL, use_in_thread, known);
+	while (__atomic_load_n(&gate, __ATOMIC_SEQ_CST) != 2)
+		nap(100);
+	for (int i = 1; i < OFFERS; i++) {
+		EXPECT(!pinwheel_acquire(dom, a[i], BYTES, RW, 0, &u[i]) && own == i + 1);
+		pin_begin(&u[i]);
+		if (i % 2)
+			pin_end(&u[i]), EXPECT(!pinwheel_release(&u[i]));
+	}
+	__atomic_store_n(&gate, 0, __ATOMIC_SEQ_CST);
+	for (int i = OFFERS; i < N; i++) {
+		EXPECT(!pinwheel_acquire(dom, a[i], BYTES, RW, 0, &u[i]));
+		pin_begin(&u[i]);
+	}
+	pthread_join(t, &failed);
+	EXPECT(!failed && counts(dom).first == N + 1 && counts(dom).late == 1 && !counts(dom).plain && pins.live == N + 1);
+	for (int i = 0; i < N; i++)
+		EXPECT(!use_once(a[i], BYTES));
+	EXPECT(counts(dom).hits == N && pins.regs == N + 2);
+	for (int i = 1; i < N; i++)
+		if (i >= OFFERS || i % 2 == 0)
+			pin_end(&u[i]), EXPECT(!pinwheel_release(&u[i]));
+	EXPECT(pinwheel_clean(pw, dom) == N + 1 && !pins.live);
+	for (int i = 0; i < 3; i++) { /* a refusal leaves nothing behind */
+		pins.failure = i < 2 ? -EPERM : 0;
+		EXPECT(use_once(fresh, BYTES) == pins.failure);
+	}
+}
+
 /* Nothing is cached: what is not in use is not registered. */
 static void plain(void)
 {
@@ -225,7 +299,7 @@ int main(int argc, char **argv)
 	static const struct mode modes[] = {
 		{"fork", forks, 1},	{"renewed", renewed, 1},   {"closing", closing, 1},
 		{"last-release", last_release, 1}, {"refused", refused, 1}, {"cycles", cycles, 0},
-		{"domains", domains, 1}, {"periodic", periodic, 1}, {"plain", plain, 1},     {"unwatched", unwatched, 1}, {0},
+		{"domains", domains, 1}, {"periodic", periodic, 1}, {"first-uses", first_uses, 1}, {"plain", plain, 1},     {"unwatched", unwatched, 1}, {0},
 	};
 
 	return play(modes, argc, argv);
