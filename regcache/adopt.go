@@ -176,17 +176,21 @@ func (c *Cache) adoptOfferUnlocking(f *offer) {
 	g.mr = c.tab.desc(g.slot).registration()
 	g.access, g.packed = g.mr.Access, packAccess(g.mr.Access)
 	c.setSlot(g.slot, g)
-	c.renewOffer(f)
-	c.adoptRegionUnlocking(g, generation, a)
+	var err error
+	if !c.makeKnown(g) {
+		err = errKnown
+	}
+	c.renewOffer(f) // not before: C code looks there first, and then for known regions
+	c.adoptRegionUnlocking(g, generation, a, err)
 }
 
-// adoptRegionUnlocking makes a registration that a C thread has made a known region that others can hit. If
-// that can't be, the registration lives until its last reference is dropped.
-func (c *Cache) adoptRegionUnlocking(g *region, generation uint64, a Adopted) {
-	err := errUnended
+// adoptRegionUnlocking makes a registration that a C thread has made one that others can hit. If that can't be,
+// with err or for another reason, the registration lives until its last reference is dropped.
+func (c *Cache) adoptRegionUnlocking(g *region, generation uint64, a Adopted, err error) {
+	result := errUnended
 	defer func() {
 		c.offerWatcher.Uninterest(g.rng)
-		c.endAdoption(g, err)
+		c.endAdoption(g, result)
 	}()
 	storeWord(&c.tab.epoch, c.tab.epoch+1)
 	g.used = c.tab.epoch
@@ -195,14 +199,12 @@ func (c *Cache) adoptRegionUnlocking(g *region, generation uint64, a Adopted) {
 	} else {
 		c.stats.Late++
 	}
-	if !c.makeKnown(g) {
-		err = errKnown
-	} else {
+	if err == nil {
 		err = c.watchUnlocking(g, c.offerWatcher)
 	}
-	err = errors.Join(err, c.withoutLock(func() error { c.opts.OnAdopt(a); return nil }), c.drainUnlocking())
-	if err == nil && (g.verify || c.offerWatcher.ChangedSince(generation, g.rng)) {
-		err = errMoved // or nobody can tell
+	result = errors.Join(err, c.withoutLock(func() error { c.opts.OnAdopt(a); return nil }), c.drainUnlocking())
+	if result == nil && (g.verify || c.offerWatcher.ChangedSince(generation, g.rng)) {
+		result = errMoved // or nobody can tell
 	}
 }
 

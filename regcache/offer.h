@@ -138,8 +138,10 @@ static inline struct pwt_offer *pwt_take_offer(struct pwt_local *l, uint64_t low
 	struct pwt_offers *o = pwt_offers(h);
 
 	if (high <= low || high - low > PWT_OFFER_BYTES || want & PWT_OTHER || !__atomic_load_n(&o->room, __ATOMIC_RELAXED) ||
-	    !pwt_is_current(h) || __atomic_load_n(&h->undone, __ATOMIC_RELAXED) || pwt_is_known(h, low, high) ||
-	    pwt_is_coming(o, low, high))
+	    !pwt_is_current(h) || __atomic_load_n(&h->undone, __ATOMIC_RELAXED))
+		return NULL;
+	/* In this order: the writer makes a region known before it renews the offer. */
+	if (pwt_is_coming(o, low, high) || pwt_is_known(h, low, high))
 		return NULL;
 	for (unsigned i = 0; i < PWT_OFFERS; i++) {
 		struct pwt_offer *f = &o->offer[i];
