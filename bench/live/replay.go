@@ -10,11 +10,12 @@ import (
 	"path/filepath"
 
 	"pinwheel/internal/compare"
+	"pinwheel/internal/settings"
 	"pinwheel/replay"
 )
 
 // replayed is what the simulation makes of the row's own record: on the recorded timeline, with the
-// costs of registration that were measured on the device.
+// costs of registration that were measured on the device, and with the helpers' share of a core.
 type replayed struct {
 	CapturedAvg *float64 `json:"captured_avg,omitempty"`
 	Late        float64  `json:"late_share"` // of the needs after the first
@@ -59,8 +60,12 @@ func (m *measurement) replay(r row) (result replayed, err error) {
 	if _, err := m.command(request.Environ, "pinwheel", args...); err != nil {
 		return result, err
 	}
-	out, err := m.command(os.Environ(), "nasreplay", "compare", "--json", "--timeline", "recorded", "--costs", costs,
-		"--policy", "leave-pinned,pinwheel,oracle", merged)
+	options := []string{"compare", "--json", "--timeline", "recorded", "--costs", costs,
+		"--policy", "leave-pinned,pinwheel,oracle"}
+	if !r.idle { // every processor has a rank, so the helpers of the job had their share of one
+		options = append(options, "--helper-share", settings.FormatShare(settings.Default().HelperShare))
+	}
+	out, err := m.command(os.Environ(), "nasreplay", append(options, merged)...)
 	if err != nil {
 		return result, err
 	}
