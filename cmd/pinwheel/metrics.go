@@ -21,12 +21,13 @@ type metricsCmd struct {
 }
 
 func (metricsCmd) Help() string {
-	return `Prints what "pinwheel top" shows in the text format of Prometheus. With --textfile or --listen it goes on, in a process of its own that
-ranks don't notice, and that may start before the first job and outlive the last one. It sees the jobs of the user who runs it.
+	return `Prints what "pinwheel top" shows in the text format of Prometheus. With --textfile or --listen it goes on, in a
+process of its own that ranks don't notice, and that may start before the first job and outlive the last one. It sees
+the jobs of the user who runs it.
 
-Series have the labels job_id, rank, pid and manager. Counters count since the start of the process; those of ranks that have ended are
-gone. The path over HTTP is /metrics. A Unix socket is open for you only; a loopback port is for everyone on this node. FILE is removed
-when the command ends.
+Series have the labels job_id, rank, pid and manager. Counters count since the start of the process; those of ranks
+that have ended are gone. The path over HTTP is /metrics. A Unix socket is open for you only; a loopback port is for
+everyone on this node. FILE is removed when the command ends.
 
 Examples:
   pinwheel metrics

@@ -23,11 +23,13 @@ type topCmd struct {
 }
 
 func (topCmd) Help() string {
-	return `Shows the MPI ranks, and other processes under Pinwheel, that you run on this node: what they have registered, what their helper threads
-do and take, how many uses came late, and how good predictions are. It reads shared memory, so ranks don't notice. A rank is seen after
-its first large message. If there is none, top says so, and the exit status is 1.
+	return `Shows the MPI ranks, and other processes under Pinwheel, that you run on this node: what they have registered, what
+their helper threads do and take, how many uses came late, and how good predictions are. It reads shared memory, so
+ranks don't notice. A rank is seen after its first large message. If there is none, top says so, and the exit status
+is 1.
 
-Keys: q quits, left and right choose the column to sort by, r reverses the order; up, down, page up and page down scroll.
+Keys: q quits, left and right choose the column to sort by, r reverses the order; up, down, page up and page down
+scroll.
 
 ` + top.Legend + `
 

@@ -6,9 +6,10 @@
 //
 // # Labels
 //
-// The series of a rank have the labels job_id, rank, pid and manager. It is not "job", which Prometheus itself gives to all that
-// it scrapes: ours would become exported_job. The PID tells ranks that a job starts anew, or with MPI_Comm_spawn,
-// from those of the same number, so no counter of a series ever falls. A process in Go may have several Managers, numbered from 1.
+// The series of a rank have the labels job_id, rank, pid and manager. It is not "job", which Prometheus itself gives
+// to all that it scrapes: ours would become exported_job. The PID tells ranks that a job starts anew, or with
+// MPI_Comm_spawn, from those of the same number, so no counter of a series ever falls. A process in Go may have
+// several Managers, numbered from 1.
 //
 // # Caveats
 //

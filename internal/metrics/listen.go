@@ -24,8 +24,8 @@ type Address struct {
 	network, address string // as net.Listen takes them
 }
 
-// ParseAddress reads unix:/PATH, or a loopback address with a port. It refuses everything else: counters of a job are no
-// business of other computers.
+// ParseAddress reads unix:/PATH, or a loopback address with a port. It refuses everything else: counters of a job are
+// no business of other computers.
 func ParseAddress(text string) (Address, error) {
 	if path, ok := strings.CutPrefix(text, "unix:"); ok {
 		if !filepath.IsAbs(path) {
@@ -64,8 +64,8 @@ func Listen(a Address) (net.Listener, error) {
 	return listenOwner(a.address)
 }
 
-// listenOwner makes a socket that only its owner may open, from its first moment on. The mask is that of the process, so
-// nothing else may create a file meanwhile.
+// listenOwner makes a socket that only its owner may open, from its first moment on. The mask is that of the process,
+// so nothing else may create a file meanwhile.
 func listenOwner(path string) (net.Listener, error) {
 	defer unix.Umask(unix.Umask(0o177))
 	return net.Listen("unix", path)

@@ -33,9 +33,9 @@ func WriteFile(path string, g prometheus.Gatherer, options ...outfile.Option) er
 	return outfile.Write(path, func(w io.Writer) error { return Write(w, g) }, options...)
 }
 
-// KeepFile renews a file every interval until the context ends, and then removes it: what a file says that
-// nobody renews would stay true for node_exporter for ever. The caller handles signals, and ends the context. Once there is a file, what fails later is passed to warn,
-// and tried again.
+// KeepFile renews a file every interval until the context ends, and then removes it: what a file says that nobody
+// renews would stay true for node_exporter for ever. The caller handles signals, and ends the context. Once there is
+// a file, what fails later is passed to warn, and tried again.
 func KeepFile(ctx context.Context, path string, g prometheus.Gatherer, every time.Duration, warn func(error)) error {
 	if err := WriteFile(path, g, outfile.WithoutSignals); err != nil {
 		return err

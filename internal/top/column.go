@@ -89,11 +89,13 @@ const trendTitle = "LAST MINUTE"
 
 // Legend explains the columns.
 const Legend = `RANK: of the MPI job, - if there is none. PINNED, PEAK: memory that is registered through Pinwheel, now and at most;
-under PINWHEEL_NODE_BUDGET with what the transport registers for itself. LAST MINUTE: PINNED in that time, as a share of PEAK. SHARE: the rank's part of PINWHEEL_NODE_BUDGET. CORE: processor of
-the helper thread, with * if ranks use it, too. HELPER: processor time of the helper, registrations included, as a share of
-one processor, and LIMIT: how much it may take. HITS, LATE: uses that found their buffer registered, or registered before but not
-now. STALL: share of the time that communication waited for registrations. <5 %: predictions of the next use with less than
-5 % error. AGE: how long ago the rank said so, if one is silent. On a terminal, rates are those of the last 10 s; else since the rank's start.`
+under PINWHEEL_NODE_BUDGET with what the transport registers for itself. LAST MINUTE: PINNED in that time, as a share
+of PEAK. SHARE: the rank's part of PINWHEEL_NODE_BUDGET. CORE: processor of the helper thread, with * if ranks use
+it, too. HELPER: processor time of the helper, registrations included, as a share of one processor, and LIMIT: how
+much it may take. HITS, LATE: uses that found their buffer registered, or registered before but not now. STALL: share
+of the time that communication waited for registrations. <5 %: predictions of the next use with less than 5 % error.
+AGE: how long ago the rank said so, if one is silent. On a terminal, rates are those of the last 10 s; else since the
+rank's start.`
 
 func pick(live bool, rate float64, total int64) float64 {
 	if live {
