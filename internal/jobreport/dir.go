@@ -104,7 +104,7 @@ func (d Dir) Files() (files []string, err error) {
 
 // Remove removes the directory and the reports, unless other processes have joined and live.
 func (d Dir) Remove() error {
-	if !d.Last() {
+	if !d.Last() || !d.owns() { // the last one may have removed it since
 		return d.owner.Close()
 	}
 	return errors.Join(remove(d.path), d.owner.Close())

@@ -7,22 +7,27 @@ import (
 )
 
 // slurm is srun, which starts the ranks of any MPI library.
-var slurm = launcher{name: "Slurm", bases: []string{"srun"}, values: slurmValues, pass: passSlurm, environFirst: true}
+var slurm = launcher{
+	name: "Slurm", bases: []string{"srun"}, values: slurmValues, pass: passSlurm, environFirst: true,
+}
 
 // slurmValues are those of srun(1) of Slurm 17.11 to 25.11; a value joined to
 // its option by = or to a letter is one argument.
-var slurmValues = arity(`A account accel-bind a array acctg-freq B extra-node-info bb bbf b begin c cpus-per-task C constraint cluster-constraint M clusters
-	comment container cores-per-socket mcs-label container-id core-spec S cpu-bind cpu-freq cpus-per-gpu d dependency deadline delay-boot D chdir
-	distribution m epilog e error x exclude export export-file extra F nodefile G gpus gpu-bind gpu-freq gpus-per-node
-	gpus-per-socket gpus-per-task gres gres-flags group gid hint i input job-name J jobid
-	bcast-exclude cluster context cpu_bind mem_bind msg-timeout pack-group resources segment tasks-per-node treewidth tres-bind tres-per-task
-	licenses L mail-type mail-user mem mem-bind mem-per-cpu mem-per-gpu mincpus mpi multi-prog-file network
-	nodes N nodelist w ntasks n ntasks-per-core ntasks-per-gpu ntasks-per-node ntasks-per-socket ntasks-per-tres
-	open-mode output o partition p power prefer priority profile prolog qos q r relative reservation signal
-	slurmd-debug sockets-per-node switches task-epilog task-prolog thread-spec threads threads-per-core time t time-min
-	tmp tree-width T uid wait W wckey het-group`, ``)
+var slurmValues = arity(`A account accel-bind a array acctg-freq B extra-node-info bb bbf b begin c cpus-per-task C
+	constraint cluster-constraint M clusters comment container cores-per-socket mcs-label container-id
+	core-spec S cpu-bind cpu-freq cpus-per-gpu d dependency deadline delay-boot D chdir distribution m
+	epilog e error x exclude export export-file extra F nodefile G gpus gpu-bind gpu-freq gpus-per-node
+	gpus-per-socket gpus-per-task gres gres-flags group gid hint i input job-name J jobid bcast-exclude
+	cluster context cpu_bind mem_bind msg-timeout pack-group resources segment tasks-per-node treewidth
+	tres-bind tres-per-task licenses L mail-type mail-user mem mem-bind mem-per-cpu mem-per-gpu mincpus
+	mpi multi-prog-file network nodes N nodelist w ntasks n ntasks-per-core ntasks-per-gpu
+	ntasks-per-node ntasks-per-socket ntasks-per-tres open-mode output o partition p power prefer
+	priority profile prolog qos q r relative reservation signal slurmd-debug sockets-per-node switches
+	task-epilog task-prolog thread-spec threads threads-per-core time t time-min tmp tree-width T uid
+	wait W wckey het-group`, ``)
 
-var errComma = errors.New("srun separates variables by commas, and the value of LD_PRELOAD has one: install libpinwheel.so under another path")
+var errComma = errors.New("srun separates variables by commas, and the value of LD_PRELOAD has one: " +
+	"install libpinwheel.so under another path")
 
 // passSlurm extends --export, or adds one, for every component of the job.
 func passSlurm(segments []segment, library string, environ []string, vars []variable) ([]segment, error) {

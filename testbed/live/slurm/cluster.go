@@ -65,14 +65,16 @@ func (c *Cluster) startMunge() error {
 		}
 	}
 	return c.start(func() bool { return exec.Command("munge", "-n").Run() == nil },
-		"munged", "--foreground", "--key-file="+key, "--pid-file="+run+"/pid", "--seed-file="+run+"/seed", "--log-file="+run+"/log")
+		"munged", "--foreground", "--key-file="+key, "--pid-file="+run+"/pid",
+		"--seed-file="+run+"/seed", "--log-file="+run+"/log")
 }
 
 // startSlurm starts the controller and the node. An error has what they said.
 func (c *Cluster) startSlurm(node string, how confinement) error {
 	c.Confinement, c.Groups = how.says, how.groups != ""
 	for _, err := range []error{
-		os.RemoveAll(c.path("state")), os.RemoveAll(c.path("spool")), os.Mkdir(c.path("state"), 0o755), os.Mkdir(c.path("spool"), 0o755),
+		os.RemoveAll(c.path("state")), os.Mkdir(c.path("state"), 0o755),
+		os.RemoveAll(c.path("spool")), os.Mkdir(c.path("spool"), 0o755),
 		os.WriteFile(c.path("slurm.conf"), []byte(configuration(node, c.dir, how)), 0o644),
 		os.WriteFile(c.path("cgroup.conf"), []byte(how.groups), 0o644),
 		c.SetTaskProlog(""),

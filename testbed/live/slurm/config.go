@@ -56,7 +56,8 @@ type confinement struct {
 }
 
 var byAffinity = confinement{
-	proctrack: "proctrack/linuxproc", task: "task/affinity", says: "by affinity masks (task/affinity), without control groups",
+	proctrack: "proctrack/linuxproc", task: "task/affinity",
+	says: "by affinity masks (task/affinity), without control groups",
 }
 
 const groupRoot = "/sys/fs/cgroup"

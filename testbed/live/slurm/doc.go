@@ -4,7 +4,8 @@
 // Everything happens in namespaces of its own (Isolate): processes, network,
 // mounts, and a /run and a /dev/shm that begin empty. So the cluster meets no other,
 // and the kernel ends all of it with the first process of the namespace, however
-// that ends. Only control groups outlive them; the process outside removes those.
+// that ends. Only control groups outlive them. The process outside removes those, unless it is
+// killed (SIGKILL): then directories without processes stay below /sys/fs/cgroup.
 //
 // # Caveats
 //

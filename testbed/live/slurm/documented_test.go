@@ -125,7 +125,8 @@ func (b *bench) submit(script string, environ ...string) string {
 		return slurmSays(b.t, "squeue", "--noheader", "--states=all", "--jobs="+id, "--format=%T")
 	}
 	if j.status == 0 { // sbatch --wait looks once a minute
-		testwait.Until(b.t, "the batch job ends", func() bool { return slices.Contains(ended, state()) }, func() any { return state() })
+		over := func() bool { return slices.Contains(ended, state()) }
+		testwait.Until(b.t, "the batch job ends", over, func() any { return state() })
 	}
 	if got := state(); got != "COMPLETED" {
 		b.t.Errorf("sbatch: status %d, %s; the job is %s", j.status, j.output, got)

@@ -68,7 +68,8 @@ func TestCancelledJobLeavesNothing(t *testing.T) {
 				if took := j.took + time.Since(begin); took > cancelled {
 					t.Errorf("it went on for %v", took)
 				}
-				if left := slices.DeleteFunc(filesIn("/dev/shm"), func(f string) bool { return slices.Contains(had, f) }); len(left) > 0 {
+				isOld := func(f string) bool { return slices.Contains(had, f) }
+				if left := slices.DeleteFunc(filesIn("/dev/shm"), isOld); len(left) > 0 {
 					t.Errorf("left in /dev/shm: %q", left)
 				}
 				if left, _ := filepath.Glob(b.path("pinwheel-*")); len(left) > 0 {
