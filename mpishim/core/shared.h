@@ -197,8 +197,9 @@ struct pw_domain {
 #define PW_GENERATIONS (1u << 12)
 
 enum pw_mode {
-	PW_PLAIN,   /* every registration goes straight to the transport */
+	PW_PLAIN,      /* every registration goes straight to the transport */
 	PW_MANAGED,
+	PW_UNANSWERED, /* likewise plain, since the server did not answer; once it does, it manages again */
 };
 
 /* The real calls of libibverbs. They set errno on failure. */

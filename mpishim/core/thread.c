@@ -94,8 +94,10 @@ static int give_up(struct pw_mailbox *m)
 	if (__atomic_compare_exchange_n(&m->state, &state, PW_MAIL_IDLE, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ||
 	    (state == PW_MAIL_SERVING &&
 	     __atomic_compare_exchange_n(&m->state, &state, PW_MAIL_ABANDONED, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))) {
-		if (__atomic_exchange_n(&pw.mode, PW_PLAIN, __ATOMIC_RELEASE) != PW_PLAIN)
-			pw_warn("the helper library does not answer; going on with plain registration");
+		uint32_t mode = PW_MANAGED;
+
+		if (__atomic_compare_exchange_n(&pw.mode, &mode, PW_UNANSWERED, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+			pw_warn("the helper library does not answer; going on with plain registration until it does");
 		return -1;
 	}
 	return 0; /* DONE, after all */

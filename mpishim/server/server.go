@@ -105,9 +105,18 @@ func (s *server) loop() {
 				return // the next server answers later questions
 			}
 		}
+		s.resume()
 		if at32(&s.sh.doorbell).Load() == doorbell {
 			C.pw_futex_wait(&s.sh.doorbell, C.uint32_t(doorbell))
 		}
+	}
+}
+
+// resume ends a time in which a thread got no answer and the others did not ask. Nobody else has ended managing
+// meanwhile.
+func (s *server) resume() {
+	if at32(&s.sh.mode).CompareAndSwap(C.PW_UNANSWERED, C.PW_MANAGED) {
+		s.engine.Warn("resume", "the helper library answers again")
 	}
 }
 

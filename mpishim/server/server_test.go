@@ -19,7 +19,7 @@ import (
 const (
 	mailIdle, mailAsked, mailDone, mailAbandoned = 0, 1, 3, 4
 	askAcquire, askRelease, askClean             = 1, 2, 4
-	modePlain, modeManaged                       = 0, 1
+	modePlain, modeManaged, modeUnanswered       = 0, 1, 2
 )
 
 // during is a provider that lets something happen while it registers.
@@ -143,6 +143,16 @@ func TestPanicThatNoAnswerTellsOfEndsManagingToo(t *testing.T) {
 	}
 	if ask(askClean); p.Stats().PinnedBytes != 0 {
 		t.Errorf("%d bytes are still pinned", p.Stats().PinnedBytes)
+	}
+}
+
+func TestServerThatAnswersAgainManagesAgain(t *testing.T) {
+	_, s, _ := asked(t)
+	for mode, want := range map[uint32]uint32{modeUnanswered: modeManaged, modePlain: modePlain} {
+		at32(&s.sh.mode).Store(mode)
+		if s.resume(); at32(&s.sh.mode).Load() != want {
+			t.Errorf("mode %d becomes %d, want %d", mode, s.sh.mode, want)
+		}
 	}
 }
 
