@@ -34,6 +34,7 @@ type NodesOptions struct {
 type placing struct {
 	Name  string
 	cores *replay.IdleCores // nil: each has its own
+	share float64           // of its rank's core that a helper without idle core may use, under auto
 }
 
 // oldSliceNs is the time slice that Linux gave a thread before its fair scheduler (2.6.23), which the paper's cluster may have run.
@@ -41,11 +42,11 @@ const oldSliceNs = 100_000_000
 
 func placings(idle int) []placing {
 	return []placing{
-		{"conservative", &replay.IdleCores{PerNode: idle, Policy: "conservative"}},
-		{"aggressive", &replay.IdleCores{PerNode: idle, Policy: "aggressive"}},
-		{"aggressive, slices of 100 ms", &replay.IdleCores{PerNode: idle, Policy: "aggressive", SliceNs: oldSliceNs}},
-		{"auto", &replay.IdleCores{PerNode: idle, Policy: "auto"}},
-		{"a core for each helper", nil},
+		{"conservative", &replay.IdleCores{PerNode: idle, Policy: "conservative"}, 0},
+		{"aggressive", &replay.IdleCores{PerNode: idle, Policy: "aggressive"}, 0},
+		{"aggressive, slices of 100 ms", &replay.IdleCores{PerNode: idle, Policy: "aggressive", SliceNs: oldSliceNs}, 0},
+		{"auto", &replay.IdleCores{PerNode: idle, Policy: "auto"}, 0.05},
+		{"a core for each helper", nil, 0},
 	}
 }
 
@@ -209,8 +210,8 @@ var sharedCases = []struct {
 	tasks       []int // on each node
 	iterations  int
 }{
-	{"SP.D.36", "sp.D.4", 36, []int{6, 6, 6, 6, 6, 6}, 40},
-	{"CG.C.32", "cg.C.4", 32, []int{6, 6, 5, 5, 5, 5}, 24},
+	{"SP.D.36", "sp.D.4", 36, []int{6, 6, 6, 6, 6, 6}, 16},
+	{"CG.C.32", "cg.C.4", 32, []int{6, 6, 5, 5, 5, 5}, 6},
 }
 
 const (
@@ -246,7 +247,7 @@ func (w *nodesWriter) shared(ctx context.Context, d *nodesData) error {
 		}
 		var lines map[string][]chart.Series
 		for _, p := range placings(idleOfEight) {
-			o.Cores = p.cores
+			o.Cores, o.HelperShare = p.cores, p.share
 			o.SeriesFromNs, o.SeriesToNs = 0, 0
 			run, err := w.replay(ctx, c.name+", "+p.Name, job, o)
 			if err != nil {
@@ -320,7 +321,7 @@ func (w *nodesWriter) aggregated(ctx context.Context, d *nodesData) error {
 					continue // the same again
 				}
 				o := w.o.Costs.options(helperPolicies()...)
-				o.Nodes, o.Cores = g.nodes, p.cores
+				o.Nodes, o.Cores, o.HelperShare = g.nodes, p.cores, p.share
 				name := fmt.Sprintf("%s, %d idle", g.name, idle)
 				if p.cores == nil {
 					name = g.name
