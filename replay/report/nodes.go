@@ -209,9 +209,10 @@ var sharedCases = []struct {
 	ranks       int
 	tasks       []int // on each node
 	iterations  int
+	lookNs      int64 // between two looks of a helper; 0: as in a job
 }{
-	{"SP.D.36", "sp.D.4", 36, []int{6, 6, 6, 6, 6, 6}, 16},
-	{"CG.C.32", "cg.C.4", 32, []int{6, 6, 5, 5, 5, 5}, 6},
+	{"SP.D.36", "sp.D.4", 36, []int{6, 6, 6, 6, 6, 6}, 16, 0},
+	{"CG.C.32", "cg.C.4", 32, []int{6, 6, 5, 5, 5, 5}, 6, 20_000_000},
 }
 
 const (
@@ -248,6 +249,9 @@ func (w *nodesWriter) shared(ctx context.Context, d *nodesData) error {
 		var lines map[string][]chart.Series
 		for _, p := range placings(idleOfEight) {
 			o.Cores, o.HelperShare = p.cores, p.share
+			if o.Cores != nil {
+				o.Cores.IntervalNs = c.lookNs
+			}
 			o.SeriesFromNs, o.SeriesToNs = 0, 0
 			run, err := w.replay(ctx, c.name+", "+p.Name, job, o)
 			if err != nil {
