@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	"go.uber.org/atomic"
 
 	"pinwheel/internal/monitor"
 	"pinwheel/internal/monitor/monitortest"
@@ -104,22 +105,23 @@ func TestFailedLookFailsTheScrape(t *testing.T) {
 func TestFileIsKeptAndThenRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "pinwheel.prom")
-		looks := 0
+		var looks atomic.Int64 // the registry looks in a goroutine of its own
 		g := Registry(func() (monitor.Look, error) {
-			if looks++; looks == 3 {
+			n := looks.Inc()
+			if n == 3 {
 				return monitor.Look{}, errLook
 			}
-			return monitortest.Node(1, float64(looks), 0), nil
+			return monitortest.Node(1, float64(n), 0), nil
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		warned, done := 0, make(chan error)
 		go func() { done <- KeepFile(ctx, path, g, 15*time.Second, func(error) { warned++ }) }()
 		var before string
-		for n := 1; n <= 5; n++ {
+		for n := int64(1); n <= 5; n++ {
 			synctest.Wait()
 			text, err := os.ReadFile(path)
-			if err != nil || looks != n || (string(text) == before) != (n == 3) {
-				t.Errorf("look %d of %d: %v, the same as before: %t", looks, n, err, string(text) == before)
+			if err != nil || looks.Load() != n || (string(text) == before) != (n == 3) {
+				t.Errorf("look %d of %d: %v, the same as before: %t", looks.Load(), n, err, string(text) == before)
 			}
 			before = string(text)
 			time.Sleep(15 * time.Second)
