@@ -102,7 +102,7 @@ func (f *Figure) panelSize() (width, height float64) {
 func (f *Figure) size(head float64) (width, height float64) {
 	pw, ph := f.panelSize()
 	rows := (len(f.Panels) + f.columns() - 1) / f.columns()
-	return 2*margin + float64(f.columns())*pw, margin + head + float64(rows)*ph
+	return 2*margin + max(float64(f.columns())*pw, f.legendWidth()), margin + head + float64(rows)*ph
 }
 
 func (f *Figure) open(c *canvas, width, height float64, attributes string) {
@@ -139,8 +139,24 @@ func (f *Figure) legend(c *canvas, x, y float64) {
 			c.path([]point{{x, y - 4}, {x + legendSample, y - 4}}, s.stroke())
 		}
 		c.text(x+legendSample+5, y, "", "start", s.Name)
-		x += legendSample + 22 + textWidth(s.Name, 11)
+		x += s.legendWidth()
 	}
+}
+
+func (f *Figure) legendWidth() (width float64) {
+	if f.hasLegend() {
+		for _, s := range f.Panels[0].Series {
+			width += s.legendWidth()
+		}
+	}
+	return width
+}
+
+func (s *Series) legendWidth() float64 {
+	if s.Name == "" {
+		return 0
+	}
+	return legendSample + 22 + textWidth(s.Name, 11)
 }
 
 func (s *Series) stroke() string {
