@@ -53,7 +53,7 @@ func (o *PlacerOptions) ensureDefaults() {
 // leave, and at the table that the helpers of its job share on this node, and moves, parks or
 // wakes its helper. One busy second parks nobody; see parkAfter.
 //
-// Until the first interval has passed the load is unknown, and the helper runs
+// Until the first look, after a tenth of the interval, the load is unknown, and the helper runs
 // unplaced; under Auto, within its share. If the table can't be used, the Placer considers the load alone.
 type Placer struct {
 	opt     PlacerOptions
@@ -111,7 +111,7 @@ func (p *Placer) run(first Placement) {
 	if first.Share > 0 {
 		p.opt.Apply(first)
 	}
-	ticks := time.NewTicker(p.opt.Interval)
+	ticks := time.NewTicker(p.opt.Interval / earlier)
 	defer ticks.Stop()
 	for {
 		select {
@@ -120,9 +120,14 @@ func (p *Placer) run(first Placement) {
 			return
 		case <-ticks.C:
 			p.place()
+			ticks.Reset(p.opt.Interval)
 		}
 	}
 }
+
+// earlier is how much earlier the first look comes than the next ones: short programs, too, should have the
+// idle core that there is.
+const earlier = 10
 
 // place looks at the machine once and tells the helper if something changes.
 func (p *Placer) place() {
