@@ -16,7 +16,7 @@ REAL_TRACES := $(addprefix results/traces/,ft.B.4.pwt lu.B.4.pwt mg.C.4.pwt)
 # One line for a tool that is missing: $(call need,command,what to install)
 need = command -v $(1) >/dev/null || { echo "make: $(1) is missing: $(2)" >&2; exit 1; }
 
-.PHONY: help tools build replay test race fuzz lint soak soak-node test-faults test-sanitize bench-peers bench results results-nodes helper-share calibrate vmwatch-object clean
+.PHONY: help tools build replay test race fuzz lint soak soak-node test-faults test-sanitize bench-peers bench results results-nodes helper-share import-again calibrate vmwatch-object clean
 
 ## help: this list
 help:
@@ -107,6 +107,17 @@ helper-share: build
 ## results-nodes: write results/nodes.md anew: shared idle cores, several tasks on a node, 4096 ranks; takes some minutes
 results-nodes: build
 	bin/nasreplay nodes --out results
+
+AGAIN_SOURCE := NPB 3.4-MPI (gfortran -O2, Open MPI 4.1.4), all ranks on one 2-core machine; a second run of the job on another machine and day, under another load
+
+## import-again: import second runs of the jobs of results/traces, the recorder's CSV=DIR/JOB/rank*.csv*, into results/traces-again
+import-again: build
+	@[ -n "$(CSV)" ] || { echo "make: give CSV=DIR, which has a directory of rank*.csv or rank*.csv.zst for each job" >&2; exit 1; }
+	mkdir -p results/traces-again
+	@set -e; for dir in $(CSV)/*/; do \
+		job=$$(basename "$$dir"); \
+		bin/nasreplay import --force --out "results/traces-again/$$job.pwt" --source "$(AGAIN_SOURCE)" "$$dir"rank*.csv*; \
+	done
 
 ## calibrate: measure what registration costs here, into out/calibration.json
 calibrate: build
