@@ -27,6 +27,11 @@ type SchedulerOptions struct {
 	// deregistered at once and the second stay registered: Li et al., CF'11. If
 	// true, both are kept until the program has gone on without them.
 	KeepUnknown bool
+	// Workers is how many registrations may run at the same time: Next may return so many before the first is
+	// Done. 0 is 1.
+	Workers int
+	// Without are ideas to leave out, for comparisons.
+	Without predictor.Idea
 }
 
 // region is the state of one region.
@@ -122,7 +127,22 @@ func (s *Scheduler) Observe(e Event, nowNs int64) {
 	}
 	s.endSilence(nowNs)
 	s.pred.Observe(e.Use)
-	for _, id := range s.pred.Changed() { // e.Region is one of them
+	s.followPredictions(nowNs)
+}
+
+// Tick learns from calls that needed no region.
+func (s *Scheduler) Tick(t predictor.Tick, nowNs int64) {
+	s.pred.Tick(t)
+	s.followPredictions(nowNs)
+}
+
+// Missed says that the communication path had to register a region, or is about to: what is due within
+// a millisecond of it is due now.
+func (s *Scheduler) Missed(mem.RegionID, int64) {}
+
+// followPredictions queues or reviews the regions whose predictions have changed.
+func (s *Scheduler) followPredictions(nowNs int64) {
+	for _, id := range s.pred.Changed() {
 		c := s.regions[id]
 		switch {
 		case c == nil:

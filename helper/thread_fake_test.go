@@ -7,6 +7,7 @@ import (
 	"go.uber.org/atomic"
 
 	"pinwheel/mem"
+	"pinwheel/predictor"
 	"pinwheel/queue"
 )
 
@@ -29,8 +30,10 @@ type keeper struct {
 	budget    Budget
 }
 
-func (k *keeper) SetShareNs(ns int64) { k.shareNs.Store(ns) }
-func (k *keeper) Budget() *Budget     { return &k.budget }
+func (k *keeper) SetShareNs(ns int64)        { k.shareNs.Store(ns) }
+func (k *keeper) Tick(predictor.Tick, int64) {}
+func (k *keeper) Missed(mem.RegionID, int64) {}
+func (k *keeper) Budget() *Budget            { return &k.budget }
 
 func newKeeper(periodNs int64) *keeper {
 	return &keeper{periodNs: periodNs, due: queue.NewDeadlines()}

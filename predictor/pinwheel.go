@@ -17,6 +17,14 @@ type Options struct {
 	// Window is the number of preceding uses that belong to a context, 0 to
 	// MaxWindow.
 	Window int
+	// Lessons of an earlier run of the same job seed contexts as they are first met. nil: none. They are not
+	// changed.
+	Lessons *Lessons
+	// Frame makes a return address the same in every run of a program, wherever its modules are loaded.
+	// nil: addresses are the same.
+	Frame func(addr uint64) uint64
+	// Without are ideas to leave out, for comparisons.
+	Without Idea
 }
 
 // Pinwheel is the default predictor. It differs from Paper in what it
@@ -215,6 +223,12 @@ func (p *Pinwheel) context(sig signature) *context {
 	p.contexts[sig] = c
 	return c
 }
+
+// Tick implements Predictor.
+func (p *Pinwheel) Tick(Tick) { p.changed = p.changed[:0] }
+
+// Lessons returns what was learned so far. It belongs to the caller.
+func (p *Pinwheel) Lessons() Lessons { return Lessons{} }
 
 // Next implements Predictor.
 func (p *Pinwheel) Next(id mem.RegionID, _ int64) (Prediction, bool) {

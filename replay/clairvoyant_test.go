@@ -47,6 +47,7 @@ func (c *clairvoyant) Observe(u predictor.Use) {
 	c.now[0] = u.Region
 }
 
+func (c *clairvoyant) Tick(predictor.Tick)     {}
 func (c *clairvoyant) Changed() []mem.RegionID { return c.now[:] }
 func (c *clairvoyant) Forget(mem.RegionID)     {}
 

@@ -1,0 +1,31 @@
+package predictor
+
+// Idea is a part of the default policy that can be left out, to see what it is worth. Ideas are a
+// bit set.
+type Idea uint
+
+// The ideas of Pinwheel and of the Scheduler that belongs to it.
+const (
+	Gates        Idea = 1 << iota // a region is not registered before the event was seen that announces its need
+	ExpectedCost                  // deadlines weigh the memory that an early registration costs against what a late one does
+	Ticks                         // calls without a need announce needs, too
+	MissAlarm                     // a need that had to wait makes due what is due soon
+	Tokens                        // a bound on what wrong predictions may cost
+)
+
+// IdeaName is an Idea and what tables call it.
+type IdeaName struct {
+	Idea
+	Name string
+}
+
+// Ideas returns all ideas, in the order of a table.
+func Ideas() []IdeaName {
+	return []IdeaName{
+		{Gates, "gates"},
+		{ExpectedCost, "expected cost"},
+		{Ticks, "ticks"},
+		{MissAlarm, "miss alarm"},
+		{Tokens, "tokens"},
+	}
+}
