@@ -44,6 +44,9 @@ type Action struct {
 	// CostNs and Pages, for a Deregister, are how long it may take and what it frees.
 	CostNs int64
 	Pages  uint64
+	// Aside, for a Register, says that another registration is due before this one is likely to be done: it is
+	// for a worker, and Next is to be asked at once.
+	Aside bool
 }
 
 // Waiting is until when there is nothing to do; never, if only an event can bring something.

@@ -2,6 +2,7 @@ package helper
 
 import (
 	"errors"
+	"slices"
 
 	"pinwheel/mem"
 	"pinwheel/predictor"
@@ -45,6 +46,7 @@ type region struct {
 	registered bool
 	unused     bool // registered by the helper and not used since
 	candidate  bool // waits in candidates
+	underWay   bool // a worker registers it
 
 	releasedInSilence bool // at least once
 
@@ -60,13 +62,15 @@ type region struct {
 // is not safe for concurrent use.
 //
 // The driver repeats: it passes one event, if there is one, to Observe, asks
-// Next, carries out the action, and reports it with Done. Times are nanoseconds of
+// Next, carries out the action, and reports it with Done. It may ask for up to
+// SchedulerOptions.Workers registrations before the first is done. Times are nanoseconds of
 // the driver's clock, by which the events are timed too.
 type Scheduler struct {
 	opt        SchedulerOptions
 	pred       predictor.Predictor
 	regions    map[mem.RegionID]*region
 	due        registrationQueue // RQ
+	underWay   []underWay        // registrations that were begun and are not reported as done
 	reviews    *queue.Deadlines  // registered regions, by when to look at them again
 	candidates []mem.RegionID    // from head on: regions that may be worth deregistering now
 	head       int
@@ -84,6 +88,7 @@ type Scheduler struct {
 
 // NewScheduler returns a Scheduler that predicts with p.
 func NewScheduler(p predictor.Predictor, o SchedulerOptions) *Scheduler {
+	o.Workers = max(o.Workers, 1)
 	return &Scheduler{
 		opt:        o,
 		pred:       p,
@@ -145,7 +150,7 @@ func (s *Scheduler) followPredictions(nowNs int64) {
 	for _, id := range s.pred.Changed() {
 		c := s.regions[id]
 		switch {
-		case c == nil:
+		case c == nil || c.underWay:
 		case c.registered:
 			s.addCandidate(id, c)
 		default:
@@ -183,7 +188,7 @@ func (s *Scheduler) Next(nowNs int64) Action {
 		if retryNs, pays := s.budget.paysRegistration(nowNs); !pays {
 			return Action{Kind: Wait, UntilNs: retryNs}
 		}
-		return Action{Kind: Register, Region: due.region}
+		return s.begin(due.region, nowNs)
 	}
 	s.reviewDue(nowNs)
 	for range looksPerNext {
@@ -201,7 +206,7 @@ func (s *Scheduler) Next(nowNs int64) Action {
 			continue
 		}
 		r.candidate = false
-		if r.registered && s.shouldRelease(id, r, nowNs) {
+		if r.registered && !r.underWay && s.shouldRelease(id, r, nowNs) {
 			return Action{Kind: Deregister, Region: id, DueNs: due.startNs, CostNs: s.deregister.ns(r.pages), Pages: r.pages}
 		}
 	}
@@ -215,6 +220,21 @@ func (s *Scheduler) Next(nowNs int64) Action {
 		return Action{Kind: Wait, UntilNs: due.startNs}
 	}
 	return Action{Kind: Idle}
+}
+
+// begin begins a registration. It is for a worker if the next one can't wait until it is done.
+func (s *Scheduler) begin(id mem.RegionID, nowNs int64) Action {
+	r := s.regions[id]
+	s.due.remove(id)
+	endNs := nowNs + s.register.ns(r.pages) + s.opt.ItemNs
+	r.underWay, s.underWay = true, append(s.underWay, underWay{id, endNs})
+	return Action{Kind: Register, Region: id, Aside: s.nextRegistration(nowNs).startNs < endNs}
+}
+
+// ended notes that a registration is no longer under way.
+func (s *Scheduler) ended(id mem.RegionID) {
+	s.underWay = slices.DeleteFunc(s.underWay, func(u underWay) bool { return u.region == id })
+	s.due.planned = false
 }
 
 // reviewDue makes the regions candidates that it is time to look at again.
@@ -233,7 +253,10 @@ func (s *Scheduler) reviewDue(nowNs int64) {
 // whole idle time is dropped: the helper was parked, and the need has passed.
 func (s *Scheduler) nextRegistration(nowNs int64) nextStart {
 	for {
-		next := s.due.next(nowNs, &s.register, s.opt.ItemNs, s.opt.ItemNs+s.opt.ShareNs)
+		next := s.due.next(nowNs, &planning{
+			register: &s.register, itemNs: s.opt.ItemNs, slackNs: s.opt.ItemNs + s.opt.ShareNs,
+			workers: s.opt.Workers, underWay: s.underWay,
+		})
 		if next.startNs > nowNs {
 			return next
 		}
@@ -249,6 +272,9 @@ func (s *Scheduler) nextRegistration(nowNs int64) nextStart {
 // path registers what could not be registered here. A region that could not be
 // deregistered is most likely in use, and is looked at again.
 func (s *Scheduler) Done(a Action, startNs, endNs int64, err error) {
+	if a.Kind == Register {
+		s.ended(a.Region)
+	}
 	r := s.regions[a.Region]
 	if r == nil {
 		return
@@ -256,13 +282,15 @@ func (s *Scheduler) Done(a Action, startNs, endNs int64, err error) {
 	s.budget.done(a.Kind, r, endNs > startNs && err == nil)
 	switch {
 	case a.Kind == Register:
-		s.due.remove(a.Region)
+		r.underWay = false
+		if r.registered { // it was used meanwhile
+			s.addCandidate(a.Region, r)
+		}
 		if err != nil {
 			return
 		}
 		s.register.observe(r.pages, endNs-startNs)
-		s.due.planned = false // by the old estimate
-		r.registered, r.unused = true, true
+		r.registered, r.unused = true, !r.registered
 		s.review(a.Region, r, endNs)
 	case errors.Is(err, ErrPutOff):
 		if s.silence.takeBack(a.Region) {
@@ -291,6 +319,9 @@ func (s *Scheduler) Forget(id mem.RegionID) {
 	delete(s.regions, id)
 	s.pred.Forget(id)
 }
+
+// SetWorkers replaces SchedulerOptions.Workers: the number of idle cores has changed.
+func (s *Scheduler) SetWorkers(n int) { s.opt.Workers, s.due.planned = max(n, 1), false }
 
 // SetShareNs replaces SchedulerOptions.ShareNs: the number of helpers on the
 // core has changed.

@@ -29,6 +29,7 @@ type driver struct {
 	backoff   [Deregister + 1]backoff
 	skipped   Action         // the last answer of the Decider, if a backoff kept it from being tried
 	batch     []Action       // deregistrations that were prepared together, to be carried out
+	begun     Action         // a registration that the Decider has named since then, or Idle
 	ids       []mem.RegionID // scratch
 }
 
@@ -100,11 +101,14 @@ func (d *driver) move(p *Placement) {
 		return // there is a newer one
 	}
 	if p.Parked {
+		if d.begun.Kind == Register {
+			d.batch = append(d.batch, d.begun)
+		}
+		nowNs := d.clock.NowNs()
 		for _, a := range d.batch {
-			nowNs := d.clock.NowNs()
 			d.opt.Decider.Done(a, nowNs, nowNs, errSkipped)
 		}
-		d.batch = d.batch[:0]
+		d.batch, d.begun = d.batch[:0], Action{}
 		for !d.stop.Load() && d.place.Load() == nil {
 			<-d.wake
 		}
@@ -165,6 +169,10 @@ func (d *driver) decide(nowNs int64) (w Waiting, acted bool) {
 // ask asks the Decider for an action, and notes when it plans the next registration. One that is due soon is asked
 // for at once if the rank waits.
 func (d *driver) ask(nowNs int64) (Action, Waiting) {
+	if a := d.begun; a.Kind == Register {
+		d.begun = Action{}
+		return a, Waiting{}
+	}
 	a, w := d.pace.Ask(d.opt.Decider, nowNs)
 	if w.DueNs > nowNs && w.DueNs < never && d.sharesCPU() {
 		begins, lookNs := d.waits.bringForward(nowNs, w.DueNs, d.pace.usualNs(), d.opt.RankWaits)
@@ -212,8 +220,11 @@ func (d *driver) prepare(a Action, nowNs int64) {
 	d.ids, d.batch = append(d.ids[:0], a.Region), append(d.batch[:0], a)
 	for len(d.ids) < maxBatch {
 		next := d.opt.Decider.Next(nowNs)
+		if next.Kind == Register {
+			d.begun = next
+		}
 		if next.Kind != Deregister || slices.Contains(d.ids, next.Region) {
-			break // asked again when the batch is done
+			break
 		}
 		d.ids, d.batch = append(d.ids, next.Region), append(d.batch, next)
 	}
