@@ -42,10 +42,20 @@ func (s *Set) Contains(r Range) bool {
 
 // Add puts r into the set.
 func (s *Set) Add(r Range) {
-	if r.Empty() || s.Contains(r) {
+	if r.Empty() {
+		return
+	}
+	if n := len(s.ranges); n == cap(s.ranges) { // append would add a quarter to a long one, and copy more
+		s.ranges = slices.Grow(s.ranges, n+1)
+	}
+	if n := len(s.ranges); n == 0 || s.ranges[n-1].End < r.Start {
+		s.ranges = append(s.ranges, r)
 		return
 	}
 	from := s.after(r.Start)
+	if from < len(s.ranges) && s.ranges[from].Contains(r) {
+		return
+	}
 	if from > 0 && s.ranges[from-1].End == r.Start {
 		from--
 	}

@@ -208,7 +208,8 @@ func (c *Cache) served(q *request, serving, own *region) Ref {
 func (c *Cache) grant(l *Local, serving, own *region) Ref {
 	c.reopen(serving)
 	l.count(serving.slot, 1)
-	ref := Ref{d: c.tab.desc(serving.slot), keys: keysOf(serving.mr)}
+	d := c.tab.desc(serving.slot)
+	ref := Ref{d: d, keys: d.keys}
 	if serving != own {
 		ref.id = own.id
 	}

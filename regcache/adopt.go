@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"pinwheel/mem"
+	"pinwheel/verbs"
 )
 
 // C threads register first uses by themselves (offer.h). This file lends them room and slots, and adopts
@@ -172,9 +173,8 @@ func (c *Cache) adoptOfferUnlocking(f *offer) {
 		c.tab.offerSlot(f, f.slot, mem.RegionID(c.tab.desc(f.slot).id))
 		return
 	}
-	g := &region{rng: rng, slot: f.slot, state: registering, heapIndex: -1}
-	g.mr = c.tab.desc(g.slot).registration()
-	g.access, g.packed = g.mr.Access, packAccess(g.mr.Access)
+	access := verbs.Access(c.tab.desc(f.slot).access)
+	g := &region{rng: rng, access: access, slot: f.slot, state: registering, heapIndex: -1}
 	c.setSlot(g.slot, g)
 	var err error
 	if !c.makeKnown(g) {
@@ -193,7 +193,6 @@ func (c *Cache) adoptRegionUnlocking(g *region, generation uint64, a Adopted, er
 		c.endAdoption(g, result)
 	}()
 	storeWord(&c.tab.epoch, c.tab.epoch+1)
-	g.used = c.tab.epoch
 	if a.Outcome == First {
 		c.stats.First++
 	} else {
@@ -220,8 +219,8 @@ func (c *Cache) makeKnown(g *region) bool {
 	}
 	c.forgetForOneMore()
 	g.id = mem.RegionID(c.tab.desc(g.slot).id)
-	c.byID[g.id] = g
-	c.tab.insert(g.slot, g.rng, g.packed)
+	c.byID.add(g)
+	c.tab.insert(g.slot, g.rng, packAccess(g.access))
 	return true
 }
 
@@ -244,7 +243,7 @@ func (c *Cache) endAdoption(g *region, err error) {
 		c.stats.Uncached++
 		return
 	}
-	c.lru.add(g)
+	c.lru.add(g, c.tab.epoch)
 	c.everRegistered.Add(g.rng)
 	switch {
 	case err == nil:

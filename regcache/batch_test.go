@@ -76,7 +76,7 @@ func TestClosedRegionThatGrowsIsNotOpenedBeforeItIsRegistered(t *testing.T) {
 			return nil
 		}
 		asked = true
-		slot := fx.byID[id].slot
+		slot := fx.byID.get(id).slot
 		fx.f.count(slot, 1)
 		fx.CloseIdle([]mem.RegionID{id, other})
 		fx.f.count(slot, ^uint64(0))

@@ -1,7 +1,6 @@
 package regcache
 
 import (
-	"container/list"
 	"errors"
 	"fmt"
 	"runtime"
@@ -32,12 +31,12 @@ type Cache struct {
 	idleLocals []*Local
 
 	// The known regions.
-	byID           map[mem.RegionID]*region
+	byID           idIndex
 	lastID         mem.RegionID
-	lru            lru       // the registered ones
-	absent         list.List // the absent ones (*region), in the order of their release
-	forgotten      forgotten // IDs of those no longer known
-	everRegistered mem.Set   // since they were mapped: tells First from Late
+	lru            lru        // the registered ones
+	absent         absentList // the absent ones, in the order of their release
+	forgotten      forgotten  // IDs of those no longer known
+	everRegistered mem.Set    // since they were mapped: tells First from Late
 
 	// bySlot has the known regions, and the registrations that live until their
 	// last reference is dropped. Those are first retired, and reclaimable once
@@ -103,8 +102,7 @@ func New(p verbs.Provider, o Options) (*Cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cache{provider: p, opts: o, tab: tab, byID: map[mem.RegionID]*region{},
-		limits: Limits{o.MaxBytes, o.MaxRegions}}
+	c := &Cache{provider: p, opts: o, tab: tab, limits: Limits{o.MaxBytes, o.MaxRegions}}
 	if o.AnyCovering {
 		tab.flags |= flagAnyCovering
 	}

@@ -43,23 +43,23 @@ func (c *Cache) evictForOthers() bool {
 
 // victim closes and returns the idle region that was used least recently, nil if there is none.
 func (c *Cache) victim() *region {
-	var busy []*region
+	var busy []lruItem
 	defer func() {
-		for _, g := range busy {
-			c.lru.add(g)
+		for _, b := range busy {
+			c.lru.add(b.region, b.used)
 		}
 	}()
 	for len(c.lru) > 0 {
-		g := c.lru[0]
-		if last := c.tab.lastUse(g.slot); last > g.used {
-			c.lru.touch(g, last)
+		first := c.lru[0]
+		if last := c.tab.lastUse(first.region.slot); last > first.used {
+			c.lru.touch(first.region, last)
 			continue
 		}
-		if c.tryClose(g) {
-			return g
+		if c.tryClose(first.region) {
+			return first.region
 		}
-		c.lru.remove(g)
-		busy = append(busy, g)
+		c.lru.remove(first.region)
+		busy = append(busy, first)
 	}
 	return nil
 }
@@ -71,7 +71,7 @@ func (c *Cache) Clean() (int, error) {
 	var errs []error
 	n := 0
 	c.adoptUnlocking()
-	c.closeIdle(c.lru...)
+	c.closeIdle(c.lru.regions()...)
 	for ; ; n++ {
 		c.classifyRetired()
 		var g *region

@@ -209,8 +209,8 @@ func play(t *testing.T, s *seeded, c, other *Cache) (faults int64) {
 func known(c *Cache) (ids []mem.RegionID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for id := range c.byID {
-		ids = append(ids, id)
+	for g := range c.byID.all() {
+		ids = append(ids, g.id)
 	}
 	slices.Sort(ids)
 	return ids

@@ -20,7 +20,7 @@ func (q *forgotten) push(id mem.RegionID) {
 	if len(q.ids) == maxForgotten {
 		q.ids, q.lost = q.ids[:0], true
 	}
-	q.ids = append(q.ids, id)
+	q.ids = append(roomForOne(q.ids), id)
 	q.some.Store(true)
 }
 
@@ -44,5 +44,5 @@ func (c *Cache) Gone(buf []mem.RegionID) (ids []mem.RegionID, lost bool) {
 func (c *Cache) Known(id mem.RegionID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.byID[id] != nil
+	return c.byID.get(id) != nil
 }

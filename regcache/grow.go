@@ -107,17 +107,13 @@ func (c *Cache) add(p mem.Range, a verbs.Access) (*region, error) {
 	c.forgetForOneMore()
 	c.lastID++
 	g := &region{id: c.lastID, rng: p, access: a, heapIndex: -1}
-	c.byID[g.id] = g
+	c.byID.add(g)
 	return g, c.insert(g)
 }
 
 // forgetForOneMore forgets absent regions until one more may be known.
 func (c *Cache) forgetForOneMore() {
-	for len(c.byID) >= c.opts.KnownRegions {
-		old := c.absent.Front()
-		if old == nil {
-			break // all are registered: the limit of regions applies
-		}
-		c.forget(old.Value.(*region))
+	for c.byID.len() >= c.opts.KnownRegions && c.absent.first != nil { // else the limit of regions applies
+		c.forget(c.absent.first)
 	}
 }

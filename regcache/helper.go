@@ -25,7 +25,7 @@ func (c *Cache) TryRegister(id mem.RegionID) (did bool, err error) {
 		if err := c.drainUnlocking(); err != nil {
 			return false, err
 		}
-		g := c.byID[id]
+		g := c.byID.get(id)
 		switch {
 		case g == nil:
 			return false, fmt.Errorf("%w: %d", ErrUnknown, id)
@@ -60,7 +60,7 @@ func (c *Cache) TryDeregister(id mem.RegionID) (did bool, err error) {
 	c.mu.Lock()
 	defer c.unlockInto(&err)
 	c.adoptUnlocking()
-	g := c.byID[id]
+	g := c.byID.get(id)
 	switch {
 	case g == nil:
 		return false, fmt.Errorf("%w: %d", ErrUnknown, id)
@@ -82,7 +82,7 @@ func (c *Cache) CloseIdle(ids []mem.RegionID) {
 	c.adoptUnlocking()
 	regions := make([]*region, 0, len(ids))
 	for _, id := range ids {
-		if g := c.byID[id]; g != nil {
+		if g := c.byID.get(id); g != nil {
 			regions = append(regions, g)
 		}
 	}
@@ -93,7 +93,7 @@ func (c *Cache) CloseIdle(ids []mem.RegionID) {
 func (c *Cache) Range(id mem.RegionID) (mem.Range, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if g := c.byID[id]; g != nil {
+	if g := c.byID.get(id); g != nil {
 		return g.rng, true
 	}
 	return mem.Range{}, false

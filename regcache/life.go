@@ -10,23 +10,22 @@ import (
 func (c *Cache) insert(g *region) error {
 	slot, ok := c.tab.allocate()
 	if !ok {
-		delete(c.byID, g.id)
+		c.byID.remove(g)
 		c.forgotten.push(g.id)
 		g.id = 0
 		return c.limitError(g.rng, verbs.ErrRegions, true)
 	}
 	g.slot, g.state = slot, absent
-	g.packed = packAccess(g.access)
 	c.setSlot(slot, g)
 	c.tab.describe(slot, g.id, verbs.Region{})
-	c.tab.insert(slot, g.rng, g.packed)
-	g.inAbsent = c.absent.PushBack(g)
+	c.tab.insert(slot, g.rng, packAccess(g.access))
+	c.absent.push(g)
 	return nil
 }
 
 func (c *Cache) setSlot(slot uint32, g *region) {
 	for int(slot) >= len(c.bySlot) { // those between are offered
-		c.bySlot = append(c.bySlot, nil)
+		c.bySlot = append(roomForOne(c.bySlot), nil)
 	}
 	c.bySlot[slot] = g
 }
@@ -37,14 +36,14 @@ func (c *Cache) remove(g *region) {
 	c.tab.erase(g.slot, g.rng)
 	switch g.state {
 	case absent:
-		c.absent.Remove(g.inAbsent)
+		c.absent.remove(g)
 		c.freeSlot(g)
 	case registered:
 		c.lru.remove(g)
 		g.closed = false
 		old := g
 		if g.known() { // it goes on without the registration
-			old = &region{rng: g.rng, access: g.access, slot: g.slot, state: registered, mr: g.mr, heapIndex: -1}
+			old = &region{rng: g.rng, access: g.access, slot: g.slot, state: registered, heapIndex: -1}
 			c.bySlot[g.slot] = old
 			g.state = absent
 		}
@@ -104,7 +103,7 @@ func (c *Cache) forget(g *region) {
 	if !g.known() {
 		return
 	}
-	delete(c.byID, g.id)
+	c.byID.remove(g)
 	c.forgotten.push(g.id)
 	g.id = 0
 	c.remove(g)

@@ -271,7 +271,7 @@ func TestSecondRequestWaitsForTheFirstOneOnlyAndOthersHit(t *testing.T) {
 	// The second request must be waiting: it can't be served before leave.
 	for {
 		c.mu.Lock()
-		waiting := c.byID[2].done != nil
+		waiting := c.byID.get(2).done != nil
 		c.mu.Unlock()
 		if waiting {
 			break

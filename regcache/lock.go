@@ -76,7 +76,7 @@ func (c *Cache) settle(g *region, s state) {
 		return
 	}
 	if g.known() {
-		g.inAbsent = c.absent.PushBack(g)
+		c.absent.push(g)
 		return
 	}
 	if c.tab.isRetired(g.slot) {

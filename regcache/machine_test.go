@@ -208,7 +208,7 @@ func (x *stateMachine) Check(t *rapid.T) {
 		t.Fatalf("known %d, lingering %d; model %d, %d", s.Known, s.Lingering, len(x.m.known), len(x.m.lingering))
 	}
 	for _, g := range x.m.known {
-		k := x.c.byID[g.id]
+		k := x.c.byID.get(g.id)
 		if k == nil || k.rng != g.span() || (k.state == registered) != g.on || k.access != g.access {
 			t.Fatalf("region %d is %+v; model %+v", g.id, k, g)
 		}

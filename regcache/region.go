@@ -1,8 +1,6 @@
 package regcache
 
 import (
-	"container/list"
-
 	"pinwheel/mem"
 	"pinwheel/verbs"
 )
@@ -23,26 +21,21 @@ func (s state) String() string { return stateNames[s] }
 
 // region is a known region, or a registration that is known no longer and
 // lives until its last reference is dropped. All fields are protected by
-// Cache.mu, except while the region is registering or draining: then mr
-// belongs to the goroutine that called the provider.
+// Cache.mu. The table describes the registration, under the slot.
 type region struct {
 	id            mem.RegionID // 0 if not known
 	rng           mem.Range    // page-aligned
 	access        verbs.Access
-	packed        uint64 // access, as in the table
 	slot          uint32
+	heapIndex     int32 // position in Cache.lru; -1 outside
 	state         state
 	watched       bool // the watcher gave token, to be given back
 	verify        bool // the watcher must revalidate each hit: never open in the table
 	closed        bool // registered, but hits on it have ended, and nobody has a reference
-	token         uint64
 	wasRegistered bool // with its present range, which was good at least once
-
-	mr        verbs.Region
-	used      uint64        // epoch of last use as far as the heap of idle regions knows
-	heapIndex int           // position in Cache.lru; -1 outside
-	inAbsent  *list.Element // of Cache.absent
-	done      chan struct{} // closed when registering or draining ends; made by who waits
+	token         uint64
+	absent        links         // its place in Cache.absent
+	done          chan struct{} // closed when registering or draining ends; made by who waits
 }
 
 func (g *region) known() bool { return g.id != 0 }

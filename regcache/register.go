@@ -23,7 +23,7 @@ const (
 
 // registerUnlocking registers a region that is absent.
 func (c *Cache) registerUnlocking(g *region) error {
-	c.absent.Remove(g.inAbsent)
+	c.absent.remove(g)
 	g.state = registering
 	pinned := false
 	defer func() {
@@ -31,7 +31,7 @@ func (c *Cache) registerUnlocking(g *region) error {
 			return
 		}
 		if pinned { // something of ours did not return
-			c.keepUnreleased(registration{g.rng, g.mr}, errUnended)
+			c.keepUnreleased(c.registrationOf(g), errUnended)
 		}
 		c.settle(g, absent)
 	}()
@@ -40,7 +40,8 @@ func (c *Cache) registerUnlocking(g *region) error {
 	if err != nil {
 		return errors.Join(err, c.drainUnlocking())
 	}
-	g.mr, pinned = mr, true
+	c.tab.describe(g.slot, g.id, mr)
+	pinned = true
 	// This forgets all regions whose mappings changed during the registration, g included.
 	if err := c.drainUnlocking(); err != nil {
 		return errors.Join(err, c.releaseUnlocking(g))
@@ -49,10 +50,8 @@ func (c *Cache) registerUnlocking(g *region) error {
 		return errors.Join(errMoved, c.releaseUnlocking(g))
 	}
 	g.wasRegistered = true
-	c.tab.describe(g.slot, g.id, mr)
 	c.open(g)
-	g.used = c.tab.epoch
-	c.lru.add(g)
+	c.lru.add(g, c.tab.epoch)
 	c.everRegistered.Add(g.rng)
 	c.settle(g, registered)
 	return nil
@@ -76,7 +75,6 @@ func (c *Cache) registerOnceUnlocking(q *request) (Ref, error) {
 	if err != nil {
 		return Ref{}, err
 	}
-	g.mr = mr
 	c.tab.describe(slot, 0, mr)
 	c.tab.retire(slot, true)
 	c.settle(g, registered)
@@ -158,6 +156,6 @@ func (c *Cache) watchUnlocking(g *region, w Watcher) error {
 // open makes a registered region available to hits, unless the watcher must revalidate each.
 func (c *Cache) open(g *region) {
 	if !g.verify {
-		c.tab.open(g.slot, g.rng, keysOf(g.mr))
+		c.tab.open(g.slot, g.rng, c.tab.desc(g.slot).keys)
 	}
 }

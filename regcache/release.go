@@ -16,6 +16,11 @@ type registration struct {
 	mr  verbs.Region
 }
 
+// registrationOf returns the registration of a region that has one.
+func (c *Cache) registrationOf(g *region) registration {
+	return registration{g.rng, c.tab.desc(g.slot).registration()}
+}
+
 // releaseUnlocking releases the registration of a region that is closed and has no references. A
 // known region becomes absent; one that is not known is gone.
 func (c *Cache) releaseUnlocking(g *region) error {
@@ -26,7 +31,7 @@ func (c *Cache) releaseUnlocking(g *region) error {
 		wake(&c.releaseEnded)
 		c.settle(g, absent)
 	}()
-	return c.withdrawUnlocking(registration{g.rng, g.mr})
+	return c.withdrawUnlocking(c.registrationOf(g))
 }
 
 // withdrawUnlocking deregisters, and unreserves the bytes unless the provider may still hold the

@@ -41,7 +41,7 @@ func (c *Cache) Stats() Stats {
 func (c *Cache) counts() Stats {
 	s := c.stats
 	s.Hits += c.tab.hits()
-	s.Pinned, s.Known = c.pinned, len(c.byID)
+	s.Pinned, s.Known = c.pinned, c.byID.len()
 	return s
 }
 

@@ -24,7 +24,7 @@ func (t *table) allocate() (uint32, bool) {
 }
 
 // release gives a slot without references back.
-func (t *table) release(slot uint32) { t.free = append(t.free, slot) }
+func (t *table) release(slot uint32) { t.free = append(roomForOne(t.free), slot) }
 
 // references adds up the references to a slot. The result is exact for a slot that was closed
 // before a barrier: see table_unsafe.go.

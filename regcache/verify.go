@@ -24,36 +24,44 @@ func (c *Cache) Verify() error {
 
 func (c *Cache) verifyRegions() error {
 	var err error
-	absents := 0
-	for id, g := range c.byID {
+	known, absents := 0, 0
+	for g := range c.byID.all() {
 		switch {
-		case g.id != id:
-			err = fmt.Errorf("region %d is found as %d", g.id, id)
+		case c.byID.get(g.id) != g:
+			err = fmt.Errorf("region %d is not found by its ID", g.id)
 		case c.bySlot[g.slot] != g:
 			err = fmt.Errorf("region %d is not in its slot %d", g.id, g.slot)
 		case g.rng != g.rng.PageAligned() || g.rng.Empty():
 			err = fmt.Errorf("region %d has range %v", g.id, g.rng)
 		case (g.heapIndex >= 0) != (g.state == registered):
 			err = fmt.Errorf("region %d is %v, at %d of the idle heap", g.id, g.state, g.heapIndex)
-		case g.state == registered && !g.mr.Range.Contains(g.rng):
-			err = fmt.Errorf("region %d of %v is registered as %v", g.id, g.rng, g.mr.Range)
-		case g.state == registered && g.mr.Access != g.access:
-			err = fmt.Errorf("region %d has rights %#x, registered %#x", g.id, g.access, g.mr.Access)
+		case g.state == registered && !c.registrationOf(g).mr.Range.Contains(g.rng):
+			err = fmt.Errorf("region %d of %v is registered as %v", g.id, g.rng, c.registrationOf(g).mr.Range)
+		case g.state == registered && c.registrationOf(g).mr.Access != g.access:
+			err = fmt.Errorf("region %d has rights %#x, registered %#x", g.id, g.access, c.registrationOf(g).mr.Access)
 		case g.state != registered && c.tab.confined && c.tab.references(g.slot) != 0:
 			err = fmt.Errorf("region %d is %v with %d references", g.id, g.state, c.tab.references(g.slot))
 		}
-		if g.state == absent {
+		if known++; g.state == absent {
 			absents++
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if absents != c.absent.Len() {
-		return fmt.Errorf("%d regions are absent, %d queued as such", absents, c.absent.Len())
+	if known != c.byID.len() {
+		return fmt.Errorf("%d regions are known, %d counted", known, c.byID.len())
 	}
-	for i, g := range c.lru {
-		if g.heapIndex != i || i > 0 && c.lru.Less(i, (i-1)/2) {
+	for g := c.absent.first; g != nil; g = g.absent.after {
+		if absents--; g.state != absent || !g.known() || g.absent.after == nil && g != c.absent.last {
+			return fmt.Errorf("region %d, %v, is queued as absent", g.id, g.state)
+		}
+	}
+	if absents != 0 {
+		return fmt.Errorf("%d more regions are absent than queued as such", absents)
+	}
+	for i, item := range c.lru {
+		if item.region.heapIndex != int32(i) || i > 0 && item.before(c.lru[(i-1)/2]) {
 			return fmt.Errorf("the idle heap is out of order at %d", i)
 		}
 	}
@@ -119,7 +127,7 @@ func (c *Cache) verifyTable() error {
 		}
 	}
 	var byClass [64]int
-	for _, g := range c.byID {
+	for g := range c.byID.all() {
 		byClass[class(g.rng.Len())]++
 	}
 	for k, n := range byClass {
@@ -149,10 +157,10 @@ func (c *Cache) verifyArea(a area, b areaLoad) error {
 			return fmt.Errorf("region %d is closed, but %v", g.id, g.state)
 		case (e.state&openBit != 0) != (g.state == registered && !g.verify && !g.closed):
 			return fmt.Errorf("entry %d is open or not, but region %d is %v", i, g.id, g.state)
-		case e.low != uint64(g.rng.Start)|g.packed || e.high&^whichMask != uint64(g.rng.End):
+		case e.low != uint64(g.rng.Start)|packAccess(g.access) || e.high&^whichMask != uint64(g.rng.End):
 			return fmt.Errorf("entry %d says %#x-%#x, region %d is %v", i, e.low, e.high, g.id, g.rng)
-		case e.state&openBit != 0 && e.keys != keysOf(g.mr):
-			return fmt.Errorf("entry %d has keys %#x, region %d %#x", i, e.keys, g.id, keysOf(g.mr))
+		case e.state&openBit != 0 && e.keys != c.tab.desc(slot).keys:
+			return fmt.Errorf("entry %d has keys %#x, region %d %#x", i, e.keys, g.id, c.tab.desc(slot).keys)
 		case a.find(e) != i:
 			return fmt.Errorf("entry %d is not where a reader looks", i)
 		}
@@ -164,7 +172,7 @@ func (c *Cache) verifyArea(a area, b areaLoad) error {
 }
 
 func (c *Cache) verifyEverRegistered() error {
-	for _, g := range c.byID {
+	for g := range c.byID.all() {
 		if g.state == registered && !c.everRegistered.Contains(g.rng) {
 			return fmt.Errorf("region %d at %v is registered but counts as never registered", g.id, g.rng)
 		}

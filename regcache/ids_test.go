@@ -1,0 +1,42 @@
+package regcache
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"pinwheel/mem"
+)
+
+// TestIDIndexAgainstAMap gives IDs in sequence with gaps, as the cache does, and lets many of them fall on few places.
+func TestIDIndexAgainstAMap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var x idIndex
+		model := map[mem.RegionID]*region{}
+		last := mem.RegionID(0)
+		for range rapid.IntRange(1, 300).Draw(t, "steps") {
+			if g := x.get(mem.RegionID(rapid.Uint64Range(0, uint64(last)).Draw(t, "id"))); g != nil && rapid.Bool().Draw(t, "remove") {
+				x.remove(g)
+				delete(model, g.id)
+				continue
+			}
+			last += mem.RegionID(rapid.SampledFrom([]uint64{1, 1, 2, 63, 64, 128}).Draw(t, "gap"))
+			model[last] = &region{id: last}
+			x.add(model[last])
+		}
+		if x.len() != len(model) {
+			t.Fatalf("%d regions, want %d", x.len(), len(model))
+		}
+		for id := range last + 2 {
+			if got := x.get(id); got != model[id] {
+				t.Fatalf("%d is %v, want %v", id, got, model[id])
+			}
+		}
+		for g := range x.all() {
+			delete(model, g.id)
+		}
+		if len(model) > 0 {
+			t.Fatalf("all yields nothing of %v", model)
+		}
+	})
+}
