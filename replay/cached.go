@@ -67,18 +67,21 @@ func (c *cachedPath) acquire(t int64, n *need, u *bufferUse) (stallNs int64, err
 	stallNs = readyNs - t + c.lookupNs
 	c.stats.Needs++
 	c.stats.StallNs += stallNs
-	*u = bufferUse{need: *n, needNs: t, ref: ref}
+	c.provider.journal.belongs(ref.Region().Handle, ref.ID(), false)
+	*u = bufferUse{need: *n, needNs: t, ref: ref, missed: c.provider.registered > 0}
 	return stallNs, nil
 }
 
 func (c *cachedPath) release(t int64, u *bufferUse) (stallNs int64, err error) {
 	if !u.ref.Valid() {
+		c.provider.journal.used(RegionUse{0, u.need.rng.PageAligned(), u.needNs, t, false})
 		return c.bounce.release(t, u)
 	}
 	id, pages := u.ref.ID(), u.ref.Region().Range.Pages()
 	c.provider.begin(t)
 	c.local.Release(u.ref) // deregisters what was for this use alone
 	c.stats.StallNs += c.provider.spentNs
+	c.provider.journal.used(RegionUse{id, u.need.rng.PageAligned(), u.needNs, t, u.missed})
 	if c.helper != nil {
 		c.helper.push(t, &helper.Event{Pages: pages, Use: predictor.Use{
 			Region: id, Range: u.need.rng, StartNs: u.needNs, EndNs: t,
@@ -99,6 +102,7 @@ func (c *cachedPath) helperRegister(t int64, id mem.RegionID) (spentNs int64, er
 	if c.provider.registered > 0 {
 		c.stats.HelperRegs++
 		c.unused[id] = true
+		c.provider.journal.belongs(c.provider.handle, id, true)
 	}
 	return c.provider.spentNs, nil
 }

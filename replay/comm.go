@@ -56,6 +56,8 @@ type rank struct {
 	usage usage.Usage
 	endNs int64 // when the rank finished
 	torn  bool  // its records end before finalize
+
+	journal *Journal // nil: nobody asked for one
 }
 
 // nextCall reads the next call and schedules its beginning; t is the end of
@@ -82,6 +84,7 @@ func (e *engine) nextCall(r *rank, t int64) error {
 
 func (e *engine) finish(r *rank, t int64) {
 	r.state, r.endNs, r.usage.EndNs = finished, t, t
+	r.journal.close(t)
 	e.live--
 }
 

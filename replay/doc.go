@@ -21,6 +21,7 @@
 //	path        is what a policy does for a buffer: cached, bounce, pipeline,
 //	            oracle
 //	virtualProvider  prices what the cache does
+//	Journal     what one rank did with each registration, if somebody asks
 //	pinned      counts pinned pages, and what they amount to over time
 //
 // # Ownership

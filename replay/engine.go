@@ -56,6 +56,7 @@ type bufferUse struct {
 	need   need
 	needNs int64        // when it was needed
 	ref    regcache.Ref // of a cachedPath
+	missed bool         // of a cachedPath: it had to be registered
 	slot   int32        // of a schedule
 	piped  bool         // of a pipelinePath: all chunks are registered
 }

@@ -87,6 +87,9 @@ type Options struct {
 	// with a helper; DefaultHelper. It is called once for every rank, from
 	// several goroutines.
 	NewHelper func(policy string, o *Options) (predictor.Predictor, helper.SchedulerOptions, error)
+	// Journal, if set, is called once for every rank of a policy that keeps registrations in the cache, from
+	// several goroutines, and returns where to write down what happens; nil for nowhere.
+	Journal func(policy string, rank int) *Journal
 	// Polls makes helpers take each event at once, instead of sleeping as helper.Pacer says. That of policy
 	// paper always does: Li et al., CF'11, give it a core of its own.
 	Polls bool

@@ -112,6 +112,10 @@ func (e *engine) installCached(r *rank, policy string) error {
 	if err != nil {
 		return errors.Join(err, cache.Close())
 	}
+	if e.opt.Journal != nil {
+		r.journal = e.opt.Journal(policy, r.id)
+		provider.journal = r.journal
+	}
 	c := &cachedPath{
 		cache: cache, local: local, provider: provider, stats: &r.stats, lookupNs: e.opt.LookupNs, demand: policy == OnDemand,
 		bounce: bouncePath{stats: &r.stats, bytesPerNs: e.opt.Network.CopyBytesPerNs},
@@ -124,6 +128,9 @@ func (e *engine) installCached(r *rank, policy string) error {
 	p, so, err := e.opt.NewHelper(policy, e.opt)
 	if err != nil {
 		return err
+	}
+	if r.journal != nil {
+		p = &journaled{Predictor: p, journal: r.journal, nowNs: &e.now}
 	}
 	r.scored = predictor.NewScored(p)
 	scheduler := helper.NewScheduler(r.scored, so)

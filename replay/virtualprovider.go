@@ -19,6 +19,8 @@ type virtualProvider struct {
 	handle  uint64           // last one given out
 	readyNs map[uint64]int64 // per registration, by handle: when its registering ends
 
+	journal *Journal // nil: nobody asked for one
+
 	registered   int // registrations and deregistrations of the operation that is measured
 	deregistered int
 
@@ -51,15 +53,19 @@ func (p *virtualProvider) Register(r mem.Range, a verbs.Access) (verbs.Region, e
 		p.spentNs = max(p.spentNs, p.freedNs-p.startNs)
 	}
 	p.handle++
-	p.pages.Pin(p.startNs+p.spentNs, r)
+	beganNs := p.startNs + p.spentNs
+	p.pages.Pin(beganNs, r)
 	p.spentNs += p.costs.Register.Ns(r.Pages())
 	p.readyNs[p.handle] = p.startNs + p.spentNs
+	p.journal.registered(p.handle, r, beganNs, p.startNs+p.spentNs)
 	p.registered++
 	return verbs.Region{Range: r, Access: a, LKey: uint32(p.handle), Handle: p.handle}, nil
 }
 
 func (p *virtualProvider) Deregister(reg verbs.Region) error {
+	beganNs := p.startNs + p.spentNs
 	p.spentNs += p.costs.Deregister.Ns(reg.Range.Pages())
+	p.journal.deregistered(reg.Handle, beganNs, p.startNs+p.spentNs)
 	if p.freedNs <= p.startNs {
 		p.freed = reg.Range
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"image/color"
 	"image/png"
 	"io"
@@ -131,5 +132,33 @@ func TestStepsKeepTheirShapeWhenPointsAreDropped(t *testing.T) {
 	want := []point{{0, 0}, {30, 0}, {30, 10}, {40, 10}, {40, 0}}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestStackedBarsStandOnEachOther(t *testing.T) {
+	p := Panel{Stacked: true, Categories: []string{"a"}, Series: []Series{{Color: "#a11", Y: []float64{30}}, {Color: "#a22", Y: []float64{-1}}, {Color: "#a33", Y: []float64{20}}}}
+	if a := p.yAxis(100); a.hi < 50 {
+		t.Errorf("the axis ends at %g, the bars at 50", a.hi)
+	}
+	if got := p.stacked(0, 3); got != 50 {
+		t.Errorf("three bars are %g high", got)
+	}
+	svg := draw(t, &Figure{Panels: []Panel{p}})
+	var y, h [2]float64
+	for i, color := range []string{"#a11", "#a33"} {
+		_, err := fmt.Sscanf(svg[strings.LastIndex(svg[:strings.Index(svg, color)], "y="):], `y="%f" width="%f" height="%f"`, &y[i], new(float64), &h[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if math.Abs(y[1]+h[1]-y[0]) > 0.11 || math.Abs(h[1]*3-h[0]*2) > 0.5 {
+		t.Errorf("bars at %v, %v high", y, h)
+	}
+}
+
+func TestLanesHaveNamesInsteadOfValues(t *testing.T) {
+	svg := draw(t, &Figure{Panels: []Panel{{Lanes: []string{"below", "above"}, Series: []Series{{Color: "#111", X: []float64{0, 1}, Y: []float64{0.5, 1.5}}}}}})
+	if !strings.Contains(svg, ">below<") || !strings.Contains(svg, ">above<") || strings.Contains(svg, ">1.0<") && strings.Contains(svg, ">2.0<") {
+		t.Error(svg)
 	}
 }

@@ -28,7 +28,9 @@ type Panel struct {
 	XTicks         []float64 // where to label; nil: at round values
 	YMax           float64   // 0: as the data; axes begin at 0 or at the least negative round value
 	Categories     []string
+	Stacked        bool     // bars of one category stand on each other; none is negative
 	Series         []Series // of bars, Y has one value per category
+	Lanes          []string // instead of values of y: names of the stretches from 0 to 1, 1 to 2 and so on
 	Grid           *Grid    // instead of Series
 }
 

@@ -15,7 +15,13 @@ func (p *Panel) draw(c *canvas, x, y, w, h float64) {
 	}
 	ya := p.yAxis(h)
 	yUnit := cmp.Or(p.YUnit, 1)
+	for i, name := range p.Lanes {
+		c.text(x-7, y+h-ya.at(float64(i)+0.5)+4, "", "end", name)
+	}
 	for _, t := range ya.ticks(int(max(h/pixelsPerY, 2)), yUnit) {
+		if p.Lanes != nil {
+			break
+		}
 		ty := y + h - ya.at(t.v)
 		c.line(x, ty, x+w, ty, "grid")
 		c.text(x-7, ty+4, "", "end", t.label)
@@ -44,6 +50,14 @@ func (p *Panel) yAxis(px float64) axis {
 	unit := cmp.Or(p.YUnit, 1)
 	lo, hi := bounds(false, func(s *Series) []float64 { return s.Y }, p.Series)
 	lo, hi = min(lo, 0), max(hi, 0)
+	if p.Stacked {
+		for i := range p.Categories {
+			hi = max(hi, p.stacked(i, len(p.Series)))
+		}
+	}
+	if n := len(p.Lanes); n > 0 {
+		return axis{hi: float64(n), px: px}
+	}
 	if p.YMax != 0 {
 		hi = p.YMax
 	}
@@ -129,15 +143,33 @@ func (s *Series) points(xa, ya axis, x, bottom float64) []point {
 
 func between(a, b, c float64) bool { return a <= b && b <= c || a >= b && b >= c }
 
+// stacked is the height of the first n bars of a category.
+func (p *Panel) stacked(category, n int) (sum float64) {
+	for _, s := range p.Series[:n] {
+		if category < len(s.Y) && !math.IsNaN(s.Y[category]) {
+			sum += max(s.Y[category], 0)
+		}
+	}
+	return sum
+}
+
 func (p *Panel) bars(c *canvas, x, y, w, h float64, ya axis) {
 	slot := w / float64(len(p.Categories))
-	bar := slot * 0.8 / float64(max(len(p.Series), 1))
+	bar := slot * 0.8
+	if !p.Stacked {
+		bar /= float64(max(len(p.Series), 1))
+	}
 	zero := ya.at(0)
 	for i, name := range p.Categories {
 		left := x + float64(i)*slot
 		c.text(left+slot/2, y+h+17, "", "middle", name)
 		for j, s := range p.Series {
 			if i >= len(s.Y) || math.IsNaN(s.Y[i]) {
+				continue
+			}
+			if p.Stacked {
+				from, to := ya.at(p.stacked(i, j)), ya.at(p.stacked(i, j+1))
+				c.rect(left+slot*0.1, y+h-to, bar, to-from, fmt.Sprintf("fill=%q", s.Color))
 				continue
 			}
 			top := ya.at(s.Y[i])
