@@ -2,7 +2,6 @@ package vmwatch
 
 import (
 	"bufio"
-	"bytes"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -23,7 +22,7 @@ import (
 var errPreemptible = errors.New("this kernel may skip a BPF program whose other run was preempted (boot with preempt=voluntary, or use tp)")
 
 // checkPreemption fails with errPreemptible unless it can tell that kernel
-// code isn't preempted. It asks once: to unpack the kernel's configuration takes a millisecond.
+// code isn't preempted. It asks once.
 var checkPreemption = sync.OnceValue(func() error {
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {
@@ -66,33 +65,42 @@ func preemptionModel(root fs.FS, release, version string) string {
 
 // builtModel is the default of a kernel with PREEMPT_DYNAMIC.
 func builtModel(root fs.FS, release string) string {
-	config, err := readConfig(root, release)
-	if err != nil {
-		return "unknown"
-	}
-	for lines := bufio.NewScanner(bytes.NewReader(config)); lines.Scan(); {
-		switch lines.Text() {
+	model := "unknown"
+	_ = readConfig(root, release, func(line string) bool { // without one it stays unknown
+		switch line {
 		case "CONFIG_PREEMPT_NONE=y":
-			return "none"
+			model = "none"
 		case "CONFIG_PREEMPT_VOLUNTARY=y":
-			return "voluntary"
+			model = "voluntary"
 		case "CONFIG_PREEMPT_LAZY=y":
-			return "lazy"
+			model = "lazy"
 		case "CONFIG_PREEMPT=y":
-			return "full"
+			model = "full"
 		}
-	}
-	return "unknown"
+		return model == "unknown"
+	})
+	return model
 }
 
-func readConfig(root fs.FS, release string) ([]byte, error) {
-	zipped, err := fs.ReadFile(root, "proc/config.gz")
-	if err != nil {
-		return fs.ReadFile(root, "boot/config-"+release)
+// readConfig calls line with each line of the kernel's configuration for as long as it returns true.
+func readConfig(root fs.FS, release string, line func(string) bool) error {
+	f, err := root.Open("proc/config.gz")
+	zipped := err == nil
+	if !zipped {
+		f, err = root.Open("boot/config-" + release)
 	}
-	z, err := gzip.NewReader(bytes.NewReader(zipped))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return io.ReadAll(z)
+	defer f.Close()
+	var r io.Reader = f
+	if zipped {
+		if r, err = gzip.NewReader(f); err != nil {
+			return err
+		}
+	}
+	lines := bufio.NewScanner(r)
+	for lines.Scan() && line(lines.Text()) {
+	}
+	return lines.Err()
 }
