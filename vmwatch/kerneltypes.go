@@ -1,6 +1,7 @@
 package vmwatch
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -88,9 +89,12 @@ var btfExtra = [btfEnum64 + 1]struct{ own, member uint32 }{
 // kernelBTF is the BTF of the kernel: Documentation/bpf/btf.rst. All numbers are those of this machine.
 type kernelBTF struct {
 	types, strings []byte
-	at             []uint32          // of each type in types, by ID
+	marks          []uint32          // where in types each markEvery-th type is, by ID
 	structs        map[string]uint32 // IDs
 }
+
+// markEvery is sparse: few types are looked up, and a mark for each of 100,000 would take longer to write.
+const markEvery = 64
 
 var errBTF = errors.New("not BTF that is understood here")
 
@@ -101,54 +105,73 @@ func scanBTF(raw []byte, names []string) (k *kernelBTF, err error) {
 			k, err = nil, errBTF
 		}
 	}()
-	u32 := binary.NativeEndian.Uint32
 	if binary.NativeEndian.Uint16(raw) != 0xeb9f || raw[2] != 1 {
 		return nil, errBTF
 	}
-	body := raw[u32(raw[4:]):]
+	body := raw[word(raw, 4):]
 	k = &kernelBTF{structs: make(map[string]uint32)}
-	k.types = body[u32(raw[8:]):][:u32(raw[12:])]
-	k.strings = body[u32(raw[16:]):][:u32(raw[20:])]
-	wanted := map[string]bool{}
-	for _, name := range names {
-		wanted[name] = true
-	}
-	k.at = make([]uint32, 1, len(k.types)/24) // ID 0 is void
-	for at := uint32(0); at < uint32(len(k.types)); {
-		info := u32(k.types[at+4:])
-		kind, members := info>>24&0x1f, info&0xffff
-		if kind >= uint32(len(btfExtra)) {
-			return nil, errBTF
+	k.types = body[word(raw, 8):][:word(raw, 12)]
+	k.strings = body[word(raw, 16):][:word(raw, 20)]
+	k.marks = make([]uint32, 0, len(k.types)/(20*markEvery))
+	id := uint32(1) // 0 is void
+	for at := uint32(0); at < uint32(len(k.types)); id++ {
+		if id%markEvery == 1 {
+			k.marks = append(k.marks, at)
 		}
-		if kind == btfStruct && members > 0 {
-			if name := k.name(u32(k.types[at:])); wanted[string(name)] {
-				if k.structs[string(name)] != 0 {
+		info := word(k.types, at+4)
+		if info>>24&0x1f == btfStruct && info&0xffff > 0 {
+			if name := k.oneOf(names, word(k.types, at)); name != "" {
+				if k.structs[name] != 0 {
 					return nil, fmt.Errorf("two structures %s", name)
 				}
-				k.structs[string(name)] = uint32(len(k.at))
+				k.structs[name] = id
 			}
 		}
-		k.at = append(k.at, at)
-		at += 12 + btfExtra[kind].own + members*btfExtra[kind].member
+		at += bytesOfType(info)
 	}
 	return k, nil
 }
 
+func word(b []byte, at uint32) uint32 { return binary.NativeEndian.Uint32(b[at:]) }
+
+// bytesOfType returns the size of the description of a type. It panics for kinds that it does not know.
+func bytesOfType(info uint32) uint32 {
+	extra := &btfExtra[info>>24&0x1f]
+	return 12 + extra.own + info&0xffff*extra.member
+}
+
+// oneOf returns the name that is the string at an offset, or "".
+func (k *kernelBTF) oneOf(names []string, at uint32) string {
+	s := k.strings[at:]
+	for _, name := range names {
+		if s[0] == name[0] && string(s[:len(name)]) == name && s[len(name)] == 0 {
+			return name
+		}
+	}
+	return ""
+}
+
 // name returns the string at an offset.
 func (k *kernelBTF) name(at uint32) []byte {
-	end := at
-	for k.strings[end] != 0 {
-		end++
+	s := k.strings[at:]
+	return s[:bytes.IndexByte(s, 0)]
+}
+
+// at returns where in types a type is.
+func (k *kernelBTF) at(id uint32) uint32 {
+	at := k.marks[(id-1)/markEvery]
+	for range (id - 1) % markEvery {
+		at += bytesOfType(word(k.types, at+4))
 	}
-	return k.strings[at:end]
+	return at
 }
 
 // header returns what every type has: its kind, whether members have sizes in bits, the number of
 // members, and its size in bytes or the type that it refers to.
 func (k *kernelBTF) header(id uint32) (kind uint32, bitfields bool, members, size uint32) {
-	t := k.types[k.at[id]:]
-	info := binary.NativeEndian.Uint32(t[4:])
-	return info >> 24 & 0x1f, info>>31 != 0, info & 0xffff, binary.NativeEndian.Uint32(t[8:])
+	at := k.at(id)
+	info := word(k.types, at+4)
+	return info >> 24 & 0x1f, info>>31 != 0, info & 0xffff, word(k.types, at+8)
 }
 
 // size returns the size of a type in bytes, 0 for one that has none or an array.
@@ -171,21 +194,21 @@ func (k *kernelBTF) size(id uint32) uint32 {
 
 // member finds a member of a structure or union, also within unnamed ones: its offset in bits and its type.
 func (k *kernelBTF) member(id uint32, name string) (bits, of uint32, found bool) {
-	u32 := binary.NativeEndian.Uint32
 	kind, bitfields, members, _ := k.header(id)
 	if kind != btfStruct && kind != btfUnion {
 		return 0, 0, false
 	}
+	first := k.at(id) + 12
 	for i := range members {
-		m := k.types[k.at[id]+12+12*i:]
-		offset, of := u32(m[8:]), u32(m[4:])
+		m := k.types[first+12*i:]
+		offset, of := word(m, 8), word(m, 4)
 		if bitfields {
 			if offset>>24 != 0 {
 				continue
 			}
 			offset &= 0xffffff
 		}
-		at := u32(m)
+		at := word(m, 0)
 		if at != 0 && string(k.name(at)) == name {
 			return offset, of, true
 		}
