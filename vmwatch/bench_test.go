@@ -61,7 +61,7 @@ func BenchmarkDrain(b *testing.B) {
 	for _, m := range []string{"fentry", "tps", "tp", "uffd"} {
 		b.Run(m, func(b *testing.B) {
 			w := openOrExplain(b, m)
-			s, err := change.Anonymous()
+			s, err := change.Anonymous(16)
 			if err != nil {
 				b.Fatal(err)
 			}

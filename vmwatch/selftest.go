@@ -16,6 +16,9 @@ import (
 // address between two of its calls.
 const selfTestTries = 3
 
+// selfTestPages is the size of what it changes. Some changes take the second or the third page away.
+const selfTestPages = 4
+
 // selfTest performs every kind of change that is safe to perform here and
 // fails on the first that w would let pass. Kinds which this kernel or this
 // process can't perform are returned as skipped.
@@ -46,7 +49,7 @@ func selfTest(w *Watcher) (tested, skipped []string, err error) {
 // cache would have learned of it, or would never have cached it. refused is why
 // this kernel or process can't perform k.
 func (w *Watcher) notices(k change.Kind) (noticed bool, refused, err error) {
-	s, err := k.Make()
+	s, err := k.Make(selfTestPages)
 	if err != nil {
 		return false, err, nil
 	}

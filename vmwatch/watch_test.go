@@ -55,7 +55,7 @@ func survivors(w *Watcher, ranges ...pinnedRange) []bool {
 // subject maps whole pages; tests name parts of it by page numbers.
 func subject(t *testing.T) (s *change.Subject, pages func(from, to uint64) mem.Range) {
 	t.Helper()
-	s, err := change.Anonymous()
+	s, err := change.Anonymous(16)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestNewRegistrationDoesNotReviveAnOlderOneInside(t *testing.T) {
 	underEach(t, func(t *testing.T, w *Watcher) {
 		s, pages := subject(t)
 		inner := pin(t, w, pages(0, 4))
-		o, err := change.Anonymous()
+		o, err := change.Anonymous(16)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +146,7 @@ func TestHandlerMayAllocateAndCollect(t *testing.T) {
 }
 
 func TestMemoryOthersCanChangeIsVerifiedOrRefused(t *testing.T) {
-	s, err := change.SharedFile()
+	s, err := change.SharedFile(16)
 	if err != nil {
 		t.Fatal(err)
 	}

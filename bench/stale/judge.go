@@ -93,13 +93,13 @@ func judge(deviceName, mechanism string, k change.Kind) (verdict, chosen string,
 		return "", "", err
 	}
 	defer c.close()
-	l, err := p.link(change.Pages * mem.PageSize)
+	l, err := p.link(pages * mem.PageSize)
 	if err != nil {
 		return "", "", err
 	}
 	defer l.close()
 	change.Syscall = throughLibc
-	s, err := k.Make()
+	s, err := k.Make(pages)
 	if err != nil {
 		return "", "", err
 	}

@@ -67,6 +67,9 @@ func kinds() []change.Kind {
 	}...)
 }
 
+// pages is the size of what is registered and changed.
+const pages = 16
+
 // throughLibc makes the system calls of package change as a C program would.
 func throughLibc(nr, a, b, c, d, e, f uintptr) (r1, r2 uintptr, errno unix.Errno) {
 	r, err := C.libc_call(C.long(nr), C.long(a), C.long(b), C.long(c), C.long(d), C.long(e), C.long(f))
@@ -97,9 +100,9 @@ func byOther(what C.enum_other) func(*change.Subject) error {
 
 // memory makes a Subject of what C allocates. It ends with the process: each
 // cell of the matrix has one of its own.
-func memory(allocate func(C.size_t) unsafe.Pointer) func() (*change.Subject, error) {
-	return func() (*change.Subject, error) {
-		n := change.Pages * mem.PageSize
+func memory(allocate func(C.size_t) unsafe.Pointer) func(uint64) (*change.Subject, error) {
+	return func(pages uint64) (*change.Subject, error) {
+		n := pages * mem.PageSize
 		p := allocate(C.size_t(n))
 		if p == nil {
 			return nil, fmt.Errorf("no such memory here")
@@ -110,14 +113,14 @@ func memory(allocate func(C.size_t) unsafe.Pointer) func() (*change.Subject, err
 	}
 }
 
-func sharedAnonymous() (*change.Subject, error) {
+func sharedAnonymous(pages uint64) (*change.Subject, error) {
 	return memory(func(n C.size_t) unsafe.Pointer {
 		p, err := unix.MmapPtr(-1, 0, nil, uintptr(n), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANON)
 		if err != nil {
 			return nil
 		}
 		return p
-	})()
+	})(pages)
 }
 
 func openTruncate(s *change.Subject) error {
@@ -135,11 +138,11 @@ const heapBytes = 8 << 20
 
 var heapObject []byte // reachable until scavenge
 
-func goHeap() (*change.Subject, error) {
+func goHeap(pages uint64) (*change.Subject, error) {
 	debug.SetGCPercent(-1)
 	heapObject = make([]byte, heapBytes)
 	p := mem.Addr(uintptr(unsafe.Pointer(unsafe.SliceData(heapObject))))
-	s := change.Adopt(mem.Range{Start: p, End: p + mem.Addr(change.Pages*mem.PageSize)}, func() {})
+	s := change.Adopt(mem.Range{Start: p, End: p + mem.Addr(pages*mem.PageSize)}, func() {})
 	s.Fill('A')
 	return s, nil
 }

@@ -104,7 +104,7 @@ func perCall(n int, f func(n int)) float64 {
 
 // calls times hits and system calls while one range is cached.
 func calls(c cache) (samples []sample, err error) {
-	s, err := change.Anonymous()
+	s, err := change.Anonymous(pages)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func beside(mechanism string) (samples []sample, err error) {
 	}
 	return []sample{
 		{fmt.Sprintf("getppid, %d neighbours watching", neighbours), "ns", unrelatedCall()},
-		{fmt.Sprintf("mmap and munmap, %d neighbours watching", neighbours), "ns", mapAndUnmap(change.Pages * mem.PageSize)},
+		{fmt.Sprintf("mmap and munmap, %d neighbours watching", neighbours), "ns", mapAndUnmap(pages * mem.PageSize)},
 	}, nil
 }
 
@@ -202,7 +202,7 @@ func use(c cache, r mem.Range, times int) error {
 // goChurn makes and drops Go objects, with a collection every 64, while one
 // object of the same heap is cached.
 func goChurn(c cache, generation func() uint64) ([]sample, error) {
-	s, err := goHeap()
+	s, err := goHeap(pages)
 	if err != nil {
 		return nil, err
 	}
@@ -231,7 +231,7 @@ func goChurn(c cache, generation func() uint64) ([]sample, error) {
 func mallocChurn(c cache, allocator string, generation func() uint64) ([]sample, error) {
 	name := allocator[strings.LastIndexByte(allocator, '/')+1:]
 	name, _, _ = strings.Cut(name, ".so")
-	s, err := memory(func(n C.size_t) unsafe.Pointer { return C.malloc_pages(n) })()
+	s, err := memory(func(n C.size_t) unsafe.Pointer { return C.malloc_pages(n) })(pages)
 	if err != nil {
 		return nil, err
 	}

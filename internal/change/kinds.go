@@ -6,7 +6,8 @@ import "golang.org/x/sys/unix"
 // mapped and writable again, as a program would find it.
 type Kind struct {
 	Name string
-	Make func() (*Subject, error) // a Subject of the kind of memory that it changes
+	// Make makes a Subject of the kind of memory that it changes, of 4 pages or more.
+	Make func(pages uint64) (*Subject, error)
 	Do   func(*Subject) error
 	// Keeps says that the pages must stay what they were: a hit is right.
 	Keeps bool

@@ -9,9 +9,6 @@ import (
 	"pinwheel/mem"
 )
 
-// Pages is the size of a Subject in pages.
-const Pages = 16
-
 // Subject is memory to be changed, wholly present and filled with ones.
 //
 // Between unmapping and mapping again any other thread of the program may be
@@ -24,56 +21,56 @@ type Subject struct {
 	free  func()  // instead of unmapping, for adopted memory
 }
 
-func bytesOfSubject() uint64 { return Pages * mem.PageSize }
-
 // Anonymous maps private memory.
-func Anonymous() (*Subject, error) { return mapSubject(unix.MAP_PRIVATE|unix.MAP_ANON, -1) }
+func Anonymous(pages uint64) (*Subject, error) {
+	return mapSubject(pages, unix.MAP_PRIVATE|unix.MAP_ANON, -1)
+}
 
 // SharedFile maps a memory file, shared.
-func SharedFile() (*Subject, error) { return fileSubject(unix.MAP_SHARED) }
+func SharedFile(pages uint64) (*Subject, error) { return fileSubject(pages, unix.MAP_SHARED) }
 
 // PrivateFile maps a memory file, private: writing copies its pages.
-func PrivateFile() (*Subject, error) { return fileSubject(unix.MAP_PRIVATE) }
+func PrivateFile(pages uint64) (*Subject, error) { return fileSubject(pages, unix.MAP_PRIVATE) }
 
-func fileSubject(flags int) (*Subject, error) {
+func fileSubject(pages uint64, flags int) (*Subject, error) {
 	fd, err := unix.MemfdCreate("pinwheel-change", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("memfd_create: %w", err)
 	}
-	if err := unix.Ftruncate(fd, int64(bytesOfSubject())); err != nil {
+	if err := unix.Ftruncate(fd, int64(pages*mem.PageSize)); err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("ftruncate: %w", err)
 	}
-	s, err := mapSubject(flags, fd)
+	s, err := mapSubject(pages, flags, fd)
 	if err != nil {
 		unix.Close(fd)
 	}
 	return s, err
 }
 
-func mapSubject(flags, fd int) (*Subject, error) {
-	p, err := mmap(0, bytesOfSubject(), flags, fd)
+func mapSubject(pages uint64, flags, fd int) (*Subject, error) {
+	p, err := mmap(0, pages*mem.PageSize, flags, fd)
 	if err != nil {
 		return nil, err
 	}
-	return newSubject(p, fd), nil
+	return newSubject(p, pages, fd), nil
 }
 
 // newSubject makes a Subject of what was mapped at p.
-func newSubject(p mem.Addr, fd int) *Subject {
-	r := mem.Range{Start: p, End: p + mem.Addr(bytesOfSubject())}
+func newSubject(p mem.Addr, pages uint64, fd int) *Subject {
+	r := mem.Range{Start: p, End: p + mem.Addr(pages*mem.PageSize)}
 	s := &Subject{Range: r, fd: fd, owned: mem.NewSet(r)}
 	s.Fill(1)
 	return s
 }
 
 // Segment attaches a SysV segment.
-func Segment() (*Subject, error) {
-	p, err := attachSegment(bytesOfSubject(), 0, 0)
+func Segment(pages uint64) (*Subject, error) {
+	p, err := attachSegment(pages*mem.PageSize, 0, 0)
 	if err != nil {
 		return nil, err
 	}
-	return newSubject(p, -1), nil
+	return newSubject(p, pages, -1), nil
 }
 
 // attachSegment attaches a new segment that ends with its last attachment:
@@ -188,7 +185,7 @@ func (s *Subject) move(size uint64, flags int) error {
 }
 
 func mremapOnto(s *Subject) error {
-	o, err := Anonymous()
+	o, err := Anonymous(s.Range.Pages())
 	if err != nil {
 		return err
 	}
