@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
@@ -60,6 +61,9 @@ func perCall(calls ...string) (all []hook) {
 	return all
 }
 
+// sharedMap has the global variables of the programs: a bpfShared.
+const sharedMap = ".bss"
+
 // allTypes has all types of the running kernel, for programs that are attached to one of its functions.
 // To read them takes 20 ms.
 var allTypes = btf.NewCache()
@@ -67,11 +71,11 @@ var allTypes = btf.NewCache()
 // bpfNotifier owns the maps, programs and links of one mechanism. They live
 // as long as their descriptors: the process's end removes them too.
 type bpfNotifier struct {
-	log      changeLog
-	interest *interest
-	coll     *ebpf.Collection
-	links    []io.Closer
-	ring     *ringbuf.Reader
+	log    changeLog
+	shared *bpfShared
+	coll   *ebpf.Collection
+	links  []io.Closer
+	ring   *ringbuf.Reader
 }
 
 func openBPF(m Mechanism) (notifier, error) {
@@ -121,6 +125,10 @@ func loadBPF(spec *ebpf.CollectionSpec, hooks []hook, o ebpf.CollectionOptions) 
 		want[h.program] = true
 	}
 	maps.DeleteFunc(spec.Programs, func(name string, _ *ebpf.ProgramSpec) bool { return !want[name] })
+	spec.Variables = nil
+	spec.Maps[sharedMap] = &ebpf.MapSpec{ // not as the library makes it, which writes all those zeros to it
+		Type: ebpf.Array, KeySize: 4, ValueSize: uint32(unsafe.Sizeof(bpfShared{})), MaxEntries: 1, Flags: unix.BPF_F_MMAPABLE,
+	}
 	n := &bpfNotifier{}
 	defer func() {
 		if err != nil {
@@ -130,15 +138,10 @@ func loadBPF(spec *ebpf.CollectionSpec, hooks []hook, o ebpf.CollectionOptions) 
 	if n.coll, err = ebpf.NewCollectionWithOptions(spec, o); err != nil {
 		return nil, loadError(err)
 	}
-	if n.log.control, err = mapShared[bpfControl](n.coll.Maps["control"].FD()); err != nil {
+	if n.shared, err = mapShared[bpfShared](n.coll.Maps[sharedMap].FD()); err != nil {
 		return nil, err
 	}
-	if n.log.records, err = mapShared[[bpfSlots]bpfRecord](n.coll.Maps["records"].FD()); err != nil {
-		return nil, err
-	}
-	if n.interest, err = mapShared[interest](n.coll.Maps["interest"].FD()); err != nil {
-		return nil, err
-	}
+	n.log = changeLog{&n.shared.control, &n.shared.records}
 	if n.ring, err = ringbuf.NewReader(n.coll.Maps["bell"]); err != nil {
 		return nil, fmt.Errorf("open BPF ring buffer: %w", err)
 	}
@@ -187,13 +190,13 @@ func (n *bpfNotifier) word() *uint64    { return &n.log.control.head }
 func (n *bpfNotifier) waiters() *uint64 { return &n.log.control.waiters }
 
 func (n *bpfNotifier) arm(r mem.Range) (verifier, error) {
-	n.interest.add(r)
+	n.shared.interest.add(r)
 	return nil, nil
 }
 
-func (n *bpfNotifier) disarm(r mem.Range, _ verifier) { n.interest.remove(r) }
+func (n *bpfNotifier) disarm(r mem.Range, _ verifier) { n.shared.interest.remove(r) }
 
-func (n *bpfNotifier) interests() *interest { return n.interest }
+func (n *bpfNotifier) interests() *interest { return &n.shared.interest }
 
 func (n *bpfNotifier) first() uint64 { return atomic.LoadUint64(&n.log.control.head) }
 
@@ -229,9 +232,7 @@ func (n *bpfNotifier) close() error {
 	if n.ring != nil {
 		errs = append(errs, n.ring.Close())
 	}
-	replaceByZeros(n.log.control, n)
-	unmapShared(n.log.records)
-	replaceByZeros(n.interest, n)
+	replaceByZeros(n.shared, n)
 	if n.coll != nil {
 		n.coll.Close()
 	}

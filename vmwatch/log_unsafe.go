@@ -12,8 +12,13 @@ import (
 	"pinwheel/mem"
 )
 
-// bpfControl and bpfRecord mirror struct control and struct record of
-// bpf/watch.bpf.c. Their words are raw, for sync/atomic: BPF programs write them.
+// bpfShared mirrors struct shared of bpf/watch.bpf.c. Its words are raw, for sync/atomic: BPF programs write them.
+type bpfShared struct {
+	control  bpfControl
+	records  [bpfSlots]bpfRecord
+	interest interest
+}
+
 type bpfControl struct {
 	head         uint64
 	_            [7]uint64
@@ -96,14 +101,4 @@ func replaceByZeros[T, O any](p *T, owner *O) {
 		return // too many mappings: what is there stays
 	}
 	runtime.AddCleanup(owner, func(a uintptr) { _ = unix.MunmapPtr(pointer(mem.Addr(a)), n) }, uintptr(unsafe.Pointer(p)))
-}
-
-// unmapShared undoes mapShared or mapPrivate; nil is allowed.
-func unmapShared[T any](p *T) {
-	if p == nil {
-		return
-	}
-	page := uintptr(os.Getpagesize())
-	// Fails only for an address that was never mapped.
-	_ = unix.MunmapPtr(unsafe.Pointer(p), (unsafe.Sizeof(*p)+page-1)&^(page-1))
 }

@@ -29,10 +29,9 @@ struct vm_area_struct { struct mm_struct *vm_mm; } CORE;
 struct io_kiocb { __u8 opcode; } CORE;
 struct pagetable_move_control { struct vm_area_struct *old; ulong old_addr, len_in; } CORE;
 
-/* Shared by mmap; log_unsafe.go mirrors control and record. */
+/* Shared by mmap; log_unsafe.go mirrors all of it. */
 #define SLOTS 4096
-#define GRANULES 1024 /* of 2 MiB, whose watches a page of interest counts */
-#define INTEREST_PAGES 64
+#define GRANULES 65536 /* of 2 MiB */
 #define EVERYTHING (~0UL)
 
 struct control {
@@ -47,23 +46,22 @@ struct control {
 	__u64 pad1[2];
 };
 struct record { __u64 start, end, check, seq; };
-/* How many watch each granule, by its number modulo 65,536. Counts, and not bits: Go and C threads
- * add and take away at the same time (interest.go, regcache/offer.h). */
-struct interest { __u32 watches[GRANULES]; };
 
-struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __uint(map_flags, BPF_F_MMAPABLE);
-	 __type(key, __u32); __type(value, struct control); } control SEC(".maps");
-struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, SLOTS); __uint(map_flags, BPF_F_MMAPABLE);
-	 __type(key, __u32); __type(value, struct record); } records SEC(".maps");
-struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, INTEREST_PAGES); __uint(map_flags, BPF_F_MMAPABLE);
-	 __type(key, __u32); __type(value, struct interest); } interest SEC(".maps");
+/*
+ * A global variable: programs have its address, and look nothing up that could be missing. The
+ * verifier goes through every path of them, at the first large message of every rank.
+ *
+ * interest counts how many watch each granule, by its number modulo GRANULES. Counts, and not bits: Go
+ * and C threads add and take away at the same time (interest.go, regcache/offer.h).
+ */
+struct shared {
+	struct control control;
+	struct record records[SLOTS];
+	__u32 interest[GRANULES];
+} shared;
+static struct control *const control = &shared.control;
+
 struct { __uint(type, BPF_MAP_TYPE_RINGBUF); __uint(max_entries, 4096); } bell SEC(".maps");
-
-static __always_inline struct control *get_control(void)
-{
-	__u32 zero = 0;
-	return bpf_map_lookup_elem(&control, &zero);
-}
 
 static __always_inline struct task_struct *current_task(void)
 {
@@ -73,23 +71,25 @@ static __always_inline struct task_struct *current_task(void)
 /* Not by t->mm: the verifier then looks for the type of each pointer on the way among all types of the kernel. */
 static __always_inline __u64 mm_of(struct task_struct *t) { return (__u64)BPF_CORE_READ(t, mm); }
 
-/* Whether anyone watches part of [start,end). More than 16 granules (32 MiB) count as watched: the verifier goes
- * through the loop in every program, at every start of a rank. */
+/*
+ * Whether anyone watches part of [start,end). More than 16 granules (32 MiB) count as watched. The verifier goes
+ * through the loop in every program, for every rank: so it has no branch, and looks at the last
+ * granule again instead of ending.
+ */
 static __always_inline int watched(__u64 start, __u64 end)
 {
 	__u64 first = start >> 21, last = (end - 1) >> 21;
+	__u32 watches = 0;
+
 	if (last - first >= 16)
 		return 1;
 	for (int i = 0; i < 16; i++) {
-		__u64 granule = first + i;
-		if (granule > last)
-			break;
-		__u32 page = (granule / GRANULES) & (INTEREST_PAGES - 1);
-		struct interest *in = bpf_map_lookup_elem(&interest, &page);
-		if (in && *(volatile __u32 *)&in->watches[granule & (GRANULES - 1)])
-			return 1;
+		__s64 left = last - first - i;
+		__s64 past = left >> 63; /* all ones, past the end */
+		asm volatile("" : "+r"(past)); /* else the compiler makes a branch of it */
+		watches |= *(volatile __u32 *)&shared.interest[(first + i + (left & past)) & (GRANULES - 1)];
 	}
-	return 0;
+	return watches != 0;
 }
 
 /*
@@ -98,47 +98,46 @@ static __always_inline int watched(__u64 start, __u64 end)
  * record; the check word then matches no number and the reader takes it for
  * an overrun, which flushes everything.
  */
-static __always_inline int publish(struct control *c, __u64 start, __u64 end)
+static __always_inline int publish_watched(__u64 start, __u64 end)
 {
-	if (end <= start)
-		return 0;
-	if (!watched(start, end)) {
-		c->suppressed++; /* statistics: lost updates are harmless */
-		return 0;
-	}
-	__u64 seq = __sync_fetch_and_add(&c->head, 1);
-	__u32 slot = seq & (SLOTS - 1);
-	struct record *r = bpf_map_lookup_elem(&records, &slot);
-	if (!r)
-		return 0;
+	__u64 seq = __sync_fetch_and_add(&control->head, 1);
+	struct record *r = &shared.records[seq & (SLOTS - 1)];
 	r->start = start;
 	r->end = end;
 	r->check = start * 0x9e3779b97f4a7c15ULL + end * 0xc2b2ae3d27d4eb4fULL + seq + 1;
 	__sync_lock_test_and_set(&r->seq, seq + 1); /* a full barrier, then visible */
-	if (*(volatile __u64 *)&c->waiters) {
+	if (*(volatile __u64 *)&control->waiters) {
 		__u64 one = 1;
 		bpf_ringbuf_output(&bell, &one, sizeof(one), 0); /* a full ring is already ringing */
 	}
 	return 0;
 }
 
+static __always_inline int publish(__u64 start, __u64 end)
+{
+	if (end <= start)
+		return 0;
+	if (!watched(start, end)) {
+		control->suppressed++; /* statistics: lost updates are harmless */
+		return 0;
+	}
+	return publish_watched(start, end);
+}
+
 /*
  * publish, as a function that the verifier checks once in each program: a program for system calls
  * publishes in many places.
  */
-__attribute__((noinline)) int publish_range(__u64 start, __u64 end)
-{
-	struct control *c = get_control();
-	return c ? publish(c, start, end) : 0;
-}
+__attribute__((noinline)) int publish_range(__u64 start, __u64 end) { return publish(start, end); }
+
+/* Whether a task has the address space that is watched. */
+static __always_inline int is_watched(struct task_struct *t) { return mm_of(t) == control->mm; }
 
 /* Run once, through BPF_PROG_TEST_RUN, by the process to be watched. */
 SEC("raw_tp")
 int capture_mm(void *ctx)
 {
-	struct control *c = get_control();
-	if (c)
-		c->mm = mm_of(current_task());
+	control->mm = mm_of(current_task());
 	return 0;
 }
 
@@ -171,8 +170,7 @@ static __always_inline int handed_out(__u64 addr, __u64 len)
 
 static __always_inline int change(struct task_struct *task, struct pt_regs *regs, __u64 nr, int exit)
 {
-	struct control *c = get_control();
-	if (!c || mm_of(task) != c->mm)
+	if (!is_watched(task))
 		return 0;
 	__u64 addr = untag(regs->di), len = regs->si;
 	switch (nr) {
@@ -188,12 +186,12 @@ static __always_inline int change(struct task_struct *task, struct pt_regs *regs
 		if (!addr)
 			return 0;
 		if (exit) /* the break from which it came is known no more */
-			return publish_range(c->brk_low && c->brk_low < addr ? c->brk_low : addr, c->brk_high);
+			return publish_range(control->brk_low && control->brk_low < addr ? control->brk_low : addr, control->brk_high);
 		__u64 old = BPF_CORE_READ(task, mm, brk);
-		if (old > c->brk_high)
-			c->brk_high = old;
-		if (addr < old && (!c->brk_low || addr < c->brk_low))
-			c->brk_low = addr;
+		if (old > control->brk_high)
+			control->brk_high = old;
+		if (addr < old && (!control->brk_low || addr < control->brk_low))
+			control->brk_low = addr;
 		return publish_range(addr, old);
 	}
 	case MREMAP:
@@ -228,12 +226,8 @@ static __always_inline int change(struct task_struct *task, struct pt_regs *regs
 static __always_inline int every_call(struct pt_regs *regs, __u64 nr, int exit)
 {
 	struct task_struct *task = current_task();
-	if (task->thread_info.status & 2 /* TS_COMPAT */) {
-		struct control *c = get_control();
-		if (!c || mm_of(task) != c->mm)
-			return 0;
-		return publish_range(0, EVERYTHING);
-	}
+	if (task->thread_info.status & 2 /* TS_COMPAT */)
+		return is_watched(task) ? publish_range(0, EVERYTHING) : 0;
 	nr &= ~0x40000000UL; /* x32 calls use the same numbers for these */
 	switch (nr) { /* before anything is looked up: most calls end here */
 	case MMAP: case MUNMAP: case BRK: case MREMAP: case MADVISE: case SHMAT: case PROCESS_MADVISE:
@@ -269,19 +263,15 @@ int uring_submit(struct bpf_raw_tracepoint_args *args)
 	struct io_kiocb *req = (struct io_kiocb *)args->args[0];
 	if (BPF_CORE_READ(req, opcode) != 25 /* IORING_OP_MADVISE */)
 		return 0;
-	struct control *c = get_control();
-	if (!c || mm_of(current_task()) != c->mm)
+	if (!is_watched(current_task()))
 		return 0;
-	c->uring_madvise = 1;
-	return publish_range(0, EVERYTHING);
+	control->uring_madvise = 1;
+	return publish_watched(0, EVERYTHING);
 }
 
 static __always_inline int zap(struct vm_area_struct *vma, __u64 start, __u64 end)
 {
-	struct control *c = get_control();
-	if (!c || (__u64)vma->vm_mm != c->mm)
-		return 0;
-	return publish(c, start, end);
+	return (__u64)vma->vm_mm == control->mm ? publish(start, end) : 0;
 }
 
 SEC("fentry/unmap_page_range")
