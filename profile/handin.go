@@ -1,0 +1,219 @@
+package profile
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The ranks of a node that end at about the same time elect one of them to write the file: whoever binds the name of an
+// abstract Unix socket (unix(7)) first. The others send it their parts, and wait for its answer until the file is
+// written. Should it die before that, they elect another one. So a part is lost only together with its rank. Nothing of
+// that is left in the file system.
+
+// Node says who ends together.
+type Node struct {
+	Job   string // names the run on this node, as settings.Job does
+	Ranks int    // of the run on this node
+}
+
+const (
+	quiet    = 250 * time.Millisecond // for which nobody hands in a part, ends the wait for more
+	longest  = 2 * time.Second        // that the first waits for all others
+	patience = 20 * time.Second       // of a rank for the one that writes
+)
+
+// errRetry: the writer has gone, or has closed its door.
+var errRetry = errors.New("the process that writes the profile has gone")
+
+// errFailed: the writer could not write, and has told its user.
+var errFailed = errors.New("another rank could not write the profile")
+
+// HandIn has the parts of all ranks of a node that call it at about the same time written together. write is called in one
+// of them. Only there HandIn returns its error, so that the user is told once.
+func (n Node) HandIn(k Key, mine Part, write func(parts []Part) error) error {
+	if n.Ranks <= 1 {
+		return write([]Part{mine})
+	}
+	name := &unix.SockaddrUnix{Name: n.socketName(k)}
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		door, err := listen(name)
+		switch {
+		case err == nil:
+			return n.collect(door, mine, write)
+		case !errors.Is(err, unix.EADDRINUSE):
+			return write([]Part{mine})
+		}
+		switch err := send(name, mine); {
+		case err == nil || errors.Is(err, errFailed):
+			return nil
+		case !errors.Is(err, errRetry):
+			return write([]Part{mine})
+		}
+		time.Sleep(time.Millisecond) // it closes its door just now
+	}
+	return write([]Part{mine})
+}
+
+// socketName is the same for the ranks that write one file.
+func (n Node) socketName(k Key) string {
+	dir := k.directory()
+	return fmt.Sprintf("@pinwheel-profile/%d/%s/%s", os.Geteuid(), n.Job, dir[len(dir)-16:])
+}
+
+func listen(name unix.Sockaddr) (fd int, err error) {
+	fd, err = socket()
+	if err == nil {
+		if err = unix.Bind(fd, name); err == nil {
+			err = unix.Listen(fd, unix.SOMAXCONN)
+		}
+		if err != nil {
+			unix.Close(fd)
+		}
+	}
+	return fd, err
+}
+
+func socket() (int, error) {
+	return unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+}
+
+// collect takes the parts of others, writes all and answers. It owns door.
+func (n Node) collect(door int, mine Part, write func(parts []Part) error) error {
+	parts, waiting := []Part{mine}, []int{}
+	for end := time.Now().Add(longest); len(parts) < n.Ranks; {
+		left := min(quiet, time.Until(end))
+		if left <= 0 || !readable(door, left) {
+			break
+		}
+		fd, _, err := unix.Accept4(door, unix.SOCK_CLOEXEC)
+		if err != nil {
+			break
+		}
+		p, err := receive(fd)
+		if err != nil {
+			unix.Close(fd) // a rank that died, or somebody else
+			continue
+		}
+		parts, waiting = append(parts, p), append(waiting, fd)
+	}
+	unix.Close(door) // whoever comes now writes by itself
+	err := write(parts)
+	answer := answerOK
+	if err != nil {
+		answer = answerFailed
+	}
+	for _, fd := range waiting {
+		_, _ = unix.SendmsgN(fd, []byte{answer}, nil, nil, unix.MSG_NOSIGNAL) // it may have died
+		unix.Close(fd)
+	}
+	return err
+}
+
+const (
+	answerOK     byte = 1
+	answerFailed byte = 2
+)
+
+// A part on its way: rank, length, and so many bytes.
+const partHeaderBytes = 8
+
+// receive reads the part of a process of this user.
+func receive(fd int) (Part, error) {
+	if err := checkPeer(fd); err != nil {
+		return Part{}, err
+	}
+	var h [partHeaderBytes]byte
+	if err := transfer(fd, h[:], quiet, unix.Read); err != nil {
+		return Part{}, err
+	}
+	p := Part{Rank: int(binary.LittleEndian.Uint32(h[:]))}
+	n := binary.LittleEndian.Uint32(h[4:])
+	if p.Rank >= maxRanks || n > maxPart {
+		return p, ErrDamaged
+	}
+	p.packed = make([]byte, n)
+	return p, transfer(fd, p.packed, quiet, unix.Read)
+}
+
+// send hands a part to the process that writes, and waits until that has written.
+func send(name unix.Sockaddr, p Part) error {
+	fd, err := socket()
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if err := unix.Connect(fd, name); err != nil {
+		return errRetry
+	}
+	if err := checkPeer(fd); err != nil {
+		return err
+	}
+	b := binary.LittleEndian.AppendUint32(nil, uint32(p.Rank))
+	b = append(binary.LittleEndian.AppendUint32(b, uint32(len(p.packed))), p.packed...)
+	err = transfer(fd, b, quiet+longest, func(fd int, b []byte) (int, error) {
+		return unix.SendmsgN(fd, b, nil, nil, unix.MSG_NOSIGNAL)
+	})
+	if err != nil {
+		return errRetry
+	}
+	answer := []byte{0}
+	switch err := transfer(fd, answer, patience, unix.Read); {
+	case err != nil:
+		return errRetry
+	case answer[0] == answerFailed:
+		return errFailed
+	}
+	return nil
+}
+
+// checkPeer fails unless this user has made the other end. Names of abstract sockets belong to nobody.
+func checkPeer(fd int) error {
+	c, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err == nil && int(c.Uid) != os.Geteuid() {
+		err = unix.EPERM
+	}
+	return err
+}
+
+// transfer reads or writes all of b. No single step may take longer than wait.
+func transfer(fd int, b []byte, wait time.Duration, step func(fd int, b []byte) (int, error)) error {
+	t := unix.NsecToTimeval(wait.Nanoseconds())
+	for _, option := range []int{unix.SO_RCVTIMEO, unix.SO_SNDTIMEO} {
+		if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, option, &t); err != nil {
+			return err
+		}
+	}
+	for len(b) > 0 {
+		n, err := step(fd, b)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return err
+		case n == 0:
+			return unix.ECONNRESET
+		default:
+			b = b[n:]
+		}
+	}
+	return nil
+}
+
+// readable waits until somebody connects.
+func readable(fd int, wait time.Duration) bool {
+	end := time.Now().Add(wait)
+	for {
+		left := time.Until(end)
+		if left < 0 {
+			return false
+		}
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(left.Milliseconds())+1)
+		if !errors.Is(err, unix.EINTR) {
+			return err == nil && n == 1
+		}
+	}
+}

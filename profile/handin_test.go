@@ -1,0 +1,153 @@
+package profile
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func testNode(t *testing.T, ranks int) Node {
+	return Node{Job: fmt.Sprintf("test-%d-%.20s", os.Getpid(), t.Name()), Ranks: ranks}
+}
+
+// written collects what the elected ranks write.
+type written struct {
+	mu    sync.Mutex
+	files [][]int
+	err   error
+}
+
+func (w *written) write(parts []Part) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var ranks []int
+	for _, p := range parts {
+		if string(p.packed) != fmt.Sprintf("of %d", p.Rank) {
+			return fmt.Errorf("rank %d has handed in %q", p.Rank, p.packed)
+		}
+		ranks = append(ranks, p.Rank)
+	}
+	slices.Sort(ranks)
+	w.files = append(w.files, ranks)
+	return w.err
+}
+
+// handIn is what so many ranks do that end together. It returns their errors.
+func (w *written) handIn(n Node, ranks ...int) (failed []error) {
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	for _, r := range ranks {
+		all.Go(func() {
+			if err := n.HandIn(someKey(), Part{r, fmt.Appendf(nil, "of %d", r)}, w.write); err != nil {
+				mu.Lock()
+				failed = append(failed, err)
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	return failed
+}
+
+func TestRanksOfANodeWriteOneFile(t *testing.T) {
+	var w written
+	ranks := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
+	start := time.Now()
+	if failed := w.handIn(testNode(t, len(ranks)), ranks...); failed != nil {
+		t.Error(failed)
+	}
+	if len(w.files) != 1 && time.Since(start) < quiet {
+		t.Errorf("files of %v", w.files)
+	}
+	if got := slices.Concat(w.files...); !slices.Equal(slices.Sorted(slices.Values(got)), ranks) {
+		t.Errorf("files of %v", w.files)
+	}
+}
+
+func TestRankThatDoesNotComeIsNotWaitedForLong(t *testing.T) {
+	var w written
+	start := time.Now()
+	if failed := w.handIn(testNode(t, 3), 0, 2); failed != nil {
+		t.Error(failed)
+	}
+	if took := time.Since(start); took < quiet {
+		t.Errorf("after %v", took)
+	}
+	if got := slices.Concat(w.files...); !slices.Equal(slices.Sorted(slices.Values(got)), []int{0, 2}) {
+		t.Errorf("files of %v", w.files)
+	}
+}
+
+func TestFailureIsToldOnce(t *testing.T) {
+	w := written{err: errors.New("disk full")}
+	failed := w.handIn(testNode(t, 4), 0, 1, 2, 3)
+	if len(failed) != len(w.files) {
+		t.Errorf("%d files, %v", len(w.files), failed)
+	}
+}
+
+func TestSingleRankNeedsNoSocket(t *testing.T) {
+	w := written{err: unix.ENOSPC}
+	if failed := w.handIn(Node{Job: "alone", Ranks: 1}, 0); len(failed) != 1 || !errors.Is(failed[0], unix.ENOSPC) {
+		t.Error(failed)
+	}
+}
+
+// The one that was elected dies with the parts of others.
+func TestPartsOutliveTheirWriter(t *testing.T) {
+	n := testNode(t, 2)
+	door, err := listen(&unix.SockaddrUnix{Name: n.socketName(someKey())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var w written
+	done := make(chan []error, 1)
+	go func() { done <- w.handIn(n, 1) }()
+	fd, _, err := unix.Accept(door)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := receive(fd); err != nil || p.Rank != 1 {
+		t.Error(p, err)
+	}
+	unix.Close(door)
+	unix.Close(fd)
+	if failed := <-done; failed != nil || len(w.files) != 1 || !slices.Equal(w.files[0], []int{1}) {
+		t.Errorf("%v, files of %v", failed, w.files)
+	}
+}
+
+func TestNonsenseFromOthersIsLeftOut(t *testing.T) {
+	n := testNode(t, 3)
+	name := &unix.SockaddrUnix{Name: n.socketName(someKey())}
+	var w written
+	done := make(chan []error, 1)
+	go func() { done <- w.handIn(n, 0) }()
+	for _, nonsense := range []string{"\xff\xff\xff\xff\xff\xff\xff\xff", "short", ""} {
+		fd, err := socket()
+		if err != nil {
+			t.Fatal(err)
+		}
+		end := time.Now().Add(10 * time.Second)
+		for err = unix.Connect(fd, name); err != nil && time.Now().Before(end) && len(w.snapshot()) == 0; err = unix.Connect(fd, name) {
+			time.Sleep(time.Millisecond)
+		}
+		_, _ = unix.SendmsgN(fd, []byte(nonsense), nil, nil, unix.MSG_NOSIGNAL)
+		unix.Close(fd)
+	}
+	if failed := <-done; failed != nil || len(w.files) != 1 || !slices.Equal(w.files[0], []int{0}) {
+		t.Errorf("%v, files of %v", failed, w.files)
+	}
+}
+
+func (w *written) snapshot() [][]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.files)
+}

@@ -1,0 +1,168 @@
+package profile
+
+import (
+	"hash/fnv"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"pinwheel/internal/machine"
+	"pinwheel/mem"
+)
+
+// Modules are the program and the libraries of this process. They make addresses of code comparable between
+// processes. For one goroutine.
+type Modules struct {
+	code []code // ascending
+	last int    // index in code of the address before: neighbouring frames are often of one module
+	read func() ([]machine.Mapping, error)
+	exe  string
+
+	rereads int
+}
+
+// code is a mapping that holds code of a module.
+type code struct {
+	text   mem.Range
+	base   mem.Addr // where the file's first byte is mapped
+	tag    uint64   // of the module, above offsetBits; 0: the program
+	module string   // path of the file
+	met    bool     // a frame was in it
+}
+
+// offsetBits are those of an offset in a module. User addresses have 47 (x86-64) or 48 bits.
+const offsetBits = 48
+
+// maxRereads bounds how often new libraries are looked for, for code that is in none at all.
+const maxRereads = 16
+
+// ReadModules looks at what is loaded.
+func ReadModules() (*Modules, error) {
+	exe, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		return nil, err
+	}
+	m := &Modules{read: machine.Mappings, exe: exe}
+	return m, m.reread()
+}
+
+// reread finds what is loaded now. What was met before is kept.
+func (m *Modules) reread() error {
+	all, err := m.read()
+	if err != nil {
+		return err
+	}
+	before := m.code
+	m.code, m.last = nil, 0
+	base := map[string]mem.Addr{} // by path, of the latest mapping of its first byte
+	for _, x := range all {
+		if !strings.HasPrefix(x.Path, "/") {
+			continue
+		}
+		if x.Offset == 0 {
+			base[x.Path] = x.Range.Start
+		}
+		if start, known := base[x.Path]; known && x.Executable {
+			c := code{text: x.Range, base: start, tag: m.tagOf(x.Path), module: x.Path}
+			c.met = slices.ContainsFunc(before, func(b code) bool { return b.met && b.text == c.text && b.module == c.module })
+			m.code = append(m.code, c)
+		}
+	}
+	return nil
+}
+
+// tagOf is the same in all processes that load the module, from whichever directory.
+func (m *Modules) tagOf(file string) uint64 {
+	if file == m.exe {
+		return 0
+	}
+	h := fnv.New32a()
+	h.Write([]byte(moduleName(file)))
+	sum := uint64(h.Sum32())
+	return max((sum^sum>>16)&0xffff, 1) << offsetBits
+}
+
+// moduleName is the name of a module's file.
+func moduleName(file string) string { return path.Base(strings.TrimSuffix(file, " (deleted)")) }
+
+// Frame makes a return address the same in all runs of a program: its module, and its offset there. Numbers that are no
+// addresses of code stay. It takes some 10 ns, and much longer for the first address in a library
+// that was loaded later than ReadModules was called.
+func (m *Modules) Frame(address uint64) uint64 {
+	c := m.find(mem.Addr(address))
+	if c == nil {
+		return address
+	}
+	c.met = true
+	return c.tag | (address-uint64(c.base))&(1<<offsetBits-1)
+}
+
+// find returns the code that an address is in, or nil.
+func (m *Modules) find(a mem.Addr) *code {
+	if m.last < len(m.code) && m.code[m.last].has(a) {
+		return &m.code[m.last]
+	}
+	for {
+		i, _ := slices.BinarySearchFunc(m.code, a, func(c code, a mem.Addr) int {
+			if c.text.End <= a {
+				return -1
+			}
+			return 1
+		})
+		if i < len(m.code) && m.code[i].has(a) {
+			m.last = i
+			return &m.code[i]
+		}
+		if a == 0 || uint64(a)>>offsetBits != 0 || m.rereads == maxRereads {
+			return nil
+		}
+		m.rereads++
+		if m.reread() != nil {
+			m.rereads = maxRereads
+		}
+	}
+}
+
+func (c *code) has(a mem.Addr) bool { return a >= c.text.Start && a < c.text.End }
+
+// Program describes the program itself. Its Build is "" if there is no way to tell builds apart.
+func (m *Modules) Program() Module {
+	for i := range m.code {
+		if m.code[i].tag == 0 {
+			return m.code[i].describe()
+		}
+	}
+	return Module{Name: moduleName(m.exe)}
+}
+
+// Met describes the modules that Frame has found addresses in, ascending by name.
+func (m *Modules) Met() (met []Module) {
+	for i := range m.code {
+		if m.code[i].met {
+			met = append(met, m.code[i].describe())
+		}
+	}
+	slices.SortFunc(met, func(a, b Module) int { return strings.Compare(a.Name+a.Build, b.Name+b.Build) })
+	return slices.Compact(met)
+}
+
+// changed returns the name of the first module that is loaded, but of another build than in the list; "" if there is
+// none. A library that isn't loaded yet may be later.
+func (m *Modules) changed(list []Module) string {
+	for _, want := range list {
+		differs := false
+		for i := range m.code {
+			if moduleName(m.code[i].module) != want.Name {
+				continue
+			}
+			if differs = m.code[i].describe().Build != want.Build; !differs {
+				break
+			}
+		}
+		if differs {
+			return want.Name
+		}
+	}
+	return ""
+}

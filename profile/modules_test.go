@@ -1,0 +1,169 @@
+package profile
+
+import (
+	"encoding/hex"
+	"os"
+	"os/exec"
+	"reflect"
+	"strings"
+	"testing"
+
+	"pinwheel/internal/machine"
+	"pinwheel/internal/testwait"
+	"pinwheel/mem"
+)
+
+func hereAddress() uint64 {
+	return uint64(reflect.ValueOf(TestFramesAreRelativeToTheirModule).Pointer()) + 1
+}
+
+func TestFramesAreRelativeToTheirModule(t *testing.T) {
+	m := &Modules{exe: "/opt/app", read: func() ([]machine.Mapping, error) {
+		at := func(start, end mem.Addr, executable bool, offset uint64, path string) machine.Mapping {
+			return machine.Mapping{Range: mem.Range{Start: start, End: end}, Executable: executable, Offset: offset, Path: path}
+		}
+		return []machine.Mapping{
+			at(0x400000, 0x401000, false, 0, "/opt/app"), at(0x401000, 0x480000, true, 0x1000, "/opt/app"),
+			at(0x700000000000, 0x700000001000, false, 0, "/usr/lib/libsolver.so"),
+			at(0x700000001000, 0x700000009000, true, 0x1000, "/usr/lib/libsolver.so"),
+			at(0x700000009000, 0x70000000a000, true, 0, ""), at(0x7ffff000, 0x80000000, true, 0, "[vdso]"),
+		}, nil
+	}}
+	if err := m.reread(); err != nil {
+		t.Fatal(err)
+	}
+	solver := m.tagOf("/home/me/lib/libsolver.so")
+	if solver == 0 {
+		t.Fatal("a library has the tag of the program")
+	}
+	for address, want := range map[uint64]uint64{
+		0x401234: 0x1234, 0x47ffff: 0x7ffff, 0x480000: 0x480000, 0x700000001010: solver | 0x1010,
+		0x700000009010: 0x700000009010, 0x7ffff010: 0x7ffff010, 0: 0, 1<<63 | 5: 1<<63 | 5, 0x400100: 0x400100,
+	} {
+		for range 2 {
+			if got := m.Frame(address); got != want {
+				t.Errorf("%#x is %#x, want %#x", address, got, want)
+			}
+		}
+	}
+	if met := m.Met(); len(met) != 2 || met[0].Name != "app" || met[1].Name != "libsolver.so" {
+		t.Errorf("met %+v", met)
+	}
+}
+
+func TestLibraryThatIsLoadedLaterIsFoundAndOthersAreKept(t *testing.T) {
+	all := []machine.Mapping{{Range: mem.Range{Start: 0x1000, End: 0x2000}, Executable: true, Path: "/app"}}
+	reads := 0
+	m := &Modules{exe: "/app", read: func() ([]machine.Mapping, error) { reads++; return all, nil }}
+	if err := m.reread(); err != nil {
+		t.Fatal(err)
+	}
+	m.Frame(0x1800)
+	all = append(all, machine.Mapping{Range: mem.Range{Start: 0x5000, End: 0x6000}, Executable: true, Path: "/lib/late.so"})
+	if got := m.Frame(0x5010); got != m.tagOf("/lib/late.so")|0x10 {
+		t.Errorf("got %#x", got)
+	}
+	if met := m.Met(); len(met) != 2 {
+		t.Errorf("met %+v", met)
+	}
+	for i := range uint64(1000) {
+		m.Frame(0x9000 + i)
+	}
+	if reads > maxRereads+1 {
+		t.Errorf("looked %d times", reads)
+	}
+}
+
+func TestModulesOfThisProcessAreToldApart(t *testing.T) {
+	m, err := ReadModules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := m.Frame(hereAddress()); f == 0 || f>>offsetBits != 0 {
+		t.Errorf("this function is at %#x in the program", f)
+	}
+	met := m.Met()
+	if len(met) != 1 || met[0] != m.Program() || met[0].Build == "" {
+		t.Fatalf("met %+v, program %+v", met, m.Program())
+	}
+	if name := m.changed(met); name != "" {
+		t.Errorf("%s has changed", name)
+	}
+	if name := m.changed([]Module{{"not-loaded.so", "12"}, {met[0].Name, met[0].Build + "0"}}); name != met[0].Name {
+		t.Errorf("%q has changed", name)
+	}
+}
+
+// A build without build IDs has other code.
+func TestBuildIsThatOfTheFile(t *testing.T) {
+	if id := os.Getenv("PROFILE_TEST_BUILD"); id != "" {
+		m, err := ReadModules()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Log("build=" + m.Program().Build + "=")
+		return
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	build := func(program string) string {
+		cmd := testwait.Command(t, program, "-test.run", "^TestBuildIsThatOfTheFile$", "-test.v")
+		cmd.Env = append(os.Environ(), "PROFILE_TEST_BUILD=y")
+		out, err := cmd.CombinedOutput()
+		_, rest, found := strings.Cut(string(out), "build=")
+		id, _, _ := strings.Cut(rest, "=")
+		if err != nil || !found || id == "" {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return id
+	}
+	id := build(self)
+	if id != build(self) {
+		t.Error("it differs between two runs")
+	}
+	if objcopy, err := exec.LookPath("objcopy"); err == nil {
+		stripped := t.TempDir() + "/none"
+		if out, err := testwait.Command(t, objcopy, "--remove-section", ".note.gnu.build-id", "--remove-section", ".note.go.buildid", self, stripped).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		if got := build(stripped); got == id {
+			t.Logf("objcopy has left the build ID %s", got)
+		}
+	}
+}
+
+func TestNotesAreReadAsTheyAre(t *testing.T) {
+	b, err := hex.DecodeString("04000000" + "03000000" + "03000000" + "474e5500" + "aabbcc00" + "ffffffff" + "ffffffff" + "01000000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, rest := cutNote(b, 4)
+	if n.name != "GNU" || n.kind != noteGNUBuildID || hex.EncodeToString(n.text) != "aabbcc" || len(rest) != 12 {
+		t.Errorf("got %+v, %x", n, rest)
+	}
+	if n, rest := cutNote(rest, 4); n.text != nil || rest != nil {
+		t.Errorf("a note that is cut off: %+v", n)
+	}
+}
+
+func BenchmarkReadModules(b *testing.B) {
+	for b.Loop() {
+		m, err := ReadModules()
+		if err != nil || m.Program().Build == "" {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkFrame(b *testing.B) {
+	m, err := ReadModules()
+	if err != nil {
+		b.Fatal(err)
+	}
+	address := hereAddress()
+	for b.Loop() {
+		m.Frame(address)
+	}
+}
