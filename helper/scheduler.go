@@ -135,12 +135,6 @@ func (s *Scheduler) Observe(e Event, nowNs int64) {
 	s.followPredictions(nowNs)
 }
 
-// Tick learns from calls that needed no region.
-func (s *Scheduler) Tick(t predictor.Tick, nowNs int64) {
-	s.pred.Tick(t)
-	s.followPredictions(nowNs)
-}
-
 // Missed says that the communication path had to register a region, or is about to: what is due within
 // a millisecond of it is due now.
 func (s *Scheduler) Missed(mem.RegionID, int64) {}

@@ -12,15 +12,12 @@ import (
 	"pinwheel/internal/clock"
 	"pinwheel/internal/fault"
 	"pinwheel/mem"
-	"pinwheel/predictor"
 )
 
 // Decider decides what the helper does. Scheduler is the real one; tests have
 // others. All calls come from the helper's thread.
 type Decider interface {
 	Observe(e Event, nowNs int64)
-	// Tick tells of calls that needed no region.
-	Tick(t predictor.Tick, nowNs int64)
 	// Missed tells of a need that did not find its region registered.
 	Missed(id mem.RegionID, nowNs int64)
 	Next(nowNs int64) Action

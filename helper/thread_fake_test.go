@@ -7,7 +7,6 @@ import (
 	"go.uber.org/atomic"
 
 	"pinwheel/mem"
-	"pinwheel/predictor"
 	"pinwheel/queue"
 )
 
@@ -31,7 +30,6 @@ type keeper struct {
 }
 
 func (k *keeper) SetShareNs(ns int64)        { k.shareNs.Store(ns) }
-func (k *keeper) Tick(predictor.Tick, int64) {}
 func (k *keeper) Missed(mem.RegionID, int64) {}
 func (k *keeper) Budget() *Budget            { return &k.budget }
 

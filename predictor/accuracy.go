@@ -106,20 +106,9 @@ func (s *Scored) Observe(u Use) {
 	s.lastNeed[u.Region] = u.StartNs
 	delete(s.latest, u.Region)
 	s.Predictor.Observe(u)
-	s.noteForecasts(u.EndNs)
-}
-
-// Tick implements Predictor.
-func (s *Scored) Tick(t Tick) {
-	s.Predictor.Tick(t)
-	s.noteForecasts(t.NS)
-}
-
-// noteForecasts notes the predictions that changed at nowNs.
-func (s *Scored) noteForecasts(nowNs int64) {
 	for _, id := range s.Predictor.Changed() {
-		if p, ok := s.Predictor.Next(id, nowNs); ok {
-			s.latest[id] = [2]forecast{{nowNs, p.ExpectedNs}, s.latest[id][0]}
+		if p, ok := s.Predictor.Next(id, u.EndNs); ok {
+			s.latest[id] = [2]forecast{{u.EndNs, p.ExpectedNs}, s.latest[id][0]}
 		}
 	}
 }

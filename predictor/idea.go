@@ -8,7 +8,6 @@ type Idea uint
 const (
 	Gates        Idea = 1 << iota // a region is not registered before the event was seen that announces its need
 	ExpectedCost                  // deadlines weigh the memory that an early registration costs against what a late one does
-	Ticks                         // calls without a need announce needs, too
 	MissAlarm                     // a need that had to wait makes due what is due soon
 	Tokens                        // a bound on what wrong predictions may cost
 )
@@ -24,7 +23,6 @@ func Ideas() []IdeaName {
 	return []IdeaName{
 		{Gates, "gates"},
 		{ExpectedCost, "expected cost"},
-		{Ticks, "ticks"},
 		{MissAlarm, "miss alarm"},
 		{Tokens, "tokens"},
 	}

@@ -43,7 +43,7 @@ type period struct {
 	update  func(periodNs, seenNs int64) int64
 	regions map[mem.RegionID][]signature
 	sites   map[signature]*site
-	changed []mem.RegionID // of one
+	changed [1]mem.RegionID
 }
 
 // maxSites bounds the table of a program whose call sites never repeat: a
@@ -70,7 +70,7 @@ func shortest(periodNs, seenNs int64) int64 {
 func latest(_, seenNs int64) int64 { return seenNs }
 
 func (p *period) observe(u *Use, sig signature) {
-	p.changed = append(p.changed[:0], u.Region)
+	p.changed[0] = u.Region
 	s := p.sites[sig]
 	if s == nil {
 		p.sites[sig] = &site{lastNs: u.StartNs}
@@ -85,9 +85,6 @@ func (p *period) observe(u *Use, sig signature) {
 	s.periodNs = p.update(s.periodNs, max(1, u.StartNs-s.lastNs))
 	s.lastNs = u.StartNs
 }
-
-// Tick implements Predictor: the paper knows of no such calls.
-func (p *period) Tick(Tick) { p.changed = p.changed[:0] }
 
 // Next implements Predictor: the earliest deadline that is still to come.
 func (p *period) Next(id mem.RegionID, nowNs int64) (Prediction, bool) {
@@ -104,7 +101,7 @@ func (p *period) Next(id mem.RegionID, nowNs int64) (Prediction, bool) {
 }
 
 // Changed implements Predictor.
-func (p *period) Changed() []mem.RegionID { return p.changed }
+func (p *period) Changed() []mem.RegionID { return p.changed[:] }
 
 // Forget implements Predictor.
 func (p *period) Forget(id mem.RegionID) {

@@ -56,9 +56,6 @@ func (p *Periodicity) Observe(u Use) {
 // back returns the use k before the last one.
 func (p *Periodicity) back(k int) *sample { return &p.stream[(p.n-1-k)%len(p.stream)] }
 
-// Tick implements Predictor: only uses have periods.
-func (p *Periodicity) Tick(Tick) { p.changed = p.changed[:0] }
-
 // Next implements Predictor.
 func (p *Periodicity) Next(id mem.RegionID, nowNs int64) (Prediction, bool) {
 	if p.period == 0 {

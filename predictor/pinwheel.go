@@ -224,9 +224,6 @@ func (p *Pinwheel) context(sig signature) *context {
 	return c
 }
 
-// Tick implements Predictor.
-func (p *Pinwheel) Tick(Tick) { p.changed = p.changed[:0] }
-
 // Lessons returns what was learned so far. It belongs to the caller.
 func (p *Pinwheel) Lessons() Lessons { return Lessons{} }
 

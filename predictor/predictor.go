@@ -20,14 +20,6 @@ type Use struct {
 	Frames  [MaxFrames]uint64 // zero-filled
 }
 
-// Tick is a call of the communication library that needs no region, as a sample: several calls between two
-// samples are one Tick.
-type Tick struct {
-	Site  uint64 // hash of the operation and the return address of the latest call
-	NS    int64  // when it was seen, by the clock of the uses
-	Calls uint64 // calls so far
-}
-
 // Prediction says when a region is needed next.
 type Prediction struct {
 	// NextNs is when the region should be ready. A cautious predictor names
@@ -51,13 +43,11 @@ type Predictor interface {
 	// Observe learns from one completed use. Uses arrive in order of EndNs as
 	// far as one communication thread orders them.
 	Observe(u Use)
-	// Tick learns from calls that need no region. It may change predictions, as Observe may.
-	Tick(t Tick)
 	// Next predicts the next need of a region. ok is false if nothing is
 	// known of it.
 	Next(id mem.RegionID, nowNs int64) (p Prediction, ok bool)
-	// Changed returns the regions whose prediction the last Observe or Tick may have
-	// changed; after Observe, the region that was used among them. The slice is valid until
+	// Changed returns the regions whose prediction the last Observe may have
+	// changed, the region that was used among them. The slice is valid until
 	// the next call.
 	Changed() []mem.RegionID
 	// Forget drops a region that its cache no longer knows.

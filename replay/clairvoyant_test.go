@@ -47,7 +47,6 @@ func (c *clairvoyant) Observe(u predictor.Use) {
 	c.now[0] = u.Region
 }
 
-func (c *clairvoyant) Tick(predictor.Tick)     {}
 func (c *clairvoyant) Changed() []mem.RegionID { return c.now[:] }
 func (c *clairvoyant) Forget(mem.RegionID)     {}
 

@@ -12,7 +12,6 @@ import (
 	"pinwheel/helper"
 	"pinwheel/internal/usage"
 	"pinwheel/mem"
-	"pinwheel/predictor"
 	"pinwheel/replay/replaytest"
 	"pinwheel/verbs"
 )
@@ -54,7 +53,6 @@ func (m *metronome) Next(nowNs int64) (a helper.Action) {
 	return a
 }
 
-func (m *metronome) Tick(predictor.Tick, int64)              {}
 func (m *metronome) Missed(mem.RegionID, int64)              {}
 func (m *metronome) Done(helper.Action, int64, int64, error) {}
 func (m *metronome) Forget(mem.RegionID)                     {}
