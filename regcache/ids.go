@@ -2,13 +2,14 @@ package regcache
 
 import (
 	"iter"
+	"math/bits"
 	"slices"
 
 	"pinwheel/mem"
 )
 
-// idIndex finds the known regions by ID: a hash table with linear probing, which fills to three
-// quarters. IDs are given in sequence, so that their low bits scatter them well enough.
+// idIndex finds the known regions by ID: a hash table with linear probing, which fills to one
+// half. IDs are given in sequence; the hash scatters them, because remove goes through a whole run.
 type idIndex struct {
 	places []*region // a power of two of them, or none
 	used   int
@@ -25,7 +26,7 @@ func (x *idIndex) get(id mem.RegionID) *region {
 }
 
 func (x *idIndex) add(g *region) {
-	if 4*(x.used+1) > 3*len(x.places) {
+	if 2*(x.used+1) > len(x.places) {
 		old := x.places
 		x.places = make([]*region, max(64, 2*len(old)))
 		for _, o := range old {
@@ -72,8 +73,10 @@ func (x *idIndex) find(id mem.RegionID) int {
 	return i
 }
 
-// home is where find begins to look.
-func (x *idIndex) home(id mem.RegionID) int { return int(id) & (len(x.places) - 1) }
+// home is where find begins to look (Fibonacci hashing; Knuth, vol. 3, 6.4).
+func (x *idIndex) home(id mem.RegionID) int {
+	return int(uint64(id) * golden >> (bits.LeadingZeros(uint(len(x.places)-1)) & 63))
+}
 
 func (x *idIndex) next(i int) int { return (i + 1) & (len(x.places) - 1) }
 

@@ -40,3 +40,24 @@ func TestIDIndexAgainstAMap(t *testing.T) {
 		}
 	})
 }
+
+// TestIDIndexHasShortRuns removes nothing, because it is the run that a removal goes through.
+func TestIDIndexHasShortRuns(t *testing.T) {
+	var x idIndex
+	for id := range mem.RegionID(1 << 16) {
+		x.add(&region{id: id + 1})
+		if x.len()&(x.len()-1) != 0 {
+			continue
+		}
+		longest, run := 0, 0
+		for _, g := range x.places {
+			if run++; g == nil {
+				run = 0
+			}
+			longest = max(longest, run)
+		}
+		if longest > 16 {
+			t.Errorf("of %d regions in sequence, %d lie in one run", x.len(), longest)
+		}
+	}
+}
