@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -227,6 +230,44 @@ func TestSocketsOfOthersAreIgnored(t *testing.T) {
 		if _, err := mapSegment(fd, true); err == nil {
 			t.Errorf("%s was mapped", what)
 		}
+	}
+}
+
+// A process without memory whose socket is still bound: a member between the two steps of its end. To
+// users its descriptors are forbidden, not missing.
+func TestMemberThatEndsIsNone(t *testing.T) {
+	testwait.Bound(t)
+	job := jobOf(t)
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // for ever: the thread ends with this goroutine, and its user with it
+		done <- func() error {
+			cmd := exec.Command("true")
+			if os.Geteuid() == 0 {
+				cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+				if err := cmd.Start(); err != nil {
+					return err
+				}
+				if _, _, failed := syscall.RawSyscall(syscall.SYS_SETRESUID, ^uintptr(0), 65534, ^uintptr(0)); failed != 0 {
+					return failed
+				}
+			} else if err := cmd.Start(); err != nil {
+				return err
+			}
+			if err := unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
+				return err
+			}
+			fd, err := bind(beacon{job, cmd.Process.Pid, 3}.name())
+			if err != nil {
+				return err
+			}
+			defer unix.Close(fd)
+			_, err = findSegment(job, true)
+			return errors.Join(cmd.Wait(), err)
+		}()
+	}()
+	if err := <-done; !errors.Is(err, ErrNone) {
+		t.Errorf("a zombie's segment: %v, want %v", err, ErrNone)
 	}
 }
 

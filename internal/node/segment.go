@@ -98,7 +98,7 @@ func findSegment(job string, writable bool) (*segment, error) {
 		switch {
 		case failed == nil:
 			return s, nil
-		case errors.Is(failed, fs.ErrNotExist): // it is ending, or never was
+		case errors.Is(failed, fs.ErrNotExist): // it has ended, or never was
 		case isOurs(b.pid):
 			err = fmt.Errorf("node: segment of process %d: %w", b.pid, failed)
 		}
@@ -134,7 +134,13 @@ func openBeacon(b beacon, writable bool) (*segment, error) {
 // isOurs reports whether a process lives and belongs to this user. Other users may bind
 // names that look like those of our processes.
 func isOurs(pid int) bool {
-	text, err := machine.Field(os.DirFS("/"), fmt.Sprintf("proc/%d/status", pid), "Uid")
+	root, status := os.DirFS("/"), fmt.Sprintf("proc/%d/status", pid)
+	// A process that ends gives its memory back before it closes its files, its socket among them. In
+	// between /proc/PID/fd belongs to root.
+	if _, err := machine.Field(root, status, "VmSize"); err != nil {
+		return false
+	}
+	text, err := machine.Field(root, status, "Uid")
 	ids := strings.Fields(text) // real, effective, ...; the owner of /proc/PID is root for some
 	return err == nil && len(ids) > 1 && ids[1] == strconv.Itoa(os.Geteuid())
 }
