@@ -26,6 +26,9 @@ type Stream interface {
 	LeftOut() []trace.LeftOut
 }
 
+// RunOf returns the run that a trace recorded. The file must stay open.
+func RunOf(f *trace.File) Job { return recorded{f} }
+
 // recorded is the Job of a trace.
 type recorded struct{ file *trace.File }
 

@@ -104,11 +104,6 @@ type journaled struct {
 
 func (p *journaled) Observe(u predictor.Use) {
 	p.Predictor.Observe(u)
-	p.note()
-}
-
-// note writes down what has changed.
-func (p *journaled) note() {
 	for _, id := range p.Changed() {
 		f := Forecast{Region: id, MadeNs: *p.nowNs}
 		f.Prediction, f.Predicted = p.Next(id, *p.nowNs)
