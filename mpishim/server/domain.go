@@ -67,6 +67,7 @@ func (s *server) domain(i uint32) (*domain, error) {
 }
 
 func (s *server) newDomain(i uint32) (*domain, error) {
+	s.begin()
 	w, err := s.openWatch()
 	if err != nil {
 		return nil, err

@@ -29,6 +29,7 @@ type server struct {
 	domains  domains
 	attached map[*C.struct_pw_thread]bool // threads whose DQ the helper reads
 	record   *recorder
+	begun    bool // begin was called
 	stopped  bool
 	ended    bool
 
@@ -58,7 +59,7 @@ func (s *server) newEngine() *engine.Engine {
 // manages reports whether registrations are cached at all.
 func (s *server) manages() bool { return !s.set.Disable && s.set.Policy != "on-demand" }
 
-// start prepares everything except the caches, which need protection domains.
+// start prepares what every rank needs. The rest waits for the first large message: see begin.
 func (s *server) start() {
 	defer s.contain()
 	s.record = s.startRecording()
@@ -69,6 +70,19 @@ func (s *server) start() {
 	}
 	s.budgetBytes = bounded(s.set.BudgetBytes)
 	s.group = processGroup(s.budgetBytes)
+	if bounded(s.set.NodeBudgetBytes) != mem.Unlimited { // what the transport registers by itself counts from now on
+		s.begin()
+	}
+	at32(&s.sh.mode).Store(C.PW_MANAGED)
+}
+
+// begin joins the processes of the job on this node and starts the helper, once. A rank without large messages,
+// which would have nothing to say to the others, does not pay for it.
+func (s *server) begin() {
+	if s.begun || !s.manages() {
+		return
+	}
+	s.begun = true
 	s.engine.JoinNode(engine.NodeOptions{
 		Job: settings.Job(), Rank: s.rank(), BudgetBytes: bounded(s.set.NodeBudgetBytes), Ranks: settings.LocalRanks(), Group: s.group,
 		Settle: s.settlePlain,
@@ -76,7 +90,6 @@ func (s *server) start() {
 	s.startPlain()
 	s.startHelper()
 	s.engine.FollowNode()
-	at32(&s.sh.mode).Store(C.PW_MANAGED)
 }
 
 // bounded returns a budget of the settings as a bound: what the kernel permits is none.
