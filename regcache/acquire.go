@@ -64,6 +64,13 @@ func (l *Local) Register(r mem.Range, a verbs.Access) (Ref, Outcome, error) {
 	}
 }
 
+// AcquireMissed is Acquire for C code whose pwt_get of table.h has returned 0. It does not look once
+// more without the lock, and releases registrations that the hit kept from being released.
+func (l *Local) AcquireMissed(r mem.Range, a verbs.Access) (Ref, Outcome, error) {
+	l.c.Sweep()
+	return l.c.acquire(l, r, a)
+}
+
 // pages checks r and returns its whole pages.
 func pages(r mem.Range) (mem.Range, error) {
 	if r.End < r.Start || r.Len() > 1<<62 {

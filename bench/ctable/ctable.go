@@ -47,9 +47,7 @@ func ct_invalidate(cache C.uintptr_t, addr unsafe.Pointer, n C.size_t) C.int {
 
 //export ct_get_slow
 func ct_get_slow(local C.uintptr_t, addr unsafe.Pointer, n C.size_t, access C.uint32_t, ref *C.struct_pwt_ref) C.int {
-	l := localOf(local)
-	l.Cache().Sweep()
-	r, outcome, err := l.Acquire(rangeOf(addr, n), verbs.Access(access))
+	r, outcome, err := localOf(local).AcquireMissed(rangeOf(addr, n), verbs.Access(access))
 	if err != nil {
 		return -1
 	}

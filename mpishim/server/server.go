@@ -220,8 +220,7 @@ func (s *server) acquire(t *C.struct_pw_thread) (regcache.Ref, error) {
 	if s.caller == 0 {
 		s.caller = uint64(uintptr(t.mail.caller))
 	}
-	d.cache.Sweep() // it was no hit
-	ref, outcome, err := d.local.Acquire(r, verbs.Access(t.mail.access))
+	ref, outcome, err := d.local.AcquireMissed(r, verbs.Access(t.mail.access))
 	if err == nil {
 		*(*regcache.Ref)(unsafe.Pointer(&t.mail.ref)) = ref
 	}
