@@ -30,7 +30,14 @@ func (c *cursor) upTo(most uint64) uint64 {
 }
 
 // count reads how many things follow, each of which takes so many bytes at least.
-func (c *cursor) count(bytes int) int { return int(c.upTo(uint64(len(c.b) / bytes))) }
+func (c *cursor) count(bytes int) int {
+	n := c.uvarint()
+	if n > uint64(len(c.b)/bytes) {
+		c.fail()
+		return 0
+	}
+	return int(n)
+}
 
 func (c *cursor) fixed64() uint64 {
 	if len(c.b) < 8 {

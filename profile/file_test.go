@@ -197,6 +197,7 @@ func FuzzLessons(f *testing.F) {
 func FuzzHead(f *testing.F) {
 	whole := encode(someKey(), []Module{{"m", "1"}}, []Part{{1, []byte("abc")}, {2, []byte("de")}})
 	f.Add(whole[preludeBytes:len(whole)-5], 5)
+	f.Add([]byte{1}, 5)
 	f.Fuzz(func(t *testing.T, head []byte, body int) {
 		if body = max(body, 0); body > 1<<40 {
 			return

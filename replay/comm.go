@@ -22,13 +22,14 @@ const (
 
 // rank is the communication path of one rank.
 type rank struct {
-	id     int
-	prog   *program
-	path   path
-	pages  *pinned.Counter
-	helper *virtualHelper    // nil for a policy without one
-	scored *predictor.Scored // the same
-	seat   *seat             // of the helper on its node; nil: it has a core of its own
+	id      int
+	prog    *program
+	path    path
+	pages   *pinned.Counter
+	helper  *virtualHelper    // nil for a policy without one
+	scored  *predictor.Scored // the same
+	learned func()            // tells Options.Learned; nil: there is nothing to tell
+	seat    *seat             // of the helper on its node; nil: it has a core of its own
 
 	sharing Sharing
 

@@ -106,6 +106,7 @@ func pass(ctx context.Context, o *Options, job Job, policy string, lateNs int64)
 		return passResult{}, err
 	}
 	report(e.records())
+	e.tellLearned()
 	res := passResult{e.results(job.Program(), policy, nodes), o.Costs.Register.Ns(e.largestPages)}
 	return res, e.close()
 }

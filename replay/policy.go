@@ -59,7 +59,7 @@ func (o *Options) BudgetOf(policy string) int64 {
 // options of its Scheduler.
 func DefaultHelper(policy string, o *Options) (predictor.Predictor, helper.SchedulerOptions, error) {
 	so := helper.SchedulerOptions{Costs: o.Costs, ItemNs: o.DQItemNs + o.RQItemNs}
-	window := predictor.Options{Window: o.Window}
+	window := predictor.Options{Window: o.Window, Lessons: o.lessons}
 	switch policy {
 	case Pinwheel:
 		so.KeepUnknown = true
@@ -125,9 +125,12 @@ func (e *engine) installCached(r *rank, policy string) error {
 	if !helped(policy) {
 		return nil
 	}
-	p, so, err := e.opt.NewHelper(policy, e.opt)
+	p, so, err := e.opt.NewHelper(policy, e.opt.forRank(r.id))
 	if err != nil {
 		return err
+	}
+	if l, ok := p.(learner); ok && e.opt.Learned != nil {
+		r.learned = func() { e.opt.Learned(r.id, l.Lessons()) }
 	}
 	if r.journal != nil {
 		p = &journaled{Predictor: p, journal: r.journal, nowNs: &e.now}

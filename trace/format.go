@@ -8,7 +8,8 @@ import (
 // Version of the format that this package writes. A reader refuses a file of
 // a higher version. Version 2 added operations, named communicators, and
 // definitions of what requests were matched with and of calls left out.
-const Version = 2
+// Version 3 added modules.
+const Version = 3
 
 const (
 	preludeMagic = "\x89PWT\r\n\x1a\n" // as PNG: damaged by any transfer that alters text
@@ -33,6 +34,7 @@ const (
 	maxComms         = 1 << 16 // communicators of one rank
 	maxCommTotal     = 1 << 22 // members of all communicators of one rank
 	maxMatches       = 1 << 20 // requests of one rank of which it is known what they were matched with
+	maxModules       = 1 << 12 // that call sites of one rank are in
 	maxLeftOut       = 64      // kinds of calls that one rank's records lack
 )
 

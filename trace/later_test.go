@@ -88,7 +88,8 @@ func TestCommunicatorsOfOldTracesHaveNoName(t *testing.T) {
 	if c := tb.comms[7]; c.name != 0 || !slices.Equal(c.members, []int32{3, 0}) {
 		t.Errorf("%+v", c)
 	}
-	for _, raw := range [][]byte{{defComm, 14, 1, 4}, {defNamedComm, 14, 1, 1, 1}, {defMatch, 1, 1}, {defLeftOut, 1, 9, 'x'}} {
+	for _, raw := range [][]byte{{defComm, 14, 1, 4}, {defNamedComm, 14, 1, 1, 1}, {defMatch, 1, 1}, {defLeftOut, 1, 9, 'x'},
+		{defModule, 1, 1, 'x'}, {defModule, 0xff, 0xff, 0x7f, 0, 0}} {
 		tb := newTables(testRanks)
 		if err := tb.load(raw); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%v: %v", raw, err)

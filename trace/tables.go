@@ -3,6 +3,7 @@ package trace
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 
 	"pinwheel/mem"
@@ -16,6 +17,7 @@ type tables struct {
 	comms      map[int32]comm
 	matches    map[uint32]match // by Record.Req; nil if there are none
 	leftOut    []LeftOut
+	modules    []Module
 	stackTotal int // return addresses in stacks
 	commTotal  int // members in comms
 }
@@ -87,13 +89,15 @@ func (t *tables) check(r *Record) error {
 
 // A definition frame is a sequence of: 'S', number of return addresses, each;
 // or 'C', id, number of members, each; or 'N', id, name, number of members, each;
-// or 'M', request, peer, tag; or 'L', number of calls, length of text, text.
+// or 'M', request, peer, tag; or 'L', number of calls, length of text, text; or 'B', tag of a module, and
+// length and text of its name and of its build ID.
 const (
 	defStack     = 'S'
 	defComm      = 'C'
 	defNamedComm = 'N' // from version 2 on, as what follows
 	defMatch     = 'M'
 	defLeftOut   = 'L'
+	defModule    = 'B' // from version 3 on
 )
 
 func appendStackDef(b []byte, frames []uint64) []byte {
@@ -139,6 +143,10 @@ func (t *tables) load(raw []byte) error {
 			err = t.addMatch(in.small(), match{in.int32(), in.int32()})
 		case defLeftOut:
 			err = t.addLeftOut(LeftOut{Calls: in.uvarint(), What: in.text()})
+		case defModule:
+			tag := in.uvarint()
+			in.bad = in.bad || tag > math.MaxUint16
+			err = t.addModule(Module{uint16(tag), in.text(), in.text()})
 		default:
 			return corruptf("unknown definition")
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 type compareCmd struct {
 	format
 	model
+	profiled
 	Policy       names    `placeholder:"NAME" help:"Policies to run. Default: all policies of the mode."`
 	Mode         string   `default:"virtual" enum:"virtual,real" help:"Replay in simulated time, or in real time with real registrations: ${enum}."`
 	Provider     *string  `enum:"auto,rdma,uring,mlock,sim" placeholder:"auto" help:"Real mode: the provider that registers memory: ${enum}. sim waits as long as --costs says."`
@@ -38,6 +40,7 @@ Examples:
   nasreplay compare --policy paper,pinwheel,oracle --ranks 0,2 --json ft.B.4.pwt
   nasreplay compare --timeline recorded --costs uring --latency 1us --bandwidth 200 lu.B.4.pwt
   nasreplay compare --budget 192M --policy lru,paper,pinwheel ft.B.4.pwt
+  nasreplay compare --profile ft.profile --policy leave-pinned,pinwheel ft.B.4.pwt
   nasreplay compare --per-node 4 --policy leave-pinned,pinwheel ft.C.16.pwt
   nasreplay compare --per-node 4 --idle-cores 2 --idle-policy aggressive ft.C.16.pwt
   nasreplay compare --mode real --provider uring --scale 0.1 --policy leave-pinned,pinwheel ft.B.4.pwt
@@ -49,14 +52,26 @@ func (c *compareCmd) Run(e *command.Env) error {
 	if err != nil {
 		return err
 	}
-	run := func(f *trace.File) ([]replay.Result, error) { return replayTrace(e, f, c.forTrace(o.Options, f)) }
+	run := func(f *trace.File) ([]replay.Result, error) {
+		o := c.forTrace(o.Options, f)
+		if err := c.begin(e, &o, f); err != nil {
+			return nil, err
+		}
+		return replayTrace(e, f, o)
+	}
 	if c.Mode == "real" {
 		p, err := openProvider(c.provider(), o.Costs)
 		if err != nil {
 			return err
 		}
 		defer p.Close() // every result is there by then
-		run = func(f *trace.File) ([]replay.Result, error) { return replayReal(e, f, o, p) }
+		run = func(f *trace.File) ([]replay.Result, error) {
+			o := o
+			if err := c.begin(e, &o.Options, f); err != nil {
+				return nil, err
+			}
+			return replayReal(e, f, o, p)
+		}
 	}
 	c.each(e, run)
 	return nil
@@ -100,7 +115,7 @@ func (c *compareCmd) options() (o realtime.Options, err error) {
 	if o.Options, err = c.model.options(); err != nil {
 		return o, err
 	}
-	if err := checkPolicies(c.Policy); err != nil {
+	if err := cmp.Or(c.profiled.check(), checkPolicies(c.Policy)); err != nil {
 		return o, err
 	}
 	if c.Mode == "real" {
