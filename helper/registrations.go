@@ -14,18 +14,32 @@ type registrationQueue struct {
 	pages      map[mem.RegionID]uint64
 	totalPages uint64
 	plan       plan
+	short      plan // with several workers: of what the helper does by itself
 	planned    bool
 	urgentNs   int64 // registrations that are due until then follow each other without a pause
-	workers    []int64
+
+	items   []item   // scratch
+	workers []worker // scratch
+}
+
+// item is a registration in a plan for several workers.
+type item struct {
+	id            mem.RegionID
+	dueNs, costNs int64
+}
+
+// worker is what a plan knows of a worker.
+type worker struct {
+	freeNs     int64 // when it can begin
+	busyFromNs int64 // with what is planned so far
 }
 
 // plan says when to begin with a queue, and with which region.
 type plan struct {
-	startNs    int64 // the latest start with which every deadline is met
-	criticalNs int64 // the deadline that sets it
-	critical   mem.RegionID
-	queued     bool // the critical registration follows others on its worker
-	any        bool
+	startNs int64 // the latest start with which every deadline is met
+	dueNs   int64 // the deadline that sets it
+	region  mem.RegionID
+	any     bool
 }
 
 func newRegistrationQueue() registrationQueue {
@@ -64,6 +78,21 @@ type planning struct {
 	underWay []underWay
 }
 
+// leastAsideNs is the shortest registration that is worth waking a worker for, and the helper when it is done.
+const leastAsideNs = 10 * WakeupNs // 100 us
+
+// costNs is what registering so many pages takes, with all around it.
+func (p *planning) costNs(pages uint64) int64 {
+	ns := p.register.ns(pages)
+	if p.workers > 1 && p.isLong(ns) {
+		ns += WakeupNs
+	}
+	return ns + p.itemNs
+}
+
+// isLong reports whether a registration is for a worker.
+func (p *planning) isLong(ns int64) bool { return ns >= leastAsideNs }
+
 // underWay is a registration that one of the workers does.
 type underWay struct {
 	region mem.RegionID
@@ -77,56 +106,122 @@ type underWay struct {
 // lie at least the cost of one RQ item plus one DQ item apart), computed when
 // it is needed rather than written into the queue: a region that leaves the
 // queue takes its share with it.
-func (q *registrationQueue) next(nowNs int64, p *planning) nextStart {
+func (q *registrationQueue) next(nowNs int64, by *planning) nextStart {
 	id, dueNs, any := q.deadlines.First()
 	switch {
-	case !any || len(p.underWay) >= p.workers:
+	case !any:
 		return nextStart{startNs: never}
+	case by.workers > 1:
+		return q.nextOfSeveral(by)
 	case dueNs <= q.urgentNs:
 		return nextStart{id, dueNs, nowNs}
-	case !q.planned:
-		q.plan, q.planned = q.latestStart(nowNs, p), true
 	}
-	switch {
-	case nowNs < q.plan.startNs:
-	case q.plan.queued || q.plan.critical == id:
-		q.urgentNs = q.plan.criticalNs
-	default: // it has a worker of its own, so those that are due before it may still wait
-		id, dueNs = q.plan.critical, q.plan.criticalNs
+	q.replan(by)
+	if nowNs >= q.plan.startNs {
+		q.urgentNs = q.plan.dueNs
 	}
 	return nextStart{id, dueNs, q.plan.startNs}
 }
 
-// latestStart lets every worker that gets free begin with the earliest deadline that is left.
-func (q *registrationQueue) latestStart(nowNs int64, by *planning) (p plan) {
-	q.workers = slices.Grow(q.workers[:0], by.workers)[:by.workers] // how long each is busy from the start on
-	clear(q.workers)
-	n := q.deadlines.Len()
-	allNs := by.register.sum(q.totalPages, n) + int64(n)*(by.itemNs+1) // + 1: sums of rounded durations
-	for i, w := range by.underWay {
-		q.workers[i] = max(0, w.endNs-nowNs)
-		allNs += q.workers[i]
+// nextOfSeveral is next for several workers: the registration that must begin first, which may be due after others. As
+// long as all workers are busy, it is one that the helper does by itself.
+func (q *registrationQueue) nextOfSeveral(by *planning) nextStart {
+	q.replan(by)
+	p := q.plan
+	if len(by.underWay) >= by.workers {
+		p = q.short
 	}
+	if !p.any {
+		return nextStart{startNs: never}
+	}
+	return nextStart{p.region, p.dueNs, p.startNs}
+}
+
+// replan computes the plan anew if the queue has changed.
+func (q *registrationQueue) replan(by *planning) {
+	switch {
+	case q.planned:
+	case by.workers > 1:
+		q.plan, q.short = q.latestStartOfSeveral(by)
+	default:
+		q.plan = q.latestStart(by)
+	}
+	q.planned = true
+}
+
+// latestStart is the plan for one worker: one registration after the other.
+func (q *registrationQueue) latestStart(by *planning) (p plan) {
+	allNs := q.allNs(by)
+	var busyNs int64
 	for id, dueNs := range q.deadlines.Ascend() {
 		if p.any && dueNs-allNs-by.slackNs >= p.startNs {
 			break // nothing from here on can make it earlier
 		}
-		worker := leastBusy(q.workers)
-		queued := *worker > 0
-		*worker += by.register.ns(q.pages[id]) + by.itemNs
-		if startNs := dueNs - *worker - by.slackNs; !p.any || startNs < p.startNs {
-			p = plan{startNs, dueNs, id, queued, true}
+		busyNs += by.costNs(q.pages[id])
+		if startNs := dueNs - busyNs - by.slackNs; !p.any || startNs < p.startNs {
+			p = plan{startNs, dueNs, id, true}
 		}
 	}
 	return p
 }
 
-func leastBusy(workers []int64) *int64 {
-	least := &workers[0]
-	for i := range workers {
-		if workers[i] < *least {
-			least = &workers[i]
+// allNs bounds what it takes to register everything, one after the other.
+func (q *registrationQueue) allNs(by *planning) int64 {
+	n := q.deadlines.Len()
+	return by.register.sum(q.totalPages, n) + int64(n)*(by.itemNs+WakeupNs+1) // + 1: sums of rounded durations
+}
+
+// latestStartOfSeveral is the plan for several workers. It begins with the latest deadline, and gives each
+// registration to the worker that can begin with it at the latest moment; short ones are the helper's own.
+func (q *registrationQueue) latestStartOfSeveral(by *planning) (all, short plan) {
+	q.items = q.items[:0]
+	allNs, firstNs := q.allNs(by), int64(never)
+	for id, dueNs := range q.deadlines.Ascend() {
+		endNs, costNs := dueNs-by.slackNs, by.costNs(q.pages[id])
+		if endNs-allNs >= firstNs {
+			break // nothing from here on can make it earlier
+		}
+		firstNs = min(firstNs, endNs-costNs)
+		q.items = append(q.items, item{id, dueNs, costNs})
+	}
+	q.workers = q.workers[:0]
+	for i := range by.workers {
+		w := worker{busyFromNs: never}
+		if i < len(by.underWay) {
+			w.freeNs = by.underWay[i].endNs
+		}
+		q.workers = append(q.workers, w)
+	}
+	helper := worker{busyFromNs: never}
+	var long plan
+	for _, it := range slices.Backward(q.items) {
+		w, first := &helper, &short
+		if by.isLong(it.costNs) {
+			w, first = latest(q.workers, it.costNs), &long
+		}
+		w.busyFromNs = min(it.dueNs-by.slackNs, w.busyFromNs) - it.costNs
+		if !first.any || w.busyFromNs <= first.startNs {
+			*first = plan{w.busyFromNs, it.dueNs, it.id, true}
 		}
 	}
-	return least
+	if !long.any || short.any && short.startNs+leastAsideNs < long.startNs {
+		return short, short
+	}
+	if short.any { // in time to hand the long one over first
+		long.startNs = min(long.startNs, short.startNs)
+	}
+	return long, short
+}
+
+// latest returns the worker that can begin with a registration at the latest moment.
+func latest(workers []worker, costNs int64) *worker {
+	best, fits := &workers[0], false
+	for i := range workers {
+		w := &workers[i]
+		inTime := w.busyFromNs-costNs >= w.freeNs
+		if inTime && !fits || inTime == fits && w.busyFromNs > best.busyFromNs {
+			best, fits = w, inTime
+		}
+	}
+	return best
 }

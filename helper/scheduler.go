@@ -216,13 +216,20 @@ func (s *Scheduler) Next(nowNs int64) Action {
 	return Action{Kind: Idle}
 }
 
-// begin begins a registration. It is for a worker if the next one can't wait until it is done.
+// begin begins a registration. It is for a worker if it is long, and the next one can't wait until it is done.
 func (s *Scheduler) begin(id mem.RegionID, nowNs int64) Action {
 	r := s.regions[id]
 	s.due.remove(id)
-	endNs := nowNs + s.register.ns(r.pages) + s.opt.ItemNs
-	r.underWay, s.underWay = true, append(s.underWay, underWay{id, endNs})
-	return Action{Kind: Register, Region: id, Aside: s.nextRegistration(nowNs).startNs < endNs}
+	by := s.planning()
+	costNs := by.costNs(r.pages)
+	r.underWay, s.underWay = true, append(s.underWay, underWay{id, nowNs + costNs})
+	a := Action{Kind: Register, Region: id}
+	if s.opt.Workers > 1 && by.isLong(costNs) {
+		by = s.planning()
+		s.due.replan(&by)
+		a.Aside = s.due.plan.any && s.due.plan.startNs < nowNs+costNs
+	}
+	return a
 }
 
 // ended notes that a registration is no longer under way.
@@ -246,11 +253,9 @@ func (s *Scheduler) reviewDue(nowNs int64) {
 // nextRegistration asks RQ what is due. What has been due for longer than its
 // whole idle time is dropped: the helper was parked, and the need has passed.
 func (s *Scheduler) nextRegistration(nowNs int64) nextStart {
+	by := s.planning()
 	for {
-		next := s.due.next(nowNs, &planning{
-			register: &s.register, itemNs: s.opt.ItemNs, slackNs: s.opt.ItemNs + s.opt.ShareNs,
-			workers: s.opt.Workers, underWay: s.underWay,
-		})
+		next := s.due.next(nowNs, &by)
 		if next.startNs > nowNs {
 			return next
 		}
@@ -258,6 +263,13 @@ func (s *Scheduler) nextRegistration(nowNs int64) nextStart {
 			return next
 		}
 		s.due.remove(next.region)
+	}
+}
+
+func (s *Scheduler) planning() planning {
+	return planning{
+		register: &s.register, itemNs: s.opt.ItemNs, slackNs: s.opt.ItemNs + s.opt.ShareNs,
+		workers: s.opt.Workers, underWay: s.underWay,
 	}
 }
 

@@ -29,6 +29,7 @@ type cachedPath struct {
 	firstUses FirstUses
 	helper    *virtualHelper        // nil for a policy without one
 	unused    map[mem.RegionID]bool // registered by the helper, not used since
+	log       needLog               // to note every use in, of policy leave-pinned; else nil
 }
 
 func (c *cachedPath) acquire(t int64, n *need, u *bufferUse) (stallNs int64, err error) {
@@ -78,6 +79,9 @@ func (c *cachedPath) release(t int64, u *bufferUse) (stallNs int64, err error) {
 		return c.bounce.release(t, u)
 	}
 	id, pages := u.ref.ID(), u.ref.Region().Range.Pages()
+	if c.log != nil {
+		c.log.add(id, u.need.rng, u.needNs)
+	}
 	c.provider.begin(t)
 	c.local.Release(u.ref) // deregisters what was for this use alone
 	c.stats.StallNs += c.provider.spentNs

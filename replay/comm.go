@@ -32,6 +32,7 @@ type rank struct {
 	seat    *seat             // of the helper on its node; nil: it has a core of its own
 
 	sharing Sharing
+	log     needLog // for policy clairvoyant: written under leave-pinned
 
 	call    call
 	state   state

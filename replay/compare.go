@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -31,7 +32,7 @@ func CompareJob(ctx context.Context, o Options, job Job) ([]Result, error) {
 	if err := cmp.Or(o.Check(), o.checkNodes(job.Ranks())); err != nil {
 		return nil, err
 	}
-	base, err := pass(ctx, &o, job, LeavePinned, 0)
+	base, err := pass(ctx, &o, job, LeavePinned, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +46,7 @@ func CompareJob(ctx context.Context, o Options, job Job) ([]Result, error) {
 		res := &passResult{}
 		results[policy] = res
 		group.Go(func() (err error) {
-			if *res, err = pass(ctx, &o, job, policy, base.lateNs); err != nil {
+			if *res, err = pass(ctx, &o, job, policy, &base); err != nil {
 				err = fmt.Errorf("policy %s: %w", policy, err)
 			}
 			return err
@@ -67,10 +68,20 @@ func CompareJob(ctx context.Context, o Options, job Job) ([]Result, error) {
 // passResult is one policy: per rank, per node, and all.
 type passResult struct {
 	results []Result
-	lateNs  int64 // cost of registering the largest buffer that was needed
+	lateNs  int64     // cost of registering the largest buffer that was needed
+	logs    []needLog // of every rank under leave-pinned, if there is to be a policy clairvoyant
 }
 
-func pass(ctx context.Context, o *Options, job Job, policy string, lateNs int64) (passResult, error) {
+// pass replays one policy. base is the pass of leave-pinned; nil: this is it.
+func pass(ctx context.Context, o *Options, job Job, policy string, base *passResult) (passResult, error) {
+	if base == nil {
+		base = &passResult{logs: make([]needLog, job.Ranks())}
+		for r := range base.logs {
+			if slices.Contains(o.Policies, Clairvoyant) {
+				base.logs[r] = needLog{}
+			}
+		}
+	}
 	opt := *o
 	switch policy {
 	case Oracle:
@@ -89,7 +100,10 @@ func pass(ctx context.Context, o *Options, job Job, policy string, lateNs int64)
 			e.ranks[r].pages.AddUsage(&nodes[i])
 		}
 	}
-	if err := e.install(policy, lateNs); err != nil {
+	for i, r := range e.ranks {
+		r.log = base.logs[i]
+	}
+	if err := e.install(policy, base.lateNs); err != nil {
 		return passResult{}, err
 	}
 	for i := range nodes {
@@ -107,7 +121,7 @@ func pass(ctx context.Context, o *Options, job Job, policy string, lateNs int64)
 	}
 	report(e.records())
 	e.tellLearned()
-	res := passResult{e.results(job.Program(), policy, nodes), o.Costs.Register.Ns(e.largestPages)}
+	res := passResult{e.results(job.Program(), policy, nodes), o.Costs.Register.Ns(e.largestPages), base.logs}
 	return res, e.close()
 }
 
@@ -116,6 +130,9 @@ func (e *engine) results(name, policy string, nodes []usage.Usage) []Result {
 	blank := Result{Trace: name, Rank: AllRanks, Policy: policy, Provider: e.opt.Provider, Mode: "virtual", Timeline: e.opt.Timeline}
 	if helped(policy) {
 		blank.HelperShare = e.opt.HelperShare
+	}
+	if o := e.opt.Workers; (policy == Pinwheel || policy == Clairvoyant) && o > 1 {
+		blank.Workers = o
 	}
 	all := blank
 	var out []Result

@@ -192,12 +192,12 @@ func (s *seat) turn(t int64) (nextNs int64) {
 	v := s.rank.helper
 	if s.at.Parked {
 		v.asleep, v.observed = false, false
-		v.finish()
+		v.finish(t)
 		s.leave(t)
 		return never
 	}
 	if s.core != nil && s.at.CPU != helper.AnyCPU && s.core != s.node.core(s.at.CPU) {
-		v.finish()
+		v.finish(t)
 		s.leave(t)
 	}
 	if s.core == nil {

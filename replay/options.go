@@ -69,6 +69,9 @@ type Options struct {
 	// HelperShare is the share of a core that each helper may use, from 0 to 1, registrations and
 	// deregistrations included; helper.Budget. 0 and 1 stand for no limit.
 	HelperShare float64
+	// Workers is how many registrations the helper of policy pinwheel may have under way at the same time, each on an
+	// idle core of its own; 1.
+	Workers int
 	// Window is the context window of the predictors that have one: how many
 	// preceding uses belong to a context. NoWindow for none; 2.
 	Window int
@@ -129,6 +132,7 @@ func (o *Options) EnsureDefaults() {
 	o.DQItemNs = cmp.Or(o.DQItemNs, 1000)
 	o.RQItemNs = cmp.Or(o.RQItemNs, 500)
 	o.DQEntries = cmp.Or(o.DQEntries, 1024)
+	o.Workers = cmp.Or(o.Workers, 1)
 	o.Window = cmp.Or(o.Window, 2)
 	o.PeriodicityWindow = cmp.Or(o.PeriodicityWindow, predictor.DefaultPeriodicityWindow)
 	o.BounceBytes = cmp.Or(o.BounceBytes, 4<<20)
@@ -159,6 +163,9 @@ func (o Options) Check() error {
 	}
 	if !(o.HelperShare >= 0 && o.HelperShare <= 1) {
 		return fmt.Errorf("helper share %v: it goes from 0 to 1", o.HelperShare)
+	}
+	if o.Workers < 1 || o.Workers > 1 && (o.Cores != nil || o.HelperShare > 0 && o.HelperShare < 1) {
+		return fmt.Errorf("%d workers: there must be one at least, and more than one need idle cores of their own", o.Workers)
 	}
 	return nil
 }

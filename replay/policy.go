@@ -25,9 +25,12 @@ const (
 	Paper       = "paper"        // the helper thread of Li et al., CF'11
 	Pinwheel    = "pinwheel"     // ours
 	Oracle      = "oracle"       // clairvoyant: the limit for memory at zero stall
+
+	// Clairvoyant is pinwheel with perfect predictions: what as many workers as it has can do.
+	Clairvoyant = "clairvoyant"
 )
 
-// Policies are all policies, in the order of a table.
+// Policies are the policies that a replay has by default, in the order of a table: all but Clairvoyant.
 func Policies() []string {
 	return []string{LeavePinned, OnDemand, Bounce, Pipeline, LRU, Periodicity, Last, Paper, Pinwheel, Oracle}
 }
@@ -35,8 +38,8 @@ func Policies() []string {
 // CheckPolicies reports the first name that is none.
 func CheckPolicies(names []string) error {
 	for _, n := range names {
-		if !slices.Contains(Policies(), n) {
-			return fmt.Errorf("unknown policy %q (choose from %s)", n, strings.Join(Policies(), ", "))
+		if all := append(Policies(), Clairvoyant); !slices.Contains(all, n) {
+			return fmt.Errorf("unknown policy %q (choose from %s)", n, strings.Join(all, ", "))
 		}
 	}
 	return nil
@@ -44,7 +47,7 @@ func CheckPolicies(names []string) error {
 
 // helped tells the policies with a helper thread.
 func helped(policy string) bool {
-	return policy == Periodicity || policy == Last || policy == Paper || policy == Pinwheel
+	return policy == Periodicity || policy == Last || policy == Paper || policy == Pinwheel || policy == Clairvoyant
 }
 
 // BudgetOf returns how many bytes a policy may keep pinned on one rank.
@@ -62,7 +65,7 @@ func DefaultHelper(policy string, o *Options) (predictor.Predictor, helper.Sched
 	window := predictor.Options{Window: o.Window, Lessons: o.lessons}
 	switch policy {
 	case Pinwheel:
-		so.KeepUnknown = true
+		so.KeepUnknown, so.Workers = true, o.Workers
 		return predictor.NewPinwheel(window), so, nil
 	case Paper:
 		return predictor.NewPaper(window), so, nil
@@ -122,10 +125,13 @@ func (e *engine) installCached(r *rank, policy string) error {
 		sites:  callSites{stream: r.prog.stream}, unused: map[mem.RegionID]bool{},
 	}
 	r.path = c
+	if policy == LeavePinned {
+		c.log = r.log
+	}
 	if !helped(policy) {
 		return nil
 	}
-	p, so, err := e.opt.NewHelper(policy, e.opt.forRank(r.id))
+	p, so, err := e.newHelper(r, policy)
 	if err != nil {
 		return err
 	}
@@ -139,7 +145,7 @@ func (e *engine) installCached(r *rank, policy string) error {
 	scheduler := helper.NewScheduler(r.scored, so)
 	c.helper = &virtualHelper{
 		decider: scheduler, budget: scheduler.Budget(), path: c,
-		pace: helper.NewPacer(0), polls: e.opt.Polls || policy == Paper, asleep: true, askedNs: never, // until the first miss
+		pace: helper.NewPacer(0), polls: e.opt.Polls || policy == Paper || policy == Clairvoyant, asleep: true, askedNs: never, // until the first miss
 		wake: func(at int64) { e.queue.set(e.actor(helperActor, r.id), at) },
 		dqNs: e.opt.DQItemNs, rqNs: e.opt.RQItemNs, dq: queue.NewRing[helper.Event](e.opt.DQEntries),
 	}
@@ -148,4 +154,13 @@ func (e *engine) installCached(r *rank, policy string) error {
 	}
 	r.helper = c.helper
 	return nil
+}
+
+// newHelper makes what decides for the helper of a rank.
+func (e *engine) newHelper(r *rank, policy string) (predictor.Predictor, helper.SchedulerOptions, error) {
+	if policy != Clairvoyant {
+		return e.opt.NewHelper(policy, e.opt.forRank(r.id))
+	}
+	_, so, err := e.opt.NewHelper(Pinwheel, e.opt.forRank(r.id))
+	return newClairvoyant(r.log), so, err
 }

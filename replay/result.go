@@ -64,6 +64,8 @@ type Result struct {
 	Timeline Timeline `json:"timeline"`
 	// HelperShare is Options.HelperShare for a policy with a helper.
 	HelperShare float64 `json:"helper_share,omitempty"`
+	// Workers is Options.Workers for a policy with several.
+	Workers int `json:"workers,omitempty"`
 
 	PeakPinnedBytes int64   `json:"peak_pinned_bytes"`
 	AvgPinnedBytes  float64 `json:"avg_pinned_bytes"`

@@ -35,7 +35,13 @@ type virtualHelper struct {
 	sleptNs int64 // began then
 	askedNs int64 // to sleep so long
 
-	doing   helper.Action // under way until doneNs; Idle if nothing is
+	doing operation   // its own; Idle if nothing is under way
+	aside []operation // of its workers, on idle cores of their own
+}
+
+// operation is an action that is under way until doneNs.
+type operation struct {
+	helper.Action
 	beganNs int64
 	endNs   int64 // of the operation itself, which is what helper.Thread measures
 	doneNs  int64
@@ -57,13 +63,22 @@ func (v *virtualHelper) missed(t int64) {
 	}
 }
 
-// step runs the helper at t and returns when its next turn is.
+// step runs the helper at t and returns when its next turn is. A worker that is done wakes it.
 func (v *virtualHelper) step(t int64) (next int64) {
+	next = v.turn(t)
 	if v.asleep {
-		v.pace.Slept(v.sleptNs, v.askedNs, t)
-		v.asleep = false
+		for i := range v.aside {
+			next = min(next, v.aside[i].doneNs)
+		}
 	}
-	v.finish()
+	return next
+}
+
+func (v *virtualHelper) turn(t int64) (next int64) {
+	if roused := v.finish(t); v.asleep && !roused {
+		v.pace.Slept(v.sleptNs, v.askedNs, t)
+	}
+	v.asleep = false
 	v.restNs = v.budget.Rest(t, v.pinnedBytes)
 	resting := v.restNs > t
 	v.behind = v.behind || resting
@@ -81,9 +96,13 @@ func (v *virtualHelper) step(t int64) (next int64) {
 	v.observed = false
 	a, waiting := v.ask(t)
 	switch {
+	case a.Kind == helper.Register && a.Aside:
+		v.spend(helper.WakeupNs, t)
+		v.aside = append(v.aside, v.carryOut(a, t+helper.WakeupNs))
+		return t + v.rqNs
 	case a.Kind == helper.Register || a.Kind == helper.Deregister:
-		v.carryOut(a, t)
-		return v.doneNs
+		v.doing = v.carryOut(a, t)
+		return v.doing.doneNs
 	case popped:
 		return t // there may be more
 	}
@@ -125,17 +144,30 @@ func (v *virtualHelper) ask(t int64) (helper.Action, helper.Waiting) {
 	return a, a.Waiting(t)
 }
 
-// finish tells the decider how the action went that was under way.
-func (v *virtualHelper) finish() {
-	a := v.doing
-	if a.Kind == helper.Idle {
-		return
+// finish tells the decider how the actions went that are done at t, and reports whether a worker did any of them.
+func (v *virtualHelper) finish(t int64) (roused bool) {
+	if v.doing.Kind != helper.Idle {
+		v.report(&v.doing)
+		v.doing = operation{}
 	}
-	v.doing = helper.Action{}
-	v.budget.Acted(v.doneNs-v.beganNs, v.doneNs)
-	v.decider.Done(a, v.beganNs, v.endNs, v.err)
-	if errors.Is(v.err, regcache.ErrUnknown) {
-		v.decider.Forget(a.Region)
+	left := v.aside[:0]
+	for _, op := range v.aside {
+		if op.doneNs > t {
+			left = append(left, op)
+			continue
+		}
+		v.report(&op)
+		roused = true
+	}
+	v.aside = left
+	return roused
+}
+
+func (v *virtualHelper) report(op *operation) {
+	v.budget.Acted(op.doneNs-op.beganNs, op.doneNs)
+	v.decider.Done(op.Action, op.beganNs, op.endNs, op.err)
+	if errors.Is(op.err, regcache.ErrUnknown) {
+		v.decider.Forget(op.Region)
 	}
 }
 
@@ -152,14 +184,13 @@ func (v *virtualHelper) observe(t int64) bool {
 }
 
 // carryOut begins an action at t.
-func (v *virtualHelper) carryOut(a helper.Action, t int64) {
-	var spentNs int64
-	if a.Kind == helper.Register {
-		spentNs, v.err = v.path.helperRegister(t, a.Region)
-	} else {
-		spentNs, v.err = v.path.helperDeregister(t, a.Region)
+func (v *virtualHelper) carryOut(a helper.Action, t int64) operation {
+	do := v.path.helperRegister
+	if a.Kind == helper.Deregister {
+		do = v.path.helperDeregister
 	}
-	v.doing, v.beganNs, v.endNs = a, t, t+spentNs
-	v.doneNs = v.endNs + v.rqNs
-	v.path.stats.HelperCPUNs += v.doneNs - t
+	spentNs, err := do(t, a.Region)
+	op := operation{Action: a, beganNs: t, endNs: t + spentNs, doneNs: t + spentNs + v.rqNs, err: err}
+	v.path.stats.HelperCPUNs += op.doneNs - t
+	return op
 }

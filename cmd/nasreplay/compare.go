@@ -30,7 +30,8 @@ type compareCmd struct {
 }
 
 func (compareCmd) Help() string {
-	return `Policies: ` + strings.Join(replay.Policies(), ", ") + `.
+	return `Policies: ` + strings.Join(replay.Policies(), ", ") + `. Only on request there is ` + replay.Clairvoyant + `: pinwheel
+with perfect predictions, which is what --workers N can do.
 
 In real mode, a trace may need more pinned memory than the process may have (RLIMIT_MEMLOCK, see ulimit -l). Then compare prints
 one line about it, replays the other traces, and exits with status 1. With --skip-too-large the status is 0, even if no trace is left.
@@ -43,6 +44,7 @@ Examples:
   nasreplay compare --profile ft.profile --policy leave-pinned,pinwheel ft.B.4.pwt
   nasreplay compare --per-node 4 --policy leave-pinned,pinwheel ft.C.16.pwt
   nasreplay compare --per-node 4 --idle-cores 2 --idle-policy aggressive ft.C.16.pwt
+  nasreplay compare --workers 4 --policy pinwheel,clairvoyant,oracle is.C.4.pwt
   nasreplay compare --mode real --provider uring --scale 0.1 --policy leave-pinned,pinwheel ft.B.4.pwt
   nasreplay compare --mode real --skip-too-large results/traces/*.pwt`
 }

@@ -47,7 +47,7 @@ func spec() command.Spec {
 		Description:  "Replay recorded communication through memory registration policies.",
 		Declarations: func() any { return &cli{} },
 		Options:      []kong.Option{kong.Vars{"costs": strings.Join(calibration.Names(), ", ")}},
-		Choices:      map[string][]string{"policy": replay.Policies(), "costs": calibration.Names()},
+		Choices:      map[string][]string{"policy": append(replay.Policies(), replay.Clairvoyant), "costs": calibration.Names()},
 		Page: manpage.Page{
 			Environment: [][2]string{
 				{"PINWHEEL_RDMA_DEVICE", "RDMA device of provider rdma, as NAME or NAME:PORT. Without it, the first with an active port."},

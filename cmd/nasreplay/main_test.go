@@ -138,6 +138,8 @@ func TestWrongArgumentsAreOneLineAndStatus2(t *testing.T) {
 		{"rank 1 is named twice", []string{"info", "--ranks", "1,0", "--ranks", "1", ftB4}},
 		{"no rank -1", []string{"compare", "--ranks", "-1", ftB4}},
 		{`size "-1"`, []string{"compare", "--budget", "-1", ftB4}},
+		{"--workers must be at least 1", []string{"compare", "--workers", "0", ftB4}},
+		{"idle cores of their own", []string{"compare", "--workers", "2", "--helper-share", "5%", ftB4}},
 		{`"101%" is not a share`, []string{"compare", "--helper-share", "101%", ftB4}},
 		{`"0%" leaves the helper nothing`, []string{"compare", "--helper-share", "0%", ftB4}},
 		{`size "NaN"`, []string{"calibrate", "--max-size", "NaN"}},

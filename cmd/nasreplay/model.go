@@ -25,6 +25,7 @@ type model struct {
 	IdleCores   *int          `placeholder:"K" help:"The helpers of a node share K idle cores. Default: every helper has a core of its own. Needs --per-node."`
 	IdlePolicy  string        `default:"auto" enum:"auto,conservative,aggressive,off" help:"Who gets the idle cores, as PINWHEEL_IDLE_POLICY: ${enum}."`
 	HelperShare percent       `placeholder:"5%" help:"Most of a core that each helper may use, registrations included; with --idle-cores, of a helper without an idle core under auto. Default: no limit."`
+	Workers     int           `default:"1" placeholder:"N" help:"Most registrations that each helper of policy pinwheel does at the same time, on idle cores of their own."`
 	TimeSlice   time.Duration `default:"3ms" help:"Time slice of helpers that share a core (t_slice of the paper's equation 2)."`
 }
 
@@ -47,6 +48,8 @@ func (m *model) options() (replay.Options, error) {
 		return o, command.Usagef("--idle-cores needs --per-node")
 	case m.IdleCores != nil && (*m.IdleCores < 0 || *m.IdleCores > mostIdleCores):
 		return o, command.Usagef("--idle-cores must be from 0 to %d", mostIdleCores)
+	case m.Workers < 1:
+		return o, command.Usagef("--workers must be at least 1")
 	case m.TimeSlice <= 0:
 		return o, command.Usagef("--time-slice must be positive")
 	}
@@ -62,6 +65,7 @@ func (m *model) options() (replay.Options, error) {
 		Costs:            costs.Costs,
 		Provider:         costs.Name,
 		HelperShare:      float64(m.HelperShare),
+		Workers:          m.Workers,
 	}
 	if m.Budget != nil {
 		o.BudgetBytes, o.BudgetHelped = int64(*m.Budget), true
