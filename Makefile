@@ -16,7 +16,7 @@ REAL_TRACES := $(addprefix results/traces/,ft.B.4.pwt lu.B.4.pwt mg.C.4.pwt)
 # One line for a tool that is missing: $(call need,command,what to install)
 need = command -v $(1) >/dev/null || { echo "make: $(1) is missing: $(2)" >&2; exit 1; }
 
-.PHONY: help tools build replay test race fuzz lint soak soak-node test-faults test-sanitize bench-peers bench results results-nodes helper-share import-again calibrate vmwatch-object clean
+.PHONY: help tools build replay test race fuzz lint soak soak-node test-faults test-sanitize bench-peers bench results results-nodes results-prediction ablation helper-share import-again calibrate vmwatch-object clean
 
 ## help: this list
 help:
@@ -99,6 +99,14 @@ results: build
 	bin/nasreplay compare --mode real --pairs 5 --policy leave-pinned,paper,pinwheel --json $(REAL_TRACES) > results/real.jsonl.partial
 	mv results/real.jsonl.partial results/real.jsonl
 	bin/nasreplay results --out results
+
+## results-prediction: write results/prediction.md anew: each trace against its targets, each idea left out, what can't be foreseen
+results-prediction: build
+	bin/nasreplay prediction --out results $(TRACES)
+
+## ablation: captured_avg and late of every trace without each idea of policy pinwheel
+ablation: build
+	bin/nasreplay prediction --part ablation $(TRACES)
 
 ## helper-share: write what the helper saves and costs within shares of a core, into results/helper-share.md
 helper-share: build

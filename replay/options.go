@@ -90,6 +90,8 @@ type Options struct {
 	// with a helper; DefaultHelper. It is called once for every rank, from
 	// several goroutines.
 	NewHelper func(policy string, o *Options) (predictor.Predictor, helper.SchedulerOptions, error)
+	// Without are ideas of policy pinwheel to leave out.
+	Without predictor.Idea
 	// Journal, if set, is called once for every rank of a policy that keeps registrations in the cache, from
 	// several goroutines, and returns where to write down what happens; nil for nowhere.
 	Journal func(policy string, rank int) *Journal

@@ -65,6 +65,7 @@ func DefaultHelper(policy string, o *Options) (predictor.Predictor, helper.Sched
 	window := predictor.Options{Window: o.Window, Lessons: o.lessons}
 	switch policy {
 	case Pinwheel:
+		window.Without, so.Without = o.Without, o.Without
 		so.KeepUnknown, so.Workers = true, o.Workers
 		return predictor.NewPinwheel(window), so, nil
 	case Paper:

@@ -19,6 +19,7 @@ import (
 type explainCmd struct {
 	format
 	model
+	profiled
 	Rank   int      `default:"0" help:"With --region: the rank."`
 	Region int      `placeholder:"N" help:"Show the timeline of this region: prediction, deadline, registration, need and release of every use."`
 	Top    int      `default:"12" help:"Rows of the list of regions, those with which most was missed first; 0 for all. Only for one trace."`
@@ -40,12 +41,16 @@ A page counts once, for the first of these causes. Negative shares are won.
 Examples:
   nasreplay explain results/traces/*.pwt
   nasreplay explain --costs uring --timeline recorded ft.B.4.pwt
+  nasreplay explain --profile ft.profile ft.B.4.pwt
   nasreplay explain --region 2 --rank 1 --figure region2.svg ft.B.4.pwt
   nasreplay explain --json ft.B.4.pwt | jq .causes.margin`
 }
 
 func (c *explainCmd) Run(e *command.Env) error {
 	o, err := c.options()
+	if err == nil {
+		err = c.profiled.check()
+	}
 	switch {
 	case err != nil:
 		return err
@@ -62,7 +67,11 @@ func (c *explainCmd) Run(e *command.Env) error {
 	}
 	var xs []*explain.Explanation
 	eachTrace(e, c.Traces, func(f *trace.File) error {
-		x, err := explainTrace(e, f, c.forTrace(o, f))
+		o := c.forTrace(o, f)
+		if err := c.begin(e, &o, f); err != nil {
+			return err
+		}
+		x, err := explainTrace(e, f, o)
 		if err == nil {
 			xs = append(xs, x)
 		}

@@ -20,22 +20,24 @@ import (
 	"pinwheel/internal/command"
 	"pinwheel/internal/manpage"
 	"pinwheel/replay"
+	"pinwheel/replay/report"
 	"pinwheel/results/calibration"
 )
 
 type cli struct {
-	Import    importCmd    `cmd:"" help:"Convert the recorder's CSV to a .pwt trace."`
-	Merge     mergeCmd     `cmd:"" help:"Merge the traces of single ranks of one run into one trace."`
-	Info      infoCmd      `cmd:"" help:"Show what a trace contains: buffers, call sites, sizes, periods and their jitter."`
-	Compare   compareCmd   `cmd:"" help:"Replay traces under several policies and compare how much each pins and costs."`
-	Explain   explainCmd   `cmd:"" help:"Say where the possible saving went: by cause, by region, and use by use of one region."`
-	Learn     learnCmd     `cmd:"" help:"Keep what policy pinwheel has learned from a trace, for compare --profile."`
-	Scale     scaleCmd     `cmd:"" help:"Replay a run on many more ranks than were recorded, and show what nodes pin."`
-	Plot      plotCmd      `cmd:"" help:"Draw pinned memory over time, prediction errors or savings as SVG."`
-	Calibrate calibrateCmd `cmd:"" help:"Measure what registration costs on this machine."`
-	Results   resultsCmd   `cmd:"" help:"Write the report of results/: tables and figures of every trace and policy."`
-	Shares    sharesCmd    `cmd:"" help:"Write what helpers save and cost that may use a share of a core."`
-	Nodes     nodesCmd     `cmd:"" help:"Write the report on full nodes: shared idle cores, several tasks on a node, thousands of ranks."`
+	Import     importCmd     `cmd:"" help:"Convert the recorder's CSV to a .pwt trace."`
+	Merge      mergeCmd      `cmd:"" help:"Merge the traces of single ranks of one run into one trace."`
+	Info       infoCmd       `cmd:"" help:"Show what a trace contains: buffers, call sites, sizes, periods and their jitter."`
+	Compare    compareCmd    `cmd:"" help:"Replay traces under several policies and compare how much each pins and costs."`
+	Explain    explainCmd    `cmd:"" help:"Say where the possible saving went: by cause, by region, and use by use of one region."`
+	Learn      learnCmd      `cmd:"" help:"Keep what policy pinwheel has learned from a trace, for compare --profile."`
+	Scale      scaleCmd      `cmd:"" help:"Replay a run on many more ranks than were recorded, and show what nodes pin."`
+	Plot       plotCmd       `cmd:"" help:"Draw pinned memory over time, prediction errors or savings as SVG."`
+	Calibrate  calibrateCmd  `cmd:"" help:"Measure what registration costs on this machine."`
+	Results    resultsCmd    `cmd:"" help:"Write the report of results/: tables and figures of every trace and policy."`
+	Prediction predictionCmd `cmd:"" help:"Report how near policy pinwheel comes to the oracle, what each idea is worth, and what can't be foreseen."`
+	Shares     sharesCmd     `cmd:"" help:"Write what helpers save and cost that may use a share of a core."`
+	Nodes      nodesCmd      `cmd:"" help:"Write the report on full nodes: shared idle cores, several tasks on a node, thousands of ranks."`
 	command.Common
 }
 
@@ -46,8 +48,10 @@ func spec() command.Spec {
 		Name:         "nasreplay",
 		Description:  "Replay recorded communication through memory registration policies.",
 		Declarations: func() any { return &cli{} },
-		Options:      []kong.Option{kong.Vars{"costs": strings.Join(calibration.Names(), ", ")}},
-		Choices:      map[string][]string{"policy": append(replay.Policies(), replay.Clairvoyant), "costs": calibration.Names()},
+		Options: []kong.Option{kong.Vars{
+			"costs": strings.Join(calibration.Names(), ", "), "prediction_parts": strings.Join(report.PredictionParts(), ", "),
+		}},
+		Choices: map[string][]string{"policy": append(replay.Policies(), replay.Clairvoyant), "costs": calibration.Names()},
 		Page: manpage.Page{
 			Environment: [][2]string{
 				{"PINWHEEL_RDMA_DEVICE", "RDMA device of provider rdma, as NAME or NAME:PORT. Without it, the first with an active port."},

@@ -108,6 +108,8 @@ func TestWrongArgumentsAreOneLineAndStatus2(t *testing.T) {
 		{"lazy", []string{"scale", "--policy", "lazy", ftB4}},
 		{"--time-slice", []string{"compare", "--per-node", "2", "--idle-cores", "1", "--time-slice", "0s", ftB4}},
 		{"--provider", []string{"compare", "--provider", "sim", ftB4}},
+		{`unknown part "nix"`, []string{"prediction", "--part", "nix", ftB4}},
+		{"without --json and --part", []string{"prediction", "--out", dir, "--json", ftB4}},
 		{"--region is for one trace", []string{"explain", "--region", "1", ftB4, isC4}},
 		{"no region 999", []string{"explain", "--region", "999", ftB4}},
 		{"no rank 9", []string{"explain", "--region", "1", "--rank", "9", ftB4}},

@@ -1,0 +1,110 @@
+package report
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"pinwheel/predictor"
+	"pinwheel/replay"
+	"pinwheel/trace"
+)
+
+// The targets of a run that begins with the profile of another run of the same job.
+const (
+	leastProfiled        = 0.95
+	mostProfiledSlowdown = 1.002
+	mostProfiledPeak     = 1.03 // of the oracle's
+)
+
+// teacher is a trace whose lessons other replays begin with. It is replayed once for all of them.
+type teacher struct {
+	path string
+	once sync.Once
+	err  error
+	mu   sync.Mutex // protects ranks while they learn
+	// ranks have what each has learned.
+	ranks map[int]*predictor.Lessons
+}
+
+func (w *predictionWriter) teacher(path string) *teacher {
+	if w.teachers[path] == nil {
+		w.teachers[path] = &teacher{path: path, ranks: map[int]*predictor.Lessons{}}
+	}
+	return w.teachers[path]
+}
+
+// lessons returns Options.Lessons.
+func (t *teacher) lessons(ctx context.Context, c *Costs) (func(rank int) *predictor.Lessons, error) {
+	t.once.Do(func() { t.err = t.learn(ctx, c) })
+	return func(rank int) *predictor.Lessons { return t.ranks[rank] }, t.err
+}
+
+func (t *teacher) learn(ctx context.Context, c *Costs) error {
+	f, err := trace.Open(t.path)
+	if err != nil {
+		return err
+	}
+	defer f.Close() // only read from
+	o := c.options(replay.Pinwheel)
+	o.Parallel = 1
+	o.Learned = func(rank int, l predictor.Lessons) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.ranks[rank] = &l
+	}
+	_, err = replay.Compare(ctx, o, f)
+	return err
+}
+
+// programOf is the program of a trace without its class and ranks.
+func programOf(path string) string {
+	name, _, _ := strings.Cut(trace.ProgramFromPath(path), ".")
+	return name
+}
+
+// planProfiles judges each of two runs by what the other has learned, and without that.
+func (w *predictionWriter) planProfiles() {
+	for _, path := range w.o.Traces {
+		again := filepath.Join(w.o.Again, filepath.Base(path))
+		if _, err := os.Stat(again); err != nil {
+			continue // not every job has a second run
+		}
+		for _, p := range [][2]string{{path, again}, {again, path}} {
+			w.plan(predictionRow{Part: partProfile, Condition: nothing, path: p[0]})
+			w.plan(predictionRow{Part: partProfile, Condition: runOf(p[1]), path: p[0], teacher: w.teacher(p[1])})
+		}
+	}
+}
+
+// runOf tells two runs of a job apart.
+func runOf(path string) string {
+	return filepath.Base(filepath.Dir(path)) + "/" + trace.ProgramFromPath(path)
+}
+
+// profileRow is one run without a profile, and with that of the other run.
+type profileRow struct {
+	Trace, From   string
+	Without, With goal
+	Peak          string
+}
+
+func (w *predictionWriter) profiles() (rows []profileRow) {
+	for _, r := range w.of(partProfile) {
+		x := r.run.of(replay.Pinwheel)
+		g := goal{CapturedAvg: Number(x.CapturedAvg, "%.3f"), Late: lateCell(x), Slowdown: Number(x.Slowdown, "%.4f")}
+		if r.teacher == nil {
+			rows = append(rows, profileRow{Trace: runOf(r.path), Without: g})
+			continue
+		}
+		row := &rows[len(rows)-1]
+		mark(&g.CapturedAvg, captured(x) < leastProfiled)
+		mark(&g.Late, lateShare(x) > mostLate)
+		mark(&g.Slowdown, *x.Slowdown > mostProfiledSlowdown)
+		row.From, row.With, row.Peak = r.Condition, g, peakOf(r.run)
+		mark(&row.Peak, peakRatio(r.run) > mostProfiledPeak)
+	}
+	return rows
+}

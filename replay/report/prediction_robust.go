@@ -1,0 +1,190 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"pinwheel/predictor"
+	"pinwheel/replay"
+	"pinwheel/replay/perturb"
+)
+
+// What a policy may cost where nothing can be foreseen.
+const (
+	mostRobustSlowdown = 1.005
+	mostRobustLate     = 0.04
+)
+
+// perturbSeed makes the report the same every time.
+const perturbSeed = 1
+
+func (w *predictionWriter) planAblation() {
+	for _, path := range w.o.Traces {
+		w.plan(predictionRow{Part: partAblation, Condition: nothing, path: path})
+		for _, idea := range predictor.Ideas() {
+			w.plan(predictionRow{
+				Part: partAblation, Condition: idea.Name, path: path, options: func(o *replay.Options) { o.Without = idea.Idea },
+			})
+		}
+	}
+}
+
+// nothing is the condition of an ablation that leaves out no idea.
+const nothing = "nothing"
+
+// ablationRow is a trace with all ideas, and without each of them.
+type ablationRow struct {
+	Trace string
+	Cells []string
+}
+
+// AblationNames are the columns of the table of ideas.
+func (predictionData) AblationNames() []string {
+	names := []string{nothing}
+	for _, idea := range predictor.Ideas() {
+		names = append(names, idea.Name)
+	}
+	return names
+}
+
+// ablation returns a row for each trace, and the means.
+func (w *predictionWriter) ablation() (rows []ablationRow) {
+	var means, late []float64
+	for _, r := range w.of(partAblation) {
+		if r.Condition == nothing {
+			rows = append(rows, ablationRow{Trace: r.program()})
+		}
+		row, x := &rows[len(rows)-1], r.run.of(replay.Pinwheel)
+		k := len(row.Cells)
+		if k == len(means) {
+			means, late = append(means, 0), append(late, 0)
+		}
+		means[k] += captured(x)
+		late[k] += lateShare(x)
+		row.Cells = append(row.Cells, fmt.Sprintf("%.3f, %s", captured(x), lateCell(x)))
+	}
+	mean := ablationRow{Trace: "mean"}
+	for k := range means {
+		n := float64(len(rows))
+		mean.Cells = append(mean.Cells, fmt.Sprintf("%.3f, %.2f %%", means[k]/n, 100*late[k]/n))
+	}
+	return append(rows, mean)
+}
+
+func (w *predictionWriter) planRobust() {
+	add := func(r predictionRow) {
+		r.Part = partRobust
+		r.options = func(o *replay.Options) { o.Policies = append(o.Policies, replay.Paper) }
+		w.plan(r)
+	}
+	for _, kind := range perturb.Kinds() {
+		for _, path := range w.o.Traces {
+			add(predictionRow{Condition: string(kind), path: path, job: func(j replay.Job) replay.Job { return perturb.New(j, kind, perturbSeed) }})
+		}
+	}
+	for i, path := range w.o.Traces {
+		if other := w.o.Traces[(i+1)%len(w.o.Traces)]; other != path {
+			add(predictionRow{Condition: "another program's profile", path: path, teacher: w.teacher(other)})
+		}
+	}
+	for _, path := range w.o.Traces {
+		for _, other := range w.o.Traces {
+			if other != path && programOf(other) == programOf(path) {
+				add(predictionRow{Condition: "the profile of another class", path: path, teacher: w.teacher(other)})
+			}
+		}
+	}
+	for _, made := range []replay.Job{perturb.Random(perturbSeed), perturb.Drifting(perturbSeed)} {
+		add(predictionRow{Condition: made.Program(), job: func(replay.Job) replay.Job { return made }})
+	}
+}
+
+// robustRow is one condition: the worst of all traces.
+type robustRow struct {
+	Condition, Runs, Captured string
+	Paper, Pinwheel           robustCells
+}
+
+// robustCells are the worst slowdown and the worst late share of a policy, each with the trace that has it.
+type robustCells struct{ Slowdown, Late string }
+
+// robust returns a row for each condition.
+func (w *predictionWriter) robust() (rows []robustRow) {
+	all := w.of(partRobust)
+	var conditions []string
+	for _, r := range all {
+		if !slices.Contains(conditions, r.Condition) {
+			conditions = append(conditions, r.Condition)
+		}
+	}
+	for _, c := range conditions {
+		var runs []*predictionRow
+		var sum float64
+		for _, r := range all {
+			if r.Condition == c {
+				runs = append(runs, r)
+				sum += captured(r.run.of(replay.Pinwheel))
+			}
+		}
+		rows = append(rows, robustRow{
+			Condition: c, Runs: fmt.Sprint(len(runs)), Captured: fmt.Sprintf("%.3f", sum/float64(len(runs))),
+			Paper: worst(runs, replay.Paper), Pinwheel: worst(runs, replay.Pinwheel),
+		})
+	}
+	return rows
+}
+
+func worst(runs []*predictionRow, policy string) (c robustCells) {
+	slowest := slices.MaxFunc(runs, func(a, b *predictionRow) int {
+		return cmp.Compare(*a.run.of(policy).Slowdown, *b.run.of(policy).Slowdown)
+	})
+	latest := slices.MaxFunc(runs, func(a, b *predictionRow) int {
+		return cmp.Compare(lateShare(a.run.of(policy)), lateShare(b.run.of(policy)))
+	})
+	x, y := slowest.run.of(policy), latest.run.of(policy)
+	c.Slowdown, c.Late = Number(x.Slowdown, "%.4f"), lateCell(y)
+	if policy == replay.Pinwheel {
+		mark(&c.Slowdown, *x.Slowdown > mostRobustSlowdown)
+		mark(&c.Late, lateShare(y) > mostRobustLate)
+	}
+	if len(runs) > 1 {
+		c.Slowdown += " " + slowest.program()
+		c.Late += " " + latest.program()
+	}
+	return c
+}
+
+// predictionData is what the template sees. Parts that were not asked for are nil.
+type predictionData struct {
+	*PredictionOptions
+	First    []firstRunRow
+	Profiles []profileRow
+	Causes   []causeRow
+	Errors   []errorRow
+	Ablation []ablationRow
+	Robust   []robustRow
+}
+
+func (w *predictionWriter) data() predictionData {
+	d := predictionData{PredictionOptions: w.o}
+	if w.has(partRuns) {
+		d.First = w.firstRuns()
+	}
+	if w.has(partProfile) {
+		d.Profiles = w.profiles()
+	}
+	if w.has(partCauses) {
+		d.Causes = w.causes()
+	}
+	if w.has(partErrors) {
+		d.Errors = w.predictionErrors()
+	}
+	if w.has(partAblation) {
+		d.Ablation = w.ablation()
+	}
+	if w.has(partRobust) {
+		d.Robust = w.robust()
+	}
+	return d
+}
