@@ -16,7 +16,7 @@ REAL_TRACES := $(addprefix results/traces/,ft.B.4.pwt lu.B.4.pwt mg.C.4.pwt)
 # One line for a tool that is missing: $(call need,command,what to install)
 need = command -v $(1) >/dev/null || { echo "make: $(1) is missing: $(2)" >&2; exit 1; }
 
-.PHONY: help tools build replay test race fuzz lint soak soak-node test-faults test-sanitize bench-peers bench results results-nodes results-prediction ablation helper-share import-again calibrate vmwatch-object clean
+.PHONY: help tools build replay test race fuzz lint soak soak-node test-faults test-sanitize bench-peers bench-together bench results results-nodes results-prediction ablation helper-share import-again calibrate vmwatch-object clean
 
 ## help: this list
 help:
@@ -88,6 +88,13 @@ test-sanitize: tools
 bench-peers: tools
 	mkdir -p $(OUT)
 	bench/peers/run.sh
+
+## bench-together: what registrations lose to each other that run at the same time, on io_uring and on the software device
+bench-together: tools softverbs
+	mkdir -p $(OUT)
+	{ $(GO) test -run '^$$' -bench Together -benchtime 200x -count 3 ./verbs/uring && \
+		SYSFS_PATH=$(CURDIR)/$(SOFTVERBS_OUT)/sys LD_LIBRARY_PATH=$(CURDIR)/$(SOFTVERBS_LIB) \
+		PINWHEEL_REQUIRE_RDMA=y $(GO) test -run '^$$' -bench Together -benchtime 200x -count 3 ./verbs/rdma; } | tee $(OUT)/bench-together.txt
 
 ## bench: every benchmark, into out/bench.txt for benchstat
 bench: tools

@@ -4,6 +4,7 @@ package rdma_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -204,5 +205,18 @@ func TestClosingADeviceInUseIsBusy(t *testing.T) {
 	}
 	if _, err := d.NewProvider(); !errors.Is(err, verbs.ErrClosed) {
 		t.Errorf("provider of a closed device: %v", err)
+	}
+}
+
+// BenchmarkRegisterTogether is that of package uring with a device.
+func BenchmarkRegisterTogether(b *testing.B) {
+	rdmatest.Need(b)
+	for _, threads := range []int{1, 2, 4, 8} {
+		b.Run(fmt.Sprint(threads, " threads"), func(b *testing.B) {
+			p, err := rdma.Open(rdma.Options{})
+			verbstest.Available(b, err)
+			defer p.Close()
+			verbstest.Together(b, p, threads, 32<<20)
+		})
 	}
 }

@@ -66,6 +66,19 @@ func BenchmarkRegisterBesideLarge(b *testing.B) {
 	}
 }
 
+// BenchmarkRegisterTogether has several threads register and deregister 32 MiB each, over and over. What they take of
+// a processor tells what they lose to each other; elapsed time does only with as many idle processors.
+func BenchmarkRegisterTogether(b *testing.B) {
+	for _, workers := range []int{1, 2, 4, 8} {
+		b.Run(fmt.Sprint(workers, " threads"), func(b *testing.B) {
+			p, err := uring.Open(uring.Options{Rings: workers})
+			verbstest.Available(b, err)
+			defer p.Close()
+			verbstest.Together(b, p, workers, 32<<20)
+		})
+	}
+}
+
 func benchmarkRegister(b *testing.B, n uint64, held int) {
 	p, err := uring.Open(uring.Options{})
 	verbstest.Available(b, err)
