@@ -1,0 +1,538 @@
+package vmmc
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"go.uber.org/atomic"
+
+	"pinwheel/internal/testwait"
+	"pinwheel/mem"
+)
+
+// sentences are what Dubnicki et al., "Software Support for Virtual Memory-Mapped Communication", say
+// of VMMC, by section. Each holds over each transport.
+var sentences = []struct {
+	name string
+	test func(t *testing.T, w *world)
+}{
+	{"3 communication may take place only after the receiver gives permission", func(t *testing.T, w *world) {
+		w.export(t, 1, w.memory(t, 100), Permissions{}, ExportOptions{})
+		if i, err := w.importer.Import(testContext(t), 1, w.address); !errors.Is(err, ErrNotPermitted) {
+			t.Errorf("got %v, %v of an export that permits nobody", i, err)
+		}
+	}},
+	{"3 the exporter can restrict possible importers", func(t *testing.T, w *world) {
+		w.export(t, 1, w.memory(t, 100), sender, ExportOptions{})
+		w.imports(t, 1)
+		if _, err := w.node(t, "other").Import(testContext(t), 1, w.address); !errors.Is(err, ErrNotPermitted) {
+			t.Errorf("another one: %v", err)
+		}
+	}},
+	{"3 the exporter can restrict the number of importers", func(t *testing.T, w *world) {
+		w.export(t, 1, w.memory(t, 100), Permissions{Peers: []string{"sender"}, MaxImporters: 2}, ExportOptions{})
+		first := w.imports(t, 1)
+		w.imports(t, 1)
+		if _, err := w.importer.Import(testContext(t), 1, w.address); !errors.Is(err, ErrTooManyImporters) {
+			t.Errorf("a third: %v", err)
+		}
+		first.Unimport()
+		w.imports(t, 1)
+	}},
+	{"3 transferred data do not overwrite addresses outside the buffer", func(t *testing.T, w *world) {
+		around := w.memory(t, 3000)
+		for k := range around {
+			around[k] = 'x'
+		}
+		w.export(t, 1, around[1000:2001], sender, ExportOptions{})
+		i := w.imports(t, 1)
+		if i.Bytes() != 1001 {
+			t.Errorf("%d bytes", i.Bytes())
+		}
+		for _, m := range []struct{ off, n uint64 }{
+			{1001, 1}, {1000, 2}, {0, 1002}, {^uint64(0), 1}, {^uint64(0), 2}, {1 << 63, 1 << 20},
+		} {
+			if err := i.Send(testContext(t), make([]byte, m.n), m.off, SendOptions{}); !errors.Is(err, ErrBounds) {
+				t.Errorf("%d bytes at %d: %v", m.n, m.off, err)
+			}
+		}
+		send(t, i, "first", 0, SendOptions{})
+		send(t, i, "last", 1001-4, SendOptions{})
+		arrives(t, around, 1000, "first")
+		arrives(t, around, 2001-4, "last")
+		for k, c := range around {
+			if outside := k < 1000 || k >= 2001; outside && c != 'x' {
+				t.Fatalf("byte %d was overwritten with %q", k, c)
+			}
+		}
+	}},
+	{"3 deliberate update transfers from any address of the caller", func(t *testing.T, w *world) {
+		memory, _, i := w.pair(t, 300_000, ExportOptions{})
+		src := make([]byte, 250_001)
+		for k := range src {
+			src[k] = byte(k * 7)
+		}
+		op, err := i.SendAsync(src[1:], 3, SendOptions{})
+		if err == nil {
+			err = op.Wait(testContext(t))
+		}
+		if err != nil || !bytes.Equal(memory[3:3+250_000], src[1:]) || memory[2] != 0 || memory[250_003] != 0 {
+			t.Errorf("%v, or other bytes arrived", err)
+		}
+	}},
+	{"3 deliberate updates are delivered in order", func(t *testing.T, w *world) {
+		memory, _, i := w.pair(t, 16, ExportOptions{})
+		const rounds = 2000
+		var ends sync.WaitGroup
+		ends.Go(func() {
+			var b [8]byte
+			for k := range uint64(rounds) {
+				for _, off := range []uint64{0, 8} {
+					binary.NativeEndian.PutUint64(b[:], k+1)
+					if err := i.Send(context.Background(), b[:], off, SendOptions{}); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			}
+		})
+		first, second := wordAt(memory, 0), wordAt(memory, 8)
+		testwait.Until(t, "the last message", func() bool {
+			late := second.Load()
+			if early := first.Load(); early < late {
+				t.Fatalf("the first message of round %d is not there, the second of round %d is", early, late)
+			}
+			return late == rounds
+		})
+		ends.Wait()
+	}},
+	{"3 there is no receive, and messages don't disturb the receiver", func(t *testing.T, w *world) {
+		memory, e, i := w.pair(t, 100, ExportOptions{})
+		e.Handle(func(Notification) { t.Error("a message without notification called the handler") })
+		send(t, i, "hello", 10, SendOptions{})
+		arrives(t, memory, 10, "hello")
+		send(t, i, "again", 10, SendOptions{})
+		arrives(t, memory, 10, "again")
+	}},
+	{"4 proxy addresses stand for the buffer", func(t *testing.T, w *world) {
+		memory, _, i := w.pair(t, 5000, ExportOptions{})
+		r, err := i.Proxy()
+		if err != nil || r.Len() < 5000 {
+			t.Fatal(r, err)
+		}
+		ctx := testContext(t)
+		if err := w.importer.SendTo(ctx, []byte("there"), r.Start+4000, SendOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		arrives(t, memory, 4000, "there")
+		for _, a := range []mem.Addr{r.Start + 4996, r.End, r.Start - 1} {
+			if err := w.importer.SendTo(ctx, []byte("there"), a, SendOptions{}); !errors.Is(err, ErrBounds) {
+				t.Errorf("to %#x: %v", uintptr(a), err)
+			}
+		}
+	}},
+	{"4.1 an import waits until a matching buffer has been exported", func(t *testing.T, w *world) {
+		h := w.importer.ImportAsync(7, w.address)
+		w.export(t, 1, w.memory(t, 100), sender, ExportOptions{})
+		w.imports(t, 1) // the connection works, and the other import waits
+		select {
+		case <-h.Done():
+			t.Fatalf("done before the export")
+		default:
+		}
+		w.export(t, 7, w.memory(t, 200), sender, ExportOptions{})
+		if i, err := h.Result(); err != nil || i.Bytes() != 200 {
+			t.Errorf("got %v, %v", i, err)
+		}
+	}},
+	{"4.1 an import waits for an exporter that is not there yet", func(t *testing.T, w *world) {
+		if w.listen(t) == loopbackPort(t) {
+			t.Skip("a port that nobody has yet can't be reserved")
+		}
+		address := socket(t)
+		h := w.importer.ImportAsync(7, address)
+		o := w.options(t, "late")
+		o.Listen = []string{address}
+		late := openNode(t, o)
+		memory := make([]byte, 100)
+		if _, err := late.Export(7, memory, sender, ExportOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if i, err := h.Result(); err != nil || i.Bytes() != 100 {
+			t.Errorf("got %v, %v", i, err)
+		}
+	}},
+	{"4.1 an import can be given up", func(t *testing.T, w *world) {
+		ctx, cancel := context.WithCancel(testContext(t))
+		h := w.importer.ImportAsync(7, w.address)
+		go func() { h.Cancel(); cancel() }()
+		if _, err := w.importer.Import(ctx, 7, w.address); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		if _, err := h.Result(); !errors.Is(err, context.Canceled) {
+			t.Errorf("not blocking: %v", err)
+		}
+		w.export(t, 7, w.memory(t, 100), Permissions{Peers: sender.Peers, MaxImporters: 1}, ExportOptions{})
+		w.imports(t, 7) // the ones given up don't count
+	}},
+	{"4.1 an identifier names one buffer", func(t *testing.T, w *world) {
+		e := w.export(t, 1, w.memory(t, 100), sender, ExportOptions{})
+		if _, err := w.exporter.Export(1, make([]byte, 9), sender, ExportOptions{}); !errors.Is(err, ErrExported) {
+			t.Errorf("a second export: %v", err)
+		}
+		if err := e.Unexport(testContext(t)); err != nil {
+			t.Fatal(err)
+		}
+		w.export(t, 1, w.memory(t, 200), sender, ExportOptions{})
+		if i := w.imports(t, 1); i.Bytes() != 200 {
+			t.Errorf("%d bytes", i.Bytes())
+		}
+	}},
+	{"4.2 a message that was sent may be changed", func(t *testing.T, w *world) {
+		memory, _, i := w.pair(t, 100_000, ExportOptions{})
+		src := bytes.Repeat([]byte{1}, 100_000)
+		if err := i.Send(testContext(t), src, 0, SendOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		clear(src)
+		send(t, i, "\x02", 99_999, SendOptions{})
+		arrives(t, memory, 99_999, "\x02")
+		if n := bytes.Count(memory, []byte{1}); n != 99_999 {
+			t.Errorf("%d bytes of the message arrived", n)
+		}
+	}},
+	{"4.2 a non-blocking send has a handle", func(t *testing.T, w *world) {
+		memory, e, i := w.pair(t, 100, ExportOptions{Queue: 1})
+		e.Block()
+		var ops []*Op
+		for k := range byte(3) {
+			op, err := i.SendAsync([]byte{k + 1}, uint64(k), SendOptions{Notify: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ops = append(ops, op)
+		}
+		if err := ops[0].Wait(testContext(t)); err != nil || memory[0] != 1 {
+			t.Errorf("%v; has %d", err, memory[0])
+		}
+		for range ops {
+			wait(t, e)
+		}
+		for k, op := range ops {
+			<-op.Sent()
+			if err := op.Wait(testContext(t)); err != nil || memory[k] != byte(k+1) {
+				t.Errorf("message %d: %v; has %d", k, err, memory[k])
+			}
+		}
+	}},
+	{"4.4 the handler is called after the message was delivered", func(t *testing.T, w *world) {
+		memory, e, i := w.pair(t, 200_000, ExportOptions{})
+		type call struct {
+			n   Notification
+			has byte
+		}
+		calls := make(chan call)
+		e.Handle(func(n Notification) { calls <- call{n, memory[n.Offset+n.Bytes-1]} })
+		for k := range byte(5) {
+			src := bytes.Repeat([]byte{k + 1}, 150_000)
+			if err := i.Send(testContext(t), src, uint64(k), SendOptions{Notify: true, Tag: uint16(k) + 9}); err != nil {
+				t.Fatal(err)
+			}
+			got := testwait.Receive(t, "a call of the handler", calls)
+			want := call{Notification{Peer: "sender", Tag: uint16(k) + 9, Offset: uint64(k), Bytes: 150_000, Count: 1}, k + 1}
+			if got != want {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+		}
+	}},
+	{"4.4 each buffer has a handler of its own", func(t *testing.T, w *world) {
+		calls := make(chan string, 9)
+		for id := range uint32(2) {
+			e := w.export(t, id, w.memory(t, 10), sender, ExportOptions{})
+			e.Handle(func(n Notification) { calls <- fmt.Sprint(id, n.Tag) })
+		}
+		for id := range uint32(2) {
+			send(t, w.imports(t, id), "x", 0, SendOptions{Notify: true, Tag: 5})
+			if got := testwait.Receive(t, "a call", calls); got != fmt.Sprint(id, 5) {
+				t.Errorf("export %d: %q", id, got)
+			}
+		}
+	}},
+	{"4.4 without a handler notifications are ignored", func(t *testing.T, w *world) {
+		memory, e, i := w.pair(t, 10, ExportOptions{Queue: 2})
+		for range 20 { // ignored ones take no room
+			send(t, i, "x", 0, SendOptions{Notify: true, Tag: 1})
+		}
+		op, err := i.SendAsync([]byte("y"), 0, SendOptions{Notify: true})
+		if err == nil {
+			err = op.Wait(testContext(t))
+		}
+		if err != nil || memory[0] != 'y' {
+			t.Fatal(err)
+		}
+		e.Block()
+		send(t, i, "z", 0, SendOptions{Notify: true, Tag: 2})
+		if n := wait(t, e); n.Tag != 2 {
+			t.Errorf("got %+v", n)
+		}
+	}},
+	{"4.4 notifications are queued when blocked", func(t *testing.T, w *world) {
+		_, e, i := w.pair(t, 10, ExportOptions{})
+		tags := make(chan uint16, 99)
+		e.Block()
+		e.Handle(func(n Notification) { tags <- n.Tag })
+		for k := range uint16(10) {
+			send(t, i, "x", 0, SendOptions{Notify: true, Tag: k})
+		}
+		if len(tags) > 0 {
+			t.Fatalf("%d were not blocked", len(tags))
+		}
+		e.Unblock()
+		for k := range uint16(10) {
+			if got := testwait.Receive(t, "a notification", tags); got != k {
+				t.Errorf("tag %d instead of %d", got, k)
+			}
+		}
+	}},
+	{"4.4 notifications can be discarded, separately for each buffer", func(t *testing.T, w *world) {
+		calls := make(chan uint32, 99)
+		var exports []*Export
+		var imports []*Import
+		for id := range uint32(2) {
+			e := w.export(t, id, w.memory(t, 10), sender, ExportOptions{})
+			e.Handle(func(Notification) { calls <- id })
+			exports, imports = append(exports, e), append(imports, w.imports(t, id))
+		}
+		exports[0].Discard(true)
+		for _, i := range []int{0, 1} {
+			op, err := imports[i].SendAsync([]byte("x"), 0, SendOptions{Notify: true})
+			if err == nil {
+				err = op.Wait(testContext(t))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := testwait.Receive(t, "a call", calls); got != 1 {
+			t.Errorf("export %d", got)
+		}
+		exports[0].Discard(false)
+		send(t, imports[0], "x", 0, SendOptions{Notify: true})
+		if got := testwait.Receive(t, "a call", calls); got != 0 || len(calls) > 0 {
+			t.Errorf("export %d, and %d more", got, len(calls))
+		}
+	}},
+	{"4.4 a process may be suspended waiting for notifications", func(t *testing.T, w *world) {
+		memory, e, i := w.pair(t, 10, ExportOptions{})
+		e.Block()
+		got := make(chan Notification)
+		go func() {
+			defer close(got)
+			for range 3 {
+				n, err := e.Wait(context.Background())
+				if err != nil {
+					t.Error(err)
+				}
+				got <- n
+			}
+		}()
+		for k := range uint16(3) {
+			send(t, i, "abc", uint64(k), SendOptions{Notify: true, Tag: k})
+			if n := testwait.Receive(t, "a notification", got); n.Tag != k || string(memory[k:k+3]) != "abc" {
+				t.Errorf("got %+v", n)
+			}
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		if _, err := e.Wait(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("without a notification: %v", err)
+		}
+	}},
+	{"4.4 a full queue stops those who notify it, and no other export", func(t *testing.T, w *world) {
+		_, e, i := w.pair(t, 10, ExportOptions{Queue: 4})
+		other := w.export(t, 2, w.memory(t, 10), sender, ExportOptions{})
+		e.Block()
+		other.Block()
+		for range 4 {
+			send(t, i, "x", 0, SendOptions{Notify: true})
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		stopped := make(chan error)
+		go func() { stopped <- i.Send(ctx, []byte("x"), 0, SendOptions{Notify: true}) }()
+		send(t, w.imports(t, 2), "y", 0, SendOptions{Notify: true, Tag: 3})
+		if n := wait(t, other); n.Tag != 3 {
+			t.Errorf("got %+v", n)
+		}
+		cancel()
+		if err := <-stopped; !errors.Is(err, context.Canceled) {
+			t.Errorf("the fifth notification for a queue of four: %v", err)
+		}
+		for range 4 {
+			wait(t, e)
+		}
+		send(t, i, "x", 0, SendOptions{Notify: true})
+	}},
+	{"4.4 notifications with the same tag coalesce if the exporter wants that", func(t *testing.T, w *world) {
+		_, e, i := w.pair(t, 100, ExportOptions{Queue: 2, Coalesce: true})
+		e.Block()
+		for k := range uint64(50) {
+			op, err := i.SendAsync([]byte("x"), k, SendOptions{Notify: true, Tag: uint16(k % 2)})
+			if err == nil {
+				err = op.Wait(testContext(t))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		for k := range uint16(2) {
+			if n := wait(t, e); n.Tag != k || n.Count != 25 || n.Offset != 48+uint64(k) {
+				t.Errorf("got %+v", n)
+			}
+		}
+	}},
+	{"4.5 after Unimport nothing can be sent, and the proxy addresses are free", func(t *testing.T, w *world) {
+		memory, e, i := w.pair(t, 100, ExportOptions{})
+		r, err := i.Proxy()
+		if err != nil {
+			t.Fatal(err)
+		}
+		send(t, i, "kept", 0, SendOptions{})
+		i.Unimport()
+		ctx := testContext(t)
+		if err := i.Send(ctx, []byte("lost"), 0, SendOptions{}); !errors.Is(err, ErrUnimported) {
+			t.Errorf("Send: %v", err)
+		}
+		if _, err := i.SendAsync([]byte("lost"), 0, SendOptions{Notify: true}); !errors.Is(err, ErrUnimported) {
+			t.Errorf("SendAsync: %v", err)
+		}
+		if err := w.importer.SendTo(ctx, []byte("lost"), r.Start, SendOptions{}); !errors.Is(err, ErrBounds) {
+			t.Errorf("SendTo: %v", err)
+		}
+		if _, err := i.Proxy(); !errors.Is(err, ErrUnimported) {
+			t.Errorf("Proxy: %v", err)
+		}
+		if err := e.Unexport(ctx); err != nil || string(memory[:4]) != "kept" {
+			t.Errorf("%v; has %q", err, memory[:4])
+		}
+	}},
+	{"4.5 after Unexport all imports are gone", func(t *testing.T, w *world) {
+		_, e, i := w.pair(t, 100, ExportOptions{})
+		another := w.imports(t, 1)
+		if err := e.Unexport(testContext(t)); err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range []*Import{i, another} {
+			testwait.Receive(t, "the end of the import", i.Done())
+			if err := i.Send(testContext(t), []byte("x"), 0, SendOptions{}); !errors.Is(err, ErrUnexported) {
+				t.Errorf("got %v", err)
+			}
+			i.Unimport()
+		}
+		if err := e.Unexport(testContext(t)); !errors.Is(err, ErrNotExported) {
+			t.Errorf("a second Unexport: %v", err)
+		}
+		if _, err := e.Wait(testContext(t)); !errors.Is(err, ErrUnexported) {
+			t.Errorf("Wait: %v", err)
+		}
+	}},
+	{"4.5 when Unexport returns, messages have been delivered, and nothing lands any more", func(t *testing.T, w *world) {
+		for range 20 {
+			memory, e, i := w.pair(t, 70_000, ExportOptions{})
+			sent := atomic.NewUint64(0)
+			var senders sync.WaitGroup
+			senders.Go(func() {
+				b := make([]byte, 70_000)
+				for k := uint64(1); ; k++ {
+					binary.NativeEndian.PutUint64(b, k)
+					if err := i.Send(context.Background(), b, 0, SendOptions{}); err != nil {
+						if !errors.Is(err, ErrUnexported) {
+							t.Error(err)
+						}
+						return
+					}
+					sent.Store(k)
+				}
+			})
+			testwait.Until(t, "a message", func() bool { return sent.Load() > 0 })
+			before := sent.Load()
+			if err := e.Unexport(testContext(t)); err != nil {
+				t.Fatal(err)
+			}
+			if has := wordAt(memory, 0).Load(); has < before {
+				t.Errorf("message %d had been sent, message %d arrived", before, has)
+			}
+			for k := range memory {
+				memory[k] = 'x'
+			}
+			senders.Wait()
+			if k := slices.IndexFunc(memory, func(c byte) bool { return c != 'x' }); k >= 0 {
+				t.Fatalf("byte %d was overwritten after Unexport", k)
+			}
+			if w.alloc {
+				if err := w.exporter.Free(memory); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}},
+	{"4.5 Unexport has a non-blocking version", func(t *testing.T, w *world) {
+		_, e, i := w.pair(t, 100, ExportOptions{})
+		gone, err := e.UnexportAsync()
+		if err != nil {
+			t.Fatal(err)
+		}
+		testwait.Receive(t, "the end of the export", gone)
+		testwait.Receive(t, "the end of the import", i.Done())
+	}},
+	{"handlers that panic are contained", func(t *testing.T, w *world) {
+		warned := make(chan string, 9)
+		w = w.begin(t, func(o *Options) { o.Warn = func(m string) { warned <- m } })
+		_, e, i := w.pair(t, 10, ExportOptions{})
+		calls := make(chan uint16, 9)
+		e.Handle(func(n Notification) {
+			if n.Tag == 0 {
+				panic("oh")
+			}
+			calls <- n.Tag
+		})
+		send(t, i, "x", 0, SendOptions{Notify: true, Tag: 0})
+		send(t, i, "x", 0, SendOptions{Notify: true, Tag: 1})
+		if got := testwait.Receive(t, "the next call", calls); got != 1 || len(warned) != 1 {
+			t.Errorf("tag %d; warned %d times", got, len(warned))
+		}
+	}},
+	{"a node that closes leaves ErrPeerGone to its importers", func(t *testing.T, w *world) {
+		_, _, i := w.pair(t, 10, ExportOptions{})
+		h := w.importer.ImportAsync(99, w.address)
+		w.export(t, 2, w.memory(t, 10), sender, ExportOptions{})
+		w.imports(t, 2) // the import of 99 waits there by now
+		if err := w.exporter.Close(); err != nil {
+			t.Fatal(err)
+		}
+		testwait.Receive(t, "the end of the import", i.Done())
+		if err := i.Send(testContext(t), []byte("x"), 0, SendOptions{}); !errors.Is(err, ErrPeerGone) {
+			t.Errorf("Send: %v", err)
+		}
+		if _, err := h.Result(); !errors.Is(err, ErrPeerGone) {
+			t.Errorf("an import that waited: %v", err)
+		}
+	}},
+}
+
+func TestConformance(t *testing.T) {
+	for _, tr := range transports {
+		t.Run(tr.name, func(t *testing.T) {
+			for _, s := range sentences {
+				t.Run(s.name, func(t *testing.T) {
+					s.test(t, tr.begin(t))
+				})
+			}
+		})
+	}
+}

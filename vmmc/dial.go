@@ -1,0 +1,120 @@
+package vmmc
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+)
+
+// dialing is a connection to an exporter, or somebody's attempt to make one.
+type dialing struct {
+	done chan struct{} // closed when the attempt is over
+	out  *outbound     // nil if it failed
+	err  error
+}
+
+// connect returns the connection to an exporter, and makes it if there is none. Until the exporter is there,
+// it tries again and again. Only one caller tries at a time.
+func (n *Node) connect(ctx context.Context, address string) (*outbound, error) {
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {
+		out, err := n.connectOnce(ctx, address)
+		if err == nil || permanent(err) {
+			return out, err
+		}
+		select {
+		case <-n.ctx.Done():
+			return nil, ErrClosed
+		case <-ctx.Done():
+			return nil, fmt.Errorf("vmmc: %s: %w (%w)", address, ctx.Err(), err)
+		case <-time.After(pause):
+		}
+	}
+}
+
+// permanent tells whether another attempt would give the same error.
+func permanent(err error) bool {
+	var remote *net.OpError // of crypto/tls: an alert
+	return errors.Is(err, ErrAddress) || errors.Is(err, ErrIdentity) || errors.Is(err, ErrClosed) ||
+		errors.As(err, &remote) && remote.Op == "remote error" || errors.As(err, new(*tls.CertificateVerificationError))
+}
+
+func (n *Node) connectOnce(ctx context.Context, address string) (*outbound, error) {
+	n.mu.Lock()
+	d, others := n.outbound[address], true
+	if d == nil {
+		if n.closed {
+			n.mu.Unlock()
+			return nil, ErrClosed
+		}
+		d, others = &dialing{done: make(chan struct{})}, false
+		n.outbound[address] = d
+	}
+	n.mu.Unlock()
+	if others {
+		select {
+		case <-d.done:
+			return d.out, d.err
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	out, err := n.dial(ctx, address)
+	n.mu.Lock()
+	if err == nil && n.closed {
+		err = ErrClosed
+	}
+	if d.out, d.err = out, err; err != nil {
+		d.out = nil
+		delete(n.outbound, address)
+	}
+	close(d.done)
+	n.mu.Unlock()
+	if err != nil && out != nil {
+		out.fail(err)
+	}
+	return d.out, d.err
+}
+
+// dial connects, and returns when the exporter said hello.
+func (n *Node) dial(ctx context.Context, address string) (*outbound, error) {
+	e, err := n.endpoint(address)
+	if err != nil {
+		return nil, err
+	}
+	var d net.Dialer
+	c, err := d.DialContext(ctx, e.network, e.address)
+	if err != nil {
+		return nil, err
+	}
+	c, _, err = n.authenticate(c, e, tls.Client)
+	if err != nil {
+		return nil, err
+	}
+	if u, ok := c.(*net.UnixConn); ok {
+		c = &unixConn{UnixConn: u}
+	}
+	o := newOutbound(n, address, newStream(c, &n.opt))
+	greeted := make(chan struct{})
+	n.mu.Lock()
+	err = n.spawn(func() { o.serve(greeted) })
+	n.mu.Unlock()
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	select {
+	case <-greeted:
+		return o, nil
+	case <-o.ended:
+		err = o.reason()
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-n.ctx.Done():
+		err = ErrClosed
+	}
+	o.fail(err)
+	return nil, fmt.Errorf("vmmc: %s: %w", address, err)
+}

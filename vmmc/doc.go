@@ -1,0 +1,56 @@
+// Package vmmc is virtual memory-mapped communication: a process exports memory, others that it permits
+// import it, and from then on they send into it. The receiver does nothing for that. The model and the
+// section numbers in this package are those of Dubnicki et al., "Software Support for Virtual
+// Memory-Mapped Communication".
+//
+//	n, err := vmmc.Open(vmmc.Options{Listen: []string{"unix:/run/user/1000/receiver"}})
+//	memory, err := n.Alloc(1 << 20)
+//	e, err := n.Export(7, memory, vmmc.Permissions{UIDs: []uint32{1000}}, vmmc.ExportOptions{})
+//
+//	// in another process
+//	i, err := n.Import(ctx, 7, "unix:/run/user/1000/receiver") // waits for the export
+//	err = i.Send(ctx, []byte("hello"), 4096, vmmc.SendOptions{Notify: true})
+//
+// # Operations
+//
+//	§4.1  Node.Export, Permissions; Node.Import, Node.ImportAsync
+//	§4    Import.Proxy, Node.SendTo: destination proxy space
+//	§4.2  Import.Send, Import.SendAsync, Op: deliberate update
+//	§4.3  Import.Map, Mapping.Unmap: automatic update
+//	§4.4  SendOptions.Notify; Export.Handle, Block, Unblock, Discard, Wait
+//	§4.5  Import.Unimport; Export.Unexport, Export.UnexportAsync
+//
+// # Transports
+//
+// The address of the exporter chooses the transport. At a Unix socket, an export in memory of Alloc becomes
+// shared memory: the exporter passes its memfd, a message is a copy, and Map makes stores messages. An
+// export of other memory gets its messages through the socket. Over TCP they go through TLS 1.3,
+// by certificates or by a token. Nodes of one user on one machine need neither. Automatic update over a
+// connection and RDMA are not there yet.
+//
+// # Order
+//
+// Messages through one Import arrive in the order of their Sends, and a notification comes after its
+// message. There is no order between imports, nor among the bytes of a message before all of it has
+// arrived. An Op is Sent when its source may be changed, and Acked when the message is in the memory of the
+// exporter. Neither says that somebody looked at it.
+//
+// # Protection
+//
+// Nobody may import what names nobody. The exporter checks the bounds of each message that comes through a
+// connection, to the byte; a peer that breaks a rule loses its connection, and nothing else changes. Shared
+// memory is between processes of one user, who could do worse to each other: there the importer checks the
+// bounds, and the whole pages of an Alloc are within its reach while it imports.
+//
+// # Failures
+//
+// A peer that is silent for Options.Heartbeat is gone. Whatever waits for it fails with ErrPeerGone, and its
+// imports of this node are forgotten. Unexport waits for importers no longer than Options.RevokeTimeout. An
+// Import does not come back to life: import again.
+//
+// # Caveats
+//
+// Memory of Alloc is outside the heap of Go and ends with Free or Close: a slice of it must not be used
+// after that. Exported memory must stay mapped until Unexport has returned. Polling a word of it needs an
+// atomic load.
+package vmmc

@@ -1,0 +1,261 @@
+package vmmc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pinwheel/internal/testwait"
+	"pinwheel/vmmc/internal/wire"
+)
+
+// The processes that tests kill and stop.
+func peerProcess(role, dir string) {
+	fail := func(err error) {
+		if err != nil {
+			fmt.Println(role, err)
+			os.Exit(1)
+		}
+	}
+	address := "unix:" + filepath.Join(dir, role)
+	n, err := Open(Options{Name: role, Listen: []string{address}})
+	fail(err)
+	switch role {
+	case "receiver": // exports 1, in shared memory, and 2, which is not shared
+		memory, err := n.Alloc(1 << 20)
+		fail(err)
+		for id, m := range map[uint32][]byte{1: memory, 2: make([]byte, 1<<20)} {
+			e, err := n.Export(id, m, sender, ExportOptions{Queue: 1})
+			fail(err)
+			e.Block()
+		}
+	case "sender": // writes into export 1 of the test for as long as it can
+		i, err := n.Import(context.Background(), 1, "unix:"+filepath.Join(dir, "test"))
+		fail(err)
+		src := make([]byte, i.Bytes())
+		for k := range src {
+			src[k] = 's'
+		}
+		send := func() error { return i.Send(context.Background(), src, 0, SendOptions{}) }
+		fail(send())
+		go func() {
+			for send() == nil {
+			}
+			os.Exit(0)
+		}()
+	}
+	testwait.Ready()
+}
+
+func peerDir(t *testing.T) string {
+	dir, err := os.MkdirTemp("", "vmmc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Setenv("VMMC_TEST_DIR", dir)
+	return dir
+}
+
+func TestExporterIsKilled(t *testing.T) {
+	testwait.Bound(t)
+	address := "unix:" + filepath.Join(peerDir(t), "receiver")
+	_, kill := testwait.Peer(t, "VMMC_TEST_PEER=receiver")
+	n := openNode(t, Options{Name: "sender"})
+	ctx := testContext(t)
+	waiting := n.ImportAsync(99, address)
+	for id := range uint32(2) {
+		i, err := n.Import(ctx, id+1, address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i.Shared() != (id == 0) {
+			t.Errorf("export %d is shared: %v", id+1, i.Shared())
+		}
+		if err := i.Send(ctx, []byte("x"), 0, SendOptions{Notify: true}); err != nil {
+			t.Fatal(err)
+		}
+		op, err := i.SendAsync([]byte("y"), 0, SendOptions{Notify: true}) // the queue is full
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			for what, err := range map[string]error{
+				"Wait": op.Wait(ctx), "Send": i.Send(ctx, []byte("x"), 0, SendOptions{}),
+				"Send with notification": i.Send(ctx, []byte("x"), 0, SendOptions{Notify: true}),
+			} {
+				if !errors.Is(err, ErrPeerGone) {
+					t.Errorf("export %d: %s: %v", id+1, what, err)
+				}
+			}
+		})
+	}
+	kill()
+	if _, err := waiting.Result(); !errors.Is(err, ErrPeerGone) {
+		t.Errorf("an import that waited: %v", err)
+	}
+}
+
+// testExport listens for the sender process.
+func testExport(t *testing.T, o Options) (n *Node, e *Export, memory []byte) {
+	o.Name, o.Listen = "test", []string{"unix:" + filepath.Join(peerDir(t), "test")}
+	n = openNode(t, o)
+	memory, err := n.Alloc(4 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err = n.Export(1, memory, Permissions{Peers: []string{"sender"}, MaxImporters: 1}, ExportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n, e, memory
+}
+
+func TestImporterIsKilledWhileItSends(t *testing.T) {
+	testwait.Bound(t)
+	_, e, memory := testExport(t, Options{})
+	for range 3 { // each finds the place of the one before free
+		_, kill := testwait.Peer(t, "VMMC_TEST_PEER=sender")
+		kill()
+	}
+	if err := e.Unexport(testContext(t)); err != nil || memory[0] != 's' {
+		t.Errorf("%v; has %q", err, memory[0])
+	}
+}
+
+// allThreads tells whether all threads of a process are in a state of proc(5).
+func allThreads(t *testing.T, pid int, state string) bool {
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	if err != nil || len(tasks) == 0 {
+		t.Fatal(tasks, err)
+	}
+	for _, f := range tasks {
+		b, err := os.ReadFile(f)
+		if err == nil && !strings.Contains(string(b), ") "+state+" ") { // else it has ended
+			return false
+		}
+	}
+	return true
+}
+
+// A stopped process may be in the middle of a copy into shared memory. Unexport neither waits for it nor lets
+// it overwrite anything afterwards.
+func TestUnexportFromAStoppedImporter(t *testing.T) {
+	testwait.Bound(t)
+	var warnings []string
+	warn := func(m string) { warnings = append(warnings, m) }
+	n, e, memory := testExport(t, Options{RevokeTimeout: 50 * time.Millisecond, Warn: warn})
+	pid, kill := testwait.Peer(t, "VMMC_TEST_PEER=sender")
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	testwait.Until(t, "the stop of all threads", func() bool { return allThreads(t, pid, "T") })
+	memory[100] = 'm'
+	if err := e.Unexport(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	if memory[0] != 's' || memory[100] != 'm' {
+		t.Errorf("the content is %q, %q", memory[0], memory[100])
+	}
+	for k := range memory {
+		memory[k] = 'x'
+	}
+	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	testwait.Until(t, "the end of the importer, which has gone on", func() bool { return allThreads(t, pid, "Z") })
+	kill()
+	if strings.Trim(string(memory), "x") != "" {
+		t.Error("something landed after Unexport")
+	}
+	if len(warnings) != 1 || !strings.Contains(warnings[0], `"sender"`) {
+		t.Errorf("warned %q", warnings)
+	}
+	if err := n.Free(memory); err != nil {
+		t.Error(err)
+	}
+}
+
+// The next three run in fake time: a peer that says nothing is gone after the heartbeat, to the nanosecond.
+func TestSilentPeerIsGoneAfterTheHeartbeat(t *testing.T) {
+	testwait.Bound(t)
+	for _, greets := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c, peer := net.Pipe()
+			defer peer.Close()
+			go io.Copy(io.Discard, peer)
+			if greets {
+				go peer.Write(wire.Append(nil, &wire.Frame{Type: wire.Hello, Version: wire.Version, Count: 9000}))
+			}
+			s := newStream(c, &Options{Heartbeat: 3 * time.Second})
+			go s.write(nothing{})
+			start := time.Now()
+			s.read(func(*wire.Frame) error { return nil }, func(*wire.Frame) error { return nil })
+			if took := time.Since(start); took != 3*time.Second || !errors.Is(s.gone(), ErrPeerGone) {
+				t.Errorf("%v after %v", s.gone(), took)
+			}
+		})
+	}
+}
+
+func TestPeerThatReadsNothingIsGoneAfterTheHeartbeat(t *testing.T) {
+	testwait.Bound(t)
+	synctest.Test(t, func(t *testing.T) {
+		c, peer := net.Pipe() // without a buffer
+		defer peer.Close()
+		s := newStream(c, &Options{Heartbeat: 3 * time.Second})
+		go s.read(func(*wire.Frame) error { return nil }, func(*wire.Frame) error { return nil })
+		var talker sync.WaitGroup
+		talker.Go(func() {
+			frame := wire.Frame{Type: wire.Hello, Version: wire.Version, Count: 9000}
+			for {
+				if _, err := peer.Write(wire.Append(nil, &frame)); err != nil {
+					return
+				}
+				time.Sleep(time.Second)
+				frame = wire.Frame{Type: wire.Ping}
+			}
+		})
+		start := time.Now()
+		s.write(nothing{})
+		took := time.Since(start)
+		talker.Wait()
+		if took != 3*time.Second || !errors.Is(s.gone(), ErrPeerGone) {
+			t.Errorf("%v after %v", s.gone(), took)
+		}
+	})
+}
+
+func TestIdlePeersStayConnected(t *testing.T) {
+	testwait.Bound(t)
+	synctest.Test(t, func(t *testing.T) {
+		a, b := net.Pipe()
+		// One bears more silence than the other.
+		first := newStream(a, &Options{Heartbeat: 2 * time.Second})
+		second := newStream(b, &Options{Heartbeat: 90 * time.Second})
+		for _, s := range []*stream{first, second} {
+			go s.write(nothing{})
+			go s.read(func(*wire.Frame) error { return nil }, func(*wire.Frame) error { return nil })
+		}
+		time.Sleep(time.Hour)
+		if err := errors.Join(first.reason(), second.reason()); err != nil {
+			t.Error(err)
+		}
+		first.bye()
+		<-first.ended
+		<-second.ended
+		if err := second.reason(); !closedByPeer(err) {
+			t.Error(err)
+		}
+	})
+}

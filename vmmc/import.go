@@ -1,0 +1,191 @@
+package vmmc
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+
+	"go.uber.org/atomic"
+
+	"pinwheel/vmmc/internal/wire"
+)
+
+// Import is an export of another node, to which this one can send (§4.1). All methods are safe for
+// concurrent use.
+type Import struct {
+	link   *outbound
+	number uint64
+	export uint32
+	ready  chan struct{} // closed when it was granted, or has ended
+	ended  chan struct{}
+
+	// These are set before ready is closed.
+	bytes  uint64
+	shared bool // with this process; else messages go through the connection
+
+	over atomic.Bool // there is an err: copies look here
+
+	// link.mu protects what follows.
+	err       error // why nothing can be sent
+	notifying []*Op // that wait for a credit
+
+	// mu lets the memory be unmapped after the last copy into it. It is taken before all other locks.
+	mu       sync.RWMutex
+	memory   *importedMemory // nil: not shared, or not any more
+	mappings []*Mapping
+}
+
+// Import asks the node at an address for its export id and waits for that: until the exporter is there, and
+// until it exports. It fails with ErrNotPermitted or ErrTooManyImporters if the exporter refuses, with
+// ErrPeerGone if the exporter ends after it was found, and with the error of ctx.
+func (n *Node) Import(ctx context.Context, id uint32, exporter string) (*Import, error) {
+	o, err := n.connect(ctx, exporter)
+	if err != nil {
+		return nil, err
+	}
+	i, err := o.begin(id)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-i.ready:
+	case <-ctx.Done():
+		i.Unimport()
+		return nil, fmt.Errorf("vmmc: export %d of %s: %w", id, exporter, ctx.Err())
+	}
+	if err := i.Err(); err != nil {
+		return nil, err
+	}
+	return i, nil
+}
+
+// Importing is an import that ImportAsync has begun.
+type Importing struct {
+	done   chan struct{}
+	cancel context.CancelFunc
+	result *Import
+	err    error
+}
+
+// ImportAsync begins an Import and returns its handle. Whoever loses interest should Cancel it.
+func (n *Node) ImportAsync(id uint32, exporter string) *Importing {
+	ctx, cancel := context.WithCancel(n.ctx)
+	h := &Importing{done: make(chan struct{}), cancel: cancel}
+	go func() {
+		defer close(h.done)
+		defer cancel()
+		h.result, h.err = n.Import(ctx, id, exporter)
+	}()
+	return h
+}
+
+// Done is closed when the import has been granted, or has failed.
+func (h *Importing) Done() <-chan struct{} { return h.done }
+
+// Result waits for the end and returns what Import would.
+func (h *Importing) Result() (*Import, error) {
+	<-h.done
+	return h.result, h.err
+}
+
+// Cancel gives the import up. If it has been granted already, it stays so.
+func (h *Importing) Cancel() { h.cancel() }
+
+// begin sends the request.
+func (o *outbound) begin(id uint32) (*Import, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.down != nil {
+		return nil, o.down
+	}
+	i := &Import{link: o, export: id, ready: make(chan struct{}), ended: make(chan struct{})}
+	i.number = o.importer.Import(id)
+	o.imports[i.number] = i
+	return i, nil
+}
+
+// granted makes the import ready. It takes the file over. link.mu is held.
+func (i *Import) granted(f *wire.Frame, file *os.File) (err error) {
+	i.bytes = f.Bytes
+	if file != nil {
+		if i.memory, err = mapImported(file, f.Offset, f.Bytes); err != nil {
+			return err
+		}
+		i.shared = true
+	}
+	close(i.ready)
+	return nil
+}
+
+// end makes sure that nothing more is sent. link.mu is held.
+func (i *Import) end(err error) {
+	if i.err != nil {
+		return
+	}
+	i.err = err
+	i.over.Store(true)
+	close(i.ended)
+	select {
+	case <-i.ready:
+	default:
+		close(i.ready)
+	}
+	for _, op := range i.notifying {
+		op.fail(err)
+	}
+	i.notifying = nil
+}
+
+// unmap waits for copies into shared memory, and gives mapped areas memory of their own.
+func (i *Import) unmap() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, m := range i.mappings {
+		if err := m.unmap(); err != nil {
+			i.link.node.warn("the area %v stays mapped: %v", m.area, err)
+		}
+	}
+	i.mappings = nil
+	if i.memory != nil {
+		_ = i.memory.unmap() // it fails for nothing that we mapped
+		i.memory = nil
+	}
+	i.link.node.freeProxy(i)
+}
+
+// release ends an import that sends nothing more.
+func (i *Import) release() {
+	i.unmap()
+	o := i.link
+	o.mu.Lock()
+	o.importer.Release(i.number)
+	delete(o.imports, i.number)
+	o.mu.Unlock()
+}
+
+// Unimport ends an import (§4.5): nothing can be sent through it any more, and its proxy addresses are free.
+// Messages that have not been sent out fail with ErrUnimported.
+func (i *Import) Unimport() {
+	i.link.mu.Lock()
+	i.end(ErrUnimported)
+	i.link.mu.Unlock()
+	i.release()
+}
+
+// Bytes returns the size of the export.
+func (i *Import) Bytes() uint64 { return i.bytes }
+
+// Shared tells whether the export is memory of this machine that both processes share.
+func (i *Import) Shared() bool { return i.shared }
+
+// Done is closed when nothing can be sent any more: Err says why.
+func (i *Import) Done() <-chan struct{} { return i.ended }
+
+// Err returns why nothing can be sent any more: ErrUnexported, ErrUnimported, ErrPeerGone or ErrClosed. It
+// is nil before.
+func (i *Import) Err() error {
+	i.link.mu.Lock()
+	defer i.link.mu.Unlock()
+	return i.err
+}

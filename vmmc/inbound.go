@@ -1,0 +1,189 @@
+package vmmc
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"pinwheel/vmmc/internal/protocol"
+	"pinwheel/vmmc/internal/wire"
+)
+
+// inbound is the connection of an importer to this node.
+type inbound struct {
+	*stream
+	node    *Node
+	who     protocol.Identity
+	local   bool          // descriptors can be sent
+	link    protocol.Link // 0 until it said hello
+	arrived uint64        // messages; only its reader uses it
+	// sharing is the descriptor for the grant that is being made. Node.mu protects it.
+	sharing *os.File
+}
+
+// accept serves those who connect until the listener is closed.
+func (n *Node) accept(l net.Listener, e endpoint) {
+	for {
+		c, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			n.warn("%v: %v", l.Addr(), err)
+			select {
+			case <-n.ctx.Done():
+			case <-time.After(100 * time.Millisecond): // most likely no descriptor is left
+			}
+			continue
+		}
+		n.mu.Lock()
+		err = ErrClosed
+		if n.accepted < n.opt.MaxConnections {
+			err = n.spawn(func() { n.serve(c, e) })
+		}
+		if err == nil {
+			n.accepted++
+		}
+		n.mu.Unlock()
+		if err != nil {
+			c.Close()
+		}
+	}
+}
+
+// serve reads what an importer sends until its connection ends.
+func (n *Node) serve(c net.Conn, e endpoint) {
+	defer func() {
+		n.mu.Lock()
+		n.accepted--
+		n.mu.Unlock()
+	}()
+	from := c.RemoteAddr()
+	c, who, err := n.authenticate(c, e, tls.Server)
+	if err != nil && (closedByPeer(err) || n.ctx.Err() != nil) {
+		return
+	}
+	if err != nil {
+		n.warn("a connection from %v was refused: %v", from, err)
+		return
+	}
+	_, local := c.(*net.UnixConn)
+	in := &inbound{stream: newStream(c, &n.opt), node: n, who: who, local: local}
+	stop := context.AfterFunc(n.ctx, in.bye)
+	defer stop()
+	written := make(chan struct{})
+	go func() { in.write(nothing{}); close(written) }()
+	in.read(in.hello, in.handle)
+	<-written
+	if err := in.reason(); errors.Is(err, protocol.ErrProtocol) || errors.Is(err, wire.ErrMalformed) {
+		n.warn("the connection of %q at %v was ended: %v", in.who.Name, from, err)
+	}
+	in.down()
+}
+
+// authenticate makes sure who the peer is. It closes c if it fails.
+func (n *Node) authenticate(
+	c net.Conn, e endpoint, side func(net.Conn, *tls.Config) *tls.Conn,
+) (net.Conn, protocol.Identity, error) {
+	if e.tls != nil {
+		t := side(c, e.tls)
+		ctx, cancel := context.WithTimeout(n.ctx, n.opt.Heartbeat)
+		defer cancel()
+		if err := t.HandshakeContext(ctx); err != nil {
+			c.Close()
+			return nil, protocol.Identity{}, err
+		}
+		c = t
+	}
+	who, err := e.identify(c)
+	if err != nil {
+		c.Close()
+	}
+	return c, who, err
+}
+
+func (in *inbound) hello(f *wire.Frame) error {
+	if in.who.Name == "" {
+		in.who.Name = f.Name
+	}
+	n := in.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return ErrClosed
+	}
+	n.lastLink++
+	in.link = n.lastLink
+	n.inbound[in.link] = in
+	n.exporter.LinkUp(in.link, in.who)
+	return nil
+}
+
+// handle takes a frame of the importer. The bytes of a message go from the connection into the export.
+func (in *inbound) handle(f *wire.Frame) error {
+	n := in.node
+	n.mu.Lock()
+	id, err := n.exporter.Receive(in.link, f)
+	if err != nil || f.Type != wire.Data && f.Type != wire.Notify {
+		n.mu.Unlock()
+		return err
+	}
+	e := n.exports[id]
+	if f.Type == wire.Notify {
+		e.notified(protocol.Notification{
+			From: protocol.Grant{Link: in.link, Number: f.Number}, Peer: in.who.Name,
+			Tag: f.Tag, Offset: f.Offset, Bytes: f.Bytes, Count: 1,
+		})
+	}
+	n.mu.Unlock()
+	if f.Type == wire.Data {
+		if _, err := io.ReadFull(in.in, e.memory[f.Offset:][:f.Bytes]); err != nil {
+			return err
+		}
+	}
+	in.arrived++
+	if in.in.Buffered() == 0 { // else the next one is here already
+		in.stream.arrived(in.arrived)
+	}
+	return nil
+}
+
+// down takes back what the importer had. Nothing that it sent is on its way any more. But memory that it
+// shares is its own to write as long as it lives: only its own end of the connection tells that it does not.
+func (in *inbound) down() {
+	n := in.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if in.link == 0 {
+		return
+	}
+	if in.local && !closedByPeer(in.reason()) {
+		for id, e := range n.exports {
+			if e.block != nil && slices.Contains(n.exporter.Holders(id), in.link) {
+				e.unreturned = true
+			}
+		}
+	}
+	n.exporter.LinkDown(in.link)
+	delete(n.inbound, in.link)
+}
+
+// share prepares the descriptor of an export for a grant, and tells whether there is one. n.mu is held.
+func (in *inbound) share(b *block) bool {
+	if b == nil || !in.local {
+		return false
+	}
+	fd, err := unix.FcntlInt(uintptr(b.fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return false // no descriptor is left: messages go through the socket
+	}
+	in.sharing = os.NewFile(uintptr(fd), "export")
+	return true
+}

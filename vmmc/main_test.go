@@ -1,0 +1,230 @@
+package vmmc
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"pinwheel/internal/testwait"
+)
+
+func TestMain(m *testing.M) {
+	if role := os.Getenv("VMMC_TEST_PEER"); role != "" {
+		peerProcess(role, os.Getenv("VMMC_TEST_DIR"))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// testContext returns a context that ends with the test, or when that waits for too long.
+func testContext(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), testwait.Limit/2)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func openNode(t testing.TB, o Options) *Node {
+	t.Helper()
+	if o.Warn == nil {
+		o.Warn = func(m string) { t.Errorf("warned: %s", m) }
+	}
+	if o.Heartbeat == 0 {
+		o.Heartbeat = testwait.Limit / 2 // no machine is so busy
+	}
+	n, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return n
+}
+
+// socket returns an address in a directory of the test: the paths of its own are too long for sun_path.
+func socket(t testing.TB) string {
+	dir, err := os.MkdirTemp("", "vmmc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return "unix:" + filepath.Join(dir, "s")
+}
+
+// transport is a way in which two nodes can be connected.
+type transport struct {
+	name  string
+	alloc bool // exports lie in memory of Alloc
+	// options returns those of a node with a name, and where it listens.
+	options func(t testing.TB, name string) Options
+	listen  func(t testing.TB) string
+}
+
+const testToken = "0123456789abcdef0123456789abcdef"
+
+func loopbackPort(testing.TB) string { return "tcp:127.0.0.1:0" }
+
+var transports = []transport{
+	{"shared memory", true, func(_ testing.TB, name string) Options { return Options{Name: name} }, socket},
+	{"unix socket", false, func(_ testing.TB, name string) Options { return Options{Name: name} }, socket},
+	{"tcp with token", true, func(_ testing.TB, name string) Options {
+		return Options{Name: name, Token: testToken}
+	}, loopbackPort},
+	{"tcp with certificates", false, func(t testing.TB, name string) Options {
+		c := certificateOf(t, name)
+		return Options{Certificate: &c, Authorities: testAuthority.pool}
+	}, loopbackPort},
+}
+
+// authority issues the certificates of tests.
+type authority struct {
+	certificate *x509.Certificate
+	key         ed25519.PrivateKey
+	pool        *x509.CertPool
+}
+
+func newAuthority() *authority {
+	_, key, _ := ed25519.GenerateKey(rand.Reader)
+	a := &authority{key: key, pool: x509.NewCertPool()}
+	a.certificate = &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"},
+		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	der, err := x509.CreateCertificate(rand.Reader, a.certificate, a.certificate, key.Public(), key)
+	if err == nil {
+		a.certificate, err = x509.ParseCertificate(der)
+	}
+	if err != nil {
+		panic(err)
+	}
+	a.pool.AddCert(a.certificate)
+	return a
+}
+
+var testAuthority = newAuthority()
+
+func certificateOf(t testing.TB, name string) tls.Certificate {
+	return testAuthority.issue(t, name, time.Now().Add(time.Hour))
+}
+
+func (a *authority) issue(t testing.TB, name string, until time.Time) tls.Certificate {
+	_, key, _ := ed25519.GenerateKey(rand.Reader)
+	template := &x509.Certificate{SerialNumber: big.NewInt(2), NotAfter: until, KeyUsage: x509.KeyUsageDigitalSignature,
+		Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+// world is an exporter, an importer that it permits, and the memory of one export.
+type world struct {
+	transport
+	exporter, importer *Node
+	address            string // of the exporter
+}
+
+// begin connects two nodes, which are called receiver and sender.
+func (tr transport) begin(t testing.TB, change ...func(*Options)) *world {
+	testwait.Bound(t)
+	o := tr.options(t, "receiver")
+	o.Listen = []string{tr.listen(t)}
+	for _, c := range change {
+		c(&o)
+	}
+	w := &world{transport: tr, exporter: openNode(t, o)}
+	w.address = w.exporter.Addresses()[0]
+	w.importer = w.node(t, "sender")
+	return w
+}
+
+// node opens another importer.
+func (w *world) node(t testing.TB, name string) *Node { return openNode(t, w.options(t, name)) }
+
+// memory returns memory that the race detector does not watch: peers write to it.
+func (w *world) memory(t testing.TB, size int) []byte {
+	t.Helper()
+	if w.alloc {
+		b, err := w.exporter.Alloc(uint64(size))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	b, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Munmap(b) }) // before the node closes: Unexport first
+	return b
+}
+
+var sender = Permissions{Peers: []string{"sender"}}
+
+func (w *world) export(t testing.TB, id uint32, memory []byte, p Permissions, o ExportOptions) *Export {
+	t.Helper()
+	e, err := w.exporter.Export(id, memory, p, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if gone, err := e.UnexportAsync(); err == nil {
+			<-gone
+		}
+	})
+	return e
+}
+
+func (w *world) imports(t testing.TB, id uint32) *Import {
+	t.Helper()
+	i, err := w.importer.Import(testContext(t), id, w.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+// pair is export 1 of size bytes, and its import.
+func (w *world) pair(t testing.TB, size int, o ExportOptions) (memory []byte, e *Export, i *Import) {
+	t.Helper()
+	memory = w.memory(t, size)
+	e = w.export(t, 1, memory, sender, o)
+	return memory, e, w.imports(t, 1)
+}
+
+func send(t testing.TB, i *Import, src string, off uint64, o SendOptions) {
+	t.Helper()
+	if err := i.Send(testContext(t), []byte(src), off, o); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// arrives waits until memory has a string at off, by looking.
+func arrives(t testing.TB, memory []byte, off int, want string) {
+	t.Helper()
+	testwait.Until(t, want+" arrives", func() bool { return string(memory[off:off+len(want)]) == want },
+		func() any { return strings.ToValidUTF8(string(memory[off:off+len(want)]), "?") })
+}
+
+func wait(t testing.TB, e *Export) Notification {
+	t.Helper()
+	n, err := e.Wait(testContext(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

@@ -1,0 +1,164 @@
+package vmmc
+
+import (
+	"errors"
+	"os"
+	"testing"
+
+	"pinwheel/internal/testwait"
+	"pinwheel/mem"
+)
+
+// mapped is an automatic update area of two pages, mapped to those of an export of four from the second on.
+func mapped(t *testing.T) (w *world, remote, local []byte, e *Export, i *Import, m *Mapping) {
+	w = transports[0].begin(t)
+	page := int(mem.PageSize)
+	remote, e, i = w.pair(t, 4*page, ExportOptions{})
+	local, err := w.importer.Alloc(uint64(3 * page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	local[0], local[page] = 'a', 'b'
+	m, err = i.Map(mem.PageSize, local[page:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, remote, local, e, i, m
+}
+
+func TestStoresIntoAnAutomaticUpdateAreaArrive(t *testing.T) {
+	_, remote, local, _, i, m := mapped(t)
+	page := int(mem.PageSize)
+	from, to := wordAt(local, page+8), wordAt(remote, page+8)
+	for k := range uint64(1000) {
+		from.Store(k)
+		if got := to.Load(); got != k {
+			t.Fatalf("%d after a store of %d", got, k)
+		}
+	}
+	local[3*page-1] = 'z'
+	if remote[3*page-1] != 'z' || local[0] != 'a' || remote[0] != 0 {
+		t.Errorf("has %q, %q, %q", remote[3*page-1], local[0], remote[0])
+	}
+	if err := m.Unmap(); err != nil {
+		t.Fatal(err)
+	}
+	from.Store(7) // a local computation
+	if got := to.Load(); got != 999 || local[3*page-1] != 'z' {
+		t.Errorf("%d and %q after Unmap", got, local[3*page-1])
+	}
+	if m, err := i.Map(0, local); err != nil { // another destination
+		t.Error(err)
+	} else if err := errors.Join(m.Unmap(), m.Unmap()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAddressHasOneDestination(t *testing.T) {
+	w, _, local, _, i, _ := mapped(t)
+	page := int(mem.PageSize)
+	if _, err := i.Map(0, local[2*page:]); !errors.Is(err, ErrInUse) {
+		t.Errorf("a second mapping: %v", err)
+	}
+	if _, err := i.Map(0, local[:page]); err != nil {
+		t.Errorf("the page before: %v", err)
+	}
+	if _, err := w.importer.Export(5, local[:9], sender, ExportOptions{}); !errors.Is(err, ErrInUse) {
+		t.Errorf("an export of it: %v", err)
+	}
+	if err := w.importer.Free(local); !errors.Is(err, ErrInUse) {
+		t.Errorf("freed: %v", err)
+	}
+}
+
+func TestWhatCannotBeMappedIsRefused(t *testing.T) {
+	w, _, local, _, i, m := mapped(t)
+	if err := m.Unmap(); err != nil {
+		t.Fatal(err)
+	}
+	page := int(mem.PageSize)
+	for what, try := range map[string]func() (*Mapping, error){
+		"half a page":       func() (*Mapping, error) { return i.Map(0, local[:page/2]) },
+		"no page":           func() (*Mapping, error) { return i.Map(0, local[:0]) },
+		"from half a page":  func() (*Mapping, error) { return i.Map(uint64(page/2), local[:page]) },
+		"beyond the export": func() (*Mapping, error) { return i.Map(uint64(3*page), local[:2*page]) },
+		"other memory":      func() (*Mapping, error) { return i.Map(0, make([]byte, 4*page)) },
+	} {
+		if _, err := try(); err == nil {
+			t.Errorf("%s was mapped", what)
+		}
+	}
+	if _, err := w.importer.Export(5, local[:9], sender, ExportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := i.Map(0, local); !errors.Is(err, ErrInUse) {
+		t.Errorf("exported memory: %v", err)
+	}
+	i.Unimport()
+	if _, err := i.Map(0, local); !errors.Is(err, ErrUnimported) {
+		t.Errorf("after Unimport: %v", err)
+	}
+	other := transports[1].begin(t)
+	if _, _, i := other.pair(t, page, ExportOptions{}); i.Shared() {
+		t.Error("heap memory is shared")
+	} else if _, err := i.Map(0, local[page:2*page]); !errors.Is(err, ErrNotShared) {
+		t.Errorf("memory that is not shared: %v", err)
+	}
+}
+
+// The end of a mapping from the other side leaves the sender its memory, with what it shows.
+func TestUnexportEndsAutomaticUpdate(t *testing.T) {
+	_, remote, local, e, i, m := mapped(t)
+	page := int(mem.PageSize)
+	local[page] = 'k'
+	if err := e.Unexport(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	local[page+1] = 'l'
+	if string(remote[page:page+2]) != "k\x00" || string(local[page:page+2]) != "kl" {
+		t.Errorf("has %q and %q", remote[page:page+2], local[page:page+2])
+	}
+	testwait.Receive(t, "the end of the import", i.Done())
+	if err := m.Unmap(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Exports and imports that come and go leave no descriptor and no mapping behind.
+func TestNothingIsLeftOfWhatIsGone(t *testing.T) {
+	w := transports[0].begin(t)
+	count := func(dir string) int {
+		all, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all)
+	}
+	cycle := func() {
+		memory, err := w.exporter.Alloc(100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := w.exporter.Export(1, memory, sender, ExportOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := w.imports(t, 1)
+		if _, err := i.Proxy(); err != nil {
+			t.Fatal(err)
+		}
+		send(t, i, "x", 99, SendOptions{})
+		if err := errors.Join(e.Unexport(testContext(t)), w.exporter.Free(memory)); err != nil {
+			t.Fatal(err)
+		}
+		testwait.Receive(t, "the end of the import", i.Done())
+	}
+	cycle()
+	fds, maps := count("/proc/self/fd"), count("/proc/self/map_files")
+	for range 300 {
+		cycle()
+	}
+	if f, m := count("/proc/self/fd"), count("/proc/self/map_files"); f > fds+10 || m > maps+100 {
+		t.Errorf("descriptors %d to %d, mappings %d to %d", fds, f, maps, m)
+	}
+}

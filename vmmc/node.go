@@ -1,0 +1,192 @@
+package vmmc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+
+	"pinwheel/internal/fault"
+	"pinwheel/vmmc/internal/protocol"
+	"pinwheel/vmmc/internal/wire"
+)
+
+// Node is a process that exports and imports memory. All methods are safe for concurrent use.
+type Node struct {
+	opt       Options
+	listeners []net.Listener
+	// ctx ends with Close.
+	ctx   context.Context
+	close context.CancelFunc
+	tasks sync.WaitGroup // goroutines; none begins once closed is set
+
+	// mu protects what follows. It is taken after Import.mu, and before outbound.mu.
+	mu       sync.Mutex
+	closed   bool
+	exporter *protocol.Exporter
+	inbound  map[protocol.Link]*inbound
+	lastLink protocol.Link
+	accepted int // connections, those included that have not said hello
+	exports  map[uint32]*Export
+	outbound map[string]*dialing // by address
+	blocks   []*block
+	proxies  []proxy
+	warnings int
+}
+
+// Open makes a Node and listens at its addresses. It fails if the options make no sense, or if there is no
+// identity for an address.
+func Open(o Options) (*Node, error) {
+	if err := o.EnsureDefaults(); err != nil {
+		return nil, err
+	}
+	n := &Node{
+		opt: o, inbound: map[protocol.Link]*inbound{}, exports: map[uint32]*Export{}, outbound: map[string]*dialing{},
+	}
+	n.ctx, n.close = context.WithCancel(context.Background())
+	n.exporter = protocol.NewExporter((*exporterDriver)(n))
+	for _, a := range o.Listen {
+		if err := n.listen(a); err != nil {
+			return nil, errors.Join(err, n.Close())
+		}
+	}
+	return n, nil
+}
+
+func (n *Node) listen(address string) error {
+	e, err := n.endpoint(address)
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen(e.network, e.address)
+	if errors.Is(err, syscall.EADDRINUSE) && e.network == "unix" && abandoned(e.address) {
+		l, err = net.Listen(e.network, e.address)
+	}
+	if err != nil {
+		return fmt.Errorf("vmmc: %w", err)
+	}
+	n.listeners = append(n.listeners, l)
+	n.tasks.Go(func() { n.accept(l, e) })
+	return nil
+}
+
+// abandoned removes the socket of a process that was killed, and tells whether it was that.
+func abandoned(path string) bool {
+	c, err := net.Dial("unix", path)
+	if err == nil {
+		c.Close()
+	}
+	return errors.Is(err, syscall.ECONNREFUSED) && os.Remove(path) == nil
+}
+
+// Addresses returns where importers find this node: those of Options.Listen, with the ports that the
+// kernel chose for port 0.
+func (n *Node) Addresses() (a []string) {
+	for _, l := range n.listeners {
+		a = append(a, l.Addr().Network()+":"+l.Addr().String())
+	}
+	return a
+}
+
+// Close ends all exports, imports and connections, waits for handlers, and frees the memory of Alloc, which
+// must not be touched any more. A handler must not call it. A second Close does nothing.
+func (n *Node) Close() error {
+	n.mu.Lock()
+	if n.closed {
+		n.mu.Unlock()
+		return nil
+	}
+	n.closed = true
+	var out []*outbound
+	for _, d := range n.outbound {
+		if d.out != nil {
+			out = append(out, d.out)
+		}
+	}
+	for _, e := range n.exports {
+		e.stir()
+	}
+	n.mu.Unlock()
+	var errs []error
+	for _, l := range n.listeners {
+		errs = append(errs, l.Close())
+	}
+	for _, o := range out {
+		o.close()
+	}
+	n.close()
+	n.tasks.Wait()
+
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for id, e := range n.exports {
+		e.unreturned = false // its memory goes away as a whole
+		_ = n.exporter.Unexport(id)
+	}
+	for _, b := range n.blocks {
+		errs = append(errs, b.free())
+	}
+	n.blocks = nil
+	return errors.Join(errs...)
+}
+
+// spawn runs f in a goroutine that Close waits for. n.mu is held. It returns ErrClosed if there is nothing
+// to wait for it any more.
+func (n *Node) spawn(f func()) error {
+	if n.closed {
+		return ErrClosed
+	}
+	n.tasks.Go(f)
+	return nil
+}
+
+// maxWarnings bounds what strangers can make a node write.
+const maxWarnings = 20
+
+func (n *Node) warn(format string, args ...any) {
+	n.mu.Lock()
+	n.warnings++
+	k := n.warnings
+	n.mu.Unlock()
+	switch m := fmt.Sprintf(format, args...); {
+	case k < maxWarnings:
+		n.opt.Warn(m)
+	case k == maxWarnings:
+		n.opt.Warn(m + "; this node says no more about such things")
+	}
+}
+
+// exporterDriver is a Node as its protocol.Exporter sees it. n.mu is held in its methods.
+type exporterDriver Node
+
+// Send queues a frame for an importer, and the descriptor of a shared export with its grant.
+func (d *exporterDriver) Send(to protocol.Link, f *wire.Frame) {
+	in := d.inbound[to]
+	var file *os.File
+	if f.Shared {
+		file = in.sharing
+		in.sharing = nil
+	}
+	in.send(f, file)
+}
+
+// Gone frees what an export held, and wakes those who wait for that.
+func (d *exporterDriver) Gone(id uint32) {
+	e := d.exports[id]
+	delete(d.exports, id)
+	if e.unreturned {
+		e.err = fault.Contain(e.block.renew)
+	}
+	if e.block != nil && e.err == nil {
+		e.block.export = nil
+	}
+	if e.late != nil {
+		e.late.Stop()
+	}
+	e.ended = true
+	close(e.gone)
+	e.stir()
+}

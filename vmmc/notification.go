@@ -1,0 +1,138 @@
+package vmmc
+
+import (
+	"context"
+	"fmt"
+
+	"pinwheel/internal/fault"
+	"pinwheel/vmmc/internal/protocol"
+)
+
+// Notification tells of a message that has arrived, because its sender wanted that (§4.4).
+type Notification struct {
+	Peer   string // name of the importer
+	Tag    uint16 // as in SendOptions
+	Offset uint64 // of the message, in the export
+	Bytes  uint64 // of the message
+	Count  int    // how many this one stands for; more than one only with ExportOptions.Coalesce
+}
+
+// notified takes a notification. n.mu is held.
+func (e *Export) notified(n protocol.Notification) {
+	if !e.queue.Put(n) {
+		e.node.exporter.Consumed(n.From)
+	}
+	e.stir()
+}
+
+// stir wakes whoever waits for a change. n.mu is held.
+func (e *Export) stir() {
+	close(e.changed)
+	e.changed = make(chan struct{})
+}
+
+// Handle calls f for each notification, one after the other, in a goroutine of its own. Without a handler,
+// notifications are ignored, unless they are blocked or somebody is in Wait. nil removes it. A
+// panic of f ends this call of it alone, and Options.Warn says so.
+func (e *Export) Handle(f func(Notification)) {
+	n := e.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	e.handler = f
+	e.settle(e.queue.Handle(f != nil))
+	if f != nil && !e.handling && !e.ended {
+		e.handling = n.spawn(e.handle) == nil
+	}
+}
+
+// settle gives back the credits of notifications that nobody wants any more. n.mu is held.
+func (e *Export) settle(dropped []protocol.Notification) {
+	for _, n := range dropped {
+		e.node.exporter.Consumed(n.From)
+	}
+	e.stir()
+}
+
+// Block keeps notifications in the queue until Unblock, or for Wait.
+func (e *Export) Block() { e.setBlocked(true) }
+
+// Unblock lets the handler have notifications, first those that came meanwhile.
+func (e *Export) Unblock() { e.setBlocked(false) }
+
+func (e *Export) setBlocked(yes bool) {
+	e.node.mu.Lock()
+	defer e.node.mu.Unlock()
+	e.settle(e.queue.Block(yes))
+}
+
+// Discard drops notifications, those in the queue first, or accepts them again.
+func (e *Export) Discard(yes bool) {
+	e.node.mu.Lock()
+	defer e.node.mu.Unlock()
+	e.settle(e.queue.Discard(yes))
+}
+
+// Wait returns the next notification, also while they are blocked: Block, then Wait misses none. After the
+// end of the export it returns those that are left, then ErrUnexported.
+func (e *Export) Wait(ctx context.Context) (Notification, error) {
+	n := e.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	e.settle(e.queue.Wait(1))
+	defer func() { e.settle(e.queue.Wait(-1)) }()
+	for {
+		if q, ok := e.queue.Take(); ok {
+			n.exporter.Consumed(q.From)
+			return public(q), nil
+		}
+		switch {
+		case n.closed:
+			return Notification{}, ErrClosed
+		case e.ended:
+			return Notification{}, fmt.Errorf("%w: %d", ErrUnexported, e.id)
+		}
+		changed := e.changed
+		n.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		n.mu.Lock()
+		if ctx.Err() != nil && e.queue.Len() == 0 {
+			return Notification{}, ctx.Err()
+		}
+	}
+}
+
+// handle calls the handler until the export has ended.
+func (e *Export) handle() {
+	n := e.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for !n.closed {
+		if !e.queue.Deliverable() {
+			if e.ended || e.handler == nil {
+				break
+			}
+			changed := e.changed
+			n.mu.Unlock()
+			<-changed
+			n.mu.Lock()
+			continue
+		}
+		q, _ := e.queue.Take()
+		f := e.handler
+		n.mu.Unlock()
+		err := fault.Contain(func() error { f(public(q)); return nil })
+		if err != nil {
+			n.warn("the handler of export %d: %v", e.id, err)
+		}
+		n.mu.Lock()
+		n.exporter.Consumed(q.From)
+	}
+	e.handling = false
+}
+
+func public(n protocol.Notification) Notification {
+	return Notification{Peer: n.Peer, Tag: n.Tag, Offset: n.Offset, Bytes: n.Bytes, Count: n.Count}
+}

@@ -1,0 +1,80 @@
+package vmmc
+
+import "context"
+
+// SendOptions are those of a message.
+type SendOptions struct {
+	// Notify tells the exporter of the message after it has arrived (§4.4).
+	Notify bool
+	Tag    uint16 // of the notification
+}
+
+// Op is a message that SendAsync sends (§4.2). Its methods are safe for concurrent use.
+type Op struct {
+	to            *Import
+	notify        bool
+	tag           uint16
+	offset, bytes uint64
+
+	// outbound.mu protects what follows, but the channels.
+	src         []byte // that has not been sent
+	at          uint64 // where it goes
+	last        uint64 // place of the last frame in the order of the connection
+	sent, acked state
+	err         error
+}
+
+// state is one that an Op reaches once.
+type state struct {
+	c       chan struct{}
+	reached bool
+}
+
+func newOp(to *Import, src []byte, off uint64, o SendOptions) *Op {
+	return &Op{
+		to: to, notify: o.Notify, tag: o.Tag, offset: off, bytes: uint64(len(src)), src: src, at: off,
+		sent: state{c: make(chan struct{})}, acked: state{c: make(chan struct{})},
+	}
+}
+
+// finish reaches a state. The first error stays.
+func (op *Op) finish(s *state, err error) {
+	if s.reached {
+		return
+	}
+	if op.err == nil {
+		op.err = err
+	}
+	s.reached = true
+	close(s.c)
+}
+
+func (op *Op) fail(err error) {
+	op.finish(&op.sent, err)
+	op.finish(&op.acked, err)
+}
+
+// Sent is closed when the message has been sent out, its notification included, or has failed. From then on
+// its source may be changed.
+func (op *Op) Sent() <-chan struct{} { return op.sent.c }
+
+// Acked is closed when the message, with its notification, has arrived in the memory of the exporter, or has
+// failed. It says nothing about who has looked at it.
+func (op *Op) Acked() <-chan struct{} { return op.acked.c }
+
+// Err returns why the message failed: some of it may have arrived. It is nil before the end.
+func (op *Op) Err() error {
+	op.to.link.mu.Lock()
+	defer op.to.link.mu.Unlock()
+	return op.err
+}
+
+// Wait returns when the message has arrived, or has failed. If ctx ends first the message goes on.
+func (op *Op) Wait(ctx context.Context) error {
+	select {
+	case <-op.acked.c:
+		return op.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

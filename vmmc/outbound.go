@@ -1,0 +1,227 @@
+package vmmc
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+
+	"pinwheel/vmmc/internal/protocol"
+	"pinwheel/vmmc/internal/wire"
+)
+
+// outbound is the connection of this node to an exporter, with the imports from it.
+type outbound struct {
+	*stream
+	node    *Node
+	address string
+
+	// mu protects what follows. It is taken after Node.mu, and before stream.mu.
+	mu       sync.Mutex
+	importer *protocol.Importer
+	imports  map[uint64]*Import
+	queue    []*Op  // whose bytes have not all been sent, in order
+	sending  []*Op  // whose last bytes the writer has
+	unacked  []*Op  // whose last frame has its place in the order, by that
+	count    uint64 // of Data and Notify frames that have their place
+	down     error  // why nothing can be imported any more
+}
+
+func newOutbound(n *Node, address string, s *stream) *outbound {
+	o := &outbound{stream: s, node: n, address: address, imports: map[uint64]*Import{}}
+	o.importer = protocol.NewImporter(o.emit)
+	return o
+}
+
+// emit queues a frame of the importer. A notification has its place in the order from now on. mu is held.
+func (o *outbound) emit(f *wire.Frame) {
+	if f.Type == wire.Notify {
+		i := o.imports[f.Number]
+		op := i.notifying[0]
+		i.notifying = i.notifying[1:]
+		o.placed(op)
+		op.finish(&op.sent, nil)
+	}
+	o.send(f, nil)
+}
+
+// placed gives the last frame of an op its place in the order. mu is held.
+func (o *outbound) placed(op *Op) {
+	o.count++
+	op.last = o.count
+	o.unacked = append(o.unacked, op)
+}
+
+// serve reads what the exporter sends until the connection ends. It says nothing before the exporter said
+// hello, and so accepted this node: an answer to what it refuses could overtake the reason. greeted is
+// closed then.
+func (o *outbound) serve(greeted chan struct{}) {
+	var writer sync.WaitGroup
+	o.read(func(*wire.Frame) error {
+		writer.Go(func() { o.write(o) })
+		close(greeted)
+		return nil
+	}, o.handle)
+	writer.Wait()
+	o.end(o.gone())
+	if c, ok := o.conn.(*unixConn); ok {
+		c.closeFiles()
+	}
+}
+
+// end ends all imports and ops.
+func (o *outbound) end(err error) {
+	n := o.node
+	n.mu.Lock()
+	if d := n.outbound[o.address]; d != nil && d.out == o {
+		delete(n.outbound, o.address)
+	}
+	n.mu.Unlock()
+	o.mu.Lock()
+	o.down = err
+	for _, i := range o.imports {
+		i.end(err)
+	}
+	for _, op := range slices.Concat(o.queue, o.sending, o.unacked) {
+		op.fail(err)
+	}
+	o.queue, o.sending, o.unacked = nil, nil, nil
+	imports := o.imports
+	o.imports = nil
+	o.mu.Unlock()
+	for _, i := range imports {
+		i.unmap()
+	}
+}
+
+// close ends what uses the memory of the exporter, and then the connection, in this order: see closedByPeer.
+func (o *outbound) close() {
+	o.mu.Lock()
+	var imports []*Import
+	for _, i := range o.imports {
+		i.end(ErrClosed)
+		imports = append(imports, i)
+	}
+	o.mu.Unlock()
+	for _, i := range imports {
+		i.unmap()
+	}
+	o.bye()
+}
+
+// handle takes a frame of the exporter.
+func (o *outbound) handle(f *wire.Frame) error {
+	var file *os.File
+	if f.Shared {
+		c, ok := o.conn.(*unixConn)
+		if ok {
+			file = c.takeFile()
+		}
+		if file == nil {
+			return fmt.Errorf("%w: a shared export without its descriptor", protocol.ErrProtocol)
+		}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if f.Type == wire.Ack {
+		return o.acked(f.Count)
+	}
+	event, err := o.importer.Receive(f)
+	if event != protocol.Granted {
+		closeFile(file)
+	}
+	i := o.imports[f.Number]
+	switch event {
+	case protocol.Granted:
+		if err := i.granted(f, file); err != nil {
+			i.end(err)
+			o.importer.Release(f.Number)
+			delete(o.imports, f.Number)
+		}
+	case protocol.Denied:
+		i.end(fmt.Errorf("vmmc: export %d of %s: %w", i.export, o.address, protocol.Reason(f.Code)))
+		delete(o.imports, f.Number)
+	case protocol.Revoked:
+		i.end(ErrUnexported)
+		// Not here: copies into shared memory may be under way, and the reader waits for nobody.
+		o.node.tasks.Go(i.release)
+	}
+	return err
+}
+
+// acked completes the ops whose last frame has arrived. mu is held.
+func (o *outbound) acked(count uint64) error {
+	if count > o.count {
+		return fmt.Errorf("%w: %d messages arrived of %d", protocol.ErrProtocol, count, o.count)
+	}
+	for len(o.unacked) > 0 && o.unacked[0].last <= count {
+		o.unacked[0].finish(&o.unacked[0].sent, nil)
+		o.unacked[0].finish(&o.unacked[0].acked, nil)
+		o.unacked = o.unacked[1:]
+	}
+	return nil
+}
+
+// next is the source of the writer: the next bytes of the oldest op.
+func (o *outbound) next(b []byte) []byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.idle() {
+		return b
+	}
+	for len(o.queue) > 0 {
+		op := o.queue[0]
+		i := op.to
+		if op.err != nil || i.err != nil {
+			op.fail(i.err)
+			o.queue = o.queue[1:]
+			continue
+		}
+		n := min(len(op.src), wire.MaxChunk)
+		if n > 0 {
+			b = wire.Append(b, &wire.Frame{Type: wire.Data, Number: i.number, Offset: op.at, Bytes: uint64(n)})
+			b = append(b, op.src[:n]...)
+			op.src, op.at = op.src[n:], op.at+uint64(n)
+		}
+		if len(op.src) == 0 {
+			o.queue = o.queue[1:]
+			o.sending = append(o.sending, op)
+		}
+		if n == 0 {
+			continue // there is only the notification, of which written takes care
+		}
+		if len(op.src) == 0 && !op.notify {
+			o.placed(op)
+		} else {
+			o.count++
+		}
+		break
+	}
+	return b
+}
+
+// written hears that all that next returned has been sent out.
+func (o *outbound) written() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, op := range o.sending {
+		if op.notify {
+			o.notify(op)
+		} else {
+			op.finish(&op.sent, nil)
+		}
+	}
+	o.sending = nil
+}
+
+// notify sends the notification of an op whose bytes are with the exporter, or on their way in order. mu is
+// held.
+func (o *outbound) notify(op *Op) {
+	i := op.to
+	if i.err != nil {
+		op.fail(i.err)
+		return
+	}
+	i.notifying = append(i.notifying, op)
+	o.importer.Notify(i.number, op.offset, op.bytes, op.tag)
+}

@@ -1,0 +1,318 @@
+package vmmc
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"pinwheel/internal/testwait"
+	"pinwheel/vmmc/internal/protocol"
+	"pinwheel/vmmc/internal/wire"
+)
+
+func quiet(string) {}
+
+func TestWithoutIdentityThereIsNoWayBeyondThisMachine(t *testing.T) {
+	testwait.Bound(t)
+	for _, a := range []string{"tcp:0.0.0.0:0", "tcp::0", "tcp:192.0.2.1:7", "tcp:example.com:7"} {
+		if n, err := Open(Options{Listen: []string{a}}); !errors.Is(err, ErrAddress) {
+			t.Errorf("listens at %s: %v, %v", a, n, err)
+		} else if strings.Count(err.Error(), "\n") > 0 {
+			t.Errorf("more than a line: %v", err)
+		}
+		if _, err := openNode(t, Options{}).Import(testContext(t), 1, a); !errors.Is(err, ErrAddress) {
+			t.Errorf("imports from %s: %v", a, err)
+		}
+	}
+}
+
+func TestBadOptionsAreRefused(t *testing.T) {
+	c := certificateOf(t, "a")
+	for what, o := range map[string]Options{
+		"a short token":                     {Token: "secret"},
+		"a certificate without authorities": {Certificate: &c},
+		"authorities without a certificate": {Authorities: testAuthority.pool},
+		"a token and a certificate":         {Certificate: &c, Authorities: testAuthority.pool, Token: testToken},
+		"a long name":                       {Name: strings.Repeat("n", 256)},
+		"a heartbeat of a nanosecond":       {Heartbeat: 1},
+		"no path":                           {Listen: []string{"unix:"}},
+		"no such network":                   {Listen: []string{"udp:127.0.0.1:1"}},
+		"no port":                           {Listen: []string{"tcp:127.0.0.1"}},
+	} {
+		if _, err := Open(o); err == nil {
+			t.Errorf("%s: accepted", what)
+		}
+	}
+}
+
+func TestUserOfThisMachineNeedsNoIdentity(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("XDG_RUNTIME_DIR", dir)
+	for _, listen := range []string{socket(t), "tcp:localhost:0"} {
+		testwait.Bound(t)
+		x := openNode(t, Options{Listen: []string{listen}})
+		for id, uid := range []int{os.Geteuid(), os.Geteuid() + 1} {
+			memory, err := x.Alloc(10)
+			if err == nil {
+				_, err = x.Export(uint32(id), memory, Permissions{UIDs: []uint32{uint32(uid)}}, ExportOptions{})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		m := openNode(t, Options{})
+		if _, err := m.Import(testContext(t), 0, x.Addresses()[0]); err != nil {
+			t.Errorf("%s: %v", listen, err)
+		}
+		if _, err := m.Import(testContext(t), 1, x.Addresses()[0]); !errors.Is(err, ErrNotPermitted) {
+			t.Errorf("%s: what another user may import: %v", listen, err)
+		}
+	}
+	info, err := os.Stat(filepath.Join(dir, "vmmc.token"))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+}
+
+func TestTokenFileIsForItsOwnerAlone(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "token")
+	var made sync.Map
+	var all sync.WaitGroup
+	for range 20 { // all get the one that is made first
+		all.Go(func() {
+			token, err := fileToken(path)
+			if err != nil {
+				t.Error(err)
+			}
+			made.Store(token, true)
+		})
+	}
+	all.Wait()
+	n := 0
+	made.Range(func(k, _ any) bool { n++; return len(k.(string)) >= minToken })
+	if files, err := os.ReadDir(dir); n != 1 || len(files) != 1 || err != nil {
+		t.Errorf("%d tokens, in %v, %v", n, files, err)
+	}
+	if err := os.Chmod(path, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fileToken(path); !errors.Is(err, ErrIdentity) {
+		t.Errorf("readable for the group: %v", err)
+	}
+	link := filepath.Join(dir, "link")
+	if err := errors.Join(os.Chmod(path, 0o600), os.Symlink(path, link)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fileToken(link); err == nil {
+		t.Error("a symbolic link was followed")
+	}
+	if err := os.WriteFile(path, []byte("short\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fileToken(path); !errors.Is(err, ErrIdentity) {
+		t.Errorf("short: %v", err)
+	}
+}
+
+func TestPeersWithoutTheRightIdentityAreRefused(t *testing.T) {
+	stranger := newAuthority()
+	certified := func(a *authority, until time.Duration) Options {
+		c := a.issue(t, "sender", time.Now().Add(until))
+		return Options{Certificate: &c, Authorities: testAuthority.pool}
+	}
+	withToken := Options{Token: testToken}
+	for what, pair := range map[string][2]Options{
+		"another token":              {withToken, {Token: strings.ToUpper(testToken)}},
+		"a token, not a certificate": {certified(testAuthority, time.Hour), withToken},
+		"a certificate, not a token": {withToken, certified(testAuthority, time.Hour)},
+		"an expired certificate":     {certified(testAuthority, time.Hour), certified(testAuthority, -time.Minute)},
+		"another authority":          {certified(testAuthority, time.Hour), certified(stranger, time.Hour)},
+		"a foreign exporter":         {certified(stranger, time.Hour), certified(testAuthority, time.Hour)},
+	} {
+		t.Run(what, func(t *testing.T) {
+			testwait.Bound(t)
+			x, m := pair[0], pair[1]
+			x.Listen, x.Warn = []string{"tcp:127.0.0.1:0"}, quiet
+			exporter := openNode(t, x)
+			if _, err := exporter.Export(1, make([]byte, 10), sender, ExportOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			i, err := openNode(t, m).Import(testContext(t), 1, exporter.Addresses()[0])
+			if err == nil || !permanent(err) {
+				t.Errorf("got %v, %v", i, err)
+			}
+		})
+	}
+}
+
+func TestOnlyTLS13IsSpoken(t *testing.T) {
+	testwait.Bound(t)
+	x := openNode(t, Options{Token: testToken, Listen: []string{"tcp:127.0.0.1:0"}, Warn: quiet})
+	_, address, _ := strings.Cut(x.Addresses()[0], ":")
+	old := &tls.Config{MaxVersion: tls.VersionTLS12, InsecureSkipVerify: true}
+	if _, err := tls.Dial("tcp", address, old); err == nil {
+		t.Error("TLS 1.2 was accepted")
+	}
+}
+
+func TestOtherUsersAreRefusedAtTheSocket(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can be another user")
+	}
+	testwait.Bound(t)
+	warned := make(chan string, 1)
+	address := socket(t)
+	openNode(t, Options{Listen: []string{address}, Warn: func(m string) { warned <- m }})
+	_, path, _ := strings.Cut(address, ":")
+	if err := errors.Join(os.Chmod(filepath.Dir(path), 0o711), os.Chmod(path, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlock: the thread ends with this goroutine
+		const nobody = 65534
+		if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, nobody, nobody, nobody); e != 0 { // of this thread alone
+			done <- e
+			return
+		}
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err == nil {
+			err = unix.Connect(fd, &unix.SockaddrUnix{Name: path})
+			t.Cleanup(func() { unix.Close(fd) })
+		}
+		done <- err
+	}()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if m := testwait.Receive(t, "a warning", warned); !strings.Contains(m, "user 65534") {
+		t.Errorf("warned %q", m)
+	}
+}
+
+// intruder speaks the protocol by itself, and has import 1 of an export of 100 bytes.
+func intruder(t *testing.T, address string) net.Conn {
+	_, path, _ := strings.Cut(address, ":")
+	c, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	b := wire.Append(nil, &wire.Frame{Type: wire.Hello, Version: wire.Version, Count: 1 << 40, Name: "sender"})
+	b = wire.Append(b, &wire.Frame{Type: wire.Import, Number: 1, Export: 1})
+	if _, err := c.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		f, err := wire.Read(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Type == wire.Grant {
+			return c
+		}
+	}
+}
+
+func TestPeersThatBreakTheRulesLoseTheirConnectionAndNothingElseHappens(t *testing.T) {
+	notify := wire.Append(nil, &wire.Frame{Type: wire.Notify, Number: 1})
+	data := func(number, offset, bytes uint64) []byte {
+		b := wire.Append(nil, &wire.Frame{Type: wire.Data, Number: number, Offset: offset, Bytes: bytes})
+		return append(b, strings.Repeat("!", int(min(bytes, wire.MaxChunk)))...)
+	}
+	for what, b := range map[string][]byte{
+		"a byte beyond":       data(1, 100, 1),
+		"a byte too many":     data(1, 0, 101),
+		"an overflow":         data(1, ^uint64(0), 2),
+		"another's import":    data(2, 0, 1),
+		"after the release":   append(wire.Append(nil, &wire.Frame{Type: wire.Release, Number: 1}), data(1, 0, 1)...),
+		"no credit":           slices.Concat(notify, notify),
+		"an exporter's frame": wire.Append(nil, &wire.Frame{Type: wire.Revoke, Number: 1}),
+		"a second hello":      wire.Append(nil, &wire.Frame{Type: wire.Hello, Version: wire.Version}),
+		"no frame":            []byte("GET / HTTP/1.1\r\n\r\n"),
+	} {
+		t.Run(what, func(t *testing.T) {
+			warned := make(chan string, 9)
+			w := transports[1].begin(t, func(o *Options) { o.Warn = func(m string) { warned <- m } })
+			around := w.memory(t, 300)
+			e := w.export(t, 1, around[100:200], sender, ExportOptions{Queue: 1})
+			e.Block()
+			other := w.imports(t, 1)
+			c := intruder(t, w.address)
+			if _, err := c.Write(b); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.Copy(io.Discard, c); err != nil && !closedByPeer(err) {
+				t.Error(err)
+			}
+			if m := testwait.Receive(t, "a warning", warned); !strings.Contains(m, `"sender"`) {
+				t.Errorf("warned %q", m)
+			}
+			if strings.Contains(string(around), "!") {
+				t.Error("something was written")
+			}
+			send(t, other, "fine", 96, SendOptions{})
+			arrives(t, around, 196, "fine")
+		})
+	}
+}
+
+func TestConnectionsAreLimited(t *testing.T) {
+	w := transports[0].begin(t, func(o *Options) { o.MaxConnections = 1 })
+	w.export(t, 1, w.memory(t, 10), sender, ExportOptions{})
+	w.imports(t, 1)
+	_, path, _ := strings.Cut(w.address, ":")
+	c, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if n, err := io.Copy(io.Discard, c); n != 0 || err != nil && !closedByPeer(err) {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	if err := w.importer.Close(); err != nil {
+		t.Fatal(err)
+	}
+	another := w.node(t, "sender") // finds the place free, soon
+	if _, err := another.Import(testContext(t), 1, w.address); err != nil {
+		t.Error(err)
+	}
+}
+
+// An exporter can't make an importer map memory that may vanish, nor memory that is too short.
+func TestImportedMemoryIsChecked(t *testing.T) {
+	fd, err := newMemfd(8192)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := mapImported(os.NewFile(uintptr(fd), "short"), 4096, 4097); !errors.Is(err, ErrBounds) {
+		t.Errorf("a byte beyond the end: %v", err)
+	}
+	fd, err = unix.MemfdCreate("unsealed", unix.MFD_CLOEXEC)
+	if err == nil {
+		err = unix.Ftruncate(fd, 8192)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := mapImported(os.NewFile(uintptr(fd), "unsealed"), 0, 100); err == nil {
+		t.Error("a file that can shrink was mapped")
+	}
+	var v protocol.Identity
+	v.UID = unknownUID
+	if p := (&Permissions{UIDs: []uint32{0, 1<<32 - 1}}); p.permits(v) {
+		t.Error("a user who is not known was permitted")
+	}
+}

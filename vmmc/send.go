@@ -1,0 +1,94 @@
+package vmmc
+
+import (
+	"context"
+	"fmt"
+)
+
+// Send sends a message: the bytes of src, to the offset off of the export, in bytes (§4.2). It returns when
+// all has been sent out and src may be changed; with shared memory, the message has arrived then. It does not
+// wait for anybody to look at it. Messages through one Import arrive in the order of their Sends, each
+// notification after its message. While a message arrives its bytes come in any order.
+//
+// With ErrBounds nothing was sent. After any other error, and after the end of ctx, some of it may have been.
+// Without Notify, shared memory costs a copy, no system call and no allocation.
+func (i *Import) Send(ctx context.Context, src []byte, off uint64, o SendOptions) error {
+	if i.shared && !o.Notify {
+		return i.copy(src, off)
+	}
+	op, err := i.SendAsync(src, off, o)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-op.sent.c:
+		return op.Err()
+	case <-ctx.Done():
+		i.link.mu.Lock()
+		defer i.link.mu.Unlock()
+		op.fail(ctx.Err())
+		return op.err
+	}
+}
+
+// SendAsync begins Send. src must not change until the Op is Sent. It fails at once with ErrBounds, with
+// ErrTooManyOps, or if the import has ended.
+func (i *Import) SendAsync(src []byte, off uint64, o SendOptions) (*Op, error) {
+	if err := i.bounds(src, off); err != nil {
+		return nil, err
+	}
+	op := newOp(i, src, off, o)
+	l := i.link
+	if i.shared {
+		if err := i.copy(src, off); err != nil {
+			return nil, err
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		switch {
+		case !o.Notify:
+			op.fail(nil) // reaches both states
+		case i.err != nil:
+			return nil, i.err
+		case len(i.notifying) >= MaxOps:
+			return nil, ErrTooManyOps
+		default:
+			l.notify(op)
+		}
+		return op, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case i.err != nil:
+		return nil, i.err
+	case len(l.queue) >= MaxOps:
+		return nil, ErrTooManyOps
+	}
+	l.queue = append(l.queue, op)
+	l.stir()
+	return op, nil
+}
+
+func (i *Import) bounds(src []byte, off uint64) error {
+	if n := uint64(len(src)); off > i.bytes || n > i.bytes-off {
+		return fmt.Errorf("%w: %d bytes at %d of %d", ErrBounds, n, off, i.bytes)
+	}
+	return nil
+}
+
+// copy is a message to shared memory. The lock keeps the memory mapped. It also orders the stores of
+// one message before those of the next, for processors that would not.
+func (i *Import) copy(src []byte, off uint64) error {
+	if err := i.bounds(src, off); err != nil {
+		return err
+	}
+	i.mu.RLock()
+	if i.over.Load() || i.memory == nil {
+		i.mu.RUnlock()
+		return i.Err()
+	}
+	copy(i.memory.bytes[off:], src)
+	i.mu.RUnlock()
+	return nil
+}

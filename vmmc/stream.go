@@ -1,0 +1,200 @@
+package vmmc
+
+import (
+	"bufio"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"pinwheel/vmmc/internal/wire"
+)
+
+// errBye ends a stream whose peer closes.
+var errBye = errors.New("the peer closes")
+
+// stream carries frames over one connection. One goroutine reads, and one writes. The reader never waits
+// for the writer, so two nodes that send to each other don't wait in a circle.
+type stream struct {
+	conn    net.Conn
+	in      *bufio.Reader
+	silence time.Duration // of the peer, after which it is gone
+
+	// mu is a leaf.
+	mu      sync.Mutex
+	control []outgoing
+	ack     uint64 // how many messages of the peer have arrived
+	ping    time.Duration
+	ending  bool  // close once all is written
+	err     error // why it ended; set once
+
+	wake  chan struct{} // the writer should look; capacity 1
+	ended chan struct{} // closed with err
+}
+
+// outgoing is a frame to be written; file goes along with it, and is closed.
+type outgoing struct {
+	frame wire.Frame
+	file  *os.File
+}
+
+// newStream takes over c, and says who this node is.
+func newStream(c net.Conn, o *Options) *stream {
+	s := &stream{
+		conn: c, silence: o.Heartbeat, ping: o.Heartbeat / 4, wake: make(chan struct{}, 1), ended: make(chan struct{}),
+	}
+	s.in = bufio.NewReaderSize(reading{s}, 16<<10) // 16 KiB; longer reads go past it
+	bears := uint64(o.Heartbeat.Milliseconds())
+	s.send(&wire.Frame{Type: wire.Hello, Version: wire.Version, Name: o.Name, Count: bears}, nil)
+	return s
+}
+
+// reading bounds each read of a stream by the silence that it bears.
+type reading struct{ s *stream }
+
+func (r reading) Read(b []byte) (int, error) {
+	if err := r.s.conn.SetReadDeadline(time.Now().Add(r.s.silence)); err != nil {
+		return 0, err
+	}
+	return r.s.conn.Read(b)
+}
+
+// send queues a frame. It never blocks. A file that goes along is the stream's from now on.
+func (s *stream) send(f *wire.Frame, file *os.File) {
+	s.mu.Lock()
+	if s.ending || s.err != nil {
+		s.mu.Unlock()
+		closeFile(file)
+		return
+	}
+	s.control = append(s.control, outgoing{*f, file})
+	s.mu.Unlock()
+	s.stir()
+}
+
+func closeFile(f *os.File) {
+	if f != nil {
+		f.Close()
+	}
+}
+
+// stir makes the writer look for something to write.
+func (s *stream) stir() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// arrived tells the peer that so many of its messages have arrived.
+func (s *stream) arrived(count uint64) {
+	s.mu.Lock()
+	s.ack = count
+	s.mu.Unlock()
+	s.stir()
+}
+
+// bye closes the connection after what is queued has been written.
+func (s *stream) bye() {
+	s.send(&wire.Frame{Type: wire.Bye}, nil)
+	s.mu.Lock()
+	s.ending = true
+	s.mu.Unlock()
+	s.stir()
+}
+
+// fail ends the stream at once. Only the first reason counts.
+func (s *stream) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return
+	}
+	s.err = err
+	for _, o := range s.control {
+		closeFile(o.file)
+	}
+	s.control = nil
+	if t, ok := s.conn.(*tls.Conn); ok {
+		t.NetConn().Close() // a closing alert would wait for a peer that reads nothing
+	} else {
+		s.conn.Close()
+	}
+	close(s.ended)
+}
+
+// idle tells whether no frame is queued.
+func (s *stream) idle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.control) == 0
+}
+
+// reason is why the stream ended.
+func (s *stream) reason() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// closedByPeer tells whether the peer closed a connection, or its kernel did when it died. Then it writes
+// nothing into shared memory any more: the kernel takes the memory of a process first, then its files.
+func closedByPeer(err error) bool {
+	return errors.Is(err, errBye) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+// gone makes the error that callers get of the reason why a stream ended.
+func (s *stream) gone() error {
+	err := s.reason()
+	var timeout net.Error
+	switch {
+	case errors.Is(err, ErrClosed), errors.Is(err, ErrIdentity):
+		return err
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		err = errors.New("it closed the connection")
+	case errors.As(err, &timeout) && timeout.Timeout():
+		err = fmt.Errorf("silent for %v", s.silence)
+	}
+	return fmt.Errorf("%w: %w", ErrPeerGone, err)
+}
+
+// read reads frames until one fails or handle does, and ends the stream. The first frame is the peer's Hello.
+func (s *stream) read(hello, handle func(*wire.Frame) error) {
+	err := s.greet(hello)
+	for err == nil {
+		var f wire.Frame
+		if f, err = wire.Read(s.in); err != nil {
+			break
+		}
+		switch f.Type {
+		case wire.Ping:
+		case wire.Bye:
+			err = errBye
+		default:
+			err = handle(&f)
+		}
+	}
+	s.fail(err)
+}
+
+func (s *stream) greet(hello func(*wire.Frame) error) error {
+	f, err := wire.Read(s.in)
+	if err != nil {
+		return err
+	}
+	if f.Type != wire.Hello || f.Version != wire.Version {
+		return fmt.Errorf("%w: it speaks version %d of the protocol, not %d", ErrIdentity, f.Version, wire.Version)
+	}
+	bears := time.Duration(min(f.Count, uint64(time.Hour.Milliseconds()))) * time.Millisecond
+	s.mu.Lock()
+	s.ping = max(min(s.ping, bears/4), time.Millisecond)
+	s.mu.Unlock()
+	s.stir()
+	return hello(&f)
+}
