@@ -71,6 +71,14 @@ func TestCausesAddUpToWhatWasMissedOnEveryTrace(t *testing.T) {
 	}
 }
 
+// TestCausesAddUpForSeveralWorkers has registrations that run at the same time.
+func TestCausesAddUpForSeveralWorkers(t *testing.T) {
+	x := traced(t, "../../results/traces/is.C.4.pwt", replay.Options{Workers: 4})
+	if got, want := x.Missed.Sum(), 1-*x.Result.CapturedAvg; math.Abs(got-want) > 1e-9 || got == 0 {
+		t.Errorf("causes add up to %.12f, %.12f were missed", got, want)
+	}
+}
+
 // TestCyclesTellTheWholeStory compares the timeline of every region with what was counted.
 func TestCyclesTellTheWholeStory(t *testing.T) {
 	x := traced(t, "../../results/traces/bt.C.4.pwt", replay.Options{})

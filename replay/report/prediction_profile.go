@@ -2,6 +2,7 @@ package report
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 // The targets of a run that begins with the profile of another run of the same job.
 const (
 	leastProfiled        = 0.95
+	leastProfiledIS      = 0.93 // with manyWorkers
 	mostProfiledSlowdown = 1.002
 	mostProfiledPeak     = 1.03 // of the oracle's
 )
@@ -74,7 +76,12 @@ func (w *predictionWriter) planProfiles() {
 		}
 		for _, p := range [][2]string{{path, again}, {again, path}} {
 			w.plan(predictionRow{Part: partProfile, Condition: nothing, path: p[0]})
-			w.plan(predictionRow{Part: partProfile, Condition: runOf(p[1]), path: p[0], teacher: w.teacher(p[1])})
+			for _, workers := range []int{1, manyWorkers} {
+				w.plan(predictionRow{
+					Part: partProfile, Condition: fmt.Sprintf("profile of %s, workers: %d", runOf(p[1]), workers), path: p[0], teacher: w.teacher(p[1]),
+					options: func(o *replay.Options) { o.Workers, o.Policies = workers, append(o.Policies, replay.Clairvoyant) },
+				})
+			}
 		}
 	}
 }
@@ -86,10 +93,14 @@ func runOf(path string) string {
 
 // profileRow is one run without a profile, and with that of the other run.
 type profileRow struct {
-	Trace, From   string
-	Without, With goal
-	Peak          string
+	Trace, From                  string
+	Without, With, Many          goal
+	Peak                         string
+	Clairvoyant, ManyClairvoyant string // captured_avg of perfect predictions
 }
+
+// manyWorkers is the number of workers with which IS has its target: its slices are due at one instant.
+const manyWorkers = 4
 
 func (w *predictionWriter) profiles() (rows []profileRow) {
 	for _, r := range w.of(partProfile) {
@@ -99,11 +110,17 @@ func (w *predictionWriter) profiles() (rows []profileRow) {
 			rows = append(rows, profileRow{Trace: runOf(r.path), Without: g})
 			continue
 		}
-		row := &rows[len(rows)-1]
-		mark(&g.CapturedAvg, captured(x) < leastProfiled)
+		row, perfect := &rows[len(rows)-1], Number(r.run.of(replay.Clairvoyant).CapturedAvg, "%.3f")
+		isIS := programOf(r.path) == "is"
 		mark(&g.Late, lateShare(x) > mostLate)
 		mark(&g.Slowdown, *x.Slowdown > mostProfiledSlowdown)
-		row.From, row.With, row.Peak = r.Condition, g, peakOf(r.run)
+		if r.run.options.Workers > 1 {
+			mark(&g.CapturedAvg, isIS && captured(x) < leastProfiledIS)
+			row.Many, row.ManyClairvoyant = g, perfect
+			continue
+		}
+		mark(&g.CapturedAvg, !isIS && captured(x) < leastProfiled)
+		row.From, row.With, row.Peak, row.Clairvoyant = runOf(r.teacher.path), g, peakOf(r.run), perfect
 		mark(&row.Peak, peakRatio(r.run) > mostProfiledPeak)
 	}
 	return rows

@@ -50,7 +50,7 @@ func TestPredictionHasTheRowsOfEveryPart(t *testing.T) {
 	ideas := len(predictor.Ideas())
 	for part, want := range map[string]struct{ rows, lines int }{
 		partRuns:     {2 + 1, 2 * 2 * 3},
-		partProfile:  {2 * 2, 2 * 2 * 2 * 3},
+		partProfile:  {2 * 2, 2 * 2 * (3 + 2*4)},
 		partCauses:   {2, 2},
 		partErrors:   {2, 2 * 4},
 		partAblation: {2 + 1, 2 * (1 + ideas) * 3},
