@@ -300,6 +300,21 @@ func TestNodeBudgetIsSharedByItsRanks(t *testing.T) {
 	}
 }
 
+// A transport that knows nothing of Pinwheel ends the program if its registrations fail.
+func TestTransportIsNeverRefusedByTheNodeBudget(t *testing.T) {
+	dir := theStage(t)
+	file := filepath.Join(t.TempDir(), "stats.json")
+	const rounds = 4
+	status, said := play(t, dir, []string{"PINWHEEL_NODE_BUDGET=32K", "OMPI_COMM_WORLD_LOCAL_SIZE=1", "PINWHEEL_STATS=" + file},
+		"path", "16", fmt.Sprint(rounds)) // buffers of 64 KiB
+	if status != 0 || strings.Count(said, "the node is over its budget") != 1 {
+		t.Errorf("status %d: %s", status, said)
+	}
+	if r := readReport(t, file); r.Uses != 0 || r.Plain < rounds*256 {
+		t.Errorf("%d uses managed, %d plain; want none and at least %d", r.Uses, r.Plain, rounds*256)
+	}
+}
+
 // Another rank, which is this test, leaves its part to whoever needs it.
 func TestRankUsesWhatOthersLeaveOfTheNodeBudget(t *testing.T) {
 	dir := theStage(t)

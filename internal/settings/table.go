@@ -62,8 +62,8 @@ var table = []variable{
 	{"NODE_BUDGET", "inf", bytes(func(s *Settings) *int64 { return &s.NodeBudgetBytes }, "auto", "inf"),
 		"Most memory that all ranks of a job may pin on one node. Each rank begins with an equal share. What is free goes to the rank that" +
 			" needs it, and shares move to where misses cost most. A rank that can't reach the others, as from another container, keeps to" +
-			" its equal share. What the transport registers itself counts, too, and fails with ENOMEM where there is no room. auto: only the" +
-			" limits of the processes hold."},
+			" its equal share. What the transport registers itself counts, too. Where there is no room for that, an MPI job goes over the budget, and one line" +
+			" says so; a transport that links libpinwheel-api.so gets ENOMEM. auto: only the limits of the processes hold."},
 	{"WATCH", "auto", choice(func(s *Settings) *string { return &s.Watch }, "auto", "bpf", "uffd", "pfn", "none"),
 		"How Pinwheel notices that a memory mapping has changed. bpf: BPF programs in the kernel. uffd: userfaultfd. pfn: page frame" +
 			" numbers. auto: the best that passes a self-test. none: nothing is cached, because a cached registration could be stale."},

@@ -32,8 +32,10 @@ int api_plain_acquire(struct pinwheel_domain *d, const void *addr, size_t len, u
 	struct pinwheel_region r = {0};
 	int rc;
 
-	if (pw_plain_begins(pw_self(), addr, len))
+	if (pw_plain_begins(pw_self(), addr, len)) {
+		pw_plain_ended(addr, len);
 		return -ENOMEM;
+	}
 	rc = call_reg(d, addr, len, access, &r);
 	if (rc && makes_room(rc))
 		rc = call_reg(d, addr, len, access, &r);

@@ -2,6 +2,7 @@
 #ifndef PINWHEEL_PLAIN_H
 #define PINWHEEL_PLAIN_H
 
+#include <errno.h>
 #include <unistd.h>
 
 #include "core.h"
@@ -26,8 +27,10 @@ static inline void pw_plain_ended(const void *addr, size_t bytes)
 }
 
 /*
- * Before a registration past the cache. Returns -1 if the budget has no room for it, even after the
- * server has deregistered what is idle. Without a budget nobody is asked. t may be NULL.
+ * Before a registration past the cache. If that exceeds the room that was set aside, the server deregisters what is
+ * idle to make room. Returns -1 if the budget has none even so, and the registration counts nevertheless: a transport
+ * that has linked us is told, but one that knows nothing of us would end the program. Without a budget nobody is asked.
+ * t may be NULL.
  */
 static inline int pw_plain_begins(struct pw_thread *t, const void *addr, size_t bytes)
 {
@@ -35,10 +38,7 @@ static inline int pw_plain_begins(struct pw_thread *t, const void *addr, size_t 
 
 	if (pw_likely(used <= __atomic_load_n(&pw.plain_room, __ATOMIC_SEQ_CST)) || !t)
 		return 0;
-	if (pw_ask(t, PW_ASK_ROOM) || !t->mail.error)
-		return 0; /* there is room, or nobody answers */
-	pw_plain_ended(addr, bytes);
-	return -1;
+	return pw_ask(t, PW_ASK_ROOM) || t->mail.error != ENOMEM ? 0 : -1;
 }
 
 #endif

@@ -136,10 +136,7 @@ static void *register_plain(struct pw_thread *t, void *pd, void *addr, size_t by
 	void *mr;
 
 	pw_add(&t->plain_calls, 1);
-	if (pw_plain_begins(t, addr, bytes)) {
-		errno = ENOMEM; /* as from ulimit -l */
-		return NULL;
-	}
+	pw_plain_begins(t, addr, bytes); /* UCX and libfabric abort, or try for ever, if their own pools are refused */
 	mr = pw.ibv_reg(pd, addr, bytes, iova, access);
 	if (!mr && !(mr = retry_plain(t, pd, addr, bytes, iova, access)))
 		pw_plain_ended(addr, bytes);
@@ -238,10 +235,7 @@ static void *register_elsewhere(void *pd, void *addr, size_t bytes, uint64_t iov
 
 	if (pw_is_disabled())
 		return pw_verbs.reg_iova(pd, addr, bytes, iova, access);
-	if (pw_plain_begins(pw_self(), addr, bytes)) {
-		errno = ENOMEM;
-		return NULL;
-	}
+	pw_plain_begins(pw_self(), addr, bytes);
 	mr = pw_verbs.reg_iova(pd, addr, bytes, iova, access);
 	if (!mr)
 		pw_plain_ended(addr, bytes);

@@ -14,7 +14,7 @@ import (
 )
 
 // plain accounts in the group for what C threads register past the caches. They count it in
-// plain_bytes, and ask when it exceeds plain_room, which is what was charged to the group.
+// plain_bytes, and ask when it exceeds plain_room, which is what was charged to the group, and what there was no room for.
 //
 // A thread adds to plain_bytes before it reads plain_room, and the server reads plain_bytes after it has
 // lowered plain_room: so one of the two sees the other.
@@ -30,11 +30,21 @@ func (s *server) startPlain() {
 		return
 	}
 	at64(&s.sh.plain_room).Store(0)
-	if err := s.roomForPlain(); err != nil {
-		used := at64(&s.sh.plain_bytes).Load()
-		at64(&s.sh.plain_room).Store(used)
-		s.engine.Warn("plain", fmt.Sprintf("the transport itself has registered %s, which is more than PINWHEEL_NODE_BUDGET"+
-			" leaves to this rank: the node is over its budget by that", mem.FormatBytes(used)))
+	if s.roomForPlain() != nil {
+		s.exceedForPlain()
+	}
+}
+
+// exceedForPlain has the transport register what there is no room for. What it needs it must get, or the program ends; so
+// the budget bounds only the rest.
+func (s *server) exceedForPlain() {
+	s.plain.mu.Lock()
+	defer s.plain.mu.Unlock()
+	used := at64(&s.sh.plain_bytes).Load()
+	at64(&s.sh.plain_room).Store(max(used, at64(&s.sh.plain_room).Load()))
+	if over := int64(used) - s.plain.charged; over > 0 {
+		s.engine.Warn("plain", fmt.Sprintf("PINWHEEL_NODE_BUDGET leaves no room for %s that the transport registers for itself."+
+			" It gets them all the same, and the node is over its budget by that", mem.FormatBytes(uint64(over))))
 	}
 }
 
@@ -68,15 +78,16 @@ func (s *server) settlePlain() {
 	defer s.plain.mu.Unlock()
 	room := at64(&s.sh.plain_room).Load()
 	used := at64(&s.sh.plain_bytes).Load()
-	if s.plain.charged == 0 || room < used+2*plainSlack {
+	if room == math.MaxUint64 || room < used+2*plainSlack { // none is accounted, or little is left over
 		return
 	}
-	lower := max(used+plainSlack, room-uint64(s.plain.charged))
+	lower := used + plainSlack
 	at64(&s.sh.plain_room).Store(lower)
 	if at64(&s.sh.plain_bytes).Load() > lower { // somebody has used it meanwhile
 		at64(&s.sh.plain_room).Store(room)
 		return
 	}
-	s.plain.charged -= int64(room - lower)
-	s.group.Uncharge(int64(room - lower))
+	tooMuch := max(s.plain.charged-int64(lower), 0) // what there was no room for goes first
+	s.plain.charged -= tooMuch
+	s.group.Uncharge(tooMuch)
 }

@@ -181,8 +181,9 @@ func (s *server) serve(t *C.struct_pw_thread) (ref regcache.Ref, acquired bool) 
 	case C.PW_ASK_CLEAN:
 		_, err = s.group.Clean()
 	case C.PW_ASK_ROOM:
-		if err = s.roomForPlain(); err != nil {
-			s.engine.Warn("room", "PINWHEEL_NODE_BUDGET leaves no room for a registration of the transport, which gets ENOMEM")
+		if err = s.roomForPlain(); err != nil && s.sh.linked == 0 {
+			s.exceedForPlain()
+			err = nil
 		}
 	case C.PW_ASK_CLOSE:
 		err = s.domains.close(uint32(m.domain))
