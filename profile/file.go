@@ -57,6 +57,7 @@ func (p Part) Bytes() int { return len(p.packed) }
 type Module struct {
 	Name  string // of its file, without directories
 	Build string // build ID in hexadecimal
+	Tag   uint16 // what Modules.Frame puts above the offsets in it; 0: the program. It is not in a file.
 }
 
 // Write writes a file whole or not at all. Of several parts of one rank it keeps the first.
@@ -175,7 +176,7 @@ func (f *File) head(c *cursor, at, size int64) {
 	f.Key.Ranks, f.Key.ThresholdBytes, f.Key.Window = int(c.upTo(maxRanks)), c.upTo(math.MaxInt64), int(c.upTo(predictor.MaxWindow))
 	f.Modules = make([]Module, c.count(2))
 	for i := range f.Modules {
-		f.Modules[i] = Module{c.text(), c.text()}
+		f.Modules[i] = Module{Name: c.text(), Build: c.text()}
 	}
 	last := -1
 	for range c.count(3) {

@@ -50,7 +50,7 @@ func partOf(t testing.TB, rank int, l *predictor.Lessons) Part {
 
 func TestFileReturnsWhatWasWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "dir", "x.profile")
-	modules := []Module{{"ft.B.x", "0123abcd"}, {"libsolver.so.2", ""}}
+	modules := []Module{{Name: "ft.B.x", Build: "0123abcd"}, {Name: "libsolver.so.2", Build: ""}}
 	first, second := someLessons(1, 40), someLessons(2, 0)
 	if err := Write(path, someKey(), modules, []Part{partOf(t, 7, second), partOf(t, 3, first), partOf(t, 7, first)}); err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func TestTimesLoseLessThanAPercentAndNeverGrow(t *testing.T) {
 // Every byte counts: whichever is altered, and wherever the file is cut, nothing is loaded that was not written.
 func TestDamageIsFound(t *testing.T) {
 	want := someLessons(3, 20)
-	whole := encode(someKey(), []Module{{"ft.B.x", "0123abcd"}}, []Part{partOf(t, 0, want)})
+	whole := encode(someKey(), []Module{{Name: "ft.B.x", Build: "0123abcd"}}, []Part{partOf(t, 0, want)})
 	check := func(b []byte, what string, at int) {
 		f, err := read(bytes.NewReader(b), int64(len(b)))
 		if err != nil {
@@ -146,7 +146,7 @@ func FuzzRead(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(encode(someKey(), []Module{{"m", "1"}}, []Part{part}))
+	f.Add(encode(someKey(), []Module{{Name: "m", Build: "1"}}, []Part{part}))
 	f.Add(encode(Key{}, nil, nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		in, err := read(bytes.NewReader(b), int64(len(b)))
@@ -195,7 +195,7 @@ func FuzzLessons(f *testing.F) {
 
 // FuzzHead begins behind the checksum of the head.
 func FuzzHead(f *testing.F) {
-	whole := encode(someKey(), []Module{{"m", "1"}}, []Part{{1, []byte("abc")}, {2, []byte("de")}})
+	whole := encode(someKey(), []Module{{Name: "m", Build: "1"}}, []Part{{1, []byte("abc")}, {2, []byte("de")}})
 	f.Add(whole[preludeBytes:len(whole)-5], 5)
 	f.Add([]byte{1}, 5)
 	f.Fuzz(func(t *testing.T, head []byte, body int) {

@@ -89,7 +89,7 @@ func TestModulesOfThisProcessAreToldApart(t *testing.T) {
 	if name := m.changed(met); name != "" {
 		t.Errorf("%s has changed", name)
 	}
-	if name := m.changed([]Module{{"not-loaded.so", "12"}, {met[0].Name, met[0].Build + "0"}}); name != met[0].Name {
+	if name := m.changed([]Module{{Name: "not-loaded.so", Build: "12"}, {Name: met[0].Name, Build: met[0].Build + "0"}}); name != met[0].Name {
 		t.Errorf("%q has changed", name)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -45,6 +46,8 @@ prints how much memory the ranks pin and what they take, and a verdict. What the
 Examples:
   pinwheel run -- mpirun -n 4 ./app
   pinwheel run --policy paper --budget 256M --report -- srun -n 64 ./app input
+  pinwheel run --profile -- mpirun -n 4 ./app
+  pinwheel run --profile=/scratch/me/profiles -- srun -n 64 ./app input
   pinwheel run --compare --rounds 10 -- mpirun -n 4 ./app
   pinwheel run --stats=stats.%j.%r.json -- mpiexec.hydra -n 8 ./app
   aprun -n 8 pinwheel run -- ./app`
@@ -124,6 +127,14 @@ func (j *job) request(e *command.Env) (launch.Request, settings.Settings, error)
 		for _, w := range warnings {
 			e.Note("%s", w)
 		}
+	}
+	if s.Profile == "y" { // the ranks may lack XDG_STATE_HOME
+		dir, err := s.ProfileDir()
+		if err != nil {
+			return launch.Request{}, s, command.Usagef("--profile: %w", err)
+		}
+		const name = "PINWHEEL_PROFILE="
+		given = append(slices.DeleteFunc(given, func(v string) bool { return strings.HasPrefix(v, name) }), name+dir)
 	}
 	return launch.Request{Command: j.Command, Environ: environ, Library: j.Library, Settings: given, KeepCaches: j.KeepCaches}, s, nil
 }

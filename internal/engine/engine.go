@@ -14,11 +14,12 @@ type Engine struct {
 	meter       *meter
 
 	// All nil without a helper.
-	helper *helper.Thread
-	placer *helper.Placer
-	scored *predictor.Scored
-	where  string  // the helper runs, for reports
-	share  float64 // of a core, at most, if it has no idle one
+	helper  *helper.Thread
+	placer  *helper.Placer
+	scored  *predictor.Scored
+	learner *learner // nil without a profile
+	where   string   // the helper runs, for reports
+	share   float64  // of a core, at most, if it has no idle one
 
 	node *member // nil: this process is alone
 

@@ -30,9 +30,10 @@ type HelperOptions struct {
 	// CPUs are the processors that the helper may use. If there is but one, it runs there, idle or
 	// not. Empty stands for those that this process may use.
 	CPUs        []int
-	PinnedBytes func() int64 // now, of this process: decides which processes of a node get an idle core
-	CommCPU     func() int   // where a communication thread runs, or helper.AnyCPU
-	RankWaits   func() bool  // whether the program waits in a communication call; nil: not known
+	PinnedBytes func() int64    // now, of this process: decides which processes of a node get an idle core
+	CommCPU     func() int      // where a communication thread runs, or helper.AnyCPU
+	Profile     *ProfileOptions // of policy pinwheel; nil: none
+	RankWaits   func() bool     // whether the program waits in a communication call; nil: not known
 
 	// Tests wrap the predictor and the registrar. nil: as they are.
 	WrapPredictor func(predictor.Predictor) predictor.Predictor
@@ -86,9 +87,16 @@ func (e *Engine) startThread(o *HelperOptions, cpu int) error {
 		KeepUnknown: o.Policy == "pinwheel",
 	}
 	po := predictor.Options{Window: o.Window}
-	var p predictor.Predictor = predictor.NewPinwheel(po)
-	if o.Policy == "paper" {
+	var l *learner
+	var p predictor.Predictor
+	switch {
+	case o.Policy == "paper":
 		p = predictor.NewPaper(po)
+	case o.Profile != nil:
+		l = &learner{engine: e, opt: *o.Profile, options: po}
+		p = l
+	default:
+		p = predictor.NewPinwheel(po)
 	}
 	scored := predictor.NewScored(wrapped(o.WrapPredictor, p))
 	thread, err := helper.StartThread(helper.ThreadOptions{
@@ -106,7 +114,7 @@ func (e *Engine) startThread(o *HelperOptions, cpu int) error {
 		},
 	})
 	if err == nil {
-		e.helper, e.scored = thread, scored
+		e.helper, e.scored, e.learner = thread, scored, l
 	}
 	return err
 }

@@ -1,6 +1,9 @@
 package settings
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 func TestVariablesAreOptionsWithTheValuesOfTheTable(t *testing.T) {
 	all := Variables()
@@ -16,7 +19,8 @@ func TestVariablesAreOptionsWithTheValuesOfTheTable(t *testing.T) {
 		if err := Check(v.Name, v.Default); err != nil && v.Default != "" {
 			t.Errorf("default of %s: %v", v.Name, err)
 		}
-		if want := v.Name == "PINWHEEL_DISABLE" || v.Name == "PINWHEEL_STATS"; v.Switch() != want {
+		switches := []string{"PINWHEEL_DISABLE", "PINWHEEL_STATS", "PINWHEEL_PROFILE", "PINWHEEL_PROFILE_FORCE"}
+		if want := slices.Contains(switches, v.Name); v.Switch() != want {
 			t.Errorf("%s: Switch() = %v", v.Name, v.Switch())
 		}
 	}

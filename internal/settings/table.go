@@ -22,6 +22,9 @@ type Settings struct {
 	RDMADevice      string // "" for the first with an active port
 	Record          string // file pattern, "" for none
 	Stats           string // "n", "y", or a file pattern
+	Profile         string // "n", "y", or a directory; see ProfileDir
+	ProfileForce    bool
+	ProfileBytes    int64
 	Log             string
 }
 
@@ -76,6 +79,14 @@ var table = []variable{
 		"Record a trace of an MPI program into this file. %h stands for the host, %p for the process, %r for the rank, %j for the job."},
 	{"STATS", "n", text(func(s *Settings) *string { return &s.Stats }, "y|n|FILE"),
 		"Write a report when the process ends. y: to standard error. FILE: into this file; %h, %p, %r and %j as in PINWHEEL_RECORD."},
+	{"PROFILE", "n", text(func(s *Settings) *string { return &s.Profile }, "y|n|DIR"),
+		"Keep what policy pinwheel has learned when the process ends, and begin with it when the same job runs again: the same build of the" +
+			" program, the same arguments, the same number of ranks. DIR: in this directory. y: in XDG_STATE_HOME/pinwheel, or" +
+			" ~/.local/state/pinwheel."},
+	{"PROFILE_FORCE", "n", flag(func(s *Settings) *bool { return &s.ProfileForce }),
+		"Begin with the latest profile of the program if there is none of this job: of another build, other arguments, another number of ranks."},
+	{"PROFILE_LIMIT", "256M", bytes(func(s *Settings) *int64 { return &s.ProfileBytes }, "inf"),
+		"How large the directory of profiles may become. The jobs that were run least recently go."},
 	{"LOG", "warn", choice(func(s *Settings) *string { return &s.Log }, "off", "warn", "info", "debug"),
 		"How much Pinwheel writes to standard error. info: also its choices at the start. debug: also the stack of an internal fault."},
 }

@@ -28,6 +28,7 @@ extern int pw_disabled;
 
 /* start.c */
 void pw_start(void); /* loads and starts the Go side, once; returns when that is ready or has given up */
+void pw_exit(void); /* call it if the process ends without pw_stop */
 void pw_stop(void);  /* call it before the transport is closed */
 
 /*

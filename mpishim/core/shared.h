@@ -76,6 +76,7 @@ enum pw_ask {
 	PW_ASK_CLEAN,       /* deregister what is idle, since the kernel refused a registration */
 	PW_ASK_CLOSE,       /* the protection domain is about to be destroyed */
 	PW_ASK_STOP,        /* MPI_Finalize begins: end the helper and deregister what is idle */
+	PW_ASK_SAVE,        /* the process ends without MPI_Finalize: keep what was learned */
 	PW_ASK_ROOM,        /* plain_bytes has exceeded plain_room: make room for it. ENOMEM if the budget has none and linked */
 
 	/* The API asks these. */

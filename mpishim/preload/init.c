@@ -176,13 +176,20 @@ PW_EXPORT int MPI_Finalize(void)
 		return real(ierror); \
 	}
 
+/* What a run has learned that did not come to its end would mislead the next one. */
+static void aborting(void)
+{
+	pw_record_exit();
+	__atomic_store_n(&pw.is_init, 0, __ATOMIC_RELEASE);
+}
+
 PW_EXPORT int MPI_Abort(void *comm, int code);
 PW_EXPORT int MPI_Abort(void *comm, int code)
 {
 	typedef int (*abort_fn)(void *, int);
 	REAL(abort_fn, "MPI_Abort")
 
-	pw_record_exit();
+	aborting();
 	return real(comm, code);
 }
 
@@ -191,7 +198,7 @@ PW_EXPORT int MPI_Abort(void *comm, int code)
 	PW_EXPORT int symbol(void *comm, void *code, void *ierror) \
 	{ \
 		REAL(fn3, #symbol) \
-		pw_record_exit(); \
+		aborting(); \
 		return real(comm, code, ierror); \
 	}
 

@@ -21,6 +21,7 @@ func (s *server) startHelper() {
 		IdlePolicy:  s.set.IdlePolicy,
 		HelperShare: s.set.HelperShare,
 		PinnedBytes: s.group.Bytes,
+		Profile:     s.profile(),
 		CommCPU:     func() int { return int32Of(&s.sh.comm_cpu) },
 	}
 	if s.sh.linked == 0 { // no MPI call of a transport that links us is seen
@@ -32,6 +33,15 @@ func (s *server) startHelper() {
 	if s.engine.StartHelper(o) {
 		at32(&s.sh.want_events).Store(1)
 	}
+}
+
+// profile says where the process keeps what it learns; nil if it doesn't. The worlds of MPI_Comm_spawn have the ranks
+// of the first one, and keep nothing.
+func (s *server) profile() *engine.ProfileOptions {
+	if s.sh.spawned != 0 {
+		return nil
+	}
+	return s.engine.ProfileOf(&s.set, s.rank(), int(max(s.sh.size, 0)), uint64(s.sh.threshold))
 }
 
 // rankWaits reports whether a thread of the program is in an MPI call that may block. Any thread may ask.

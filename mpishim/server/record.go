@@ -15,6 +15,7 @@ import (
 	"pinwheel/internal/outfile"
 	"pinwheel/internal/report"
 	"pinwheel/mem"
+	"pinwheel/profile"
 	"pinwheel/trace"
 )
 
@@ -24,8 +25,9 @@ type recorder struct {
 	path string
 	out  *trace.Writer
 	rank *trace.RankWriter
-	base uint64 // of the program: call sites are relative to it
-	err  error  // the first; nothing is written after it
+	base uint64           // of the program: call sites are relative to it if it can't be known what is loaded
+	code *profile.Modules // that call sites are in; nil: not known
+	err  error            // the first; nothing is written after it
 	stop chan struct{}
 	done chan struct{}
 }
@@ -52,6 +54,11 @@ func (s *server) startRecording() *recorder {
 	}
 	r := &recorder{ring: ring, path: path, out: out, rank: rank, base: uint64(C.pw_program_base()),
 		stop: make(chan struct{}), done: make(chan struct{})}
+	if r.code, err = profile.ReadModules(); err != nil {
+		r.code = nil // a profile can't be learned from such a trace
+	} else if program := r.code.Program(); program.Build != "" {
+		r.err = rank.DefineModule(trace.Module{Name: program.Name, Build: program.Build})
+	}
 	s.sh.recorder = ring
 	go r.run(s)
 	return r
@@ -120,7 +127,7 @@ func (r *recorder) close(s *server) {
 		s.warn(r.err.Error())
 		return
 	}
-	if err := errors.Join(r.leaveOut(), r.out.Close()); err != nil {
+	if err := errors.Join(r.leaveOut(), r.defineLibraries(), r.out.Close()); err != nil {
 		s.warn(err.Error())
 		return
 	}
@@ -161,6 +168,30 @@ func (r *recorder) drain() {
 	}
 }
 
+// relative makes an address of code the same in every run.
+func (r *recorder) relative(address uint64) uint64 {
+	if r.code == nil {
+		return address - r.base
+	}
+	return r.code.Frame(address)
+}
+
+// defineLibraries says in which libraries call sites are.
+func (r *recorder) defineLibraries() error {
+	if r.code == nil {
+		return nil
+	}
+	for _, m := range r.code.Met() {
+		if m.Tag == 0 {
+			continue // from the beginning
+		}
+		if err := r.rank.DefineModule(trace.Module{Tag: m.Tag, Name: m.Name, Build: m.Build}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (r *recorder) write(c *C.struct_pw_record) error {
 	if c.op == C.PW_COMM {
 		members := unsafe.Slice((*int32)(*(*unsafe.Pointer)(unsafe.Pointer(&c.addr))), int(c.bytes))
@@ -182,7 +213,7 @@ func (r *recorder) write(c *C.struct_pw_record) error {
 		if f == 0 {
 			break
 		}
-		frames = append(frames, uint64(f)-r.base)
+		frames = append(frames, r.relative(uint64(f)))
 	}
 	stack, err := r.rank.Stack(frames)
 	if err != nil {

@@ -189,6 +189,9 @@ func (s *server) serve(t *C.struct_pw_thread) (ref regcache.Ref, acquired bool) 
 		err = s.domains.close(uint32(m.domain))
 	case C.PW_ASK_STOP:
 		s.stop()
+	case C.PW_ASK_SAVE:
+		s.stopHelper()
+		s.engine.SaveProfile()
 	default:
 		ref, acquired, err = s.serveLinked(t)
 	}
@@ -287,6 +290,7 @@ func (s *server) stop() {
 	if s.group != nil {
 		s.engine.LeaveNode(s.group.Bytes())
 	}
+	s.engine.SaveProfile()
 }
 
 // contain turns a panic into plain registration.

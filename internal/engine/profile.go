@@ -1,0 +1,152 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"pinwheel/internal/fault"
+	"pinwheel/internal/report"
+	"pinwheel/internal/settings"
+	"pinwheel/mem"
+	"pinwheel/predictor"
+	"pinwheel/profile"
+)
+
+// ProfileOptions say where a process finds what it has learned in the last run, and who it is.
+type ProfileOptions struct {
+	Store  profile.Store
+	Force  bool // begin with a profile of another job of the program, too
+	Node   profile.Node
+	Rank   int  // of the process in the job; it has no profile if that isn't known
+	Ranks  int  // of the job
+	IsMute bool // another rank of the node tells the user of a damaged file
+
+	ThresholdBytes uint64
+}
+
+// ProfileOf returns what the settings ask for; nil for nothing. rank is -1 if it isn't known. ranks is 0 then: the
+// process is one of those that the launcher has started.
+func (e *Engine) ProfileOf(s *settings.Settings, rank, ranks int, thresholdBytes uint64) *ProfileOptions {
+	dir, err := s.ProfileDir()
+	if err != nil {
+		e.Warn("profile", fmt.Sprintf("profile: %v (see PINWHEEL_PROFILE)", err))
+	}
+	if dir == "" {
+		return nil
+	}
+	o := &ProfileOptions{
+		Store: profile.Store{Dir: dir, LimitBytes: s.ProfileBytes}, Force: s.ProfileForce,
+		Node: profile.Node{Job: settings.Job(), Ranks: int(settings.LocalRanks())},
+		Rank: max(rank, 0), Ranks: ranks, IsMute: !settings.IsFirstOnNode(), ThresholdBytes: thresholdBytes,
+	}
+	if s.ProfileBytes == mem.Unlimited {
+		o.Store.LimitBytes = 0
+	}
+	return o
+}
+
+// learner is the default predictor with a profile. It looks for that at the first use, on the helper's thread: no
+// thread of the program waits for a file, and a program without large messages opens none.
+type learner struct {
+	engine  *Engine
+	opt     ProfileOptions
+	inner   *predictor.Pinwheel // nil before the first use
+	options predictor.Options
+
+	modules *profile.Modules // nil: nothing is loaded or kept
+	key     profile.Key
+}
+
+// Observe implements predictor.Predictor.
+func (l *learner) Observe(u predictor.Use) {
+	if l.inner == nil {
+		if err := fault.Contain(l.load); err != nil {
+			l.engine.Warn("profile", fmt.Sprintf("profile: %v; going on without it", err))
+		}
+		l.inner = predictor.NewPinwheel(l.options)
+	}
+	l.inner.Observe(u)
+}
+
+// Next implements predictor.Predictor.
+func (l *learner) Next(id mem.RegionID, nowNs int64) (predictor.Prediction, bool) {
+	if l.inner == nil {
+		return predictor.Prediction{}, false
+	}
+	return l.inner.Next(id, nowNs)
+}
+
+// Changed implements predictor.Predictor.
+func (l *learner) Changed() []mem.RegionID {
+	if l.inner == nil {
+		return nil
+	}
+	return l.inner.Changed()
+}
+
+// Forget implements predictor.Predictor.
+func (l *learner) Forget(id mem.RegionID) {
+	if l.inner != nil {
+		l.inner.Forget(id)
+	}
+}
+
+// load finds out which job this is, and what the last run has learned. Of errors that all ranks meet only one tells.
+func (l *learner) load() error {
+	o := &l.opt
+	modules, err := profile.ReadModules()
+	if err != nil {
+		return err
+	}
+	program := modules.Program()
+	l.key = profile.Key{
+		Program: program.Name, Build: program.Build, Arguments: profile.Arguments(report.CommandLine()), Ranks: o.Ranks,
+		ThresholdBytes: o.ThresholdBytes, Window: l.options.Window,
+	}
+	if program.Build == "" {
+		return l.unlessMute(errors.New("builds of this program can't be told apart"))
+	}
+	l.modules, l.options.Frame = modules, modules.Frame
+	l.options.Lessons, err = o.Store.Load(l.key, o.Rank, modules, o.Force)
+	switch {
+	case err == nil && o.Rank == 0:
+		o.Store.Used(l.key)
+	case errors.Is(err, profile.ErrNone):
+		return nil
+	case errors.Is(err, profile.ErrOtherJob) && o.Rank != 0:
+		return nil
+	}
+	return l.unlessMute(err)
+}
+
+func (l *learner) unlessMute(err error) error {
+	if l.opt.IsMute {
+		return nil
+	}
+	return err
+}
+
+// SaveProfile keeps what was learned for the next run. It comes after Close, once, unless the process aborts.
+func (e *Engine) SaveProfile() {
+	l := e.learner
+	e.learner = nil
+	if l == nil || l.inner == nil || l.modules == nil || e.helper.Stats().Faulted {
+		return
+	}
+	err := fault.Contain(func() error {
+		lessons := l.inner.Lessons()
+		if len(lessons.Lessons) == 0 && len(lessons.Roles) == 0 {
+			return nil
+		}
+		part, err := profile.NewPart(l.opt.Rank, &lessons)
+		if err != nil {
+			return err
+		}
+		return l.opt.Node.HandIn(l.key, part, func(parts []profile.Part) error {
+			return l.opt.Store.Save(l.key, l.modules.Met(), parts)
+		})
+	})
+	if err != nil {
+		e.Warn("profile not kept", fmt.Sprintf("profile: %v; what this run has learned is not kept (see PINWHEEL_PROFILE)", err))
+	}
+}

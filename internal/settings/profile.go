@@ -1,0 +1,36 @@
+package settings
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+)
+
+// ProfileDir returns the directory that PINWHEEL_PROFILE names, or "" if there are to be no profiles. It fails if that is
+// left to the user's home directory, and there is none.
+func (s *Settings) ProfileDir() (string, error) {
+	switch s.Profile {
+	case "n", "":
+		return "", nil
+	case "y":
+		return stateDir()
+	}
+	return filepath.Abs(s.Profile)
+}
+
+// stateDir follows the XDG Base Directory Specification.
+func stateDir() (string, error) {
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "pinwheel"), nil
+	}
+	if home := os.Getenv("HOME"); filepath.IsAbs(home) {
+		return filepath.Join(home, ".local", "state", "pinwheel"), nil
+	}
+	return "", errors.New("neither XDG_STATE_HOME nor HOME names a directory")
+}
+
+// localRankVariables tell a process its number among those of its job on this node.
+var localRankVariables = []string{"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"}
+
+// IsFirstOnNode reports whether no other rank of the job on this node has a lower number, as far as the launcher tells.
+func IsFirstOnNode() bool { return firstOf(localRankVariables, "0") == "0" }
