@@ -6,18 +6,14 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
-	"unsafe"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
-	"github.com/cilium/ebpf/ringbuf"
 	"github.com/cilium/ebpf/rlimit"
 	"golang.org/x/sys/unix"
 
@@ -61,24 +57,28 @@ func perCall(calls ...string) (all []hook) {
 	return all
 }
 
-// sharedMap has the global variables of the programs: a bpfShared.
-const sharedMap = ".bss"
-
 // allTypes has all types of the running kernel, for programs that are attached to one of its functions.
 // To read them takes 20 ms.
 var allTypes = btf.NewCache()
 
-// bpfNotifier owns the maps, programs and links of one mechanism. They live
-// as long as their descriptors: the process's end removes them too.
+// bpfNotifier is this process's part in the programs of one mechanism, which others of its job may have
+// loaded. They live as long as anyone has their descriptors: the process's end closes them too.
 type bpfNotifier struct {
 	log    changeLog
 	shared *bpfShared
-	coll   *ebpf.Collection
-	links  []io.Closer
-	ring   *ringbuf.Reader
+	mm     uint64 // the address space, by which programs find the log
+	bpfObjects
+	coll *ebpf.Collection // which has the maps and programs of bpfObjects; nil if another process has loaded them
 }
 
-func openBPF(m Mechanism) (notifier, error) {
+// bpfObjects are the descriptors of a set of programs at work that a process needs.
+type bpfObjects struct {
+	logs, captured, capture int // two maps and a program
+	links                   []io.Closer
+}
+
+// openBPF loads and attaches the programs of a mechanism.
+func openBPF(m Mechanism) (*bpfNotifier, error) {
 	if len(bpfObject) == 0 {
 		return nil, fmt.Errorf("no BPF programs for %s", runtime.GOARCH)
 	}
@@ -125,37 +125,46 @@ func loadBPF(spec *ebpf.CollectionSpec, hooks []hook, o ebpf.CollectionOptions) 
 		want[h.program] = true
 	}
 	maps.DeleteFunc(spec.Programs, func(name string, _ *ebpf.ProgramSpec) bool { return !want[name] })
-	spec.Variables = nil
-	spec.Maps[sharedMap] = &ebpf.MapSpec{ // not as the library makes it, which writes all those zeros to it
-		Type: ebpf.Array, KeySize: 4, ValueSize: uint32(unsafe.Sizeof(bpfShared{})), MaxEntries: 1, Flags: unix.BPF_F_MMAPABLE,
+	coll, err := ebpf.NewCollectionWithOptions(spec, o)
+	if err != nil {
+		return nil, loadError(err)
 	}
-	n := &bpfNotifier{}
+	n := &bpfNotifier{coll: coll, bpfObjects: bpfObjects{
+		logs: coll.Maps["logs"].FD(), captured: coll.Maps["captured"].FD(), capture: coll.Programs["capture_mm"].FD(),
+	}}
 	defer func() {
 		if err != nil {
 			n.close()
 		}
 	}()
-	if n.coll, err = ebpf.NewCollectionWithOptions(spec, o); err != nil {
-		return nil, loadError(err)
-	}
-	if n.shared, err = mapShared[bpfShared](n.coll.Maps[sharedMap].FD()); err != nil {
+	if err := n.enrol(); err != nil {
 		return nil, err
 	}
-	n.log = changeLog{&n.shared.control, &n.shared.records}
-	if n.ring, err = ringbuf.NewReader(n.coll.Maps["bell"]); err != nil {
-		return nil, fmt.Errorf("open BPF ring buffer: %w", err)
-	}
-	if _, err = n.coll.Programs["capture_mm"].Run(&ebpf.RunOptions{}); err != nil {
-		return nil, fmt.Errorf("capture the address space with BPF_PROG_TEST_RUN: %w", err)
-	}
 	for _, h := range hooks {
-		l, err := attach(n.coll.Programs[h.program], h.event)
+		l, err := attach(coll.Programs[h.program], h.event)
 		if err != nil {
 			return nil, fmt.Errorf("attach %s %s: %w", h.program, h.event, err)
 		}
 		n.links = append(n.links, l)
 	}
 	return n, nil
+}
+
+// enrol gives this process a log of its own. No other process may do so with the same programs meanwhile.
+func (n *bpfNotifier) enrol() (err error) {
+	if n.mm, err = captureMM(n.capture, n.captured); err != nil {
+		return err
+	}
+	log, err := newLog()
+	if err != nil {
+		return err
+	}
+	defer unix.Close(log)
+	if n.shared, err = mapShared[bpfShared](log); err != nil {
+		return err
+	}
+	n.log = changeLog{&n.shared.control, &n.shared.records}
+	return addLog(n.logs, n.mm, log)
 }
 
 func attach(p *ebpf.Program, event string) (io.Closer, error) {
@@ -186,8 +195,7 @@ type oneLine struct {
 func (o oneLine) Error() string { return o.line }
 func (o oneLine) Unwrap() error { return o.error }
 
-func (n *bpfNotifier) word() *uint64    { return &n.log.control.head }
-func (n *bpfNotifier) waiters() *uint64 { return &n.log.control.waiters }
+func (n *bpfNotifier) word() *uint64 { return &n.log.control.head }
 
 func (n *bpfNotifier) arm(r mem.Range) (verifier, error) {
 	n.shared.interest.add(r)
@@ -204,37 +212,23 @@ func (n *bpfNotifier) drain(seen uint64, report func(mem.Range)) (next uint64, o
 	return n.log.drain(seen, report)
 }
 
-// bell empties the ring: its records only wake, the log says what changed.
-func (n *bpfNotifier) bell(deadline time.Time) error {
-	n.ring.SetDeadline(deadline)
-	for {
-		record, err := n.ring.Read()
-		switch {
-		case errors.Is(err, os.ErrDeadlineExceeded):
-			return nil
-		case err != nil:
-			return err
-		case record.Remaining == 0:
-			return nil
-		}
-	}
-}
-
 // close detaches all programs at once: each detachment from a tracepoint waits
 // some 30 ms for the kernel's readers.
 func (n *bpfNotifier) close() error {
-	errs := make([]error, len(n.links))
+	errs := make([]error, len(n.links)+1)
+	if n.shared != nil {
+		errs[len(n.links)] = deleteLog(n.logs, n.mm)
+		replaceByZeros(n.shared, n)
+	}
 	var all sync.WaitGroup
 	for i, l := range n.links {
 		all.Go(func() { errs[i] = l.Close() })
 	}
 	all.Wait()
-	if n.ring != nil {
-		errs = append(errs, n.ring.Close())
-	}
-	replaceByZeros(n.shared, n)
 	if n.coll != nil {
 		n.coll.Close()
+	} else {
+		errs = append(errs, unix.Close(n.logs), unix.Close(n.captured), unix.Close(n.capture))
 	}
 	return errors.Join(errs...)
 }

@@ -5,9 +5,9 @@
 // pages. When the program unmaps, moves or discards the virtual range, the
 // registration still names the old pages, and a transfer through it sends old
 // data. Seed paper "Memory Registration Caching Correctness" (dreg, CCGrid'05)
-// asks for the four operations that this package has: register (Watch),
-// deregister (Unwatch), check (Generation and Drain; Unchanged), and a blocking
-// wait for a thread of its own (Wait).
+// asks for three operations that this package has: register (Watch),
+// deregister (Unwatch), and check (Generation and Drain; Unchanged). Its fourth, to
+// block until something changes, is left out: nobody waits.
 //
 // # Mechanisms
 //
@@ -43,15 +43,19 @@
 //
 // The Watchers of a process that have the same mechanism share its kernel objects. None of
 // these is pinned or has a name in the file system: they end with the last Watcher or with the
-// process. The generation word and the log are outside the Go heap, and C may read them until
+// process. The processes of a job may share loaded BPF programs by a Board, which end with
+// the last of these processes; each has a log of its own. The generation word and the log are outside the Go heap, and C may read them until
 // Close.
 //
 // # Caveats
 //
 // This is for Linux on x86-64. Elsewhere only pfn and none exist.
 //
-// BPF programs run for the whole machine, and drop the events of other processes. Every
-// Watcher of a node adds its cost to the system calls of all processes.
+// BPF programs run for the whole machine, and drop the events of other processes. Every set of
+// programs on a node adds its cost to the system calls of all processes.
+//
+// A process that is killed leaves its log, 385 KiB of kernel memory, with programs that it shared, until
+// the last process that shares them ends.
 //
 // After fork a child must not use a Watcher of its parent: its changes are not recorded. A
 // program that closes descriptors of others closes those of the Watcher too.

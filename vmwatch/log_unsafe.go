@@ -22,9 +22,8 @@ type bpfShared struct {
 type bpfControl struct {
 	head         uint64
 	_            [7]uint64
-	waiters      uint64
 	uringMadvise uint64
-	_            [6]uint64 // the programs' own
+	_            [7]uint64 // the programs' own
 }
 
 type bpfRecord struct{ start, end, check, seq uint64 }

@@ -1,15 +1,11 @@
 package vmwatch
 
 import (
-	"context"
-	"errors"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
-	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 )
 
@@ -85,40 +81,5 @@ func TestOverrunDropsEverything(t *testing.T) {
 				t.Errorf("drained up to %d of %d", g, w.Generation())
 			}
 		})
-	}
-}
-
-func TestWaitEndsWithAChange(t *testing.T) {
-	testwait.Bound(t)
-	for _, m := range []string{"fentry", "tps", "tp", "uffd"} {
-		t.Run(m, func(t *testing.T) {
-			w := openOrExplain(t, m)
-			s, _ := subject(t)
-			pin(t, w, s.Range)
-			seen := w.Drain(func(mem.Range) {})
-			done := make(chan error)
-			go func() { done <- w.Wait(t.Context(), seen) }()
-			time.Sleep(10 * time.Millisecond) // most likely it sleeps by now; if not the test is still right
-			unmap(t, s, s.Range)
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
-			if w.Generation() == seen {
-				t.Error("woke without a change")
-			}
-		})
-	}
-}
-
-func TestWaitEndsWithItsContext(t *testing.T) {
-	w := openOrExplain(t, "uffd")
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	if err := w.Wait(ctx, w.Generation()); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v", err)
-	}
-	none := openOrExplain(t, "none")
-	if err := none.Wait(t.Context(), 0); !errors.Is(err, ErrNoNotification) {
-		t.Errorf("got %v, want ErrNoNotification", err)
 	}
 }

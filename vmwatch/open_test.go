@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/internal/change"
 	"pinwheel/mem"
 )
 
@@ -103,7 +104,7 @@ func TestSelfTestRefusesAMechanismThatMissesAChange(t *testing.T) {
 		l.Close()
 	}
 	n.links = nil
-	if _, _, err := selfTest(newWatcher(s)); err == nil {
+	if _, _, err := selfTest(newWatcher(s), change.Kinds); err == nil {
 		t.Error("detached programs passed")
 	}
 }

@@ -2,7 +2,6 @@
 
 // Numbers of <asm/unistd_64.h>.
 #define SYS_read 0
-#define SYS_write 1
 #define SYS_poll 7
 #define SYS_clone 56
 #define SYS_exit 60
@@ -10,11 +9,8 @@
 // Offsets in readerShared; reader_unsafe.go asserts them.
 #define GENERATION 0
 #define PUBLISHED 64
-#define WAITERS 72
 #define POLL_UFFD 128
 #define POLL_STOP 136
-#define BELL 144
-#define ONE 152
 #define RING 4096
 #define SLOT_MASK 4095
 #define SLOT_SHIFT 5
@@ -68,14 +64,6 @@ wait:
 	SYSCALL
 	INCQ	BX
 	XCHGQ	BX, PUBLISHED(R12)
-
-	CMPQ	WAITERS(R12), $0
-	JEQ	wait
-	MOVL	BELL(R12), DI
-	LEAQ	ONE(R12), SI
-	MOVL	$8, DX
-	MOVL	$SYS_write, AX
-	SYSCALL
 	JMP	wait
 
 stop:

@@ -3,7 +3,6 @@
 package vmwatch
 
 import (
-	"errors"
 	"fmt"
 	"runtime"
 	"sync/atomic"
@@ -26,12 +25,9 @@ type readerShared struct {
 	generation uint64 // events begun
 	_          [7]uint64
 	published  uint64 // events in the ring
-	waiters    uint64
-	_          [6]uint64
+	_          [7]uint64
 	poll       [2]unix.PollFd // the userfaultfd, the stop descriptor
-	bell       int64          // eventfd
-	one        uint64
-	_          [4096 - 160]byte
+	_          [4096 - 144]byte
 	ring       [readerSlots]uffdMsg
 	stack      [4096]byte
 	tid        uint32 // cleared by the kernel when the thread is gone
@@ -61,7 +57,7 @@ func startReader(fd int) (_ *uffdReader, err error) {
 		return nil, err
 	}
 	r := &uffdReader{shared: s, stopFD: -1}
-	s.bell, s.one, s.tid = -1, 1, 1
+	s.tid = 1
 	defer func() {
 		if err != nil {
 			r.free()
@@ -70,11 +66,6 @@ func startReader(fd int) (_ *uffdReader, err error) {
 	if r.stopFD, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 		return nil, fmt.Errorf("eventfd: %w", err)
 	}
-	bell, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
-	if err != nil {
-		return nil, fmt.Errorf("eventfd: %w", err)
-	}
-	s.bell = int64(bell)
 	s.poll[0] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
 	s.poll[1] = unix.PollFd{Fd: int32(r.stopFD), Events: unix.POLLIN}
 	var all, old unix.Sigset_t
@@ -124,19 +115,6 @@ func (r *uffdReader) drain(seen uint64, event func(uffdMsg)) (next uint64, overr
 	return seen, overrun
 }
 
-func (r *uffdReader) bell(deadline time.Time) error {
-	ms := max(0, int(time.Until(deadline).Milliseconds()))
-	p := []unix.PollFd{{Fd: int32(r.shared.bell), Events: unix.POLLIN}}
-	if _, err := unix.Poll(p, ms); err != nil && err != unix.EINTR {
-		return fmt.Errorf("poll: %w", err)
-	}
-	var count [8]byte
-	if _, err := unix.Read(int(r.shared.bell), count[:]); err != nil && err != unix.EAGAIN {
-		return fmt.Errorf("read eventfd: %w", err)
-	}
-	return nil
-}
-
 // stop returns when the thread is gone.
 func (r *uffdReader) stop() error {
 	one := [8]byte{1}
@@ -150,23 +128,18 @@ func (r *uffdReader) stop() error {
 }
 
 func (r *uffdReader) free() error {
-	var errs []error
-	for _, fd := range []int{r.stopFD, int(r.shared.bell)} {
-		if fd >= 0 {
-			errs = append(errs, unix.Close(fd))
-		}
+	var err error
+	if r.stopFD >= 0 {
+		err = unix.Close(r.stopFD)
 	}
 	replaceByZeros(r.shared, r)
-	return errors.Join(errs...)
+	return err
 }
 
 // The assembly knows these offsets; a mismatch doesn't compile.
 var (
 	_ [64]struct{}   = [unsafe.Offsetof(readerShared{}.published)]struct{}{}
-	_ [72]struct{}   = [unsafe.Offsetof(readerShared{}.waiters)]struct{}{}
 	_ [128]struct{}  = [unsafe.Offsetof(readerShared{}.poll)]struct{}{}
-	_ [144]struct{}  = [unsafe.Offsetof(readerShared{}.bell)]struct{}{}
-	_ [152]struct{}  = [unsafe.Offsetof(readerShared{}.one)]struct{}{}
 	_ [4096]struct{} = [unsafe.Offsetof(readerShared{}.ring)]struct{}{}
 	_ [32]struct{}   = [unsafe.Sizeof(uffdMsg{})]struct{}{}
 )

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
+	"pinwheel/internal/change"
 	"pinwheel/mem"
 )
 
@@ -26,10 +26,6 @@ type notifier interface {
 	// drain reports what was published since record seen; overrun if that
 	// isn't all. next is seen for the next drain.
 	drain(seen uint64, report func(mem.Range)) (next uint64, overrun bool)
-	// waiters is a count, outside the Go heap: while it isn't 0 every change also rings the bell.
-	waiters() *uint64
-	// bell waits for a change or the deadline; false positives are allowed.
-	bell(deadline time.Time) error
 	close() error
 }
 
@@ -59,24 +55,32 @@ var sources = struct {
 	open map[Mechanism]*source
 }{open: map[Mechanism]*source{}}
 
-// acquireSource returns the process's source for m, loading and testing it if
-// nobody uses it yet.
-func acquireSource(m Mechanism) (*source, error) {
+// acquireSource returns the process's source for m, and if nobody uses it yet finds it by the board, which may
+// be nil, or loads it.
+func acquireSource(m Mechanism, board Board) (*source, error) {
 	sources.mu.Lock()
 	defer sources.mu.Unlock()
 	if s := sources.open[m]; s != nil {
 		s.users++
 		return s, nil
 	}
+	s, err := loadOrJoin(m, board)
+	if err != nil {
+		return nil, err
+	}
+	s.users = 1
+	sources.open[m] = s
+	return s, nil
+}
+
+func loadAndTest(m Mechanism) (*source, error) {
 	s, err := load(m)
 	if err != nil {
 		return nil, err
 	}
-	if s.tested, s.skipped, err = selfTest(newWatcher(s)); err != nil {
+	if s.tested, s.skipped, err = selfTest(newWatcher(s), change.Kinds); err != nil {
 		return nil, errors.Join(fmt.Errorf("self-test: %w", err), s.close())
 	}
-	s.users = 1
-	sources.open[m] = s
 	return s, nil
 }
 

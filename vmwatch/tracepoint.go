@@ -39,6 +39,8 @@ type perfLink struct {
 	fd   int
 }
 
+func (l perfLink) FD() int { return l.link.FD() }
+
 func (l perfLink) Close() error { return errors.Join(l.link.Close(), unix.Close(l.fd)) }
 
 // tracefs is a root of that file system: the mounted one, or one of our own

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"slices"
-	"time"
 
 	"go.uber.org/atomic"
 	"golang.org/x/sys/unix"
@@ -67,8 +66,7 @@ func openUffd() (notifier, error) {
 	return &uffdNotifier{fd: fd, pagemap: pagemap, reader: reader}, nil
 }
 
-func (n *uffdNotifier) word() *uint64    { return &n.reader.shared.generation }
-func (n *uffdNotifier) waiters() *uint64 { return &n.reader.shared.waiters }
+func (n *uffdNotifier) word() *uint64 { return &n.reader.shared.generation }
 
 // arm registers only what no other live range covers already: were the rest
 // registered again, a mapping that replaced part of another range would look
@@ -121,8 +119,6 @@ func (n *uffdNotifier) drain(seen uint64, report func(mem.Range)) (next uint64, 
 		}
 	})
 }
-
-func (n *uffdNotifier) bell(deadline time.Time) error { return n.reader.bell(deadline) }
 
 // close disarms by closing the descriptor before the reader stops, so that
 // no thread is left waiting for its event to be read.

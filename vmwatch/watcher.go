@@ -1,12 +1,10 @@
 package vmwatch
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"pinwheel/mem"
 )
@@ -18,8 +16,6 @@ var (
 	// ErrChanged is returned by Pinned when the range changed while it was
 	// being pinned: deregister and try again.
 	ErrChanged = errors.New("vmwatch: range changed while it was pinned")
-	// ErrNoNotification is returned by Wait when the mechanism only verifies.
-	ErrNoNotification = errors.New("vmwatch: this mechanism has no notifications to wait for")
 	// ErrUnavailable is returned by Open when the mechanism asked for doesn't work here.
 	ErrUnavailable = errors.New("vmwatch: mechanism not available")
 )
@@ -210,29 +206,6 @@ func (w *Watcher) Drain(drop func(mem.Range)) (generation uint64) {
 		drop(everything)
 	}
 	return generation
-}
-
-// waitSlice bounds how long Wait sleeps before it looks at its context again.
-const waitSlice = 100 * time.Millisecond
-
-// Wait blocks until Generation differs from seen or ctx ends. It is for a thread that has nothing
-// else to do; the path of a transfer never waits.
-func (w *Watcher) Wait(ctx context.Context, seen uint64) error {
-	note := w.source.note
-	if note == nil {
-		return ErrNoNotification
-	}
-	atomic.AddUint64(note.waiters(), 1)
-	defer atomic.AddUint64(note.waiters(), ^uint64(0))
-	for w.Generation() == seen {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := note.bell(time.Now().Add(waitSlice)); err != nil {
-			return fmt.Errorf("wait for mapping changes: %w", err)
-		}
-	}
-	return nil
 }
 
 // Close removes everything from the kernel, with the last Watcher of the

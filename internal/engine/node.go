@@ -112,6 +112,9 @@ func (e *Engine) LeaveNode(bytes int64) {
 	_ = e.node.Close() // it does not fail
 }
 
+// Node returns this process as a member of its job; nil if it is alone.
+func (e *Engine) Node() *node.Member { return e.node.joined() }
+
 // joined returns the member for a Placer; nil if this process is alone.
 func (m *member) joined() *node.Member {
 	if m == nil {

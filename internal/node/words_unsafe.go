@@ -30,6 +30,7 @@ const (
 	headerHigh   // slots that were ever used
 	headerBroken // 1: a member found nonsense, and nobody moves shares any more
 	headerMovedNs
+	headerBoard  = 16 // BoardWords of them: UpdateBoard
 	headerJoined = 64 // a bit for each rank that ever joined, modulo joinedBits
 	joinedBits   = (headerWords - headerJoined) * 64
 )

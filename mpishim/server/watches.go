@@ -42,7 +42,11 @@ func (s *server) openWatch() (*vmwatch.Watcher, error) {
 	if w := spareWatch(); w != nil {
 		return w, nil
 	}
-	w, err := vmwatch.Open(vmwatch.Options{Mechanism: s.set.Watch})
+	o := vmwatch.Options{Mechanism: s.set.Watch}
+	if m := s.engine.Node(); m != nil {
+		o.Board = m
+	}
+	w, err := vmwatch.Open(o)
 	if err != nil {
 		at32(&s.sh.mode).Store(C.PW_PLAIN) // no later use would fare better
 		return nil, err

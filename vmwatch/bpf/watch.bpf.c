@@ -1,7 +1,8 @@
-// Tells one process which of its mappings change, before they change.
+// Tells processes which of their mappings change, before they change.
 //
-// Three families of hooks feed one log; package vmwatch attaches exactly one
-// of them:
+// Each process has a log of its own, which is found by its address space: one set of programs serves
+// all processes of a job on a node. Three families of hooks feed the logs; package vmwatch attaches
+// exactly one of them:
 //   fentry/fexit on the kernel functions that remove or move page tables
 //   tp_btf/sys_enter, sys_exit: every system call passes here
 //   tracepoint/syscalls/...: only the calls that change mappings pay
@@ -37,20 +38,15 @@ struct pagetable_move_control { struct vm_area_struct *old; ulong old_addr, len_
 struct control {
 	__u64 head;        /* the generation: records ever published */
 	__u64 pad0[7];     /* head alone in its cache line: it is read on every send */
-	__u64 waiters;     /* ring the bell after a record */
 	__u64 uring_madvise; /* IORING_OP_MADVISE was used: see uring_submit */
 	__u64 suppressed;  /* changes of memory that nobody watches */
-	__u64 mm;          /* the mm_struct watched */
 	__u64 brk_high;    /* highest program break seen at the entry of a brk */
 	__u64 brk_low;     /* lowest that one was asked for below the break of its time; 0: none yet */
-	__u64 pad1[2];
+	__u64 pad1[4];
 };
 struct record { __u64 start, end, check, seq; };
 
 /*
- * A global variable: programs have its address, and look nothing up that could be missing. The
- * verifier goes through every path of them, at the first large message of every rank.
- *
  * interest counts how many watch each granule, by its number modulo GRANULES. Counts, and not bits: Go
  * and C threads add and take away at the same time (interest.go, regcache/offer.h).
  */
@@ -58,10 +54,15 @@ struct shared {
 	struct control control;
 	struct record records[SLOTS];
 	__u32 interest[GRANULES];
-} shared;
-static struct control *const control = &shared.control;
+};
 
-struct { __uint(type, BPF_MAP_TYPE_RINGBUF); __uint(max_entries, 4096); } bell SEC(".maps");
+/* The log of a process: a map with one value, which the process maps. */
+struct log { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __uint(map_flags, BPF_F_MMAPABLE);
+	     __uint(key_size, 4); __uint(value_size, sizeof(struct shared)); };
+struct { __uint(type, BPF_MAP_TYPE_HASH_OF_MAPS); __uint(max_entries, 1024); __type(key, __u64); /* mm_struct */
+	 __array(values, struct log); } logs SEC(".maps");
+
+struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __type(key, __u32); __type(value, __u64); } captured SEC(".maps");
 
 static __always_inline struct task_struct *current_task(void)
 {
@@ -71,12 +72,20 @@ static __always_inline struct task_struct *current_task(void)
 /* Not by t->mm: the verifier then looks for the type of each pointer on the way among all types of the kernel. */
 static __always_inline __u64 mm_of(struct task_struct *t) { return (__u64)BPF_CORE_READ(t, mm); }
 
+/* The log of an address space; NULL if it is not watched. */
+static __always_inline struct shared *log_of(__u64 mm)
+{
+	__u32 zero = 0;
+	void *log = bpf_map_lookup_elem(&logs, &mm);
+	return log ? bpf_map_lookup_elem(log, &zero) : NULL;
+}
+
 /*
  * Whether anyone watches part of [start,end). More than 16 granules (32 MiB) count as watched. The verifier goes
  * through the loop in every program, for every rank: so it has no branch, and looks at the last
  * granule again instead of ending.
  */
-static __always_inline int watched(__u64 start, __u64 end)
+static __always_inline int watched(struct shared *log, __u64 start, __u64 end)
 {
 	__u64 first = start >> 21, last = (end - 1) >> 21;
 	__u32 watches = 0;
@@ -87,7 +96,7 @@ static __always_inline int watched(__u64 start, __u64 end)
 		__s64 left = last - first - i;
 		__s64 past = left >> 63; /* all ones, past the end */
 		asm volatile("" : "+r"(past)); /* else the compiler makes a branch of it */
-		watches |= *(volatile __u32 *)&shared.interest[(first + i + (left & past)) & (GRANULES - 1)];
+		watches |= *(volatile __u32 *)&log->interest[(first + i + (left & past)) & (GRANULES - 1)];
 	}
 	return watches != 0;
 }
@@ -98,46 +107,44 @@ static __always_inline int watched(__u64 start, __u64 end)
  * record; the check word then matches no number and the reader takes it for
  * an overrun, which flushes everything.
  */
-static __always_inline int publish_watched(__u64 start, __u64 end)
+static __always_inline int publish_watched(struct shared *log, __u64 start, __u64 end)
 {
-	__u64 seq = __sync_fetch_and_add(&control->head, 1);
-	struct record *r = &shared.records[seq & (SLOTS - 1)];
+	__u64 seq = __sync_fetch_and_add(&log->control.head, 1);
+	struct record *r = &log->records[seq & (SLOTS - 1)];
 	r->start = start;
 	r->end = end;
 	r->check = start * 0x9e3779b97f4a7c15ULL + end * 0xc2b2ae3d27d4eb4fULL + seq + 1;
 	__sync_lock_test_and_set(&r->seq, seq + 1); /* a full barrier, then visible */
-	if (*(volatile __u64 *)&control->waiters) {
-		__u64 one = 1;
-		bpf_ringbuf_output(&bell, &one, sizeof(one), 0); /* a full ring is already ringing */
-	}
 	return 0;
 }
 
-static __always_inline int publish(__u64 start, __u64 end)
+static __always_inline int publish(struct shared *log, __u64 start, __u64 end)
 {
-	if (end <= start)
+	if (!log || end <= start)
 		return 0;
-	if (!watched(start, end)) {
-		control->suppressed++; /* statistics: lost updates are harmless */
+	if (!watched(log, start, end)) {
+		log->control.suppressed++; /* statistics: lost updates are harmless */
 		return 0;
 	}
-	return publish_watched(start, end);
+	return publish_watched(log, start, end);
 }
 
 /*
- * publish, as a function that the verifier checks once in each program: a program for system calls
- * publishes in many places.
+ * Publishes a change in the log of the calling process, as a function that the verifier checks once in
+ * each program: a program for system calls publishes in many places.
  */
-__attribute__((noinline)) int publish_range(__u64 start, __u64 end) { return publish(start, end); }
+__attribute__((noinline)) int publish_range(__u64 start, __u64 end)
+{
+	return publish(log_of(mm_of(current_task())), start, end);
+}
 
-/* Whether a task has the address space that is watched. */
-static __always_inline int is_watched(struct task_struct *t) { return mm_of(t) == control->mm; }
-
-/* Run once, through BPF_PROG_TEST_RUN, by the process to be watched. */
+/* Run once, through BPF_PROG_TEST_RUN, by each process to be watched, while no other does. */
 SEC("raw_tp")
 int capture_mm(void *ctx)
 {
-	control->mm = mm_of(current_task());
+	__u32 zero = 0;
+	__u64 mm = mm_of(current_task());
+	bpf_map_update_elem(&captured, &zero, &mm, 0);
 	return 0;
 }
 
@@ -170,8 +177,10 @@ static __always_inline int handed_out(__u64 addr, __u64 len)
 
 static __always_inline int change(struct task_struct *task, struct pt_regs *regs, __u64 nr, int exit)
 {
-	if (!is_watched(task))
+	struct shared *log = log_of(mm_of(task));
+	if (!log)
 		return 0;
+	struct control *control = &log->control;
 	__u64 addr = untag(regs->di), len = regs->si;
 	switch (nr) {
 	case MMAP:
@@ -227,7 +236,7 @@ static __always_inline int every_call(struct pt_regs *regs, __u64 nr, int exit)
 {
 	struct task_struct *task = current_task();
 	if (task->thread_info.status & 2 /* TS_COMPAT */)
-		return is_watched(task) ? publish_range(0, EVERYTHING) : 0;
+		return publish_range(0, EVERYTHING);
 	nr &= ~0x40000000UL; /* x32 calls use the same numbers for these */
 	switch (nr) { /* before anything is looked up: most calls end here */
 	case MMAP: case MUNMAP: case BRK: case MREMAP: case MADVISE: case SHMAT: case PROCESS_MADVISE:
@@ -263,15 +272,16 @@ int uring_submit(struct bpf_raw_tracepoint_args *args)
 	struct io_kiocb *req = (struct io_kiocb *)args->args[0];
 	if (BPF_CORE_READ(req, opcode) != 25 /* IORING_OP_MADVISE */)
 		return 0;
-	if (!is_watched(current_task()))
+	struct shared *log = log_of(mm_of(current_task()));
+	if (!log)
 		return 0;
-	control->uring_madvise = 1;
-	return publish_watched(0, EVERYTHING);
+	log->control.uring_madvise = 1;
+	return publish_watched(log, 0, EVERYTHING);
 }
 
 static __always_inline int zap(struct vm_area_struct *vma, __u64 start, __u64 end)
 {
-	return (__u64)vma->vm_mm == control->mm ? publish(start, end) : 0;
+	return publish(log_of((__u64)vma->vm_mm), start, end);
 }
 
 SEC("fentry/unmap_page_range")

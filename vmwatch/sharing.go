@@ -1,0 +1,154 @@
+package vmwatch
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"pinwheel/internal/change"
+)
+
+// BoardWords is the size of a Board.
+const BoardWords = 48
+
+// Board is memory that the processes of a job share on a node: node.Member implements it.
+type Board interface {
+	// UpdateBoard calls update while no other process does. What it leaves in words is what the next one
+	// finds; all are 0 at first. It fails, and calls nothing, if it can't do so in time.
+	UpdateBoard(patience time.Duration, update func(words *[BoardWords]uint64)) error
+}
+
+// boardPatience is how long a process waits for another one to load programs. Then it loads its own.
+const boardPatience = 2 * time.Second
+
+// The board says under which numbers the kernel has the programs that a process of the job has loaded and
+// tested, and what belongs to them. They go when the last process that has opened them ends; then nobody can
+// open them, and the next process puts its own there. The kernel gives a number to another object
+// only after four billion.
+const (
+	boardKey   = iota // of the programs and their mechanism; 0: none yet
+	boardLinks        // how many there are
+	boardLogs
+	boardCaptured
+	boardCapture
+	boardFirstLink
+)
+
+// sharedKey differs for programs that can't be used in place of each other.
+var sharedKey = sync.OnceValue(func() uint64 {
+	sum := sha256.Sum256(bpfObject)
+	return binary.NativeEndian.Uint64(sum[:]) << 8
+})
+
+// loadOrJoin returns a tested source for m: with the programs of another process of the job, if the board has any,
+// and else with its own, which the others can use from then on. A process pays a twentieth for those of others.
+func loadOrJoin(m Mechanism, board Board) (s *source, err error) {
+	if board == nil || m != Fentry && m != TPS && m != TP {
+		return loadAndTest(m)
+	}
+	called := false
+	_ = board.UpdateBoard(boardPatience, func(words *[BoardWords]uint64) {
+		called = true
+		if s, err = join(m, words); err == nil {
+			return
+		}
+		if s, err = loadAndTest(m); err == nil {
+			publishObjects(words, m, &s.note.(*bpfNotifier).bpfObjects)
+		}
+	})
+	if !called { // another process has stopped, or the segment is of no use: that is no concern of this one
+		return loadAndTest(m)
+	}
+	return s, err
+}
+
+var errNothingToJoin = errors.New("no process of the job has loaded these programs")
+
+// join opens the programs of another process. That they notice every change was tested where they were loaded; what is
+// tested here is that they serve this process.
+func join(m Mechanism, words *[BoardWords]uint64) (*source, error) {
+	if words[boardKey] != sharedKey()+uint64(m) || words[boardLinks] > BoardWords-boardFirstLink {
+		return nil, errNothingToJoin
+	}
+	n, err := openObjects(words)
+	if err != nil {
+		return nil, err
+	}
+	s := &source{mechanism: m, note: n}
+	s.frames, _ = openFrames() // a second line, as in load
+	if s.tested, s.skipped, err = selfTest(newWatcher(s), change.Kinds[:2]); err != nil {
+		return nil, errors.Join(fmt.Errorf("self-test: %w", err), s.close())
+	}
+	return s, nil
+}
+
+func openObjects(words *[BoardWords]uint64) (_ *bpfNotifier, err error) {
+	n := &bpfNotifier{bpfObjects: bpfObjects{logs: -1, captured: -1, capture: -1}}
+	defer func() {
+		if err != nil {
+			n.close()
+		}
+	}()
+	for _, o := range []struct {
+		fd      *int
+		command uintptr
+		at      int
+	}{
+		{&n.logs, unix.BPF_MAP_GET_FD_BY_ID, boardLogs},
+		{&n.captured, unix.BPF_MAP_GET_FD_BY_ID, boardCaptured},
+		{&n.capture, unix.BPF_PROG_GET_FD_BY_ID, boardCapture},
+	} {
+		if *o.fd, err = openBPFObject(o.command, uint32(words[o.at])); err != nil {
+			return nil, err
+		}
+	}
+	for _, id := range words[boardFirstLink:][:words[boardLinks]] {
+		fd, err := openBPFObject(unix.BPF_LINK_GET_FD_BY_ID, uint32(id))
+		if err != nil {
+			return nil, err
+		}
+		n.links = append(n.links, descriptor(fd))
+	}
+	return n, n.enrol()
+}
+
+type descriptor int
+
+func (d descriptor) Close() error { return unix.Close(int(d)) }
+func (d descriptor) FD() int      { return int(d) }
+
+// publishObjects tells the others of the programs of this process. Where the kernel does not say their numbers,
+// nobody learns of them.
+func publishObjects(words *[BoardWords]uint64, m Mechanism, o *bpfObjects) {
+	*words = [BoardWords]uint64{}
+	fds := []int{boardLogs: o.logs, boardCaptured: o.captured, boardCapture: o.capture}
+	for _, l := range o.links {
+		l, ok := l.(interface {
+			io.Closer
+			FD() int
+		})
+		if !ok {
+			return
+		}
+		fds = append(fds, l.FD())
+	}
+	if len(fds) > BoardWords {
+		return
+	}
+	var found [BoardWords]uint64
+	for i, fd := range fds[boardLogs:] {
+		id, err := bpfObjectID(fd)
+		if err != nil {
+			return
+		}
+		found[boardLogs+i] = uint64(id)
+	}
+	*words = found
+	words[boardKey], words[boardLinks] = sharedKey()+uint64(m), uint64(len(o.links))
+}
