@@ -139,8 +139,9 @@ var sentences = []struct {
 	}},
 	{"4.1 an import waits until a matching buffer has been exported", func(t *testing.T, w *world) {
 		h := w.importer.ImportAsync(7, w.address)
+		begun(t, w.importer, 7, w.address)
 		w.export(t, 1, w.memory(t, 100), sender, ExportOptions{})
-		w.imports(t, 1) // the connection works, and the other import waits
+		w.imports(t, 1) // came after it, and is granted
 		select {
 		case <-h.Done():
 			t.Fatalf("done before the export")
@@ -228,6 +229,31 @@ var sentences = []struct {
 			<-op.Sent()
 			if err := op.Wait(testContext(t)); err != nil || memory[k] != byte(k+1) {
 				t.Errorf("message %d: %v; has %d", k, err, memory[k])
+			}
+		}
+	}},
+	{"4.2 a message that other requests follow is acknowledged", func(t *testing.T, w *world) {
+		_, _, i := w.pair(t, 100, ExportOptions{})
+		for range 50 {
+			op, err := i.SendAsync([]byte("x"), 0, SendOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.importer.ImportAsync(99, w.address).Cancel()
+			if err := op.Wait(testContext(t)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}},
+	{"4.1 an import may end while it is granted", func(t *testing.T, w *world) {
+		w.export(t, 1, w.memory(t, 10), sender, ExportOptions{})
+		for range 100 {
+			h := w.importer.ImportAsync(1, w.address)
+			h.Cancel()
+			if i, err := h.Result(); err == nil {
+				i.Unimport()
+			} else if !errors.Is(err, context.Canceled) {
+				t.Fatal(err)
 			}
 		}
 	}},
@@ -510,8 +536,7 @@ var sentences = []struct {
 	{"a node that closes leaves ErrPeerGone to its importers", func(t *testing.T, w *world) {
 		_, _, i := w.pair(t, 10, ExportOptions{})
 		h := w.importer.ImportAsync(99, w.address)
-		w.export(t, 2, w.memory(t, 10), sender, ExportOptions{})
-		w.imports(t, 2) // the import of 99 waits there by now
+		begun(t, w.importer, 99, w.address)
 		if err := w.exporter.Close(); err != nil {
 			t.Fatal(err)
 		}

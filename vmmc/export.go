@@ -76,6 +76,7 @@ func (n *Node) Export(id uint32, memory []byte, p Permissions, o ExportOptions) 
 	e.queue.Coalesce = o.Coalesce
 	at := mem.RangeOf(memory)
 	e.block = n.blockOf(at)
+	p.Peers, p.UIDs = slices.Clone(p.Peers), slices.Clone(p.UIDs)
 	t := protocol.Terms{
 		Bytes: uint64(len(memory)), Permits: p.permits,
 		MaxImporters: cmp.Or(p.MaxImporters, 256), Credits: uint64(cmp.Or(o.Queue, 64)),

@@ -74,6 +74,7 @@ func TestExporterIsKilled(t *testing.T) {
 	n := openNode(t, Options{Name: "sender"})
 	ctx := testContext(t)
 	waiting := n.ImportAsync(99, address)
+	begun(t, n, 99, address)
 	for id := range uint32(2) {
 		i, err := n.Import(ctx, id+1, address)
 		if err != nil {

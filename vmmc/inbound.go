@@ -19,11 +19,10 @@ import (
 // inbound is the connection of an importer to this node.
 type inbound struct {
 	*stream
-	node    *Node
-	who     protocol.Identity
-	local   bool          // descriptors can be sent
-	link    protocol.Link // 0 until it said hello
-	arrived uint64        // messages; only its reader uses it
+	node  *Node
+	who   protocol.Identity
+	local bool          // descriptors can be sent
+	link  protocol.Link // 0 until it said hello
 	// sharing is the descriptor for the grant that is being made. Node.mu protects it.
 	sharing *os.File
 }
@@ -149,9 +148,6 @@ func (in *inbound) handle(f *wire.Frame) error {
 		}
 	}
 	in.arrived++
-	if in.in.Buffered() == 0 { // else the next one is here already
-		in.stream.arrived(in.arrived)
-	}
 	return nil
 }
 

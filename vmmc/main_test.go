@@ -206,6 +206,27 @@ func (w *world) pair(t testing.TB, size int, o ExportOptions) (memory []byte, e 
 	return memory, e, w.imports(t, 1)
 }
 
+// begun waits until a node has asked for an export.
+func begun(t testing.TB, n *Node, id uint32, address string) {
+	t.Helper()
+	testwait.Until(t, "the request of the import", func() bool {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		d := n.outbound[address]
+		if d == nil || d.out == nil {
+			return false
+		}
+		d.out.mu.Lock()
+		defer d.out.mu.Unlock()
+		for _, i := range d.out.imports {
+			if i.export == id {
+				return true
+			}
+		}
+		return false
+	})
+}
+
 func send(t testing.TB, i *Import, src string, off uint64, o SendOptions) {
 	t.Helper()
 	if err := i.Send(testContext(t), []byte(src), off, o); err != nil {

@@ -97,6 +97,7 @@ func (o *outbound) end(err error) {
 // close ends what uses the memory of the exporter, and then the connection, in this order: see closedByPeer.
 func (o *outbound) close() {
 	o.mu.Lock()
+	o.down = ErrClosed
 	var imports []*Import
 	for _, i := range o.imports {
 		i.end(ErrClosed)
@@ -133,6 +134,10 @@ func (o *outbound) handle(f *wire.Frame) error {
 	i := o.imports[f.Number]
 	switch event {
 	case protocol.Granted:
+		if i.err != nil { // its release is on the way
+			closeFile(file)
+			break
+		}
 		if err := i.granted(f, file); err != nil {
 			i.end(err)
 			o.importer.Release(f.Number)

@@ -269,6 +269,21 @@ func TestPeersThatBreakTheRulesLoseTheirConnectionAndNothingElseHappens(t *testi
 	}
 }
 
+// A peer that asks and does not listen takes a bounded amount of memory.
+func TestPeerThatDoesNotReadAnswersIsEnded(t *testing.T) {
+	testwait.Bound(t)
+	a, b := net.Pipe()
+	defer a.Close()
+	defer b.Close()
+	s := newStream(a, &Options{Heartbeat: time.Hour})
+	for range maxControl {
+		s.send(&wire.Frame{Type: wire.Deny}, nil)
+	}
+	if err := s.reason(); !errors.Is(err, protocol.ErrProtocol) || len(s.control) > 0 {
+		t.Errorf("%v, with %d frames", err, len(s.control))
+	}
+}
+
 func TestConnectionsAreLimited(t *testing.T) {
 	w := transports[0].begin(t, func(o *Options) { o.MaxConnections = 1 })
 	w.export(t, 1, w.memory(t, 10), sender, ExportOptions{})

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"pinwheel/vmmc/internal/protocol"
 	"pinwheel/vmmc/internal/wire"
 )
 
@@ -24,11 +25,12 @@ type stream struct {
 	conn    net.Conn
 	in      *bufio.Reader
 	silence time.Duration // of the peer, after which it is gone
+	arrived uint64        // messages of the peer; only the reader uses it
 
 	// mu is a leaf.
 	mu      sync.Mutex
 	control []outgoing
-	ack     uint64 // how many messages of the peer have arrived
+	ack     uint64 // what the peer should hear of arrived
 	ping    time.Duration
 	ending  bool  // close once all is written
 	err     error // why it ended; set once
@@ -54,6 +56,11 @@ func newStream(c net.Conn, o *Options) *stream {
 	return s
 }
 
+// maxControl is how many frames may be queued: a peer that asks for more answers than it reads is ended.
+const maxControl = 1 << 16
+
+var errNotRead = fmt.Errorf("%w: it does not read what it asked for", protocol.ErrProtocol)
+
 // reading bounds each read of a stream by the silence that it bears.
 type reading struct{ s *stream }
 
@@ -67,14 +74,21 @@ func (r reading) Read(b []byte) (int, error) {
 // send queues a frame. It never blocks. A file that goes along is the stream's from now on.
 func (s *stream) send(f *wire.Frame, file *os.File) {
 	s.mu.Lock()
-	if s.ending || s.err != nil {
-		s.mu.Unlock()
-		closeFile(file)
-		return
+	over := s.ending || s.err != nil
+	full := len(s.control) >= maxControl
+	if !over && !full {
+		s.control = append(s.control, outgoing{*f, file})
 	}
-	s.control = append(s.control, outgoing{*f, file})
 	s.mu.Unlock()
-	s.stir()
+	switch {
+	case over:
+		closeFile(file)
+	case full:
+		closeFile(file)
+		s.fail(errNotRead)
+	default:
+		s.stir()
+	}
 }
 
 func closeFile(f *os.File) {
@@ -91,12 +105,18 @@ func (s *stream) stir() {
 	}
 }
 
-// arrived tells the peer that so many of its messages have arrived.
-func (s *stream) arrived(count uint64) {
+// acknowledge tells the peer which of its messages have arrived, unless the next one is here already.
+func (s *stream) acknowledge() {
+	if s.in.Buffered() > 0 {
+		return
+	}
 	s.mu.Lock()
-	s.ack = count
+	news := s.ack != s.arrived
+	s.ack = s.arrived
 	s.mu.Unlock()
-	s.stir()
+	if news {
+		s.stir()
+	}
 }
 
 // bye closes the connection after what is queued has been written.
@@ -179,6 +199,7 @@ func (s *stream) read(hello, handle func(*wire.Frame) error) {
 		default:
 			err = handle(&f)
 		}
+		s.acknowledge()
 	}
 	s.fail(err)
 }
