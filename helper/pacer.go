@@ -95,7 +95,12 @@ func (p *Pacer) Ask(d Decider, nowNs int64) (Action, Waiting) {
 // w, and bytes are registered that a look might help to release.
 func (p *Pacer) PlanNs(nowNs int64, w Waiting, bytes int64) (sleepNs int64) {
 	leftNs := w.DueNs - nowNs
-	return max(min(p.pauseNs(nowNs, w.ReviewNs, bytes), leftNs-p.marginNs(leftNs)), minSleepNs)
+	leftNs -= p.marginNs(leftNs)
+	pauseNs := p.pauseNs(nowNs, w.ReviewNs, bytes)
+	if leftNs < pauseNs {
+		p.credit++ // not a look for its own sake
+	}
+	return max(min(pauseNs, leftNs), minSleepNs)
 }
 
 // RestNs returns how long to sleep if there is to be no look before untilNs, but what is due at w.DueNs is

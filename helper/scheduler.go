@@ -42,7 +42,9 @@ type region struct {
 	lastEndNs  int64  // end of the last use
 	lastPhase  uint64 // phase of the last use
 	idle       idleHistory
+	gate       gateLooks
 	releasedNs int64 // when its last deregistration began
+	readyNs    int64 // when its last registration by the helper ended
 	registered bool
 	unused     bool // registered by the helper and not used since
 	candidate  bool // waits in candidates
@@ -71,9 +73,11 @@ type Scheduler struct {
 	regions    map[mem.RegionID]*region
 	due        registrationQueue // RQ
 	underWay   []underWay        // registrations that were begun and are not reported as done
+	gated      *queue.Deadlines  // released regions whose need an event has still to announce, by when they may be due
 	reviews    *queue.Deadlines  // registered regions, by when to look at them again
 	candidates []mem.RegionID    // from head on: regions that may be worth deregistering now
 	head       int
+	alarmed    []mem.RegionID // scratch
 	register   estimate
 	deregister estimate
 
@@ -94,6 +98,7 @@ func NewScheduler(p predictor.Predictor, o SchedulerOptions) *Scheduler {
 		pred:       p,
 		regions:    make(map[mem.RegionID]*region),
 		due:        newRegistrationQueue(),
+		gated:      queue.NewDeadlines(),
 		reviews:    queue.NewDeadlines(),
 		register:   newEstimate(o.Costs.Register),
 		deregister: newEstimate(o.Costs.Deregister),
@@ -121,6 +126,7 @@ func (s *Scheduler) Observe(e Event, nowNs int64) {
 		r.idle.add(idle)
 		s.idle.add(idle)
 	}
+	late := r.uses > 0 && (!r.registered && e.StartNs >= r.releasedNs || r.registered && e.StartNs < r.readyNs)
 	r.pages = e.Pages
 	r.uses++
 	s.budget.used(r)
@@ -128,16 +134,16 @@ func (s *Scheduler) Observe(e Event, nowNs int64) {
 	if e.EndNs > r.releasedNs { // else the event was overtaken by the deregistration
 		r.registered, r.unused = true, false
 		s.due.remove(e.Region)
+		s.gated.Remove(e.Region)
 		s.reviews.Remove(e.Region)
 	}
+	s.silence.earn()
 	s.endSilence(nowNs)
-	s.pred.Observe(e.Use)
+	u := e.Use
+	u.Late, u.Bytes, u.LeadNs = late, int64(e.Pages*mem.PageSize), s.register.ns(e.Pages)+s.opt.ItemNs
+	s.pred.Observe(u)
 	s.followPredictions(nowNs)
 }
-
-// Missed says that the communication path had to register a region, or is about to: what is due within
-// a millisecond of it is due now.
-func (s *Scheduler) Missed(mem.RegionID, int64) {}
 
 // followPredictions queues or reviews the regions whose predictions have changed.
 func (s *Scheduler) followPredictions(nowNs int64) {
@@ -163,7 +169,14 @@ func (s *Scheduler) addCandidate(id mem.RegionID, r *region) {
 
 // queueNextNeed queues a deregistered region for its next need, if one is predicted.
 func (s *Scheduler) queueNextNeed(id mem.RegionID, r *region, nowNs int64) {
-	if p, ok := s.pred.Next(id, nowNs); ok {
+	p, ok := s.pred.Next(id, nowNs)
+	switch {
+	case !ok:
+	case p.Gated && !s.budget.limited(): // within a share of its rank's core, looking for the event would take too much of it
+		s.due.remove(id)
+		s.awaitGate(id, r, &p)
+	default:
+		s.gated.Remove(id)
 		s.due.put(id, r.pages, p.NextNs)
 	}
 }
@@ -207,11 +220,12 @@ func (s *Scheduler) Next(nowNs int64) Action {
 	if s.head < len(s.candidates) {
 		return Action{Kind: Wait, UntilNs: nowNs}
 	}
-	if _, reviewNs, any := s.reviews.First(); any && reviewNs < due.startNs {
-		return Action{Kind: Wait, UntilNs: max(reviewNs, nowNs), DueNs: due.startNs}
+	urgentNs := min(due.startNs, s.nextGateLook(nowNs))
+	if reviewNs := s.nextReview(); reviewNs < urgentNs {
+		return Action{Kind: Wait, UntilNs: max(reviewNs, nowNs), DueNs: urgentNs}
 	}
-	if due.startNs < never {
-		return Action{Kind: Wait, UntilNs: due.startNs}
+	if urgentNs < never {
+		return Action{Kind: Wait, UntilNs: urgentNs}
 	}
 	return Action{Kind: Idle}
 }
@@ -236,6 +250,14 @@ func (s *Scheduler) begin(id mem.RegionID, nowNs int64) Action {
 func (s *Scheduler) ended(id mem.RegionID) {
 	s.underWay = slices.DeleteFunc(s.underWay, func(u underWay) bool { return u.region == id })
 	s.due.planned = false
+}
+
+// nextReview is when a registered region is to be looked at.
+func (s *Scheduler) nextReview() int64 {
+	if _, ns, any := s.reviews.First(); any {
+		return ns
+	}
+	return never
 }
 
 // reviewDue makes the regions candidates that it is time to look at again.
@@ -297,6 +319,7 @@ func (s *Scheduler) Done(a Action, startNs, endNs int64, err error) {
 		}
 		s.register.observe(r.pages, endNs-startNs)
 		r.registered, r.unused = true, !r.registered
+		r.readyNs = endNs
 		s.review(a.Region, r, endNs)
 	case errors.Is(err, ErrPutOff):
 		if s.silence.takeBack(a.Region) {
@@ -309,8 +332,8 @@ func (s *Scheduler) Done(a Action, startNs, endNs int64, err error) {
 		s.reviews.Remove(a.Region)
 		s.deregister.observe(r.pages, endNs-startNs)
 		r.registered, r.releasedNs = false, startNs
-		if p, ok := s.pred.Next(a.Region, endNs); ok && p.NextNs > endNs {
-			s.due.put(a.Region, r.pages, p.NextNs)
+		if p, ok := s.pred.Next(a.Region, endNs); ok && (p.Gated || p.NextNs > endNs) {
+			s.queueNextNeed(a.Region, r, endNs)
 		}
 	}
 }
@@ -318,6 +341,7 @@ func (s *Scheduler) Done(a Action, startNs, endNs int64, err error) {
 // Forget drops a region that its cache no longer knows.
 func (s *Scheduler) Forget(id mem.RegionID) {
 	s.due.remove(id)
+	s.gated.Remove(id)
 	s.reviews.Remove(id)
 	if r := s.regions[id]; r != nil {
 		s.budget.withdraw(r)

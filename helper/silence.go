@@ -63,9 +63,11 @@ func (s *silenceRelease) takeBack(id mem.RegionID) bool {
 	return true
 }
 
+// earn notes a need.
+func (s *silenceRelease) earn() { s.credit = min(mostCredit, s.credit+creditPerNeed) }
+
 // endSilence makes everything that was released in silence due now.
 func (s *Scheduler) endSilence(nowNs int64) {
-	s.silence.credit = min(mostCredit, s.silence.credit+creditPerNeed)
 	for _, id := range s.silence.released {
 		if r := s.regions[id]; r != nil && !r.registered {
 			s.due.put(id, r.pages, nowNs)

@@ -10,10 +10,10 @@ import (
 // program whose phases change in length.
 const gapMemory = 32
 
-// gaps holds the most recent gaps, in nanoseconds, between events of one
-// context and the next need of one region. The zero value is empty.
+// gaps holds the most recent gaps, in nanoseconds. The zero value is empty.
 type gaps struct {
-	ns            [gapMemory]int64
+	ns            [gapMemory]int64 // a ring
+	sorted        [gapMemory]int64
 	lowNs, highNs int64 // the shortest and the longest of ns
 	n             int   // gaps ever added
 }
@@ -21,31 +21,31 @@ type gaps struct {
 // add appends a gap; a negative one (uses overlapped) counts as zero.
 func (g *gaps) add(ns int64) {
 	ns = max(ns, 0)
-	slot := &g.ns[g.n%gapMemory]
-	old := *slot
-	*slot = ns
-	g.n++
-	switch {
-	case g.n == 1:
-		g.lowNs, g.highNs = ns, ns
-		return
-	case g.n > gapMemory && (old == g.lowNs && ns > old || old == g.highNs && ns < old):
-		g.lowNs, g.highNs = slices.Min(g.ns[:]), slices.Max(g.ns[:]) // the shortest or longest was overwritten
+	have := min(g.n, gapMemory)
+	s := g.sorted[:have]
+	if have == gapMemory {
+		i, _ := slices.BinarySearch(s, g.ns[g.n%gapMemory])
+		copy(s[i:], s[i+1:])
+		have--
 	}
-	g.lowNs, g.highNs = min(g.lowNs, ns), max(g.highNs, ns)
+	i, _ := slices.BinarySearch(s[:have], ns)
+	s = g.sorted[:have+1]
+	copy(s[i+1:], s[i:have])
+	s[i] = ns
+	g.ns[g.n%gapMemory] = ns
+	g.n++
+	g.lowNs, g.highNs = s[0], s[have]
 }
 
-// recent returns the remembered gaps, in no particular order.
-func (g *gaps) recent() []int64 { return g.ns[:min(g.n, gapMemory)] }
+// recent returns the remembered gaps, the shortest first.
+func (g *gaps) recent() []int64 { return g.sorted[:min(g.n, gapMemory)] }
 
 // median returns the lower median of the remembered gaps, 0 if there are none.
 func (g *gaps) median() int64 {
-	var buf [gapMemory]int64
-	s := buf[:copy(buf[:], g.recent())]
+	s := g.recent()
 	if len(s) == 0 {
 		return 0
 	}
-	slices.Sort(s)
 	return s[(len(s)-1)/2]
 }
 

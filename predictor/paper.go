@@ -25,7 +25,7 @@ func NewPaper(o Options) *Paper {
 }
 
 // Observe implements Predictor.
-func (p *Paper) Observe(u Use) { p.observe(&u, p.history.next(&u)[levelWindow]) }
+func (p *Paper) Observe(u Use) { p.observe(&u, p.history.signatures(&u)[levelWindow]) }
 
 // Last predicts that the last interval between two uses of a region repeats,
 // whatever call sites they came from. It is the simplest predictor.

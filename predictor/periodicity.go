@@ -37,7 +37,7 @@ func NewPeriodicity(window int) *Periodicity {
 
 // Observe implements Predictor. It costs O(window).
 func (p *Periodicity) Observe(u Use) {
-	p.stream[p.n%len(p.stream)] = sample{p.history.next(&u)[levelSite], u.Region, u.StartNs}
+	p.stream[p.n%len(p.stream)] = sample{p.history.signatures(&u)[levelSite], u.Region, u.StartNs}
 	p.n++
 	p.period = 0
 	for m := len(p.runs) - 1; m > 0; m-- {

@@ -2,16 +2,6 @@ package predictor
 
 import "pinwheel/mem"
 
-// recentEvents is how many of the latest uses a need is learned from. The use
-// just before a need announces it best.
-const recentEvents = 8
-
-// maxContexts bounds the memory of a program whose contexts never repeat. Contexts
-// are kept in two generations of half as many: when the present one is full it
-// becomes the old one, and contexts of the old one that were not seen since are
-// forgotten.
-const maxContexts = 1 << 15
-
 // Options are the settings of the predictors with a context window.
 type Options struct {
 	// Window is the number of preceding uses that belong to a context, 0 to
@@ -27,205 +17,201 @@ type Options struct {
 	Without Idea
 }
 
-// Pinwheel is the default predictor. It differs from Paper in what it
-// predicts: not the period of a call site, but how long it is from any event
-// to the region's next need at any site. Every event in whose context a
-// region's need followed before renews that region's prediction, so that the
-// error of a prediction is a share of the last stretch before the need and not
-// of the whole period. It names the shortest of the recent gaps less a margin
-// that adapts to the program's jitter.
+// Pinwheel is the default predictor. It differs from Paper in what it predicts: not the period of a
+// call site, but how long a region stays idle after a use in this very context, and which event comes
+// last before its next need. Until that event was seen, the region is not wanted, however late the
+// event is: its gate is closed. From the event it is only a short way to the need, so the error is
+// a share of that stretch and not of the whole idle time. How early on this way the region
+// should be ready weighs the memory that an early registration costs against the stall of a late one.
 type Pinwheel struct {
-	history history
-	regions map[mem.RegionID]*region
-	// The two generations of contexts; see maxContexts.
-	contexts, oldContexts map[signature]*context
-
-	events       [recentEvents]event
-	seq          uint64              // events observed
-	newSites     [recentEvents]event // the latest events at call sites that were new
-	newSiteCount uint64
-	margins      margins
-	changed      []mem.RegionID
+	without  Idea
+	history  history
+	roles    roles
+	regions  map[mem.RegionID]*region
+	contexts contexts
+	events   events
+	gates    gates
+	backlog  backlog
+	prices   prices
+	tokens   tokens
+	changed  []mem.RegionID
 }
 
 // region is what the predictor knows of one region.
 type region struct {
 	id        mem.RegionID
-	last      event // its last use
+	role      role
 	uses      int
+	bytes     int64
+	lastEndNs int64  // end of its last use
+	lastIndex uint64 // of that event
+	followers [levels]*follower
 	gaps      gaps // between its uses, whatever the context
-	forgotten bool // contexts may still hold it
 
-	predicted    bool
-	prediction   Prediction
-	predictedSeq uint64 // the last event from which it was predicted, plus 1
-	evidence     evidence
-	fromNs       int64 // end of that event
-	gapNs        int64 // predicted from there; the least seen
-	spreadNs     int64 // of the gaps seen
-}
-
-// event is a past use, from whose end gaps are measured.
-type event struct {
-	seq            uint64
-	startNs, endNs int64
-	contexts       [levels]*context
+	predicted  bool
+	prediction Prediction
+	weighed    bool      // it rests on prices
+	follower   *follower // that the gate belongs to
+	gate       gate
 }
 
 // NewPinwheel returns an empty predictor.
 func NewPinwheel(o Options) *Pinwheel {
 	return &Pinwheel{
-		history:  history{window: min(max(o.Window, 0), MaxWindow)},
+		without:  o.Without,
+		history:  history{window: min(max(o.Window, 0), MaxWindow), frame: o.Frame},
+		roles:    newRoles(),
 		regions:  make(map[mem.RegionID]*region),
-		contexts: make(map[signature]*context),
-		margins:  newMargins(),
+		contexts: newContexts(),
+		prices:   newPrices(),
+		tokens:   newTokens(),
 	}
 }
 
-// Observe implements Predictor. It costs O(recentEvents) table lookups.
+// Observe implements Predictor.
 func (p *Pinwheel) Observe(u Use) {
+	p.changed = append(p.changed[:0], u.Region)
+	site := p.history.site(&u)
 	r := p.regions[u.Region]
 	if r == nil {
-		r = &region{id: u.Region}
+		r = &region{id: u.Region, role: p.roles.take(site)}
 		p.regions[u.Region] = r
 	}
+	p.gates.leave(r)
+	leadNs := p.backlog.add(u.StartNs, u.LeadNs)
 	if r.uses > 0 {
-		p.learn(r, u.StartNs)
+		p.learn(r, &u, leadNs)
 	}
-	e := event{seq: p.seq, startNs: u.StartNs, endNs: u.EndNs}
-	for level, sig := range p.history.next(&u) {
-		c := p.context(sig)
-		c.seen++
-		e.contexts[level] = c
-	}
-	if e.contexts[levelFrame1].seen == 1 {
-		p.newSites[p.newSiteCount%recentEvents] = e
-		p.newSiteCount++
-	}
-	p.events[p.seq%recentEvents] = e
-	p.seq++
-	r.last = e
+	sigs := p.history.next(&u, r.role.hash())
+	e := p.events.add(uint64(sigs[levelSite]), u.EndNs)
+	p.openGates(e)
+
 	r.uses++
-
-	p.changed = append(p.changed[:0], u.Region)
-	p.predictOwn(r)
-	p.predictOthers(&e)
+	r.bytes = max(u.Bytes, int64(u.Range.Len()))
+	r.lastEndNs, r.lastIndex = u.EndNs, e.index
+	for level, sig := range sigs {
+		r.followers[level] = p.contexts.follower(sig)
+	}
+	e.isCold = !r.followers[levelFrame1].seen
+	r.followers[levelFrame1].seen = true
+	p.predict(r)
 }
 
-// learn learns from the need of r at nowNs: the gap from its own last use, in every
-// context of that use, and the gaps from the latest events since.
-func (p *Pinwheel) learn(r *region, nowNs int64) {
-	gap := nowNs - r.last.endNs
-	r.gaps.add(gap)
-	if r.predicted && nowNs >= r.fromNs { // else it was made when r was in use already
-		p.margins.observe(r.evidence, r.gapNs, nowNs-r.fromNs, nowNs)
-	}
-	newSiteNs := int64(-1) // start of the latest new call before this need
-	for i := range min(p.newSiteCount, recentEvents) {
-		if e := &p.newSites[i]; e.endNs <= nowNs {
-			newSiteNs = max(newSiteNs, e.startNs)
-		}
-	}
-	for _, c := range r.last.contexts {
-		c.add(r, gap, newSiteNs >= r.last.endNs, p.seq)
-	}
-	for i := range min(p.seq, recentEvents) {
-		e := &p.events[i]
-		if e.seq <= r.last.seq {
+// reactionNs is the least time between a trigger and the moment to begin to register: a helper that sleeps must see it.
+const reactionNs = 200_000 // 200 us
+
+// learn learns from a need of r, in every context of its last use: how long it was idle, and
+// which event announced the need.
+func (p *Pinwheel) learn(r *region, u *Use, leadNs int64) {
+	idleNs := max(u.StartNs-r.lastEndNs, 0)
+	slackNs := max(leadNs/2, reactionNs, int64(idleShare*float64(idleNs)))
+	a := p.events.trigger(r.lastIndex, u.StartNs-leadNs-slackNs)
+	met := !u.Late && !r.gate.closed && u.StartNs >= r.prediction.NextNs
+	cold := r.followers[levelWindow].gaps.n == 0 && p.events.coldSince(r.lastIndex, u.StartNs)
+	for level, f := range r.followers {
+		f.gaps.add(idleNs)
+		f.cold = cold && f.gaps.n == 1
+		if level < levelSite {
 			continue
 		}
-		for _, c := range e.contexts[levelSite:] {
-			if e.endNs > nowNs {
-				c.overlapped(r)
-			} else {
-				c.add(r, nowNs-e.endNs, newSiteNs >= e.endNs, p.seq)
-			}
+		f.trigger.learn(a, r.lastIndex, u.StartNs)
+		if f.hits++; !met {
+			f.hits = 0
 		}
+	}
+	r.gaps.add(idleNs)
+	p.tokens.observe(u.Late)
+	p.prices.idle(idleNs)
+	if r.weighed {
+		p.prices.weighed(u.Late && u.StartNs < r.prediction.NextNs+leadNs)
 	}
 }
 
-// predictOwn predicts the next need of r from its use just now: from the most
-// specific context that it followed before, else from all its gaps.
-func (p *Pinwheel) predictOwn(r *region) {
-	r.predicted = false
+// predict predicts the next need of r from its use just now: from the most specific context that it
+// followed before, else from all its gaps.
+func (p *Pinwheel) predict(r *region) {
+	r.predicted, r.weighed, r.follower = false, false, nil
+	r.prediction = Prediction{}
+	distrusted := p.without&Tokens == 0 && p.tokens.spent()
 	for level := levels - 1; level >= 0; level-- {
-		f := r.last.contexts[level].follower(r)
-		if f == nil {
+		f := r.followers[level]
+		switch {
+		case f.gaps.n == 0:
 			continue
+		case distrusted && f.hits < provenHits:
+			return // it stays registered
+		case f.cold:
+			p.predictShare(r, &f.gaps, shareCold)
+		case level < levelFrame3:
+			p.predictShare(r, &f.gaps, shareOneOrTwoFrames)
+		case level < levelSite:
+			p.predictShare(r, &f.gaps, shareThreeFrames)
+		default:
+			p.predictFrom(r, &f.gaps, r.lastEndNs)
+			r.prediction.Confidence = float64(f.gaps.n) / float64(f.gaps.n+1)
+			p.closeGate(r, f)
 		}
-		p.predict(r, &f.gaps, f.evidence(level), r.last.endNs)
 		return
 	}
-	if r.gaps.n > 1 { // one gap in another context says nothing
-		p.predict(r, &r.gaps, anyContext, r.last.endNs)
+	if r.gaps.n > 1 && !distrusted { // one gap in another context says nothing
+		p.predictShare(r, &r.gaps, shareAnyContext)
 	}
 }
 
-// predictOthers renews the predictions of the regions that followed the
-// contexts of e, each by the most specific one that makes it sharper.
-func (p *Pinwheel) predictOthers(e *event) {
-	for level := levelWindow; level >= levelSite; level-- {
-		c := e.contexts[level]
-		for _, f := range c.followers {
-			if f.region.predictedSeq != p.seq && p.predictAfter(e, c, f, level) {
-				f.region.predictedSeq = p.seq
-			}
-		}
-	}
-}
-
-// leastFollowed is how reliably a region must have followed a context to be
-// predicted from it, as a share of the context's occurrences; occurrences that
-// ended while the region was in use don't count. A need that comes once in a
-// hundred rounds of a loop is not announced by every round.
-const leastFollowed = 0.8
-
-// predictAfter predicts the need of f's region from e if the gaps after this
-// context lie closer together than those of the present prediction. It reports
-// whether it did.
-func (p *Pinwheel) predictAfter(e *event, c *context, f *follower, level int) bool {
-	r := f.region
-	if r.forgotten || r.last.seq == e.seq ||
-		float64(f.gaps.n) < leastFollowed*float64(c.seen-1-f.overlap) ||
-		r.predicted && f.gaps.spread() > r.spreadNs {
-		return false
-	}
-	p.predict(r, &f.gaps, f.evidence(level), e.endNs)
-	p.changed = append(p.changed, r.id)
-	return true
-}
-
-func (p *Pinwheel) predict(r *region, g *gaps, e evidence, fromNs int64) {
-	r.predicted = true
-	r.evidence, r.fromNs, r.gapNs, r.spreadNs = e, fromNs, g.lowNs, g.spread()
+// predictFrom predicts the next need of r by gaps that began at fromNs.
+func (p *Pinwheel) predictFrom(r *region, g *gaps, fromNs int64) {
+	earlyNs := int64(idleShare * float64(fromNs+g.lowNs-r.lastEndNs))
+	r.predicted, r.weighed = true, true
 	r.prediction = Prediction{
-		NextNs:     p.margins.apply(e, fromNs, g.lowNs, r.last.endNs),
+		NextNs:     fromNs + p.afterNs(g) - earlyNs,
 		ExpectedNs: fromNs + g.median(),
 		LatestNs:   fromNs + g.highNs,
-	}
-	if e < coldGap {
-		r.prediction.Confidence = float64(g.n) / float64(g.n+1)
+		Confidence: r.prediction.Confidence,
 	}
 }
 
-// context returns the context of a signature.
-func (p *Pinwheel) context(sig signature) *context {
-	if c := p.contexts[sig]; c != nil {
-		return c
+// afterNs is how long after an event that such gaps began at a region should be ready.
+func (p *Pinwheel) afterNs(g *gaps) int64 {
+	if p.without&ExpectedCost != 0 {
+		return g.lowNs - int64(shareOfFew[min(g.n, len(shareOfFew))-1]*float64(g.lowNs))
 	}
-	if len(p.contexts) >= maxContexts/2 {
-		p.oldContexts, p.contexts = p.contexts, make(map[signature]*context)
-	}
-	c := p.oldContexts[sig]
-	if c == nil {
-		c = new(context)
-	}
-	p.contexts[sig] = c
-	return c
+	return p.prices.best(g)
 }
 
-// Lessons returns what was learned so far. It belongs to the caller.
-func (p *Pinwheel) Lessons() Lessons { return Lessons{} }
+// predictShare predicts the next need of r from gaps that say little about this one.
+func (p *Pinwheel) predictShare(r *region, g *gaps, share float64) {
+	r.predicted = true
+	r.prediction = Prediction{
+		NextNs:     r.lastEndNs + int64((1-share)*float64(g.lowNs)),
+		ExpectedNs: r.lastEndNs + g.median(),
+		LatestNs:   r.lastEndNs + g.highNs,
+	}
+}
+
+// closeGate makes the prediction of r wait for its trigger, if there is one.
+func (p *Pinwheel) closeGate(r *region, f *follower) {
+	if p.without&Gates != 0 {
+		return
+	}
+	r.follower = f
+	p.gates.enter(r, &f.trigger)
+	if r.gate.closed {
+		r.prediction.Gated, r.prediction.AfterNs = true, p.afterNs(&f.trigger.gaps)
+	}
+}
+
+// openGates renews the predictions that have waited for e.
+func (p *Pinwheel) openGates(e *event) {
+	for r := p.gates.opened(e.index); r != nil; r = p.gates.opened(e.index) {
+		f := r.follower
+		if e.sig == f.trigger.sig {
+			p.predictFrom(r, &f.trigger.gaps, e.endNs)
+		} else {
+			r.prediction.Gated = false // something else happened: time alone must do
+		}
+		p.changed = append(p.changed, r.id)
+	}
+}
 
 // Next implements Predictor.
 func (p *Pinwheel) Next(id mem.RegionID, _ int64) (Prediction, bool) {
@@ -241,7 +227,11 @@ func (p *Pinwheel) Changed() []mem.RegionID { return p.changed }
 // Forget implements Predictor.
 func (p *Pinwheel) Forget(id mem.RegionID) {
 	if r := p.regions[id]; r != nil {
-		r.forgotten = true
+		p.gates.leave(r)
+		p.roles.giveBack(r.role)
 		delete(p.regions, id)
 	}
 }
+
+// Lessons returns what was learned so far. It belongs to the caller.
+func (p *Pinwheel) Lessons() Lessons { return Lessons{} }

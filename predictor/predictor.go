@@ -18,6 +18,11 @@ type Use struct {
 	EndNs   int64     // when the transfer had completed
 	Op      Op
 	Frames  [MaxFrames]uint64 // zero-filled
+
+	// What the Scheduler adds.
+	Bytes  int64 // size of the whole region
+	LeadNs int64 // how long it takes to make the region ready
+	Late   bool  // the region was known, and not ready when it was needed
 }
 
 // Prediction says when a region is needed next.
@@ -36,6 +41,11 @@ type Prediction struct {
 	// something less specific. The scheduler releases a region soon after a confident
 	// prediction failed, and keeps it after a guess did.
 	Confidence float64
+	// Gated: an event has still to come that announces the need. Until then the region is not to be
+	// registered; NextNs is a guess.
+	Gated bool
+	// AfterNs is how soon after that event the need may come.
+	AfterNs int64
 }
 
 // Predictor learns from uses and predicts needs.

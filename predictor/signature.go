@@ -31,17 +31,41 @@ type signature uint64
 // history hashes uses into signatures. It remembers the preceding uses.
 type history struct {
 	window int
+	frame  func(uint64) uint64
 	recent [MaxWindow]uint64 // site hashes of the last uses
 	n      int
+	stable [MaxFrames]uint64 // scratch: frames as they are in every run
+	depth  int
 }
 
-// next returns the signatures of u, by level, and makes u the most recent use.
-func (h *history) next(u *Use) (sigs [levels]signature) {
-	x := mix(uint64(u.Region), uint64(u.Op))
+// site returns the hash of a use's operation and call site.
+func (h *history) site(u *Use) uint64 {
+	x := mix(0, uint64(u.Op))
+	h.depth = 0
 	for i, f := range u.Frames {
 		if f == 0 && i > 0 {
 			break
 		}
+		if h.frame != nil {
+			f = h.frame(f)
+		}
+		h.stable[i] = f
+		h.depth++
+		x = mix(x, f)
+	}
+	return x
+}
+
+// signatures returns the signatures of u for predictors that know buffers by their region.
+func (h *history) signatures(u *Use) [levels]signature {
+	h.site(u)
+	return h.next(u, uint64(u.Region))
+}
+
+// next returns the signatures of u, by level, whose site was just asked for, and makes u the most recent use.
+func (h *history) next(u *Use, buffer uint64) (sigs [levels]signature) {
+	x := mix(buffer, uint64(u.Op))
+	for i, f := range h.stable[:h.depth] {
 		x = mix(x, f)
 		if i < levelSite {
 			sigs[i] = signature(mix(x, uint64(i)))
@@ -58,7 +82,7 @@ func (h *history) next(u *Use) (sigs [levels]signature) {
 	sigs[levelSite] = signature(mix(site, levelSite))
 	x = site
 	for i := range min(h.window, h.n) {
-		x = mix(x, h.recent[(h.n-1-i)%MaxWindow])
+		x = mix(mix(x, uint64(i+1)), h.recent[(h.n-1-i)%MaxWindow]) // a after b is not b after a
 	}
 	sigs[levelWindow] = signature(mix(x, levelWindow))
 	h.recent[h.n%MaxWindow] = site

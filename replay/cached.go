@@ -51,6 +51,7 @@ func (c *cachedPath) acquire(t int64, n *need, u *bufferUse) (stallNs int64, err
 	first := c.firstUses.IsFirst(n.rng.PageAligned())
 	if c.provider.registered > 0 {
 		if c.helper != nil {
+			c.helper.decider.Missed(ref.ID(), t)
 			c.helper.missed(t)
 		}
 		if first {

@@ -1,0 +1,43 @@
+package predictor
+
+// role is a buffer's part in the program, the same in every run: the call site that used it first, and its
+// ordinal among the buffers that were first used there. A buffer that goes leaves its role to the next one that is first
+// used there, and with it all that was learned.
+type role struct {
+	site    uint64
+	ordinal uint32
+}
+
+func (r role) hash() uint64 { return mix(r.site, uint64(r.ordinal)) }
+
+// roles gives out roles.
+type roles struct{ sites map[uint64]*ordinals }
+
+// ordinals are those of one site that are taken.
+type ordinals struct {
+	next uint32
+	free []uint32
+}
+
+func newRoles() roles { return roles{make(map[uint64]*ordinals)} }
+
+func (s *roles) take(site uint64) role {
+	o := s.sites[site]
+	if o == nil {
+		o = &ordinals{}
+		s.sites[site] = o
+	}
+	if n := len(o.free); n > 0 {
+		ordinal := o.free[n-1]
+		o.free = o.free[:n-1]
+		return role{site, ordinal}
+	}
+	o.next++
+	return role{site, o.next - 1}
+}
+
+func (s *roles) giveBack(r role) {
+	if o := s.sites[r.site]; o != nil {
+		o.free = append(o.free, r.ordinal)
+	}
+}
