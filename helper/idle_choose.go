@@ -48,6 +48,10 @@ type Placement struct {
 	// Share is the most of the processor's time that the helper may use, from 0 to 1, because a
 	// rank needs it too; Budget. 0: no limit.
 	Share float64
+	// Spare are idle processors besides, on which the helper may register at the same time: the first Spares of
+	// them, each of a core that no helper has.
+	Spare  [MostWorkers - 1]int
+	Spares int
 }
 
 // Owner identifies the process of a helper among those of its job on this node.
@@ -200,6 +204,34 @@ func (v *view) idle(cpu int, limit float64) bool { return !v.quotaUsedUp && v.lo
 func (v *view) claimOn(cpu int) int {
 	core := v.topology.Core(cpu)
 	return slices.IndexFunc(v.others, func(c Claim) bool { return slices.Contains(core, c.CPU) })
+}
+
+// spares returns the processors for the workers of this helper, which has one of its own: of each idle core that
+// no helper has, one. Its share of them, as all helpers count, up to a number.
+func (v *view) spares(most int) (spare [MostWorkers - 1]int, n int) {
+	var idle []int
+	seen := map[int]bool{}
+	for _, cpu := range v.allowed {
+		core := v.topology.Core(cpu)
+		if !seen[core[0]] && !v.isRanks(cpu) && !slices.Contains(core, v.self.CPU) && v.coreIdle(cpu, idleLoad) && v.claimOn(cpu) < 0 {
+			idle = append(idle, cpu)
+		}
+		seen[core[0]] = true
+	}
+	helpers, mine := 1, 0
+	for _, c := range v.others {
+		if c.CPU != AnyCPU {
+			helpers++
+			if c.Owner.PID < v.self.Owner.PID {
+				mine++
+			}
+		}
+	}
+	for i := mine; i < len(idle) && n < most; i += helpers {
+		spare[n] = idle[i]
+		n++
+	}
+	return spare, n
 }
 
 // helpersOn returns the number of other helpers on a processor.

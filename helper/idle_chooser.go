@@ -17,7 +17,8 @@ type Chooser struct {
 	quotaLeft        float64 // as Limit says
 	self             Claim
 	last             Placement
-	looksWithoutCore int // in a row
+	spare            Placement // its Spare and Spares
+	looksWithoutCore int       // in a row
 }
 
 // Look is what a Chooser sees of the machine at one moment.
@@ -84,13 +85,17 @@ func (c *Chooser) Choose(l Look, all []Claim) []Claim {
 		v.others[loser].CPU = AnyCPU
 	}
 	c.self, c.withRank = self, withRank
+	c.spare = Placement{}
+	if v.self = self; self.CPU != AnyCPU && !withRank {
+		c.spare.Spare, c.spare.Spares = v.spares(int(min(c.quotaLeft, MostWorkers-1)))
+	}
 	return append(slices.Clone(v.others), self)
 }
 
 // Placement returns where the helper is to run after the Choose before, with all claims of the
 // node, and whether that has changed. Call it once after each Choose.
 func (c *Chooser) Placement(all []Claim) (p Placement, changed bool) {
-	p = Placement{CPU: c.self.CPU, Helpers: 1}
+	p = Placement{CPU: c.self.CPU, Helpers: 1, Spare: c.spare.Spare, Spares: c.spare.Spares}
 	if c.withRank {
 		p.Share = c.share
 	} else {
@@ -99,7 +104,9 @@ func (c *Chooser) Placement(all []Claim) (p Placement, changed bool) {
 	if c.looksWithoutCore++; !p.Parked {
 		c.looksWithoutCore = 0
 	} else if c.looksWithoutCore < parkAfter {
-		return c.last, false
+		changed = c.last.Spares > 0
+		c.last.Spare, c.last.Spares = p.Spare, 0
+		return c.last, changed
 	}
 	for _, o := range all {
 		if o.CPU == p.CPU && p.CPU != AnyCPU && o.Owner != c.self.Owner {

@@ -1,6 +1,9 @@
 package helper
 
-import "testing"
+import (
+	"math"
+	"testing"
+)
 
 // A helper releases what its process has registered. The process must not lose its core over that.
 func TestAProcessKeepsItsCoreWhileItsHelperReleasesMemory(t *testing.T) {
@@ -28,5 +31,58 @@ func TestAProcessKeepsItsCoreWhileItsHelperReleasesMemory(t *testing.T) {
 	}
 	if moves != 1 {
 		t.Errorf("%d moves in 10 looks, want the one to the idle core", moves)
+	}
+}
+
+// The cores that no rank and no helper has are divided among the helpers of a node.
+func TestHelpersDivideTheSpareCores(t *testing.T) {
+	const ranks, cores = 2, 9
+	var choosers [ranks]*Chooser
+	allowed := make([]int, cores)
+	for cpu := range allowed {
+		allowed[cpu] = cpu
+	}
+	for i := range choosers {
+		choosers[i] = NewChooser(Auto, &Topology{}, allowed, Owner{PID: int32(i + 1)})
+	}
+	load := map[int]float64{0: 1, 1: 1, 8: 0.5}
+	var claims []Claim
+	looks := func() (placed [ranks]Placement) {
+		for range 2 { // at the second look each knows of the others
+			for i, c := range choosers {
+				claims = c.Choose(Look{Load: load, CommCPU: i}, claims)
+				placed[i], _ = c.Placement(claims)
+			}
+		}
+		return placed
+	}
+	users := map[int]int{}
+	for _, p := range looks() {
+		if p.Spares != 2 {
+			t.Errorf("%+v, want two of the four spare cores", p)
+		}
+		for _, cpu := range append(p.Spare[:p.Spares], p.CPU) {
+			users[cpu]++
+		}
+	}
+	if len(users) != 6 || users[0]+users[1]+users[8] > 0 {
+		t.Errorf("users of processors: %v, want one on each of six idle ones", users)
+	}
+	for _, c := range choosers {
+		c.Limit(allowed, 1.5)
+	}
+	if p := looks()[0]; p.Spares != 1 || p.Parked {
+		t.Errorf("%+v under a quota that leaves 1.5 processors", p)
+	}
+	for _, c := range choosers {
+		c.Limit(allowed, math.Inf(1))
+	}
+	for cpu := range allowed {
+		load[cpu] = 1
+	}
+	for _, p := range looks() {
+		if p.Spares != 0 {
+			t.Errorf("%+v on a busy machine", p)
+		}
 	}
 }

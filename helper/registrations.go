@@ -18,8 +18,8 @@ type registrationQueue struct {
 	planned    bool
 	urgentNs   int64 // registrations that are due until then follow each other without a pause
 
-	items   []item   // scratch
-	workers []worker // scratch
+	items   []item // scratch
+	workers []lane // scratch
 }
 
 // item is a registration in a plan for several workers.
@@ -28,8 +28,8 @@ type item struct {
 	dueNs, costNs int64
 }
 
-// worker is what a plan knows of a worker.
-type worker struct {
+// lane is what a plan knows of a worker.
+type lane struct {
 	freeNs     int64 // when it can begin
 	busyFromNs int64 // with what is planned so far
 }
@@ -186,13 +186,13 @@ func (q *registrationQueue) latestStartOfSeveral(by *planning) (all, short plan)
 	}
 	q.workers = q.workers[:0]
 	for i := range by.workers {
-		w := worker{busyFromNs: never}
+		w := lane{busyFromNs: never}
 		if i < len(by.underWay) {
 			w.freeNs = by.underWay[i].endNs
 		}
 		q.workers = append(q.workers, w)
 	}
-	helper := worker{busyFromNs: never}
+	helper := lane{busyFromNs: never}
 	var long plan
 	for _, it := range slices.Backward(q.items) {
 		w, first := &helper, &short
@@ -214,7 +214,7 @@ func (q *registrationQueue) latestStartOfSeveral(by *planning) (all, short plan)
 }
 
 // latest returns the worker that can begin with a registration at the latest moment.
-func latest(workers []worker, costNs int64) *worker {
+func latest(workers []lane, costNs int64) *lane {
 	best, fits := &workers[0], false
 	for i := range workers {
 		w := &workers[i]

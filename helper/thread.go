@@ -26,6 +26,9 @@ type Decider interface {
 	// SetShareNs tells how long the helper may be kept from its core by the
 	// helpers that share it: n*(t_slice + t_cs) of Li et al., CF'11, equation 2.
 	SetShareNs(ns int64)
+	// SetWorkers tells how many registrations may be under way at the same time. Actions whose Aside is set are for
+	// workers: the Decider is asked for more before they are done.
+	SetWorkers(n int)
 	// Budget returns what bounds the helper's processor time: always the same one.
 	Budget() *Budget
 }
@@ -44,7 +47,7 @@ const AnyCPU = -1
 // ThreadOptions say what a Thread drives and where.
 type ThreadOptions struct {
 	Decider   Decider     // owned by the Thread from now on
-	Registrar Registrar   // carries out the actions
+	Registrar Registrar   // carries out the actions; safe for concurrent use if a Placement has Spares
 	Clock     clock.Clock // nil: clock.Shared
 	CPU       int         // processor to run on, or AnyCPU
 	// Gone appends to buf the regions that the cache has forgotten since the last
@@ -79,10 +82,11 @@ type ThreadStats struct {
 	Deregs    int64 // deregistrations done
 	Failures  int64 // actions that failed, but not because a region was in use or gone
 	Wakeups   int64 // sleeps
-	CPUNs     int64 // processor time of the thread
+	CPUNs     int64 // processor time of the thread and of its workers
 	ActionNs  int64 // of it in registrations and deregistrations, as one in 8 of them says
 	InWaits   int64 // registrations and deregistrations that began while the rank waited
 	PutOff    int64 // times that deregistrations were put off until the rank waits
+	ByWorkers int64 // registrations and deregistrations that workers did
 	// Starts says how far from its planned moment each registration began that was planned: those
 	// that began while the rank did not wait, as far as that is known, and those that did.
 	Starts, StartsInWaits Histogram
@@ -104,6 +108,7 @@ type Thread struct {
 	wake    chan struct{}             // ends parking and long sleeps; holds one token
 	resting atomic.Bool               // the helper leaves DQ alone: there is no use in waking it for that
 	counts  counters
+	ended   sync.WaitGroup // for workers
 
 	// mu orders changes by other goroutines, all of them rare, and the end of
 	// the thread. It is held for a few instructions; no lock is taken under it.
@@ -115,7 +120,7 @@ type Thread struct {
 
 // counters are written by the helper and read by Stats.
 type counters struct {
-	events, registers, deregs, failures, wakeups, actionNs, inWaits, putOff atomic.Int64
+	events, registers, deregs, failures, wakeups, actionNs, inWaits, putOff, byWorkers, workersCPU atomic.Int64
 
 	starts, startsInWaits liveHistogram
 	faulted               atomic.Bool
@@ -200,12 +205,13 @@ func (t *Thread) Stats() ThreadStats {
 	s := ThreadStats{
 		Events: c.events.Load(), Registers: c.registers.Load(), Deregs: c.deregs.Load(), Failures: c.failures.Load(),
 		Wakeups: c.wakeups.Load(), ActionNs: c.actionNs.Load(), InWaits: c.inWaits.Load(), PutOff: c.putOff.Load(),
-		Starts: c.starts.load(), StartsInWaits: c.startsInWaits.load(), Faulted: c.faulted.Load(),
+		ByWorkers: c.byWorkers.Load(),
+		Starts:    c.starts.load(), StartsInWaits: c.startsInWaits.load(), Faulted: c.faulted.Load(),
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.updateCPULocked()
-	s.CPUNs, s.Budget = t.cpuNs, t.held
+	s.CPUNs, s.Budget = t.cpuNs+c.workersCPU.Load(), t.held
 	return s
 }
 
@@ -249,14 +255,17 @@ func (t *Thread) run(started chan<- error) {
 	t.tid = unix.Gettid()
 	t.mu.Unlock()
 	started <- nil
-	(&driver{
+	d := &driver{
 		Thread:    t,
 		clock:     t.opt.Clock,
 		budget:    t.opt.Decider.Budget(),
 		pace:      NewPacer(t.opt.Clock.NowNs()),
 		waits:     newWaits(),
+		crew:      newCrew(t),
 		plannedNs: never,
-	}).loop()
+	}
+	defer d.crew.dismiss()
+	d.loop()
 }
 
 // finish contains a panic: the program runs on, and the communication path
@@ -271,6 +280,7 @@ func (t *Thread) finish() {
 	t.updateCPULocked()
 	t.tid = 0
 	t.mu.Unlock()
+	t.ended.Wait()
 	close(t.done)
 	if f != nil && t.opt.OnFault != nil {
 		t.opt.OnFault(f)

@@ -27,6 +27,7 @@ type driver struct {
 	acts      int   // actions so far
 	behind    bool  // back from a park or a rest, and DQ was not yet found empty
 	backoff   [Deregister + 1]backoff
+	crew      crew
 	skipped   Action         // the last answer of the Decider, if a backoff kept it from being tried
 	batch     []Action       // deregistrations that were prepared together, to be carried out
 	begun     Action         // a registration that the Decider has named since then, or Idle
@@ -72,6 +73,8 @@ func (d *driver) loop() {
 		if p := d.place.Load(); p != nil {
 			d.move(p)
 		}
+		for d.collect(false) {
+		}
 		nowNs := d.clock.NowNs()
 		d.rest(nowNs)
 		popped := d.restNs <= nowNs && d.pop()
@@ -109,6 +112,8 @@ func (d *driver) move(p *Placement) {
 			d.opt.Decider.Done(a, nowNs, nowNs, errSkipped)
 		}
 		d.batch, d.begun = d.batch[:0], Action{}
+		for d.collect(true) {
+		}
 		for !d.stop.Load() && d.place.Load() == nil {
 			<-d.wake
 		}
@@ -120,6 +125,7 @@ func (d *driver) move(p *Placement) {
 	if p.CPU != AnyCPU {
 		_ = pinThread(p.CPU)
 	}
+	d.crew.place(p)
 	d.share(p)
 }
 
@@ -248,11 +254,11 @@ func (d *driver) skip(a Action, nowNs int64) (w Waiting, acted bool) {
 	return Waiting{}, true
 }
 
-// act carries out an action and tells the Decider how it went.
+// act carries out an action, or has a worker do it.
 func (d *driver) act(a Action, nowNs int64) {
-	do, done := d.opt.Registrar.Register, &d.counts.registers
-	if a.Kind == Deregister {
-		do, done = d.opt.Registrar.Deregister, &d.counts.deregs
+	if a.Aside && d.crew.hand(a) {
+		d.noteStart(a, nowNs)
+		return
 	}
 	timed := d.acts%timedActs == 0
 	d.acts++
@@ -263,7 +269,7 @@ func (d *driver) act(a Action, nowNs int64) {
 	}
 	startNs := d.clock.NowNs()
 	d.noteStart(a, startNs)
-	err := do(a.Region)
+	err := d.do(&a)
 	endNs := d.clock.NowNs()
 	if timed {
 		d.counts.actionNs.Add(timedActs * (ownCPUNs() - cpuNs))
@@ -271,6 +277,23 @@ func (d *driver) act(a Action, nowNs int64) {
 	if d.budget.Share() > 0 {
 		d.budget.Acted(d.usedNs(), endNs)
 	}
+	d.acted(a, startNs, endNs, err)
+}
+
+// collect takes in what a worker has done, and reports whether there was anything.
+func (d *driver) collect(wait bool) bool {
+	r, ok := d.crew.take(wait)
+	if ok {
+		d.counts.byWorkers.Inc()
+		d.counts.workersCPU.Add(r.cpuNs)
+		d.counts.actionNs.Add(r.cpuNs)
+		d.acted(r.Action, r.startNs, r.endNs, r.err)
+	}
+	return ok
+}
+
+// acted tells the Decider how an action went.
+func (d *driver) acted(a Action, startNs, endNs int64, err error) {
 	if f := fault.In(err); f != nil {
 		panic(f) // the layers below have contained it, but it ends the helper
 	}
@@ -285,7 +308,11 @@ func (d *driver) act(a Action, nowNs int64) {
 	}
 	switch {
 	case err == nil:
-		done.Inc()
+		if a.Kind == Register {
+			d.counts.registers.Inc()
+		} else {
+			d.counts.deregs.Inc()
+		}
 		d.backoff[a.Kind] = backoff{}
 	case errors.Is(err, ErrGone):
 		d.opt.Decider.Forget(a.Region)
@@ -314,7 +341,9 @@ func (d *driver) wait(nowNs int64, w Waiting) {
 	d.measureCore(nowNs)
 	sleepNs := d.sleepNs(nowNs, w)
 	d.clock.SleepNs(sleepNs, d.wake)
-	d.pace.Slept(nowNs, sleepNs, d.clock.NowNs())
+	if len(d.crew.results) == 0 { // else a worker has ended the sleep
+		d.pace.Slept(nowNs, sleepNs, d.clock.NowNs())
+	}
 	d.counts.wakeups.Inc()
 }
 

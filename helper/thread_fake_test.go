@@ -29,6 +29,7 @@ type keeper struct {
 	budget    Budget
 }
 
+func (k *keeper) SetWorkers(int)             {}
 func (k *keeper) SetShareNs(ns int64)        { k.shareNs.Store(ns) }
 func (k *keeper) Missed(mem.RegionID, int64) {}
 func (k *keeper) Budget() *Budget            { return &k.budget }

@@ -10,7 +10,7 @@ import (
 )
 
 // Caches are the registration caches that one helper serves. Only the helper calls
-// the methods.
+// the methods, but its workers call Find at the same time.
 type Caches interface {
 	// Find returns the cache of a region that the helper knows as id, and the
 	// region's ID in that cache. The cache is nil if it was dropped.
