@@ -150,6 +150,9 @@ func TestEveryPolicyServesAllAndLeavesNothingRegistered(t *testing.T) {
 			}
 			r := readReport(t, file)
 			const messages = rounds * 256
+			if r.Calls != messages {
+				t.Errorf("%d calls wrapped, want %d", r.Calls, messages)
+			}
 			if policy == "on-demand" {
 				if r.Uses != 0 || r.Plain != messages+1 {
 					t.Errorf("%d uses managed, %d plain; want 0 and %d", r.Uses, r.Plain, messages+1)

@@ -206,6 +206,7 @@ func (t *Rank) add(r *Rank) {
 	t.Unworthy += r.Unworthy
 	t.RestedNs += r.RestedNs
 	t.ThresholdBytes = max(t.ThresholdBytes, r.ThresholdBytes)
+	t.Calls += r.Calls
 	t.Large += r.Large
 	t.Kept += r.Kept
 	t.Accuracy.add(r.Accuracy)

@@ -93,6 +93,8 @@ type Rank struct {
 	Unpaid      int64   `json:"unpaid,omitempty"`
 	Unworthy    int64   `json:"unworthy,omitempty"`
 	RestedNs    int64   `json:"rested_ns,omitempty"`
+	// Calls is how many MPI calls of the program were wrapped, whatever they did.
+	Calls uint64 `json:"mpi_calls,omitempty"`
 	// Large is how many buffers of at least ThresholdBytes the program passed to MPI.
 	ThresholdBytes int64  `json:"threshold_bytes"`
 	Large          uint64 `json:"large_buffers"`

@@ -67,6 +67,9 @@ func remarks(b io.Writer, total Rank) {
 		fmt.Fprintf(b, "Overhead on the path of a message: %.0f ns beside registration, the mean of %d hits.\n",
 			total.PathNs, total.PathSamples)
 	}
+	if total.Calls > 0 {
+		fmt.Fprintf(b, "MPI calls that were wrapped: %d.\n", total.Calls)
+	}
 	if total.Plain > 0 {
 		fmt.Fprintf(b, "Besides, %s.\n", leftAlone(&total))
 	}

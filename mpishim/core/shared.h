@@ -151,7 +151,7 @@ struct pw_thread {
 	/* (C) the MPI call under way */
 	uint32_t depth;
 	uint32_t announced_count; /* atomic: buffers announced so far; the newest is at (announced_count - 1) % PW_ANNOUNCED */
-	uint64_t seq;
+	uint64_t seq; /* atomic: of this call; so many were wrapped so far, without those that MPI makes by itself */
 	uint64_t op;
 	void **frame; /* frame pointer of the outermost wrapper */
 	/* Atomic: 1 while the call under way may block, else 0. The helper prefers to work then. It orders nothing, and

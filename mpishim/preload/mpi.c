@@ -100,7 +100,7 @@ static inline __attribute__((always_inline)) void enter(struct pw_call *c, const
 	}
 	if (t->depth++) /* the MPI library calls itself */
 		return;
-	t->seq++;
+	pw_add(&t->seq, 1);
 	t->op = s->op;
 	t->frame = frame;
 	if (s->send.form || s->recv.form || s->completes == PW_STARTS || s->completes == PW_FREES)

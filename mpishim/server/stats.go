@@ -59,6 +59,7 @@ func (s *server) summary() report.Rank {
 	for t := s.threads(); t != nil; t = t.next {
 		announce.add(count(&t.announce_ticks), count(&t.announce_samples))
 		path.add(count(&t.path_ticks), count(&t.path_samples))
+		r.Calls += count(&t.seq)
 		r.Uses += count(&t.managed)
 		r.Plain += count(&t.plain_calls)
 		r.Repeated += count(&t.repeated)
