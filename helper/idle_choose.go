@@ -52,6 +52,9 @@ type Placement struct {
 	// them, each of a core that no helper has.
 	Spare  [MostWorkers - 1]int
 	Spares int
+	// QuotaUsedUp says why the helper is parked or shares the core of its rank: its control groups have no
+	// processor time left for a core of its own, be that idle or not.
+	QuotaUsedUp bool
 }
 
 // Owner identifies the process of a helper among those of its job on this node.

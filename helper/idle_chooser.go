@@ -12,6 +12,7 @@ type Chooser struct {
 	policy           IdlePolicy
 	share            float64 // of its rank's core
 	withRank         bool    // self.CPU is of the rank's core
+	quotaUsedUp      bool    // at the last look
 	topology         *Topology
 	allowed          []int
 	quotaLeft        float64 // as Limit says
@@ -84,7 +85,7 @@ func (c *Chooser) Choose(l Look, all []Claim) []Claim {
 	if loser >= 0 {
 		v.others[loser].CPU = AnyCPU
 	}
-	c.self, c.withRank = self, withRank
+	c.self, c.withRank, c.quotaUsedUp = self, withRank, v.quotaUsedUp
 	c.spare = Placement{}
 	if v.self = self; self.CPU != AnyCPU && !withRank {
 		c.spare.Spare, c.spare.Spares = v.spares(int(min(c.quotaLeft, MostWorkers-1)))
@@ -101,6 +102,7 @@ func (c *Chooser) Placement(all []Claim) (p Placement, changed bool) {
 	} else {
 		p.Parked = p.CPU == AnyCPU
 	}
+	p.QuotaUsedUp = c.quotaUsedUp && (c.withRank || p.Parked)
 	if c.looksWithoutCore++; !p.Parked {
 		c.looksWithoutCore = 0
 	} else if c.looksWithoutCore < parkAfter {

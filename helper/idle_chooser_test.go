@@ -86,3 +86,27 @@ func TestHelpersDivideTheSpareCores(t *testing.T) {
 		}
 	}
 }
+
+// Under a quota that is used up, a helper has no core of its own, whatever is idle; and it says so.
+func TestAPlacementSaysThatAQuotaIsUsedUp(t *testing.T) {
+	for policy, want := range map[IdlePolicy]Placement{
+		Conservative: {CPU: AnyCPU, Parked: true, Helpers: 1, QuotaUsedUp: true},
+		Auto:         {CPU: 0, Share: 0.05, Helpers: 1, QuotaUsedUp: true},
+	} {
+		c := NewChooser(policy, &Topology{}, []int{0, 1}, Owner{PID: 1})
+		c.ShareWithRank(0.05)
+		look := func(quotaLeft float64, looks int) (p Placement) {
+			c.Limit([]int{0, 1}, quotaLeft)
+			for range looks {
+				p, _ = c.Placement(c.Choose(Look{Load: map[int]float64{0: 1}, CommCPU: 0}, nil))
+			}
+			return p
+		}
+		if got := look(0.01, parkAfter); got != want {
+			t.Errorf("%v: %+v, want %+v", policy, got, want)
+		}
+		if got, want := look(1, 1), (Placement{CPU: 1, Helpers: 1}); got != want {
+			t.Errorf("%v with time left: %+v, want %+v", policy, got, want)
+		}
+	}
+}

@@ -261,7 +261,7 @@ func TestPlacerParksWhenTheQuotaIsUsedUp(t *testing.T) {
 		m.setFiles(testtree.Parse(t, fmt.Sprintf("sys/fs/cgroup/cpu.stat: nr_throttled %d", 12+max(0, throttled-2))))
 		p.place()
 	}
-	want := []Placement{{CPU: 1, Helpers: 1}, {CPU: AnyCPU, Parked: true, Helpers: 1}}
+	want := []Placement{{CPU: 1, Helpers: 1}, {CPU: AnyCPU, Parked: true, Helpers: 1, QuotaUsedUp: true}}
 	if !slices.Equal(applied, want) {
 		t.Errorf("placed %v, want %v", applied, want)
 	}

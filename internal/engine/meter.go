@@ -34,6 +34,8 @@ type meter struct {
 	at          helper.Placement // the latest
 	parks       int64
 	firstParkNs int64
+	quotaNs     int64 // that the helper had no core of its own because of a quota, until quotaFromNs
+	quotaFromNs int64 // when at.QuotaUsedUp was looked at for the last time
 	misses      map[predictor.CallSite]*misses
 	elsewhere   misses // at call sites past maxMissSites
 	stallNs     int64  // that communication waited for what was no hit
@@ -124,12 +126,13 @@ func (m *meter) missesAt(site predictor.CallSite) *misses {
 func (m *meter) place(p helper.Placement) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	now := m.nowNs()
+	m.quotaNs, m.quotaFromNs = m.quotaUsedUpNs(now), now
 	before := m.at
 	m.at = p
 	if p.Parked == before.Parked {
 		return
 	}
-	now := m.nowNs()
 	if !p.Parked {
 		m.parked.Change(now, -1)
 		return
@@ -139,6 +142,14 @@ func (m *meter) place(p helper.Placement) {
 	}
 	m.parks++
 	m.parked.Change(now, 1)
+}
+
+// quotaUsedUpNs returns quotaNs until now. It is called with mu.
+func (m *meter) quotaUsedUpNs(now int64) int64 {
+	if m.at.QuotaUsedUp {
+		return m.quotaNs + now - m.quotaFromNs
+	}
+	return m.quotaNs
 }
 
 // timedRegistrar is the helper's Registrar, whose time a meter counts.

@@ -72,6 +72,21 @@ func TestParkingIsTimed(t *testing.T) {
 	if got := m.whereabouts("there", 0); got != "parked: no idle core (1.0 s)" {
 		t.Errorf("whereabouts of a parked one %q", got)
 	}
+	if got := reportOf(m).QuotaUsedUpNs; got != 0 {
+		t.Errorf("%d ns for want of a quota, without one", got)
+	}
+	m.place(helper.Placement{Parked: true, QuotaUsedUp: true})
+	c.ns += 1e9
+	if got := m.whereabouts("there", 0); got != "parked: the CPU quota is used up (2.0 s)" {
+		t.Errorf("whereabouts of one that is parked because of a quota %q", got)
+	}
+	m.place(helper.Placement{Share: 0.025, QuotaUsedUp: true})
+	c.ns += 1e9
+	m.place(helper.Placement{CPU: 1})
+	c.ns += 1e9
+	if got := reportOf(m).QuotaUsedUpNs; got != 2e9 {
+		t.Errorf("%d ns for want of a quota, want 2 s", got)
+	}
 }
 
 func TestMissesAreCountedAtTheirSite(t *testing.T) {

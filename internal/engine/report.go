@@ -63,6 +63,7 @@ func (m *meter) report(r *report.Rank) {
 	r.PeakPinnedBytes, r.AveragePinnedBytes = m.pinned.Peak(), int64(m.pinned.Mean(now))
 	r.Parks, r.FirstParkNs = m.parks, m.firstParkNs
 	r.ParkedNs = int64(m.parked.Mean(now) * float64(now))
+	r.QuotaUsedUpNs = m.quotaUsedUpNs(now)
 	r.History = &report.History{
 		Pinned:  series(m.pinned.Series(), now, (*usage.Series).Mean, 1),
 		Parked:  series(m.parked.Series(), now, (*usage.Series).Mean, share),
@@ -94,6 +95,8 @@ func (m *meter) whereabouts(where string, sharedNs int64) string {
 	now := m.nowNs()
 	seconds := m.parked.Mean(now) * float64(now) / 1e9
 	switch {
+	case m.at.Parked && m.at.QuotaUsedUp:
+		return fmt.Sprintf("parked: the CPU quota is used up (%.1f s)", seconds)
 	case m.at.Parked:
 		return fmt.Sprintf("parked: no idle core (%.1f s)", seconds)
 	case m.at.Share > 0:

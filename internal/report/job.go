@@ -195,6 +195,7 @@ func (t *Rank) add(r *Rank) {
 	}
 	t.Parks += r.Parks
 	t.ParkedNs += r.ParkedNs
+	t.QuotaUsedUpNs += r.QuotaUsedUpNs
 	t.InWaits += r.InWaits
 	t.PutOff += r.PutOff
 	t.Starts.Add(&r.Starts)

@@ -75,6 +75,9 @@ type Rank struct {
 	Parks         int64 `json:"parks"`
 	ParkedNs      int64 `json:"parked_ns"`
 	FirstParkNs   int64 `json:"first_park_ns,omitempty"`
+	// QuotaUsedUpNs is how long the helper was parked, or shared the core of its rank, because the CPU quota
+	// of the control groups left no time for another core.
+	QuotaUsedUpNs int64 `json:"quota_used_up_ns,omitempty"`
 	// InWaits is how many of the helper's registrations and deregistrations began while the rank waited in
 	// a communication call, and PutOff how often deregistrations were put off for that. Starts says how far
 	// from its plan each registration began, of those that began in such waits and of all others.

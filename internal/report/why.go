@@ -88,7 +88,7 @@ func (k reason) why(r *Rank, n int) string {
 		}
 		return "there was no helper thread (see the output of the job)"
 	case noIdleCore:
-		return "no idle core; " + r.parkedLine(n)
+		return r.coreless() + "; " + r.parkedLine(n)
 	case shareUsedUp:
 		return "the helper's share is used up; " + r.unpaidLine()
 	case unworthy:
@@ -128,7 +128,7 @@ func (j *Job) Reasons() (lines []string) {
 		lines = append(lines, fmt.Sprintf("Nothing was %s%s: %s", did, j.of(g), why.why(&g.sum, len(g.ranks))))
 	}
 	if g := j.kept[released]; g != nil && g.sum.Parks > 0 {
-		lines = append(lines, fmt.Sprintf("No idle core at times%s: %s", j.of(g), g.sum.parkedLine(len(g.ranks))))
+		lines = append(lines, fmt.Sprintf("%s at times%s: %s", capital(g.sum.coreless()), j.of(g), g.sum.parkedLine(len(g.ranks))))
 	}
 	if g := j.kept[released]; g != nil && g.sum.Unpaid > 0 {
 		lines = append(lines, fmt.Sprintf("The helper's share is used up at times%s: %s", j.of(g), g.sum.unpaidLine()))
@@ -193,7 +193,28 @@ func naming(ranks []Rank) string {
 func (r *Rank) parkedLine(n int) string {
 	each := float64(r.ParkedNs) / float64(max(n, 1)) / 1e9
 	return fmt.Sprintf("the helper was parked from %.1f s on, for %.1f s of %.1f s"+
-		" (leave a core free, or give it one with PINWHEEL_HELPER_CPU)", float64(r.FirstParkNs)/1e9, each, r.Seconds)
+		" (%s, or give it one with PINWHEEL_HELPER_CPU)", float64(r.FirstParkNs)/1e9, each, r.Seconds, r.advice())
+}
+
+// lacksQuota reports whether helpers mostly had no core of their own because of a quota.
+func (r *Rank) lacksQuota() bool { return 2*r.QuotaUsedUpNs > r.ParkedNs+r.SharedNs }
+
+// coreless says why helpers had no core of their own.
+func (r *Rank) coreless() string {
+	if r.lacksQuota() {
+		return "the CPU quota is used up"
+	}
+	return "no idle core"
+}
+
+func capital(sentence string) string { return strings.ToUpper(sentence[:1]) + sentence[1:] }
+
+// advice says what would give helpers a core of their own.
+func (r *Rank) advice() string {
+	if r.lacksQuota() {
+		return "raise the CPU quota"
+	}
+	return "leave a core free"
 }
 
 // unpaidLine says what the share could not pay.
@@ -207,8 +228,8 @@ func (r *Rank) sharedLine() string {
 	if r.SharedNs == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (%.1f %% of the rank's core was used, PINWHEEL_HELPER_SHARE allows %s; or leave a core free)",
-		100*float64(r.SharedCPUNs)/float64(r.SharedNs), settings.FormatShare(r.HelperShare))
+	return fmt.Sprintf(" (%.1f %% of the rank's core was used, PINWHEEL_HELPER_SHARE allows %s; or %s)",
+		100*float64(r.SharedCPUNs)/float64(r.SharedNs), settings.FormatShare(r.HelperShare), r.advice())
 }
 
 // whyUnused says why nothing was registered through Pinwheel.

@@ -34,6 +34,12 @@ func TestReportSaysWhyNothingWasReleased(t *testing.T) {
 			"UCX's cache is on, nothing that would turn it off is set: of 44 registrations for 0 large buffers it held 44 when MPI_Finalize began; set UCX_RCACHE_ENABLE=n and UCX_IB_REG_METHODS=direct."},
 		"it did release":  {given(func(r *Rank) { r.HelperDeregs = 1 }), ""},
 		"parked at times": {given(func(r *Rank) { r.HelperDeregs, r.Parks, r.FirstParkNs, r.ParkedNs = 9, 2, 5e9, 4e9 }), "No idle core at times: the helper was parked from 5.0 s on, for 4.0 s of 13.9 s"},
+		"quota used up": {given(func(r *Rank) { r.Parks, r.FirstParkNs, r.ParkedNs, r.QuotaUsedUpNs = 1, 3e9, 10.9e9, 9e9 }),
+			"Nothing was released: the CPU quota is used up; the helper was parked from 3.0 s on, for 10.9 s of 13.9 s (raise the CPU quota"},
+		"quota used up at times": {given(func(r *Rank) { r.HelperDeregs, r.Parks, r.ParkedNs, r.QuotaUsedUpNs = 9, 2, 4e9, 4e9 }),
+			"The CPU quota is used up at times: the helper was parked"},
+		"shared for a quota": {given(func(r *Rank) { r.Unpaid, r.HelperShare, r.SharedNs, r.QuotaUsedUpNs = 30, 0.05, 10e9, 9e9 }),
+			"PINWHEEL_HELPER_SHARE allows 5 %; or raise the CPU quota)"},
 		"share used up": {given(func(r *Rank) {
 			r.Unpaid, r.Unworthy, r.HelperShare, r.SharedNs, r.SharedCPUNs, r.Lost = 30, 2, 0.05, 10e9, 0.48e9, 40
 		}), "Nothing was released: the helper's share is used up; for 30 uses the buffer stayed registered because there was no processor time left to release it " +
