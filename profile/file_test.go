@@ -133,6 +133,51 @@ func TestWhatIsNoFileIsAnError(t *testing.T) {
 	}
 }
 
+// Beyond ulimit -f the kernel would end the program with SIGXFSZ.
+func TestFileBeyondTheLimitIsAnErrorAndNoSignal(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.profile")
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 50, Max: before.Max}); err != nil {
+		t.Fatal(err)
+	}
+	err := Write(path, someKey(), nil, []Part{partOf(t, 0, someLessons(1, 9))})
+	if e := unix.Setrlimit(unix.RLIMIT_FSIZE, &before); e != nil {
+		t.Fatal(e)
+	}
+	if _, statErr := os.Stat(path); !errors.Is(err, unix.EFBIG) || !errors.Is(statErr, os.ErrNotExist) {
+		t.Errorf("%v, %v", err, statErr)
+	}
+}
+
+func TestFullDiskLeavesTheOldProfile(t *testing.T) {
+	dir := t.TempDir()
+	if err := unix.Mount("none", dir, "tmpfs", 0, "size=64k"); err != nil {
+		t.Skipf("a small file system needs root: %v", err)
+	}
+	defer func() { _ = unix.Unmount(dir, unix.MNT_DETACH) }()
+	path := filepath.Join(dir, "x.profile")
+	if err := Write(path, someKey(), nil, []Part{partOf(t, 0, someLessons(1, 9))}); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(path, someKey(), nil, []Part{partOf(t, 0, someLessons(2, 5000))}); !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("got %v", err)
+	}
+	f, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if got, err := f.Lessons(0); err != nil || !reflect.DeepEqual(got, someLessons(1, 9)) {
+		t.Errorf("the old profile: %v", err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("left: %v, %v", entries, err)
+	}
+}
+
 func TestTooManyLessonsAreRefused(t *testing.T) {
 	l := &predictor.Lessons{Lessons: make([]predictor.Lesson, maxLessons+1)}
 	if _, err := NewPart(0, l); err == nil {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"go.uber.org/atomic"
+
 	"pinwheel/internal/fault"
 	"pinwheel/internal/report"
 	"pinwheel/internal/settings"
@@ -52,6 +54,8 @@ type learner struct {
 	opt     ProfileOptions
 	inner   *predictor.Pinwheel // nil before the first use
 	options predictor.Options
+
+	outcome atomic.String // of load, as in report.Rank.Profile; any thread may read it
 
 	modules *profile.Modules // nil: nothing is loaded or kept
 	key     profile.Key
@@ -109,11 +113,18 @@ func (l *learner) load() error {
 	l.modules, l.options.Frame = modules, modules.Frame
 	l.options.Lessons, err = o.Store.Load(l.key, o.Rank, modules, o.Force)
 	switch {
-	case err == nil && o.Rank == 0:
-		o.Store.Used(l.key)
-	case errors.Is(err, profile.ErrNone):
+	case err == nil:
+		l.outcome.Store("used")
+		if o.Rank == 0 {
+			o.Store.Used(l.key)
+		}
 		return nil
-	case errors.Is(err, profile.ErrOtherJob) && o.Rank != 0:
+	case errors.Is(err, profile.ErrNone):
+		l.outcome.Store("none")
+		return nil
+	}
+	l.outcome.Store("refused")
+	if errors.Is(err, profile.ErrOtherJob) && o.Rank != 0 {
 		return nil
 	}
 	return l.unlessMute(err)
@@ -135,9 +146,6 @@ func (e *Engine) SaveProfile() {
 	}
 	err := fault.Contain(func() error {
 		lessons := l.inner.Lessons()
-		if len(lessons.Lessons) == 0 && len(lessons.Roles) == 0 {
-			return nil
-		}
 		part, err := profile.NewPart(l.opt.Rank, &lessons)
 		if err != nil {
 			return err

@@ -27,6 +27,9 @@ func (e *Engine) Report(s regcache.Stats, name func(predictor.CallSite) (site, o
 	if e.helper == nil {
 		return r
 	}
+	if e.learner != nil {
+		r.Profile = e.learner.outcome.Load()
+	}
 	h := e.helper.Stats()
 	r.Helper, r.HelperCPUNs, r.HelperFaulted = e.meter.whereabouts(e.where, h.Budget.LimitedNs), h.CPUNs, h.Faulted
 	r.HelperShare, r.SharedNs, r.SharedCPUNs = e.share, h.Budget.LimitedNs, h.Budget.SpentNs

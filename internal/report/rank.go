@@ -18,6 +18,9 @@ type Rank struct {
 	Command string `json:"command"`
 	Library string `json:"mpi_library"`
 	Policy  string `json:"policy"`
+	// Profile says whether the process began with what its last run has learned: "used", "none" if there was
+	// nothing, "refused" if that was of another job or damaged. It is empty without PINWHEEL_PROFILE or large messages.
+	Profile string `json:"profile,omitempty"`
 	// Provider is what registers memory in a Go transport; under the preload library, the transport does.
 	Provider string `json:"provider,omitempty"`
 	Mapping  string `json:"watch"`  // how changes of mappings were noticed; empty if nothing was registered

@@ -36,6 +36,12 @@ test-prometheus: build softverbs
 	@$(call need,prometheus-node-exporter,make install-prometheus (as root))
 	PINWHEEL_TEST_PROMETHEUS=y $(GO) test -count=1 -timeout 10m -run Prometheus -v ./testbed/live
 
+.PHONY: test-profile
+
+## test-profile: MPI jobs on the software RDMA device keep profiles, and begin with them; they are killed, abort, run at the same time
+test-profile: build softverbs
+	PINWHEEL_TEST_PROFILE=y $(GO) test -count=1 -timeout 20m -run 'Profile|Kept|Jobs' ./testbed/live
+
 ## soak-live: SOAK_LAUNCHES=1000 on each MPI stack, which end in every way; a rank killed in every tenth; goes on where it was
 soak-live: $(LIVE)
 	$(LIVE) soak --launches $(SOAK_LAUNCHES)
