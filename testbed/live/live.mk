@@ -11,7 +11,7 @@ $(LIVE): build softverbs
 
 ## test-live: MPI programs under Pinwheel on the software RDMA device: every pair of program, policy, MPI stack and ranks
 test-live: $(LIVE)
-	$(GO) test -count=1 ./testbed/live/... ./bench/live
+	LIVE_TEST_LIMITS=y $(GO) test -count=1 ./testbed/live/... ./bench/live
 	$(LIVE) test
 
 ## test-live-all: every combination of them (an hour); goes on where it was
