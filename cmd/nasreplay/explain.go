@@ -201,6 +201,9 @@ func cycleCells(cycles []explain.Cycle, i int) []string {
 	if c.Predicted {
 		gaps, expected, deadline = strconv.Itoa(c.Gaps), signedNs(c.ExpectedNs-c.NeedNs), signedNs(c.DeadlineNs-c.NeedNs)
 	}
+	if c.Gated {
+		deadline = "gated"
+	}
 	if c.RegisterNs > 0 {
 		registered, ready, by = signedNs(c.RegisterNs-c.NeedNs), signedNs(c.ReadyNs-c.NeedNs), "helper"
 	}

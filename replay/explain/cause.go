@@ -115,7 +115,7 @@ func nothingKnown(g gap) Cause {
 func (h *history) registered(r *replay.Registration, s span, charge func(span, Cause)) {
 	f, ok := h.forecastAt(s.to)
 	dueNs := s.to
-	if ok && f.Predicted {
+	if ok && f.Predicted && !f.Gated {
 		dueNs = min(dueNs, max(s.from, f.NextNs-(r.ReadyNs-r.BeganNs)))
 	}
 	charge(span{s.from, dueNs}, Queue)

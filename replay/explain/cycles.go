@@ -23,6 +23,7 @@ type Cycle struct {
 	DeadlineNs int64 `json:"deadline_ns,omitempty"`
 	ExpectedNs int64 `json:"expected_ns,omitempty"`
 	Gaps       int   `json:"gaps,omitempty"`
+	Gated      bool  `json:"gated,omitempty"` // the event that announces the need had not come: no deadline was in force
 
 	// The deregistration after the use before; both 0 if there was none.
 	ReleaseNs int64 `json:"release_ns,omitempty"`
@@ -56,7 +57,8 @@ func (x *Explanation) Cycles(rank int, id mem.RegionID) ([]Cycle, error) {
 			c.Missed = c.Missed || h.uses[next].Missed
 		}
 		if f, ok := h.forecastAt(b.from); ok && f.Predicted {
-			c.Predicted, c.MadeNs, c.DeadlineNs, c.ExpectedNs, c.Gaps = true, f.MadeNs, f.NextNs, f.ExpectedNs, gapsOf(f.Confidence)
+			c.Predicted, c.MadeNs, c.DeadlineNs, c.ExpectedNs = true, f.MadeNs, f.NextNs, f.ExpectedNs
+			c.Gaps, c.Gated = gapsOf(f.Confidence), f.Gated
 		}
 	}
 	spent := make([][Causes]int64, len(h.busy))

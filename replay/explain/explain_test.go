@@ -157,6 +157,10 @@ func TestForecastsDecideTheCause(t *testing.T) {
 		p := predictor.Prediction{NextNs: nextNs, Confidence: gaps / (gaps + 1)}
 		return replay.Forecast{MadeNs: madeNs, Predicted: true, Prediction: p}
 	}
+	gated := func(f replay.Forecast) replay.Forecast {
+		f.Gated = true
+		return f
+	}
 	known := func(f ...replay.Forecast) []replay.Forecast { return f }
 	kept := func(goneNs int64) replay.Registration { return replay.Registration{GoneNs: goneNs} }
 	anew := func(beganNs, goneNs int64) replay.Registration {
@@ -179,6 +183,7 @@ func TestForecastsDecideTheCause(t *testing.T) {
 		"registered early":          {known(forecast(1010, 1900, 4)), anew(1850, never), false, ns{Early: 150}},
 		"others were in the way":    {known(forecast(1010, 1900, 9)), anew(1800, never), false, ns{Queue: 50, Margin: 150}},
 		"the deadline has moved":    {known(forecast(1010, 1500, 9), forecast(1600, 2300, 9)), anew(1450, never), false, ns{Queue: 550}},
+		"the gate was still closed": {known(gated(forecast(1010, 1900, 9))), anew(1850, never), false, ns{Queue: 150}},
 		"registered in vain":        {known(forecast(1010, 1500, 9)), anew(1450, 1700), false, ns{Wasted: 250}},
 		"registered for nothing":    {known(forecast(1010, 1500, 9)), anew(1450, 1700), true, ns{NeverUsed: 250}},
 		"before anything was known": {nil, anew(1950, never), false, ns{Queue: 50}},

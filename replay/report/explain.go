@@ -64,7 +64,7 @@ func leadPanel(cycles []explain.Cycle) chart.Panel {
 			}
 		}
 		add(&expected, c.ExpectedNs, c.Predicted)
-		add(&deadline, c.DeadlineNs, c.Predicted)
+		add(&deadline, c.DeadlineNs, c.Predicted && !c.Gated)
 		add(&registered, c.RegisterNs, c.RegisterNs > 0)
 	}
 	return chart.Panel{
@@ -95,7 +95,7 @@ func closeUpPanel(cycles []explain.Cycle) chart.Panel {
 			}
 		}
 		put(&used, 0, c.NeedNs, c.EndNs)
-		if i > 0 && c.Predicted {
+		if i > 0 && c.Predicted && !c.Gated {
 			put(&made, 2, c.MadeNs, c.MadeNs)
 			put(&deadlines, 3, c.DeadlineNs, c.DeadlineNs)
 		}
