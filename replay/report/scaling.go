@@ -32,9 +32,9 @@ type scalingCase struct {
 // strongCases have the ranks of the paper's Fig. 13, and more.
 var strongCases = []scalingCase{
 	{"ft.B.4", []int{4, 16, 32, 64, 128, 256, 512, 1024, 4096}, 0},
-	{"is.C.4", []int{4, 16, 64}, 0},
-	{"cg.C.4", []int{4, 16, 64}, 2},
-	{"sp.D.4", []int{4, 16, 36, 64}, 4},
+	{"is.C.4", []int{4, 16, 64, 256}, 0},
+	{"cg.C.4", []int{4, 16, 64, 256, 1024}, 2},
+	{"sp.D.4", []int{4, 16, 36, 64, 256, 1024}, 4},
 }
 
 var unfitCases = []string{"bt.C.4", "lu.D.4", "mg.C.4"}
