@@ -48,6 +48,7 @@ type Export struct {
 
 	// Node.mu protects what follows.
 	queue      protocol.Queue
+	rings      []*ringReader // of importers that share the memory
 	handler    func(Notification)
 	handling   bool          // a goroutine calls handlers
 	changed    chan struct{} // closed when any of this changes, and made anew
@@ -80,10 +81,18 @@ func (n *Node) Export(id uint32, memory []byte, p Permissions, o ExportOptions) 
 	t := protocol.Terms{
 		Bytes: uint64(len(memory)), Permits: p.permits,
 		MaxImporters: cmp.Or(p.MaxImporters, 256), Credits: uint64(cmp.Or(o.Queue, 64)),
-		Shared: func(l protocol.Link) bool { return n.inbound[l].share(e.block) },
 	}
 	if o.Coalesce {
 		t.Credits++ // to add to those that wait
+	}
+	t.Shared = func(l protocol.Link) bool {
+		in := n.inbound[l]
+		if e.block == nil || !in.local {
+			return false
+		}
+		var err error
+		in.sharing, err = in.share(e, t.Credits)
+		return err == nil // else, without descriptors or memory, messages go through the socket
 	}
 	if b := e.block; b != nil {
 		if b.export != nil || len(b.mappings) > 0 {

@@ -3,10 +3,10 @@ package vmmc
 import (
 	"context"
 	"fmt"
-	"os"
 	"sync"
 
 	"go.uber.org/atomic"
+	"golang.org/x/sys/unix"
 
 	"pinwheel/vmmc/internal/wire"
 )
@@ -29,6 +29,8 @@ type Import struct {
 	// link.mu protects what follows.
 	err       error // why nothing can be sent
 	notifying []*Op // that wait for a credit
+	ring      *ring // nil: notifications go through the connection
+	bell      int   // of the ring
 
 	// mu lets the memory be unmapped after the last copy into it. It is taken before all other locks.
 	mu       sync.RWMutex
@@ -105,11 +107,18 @@ func (o *outbound) begin(id uint32) (*Import, error) {
 	return i, nil
 }
 
-// granted makes the import ready. It takes the file over. link.mu is held.
-func (i *Import) granted(f *wire.Frame, file *os.File) (err error) {
+// granted makes the import ready. It takes the descriptors over. link.mu is held.
+func (i *Import) granted(f *wire.Frame, fds []int) (err error) {
 	i.bytes = f.Bytes
-	if file != nil {
-		if i.memory, err = mapImported(file, f.Offset, f.Bytes); err != nil {
+	if len(fds) > 0 {
+		ring, err := mapRing(fds[1], f.Count)
+		unix.Close(fds[1])
+		if err != nil {
+			closeAll([]int{fds[0], fds[2]})
+			return err
+		}
+		i.ring, i.bell = ring, fds[2] // end unmaps and closes them
+		if i.memory, err = mapImported(fds[0], f.Offset, f.Bytes); err != nil {
 			return err
 		}
 		i.shared = true
@@ -135,6 +144,11 @@ func (i *Import) end(err error) {
 		op.fail(err)
 	}
 	i.notifying = nil
+	if i.ring != nil {
+		i.ring.unmap()
+		unix.Close(i.bell)
+		i.ring = nil
+	}
 }
 
 // unmap waits for copies into shared memory, and gives mapped areas memory of their own.

@@ -6,11 +6,8 @@ import (
 	"errors"
 	"io"
 	"net"
-	"os"
 	"slices"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"pinwheel/vmmc/internal/protocol"
 	"pinwheel/vmmc/internal/wire"
@@ -23,8 +20,9 @@ type inbound struct {
 	who   protocol.Identity
 	local bool          // descriptors can be sent
 	link  protocol.Link // 0 until it said hello
-	// sharing is the descriptor for the grant that is being made. Node.mu protects it.
-	sharing *os.File
+	// Node.mu protects these.
+	sharing *sharing // of the grant that is being made
+	rings   map[uint64]*ringReader
 }
 
 // accept serves those who connect until the listener is closed.
@@ -74,7 +72,7 @@ func (n *Node) serve(c net.Conn, e endpoint) {
 		return
 	}
 	_, local := c.(*net.UnixConn)
-	in := &inbound{stream: newStream(c, &n.opt), node: n, who: who, local: local}
+	in := &inbound{stream: newStream(c, &n.opt), node: n, who: who, local: local, rings: map[uint64]*ringReader{}}
 	stop := context.AfterFunc(n.ctx, in.bye)
 	defer stop()
 	written := make(chan struct{})
@@ -129,26 +127,40 @@ func (in *inbound) hello(f *wire.Frame) error {
 func (in *inbound) handle(f *wire.Frame) error {
 	n := in.node
 	n.mu.Lock()
-	id, err := n.exporter.Receive(in.link, f)
-	if err != nil || f.Type != wire.Data && f.Type != wire.Notify {
-		n.mu.Unlock()
-		return err
-	}
-	e := n.exports[id]
-	if f.Type == wire.Notify {
-		e.notified(protocol.Notification{
-			From: protocol.Grant{Link: in.link, Number: f.Number}, Peer: in.who.Name,
-			Tag: f.Tag, Offset: f.Offset, Bytes: f.Bytes, Count: 1,
-		})
-	}
-	n.mu.Unlock()
-	if f.Type == wire.Data {
-		if _, err := io.ReadFull(in.in, e.memory[f.Offset:][:f.Bytes]); err != nil {
+	defer n.mu.Unlock()
+	switch f.Type {
+	case wire.Data:
+		id, err := n.exporter.Receive(in.link, f)
+		if err != nil {
 			return err
 		}
+		e := n.exports[id]
+		n.mu.Unlock()
+		in.arrived++
+		_, err = io.ReadFull(in.in, e.memory[f.Offset:][:f.Bytes])
+		n.mu.Lock()
+		return err
+	case wire.Notify:
+		in.arrived++
+		return in.notification(f.Number, entry{offset: f.Offset, bytes: f.Bytes, tag: uint64(f.Tag)})
+	case wire.Release:
+		in.closeRing(f.Number)
 	}
-	in.arrived++
-	return nil
+	_, err := n.exporter.Receive(in.link, f)
+	return err
+}
+
+// notification takes a notification of an import. Node.mu is held.
+func (in *inbound) notification(number uint64, e entry) error {
+	f := wire.Frame{Type: wire.Notify, Number: number, Offset: e.offset, Bytes: e.bytes}
+	id, err := in.node.exporter.Receive(in.link, &f)
+	if err == nil {
+		in.node.exports[id].notified(protocol.Notification{
+			From: protocol.Grant{Link: in.link, Number: number}, Peer: in.who.Name,
+			Tag: uint16(e.tag), Offset: e.offset, Bytes: e.bytes, Count: 1,
+		})
+	}
+	return err
 }
 
 // down takes back what the importer had. Nothing that it sent is on its way any more. But memory that it
@@ -167,19 +179,9 @@ func (in *inbound) down() {
 			}
 		}
 	}
+	for number := range in.rings {
+		in.closeRing(number)
+	}
 	n.exporter.LinkDown(in.link)
 	delete(n.inbound, in.link)
-}
-
-// share prepares the descriptor of an export for a grant, and tells whether there is one. n.mu is held.
-func (in *inbound) share(b *block) bool {
-	if b == nil || !in.local {
-		return false
-	}
-	fd, err := unix.FcntlInt(uintptr(b.fd), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return false // no descriptor is left: messages go through the socket
-	}
-	in.sharing = os.NewFile(uintptr(fd), "export")
-	return true
 }

@@ -51,7 +51,7 @@ func (i *Import) Map(off uint64, local []byte) (*Mapping, error) {
 		return nil, fmt.Errorf("%w: %v", ErrInUse, area)
 	}
 	m := &Mapping{in: i, block: b, area: area}
-	if err := mapOver(int(i.memory.file.Fd()), at, area); err != nil {
+	if err := mapOver(i.memory.fd, at, area); err != nil {
 		return nil, err
 	}
 	b.mappings = append(b.mappings, m)

@@ -98,41 +98,46 @@ func (b *block) restore(r mem.Range) error {
 
 // importedMemory is the memory of an exporter on this machine.
 type importedMemory struct {
-	file  *os.File
+	fd    int
 	start uint64 // of the export, in the file
 	data  []byte // the pages of it, as Mmap returned them
 	bytes []byte // the export
 }
 
-// mapImported maps n bytes of a file from start. It takes the file over, also if it fails. A file that could
-// shrink under the mapping is refused.
-func mapImported(file *os.File, start, n uint64) (m *importedMemory, err error) {
-	defer func() {
-		if err != nil {
-			file.Close()
-		}
-	}()
-	var st unix.Stat_t
-	if err := unix.Fstat(int(file.Fd()), &st); err != nil {
-		return nil, os.NewSyscallError("fstat", err)
+// mapImported maps n bytes of a file from start. It takes the descriptor over, also if it fails.
+func mapImported(fd int, start, n uint64) (*importedMemory, error) {
+	err := checkMemory(fd, start, n)
+	first := start &^ (mem.PageSize - 1)
+	var data []byte
+	if err == nil {
+		data, err = unix.Mmap(fd, int64(first), int(start-first+n), readWrite, unix.MAP_SHARED)
+		err = os.NewSyscallError("mmap", err)
 	}
-	seals, err := unix.FcntlInt(file.Fd(), unix.F_GET_SEALS, 0)
+	if err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	return &importedMemory{fd: fd, start: start, data: data, bytes: data[start-first:][:n:n]}, nil
+}
+
+// checkMemory refuses files of other processes that have no n bytes at start, or could shrink under a mapping.
+func checkMemory(fd int, start, n uint64) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return os.NewSyscallError("fstat", err)
+	}
+	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
 	if err != nil || seals&unix.F_SEAL_SHRINK == 0 {
-		return nil, fmt.Errorf("vmmc: the memory of the export can shrink: seals %#x, %v", seals, err)
+		return fmt.Errorf("vmmc: the shared memory can shrink: seals %#x, %v", seals, err)
 	}
 	if start > uint64(st.Size) || n > uint64(st.Size)-start {
-		return nil, fmt.Errorf("%w: %d bytes at %d of a file of %d", ErrBounds, n, start, st.Size)
+		return fmt.Errorf("%w: %d bytes at %d of a file of %d", ErrBounds, n, start, st.Size)
 	}
-	first := start &^ (mem.PageSize - 1)
-	data, err := unix.Mmap(int(file.Fd()), int64(first), int(start-first+n), readWrite, unix.MAP_SHARED)
-	if err != nil {
-		return nil, os.NewSyscallError("mmap", err)
-	}
-	return &importedMemory{file: file, start: start, data: data, bytes: data[start-first:][:n:n]}, nil
+	return nil
 }
 
 func (m *importedMemory) unmap() error {
-	return errors.Join(os.NewSyscallError("munmap", unix.Munmap(m.data)), m.file.Close())
+	return errors.Join(os.NewSyscallError("munmap", unix.Munmap(m.data)), os.NewSyscallError("close", unix.Close(m.fd)))
 }
 
 // Alloc returns memory of size bytes, at the start of a page, that importers on this machine can share and

@@ -162,15 +162,16 @@ func (n *Node) warn(format string, args ...any) {
 // exporterDriver is a Node as its protocol.Exporter sees it. n.mu is held in its methods.
 type exporterDriver Node
 
-// Send queues a frame for an importer, and the descriptor of a shared export with its grant.
+// Send queues a frame for an importer. What a grant of shared memory needs goes along with it.
 func (d *exporterDriver) Send(to protocol.Link, f *wire.Frame) {
 	in := d.inbound[to]
-	var file *os.File
+	var fds []int
 	if f.Shared {
-		file = in.sharing
+		fds = in.sharing.fds
+		in.sharing.reader.start(f.Number)
 		in.sharing = nil
 	}
-	in.send(f, file)
+	in.send(f, fds)
 }
 
 // Gone frees what an export held, and wakes those who wait for that.

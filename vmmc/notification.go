@@ -25,6 +25,14 @@ func (e *Export) notified(n protocol.Notification) {
 	e.stir()
 }
 
+// drain takes the notifications that are in shared memory already: what changes now does not concern them.
+// n.mu is held.
+func (e *Export) drain() {
+	for _, r := range e.rings {
+		r.drain()
+	}
+}
+
 // stir wakes whoever waits for a change. n.mu is held.
 func (e *Export) stir() {
 	close(e.changed)
@@ -38,6 +46,7 @@ func (e *Export) Handle(f func(Notification)) {
 	n := e.node
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	e.drain()
 	e.handler = f
 	e.settle(e.queue.Handle(f != nil))
 	if f != nil && !e.handling && !e.ended {
@@ -62,6 +71,7 @@ func (e *Export) Unblock() { e.setBlocked(false) }
 func (e *Export) setBlocked(yes bool) {
 	e.node.mu.Lock()
 	defer e.node.mu.Unlock()
+	e.drain()
 	e.settle(e.queue.Block(yes))
 }
 
@@ -69,6 +79,7 @@ func (e *Export) setBlocked(yes bool) {
 func (e *Export) Discard(yes bool) {
 	e.node.mu.Lock()
 	defer e.node.mu.Unlock()
+	e.drain()
 	e.settle(e.queue.Discard(yes))
 }
 
@@ -78,6 +89,7 @@ func (e *Export) Wait(ctx context.Context) (Notification, error) {
 	n := e.node
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	e.drain()
 	e.settle(e.queue.Wait(1))
 	defer func() { e.settle(e.queue.Wait(-1)) }()
 	for {

@@ -1,10 +1,12 @@
 package vmmc
 
 import (
+	"encoding/binary"
 	"fmt"
-	"os"
 	"slices"
 	"sync"
+
+	"golang.org/x/sys/unix"
 
 	"pinwheel/vmmc/internal/protocol"
 	"pinwheel/vmmc/internal/wire"
@@ -33,16 +35,32 @@ func newOutbound(n *Node, address string, s *stream) *outbound {
 	return o
 }
 
-// emit queues a frame of the importer. A notification has its place in the order from now on. mu is held.
+// one is what rings a bell: eventfd(2) adds it.
+var one = binary.NativeEndian.AppendUint64(nil, 1)
+
+// emit queues a frame of the importer, or puts a notification into the ring of its import. One that is queued
+// has its place in the order from now on. mu is held.
 func (o *outbound) emit(f *wire.Frame) {
-	if f.Type == wire.Notify {
-		i := o.imports[f.Number]
-		op := i.notifying[0]
-		i.notifying = i.notifying[1:]
+	if f.Type != wire.Notify {
+		o.send(f, nil)
+		return
+	}
+	i := o.imports[f.Number]
+	if i.err != nil {
+		return // a credit crossed its end
+	}
+	op := i.notifying[0]
+	i.notifying = i.notifying[1:]
+	if i.ring == nil {
 		o.placed(op)
 		op.finish(&op.sent, nil)
+		o.send(f, nil)
+		return
 	}
-	o.send(f, nil)
+	if i.ring.put(entry{offset: f.Offset, bytes: f.Bytes, tag: uint64(f.Tag)}) {
+		_, _ = unix.Write(i.bell, one) // it fails only if there are as many rings as it can count
+	}
+	op.fail(nil) // reaches both states: the exporter has it
 }
 
 // placed gives the last frame of an op its place in the order. mu is held.
@@ -65,7 +83,7 @@ func (o *outbound) serve(greeted chan struct{}) {
 	writer.Wait()
 	o.end(o.gone())
 	if c, ok := o.conn.(*unixConn); ok {
-		c.closeFiles()
+		c.close()
 	}
 }
 
@@ -112,14 +130,14 @@ func (o *outbound) close() {
 
 // handle takes a frame of the exporter.
 func (o *outbound) handle(f *wire.Frame) error {
-	var file *os.File
+	var fds []int
 	if f.Shared {
 		c, ok := o.conn.(*unixConn)
 		if ok {
-			file = c.takeFile()
+			fds = c.take(descriptors)
 		}
-		if file == nil {
-			return fmt.Errorf("%w: a shared export without its descriptor", protocol.ErrProtocol)
+		if fds == nil {
+			return fmt.Errorf("%w: a shared export without its descriptors", protocol.ErrProtocol)
 		}
 	}
 	o.mu.Lock()
@@ -129,16 +147,16 @@ func (o *outbound) handle(f *wire.Frame) error {
 	}
 	event, err := o.importer.Receive(f)
 	if event != protocol.Granted {
-		closeFile(file)
+		closeAll(fds)
 	}
 	i := o.imports[f.Number]
 	switch event {
 	case protocol.Granted:
 		if i.err != nil { // its release is on the way
-			closeFile(file)
+			closeAll(fds)
 			break
 		}
-		if err := i.granted(f, file); err != nil {
+		if err := i.granted(f, fds); err != nil {
 			i.end(err)
 			o.importer.Release(f.Number)
 			delete(o.imports, f.Number)

@@ -312,7 +312,7 @@ func TestImportedMemoryIsChecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := mapImported(os.NewFile(uintptr(fd), "short"), 4096, 4097); !errors.Is(err, ErrBounds) {
+	if _, err := mapImported(fd, 4096, 4097); !errors.Is(err, ErrBounds) {
 		t.Errorf("a byte beyond the end: %v", err)
 	}
 	fd, err = unix.MemfdCreate("unsealed", unix.MFD_CLOEXEC)
@@ -322,7 +322,7 @@ func TestImportedMemoryIsChecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := mapImported(os.NewFile(uintptr(fd), "unsealed"), 0, 100); err == nil {
+	if _, err := mapImported(fd, 0, 100); err == nil {
 		t.Error("a file that can shrink was mapped")
 	}
 	var v protocol.Identity

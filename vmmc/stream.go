@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -39,10 +38,10 @@ type stream struct {
 	ended chan struct{} // closed with err
 }
 
-// outgoing is a frame to be written; file goes along with it, and is closed.
+// outgoing is a frame to be written. Its descriptors go along with it, and are closed.
 type outgoing struct {
 	frame wire.Frame
-	file  *os.File
+	fds   []int
 }
 
 // newStream takes over c, and says who this node is.
@@ -71,29 +70,23 @@ func (r reading) Read(b []byte) (int, error) {
 	return r.s.conn.Read(b)
 }
 
-// send queues a frame. It never blocks. A file that goes along is the stream's from now on.
-func (s *stream) send(f *wire.Frame, file *os.File) {
+// send queues a frame. It never blocks. Descriptors that go along are the stream's from now on.
+func (s *stream) send(f *wire.Frame, fds []int) {
 	s.mu.Lock()
 	over := s.ending || s.err != nil
 	full := len(s.control) >= maxControl
 	if !over && !full {
-		s.control = append(s.control, outgoing{*f, file})
+		s.control = append(s.control, outgoing{*f, fds})
 	}
 	s.mu.Unlock()
 	switch {
 	case over:
-		closeFile(file)
+		closeAll(fds)
 	case full:
-		closeFile(file)
+		closeAll(fds)
 		s.fail(errNotRead)
 	default:
 		s.stir()
-	}
-}
-
-func closeFile(f *os.File) {
-	if f != nil {
-		f.Close()
 	}
 }
 
@@ -137,7 +130,7 @@ func (s *stream) fail(err error) {
 	}
 	s.err = err
 	for _, o := range s.control {
-		closeFile(o.file)
+		closeAll(o.fds)
 	}
 	s.control = nil
 	if t, ok := s.conn.(*tls.Conn); ok {

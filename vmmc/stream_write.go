@@ -2,7 +2,6 @@ package vmmc
 
 import (
 	"net"
-	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -39,7 +38,7 @@ func (s *stream) write(from source) {
 			w.append(&wire.Frame{Type: wire.Ack, Count: ack}, nil)
 		}
 		for i := range control {
-			w.append(&control[i].frame, control[i].file)
+			w.append(&control[i].frame, control[i].fds)
 		}
 		if len(control) == 0 && !ending {
 			w.buf = from.next(w.buf)
@@ -77,24 +76,23 @@ type writer struct {
 	err   error
 }
 
-// append adds a frame. A file goes out with the first byte of its own, and is closed.
-func (w *writer) append(f *wire.Frame, file *os.File) {
-	if file == nil {
+// append adds a frame. Descriptors go out with its first byte, and are closed.
+func (w *writer) append(f *wire.Frame, fds []int) {
+	if len(fds) == 0 {
 		if w.buf = wire.Append(w.buf, f); len(w.buf) > 32<<10 { // 32 KiB: enough for one system call
 			w.flush()
 		}
 		return
 	}
-	defer file.Close()
+	defer closeAll(fds)
 	if w.flush(); w.err != nil {
 		return
 	}
-	rights := unix.UnixRights(int(file.Fd()))
 	c := w.s.conn.(interface {
 		WriteMsgUnix(b, oob []byte, addr *net.UnixAddr) (n, oobn int, err error)
 	})
 	w.deadline()
-	_, _, w.err = c.WriteMsgUnix(wire.Append(nil, f), rights, nil)
+	_, _, w.err = c.WriteMsgUnix(wire.Append(nil, f), unix.UnixRights(fds...), nil)
 }
 
 func (w *writer) flush() {

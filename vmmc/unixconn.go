@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -18,8 +17,8 @@ const maxFiles = 16
 // that reads uses them.
 type unixConn struct {
 	*net.UnixConn
-	files []*os.File
-	oob   [64]byte // bytes: room for more descriptors than a node sends at once
+	fds []int
+	oob [64]byte // bytes: room for more descriptors than a node sends at once
 }
 
 // Read reads bytes. The kernel gives a descriptor no later than the first byte that it was sent with, and
@@ -47,28 +46,25 @@ func (c *unixConn) keep(oob []byte) error {
 		if err != nil {
 			continue // no descriptors
 		}
-		for _, fd := range fds {
-			c.files = append(c.files, os.NewFile(uintptr(fd), "export"))
-		}
+		c.fds = append(c.fds, fds...)
 	}
-	if len(c.files) > maxFiles {
-		c.closeFiles()
+	if len(c.fds) > maxFiles {
+		c.close()
 		return fmt.Errorf("%w: more than %d descriptors", protocol.ErrProtocol, maxFiles)
 	}
 	return nil
 }
 
-// takeFile returns the descriptor of the frame that was read last, or nil.
-func (c *unixConn) takeFile() (f *os.File) {
-	if len(c.files) > 0 {
-		f, c.files = c.files[0], c.files[1:]
+// take returns the next n descriptors, or none if there are fewer.
+func (c *unixConn) take(n int) (fds []int) {
+	if len(c.fds) >= n {
+		fds, c.fds = c.fds[:n:n], c.fds[n:]
 	}
-	return f
+	return fds
 }
 
-func (c *unixConn) closeFiles() {
-	for _, f := range c.files {
-		f.Close()
-	}
-	c.files = nil
+// close closes the descriptors that nobody took.
+func (c *unixConn) close() {
+	closeAll(c.fds)
+	c.fds = nil
 }

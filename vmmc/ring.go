@@ -1,0 +1,216 @@
+package vmmc
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"pinwheel/vmmc/internal/protocol"
+)
+
+// ring carries the notifications of one import through memory that both processes map. The importer writes
+// an entry and then moves the tail past it. The exporter takes what lies before the tail. It never
+// overflows: it has an entry for each credit, and a credit comes back after its entry was taken. The bell, an
+// eventfd(2), rings only if the exporter sleeps: while notifications come fast there is no system call.
+//
+// Each side believes nothing that it finds here: the exporter checks an entry like a frame.
+type ring struct {
+	data    []byte         // as Mmap returned it
+	tail    *atomic.Uint64 // entries that the importer has written. Of sync/atomic: processes share these two
+	asleep  *atomic.Uint32 // 1: the exporter wants the bell
+	entries []entry
+}
+
+// entry is a notification.
+type entry struct {
+	offset, bytes, tag, _ uint64
+}
+
+const (
+	asleepAt   = 64  // bytes: a cache line from the tail
+	entriesAt  = 128 // bytes
+	entryBytes = 32
+)
+
+func ringBytes(credits uint64) uint64 { return entriesAt + entryBytes*credits }
+
+// newRing makes a ring, and the descriptor by which the importer maps it.
+func newRing(credits uint64) (r *ring, fd int, err error) {
+	fd, err = newMemfd(ringBytes(credits))
+	if err != nil {
+		return nil, -1, err
+	}
+	if r, err = mapRing(fd, credits); err != nil {
+		unix.Close(fd)
+	}
+	return r, fd, err
+}
+
+// mapRing maps a ring. The caller keeps the descriptor.
+func mapRing(fd int, credits uint64) (*ring, error) {
+	if credits > 1<<24 {
+		return nil, fmt.Errorf("%w: %d credits", protocol.ErrProtocol, credits)
+	}
+	if err := checkMemory(fd, 0, ringBytes(credits)); err != nil {
+		return nil, err
+	}
+	data, err := unix.Mmap(fd, 0, int(ringBytes(credits)), readWrite, unix.MAP_SHARED)
+	if err != nil {
+		return nil, os.NewSyscallError("mmap", err)
+	}
+	return ringIn(data, credits), nil
+}
+
+// put adds an entry and tells whether the bell must ring. The importer has a credit for it.
+func (r *ring) put(e entry) (bell bool) {
+	at := r.tail.Load()
+	r.entries[at%uint64(len(r.entries))] = e
+	r.tail.Store(at + 1)
+	return r.asleep.Swap(0) == 1
+}
+
+// take returns the entry after the first head ones, if it is there.
+func (r *ring) take(head uint64) (e entry, ok bool, err error) {
+	switch ahead := r.tail.Load() - head; {
+	case ahead == 0:
+		return e, false, nil
+	case ahead > uint64(len(r.entries)):
+		return e, false, fmt.Errorf("%w: %d notifications in a ring of %d", protocol.ErrProtocol, ahead, len(r.entries))
+	}
+	return r.entries[head%uint64(len(r.entries))], true, nil
+}
+
+// sleep asks for the bell, and tells whether nothing came meanwhile.
+func (r *ring) sleep(head uint64) bool {
+	r.asleep.Store(1)
+	return r.tail.Load() == head
+}
+
+func (r *ring) unmap() { _ = unix.Munmap(r.data) } // it fails for nothing that we mapped
+
+// ringReader is a ring at the exporter. Node.mu protects it, but for the bell.
+type ringReader struct {
+	*ring
+	in     *inbound
+	export *Export
+	number uint64 // of the import
+	head   uint64
+	bell   *os.File
+	over   bool
+}
+
+// sharing is what goes along with a grant of shared memory: descriptors of the memory, of the ring and of
+// its bell.
+type sharing struct {
+	reader *ringReader
+	fds    []int
+}
+
+// descriptors is how many a grant of shared memory has.
+const descriptors = 3
+
+// share prepares a grant of shared memory.
+func (in *inbound) share(e *Export, credits uint64) (s *sharing, err error) {
+	r, ringFD, err := newRing(credits)
+	if err != nil {
+		return nil, err
+	}
+	s = &sharing{fds: []int{-1, ringFD, -1}}
+	bell := -1
+	if s.fds[0], err = unix.FcntlInt(uintptr(e.block.fd), unix.F_DUPFD_CLOEXEC, 0); err == nil {
+		// Not blocking, so that Go's poller waits for it.
+		if bell, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err == nil {
+			s.fds[2], err = unix.FcntlInt(uintptr(bell), unix.F_DUPFD_CLOEXEC, 0)
+		}
+	}
+	if err != nil {
+		r.unmap()
+		closeAll(append(s.fds, bell))
+		return nil, err
+	}
+	s.reader = &ringReader{ring: r, in: in, export: e, bell: os.NewFile(uintptr(bell), "bell")}
+	return s, nil
+}
+
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+	}
+}
+
+// start gives the ring its import, and a goroutine that takes notifications out of it. Node.mu is held.
+func (r *ringReader) start(number uint64) {
+	r.number = number
+	if r.in.node.spawn(r.listen) != nil { // this node closes, and sends nothing any more
+		r.unmap()
+		r.bell.Close()
+		return
+	}
+	r.in.rings[number] = r
+	r.export.rings = append(r.export.rings, r)
+}
+
+// listen takes notifications out of the ring until its import ends.
+func (r *ringReader) listen() {
+	in := r.in
+	n := in.node
+	var count [8]byte // of eventfd(2)
+	for {
+		n.mu.Lock()
+		r.drain()
+		idle := r.sleep(r.head)
+		over := r.over
+		if over {
+			r.unmap()
+		}
+		n.mu.Unlock()
+		if over {
+			return
+		}
+		if idle {
+			// An error is that of a bell that was closed: the ring is over.
+			if _, err := r.bell.Read(count[:]); err != nil && !errors.Is(err, os.ErrClosed) {
+				in.fail(err)
+				return
+			}
+		}
+	}
+}
+
+// drain takes what is in the ring. An entry that breaks the rules ends the connection, and with it the ring.
+// Node.mu is held.
+func (r *ringReader) drain() {
+	for !r.over {
+		e, ok, err := r.take(r.head)
+		if err == nil && !ok {
+			return
+		}
+		if err == nil {
+			r.head++
+			err = r.in.notification(r.number, e)
+		}
+		if err != nil {
+			r.in.fail(err)
+			return
+		}
+	}
+}
+
+// closeRing ends the ring of an import after what is in it. Node.mu is held.
+func (in *inbound) closeRing(number uint64) {
+	r := in.rings[number]
+	if r == nil {
+		return
+	}
+	r.drain()
+	r.over = true
+	delete(in.rings, number)
+	r.export.rings = slices.DeleteFunc(r.export.rings, func(o *ringReader) bool { return o == r })
+	r.bell.Close()
+}

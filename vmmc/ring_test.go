@@ -1,0 +1,121 @@
+package vmmc
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"pinwheel/internal/testwait"
+)
+
+// A writer that always has a credit and a reader that sleeps when there is nothing: each entry comes once, in
+// order, and no wake-up is lost.
+func TestRingLosesNothing(t *testing.T) {
+	testwait.Bound(t)
+	const credits, rounds = 5, 20_000
+	r, fd, err := newRing(credits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := mapRing(fd, credits) // as another process maps it
+	if err := errors.Join(err, unix.Close(fd)); err != nil {
+		t.Fatal(err)
+	}
+	defer r.unmap()
+	defer other.unmap()
+	bell, free := make(chan bool, 1), make(chan bool, credits)
+	go func() {
+		for k := range uint64(rounds) {
+			free <- true
+			if other.put(entry{offset: k, bytes: 2 * k, tag: k % 7}) {
+				bell <- true
+			}
+		}
+	}()
+	for head := uint64(0); head < rounds; {
+		e, ok, err := r.take(head)
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case ok && e != entry{offset: head, bytes: 2 * head, tag: head % 7}:
+			t.Fatalf("entry %d is %+v", head, e)
+		case ok:
+			head++
+			<-free
+		case r.sleep(head):
+			testwait.Receive(t, "the bell", bell)
+		default: // the writer may have seen the wish for the bell
+			select {
+			case <-bell:
+			default:
+			}
+		}
+	}
+}
+
+func TestExporterThatIsAwakeNeedsNoBell(t *testing.T) {
+	r, fd, err := newRing(4)
+	if err := errors.Join(err, unix.Close(fd)); err != nil {
+		t.Fatal(err)
+	}
+	defer r.unmap()
+	var rung []bool
+	put := func() { rung = append(rung, r.put(entry{})) }
+	put()
+	if r.sleep(0) {
+		t.Error("it slept over an entry")
+	}
+	r.asleep.Store(0)
+	put()
+	if !r.sleep(2) {
+		t.Error("it does not sleep when there is nothing")
+	}
+	put() // rings
+	put()
+	for k, want := range []bool{false, false, true, false} {
+		if rung[k] != want {
+			t.Errorf("entry %d rang: %v", k, rung[k])
+		}
+	}
+}
+
+func TestImporterThatSpoilsItsRingLosesItsConnection(t *testing.T) {
+	for what, spoil := range map[string]func(r *ring){
+		"a tail far ahead":         func(r *ring) { r.tail.Store(1 << 40) },
+		"a tail that goes back":    func(r *ring) { r.tail.Store(^uint64(0)) },
+		"an offset beyond the end": func(r *ring) { r.put(entry{offset: 101}) },
+		"a message beyond the end": func(r *ring) { r.put(entry{offset: 1, bytes: 100}) },
+		"more than its credits": func(r *ring) {
+			for range len(r.entries) {
+				r.put(entry{})
+			}
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			warned := make(chan string, 9)
+			w := transports[0].begin(t, func(o *Options) { o.Warn = func(m string) { warned <- m } })
+			_, e, i := w.pair(t, 100, ExportOptions{Queue: 4})
+			e.Block()
+			send(t, i, "x", 0, SendOptions{Notify: true}) // one credit fewer
+			i.link.mu.Lock()
+			r, bell := i.ring, i.bell
+			spoil(r)
+			_, err := unix.Write(bell, one)
+			i.link.mu.Unlock()
+			if err != nil {
+				t.Fatal(err)
+			}
+			testwait.Receive(t, "the end of the import", i.Done())
+			if err := i.Err(); !errors.Is(err, ErrPeerGone) {
+				t.Error(err)
+			}
+			if m := testwait.Receive(t, "a warning", warned); !strings.Contains(m, `"sender"`) {
+				t.Errorf("warned %q", m)
+			}
+			e.Unblock()
+			w.imports(t, 1)
+		})
+	}
+}
