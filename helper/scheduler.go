@@ -171,7 +171,7 @@ func (s *Scheduler) addCandidate(id mem.RegionID, r *region) {
 func (s *Scheduler) queueNextNeed(id mem.RegionID, r *region, nowNs int64) {
 	p, ok := s.pred.Next(id, nowNs)
 	switch {
-	case !ok:
+	case !ok || p.NextNs == predictor.Never:
 	case p.Gated && !s.budget.limited(): // within a share of its rank's core, looking for the event would take too much of it
 		s.due.remove(id)
 		s.awaitGate(id, r, &p)

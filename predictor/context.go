@@ -15,6 +15,7 @@ type contexts struct {
 // follower is what followed one context.
 type follower struct {
 	seen    bool
+	seeded  bool    // its gaps are another run's
 	gaps    gaps    // from the end of the use to the next need
 	cold    bool    // the only gap led through code that ran for the first time
 	hits    int     // predictions in a row that were met
@@ -24,7 +25,7 @@ type follower struct {
 func newContexts() contexts { return contexts{present: make(map[signature]*follower)} }
 
 // follower returns what is known of a context.
-func (c *contexts) follower(sig signature) *follower {
+func (c *contexts) follower(sig signature, s *seeds) *follower {
 	if f := c.present[sig]; f != nil {
 		return f
 	}
@@ -34,6 +35,7 @@ func (c *contexts) follower(sig signature) *follower {
 	f := c.old[sig]
 	if f == nil {
 		f = new(follower)
+		s.sow(sig, f)
 	}
 	c.present[sig] = f
 	return f

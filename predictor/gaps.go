@@ -40,6 +40,16 @@ func (g *gaps) add(ns int64) {
 // recent returns the remembered gaps, the shortest first.
 func (g *gaps) recent() []int64 { return g.sorted[:min(g.n, gapMemory)] }
 
+// latest returns up to n of the gaps, the latest ones, oldest first.
+func (g *gaps) latest(n int) []int64 {
+	n = min(n, g.n, gapMemory)
+	ns := make([]int64, n)
+	for i := range ns {
+		ns[i] = g.ns[(g.n-n+i)%gapMemory]
+	}
+	return ns
+}
+
 // median returns the lower median of the remembered gaps, 0 if there are none.
 func (g *gaps) median() int64 {
 	s := g.recent()

@@ -3,6 +3,7 @@ package predictor
 // trigger is the event that came last before a need and left enough time to register, as far as it was
 // the same again and again.
 type trigger struct {
+	known      bool
 	steps      uint64 // after the use
 	sig        uint64
 	confidence int  // how often in a row it was this one, less after others
@@ -20,18 +21,16 @@ func (t *trigger) learn(a *event, lastIndex uint64, needNs int64) {
 		steps, sig = a.index-lastIndex, a.sig
 	}
 	switch {
-	case steps == t.steps && sig == t.sig && t.gaps.n > 0:
+	case !t.known || (steps != t.steps || sig != t.sig) && t.confidence == 0:
+		*t = trigger{known: true, steps: steps, sig: sig}
+	case steps == t.steps && sig == t.sig:
 		t.confidence = min(t.confidence+1, mostConfidence)
-	case t.confidence > 0:
+	default:
 		t.confidence /= 2
 		return
-	default:
-		*t = trigger{steps: steps, sig: sig}
 	}
 	if a != nil {
 		t.gaps.add(needNs - a.endNs)
-	} else {
-		t.gaps.n++
 	}
 }
 

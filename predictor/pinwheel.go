@@ -34,6 +34,7 @@ type Pinwheel struct {
 	backlog  backlog
 	prices   prices
 	tokens   tokens
+	seeds    seeds
 	changed  []mem.RegionID
 }
 
@@ -43,8 +44,9 @@ type region struct {
 	role      role
 	uses      int
 	bytes     int64
-	lastEndNs int64  // end of its last use
-	lastIndex uint64 // of that event
+	lastEndNs int64             // end of its last use
+	lastIndex uint64            // of that event
+	contexts  [levels]signature // of its last use
 	followers [levels]*follower
 	gaps      gaps // between its uses, whatever the context
 
@@ -65,6 +67,7 @@ func NewPinwheel(o Options) *Pinwheel {
 		contexts: newContexts(),
 		prices:   newPrices(),
 		tokens:   newTokens(),
+		seeds:    newSeeds(o.Lessons),
 	}
 }
 
@@ -89,11 +92,17 @@ func (p *Pinwheel) Observe(u Use) {
 	r.uses++
 	r.bytes = max(u.Bytes, int64(u.Range.Len()))
 	r.lastEndNs, r.lastIndex = u.EndNs, e.index
+	r.contexts = sigs
 	for level, sig := range sigs {
-		r.followers[level] = p.contexts.follower(sig)
+		r.followers[level] = p.contexts.follower(sig, &p.seeds)
 	}
 	e.isCold = !r.followers[levelFrame1].seen
 	r.followers[levelFrame1].seen = true
+	if p.seeds.isLast(r.role, p.roles.use(r.role, r.bytes)) {
+		r.predicted, r.weighed, r.follower = true, false, nil
+		r.prediction = Prediction{NextNs: Never, ExpectedNs: Never, LatestNs: Never}
+		return
+	}
 	p.predict(r)
 }
 
@@ -109,6 +118,9 @@ func (p *Pinwheel) learn(r *region, u *Use, leadNs int64) {
 	met := !u.Late && !r.gate.closed && u.StartNs >= r.prediction.NextNs
 	cold := r.followers[levelWindow].gaps.n == 0 && p.events.coldSince(r.lastIndex, u.StartNs)
 	for level, f := range r.followers {
+		if f.seeded {
+			p.seeds.correct(r.contexts[level], f, idleNs)
+		}
 		f.gaps.add(idleNs)
 		f.cold = cold && f.gaps.n == 1
 		if level < levelSite {
@@ -232,6 +244,3 @@ func (p *Pinwheel) Forget(id mem.RegionID) {
 		delete(p.regions, id)
 	}
 }
-
-// Lessons returns what was learned so far. It belongs to the caller.
-func (p *Pinwheel) Lessons() Lessons { return Lessons{} }

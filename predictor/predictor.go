@@ -1,6 +1,10 @@
 package predictor
 
-import "pinwheel/mem"
+import (
+	"math"
+
+	"pinwheel/mem"
+)
 
 // MaxFrames is the number of return addresses recorded per call site,
 // innermost first.
@@ -24,6 +28,9 @@ type Use struct {
 	LeadNs int64 // how long it takes to make the region ready
 	Late   bool  // the region was known, and not ready when it was needed
 }
+
+// Never is the time of a need that does not come.
+const Never = math.MaxInt64
 
 // Prediction says when a region is needed next.
 type Prediction struct {

@@ -15,7 +15,7 @@ type roles struct{ sites map[uint64]*ordinals }
 
 // ordinals are those of one site that are taken.
 type ordinals struct {
-	next uint32
+	used []roleUse
 	free []uint32
 }
 
@@ -32,8 +32,22 @@ func (s *roles) take(site uint64) role {
 		o.free = o.free[:n-1]
 		return role{site, ordinal}
 	}
-	o.next++
-	return role{site, o.next - 1}
+	o.used = append(o.used, roleUse{})
+	return role{site, uint32(len(o.used) - 1)}
+}
+
+// roleUse is how a role was used in the whole run.
+type roleUse struct {
+	uses  uint64
+	bytes int64
+}
+
+// use counts a use and returns how many there were.
+func (s *roles) use(r role, bytes int64) uint64 {
+	u := &s.sites[r.site].used[r.ordinal]
+	u.uses++
+	u.bytes = bytes
+	return u.uses
 }
 
 func (s *roles) giveBack(r role) {

@@ -1,0 +1,154 @@
+package predictor
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"pinwheel/mem"
+)
+
+func TestAGateHoldsAPredictionUntilItsEventWasSeen(t *testing.T) {
+	p := NewPinwheel(Options{Window: 0})
+	prog := program{to: []Predictor{p}}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for round := range 20 {
+		if held := mustNextAfter(p, 1, round > 5); round > 5 && !held.Gated {
+			t.Errorf("round %d: region 1 is wanted before region 2 was used", round)
+		}
+		prog.call(2, 20, 50*ms+rnd.Int64N(100*ms))
+		if free := mustNextAfter(p, 1, round > 5); round > 5 && (free.Gated || free.NextNs > prog.nowNs+30*ms || free.NextNs < prog.nowNs+28*ms) {
+			t.Errorf("round %d: %+v after region 2, 30 ms before the need", round, free)
+		}
+		prog.call(1, 10, 30*ms)
+	}
+}
+
+func mustNextAfter(p Predictor, id mem.RegionID, must bool) Prediction {
+	pr, ok := p.Next(id, 0)
+	if must && !ok {
+		panic("no prediction")
+	}
+	return pr
+}
+
+func TestAnotherEventInPlaceOfTheTriggerOpensTheGate(t *testing.T) {
+	p := NewPinwheel(Options{Window: 0})
+	prog := program{to: []Predictor{p}}
+	for range 10 {
+		prog.call(2, 20, 50*ms)
+		prog.call(1, 10, 30*ms)
+	}
+	prog.call(3, 30, 50*ms)
+	if pr := mustNext(t, p, 1, prog.nowNs); pr.Gated {
+		t.Errorf("%+v waits for an event that did not come when it should have", pr)
+	}
+}
+
+func TestAProgramWhoseGapsChangeIsNotLateForEver(t *testing.T) {
+	for _, gapMs := range []int64{50, 200} { // from 100
+		p := NewPinwheel(Options{Window: 2})
+		prog := program{to: []Predictor{p}}
+		for range 50 {
+			prog.call(1, 10, 100*ms)
+		}
+		late := 0
+		for range 50 {
+			pr := mustNext(t, p, 1, prog.nowNs)
+			if needed := prog.call(1, 10, gapMs*ms); pr.NextNs > needed {
+				late++
+			}
+		}
+		if late > 1 {
+			t.Errorf("from 100 to %d ms: %d of 50 needs came before their prediction", gapMs, late)
+		}
+	}
+}
+
+// late lets a region be used as if it had not been ready.
+func (p *program) late(region mem.RegionID, site uint64, computeNs int64) {
+	startNs := p.nowNs + computeNs
+	p.nowNs = startNs + ms
+	for _, t := range p.to {
+		t.Observe(Use{Region: region, StartNs: startNs, EndNs: p.nowNs, Op: 1, Frames: [MaxFrames]uint64{site, 1}, Late: true})
+	}
+}
+
+func TestTokensEndPredictionsThatAreWrongAgainAndAgain(t *testing.T) {
+	p := NewPinwheel(Options{Window: 2})
+	prog := program{to: []Predictor{p}}
+	for range mostTokens + 1 {
+		prog.late(1, 10, 10*ms)
+	}
+	if pr, ok := p.Next(1, prog.nowNs); ok {
+		t.Errorf("%+v is trusted after %d late needs in a row", pr, mostTokens)
+	}
+	for range provenHits {
+		prog.call(1, 10, 20*ms)
+	}
+	if _, ok := p.Next(1, prog.nowNs); ok {
+		t.Error("a context is trusted again although none of its predictions was seen to be right")
+	}
+}
+
+// learned returns what a program of two buffers has learned: ten rounds of 100 and 30 ms.
+func learned(t *testing.T) Lessons {
+	t.Helper()
+	p := NewPinwheel(Options{Window: 2})
+	rounds(&program{to: []Predictor{p}}, 10, 1)
+	l := p.Lessons()
+	if len(l.Roles) != 2 || len(l.Lessons) < 4 {
+		t.Fatalf("learned %+v", l)
+	}
+	return l
+}
+
+func rounds(prog *program, n int, speed int64) {
+	for range n {
+		prog.call(101, 10, 100*ms*speed)
+		prog.call(102, 20, 30*ms*speed)
+	}
+}
+
+func TestLessonsPredictFromTheFirstUse(t *testing.T) {
+	l := learned(t)
+	for _, speed := range []int64{1, 2} { // the other run may have been faster
+		p := NewPinwheel(Options{Window: 2, Lessons: &l})
+		prog := program{to: []Predictor{p}}
+		rounds(&prog, 3, speed)
+		needed := prog.nowNs + 100*ms*speed
+		if pr := mustNext(t, p, 101, prog.nowNs); pr.NextNs > needed || pr.NextNs < needed-10*ms*speed {
+			t.Errorf("%d times slower: wanted %d ms before the need", speed, (needed-pr.NextNs)/ms)
+		}
+	}
+	p := NewPinwheel(Options{Window: 0, Lessons: &l})
+	prog := program{to: []Predictor{p}}
+	prog.call(7, 10, ms) // another RegionID, the same role
+	if pr, ok := p.Next(7, prog.nowNs); !ok || pr.NextNs < prog.nowNs+20*ms {
+		t.Errorf("%+v, %t after the first use", pr, ok)
+	}
+}
+
+func TestTheLastUseOfABufferIsKnownFromLessons(t *testing.T) {
+	l := learned(t)
+	p := NewPinwheel(Options{Window: 2, Lessons: &l})
+	prog := program{to: []Predictor{p}}
+	rounds(&prog, 10, 1)
+	if pr := mustNext(t, p, 101, prog.nowNs); pr.NextNs != Never {
+		t.Errorf("%+v after as many uses as in the other run", pr)
+	}
+	rounds(&prog, 2, 1) // this run is longer
+	if pr := mustNext(t, p, 101, prog.nowNs); pr.NextNs == Never {
+		t.Error("use counts are believed after they were wrong")
+	}
+}
+
+func TestAContradictionEndsALesson(t *testing.T) {
+	l := learned(t)
+	p, fresh := NewPinwheel(Options{Window: 2, Lessons: &l}), NewPinwheel(Options{Window: 2})
+	prog := program{to: []Predictor{p, fresh}}
+	rounds(&prog, 4, 20)
+	a, b := mustNext(t, p, 101, prog.nowNs), mustNext(t, fresh, 101, prog.nowNs)
+	if a.ExpectedNs != b.ExpectedNs {
+		t.Errorf("a run that is 20 times slower expects %+v with lessons, %+v without", a, b)
+	}
+}

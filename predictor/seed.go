@@ -1,0 +1,145 @@
+package predictor
+
+import (
+	"cmp"
+	"slices"
+)
+
+// A run can begin with what another run of the same job has learned. The other one may have run at another
+// speed: what it took is scaled by what this run has shown so far. Its own first gap corrects the lesson of a context;
+// one that contradicts it ends the lesson.
+
+const (
+	// lessonGaps is how many gaps of a context a Lesson has.
+	lessonGaps = 8
+	// mostLessons bounds what a run that never repeats itself leaves.
+	mostLessons = 8192
+	// unknownSpeed is the scale of lessons as long as this run has shown nothing.
+	unknownSpeed = .8
+	// mostChange is how much faster or slower than the lesson its first own gap may be.
+	mostChange = 3
+	// lessonConfidence bounds the confidence in a trigger that this run has not seen.
+	lessonConfidence = 2
+)
+
+// seeds are the lessons of another run.
+type seeds struct {
+	lessons map[signature]*Lesson
+	uses    map[role]uint64 // of each role in the whole run
+	speed   speed
+}
+
+func newSeeds(l *Lessons) (s seeds) {
+	if l == nil {
+		return s
+	}
+	s.lessons = make(map[signature]*Lesson, len(l.Lessons))
+	for i := range l.Lessons {
+		s.lessons[signature(l.Lessons[i].Context)] = &l.Lessons[i]
+	}
+	s.uses = make(map[role]uint64, len(l.Roles))
+	for _, r := range l.Roles {
+		s.uses[role{r.Site, r.Ordinal}] = r.Uses
+	}
+	return s
+}
+
+// sow gives a new context the gaps of its lesson, if there is one.
+func (s *seeds) sow(sig signature, f *follower) {
+	l := s.lessons[sig]
+	if l == nil || len(l.GapsNs) == 0 {
+		return
+	}
+	f.seeded = true
+	f.gaps.addScaled(l.GapsNs, s.speed.least())
+	if l.Confidence > 0 {
+		f.trigger = trigger{known: true, steps: uint64(l.Steps), sig: l.Trigger, confidence: min(int(l.Confidence), lessonConfidence)}
+		f.trigger.gaps.addScaled(l.AfterNs, s.speed.least())
+	}
+}
+
+// correct takes the first own gap of a context that has a lesson.
+func (s *seeds) correct(sig signature, f *follower, ownNs int64) {
+	f.seeded = false
+	l := s.lessons[sig]
+	scale := float64(max(ownNs, 1)) / float64(max(median(l.GapsNs), 1))
+	s.speed.add(scale)
+	f.gaps = gaps{}
+	if scale > mostChange || scale < 1./mostChange {
+		f.trigger = trigger{}
+		return
+	}
+	f.gaps.addScaled(l.GapsNs, scale)
+	f.trigger.gaps = gaps{}
+	f.trigger.gaps.addScaled(l.AfterNs, scale)
+}
+
+// isLast reports whether a buffer that was used so often is used no more.
+func (s *seeds) isLast(r role, uses uint64) bool {
+	total, known := s.uses[r]
+	if known && uses > total {
+		s.uses = nil // this run is another one
+		return false
+	}
+	return known && uses == total
+}
+
+// speed is how much longer gaps of this run are than those of lessons.
+type speed struct {
+	recent [8]float64
+	n      int
+}
+
+func (s *speed) add(scale float64) {
+	s.recent[s.n%len(s.recent)] = scale
+	s.n++
+}
+
+// least returns the least scale that this run has shown of late.
+func (s *speed) least() float64 {
+	if s.n == 0 {
+		return unknownSpeed
+	}
+	return max(slices.Min(s.recent[:min(s.n, len(s.recent))]), 1./mostChange)
+}
+
+// addScaled adds gaps that another run took.
+func (g *gaps) addScaled(ns []int64, by float64) {
+	for _, v := range ns[:min(len(ns), gapMemory)] {
+		g.add(int64(float64(v) * by))
+	}
+}
+
+func median(ns []int64) int64 {
+	var g gaps
+	g.addScaled(ns, 1)
+	return g.median()
+}
+
+// Lessons returns what was learned so far. It belongs to the caller.
+func (p *Pinwheel) Lessons() (l Lessons) {
+	for site, o := range p.roles.sites {
+		for i, u := range o.used {
+			l.Roles = append(l.Roles, Role{Site: site, Ordinal: uint32(i), Uses: u.uses, Bytes: uint64(u.bytes)})
+		}
+	}
+	for _, table := range []map[signature]*follower{p.contexts.present, p.contexts.old} {
+		for sig, f := range table {
+			if !f.trigger.known || f.seeded || f.cold || len(l.Lessons) >= mostLessons {
+				continue
+			}
+			n := Lesson{Context: uint64(sig), GapsNs: f.gaps.latest(lessonGaps)}
+			if t := &f.trigger; t.confidence > 0 {
+				n.Steps, n.Trigger, n.Confidence = uint32(t.steps), t.sig, uint32(t.confidence)
+				n.AfterNs = t.gaps.latest(lessonGaps)
+			}
+			l.Lessons = append(l.Lessons, n)
+		}
+	}
+	slices.SortFunc(l.Roles, func(a, b Role) int {
+		return cmp.Or(cmp.Compare(a.Site, b.Site), cmp.Compare(a.Ordinal, b.Ordinal))
+	})
+	slices.SortFunc(l.Lessons, func(a, b Lesson) int { return cmp.Compare(a.Context, b.Context) })
+	l.Lessons = slices.CompactFunc(l.Lessons, func(a, b Lesson) bool { return a.Context == b.Context })
+	return l
+}
