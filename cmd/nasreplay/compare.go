@@ -126,6 +126,9 @@ func (c *compareCmd) options() (o realtime.Options, err error) {
 				return o, command.Usagef("--mode real has no policy %s (choose from %s)", p, strings.Join(realtime.Policies(), ", "))
 			}
 		}
+		if c.Workers != 1 {
+			return o, command.Usagef("--workers is for virtual mode: in real mode, idle cores are the workers'")
+		}
 		if c.Scale == 0 || c.Pairs == 0 || c.PerNode != nil {
 			return o, command.Usagef("--scale and --pairs must be positive, and --per-node is for virtual mode")
 		}

@@ -20,6 +20,7 @@ type Engine struct {
 	learner *learner // nil without a profile
 	where   string   // the helper runs, for reports
 	share   float64  // of a core, at most, if it has no idle one
+	alone   bool     // it has no workers
 
 	node *member // nil: this process is alone
 

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"fmt"
+	"runtime"
 
 	"pinwheel/helper"
 	"pinwheel/internal/clock"
@@ -86,6 +87,7 @@ func (e *Engine) startThread(o *HelperOptions, cpu int) error {
 		ItemNs:      itemNs,
 		KeepUnknown: o.Policy == "pinwheel",
 	}
+	e.alone = o.Policy == "paper" // Li et al., CF'11, have one thread
 	po := predictor.Options{Window: o.Window}
 	var l *learner
 	var p predictor.Predictor
@@ -147,6 +149,13 @@ func (e *Engine) startPlacer(o *HelperOptions) error {
 // placeHelper carries out what the Placer has decided.
 func (e *Engine) placeHelper(p helper.Placement) {
 	e.meter.place(p)
+	if e.alone {
+		p.Spares = 0
+	}
+	// A thread in a call of the provider keeps its P for up to 10 ms. Server and helper have one each.
+	if procs := p.Spares + 3; p.Spares > 0 && runtime.GOMAXPROCS(0) < procs {
+		runtime.GOMAXPROCS(procs)
+	}
 	e.helper.Place(p)
 }
 
