@@ -19,7 +19,7 @@ func AllowedCPUs() ([]int, error) {
 		return nil, fmt.Errorf("helper: sched_getaffinity: %w", err)
 	}
 	own, root := cpuList(&set), os.DirFS("/")
-	if !within(own, readCore(root, own[0])) {
+	if !within(own, coreOf(root, own[0])) {
 		return own, nil
 	}
 	result := make(chan unix.CPUSet)

@@ -44,7 +44,7 @@ func TestHelperOfBoundRankMayUseTheCpuset(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	core := readCore(os.DirFS("/"), all[0])
+	core := coreOf(os.DirFS("/"), all[0])
 	core = slices.DeleteFunc(core, func(cpu int) bool { return !slices.Contains(all, cpu) })
 	i := slices.IndexFunc(all, func(cpu int) bool { return !slices.Contains(core, cpu) })
 	if i < 0 {

@@ -1,10 +1,9 @@
 package helper
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
-	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,7 +24,9 @@ func ReadTopology(root fs.FS) (*Topology, error) {
 	}
 	t := &Topology{cpus: make(map[int]cpuInfo, len(online))}
 	for _, cpu := range online {
-		t.cpus[cpu] = readCPU(root, cpu)
+		if _, known := t.cpus[cpu]; !known {
+			t.readCore(root, cpu, online)
+		}
 	}
 	nodes, _ := fs.Glob(root, "sys/devices/system/node/node*/cpulist")
 	for _, name := range nodes {
@@ -47,30 +48,41 @@ func (t *Topology) change(list []int, change func(*cpuInfo)) {
 	}
 }
 
-// readCPU reads what a processor shares with others.
-func readCPU(root fs.FS, cpu int) cpuInfo {
+// readCore reads what the processors of a core share with others. A node has hundreds of processors, each with a dozen
+// files, and every rank reads them: so it reads those of one processor of each core, and of one for each L3 cache what
+// all that share the cache have in common.
+func (t *Topology) readCore(root fs.FS, cpu int, online []int) {
 	dir := fmt.Sprintf("%s/cpu%d", sysCPU, cpu)
-	c := cpuInfo{core: readCore(root, cpu)}
-	c.socket, _ = readInt(root, dir+"/topology/physical_package_id")
-	indexes, _ := fs.Glob(root, dir+"/cache/index*")
-	for _, index := range indexes {
-		level, err := readInt(root, path.Join(index, "level"))
-		shared, err2 := cpulist.Read(root, path.Join(index, "shared_cpu_list"))
-		if errors.Join(err, err2) != nil {
-			continue
-		}
-		switch level {
-		case 2:
-			c.l2 = shared
-		case 3:
-			c.l3 = shared
+	c := cpuInfo{core: coreOf(root, cpu)}
+	for _, other := range t.cpus {
+		if slices.Contains(other.l3, cpu) {
+			c.l3, c.socket = other.l3, other.socket
+			break
 		}
 	}
-	return c
+	inL3 := len(c.l3) > 0
+	if !inL3 {
+		c.socket, _ = readInt(root, dir+"/topology/physical_package_id")
+	}
+	indexes, _ := fs.Glob(root, dir+"/cache/index*")
+	for _, index := range indexes {
+		switch level, _ := readInt(root, index+"/level"); {
+		case level == 2:
+			c.l2, _ = cpulist.Read(root, index+"/shared_cpu_list")
+		case level == 3 && !inL3:
+			c.l3, _ = cpulist.Read(root, index+"/shared_cpu_list")
+		}
+	}
+	t.cpus[cpu] = c
+	for _, sibling := range c.core {
+		if slices.Contains(online, sibling) {
+			t.cpus[sibling] = c
+		}
+	}
 }
 
-// readCore returns the processors of a processor's core, itself alone if nothing is known.
-func readCore(root fs.FS, cpu int) []int {
+// coreOf returns the processors of a processor's core, itself alone if nothing is known.
+func coreOf(root fs.FS, cpu int) []int {
 	for _, file := range []string{"core_cpus_list", "thread_siblings_list"} {
 		if list, err := cpulist.Read(root, fmt.Sprintf("%s/cpu%d/topology/%s", sysCPU, cpu, file)); err == nil {
 			return list
