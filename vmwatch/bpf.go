@@ -14,7 +14,6 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
-	"github.com/cilium/ebpf/rlimit"
 	"golang.org/x/sys/unix"
 
 	"pinwheel/mem"
@@ -95,8 +94,6 @@ func openBPF(m Mechanism) (*bpfNotifier, error) {
 	if m == TPS && x32Enabled() {
 		return nil, errors.New("this kernel runs x32 system calls, which the per-call tracepoints don't see")
 	}
-	// Needed below Linux 5.11 only, and refused without privilege: the load then says so.
-	_ = rlimit.RemoveMemlock()
 	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(bpfObject))
 	if err != nil {
 		return nil, fmt.Errorf("read BPF object: %w", err)
