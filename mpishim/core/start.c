@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -92,6 +93,8 @@ static void bind_and_wait(void)
 		}
 }
 
+#define TIMER_SLACK_NS 250000 /* 50 us is usual (prctl(2)) */
+
 /* What the start of a Go runtime changes in a process and in the thread that loads it. */
 struct surroundings {
 	struct sigaction handlers[NSIG];
@@ -99,6 +102,7 @@ struct surroundings {
 	struct rlimit files;
 	cpu_set_t cpus;
 	int has_files, has_cpus;
+	int slack_ns; /* of timers; -1: not known */
 };
 
 static void save(struct surroundings *s)
@@ -109,6 +113,7 @@ static void save(struct surroundings *s)
 	pthread_sigmask(SIG_SETMASK, NULL, &s->blocked);
 	s->has_files = !getrlimit(RLIMIT_NOFILE, &s->files);
 	s->has_cpus = !sched_getaffinity(0, sizeof s->cpus, &s->cpus);
+	s->slack_ns = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
 }
 
 static void restore(const struct surroundings *s)
@@ -124,6 +129,8 @@ static void restore(const struct surroundings *s)
 	if (s->has_files)
 		setrlimit(RLIMIT_NOFILE, &s->files);
 	pthread_sigmask(SIG_SETMASK, &s->blocked, NULL);
+	if (s->slack_ns > 0)
+		prctl(PR_SET_TIMERSLACK, s->slack_ns, 0, 0, 0);
 }
 
 /* Blocks every signal but faults of the thread itself. Threads inherit this. */
@@ -144,6 +151,9 @@ static void block_signals(void)
  *   - Go's threads start with all signals blocked but their own faults, so the
  *     program's signals reach the program's threads. They start with the affinity
  *     of choose_cpus.
+ *   - Their timers may be late by TIMER_SLACK_NS. The monitor of the runtime sleeps for 20 us at a time while
+ *     anything goes on, and takes a millisecond of processor time at every start if it does so exactly. The
+ *     helper sets its own.
  *   - The signal handlers that the runtime installs are removed again. Faults stay the
  *     program's, and Open MPI still prints its backtrace. A nil pointer in our Go code
  *     is then a fault of the process, as it is in C.
@@ -156,6 +166,8 @@ static void load(void)
 
 	save(&before);
 	block_signals();
+	if (before.slack_ns > 0)
+		prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0);
 	if (before.has_cpus)
 		choose_cpus(&before.cpus);
 	library = open_go();
