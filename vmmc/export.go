@@ -128,13 +128,16 @@ func (e *Export) Unexport(ctx context.Context) error {
 	}
 }
 
-// UnexportAsync begins Unexport. gone is closed at its end.
+// UnexportAsync begins Unexport, or joins one that is under way. gone is closed at its end.
 func (e *Export) UnexportAsync() (gone <-chan struct{}, err error) {
 	n := e.node
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed || e.ended {
 		return nil, fmt.Errorf("vmmc: %w: %d", ErrNotExported, e.id)
+	}
+	if e.late != nil {
+		return e.gone, nil
 	}
 	if err := n.exporter.Unexport(e.id); err != nil {
 		return nil, fmt.Errorf("vmmc: %w", err)
