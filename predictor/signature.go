@@ -1,6 +1,9 @@
 package predictor
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+)
 
 // A context is where a program stands when a use of a region completes: the
 // call site of the use, seen at several depths of its stack, and the uses
@@ -76,9 +79,7 @@ func (h *history) next(u *Use, buffer uint64) (sigs [levels]signature) {
 			sigs[i] = signature(mix(x, uint64(i)))
 		}
 	}
-	// The power of two of the size tells the levels of a multigrid cycle apart,
-	// and yet a program whose sizes vary gets no new context for every message.
-	site := mix(x, uint64(bits.Len64(u.Range.Len())))
+	site := mix(x, uint64(sizeClass(u)))
 	sigs[levelSite] = signature(mix(site, levelSite))
 	x = site
 	for i := range min(h.window, h.n) {
@@ -88,6 +89,17 @@ func (h *history) next(u *Use, buffer uint64) (sigs [levels]signature) {
 	h.recent[h.n%MaxWindow] = site
 	h.n++
 	return sigs
+}
+
+// sizeClass tells the levels of a multigrid cycle apart, and yet a program whose sizes vary gets no new
+// context for every message: it is the power of two of the part of its region that a use takes, rounded. Sizes that vary a little
+// around a power of two are of one class.
+func sizeClass(u *Use) int {
+	n := u.Range.Len()
+	if u.Bytes == 0 || n == 0 {
+		return bits.Len64(n)
+	}
+	return -bits.Len64(uint64(float64(u.Bytes) * math.Sqrt2 / float64(n)))
 }
 
 // mix folds v into the hash h: the finalizing step of MurmurHash3 on their
