@@ -118,8 +118,11 @@ func (m *Manager) startHelper() {
 	m.engine.StartHelper(engine.HelperOptions{
 		Policy: string(o.Policy), Window: max(o.Window, 0), Costs: o.Costs, Caches: engine.Single{Cache: m.cache},
 		IdlePolicy: o.IdlePolicy, HelperShare: o.HelperShare, CPUs: o.HelperCPUs,
-		PinnedBytes:   func() int64 { return m.cache.Stats().Pinned.Bytes },
-		CommCPU:       func() int { return int(m.commCPU.Load()) },
+		PinnedBytes: func() int64 { return m.cache.Stats().Pinned.Bytes },
+		CommCPU:     func() int { return int(m.commCPU.Load()) },
+		Profile: engine.Profiles{Dir: o.ProfileDir, LimitBytes: cmp.Or(o.ProfileLimitBytes, 256<<20), Force: o.ProfileForce}.
+			Of(settings.Rank(), 0, uint64(o.ThresholdBytes)),
+		Lessons:       o.Lessons,
 		WrapPredictor: o.wrapPredictor, WrapRegistrar: o.wrapRegistrar,
 	})
 }
@@ -151,7 +154,8 @@ func (m *Manager) Close() error {
 	// Each step runs even if one before it fails or panics.
 	var errs []error
 	report := func() error { m.report(); return nil }
-	for _, end := range []func() error{m.engine.Close, report, m.cache.Close, m.retry, m.closeOwned, m.leave} {
+	keep := func() error { m.engine.SaveProfile(); return nil }
+	for _, end := range []func() error{m.engine.Close, report, m.cache.Close, m.retry, m.closeOwned, m.leave, keep} {
 		errs = append(errs, fault.Contain(end))
 	}
 	return errors.Join(errs...)

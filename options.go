@@ -65,6 +65,18 @@ type Options struct {
 	// most queue.MaxEntries; 0 stands for 1024.
 	QueueEntries int
 
+	// ProfileDir is a directory that keeps what policy Pinwheel has learned when the Manager is closed, for the next
+	// run of the same job: the same build of the program, arguments and ranks. "": nothing is kept. Sites must be
+	// equal in both runs: those of NewSite and of Site.Callers are.
+	ProfileDir string
+	// ProfileLimitBytes is how large that directory may become; the jobs that were run least recently go. 0 stands for
+	// 256 MiB, mem.Unlimited for no limit.
+	ProfileLimitBytes int64
+	// ProfileForce has the Manager begin with the latest profile of the program if there is none of this job.
+	ProfileForce bool
+	// Lessons are what policy Pinwheel knows at the beginning if there is no ProfileDir. nil: nothing.
+	Lessons *predictor.Lessons
+
 	// Provider registers memory. nil: ProviderName is opened, and closed with
 	// the Manager.
 	Provider verbs.Provider
@@ -152,6 +164,11 @@ func fromSettings(s settings.Settings) Options {
 	}
 	if o.HelperShare = s.HelperShare; s.HelperShare == 0 && s.IdlePolicy == "auto" {
 		o.IdlePolicy = "conservative" // 0 means none, not the default
+	}
+	if dir, err := s.ProfileDir(); err != nil {
+		logStderr(fmt.Sprintf("PINWHEEL_PROFILE: %v", err))
+	} else if dir != "" {
+		o.ProfileDir, o.ProfileLimitBytes, o.ProfileForce = dir, max(s.ProfileBytes, 1), s.ProfileForce
 	}
 	if s.HelperCPU != settings.Auto {
 		o.HelperCPUs = []int{int(s.HelperCPU)}

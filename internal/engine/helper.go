@@ -31,10 +31,11 @@ type HelperOptions struct {
 	// CPUs are the processors that the helper may use. If there is but one, it runs there, idle or
 	// not. Empty stands for those that this process may use.
 	CPUs        []int
-	PinnedBytes func() int64    // now, of this process: decides which processes of a node get an idle core
-	CommCPU     func() int      // where a communication thread runs, or helper.AnyCPU
-	Profile     *ProfileOptions // of policy pinwheel; nil: none
-	RankWaits   func() bool     // whether the program waits in a communication call; nil: not known
+	PinnedBytes func() int64       // now, of this process: decides which processes of a node get an idle core
+	CommCPU     func() int         // where a communication thread runs, or helper.AnyCPU
+	Profile     *ProfileOptions    // of policy pinwheel; nil: none
+	Lessons     *predictor.Lessons // what policy pinwheel knows already, without a profile; nil: nothing
+	RankWaits   func() bool        // whether the program waits in a communication call; nil: not known
 
 	// Tests wrap the predictor and the registrar. nil: as they are.
 	WrapPredictor func(predictor.Predictor) predictor.Predictor
@@ -88,7 +89,7 @@ func (e *Engine) startThread(o *HelperOptions, cpu int) error {
 		KeepUnknown: o.Policy == "pinwheel",
 	}
 	e.alone = o.Policy == "paper" // Li et al., CF'11, have one thread
-	po := predictor.Options{Window: o.Window}
+	po := predictor.Options{Window: o.Window, Lessons: o.Lessons}
 	var l *learner
 	var p predictor.Predictor
 	switch {

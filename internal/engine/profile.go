@@ -26,25 +26,27 @@ type ProfileOptions struct {
 	ThresholdBytes uint64
 }
 
-// ProfileOf returns what the settings ask for; nil for nothing. rank is -1 if it isn't known. ranks is 0 then: the
-// process is one of those that the launcher has started.
-func (e *Engine) ProfileOf(s *settings.Settings, rank, ranks int, thresholdBytes uint64) *ProfileOptions {
-	dir, err := s.ProfileDir()
-	if err != nil {
-		e.Warn("profile", fmt.Sprintf("profile: %v (see PINWHEEL_PROFILE)", err))
-	}
-	if dir == "" {
+// Profiles are a directory of profiles, as the settings have it.
+type Profiles struct {
+	Dir        string // "": none
+	LimitBytes int64  // mem.Unlimited for none
+	Force      bool
+}
+
+// Of returns the options of a process; nil without a directory. rank is -1 if it isn't known. ranks is 0 then: the process
+// is one of those that the launcher has started.
+func (p Profiles) Of(rank, ranks int, thresholdBytes uint64) *ProfileOptions {
+	if p.Dir == "" {
 		return nil
 	}
-	o := &ProfileOptions{
-		Store: profile.Store{Dir: dir, LimitBytes: s.ProfileBytes}, Force: s.ProfileForce,
-		Node: profile.Node{Job: settings.Job(), Ranks: int(settings.LocalRanks())},
-		Rank: max(rank, 0), Ranks: ranks, IsMute: !settings.IsFirstOnNode(), ThresholdBytes: thresholdBytes,
+	store := profile.Store{Dir: p.Dir, LimitBytes: p.LimitBytes}
+	if p.LimitBytes == mem.Unlimited {
+		store.LimitBytes = 0
 	}
-	if s.ProfileBytes == mem.Unlimited {
-		o.Store.LimitBytes = 0
+	return &ProfileOptions{
+		Store: store, Force: p.Force, Node: profile.Node{Job: settings.Job(), Ranks: int(settings.LocalRanks())},
+		Rank: max(rank, 0), Ranks: max(ranks, 0), IsMute: !settings.IsFirstOnNode(), ThresholdBytes: thresholdBytes,
 	}
-	return o
 }
 
 // learner is the default predictor with a profile. It looks for that at the first use, on the helper's thread: no

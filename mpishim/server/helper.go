@@ -41,7 +41,12 @@ func (s *server) profile() *engine.ProfileOptions {
 	if s.sh.spawned != 0 {
 		return nil
 	}
-	return s.engine.ProfileOf(&s.set, s.rank(), int(max(s.sh.size, 0)), uint64(s.sh.threshold))
+	dir, err := s.set.ProfileDir()
+	if err != nil {
+		s.engine.Warn("profile", fmt.Sprintf("profile: %v (see PINWHEEL_PROFILE)", err))
+	}
+	p := engine.Profiles{Dir: dir, LimitBytes: s.set.ProfileBytes, Force: s.set.ProfileForce}
+	return p.Of(s.rank(), int(s.sh.size), uint64(s.sh.threshold))
 }
 
 // rankWaits reports whether a thread of the program is in an MPI call that may block. Any thread may ask.

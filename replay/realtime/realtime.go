@@ -72,7 +72,7 @@ func compareRank(ctx context.Context, o *Options, file *trace.File, p verbs.Prov
 	for i := range rounds {
 		rounds[i] = map[string]*player{}
 		for _, policy := range append([]string{replay.LeavePinned}, others...) {
-			pl := &player{opt: o, policy: policy, arena: a, provider: p, cpus: twoCPUs()}
+			pl := &player{opt: o, rank: rank, policy: policy, arena: a, provider: p, cpus: twoCPUs()}
 			if err := pl.playAlone(ctx, file, rank); err != nil {
 				return nil, fmt.Errorf("policy %s: %w", policy, err)
 			}
