@@ -145,18 +145,6 @@ func (s *Scheduler) Observe(e Event, nowNs int64) {
 	s.followPredictions(nowNs)
 }
 
-// Calls tells a predictor that wants to know of MPI calls without a large buffer: see predictor.Pinwheel.
-func (s *Scheduler) Calls(count int, site uint64, nowNs int64) {
-	scored, ok := s.pred.(*predictor.Scored)
-	if !ok {
-		return
-	}
-	if p, ok := scored.Predictor.(*predictor.Pinwheel); ok {
-		p.Calls(count, site, nowNs)
-		s.followPredictions(nowNs)
-	}
-}
-
 // followPredictions queues or reviews the regions whose predictions have changed.
 func (s *Scheduler) followPredictions(nowNs int64) {
 	for _, id := range s.pred.Changed() {

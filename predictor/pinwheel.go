@@ -225,15 +225,6 @@ func (p *Pinwheel) openGates(e *event) {
 	}
 }
 
-// Calls learns of count MPI calls without a large buffer, of which the helper saw the last one, at site, at nowNs. They
-// are events, as the ends of uses are.
-func (p *Pinwheel) Calls(count int, site uint64, nowNs int64) {
-	p.changed = p.changed[:0]
-	for range min(count, recentEvents) {
-		p.openGates(p.events.add(site, nowNs))
-	}
-}
-
 // Next implements Predictor.
 func (p *Pinwheel) Next(id mem.RegionID, _ int64) (Prediction, bool) {
 	if r := p.regions[id]; r != nil && r.predicted {

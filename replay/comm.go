@@ -133,11 +133,6 @@ func (e *engine) begin(r *rank, t int64) error {
 	c := &r.call
 	r.began, r.coll, r.round, r.rounds = t, nil, 0, 1
 	r.next, r.state = 0, acquiring
-	defer func() {
-		if e.opt.Calls && r.helper != nil && len(r.x.needs) == 0 {
-			r.helper.called(t, uint64(c.op)<<56^r.helper.path.sites.frames(c.recs[0].Stack)[0])
-		}
-	}()
 	switch {
 	case isCollective(c.op):
 		lc, err := e.local(r, c.recs[0].Comm, c.line())

@@ -104,9 +104,6 @@ type Options struct {
 	// Polls makes helpers take each event at once, instead of sleeping as helper.Pacer says. That of policy
 	// paper always does: Li et al., CF'11, give it a core of its own.
 	Polls bool
-	// Calls tells the helpers of MPI calls without a large buffer, too: of the last one and how many there were,
-	// whenever they look. With Polls they look at once.
-	Calls bool
 	// Parallel is the number of policies replayed at one time; GOMAXPROCS.
 	Parallel int
 	// Progress, if set, is called now and then, from several goroutines, with the records

@@ -30,12 +30,10 @@ type virtualHelper struct {
 	restNs   int64 // until when DQ is left alone, as the budget says
 	behind   bool  // back from a park or a rest, and DQ was not yet found empty
 
-	calls    int    // since the last look
-	callSite uint64 // of the last one
-	polls    bool   // Options.Polls
-	asleep   bool
-	sleptNs  int64 // began then
-	askedNs  int64 // to sleep so long
+	polls   bool // Options.Polls
+	asleep  bool
+	sleptNs int64 // began then
+	askedNs int64 // to sleep so long
 
 	doing operation   // its own; Idle if nothing is under way
 	aside []operation // of its workers, on idle cores of their own
@@ -55,23 +53,6 @@ func (v *virtualHelper) push(t int64, e *helper.Event) {
 	v.dq.Push(e)
 	if v.polls {
 		v.missed(t)
-	}
-}
-
-// called notes a call without a large buffer, as its wrapper would: it counts, and stores the call site.
-func (v *virtualHelper) called(t int64, site uint64) {
-	v.calls++
-	v.callSite = site
-	if v.polls {
-		v.missed(t)
-	}
-}
-
-// seeCalls looks at what called has stored.
-func (v *virtualHelper) seeCalls(t int64) {
-	if s, ok := v.decider.(*helper.Scheduler); ok && v.calls > 0 {
-		s.Calls(v.calls, v.callSite, t)
-		v.calls = 0
 	}
 }
 
@@ -106,7 +87,6 @@ func (v *virtualHelper) turn(t int64) (next int64) {
 	}
 	if !v.observed && !resting {
 		v.behind = false
-		v.seeCalls(t)
 		v.gone, _ = v.path.cache.Gone(v.gone[:0])
 		for _, id := range v.gone {
 			v.decider.Forget(id)

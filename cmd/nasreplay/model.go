@@ -24,8 +24,6 @@ type model struct {
 	PerNode     *int          `placeholder:"N" help:"Put N consecutive ranks on each node. Messages within a node need no registration, and the report shows each node."`
 	IdleCores   *int          `placeholder:"K" help:"The helpers of a node share K idle cores. Default: every helper has a core of its own. Needs --per-node."`
 	IdlePolicy  string        `default:"auto" enum:"auto,conservative,aggressive,off" help:"Who gets the idle cores, as PINWHEEL_IDLE_POLICY: ${enum}."`
-	Polls       bool          `hidden:"" help:"Helpers hear of everything at once, which no real helper does."`
-	Calls       bool          `hidden:"" help:"Helpers hear of MPI calls without a large buffer, too."`
 	HelperShare percent       `placeholder:"5%" help:"Most of a core that each helper may use, registrations included; with --idle-cores, of a helper without an idle core under auto. Default: no limit."`
 	Workers     int           `default:"1" placeholder:"N" help:"Most registrations that each helper of policy pinwheel does at the same time, on idle cores of their own."`
 	TimeSlice   time.Duration `default:"3ms" help:"Time slice of helpers that share a core (t_slice of the paper's equation 2)."`
@@ -66,8 +64,6 @@ func (m *model) options() (replay.Options, error) {
 		Network:          replay.DefaultNetwork(),
 		Costs:            costs.Costs,
 		Provider:         costs.Name,
-		Polls:            m.Polls,
-		Calls:            m.Calls,
 		HelperShare:      float64(m.HelperShare),
 		Workers:          m.Workers,
 	}
