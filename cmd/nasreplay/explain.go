@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -150,7 +151,7 @@ func plain(t *table) *table {
 }
 
 // points prints a share in percent.
-func points(share float64) string { return fmt.Sprintf("%.2f", 100*share+0) }
+func points(share float64) string { return fmt.Sprintf("%.2f", math.Round(1e4*share)/100+0) } // + 0: no -0.00
 
 func shareCells(s *explain.Shares) (cells []string) {
 	for _, v := range s {

@@ -79,6 +79,31 @@ func TestCausesAddUpForSeveralWorkers(t *testing.T) {
 	}
 }
 
+// TestCausesAddUpHoweverThePolicyIsBound has helpers that share a core, a share of one, a budget that copies what does
+// not fit, ranks that share memory, and the recorded clock.
+func TestCausesAddUpHoweverThePolicyIsBound(t *testing.T) {
+	nodes := [][]int{{0, 1}, {2, 3}}
+	for name, o := range map[string]replay.Options{
+		"recorded":   {Timeline: replay.Recorded},
+		"idle cores": {Nodes: nodes, Cores: &replay.IdleCores{PerNode: 1, Policy: "aggressive"}},
+		"share":      {HelperShare: 0.02},
+		"budget":     {BudgetBytes: 8 << 20, BudgetHelped: true},
+		"window":     {SeriesFromNs: 1e9, SeriesToNs: 2e9},
+	} {
+		x := traced(t, "../../results/traces/bt.C.4.pwt", o)
+		if got, want := x.Missed.Sum(), 1-*x.Result.CapturedAvg; math.Abs(got-want) > 1e-9 || got == 0 {
+			t.Errorf("%s: causes add up to %.12f, %.12f were missed", name, got, want)
+		}
+	}
+}
+
+func TestNothingToSaveIsNothingMissed(t *testing.T) {
+	x := traced(t, "../../results/traces/ft.B.4.pwt", replay.Options{ThresholdBytes: 1 << 40})
+	if x.Missed != (Shares{}) || x.PossibleBytes != 0 || len(x.Regions) != 0 {
+		t.Errorf("%+v", x)
+	}
+}
+
 // TestCyclesTellTheWholeStory compares the timeline of every region with what was counted.
 func TestCyclesTellTheWholeStory(t *testing.T) {
 	x := traced(t, "../../results/traces/bt.C.4.pwt", replay.Options{})

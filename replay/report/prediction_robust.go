@@ -41,9 +41,9 @@ type ablationRow struct {
 
 // AblationNames are the columns of the table of ideas.
 func (predictionData) AblationNames() []string {
-	names := []string{nothing}
+	names := []string{"all ideas"}
 	for _, idea := range predictor.Ideas() {
-		names = append(names, idea.Name)
+		names = append(names, "without "+idea.Name)
 	}
 	return names
 }

@@ -132,7 +132,7 @@ func (w *predictionWriter) causes() (rows []causeRow) {
 	for _, r := range w.of(partCauses) {
 		row := causeRow{Trace: r.program(), Captured: Number(r.x.Result.CapturedAvg, "%.3f"), Missed: fmt.Sprintf("%.1f", 100*r.x.Missed.Sum())}
 		for _, share := range r.x.Missed {
-			row.Cells = append(row.Cells, fmt.Sprintf("%.1f", 100*share+0))
+			row.Cells = append(row.Cells, fmt.Sprintf("%.1f", math.Round(1000*share)/10+0)) // + 0: no -0.0
 		}
 		rows = append(rows, row)
 	}
