@@ -44,8 +44,8 @@ type Action struct {
 	// CostNs and Pages, for a Deregister, are how long it may take and what it frees.
 	CostNs int64
 	Pages  uint64
-	// Aside, for a Register, says that another registration is due before this one is likely to be done: it is
-	// for a worker, and Next is to be asked at once.
+	// Aside says that this takes long, and that another action should not wait until it is done: it is for a worker,
+	// if one is free, and Next is to be asked at once.
 	Aside bool
 }
 

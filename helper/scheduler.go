@@ -214,7 +214,9 @@ func (s *Scheduler) Next(nowNs int64) Action {
 		}
 		r.candidate = false
 		if r.registered && !r.underWay && s.shouldRelease(id, r, nowNs) {
-			return Action{Kind: Deregister, Region: id, DueNs: due.startNs, CostNs: s.deregister.ns(r.pages), Pages: r.pages}
+			a := Action{Kind: Deregister, Region: id, DueNs: due.startNs, CostNs: s.deregister.ns(r.pages), Pages: r.pages}
+			a.Aside = s.opt.Workers > 1 && a.CostNs >= leastAsideNs && s.head < len(s.candidates)
+			return a
 		}
 	}
 	if s.head < len(s.candidates) {
@@ -331,7 +333,11 @@ func (s *Scheduler) Done(a Action, startNs, endNs int64, err error) {
 	default:
 		s.reviews.Remove(a.Region)
 		s.deregister.observe(r.pages, endNs-startNs)
-		r.registered, r.releasedNs = false, startNs
+		r.registered, r.releasedNs = r.lastEndNs > startNs, startNs // a use after it began registers it again
+		if r.registered {
+			s.addCandidate(a.Region, r)
+			return
+		}
 		if p, ok := s.pred.Next(a.Region, endNs); ok && (p.Gated || p.NextNs > endNs) {
 			s.queueNextNeed(a.Region, r, endNs)
 		}

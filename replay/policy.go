@@ -145,7 +145,7 @@ func (e *engine) installCached(r *rank, policy string) error {
 	r.scored = predictor.NewScored(p)
 	scheduler := helper.NewScheduler(r.scored, so)
 	c.helper = &virtualHelper{
-		decider: scheduler, budget: scheduler.Budget(), path: c,
+		decider: scheduler, budget: scheduler.Budget(), path: c, workers: e.opt.Workers,
 		pace: helper.NewPacer(0), polls: e.opt.Polls || policy == Paper || policy == Clairvoyant, asleep: true, askedNs: never, // until the first miss
 		wake: func(at int64) { e.queue.set(e.actor(helperActor, r.id), at) },
 		dqNs: e.opt.DQItemNs, rqNs: e.opt.RQItemNs, dq: queue.NewRing[helper.Event](e.opt.DQEntries),

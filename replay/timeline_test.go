@@ -57,6 +57,7 @@ func (m *metronome) Missed(mem.RegionID, int64)              {}
 func (m *metronome) Done(helper.Action, int64, int64, error) {}
 func (m *metronome) Forget(mem.RegionID)                     {}
 func (m *metronome) SetShareNs(int64)                        {}
+func (m *metronome) SetWorkers(int)                          {}
 func (m *metronome) Budget() *helper.Budget                  { return &helper.Budget{} }
 
 // interval is a stretch of a rank's time in a chart.

@@ -37,6 +37,8 @@ type virtualHelper struct {
 
 	doing operation   // its own; Idle if nothing is under way
 	aside []operation // of its workers, on idle cores of their own
+
+	workers int
 }
 
 // operation is an action that is under way until doneNs.
@@ -96,7 +98,7 @@ func (v *virtualHelper) turn(t int64) (next int64) {
 	v.observed = false
 	a, waiting := v.ask(t)
 	switch {
-	case a.Kind == helper.Register && a.Aside:
+	case a.Aside && len(v.aside) < v.workers:
 		v.spend(helper.WakeupNs, t)
 		v.aside = append(v.aside, v.carryOut(a, t+helper.WakeupNs))
 		return t + v.rqNs
