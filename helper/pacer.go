@@ -8,6 +8,8 @@ import "pinwheel/internal/clock"
 const (
 	// WakeupNs is the processor time of a wake-up: 5 us on bare metal, 10 to 20 us on a virtual machine.
 	WakeupNs = 10_000 // 10 us
+	// mostWakeupNs bounds one measurement of it: what was found may have taken the rest.
+	mostWakeupNs = 200_000 // 200 us
 	// looksShare is the most that looks take of a core, while there is memory to release.
 	looksShare = 0.01
 	// limitedLooks is the same for a helper whose share of a core is limited, because its rank needs the core. Looks
@@ -44,6 +46,7 @@ type Pacer struct {
 	credit    float64  // looks that may be done now; less than 0 after those that could not wait
 	paidNs    int64    // credit was paid up to then
 	looks     float64  // the most that they may take of a core
+	wakeupNs  float64  // what one takes, moving
 	short     lateness // of sleeps below clock.LongNs
 	long      lateness
 }
@@ -56,7 +59,8 @@ type lateness struct {
 
 // NewPacer returns a Pacer for a helper that starts at nowNs.
 func NewPacer(nowNs int64) Pacer {
-	return Pacer{lastUseNs: nowNs, activeNs: nowNs, paidNs: nowNs, credit: mostLooks, looks: looksShare,
+	return Pacer{lastUseNs: nowNs, activeNs: nowNs, paidNs: nowNs, credit: mostLooks,
+		looks: looksShare, wakeupNs: WakeupNs,
 		short: lateness{meanNs: 50_000}, long: lateness{meanNs: 500_000}}
 }
 
@@ -65,6 +69,12 @@ func (p *Pacer) SetShare(share float64) {
 	if p.looks = looksShare; share > 0 {
 		p.looks = min(limitedLooks, limitedPart*share)
 	}
+}
+
+// Looked tells what processor time a look has taken, with the uses that it found. Where the rank's work empties
+// the caches between two looks, it is several times WakeupNs.
+func (p *Pacer) Looked(cpuNs int64) {
+	p.wakeupNs += (float64(max(WakeupNs, min(cpuNs, mostWakeupNs))) - p.wakeupNs) / 16
 }
 
 // Used notes the end of a use.
@@ -115,7 +125,7 @@ func (p *Pacer) pauseNs(nowNs, reviewNs, bytes int64) int64 {
 	if bytes <= 0 {
 		return mostPollNs
 	}
-	perNs := p.looks / WakeupNs * min(1, float64(bytes)/littleBytes)
+	perNs := p.looks / p.wakeupNs * min(1, float64(bytes)/littleBytes)
 	p.credit = min(mostLooks, p.credit+float64(nowNs-p.paidNs)*perNs) - 1
 	p.paidNs = nowNs
 	lacking := min(1-p.credit/mostLooks, 1)

@@ -201,3 +201,27 @@ func TestPauseFollowsFromTheSilences(t *testing.T) {
 		}
 	})
 }
+
+// On the core of a rank, looks take no more than their share, whatever one takes there.
+func TestLooksTakeTheirShareOfARanksCore(t *testing.T) {
+	for _, lookNs := range []int64{3_000, WakeupNs, 40_000} {
+		p := NewPacer(0)
+		p.SetShare(0.05)
+		const endNs, everyNs = 20_000_000_000, 3_000_000
+		looks := int64(0)
+		for nowNs, usedNs := int64(0), int64(0); nowNs < endNs; {
+			for ; usedNs+everyNs <= nowNs; usedNs += everyNs {
+				p.Used(usedNs + everyNs)
+			}
+			p.Looked(lookNs)
+			sleepNs := p.PlanNs(nowNs, Waiting{never, never}, 1<<30)
+			nowNs += sleepNs
+			p.Slept(nowNs-sleepNs, sleepNs, nowNs)
+			looks++
+		}
+		atMost := float64(limitedLooks * endNs)
+		if got := float64(looks * max(lookNs, WakeupNs)); got > 1.1*atMost || got < atMost/4 {
+			t.Errorf("%d looks of %d ns in 20 s, %.2f %% of a core; want up to 0.4", looks, lookNs, 100*got/endNs)
+		}
+	}
+}

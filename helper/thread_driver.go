@@ -337,7 +337,9 @@ func (d *driver) noteStart(a Action, startNs int64) {
 
 // wait sleeps until there may be something to do.
 func (d *driver) wait(nowNs int64, w Waiting) {
-	d.spend(nowNs)
+	if usedNs := d.spend(nowNs); usedNs > 0 {
+		d.pace.Looked(usedNs)
+	}
 	d.measureCore(nowNs)
 	sleepNs := d.sleepNs(nowNs, w)
 	d.clock.SleepNs(sleepNs, d.wake)

@@ -37,12 +37,14 @@ func (d *driver) take(nowNs int64) {
 const spendEvents = 64
 
 // spend tells the budget, if there is a limit, what processor time the thread has used since the last time.
-func (d *driver) spend(nowNs int64) {
+func (d *driver) spend(nowNs int64) (usedNs int64) {
 	if d.budget.Share() == 0 {
-		return
+		return 0
 	}
-	d.budget.Spend(d.usedNs(), nowNs)
+	usedNs = d.usedNs()
+	d.budget.Spend(usedNs, nowNs)
 	d.publish(nowNs)
+	return usedNs
 }
 
 // publish makes the counters of the budget those of Stats.
