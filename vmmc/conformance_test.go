@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -378,6 +379,44 @@ var sentences = []struct {
 		cancel()
 		if _, err := e.Wait(ctx); !errors.Is(err, context.Canceled) {
 			t.Errorf("without a notification: %v", err)
+		}
+	}},
+	{"4.4 a process may wait for notifications and other events at once", func(t *testing.T, w *world) {
+		_, e, i := w.pair(t, 10, ExportOptions{})
+		fd, err := e.FD()
+		if err != nil {
+			t.Fatal(err)
+		}
+		events := os.NewFile(uintptr(fd), "events") // waits by epoll(7)
+		defer events.Close()
+		over, cancel := context.WithCancel(context.Background())
+		cancel()
+		for k := range uint16(20) {
+			send(t, i, "x", 0, SendOptions{Notify: true, Tag: k})
+			n, err := Notification{}, error(nil)
+			for n, err = e.Wait(over); err != nil; n, err = e.Wait(over) {
+				if _, err := events.Read(make([]byte, 8)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if n.Tag != k {
+				t.Errorf("got %+v, want tag %d", n, k)
+			}
+		}
+		if err := e.Unexport(testContext(t)); err != nil {
+			t.Fatal(err)
+		}
+		for errors.Is(err, nil) || errors.Is(err, context.Canceled) {
+			if _, err = events.Read(make([]byte, 8)); err != nil {
+				t.Fatal(err)
+			}
+			_, err = e.Wait(over)
+		}
+		if !errors.Is(err, ErrUnexported) {
+			t.Error(err)
+		}
+		if _, err := e.FD(); !errors.Is(err, ErrUnexported) {
+			t.Error(err)
 		}
 	}},
 	{"4.4 a full queue stops those who notify it, and no other export", func(t *testing.T, w *world) {

@@ -17,7 +17,7 @@
 //	§4    Import.Proxy, Node.SendTo: destination proxy space
 //	§4.2  Import.Send, Import.SendAsync, Op: deliberate update
 //	§4.3  Import.Map, Mapping.Unmap: automatic update
-//	§4.4  SendOptions.Notify; Export.Handle, Block, Unblock, Discard, Wait
+//	§4.4  SendOptions.Notify; Export.Handle, Block, Unblock, Discard, Wait, FD
 //	§4.5  Import.Unimport; Export.Unexport, Export.UnexportAsync
 //
 // # Transports

@@ -51,6 +51,7 @@ type Export struct {
 	rings      []*ringReader // of importers that share the memory
 	handler    func(Notification)
 	handling   bool          // a goroutine calls handlers
+	events     int           // eventfd of FD; 0: nobody asked for it
 	changed    chan struct{} // closed when any of this changes, and made anew
 	unreturned bool          // a peer that did not answer may share the memory still
 	late       *time.Timer   // of Unexport; nil before

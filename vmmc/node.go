@@ -9,6 +9,8 @@ import (
 	"sync"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"pinwheel/internal/fault"
 	"pinwheel/vmmc/internal/protocol"
 	"pinwheel/vmmc/internal/wire"
@@ -190,4 +192,8 @@ func (d *exporterDriver) Gone(id uint32) {
 	e.ended = true
 	close(e.gone)
 	e.stir()
+	if e.events != 0 {
+		unix.Close(e.events)
+		e.events = 0
+	}
 }

@@ -3,6 +3,9 @@ package vmmc
 import (
 	"context"
 	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
 
 	"pinwheel/internal/fault"
 	"pinwheel/vmmc/internal/protocol"
@@ -33,8 +36,35 @@ func (e *Export) drain() {
 	}
 }
 
+// FD returns an eventfd(2) for loops that poll: it becomes readable with each notification that stays in the
+// queue, and at the end of the export. Whoever finds it readable reads it, and then calls Wait with a context
+// that has ended, until that returns its error. From the first call on, notifications are wanted as by
+// somebody in Wait. The descriptor does not block, and belongs to the caller, who closes it.
+func (e *Export) FD() (int, error) {
+	n := e.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed || e.ended {
+		return -1, fmt.Errorf("%w: %d", ErrUnexported, e.id)
+	}
+	if e.events == 0 {
+		fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+		if err != nil {
+			return -1, os.NewSyscallError("eventfd", err)
+		}
+		e.events = fd
+		e.drain()
+		e.settle(e.queue.Wait(1))
+	}
+	fd, err := unix.FcntlInt(uintptr(e.events), unix.F_DUPFD_CLOEXEC, 0)
+	return fd, os.NewSyscallError("dup", err)
+}
+
 // stir wakes whoever waits for a change. n.mu is held.
 func (e *Export) stir() {
+	if e.events != 0 && (e.queue.Len() > 0 || e.ended) {
+		_, _ = unix.Write(e.events, one) // it fails only if it is readable since 2^64-2 times
+	}
 	close(e.changed)
 	e.changed = make(chan struct{})
 }
