@@ -443,6 +443,17 @@ var sentences = []struct {
 		}
 		send(t, i, "x", 0, SendOptions{Notify: true})
 	}},
+	{"messages that wait are limited", func(t *testing.T, w *world) {
+		_, e, i := w.pair(t, 10, ExportOptions{Queue: 1})
+		e.Block()
+		var err error
+		for k := 0; err == nil && k < 3*MaxOps; k++ {
+			_, err = i.SendAsync([]byte("x"), 0, SendOptions{Notify: true})
+		}
+		if !errors.Is(err, ErrTooManyOps) {
+			t.Error(err)
+		}
+	}},
 	{"4.4 notifications with the same tag coalesce if the exporter wants that", func(t *testing.T, w *world) {
 		_, e, i := w.pair(t, 100, ExportOptions{Queue: 2, Coalesce: true})
 		e.Block()

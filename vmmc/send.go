@@ -62,7 +62,7 @@ func (i *Import) SendAsync(src []byte, off uint64, o SendOptions) (*Op, error) {
 	switch {
 	case i.err != nil:
 		return nil, i.err
-	case len(l.queue) >= MaxOps:
+	case len(l.queue) >= MaxOps || len(i.notifying) >= MaxOps:
 		return nil, ErrTooManyOps
 	}
 	l.queue = append(l.queue, op)
