@@ -9,9 +9,9 @@ import (
 // alarmNs is how far apart the needs of one exchange lie, about.
 const alarmNs = 1_000_000 // 1 ms
 
-// Missed says that the communication path has to register a region: its need came sooner than predicted, and so will those
-// that were to come with it. What is due within a millisecond of this region's deadline is due now, and so is what
-// was released because the program was silent.
+// Missed says that the communication path has to register a region: its need came sooner than
+// predicted, and so will those that were to come with it. What is due within a millisecond of this
+// region's deadline is due now, and so is what was released because the program was silent.
 func (s *Scheduler) Missed(id mem.RegionID, nowNs int64) {
 	if s.opt.Without&predictor.MissAlarm != 0 {
 		return

@@ -20,8 +20,9 @@ const (
 	overdueSteps = 8
 )
 
-// awaitGate plans the looks for the event that a prediction waits for. If a look does not find it, the need can't come
-// sooner than it ever came after this event. So the next look is early enough that leaves the time to register.
+// awaitGate plans the looks for the event that a prediction waits for. If a look does not find it, the
+// need can't come sooner than it ever came after this event. So the next look is early enough that
+// leaves the time to register.
 func (s *Scheduler) awaitGate(id mem.RegionID, r *region, p *predictor.Prediction) {
 	leadNs := s.register.ns(r.pages) + s.opt.ItemNs + s.opt.ShareNs
 	r.gate = gateLooks{fromNs: p.NextNs - leadNs, latestNs: p.LatestNs, stepNs: max(p.AfterNs-leadNs, leastStepNs)}

@@ -67,10 +67,10 @@ func (s *Scheduler) pays(p *predictor.Prediction, r *region, nowNs int64) bool {
 }
 
 // isOverdue reports whether a need that was predicted with confidence is late by
-// more than half of the predicted idle time.
+// more than the predicted idle time: a program whose gaps double still finds its buffers.
 func (s *Scheduler) isOverdue(p *predictor.Prediction, r *region, nowNs int64) bool {
 	overdueNs := nowNs - max(p.NextNs, p.LatestNs)
-	return p.Confidence > sureConfidence && overdueNs > max(p.NextNs-r.lastEndNs, s.idle.longestNs()/4)/2
+	return p.Confidence > sureConfidence && overdueNs > max(p.NextNs-r.lastEndNs, s.idle.longestNs()/4)
 }
 
 // isAbandoned reports whether the program goes on without a region: for longer

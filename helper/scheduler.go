@@ -172,7 +172,7 @@ func (s *Scheduler) queueNextNeed(id mem.RegionID, r *region, nowNs int64) {
 	p, ok := s.pred.Next(id, nowNs)
 	switch {
 	case !ok || p.NextNs == predictor.Never:
-	case p.Gated && !s.budget.limited(): // within a share of its rank's core, looking for the event would take too much of it
+	case p.Gated && !s.budget.limited(): // looking for the event would take too much of a share
 		s.due.remove(id)
 		s.awaitGate(id, r, &p)
 	default:

@@ -2,9 +2,9 @@ package predictor
 
 import "math"
 
-// When a region should be ready is the question of a newsvendor. Each nanosecond too early costs the memory of
-// the region for a nanosecond, and a need that comes sooner costs a stall. The best moment is where both
-// cost the same at the margin, by how the gaps were spread so far.
+// When a region should be ready is the question of a newsvendor. Each nanosecond too early costs the
+// memory of the region for a nanosecond, and a need that comes sooner costs a stall. The best moment
+// is where both cost the same at the margin, by how the gaps were spread so far.
 
 const (
 	// wantedLate is the share of needs that may come before their prediction. The price of such
@@ -22,8 +22,9 @@ const (
 	idleShare = 0.001
 )
 
-// prices say what a late need costs: that of any region a multiple of the memory that it saves in a mean idle time. Both the stall
-// and the memory grow with the size of a region, so the size does not matter.
+// prices say what a late need costs: that of any region a multiple of the memory that it saves in a
+// mean idle time. Both the stall and the memory grow with the size of a region, so the size does not
+// matter.
 type prices struct {
 	idleNs float64 // sum over all needs
 	needs  float64
@@ -47,8 +48,9 @@ func (s *prices) weighed(sooner bool) {
 	s.factor = min(max(s.factor*math.Exp(priceStep*step), leastPrice), mostPrice)
 }
 
-// best returns the moment of least expected cost, after an event that such gaps began at. Below the shortest one, the next gap is
-// taken to be spread exponentially, by as much as the shorter half of the gaps lies above the shortest.
+// best returns the moment of least expected cost, after an event that such gaps began at. Below the
+// shortest one, the next gap is taken to be spread exponentially, by as much as the shorter half of
+// the gaps lies above the shortest.
 func (s *prices) best(g *gaps) int64 {
 	h := g.recent()
 	half := h[:(len(h)+1)/2]
@@ -65,13 +67,14 @@ func (s *prices) best(g *gaps) int64 {
 	return max(h[0]-int64(earlier), 0)
 }
 
-// Shares of the shortest gap known by which a prediction is early that rests on too little for prices. They were chosen over
-// the NAS traces so that fewer than one need in a hundred comes too early for them.
+// Shares of the shortest gap known by which a prediction is early that rests on too little for prices.
+// They were chosen over the NAS traces so that fewer than one need in a hundred comes too early for
+// them.
 var shareOfFew = [...]float64{.12, .06} // one gap, two
 
 const (
-	// shareCold is for a gap in which code ran for the first time: page faults and cold caches make it longer than it will be the
-	// next time, in SP.D more than twice as long.
+	// shareCold is for a gap in which code ran for the first time: page faults and cold caches make it
+	// longer than it will be the next time, in SP.D more than twice as long.
 	shareCold           = .75
 	shareThreeFrames    = .3 // a less specific context
 	shareOneOrTwoFrames = .55

@@ -6,7 +6,7 @@
 // period seen), Periodicity (the detector of reference [8] of the helper
 // thread paper), Last (the last interval), and Pinwheel, the default.
 //
-// Predictors know nothing of registration: they neither see costs nor decide
-// anything. They read no clock; callers pass every time. A Predictor belongs to
+// Predictors decide nothing: the Scheduler tells them which needs were late, and
+// how long a registration takes. They read no clock; callers pass every time. A Predictor belongs to
 // one helper thread and is not safe for concurrent use.
 package predictor

@@ -25,8 +25,8 @@ func (s *events) add(sig uint64, endNs int64) *event {
 	return e
 }
 
-// trigger returns the last event after the one with an index that ended by latestNs; nil if there is none, or if it
-// is too long ago to tell.
+// trigger returns the last event after the one with an index that ended by latestNs; nil if there is
+// none, or if it is too long ago to tell.
 func (s *events) trigger(after uint64, latestNs int64) *event {
 	for i := s.index; i > after && i+recentEvents > s.index; i-- {
 		e := &s.ring[i%recentEvents]
@@ -48,8 +48,8 @@ func (s *events) coldSince(after uint64, untilNs int64) bool {
 	return false
 }
 
-// backlog estimates how long the helper is busy with registrations before a need: those that are needed at about
-// the same time are registered one after the other.
+// backlog estimates how long the helper is busy with registrations before a need: those that are
+// needed at about the same time are registered one after the other.
 type backlog struct{ ns, atNs int64 }
 
 // add adds a need at a time, whose region takes registerNs, and returns how long before it the first of

@@ -1,9 +1,6 @@
 package predictor
 
-import (
-	"math"
-	"slices"
-)
+import "slices"
 
 // gapMemory is how many of the most recent gaps a context remembers for a
 // region: enough to see the low end of the jitter, few enough to follow a
@@ -57,13 +54,4 @@ func (g *gaps) median() int64 {
 		return 0
 	}
 	return s[(len(s)-1)/2]
-}
-
-// spread returns how far apart the remembered gaps lie, and MaxInt64 for fewer than
-// two.
-func (g *gaps) spread() int64 {
-	if g.n < 2 {
-		return math.MaxInt64
-	}
-	return g.highNs - g.lowNs
 }

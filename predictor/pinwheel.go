@@ -106,7 +106,8 @@ func (p *Pinwheel) Observe(u Use) {
 	p.predict(r)
 }
 
-// reactionNs is the least time between a trigger and the moment to begin to register: a helper that sleeps must see it.
+// reactionNs is the least time between a trigger and the moment to begin to register: a helper that
+// sleeps must see it.
 const reactionNs = 200_000 // 200 us
 
 // learn learns from a need of r, in every context of its last use: how long it was idle, and

@@ -1,8 +1,8 @@
 package predictor
 
-// role is a buffer's part in the program, the same in every run: the call site that used it first, and its
-// ordinal among the buffers that were first used there. A buffer that goes leaves its role to the next one that is first
-// used there, and with it all that was learned.
+// role is a buffer's part in the program, the same in every run: the call site that used it first, and
+// its ordinal among the buffers that were first used there. A buffer that goes leaves its role to the
+// next one that is first used there, and with it all that was learned.
 type role struct {
 	site    uint64
 	ordinal uint32

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// A run can begin with what another run of the same job has learned. The other one may have run at another
-// speed: what it took is scaled by what this run has shown so far. Its own first gap corrects the lesson of a context;
-// one that contradicts it ends the lesson.
+// A run can begin with what another run of the same job has learned. The other one may have run at
+// another speed: what it took is scaled by what this run has shown so far. Its own first gap corrects
+// the lesson of a context; one that contradicts it ends the lesson.
 
 const (
 	// lessonGaps is how many gaps of a context a Lesson has.
@@ -53,7 +53,8 @@ func (s *seeds) sow(sig signature, f *follower) {
 	f.seeded = true
 	f.gaps.addScaled(l.GapsNs, s.speed.least())
 	if l.Confidence > 0 {
-		f.trigger = trigger{known: true, steps: uint64(l.Steps), sig: l.Trigger, confidence: min(int(l.Confidence), lessonConfidence)}
+		f.trigger = trigger{known: true, steps: uint64(l.Steps), sig: l.Trigger,
+			confidence: min(int(l.Confidence), lessonConfidence)}
 		f.trigger.gaps.addScaled(l.AfterNs, s.speed.least())
 	}
 }

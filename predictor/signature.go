@@ -91,9 +91,9 @@ func (h *history) next(u *Use, buffer uint64) (sigs [levels]signature) {
 	return sigs
 }
 
-// sizeClass tells the levels of a multigrid cycle apart, and yet a program whose sizes vary gets no new
-// context for every message: it is the power of two of the part of its region that a use takes, rounded. Sizes that vary a little
-// around a power of two are of one class.
+// sizeClass tells the levels of a multigrid cycle apart, and yet a program whose sizes vary gets no
+// new context for every message: it is the power of two of the part of its region that a use takes,
+// rounded. Sizes that vary a little around a power of two are of one class.
 func sizeClass(u *Use) int {
 	n := u.Range.Len()
 	if u.Bytes == 0 || n == 0 {
