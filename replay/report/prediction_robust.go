@@ -20,14 +20,25 @@ const (
 const perturbSeed = 1
 
 func (w *predictionWriter) planAblation() {
-	for _, path := range w.o.Traces {
-		w.plan(predictionRow{Part: partAblation, Condition: nothing, path: path})
+	add := func(path string, job func(replay.Job) replay.Job) {
+		w.plan(predictionRow{Part: partAblation, Condition: nothing, path: path, job: job})
 		for _, idea := range predictor.Ideas() {
 			w.plan(predictionRow{
-				Part: partAblation, Condition: idea.Name, path: path, options: func(o *replay.Options) { o.Without = idea.Idea },
+				Part: partAblation, Condition: idea.Name, path: path, job: job, options: func(o *replay.Options) { o.Without = idea.Idea },
 			})
 		}
 	}
+	for _, path := range w.o.Traces {
+		add(path, nil)
+	}
+	for _, made := range madeUp() { // which some ideas are for
+		add("", func(replay.Job) replay.Job { return made })
+	}
+}
+
+// madeUp is traffic that no policy can foresee.
+func madeUp() []replay.Job {
+	return []replay.Job{perturb.Random(perturbSeed), perturb.Drifting(perturbSeed)}
 }
 
 // nothing is the condition of an ablation that leaves out no idea.
@@ -48,28 +59,37 @@ func (predictionData) AblationNames() []string {
 	return names
 }
 
-// ablation returns a row for each trace, and the means.
+// ablation returns a row for each trace, the means, and a row for each made-up job.
 func (w *predictionWriter) ablation() (rows []ablationRow) {
-	var means, late []float64
-	for _, r := range w.of(partAblation) {
-		if r.Condition == nothing {
-			rows = append(rows, ablationRow{Trace: r.program()})
-		}
-		row, x := &rows[len(rows)-1], r.run.of(replay.Pinwheel)
-		k := len(row.Cells)
-		if k == len(means) {
-			means, late = append(means, 0), append(late, 0)
-		}
-		means[k] += captured(x)
-		late[k] += lateShare(x)
-		row.Cells = append(row.Cells, fmt.Sprintf("%.3f, %s", captured(x), lateCell(x)))
-	}
+	var made []ablationRow
 	mean := ablationRow{Trace: "mean"}
-	for k := range means {
-		n := float64(len(rows))
-		mean.Cells = append(mean.Cells, fmt.Sprintf("%.3f, %.2f %%", means[k]/n, 100*late[k]/n))
+	traces := float64(len(w.o.Traces))
+	columns := 1 + len(predictor.Ideas())
+	sums := make([]struct{ captured, late float64 }, columns)
+	for row := range slices.Chunk(w.of(partAblation), columns) {
+		out := ablationRow{Trace: row[0].run.program}
+		for k, r := range row {
+			x := r.run.of(replay.Pinwheel)
+			out.Cells = append(out.Cells, ablationCell(captured(x), lateShare(x)))
+			if r.path != "" {
+				sums[k].captured += captured(x)
+				sums[k].late += lateShare(x)
+			}
+		}
+		if row[0].path == "" {
+			made = append(made, out)
+		} else {
+			rows = append(rows, out)
+		}
 	}
-	return append(rows, mean)
+	for _, s := range sums {
+		mean.Cells = append(mean.Cells, ablationCell(s.captured/traces, s.late/traces))
+	}
+	return append(append(rows, mean), made...)
+}
+
+func ablationCell(captured, late float64) string {
+	return fmt.Sprintf("%.3f, %.2f %%", captured, 100*late)
 }
 
 func (w *predictionWriter) planRobust() {
@@ -95,7 +115,7 @@ func (w *predictionWriter) planRobust() {
 			}
 		}
 	}
-	for _, made := range []replay.Job{perturb.Random(perturbSeed), perturb.Drifting(perturbSeed)} {
+	for _, made := range madeUp() {
 		add(predictionRow{Condition: made.Program(), job: func(replay.Job) replay.Job { return made }})
 	}
 }
