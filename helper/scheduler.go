@@ -127,6 +127,9 @@ func (s *Scheduler) Observe(e Event, nowNs int64) {
 		s.idle.add(idle)
 	}
 	late := r.uses > 0 && (!r.registered && e.StartNs >= r.releasedNs || r.registered && e.StartNs < r.readyNs)
+	if late {
+		s.Missed(e.Region, nowNs) // if nobody has said so before
+	}
 	r.pages = e.Pages
 	r.uses++
 	s.budget.used(r)

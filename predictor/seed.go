@@ -16,6 +16,8 @@ const (
 	mostLessons = 8192
 	// unknownSpeed is the scale of lessons as long as this run has shown nothing.
 	unknownSpeed = .8
+	// littleSlack is for the contexts in which this run has changed its speed more than in others.
+	littleSlack = .95
 	// mostChange is how much faster or slower than the lesson its first own gap may be.
 	mostChange = 3
 	// lessonConfidence bounds the confidence in a trigger that this run has not seen.
@@ -101,7 +103,7 @@ func (s *speed) least() float64 {
 	if s.n == 0 {
 		return unknownSpeed
 	}
-	return max(slices.Min(s.recent[:min(s.n, len(s.recent))]), 1./mostChange)
+	return max(littleSlack*slices.Min(s.recent[:min(s.n, len(s.recent))]), 1./mostChange)
 }
 
 // addScaled adds gaps that another run took.
