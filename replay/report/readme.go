@@ -91,7 +91,7 @@ func (w *writer) readme() error {
 	if err != nil {
 		return err
 	}
-	t, err := template.ParseFS(templates, "*.tmpl")
+	t, err := template.ParseFS(templates, "policies.md.tmpl", "readme.md.tmpl")
 	if err != nil {
 		return err
 	}
