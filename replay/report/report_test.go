@@ -84,7 +84,7 @@ func TestReportIsTheSameTwiceAndCompleteInItself(t *testing.T) {
 		}
 	}
 	for _, link := range regexp.MustCompile(`\]\(([^)]+)\)`).FindAllStringSubmatch(readme, -1) {
-		if files[link[1]] == "" {
+		if link[1] != "prediction.md" && files[link[1]] == "" { // nasreplay prediction writes that
 			t.Errorf("README.md refers to %s, which was not written", link[1])
 		}
 	}
