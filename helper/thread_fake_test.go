@@ -6,6 +6,7 @@ import (
 
 	"go.uber.org/atomic"
 
+	"pinwheel/internal/clock/clocktest"
 	"pinwheel/mem"
 	"pinwheel/queue"
 )
@@ -91,6 +92,23 @@ func (k *keeper) Forget(id mem.RegionID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.forgotten = append(k.forgotten, id)
+}
+
+// stamped is a Source of uses that happen when the thread takes them in. A test that stamps them itself may lose its
+// processor before it hands them over, and the thread's sleeps move the clock meanwhile.
+type stamped struct {
+	clock *clocktest.Fake
+	ids   chan mem.RegionID
+}
+
+func (s stamped) Pop(e *Event) bool {
+	select {
+	case id := <-s.ids:
+		*e = *use(id, s.clock.NowNs())
+		return true
+	default:
+		return false
+	}
 }
 
 // journal is a Registrar that notes its calls.

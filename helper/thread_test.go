@@ -41,24 +41,12 @@ func use(id mem.RegionID, startNs int64) *Event {
 }
 
 func TestThreadDeregistersAfterUseAndRegistersByDeadline(t *testing.T) {
-	const periodNs = 3_000_000
-	var (
-		clock *clocktest.Fake
-		k     *keeper
-		j     *journal
-		th    *Thread
-	)
-	// The thread's sleeps move the clock: if this goroutine loses its processor between two events, they come late.
-	testwait.Until(t, "two events that come in time", func() bool {
-		clock, k, j = &clocktest.Fake{LateNs: 20_000}, newKeeper(periodNs), &journal{}
-		ring := queue.NewRing[Event](8)
-		th = start(t, ThreadOptions{Decider: k, Registrar: j, Clock: clock, CPU: AnyCPU})
-		th.Attach(ring)
-		beganNs := clock.NowNs()
-		ring.Push(use(7, clock.NowNs()))
-		ring.Push(use(8, clock.NowNs()))
-		return clock.NowNs()-beganNs < periodNs/2
-	})
+	clock, k, j := &clocktest.Fake{LateNs: 20_000}, newKeeper(3*ms), &journal{}
+	uses := stamped{clock, make(chan mem.RegionID, 2)}
+	uses.ids <- 7
+	uses.ids <- 8
+	th := start(t, ThreadOptions{Decider: k, Registrar: j, Clock: clock, CPU: AnyCPU})
+	th.Attach(uses)
 	testwait.Until(t, "both regions are registered again", func() bool { return th.Stats().Registers == 2 })
 	want := []Action{{Kind: Deregister, Region: 7}, {Kind: Deregister, Region: 8}, {Kind: Register, Region: 7}, {Kind: Register, Region: 8}}
 	if got := j.list(); !slices.Equal(got, want) {

@@ -206,16 +206,16 @@ func (c *costly) Next(nowNs int64) Action {
 func TestThreadRegistersEarlyInAWait(t *testing.T) {
 	const periodNs = 1_000_000_000
 	for _, waits := range []bool{false, true} {
-		clock, k, ring := &clocktest.Fake{LateNs: 20_000}, newKeeper(periodNs), queue.NewRing[Event](8)
+		clock, k := &clocktest.Fake{LateNs: 20_000}, newKeeper(periodNs)
+		uses := stamped{clock, make(chan mem.RegionID, 1)}
 		th := start(t, ThreadOptions{Decider: k, Registrar: slow{clock}, Clock: clock, CPU: AnyCPU, CommCPU: CurrentCPU,
 			RankWaits: func() bool { return waits }})
-		th.Attach(ring)
-		const uses = 3
-		for n := range int64(uses) {
-			startNs := clock.NowNs()
-			ring.Push(use(1, startNs))
+		th.Attach(uses)
+		const rounds = 3
+		for n := range int64(rounds) {
+			uses.ids <- 1
 			testwait.Until(t, "it is registered again", func() bool { return th.Stats().Registers == n+1 })
-			clock.Time.Store(max(clock.NowNs(), startNs+periodNs))
+			clock.Time.Add(periodNs)
 		}
 		k.mu.Lock()
 		early := -slices.Min(k.lateNs)
@@ -224,7 +224,7 @@ func TestThreadRegistersEarlyInAWait(t *testing.T) {
 		if waits != (early > 2*ms) {
 			t.Errorf("in a wait %t: registered %d us early", waits, early/1000)
 		}
-		if in, out := s.StartsInWaits.Count(), s.Starts.Count(); waits != (in == uses) || waits == (out == uses) {
+		if in, out := s.StartsInWaits.Count(), s.Starts.Count(); waits != (in == rounds) || waits == (out == rounds) {
 			t.Errorf("in a wait %t: %d starts in waits, %d outside", waits, in, out)
 		}
 		th.Close()
