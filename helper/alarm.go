@@ -11,9 +11,10 @@ const alarmNs = 1_000_000 // 1 ms
 
 // Missed says that the communication path has to register a region: its need came sooner than
 // predicted, and so will those that were to come with it. What is due within a millisecond of this
-// region's deadline is due now, and so is what was released because the program was silent.
+// region's deadline is due now, and so is what was released because the program was silent. The
+// policy of Li et al. knows no such thing.
 func (s *Scheduler) Missed(id mem.RegionID, nowNs int64) {
-	if s.opt.Without&predictor.MissAlarm != 0 {
+	if !s.opt.KeepUnknown || s.opt.Without&predictor.MissAlarm != 0 {
 		return
 	}
 	s.endSilence(nowNs)

@@ -25,8 +25,9 @@ type SchedulerOptions struct {
 	ShareNs int64
 	// KeepUnknown says what happens to regions of which nothing is known and to
 	// those that were expected and did not come. If false, the first are
-	// deregistered at once and the second stay registered: Li et al., CF'11. If
-	// true, both are kept until the program has gone on without them.
+	// deregistered at once, the second stay registered, and a miss says nothing of
+	// other regions: Li et al., CF'11. If true, both are kept until the program has
+	// gone on without them.
 	KeepUnknown bool
 	// Workers is how many registrations may run at the same time: Next may return so many before the first is
 	// Done. 0 is 1.
