@@ -89,7 +89,9 @@ type Result struct {
 
 // RealRun is what only a replay in real time has.
 type RealRun struct {
-	Scale float64 `json:"scale"` // of the timeline
+	// Version is the Pinwheel that ran. Real runs are kept in files.
+	Version string  `json:"version"`
+	Scale   float64 `json:"scale"` // of the timeline
 	// Pairs is the number of runs, each beside one of leave-pinned. The Result
 	// is the run with the median run time, slowdown the median over pairs.
 	Pairs       int     `json:"pairs"`

@@ -12,6 +12,7 @@ import (
 
 	"pinwheel/helper"
 	"pinwheel/internal/clock"
+	"pinwheel/internal/version"
 	"pinwheel/mem"
 	"pinwheel/replay"
 	"pinwheel/trace"
@@ -126,7 +127,7 @@ func medianResult(rounds []map[string]*player, policy string, bound *replay.Resu
 func (p *player) result() replay.Result {
 	return replay.Result{
 		Policy: p.policy, Mode: "real", PeakPinnedBytes: p.peak, AvgPinnedBytes: p.mean, Counts: p.stats,
-		RunNs: p.runNs, TraceEvents: p.events, Pinned: *p.counted.usage.Series(), Errors: p.errors, RealRun: &replay.RealRun{},
+		RunNs: p.runNs, TraceEvents: p.events, Pinned: *p.counted.usage.Series(), Errors: p.errors, RealRun: &replay.RealRun{Version: version.String()},
 	}
 }
 

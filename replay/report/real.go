@@ -44,7 +44,7 @@ func readReal(dir string) ([]replay.Result, error) {
 
 // realRow is a policy on one rank of a trace in real time.
 type realRow struct {
-	Trace, Provider, Policy                          string
+	Trace, Provider, Policy, Version                 string
 	Rank, Pairs                                      int
 	Scale                                            string
 	Slowdown, From, To, AvgSaved, Late, Stall, VMPin string
@@ -64,7 +64,7 @@ func realRows(rs []replay.Result) []realRow {
 	var rows []realRow
 	for i := range rs {
 		r := &rs[i]
-		row := realRow{Trace: r.Trace, Provider: r.Provider, Policy: r.Policy, Rank: r.Rank, Pairs: r.Pairs, Scale: fmt.Sprintf("%g", r.Scale),
+		row := realRow{Trace: r.Trace, Provider: r.Provider, Policy: r.Policy, Version: r.Version, Rank: r.Rank, Pairs: r.Pairs, Scale: fmt.Sprintf("%g", r.Scale),
 			Slowdown: Number(r.Slowdown, "%.4f"), From: fmt.Sprintf("%.4f", r.SlowdownMin), To: fmt.Sprintf("%.4f", r.SlowdownMax), AvgSaved: "-",
 			Late: fmt.Sprintf("%.2f %%", 100*lateShare(r)), Stall: fmt.Sprintf("%.1f ms", float64(r.StallNs)/1e6),
 			VMPin: fmt.Sprintf("%d pages in %d samples", r.VMDiffPages, r.VMSamples)}
