@@ -1,6 +1,9 @@
 package helper
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+)
 
 // silences is a histogram of how long a program was silent between the ends of successive uses. It
 // tells how long a use that ends a silence would wait for a look, on average. Older silences count
@@ -12,20 +15,24 @@ type silences struct {
 	weightedNs, weightedNs2 float64 // sums of the lengths, and of their squares
 }
 
-// silenceBin has the silences of about the same length.
+// silenceBin has the silences of about the same length. They end at any time from the shortest to the longest.
 type silenceBin struct {
 	weight     float64 // together
-	weightedNs float64 // sum of their lengths
+	shortestNs float64
 	longestNs  float64
 }
 
-// endNs is when silences of this bin end, as one knows that has lasted for silentNs: after their mean, and
-// then after the longest. It returns false if they are over.
-func (b *silenceBin) endNs(silentNs float64) (ns float64, ok bool) {
-	if b.weightedNs > silentNs*b.weight {
-		return b.weightedNs / b.weight, true
+// left returns which silences of this bin may still end, as one knows that has lasted for silentNs: their weight, and
+// between which times they end.
+func (b *silenceBin) left(silentNs float64) (weight, fromNs, toNs float64) {
+	if b.weight == 0 || b.longestNs <= silentNs {
+		return 0, 0, 0
 	}
-	return b.longestNs, b.longestNs > silentNs
+	fromNs = max(b.shortestNs, silentNs)
+	if fromNs == b.shortestNs {
+		return b.weight, fromNs, b.longestNs
+	}
+	return b.weight * (b.longestNs - fromNs) / (b.longestNs - b.shortestNs), fromNs, b.longestNs
 }
 
 const (
@@ -51,8 +58,11 @@ func (s *silences) add(ns int64) {
 	}
 	length := float64(ns)
 	b := &s.bins[silenceBinOf(ns)]
+	if b.weight == 0 {
+		b.shortestNs = length
+	}
 	b.weight += s.weight
-	b.weightedNs += s.weight * length
+	b.shortestNs = min(b.shortestNs, length)
 	b.longestNs = max(b.longestNs, length)
 	s.weightedNs += s.weight * length
 	s.weightedNs2 += s.weight * length * length
@@ -61,7 +71,6 @@ func (s *silences) add(ns int64) {
 func (s *silences) scale(by float64) {
 	for i := range s.bins {
 		s.bins[i].weight *= by
-		s.bins[i].weightedNs *= by
 	}
 	s.weight, s.weightedNs, s.weightedNs2 = s.weight*by, s.weightedNs*by, s.weightedNs2*by
 }
@@ -88,11 +97,8 @@ func (s *silences) pauseNs(silentNs, waitNs float64) float64 {
 	first := silenceBinOf(int64(silentNs))
 	var longer float64
 	for i := first; i < silenceBins; i++ {
-		if b := &s.bins[i]; b.weight > 0 {
-			if _, ok := b.endNs(silentNs); ok {
-				longer += b.weight
-			}
-		}
+		weight, _, _ := s.bins[i].left(silentNs)
+		longer += weight
 	}
 	if longer <= rare*s.weight {
 		return max((silentNs-s.longestNs(silentNs))/pollShare, waitNs)
@@ -100,18 +106,25 @@ func (s *silences) pauseNs(silentNs, waitNs float64) float64 {
 	var ended float64 // share of the silences that would be over
 	atNs := silentNs
 	for i := first; i < silenceBins; i++ {
-		b := &s.bins[i]
-		endNs, ok := b.endNs(silentNs)
-		if !ok {
+		weight, fromNs, toNs := s.bins[i].left(silentNs)
+		if weight == 0 {
 			continue
 		}
-		stepNs := ended * (endNs - atNs) // that uses would wait more, on average
+		stepNs := ended * (fromNs - atNs) // that uses would wait more, on average
 		if stepNs >= waitNs {
 			break
 		}
 		waitNs -= stepNs
-		atNs = endNs
-		ended += b.weight / longer
+		atNs = fromNs
+		share, lengthNs := weight/longer, toNs-fromNs
+		if stepNs = (ended + share/2) * lengthNs; stepNs >= waitNs {
+			// Of the silences of the bin, share*x/lengthNs are over after x, and have waited for x/2.
+			perNs := share / lengthNs
+			return atNs + 2*waitNs/(ended+math.Sqrt(ended*ended+2*perNs*waitNs)) - silentNs
+		}
+		waitNs -= stepNs
+		atNs = toNs
+		ended += share
 	}
 	return atNs + waitNs/ended - silentNs
 }

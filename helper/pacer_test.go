@@ -202,6 +202,35 @@ func TestPauseFollowsFromTheSilences(t *testing.T) {
 	})
 }
 
+// Silences of one bin end at any time between the shortest and the longest: a pause must not last until most of
+// them are long over.
+func TestPauseEndsWithinABin(t *testing.T) {
+	var s silences
+	var lengths []int64
+	for ns := int64(1_008_000_000); ns < 1_039_000_000; ns += 500_000 {
+		s.add(ns)
+		lengths = append(lengths, ns)
+	}
+	if silenceBinOf(lengths[0]) != silenceBinOf(lengths[len(lengths)-1]) {
+		t.Fatal("the silences are of several bins")
+	}
+	for _, silentNs := range []float64{1e6, 1_020_000_000} {
+		for _, waitNs := range []float64{50_000, 1_000_000, 10_000_000} {
+			atNs := silentNs + s.pauseNs(silentNs, waitNs)
+			var waited, longer float64
+			for _, ns := range lengths {
+				if float64(ns) > silentNs {
+					longer++
+					waited += max(atNs-float64(ns), 0)
+				}
+			}
+			if got := waited / longer; got < waitNs/2 || got > 1.5*waitNs {
+				t.Errorf("silent for %.0f ns: a use would wait for %.0f ns on average, want %.0f", silentNs, got, waitNs)
+			}
+		}
+	}
+}
+
 // On the core of a rank, looks take no more than their share, whatever one takes there.
 func TestLooksTakeTheirShareOfARanksCore(t *testing.T) {
 	for _, lookNs := range []int64{3_000, WakeupNs, 40_000} {
