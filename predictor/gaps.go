@@ -47,6 +47,21 @@ func (g *gaps) latest(n int) []int64 {
 	return ns
 }
 
+// forgetShorter forgets the gaps that are shorter than the latest n.
+func (g *gaps) forgetShorter(n int) {
+	all := g.latest(gapMemory)
+	if len(all) <= n {
+		return
+	}
+	leastNs := slices.Min(all[len(all)-n:])
+	*g = gaps{}
+	for _, ns := range all {
+		if ns >= leastNs {
+			g.add(ns)
+		}
+	}
+}
+
 // median returns the lower median of the remembered gaps, 0 if there are none.
 func (g *gaps) median() int64 {
 	s := g.recent()

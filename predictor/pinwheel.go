@@ -128,6 +128,7 @@ func (p *Pinwheel) learn(r *region, u *Use, leadNs int64) {
 			continue
 		}
 		f.trigger.learn(a, r.lastIndex, u.StartNs)
+		f.checkLesson()
 		if f.hits++; !met {
 			f.hits = 0
 		}

@@ -152,3 +152,21 @@ func TestAContradictionEndsALesson(t *testing.T) {
 		t.Errorf("a run that is 20 times slower expects %+v with lessons, %+v without", a, b)
 	}
 }
+
+func TestGapsOfALessonThatAreTooShortAreForgotten(t *testing.T) {
+	l := learned(t)
+	for i := range l.Lessons { // the other run had jitter
+		for _, gaps := range [][]int64{l.Lessons[i].GapsNs, l.Lessons[i].AfterNs} {
+			if len(gaps) > 0 {
+				gaps[0] = gaps[0] * 6 / 10
+			}
+		}
+	}
+	p := NewPinwheel(Options{Window: 2, Lessons: &l})
+	prog := program{to: []Predictor{p}}
+	rounds(&prog, 7, 1)
+	needed := prog.nowNs + 100*ms
+	if pr := mustNext(t, p, 101, prog.nowNs); pr.NextNs > needed || pr.NextNs < needed-10*ms {
+		t.Errorf("wanted %d ms before the need", (needed-pr.NextNs)/ms)
+	}
+}

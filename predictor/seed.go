@@ -18,6 +18,8 @@ const (
 	unknownSpeed = .8
 	// littleSlack is for the contexts in which this run has changed its speed more than in others.
 	littleSlack = .95
+	// ownGaps is how many gaps of this run it takes to know better than a lesson how short they are at the least.
+	ownGaps = 3
 	// mostChange is how much faster or slower than the lesson its first own gap may be.
 	mostChange = 3
 	// lessonConfidence bounds the confidence in a trigger that this run has not seen.
@@ -75,6 +77,19 @@ func (s *seeds) correct(sig signature, f *follower, ownNs int64) {
 	f.gaps.addScaled(l.GapsNs, scale)
 	f.trigger.gaps = gaps{}
 	f.trigger.gaps.addScaled(l.AfterNs, scale)
+	f.unsure = ownGaps
+}
+
+// checkLesson forgets the gaps of a lesson that are shorter than all of this run, once that has some. The other run may
+// have had more jitter, and the shortest gap decides how early a region is registered.
+func (f *follower) checkLesson() {
+	if f.unsure == 0 {
+		return
+	}
+	if f.unsure--; f.unsure == 0 {
+		f.gaps.forgetShorter(ownGaps)
+		f.trigger.gaps.forgetShorter(ownGaps)
+	}
 }
 
 // isLast reports whether a buffer that was used so often is used no more.
