@@ -75,7 +75,9 @@ var shareOfFew = [...]float64{.12, .06} // one gap, two
 const (
 	// shareCold is for a gap in which code ran for the first time: page faults and cold caches make it
 	// longer than it will be the next time, in SP.D more than twice as long.
-	shareCold           = .75
+	shareCold = .75
+	// shareOnce is for a gap that the other run had once.
+	shareOnce           = .55
 	shareThreeFrames    = .3 // a less specific context
 	shareOneOrTwoFrames = .55
 	shareAnyContext     = .5

@@ -156,6 +156,8 @@ func (p *Pinwheel) predict(r *region) {
 			return // it stays registered
 		case f.cold:
 			p.predictShare(r, &f.gaps, shareCold)
+		case f.seeded && f.gaps.n == 1 && r.followers[levelSite].gaps.n == 1:
+			p.predictShare(r, &f.gaps, shareOnce)
 		case level < levelFrame3:
 			p.predictShare(r, &f.gaps, shareOneOrTwoFrames)
 		case level < levelSite:

@@ -170,3 +170,21 @@ func TestGapsOfALessonThatAreTooShortAreForgotten(t *testing.T) {
 		t.Errorf("wanted %d ms before the need", (needed-pr.NextNs)/ms)
 	}
 }
+
+func TestALessonOfOneGapIsUsedWithCaution(t *testing.T) {
+	l := learned(t)
+	wantedNs := func() int64 {
+		p := NewPinwheel(Options{Window: 0, Lessons: &l})
+		prog := program{to: []Predictor{p}}
+		prog.call(7, 10, ms)
+		return mustNext(t, p, 7, prog.nowNs).NextNs - prog.nowNs
+	}
+	often := wantedNs()
+	for i := range l.Lessons {
+		n := &l.Lessons[i]
+		n.GapsNs = n.GapsNs[:min(1, len(n.GapsNs))]
+	}
+	if once := wantedNs(); once <= 0 || once > often*6/10 {
+		t.Errorf("wanted %d ms after the use by one gap, %d ms by many", once/ms, often/ms)
+	}
+}
