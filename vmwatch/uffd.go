@@ -10,6 +10,7 @@ import (
 	"go.uber.org/atomic"
 	"golang.org/x/sys/unix"
 
+	"pinwheel/internal/uffd"
 	"pinwheel/mem"
 )
 
@@ -48,7 +49,7 @@ type uffdRange struct {
 }
 
 func openUffd() (notifier, error) {
-	fd, err := uffdOpen()
+	fd, err := uffd.Open(uffdFeatures)
 	if err != nil {
 		return nil, err
 	}
@@ -77,14 +78,14 @@ func (n *uffdNotifier) arm(r mem.Range) (verifier, error) {
 		if !o.r.Overlaps(r) || o.lost.Load() {
 			continue
 		}
-		if !pagesAre(n.pagemap.Fd(), o.r, pageIsWPAllowed) {
+		if !pagesAre(n.pagemap.Fd(), o.r, uffd.WPAllowed) {
 			o.lost.Store(true)
 			continue
 		}
 		free.Remove(o.r)
 	}
 	for f := range free.All() {
-		if err := uffdArm(n.fd, f); err != nil {
+		if err := uffd.Register(n.fd, f); err != nil {
 			return nil, err
 		}
 	}
@@ -102,7 +103,7 @@ func (n *uffdNotifier) disarm(_ mem.Range, v verifier) {
 		free.Remove(o.r)
 	}
 	for f := range free.All() {
-		uffdDisarm(n.fd, f)
+		uffd.Unregister(n.fd, f)
 	}
 }
 
@@ -124,7 +125,7 @@ func (n *uffdNotifier) drain(seen uint64, report func(mem.Range)) (next uint64, 
 // no thread is left waiting for its event to be read.
 func (n *uffdNotifier) close() error {
 	for _, u := range n.armed {
-		uffdDisarm(n.fd, u.r)
+		uffd.Unregister(n.fd, u.r)
 	}
 	n.armed = nil
 	return errors.Join(n.reader.stop(), unix.Close(n.fd), n.pagemap.Close())
@@ -141,5 +142,5 @@ func (u *uffdRange) pinned() error {
 func (u *uffdRange) unchanged() bool { return u.faults.Load() == pageFaults() && u.intact() }
 
 func (u *uffdRange) intact() bool {
-	return !u.lost.Load() && pagesAre(u.n.pagemap.Fd(), u.r, pageIsWPAllowed|pageIsPresent)
+	return !u.lost.Load() && pagesAre(u.n.pagemap.Fd(), u.r, uffd.WPAllowed|uffd.Present)
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"pinwheel/internal/uffd"
 )
 
 func TestUserfaultfdClosedByTheProgramNeitherBlocksNorGoesStale(t *testing.T) {
@@ -29,12 +31,12 @@ func TestMemoryOfAnotherUserfaultfdIsRefused(t *testing.T) {
 	w := openOrExplain(t, "uffd")
 	w.frames = nil
 	s, _ := subject(t)
-	fd, err := uffdOpen()
+	fd, err := uffd.Open(uffdFeatures)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unix.Close(fd) // disarms, so that Free waits for nobody
-	if err := uffdArm(fd, s.Range); err != nil {
+	if err := uffd.Register(fd, s.Range); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := w.Watch(s.Range); !errors.Is(err, ErrNotCacheable) {
