@@ -16,7 +16,7 @@
 //	§4.1  Node.Export, Permissions; Node.Import, Node.ImportAsync
 //	§4    Import.Proxy, Node.SendTo: destination proxy space
 //	§4.2  Import.Send, Import.SendAsync, Op: deliberate update
-//	§4.3  Import.Map, Mapping.Unmap: automatic update
+//	§4.3  Import.Map, Mapping.Flush, Store, Publish and Unmap: automatic update
 //	§4.4  SendOptions.Notify; Export.Handle, Block, Unblock, Discard, Wait, FD
 //	§4.5  Import.Unimport; Export.Unexport, Export.UnexportAsync
 //
@@ -25,15 +25,21 @@
 // The address of the exporter chooses the transport. At a Unix socket, an export in memory of Alloc becomes
 // shared memory: the exporter passes its memfd, a message is a copy, and Map makes stores messages. An
 // export of other memory gets its messages through the socket. Over TCP they go through TLS 1.3,
-// by certificates or by a token. Nodes of one user on one machine need neither. Automatic update over a
-// connection and RDMA are not there yet.
+// by certificates or by a token. Nodes of one user on one machine need neither. Over connections, automatic
+// update finds what has changed by the kernel's write tracking (Linux 6.7). RDMA is not there yet.
 //
 // # Order
 //
 // Messages through one Import arrive in the order of their Sends, and a notification comes after its
 // message. There is no order between imports, nor among the bytes of a message before all of it has
 // arrived. An Op is Sent when its source may be changed, and Acked when the message is in the memory of the
-// exporter. Neither says that somebody looked at it.
+// exporter. Neither says that somebody looked at it. A message that is one word of 8 bytes, at an aligned
+// address, appears there at once.
+//
+// What is stored into an automatic update area of shared memory arrives in the order of stores. Over a
+// connection it arrives in rounds: those have their order, the words of one round have none. Flush ends a
+// round, Publish stores a word after one, and Store sends one word between rounds. Send has no order with any
+// of these.
 //
 // # Protection
 //

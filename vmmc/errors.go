@@ -46,8 +46,8 @@ var (
 	ErrPeerGone = errors.New("vmmc: peer gone")
 	// ErrTooManyOps is the error of SendAsync when MaxOps messages wait already.
 	ErrTooManyOps = errors.New("vmmc: too many messages wait")
-	// ErrNotShared is the error of Map if the export is not shared memory of this machine.
-	ErrNotShared = errors.New("vmmc: not in shared memory")
+	// ErrUnmapped is the error of a Mapping that was unmapped.
+	ErrUnmapped = errors.New("vmmc: unmapped")
 	// ErrClosed says that this node was closed.
 	ErrClosed = errors.New("vmmc: node closed")
 )

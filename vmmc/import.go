@@ -156,7 +156,7 @@ func (i *Import) unmap() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for _, m := range i.mappings {
-		if err := m.unmap(); err != nil {
+		if err := m.end(); err != nil {
 			i.link.node.warn("the area %v stays mapped: %v", m.area, err)
 		}
 	}

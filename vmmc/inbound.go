@@ -3,6 +3,7 @@ package vmmc
 import (
 	"context"
 	"crypto/tls"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -137,7 +138,7 @@ func (in *inbound) handle(f *wire.Frame) error {
 		e := n.exports[id]
 		n.mu.Unlock()
 		in.arrived++
-		_, err = io.ReadFull(in.in, e.memory[f.Offset:][:f.Bytes])
+		err = in.deliver(e.memory[f.Offset:][:f.Bytes])
 		n.mu.Lock()
 		return err
 	case wire.Notify:
@@ -147,6 +148,21 @@ func (in *inbound) handle(f *wire.Frame) error {
 		in.closeRing(f.Number)
 	}
 	_, err := n.exporter.Receive(in.link, f)
+	return err
+}
+
+// deliver reads the bytes of a message into their place. A word appears there at once.
+func (in *inbound) deliver(to []byte) error {
+	w, aligned := word(to)
+	if !aligned {
+		_, err := io.ReadFull(in.in, to)
+		return err
+	}
+	var b [wordBytes]byte
+	_, err := io.ReadFull(in.in, b[:])
+	if err == nil {
+		w.Store(binary.NativeEndian.Uint64(b[:]))
+	}
 	return err
 }
 

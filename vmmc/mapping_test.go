@@ -19,7 +19,7 @@ func mapped(t *testing.T) (w *world, remote, local []byte, e *Export, i *Import,
 		t.Fatal(err)
 	}
 	local[0], local[page] = 'a', 'b'
-	m, err = i.Map(mem.PageSize, local[page:])
+	m, err = i.Map(mem.PageSize, local[page:], MapOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestStoresIntoAnAutomaticUpdateAreaArrive(t *testing.T) {
 	if got := to.Load(); got != 999 || local[3*page-1] != 'z' {
 		t.Errorf("%d and %q after Unmap", got, local[3*page-1])
 	}
-	if m, err := i.Map(0, local); err != nil { // another destination
+	if m, err := i.Map(0, local, MapOptions{}); err != nil { // another destination
 		t.Error(err)
 	} else if err := errors.Join(m.Unmap(), m.Unmap()); err != nil {
 		t.Error(err)
@@ -57,10 +57,10 @@ func TestStoresIntoAnAutomaticUpdateAreaArrive(t *testing.T) {
 func TestAddressHasOneDestination(t *testing.T) {
 	w, _, local, _, i, _ := mapped(t)
 	page := int(mem.PageSize)
-	if _, err := i.Map(0, local[2*page:]); !errors.Is(err, ErrInUse) {
+	if _, err := i.Map(0, local[2*page:], MapOptions{}); !errors.Is(err, ErrInUse) {
 		t.Errorf("a second mapping: %v", err)
 	}
-	if _, err := i.Map(0, local[:page]); err != nil {
+	if _, err := i.Map(0, local[:page], MapOptions{}); err != nil {
 		t.Errorf("the page before: %v", err)
 	}
 	if _, err := w.importer.Export(5, local[:9], sender, ExportOptions{}); !errors.Is(err, ErrInUse) {
@@ -78,11 +78,11 @@ func TestWhatCannotBeMappedIsRefused(t *testing.T) {
 	}
 	page := int(mem.PageSize)
 	for what, try := range map[string]func() (*Mapping, error){
-		"half a page":       func() (*Mapping, error) { return i.Map(0, local[:page/2]) },
-		"no page":           func() (*Mapping, error) { return i.Map(0, local[:0]) },
-		"from half a page":  func() (*Mapping, error) { return i.Map(uint64(page/2), local[:page]) },
-		"beyond the export": func() (*Mapping, error) { return i.Map(uint64(3*page), local[:2*page]) },
-		"other memory":      func() (*Mapping, error) { return i.Map(0, make([]byte, 4*page)) },
+		"half a page":       func() (*Mapping, error) { return i.Map(0, local[:page/2], MapOptions{}) },
+		"no page":           func() (*Mapping, error) { return i.Map(0, local[:0], MapOptions{}) },
+		"from half a page":  func() (*Mapping, error) { return i.Map(uint64(page/2), local[:page], MapOptions{}) },
+		"beyond the export": func() (*Mapping, error) { return i.Map(uint64(3*page), local[:2*page], MapOptions{}) },
+		"other memory":      func() (*Mapping, error) { return i.Map(0, make([]byte, 4*page), MapOptions{}) },
 	} {
 		if _, err := try(); err == nil {
 			t.Errorf("%s was mapped", what)
@@ -91,18 +91,12 @@ func TestWhatCannotBeMappedIsRefused(t *testing.T) {
 	if _, err := w.importer.Export(5, local[:9], sender, ExportOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := i.Map(0, local); !errors.Is(err, ErrInUse) {
+	if _, err := i.Map(0, local, MapOptions{}); !errors.Is(err, ErrInUse) {
 		t.Errorf("exported memory: %v", err)
 	}
 	i.Unimport()
-	if _, err := i.Map(0, local); !errors.Is(err, ErrUnimported) {
+	if _, err := i.Map(0, local, MapOptions{}); !errors.Is(err, ErrUnimported) {
 		t.Errorf("after Unimport: %v", err)
-	}
-	other := transports[1].begin(t)
-	if _, _, i := other.pair(t, page, ExportOptions{}); i.Shared() {
-		t.Error("heap memory is shared")
-	} else if _, err := i.Map(0, local[page:2*page]); !errors.Is(err, ErrNotShared) {
-		t.Errorf("memory that is not shared: %v", err)
 	}
 }
 

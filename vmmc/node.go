@@ -37,6 +37,8 @@ type Node struct {
 	blocks   []*block
 	proxies  []proxy
 	warnings int
+
+	tracker tracker
 }
 
 // Open makes a Node and listens at its addresses. It fails if the options make no sense, or if there is no
@@ -132,6 +134,7 @@ func (n *Node) Close() error {
 		errs = append(errs, b.free())
 	}
 	n.blocks = nil
+	errs = append(errs, n.tracker.close())
 	return errors.Join(errs...)
 }
 

@@ -19,9 +19,16 @@ type Op struct {
 	// outbound.mu protects what follows, but the channels.
 	src         []byte // that has not been sent
 	at          uint64 // where it goes
+	more        []piece
 	last        uint64 // place of the last frame in the order of the connection
 	sent, acked state
 	err         error
+}
+
+// piece is a part of a message of automatic update.
+type piece struct {
+	src []byte
+	at  uint64 // where it goes
 }
 
 // state is one that an Op reaches once.

@@ -19,14 +19,15 @@ type outbound struct {
 	address string
 
 	// mu protects what follows. It is taken after Node.mu, and before stream.mu.
-	mu       sync.Mutex
-	importer *protocol.Importer
-	imports  map[uint64]*Import
-	queue    []*Op  // whose bytes have not all been sent, in order
-	sending  []*Op  // whose last bytes the writer has
-	unacked  []*Op  // whose last frame has its place in the order, by that
-	count    uint64 // of Data and Notify frames that have their place
-	down     error  // why nothing can be imported any more
+	mu        sync.Mutex
+	importer  *protocol.Importer
+	imports   map[uint64]*Import
+	queue     []*Op  // whose bytes have not all been sent, in order
+	sending   []*Op  // whose last bytes the writer has
+	unacked   []*Op  // whose last frame has its place in the order, by that
+	count     uint64 // of Data and Notify frames that have their place
+	confirmed uint64 // how many of these have arrived
+	down      error  // why nothing can be imported any more
 }
 
 func newOutbound(n *Node, address string, s *stream) *outbound {
@@ -52,7 +53,8 @@ func (o *outbound) emit(f *wire.Frame) {
 	op := i.notifying[0]
 	i.notifying = i.notifying[1:]
 	if i.ring == nil {
-		o.placed(op)
+		o.count++
+		o.ordered(op)
 		op.finish(&op.sent, nil)
 		o.send(f, nil)
 		return
@@ -63,11 +65,13 @@ func (o *outbound) emit(f *wire.Frame) {
 	op.fail(nil) // reaches both states: the exporter has it
 }
 
-// placed gives the last frame of an op its place in the order. mu is held.
-func (o *outbound) placed(op *Op) {
-	o.count++
+// ordered completes an op when all frames so far have arrived. mu is held.
+func (o *outbound) ordered(op *Op) {
 	op.last = o.count
 	o.unacked = append(o.unacked, op)
+	if op.last <= o.confirmed { // it has no bytes: there will be no other Ack for it
+		_ = o.acked(o.confirmed) // which was in order
+	}
 }
 
 // serve reads what the exporter sends until the connection ends. It says nothing before the exporter said
@@ -177,6 +181,7 @@ func (o *outbound) acked(count uint64) error {
 	if count > o.count {
 		return fmt.Errorf("%w: %d messages arrived of %d", protocol.ErrProtocol, count, o.count)
 	}
+	o.confirmed = count
 	for len(o.unacked) > 0 && o.unacked[0].last <= count {
 		o.unacked[0].finish(&o.unacked[0].sent, nil)
 		o.unacked[0].finish(&o.unacked[0].acked, nil)
@@ -185,7 +190,7 @@ func (o *outbound) acked(count uint64) error {
 	return nil
 }
 
-// next is the source of the writer: the next bytes of the oldest op.
+// next is the source of the writer: the next bytes of the oldest ops, as many as there is room for.
 func (o *outbound) next(b []byte) []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -201,26 +206,41 @@ func (o *outbound) next(b []byte) []byte {
 			continue
 		}
 		n := min(len(op.src), wire.MaxChunk)
+		if len(b) > 0 && len(b)+wire.DataHeader+n > cap(b) {
+			break
+		}
 		if n > 0 {
 			b = wire.Append(b, &wire.Frame{Type: wire.Data, Number: i.number, Offset: op.at, Bytes: uint64(n)})
 			b = append(b, op.src[:n]...)
 			op.src, op.at = op.src[n:], op.at+uint64(n)
-		}
-		if len(op.src) == 0 {
-			o.queue = o.queue[1:]
-			o.sending = append(o.sending, op)
-		}
-		if n == 0 {
-			continue // there is only the notification, of which written takes care
-		}
-		if len(op.src) == 0 && !op.notify {
-			o.placed(op)
-		} else {
 			o.count++
 		}
-		break
+		if len(op.src) == 0 && len(op.more) > 0 {
+			op.src, op.at, op.more = op.more[0].src, op.more[0].at, op.more[1:]
+		}
+		if len(op.src) > 0 {
+			continue
+		}
+		o.queue = o.queue[1:]
+		o.sending = append(o.sending, op)
+		if op.notify {
+			break // the notification has its place before what follows: written takes care of it
+		}
+		o.ordered(op)
 	}
 	return b
+}
+
+// oldest is closed when the oldest message that waits has been sent out.
+func (o *outbound) oldest() <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.queue) == 0 {
+		none := make(chan struct{})
+		close(none)
+		return none
+	}
+	return o.queue[0].sent.c
 }
 
 // written hears that all that next returned has been sent out.

@@ -57,17 +57,26 @@ func (i *Import) SendAsync(src []byte, off uint64, o SendOptions) (*Op, error) {
 		}
 		return op, nil
 	}
+	if err := i.enqueue(op); err != nil {
+		return nil, err
+	}
+	return op, nil
+}
+
+// enqueue gives a message to the writer of the connection.
+func (i *Import) enqueue(op *Op) error {
+	l := i.link
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case i.err != nil:
-		return nil, i.err
-	case len(l.queue) >= MaxOps || len(i.notifying) >= MaxOps:
-		return nil, ErrTooManyOps
+		return i.err
+	case len(l.queue) >= MaxOps || op.notify && len(i.notifying) >= MaxOps:
+		return ErrTooManyOps
 	}
 	l.queue = append(l.queue, op)
 	l.stir()
-	return op, nil
+	return nil
 }
 
 func (i *Import) bounds(src []byte, off uint64) error {

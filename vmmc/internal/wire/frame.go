@@ -35,6 +35,8 @@ const (
 	MaxName = 255
 	// MaxChunk is the most bytes that follow one Data frame: others need not wait long behind it.
 	MaxChunk = 64 << 10 // 64 KiB
+	// DataHeader is the bytes of a Data frame.
+	DataHeader = headerBytes + 3*8
 )
 
 // Frame is one frame. Only the fields that its Type names are coded.

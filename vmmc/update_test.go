@@ -1,0 +1,446 @@
+package vmmc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"pinwheel/internal/testwait"
+	"pinwheel/mem"
+)
+
+// connected are the transports without shared memory.
+func connected() []transport { return transports[1:] }
+
+// byHand makes an area whose stores go out by Flush and Publish only.
+var byHand = MapOptions{Interval: -1}
+
+// area is an automatic update area of some pages, in the middle of an export that is two pages longer.
+type area struct {
+	*world
+	local, remote []byte // remote is what the area goes to
+	around        []byte // the export
+	in            *Import
+	m             *Mapping
+}
+
+func newArea(t testing.TB, tr transport, pages int, o MapOptions, change ...func(*Options)) *area {
+	t.Helper()
+	a := &area{world: tr.begin(t, change...)}
+	n := pages * int(mem.PageSize)
+	a.around, _, a.in = a.pair(t, n+2*int(mem.PageSize), ExportOptions{})
+	for k := range a.around {
+		a.around[k] = 0xee
+	}
+	// Not at a page: an area over a connection may begin anywhere.
+	a.remote = a.around[104:][:n]
+	var err error
+	if a.local, err = a.importer.Alloc(uint64(n)); err == nil {
+		a.m, err = a.in.Map(104, a.local, o)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func (a *area) flush(t testing.TB) {
+	t.Helper()
+	if err := a.m.Flush(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (a *area) equal(t testing.TB) {
+	t.Helper()
+	if at := firstDifference(a.local, a.remote); at >= 0 {
+		t.Fatalf("byte %d is %d here, %d there", at, a.local[at], a.remote[at])
+	}
+	n := len(a.local) + 104
+	if k := slices.IndexFunc(append(slices.Clone(a.around[:104]), a.around[n:]...), func(b byte) bool { return b != 0xee }); k >= 0 {
+		t.Fatalf("byte %d beside the area was written to", k)
+	}
+}
+
+func firstDifference(a, b []byte) int {
+	for k := range a {
+		if a[k] != b[k] {
+			return k
+		}
+	}
+	return -1
+}
+
+// untracked is a node on a kernel that tracks no writes.
+func (a *area) untracked() { a.m.update.tracked = false }
+
+// tracks skips a test where the kernel can't do what it is about.
+func (a *area) tracks(t testing.TB) {
+	t.Helper()
+	if !a.m.update.tracked {
+		var u unix.Utsname
+		_ = unix.Uname(&u)
+		t.Skipf("Linux %s tracks no writes here: %v", unix.ByteSliceToString(u.Release[:]), a.importer.tracker.err)
+	}
+}
+
+func TestFlushMakesTheReceiverEqual(t *testing.T) {
+	for _, tr := range connected() {
+		for _, tracked := range []bool{true, false} {
+			t.Run(tr.name+map[bool]string{true: "", false: " without tracking"}[tracked], func(t *testing.T) {
+				const pages = 40
+				a := newArea(t, tr, pages, MapOptions{Interval: -1, Copy: true})
+				if tracked {
+					a.tracks(t)
+				} else {
+					a.importer.tracker.untrack(a.m.area)
+					a.untracked()
+				}
+				a.flush(t)
+				a.equal(t)
+				random := rand.New(rand.NewPCG(1, 2))
+				for round := range 100 {
+					switch round % 4 {
+					case 0: // no page
+					case 1:
+						a.local[random.IntN(len(a.local))]++
+					case 2: // all pages, all bytes of some
+						for p := range pages {
+							a.local[p*int(mem.PageSize)+random.IntN(int(mem.PageSize))]++
+						}
+						for k := range a.local[:3*mem.PageSize] {
+							a.local[k]++
+						}
+					case 3: // every other word
+						for k := 0; k < len(a.local); k += 16 {
+							a.local[k]++
+						}
+					}
+					a.flush(t)
+					a.equal(t)
+				}
+			})
+		}
+	}
+}
+
+// Many writers, and rounds beside them.
+func TestRandomWritersReachTheReceiver(t *testing.T) {
+	a := newArea(t, transports[2], 64, MapOptions{Copy: true, Interval: 100 * time.Microsecond})
+	a.tracks(t)
+	for round := range 20 {
+		var writers sync.WaitGroup
+		for w := range 4 {
+			writers.Go(func() {
+				random := rand.New(rand.NewPCG(uint64(round), uint64(w)))
+				mine := len(a.local) / 4
+				for range 2000 {
+					k := w*mine + random.IntN(mine-64)
+					for j := range random.IntN(64) {
+						a.local[k+j] = byte(random.Uint32())
+					}
+				}
+			})
+		}
+		writers.Wait()
+		a.flush(t)
+		a.equal(t)
+	}
+}
+
+func TestStoresGoOutByThemselves(t *testing.T) {
+	a := newArea(t, transports[2], 2, MapOptions{})
+	a.tracks(t)
+	for round := range byte(20) {
+		a.local[5000] = round + 1
+		testwait.Until(t, "the store arrives", func() bool { return wordAt(a.remote, 5000).Load()&0xff == uint64(round)+1 })
+	}
+}
+
+// The words that the receiver writes beside those of the sender stay.
+func TestOnlyChangedWordsAreSent(t *testing.T) {
+	a := newArea(t, transports[2], 1, byHand)
+	for k := 0; k < len(a.local); k += 16 {
+		a.local[k] = 1
+	}
+	a.flush(t)
+	for k := 8; k < len(a.remote); k += 16 {
+		if !bytes.Equal(a.remote[k-8:k], []byte{1, 0, 0, 0, 0, 0, 0, 0}) || a.remote[k] != 0xee {
+			t.Fatalf("at %d: %x", k-8, a.remote[k-8:k+8])
+		}
+	}
+}
+
+// What the kernel writes for the program is found as well.
+func TestReadIntoTheAreaArrives(t *testing.T) {
+	a := newArea(t, transports[2], 20, byHand)
+	a.tracks(t)
+	want := bytes.Repeat([]byte("kernel.."), int(mem.PageSize))
+	path := t.TempDir() + "/data"
+	if err := os.WriteFile(path, want, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	a.flush(t)
+	if n, err := f.Read(a.local[123:][:len(want)]); n != len(want) {
+		t.Fatal(n, err)
+	}
+	a.flush(t)
+	if k := firstDifference(want, a.remote[123:][:len(want)]); k >= 0 {
+		t.Fatalf("byte %d differs", k)
+	}
+}
+
+func TestHugePagesAreTracked(t *testing.T) {
+	const huge = 2 << 20        // 2 MiB
+	w := transports[1].begin(t) // the exporter has memory of its own
+	remote, _, in := w.pair(t, 2*huge, ExportOptions{})
+	// Huge pages of a file lie at multiples of their size in it and in memory: the block moves to such a place.
+	_, err := w.importer.Alloc(2 * huge)
+	place, err2 := unix.Mmap(-1, 0, 3*huge, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	local := place[huge-mem.RangeOf(place).Start%huge:][:2*huge]
+	b := w.importer.blocks[0]
+	b.area = mem.RangeOf(local)
+	if err := mapOver(b.fd, 0, b.area); err != nil {
+		t.Fatal(err)
+	}
+	for k := 0; k < len(local); k += int(mem.PageSize) {
+		local[k] = 1
+	}
+	if err := unix.Madvise(local, unix.MADV_COLLAPSE); err != nil {
+		t.Skipf("this kernel makes no huge pages of the shared memory at %v: %v", mem.RangeOf(local), err)
+	}
+	a := &area{world: w, local: local, remote: remote, in: in}
+	if a.m, err = in.Map(0, local, MapOptions{Copy: true, Interval: -1}); err != nil {
+		t.Fatal(err)
+	}
+	a.tracks(t)
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 50 {
+		for range random.IntN(20) {
+			local[random.IntN(len(local))]++
+		}
+		a.flush(t)
+		if k := firstDifference(local, remote); k >= 0 {
+			t.Fatalf("byte %d differs", k)
+		}
+	}
+}
+
+// Whoever sees the word that was published sees all stores before it.
+func TestPublishIsNeverOvertaken(t *testing.T) {
+	for _, tr := range transports {
+		t.Run(tr.name, func(t *testing.T) {
+			w := tr.begin(t)
+			const pages = 9
+			n := pages * int(mem.PageSize)
+			remote, _, in := w.pair(t, n, ExportOptions{})
+			local, err := w.importer.Alloc(uint64(n))
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := in.Map(0, local, MapOptions{Interval: 200 * time.Microsecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			const rounds = 300
+			failed := make(chan error, 1)
+			go func() {
+				defer close(failed)
+				flag, seen := wordAt(remote, n/2), uint64(0)
+				for seen < rounds {
+					now := flag.Load()
+					if now < seen || now > rounds {
+						failed <- errors.New("the word goes back, or is torn")
+						return
+					}
+					seen = now
+					for p := range pages {
+						if at := p*int(mem.PageSize) + 8*(p+1); wordAt(remote, at).Load() < seen {
+							failed <- errors.New("the word came before what was stored before it")
+							return
+						}
+					}
+				}
+			}()
+			for k := range uint64(rounds) {
+				for p := range pages {
+					wordAt(local, p*int(mem.PageSize)+8*(p+1)).Store(k + 1)
+				}
+				if err := m.Publish(testContext(t), uint64(n/2), k+1); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := testwait.Receive(t, "the last word", failed); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestStoresOfWordsKeepTheirOrder(t *testing.T) {
+	a := newArea(t, transports[2], 1, byHand)
+	first, second := wordAt(a.remote, 64), wordAt(a.remote, 2048)
+	first.Store(0)
+	second.Store(0)
+	done := make(chan bool)
+	const last = 5000
+	go func() {
+		for ok := true; ; {
+			s := second.Load()
+			ok = ok && first.Load() >= s
+			if s == last || !ok {
+				done <- ok
+				return
+			}
+		}
+	}()
+	for k := range uint64(last) {
+		if err := errors.Join(a.m.Store(64, k+1), a.m.Store(2048, k+1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !testwait.Receive(t, "the last word", done) {
+		t.Error("the second word came before the first")
+	}
+	if wordAt(a.local, 64).Load() != last {
+		t.Error("the area does not show what was stored")
+	}
+	wordAt(a.remote, 64).Store(1) // the receiver's answer: nothing sends the word again
+	a.flush(t)
+	if got := wordAt(a.remote, 64).Load(); got != 1 {
+		t.Errorf("the word was sent again: %d", got)
+	}
+	if err := a.m.Store(4, 1); !errors.Is(err, ErrBounds) {
+		t.Errorf("a store of no word: %v", err)
+	}
+	if err := a.m.Store(mem.PageSize, 1); !errors.Is(err, ErrBounds) {
+		t.Errorf("a store beyond the area: %v", err)
+	}
+}
+
+func TestFlushOfARangeSendsItsPages(t *testing.T) {
+	a := newArea(t, transports[2], 4, byHand)
+	page := int(mem.PageSize)
+	a.local[0], a.local[2*page] = 1, 2
+	if err := a.m.FlushRange(testContext(t), uint64(2*page), 1); err != nil {
+		t.Fatal(err)
+	}
+	if a.remote[0] != 0xee || a.remote[2*page] != 2 {
+		t.Errorf("has %d and %d", a.remote[0], a.remote[2*page])
+	}
+	a.flush(t)
+	if a.remote[0] != 1 {
+		t.Errorf("has %d after a Flush of all", a.remote[0])
+	}
+	if err := a.m.FlushRange(testContext(t), uint64(3*page), uint64(page)+1); !errors.Is(err, ErrBounds) {
+		t.Errorf("beyond the area: %v", err)
+	}
+	if err := a.m.FlushRange(testContext(t), 5, 0); err != nil {
+		t.Errorf("nothing: %v", err)
+	}
+}
+
+// A Flush that is given up loses nothing.
+func TestFlushGoesOnWhereAnotherWasGivenUp(t *testing.T) {
+	a := newArea(t, transports[2], 600, MapOptions{Interval: -1, Copy: true})
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	for round := range 20 {
+		for k := 0; k < len(a.local); k += 8 * (1 + round%2) {
+			a.local[k]++
+		}
+		if err := a.m.Flush(over); err != nil && !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		a.flush(t)
+		a.equal(t)
+	}
+}
+
+func TestUnmapSendsWhatWasStoredBefore(t *testing.T) {
+	a := newArea(t, transports[2], 3, byHand)
+	a.local[77] = 7
+	if err := errors.Join(a.m.Unmap(), a.m.Unmap()); err != nil {
+		t.Fatal(err)
+	}
+	a.local[78] = 8
+	arrives(t, a.remote, 77, "\x07\x00\x00")
+	if err := a.m.Flush(testContext(t)); !errors.Is(err, ErrUnmapped) {
+		t.Errorf("a flush after Unmap: %v", err)
+	}
+	if err := a.m.Publish(testContext(t), 0, 1); !errors.Is(err, ErrUnmapped) {
+		t.Errorf("Publish after Unmap: %v", err)
+	}
+	m, err := a.in.Map(0, a.local, MapOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.in.Unimport()
+	for what, err := range map[string]error{
+		"flush": m.Flush(testContext(t)), "store": m.Store(0, 1),
+	} {
+		if !errors.Is(err, ErrUnimported) {
+			t.Errorf("%s after Unimport: %v", what, err)
+		}
+	}
+	if err := errors.Join(m.Unmap(), a.importer.Free(a.local)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFlushFailsWhenThePeerIsGone(t *testing.T) {
+	a := newArea(t, transports[2], 3, byHand)
+	if err := a.exporter.Close(); err != nil {
+		t.Fatal(err)
+	}
+	testwait.Receive(t, "the end of the import", a.in.Done())
+	a.local[1] = 1
+	if err := a.m.Flush(testContext(t)); !errors.Is(err, ErrPeerGone) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestKernelWithoutTrackingIsNamedOnce(t *testing.T) {
+	w := transports[2].begin(t)
+	var said []string
+	o := w.options(t, "sender")
+	o.Warn = func(m string) { said = append(said, m) }
+	w.importer = openNode(t, o)
+	w.importer.tracker.once.Do(func() { w.importer.tracker.err = errors.New("too old") })
+	remote, _, in := w.pair(t, 2*int(mem.PageSize), ExportOptions{})
+	local, err := w.importer.Alloc(2 * mem.PageSize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k := range uint64(2) {
+		m, err := in.Map(k*mem.PageSize, local[k*mem.PageSize:][:mem.PageSize], MapOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := k*mem.PageSize + 9
+		local[at] = 'x'
+		if err := m.Flush(testContext(t)); err != nil || remote[at] != 'x' {
+			t.Errorf("has %d after Flush, %v", remote[at], err)
+		}
+	}
+	if len(said) != 1 || !strings.Contains(said[0], "too old") {
+		t.Errorf("said %q", said)
+	}
+}
