@@ -26,17 +26,19 @@ type Node struct {
 	tasks sync.WaitGroup // goroutines; none begins once closed is set
 
 	// mu protects what follows. It is taken after Import.mu, and before outbound.mu.
-	mu       sync.Mutex
-	closed   bool
-	exporter *protocol.Exporter
-	inbound  map[protocol.Link]*inbound
-	lastLink protocol.Link
-	accepted int // connections, those included that have not said hello
-	exports  map[uint32]*Export
-	outbound map[string]*dialing // by address
-	blocks   []*block
-	proxies  []proxy
-	warnings int
+	mu         sync.Mutex
+	closed     bool
+	exporter   *protocol.Exporter
+	inbound    map[protocol.Link]*inbound
+	lastLink   protocol.Link
+	accepted   int        // connections whose peers have proved who they are
+	handshakes []net.Conn // of the others, oldest first
+	exports    map[uint32]*Export
+	outbound   map[string]*dialing // by address
+	blocks     []*block
+	proxies    []proxy
+	warnings   int
+	hooks      map[*func()]bool // of OnClose
 
 	tracker tracker
 }
@@ -113,6 +115,8 @@ func (n *Node) Close() error {
 	for _, e := range n.exports {
 		e.stir()
 	}
+	hooks := n.hooks
+	n.hooks = nil
 	n.mu.Unlock()
 	var errs []error
 	for _, l := range n.listeners {
@@ -122,6 +126,9 @@ func (n *Node) Close() error {
 		o.close()
 	}
 	n.close()
+	for f := range hooks {
+		(*f)()
+	}
 	n.tasks.Wait()
 
 	n.mu.Lock()
@@ -136,6 +143,25 @@ func (n *Node) Close() error {
 	n.blocks = nil
 	errs = append(errs, n.tracker.close())
 	return errors.Join(errs...)
+}
+
+// OnClose makes Close call f before it frees the memory of Alloc, for those who look into that. stop makes it
+// unneeded. It fails with ErrClosed.
+func (n *Node) OnClose(f func()) (stop func(), err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return nil, ErrClosed
+	}
+	if n.hooks == nil {
+		n.hooks = map[*func()]bool{}
+	}
+	n.hooks[&f] = true
+	return func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(n.hooks, &f)
+	}, nil
 }
 
 // spawn runs f in a goroutine that Close waits for. n.mu is held. It returns ErrClosed if there is nothing

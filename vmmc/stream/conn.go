@@ -1,0 +1,366 @@
+package stream
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"pinwheel/vmmc"
+)
+
+// Addr is the address of an end of a connection.
+type Addr struct {
+	Node    string // address, or name, of the node
+	Service uint32 // of the listener; 0 for the end that dialled
+}
+
+// Network returns "vmmc".
+func (a Addr) Network() string { return "vmmc" }
+
+func (a Addr) String() string {
+	if a.Service == 0 {
+		return a.Node
+	}
+	return fmt.Sprintf("%s/%d", a.Node, a.Service)
+}
+
+// States of a peer, as it says in the inbox.
+const (
+	writeClosed = 1 // all that it wrote is in the ring
+	closed      = 2 // it does not read either
+)
+
+// Conn is a byte stream: a net.Conn with CloseWrite. All methods are safe for concurrent use.
+type Conn struct {
+	node          *vmmc.Node
+	id            uint32 // of the export
+	in            *inbox
+	export        *vmmc.Export
+	to            *vmmc.Import // the inbox of the peer; set before the Conn is given to anybody
+	local, remote Addr
+	released      func() // hears of the end; may be nil
+	forget        func() // the node does not close this connection any more
+
+	// Each has room for one: a call should look again.
+	readable, writable, answered chan struct{}
+
+	readDeadline, writeDeadline deadline
+	closing                     sync.Once
+	closed                      chan struct{}
+
+	// reading is held by the Read that takes bytes. It protects what follows.
+	reading  sync.Mutex
+	taken    uint64 // bytes, ever
+	reported uint64 // of these, those that the peer knows of
+
+	// writing is held by the Write that puts bytes. It protects what follows.
+	writing sync.Mutex
+	put     uint64 // bytes, ever
+	over    bool   // after CloseWrite
+}
+
+// newConn exports an inbox for the permitted peers.
+func newConn(n *vmmc.Node, ring int, p vmmc.Permissions) (*Conn, error) {
+	memory, err := n.Alloc(uint64(ringAt + ring))
+	if err != nil {
+		return nil, err
+	}
+	c := &Conn{
+		node: n, in: inboxIn(memory), closed: make(chan struct{}), readable: make(chan struct{}, 1),
+		writable: make(chan struct{}, 1), answered: make(chan struct{}, 1),
+	}
+	if c.forget, err = n.OnClose(c.abandon); err != nil {
+		return nil, err
+	}
+	p.MaxImporters = 1
+	for {
+		c.id = rand.Uint32() | firstInbox
+		c.export, err = n.Export(c.id, memory, p, vmmc.ExportOptions{Queue: 4, Coalesce: true})
+		if !errors.Is(err, vmmc.ErrExported) {
+			break
+		}
+	}
+	if err != nil {
+		c.forget()
+		return nil, errors.Join(err, n.Free(memory))
+	}
+	c.export.Handle(func(vmmc.Notification) { c.stir() })
+	return c, nil
+}
+
+// connected gives the connection the inbox of its peer. It fails if that has no room for a ring.
+func (c *Conn) connected(to *vmmc.Import, local, remote Addr) error {
+	c.local, c.remote = local, remote
+	if to.Bytes() < ringAt+minRing || to.Bytes() > ringAt+maxRing {
+		to.Unimport()
+		return fmt.Errorf("stream: %v has an inbox of %d bytes", remote, to.Bytes())
+	}
+	c.to = to
+	return nil
+}
+
+func (c *Conn) stir() {
+	for _, w := range []chan struct{}{c.readable, c.writable, c.answered} {
+		select {
+		case w <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// tell stores a word in the inbox of the peer, after all that was sent before.
+func (c *Conn) tell(at, v uint64) (*vmmc.Op, error) {
+	return c.to.SendAsync(binary.NativeEndian.AppendUint64(nil, v), at, vmmc.SendOptions{Notify: true})
+}
+
+// Read reads what the peer wrote. After the last byte, io.EOF says that the peer has closed its side, and
+// any other error that it is gone.
+func (c *Conn) Read(b []byte) (int, error) {
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	n, err := c.read(b)
+	if err != nil && err != io.EOF {
+		err = c.opError("read", err)
+	}
+	return n, err
+}
+
+func (c *Conn) read(b []byte) (int, error) {
+	for {
+		if err := c.usable(&c.readDeadline); err != nil || len(b) == 0 {
+			return 0, err
+		}
+		gone := c.to.Err()         // before the state: a peer that closes says so first
+		state := c.in.state.Load() // before the tail, which does not move any more if this says so
+		ahead := c.in.tail.Load() - c.taken
+		switch {
+		case ahead > uint64(len(c.in.ring)):
+			return 0, fmt.Errorf("stream: the peer claims to have put %d bytes into a ring of %d", ahead, len(c.in.ring))
+		case ahead > 0:
+			n := copy(b[:min(uint64(len(b)), ahead)], c.in.ring[c.taken%uint64(len(c.in.ring)):])
+			c.taken += uint64(n)
+			c.report()
+			return n, nil
+		case state >= writeClosed:
+			return 0, io.EOF
+		case gone != nil:
+			return 0, gone
+		}
+		wait(c, c.readable, &c.readDeadline)
+	}
+}
+
+// report tells the peer, now and then, how much room there is.
+func (c *Conn) report() {
+	if c.taken-c.reported >= uint64(len(c.in.ring))/4 {
+		if _, err := c.tell(headAt, c.taken); err == nil { // else the next Read tries, or finds the peer gone
+			c.reported = c.taken
+		}
+	}
+}
+
+// Write returns when the peer has room for all of b, and it has been sent. If the peer has closed the
+// connection it fails with EPIPE.
+func (c *Conn) Write(b []byte) (int, error) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	n, err := c.write(b)
+	if err != nil {
+		err = c.opError("write", err)
+	}
+	return n, err
+}
+
+func (c *Conn) write(b []byte) (done int, err error) {
+	ring := c.to.Bytes() - ringAt
+	for {
+		if err := c.usable(&c.writeDeadline); err != nil {
+			return done, err
+		}
+		switch {
+		case c.over || c.in.state.Load() >= closed || errors.Is(c.to.Err(), vmmc.ErrUnexported):
+			return done, syscall.EPIPE
+		case c.to.Err() != nil:
+			return done, c.to.Err()
+		case len(b) == 0:
+			return done, nil
+		}
+		full := c.put - c.in.head.Load()
+		if full > ring {
+			return done, fmt.Errorf("stream: the peer claims to have read what was not written: %d bytes left", int64(full))
+		}
+		if full == ring {
+			wait(c, c.writable, &c.writeDeadline)
+			continue
+		}
+		// Not much at a time: the peer reads the first part while the next one is sent.
+		at := c.put % ring
+		n := min(uint64(len(b)), ring-full, ring-at, max(ring/4, minRing/4))
+		if err := c.send(b[:n], ringAt+at); err != nil {
+			return done, err
+		}
+		c.put += n
+		b, done = b[n:], done+int(n)
+	}
+}
+
+// send puts bytes into the ring of the peer and publishes them.
+func (c *Conn) send(b []byte, at uint64) error {
+	for {
+		err := c.to.Send(context.Background(), b, at, vmmc.SendOptions{})
+		if err == nil {
+			_, err = c.tell(tailAt, c.put+uint64(len(b)))
+		}
+		if !errors.Is(err, vmmc.ErrTooManyOps) {
+			return c.ended(err)
+		}
+		// The peer, which may be stopped, handles no notifications. Nothing tells when it does.
+		wait(c, time.After(time.Millisecond), &c.writeDeadline)
+		if err := c.usable(&c.writeDeadline); err != nil {
+			return err
+		}
+	}
+}
+
+// ended makes the error of a Write of that of a Send.
+func (c *Conn) ended(err error) error {
+	select {
+	case <-c.closed:
+		return net.ErrClosed
+	default:
+	}
+	if errors.Is(err, vmmc.ErrUnexported) {
+		return syscall.EPIPE
+	}
+	return err
+}
+
+// usable tells why a call must not go on.
+func (c *Conn) usable(d *deadline) error {
+	select {
+	case <-c.closed:
+		return net.ErrClosed
+	default:
+	}
+	if d.passed() {
+		return os.ErrDeadlineExceeded
+	}
+	return nil
+}
+
+// wait waits until there may be news.
+func wait[T any](c *Conn, news <-chan T, d *deadline) {
+	select {
+	case <-news:
+	case <-d.wait():
+	case <-c.closed:
+	case <-c.to.Done():
+	}
+}
+
+func (c *Conn) opError(op string, err error) error {
+	return &net.OpError{Op: op, Net: "vmmc", Source: c.local, Addr: c.remote, Err: err}
+}
+
+// CloseWrite tells the peer that nothing more comes: its Read returns io.EOF after all that was written. This
+// end can still read.
+func (c *Conn) CloseWrite() error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	select {
+	case <-c.closed:
+		return c.opError("close", net.ErrClosed)
+	default:
+	}
+	if c.over {
+		return nil
+	}
+	c.over = true
+	if _, err := c.tell(stateAt, writeClosed); err != nil {
+		return c.opError("close", c.ended(err))
+	}
+	return nil
+}
+
+// Close ends the connection. The peer can read what was written. Calls that wait return net.ErrClosed.
+func (c *Conn) Close() error {
+	err := c.opError("close", net.ErrClosed)
+	c.closing.Do(func() {
+		close(c.closed)
+		err = nil
+		go c.end()
+	})
+	return err
+}
+
+// abandon closes the connection, as its node closes, and waits until nobody looks into its memory.
+func (c *Conn) abandon() {
+	_ = c.Close() // it fails if it was closed before
+	c.unused()
+}
+
+// unused waits until no call looks into the memory; those that come find the connection closed.
+func (c *Conn) unused() {
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	c.writing.Lock()
+	defer c.writing.Unlock()
+}
+
+// end gives everything back, after the peer has heard of it: whoever finds an inbox gone without a word must
+// take it for a failure.
+func (c *Conn) end() {
+	if c.to != nil {
+		c.writing.Lock() // what a Write has begun to send comes first
+		op, err := c.tell(stateAt, closed)
+		c.writing.Unlock()
+		if err == nil {
+			_ = op.Wait(context.Background()) // bounded by the heartbeat of the node
+		}
+		c.to.Unimport()
+	}
+	c.unused()
+	c.forget()
+	// They fail only if the node has been closed: then it has done this.
+	_ = c.export.Unexport(context.Background())
+	_ = c.node.Free(c.in.data)
+	if c.released != nil {
+		c.released()
+	}
+}
+
+// LocalAddr returns the address of this end.
+func (c *Conn) LocalAddr() net.Addr { return c.local }
+
+// RemoteAddr returns the address of the other end.
+func (c *Conn) RemoteAddr() net.Addr { return c.remote }
+
+// SetDeadline sets those of Read and Write. It always succeeds on a Conn that is open.
+func (c *Conn) SetDeadline(t time.Time) error {
+	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
+}
+
+// SetReadDeadline sets the time after which Read fails with os.ErrDeadlineExceeded; the zero Time is never.
+func (c *Conn) SetReadDeadline(t time.Time) error { return c.setDeadline(&c.readDeadline, t) }
+
+// SetWriteDeadline is SetReadDeadline for Write. See the caveats of the package.
+func (c *Conn) SetWriteDeadline(t time.Time) error { return c.setDeadline(&c.writeDeadline, t) }
+
+func (c *Conn) setDeadline(d *deadline, t time.Time) error {
+	select {
+	case <-c.closed:
+		return c.opError("set", net.ErrClosed)
+	default:
+	}
+	d.set(t)
+	c.stir()
+	return nil
+}

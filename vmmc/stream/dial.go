@@ -1,0 +1,87 @@
+package stream
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"pinwheel/vmmc"
+)
+
+// retry is the pause after which Dial asks again: another request may have been written over its own, or the
+// listener may have had no room.
+const retry = 500 * time.Millisecond
+
+// Dial connects to the listener for a service at the address of a node. It waits for the listener until ctx
+// ends. The node n must listen at an address that the other node can reach.
+func Dial(ctx context.Context, n *vmmc.Node, address string, service uint32, o Options) (*Conn, error) {
+	if err := o.EnsureDefaults(); err != nil {
+		return nil, err
+	}
+	mine, err := o.reachable(n, address)
+	if err != nil {
+		return nil, err
+	}
+	c, err := newConn(n, o.Ring, o.Peers)
+	if err != nil {
+		return nil, err
+	}
+	to, err := c.ask(ctx, address, service, request{c.id, mine})
+	if err == nil {
+		err = c.connected(to, Addr{Node: mine}, Addr{address, service})
+	}
+	if err != nil {
+		c.Close()
+		return nil, fmt.Errorf("stream: service %d of %s: %w", service, address, err)
+	}
+	return c, nil
+}
+
+// ask requests a connection until there is an answer, and imports the inbox that it names.
+func (c *Conn) ask(ctx context.Context, address string, service uint32, r request) (*vmmc.Import, error) {
+	door, err := c.node.Import(ctx, service, address)
+	if err != nil {
+		return nil, err
+	}
+	defer door.Unimport()
+	if door.Bytes() != slots*slotBytes {
+		return nil, fmt.Errorf("the export has %d bytes, and so is no listener", door.Bytes())
+	}
+	again := time.NewTicker(retry)
+	defer again.Stop()
+	for {
+		slot := rand.Uint64N(slots)
+		if err := door.Send(ctx, r.encode(), slot*slotBytes, vmmc.SendOptions{Notify: true}); err != nil {
+			return nil, err
+		}
+		for asking := true; asking; {
+			a, err := c.answer()
+			if err != nil {
+				return nil, err
+			}
+			if a != 0 {
+				return c.node.Import(ctx, uint32(a), address)
+			}
+			select {
+			case <-c.answered:
+			case <-again.C:
+				asking = false
+			case <-door.Done():
+				return nil, door.Err()
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+	}
+}
+
+// answer returns what the listener answered, or 0.
+func (c *Conn) answer() (uint64, error) {
+	c.reading.Lock() // the memory stays
+	defer c.reading.Unlock()
+	if err := c.usable(&c.readDeadline); err != nil {
+		return 0, err
+	}
+	return c.in.answer.Load(), nil
+}

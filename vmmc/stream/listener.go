@@ -1,0 +1,168 @@
+package stream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+
+	"pinwheel/vmmc"
+)
+
+// Listener accepts connections for a service: a net.Listener. All methods are safe for concurrent use.
+type Listener struct {
+	node    *vmmc.Node
+	addr    Addr
+	opt     Options
+	memory  []byte
+	door    *vmmc.Export
+	ctx     context.Context // ends with Close
+	close   context.CancelFunc
+	waiting chan *Conn
+
+	// mu protects what follows, and keeps the memory. It is a leaf.
+	mu    sync.Mutex
+	known map[caller]bool // those who have a connection, or are to get one
+	begun int             // connections that wait, to be made or for Accept
+	tasks sync.WaitGroup  // make connections; none begins after Close
+}
+
+// caller is an inbox of a peer.
+type caller struct {
+	peer, address string
+	inbox         uint32
+}
+
+// Listen makes a node accept connections for a service, a number below 1<<31 that no export of it has.
+func Listen(n *vmmc.Node, service uint32, o Options) (*Listener, error) {
+	if err := o.EnsureDefaults(); err != nil {
+		return nil, err
+	}
+	addresses := n.Addresses()
+	if service >= firstInbox || len(addresses) == 0 {
+		return nil, fmt.Errorf("stream: service %d at %q", service, addresses)
+	}
+	memory, err := n.Alloc(slots * slotBytes)
+	if err != nil {
+		return nil, err
+	}
+	l := &Listener{
+		node: n, addr: Addr{addresses[0], service}, opt: o, memory: memory,
+		waiting: make(chan *Conn, o.Backlog), known: map[caller]bool{},
+	}
+	l.ctx, l.close = context.WithCancel(context.Background())
+	if l.door, err = n.Export(service, memory, o.Peers, vmmc.ExportOptions{}); err != nil {
+		return nil, errors.Join(err, n.Free(memory))
+	}
+	l.door.Handle(l.asked)
+	return l, nil
+}
+
+// asked takes a request. Those that are malformed, known, or too many are asked again, or not meant.
+func (l *Listener) asked(n vmmc.Notification) {
+	if n.Offset%slotBytes != 0 || n.Bytes > slotBytes {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ctx.Err() != nil { // the memory may be gone
+		return
+	}
+	r, err := decodeRequest(bytes.Clone(l.memory[n.Offset:][:n.Bytes]))
+	who := caller{n.Peer, r.address, r.inbox}
+	if err != nil || l.known[who] || l.begun >= l.opt.Backlog {
+		return
+	}
+	l.known[who] = true
+	l.begun++
+	l.tasks.Go(func() {
+		if c, err := l.connect(who); err == nil {
+			l.waiting <- c // there is room for all that are begun
+			return
+		}
+		l.mu.Lock()
+		l.begun--
+		l.mu.Unlock()
+		l.forget(who)
+	})
+}
+
+// connect makes the connection that somebody asked for. It fails, without a word, for those who have gone.
+func (l *Listener) connect(who caller) (*Conn, error) {
+	ctx, cancel := context.WithTimeout(l.ctx, l.opt.Timeout)
+	defer cancel()
+	c, err := newConn(l.node, l.opt.Ring, vmmc.Permissions{Peers: []string{who.peer}})
+	if err != nil {
+		return nil, err
+	}
+	to, err := l.node.Import(ctx, who.inbox, who.address)
+	if err == nil {
+		err = c.connected(to, l.addr, Addr{Node: who.address})
+	}
+	if err == nil {
+		_, err = c.tell(answerAt, 1<<32|uint64(c.id))
+	}
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	c.released = func() { l.forget(who) }
+	return c, nil
+}
+
+func (l *Listener) forget(who caller) {
+	l.mu.Lock()
+	delete(l.known, who)
+	l.mu.Unlock()
+}
+
+// Accept returns the next connection.
+func (l *Listener) Accept() (net.Conn, error) {
+	if l.ctx.Err() == nil {
+		select {
+		case c := <-l.waiting:
+			l.mu.Lock()
+			l.begun--
+			l.mu.Unlock()
+			return c, nil
+		case <-l.ctx.Done():
+		}
+	}
+	return nil, &net.OpError{Op: "accept", Net: "vmmc", Addr: l.addr, Err: net.ErrClosed}
+}
+
+// Close ends the listener, and the connections that nobody has accepted. Others stay.
+func (l *Listener) Close() error {
+	l.mu.Lock()
+	closed := l.ctx.Err() != nil
+	l.close()
+	l.mu.Unlock()
+	if closed {
+		return &net.OpError{Op: "close", Net: "vmmc", Addr: l.addr, Err: net.ErrClosed}
+	}
+	l.tasks.Wait()
+	for {
+		select {
+		case c := <-l.waiting:
+			c.Close()
+			continue
+		default:
+		}
+		break
+	}
+	err := l.door.Unexport(context.Background())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil { // else the node was closed, and has freed it
+		err = l.node.Free(l.memory)
+	}
+	if errors.Is(err, vmmc.ErrNotExported) {
+		return nil
+	}
+	return err
+}
+
+// Addr returns the address of the node and the service.
+func (l *Listener) Addr() net.Addr { return l.addr }

@@ -1,0 +1,59 @@
+package stream
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"pinwheel/vmmc"
+)
+
+// Options configure a Listener, or a Dial.
+type Options struct {
+	// Peers are those who may connect to a Listener, and those to whom Dial may connect: their nodes send into
+	// the memory of this one. The zero value permits nobody.
+	Peers vmmc.Permissions
+	// Ring is how many bytes of the peer wait at most to be read. 0 stands for 256 KiB.
+	Ring int
+	// Address is where the peer finds the node of Dial. Empty: the first of its addresses on the network
+	// of the peer.
+	Address string
+	// Backlog is how many connections of a Listener wait at most, to be made and for Accept. More are asked
+	// for again by those who dial. 0 stands for 128.
+	Backlog int
+	// Timeout bounds the steps of making a connection at the Listener. 0 stands for 10 seconds.
+	Timeout time.Duration
+}
+
+const (
+	minRing = 4 << 10 // 4 KiB
+	maxRing = 1 << 30 // 1 GiB
+)
+
+// EnsureDefaults fills in what is zero. It fails if the options make no sense.
+func (o *Options) EnsureDefaults() error {
+	o.Ring = cmp.Or(o.Ring, 256<<10)
+	o.Backlog = cmp.Or(o.Backlog, 128)
+	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
+	if o.Ring < minRing || o.Ring > maxRing || o.Backlog < 0 || o.Timeout < 0 || len(o.Address) > maxAddress {
+		return fmt.Errorf("stream: a ring of %d bytes, a backlog of %d, a timeout of %v, an address of %d bytes",
+			o.Ring, o.Backlog, o.Timeout, len(o.Address))
+	}
+	return nil
+}
+
+// reachable returns where a peer at an address finds a node.
+func (o *Options) reachable(n *vmmc.Node, peer string) (string, error) {
+	if o.Address != "" {
+		return o.Address, nil
+	}
+	network, _, _ := strings.Cut(peer, ":")
+	addresses := n.Addresses()
+	at := slices.IndexFunc(addresses, func(a string) bool { return strings.HasPrefix(a, network+":") })
+	if at < 0 || len(addresses[at]) > maxAddress {
+		return "", fmt.Errorf("stream: the peer at %s must reach this node, too, and its addresses are %q", peer, addresses)
+	}
+	return addresses[at], nil
+}

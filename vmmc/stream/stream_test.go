@@ -1,0 +1,395 @@
+package stream
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/net/nettest"
+
+	"pinwheel/internal/testwait"
+	"pinwheel/vmmc"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const service = 80
+
+var everyone = Options{Peers: vmmc.Permissions{Peers: []string{"a", "b"}}}
+
+// networks are those over which streams go: shared memory, and connections.
+var networks = map[string]func(t testing.TB) string{
+	"shared": func(t testing.TB) string {
+		dir, err := os.MkdirTemp("", "vmmc") // those of the test are too long for sun_path
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		return "unix:" + filepath.Join(dir, "s")
+	},
+	"tcp": func(testing.TB) string { return "tcp:127.0.0.1:0" },
+}
+
+func openNode(t testing.TB, name, network string) *vmmc.Node {
+	t.Helper()
+	n, err := vmmc.Open(vmmc.Options{
+		Name: name, Listen: []string{networks[network](t)}, Token: "0123456789abcdef0123456789abcdef",
+		Heartbeat: testwait.Limit / 2, Warn: func(m string) { t.Logf("warned: %s", m) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return n
+}
+
+func listen(t testing.TB, n *vmmc.Node, o Options) *Listener {
+	t.Helper()
+	l, err := Listen(n, service, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+func context1(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), testwait.Limit/2)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// pipe returns both ends of a connection.
+func pipe(t testing.TB, network string, o Options) (dialled, accepted *Conn, a, b *vmmc.Node) {
+	t.Helper()
+	testwait.Bound(t)
+	a, b = openNode(t, "a", network), openNode(t, "b", network)
+	l := listen(t, b, o)
+	dialled, err := Dial(context1(t), a, b.Addresses()[0], service, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted = c.(*Conn)
+	t.Cleanup(func() { dialled.Close(); accepted.Close() })
+	return dialled, accepted, a, b
+}
+
+func TestConnIsOne(t *testing.T) {
+	for network := range networks {
+		t.Run(network, func(t *testing.T) {
+			testwait.Bound(t)
+			a, b := openNode(t, "a", network), openNode(t, "b", network)
+			l := listen(t, b, everyone)
+			nettest.TestConn(t, func() (c1, c2 net.Conn, stop func(), err error) {
+				if c1, err = Dial(context.Background(), a, b.Addresses()[0], service, everyone); err != nil {
+					return nil, nil, nil, err
+				}
+				if c2, err = l.Accept(); err != nil {
+					return nil, nil, nil, err
+				}
+				return c1, c2, func() { c1.Close(); c2.Close() }, nil
+			})
+		})
+	}
+}
+
+func TestHalfCloseLetsTheAnswerThrough(t *testing.T) {
+	for network := range networks {
+		t.Run(network, func(t *testing.T) {
+			c, s, _, _ := pipe(t, network, everyone)
+			want := bytes.Repeat([]byte("half close "), 100_000)
+			go func() {
+				got, err := io.ReadAll(s)
+				if err == nil {
+					_, err = s.Write(got)
+				}
+				if err := errors.Join(err, s.Close()); err != nil {
+					t.Error(err)
+				}
+			}()
+			if _, err := c.Write(want); err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(c.CloseWrite(), c.CloseWrite()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.Write([]byte("more")); !errors.Is(err, syscall.EPIPE) {
+				t.Errorf("a Write after CloseWrite: %v", err)
+			}
+			if got, err := io.ReadAll(c); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%d bytes came back of %d, %v", len(got), len(want), err)
+			}
+		})
+	}
+}
+
+func TestWriterWaitsForARingOfRoom(t *testing.T) {
+	for network := range networks {
+		t.Run(network, func(t *testing.T) {
+			o := everyone
+			o.Ring = 10_000
+			c, s, _, _ := pipe(t, network, o)
+			if err := c.SetWriteDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+				t.Fatal(err)
+			}
+			n, err := c.Write(make([]byte, 1<<20))
+			if n != o.Ring || !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Fatalf("%d bytes were written to one who does not read, %v", n, err)
+			}
+			if err := c.SetWriteDeadline(time.Time{}); err != nil {
+				t.Fatal(err)
+			}
+			go c.Write([]byte("end"))
+			got := make([]byte, o.Ring+3)
+			if _, err := io.ReadFull(s, got); err != nil || string(got[o.Ring:]) != "end" {
+				t.Errorf("%q, %v", got[o.Ring:], err)
+			}
+		})
+	}
+}
+
+func TestClosedPeerEndsReadsAndWrites(t *testing.T) {
+	for network := range networks {
+		t.Run(network, func(t *testing.T) {
+			c, s, _, _ := pipe(t, network, everyone)
+			if _, err := s.Write([]byte("last words")); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := io.ReadAll(c); string(got) != "last words" || err != nil {
+				t.Errorf("read %q, %v", got, err)
+			}
+			if _, err := c.Write([]byte("x")); !errors.Is(err, syscall.EPIPE) {
+				t.Errorf("Write: %v", err)
+			}
+			if err := s.Close(); !errors.Is(err, net.ErrClosed) {
+				t.Errorf("a second Close: %v", err)
+			}
+			if _, err := s.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
+				t.Errorf("Read after Close: %v", err)
+			}
+		})
+	}
+}
+
+// A peer that ends without closing is an error, not the end of the stream.
+func TestPeerThatIsGoneIsNoEnd(t *testing.T) {
+	for network := range networks {
+		t.Run(network, func(t *testing.T) {
+			c, _, _, b := pipe(t, network, everyone)
+			read := make(chan error)
+			go func() {
+				_, err := c.Read(make([]byte, 1))
+				read <- err
+			}()
+			if err := b.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := testwait.Receive(t, "the Read", read); err == nil {
+				t.Errorf("Read: %v", err)
+			}
+			if _, err := c.Write([]byte("x")); err == nil {
+				t.Errorf("Write: %v", err)
+			}
+		})
+	}
+}
+
+// A node that closes while its connections are used takes their memory away.
+func TestNodeClosesItsConnections(t *testing.T) {
+	for network := range networks {
+		t.Run(network, func(t *testing.T) {
+			c, s, a, _ := pipe(t, network, everyone)
+			var all sync.WaitGroup
+			for _, f := range []func([]byte) (int, error){c.Read, c.Write, s.Read, s.Write} {
+				all.Go(func() {
+					for b := make([]byte, 1000); ; {
+						if _, err := f(b); err != nil {
+							return
+						}
+					}
+				})
+			}
+			time.Sleep(time.Millisecond) // any state is good
+			if err := a.Close(); err != nil {
+				t.Fatal(err)
+			}
+			all.Wait()
+			if _, err := c.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
+				t.Errorf("Read: %v", err)
+			}
+			if _, err := Dial(context1(t), a, "unix:/x", 1, everyone); err == nil {
+				t.Error("a closed node dials")
+			}
+		})
+	}
+}
+
+func TestWhoIsNotPermittedGetsNoConnection(t *testing.T) {
+	testwait.Bound(t)
+	a, b := openNode(t, "a", "shared"), openNode(t, "b", "shared")
+	listen(t, b, Options{Peers: vmmc.Permissions{Peers: []string{"c"}}})
+	if _, err := Dial(context1(t), a, b.Addresses()[0], service, everyone); !errors.Is(err, vmmc.ErrNotPermitted) {
+		t.Errorf("connected: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	c := openNode(t, "c", "shared")
+	if _, err := Dial(ctx, c, b.Addresses()[0], service, Options{}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the listener sends to one who did not permit it: %v", err)
+	}
+}
+
+// Requests that are no requests, and those of many at the same time.
+func TestManyConnectAtOnce(t *testing.T) {
+	testwait.Bound(t)
+	a, b := openNode(t, "a", "shared"), openNode(t, "b", "shared")
+	l := listen(t, b, everyone)
+	door, err := a.Import(context1(t), service, b.Addresses()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k := range uint64(20) {
+		_ = door.Send(context1(t), make([]byte, k*30), k*slotBytes/2, vmmc.SendOptions{Notify: true})
+	}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() { io.Copy(c, c); c.Close() }()
+		}
+	}()
+	var all sync.WaitGroup
+	for k := range 50 {
+		all.Go(func() {
+			c, err := Dial(context1(t), a, b.Addresses()[0], service, everyone)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer c.Close()
+			want := fmt.Sprint("caller ", k)
+			if _, err := io.WriteString(c, want); err != nil {
+				t.Error(err)
+			}
+			_ = c.CloseWrite()
+			if got, err := io.ReadAll(c); string(got) != want || err != nil {
+				t.Errorf("%q, %v", got, err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func FuzzDecodeRequest(f *testing.F) {
+	f.Add((&request{firstInbox, "unix:/x"}).encode())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := decodeRequest(b)
+		if err == nil && !bytes.HasPrefix(b, r.encode()) {
+			t.Errorf("%x was read as %+v", b, r)
+		}
+	})
+}
+
+// certificate is one for "b", and who issued it.
+func certificate(t testing.TB) (tls.Certificate, *x509.CertPool) {
+	_, key, _ := ed25519.GenerateKey(rand.Reader)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"b"},
+		IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(parsed)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
+}
+
+// net/http and crypto/tls work without knowing what is below.
+func TestHTTPAndTLSRunUnchanged(t *testing.T) {
+	for network := range networks {
+		t.Run(network, func(t *testing.T) {
+			testwait.Bound(t)
+			a, b := openNode(t, "a", network), openNode(t, "b", network)
+			own, pool := certificate(t)
+			page := bytes.Repeat([]byte("page "), 300_000)
+			server := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, err := io.ReadAll(r.Body)
+				if err == nil {
+					_, err = w.Write(append(body, page...))
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})}
+			served := make(chan error)
+			l := listen(t, b, everyone)
+			go func() {
+				served <- server.Serve(tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{own}}))
+			}()
+			client := http.Client{Transport: &http.Transport{
+				DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+					return Dial(ctx, a, b.Addresses()[0], service, everyone)
+				},
+				TLSClientConfig: &tls.Config{RootCAs: pool, ServerName: "b"},
+			}}
+			var all sync.WaitGroup
+			for k := range 8 {
+				all.Go(func() {
+					for range 3 {
+						body := bytes.Repeat([]byte{byte(k)}, 100_000)
+						answer, err := client.Post("https://b/", "text/plain", bytes.NewReader(body))
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						got, err := io.ReadAll(answer.Body)
+						if err := errors.Join(err, answer.Body.Close()); err != nil || !bytes.Equal(got, append(body, page...)) {
+							t.Errorf("%d bytes, %v", len(got), err)
+						}
+					}
+				})
+			}
+			all.Wait()
+			client.CloseIdleConnections()
+			if err := server.Shutdown(context1(t)); err != nil {
+				t.Error(err)
+			}
+			if err := testwait.Receive(t, "the end of the server", served); err != http.ErrServerClosed {
+				t.Error(err)
+			}
+		})
+	}
+}
