@@ -41,37 +41,67 @@ func (n *Node) accept(l net.Listener, e endpoint) {
 			}
 			continue
 		}
-		n.mu.Lock()
-		err = ErrClosed
-		if n.accepted < n.opt.MaxConnections {
-			err = n.spawn(func() { n.serve(c, e) })
-		}
-		if err == nil {
-			n.accepted++
-		}
-		n.mu.Unlock()
-		if err != nil {
+		if n.begin(c, e) != nil {
 			c.Close()
 		}
 	}
 }
 
+// maxHandshakes is how many of those who connect may be busy proving who they are. With one more, the one
+// that is at it for longest has to go: strangers who prove nothing keep nobody out for long.
+const maxHandshakes = 64
+
+// handshakeTimeout bounds how long that may take.
+const handshakeTimeout = 3 * time.Second
+
+// begin serves a connection in a goroutine of its own.
+func (n *Node) begin(c net.Conn, e endpoint) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.spawn(func() { n.serve(c, e) }); err != nil {
+		return err
+	}
+	if n.handshakes = append(n.handshakes, c); len(n.handshakes) > maxHandshakes {
+		n.handshakes[0].Close()
+		n.handshakes = slices.Delete(n.handshakes, 0, 1)
+	}
+	return nil
+}
+
+// proved tells whether there is room for a connection after its handshake, which has failed or not.
+func (n *Node) proved(c net.Conn, failed bool) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.handshakes = slices.DeleteFunc(n.handshakes, func(o net.Conn) bool { return o == c })
+	if failed || n.accepted >= n.opt.MaxConnections {
+		return false
+	}
+	n.accepted++
+	return true
+}
+
 // serve reads what an importer sends until its connection ends.
 func (n *Node) serve(c net.Conn, e endpoint) {
+	from, raw := c.RemoteAddr(), c
+	c, who, err := n.authenticate(c, e, tls.Server)
+	room := n.proved(raw, err != nil)
+	switch {
+	case err == nil:
+	case closedByPeer(err), errors.Is(err, net.ErrClosed), errors.Is(err, context.DeadlineExceeded), n.ctx.Err() != nil:
+		return // who said nothing or went away
+	default:
+		n.warn("a connection from %v was refused: %v", from, err)
+		return
+	}
+	if !room {
+		raw.Close()
+		return
+	}
 	defer func() {
 		n.mu.Lock()
 		n.accepted--
 		n.mu.Unlock()
 	}()
-	from := c.RemoteAddr()
-	c, who, err := n.authenticate(c, e, tls.Server)
-	if err != nil && (closedByPeer(err) || n.ctx.Err() != nil) {
-		return
-	}
-	if err != nil {
-		n.warn("a connection from %v was refused: %v", from, err)
-		return
-	}
 	_, local := c.(*net.UnixConn)
 	in := &inbound{stream: newStream(c, &n.opt), node: n, who: who, local: local, rings: map[uint64]*ringReader{}}
 	stop := context.AfterFunc(n.ctx, in.bye)
@@ -92,7 +122,7 @@ func (n *Node) authenticate(
 ) (net.Conn, protocol.Identity, error) {
 	if e.tls != nil {
 		t := side(c, e.tls)
-		ctx, cancel := context.WithTimeout(n.ctx, n.opt.Heartbeat)
+		ctx, cancel := context.WithTimeout(n.ctx, min(n.opt.Heartbeat, handshakeTimeout))
 		defer cancel()
 		if err := t.HandshakeContext(ctx); err != nil {
 			c.Close()

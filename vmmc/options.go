@@ -37,7 +37,8 @@ type Options struct {
 	// RevokeTimeout is how long Unexport waits for importers before it ends their connections. 0 stands for
 	// Heartbeat.
 	RevokeTimeout time.Duration
-	// MaxConnections is how many importers' connections this node accepts at a time. 0 stands for 1024.
+	// MaxConnections is how many importers' connections this node accepts at a time. 0 stands for 1024. Those
+	// who have not proved yet who they are don't count: there are 64 of them at most, each for 3 seconds.
 	MaxConnections int
 	// Warn gets a line whenever something fails that no caller hears of. nil: standard error.
 	Warn func(message string)

@@ -331,3 +331,54 @@ func TestImportedMemoryIsChecked(t *testing.T) {
 		t.Error("a user who is not known was permitted")
 	}
 }
+
+// Those who connect and prove nothing take no place of those who do.
+func TestStrangersKeepNobodyOut(t *testing.T) {
+	w := transports[2].begin(t, func(o *Options) { o.MaxConnections, o.Warn = 1, quiet })
+	w.export(t, 1, w.memory(t, 10), sender, ExportOptions{})
+	_, address, _ := strings.Cut(w.address, ":")
+	strangers := make([]net.Conn, maxHandshakes+1)
+	for k := range strangers {
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		strangers[k] = c
+	}
+	if _, err := w.importer.Import(testContext(t), 1, w.address); err != nil {
+		t.Fatal(err)
+	}
+	// At least the first ones had to go, for one more and for the importer.
+	for _, c := range strangers[:2] {
+		if err := c.SetReadDeadline(time.Now().Add(testwait.Limit / 2)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("a stranger is still there: %v", err)
+		}
+	}
+	for _, c := range strangers {
+		c.Close()
+	}
+	testwait.Until(t, "all strangers are forgotten", func() bool {
+		w.exporter.mu.Lock()
+		defer w.exporter.mu.Unlock()
+		return len(w.exporter.handshakes) == 0 && w.exporter.accepted == 1
+	})
+}
+
+func TestStrangerWhoSaysNothingIsClosed(t *testing.T) {
+	testwait.Bound(t)
+	o := Options{Token: testToken, Listen: []string{"tcp:127.0.0.1:0"}, Heartbeat: 20 * time.Millisecond}
+	n := openNode(t, o)
+	_, address, _ := strings.Cut(n.Addresses()[0], ":")
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if n, err := io.Copy(io.Discard, c); n != 0 || err != nil && !closedByPeer(err) {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+}
