@@ -50,7 +50,16 @@ type Conn struct {
 	forget        func() // the node does not close this connection any more
 
 	// Each has room for one: a call should look again.
-	readable, writable, answered chan struct{}
+	readable, writable chan struct{}
+	// answered is closed when the peer has answered: a listener with the number of its inbox, and the end
+	// that dialled with another word when it has that inbox.
+	answered chan struct{}
+	patience time.Duration // of an end that was accepted, until the peer has its inbox
+
+	// mu lets the memory be freed. It is a leaf.
+	mu    sync.Mutex
+	freed bool
+	heard bool // answered is closed
 
 	readDeadline, writeDeadline deadline
 	closing                     sync.Once
@@ -75,7 +84,7 @@ func newConn(n *vmmc.Node, ring int, p vmmc.Permissions) (*Conn, error) {
 	}
 	c := &Conn{
 		node: n, in: inboxIn(memory), closed: make(chan struct{}), readable: make(chan struct{}, 1),
-		writable: make(chan struct{}, 1), answered: make(chan struct{}, 1),
+		writable: make(chan struct{}, 1), answered: make(chan struct{}),
 	}
 	if c.forget, err = n.OnClose(c.abandon); err != nil {
 		return nil, err
@@ -92,7 +101,7 @@ func newConn(n *vmmc.Node, ring int, p vmmc.Permissions) (*Conn, error) {
 		c.forget()
 		return nil, errors.Join(err, n.Free(memory))
 	}
-	c.export.Handle(func(vmmc.Notification) { c.stir() })
+	c.export.Handle(c.notified)
 	return c, nil
 }
 
@@ -107,8 +116,19 @@ func (c *Conn) connected(to *vmmc.Import, local, remote Addr) error {
 	return nil
 }
 
+// notified hears that the peer has sent something. It may be called after the end of the export.
+func (c *Conn) notified(vmmc.Notification) {
+	c.mu.Lock()
+	if !c.freed && !c.heard && c.in.answer.Load() != 0 {
+		c.heard = true
+		close(c.answered)
+	}
+	c.mu.Unlock()
+	c.stir()
+}
+
 func (c *Conn) stir() {
-	for _, w := range []chan struct{}{c.readable, c.writable, c.answered} {
+	for _, w := range []chan struct{}{c.readable, c.writable} {
 		select {
 		case w <- struct{}{}:
 		default:
@@ -325,12 +345,22 @@ func (c *Conn) end() {
 		if err == nil {
 			_ = op.Wait(context.Background()) // bounded by the heartbeat of the node
 		}
+		if c.patience > 0 { // so that the peer can read what was written, it must get a connection
+			select {
+			case <-c.answered:
+			case <-c.to.Done():
+			case <-time.After(c.patience):
+			}
+		}
 		c.to.Unimport()
 	}
 	c.unused()
 	c.forget()
 	// They fail only if the node has been closed: then it has done this.
 	_ = c.export.Unexport(context.Background())
+	c.mu.Lock()
+	c.freed = true
+	c.mu.Unlock()
 	_ = c.node.Free(c.in.data)
 	if c.released != nil {
 		c.released()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"time"
 
 	"pinwheel/vmmc"
@@ -31,6 +32,9 @@ func Dial(ctx context.Context, n *vmmc.Node, address string, service uint32, o O
 	if err == nil {
 		err = c.connected(to, Addr{Node: mine}, Addr{address, service})
 	}
+	if err == nil {
+		_, err = c.tell(answerAt, 1)
+	}
 	if err != nil {
 		c.Close()
 		return nil, fmt.Errorf("stream: service %d of %s: %w", service, address, err)
@@ -55,28 +59,25 @@ func (c *Conn) ask(ctx context.Context, address string, service uint32, r reques
 		if err := door.Send(ctx, r.encode(), slot*slotBytes, vmmc.SendOptions{Notify: true}); err != nil {
 			return nil, err
 		}
-		for asking := true; asking; {
+		select {
+		case <-c.answered:
 			a, err := c.answer()
 			if err != nil {
 				return nil, err
 			}
-			if a != 0 {
-				return c.node.Import(ctx, uint32(a), address)
-			}
-			select {
-			case <-c.answered:
-			case <-again.C:
-				asking = false
-			case <-door.Done():
-				return nil, door.Err()
-			case <-ctx.Done():
-				return nil, ctx.Err()
-			}
+			return c.node.Import(ctx, uint32(a), address)
+		case <-again.C:
+		case <-door.Done():
+			return nil, door.Err()
+		case <-c.closed: // with the node
+			return nil, net.ErrClosed
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
 	}
 }
 
-// answer returns what the listener answered, or 0.
+// answer returns what the listener answered.
 func (c *Conn) answer() (uint64, error) {
 	c.reading.Lock() // the memory stays
 	defer c.reading.Unlock()

@@ -13,7 +13,7 @@ type inbox struct {
 	tail   *atomic.Uint64 // bytes that were put into the ring, ever
 	head   *atomic.Uint64 // bytes that were taken out of the ring of the peer, ever
 	state  *atomic.Uint64 // of the peer
-	answer *atomic.Uint64 // to a request: 1<<32 and the number of the listener's inbox
+	answer *atomic.Uint64 // to a request: 1<<32 and the number of the listener's inbox. To that: 1
 }
 
 // Where these are, in bytes.

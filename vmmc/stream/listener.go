@@ -108,6 +108,7 @@ func (l *Listener) connect(who caller) (*Conn, error) {
 		c.Close()
 		return nil, err
 	}
+	c.patience = l.opt.Timeout
 	c.released = func() { l.forget(who) }
 	return c, nil
 }

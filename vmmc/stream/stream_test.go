@@ -198,6 +198,37 @@ func TestClosedPeerEndsReadsAndWrites(t *testing.T) {
 	}
 }
 
+// Who dials gets what a server says that closes at once.
+func TestServerThatClosesAtOnceIsHeard(t *testing.T) {
+	for network := range networks {
+		t.Run(network, func(t *testing.T) {
+			testwait.Bound(t)
+			a, b := openNode(t, "a", network), openNode(t, "b", network)
+			l := listen(t, b, everyone)
+			go func() {
+				for {
+					c, err := l.Accept()
+					if err != nil {
+						return
+					}
+					_, _ = io.WriteString(c, "busy")
+					c.Close()
+				}
+			}()
+			for range 20 {
+				c, err := Dial(context1(t), a, b.Addresses()[0], service, everyone)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, err := io.ReadAll(c); string(got) != "busy" || err != nil {
+					t.Errorf("%q, %v", got, err)
+				}
+				c.Close()
+			}
+		})
+	}
+}
+
 // A peer that ends without closing is an error, not the end of the stream.
 func TestPeerThatIsGoneIsNoEnd(t *testing.T) {
 	for network := range networks {
