@@ -89,7 +89,7 @@ func fileToken(path string) (string, error) {
 		}
 		path = filepath.Join(dir, "vmmc.token")
 	}
-	token, err := readToken(path)
+	token, err := ReadToken(path)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return token, err
 	}
@@ -108,10 +108,11 @@ func fileToken(path string) (string, error) {
 	if err := os.Link(f.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
 	}
-	return readToken(path)
+	return ReadToken(path)
 }
 
-func readToken(path string) (string, error) {
+// ReadToken reads the token in a file, which must be of this user, and readable for nobody else.
+func ReadToken(path string) (string, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return "", err

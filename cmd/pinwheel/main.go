@@ -32,6 +32,7 @@ type cli struct {
 	Report  reportCmd  `cmd:"" help:"Merge the reports of single ranks into one."`
 	Top     topCmd     `cmd:"" help:"Watch the ranks on this node: what they have registered, and what their helpers do."`
 	Metrics metricsCmd `cmd:"" help:"Give the state of the ranks on this node to Prometheus: as text, in a file, or over HTTP."`
+	Proxy   proxyCmd   `cmd:"" help:"Carry the connections of unmodified programs over virtual memory-mapped communication."`
 	Info    infoCmd    `cmd:"" help:"Show the version, the usable providers, and the settings."`
 	Doctor  doctorCmd  `cmd:"" help:"Examine this machine: what Pinwheel will use, why, and what is missing."`
 	command.Common

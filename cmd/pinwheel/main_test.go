@@ -117,6 +117,11 @@ func TestWrongArgumentsAreOneLineAndStatus2(t *testing.T) {
 		{"metrics --listen 127.0.0.1:9 --once", "--once makes no sense with --listen"},
 		{"metrics --textfile x.txt", "node_exporter reads files that end in .prom"},
 		{"metrics --textfile x.prom --interval 1ms", "--interval must be 1s or more"},
+		{"proxy tcp:127.0.0.1:0", "<target>"},
+		{"proxy tcp:127.0.0.1:0 unix:/x", "must begin with vmmc:"},
+		{"proxy udp:127.0.0.1:0 vmmc:unix:/x", "write tcp:HOST:PORT or unix:PATH"},
+		{"proxy tcp:127.0.0.1:0 vmmc:tcp:192.0.2.1:7", "give its address here with --from"},
+		{"proxy vmmc:unix:/x tcp:127.0.0.1:9 --token-file x --key y", "either a token or a certificate"},
 		{"metrics --interval 1m", "--interval goes with --textfile"},
 	} {
 		stdout, stderr, state := pinwheel(t, c.line)
@@ -128,7 +133,7 @@ func TestWrongArgumentsAreOneLineAndStatus2(t *testing.T) {
 }
 
 func TestHelpOfEveryCommandHasExamples(t *testing.T) {
-	for _, sub := range []string{"run", "record", "report", "top", "metrics", "info", "doctor", "completion", "man"} {
+	for _, sub := range []string{"run", "record", "report", "top", "metrics", "proxy", "info", "doctor", "completion", "man"} {
 		stdout, _, state := pinwheel(t, sub+" --help")
 		if !state.Success() || !strings.Contains(stdout, "Example") || !strings.Contains(stdout, "pinwheel "+sub) {
 			t.Errorf("%s --help: %v, %q", sub, state, stdout)
