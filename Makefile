@@ -16,7 +16,7 @@ REAL_TRACES := $(addprefix results/traces/,ft.B.4.pwt lu.B.4.pwt mg.C.4.pwt)
 # One line for a tool that is missing: $(call need,command,what to install)
 need = command -v $(1) >/dev/null || { echo "make: $(1) is missing: $(2)" >&2; exit 1; }
 
-.PHONY: help tools build replay test race fuzz lint soak soak-node test-faults test-sanitize bench-peers bench-together bench results results-nodes results-prediction ablation helper-share import-again calibrate vmwatch-object clean
+.PHONY: help tools build replay test race fuzz lint soak soak-node soak-vmmc test-faults test-sanitize bench-vmmc bench-peers bench-together bench results results-nodes results-prediction ablation helper-share import-again calibrate vmwatch-object clean
 
 ## help: this list
 help:
@@ -73,6 +73,12 @@ NODE_KILLS ?= 10000
 soak-node: tools
 	PINWHEEL_NODE_KILLS=$(NODE_KILLS) $(GO) test -count=1 -run Soak -timeout 120m -v ./internal/node
 
+VMMC_CYCLES ?= 100000
+
+## soak-vmmc: export, import and unexport VMMC_CYCLES=100000 times on each transport; nothing may be left
+soak-vmmc: tools
+	PINWHEEL_VMMC_CYCLES=$(VMMC_CYCLES) $(GO) test -count=1 -run Soak -timeout 120m -v ./vmmc
+
 ## test-faults: 100,000 Managers with a fault each, or PINWHEEL_FAULTS, and 1,000 over io_uring, or PINWHEEL_FAULTS_URING
 test-faults: tools
 	PINWHEEL_FAULTS=$${PINWHEEL_FAULTS:-100000} PINWHEEL_FAULTS_URING=$${PINWHEEL_FAULTS_URING:-1000} \
@@ -88,6 +94,11 @@ test-sanitize: tools
 bench-peers: tools
 	mkdir -p $(OUT)
 	bench/peers/run.sh
+
+## bench-vmmc: latency, bandwidth and processor time of vmmc and vmmc/stream, beside sockets; writes out/bench-vmmc.txt
+bench-vmmc: tools
+	mkdir -p $(OUT)
+	$(GO) test -run '^$$' -bench . -benchtime 500ms -count 3 ./vmmc ./vmmc/stream | tee $(OUT)/bench-vmmc.txt
 
 ## bench-together: what registrations lose to each other that run at the same time, on io_uring and on the software device
 bench-together: tools softverbs

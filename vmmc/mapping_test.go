@@ -2,7 +2,6 @@ package vmmc
 
 import (
 	"errors"
-	"os"
 	"testing"
 
 	"pinwheel/internal/testwait"
@@ -115,44 +114,5 @@ func TestUnexportEndsAutomaticUpdate(t *testing.T) {
 	testwait.Receive(t, "the end of the import", i.Done())
 	if err := m.Unmap(); err != nil {
 		t.Error(err)
-	}
-}
-
-// Exports and imports that come and go leave no descriptor and no mapping behind.
-func TestNothingIsLeftOfWhatIsGone(t *testing.T) {
-	w := transports[0].begin(t)
-	count := func(dir string) int {
-		all, err := os.ReadDir(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(all)
-	}
-	cycle := func() {
-		memory, err := w.exporter.Alloc(100)
-		if err != nil {
-			t.Fatal(err)
-		}
-		e, err := w.exporter.Export(1, memory, sender, ExportOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		i := w.imports(t, 1)
-		if _, err := i.Proxy(); err != nil {
-			t.Fatal(err)
-		}
-		send(t, i, "x", 99, SendOptions{})
-		if err := errors.Join(e.Unexport(testContext(t)), w.exporter.Free(memory)); err != nil {
-			t.Fatal(err)
-		}
-		testwait.Receive(t, "the end of the import", i.Done())
-	}
-	cycle()
-	fds, maps := count("/proc/self/fd"), count("/proc/self/map_files")
-	for range 300 {
-		cycle()
-	}
-	if f, m := count("/proc/self/fd"), count("/proc/self/map_files"); f > fds+10 || m > maps+100 {
-		t.Errorf("descriptors %d to %d, mappings %d to %d", fds, f, maps, m)
 	}
 }

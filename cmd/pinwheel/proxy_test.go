@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"io"
 	"net"
 	"net/http"
@@ -42,7 +43,7 @@ func TestProxiesCarryHTTP(t *testing.T) {
 	}
 	testwait.Until(t, "the proxy listens", func() bool { _, err := os.Stat(front); return err == nil })
 	client := http.Client{Transport: &http.Transport{
-		Dial: func(string, string) (net.Conn, error) { return net.Dial("unix", front) },
+		DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", front) },
 	}}
 	defer client.CloseIdleConnections()
 	for range 3 {

@@ -63,7 +63,7 @@ func (o *Options) Check() error {
 	var err error
 	switch {
 	case here == there:
-		return fmt.Errorf("one of %s and %s must begin with vmmc:", o.Listen, o.Target)
+		return fmt.Errorf("one address of %s and %s must begin with vmmc: and not the other", o.Listen, o.Target)
 	case certified && o.TokenFile != "":
 		return errors.New("either a token or a certificate")
 	case certified && len(o.Peers) == 0:
