@@ -98,6 +98,7 @@ bench-peers: tools
 ## bench-vmmc: latency, bandwidth and processor time of vmmc and vmmc/stream, beside sockets; writes out/bench-vmmc.txt
 bench-vmmc: tools
 	mkdir -p $(OUT)
+	PINWHEEL_VMMC_CLAIMS=y $(GO) test -count=1 -run ClaimsOfTheSeed -v ./vmmc
 	$(GO) test -run '^$$' -bench . -benchtime 500ms -count 3 ./vmmc ./vmmc/stream | tee $(OUT)/bench-vmmc.txt
 
 ## bench-together: what registrations lose to each other that run at the same time, on io_uring and on the software device
