@@ -349,6 +349,11 @@ func TestStrangersKeepNobodyOut(t *testing.T) {
 	if _, err := w.importer.Import(testContext(t), 1, w.address); err != nil {
 		t.Fatal(err)
 	}
+	w.exporter.mu.Lock()
+	if n := len(w.exporter.handshakes); n > maxHandshakes {
+		t.Errorf("%d handshakes at a time", n)
+	}
+	w.exporter.mu.Unlock()
 	// At least the first ones had to go, for one more and for the importer.
 	for _, c := range strangers[:2] {
 		if err := c.SetReadDeadline(time.Now().Add(testwait.Limit / 2)); err != nil {

@@ -66,7 +66,8 @@ func (a *area) equal(t testing.TB) {
 		t.Fatalf("byte %d is %d here, %d there", at, a.local[at], a.remote[at])
 	}
 	n := len(a.local) + 104
-	if k := slices.IndexFunc(append(slices.Clone(a.around[:104]), a.around[n:]...), func(b byte) bool { return b != 0xee }); k >= 0 {
+	neighbours := append(slices.Clone(a.around[:104]), a.around[n:]...)
+	if k := slices.IndexFunc(neighbours, func(b byte) bool { return b != 0xee }); k >= 0 {
 		t.Fatalf("byte %d beside the area was written to", k)
 	}
 }

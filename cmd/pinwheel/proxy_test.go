@@ -69,7 +69,8 @@ func TestSignalsEndTheProxy(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		testwait.Until(t, "the proxy listens", func() bool { _, err := os.Stat(filepath.Join(dir, "front")); return err == nil })
+		front := filepath.Join(dir, "front")
+		testwait.Until(t, "the proxy listens", func() bool { _, err := os.Stat(front); return err == nil })
 		return cmd
 	})
 	if left, _ := filepath.Glob(dir + "/*"); len(left) > 0 {

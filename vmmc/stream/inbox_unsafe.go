@@ -27,5 +27,7 @@ const (
 
 func inboxIn(data []byte) *inbox {
 	at := func(off int) *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(&data[off])) }
-	return &inbox{data: data, ring: data[ringAt:], tail: at(tailAt), head: at(headAt), state: at(stateAt), answer: at(answerAt)}
+	return &inbox{
+		data: data, ring: data[ringAt:], tail: at(tailAt), head: at(headAt), state: at(stateAt), answer: at(answerAt),
+	}
 }

@@ -353,8 +353,8 @@ func FuzzDecodeRequest(f *testing.F) {
 // certificate is one for "b", and who issued it.
 func certificate(t testing.TB) (tls.Certificate, *x509.CertPool) {
 	_, key, _ := ed25519.GenerateKey(rand.Reader)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"b"},
-		IsCA: true, BasicConstraintsValid: true}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
+		DNSNames: []string{"b"}, IsCA: true, BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)
