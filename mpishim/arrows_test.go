@@ -1,17 +1,13 @@
 package mpishim
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // mayInclude says whose headers the files of a folder may include, beside those of
@@ -58,32 +54,18 @@ func TestIncludesFollowTheFolders(t *testing.T) {
 // TestFilesCallNoCircles: a C file uses functions and data of files that do not use
 // its own, directly or through others.
 func TestFilesCallNoCircles(t *testing.T) {
-	t.Parallel()
+	dir := theStage(t)
 	sources, err := cSources("core", "preload", "api")
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	tables := make([][]byte, len(sources)) // of symbols, as nm prints them
-	var g errgroup.Group
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for i, source := range sources {
-		g.Go(func() (err error) {
-			object := filepath.Join(dir, fmt.Sprint(i, ".o"))
-			args := append(slices.Clone(preloadFlags), "-Iinclude", "-fPIC", "-c", "-o", object, source)
-			if err := compile("cc", args...); err != nil {
-				return err
-			}
-			tables[i], err = exec.Command("nm", "-P", object).Output()
-			return err
-		})
-	}
-	if err := g.Wait(); err != nil {
-		t.Fatal(err)
-	}
 	defines, uses := make(map[string]string), make(map[string][]string)
-	for i, source := range sources {
-		for line := range strings.Lines(string(tables[i])) {
+	for _, source := range sources {
+		table, err := exec.Command("nm", "-P", objectOf(dir, source)).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(table)) {
 			name, kind := strings.Fields(line)[0], strings.Fields(line)[1]
 			switch {
 			case kind == "U":

@@ -19,20 +19,12 @@ var linkedPrograms = []string{"linked", "linkedlife", "both"}
 // linkedMemlock is more than these programs lock at one time, in bytes.
 const linkedMemlock = 4 << 20
 
-// apiFlags compile the C side of libpinwheel-api.so, as api/api.mk does.
-var apiFlags = []string{"-O2", "-g", "-std=gnu11", "-fPIC", "-fvisibility=hidden", "-fno-omit-frame-pointer", "-Wall", "-Wextra", "-Werror",
-	"-Icore", "-Iinclude", "-I../regcache", "-I../verbs/rdma/internal/ibv"}
-
-// buildLinked builds libpinwheel-api.so and programs into dir, with flags for both.
-func buildLinked(dir string, programs []string, flags ...string) error {
-	sources, err := cSources("core", "api")
-	if err != nil {
-		return err
-	}
+// buildLinked builds libpinwheel-api.so of its objects and programs into dir, with flags for both.
+func buildLinked(dir string, objects, programs []string, flags ...string) error {
 	library := filepath.Join(dir, "libpinwheel-api.so.0")
-	args := append(append([]string{}, apiFlags...), "-shared", "-Wl,-z,nodelete", "-Wl,-soname,libpinwheel-api.so.0",
-		"-Wl,--version-script=api/api.map", "-o", library)
-	args = append(append(args, sources...), flags...)
+	args := append([]string{"-shared", "-Wl,-z,nodelete", "-Wl,-soname,libpinwheel-api.so.0",
+		"-Wl,--version-script=api/api.map", "-o", library}, objects...)
+	args = append(args, flags...)
 	if err := compile("cc", append(args, "-ldl", "-lpthread")...); err != nil {
 		return err
 	}
@@ -63,7 +55,7 @@ var errLinked error
 func theLinkedStage(t *testing.T) string {
 	t.Helper()
 	dir := theStage(t)
-	buildLinkedOnce.Do(func() { errLinked = buildLinked(dir, linkedPrograms) })
+	buildLinkedOnce.Do(func() { errLinked = buildLinked(dir, objectsOf(build().objects, "core", "api"), linkedPrograms) })
 	if errLinked != nil {
 		t.Fatal(errLinked)
 	}

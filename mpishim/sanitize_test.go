@@ -63,7 +63,13 @@ func sanitized(t *testing.T, build func(dir, flag string) error, runs ...[]strin
 }
 
 func TestAPIUnderSanitizers(t *testing.T) {
-	build := func(dir, flag string) error { return buildLinked(dir, []string{"linked", "linkedlife"}, flag) }
+	build := func(dir, flag string) error {
+		objects, err := compileObjects(dir, []string{"core", "api"}, flag)
+		if err != nil {
+			return err
+		}
+		return buildLinked(dir, objects, []string{"linked", "linkedlife"}, flag)
+	}
 	sanitized(t, build, []string{"linked", "accounting"}, []string{"linked", "threads"}, []string{"linkedlife", "fork"},
 		[]string{"linkedlife", "closing"}, []string{"linkedlife", "last-release"}, []string{"linkedlife", "refused"},
 		[]string{"linkedlife", "first-uses"})
@@ -74,12 +80,12 @@ func TestPreloadLibraryUnderSanitizers(t *testing.T) {
 	build := func(dir, flag string) error {
 		at := func(name string) string { return filepath.Join(dir, name) }
 		shared := []string{flag, "-g", "-O2", "-fPIC", "-shared", "-fno-omit-frame-pointer"}
-		sources, err := cSources("core", "preload")
+		objects, err := compileObjects(dir, []string{"core", "preload"}, flag)
 		if err != nil {
 			return err
 		}
 		for _, args := range [][]string{
-			append(append(shared[:len(shared):len(shared)], preloadFlags...), append(sources, "-o", at("libpinwheel.so"), "-ldl", "-lpthread")...),
+			append(append(shared[:len(shared):len(shared)], "-o", at("libpinwheel.so")), append(objects, "-ldl", "-lpthread")...),
 			append(shared[:len(shared):len(shared)], "-Wl,-soname,libibverbs.so.1", "-Wl,--version-script=testing/standin/verbs.map", "-o", at("libibverbs.so.1"), "testing/standin/verbs.c"),
 			append(shared[:len(shared):len(shared)], "-Wl,-soname,libmpi.so.40", "-o", at("libmpi.so.40"), "testing/standin/mpi.c", at("libibverbs.so.1")),
 			{flag, "-g", "-O2", "-fno-omit-frame-pointer", "-o", at("life"), "testing/standin/life.c", "-Wl,--no-as-needed", at("libpinwheel.so"),

@@ -23,28 +23,13 @@ import (
 
 // stage is a directory with the libraries, the stand-ins and the programs.
 type stage struct {
-	dir string
-	err error
+	dir     string
+	objects []string // of the libraries
+	err     error
 }
-
-// preloadFlags compile libpinwheel.so, as mpishim.mk does.
-var preloadFlags = []string{"-std=gnu11", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror", "-Icore", "-Ipreload",
-	"-I../regcache", "-I../verbs/rdma/internal/ibv"}
 
 // staged is the directory of the stage, "" before it is built.
 var staged string
-
-// cSources are the C files of some folders.
-func cSources(folders ...string) (sources []string, err error) {
-	for _, folder := range folders {
-		files, err := filepath.Glob(folder + "/*.c")
-		if err != nil {
-			return nil, err
-		}
-		sources = append(sources, files...)
-	}
-	return sources, nil
-}
 
 var build = sync.OnceValue(func() (s stage) {
 	s.dir, s.err = os.MkdirTemp("", "pinwheel-standin")
@@ -52,20 +37,19 @@ var build = sync.OnceValue(func() (s stage) {
 	if s.err != nil {
 		return s
 	}
-	sources, err := cSources("core", "preload")
-	if err != nil {
-		return stage{err: err}
+	if s.objects, s.err = compileObjects(s.dir, []string{"preload", "core", "api"}); s.err != nil {
+		return s
 	}
+	ours := objectsOf(s.objects, "core", "preload")
 	at := func(name string) string { return filepath.Join(s.dir, name) }
 	cc := func(args ...string) []string {
 		return append([]string{"cc", "-O2", "-fno-omit-frame-pointer"}, args...)
 	}
 	found := []string{"-Wl,-rpath," + s.dir, "-Wl,-rpath-link," + s.dir}
-	ours := append(append(cc("-fPIC", "-shared"), preloadFlags...), sources...)
 	// The commands of one step run side by side. A step links with what the steps before it made.
 	for _, step := range [][][]string{
 		{
-			append(ours, "-Wl,-z,defs", "-o", at("libpinwheel.so"), "-ldl", "-lpthread"),
+			append(cc("-shared", "-Wl,-z,defs", "-o", at("libpinwheel.so")), append(ours, "-ldl", "-lpthread")...),
 			{"go", "build", "-buildmode=c-shared", "-ldflags", "-extldflags=-Wl,-soname,libpinwheel-go.so",
 				"-o", at("libpinwheel-go.so"), "./server"},
 			cc("-fPIC", "-shared", "-Wl,-soname,libibverbs.so.1", "-Wl,--version-script=testing/standin/verbs.map",
@@ -78,7 +62,7 @@ var build = sync.OnceValue(func() (s stage) {
 			append(cc("-o", at("path"), "testing/standin/path.c", at("libmpi.so.40"), at("libibverbs.so.1")), found...),
 			append(cc("-o", at("life"), "testing/standin/life.c", at("libmpi.so.40"), at("libibverbs.so.1"), "-lpthread"), found...),
 			// The library is part of this program, whose calls come back to it (-rdynamic).
-			append(append(append(cc("-rdynamic", "-o", at("waits"), "testing/standin/waits.c"), preloadFlags...), sources...),
+			append(append(cc("-rdynamic", "-o", at("waits"), "testing/standin/waits.c", "-Icore", "-Ipreload", "-I../regcache"), ours...),
 				append(found, at("libmpi.so.40"), at("libibverbs.so.1"), "-ldl", "-lpthread")...),
 		},
 	} {
