@@ -230,14 +230,21 @@ static void first_uses(void)
 	char *a[N], *known = memory(BYTES), *fresh = memory(BYTES);
 	pthread_t t;
 	void *failed;
+	int asked = 0;
 
 	is_ours = 1;
 	EXPECT(!pinwheel_domain_close(dom) && !pinwheel_domain_open(pw, &gated, NULL, &dom));
 	for (int i = 0; i < N; i++)
 		a[i] = memory(BYTES);
 	EXPECT(!use_once(known, BYTES) && pinwheel_clean(pw, dom) == 1);
-	EXPECT(!use_once(a[0], BYTES));
-	if (own != 1) {
+	for (;; asked++) { /* one may ask because some mapping has just changed */
+		EXPECT(!use_once(a[0], BYTES));
+		if (own || asked == 100)
+			break;
+		nap(1000);
+		a[0] = memory(BYTES);
+	}
+	if (!own) {
 		fprintf(stderr, "first uses ask\n");
 		return;
 	}
@@ -257,14 +264,14 @@ static void first_uses(void)
 		pin_begin(&u[i]);
 	}
 	pthread_join(t, &failed);
-	EXPECT(!failed && counts(dom).first == N + 1 && counts(dom).late == 1 && !counts(dom).plain && pins.live == N + 1);
+	EXPECT(!failed && counts(dom).first == (uint64_t)(N + 1 + asked) && counts(dom).late == 1 && !counts(dom).plain && pins.live == N + 1 + asked);
 	for (int i = 0; i < N; i++)
 		EXPECT(!use_once(a[i], BYTES));
-	EXPECT(counts(dom).hits == N && pins.regs == N + 2);
+	EXPECT(counts(dom).hits == N && pins.regs == N + 2 + asked);
 	for (int i = 1; i < N; i++)
 		if (i >= OFFERS || i % 2 == 0)
 			pin_end(&u[i]), EXPECT(!pinwheel_release(&u[i]));
-	EXPECT(pinwheel_clean(pw, dom) == N + 1 && !pins.live);
+	EXPECT(pinwheel_clean(pw, dom) == N + 1 + asked && !pins.live);
 	for (int i = 0; i < 3; i++) { /* a refusal leaves nothing behind */
 		pins.failure = i < 2 ? -EPERM : 0;
 		EXPECT(use_once(fresh, BYTES) == pins.failure);
