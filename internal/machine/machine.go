@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -41,16 +42,30 @@ func Of(root fs.FS) Machine {
 
 // Field returns the value of the first line "name: value" of a file of proc(5).
 func Field(root fs.FS, file, name string) (string, error) {
-	text, err := fs.ReadFile(root, file)
+	values, err := Fields(root, file, name)
 	if err != nil {
 		return "", err
 	}
+	return values[0], nil
+}
+
+// Fields returns the Field of each name, all as of one read of the file.
+func Fields(root fs.FS, file string, names ...string) ([]string, error) {
+	text, err := fs.ReadFile(root, file)
+	if err != nil {
+		return nil, err
+	}
+	values, found := make([]string, len(names)), make([]bool, len(names))
 	for line := range strings.Lines(string(text)) {
-		if n, value, _ := strings.Cut(line, ":"); strings.TrimSpace(n) == name {
-			return strings.TrimSpace(value), nil
+		name, value, _ := strings.Cut(line, ":")
+		if i := slices.Index(names, strings.TrimSpace(name)); i >= 0 && !found[i] {
+			values[i], found[i] = strings.TrimSpace(value), true
 		}
 	}
-	return "", fmt.Errorf("/%s has no field %s", file, name)
+	if i := slices.Index(found, false); i >= 0 {
+		return nil, fmt.Errorf("/%s has no field %s", file, names[i])
+	}
+	return values, nil
 }
 
 // Bytes returns a Field that is given in kB, in bytes.

@@ -11,9 +11,9 @@ const BoardWords = 48
 // boardLock is the byte whose lock protects the board.
 const boardLock = 1 + slots
 
-// Pauses between attempts to lock the board, each twice as long as the last one. A member that loads programs keeps it
-// for some ten milliseconds.
-const boardPause, maxBoardPause = time.Millisecond, 8 * time.Millisecond
+// maxBoardPause is the longest pause between attempts to lock the board. A member that loads programs keeps it for some
+// ten milliseconds.
+const maxBoardPause = 8 * time.Millisecond
 
 // UpdateBoard calls update with words that all members of the job share, while no other member does; what it leaves
 // there is what the next one finds. All are 0 at first. Any member may have ended since it wrote them. It calls nothing
@@ -26,19 +26,8 @@ func (m *Member) UpdateBoard(patience time.Duration, update func(words *[BoardWo
 	if err != nil {
 		return err
 	}
-	pause := boardPause
-	for end := time.Now().Add(patience); ; pause = min(2*pause, maxBoardPause) {
-		ok, err := s.tryLock(boardLock)
-		if err != nil {
-			return err
-		}
-		if ok {
-			break
-		}
-		if time.Now().After(end) {
-			return fmt.Errorf("the board: %w", errBusy)
-		}
-		time.Sleep(pause)
+	if err := s.lock(boardLock, patience, maxBoardPause); err != nil {
+		return fmt.Errorf("the board: %w", err)
 	}
 	defer s.unlock(boardLock)
 	var words [BoardWords]uint64

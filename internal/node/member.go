@@ -131,7 +131,7 @@ func (o Options) Part() int64 {
 
 // enter takes a slot and the first share.
 func (m *Member) enter() error {
-	if err := m.seg.lock(patience); err != nil {
+	if err := m.seg.lock(mainLock, patience, minLockPause); err != nil {
 		return err
 	}
 	defer m.seg.unlock(mainLock)
@@ -257,7 +257,7 @@ func (m *Member) locked(patience time.Duration, change func()) error {
 	if err := m.usable(); err != nil {
 		return err
 	}
-	if err := m.seg.lock(patience); err != nil {
+	if err := m.seg.lock(mainLock, patience, minLockPause); err != nil {
 		return err
 	}
 	defer m.seg.unlock(mainLock)

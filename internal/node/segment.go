@@ -134,15 +134,14 @@ func openBeacon(b beacon, writable bool) (*segment, error) {
 // isOurs reports whether a process lives and belongs to this user. Other users may bind
 // names that look like those of our processes.
 func isOurs(pid int) bool {
-	root, status := os.DirFS("/"), fmt.Sprintf("proc/%d/status", pid)
 	// A process that ends gives its memory back before it closes its files, its socket among them. In
-	// between /proc/PID/fd belongs to root.
-	if _, err := machine.Field(root, status, "VmSize"); err != nil {
+	// between /proc/PID/fd belongs to root, and VmSize is missing.
+	values, err := machine.Fields(os.DirFS("/"), fmt.Sprintf("proc/%d/status", pid), "Uid", "VmSize")
+	if err != nil {
 		return false
 	}
-	text, err := machine.Field(root, status, "Uid")
-	ids := strings.Fields(text) // real, effective, ...; the owner of /proc/PID is root for some
-	return err == nil && len(ids) > 1 && ids[1] == strconv.Itoa(os.Geteuid())
+	ids := strings.Fields(values[0]) // real, effective, ...; the owner of /proc/PID is root for some
+	return len(ids) > 1 && ids[1] == strconv.Itoa(os.Geteuid())
 }
 
 // close unmaps the segment and frees the locks of this description.
@@ -186,12 +185,12 @@ func (s *segment) isLocked(at int64) bool {
 	return unix.FcntlFlock(uintptr(s.fd), unix.F_OFD_GETLK, l) != nil || l.Type != unix.F_UNLCK
 }
 
-// lock takes the main lock, or fails with errBusy when the time is over. It spins at first: a
-// holder writes a few words.
-func (s *segment) lock(patience time.Duration) error {
-	end := time.Now().Add(patience)
+// lock locks a byte, or fails with errBusy when the time is over. It spins at first, and then pauses ever longer, up to
+// maxPause.
+func (s *segment) lock(at int64, patience, maxPause time.Duration) error {
+	end, pause := time.Now().Add(patience), minLockPause
 	for try := 0; ; try++ {
-		ok, err := s.tryLock(mainLock)
+		ok, err := s.tryLock(at)
 		if ok || err != nil {
 			return err
 		}
@@ -202,9 +201,14 @@ func (s *segment) lock(patience time.Duration) error {
 		if !time.Now().Before(end) {
 			return errBusy
 		}
-		time.Sleep(100 * time.Microsecond)
+		time.Sleep(pause)
+		pause = min(2*pause, maxPause)
 	}
 }
 
-// spins is how often lock tries before it sleeps: some 10 us.
-const spins = 20
+const (
+	// spins is how often lock tries before it sleeps: some 10 us.
+	spins = 20
+	// minLockPause is the first pause, and the only length of pause for the main lock: its holder writes a few words.
+	minLockPause = 100 * time.Microsecond
+)

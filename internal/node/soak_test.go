@@ -155,7 +155,7 @@ func (s *soak) observe() {
 		return // nobody is there
 	}
 	defer seg.close()
-	if err := seg.lock(patience); err != nil {
+	if err := seg.lock(mainLock, patience, minLockPause); err != nil {
 		s.t.Fatalf("the lock is not free: %v", err)
 	}
 	defer seg.unlock(mainLock)
