@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -168,22 +167,10 @@ func ranksOf(name string) (has func(rank int) bool, ok bool) {
 		return nil, false
 	}
 	list, _, _ = strings.Cut(list, "~")
-	var spans [][2]int
-	for part := range strings.SplitSeq(list, ",") {
-		first, last, isSpan := strings.Cut(part, "-")
-		if !isSpan {
-			last = first
-		}
-		lo, err := strconv.Atoi(first)
-		hi, err2 := strconv.Atoi(last)
-		if errors.Join(err, err2) != nil || lo < 0 || hi < lo {
-			return nil, false
-		}
-		spans = append(spans, [2]int{lo, hi})
-	}
+	spans, err := cpulist.Spans(list)
 	return func(rank int) bool {
-		return slices.ContainsFunc(spans, func(s [2]int) bool { return rank >= s[0] && rank <= s[1] })
-	}, true
+		return slices.ContainsFunc(spans, func(s cpulist.Span) bool { return rank >= s.First && rank <= s.Last })
+	}, err == nil
 }
 
 // removeCovered removes files of the job that a new one makes useless: a job that runs with other numbers of ranks on

@@ -21,7 +21,26 @@ func Parse(s string) ([]int, error) {
 	if s == "" {
 		return nil, nil
 	}
+	spans, err := Spans(s)
+	if err != nil || slices.ContainsFunc(spans, func(s Span) bool { return s.Last > maxCPU }) {
+		return nil, fmt.Errorf("%q is not a list of processors", s)
+	}
 	var list []int
+	for _, span := range spans {
+		for cpu := span.First; cpu <= span.Last; cpu++ {
+			list = append(list, cpu)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list), nil
+}
+
+// Span is one part of a list: the numbers from First to Last.
+type Span struct{ First, Last int }
+
+// Spans returns the parts of a list of numbers, however large, as they are written there.
+func Spans(s string) ([]Span, error) {
+	var spans []Span
 	for part := range strings.SplitSeq(s, ",") {
 		first, last, isRange := strings.Cut(part, "-")
 		if !isRange {
@@ -29,15 +48,12 @@ func Parse(s string) ([]int, error) {
 		}
 		lo, err := strconv.Atoi(first)
 		hi, err2 := strconv.Atoi(last)
-		if errors.Join(err, err2) != nil || lo < 0 || hi < lo || hi > maxCPU {
-			return nil, fmt.Errorf("%q is not a list of processors", s)
+		if errors.Join(err, err2) != nil || lo < 0 || hi < lo {
+			return nil, fmt.Errorf("%q is not a list of numbers", s)
 		}
-		for cpu := lo; cpu <= hi; cpu++ {
-			list = append(list, cpu)
-		}
+		spans = append(spans, Span{lo, hi})
 	}
-	slices.Sort(list)
-	return slices.Compact(list), nil
+	return spans, nil
 }
 
 // Read parses a file. Its errors name the file.
