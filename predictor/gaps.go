@@ -9,10 +9,9 @@ const gapMemory = 32
 
 // gaps holds the most recent gaps, in nanoseconds. The zero value is empty.
 type gaps struct {
-	ns            [gapMemory]int64 // a ring
-	sorted        [gapMemory]int64
-	lowNs, highNs int64 // the shortest and the longest of ns
-	n             int   // gaps ever added
+	ns     [gapMemory]int64 // a ring
+	sorted [gapMemory]int64
+	n      int // gaps ever added
 }
 
 // add appends a gap; a negative one (uses overlapped) counts as zero.
@@ -31,11 +30,14 @@ func (g *gaps) add(ns int64) {
 	s[i] = ns
 	g.ns[g.n%gapMemory] = ns
 	g.n++
-	g.lowNs, g.highNs = s[0], s[have]
 }
 
 // recent returns the remembered gaps, the shortest first.
 func (g *gaps) recent() []int64 { return g.sorted[:min(g.n, gapMemory)] }
+
+// shortest and longest are of the remembered gaps, 0 if there are none.
+func (g *gaps) shortest() int64 { return g.sorted[0] }
+func (g *gaps) longest() int64  { return g.sorted[max(min(g.n, gapMemory), 1)-1] }
 
 // latest returns up to n of the gaps, the latest ones, oldest first.
 func (g *gaps) latest(n int) []int64 {

@@ -73,7 +73,7 @@ func (g *gates) leave(r *region) {
 	} else {
 		g.slots[r.gate.index%recentEvents] = r.gate.next
 	}
-	r.gate = gate{index: r.gate.index}
+	r.gate = gate{}
 }
 
 // opened takes out one region whose gate opens at the event with an index; nil if there is none left.

@@ -176,12 +176,12 @@ func (p *Pinwheel) predict(r *region) {
 
 // predictFrom predicts the next need of r by gaps that began at fromNs.
 func (p *Pinwheel) predictFrom(r *region, g *gaps, fromNs int64) {
-	earlyNs := int64(idleShare * float64(fromNs+g.lowNs-r.lastEndNs))
+	earlyNs := int64(idleShare * float64(fromNs+g.shortest()-r.lastEndNs))
 	r.predicted, r.weighed = true, true
 	r.prediction = Prediction{
 		NextNs:     fromNs + p.afterNs(g) - earlyNs,
 		ExpectedNs: fromNs + g.median(),
-		LatestNs:   fromNs + g.highNs,
+		LatestNs:   fromNs + g.longest(),
 		Confidence: r.prediction.Confidence,
 	}
 }
@@ -189,7 +189,7 @@ func (p *Pinwheel) predictFrom(r *region, g *gaps, fromNs int64) {
 // afterNs is how long after an event that such gaps began at a region should be ready.
 func (p *Pinwheel) afterNs(g *gaps) int64 {
 	if p.without&ExpectedCost != 0 {
-		return g.lowNs - int64(shareOfFew[min(g.n, len(shareOfFew))-1]*float64(g.lowNs))
+		return g.shortest() - int64(shareOfFew[min(g.n, len(shareOfFew))-1]*float64(g.shortest()))
 	}
 	return p.prices.best(g)
 }
@@ -198,9 +198,9 @@ func (p *Pinwheel) afterNs(g *gaps) int64 {
 func (p *Pinwheel) predictShare(r *region, g *gaps, share float64) {
 	r.predicted = true
 	r.prediction = Prediction{
-		NextNs:     r.lastEndNs + int64((1-share)*float64(g.lowNs)),
+		NextNs:     r.lastEndNs + int64((1-share)*float64(g.shortest())),
 		ExpectedNs: r.lastEndNs + g.median(),
-		LatestNs:   r.lastEndNs + g.highNs,
+		LatestNs:   r.lastEndNs + g.longest(),
 	}
 }
 

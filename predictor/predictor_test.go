@@ -287,8 +287,8 @@ func TestGapsKnowTheirEnds(t *testing.T) {
 			g.add(ns)
 			all = append(all, max(ns, 0))
 			recent := all[max(0, len(all)-gapMemory):]
-			if g.lowNs != slices.Min(recent) || g.highNs != slices.Max(recent) {
-				t.Fatalf("%v: low %d, high %d", recent, g.lowNs, g.highNs)
+			if g.shortest() != slices.Min(recent) || g.longest() != slices.Max(recent) {
+				t.Fatalf("%v: low %d, high %d", recent, g.shortest(), g.longest())
 			}
 			sorted := slices.Sorted(slices.Values(recent))
 			if m := g.median(); m != sorted[(len(sorted)-1)/2] {
