@@ -188,23 +188,18 @@ type predictionData struct {
 
 func (w *predictionWriter) data() predictionData {
 	d := predictionData{PredictionOptions: w.o}
-	if w.has(partRuns) {
-		d.First = w.firstRuns()
-	}
-	if w.has(partProfile) {
-		d.Profiles = w.profiles()
-	}
-	if w.has(partCauses) {
-		d.Causes = w.causes()
-	}
-	if w.has(partErrors) {
-		d.Errors = w.predictionErrors()
-	}
-	if w.has(partAblation) {
-		d.Ablation = w.ablation()
-	}
-	if w.has(partRobust) {
-		d.Robust = w.robust()
-	}
+	set(w, partRuns, &d.First, w.firstRuns)
+	set(w, partProfile, &d.Profiles, w.profiles)
+	set(w, partCauses, &d.Causes, w.causes)
+	set(w, partErrors, &d.Errors, w.predictionErrors)
+	set(w, partAblation, &d.Ablation, w.ablation)
+	set(w, partRobust, &d.Robust, w.robust)
 	return d
+}
+
+// set computes the rows of a part, if it was asked for.
+func set[Row any](w *predictionWriter, part string, to *[]Row, rows func() []Row) {
+	if w.has(part) {
+		*to = rows()
+	}
 }
