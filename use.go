@@ -93,7 +93,11 @@ func (t *Thread) missed(u *Use, a verbs.Access, o regcache.Outcome, err error) e
 	}
 	endNs := clock.NowNs()
 	t.stats.stallNs.Add(endNs - u.startNs)
-	t.m.engine.Missed(o, u.callSite(), u.startNs, endNs)
+	var id mem.RegionID
+	if u.ref.Valid() {
+		id = u.ref.ID()
+	}
+	t.m.engine.Missed(o, id, u.callSite(), u.startNs, endNs)
 	return err
 }
 

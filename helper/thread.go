@@ -106,6 +106,7 @@ type Thread struct {
 	sources atomic.Pointer[[]Source]
 	place   atomic.Pointer[Placement] // the latest, nil once it was looked at
 	wake    chan struct{}             // ends parking and long sleeps; holds one token
+	missed  atomic.Uint64             // the region of Missed, until the helper has looked
 	resting atomic.Bool               // the helper leaves DQ alone: there is no use in waking it for that
 	counts  counters
 	ended   sync.WaitGroup // for workers
@@ -183,10 +184,12 @@ func (t *Thread) Place(p Placement) {
 	t.rouse()
 }
 
-// Wake ends a long sleep of the helper. The communication path calls it when it had to register memory:
-// the helper did not know of that use, or took it to come later. Wake never blocks.
-func (t *Thread) Wake() {
+// Missed tells the Decider of a region that the communication path had to register, and ends a long sleep of the helper:
+// it did not know of that use, or took it to come later. Of several since its last look it hears of the last one. With an
+// id of zero, whose region is not known, it only wakes up. Missed never blocks.
+func (t *Thread) Missed(id mem.RegionID) {
 	if !t.resting.Load() {
+		t.missed.Store(uint64(id))
 		t.rouse()
 	}
 }

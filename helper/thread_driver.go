@@ -77,6 +77,7 @@ func (d *driver) loop() {
 		}
 		nowNs := d.clock.NowNs()
 		d.rest(nowNs)
+		d.heed(nowNs)
 		popped := d.restNs <= nowNs && d.pop()
 		switch {
 		case popped:
@@ -127,6 +128,16 @@ func (d *driver) move(p *Placement) {
 	}
 	d.crew.place(p)
 	d.share(p)
+}
+
+// heed tells the Decider of a miss, before the event of that use arrives.
+func (d *driver) heed(nowNs int64) {
+	if d.missed.Load() == 0 {
+		return
+	}
+	if id := d.missed.Swap(0); id != 0 && !d.behind {
+		d.opt.Decider.Missed(mem.RegionID(id), nowNs)
+	}
 }
 
 // pop takes one event, from each source in turn.

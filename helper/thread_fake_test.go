@@ -23,6 +23,7 @@ type keeper struct {
 	mu        sync.Mutex
 	observed  []Event
 	forgotten []mem.RegionID
+	missed    []mem.RegionID
 	lateNs    []int64 // of each registration, against its deadline
 	failed    int
 	doneNs    []int64 // how long each action took that did not fail
@@ -30,10 +31,15 @@ type keeper struct {
 	budget    Budget
 }
 
-func (k *keeper) SetWorkers(int)             {}
-func (k *keeper) SetShareNs(ns int64)        { k.shareNs.Store(ns) }
-func (k *keeper) Missed(mem.RegionID, int64) {}
-func (k *keeper) Budget() *Budget            { return &k.budget }
+func (k *keeper) SetWorkers(int)      {}
+func (k *keeper) SetShareNs(ns int64) { k.shareNs.Store(ns) }
+func (k *keeper) Budget() *Budget     { return &k.budget }
+
+func (k *keeper) Missed(id mem.RegionID, _ int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.missed = append(k.missed, id)
+}
 
 func newKeeper(periodNs int64) *keeper {
 	return &keeper{periodNs: periodNs, due: queue.NewDeadlines()}

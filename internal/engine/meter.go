@@ -189,11 +189,11 @@ func (e *Engine) Metered(p verbs.Provider) Metered { return Metered{p, e.meter} 
 func (e *Engine) Pinned() (peak, mean int64) { return e.meter.read() }
 
 // Missed counts a use that was no hit: its outcome, its call site, and when communication began and ended to wait
-// for it, by clock.NowNs. It wakes the helper, which did not know of the use.
-func (e *Engine) Missed(o regcache.Outcome, site predictor.CallSite, startNs, endNs int64) {
+// for it, by clock.NowNs. It tells the helper, which did not know of the use; id is zero if the region is not known.
+func (e *Engine) Missed(o regcache.Outcome, id mem.RegionID, site predictor.CallSite, startNs, endNs int64) {
 	e.meter.missed(o, site, startNs, endNs)
 	if o != regcache.Hit && e.helper != nil {
-		e.helper.Wake()
+		e.helper.Missed(id)
 	}
 }
 

@@ -212,7 +212,7 @@ func (s *server) adopted(a regcache.Adopted) {
 	startNs, endNs := int64(a.Note[C.PW_NOTE_START]), int64(a.Note[C.PW_NOTE_END])
 	site := *(**C.struct_pw_site)(unsafe.Pointer(&a.Note[C.PW_NOTE_SITE])) // which is never freed
 	s.engine.Registered(int64(a.Range.Len()), endNs-startNs)
-	s.engine.Missed(a.Outcome, callSite(C.uint32_t(a.Note[C.PW_NOTE_OP]), site), startNs, endNs)
+	s.engine.Missed(a.Outcome, 0, callSite(C.uint32_t(a.Note[C.PW_NOTE_OP]), site), startNs, endNs)
 }
 
 func (s *server) acquire(t *C.struct_pw_thread) (regcache.Ref, error) {
@@ -225,10 +225,12 @@ func (s *server) acquire(t *C.struct_pw_thread) (regcache.Ref, error) {
 		s.caller = uint64(uintptr(t.mail.caller))
 	}
 	ref, outcome, err := d.local.AcquireMissed(r, verbs.Access(t.mail.access))
+	var id mem.RegionID
 	if err == nil {
 		*(*regcache.Ref)(unsafe.Pointer(&t.mail.ref)) = ref
+		id = ref.ID()
 	}
-	s.engine.Missed(outcome, callSite(C.uint32_t(t.mail.call.op), t.mail.call.site), startNs, clock.NowNs())
+	s.engine.Missed(outcome, id, callSite(C.uint32_t(t.mail.call.op), t.mail.call.site), startNs, clock.NowNs())
 	return ref, err
 }
 
