@@ -6,39 +6,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"pinwheel/internal/testwait"
-	"pinwheel/verbs"
 )
 
 // runWithProfile uses a buffer a few times and returns what the report says about the profile.
 func runWithProfile(t *testing.T, dir string, window int) (profile string, warned []string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "report.json")
-	m, err := New(Options{
-		ProviderName: "sim", IdlePolicy: IdleIgnore, Report: file, ProfileDir: dir, Window: window,
-		Warn: func(s string) { warned = append(warned, s) },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	th, err := m.Thread()
-	if err != nil {
-		t.Fatal(err)
-	}
-	site := NewSite("halo")
-	for range 5 {
-		var use Use
-		if err := th.Acquire(&use, region(0), verbs.AccessRemoteRead, 1, &site); err != nil {
-			t.Fatal(err)
-		}
-		th.Release(&use)
-	}
-	testwait.Until(t, "the helper hears of five uses", func() bool { return m.Stats().Helper.Events >= 5 })
-	th.Close()
-	if err := m.Close(); err != nil {
-		t.Fatal(err)
-	}
+	useFiveTimes(t, Options{Report: file, ProfileDir: dir, Window: window, Warn: func(s string) { warned = append(warned, s) }})
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

@@ -13,10 +13,11 @@ import (
 	"pinwheel/verbs"
 )
 
-func TestReportSaysWhatHappened(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "report.%p")
-	var informed []string
-	m, err := New(Options{ProviderName: "sim", IdlePolicy: IdleIgnore, Report: file, Inform: func(s string) { informed = append(informed, s) }})
+// useFiveTimes uses one buffer five times with a Manager that simulates registrations, and closes it.
+func useFiveTimes(t *testing.T, o Options) {
+	t.Helper()
+	o.ProviderName, o.IdlePolicy = "sim", IdleIgnore
+	m, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,6 +38,12 @@ func TestReportSaysWhatHappened(t *testing.T) {
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func TestReportSaysWhatHappened(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "report.%p")
+	var informed []string
+	useFiveTimes(t, Options{Report: file, Inform: func(s string) { informed = append(informed, s) }})
 	if len(informed) != 1 || !strings.Contains(informed[0], "policy pinwheel, provider sim") {
 		t.Errorf("New informed %q, want one line with policy and provider", informed)
 	}
