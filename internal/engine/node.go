@@ -92,18 +92,16 @@ func (p equalPart) Shrink(int64) int64          { return int64(p) }
 func (p equalPart) Await(int64) bool            { return false }
 func (p equalPart) Settle(int64) (int64, int64) { return int64(p), int64(p) }
 
-// LeaveNode leaves the job and gives the share back, unless bytes are still registered: those count
-// until the process ends. It may be called more than once.
+// LeaveNode leaves the job and gives the share back, unless bytes are still registered and the node has a budget: they
+// count against it until the process ends. It may be called more than once.
 func (e *Engine) LeaveNode(bytes int64) {
 	if e.node == nil {
 		return
 	}
 	e.node.stop()
 	g, shares := e.node.opt.Group, e.node.opt.BudgetBytes != mem.Unlimited
-	if bytes > 0 {
-		if shares {
-			g.GiveBack()
-		}
+	if shares && bytes > 0 {
+		g.GiveBack()
 		return
 	}
 	if shares {

@@ -3,6 +3,8 @@ package engine
 import (
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"pinwheel/helper"
@@ -103,6 +105,27 @@ func TestProcessThatHasUsedNothingPublishesNothing(t *testing.T) {
 	e.look(e.node, 0)
 	if all := e.node.Members(); all[0].AtNs == 0 || all[0].First != 1 {
 		t.Errorf("%+v", all)
+	}
+}
+
+// A process may close many caches while uses of their memory go on. Each would take a place in the job for good.
+func TestOnlyABudgetKeepsAProcessWithRegisteredMemoryInItsJob(t *testing.T) {
+	for name, c := range map[string]struct {
+		budget int64
+		want   bool
+	}{"no budget": {mem.Unlimited, false}, "budget": {1 << 30, true}} {
+		t.Run(name, func(t *testing.T) {
+			job := fmt.Sprintf("engine-test-%d-%s", os.Getpid(), strings.ReplaceAll(name, " ", "-"))
+			e, _ := process(t, NodeOptions{Job: job, BudgetBytes: c.budget, Ranks: 1}, func(s string) { t.Error(s) })
+			e.LeaveNode(4096)
+			jobs, err := node.Jobs()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := slices.Contains(jobs, job); got != c.want {
+				t.Errorf("in its job: %v, want %v", got, c.want)
+			}
+		})
 	}
 }
 
