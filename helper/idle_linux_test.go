@@ -3,7 +3,6 @@ package helper
 import (
 	"fmt"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -17,15 +16,14 @@ import (
 // affinity.
 func allowedUnder(t *testing.T, cpus []int) string {
 	t.Helper()
-	result := make(chan string)
-	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with its affinity
+	var result string
+	testwait.OnThreadOfItsOwn(func() { // and its affinity
 		var set unix.CPUSet
 		for _, cpu := range cpus {
 			set.Set(cpu)
 		}
 		if err := unix.SchedSetaffinity(0, &set); err != nil {
-			result <- err.Error()
+			result = err.Error()
 			return
 		}
 		cmd := testwait.Command(t, os.Args[0], "-test.run=^$") // inherits the affinity
@@ -34,9 +32,9 @@ func allowedUnder(t *testing.T, cpus []int) string {
 		if err != nil {
 			out = fmt.Append(out, err)
 		}
-		result <- strings.TrimSpace(string(out))
-	}()
-	return <-result
+		result = strings.TrimSpace(string(out))
+	})
+	return result
 }
 
 func TestHelperOfBoundRankMayUseTheCpuset(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"math"
 	"os"
 	"os/exec"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -238,10 +237,9 @@ func TestSocketsOfOthersAreIgnored(t *testing.T) {
 func TestMemberThatEndsIsNone(t *testing.T) {
 	testwait.Bound(t)
 	job := jobOf(t)
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // for ever: the thread ends with this goroutine, and its user with it
-		done <- func() error {
+	var err error
+	testwait.OnThreadOfItsOwn(func() { // and its user
+		err = func() error {
 			cmd := exec.Command("true")
 			if os.Geteuid() == 0 {
 				cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
@@ -265,8 +263,8 @@ func TestMemberThatEndsIsNone(t *testing.T) {
 			_, err = findSegment(job, true)
 			return errors.Join(cmd.Wait(), err)
 		}()
-	}()
-	if err := <-done; !errors.Is(err, ErrNone) {
+	})
+	if !errors.Is(err, ErrNone) {
 		t.Errorf("a zombie's segment: %v, want %v", err, ErrNone)
 	}
 }

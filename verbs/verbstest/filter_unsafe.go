@@ -2,6 +2,7 @@ package verbstest
 
 import (
 	"fmt"
+	"pinwheel/internal/testwait"
 	"runtime"
 	"syscall"
 	"testing"
@@ -22,16 +23,13 @@ func DenySystemCall(nr int, errno syscall.Errno) error {
 func WithoutCall(nr int, errno syscall.Errno) func(testing.TB, func()) {
 	return func(t testing.TB, f func()) {
 		t.Helper()
-		denied := make(chan error)
-		go func() {
-			runtime.LockOSThread() // for good: the thread ends with the goroutine, and the filter with it
-			err := deny(nr, errno, 0)
-			if err == nil {
+		var err error
+		testwait.OnThreadOfItsOwn(func() { // and its filter
+			if err = deny(nr, errno, 0); err == nil {
 				f()
 			}
-			denied <- err
-		}()
-		if err := <-denied; err != nil {
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
