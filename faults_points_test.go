@@ -66,13 +66,13 @@ var errSeeded = errors.New("seeded error")
 
 // run is one fault in one Manager.
 type run struct {
-	point point
-	kind  kind
-	nth   int64 // counted from 1
-	calls [pointCount]atomic.Int64
-	armed atomic.Bool
-	fired atomic.Bool
-	warns atomic.Int64
+	point  point
+	kind   kind
+	nth    int64 // counted from 1
+	calls  [pointCount]atomic.Int64
+	armed  atomic.Bool
+	fired  atomic.Bool
+	warned warnings
 }
 
 // at is where each call of a point goes through.

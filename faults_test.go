@@ -41,7 +41,7 @@ func (r *run) play(p verbs.Provider, memory mem.Range) error {
 	r.armed.Store(inNew)
 	o := Options{Policy: Paper, Provider: x, Watcher: x, IdlePolicy: IdleIgnore, Window: NoWindow, Costs: cheapCosts,
 		BudgetBytes:   int64(memory.Len()) * 3 / 4,
-		Warn:          func(string) { r.warns.Add(1); _ = r.at(atWarn) },
+		Warn:          func(s string) { r.warned.add(s); _ = r.at(atWarn) },
 		Debug:         func(string) { _ = r.at(atDebug) },
 		wrapPredictor: func(q predictor.Predictor) predictor.Predictor { return trippedPredictor{r, q} },
 		wrapRegistrar: func(q helper.Registrar) helper.Registrar { return trippedRegistrar{r, q} },
@@ -72,8 +72,8 @@ func (r *run) play(p verbs.Provider, memory mem.Range) error {
 	if err := m.Close(); err != nil && !errors.Is(err, ErrFault) && !errors.Is(err, errSeeded) {
 		errs = append(errs, fmt.Errorf("Close: %w", err))
 	}
-	if n := r.warns.Load(); n > 1 {
-		errs = append(errs, fmt.Errorf("%d warnings", n))
+	if w := r.warned.all(); len(w) > 1 {
+		errs = append(errs, fmt.Errorf("%d warnings: %q", len(w), w))
 	}
 	if s := m.Stats().Cache; s.Pinned != (regcache.Usage{}) || s.Lingering != 0 {
 		errs = append(errs, fmt.Errorf("the cache has left %+v", s))
