@@ -189,7 +189,9 @@ func (t *Thread) Place(p Placement) {
 // id of zero, whose region is not known, it only wakes up. Missed never blocks.
 func (t *Thread) Missed(id mem.RegionID) {
 	if !t.resting.Load() {
-		t.missed.Store(uint64(id))
+		if id != 0 {
+			t.missed.Store(uint64(id))
+		}
 		t.rouse()
 	}
 }

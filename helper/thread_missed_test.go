@@ -21,6 +21,7 @@ func TestMissIsNotToldOfAfterItsUse(t *testing.T) {
 	d := &driver{Thread: &Thread{opt: ThreadOptions{Decider: k}, wake: make(chan struct{}, 1)}, budget: k.Budget(), pace: NewPacer(0)}
 	for _, missed := range []mem.RegionID{7, 8} {
 		d.Missed(missed)
+		d.Missed(0) // of a region that is not known
 		d.event = *use(7, ms)
 		d.take(ms)
 		d.heed(ms)

@@ -7,12 +7,12 @@
 
 #include "core.h"
 
-/* The bytes that the kernel pins for a registration. */
+/* The bytes that the kernel pins for a registration; none for a length that no address space has. */
 static inline uint64_t pw_whole_pages(const void *addr, size_t bytes)
 {
 	uint64_t mask = (uint64_t)sysconf(_SC_PAGESIZE) - 1, start = (uint64_t)addr;
 
-	return ((start + bytes + mask) & ~mask) - (start & ~mask);
+	return (uint64_t)bytes >> 62 ? 0 : ((start + bytes + mask) & ~mask) - (start & ~mask);
 }
 
 /* After a registration past the cache has ended, or was not made. Kinds of memory that are registered in

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "offer.h"
 #include "table.h"
 
 #define PW_FRAMES 8u    /* = predictor.MaxFrames */
@@ -282,13 +283,19 @@ struct pw_shared {
 	struct pw_recorder *recorder; /* (Go) NULL if nothing is recorded */
 };
 
+/* Raised with each change of what the questions, or words that both sides use, mean. */
+#define PW_PROTOCOL 2
+
 /*
  * The layout that both sides must agree on, as one number. It mixes offsets with sizes, because
  * alignment can hide a new field from a size.
  */
 #define PW_MIX(h, n) (((h) ^ (uint64_t)(n)) * 0x9e3779b97f4a7c15ull)
+#define PW_LAYOUT_TABLE \
+	PW_MIX(PW_MIX(PW_MIX(PW_MIX(PW_PROTOCOL, PW_ASK_END), sizeof(struct pwt_header)), sizeof(struct pwt_entry)), \
+	       sizeof(struct pwt_offers))
 #define PW_LAYOUT_SHARED \
-	PW_MIX(PW_MIX(PW_MIX(1, sizeof(struct pw_shared)), offsetof(struct pw_shared, domain)), \
+	PW_MIX(PW_MIX(PW_MIX(PW_LAYOUT_TABLE, sizeof(struct pw_shared)), offsetof(struct pw_shared, domain)), \
 	       offsetof(struct pw_shared, recorder))
 #define PW_LAYOUT_THREAD \
 	PW_MIX(PW_MIX(PW_MIX(PW_MIX(PW_LAYOUT_SHARED, sizeof(struct pw_thread)), offsetof(struct pw_thread, waiting)), \
