@@ -32,6 +32,9 @@ func Open(o Options) (*Watcher, error) {
 	if !ok {
 		return nil, fmt.Errorf("vmwatch: mechanism %q is none of %s", o.Mechanism, strings.Join(slices.Sorted(maps.Keys(choices)), ", "))
 	}
+	if o.Board != nil {
+		o.Board = &oneWait{Board: o.Board}
+	}
 	var report Report
 	for _, m := range order {
 		src, err := acquireSource(m, o.Board)

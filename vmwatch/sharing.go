@@ -1,10 +1,10 @@
 package vmwatch
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"sync"
 	"time"
@@ -30,7 +30,7 @@ const boardPatience = 2 * time.Second
 // The board says under which numbers the kernel has the programs that a process of the job has loaded and
 // tested, and what belongs to them. They go when the last process that has opened them ends; then nobody can
 // open them, and the next process puts its own there. The kernel gives a number to another object
-// only after four billion.
+// only after two billion.
 const (
 	boardKey   = iota // of the programs and their mechanism; 0: none yet
 	boardLinks        // how many there are
@@ -40,16 +40,19 @@ const (
 	boardFirstLink
 )
 
+// boardLayout is raised with each change of the words above.
+const boardLayout = 1
+
 // sharedKey differs for programs that can't be used in place of each other.
 var sharedKey = sync.OnceValue(func() uint64 {
-	sum := sha256.Sum256(bpfObject)
+	sum := sha256.Sum256(append(bytes.Clone(bpfObject), boardLayout))
 	return binary.NativeEndian.Uint64(sum[:]) << 8
 })
 
 // loadOrJoin returns a tested source for m: with the programs of another process of the job, if the board has any,
 // and else with its own, which the others can use from then on. A process pays a twentieth for those of others.
 func loadOrJoin(m Mechanism, board Board) (s *source, err error) {
-	if board == nil || m != Fentry && m != TPS && m != TP {
+	if board == nil || m != Fentry && m != TPS && m != TP || !mayOpenObjects() {
 		return loadAndTest(m)
 	}
 	called := false
@@ -68,6 +71,30 @@ func loadOrJoin(m Mechanism, board Board) (s *source, err error) {
 	return s, err
 }
 
+// mayOpenObjects reports whether this process may open BPF objects by their numbers, which takes CAP_SYS_ADMIN
+// (bpf(2)). The others have nothing to share, so they must not wait for each other.
+func mayOpenObjects() bool {
+	fd, err := openBPFObject(unix.BPF_MAP_GET_FD_BY_ID, 0) // no object has it
+	if err == nil {
+		unix.Close(fd)
+	}
+	return !errors.Is(err, unix.EPERM)
+}
+
+// oneWait is a Board that waits for another process only once. If that one has stopped, it stops every mechanism.
+type oneWait struct {
+	Board
+	err error
+}
+
+// UpdateBoard implements Board.
+func (b *oneWait) UpdateBoard(patience time.Duration, update func(words *[BoardWords]uint64)) error {
+	if b.err == nil {
+		b.err = b.Board.UpdateBoard(patience, update)
+	}
+	return b.err
+}
+
 var errNothingToJoin = errors.New("no process of the job has loaded these programs")
 
 // join opens the programs of another process. That they notice every change was tested where they were loaded; what is
@@ -82,10 +109,7 @@ func join(m Mechanism, words *[BoardWords]uint64) (*source, error) {
 	}
 	s := &source{mechanism: m, note: n}
 	s.frames, _ = openFrames() // a second line, as in load
-	if s.tested, s.skipped, err = selfTest(newWatcher(s), change.Kinds[:2]); err != nil {
-		return nil, errors.Join(fmt.Errorf("self-test: %w", err), s.close())
-	}
-	return s, nil
+	return s.testedFor(change.Kinds[:2])
 }
 
 func openObjects(words *[BoardWords]uint64) (_ *bpfNotifier, err error) {

@@ -78,9 +78,22 @@ func loadAndTest(m Mechanism) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.tested, s.skipped, err = selfTest(newWatcher(s), change.Kinds); err != nil {
-		return nil, errors.Join(fmt.Errorf("self-test: %w", err), s.close())
+	return s.testedFor(change.Kinds)
+}
+
+// testedFor returns s if it notices changes of these kinds. Otherwise, or after a panic, it closes s: programs that stay
+// attached cost every system call of the node.
+func (s *source) testedFor(kinds []change.Kind) (_ *source, err error) {
+	passed := false
+	defer func() {
+		if !passed {
+			err = errors.Join(err, s.close())
+		}
+	}()
+	if s.tested, s.skipped, err = selfTest(newWatcher(s), kinds); err != nil {
+		return nil, fmt.Errorf("self-test: %w", err)
 	}
+	passed = true
 	return s, nil
 }
 
