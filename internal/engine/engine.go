@@ -21,6 +21,7 @@ type Engine struct {
 	where   string   // the helper runs, for reports
 	share   float64  // of a core, at most, if it has no idle one
 	alone   bool     // it has no workers
+	procs   func(n int)
 
 	node *member // nil: this process is alone
 

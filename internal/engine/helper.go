@@ -36,6 +36,9 @@ type HelperOptions struct {
 	Profile     *ProfileOptions    // of policy pinwheel; nil: none
 	Lessons     *predictor.Lessons // what policy pinwheel knows already, without a profile; nil: nothing
 	RankWaits   func() bool        // whether the program waits in a communication call; nil: not known
+	// Procs has the Go runtime run at least n threads at a time. nil: that is the program's own to say, and bounds the
+	// workers.
+	Procs func(n int)
 
 	// Tests wrap the predictor and the registrar. nil: as they are.
 	WrapPredictor func(predictor.Predictor) predictor.Predictor
@@ -88,6 +91,7 @@ func (e *Engine) startThread(o *HelperOptions, cpu int) error {
 		ItemNs:      itemNs,
 		KeepUnknown: o.Policy == "pinwheel",
 	}
+	e.procs = o.Procs
 	e.alone = o.Policy == "paper" // Li et al., CF'11, have one thread
 	po := predictor.Options{Window: o.Window, Lessons: o.Lessons}
 	var l *learner
@@ -154,8 +158,11 @@ func (e *Engine) placeHelper(p helper.Placement) {
 		p.Spares = 0
 	}
 	// A thread in a call of the provider keeps its P for up to 10 ms. Server and helper have one each.
-	if procs := p.Spares + 3; p.Spares > 0 && runtime.GOMAXPROCS(0) < procs {
-		runtime.GOMAXPROCS(procs)
+	const others = 3
+	if e.procs == nil {
+		p.Spares = min(p.Spares, max(runtime.GOMAXPROCS(0)-others, 0))
+	} else if p.Spares > 0 {
+		e.procs(p.Spares + others)
 	}
 	e.helper.Place(p)
 }

@@ -23,6 +23,7 @@ func (s *server) startHelper() {
 		PinnedBytes: s.group.Bytes,
 		Profile:     s.profile(),
 		CommCPU:     func() int { return int32Of(&s.sh.comm_cpu) },
+		Procs:       atLeastProcs,
 	}
 	if s.sh.linked == 0 { // no MPI call of a transport that links us is seen
 		o.RankWaits = s.rankWaits

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"sync"
 
 	"go.uber.org/atomic"
 	"golang.org/x/sys/unix"
@@ -28,16 +29,30 @@ var running atomic.Int32
 // serve starts a server for each library of the process that binds: the one
 // that is preloaded, the one that a transport links, or both.
 func serve() {
-	cpus := runtime.GOMAXPROCS(0)
+	few := max(3, min(runtime.GOMAXPROCS(0), 4))
+	runtime.GOMAXPROCS(few)
 	for {
 		for sh := C.pw_take_bound(); sh != nil; {
 			next := sh.next
-			n := int(running.Add(1))
 			// A helper keeps its P while it sleeps; its server and one more must go on.
-			runtime.GOMAXPROCS(max(3, min(cpus, 4)) + 2*(n-1))
+			if n := int(running.Add(1)); n > 1 {
+				atLeastProcs(few + 2*(n-1))
+			}
 			go run(sh)
 			sh = next
 		}
+	}
+}
+
+// procsMu orders those who raise GOMAXPROCS. Nobody lowers it again: others may rely on it.
+var procsMu sync.Mutex
+
+// atLeastProcs has the Go runtime, which is this library's own, run n threads at a time if it runs fewer.
+func atLeastProcs(n int) {
+	procsMu.Lock()
+	defer procsMu.Unlock()
+	if runtime.GOMAXPROCS(0) < n {
+		runtime.GOMAXPROCS(n)
 	}
 }
 
