@@ -117,5 +117,8 @@ func (g *Group) Charge(bytes int64) error {
 	}
 }
 
+// TryCharge is Charge, but evicts nothing and does not wait.
+func (g *Group) TryCharge(bytes int64) error { return g.charge(bytes, 0) }
+
 // Uncharge ends the accounting for bytes after they are no longer registered.
 func (g *Group) Uncharge(bytes int64) { g.uncharge(bytes, 0) }

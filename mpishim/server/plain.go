@@ -72,16 +72,23 @@ func (s *server) roomForPlain() error {
 // plainSlack is room that is kept although nothing uses it, so that few registrations ask: 1 MiB.
 const plainSlack = 1 << 20
 
-// settlePlain gives back the room that is not used any more.
+// settlePlain charges what there was no room for, as far as there is some by now, and gives back the room that is not
+// used any more.
 func (s *server) settlePlain() {
 	s.plain.mu.Lock()
 	defer s.plain.mu.Unlock()
 	room := at64(&s.sh.plain_room).Load()
 	used := at64(&s.sh.plain_bytes).Load()
-	if room == math.MaxUint64 || room < used+2*plainSlack { // none is accounted, or little is left over
+	if room == math.MaxUint64 { // none is accounted
 		return
 	}
-	lower := used + plainSlack
+	if owed := int64(min(used, room, math.MaxInt64)) - s.plain.charged; owed > 0 && s.group.TryCharge(owed) == nil {
+		s.plain.charged += owed
+	}
+	if room < used+2*plainSlack { // little is left over
+		return
+	}
+	lower := max(used, min(used+plainSlack, uint64(s.plain.charged)))
 	at64(&s.sh.plain_room).Store(lower)
 	if at64(&s.sh.plain_bytes).Load() > lower { // somebody has used it meanwhile
 		at64(&s.sh.plain_room).Store(room)
