@@ -69,23 +69,28 @@ func openDoor(job string) (fd int, err error) {
 	}
 }
 
-// beacon is one that was seen. Anyone may have bound it.
+// beacon is one that was seen. Anyone may have bound it. By now the process may have closed the segment, and fd may
+// mean another file of it: inode tells.
 type beacon struct {
 	job     string
 	pid, fd int
+	inode   uint64
 }
 
-func (b beacon) name() string { return fmt.Sprintf("%s%s/%d/%d", namePrefix(), b.job, b.pid, b.fd) }
+func (b beacon) name() string {
+	return fmt.Sprintf("%s%s/%d/%d/%x", namePrefix(), b.job, b.pid, b.fd, b.inode)
+}
 
 // parseBeacon reads the name of a socket without its prefix.
 func parseBeacon(rest string) (b beacon, ok bool) {
 	parts := strings.Split(rest, "/")
-	if len(parts) != 3 || checkJob(parts[0]) != nil {
+	if len(parts) != 4 || checkJob(parts[0]) != nil {
 		return b, false
 	}
 	pid, err := strconv.ParseInt(parts[1], 10, 32)
 	fd, err2 := strconv.ParseInt(parts[2], 10, 32)
-	return beacon{parts[0], int(pid), int(fd)}, err == nil && err2 == nil && pid > 0 && fd >= 0
+	inode, err3 := strconv.ParseUint(parts[3], 16, 64)
+	return beacon{parts[0], int(pid), int(fd), inode}, errors.Join(err, err2, err3) == nil && pid > 0 && fd >= 0
 }
 
 // beacons returns those of this user in this PID namespace, of all jobs.

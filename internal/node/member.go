@@ -112,7 +112,7 @@ func Join(o Options) (*Member, error) {
 	}
 	m := &Member{opt: o, self: self, seg: s, beacon: -1}
 	if err = m.enter(); err == nil {
-		m.beacon, err = bind(beacon{o.Job, int(self.PID), s.fd}.name())
+		m.beacon, err = bind(beacon{o.Job, int(self.PID), s.fd, s.inode}.name())
 	}
 	if err != nil {
 		_ = m.Close()

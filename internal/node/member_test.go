@@ -210,8 +210,9 @@ func TestSocketsOfOthersAreIgnored(t *testing.T) {
 	}
 	defer f.Close()
 	for _, b := range []beacon{
-		{job, 1 << 22, 3},              // nobody
-		{job, os.Getppid(), 1<<20 - 1}, // no such descriptor
+		{job, 1 << 22, 3, 1},               // nobody
+		{job, os.Getppid(), 1<<20 - 1, 1},  // no such descriptor
+		{job, os.Getpid(), int(f.Fd()), 1}, // another file by now
 	} {
 		fd, err := bind(b.name())
 		if err != nil {
@@ -220,7 +221,7 @@ func TestSocketsOfOthersAreIgnored(t *testing.T) {
 		defer unix.Close(fd)
 	}
 	join(t, Options{Job: job})
-	for _, rest := range []string{"", "//", job + "/1", job + "/x/1", job + "/1/x", job + "/-1/1", job + "/1/1/1", job + "/0/1"} {
+	for _, rest := range []string{"", "///", job + "/1/1", job + "/x/1/1", job + "/1/x/1", job + "/1/1/x", job + "/-1/1/1", job + "/1/1/1/1", job + "/0/1/1"} {
 		if b, ok := parseBeacon(rest); ok {
 			t.Errorf("%q was taken for %+v", rest, b)
 		}
@@ -255,7 +256,7 @@ func TestMemberThatEndsIsNone(t *testing.T) {
 			if err := unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
 				return err
 			}
-			fd, err := bind(beacon{job, cmd.Process.Pid, 3}.name())
+			fd, err := bind(beacon{job, cmd.Process.Pid, 3, 1}.name())
 			if err != nil {
 				return err
 			}

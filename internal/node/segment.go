@@ -18,8 +18,9 @@ import (
 
 // segment is the memfd of a job, as one member or one reader has it open.
 type segment struct {
-	fd  int // an open file description of its own, which owns the locks
-	mem memory
+	fd    int // an open file description of its own, which owns the locks
+	inode uint64
+	mem   memory
 }
 
 const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
@@ -79,7 +80,7 @@ func mapSegment(fd int, writable bool) (*segment, error) {
 	}
 	_ = unix.Madvise(m, unix.MADV_DONTFORK) // a child is no member
 	_ = unix.Madvise(m, unix.MADV_DONTDUMP)
-	return &segment{fd, m}, nil
+	return &segment{fd, st.Ino, m}, nil
 }
 
 // findSegment opens the segment of a job through any of its members. It fails with ErrNone if
@@ -109,13 +110,24 @@ func findSegment(job string, writable bool) (*segment, error) {
 // ErrNone: the job has no segment on this node.
 var ErrNone = errors.New("node: no process of this job is here")
 
+// errReplaced: the process has closed the segment since its beacon was seen, and opened something else.
+var errReplaced = fmt.Errorf("another file has its descriptor: %w", fs.ErrNotExist)
+
 func openBeacon(b beacon, writable bool) (*segment, error) {
 	flags := unix.O_RDONLY
 	if writable {
 		flags = unix.O_RDWR
 	}
+	path := fmt.Sprintf("/proc/%d/fd/%d", b.pid, b.fd)
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return nil, os.NewSyscallError("stat", err)
+	}
+	if st.Ino != b.inode {
+		return nil, errReplaced
+	}
 	// O_NONBLOCK, since anyone may have bound the name, and it may mean a FIFO of this user.
-	fd, err := unix.Open(fmt.Sprintf("/proc/%d/fd/%d", b.pid, b.fd), flags|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	fd, err := unix.Open(path, flags|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("open", err)
 	}
@@ -123,6 +135,10 @@ func openBeacon(b beacon, writable bool) (*segment, error) {
 	if err != nil {
 		unix.Close(fd)
 		return nil, err
+	}
+	if s.inode != b.inode {
+		s.close()
+		return nil, errReplaced
 	}
 	if s.mem.load(headerMagic) != magic || s.mem.load(headerLayout) != layout<<32|slots {
 		s.close()
