@@ -1,0 +1,45 @@
+package pipe
+
+import (
+	"pinwheel"
+	"pinwheel/mem"
+)
+
+// Strategy is a Shape and the policy of the Manager that registers its memory.
+type Strategy struct {
+	Name   string
+	Shape  Shape
+	Policy pinwheel.Policy
+	// CopyBelow is the size of a transfer below which it is copied through the ring of Static, whatever the Shape says.
+	CopyBelow int64
+}
+
+// The strategies of sections 3.1 to 3.3, and Auto.
+var (
+	Static    = Strategy{Name: "static", Shape: Shape{Copy, 64 << 10, 2, 0}, Policy: pinwheel.LeavePinned}
+	Dynamic   = Strategy{Name: "dynamic", Shape: Shape{Map, 0, 1, 0}, Policy: pinwheel.OnDemand}
+	Pipelined = Strategy{Name: "pipelined", Shape: Shape{Map, 1 << 20, 6, 0}, Policy: pinwheel.OnDemand}
+	Sendfile  = Strategy{Name: "sendfile", Shape: Shape{Map, 1 << 20, 6, 4}, Policy: pinwheel.OnDemand}
+	Auto      = Strategy{Name: "auto", Shape: Sendfile.Shape, Policy: pinwheel.Pinwheel, CopyBelow: 128 << 10}
+)
+
+// Strategies returns all strategies, the default last.
+func Strategies() []Strategy { return []Strategy{Static, Dynamic, Pipelined, Sendfile, Auto} }
+
+// For returns the numbers for a transfer of n bytes that may have budgetBytes registered. Where the budget is too
+// small, chunks become smaller, down to those of Static, and then fewer; one chunk of that size always remains.
+func (s Strategy) For(n, budgetBytes int64) Shape {
+	shape := s.Shape
+	if n < s.CopyBelow {
+		shape = Static.Shape
+	}
+	if shape.ChunkBytes == 0 {
+		shape.ChunkBytes = max(n, 1)
+	}
+	share := budgetBytes / int64(shape.Depth)
+	share -= share % int64(mem.PageSize)
+	shape.ChunkBytes = min(shape.ChunkBytes, max(share, Static.Shape.ChunkBytes))
+	shape.Depth = int(min(int64(shape.Depth), max(budgetBytes/shape.ChunkBytes, 1)))
+	shape.Ahead = min(shape.Ahead, shape.Depth)
+	return shape
+}
