@@ -10,7 +10,9 @@ import (
 )
 
 // causeColors are those of explain's causes, in their order.
-var causeColors = [explain.Causes]string{grey, black, purple, vermilion, orange, blue, sky, green, "#8c6d31", "#d9d9d9"}
+var causeColors = [explain.Causes]string{
+	chart.Grey, chart.Black, chart.Purple, chart.Vermilion, chart.Orange, chart.Blue, chart.Sky, chart.Green, "#8c6d31", "#d9d9d9",
+}
 
 // LossFigure draws what was missed of the possible saving, a bar for each trace, by cause.
 func LossFigure(xs []*explain.Explanation) *chart.Figure {
@@ -54,9 +56,9 @@ func RegionFigure(x *explain.Explanation, rank int, id mem.RegionID, cycles []ex
 
 // leadPanel shows how long before each need it was expected, to be ready, and registered.
 func leadPanel(cycles []explain.Cycle) chart.Panel {
-	expected := chart.Series{Name: "need expected", Color: green, Dash: "2 2"}
-	deadline := chart.Series{Name: "deadline", Color: vermilion}
-	registered := chart.Series{Name: "registered", Color: blue}
+	expected := chart.Series{Name: "need expected", Color: chart.Green, Dash: "2 2"}
+	deadline := chart.Series{Name: "deadline", Color: chart.Vermilion}
+	registered := chart.Series{Name: "registered", Color: chart.Blue}
 	for _, c := range cycles {
 		add := func(s *chart.Series, ns int64, known bool) {
 			if known {
@@ -77,10 +79,10 @@ func leadPanel(cycles []explain.Cycle) chart.Panel {
 func closeUpPanel(cycles []explain.Cycle) chart.Panel {
 	first := max(0, (len(cycles)-closeUpCycles)/2)
 	cycles = cycles[first:min(len(cycles), first+closeUpCycles)]
-	used := chart.Series{Color: black, Step: true}
-	registered := chart.Series{Color: blue, Step: true}
-	deadlines := chart.Series{Color: vermilion, Step: true}
-	made := chart.Series{Color: green, Step: true}
+	used := chart.Series{Color: chart.Black, Step: true}
+	registered := chart.Series{Color: chart.Blue, Step: true}
+	deadlines := chart.Series{Color: chart.Vermilion, Step: true}
+	made := chart.Series{Color: chart.Green, Step: true}
 	put := func(s *chart.Series, lane float64, from, to int64) {
 		s.X = append(s.X, float64(from), float64(from), float64(to))
 		s.Y = append(s.Y, lane+0.1, lane+0.9, lane+0.1)

@@ -305,7 +305,7 @@ func (w *nodesWriter) closeUp(ctx context.Context, lines map[string][]chart.Seri
 		}
 	}
 	for _, policy := range helperPolicies()[1:] {
-		s := chart.Series{Name: p.Name, Color: palette[len(lines[policy])-1]}
+		s := chart.Series{Name: p.Name, Color: chart.Palette[len(lines[policy])-1]}
 		add(policy, line(policy, s))
 	}
 	return lines, nil

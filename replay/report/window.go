@@ -62,7 +62,7 @@ func windowFigure(ctx context.Context, paths []string, costs *Costs, step func()
 			step()
 		}
 		for j := range lines {
-			lines[j].Color = palette[i%len(palette)]
+			lines[j].Color = chart.Palette[i%len(chart.Palette)]
 			fig.Panels[j].Series = append(fig.Panels[j].Series, lines[j])
 		}
 	}
