@@ -4,7 +4,7 @@
 // Shape and in the policy of the Manager that registers, and in nothing else.
 //
 // A Pipe is a state machine: it knows no clock, no memory and no connection, and it starts no goroutine. Run drives it
-// with a Device.
+// with a Device. Package files/pipe/virtual drives the same machine in virtual time.
 //
 // # Caveats
 //
