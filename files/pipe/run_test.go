@@ -187,7 +187,7 @@ func TestEveryStrategyServesAFileWithRealPinning(t *testing.T) {
 	for _, s := range pipe.Strategies() {
 		for _, n := range []int64{0, 1, chunk, size} {
 			t.Run(s.Name, func(t *testing.T) {
-				shape := s.For(n, 1<<20)
+				shape := s.For(n, 1<<20, false)
 				shape.ChunkBytes = min(shape.ChunkBytes, chunk)
 				if s.Name == pipe.Dynamic.Name {
 					shape.ChunkBytes = 0
