@@ -16,7 +16,7 @@ REAL_TRACES := $(addprefix results/traces/,ft.B.4.pwt lu.B.4.pwt mg.C.4.pwt)
 # One line for a tool that is missing: $(call need,command,what to install)
 need = command -v $(1) >/dev/null || { echo "make: $(1) is missing: $(2)" >&2; exit 1; }
 
-.PHONY: help tools build replay test race fuzz lint soak soak-node soak-vmmc test-faults test-sanitize bench-vmmc bench-peers bench-together bench results results-nodes results-prediction ablation helper-share import-again calibrate vmwatch-object clean
+.PHONY: help tools build replay test race fuzz lint soak soak-node soak-vmmc test-faults test-sanitize bench-vmmc bench-peers bench-together bench results results-nodes results-files results-prediction ablation helper-share import-again calibrate vmwatch-object clean
 
 ## help: this list
 help:
@@ -134,6 +134,10 @@ helper-share: build
 ## results-nodes: write results/nodes.md anew: shared idle cores, several tasks on a node, 4096 ranks; takes some minutes
 results-nodes: build
 	bin/nasreplay nodes --out results
+
+## results-files: write results/files/figures.md and its figures anew: strategies of serving files, in virtual time
+results-files: build
+	bin/nasreplay files --out results/files
 
 AGAIN_SOURCE := NPB 3.4-MPI (gfortran -O2, Open MPI 4.1.4), all ranks on one 2-core machine; a second run of the job on another machine and day, under another load
 

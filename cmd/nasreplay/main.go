@@ -38,6 +38,7 @@ type cli struct {
 	Prediction predictionCmd `cmd:"" help:"Report how near policy pinwheel comes to the oracle, what each idea is worth, and what can't be foreseen."`
 	Shares     sharesCmd     `cmd:"" help:"Write what helpers save and cost that may use a share of a core."`
 	Nodes      nodesCmd      `cmd:"" help:"Write the report on full nodes: shared idle cores, several tasks on a node, thousands of ranks."`
+	Files      filesCmd      `cmd:"" help:"Write the report on serving files over RDMA: figures and findings of a paper, in virtual time."`
 	command.Common
 }
 

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"pinwheel/files/report"
+	"pinwheel/internal/command"
+	"pinwheel/internal/outfile"
+)
+
+type filesCmd struct {
+	Out string `default:"results/files" help:"Directory for figures.md and the figures."`
+}
+
+func (filesCmd) Help() string {
+	return `Serves files over RDMA in virtual time, as "Memory Management Strategies for Data Serving with RDMA" (HotI 2007) did: with
+static buffers, dynamic registration, pipelining and sendfile. It draws the figures of that paper again, and says which of
+its findings they show. It takes some seconds.
+
+Example:
+  nasreplay files --out results/files`
+}
+
+func (c *filesCmd) Run(e *command.Env) error {
+	page := filepath.Join(c.Out, report.Page)
+	if err := outfile.Check(page); err != nil {
+		return err
+	}
+	bar := progress(e, int64(report.Figures()), "figures")
+	err := report.Write(c.Out, func() { _ = bar.Add(1) })
+	_ = bar.Finish()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(e.Stdout, "%s written\n", page)
+	return err
+}

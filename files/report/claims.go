@@ -1,0 +1,79 @@
+package report
+
+import (
+	"fmt"
+	"math"
+
+	"pinwheel/files/pipe"
+	"pinwheel/files/pipe/virtual"
+)
+
+// Claim is a finding that the simulation must show.
+type Claim struct {
+	What  string
+	Want  string
+	Got   string
+	Holds bool
+}
+
+// worst returns the least value of f over sizes from lo to hi, and where it is.
+func worst(lo, hi int64, f func(n int64) float64) (value float64, at int64) {
+	value = math.Inf(1)
+	for _, n := range sizes() {
+		if v := f(n); n >= lo && n <= hi && v < value {
+			value, at = v, n
+		}
+	}
+	return value, at
+}
+
+func ratio(a, b serve) func(int64) float64 {
+	return func(n int64) float64 { return throughput(a, n) / throughput(b, n) }
+}
+
+// Claims compares the simulation with what the paper shows, and with what the strategy auto promises.
+func Claims() []Claim {
+	const whole = 64 * mib
+	var claims []Claim
+	least := func(what string, value float64, at int64, want float64) {
+		claims = append(claims, Claim{what, fmt.Sprintf(">= %.2f", want), fmt.Sprintf("%.3f at %s", value, size(at)), value >= want})
+	}
+	most := func(what string, value float64, at int64, want float64) {
+		claims = append(claims, Claim{what, fmt.Sprintf("<= %.2f", want), fmt.Sprintf("%.3f at %s", value, size(at)), value <= want})
+	}
+	over := func(lo, hi int64, what string, a, b serve, want float64) {
+		v, at := worst(lo, hi, ratio(a, b))
+		least(what, v, at, want)
+	}
+	over(0, 64*kib, "static to dynamic, up to 64 KiB", oneBuffer, dynamic, 1)
+	over(mib, whole, "dynamic to static with one buffer, from 1 MiB", dynamic, oneBuffer, 1)
+	over(mib, whole, "dynamic to static with a ring, from 1 MiB", dynamic, static, 1)
+
+	user := ratio(mapped(256, 2, virtual.HotI07User), mapped(256, 1, virtual.HotI07User))(whole)
+	kernel := ratio(mapped(256, 2, virtual.HotI07Kernel), mapped(256, 1, virtual.HotI07Kernel))(whole)
+	least("pipelined, two pipes to one", user, whole, 1.2)
+	most("gain of the second pipe, sendfile to pipelined", (kernel-1)/(user-1), whole, 0.5)
+
+	over(0, mib, "pipelined to dynamic, up to one chunk", pipelined, dynamic, 0.98)
+	over(0, mib, "dynamic to pipelined, up to one chunk", dynamic, pipelined, 0.98)
+	over(2*mib, whole, "pipelined to dynamic, beyond one chunk", pipelined, dynamic, 1.03)
+	over(0, whole, "sendfile to pipelined, everywhere", sendfile, pipelined, 1)
+	over(256*kib, whole, "sendfile to pipelined, from 256 KiB", sendfile, pipelined, 1.03)
+	least("sendfile with 4 x 16 pages to the wire", throughput(mapped(16, 4, virtual.HotI07Kernel), 16*mib)/throughput(wireOnly, 16*mib), 16*mib, 0.95)
+
+	best := func(ways ...serve) serve {
+		return func(n int64) virtual.Transfer {
+			fastest := ways[0]
+			for _, w := range ways[1:] {
+				if throughput(w, n) > throughput(fastest, n) {
+					fastest = w
+				}
+			}
+			return fastest(n)
+		}
+	}
+	ours := best(static, dynamic, pipelined, ownSendfile)
+	over(0, whole, "auto to the best of the four without the module, cold file", by(pipe.Auto, false), ours, 0.95)
+	over(0, whole, "auto to the best of the four without the module, hot file", by(pipe.Auto, true), ours, 0.95)
+	return claims
+}
