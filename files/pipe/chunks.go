@@ -9,8 +9,8 @@ import (
 	"pinwheel/verbs"
 )
 
-// cut makes the next chunk, if there are bytes left and there is room for it. Chunks are prepared one by one. So the one
-// whose registration is refused is the last that was made, and its bytes are cut again.
+// cut makes the next chunk, if there are bytes left and there is room for it. Chunks are prepared one by one. So the
+// one whose registration is refused is the last that was made, and its bytes are cut again.
 func (p *Pipe) cut() {
 	if p.ended || p.next == p.bytes || p.prepared >= max(p.shape.Ahead, 1) || p.preparing() {
 		return
@@ -71,8 +71,8 @@ func (p *Pipe) endAt(s *slot, n int64, err error) {
 
 // Done ends a step that Next returned.
 //
-// For a Fetch, n is how many bytes there were. If the chunk has more, then the file was truncated, or can't be read: the
-// transfer ends behind these bytes, with err or else io.ErrUnexpectedEOF.
+// For a Fetch, n is how many bytes there were. If the chunk has more, then the file was truncated, or can't be read:
+// the transfer ends behind these bytes, with err or else io.ErrUnexpectedEOF.
 //
 // A Register that fails with verbs.ErrPinnedMemory or verbs.ErrRegions sends the bytes of the chunk through the ring.
 // If it is of the ring, it is tried again after the next Release. A Post that fails with verbs.ErrBusy is tried again
@@ -151,7 +151,6 @@ func (p *Pipe) posted(s *slot, err error) {
 		p.held = true
 	default:
 		s.state = toRelease
-		p.prepared--
 		p.Stop(err)
 	}
 }

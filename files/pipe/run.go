@@ -88,9 +88,6 @@ func (r *runner) work(t Thread) bool {
 		finished := r.pipe.Finished()
 		r.mu.Unlock()
 		if !ok {
-			if finished {
-				r.wakeOther(t)
-			}
 			return !finished
 		}
 		r.do(step)
@@ -140,6 +137,7 @@ func (r *runner) stop(err error) {
 	r.wakeOther(Server)
 }
 
+// wakeOther follows every change, so that no thread waits for what has happened.
 func (r *runner) wakeOther(t Thread) {
 	select {
 	case r.wake[1-t] <- struct{}{}:

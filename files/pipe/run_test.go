@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -26,7 +27,7 @@ import (
 )
 
 // local is a device whose wire is a goroutine that copies registered memory, in the order of the posts. It registers
-// through a Manager, and so with real pinning.
+// through a Manager, with real pinning.
 type local struct {
 	t       testing.TB
 	thread  *pinwheel.Thread
@@ -45,9 +46,13 @@ type local struct {
 }
 
 // newLocal returns a device for one transfer of a file.
-func newLocal(t testing.TB, file *os.File, n int64, p *pipe.Pipe, policy pinwheel.Policy, provider verbs.Provider) *local {
+func newLocal(
+	t testing.TB, file *os.File, n int64, p *pipe.Pipe, policy pinwheel.Policy, provider verbs.Provider,
+) *local {
 	t.Helper()
-	m, err := pinwheel.New(pinwheel.Options{Policy: policy, Provider: provider, Costs: verbs.DefaultCosts, IdlePolicy: pinwheel.IdleIgnore})
+	m, err := pinwheel.New(pinwheel.Options{
+		Policy: policy, Provider: provider, Costs: verbs.DefaultCosts, IdlePolicy: pinwheel.IdleIgnore,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,9 +60,11 @@ func newLocal(t testing.TB, file *os.File, n int64, p *pipe.Pipe, policy pinwhee
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &local{t: t, thread: thread, file: file, usage: provider.(verbs.Accountant), uses: map[pipe.Chunk]*pinwheel.Use{}, to: make([]byte, n)}
 	slots, slotBytes := p.Ring()
-	l.slot = slotBytes
+	l := &local{
+		t: t, thread: thread, file: file, usage: provider.(verbs.Accountant), uses: map[pipe.Chunk]*pinwheel.Use{},
+		to: make([]byte, n), slot: slotBytes,
+	}
 	l.ring, _ = verbstest.Map(t, uint64(int64(slots)*slotBytes))
 	if p.Shape().Source == pipe.Map && n > 0 {
 		if l.mapping, err = unix.Mmap(int(file.Fd()), 0, int(n), unix.PROT_READ, unix.MAP_SHARED); err != nil {
@@ -119,9 +126,8 @@ func (l *local) Register(c pipe.Chunk) error {
 	if l.refuse != nil && l.refuse(c) {
 		return verbs.ErrPinnedMemory
 	}
-	var access verbs.Access
 	u := new(pinwheel.Use)
-	if err := l.thread.Acquire(u, mem.RangeOf(l.memory(c)), access, 1, nil); err != nil {
+	if err := l.thread.Acquire(u, mem.RangeOf(l.memory(c)), 0, 1, nil); err != nil {
 		return err
 	}
 	l.uses[c] = u
@@ -160,8 +166,8 @@ func randomFile(t testing.TB, n int64) (*os.File, []byte) {
 	return f, content
 }
 
-// providerOf returns a provider that pins what a strategy registers. io_uring pins for writing, which a read-only mapping
-// does not allow.
+// providerOf returns a provider that pins what a strategy registers. io_uring pins for writing, which a read-only
+// mapping does not allow.
 func providerOf(t *testing.T, s pipe.Source) verbs.Provider {
 	t.Helper()
 	var p verbs.Provider
@@ -186,7 +192,7 @@ func TestEveryStrategyServesAFileWithRealPinning(t *testing.T) {
 	const size, chunk = 500_001, 32 << 10
 	for _, s := range pipe.Strategies() {
 		for _, n := range []int64{0, 1, chunk, size} {
-			t.Run(s.Name, func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, %d bytes", s.Name, n), func(t *testing.T) {
 				shape := s.For(n, 1<<20, false)
 				shape.ChunkBytes = min(shape.ChunkBytes, chunk)
 				if s.Name == pipe.Dynamic.Name {
@@ -293,7 +299,10 @@ func TestStepsOverlapAsTheShapeSays(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d := &paced{fetch: 2 * time.Millisecond, register: 3 * time.Millisecond, wire: 8 * time.Millisecond, completions: make(chan pipe.Completion, c.depth)}
+			d := &paced{
+				fetch: 2 * time.Millisecond, register: 3 * time.Millisecond, wire: 8 * time.Millisecond,
+				completions: make(chan pipe.Completion, c.depth),
+			}
 			began := time.Now()
 			if _, err := pipe.Run(t.Context(), p, d); err != nil || time.Since(began) != c.want {
 				t.Errorf("depth %d, %d ahead: %v after %v, want %v", c.depth, c.ahead, err, time.Since(began), c.want)

@@ -23,7 +23,7 @@ type Shape struct {
 	// ChunkBytes is the size of a chunk, which is one registration and one message. 0 stands for the whole transfer.
 	ChunkBytes int64
 	// Depth is how many chunks are under way at one time, from before their registration until after their release. So
-	// a transfer has at most ChunkBytes * Depth registered, and needs as large a window at the client.
+	// a transfer has at most ChunkBytes * Depth registered, and the client needs a window of as many bytes.
 	Depth int
 	// Ahead is how many chunks a worker fetches and registers while others wait to be posted; the worker also releases.
 	// With 0, the thread that posts does everything.

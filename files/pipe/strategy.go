@@ -10,8 +10,8 @@ type Strategy struct {
 	Name   string
 	Shape  Shape
 	Policy pinwheel.Policy
-	// CopyBelow is the size in bytes below which a transfer is copied through the ring of Static, whatever the Shape says,
-	// unless its memory is registered already.
+	// CopyBelow is the size in bytes below which a transfer is copied through the ring of Static, whatever the Shape
+	// says, unless its memory is registered already.
 	CopyBelow int64
 }
 
@@ -29,8 +29,8 @@ var (
 func Strategies() []Strategy { return []Strategy{Static, Dynamic, Pipelined, Sendfile, Auto} }
 
 // For returns the numbers for a transfer of n bytes that may have budgetBytes registered. Where the budget is too
-// small, chunks become smaller, down to those of Static, and then fewer; one chunk of that size always remains. hot says
-// that the memory is likely to be registered already, since the file was served before and its mapping is kept.
+// small, chunks become smaller, down to those of Static, and then fewer; one chunk of that size always remains. hot
+// says that the memory is likely to be registered already: the file was served before, and its mapping is kept.
 func (s Strategy) For(n, budgetBytes int64, hot bool) Shape {
 	shape := s.Shape
 	if n < s.CopyBelow && !hot {

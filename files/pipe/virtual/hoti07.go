@@ -9,8 +9,8 @@ const mib = 1 << 20
 // page. The rest is fitted to its figures:
 //   - A registration and its end take 60 us beside what they take for each page. So buffers of 32 and 64 KiB reach 200
 //     to 400 MiB/s (Figures 7 and 8).
-//   - The kernel module saves the translation of addresses, which is most of the time of a page (Figure 9): 0.24 us remain,
-//     with which a second pipe gains as little as in Figure 6.
+//   - The kernel module saves the translation of addresses, which is most of the time of a page (Figure 9). With the
+//     0.24 us that remain, a second pipe gains as little as in Figure 6.
 //   - The translation of a page loads the bus with 40 cache lines. So pipelining stays below sendfile (Figure 10).
 //   - A copy outside the cache crosses the bus three times: it reads the source, and reads and writes the target. The
 //     cache holds a file of 64 KiB and its copy. So static buffers are good up to 64 KiB (Figure 2).

@@ -14,11 +14,15 @@ import (
 
 // plain is a computer of round numbers: a byte is 1 ns on the wire, and nothing else takes time but what a test adds.
 func plain() virtual.Computer {
-	return virtual.Computer{Processors: 1, BusBytesPerSec: 1e12, WireBytesPerSec: 1e9, CopyBytesPerSec: 1e12, MemoryTouches: 3}
+	return virtual.Computer{
+		Processors: 1, BusBytesPerSec: 1e12, WireBytesPerSec: 1e9, CopyBytesPerSec: 1e12, MemoryTouches: 3,
+	}
 }
 
 func fixed(registerNs, deregisterNs float64) virtual.Registration {
-	return virtual.Registration{Costs: verbs.Costs{Register: verbs.Cost{FixedNs: registerNs}, Deregister: verbs.Cost{FixedNs: deregisterNs}}}
+	return virtual.Registration{Costs: verbs.Costs{
+		Register: verbs.Cost{FixedNs: registerNs}, Deregister: verbs.Cost{FixedNs: deregisterNs},
+	}}
 }
 
 func TestTimesOfWhatIsUnderWayTogether(t *testing.T) {
@@ -26,34 +30,40 @@ func TestTimesOfWhatIsUnderWayTogether(t *testing.T) {
 	mapped := func(depth, ahead int) pipe.Shape {
 		return pipe.Shape{Source: pipe.Map, ChunkBytes: 1000, Depth: depth, Ahead: ahead}
 	}
+	sends := func(n int64, depth int, r virtual.Registration) virtual.Transfer {
+		return virtual.Transfer{Bytes: n, Shape: mapped(depth, 0), Registration: r}
+	}
+	slow, free := fixed(5000, 0), virtual.Registration{}
+	keeps := func(t virtual.Transfer) virtual.Transfer { t.Kept = true; return t }
+	copies := keeps(virtual.Transfer{Bytes: 1000, Shape: pipe.Shape{ChunkBytes: 1000, Depth: 1}})
 	for _, c := range []struct {
 		name      string
 		computer  func(*virtual.Computer)
 		transfers []virtual.Transfer
 		wantNs    float64
 	}{
-		{"one by one", nil, []virtual.Transfer{{Bytes: 10_000, Shape: mapped(1, 0), Registration: fixed(500, 100)}}, 10 * 1600},
-		{"overlapping", nil, []virtual.Transfer{{Bytes: 10_000, Shape: mapped(2, 0), Registration: fixed(500, 100)}}, 500 + 10*1000 + 100},
-		{"the processor is slower", nil, []virtual.Transfer{{Bytes: 10_000, Shape: mapped(2, 0), Registration: fixed(1500, 500)}},
-			10*2000 + 1000 - 500},
-		{"kept", nil, []virtual.Transfer{{Bytes: 10_000, Shape: mapped(1, 0), Registration: fixed(500, 100), Kept: true}}, 10 * 1000},
+		{"one by one", nil, []virtual.Transfer{sends(10_000, 1, fixed(500, 100))}, 10 * 1600},
+		{"overlapping", nil, []virtual.Transfer{sends(10_000, 2, fixed(500, 100))}, 500 + 10*1000 + 100},
+		{"the processor is slower", nil, []virtual.Transfer{sends(10_000, 2, fixed(1500, 500))}, 10*2000 + 1000 - 500},
+		{"a worker", nil, []virtual.Transfer{
+			{Bytes: 10_000, Shape: mapped(2, 2), Registration: fixed(500, 100)},
+		}, 500 + 10*1000 + 100},
+		{"kept", nil, []virtual.Transfer{keeps(sends(10_000, 1, fixed(500, 100)))}, 10 * 1000},
 		{"message and completion", func(c *virtual.Computer) { c.MessageNs, c.CompletionNs = 10, 20 },
-			[]virtual.Transfer{{Bytes: 2000, Shape: mapped(1, 0)}}, 2 * 1030},
-		{"two share the wire", nil, []virtual.Transfer{{Bytes: 5000, Shape: mapped(2, 0)}, {Bytes: 5000, Shape: mapped(2, 0)}}, 10_000},
+			[]virtual.Transfer{sends(2000, 1, free)}, 2 * 1030},
+		{"two share the wire", nil, []virtual.Transfer{sends(5000, 2, free), sends(5000, 2, free)}, 10_000},
 		// The post of the first waits for the registration of the second.
-		{"two share the processor", nil, []virtual.Transfer{
-			{Bytes: 1000, Shape: mapped(1, 0), Registration: fixed(5000, 0)}, {Bytes: 1000, Shape: mapped(1, 0), Registration: fixed(5000, 0)},
-		}, 12_000},
-		{"two processors", func(c *virtual.Computer) { c.Processors = 2 }, []virtual.Transfer{
-			{Bytes: 1000, Shape: mapped(1, 0), Registration: fixed(5000, 0)}, {Bytes: 1000, Shape: mapped(1, 0), Registration: fixed(5000, 0)},
-		}, 7000},
-		{"the bus limits the wire", func(c *virtual.Computer) { c.BusBytesPerSec = 0.5e9 }, []virtual.Transfer{{Bytes: 1000, Shape: mapped(1, 0)}}, 2000},
+		{"two share the processor", nil, []virtual.Transfer{sends(1000, 1, slow), sends(1000, 1, slow)}, 12_000},
+		{"two processors", func(c *virtual.Computer) { c.Processors = 2 },
+			[]virtual.Transfer{sends(1000, 1, slow), sends(1000, 1, slow)}, 7000},
+		{"the bus limits the wire", func(c *virtual.Computer) { c.BusBytesPerSec = 0.5e9 },
+			[]virtual.Transfer{sends(1000, 1, free)}, 2000},
 		// 3000 bytes of the bus to copy, 1000 to send.
-		{"copied", func(c *virtual.Computer) { c.BusBytesPerSec = 1e9 },
-			[]virtual.Transfer{{Bytes: 1000, Shape: pipe.Shape{ChunkBytes: 1000, Depth: 1}, Kept: true}}, 4000},
-		{"copied in the cache", func(c *virtual.Computer) { c.BusBytesPerSec, c.CopyCacheBytes, c.CopyBytesPerSec = 1e9, 2000, 2e9 },
-			[]virtual.Transfer{{Bytes: 1000, Shape: pipe.Shape{ChunkBytes: 1000, Depth: 1}, Kept: true}}, 1500},
-		{"empty", nil, []virtual.Transfer{{Shape: mapped(1, 0)}}, 0},
+		{"copied", func(c *virtual.Computer) { c.BusBytesPerSec = 1e9 }, []virtual.Transfer{copies}, 4000},
+		{"copied in the cache", func(c *virtual.Computer) {
+			c.BusBytesPerSec, c.CopyCacheBytes, c.CopyBytesPerSec = 1e9, 2000, 2e9
+		}, []virtual.Transfer{copies}, 1500},
+		{"empty", nil, []virtual.Transfer{sends(0, 1, free)}, 0},
 	} {
 		computer := plain()
 		if c.computer != nil {
@@ -73,8 +83,8 @@ func TestTimesOfWhatIsUnderWayTogether(t *testing.T) {
 	}
 }
 
-// Whatever the shapes are: all is sent, no faster than the wire, within the bounds of pinned memory, and a second run is
-// the same.
+// Whatever the shapes are: all is sent, no faster than the wire, within the bounds of pinned memory, and a second run
+// is the same.
 func TestTransfersKeepTheBoundsOfTheirComputer(t *testing.T) {
 	testwait.Bound(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -87,7 +97,9 @@ func TestTransfersKeepTheBoundsOfTheirComputer(t *testing.T) {
 			}
 			s.Ahead = rapid.IntRange(0, s.Depth).Draw(t, "ahead")
 			n := rapid.Int64Range(0, 1<<18).Draw(t, "bytes")
-			transfers = append(transfers, virtual.Transfer{Bytes: n, Shape: s, Registration: virtual.HotI07User, Kept: rapid.Bool().Draw(t, "kept")})
+			transfers = append(transfers, virtual.Transfer{
+				Bytes: n, Shape: s, Registration: virtual.HotI07User, Kept: rapid.Bool().Draw(t, "kept"),
+			})
 			total += float64(n)
 		}
 		c := virtual.HotI07
@@ -98,12 +110,15 @@ func TestTransfersKeepTheBoundsOfTheirComputer(t *testing.T) {
 		end, processors, wire := 0.0, 0.0, 0.0
 		for i, r := range results {
 			s := transfers[i].Shape
-			if r.SentBytes != transfers[i].Bytes || r.PeakPinnedBytes > s.ChunkBytes*int64(s.Depth) || r.Registrations != (r.SentBytes+s.ChunkBytes-1)/s.ChunkBytes {
+			chunks := (transfers[i].Bytes + s.ChunkBytes - 1) / s.ChunkBytes
+			most := s.ChunkBytes * int64(s.Depth)
+			if r.SentBytes != transfers[i].Bytes || r.Registrations != chunks || r.PeakPinnedBytes > most {
 				t.Fatalf("%+v: %+v", transfers[i], r)
 			}
 			end, processors, wire = max(end, r.EndNs), processors+r.ProcessorNs, wire+r.WireNs
 		}
-		if least := total / c.WireBytesPerSec * 1e9; end < least*0.999 || wire < least*0.999 || wire > end*1.001 || processors > end*float64(c.Processors)*1.001 {
+		least, most := total/c.WireBytesPerSec*1e9*0.999, end*1.001
+		if wire < least || wire > most || processors > most*float64(c.Processors) {
 			t.Fatalf("%.0f ns for %.0f bytes, %.0f of processors, %.0f of the wire", end, total, processors, wire)
 		}
 		again, err := virtual.Run(c, transfers)
