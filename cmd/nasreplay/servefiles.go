@@ -14,9 +14,9 @@ type filesCmd struct {
 }
 
 func (filesCmd) Help() string {
-	return `Serves files over RDMA in virtual time, as "Memory Management Strategies for Data Serving with RDMA" (HotI 2007) did: with
-static buffers, dynamic registration, pipelining and sendfile. It draws the figures of that paper again, and says which of
-its findings they show. It takes some seconds.
+	return `Serves files over RDMA in virtual time, as "Memory Management Strategies for Data Serving with RDMA" (HotI
+2007) did: with static buffers, dynamic registration, pipelining and sendfile. It draws the figures of that paper again,
+and says which of its findings they show. It takes some seconds.
 
 Example:
   nasreplay files --out results/files`

@@ -1,5 +1,5 @@
-// Package report draws the figures of Dalessandro and Wyckoff, "Memory Management Strategies for Data Serving with RDMA"
-// (HotI 2007) again, from transfers in virtual time, and says which of the paper's findings they show.
+// Package report draws the figures of Dalessandro and Wyckoff, "Memory Management Strategies for Data Serving with
+// RDMA" (HotI 2007) again, from transfers in virtual time, and says which of the paper's findings they show.
 //
 // # Caveats
 //

@@ -70,7 +70,8 @@ func buffers(file, title, paper string, r virtual.Registration) figure {
 	for _, pipes := range []int{1, 2, 4} {
 		for _, pages := range []int64{4, 8, 16} {
 			s.Y = append(s.Y, throughput(mapped(pages, pipes, r), 16*mib))
-			p.Categories = append(p.Categories, fmt.Sprintf("%d x %d: %d", pipes, pages, int64(pipes)*pages*int64(mem.PageSize)/kib))
+			total := int64(pipes) * pages * int64(mem.PageSize) / kib
+			p.Categories = append(p.Categories, fmt.Sprintf("%d x %d: %d", pipes, pages, total))
 		}
 	}
 	p.Series = []chart.Series{s}
@@ -100,8 +101,8 @@ func registration() figure {
 		file: "9-registration", head: "size", label: func(x float64) string { return size(int64(x)) },
 		paper: "The kernel has the physical addresses, and translates none. Deregistration costs the same.",
 		chart: &chart.Figure{
-			Title: "Figure 9: cost of memory registration", Subtitle: "fitted; what the other figures register with", PanelHeight: 300,
-			Panels: []chart.Panel{p},
+			Title: "Figure 9: cost of memory registration", Subtitle: "fitted; what the other figures register with",
+			PanelHeight: 300, Panels: []chart.Panel{p},
 		},
 	}
 }
@@ -110,9 +111,12 @@ func registration() figure {
 func clients() figure {
 	counts := []int{1, 2, 4, 8, 16, 32, 64}
 	throughput := chart.Panel{
-		Title: "throughput of all", XLabel: "clients", YLabel: "throughput (MiB/s)", XLog: true, YMax: 1000, XTicks: []float64{1, 2, 4, 8, 16, 32, 64},
+		Title: "throughput of all", XLabel: "clients", YLabel: "throughput (MiB/s)", XLog: true, YMax: 1000,
+		XTicks: []float64{1, 2, 4, 8, 16, 32, 64},
 	}
-	busy := chart.Panel{Title: "processors busy, of two", XLabel: "clients", XLog: true, YMax: 2, XTicks: throughput.XTicks}
+	busy := chart.Panel{
+		Title: "processors busy, of two", XLabel: "clients", XLog: true, YMax: 2, XTicks: throughput.XTicks,
+	}
 	for _, l := range everyWay() {
 		t := chart.Series{Name: l.name, Color: l.color, Dash: l.dash}
 		b := t
@@ -150,11 +154,14 @@ var figures = []func() figure{
 	func() figure {
 		return byBytes("2-naive", "Figure 2: the naive approach", "one message for the whole file, except with the ring",
 			"Static is good up to 64 kB, then the memory bus limits it. Dynamic is low for small messages and rises.",
-			line{"no copy, no registration", wireOnly, chart.Grey, "6 3"}, line{"static, one buffer", oneBuffer, chart.Orange, ""},
-			line{"static, ring of 2 x 64 KiB", static, chart.Orange, "2 2"}, line{"dynamic", dynamic, chart.Vermilion, ""})
+			line{"no copy, no registration", wireOnly, chart.Grey, "6 3"},
+			line{"static, one buffer", oneBuffer, chart.Orange, ""},
+			line{"static, ring of 2 x 64 KiB", static, chart.Orange, "2 2"},
+			line{"dynamic", dynamic, chart.Vermilion, ""})
 	},
 	func() figure {
-		return byBytes("3-pages", "Figure 3: pages in a message, user space", "one pipe", "Large messages pay.", pages(virtual.HotI07User)...)
+		return byBytes("3-pages", "Figure 3: pages in a message, user space", "one pipe",
+			"Large messages pay.", pages(virtual.HotI07User)...)
 	},
 	func() figure {
 		return byBytes("4-pipes", "Figure 4: number of pipes, user space", "256 pages in a message",
@@ -170,7 +177,8 @@ var figures = []func() figure{
 	},
 	func() figure {
 		return buffers("7-buffers", "Figure 7: buffers of one connection, user space",
-			"32 and 64 KB: 200 to just over 400 MB/s. 128 KB with two pipes: nearly 700. 256 KB: slightly more than 700.", virtual.HotI07User)
+			"32 and 64 KB: 200 to just over 400 MB/s. 128 KB with two pipes: nearly 700. 256 KB: slightly more than 700.",
+			virtual.HotI07User)
 	},
 	func() figure {
 		return buffers("8-sendfile-buffers", "Figure 8: buffers of one connection, sendfile in the kernel",
@@ -179,7 +187,8 @@ var figures = []func() figure{
 	registration,
 	func() figure {
 		return byBytes("10-all", "Figure 10: all ways to serve a file", "6 pipes of 256 pages where there are several",
-			"Dynamic ends at 700 MB/s. Pipelined is the same up to 1 MB, and better beyond. Sendfile is ahead from 256 kB.", everyWay()...)
+			"Dynamic ends at 700 MB/s. Pipelined is the same up to 1 MB, and better beyond. Sendfile is ahead from 256 kB.",
+			everyWay()...)
 	},
 	clients,
 }
