@@ -4,11 +4,10 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"pinwheel/internal/clock"
 )
 
-// Device is what a transfer does its steps with. Server and Worker call it at the same time, but never for one chunk.
+// Device is what a transfer does its steps with. One goroutine calls Fetch, Register and Release, and needs one
+// pinwheel.Thread. Another may call Post at the same time, for another chunk.
 type Device interface {
 	// Fetch copies the bytes of a chunk into its slot of the ring, or populates its part of the mapping, which touches
 	// no page with the processor. It returns how many bytes there were.
@@ -43,7 +42,7 @@ func Run(ctx context.Context, p *Pipe, d Device) (Times, error) {
 	for i := range r.wake {
 		r.wake[i] = make(chan struct{}, 1)
 	}
-	beganNs := clock.NowNs()
+	began := time.Now()
 	var worker sync.WaitGroup
 	if p.shape.Ahead > 0 {
 		worker.Go(func() {
@@ -64,7 +63,7 @@ func Run(ctx context.Context, p *Pipe, d Device) (Times, error) {
 		}
 	}
 	worker.Wait()
-	r.times.Wall = time.Duration(clock.NowNs() - beganNs)
+	r.times.Wall = time.Since(began)
 	return r.times, p.Err()
 }
 
@@ -74,10 +73,10 @@ type runner struct {
 	wake   [2]chan struct{} // by thread: something has changed
 
 	// mu is held for decisions, never for a step.
-	mu        sync.Mutex
-	pipe      *Pipe
-	times     Times
-	sendingNs int64 // when the first chunk of those was posted that are not completed
+	mu    sync.Mutex
+	pipe  *Pipe
+	times Times
+	since time.Time // when something was posted after everything had completed
 }
 
 // work does all steps that there are now. It returns false when the transfer is finished.
@@ -99,7 +98,7 @@ func (r *runner) work(t Thread) bool {
 func (r *runner) do(s Step) {
 	var n int64
 	var err error
-	beganNs := clock.NowNs()
+	began := time.Now()
 	switch s.Kind {
 	case Fetch:
 		n, err = r.device.Fetch(s.Chunk)
@@ -110,12 +109,12 @@ func (r *runner) do(s Step) {
 	case Release:
 		r.device.Release(s.Chunk)
 	}
-	nowNs := clock.NowNs()
+	took := time.Since(began)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	*r.times.of(s.Kind) += time.Duration(nowNs - beganNs)
+	*r.times.of(s.Kind) += took
 	if s.Kind == Post && err == nil && r.pipe.Outstanding() == 0 {
-		r.sendingNs = beganNs
+		r.since = began
 	}
 	r.pipe.Done(s, n, err)
 }
@@ -124,7 +123,7 @@ func (r *runner) completed(c Completion) {
 	r.mu.Lock()
 	r.pipe.Completed(c.Chunk, c.Err)
 	if r.pipe.Outstanding() == 0 {
-		r.times.Sending += time.Duration(clock.NowNs() - r.sendingNs)
+		r.times.Sending += time.Since(r.since)
 	}
 	r.mu.Unlock()
 	r.wakeOther(Server)

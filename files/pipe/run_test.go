@@ -304,8 +304,13 @@ func TestStepsOverlapAsTheShapeSays(t *testing.T) {
 				completions: make(chan pipe.Completion, c.depth),
 			}
 			began := time.Now()
-			if _, err := pipe.Run(t.Context(), p, d); err != nil || time.Since(began) != c.want {
+			times, err := pipe.Run(t.Context(), p, d)
+			if err != nil || time.Since(began) != c.want || times.Wall != c.want {
 				t.Errorf("depth %d, %d ahead: %v after %v, want %v", c.depth, c.ahead, err, time.Since(began), c.want)
+			}
+			prepared := times.Fetch + times.Register
+			if prepared != 50*time.Millisecond || times.Sending < 80*time.Millisecond {
+				t.Errorf("depth %d, %d ahead: %+v", c.depth, c.ahead, times)
 			}
 		})
 	}

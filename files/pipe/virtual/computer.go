@@ -17,7 +17,6 @@ type Computer struct {
 	PostNs           float64 // to post a message and to take its completion
 	CopyBytesPerSec  float64 // of bytes in the cache
 	CopyCacheBytes   float64 // file and ring together that the cache holds between two copies
-	PopulatePageNs   float64 // to map a page of the page cache before it is registered
 	MemoryTouches    float64 // how often a byte crosses the bus when it is copied outside the cache
 	TranslationBytes float64 // of the bus, for each page whose address a registration translates
 }
@@ -54,10 +53,8 @@ func (c *Computer) step(t *Transfer, s pipe.Step, ringBytes int64) job {
 		outside := max(1-c.CopyCacheBytes/float64(t.Bytes+min(ringBytes, t.Bytes)), 0)
 		bus := n * outside * c.MemoryTouches
 		return newJob(n*(1-outside)/c.CopyBytesPerSec*1e9+bus/c.BusBytesPerSec*1e9, bus)
-	case kept:
+	case kept || s.Kind == pipe.Fetch: // a registration includes what it takes to map the pages
 		return job{}
-	case s.Kind == pipe.Fetch:
-		return newJob(c.PopulatePageNs*pages, 0)
 	case s.Kind == pipe.Release:
 		return newJob(cost(t.Registration.Deregister), 0)
 	case t.Registration.Translates:

@@ -21,9 +21,8 @@ type Transfer struct {
 type Result struct {
 	EndNs           float64
 	ProcessorNs     float64 // of both threads
-	StepNs          [pipe.Release + 1]float64
 	WireNs          float64 // while a message of the transfer was on the wire
-	PeakPinnedBytes int64   // what is kept aside
+	PeakPinnedBytes int64   // of what is in use
 	pipe.Stats
 }
 
@@ -174,7 +173,6 @@ func (s *simulation) advance(ns float64) {
 	}
 	for _, t := range s.running {
 		t.transfer.result.ProcessorNs += ns
-		t.transfer.result.StepNs[t.step.Kind] += ns
 	}
 	if len(s.wire) > 0 {
 		s.wire[0].transfer.result.WireNs += ns
