@@ -110,21 +110,38 @@ func findSegment(job string, writable bool) (*segment, error) {
 // ErrNone: the job has no segment on this node.
 var ErrNone = errors.New("node: no process of this job is here")
 
-// errReplaced: the process has closed the segment since its beacon was seen, and opened something else.
-var errReplaced = fmt.Errorf("another file has its descriptor: %w", fs.ErrNotExist)
+// errReplaced: the process has closed the segment since its beacon was seen, and may have opened something else.
+var errReplaced = fmt.Errorf("it has closed the segment: %w", fs.ErrNotExist)
 
+func (b beacon) path() string { return fmt.Sprintf("/proc/%d/fd/%d", b.pid, b.fd) }
+
+// stands reports whether the descriptor still is, or may be, that of the segment.
+func (b beacon) stands() bool {
+	var st unix.Stat_t
+	err := unix.Stat(b.path(), &st)
+	return err == nil && st.Ino == b.inode || err != nil && !errors.Is(err, fs.ErrNotExist)
+}
+
+// openBeacon opens the segment of a beacon, which its process may close at any time.
 func openBeacon(b beacon, writable bool) (*segment, error) {
+	if !b.stands() {
+		return nil, errReplaced
+	}
+	s, err := openSegment(b.path(), writable)
+	if err == nil && s.inode != b.inode {
+		s.close()
+		return nil, errReplaced
+	}
+	if err != nil && !b.stands() {
+		return nil, errReplaced
+	}
+	return s, err
+}
+
+func openSegment(path string, writable bool) (*segment, error) {
 	flags := unix.O_RDONLY
 	if writable {
 		flags = unix.O_RDWR
-	}
-	path := fmt.Sprintf("/proc/%d/fd/%d", b.pid, b.fd)
-	var st unix.Stat_t
-	if err := unix.Stat(path, &st); err != nil {
-		return nil, os.NewSyscallError("stat", err)
-	}
-	if st.Ino != b.inode {
-		return nil, errReplaced
 	}
 	// O_NONBLOCK, since anyone may have bound the name, and it may mean a FIFO of this user.
 	fd, err := unix.Open(path, flags|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
@@ -135,10 +152,6 @@ func openBeacon(b beacon, writable bool) (*segment, error) {
 	if err != nil {
 		unix.Close(fd)
 		return nil, err
-	}
-	if s.inode != b.inode {
-		s.close()
-		return nil, errReplaced
 	}
 	if s.mem.load(headerMagic) != magic || s.mem.load(headerLayout) != layout<<32|slots {
 		s.close()
