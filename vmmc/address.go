@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
+	"pinwheel/internal/unixsocket"
+	"pinwheel/vmmc/broker"
 	"pinwheel/vmmc/internal/protocol"
 )
 
@@ -17,9 +18,11 @@ const unknownUID = -1
 
 // endpoint is an address, taken apart, and what this node proves there.
 type endpoint struct {
-	network, address string
-	tls              *tls.Config // nil for Unix sockets
+	network, address string      // as package net takes them; node: through the broker
+	tls              *tls.Config // nil on this machine
 	local            bool        // peers are this user, on this machine
+	broker           string      // socket of the broker
+	uid              uint32      // whose name the address is, at the broker
 }
 
 // endpoint says how to reach an address, or how to be reached there.
@@ -30,8 +33,10 @@ func (n *Node) endpoint(a string) (e endpoint, err error) {
 	case network == "unix" && address != "":
 		e.local = true
 		return e, nil
+	case network == "node":
+		return n.atBroker(a, address)
 	case network != "tcp":
-		return e, fmt.Errorf("%w %q: write unix:PATH or tcp:HOST:PORT", ErrAddress, a)
+		return e, fmt.Errorf("%w %q: write unix:PATH, node:NAME or tcp:HOST:PORT", ErrAddress, a)
 	}
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -55,6 +60,25 @@ func (n *Node) endpoint(a string) (e endpoint, err error) {
 	return e, err
 }
 
+// atBroker is the endpoint of node:NAME, which is a name of this user, or of node:UID/NAME.
+func (n *Node) atBroker(a, name string) (e endpoint, err error) {
+	e = endpoint{network: "node", address: name, broker: n.opt.Broker, uid: uint32(os.Geteuid())}
+	if user, rest, other := strings.Cut(name, "/"); other {
+		uid, err := strconv.ParseUint(user, 10, 32)
+		if err != nil {
+			return e, fmt.Errorf("%w %q: write node:NAME or node:UID/NAME", ErrAddress, a)
+		}
+		e.uid, e.address = uint32(uid), rest
+	}
+	if e.address == "" || len(e.address) > broker.MaxName {
+		return e, fmt.Errorf("%w %q: a name of 1 to %d bytes is needed", ErrAddress, a, broker.MaxName)
+	}
+	if e.broker == "" {
+		e.broker, err = broker.Socket()
+	}
+	return e, err
+}
+
 func loopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
@@ -68,18 +92,12 @@ func (e *endpoint) identify(c net.Conn) (who protocol.Identity, err error) {
 		who.UID = int64(os.Geteuid())
 	}
 	switch c := c.(type) {
+	case *introduced:
+		who.UID = int64(c.uid)
 	case *net.UnixConn:
-		var cred *unix.Ucred
-		raw, err := c.SyscallConn()
+		cred, err := unixsocket.Peer(c)
 		if err != nil {
-			return who, err
-		}
-		// SO_PEERCRED: unix(7). The kernel noted who called connect or listen.
-		err2 := raw.Control(func(fd uintptr) {
-			cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-		})
-		if err != nil || err2 != nil {
-			return who, fmt.Errorf("%w: SO_PEERCRED: %v, %v", ErrIdentity, err, err2)
+			return who, fmt.Errorf("%w: %w", ErrIdentity, err)
 		}
 		if int64(cred.Uid) != who.UID {
 			return who, fmt.Errorf("%w: process %d belongs to user %d", ErrIdentity, cred.Pid, cred.Uid)

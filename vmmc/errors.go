@@ -3,6 +3,7 @@ package vmmc
 import (
 	"errors"
 
+	"pinwheel/vmmc/broker"
 	"pinwheel/vmmc/internal/protocol"
 )
 
@@ -12,6 +13,8 @@ var (
 	ErrAddress = errors.New("vmmc: bad address")
 	// ErrIdentity is the error of a peer that is not who it should be, or who can't prove it.
 	ErrIdentity = errors.New("vmmc: identity refused")
+	// ErrNoBroker says that no broker runs on this machine, or that it went away.
+	ErrNoBroker = broker.ErrNone
 )
 
 // Errors of Export and Unexport.
@@ -20,6 +23,8 @@ var (
 	ErrExported = protocol.ErrExported
 	// ErrNotExported says that the export is gone, or on its way.
 	ErrNotExported = protocol.ErrNotExported
+	// ErrTooManyExports says that this node has Options.MaxExports.
+	ErrTooManyExports = errors.New("vmmc: too many exports")
 	// ErrInUse says that memory of Alloc is exported or mapped.
 	ErrInUse = errors.New("vmmc: memory in use")
 )

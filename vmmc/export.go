@@ -16,9 +16,10 @@ import (
 // Permissions say who may import an export (§3). The zero value permits nobody.
 type Permissions struct {
 	// Peers are names: of certificates, or those that peers give themselves, if a token or the user of this
-	// machine is all the identity that they have.
+	// machine is all the identity that they have. Those of another user's processes begin with its number: 1000/NAME.
 	Peers []string
-	// UIDs are users of this machine. They are known of peers at Unix sockets, and of those with the TokenFile.
+	// UIDs are users of this machine. They are known of peers at Unix sockets, of those that the broker
+	// connects, and of those with the TokenFile.
 	UIDs []uint32
 	// MaxImporters is how many may import at a time. 0 stands for 256.
 	MaxImporters int
@@ -47,16 +48,18 @@ type Export struct {
 	gone   chan struct{} // closed with the end of the export
 
 	// Node.mu protects what follows.
-	queue      protocol.Queue
-	rings      []*ringReader // of importers that share the memory
-	handler    func(Notification)
-	handling   bool          // a goroutine calls handlers
-	events     int           // eventfd of FD; 0: nobody asked for it
-	changed    chan struct{} // closed when any of this changes, and made anew
-	unreturned bool          // a peer that did not answer may share the memory still
-	late       *time.Timer   // of Unexport; nil before
-	ended      bool
-	err        error // of the end
+	queue         protocol.Queue
+	received      uint64 // bytes, through connections
+	notifications uint64
+	rings         []*ringReader // of importers that share the memory
+	handler       func(Notification)
+	handling      bool          // a goroutine calls handlers
+	events        int           // eventfd of FD; 0: nobody asked for it
+	changed       chan struct{} // closed when any of this changes, and made anew
+	unreturned    bool          // a peer that did not answer may share the memory still
+	late          *time.Timer   // of Unexport; nil before
+	ended         bool
+	err           error // of the end
 }
 
 // Export makes memory a receive buffer that the permitted peers can import by the name id. Messages arrive
@@ -73,6 +76,9 @@ func (n *Node) Export(id uint32, memory []byte, p Permissions, o ExportOptions) 
 	defer n.mu.Unlock()
 	if n.closed {
 		return nil, ErrClosed
+	}
+	if len(n.exports) >= n.opt.MaxExports {
+		return nil, fmt.Errorf("%w: %d", ErrTooManyExports, len(n.exports))
 	}
 	e := &Export{node: n, id: id, memory: memory, gone: make(chan struct{}), changed: make(chan struct{})}
 	e.queue.Coalesce = o.Coalesce

@@ -18,6 +18,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"pinwheel/vmmc/broker"
 )
 
 // certificates is the configuration of mutual TLS for a connection to host, or at a listener.
@@ -80,12 +82,9 @@ func tokenTLS(token string) (*tls.Config, error) {
 // fileToken reads the token that only this user can read, and makes one if there is none.
 func fileToken(path string) (string, error) {
 	if path == "" {
-		dir := os.Getenv("XDG_RUNTIME_DIR")
-		if dir == "" {
-			dir = filepath.Join(os.TempDir(), fmt.Sprintf("pinwheel-%d", os.Geteuid()))
-			if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-				return "", err
-			}
+		dir, err := broker.RuntimeDir()
+		if err != nil {
+			return "", err
 		}
 		path = filepath.Join(dir, "vmmc.token")
 	}

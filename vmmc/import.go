@@ -26,6 +26,8 @@ type Import struct {
 
 	over atomic.Bool // there is an err: copies look here
 
+	sends, sentBytes, errors atomic.Uint64 // messages
+
 	// link.mu protects what follows.
 	err       error // why nothing can be sent
 	notifying []*Op // that wait for a credit

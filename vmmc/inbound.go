@@ -5,8 +5,10 @@ import (
 	"crypto/tls"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"os"
 	"slices"
 	"time"
 
@@ -103,6 +105,7 @@ func (n *Node) serve(c net.Conn, e endpoint) {
 		n.mu.Unlock()
 	}()
 	_, local := c.(*net.UnixConn)
+	local = local && who.UID == int64(os.Geteuid()) // no memory for other users: they could leave the export's bounds
 	in := &inbound{stream: newStream(c, &n.opt), node: n, who: who, local: local, rings: map[uint64]*ringReader{}}
 	stop := context.AfterFunc(n.ctx, in.bye)
 	defer stop()
@@ -111,6 +114,9 @@ func (n *Node) serve(c net.Conn, e endpoint) {
 	in.read(in.hello, in.handle)
 	<-written
 	if err := in.reason(); errors.Is(err, protocol.ErrProtocol) || errors.Is(err, wire.ErrMalformed) {
+		n.mu.Lock()
+		n.violations++
+		n.mu.Unlock()
 		n.warn("the connection of %q at %v was ended: %v", in.who.Name, from, err)
 	}
 	in.down()
@@ -134,12 +140,18 @@ func (n *Node) authenticate(
 	if err != nil {
 		c.Close()
 	}
+	if i, ok := c.(*introduced); ok {
+		c = i.UnixConn
+	}
 	return c, who, err
 }
 
 func (in *inbound) hello(f *wire.Frame) error {
 	if in.who.Name == "" {
 		in.who.Name = f.Name
+		if uid := in.who.UID; uid != unknownUID && uid != int64(os.Geteuid()) {
+			in.who.Name = fmt.Sprintf("%d/%s", uid, f.Name) // what it says of itself is no name of this user
+		}
 	}
 	n := in.node
 	n.mu.Lock()
@@ -166,6 +178,7 @@ func (in *inbound) handle(f *wire.Frame) error {
 			return err
 		}
 		e := n.exports[id]
+		e.received += f.Bytes
 		n.mu.Unlock()
 		in.arrived++
 		err = in.deliver(e.memory[f.Offset:][:f.Bytes])
@@ -201,6 +214,7 @@ func (in *inbound) notification(number uint64, e entry) error {
 	f := wire.Frame{Type: wire.Notify, Number: number, Offset: e.offset, Bytes: e.bytes}
 	id, err := in.node.exporter.Receive(in.link, &f)
 	if err == nil {
+		in.node.exports[id].notifications++
 		in.node.exports[id].notified(protocol.Notification{
 			From: protocol.Grant{Link: in.link, Number: number}, Peer: in.who.Name,
 			Tag: uint16(e.tag), Offset: e.offset, Bytes: e.bytes, Count: 1,

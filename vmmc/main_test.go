@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"fmt"
 	"math/big"
 	"net"
 	"os"
@@ -15,18 +16,49 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/atomic"
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
 	"pinwheel/internal/testwait"
+	"pinwheel/vmmc/broker"
 )
 
 func TestMain(m *testing.M) {
 	if role := os.Getenv("VMMC_TEST_PEER"); role != "" {
 		peerProcess(role, os.Getenv("VMMC_TEST_DIR"))
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(withBroker{m})
 }
+
+// testBroker is the socket of the broker of all tests but those that stop it.
+var testBroker string
+
+// withBroker runs tests beside a broker.
+type withBroker struct{ *testing.M }
+
+func (m withBroker) Run() int {
+	dir, err := os.MkdirTemp("", "vmmc")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	testBroker = filepath.Join(dir, "b")
+	l, err := broker.Listen(testBroker, true)
+	if err != nil {
+		panic(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- broker.Serve(ctx, l, broker.Options{AllUsers: true}) }()
+	defer func() { cancel(); <-ended }()
+	return m.M.Run()
+}
+
+// lastName makes the names of exporters different.
+var lastName atomic.Int64
+
+func brokerName(testing.TB) string { return fmt.Sprintf("node:exporter %d", lastName.Inc()) }
 
 // testContext returns a context that ends with the test, or when that waits for too long.
 func testContext(t testing.TB) context.Context {
@@ -88,6 +120,7 @@ var transports = []transport{
 		c := certificateOf(t, name)
 		return Options{Certificate: &c, Authorities: testAuthority.pool}
 	}, loopbackPort},
+	{"broker", true, func(_ testing.TB, name string) Options { return Options{Name: name, Broker: testBroker} }, brokerName},
 }
 
 // authority issues the certificates of tests.

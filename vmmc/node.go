@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"sync"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"pinwheel/internal/fault"
+	"pinwheel/internal/unixsocket"
 	"pinwheel/vmmc/internal/protocol"
 	"pinwheel/vmmc/internal/wire"
 )
@@ -38,6 +37,8 @@ type Node struct {
 	blocks     []*block
 	proxies    []proxy
 	warnings   int
+	refused    uint64           // imports of others
+	violations uint64           // of the protocol, by connections that they ended
 	hooks      map[*func()]bool // of OnClose
 
 	tracker tracker
@@ -67,8 +68,13 @@ func (n *Node) listen(address string) error {
 	if err != nil {
 		return err
 	}
-	l, err := net.Listen(e.network, e.address)
-	if errors.Is(err, syscall.EADDRINUSE) && e.network == "unix" && abandoned(e.address) {
+	var l net.Listener
+	switch e.network {
+	case "unix":
+		l, err = unixsocket.Listen(e.network, e.address)
+	case "node":
+		l, err = n.register(e)
+	default:
 		l, err = net.Listen(e.network, e.address)
 	}
 	if err != nil {
@@ -77,15 +83,6 @@ func (n *Node) listen(address string) error {
 	n.listeners = append(n.listeners, l)
 	n.tasks.Go(func() { n.accept(l, e) })
 	return nil
-}
-
-// abandoned removes the socket of a process that was killed, and tells whether it was that.
-func abandoned(path string) bool {
-	c, err := net.Dial("unix", path)
-	if err == nil {
-		c.Close()
-	}
-	return errors.Is(err, syscall.ECONNREFUSED) && os.Remove(path) == nil
 }
 
 // Addresses returns where importers find this node: those of Options.Listen, with the ports that the
@@ -196,6 +193,9 @@ type exporterDriver Node
 // Send queues a frame for an importer. What a grant of shared memory needs goes along with it.
 func (d *exporterDriver) Send(to protocol.Link, f *wire.Frame) {
 	in := d.inbound[to]
+	if f.Type == wire.Deny {
+		d.refused++
+	}
 	var fds []int
 	if f.Shared {
 		fds = in.sharing.fds

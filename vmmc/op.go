@@ -49,8 +49,9 @@ func (op *Op) finish(s *state, err error) {
 	if s.reached {
 		return
 	}
-	if op.err == nil {
+	if op.err == nil && err != nil {
 		op.err = err
+		op.to.errors.Inc()
 	}
 	s.reached = true
 	close(s.c)
@@ -84,4 +85,13 @@ func (op *Op) Wait(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// size returns the bytes of a message that has not been sent.
+func (op *Op) size() uint64 {
+	n := len(op.src)
+	for _, p := range op.more {
+		n += len(p.src)
+	}
+	return uint64(n)
 }

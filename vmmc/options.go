@@ -16,8 +16,14 @@ import (
 type Options struct {
 	// Name is what others know this node by, if no certificate says it. Empty: host name and process.
 	Name string
-	// Listen are the addresses at which importers find this node: unix:PATH or tcp:HOST:PORT.
+	// Listen are the addresses at which importers find this node: unix:PATH, tcp:HOST:PORT, or node:NAME, which
+	// registers a name with the broker of this machine.
 	Listen []string
+	// Broker is the socket of the broker. Empty: that of this user, or else of the machine (broker.Socket).
+	Broker string
+	// Users are other users of this machine whose processes may connect through the broker. Their Permissions are
+	// those of exports, as anybody's.
+	Users []uint32
 
 	// Certificate identifies this node over TCP, to peers whose Authorities issued it. Its first DNS name, or
 	// else its common name, is the name in Permissions. Its usage must allow servers and clients.
@@ -40,6 +46,8 @@ type Options struct {
 	// MaxConnections is how many importers' connections this node accepts at a time. 0 stands for 1024. Those
 	// who have not proved yet who they are don't count: there are 64 of them at most, each for 3 seconds.
 	MaxConnections int
+	// MaxExports is how many exports there may be at a time. 0 stands for 65536.
+	MaxExports int
 	// Warn gets a line whenever something fails that no caller hears of. nil: standard error.
 	Warn func(message string)
 }
@@ -60,6 +68,7 @@ func (o *Options) EnsureDefaults() error {
 	o.Heartbeat = cmp.Or(o.Heartbeat, 5*time.Second)
 	o.RevokeTimeout = cmp.Or(o.RevokeTimeout, o.Heartbeat)
 	o.MaxConnections = cmp.Or(o.MaxConnections, 1024)
+	o.MaxExports = cmp.Or(o.MaxExports, 1<<16)
 	if o.Warn == nil {
 		o.Warn = func(m string) { fmt.Fprintln(os.Stderr, "pinwheel: vmmc: "+m) }
 	}
@@ -72,9 +81,9 @@ func (o *Options) EnsureDefaults() error {
 		return fmt.Errorf("%w: either a certificate or a token", ErrIdentity)
 	case o.Token != "" && len(o.Token) < minToken:
 		return fmt.Errorf("%w: a token of %d bytes: it must have %d", ErrIdentity, len(o.Token), minToken)
-	case o.Heartbeat < 10*time.Millisecond || o.RevokeTimeout < 0 || o.MaxConnections < 0:
-		return fmt.Errorf("vmmc: heartbeat %v, revoke timeout %v, %d connections",
-			o.Heartbeat, o.RevokeTimeout, o.MaxConnections)
+	case o.Heartbeat < 10*time.Millisecond || o.RevokeTimeout < 0 || o.MaxConnections < 0 || o.MaxExports < 0:
+		return fmt.Errorf("vmmc: heartbeat %v, revoke timeout %v, %d connections, %d exports",
+			o.Heartbeat, o.RevokeTimeout, o.MaxConnections, o.MaxExports)
 	}
 	return nil
 }
