@@ -41,7 +41,13 @@ func TestProxiesCarryHTTP(t *testing.T) {
 		}
 		defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 	}
-	testwait.Until(t, "the proxy listens", func() bool { _, err := os.Stat(front); return err == nil })
+	testwait.Until(t, "the proxy listens", func() bool { // its socket is there a moment before
+		c, err := net.Dial("unix", front)
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	})
 	client := http.Client{Transport: &http.Transport{
 		DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", front) },
 	}}
