@@ -8,8 +8,10 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"golang.org/x/sys/unix"
 
@@ -183,8 +185,8 @@ func (b *broker) leave(uid uint32) {
 
 // register serves an exporter as long as it lives. It returns an error only if there is no answer so far.
 func (b *broker) register(c *conn, who *unix.Ucred, m *message) error {
-	if m.Name == "" {
-		return errors.New("a name is needed")
+	if m.Name == "" || strings.ContainsFunc(m.Name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return errors.New("a name that can be printed is needed")
 	}
 	k := key{who.Uid, m.Name}
 	e := newExporter(c, k, int(who.Pid), m.Users)

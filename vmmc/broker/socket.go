@@ -15,6 +15,9 @@ import (
 // SystemSocket is where the broker of all users listens.
 const SystemSocket = "/run/pinwheel/node"
 
+// ownSocket is the name of that of one user, in RuntimeDir.
+const ownSocket = "pinwheel-node"
+
 // RuntimeDir is the directory of this user for sockets and secrets of this boot: $XDG_RUNTIME_DIR, or else one in
 // os.TempDir, which it makes. Who that belongs to must be checked of what lies in it.
 func RuntimeDir() (string, error) {
@@ -29,19 +32,28 @@ func RuntimeDir() (string, error) {
 }
 
 // Socket is where clients of this user find a broker: pinwheel-node in RuntimeDir, if that is there, or else
-// SystemSocket, if that is there. A broker that listens at what Socket returns is found.
+// SystemSocket, if that is there.
 func Socket() (string, error) {
 	dir, err := RuntimeDir()
 	if err != nil {
 		return "", err
 	}
-	own := filepath.Join(dir, "pinwheel-node")
+	own := filepath.Join(dir, ownSocket)
 	if _, err := os.Stat(own); err != nil {
 		if _, err := os.Stat(SystemSocket); err == nil {
 			return SystemSocket, nil
 		}
 	}
 	return own, nil
+}
+
+// ServerSocket is where a broker listens that Socket finds. It makes the directory of that for all users.
+func ServerSocket(allUsers bool) (string, error) {
+	if allUsers {
+		return SystemSocket, os.MkdirAll(filepath.Dir(SystemSocket), 0o755)
+	}
+	dir, err := RuntimeDir()
+	return filepath.Join(dir, ownSocket), err
 }
 
 // Listen makes the socket of a broker. Only with allUsers may other users connect.
