@@ -74,9 +74,9 @@ func (n *Node) atBroker(a, name string) (e endpoint, err error) {
 		return e, fmt.Errorf("%w %q: a name of 1 to %d bytes is needed", ErrAddress, a, broker.MaxName)
 	}
 	if e.broker == "" {
-		e.broker, err = broker.Socket()
+		e.broker = broker.Socket()
 	}
-	return e, err
+	return e, nil
 }
 
 func loopback(host string) bool {

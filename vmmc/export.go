@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"pinwheel/mem"
+	"pinwheel/vmmc/broker"
 	"pinwheel/vmmc/internal/protocol"
 )
 
@@ -48,18 +49,17 @@ type Export struct {
 	gone   chan struct{} // closed with the end of the export
 
 	// Node.mu protects what follows.
-	queue         protocol.Queue
-	received      uint64 // bytes, through connections
-	notifications uint64
-	rings         []*ringReader // of importers that share the memory
-	handler       func(Notification)
-	handling      bool          // a goroutine calls handlers
-	events        int           // eventfd of FD; 0: nobody asked for it
-	changed       chan struct{} // closed when any of this changes, and made anew
-	unreturned    bool          // a peer that did not answer may share the memory still
-	late          *time.Timer   // of Unexport; nil before
-	ended         bool
-	err           error // of the end
+	queue      protocol.Queue
+	counts     broker.Received
+	rings      []*ringReader // of importers that share the memory
+	handler    func(Notification)
+	handling   bool          // a goroutine calls handlers
+	events     int           // eventfd of FD; 0: nobody asked for it
+	changed    chan struct{} // closed when any of this changes, and made anew
+	unreturned bool          // a peer that did not answer may share the memory still
+	late       *time.Timer   // of Unexport; nil before
+	ended      bool
+	err        error // of the end
 }
 
 // Export makes memory a receive buffer that the permitted peers can import by the name id. Messages arrive

@@ -26,13 +26,14 @@ type Import struct {
 
 	over atomic.Bool // there is an err: copies look here
 
-	sends, sentBytes, errors atomic.Uint64 // messages
+	sends, sentBytes atomic.Uint64 // messages
 
 	// link.mu protects what follows.
-	err       error // why nothing can be sent
-	notifying []*Op // that wait for a credit
-	ring      *ring // nil: notifications go through the connection
-	bell      int   // of the ring
+	err       error  // why nothing can be sent
+	errors    uint64 // messages that failed
+	notifying []*Op  // that wait for a credit
+	ring      *ring  // nil: notifications go through the connection
+	bell      int    // of the ring
 
 	// mu lets the memory be unmapped after the last copy into it. It is taken before all other locks.
 	mu       sync.RWMutex
@@ -133,6 +134,9 @@ func (i *Import) granted(f *wire.Frame, fds []int) (err error) {
 func (i *Import) end(err error) {
 	if i.err != nil {
 		return
+	}
+	if i.bytes > 0 {
+		i.link.past.Add(i.counts())
 	}
 	i.err = err
 	i.over.Store(true)

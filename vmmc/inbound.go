@@ -115,7 +115,7 @@ func (n *Node) serve(c net.Conn, e endpoint) {
 	<-written
 	if err := in.reason(); errors.Is(err, protocol.ErrProtocol) || errors.Is(err, wire.ErrMalformed) {
 		n.mu.Lock()
-		n.violations++
+		n.total.Violations++
 		n.mu.Unlock()
 		n.warn("the connection of %q at %v was ended: %v", in.who.Name, from, err)
 	}
@@ -178,7 +178,7 @@ func (in *inbound) handle(f *wire.Frame) error {
 			return err
 		}
 		e := n.exports[id]
-		e.received += f.Bytes
+		e.counts.ReceivedBytes += f.Bytes
 		n.mu.Unlock()
 		in.arrived++
 		err = in.deliver(e.memory[f.Offset:][:f.Bytes])
@@ -214,7 +214,7 @@ func (in *inbound) notification(number uint64, e entry) error {
 	f := wire.Frame{Type: wire.Notify, Number: number, Offset: e.offset, Bytes: e.bytes}
 	id, err := in.node.exporter.Receive(in.link, &f)
 	if err == nil {
-		in.node.exports[id].notifications++
+		in.node.exports[id].counts.Notifications++
 		in.node.exports[id].notified(protocol.Notification{
 			From: protocol.Grant{Link: in.link, Number: number}, Peer: in.who.Name,
 			Tag: uint16(e.tag), Offset: e.offset, Bytes: e.bytes, Count: 1,

@@ -11,6 +11,7 @@ import (
 
 	"pinwheel/internal/fault"
 	"pinwheel/internal/unixsocket"
+	"pinwheel/vmmc/broker"
 	"pinwheel/vmmc/internal/protocol"
 	"pinwheel/vmmc/internal/wire"
 )
@@ -37,8 +38,7 @@ type Node struct {
 	blocks     []*block
 	proxies    []proxy
 	warnings   int
-	refused    uint64           // imports of others
-	violations uint64           // of the protocol, by connections that they ended
+	total      broker.Totals    // without what is exported and imported now
 	hooks      map[*func()]bool // of OnClose
 
 	tracker tracker
@@ -194,7 +194,7 @@ type exporterDriver Node
 func (d *exporterDriver) Send(to protocol.Link, f *wire.Frame) {
 	in := d.inbound[to]
 	if f.Type == wire.Deny {
-		d.refused++
+		d.total.Refused++
 	}
 	var fds []int
 	if f.Shared {
@@ -209,6 +209,7 @@ func (d *exporterDriver) Send(to protocol.Link, f *wire.Frame) {
 func (d *exporterDriver) Gone(id uint32) {
 	e := d.exports[id]
 	delete(d.exports, id)
+	d.total.Received.Add(e.counts)
 	if e.unreturned {
 		e.err = fault.Contain(e.block.renew)
 	}

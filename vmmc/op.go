@@ -51,7 +51,7 @@ func (op *Op) finish(s *state, err error) {
 	}
 	if op.err == nil && err != nil {
 		op.err = err
-		op.to.errors.Inc()
+		op.to.failed()
 	}
 	s.reached = true
 	close(s.c)

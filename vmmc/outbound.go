@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/vmmc/broker"
 	"pinwheel/vmmc/internal/protocol"
 	"pinwheel/vmmc/internal/wire"
 )
@@ -22,12 +23,13 @@ type outbound struct {
 	mu        sync.Mutex
 	importer  *protocol.Importer
 	imports   map[uint64]*Import
-	queue     []*Op  // whose bytes have not all been sent, in order
-	sending   []*Op  // whose last bytes the writer has
-	unacked   []*Op  // whose last frame has its place in the order, by that
-	count     uint64 // of Data and Notify frames that have their place
-	confirmed uint64 // how many of these have arrived
-	down      error  // why nothing can be imported any more
+	queue     []*Op       // whose bytes have not all been sent, in order
+	sending   []*Op       // whose last bytes the writer has
+	unacked   []*Op       // whose last frame has its place in the order, by that
+	count     uint64      // of Data and Notify frames that have their place
+	confirmed uint64      // how many of these have arrived
+	down      error       // why nothing can be imported any more
+	past      broker.Sent // through imports that have ended
 }
 
 func newOutbound(n *Node, address string, s *stream) *outbound {
@@ -98,7 +100,6 @@ func (o *outbound) end(err error) {
 	if d := n.outbound[o.address]; d != nil && d.out == o {
 		delete(n.outbound, o.address)
 	}
-	n.mu.Unlock()
 	o.mu.Lock()
 	o.down = err
 	for _, i := range o.imports {
@@ -110,7 +111,9 @@ func (o *outbound) end(err error) {
 	o.queue, o.sending, o.unacked = nil, nil, nil
 	imports := o.imports
 	o.imports = nil
+	n.total.Sent.Add(o.past) // at the moment at which it leaves n.outbound: Stats never goes back
 	o.mu.Unlock()
+	n.mu.Unlock()
 	for _, i := range imports {
 		i.unmap()
 	}

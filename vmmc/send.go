@@ -75,7 +75,7 @@ func (i *Import) enqueue(op *Op) error {
 		return ErrTooManyOps
 	}
 	l.queue = append(l.queue, op)
-	i.count(op.size())
+	i.sent(op.size())
 	l.stir()
 	return nil
 }
@@ -100,12 +100,6 @@ func (i *Import) copy(src []byte, off uint64) error {
 	}
 	copy(i.memory.bytes[off:], src)
 	i.mu.RUnlock()
-	i.count(uint64(len(src)))
+	i.sent(uint64(len(src)))
 	return nil
-}
-
-// count counts a message.
-func (i *Import) count(bytes uint64) {
-	i.sends.Inc()
-	i.sentBytes.Add(bytes)
 }

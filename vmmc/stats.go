@@ -12,22 +12,19 @@ import (
 func (n *Node) Stats() broker.Stats {
 	s := broker.Stats{Exports: []broker.ExportStats{}, Imports: []broker.ImportStats{}}
 	n.mu.Lock()
-	s.Waiting, s.Refused, s.Violations = n.exporter.Waiting(), n.refused, n.violations
+	defer n.mu.Unlock()
+	s.Waiting, s.Total = n.exporter.Waiting(), n.total
 	for id, e := range n.exports {
 		s.Exports = append(s.Exports, broker.ExportStats{
 			ID: id, Bytes: uint64(len(e.memory)), Importers: n.exporter.Importers(id), Sharing: len(e.rings),
-			ReceivedBytes: e.received, Notifications: e.notifications, Queued: e.queue.Len(),
+			Received: e.counts, Queued: e.queue.Len(),
 		})
+		s.Total.Received.Add(e.counts)
 	}
-	var outs []*outbound
 	for _, d := range n.outbound {
 		if d.out != nil {
-			outs = append(outs, d.out)
+			d.out.stats(&s)
 		}
-	}
-	n.mu.Unlock()
-	for _, o := range outs {
-		s.Imports = append(s.Imports, o.stats()...)
 	}
 	slices.SortFunc(s.Exports, func(a, b broker.ExportStats) int { return cmp.Compare(a.ID, b.ID) })
 	slices.SortStableFunc(s.Imports, func(a, b broker.ImportStats) int {
@@ -36,18 +33,39 @@ func (n *Node) Stats() broker.Stats {
 	return s
 }
 
-// stats are those of the imports that were granted.
-func (o *outbound) stats() (all []broker.ImportStats) {
+// stats adds the imports of a connection that were granted. Node.mu is held.
+func (o *outbound) stats(s *broker.Stats) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	s.Total.Sent.Add(o.past)
 	for _, i := range o.imports {
 		if i.bytes == 0 || i.err != nil {
 			continue
 		}
-		all = append(all, broker.ImportStats{
-			Exporter: o.address, ID: i.export, Bytes: i.bytes, Shared: i.shared,
-			Sends: i.sends.Load(), SentBytes: i.sentBytes.Load(), Queued: len(i.notifying), Errors: i.errors.Load(),
+		c := i.counts()
+		s.Total.Sent.Add(c)
+		s.Imports = append(s.Imports, broker.ImportStats{
+			Exporter: o.address, ID: i.export, Bytes: i.bytes, Shared: i.shared, Sent: c, Queued: len(i.notifying),
 		})
 	}
-	return all
+}
+
+// sent counts a message.
+func (i *Import) sent(bytes uint64) {
+	i.sends.Inc()
+	i.sentBytes.Add(bytes)
+}
+
+// failed counts a message that failed. link.mu is held.
+func (i *Import) failed() {
+	if i.err != nil {
+		i.link.past.Errors++ // which has the other counts already
+		return
+	}
+	i.errors++
+}
+
+// counts returns what was counted. link.mu is held.
+func (i *Import) counts() broker.Sent {
+	return broker.Sent{Sends: i.sends.Load(), SentBytes: i.sentBytes.Load(), Errors: i.errors}
 }

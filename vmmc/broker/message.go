@@ -148,7 +148,7 @@ func (s *Stats) add(m *message) (last bool, err error) {
 	case m.Kind == imported && len(s.Imports) < maxListed:
 		s.Imports = append(s.Imports, *m.Import)
 	case m.Kind == done:
-		s.Waiting, s.Refused, s.Violations = m.Stats.Waiting, m.Stats.Refused, m.Stats.Violations
+		s.Waiting, s.Total = m.Stats.Waiting, m.Stats.Total
 		return true, nil
 	default:
 		return false, fmt.Errorf("%w: %q, or too many", errMessage, m.Kind)
@@ -176,7 +176,7 @@ func (s *Stats) tell(c *conn, question uint64) error {
 
 // rest are the parts of s that its done message has.
 func (s *Stats) rest() *Stats {
-	return &Stats{Waiting: s.Waiting, Refused: s.Refused, Violations: s.Violations}
+	return &Stats{Waiting: s.Waiting, Total: s.Total}
 }
 
 // stream makes a connection of a descriptor, which it takes over.

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,30 +22,27 @@ const ownSocket = "pinwheel-node"
 // RuntimeDir is the directory of this user for sockets and secrets of this boot: $XDG_RUNTIME_DIR, or else one in
 // os.TempDir, which it makes. Who that belongs to must be checked of what lies in it.
 func RuntimeDir() (string, error) {
-	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
-		return dir, nil
-	}
-	dir := filepath.Join(os.TempDir(), fmt.Sprintf("pinwheel-%d", os.Geteuid()))
+	dir := runtimeDir()
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
 	}
 	return dir, nil
 }
 
+func runtimeDir() string {
+	return cmp.Or(os.Getenv("XDG_RUNTIME_DIR"), filepath.Join(os.TempDir(), fmt.Sprintf("pinwheel-%d", os.Geteuid())))
+}
+
 // Socket is where clients of this user find a broker: pinwheel-node in RuntimeDir, if that is there, or else
 // SystemSocket, if that is there.
-func Socket() (string, error) {
-	dir, err := RuntimeDir()
-	if err != nil {
-		return "", err
-	}
-	own := filepath.Join(dir, ownSocket)
+func Socket() string {
+	own := filepath.Join(runtimeDir(), ownSocket)
 	if _, err := os.Stat(own); err != nil {
 		if _, err := os.Stat(SystemSocket); err == nil {
-			return SystemSocket, nil
+			return SystemSocket
 		}
 	}
-	return own, nil
+	return own
 }
 
 // ServerSocket is where a broker listens that Socket finds. It makes the directory of that for all users.

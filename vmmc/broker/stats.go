@@ -10,16 +10,48 @@ type Process struct {
 	Stats
 }
 
-// Stats are what a process exports and imports. Counters count from the start of their export, their import or
-// the process.
+// Stats are what a process exports and imports.
 type Stats struct {
 	Exports []ExportStats `json:"exports"` // sorted by ID
-	Imports []ImportStats `json:"imports"`
-	// Waiting is how many imports of others wait for exports of this process, Refused how many it denied.
-	Waiting int    `json:"waiting"`
-	Refused uint64 `json:"refused"`
+	Imports []ImportStats `json:"imports"` // sorted by exporter and ID
+	Waiting int           `json:"waiting"` // imports of others, for exports that are not there
+	Total   Totals        `json:"total"`
+}
+
+// Totals count since the start of the process, what has ended included.
+type Totals struct {
+	Received
+	Sent
+	Refused uint64 `json:"refused"` // imports that were denied
 	// Violations is how many connections ended because the peer broke the protocol.
 	Violations uint64 `json:"violations"`
+}
+
+// Received counts what came into exports.
+type Received struct {
+	// ReceivedBytes came through connections. Bytes through shared memory are counted by their importer only.
+	ReceivedBytes uint64 `json:"received_bytes"`
+	Notifications uint64 `json:"notifications"`
+}
+
+// Add adds other counts.
+func (r *Received) Add(o Received) {
+	r.ReceivedBytes += o.ReceivedBytes
+	r.Notifications += o.Notifications
+}
+
+// Sent counts what went to imports.
+type Sent struct {
+	Sends     uint64 `json:"sends"` // messages. A store into shared memory is none
+	SentBytes uint64 `json:"sent_bytes"`
+	Errors    uint64 `json:"errors"` // messages that failed
+}
+
+// Add adds other counts.
+func (s *Sent) Add(o Sent) {
+	s.Sends += o.Sends
+	s.SentBytes += o.SentBytes
+	s.Errors += o.Errors
 }
 
 // ExportStats is an export.
@@ -28,20 +60,16 @@ type ExportStats struct {
 	Bytes     uint64 `json:"bytes"`
 	Importers int    `json:"importers"`
 	Sharing   int    `json:"sharing"` // those of them that share its memory
-	// ReceivedBytes came through connections. Bytes through shared memory are counted by their importer only.
-	ReceivedBytes uint64 `json:"received_bytes"`
-	Notifications uint64 `json:"notifications"`
-	Queued        int    `json:"queued"` // notifications that nobody has taken
+	Received
+	Queued int `json:"queued"` // notifications that nobody has taken
 }
 
 // ImportStats is an import.
 type ImportStats struct {
-	Exporter  string `json:"exporter"` // its address
-	ID        uint32 `json:"export"`
-	Bytes     uint64 `json:"bytes"` // of the export
-	Shared    bool   `json:"shared"`
-	Sends     uint64 `json:"sends"` // messages. A store into shared memory is none
-	SentBytes uint64 `json:"sent_bytes"`
-	Queued    int    `json:"queued"` // notifications that wait for the exporter
-	Errors    uint64 `json:"errors"` // messages that failed
+	Exporter string `json:"exporter"` // its address
+	ID       uint32 `json:"export"`
+	Bytes    uint64 `json:"bytes"` // of the export
+	Shared   bool   `json:"shared"`
+	Sent
+	Queued int `json:"queued"` // messages whose notifications wait for the exporter
 }
