@@ -86,6 +86,13 @@ func TestNodeListsExports(t *testing.T) {
 		t.Fatalf("%v, %q", err, stdout)
 	}
 	p := got.Processes[0]
+	stdout, _, state = pinwheel(t, "top --once")
+	if want := "vmmc weather (process "; !state.Success() || !strings.Contains(stdout, want) || !strings.Contains(stdout, "1 importer,") {
+		t.Errorf("top: %v, %q", state, stdout)
+	}
+	if stdout, _, _ = pinwheel(t, "metrics"); !strings.Contains(stdout, "pinwheel_vmmc_exports{pid=") {
+		t.Errorf("metrics: %q", stdout)
+	}
 	if p.Name != "weather" || p.PID != os.Getpid() || len(p.Exports) != 1 || len(p.Imports) != 1 || p.Exports[0].Importers != 1 ||
 		p.Imports[0].Exporter != "node:weather" {
 		t.Errorf("%+v", p)

@@ -73,3 +73,28 @@ type ImportStats struct {
 	Sent
 	Queued int `json:"queued"` // messages whose notifications wait for the exporter
 }
+
+// Sum is what a process has now, all exports and imports together.
+type Sum struct {
+	Exports       int
+	ExportedBytes uint64
+	Importers     int
+	Waiting       int
+	Imports       int
+	Queued        int // at exports and at imports
+}
+
+// Sum adds up.
+func (s *Stats) Sum() Sum {
+	sum := Sum{Exports: len(s.Exports), Waiting: s.Waiting, Imports: len(s.Imports)}
+	for i := range s.Exports {
+		e := &s.Exports[i]
+		sum.ExportedBytes += e.Bytes
+		sum.Importers += e.Importers
+		sum.Queued += e.Queued
+	}
+	for i := range s.Imports {
+		sum.Queued += s.Imports[i].Queued
+	}
+	return sum
+}
