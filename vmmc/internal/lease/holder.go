@@ -1,0 +1,242 @@
+package lease
+
+import (
+	"fmt"
+	"math"
+
+	"pinwheel/helper"
+	"pinwheel/mem"
+	"pinwheel/predictor"
+	"pinwheel/queue"
+	"pinwheel/verbs"
+	"pinwheel/vmmc/internal/protocol"
+)
+
+// HolderDriver tells the exporter what a Holder decides. Its methods are called in the middle of those of the
+// Holder: they must neither call it nor block.
+type HolderDriver interface {
+	// Renew asks for the lease of an import. The exporter answers with Granted, sooner or later.
+	Renew(number uint64)
+	// Yield gives a lease back.
+	Yield(number uint64)
+}
+
+// HolderOptions configure a Holder.
+type HolderOptions struct {
+	// Costs are what a renewal takes, with the way to the exporter and back, and what a yield takes. The first is
+	// corrected by what renewals take.
+	Costs verbs.Costs
+	// IdleNs is how long a lease may be unused at most, whatever is predicted.
+	IdleNs int64
+}
+
+// renewals is how many may be under way at a time.
+const renewals = 64
+
+// Holder has the leases of the imports of one connection. Times are nanoseconds of its driver's clock.
+type Holder struct {
+	driver    HolderDriver
+	idleNs    int64
+	scheduler *helper.Scheduler
+	leases    map[mem.RegionID]*held
+	unused    *queue.Deadlines // leases that are held, by when to yield them at the latest
+}
+
+type state uint8
+
+const (
+	absent state = iota
+	asked        // for a renewal, which the exporter has not granted so far
+	holding
+)
+
+// held is the lease of an import.
+type held struct {
+	pages    uint64
+	state    state
+	recalled bool // to be yielded as soon as no message is on its way
+	wanted   bool // a message waits
+	using    int  // messages on their way
+	askedNs  int64
+	renewal  *helper.Action // of the scheduler, that the exporter has not granted so far
+}
+
+// NewHolder returns a Holder without imports.
+func NewHolder(d HolderDriver, o HolderOptions) *Holder {
+	return &Holder{
+		driver: d, idleNs: o.IdleNs, leases: map[mem.RegionID]*held{}, unused: queue.NewDeadlines(),
+		scheduler: helper.NewScheduler(predictor.NewPinwheel(predictor.Options{Window: 2}), helper.SchedulerOptions{
+			Costs: o.Costs, KeepUnknown: true, Workers: renewals, ItemNs: itemNs,
+		}),
+	}
+}
+
+// itemNs is how late the driver's timer may come.
+const itemNs = 100_000 // 100 us
+
+// Add adds an import, without its lease. A number is used once.
+func (h *Holder) Add(number, bytes uint64) {
+	h.leases[mem.RegionID(number)] = &held{pages: (bytes + mem.PageSize - 1) / mem.PageSize}
+}
+
+// Remove removes an import that has no message on its way. If its lease was asked for, the answer is ignored.
+func (h *Holder) Remove(number uint64) {
+	id := mem.RegionID(number)
+	l := h.leases[id]
+	if l == nil {
+		return
+	}
+	if l.state != absent {
+		h.driver.Yield(number)
+	}
+	delete(h.leases, id)
+	h.unused.Remove(id)
+	h.scheduler.Forget(id)
+}
+
+// Use begins a message, and tells whether it may be sent now: Complete must follow then. Else it is to be tried
+// again after the next Granted for this import.
+func (h *Holder) Use(number uint64, nowNs int64) (now bool) {
+	id := mem.RegionID(number)
+	l := h.leases[id]
+	switch {
+	case l.state == holding && !l.recalled:
+		l.using++
+		h.unused.Remove(id)
+		return true
+	case l.state == absent:
+		h.scheduler.Missed(id, nowNs)
+		h.renew(id, l, nowNs)
+	}
+	l.wanted = true
+	return false
+}
+
+// Complete ends a message that has arrived. u.StartNs is when Use was called first. It sets u.Region.
+func (h *Holder) Complete(number uint64, u predictor.Use, nowNs int64) {
+	id := mem.RegionID(number)
+	l := h.leases[id]
+	l.using--
+	u.Region = id
+	h.scheduler.Observe(helper.Event{Use: u, Pages: l.pages}, nowNs)
+	if l.using == 0 {
+		h.unused.Put(id, nowNs+h.idleNs)
+		h.giveBack(id, l, nowNs)
+	}
+}
+
+// Granted takes the answer to a renewal, and tells whether messages wait for it.
+func (h *Holder) Granted(number uint64, nowNs int64) (wanted bool, err error) {
+	id := mem.RegionID(number)
+	l := h.leases[id]
+	if l == nil {
+		return false, nil // it was removed meanwhile
+	}
+	if l.state != asked {
+		return false, fmt.Errorf("%w: lease of import %d, which was not asked for", protocol.ErrProtocol, number)
+	}
+	l.state = holding
+	h.unused.Put(id, nowNs+h.idleNs)
+	if l.renewal != nil {
+		h.scheduler.Done(*l.renewal, l.askedNs, nowNs, nil)
+		l.renewal = nil
+	}
+	wanted, l.wanted = l.wanted, false
+	return wanted, nil
+}
+
+// Recalled hears that the exporter needs the room. The lease may have been yielded already.
+func (h *Holder) Recalled(number uint64, nowNs int64) {
+	id := mem.RegionID(number)
+	if l := h.leases[id]; l != nil && l.state == holding {
+		l.recalled = true
+		h.giveBack(id, l, nowNs)
+	}
+}
+
+// giveBack yields a lease that was recalled, if it is not in use.
+func (h *Holder) giveBack(id mem.RegionID, l *held, nowNs int64) {
+	if !l.recalled || l.using > 0 {
+		return
+	}
+	h.yield(id, l)
+	h.scheduler.Done(helper.Action{Kind: helper.Deregister, Region: id}, nowNs, nowNs+1, nil)
+	if l.wanted {
+		h.renew(id, l, nowNs)
+	}
+}
+
+func (h *Holder) yield(id mem.RegionID, l *held) {
+	l.state, l.recalled = absent, false
+	h.unused.Remove(id)
+	h.driver.Yield(uint64(id))
+}
+
+func (h *Holder) renew(id mem.RegionID, l *held, nowNs int64) {
+	l.state, l.askedNs = asked, nowNs
+	h.driver.Renew(uint64(id))
+}
+
+// Next does what is due, and returns when there is more to do, if nothing else is called before: math.MaxInt64
+// stands for never.
+func (h *Holder) Next(nowNs int64) (untilNs int64) {
+	for {
+		a := h.scheduler.Next(nowNs)
+		switch a.Kind {
+		case helper.Register:
+			h.renewAhead(&a, nowNs)
+			continue
+		case helper.Deregister:
+			h.release(&a, nowNs)
+			continue
+		case helper.Wait:
+			if a.UntilNs <= nowNs {
+				continue
+			}
+		}
+		w := a.Waiting(nowNs)
+		return min(w.DueNs, w.ReviewNs, h.yieldUnused(nowNs))
+	}
+}
+
+// renewAhead carries out a registration of the scheduler.
+func (h *Holder) renewAhead(a *helper.Action, nowNs int64) {
+	l := h.leases[a.Region]
+	switch l.state {
+	case holding:
+		h.scheduler.Done(*a, nowNs, nowNs, nil)
+		return
+	case absent:
+		h.renew(a.Region, l, nowNs)
+	}
+	l.renewal = a
+}
+
+// release carries out a deregistration of the scheduler.
+func (h *Holder) release(a *helper.Action, nowNs int64) {
+	l := h.leases[a.Region]
+	switch {
+	case l.state == asked || l.using > 0:
+		h.scheduler.Done(*a, nowNs, nowNs, helper.ErrInUse)
+	case l.state == absent:
+		h.scheduler.Done(*a, nowNs, nowNs, nil)
+	default:
+		h.yield(a.Region, l)
+		h.scheduler.Done(*a, nowNs, nowNs+1, nil)
+	}
+}
+
+// yieldUnused yields the leases that were not used for too long, and returns when the next one is.
+func (h *Holder) yieldUnused(nowNs int64) (nextNs int64) {
+	for {
+		id, ns, any := h.unused.First()
+		switch {
+		case !any:
+			return math.MaxInt64
+		case ns > nowNs:
+			return ns
+		}
+		h.yield(id, h.leases[id])
+		h.scheduler.Done(helper.Action{Kind: helper.Deregister, Region: id}, nowNs, nowNs+1, nil)
+	}
+}
