@@ -7,7 +7,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"pinwheel/internal/testwait"
@@ -157,6 +159,82 @@ func TestStatsTellWhatIsExportedAndImported(t *testing.T) {
 				t.Errorf("after the end: %+v", s)
 			}
 		})
+	}
+}
+
+// nobody is a user that owns nothing.
+const nobody = 65534
+
+// strange is a process of another user. It imports and sends through the broker at a path.
+func strange(path string) error {
+	if err := syscall.Setuid(nobody); err != nil {
+		return err
+	}
+	n, err := Open(Options{Name: "stranger", Broker: path, Listen: []string{"node:stranger"}})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), testwait.Limit/2)
+	defer cancel()
+	i, err := n.Import(ctx, 1, "node:0/private")
+	if !errors.Is(err, broker.ErrRefused) {
+		return fmt.Errorf("a process that lets nobody in: %v, %v", i, err)
+	}
+	if i, err = n.Import(ctx, 1, "node:0/open"); err != nil || i.Shared() {
+		return fmt.Errorf("%v, %w", i, err)
+	}
+	return i.Send(ctx, []byte("hello"), 3, SendOptions{Notify: true})
+}
+
+func TestProcessOfAnotherUserSends(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to become another user")
+	}
+	testwait.Bound(t)
+	p := Permissions{Peers: []string{fmt.Sprintf("%d/stranger", nobody)}}
+	openNode(t, Options{Broker: testBroker, Listen: []string{"node:private"}})
+	exporter := openNode(t, Options{Broker: testBroker, Listen: []string{"node:open"}, Users: []uint32{nobody}})
+	memory, err := exporter.Alloc(100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := exporter.Export(1, memory, p, ExportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Block()
+	t.Setenv("VMMC_TEST_DIR", testBroker)
+	testwait.Peer(t, "VMMC_TEST_PEER=stranger")
+	if got := wait(t, e); got.Offset != 3 || got.Bytes != 5 || string(memory[3:8]) != "hello" {
+		t.Errorf("%+v, %q", got, memory[:10])
+	}
+	all, err := broker.List(testContext(t), testBroker) // root sees all users
+	if err != nil || !slices.ContainsFunc(all, func(p broker.Process) bool { return p.UID == nobody && p.Name == "stranger" }) {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// An exporter that is killed gives its name back: who waits for that finds the next one.
+func TestImportSurvivesAnExporterThatIsKilled(t *testing.T) {
+	testwait.Bound(t)
+	t.Setenv("VMMC_TEST_DIR", testBroker)
+	_, kill := testwait.Peer(t, "VMMC_TEST_PEER=named")
+	importer := openNode(t, Options{Broker: testBroker})
+	i, err := importer.Import(testContext(t), 1, "node:named")
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits := importer.ImportAsync(2, "node:named")
+	begun(t, importer, 2, "node:named")
+	kill()
+	testwait.Receive(t, "the end of the import", i.Done())
+	if _, err := waits.Result(); !errors.Is(err, ErrPeerGone) {
+		t.Errorf("an import that waited for an export: %v", err)
+	}
+	again := importer.ImportAsync(1, "node:named")
+	testwait.Peer(t, "VMMC_TEST_PEER=named")
+	if _, err := again.Result(); err != nil {
+		t.Errorf("from its successor: %v", err)
 	}
 }
 

@@ -43,6 +43,9 @@ func (m withBroker) Run() int {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o711); err != nil { // for other users
+		panic(err)
+	}
 	testBroker = filepath.Join(dir, "b")
 	l, err := broker.Listen(testBroker, true)
 	if err != nil {
