@@ -10,6 +10,7 @@ import (
 
 	"pinwheel/internal/unixsocket"
 	"pinwheel/vmmc/broker"
+	"pinwheel/vmmc/internal/identity"
 	"pinwheel/vmmc/internal/protocol"
 )
 
@@ -44,7 +45,7 @@ func (n *Node) endpoint(a string) (e endpoint, err error) {
 	}
 	switch {
 	case n.opt.Certificate != nil:
-		e.tls = certificates(&n.opt, host)
+		e.tls = identity.Certificates(n.opt.Certificate, n.opt.Authorities, host)
 		return e, nil
 	case n.opt.Token == "" && !loopback(host):
 		return e, fmt.Errorf("%w %q: beyond this machine a certificate or a token is needed", ErrAddress, a)
@@ -56,7 +57,7 @@ func (n *Node) endpoint(a string) (e endpoint, err error) {
 			return e, fmt.Errorf("vmmc: token of this user for %s: %w", a, err)
 		}
 	}
-	e.tls, err = tokenTLS(token)
+	e.tls, err = identity.Token(token)
 	return e, err
 }
 
@@ -103,7 +104,7 @@ func (e *endpoint) identify(c net.Conn) (who protocol.Identity, err error) {
 			return who, fmt.Errorf("%w: process %d belongs to user %d", ErrIdentity, cred.Pid, cred.Uid)
 		}
 	case *tls.Conn:
-		who.Name = certifiedName(c.ConnectionState())
+		who.Name = identity.CertifiedName(c.ConnectionState())
 	}
 	return who, nil
 }

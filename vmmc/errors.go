@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"pinwheel/vmmc/broker"
+	"pinwheel/vmmc/internal/identity"
 	"pinwheel/vmmc/internal/protocol"
 )
 
@@ -12,7 +13,7 @@ var (
 	// ErrAddress is the error of an address that is none, or that this node has no identity for.
 	ErrAddress = errors.New("vmmc: bad address")
 	// ErrIdentity is the error of a peer that is not who it should be, or who can't prove it.
-	ErrIdentity = errors.New("vmmc: identity refused")
+	ErrIdentity = identity.Err
 	// ErrNoBroker says that no broker runs on this machine, or that it went away.
 	ErrNoBroker = broker.ErrNone
 )

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"pinwheel/vmmc/internal/identity"
 	"pinwheel/vmmc/internal/wire"
 )
 
@@ -55,10 +56,6 @@ type Options struct {
 // MaxOps is how many messages of one Node to one exporter may wait at a time.
 const MaxOps = 4096
 
-// minToken is the shortest Token, in bytes. A peer that has not proved anything yet sees a public key that
-// is derived from it, and could try out short ones.
-const minToken = 32
-
 // EnsureDefaults fills in what is zero. It fails if the options make no sense.
 func (o *Options) EnsureDefaults() error {
 	if o.Name == "" {
@@ -79,8 +76,8 @@ func (o *Options) EnsureDefaults() error {
 		return fmt.Errorf("%w: a certificate needs authorities for those of peers, and the reverse", ErrIdentity)
 	case o.Certificate != nil && o.Token != "":
 		return fmt.Errorf("%w: either a certificate or a token", ErrIdentity)
-	case o.Token != "" && len(o.Token) < minToken:
-		return fmt.Errorf("%w: a token of %d bytes: it must have %d", ErrIdentity, len(o.Token), minToken)
+	case o.Token != "" && len(o.Token) < identity.MinToken:
+		return fmt.Errorf("%w: a token of %d bytes: it must have %d", ErrIdentity, len(o.Token), identity.MinToken)
 	case o.Heartbeat < 10*time.Millisecond || o.RevokeTimeout < 0 || o.MaxConnections < 0 || o.MaxExports < 0:
 		return fmt.Errorf("vmmc: heartbeat %v, revoke timeout %v, %d connections, %d exports",
 			o.Heartbeat, o.RevokeTimeout, o.MaxConnections, o.MaxExports)
