@@ -23,7 +23,7 @@ type endpoint struct {
 	tls              *tls.Config // nil on this machine
 	local            bool        // peers are this user, on this machine
 	broker           string      // socket of the broker
-	uid              uint32      // whose name the address is, at the broker
+	target           broker.Target
 }
 
 // endpoint says how to reach an address, or how to be reached there.
@@ -61,17 +61,26 @@ func (n *Node) endpoint(a string) (e endpoint, err error) {
 	return e, err
 }
 
-// atBroker is the endpoint of node:NAME, which is a name of this user, or of node:UID/NAME.
+// atBroker is the endpoint of node:NAME, which is a name of this user, or of node:UID/NAME, or of either with the
+// address of another node's broker: node:NAME@HOST:PORT.
 func (n *Node) atBroker(a, name string) (e endpoint, err error) {
-	e = endpoint{network: "node", address: name, broker: n.opt.Broker, uid: uint32(os.Geteuid())}
+	e = endpoint{network: "node", broker: n.opt.Broker, target: broker.Target{UID: uint32(os.Geteuid())}}
+	name, host, elsewhere := strings.Cut(name, "@")
+	if elsewhere {
+		if _, _, err := net.SplitHostPort(host); err != nil {
+			return e, fmt.Errorf("%w %q: %w", ErrAddress, a, err)
+		}
+		e.target.Host = host
+	}
 	if user, rest, other := strings.Cut(name, "/"); other {
 		uid, err := strconv.ParseUint(user, 10, 32)
 		if err != nil {
 			return e, fmt.Errorf("%w %q: write node:NAME or node:UID/NAME", ErrAddress, a)
 		}
-		e.uid, e.address = uint32(uid), rest
+		e.target.UID, name = uint32(uid), rest
 	}
-	if e.address == "" || len(e.address) > broker.MaxName {
+	e.target.Name = name
+	if name == "" || len(name) > broker.MaxName {
 		return e, fmt.Errorf("%w %q: a name of 1 to %d bytes is needed", ErrAddress, a, broker.MaxName)
 	}
 	if e.broker == "" {
@@ -93,8 +102,6 @@ func (e *endpoint) identify(c net.Conn) (who protocol.Identity, err error) {
 		who.UID = int64(os.Geteuid())
 	}
 	switch c := c.(type) {
-	case *introduced:
-		who.UID = int64(c.uid)
 	case *net.UnixConn:
 		cred, err := unixsocket.Peer(c)
 		if err != nil {

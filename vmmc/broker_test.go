@@ -111,7 +111,7 @@ func TestNamesAtTheBroker(t *testing.T) {
 	if _, err := Open(Options{Broker: testBroker, Listen: []string{address}}); !errors.Is(err, broker.ErrRefused) {
 		t.Errorf("a name that is taken: %v", err)
 	}
-	for _, bad := range []string{"node:", "node:me/x", "node:1/", "node:" + strings.Repeat("x", 256)} {
+	for _, bad := range []string{"node:", "node:me/x", "node:1/", "node:x@host", fmt.Sprintf("node:%d/x", os.Geteuid()+1), "node:x@host:1", "node:" + strings.Repeat("x", 256)} {
 		if _, err := Open(Options{Broker: testBroker, Listen: []string{bad}}); !errors.Is(err, ErrAddress) {
 			t.Errorf("%.20s: %v", bad, err)
 		}
@@ -262,7 +262,7 @@ func introduce(t *testing.T, exporter, importer *Node, uid uint32) string {
 	}
 	other, err := l.Accept()
 	if err == nil {
-		err = exporter.begin(&introduced{other.(*net.UnixConn), uid}, endpoint{network: "node"})
+		err = exporter.begin(&broker.Conn{Conn: other, Peer: broker.Origin{UID: uid}}, endpoint{network: "node"})
 	}
 	if err != nil {
 		t.Fatal(err)

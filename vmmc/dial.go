@@ -84,11 +84,11 @@ func (n *Node) connectOnce(ctx context.Context, address string) (*outbound, erro
 // dial makes a connection. The broker waits for the exporter that it connects to.
 func (e *endpoint) dial(ctx context.Context) (net.Conn, error) {
 	if e.network == "node" {
-		c, err := broker.Dial(ctx, e.broker, e.uid, e.address)
+		c, err := broker.Dial(ctx, e.broker, e.target)
 		if err != nil {
-			return nil, err
+			return nil, err // no *broker.Conn
 		}
-		return &introduced{c, e.uid}, nil
+		return c, nil
 	}
 	var d net.Dialer
 	return d.DialContext(ctx, e.network, e.address)

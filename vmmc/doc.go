@@ -27,7 +27,8 @@
 // export of other memory gets its messages through the socket. Over TCP they go through TLS 1.3,
 // by certificates or by a token. Nodes of one user on one machine need neither. A name at the broker of a
 // machine (package broker) leads to a Unix socket between two processes; those of other users, if
-// Options.Users lets them in, get no shared memory. Over connections, automatic
+// Options.Users lets them in, get no shared memory. To another node it leads over TCP and TLS; only brokers have
+// certificates or tokens then. Over connections, automatic
 // update finds what has changed by the kernel's write tracking (Linux 6.7). RDMA is not there yet.
 //
 // # Order

@@ -17,7 +17,8 @@ import (
 // Permissions say who may import an export (§3). The zero value permits nobody.
 type Permissions struct {
 	// Peers are names: of certificates, or those that peers give themselves, if a token or the user of this
-	// machine is all the identity that they have. Those of another user's processes begin with its number: 1000/NAME.
+	// machine is all the identity that they have. Those of another user's processes begin with its number: 1000/NAME;
+	// those of another node's processes end with its name: NAME@NODE.
 	Peers []string
 	// UIDs are users of this machine. They are known of peers at Unix sockets, of those that the broker
 	// connects, and of those with the TokenFile.

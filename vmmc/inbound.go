@@ -10,8 +10,10 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
+	"pinwheel/vmmc/broker"
 	"pinwheel/vmmc/internal/protocol"
 	"pinwheel/vmmc/internal/wire"
 )
@@ -19,10 +21,11 @@ import (
 // inbound is the connection of an importer to this node.
 type inbound struct {
 	*stream
-	node  *Node
-	who   protocol.Identity
-	local bool          // descriptors can be sent
-	link  protocol.Link // 0 until it said hello
+	node   *Node
+	who    protocol.Identity
+	local  bool           // descriptors can be sent
+	origin *broker.Origin // as the broker says; nil: it came without one
+	link   protocol.Link  // 0 until it said hello
 	// Node.mu protects these.
 	sharing *sharing // of the grant that is being made
 	rings   map[uint64]*ringReader
@@ -107,6 +110,9 @@ func (n *Node) serve(c net.Conn, e endpoint) {
 	_, local := c.(*net.UnixConn)
 	local = local && who.UID == int64(os.Geteuid()) // no memory for other users: they could leave the export's bounds
 	in := &inbound{stream: newStream(c, &n.opt), node: n, who: who, local: local, rings: map[uint64]*ringReader{}}
+	if made, ok := raw.(*broker.Conn); ok {
+		in.origin = &made.Peer
+	}
 	stop := context.AfterFunc(n.ctx, in.bye)
 	defer stop()
 	written := make(chan struct{})
@@ -126,6 +132,10 @@ func (n *Node) serve(c net.Conn, e endpoint) {
 func (n *Node) authenticate(
 	c net.Conn, e endpoint, side func(net.Conn, *tls.Config) *tls.Conn,
 ) (net.Conn, protocol.Identity, error) {
+	made, introduced := c.(*broker.Conn)
+	if introduced {
+		c, e.tls = made.Conn, made.TLS
+	}
 	if e.tls != nil {
 		t := side(c, e.tls)
 		ctx, cancel := context.WithTimeout(n.ctx, min(n.opt.Heartbeat, handshakeTimeout))
@@ -136,21 +146,43 @@ func (n *Node) authenticate(
 		}
 		c = t
 	}
+	if introduced {
+		who := protocol.Identity{UID: unknownUID}
+		if made.Peer.Node == "" {
+			who.UID = int64(made.Peer.UID)
+		}
+		return c, who, nil
+	}
 	who, err := e.identify(c)
 	if err != nil {
 		c.Close()
 	}
-	if i, ok := c.(*introduced); ok {
-		c = i.UnixConn
-	}
 	return c, who, err
+}
+
+// qualify makes what a process of another user or node calls itself a name that nobody else can have.
+func (in *inbound) qualify() error {
+	o := in.origin
+	stranger := o.Node != "" || int64(o.UID) != int64(os.Geteuid())
+	if stranger && strings.ContainsAny(in.who.Name, "/@") {
+		return fmt.Errorf("%w: %q has / or @", ErrIdentity, in.who.Name)
+	}
+	if int64(o.UID) != int64(os.Geteuid()) {
+		in.who.Name = fmt.Sprintf("%d/%s", o.UID, in.who.Name)
+	}
+	if o.Node != "" {
+		in.who.Name += "@" + o.Node
+	}
+	return nil
 }
 
 func (in *inbound) hello(f *wire.Frame) error {
 	if in.who.Name == "" {
 		in.who.Name = f.Name
-		if uid := in.who.UID; uid != unknownUID && uid != int64(os.Geteuid()) {
-			in.who.Name = fmt.Sprintf("%d/%s", uid, f.Name) // what it says of itself is no name of this user
+	}
+	if in.origin != nil {
+		if err := in.qualify(); err != nil {
+			return err
 		}
 	}
 	n := in.node

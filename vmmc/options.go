@@ -25,6 +25,9 @@ type Options struct {
 	// Users are other users of this machine whose processes may connect through the broker. Their Permissions are
 	// those of exports, as anybody's.
 	Users []uint32
+	// Nodes are other nodes from which processes of this user, and of Users, may connect through the brokers: by the
+	// names in the certificates of these. "*" stands for all that the broker of this machine lets in.
+	Nodes []string
 
 	// Certificate identifies this node over TCP, to peers whose Authorities issued it. Its first DNS name, or
 	// else its common name, is the name in Permissions. Its usage must allow servers and clients.

@@ -5,17 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync"
 	"time"
 
 	"pinwheel/vmmc/broker"
 )
-
-// introduced is a connection that the broker made, between this process and one of user uid.
-type introduced struct {
-	*net.UnixConn
-	uid uint32
-}
 
 // registered is a name that this node has at the broker. It is a net.Listener.
 type registered struct {
@@ -30,6 +25,9 @@ type registered struct {
 
 // register registers the name of an address.
 func (n *Node) register(e endpoint) (net.Listener, error) {
+	if e.target.Host != "" || e.target.UID != uint32(os.Geteuid()) {
+		return nil, fmt.Errorf("%w: a process can have a name of its own user and node only", ErrAddress)
+	}
 	l := &registered{node: n, at: e}
 	l.ctx, l.cancel = context.WithCancel(n.ctx)
 	if err := l.again(); err != nil {
@@ -41,7 +39,7 @@ func (n *Node) register(e endpoint) (net.Listener, error) {
 
 func (l *registered) again() error {
 	r, err := broker.Register(l.ctx, l.at.broker, broker.Exporter{
-		Name: l.at.address, Users: l.node.opt.Users, Stats: l.node.Stats,
+		Name: l.at.target.Name, Users: l.node.opt.Users, Nodes: l.node.opt.Nodes, Stats: l.node.Stats,
 	})
 	if err != nil {
 		return err
@@ -73,9 +71,9 @@ func (l *registered) Accept() (net.Conn, error) {
 			l.mu.Unlock()
 		}
 	}
-	c, uid, err := r.Accept()
+	c, err := r.Accept()
 	if err == nil {
-		return &introduced{c, uid}, nil
+		return c, nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,7 +98,7 @@ func (l *registered) Close() error {
 }
 
 // Addr is the address by which this user's processes import.
-func (l *registered) Addr() net.Addr { return name(l.at.address) }
+func (l *registered) Addr() net.Addr { return name(l.at.target.Name) }
 
 // name is the net.Addr of a name at the broker.
 type name string

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -96,6 +97,65 @@ func TestNodeListsExports(t *testing.T) {
 	if p.Name != "weather" || p.PID != os.Getpid() || len(p.Exports) != 1 || len(p.Imports) != 1 || p.Exports[0].Importers != 1 ||
 		p.Imports[0].Exporter != "node:weather" {
 		t.Errorf("%+v", p)
+	}
+}
+
+func TestNodeWithoutIdentityListensToNoOtherNode(t *testing.T) {
+	runtimeDir(t)
+	for line, says := range map[string]string{
+		"node --listen 127.0.0.1:0":                                   "--listen needs --token-file",
+		"node --listen 127.0.0.1:0 --certificate x":                   "go together",
+		"node --token-file t --certificate x --key x --authorities x": "either a token or a certificate",
+	} {
+		_, stderr, state := pinwheel(t, line)
+		if state.ExitCode() != 2 {
+			t.Errorf("%s: %v", line, state)
+		}
+		oneLine(t, stderr, says)
+	}
+}
+
+// Two daemons on one machine stand for two nodes.
+func TestProgramsOfTwoNodesFindEachOther(t *testing.T) {
+	testwait.Bound(t)
+	dir := runtimeDir(t)
+	token := filepath.Join(dir, "token")
+	if err := os.WriteFile(token, []byte(strings.Repeat("t", 32)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0") // a port that is free
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	for _, args := range [][]string{
+		{"node", "--socket", filepath.Join(dir, "a"), "--token-file", token, "--name", "a"},
+		{"node", "--socket", filepath.Join(dir, "b"), "--token-file", token, "--name", "b", "--listen", address},
+	} {
+		cmd := testwait.Command(t, binary, args...)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+		answers(t, args[2])
+	}
+	exporter, err := vmmc.Open(vmmc.Options{Broker: filepath.Join(dir, "b"), Listen: []string{"node:weather"}, Nodes: []string{"a"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer exporter.Close()
+	memory := make([]byte, 100)
+	if _, err := exporter.Export(1, memory, vmmc.Permissions{Peers: []string{"model@a"}}, vmmc.ExportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	importer, err := vmmc.Open(vmmc.Options{Name: "model", Broker: filepath.Join(dir, "a")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer importer.Close()
+	if _, err := importer.Import(context.Background(), 1, "node:weather@"+address); err != nil {
+		t.Error(err)
 	}
 }
 

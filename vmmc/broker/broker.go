@@ -25,6 +25,8 @@ type Options struct {
 	// MaxClients is how many clients may be connected at a time, MaxClientsOfUser how many of one user. 0 stands
 	// for 4096 and 1024. Importers are clients only until they have their connection.
 	MaxClients, MaxClientsOfUser int
+	// Remote lets processes of other nodes in, and those of this one out. nil: neither.
+	Remote *Remote
 	// Warn gets a line for what nobody else hears of. nil: it is lost.
 	Warn func(message string)
 }
@@ -33,13 +35,17 @@ type Options struct {
 type broker struct {
 	opt Options
 	ctx context.Context
+	// tasks are goroutines. None begins after all have ended.
+	tasks sync.WaitGroup
 
 	// mu protects what follows.
 	mu        sync.Mutex
 	clients   int
 	refusals  int
+	remotes   int
 	ofUser    map[uint32]int
 	exporters map[key]*exporter
+	tickets   map[string]ticket
 	changed   chan struct{} // closed when an exporter came, and made anew
 }
 
@@ -59,32 +65,44 @@ func Serve(ctx context.Context, l *net.UnixListener, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	b := &broker{
 		opt: o, ctx: ctx, ofUser: map[uint32]int{}, exporters: map[key]*exporter{}, changed: make(chan struct{}),
+		tickets: map[string]ticket{},
 	}
-	var all sync.WaitGroup
-	defer all.Wait()
+	defer b.tasks.Wait()
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { l.Close() })
 	defer stop()
+	if r := o.Remote; r != nil && r.Listener != nil {
+		if _, err := r.config(""); err != nil {
+			return err
+		}
+		defer r.Listener.Close()
+		b.tasks.Go(func() { b.serveRemote(r.Listener) })
+	}
+	return b.accept(l, func(c net.Conn) { b.client(newConn(c.(*net.UnixConn))) })
+}
+
+// accept serves those who connect until the broker ends, which is no error, or the listener is closed.
+func (b *broker) accept(l net.Listener, serve func(net.Conn)) error {
 	failing := false
 	for {
-		c, err := l.AcceptUnix()
+		c, err := l.Accept()
 		if err == nil {
 			failing = false
-			all.Go(func() { b.client(newConn(c)) })
+			b.tasks.Go(func() { serve(c) })
 			continue
 		}
-		if ctx.Err() != nil {
+		if b.ctx.Err() != nil {
 			return nil
 		}
 		if errors.Is(err, net.ErrClosed) {
 			return err
 		}
 		if !failing {
-			o.Warn(err.Error())
+			b.opt.Warn(err.Error())
 		}
 		failing = true
 		select {
-		case <-ctx.Done():
+		case <-b.ctx.Done():
 		case <-time.After(100 * time.Millisecond): // most likely no descriptor is left
 		}
 	}
@@ -185,11 +203,11 @@ func (b *broker) leave(uid uint32) {
 
 // register serves an exporter as long as it lives. It returns an error only if there is no answer so far.
 func (b *broker) register(c *conn, who *unix.Ucred, m *message) error {
-	if m.Name == "" || strings.ContainsFunc(m.Name, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return errors.New("a name that can be printed is needed")
+	if m.Name == "" || strings.ContainsFunc(m.Name, func(r rune) bool { return !unicode.IsPrint(r) || r == '/' || r == '@' }) {
+		return errors.New("a name that can be printed is needed, without / and @")
 	}
 	k := key{who.Uid, m.Name}
-	e := newExporter(c, k, int(who.Pid), m.Users)
+	e := newExporter(c, k, int(who.Pid), m)
 	b.mu.Lock()
 	if other := b.exporters[k]; other != nil {
 		b.mu.Unlock()
@@ -226,7 +244,12 @@ func (b *broker) dial(c *conn, who *unix.Ucred, m *message) error {
 		_, _ = c.Read(one[:]) // the client says nothing: it has gone away, or this broker ends
 		cancel()
 	}()
-	err := b.connect(ctx, c, who.Uid, key{m.UID, m.Name})
+	var err error
+	if m.Host != "" {
+		err = b.connectRemote(ctx, c, who.Uid, m)
+	} else {
+		err = b.connect(ctx, c, Origin{UID: who.Uid}, key{m.UID, m.Name})
+	}
 	if ctx.Err() != nil {
 		err = nil // nobody hears of it
 	}
@@ -238,20 +261,20 @@ func (b *broker) dial(c *conn, who *unix.Ucred, m *message) error {
 	return nil
 }
 
-func (b *broker) connect(ctx context.Context, c *conn, uid uint32, to key) error {
+func (b *broker) connect(ctx context.Context, c *conn, from Origin, to key) error {
 	for {
 		e, err := b.find(ctx, to)
 		if err != nil {
 			return err
 		}
-		if uid != to.uid && !slices.Contains(e.users, uid) {
-			return fmt.Errorf("%q of user %d is not for user %d", to.name, to.uid, uid)
+		if !e.admits(from) {
+			return fmt.Errorf("%q of user %d is not for user %d", to.name, to.uid, from.UID)
 		}
 		ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
 			return os.NewSyscallError("socketpair", err)
 		}
-		failed := e.send(&message{Kind: connect, UID: uid}, ends[0])
+		failed := e.send(&message{Kind: connect, From: &from}, ends[0])
 		unix.Close(ends[0])
 		if failed != nil { // it reads nothing any more: it may come back as another process
 			e.Close()

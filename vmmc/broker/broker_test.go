@@ -46,23 +46,23 @@ func within(t *testing.T) context.Context {
 }
 
 // exporter registers, and sends what it accepts.
-func exporting(t *testing.T, path string, e Exporter) (accepted chan *net.UnixConn) {
+func exporting(t *testing.T, path string, e Exporter) (accepted chan *Conn) {
 	t.Helper()
 	r, err := Register(within(t), path, e)
 	if err != nil {
 		t.Fatal(err)
 	}
-	accepted = make(chan *net.UnixConn, 100)
+	accepted = make(chan *Conn, 100)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		for {
-			c, uid, err := r.Accept()
+			c, err := r.Accept()
 			if err != nil {
 				return
 			}
-			if int(uid) != os.Geteuid() {
-				t.Errorf("user %d connects", uid)
+			if c.Peer.UID != me() {
+				t.Errorf("%+v connects", c.Peer)
 			}
 			accepted <- c
 		}
@@ -77,7 +77,7 @@ func TestDialConnectsTwoProcesses(t *testing.T) {
 	path := serve(t, Options{})
 	accepted := exporting(t, path, Exporter{Name: "x"})
 	for range 3 {
-		c, err := Dial(within(t), path, me(), "x")
+		c, err := Dial(within(t), path, Target{UID: me(), Name: "x"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,9 +147,9 @@ func TestOnlyUsersThatTheExporterNamesConnect(t *testing.T) {
 	accepted := exporting(t, path, Exporter{Name: "x"})
 	_ = accepted
 	k := key{me() + 1, "x"}
-	b.exporters[k] = newExporter(nil, k, 1, []uint32{me() + 2})
+	b.exporters[k] = newExporter(nil, k, 1, &message{Users: []uint32{me() + 2}})
 	b.exporters[k].ready = true
-	if err := b.connect(b.ctx, nil, me(), k); err == nil || !strings.Contains(err.Error(), "is not for user") {
+	if err := b.connect(b.ctx, nil, Origin{UID: me()}, k); err == nil || !strings.Contains(err.Error(), "is not for user") {
 		t.Errorf("another user: %v", err)
 	}
 }

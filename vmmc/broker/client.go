@@ -2,12 +2,14 @@ package broker
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 
 	"pinwheel/internal/unixsocket"
+	"pinwheel/vmmc/internal/identity"
 )
 
 // Errors of clients.
@@ -61,22 +63,50 @@ func (c *conn) answer(ctx context.Context) (m message, fd int, err error) {
 	return m, fd, err
 }
 
-// Dial asks for a connection to the process of a user that is registered under a name. It waits for that until
-// ctx ends. It fails with ErrNone without a broker, and with ErrRefused.
-func Dial(ctx context.Context, path string, uid uint32, name string) (*net.UnixConn, error) {
-	c, err := open(ctx, path, &message{Kind: dial, UID: uid, Name: name})
+// Origin is whose process a peer is.
+type Origin struct {
+	UID  uint32 `json:"uid"`
+	Node string `json:"node,omitempty"` // empty: this one
+}
+
+// Conn is a connection that a broker made. On one machine it is a Unix socket.
+type Conn struct {
+	net.Conn
+	Peer Origin
+	// TLS is for a connection to another node, on which nothing was said so far. It lets in nobody but the peer.
+	TLS *tls.Config
+}
+
+// Target is the process of a user that is registered under a name.
+type Target struct {
+	Host string // HOST:PORT of the broker of another node. Empty: this one
+	UID  uint32
+	Name string
+}
+
+// Dial asks for a connection. It waits for the target until ctx ends. It fails with ErrNone without a broker, and
+// with ErrRefused.
+func Dial(ctx context.Context, path string, t Target) (*Conn, error) {
+	c, err := open(ctx, path, &message{Kind: dial, UID: t.UID, Name: t.Name, Host: t.Host})
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
-	_, fd, err := c.answer(ctx)
+	m, fd, err := c.answer(ctx)
+	switch {
+	case err != nil && fd >= 0:
+		_ = os.NewFile(uintptr(fd), "vmmc").Close()
+		return nil, err
+	case err != nil:
+		return nil, err
+	case t.Host != "":
+		return redeemed(ctx, &m)
+	}
+	s, err := stream(fd)
 	if err != nil {
-		if fd >= 0 {
-			_ = os.NewFile(uintptr(fd), "vmmc").Close()
-		}
 		return nil, err
 	}
-	return stream(fd)
+	return &Conn{Conn: s, Peer: Origin{UID: t.UID}}, nil
 }
 
 // List returns the registered processes of this user, or of all users to root, sorted by user and name.
@@ -113,6 +143,7 @@ func List(ctx context.Context, path string) ([]Process, error) {
 type Exporter struct {
 	Name  string
 	Users []uint32 // other users who may connect
+	Nodes []string // other nodes from which this user and Users may connect, by their names. "*": all
 	// Stats describes the process. Accept calls it.
 	Stats func() Stats
 }
@@ -127,7 +158,7 @@ type Registration struct {
 func Register(ctx context.Context, path string, e Exporter) (*Registration, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	c, err := open(ctx, path, &message{Kind: register, Name: e.Name, Users: e.Users})
+	c, err := open(ctx, path, &message{Kind: register, Name: e.Name, Users: e.Users, Nodes: e.Nodes})
 	if err != nil {
 		return nil, err
 	}
@@ -138,18 +169,16 @@ func Register(ctx context.Context, path string, e Exporter) (*Registration, erro
 	return &Registration{c, e}, nil
 }
 
-// Accept returns the next connection of an importer, and its user. It fails when the broker is gone, and after
-// Close.
-func (r *Registration) Accept() (*net.UnixConn, uint32, error) {
+// Accept returns the next connection of an importer. It fails when the broker is gone, and after Close.
+func (r *Registration) Accept() (*Conn, error) {
 	for {
 		m, fd, err := r.conn.receive()
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		switch m.Kind {
 		case connect:
-			c, err := stream(fd)
-			return c, m.UID, err
+			return connection(&m, fd)
 		case describe:
 			s := r.of.Stats()
 			err = s.tell(r.conn, m.Question)
@@ -157,10 +186,25 @@ func (r *Registration) Accept() (*net.UnixConn, uint32, error) {
 				err = r.conn.send(&message{Kind: done, Question: m.Question, Stats: s.rest()})
 			}
 			if err != nil {
-				return nil, 0, err
+				return nil, err
 			}
 		}
 	}
+}
+
+func connection(m *message, fd int) (*Conn, error) {
+	s, err := stream(fd)
+	if err != nil {
+		return nil, err
+	}
+	c := &Conn{Conn: s, Peer: *m.From}
+	if c.Peer.Node != "" {
+		if c.TLS, err = identity.Token(m.Secret); err != nil {
+			c.Close()
+			return nil, err
+		}
+	}
+	return c, nil
 }
 
 // Close gives the name back.

@@ -16,9 +16,15 @@
 //
 // Each may be answered by refused instead. The descriptors are the two ends of a stream socket.
 //
+// Brokers of two nodes talk over TLS. One sends dial for a client, the other answers with a ticket and a key, once
+// the exporter is there. The importer connects to the port of that broker, which looks at the ticket and hands the
+// connection on to the exporter. Both ends then prove by TLS that they know the key. So programs never see the
+// keys of nodes, and no byte of theirs passes through a broker.
+//
 // # Protection
 //
 // SO_PEERCRED tells who a client is. Names belong to users: nobody can take another user's. An exporter says which
 // other users may reach it, and learns who does. A client sees its own user's processes in a list; root sees all.
-// Clients believe a broker only if their own user or root made its socket.
+// Clients believe a broker only if their own user or root made its socket. Brokers believe each other which user a
+// process belongs to: an exporter says from which nodes it takes importers, and a name tells node and user.
 package broker

@@ -14,6 +14,7 @@ type exporter struct {
 	key
 	pid   int
 	users []uint32
+	nodes []string
 	ready bool          // it has its answer; broker.mu protects it
 	gone  chan struct{} // closed when it reads nothing any more
 
@@ -26,11 +27,17 @@ type exporter struct {
 	answer   chan Stats // capacity 1
 }
 
-func newExporter(c *conn, k key, pid int, users []uint32) *exporter {
+func newExporter(c *conn, k key, pid int, m *message) *exporter {
 	return &exporter{
-		conn: c, key: k, pid: pid, users: slices.Clone(users), gone: make(chan struct{}),
+		conn: c, key: k, pid: pid, users: m.Users, nodes: m.Nodes, gone: make(chan struct{}),
 		turn: make(chan struct{}, 1), answer: make(chan Stats, 1),
 	}
+}
+
+// admits tells whether the process lets somebody in.
+func (e *exporter) admits(o Origin) bool {
+	user := o.UID == e.uid || slices.Contains(e.users, o.UID)
+	return user && (o.Node == "" || slices.Contains(e.nodes, o.Node) || slices.Contains(e.nodes, "*"))
 }
 
 // read takes answers until the process has gone.

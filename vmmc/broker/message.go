@@ -20,7 +20,7 @@ const (
 	register  kind = "register"
 	dial      kind = "dial"
 	list      kind = "list"
-	connect   kind = "connect"   // UID is the importer's user
+	connect   kind = "connect"   // From is the importer
 	connected kind = "connected" // or registered
 	refused   kind = "refused"   // for Reason
 	describe  kind = "describe"
@@ -32,11 +32,17 @@ const (
 
 // message is one message. Which fields it has depends on its Kind.
 type message struct {
-	Kind   kind     `json:"kind"`
-	Name   string   `json:"name,omitempty"`
-	UID    uint32   `json:"uid,omitempty"`
-	Users  []uint32 `json:"users,omitempty"`
-	Reason string   `json:"reason,omitempty"`
+	Kind  kind     `json:"kind"`
+	Name  string   `json:"name,omitempty"`
+	UID   uint32   `json:"uid,omitempty"`
+	Users []uint32 `json:"users,omitempty"`
+	Nodes []string `json:"nodes,omitempty"`
+	From  *Origin  `json:"from,omitempty"`
+	Host  string   `json:"host,omitempty"` // HOST:PORT of the broker of another node. Empty: this one
+	// Ticket and Secret are those of a connection to another node.
+	Ticket string `json:"ticket,omitempty"`
+	Secret string `json:"secret,omitempty"`
+	Reason string `json:"reason,omitempty"`
 	// Question numbers describe, and what answers it.
 	Question uint64       `json:"question,omitempty"`
 	Process  *Process     `json:"process,omitempty"`
@@ -49,7 +55,7 @@ const (
 	maxMessage = 64 << 10 // 64 KiB
 	// MaxName is the most bytes of a name.
 	MaxName = 255
-	// MaxUsers is how many other users an exporter can permit.
+	// MaxUsers is how many other users an exporter can permit, and how many other nodes.
 	MaxUsers = 1024
 )
 
@@ -131,9 +137,9 @@ func decode(b []byte) (m message, err error) {
 	if err := json.Unmarshal(b, &m); err != nil {
 		return m, fmt.Errorf("%w: %w", errMessage, err)
 	}
-	bad := m.Kind == "" || len(m.Name) > MaxName || len(m.Users) > MaxUsers ||
+	bad := m.Kind == "" || len(m.Name) > MaxName || len(m.Users) > MaxUsers || len(m.Nodes) > MaxUsers ||
 		m.Kind == export && m.Export == nil || m.Kind == imported && m.Import == nil ||
-		m.Kind == process && m.Process == nil || m.Kind == done && m.Stats == nil
+		m.Kind == process && m.Process == nil || m.Kind == connect && m.From == nil || m.Kind == done && m.Stats == nil
 	if bad {
 		return m, fmt.Errorf("%w: of kind %q", errMessage, m.Kind)
 	}
@@ -180,20 +186,11 @@ func (s *Stats) rest() *Stats {
 }
 
 // stream makes a connection of a descriptor, which it takes over.
-func stream(fd int) (*net.UnixConn, error) {
+func stream(fd int) (net.Conn, error) {
 	if fd < 0 {
 		return nil, fmt.Errorf("%w: without its descriptor", errMessage)
 	}
 	f := os.NewFile(uintptr(fd), "vmmc")
 	defer f.Close()
-	c, err := net.FileConn(f)
-	if err != nil {
-		return nil, err
-	}
-	u, ok := c.(*net.UnixConn)
-	if !ok {
-		c.Close()
-		return nil, fmt.Errorf("%w: its descriptor is no Unix socket", errMessage)
-	}
-	return u, nil
+	return net.FileConn(f)
 }
