@@ -111,7 +111,10 @@ func TestNamesAtTheBroker(t *testing.T) {
 	if _, err := Open(Options{Broker: testBroker, Listen: []string{address}}); !errors.Is(err, broker.ErrRefused) {
 		t.Errorf("a name that is taken: %v", err)
 	}
-	for _, bad := range []string{"node:", "node:me/x", "node:1/", "node:x@host", fmt.Sprintf("node:%d/x", os.Geteuid()+1), "node:x@host:1", "node:" + strings.Repeat("x", 256)} {
+	for _, bad := range []string{
+		"node:", "node:me/x", "node:1/", "node:x@host", fmt.Sprintf("node:%d/x", os.Geteuid()+1), "node:x@host:1",
+		"node:" + strings.Repeat("x", 256),
+	} {
 		if _, err := Open(Options{Broker: testBroker, Listen: []string{bad}}); !errors.Is(err, ErrAddress) {
 			t.Errorf("%.20s: %v", bad, err)
 		}
@@ -209,7 +212,8 @@ func TestProcessOfAnotherUserSends(t *testing.T) {
 		t.Errorf("%+v, %q", got, memory[:10])
 	}
 	all, err := broker.List(testContext(t), testBroker) // root sees all users
-	if err != nil || !slices.ContainsFunc(all, func(p broker.Process) bool { return p.UID == nobody && p.Name == "stranger" }) {
+	is := func(p broker.Process) bool { return p.UID == nobody && p.Name == "stranger" }
+	if err != nil || !slices.ContainsFunc(all, is) {
 		t.Errorf("%+v, %v", all, err)
 	}
 }

@@ -123,7 +123,9 @@ var transports = []transport{
 		c := certificateOf(t, name)
 		return Options{Certificate: &c, Authorities: testAuthority.pool}
 	}, loopbackPort},
-	{"broker", true, func(_ testing.TB, name string) Options { return Options{Name: name, Broker: testBroker} }, brokerName},
+	{"broker", true, func(_ testing.TB, name string) Options {
+		return Options{Name: name, Broker: testBroker}
+	}, brokerName},
 }
 
 // authority issues the certificates of tests.

@@ -55,7 +55,9 @@ func TestImportFromAnotherNode(t *testing.T) {
 			address = "node:receiver@" + address
 			importer := openNode(t, Options{Name: "sender", Broker: here})
 			early := importer.ImportAsync(1, address) // before its exporter is there
-			exporter := openNode(t, Options{Broker: there, Listen: []string{"node:receiver"}, Nodes: []string{"here"}, Warn: quiet})
+			exporter := openNode(t, Options{
+				Broker: there, Listen: []string{"node:receiver"}, Nodes: []string{"here"}, Warn: quiet,
+			})
 			memory, err := exporter.Alloc(100)
 			if err != nil {
 				t.Fatal(err)

@@ -28,8 +28,8 @@ type nodeServeCmd struct {
 }
 
 func (nodeServeCmd) Help() string {
-	return `Programs that use virtual memory-mapped communication (Go package vmmc) find each other through it: one listens at
-node:NAME, others import from node:NAME, also before the first one runs. The two get a socket between them. If the
+	return `Programs that use virtual memory-mapped communication (Go package vmmc) find each other through it: one listens
+at node:NAME, others import from node:NAME, also before the first one runs. The two get a socket between them. If the
 broker ends, they go on; it has their names again when it is back.
 
 Names belong to users: node:UID/NAME is that of another one, whose program must let you in. A process can't take the
@@ -39,7 +39,8 @@ Brokers of different nodes know each other by certificates, or by a token. node:
 that listens there. Keys stay with the brokers: programs get one for each connection, which goes from program to program
 through that port. A program must let in other nodes, and brokers believe each other which user a program belongs to.
 
-systemd may open the socket: see the units in cmd/pinwheel/systemd, for all users of a machine and for one. They serve one node.
+systemd may open the socket: see the units in cmd/pinwheel/systemd, for all users of a machine and for one. They serve
+one node.
 
 Examples:
   pinwheel node
@@ -86,7 +87,8 @@ func (c *nodeServeCmd) remote(o *broker.Options) (err error) {
 	if err == nil && c.Identity.TokenFile != "" {
 		r.Token, err = vmmc.ReadToken(c.Identity.TokenFile)
 	} else if err == nil {
-		r.Certificate, r.Authorities, err = vmmc.ReadCertificate(c.Identity.Certificate, c.Identity.Key, c.Identity.Authorities)
+		f := &c.Identity
+		r.Certificate, r.Authorities, err = vmmc.ReadCertificate(f.Certificate, f.Key, f.Authorities)
 	}
 	o.Remote = r
 	return err
@@ -132,8 +134,8 @@ type nodeExportsCmd struct {
 }
 
 func (nodeExportsCmd) Help() string {
-	return `Lists the exports of your processes that have names at the broker; for root, of all users. RECEIVED are the bytes that
-came through sockets: nobody but the importer counts what it writes into shared memory. QUEUED are notifications that
+	return `Lists the exports of your processes that have names at the broker; for root, of all users. RECEIVED are the bytes
+that came through sockets: nobody but the importer counts what it writes into shared memory. QUEUED are notifications that
 the exporter has not taken.
 
 Examples:

@@ -78,7 +78,8 @@ func TestNodeListsExports(t *testing.T) {
 	stdout, stderr, state := pinwheel(t, "node exports")
 	lines := strings.Split(stdout, "\n")
 	if !state.Success() || stderr != "" || len(lines) != 3 || !strings.HasPrefix(lines[0], "USER ") ||
-		!strings.Contains(lines[1], " weather ") || !strings.Contains(lines[1], " 7  ") || !strings.Contains(lines[1], "1.0 MiB") {
+		!strings.Contains(lines[1], " weather ") || !strings.Contains(lines[1], " 7  ") ||
+		!strings.Contains(lines[1], "1.0 MiB") {
 		t.Errorf("%v, %q, %q", state, stdout, stderr)
 	}
 	stdout, _, _ = pinwheel(t, "node exports --json")
@@ -88,14 +89,14 @@ func TestNodeListsExports(t *testing.T) {
 	}
 	p := got.Processes[0]
 	stdout, _, state = pinwheel(t, "top --once")
-	if want := "vmmc weather (process "; !state.Success() || !strings.Contains(stdout, want) || !strings.Contains(stdout, "1 importer,") {
+	if !state.Success() || !strings.Contains(stdout, "vmmc weather (process ") || !strings.Contains(stdout, "1 importer,") {
 		t.Errorf("top: %v, %q", state, stdout)
 	}
 	if stdout, _, _ = pinwheel(t, "metrics"); !strings.Contains(stdout, "pinwheel_vmmc_exports{pid=") {
 		t.Errorf("metrics: %q", stdout)
 	}
-	if p.Name != "weather" || p.PID != os.Getpid() || len(p.Exports) != 1 || len(p.Imports) != 1 || p.Exports[0].Importers != 1 ||
-		p.Imports[0].Exporter != "node:weather" {
+	if p.Name != "weather" || p.PID != os.Getpid() || len(p.Exports) != 1 || len(p.Imports) != 1 ||
+		p.Exports[0].Importers != 1 || p.Imports[0].Exporter != "node:weather" {
 		t.Errorf("%+v", p)
 	}
 }
@@ -140,13 +141,16 @@ func TestProgramsOfTwoNodesFindEachOther(t *testing.T) {
 		defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 		answers(t, args[2])
 	}
-	exporter, err := vmmc.Open(vmmc.Options{Broker: filepath.Join(dir, "b"), Listen: []string{"node:weather"}, Nodes: []string{"a"}})
+	exporter, err := vmmc.Open(vmmc.Options{
+		Broker: filepath.Join(dir, "b"), Listen: []string{"node:weather"}, Nodes: []string{"a"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer exporter.Close()
 	memory := make([]byte, 100)
-	if _, err := exporter.Export(1, memory, vmmc.Permissions{Peers: []string{"model@a"}}, vmmc.ExportOptions{}); err != nil {
+	p := vmmc.Permissions{Peers: []string{"model@a"}}
+	if _, err := exporter.Export(1, memory, p, vmmc.ExportOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	importer, err := vmmc.Open(vmmc.Options{Name: "model", Broker: filepath.Join(dir, "a")})

@@ -203,7 +203,8 @@ func (b *broker) leave(uid uint32) {
 
 // register serves an exporter as long as it lives. It returns an error only if there is no answer so far.
 func (b *broker) register(c *conn, who *unix.Ucred, m *message) error {
-	if m.Name == "" || strings.ContainsFunc(m.Name, func(r rune) bool { return !unicode.IsPrint(r) || r == '/' || r == '@' }) {
+	reserved := func(r rune) bool { return !unicode.IsPrint(r) || r == '/' || r == '@' }
+	if m.Name == "" || strings.ContainsFunc(m.Name, reserved) {
 		return errors.New("a name that can be printed is needed, without / and @")
 	}
 	k := key{who.Uid, m.Name}

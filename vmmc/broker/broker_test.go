@@ -142,14 +142,13 @@ func TestNameIsFreeAfterTheEndOfItsProcess(t *testing.T) {
 }
 
 func TestOnlyUsersThatTheExporterNamesConnect(t *testing.T) {
-	path := serve(t, Options{AllUsers: true})
+	testwait.Bound(t)
 	b := &broker{ctx: within(t), exporters: map[key]*exporter{}, changed: make(chan struct{})}
-	accepted := exporting(t, path, Exporter{Name: "x"})
-	_ = accepted
 	k := key{me() + 1, "x"}
 	b.exporters[k] = newExporter(nil, k, 1, &message{Users: []uint32{me() + 2}})
 	b.exporters[k].ready = true
-	if err := b.connect(b.ctx, nil, Origin{UID: me()}, k); err == nil || !strings.Contains(err.Error(), "is not for user") {
+	err := b.connect(b.ctx, nil, Origin{UID: me()}, k)
+	if err == nil || !strings.Contains(err.Error(), "is not for user") {
 		t.Errorf("another user: %v", err)
 	}
 }
@@ -199,7 +198,9 @@ func TestNonsenseEndsItsConnectionAlone(t *testing.T) {
 }
 
 func FuzzMessage(f *testing.F) {
-	for _, s := range []string{`{"kind":"dial","uid":1,"name":"x"}`, `{"kind":"export","export":{"export":1}}`, `{"kind":"done","stats":{}}`} {
+	for _, s := range []string{
+		`{"kind":"dial","uid":1,"name":"x"}`, `{"kind":"export","export":{"export":1}}`, `{"kind":"done","stats":{}}`,
+	} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -7,7 +7,7 @@
 // # Protocol
 //
 // Clients connect to a Unix socket that keeps message boundaries (SOCK_SEQPACKET) and write one request. Messages
-// are JSON objects, of 64 KiB at most.
+// are JSON objects, of 16 KiB at most.
 //
 //	register  stays connected. The broker sends connect, with a descriptor, for each importer; and describe,
 //	          which the exporter answers with export and import messages, and done

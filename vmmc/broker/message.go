@@ -52,11 +52,11 @@ type message struct {
 }
 
 const (
-	maxMessage = 64 << 10 // 64 KiB
+	maxMessage = 16 << 10 // 16 KiB: each client has a buffer of that
 	// MaxName is the most bytes of a name.
 	MaxName = 255
 	// MaxUsers is how many other users an exporter can permit, and how many other nodes.
-	MaxUsers = 1024
+	MaxUsers = 256
 )
 
 // patience is how long anybody waits for a peer that should read or answer at once.

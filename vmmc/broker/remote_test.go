@@ -60,7 +60,9 @@ func TestTicketIsGoodForOneConnection(t *testing.T) {
 
 func TestNonsenseFromAnotherNodeLeadsNowhere(t *testing.T) {
 	_, address := remoteBroker(t, "there")
-	for _, nonsense := range []string{"PWT1" + strings.Repeat("x", 16), strings.Repeat("\x16", 20), strings.Repeat("y", 1000)} {
+	for _, nonsense := range []string{
+		"PWT1" + strings.Repeat("x", 16), strings.Repeat("\x16", 20), strings.Repeat("y", 1000),
+	} {
 		c, err := net.Dial("tcp", address)
 		if err != nil {
 			t.Fatal(err)

@@ -233,7 +233,9 @@ func TestLeaseIsRenewedAheadOfTheNextMessage(t *testing.T) {
 
 // Room that nobody uses goes to whoever needs it at once.
 func TestIdleLeaseIsRecalledForAnother(t *testing.T) {
-	for _, l := range []Limits{{Bytes: mem.PageSize, PeerBytes: mem.PageSize}, {Bytes: 10 * mem.PageSize, PeerBytes: mem.PageSize}} {
+	for _, l := range []Limits{
+		{Bytes: mem.PageSize, PeerBytes: mem.PageSize}, {Bytes: 10 * mem.PageSize, PeerBytes: mem.PageSize},
+	} {
 		w := newWorld(t.Fatalf, 1, l)
 		i := w.importers[0]
 		i.add(1, 1)
