@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"pinwheel"
 	"pinwheel/vmmc/internal/wire"
 )
 
@@ -40,6 +41,12 @@ type Options struct {
 	// MaxConnections is how many importers' connections this node accepts at a time. 0 stands for 1024. Those
 	// who have not proved yet who they are don't count: there are 64 of them at most, each for 3 seconds.
 	MaxConnections int
+	// NoRDMA carries messages through TCP connections even between nodes that both have an RDMA device.
+	NoRDMA bool
+	// Manager are the options of the Manager that registers what is sent by RDMA, when it is first needed. Its
+	// RDMADevice is also what importers of this node reach; empty: the first one. Its Provider is not used.
+	// An empty Watch stands for auto.
+	Manager pinwheel.Options
 	// Warn gets a line whenever something fails that no caller hears of. nil: standard error.
 	Warn func(message string)
 }

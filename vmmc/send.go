@@ -10,7 +10,8 @@ import (
 // wait for anybody to look at it. Messages through one Import arrive in the order of their Sends, each
 // notification after its message. While a message arrives its bytes come in any order.
 //
-// With ErrBounds nothing was sent. After any other error, and after the end of ctx, some of it may have been.
+// With ErrBounds nothing was sent. After any other error, and after the end of ctx, some of it may have been,
+// and a device may read src for a moment longer: what it reads belongs to the message.
 // Without Notify, shared memory costs a copy, no system call and no allocation.
 func (i *Import) Send(ctx context.Context, src []byte, off uint64, o SendOptions) error {
 	if i.shared && !o.Notify {
@@ -63,19 +64,33 @@ func (i *Import) SendAsync(src []byte, off uint64, o SendOptions) (*Op, error) {
 	return op, nil
 }
 
-// enqueue gives a message to the writer of the connection.
+// enqueue sends a message by RDMA, or gives it to the writer of the connection.
 func (i *Import) enqueue(op *Op) error {
 	l := i.link
+	l.prepare(op)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	var err error
 	switch {
 	case i.err != nil:
-		return i.err
+		err = i.err
 	case len(l.queue) >= MaxOps || op.notify && len(i.notifying) >= MaxOps:
-		return ErrTooManyOps
+		err = ErrTooManyOps
 	}
+	if err != nil || !i.rdma() {
+		l.node.fabric.release(&op.from)
+		op.direct = false
+	}
+	if err != nil {
+		return err
+	}
+	op.queued = true
 	l.queue = append(l.queue, op)
-	l.stir()
+	if op.direct {
+		l.post()
+	} else {
+		l.stir()
+	}
 	return nil
 }
 
