@@ -28,7 +28,9 @@ type queuePair interface {
 	MaxMessage() uint64 // bytes
 	// Write begins an RDMA write. No more than sendDepth may be outstanding.
 	Write(id uint64, src mem.Range, lkey uint32, addr uint64, rkey uint32) error
-	// Wait returns completions, in the order of the writes; or the error that nothing comes any more.
+	// Poll returns completions, in the order of the writes, if there are any.
+	Poll(dst []completion) (int, error)
+	// Wait is Poll that waits for one, or fails if none comes any more.
 	Wait(ctx context.Context, dst []completion) (int, error)
 	// Fail ends the queue pair: what is outstanding completes with an error.
 	Fail()
@@ -45,6 +47,9 @@ type domain interface {
 
 // sendDepth is how many writes may be outstanding on a queue pair.
 const sendDepth = 128
+
+// completionBatch is how many completions are taken at a time.
+const completionBatch = 16
 
 // completion is the end of a write.
 type completion struct {

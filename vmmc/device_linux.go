@@ -68,14 +68,24 @@ func (c rcConn) Write(id uint64, src mem.Range, lkey uint32, addr uint64, rkey u
 	return c.Conn.Write(id, rc.Local{Range: src, LKey: lkey}, rc.Remote{Addr: addr, RKey: rkey})
 }
 
+func (c rcConn) Poll(dst []completion) (int, error) {
+	var got [completionBatch]rc.Completion
+	n, err := c.Conn.Poll(got[:min(len(dst), len(got))])
+	return translate(dst, got[:n]), err
+}
+
 func (c rcConn) Wait(ctx context.Context, dst []completion) (int, error) {
-	var got [32]rc.Completion
+	var got [completionBatch]rc.Completion
 	n, err := c.Conn.Wait(ctx, got[:min(len(dst), len(got))])
-	for k, w := range got[:n] {
+	return translate(dst, got[:n]), err
+}
+
+func translate(dst []completion, got []rc.Completion) int {
+	for k, w := range got {
 		refused := w.Status == rc.StatusRemoteAccess || w.Status == rc.StatusRemoteInvalid
 		dst[k] = completion{id: w.ID, err: w.Err(), access: refused}
 	}
-	return n, err
+	return len(got)
 }
 
 // rdmaDomain is a protection domain with one queue pair.

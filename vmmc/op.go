@@ -23,6 +23,7 @@ type Op struct {
 	update      bool    // of automatic update
 	direct      bool    // it goes by RDMA; else through the connection
 	queued      bool    // it is in the queue of the connection
+	polled      bool    // Send looks for its completions; it is set before the op is known
 	begun       bool    // a write of it was posted, and not given up
 	rest        []piece // of RDMA: that has not been posted
 	writes      int     // posted, and not completed

@@ -1,14 +1,20 @@
 package vmmc
 
-import "pinwheel/mem"
+import (
+	"time"
+
+	"pinwheel/mem"
+)
 
 // completed takes a completion. The first error ends the queue pair. link.mu is held.
 func (s *rdmaSender) completed(c completion) {
 	if c.err != nil {
 		if s.err == nil {
-			s.err, s.refused, s.up = c.err, c.access, false
+			s.err, s.up = c.err, false
 			s.qp.Fail()
+			s.stir()
 		}
+		s.refused = s.refused || c.access
 		return
 	}
 	s.posted[c.id-s.first].done = true
@@ -25,6 +31,52 @@ func (s *rdmaSender) reap() {
 		if op.writes--; op.writes == 0 && !op.queued {
 			s.link.arrived(op)
 		}
+	}
+}
+
+// pollTime is how long Send looks for the completion of its message before it sleeps.
+const pollTime = 50 * time.Microsecond
+
+// poll looks for the completion of an op that goes by RDMA. To sleep takes longer than most messages do.
+func (o *outbound) poll(op *Op) {
+	var begin time.Time
+	for {
+		o.mu.Lock()
+		s := o.rdma
+		if s == nil || !op.direct || op.sent.reached || op.writes == 0 && !op.queued {
+			o.mu.Unlock()
+			return
+		}
+		var batch [completionBatch]completion
+		n, _ := s.qp.Poll(batch[:]) // run hears of an error
+		s.take(batch[:n])
+		o.mu.Unlock()
+		switch {
+		case n > 0:
+		case begin.IsZero():
+			begin = time.Now()
+		case time.Since(begin) > pollTime:
+			s.stir()
+			return
+		}
+	}
+}
+
+// take takes completions, and posts what waited for them. link.mu is held.
+func (s *rdmaSender) take(batch []completion) {
+	for _, c := range batch {
+		s.completed(c)
+	}
+	if s.up && len(batch) > 0 {
+		s.link.post()
+	}
+}
+
+// stir makes run wait for completions.
+func (s *rdmaSender) stir() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
 	}
 }
 
@@ -69,10 +121,13 @@ func (o *outbound) post() {
 				if err != nil {
 					s.err, s.up = err, false
 					s.qp.Fail()
+					s.stir()
 					return
 				}
 				s.posted = append(s.posted, posting{op: op})
-				op.writes++
+				if op.writes++; !op.polled {
+					s.stir()
+				}
 			}
 			if p.src, p.at = p.src[n:], p.at+n; len(p.src) == 0 {
 				op.rest = op.rest[1:]

@@ -21,6 +21,7 @@ type rdmaSender struct {
 	qp     queuePair
 	number uint64        // of the attempt
 	answer chan string   // the exporter's Endpoint; its capacity is 1
+	wake   chan struct{} // somebody wants completions; capacity 1
 	over   chan struct{} // closed when the exporter says that nothing of the attempt lands any more
 
 	// copies has a place for each write that may be outstanding. Short messages are sent from there: they cost
@@ -95,7 +96,10 @@ func (o *outbound) attempt(dev device, number uint64) (worked bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	s := &rdmaSender{link: o, qp: qp, number: number, answer: make(chan string, 1), over: make(chan struct{})}
+	s := &rdmaSender{
+		link: o, qp: qp, number: number,
+		answer: make(chan string, 1), wake: make(chan struct{}, 1), over: make(chan struct{}),
+	}
 	if err := s.mapCopies(); err != nil {
 		return false, errors.Join(err, qp.Close())
 	}
@@ -167,14 +171,19 @@ func (s *rdmaSender) run() (worked bool, err error) {
 		case <-ended:
 		}
 		s.qp.Fail()
+		s.stir()
 	}()
-	var batch [32]completion
+	var batch [completionBatch]completion
 	for {
+		o.mu.Lock()
+		idle := len(s.posted) == 0
+		o.mu.Unlock()
+		if idle { // else each completion would wake this goroutine, also one that Send has taken
+			<-s.wake
+		}
 		n, err := s.qp.Wait(context.Background(), batch[:])
 		o.mu.Lock()
-		for _, c := range batch[:n] {
-			s.completed(c)
-		}
+		s.take(batch[:n])
 		if err != nil {
 			s.up = false
 			if s.err == nil {
@@ -183,9 +192,6 @@ func (s *rdmaSender) run() (worked bool, err error) {
 			err = s.err
 		}
 		refused, why := s.refused, s.err
-		if s.up {
-			o.post()
-		}
 		o.mu.Unlock()
 		if refused {
 			o.fail(fmt.Errorf("it refused a message: %w", why))

@@ -17,10 +17,11 @@ func (i *Import) Send(ctx context.Context, src []byte, off uint64, o SendOptions
 	if i.shared && !o.Notify {
 		return i.copy(src, off)
 	}
-	op, err := i.SendAsync(src, off, o)
+	op, err := i.begin(src, off, o, true)
 	if err != nil {
 		return err
 	}
+	i.link.poll(op)
 	select {
 	case <-op.sent.c:
 		return op.Err()
@@ -35,10 +36,16 @@ func (i *Import) Send(ctx context.Context, src []byte, off uint64, o SendOptions
 // SendAsync begins Send. src must not change until the Op is Sent. It fails at once with ErrBounds, with
 // ErrTooManyOps, or if the import has ended.
 func (i *Import) SendAsync(src []byte, off uint64, o SendOptions) (*Op, error) {
+	return i.begin(src, off, o, false)
+}
+
+// begin begins a message. Whoever says that it is polled calls poll.
+func (i *Import) begin(src []byte, off uint64, o SendOptions, polled bool) (*Op, error) {
 	if err := i.bounds(src, off); err != nil {
 		return nil, err
 	}
 	op := newOp(i, src, off, o)
+	op.polled = polled
 	l := i.link
 	if i.shared {
 		if err := i.copy(src, off); err != nil {
