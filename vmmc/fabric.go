@@ -157,11 +157,12 @@ func (f *fabric) acquire(op *Op) error {
 	if r.Empty() {
 		return nil
 	}
-	kind := opSend
 	if op.update {
-		kind = opUpdate
+		op.from.site = updateSite
+		return f.use(&op.from, r, opUpdate)
 	}
-	return f.use(&op.from, r, kind)
+	op.from.site.Callers(4) // acquire, prepare, enqueue and begin are the same for all
+	return f.use(&op.from, r, opSend)
 }
 
 // use registers memory.

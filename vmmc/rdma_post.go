@@ -17,16 +17,15 @@ func (s *rdmaSender) completed(c completion) {
 		s.refused = s.refused || c.access
 		return
 	}
-	s.posted[c.id-s.first].done = true
+	s.posted[c.id%sendDepth].done = true
 	s.reap()
 }
 
 // reap ends the ops whose writes have completed, in their order. link.mu is held.
 func (s *rdmaSender) reap() {
-	for len(s.posted) > 0 && s.posted[0].done {
-		op := s.posted[0].op
-		s.posted[0] = posting{}
-		s.posted = s.posted[1:]
+	for s.first < s.next && s.posted[s.first%sendDepth].done {
+		op := s.posted[s.first%sendDepth].op
+		s.posted[s.first%sendDepth] = posting{}
 		s.first++
 		if op.writes--; op.writes == 0 && !op.queued {
 			s.link.arrived(op)
@@ -112,20 +111,19 @@ func (o *outbound) post() {
 			p := &op.rest[0]
 			n := min(uint64(len(p.src)), s.qp.MaxMessage())
 			if n > 0 {
-				if len(s.posted) >= sendDepth { // a device may take more, and lose their completions
+				if s.full() {
 					return
 				}
-				id := s.first + uint64(len(s.posted))
-				src, lkey := s.sendable(id, p.src[:n], op)
-				err := s.qp.Write(id, src, lkey, i.remote.addr+p.at, i.remote.key)
+				src, lkey := s.sendable(s.next, p.src[:n], op)
+				err := s.qp.Write(s.next, src, lkey, i.remote.addr+p.at, i.remote.key)
 				if err != nil {
 					s.err, s.up = err, false
 					s.qp.Fail()
 					s.stir()
 					return
 				}
-				s.posted = append(s.posted, posting{op: op})
-				if op.writes++; !op.polled {
+				s.add(posting{op: op})
+				if !op.polled {
 					s.stir()
 				}
 			}
@@ -133,15 +131,26 @@ func (o *outbound) post() {
 				op.rest = op.rest[1:]
 			}
 		}
-		if op.writes == 0 && len(s.posted) > 0 { // without bytes: it comes after what is on its way
-			s.posted = append(s.posted, posting{op: op, done: true})
-			op.writes++
+		if op.writes == 0 && s.first < s.next { // without bytes: it comes after what is on its way
+			if s.full() {
+				return
+			}
+			s.add(posting{op: op, done: true})
 		}
 		o.dequeue(op)
 	}
 	if len(o.queue) > 0 && !o.queue[0].direct {
 		o.stir()
 	}
+}
+
+// full tells whether no more may be posted: a device may take more than was asked for, and lose completions.
+func (s *rdmaSender) full() bool { return s.next-s.first >= sendDepth }
+
+func (s *rdmaSender) add(p posting) {
+	s.posted[s.next%sendDepth] = p
+	s.next++
+	p.op.writes++
 }
 
 // sendable returns registered memory with the bytes of a write.
@@ -167,7 +176,7 @@ func (o *outbound) dequeue(op *Op) {
 }
 
 // writing tells whether RDMA writes are on their way, or may land still. mu is held.
-func (o *outbound) writing() bool { return o.rdma != nil && len(o.rdma.posted) > 0 }
+func (o *outbound) writing() bool { return o.rdma != nil && o.rdma.first < o.rdma.next }
 
 // giveUp ends the use of RDMA for now. What has not arrived goes through the connection, again from its
 // beginning: the exporter has said that nothing else lands. link.mu is held.
@@ -175,12 +184,12 @@ func (s *rdmaSender) giveUp() {
 	o := s.link
 	o.rdma = nil
 	var again []*Op
-	for _, p := range s.posted {
+	for ; s.first < s.next; s.first++ {
+		p := s.posted[s.first%sendDepth]
 		if p.op.writes--; p.op.writes == 0 && !p.op.queued {
 			again = append(again, p.op)
 		}
 	}
-	s.posted = nil
 	o.queue = append(again, o.queue...)
 	for _, op := range o.queue {
 		if op.direct {
@@ -199,11 +208,6 @@ func (s *rdmaSender) giveUp() {
 func (o *outbound) prepare(op *Op) {
 	if op.direct = op.to.RDMA(); !op.direct {
 		return
-	}
-	if op.update {
-		op.from.site = updateSite
-	} else {
-		op.from.site.Callers(3) // prepare, enqueue and SendAsync are the same for all
 	}
 	op.direct = false
 	op.rest = append([]piece{{op.src, op.at}}, op.more...) // its own: what RDMA leaves undone is sent from the beginning

@@ -31,11 +31,12 @@ type rdmaSender struct {
 
 	// link.mu protects what follows.
 	up      bool
-	none    bool // the exporter has no RDMA
-	posted  []posting
-	first   uint64 // ID of the first of posted
-	refused bool   // a write was
-	err     error  // the first of a write
+	none    bool               // the exporter has no RDMA
+	posted  [sendDepth]posting // by ID modulo sendDepth
+	first   uint64             // ID of the oldest posting
+	next    uint64             // ID after the latest
+	refused bool               // a write was
+	err     error              // the first of a write
 }
 
 // posting is a write that was posted.
@@ -176,7 +177,7 @@ func (s *rdmaSender) run() (worked bool, err error) {
 	var batch [completionBatch]completion
 	for {
 		o.mu.Lock()
-		idle := len(s.posted) == 0
+		idle := s.first == s.next
 		o.mu.Unlock()
 		if idle { // else each completion would wake this goroutine, also one that Send has taken
 			<-s.wake
