@@ -34,6 +34,9 @@ type Import struct {
 	notifying []*Op  // that wait for a credit
 	ring      *ring  // nil: notifications go through the connection
 	bell      int    // of the ring
+	remote    remoteRegion
+	writing   int  // messages by RDMA that are on their way
+	releasing bool // once none of these is
 
 	// mu lets the memory be unmapped after the last copy into it. It is taken before all other locks.
 	mu       sync.RWMutex
@@ -179,9 +182,18 @@ func (i *Import) release() {
 	i.unmap()
 	o := i.link
 	o.mu.Lock()
-	o.importer.Release(i.number)
-	delete(o.imports, i.number)
-	o.mu.Unlock()
+	defer o.mu.Unlock()
+	i.releasing = true
+	i.releaseIdle()
+}
+
+// releaseIdle gives an import back that sends nothing more, once no write of it is on its way: the exporter
+// would refuse it. link.mu is held.
+func (i *Import) releaseIdle() {
+	if i.releasing && i.writing == 0 {
+		i.link.importer.Release(i.number)
+		delete(i.link.imports, i.number)
+	}
 }
 
 // Unimport ends an import (§4.5): nothing can be sent through it any more, and its proxy addresses are free.

@@ -29,6 +29,11 @@ type inbound struct {
 	// Node.mu protects these.
 	sharing *sharing // of the grant that is being made
 	rings   map[uint64]*ringReader
+	granted map[uint64]uint32 // exports that do not share memory, by import
+
+	// rdma is nil while RDMA is down. Only the reader sets it, with Node.mu held.
+	rdma     *rdmaReceiver
+	unusable bool // RDMA, and a line said so; only the reader uses it
 }
 
 // accept serves those who connect until the listener is closed.
@@ -109,7 +114,8 @@ func (n *Node) serve(c net.Conn, e endpoint) {
 	}()
 	_, local := c.(*net.UnixConn)
 	local = local && who.UID == int64(os.Geteuid()) // no memory for other users: they could leave the export's bounds
-	in := &inbound{stream: newStream(c, &n.opt), node: n, who: who, local: local, rings: map[uint64]*ringReader{}}
+	in := &inbound{stream: newStream(c, &n.opt), node: n, who: who, local: local, rings: map[uint64]*ringReader{},
+		granted: map[uint64]uint32{}}
 	if made, ok := raw.(*broker.Conn); ok {
 		in.origin = &made.Peer
 	}
@@ -201,6 +207,14 @@ func (in *inbound) hello(f *wire.Frame) error {
 // handle takes a frame of the importer. The bytes of a message go from the connection into the export.
 func (in *inbound) handle(f *wire.Frame) error {
 	n := in.node
+	switch f.Type {
+	case wire.Endpoint, wire.Down:
+		return in.introduce(f)
+	case wire.Release:
+		if err := in.ungrant(f.Number); err != nil {
+			return err
+		}
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch f.Type {
@@ -258,6 +272,7 @@ func (in *inbound) notification(number uint64, e entry) error {
 // down takes back what the importer had. Nothing that it sent is on its way any more. But memory that it
 // shares is its own to write as long as it lives: only its own end of the connection tells that it does not.
 func (in *inbound) down() {
+	in.closeRDMA()
 	n := in.node
 	n.mu.Lock()
 	defer n.mu.Unlock()

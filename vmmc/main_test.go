@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pinwheel/internal/testwait"
+	"pinwheel/verbs/rdma/rdmatest"
 	"pinwheel/vmmc/broker"
 )
 
@@ -117,11 +118,15 @@ var transports = []transport{
 	{"shared memory", true, func(_ testing.TB, name string) Options { return Options{Name: name} }, socket},
 	{"unix socket", false, func(_ testing.TB, name string) Options { return Options{Name: name} }, socket},
 	{"tcp with token", true, func(_ testing.TB, name string) Options {
-		return Options{Name: name, Token: testToken}
+		return Options{Name: name, Token: testToken, NoRDMA: true}
 	}, loopbackPort},
 	{"tcp with certificates", false, func(t testing.TB, name string) Options {
 		c := certificateOf(t, name)
-		return Options{Certificate: &c, Authorities: testAuthority.pool}
+		return Options{Certificate: &c, Authorities: testAuthority.pool, NoRDMA: true}
+	}, loopbackPort},
+	{"rdma", true, func(t testing.TB, name string) Options {
+		rdmatest.Need(t)
+		return Options{Name: name, Token: testToken}
 	}, loopbackPort},
 	{"broker", true, func(_ testing.TB, name string) Options {
 		return Options{Name: name, Broker: testBroker}
@@ -233,7 +238,16 @@ func (w *world) imports(t testing.TB, id uint32) *Import {
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.settle(t, i)
 	return i
+}
+
+// settle waits until messages go the way that the transport is about: at first they go through the connection.
+func (tr transport) settle(t testing.TB, i *Import) {
+	t.Helper()
+	if tr.name == "rdma" {
+		testwait.Until(t, "RDMA to the export", i.RDMA)
+	}
 }
 
 // pair is export 1 of size bytes, and its import.

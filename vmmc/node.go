@@ -42,6 +42,7 @@ type Node struct {
 	hooks      map[*func()]bool // of OnClose
 
 	tracker tracker
+	fabric  fabric
 }
 
 // Open makes a Node and listens at its addresses. It fails if the options make no sense, or if there is no
@@ -138,7 +139,7 @@ func (n *Node) Close() error {
 		errs = append(errs, b.free())
 	}
 	n.blocks = nil
-	errs = append(errs, n.tracker.close())
+	errs = append(errs, n.tracker.close(), n.fabric.close())
 	return errors.Join(errs...)
 }
 
@@ -197,6 +198,12 @@ func (d *exporterDriver) Send(to protocol.Link, f *wire.Frame) {
 		d.total.Refused++
 	}
 	var fds []int
+	if f.Type == wire.Grant && !f.Shared {
+		in.granted[f.Number] = f.Export
+		if in.rdma != nil {
+			in.rdma.stir()
+		}
+	}
 	if f.Shared {
 		fds = in.sharing.fds
 		in.sharing.reader.start(f.Number)

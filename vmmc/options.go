@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"pinwheel"
 	"pinwheel/vmmc/internal/identity"
 	"pinwheel/vmmc/internal/wire"
 )
@@ -52,6 +53,12 @@ type Options struct {
 	MaxConnections int
 	// MaxExports is how many exports there may be at a time. 0 stands for 65536.
 	MaxExports int
+	// NoRDMA carries messages through TCP connections even between nodes that both have an RDMA device.
+	NoRDMA bool
+	// Manager are the options of the Manager that registers what is sent by RDMA, when it is first needed. Its
+	// RDMADevice is also what importers of this node reach; empty: the first one. Its Provider is not used.
+	// An empty Watch stands for auto.
+	Manager pinwheel.Options
 	// Warn gets a line whenever something fails that no caller hears of. nil: standard error.
 	Warn func(message string)
 }

@@ -231,7 +231,10 @@ func (x *Exporter) answer(e *export, g Grant) {
 	default:
 		is := &granted{export: e, credits: e.Credits}
 		e.grants[g], h.grants[g.Number] = is, is
-		f := wire.Frame{Type: wire.Grant, Number: g.Number, Bytes: e.Bytes, Count: e.Credits, Shared: e.Shared(g.Link)}
+		f := wire.Frame{
+			Type: wire.Grant, Number: g.Number, Bytes: e.Bytes, Count: e.Credits, Shared: e.Shared(g.Link),
+			Export: e.id, // for the driver: it is not coded
+		}
 		if f.Shared {
 			f.Offset = e.Offset
 		}

@@ -6,18 +6,21 @@ import "errors"
 type Type uint8
 
 const (
-	Hello   Type = iota + 1 // the first one: Version, Name, Count (ms of silence that its sender bears)
-	Import                  // to the exporter: may Number import Export?
-	Release                 // to the exporter: Number is not wanted any more, or everything sent for it was sent
-	Data                    // to the exporter: Bytes bytes for Number at Offset follow
-	Notify                  // to the exporter: notify of Bytes bytes for Number at Offset, with Tag
-	Grant                   // to the importer: Number has Bytes bytes and may notify Count times. See Shared
-	Deny                    // to the importer: Number is refused, for the reason Code
-	Revoke                  // to the importer: send nothing more for Number, then Release it
-	Credit                  // to the importer: Number may notify Count times more
-	Ack                     // to the importer: the first Count Data and Notify frames have arrived
-	Ping                    // I am here
-	Bye                     // the last one: this node closes
+	Hello    Type = iota + 1 // the first one: Version, Name, Count (ms of silence that its sender bears)
+	Import                   // to the exporter: may Number import Export?
+	Release                  // to the exporter: Number is not wanted any more, or everything sent for it was sent
+	Data                     // to the exporter: Bytes bytes for Number at Offset follow
+	Notify                   // to the exporter: notify of Bytes bytes for Number at Offset, with Tag
+	Grant                    // to the importer: Number has Bytes bytes and may notify Count times. See Shared
+	Deny                     // to the importer: Number is refused, for the reason Code
+	Revoke                   // to the importer: send nothing more for Number, then Release it
+	Credit                   // to the importer: Number may notify Count times more
+	Ack                      // to the importer: the first Count Data and Notify frames have arrived
+	Ping                     // I am here
+	Bye                      // the last one: this node closes
+	Endpoint                 // a queue pair of attempt Number to use RDMA: Name says where it is. The exporter answers with its own
+	Region                   // to the importer: Number is registered: its bytes begin at address Offset, with the remote key Key
+	Down                     // attempt Number is over, for the reason Code; from the exporter: nothing of it lands any more
 	types
 )
 
@@ -28,9 +31,15 @@ const (
 	TooManyWaiting
 )
 
+// Codes of Down.
+const (
+	NoRDMA     uint8 = iota + 1 // this node has none, and will have none
+	RDMAFailed                  // it may work again
+)
+
 const (
 	// Version is that of the protocol. Nodes of different versions don't talk.
-	Version = 1
+	Version = 2
 	// MaxName is the most bytes of a node's name.
 	MaxName = 255
 	// MaxChunk is the most bytes that follow one Data frame: others need not wait long behind it.
@@ -51,6 +60,7 @@ type Frame struct {
 	Offset  uint64 // in bytes
 	Bytes   uint64
 	Count   uint64
+	Key     uint32 // of a memory region, for RDMA
 	Name    string
 }
 
@@ -69,6 +79,7 @@ const (
 	offset
 	size
 	count
+	key
 	name // the rest of the body
 )
 
@@ -86,4 +97,8 @@ var layouts = [types][]field{
 	Ack:     {count},
 	Ping:    {},
 	Bye:     {},
+
+	Endpoint: {number, name},
+	Region:   {number, offset, key},
+	Down:     {number, code},
 }
