@@ -11,7 +11,7 @@
 //	importer            exporter
 //	Renew  ------------> registers, at once or when there is room
 //	       <------------ Granted
-//	messages ----------> into the registered memory
+//	messages ----------> into the registered memory. Those without a lease go another way
 //	       <------------ Recall, if others need the room
 //	Yield  ------------> deregisters
 //

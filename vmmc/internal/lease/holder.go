@@ -40,7 +40,11 @@ type Holder struct {
 	scheduler *helper.Scheduler
 	leases    map[mem.RegionID]*held
 	unused    *queue.Deadlines // leases that are held, by when to yield them at the latest
+	ended     []helper.Event   // messages of which the scheduler has not heard so far
 }
+
+// maxEnded is how many messages the scheduler hears of at a time. More are lost: there is enough to learn from.
+const maxEnded = 1024
 
 type state uint8
 
@@ -55,7 +59,6 @@ type held struct {
 	pages    uint64
 	state    state
 	recalled bool // to be yielded as soon as no message is on its way
-	wanted   bool // a message waits
 	using    int  // messages on their way
 	askedNs  int64
 	renewal  *helper.Action // of the scheduler, that the exporter has not granted so far
@@ -94,9 +97,9 @@ func (h *Holder) Remove(number uint64) {
 	h.scheduler.Forget(id)
 }
 
-// Use begins a message, and tells whether it may be sent now: Complete must follow then. Else it is to be tried
-// again after the next Granted for this import.
-func (h *Holder) Use(number uint64, nowNs int64) (now bool) {
+// Use begins a message, and tells whether there is a lease for it, which stays until Complete. Else the message has
+// to go another way, and a lease is on its way. It makes no system call and does not predict.
+func (h *Holder) Use(number uint64, nowNs int64) (leased bool) {
 	id := mem.RegionID(number)
 	l := h.leases[id]
 	switch {
@@ -108,32 +111,39 @@ func (h *Holder) Use(number uint64, nowNs int64) (now bool) {
 		h.scheduler.Missed(id, nowNs)
 		h.renew(id, l, nowNs)
 	}
-	l.wanted = true
 	return false
 }
 
-// Complete ends a message that has arrived. u.StartNs is when Use was called first. It sets u.Region.
-func (h *Holder) Complete(number uint64, u predictor.Use, nowNs int64) {
+// Complete ends a message that Use began: one with a lease has arrived, and is nowhere on its way any more. u.StartNs
+// is when Use was called. The next Next learns from it.
+func (h *Holder) Complete(number uint64, leased bool, u predictor.Use, nowNs int64) {
 	id := mem.RegionID(number)
 	l := h.leases[id]
-	l.using--
+	if l == nil {
+		return // it went another way, and its import was removed
+	}
 	u.Region = id
-	h.scheduler.Observe(helper.Event{Use: u, Pages: l.pages}, nowNs)
-	if l.using == 0 {
+	if len(h.ended) < maxEnded {
+		h.ended = append(h.ended, helper.Event{Use: u, Pages: l.pages})
+	}
+	if !leased {
+		return
+	}
+	if l.using--; l.using == 0 {
 		h.unused.Put(id, nowNs+h.idleNs)
 		h.giveBack(id, l, nowNs)
 	}
 }
 
-// Granted takes the answer to a renewal, and tells whether messages wait for it.
-func (h *Holder) Granted(number uint64, nowNs int64) (wanted bool, err error) {
+// Granted takes the answer to a renewal.
+func (h *Holder) Granted(number uint64, nowNs int64) error {
 	id := mem.RegionID(number)
 	l := h.leases[id]
 	if l == nil {
-		return false, nil // it was removed meanwhile
+		return nil // it was removed meanwhile
 	}
 	if l.state != asked {
-		return false, fmt.Errorf("%w: lease of import %d, which was not asked for", protocol.ErrProtocol, number)
+		return fmt.Errorf("%w: lease of import %d, which was not asked for", protocol.ErrProtocol, number)
 	}
 	l.state = holding
 	h.unused.Put(id, nowNs+h.idleNs)
@@ -141,8 +151,7 @@ func (h *Holder) Granted(number uint64, nowNs int64) (wanted bool, err error) {
 		h.scheduler.Done(*l.renewal, l.askedNs, nowNs, nil)
 		l.renewal = nil
 	}
-	wanted, l.wanted = l.wanted, false
-	return wanted, nil
+	return nil
 }
 
 // Recalled hears that the exporter needs the room. The lease may have been yielded already.
@@ -161,9 +170,6 @@ func (h *Holder) giveBack(id mem.RegionID, l *held, nowNs int64) {
 	}
 	h.yield(id, l)
 	h.scheduler.Done(helper.Action{Kind: helper.Deregister, Region: id}, nowNs, nowNs+1, nil)
-	if l.wanted {
-		h.renew(id, l, nowNs)
-	}
 }
 
 func (h *Holder) yield(id mem.RegionID, l *held) {
@@ -177,9 +183,16 @@ func (h *Holder) renew(id mem.RegionID, l *held, nowNs int64) {
 	h.driver.Renew(uint64(id))
 }
 
-// Next does what is due, and returns when there is more to do, if nothing else is called before: math.MaxInt64
-// stands for never.
+// Next learns, does what is due, and returns when there is more to do; math.MaxInt64 stands for never. Messages that
+// end meanwhile may change that. Its driver need not call it for each of them: while there are some, a millisecond
+// later is soon enough.
 func (h *Holder) Next(nowNs int64) (untilNs int64) {
+	for i := range h.ended {
+		if e := &h.ended[i]; h.leases[e.Region] != nil {
+			h.scheduler.Observe(*e, nowNs)
+		}
+	}
+	h.ended = h.ended[:0]
 	for {
 		a := h.scheduler.Next(nowNs)
 		switch a.Kind {

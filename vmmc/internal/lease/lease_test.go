@@ -42,24 +42,21 @@ type event struct {
 
 // importer drives a Holder.
 type importer struct {
-	w       *world
-	link    protocol.Link
-	h       *Holder
-	lastNs  int64 // when what is on its way to the exporter arrives, at the latest
-	backNs  int64
-	waiting map[uint64][]need
-	needs   int
-	late    int
+	w      *world
+	link   protocol.Link
+	h      *Holder
+	lastNs int64 // when what is on its way to the exporter arrives, at the latest
+	backNs int64
+	using  map[uint64]int // messages under way
+	needs  int
+	late   int
 }
-
-// need is a message that waits for its lease.
-type need struct{ startNs, durationNs int64 }
 
 func newWorld(fatalf func(string, ...any), importers int, l Limits) *world {
 	w := &world{fatalf: fatalf, limits: l, registered: map[protocol.Grant]bool{}, sizes: map[protocol.Grant]uint64{}}
 	w.lessor = NewLessor(w, l)
 	for n := range importers {
-		i := &importer{w: w, link: protocol.Link(n + 1), waiting: map[uint64][]need{}}
+		i := &importer{w: w, link: protocol.Link(n + 1), using: map[uint64]int{}}
 		i.h = NewHolder(i, HolderOptions{IdleNs: 1000 * ms, Costs: verbs.Costs{
 			Register: verbs.Cost{FixedNs: float64(2*wayNs + registerNs)}, Deregister: verbs.Cost{FixedNs: float64(wayNs)},
 		}})
@@ -146,16 +143,8 @@ func (w *world) Grant(g protocol.Grant) {
 	}
 	i := w.importers[g.Link-1]
 	i.toImporter(registerNs, func() {
-		wanted, err := i.h.Granted(g.Number, w.nowNs)
-		if err != nil {
+		if err := i.h.Granted(g.Number, w.nowNs); err != nil {
 			w.fatalf("the importer: %v", err)
-		}
-		if wanted {
-			waiting := i.waiting[g.Number]
-			delete(i.waiting, g.Number)
-			for _, n := range waiting {
-				i.send(g.Number, n)
-			}
 		}
 	})
 }
@@ -170,33 +159,28 @@ func (i *importer) add(number, bytes uint64) {
 	i.h.Add(number, bytes)
 }
 
-// message is one of durationNs.
-func (i *importer) message(number uint64, durationNs int64) {
+// message is one of durationNs. It tells whether there was a lease for it.
+func (i *importer) message(number uint64, durationNs int64) (leased bool) {
+	w, g, startNs := i.w, i.grant(number), i.w.nowNs
+	leased = i.h.Use(number, startNs)
 	i.needs++
-	before := len(i.waiting[number])
-	i.send(number, need{i.w.nowNs, durationNs})
-	if len(i.waiting[number]) > before {
+	if !leased {
 		i.late++
 	}
-}
-
-func (i *importer) send(number uint64, n need) {
-	w, g := i.w, i.grant(number)
-	if !i.h.Use(number, w.nowNs) {
-		i.waiting[number] = append(i.waiting[number], n)
-		return
-	}
 	check := func() {
-		if !w.registered[g] {
+		if leased && !w.registered[g] {
 			w.fatalf("at %d ns a message of %+v meets memory that is not registered", w.nowNs, g)
 		}
 	}
 	check()
-	w.at(w.nowNs+n.durationNs, func() {
+	i.using[number]++
+	w.at(startNs+durationNs, func() {
 		check()
-		u := predictor.Use{StartNs: n.startNs, EndNs: w.nowNs, Op: 1, Frames: [predictor.MaxFrames]uint64{number}}
-		i.h.Complete(number, u, w.nowNs)
+		i.using[number]--
+		u := predictor.Use{StartNs: startNs, EndNs: w.nowNs, Op: 1, Frames: [predictor.MaxFrames]uint64{number}}
+		i.h.Complete(number, leased, u, w.nowNs)
 	})
+	return leased
 }
 
 var ample = Limits{Bytes: math.MaxUint64 / 2, PeerBytes: math.MaxUint64 / 2}
@@ -247,8 +231,8 @@ func TestIdleLeaseIsRecalledForAnother(t *testing.T) {
 		}
 		i.message(2, 10*us)
 		w.run(2 * ms)
-		if len(i.waiting) > 0 {
-			t.Errorf("%+v: a message waits", l)
+		if !i.message(2, 10*us) {
+			t.Errorf("%+v: no lease a millisecond after it was asked for", l)
 		}
 	}
 }
@@ -293,17 +277,17 @@ func TestWhatAnImporterHasNotItCanNotYield(t *testing.T) {
 	if err := w.lessor.Renew(g, 1); !errors.Is(err, protocol.ErrProtocol) {
 		t.Error(err)
 	}
-	if _, err := w.importers[0].h.Granted(7, 0); err != nil {
+	if err := w.importers[0].h.Granted(7, 0); err != nil {
 		t.Errorf("an import that is gone: %v", err)
 	}
 	w.importers[0].h.Add(7, 1)
-	if _, err := w.importers[0].h.Granted(7, 0); !errors.Is(err, protocol.ErrProtocol) {
+	if err := w.importers[0].h.Granted(7, 0); !errors.Is(err, protocol.ErrProtocol) {
 		t.Error(err)
 	}
 }
 
-// Whatever importers do, no message meets memory that is not registered, no limit is exceeded, every message is
-// sent in the end, and then nothing stays registered.
+// Whatever importers do, no message meets memory that is not registered, no limit is exceeded, every renewal is
+// granted in the end, and then nothing stays registered.
 func TestLeasesAreSafeAndLive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		page := mem.PageSize
@@ -320,7 +304,7 @@ func TestLeasesAreSafeAndLive(t *testing.T) {
 			g := i.grant(number)
 			switch rapid.IntRange(0, 9).Draw(t, "what") {
 			case 0:
-				if !removed[g] && i.h.leases[mem.RegionID(number)].using == 0 && len(i.waiting[number]) == 0 {
+				if !removed[g] && i.using[number] == 0 {
 					i.h.Remove(number)
 					removed[g] = true
 				}
@@ -334,8 +318,10 @@ func TestLeasesAreSafeAndLive(t *testing.T) {
 		}
 		w.run(w.nowNs + 20_000*ms)
 		for _, i := range w.importers {
-			if len(i.waiting) > 0 {
-				t.Fatalf("messages of importer %d wait for ever: %v", i.link, i.waiting)
+			for id, l := range i.h.leases {
+				if l.state != absent || l.using > 0 {
+					t.Fatalf("lease %d of importer %d stays: %+v", id, i.link, l)
+				}
 			}
 		}
 		if len(w.registered) > 0 || w.lessor.RegisteredBytes() > 0 || len(w.lessor.queue) > 0 {
