@@ -36,6 +36,10 @@
 // down, which Options.Warn hears once. What is sent is registered by a pinwheel.Manager, just in time and by
 // call site; messages of a kilobyte and less are copied. Import.RDMA tells which way messages go.
 //
+// An export is registered for an importer while that has a lease of it: after the import was granted, while it
+// sends, and shortly before its next message is expected. Idle exports pin nothing. A message that comes without a
+// lease goes through the connection. Options.MaxPinned and MaxPeerPinned bound what is registered.
+//
 // # Order
 //
 // Messages through one Import arrive in the order of their Sends, and a notification comes after its

@@ -158,10 +158,8 @@ func (f *fabric) acquire(op *Op) error {
 		return nil
 	}
 	if op.update {
-		op.from.site = updateSite
 		return f.use(&op.from, r, opUpdate)
 	}
-	op.from.site.Callers(4) // acquire, prepare, enqueue and begin are the same for all
 	return f.use(&op.from, r, opSend)
 }
 

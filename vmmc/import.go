@@ -35,8 +35,9 @@ type Import struct {
 	ring      *ring  // nil: notifications go through the connection
 	bell      int    // of the ring
 	remote    remoteRegion
-	writing   int  // messages by RDMA that are on their way
-	releasing bool // once none of these is
+	lessee    *rdmaSender // whose Holder knows the import
+	writing   int         // messages by RDMA that are on their way
+	releasing bool        // once none of these is
 
 	// mu lets the memory be unmapped after the last copy into it. It is taken before all other locks.
 	mu       sync.RWMutex
@@ -129,6 +130,7 @@ func (i *Import) granted(f *wire.Frame, fds []int) (err error) {
 		}
 		i.shared = true
 	}
+	i.lease()
 	close(i.ready)
 	return nil
 }
@@ -191,6 +193,9 @@ func (i *Import) release() {
 // would refuse it. link.mu is held.
 func (i *Import) releaseIdle() {
 	if i.releasing && i.writing == 0 {
+		if s := i.link.rdma; s != nil && s == i.lessee {
+			s.holder.Remove(i.number)
+		}
 		i.link.importer.Release(i.number)
 		delete(i.link.imports, i.number)
 	}

@@ -210,6 +210,8 @@ func (in *inbound) handle(f *wire.Frame) error {
 	switch f.Type {
 	case wire.Endpoint, wire.Down:
 		return in.introduce(f)
+	case wire.Lease, wire.Yield:
+		return in.lease(f)
 	case wire.Release:
 		if err := in.ungrant(f.Number); err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	"pinwheel/internal/fault"
 	"pinwheel/internal/unixsocket"
 	"pinwheel/vmmc/broker"
+	"pinwheel/vmmc/internal/lease"
 	"pinwheel/vmmc/internal/protocol"
 	"pinwheel/vmmc/internal/wire"
 )
@@ -29,6 +30,7 @@ type Node struct {
 	mu         sync.Mutex
 	closed     bool
 	exporter   *protocol.Exporter
+	lessor     *lease.Lessor
 	inbound    map[protocol.Link]*inbound
 	lastLink   protocol.Link
 	accepted   int        // connections whose peers have proved who they are
@@ -55,6 +57,7 @@ func Open(o Options) (*Node, error) {
 		opt: o, inbound: map[protocol.Link]*inbound{}, exports: map[uint32]*Export{}, outbound: map[string]*dialing{},
 	}
 	n.ctx, n.close = context.WithCancel(context.Background())
+	n.lessor = lease.NewLessor((*lessorDriver)(n), lease.Limits{Bytes: o.MaxPinned, PeerBytes: o.MaxPeerPinned})
 	n.exporter = protocol.NewExporter((*exporterDriver)(n))
 	for _, a := range o.Listen {
 		if err := n.listen(a); err != nil {
@@ -200,9 +203,6 @@ func (d *exporterDriver) Send(to protocol.Link, f *wire.Frame) {
 	var fds []int
 	if f.Type == wire.Grant && !f.Shared {
 		in.granted[f.Number] = f.Export
-		if in.rdma != nil {
-			in.rdma.stir()
-		}
 	}
 	if f.Shared {
 		fds = in.sharing.fds

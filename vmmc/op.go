@@ -20,14 +20,16 @@ type Op struct {
 	src         []byte // that has not been sent
 	at          uint64 // where it goes
 	more        []piece
-	update      bool    // of automatic update
-	direct      bool    // it goes by RDMA; else through the connection
-	queued      bool    // it is in the queue of the connection
-	polled      bool    // Send looks for its completions; it is set before the op is known
-	begun       bool    // a write of it was posted, and not given up
-	rest        []piece // of RDMA: that has not been posted
-	writes      int     // posted, and not completed
-	last        uint64  // place of the last frame in the order of the connection
+	update      bool // of automatic update
+	direct      bool // it goes by RDMA; else through the connection
+	queued      bool // it is in the queue of the connection
+	polled      bool // Send looks for its completions; it is set before the op is known
+	begun       bool // a write of it was posted, and not given up
+	startNs     int64
+	lessee      *rdmaSender // that has a lease for it
+	rest        []piece     // of RDMA: that has not been posted
+	writes      int         // posted, and not completed
+	last        uint64      // place of the last frame in the order of the connection
 	sent, acked state
 	err         error
 

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"math"
 	"os"
 	"time"
 
@@ -51,6 +52,10 @@ type Options struct {
 	// MaxConnections is how many importers' connections this node accepts at a time. 0 stands for 1024. Those
 	// who have not proved yet who they are don't count: there are 64 of them at most, each for 3 seconds.
 	MaxConnections int
+	// MaxPinned bounds the bytes of exports that are registered for importers over RDMA, in whole pages and for each
+	// importer, and MaxPeerPinned those of one connection. 0 stands for no bound. Messages to what finds no room go
+	// through the connection.
+	MaxPinned, MaxPeerPinned uint64
 	// MaxExports is how many exports there may be at a time. 0 stands for 65536.
 	MaxExports int
 	// NoRDMA carries messages through TCP connections even between nodes that both have an RDMA device.
@@ -75,6 +80,8 @@ func (o *Options) EnsureDefaults() error {
 	o.Heartbeat = cmp.Or(o.Heartbeat, 5*time.Second)
 	o.RevokeTimeout = cmp.Or(o.RevokeTimeout, o.Heartbeat)
 	o.MaxConnections = cmp.Or(o.MaxConnections, 1024)
+	o.MaxPinned = cmp.Or(o.MaxPinned, math.MaxUint64/2)
+	o.MaxPeerPinned = cmp.Or(o.MaxPeerPinned, math.MaxUint64/2)
 	o.MaxExports = cmp.Or(o.MaxExports, 1<<16)
 	if o.Warn == nil {
 		o.Warn = func(m string) { fmt.Fprintln(os.Stderr, "pinwheel: vmmc: "+m) }

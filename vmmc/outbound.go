@@ -157,7 +157,7 @@ func (o *outbound) handle(f *wire.Frame) error {
 	switch f.Type {
 	case wire.Ack:
 		return o.acked(f.Count)
-	case wire.Endpoint, wire.Region, wire.Down:
+	case wire.Endpoint, wire.Region, wire.Recall, wire.Down:
 		return o.introduced(f)
 	}
 	event, err := o.importer.Receive(f)

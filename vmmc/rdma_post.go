@@ -83,6 +83,7 @@ func (s *rdmaSender) stir() {
 func (o *outbound) arrived(op *Op) {
 	i := op.to
 	o.node.fabric.release(&op.from)
+	op.unlend()
 	i.writing--
 	if op.notify && op.err == nil {
 		o.notify(op)
@@ -172,6 +173,7 @@ func (o *outbound) dequeue(op *Op) {
 		o.arrived(op)
 	case !op.begun:
 		o.node.fabric.release(&op.from)
+		op.unlend()
 	}
 }
 
@@ -206,10 +208,17 @@ func (s *rdmaSender) giveUp() {
 
 // prepare registers the source of an op that can go by RDMA.
 func (o *outbound) prepare(op *Op) {
-	if op.direct = op.to.RDMA(); !op.direct {
+	op.direct = false
+	if !o.mayUseRDMA() {
 		return
 	}
-	op.direct = false
+	op.site()
+	o.mu.Lock()
+	leased := op.to.lend(op)
+	o.mu.Unlock()
+	if !leased {
+		return
+	}
 	op.rest = append([]piece{{op.src, op.at}}, op.more...) // its own: what RDMA leaves undone is sent from the beginning
 	if err := o.node.fabric.acquire(op); err != nil {
 		o.node.fabric.unregistered.Do(func() {

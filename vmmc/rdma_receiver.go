@@ -26,6 +26,8 @@ type rdmaReceiver struct {
 	stop   context.CancelFunc // ends ctx
 	tasks  sync.WaitGroup
 
+	leased map[uint64]bool // imports to be registered; Node.mu protects it
+
 	// mu is held while memory is registered or deregistered. It is taken before Node.mu.
 	mu      sync.Mutex
 	regions map[uint64]verbs.Region // by import
@@ -70,6 +72,7 @@ func (in *inbound) receive(dev device, f *wire.Frame) error {
 	}
 	r := &rdmaReceiver{
 		in: in, number: f.Number, domain: d, wake: make(chan struct{}, 1), regions: map[uint64]verbs.Region{},
+		leased: map[uint64]bool{},
 	}
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	in.send(&wire.Frame{Type: wire.Endpoint, Number: f.Number, Name: string(d.Endpoint())}, nil)
@@ -120,9 +123,13 @@ func (r *rdmaReceiver) registerOne() bool {
 	n.mu.Lock()
 	var number uint64
 	var memory []byte
-	for k, id := range r.in.granted {
-		if _, is := r.regions[k]; !is && n.exports[id] != nil {
-			number, memory = k, n.exports[id].memory
+	for k := range r.leased {
+		id, granted := r.in.granted[k]
+		if e := n.exports[id]; granted && e != nil && r.regions[k].Range.Empty() {
+			number, memory = k, e.memory
+		}
+		delete(r.leased, k)
+		if memory != nil {
 			break
 		}
 	}
@@ -132,7 +139,7 @@ func (r *rdmaReceiver) registerOne() bool {
 	}
 	at := mem.RangeOf(memory)
 	g, err := r.domain.Register(at) // the memory stays mapped: its Unexport waits for release
-	r.regions[number] = g           // without a Handle if that failed: it is not tried again
+	r.regions[number] = g           // empty if that failed: the importer has no lease then
 	if err != nil {
 		n.warn("messages of %q to %v come through its connection: %v", r.in.who.Name, at, err)
 		return true
@@ -155,12 +162,67 @@ func (in *inbound) ungrant(number uint64) error {
 	if r == nil {
 		return nil
 	}
-	g, registered := r.regions[number]
+	return r.deregister(number)
+}
+
+// deregister ends the lease of an import, if it has one. mu is held.
+func (r *rdmaReceiver) deregister(number uint64) error {
+	g := r.regions[number]
 	delete(r.regions, number)
-	if !registered || g.Handle == 0 { // its registration failed
-		return nil
+	var err error
+	if g.Handle != 0 { // else its registration failed
+		err = r.domain.Deregister(g)
 	}
-	return r.domain.Deregister(g)
+	n := r.in.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(r.leased, number)
+	n.lessor.Drop(protocol.Grant{Link: r.in.link, Number: number})
+	return err
+}
+
+// lease takes a frame about the lease of an import. Only the reader calls it.
+func (in *inbound) lease(f *wire.Frame) error {
+	r := in.rdma
+	if r == nil {
+		return nil // the importer hears that RDMA is down
+	}
+	if f.Type == wire.Yield {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.deregister(f.Number)
+	}
+	n := in.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	id, granted := in.granted[f.Number]
+	e := n.exports[id]
+	if !granted || e == nil {
+		return nil // its Release is on the way, or it shares memory
+	}
+	bytes := uint64(len(e.memory))
+	if n.lessor.Check(bytes) != nil {
+		return nil // messages go through the connection for good
+	}
+	return n.lessor.Renew(protocol.Grant{Link: in.link, Number: f.Number}, bytes)
+}
+
+// lessorDriver is a Node as its Lessor sees it. Node.mu is held in its methods.
+type lessorDriver Node
+
+// Grant has an export registered for an importer.
+func (d *lessorDriver) Grant(g protocol.Grant) {
+	if in := d.inbound[g.Link]; in != nil && in.rdma != nil {
+		in.rdma.leased[g.Number] = true
+		in.rdma.stir()
+	}
+}
+
+// Recall asks an importer to yield.
+func (d *lessorDriver) Recall(g protocol.Grant) {
+	if in := d.inbound[g.Link]; in != nil {
+		in.send(&wire.Frame{Type: wire.Recall, Number: g.Number}, nil)
+	}
 }
 
 // closeRDMA ends RDMA with the importer: nothing of it lands any more.
@@ -177,4 +239,7 @@ func (in *inbound) closeRDMA() {
 	if err := r.domain.Close(); err != nil {
 		in.node.warn("RDMA of %q: %v", in.who.Name, err)
 	}
+	in.node.mu.Lock()
+	defer in.node.mu.Unlock()
+	in.node.lessor.LinkDown(in.link)
 }

@@ -9,7 +9,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/internal/clock"
 	"pinwheel/mem"
+	"pinwheel/vmmc/internal/lease"
 	"pinwheel/vmmc/internal/protocol"
 	"pinwheel/vmmc/internal/wire"
 )
@@ -27,10 +29,12 @@ type rdmaSender struct {
 	// copies has a place for each write that may be outstanding. Short messages are sent from there: they cost
 	// less to copy than to register, and pin no pages of the heap.
 	copies  []byte
+	lease   chan struct{} // the holder has one more; capacity 1
 	copying source
 
 	// link.mu protects what follows.
 	up      bool
+	holder  *lease.Holder
 	none    bool               // the exporter has no RDMA
 	posted  [sendDepth]posting // by ID modulo sendDepth
 	first   uint64             // ID of the oldest posting
@@ -100,7 +104,9 @@ func (o *outbound) attempt(dev device, number uint64) (worked bool, err error) {
 	s := &rdmaSender{
 		link: o, qp: qp, number: number,
 		answer: make(chan string, 1), wake: make(chan struct{}, 1), over: make(chan struct{}),
+		lease: make(chan struct{}, 1),
 	}
+	s.holder = newHolder(s)
 	if err := s.mapCopies(); err != nil {
 		return false, errors.Join(err, qp.Close())
 	}
@@ -162,7 +168,11 @@ func (s *rdmaSender) run() (worked bool, err error) {
 	}
 	o.mu.Lock()
 	s.up = true
+	for _, i := range o.imports {
+		i.lease()
+	}
 	o.mu.Unlock()
+	o.node.tasks.Go(s.renewals)
 	ended := make(chan struct{})
 	defer close(ended)
 	go func() {
@@ -230,6 +240,13 @@ func (o *outbound) introduced(f *wire.Frame) error {
 	case f.Type == wire.Region:
 		if i := o.imports[f.Number]; i != nil {
 			i.remote = remoteRegion{s, f.Offset, f.Key}
+		}
+		if s != nil {
+			return s.lent(f.Number)
+		}
+	case f.Type == wire.Recall:
+		if s != nil {
+			s.holder.Recalled(f.Number, clock.NowNs())
 		}
 	case s == nil || f.Number != s.number: // of an attempt that is over
 	case f.Type == wire.Endpoint:

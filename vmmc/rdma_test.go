@@ -114,12 +114,15 @@ func TestRDMAKeyIsDeadAfterUnexport(t *testing.T) {
 	memory, e, i := w.pair(t, 100, ExportOptions{})
 	w.export(t, 2, w.memory(t, 100), sender, ExportOptions{})
 	second := w.imports(t, 2)
+	i.link.mu.Lock()
+	dead := i.remote
+	i.link.mu.Unlock()
 	if err := e.Unexport(testContext(t)); err != nil {
 		t.Fatal(err)
 	}
 	w.exporter.opt.Warn = quiet // it will say whose connection it ended
 	second.link.mu.Lock()
-	second.remote = i.remote
+	second.remote = dead
 	second.link.mu.Unlock()
 	if err := second.Send(testContext(t), []byte("!"), 0, SendOptions{}); !errors.Is(err, ErrPeerGone) {
 		t.Errorf("Send: %v", err)

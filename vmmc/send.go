@@ -84,8 +84,9 @@ func (i *Import) enqueue(op *Op) error {
 	case len(l.queue) >= MaxOps || op.notify && len(i.notifying) >= MaxOps:
 		err = ErrTooManyOps
 	}
-	if err != nil || !i.rdma() {
+	if err != nil || !op.direct || op.lessee != l.rdma || !i.rdma() {
 		l.node.fabric.release(&op.from)
+		op.unlend()
 		op.direct = false
 	}
 	if err != nil {

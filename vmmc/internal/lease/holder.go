@@ -40,6 +40,7 @@ type Holder struct {
 	scheduler *helper.Scheduler
 	leases    map[mem.RegionID]*held
 	unused    *queue.Deadlines // leases that are held, by when to yield them at the latest
+	holding   int              // leases
 	ended     []helper.Event   // messages of which the scheduler has not heard so far
 }
 
@@ -74,8 +75,9 @@ func NewHolder(d HolderDriver, o HolderOptions) *Holder {
 	}
 }
 
-// itemNs is how late the driver's timer may come.
-const itemNs = 100_000 // 100 us
+// itemNs is how late the driver's timer may come. That of a Go program that sleeps is late by up to a millisecond, the
+// unit of epoll_wait(2).
+const itemNs = 1_000_000
 
 // Add adds an import, without its lease. A number is used once.
 func (h *Holder) Add(number, bytes uint64) {
@@ -88,6 +90,9 @@ func (h *Holder) Remove(number uint64) {
 	l := h.leases[id]
 	if l == nil {
 		return
+	}
+	if l.state == holding {
+		h.holding--
 	}
 	if l.state != absent {
 		h.driver.Yield(number)
@@ -146,6 +151,7 @@ func (h *Holder) Granted(number uint64, nowNs int64) error {
 		return fmt.Errorf("%w: lease of import %d, which was not asked for", protocol.ErrProtocol, number)
 	}
 	l.state = holding
+	h.holding++
 	h.unused.Put(id, nowNs+h.idleNs)
 	if l.renewal != nil {
 		h.scheduler.Done(*l.renewal, l.askedNs, nowNs, nil)
@@ -174,6 +180,7 @@ func (h *Holder) giveBack(id mem.RegionID, l *held, nowNs int64) {
 
 func (h *Holder) yield(id mem.RegionID, l *held) {
 	l.state, l.recalled = absent, false
+	h.holding--
 	h.unused.Remove(id)
 	h.driver.Yield(uint64(id))
 }
@@ -182,6 +189,9 @@ func (h *Holder) renew(id mem.RegionID, l *held, nowNs int64) {
 	l.state, l.askedNs = asked, nowNs
 	h.driver.Renew(uint64(id))
 }
+
+// Busy tells whether there is a lease, or the scheduler has to hear of messages.
+func (h *Holder) Busy() bool { return h.holding > 0 || len(h.ended) > 0 }
 
 // Next learns, does what is due, and returns when there is more to do; math.MaxInt64 stands for never. Messages that
 // end meanwhile may change that. Its driver need not call it for each of them: while there are some, a millisecond

@@ -94,6 +94,11 @@ func (r *Lessor) Yielded(g protocol.Grant) error {
 	return nil
 }
 
+// Drop is Yielded for what may not be there.
+func (r *Lessor) Drop(g protocol.Grant) {
+	_ = r.Yielded(g) // its error says that it is not there
+}
+
 // LinkDown takes back what the importers at a connection had. The driver deregisters first.
 func (r *Lessor) LinkDown(l protocol.Link) {
 	r.queue = slices.DeleteFunc(r.queue, func(q request) bool { return q.grant.Link == l })

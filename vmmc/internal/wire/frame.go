@@ -20,6 +20,9 @@ const (
 	Bye                      // the last one: this node closes
 	Endpoint                 // a queue pair of attempt Number to use RDMA: Name says where it is. The exporter answers with its own
 	Region                   // to the importer: Number is registered: its bytes begin at address Offset, with the remote key Key
+	Lease                    // to the exporter: register Number for RDMA, and answer with Region
+	Recall                   // to the importer: Yield Number as soon as nothing is on its way to it
+	Yield                    // to the exporter: nothing is on its way to Number by RDMA, deregister it
 	Down                     // attempt Number is over, for the reason Code; from the exporter: nothing of it lands any more
 	types
 )
@@ -100,5 +103,8 @@ var layouts = [types][]field{
 
 	Endpoint: {number, name},
 	Region:   {number, offset, key},
+	Lease:    {number},
+	Recall:   {number},
+	Yield:    {number},
 	Down:     {number, code},
 }
