@@ -74,8 +74,9 @@ func NewHolder(d HolderDriver, o HolderOptions) *Holder {
 	}
 }
 
-// itemNs is how late the driver's timer may come.
-const itemNs = 100_000 // 100 us
+// itemNs is how late the driver's timer may come. That of a Go program that sleeps is late by up to a millisecond, the
+// unit of epoll_wait(2).
+const itemNs = 1_000_000
 
 // Add adds an import, without its lease. A number is used once.
 func (h *Holder) Add(number, bytes uint64) {

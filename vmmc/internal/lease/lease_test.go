@@ -188,7 +188,7 @@ var ample = Limits{Bytes: math.MaxUint64 / 2, PeerBytes: math.MaxUint64 / 2}
 // In a loop, a lease is there when a message needs it, and hardly ever else.
 func TestLeaseIsRenewedAheadOfTheNextMessage(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	for _, periodNs := range []int64{2 * ms, 10 * ms, 100 * ms} {
+	for _, periodNs := range []int64{10 * ms, 20 * ms, 100 * ms} {
 		w := newWorld(t.Fatalf, 1, ample)
 		i := w.importers[0]
 		i.add(1, 1<<20)
