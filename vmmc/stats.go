@@ -14,6 +14,7 @@ func (n *Node) Stats() broker.Stats {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s.Waiting, s.Total = n.exporter.Waiting(), n.total
+	s.PinnedBytes = n.lessor.RegisteredBytes()
 	for id, e := range n.exports {
 		s.Exports = append(s.Exports, broker.ExportStats{
 			ID: id, Bytes: uint64(len(e.memory)), Importers: n.exporter.Importers(id), Sharing: len(e.rings),

@@ -28,6 +28,8 @@ var ofProcess = []processMetric{
 		func(s *broker.Sum, _ *broker.Totals) float64 { return float64(s.Importers) }},
 	{"vmmc_waiting_imports", "Imports of others that wait for an export of it.", gauge,
 		func(s *broker.Sum, _ *broker.Totals) float64 { return float64(s.Waiting) }},
+	{"vmmc_pinned_bytes", "Exports that are registered for importers over RDMA, for each of these.", gauge,
+		func(s *broker.Sum, _ *broker.Totals) float64 { return float64(s.PinnedBytes) }},
 	{"vmmc_imports", "Imports that the process has.", gauge,
 		func(s *broker.Sum, _ *broker.Totals) float64 { return float64(s.Imports) }},
 	{"vmmc_queued", "Notifications that the process has not taken, and those of its own that wait for exporters.", gauge,

@@ -62,8 +62,8 @@ func processLine(p *broker.Process) string {
 		return line + p.Error
 	}
 	s := p.Sum()
-	return line + fmt.Sprintf("%s of %s, %s, %s received; %s, %s of %s; %d queued; %s", plural(s.Exports, "export"),
-		mem.FormatBytes(s.ExportedBytes), plural(s.Importers, "importer"), mem.FormatBytes(p.Total.ReceivedBytes),
+	return line + fmt.Sprintf("%s of %s, %s, %s pinned, %s received; %s, %s of %s; %d queued; %s", plural(s.Exports, "export"),
+		mem.FormatBytes(s.ExportedBytes), plural(s.Importers, "importer"), mem.FormatBytes(s.PinnedBytes), mem.FormatBytes(p.Total.ReceivedBytes),
 		plural(s.Imports, "import"), plural(int(p.Total.Sends), "send"), mem.FormatBytes(p.Total.SentBytes),
 		s.Queued, plural(int(p.Total.Errors+p.Total.Refused+p.Total.Violations), "error"))
 }

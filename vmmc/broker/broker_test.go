@@ -101,7 +101,7 @@ func TestListTellsWhatProcessesTell(t *testing.T) {
 	stats := Stats{
 		Exports: []ExportStats{{ID: 1, Bytes: 2, Importers: 3}, {ID: 2, Queued: 1}},
 		Imports: []ImportStats{{Exporter: "unix:y", ID: 7, Shared: true, Sent: Sent{Sends: 1 << 40}}},
-		Waiting: 1, Total: Totals{Refused: 2, Violations: 3},
+		Waiting: 1, PinnedBytes: 4096, Total: Totals{Refused: 2, Violations: 3},
 	}
 	exporting(t, path, Exporter{Name: "x", Stats: func() Stats { return stats }})
 	r, err := Register(within(t), path, Exporter{Name: "stopped"}) // it never accepts

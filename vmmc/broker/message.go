@@ -154,7 +154,7 @@ func (s *Stats) add(m *message) (last bool, err error) {
 	case m.Kind == imported && len(s.Imports) < maxListed:
 		s.Imports = append(s.Imports, *m.Import)
 	case m.Kind == done:
-		s.Waiting, s.Total = m.Stats.Waiting, m.Stats.Total
+		s.Waiting, s.Total, s.PinnedBytes = m.Stats.Waiting, m.Stats.Total, m.Stats.PinnedBytes
 		return true, nil
 	default:
 		return false, fmt.Errorf("%w: %q, or too many", errMessage, m.Kind)
@@ -182,7 +182,7 @@ func (s *Stats) tell(c *conn, question uint64) error {
 
 // rest are the parts of s that its done message has.
 func (s *Stats) rest() *Stats {
-	return &Stats{Waiting: s.Waiting, Total: s.Total}
+	return &Stats{Waiting: s.Waiting, Total: s.Total, PinnedBytes: s.PinnedBytes}
 }
 
 // stream makes a connection of a descriptor, which it takes over.

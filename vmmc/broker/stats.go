@@ -16,6 +16,8 @@ type Stats struct {
 	Imports []ImportStats `json:"imports"` // sorted by exporter and ID
 	Waiting int           `json:"waiting"` // imports of others, for exports that are not there
 	Total   Totals        `json:"total"`
+	// PinnedBytes are those of exports that are registered for importers over RDMA.
+	PinnedBytes uint64 `json:"pinned_bytes"`
 }
 
 // Totals count since the start of the process, what has ended included.
@@ -81,12 +83,13 @@ type Sum struct {
 	Importers     int
 	Waiting       int
 	Imports       int
+	PinnedBytes   uint64
 	Queued        int // at exports and at imports
 }
 
 // Sum adds up.
 func (s *Stats) Sum() Sum {
-	sum := Sum{Exports: len(s.Exports), Waiting: s.Waiting, Imports: len(s.Imports)}
+	sum := Sum{Exports: len(s.Exports), Waiting: s.Waiting, Imports: len(s.Imports), PinnedBytes: s.PinnedBytes}
 	for i := range s.Exports {
 		e := &s.Exports[i]
 		sum.ExportedBytes += e.Bytes

@@ -40,7 +40,7 @@ func Processes() []broker.Process {
 	p := broker.Process{Name: "weather", PID: 30_000, UID: 1000}
 	p.Exports = []broker.ExportStats{{ID: 1, Bytes: 1 << 20, Importers: 2}, {ID: 2, Bytes: 1 << 10, Importers: 1, Queued: 3}}
 	p.Imports = []broker.ImportStats{{Exporter: "node:model", ID: 7, Bytes: 1 << 20, Queued: 1}}
-	p.Waiting = 1
+	p.Waiting, p.PinnedBytes = 1, 1<<20
 	p.Total.Received = broker.Received{ReceivedBytes: 5 << 20, Notifications: 70}
 	p.Total.Sent = broker.Sent{Sends: 1000, SentBytes: 3 << 30, Errors: 2}
 	p.Total.Refused, p.Total.Violations = 4, 5
