@@ -209,27 +209,28 @@ func (b *broker) register(c *conn, who *unix.Ucred, m *message) error {
 	}
 	k := key{who.Uid, m.Name}
 	e := newExporter(c, k, int(who.Pid), m)
+	c.writing.Lock() // what importers cause comes after the answer
 	b.mu.Lock()
 	if other := b.exporters[k]; other != nil {
 		b.mu.Unlock()
+		c.writing.Unlock()
 		return fmt.Errorf("process %d is %q already", other.pid, k.name)
 	}
 	b.exporters[k] = e
+	close(b.changed)
+	b.changed = make(chan struct{})
 	b.mu.Unlock()
 	defer func() {
 		b.mu.Lock()
 		delete(b.exporters, k)
 		b.mu.Unlock()
 	}()
-	if c.send(&message{Kind: connected}) != nil {
+	err := c.sendLocked(&message{Kind: connected})
+	c.writing.Unlock()
+	if err != nil {
+		close(e.gone)
 		return nil
 	}
-	// Importers that wait come after the answer.
-	b.mu.Lock()
-	e.ready = true
-	close(b.changed)
-	b.changed = make(chan struct{})
-	b.mu.Unlock()
 	e.read()
 	return nil
 }
@@ -298,9 +299,8 @@ func (b *broker) find(ctx context.Context, k key) (*exporter, error) {
 	for {
 		b.mu.Lock()
 		e, changed := b.exporters[k], b.changed
-		ready := e != nil && e.ready
 		b.mu.Unlock()
-		if ready {
+		if e != nil {
 			return e, nil
 		}
 		select {
@@ -319,7 +319,7 @@ func (b *broker) list(c *conn, uid uint32) error {
 	b.mu.Lock()
 	var seen []*exporter
 	for k, e := range b.exporters {
-		if e.ready && (uid == 0 || uid == k.uid) {
+		if uid == 0 || uid == k.uid {
 			seen = append(seen, e)
 		}
 	}

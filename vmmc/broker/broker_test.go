@@ -146,7 +146,6 @@ func TestOnlyUsersThatTheExporterNamesConnect(t *testing.T) {
 	b := &broker{ctx: within(t), exporters: map[key]*exporter{}, changed: make(chan struct{})}
 	k := key{me() + 1, "x"}
 	b.exporters[k] = newExporter(nil, k, 1, &message{Users: []uint32{me() + 2}})
-	b.exporters[k].ready = true
 	err := b.connect(b.ctx, nil, Origin{UID: me()}, k)
 	if err == nil || !strings.Contains(err.Error(), "is not for user") {
 		t.Errorf("another user: %v", err)

@@ -15,7 +15,6 @@ type exporter struct {
 	pid   int
 	users []uint32
 	nodes []string
-	ready bool          // it has its answer; broker.mu protects it
 	gone  chan struct{} // closed when it reads nothing any more
 
 	turn chan struct{} // held by who asks; capacity 1

@@ -67,7 +67,7 @@ var errMessage = errors.New("broker: malformed message")
 // conn carries messages. One goroutine may receive; any may send.
 type conn struct {
 	*net.UnixConn
-	writing sync.Mutex
+	writing sync.Mutex // taken before broker.mu
 	buf     []byte
 }
 
@@ -75,6 +75,13 @@ func newConn(c *net.UnixConn) *conn { return &conn{UnixConn: c, buf: make([]byte
 
 // send sends a message. The descriptors stay the caller's.
 func (c *conn) send(m *message, fds ...int) error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	return c.sendLocked(m, fds...)
+}
+
+// sendLocked is send; writing is held.
+func (c *conn) sendLocked(m *message, fds ...int) error {
 	b, err := json.Marshal(m)
 	if err != nil {
 		return err
@@ -82,8 +89,6 @@ func (c *conn) send(m *message, fds ...int) error {
 	if len(b) > maxMessage {
 		return fmt.Errorf("%w: %d bytes", errMessage, len(b))
 	}
-	c.writing.Lock()
-	defer c.writing.Unlock()
 	if err := c.SetWriteDeadline(time.Now().Add(patience)); err != nil {
 		return err
 	}
