@@ -3,6 +3,7 @@ package vmmc
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -136,5 +137,33 @@ func TestRDMAFailsUnderAutomaticUpdate(t *testing.T) {
 		}
 		a.flush(t)
 		a.equal(t)
+	}
+}
+
+// Send returns before its short message has arrived: it arrives all the same, before the end of the export.
+func TestRDMAFailsUnderShortMessages(t *testing.T) {
+	for round := range uint64(5) {
+		w := overRDMA(t).begin(t)
+		w.importer.opt.Warn = quiet
+		memory, e, i := w.pair(t, 16, ExportOptions{})
+		const messages = 400
+		var b [8]byte
+		for k := range uint64(messages) {
+			if k == messages-10*round-1 {
+				i.link.mu.Lock()
+				i.link.rdma.qp.Fail()
+				i.link.mu.Unlock()
+			}
+			binary.NativeEndian.PutUint64(b[:], k+1)
+			if err := i.Send(testContext(t), b[:], k%2*8, SendOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := e.Unexport(testContext(t)); err != nil {
+			t.Fatal(err)
+		}
+		if first, second := wordAt(memory, 0).Load(), wordAt(memory, 8).Load(); first != messages-1 || second != messages {
+			t.Errorf("the last messages are %d and %d", first, second)
+		}
 	}
 }
