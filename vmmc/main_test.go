@@ -27,6 +27,9 @@ import (
 
 func TestMain(m *testing.M) {
 	if role := os.Getenv("VMMC_TEST_PEER"); role != "" {
+		if role, rdma := strings.CutPrefix(role, "rdma "); rdma {
+			rdmaPeerProcess(role, os.Getenv("VMMC_TEST_DIR"))
+		}
 		peerProcess(role, os.Getenv("VMMC_TEST_DIR"))
 	}
 	goleak.VerifyTestMain(withBroker{m})

@@ -23,6 +23,7 @@ type Op struct {
 	update      bool // of automatic update
 	direct      bool // it goes by RDMA; else through the connection
 	queued      bool // it is in the queue of the connection
+	told        bool // Send has returned: it is sent also after the end of its import
 	polled      bool // Send looks for its completions; it is set before the op is known
 	begun       bool // a write of it was posted, and not given up
 	startNs     int64

@@ -215,7 +215,7 @@ func (o *outbound) next(b []byte) []byte {
 		if op.direct || o.writing() {
 			break // post goes on from here, or has to end first
 		}
-		if op.err != nil || i.err != nil {
+		if op.err != nil || i.err != nil && !op.told {
 			op.fail(i.err)
 			o.dequeue(op)
 			continue

@@ -1,6 +1,7 @@
 package vmmc
 
 import (
+	"bytes"
 	"time"
 
 	"pinwheel/mem"
@@ -9,11 +10,7 @@ import (
 // completed takes a completion. The first error ends the queue pair. link.mu is held.
 func (s *rdmaSender) completed(c completion) {
 	if c.err != nil {
-		if s.err == nil {
-			s.err, s.up = c.err, false
-			s.qp.Fail()
-			s.stir()
-		}
+		s.failed(c.err)
 		s.refused = s.refused || c.access
 		return
 	}
@@ -24,10 +21,14 @@ func (s *rdmaSender) completed(c completion) {
 // reap ends the ops whose writes have completed, in their order. link.mu is held.
 func (s *rdmaSender) reap() {
 	for s.first < s.next && s.posted[s.first%sendDepth].done {
-		op := s.posted[s.first%sendDepth].op
+		p := s.posted[s.first%sendDepth]
+		op := p.op
 		s.posted[s.first%sendDepth] = posting{}
 		s.first++
-		if op.writes--; op.writes == 0 && !op.queued {
+		if op == nil {
+			p.to.writing--
+			p.to.releaseIdle()
+		} else if op.writes--; op.writes == 0 && !op.queued {
 			s.link.arrived(op)
 		}
 	}
@@ -115,12 +116,10 @@ func (o *outbound) post() {
 				if s.full() {
 					return
 				}
-				src, lkey := s.sendable(s.next, p.src[:n], op)
+				src, lkey := s.sendable(p.src[:n], op)
 				err := s.qp.Write(s.next, src, lkey, i.remote.addr+p.at, i.remote.key)
 				if err != nil {
-					s.err, s.up = err, false
-					s.qp.Fail()
-					s.stir()
+					s.failed(err)
 					return
 				}
 				s.add(posting{op: op})
@@ -151,17 +150,71 @@ func (s *rdmaSender) full() bool { return s.next-s.first >= sendDepth }
 func (s *rdmaSender) add(p posting) {
 	s.posted[s.next%sendDepth] = p
 	s.next++
-	p.op.writes++
+	if p.op != nil {
+		p.op.writes++
+	}
 }
 
-// sendable returns registered memory with the bytes of a write.
-func (s *rdmaSender) sendable(id uint64, src []byte, op *Op) (r mem.Range, lkey uint32) {
+// sendable returns registered memory with the bytes of the next write.
+func (s *rdmaSender) sendable(src []byte, op *Op) (r mem.Range, lkey uint32) {
 	if len(src) > copyBytes {
 		return mem.RangeOf(src), op.from.use.LKey()
 	}
-	slot := s.copies[id%sendDepth*copyBytes:][:len(src)]
+	slot := s.place(s.next, len(src))
 	copy(slot, src)
 	return mem.RangeOf(slot), s.copying.use.LKey()
+}
+
+// place returns where the bytes of a short write are copied to.
+func (s *rdmaSender) place(id uint64, n int) []byte { return s.copies[id%sendDepth*copyBytes:][:n] }
+
+// manyPosted is how many writes are outstanding before short messages look for completions.
+const manyPosted = 16
+
+// short sends a short message at once, if nothing has to go before it, and tells whether it did. Its copy is sent
+// again if RDMA fails: nobody has to wait for its completion.
+func (i *Import) short(src []byte, off uint64) bool {
+	o := i.link
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	s := o.rdma
+	if !i.rdma() || i.err != nil || len(o.queue) > 0 || len(o.sending) > 0 || o.confirmed < o.lastData {
+		return false
+	}
+	if s.next-s.first >= manyPosted {
+		var batch [completionBatch]completion
+		n, _ := s.qp.Poll(batch[:]) // run hears of an error
+		if s.take(batch[:n]); s.full() || !s.up {
+			return false
+		}
+	}
+	r, lkey := s.sendable(src, nil)
+	if err := s.qp.Write(s.next, r, lkey, i.remote.addr+off, i.remote.key); err != nil {
+		s.failed(err)
+		return false
+	}
+	i.writing++
+	s.add(posting{to: i, at: off, bytes: len(src)})
+	if !s.later {
+		s.later = true
+		time.AfterFunc(2*pollTime, func() {
+			o.mu.Lock()
+			s.later = false
+			o.mu.Unlock()
+			s.stir()
+		})
+	}
+	return true
+}
+
+// failed ends the queue pair, after the first error. link.mu is held.
+func (s *rdmaSender) failed(err error) {
+	if s.err != nil {
+		return
+	}
+	s.err, s.up = err, false
+	s.qp.Fail()
+	s.stir()
 }
 
 // dequeue removes an op from the head of the queue. mu is held.
@@ -171,6 +224,9 @@ func (o *outbound) dequeue(op *Op) {
 	switch {
 	case op.begun && op.writes == 0:
 		o.arrived(op)
+	case op.told: // its frame comes before the Release
+		op.to.writing--
+		op.to.releaseIdle()
 	case !op.begun:
 		o.node.fabric.release(&op.from)
 		op.unlend()
@@ -188,7 +244,11 @@ func (s *rdmaSender) giveUp() {
 	var again []*Op
 	for ; s.first < s.next; s.first++ {
 		p := s.posted[s.first%sendDepth]
-		if p.op.writes--; p.op.writes == 0 && !p.op.queued {
+		if p.op == nil {
+			op := newOp(p.to, bytes.Clone(s.place(s.first, p.bytes)), p.at, SendOptions{})
+			op.told = true
+			again = append(again, op)
+		} else if p.op.writes--; p.op.writes == 0 && !p.op.queued {
 			again = append(again, p.op)
 		}
 	}

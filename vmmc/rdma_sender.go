@@ -35,6 +35,7 @@ type rdmaSender struct {
 	// link.mu protects what follows.
 	up      bool
 	holder  *lease.Holder
+	later   bool               // a timer will make run wait for completions
 	none    bool               // the exporter has no RDMA
 	posted  [sendDepth]posting // by ID modulo sendDepth
 	first   uint64             // ID of the oldest posting
@@ -43,10 +44,14 @@ type rdmaSender struct {
 	err     error              // the first of a write
 }
 
-// posting is a write that was posted.
+// posting is a write that was posted: of an op, or else a short message that Send has told to be sent.
 type posting struct {
 	op   *Op
 	done bool
+
+	to    *Import // of a short message
+	at    uint64
+	bytes int
 }
 
 // remoteRegion is where an export can be written to.
@@ -121,11 +126,11 @@ func (o *outbound) attempt(dev device, number uint64) (worked bool, err error) {
 	case <-o.ended:
 	}
 	err = errors.Join(err, qp.Close())
-	s.unmapCopies()
 	o.mu.Lock()
 	none := s.none
 	s.giveUp()
 	o.mu.Unlock()
+	s.unmapCopies()
 	o.stir()
 	if none {
 		return false, nil

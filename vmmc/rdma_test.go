@@ -31,6 +31,15 @@ func throughConnection(i *Import) uint64 {
 	return i.link.count
 }
 
+// arrive sends a message and waits for its arrival.
+func arrive(t *testing.T, i *Import, src string) error {
+	op, err := i.SendAsync([]byte(src), 0, SendOptions{})
+	if err != nil {
+		return err
+	}
+	return op.Wait(testContext(t))
+}
+
 func outside(t *testing.T, n int) []byte {
 	t.Helper()
 	b, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
@@ -89,7 +98,7 @@ func TestRDMAAccessErrorEndsThatConnectionOnly(t *testing.T) {
 			bad.link.mu.Lock()
 			change(&bad.remote)
 			bad.link.mu.Unlock()
-			if err := bad.Send(testContext(t), bytes.Repeat([]byte("!"), 100), 0, SendOptions{}); !errors.Is(err, ErrPeerGone) {
+			if err := arrive(t, bad, strings.Repeat("!", 100)); !errors.Is(err, ErrPeerGone) {
 				t.Errorf("Send: %v", err)
 			}
 			testwait.Receive(t, "the end of the import", bad.Done())
@@ -124,7 +133,7 @@ func TestRDMAKeyIsDeadAfterUnexport(t *testing.T) {
 	second.link.mu.Lock()
 	second.remote = dead
 	second.link.mu.Unlock()
-	if err := second.Send(testContext(t), []byte("!"), 0, SendOptions{}); !errors.Is(err, ErrPeerGone) {
+	if err := arrive(t, second, "!"); !errors.Is(err, ErrPeerGone) {
 		t.Errorf("Send: %v", err)
 	}
 	if bytes.Contains(memory, []byte("!")) {

@@ -17,6 +17,14 @@ func (i *Import) Send(ctx context.Context, src []byte, off uint64, o SendOptions
 	if i.shared && !o.Notify {
 		return i.copy(src, off)
 	}
+	if len(src) > 0 && len(src) <= copyBytes && !o.Notify {
+		if err := i.bounds(src, off); err != nil {
+			return err
+		}
+		if i.short(src, off) {
+			return nil
+		}
+	}
 	op, err := i.begin(src, off, o, true)
 	if err != nil {
 		return err

@@ -76,7 +76,9 @@ func Read(r io.Reader) (f Frame, err error) {
 }
 
 // widths are the bytes of each field but name.
-var widths = [...]int{version: 2, shared: 1, code: 1, tag: 2, export: 4, number: 8, offset: 8, size: 8, count: 8, key: 4}
+var widths = [...]int{
+	version: 2, shared: 1, code: 1, tag: 2, export: 4, number: 8, offset: 8, size: 8, count: 8, key: 4,
+}
 
 func decode(t Type, b []byte) (f Frame, err error) {
 	f.Type = t

@@ -18,12 +18,12 @@ const (
 	Ack                      // to the importer: the first Count Data and Notify frames have arrived
 	Ping                     // I am here
 	Bye                      // the last one: this node closes
-	Endpoint                 // a queue pair of attempt Number to use RDMA: Name says where it is. The exporter answers with its own
-	Region                   // to the importer: Number is registered: its bytes begin at address Offset, with the remote key Key
+	Endpoint                 // attempt Number to use RDMA: Name says where the queue pair is. The answer is another
+	Region                   // to the importer: Number is registered from address Offset, with the remote key Key
 	Lease                    // to the exporter: register Number for RDMA, and answer with Region
 	Recall                   // to the importer: Yield Number as soon as nothing is on its way to it
 	Yield                    // to the exporter: nothing is on its way to Number by RDMA, deregister it
-	Down                     // attempt Number is over, for the reason Code; from the exporter: nothing of it lands any more
+	Down                     // attempt Number is over, for the reason Code. The answer: nothing of it lands any more
 	types
 )
 
