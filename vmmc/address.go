@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
+	"pinwheel/internal/unixsocket"
+	"pinwheel/vmmc/broker"
+	"pinwheel/vmmc/internal/identity"
 	"pinwheel/vmmc/internal/protocol"
 )
 
@@ -17,9 +19,11 @@ const unknownUID = -1
 
 // endpoint is an address, taken apart, and what this node proves there.
 type endpoint struct {
-	network, address string
-	tls              *tls.Config // nil for Unix sockets
+	network, address string      // as package net takes them; node: through the broker
+	tls              *tls.Config // nil on this machine
 	local            bool        // peers are this user, on this machine
+	broker           string      // socket of the broker
+	target           broker.Target
 }
 
 // endpoint says how to reach an address, or how to be reached there.
@@ -30,8 +34,10 @@ func (n *Node) endpoint(a string) (e endpoint, err error) {
 	case network == "unix" && address != "":
 		e.local = true
 		return e, nil
+	case network == "node":
+		return n.atBroker(a, address)
 	case network != "tcp":
-		return e, fmt.Errorf("%w %q: write unix:PATH or tcp:HOST:PORT", ErrAddress, a)
+		return e, fmt.Errorf("%w %q: write unix:PATH, node:NAME or tcp:HOST:PORT", ErrAddress, a)
 	}
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -39,7 +45,7 @@ func (n *Node) endpoint(a string) (e endpoint, err error) {
 	}
 	switch {
 	case n.opt.Certificate != nil:
-		e.tls = certificates(&n.opt, host)
+		e.tls = identity.Certificates(n.opt.Certificate, n.opt.Authorities, host)
 		return e, nil
 	case n.opt.Token == "" && !loopback(host):
 		return e, fmt.Errorf("%w %q: beyond this machine a certificate or a token is needed", ErrAddress, a)
@@ -51,8 +57,36 @@ func (n *Node) endpoint(a string) (e endpoint, err error) {
 			return e, fmt.Errorf("vmmc: token of this user for %s: %w", a, err)
 		}
 	}
-	e.tls, err = tokenTLS(token)
+	e.tls, err = identity.Token(token)
 	return e, err
+}
+
+// atBroker is the endpoint of node:NAME, which is a name of this user, or of node:UID/NAME, or of either with the
+// address of another node's broker: node:NAME@HOST:PORT.
+func (n *Node) atBroker(a, name string) (e endpoint, err error) {
+	e = endpoint{network: "node", broker: n.opt.Broker, target: broker.Target{UID: uint32(os.Geteuid())}}
+	name, host, elsewhere := strings.Cut(name, "@")
+	if elsewhere {
+		if _, _, err := net.SplitHostPort(host); err != nil {
+			return e, fmt.Errorf("%w %q: %w", ErrAddress, a, err)
+		}
+		e.target.Host = host
+	}
+	if user, rest, other := strings.Cut(name, "/"); other {
+		uid, err := strconv.ParseUint(user, 10, 32)
+		if err != nil {
+			return e, fmt.Errorf("%w %q: write node:NAME or node:UID/NAME", ErrAddress, a)
+		}
+		e.target.UID, name = uint32(uid), rest
+	}
+	e.target.Name = name
+	if name == "" || len(name) > broker.MaxName {
+		return e, fmt.Errorf("%w %q: a name of 1 to %d bytes is needed", ErrAddress, a, broker.MaxName)
+	}
+	if e.broker == "" {
+		e.broker = broker.Socket()
+	}
+	return e, nil
 }
 
 func loopback(host string) bool {
@@ -69,23 +103,15 @@ func (e *endpoint) identify(c net.Conn) (who protocol.Identity, err error) {
 	}
 	switch c := c.(type) {
 	case *net.UnixConn:
-		var cred *unix.Ucred
-		raw, err := c.SyscallConn()
+		cred, err := unixsocket.Peer(c)
 		if err != nil {
-			return who, err
-		}
-		// SO_PEERCRED: unix(7). The kernel noted who called connect or listen.
-		err2 := raw.Control(func(fd uintptr) {
-			cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-		})
-		if err != nil || err2 != nil {
-			return who, fmt.Errorf("%w: SO_PEERCRED: %v, %v", ErrIdentity, err, err2)
+			return who, fmt.Errorf("%w: %w", ErrIdentity, err)
 		}
 		if int64(cred.Uid) != who.UID {
 			return who, fmt.Errorf("%w: process %d belongs to user %d", ErrIdentity, cred.Pid, cred.Uid)
 		}
 	case *tls.Conn:
-		who.Name = certifiedName(c.ConnectionState())
+		who.Name = identity.CertifiedName(c.ConnectionState())
 	}
 	return who, nil
 }

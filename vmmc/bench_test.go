@@ -84,6 +84,7 @@ func bothWays(b *testing.B, tr transport) *opposite {
 		if p.to[k], err = p.nodes[1-k].Import(context.Background(), 1, p.nodes[k].Addresses()[0]); err != nil {
 			b.Fatal(err)
 		}
+		tr.settle(b, p.to[k])
 	}
 	return &p
 }
@@ -122,7 +123,7 @@ func (p *opposite) automatic(b *testing.B, to int) func(uint64) {
 
 // BenchmarkLatency is a word to and fro: two messages. The receiver looks at its memory.
 func BenchmarkLatency(b *testing.B) {
-	for _, tr := range []transport{transports[0], transports[2]} {
+	for _, tr := range []transport{transports[0], transports[2], transports[4]} {
 		name := strings.ReplaceAll(tr.name, " ", "-")
 		b.Run("AU/"+name, func(b *testing.B) { wordThereAndBack(b, tr, (*opposite).automatic) })
 		b.Run("DU/"+name, func(b *testing.B) { wordThereAndBack(b, tr, (*opposite).deliberate) })
@@ -199,7 +200,7 @@ func sockets(b *testing.B, network string) (c, s net.Conn) {
 // BenchmarkBandwidth is a stream of messages, with all that their receiver must do: for vmmc, nothing.
 func BenchmarkBandwidth(b *testing.B) {
 	for _, size := range []int{8, 4096, 1 << 20} {
-		for _, tr := range []transport{transports[0], transports[1], transports[2]} {
+		for _, tr := range []transport{transports[0], transports[1], transports[2], transports[4]} {
 			name := strings.ReplaceAll(tr.name, " ", "-") + "/" + sizeName(size)
 			b.Run("DU/"+name, func(b *testing.B) { benchmarkSend(b, tr, size, SendOptions{}) })
 			if size == 8 {

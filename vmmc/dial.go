@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 	"time"
+
+	"pinwheel/vmmc/broker"
 )
 
 // dialing is a connection to an exporter, or somebody's attempt to make one.
@@ -38,6 +40,7 @@ func (n *Node) connect(ctx context.Context, address string) (*outbound, error) {
 func permanent(err error) bool {
 	var remote *net.OpError // of crypto/tls: an alert
 	return errors.Is(err, ErrAddress) || errors.Is(err, ErrIdentity) || errors.Is(err, ErrClosed) ||
+		errors.Is(err, broker.ErrNone) || errors.Is(err, broker.ErrRefused) ||
 		errors.As(err, &remote) && remote.Op == "remote error" || errors.As(err, new(*tls.CertificateVerificationError))
 }
 
@@ -78,14 +81,26 @@ func (n *Node) connectOnce(ctx context.Context, address string) (*outbound, erro
 	return d.out, d.err
 }
 
+// dial makes a connection. The broker waits for the exporter that it connects to.
+func (e *endpoint) dial(ctx context.Context) (net.Conn, error) {
+	if e.network == "node" {
+		c, err := broker.Dial(ctx, e.broker, e.target)
+		if err != nil {
+			return nil, err // no *broker.Conn
+		}
+		return c, nil
+	}
+	var d net.Dialer
+	return d.DialContext(ctx, e.network, e.address)
+}
+
 // dial connects, and returns when the exporter said hello.
 func (n *Node) dial(ctx context.Context, address string) (*outbound, error) {
 	e, err := n.endpoint(address)
 	if err != nil {
 		return nil, err
 	}
-	var d net.Dialer
-	c, err := d.DialContext(ctx, e.network, e.address)
+	c, err := e.dial(ctx)
 	if err != nil {
 		return nil, err
 	}

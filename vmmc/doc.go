@@ -25,8 +25,20 @@
 // The address of the exporter chooses the transport. At a Unix socket, an export in memory of Alloc becomes
 // shared memory: the exporter passes its memfd, a message is a copy, and Map makes stores messages. An
 // export of other memory gets its messages through the socket. Over TCP they go through TLS 1.3,
-// by certificates or by a token. Nodes of one user on one machine need neither. Over connections, automatic
-// update finds what has changed by the kernel's write tracking (Linux 6.7). RDMA is not there yet.
+// by certificates or by a token. Nodes of one user on one machine need neither. A name at the broker of a
+// machine (package broker) leads to a Unix socket between two processes; those of other users, if
+// Options.Users lets them in, get no shared memory. To another node it leads over TCP and TLS; only brokers have
+// certificates or tokens then. Over connections, automatic
+// update finds what has changed by the kernel's write tracking (Linux 6.7).
+//
+// If both ends of a TCP connection have an RDMA device, messages become RDMA writes: a moment after the import
+// was granted, and until RDMA fails. The connection carries all the rest, and the messages again while RDMA is
+// down, which Options.Warn hears once. What is sent is registered by a pinwheel.Manager, just in time and by
+// call site; messages of a kilobyte and less are copied. Import.RDMA tells which way messages go.
+//
+// An export is registered for an importer while that has a lease of it: after the import was granted, while it
+// sends, and shortly before its next message is expected. Idle exports pin nothing. A message that comes without a
+// lease goes through the connection. Options.MaxPinned and MaxPeerPinned bound what is registered.
 //
 // # Order
 //
@@ -47,6 +59,10 @@
 // connection, to the byte; a peer that breaks a rule loses its connection, and nothing else changes. Shared
 // memory is between processes of one user, who could do worse to each other: there the importer checks the
 // bounds, and the whole pages of an Alloc are within its reach while it imports.
+//
+// With RDMA, each importer has a protection domain of its own, in which its imports are registered to the byte.
+// A write to anywhere else is refused by the device, and ends the connection of that importer alone. RDMA does
+// not encrypt: Options.NoRDMA keeps messages in TLS.
 //
 // # Failures
 //

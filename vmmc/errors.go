@@ -3,6 +3,8 @@ package vmmc
 import (
 	"errors"
 
+	"pinwheel/vmmc/broker"
+	"pinwheel/vmmc/internal/identity"
 	"pinwheel/vmmc/internal/protocol"
 )
 
@@ -11,7 +13,9 @@ var (
 	// ErrAddress is the error of an address that is none, or that this node has no identity for.
 	ErrAddress = errors.New("vmmc: bad address")
 	// ErrIdentity is the error of a peer that is not who it should be, or who can't prove it.
-	ErrIdentity = errors.New("vmmc: identity refused")
+	ErrIdentity = identity.Err
+	// ErrNoBroker says that no broker runs on this machine, or that it went away.
+	ErrNoBroker = broker.ErrNone
 )
 
 // Errors of Export and Unexport.
@@ -20,6 +24,8 @@ var (
 	ErrExported = protocol.ErrExported
 	// ErrNotExported says that the export is gone, or on its way.
 	ErrNotExported = protocol.ErrNotExported
+	// ErrTooManyExports says that this node has Options.MaxExports.
+	ErrTooManyExports = errors.New("vmmc: too many exports")
 	// ErrInUse says that memory of Alloc is exported or mapped.
 	ErrInUse = errors.New("vmmc: memory in use")
 )

@@ -10,15 +10,18 @@ import (
 	"time"
 
 	"pinwheel/mem"
+	"pinwheel/vmmc/broker"
 	"pinwheel/vmmc/internal/protocol"
 )
 
 // Permissions say who may import an export (§3). The zero value permits nobody.
 type Permissions struct {
 	// Peers are names: of certificates, or those that peers give themselves, if a token or the user of this
-	// machine is all the identity that they have.
+	// machine is all the identity that they have. Those of another user's processes begin with its number: 1000/NAME;
+	// those of another node's processes end with its name: NAME@NODE.
 	Peers []string
-	// UIDs are users of this machine. They are known of peers at Unix sockets, and of those with the TokenFile.
+	// UIDs are users of this machine. They are known of peers at Unix sockets, of those that the broker
+	// connects, and of those with the TokenFile.
 	UIDs []uint32
 	// MaxImporters is how many may import at a time. 0 stands for 256.
 	MaxImporters int
@@ -48,6 +51,7 @@ type Export struct {
 
 	// Node.mu protects what follows.
 	queue      protocol.Queue
+	counts     broker.Received
 	rings      []*ringReader // of importers that share the memory
 	handler    func(Notification)
 	handling   bool          // a goroutine calls handlers
@@ -73,6 +77,9 @@ func (n *Node) Export(id uint32, memory []byte, p Permissions, o ExportOptions) 
 	defer n.mu.Unlock()
 	if n.closed {
 		return nil, ErrClosed
+	}
+	if len(n.exports) >= n.opt.MaxExports {
+		return nil, fmt.Errorf("%w: %d", ErrTooManyExports, len(n.exports))
 	}
 	e := &Export{node: n, id: id, memory: memory, gone: make(chan struct{}), changed: make(chan struct{})}
 	e.queue.Coalesce = o.Coalesce

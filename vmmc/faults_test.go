@@ -27,10 +27,22 @@ func peerProcess(role, dir string) {
 			os.Exit(1)
 		}
 	}
+	if role == "stranger" {
+		fail(strange(dir))
+		testwait.Ready()
+	}
 	address := "unix:" + filepath.Join(dir, role)
-	n, err := Open(Options{Name: role, Listen: []string{address}})
+	o := Options{Name: role}
+	if role == "named" {
+		address, o.Broker = "node:named", dir
+	}
+	o.Listen = []string{address}
+	n, err := Open(o)
 	fail(err)
 	switch role {
+	case "named":
+		_, err := n.Export(1, make([]byte, 100), Permissions{UIDs: []uint32{uint32(os.Geteuid())}}, ExportOptions{})
+		fail(err)
 	case "receiver": // exports 1, in shared memory, and 2, which is not shared
 		memory, err := n.Alloc(1 << 20)
 		fail(err)

@@ -26,11 +26,18 @@ type Import struct {
 
 	over atomic.Bool // there is an err: copies look here
 
+	sends, sentBytes atomic.Uint64 // messages
+
 	// link.mu protects what follows.
-	err       error // why nothing can be sent
-	notifying []*Op // that wait for a credit
-	ring      *ring // nil: notifications go through the connection
-	bell      int   // of the ring
+	err       error  // why nothing can be sent
+	errors    uint64 // messages that failed
+	notifying []*Op  // that wait for a credit
+	ring      *ring  // nil: notifications go through the connection
+	bell      int    // of the ring
+	remote    remoteRegion
+	lessee    *rdmaSender // whose Holder knows the import
+	writing   int         // messages by RDMA that are on their way
+	releasing bool        // once none of these is
 
 	// mu lets the memory be unmapped after the last copy into it. It is taken before all other locks.
 	mu       sync.RWMutex
@@ -123,6 +130,7 @@ func (i *Import) granted(f *wire.Frame, fds []int) (err error) {
 		}
 		i.shared = true
 	}
+	i.lease()
 	close(i.ready)
 	return nil
 }
@@ -131,6 +139,9 @@ func (i *Import) granted(f *wire.Frame, fds []int) (err error) {
 func (i *Import) end(err error) {
 	if i.err != nil {
 		return
+	}
+	if i.bytes > 0 {
+		i.link.past.Add(i.counts())
 	}
 	i.err = err
 	i.over.Store(true)
@@ -173,9 +184,21 @@ func (i *Import) release() {
 	i.unmap()
 	o := i.link
 	o.mu.Lock()
-	o.importer.Release(i.number)
-	delete(o.imports, i.number)
-	o.mu.Unlock()
+	defer o.mu.Unlock()
+	i.releasing = true
+	i.releaseIdle()
+}
+
+// releaseIdle gives an import back that sends nothing more, once no write of it is on its way: the exporter
+// would refuse it. link.mu is held.
+func (i *Import) releaseIdle() {
+	if i.releasing && i.writing == 0 {
+		if s := i.link.rdma; s != nil && s == i.lessee {
+			s.holder.Remove(i.number)
+		}
+		i.link.importer.Release(i.number)
+		delete(i.link.imports, i.number)
+	}
 }
 
 // Unimport ends an import (§4.5): nothing can be sent through it any more, and its proxy addresses are free.

@@ -5,11 +5,15 @@ import (
 	"crypto/tls"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"os"
 	"slices"
+	"strings"
 	"time"
 
+	"pinwheel/vmmc/broker"
 	"pinwheel/vmmc/internal/protocol"
 	"pinwheel/vmmc/internal/wire"
 )
@@ -17,13 +21,19 @@ import (
 // inbound is the connection of an importer to this node.
 type inbound struct {
 	*stream
-	node  *Node
-	who   protocol.Identity
-	local bool          // descriptors can be sent
-	link  protocol.Link // 0 until it said hello
+	node   *Node
+	who    protocol.Identity
+	local  bool           // descriptors can be sent
+	origin *broker.Origin // as the broker says; nil: it came without one
+	link   protocol.Link  // 0 until it said hello
 	// Node.mu protects these.
 	sharing *sharing // of the grant that is being made
 	rings   map[uint64]*ringReader
+	granted map[uint64]uint32 // exports that do not share memory, by import
+
+	// rdma is nil while RDMA is down. Only the reader sets it, with Node.mu held.
+	rdma     *rdmaReceiver
+	unusable bool // RDMA, and a line said so; only the reader uses it
 }
 
 // accept serves those who connect until the listener is closed.
@@ -103,7 +113,12 @@ func (n *Node) serve(c net.Conn, e endpoint) {
 		n.mu.Unlock()
 	}()
 	_, local := c.(*net.UnixConn)
-	in := &inbound{stream: newStream(c, &n.opt), node: n, who: who, local: local, rings: map[uint64]*ringReader{}}
+	local = local && who.UID == int64(os.Geteuid()) // no memory for other users: they could leave the export's bounds
+	in := &inbound{stream: newStream(c, &n.opt), node: n, who: who, local: local, rings: map[uint64]*ringReader{},
+		granted: map[uint64]uint32{}}
+	if made, ok := raw.(*broker.Conn); ok {
+		in.origin = &made.Peer
+	}
 	stop := context.AfterFunc(n.ctx, in.bye)
 	defer stop()
 	written := make(chan struct{})
@@ -111,6 +126,9 @@ func (n *Node) serve(c net.Conn, e endpoint) {
 	in.read(in.hello, in.handle)
 	<-written
 	if err := in.reason(); errors.Is(err, protocol.ErrProtocol) || errors.Is(err, wire.ErrMalformed) {
+		n.mu.Lock()
+		n.total.Violations++
+		n.mu.Unlock()
 		n.warn("the connection of %q at %v was ended: %v", in.who.Name, from, err)
 	}
 	in.down()
@@ -120,6 +138,10 @@ func (n *Node) serve(c net.Conn, e endpoint) {
 func (n *Node) authenticate(
 	c net.Conn, e endpoint, side func(net.Conn, *tls.Config) *tls.Conn,
 ) (net.Conn, protocol.Identity, error) {
+	made, introduced := c.(*broker.Conn)
+	if introduced {
+		c, e.tls = made.Conn, made.TLS
+	}
 	if e.tls != nil {
 		t := side(c, e.tls)
 		ctx, cancel := context.WithTimeout(n.ctx, min(n.opt.Heartbeat, handshakeTimeout))
@@ -130,6 +152,13 @@ func (n *Node) authenticate(
 		}
 		c = t
 	}
+	if introduced {
+		who := protocol.Identity{UID: unknownUID}
+		if made.Peer.Node == "" {
+			who.UID = int64(made.Peer.UID)
+		}
+		return c, who, nil
+	}
 	who, err := e.identify(c)
 	if err != nil {
 		c.Close()
@@ -137,9 +166,30 @@ func (n *Node) authenticate(
 	return c, who, err
 }
 
+// qualify makes what a process of another user or node calls itself a name that nobody else can have.
+func (in *inbound) qualify() error {
+	o := in.origin
+	stranger := o.Node != "" || int64(o.UID) != int64(os.Geteuid())
+	if stranger && strings.ContainsAny(in.who.Name, "/@") {
+		return fmt.Errorf("%w: %q has / or @", ErrIdentity, in.who.Name)
+	}
+	if int64(o.UID) != int64(os.Geteuid()) {
+		in.who.Name = fmt.Sprintf("%d/%s", o.UID, in.who.Name)
+	}
+	if o.Node != "" {
+		in.who.Name += "@" + o.Node
+	}
+	return nil
+}
+
 func (in *inbound) hello(f *wire.Frame) error {
 	if in.who.Name == "" {
 		in.who.Name = f.Name
+	}
+	if in.origin != nil {
+		if err := in.qualify(); err != nil {
+			return err
+		}
 	}
 	n := in.node
 	n.mu.Lock()
@@ -157,6 +207,16 @@ func (in *inbound) hello(f *wire.Frame) error {
 // handle takes a frame of the importer. The bytes of a message go from the connection into the export.
 func (in *inbound) handle(f *wire.Frame) error {
 	n := in.node
+	switch f.Type {
+	case wire.Endpoint, wire.Down:
+		return in.introduce(f)
+	case wire.Lease, wire.Yield:
+		return in.lease(f)
+	case wire.Release:
+		if err := in.ungrant(f.Number); err != nil {
+			return err
+		}
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch f.Type {
@@ -166,6 +226,7 @@ func (in *inbound) handle(f *wire.Frame) error {
 			return err
 		}
 		e := n.exports[id]
+		e.counts.ReceivedBytes += f.Bytes
 		n.mu.Unlock()
 		in.arrived++
 		err = in.deliver(e.memory[f.Offset:][:f.Bytes])
@@ -201,6 +262,7 @@ func (in *inbound) notification(number uint64, e entry) error {
 	f := wire.Frame{Type: wire.Notify, Number: number, Offset: e.offset, Bytes: e.bytes}
 	id, err := in.node.exporter.Receive(in.link, &f)
 	if err == nil {
+		in.node.exports[id].counts.Notifications++
 		in.node.exports[id].notified(protocol.Notification{
 			From: protocol.Grant{Link: in.link, Number: number}, Peer: in.who.Name,
 			Tag: uint16(e.tag), Offset: e.offset, Bytes: e.bytes, Count: 1,
@@ -212,6 +274,7 @@ func (in *inbound) notification(number uint64, e entry) error {
 // down takes back what the importer had. Nothing that it sent is on its way any more. But memory that it
 // shares is its own to write as long as it lives: only its own end of the connection tells that it does not.
 func (in *inbound) down() {
+	in.closeRDMA()
 	n := in.node
 	n.mu.Lock()
 	defer n.mu.Unlock()

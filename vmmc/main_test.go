@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"fmt"
 	"math/big"
 	"net"
 	"os"
@@ -15,18 +16,56 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/atomic"
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
 	"pinwheel/internal/testwait"
+	"pinwheel/verbs/rdma/rdmatest"
+	"pinwheel/vmmc/broker"
 )
 
 func TestMain(m *testing.M) {
 	if role := os.Getenv("VMMC_TEST_PEER"); role != "" {
+		if role, rdma := strings.CutPrefix(role, "rdma "); rdma {
+			rdmaPeerProcess(role, os.Getenv("VMMC_TEST_DIR"))
+		}
 		peerProcess(role, os.Getenv("VMMC_TEST_DIR"))
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(withBroker{m})
 }
+
+// testBroker is the socket of the broker of all tests but those that stop it.
+var testBroker string
+
+// withBroker runs tests beside a broker.
+type withBroker struct{ *testing.M }
+
+func (m withBroker) Run() int {
+	dir, err := os.MkdirTemp("", "vmmc")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o711); err != nil { // for other users
+		panic(err)
+	}
+	testBroker = filepath.Join(dir, "b")
+	l, err := broker.Listen(testBroker, true)
+	if err != nil {
+		panic(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- broker.Serve(ctx, l, broker.Options{AllUsers: true}) }()
+	defer func() { cancel(); <-ended }()
+	return m.M.Run()
+}
+
+// lastName makes the names of exporters different.
+var lastName atomic.Int64
+
+func brokerName(testing.TB) string { return fmt.Sprintf("node:exporter %d", lastName.Inc()) }
 
 // testContext returns a context that ends with the test, or when that waits for too long.
 func testContext(t testing.TB) context.Context {
@@ -82,12 +121,19 @@ var transports = []transport{
 	{"shared memory", true, func(_ testing.TB, name string) Options { return Options{Name: name} }, socket},
 	{"unix socket", false, func(_ testing.TB, name string) Options { return Options{Name: name} }, socket},
 	{"tcp with token", true, func(_ testing.TB, name string) Options {
-		return Options{Name: name, Token: testToken}
+		return Options{Name: name, Token: testToken, NoRDMA: true}
 	}, loopbackPort},
 	{"tcp with certificates", false, func(t testing.TB, name string) Options {
 		c := certificateOf(t, name)
-		return Options{Certificate: &c, Authorities: testAuthority.pool}
+		return Options{Certificate: &c, Authorities: testAuthority.pool, NoRDMA: true}
 	}, loopbackPort},
+	{"rdma", true, func(t testing.TB, name string) Options {
+		rdmatest.Need(t)
+		return Options{Name: name, Token: testToken}
+	}, loopbackPort},
+	{"broker", true, func(_ testing.TB, name string) Options {
+		return Options{Name: name, Broker: testBroker}
+	}, brokerName},
 }
 
 // authority issues the certificates of tests.
@@ -195,7 +241,16 @@ func (w *world) imports(t testing.TB, id uint32) *Import {
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.settle(t, i)
 	return i
+}
+
+// settle waits until messages go the way that the transport is about: at first they go through the connection.
+func (tr transport) settle(t testing.TB, i *Import) {
+	t.Helper()
+	if tr.name == "rdma" {
+		testwait.Until(t, "RDMA to the export", i.RDMA)
+	}
 }
 
 // pair is export 1 of size bytes, and its import.

@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"sync"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"pinwheel/internal/fault"
+	"pinwheel/internal/unixsocket"
+	"pinwheel/vmmc/broker"
+	"pinwheel/vmmc/internal/lease"
 	"pinwheel/vmmc/internal/protocol"
 	"pinwheel/vmmc/internal/wire"
 )
@@ -29,6 +30,7 @@ type Node struct {
 	mu         sync.Mutex
 	closed     bool
 	exporter   *protocol.Exporter
+	lessor     *lease.Lessor
 	inbound    map[protocol.Link]*inbound
 	lastLink   protocol.Link
 	accepted   int        // connections whose peers have proved who they are
@@ -38,9 +40,11 @@ type Node struct {
 	blocks     []*block
 	proxies    []proxy
 	warnings   int
+	total      broker.Totals    // without what is exported and imported now
 	hooks      map[*func()]bool // of OnClose
 
 	tracker tracker
+	fabric  fabric
 }
 
 // Open makes a Node and listens at its addresses. It fails if the options make no sense, or if there is no
@@ -53,6 +57,7 @@ func Open(o Options) (*Node, error) {
 		opt: o, inbound: map[protocol.Link]*inbound{}, exports: map[uint32]*Export{}, outbound: map[string]*dialing{},
 	}
 	n.ctx, n.close = context.WithCancel(context.Background())
+	n.lessor = lease.NewLessor((*lessorDriver)(n), lease.Limits{Bytes: o.MaxPinned, PeerBytes: o.MaxPeerPinned})
 	n.exporter = protocol.NewExporter((*exporterDriver)(n))
 	for _, a := range o.Listen {
 		if err := n.listen(a); err != nil {
@@ -67,8 +72,13 @@ func (n *Node) listen(address string) error {
 	if err != nil {
 		return err
 	}
-	l, err := net.Listen(e.network, e.address)
-	if errors.Is(err, syscall.EADDRINUSE) && e.network == "unix" && abandoned(e.address) {
+	var l net.Listener
+	switch e.network {
+	case "unix":
+		l, err = unixsocket.Listen(e.network, e.address)
+	case "node":
+		l, err = n.register(e)
+	default:
 		l, err = net.Listen(e.network, e.address)
 	}
 	if err != nil {
@@ -77,15 +87,6 @@ func (n *Node) listen(address string) error {
 	n.listeners = append(n.listeners, l)
 	n.tasks.Go(func() { n.accept(l, e) })
 	return nil
-}
-
-// abandoned removes the socket of a process that was killed, and tells whether it was that.
-func abandoned(path string) bool {
-	c, err := net.Dial("unix", path)
-	if err == nil {
-		c.Close()
-	}
-	return errors.Is(err, syscall.ECONNREFUSED) && os.Remove(path) == nil
 }
 
 // Addresses returns where importers find this node: those of Options.Listen, with the ports that the
@@ -141,7 +142,7 @@ func (n *Node) Close() error {
 		errs = append(errs, b.free())
 	}
 	n.blocks = nil
-	errs = append(errs, n.tracker.close())
+	errs = append(errs, n.tracker.close(), n.fabric.close())
 	return errors.Join(errs...)
 }
 
@@ -196,7 +197,13 @@ type exporterDriver Node
 // Send queues a frame for an importer. What a grant of shared memory needs goes along with it.
 func (d *exporterDriver) Send(to protocol.Link, f *wire.Frame) {
 	in := d.inbound[to]
+	if f.Type == wire.Deny {
+		d.total.Refused++
+	}
 	var fds []int
+	if f.Type == wire.Grant && !f.Shared {
+		in.granted[f.Number] = f.Export
+	}
 	if f.Shared {
 		fds = in.sharing.fds
 		in.sharing.reader.start(f.Number)
@@ -209,6 +216,7 @@ func (d *exporterDriver) Send(to protocol.Link, f *wire.Frame) {
 func (d *exporterDriver) Gone(id uint32) {
 	e := d.exports[id]
 	delete(d.exports, id)
+	d.total.Received.Add(e.counts)
 	if e.unreturned {
 		e.err = fault.Contain(e.block.renew)
 	}

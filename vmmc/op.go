@@ -20,9 +20,21 @@ type Op struct {
 	src         []byte // that has not been sent
 	at          uint64 // where it goes
 	more        []piece
-	last        uint64 // place of the last frame in the order of the connection
+	update      bool // of automatic update
+	direct      bool // it goes by RDMA; else through the connection
+	queued      bool // it is in the queue of the connection
+	told        bool // Send has returned: it is sent also after the end of its import
+	polled      bool // Send looks for its completions; it is set before the op is known
+	begun       bool // a write of it was posted, and not given up
+	startNs     int64
+	lessee      *rdmaSender // that has a lease for it
+	rest        []piece     // of RDMA: that has not been posted
+	writes      int         // posted, and not completed
+	last        uint64      // place of the last frame in the order of the connection
 	sent, acked state
 	err         error
+
+	from source // of RDMA
 }
 
 // piece is a part of a message of automatic update.
@@ -49,8 +61,9 @@ func (op *Op) finish(s *state, err error) {
 	if s.reached {
 		return
 	}
-	if op.err == nil {
+	if op.err == nil && err != nil {
 		op.err = err
+		op.to.failed()
 	}
 	s.reached = true
 	close(s.c)
@@ -84,4 +97,13 @@ func (op *Op) Wait(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// size returns the bytes of a message that has not been sent.
+func (op *Op) size() uint64 {
+	n := len(op.src)
+	for _, p := range op.more {
+		n += len(p.src)
+	}
+	return uint64(n)
 }

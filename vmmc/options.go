@@ -5,9 +5,12 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"math"
 	"os"
 	"time"
 
+	"pinwheel"
+	"pinwheel/vmmc/internal/identity"
 	"pinwheel/vmmc/internal/wire"
 )
 
@@ -16,8 +19,17 @@ import (
 type Options struct {
 	// Name is what others know this node by, if no certificate says it. Empty: host name and process.
 	Name string
-	// Listen are the addresses at which importers find this node: unix:PATH or tcp:HOST:PORT.
+	// Listen are the addresses at which importers find this node: unix:PATH, tcp:HOST:PORT, or node:NAME, which
+	// registers a name with the broker of this machine.
 	Listen []string
+	// Broker is the socket of the broker. Empty: that of this user, or else of the machine (broker.Socket).
+	Broker string
+	// Users are other users of this machine whose processes may connect through the broker. Their Permissions are
+	// those of exports, as anybody's.
+	Users []uint32
+	// Nodes are other nodes from which processes of this user, and of Users, may connect through the brokers: by the
+	// names in the certificates of these. "*" stands for all that the broker of this machine lets in.
+	Nodes []string
 
 	// Certificate identifies this node over TCP, to peers whose Authorities issued it. Its first DNS name, or
 	// else its common name, is the name in Permissions. Its usage must allow servers and clients.
@@ -40,16 +52,24 @@ type Options struct {
 	// MaxConnections is how many importers' connections this node accepts at a time. 0 stands for 1024. Those
 	// who have not proved yet who they are don't count: there are 64 of them at most, each for 3 seconds.
 	MaxConnections int
+	// MaxPinned bounds the bytes of exports that are registered for importers over RDMA, in whole pages and for each
+	// importer, and MaxPeerPinned those of one connection. 0 stands for no bound. Messages to what finds no room go
+	// through the connection.
+	MaxPinned, MaxPeerPinned uint64
+	// MaxExports is how many exports there may be at a time. 0 stands for 65536.
+	MaxExports int
+	// NoRDMA carries messages through TCP connections even between nodes that both have an RDMA device.
+	NoRDMA bool
+	// Manager are the options of the Manager that registers what is sent by RDMA, when it is first needed. Its
+	// RDMADevice is also what importers of this node reach; empty: the first one. Its Provider is not used.
+	// An empty Watch stands for auto.
+	Manager pinwheel.Options
 	// Warn gets a line whenever something fails that no caller hears of. nil: standard error.
 	Warn func(message string)
 }
 
 // MaxOps is how many messages of one Node to one exporter may wait at a time.
 const MaxOps = 4096
-
-// minToken is the shortest Token, in bytes. A peer that has not proved anything yet sees a public key that
-// is derived from it, and could try out short ones.
-const minToken = 32
 
 // EnsureDefaults fills in what is zero. It fails if the options make no sense.
 func (o *Options) EnsureDefaults() error {
@@ -60,6 +80,9 @@ func (o *Options) EnsureDefaults() error {
 	o.Heartbeat = cmp.Or(o.Heartbeat, 5*time.Second)
 	o.RevokeTimeout = cmp.Or(o.RevokeTimeout, o.Heartbeat)
 	o.MaxConnections = cmp.Or(o.MaxConnections, 1024)
+	o.MaxPinned = cmp.Or(o.MaxPinned, math.MaxUint64/2)
+	o.MaxPeerPinned = cmp.Or(o.MaxPeerPinned, math.MaxUint64/2)
+	o.MaxExports = cmp.Or(o.MaxExports, 1<<16)
 	if o.Warn == nil {
 		o.Warn = func(m string) { fmt.Fprintln(os.Stderr, "pinwheel: vmmc: "+m) }
 	}
@@ -70,11 +93,11 @@ func (o *Options) EnsureDefaults() error {
 		return fmt.Errorf("%w: a certificate needs authorities for those of peers, and the reverse", ErrIdentity)
 	case o.Certificate != nil && o.Token != "":
 		return fmt.Errorf("%w: either a certificate or a token", ErrIdentity)
-	case o.Token != "" && len(o.Token) < minToken:
-		return fmt.Errorf("%w: a token of %d bytes: it must have %d", ErrIdentity, len(o.Token), minToken)
-	case o.Heartbeat < 10*time.Millisecond || o.RevokeTimeout < 0 || o.MaxConnections < 0:
-		return fmt.Errorf("vmmc: heartbeat %v, revoke timeout %v, %d connections",
-			o.Heartbeat, o.RevokeTimeout, o.MaxConnections)
+	case o.Token != "" && len(o.Token) < identity.MinToken:
+		return fmt.Errorf("%w: a token of %d bytes: it must have %d", ErrIdentity, len(o.Token), identity.MinToken)
+	case o.Heartbeat < 10*time.Millisecond || o.RevokeTimeout < 0 || o.MaxConnections < 0 || o.MaxExports < 0:
+		return fmt.Errorf("vmmc: heartbeat %v, revoke timeout %v, %d connections, %d exports",
+			o.Heartbeat, o.RevokeTimeout, o.MaxConnections, o.MaxExports)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/vmmc/broker"
 	"pinwheel/vmmc/internal/protocol"
 	"pinwheel/vmmc/internal/wire"
 )
@@ -22,12 +23,15 @@ type outbound struct {
 	mu        sync.Mutex
 	importer  *protocol.Importer
 	imports   map[uint64]*Import
-	queue     []*Op  // whose bytes have not all been sent, in order
-	sending   []*Op  // whose last bytes the writer has
-	unacked   []*Op  // whose last frame has its place in the order, by that
-	count     uint64 // of Data and Notify frames that have their place
-	confirmed uint64 // how many of these have arrived
-	down      error  // why nothing can be imported any more
+	queue     []*Op       // whose bytes have not all been sent, in order
+	sending   []*Op       // whose last bytes the writer has
+	unacked   []*Op       // whose last frame has its place in the order, by that
+	count     uint64      // of Data and Notify frames that have their place
+	confirmed uint64      // how many of these have arrived
+	lastData  uint64      // count at the last Data frame
+	rdma      *rdmaSender // nil: RDMA is down
+	down      error       // why nothing can be imported any more
+	past      broker.Sent // through imports that have ended
 }
 
 func newOutbound(n *Node, address string, s *stream) *outbound {
@@ -81,6 +85,9 @@ func (o *outbound) serve(greeted chan struct{}) {
 	var writer sync.WaitGroup
 	o.read(func(*wire.Frame) error {
 		writer.Go(func() { o.write(o) })
+		if o.mayUseRDMA() {
+			writer.Go(o.useRDMA)
+		}
 		close(greeted)
 		return nil
 	}, o.handle)
@@ -98,7 +105,6 @@ func (o *outbound) end(err error) {
 	if d := n.outbound[o.address]; d != nil && d.out == o {
 		delete(n.outbound, o.address)
 	}
-	n.mu.Unlock()
 	o.mu.Lock()
 	o.down = err
 	for _, i := range o.imports {
@@ -110,7 +116,9 @@ func (o *outbound) end(err error) {
 	o.queue, o.sending, o.unacked = nil, nil, nil
 	imports := o.imports
 	o.imports = nil
+	n.total.Sent.Add(o.past) // at the moment at which it leaves n.outbound: Stats never goes back
 	o.mu.Unlock()
+	n.mu.Unlock()
 	for _, i := range imports {
 		i.unmap()
 	}
@@ -146,8 +154,11 @@ func (o *outbound) handle(f *wire.Frame) error {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if f.Type == wire.Ack {
+	switch f.Type {
+	case wire.Ack:
 		return o.acked(f.Count)
+	case wire.Endpoint, wire.Region, wire.Recall, wire.Down:
+		return o.introduced(f)
 	}
 	event, err := o.importer.Receive(f)
 	if event != protocol.Granted {
@@ -187,10 +198,11 @@ func (o *outbound) acked(count uint64) error {
 		o.unacked[0].finish(&o.unacked[0].acked, nil)
 		o.unacked = o.unacked[1:]
 	}
+	o.post()
 	return nil
 }
 
-// next is the source of the writer: the next bytes of the oldest ops, as many as there is room for.
+// next gives the writer the next bytes of the oldest ops, as many as there is room for.
 func (o *outbound) next(b []byte) []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -200,9 +212,12 @@ func (o *outbound) next(b []byte) []byte {
 	for len(o.queue) > 0 {
 		op := o.queue[0]
 		i := op.to
-		if op.err != nil || i.err != nil {
+		if op.direct || o.writing() {
+			break // post goes on from here, or has to end first
+		}
+		if op.err != nil || i.err != nil && !op.told {
 			op.fail(i.err)
-			o.queue = o.queue[1:]
+			o.dequeue(op)
 			continue
 		}
 		n := min(len(op.src), wire.MaxChunk)
@@ -214,6 +229,7 @@ func (o *outbound) next(b []byte) []byte {
 			b = append(b, op.src[:n]...)
 			op.src, op.at = op.src[n:], op.at+uint64(n)
 			o.count++
+			o.lastData = o.count
 		}
 		if len(op.src) == 0 && len(op.more) > 0 {
 			op.src, op.at, op.more = op.more[0].src, op.more[0].at, op.more[1:]
@@ -221,7 +237,7 @@ func (o *outbound) next(b []byte) []byte {
 		if len(op.src) > 0 {
 			continue
 		}
-		o.queue = o.queue[1:]
+		o.dequeue(op)
 		o.sending = append(o.sending, op)
 		if op.notify {
 			break // the notification has its place before what follows: written takes care of it
@@ -255,6 +271,7 @@ func (o *outbound) written() {
 		}
 	}
 	o.sending = nil
+	o.post()
 }
 
 // notify sends the notification of an op whose bytes are with the exporter, or on their way in order. mu is

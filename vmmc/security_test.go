@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pinwheel/internal/testwait"
+	"pinwheel/vmmc/internal/identity"
 	"pinwheel/vmmc/internal/protocol"
 	"pinwheel/vmmc/internal/wire"
 )
@@ -101,7 +102,7 @@ func TestTokenFileIsForItsOwnerAlone(t *testing.T) {
 	}
 	all.Wait()
 	n := 0
-	made.Range(func(k, _ any) bool { n++; return len(k.(string)) >= minToken })
+	made.Range(func(k, _ any) bool { n++; return len(k.(string)) >= identity.MinToken })
 	if files, err := os.ReadDir(dir); n != 1 || len(files) != 1 || err != nil {
 		t.Errorf("%d tokens, in %v, %v", n, files, err)
 	}

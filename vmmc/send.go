@@ -10,16 +10,26 @@ import (
 // wait for anybody to look at it. Messages through one Import arrive in the order of their Sends, each
 // notification after its message. While a message arrives its bytes come in any order.
 //
-// With ErrBounds nothing was sent. After any other error, and after the end of ctx, some of it may have been.
+// With ErrBounds nothing was sent. After any other error, and after the end of ctx, some of it may have been,
+// and a device may read src for a moment longer: what it reads belongs to the message.
 // Without Notify, shared memory costs a copy, no system call and no allocation.
 func (i *Import) Send(ctx context.Context, src []byte, off uint64, o SendOptions) error {
 	if i.shared && !o.Notify {
 		return i.copy(src, off)
 	}
-	op, err := i.SendAsync(src, off, o)
+	if len(src) > 0 && len(src) <= copyBytes && !o.Notify {
+		if err := i.bounds(src, off); err != nil {
+			return err
+		}
+		if i.short(src, off) {
+			return nil
+		}
+	}
+	op, err := i.begin(src, off, o, true)
 	if err != nil {
 		return err
 	}
+	i.link.poll(op)
 	select {
 	case <-op.sent.c:
 		return op.Err()
@@ -34,10 +44,16 @@ func (i *Import) Send(ctx context.Context, src []byte, off uint64, o SendOptions
 // SendAsync begins Send. src must not change until the Op is Sent. It fails at once with ErrBounds, with
 // ErrTooManyOps, or if the import has ended.
 func (i *Import) SendAsync(src []byte, off uint64, o SendOptions) (*Op, error) {
+	return i.begin(src, off, o, false)
+}
+
+// begin begins a message. Whoever says that it is polled calls poll.
+func (i *Import) begin(src []byte, off uint64, o SendOptions, polled bool) (*Op, error) {
 	if err := i.bounds(src, off); err != nil {
 		return nil, err
 	}
 	op := newOp(i, src, off, o)
+	op.polled = polled
 	l := i.link
 	if i.shared {
 		if err := i.copy(src, off); err != nil {
@@ -63,19 +79,35 @@ func (i *Import) SendAsync(src []byte, off uint64, o SendOptions) (*Op, error) {
 	return op, nil
 }
 
-// enqueue gives a message to the writer of the connection.
+// enqueue sends a message by RDMA, or gives it to the writer of the connection.
 func (i *Import) enqueue(op *Op) error {
 	l := i.link
+	l.prepare(op)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	var err error
 	switch {
 	case i.err != nil:
-		return i.err
+		err = i.err
 	case len(l.queue) >= MaxOps || op.notify && len(i.notifying) >= MaxOps:
-		return ErrTooManyOps
+		err = ErrTooManyOps
 	}
+	if err != nil || !op.direct || op.lessee != l.rdma || !i.rdma() {
+		l.node.fabric.release(&op.from)
+		op.unlend()
+		op.direct = false
+	}
+	if err != nil {
+		return err
+	}
+	op.queued = true
 	l.queue = append(l.queue, op)
-	l.stir()
+	i.sent(op.size())
+	if op.direct {
+		l.post()
+	} else {
+		l.stir()
+	}
 	return nil
 }
 
@@ -99,5 +131,6 @@ func (i *Import) copy(src []byte, off uint64) error {
 	}
 	copy(i.memory.bytes[off:], src)
 	i.mu.RUnlock()
+	i.sent(uint64(len(src)))
 	return nil
 }

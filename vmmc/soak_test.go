@@ -78,6 +78,7 @@ func TestSoakNothingIsLeftOfWhatIsGone(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				w.settle(t, i)
 				_, err = i.Proxy()
 				m, err2 := i.Map(0, local, MapOptions{})
 				if err := errors.Join(err, err2); err != nil {

@@ -9,22 +9,22 @@ import (
 	"pinwheel/vmmc/internal/wire"
 )
 
-// source gives the writer of a stream the messages to send.
-type source interface {
+// messages gives the writer of a stream the messages to send.
+type messages interface {
 	// next appends a message to b, if there is one and no frame is queued before it.
 	next(b []byte) []byte
 	// written says that what next appended has been sent out.
 	written()
 }
 
-// nothing is the source of a stream on which only frames are sent.
+// nothing is for a stream on which only frames are sent.
 type nothing struct{}
 
 func (nothing) next(b []byte) []byte { return b }
 func (nothing) written()             {}
 
-// write writes what is queued and what the source has, and pings, until the stream ends.
-func (s *stream) write(from source) {
+// write writes what is queued and what from has, and pings, until the stream ends.
+func (s *stream) write(from messages) {
 	w := &writer{s: s, buf: make([]byte, 0, wire.MaxChunk+4<<10)} // and 4 KiB for frames
 	timer := time.NewTimer(0)
 	defer timer.Stop()

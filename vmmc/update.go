@@ -271,6 +271,7 @@ func (u *update) compare(page mem.Range, op *Op) (bytes int) {
 // send queues a message. If too many wait before it, so does it.
 func (u *update) send(ctx context.Context, op *Op) error {
 	for {
+		op.update = true
 		err := u.m.in.enqueue(op)
 		if err == nil {
 			u.last = op

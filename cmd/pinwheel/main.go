@@ -3,7 +3,7 @@
 //
 // It holds no logic of its own: commands are rewritten by package
 // internal/launch, traces collected by internal/record, ranks watched by internal/top
-// and internal/metrics, machines examined by internal/doctor, settings listed by
+// and internal/metrics, processes brought together by vmmc/broker, machines examined by internal/doctor, settings listed by
 // internal/settings. See pinwheel --help, or
 // pinwheel.1, which is made from the same declarations.
 //
@@ -32,6 +32,7 @@ type cli struct {
 	Report  reportCmd  `cmd:"" help:"Merge the reports of single ranks into one."`
 	Top     topCmd     `cmd:"" help:"Watch the ranks on this node: what they have registered, and what their helpers do."`
 	Metrics metricsCmd `cmd:"" help:"Give the state of the ranks on this node to Prometheus: as text, in a file, or over HTTP."`
+	Node    nodeCmd    `cmd:"" help:"Bring the processes of this machine together that communicate by package vmmc."`
 	Proxy   proxyCmd   `cmd:"" help:"Carry the connections of unmodified programs over virtual memory-mapped communication."`
 	Info    infoCmd    `cmd:"" help:"Show the version, the usable providers, and the settings."`
 	Doctor  doctorCmd  `cmd:"" help:"Examine this machine: what Pinwheel will use, why, and what is missing."`
@@ -63,6 +64,7 @@ func spec() command.Spec {
 			},
 			Files: [][2]string{
 				{"libpinwheel.so, libpinwheel-go.so", "What is preloaded, beside this command or in ../lib of its directory."},
+				{"/run/pinwheel/node, $XDG_RUNTIME_DIR/pinwheel-node", "Where node serves all users, and one."},
 				{"libpinwheel-meter.so", "What run --compare preloads as well, with Pinwheel and without."},
 			},
 			SeeAlso: []string{"nasreplay(1)", "mpirun(1)", "srun(1)", "ld.so(8)", "ibv_reg_mr(3)", "fi_mr(3)"},

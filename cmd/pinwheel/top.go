@@ -25,8 +25,8 @@ type topCmd struct {
 func (topCmd) Help() string {
 	return `Shows the MPI ranks, and other processes under Pinwheel, that you run on this node: what they have registered, what
 their helper threads do and take, how many uses came late, and how good predictions are. It reads shared memory, so
-ranks don't notice. A rank is seen after its first large message. If there is none, top says so, and the exit status
-is 1.
+ranks don't notice. A rank is seen after its first large message. Below the ranks there is a line for each process
+that has a name at the broker (pinwheel node). If there is nothing to see, top says so, and the exit status is 1.
 
 Keys: q quits, left and right choose the column to sort by, r reverses the order; up, down, page up and page down
 scroll.
@@ -55,8 +55,8 @@ func (c *topCmd) Run(e *command.Env) error {
 	if err != nil {
 		return err
 	}
-	if len(first.Jobs)+len(first.Unreadable) == 0 {
-		e.Note("no process of yours on %s has registered memory under Pinwheel (yet)", first.Host)
+	if first.Empty() {
+		e.Note("no process of yours on %s has registered memory under Pinwheel (yet), or has a name at a broker", first.Host)
 		e.Fail()
 		return nil
 	}
@@ -93,7 +93,7 @@ func (c *topCmd) print(e *command.Env, source monitor.Source, l monitor.Look) er
 			return err
 		}
 		time.Sleep(c.Interval)
-		if l, err = source(); err != nil || len(l.Jobs)+len(l.Unreadable) == 0 {
+		if l, err = source(); err != nil || l.Empty() {
 			return ended(e, err)
 		}
 	}

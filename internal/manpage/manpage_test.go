@@ -24,7 +24,10 @@ func (shown) Help() string { return "All about it.\n\nExamples:\n  tool shown x"
 
 func TestPageHasWhatHelpHas(t *testing.T) {
 	var cli struct {
-		Shown  shown    `cmd:"" help:"Shows."`
+		Shown shown `cmd:"" help:"Shows."`
+		Group struct {
+			Inner shown `cmd:"" help:"Shows more."`
+		} `cmd:"" help:"Has commands."`
 		Hidden struct{} `cmd:"" hidden:"" help:"Hides."`
 	}
 	k, err := kong.New(&cli, kong.Name("tool"), kong.Description("Tools things."))
@@ -36,7 +39,7 @@ func TestPageHasWhatHelpHas(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		".TH TOOL 1\n", "tool \\- tools things\n", ".SS tool shown\nShows.\n", "All about it.\n", ".nf\ntool shown x\n.fi\n",
+		".TH TOOL 1\n", "tool \\- tools things\n", ".SS tool shown\nShows.\n", ".SS tool group inner\nShows more.\n", "All about it.\n", ".nf\ntool shown x\n.fi\n",
 		".B \\-f, \\-\\-flag=FILE\nWhat it reads.\n", ".B \\-\\-[no\\-]switch\n", ".BR PINWHEEL_WATCH ", ".B 0\nWell.\n", "other(1)\n",
 	} {
 		if !strings.Contains(b.String(), want) {

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,6 +16,7 @@ var rankLabels = []string{"job_id", "rank", "pid", "manager"}
 type collector struct {
 	source     monitor.Source
 	rank       []*prometheus.Desc // of ofRank
+	process    []*prometheus.Desc // of ofProcess
 	info       *prometheus.Desc
 	budget     *prometheus.Desc
 	ranks      *prometheus.Desc
@@ -36,6 +38,9 @@ func Registry(source monitor.Source) *prometheus.Registry {
 	for _, m := range ofRank {
 		c.rank = append(c.rank, describe(m.name, m.help, rankLabels...))
 	}
+	for _, m := range ofProcess {
+		c.process = append(c.process, describe(m.name, m.help, processLabels...))
+	}
 	r := prometheus.NewPedanticRegistry()
 	r.MustRegister(c)
 	return r
@@ -43,7 +48,7 @@ func Registry(source monitor.Source) *prometheus.Registry {
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range append(c.rank[:len(c.rank):len(c.rank)], c.info, c.budget, c.ranks, c.unreadable) {
+	for _, d := range slices.Concat(c.rank, c.process, []*prometheus.Desc{c.info, c.budget, c.ranks, c.unreadable}) {
 		to <- d
 	}
 }
@@ -56,6 +61,9 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 		return
 	}
 	to <- prometheus.MustNewConstMetric(c.unreadable, gauge, float64(len(look.Unreadable)))
+	for i := range look.VMMC {
+		c.collectProcess(to, &look.VMMC[i])
+	}
 	for i := range look.Jobs {
 		j := &look.Jobs[i]
 		to <- prometheus.MustNewConstMetric(c.ranks, gauge, float64(len(j.Ranks)), j.ID)

@@ -13,7 +13,6 @@ import (
 
 	"pinwheel/internal/markers"
 	"pinwheel/internal/monitor"
-	"pinwheel/internal/monitor/monitortest"
 )
 
 const document = "../../docs/monitoring.md"
@@ -27,7 +26,7 @@ var tableMarkers = markers.Markers{
 func markdown(t *testing.T) string {
 	t.Helper()
 	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(strings.NewReader(of(t, monitortest.Node(2, 75, 1<<30))))
+	families, err := parser.TextToMetricFamilies(strings.NewReader(of(t, everything())))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,6 +41,9 @@ func markdown(t *testing.T) string {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.GetName(), strings.ToLower(f.GetType().String()), f.GetHelp())
 	}
 	for _, m := range ofRank {
+		row(m.name)
+	}
+	for _, m := range ofProcess {
 		row(m.name)
 	}
 	for _, name := range []string{"rank_info", "ranks", "node_budget_bytes", "unreadable_jobs"} {

@@ -4,19 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sys/unix"
+
+	"pinwheel/internal/unixsocket"
 )
 
 // Address is where to serve: a Unix socket or a port of the loopback interface.
@@ -49,39 +48,14 @@ func ParseAddress(text string) (Address, error) {
 	return Address{"tcp", at.String()}, nil
 }
 
-// Listen opens the address. A Unix socket is its owner's only; one that nobody listens on any more is replaced.
+// Listen opens the address. A Unix socket is its owner's only, from its first moment on: the mask is that of the
+// process, so nothing else may create a file meanwhile. One that nobody listens on any more is replaced.
 func Listen(a Address) (net.Listener, error) {
 	if a.network != "unix" {
 		return net.Listen(a.network, a.address)
 	}
-	l, err := listenOwner(a.address)
-	if !errors.Is(err, syscall.EADDRINUSE) || !isAbandoned(a.address) {
-		return l, err
-	}
-	if err := os.Remove(a.address); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	return listenOwner(a.address)
-}
-
-// listenOwner makes a socket that only its owner may open, from its first moment on. The mask is that of the process,
-// so nothing else may create a file meanwhile.
-func listenOwner(path string) (net.Listener, error) {
 	defer unix.Umask(unix.Umask(0o177))
-	return net.Listen("unix", path)
-}
-
-// isAbandoned reports whether path is a socket that nobody listens on.
-func isAbandoned(path string) bool {
-	info, err := os.Lstat(path)
-	if err != nil || info.Mode().Type() != fs.ModeSocket {
-		return false
-	}
-	c, err := net.Dial("unix", path)
-	if err == nil {
-		c.Close()
-	}
-	return errors.Is(err, syscall.ECONNREFUSED)
+	return unixsocket.Listen(a.network, a.address)
 }
 
 // Path is where the metrics are served.

@@ -33,7 +33,7 @@ func of(t *testing.T, l monitor.Look) string {
 }
 
 func TestText(t *testing.T) {
-	l := monitortest.Node(2, 75, 1<<30)
+	l := everything()
 	l.Jobs[0].Ranks[1].Program = "a\"b\\c\nd"
 	got := of(t, l)
 	const golden = "testdata/two-ranks.prom"
@@ -57,9 +57,16 @@ func TestText(t *testing.T) {
 	}
 }
 
+// everything is a look at a node that has one of each metric.
+func everything() monitor.Look {
+	l := monitortest.Node(2, 75, 1<<30)
+	l.VMMC = monitortest.Processes()
+	return l
+}
+
 // promtool check metrics finds the same problems.
 func TestNamesAreAsPrometheusWantsThem(t *testing.T) {
-	problems, err := promlint.New(strings.NewReader(of(t, monitortest.Node(2, 75, 1<<30)))).Lint()
+	problems, err := promlint.New(strings.NewReader(of(t, everything()))).Lint()
 	if err != nil || len(problems) > 0 {
 		t.Errorf("%v, %v", problems, err)
 	}

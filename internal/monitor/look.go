@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"pinwheel/internal/report"
+	"pinwheel/vmmc/broker"
 )
 
 // Look is what is known of the jobs of this node at one moment.
@@ -17,6 +18,8 @@ type Look struct {
 	Jobs []Job     `json:"jobs"` // sorted by ID
 	// Unreadable are the jobs whose shared memory is there and makes no sense.
 	Unreadable []Unreadable `json:"unreadable,omitempty"`
+	// VMMC are the processes that have a name at the broker of this node (pinwheel node).
+	VMMC []broker.Process `json:"vmmc,omitempty"`
 }
 
 // Job is what the processes of one job share on this node.
@@ -82,6 +85,9 @@ type Helper struct {
 	RegisterNs int64    `json:"helper_register_ns"` // of it in registrations and deregistrations
 	Wakeups    int64    `json:"wakeups"`
 }
+
+// Empty reports whether there is nothing to see.
+func (l *Look) Empty() bool { return len(l.Jobs)+len(l.Unreadable)+len(l.VMMC) == 0 }
 
 // Ranks returns how many ranks all jobs have, and their pinned bytes.
 func (l *Look) Ranks() (n int, pinnedBytes int64) {

@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"pinwheel/internal/node"
+	"pinwheel/vmmc/broker"
 )
 
 // Source takes a look. It may be called from one goroutine at a time, or as its maker says.
@@ -17,7 +19,11 @@ type Source func() (Look, error)
 // ErrNoJob is the error of a look at a job that is not there.
 var ErrNoJob = errors.New("there is no such job on this node")
 
-// Node returns a source of the jobs of this user on this node: of all, or of one if job is not empty. It may be
+// brokerTimeout is longer than a broker waits for processes that don't answer.
+const brokerTimeout = 3 * time.Second
+
+// Node returns a source of the jobs of this user on this node, and of the processes at its broker; or of one job if
+// that is not empty. It may be
 // called concurrently. A node without jobs is no error, but the lack of the one that was asked for is ErrNoJob.
 func Node(job string) Source {
 	return func() (Look, error) {
@@ -29,9 +35,14 @@ func Node(job string) Source {
 			if !slices.Contains(jobs, job) {
 				return Look{}, fmt.Errorf("%s: %w", job, ErrNoJob)
 			}
-			jobs = []string{job}
+			return lookAt([]string{job}), nil
 		}
-		return lookAt(jobs), nil
+		l := lookAt(jobs)
+		ctx, cancel := context.WithTimeout(context.Background(), brokerTimeout)
+		defer cancel()
+		// Without a broker, or if it says no, there is nothing of it to see: pinwheel node exports says why.
+		l.VMMC, _ = broker.List(ctx, broker.Socket())
+		return l, nil
 	}
 }
 

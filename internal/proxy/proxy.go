@@ -5,8 +5,6 @@ package proxy
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -130,17 +128,8 @@ func (o *Options) identity() (n vmmc.Options, p vmmc.Permissions, err error) {
 	p.Peers = o.Peers
 	switch {
 	case len(o.Certificate)+len(o.Key)+len(o.Authorities) > 0:
-		pair, err := tls.LoadX509KeyPair(o.Certificate, o.Key)
-		if err != nil {
+		if n.Certificate, n.Authorities, err = vmmc.ReadCertificate(o.Certificate, o.Key, o.Authorities); err != nil {
 			return n, p, err
-		}
-		pem, err := os.ReadFile(o.Authorities)
-		if err != nil {
-			return n, p, err
-		}
-		n.Certificate, n.Authorities = &pair, x509.NewCertPool()
-		if !n.Authorities.AppendCertsFromPEM(pem) {
-			return n, p, fmt.Errorf("%s has no certificate", o.Authorities)
 		}
 	case o.TokenFile != "":
 		if n.Token, err = vmmc.ReadToken(o.TokenFile); err != nil {

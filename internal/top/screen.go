@@ -146,7 +146,7 @@ func (s *screen) View() tea.View {
 
 func (s *screen) picture() string {
 	lines, body := s.head(), s.body()
-	if len(s.look.Jobs) == 0 {
+	if len(s.look.Jobs)+len(s.look.VMMC) == 0 {
 		body = append([]string{"no job at the moment"}, body...)
 	}
 	titles := lines[1] + strings.Repeat(" ", max(s.width-len([]rune(lines[1])), 0))

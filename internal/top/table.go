@@ -9,6 +9,7 @@ import (
 
 	"pinwheel/internal/monitor"
 	"pinwheel/mem"
+	"pinwheel/vmmc/broker"
 )
 
 // table is what one picture of the node is made of.
@@ -48,7 +49,23 @@ func (t *table) body() (lines []string) {
 	for _, u := range t.look.Unreadable {
 		lines = append(lines, t.cut(fmt.Sprintf("job %s: %s", u.ID, u.Error)))
 	}
+	for i := range t.look.VMMC {
+		lines = append(lines, t.cut(processLine(&t.look.VMMC[i])))
+	}
 	return lines
+}
+
+// processLine tells what a process with a name exports and imports.
+func processLine(p *broker.Process) string {
+	line := fmt.Sprintf("vmmc %s (process %d): ", p.Name, p.PID)
+	if p.Error != "" {
+		return line + p.Error
+	}
+	s := p.Sum()
+	return line + fmt.Sprintf("%s of %s, %s, %s pinned, %s received; %s, %s of %s; %d queued; %s", plural(s.Exports, "export"),
+		mem.FormatBytes(s.ExportedBytes), plural(s.Importers, "importer"), mem.FormatBytes(s.PinnedBytes), mem.FormatBytes(p.Total.ReceivedBytes),
+		plural(s.Imports, "import"), plural(int(p.Total.Sends), "send"), mem.FormatBytes(p.Total.SentBytes),
+		s.Queued, plural(int(p.Total.Errors+p.Total.Refused+p.Total.Violations), "error"))
 }
 
 func jobLine(j *monitor.Job) string {

@@ -73,6 +73,9 @@ func arranged(d *datadriven.TestData, l monitor.Look) monitor.Look {
 	if d.HasArg("gone") {
 		l.Jobs = nil
 	}
+	if d.HasArg("vmmc") { // processes at the broker
+		l.VMMC = monitortest.Processes()
+	}
 	if d.HasArg("unreadable") {
 		l.Unreadable = []monitor.Unreadable{{ID: "slurm-4712", Error: "its shared memory makes no sense"}}
 	}

@@ -15,7 +15,7 @@ SOFTVERBS_LIBS := $(SOFTVERBS_LIB)/librdmacm.so.1 $(SOFTVERBS_LIB)/libibverbs.so
 softverbs_installed = $(shell /sbin/ldconfig -p | awk '$$1 == "$(1)" { print $$NF; exit }')
 softverbs_header = @test -e /usr/include/$(1) || { echo "make: <$(1)> is missing: apt-get install $(2)" >&2; exit 1; }
 
-.PHONY: softverbs install-softverbs test-softverbs test-softverbs-device test-softverbs-go test-softverbs-perftest
+.PHONY: softverbs install-softverbs test-softverbs test-softverbs-device test-softverbs-go test-vmmc-rdma bench-vmmc-rdma test-softverbs-perftest
 
 ## softverbs: the software RDMA device: libibverbs.so.1 and librdmacm.so.1 in out/softverbs/lib
 softverbs: $(SOFTVERBS_LIBS) $(SOFTVERBS_LIB)/softverbs-preload.so $(SOFTVERBS_OUT)/bin/rdma $(SOFTVERBS_OUT)/sys
@@ -72,9 +72,20 @@ test-softverbs: test-softverbs-device test-softverbs-go
 test-softverbs-device: softverbs $(SOFTVERBS_TESTS)
 	@for t in $(SOFTVERBS_TESTS); do LD_LIBRARY_PATH=$(SOFTVERBS_LIB) timeout 120 $$t || { echo "FAIL $$t" >&2; exit 1; }; done
 
+# Go's tests on the device.
+SOFTVERBS_GO_TEST = PATH=$(CURDIR)/$(SOFTVERBS_OUT)/bin:$$PATH SYSFS_PATH=$(CURDIR)/$(SOFTVERBS_OUT)/sys LD_LIBRARY_PATH=$(CURDIR)/$(SOFTVERBS_LIB) \
+	PINWHEEL_REQUIRE_RDMA=y $(GO) test -count=1 -p 1 -timeout 8m
+
 test-softverbs-go: softverbs
-	PATH=$(CURDIR)/$(SOFTVERBS_OUT)/bin:$$PATH SYSFS_PATH=$(CURDIR)/$(SOFTVERBS_OUT)/sys LD_LIBRARY_PATH=$(CURDIR)/$(SOFTVERBS_LIB) \
-		PINWHEEL_REQUIRE_RDMA=y $(GO) test -count=1 -p 1 -short -timeout 8m ./verbs/rdma/...
+	$(SOFTVERBS_GO_TEST) -short ./verbs/rdma/...
+
+## test-vmmc-rdma: the conformance suite of vmmc over RDMA, and what is RDMA's own, on the software RDMA device
+test-vmmc-rdma: softverbs
+	$(SOFTVERBS_GO_TEST) -run '^TestRDMA|/^rdma$$' ./vmmc
+
+## bench-vmmc-rdma: latency and bandwidth of vmmc by RDMA, beside perftest on the software RDMA device
+bench-vmmc-rdma: softverbs
+	PINWHEEL_VMMC_CLAIMS=y $(SOFTVERBS_GO_TEST) -run RDMAClaims -v ./vmmc
 
 ## test-softverbs-perftest: ucx_perftest, ib_write_bw, rping, fi_pingpong and their like on the software RDMA device
 test-softverbs-perftest: softverbs

@@ -89,6 +89,17 @@ func (p *Provider) Usage() verbs.Usage {
 // AccessRelaxedOrdering is a permission that older kernels and libraries
 // ignore; any other access that the device can't grant is an error.
 func (p *Provider) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
+	return p.register(r, a, mem.Range.PageAligned)
+}
+
+// RegisterExact is Register for the bytes of r and no others: its pages are pinned, but a
+// peer reaches no byte before or after r. It is for memory that is given to a peer.
+func (p *Provider) RegisterExact(r mem.Range, a verbs.Access) (verbs.Region, error) {
+	return p.register(r, a, func(r mem.Range) mem.Range { return r })
+}
+
+// register gives the device what reach makes of r.
+func (p *Provider) register(r mem.Range, a verbs.Access, reach func(mem.Range) mem.Range) (verbs.Region, error) {
 	const op = "ibv_reg_mr"
 	aligned, err := verbs.Pinnable(op, r, a)
 	pinned := int64(aligned.Len())
@@ -107,7 +118,8 @@ func (p *Provider) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
 		return verbs.Region{}, err
 	}
 	defer p.regions.Leave()
-	mr, err := p.pd.RegMR(uintptr(aligned.Start), n, uint32(a))
+	r = reach(r)
+	mr, err := p.pd.RegMR(uintptr(r.Start), r.Len(), uint32(a))
 	if err != nil {
 		return verbs.Region{}, p.failure(op, aligned, errnoOf(err))
 	}
@@ -115,7 +127,7 @@ func (p *Provider) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
 	p.pinned.Add(pinned)
 	lkey, rkey := mr.Keys()
 	handle := p.regions.Put(registration{mr, pinned})
-	return verbs.Region{Range: aligned, Access: a, LKey: lkey, RKey: rkey, Handle: handle}, nil
+	return verbs.Region{Range: r, Access: a, LKey: lkey, RKey: rkey, Handle: handle}, nil
 }
 
 // Deregister unpins a region (ibv_dereg_mr(3)): from its return on, a request

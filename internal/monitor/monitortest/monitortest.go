@@ -7,6 +7,7 @@ import (
 
 	"pinwheel/internal/monitor"
 	"pinwheel/internal/report"
+	"pinwheel/vmmc/broker"
 )
 
 // Start is when all ranks have started.
@@ -32,6 +33,18 @@ func Node(ranks int, second float64, budget int64) monitor.Look {
 	return monitor.Look{
 		Time: Start.Add(time.Duration(second * float64(time.Second))), Host: "node17", Jobs: []monitor.Job{j},
 	}
+}
+
+// Processes returns two that have names at the broker, of which the second is stopped.
+func Processes() []broker.Process {
+	p := broker.Process{Name: "weather", PID: 30_000, UID: 1000}
+	p.Exports = []broker.ExportStats{{ID: 1, Bytes: 1 << 20, Importers: 2}, {ID: 2, Bytes: 1 << 10, Importers: 1, Queued: 3}}
+	p.Imports = []broker.ImportStats{{Exporter: "node:model", ID: 7, Bytes: 1 << 20, Queued: 1}}
+	p.Waiting, p.PinnedBytes = 1, 1<<20
+	p.Total.Received = broker.Received{ReceivedBytes: 5 << 20, Notifications: 70}
+	p.Total.Sent = broker.Sent{Sends: 1000, SentBytes: 3 << 30, Errors: 2}
+	p.Total.Refused, p.Total.Violations = 4, 5
+	return []broker.Process{p, {Name: "stopped", PID: 30_001, UID: 1000, Error: "it does not answer"}}
 }
 
 func rank(n int, second float64) monitor.Rank {

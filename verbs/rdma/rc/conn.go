@@ -37,11 +37,18 @@ type Options struct {
 	// GID is the address of the device to use; by default the one that the
 	// socket uses, or else the first that the peer is likely to reach.
 	GID netip.Addr
+	// Rights are what the peer may do with memory of the protection domain: an
+	// OR of verbs.AccessRemoteWrite and its like, 0 for all of them, NoRights for none.
+	Rights verbs.Access
 }
+
+// NoRights is the value of Options.Rights with which the peer reaches no memory.
+const NoRights = verbs.AccessLocalWrite
 
 // EnsureDefaults fills in what is unset.
 func (o *Options) EnsureDefaults() {
 	o.Depth = cmp.Or(o.Depth, 128)
+	o.Rights = cmp.Or(o.Rights, remoteRights)
 }
 
 // What the queue pairs are set to; the numbers are codes of ibv_modify_qp(3).
@@ -57,15 +64,20 @@ const (
 
 // Conn is a connection. All methods are safe for concurrent use.
 type Conn struct {
-	sock net.Conn
+	sock net.Conn // nil: the caller connects by Endpoint and Ready, and tells of the peer's end by Fail
 	ch   *ibv.CompChannel
 	cq   *ibv.CQ
 	qp   *ibv.QP
 
-	maxMessage uint64
+	port     ibv.PortAttr
+	portNum  uint8
+	gidIndex int
+	reads    int // RDMA reads that this side may have under way
+	ours     endpoint
 
 	pending atomic.Int64  // requests posted and not yet polled
-	gone    chan struct{} // closed when the socket fails: by the peer, or by Close
+	failing sync.Once     // Fail
+	gone    chan struct{} // closed by Fail
 	watch   sync.WaitGroup
 	closing atomic.Bool // Close was called; stored before life is taken for writing
 
@@ -85,82 +97,124 @@ type Conn struct {
 // Connect brings up a queue pair with the process at the other end of sock,
 // which must call it as well. It takes sock over, and closes it if it fails.
 func Connect(ctx context.Context, sock net.Conn, p *rdma.Provider, o Options) (*Conn, error) {
-	o.EnsureDefaults()
-	c := &Conn{sock: sock, gone: make(chan struct{})}
 	stop := context.AfterFunc(ctx, func() { _ = sock.SetDeadline(time.Unix(1, 0)) }) // ends the exchange below
-	err := c.connect(p, o)
+	c, err := connect(sock, p, o)
 	if !stop() {
 		err = errors.Join(context.Cause(ctx), err)
 	}
 	if err != nil {
 		_ = sock.Close() // the error at hand is the one to tell
-		return nil, errors.Join(fmt.Errorf("rc: connecting over %s: %w", p.Device().Info().Name, err), c.destroy())
+		err = fmt.Errorf("rc: connecting over %s: %w", p.Device().Info().Name, err)
+		if c != nil {
+			err = errors.Join(err, c.destroy())
+		}
+		return nil, err
 	}
+	c.sock = sock
 	c.watch.Go(c.watchPeer)
 	return c, nil
 }
 
-func (c *Conn) connect(p *rdma.Provider, o Options) error {
+// connect returns the queue pair also if it can't be connected.
+func connect(sock net.Conn, p *rdma.Provider, o Options) (*Conn, error) {
+	var local netip.Addr
+	if tcp, ok := sock.LocalAddr().(*net.TCPAddr); ok {
+		local = tcp.AddrPort().Addr()
+	}
+	c, err := New(p, local, o)
+	if err != nil {
+		return nil, err
+	}
+	theirs, err := swapEndpoints(sock, c.ours)
+	if err == nil {
+		err = c.ready(theirs)
+	}
+	if err == nil {
+		err = barrier(sock) // a peer that is not ready to receive would lose our first request
+	}
+	return c, err
+}
+
+// New makes a queue pair for a caller that has a way of its own to the peer: each
+// side gives its Endpoint to the other side's Ready. Nobody may post before both are
+// ready. The caller learns by itself of the peer's end, and calls Fail then. local is
+// the address at which this machine reaches the peer, if that is known: see Options.GID.
+func New(p *rdma.Provider, local netip.Addr, o Options) (*Conn, error) {
+	o.EnsureDefaults()
+	c := &Conn{gone: make(chan struct{})}
+	if err := c.open(p, local, o); err != nil {
+		return nil, errors.Join(err, c.destroy())
+	}
+	return c, nil
+}
+
+func (c *Conn) open(p *rdma.Provider, local netip.Addr, o Options) error {
 	dev := p.Device()
 	info, ctx := dev.Info(), dev.Verbs()
 	port, err := ctx.QueryPort(info.Port)
 	if err != nil {
 		return os.NewSyscallError("ibv_query_port", err)
 	}
-	c.maxMessage = uint64(port.MaxMessage)
-	from, gidBytes, err := c.source(info, o.GID, ctx)
+	table, err := readGIDs(os.DirFS(sysfsRoot()), info.Name, info.Port)
 	if err != nil {
 		return err
+	}
+	from, err := chooseGID(table, o.GID, local)
+	if err != nil {
+		return err
+	}
+	raw, err := ctx.GID(info.Port, from.index)
+	if err != nil {
+		return os.NewSyscallError("ibv_query_gid", err)
 	}
 	if err := c.create(p, o.Depth); err != nil {
 		return err
 	}
-	if err := c.qp.Init(info.Port, uint32(remoteRights)); err != nil {
+	if err := c.qp.Init(info.Port, uint32(o.Rights)); err != nil {
 		return os.NewSyscallError("ibv_modify_qp to INIT", err)
 	}
 	attr := dev.Attr()
-	ours := endpoint{
+	c.port, c.portNum, c.gidIndex, c.reads = port, info.Port, from.index, min(maxReads, attr.MaxInitRD)
+	c.ours = endpoint{
 		QP:    c.qp.Number(),
 		PSN:   rand.Uint32N(sequenceRange),
 		LID:   port.LID,
 		MTU:   uint8(port.MTU),
 		Reads: uint8(min(maxReads, attr.MaxRDAtom)),
-		GID:   gidBytes,
+		GID:   raw,
 	}
-	theirs, err := swapEndpoints(c.sock, ours)
+	return nil
+}
+
+// Endpoint returns what the peer's Ready needs: EndpointBytes bytes.
+func (c *Conn) Endpoint() []byte { return c.ours.encode() }
+
+// Ready connects a queue pair of New with the peer whose Endpoint that is.
+func (c *Conn) Ready(peer []byte) error {
+	theirs, err := decodeEndpoint(peer)
 	if err != nil {
-		return err
+		return fmt.Errorf("rc: %w", err)
 	}
+	c.life.RLock()
+	defer c.life.RUnlock()
+	if c.closed {
+		return ErrClosed
+	}
+	return c.ready(theirs)
+}
+
+func (c *Conn) ready(theirs endpoint) error {
 	if err := c.qp.ReadyToReceive(ibv.Path{
 		PeerQP: theirs.QP, PeerPSN: theirs.PSN, PeerLID: theirs.LID, PeerGID: theirs.GID,
-		UseGID: port.Ethernet, GIDIndex: from.index, Port: info.Port,
-		MTU: int(min(ours.MTU, theirs.MTU)), Reads: int(ours.Reads), RNRTimer: rnrTimer,
+		UseGID: c.port.Ethernet, GIDIndex: c.gidIndex, Port: c.portNum,
+		MTU: int(min(c.ours.MTU, theirs.MTU)), Reads: int(c.ours.Reads), RNRTimer: rnrTimer,
 	}); err != nil {
 		return os.NewSyscallError("ibv_modify_qp to RTR", err)
 	}
-	reads := min(maxReads, attr.MaxInitRD, int(theirs.Reads))
-	if err := c.qp.ReadyToSend(ours.PSN, reads, ackTimeout, retries, rnrForever); err != nil {
+	if err := c.qp.ReadyToSend(c.ours.PSN, min(c.reads, int(theirs.Reads)), ackTimeout, retries, rnrForever); err != nil {
 		return os.NewSyscallError("ibv_modify_qp to RTS", err)
 	}
-	return barrier(c.sock) // a peer that is not ready to receive would lose our first request
-}
-
-// source chooses the GID to send from.
-func (c *Conn) source(info rdma.DeviceInfo, want netip.Addr, ctx *ibv.Context) (gid, [16]byte, error) {
-	table, err := readGIDs(os.DirFS(sysfsRoot()), info.Name, info.Port)
-	if err != nil {
-		return gid{}, [16]byte{}, err
-	}
-	var local netip.Addr
-	if tcp, ok := c.sock.LocalAddr().(*net.TCPAddr); ok {
-		local = tcp.AddrPort().Addr()
-	}
-	g, err := chooseGID(table, want, local)
-	if err != nil {
-		return gid{}, [16]byte{}, err
-	}
-	raw, err := ctx.GID(info.Port, g.index)
-	return g, raw, os.NewSyscallError("ibv_query_gid", err)
+	return nil
 }
 
 // create makes the queues, children after parents.
@@ -204,13 +258,21 @@ func (c *Conn) watchPeer() {
 	for err := error(nil); err == nil; {
 		_, err = c.sock.Read(make([]byte, 1))
 	}
-	c.life.RLock()
-	if !c.closed {
-		_ = c.qp.Fail() // flushes what is outstanding; fails if the queue pair has failed by itself
-	}
-	c.life.RUnlock()
-	close(c.gone)
-	c.wake()
+	c.Fail()
+}
+
+// Fail ends the queue pair: what is outstanding completes as flushed, and then Wait
+// fails with ErrPeerGone. The peer does not learn of it.
+func (c *Conn) Fail() {
+	c.failing.Do(func() {
+		c.life.RLock()
+		if !c.closed {
+			_ = c.qp.Fail() // fails if the queue pair has failed by itself
+		}
+		c.life.RUnlock()
+		close(c.gone)
+		c.wake()
+	})
 }
 
 // wake makes a Wait look at what has changed.
@@ -222,8 +284,11 @@ func (c *Conn) wake() {
 // buffers are the caller's again.
 func (c *Conn) Close() error {
 	c.closing.Store(true)
-	_ = c.sock.Close() // the peer learns of it either way
+	if c.sock != nil {
+		_ = c.sock.Close() // the peer learns of it either way
+	}
 	c.watch.Wait()
+	c.Fail()
 	c.wake()
 	c.waiting.Lock() // the last waiter has left
 	defer c.waiting.Unlock()

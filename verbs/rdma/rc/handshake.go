@@ -1,7 +1,6 @@
 package rc
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -23,27 +22,41 @@ type endpoint struct {
 
 var magic = [8]byte{'P', 'W', 'H', 'L', 'R', 'C', '0', '1'}
 
+// EndpointBytes is the length of an encoded Endpoint.
+const EndpointBytes = 36
+
+func (e endpoint) encode() []byte {
+	e.Magic = magic
+	b, err := binary.Append(nil, binary.BigEndian, e)
+	if err != nil {
+		panic(err) // it has a fixed size
+	}
+	return b
+}
+
+func decodeEndpoint(b []byte) (e endpoint, err error) {
+	if len(b) != EndpointBytes {
+		return e, fmt.Errorf("an endpoint of %d bytes, not %d", len(b), EndpointBytes)
+	}
+	if _, err := binary.Decode(b, binary.BigEndian, &e); err != nil {
+		return e, err
+	}
+	if e.Magic != magic {
+		return e, fmt.Errorf("peer speaks %q, not %q", e.Magic, magic)
+	}
+	if e.MTU == 0 || e.MTU > 5 {
+		return e, fmt.Errorf("peer has an impossible MTU, %d", e.MTU)
+	}
+	return e, nil
+}
+
 // swapEndpoints tells ours and learns the peer's.
 func swapEndpoints(nc net.Conn, ours endpoint) (theirs endpoint, err error) {
-	var out, in bytes.Buffer
-	ours.Magic = magic
-	if err := binary.Write(&out, binary.BigEndian, ours); err != nil {
+	in := make([]byte, EndpointBytes)
+	if err := swap(nc, ours.encode(), in); err != nil {
 		return theirs, err
 	}
-	in.Write(make([]byte, out.Len()))
-	if err := swap(nc, out.Bytes(), in.Bytes()); err != nil {
-		return theirs, err
-	}
-	if err := binary.Read(&in, binary.BigEndian, &theirs); err != nil {
-		return theirs, err
-	}
-	if theirs.Magic != magic {
-		return theirs, fmt.Errorf("peer speaks %q, not %q", theirs.Magic, magic)
-	}
-	if theirs.MTU == 0 || theirs.MTU > 5 {
-		return theirs, fmt.Errorf("peer has an impossible MTU, %d", theirs.MTU)
-	}
-	return theirs, nil
+	return decodeEndpoint(in)
 }
 
 // barrier returns when both sides have called it.

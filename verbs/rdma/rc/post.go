@@ -44,9 +44,12 @@ func (c *Conn) post(id uint64, op int, l Local, r Remote) error {
 	return c.submit("request", l, func(s ibv.SGE) error { return c.qp.PostSend(id, op, s, r.Addr, r.RKey) })
 }
 
+// MaxMessage returns the most bytes of one request.
+func (c *Conn) MaxMessage() uint64 { return uint64(c.port.MaxMessage) }
+
 func (c *Conn) submit(what string, l Local, f func(ibv.SGE) error) error {
-	if l.Range.Len() > c.maxMessage || l.Range.End < l.Range.Start {
-		return fmt.Errorf("rc: %s of %v: a message has at most %s", what, l.Range, mem.FormatBytes(c.maxMessage))
+	if l.Range.Len() > c.MaxMessage() || l.Range.End < l.Range.Start {
+		return fmt.Errorf("rc: %s of %v: a message has at most %s", what, l.Range, mem.FormatBytes(c.MaxMessage()))
 	}
 	c.life.RLock()
 	defer c.life.RUnlock()

@@ -142,6 +142,18 @@ func (x *Exporter) Holders(id uint32) (links []Link) {
 	return links
 }
 
+// Importers returns how many imports of the export were granted.
+func (x *Exporter) Importers(id uint32) int {
+	e := x.exports[id]
+	if e == nil {
+		return 0
+	}
+	return len(e.grants)
+}
+
+// Waiting returns how many imports wait for their exports.
+func (x *Exporter) Waiting() int { return len(x.waiting) }
+
 // LinkUp adds a connection.
 func (x *Exporter) LinkUp(l Link, who Identity) {
 	x.links[l] = &holder{who: who, grants: map[uint64]*granted{}}
@@ -219,7 +231,10 @@ func (x *Exporter) answer(e *export, g Grant) {
 	default:
 		is := &granted{export: e, credits: e.Credits}
 		e.grants[g], h.grants[g.Number] = is, is
-		f := wire.Frame{Type: wire.Grant, Number: g.Number, Bytes: e.Bytes, Count: e.Credits, Shared: e.Shared(g.Link)}
+		f := wire.Frame{
+			Type: wire.Grant, Number: g.Number, Bytes: e.Bytes, Count: e.Credits, Shared: e.Shared(g.Link),
+			Export: e.id, // for the driver: it is not coded
+		}
 		if f.Shared {
 			f.Offset = e.Offset
 		}

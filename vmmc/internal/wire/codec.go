@@ -39,6 +39,8 @@ func Append(b []byte, f *Frame) []byte {
 			b = binary.BigEndian.AppendUint64(b, f.Bytes)
 		case count:
 			b = binary.BigEndian.AppendUint64(b, f.Count)
+		case key:
+			b = binary.BigEndian.AppendUint32(b, f.Key)
 		case name:
 			b = append(b, f.Name...)
 		}
@@ -74,7 +76,9 @@ func Read(r io.Reader) (f Frame, err error) {
 }
 
 // widths are the bytes of each field but name.
-var widths = [...]int{version: 2, shared: 1, code: 1, tag: 2, export: 4, number: 8, offset: 8, size: 8, count: 8}
+var widths = [...]int{
+	version: 2, shared: 1, code: 1, tag: 2, export: 4, number: 8, offset: 8, size: 8, count: 8, key: 4,
+}
 
 func decode(t Type, b []byte) (f Frame, err error) {
 	f.Type = t
@@ -109,6 +113,8 @@ func decode(t Type, b []byte) (f Frame, err error) {
 			f.Bytes = binary.BigEndian.Uint64(b)
 		case count:
 			f.Count = binary.BigEndian.Uint64(b)
+		case key:
+			f.Key = binary.BigEndian.Uint32(b)
 		}
 		b = b[widths[l]:]
 	}

@@ -6,18 +6,24 @@ import "errors"
 type Type uint8
 
 const (
-	Hello   Type = iota + 1 // the first one: Version, Name, Count (ms of silence that its sender bears)
-	Import                  // to the exporter: may Number import Export?
-	Release                 // to the exporter: Number is not wanted any more, or everything sent for it was sent
-	Data                    // to the exporter: Bytes bytes for Number at Offset follow
-	Notify                  // to the exporter: notify of Bytes bytes for Number at Offset, with Tag
-	Grant                   // to the importer: Number has Bytes bytes and may notify Count times. See Shared
-	Deny                    // to the importer: Number is refused, for the reason Code
-	Revoke                  // to the importer: send nothing more for Number, then Release it
-	Credit                  // to the importer: Number may notify Count times more
-	Ack                     // to the importer: the first Count Data and Notify frames have arrived
-	Ping                    // I am here
-	Bye                     // the last one: this node closes
+	Hello    Type = iota + 1 // the first one: Version, Name, Count (ms of silence that its sender bears)
+	Import                   // to the exporter: may Number import Export?
+	Release                  // to the exporter: Number is not wanted any more, or everything sent for it was sent
+	Data                     // to the exporter: Bytes bytes for Number at Offset follow
+	Notify                   // to the exporter: notify of Bytes bytes for Number at Offset, with Tag
+	Grant                    // to the importer: Number has Bytes bytes and may notify Count times. See Shared
+	Deny                     // to the importer: Number is refused, for the reason Code
+	Revoke                   // to the importer: send nothing more for Number, then Release it
+	Credit                   // to the importer: Number may notify Count times more
+	Ack                      // to the importer: the first Count Data and Notify frames have arrived
+	Ping                     // I am here
+	Bye                      // the last one: this node closes
+	Endpoint                 // attempt Number to use RDMA: Name says where the queue pair is. The answer is another
+	Region                   // to the importer: Number is registered from address Offset, with the remote key Key
+	Lease                    // to the exporter: register Number for RDMA, and answer with Region
+	Recall                   // to the importer: Yield Number as soon as nothing is on its way to it
+	Yield                    // to the exporter: nothing is on its way to Number by RDMA, deregister it
+	Down                     // attempt Number is over, for the reason Code. The answer: nothing of it lands any more
 	types
 )
 
@@ -28,9 +34,15 @@ const (
 	TooManyWaiting
 )
 
+// Codes of Down.
+const (
+	NoRDMA     uint8 = iota + 1 // this node has none, and will have none
+	RDMAFailed                  // it may work again
+)
+
 const (
 	// Version is that of the protocol. Nodes of different versions don't talk.
-	Version = 1
+	Version = 2
 	// MaxName is the most bytes of a node's name.
 	MaxName = 255
 	// MaxChunk is the most bytes that follow one Data frame: others need not wait long behind it.
@@ -51,6 +63,7 @@ type Frame struct {
 	Offset  uint64 // in bytes
 	Bytes   uint64
 	Count   uint64
+	Key     uint32 // of a memory region, for RDMA
 	Name    string
 }
 
@@ -69,6 +82,7 @@ const (
 	offset
 	size
 	count
+	key
 	name // the rest of the body
 )
 
@@ -86,4 +100,11 @@ var layouts = [types][]field{
 	Ack:     {count},
 	Ping:    {},
 	Bye:     {},
+
+	Endpoint: {number, name},
+	Region:   {number, offset, key},
+	Lease:    {number},
+	Recall:   {number},
+	Yield:    {number},
+	Down:     {number, code},
 }

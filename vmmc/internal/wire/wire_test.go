@@ -22,6 +22,12 @@ var samples = []Frame{
 	{Type: Ack, Count: 1 << 50},
 	{Type: Ping},
 	{Type: Bye},
+	{Type: Endpoint, Number: 1, Name: "36 bytes of package rc"},
+	{Type: Region, Number: 1, Offset: 1 << 47, Key: 1 << 31},
+	{Type: Lease, Number: 1},
+	{Type: Recall, Number: 1},
+	{Type: Yield, Number: 1},
+	{Type: Down, Number: 1, Code: RDMAFailed},
 }
 
 func TestEveryFrameReadsBackAsWritten(t *testing.T) {

@@ -1,0 +1,98 @@
+package broker
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"pinwheel/internal/unixsocket"
+)
+
+// SystemSocket is where the broker of all users listens.
+const SystemSocket = "/run/pinwheel/node"
+
+// ownSocket is the name of that of one user, in RuntimeDir.
+const ownSocket = "pinwheel-node"
+
+// RuntimeDir is the directory of this user for sockets and secrets of this boot: $XDG_RUNTIME_DIR, or else one in
+// os.TempDir, which it makes. Who that belongs to must be checked of what lies in it.
+func RuntimeDir() (string, error) {
+	dir := runtimeDir()
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	return dir, nil
+}
+
+func runtimeDir() string {
+	return cmp.Or(os.Getenv("XDG_RUNTIME_DIR"), filepath.Join(os.TempDir(), fmt.Sprintf("pinwheel-%d", os.Geteuid())))
+}
+
+// Socket is where clients of this user find a broker: pinwheel-node in RuntimeDir, if that is there, or else
+// SystemSocket, if that is there.
+func Socket() string {
+	own := filepath.Join(runtimeDir(), ownSocket)
+	if _, err := os.Stat(own); err != nil {
+		if _, err := os.Stat(SystemSocket); err == nil {
+			return SystemSocket
+		}
+	}
+	return own
+}
+
+// ServerSocket is where a broker listens that Socket finds. It makes the directory of that for all users.
+func ServerSocket(allUsers bool) (string, error) {
+	if allUsers {
+		return SystemSocket, os.MkdirAll(filepath.Dir(SystemSocket), 0o755)
+	}
+	dir, err := RuntimeDir()
+	return filepath.Join(dir, ownSocket), err
+}
+
+// Listen makes the socket of a broker. Only with allUsers may other users connect.
+func Listen(path string, allUsers bool) (*net.UnixListener, error) {
+	l, err := unixsocket.Listen("unixpacket", path)
+	if err != nil {
+		return nil, err
+	}
+	mode := fs.FileMode(0o600) // until then, Serve refuses other users
+	if allUsers {
+		mode = 0o666
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// Activated returns the socket that systemd opened for this process (sd_listen_fds(3)), or nil.
+func Activated() (*net.UnixListener, error) {
+	pid, fds := os.Getenv("LISTEN_PID"), os.Getenv("LISTEN_FDS")
+	if pid != strconv.Itoa(os.Getpid()) {
+		return nil, nil
+	}
+	os.Unsetenv("LISTEN_PID")
+	os.Unsetenv("LISTEN_FDS")
+	if fds != "1" {
+		return nil, fmt.Errorf("broker: systemd gave %s sockets: it must be one", fds)
+	}
+	const first = 3 // SD_LISTEN_FDS_START, sd-daemon.h
+	f := os.NewFile(first, "LISTEN_FD_3")
+	defer f.Close()
+	l, err := net.FileListener(f)
+	if err != nil {
+		return nil, fmt.Errorf("broker: the socket of systemd: %w", err)
+	}
+	u, ok := l.(*net.UnixListener)
+	if !ok || u.Addr().Network() != "unixpacket" {
+		l.Close()
+		return nil, fmt.Errorf("broker: the socket of systemd is %s: it must be ListenSequentialPacket=", l.Addr().Network())
+	}
+	return u, nil
+}

@@ -1,0 +1,200 @@
+package vmmc
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+
+	"pinwheel"
+	"pinwheel/mem"
+	"pinwheel/verbs"
+)
+
+// fabric is the RDMA device of a node, and the Manager that registers what is sent through it.
+type fabric struct {
+	// setup protects these; it is taken before Node.mu.
+	setup   sync.Mutex
+	opened  bool
+	device  device
+	err     error             // why there is no device
+	manager *pinwheel.Manager // set under mu, too
+
+	unregistered sync.Once // a source could not be, and a line said so
+
+	// mu is a leaf.
+	mu   sync.Mutex
+	idle []*pinwheel.Thread
+}
+
+// open returns the device, which it opens at its first call.
+func (f *fabric) open(n *Node) (device, error) {
+	f.setup.Lock()
+	defer f.setup.Unlock()
+	if !f.opened && f.err == nil {
+		f.opened = true
+		f.device, f.err = nil, error(verbs.ErrUnsupported)
+		if !n.opt.NoRDMA {
+			f.device, f.err = openDevice(n.opt.Manager.RDMADevice)
+		}
+		if f.err != nil && !errors.Is(f.err, verbs.ErrUnsupported) {
+			n.warn("messages go through connections: %v", f.err)
+		}
+	}
+	return f.device, f.err
+}
+
+// manage makes the Manager, once. A source may be memory of Go's heap, whose pages come and go: the
+// Manager has to watch mappings.
+func (f *fabric) manage(n *Node) error {
+	f.setup.Lock()
+	defer f.setup.Unlock()
+	if f.manager != nil || f.err != nil {
+		return f.err
+	}
+	o := n.opt.Manager
+	o.Provider = f.device.Provider()
+	if o.Watch == "" {
+		o.Watch = "auto"
+	}
+	if o.Warn == nil {
+		o.Warn = n.opt.Warn
+	}
+	m, err := pinwheel.New(o)
+	if err != nil {
+		return fmt.Errorf("registering what is sent: %w", err)
+	}
+	f.mu.Lock()
+	f.manager = m
+	f.mu.Unlock()
+	return nil
+}
+
+// thread lends a Thread of the Manager.
+func (f *fabric) thread() (*pinwheel.Thread, error) {
+	f.mu.Lock()
+	if k := len(f.idle); k > 0 {
+		t := f.idle[k-1]
+		f.idle = f.idle[:k-1]
+		f.mu.Unlock()
+		return t, nil
+	}
+	m := f.manager
+	f.mu.Unlock()
+	return m.Thread()
+}
+
+func (f *fabric) giveBack(t *pinwheel.Thread) {
+	f.mu.Lock()
+	f.idle = append(f.idle, t)
+	f.mu.Unlock()
+}
+
+// invalidate must be called before memory of this package that was sent from is unmapped.
+func (f *fabric) invalidate(r mem.Range) error {
+	f.mu.Lock()
+	m := f.manager
+	f.mu.Unlock()
+	return m.Invalidate(r)
+}
+
+// close ends the Manager and the device. All queue pairs are closed, and no Thread is lent.
+func (f *fabric) close() error {
+	f.setup.Lock()
+	defer f.setup.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var errs []error
+	for _, t := range f.idle {
+		t.Close()
+	}
+	f.idle = nil
+	if f.manager != nil {
+		errs = append(errs, f.manager.Close())
+	}
+	if f.device != nil {
+		errs = append(errs, f.device.Close())
+	}
+	f.manager, f.device, f.err = nil, nil, ErrClosed
+	return errors.Join(errs...)
+}
+
+// Kinds of communication, as the predictor tells them apart.
+const (
+	opSend pinwheel.Op = iota + 1
+	opUpdate
+	opCopy
+)
+
+// Call sites that are not those of callers.
+var (
+	updateSite = pinwheel.NewSite("automatic update")
+	copySite   = pinwheel.NewSite("copies of short messages")
+)
+
+// source is the memory that a message is sent from, registered just in time.
+type source struct {
+	use  pinwheel.Use
+	site pinwheel.Site
+	held bool
+}
+
+// acquire registers the memory that an op is sent from, but for pieces that are copied. All pieces of an update
+// come from one twin.
+func (f *fabric) acquire(op *Op) error {
+	var r mem.Range
+	for _, p := range op.rest {
+		q := mem.RangeOf(p.src)
+		switch {
+		case q.Len() <= copyBytes:
+		case r.Empty():
+			r = q
+		default:
+			r.Start, r.End = min(r.Start, q.Start), max(r.End, q.End)
+		}
+	}
+	if r.Empty() {
+		return nil
+	}
+	if op.update {
+		return f.use(&op.from, r, opUpdate)
+	}
+	return f.use(&op.from, r, opSend)
+}
+
+// use registers memory.
+func (f *fabric) use(s *source, r mem.Range, kind pinwheel.Op) error {
+	t, err := f.thread()
+	if err != nil {
+		return err
+	}
+	defer f.giveBack(t)
+	if err := t.Acquire(&s.use, r, 0, kind, &s.site); err != nil {
+		return err
+	}
+	s.held = true
+	return nil
+}
+
+// release ends the use of memory, if there is one.
+func (f *fabric) release(s *source) {
+	if !s.held {
+		return
+	}
+	s.held = false
+	t, err := f.thread()
+	if err != nil {
+		return // the Manager is closed, and so is what it registered
+	}
+	t.Release(&s.use)
+	f.giveBack(t)
+}
+
+// localAddr is the address of this machine on a connection, if it has one.
+func localAddr(c net.Conn) netip.Addr {
+	if tcp, ok := c.LocalAddr().(*net.TCPAddr); ok {
+		return tcp.AddrPort().Addr()
+	}
+	return netip.Addr{}
+}

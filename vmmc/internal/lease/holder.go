@@ -1,0 +1,265 @@
+package lease
+
+import (
+	"fmt"
+	"math"
+
+	"pinwheel/helper"
+	"pinwheel/mem"
+	"pinwheel/predictor"
+	"pinwheel/queue"
+	"pinwheel/verbs"
+	"pinwheel/vmmc/internal/protocol"
+)
+
+// HolderDriver tells the exporter what a Holder decides. Its methods are called in the middle of those of the
+// Holder: they must neither call it nor block.
+type HolderDriver interface {
+	// Renew asks for the lease of an import. The exporter answers with Granted, sooner or later.
+	Renew(number uint64)
+	// Yield gives a lease back.
+	Yield(number uint64)
+}
+
+// HolderOptions configure a Holder.
+type HolderOptions struct {
+	// Costs are what a renewal takes, with the way to the exporter and back, and what a yield takes. The first is
+	// corrected by what renewals take.
+	Costs verbs.Costs
+	// IdleNs is how long a lease may be unused at most, whatever is predicted.
+	IdleNs int64
+}
+
+// renewals is how many may be under way at a time.
+const renewals = 64
+
+// Holder has the leases of the imports of one connection. Times are nanoseconds of its driver's clock.
+type Holder struct {
+	driver    HolderDriver
+	idleNs    int64
+	scheduler *helper.Scheduler
+	leases    map[mem.RegionID]*held
+	unused    *queue.Deadlines // leases that are held, by when to yield them at the latest
+	holding   int              // leases
+	ended     []helper.Event   // messages of which the scheduler has not heard so far
+}
+
+// maxEnded is how many messages the scheduler hears of at a time. More are lost: there is enough to learn from.
+const maxEnded = 1024
+
+type state uint8
+
+const (
+	absent state = iota
+	asked        // for a renewal, which the exporter has not granted so far
+	holding
+)
+
+// held is the lease of an import.
+type held struct {
+	pages    uint64
+	state    state
+	recalled bool // to be yielded as soon as no message is on its way
+	using    int  // messages on their way
+	askedNs  int64
+	renewal  *helper.Action // of the scheduler, that the exporter has not granted so far
+}
+
+// NewHolder returns a Holder without imports.
+func NewHolder(d HolderDriver, o HolderOptions) *Holder {
+	return &Holder{
+		driver: d, idleNs: o.IdleNs, leases: map[mem.RegionID]*held{}, unused: queue.NewDeadlines(),
+		scheduler: helper.NewScheduler(predictor.NewPinwheel(predictor.Options{Window: 2}), helper.SchedulerOptions{
+			Costs: o.Costs, KeepUnknown: true, Workers: renewals, ItemNs: itemNs,
+		}),
+	}
+}
+
+// itemNs is how late the driver's timer may come. That of a Go program that sleeps is late by up to a millisecond, the
+// unit of epoll_wait(2).
+const itemNs = 1_000_000
+
+// Add adds an import, without its lease. A number is used once.
+func (h *Holder) Add(number, bytes uint64) {
+	h.leases[mem.RegionID(number)] = &held{pages: (bytes + mem.PageSize - 1) / mem.PageSize}
+}
+
+// Remove removes an import that has no message on its way. If its lease was asked for, the answer is ignored.
+func (h *Holder) Remove(number uint64) {
+	id := mem.RegionID(number)
+	l := h.leases[id]
+	if l == nil {
+		return
+	}
+	if l.state == holding {
+		h.holding--
+	}
+	if l.state != absent {
+		h.driver.Yield(number)
+	}
+	delete(h.leases, id)
+	h.unused.Remove(id)
+	h.scheduler.Forget(id)
+}
+
+// Use begins a message, and tells whether there is a lease for it, which stays until Complete. Else the message has
+// to go another way, and a lease is on its way. It makes no system call and does not predict.
+func (h *Holder) Use(number uint64, nowNs int64) (leased bool) {
+	id := mem.RegionID(number)
+	l := h.leases[id]
+	switch {
+	case l.state == holding && !l.recalled:
+		l.using++
+		h.unused.Remove(id)
+		return true
+	case l.state == absent:
+		h.scheduler.Missed(id, nowNs)
+		h.renew(id, l, nowNs)
+	}
+	return false
+}
+
+// Complete ends a message that Use began: one with a lease has arrived, and is nowhere on its way any more. u.StartNs
+// is when Use was called. The next Next learns from it.
+func (h *Holder) Complete(number uint64, leased bool, u predictor.Use, nowNs int64) {
+	id := mem.RegionID(number)
+	l := h.leases[id]
+	if l == nil {
+		return // it went another way, and its import was removed
+	}
+	u.Region = id
+	if len(h.ended) < maxEnded {
+		h.ended = append(h.ended, helper.Event{Use: u, Pages: l.pages})
+	}
+	if !leased {
+		return
+	}
+	if l.using--; l.using == 0 {
+		h.unused.Put(id, nowNs+h.idleNs)
+		h.giveBack(id, l, nowNs)
+	}
+}
+
+// Granted takes the answer to a renewal.
+func (h *Holder) Granted(number uint64, nowNs int64) error {
+	id := mem.RegionID(number)
+	l := h.leases[id]
+	if l == nil {
+		return nil // it was removed meanwhile
+	}
+	if l.state != asked {
+		return fmt.Errorf("%w: lease of import %d, which was not asked for", protocol.ErrProtocol, number)
+	}
+	l.state = holding
+	h.holding++
+	h.unused.Put(id, nowNs+h.idleNs)
+	if l.renewal != nil {
+		h.scheduler.Done(*l.renewal, l.askedNs, nowNs, nil)
+		l.renewal = nil
+	}
+	return nil
+}
+
+// Recalled hears that the exporter needs the room. The lease may have been yielded already.
+func (h *Holder) Recalled(number uint64, nowNs int64) {
+	id := mem.RegionID(number)
+	if l := h.leases[id]; l != nil && l.state == holding {
+		l.recalled = true
+		h.giveBack(id, l, nowNs)
+	}
+}
+
+// giveBack yields a lease that was recalled, if it is not in use.
+func (h *Holder) giveBack(id mem.RegionID, l *held, nowNs int64) {
+	if !l.recalled || l.using > 0 {
+		return
+	}
+	h.yield(id, l)
+	h.scheduler.Done(helper.Action{Kind: helper.Deregister, Region: id}, nowNs, nowNs+1, nil)
+}
+
+func (h *Holder) yield(id mem.RegionID, l *held) {
+	l.state, l.recalled = absent, false
+	h.holding--
+	h.unused.Remove(id)
+	h.driver.Yield(uint64(id))
+}
+
+func (h *Holder) renew(id mem.RegionID, l *held, nowNs int64) {
+	l.state, l.askedNs = asked, nowNs
+	h.driver.Renew(uint64(id))
+}
+
+// Busy tells whether there is a lease, or the scheduler has to hear of messages.
+func (h *Holder) Busy() bool { return h.holding > 0 || len(h.ended) > 0 }
+
+// Next learns, does what is due, and returns when there is more to do; math.MaxInt64 stands for never. Messages that
+// end meanwhile may change that. Its driver need not call it for each of them: while there are some, a millisecond
+// later is soon enough.
+func (h *Holder) Next(nowNs int64) (untilNs int64) {
+	for i := range h.ended {
+		if e := &h.ended[i]; h.leases[e.Region] != nil {
+			h.scheduler.Observe(*e, nowNs)
+		}
+	}
+	h.ended = h.ended[:0]
+	for {
+		a := h.scheduler.Next(nowNs)
+		switch a.Kind {
+		case helper.Register:
+			h.renewAhead(&a, nowNs)
+			continue
+		case helper.Deregister:
+			h.release(&a, nowNs)
+			continue
+		case helper.Wait:
+			if a.UntilNs <= nowNs {
+				continue
+			}
+		}
+		w := a.Waiting(nowNs)
+		return min(w.DueNs, w.ReviewNs, h.yieldUnused(nowNs))
+	}
+}
+
+// renewAhead carries out a registration of the scheduler.
+func (h *Holder) renewAhead(a *helper.Action, nowNs int64) {
+	l := h.leases[a.Region]
+	switch l.state {
+	case holding:
+		h.scheduler.Done(*a, nowNs, nowNs, nil)
+		return
+	case absent:
+		h.renew(a.Region, l, nowNs)
+	}
+	l.renewal = a
+}
+
+// release carries out a deregistration of the scheduler.
+func (h *Holder) release(a *helper.Action, nowNs int64) {
+	l := h.leases[a.Region]
+	switch {
+	case l.state == asked || l.using > 0:
+		h.scheduler.Done(*a, nowNs, nowNs, helper.ErrInUse)
+	case l.state == absent:
+		h.scheduler.Done(*a, nowNs, nowNs, nil)
+	default:
+		h.yield(a.Region, l)
+		h.scheduler.Done(*a, nowNs, nowNs+1, nil)
+	}
+}
+
+// yieldUnused yields the leases that were not used for too long, and returns when the next one is.
+func (h *Holder) yieldUnused(nowNs int64) (nextNs int64) {
+	for {
+		id, ns, any := h.unused.First()
+		switch {
+		case !any:
+			return math.MaxInt64
+		case ns > nowNs:
+			return ns
+		}
+		h.yield(id, h.leases[id])
+		h.scheduler.Done(helper.Action{Kind: helper.Deregister, Region: id}, nowNs, nowNs+1, nil)
+	}
+}

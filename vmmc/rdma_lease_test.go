@@ -1,0 +1,95 @@
+package vmmc
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"pinwheel/internal/testwait"
+	"pinwheel/mem"
+)
+
+// registeredBytes are those that a node has registered for importers.
+func registeredBytes(n *Node) uint64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.lessor.RegisteredBytes()
+}
+
+// An export that stays idle is not registered any more. The next message goes through the connection and asks for
+// it again.
+func TestRDMALeaseOfAnIdleExportEnds(t *testing.T) {
+	w := overRDMA(t).begin(t)
+	memory, _, i := w.pair(t, 1<<20, ExportOptions{})
+	for k := range 3 {
+		send(t, i, "first", uint64(k), SendOptions{})
+		if got := registeredBytes(w.exporter); got != 1<<20 {
+			t.Errorf("%d bytes are registered", got)
+		}
+		testwait.Until(t, "nothing is registered", func() bool { return registeredBytes(w.exporter) == 0 })
+		if i.RDMA() {
+			t.Error("the importer believes that it has a lease")
+		}
+		send(t, i, "again", 100, SendOptions{})
+		arrives(t, memory, 100, "again")
+		testwait.Until(t, "there is a lease again", i.RDMA)
+	}
+}
+
+// Leases go from one export to another if there is no room for both.
+func TestRDMALeasesStayWithinTheLimit(t *testing.T) {
+	w := overRDMA(t).begin(t, func(o *Options) { o.MaxPeerPinned = mem.PageSize })
+	var imports []*Import
+	var memories [][]byte
+	for id := range uint32(2) {
+		memories = append(memories, w.memory(t, 100))
+		w.export(t, id, memories[id], sender, ExportOptions{})
+		i, err := w.importer.Import(testContext(t), id, w.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		imports = append(imports, i)
+	}
+	for k := range 20 {
+		i, memory := imports[k%2], memories[k%2]
+		send(t, i, string(rune('a'+k)), uint64(k), SendOptions{})
+		arrives(t, memory, k, string(rune('a'+k)))
+		if got := registeredBytes(w.exporter); got > mem.PageSize {
+			t.Fatalf("%d bytes are registered", got)
+		}
+		testwait.Until(t, "it has the lease", func() bool { // which may go back meanwhile
+			send(t, i, string(rune('a'+k)), uint64(k), SendOptions{})
+			return i.RDMA()
+		})
+	}
+}
+
+// In a loop, hardly any message finds no lease, and the export is registered for a part of the time only.
+func TestClaimsOfLeases(t *testing.T) {
+	if os.Getenv("PINWHEEL_VMMC_CLAIMS") == "" {
+		t.Skip("measures: set PINWHEEL_VMMC_CLAIMS=y")
+	}
+	for _, period := range []time.Duration{10 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond} {
+		w := overRDMA(t).begin(t)
+		_, _, i := w.pair(t, 1<<20, ExportOptions{})
+		src := outside(t, 1<<16)
+		const rounds = 100
+		before, held, looks := throughConnection(i), 0, 0
+		for range rounds {
+			if err := i.Send(testContext(t), src, 0, SendOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			for end := time.Now().Add(period); time.Now().Before(end); looks++ {
+				if registeredBytes(w.exporter) > 0 {
+					held++
+				}
+				time.Sleep(period / 20)
+			}
+		}
+		late := float64(throughConnection(i)-before) / rounds
+		t.Logf("period %v: %.0f %% without a lease, held for %.0f %% of the time", period, 100*late, 100*float64(held)/float64(looks))
+		if late > 0.05 {
+			t.Errorf("period %v: %.0f %% of the messages found no lease", period, 100*late)
+		}
+	}
+}

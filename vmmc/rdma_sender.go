@@ -1,0 +1,272 @@
+package vmmc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"pinwheel/internal/clock"
+	"pinwheel/mem"
+	"pinwheel/vmmc/internal/lease"
+	"pinwheel/vmmc/internal/protocol"
+	"pinwheel/vmmc/internal/wire"
+)
+
+// rdmaSender carries the messages of a connection by RDMA, while that works. Messages keep their order: what goes
+// through the connection waits until the writes before it have completed, and the reverse.
+type rdmaSender struct {
+	link   *outbound
+	qp     queuePair
+	number uint64        // of the attempt
+	answer chan string   // the exporter's Endpoint; its capacity is 1
+	wake   chan struct{} // somebody wants completions; capacity 1
+	over   chan struct{} // closed when the exporter says that nothing of the attempt lands any more
+
+	// copies has a place for each write that may be outstanding. Short messages are sent from there: they cost
+	// less to copy than to register, and pin no pages of the heap.
+	copies  []byte
+	lease   chan struct{} // the holder has one more; capacity 1
+	copying source
+
+	// link.mu protects what follows.
+	up      bool
+	holder  *lease.Holder
+	later   bool               // a timer will make run wait for completions
+	none    bool               // the exporter has no RDMA
+	posted  [sendDepth]posting // by ID modulo sendDepth
+	first   uint64             // ID of the oldest posting
+	next    uint64             // ID after the latest
+	refused bool               // a write was
+	err     error              // the first of a write
+}
+
+// posting is a write that was posted: of an op, or else a short message that Send has told to be sent.
+type posting struct {
+	op   *Op
+	done bool
+
+	to    *Import // of a short message
+	at    uint64
+	bytes int
+}
+
+// remoteRegion is where an export can be written to.
+type remoteRegion struct {
+	of   *rdmaSender // nil: nowhere
+	addr uint64
+	key  uint32
+}
+
+const (
+	copyBytes = 1 << 10 // 1 KiB, of a message that is copied
+
+	firstPause = time.Second // after RDMA failed, before it is tried again
+	maxPause   = time.Minute
+)
+
+// useRDMA brings RDMA up, and up again whenever it has failed, until the connection ends.
+func (o *outbound) useRDMA() {
+	dev, err := o.node.fabric.open(o.node)
+	if err != nil {
+		return
+	}
+	pause, said := firstPause, false
+	for number := uint64(1); ; number++ {
+		worked, err := o.attempt(dev, number)
+		if err == nil || o.reason() != nil {
+			return
+		}
+		if worked {
+			pause, said = firstPause, false
+		}
+		if !said {
+			o.node.warn("messages to %s go through the connection, as RDMA is down: %v", o.address, err)
+		}
+		said = true
+		select {
+		case <-time.After(pause):
+		case <-o.ended:
+			return
+		}
+		pause = min(2*pause, maxPause)
+	}
+}
+
+// attempt uses RDMA as long as it works. It tells whether it did, and why it does no more: nil if the exporter
+// has none.
+func (o *outbound) attempt(dev device, number uint64) (worked bool, err error) {
+	if err := o.node.fabric.manage(o.node); err != nil {
+		return false, err
+	}
+	qp, err := dev.Sender(localAddr(o.conn))
+	if err != nil {
+		return false, err
+	}
+	s := &rdmaSender{
+		link: o, qp: qp, number: number,
+		answer: make(chan string, 1), wake: make(chan struct{}, 1), over: make(chan struct{}),
+		lease: make(chan struct{}, 1),
+	}
+	s.holder = newHolder(s)
+	if err := s.mapCopies(); err != nil {
+		return false, errors.Join(err, qp.Close())
+	}
+	o.mu.Lock()
+	o.rdma = s
+	o.mu.Unlock()
+	o.send(&wire.Frame{Type: wire.Endpoint, Number: number, Name: string(qp.Endpoint())}, nil)
+	worked, err = s.run()
+	o.send(&wire.Frame{Type: wire.Down, Number: number, Code: wire.RDMAFailed}, nil)
+	select {
+	case <-s.over:
+	case <-o.ended:
+	}
+	err = errors.Join(err, qp.Close())
+	o.mu.Lock()
+	none := s.none
+	s.giveUp()
+	o.mu.Unlock()
+	s.unmapCopies()
+	o.stir()
+	if none {
+		return false, nil
+	}
+	return worked, err
+}
+
+func (s *rdmaSender) mapCopies() (err error) {
+	s.copies, err = unix.Mmap(-1, 0, sendDepth*copyBytes, readWrite, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		return os.NewSyscallError("mmap", err)
+	}
+	s.copying.site = copySite
+	if err := s.link.node.fabric.use(&s.copying, mem.RangeOf(s.copies), opCopy); err != nil {
+		s.unmapCopies()
+		return err
+	}
+	return nil
+}
+
+func (s *rdmaSender) unmapCopies() {
+	s.link.node.fabric.release(&s.copying)
+	// It fails for a Manager that is closed, which has nothing registered.
+	_ = s.link.node.fabric.invalidate(mem.RangeOf(s.copies))
+	_ = unix.Munmap(s.copies) // it fails for nothing that we mapped
+}
+
+// run connects the queue pair, and takes completions until all that was posted has completed after its end.
+func (s *rdmaSender) run() (worked bool, err error) {
+	o := s.link
+	select {
+	case peer := <-s.answer:
+		if err := s.qp.Ready([]byte(peer)); err != nil {
+			return false, err
+		}
+	case <-s.over:
+		return false, errors.New("the exporter can't use it")
+	case <-o.ended:
+		return false, o.reason()
+	}
+	o.mu.Lock()
+	s.up = true
+	for _, i := range o.imports {
+		i.lease()
+	}
+	o.mu.Unlock()
+	o.node.tasks.Go(s.renewals)
+	ended := make(chan struct{})
+	defer close(ended)
+	go func() {
+		select {
+		case <-s.over:
+		case <-o.ended:
+		case <-ended:
+		}
+		s.qp.Fail()
+		s.stir()
+	}()
+	var batch [completionBatch]completion
+	for {
+		o.mu.Lock()
+		idle := s.first == s.next
+		o.mu.Unlock()
+		if idle { // else each completion would wake this goroutine, also one that Send has taken
+			<-s.wake
+		}
+		n, err := s.qp.Wait(context.Background(), batch[:])
+		o.mu.Lock()
+		s.take(batch[:n])
+		if err != nil {
+			s.up = false
+			if s.err == nil {
+				s.err = err
+			}
+			err = s.err
+		}
+		refused, why := s.refused, s.err
+		o.mu.Unlock()
+		if refused {
+			o.fail(fmt.Errorf("it refused a message: %w", why))
+		}
+		if err != nil {
+			return true, err
+		}
+	}
+}
+
+// mayUseRDMA tells whether the exporter may be on another machine, and this node wants RDMA.
+func (o *outbound) mayUseRDMA() bool {
+	_, local := o.conn.(*unixConn)
+	return !local && !o.node.opt.NoRDMA
+}
+
+// RDMA tells whether messages go by RDMA at present. The other ones that are not Shared go through the
+// connection.
+func (i *Import) RDMA() bool {
+	i.link.mu.Lock()
+	defer i.link.mu.Unlock()
+	return i.rdma()
+}
+
+// rdma is RDMA; link.mu is held.
+func (i *Import) rdma() bool {
+	s := i.link.rdma
+	return s != nil && s.up && i.remote.of == s
+}
+
+// introduced takes what the exporter says of its RDMA. mu is held.
+func (o *outbound) introduced(f *wire.Frame) error {
+	s := o.rdma
+	switch {
+	case f.Type == wire.Region:
+		if i := o.imports[f.Number]; i != nil {
+			i.remote = remoteRegion{s, f.Offset, f.Key}
+		}
+		if s != nil {
+			return s.lent(f.Number)
+		}
+	case f.Type == wire.Recall:
+		if s != nil {
+			s.holder.Recalled(f.Number, clock.NowNs())
+		}
+	case s == nil || f.Number != s.number: // of an attempt that is over
+	case f.Type == wire.Endpoint:
+		select {
+		case s.answer <- f.Name:
+		default:
+			return fmt.Errorf("%w: a second endpoint", protocol.ErrProtocol)
+		}
+	case f.Type == wire.Down:
+		s.none = f.Code == wire.NoRDMA
+		select {
+		case <-s.over:
+		default:
+			close(s.over)
+		}
+	}
+	return nil
+}
