@@ -1,0 +1,131 @@
+package stream
+
+import (
+	"context"
+	"encoding/binary"
+	"sync/atomic"
+	"time"
+
+	"pinwheel/vmmc"
+)
+
+// Ends that share memory don't notify each other as long as both look by themselves: then no message makes a
+// system call. Each end says in the inbox of the other whether it looks. It looks while a call spins, and also
+// while no call waits: the next one will look before it sleeps. An end that sleeps says so first, and then looks
+// once more. An end that has sent something looks whether its peer sleeps afterwards. Send takes and
+// releases a lock, which orders its stores before the loads that follow, so one of both sees the other.
+const (
+	always = 0 // the peer can't say in time whether it looks: it wants every notification
+	asleep = 1 // it wants one notification
+	awake  = 2 // it looks
+)
+
+// The words that say so.
+var (
+	asleepWord = binary.NativeEndian.AppendUint64(nil, asleep)
+	awakeWord  = binary.NativeEndian.AppendUint64(nil, awake)
+)
+
+// look tells the peer that this end looks by itself, if words for the peer arrive at once.
+func (c *Conn) look() error {
+	if !c.to.Shared() {
+		return nil
+	}
+	return c.to.Send(context.Background(), awakeWord, looksAt, vmmc.SendOptions{})
+}
+
+// publish stores a word in the inbox of the peer, after all that was sent before, and wakes the peer if that
+// sleeps. Whoever calls it owns the scratch bytes.
+func (c *Conn) publish(at, v uint64, scratch *[8]byte) error {
+	if !c.to.Shared() {
+		_, err := c.tell(at, v)
+		return err
+	}
+	binary.NativeEndian.PutUint64(scratch[:], v)
+	if err := c.to.Send(context.Background(), scratch[:], at, vmmc.SendOptions{}); err != nil {
+		return err
+	}
+	switch c.in.looks.Load() {
+	case awake:
+		return nil
+	case asleep:
+		if !c.in.looks.CompareAndSwap(asleep, awake) {
+			return nil // another call wakes it
+		}
+	}
+	_, err := c.to.SendAsync(nil, at, vmmc.SendOptions{Notify: true})
+	return err
+}
+
+// view is what a call found, and where.
+type view struct {
+	word      *atomic.Uint64
+	seen      uint64
+	state     *atomic.Uint64
+	seenState uint64
+}
+
+func (v *view) changed() bool { return v.word.Load() != v.seen || v.state.Load() != v.seenState }
+
+// maxSpin is how long a call spins before it sleeps.
+const maxSpin = 50 * time.Microsecond
+
+// spinner decides whether it is worth the processor time to spin. If a wait was too long for it then the next
+// ones sleep at once. Now and then one spins all the same: two ends that sleep are slow because of that.
+type spinner struct{ tooLong uint }
+
+const spinAgain = 16 // waits
+
+// spin looks until there is a change, and tells whether there was one in time.
+func (s *spinner) spin(begin time.Time, v *view) bool {
+	if s.tooLong%spinAgain != 0 {
+		return false
+	}
+	for time.Since(begin) < maxSpin {
+		for range 64 { // it does not yield: that would wake other threads, which is a system call
+			if v.changed() {
+				s.tooLong = 0
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// slept hears how long a wait took.
+func (s *spinner) slept(d time.Duration) {
+	if d <= 2*maxSpin { // much of it went by until somebody woke up
+		s.tooLong = 0
+	} else {
+		s.tooLong++
+	}
+}
+
+// await waits until there may be news.
+func (c *Conn) await(news <-chan struct{}, d *deadline, s *spinner, v view) {
+	if !c.to.Shared() {
+		wait(c, news, d)
+		return
+	}
+	begin := time.Now()
+	if s.spin(begin, &v) {
+		return
+	}
+	// If it fails the import has ended, which ends the wait.
+	if c.to.Send(context.Background(), asleepWord, looksAt, vmmc.SendOptions{}) == nil && v.changed() {
+		return
+	}
+	wait(c, news, d)
+	s.slept(time.Since(begin))
+}
+
+// Room returns how many bytes a Write takes at the moment without waiting for the peer.
+func (c *Conn) Room() int {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	if c.usable(&c.writeDeadline) != nil {
+		return 0
+	}
+	ring, full := c.to.Bytes()-ringAt, c.put-c.in.head.Load()
+	return int(ring - min(full, ring))
+}
