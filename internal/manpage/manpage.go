@@ -28,15 +28,15 @@ func Write(w io.Writer, app *kong.Application, p Page) error {
 	fmt.Fprintf(&b, ".\\\" Made from the command's declarations; do not edit.\n.TH %s 1\n", strings.ToUpper(app.Name))
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", app.Name, text(lowerFirst(strings.TrimSuffix(app.Help, "."))))
 	b.WriteString(".SH SYNOPSIS\n")
-	for i, c := range commands(app) {
+	for i, c := range commands(app.Node) {
 		if i > 0 {
 			b.WriteString(".br\n")
 		}
-		fmt.Fprintf(&b, ".B %s %s\n%s\n", app.Name, c.Name, text(arguments(c)))
+		fmt.Fprintf(&b, ".B %s\n%s\n", c.FullPath(), text(arguments(c)))
 	}
 	b.WriteString(".SH COMMANDS\n")
-	for _, c := range commands(app) {
-		fmt.Fprintf(&b, ".SS %s %s\n%s\n", app.Name, c.Name, text(c.Help))
+	for _, c := range commands(app.Node) {
+		fmt.Fprintf(&b, ".SS %s\n%s\n", c.FullPath(), text(c.Help))
 		prose, examples := parts(c.Detail)
 		if prose != "" {
 			fmt.Fprintf(&b, ".PP\n%s\n", text(prose))
@@ -71,11 +71,15 @@ func environment(b *strings.Builder) {
 	}
 }
 
-// commands returns those that --help lists.
-func commands(app *kong.Application) []*kong.Node {
+// commands returns those below a node that --help lists, and that have no commands of their own.
+func commands(n *kong.Node) []*kong.Node {
 	var list []*kong.Node
-	for _, c := range app.Children {
-		if !c.Hidden {
+	for _, c := range n.Children {
+		switch {
+		case c.Hidden:
+		case len(c.Children) > 0:
+			list = append(list, commands(c)...)
+		default:
 			list = append(list, c)
 		}
 	}

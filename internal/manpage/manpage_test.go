@@ -26,6 +26,9 @@ func TestPageHasWhatHelpHas(t *testing.T) {
 	var cli struct {
 		Shown  shown    `cmd:"" help:"Shows."`
 		Hidden struct{} `cmd:"" hidden:"" help:"Hides."`
+		Group  struct {
+			Inner struct{} `cmd:"" help:"Is inside."`
+		} `cmd:"" help:"Has others."`
 	}
 	k, err := kong.New(&cli, kong.Name("tool"), kong.Description("Tools things."))
 	if err != nil {
@@ -36,7 +39,8 @@ func TestPageHasWhatHelpHas(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		".TH TOOL 1\n", "tool \\- tools things\n", ".SS tool shown\nShows.\n", "All about it.\n", ".nf\ntool shown x\n.fi\n",
+		".TH TOOL 1\n", "tool \\- tools things\n", ".SS tool shown\nShows.\n", ".B tool group inner\n", ".SS tool group inner\nIs inside.\n",
+		"All about it.\n", ".nf\ntool shown x\n.fi\n",
 		".B \\-f, \\-\\-flag=FILE\nWhat it reads.\n", ".B \\-\\-[no\\-]switch\n", ".BR PINWHEEL_WATCH ", ".B 0\nWell.\n", "other(1)\n",
 	} {
 		if !strings.Contains(b.String(), want) {
