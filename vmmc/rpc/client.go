@@ -77,12 +77,15 @@ func (c *Client) Call(ctx context.Context, procedure uint32, body, reply []byte)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	h := head{kind: request, code: procedure}
+	deadline, bounded := ctx.Deadline()
+	if bounded {
+		if h.left = time.Until(deadline); h.left <= 0 { // ctx may not know yet
+			return nil, context.DeadlineExceeded
+		}
+	}
 	w := idle.Get().(*call)
 	w.reply, w.err = reply, nil
-	h := head{kind: request, code: procedure}
-	if at, ok := ctx.Deadline(); ok {
-		h.left = max(time.Until(at), 1)
-	}
 	c.mu.Lock()
 	if c.err != nil {
 		c.mu.Unlock()
@@ -105,6 +108,9 @@ func (c *Client) Call(ctx context.Context, procedure uint32, body, reply []byte)
 	reply, err = w.reply, w.err
 	w.reply = nil
 	idle.Put(w)
+	if _, said := err.(Error); said && bounded && time.Until(deadline) <= 0 {
+		err = context.DeadlineExceeded // of which the handler heard first
+	}
 	return reply, err
 }
 

@@ -210,8 +210,6 @@ func TestContextEndsTheCallAndItsHandler(t *testing.T) {
 		if _, err := w.c.Call(ctx, hold, nil, nil); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
-		// The call may have ended before it was sent: then nothing runs.
-		testwait.Until(t, "no handler runs", func() bool { return w.running() == 0 })
 		if _, err := w.c.Call(ctx, null, nil, nil); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
@@ -221,7 +219,7 @@ func TestContextEndsTheCallAndItsHandler(t *testing.T) {
 	})
 }
 
-// running is how many calls of hold have no end yet, by asking for as many as there may be.
+// running is how many calls have no end yet.
 func (w *world) running() int {
 	w.c.mu.Lock()
 	defer w.c.mu.Unlock()

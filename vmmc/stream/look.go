@@ -70,35 +70,32 @@ func (v *view) changed() bool { return v.word.Load() != v.seen || v.state.Load()
 // maxSpin is how long a call spins before it sleeps.
 const maxSpin = 50 * time.Microsecond
 
-// spinner decides whether it is worth the processor time to spin. If a wait was too long for it then the next
-// ones sleep at once. Now and then one spins all the same: two ends that sleep are slow because of that.
-type spinner struct{ tooLong uint }
+// spinner decides whether it is worth the processor time to spin. After a spin in vain, the next waits sleep at once:
+// twice as many each time, up to a limit. So an end that gets little, or whose peer gets no processor, spins rarely.
+type spinner struct {
+	inVain uint // spins in a row
+	pause  uint // waits that sleep at once
+}
 
-const spinAgain = 16 // waits
+const longestPause = 4 // 1<<4 waits
 
 // spin looks until there is a change, and tells whether there was one in time.
-func (s *spinner) spin(begin time.Time, v *view) bool {
-	if s.tooLong%spinAgain != 0 {
+func (s *spinner) spin(v *view) bool {
+	if s.pause > 0 {
+		s.pause--
 		return false
 	}
-	for time.Since(begin) < maxSpin {
+	for begin := time.Now(); time.Since(begin) < maxSpin; {
 		for range 64 { // it does not yield: that would wake other threads, which is a system call
 			if v.changed() {
-				s.tooLong = 0
+				s.inVain = 0
 				return true
 			}
 		}
 	}
+	s.inVain = min(s.inVain+1, longestPause)
+	s.pause = 1 << s.inVain
 	return false
-}
-
-// slept hears how long a wait took.
-func (s *spinner) slept(d time.Duration) {
-	if d <= 2*maxSpin { // much of it went by until somebody woke up
-		s.tooLong = 0
-	} else {
-		s.tooLong++
-	}
 }
 
 // await waits until there may be news.
@@ -107,16 +104,13 @@ func (c *Conn) await(news <-chan struct{}, d *deadline, s *spinner, v view) {
 		wait(c, news, d)
 		return
 	}
-	begin := time.Now()
-	if s.spin(begin, &v) {
+	if s.spin(&v) {
 		return
 	}
 	// If it fails the import has ended, which ends the wait.
-	if c.to.Send(context.Background(), asleepWord, looksAt, vmmc.SendOptions{}) == nil && v.changed() {
-		return
+	if c.to.Send(context.Background(), asleepWord, looksAt, vmmc.SendOptions{}) != nil || !v.changed() {
+		wait(c, news, d)
 	}
-	wait(c, news, d)
-	s.slept(time.Since(begin))
 }
 
 // Room returns how many bytes a Write takes at the moment without waiting for the peer.
