@@ -22,24 +22,34 @@ func run(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-// library builds the library and returns its directory, which tests can use for sockets, too.
-func library(t *testing.T) string {
+// dir has the library, and the sockets of tests: it is short, for sun_path.
+var dir string
+
+func TestMain(m *testing.M) {
+	var err error
+	if dir, err = os.MkdirTemp("", "capi"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// library builds the library once.
+func library(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("cc"); err != nil {
 		t.Skip("needs a C compiler, cc")
 	}
-	dir, err := os.MkdirTemp("", "capi") // those of the test are too long for sun_path
-	if err != nil {
-		t.Fatal(err)
+	if _, err := os.Stat(dir + "/libpinwheel-vmmc.so"); err != nil {
+		run(t, "make", "-s", "-C", "../..", "SHIM_LIB="+dir, dir+"/libpinwheel-vmmc.so.0")
 	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	run(t, "make", "-s", "-C", "../..", "SHIM_LIB="+dir, dir+"/libpinwheel-vmmc.so.0")
-	return dir
 }
 
 // compile builds a program in C against the library, without any warning.
-func compile(t *testing.T, dir, source string) (program string) {
+func compile(t *testing.T, source string) (program string) {
 	t.Helper()
+	library(t)
 	program = filepath.Join(dir, strings.TrimSuffix(filepath.Base(source), ".c"))
 	run(t, "cc", "-O1", "-g", "-std=c11", "-D_DEFAULT_SOURCE", "-Wall", "-Wextra", "-pedantic", "-Werror", "-I../include",
 		"-o", program, source, "-L"+dir, "-lpinwheel-vmmc", "-lpthread", "-Wl,-rpath,"+dir)
@@ -47,8 +57,7 @@ func compile(t *testing.T, dir, source string) (program string) {
 }
 
 func TestEveryFunctionDoesWhatTheHeaderSays(t *testing.T) {
-	dir := library(t)
-	program := compile(t, dir, "testdata/behaviour.c")
+	program := compile(t, "testdata/behaviour.c")
 	for _, address := range []string{"unix:" + dir + "/b", "tcp:127.0.0.1:0"} {
 		if out := run(t, program, address); out != "all as the header says\n" {
 			t.Errorf("%s: %s", address, out)
@@ -57,8 +66,7 @@ func TestEveryFunctionDoesWhatTheHeaderSays(t *testing.T) {
 }
 
 func TestExampleCarriesMessagesBetweenProcesses(t *testing.T) {
-	dir := library(t)
-	program := compile(t, dir, "../example/mailbox.c")
+	program := compile(t, "../example/mailbox.c")
 	address := "unix:" + dir + "/m"
 	receiver := testwait.Command(t, program, "receive", address, "2")
 	var out strings.Builder
@@ -80,8 +88,7 @@ func TestHeaderIsOneOfCxx(t *testing.T) {
 	if _, err := exec.LookPath("c++"); err != nil {
 		t.Skip("needs a C++ compiler, c++")
 	}
-	run(t, "c++", "-fsyntax-only", "-Wall", "-Wextra", "-pedantic", "-Werror", "-x", "c++", "../include/pinwheel_vmmc.h",
-		"-Wno-pragma-once-outside-header")
+	run(t, "c++", "-fsyntax-only", "-Wall", "-Wextra", "-pedantic", "-Werror", "-x", "c++", "../include/pinwheel_vmmc.h")
 }
 
 // Programs see the functions of the header, and nothing else of the library.
@@ -89,7 +96,7 @@ func TestLibraryExportsTheHeader(t *testing.T) {
 	if _, err := exec.LookPath("nm"); err != nil {
 		t.Skip("needs nm of binutils")
 	}
-	dir := library(t)
+	library(t)
 	header, err := os.ReadFile("../include/pinwheel_vmmc.h")
 	if err != nil {
 		t.Fatal(err)
