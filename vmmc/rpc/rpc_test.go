@@ -364,6 +364,40 @@ func TestAbandonedRepliesBlockNobody(t *testing.T) {
 	})
 }
 
+// A handler that runs inline and waits, against the rules: its server reads nothing.
+func TestServerThatReadsNothingHoldsNoCallLongerThanItsContext(t *testing.T) {
+	overEach(t, Options{}, func(t *testing.T, w *world) {
+		const stuck = 50
+		entered, release := make(chan struct{}), make(chan struct{})
+		w.s.Handle(stuck, func(_ context.Context, _, reply []byte) ([]byte, error) {
+			close(entered)
+			<-release
+			return reply, nil
+		}, Inline)
+		first := make(chan error, 1)
+		go func() {
+			_, err := w.c.Call(testContext(t), stuck, nil, nil)
+			first <- err
+		}()
+		testwait.Receive(t, "the handler", entered)
+		// The first does not fit into the ring, the others wait until it is written.
+		for _, size := range []int{1 << 20, 1 << 20, 1} {
+			ctx, cancel := context.WithTimeout(testContext(t), 5*time.Millisecond)
+			if _, err := w.c.Call(ctx, echo, make([]byte, size), nil); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%d bytes: %v", size, err)
+			}
+			cancel()
+		}
+		close(release)
+		if err := testwait.Receive(t, "the first call", first); err != nil {
+			t.Error(err)
+		}
+		if got, err := w.c.Call(testContext(t), echo, []byte("x"), nil); err != nil || string(got) != "x" {
+			t.Error(got, err)
+		}
+	})
+}
+
 func TestMalformedFramesEndTheConnectionOnly(t *testing.T) {
 	overEach(t, Options{MaxBytes: 1000}, func(t *testing.T, w *world) {
 		for _, h := range []head{{kind: reply}, {kind: 99}, {kind: request, bytes: 1 << 40}} {

@@ -45,15 +45,14 @@ func (c *Conn) publish(at, v uint64, scratch *[8]byte) error {
 	if err := c.to.Send(context.Background(), scratch[:], at, vmmc.SendOptions{}); err != nil {
 		return err
 	}
-	switch c.in.looks.Load() {
-	case awake:
-		return nil
-	case asleep:
-		if !c.in.looks.CompareAndSwap(asleep, awake) {
-			return nil // another call wakes it
-		}
+	looks := c.in.looks.Load()
+	if looks == awake || looks == asleep && !c.in.looks.CompareAndSwap(asleep, awake) {
+		return nil // in the second case another call wakes it
 	}
 	_, err := c.to.SendAsync(nil, at, vmmc.SendOptions{Notify: true})
+	if err != nil && looks == asleep {
+		c.in.looks.CompareAndSwap(awake, asleep) // the next try must wake it
+	}
 	return err
 }
 
