@@ -203,7 +203,8 @@ int pinwheel_vmmc_proxy(pinwheel_vmmc_import *import, void **address);
 /*
  * SendMsg, deliberate update (4.2). Sends bytes from src to offset of the export. It returns 0 when
  * src may be changed; with shared memory the message has arrived then. Messages through one import
- * arrive in the order of their calls, each notification after its message.
+ * arrive in the order of their calls, each notification after its message. After an error other
+ * than -ERANGE and -EINVAL, some of it may have been sent.
  */
 int pinwheel_vmmc_send(pinwheel_vmmc_import *import, const void *src, size_t bytes, uint64_t offset, unsigned flags,
 		       uint16_t tag, int timeout_ms);
