@@ -80,6 +80,10 @@ type Conn struct {
 	writer   spinner
 }
 
+// wakes is how many notifications the peer may have outstanding. Their ring fits into a page, and the node gives
+// many of them back at a time: each time costs both ends as much as a wake-up.
+const wakes = 120
+
 // newConn exports an inbox for the permitted peers.
 func newConn(n *vmmc.Node, ring int, p vmmc.Permissions) (*Conn, error) {
 	memory, err := n.Alloc(uint64(ringAt + ring))
@@ -96,7 +100,7 @@ func newConn(n *vmmc.Node, ring int, p vmmc.Permissions) (*Conn, error) {
 	p.MaxImporters = 1
 	for {
 		c.id = rand.Uint32() | firstInbox
-		c.export, err = n.Export(c.id, memory, p, vmmc.ExportOptions{Queue: 4, Coalesce: true})
+		c.export, err = n.Export(c.id, memory, p, vmmc.ExportOptions{Queue: wakes, Coalesce: true})
 		if !errors.Is(err, vmmc.ErrExported) {
 			break
 		}
@@ -235,7 +239,9 @@ func (c *Conn) write(b []byte) (done int, err error) {
 			return done, err
 		}
 		c.put += n
-		b, done = b[n:], done+int(n)
+		if b, done = b[n:], done+int(n); len(b) == 0 {
+			return done, nil // whatever the peer, who may have read it, does now
+		}
 	}
 }
 

@@ -3,6 +3,8 @@ package stream
 import (
 	"context"
 	"encoding/binary"
+	"errors"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -50,7 +52,10 @@ func (c *Conn) publish(at, v uint64, scratch *[8]byte) error {
 		return nil // in the second case another call wakes it
 	}
 	_, err := c.to.SendAsync(nil, at, vmmc.SendOptions{Notify: true})
-	if err != nil && looks == asleep {
+	if !errors.Is(err, vmmc.ErrTooManyOps) {
+		return nil // an import that has ended wakes its peer by that, and the word has arrived
+	}
+	if looks == asleep {
 		c.in.looks.CompareAndSwap(awake, asleep) // the next try must wake it
 	}
 	return err
@@ -69,32 +74,43 @@ func (v *view) changed() bool { return v.word.Load() != v.seen || v.state.Load()
 // maxSpin is how long a call spins before it sleeps.
 const maxSpin = 50 * time.Microsecond
 
-// spinner decides whether it is worth the processor time to spin. After a spin in vain, the next waits sleep at once:
-// twice as many each time, up to a limit. So an end that gets little, or whose peer gets no processor, spins rarely.
+// spinner decides whether it is worth the processor time to spin. A spin that just missed the end of its wait is
+// repeated: two ends that sleep are slow because of that alone. Where it misses again and again, or by far, the next
+// waits sleep at once. So an end that gets little, or whose peer gets no processor, spins rarely.
 type spinner struct {
 	inVain uint // spins in a row
 	pause  uint // waits that sleep at once
 }
 
-const longestPause = 4 // 1<<4 waits
+const (
+	tries    = 3           // spins in a row
+	rest     = 32          // waits
+	nearMiss = 4 * maxSpin // of the whole wait
+)
 
 // spin looks until there is a change, and tells whether there was one in time.
-func (s *spinner) spin(v *view) bool {
-	if s.pause > 0 {
-		s.pause--
-		return false
-	}
-	for begin := time.Now(); time.Since(begin) < maxSpin; {
-		for range 64 { // it does not yield: that would wake other threads, which is a system call
+func (s *spinner) spin(begin time.Time, v *view) bool {
+	for took := time.Duration(0); took < maxSpin; took = time.Since(begin) {
+		if took > maxSpin/10 {
+			// A peer in this process may have to be woken: this makes another thread look for it. It is a system
+			// call, which quick peers are spared.
+			runtime.Gosched()
+		}
+		for range 64 {
 			if v.changed() {
 				s.inVain = 0
 				return true
 			}
 		}
 	}
-	s.inVain = min(s.inVain+1, longestPause)
-	s.pause = 1 << s.inVain
 	return false
+}
+
+// slept hears how long a wait took whose spin was in vain.
+func (s *spinner) slept(d time.Duration) {
+	if s.inVain++; s.inVain >= tries || d > nearMiss {
+		*s = spinner{pause: rest}
+	}
 }
 
 // await waits until there may be news.
@@ -103,11 +119,23 @@ func (c *Conn) await(news <-chan struct{}, d *deadline, s *spinner, v view) {
 		wait(c, news, d)
 		return
 	}
-	if s.spin(&v) {
+	if s.pause > 0 {
+		s.pause--
+		c.sleep(news, d, &v)
 		return
 	}
+	begin := time.Now()
+	if !s.spin(begin, &v) {
+		c.sleep(news, d, &v)
+		s.slept(time.Since(begin))
+	}
+}
+
+// sleep waits for a notification.
+func (c *Conn) sleep(news <-chan struct{}, d *deadline, v *view) {
 	// If it fails the import has ended, which ends the wait.
-	if c.to.Send(context.Background(), asleepWord, looksAt, vmmc.SendOptions{}) != nil || !v.changed() {
+	err := c.to.Send(context.Background(), asleepWord, looksAt, vmmc.SendOptions{})
+	if err != nil || !v.changed() {
 		wait(c, news, d)
 	}
 }

@@ -478,3 +478,31 @@ func TestHTTPAndTLSRunUnchanged(t *testing.T) {
 		})
 	}
 }
+
+// A peer that looks can read the last byte and close before the Write of that byte returns.
+func TestWriteThatWasReadSucceeds(t *testing.T) {
+	testwait.Bound(t)
+	a, b := openNode(t, "a", "shared"), openNode(t, "b", "shared")
+	l := listen(t, b, everyone)
+	for range 100 {
+		c, err := Dial(context1(t), a, b.Addresses()[0], service, everyone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := make(chan error, 1)
+		go func() {
+			_, err := io.ReadFull(s, make([]byte, 1))
+			s.Close()
+			read <- err
+		}()
+		_, wrote := c.Write(make([]byte, 1))
+		if err := testwait.Receive(t, "the read", read); err != nil || wrote != nil {
+			t.Fatalf("read %v, wrote %v", err, wrote)
+		}
+		c.Close()
+	}
+}
