@@ -95,11 +95,10 @@ bench-peers: tools
 	mkdir -p $(OUT)
 	bench/peers/run.sh
 
-## bench-vmmc: latency, bandwidth and processor time of vmmc and vmmc/stream, beside sockets; writes out/bench-vmmc.txt
-bench-vmmc: tools
+## bench-vmmc: latency, bandwidth and processor time of vmmc, vmmc/stream and vmmc/rpc, beside sockets and net/rpc; writes out/bench-vmmc.txt
+bench-vmmc: build
 	mkdir -p $(OUT)
-	PINWHEEL_VMMC_CLAIMS=y $(GO) test -count=1 -run ClaimsOfTheSeed -v ./vmmc
-	$(GO) test -run '^$$' -bench . -benchtime 500ms -count 3 ./vmmc ./vmmc/stream | tee $(OUT)/bench-vmmc.txt
+	bin/pinwheel bench vmmc --rounds 5 --time 500ms --claims | tee $(OUT)/bench-vmmc.txt
 
 ## bench-together: what registrations lose to each other that run at the same time, on io_uring and on the software device
 bench-together: tools softverbs

@@ -3,8 +3,9 @@
 //
 // It holds no logic of its own: commands are rewritten by package
 // internal/launch, traces collected by internal/record, ranks watched by internal/top
-// and internal/metrics, processes brought together by vmmc/broker, machines examined by internal/doctor, settings listed by
-// internal/settings. See pinwheel --help, or
+// and internal/metrics, processes brought together by vmmc/broker, machines examined by
+// internal/doctor and measured by internal/vmmcbench, settings listed by internal/settings. See
+// pinwheel --help, or
 // pinwheel.1, which is made from the same declarations.
 //
 // Exit status: that of the program for run and record; else 0 if all went
@@ -34,6 +35,7 @@ type cli struct {
 	Metrics metricsCmd `cmd:"" help:"Give the state of the ranks on this node to Prometheus: as text, in a file, or over HTTP."`
 	Node    nodeCmd    `cmd:"" help:"Bring the processes of this machine together that communicate by package vmmc."`
 	Proxy   proxyCmd   `cmd:"" help:"Carry the connections of unmodified programs over virtual memory-mapped communication."`
+	Bench   benchCmd   `cmd:"" help:"Measure what Pinwheel does on this machine."`
 	Info    infoCmd    `cmd:"" help:"Show the version, the usable providers, and the settings."`
 	Doctor  doctorCmd  `cmd:"" help:"Examine this machine: what Pinwheel will use, why, and what is missing."`
 	command.Common
@@ -57,7 +59,7 @@ func spec() command.Spec {
 		Page: manpage.Page{
 			ExitStatus: [][2]string{
 				{"0", "All went well."},
-				{"1", "Something failed; for doctor, something that is needed is missing; for top, there is nothing to see."},
+				{"1", "Something failed; for doctor, something that is needed is missing; for top, there is nothing to see; for bench --claims, one does not hold."},
 				{"2", "Wrong arguments."},
 				{"126, 127", "The program could not be started, or was not found."},
 				{"other", "For run and record, the status of the program; it ends by the signal that ended the program."},

@@ -9,15 +9,25 @@ API_CFLAGS := $(SHIM_CFLAGS) -Impishim/include
 # Threads call into it when they end: it stays where it is.
 API_LDFLAGS := -shared -Wl,-z,defs,-z,nodelete -Wl,-soname,$(API_SONAME) -Wl,--version-script=mpishim/api/api.map
 
+VMMC_SONAME := libpinwheel-vmmc.so.0
+
 .PHONY: api test-api bench-api install install-api
 
-## api: build libpinwheel-api.so and libpinwheel-go.so into bin/
-api: $(SHIM_LIB)/$(API_SONAME) $(SHIM_LIB)/libpinwheel-go.so
+## api: build libpinwheel-api.so, libpinwheel-go.so and libpinwheel-vmmc.so into bin/
+api: $(SHIM_LIB)/$(API_SONAME) $(SHIM_LIB)/libpinwheel-go.so $(SHIM_LIB)/$(VMMC_SONAME)
 
 $(SHIM_LIB)/$(API_SONAME): $(API_SRC) $(API_HDR) mpishim/api/api.map
 	@mkdir -p $(@D)
 	$(CC) $(API_CFLAGS) $(API_LDFLAGS) -o $@ $(API_SRC) -ldl -lpthread
 	ln -sf $(API_SONAME) $(@:.0=)
+
+# Always asked, as libpinwheel-go.so. What Go has started stays where it is.
+.PHONY: $(SHIM_LIB)/$(VMMC_SONAME)
+$(SHIM_LIB)/$(VMMC_SONAME):
+	@mkdir -p $(@D)
+	$(GO) build -buildmode=c-shared -ldflags '-extldflags "-Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,--version-script=$(CURDIR)/mpishim/vmmc/vmmc.map"' -o $@ ./mpishim/vmmc
+	@rm -f $(basename $@).h
+	ln -sf $(@F) $(@:.0=)
 
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
@@ -31,11 +41,13 @@ API_FUNCTIONS = $(shell sed -n 's/^int \(pinwheel_[a-z_]*\).*/\1/p' mpishim/incl
 ## install-api: install the C API and what it needs (PREFIX=/usr/local, DESTDIR=)
 install-api: api
 	install -d $(addprefix $(DESTDIR),$(LIBDIR)/pkgconfig $(INCLUDEDIR) $(MANDIR)/man3)
-	install -m 755 $(SHIM_LIB)/$(API_SONAME) $(SHIM_LIB)/libpinwheel-go.so $(DESTDIR)$(LIBDIR)/
+	install -m 755 $(SHIM_LIB)/$(API_SONAME) $(SHIM_LIB)/libpinwheel-go.so $(SHIM_LIB)/$(VMMC_SONAME) $(DESTDIR)$(LIBDIR)/
 	ln -sf $(API_SONAME) $(DESTDIR)$(LIBDIR)/libpinwheel-api.so
-	install -m 644 mpishim/include/pinwheel.h mpishim/include/pinwheel_verbs.h $(DESTDIR)$(INCLUDEDIR)/
-	sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@INCLUDEDIR@|$(INCLUDEDIR)|; s|@VERSION@|$(API_VERSION)|' \
-		mpishim/include/pinwheel.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/pinwheel.pc
+	ln -sf $(VMMC_SONAME) $(DESTDIR)$(LIBDIR)/libpinwheel-vmmc.so
+	install -m 644 $(addprefix mpishim/include/,pinwheel.h pinwheel_verbs.h pinwheel_vmmc.h) $(DESTDIR)$(INCLUDEDIR)/
+	for p in pinwheel pinwheel-vmmc; do \
+		sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@INCLUDEDIR@|$(INCLUDEDIR)|; s|@VERSION@|$(API_VERSION)|' \
+			mpishim/include/$$p.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/$$p.pc || exit 1; done
 	install -m 644 mpishim/include/pinwheel.3 $(DESTDIR)$(MANDIR)/man3/
 	for f in $(API_FUNCTIONS); do echo '.so man3/pinwheel.3' > $(DESTDIR)$(MANDIR)/man3/$$f.3; done
 

@@ -69,12 +69,20 @@ type Conn struct {
 	reading  sync.Mutex
 	taken    uint64 // bytes, ever
 	reported uint64 // of these, those that the peer knows of
+	headWord [8]byte
+	reader   spinner
 
 	// writing is held by the Write that puts bytes. It protects what follows.
-	writing sync.Mutex
-	put     uint64 // bytes, ever
-	over    bool   // after CloseWrite
+	writing  sync.Mutex
+	put      uint64 // bytes, ever
+	over     bool   // after CloseWrite
+	tailWord [8]byte
+	writer   spinner
 }
+
+// wakes is how many notifications the peer may have outstanding. Their ring fits into a page, and the node gives
+// many of them back at a time: each time costs both ends as much as a wake-up.
+const wakes = 120
 
 // newConn exports an inbox for the permitted peers.
 func newConn(n *vmmc.Node, ring int, p vmmc.Permissions) (*Conn, error) {
@@ -92,7 +100,7 @@ func newConn(n *vmmc.Node, ring int, p vmmc.Permissions) (*Conn, error) {
 	p.MaxImporters = 1
 	for {
 		c.id = rand.Uint32() | firstInbox
-		c.export, err = n.Export(c.id, memory, p, vmmc.ExportOptions{Queue: 4, Coalesce: true})
+		c.export, err = n.Export(c.id, memory, p, vmmc.ExportOptions{Queue: wakes, Coalesce: true})
 		if !errors.Is(err, vmmc.ErrExported) {
 			break
 		}
@@ -113,7 +121,7 @@ func (c *Conn) connected(to *vmmc.Import, local, remote Addr) error {
 		return fmt.Errorf("stream: %v has an inbox of %d bytes", remote, to.Bytes())
 	}
 	c.to = to
-	return nil
+	return c.look()
 }
 
 // notified hears that the peer has sent something. It may be called after the end of the export.
@@ -160,7 +168,8 @@ func (c *Conn) read(b []byte) (int, error) {
 		}
 		gone := c.to.Err()         // before the state: a peer that closes says so first
 		state := c.in.state.Load() // before the tail, which does not move any more if this says so
-		ahead := c.in.tail.Load() - c.taken
+		tail := c.in.tail.Load()
+		ahead := tail - c.taken
 		switch {
 		case ahead > uint64(len(c.in.ring)):
 			return 0, fmt.Errorf("stream: the peer claims to have put %d bytes into a ring of %d", ahead, len(c.in.ring))
@@ -174,14 +183,14 @@ func (c *Conn) read(b []byte) (int, error) {
 		case gone != nil:
 			return 0, gone
 		}
-		wait(c, c.readable, &c.readDeadline)
+		c.await(c.readable, &c.readDeadline, &c.reader, view{c.in.tail, tail, c.in.state, state})
 	}
 }
 
 // report tells the peer, now and then, how much room there is.
 func (c *Conn) report() {
 	if c.taken-c.reported >= uint64(len(c.in.ring))/4 {
-		if _, err := c.tell(headAt, c.taken); err == nil { // else the next Read tries, or finds the peer gone
+		if err := c.publish(headAt, c.taken, &c.headWord); err == nil { // else the next Read tries, or finds the peer gone
 			c.reported = c.taken
 		}
 	}
@@ -205,20 +214,22 @@ func (c *Conn) write(b []byte) (done int, err error) {
 		if err := c.usable(&c.writeDeadline); err != nil {
 			return done, err
 		}
+		state := c.in.state.Load()
 		switch {
-		case c.over || c.in.state.Load() >= closed || errors.Is(c.to.Err(), vmmc.ErrUnexported):
+		case c.over || state >= closed || errors.Is(c.to.Err(), vmmc.ErrUnexported):
 			return done, syscall.EPIPE
 		case c.to.Err() != nil:
 			return done, c.to.Err()
 		case len(b) == 0:
 			return done, nil
 		}
-		full := c.put - c.in.head.Load()
+		head := c.in.head.Load()
+		full := c.put - head
 		if full > ring {
 			return done, fmt.Errorf("stream: the peer claims to have read what was not written: %d bytes left", int64(full))
 		}
 		if full == ring {
-			wait(c, c.writable, &c.writeDeadline)
+			c.await(c.writable, &c.writeDeadline, &c.writer, view{c.in.head, head, c.in.state, state})
 			continue
 		}
 		// Not much at a time: the peer reads the first part while the next one is sent.
@@ -228,7 +239,9 @@ func (c *Conn) write(b []byte) (done int, err error) {
 			return done, err
 		}
 		c.put += n
-		b, done = b[n:], done+int(n)
+		if b, done = b[n:], done+int(n); len(b) == 0 {
+			return done, nil // whatever the peer, who may have read it, does now
+		}
 	}
 }
 
@@ -237,7 +250,7 @@ func (c *Conn) send(b []byte, at uint64) error {
 	for {
 		err := c.to.Send(context.Background(), b, at, vmmc.SendOptions{})
 		if err == nil {
-			_, err = c.tell(tailAt, c.put+uint64(len(b)))
+			err = c.publish(tailAt, c.put+uint64(len(b)), &c.tailWord)
 		}
 		if !errors.Is(err, vmmc.ErrTooManyOps) {
 			return c.ended(err)

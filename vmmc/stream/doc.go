@@ -12,6 +12,9 @@
 // into the memory of the other, and the node of each must listen at an address that the other can reach. A
 // peer that reads nothing stops the writer when its ring is full.
 //
+// Over shared memory, a call that waits looks for up to 50 us and then sleeps. As long as both ends look or are
+// busy, reads and writes make no system call.
+//
 // A listener is an export as well, with the number of a service: whoever asks for a connection writes the
 // request into one of its slots, by chance. Two that meet in one try again elsewhere.
 //

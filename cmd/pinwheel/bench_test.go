@@ -1,0 +1,36 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func TestBenchPrintsTablesOrOneObject(t *testing.T) {
+	stdout, stderr, state := pinwheel(t, "bench vmmc --time 1ms --rounds 1")
+	whole := strings.Contains(stdout, "\nautomatic update") && strings.Contains(stdout, "\nclaim")
+	if !state.Success() || stderr != "" || !whole {
+		t.Errorf("%v, %q\n%s", state, stderr, stdout)
+	}
+	stdout, stderr, state = pinwheel(t, "bench vmmc --time 1ms --rounds 1 --json")
+	var got struct {
+		Results []struct {
+			Kind, By, Over string
+			NS             float64
+		}
+		Claims []struct{ Times float64 }
+	}
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil || !state.Success() || stderr != "" {
+		t.Fatalf("%v, %v, %q\n%s", err, state, stderr, stdout)
+	}
+	if len(got.Results) < 20 || len(got.Claims) < 5 || got.Results[0].Kind != "latency" || !(got.Results[0].NS > 0) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestBenchRefusesNonsense(t *testing.T) {
+	_, stderr, state := pinwheel(t, "bench vmmc --rounds=-1")
+	if oneLine(t, stderr, "--rounds"); state.ExitCode() != 2 {
+		t.Error(state)
+	}
+}

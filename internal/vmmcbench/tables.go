@@ -1,0 +1,116 @@
+package vmmcbench
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+)
+
+// Report is what WriteJSON writes.
+type Report struct {
+	Results []Result `json:"results"`
+	Claims  []Claim  `json:"claims"`
+}
+
+// WriteJSON writes results and claims as one JSON object.
+func WriteJSON(w io.Writer, all []Result) error {
+	return json.NewEncoder(w).Encode(Report{all, Claims(all)})
+}
+
+// row is a way of communication with its results.
+type row struct {
+	by, over string
+	of       map[string]Result // by cell
+}
+
+// cell names a result in a row.
+func cell(kind string, bytes int) string { return fmt.Sprint(kind, bytes) }
+
+// rowsOf collects the results of some kinds.
+func rowsOf(all []Result, kinds ...string) (rows []row) {
+	at := map[[2]string]int{}
+	for _, r := range all {
+		for _, k := range kinds {
+			if r.Kind != k {
+				continue
+			}
+			key := [2]string{r.By, r.Over}
+			n, known := at[key]
+			if !known {
+				n = len(rows)
+				at[key] = n
+				rows = append(rows, row{r.By, r.Over, map[string]Result{}})
+			}
+			rows[n].of[cell(r.Kind, r.Bytes)] = r
+		}
+	}
+	return rows
+}
+
+// WriteTables writes results as tables, and which claims hold.
+func WriteTables(w io.Writer, all []Result) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprint(t, "messages\tover\tlatency us\tCPU us\t8 B: us\tCPU us\t4 KiB: MB/s\tCPU us\t1 MiB: MB/s\tCPU us\n")
+	for _, r := range rowsOf(all, Latency, Bandwidth) {
+		fmt.Fprintf(t, "%s\t%s", r.by, r.over)
+		r.times(t, cell(Latency, 8))
+		r.times(t, cell(Bandwidth, 8))
+		for _, size := range sizes[1:] {
+			r.rate(t, cell(Bandwidth, size))
+		}
+		fmt.Fprintln(t)
+	}
+	fmt.Fprint(t, "\ncalls without arguments\tover\tus\tCPU us\n")
+	for _, r := range rowsOf(all, Call) {
+		fmt.Fprintf(t, "%s\t%s", r.by, r.over)
+		r.times(t, cell(Call, 0))
+		fmt.Fprintln(t)
+	}
+	fmt.Fprint(t, "\npages of 1 MiB by HTTP\tover\tMB/s\tCPU us\n")
+	for _, r := range rowsOf(all, HTTP) {
+		fmt.Fprintf(t, "%s\t%s", r.by, r.over)
+		r.rate(t, cell(HTTP, pageBytes))
+		fmt.Fprintln(t)
+	}
+	fmt.Fprint(t, "\nflush of 16 MiB\tover\tus\tCPU us\n")
+	for _, r := range all {
+		if r.Kind == Flush {
+			fmt.Fprintf(t, "%d pages written to\t%s\t%s\t%s\n", r.Pages, r.Over, us(r.NS), us(r.CPU))
+		}
+	}
+	fmt.Fprint(t, "\nclaim\ttimes\tat least\t\n")
+	for _, c := range Claims(all) {
+		holds := "holds"
+		if !c.Holds() {
+			holds = "does not hold"
+		}
+		fmt.Fprintf(t, "%s\t%.1f\t%.1f\t%s\n", c.What, c.Times, c.Least, holds)
+	}
+	return t.Flush()
+}
+
+// times writes the cells of a result in us.
+func (r *row) times(w io.Writer, name string) {
+	if x, ok := r.of[name]; ok {
+		fmt.Fprintf(w, "\t%s\t%s", us(x.NS), us(x.CPU))
+	} else {
+		fmt.Fprint(w, "\t-\t-")
+	}
+}
+
+// rate writes the cells of a result in MB/s.
+func (r *row) rate(w io.Writer, name string) {
+	if x, ok := r.of[name]; ok {
+		fmt.Fprintf(w, "\t%.0f\t%s", x.MBs(), us(x.CPU))
+	} else {
+		fmt.Fprint(w, "\t-\t-")
+	}
+}
+
+func us(ns float64) string {
+	if ns < 9950 {
+		return fmt.Sprintf("%.3g", ns/1e3)
+	}
+	return fmt.Sprintf("%.0f", ns/1e3)
+}

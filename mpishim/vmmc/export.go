@@ -1,0 +1,128 @@
+package main
+
+/*
+#include "bind.h"
+*/
+import "C"
+
+import (
+	"unsafe"
+
+	"pinwheel/vmmc"
+)
+
+//export pinwheel_vmmc_export_memory
+func pinwheel_vmmc_export_memory(
+	node *C.pinwheel_vmmc_node, id C.uint32_t, memory unsafe.Pointer, bytes C.size_t, who *C.vmmc_permissions,
+	export **C.pinwheel_vmmc_export,
+) C.int {
+	if node == nil || memory == nil || bytes == 0 || export == nil ||
+		who != nil && (who.size < C.sizeof_pinwheel_vmmc_permissions || who.uids == nil && who.n_uids > 0) {
+		return invalid()
+	}
+	var p vmmc.Permissions
+	var o vmmc.ExportOptions
+	if who != nil {
+		p.Peers = texts((**C.vmmc_text)(unsafe.Pointer(who.peers)))
+		p.UIDs = unsafe.Slice((*uint32)(unsafe.Pointer(who.uids)), int(who.n_uids)) // Export clones it
+		p.MaxImporters = int(who.max_importers)
+		o.Queue, o.Coalesce = int(who.queue), who.coalesce != 0
+	}
+	e, err := of[*vmmc.Node](node).Export(uint32(id), memoryOf(memory, bytes), p, o)
+	if err == nil {
+		*export = newObject[C.pinwheel_vmmc_export](e)
+	}
+	return status(err)
+}
+
+//export pinwheel_vmmc_unexport
+func pinwheel_vmmc_unexport(export *C.pinwheel_vmmc_export, timeout C.int) C.int {
+	if export == nil {
+		return invalid()
+	}
+	ctx, cancel := within(timeout)
+	defer cancel()
+	return status(of[*vmmc.Export](export).Unexport(ctx))
+}
+
+//export pinwheel_vmmc_export_free
+func pinwheel_vmmc_export_free(export *C.pinwheel_vmmc_export) C.int {
+	if export == nil {
+		return invalid()
+	}
+	freeObject(export)
+	return 0
+}
+
+func notification(to *C.pinwheel_vmmc_notification, n *vmmc.Notification) {
+	*to = C.pinwheel_vmmc_notification{
+		offset: C.uint64_t(n.Offset), bytes: C.uint64_t(n.Bytes), count: C.uint32_t(n.Count), tag: C.uint16_t(n.Tag),
+	}
+	room := memoryOf(unsafe.Pointer(&to.peer[0]), C.size_t(len(to.peer)-1))
+	copy(room, n.Peer)
+}
+
+//export pinwheel_vmmc_wait
+func pinwheel_vmmc_wait(export *C.pinwheel_vmmc_export, timeout C.int, to *C.pinwheel_vmmc_notification) C.int {
+	if export == nil || to == nil {
+		return invalid()
+	}
+	ctx, cancel := within(timeout)
+	defer cancel()
+	n, err := of[*vmmc.Export](export).Wait(ctx)
+	if err == nil {
+		notification(to, &n)
+	}
+	return status(err)
+}
+
+//export pinwheel_vmmc_handle
+func pinwheel_vmmc_handle(export *C.pinwheel_vmmc_export, f C.vmmc_handler, arg unsafe.Pointer) C.int {
+	if export == nil {
+		return invalid()
+	}
+	if f == nil {
+		of[*vmmc.Export](export).Handle(nil)
+		return 0
+	}
+	of[*vmmc.Export](export).Handle(func(n vmmc.Notification) {
+		var c C.pinwheel_vmmc_notification
+		notification(&c, &n)
+		C.vmmc_call_handler(f, arg, &c)
+	})
+	return 0
+}
+
+//export pinwheel_vmmc_block
+func pinwheel_vmmc_block(export *C.pinwheel_vmmc_export, yes C.int) C.int {
+	if export == nil {
+		return invalid()
+	}
+	if e := of[*vmmc.Export](export); yes != 0 {
+		e.Block()
+	} else {
+		e.Unblock()
+	}
+	return 0
+}
+
+//export pinwheel_vmmc_discard
+func pinwheel_vmmc_discard(export *C.pinwheel_vmmc_export, yes C.int) C.int {
+	if export == nil {
+		return invalid()
+	}
+	of[*vmmc.Export](export).Discard(yes != 0)
+	return 0
+}
+
+//export pinwheel_vmmc_fd
+func pinwheel_vmmc_fd(export *C.pinwheel_vmmc_export) C.int {
+	if export == nil {
+		return invalid()
+	}
+	fd, err := of[*vmmc.Export](export).FD()
+	if err != nil {
+		return status(err)
+	}
+	return C.int(fd)
+}

@@ -1,0 +1,126 @@
+package main
+
+/*
+#cgo CFLAGS: -O2 -I${SRCDIR}/../include
+#include "bind.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"runtime/cgo"
+	"time"
+	"unsafe"
+
+	"pinwheel/vmmc"
+)
+
+// object is what all objects of C look like: see bind.h.
+type object interface {
+	C.pinwheel_vmmc_node | C.pinwheel_vmmc_export | C.pinwheel_vmmc_import | C.pinwheel_vmmc_mapping | C.pinwheel_vmmc_op
+}
+
+// newObject returns an object of C, in its memory, for one of Go.
+func newObject[O object](v any) *O {
+	o := (*O)(C.malloc(C.size_t(unsafe.Sizeof(cgo.Handle(0))))) // malloc of cgo does not fail
+	*(*cgo.Handle)(unsafe.Pointer(o)) = cgo.NewHandle(v)
+	return o
+}
+
+// of returns the object of Go.
+func of[V any, O object](o *O) V { return (*(*cgo.Handle)(unsafe.Pointer(o))).Value().(V) }
+
+func freeObject[O object](o *O) {
+	(*(*cgo.Handle)(unsafe.Pointer(o))).Delete()
+	C.free(unsafe.Pointer(o))
+}
+
+// texts copies an array of strings that ends with NULL.
+func texts(at **C.vmmc_text) (all []string) {
+	if at == nil {
+		return nil
+	}
+	for _, t := range unsafe.Slice(at, 1<<16) {
+		if t == nil {
+			break
+		}
+		all = append(all, C.GoString((*C.char)(unsafe.Pointer(t))))
+	}
+	return all
+}
+
+func text(t *C.vmmc_text) string { return C.GoString((*C.char)(unsafe.Pointer(t))) }
+
+// memoryOf is memory of C as a slice.
+func memoryOf(at unsafe.Pointer, bytes C.size_t) []byte { return unsafe.Slice((*byte)(at), int(bytes)) }
+
+//export pinwheel_vmmc_open
+func pinwheel_vmmc_open(options *C.vmmc_options, node **C.pinwheel_vmmc_node) C.int {
+	if node == nil || options != nil && options.size < C.sizeof_pinwheel_vmmc_options {
+		return invalid()
+	}
+	var o vmmc.Options
+	if options != nil {
+		o.Name, o.Token = text(options.name), text(options.token)
+		o.Listen = texts((**C.vmmc_text)(unsafe.Pointer(options.listen)))
+		o.Heartbeat = time.Duration(options.heartbeat_ms) * time.Millisecond
+		if f, arg := options.warn, options.warn_arg; f != nil {
+			o.Warn = func(m string) {
+				c := C.CString(m)
+				defer C.free(unsafe.Pointer(c))
+				C.vmmc_call_warn(f, arg, c)
+			}
+		}
+	}
+	n, err := vmmc.Open(o)
+	if err == nil {
+		*node = newObject[C.pinwheel_vmmc_node](n)
+	}
+	return status(err)
+}
+
+//export pinwheel_vmmc_close
+func pinwheel_vmmc_close(node *C.pinwheel_vmmc_node) C.int {
+	if node == nil {
+		return invalid()
+	}
+	err := of[*vmmc.Node](node).Close()
+	freeObject(node)
+	return status(err)
+}
+
+//export pinwheel_vmmc_address
+func pinwheel_vmmc_address(node *C.pinwheel_vmmc_node, k C.uint, address *C.char, size C.size_t) C.int {
+	if node == nil || address == nil {
+		return invalid()
+	}
+	all := of[*vmmc.Node](node).Addresses()
+	if int(k) >= len(all) {
+		return -C.ENOENT
+	}
+	if len(all[k]) >= int(size) {
+		return status(fmt.Errorf("%w: %d bytes for an address of %d", vmmc.ErrBounds, size, len(all[k])))
+	}
+	copy(memoryOf(unsafe.Pointer(address), size), all[k]+"\x00")
+	return 0
+}
+
+//export pinwheel_vmmc_alloc
+func pinwheel_vmmc_alloc(node *C.pinwheel_vmmc_node, bytes C.size_t, memory *unsafe.Pointer) C.int {
+	if node == nil || memory == nil || bytes == 0 {
+		return invalid()
+	}
+	b, err := of[*vmmc.Node](node).Alloc(uint64(bytes))
+	if err == nil {
+		*memory = unsafe.Pointer(unsafe.SliceData(b))
+	}
+	return status(err)
+}
+
+//export pinwheel_vmmc_free
+func pinwheel_vmmc_free(node *C.pinwheel_vmmc_node, memory unsafe.Pointer) C.int {
+	if node == nil || memory == nil {
+		return invalid()
+	}
+	return status(of[*vmmc.Node](node).Free(memoryOf(memory, 1))) // it asks for the first byte only
+}
