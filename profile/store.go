@@ -36,11 +36,16 @@ var (
 const extension = ".profile"
 
 // Load returns what a rank has learned in the last run of the job. With force, a profile of another job of the program will
-// do. It fails with ErrNone, ErrOtherJob and the errors of Open. libraries, if not nil, are those that are loaded.
+// do. It fails with ErrNone, ErrOtherJob and the errors of Open. Of a job that has a profile, a rank that is not in it has
+// none, whatever other jobs have. libraries, if not nil, are those that are loaded.
 func (s Store) Load(k Key, rank int, libraries *Modules, force bool) (*predictor.Lessons, error) {
-	l, err := s.loadFrom(filepath.Join(s.Dir, k.directory()), rank, libraries, force)
+	own := filepath.Join(s.Dir, k.directory())
+	l, err := s.loadFrom(own, rank, libraries, force)
 	if !errors.Is(err, ErrNone) {
 		return l, err
+	}
+	if files, _ := ours(own); len(files) > 0 && !force { // the job was run before, only this rank has learned nothing
+		return nil, ErrNone
 	}
 	for _, dir := range s.jobs(k.prefix()) {
 		if force {

@@ -72,6 +72,20 @@ func TestRankFindsItsPartWhicheverNodeWroteIt(t *testing.T) {
 	}
 }
 
+func TestRankThatLearnedNothingIsNotComparedWithOtherJobs(t *testing.T) {
+	s, k := Store{Dir: t.TempDir()}, someKey()
+	other := k
+	other.Arguments = "of another job"
+	save(t, s, k, 0, 0, 1)
+	save(t, s, other, 0, 0, 1, 2)
+	if _, err := s.Load(k, 2, nil, false); !errors.Is(err, ErrNone) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := s.Load(k, 2, nil, true); err != nil {
+		t.Errorf("with force: %v", err)
+	}
+}
+
 func TestNewestFileOfARankCounts(t *testing.T) {
 	s, k := Store{Dir: t.TempDir()}, someKey()
 	save(t, s, k, 100, 0, 1, 2, 3)
