@@ -20,7 +20,7 @@ type ProfileOptions struct {
 	Force  bool // begin with a profile of another job of the program, too
 	Node   profile.Node
 	Rank   int  // of the process in the job; it has no profile if that isn't known
-	Ranks  int  // of the job
+	Ranks  int  // of the job; 0: not known
 	IsMute bool // another rank of the node tells the user of a damaged file
 
 	ThresholdBytes uint64
@@ -33,11 +33,14 @@ type Profiles struct {
 	Force      bool
 }
 
-// Of returns the options of a process; nil without a directory. rank is -1 if it isn't known. ranks is 0 then: the process
-// is one of those that the launcher has started.
+// Of returns the options of a process; nil without a directory. rank is -1 if it isn't known. ranks is how many the job
+// has as MPI says, or 0 if MPI says nothing: then the launcher may know.
 func (p Profiles) Of(rank, ranks int, thresholdBytes uint64) *ProfileOptions {
 	if p.Dir == "" {
 		return nil
+	}
+	if ranks <= 0 {
+		ranks = settings.Ranks()
 	}
 	store := profile.Store{Dir: p.Dir, LimitBytes: p.LimitBytes}
 	if p.LimitBytes == mem.Unlimited {
@@ -45,7 +48,7 @@ func (p Profiles) Of(rank, ranks int, thresholdBytes uint64) *ProfileOptions {
 	}
 	return &ProfileOptions{
 		Store: store, Force: p.Force, Node: profile.Node{Job: settings.Job(), Ranks: int(settings.LocalRanks())},
-		Rank: max(rank, 0), Ranks: max(ranks, 0), IsMute: !settings.IsFirstOnNode(), ThresholdBytes: thresholdBytes,
+		Rank: max(rank, 0), Ranks: ranks, IsMute: !settings.IsFirstOnNode(), ThresholdBytes: thresholdBytes,
 	}
 }
 
