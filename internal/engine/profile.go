@@ -64,6 +64,7 @@ type learner struct {
 
 	modules *profile.Modules // nil: nothing is loaded or kept
 	key     profile.Key
+	ranks   *profile.Participant // this one; nil as modules
 }
 
 // Observe implements predictor.Predictor.
@@ -116,6 +117,7 @@ func (l *learner) load() error {
 		return l.unlessMute(errors.New("builds of this program can't be told apart"))
 	}
 	l.modules, l.options.Frame = modules, modules.Frame
+	l.ranks = o.Node.Join(l.key)
 	l.options.Lessons, err = o.Store.Load(l.key, o.Rank, modules, o.Force)
 	switch {
 	case err == nil:
@@ -146,7 +148,11 @@ func (l *learner) unlessMute(err error) error {
 func (e *Engine) SaveProfile() {
 	l := e.learner
 	e.learner = nil
-	if l == nil || l.inner == nil || l.modules == nil || e.helper.Stats().Faulted {
+	if l == nil || l.inner == nil || l.modules == nil {
+		return
+	}
+	defer l.ranks.Leave()
+	if e.helper.Stats().Faulted {
 		return
 	}
 	err := fault.Contain(func() error {
@@ -155,7 +161,7 @@ func (e *Engine) SaveProfile() {
 		if err != nil {
 			return err
 		}
-		return l.opt.Node.HandIn(l.key, part, func(parts []profile.Part) error {
+		return l.ranks.HandIn(part, func(parts []profile.Part) error {
 			return l.opt.Store.Save(l.key, l.modules.Met(), parts)
 		})
 	})
