@@ -1,8 +1,10 @@
 package profile
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -72,6 +74,35 @@ func (p *Participant) present() (count int) {
 func (p *Participant) seatName(i int) unix.Sockaddr {
 	return p.node.name(p.key, fmt.Sprintf("/%d", i%p.node.Ranks))
 }
+
+// First reports whether this process is the first of the node that asks so about a job: then it tells the user, for all.
+// It stays the first until it ends. Safe for concurrent use.
+func (n Node) First(k Key, what string) bool {
+	if n.Ranks <= 1 {
+		return true
+	}
+	firstMu.Lock()
+	defer firstMu.Unlock()
+	name := n.name(k, "/"+what)
+	if isFirst[name.Name] {
+		return true
+	}
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return true // rather twice than not at all
+	}
+	if err := unix.Bind(fd, name); errors.Is(err, unix.EADDRINUSE) {
+		unix.Close(fd)
+		return false
+	}
+	isFirst[name.Name] = true // the socket stays open: it has the name
+	return true
+}
+
+var (
+	firstMu sync.Mutex // protects isFirst
+	isFirst = map[string]bool{}
+)
 
 // name is that of an abstract socket (unix(7)), the same for the ranks that write one file.
 func (n Node) name(k Key, suffix string) *unix.SockaddrUnix {

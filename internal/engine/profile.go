@@ -16,12 +16,11 @@ import (
 
 // ProfileOptions say where a process finds what it has learned in the last run, and who it is.
 type ProfileOptions struct {
-	Store  profile.Store
-	Force  bool // begin with a profile of another job of the program, too
-	Node   profile.Node
-	Rank   int  // of the process in the job; it has no profile if that isn't known
-	Ranks  int  // of the job; 0: not known
-	IsMute bool // another rank of the node tells the user of a damaged file
+	Store profile.Store
+	Force bool // begin with a profile of another job of the program, too
+	Node  profile.Node
+	Rank  int // of the process in the job; it has no profile if that isn't known
+	Ranks int // of the job; 0: not known
 
 	ThresholdBytes uint64
 }
@@ -47,9 +46,14 @@ func (p Profiles) Of(rank, ranks int, thresholdBytes uint64) *ProfileOptions {
 		store.LimitBytes = 0
 	}
 	return &ProfileOptions{
-		Store: store, Force: p.Force, Node: profile.Node{Job: settings.Job(), Ranks: int(settings.LocalRanks())},
-		Rank: max(rank, 0), Ranks: ranks, IsMute: !settings.IsFirstOnNode(), ThresholdBytes: thresholdBytes,
+		Store: store, Force: p.Force, Node: ProfileNode(),
+		Rank: max(rank, 0), Ranks: ranks, ThresholdBytes: thresholdBytes,
 	}
+}
+
+// ProfileNode is this node, as the launcher has it.
+func ProfileNode() profile.Node {
+	return profile.Node{Job: settings.Job(), Ranks: int(settings.LocalRanks())}
 }
 
 // learner is the default predictor with a profile. It looks for that at the first use, on the helper's thread: no
@@ -70,7 +74,7 @@ type learner struct {
 // Observe implements predictor.Predictor.
 func (l *learner) Observe(u predictor.Use) {
 	if l.inner == nil {
-		if err := fault.Contain(l.load); err != nil {
+		if err := fault.Contain(l.load); err != nil && l.opt.Node.First(l.key, "load") {
 			l.engine.Warn("profile", fmt.Sprintf("profile: %v; going on without it", err))
 		}
 		l.inner = predictor.NewPinwheel(l.options)
@@ -101,7 +105,7 @@ func (l *learner) Forget(id mem.RegionID) {
 	}
 }
 
-// load finds out which job this is, and what the last run has learned. Of errors that all ranks meet only one tells.
+// load finds out which job this is, and what the last run has learned.
 func (l *learner) load() error {
 	o := &l.opt
 	modules, err := profile.ReadModules()
@@ -114,7 +118,7 @@ func (l *learner) load() error {
 		ThresholdBytes: o.ThresholdBytes, Window: l.options.Window,
 	}
 	if program.Build == "" {
-		return l.unlessMute(errors.New("builds of this program can't be told apart"))
+		return errors.New("builds of this program can't be told apart")
 	}
 	l.modules, l.options.Frame = modules, modules.Frame
 	l.ranks = o.Node.Join(l.key)
@@ -131,15 +135,8 @@ func (l *learner) load() error {
 		return nil
 	}
 	l.outcome.Store("refused")
-	if errors.Is(err, profile.ErrOtherJob) && o.Rank != 0 {
-		return nil
-	}
-	return l.unlessMute(err)
-}
-
-func (l *learner) unlessMute(err error) error {
-	if l.opt.IsMute {
-		return nil
+	if errors.Is(err, profile.ErrOtherJob) && o.Rank >= max(o.Node.Ranks, 1) {
+		return nil // all nodes meet it: the first one, where ranks are placed in order, tells
 	}
 	return err
 }
@@ -165,7 +162,7 @@ func (e *Engine) SaveProfile() {
 			return l.opt.Store.Save(l.key, l.modules.Met(), parts)
 		})
 	})
-	if err != nil {
+	if err != nil && l.opt.Node.First(l.key, "save") {
 		e.Warn("profile not kept", fmt.Sprintf("profile: %v; what this run has learned is not kept (see PINWHEEL_PROFILE)", err))
 	}
 }
