@@ -109,8 +109,11 @@ const (
 	answerFailed byte = 2
 )
 
-// A part on its way: rank, length, and so many bytes.
-const partHeaderBytes = 8
+// A part on its way: rank, length of the lessons, length of the modules, and so many bytes.
+const (
+	partHeaderBytes = 12
+	maxModules      = 1 << 20 // bytes
+)
 
 // receive reads the part of a process of this user.
 func receive(fd int) (Part, error) {
@@ -123,12 +126,20 @@ func receive(fd int) (Part, error) {
 		return Part{}, err
 	}
 	p := Part{Rank: int(binary.LittleEndian.Uint32(h[:]))}
-	n := binary.LittleEndian.Uint32(h[4:])
-	if p.Rank >= maxRanks || n > maxPart {
+	n, modules := binary.LittleEndian.Uint32(h[4:]), binary.LittleEndian.Uint32(h[8:])
+	if p.Rank >= maxRanks || n > maxPart || modules > maxModules {
 		return p, ErrDamaged
 	}
-	p.packed = make([]byte, n)
-	return p, transfer(fd, p.packed, end, unix.Read)
+	b := make([]byte, n+modules)
+	if err := transfer(fd, b, end, unix.Read); err != nil {
+		return p, err
+	}
+	in := cursor{b: b[n:]}
+	p.packed, p.Modules = b[:n], in.modules()
+	if in.bad || len(in.b) > 0 {
+		return p, ErrDamaged
+	}
+	return p, nil
 }
 
 // send hands a part to the process that writes, and waits until that has written, or until end.
@@ -155,8 +166,11 @@ func send(name unix.Sockaddr, p Part, end time.Time) error {
 	if err := checkPeer(fd); err != nil {
 		return err
 	}
+	modules := appendModules(nil, p.Modules)
 	b := binary.LittleEndian.AppendUint32(nil, uint32(p.Rank))
-	b = append(binary.LittleEndian.AppendUint32(b, uint32(len(p.packed))), p.packed...)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(p.packed)))
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(modules)))
+	b = append(append(b, p.packed...), modules...)
 	err = transfer(fd, b, sent, func(fd int, b []byte) (int, error) {
 		return unix.SendmsgN(fd, b, nil, nil, unix.MSG_NOSIGNAL)
 	})

@@ -30,14 +30,19 @@ func (w *written) write(parts []Part) error {
 	defer w.mu.Unlock()
 	var ranks []int
 	for _, p := range parts {
-		if string(p.packed) != fmt.Sprintf("of %d", p.Rank) {
-			return fmt.Errorf("rank %d has handed in %q", p.Rank, p.packed)
+		if string(p.packed) != fmt.Sprintf("of %d", p.Rank) || !slices.Equal(p.Modules, modulesOf(p.Rank)) {
+			return fmt.Errorf("rank %d has handed in %q of %+v", p.Rank, p.packed, p.Modules)
 		}
 		ranks = append(ranks, p.Rank)
 	}
 	slices.Sort(ranks)
 	w.files = append(w.files, ranks)
 	return w.err
+}
+
+// modulesOf are the libraries that a rank sends from: ranks may differ in them.
+func modulesOf(rank int) []Module {
+	return []Module{{Name: "app", Build: "1"}, {Name: fmt.Sprintf("lib%d.so", rank%2), Build: "2"}}
 }
 
 // handIn is what so many ranks do that end together. It returns their errors.
@@ -51,7 +56,7 @@ func (w *written) handIn(n Node, ranks ...int) (failed []error) {
 	for i, r := range ranks {
 		all.Go(func() {
 			defer present[i].Leave()
-			if err := present[i].HandIn(Part{r, fmt.Appendf(nil, "of %d", r)}, w.write); err != nil {
+			if err := present[i].HandIn(Part{r, modulesOf(r), fmt.Appendf(nil, "of %d", r)}, w.write); err != nil {
 				mu.Lock()
 				failed = append(failed, err)
 				mu.Unlock()
@@ -153,7 +158,7 @@ func TestSlowPartIsLeftOut(t *testing.T) {
 	defer unix.Close(ends[0])
 	done := make(chan error, 1)
 	go func() { _, err := receive(ends[1]); unix.Close(ends[1]); done <- err }()
-	header := []byte{0, 0, 0, 0, 0, 0, 0xff, 0} // a part of 16 MiB
+	header := []byte{0, 0, 0, 0, 0, 0, 0xff, 0, 0, 0, 0, 0} // a part of 16 MiB
 	for b := header; ; b = []byte{0} {
 		if _, err := unix.SendmsgN(ends[0], b, nil, nil, unix.MSG_NOSIGNAL); err != nil {
 			break // it waits no longer
@@ -209,7 +214,7 @@ func TestNonsenseFromOthersIsLeftOut(t *testing.T) {
 	var w written
 	done := make(chan []error, 1)
 	go func() { done <- w.handIn(n, 0) }()
-	for _, nonsense := range []string{"\xff\xff\xff\xff\xff\xff\xff\xff", "short", ""} {
+	for _, nonsense := range []string{"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", "\x01\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\xff", "short", ""} {
 		fd, err := socket()
 		if err != nil {
 			t.Fatal(err)

@@ -125,11 +125,11 @@ func load(path string, rank int, libraries *Modules, force bool) (*predictor.Les
 	return l, err
 }
 
-// Save writes what ranks of this node have learned.
-func (s Store) Save(k Key, modules []Module, parts []Part) error {
-	ranks := make([]int, len(parts))
+// Save writes what ranks of this node have learned. The file lists the modules of all of them.
+func (s Store) Save(k Key, parts []Part) error {
+	ranks, modules := make([]int, len(parts)), make([][]Module, len(parts))
 	for i, p := range parts {
-		ranks[i] = p.Rank
+		ranks[i], modules[i] = p.Rank, p.Modules
 	}
 	slices.Sort(ranks)
 	ranks = slices.Compact(ranks)
@@ -137,7 +137,7 @@ func (s Store) Save(k Key, modules []Module, parts []Part) error {
 		return nil
 	}
 	dir, name := filepath.Join(s.Dir, k.directory()), fileName(ranks)
-	if err := Write(filepath.Join(dir, name), k, modules, parts); err != nil {
+	if err := Write(filepath.Join(dir, name), k, union(modules...), parts); err != nil {
 		return err
 	}
 	s.removeCovered(dir, name, ranks)

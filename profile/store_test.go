@@ -18,7 +18,7 @@ func save(t *testing.T, s Store, k Key, lessons uint64, ranks ...int) {
 	for _, r := range ranks {
 		parts = append(parts, partOf(t, r, someLessons(lessons+uint64(r), 5)))
 	}
-	if err := s.Save(k, nil, parts); err != nil {
+	if err := s.Save(k, parts); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -83,6 +83,26 @@ func TestRankThatLearnedNothingIsNotComparedWithOtherJobs(t *testing.T) {
 	}
 	if _, err := s.Load(k, 2, nil, true); err != nil {
 		t.Errorf("with force: %v", err)
+	}
+}
+
+// Ranks may call MPI from different libraries; whichever of them is built anew, the file is of the old one.
+func TestFileListsTheLibrariesOfAllItsRanks(t *testing.T) {
+	s, k := Store{Dir: t.TempDir()}, someKey()
+	parts := []Part{partOf(t, 0, someLessons(1, 5)), partOf(t, 1, someLessons(2, 5)), partOf(t, 2, someLessons(3, 5))}
+	for i := range parts {
+		parts[i].Modules = modulesOf(i)
+	}
+	if err := s.Save(k, parts); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Open(filepath.Join(s.Dir, k.directory(), "0-2.profile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if want := append(modulesOf(0), modulesOf(1)[1]); !slices.Equal(f.Modules, want) {
+		t.Errorf("%+v, want %+v", f.Modules, want)
 	}
 }
 
@@ -220,7 +240,7 @@ func TestProgramOfAnyNameHasADirectory(t *testing.T) {
 
 func TestSavingWhereNothingCanBeWrittenIsAnError(t *testing.T) {
 	s := Store{Dir: "/proc/self/nowhere"}
-	if err := s.Save(someKey(), nil, []Part{partOf(t, 0, someLessons(1, 1))}); err == nil || strings.Contains(err.Error(), "\n") {
+	if err := s.Save(someKey(), []Part{partOf(t, 0, someLessons(1, 1))}); err == nil || strings.Contains(err.Error(), "\n") {
 		t.Error(err)
 	}
 	if _, err := (Store{Dir: "/proc/self/status"}).Load(someKey(), 0, nil, false); err == nil || errors.Is(err, ErrOtherJob) {

@@ -158,8 +158,9 @@ func (e *Engine) SaveProfile() {
 		if err != nil {
 			return err
 		}
+		part.Modules = l.modules.Met()
 		return l.ranks.HandIn(part, func(parts []profile.Part) error {
-			return l.opt.Store.Save(l.key, l.modules.Met(), parts)
+			return l.opt.Store.Save(l.key, parts)
 		})
 	})
 	if err != nil && l.opt.Node.First(l.key, "save") {

@@ -67,7 +67,7 @@ func save(t *testing.T, l *learner, rank int) {
 	lessons := l.inner.Lessons()
 	part, err := profile.NewPart(rank, &lessons)
 	if err == nil {
-		err = l.opt.Store.Save(l.key, nil, []profile.Part{part})
+		err = l.opt.Store.Save(l.key, []profile.Part{part})
 	}
 	l.ranks.Leave()
 	if err != nil {
