@@ -69,6 +69,7 @@ type learner struct {
 	modules *profile.Modules // nil: nothing is loaded or kept
 	key     profile.Key
 	ranks   *profile.Participant // this one; nil as modules
+	from    *profile.Origin      // nil: no lessons, or those of another job
 }
 
 // Observe implements predictor.Predictor.
@@ -122,7 +123,7 @@ func (l *learner) load() error {
 	}
 	l.modules, l.options.Frame = modules, modules.Frame
 	l.ranks = o.Node.Join(l.key)
-	l.options.Lessons, err = o.Store.Load(l.key, o.Rank, modules, o.Force)
+	l.options.Lessons, l.from, err = o.Store.Load(l.key, o.Rank, modules, o.Force)
 	switch {
 	case err == nil:
 		l.outcome.Store("used")
@@ -141,7 +142,8 @@ func (l *learner) load() error {
 	return err
 }
 
-// SaveProfile keeps what was learned for the next run. It comes after Close, once, unless the process aborts.
+// SaveProfile keeps what was learned for the next run. After a fault of the helper it discards what that began with, as
+// the next run would fail in the same way. It comes after Close, if the run came to its end; later calls do nothing.
 func (e *Engine) SaveProfile() {
 	l := e.learner
 	e.learner = nil
@@ -150,6 +152,7 @@ func (e *Engine) SaveProfile() {
 	}
 	defer l.ranks.Leave()
 	if e.helper.Stats().Faulted {
+		e.discard(l)
 		return
 	}
 	err := fault.Contain(func() error {
@@ -166,4 +169,20 @@ func (e *Engine) SaveProfile() {
 	if err != nil && l.opt.Node.First(l.key, "save") {
 		e.Warn("profile not kept", fmt.Sprintf("profile: %v; what this run has learned is not kept (see PINWHEEL_PROFILE)", err))
 	}
+}
+
+// discard removes the profile that the helper may have failed with.
+func (e *Engine) discard(l *learner) {
+	if l.from == nil {
+		return
+	}
+	err := fault.Contain(l.from.Discard)
+	if !l.opt.Node.First(l.key, "discard") {
+		return
+	}
+	if err != nil {
+		e.Warn("profile discarded", fmt.Sprintf("profile: the helper failed with it, and it can't be removed: %v", err))
+		return
+	}
+	e.Warn("profile discarded", fmt.Sprintf("profile: %s is removed, as the helper failed with it", l.from.Path))
 }
