@@ -5,14 +5,25 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+
+	"pinwheel/predictor"
 )
 
 // runWithProfile uses a buffer a few times and returns what the report says about the profile.
 func runWithProfile(t *testing.T, dir string, window int) (profile string, warned []string) {
 	t.Helper()
+	return runOn(t, Options{ProfileDir: dir, Window: window})
+}
+
+func runOn(t *testing.T, o Options) (profile string, warned []string) {
+	t.Helper()
+	var mu sync.Mutex // the helper warns, too
 	file := filepath.Join(t.TempDir(), "report.json")
-	useFiveTimes(t, Options{Report: file, ProfileDir: dir, Window: window, Warn: func(s string) { warned = append(warned, s) }})
+	o.Report = file
+	o.Warn = func(s string) { mu.Lock(); defer mu.Unlock(); warned = append(warned, s) }
+	useFiveTimes(t, o)
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -34,6 +45,34 @@ func TestManagerBeginsWithTheProfileOfTheLastRun(t *testing.T) {
 	profile, warned := runWithProfile(t, dir, 3)
 	if profile != "refused" || len(warned) != 1 || !strings.Contains(warned[0], "context window of 2") {
 		t.Errorf("another window: profile %q, warned %q", profile, warned)
+	}
+}
+
+// misled stands for a predictor that fails with what its profile says.
+type misled struct {
+	predictor.Predictor
+	uses int
+}
+
+func (p *misled) Observe(u predictor.Use) {
+	p.Predictor.Observe(u)
+	if p.uses++; p.uses == 5 {
+		panic("seeded fault, for a bad profile")
+	}
+}
+
+func TestProfileThatTheHelperFailsWithIsDiscarded(t *testing.T) {
+	dir := t.TempDir()
+	if profile, warned := runWithProfile(t, dir, 2); profile != "none" || warned != nil {
+		t.Fatalf("profile %q, warned %q", profile, warned)
+	}
+	o := Options{ProfileDir: dir, Window: 2, wrapPredictor: func(p predictor.Predictor) predictor.Predictor { return &misled{Predictor: p} }}
+	profile, warned := runOn(t, o)
+	if profile != "used" || len(warned) != 2 || !strings.Contains(warned[1], "is removed, as the helper failed with it") {
+		t.Errorf("profile %q, warned %q", profile, warned)
+	}
+	if profile, warned := runWithProfile(t, dir, 2); profile != "none" || warned != nil {
+		t.Errorf("afterwards: profile %q, warned %q", profile, warned)
 	}
 }
 

@@ -347,6 +347,33 @@ func TestProgramsLiveAsWithoutUs(t *testing.T) {
 	}
 }
 
+// A run that ended otherwise than its program meant to has learned what would mislead the next one.
+func TestOnlyARunThatEndsWellLeavesAProfile(t *testing.T) {
+	dir := theStage(t)
+	for how, want := range map[string]struct {
+		status int
+		kept   bool
+	}{"": {0, true}, "leave": {0, true}, "exit": {9, false}, "_exit": {10, false}} {
+		t.Run("life "+how, func(t *testing.T) {
+			t.Parallel()
+			profiles := t.TempDir()
+			runs := 0
+			testwait.Until(t, "the helper hears of a use before the program ends", func() bool {
+				status, said := play(t, dir, []string{"PINWHEEL_PROFILE=" + profiles, "OMPI_COMM_WORLD_LOCAL_SIZE=1"}, "life", how)
+				if strings.Contains(said, unwatched) {
+					t.Skip(said)
+				}
+				kept, err := filepath.Glob(filepath.Join(profiles, "*", "*"))
+				if status != want.status || said != "" || err != nil || len(kept) > 0 && !want.kept {
+					t.Fatalf("status %d, said %q, kept %q, %v", status, said, kept, err)
+				}
+				runs++
+				return len(kept) > 0 || !want.kept && runs == 5
+			})
+		})
+	}
+}
+
 // The word that says so is of the call that the program has made, whatever MPI calls inside of it.
 func TestHelperSeesWhenACallMayBlock(t *testing.T) {
 	if status, said := play(t, theStage(t), []string{"LD_PRELOAD="}, "waits"); status != 0 || said != "" {

@@ -40,14 +40,15 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Part is what one rank has learned.
 type Part struct {
-	Rank   int
-	packed []byte
+	Rank    int
+	Modules []Module // that its call sites are in
+	packed  []byte
 }
 
 // NewPart packs the lessons of a rank.
 func NewPart(rank int, l *predictor.Lessons) (Part, error) {
 	packed, err := pack(l)
-	return Part{rank, packed}, err
+	return Part{Rank: rank, packed: packed}, err
 }
 
 // Bytes is how large the part is in a file.
@@ -74,10 +75,7 @@ func encode(k Key, modules []Module, parts []Part) []byte {
 	slices.SortStableFunc(parts, func(a, b Part) int { return a.Rank - b.Rank })
 	parts = slices.CompactFunc(parts, func(a, b Part) bool { return a.Rank == b.Rank })
 	head := k.encode(nil)
-	head = binary.AppendUvarint(head, uint64(len(modules)))
-	for _, m := range modules {
-		head = appendText(appendText(head, m.Name), m.Build)
-	}
+	head = appendModules(head, modules)
 	head = binary.AppendUvarint(head, uint64(len(parts)))
 	var body []byte
 	for _, p := range parts {
@@ -90,6 +88,22 @@ func encode(k Key, modules []Module, parts []Part) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(head)))
 	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(head, castagnoli))
 	return append(append(b, head...), body...)
+}
+
+func appendModules(b []byte, modules []Module) []byte {
+	b = binary.AppendUvarint(b, uint64(len(modules)))
+	for _, m := range modules {
+		b = appendText(appendText(b, m.Name), m.Build)
+	}
+	return b
+}
+
+func (c *cursor) modules() []Module {
+	modules := make([]Module, c.count(2))
+	for i := range modules {
+		modules[i] = Module{Name: c.text(), Build: c.text()}
+	}
+	return modules
 }
 
 func (k Key) encode(b []byte) []byte {
@@ -174,10 +188,7 @@ func read(in io.ReaderAt, size int64) (*File, error) {
 func (f *File) head(c *cursor, at, size int64) {
 	f.Key = Key{Program: c.text(), Build: c.text(), Arguments: c.text()}
 	f.Key.Ranks, f.Key.ThresholdBytes, f.Key.Window = int(c.upTo(maxRanks)), c.upTo(math.MaxInt64), int(c.upTo(predictor.MaxWindow))
-	f.Modules = make([]Module, c.count(2))
-	for i := range f.Modules {
-		f.Modules[i] = Module{Name: c.text(), Build: c.text()}
-	}
+	f.Modules = c.modules()
 	last := -1
 	for range c.count(3) {
 		rank := int(c.upTo(maxRanks - 1))

@@ -240,7 +240,7 @@ func FuzzLessons(f *testing.F) {
 
 // FuzzHead begins behind the checksum of the head.
 func FuzzHead(f *testing.F) {
-	whole := encode(someKey(), []Module{{Name: "m", Build: "1"}}, []Part{{1, []byte("abc")}, {2, []byte("de")}})
+	whole := encode(someKey(), []Module{{Name: "m", Build: "1"}}, []Part{{Rank: 1, packed: []byte("abc")}, {Rank: 2, packed: []byte("de")}})
 	f.Add(whole[preludeBytes:len(whole)-5], 5)
 	f.Add([]byte{1}, 5)
 	f.Fuzz(func(t *testing.T, head []byte, body int) {

@@ -3,7 +3,6 @@ package profile
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"os"
 	"time"
 
@@ -15,40 +14,38 @@ import (
 // written. Should it die before that, they elect another one. So a part is lost only together with its rank. Nothing of
 // that is left in the file system.
 
-// Node says who ends together.
-type Node struct {
-	Job   string // names the run on this node, as settings.Job does
-	Ranks int    // of the run on this node
-}
-
-const (
+// Tests set others.
+var (
 	quiet    = 250 * time.Millisecond // for which nobody hands in a part, ends the wait for more
 	longest  = 2 * time.Second        // that the first waits for all others
-	patience = 20 * time.Second       // of a rank for the one that writes
+	patience = 10 * time.Second       // of a rank for the one that writes, in all
 )
 
 // errRetry: the writer has gone, or has closed its door.
 var errRetry = errors.New("the process that writes the profile has gone")
 
+// errStuck: whoever has the name takes no part.
+var errStuck = errors.New("the process that writes the profile takes no part")
+
 // errFailed: the writer could not write, and has told its user.
 var errFailed = errors.New("another rank could not write the profile")
 
-// HandIn has the parts of all ranks of a node that call it at about the same time written together. write is called in one
-// of them. Only there HandIn returns its error, so that the user is told once.
-func (n Node) HandIn(k Key, mine Part, write func(parts []Part) error) error {
-	if n.Ranks <= 1 {
+// HandIn has the parts of all participants of a node that call it at about the same time written together. write is
+// called in one of them. Only there HandIn returns its error. It takes 10 s at most, and what write takes.
+func (p *Participant) HandIn(mine Part, write func(parts []Part) error) error {
+	if p.node.Ranks <= 1 {
 		return write([]Part{mine})
 	}
-	name := &unix.SockaddrUnix{Name: n.socketName(k)}
+	name := p.node.name(p.key, "")
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		door, err := listen(name)
 		switch {
 		case err == nil:
-			return n.collect(door, mine, write)
+			return p.collect(door, mine, write)
 		case !errors.Is(err, unix.EADDRINUSE):
 			return write([]Part{mine})
 		}
-		switch err := send(name, mine); {
+		switch err := send(name, mine, end); {
 		case err == nil || errors.Is(err, errFailed):
 			return nil
 		case !errors.Is(err, errRetry):
@@ -57,12 +54,6 @@ func (n Node) HandIn(k Key, mine Part, write func(parts []Part) error) error {
 		time.Sleep(time.Millisecond) // it closes its door just now
 	}
 	return write([]Part{mine})
-}
-
-// socketName is the same for the ranks that write one file.
-func (n Node) socketName(k Key) string {
-	dir := k.directory()
-	return fmt.Sprintf("@pinwheel-profile/%d/%s/%s", os.Geteuid(), n.Job, dir[len(dir)-16:])
 }
 
 func listen(name unix.Sockaddr) (fd int, err error) {
@@ -83,23 +74,22 @@ func socket() (int, error) {
 }
 
 // collect takes the parts of others, writes all and answers. It owns door.
-func (n Node) collect(door int, mine Part, write func(parts []Part) error) error {
+func (p *Participant) collect(door int, mine Part, write func(parts []Part) error) error {
 	parts, waiting := []Part{mine}, []int{}
-	for end := time.Now().Add(longest); len(parts) < n.Ranks; {
-		left := min(quiet, time.Until(end))
-		if left <= 0 || !readable(door, left) {
+	for end := time.Now().Add(longest); len(parts) < p.node.Ranks && time.Now().Before(end); {
+		if !readable(door, 0) && (len(parts) >= p.present() || !readable(door, min(quiet, time.Until(end)))) {
 			break
 		}
 		fd, _, err := unix.Accept4(door, unix.SOCK_CLOEXEC)
 		if err != nil {
 			break
 		}
-		p, err := receive(fd)
+		part, err := receive(fd)
 		if err != nil {
 			unix.Close(fd) // a rank that died, or somebody else
 			continue
 		}
-		parts, waiting = append(parts, p), append(waiting, fd)
+		parts, waiting = append(parts, part), append(waiting, fd)
 	}
 	unix.Close(door) // whoever comes now writes by itself
 	err := write(parts)
@@ -119,50 +109,76 @@ const (
 	answerFailed byte = 2
 )
 
-// A part on its way: rank, length, and so many bytes.
-const partHeaderBytes = 8
+// A part on its way: rank, length of the lessons, length of the modules, and so many bytes.
+const (
+	partHeaderBytes = 12
+	maxModules      = 1 << 20 // bytes
+)
 
 // receive reads the part of a process of this user.
 func receive(fd int) (Part, error) {
 	if err := checkPeer(fd); err != nil {
 		return Part{}, err
 	}
+	end := time.Now().Add(quiet)
 	var h [partHeaderBytes]byte
-	if err := transfer(fd, h[:], quiet, unix.Read); err != nil {
+	if err := transfer(fd, h[:], end, unix.Read); err != nil {
 		return Part{}, err
 	}
 	p := Part{Rank: int(binary.LittleEndian.Uint32(h[:]))}
-	n := binary.LittleEndian.Uint32(h[4:])
-	if p.Rank >= maxRanks || n > maxPart {
+	n, modules := binary.LittleEndian.Uint32(h[4:]), binary.LittleEndian.Uint32(h[8:])
+	if p.Rank >= maxRanks || n > maxPart || modules > maxModules {
 		return p, ErrDamaged
 	}
-	p.packed = make([]byte, n)
-	return p, transfer(fd, p.packed, quiet, unix.Read)
+	b := make([]byte, n+modules)
+	if err := transfer(fd, b, end, unix.Read); err != nil {
+		return p, err
+	}
+	in := cursor{b: b[n:]}
+	p.packed, p.Modules = b[:n], in.modules()
+	if in.bad || len(in.b) > 0 {
+		return p, ErrDamaged
+	}
+	return p, nil
 }
 
-// send hands a part to the process that writes, and waits until that has written.
-func send(name unix.Sockaddr, p Part) error {
+// send hands a part to the process that writes, and waits until that has written, or until end.
+func send(name unix.Sockaddr, p Part, end time.Time) error {
 	fd, err := socket()
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	if err := unix.Connect(fd, name); err != nil {
+	sent := time.Now().Add(quiet + longest)
+	if sent.After(end) {
+		sent = end
+	}
+	// connect(2) waits for room in the queue of a process that doesn't accept: a stopped one, or of another user.
+	if err := limit(fd, sent); err != nil {
+		return err
+	}
+	switch err := unix.Connect(fd, name); {
+	case errors.Is(err, unix.EAGAIN):
+		return errStuck
+	case err != nil:
 		return errRetry
 	}
 	if err := checkPeer(fd); err != nil {
 		return err
 	}
+	modules := appendModules(nil, p.Modules)
 	b := binary.LittleEndian.AppendUint32(nil, uint32(p.Rank))
-	b = append(binary.LittleEndian.AppendUint32(b, uint32(len(p.packed))), p.packed...)
-	err = transfer(fd, b, quiet+longest, func(fd int, b []byte) (int, error) {
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(p.packed)))
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(modules)))
+	b = append(append(b, p.packed...), modules...)
+	err = transfer(fd, b, sent, func(fd int, b []byte) (int, error) {
 		return unix.SendmsgN(fd, b, nil, nil, unix.MSG_NOSIGNAL)
 	})
 	if err != nil {
 		return errRetry
 	}
 	answer := []byte{0}
-	switch err := transfer(fd, answer, patience, unix.Read); {
+	switch err := transfer(fd, answer, end, unix.Read); {
 	case err != nil:
 		return errRetry
 	case answer[0] == answerFailed:
@@ -180,15 +196,27 @@ func checkPeer(fd int) error {
 	return err
 }
 
-// transfer reads or writes all of b. No single step may take longer than wait.
-func transfer(fd int, b []byte, wait time.Duration, step func(fd int, b []byte) (int, error)) error {
-	t := unix.NsecToTimeval(wait.Nanoseconds())
+// limit has the next call on a socket fail with EAGAIN at that time. It fails so itself after it.
+func limit(fd int, end time.Time) error {
+	left := time.Until(end)
+	if left < time.Microsecond { // 0 would be no limit
+		return unix.EAGAIN
+	}
+	t := unix.NsecToTimeval(left.Nanoseconds())
 	for _, option := range []int{unix.SO_RCVTIMEO, unix.SO_SNDTIMEO} {
 		if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, option, &t); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// transfer reads or writes all of b, or fails at that time.
+func transfer(fd int, b []byte, end time.Time, step func(fd int, b []byte) (int, error)) error {
 	for len(b) > 0 {
+		if err := limit(fd, end); err != nil {
+			return err
+		}
 		n, err := step(fd, b)
 		switch {
 		case errors.Is(err, unix.EINTR):

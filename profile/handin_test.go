@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"pinwheel/internal/testwait"
 )
 
 func testNode(t *testing.T, ranks int) Node {
@@ -28,8 +30,8 @@ func (w *written) write(parts []Part) error {
 	defer w.mu.Unlock()
 	var ranks []int
 	for _, p := range parts {
-		if string(p.packed) != fmt.Sprintf("of %d", p.Rank) {
-			return fmt.Errorf("rank %d has handed in %q", p.Rank, p.packed)
+		if string(p.packed) != fmt.Sprintf("of %d", p.Rank) || !slices.Equal(p.Modules, modulesOf(p.Rank)) {
+			return fmt.Errorf("rank %d has handed in %q of %+v", p.Rank, p.packed, p.Modules)
 		}
 		ranks = append(ranks, p.Rank)
 	}
@@ -38,13 +40,23 @@ func (w *written) write(parts []Part) error {
 	return w.err
 }
 
+// modulesOf are the libraries that a rank sends from: ranks may differ in them.
+func modulesOf(rank int) []Module {
+	return []Module{{Name: "app", Build: "1"}, {Name: fmt.Sprintf("lib%d.so", rank%2), Build: "2"}}
+}
+
 // handIn is what so many ranks do that end together. It returns their errors.
 func (w *written) handIn(n Node, ranks ...int) (failed []error) {
 	var all sync.WaitGroup
 	var mu sync.Mutex
-	for _, r := range ranks {
+	present := make([]*Participant, len(ranks))
+	for i := range ranks {
+		present[i] = n.Join(someKey())
+	}
+	for i, r := range ranks {
 		all.Go(func() {
-			if err := n.HandIn(someKey(), Part{r, fmt.Appendf(nil, "of %d", r)}, w.write); err != nil {
+			defer present[i].Leave()
+			if err := present[i].HandIn(Part{r, modulesOf(r), fmt.Appendf(nil, "of %d", r)}, w.write); err != nil {
 				mu.Lock()
 				failed = append(failed, err)
 				mu.Unlock()
@@ -72,8 +84,10 @@ func TestRanksOfANodeWriteOneFile(t *testing.T) {
 
 func TestRankThatDoesNotComeIsNotWaitedForLong(t *testing.T) {
 	var w written
+	n := testNode(t, 3)
+	defer n.Join(someKey()).Leave()
 	start := time.Now()
-	if failed := w.handIn(testNode(t, 3), 0, 2); failed != nil {
+	if failed := w.handIn(n, 0, 2); failed != nil {
 		t.Error(failed)
 	}
 	if took := time.Since(start); took < quiet {
@@ -81,6 +95,77 @@ func TestRankThatDoesNotComeIsNotWaitedForLong(t *testing.T) {
 	}
 	if got := slices.Concat(w.files...); !slices.Equal(slices.Sorted(slices.Values(got)), []int{0, 2}) {
 		t.Errorf("files of %v", w.files)
+	}
+}
+
+func setTimes(t *testing.T, most time.Duration) {
+	before := []time.Duration{quiet, longest, patience}
+	t.Cleanup(func() { quiet, longest, patience = before[0], before[1], before[2] })
+	quiet, longest, patience = most, most, most
+}
+
+// The launcher tells how many ranks there are, and not which of them send large messages.
+func TestNobodyWaitsForRanksThatHaveNothingToHandIn(t *testing.T) {
+	testwait.Bound(t)
+	setTimes(t, time.Hour)
+	var w written
+	n := testNode(t, 64)
+	n.Join(someKey()).Leave() // a rank that came to its end before
+	if failed := w.handIn(n, 5, 7, 9); failed != nil {
+		t.Error(failed)
+	}
+	if got := slices.Concat(w.files...); !slices.Equal(slices.Sorted(slices.Values(got)), []int{5, 7, 9}) {
+		t.Errorf("files of %v", w.files)
+	}
+}
+
+// Another user may have the name, or a debugger the process that collects.
+func TestNobodyWaitsForAProcessThatTakesNoPart(t *testing.T) {
+	testwait.Bound(t)
+	n := testNode(t, 2)
+	door, err := listen(n.name(someKey(), ""))
+	if err == nil {
+		err = unix.Listen(door, 0) // with room for one
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(door)
+	fd, err := socket()
+	if err == nil {
+		err = unix.Connect(fd, n.name(someKey(), ""))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	setTimes(t, 5*time.Millisecond)
+	patience = time.Hour // not on this alone
+	var w written
+	if failed := w.handIn(n, 1); failed != nil || len(w.files) != 1 || !slices.Equal(w.files[0], []int{1}) {
+		t.Errorf("%v, files of %v", failed, w.files)
+	}
+}
+
+// A part that comes byte by byte must not take longer than one that doesn't come.
+func TestSlowPartIsLeftOut(t *testing.T) {
+	testwait.Bound(t)
+	setTimes(t, 300*time.Millisecond) // the sender must not be interrupted for as long
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(ends[0])
+	done := make(chan error, 1)
+	go func() { _, err := receive(ends[1]); unix.Close(ends[1]); done <- err }()
+	header := []byte{0, 0, 0, 0, 0, 0, 0xff, 0, 0, 0, 0, 0} // a part of 16 MiB
+	for b := header; ; b = []byte{0} {
+		if _, err := unix.SendmsgN(ends[0], b, nil, nil, unix.MSG_NOSIGNAL); err != nil {
+			break // it waits no longer
+		}
+	}
+	if err := <-done; !errors.Is(err, unix.EAGAIN) {
+		t.Error(err)
 	}
 }
 
@@ -102,7 +187,7 @@ func TestSingleRankNeedsNoSocket(t *testing.T) {
 // The one that was elected dies with the parts of others.
 func TestPartsOutliveTheirWriter(t *testing.T) {
 	n := testNode(t, 2)
-	door, err := listen(&unix.SockaddrUnix{Name: n.socketName(someKey())})
+	door, err := listen(n.name(someKey(), ""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,11 +210,11 @@ func TestPartsOutliveTheirWriter(t *testing.T) {
 
 func TestNonsenseFromOthersIsLeftOut(t *testing.T) {
 	n := testNode(t, 3)
-	name := &unix.SockaddrUnix{Name: n.socketName(someKey())}
+	name := n.name(someKey(), "")
 	var w written
 	done := make(chan []error, 1)
 	go func() { done <- w.handIn(n, 0) }()
-	for _, nonsense := range []string{"\xff\xff\xff\xff\xff\xff\xff\xff", "short", ""} {
+	for _, nonsense := range []string{"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", "\x01\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\xff", "short", ""} {
 		fd, err := socket()
 		if err != nil {
 			t.Fatal(err)

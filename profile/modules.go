@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"cmp"
 	"hash/fnv"
 	"os"
 	"path"
@@ -18,6 +19,7 @@ type Modules struct {
 	last int    // index in code of the address before: neighbouring frames are often of one module
 	read func() ([]machine.Mapping, error)
 	exe  string
+	met  []Module // that frames were in, some of them repeatedly; they may be unloaded by now
 
 	rereads int
 }
@@ -28,7 +30,7 @@ type code struct {
 	base   mem.Addr // where the file's first byte is mapped
 	tag    uint64   // of the module, above offsetBits; 0: the program
 	module string   // path of the file
-	met    bool     // a frame was in it
+	met    bool     // a frame was in it, since the mappings were read
 }
 
 // offsetBits are those of an offset in a module. User addresses have 47 (x86-64) or 48 bits.
@@ -47,13 +49,12 @@ func ReadModules() (*Modules, error) {
 	return m, m.reread()
 }
 
-// reread finds what is loaded now. What was met before is kept.
+// reread finds what is loaded now.
 func (m *Modules) reread() error {
 	all, err := m.read()
 	if err != nil {
 		return err
 	}
-	before := m.code
 	m.code, m.last = nil, 0
 	base := map[string]mem.Addr{} // by path, of the latest mapping of its first byte
 	for _, x := range all {
@@ -64,9 +65,7 @@ func (m *Modules) reread() error {
 			base[x.Path] = x.Range.Start
 		}
 		if start, known := base[x.Path]; known && x.Executable {
-			c := code{text: x.Range, base: start, tag: m.tagOf(x.Path), module: x.Path}
-			c.met = slices.ContainsFunc(before, func(b code) bool { return b.met && b.text == c.text && b.module == c.module })
-			m.code = append(m.code, c)
+			m.code = append(m.code, code{text: x.Range, base: start, tag: m.tagOf(x.Path), module: x.Path})
 		}
 	}
 	return nil
@@ -87,14 +86,17 @@ func (m *Modules) tagOf(file string) uint64 {
 func moduleName(file string) string { return path.Base(strings.TrimSuffix(file, " (deleted)")) }
 
 // Frame makes a return address the same in all runs of a program: its module, and its offset there. Numbers that are no
-// addresses of code stay. It takes some 10 ns, and much longer for the first address in a library
-// that was loaded later than ReadModules was called.
+// addresses of code stay. It takes some 10 ns, and much longer for the first address in a library, whose build ID it reads
+// then: later the library may be unloaded.
 func (m *Modules) Frame(address uint64) uint64 {
 	c := m.find(mem.Addr(address))
 	if c == nil {
 		return address
 	}
-	c.met = true
+	if !c.met {
+		c.met = true
+		m.met = append(m.met, c.describe())
+	}
 	return c.tag | (address-uint64(c.base))&(1<<offsetBits-1)
 }
 
@@ -137,18 +139,19 @@ func (m *Modules) Program() Module {
 }
 
 // Met describes the modules that Frame has found addresses in, ascending by name.
-func (m *Modules) Met() (met []Module) {
-	for i := range m.code {
-		if m.code[i].met {
-			met = append(met, m.code[i].describe())
-		}
-	}
-	slices.SortFunc(met, func(a, b Module) int { return strings.Compare(a.Name+a.Build, b.Name+b.Build) })
-	return slices.Compact(met)
+func (m *Modules) Met() []Module { return union(m.met) }
+
+// union is all modules of some lists, ascending by name.
+func union(lists ...[]Module) []Module {
+	all := slices.Concat(lists...)
+	slices.SortFunc(all, func(a, b Module) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Build, b.Build))
+	})
+	return slices.Compact(all)
 }
 
-// changed returns the name of the first module that is loaded, but of another build than in the list; "" if there is
-// none. A library that isn't loaded yet may be later.
+// changed returns the name of the first module that is loaded, but of no build in the list; "" if there is none. A
+// library that isn't loaded yet may be later. Ranks may have loaded libraries of one name from several directories.
 func (m *Modules) changed(list []Module) string {
 	for _, want := range list {
 		differs := false
@@ -156,7 +159,9 @@ func (m *Modules) changed(list []Module) string {
 			if moduleName(m.code[i].module) != want.Name {
 				continue
 			}
-			if differs = m.code[i].describe().Build != want.Build; !differs {
+			have := m.code[i].describe().Build
+			differs = !slices.ContainsFunc(list, func(l Module) bool { return l.Name == want.Name && l.Build == have })
+			if !differs {
 				break
 			}
 		}

@@ -66,6 +66,11 @@ func TestLibraryThatIsLoadedLaterIsFoundAndOthersAreKept(t *testing.T) {
 	if met := m.Met(); len(met) != 2 {
 		t.Errorf("met %+v", met)
 	}
+	all = append(all[:1:1], machine.Mapping{Range: mem.Range{Start: 0x7000, End: 0x8000}, Executable: true, Path: "/lib/later.so"})
+	m.Frame(0x7010)
+	if met := m.Met(); len(met) != 3 || met[1].Name != "late.so" {
+		t.Errorf("one was unloaded; met %+v", met)
+	}
 	for i := range uint64(1000) {
 		m.Frame(0x9000 + i)
 	}
@@ -88,6 +93,9 @@ func TestModulesOfThisProcessAreToldApart(t *testing.T) {
 	}
 	if name := m.changed(met); name != "" {
 		t.Errorf("%s has changed", name)
+	}
+	if name := m.changed(append([]Module{{Name: met[0].Name, Build: met[0].Build + "0"}}, met...)); name != "" {
+		t.Errorf("%s has changed, though another rank has loaded another build", name)
 	}
 	if name := m.changed([]Module{{Name: "not-loaded.so", Build: "12"}, {Name: met[0].Name, Build: met[0].Build + "0"}}); name != met[0].Name {
 		t.Errorf("%q has changed", name)

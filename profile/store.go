@@ -36,22 +36,46 @@ var (
 const extension = ".profile"
 
 // Load returns what a rank has learned in the last run of the job. With force, a profile of another job of the program will
-// do. It fails with ErrNone, ErrOtherJob and the errors of Open. libraries, if not nil, are those that are loaded.
-func (s Store) Load(k Key, rank int, libraries *Modules, force bool) (*predictor.Lessons, error) {
-	l, err := s.loadFrom(filepath.Join(s.Dir, k.directory()), rank, libraries, force)
+// do. It fails with ErrNone, ErrOtherJob and the errors of Open. Of a job that has a profile, a rank that is not in it has
+// none, whatever other jobs have. libraries, if not nil, are those that are loaded. from is the file; nil if it is of
+// another job.
+func (s Store) Load(k Key, rank int, libraries *Modules, force bool) (l *predictor.Lessons, from *Origin, err error) {
+	own := filepath.Join(s.Dir, k.directory())
+	l, from, err = s.loadFrom(own, rank, libraries, force)
 	if !errors.Is(err, ErrNone) {
-		return l, err
+		return l, from, err
+	}
+	if files, _ := ours(own); len(files) > 0 && !force { // the job was run before, only this rank has learned nothing
+		return nil, nil, ErrNone
 	}
 	for _, dir := range s.jobs(k.prefix()) {
 		if force {
-			if l, err := s.loadFrom(dir, rank, libraries, force); err == nil {
-				return l, nil
+			if l, _, err := s.loadFrom(dir, rank, libraries, force); err == nil {
+				return l, nil, nil
 			}
 		} else if why := differs(k, dir); why != "" {
-			return nil, fmt.Errorf("%w: %s", ErrOtherJob, why)
+			return nil, nil, fmt.Errorf("%w: %s", ErrOtherJob, why)
 		}
 	}
-	return nil, err
+	return nil, nil, err
+}
+
+// Origin is the file that lessons were loaded from.
+type Origin struct {
+	Path string
+	info fs.FileInfo
+}
+
+// Discard removes the file, unless another one has taken its place since.
+func (o *Origin) Discard() error {
+	now, err := os.Lstat(o.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil && os.SameFile(now, o.info) && now.ModTime().Equal(o.info.ModTime()) {
+		err = os.Remove(o.Path)
+	}
+	return err
 }
 
 // differs says in what a key differs from that of the profiles in a directory; "" if none can be read.
@@ -72,13 +96,13 @@ func globQuoted(dir string) string { return regexp.MustCompile(`[\\*?[]`).Replac
 const mostOpened = 16
 
 // loadFrom loads from the directory of a job. It fails with ErrNone if no file there has the rank.
-func (s Store) loadFrom(dir string, rank int, libraries *Modules, force bool) (*predictor.Lessons, error) {
+func (s Store) loadFrom(dir string, rank int, libraries *Modules, force bool) (*predictor.Lessons, *Origin, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, ErrNone
+		return nil, nil, ErrNone
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var infos []fs.FileInfo
 	for _, e := range entries {
@@ -91,15 +115,16 @@ func (s Store) loadFrom(dir string, rank int, libraries *Modules, force bool) (*
 	newestFirst(infos)
 	err = ErrNone
 	for _, info := range infos[:min(len(infos), mostOpened)] {
-		l, e := load(filepath.Join(dir, info.Name()), rank, libraries, force)
+		path := filepath.Join(dir, info.Name())
+		l, e := load(path, rank, libraries, force)
 		if e == nil {
-			return l, nil
+			return l, &Origin{path, info}, nil
 		}
 		if !errors.Is(e, ErrNoRank) {
 			err = e
 		}
 	}
-	return nil, err
+	return nil, nil, err
 }
 
 func load(path string, rank int, libraries *Modules, force bool) (*predictor.Lessons, error) {
@@ -120,11 +145,11 @@ func load(path string, rank int, libraries *Modules, force bool) (*predictor.Les
 	return l, err
 }
 
-// Save writes what ranks of this node have learned.
-func (s Store) Save(k Key, modules []Module, parts []Part) error {
-	ranks := make([]int, len(parts))
+// Save writes what ranks of this node have learned. The file lists the modules of all of them.
+func (s Store) Save(k Key, parts []Part) error {
+	ranks, modules := make([]int, len(parts)), make([][]Module, len(parts))
 	for i, p := range parts {
-		ranks[i] = p.Rank
+		ranks[i], modules[i] = p.Rank, p.Modules
 	}
 	slices.Sort(ranks)
 	ranks = slices.Compact(ranks)
@@ -132,7 +157,7 @@ func (s Store) Save(k Key, modules []Module, parts []Part) error {
 		return nil
 	}
 	dir, name := filepath.Join(s.Dir, k.directory()), fileName(ranks)
-	if err := Write(filepath.Join(dir, name), k, modules, parts); err != nil {
+	if err := Write(filepath.Join(dir, name), k, union(modules...), parts); err != nil {
 		return err
 	}
 	s.removeCovered(dir, name, ranks)

@@ -18,7 +18,7 @@ func save(t *testing.T, s Store, k Key, lessons uint64, ranks ...int) {
 	for _, r := range ranks {
 		parts = append(parts, partOf(t, r, someLessons(lessons+uint64(r), 5)))
 	}
-	if err := s.Save(k, nil, parts); err != nil {
+	if err := s.Save(k, parts); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -56,19 +56,81 @@ func files(t *testing.T, dir string) (names []string) {
 func TestRankFindsItsPartWhicheverNodeWroteIt(t *testing.T) {
 	s := Store{Dir: filepath.Join(t.TempDir(), "made", "when needed")}
 	k := someKey()
-	if _, err := s.Load(k, 0, nil, false); !errors.Is(err, ErrNone) {
+	if _, _, err := s.Load(k, 0, nil, false); !errors.Is(err, ErrNone) {
 		t.Errorf("before the first run: %v", err)
 	}
 	save(t, s, k, 0, 0, 2, 4)
 	save(t, s, k, 0, 1, 3, 5)
 	for rank := range 6 {
-		l, err := s.Load(k, rank, nil, false)
+		l, _, err := s.Load(k, rank, nil, false)
 		if err != nil || !reflect.DeepEqual(l, someLessons(uint64(rank), 5)) {
 			t.Errorf("rank %d: %v", rank, err)
 		}
 	}
-	if _, err := s.Load(k, 6, nil, false); !errors.Is(err, ErrNone) {
+	if _, _, err := s.Load(k, 6, nil, false); !errors.Is(err, ErrNone) {
 		t.Errorf("a rank that there was not: %v", err)
+	}
+}
+
+func TestRankThatLearnedNothingIsNotComparedWithOtherJobs(t *testing.T) {
+	s, k := Store{Dir: t.TempDir()}, someKey()
+	other := k
+	other.Arguments = "of another job"
+	save(t, s, k, 0, 0, 1)
+	save(t, s, other, 0, 0, 1, 2)
+	if _, _, err := s.Load(k, 2, nil, false); !errors.Is(err, ErrNone) {
+		t.Errorf("got %v", err)
+	}
+	if _, _, err := s.Load(k, 2, nil, true); err != nil {
+		t.Errorf("with force: %v", err)
+	}
+}
+
+// Ranks may call MPI from different libraries; whichever of them is built anew, the file is of the old one.
+func TestFileListsTheLibrariesOfAllItsRanks(t *testing.T) {
+	s, k := Store{Dir: t.TempDir()}, someKey()
+	parts := []Part{partOf(t, 0, someLessons(1, 5)), partOf(t, 1, someLessons(2, 5)), partOf(t, 2, someLessons(3, 5))}
+	for i := range parts {
+		parts[i].Modules = modulesOf(i)
+	}
+	if err := s.Save(k, parts); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Open(filepath.Join(s.Dir, k.directory(), "0-2.profile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if want := append(modulesOf(0), modulesOf(1)[1]); !slices.Equal(f.Modules, want) {
+		t.Errorf("%+v, want %+v", f.Modules, want)
+	}
+}
+
+func TestOnlyTheFileThatWasLoadedIsDiscarded(t *testing.T) {
+	s, k := Store{Dir: t.TempDir()}, someKey()
+	for _, replaced := range []bool{false, true} {
+		save(t, s, k, 1, 0, 1)
+		age(t, s.Dir, time.Minute)
+		_, from, err := s.Load(k, 0, nil, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if replaced {
+			save(t, s, k, 2, 0, 1)
+		}
+		for range 2 { // two ranks
+			if err := from.Discard(); err != nil {
+				t.Error(err)
+			}
+		}
+		if left := files(t, s.Dir); len(left) != 0 && !replaced || len(left) != 1 && replaced {
+			t.Errorf("replaced: %t, left: %q", replaced, left)
+		}
+	}
+	other := k
+	other.Ranks++
+	if _, from, err := s.Load(other, 0, nil, true); err != nil || from != nil {
+		t.Errorf("the file of another job: %+v, %v", from, err)
 	}
 }
 
@@ -78,7 +140,7 @@ func TestNewestFileOfARankCounts(t *testing.T) {
 	age(t, s.Dir, time.Minute)
 	save(t, s, k, 200, 0, 1, 2) // rank 3 has died
 	for rank, base := range map[int]uint64{1: 200, 3: 100} {
-		if l, err := s.Load(k, rank, nil, false); err != nil || !reflect.DeepEqual(l, someLessons(base+uint64(rank), 5)) {
+		if l, _, err := s.Load(k, rank, nil, false); err != nil || !reflect.DeepEqual(l, someLessons(base+uint64(rank), 5)) {
 			t.Errorf("rank %d: %v", rank, err)
 		}
 	}
@@ -95,10 +157,10 @@ func TestDamagedFileDoesNotHideAnOlderOne(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(s.Dir, k.directory(), "0-7.profile"), []byte("nonsense"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Load(k, 0, nil, false); err != nil {
+	if _, _, err := s.Load(k, 0, nil, false); err != nil {
 		t.Error(err)
 	}
-	if _, err := s.Load(k, 5, nil, false); !errors.Is(err, ErrDamaged) {
+	if _, _, err := s.Load(k, 5, nil, false); !errors.Is(err, ErrDamaged) {
 		t.Errorf("nothing else has rank 5: %v", err)
 	}
 }
@@ -115,17 +177,17 @@ func TestOtherJobIsNotLoadedAndSaysWhy(t *testing.T) {
 	} {
 		other := k
 		change(&other)
-		_, err := s.Load(other, 0, nil, false)
+		_, _, err := s.Load(other, 0, nil, false)
 		if !errors.Is(err, ErrOtherJob) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("got %v, want %q", err, want)
 		}
-		if l, err := s.Load(other, 0, nil, true); err != nil || !reflect.DeepEqual(l, someLessons(1, 5)) {
+		if l, _, err := s.Load(other, 0, nil, true); err != nil || !reflect.DeepEqual(l, someLessons(1, 5)) {
 			t.Errorf("%s, with force: %v", want, err)
 		}
 	}
 	other := k
 	other.Program = "ft" // whose name begins in the same way
-	if _, err := s.Load(other, 0, nil, true); !errors.Is(err, ErrNone) {
+	if _, _, err := s.Load(other, 0, nil, true); !errors.Is(err, ErrNone) {
 		t.Errorf("another program: %v", err)
 	}
 }
@@ -156,7 +218,7 @@ func TestLeastRecentlyUsedJobsGo(t *testing.T) {
 	save(t, s, keys[4], 0, 0, 1) // which is used now
 	var left []int
 	for i, k := range keys {
-		if _, err := s.Load(k, 0, nil, false); err == nil {
+		if _, _, err := s.Load(k, 0, nil, false); err == nil {
 			left = append(left, i)
 		}
 	}
@@ -173,7 +235,7 @@ func TestLeastRecentlyUsedJobsGo(t *testing.T) {
 func TestLimitBelowOneProfileLeavesTheLast(t *testing.T) {
 	s, k := Store{Dir: t.TempDir(), LimitBytes: 1}, someKey()
 	save(t, s, k, 0, 0)
-	if _, err := s.Load(k, 0, nil, false); err != nil {
+	if _, _, err := s.Load(k, 0, nil, false); err != nil {
 		t.Error(err)
 	}
 }
@@ -206,10 +268,10 @@ func TestProgramOfAnyNameHasADirectory(t *testing.T) {
 
 func TestSavingWhereNothingCanBeWrittenIsAnError(t *testing.T) {
 	s := Store{Dir: "/proc/self/nowhere"}
-	if err := s.Save(someKey(), nil, []Part{partOf(t, 0, someLessons(1, 1))}); err == nil || strings.Contains(err.Error(), "\n") {
+	if err := s.Save(someKey(), []Part{partOf(t, 0, someLessons(1, 1))}); err == nil || strings.Contains(err.Error(), "\n") {
 		t.Error(err)
 	}
-	if _, err := (Store{Dir: "/proc/self/status"}).Load(someKey(), 0, nil, false); err == nil || errors.Is(err, ErrOtherJob) {
+	if _, _, err := (Store{Dir: "/proc/self/status"}).Load(someKey(), 0, nil, false); err == nil || errors.Is(err, ErrOtherJob) {
 		t.Error(err)
 	}
 }

@@ -16,12 +16,11 @@ import (
 
 // ProfileOptions say where a process finds what it has learned in the last run, and who it is.
 type ProfileOptions struct {
-	Store  profile.Store
-	Force  bool // begin with a profile of another job of the program, too
-	Node   profile.Node
-	Rank   int  // of the process in the job; it has no profile if that isn't known
-	Ranks  int  // of the job
-	IsMute bool // another rank of the node tells the user of a damaged file
+	Store profile.Store
+	Force bool // begin with a profile of another job of the program, too
+	Node  profile.Node
+	Rank  int // of the process in the job; it has no profile if that isn't known
+	Ranks int // of the job; 0: not known
 
 	ThresholdBytes uint64
 }
@@ -33,20 +32,28 @@ type Profiles struct {
 	Force      bool
 }
 
-// Of returns the options of a process; nil without a directory. rank is -1 if it isn't known. ranks is 0 then: the process
-// is one of those that the launcher has started.
+// Of returns the options of a process; nil without a directory. rank is -1 if it isn't known. ranks is how many the job
+// has as MPI says, or 0 if MPI says nothing: then the launcher may know.
 func (p Profiles) Of(rank, ranks int, thresholdBytes uint64) *ProfileOptions {
 	if p.Dir == "" {
 		return nil
+	}
+	if ranks <= 0 {
+		ranks = settings.Ranks()
 	}
 	store := profile.Store{Dir: p.Dir, LimitBytes: p.LimitBytes}
 	if p.LimitBytes == mem.Unlimited {
 		store.LimitBytes = 0
 	}
 	return &ProfileOptions{
-		Store: store, Force: p.Force, Node: profile.Node{Job: settings.Job(), Ranks: int(settings.LocalRanks())},
-		Rank: max(rank, 0), Ranks: max(ranks, 0), IsMute: !settings.IsFirstOnNode(), ThresholdBytes: thresholdBytes,
+		Store: store, Force: p.Force, Node: ProfileNode(),
+		Rank: max(rank, 0), Ranks: ranks, ThresholdBytes: thresholdBytes,
 	}
+}
+
+// ProfileNode is this node, as the launcher has it.
+func ProfileNode() profile.Node {
+	return profile.Node{Job: settings.Job(), Ranks: int(settings.LocalRanks())}
 }
 
 // learner is the default predictor with a profile. It looks for that at the first use, on the helper's thread: no
@@ -61,12 +68,14 @@ type learner struct {
 
 	modules *profile.Modules // nil: nothing is loaded or kept
 	key     profile.Key
+	ranks   *profile.Participant // this one; nil as modules
+	from    *profile.Origin      // nil: no lessons, or those of another job
 }
 
 // Observe implements predictor.Predictor.
 func (l *learner) Observe(u predictor.Use) {
 	if l.inner == nil {
-		if err := fault.Contain(l.load); err != nil {
+		if err := fault.Contain(l.load); err != nil && l.opt.Node.First(l.key, "load") {
 			l.engine.Warn("profile", fmt.Sprintf("profile: %v; going on without it", err))
 		}
 		l.inner = predictor.NewPinwheel(l.options)
@@ -97,7 +106,7 @@ func (l *learner) Forget(id mem.RegionID) {
 	}
 }
 
-// load finds out which job this is, and what the last run has learned. Of errors that all ranks meet only one tells.
+// load finds out which job this is, and what the last run has learned.
 func (l *learner) load() error {
 	o := &l.opt
 	modules, err := profile.ReadModules()
@@ -110,10 +119,11 @@ func (l *learner) load() error {
 		ThresholdBytes: o.ThresholdBytes, Window: l.options.Window,
 	}
 	if program.Build == "" {
-		return l.unlessMute(errors.New("builds of this program can't be told apart"))
+		return errors.New("builds of this program can't be told apart")
 	}
 	l.modules, l.options.Frame = modules, modules.Frame
-	l.options.Lessons, err = o.Store.Load(l.key, o.Rank, modules, o.Force)
+	l.ranks = o.Node.Join(l.key)
+	l.options.Lessons, l.from, err = o.Store.Load(l.key, o.Rank, modules, o.Force)
 	switch {
 	case err == nil:
 		l.outcome.Store("used")
@@ -126,24 +136,23 @@ func (l *learner) load() error {
 		return nil
 	}
 	l.outcome.Store("refused")
-	if errors.Is(err, profile.ErrOtherJob) && o.Rank != 0 {
-		return nil
-	}
-	return l.unlessMute(err)
-}
-
-func (l *learner) unlessMute(err error) error {
-	if l.opt.IsMute {
-		return nil
+	if errors.Is(err, profile.ErrOtherJob) && o.Rank >= max(o.Node.Ranks, 1) {
+		return nil // all nodes meet it: the first one, where ranks are placed in order, tells
 	}
 	return err
 }
 
-// SaveProfile keeps what was learned for the next run. It comes after Close, once, unless the process aborts.
+// SaveProfile keeps what was learned for the next run. After a fault of the helper it discards what that began with, as
+// the next run would fail in the same way. It comes after Close, if the run came to its end; later calls do nothing.
 func (e *Engine) SaveProfile() {
 	l := e.learner
 	e.learner = nil
-	if l == nil || l.inner == nil || l.modules == nil || e.helper.Stats().Faulted {
+	if l == nil || l.inner == nil || l.modules == nil {
+		return
+	}
+	defer l.ranks.Leave()
+	if e.helper.Stats().Faulted {
+		e.discard(l)
 		return
 	}
 	err := fault.Contain(func() error {
@@ -152,11 +161,28 @@ func (e *Engine) SaveProfile() {
 		if err != nil {
 			return err
 		}
-		return l.opt.Node.HandIn(l.key, part, func(parts []profile.Part) error {
-			return l.opt.Store.Save(l.key, l.modules.Met(), parts)
+		part.Modules = l.modules.Met()
+		return l.ranks.HandIn(part, func(parts []profile.Part) error {
+			return l.opt.Store.Save(l.key, parts)
 		})
 	})
-	if err != nil {
+	if err != nil && l.opt.Node.First(l.key, "save") {
 		e.Warn("profile not kept", fmt.Sprintf("profile: %v; what this run has learned is not kept (see PINWHEEL_PROFILE)", err))
 	}
+}
+
+// discard removes the profile that the helper may have failed with.
+func (e *Engine) discard(l *learner) {
+	if l.from == nil {
+		return
+	}
+	err := fault.Contain(l.from.Discard)
+	if !l.opt.Node.First(l.key, "discard") {
+		return
+	}
+	if err != nil {
+		e.Warn("profile discarded", fmt.Sprintf("profile: the helper failed with it, and it can't be removed: %v", err))
+		return
+	}
+	e.Warn("profile discarded", fmt.Sprintf("profile: %s is removed, as the helper failed with it", l.from.Path))
 }

@@ -23,16 +23,24 @@ var (
 // LocalRanks is how many processes of a job share the node with this one, as
 // the launcher has it: at least 1, and rather too many than too few.
 func LocalRanks() int64 {
-	for _, n := range []string{
+	return max(1, firstCount(
 		firstOf(localRanksVariables, ""),
 		ranksOfNode(os.Getenv("SLURM_STEP_TASKS_PER_NODE"), os.Getenv("SLURM_NODEID")),
 		firstOf(sizeVariables, ""),
-	} {
-		if ranks, err := strconv.ParseInt(n, 10, 32); err == nil && ranks > 0 {
-			return ranks
+	))
+}
+
+// Ranks is how many ranks the job has on all nodes, as the launcher has it; 0: not known.
+func Ranks() int { return int(firstCount(firstOf(sizeVariables, ""))) }
+
+// firstCount returns the first text that is a positive number; 0 if none is.
+func firstCount(texts ...string) int64 {
+	for _, s := range texts {
+		if n, err := strconv.ParseInt(s, 10, 32); err == nil && n > 0 {
+			return n
 		}
 	}
-	return 1
+	return 0
 }
 
 // ranksOfNode reads "4(x2),3": two nodes with 4 ranks each, then one with 3

@@ -28,9 +28,3 @@ func stateDir() (string, error) {
 	}
 	return "", errors.New("neither XDG_STATE_HOME nor HOME names a directory")
 }
-
-// localRankVariables tell a process its number among those of its job on this node.
-var localRankVariables = []string{"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"}
-
-// IsFirstOnNode reports whether no other rank of the job on this node has a lower number, as far as the launcher tells.
-func IsFirstOnNode() bool { return firstOf(localRankVariables, "0") == "0" }

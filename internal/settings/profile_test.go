@@ -28,16 +28,3 @@ func TestProfilesAreWhereTheUserWantsThem(t *testing.T) {
 		t.Errorf("nowhere: %q", got)
 	}
 }
-
-func TestOneRankOfANodeIsFirst(t *testing.T) {
-	for _, v := range localRankVariables {
-		t.Setenv(v, "")
-	}
-	if !IsFirstOnNode() {
-		t.Error("a process without launcher is not")
-	}
-	t.Setenv("SLURM_LOCALID", "3")
-	if IsFirstOnNode() {
-		t.Error("the fourth is")
-	}
-}

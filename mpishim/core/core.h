@@ -28,7 +28,6 @@ extern int pw_disabled;
 
 /* start.c */
 void pw_start(void); /* loads and starts the Go side, once; returns when that is ready or has given up */
-void pw_exit(void); /* call it if the process ends without pw_stop */
 void pw_stop(void);  /* call it before the transport is closed */
 
 /*
@@ -64,6 +63,7 @@ struct pw_thread *pw_thread_new(void); /* NULL if there is no memory */
 extern __thread struct pw_thread *pw_self_ __attribute__((tls_model("initial-exec")));
 void pw_ring_doorbell(void); /* has the server look at mailboxes and offers */
 int pw_ask(struct pw_thread *t, uint32_t ask); /* asks the server what t->mail says; -1 if nobody answers, else 0 */
+int pw_ask_within(struct pw_thread *t, uint32_t ask, unsigned seconds); /* likewise; waits no longer than that */
 
 /* first.c: registers the whole pages of a first use in this thread, and returns 0 and a counted reference. Else -1: the
  * server has to be asked. */

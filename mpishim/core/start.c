@@ -10,7 +10,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -204,14 +203,4 @@ void pw_stop(void)
 	__atomic_store_n(&pw.mode, PW_PLAIN, __ATOMIC_RELEASE);
 	if (t && !pw_is_disabled())
 		pw_ask(t, PW_ASK_STOP);
-}
-
-/* The process ends by exit(3), or by a return from main. Only a profile is worth keeping it for. */
-void pw_exit(void)
-{
-	const char *profile = getenv("PINWHEEL_PROFILE");
-	struct pw_thread *t = pw_self_;
-
-	if (t && profile && *profile && strcmp(profile, "n") && !pw_is_disabled())
-		pw_ask(t, PW_ASK_SAVE);
 }

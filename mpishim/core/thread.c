@@ -110,7 +110,9 @@ void pw_ring_doorbell(void)
 	futex(&pw.doorbell, FUTEX_WAKE, 1, NULL);
 }
 
-int pw_ask(struct pw_thread *t, uint32_t ask)
+int pw_ask(struct pw_thread *t, uint32_t ask) { return pw_ask_within(t, ask, ANSWER_TIMEOUT_S); }
+
+int pw_ask_within(struct pw_thread *t, uint32_t ask, unsigned seconds)
 {
 	const struct timespec second = {.tv_sec = 1};
 	struct pw_mailbox *m = &t->mail;
@@ -125,7 +127,7 @@ int pw_ask(struct pw_thread *t, uint32_t ask)
 	__atomic_store_n(&m->state, PW_MAIL_ASKED, __ATOMIC_RELEASE);
 	pw_ring_doorbell();
 	while ((state = __atomic_load_n(&m->state, __ATOMIC_ACQUIRE)) != PW_MAIL_DONE) {
-		if (pw_clock_ns(CLOCK_MONOTONIC) - start > (uint64_t)ANSWER_TIMEOUT_S * 1000000000u && give_up(m))
+		if (pw_clock_ns(CLOCK_MONOTONIC) - start > (uint64_t)seconds * 1000000000u && give_up(m))
 			return -1;
 		futex(&m->state, FUTEX_WAIT, state, &second);
 	}

@@ -23,6 +23,30 @@ static int is_given(const char *name)
 /* Whether the user wants a report or a trace, even if nothing is registered. */
 static int wants_output(void) { return is_given("PINWHEEL_STATS") || is_given("PINWHEEL_RECORD"); }
 
+static int has_failed; /* exit(3) has got another status than 0 */
+
+static void note_status(int status, void *unused)
+{
+	(void)unused;
+	has_failed = status != 0;
+}
+
+#define SAVE_TIMEOUT_S 3 /* to stop the helper, and for the other ranks of the node to end, too */
+
+/* A run that came to its end is worth keeping a profile for. The helper may wait for a lock that this thread
+ * holds, if the program exits inside a callback or a signal handler. */
+void pw_exit(void)
+{
+	struct pw_thread *t = pw_self_;
+
+	if (!t || !pw_is_init() || has_failed || !is_given("PINWHEEL_PROFILE") || pw_is_disabled())
+		return;
+	__atomic_store_n(&pw.mode, PW_PLAIN, __ATOMIC_RELEASE);
+	if (pw_ask_within(t, PW_ASK_SAVE, SAVE_TIMEOUT_S) && __atomic_load_n(&pw.serving, __ATOMIC_ACQUIRE))
+		pw_warn("the process ends before the helper library is done; what this run has learned is not kept "
+			"(see PINWHEEL_PROFILE)");
+}
+
 /* MPI works now. Learns which library it is, and starts the Go side if the transport uses verbs or the
  * user wants a report. */
 static void initialized(const void *session, enum pw_language language)
@@ -47,6 +71,8 @@ static void initialized(const void *session, enum pw_language language)
 	pw_site_init();
 	if (pw_uses_verbs() || wants_output())
 		pw_start();
+	if (is_given("PINWHEEL_PROFILE"))
+		on_exit(note_status, NULL); /* if that can't be done, any status is taken for 0 */
 	pw_record_start(t);
 	__atomic_store_n(&pw.is_init, 1, __ATOMIC_RELEASE);
 }

@@ -62,8 +62,7 @@ __attribute__((constructor)) static void loaded(void)
 __attribute__((destructor)) static void unloaded(void)
 {
 	pw_record_exit();
-	if (pw_is_init()) /* else it has stopped, or aborts */
-		pw_exit();
+	pw_exit();
 	if (pw_uses_verbs() && pw.rank < 0 && !pw_is_disabled())
 		pw_warn("verbs were used but no call of MPI was seen (is MPI linked statically?); nothing was managed");
 }

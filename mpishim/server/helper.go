@@ -11,6 +11,7 @@ import (
 	"pinwheel/internal/clock"
 	"pinwheel/internal/engine"
 	"pinwheel/internal/settings"
+	"pinwheel/profile"
 )
 
 // startHelper starts the helper thread if the policy has one, and has the C side tell it of uses.
@@ -43,7 +44,7 @@ func (s *server) profile() *engine.ProfileOptions {
 		return nil
 	}
 	dir, err := s.set.ProfileDir()
-	if err != nil {
+	if err != nil && engine.ProfileNode().First(profile.Key{}, "directory") {
 		s.engine.Warn("profile", fmt.Sprintf("profile: %v (see PINWHEEL_PROFILE)", err))
 	}
 	p := engine.Profiles{Dir: dir, LimitBytes: s.set.ProfileBytes, Force: s.set.ProfileForce}

@@ -77,9 +77,10 @@ func (s *server) start() {
 }
 
 // begin joins the processes of the job on this node and starts the helper, once. A rank without large messages,
-// which would have nothing to say to the others, does not pay for it.
+// which would have nothing to say to the others, does not pay for it. After stop nothing would end them again: a thread
+// may have asked beside MPI_Finalize.
 func (s *server) begin() {
-	if s.begun || !s.manages() {
+	if s.begun || s.stopped || !s.manages() {
 		return
 	}
 	s.begun = true

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"pinwheel/internal/settings"
+	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/regcache"
 	"pinwheel/verbs"
@@ -153,6 +154,17 @@ func TestServerThatAnswersAgainManagesAgain(t *testing.T) {
 		if s.resume(); at32(&s.sh.mode).Load() != want {
 			t.Errorf("mode %d becomes %d, want %d", mode, s.sh.mode, want)
 		}
+	}
+}
+
+// A thread may have asked for its first large message before another one calls MPI_Finalize.
+func TestNothingBeginsAfterTheEnd(t *testing.T) {
+	testwait.Bound(t)
+	_, s, _ := asked(t)
+	t.Cleanup(s.stopHelper)
+	s.stop()
+	if s.begin(); s.engine.Helped() || s.engine.Node() != nil {
+		t.Error("a helper that nobody stops, or a member that does not leave")
 	}
 }
 
