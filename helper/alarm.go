@@ -3,7 +3,6 @@ package helper
 import (
 	"pinwheel/mem"
 	"pinwheel/predictor"
-	"pinwheel/queue"
 )
 
 // alarmNs is how far apart the needs of one exchange lie, about.
@@ -18,27 +17,29 @@ func (s *Scheduler) Missed(id mem.RegionID, nowNs int64) {
 		return
 	}
 	s.endSilence(nowNs)
-	dueNs, known := s.due.deadlines.Get(id)
-	if !known {
-		dueNs, known = s.gated.Get(id)
+	dueNs, known := s.gated.Get(id)
+	if n := s.due.due.get(id); n != nil {
+		dueNs, known = n.dueNs, true
 	}
 	if !known {
 		return
 	}
 	s.due.remove(id) // the communication path is at it
 	s.gated.Remove(id)
-	s.alarm(s.due.deadlines, dueNs, nowNs)
-	s.alarm(s.gated, dueNs, nowNs)
-}
-
-// alarm makes those regions due that a queue has within alarmNs of a deadline.
-func (s *Scheduler) alarm(q *queue.Deadlines, dueNs, nowNs int64) {
 	s.alarmed = s.alarmed[:0]
-	for id, ns := range q.Ascend() {
+	for n := range s.due.due.from(dueNs - alarmNs) {
+		if n.dueNs > dueNs+alarmNs {
+			break
+		}
+		if n.dueNs > nowNs {
+			s.alarmed = append(s.alarmed, n.id)
+		}
+	}
+	for id, ns := range s.gated.From(dueNs - alarmNs) {
 		if ns > dueNs+alarmNs {
 			break
 		}
-		if ns >= dueNs-alarmNs && ns > nowNs {
+		if ns > nowNs {
 			s.alarmed = append(s.alarmed, id)
 		}
 	}

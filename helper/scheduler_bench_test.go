@@ -47,5 +47,5 @@ func benchmarkCycles(b *testing.B, regions int) {
 		step()
 	}
 	b.ReportMetric(float64(actions)/float64(b.N), "actions/op")
-	b.ReportMetric(float64(s.due.deadlines.Len()+s.gated.Len()), "waiting")
+	b.ReportMetric(float64(s.due.due.len()+s.gated.Len()), "waiting")
 }
