@@ -79,6 +79,7 @@ func (p *Pinwheel) Observe(u Use) {
 	if r == nil {
 		r = &region{id: u.Region, role: p.roles.take(site)}
 		p.regions[u.Region] = r
+		p.contexts.fit(len(p.regions))
 	}
 	p.gates.leave(r)
 	leadNs := p.backlog.add(u.StartNs, u.LeadNs)
@@ -127,7 +128,7 @@ func (p *Pinwheel) learn(r *region, u *Use, leadNs int64) {
 		if level < levelSite {
 			continue
 		}
-		f.trigger.learn(a, r.lastIndex, u.StartNs)
+		f.learn(a, r.lastIndex, u.StartNs)
 		f.checkLesson()
 		if f.hits++; !met {
 			f.hits = 0
@@ -210,7 +211,7 @@ func (p *Pinwheel) closeGate(r *region, f *follower) {
 		return
 	}
 	r.follower = f
-	p.gates.enter(r, &f.trigger)
+	p.gates.enter(r, f.trigger)
 	if r.gate.closed {
 		r.prediction.Gated, r.prediction.AfterNs = true, p.afterNs(&f.trigger.gaps)
 	}
@@ -220,7 +221,7 @@ func (p *Pinwheel) closeGate(r *region, f *follower) {
 func (p *Pinwheel) openGates(e *event) {
 	for r := p.gates.opened(e.index); r != nil; r = p.gates.opened(e.index) {
 		f := r.follower
-		if e.sig == f.trigger.sig {
+		if f.trigger != nil && e.sig == f.trigger.sig {
 			p.predictFrom(r, &f.trigger.gaps, e.endNs)
 		} else {
 			r.prediction.Gated = false // something else happened: time alone must do
@@ -246,5 +247,6 @@ func (p *Pinwheel) Forget(id mem.RegionID) {
 		p.gates.leave(r)
 		p.roles.giveBack(r.role)
 		delete(p.regions, id)
+		p.contexts.fit(len(p.regions))
 	}
 }
