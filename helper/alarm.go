@@ -5,13 +5,18 @@ import (
 	"pinwheel/predictor"
 )
 
-// alarmNs is how far apart the needs of one exchange lie, about.
-const alarmNs = 1_000_000 // 1 ms
+const (
+	// alarmNs is how far apart the needs of one exchange lie, about.
+	alarmNs = 1_000_000 // 1 ms
+	// alarmShare is the part of the predicted idle time, as its reciprocal, by which the predictions of one
+	// exchange may differ.
+	alarmShare = 32
+)
 
 // Missed says that the communication path has to register a region: its need came sooner than
-// predicted, and so will those that were to come with it. What is due within a millisecond of this
-// region's deadline is due now, and so is what was released because the program was silent. The
-// policy of Li et al. knows no such thing.
+// predicted, and so will those that were to come with it. What is due at about the time of this region's
+// deadline is due now, and so is what was released because the program was silent. The policy of Li et al. knows no
+// such thing.
 func (s *Scheduler) Missed(id mem.RegionID, nowNs int64) {
 	if !s.opt.KeepUnknown || s.opt.Without&predictor.MissAlarm != 0 {
 		return
@@ -27,16 +32,17 @@ func (s *Scheduler) Missed(id mem.RegionID, nowNs int64) {
 	s.due.remove(id) // the communication path is at it
 	s.gated.Remove(id)
 	s.alarmed = s.alarmed[:0]
-	for n := range s.due.due.from(dueNs - alarmNs) {
-		if n.dueNs > dueNs+alarmNs {
+	aboutNs := max(alarmNs, (dueNs-s.regions[id].lastEndNs)/alarmShare)
+	for n := range s.due.due.from(dueNs - aboutNs) {
+		if n.dueNs > dueNs+aboutNs {
 			break
 		}
 		if n.dueNs > nowNs {
 			s.alarmed = append(s.alarmed, n.id)
 		}
 	}
-	for id, ns := range s.gated.From(dueNs - alarmNs) {
-		if ns > dueNs+alarmNs {
+	for id, ns := range s.gated.From(dueNs - aboutNs) {
+		if ns > dueNs+aboutNs {
 			break
 		}
 		if ns > nowNs {
