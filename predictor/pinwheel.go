@@ -19,8 +19,9 @@ type Options struct {
 
 // Pinwheel is the default predictor. It differs from Paper in what it predicts: not the period of a
 // call site, but how long a region stays idle after a use in this very context, and which event comes
-// last before its next need. Until that event was seen, the region is not wanted, however late the
-// event is: its gate is closed. From the event it is only a short way to the need, so the error is
+// last before its next need. Until that event was seen, the region is not wanted: its gate is closed. It stays closed
+// however late the event is, once the event has proved right. Before that, the gate is given up when the need never came
+// later. From the event it is only a short way to the need, so the error is
 // a share of that stretch and not of the whole idle time. How early on this way the region
 // should be ready weighs the memory that an early registration costs against the stall of a late one.
 type Pinwheel struct {
@@ -214,6 +215,10 @@ func (p *Pinwheel) closeGate(r *region, f *follower) {
 	p.gates.enter(r, f.trigger)
 	if r.gate.closed {
 		r.prediction.Gated, r.prediction.AfterNs = true, p.afterNs(&f.trigger.gaps)
+		r.prediction.GateNs = Never
+		if f.trigger.confidence < provenHits {
+			r.prediction.GateNs = r.prediction.LatestNs
+		}
 	}
 }
 
