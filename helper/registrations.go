@@ -90,6 +90,14 @@ func (p *planning) workNs(w work) int64 { return p.register.sum(w.pages, w.n) + 
 // isLong reports whether a registration is for a worker.
 func (p *planning) isLong(ns int64) bool { return ns >= leastAsideNs }
 
+// longAbove is the scale of the estimate above which a registration of so many pages is for a worker.
+func (p *planning) longAbove(pages uint64) float64 {
+	if ns := p.register.model(pages, 1); p.workers > 1 && ns > 0 {
+		return math.Nextafter(leastAsideNs/ns, 0)
+	}
+	return math.Inf(1)
+}
+
 // underWay is a registration that one of the workers does.
 type underWay struct {
 	region mem.RegionID
@@ -146,13 +154,13 @@ func (q *registrationQueue) replan(by *planning) {
 	q.planned = true
 }
 
-// latestStart is the plan for one worker: one registration after the other.
+// latestStart is the plan for what the helper does by itself: one registration after the other.
 func (q *registrationQueue) latestStart(by *planning) plan {
-	first := q.due.first()
+	c := q.due.latest(by)
+	first := q.due.firstOwn()
 	if first == nil {
 		return plan{}
 	}
-	c := q.due.latest(by)
 	return plan{c.dueNs - q.busyNs(c.work, by) - by.slackNs, c.dueNs, first.id, true}
 }
 
@@ -166,7 +174,11 @@ func (q *registrationQueue) busyNs(first work, by *planning) (ns int64) {
 		return by.workNs(first)
 	}
 	for n := range q.due.from(math.MinInt64) {
-		ns += by.costNs(n.pages)
+		costNs := by.costNs(n.pages)
+		if by.workers > 1 && by.isLong(costNs-by.itemNs) {
+			continue
+		}
+		ns += costNs
 		if first.n--; first.n == 0 {
 			break
 		}
@@ -174,19 +186,20 @@ func (q *registrationQueue) busyNs(first work, by *planning) (ns int64) {
 	return ns
 }
 
-// allNs bounds what it takes to register everything, one after the other.
-func (q *registrationQueue) allNs(by *planning) int64 {
-	return by.workNs(q.due.all) + int64(q.due.len())*(WakeupNs+1) // + 1: sums of rounded durations
-}
-
-// latestStartOfSeveral is the plan for several workers. It begins with the latest deadline, and gives each
+// latestStartOfSeveral is the plan for several workers. It begins with the latest deadline, and gives each long
 // registration to the worker that can begin with it at the latest moment; short ones are the helper's own.
 func (q *registrationQueue) latestStartOfSeveral(by *planning) (all, short plan) {
+	short = q.latestStart(by)
+	if short.any {
+		short.dueNs = q.due.get(short.region).dueNs
+	}
 	q.items = q.items[:0]
-	allNs, firstNs := q.allNs(by), int64(never)
-	for n := range q.due.from(math.MinInt64) {
+	longs := q.due.longs()
+	// What it takes to register all of them, one after the other. + 1: sums of rounded durations.
+	longNs, firstNs := by.workNs(longs)+int64(longs.n)*(WakeupNs+1), int64(never)
+	for n := range q.due.longOnes() {
 		endNs, costNs := n.dueNs-by.slackNs, by.costNs(n.pages)
-		if endNs-allNs >= firstNs {
+		if endNs-longNs >= firstNs {
 			break // nothing from here on can make it earlier
 		}
 		firstNs = min(firstNs, endNs-costNs)
@@ -200,16 +213,12 @@ func (q *registrationQueue) latestStartOfSeveral(by *planning) (all, short plan)
 		}
 		q.workers = append(q.workers, w)
 	}
-	helper := lane{busyFromNs: never}
 	var long plan
 	for _, it := range slices.Backward(q.items) {
-		w, first := &helper, &short
-		if by.isLong(it.costNs) {
-			w, first = latest(q.workers, it.costNs), &long
-		}
+		w := latest(q.workers, it.costNs)
 		w.busyFromNs = min(it.dueNs-by.slackNs, w.busyFromNs) - it.costNs
-		if !first.any || w.busyFromNs <= first.startNs {
-			*first = plan{w.busyFromNs, it.dueNs, it.id, true}
+		if !long.any || w.busyFromNs <= long.startNs {
+			long = plan{w.busyFromNs, it.dueNs, it.id, true}
 		}
 	}
 	if !long.any || short.any && short.startNs+leastAsideNs < long.startNs {

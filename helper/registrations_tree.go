@@ -2,7 +2,6 @@ package helper
 
 import (
 	"iter"
-	"math"
 
 	"pinwheel/mem"
 )
@@ -19,13 +18,15 @@ import (
 // least after the costs of all up to it are taken off. The costs follow every measured registration by one common
 // factor, the scale. The later of two entries has the higher costs, so it sets the start from some scale on. Each node
 // knows between which scales its summary holds. A new scale renews only the nodes where another entry wins, as in the
-// kinetic tournaments of Basch, Guibas and Hershberger (SODA 1997).
+// kinetic tournaments of Basch, Guibas and Hershberger (SODA 1997). With workers, the summary leaves out what is long
+// enough for them, which also depends on the scale.
 type dueTree struct {
 	nodes []dueNode // 0 stands for none
 	root  uint32
 	free  uint32 // a list, by left
 	at    map[mem.RegionID]uint32
 	all   work // that is queued
+	aside bool // the summaries leave out what is for a worker
 }
 
 // work is what registrations take.
@@ -34,7 +35,8 @@ type work struct {
 	n     int
 }
 
-func (w work) plus(v work) work { return work{w.pages + v.pages, w.n + v.n} }
+func (w work) plus(v work) work  { return work{w.pages + v.pages, w.n + v.n} }
+func (w work) minus(v work) work { return work{w.pages - v.pages, w.n - v.n} }
 
 type dueNode struct {
 	id          mem.RegionID
@@ -44,15 +46,10 @@ type dueNode struct {
 	priority    uint32
 
 	// Of the subtree, as of the last summary.
-	all         work
+	own         work // what the helper does by itself, without workers all
+	long        int  // for a worker
 	critical    critical
-	above, upTo float64 // the scales for which critical holds; none: the subtree has changed
-}
-
-// critical is the entry that sets the latest start.
-type critical struct {
-	dueNs int64
-	work  work // up to this entry, with it
+	above, upTo float64 // the scales for which the summary holds; none: the subtree has changed
 }
 
 func newDueTree() dueTree {
@@ -90,7 +87,7 @@ func (t *dueTree) remove(id mem.RegionID) bool {
 		return false
 	}
 	delete(t.at, id)
-	t.all = work{t.all.pages - t.nodes[n].pages, t.all.n - 1}
+	t.all = t.all.minus(work{t.nodes[n].pages, 1})
 	t.root = t.take(t.root, n)
 	t.nodes[n] = dueNode{left: t.free}
 	t.free = n
@@ -129,71 +126,6 @@ func (t *dueTree) ascend(at uint32, fromNs int64, yield func(*dueNode) bool) boo
 	n := &t.nodes[at]
 	return (n.dueNs < fromNs || t.ascend(n.left, fromNs, yield) && yield(n)) && t.ascend(n.right, fromNs, yield)
 }
-
-// scaleSteps is how many scales between 0 and 1 are told apart. A smaller difference is a rounding error. It would let
-// the later of two equal entries win.
-const scaleSteps = 1 << 30
-
-// latest returns the entry that sets the latest start of all entries, of which there must be one.
-func (t *dueTree) latest(by *planning) critical {
-	t.summarize(t.root, by, math.Round(by.register.scale()*scaleSteps)/scaleSteps)
-	return t.nodes[t.root].critical
-}
-
-// summarize renews the summaries that do not hold for a scale.
-func (t *dueTree) summarize(at uint32, by *planning, scale float64) {
-	n := &t.nodes[at]
-	if n.above < scale && scale <= n.upTo {
-		return
-	}
-	n.above, n.upTo = math.Inf(-1), math.Inf(1)
-	before := work{}
-	if n.left != 0 {
-		t.summarize(n.left, by, scale)
-		l := &t.nodes[n.left]
-		n.critical, n.above, n.upTo = l.critical, l.above, l.upTo
-		before = l.all
-	}
-	n.all = before.plus(work{n.pages, 1})
-	own := critical{n.dueNs, n.all}
-	if n.left != 0 {
-		n.contend(own, by, scale)
-	} else {
-		n.critical = own
-	}
-	if n.right != 0 {
-		t.summarize(n.right, by, scale)
-		r := &t.nodes[n.right]
-		n.above, n.upTo = max(n.above, r.above), min(n.upTo, r.upTo)
-		n.contend(critical{r.critical.dueNs, n.all.plus(r.critical.work)}, by, scale)
-		n.all = n.all.plus(r.all)
-	}
-}
-
-// contend lets a later entry take the place of the critical one if it makes the start earlier. Of two equals, the
-// earlier one stays.
-func (n *dueNode) contend(later critical, by *planning, scale float64) {
-	more := work{later.work.pages - n.critical.work.pages, later.work.n - n.critical.work.n}
-	marginNs := float64(later.dueNs - n.critical.dueNs - int64(more.n)*by.itemNs)
-	var wins float64 // from which scale on
-	switch moreNs := by.register.model(more.pages, more.n); {
-	case moreNs > 0:
-		wins = marginNs / moreNs
-	case marginNs < 0:
-		wins = math.Inf(-1)
-	default:
-		wins = math.Inf(1)
-	}
-	if scale > wins {
-		n.critical = later
-		n.above = max(n.above, wins)
-	} else {
-		n.upTo = min(n.upTo, wins)
-	}
-}
-
-// changed notes that a subtree has changed.
-func (n *dueNode) changed() { n.above, n.upTo = math.Inf(1), math.Inf(-1) }
 
 func (n *dueNode) before(m *dueNode) bool {
 	return n.dueNs < m.dueNs || n.dueNs == m.dueNs && n.id < m.id

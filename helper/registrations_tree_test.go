@@ -34,6 +34,18 @@ func (m *listModel) put(e queued) {
 	slices.SortFunc(*m, func(a, b queued) int { return cmp.Or(cmp.Compare(a.dueNs, b.dueNs), cmp.Compare(a.id, b.id)) })
 }
 
+// divide returns what the helper does by itself, and what is for workers.
+func (m listModel) divide(by *planning) (own, long listModel) {
+	for _, e := range m {
+		if by.workers > 1 && by.isLong(by.register.ns(e.pages)) {
+			long = append(long, e)
+		} else {
+			own = append(own, e)
+		}
+	}
+	return own, long
+}
+
 // latest looks at every entry.
 func (m listModel) latest(by *planning) (c critical) {
 	var w work
@@ -54,9 +66,11 @@ func TestDueTreeBehavesAsSortedList(t *testing.T) {
 		e := newEstimate(verbs.Cost{PerPageNs: 8 * float64(page), FixedNs: 8 * float64(fixed)})
 		by := &planning{register: &e, itemNs: rapid.Int64Range(0, 3).Draw(t, "item")}
 		ids := rapid.Map(rapid.Uint64Range(1, 80), func(v uint64) mem.RegionID { return mem.RegionID(v) })
+		pages := rapid.OneOf(rapid.Uint64Range(1, 5), rapid.SampledFrom([]uint64{leastAsideNs / 8, leastAsideNs / 16}))
 		t.Repeat(map[string]func(*rapid.T){
+			"workers": func(t *rapid.T) { by.workers = rapid.IntRange(1, 3).Draw(t, "workers") },
 			"put": func(t *rapid.T) {
-				e := queued{ids.Draw(t, "id"), rapid.Int64Range(-30, 400).Draw(t, "due"), rapid.Uint64Range(1, 5).Draw(t, "pages")}
+				e := queued{ids.Draw(t, "id"), rapid.Int64Range(-30, 400).Draw(t, "due"), pages.Draw(t, "pages")}
 				tree.put(e.id, e.pages, e.dueNs)
 				m.put(e)
 			},
@@ -101,10 +115,19 @@ func checkDueTree(t *rapid.T, tree *dueTree, m listModel, by *planning, probe me
 	if first := tree.first(); (first == nil) != (len(m) == 0) || first != nil && first.id != m[0].id {
 		t.Fatalf("first is %+v of %v", first, m)
 	}
-	if len(m) > 0 {
-		if got, want := tree.latest(by), m.latest(by); got != want {
-			t.Fatalf("critical %+v at scale %g, want %+v of %v", got, by.register.scale(), want, m)
-		}
+	own, long := m.divide(by)
+	if got, want := tree.latest(by), own.latest(by); got != want {
+		t.Fatalf("critical %+v at scale %g, want %+v of %v", got, by.register.scale(), want, own)
+	}
+	if first := tree.firstOwn(); (first == nil) != (len(own) == 0) || first != nil && first.id != own[0].id {
+		t.Fatalf("the helper's first is %+v of %v", first, own)
+	}
+	var gotLong listModel
+	for n := range tree.longOnes() {
+		gotLong = append(gotLong, queued{n.id, n.dueNs, n.pages})
+	}
+	if !slices.Equal(gotLong, long) || tree.longs().n != len(long) {
+		t.Fatalf("for workers: %v, %+v, want %v", gotLong, tree.longs(), long)
 	}
 }
 
