@@ -3,42 +3,49 @@ package helper
 import (
 	"pinwheel/mem"
 	"pinwheel/predictor"
-	"pinwheel/queue"
 )
 
-// alarmNs is how far apart the needs of one exchange lie, about.
-const alarmNs = 1_000_000 // 1 ms
+const (
+	// alarmNs is how far apart the needs of one exchange lie, about.
+	alarmNs = 1_000_000 // 1 ms
+	// alarmShare is the part of the predicted idle time, as its reciprocal, by which the predictions of one
+	// exchange may differ.
+	alarmShare = 32
+)
 
 // Missed says that the communication path has to register a region: its need came sooner than
-// predicted, and so will those that were to come with it. What is due within a millisecond of this
-// region's deadline is due now, and so is what was released because the program was silent. The
-// policy of Li et al. knows no such thing.
+// predicted, and so will those that were to come with it. What is due at about the time of this region's
+// deadline is due now, and so is what was released because the program was silent. The policy of Li et al. knows no
+// such thing.
 func (s *Scheduler) Missed(id mem.RegionID, nowNs int64) {
 	if !s.opt.KeepUnknown || s.opt.Without&predictor.MissAlarm != 0 {
 		return
 	}
 	s.endSilence(nowNs)
-	dueNs, known := s.due.deadlines.Get(id)
-	if !known {
-		dueNs, known = s.gated.Get(id)
+	dueNs, known := s.gated.Get(id)
+	if n := s.due.due.get(id); n != nil {
+		dueNs, known = n.dueNs, true
 	}
 	if !known {
 		return
 	}
 	s.due.remove(id) // the communication path is at it
 	s.gated.Remove(id)
-	s.alarm(s.due.deadlines, dueNs, nowNs)
-	s.alarm(s.gated, dueNs, nowNs)
-}
-
-// alarm makes those regions due that a queue has within alarmNs of a deadline.
-func (s *Scheduler) alarm(q *queue.Deadlines, dueNs, nowNs int64) {
 	s.alarmed = s.alarmed[:0]
-	for id, ns := range q.Ascend() {
-		if ns > dueNs+alarmNs {
+	aboutNs := max(alarmNs, (dueNs-s.regions[id].lastEndNs)/alarmShare)
+	for n := range s.due.due.from(dueNs - aboutNs) {
+		if n.dueNs > dueNs+aboutNs {
 			break
 		}
-		if ns >= dueNs-alarmNs && ns > nowNs {
+		if n.dueNs > nowNs {
+			s.alarmed = append(s.alarmed, n.id)
+		}
+	}
+	for id, ns := range s.gated.From(dueNs - aboutNs) {
+		if ns > dueNs+aboutNs {
+			break
+		}
+		if ns > nowNs {
 			s.alarmed = append(s.alarmed, id)
 		}
 	}

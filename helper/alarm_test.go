@@ -21,6 +21,7 @@ func (f fixed) Next(id mem.RegionID, _ int64) (predictor.Prediction, bool) {
 // A need that came early announces those of the same exchange, and no others.
 func TestMissMakesDueWhatIsDueWithIt(t *testing.T) {
 	const early, with, after = 1, 2, 3
+	const aboutNs = 1000 * ms / alarmShare
 	for name, c := range map[string]struct {
 		opt  SchedulerOptions
 		want ActionKind
@@ -31,7 +32,7 @@ func TestMissMakesDueWhatIsDueWithIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.opt.Costs, c.opt.ItemNs = testCosts, us
-			s := NewScheduler(fixed{early: 1000 * ms, with: 1000*ms + alarmNs/2, after: 1000*ms + 2*alarmNs}, c.opt)
+			s := NewScheduler(fixed{early: 1000 * ms, with: 1000*ms + aboutNs/2, after: 1000*ms + 2*aboutNs}, c.opt)
 			for id := mem.RegionID(early); id <= after; id++ {
 				s.Observe(*use(id, 0), 0)
 				s.Done(Action{Kind: Deregister, Region: id}, us, 2*us, nil)

@@ -198,9 +198,9 @@ func (b *Budget) observe(due *registrationQueue, nowNs int64) {
 		return
 	}
 	b.advance(nowNs)
-	n := due.deadlines.Len()
-	b.reservedNs = b.register.meanSum(due.totalPages, n) + int64(n)*b.itemNs
-	b.worth.observe(due.totalPages, nowNs)
+	all := due.due.all
+	b.reservedNs = b.register.meanSum(all.pages, all.n) + int64(all.n)*b.itemNs
+	b.worth.observe(all.pages, nowNs)
 	if b.worth.judge(nowNs) {
 		b.counts.Parks++
 	}

@@ -47,8 +47,11 @@ func (e *estimate) ns(pages uint64) int64 { return e.sum(pages, 1) }
 
 // sum returns the same for several operations over so many pages together.
 func (e *estimate) sum(pages uint64, operations int) int64 {
-	return int64(e.model(pages, operations) * (e.mean + 2*e.dev))
+	return int64(e.model(pages, operations) * e.scale())
 }
+
+// scale is the factor between the calibrated line and the durations that are rarely exceeded.
+func (e *estimate) scale() float64 { return e.mean + 2*e.dev }
 
 // meanSum returns what they will take on average.
 func (e *estimate) meanSum(pages uint64, operations int) int64 {

@@ -11,6 +11,7 @@ type gateLooks struct {
 	fromNs   int64 // when the region would have to be registered without a gate
 	latestNs int64 // when the event came at the latest so far, or somewhat later
 	stepNs   int64
+	untilNs  int64 // when to register without the event
 }
 
 const (
@@ -22,10 +23,16 @@ const (
 
 // awaitGate plans the looks for the event that a prediction waits for. If a look does not find it, the
 // need can't come sooner than it ever came after this event. So the next look is early enough that
-// leaves the time to register.
-func (s *Scheduler) awaitGate(id mem.RegionID, r *region, p *predictor.Prediction) {
+// leaves the time to register. An event that has not proved right yet is given up in the end, but only once: what is
+// released after that waits for it.
+func (s *Scheduler) awaitGate(id mem.RegionID, r *region, p *predictor.Prediction, nowNs int64) {
 	leadNs := s.register.ns(r.pages) + s.opt.ItemNs + s.opt.ShareNs
-	r.gate = gateLooks{fromNs: p.NextNs - leadNs, latestNs: p.LatestNs, stepNs: max(p.AfterNs-leadNs, leastStepNs)}
+	r.gate = gateLooks{
+		fromNs: p.NextNs - leadNs, latestNs: p.LatestNs, stepNs: max(p.AfterNs-leadNs, leastStepNs), untilNs: p.GateNs,
+	}
+	if p.GateNs <= nowNs {
+		r.gate.untilNs = never
+	}
 	s.gated.Put(id, r.gate.fromNs)
 }
 
@@ -39,11 +46,17 @@ func (s *Scheduler) nextGateLook(nowNs int64) int64 {
 		case ns > nowNs:
 			return ns
 		}
-		g := &s.regions[id].gate
+		r := s.regions[id]
+		g := &r.gate
+		if nowNs >= g.untilNs {
+			s.gated.Remove(id)
+			s.due.put(id, r.pages, g.untilNs)
+			return nowNs
+		}
 		stepNs := g.stepNs
 		if nowNs > g.latestNs {
 			stepNs = max(stepNs, (nowNs-g.fromNs)/overdueSteps)
 		}
-		s.gated.Put(id, nowNs+stepNs)
+		s.gated.Put(id, min(nowNs+stepNs, g.untilNs))
 	}
 }

@@ -1,22 +1,20 @@
 package helper
 
 import (
+	"math"
 	"slices"
 
 	"pinwheel/mem"
-	"pinwheel/queue"
 )
 
 // registrationQueue is RQ: the deregistered regions by when they must be
 // registered again, with what it takes to register them.
 type registrationQueue struct {
-	deadlines  *queue.Deadlines
-	pages      map[mem.RegionID]uint64
-	totalPages uint64
-	plan       plan
-	short      plan // with several workers: of what the helper does by itself
-	planned    bool
-	urgentNs   int64 // registrations that are due until then follow each other without a pause
+	due      dueTree
+	plan     plan
+	short    plan // with several workers: of what the helper does by itself
+	planned  bool
+	urgentNs int64 // registrations that are due until then follow each other without a pause
 
 	items   []item // scratch
 	workers []lane // scratch
@@ -43,21 +41,17 @@ type plan struct {
 }
 
 func newRegistrationQueue() registrationQueue {
-	return registrationQueue{deadlines: queue.NewDeadlines(), pages: make(map[mem.RegionID]uint64)}
+	return registrationQueue{due: newDueTree()}
 }
 
 // put sets when a region of so many pages must be registered.
 func (q *registrationQueue) put(id mem.RegionID, pages uint64, dueNs int64) {
-	q.deadlines.Put(id, dueNs)
-	q.totalPages += pages - q.pages[id]
-	q.pages[id] = pages
+	q.due.put(id, pages, dueNs)
 	q.planned = false
 }
 
 func (q *registrationQueue) remove(id mem.RegionID) {
-	if q.deadlines.Remove(id) {
-		q.totalPages -= q.pages[id]
-		delete(q.pages, id)
+	if q.due.remove(id) {
 		q.planned = false
 	}
 }
@@ -90,8 +84,19 @@ func (p *planning) costNs(pages uint64) int64 {
 	return ns + p.itemNs
 }
 
+// workNs is what registrations take, one after the other, by one worker.
+func (p *planning) workNs(w work) int64 { return p.register.sum(w.pages, w.n) + int64(w.n)*p.itemNs }
+
 // isLong reports whether a registration is for a worker.
 func (p *planning) isLong(ns int64) bool { return ns >= leastAsideNs }
+
+// longAbove is the scale of the estimate above which a registration of so many pages is for a worker.
+func (p *planning) longAbove(pages uint64) float64 {
+	if ns := p.register.model(pages, 1); p.workers > 1 && ns > 0 {
+		return math.Nextafter(leastAsideNs/ns, 0)
+	}
+	return math.Inf(1)
+}
 
 // underWay is a registration that one of the workers does.
 type underWay struct {
@@ -107,20 +112,20 @@ type underWay struct {
 // it is needed rather than written into the queue: a region that leaves the
 // queue takes its share with it.
 func (q *registrationQueue) next(nowNs int64, by *planning) nextStart {
-	id, dueNs, any := q.deadlines.First()
+	first := q.due.first()
 	switch {
-	case !any:
+	case first == nil:
 		return nextStart{startNs: never}
 	case by.workers > 1:
 		return q.nextOfSeveral(by)
-	case dueNs <= q.urgentNs:
-		return nextStart{id, dueNs, nowNs}
+	case first.dueNs <= q.urgentNs:
+		return nextStart{first.id, first.dueNs, nowNs}
 	}
 	q.replan(by)
 	if nowNs >= q.plan.startNs {
 		q.urgentNs = q.plan.dueNs
 	}
-	return nextStart{id, dueNs, q.plan.startNs}
+	return nextStart{first.id, first.dueNs, q.plan.startNs}
 }
 
 // nextOfSeveral is next for several workers: the registration that must begin first, which may be due after others. As
@@ -149,40 +154,56 @@ func (q *registrationQueue) replan(by *planning) {
 	q.planned = true
 }
 
-// latestStart is the plan for one worker: one registration after the other.
-func (q *registrationQueue) latestStart(by *planning) (p plan) {
-	allNs := q.allNs(by)
-	var busyNs int64
-	for id, dueNs := range q.deadlines.Ascend() {
-		if p.any && dueNs-allNs-by.slackNs >= p.startNs {
-			break // nothing from here on can make it earlier
+// latestStart is the plan for what the helper does by itself: one registration after the other.
+func (q *registrationQueue) latestStart(by *planning) plan {
+	c := q.due.latest(by)
+	first := q.due.firstOwn()
+	if first == nil {
+		return plan{}
+	}
+	return plan{c.dueNs - q.busyNs(c.work, by) - by.slackNs, c.dueNs, first.id, true}
+}
+
+// exactItems is up to how many registrations the sum of their durations is that of the rounded ones, as begin rounds
+// them. The sum of more is rounded once, and differs by at most a nanosecond for each.
+const exactItems = 64
+
+// busyNs is how long the first registrations take, one after the other.
+func (q *registrationQueue) busyNs(first work, by *planning) (ns int64) {
+	if first.n > exactItems {
+		return by.workNs(first)
+	}
+	for n := range q.due.from(math.MinInt64) {
+		costNs := by.costNs(n.pages)
+		if by.workers > 1 && by.isLong(costNs-by.itemNs) {
+			continue
 		}
-		busyNs += by.costNs(q.pages[id])
-		if startNs := dueNs - busyNs - by.slackNs; !p.any || startNs < p.startNs {
-			p = plan{startNs, dueNs, id, true}
+		ns += costNs
+		if first.n--; first.n == 0 {
+			break
 		}
 	}
-	return p
+	return ns
 }
 
-// allNs bounds what it takes to register everything, one after the other.
-func (q *registrationQueue) allNs(by *planning) int64 {
-	n := q.deadlines.Len()
-	return by.register.sum(q.totalPages, n) + int64(n)*(by.itemNs+WakeupNs+1) // + 1: sums of rounded durations
-}
-
-// latestStartOfSeveral is the plan for several workers. It begins with the latest deadline, and gives each
+// latestStartOfSeveral is the plan for several workers. It begins with the latest deadline, and gives each long
 // registration to the worker that can begin with it at the latest moment; short ones are the helper's own.
 func (q *registrationQueue) latestStartOfSeveral(by *planning) (all, short plan) {
+	short = q.latestStart(by)
+	if short.any {
+		short.dueNs = q.due.get(short.region).dueNs
+	}
 	q.items = q.items[:0]
-	allNs, firstNs := q.allNs(by), int64(never)
-	for id, dueNs := range q.deadlines.Ascend() {
-		endNs, costNs := dueNs-by.slackNs, by.costNs(q.pages[id])
-		if endNs-allNs >= firstNs {
+	longs := q.due.longs()
+	// What it takes to register all of them, one after the other. + 1: sums of rounded durations.
+	longNs, firstNs := by.workNs(longs)+int64(longs.n)*(WakeupNs+1), int64(never)
+	for n := range q.due.longOnes() {
+		endNs, costNs := n.dueNs-by.slackNs, by.costNs(n.pages)
+		if endNs-longNs >= firstNs {
 			break // nothing from here on can make it earlier
 		}
 		firstNs = min(firstNs, endNs-costNs)
-		q.items = append(q.items, item{id, dueNs, costNs})
+		q.items = append(q.items, item{n.id, n.dueNs, costNs})
 	}
 	q.workers = q.workers[:0]
 	for i := range by.workers {
@@ -192,16 +213,12 @@ func (q *registrationQueue) latestStartOfSeveral(by *planning) (all, short plan)
 		}
 		q.workers = append(q.workers, w)
 	}
-	helper := lane{busyFromNs: never}
 	var long plan
 	for _, it := range slices.Backward(q.items) {
-		w, first := &helper, &short
-		if by.isLong(it.costNs) {
-			w, first = latest(q.workers, it.costNs), &long
-		}
+		w := latest(q.workers, it.costNs)
 		w.busyFromNs = min(it.dueNs-by.slackNs, w.busyFromNs) - it.costNs
-		if !first.any || w.busyFromNs <= first.startNs {
-			*first = plan{w.busyFromNs, it.dueNs, it.id, true}
+		if !long.any || w.busyFromNs <= long.startNs {
+			long = plan{w.busyFromNs, it.dueNs, it.id, true}
 		}
 	}
 	if !long.any || short.any && short.startNs+leastAsideNs < long.startNs {

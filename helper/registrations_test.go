@@ -24,7 +24,7 @@ func serve(q *registrationQueue, workers int, costs verbs.Cost) (all []started) 
 	for nowNs := int64(0); ; {
 		next := q.next(nowNs, by)
 		if next.startNs <= nowNs {
-			endNs := nowNs + by.costNs(q.pages[next.region])
+			endNs := nowNs + by.costNs(q.due.get(next.region).pages)
 			all = append(all, started{next.region, nowNs, endNs})
 			if workers > 1 && by.isLong(endNs-nowNs) {
 				by.underWay = append(by.underWay, underWay{next.region, endNs})

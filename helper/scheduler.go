@@ -178,7 +178,7 @@ func (s *Scheduler) queueNextNeed(id mem.RegionID, r *region, nowNs int64) {
 	case !ok || p.NextNs == predictor.Never:
 	case p.Gated && !s.budget.limited(): // looking for the event would take too much of a share
 		s.due.remove(id)
-		s.awaitGate(id, r, &p)
+		s.awaitGate(id, r, &p, nowNs)
 	default:
 		s.gated.Remove(id)
 		s.due.put(id, r.pages, p.NextNs)

@@ -11,15 +11,16 @@ import (
 // use and registered again before the next one: all that the scheduler does for it.
 func BenchmarkManyRegionsCycle(b *testing.B) {
 	for _, c := range []struct {
-		name    string
-		regions int
-	}{{"100", 100}, {"1000", 1000}, {"10000", 10_000}} {
-		b.Run(c.name, func(b *testing.B) { benchmarkCycles(b, c.regions) })
+		name             string
+		regions, workers int
+	}{{"100", 100, 1}, {"1000", 1000, 1}, {"10000", 10_000, 1}, {"10000-4-workers", 10_000, 4}} {
+		b.Run(c.name, func(b *testing.B) { benchmarkCycles(b, c.regions, c.workers) })
 	}
 }
 
-func benchmarkCycles(b *testing.B, regions int) {
-	s := NewScheduler(predictor.NewPinwheel(predictor.Options{Window: 2}), SchedulerOptions{Costs: testCosts, ItemNs: us, KeepUnknown: true})
+func benchmarkCycles(b *testing.B, regions, workers int) {
+	s := NewScheduler(predictor.NewPinwheel(predictor.Options{Window: 2}),
+		SchedulerOptions{Costs: testCosts, ItemNs: us, KeepUnknown: true, Workers: workers})
 	const everyNs = ms
 	var nowNs, actions int64
 	id := 0
@@ -47,5 +48,5 @@ func benchmarkCycles(b *testing.B, regions int) {
 		step()
 	}
 	b.ReportMetric(float64(actions)/float64(b.N), "actions/op")
-	b.ReportMetric(float64(s.due.deadlines.Len()+s.gated.Len()), "waiting")
+	b.ReportMetric(float64(s.due.due.len()+s.gated.Len()), "waiting")
 }

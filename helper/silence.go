@@ -18,8 +18,8 @@ const (
 	// that was used only once is kept through silence: a wrong release
 	// then adds at most 1/silenceRatio to the run time.
 	silenceRatio = 4_000
-	// overdueRatio is how many times longer than predicted a region may be
-	// idle in silence.
+	// overdueRatio is how many times longer than expected a region may be
+	// idle in silence. NextNs would not do: the more cautious, the sooner.
 	overdueRatio = 30
 	// mostCredit is the number of releases that may be wrong in a row.
 	mostCredit = 16
@@ -36,7 +36,7 @@ func (s *Scheduler) isSilent(id mem.RegionID, r *region, nowNs int64) bool {
 	var limitNs int64
 	if p, ok := s.pred.Next(id, nowNs); ok {
 		cycleNs := s.deregister.ns(r.pages) + s.register.ns(r.pages)
-		limitNs = overdueRatio * max(p.NextNs-r.lastEndNs, cycleNs)
+		limitNs = overdueRatio * max(p.ExpectedNs-r.lastEndNs, cycleNs)
 	} else if !r.releasedInSilence {
 		limitNs = silenceRatio * s.register.ns(r.pages)
 	} else {

@@ -1,36 +1,45 @@
 package predictor
 
-// maxContexts bounds the memory of a program whose contexts never repeat. Contexts
-// are kept in two generations of half as many: when the present one is full it
-// becomes the old one, and contexts of the old one that were not seen since are
-// forgotten.
-const maxContexts = 1 << 15
+// The number of contexts is bounded, for programs whose contexts never repeat. Contexts are kept in two
+// generations. When the present one is full, it becomes the old one, and contexts of the old one that were
+// not seen since are forgotten. A generation has room for the contexts of several uses of each region: what a
+// program that uses many regions in turn has learned must last until their turn comes again.
+const (
+	leastGeneration   = 1 << 14
+	contextsPerRegion = 8
+)
 
 // contexts know what followed each signature: since a buffer's role is part of it, the next need of
 // that buffer.
 type contexts struct {
 	present, old map[signature]*follower
+	most         int // in a generation
 }
 
 // follower is what followed one context.
 type follower struct {
 	seen    bool
-	seeded  bool    // its gaps are another run's
-	unsure  int     // how many gaps of this run are to come until those of another run are checked by them
-	gaps    gaps    // from the end of the use to the next need
-	cold    bool    // the only gap led through code that ran for the first time
-	hits    int     // predictions in a row that were met
-	trigger trigger // of specific contexts
+	seeded  bool     // its gaps are another run's
+	unsure  int      // how many gaps of this run are to come until those of another run are checked by them
+	gaps    gaps     // from the end of the use to the next need
+	cold    bool     // the only gap led through code that ran for the first time
+	hits    int      // predictions in a row that were met
+	trigger *trigger // nil: unknown; only specific contexts have one
 }
 
-func newContexts() contexts { return contexts{present: make(map[signature]*follower)} }
+func newContexts() contexts {
+	return contexts{present: make(map[signature]*follower), most: leastGeneration}
+}
+
+// fit makes room for the contexts of so many regions.
+func (c *contexts) fit(regions int) { c.most = max(leastGeneration, contextsPerRegion*regions) }
 
 // follower returns what is known of a context.
 func (c *contexts) follower(sig signature, s *seeds) *follower {
 	if f := c.present[sig]; f != nil {
 		return f
 	}
-	if len(c.present) >= maxContexts/2 {
+	if len(c.present) >= c.most {
 		c.old, c.present = c.present, make(map[signature]*follower)
 	}
 	f := c.old[sig]

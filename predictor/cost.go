@@ -52,19 +52,18 @@ func (s *prices) weighed(sooner bool) {
 // shortest one, the next gap is taken to be spread exponentially, by as much as the shorter half of
 // the gaps lies above the shortest.
 func (s *prices) best(g *gaps) int64 {
-	h := g.recent()
-	half := h[:(len(h)+1)/2]
+	half := (g.len() + 1) / 2
 	spread := firstSpread * float64(g.median())
-	for _, ns := range half {
-		spread += float64(ns - h[0])
+	for i := range half {
+		spread += float64(g.at(i) - g.shortest())
 	}
-	spread = max(spread/float64(len(half)+1), 1)
+	spread = max(spread/float64(half+1), 1)
 	price := s.factor * s.idleNs / max(s.needs, 1)
-	earlier := spread * math.Log(max(price/(spread*float64(len(h)+1)), 1))
-	if few := len(h) - 1; few < len(shareOfFew) {
-		earlier = max(earlier, shareOfFew[few]*float64(h[0]))
+	earlier := spread * math.Log(max(price/(spread*float64(g.len()+1)), 1))
+	if few := g.len() - 1; few < len(shareOfFew) {
+		earlier = max(earlier, shareOfFew[few]*float64(g.shortest()))
 	}
-	return max(h[0]-int64(earlier), 0)
+	return max(g.shortest()-int64(earlier), 0)
 }
 
 // Shares of the shortest gap known by which a prediction is early that rests on too little for prices.

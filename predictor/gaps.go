@@ -1,6 +1,10 @@
 package predictor
 
-import "slices"
+import (
+	"bytes"
+	"slices"
+	"sort"
+)
 
 // gapMemory is how many of the most recent gaps a context remembers for a
 // region: enough to see the low end of the jitter, few enough to follow a
@@ -9,35 +13,36 @@ const gapMemory = 32
 
 // gaps holds the most recent gaps, in nanoseconds. The zero value is empty.
 type gaps struct {
-	ns     [gapMemory]int64 // a ring
-	sorted [gapMemory]int64
-	n      int // gaps ever added
+	ns    [gapMemory]int64 // a ring
+	order [gapMemory]uint8 // places in ns, the shortest gap first
+	n     int              // gaps ever added
 }
 
 // add appends a gap; a negative one (uses overlapped) counts as zero.
 func (g *gaps) add(ns int64) {
 	ns = max(ns, 0)
-	have := min(g.n, gapMemory)
-	s := g.sorted[:have]
+	have, place := g.len(), uint8(g.n%gapMemory)
 	if have == gapMemory {
-		i, _ := slices.BinarySearch(s, g.ns[g.n%gapMemory])
-		copy(s[i:], s[i+1:])
+		i := bytes.IndexByte(g.order[:], place)
+		copy(g.order[i:], g.order[i+1:])
 		have--
 	}
-	i, _ := slices.BinarySearch(s[:have], ns)
-	s = g.sorted[:have+1]
-	copy(s[i+1:], s[i:have])
-	s[i] = ns
-	g.ns[g.n%gapMemory] = ns
+	i := sort.Search(have, func(i int) bool { return g.at(i) >= ns })
+	copy(g.order[i+1:have+1], g.order[i:have])
+	g.order[i] = place
+	g.ns[place] = ns
 	g.n++
 }
 
-// recent returns the remembered gaps, the shortest first.
-func (g *gaps) recent() []int64 { return g.sorted[:min(g.n, gapMemory)] }
+// len returns how many gaps are remembered.
+func (g *gaps) len() int { return min(g.n, gapMemory) }
+
+// at returns the remembered gap before which i shorter ones come.
+func (g *gaps) at(i int) int64 { return g.ns[g.order[i]] }
 
 // shortest and longest are of the remembered gaps, 0 if there are none.
-func (g *gaps) shortest() int64 { return g.sorted[0] }
-func (g *gaps) longest() int64  { return g.sorted[max(min(g.n, gapMemory), 1)-1] }
+func (g *gaps) shortest() int64 { return g.at(0) }
+func (g *gaps) longest() int64  { return g.at(max(g.len(), 1) - 1) }
 
 // latest returns up to n of the gaps, the latest ones, oldest first.
 func (g *gaps) latest(n int) []int64 {
@@ -66,9 +71,8 @@ func (g *gaps) forgetShorter(n int) {
 
 // median returns the lower median of the remembered gaps, 0 if there are none.
 func (g *gaps) median() int64 {
-	s := g.recent()
-	if len(s) == 0 {
+	if g.n == 0 {
 		return 0
 	}
-	return s[(len(s)-1)/2]
+	return g.at((g.len() - 1) / 2)
 }

@@ -3,7 +3,6 @@ package predictor
 // trigger is the event that came last before a need and left enough time to register, as far as it was
 // the same again and again.
 type trigger struct {
-	known      bool
 	steps      uint64 // after the use
 	sig        uint64
 	confidence int  // how often in a row it was this one, less after others
@@ -15,16 +14,20 @@ const mostConfidence = 64
 
 // learn learns from a need at needNs, of which a was the trigger, or nil for none. Two triggers in
 // turn make a trigger lose confidence; the next one takes its place.
-func (t *trigger) learn(a *event, lastIndex uint64, needNs int64) {
+func (f *follower) learn(a *event, lastIndex uint64, needNs int64) {
 	var steps, sig uint64
 	if a != nil {
 		steps, sig = a.index-lastIndex, a.sig
 	}
+	t := f.trigger
 	switch {
-	case !t.known || (steps != t.steps || sig != t.sig) && t.confidence == 0:
-		*t = trigger{known: true, steps: steps, sig: sig}
+	case t == nil:
+		t = &trigger{steps: steps, sig: sig}
+		f.trigger = t
 	case steps == t.steps && sig == t.sig:
 		t.confidence = min(t.confidence+1, mostConfidence)
+	case t.confidence == 0:
+		*t = trigger{steps: steps, sig: sig}
 	default:
 		t.confidence /= 2
 		return
@@ -48,7 +51,7 @@ type gates struct {
 
 // enter closes the gate of r until its trigger, if that is known well enough.
 func (g *gates) enter(r *region, t *trigger) {
-	if t.confidence < 1 || t.steps == 0 || t.steps >= recentEvents {
+	if t == nil || t.confidence < 1 || t.steps == 0 || t.steps >= recentEvents {
 		return
 	}
 	r.gate.closed, r.gate.index = true, r.lastIndex+t.steps

@@ -19,8 +19,9 @@ type Options struct {
 
 // Pinwheel is the default predictor. It differs from Paper in what it predicts: not the period of a
 // call site, but how long a region stays idle after a use in this very context, and which event comes
-// last before its next need. Until that event was seen, the region is not wanted, however late the
-// event is: its gate is closed. From the event it is only a short way to the need, so the error is
+// last before its next need. Until that event was seen, the region is not wanted: its gate is closed. It stays closed
+// however late the event is, once the event has proved right. Before that, the gate is given up when the need never came
+// later. From the event it is only a short way to the need, so the error is
 // a share of that stretch and not of the whole idle time. How early on this way the region
 // should be ready weighs the memory that an early registration costs against the stall of a late one.
 type Pinwheel struct {
@@ -79,6 +80,7 @@ func (p *Pinwheel) Observe(u Use) {
 	if r == nil {
 		r = &region{id: u.Region, role: p.roles.take(site)}
 		p.regions[u.Region] = r
+		p.contexts.fit(len(p.regions))
 	}
 	p.gates.leave(r)
 	leadNs := p.backlog.add(u.StartNs, u.LeadNs)
@@ -127,7 +129,7 @@ func (p *Pinwheel) learn(r *region, u *Use, leadNs int64) {
 		if level < levelSite {
 			continue
 		}
-		f.trigger.learn(a, r.lastIndex, u.StartNs)
+		f.learn(a, r.lastIndex, u.StartNs)
 		f.checkLesson()
 		if f.hits++; !met {
 			f.hits = 0
@@ -210,9 +212,13 @@ func (p *Pinwheel) closeGate(r *region, f *follower) {
 		return
 	}
 	r.follower = f
-	p.gates.enter(r, &f.trigger)
+	p.gates.enter(r, f.trigger)
 	if r.gate.closed {
 		r.prediction.Gated, r.prediction.AfterNs = true, p.afterNs(&f.trigger.gaps)
+		r.prediction.GateNs = Never
+		if f.trigger.confidence < provenHits {
+			r.prediction.GateNs = r.prediction.LatestNs
+		}
 	}
 }
 
@@ -220,7 +226,7 @@ func (p *Pinwheel) closeGate(r *region, f *follower) {
 func (p *Pinwheel) openGates(e *event) {
 	for r := p.gates.opened(e.index); r != nil; r = p.gates.opened(e.index) {
 		f := r.follower
-		if e.sig == f.trigger.sig {
+		if f.trigger != nil && e.sig == f.trigger.sig {
 			p.predictFrom(r, &f.trigger.gaps, e.endNs)
 		} else {
 			r.prediction.Gated = false // something else happened: time alone must do
@@ -246,5 +252,6 @@ func (p *Pinwheel) Forget(id mem.RegionID) {
 		p.gates.leave(r)
 		p.roles.giveBack(r.role)
 		delete(p.regions, id)
+		p.contexts.fit(len(p.regions))
 	}
 }

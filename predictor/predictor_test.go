@@ -207,11 +207,35 @@ func TestPinwheelForgetsWhatItIsToldTo(t *testing.T) {
 func TestPinwheelBoundsItsMemory(t *testing.T) {
 	p := NewPinwheel(Options{Window: 2})
 	prog := program{to: []Predictor{p}}
-	for i := range uint64(3 * maxContexts) {
+	for i := range uint64(6 * leastGeneration) {
 		prog.call(1, i, ms)
 	}
-	if n := len(p.contexts.present) + len(p.contexts.old); n > maxContexts {
-		t.Errorf("%d contexts are kept, at most %d should be", n, maxContexts)
+	if n := len(p.contexts.present) + len(p.contexts.old); n > 2*leastGeneration {
+		t.Errorf("%d contexts are kept, at most %d should be", n, 2*leastGeneration)
+	}
+}
+
+func TestManyRegionsInTurnAreRemembered(t *testing.T) {
+	const regions = 10_000
+	p := NewPinwheel(Options{Window: 2})
+	prog := program{to: []Predictor{p}}
+	id := 0
+	next := func() mem.RegionID {
+		r := mem.RegionID(id + 1)
+		prog.call(r, uint64(r), ms)
+		id = (id + 1) % regions
+		return r
+	}
+	for range 4 * regions {
+		next()
+	}
+	for range regions {
+		if r := next(); !p.regions[r].weighed {
+			t.Fatalf("the prediction of region %d does not rest on its own context: %+v", r, p.regions[r].prediction)
+		}
+	}
+	if n := testing.AllocsPerRun(regions, func() { next() }); n > 0 {
+		t.Errorf("%v allocations per use", n)
 	}
 }
 
@@ -291,6 +315,11 @@ func TestGapsKnowTheirEnds(t *testing.T) {
 				t.Fatalf("%v: low %d, high %d", recent, g.shortest(), g.longest())
 			}
 			sorted := slices.Sorted(slices.Values(recent))
+			for i, ns := range sorted {
+				if got := g.at(i); got != ns {
+					t.Fatalf("%v: %d is at place %d, want %d", recent, got, i, ns)
+				}
+			}
 			if m := g.median(); m != sorted[(len(sorted)-1)/2] {
 				t.Fatalf("%v: median %d", recent, m)
 			}

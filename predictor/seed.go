@@ -57,7 +57,7 @@ func (s *seeds) sow(sig signature, f *follower) {
 	f.seeded = true
 	f.gaps.addScaled(l.GapsNs, s.speed.least())
 	if l.Confidence > 0 {
-		f.trigger = trigger{known: true, steps: uint64(l.Steps), sig: l.Trigger,
+		f.trigger = &trigger{steps: uint64(l.Steps), sig: l.Trigger,
 			confidence: min(int(l.Confidence), lessonConfidence)}
 		f.trigger.gaps.addScaled(l.AfterNs, s.speed.least())
 	}
@@ -71,12 +71,14 @@ func (s *seeds) correct(sig signature, f *follower, ownNs int64) {
 	s.speed.add(scale)
 	f.gaps = gaps{}
 	if scale > mostChange || scale < 1./mostChange {
-		f.trigger = trigger{}
+		f.trigger = nil
 		return
 	}
 	f.gaps.addScaled(l.GapsNs, scale)
-	f.trigger.gaps = gaps{}
-	f.trigger.gaps.addScaled(l.AfterNs, scale)
+	if f.trigger != nil {
+		f.trigger.gaps = gaps{}
+		f.trigger.gaps.addScaled(l.AfterNs, scale)
+	}
 	f.unsure = ownGaps
 }
 
@@ -143,11 +145,11 @@ func (p *Pinwheel) Lessons() (l Lessons) {
 	}
 	for _, table := range []map[signature]*follower{p.contexts.present, p.contexts.old} {
 		for sig, f := range table {
-			if !f.trigger.known || f.seeded || f.cold || len(l.Lessons) >= mostLessons {
+			if f.trigger == nil || f.seeded || f.cold || len(l.Lessons) >= mostLessons {
 				continue
 			}
 			n := Lesson{Context: uint64(sig), GapsNs: f.gaps.latest(lessonGaps)}
-			if t := &f.trigger; t.confidence > 0 {
+			if t := f.trigger; t.confidence > 0 {
 				n.Steps, n.Trigger, n.Confidence = uint32(t.steps), t.sig, uint32(t.confidence)
 				n.AfterNs = t.gaps.latest(lessonGaps)
 			}

@@ -20,7 +20,7 @@ func (d deadline) before(e deadline) bool {
 	return d.ns < e.ns || d.ns == e.ns && d.id < e.id
 }
 
-// Deadlines is RQ: at most one deadline for each region, ordered by
+// Deadlines has at most one deadline for each region, ordered by
 // (deadline, region). Put and Remove cost O(log n), Get O(1); none allocates
 // once the queue has reached its largest size.
 //
@@ -81,6 +81,13 @@ func (q *Deadlines) First() (id mem.RegionID, deadlineNs int64, ok bool) {
 func (q *Deadlines) Ascend() iter.Seq2[mem.RegionID, int64] {
 	return func(yield func(mem.RegionID, int64) bool) {
 		q.tree.Ascend(func(d deadline) bool { return yield(d.id, d.ns) })
+	}
+}
+
+// From iterates over the entries with this deadline or a later one, the earliest first.
+func (q *Deadlines) From(deadlineNs int64) iter.Seq2[mem.RegionID, int64] {
+	return func(yield func(mem.RegionID, int64) bool) {
+		q.tree.AscendGreaterOrEqual(deadline{ns: deadlineNs}, func(d deadline) bool { return yield(d.id, d.ns) })
 	}
 }
 

@@ -69,6 +69,15 @@ func checkDeadlines(t *rapid.T, q *Deadlines, m model, probe mem.RegionID) {
 	if !slices.Equal(up, m) || q.Len() != len(m) {
 		t.Fatalf("queue %v, Len %d, want %v", up, q.Len(), m)
 	}
+	fromNs := int64(probe) / 2
+	var later model
+	for id, ns := range q.From(fromNs) {
+		later = append(later, deadline{id, ns})
+	}
+	want := slices.DeleteFunc(slices.Clone(m), func(d deadline) bool { return d.ns < fromNs })
+	if !slices.Equal(later, want) {
+		t.Fatalf("from %d: %v, want %v", fromNs, later, want)
+	}
 	first, ok := m.at(0)
 	if id, ns, gotOK := q.First(); (deadline{id, ns}) != first || gotOK != ok {
 		t.Fatalf("First() = %d, %d, %v, want %v, %v", id, ns, gotOK, first, ok)

@@ -3,8 +3,8 @@
 //
 // Ring is DQ: it carries completed uses from one communication thread to the
 // helper, lock-free, and loses the oldest entries when it overruns.
-// Deadlines is RQ: the regions that are to be registered again, ordered by
-// the time by which that must be done.
+// Deadlines orders regions by the time at which the helper is to look at them.
+// RQ itself is in package helper, since it depends on what registrations cost.
 //
 // Ownership: a Ring has one producer and one consumer, which may run at the
 // same time. A Deadlines belongs to the helper alone and has no

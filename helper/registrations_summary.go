@@ -1,0 +1,131 @@
+package helper
+
+import (
+	"iter"
+	"math"
+)
+
+// critical is the entry that sets the latest start of what the helper does by itself.
+type critical struct {
+	dueNs int64
+	work  work // up to this entry, with it; 0: there is none
+}
+
+// scaleSteps is how many scales between 0 and 1 are told apart. A smaller difference is a rounding error. It would let
+// the later of two equal entries win.
+const scaleSteps = 1 << 30
+
+// latest returns the entry that sets the latest start of what the helper does by itself.
+func (t *dueTree) latest(by *planning) critical {
+	if aside := by.workers > 1; t.aside != aside {
+		t.aside = aside
+		for i := range t.nodes {
+			t.nodes[i].changed()
+		}
+	}
+	if t.root == 0 {
+		return critical{}
+	}
+	t.summarize(t.root, by, math.Round(by.register.scale()*scaleSteps)/scaleSteps)
+	return t.nodes[t.root].critical
+}
+
+// summarize renews the summaries that do not hold for a scale.
+func (t *dueTree) summarize(at uint32, by *planning, scale float64) {
+	n := &t.nodes[at]
+	if n.above < scale && scale <= n.upTo {
+		return
+	}
+	n.own, n.long, n.critical = work{}, 0, critical{}
+	n.above, n.upTo = math.Inf(-1), math.Inf(1)
+	if n.left != 0 {
+		t.summarize(n.left, by, scale)
+		n.append(&t.nodes[n.left], by, scale)
+	}
+	if longAbove := by.longAbove(n.pages); scale > longAbove {
+		n.above = max(n.above, longAbove)
+		n.long++
+	} else {
+		n.upTo = min(n.upTo, longAbove)
+		n.own = n.own.plus(work{n.pages, 1})
+		n.contend(critical{n.dueNs, n.own}, by, scale)
+	}
+	if n.right != 0 {
+		t.summarize(n.right, by, scale)
+		n.append(&t.nodes[n.right], by, scale)
+	}
+}
+
+// append extends a summary by that of a later subtree.
+func (n *dueNode) append(m *dueNode, by *planning, scale float64) {
+	n.above, n.upTo = max(n.above, m.above), min(n.upTo, m.upTo)
+	if m.own.n > 0 {
+		n.contend(critical{m.critical.dueNs, n.own.plus(m.critical.work)}, by, scale)
+	}
+	n.own = n.own.plus(m.own)
+	n.long += m.long
+}
+
+// firstOwn returns the first entry that the helper does by itself, nil if there is none. Like longs and longOnes, it
+// follows latest.
+func (t *dueTree) firstOwn() *dueNode {
+	for at := t.root; t.nodes[at].own.n > 0; {
+		n := &t.nodes[at]
+		left, right := &t.nodes[n.left], &t.nodes[n.right]
+		switch {
+		case left.own.n > 0:
+			at = n.left
+		case n.own.n > right.own.n:
+			return n
+		default:
+			at = n.right
+		}
+	}
+	return nil
+}
+
+// longs is what is for workers.
+func (t *dueTree) longs() work { return t.all.minus(t.nodes[t.root].own) }
+
+// longOnes iterates over the entries that are for workers, the earliest first.
+func (t *dueTree) longOnes() iter.Seq[*dueNode] {
+	return func(yield func(*dueNode) bool) { t.ascendLong(t.root, yield) }
+}
+
+func (t *dueTree) ascendLong(at uint32, yield func(*dueNode) bool) bool {
+	n := &t.nodes[at]
+	if n.long == 0 {
+		return true
+	}
+	isLong := n.long > t.nodes[n.left].long+t.nodes[n.right].long
+	return t.ascendLong(n.left, yield) && (!isLong || yield(n)) && t.ascendLong(n.right, yield)
+}
+
+// contend lets a later entry take the place of the critical one if it makes the start earlier. Of two equals, the
+// earlier one stays.
+func (n *dueNode) contend(later critical, by *planning, scale float64) {
+	if n.critical.work.n == 0 {
+		n.critical = later
+		return
+	}
+	more := later.work.minus(n.critical.work)
+	marginNs := float64(later.dueNs - n.critical.dueNs - int64(more.n)*by.itemNs)
+	var wins float64 // from which scale on
+	switch moreNs := by.register.model(more.pages, more.n); {
+	case moreNs > 0:
+		wins = marginNs / moreNs
+	case marginNs < 0:
+		wins = math.Inf(-1)
+	default:
+		wins = math.Inf(1)
+	}
+	if scale > wins {
+		n.critical = later
+		n.above = max(n.above, wins)
+	} else {
+		n.upTo = min(n.upTo, wins)
+	}
+}
+
+// changed notes that a subtree has changed.
+func (n *dueNode) changed() { n.above, n.upTo = math.Inf(1), math.Inf(-1) }

@@ -1,0 +1,217 @@
+package helper
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"pinwheel/mem"
+	"pinwheel/verbs"
+)
+
+// queued is one entry of listModel.
+type queued struct {
+	id    mem.RegionID
+	dueNs int64
+	pages uint64
+}
+
+// listModel is dueTree as a sorted list.
+type listModel []queued
+
+func (m *listModel) remove(id mem.RegionID) bool {
+	n := len(*m)
+	*m = slices.DeleteFunc(*m, func(e queued) bool { return e.id == id })
+	return len(*m) < n
+}
+
+func (m *listModel) put(e queued) {
+	m.remove(e.id)
+	*m = append(*m, e)
+	slices.SortFunc(*m, func(a, b queued) int { return cmp.Or(cmp.Compare(a.dueNs, b.dueNs), cmp.Compare(a.id, b.id)) })
+}
+
+// divide returns what the helper does by itself, and what is for workers.
+func (m listModel) divide(by *planning) (own, long listModel) {
+	for _, e := range m {
+		if by.workers > 1 && by.isLong(by.register.ns(e.pages)) {
+			long = append(long, e)
+		} else {
+			own = append(own, e)
+		}
+	}
+	return own, long
+}
+
+// latest looks at every entry.
+func (m listModel) latest(by *planning) (c critical) {
+	var w work
+	for i, e := range m {
+		w = w.plus(work{e.pages, 1})
+		if i == 0 || e.dueNs-by.workNs(w) < c.dueNs-by.workNs(c.work) {
+			c = critical{e.dueNs, w}
+		}
+	}
+	return c
+}
+
+func TestDueTreeBehavesAsSortedList(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tree, m := newDueTree(), listModel{}
+		// Whole costs and scales in eighths: sums are exact, and ties are real ones.
+		page, fixed := rapid.IntRange(0, 1).Draw(t, "page"), rapid.IntRange(0, 2).Draw(t, "fixed")
+		e := newEstimate(verbs.Cost{PerPageNs: 8 * float64(page), FixedNs: 8 * float64(fixed)})
+		by := &planning{register: &e, itemNs: rapid.Int64Range(0, 3).Draw(t, "item")}
+		ids := rapid.Map(rapid.Uint64Range(1, 80), func(v uint64) mem.RegionID { return mem.RegionID(v) })
+		pages := rapid.OneOf(rapid.Uint64Range(1, 5), rapid.SampledFrom([]uint64{leastAsideNs / 8, leastAsideNs / 16}))
+		t.Repeat(map[string]func(*rapid.T){
+			"workers": func(t *rapid.T) { by.workers = rapid.IntRange(1, 3).Draw(t, "workers") },
+			"put": func(t *rapid.T) {
+				e := queued{ids.Draw(t, "id"), rapid.Int64Range(-30, 400).Draw(t, "due"), pages.Draw(t, "pages")}
+				tree.put(e.id, e.pages, e.dueNs)
+				m.put(e)
+			},
+			"remove": func(t *rapid.T) {
+				id := ids.Draw(t, "id")
+				if got, want := tree.remove(id), m.remove(id); got != want {
+					t.Fatalf("remove(%d) = %v, want %v", id, got, want)
+				}
+			},
+			"scale": func(t *rapid.T) { e.mean = float64(rapid.IntRange(0, 24).Draw(t, "eighths")) / 8 },
+			"":      func(t *rapid.T) { checkDueTree(t, &tree, m, by, ids.Draw(t, "probe")) },
+		})
+	})
+}
+
+func checkDueTree(t *rapid.T, tree *dueTree, m listModel, by *planning, probe mem.RegionID) {
+	var all work
+	for _, e := range m {
+		all = all.plus(work{e.pages, 1})
+	}
+	if tree.len() != len(m) || tree.all != all {
+		t.Fatalf("%d entries, %+v in all, want %d, %+v", tree.len(), tree.all, len(m), all)
+	}
+	for _, fromNs := range []int64{math.MinInt64, 0, 200} {
+		got, want := listModel{}, listModel{}
+		for n := range tree.from(fromNs) {
+			got = append(got, queued{n.id, n.dueNs, n.pages})
+		}
+		for _, e := range m {
+			if e.dueNs >= fromNs {
+				want = append(want, e)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("from %d: %v, want %v", fromNs, got, want)
+		}
+	}
+	i := slices.IndexFunc(m, func(e queued) bool { return e.id == probe })
+	if n := tree.get(probe); (n != nil) != (i >= 0) || n != nil && (queued{n.id, n.dueNs, n.pages}) != m[i] {
+		t.Fatalf("get(%d) = %+v in %v", probe, n, m)
+	}
+	if first := tree.first(); (first == nil) != (len(m) == 0) || first != nil && first.id != m[0].id {
+		t.Fatalf("first is %+v of %v", first, m)
+	}
+	own, long := m.divide(by)
+	if got, want := tree.latest(by), own.latest(by); got != want {
+		t.Fatalf("critical %+v at scale %g, want %+v of %v", got, by.register.scale(), want, own)
+	}
+	if first := tree.firstOwn(); (first == nil) != (len(own) == 0) || first != nil && first.id != own[0].id {
+		t.Fatalf("the helper's first is %+v of %v", first, own)
+	}
+	var gotLong listModel
+	for n := range tree.longOnes() {
+		gotLong = append(gotLong, queued{n.id, n.dueNs, n.pages})
+	}
+	if !slices.Equal(gotLong, long) || tree.longs().n != len(long) {
+		t.Fatalf("for workers: %v, %+v, want %v", gotLong, tree.longs(), long)
+	}
+}
+
+func TestDueTreeIterationStopsWhenAsked(t *testing.T) {
+	tree := newDueTree()
+	for id := range mem.RegionID(100) {
+		tree.put(id+1, 1, int64(id))
+	}
+	seen := 0
+	for range tree.from(10) {
+		if seen++; seen == 3 {
+			break
+		}
+	}
+	if seen != 3 {
+		t.Errorf("saw %d entries after break, want 3", seen)
+	}
+}
+
+// manyDue is a tree of regions that are due one after the other, everyNs apart.
+func manyDue(regions int, everyNs int64) (t dueTree, by *planning) {
+	e := newEstimate(testCosts.Register)
+	t = newDueTree()
+	for id := range mem.RegionID(regions) {
+		t.put(id+1, 1, int64(id)*everyNs)
+	}
+	return t, &planning{register: &e, itemNs: us}
+}
+
+// move gives the earliest region a later deadline, and asks for the latest start.
+func (t *dueTree) move(by *planning, byNs int64) {
+	first := t.first()
+	t.put(first.id, first.pages, first.dueNs+byNs)
+	t.latest(by)
+}
+
+func TestOneMoveRenewsFewSummaries(t *testing.T) {
+	const regions = 10_000
+	for _, everyNs := range []int64{0, us, 10 * us, ms} { // all at once, too close, close, with pauses
+		tree, by := manyDue(regions, everyNs)
+		tree.latest(by)
+		for i := range 1000 {
+			first := tree.first()
+			tree.put(first.id, first.pages, first.dueNs+regions*everyNs)
+			by.register.observe(1, testCosts.Register.Ns(1)*int64(90+i%20)/100) // the estimate moves, too
+			stale := tree.stale(tree.root, by.register.scale())
+			tree.latest(by)
+			if stale > 500 {
+				t.Fatalf("%d us apart: move %d renews %d of %d summaries", everyNs/us, i, stale, regions)
+			}
+		}
+	}
+}
+
+// stale counts the summaries of a subtree that do not hold.
+func (t *dueTree) stale(at uint32, scale float64) int {
+	n := &t.nodes[at]
+	if at == 0 || n.above < scale && scale <= n.upTo {
+		return 0
+	}
+	return 1 + t.stale(n.left, scale) + t.stale(n.right, scale)
+}
+
+func TestDueTreeSteadyStateDoesNotAllocate(t *testing.T) {
+	tree, by := manyDue(1000, ms)
+	if n := testing.AllocsPerRun(2000, func() { tree.move(by, 1000*ms) }); n > 0 {
+		t.Errorf("a move allocates %v times", n)
+	}
+}
+
+// BenchmarkDueTreeMove is one event of a program with so many regions that wait: one is queued anew, and the
+// latest start is asked for.
+func BenchmarkDueTreeMove(b *testing.B) {
+	for _, c := range []struct {
+		name    string
+		regions int
+		everyNs int64
+	}{{"100", 100, ms}, {"10000", 10_000, ms}, {"10000-close", 10_000, us}} {
+		b.Run(c.name, func(b *testing.B) {
+			tree, by := manyDue(c.regions, c.everyNs)
+			b.ReportAllocs()
+			for b.Loop() {
+				tree.move(by, int64(c.regions)*c.everyNs)
+			}
+		})
+	}
+}
