@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"sync"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"pinwheel/internal/fault"
+	"pinwheel/internal/unixsocket"
 	"pinwheel/vmmc/internal/protocol"
 	"pinwheel/vmmc/internal/wire"
 )
@@ -67,8 +66,11 @@ func (n *Node) listen(address string) error {
 	if err != nil {
 		return err
 	}
-	l, err := net.Listen(e.network, e.address)
-	if errors.Is(err, syscall.EADDRINUSE) && e.network == "unix" && abandoned(e.address) {
+	var l net.Listener
+	switch e.network {
+	case "unix":
+		l, err = unixsocket.Listen(e.network, e.address)
+	default:
 		l, err = net.Listen(e.network, e.address)
 	}
 	if err != nil {
@@ -77,15 +79,6 @@ func (n *Node) listen(address string) error {
 	n.listeners = append(n.listeners, l)
 	n.tasks.Go(func() { n.accept(l, e) })
 	return nil
-}
-
-// abandoned removes the socket of a process that was killed, and tells whether it was that.
-func abandoned(path string) bool {
-	c, err := net.Dial("unix", path)
-	if err == nil {
-		c.Close()
-	}
-	return errors.Is(err, syscall.ECONNREFUSED) && os.Remove(path) == nil
 }
 
 // Addresses returns where importers find this node: those of Options.Listen, with the ports that the

@@ -85,6 +85,21 @@ func TestUserOfThisMachineNeedsNoIdentity(t *testing.T) {
 	}
 }
 
+func TestNodeLeavesFilesAtItsAddressAlone(t *testing.T) {
+	testwait.Bound(t)
+	address := socket(t)
+	_, path, _ := strings.Cut(address, ":")
+	if err := os.WriteFile(path, []byte("a thesis"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(Options{Listen: []string{address}}); !errors.Is(err, unix.EADDRINUSE) {
+		t.Errorf("it listens: %v", err)
+	}
+	if b, err := os.ReadFile(path); string(b) != "a thesis" {
+		t.Errorf("the file has %q, %v", b, err)
+	}
+}
+
 func TestTokenFileIsForItsOwnerAlone(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "token")
