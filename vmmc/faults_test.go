@@ -187,6 +187,33 @@ func TestUnexportFromAStoppedImporter(t *testing.T) {
 	}
 }
 
+// An importer that gives up hangs up only after its last copy: the exporter takes the end of the connection for
+// the end of all writes.
+func TestImporterThatFailsHangsUpLast(t *testing.T) {
+	w := transports[0].begin(t)
+	_, e, i := w.pair(t, 100, ExportOptions{})
+	i.mu.RLock() // as a copy that is under way
+	i.link.fail(errors.New("the exporter is silent"))
+	testwait.Receive(t, "the end of the import", i.Done())
+	gone, err := e.UnexportAsync()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := i.link.conn.SetDeadline(time.Time{}); err != nil {
+		t.Errorf("the connection was closed during a copy: %v", err)
+	}
+	select {
+	case <-gone:
+		t.Error("Unexport returned during a copy")
+	default:
+	}
+	i.mu.RUnlock()
+	testwait.Receive(t, "the end of the export", gone)
+	if e.unreturned {
+		t.Error("the export got other memory, although the importer has closed its connection")
+	}
+}
+
 // The next three run in fake time: a peer that says nothing is gone after the heartbeat, to the nanosecond.
 func TestSilentPeerIsGoneAfterTheHeartbeat(t *testing.T) {
 	testwait.Bound(t)

@@ -31,6 +31,7 @@ type outbound struct {
 }
 
 func newOutbound(n *Node, address string, s *stream) *outbound {
+	s.keeps = true // until nothing is written into shared memory any more: see closedByPeer
 	o := &outbound{stream: s, node: n, address: address, imports: map[uint64]*Import{}}
 	o.importer = protocol.NewImporter(o.emit)
 	return o
@@ -86,6 +87,7 @@ func (o *outbound) serve(greeted chan struct{}) {
 	}, o.handle)
 	writer.Wait()
 	o.end(o.gone())
+	o.hangUp()
 	if c, ok := o.conn.(*unixConn); ok {
 		c.close()
 	}
