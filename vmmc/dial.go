@@ -62,7 +62,16 @@ func (n *Node) connectOnce(ctx context.Context, address string) (*outbound, erro
 		}
 	}
 	out, err := n.dial(ctx, address)
+	return n.dialled(address, d, out, err)
+}
+
+// dialled ends an attempt. It takes no connection that is over already: outbound.end, which takes n.mu after
+// that, would not find it, and nobody would remove it.
+func (n *Node) dialled(address string, d *dialing, out *outbound, err error) (*outbound, error) {
 	n.mu.Lock()
+	if err == nil {
+		err = out.reason()
+	}
 	if err == nil && n.closed {
 		err = ErrClosed
 	}

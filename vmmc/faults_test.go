@@ -214,6 +214,41 @@ func TestImporterThatFailsHangsUpLast(t *testing.T) {
 	}
 }
 
+// An exporter that says hello and goodbye at once may be gone before the one who dialled has noted the connection.
+func TestConnectionThatIsOverIsNotKept(t *testing.T) {
+	testwait.Bound(t)
+	address := socket(t)
+	l, err := net.Listen("unix", strings.TrimPrefix(address, "unix:"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			b := wire.Append(nil, &wire.Frame{Type: wire.Hello, Version: wire.Version, Count: 9000})
+			_, _ = c.Write(wire.Append(b, &wire.Frame{Type: wire.Bye}))
+			c.Close()
+		}
+	}()
+	n := openNode(t, Options{})
+	var out *outbound
+	testwait.Until(t, "a greeting", func() bool { out, err = n.dial(testContext(t), address); return err == nil })
+	testwait.Until(t, "the end of it", func() bool {
+		out.mu.Lock()
+		defer out.mu.Unlock()
+		return out.down != nil
+	})
+	d := &dialing{done: make(chan struct{})}
+	n.outbound[address] = d
+	if o, err := n.dialled(address, d, out, nil); o != nil || err == nil || n.outbound[address] != nil {
+		t.Errorf("it was kept: %v, %v", o, err)
+	}
+}
+
 // The next three run in fake time: a peer that says nothing is gone after the heartbeat, to the nanosecond.
 func TestSilentPeerIsGoneAfterTheHeartbeat(t *testing.T) {
 	testwait.Bound(t)
