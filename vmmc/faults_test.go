@@ -249,6 +249,26 @@ func TestConnectionThatIsOverIsNotKept(t *testing.T) {
 	}
 }
 
+// A notification that waits for a credit keeps nothing else of the connection waiting, not even until the ping.
+func TestNotificationWithoutACreditDelaysNoOthers(t *testing.T) {
+	w := transports[1].begin(t, func(o *Options) { o.Heartbeat = time.Hour })
+	w.importer = openNode(t, Options{Name: "sender", Heartbeat: time.Hour})
+	_, e, full := w.pair(t, 100, ExportOptions{Queue: 1})
+	e.Block()
+	w.export(t, 2, w.memory(t, 100), sender, ExportOptions{})
+	other := w.imports(t, 2)
+	send(t, full, "x", 0, SendOptions{Notify: true}) // the only credit
+	waits, message := newOp(full, nil, 0, SendOptions{Notify: true}), newOp(other, []byte("y"), 0, SendOptions{})
+	l := full.link
+	l.mu.Lock()
+	l.queue = append(l.queue, waits, message) // both before the writer looks
+	l.stir()
+	l.mu.Unlock()
+	if err := message.Wait(testContext(t)); err != nil {
+		t.Error(err)
+	}
+}
+
 // The next three run in fake time: a peer that says nothing is gone after the heartbeat, to the nanosecond.
 func TestSilentPeerIsGoneAfterTheHeartbeat(t *testing.T) {
 	testwait.Bound(t)

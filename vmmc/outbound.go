@@ -252,6 +252,7 @@ func (o *outbound) written() {
 	for _, op := range o.sending {
 		if op.notify {
 			o.notify(op)
+			o.stir() // next stopped at this op. What follows it does not wait for its credit
 		} else {
 			op.finish(&op.sent, nil)
 		}
