@@ -91,7 +91,8 @@ func (n *Node) Addresses() (a []string) {
 }
 
 // Close ends all exports, imports and connections, waits for handlers, and frees the memory of Alloc, which
-// must not be touched any more. A handler must not call it. A second Close does nothing.
+// must not be touched any more. Messages of SendAsync that have not been sent out are lost. A handler must not
+// call it. A second Close does nothing.
 func (n *Node) Close() error {
 	n.mu.Lock()
 	if n.closed {
@@ -115,13 +116,15 @@ func (n *Node) Close() error {
 	for _, l := range n.listeners {
 		errs = append(errs, l.Close())
 	}
+	var hooked sync.WaitGroup
+	for f := range hooks {
+		hooked.Go(*f)
+	}
+	hooked.Wait()
 	for _, o := range out {
 		o.close()
 	}
 	n.close()
-	for f := range hooks {
-		(*f)()
-	}
 	n.tasks.Wait()
 
 	n.mu.Lock()
@@ -138,8 +141,8 @@ func (n *Node) Close() error {
 	return errors.Join(errs...)
 }
 
-// OnClose makes Close call f before it frees the memory of Alloc, for those who look into that. stop makes it
-// unneeded. It fails with ErrClosed.
+// OnClose makes Close call f, in a goroutine of its own, and wait for it. What is imported can still be sent to
+// then, and the memory of Alloc is there. stop makes the call unneeded. It fails with ErrClosed.
 func (n *Node) OnClose(f func()) (stop func(), err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -46,24 +46,27 @@ type Conn struct {
 	export        *vmmc.Export
 	to            *vmmc.Import // the inbox of the peer; set before the Conn is given to anybody
 	local, remote Addr
-	released      func() // hears of the end; may be nil
-	forget        func() // the node does not close this connection any more
+	linger        time.Duration // that Close waits at most until the peer has heard of it
 
 	// Each has room for one: a call should look again.
 	readable, writable chan struct{}
 	// answered is closed when the peer has answered: a listener with the number of its inbox, and the end
 	// that dialled with another word when it has that inbox.
 	answered chan struct{}
-	patience time.Duration // of an end that was accepted, until the peer has its inbox
 
-	// mu lets the memory be freed. It is a leaf.
-	mu    sync.Mutex
-	freed bool
-	heard bool // answered is closed
+	// mu lets the memory be freed. It also protects to, local and remote until the Conn is given to somebody: the
+	// node may close it before. It is a leaf.
+	mu       sync.Mutex
+	freed    bool
+	heard    bool   // answered is closed
+	accepted bool   // by a listener: the peer must get this inbox before it can read
+	released func() // hears of the end; may be nil
+	forget   func() // the node does not close this connection any more; nil if it does already
 
 	readDeadline, writeDeadline deadline
 	closing                     sync.Once
 	closed                      chan struct{}
+	told                        chan struct{} // closed when the peer has heard of the end, or can't
 
 	// reading is held by the Read that takes bytes. It protects what follows.
 	reading  sync.Mutex
@@ -77,17 +80,14 @@ type Conn struct {
 }
 
 // newConn exports an inbox for the permitted peers.
-func newConn(n *vmmc.Node, ring int, p vmmc.Permissions) (*Conn, error) {
-	memory, err := n.Alloc(uint64(ringAt + ring))
+func newConn(n *vmmc.Node, o *Options, p vmmc.Permissions) (*Conn, error) {
+	memory, err := n.Alloc(uint64(ringAt + o.Ring))
 	if err != nil {
 		return nil, err
 	}
 	c := &Conn{
-		node: n, in: inboxIn(memory), closed: make(chan struct{}), readable: make(chan struct{}, 1),
-		writable: make(chan struct{}, 1), answered: make(chan struct{}),
-	}
-	if c.forget, err = n.OnClose(c.abandon); err != nil {
-		return nil, err
+		node: n, in: inboxIn(memory), linger: o.Timeout, closed: make(chan struct{}), told: make(chan struct{}),
+		readable: make(chan struct{}, 1), writable: make(chan struct{}, 1), answered: make(chan struct{}),
 	}
 	p.MaxImporters = 1
 	for {
@@ -98,19 +98,33 @@ func newConn(n *vmmc.Node, ring int, p vmmc.Permissions) (*Conn, error) {
 		}
 	}
 	if err != nil {
-		c.forget()
 		return nil, errors.Join(err, n.Free(memory))
 	}
 	c.export.Handle(c.notified)
+	forget, err := n.OnClose(c.abandon)
+	if err != nil {
+		return nil, err // the node has closed, and frees the rest
+	}
+	c.mu.Lock()
+	c.forget = forget
+	c.mu.Unlock()
 	return c, nil
 }
 
 // connected gives the connection the inbox of its peer. It fails if that has no room for a ring.
 func (c *Conn) connected(to *vmmc.Import, local, remote Addr) error {
-	c.local, c.remote = local, remote
 	if to.Bytes() < ringAt+minRing || to.Bytes() > ringAt+maxRing {
 		to.Unimport()
 		return fmt.Errorf("stream: %v has an inbox of %d bytes", remote, to.Bytes())
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.local, c.remote = local, remote
+	select {
+	case <-c.closed: // with the node
+		to.Unimport()
+		return net.ErrClosed
+	default:
 	}
 	c.to = to
 	return nil
@@ -287,6 +301,8 @@ func wait[T any](c *Conn, news <-chan T, d *deadline) {
 }
 
 func (c *Conn) opError(op string, err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	return &net.OpError{Op: op, Net: "vmmc", Source: c.local, Addr: c.remote, Err: err}
 }
 
@@ -311,19 +327,27 @@ func (c *Conn) CloseWrite() error {
 }
 
 // Close ends the connection. The peer can read what was written. Calls that wait return net.ErrClosed.
-func (c *Conn) Close() error {
+func (c *Conn) Close() error { return c.shut(true) }
+
+// Abort ends the connection as if this process had been killed: the Read of the peer fails, and does not
+// return io.EOF.
+func (c *Conn) Abort() error { return c.shut(false) }
+
+func (c *Conn) shut(orderly bool) error {
 	err := c.opError("close", net.ErrClosed)
 	c.closing.Do(func() {
 		close(c.closed)
 		err = nil
-		go c.end()
+		go c.end(orderly)
 	})
 	return err
 }
 
-// abandon closes the connection, as its node closes, and waits until nobody looks into its memory.
+// abandon ends the connection, as its node closes, and waits until nobody looks into its memory. A peer of a
+// connection that was closed before gets what was written.
 func (c *Conn) abandon() {
-	_ = c.Close() // it fails if it was closed before
+	_ = c.Abort() // it fails if it was closed before
+	<-c.told
 	c.unused()
 }
 
@@ -337,33 +361,56 @@ func (c *Conn) unused() {
 
 // end gives everything back, after the peer has heard of it: whoever finds an inbox gone without a word must
 // take it for a failure.
-func (c *Conn) end() {
-	if c.to != nil {
-		c.writing.Lock() // what a Write has begun to send comes first
-		op, err := c.tell(stateAt, closed)
-		c.writing.Unlock()
-		if err == nil {
-			_ = op.Wait(context.Background()) // bounded by the heartbeat of the node
+func (c *Conn) end(orderly bool) {
+	c.mu.Lock()
+	to := c.to
+	c.mu.Unlock()
+	if to != nil {
+		if orderly {
+			c.farewell()
 		}
-		if c.patience > 0 { // so that the peer can read what was written, it must get a connection
-			select {
-			case <-c.answered:
-			case <-c.to.Done():
-			case <-time.After(c.patience):
-			}
-		}
-		c.to.Unimport()
+		to.Unimport()
 	}
+	close(c.told)
 	c.unused()
-	c.forget()
+	c.mu.Lock()
+	forget := c.forget
+	c.mu.Unlock()
+	if forget != nil {
+		forget()
+	}
 	// They fail only if the node has been closed: then it has done this.
 	_ = c.export.Unexport(context.Background())
 	c.mu.Lock()
 	c.freed = true
+	released := c.released
 	c.mu.Unlock()
 	_ = c.node.Free(c.in.data)
-	if c.released != nil {
-		c.released()
+	if released != nil {
+		released()
+	}
+}
+
+// farewell tells the peer of the end, and waits until it has heard. It may not want to: that takes a while, and
+// no longer.
+func (c *Conn) farewell() {
+	ctx, cancel := context.WithTimeout(context.Background(), c.linger)
+	defer cancel()
+	c.writing.Lock() // what a Write has begun to send comes first
+	op, err := c.tell(stateAt, closed)
+	c.writing.Unlock()
+	if err == nil {
+		_ = op.Wait(ctx)
+	}
+	c.mu.Lock()
+	accepted := c.accepted
+	c.mu.Unlock()
+	if accepted { // so that the peer can read what was written, it must get a connection
+		select {
+		case <-c.answered:
+		case <-c.to.Done():
+		case <-ctx.Done():
+		}
 	}
 }
 

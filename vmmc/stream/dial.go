@@ -24,7 +24,7 @@ func Dial(ctx context.Context, n *vmmc.Node, address string, service uint32, o O
 	if err != nil {
 		return nil, err
 	}
-	c, err := newConn(n, o.Ring, o.Peers)
+	c, err := newConn(n, &o, o.Peers)
 	if err != nil {
 		return nil, err
 	}

@@ -93,7 +93,7 @@ func (l *Listener) asked(n vmmc.Notification) {
 func (l *Listener) connect(who caller) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(l.ctx, l.opt.Timeout)
 	defer cancel()
-	c, err := newConn(l.node, l.opt.Ring, vmmc.Permissions{Peers: []string{who.peer}})
+	c, err := newConn(l.node, &l.opt, vmmc.Permissions{Peers: []string{who.peer}})
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,12 @@ func (l *Listener) connect(who caller) (*Conn, error) {
 		c.Close()
 		return nil, err
 	}
-	c.patience = l.opt.Timeout
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.freed { // the node has closed
+		return nil, net.ErrClosed
+	}
+	c.accepted = true
 	c.released = func() { l.forget(who) }
 	return c, nil
 }

@@ -242,12 +242,90 @@ func TestPeerThatIsGoneIsNoEnd(t *testing.T) {
 			if err := b.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if err := testwait.Receive(t, "the Read", read); err == nil {
+			if err := testwait.Receive(t, "the Read", read); err == nil || err == io.EOF {
 				t.Errorf("Read: %v", err)
 			}
 			if _, err := c.Write([]byte("x")); err == nil {
 				t.Errorf("Write: %v", err)
 			}
+		})
+	}
+}
+
+// Nothing is lost of a connection that is closed, and its node right after it.
+func TestNodeThatClosesSendsWhatWasWritten(t *testing.T) {
+	for network := range networks {
+		t.Run(network, func(t *testing.T) {
+			for range 20 {
+				c, s, a, _ := pipe(t, network, everyone)
+				if _, err := io.WriteString(c, "last words"); err != nil {
+					t.Fatal(err)
+				}
+				if err := errors.Join(c.Close(), a.Close()); err != nil {
+					t.Fatal(err)
+				}
+				if got, err := io.ReadAll(s); string(got) != "last words" || err != nil {
+					t.Fatalf("read %q, %v", got, err)
+				}
+			}
+		})
+	}
+}
+
+func TestAbortIsNoEndOfTheStream(t *testing.T) {
+	for network := range networks {
+		t.Run(network, func(t *testing.T) {
+			c, s, _, _ := pipe(t, network, everyone)
+			if err := c.Abort(); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := io.ReadAll(s); err == nil {
+				t.Errorf("read %q, and then the end", got)
+			}
+			if err := c.Close(); !errors.Is(err, net.ErrClosed) {
+				t.Errorf("Close after Abort: %v", err)
+			}
+		})
+	}
+}
+
+// A peer that gives no credits back keeps the memory of a closed connection only for Options.Timeout.
+func TestClosedConnGivesItsMemoryBack(t *testing.T) {
+	for network := range networks {
+		t.Run(network, func(t *testing.T) {
+			testwait.Bound(t)
+			a, b := openNode(t, "a", network), openNode(t, "b", network)
+			o := everyone
+			o.Timeout = 100 * time.Millisecond
+			l := listen(t, b, o)
+			const inbox = firstInbox + 1
+			memory, err := a.Alloc(ringAt + minRing)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e, err := a.Export(inbox, memory, everyone.Peers, vmmc.ExportOptions{Queue: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.Block() // the answer takes the only credit
+			door, err := a.Import(context1(t), service, b.Addresses()[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := request{inbox, a.Addresses()[0]}
+			if err := door.Send(context1(t), r.encode(), 0, vmmc.SendOptions{Notify: true}); err != nil {
+				t.Fatal(err)
+			}
+			c, err := l.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Close()
+			testwait.Until(t, "the listener forgets the connection", func() bool {
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				return len(l.known) == 0
+			})
 		})
 	}
 }
