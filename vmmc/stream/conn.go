@@ -155,6 +155,24 @@ func (c *Conn) tell(at, v uint64) (*vmmc.Op, error) {
 	return c.to.SendAsync(binary.NativeEndian.AppendUint64(nil, v), at, vmmc.SendOptions{Notify: true})
 }
 
+// say is tell that waits while too many messages to the node of the peer wait.
+func (c *Conn) say(ctx context.Context, at, v uint64) (*vmmc.Op, error) {
+	for {
+		op, err := c.tell(at, v)
+		if !errors.Is(err, vmmc.ErrTooManyOps) {
+			return op, err
+		}
+		select {
+		case <-time.After(crowded):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// crowded is the pause after vmmc.ErrTooManyOps: nothing tells when fewer messages wait.
+const crowded = time.Millisecond
+
 // Read reads what the peer wrote. After the last byte, io.EOF says that the peer has closed its side, and
 // any other error that it is gone.
 func (c *Conn) Read(b []byte) (int, error) {
@@ -188,17 +206,25 @@ func (c *Conn) read(b []byte) (int, error) {
 		case gone != nil:
 			return 0, gone
 		}
+		if !c.report() {
+			wait(c, time.After(crowded), &c.readDeadline)
+			continue
+		}
 		wait(c, c.readable, &c.readDeadline)
 	}
 }
 
-// report tells the peer, now and then, how much room there is.
-func (c *Conn) report() {
-	if c.taken-c.reported >= uint64(len(c.in.ring))/4 {
-		if _, err := c.tell(headAt, c.taken); err == nil { // else the next Read tries, or finds the peer gone
-			c.reported = c.taken
-		}
+// report tells the peer, now and then, how much room there is. It is false if that must be tried again: the
+// peer may wait for it.
+func (c *Conn) report() bool {
+	if c.taken-c.reported < uint64(len(c.in.ring))/4 {
+		return true
 	}
+	_, err := c.tell(headAt, c.taken)
+	if err == nil {
+		c.reported = c.taken
+	}
+	return !errors.Is(err, vmmc.ErrTooManyOps) // else Read finds the peer gone
 }
 
 // Write returns when the peer has room for all of b, and it has been sent. If the peer has closed the
@@ -256,8 +282,7 @@ func (c *Conn) send(b []byte, at uint64) error {
 		if !errors.Is(err, vmmc.ErrTooManyOps) {
 			return c.ended(err)
 		}
-		// The peer, which may be stopped, handles no notifications. Nothing tells when it does.
-		wait(c, time.After(time.Millisecond), &c.writeDeadline)
+		wait(c, time.After(crowded), &c.writeDeadline)
 		if err := c.usable(&c.writeDeadline); err != nil {
 			return err
 		}
@@ -307,7 +332,7 @@ func (c *Conn) opError(op string, err error) error {
 }
 
 // CloseWrite tells the peer that nothing more comes: its Read returns io.EOF after all that was written. This
-// end can still read.
+// end can still read. If it fails with os.ErrDeadlineExceeded, that of Write, the peer has not heard of it.
 func (c *Conn) CloseWrite() error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
@@ -319,11 +344,20 @@ func (c *Conn) CloseWrite() error {
 	if c.over {
 		return nil
 	}
-	c.over = true
-	if _, err := c.tell(stateAt, writeClosed); err != nil {
-		return c.opError("close", c.ended(err))
+	for {
+		_, err := c.tell(stateAt, writeClosed)
+		if err == nil {
+			c.over = true
+			return nil
+		}
+		if !errors.Is(err, vmmc.ErrTooManyOps) {
+			return c.opError("close", c.ended(err))
+		}
+		wait(c, time.After(crowded), &c.writeDeadline)
+		if err := c.usable(&c.writeDeadline); err != nil {
+			return c.opError("close", err)
+		}
 	}
-	return nil
 }
 
 // Close ends the connection. The peer can read what was written. Calls that wait return net.ErrClosed.
@@ -397,7 +431,7 @@ func (c *Conn) farewell() {
 	ctx, cancel := context.WithTimeout(context.Background(), c.linger)
 	defer cancel()
 	c.writing.Lock() // what a Write has begun to send comes first
-	op, err := c.tell(stateAt, closed)
+	op, err := c.say(ctx, stateAt, closed)
 	c.writing.Unlock()
 	if err == nil {
 		_ = op.Wait(ctx)

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -33,7 +34,7 @@ func Dial(ctx context.Context, n *vmmc.Node, address string, service uint32, o O
 		err = c.connected(to, Addr{Node: mine}, Addr{address, service})
 	}
 	if err == nil {
-		_, err = c.tell(answerAt, 1)
+		_, err = c.say(ctx, answerAt, 1)
 	}
 	if err != nil {
 		c.Close()
@@ -56,7 +57,8 @@ func (c *Conn) ask(ctx context.Context, address string, service uint32, r reques
 	defer again.Stop()
 	for {
 		slot := rand.Uint64N(slots)
-		if err := door.Send(ctx, r.encode(), slot*slotBytes, vmmc.SendOptions{Notify: true}); err != nil {
+		err := door.Send(ctx, r.encode(), slot*slotBytes, vmmc.SendOptions{Notify: true})
+		if err != nil && !errors.Is(err, vmmc.ErrTooManyOps) { // else it is asked again
 			return nil, err
 		}
 		select {

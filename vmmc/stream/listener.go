@@ -102,7 +102,7 @@ func (l *Listener) connect(who caller) (*Conn, error) {
 		err = c.connected(to, l.addr, Addr{Node: who.address})
 	}
 	if err == nil {
-		_, err = c.tell(answerAt, 1<<32|uint64(c.id))
+		_, err = c.say(ctx, answerAt, 1<<32|uint64(c.id))
 	}
 	if err != nil {
 		c.Close()
