@@ -27,8 +27,11 @@ type Options struct {
 	// vmmc:unix:PATH of another proxy. One of them is of vmmc, the other is not.
 	Listen, Target string
 	Service        uint32 // number that two proxies agree on
-	// From is where the proxy at a Target of vmmc reaches this one. Empty, on this machine: this proxy chooses.
+	// From is where the proxy at a Target of vmmc reaches this one: with certificates, by a name in that of this
+	// proxy. Port 0 stands for the one that the kernel chooses. Empty, on this machine: this proxy chooses.
 	From string
+	// Bind is where this proxy listens for that, if it can't listen at From. Empty: From.
+	Bind string
 
 	// Name is what this proxy calls itself. Peers are the names of those that it talks to. Without an identity
 	// all of this user on this machine are.
@@ -68,8 +71,15 @@ func (o *Options) Check() error {
 		return errors.New("either a token or a certificate")
 	case certified && len(o.Peers) == 0:
 		return errors.New("with a certificate, the names of peers are needed")
-	case there && o.From == "" && !strings.HasPrefix(target, "unix:"):
+	case o.Bind != "" && (!there || o.From == ""):
+		return errors.New("where to listen for a target of vmmc needs the address at which that reaches this proxy")
+	case there && o.From != "":
+		err = checkFrom(o.From, target)
+	case there && !strings.HasPrefix(target, "unix:"):
 		_, err = returnTo(target)
+	}
+	if o.Bind != "" && err == nil {
+		_, _, err = socketAddress(o.Bind)
 	}
 	for _, a := range []string{o.Listen, o.Target} {
 		if _, _, bad := socketAddress(strings.TrimPrefix(a, "vmmc:")); err == nil {
@@ -96,7 +106,7 @@ func (p *Proxy) open(o *Options) error {
 	target, there := strings.CutPrefix(o.Target, "vmmc:")
 	n, peers, err := o.identity()
 	if err == nil && there {
-		own, err = p.from(o.From, target)
+		own, err = p.from(cmp.Or(o.Bind, o.From), target)
 	}
 	if err != nil {
 		return err
@@ -107,6 +117,7 @@ func (p *Proxy) open(o *Options) error {
 	}
 	s := stream.Options{Peers: peers}
 	if there {
+		s.Address = withPort(cmp.Or(o.From, own), p.node.Addresses()[0])
 		p.dial = func(ctx context.Context) (net.Conn, error) { return stream.Dial(ctx, p.node, target, o.Service, s) }
 		network, address, _ := socketAddress(o.Listen)
 		p.listener, err = net.Listen(network, address)
@@ -166,6 +177,33 @@ func (p *Proxy) from(given, target string) (string, error) {
 		return "unix:" + filepath.Join(p.dir, "s"), err
 	}
 	return returnTo(target)
+}
+
+// checkFrom finds addresses at which the proxy at target can't reach this one.
+func checkFrom(from, target string) error {
+	network, address, err := socketAddress(from)
+	if err != nil {
+		return err
+	}
+	if want, _, _ := strings.Cut(target, ":"); network != want {
+		return fmt.Errorf("%s can't be reached from a proxy at %s", from, target)
+	}
+	if network == "unix" {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
+		err = fmt.Errorf("%s is no address of this machine: give that with --from, and this with --bind", from)
+	}
+	return err
+}
+
+// withPort returns an address with the port at which this proxy listens, if it has port 0.
+func withPort(from, listens string) string {
+	if name, zero := strings.CutSuffix(from, ":0"); zero && strings.HasPrefix(from, "tcp:") {
+		return name + listens[strings.LastIndexByte(listens, ':'):]
+	}
+	return from
 }
 
 // returnTo returns an address of this machine, if the target is there.

@@ -3,12 +3,18 @@ package proxy
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"io"
+	"math/big"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -111,6 +117,71 @@ func TestProxiesWithATokenTalkOverTLS(t *testing.T) {
 	l.Close()
 	serve(t, Options{Listen: middle, Target: echo(t), TokenFile: token})
 	talk(t, serve(t, Options{Listen: "tcp:127.0.0.1:0", Target: middle, TokenFile: token}))
+}
+
+// certificate writes one that knows this machine only by its name, its key, and who issued it.
+func certificate(t *testing.T) (o Options) {
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
+		DNSNames: []string{"localhost"}, IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, kind string, b []byte) string {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	o.Certificate, o.Key = write("certificate", "CERTIFICATE", der), write("key", "PRIVATE KEY", private)
+	o.Authorities, o.Peers = o.Certificate, []string{"localhost"}
+	return o
+}
+
+// The proxy at the target is told the name of this one, which the certificate has, and not its number.
+func TestProxyIsReachedByTheNameInItsCertificate(t *testing.T) {
+	testwait.Bound(t)
+	l, err := net.Listen("tcp", "localhost:0") // a port that is free
+	if err != nil {
+		t.Skipf("no localhost: %v", err)
+	}
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	l.Close()
+	for _, bind := range []string{"", "tcp:127.0.0.1:0"} {
+		o := certificate(t)
+		back := o
+		o.Listen, o.Target = "vmmc:tcp:localhost:"+port, echo(t)
+		back.Listen, back.Target, back.From, back.Bind = "tcp:127.0.0.1:0", o.Listen, "tcp:localhost:0", bind
+		t.Run("bound to "+bind, func(t *testing.T) {
+			serve(t, o)
+			talk(t, serve(t, back))
+		})
+	}
+}
+
+func TestAddressesThatCantBeReachedAreRefused(t *testing.T) {
+	for what, o := range map[string]Options{
+		"another network":        {Target: "vmmc:tcp:server:1", From: "unix:/run/s"},
+		"any address":            {Target: "vmmc:tcp:server:1", From: "tcp:0.0.0.0:1"},
+		"any address of IPv6":    {Target: "vmmc:tcp:server:1", From: "tcp:[::]:1"},
+		"no host":                {Target: "vmmc:tcp:server:1", From: "tcp::1"},
+		"bound, and not reached": {Target: "vmmc:unix:/run/s", Bind: "unix:/run/t"},
+		"no address to bind to":  {Target: "vmmc:tcp:server:1", From: "tcp:client:1", Bind: "client:1"},
+	} {
+		o.Listen = "tcp:127.0.0.1:0"
+		if err := o.Check(); err == nil {
+			t.Errorf("%s: accepted", what)
+		}
+	}
 }
 
 func TestTargetThatIsNotThereEndsTheConnection(t *testing.T) {
