@@ -9,7 +9,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -277,7 +276,7 @@ func (p *Proxy) Serve(ctx context.Context) (err error) {
 	return err
 }
 
-// carry connects a client to the target, and copies until both ends have closed their side or one failed.
+// carry connects a client to the target.
 func (p *Proxy) carry(ctx context.Context, client net.Conn) {
 	defer client.Close()
 	within, cancel := context.WithTimeout(ctx, dialTimeout)
@@ -287,23 +286,11 @@ func (p *Proxy) carry(ctx context.Context, client net.Conn) {
 		if ctx.Err() == nil {
 			p.warn(err.Error())
 		}
+		abort(client)
 		return
 	}
 	defer target.Close()
-	stop := context.AfterFunc(ctx, func() { client.Close(); target.Close() })
+	stop := context.AfterFunc(ctx, func() { abort(client); abort(target) })
 	defer stop()
-	var both sync.WaitGroup
-	for _, way := range [][2]net.Conn{{client, target}, {target, client}} {
-		both.Go(func() {
-			_, err := io.Copy(way[1], way[0])
-			if err == nil {
-				err = way[1].(interface{ CloseWrite() error }).CloseWrite()
-			}
-			if err != nil { // the other end should hear of it
-				client.Close()
-				target.Close()
-			}
-		})
-	}
-	both.Wait()
+	relay(client, target)
 }

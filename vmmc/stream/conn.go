@@ -361,18 +361,19 @@ func (c *Conn) CloseWrite() error {
 }
 
 // Close ends the connection. The peer can read what was written. Calls that wait return net.ErrClosed.
-func (c *Conn) Close() error { return c.shut(true) }
+func (c *Conn) Close() error { return c.shut((*Conn).farewell) }
 
 // Abort ends the connection as if this process had been killed: the Read of the peer fails, and does not
 // return io.EOF.
-func (c *Conn) Abort() error { return c.shut(false) }
+func (c *Conn) Abort() error { return c.shut((*Conn).reached) }
 
-func (c *Conn) shut(orderly bool) error {
+// shut closes the connection. last is what it has to do with the peer before it is gone.
+func (c *Conn) shut(last func(*Conn, context.Context)) error {
 	err := c.opError("close", net.ErrClosed)
 	c.closing.Do(func() {
 		close(c.closed)
 		err = nil
-		go c.end(orderly)
+		go c.end(last)
 	})
 	return err
 }
@@ -380,7 +381,7 @@ func (c *Conn) shut(orderly bool) error {
 // abandon ends the connection, as its node closes, and waits until nobody looks into its memory. A peer of a
 // connection that was closed before gets what was written.
 func (c *Conn) abandon() {
-	_ = c.Abort() // it fails if it was closed before
+	_ = c.shut(func(*Conn, context.Context) {}) // it fails if it was closed before
 	<-c.told
 	c.unused()
 }
@@ -393,16 +394,16 @@ func (c *Conn) unused() {
 	defer c.writing.Unlock()
 }
 
-// end gives everything back, after the peer has heard of it: whoever finds an inbox gone without a word must
-// take it for a failure.
-func (c *Conn) end(orderly bool) {
+// end gives everything back, after the peer has heard of it. The peer may not want to: that takes a while, and no
+// longer.
+func (c *Conn) end(last func(*Conn, context.Context)) {
 	c.mu.Lock()
 	to := c.to
 	c.mu.Unlock()
 	if to != nil {
-		if orderly {
-			c.farewell()
-		}
+		ctx, cancel := context.WithTimeout(context.Background(), c.linger)
+		last(c, ctx)
+		cancel()
 		to.Unimport()
 	}
 	close(c.told)
@@ -425,21 +426,25 @@ func (c *Conn) end(orderly bool) {
 	}
 }
 
-// farewell tells the peer of the end, and waits until it has heard. It may not want to: that takes a while, and
-// no longer.
-func (c *Conn) farewell() {
-	ctx, cancel := context.WithTimeout(context.Background(), c.linger)
-	defer cancel()
+// farewell tells the peer of the end, and waits until it has heard: whoever finds an inbox gone without a word
+// must take it for a failure.
+func (c *Conn) farewell(ctx context.Context) {
 	c.writing.Lock() // what a Write has begun to send comes first
 	op, err := c.say(ctx, stateAt, closed)
 	c.writing.Unlock()
 	if err == nil {
 		_ = op.Wait(ctx)
 	}
+	c.reached(ctx)
+}
+
+// reached waits until an end that dialled has the inbox of this one: without that it gets no connection, from
+// which to read what was written, or to hear of a failure.
+func (c *Conn) reached(ctx context.Context) {
 	c.mu.Lock()
 	accepted := c.accepted
 	c.mu.Unlock()
-	if accepted { // so that the peer can read what was written, it must get a connection
+	if accepted {
 		select {
 		case <-c.answered:
 		case <-c.to.Done():
