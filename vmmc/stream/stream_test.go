@@ -536,6 +536,45 @@ func TestManyConnectAtOnce(t *testing.T) {
 	all.Wait()
 }
 
+// Those who dial wait for each other where only some may ask at a time.
+func TestMoreConnectThanMayAskAtATime(t *testing.T) {
+	testwait.Bound(t)
+	a, b := openNode(t, "a", "shared"), openNode(t, "b", "shared")
+	o := everyone
+	o.Peers.MaxImporters = 1
+	l := listen(t, b, o)
+	door, err := a.Import(context1(t), service, b.Addresses()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	_, err = Dial(refused, a, b.Addresses()[0], service, everyone)
+	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, vmmc.ErrTooManyImporters) {
+		t.Errorf("while another one asks: %v", err)
+	}
+	time.AfterFunc(10*time.Millisecond, door.Unimport)
+	var all sync.WaitGroup
+	for range 3 {
+		all.Go(func() {
+			c, err := Dial(context1(t), a, b.Addresses()[0], service, everyone)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			c.Close()
+		})
+	}
+	for range 3 {
+		c, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+	}
+	all.Wait()
+}
+
 func FuzzDecodeRequest(f *testing.F) {
 	f.Add((&request{firstInbox, "unix:/x"}).encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
