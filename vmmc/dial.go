@@ -59,6 +59,8 @@ func (n *Node) connectOnce(ctx context.Context, address string) (*outbound, erro
 			return d.out, d.err
 		case <-ctx.Done():
 			return nil, ctx.Err()
+		case <-n.ctx.Done():
+			return nil, ErrClosed
 		}
 	}
 	out, err := n.dial(ctx, address)
@@ -89,6 +91,9 @@ func (n *Node) dialled(address string, d *dialing, out *outbound, err error) (*o
 
 // dial connects, and returns when the exporter said hello.
 func (n *Node) dial(ctx context.Context, address string) (*outbound, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(n.ctx, cancel)()
 	e, err := n.endpoint(address)
 	if err != nil {
 		return nil, err
@@ -98,7 +103,7 @@ func (n *Node) dial(ctx context.Context, address string) (*outbound, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, _, err = n.authenticate(c, e, tls.Client)
+	c, _, err = n.authenticate(ctx, c, e, tls.Client)
 	if err != nil {
 		return nil, err
 	}

@@ -269,6 +269,45 @@ func TestNotificationWithoutACreditDelaysNoOthers(t *testing.T) {
 	}
 }
 
+// An exporter that accepts connections and says nothing holds up neither a context nor Close.
+func TestSilentExporterHoldsNobodyUp(t *testing.T) {
+	testwait.Bound(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	address := "tcp:" + l.Addr().String()
+	n := openNode(t, Options{Token: testToken})
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	if _, err := n.Import(ctx, 1, address); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	if took := time.Since(start); took >= handshakeTimeout {
+		t.Errorf("Import took %v", took)
+	}
+	imports := []*Importing{n.ImportAsync(1, address), n.ImportAsync(2, address)} // one dials, the other waits for it
+	start = time.Now()
+	if err := n.Close(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(start); took >= handshakeTimeout {
+		t.Errorf("Close took %v", took)
+	}
+	for _, i := range append(imports, n.ImportAsync(3, address)) {
+		select {
+		case <-i.Done():
+		default:
+			t.Error("an import goes on after Close")
+		}
+		if _, err := i.Result(); err == nil {
+			t.Error("an import of a node that was closed succeeded")
+		}
+	}
+}
+
 // The next three run in fake time: a peer that says nothing is gone after the heartbeat, to the nanosecond.
 func TestSilentPeerIsGoneAfterTheHeartbeat(t *testing.T) {
 	testwait.Bound(t)

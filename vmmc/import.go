@@ -74,11 +74,18 @@ type Importing struct {
 func (n *Node) ImportAsync(id uint32, exporter string) *Importing {
 	ctx, cancel := context.WithCancel(n.ctx)
 	h := &Importing{done: make(chan struct{}), cancel: cancel}
-	go func() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	err := n.spawn(func() {
 		defer close(h.done)
 		defer cancel()
 		h.result, h.err = n.Import(ctx, id, exporter)
-	}()
+	})
+	if err != nil {
+		cancel()
+		h.err = err
+		close(h.done)
+	}
 	return h
 }
 

@@ -83,7 +83,7 @@ func (n *Node) proved(c net.Conn, failed bool) bool {
 // serve reads what an importer sends until its connection ends.
 func (n *Node) serve(c net.Conn, e endpoint) {
 	from, raw := c.RemoteAddr(), c
-	c, who, err := n.authenticate(c, e, tls.Server)
+	c, who, err := n.authenticate(n.ctx, c, e, tls.Server)
 	room := n.proved(raw, err != nil)
 	switch {
 	case err == nil:
@@ -118,11 +118,11 @@ func (n *Node) serve(c net.Conn, e endpoint) {
 
 // authenticate makes sure who the peer is. It closes c if it fails.
 func (n *Node) authenticate(
-	c net.Conn, e endpoint, side func(net.Conn, *tls.Config) *tls.Conn,
+	ctx context.Context, c net.Conn, e endpoint, side func(net.Conn, *tls.Config) *tls.Conn,
 ) (net.Conn, protocol.Identity, error) {
 	if e.tls != nil {
 		t := side(c, e.tls)
-		ctx, cancel := context.WithTimeout(n.ctx, min(n.opt.Heartbeat, handshakeTimeout))
+		ctx, cancel := context.WithTimeout(ctx, min(n.opt.Heartbeat, handshakeTimeout))
 		defer cancel()
 		if err := t.HandshakeContext(ctx); err != nil {
 			c.Close()

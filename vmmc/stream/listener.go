@@ -21,8 +21,9 @@ type Listener struct {
 	ctx     context.Context // ends with Close
 	close   context.CancelFunc
 	waiting chan *Conn
+	forgets func() // the node does not close this listener any more
 
-	// mu protects what follows, and keeps the memory. It is a leaf.
+	// mu protects what follows, and keeps the memory. Close holds it while it calls the node.
 	mu    sync.Mutex
 	known map[caller]bool // those who have a connection, or are to get one
 	begun int             // connections that wait, to be made or for Accept
@@ -55,6 +56,9 @@ func Listen(n *vmmc.Node, service uint32, o Options) (*Listener, error) {
 	l.ctx, l.close = context.WithCancel(context.Background())
 	if l.door, err = n.Export(service, memory, o.Peers, vmmc.ExportOptions{}); err != nil {
 		return nil, errors.Join(err, n.Free(memory))
+	}
+	if l.forgets, err = n.OnClose(func() { _ = l.shut() }); err != nil { // it fails if it was closed before
+		return nil, err // the node has closed, and frees the rest
 	}
 	l.door.Handle(l.asked)
 	return l, nil
@@ -141,6 +145,11 @@ func (l *Listener) Accept() (net.Conn, error) {
 
 // Close ends the listener, and the connections that nobody has accepted. Others stay.
 func (l *Listener) Close() error {
+	l.forgets()
+	return l.shut()
+}
+
+func (l *Listener) shut() error {
 	l.mu.Lock()
 	closed := l.ctx.Err() != nil
 	l.close()

@@ -272,6 +272,23 @@ func TestNodeThatClosesSendsWhatWasWritten(t *testing.T) {
 	}
 }
 
+func TestNodeThatClosesEndsAccept(t *testing.T) {
+	testwait.Bound(t)
+	b := openNode(t, "b", "shared")
+	l := listen(t, b, everyone)
+	accepted := make(chan error)
+	go func() {
+		_, err := l.Accept()
+		accepted <- err
+	}()
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := testwait.Receive(t, "the end of Accept", accepted); !errors.Is(err, net.ErrClosed) {
+		t.Error(err)
+	}
+}
+
 func TestAbortIsNoEndOfTheStream(t *testing.T) {
 	for network := range networks {
 		t.Run(network, func(t *testing.T) {
