@@ -268,7 +268,9 @@ func (c *Conn) write(b []byte) (done int, err error) {
 			return done, err
 		}
 		c.put += n
-		b, done = b[n:], done+int(n)
+		if b, done = b[n:], done+int(n); len(b) == 0 {
+			return done, nil // the peer may have read it, and closed
+		}
 	}
 }
 
