@@ -31,7 +31,7 @@ type Node struct {
 	inbound    map[protocol.Link]*inbound
 	lastLink   protocol.Link
 	accepted   int        // connections whose peers have proved who they are
-	handshakes []net.Conn // of the others, oldest first
+	handshakes []net.Conn // of the others
 	exports    map[uint32]*Export
 	outbound   map[string]*dialing // by address
 	blocks     []*block
