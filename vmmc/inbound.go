@@ -35,7 +35,7 @@ func (n *Node) accept(l net.Listener, e endpoint) {
 			return
 		}
 		if err != nil {
-			n.warn("%v: %v", l.Addr(), err)
+			n.warnOfPeer("%v: %v", l.Addr(), err)
 			select {
 			case <-n.ctx.Done():
 			case <-time.After(100 * time.Millisecond): // most likely no descriptor is left
@@ -124,10 +124,11 @@ func (n *Node) serve(c net.Conn, e endpoint) {
 	case closedByPeer(err), errors.Is(err, net.ErrClosed), errors.Is(err, context.DeadlineExceeded), n.ctx.Err() != nil:
 		return // who said nothing or went away
 	default:
-		n.warn("a connection from %v was refused: %v", from, err)
+		n.warnOfPeer("a connection from %v was refused: %v", from, err)
 		return
 	}
 	if !room {
+		n.warnOfPeer("a connection from %v was refused: there are %d already", from, n.opt.MaxConnections)
 		raw.Close()
 		return
 	}
@@ -145,7 +146,7 @@ func (n *Node) serve(c net.Conn, e endpoint) {
 	in.read(in.hello, in.handle)
 	<-written
 	if err := in.reason(); errors.Is(err, protocol.ErrProtocol) || errors.Is(err, wire.ErrMalformed) {
-		n.warn("the connection of %q at %v was ended: %v", in.who.Name, from, err)
+		n.warnOfPeer("the connection of %q at %v was ended: %v", in.who.Name, from, err)
 	}
 	in.down()
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -36,7 +37,8 @@ type Node struct {
 	outbound   map[string]*dialing // by address
 	blocks     []*block
 	proxies    []proxy
-	warnings   int
+	warnings   warnings         // of what this process does
+	ofPeers    warnings         // of what peers and strangers do
 	hooks      map[*func()]bool // of OnClose
 
 	tracker tracker
@@ -170,19 +172,34 @@ func (n *Node) spawn(f func()) error {
 	return nil
 }
 
-// maxWarnings bounds what strangers can make a node write.
+// warnings counts lines about one sort of things. Node.mu protects it.
+type warnings struct {
+	since time.Time
+	lines int
+}
+
+// maxWarnings is how many lines a minute there are about one sort of things.
 const maxWarnings = 20
 
-func (n *Node) warn(format string, args ...any) {
+// warn says what is wrong in this process.
+func (n *Node) warn(format string, args ...any) { n.say(&n.warnings, format, args...) }
+
+// warnOfPeer says what a peer or a stranger did. They can't silence what warn says.
+func (n *Node) warnOfPeer(format string, args ...any) { n.say(&n.ofPeers, format, args...) }
+
+func (n *Node) say(w *warnings, format string, args ...any) {
 	n.mu.Lock()
-	n.warnings++
-	k := n.warnings
+	if now := time.Now(); now.Sub(w.since) >= time.Minute {
+		*w = warnings{since: now}
+	}
+	w.lines++
+	k := w.lines
 	n.mu.Unlock()
 	switch m := fmt.Sprintf(format, args...); {
 	case k < maxWarnings:
 		n.opt.Warn(m)
 	case k == maxWarnings:
-		n.opt.Warn(m + "; this node says no more about such things")
+		n.opt.Warn(m + "; there is no more about such things for a minute")
 	}
 }
 

@@ -40,7 +40,8 @@ type Options struct {
 	// MaxConnections is how many importers' connections this node accepts at a time. 0 stands for 1024. Those
 	// who have not proved yet who they are don't count: there are 64 of them at most, each for 3 seconds.
 	MaxConnections int
-	// Warn gets a line whenever something fails that no caller hears of. nil: standard error.
+	// Warn gets a line whenever something fails that no caller hears of: at most 20 a minute about what this
+	// process does, and as many about what others do. nil: standard error.
 	Warn func(message string)
 }
 

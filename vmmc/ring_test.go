@@ -119,3 +119,17 @@ func TestImporterThatSpoilsItsRingLosesItsConnection(t *testing.T) {
 		})
 	}
 }
+
+func TestExportThatCantBeSharedSaysSo(t *testing.T) {
+	warned := make(chan string, 9)
+	w := transports[0].begin(t, func(o *Options) { o.Warn = func(m string) { warned <- m } })
+	memory, _, i := w.pair(t, 100, ExportOptions{Queue: 1<<24 + 1}) // more than a ring may have
+	if i.Shared() {
+		t.Error("it is shared")
+	}
+	if m := testwait.Receive(t, "a warning", warned); !strings.Contains(m, "export 1") {
+		t.Errorf("warned %q", m)
+	}
+	send(t, i, "x", 0, SendOptions{})
+	arrives(t, memory, 0, "x")
+}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -35,6 +36,25 @@ func TestWithoutIdentityThereIsNoWayBeyondThisMachine(t *testing.T) {
 			t.Errorf("imports from %s: %v", a, err)
 		}
 	}
+}
+
+func TestStrangersSilenceOnlyEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines []string
+		n := &Node{opt: Options{Warn: func(m string) { lines = append(lines, m) }}}
+		for range 3 * maxWarnings {
+			n.warnOfPeer("a stranger")
+		}
+		n.warn("a panic")
+		if len(lines) != maxWarnings+1 || lines[maxWarnings] != "a panic" {
+			t.Errorf("warned %q", lines)
+		}
+		time.Sleep(time.Minute)
+		n.warnOfPeer("another stranger")
+		if last := lines[len(lines)-1]; last != "another stranger" {
+			t.Errorf("after a minute: %q", last)
+		}
+	})
 }
 
 func TestBadOptionsAreRefused(t *testing.T) {
@@ -300,7 +320,8 @@ func TestPeerThatDoesNotReadAnswersIsEnded(t *testing.T) {
 }
 
 func TestConnectionsAreLimited(t *testing.T) {
-	w := transports[0].begin(t, func(o *Options) { o.MaxConnections = 1 })
+	warned := make(chan string, 9)
+	w := transports[0].begin(t, func(o *Options) { o.MaxConnections, o.Warn = 1, func(m string) { warned <- m } })
 	w.export(t, 1, w.memory(t, 10), sender, ExportOptions{})
 	w.imports(t, 1)
 	_, path, _ := strings.Cut(w.address, ":")
@@ -311,6 +332,9 @@ func TestConnectionsAreLimited(t *testing.T) {
 	defer c.Close()
 	if n, err := io.Copy(io.Discard, c); n != 0 || err != nil && !closedByPeer(err) {
 		t.Errorf("%d bytes, %v", n, err)
+	}
+	if m := testwait.Receive(t, "a warning", warned); !strings.Contains(m, "1 already") {
+		t.Errorf("warned %q", m)
 	}
 	if err := w.importer.Close(); err != nil {
 		t.Fatal(err)

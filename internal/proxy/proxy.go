@@ -114,7 +114,7 @@ func (p *Proxy) open(o *Options) error {
 	if p.node, err = vmmc.Open(n); err != nil {
 		return err
 	}
-	s := stream.Options{Peers: peers}
+	s := stream.Options{Peers: peers, Warn: o.Warn}
 	if there {
 		s.Address = withPort(cmp.Or(o.From, own), p.node.Addresses()[0])
 		p.dial = func(ctx context.Context) (net.Conn, error) { return stream.Dial(ctx, p.node, target, o.Service, s) }

@@ -82,9 +82,14 @@ func (l *Listener) asked(n vmmc.Notification) {
 	l.known[who] = true
 	l.begun++
 	l.tasks.Go(func() {
-		if c, err := l.connect(who); err == nil {
+		c, err := l.connect(who)
+		if err == nil {
 			l.waiting <- c // there is room for all that are begun
 			return
+		}
+		closed := l.ctx.Err() != nil || errors.Is(err, net.ErrClosed) || errors.Is(err, vmmc.ErrClosed)
+		if l.opt.Warn != nil && !closed {
+			l.opt.Warn(fmt.Sprintf("stream: no connection for %q at %s: %v", who.peer, who.address, err))
 		}
 		l.mu.Lock()
 		l.begun--
@@ -93,7 +98,7 @@ func (l *Listener) asked(n vmmc.Notification) {
 	})
 }
 
-// connect makes the connection that somebody asked for. It fails, without a word, for those who have gone.
+// connect makes the connection that somebody asked for. It fails for those who have gone.
 func (l *Listener) connect(who caller) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(l.ctx, l.opt.Timeout)
 	defer cancel()

@@ -26,6 +26,9 @@ type Options struct {
 	// Timeout bounds the steps of making a connection, but for the wait for the Listener, and the time for which the memory of a
 	// connection that was closed waits for the peer to hear of that. 0 stands for 10 seconds.
 	Timeout time.Duration
+	// Warn gets a line for each request that a Listener could not serve: who dials hears nothing of that. nil:
+	// nobody does.
+	Warn func(message string)
 }
 
 const (
