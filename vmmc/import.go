@@ -118,7 +118,11 @@ func (o *outbound) begin(id uint32) (*Import, error) {
 func (i *Import) granted(f *wire.Frame, fds []int) (err error) {
 	i.bytes = f.Bytes
 	if len(fds) > 0 {
-		ring, err := mapRing(fds[1], f.Count)
+		err := checkBell(fds[2])
+		var ring *ring
+		if err == nil {
+			ring, err = mapRing(fds[1], f.Count)
+		}
 		unix.Close(fds[1])
 		if err != nil {
 			closeAll([]int{fds[0], fds[2]})
