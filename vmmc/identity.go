@@ -86,6 +86,9 @@ func fileToken(path string) (string, error) {
 			if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 				return "", err
 			}
+			if err := checkOwn(dir); err != nil {
+				return "", err
+			}
 		}
 		path = filepath.Join(dir, "vmmc.token")
 	}
@@ -111,9 +114,23 @@ func fileToken(path string) (string, error) {
 	return ReadToken(path)
 }
 
+// checkOwn refuses a directory in which others can put or remove files: somebody may have made it first.
+func checkOwn(dir string) error {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	owner := info.Sys().(*syscall.Stat_t).Uid
+	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 || int(owner) != os.Geteuid() {
+		return fmt.Errorf("%w: %s must be a directory of user %d alone", ErrIdentity, dir, os.Geteuid())
+	}
+	return nil
+}
+
 // ReadToken reads the token in a file, which must be of this user, and readable for nobody else.
 func ReadToken(path string) (string, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+	// Not blocking: open(2) of a FIFO would wait for a writer.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return "", err
 	}

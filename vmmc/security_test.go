@@ -3,6 +3,7 @@ package vmmc
 import (
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -158,6 +159,32 @@ func TestTokenFileIsForItsOwnerAlone(t *testing.T) {
 	}
 	if _, err := fileToken(path); !errors.Is(err, ErrIdentity) {
 		t.Errorf("short: %v", err)
+	}
+}
+
+// Whoever made the directory, or the file, first must not hold this user up, nor give it a token.
+func TestDirectoryOfTheTokenIsForItsOwnerAlone(t *testing.T) {
+	testwait.Bound(t)
+	t.Setenv("XDG_RUNTIME_DIR", "")
+	for what, spoil := range map[string]func(dir string) error{
+		"open to others": func(dir string) error { return errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o722)) },
+		"a link":         func(dir string) error { return os.Symlink(t.TempDir(), dir) },
+		"with a FIFO": func(dir string) error {
+			return errors.Join(os.Mkdir(dir, 0o700), unix.Mkfifo(filepath.Join(dir, "vmmc.token"), 0o600))
+		},
+	} {
+		tmp := t.TempDir()
+		t.Setenv("TMPDIR", tmp)
+		if err := spoil(filepath.Join(tmp, fmt.Sprintf("pinwheel-%d", os.Geteuid()))); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fileToken(""); !errors.Is(err, ErrIdentity) {
+			t.Errorf("a directory that is %s: %v", what, err)
+		}
+	}
+	t.Setenv("TMPDIR", t.TempDir())
+	if _, err := fileToken(""); err != nil {
+		t.Error(err)
 	}
 }
 
