@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -233,16 +234,19 @@ func (o *outbound) next(b []byte) []byte {
 	return b
 }
 
-// oldest is closed when the oldest message that waits has been sent out.
+// oldest is closed when the oldest message that waits has been sent out. Those that were given up are in the
+// queue as long as the writer is busy, and tell nothing.
 func (o *outbound) oldest() <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.queue) == 0 {
-		none := make(chan struct{})
-		close(none)
-		return none
+	for _, op := range o.queue {
+		if !op.sent.reached {
+			return op.sent.c
+		}
 	}
-	return o.queue[0].sent.c
+	soon := make(chan struct{})
+	time.AfterFunc(time.Millisecond, func() { close(soon) })
+	return soon
 }
 
 // written hears that all that next returned has been sent out.
