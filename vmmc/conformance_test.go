@@ -443,8 +443,8 @@ var sentences = []struct {
 		}
 		send(t, i, "x", 0, SendOptions{Notify: true})
 	}},
-	{"messages that wait are limited", func(t *testing.T, w *world) {
-		_, e, i := w.pair(t, 10, ExportOptions{Queue: 1})
+	{"messages that wait are limited, and nothing is sent of those that are too many", func(t *testing.T, w *world) {
+		memory, e, i := w.pair(t, 10, ExportOptions{Queue: 1})
 		e.Block()
 		var err error
 		for k := 0; err == nil && k < 3*MaxOps; k++ {
@@ -452,6 +452,12 @@ var sentences = []struct {
 		}
 		if !errors.Is(err, ErrTooManyOps) {
 			t.Error(err)
+		}
+		if i.Shared() { // otherwise there may be room again
+			_, err := i.SendAsync([]byte("z"), 0, SendOptions{Notify: true})
+			if !errors.Is(err, ErrTooManyOps) || memory[0] != 'x' {
+				t.Errorf("it has %q after %v", memory[0], err)
+			}
 		}
 	}},
 	{"4.4 notifications with the same tag coalesce if the exporter wants that", func(t *testing.T, w *world) {

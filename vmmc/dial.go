@@ -62,10 +62,21 @@ func (n *Node) connectOnce(ctx context.Context, address string) (*outbound, erro
 			return d.out, d.err
 		case <-ctx.Done():
 			return nil, ctx.Err()
+		case <-n.ctx.Done():
+			return nil, ErrClosed
 		}
 	}
 	out, err := n.dial(ctx, address)
+	return n.dialled(address, d, out, err)
+}
+
+// dialled ends an attempt. It takes no connection that is over already: outbound.end, which takes n.mu after
+// that, would not find it, and nobody would remove it.
+func (n *Node) dialled(address string, d *dialing, out *outbound, err error) (*outbound, error) {
 	n.mu.Lock()
+	if err == nil {
+		err = out.reason()
+	}
 	if err == nil && n.closed {
 		err = ErrClosed
 	}
@@ -96,6 +107,9 @@ func (e *endpoint) dial(ctx context.Context) (net.Conn, error) {
 
 // dial connects, and returns when the exporter said hello.
 func (n *Node) dial(ctx context.Context, address string) (*outbound, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(n.ctx, cancel)()
 	e, err := n.endpoint(address)
 	if err != nil {
 		return nil, err
@@ -104,7 +118,7 @@ func (n *Node) dial(ctx context.Context, address string) (*outbound, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, _, err = n.authenticate(c, e, tls.Client)
+	c, _, err = n.authenticate(ctx, c, e, tls.Client)
 	if err != nil {
 		return nil, err
 	}

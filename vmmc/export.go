@@ -100,7 +100,10 @@ func (n *Node) Export(id uint32, memory []byte, p Permissions, o ExportOptions) 
 		}
 		var err error
 		in.sharing, err = in.share(e, t.Credits)
-		return err == nil // else, without descriptors or memory, messages go through the socket
+		if err != nil { // without descriptors or memory
+			_ = n.spawn(func() { n.warn("export %d: messages of %q go through the socket: %v", id, in.who.Name, err) })
+		}
+		return err == nil
 	}
 	if b := e.block; b != nil {
 		if b.export != nil || len(b.mappings) > 0 {

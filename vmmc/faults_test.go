@@ -199,6 +199,127 @@ func TestUnexportFromAStoppedImporter(t *testing.T) {
 	}
 }
 
+// An importer that gives up hangs up only after its last copy: the exporter takes the end of the connection for
+// the end of all writes.
+func TestImporterThatFailsHangsUpLast(t *testing.T) {
+	w := transports[0].begin(t)
+	_, e, i := w.pair(t, 100, ExportOptions{})
+	i.mu.RLock() // as a copy that is under way
+	i.link.fail(errors.New("the exporter is silent"))
+	testwait.Receive(t, "the end of the import", i.Done())
+	gone, err := e.UnexportAsync()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := i.link.conn.SetDeadline(time.Time{}); err != nil {
+		t.Errorf("the connection was closed during a copy: %v", err)
+	}
+	select {
+	case <-gone:
+		t.Error("Unexport returned during a copy")
+	default:
+	}
+	i.mu.RUnlock()
+	testwait.Receive(t, "the end of the export", gone)
+	if e.unreturned {
+		t.Error("the export got other memory, although the importer has closed its connection")
+	}
+}
+
+// An exporter that says hello and goodbye at once may be gone before the one who dialled has noted the connection.
+func TestConnectionThatIsOverIsNotKept(t *testing.T) {
+	testwait.Bound(t)
+	address := socket(t)
+	l, err := net.Listen("unix", strings.TrimPrefix(address, "unix:"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			b := wire.Append(nil, &wire.Frame{Type: wire.Hello, Version: wire.Version, Count: 9000})
+			_, _ = c.Write(wire.Append(b, &wire.Frame{Type: wire.Bye}))
+			c.Close()
+		}
+	}()
+	n := openNode(t, Options{})
+	var out *outbound
+	testwait.Until(t, "a greeting", func() bool { out, err = n.dial(testContext(t), address); return err == nil })
+	testwait.Until(t, "the end of it", func() bool {
+		out.mu.Lock()
+		defer out.mu.Unlock()
+		return out.down != nil
+	})
+	d := &dialing{done: make(chan struct{})}
+	n.outbound[address] = d
+	if o, err := n.dialled(address, d, out, nil); o != nil || err == nil || n.outbound[address] != nil {
+		t.Errorf("it was kept: %v, %v", o, err)
+	}
+}
+
+// A notification that waits for a credit keeps nothing else of the connection waiting, not even until the ping.
+func TestNotificationWithoutACreditDelaysNoOthers(t *testing.T) {
+	w := transports[1].begin(t, func(o *Options) { o.Heartbeat = time.Hour })
+	w.importer = openNode(t, Options{Name: "sender", Heartbeat: time.Hour})
+	_, e, full := w.pair(t, 100, ExportOptions{Queue: 1})
+	e.Block()
+	w.export(t, 2, w.memory(t, 100), sender, ExportOptions{})
+	other := w.imports(t, 2)
+	send(t, full, "x", 0, SendOptions{Notify: true}) // the only credit
+	waits, message := newOp(full, nil, 0, SendOptions{Notify: true}), newOp(other, []byte("y"), 0, SendOptions{})
+	l := full.link
+	l.mu.Lock()
+	l.queue = append(l.queue, waits, message) // both before the writer looks
+	l.stir()
+	l.mu.Unlock()
+	if err := message.Wait(testContext(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+// An exporter that accepts connections and says nothing holds up neither a context nor Close.
+func TestSilentExporterHoldsNobodyUp(t *testing.T) {
+	testwait.Bound(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	address := "tcp:" + l.Addr().String()
+	n := openNode(t, Options{Token: testToken})
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	if _, err := n.Import(ctx, 1, address); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	if took := time.Since(start); took >= handshakeTimeout {
+		t.Errorf("Import took %v", took)
+	}
+	imports := []*Importing{n.ImportAsync(1, address), n.ImportAsync(2, address)} // one dials, the other waits for it
+	start = time.Now()
+	if err := n.Close(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(start); took >= handshakeTimeout {
+		t.Errorf("Close took %v", took)
+	}
+	for _, i := range append(imports, n.ImportAsync(3, address)) {
+		select {
+		case <-i.Done():
+		default:
+			t.Error("an import goes on after Close")
+		}
+		if _, err := i.Result(); err == nil {
+			t.Error("an import of a node that was closed succeeded")
+		}
+	}
+}
+
 // The next three run in fake time: a peer that says nothing is gone after the heartbeat, to the nanosecond.
 func TestSilentPeerIsGoneAfterTheHeartbeat(t *testing.T) {
 	testwait.Bound(t)

@@ -81,11 +81,18 @@ type Importing struct {
 func (n *Node) ImportAsync(id uint32, exporter string) *Importing {
 	ctx, cancel := context.WithCancel(n.ctx)
 	h := &Importing{done: make(chan struct{}), cancel: cancel}
-	go func() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	err := n.spawn(func() {
 		defer close(h.done)
 		defer cancel()
 		h.result, h.err = n.Import(ctx, id, exporter)
-	}()
+	})
+	if err != nil {
+		cancel()
+		h.err = err
+		close(h.done)
+	}
 	return h
 }
 
@@ -118,7 +125,11 @@ func (o *outbound) begin(id uint32) (*Import, error) {
 func (i *Import) granted(f *wire.Frame, fds []int) (err error) {
 	i.bytes = f.Bytes
 	if len(fds) > 0 {
-		ring, err := mapRing(fds[1], f.Count)
+		err := checkBell(fds[2])
+		var ring *ring
+		if err == nil {
+			ring, err = mapRing(fds[1], f.Count)
+		}
 		unix.Close(fds[1])
 		if err != nil {
 			closeAll([]int{fds[0], fds[2]})

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"slices"
@@ -44,7 +45,7 @@ func (n *Node) accept(l net.Listener, e endpoint) {
 			return
 		}
 		if err != nil {
-			n.warn("%v: %v", l.Addr(), err)
+			n.warnOfPeer("%v: %v", l.Addr(), err)
 			select {
 			case <-n.ctx.Done():
 			case <-time.After(100 * time.Millisecond): // most likely no descriptor is left
@@ -57,8 +58,8 @@ func (n *Node) accept(l net.Listener, e endpoint) {
 	}
 }
 
-// maxHandshakes is how many of those who connect may be busy proving who they are. With one more, the one
-// that is at it for longest has to go: strangers who prove nothing keep nobody out for long.
+// maxHandshakes is how many of those who connect may be busy proving who they are. With one more, one of them
+// has to go: see victim.
 const maxHandshakes = 64
 
 // handshakeTimeout bounds how long that may take.
@@ -72,10 +73,43 @@ func (n *Node) begin(c net.Conn, e endpoint) error {
 		return err
 	}
 	if n.handshakes = append(n.handshakes, c); len(n.handshakes) > maxHandshakes {
-		n.handshakes[0].Close()
-		n.handshakes = slices.Delete(n.handshakes, 0, 1)
+		k := victim(n.handshakes)
+		n.handshakes[k].Close()
+		n.handshakes = slices.Delete(n.handshakes, k, k+1)
 	}
 	return nil
+}
+
+// victim chooses one of the handshakes: by chance, of the network that has most of them. Strangers who prove
+// nothing so drive out each other, and not whoever needs a moment longer.
+func victim(handshakes []net.Conn) int {
+	of := map[string][]int{}
+	most := 0
+	for k, c := range handshakes {
+		s := networkOf(c.RemoteAddr())
+		of[s] = append(of[s], k)
+		most = max(most, len(of[s]))
+	}
+	var candidates []int
+	for _, of := range of {
+		if len(of) == most {
+			candidates = append(candidates, of...)
+		}
+	}
+	return candidates[rand.N(len(candidates))]
+}
+
+// networkOf says where a peer is: its address, or the first 64 bits of it with IPv6, as one machine can have
+// all the others.
+func networkOf(a net.Addr) string {
+	t, ok := a.(*net.TCPAddr)
+	if !ok {
+		return ""
+	}
+	if t.IP.To4() == nil {
+		return string(t.IP.Mask(net.CIDRMask(64, 128)))
+	}
+	return string(t.IP.To4())
 }
 
 // proved tells whether there is room for a connection after its handshake, which has failed or not.
@@ -93,17 +127,18 @@ func (n *Node) proved(c net.Conn, failed bool) bool {
 // serve reads what an importer sends until its connection ends.
 func (n *Node) serve(c net.Conn, e endpoint) {
 	from, raw := c.RemoteAddr(), c
-	c, who, err := n.authenticate(c, e, tls.Server)
+	c, who, err := n.authenticate(n.ctx, c, e, tls.Server)
 	room := n.proved(raw, err != nil)
 	switch {
 	case err == nil:
 	case closedByPeer(err), errors.Is(err, net.ErrClosed), errors.Is(err, context.DeadlineExceeded), n.ctx.Err() != nil:
 		return // who said nothing or went away
 	default:
-		n.warn("a connection from %v was refused: %v", from, err)
+		n.warnOfPeer("a connection from %v was refused: %v", from, err)
 		return
 	}
 	if !room {
+		n.warnOfPeer("a connection from %v was refused: there are %d already", from, n.opt.MaxConnections)
 		raw.Close()
 		return
 	}
@@ -129,14 +164,14 @@ func (n *Node) serve(c net.Conn, e endpoint) {
 		n.mu.Lock()
 		n.total.Violations++
 		n.mu.Unlock()
-		n.warn("the connection of %q at %v was ended: %v", in.who.Name, from, err)
+		n.warnOfPeer("the connection of %q at %v was ended: %v", in.who.Name, from, err)
 	}
 	in.down()
 }
 
 // authenticate makes sure who the peer is. It closes c if it fails.
 func (n *Node) authenticate(
-	c net.Conn, e endpoint, side func(net.Conn, *tls.Config) *tls.Conn,
+	ctx context.Context, c net.Conn, e endpoint, side func(net.Conn, *tls.Config) *tls.Conn,
 ) (net.Conn, protocol.Identity, error) {
 	made, introduced := c.(*broker.Conn)
 	if introduced {
@@ -144,7 +179,7 @@ func (n *Node) authenticate(
 	}
 	if e.tls != nil {
 		t := side(c, e.tls)
-		ctx, cancel := context.WithTimeout(n.ctx, min(n.opt.Heartbeat, handshakeTimeout))
+		ctx, cancel := context.WithTimeout(ctx, min(n.opt.Heartbeat, handshakeTimeout))
 		defer cancel()
 		if err := t.HandshakeContext(ctx); err != nil {
 			c.Close()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -34,13 +35,14 @@ type Node struct {
 	inbound    map[protocol.Link]*inbound
 	lastLink   protocol.Link
 	accepted   int        // connections whose peers have proved who they are
-	handshakes []net.Conn // of the others, oldest first
+	handshakes []net.Conn // of the others
 	exports    map[uint32]*Export
 	outbound   map[string]*dialing // by address
 	blocks     []*block
 	proxies    []proxy
-	warnings   int
 	total      broker.Totals    // without what is exported and imported now
+	warnings   warnings         // of what this process does
+	ofPeers    warnings         // of what peers and strangers do
 	hooks      map[*func()]bool // of OnClose
 
 	tracker tracker
@@ -99,7 +101,8 @@ func (n *Node) Addresses() (a []string) {
 }
 
 // Close ends all exports, imports and connections, waits for handlers, and frees the memory of Alloc, which
-// must not be touched any more. A handler must not call it. A second Close does nothing.
+// must not be touched any more. Messages of SendAsync that have not been sent out are lost. A handler must not
+// call it. A second Close does nothing.
 func (n *Node) Close() error {
 	n.mu.Lock()
 	if n.closed {
@@ -123,13 +126,15 @@ func (n *Node) Close() error {
 	for _, l := range n.listeners {
 		errs = append(errs, l.Close())
 	}
+	var hooked sync.WaitGroup
+	for f := range hooks {
+		hooked.Go(*f)
+	}
+	hooked.Wait()
 	for _, o := range out {
 		o.close()
 	}
 	n.close()
-	for f := range hooks {
-		(*f)()
-	}
 	n.tasks.Wait()
 
 	n.mu.Lock()
@@ -146,8 +151,8 @@ func (n *Node) Close() error {
 	return errors.Join(errs...)
 }
 
-// OnClose makes Close call f before it frees the memory of Alloc, for those who look into that. stop makes it
-// unneeded. It fails with ErrClosed.
+// OnClose makes Close call f, in a goroutine of its own, and wait for it. What is imported can still be sent to
+// then, and the memory of Alloc is there. stop makes the call unneeded. It fails with ErrClosed.
 func (n *Node) OnClose(f func()) (stop func(), err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -175,19 +180,34 @@ func (n *Node) spawn(f func()) error {
 	return nil
 }
 
-// maxWarnings bounds what strangers can make a node write.
+// warnings counts lines about one sort of things. Node.mu protects it.
+type warnings struct {
+	since time.Time
+	lines int
+}
+
+// maxWarnings is how many lines a minute there are about one sort of things.
 const maxWarnings = 20
 
-func (n *Node) warn(format string, args ...any) {
+// warn says what is wrong in this process.
+func (n *Node) warn(format string, args ...any) { n.say(&n.warnings, format, args...) }
+
+// warnOfPeer says what a peer or a stranger did. They can't silence what warn says.
+func (n *Node) warnOfPeer(format string, args ...any) { n.say(&n.ofPeers, format, args...) }
+
+func (n *Node) say(w *warnings, format string, args ...any) {
 	n.mu.Lock()
-	n.warnings++
-	k := n.warnings
+	if now := time.Now(); now.Sub(w.since) >= time.Minute {
+		*w = warnings{since: now}
+	}
+	w.lines++
+	k := w.lines
 	n.mu.Unlock()
 	switch m := fmt.Sprintf(format, args...); {
 	case k < maxWarnings:
 		n.opt.Warn(m)
 	case k == maxWarnings:
-		n.opt.Warn(m + "; this node says no more about such things")
+		n.opt.Warn(m + "; there is no more about such things for a minute")
 	}
 }
 

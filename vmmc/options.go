@@ -64,7 +64,8 @@ type Options struct {
 	// RDMADevice is also what importers of this node reach; empty: the first one. Its Provider is not used.
 	// An empty Watch stands for auto.
 	Manager pinwheel.Options
-	// Warn gets a line whenever something fails that no caller hears of. nil: standard error.
+	// Warn gets a line whenever something fails that no caller hears of: at most 20 a minute about what this
+	// process does, and as many about what others do. nil: standard error.
 	Warn func(message string)
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -35,6 +36,7 @@ type outbound struct {
 }
 
 func newOutbound(n *Node, address string, s *stream) *outbound {
+	s.keeps = true // until nothing is written into shared memory any more: see closedByPeer
 	o := &outbound{stream: s, node: n, address: address, imports: map[uint64]*Import{}}
 	o.importer = protocol.NewImporter(o.emit)
 	return o
@@ -93,6 +95,7 @@ func (o *outbound) serve(greeted chan struct{}) {
 	}, o.handle)
 	writer.Wait()
 	o.end(o.gone())
+	o.hangUp()
 	if c, ok := o.conn.(*unixConn); ok {
 		c.close()
 	}
@@ -247,16 +250,19 @@ func (o *outbound) next(b []byte) []byte {
 	return b
 }
 
-// oldest is closed when the oldest message that waits has been sent out.
+// oldest is closed when the oldest message that waits has been sent out. Those that were given up are in the
+// queue as long as the writer is busy, and tell nothing.
 func (o *outbound) oldest() <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.queue) == 0 {
-		none := make(chan struct{})
-		close(none)
-		return none
+	for _, op := range o.queue {
+		if !op.sent.reached {
+			return op.sent.c
+		}
 	}
-	return o.queue[0].sent.c
+	soon := make(chan struct{})
+	time.AfterFunc(time.Millisecond, func() { close(soon) })
+	return soon
 }
 
 // written hears that all that next returned has been sent out.
@@ -266,6 +272,7 @@ func (o *outbound) written() {
 	for _, op := range o.sending {
 		if op.notify {
 			o.notify(op)
+			o.stir() // next stopped at this op. What follows it does not wait for its credit
 		} else {
 			op.finish(&op.sent, nil)
 		}

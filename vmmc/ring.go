@@ -1,7 +1,6 @@
 package vmmc
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -17,7 +16,9 @@ import (
 // overflows: it has an entry for each credit, and a credit comes back after its entry was taken. The bell, an
 // eventfd(2), rings only if the exporter sleeps: while notifications come fast there is no system call.
 //
-// Each side believes nothing that it finds here: the exporter checks an entry like a frame.
+// Each side believes nothing that it finds here: the exporter checks an entry like a frame. The other side has
+// the same bell, and can make it block. So the exporter never reads it. The importer writes to it, which an
+// exporter can make wait: that delays what this importer sends to that exporter, and nobody else.
 type ring struct {
 	data    []byte         // as Mmap returned it
 	tail    *atomic.Uint64 // entries that the importer has written. Of sync/atomic: processes share these two
@@ -37,6 +38,16 @@ const (
 )
 
 func ringBytes(credits uint64) uint64 { return entriesAt + entryBytes*credits }
+
+// checkBell refuses what is no eventfd: a write to a pipe that nobody reads, say, would block. Where /proc is not
+// mounted nothing tells.
+func checkBell(fd int) error {
+	what, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+	if err == nil && what != "anon_inode:[eventfd]" {
+		return fmt.Errorf("%w: the bell is %s", protocol.ErrProtocol, what)
+	}
+	return nil
+}
 
 // newRing makes a ring, and the descriptor by which the importer maps it.
 func newRing(credits uint64) (r *ring, fd int, err error) {
@@ -100,7 +111,9 @@ type ringReader struct {
 	number uint64 // of the import
 	head   uint64
 	bell   *os.File
+	broken bool // an entry broke the rules
 	over   bool
+	ended  chan struct{} // closed once over is set
 }
 
 // sharing is what goes along with a grant of shared memory: descriptors of the memory, of the ring and of
@@ -132,7 +145,7 @@ func (in *inbound) share(e *Export, credits uint64) (s *sharing, err error) {
 		closeAll(append(s.fds, bell))
 		return nil, err
 	}
-	s.reader = &ringReader{ring: r, in: in, export: e, bell: os.NewFile(uintptr(bell), "bell")}
+	s.reader = &ringReader{ring: r, in: in, export: e, bell: os.NewFile(uintptr(bell), "bell"), ended: make(chan struct{})}
 	return s, nil
 }
 
@@ -160,12 +173,10 @@ func (r *ringReader) start(number uint64) {
 func (r *ringReader) listen() {
 	in := r.in
 	n := in.node
-	var count [8]byte // of eventfd(2)
 	for {
 		n.mu.Lock()
 		r.drain()
-		idle := r.sleep(r.head)
-		over := r.over
+		head, over := r.head, r.over
 		if over {
 			r.unmap()
 		}
@@ -173,20 +184,40 @@ func (r *ringReader) listen() {
 		if over {
 			return
 		}
-		if idle {
-			// An error is that of a bell that was closed: the ring is over.
-			if _, err := r.bell.Read(count[:]); err != nil && !errors.Is(err, os.ErrClosed) {
+		if in.reason() != nil {
+			<-r.ended // soon: the connection is over
+			continue
+		}
+		if err := r.wait(head); err != nil {
+			select {
+			case <-r.ended: // and the bell was closed
+			default:
 				in.fail(err)
-				return
 			}
 		}
 	}
 }
 
-// drain takes what is in the ring. An entry that breaks the rules ends the connection, and with it the ring.
-// Node.mu is held.
+// wait returns when there is an entry after the first head ones, or when the bell has rung. It leaves the count
+// of the eventfd alone, which it would need a read(2) for: Go's poller hears of every write to it (epoll(7),
+// EPOLLET), and keeps what it hears from the first call of the function on.
+func (r *ringReader) wait(head uint64) error {
+	bell, err := r.bell.SyscallConn()
+	if err != nil {
+		return err
+	}
+	slept := false
+	return bell.Read(func(uintptr) bool {
+		awake := slept || !r.sleep(head)
+		slept = true
+		return awake
+	})
+}
+
+// drain takes what is in the ring, once around: an importer that is as fast must not keep Node.mu. An entry that
+// breaks the rules ends the connection, and with it the ring. Node.mu is held.
 func (r *ringReader) drain() {
-	for !r.over {
+	for k := 0; k < len(r.entries) && !r.over && !r.broken; k++ {
 		e, ok, err := r.take(r.head)
 		if err == nil && !ok {
 			return
@@ -196,8 +227,8 @@ func (r *ringReader) drain() {
 			err = r.in.notification(r.number, e)
 		}
 		if err != nil {
+			r.broken = true
 			r.in.fail(err)
-			return
 		}
 	}
 }
@@ -210,6 +241,7 @@ func (in *inbound) closeRing(number uint64) {
 	}
 	r.drain()
 	r.over = true
+	close(r.ended)
 	delete(in.rings, number)
 	r.export.rings = slices.DeleteFunc(r.export.rings, func(o *ringReader) bool { return o == r })
 	r.bell.Close()

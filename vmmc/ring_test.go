@@ -2,6 +2,7 @@ package vmmc
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -117,5 +118,75 @@ func TestImporterThatSpoilsItsRingLosesItsConnection(t *testing.T) {
 			e.Unblock()
 			w.imports(t, 1)
 		})
+	}
+}
+
+func TestExportThatCantBeSharedSaysSo(t *testing.T) {
+	warned := make(chan string, 9)
+	w := transports[0].begin(t, func(o *Options) { o.Warn = func(m string) { warned <- m } })
+	memory, _, i := w.pair(t, 100, ExportOptions{Queue: 1<<24 + 1}) // more than a ring may have
+	if i.Shared() {
+		t.Error("it is shared")
+	}
+	if m := testwait.Receive(t, "a warning", warned); !strings.Contains(m, "export 1") {
+		t.Errorf("warned %q", m)
+	}
+	send(t, i, "x", 0, SendOptions{})
+	arrives(t, memory, 0, "x")
+}
+
+// The importer has the same open bell, and can make it block for both.
+func TestBellThatBlocksHoldsNobodyUp(t *testing.T) {
+	w := transports[0].begin(t)
+	_, e, i := w.pair(t, 100, ExportOptions{Queue: 1})
+	e.Block()
+	if err := unix.SetNonblock(i.bell, false); err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		send(t, i, "x", 0, SendOptions{Notify: true})
+		wait(t, e)
+	}
+	i.Unimport()
+	if err := e.Unexport(testContext(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestBellOfAnImportIsAnEventfd(t *testing.T) {
+	var p [2]int
+	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	defer closeAll(p[:])
+	if err := checkBell(p[1]); err == nil {
+		if _, err := os.Stat("/proc/self/fd"); err != nil {
+			t.Skipf("nothing tells without /proc: %v", err)
+		}
+		t.Error("a pipe was accepted")
+	}
+	bell, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(bell)
+	if err := checkBell(bell); err != nil {
+		t.Error(err)
+	}
+}
+
+// What an importer sent before it closed is handled, also if its connection has ended meanwhile.
+func TestNotificationsBeforeTheEndAreHandled(t *testing.T) {
+	w := transports[0].begin(t)
+	_, e, i := w.pair(t, 100, ExportOptions{Queue: 9})
+	e.Block()
+	for range 9 {
+		send(t, i, "x", 0, SendOptions{Notify: true})
+	}
+	if err := w.importer.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 9 {
+		wait(t, e)
 	}
 }

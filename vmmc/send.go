@@ -42,7 +42,7 @@ func (i *Import) Send(ctx context.Context, src []byte, off uint64, o SendOptions
 }
 
 // SendAsync begins Send. src must not change until the Op is Sent. It fails at once with ErrBounds, with
-// ErrTooManyOps, or if the import has ended.
+// ErrTooManyOps, or if the import has ended: then nothing has been sent.
 func (i *Import) SendAsync(src []byte, off uint64, o SendOptions) (*Op, error) {
 	return i.begin(src, off, o, false)
 }
@@ -56,20 +56,23 @@ func (i *Import) begin(src []byte, off uint64, o SendOptions, polled bool) (*Op,
 	op.polled = polled
 	l := i.link
 	if i.shared {
+		if o.Notify {
+			l.mu.Lock()
+			full := len(i.notifying) >= MaxOps
+			l.mu.Unlock()
+			if full {
+				return nil, ErrTooManyOps
+			}
+		}
 		if err := i.copy(src, off); err != nil {
 			return nil, err
 		}
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		switch {
-		case !o.Notify:
+		if o.Notify {
+			l.notify(op) // what fails from now on fails the Op: the bytes are with the exporter
+		} else {
 			op.fail(nil) // reaches both states
-		case i.err != nil:
-			return nil, i.err
-		case len(i.notifying) >= MaxOps:
-			return nil, ErrTooManyOps
-		default:
-			l.notify(op)
 		}
 		return op, nil
 	}

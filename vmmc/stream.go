@@ -25,6 +25,7 @@ type stream struct {
 	in      *bufio.Reader
 	silence time.Duration // of the peer, after which it is gone
 	arrived uint64        // messages of the peer; only the reader uses it
+	keeps   bool          // fail leaves the connection open: whoever set this calls hangUp
 
 	// mu is a leaf.
 	mu      sync.Mutex
@@ -64,10 +65,20 @@ var errNotRead = fmt.Errorf("%w: it does not read what it asked for", protocol.E
 type reading struct{ s *stream }
 
 func (r reading) Read(b []byte) (int, error) {
-	if err := r.s.conn.SetReadDeadline(time.Now().Add(r.s.silence)); err != nil {
+	if err := r.s.bound(r.s.conn.SetReadDeadline); err != nil {
 		return 0, err
 	}
 	return r.s.conn.Read(b)
+}
+
+// bound sets a deadline for the next call, unless the stream has ended: then fail has set its own.
+func (s *stream) bound(set func(time.Time) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return s.err
+	}
+	return set(time.Now().Add(s.silence))
 }
 
 // send queues a frame. It never blocks. Descriptors that go along are the stream's from now on.
@@ -133,12 +144,21 @@ func (s *stream) fail(err error) {
 		closeAll(o.fds)
 	}
 	s.control = nil
+	if s.keeps {
+		_ = s.conn.SetDeadline(time.Unix(1, 0)) // the reader and the writer end; it fails for no connection that is open
+	} else {
+		s.hangUp()
+	}
+	close(s.ended)
+}
+
+// hangUp closes the connection.
+func (s *stream) hangUp() {
 	if t, ok := s.conn.(*tls.Conn); ok {
 		t.NetConn().Close() // a closing alert would wait for a peer that reads nothing
 	} else {
 		s.conn.Close()
 	}
-	close(s.ended)
 }
 
 // idle tells whether no frame is queued.
@@ -156,7 +176,8 @@ func (s *stream) reason() error {
 }
 
 // closedByPeer tells whether the peer closed a connection, or its kernel did when it died. Then it writes
-// nothing into shared memory any more: the kernel takes the memory of a process first, then its files.
+// nothing into shared memory any more: a node hangs up last, and the kernel takes the memory of a process
+// first, then its files.
 func closedByPeer(err error) bool {
 	return errors.Is(err, errBye) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)

@@ -106,6 +106,6 @@ func (w *writer) flush() {
 // deadline bounds the next write: a peer that takes nothing for so long is gone.
 func (w *writer) deadline() {
 	if w.err == nil {
-		w.err = w.s.conn.SetWriteDeadline(time.Now().Add(w.s.silence))
+		w.err = w.s.bound(w.s.conn.SetWriteDeadline)
 	}
 }

@@ -17,10 +17,9 @@ import (
 // there, so that a store meanwhile changes nothing that is on its way: it is found in the next round. A twin
 // does not change either before what was sent from it is out.
 type update struct {
-	m       *Mapping
-	local   []atomic.Uint64 // of sync/atomic: it is memory of the program
-	stop    chan struct{}   // closed at the end
-	tracked bool            // the kernel knows the pages that were written to
+	m     *Mapping
+	local []atomic.Uint64 // of sync/atomic: it is memory of the program
+	stop  chan struct{}   // closed at the end
 
 	// turn is held by whoever sends; its capacity is 1. It protects what follows, and is taken after
 	// Import.mu and before Node.mu.
@@ -32,6 +31,8 @@ type update struct {
 	from    *Op // the last that was sent from the twin
 	last    *Op // the last one
 	over    bool
+	tracked bool // the kernel knows the pages that were written to
+	lost    bool // it has told once that it doesn't any more
 }
 
 const (
@@ -96,10 +97,25 @@ func (u *update) rounds(interval time.Duration) {
 		case <-u.m.in.ended:
 			return
 		}
-		if _, err := u.flush(u.m.in.link.node.ctx, u.m.area); err != nil {
-			return // the import or the mapping has ended
+		if u.found(u.m.in.link.node.ctx) != nil {
+			return // the import or the mapping has ended, or the tracking
 		}
 	}
+}
+
+// errUntracked ends rounds: without tracking, only Flush and Publish compare.
+var errUntracked = errors.New("vmmc: the kernel does not track stores any more")
+
+// found sends what the kernel has found.
+func (u *update) found(ctx context.Context) error {
+	if err := u.lock(ctx); err != nil {
+		return err
+	}
+	defer func() { <-u.turn }()
+	if u.lost {
+		return errUntracked
+	}
+	return u.round(ctx, u.m.area)
 }
 
 // lock takes the turn.
@@ -234,13 +250,14 @@ func (u *update) scan(r mem.Range) {
 	if r.Empty() {
 		return
 	}
-	if u.tracked {
+	if u.tracked && !u.lost {
 		n := u.m.in.link.node
 		var err error
 		if u.dirty, err = u.scanner.Written(n.tracker.pagemap, r, u.dirty); err == nil {
 			return
 		}
-		u.tracked = false
+		u.lost = true
+		u.dirty = u.dirty[:0] // round has sent what was there before; the rest lies in r
 		n.warn("from now on Flush compares the whole area %v: %v", u.m.area, err)
 	}
 	u.dirty = append(u.dirty, r)

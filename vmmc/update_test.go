@@ -418,6 +418,55 @@ func TestFlushFailsWhenThePeerIsGone(t *testing.T) {
 	}
 }
 
+// When the kernel stops telling what was written, nothing is compared without Flush, and Flush compares it all.
+func TestTrackingThatFailsEndsTheRounds(t *testing.T) {
+	warned := make(chan string, 9)
+	tr, options := transports[1], transports[1].options
+	tr.options = func(t testing.TB, name string) Options {
+		o := options(t, name)
+		o.Warn = func(m string) { warned <- m }
+		return o
+	}
+	a := newArea(t, tr, 4, MapOptions{Interval: -1, Copy: true})
+	a.tracks(t)
+	u, tracker := a.m.update, &a.importer.tracker
+	bad, err := os.Open(os.DevNull) // which has no PAGEMAP_SCAN
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bad.Close()
+	a.local[5] = 'x'
+	file := tracker.pagemap
+	tracker.pagemap = bad
+	err = u.found(testContext(t))
+	tracker.pagemap = file
+	if err != nil {
+		t.Fatal(err)
+	}
+	testwait.Receive(t, "a warning", warned)
+	if err := u.found(testContext(t)); err != errUntracked {
+		t.Errorf("another round: %v", err)
+	}
+	a.local[6] = 'y'
+	a.flush(t)
+	a.equal(t)
+}
+
+func TestWaitForTheQueueIsNoLoop(t *testing.T) {
+	w := transports[1].begin(t)
+	_, _, i := w.pair(t, 10, ExportOptions{})
+	givenUp, waits := newOp(i, nil, 0, SendOptions{}), newOp(i, nil, 0, SendOptions{})
+	givenUp.fail(ErrTooManyOps)
+	o := &outbound{queue: []*Op{givenUp, waits}}
+	if o.oldest() != (<-chan struct{})(waits.sent.c) {
+		t.Error("it waits for a message that was given up")
+	}
+	o.queue = o.queue[:1]
+	if o.oldest() == (<-chan struct{})(givenUp.sent.c) {
+		t.Error("it does not wait")
+	}
+}
+
 func TestKernelWithoutTrackingIsNamedOnce(t *testing.T) {
 	w := transports[2].begin(t)
 	var said []string

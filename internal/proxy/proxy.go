@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -25,8 +24,11 @@ type Options struct {
 	// vmmc:unix:PATH of another proxy. One of them is of vmmc, the other is not.
 	Listen, Target string
 	Service        uint32 // number that two proxies agree on
-	// From is where the proxy at a Target of vmmc reaches this one. Empty, on this machine: this proxy chooses.
+	// From is where the proxy at a Target of vmmc reaches this one: with certificates, by a name in that of this
+	// proxy. Port 0 stands for the one that the kernel chooses. Empty, on this machine: this proxy chooses.
 	From string
+	// Bind is where this proxy listens for that, if it can't listen at From. Empty: From.
+	Bind string
 
 	// Name is what this proxy calls itself. Peers are the names of those that it talks to. Without an identity
 	// all of this user on this machine are.
@@ -66,8 +68,15 @@ func (o *Options) Check() error {
 		return errors.New("either a token or a certificate")
 	case certified && len(o.Peers) == 0:
 		return errors.New("with a certificate, the names of peers are needed")
-	case there && o.From == "" && !strings.HasPrefix(target, "unix:"):
+	case o.Bind != "" && (!there || o.From == ""):
+		return errors.New("where to listen for a target of vmmc needs the address at which that reaches this proxy")
+	case there && o.From != "":
+		err = checkFrom(o.From, target)
+	case there && !strings.HasPrefix(target, "unix:"):
 		_, err = returnTo(target)
+	}
+	if o.Bind != "" && err == nil {
+		_, _, err = socketAddress(o.Bind)
 	}
 	for _, a := range []string{o.Listen, o.Target} {
 		if _, _, bad := socketAddress(strings.TrimPrefix(a, "vmmc:")); err == nil {
@@ -94,7 +103,7 @@ func (p *Proxy) open(o *Options) error {
 	target, there := strings.CutPrefix(o.Target, "vmmc:")
 	n, peers, err := o.identity()
 	if err == nil && there {
-		own, err = p.from(o.From, target)
+		own, err = p.from(cmp.Or(o.Bind, o.From), target)
 	}
 	if err != nil {
 		return err
@@ -103,8 +112,9 @@ func (p *Proxy) open(o *Options) error {
 	if p.node, err = vmmc.Open(n); err != nil {
 		return err
 	}
-	s := stream.Options{Peers: peers}
+	s := stream.Options{Peers: peers, Warn: o.Warn}
 	if there {
+		s.Address = withPort(cmp.Or(o.From, own), p.node.Addresses()[0])
 		p.dial = func(ctx context.Context) (net.Conn, error) { return stream.Dial(ctx, p.node, target, o.Service, s) }
 		network, address, _ := socketAddress(o.Listen)
 		p.listener, err = net.Listen(network, address)
@@ -155,6 +165,33 @@ func (p *Proxy) from(given, target string) (string, error) {
 		return "unix:" + filepath.Join(p.dir, "s"), err
 	}
 	return returnTo(target)
+}
+
+// checkFrom finds addresses at which the proxy at target can't reach this one.
+func checkFrom(from, target string) error {
+	network, address, err := socketAddress(from)
+	if err != nil {
+		return err
+	}
+	if want, _, _ := strings.Cut(target, ":"); network != want {
+		return fmt.Errorf("%s can't be reached from a proxy at %s", from, target)
+	}
+	if network == "unix" {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
+		err = fmt.Errorf("%s is no address of this machine: give that with --from, and this with --bind", from)
+	}
+	return err
+}
+
+// withPort returns an address with the port at which this proxy listens, if it has port 0.
+func withPort(from, listens string) string {
+	if name, zero := strings.CutSuffix(from, ":0"); zero && strings.HasPrefix(from, "tcp:") {
+		return name + listens[strings.LastIndexByte(listens, ':'):]
+	}
+	return from
 }
 
 // returnTo returns an address of this machine, if the target is there.
@@ -228,7 +265,7 @@ func (p *Proxy) Serve(ctx context.Context) (err error) {
 	return err
 }
 
-// carry connects a client to the target, and copies until both ends have closed their side or one failed.
+// carry connects a client to the target.
 func (p *Proxy) carry(ctx context.Context, client net.Conn) {
 	defer client.Close()
 	within, cancel := context.WithTimeout(ctx, dialTimeout)
@@ -238,23 +275,11 @@ func (p *Proxy) carry(ctx context.Context, client net.Conn) {
 		if ctx.Err() == nil {
 			p.warn(err.Error())
 		}
+		abort(client)
 		return
 	}
 	defer target.Close()
-	stop := context.AfterFunc(ctx, func() { client.Close(); target.Close() })
+	stop := context.AfterFunc(ctx, func() { abort(client); abort(target) })
 	defer stop()
-	var both sync.WaitGroup
-	for _, way := range [][2]net.Conn{{client, target}, {target, client}} {
-		both.Go(func() {
-			_, err := io.Copy(way[1], way[0])
-			if err == nil {
-				err = way[1].(interface{ CloseWrite() error }).CloseWrite()
-			}
-			if err != nil { // the other end should hear of it
-				client.Close()
-				target.Close()
-			}
-		})
-	}
-	both.Wait()
+	relay(client, target)
 }

@@ -3,12 +3,21 @@ package proxy
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
 	"io"
+	"math/big"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -84,12 +93,7 @@ func talk(t *testing.T, address string) {
 
 func TestHalfCloseGoesThroughOverSharedMemory(t *testing.T) {
 	testwait.Bound(t)
-	dir, err := os.MkdirTemp("", "proxy")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	middle := "vmmc:unix:" + filepath.Join(dir, "m")
+	middle := pathOf(t)
 	serve(t, Options{Listen: middle, Target: echo(t)})
 	front := serve(t, Options{Listen: "tcp:127.0.0.1:0", Target: middle})
 	for range 3 {
@@ -113,23 +117,220 @@ func TestProxiesWithATokenTalkOverTLS(t *testing.T) {
 	talk(t, serve(t, Options{Listen: "tcp:127.0.0.1:0", Target: middle, TokenFile: token}))
 }
 
-func TestTargetThatIsNotThereEndsTheConnection(t *testing.T) {
-	testwait.Bound(t)
-	dir, err := os.MkdirTemp("", "proxy")
+// certificate writes one that knows this machine only by its name, its key, and who issued it.
+func certificate(t *testing.T) (o Options) {
+	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	middle := "vmmc:unix:" + filepath.Join(dir, "m")
-	warned := make(chan string, 1)
-	serve(t, Options{Listen: middle, Target: "unix:" + filepath.Join(dir, "nobody"), Warn: func(m string) { warned <- m }})
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
+		DNSNames: []string{"localhost"}, IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, kind string, b []byte) string {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	o.Certificate, o.Key = write("certificate", "CERTIFICATE", der), write("key", "PRIVATE KEY", private)
+	o.Authorities, o.Peers = o.Certificate, []string{"localhost"}
+	return o
+}
+
+// The proxy at the target is told the name of this one, which the certificate has, and not its number.
+func TestProxyIsReachedByTheNameInItsCertificate(t *testing.T) {
+	testwait.Bound(t)
+	l, err := net.Listen("tcp", "localhost:0") // a port that is free
+	if err != nil {
+		t.Skipf("no localhost: %v", err)
+	}
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	l.Close()
+	for _, bind := range []string{"", "tcp:127.0.0.1:0"} {
+		o := certificate(t)
+		back := o
+		o.Listen, o.Target = "vmmc:tcp:localhost:"+port, echo(t)
+		back.Listen, back.Target, back.From, back.Bind = "tcp:127.0.0.1:0", o.Listen, "tcp:localhost:0", bind
+		t.Run("bound to "+bind, func(t *testing.T) {
+			serve(t, o)
+			talk(t, serve(t, back))
+		})
+	}
+}
+
+func TestAddressesThatCantBeReachedAreRefused(t *testing.T) {
+	for what, o := range map[string]Options{
+		"another network":        {Target: "vmmc:tcp:server:1", From: "unix:/run/s"},
+		"any address":            {Target: "vmmc:tcp:server:1", From: "tcp:0.0.0.0:1"},
+		"any address of IPv6":    {Target: "vmmc:tcp:server:1", From: "tcp:[::]:1"},
+		"no host":                {Target: "vmmc:tcp:server:1", From: "tcp::1"},
+		"bound, and not reached": {Target: "vmmc:unix:/run/s", Bind: "unix:/run/t"},
+		"no address to bind to":  {Target: "vmmc:tcp:server:1", From: "tcp:client:1", Bind: "client:1"},
+	} {
+		o.Listen = "tcp:127.0.0.1:0"
+		if err := o.Check(); err == nil {
+			t.Errorf("%s: accepted", what)
+		}
+	}
+}
+
+// cut is a server that says something and is then gone.
+func cut(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(c, "half of a page")
+			_, _ = c.Read(make([]byte, 1)) // until the client has it
+			_ = c.(*net.TCPConn).SetLinger(0)
+			c.Close()
+		}
+	}()
+	return "tcp:" + l.Addr().String()
+}
+
+func TestFailureOfTheServerIsNoEndOfTheStream(t *testing.T) {
+	testwait.Bound(t)
+	middle := pathOf(t)
+	serve(t, Options{Listen: middle, Target: cut(t)})
 	c, err := net.Dial("tcp", serve(t, Options{Listen: "tcp:127.0.0.1:0", Target: middle}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if b, err := io.ReadAll(c); len(b) > 0 {
-		t.Errorf("%q, %v", b, err)
+	if _, err := io.ReadFull(c, make([]byte, len("half of a page"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := io.ReadAll(c); err == nil {
+		t.Errorf("%q, and then the end", b)
+	}
+}
+
+func TestFailureOfTheClientIsNoEndOfTheStream(t *testing.T) {
+	testwait.Bound(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	middle := pathOf(t)
+	serve(t, Options{Listen: middle, Target: "tcp:" + l.Addr().String()})
+	c, err := net.Dial("tcp", serve(t, Options{Listen: "tcp:127.0.0.1:0", Target: middle}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(c, "half of a page"); err != nil {
+		t.Fatal(err)
+	}
+	s, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := io.ReadFull(s, make([]byte, len("half of a page"))); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.(*net.TCPConn).SetLinger(0)
+	c.Close()
+	if b, err := io.ReadAll(s); err == nil {
+		t.Errorf("%q, and then the end", b)
+	}
+}
+
+// refusing is a target that takes nothing, but answers, unless it is closed before.
+type refusing struct {
+	net.Conn
+	asked, closed chan struct{}
+	close         sync.Once
+	answer        io.Reader
+}
+
+func (r *refusing) Write([]byte) (int, error) { close(r.asked); return 0, syscall.EPIPE }
+func (r *refusing) CloseWrite() error         { return syscall.EPIPE }
+func (r *refusing) Close() error              { r.close.Do(func() { close(r.closed) }); return nil }
+
+func (r *refusing) Read(b []byte) (int, error) {
+	<-r.asked
+	select {
+	case <-r.closed:
+		return 0, net.ErrClosed
+	case <-time.After(20 * time.Millisecond): // for whoever closes it too early
+		return r.answer.Read(b)
+	}
+}
+
+func TestServerThatTakesNothingMoreIsHeard(t *testing.T) {
+	testwait.Bound(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	client, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	all.Go(func() {
+		target := &refusing{asked: make(chan struct{}), closed: make(chan struct{}), answer: strings.NewReader("too large")}
+		relay(client, target)
+		client.Close()
+	})
+	if _, err := io.WriteString(c, "x"); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := io.ReadAll(c); string(b) != "too large" || err != nil {
+		t.Errorf("read %q, %v", b, err)
+	}
+	all.Wait()
+}
+
+// pathOf is an address for two proxies: the paths of the test are too long for sun_path.
+func pathOf(t *testing.T) string {
+	dir, err := os.MkdirTemp("", "proxy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return "vmmc:unix:" + filepath.Join(dir, "m")
+}
+
+func TestTargetThatIsNotThereEndsTheConnection(t *testing.T) {
+	testwait.Bound(t)
+	middle := pathOf(t)
+	warned := make(chan string, 1)
+	serve(t, Options{Listen: middle, Target: "unix:" + filepath.Join(t.TempDir(), "nobody"), Warn: func(m string) { warned <- m }})
+	c, err := net.Dial("tcp", serve(t, Options{Listen: "tcp:127.0.0.1:0", Target: middle}))
+	if err == nil {
+		defer c.Close()
+		if b, err := io.ReadAll(c); len(b) > 0 || err == nil {
+			t.Errorf("%q, %v", b, err)
+		}
+	} else if !errors.Is(err, syscall.ECONNRESET) { // at once
+		t.Fatal(err)
 	}
 	if m := testwait.Receive(t, "a warning", warned); !strings.Contains(m, "nobody") {
 		t.Errorf("warned: %s", m)

@@ -7,17 +7,28 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
+// lockWait bounds the wait for another process that starts in the same directory.
+const lockWait = time.Second
+
 // Listen listens on a path; network is unix or unixpacket. It replaces the socket of a process that was
-// killed: one that nobody listens on any more.
+// killed: one that nobody listens on any more. Anything else at the path stays, and Listen fails with
+// EADDRINUSE.
+//
+// A lock on the directory (flock(2)) keeps two processes from replacing the same socket: the second would
+// remove the one that the first has just made. Where the directory can't be locked, nothing is replaced.
 func Listen(network, path string) (*net.UnixListener, error) {
 	a := &net.UnixAddr{Net: network, Name: path}
+	unlock, locked := lockDir(filepath.Dir(path))
+	defer unlock()
 	l, err := net.ListenUnix(network, a)
-	if !errors.Is(err, syscall.EADDRINUSE) || !abandoned(path) {
+	if !locked || !errors.Is(err, syscall.EADDRINUSE) || !abandoned(path) {
 		return l, err
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -26,8 +37,26 @@ func Listen(network, path string) (*net.UnixListener, error) {
 	return net.ListenUnix(network, a)
 }
 
-// abandoned tells whether a path is a socket that nobody listens on. A listener of another type than that of
-// the attempt answers EPROTOTYPE.
+// lockDir locks a directory. Strangers who can read the directory can lock it as well, so the wait is bounded.
+func lockDir(dir string) (unlock func(), locked bool) {
+	f, err := os.OpenFile(dir, unix.O_DIRECTORY, 0)
+	if err != nil {
+		return func() {}, false
+	}
+	for end := time.Now().Add(lockWait); ; time.Sleep(time.Millisecond) {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return func() { f.Close() }, true
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) || time.Now().After(end) {
+			f.Close()
+			return func() {}, false
+		}
+	}
+}
+
+// abandoned tells whether a path is a socket that nobody listens on. connect(2) refuses a regular file with the
+// same error as such a socket. A listener of another type than that of the attempt answers EPROTOTYPE.
 func abandoned(path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode().Type() != fs.ModeSocket {

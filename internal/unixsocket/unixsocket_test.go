@@ -5,8 +5,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
+
+	"go.uber.org/atomic"
+
+	"pinwheel/internal/testwait"
 )
 
 // path returns one that is short enough for sun_path.
@@ -19,35 +24,112 @@ func path(t *testing.T) string {
 	return filepath.Join(dir, "s")
 }
 
-func TestOnlySocketsThatNobodyListensOnAreReplaced(t *testing.T) {
+// leave makes the socket of a process that was killed.
+func leave(t *testing.T, network, p string) {
+	t.Helper()
+	l, err := Listen(network, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	l.Close()
+}
+
+func TestSocketThatNobodyListensOnIsReplaced(t *testing.T) {
+	testwait.Bound(t)
 	for _, network := range []string{"unix", "unixpacket"} {
 		p := path(t)
-		first, err := Listen(network, p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := Listen(network, p); !errors.Is(err, syscall.EADDRINUSE) {
-			t.Errorf("%s: a socket that is in use: %v", network, err)
-		}
-		first.SetUnlinkOnClose(false) // as if it had been killed
-		first.Close()
-		second, err := Listen(network, p)
+		leave(t, network, p)
+		l, err := Listen(network, p)
 		if err != nil {
 			t.Errorf("%s: a socket that was left: %v", network, err)
 			continue
 		}
-		second.Close()
+		if _, err := Listen(network, p); !errors.Is(err, syscall.EADDRINUSE) {
+			t.Errorf("%s: a socket that is in use: %v", network, err)
+		}
+		l.Close()
 	}
+}
+
+// connect(2) answers ECONNREFUSED for whatever is no socket.
+func TestWhatIsNoSocketStays(t *testing.T) {
+	testwait.Bound(t)
+	for what, put := range map[string]func(p string) error{
+		"a file":            func(p string) error { return os.WriteFile(p, []byte("mine"), 0o600) },
+		"a directory":       func(p string) error { return os.Mkdir(p, 0o700) },
+		"a FIFO":            func(p string) error { return syscall.Mkfifo(p, 0o600) },
+		"a link to nothing": func(p string) error { return os.Symlink("nothing", p) },
+	} {
+		p := path(t)
+		if err := put(p); err != nil {
+			t.Fatal(err)
+		}
+		before, err := os.Lstat(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Listen("unix", p); !errors.Is(err, syscall.EADDRINUSE) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if after, err := os.Lstat(p); err != nil || !os.SameFile(before, after) {
+			t.Errorf("%s is gone: %v", what, err)
+		}
+	}
+}
+
+// Of many that start over the same stale socket, one gets it, and is the one that is found there.
+func TestOneOfManyReplacesASocket(t *testing.T) {
+	testwait.Bound(t)
+	for range 20 {
+		p := path(t)
+		leave(t, "unix", p)
+		var won atomic.Pointer[net.UnixListener]
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				l, err := Listen("unix", p)
+				if err == nil && !won.CompareAndSwap(nil, l) {
+					t.Error("two listen at the same path")
+					l.SetUnlinkOnClose(false)
+					l.Close()
+				}
+				if err != nil && !errors.Is(err, syscall.EADDRINUSE) {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		l := won.Load()
+		if l == nil {
+			t.Fatal("nobody listens")
+		}
+		c, err := net.Dial("unix", p)
+		if err != nil {
+			t.Error("the one who listens is not found:", err)
+		} else {
+			c.Close()
+		}
+		l.Close()
+	}
+}
+
+func TestNothingIsReplacedWithoutTheLock(t *testing.T) {
+	testwait.Bound(t)
 	p := path(t)
-	if err := os.WriteFile(p, []byte("mine"), 0o600); err != nil {
-		t.Fatal(err)
+	leave(t, "unix", p)
+	unlock, locked := lockDir(filepath.Dir(p))
+	defer unlock()
+	if !locked {
+		t.Fatal("a directory of the test can't be locked")
 	}
 	if _, err := Listen("unix", p); !errors.Is(err, syscall.EADDRINUSE) {
-		t.Errorf("a file: %v", err)
+		t.Errorf("somebody else holds the lock: %v", err)
 	}
 }
 
 func TestPeerIsThisProcess(t *testing.T) {
+	testwait.Bound(t)
 	p := path(t)
 	l, err := Listen("unix", p)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"pinwheel/internal/unixsocket"
+	"pinwheel/vmmc/internal/identity"
 )
 
 // SystemSocket is where the broker of all users listens.
@@ -20,13 +21,16 @@ const SystemSocket = "/run/pinwheel/node"
 const ownSocket = "pinwheel-node"
 
 // RuntimeDir is the directory of this user for sockets and secrets of this boot: $XDG_RUNTIME_DIR, or else one in
-// os.TempDir, which it makes. Who that belongs to must be checked of what lies in it.
+// os.TempDir, which it makes, and which nobody else may have made before.
 func RuntimeDir() (string, error) {
 	dir := runtimeDir()
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
 	}
-	return dir, nil
+	if os.Getenv("XDG_RUNTIME_DIR") != "" {
+		return dir, nil
+	}
+	return dir, identity.CheckOwn(dir)
 }
 
 func runtimeDir() string {

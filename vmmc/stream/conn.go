@@ -46,24 +46,27 @@ type Conn struct {
 	export        *vmmc.Export
 	to            *vmmc.Import // the inbox of the peer; set before the Conn is given to anybody
 	local, remote Addr
-	released      func() // hears of the end; may be nil
-	forget        func() // the node does not close this connection any more
+	linger        time.Duration // that Close waits at most until the peer has heard of it
 
 	// Each has room for one: a call should look again.
 	readable, writable chan struct{}
 	// answered is closed when the peer has answered: a listener with the number of its inbox, and the end
 	// that dialled with another word when it has that inbox.
 	answered chan struct{}
-	patience time.Duration // of an end that was accepted, until the peer has its inbox
 
-	// mu lets the memory be freed. It is a leaf.
-	mu    sync.Mutex
-	freed bool
-	heard bool // answered is closed
+	// mu lets the memory be freed. It also protects to, local and remote until the Conn is given to somebody: the
+	// node may close it before. It is a leaf.
+	mu       sync.Mutex
+	freed    bool
+	heard    bool   // answered is closed
+	accepted bool   // by a listener: the peer must get this inbox before it can read
+	released func() // hears of the end; may be nil
+	forget   func() // the node does not close this connection any more; nil if it does already
 
 	readDeadline, writeDeadline deadline
 	closing                     sync.Once
 	closed                      chan struct{}
+	told                        chan struct{} // closed when the peer has heard of the end, or can't
 
 	// reading is held by the Read that takes bytes. It protects what follows.
 	reading  sync.Mutex
@@ -85,17 +88,14 @@ type Conn struct {
 const wakes = 120
 
 // newConn exports an inbox for the permitted peers.
-func newConn(n *vmmc.Node, ring int, p vmmc.Permissions) (*Conn, error) {
-	memory, err := n.Alloc(uint64(ringAt + ring))
+func newConn(n *vmmc.Node, o *Options, p vmmc.Permissions) (*Conn, error) {
+	memory, err := n.Alloc(uint64(ringAt + o.Ring))
 	if err != nil {
 		return nil, err
 	}
 	c := &Conn{
-		node: n, in: inboxIn(memory), closed: make(chan struct{}), readable: make(chan struct{}, 1),
-		writable: make(chan struct{}, 1), answered: make(chan struct{}),
-	}
-	if c.forget, err = n.OnClose(c.abandon); err != nil {
-		return nil, err
+		node: n, in: inboxIn(memory), linger: o.Timeout, closed: make(chan struct{}), told: make(chan struct{}),
+		readable: make(chan struct{}, 1), writable: make(chan struct{}, 1), answered: make(chan struct{}),
 	}
 	p.MaxImporters = 1
 	for {
@@ -106,19 +106,33 @@ func newConn(n *vmmc.Node, ring int, p vmmc.Permissions) (*Conn, error) {
 		}
 	}
 	if err != nil {
-		c.forget()
 		return nil, errors.Join(err, n.Free(memory))
 	}
 	c.export.Handle(c.notified)
+	forget, err := n.OnClose(c.abandon)
+	if err != nil {
+		return nil, err // the node has closed, and frees the rest
+	}
+	c.mu.Lock()
+	c.forget = forget
+	c.mu.Unlock()
 	return c, nil
 }
 
 // connected gives the connection the inbox of its peer. It fails if that has no room for a ring.
 func (c *Conn) connected(to *vmmc.Import, local, remote Addr) error {
-	c.local, c.remote = local, remote
 	if to.Bytes() < ringAt+minRing || to.Bytes() > ringAt+maxRing {
 		to.Unimport()
 		return fmt.Errorf("stream: %v has an inbox of %d bytes", remote, to.Bytes())
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.local, c.remote = local, remote
+	select {
+	case <-c.closed: // with the node
+		to.Unimport()
+		return net.ErrClosed
+	default:
 	}
 	c.to = to
 	return c.look()
@@ -148,6 +162,24 @@ func (c *Conn) stir() {
 func (c *Conn) tell(at, v uint64) (*vmmc.Op, error) {
 	return c.to.SendAsync(binary.NativeEndian.AppendUint64(nil, v), at, vmmc.SendOptions{Notify: true})
 }
+
+// say is tell that waits while too many messages to the node of the peer wait.
+func (c *Conn) say(ctx context.Context, at, v uint64) (*vmmc.Op, error) {
+	for {
+		op, err := c.tell(at, v)
+		if !errors.Is(err, vmmc.ErrTooManyOps) {
+			return op, err
+		}
+		select {
+		case <-time.After(crowded):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// crowded is the pause after vmmc.ErrTooManyOps: nothing tells when fewer messages wait.
+const crowded = time.Millisecond
 
 // Read reads what the peer wrote. After the last byte, io.EOF says that the peer has closed its side, and
 // any other error that it is gone.
@@ -183,17 +215,25 @@ func (c *Conn) read(b []byte) (int, error) {
 		case gone != nil:
 			return 0, gone
 		}
+		if !c.report() {
+			wait(c, time.After(crowded), &c.readDeadline)
+			continue
+		}
 		c.await(c.readable, &c.readDeadline, &c.reader, view{c.in.tail, tail, c.in.state, state})
 	}
 }
 
-// report tells the peer, now and then, how much room there is.
-func (c *Conn) report() {
-	if c.taken-c.reported >= uint64(len(c.in.ring))/4 {
-		if err := c.publish(headAt, c.taken, &c.headWord); err == nil { // else the next Read tries, or finds the peer gone
-			c.reported = c.taken
-		}
+// report tells the peer, now and then, how much room there is. It is false if that must be tried again: the
+// peer may wait for it.
+func (c *Conn) report() bool {
+	if c.taken-c.reported < uint64(len(c.in.ring))/4 {
+		return true
 	}
+	err := c.publish(headAt, c.taken, &c.headWord)
+	if err == nil {
+		c.reported = c.taken
+	}
+	return !errors.Is(err, vmmc.ErrTooManyOps) // else Read finds the peer gone
 }
 
 // Write returns when the peer has room for all of b, and it has been sent. If the peer has closed the
@@ -240,7 +280,7 @@ func (c *Conn) write(b []byte) (done int, err error) {
 		}
 		c.put += n
 		if b, done = b[n:], done+int(n); len(b) == 0 {
-			return done, nil // whatever the peer, who may have read it, does now
+			return done, nil // the peer may have read it, and closed
 		}
 	}
 }
@@ -255,8 +295,7 @@ func (c *Conn) send(b []byte, at uint64) error {
 		if !errors.Is(err, vmmc.ErrTooManyOps) {
 			return c.ended(err)
 		}
-		// The peer, which may be stopped, handles no notifications. Nothing tells when it does.
-		wait(c, time.After(time.Millisecond), &c.writeDeadline)
+		wait(c, time.After(crowded), &c.writeDeadline)
 		if err := c.usable(&c.writeDeadline); err != nil {
 			return err
 		}
@@ -300,11 +339,13 @@ func wait[T any](c *Conn, news <-chan T, d *deadline) {
 }
 
 func (c *Conn) opError(op string, err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	return &net.OpError{Op: op, Net: "vmmc", Source: c.local, Addr: c.remote, Err: err}
 }
 
 // CloseWrite tells the peer that nothing more comes: its Read returns io.EOF after all that was written. This
-// end can still read.
+// end can still read. If it fails with os.ErrDeadlineExceeded, that of Write, the peer has not heard of it.
 func (c *Conn) CloseWrite() error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
@@ -316,27 +357,45 @@ func (c *Conn) CloseWrite() error {
 	if c.over {
 		return nil
 	}
-	c.over = true
-	if _, err := c.tell(stateAt, writeClosed); err != nil {
-		return c.opError("close", c.ended(err))
+	for {
+		_, err := c.tell(stateAt, writeClosed)
+		if err == nil {
+			c.over = true
+			return nil
+		}
+		if !errors.Is(err, vmmc.ErrTooManyOps) {
+			return c.opError("close", c.ended(err))
+		}
+		wait(c, time.After(crowded), &c.writeDeadline)
+		if err := c.usable(&c.writeDeadline); err != nil {
+			return c.opError("close", err)
+		}
 	}
-	return nil
 }
 
 // Close ends the connection. The peer can read what was written. Calls that wait return net.ErrClosed.
-func (c *Conn) Close() error {
+func (c *Conn) Close() error { return c.shut((*Conn).farewell) }
+
+// Abort ends the connection as if this process had been killed: the Read of the peer fails, and does not
+// return io.EOF.
+func (c *Conn) Abort() error { return c.shut((*Conn).reached) }
+
+// shut closes the connection. last is what it has to do with the peer before it is gone.
+func (c *Conn) shut(last func(*Conn, context.Context)) error {
 	err := c.opError("close", net.ErrClosed)
 	c.closing.Do(func() {
 		close(c.closed)
 		err = nil
-		go c.end()
+		go c.end(last)
 	})
 	return err
 }
 
-// abandon closes the connection, as its node closes, and waits until nobody looks into its memory.
+// abandon ends the connection, as its node closes, and waits until nobody looks into its memory. A peer of a
+// connection that was closed before gets what was written.
 func (c *Conn) abandon() {
-	_ = c.Close() // it fails if it was closed before
+	_ = c.shut(func(*Conn, context.Context) {}) // it fails if it was closed before
+	<-c.told
 	c.unused()
 }
 
@@ -348,35 +407,62 @@ func (c *Conn) unused() {
 	defer c.writing.Unlock()
 }
 
-// end gives everything back, after the peer has heard of it: whoever finds an inbox gone without a word must
-// take it for a failure.
-func (c *Conn) end() {
-	if c.to != nil {
-		c.writing.Lock() // what a Write has begun to send comes first
-		op, err := c.tell(stateAt, closed)
-		c.writing.Unlock()
-		if err == nil {
-			_ = op.Wait(context.Background()) // bounded by the heartbeat of the node
-		}
-		if c.patience > 0 { // so that the peer can read what was written, it must get a connection
-			select {
-			case <-c.answered:
-			case <-c.to.Done():
-			case <-time.After(c.patience):
-			}
-		}
-		c.to.Unimport()
+// end gives everything back, after the peer has heard of it. The peer may not want to: that takes a while, and no
+// longer.
+func (c *Conn) end(last func(*Conn, context.Context)) {
+	c.mu.Lock()
+	to := c.to
+	c.mu.Unlock()
+	if to != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), c.linger)
+		last(c, ctx)
+		cancel()
+		to.Unimport()
 	}
+	close(c.told)
 	c.unused()
-	c.forget()
+	c.mu.Lock()
+	forget := c.forget
+	c.mu.Unlock()
+	if forget != nil {
+		forget()
+	}
 	// They fail only if the node has been closed: then it has done this.
 	_ = c.export.Unexport(context.Background())
 	c.mu.Lock()
 	c.freed = true
+	released := c.released
 	c.mu.Unlock()
 	_ = c.node.Free(c.in.data)
-	if c.released != nil {
-		c.released()
+	if released != nil {
+		released()
+	}
+}
+
+// farewell tells the peer of the end, and waits until it has heard: whoever finds an inbox gone without a word
+// must take it for a failure.
+func (c *Conn) farewell(ctx context.Context) {
+	c.writing.Lock() // what a Write has begun to send comes first
+	op, err := c.say(ctx, stateAt, closed)
+	c.writing.Unlock()
+	if err == nil {
+		_ = op.Wait(ctx)
+	}
+	c.reached(ctx)
+}
+
+// reached waits until an end that dialled has the inbox of this one: without that it gets no connection, from
+// which to read what was written, or to hear of a failure.
+func (c *Conn) reached(ctx context.Context) {
+	c.mu.Lock()
+	accepted := c.accepted
+	c.mu.Unlock()
+	if accepted {
+		select {
+		case <-c.answered:
+		case <-c.to.Done():
+		case <-ctx.Done():
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -11,7 +12,7 @@ import (
 )
 
 // retry is the pause after which Dial asks again: another request may have been written over its own, or the
-// listener may have had no room.
+// listener may have had no room, also for those who ask.
 const retry = 500 * time.Millisecond
 
 // Dial connects to the listener for a service at the address of a node. It waits for the listener until ctx
@@ -24,7 +25,7 @@ func Dial(ctx context.Context, n *vmmc.Node, address string, service uint32, o O
 	if err != nil {
 		return nil, err
 	}
-	c, err := newConn(n, o.Ring, o.Peers)
+	c, err := newConn(n, &o, o.Peers)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +34,7 @@ func Dial(ctx context.Context, n *vmmc.Node, address string, service uint32, o O
 		err = c.connected(to, Addr{Node: mine}, Addr{address, service})
 	}
 	if err == nil {
-		_, err = c.tell(answerAt, 1)
+		_, err = c.say(ctx, answerAt, 1)
 	}
 	if err != nil {
 		c.Close()
@@ -44,7 +45,7 @@ func Dial(ctx context.Context, n *vmmc.Node, address string, service uint32, o O
 
 // ask requests a connection until there is an answer, and imports the inbox that it names.
 func (c *Conn) ask(ctx context.Context, address string, service uint32, r request) (*vmmc.Import, error) {
-	door, err := c.node.Import(ctx, service, address)
+	door, err := c.enter(ctx, address, service)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +57,8 @@ func (c *Conn) ask(ctx context.Context, address string, service uint32, r reques
 	defer again.Stop()
 	for {
 		slot := rand.Uint64N(slots)
-		if err := door.Send(ctx, r.encode(), slot*slotBytes, vmmc.SendOptions{Notify: true}); err != nil {
+		err := door.Send(ctx, r.encode(), slot*slotBytes, vmmc.SendOptions{Notify: true})
+		if err != nil && !errors.Is(err, vmmc.ErrTooManyOps) { // else it is asked again
 			return nil, err
 		}
 		select {
@@ -65,7 +67,9 @@ func (c *Conn) ask(ctx context.Context, address string, service uint32, r reques
 			if err != nil {
 				return nil, err
 			}
-			return c.node.Import(ctx, uint32(a), address)
+			granted, cancel := context.WithTimeout(ctx, c.linger) // the listener may have given up
+			defer cancel()
+			return c.node.Import(granted, uint32(a), address)
 		case <-again.C:
 		case <-door.Done():
 			return nil, door.Err()
@@ -73,6 +77,23 @@ func (c *Conn) ask(ctx context.Context, address string, service uint32, r reques
 			return nil, net.ErrClosed
 		case <-ctx.Done():
 			return nil, ctx.Err()
+		}
+	}
+}
+
+// enter imports the export of a listener, and waits while as many ask there as may.
+func (c *Conn) enter(ctx context.Context, address string, service uint32) (*vmmc.Import, error) {
+	for {
+		door, err := c.node.Import(ctx, service, address)
+		if !errors.Is(err, vmmc.ErrTooManyImporters) && !errors.Is(err, vmmc.ErrTooManyWaiting) {
+			return door, err
+		}
+		select {
+		case <-time.After(retry/2 + rand.N(retry)): // not all at the same time
+		case <-c.closed: // with the node
+			return nil, net.ErrClosed
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", ctx.Err(), err)
 		}
 	}
 }

@@ -28,6 +28,7 @@
 // # Caveats
 //
 // A Write that waits for a network connection of the node, not for room in the ring, goes on beyond its
-// deadline: until that connection makes progress, or for vmmc.Options.Heartbeat. Close returns at once; the
-// memory is given back when the peer has got all that was written, or after this time.
+// deadline: until that connection makes progress, or for vmmc.Options.Heartbeat. Close returns at once. The
+// memory is given back when the peer has got all that was written, or after Options.Timeout. The Close of the
+// node waits for that. To the peers of connections that are still open it looks like a failure.
 package stream

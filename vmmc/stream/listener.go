@@ -21,8 +21,9 @@ type Listener struct {
 	ctx     context.Context // ends with Close
 	close   context.CancelFunc
 	waiting chan *Conn
+	forgets func() // the node does not close this listener any more
 
-	// mu protects what follows, and keeps the memory. It is a leaf.
+	// mu protects what follows, and keeps the memory. Close holds it while it calls the node.
 	mu    sync.Mutex
 	known map[caller]bool // those who have a connection, or are to get one
 	begun int             // connections that wait, to be made or for Accept
@@ -56,6 +57,9 @@ func Listen(n *vmmc.Node, service uint32, o Options) (*Listener, error) {
 	if l.door, err = n.Export(service, memory, o.Peers, vmmc.ExportOptions{}); err != nil {
 		return nil, errors.Join(err, n.Free(memory))
 	}
+	if l.forgets, err = n.OnClose(func() { _ = l.shut() }); err != nil { // it fails if it was closed before
+		return nil, err // the node has closed, and frees the rest
+	}
 	l.door.Handle(l.asked)
 	return l, nil
 }
@@ -78,9 +82,14 @@ func (l *Listener) asked(n vmmc.Notification) {
 	l.known[who] = true
 	l.begun++
 	l.tasks.Go(func() {
-		if c, err := l.connect(who); err == nil {
+		c, err := l.connect(who)
+		if err == nil {
 			l.waiting <- c // there is room for all that are begun
 			return
+		}
+		closed := l.ctx.Err() != nil || errors.Is(err, net.ErrClosed) || errors.Is(err, vmmc.ErrClosed)
+		if l.opt.Warn != nil && !closed {
+			l.opt.Warn(fmt.Sprintf("stream: no connection for %q at %s: %v", who.peer, who.address, err))
 		}
 		l.mu.Lock()
 		l.begun--
@@ -89,11 +98,11 @@ func (l *Listener) asked(n vmmc.Notification) {
 	})
 }
 
-// connect makes the connection that somebody asked for. It fails, without a word, for those who have gone.
+// connect makes the connection that somebody asked for. It fails for those who have gone.
 func (l *Listener) connect(who caller) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(l.ctx, l.opt.Timeout)
 	defer cancel()
-	c, err := newConn(l.node, l.opt.Ring, vmmc.Permissions{Peers: []string{who.peer}})
+	c, err := newConn(l.node, &l.opt, vmmc.Permissions{Peers: []string{who.peer}})
 	if err != nil {
 		return nil, err
 	}
@@ -102,13 +111,18 @@ func (l *Listener) connect(who caller) (*Conn, error) {
 		err = c.connected(to, l.addr, Addr{Node: who.address})
 	}
 	if err == nil {
-		_, err = c.tell(answerAt, 1<<32|uint64(c.id))
+		_, err = c.say(ctx, answerAt, 1<<32|uint64(c.id))
 	}
 	if err != nil {
 		c.Close()
 		return nil, err
 	}
-	c.patience = l.opt.Timeout
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.freed { // the node has closed
+		return nil, net.ErrClosed
+	}
+	c.accepted = true
 	c.released = func() { l.forget(who) }
 	return c, nil
 }
@@ -136,6 +150,11 @@ func (l *Listener) Accept() (net.Conn, error) {
 
 // Close ends the listener, and the connections that nobody has accepted. Others stay.
 func (l *Listener) Close() error {
+	l.forgets()
+	return l.shut()
+}
+
+func (l *Listener) shut() error {
 	l.mu.Lock()
 	closed := l.ctx.Err() != nil
 	l.close()

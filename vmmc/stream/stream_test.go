@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -242,13 +243,226 @@ func TestPeerThatIsGoneIsNoEnd(t *testing.T) {
 			if err := b.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if err := testwait.Receive(t, "the Read", read); err == nil {
+			if err := testwait.Receive(t, "the Read", read); err == nil || err == io.EOF {
 				t.Errorf("Read: %v", err)
 			}
 			if _, err := c.Write([]byte("x")); err == nil {
 				t.Errorf("Write: %v", err)
 			}
 		})
+	}
+}
+
+// Nothing is lost of a connection that is closed, and its node right after it.
+func TestNodeThatClosesSendsWhatWasWritten(t *testing.T) {
+	for network := range networks {
+		t.Run(network, func(t *testing.T) {
+			for range 20 {
+				c, s, a, _ := pipe(t, network, everyone)
+				if _, err := io.WriteString(c, "last words"); err != nil {
+					t.Fatal(err)
+				}
+				if err := errors.Join(c.Close(), a.Close()); err != nil {
+					t.Fatal(err)
+				}
+				if got, err := io.ReadAll(s); string(got) != "last words" || err != nil {
+					t.Fatalf("read %q, %v", got, err)
+				}
+			}
+		})
+	}
+}
+
+func TestNodeThatClosesEndsAccept(t *testing.T) {
+	testwait.Bound(t)
+	b := openNode(t, "b", "shared")
+	l := listen(t, b, everyone)
+	accepted := make(chan error)
+	go func() {
+		_, err := l.Accept()
+		accepted <- err
+	}()
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := testwait.Receive(t, "the end of Accept", accepted); !errors.Is(err, net.ErrClosed) {
+		t.Error(err)
+	}
+}
+
+func TestAbortIsNoEndOfTheStream(t *testing.T) {
+	for network := range networks {
+		t.Run(network, func(t *testing.T) {
+			c, s, _, _ := pipe(t, network, everyone)
+			if err := c.Abort(); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := io.ReadAll(s); err == nil {
+				t.Errorf("read %q, and then the end", got)
+			}
+			if err := c.Close(); !errors.Is(err, net.ErrClosed) {
+				t.Errorf("Close after Abort: %v", err)
+			}
+		})
+	}
+}
+
+// A peer that gives no credits back keeps the memory of a closed connection only for Options.Timeout.
+func TestClosedConnGivesItsMemoryBack(t *testing.T) {
+	for network := range networks {
+		t.Run(network, func(t *testing.T) {
+			testwait.Bound(t)
+			a, b := openNode(t, "a", network), openNode(t, "b", network)
+			o := everyone
+			o.Timeout = 100 * time.Millisecond
+			l := listen(t, b, o)
+			const inbox = firstInbox + 1
+			memory, err := a.Alloc(ringAt + minRing)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e, err := a.Export(inbox, memory, everyone.Peers, vmmc.ExportOptions{Queue: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.Block() // the answer takes the only credit
+			door, err := a.Import(context1(t), service, b.Addresses()[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := request{inbox, a.Addresses()[0]}
+			if err := door.Send(context1(t), r.encode(), 0, vmmc.SendOptions{Notify: true}); err != nil {
+				t.Fatal(err)
+			}
+			c, err := l.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Close()
+			testwait.Until(t, "the listener forgets the connection", func() bool {
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				return len(l.known) == 0
+			})
+		})
+	}
+}
+
+// gate is a way to an address over which nothing goes while it is shut.
+type gate struct {
+	l    net.Listener
+	shut sync.RWMutex // held for writing: nothing goes
+}
+
+func newGate(t *testing.T, to string) (g *gate, address string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g = &gate{l: l}
+	var all sync.WaitGroup
+	carry := func(to, from net.Conn) {
+		defer to.Close()
+		for b := make([]byte, 4096); ; {
+			n, err := from.Read(b)
+			if err != nil {
+				return
+			}
+			g.shut.RLock()
+			_, err = to.Write(b[:n])
+			g.shut.RUnlock()
+			if err != nil {
+				return
+			}
+		}
+	}
+	all.Go(func() {
+		for {
+			a, err := l.Accept()
+			if err != nil {
+				return
+			}
+			b, err := net.Dial("tcp", to[len("tcp:"):])
+			if err != nil {
+				a.Close()
+				continue
+			}
+			all.Go(func() { carry(a, b) })
+			all.Go(func() { carry(b, a) })
+		}
+	})
+	t.Cleanup(func() { l.Close(); all.Wait() })
+	return g, "tcp:" + l.Addr().String()
+}
+
+// A bulk sender of the same node that sends until vmmc.ErrTooManyOps delays a stream, and does not stop it.
+func TestStreamsGoOnAfterTooManyOps(t *testing.T) {
+	testwait.Bound(t)
+	b := openNode(t, "b", "tcp")
+	g, address := newGate(t, b.Addresses()[0])
+	a := openNode(t, "a", "tcp")
+	l := listen(t, b, everyone)
+	c, err := Dial(context1(t), a, address, service, everyone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	s, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	bulk := make([]byte, 64<<10)
+	if _, err := b.Export(1, make([]byte, len(bulk)), everyone.Peers, vmmc.ExportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	i, err := a.Import(context1(t), 1, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := make([]byte, len(c.in.ring)) // nothing more goes to a before it has told that it read
+	if _, err := s.Write(full); err != nil {
+		t.Fatal(err)
+	}
+	g.shut.Lock()
+	open := sync.OnceFunc(g.shut.Unlock)
+	defer open()
+	for refused := 0; refused < 20; { // then most likely the buffers of the kernel are full, too
+		switch _, err := i.SendAsync(bulk, 0, vmmc.SendOptions{}); {
+		case err == nil:
+			refused = 0
+		case errors.Is(err, vmmc.ErrTooManyOps):
+			refused++
+			time.Sleep(time.Millisecond)
+		default:
+			t.Fatal(err)
+		}
+	}
+	if _, err := io.ReadFull(c, full); err != nil {
+		t.Fatal(err)
+	}
+	c.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
+	if err := c.CloseWrite(); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("CloseWrite while nothing can be sent: %v", err)
+	}
+	c.SetWriteDeadline(time.Time{})
+	answered := make(chan error)
+	go func() {
+		_, err := io.ReadFull(c, full[:1])
+		answered <- err
+	}()
+	open()
+	if _, err := s.Write(full[:1]); err != nil {
+		t.Fatal(err)
+	}
+	if err := testwait.Receive(t, "the next byte", answered); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(s); len(got) > 0 || err != nil {
+		t.Errorf("read %q, %v", got, err)
 	}
 }
 
@@ -285,14 +499,20 @@ func TestNodeClosesItsConnections(t *testing.T) {
 func TestWhoIsNotPermittedGetsNoConnection(t *testing.T) {
 	testwait.Bound(t)
 	a, b := openNode(t, "a", "shared"), openNode(t, "b", "shared")
-	listen(t, b, Options{Peers: vmmc.Permissions{Peers: []string{"c"}}})
+	ctx, cancel := context.WithCancel(context1(t))
+	defer cancel()
+	o := Options{Peers: vmmc.Permissions{Peers: []string{"c"}}, Warn: func(m string) {
+		if !strings.Contains(m, `"c"`) {
+			t.Errorf("warned %q", m)
+		}
+		cancel()
+	}}
+	listen(t, b, o)
 	if _, err := Dial(context1(t), a, b.Addresses()[0], service, everyone); !errors.Is(err, vmmc.ErrNotPermitted) {
 		t.Errorf("connected: %v", err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-	defer cancel()
 	c := openNode(t, "c", "shared")
-	if _, err := Dial(ctx, c, b.Addresses()[0], service, Options{}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := Dial(ctx, c, b.Addresses()[0], service, Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("the listener sends to one who did not permit it: %v", err)
 	}
 }
@@ -336,6 +556,45 @@ func TestManyConnectAtOnce(t *testing.T) {
 				t.Errorf("%q, %v", got, err)
 			}
 		})
+	}
+	all.Wait()
+}
+
+// Those who dial wait for each other where only some may ask at a time.
+func TestMoreConnectThanMayAskAtATime(t *testing.T) {
+	testwait.Bound(t)
+	a, b := openNode(t, "a", "shared"), openNode(t, "b", "shared")
+	o := everyone
+	o.Peers.MaxImporters = 1
+	l := listen(t, b, o)
+	door, err := a.Import(context1(t), service, b.Addresses()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	_, err = Dial(refused, a, b.Addresses()[0], service, everyone)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("while another one asks: %v", err)
+	}
+	time.AfterFunc(10*time.Millisecond, door.Unimport)
+	var all sync.WaitGroup
+	for range 3 {
+		all.Go(func() {
+			c, err := Dial(context1(t), a, b.Addresses()[0], service, everyone)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			c.Close()
+		})
+	}
+	for range 3 {
+		c, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
 	}
 	all.Wait()
 }

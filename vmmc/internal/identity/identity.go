@@ -85,7 +85,8 @@ func Token(token string) (*tls.Config, error) {
 
 // ReadToken reads the token in a file, which must be of this user, and readable for nobody else.
 func ReadToken(path string) (string, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+	// Not blocking: open(2) of a FIFO would wait for a writer.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return "", err
 	}
@@ -108,4 +109,17 @@ func ReadToken(path string) (string, error) {
 		return "", fmt.Errorf("%w: %s has a token of %d bytes: it must have %d", Err, path, len(token), MinToken)
 	}
 	return token, nil
+}
+
+// CheckOwn refuses a directory in which others can put or remove files: somebody may have made it first.
+func CheckOwn(dir string) error {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	owner := info.Sys().(*syscall.Stat_t).Uid
+	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 || int(owner) != os.Geteuid() {
+		return fmt.Errorf("%w: %s must be a directory of user %d alone", Err, dir, os.Geteuid())
+	}
+	return nil
 }
