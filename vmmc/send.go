@@ -66,6 +66,10 @@ func (i *Import) SendAsync(src []byte, off uint64, o SendOptions) (*Op, error) {
 	return op, nil
 }
 
+// maxUnacked is how many messages may be on their way to one exporter. The buffers of the kernel hold fewer: an
+// exporter that acknowledges nothing takes no more memory than for these.
+const maxUnacked = 1 << 18
+
 // enqueue gives a message to the writer of the connection.
 func (i *Import) enqueue(op *Op) error {
 	l := i.link
@@ -74,7 +78,7 @@ func (i *Import) enqueue(op *Op) error {
 	switch {
 	case i.err != nil:
 		return i.err
-	case len(l.queue) >= MaxOps || op.notify && len(i.notifying) >= MaxOps:
+	case len(l.queue) >= MaxOps || op.notify && len(i.notifying) >= MaxOps || len(l.unacked) >= maxUnacked:
 		return ErrTooManyOps
 	}
 	l.queue = append(l.queue, op)
