@@ -318,6 +318,19 @@ func pathOf(t *testing.T) string {
 	return "vmmc:unix:" + filepath.Join(dir, "m")
 }
 
+func TestProxyStartsAgainAfterItWasKilled(t *testing.T) {
+	testwait.Bound(t)
+	middle := pathOf(t)
+	front := filepath.Join(filepath.Dir(strings.TrimPrefix(middle, "vmmc:unix:")), "f")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: front})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	l.Close()
+	serve(t, Options{Listen: "unix:" + front, Target: middle})
+}
+
 func TestTargetThatIsNotThereEndsTheConnection(t *testing.T) {
 	testwait.Bound(t)
 	middle := pathOf(t)
