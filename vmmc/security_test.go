@@ -431,6 +431,9 @@ func TestImportedMemoryIsChecked(t *testing.T) {
 	}
 	var v protocol.Identity
 	v.UID = unknownUID
+	if p := (&Permissions{Peers: []string{""}}); p.permits(v) {
+		t.Error("a peer without a name was permitted")
+	}
 	if p := (&Permissions{UIDs: []uint32{0, 1<<32 - 1}}); p.permits(v) {
 		t.Error("a user who is not known was permitted")
 	}
