@@ -335,7 +335,8 @@ func TestTargetThatIsNotThereEndsTheConnection(t *testing.T) {
 	testwait.Bound(t)
 	middle := pathOf(t)
 	warned := make(chan string, 1)
-	serve(t, Options{Listen: middle, Target: "unix:" + filepath.Join(t.TempDir(), "nobody"), Warn: func(m string) { warned <- m }})
+	nobody := "unix:" + filepath.Join(t.TempDir(), "nobody")
+	serve(t, Options{Listen: middle, Target: nobody, Warn: func(m string) { warned <- m }})
 	c, err := net.Dial("tcp", serve(t, Options{Listen: "tcp:127.0.0.1:0", Target: middle}))
 	if err == nil {
 		defer c.Close()
