@@ -14,11 +14,12 @@ import (
 	"pinwheel/vmmc/internal/protocol"
 )
 
-// Permissions say who may import an export (§3). The zero value permits nobody.
+// Permissions say who may import an export (§3): those with one of the names, and also those who are one of
+// the users. The zero value permits nobody.
 type Permissions struct {
 	// Peers are names: of certificates, or those that peers give themselves, if a token or the user of this
 	// machine is all the identity that they have. Those of another user's processes begin with its number: 1000/NAME;
-	// those of another node's processes end with its name: NAME@NODE.
+	// those of another node's processes end with its name: NAME@NODE. The empty name permits nobody.
 	Peers []string
 	// UIDs are users of this machine. They are known of peers at Unix sockets, of those that the broker
 	// connects, and of those with the TokenFile.
@@ -28,7 +29,7 @@ type Permissions struct {
 }
 
 func (p *Permissions) permits(who protocol.Identity) bool {
-	return slices.Contains(p.Peers, who.Name) ||
+	return who.Name != "" && slices.Contains(p.Peers, who.Name) ||
 		who.UID >= 0 && who.UID <= math.MaxUint32 && slices.Contains(p.UIDs, uint32(who.UID))
 }
 

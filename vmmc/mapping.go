@@ -28,8 +28,8 @@ type Mapping struct {
 }
 
 // Map makes local an automatic update area: every store into it, also one of the kernel, is a message to
-// the export from offset off. local must be whole pages of Alloc that are not exported. An address has one
-// destination at a time: local must not be mapped. Otherwise Map fails with ErrInUse.
+// the export from offset off, a multiple of 8. local must be whole pages of Alloc that are not exported. An
+// address has one destination at a time: local must not be mapped. Otherwise Map fails with ErrInUse.
 //
 // If the export is shared memory then local is that memory from now on. A store is a message at once, in
 // the order and at the price of stores, and the area shows what the receiver has. off must be such that pages
@@ -40,7 +40,9 @@ type Mapping struct {
 // Interval, and by Flush and Publish. The words of 8 bytes that have changed are sent, and no others: what
 // the receiver writes elsewhere stays. A store that changes nothing is none. Where the kernel tracks writes
 // (Linux 6.7), only pages that were written to are compared. Elsewhere Options.Warn says so, Flush and
-// Publish compare the whole area, and nothing is sent without them.
+// Publish compare the whole area, and nothing is sent without them. It does not track what devices write into
+// pages that were pinned before (RDMA, O_DIRECT, fixed buffers of io_uring): that is sent with the next store
+// of a processor into the page. A receiver may see half of a word that Store and Publish did not send.
 func (i *Import) Map(off uint64, local []byte, o MapOptions) (*Mapping, error) {
 	area := mem.RangeOf(local)
 	if err := i.bounds(local, off); err != nil {
@@ -53,6 +55,9 @@ func (i *Import) Map(off uint64, local []byte, o MapOptions) (*Mapping, error) {
 	}
 	if area.Empty() || area != area.PageAligned() || i.shared && (i.memory.start+off)%mem.PageSize != 0 {
 		return nil, fmt.Errorf("vmmc: map of %v at offset %d: not whole pages", area, off)
+	}
+	if off%wordBytes != 0 {
+		return nil, fmt.Errorf("vmmc: map of %v at offset %d: not whole words", area, off)
 	}
 	m := &Mapping{in: i, area: area, off: off}
 	if err := m.claim(); err != nil {

@@ -240,6 +240,7 @@ func (o *outbound) next(b []byte) []byte {
 		if len(op.src) > 0 {
 			continue
 		}
+		op.src, op.more = nil, nil // they may be much, and an Ack may take long
 		o.dequeue(op)
 		o.sending = append(o.sending, op)
 		if op.notify {

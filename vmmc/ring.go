@@ -14,7 +14,8 @@ import (
 // ring carries the notifications of one import through memory that both processes map. The importer writes
 // an entry and then moves the tail past it. The exporter takes what lies before the tail. It never
 // overflows: it has an entry for each credit, and a credit comes back after its entry was taken. The bell, an
-// eventfd(2), rings only if the exporter sleeps: while notifications come fast there is no system call.
+// eventfd(2), rings only if the exporter sleeps: while notifications come fast there is no system call
+// for them. Credits go back through the socket, several at a time.
 //
 // Each side believes nothing that it finds here: the exporter checks an entry like a frame. The other side has
 // the same bell, and can make it block. So the exporter never reads it. The importer writes to it, which an

@@ -347,6 +347,44 @@ func TestPeerThatDoesNotReadAnswersIsEnded(t *testing.T) {
 	}
 }
 
+// A peer that acknowledges nothing takes a bounded amount of memory, too.
+func TestMessagesThatAreNotAcknowledgedAreLimited(t *testing.T) {
+	w := transports[1].begin(t)
+	_, _, i := w.pair(t, 10, ExportOptions{})
+	l := i.link
+	never := newOp(i, nil, 0, SendOptions{})
+	never.last = 1 << 62
+	l.mu.Lock()
+	for range maxUnacked {
+		l.unacked = append(l.unacked, never)
+	}
+	l.mu.Unlock()
+	if _, err := i.SendAsync([]byte("x"), 0, SendOptions{}); !errors.Is(err, ErrTooManyOps) {
+		t.Error(err)
+	}
+}
+
+// Acknowledgements come also while there is always another message.
+func TestMessagesInARowAreAcknowledged(t *testing.T) {
+	testwait.Bound(t)
+	a, b := net.Pipe()
+	defer a.Close()
+	defer b.Close()
+	s := newStream(a, &Options{Heartbeat: time.Hour})
+	go b.Write(make([]byte, 100))
+	if _, err := s.in.Peek(1); err != nil {
+		t.Fatal(err)
+	}
+	for s.arrived = 1; s.arrived < ackEvery; s.arrived++ {
+		if s.acknowledge(); s.ack != 0 {
+			t.Fatalf("the first %d were acknowledged at once", s.ack)
+		}
+	}
+	if s.acknowledge(); s.ack != ackEvery {
+		t.Errorf("%d of %d were acknowledged", s.ack, s.arrived)
+	}
+}
+
 func TestConnectionsAreLimited(t *testing.T) {
 	warned := make(chan string, 9)
 	w := transports[0].begin(t, func(o *Options) { o.MaxConnections, o.Warn = 1, func(m string) { warned <- m } })
@@ -394,6 +432,9 @@ func TestImportedMemoryIsChecked(t *testing.T) {
 	}
 	var v protocol.Identity
 	v.UID = unknownUID
+	if p := (&Permissions{Peers: []string{""}}); p.permits(v) {
+		t.Error("a peer without a name was permitted")
+	}
 	if p := (&Permissions{UIDs: []uint32{0, 1<<32 - 1}}); p.permits(v) {
 		t.Error("a user who is not known was permitted")
 	}

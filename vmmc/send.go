@@ -82,6 +82,10 @@ func (i *Import) begin(src []byte, off uint64, o SendOptions, polled bool) (*Op,
 	return op, nil
 }
 
+// maxUnacked is how many messages may be on their way to one exporter. The buffers of the kernel hold fewer: an
+// exporter that acknowledges nothing takes no more memory than for these.
+const maxUnacked = 1 << 18
+
 // enqueue sends a message by RDMA, or gives it to the writer of the connection.
 func (i *Import) enqueue(op *Op) error {
 	l := i.link
@@ -92,7 +96,7 @@ func (i *Import) enqueue(op *Op) error {
 	switch {
 	case i.err != nil:
 		err = i.err
-	case len(l.queue) >= MaxOps || op.notify && len(i.notifying) >= MaxOps:
+	case len(l.queue) >= MaxOps || op.notify && len(i.notifying) >= MaxOps || len(l.unacked) >= maxUnacked:
 		err = ErrTooManyOps
 	}
 	if err != nil || !op.direct || op.lessee != l.rdma || !i.rdma() {

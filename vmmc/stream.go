@@ -109,9 +109,13 @@ func (s *stream) stir() {
 	}
 }
 
-// acknowledge tells the peer which of its messages have arrived, unless the next one is here already.
+// ackEvery is how many messages arrive at most before the peer hears of one.
+const ackEvery = 64
+
+// acknowledge tells the peer which of its messages have arrived, unless the next one is here already: then it
+// waits for some more. Only the reader calls it, and changes ack.
 func (s *stream) acknowledge() {
-	if s.in.Buffered() > 0 {
+	if s.in.Buffered() > 0 && s.arrived-s.ack < ackEvery {
 		return
 	}
 	s.mu.Lock()

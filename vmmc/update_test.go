@@ -168,6 +168,19 @@ func TestStoresGoOutByThemselves(t *testing.T) {
 }
 
 // The words that the receiver writes beside those of the sender stay.
+// Words that lie across those of the receiver could not be stored at once.
+func TestAreaThatDividesWordsIsRefused(t *testing.T) {
+	w := transports[1].begin(t)
+	_, _, i := w.pair(t, 2*int(mem.PageSize), ExportOptions{})
+	local, err := w.importer.Alloc(mem.PageSize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, err := i.Map(4, local, MapOptions{}); err == nil {
+		t.Errorf("mapped: %v", m)
+	}
+}
+
 func TestOnlyChangedWordsAreSent(t *testing.T) {
 	a := newArea(t, transports[2], 1, byHand)
 	for k := 0; k < len(a.local); k += 16 {

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"pinwheel/internal/unixsocket"
 	"pinwheel/vmmc"
 	"pinwheel/vmmc/stream"
 )
@@ -117,7 +118,15 @@ func (p *Proxy) open(o *Options) error {
 		s.Address = withPort(cmp.Or(o.From, own), p.node.Addresses()[0])
 		p.dial = func(ctx context.Context) (net.Conn, error) { return stream.Dial(ctx, p.node, target, o.Service, s) }
 		network, address, _ := socketAddress(o.Listen)
-		p.listener, err = net.Listen(network, address)
+		var l net.Listener
+		if network == "unix" {
+			l, err = unixsocket.Listen(network, address)
+		} else {
+			l, err = net.Listen(network, address)
+		}
+		if err == nil {
+			p.listener = l
+		}
 		return err
 	}
 	network, address, _ := socketAddress(target)

@@ -318,11 +318,25 @@ func pathOf(t *testing.T) string {
 	return "vmmc:unix:" + filepath.Join(dir, "m")
 }
 
+func TestProxyStartsAgainAfterItWasKilled(t *testing.T) {
+	testwait.Bound(t)
+	middle := pathOf(t)
+	front := filepath.Join(filepath.Dir(strings.TrimPrefix(middle, "vmmc:unix:")), "f")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: front})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	l.Close()
+	serve(t, Options{Listen: "unix:" + front, Target: middle})
+}
+
 func TestTargetThatIsNotThereEndsTheConnection(t *testing.T) {
 	testwait.Bound(t)
 	middle := pathOf(t)
 	warned := make(chan string, 1)
-	serve(t, Options{Listen: middle, Target: "unix:" + filepath.Join(t.TempDir(), "nobody"), Warn: func(m string) { warned <- m }})
+	nobody := "unix:" + filepath.Join(t.TempDir(), "nobody")
+	serve(t, Options{Listen: middle, Target: nobody, Warn: func(m string) { warned <- m }})
 	c, err := net.Dial("tcp", serve(t, Options{Listen: "tcp:127.0.0.1:0", Target: middle}))
 	if err == nil {
 		defer c.Close()

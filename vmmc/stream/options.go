@@ -23,8 +23,8 @@ type Options struct {
 	// Backlog is how many connections of a Listener wait at most, to be made and for Accept. More are asked
 	// for again by those who dial, as are those beyond the MaxImporters of Peers. 0 stands for 128.
 	Backlog int
-	// Timeout bounds the steps of making a connection, but for the wait for the Listener, and the time for which the memory of a
-	// connection that was closed waits for the peer to hear of that. 0 stands for 10 seconds.
+	// Timeout bounds the steps of making a connection, but for the wait for the Listener, and the time for which
+	// the memory of a connection that was closed waits for the peer to hear of that. 0 stands for 10 seconds.
 	Timeout time.Duration
 	// Warn gets a line for each request that a Listener could not serve: who dials hears nothing of that. nil:
 	// nobody does.

@@ -19,7 +19,7 @@ type Event uint8
 
 const (
 	Nothing Event = iota
-	// Granted: messages may be sent. If the frame is Shared, a descriptor belongs to it.
+	// Granted: messages may be sent. If the frame is Shared, descriptors belong to it.
 	Granted
 	// Denied: the import is over. Reason(f.Code) says why.
 	Denied

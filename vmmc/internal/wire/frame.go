@@ -55,7 +55,7 @@ const (
 type Frame struct {
 	Type    Type
 	Version uint16
-	Shared  bool // a descriptor of the memory comes along, in which it begins at Offset
+	Shared  bool // descriptors of the memory, of a ring and of its bell come along; it begins at Offset
 	Code    uint8
 	Tag     uint16
 	Export  uint32 // the identifier that the exporter chose
