@@ -469,7 +469,9 @@ func TestWaitForTheQueueIsNoLoop(t *testing.T) {
 	w := transports[1].begin(t)
 	_, _, i := w.pair(t, 10, ExportOptions{})
 	givenUp, waits := newOp(i, nil, 0, SendOptions{}), newOp(i, nil, 0, SendOptions{})
+	i.link.mu.Lock()
 	givenUp.fail(ErrTooManyOps)
+	i.link.mu.Unlock()
 	o := &outbound{queue: []*Op{givenUp, waits}}
 	if o.oldest() != (<-chan struct{})(waits.sent.c) {
 		t.Error("it waits for a message that was given up")
