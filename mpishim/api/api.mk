@@ -25,7 +25,7 @@ $(SHIM_LIB)/$(API_SONAME): $(API_SRC) $(API_HDR) mpishim/api/api.map
 .PHONY: $(SHIM_LIB)/$(VMMC_SONAME)
 $(SHIM_LIB)/$(VMMC_SONAME):
 	@mkdir -p $(@D)
-	$(GO) build -buildmode=c-shared -ldflags '-extldflags "-Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,--version-script=$(CURDIR)/mpishim/vmmc/vmmc.map"' -o $@ ./mpishim/vmmc
+	$(GO) build -buildmode=c-shared -ldflags "-extldflags \"-Wl,-soname,$(@F) -Wl,-z,nodelete '-Wl,--version-script=$(CURDIR)/mpishim/vmmc/vmmc.map'\"" -o $@ ./mpishim/vmmc
 	@rm -f $(basename $@).h
 	ln -sf $(@F) $(@:.0=)
 

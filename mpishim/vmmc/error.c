@@ -1,5 +1,5 @@
 /* The text of the last error of each thread. A call from C into Go runs in the thread of its caller. */
-#include "bind.h"
+#include "objects.h"
 
 static __thread char kept[512];
 

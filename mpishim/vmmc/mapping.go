@@ -1,7 +1,7 @@
 package main
 
 /*
-#include "bind.h"
+#include "objects.h"
 */
 import "C"
 

@@ -2,7 +2,7 @@ package main
 
 /*
 #cgo CFLAGS: -O2 -I${SRCDIR}/../include
-#include "bind.h"
+#include "objects.h"
 */
 import "C"
 
@@ -15,7 +15,7 @@ import (
 	"pinwheel/vmmc"
 )
 
-// object is what all objects of C look like: see bind.h.
+// object is what all objects of C look like: see objects.h.
 type object interface {
 	C.pinwheel_vmmc_node | C.pinwheel_vmmc_export | C.pinwheel_vmmc_import | C.pinwheel_vmmc_mapping | C.pinwheel_vmmc_op
 }

@@ -1,6 +1,6 @@
 /* What the Go side of libpinwheel-vmmc.so sees of pinwheel_vmmc.h. */
-#ifndef PINWHEEL_VMMC_BIND_H
-#define PINWHEEL_VMMC_BIND_H
+#ifndef PINWHEEL_VMMC_OBJECTS_H
+#define PINWHEEL_VMMC_OBJECTS_H
 
 #include <errno.h>
 #include <pinwheel_vmmc.h>
