@@ -215,8 +215,9 @@ func (q *registrationQueue) latestStartOfSeveral(by *planning) (all, short plan)
 	}
 	var long plan
 	for _, it := range slices.Backward(q.items) {
-		w := latest(q.workers, it.costNs)
-		w.busyFromNs = min(it.dueNs-by.slackNs, w.busyFromNs) - it.costNs
+		endNs := it.dueNs - by.slackNs
+		w := latest(q.workers, endNs, it.costNs)
+		w.busyFromNs = min(endNs, w.busyFromNs) - it.costNs
 		if !long.any || w.busyFromNs <= long.startNs {
 			long = plan{w.busyFromNs, it.dueNs, it.id, true}
 		}
@@ -230,12 +231,12 @@ func (q *registrationQueue) latestStartOfSeveral(by *planning) (all, short plan)
 	return long, short
 }
 
-// latest returns the worker that can begin with a registration at the latest moment.
-func latest(workers []lane, costNs int64) *lane {
+// latest returns the worker that can begin at the latest moment with a registration that is to end at endNs.
+func latest(workers []lane, endNs, costNs int64) *lane {
 	best, fits := &workers[0], false
 	for i := range workers {
 		w := &workers[i]
-		inTime := w.busyFromNs-costNs >= w.freeNs
+		inTime := min(endNs, w.busyFromNs)-costNs >= w.freeNs
 		if inTime && !fits || inTime == fits && w.busyFromNs > best.busyFromNs {
 			best, fits = w, inTime
 		}

@@ -72,6 +72,19 @@ func TestLargeRegionDoesNotHurrySmallOnes(t *testing.T) {
 	}
 }
 
+// A worker that is busy beyond a deadline is none for it, however free it is afterwards.
+func TestBusyWorkerIsNotPlannedBeforeItIsFree(t *testing.T) {
+	e := newEstimate(verbs.Cost{PerPageNs: 1000})
+	q := newRegistrationQueue()
+	q.put(1, 200, 411*us)
+	q.put(2, 200, 421*us)
+	p := &planning{register: &e, workers: 2, underWay: []underWay{{3, 900 * us}}}
+	const costNs = 200*us + WakeupNs
+	if next := q.next(0, p); next.region != 1 || next.startNs != 421*us-2*costNs {
+		t.Errorf("begins with %d at %d, want 1 at %d: one worker has both", next.region, next.startNs, 421*us-2*costNs)
+	}
+}
+
 // Whatever can be in time with the plan of the beginning is in time.
 func TestPlanIsKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
