@@ -231,14 +231,16 @@ func (q *registrationQueue) latestStartOfSeveral(by *planning) (all, short plan)
 	return long, short
 }
 
-// latest returns the worker that can begin at the latest moment with a registration that is to end at endNs.
+// latest returns the worker that can begin at the latest moment with a registration that is to end at endNs, and of
+// several the one that is free last: the others can do more.
 func latest(workers []lane, endNs, costNs int64) *lane {
-	best, fits := &workers[0], false
+	best, bestNs, fits := &workers[0], int64(math.MinInt64), false
 	for i := range workers {
 		w := &workers[i]
-		inTime := min(endNs, w.busyFromNs)-costNs >= w.freeNs
-		if inTime && !fits || inTime == fits && w.busyFromNs > best.busyFromNs {
-			best, fits = w, inTime
+		startNs := min(endNs, w.busyFromNs) - costNs
+		inTime := startNs >= w.freeNs
+		if inTime && !fits || inTime == fits && (startNs > bestNs || startNs == bestNs && w.freeNs > best.freeNs) {
+			best, bestNs, fits = w, startNs, inTime
 		}
 	}
 	return best

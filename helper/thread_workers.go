@@ -8,7 +8,7 @@ import (
 
 // MostWorkers is the most workers of one helper. Registrations hardly slow each other down (make bench-together), but
 // fewer and fewer programs need more of them at the same time: with perfect predictions, IS gets 0.895 of the possible
-// saving with one worker, 0.942 with two, 0.966 with four and 0.977 with eight. Most traces gain less than 0.01.
+// saving with one worker, 0.942 with two, 0.969 with four and 0.978 with eight. Most traces gain less than 0.01.
 const MostWorkers = 4
 
 // crew is the workers of a helper: threads that carry out long actions while the helper goes on deciding. One has the
