@@ -51,6 +51,16 @@ func serve(t *testing.T, o Options) string {
 
 // echo is a server that answers when its client has said everything.
 func echo(t *testing.T) string {
+	return serverOf(t, func(c net.Conn) {
+		defer c.Close()
+		b, _ := io.ReadAll(c)
+		_, _ = c.Write(b)
+	})
+}
+
+// serverOf returns the address of a server that has each connection answered by itself, until the test ends.
+func serverOf(t *testing.T, answer func(net.Conn)) string {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -62,11 +72,7 @@ func echo(t *testing.T) string {
 			if err != nil {
 				return
 			}
-			go func() {
-				defer c.Close()
-				b, _ := io.ReadAll(c)
-				_, _ = c.Write(b)
-			}()
+			go answer(c)
 		}
 	}()
 	return "tcp:" + l.Addr().String()
@@ -184,24 +190,12 @@ func TestAddressesThatCantBeReachedAreRefused(t *testing.T) {
 
 // cut is a server that says something and is then gone.
 func cut(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = io.WriteString(c, "half of a page")
-			_, _ = c.Read(make([]byte, 1)) // until the client has it
-			_ = c.(*net.TCPConn).SetLinger(0)
-			c.Close()
-		}
-	}()
-	return "tcp:" + l.Addr().String()
+	return serverOf(t, func(c net.Conn) {
+		_, _ = io.WriteString(c, "half of a page")
+		_, _ = c.Read(make([]byte, 1)) // until the client has it
+		_ = c.(*net.TCPConn).SetLinger(0)
+		c.Close()
+	})
 }
 
 func TestFailureOfTheServerIsNoEndOfTheStream(t *testing.T) {
