@@ -106,13 +106,16 @@ func (ds *domains) adopt() {
 	}
 }
 
-// close ends a domain: it releases idle registrations, and no new ones are made.
+// close ends a domain: it releases idle registrations, and no new ones are made. The watcher ends beside that: the kernel
+// lets it wait for all processors, and MPI_Finalize of MPICH lets the other ranks spin meanwhile.
 func (ds *domains) close(i uint32) error {
 	d := ds.at(i)
 	if d == nil {
 		return nil
 	}
-	return errors.Join(d.cache.Close(), d.watch.Close())
+	err := d.cache.Close()
+	go func() { _ = d.watch.Close() }() // what it can't remove ends with the process
+	return err
 }
 
 // Find implements engine.Caches.
