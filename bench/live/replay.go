@@ -99,7 +99,8 @@ func (m *measurement) calibration() (string, error) {
 	device := string(m.device)
 	environ := append(os.Environ(),
 		"LD_LIBRARY_PATH="+filepath.Join(device, "lib"), "SYSFS_PATH="+filepath.Join(device, "sys"))
-	_, err := m.command(environ, "nasreplay", "calibrate", "--provider", "rdma", "--max-size", "32M", "--out", path)
+	_, err := m.command(environ, "nasreplay", "calibrate", "--provider", "rdma", "--max-size", "32M",
+		"--between", "64M", "--rounds", "29", "--out", path) // the jobs compute between two exchanges
 	if err != nil {
 		return "", fmt.Errorf("costs of the device: %w", err)
 	}

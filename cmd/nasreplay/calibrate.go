@@ -18,6 +18,7 @@ type calibrateCmd struct {
 	Out      string `placeholder:"FILE" help:"Write the calibration here, for compare --costs FILE."`
 	MaxSize  size   `default:"128M" help:"Largest registration to measure."`
 	Rounds   int    `default:"99" help:"How often every size is measured."`
+	Between  size   `default:"0" help:"Write so much memory before each operation, as a program that computes does: several times the processor's caches."`
 	Points   bool   `help:"Show every size that was measured, with its residual."`
 }
 
@@ -28,6 +29,7 @@ Fits a cost of fixed + per page * pages to each. It takes about 3 s. Nothing els
 Examples:
   nasreplay calibrate
   nasreplay calibrate --provider uring --out uring.json && nasreplay compare --costs uring.json ft.B.4.pwt
+  nasreplay calibrate --provider rdma --between 64M --rounds 29
   nasreplay calibrate --provider mlock --points --csv`
 }
 
@@ -50,7 +52,7 @@ func (c *calibrateCmd) Run(e *command.Env) error {
 	if err := c.bound(e, p.Limits()); err != nil {
 		return errors.Join(err, p.Close())
 	}
-	cal, err := calibrate.Run(p, calibrate.Options{MaxPages: uint64(c.MaxSize) / mem.PageSize, Rounds: c.Rounds})
+	cal, err := calibrate.Run(p, calibrate.Options{MaxPages: uint64(c.MaxSize) / mem.PageSize, Rounds: c.Rounds, BetweenBytes: uint64(c.Between)})
 	if err = errors.Join(err, p.Close()); err != nil {
 		return err
 	}
@@ -78,6 +80,9 @@ func (c *calibrateCmd) bound(e *command.Env, l verbs.Limits) error {
 		e.Note("--max-size is lowered to %s: %s allows %s to be pinned (see ulimit -l)", mem.FormatBytes(lowered), l.PinnedSource, mem.FormatBytes(uint64(l.MaxPinnedBytes)))
 	}
 	have, err := machine.AvailableBytes()
+	if err == nil && uint64(c.Between) > have/2 {
+		return command.Usagef("--between %s: %s of memory are available", mem.FormatBytes(uint64(c.Between)), mem.FormatBytes(have))
+	}
 	if most := have / 2; err == nil && o.MaxPages > most/mem.PageSize {
 		err = command.Usagef("--max-size %s: all sizes together take twice as much, and %s of memory are available", mem.FormatBytes(o.MaxPages*mem.PageSize), mem.FormatBytes(have))
 	}

@@ -27,6 +27,8 @@ type Calibration struct {
 	Kernel    string `json:"kernel,omitempty"`  // release
 	Date      string `json:"date"`              // YYYY-MM-DD
 	PageBytes uint64 `json:"page_bytes"`
+	// BetweenBytes is Options.BetweenBytes.
+	BetweenBytes uint64 `json:"between_bytes,omitempty"`
 	// Touched memory is mapped in when it is registered.
 	Touched Pair `json:"touched"`
 	// Untouched memory is faulted in by the registration.

@@ -22,8 +22,9 @@
 //
 // # Caveats
 //
-// Between measurements the program does nothing but other measurements; after a
-// long computation the fixed cost is a little higher. The cost of the timer is
+// Between measurements the program does nothing but other measurements, as in the
+// paper. After a computation that has filled the processor's caches, large
+// registrations take up to twice as long: Options.BetweenBytes. The cost of the timer is
 // subtracted. Work that a kernel does later in a worker is not measured: io_uring's
 // deregistration before Linux 6.4. A busy machine shows in the 90th percentiles,
 // and less in the medians.

@@ -47,7 +47,7 @@ func quick(p verbs.Provider, budgetBytes int64, nowNs func() int64) (verbs.Costs
 	beganNs := nowNs()
 	for range measuredRounds {
 		for _, r := range ladder {
-			if err := r.sample(p, nowNs, 0); err != nil {
+			if err := r.sample(p, nowNs, 0, nil); err != nil {
 				return verbs.Costs{}, err
 			}
 		}

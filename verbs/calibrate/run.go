@@ -19,6 +19,11 @@ type Options struct {
 	// Rounds is how often every size is measured; never-touched memory, which
 	// takes much longer, a third as often. Default: 99.
 	Rounds int
+	// BetweenBytes is how much memory is written before each operation, as a program does that computes between two
+	// uses of a buffer. The kernel's data on the pages is then no longer in the processor's caches. Default: 0.
+	BetweenBytes uint64
+
+	between computation
 }
 
 // EnsureDefaults fills in what is unset.
@@ -48,7 +53,8 @@ func Run(p verbs.Provider, o Options) (*Calibration, error) {
 	this := machine.This()
 	c := &Calibration{Format: format, Version: Version, Provider: p.Name(), Source: "measured",
 		Machine: fmt.Sprintf("%s, %d CPUs, %d GiB", this.Processor, this.Processors, this.MemoryBytes>>30),
-		Kernel:  this.Kernel, Date: time.Now().UTC().Format(time.DateOnly), PageBytes: mem.PageSize}
+		Kernel:  this.Kernel, Date: time.Now().UTC().Format(time.DateOnly), PageBytes: mem.PageSize, BetweenBytes: o.BetweenBytes}
+	o.between = make(computation, o.BetweenBytes)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
@@ -109,7 +115,7 @@ func measure(p verbs.Provider, o Options, k memoryKind) (*Pair, error) {
 	order := rand.New(rand.NewPCG(1, 1))
 	for range rounds {
 		for _, i := range order.Perm(len(ladder)) {
-			if err := ladder[i].measure(p, k, timerNs); err != nil {
+			if err := ladder[i].measure(p, k, timerNs, o.between); err != nil {
 				return nil, err
 			}
 		}
@@ -137,7 +143,7 @@ func fitLadder(ladder []*rung) (*Pair, error) {
 
 // measure takes the samples of one round: one of each operation, after other
 // sizes have been through the processor's caches.
-func (r *rung) measure(p verbs.Provider, k memoryKind, timerNs float64) error {
+func (r *rung) measure(p verbs.Provider, k memoryKind, timerNs float64, c computation) error {
 	if k == untouched {
 		r.memory.unmap()
 		var err error
@@ -145,11 +151,12 @@ func (r *rung) measure(p verbs.Provider, k memoryKind, timerNs float64) error {
 			return err
 		}
 	}
-	return r.sample(p, nowNs, timerNs)
+	return r.sample(p, nowNs, timerNs, c)
 }
 
 // sample registers and deregisters the memory once. timerNs is the cost of a reading of the clock.
-func (r *rung) sample(p verbs.Provider, nowNs func() int64, timerNs float64) error {
+func (r *rung) sample(p verbs.Provider, nowNs func() int64, timerNs float64, c computation) error {
+	c.run()
 	startNs := nowNs()
 	region, err := p.Register(r.memory.rng, verbs.AccessLocalWrite|verbs.AccessRemoteWrite|verbs.AccessRemoteRead)
 	endNs := nowNs()
@@ -157,6 +164,7 @@ func (r *rung) sample(p verbs.Provider, nowNs func() int64, timerNs float64) err
 		return fmt.Errorf("calibration: %w", err)
 	}
 	r.registerNs = append(r.registerNs, max(float64(endNs-startNs)-timerNs, 1))
+	c.run()
 	startNs = nowNs()
 	err = p.Deregister(region)
 	endNs = nowNs()
@@ -165,6 +173,16 @@ func (r *rung) sample(p verbs.Provider, nowNs func() int64, timerNs float64) err
 	}
 	r.deregisterNs = append(r.deregisterNs, max(float64(endNs-startNs)-timerNs, 1))
 	return nil
+}
+
+// computation is the memory that a program works on between two uses of its buffers.
+type computation []byte
+
+// run writes to every line of a processor's cache.
+func (c computation) run() {
+	for i := 0; i < len(c); i += 64 {
+		c[i]++
+	}
 }
 
 var clockBase = time.Now()
