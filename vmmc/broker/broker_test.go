@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"pinwheel/internal/testwait"
 )
@@ -37,6 +38,24 @@ func serve(t *testing.T, o Options) string {
 		}
 	})
 	return path
+}
+
+// pair returns the two ends of a socket that keeps message boundaries.
+func pair(t *testing.T) (a, b *conn) {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, end := range []**conn{&a, &b} {
+		c, err := stream(fds[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		*end = newConn(c.(*net.UnixConn))
+	}
+	return a, b
 }
 
 func within(t *testing.T) context.Context {

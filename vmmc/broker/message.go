@@ -111,8 +111,10 @@ func (c *conn) receive() (m message, fd int, err error) {
 	switch {
 	case n == 0:
 		err = io.EOF
-	case flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0:
+	case flags&unix.MSG_TRUNC != 0:
 		err = fmt.Errorf("%w: too long", errMessage)
+	case flags&unix.MSG_CTRUNC != 0:
+		err = fmt.Errorf("%w: its descriptor was lost: this process may have as many as it is allowed", errMessage)
 	default:
 		m, err = decode(c.buf[:n])
 	}
