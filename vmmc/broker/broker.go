@@ -55,7 +55,8 @@ type key struct {
 	name string
 }
 
-// Serve serves clients at a socket of type unixpacket, until ctx ends, which is no error. It closes the listener.
+// Serve serves clients at a socket of type unixpacket, until ctx ends, which is no error. It closes the listener, and
+// that of Options.Remote, whatever it returns.
 func Serve(ctx context.Context, l *net.UnixListener, o Options) error {
 	o.MaxClients = cmp.Or(o.MaxClients, 4096)
 	o.MaxClientsOfUser = cmp.Or(o.MaxClientsOfUser, 1024)
@@ -69,13 +70,14 @@ func Serve(ctx context.Context, l *net.UnixListener, o Options) error {
 	}
 	defer b.tasks.Wait()
 	defer cancel()
+	defer l.Close()
 	stop := context.AfterFunc(ctx, func() { l.Close() })
 	defer stop()
 	if r := o.Remote; r != nil && r.Listener != nil {
+		defer r.Listener.Close()
 		if _, err := r.config(""); err != nil {
 			return err
 		}
-		defer r.Listener.Close()
 		b.tasks.Go(func() { b.serveRemote(r.Listener) })
 	}
 	return b.accept(l, func(c net.Conn) { b.client(newConn(c.(*net.UnixConn))) })

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"io"
 	"net"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/vmmc/internal/identity"
 )
 
@@ -85,6 +87,26 @@ func TestBrokerNeedsAnIdentityForOtherNodes(t *testing.T) {
 	} {
 		if _, err := r.config(""); !errors.Is(err, identity.Err) {
 			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func TestServeClosesItsListenersWhateverItReturns(t *testing.T) {
+	testwait.Bound(t)
+	l, err := Listen(filepath.Join(t.TempDir(), "b"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Serve(within(t), l, Options{Remote: &Remote{Listener: other}}); err == nil {
+		t.Error("it served without an identity")
+	}
+	for _, l := range []net.Listener{l, other} {
+		if c, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("%v: %v, %v", l.Addr(), c, err)
 		}
 	}
 }
