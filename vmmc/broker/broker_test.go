@@ -162,9 +162,9 @@ func TestNameIsFreeAfterTheEndOfItsProcess(t *testing.T) {
 
 func TestOnlyUsersThatTheExporterNamesConnect(t *testing.T) {
 	testwait.Bound(t)
-	b := &broker{ctx: within(t), exporters: map[key]*exporter{}, changed: make(chan struct{})}
+	b := newBroker(within(t), Options{})
 	k := key{me() + 1, "x"}
-	b.exporters[k] = newExporter(nil, k, 1, &message{Users: []uint32{me() + 2}})
+	b.exporters[k] = newExporter(nil, k, new(user), 1, &message{Users: []uint32{me() + 2}})
 	err := b.connect(b.ctx, nil, Origin{UID: me()}, k)
 	if err == nil || !strings.Contains(err.Error(), "is not for user") {
 		t.Errorf("another user: %v", err)

@@ -42,7 +42,7 @@ func open(ctx context.Context, path string, request *message) (*conn, error) {
 	case who.Uid != 0 && int(who.Uid) != os.Geteuid():
 		err = fmt.Errorf("%w: user %d made the socket %s: it must be you or root", ErrRefused, who.Uid, path)
 	default:
-		err = c.send(request)
+		err = c.send(ctx, request)
 	}
 	if err != nil {
 		c.Close()
@@ -196,10 +196,11 @@ func (r *Registration) Accept() (*Conn, error) {
 		if m.Kind != describe {
 			continue
 		}
+		ctx := context.Background() // each message has its own bound
 		s := r.of.Stats()
-		err = s.tell(r.conn, m.Question)
+		err = s.tell(ctx, r.conn, m.Question)
 		if err == nil {
-			err = r.conn.send(&message{Kind: done, Question: m.Question, Stats: s.rest()})
+			err = r.conn.send(ctx, &message{Kind: done, Question: m.Question, Stats: s.rest()})
 		}
 		if err != nil {
 			return nil, err

@@ -96,7 +96,7 @@ func (b *broker) connectRemote(ctx context.Context, c *conn, uid uint32, m *mess
 	case answer.Kind != connected:
 		return fmt.Errorf("the broker of %s: %s", m.Host, answer.Reason)
 	}
-	return c.send(&message{Kind: connected, Host: m.Host, Ticket: answer.Ticket, Secret: answer.Secret})
+	return c.send(ctx, &message{Kind: connected, Host: m.Host, Ticket: answer.Ticket, Secret: answer.Secret})
 }
 
 // serveRemote serves other nodes until the listener is closed.
@@ -153,7 +153,7 @@ func (b *broker) remote(c net.Conn) {
 	}
 	answer, err := b.admit(t, &m)
 	if err != nil {
-		answer = &message{Kind: refused, Reason: err.Error()}
+		answer = refusal(err)
 	}
 	_ = c.SetDeadline(time.Now().Add(patience))
 	_ = json.NewEncoder(t).Encode(answer)
@@ -218,7 +218,7 @@ func (b *broker) redeem(c *net.TCPConn, id string) {
 	}
 	_ = raw.Control(func(fd uintptr) {
 		// If it fails, the importer finds the connection closed, and asks again.
-		_ = k.to.send(&message{Kind: connect, From: &k.from, Secret: k.secret}, int(fd))
+		_ = k.to.send(b.ctx, &message{Kind: connect, From: &k.from, Secret: k.secret}, int(fd))
 	})
 }
 
