@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pinwheel/internal/unixsocket"
+	"pinwheel/vmmc/internal/identity"
 )
 
 // Options configure a broker.
@@ -43,8 +44,9 @@ type broker struct {
 	users     map[uint32]*user // those that have clients
 	exporters map[key]*exporter
 	awaited   map[key]*awaited // those that are not there
-	remotes   int
-	tickets   map[string]ticket
+
+	strangers identity.Strangers // of other nodes
+	guests    guests
 }
 
 // user is what the clients of one user share.
@@ -82,10 +84,11 @@ func Serve(ctx context.Context, l *net.UnixListener, o Options) error {
 	defer stop()
 	if r := o.Remote; r != nil && r.Listener != nil {
 		defer r.Listener.Close()
-		if _, err := r.config(""); err != nil {
+		config, err := r.config("")
+		if err != nil {
 			return err
 		}
-		b.tasks.Go(func() { b.serveRemote(r.Listener) })
+		b.tasks.Go(func() { _ = b.accept(r.Listener, func(c net.Conn) { b.remote(c, config) }) })
 	}
 	return b.accept(l, func(c net.Conn) { b.client(newConn(c.(*net.UnixConn))) })
 }
@@ -93,7 +96,7 @@ func Serve(ctx context.Context, l *net.UnixListener, o Options) error {
 func newBroker(ctx context.Context, o Options) *broker {
 	return &broker{
 		opt: o, ctx: ctx, users: map[uint32]*user{}, exporters: map[key]*exporter{}, awaited: map[key]*awaited{},
-		tickets: map[string]ticket{},
+		guests: guests{of: map[Origin]int{}, tickets: map[string]ticket{}},
 	}
 }
 

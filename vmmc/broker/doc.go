@@ -28,6 +28,7 @@
 // Clients believe a broker only if their own user or root made its socket. Brokers believe each other which user a
 // process belongs to: an exporter says from which nodes it takes importers, and a name tells node and user.
 //
-// One user can't use up what the broker has for all: clients, descriptions that a list holds, and descriptors that
-// nobody has read are counted for each. A client has its place until it has read what it was sent.
+// One user, of this node or of another, can't use up what the broker has for all: clients, dials of other nodes that
+// wait, descriptions that a list holds, and descriptors that nobody has read are counted for each. A client has its
+// place until it has read what it was sent.
 package broker
