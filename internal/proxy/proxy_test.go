@@ -179,7 +179,10 @@ func TestAddressesThatCantBeReachedAreRefused(t *testing.T) {
 		"any address of IPv6":    {Target: "vmmc:tcp:server:1", From: "tcp:[::]:1"},
 		"no host":                {Target: "vmmc:tcp:server:1", From: "tcp::1"},
 		"bound, and not reached": {Target: "vmmc:unix:/run/s", Bind: "unix:/run/t"},
-		"no address to bind to":  {Target: "vmmc:tcp:server:1", From: "tcp:client:1", Bind: "client:1"},
+		"bound to another network": {
+			Target: "vmmc:tcp:server:1", From: "tcp:client:1", Bind: "unix:/run/s",
+		},
+		"no address to bind to": {Target: "vmmc:tcp:server:1", From: "tcp:client:1", Bind: "client:1"},
 	} {
 		o.Listen = "tcp:127.0.0.1:0"
 		if err := o.Check(); err == nil {
