@@ -134,7 +134,7 @@ func TestManyCallsAtATime(t *testing.T) {
 		var clients sync.WaitGroup
 		for k := range 3 {
 			c := w.dial(t, Options{})
-			closed := atomic.NewBool(false)
+			closed, made := atomic.NewBool(false), atomic.NewInt32(0)
 			var callers sync.WaitGroup
 			for g := range 6 {
 				callers.Go(func() {
@@ -144,12 +144,13 @@ func TestManyCallsAtATime(t *testing.T) {
 							t.Error(msg)
 							return
 						}
+						made.Inc()
 					}
 				})
 			}
 			clients.Go(func() {
 				if k == 2 { // this one ends in the middle
-					time.Sleep(5 * time.Millisecond)
+					testwait.Until(t, "some calls were made", func() bool { return made.Load() >= 100 || t.Failed() })
 					closed.Store(true)
 					c.Close()
 				}
