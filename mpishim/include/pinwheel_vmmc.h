@@ -27,6 +27,7 @@
  *   -EEXIST        the name of the export is in use
  *   -EBUSY         the memory is exported or mapped
  *   -ENOENT        the export is gone, or on its way
+ *   -EOVERFLOW     more bytes than memory can have
  *   -ESTALE        the exporter has ended the export
  *   -ENOTCONN      this side has ended the import or the mapping
  *   -ECONNRESET    the peer has gone: its connection has ended, or it was silent for the heartbeat
@@ -107,7 +108,7 @@ int pinwheel_vmmc_free(pinwheel_vmmc_node *node, void *memory);
 typedef struct pinwheel_vmmc_permissions {
 	size_t size;              /* sizeof(pinwheel_vmmc_permissions) */
 	const char *const *peers; /* names of nodes, then NULL; or NULL */
-	const uint32_t *uids;     /* users of this machine */
+	const uint32_t *uids;     /* users of this machine, 65536 at most */
 	size_t n_uids;
 	unsigned max_importers; /* at a time; 0: 256 */
 	unsigned queue;         /* notifications of each importer that may wait; 0: 64 */

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unsafe"
 
+	"pinwheel/mem"
 	"pinwheel/vmmc"
 )
 
@@ -25,6 +26,7 @@ var codes = []struct {
 	{vmmc.ErrIdentity, syscall.EACCES},
 	{vmmc.ErrNotPermitted, syscall.EPERM},
 	{vmmc.ErrTooManyImporters, syscall.EUSERS},
+	{mem.ErrOverflow, syscall.EOVERFLOW},
 	{vmmc.ErrExported, syscall.EEXIST},
 	{vmmc.ErrInUse, syscall.EBUSY},
 	{vmmc.ErrNotExported, syscall.ENOENT},

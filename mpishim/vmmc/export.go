@@ -16,19 +16,26 @@ func pinwheel_vmmc_export_memory(
 	node *C.pinwheel_vmmc_node, id C.uint32_t, memory unsafe.Pointer, bytes C.size_t, who *C.vmmc_permissions,
 	export **C.pinwheel_vmmc_export,
 ) C.int {
-	if node == nil || memory == nil || bytes == 0 || export == nil ||
-		who != nil && (who.size < C.sizeof_pinwheel_vmmc_permissions || who.uids == nil && who.n_uids > 0) {
+	if node == nil || memory == nil || bytes == 0 || export == nil {
 		return invalid()
+	}
+	b, err := memoryOf(memory, bytes)
+	if err != nil {
+		return status(err)
 	}
 	var p vmmc.Permissions
 	var o vmmc.ExportOptions
 	if who != nil {
+		who, ok := known(who, uintptr(who.size), C.vmmc_permissions_0)
+		if !ok || who.uids == nil && who.n_uids > 0 || who.n_uids > maxListed {
+			return invalid()
+		}
 		p.Peers = texts((**C.vmmc_text)(unsafe.Pointer(who.peers)))
 		p.UIDs = unsafe.Slice((*uint32)(unsafe.Pointer(who.uids)), int(who.n_uids)) // Export clones it
 		p.MaxImporters = int(who.max_importers)
 		o.Queue, o.Coalesce = int(who.queue), who.coalesce != 0
 	}
-	e, err := of[*vmmc.Node](node).Export(uint32(id), memoryOf(memory, bytes), p, o)
+	e, err := of[*vmmc.Node](node).Export(uint32(id), b, p, o)
 	if err == nil {
 		*export = newObject[C.pinwheel_vmmc_export](e)
 	}
@@ -58,8 +65,8 @@ func notification(to *C.pinwheel_vmmc_notification, n *vmmc.Notification) {
 	*to = C.pinwheel_vmmc_notification{
 		offset: C.uint64_t(n.Offset), bytes: C.uint64_t(n.Bytes), count: C.uint32_t(n.Count), tag: C.uint16_t(n.Tag),
 	}
-	room := memoryOf(unsafe.Pointer(&to.peer[0]), C.size_t(len(to.peer)-1))
-	copy(room, n.Peer)
+	room := (*[len(to.peer) - 1]byte)(unsafe.Pointer(&to.peer))
+	copy(room[:], n.Peer)
 }
 
 //export pinwheel_vmmc_wait
