@@ -46,7 +46,7 @@ func pinwheel_vmmc_import_query(i *C.pinwheel_vmmc_import, info *C.pinwheel_vmmc
 		return invalid()
 	}
 	in := of[*vmmc.Import](i)
-	info.bytes, info.shared, info.ended = C.uint64_t(in.Bytes()), 0, status(in.Err())
+	info.bytes, info.shared, info.ended = C.uint64_t(in.Bytes()), 0, code(in.Err())
 	if in.Shared() {
 		info.shared = 1
 	}

@@ -63,7 +63,7 @@ int main(int argc, char **argv)
 {
 	const char *listen[] = {argc > 1 ? argv[1] : NULL, NULL}, *peers[] = {"other", "sender", NULL};
 	int answer = 42, k, fd;
-	char text[64], one[4];
+	char text[64], after[64], one[4];
 	void *memory, *local, *proxy, *closing;
 	uint64_t *words;
 	const size_t huge[] = {SIZE_MAX, (size_t)PTRDIFF_MAX + 1};
@@ -202,16 +202,26 @@ int main(int argc, char **argv)
 	MUST(pinwheel_vmmc_free(sender, local));
 
 	/* The end. */
-	MUST(pinwheel_vmmc_unexport(e, timeout));
+	k = pinwheel_vmmc_unexport(e, 0);
+	if (k == -ETIMEDOUT) { /* it goes on by itself */
+		IS(-ESTALE, pinwheel_vmmc_wait(e, timeout, &n));
+		k = pinwheel_vmmc_unexport(e, timeout);
+	}
+	IS(0, k);
 	IS(-ENOENT, pinwheel_vmmc_unexport(e, timeout));
 	IS(-ESTALE, pinwheel_vmmc_send(i, "late", 4, 0, 0, 0, timeout));
 	IS(-ESTALE, pinwheel_vmmc_wait(e, timeout, &n));
+	IS(-ERANGE, pinwheel_vmmc_send(i, "late", 4, bytes, 0, 0, timeout));
+	pinwheel_vmmc_error(text, sizeof text);
 	MUST(pinwheel_vmmc_import_query(i, &info));
 	IS(-ESTALE, info.ended);
+	pinwheel_vmmc_error(after, sizeof after);
+	IS(0, strcmp(text, after)); /* no call has failed since */
 	MUST(pinwheel_vmmc_unimport(i));
 	MUST(pinwheel_vmmc_export_free(e));
 	MUST(pinwheel_vmmc_free(receiver, memory));
 	MUST(pinwheel_vmmc_alloc(receiver, 4096, &closing));
+	pinwheel_vmmc_address(receiver, 0, text, sizeof text);
 	MUST(pinwheel_vmmc_export_memory(receiver, 9, closing, 4096, &p, &e));
 	MUST(pinwheel_vmmc_import_memory(sender, 9, text, timeout, &i));
 	MUST(pinwheel_vmmc_close(receiver));
