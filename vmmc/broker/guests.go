@@ -24,8 +24,9 @@ const (
 	ticketLife = 10 * time.Second
 )
 
-// A guest is a user of another node. It has a place for each of its dials that waits for an exporter, and for each
-// ticket that it has not used. So no user takes the places of all others.
+// A guest is a user of another node. It has a place for each of its dials that waits for an exporter, for each ticket
+// that it has not used, and for each connection that the exporter has not taken yet. So no user takes the places of all
+// others.
 const (
 	maxOfGuest = 256
 	maxGuests  = 4096
@@ -84,7 +85,7 @@ func (g *guests) ticket(to *exporter, o Origin) (id, secret string) {
 	return id, secret
 }
 
-// redeem takes a ticket, once.
+// redeem takes a ticket, once. If it is good, whoever has it gives its place back.
 func (g *guests) redeem(id string) (t ticket, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -92,6 +93,9 @@ func (g *guests) redeem(id string) (t ticket, ok bool) {
 		return t, false
 	}
 	delete(g.tickets, id)
-	g.drop(t.from)
-	return t, time.Now().Before(t.expires)
+	if !time.Now().Before(t.expires) {
+		g.drop(t.from)
+		return t, false
+	}
+	return t, true
 }

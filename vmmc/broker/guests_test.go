@@ -24,8 +24,11 @@ func TestOneGuestTakesNotAllPlaces(t *testing.T) {
 			t.Error(err)
 		}
 		id, _ := g.ticket(nil, modest)
-		if k, ok := g.redeem(id); !ok || k.from != modest || g.of[modest] != 0 {
+		if k, ok := g.redeem(id); !ok || k.from != modest || g.of[modest] != 1 {
 			t.Errorf("%+v, %v, %d places", k, ok, g.of[modest])
+		}
+		if g.leave(modest); g.of[modest] != 0 || len(g.of) != 1 {
+			t.Errorf("%d places after the connection was taken", g.of[modest])
 		}
 		if _, ok := g.redeem(id); ok {
 			t.Error("a ticket was used twice")

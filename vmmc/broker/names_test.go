@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"errors"
+	"net"
 	"sync"
 	"testing"
 	"time"
@@ -180,4 +181,42 @@ func TestClientThatTakesNothingKeepsItsPlace(t *testing.T) {
 		}
 	}
 	testwait.Until(t, "there is room again", func() bool { _, err := List(within(t), path); return err == nil })
+}
+
+// Connections of other nodes that an exporter does not take wait for a bounded time, also behind each other.
+func TestExporterThatReadsNothingHoldsConnectionsOfOtherNodesForMoments(t *testing.T) {
+	testwait.Bound(t)
+	b := newBroker(within(t), Options{})
+	c, _ := pair(t)
+	if err := c.SetWriteBuffer(maxUnread); err != nil {
+		t.Fatal(err)
+	}
+	e := newExporter(c, key{me(), "x"}, new(user), 1, &message{})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	from := Origin{me(), "n"}
+	began := time.Now()
+	var all sync.WaitGroup
+	for range 30 {
+		if err := b.guests.enter(from); err != nil {
+			t.Fatal(err)
+		}
+		id, _ := b.guests.ticket(e, from)
+		tcp, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tcp.Close()
+		all.Go(func() { b.redeem(tcp.(*net.TCPConn), id) })
+	}
+	all.Wait()
+	if took := time.Since(began); took > 5*patience { // one behind the other: 20 times
+		t.Errorf("it took %v", took)
+	}
+	if b.guests.all != 0 {
+		t.Errorf("%d places are left", b.guests.all)
+	}
 }

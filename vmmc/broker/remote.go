@@ -171,13 +171,16 @@ func (b *broker) redeem(c *net.TCPConn, id string) {
 	if !ok {
 		return
 	}
+	defer b.guests.leave(k.from)
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return
 	}
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
 	_ = raw.Control(func(fd uintptr) {
 		// If it fails, the importer finds the connection closed, and asks again.
-		_ = k.to.send(b.ctx, &message{Kind: connect, From: &k.from, Secret: k.secret}, int(fd))
+		_ = k.to.send(ctx, &message{Kind: connect, From: &k.from, Secret: k.secret}, int(fd))
 	})
 }
 
