@@ -106,8 +106,9 @@ func TestAnswersThatNobodyAskedForBlockNoList(t *testing.T) {
 }
 
 func FuzzAnswers(f *testing.F) {
-	f.Add([]byte(`{"kind":"export","question":1,"export":{"export":1}}` + "\n" + `{"kind":"done","question":1,"stats":{}}`))
-	f.Add([]byte(`{"kind":"done","stats":{}}` + "\n" + `{"kind":"done","question":1,"stats":{}}` + "\n" + `{"kind":"x","question":1}`))
+	const tells, ends = `{"kind":"export","question":1,"export":{"export":1}}`, `{"kind":"done","question":1,"stats":{}}`
+	f.Add([]byte(tells + "\n" + ends))
+	f.Add([]byte(`{"kind":"done","stats":{}}` + "\n" + ends + "\n" + `{"kind":"x","question":1}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		u := new(user)
 		e := newExporter(nil, key{}, u, 1, &message{})

@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxUnread asks for the least bound of what an exporter may leave unread (SO_SNDBUF, socket(7)): the kernel makes about
-// six messages of it. A descriptor that nobody has read counts as one of the user who sent it. If there are more than
-// a process of that user may have open (RLIMIT_NOFILE), then it can send no other (ETOOMANYREFS, unix(7)). So each
-// client keeps its place here until it has read what it got, and MaxClients times six must stay below that limit.
+// maxUnread asks for the least bound of what an exporter may leave unread (SO_SNDBUF, socket(7)): the kernel makes
+// about six messages of it. A descriptor that nobody has read counts as one of the user who sent it. If there are more
+// than a process of that user may have open (RLIMIT_NOFILE), then it can send no other (ETOOMANYREFS, unix(7)). So
+// each client keeps its place here until it has read what it got, and MaxClients times six must stay below that limit.
 const maxUnread = 1 // byte
 
 // register serves an exporter as long as it lives. It returns an error only if there is no answer so far.
