@@ -29,7 +29,7 @@
 // process belongs to: an exporter says from which nodes it takes importers, and a name tells node and user.
 //
 // Whoever may connect to a broker that has an identity for other nodes may have it connect to any HOST:PORT, and hears
-// why that fails, as if the broker's machine and user did it. Only who has proved to be a node learns more of it.
+// why that fails. The connection is that of the broker's machine and user.
 //
 // One user, of this node or of another, can't use up what the broker has for all: clients, dials of other nodes that
 // wait, descriptions that a list holds, and descriptors that nobody has read are counted for each. A client has its
