@@ -81,6 +81,48 @@ func TestEndOfTheBrokerEndsNoTransfer(t *testing.T) {
 	}
 }
 
+// A connection that can't be taken, for want of a descriptor say, costs this node neither its name nor a warning that
+// the broker is gone.
+func TestLostConnectionCostsNoName(t *testing.T) {
+	testwait.Bound(t)
+	path := filepath.Join(t.TempDir(), "b")
+	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Net: "unixpacket", Name: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	requests := make(chan string, 10)
+	go func() { // a broker
+		b := make([]byte, 1000)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer c.Close()
+			n, _ := c.Read(b)
+			requests <- string(b[:n])
+			for _, m := range []string{
+				`{"kind":"connected"}`, `{"kind":"connect","from":{}}`, `{"kind":"describe","question":7}`,
+			} {
+				_, _ = c.Write([]byte(m))
+			}
+			n, _ = c.Read(b)
+			requests <- string(b[:n])
+		}
+	}()
+	warned := make(chan string, 10)
+	openNode(t, Options{Broker: path, Listen: []string{"node:x"}, Warn: func(m string) { warned <- m }})
+	for _, want := range []string{`"register"`, `"question":7`} {
+		if got := testwait.Receive(t, "a message", requests); !strings.Contains(got, want) {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	if m := testwait.Receive(t, "a warning", warned); !strings.Contains(m, "was lost") || len(warned) > 0 {
+		t.Errorf("warned: %s; %d more", m, len(warned))
+	}
+}
+
 // Early imports wait at the broker for an exporter that is not there (§5.3).
 func TestImportWaitsForAnExporterThatHasNoNameYet(t *testing.T) {
 	testwait.Bound(t)

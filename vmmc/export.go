@@ -133,6 +133,11 @@ func (e *Export) Unexport(ctx context.Context) error {
 		return err
 	}
 	select {
+	case <-gone: // whatever ctx says
+		return e.err
+	default:
+	}
+	select {
 	case <-gone:
 		return e.err
 	case <-ctx.Done():

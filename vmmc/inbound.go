@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"os"
 	"slices"
@@ -59,7 +58,7 @@ func (n *Node) accept(l net.Listener, e endpoint) {
 }
 
 // maxHandshakes is how many of those who connect may be busy proving who they are. With one more, one of them
-// has to go: see victim.
+// has to go.
 const maxHandshakes = 64
 
 // handshakeTimeout bounds how long that may take.
@@ -72,51 +71,15 @@ func (n *Node) begin(c net.Conn, e endpoint) error {
 	if err := n.spawn(func() { n.serve(c, e) }); err != nil {
 		return err
 	}
-	if n.handshakes = append(n.handshakes, c); len(n.handshakes) > maxHandshakes {
-		k := victim(n.handshakes)
-		n.handshakes[k].Close()
-		n.handshakes = slices.Delete(n.handshakes, k, k+1)
-	}
+	n.handshakes.Enter(c, maxHandshakes)
 	return nil
-}
-
-// victim chooses one of the handshakes: by chance, of the network that has most of them. Strangers who prove
-// nothing so drive out each other, and not whoever needs a moment longer.
-func victim(handshakes []net.Conn) int {
-	of := map[string][]int{}
-	most := 0
-	for k, c := range handshakes {
-		s := networkOf(c.RemoteAddr())
-		of[s] = append(of[s], k)
-		most = max(most, len(of[s]))
-	}
-	var candidates []int
-	for _, of := range of {
-		if len(of) == most {
-			candidates = append(candidates, of...)
-		}
-	}
-	return candidates[rand.N(len(candidates))]
-}
-
-// networkOf says where a peer is: its address, or the first 64 bits of it with IPv6, as one machine can have
-// all the others.
-func networkOf(a net.Addr) string {
-	t, ok := a.(*net.TCPAddr)
-	if !ok {
-		return ""
-	}
-	if t.IP.To4() == nil {
-		return string(t.IP.Mask(net.CIDRMask(64, 128)))
-	}
-	return string(t.IP.To4())
 }
 
 // proved tells whether there is room for a connection after its handshake, which has failed or not.
 func (n *Node) proved(c net.Conn, failed bool) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.handshakes = slices.DeleteFunc(n.handshakes, func(o net.Conn) bool { return o == c })
+	n.handshakes.Leave(c)
 	if failed || n.accepted >= n.opt.MaxConnections {
 		return false
 	}

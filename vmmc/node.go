@@ -13,6 +13,7 @@ import (
 	"pinwheel/internal/fault"
 	"pinwheel/internal/unixsocket"
 	"pinwheel/vmmc/broker"
+	"pinwheel/vmmc/internal/identity"
 	"pinwheel/vmmc/internal/lease"
 	"pinwheel/vmmc/internal/protocol"
 	"pinwheel/vmmc/internal/wire"
@@ -34,8 +35,8 @@ type Node struct {
 	lessor     *lease.Lessor
 	inbound    map[protocol.Link]*inbound
 	lastLink   protocol.Link
-	accepted   int        // connections whose peers have proved who they are
-	handshakes []net.Conn // of the others
+	accepted   int                // connections whose peers have proved who they are
+	handshakes identity.Strangers // the others
 	exports    map[uint32]*Export
 	outbound   map[string]*dialing // by address
 	blocks     []*block

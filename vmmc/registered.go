@@ -53,8 +53,9 @@ func (l *registered) again() error {
 	return nil
 }
 
-// Accept returns the next connection of an importer. Its error says once that the broker is gone. The next call
-// waits until it is back: connections that it has made go on meanwhile.
+// Accept returns the next connection of an importer. It fails with broker.ErrLost if there is none to be had from
+// the broker. Any other error says once that the broker is gone. The next call waits until it is back: connections
+// that it has made go on meanwhile.
 func (l *registered) Accept() (net.Conn, error) {
 	l.mu.Lock()
 	r := l.here
@@ -72,8 +73,11 @@ func (l *registered) Accept() (net.Conn, error) {
 		}
 	}
 	c, err := r.Accept()
-	if err == nil {
+	switch {
+	case err == nil:
 		return c, nil
+	case errors.Is(err, broker.ErrLost):
+		return nil, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

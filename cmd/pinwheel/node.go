@@ -38,6 +38,7 @@ name of a living one.
 Brokers of different nodes know each other by certificates, or by a token. node:NAME@HOST:PORT is a name at the broker
 that listens there. Keys stay with the brokers: programs get one for each connection, which goes from program to program
 through that port. A program must let in other nodes, and brokers believe each other which user a program belongs to.
+Whoever may use a broker that knows other nodes may have it connect to any HOST:PORT.
 
 systemd may open the socket: see the units in cmd/pinwheel/systemd, for all users of a machine and for one. They serve
 one node.

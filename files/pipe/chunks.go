@@ -75,9 +75,9 @@ func (p *Pipe) endAt(s *slot, n int64, err error) {
 // the transfer ends behind these bytes, with err or else io.ErrUnexpectedEOF.
 //
 // A Register that fails with verbs.ErrPinnedMemory or verbs.ErrRegions sends the bytes of the chunk through the ring.
-// If it is of the ring, it is tried again after the next Release. A Post that fails with verbs.ErrBusy is tried again
-// after the next completion. If nothing is under way that could end, and with other errors, the transfer ends: before
-// the chunk if it can't be registered, at once if it can't be posted. A Release must not fail.
+// If it is of the ring, it is tried again after the next Release, if there is something to release. Whatever fails with
+// verbs.ErrBusy is tried again: a Post after the next completion, and all else after Again. With other errors the
+// transfer ends: before the chunk if it can't be registered, at once if it can't be posted. A Release must not fail.
 func (p *Pipe) Done(step Step, n int64, err error) {
 	s := p.slot(step.Chunk)
 	switch {
@@ -89,7 +89,7 @@ func (p *Pipe) Done(step Step, n int64, err error) {
 		p.posted(s, err)
 	case step.Kind == Release && s.state == releasing:
 		p.free(s)
-		p.starved = false
+		p.starved, p.passing = false, false
 	default:
 		panic(fmt.Sprintf("pipe: %+v is done, which was not begun", step))
 	}
@@ -133,6 +133,9 @@ func (p *Pipe) registered(s *slot, err error) {
 	case noRoom && p.live > c.Len:
 		s.state = toRegister
 		p.starved = true
+	case errors.Is(err, verbs.ErrBusy):
+		s.state = toRegister
+		p.starved, p.passing = true, true
 	default:
 		p.endAt(s, 0, err)
 	}
@@ -145,13 +148,27 @@ func (p *Pipe) posted(s *slot, err error) {
 		p.prepared--
 		p.waiting++
 		p.posts = append(p.posts, post{at: s.chunk.At, end: s.chunk.At + s.chunk.Len})
-	case errors.Is(err, verbs.ErrBusy) && p.waiting > 0 && !p.ended:
+	case errors.Is(err, verbs.ErrBusy) && !p.ended:
 		s.state = ready
 		p.ready = slices.Insert(p.ready, 0, s)
 		p.held = true
 	default:
 		s.state = toRelease
 		p.Stop(err)
+	}
+}
+
+// Busy reports whether a step has failed for want of something that others have: nothing of this transfer tells when
+// it is there. So Again must be called after a while.
+func (p *Pipe) Busy() bool { return !p.ended && (p.held && p.waiting == 0 || p.passing) }
+
+// Again lets the steps for which the transfer is Busy be tried again.
+func (p *Pipe) Again() {
+	if p.waiting == 0 {
+		p.held = false
+	}
+	if p.passing {
+		p.starved, p.passing = false, false
 	}
 }
 

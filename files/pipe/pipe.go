@@ -78,10 +78,11 @@ type Pipe struct {
 
 	ready    []*slot // in the order of their bytes
 	prepared int     // chunks that are not posted yet
-	held     bool    // the device takes no more until a completion
-	starved  bool    // a slot of the ring can't be registered until a release
-	posts    []post  // those without a completion, and those after the first of them
-	waiting  int     // those without a completion
+	held     bool    // the device takes no more until a completion, or until Again
+	starved  bool    // nothing can be registered until a release, or if it is passing until Again
+	passing  bool
+	posts    []post // those without a completion, and those after the first of them
+	waiting  int    // those without a completion
 	stats    Stats
 }
 
@@ -151,8 +152,8 @@ func (p *Pipe) failed(err error) {
 	}
 }
 
-// Next returns what a thread has to do next, and false if there is nothing before another step is done or a chunk
-// completed. The thread calls Done when it has done the step.
+// Next returns what a thread has to do next, and false if there is nothing before another step is done, a chunk
+// completed, or Again was called. The thread calls Done when it has done the step.
 func (p *Pipe) Next(t Thread) (Step, bool) {
 	if t == Server && len(p.ready) > 0 && !p.held {
 		s := p.ready[0]

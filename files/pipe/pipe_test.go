@@ -35,7 +35,8 @@ type model struct {
 	postedTo   int64 // where the next post begins
 	stopped    bool
 	held       bool // the device took nothing more
-	starved    bool // a slot of the ring was not registered
+	starved    bool // a chunk was not registered
+	passing    bool // because the provider was busy
 
 	random *rand.Rand
 	faults float64 // probability that a step does not end well
@@ -150,6 +151,7 @@ func (m *model) checkBounds() {
 const (
 	fine = iota
 	passing
+	busy // with what others do; for a Post that is the same as passing
 	fatal
 )
 
@@ -171,6 +173,10 @@ func (m *model) finish(thread pipe.Thread, outcome int, n int64) {
 			err = fmt.Errorf("full: %w", verbs.ErrPinnedMemory)
 			m.starved = c.Source == pipe.Copy && !m.stopped && len(m.registered) > 0
 		}
+		if outcome == busy {
+			err = verbs.ErrBusy
+			m.starved, m.passing = !m.stopped, !m.stopped
+		}
 		if err != nil && !m.starved && (outcome == fatal || c.Source == pipe.Copy) {
 			m.bytes = c.At
 		}
@@ -179,17 +185,16 @@ func (m *model) finish(thread pipe.Thread, outcome int, n int64) {
 		case fine:
 			m.posted = append(m.posted, c)
 			m.postedTo += c.Len
-		case passing:
+		case passing, busy:
 			err = verbs.ErrBusy
-			m.held = len(m.posted) > 0
-			m.stopped = m.stopped || !m.held
+			m.held = !m.stopped
 		case fatal:
 			err = errDevice
 			m.stopped = true
 		}
 	case pipe.Release:
 		delete(m.registered, c)
-		m.starved = false
+		m.starved, m.passing = false, false
 	}
 	m.pipe.Done(step, n, err)
 	if err != nil && outcome == fatal && m.pipe.Err() == nil {
@@ -222,6 +227,21 @@ func (m *model) completes(c pipe.Chunk, err error) {
 	m.pipe.Completed(c, err)
 }
 
+// again has the pipe try again what others may have made possible. It reports whether there was something.
+func (m *model) again() bool {
+	yes := !m.stopped && (m.held && len(m.posted) == 0 || m.passing)
+	if m.pipe.Busy() != yes {
+		m.t.Fatalf("the pipe is busy: %v; held: %v, posted: %v, busy when it registered: %v",
+			!yes, m.held, m.posted, m.passing)
+	}
+	if yes {
+		m.pipe.Again()
+		m.held = m.held && len(m.posted) > 0
+		m.starved, m.passing = m.starved && !m.passing, false
+	}
+	return yes
+}
+
 // sent is how far complete chunks lie without a gap.
 func (m *model) sent() (to int64) {
 	for more := true; more; {
@@ -249,7 +269,7 @@ func (m *model) drain() {
 			m.completes(m.posted[0], nil)
 			progress = true
 		}
-		if !progress {
+		if !progress && !m.again() {
 			m.t.Fatalf("nothing is under way, and the transfer not over: %+v", m.pipe.Stats())
 		}
 	}
@@ -292,13 +312,10 @@ func (m *model) event() {
 		}
 		outcome := fine
 		if m.random.Float64() < m.faults {
-			outcome = passing
-			if m.random.IntN(4) == 0 {
-				outcome = fatal
-			}
+			outcome = oneOf(m.random, passing, busy, fatal)
 		}
 		m.finish(thread, outcome, m.random.Int64())
-	case kind < 99:
+	case kind < 97:
 		if len(m.posted) == 0 || m.random.Float64() > m.speed {
 			return
 		}
@@ -307,6 +324,8 @@ func (m *model) event() {
 			err = errDevice
 		}
 		m.completes(m.posted[m.random.IntN(len(m.posted))], err)
+	case kind < 99:
+		m.again()
 	case m.random.Float64() < m.faults/10:
 		m.pipe.Stop(errDevice)
 		m.stopped = true

@@ -12,9 +12,11 @@ type Device interface {
 	// Fetch copies the bytes of a chunk into its slot of the ring, or populates its part of the mapping, which touches
 	// no page with the processor. It returns how many bytes there were.
 	Fetch(Chunk) (n int64, err error)
-	// Register makes the memory of a chunk usable by the device, until Release.
+	// Register makes the memory of a chunk usable by the device, until Release. If it fails with verbs.ErrBusy, it is
+	// called again after a pause.
 	Register(Chunk) error
-	// Post gives a chunk to the device. If it returns nil, a Completion of the chunk must follow, whatever happens.
+	// Post gives a chunk to the device. If it returns nil, a Completion of the chunk must follow, whatever happens. If it
+	// fails with verbs.ErrBusy, it is called again: after the next completion, or after a pause if none is to come.
 	Post(Chunk) error
 	// Release ends the use that Register began. It has to cope with its errors by itself.
 	Release(Chunk)
@@ -35,6 +37,9 @@ type Times struct {
 	Sending                              time.Duration // while anything was posted
 }
 
+// retryPause is the pause before what failed with verbs.ErrBusy is tried again.
+const retryPause = 5 * time.Millisecond
+
 // Run does a transfer with a device and returns when nothing of it is under way any more: with nil, with the first
 // error, or, if ctx ended it, with the cause of that. It ends no sooner than the device has completed what was posted.
 func Run(ctx context.Context, p *Pipe, d Device) (Times, error) {
@@ -52,11 +57,18 @@ func Run(ctx context.Context, p *Pipe, d Device) (Times, error) {
 		})
 	}
 	done, completions := ctx.Done(), d.Completions()
+	var again <-chan time.Time
 	for r.work(Server) {
+		if again == nil && r.busy() {
+			again = time.After(retryPause)
+		}
 		select {
 		case <-r.wake[Server]:
 		case c := <-completions:
 			r.completed(c)
+		case <-again:
+			again = nil
+			r.again()
 		case <-done:
 			done = nil
 			r.stop(context.Cause(ctx))
@@ -125,6 +137,19 @@ func (r *runner) completed(c Completion) {
 	if r.pipe.Outstanding() == 0 {
 		r.times.Sending += time.Since(r.since)
 	}
+	r.mu.Unlock()
+	r.wakeOther(Server)
+}
+
+func (r *runner) busy() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.pipe.Busy()
+}
+
+func (r *runner) again() {
+	r.mu.Lock()
+	r.pipe.Again()
 	r.mu.Unlock()
 	r.wakeOther(Server)
 }

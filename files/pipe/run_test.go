@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/atomic"
 	"golang.org/x/sys/unix"
 
 	"pinwheel"
@@ -333,5 +334,72 @@ func TestACancelledTransferWaitsForItsPosts(t *testing.T) {
 				t.Errorf("ahead %d: %v, %d outstanding, %+v", ahead, err, p.Outstanding(), p.Stats())
 			}
 		})
+	}
+}
+
+// crowded is a device of which others have used up something until a time.
+type crowded struct {
+	paced
+	until map[pipe.Kind]time.Time
+	tries [4]atomic.Int64 // by kind
+}
+
+func (d *crowded) refuses(k pipe.Kind) error {
+	d.tries[k].Inc()
+	if time.Now().Before(d.until[k]) {
+		return fmt.Errorf("others: %w", verbs.ErrBusy)
+	}
+	return nil
+}
+
+func (d *crowded) Register(pipe.Chunk) error { return d.refuses(pipe.Register) }
+
+func (d *crowded) Post(c pipe.Chunk) error {
+	if err := d.refuses(pipe.Post); err != nil {
+		return err
+	}
+	return d.paced.Post(c)
+}
+
+// A transfer that has nothing posted hears of no completion that could make room for it.
+func TestAShortageThatOthersMakeEndsNoTransfer(t *testing.T) {
+	for _, source := range []pipe.Source{pipe.Copy, pipe.Map} {
+		for _, ahead := range []int{0, 2} {
+			for _, kind := range []pipe.Kind{pipe.Register, pipe.Post} {
+				synctest.Test(t, func(t *testing.T) {
+					p, err := pipe.New(4<<20, pipe.Shape{Source: source, ChunkBytes: 1 << 20, Depth: 2, Ahead: ahead})
+					if err != nil {
+						t.Fatal(err)
+					}
+					d := &crowded{
+						paced: paced{wire: time.Millisecond, completions: make(chan pipe.Completion, 2)},
+						until: map[pipe.Kind]time.Time{kind: time.Now().Add(time.Second)},
+					}
+					times, err := pipe.Run(t.Context(), p, d)
+					if err != nil || p.Stats().SentBytes != 4<<20 || times.Wall > 1100*time.Millisecond {
+						t.Errorf("%v, ahead %d, busy in step %d: %v after %v, %+v", source, ahead, kind, err, times.Wall, p.Stats())
+					}
+					if n := d.tries[kind].Load(); n < 50 || n > 1010 {
+						t.Errorf("%v, ahead %d, busy in step %d: tried %d times", source, ahead, kind, n)
+					}
+				})
+				synctest.Test(t, func(t *testing.T) { // and nobody waits for what does not pass
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					defer cancel()
+					p, err := pipe.New(4<<20, pipe.Shape{Source: source, ChunkBytes: 1 << 20, Depth: 2, Ahead: ahead})
+					if err != nil {
+						t.Fatal(err)
+					}
+					d := &crowded{
+						paced: paced{completions: make(chan pipe.Completion, 2)},
+						until: map[pipe.Kind]time.Time{kind: time.Now().Add(time.Hour)},
+					}
+					times, err := pipe.Run(ctx, p, d)
+					if !errors.Is(err, context.DeadlineExceeded) || times.Wall != time.Second || !p.Finished() {
+						t.Errorf("%v, ahead %d, busy in step %d: %v after %v", source, ahead, kind, err, times.Wall)
+					}
+				})
+			}
+		}
 	}
 }

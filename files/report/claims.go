@@ -16,13 +16,17 @@ type Claim struct {
 	Holds bool
 }
 
-// worst returns the least value of f over sizes from lo to hi, and where it is.
+// worst returns the least value of f over sizes from lo to hi, and where it is. There must be some: a claim about
+// nothing would hold.
 func worst(lo, hi int64, f func(n int64) float64) (value float64, at int64) {
 	value = math.Inf(1)
 	for _, n := range sizes() {
 		if v := f(n); n >= lo && n <= hi && v < value {
 			value, at = v, n
 		}
+	}
+	if at == 0 {
+		panic(fmt.Sprintf("report: no size from %d to %d is a number", lo, hi))
 	}
 	return value, at
 }

@@ -77,7 +77,7 @@ func (o *Options) Check() error {
 		_, err = returnTo(target)
 	}
 	if o.Bind != "" && err == nil {
-		_, _, err = socketAddress(o.Bind)
+		err = checkBind(o.Bind, o.From)
 	}
 	for _, a := range []string{o.Listen, o.Target} {
 		if _, _, bad := socketAddress(strings.TrimPrefix(a, "vmmc:")); err == nil {
@@ -191,6 +191,15 @@ func checkFrom(from, target string) error {
 	host, _, err := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
 		err = fmt.Errorf("%s is no address of this machine: give that with --from, and this with --bind", from)
+	}
+	return err
+}
+
+// checkBind finds addresses at which nobody who asks for the other one arrives.
+func checkBind(bind, from string) error {
+	network, _, err := socketAddress(bind)
+	if want, _, _ := strings.Cut(from, ":"); err == nil && network != want {
+		err = fmt.Errorf("%s can't be what others reach as %s", bind, from)
 	}
 	return err
 }

@@ -27,6 +27,9 @@
  *   -EEXIST        the name of the export is in use
  *   -EBUSY         the memory is exported or mapped
  *   -ENOENT        the export is gone, or on its way
+ *   -ENOSPC        this node has as many exports as it may
+ *   -EOVERFLOW     more bytes than memory can have
+ *   -ECONNREFUSED  there is no broker on this machine, or it has refused
  *   -ESTALE        the exporter has ended the export
  *   -ENOTCONN      this side has ended the import or the mapping
  *   -ECONNRESET    the peer has gone: its connection has ended, or it was silent for the heartbeat
@@ -71,7 +74,10 @@ typedef struct pinwheel_vmmc_options {
 	const char *token;         /* over TCP: a secret of 32 bytes or more that all nodes know; NULL: this
 				    * machine and user only */
 	int64_t heartbeat_ms;      /* silence after which a peer is gone; 0: 5000 */
-	/* Hears of what fails and concerns no caller, in a thread of the library. NULL: standard error. */
+	/*
+	 * Hears of what fails and concerns no caller, in a thread of the library. It must not call
+	 * pinwheel_vmmc_close. message is valid until it returns. NULL: standard error.
+	 */
 	void (*warn)(void *arg, const char *message);
 	void *warn_arg;
 } pinwheel_vmmc_options;
@@ -107,7 +113,7 @@ int pinwheel_vmmc_free(pinwheel_vmmc_node *node, void *memory);
 typedef struct pinwheel_vmmc_permissions {
 	size_t size;              /* sizeof(pinwheel_vmmc_permissions) */
 	const char *const *peers; /* names of nodes, then NULL; or NULL */
-	const uint32_t *uids;     /* users of this machine */
+	const uint32_t *uids;     /* users of this machine, 65536 at most */
 	size_t n_uids;
 	unsigned max_importers; /* at a time; 0: 256 */
 	unsigned queue;         /* notifications of each importer that may wait; 0: 64 */
@@ -128,7 +134,7 @@ int pinwheel_vmmc_export_memory(pinwheel_vmmc_node *node, uint32_t id, void *mem
 /*
  * Unexport (4.5). When it returns 0, no import is left, what was sent has arrived, and nothing arrives
  * any more. -ETIMEDOUT: it goes on by itself, and can be called again. With a timeout of 0 it
- * does not wait.
+ * does not wait. One call, or all that wait at that time, hear of the end; those after it get -ENOENT.
  */
 int pinwheel_vmmc_unexport(pinwheel_vmmc_export *export_, int timeout_ms);
 
@@ -153,8 +159,8 @@ int pinwheel_vmmc_wait(pinwheel_vmmc_export *export_, int timeout_ms, pinwheel_v
 /*
  * Makes handler hear of each notification, one after the other, in threads of the library. NULL
  * removes it. Without a handler notifications are ignored, unless they are blocked or somebody waits
- * for them. A handler may call everything but pinwheel_vmmc_close. arg must stay valid until
- * pinwheel_vmmc_close has returned.
+ * for them. A handler may call everything but pinwheel_vmmc_close. notification is valid until it
+ * returns. arg must stay valid until pinwheel_vmmc_close has returned.
  */
 int pinwheel_vmmc_handle(pinwheel_vmmc_export *export_,
 			 void (*handler)(void *arg, const pinwheel_vmmc_notification *notification), void *arg);
@@ -204,7 +210,8 @@ int pinwheel_vmmc_proxy(pinwheel_vmmc_import *import, void **address);
  * SendMsg, deliberate update (4.2). Sends bytes from src to offset of the export. It returns 0 when
  * src may be changed; with shared memory the message has arrived then. Messages through one import
  * arrive in the order of their calls, each notification after its message. After an error other
- * than -ERANGE and -EINVAL, some of it may have been sent.
+ * than -ERANGE and -EINVAL, some of it may have been sent, and a device may read src for a moment
+ * longer: what it reads belongs to the message. src must stay mapped meanwhile.
  */
 int pinwheel_vmmc_send(pinwheel_vmmc_import *import, const void *src, size_t bytes, uint64_t offset, unsigned flags,
 		       uint16_t tag, int timeout_ms);

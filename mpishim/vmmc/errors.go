@@ -12,7 +12,9 @@ import (
 	"time"
 	"unsafe"
 
+	"pinwheel/mem"
 	"pinwheel/vmmc"
+	"pinwheel/vmmc/broker"
 )
 
 // codes are the errors that have one in the header. The first that fits counts.
@@ -25,6 +27,10 @@ var codes = []struct {
 	{vmmc.ErrIdentity, syscall.EACCES},
 	{vmmc.ErrNotPermitted, syscall.EPERM},
 	{vmmc.ErrTooManyImporters, syscall.EUSERS},
+	{vmmc.ErrTooManyExports, syscall.ENOSPC},
+	{vmmc.ErrNoBroker, syscall.ECONNREFUSED},
+	{broker.ErrRefused, syscall.ECONNREFUSED},
+	{mem.ErrOverflow, syscall.EOVERFLOW},
 	{vmmc.ErrExported, syscall.EEXIST},
 	{vmmc.ErrInUse, syscall.EBUSY},
 	{vmmc.ErrNotExported, syscall.ENOENT},
@@ -43,11 +49,18 @@ var errArguments = errors.New("vmmc: arguments that make no sense")
 // status is what a function of C returns for an error, and keeps its text. It panics never: a panic would end
 // the program.
 func status(err error) C.int {
+	if err != nil {
+		text := err.Error()
+		C.vmmc_keep_error((*C.char)(unsafe.Pointer(unsafe.StringData(text))), C.size_t(len(text)))
+	}
+	return code(err)
+}
+
+// code is the number of an error.
+func code(err error) C.int {
 	if err == nil {
 		return 0
 	}
-	text := err.Error()
-	C.vmmc_keep_error((*C.char)(unsafe.Pointer(unsafe.StringData(text))), C.size_t(len(text)))
 	for _, c := range codes {
 		if errors.Is(err, c.err) {
 			return -C.int(c.code)

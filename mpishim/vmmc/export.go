@@ -6,6 +6,9 @@ package main
 import "C"
 
 import (
+	"context"
+	"errors"
+	"sync"
 	"unsafe"
 
 	"pinwheel/vmmc"
@@ -16,23 +19,93 @@ func pinwheel_vmmc_export_memory(
 	node *C.pinwheel_vmmc_node, id C.uint32_t, memory unsafe.Pointer, bytes C.size_t, who *C.vmmc_permissions,
 	export **C.pinwheel_vmmc_export,
 ) C.int {
-	if node == nil || memory == nil || bytes == 0 || export == nil ||
-		who != nil && (who.size < C.sizeof_pinwheel_vmmc_permissions || who.uids == nil && who.n_uids > 0) {
+	if node == nil || memory == nil || bytes == 0 || export == nil {
 		return invalid()
+	}
+	b, err := memoryOf(memory, bytes)
+	if err != nil {
+		return status(err)
 	}
 	var p vmmc.Permissions
 	var o vmmc.ExportOptions
 	if who != nil {
+		who, ok := known(who, uintptr(who.size), C.vmmc_permissions_0)
+		if !ok || who.uids == nil && who.n_uids > 0 || who.n_uids > maxListed {
+			return invalid()
+		}
 		p.Peers = texts((**C.vmmc_text)(unsafe.Pointer(who.peers)))
 		p.UIDs = unsafe.Slice((*uint32)(unsafe.Pointer(who.uids)), int(who.n_uids)) // Export clones it
 		p.MaxImporters = int(who.max_importers)
 		o.Queue, o.Coalesce = int(who.queue), who.coalesce != 0
 	}
-	e, err := of[*vmmc.Node](node).Export(uint32(id), memoryOf(memory, bytes), p, o)
+	e, err := of[*vmmc.Node](node).Export(uint32(id), b, p, o)
 	if err == nil {
-		*export = newObject[C.pinwheel_vmmc_export](e)
+		*export = newObject[C.pinwheel_vmmc_export](&exported{Export: e})
 	}
 	return status(err)
+}
+
+// exported is an export with an Unexport that may go on by itself.
+type exported struct {
+	*vmmc.Export
+
+	// mu protects what follows. It is a leaf.
+	mu  sync.Mutex
+	end *ending // nil: none of whose end no call has told
+}
+
+// ending is an Unexport that goes on.
+type ending struct {
+	over chan struct{}
+	err  error
+}
+
+// unexport begins an Unexport, or joins one that a call has left.
+func (e *exported) unexport(ctx context.Context) error {
+	e.mu.Lock()
+	end := e.end
+	e.mu.Unlock()
+	if end == nil {
+		now, cancel := context.WithCancel(context.Background())
+		cancel()
+		if err := e.Unexport(now); !errors.Is(err, context.Canceled) {
+			return err
+		}
+		end = e.leave()
+	}
+	select {
+	case <-end.over:
+	case <-ctx.Done():
+		select {
+		case <-end.over:
+		default:
+			return ctx.Err()
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.end == end {
+		e.end = nil // another call finds no export
+	}
+	return end.err
+}
+
+// leave lets an Unexport go on that was begun.
+func (e *exported) leave() *ending {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.end == nil {
+		end := &ending{over: make(chan struct{})}
+		e.end = end
+		go func() {
+			end.err = e.Unexport(context.Background())
+			if errors.Is(end.err, vmmc.ErrNotExported) { // it was quicker
+				end.err = nil
+			}
+			close(end.over)
+		}()
+	}
+	return e.end
 }
 
 //export pinwheel_vmmc_unexport
@@ -42,7 +115,7 @@ func pinwheel_vmmc_unexport(export *C.pinwheel_vmmc_export, timeout C.int) C.int
 	}
 	ctx, cancel := within(timeout)
 	defer cancel()
-	return status(of[*vmmc.Export](export).Unexport(ctx))
+	return status(of[*exported](export).unexport(ctx))
 }
 
 //export pinwheel_vmmc_export_free
@@ -58,8 +131,8 @@ func notification(to *C.pinwheel_vmmc_notification, n *vmmc.Notification) {
 	*to = C.pinwheel_vmmc_notification{
 		offset: C.uint64_t(n.Offset), bytes: C.uint64_t(n.Bytes), count: C.uint32_t(n.Count), tag: C.uint16_t(n.Tag),
 	}
-	room := memoryOf(unsafe.Pointer(&to.peer[0]), C.size_t(len(to.peer)-1))
-	copy(room, n.Peer)
+	room := (*[len(to.peer) - 1]byte)(unsafe.Pointer(&to.peer))
+	copy(room[:], n.Peer)
 }
 
 //export pinwheel_vmmc_wait
@@ -69,7 +142,7 @@ func pinwheel_vmmc_wait(export *C.pinwheel_vmmc_export, timeout C.int, to *C.pin
 	}
 	ctx, cancel := within(timeout)
 	defer cancel()
-	n, err := of[*vmmc.Export](export).Wait(ctx)
+	n, err := of[*exported](export).Wait(ctx)
 	if err == nil {
 		notification(to, &n)
 	}
@@ -82,10 +155,10 @@ func pinwheel_vmmc_handle(export *C.pinwheel_vmmc_export, f C.vmmc_handler, arg 
 		return invalid()
 	}
 	if f == nil {
-		of[*vmmc.Export](export).Handle(nil)
+		of[*exported](export).Handle(nil)
 		return 0
 	}
-	of[*vmmc.Export](export).Handle(func(n vmmc.Notification) {
+	of[*exported](export).Handle(func(n vmmc.Notification) {
 		var c C.pinwheel_vmmc_notification
 		notification(&c, &n)
 		C.vmmc_call_handler(f, arg, &c)
@@ -98,7 +171,7 @@ func pinwheel_vmmc_block(export *C.pinwheel_vmmc_export, yes C.int) C.int {
 	if export == nil {
 		return invalid()
 	}
-	if e := of[*vmmc.Export](export); yes != 0 {
+	if e := of[*exported](export); yes != 0 {
 		e.Block()
 	} else {
 		e.Unblock()
@@ -111,7 +184,7 @@ func pinwheel_vmmc_discard(export *C.pinwheel_vmmc_export, yes C.int) C.int {
 	if export == nil {
 		return invalid()
 	}
-	of[*vmmc.Export](export).Discard(yes != 0)
+	of[*exported](export).Discard(yes != 0)
 	return 0
 }
 
@@ -120,7 +193,7 @@ func pinwheel_vmmc_fd(export *C.pinwheel_vmmc_export) C.int {
 	if export == nil {
 		return invalid()
 	}
-	fd, err := of[*vmmc.Export](export).FD()
+	fd, err := of[*exported](export).FD()
 	if err != nil {
 		return status(err)
 	}

@@ -7,6 +7,7 @@ import "C"
 
 import (
 	"context"
+	"fmt"
 	"unsafe"
 
 	"pinwheel/mem"
@@ -41,11 +42,11 @@ func pinwheel_vmmc_unimport(i *C.pinwheel_vmmc_import) C.int {
 
 //export pinwheel_vmmc_import_query
 func pinwheel_vmmc_import_query(i *C.pinwheel_vmmc_import, info *C.pinwheel_vmmc_import_info) C.int {
-	if i == nil || info == nil || info.size < C.sizeof_pinwheel_vmmc_import_info {
+	if i == nil || info == nil || info.size < C.vmmc_import_info_0 {
 		return invalid()
 	}
 	in := of[*vmmc.Import](i)
-	info.bytes, info.shared, info.ended = C.uint64_t(in.Bytes()), 0, status(in.Err())
+	info.bytes, info.shared, info.ended = C.uint64_t(in.Bytes()), 0, code(in.Err())
 	if in.Shared() {
 		info.shared = 1
 	}
@@ -69,6 +70,15 @@ func sendOptions(flags C.uint, tag C.uint16_t) (o vmmc.SendOptions, ok bool) {
 	return o, flags&^C.PINWHEEL_VMMC_NOTIFY == 0
 }
 
+// source is the memory of a message. More than there can be is more than any export has.
+func source(src C.vmmc_bytes, bytes C.size_t) ([]byte, error) {
+	b, err := memoryOf(unsafe.Pointer(src), bytes)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", vmmc.ErrBounds, err)
+	}
+	return b, nil
+}
+
 //export pinwheel_vmmc_send
 func pinwheel_vmmc_send(
 	i *C.pinwheel_vmmc_import, src C.vmmc_bytes, bytes C.size_t, offset C.uint64_t, flags C.uint, tag C.uint16_t,
@@ -78,13 +88,17 @@ func pinwheel_vmmc_send(
 	if i == nil || src == nil && bytes > 0 || !ok {
 		return invalid()
 	}
+	b, err := source(src, bytes)
+	if err != nil {
+		return status(err)
+	}
 	in := of[*vmmc.Import](i)
 	if timeout < 0 || in.Shared() && !o.Notify { // it waits for nothing: no timer
-		return status(in.Send(context.Background(), memoryOf(unsafe.Pointer(src), bytes), uint64(offset), o))
+		return status(in.Send(context.Background(), b, uint64(offset), o))
 	}
 	ctx, cancel := within(timeout)
 	defer cancel()
-	return status(in.Send(ctx, memoryOf(unsafe.Pointer(src), bytes), uint64(offset), o))
+	return status(in.Send(ctx, b, uint64(offset), o))
 }
 
 //export pinwheel_vmmc_send_to
@@ -96,10 +110,13 @@ func pinwheel_vmmc_send_to(
 	if node == nil || src == nil && bytes > 0 || !ok {
 		return invalid()
 	}
+	b, err := source(src, bytes)
+	if err != nil {
+		return status(err)
+	}
 	ctx, cancel := within(timeout)
 	defer cancel()
-	to := mem.Addr(uintptr(address))
-	return status(of[*vmmc.Node](node).SendTo(ctx, memoryOf(unsafe.Pointer(src), bytes), to, o))
+	return status(of[*vmmc.Node](node).SendTo(ctx, b, mem.Addr(uintptr(address)), o))
 }
 
 //export pinwheel_vmmc_send_start
@@ -111,7 +128,11 @@ func pinwheel_vmmc_send_start(
 	if i == nil || src == nil && bytes > 0 || op == nil || !ok {
 		return invalid()
 	}
-	p, err := of[*vmmc.Import](i).SendAsync(memoryOf(unsafe.Pointer(src), bytes), uint64(offset), o)
+	b, err := source(src, bytes)
+	if err != nil {
+		return status(err)
+	}
+	p, err := of[*vmmc.Import](i).SendAsync(b, uint64(offset), o)
 	if err == nil {
 		*op = newObject[C.pinwheel_vmmc_op](p)
 	}

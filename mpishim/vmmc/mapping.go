@@ -6,22 +6,30 @@ package main
 import "C"
 
 import (
+	"math"
 	"time"
 	"unsafe"
 
 	"pinwheel/vmmc"
 )
 
+// maxUs is the longest time in microseconds that Go knows.
+const maxUs = math.MaxInt64 / int64(time.Microsecond)
+
 //export pinwheel_vmmc_map
 func pinwheel_vmmc_map(
 	i *C.pinwheel_vmmc_import, offset C.uint64_t, local unsafe.Pointer, bytes C.size_t, intervalUs C.int64_t, copy C.int,
 	mapping **C.pinwheel_vmmc_mapping,
 ) C.int {
-	if i == nil || local == nil || bytes == 0 || mapping == nil {
+	if i == nil || local == nil || bytes == 0 || mapping == nil || int64(intervalUs) > maxUs {
 		return invalid()
 	}
-	o := vmmc.MapOptions{Copy: copy != 0, Interval: time.Duration(intervalUs) * time.Microsecond}
-	m, err := of[*vmmc.Import](i).Map(uint64(offset), memoryOf(local, bytes), o)
+	b, err := memoryOf(local, bytes)
+	if err != nil {
+		return status(err)
+	}
+	o := vmmc.MapOptions{Copy: copy != 0, Interval: time.Duration(max(intervalUs, -1)) * time.Microsecond}
+	m, err := of[*vmmc.Import](i).Map(uint64(offset), b, o)
 	if err == nil {
 		*mapping = newObject[C.pinwheel_vmmc_mapping](m)
 	}

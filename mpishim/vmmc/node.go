@@ -8,10 +8,12 @@ import "C"
 
 import (
 	"fmt"
+	"math"
 	"runtime/cgo"
 	"time"
 	"unsafe"
 
+	"pinwheel/mem"
 	"pinwheel/vmmc"
 )
 
@@ -35,12 +37,15 @@ func freeObject[O object](o *O) {
 	C.free(unsafe.Pointer(o))
 }
 
+// maxListed is how many peers or users an export can permit.
+const maxListed = 1 << 16
+
 // texts copies an array of strings that ends with NULL.
 func texts(at **C.vmmc_text) (all []string) {
 	if at == nil {
 		return nil
 	}
-	for _, t := range unsafe.Slice(at, 1<<16) {
+	for _, t := range unsafe.Slice(at, maxListed) {
 		if t == nil {
 			break
 		}
@@ -51,16 +56,39 @@ func texts(at **C.vmmc_text) (all []string) {
 
 func text(t *C.vmmc_text) string { return C.GoString((*C.char)(unsafe.Pointer(t))) }
 
-// memoryOf is memory of C as a slice.
-func memoryOf(at unsafe.Pointer, bytes C.size_t) []byte { return unsafe.Slice((*byte)(at), int(bytes)) }
+// memoryOf is memory of C as a slice. It fails for sizes that no memory at that address has: a slice of those panics.
+func memoryOf(at unsafe.Pointer, bytes C.size_t) ([]byte, error) {
+	if bytes > math.MaxInt || bytes > 0 && uintptr(bytes) > -uintptr(at) {
+		return nil, fmt.Errorf("vmmc: %w: %d bytes at %#x", mem.ErrOverflow, uint64(bytes), uintptr(at))
+	}
+	return unsafe.Slice((*byte)(at), int(bytes)), nil
+}
+
+// known is a structure of which a program gave size bytes: it may have been built with an older header, which has
+// first bytes or more, and then the fields that came later are zero. It is false if the size makes no sense.
+func known[T any](given *T, size, first uintptr) (t T, ok bool) {
+	n := int(min(size, unsafe.Sizeof(t)))
+	if size < first {
+		return t, false
+	}
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&t)), n), unsafe.Slice((*byte)(unsafe.Pointer(given)), n))
+	return t, true
+}
+
+// maxMs is the longest time in milliseconds that Go knows.
+const maxMs = math.MaxInt64 / int64(time.Millisecond)
 
 //export pinwheel_vmmc_open
 func pinwheel_vmmc_open(options *C.vmmc_options, node **C.pinwheel_vmmc_node) C.int {
-	if node == nil || options != nil && options.size < C.sizeof_pinwheel_vmmc_options {
+	if node == nil {
 		return invalid()
 	}
 	var o vmmc.Options
 	if options != nil {
+		options, ok := known(options, uintptr(options.size), C.vmmc_options_0)
+		if !ok || options.heartbeat_ms < 0 || int64(options.heartbeat_ms) > maxMs {
+			return invalid()
+		}
 		o.Name, o.Token = text(options.name), text(options.token)
 		o.Listen = texts((**C.vmmc_text)(unsafe.Pointer(options.listen)))
 		o.Heartbeat = time.Duration(options.heartbeat_ms) * time.Millisecond
@@ -98,10 +126,10 @@ func pinwheel_vmmc_address(node *C.pinwheel_vmmc_node, k C.uint, address *C.char
 	if int(k) >= len(all) {
 		return -C.ENOENT
 	}
-	if len(all[k]) >= int(size) {
+	if C.size_t(len(all[k])) >= size {
 		return status(fmt.Errorf("%w: %d bytes for an address of %d", vmmc.ErrBounds, size, len(all[k])))
 	}
-	copy(memoryOf(unsafe.Pointer(address), size), all[k]+"\x00")
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(address)), len(all[k])+1), all[k]+"\x00")
 	return 0
 }
 
@@ -122,5 +150,5 @@ func pinwheel_vmmc_free(node *C.pinwheel_vmmc_node, memory unsafe.Pointer) C.int
 	if node == nil || memory == nil {
 		return invalid()
 	}
-	return status(of[*vmmc.Node](node).Free(memoryOf(memory, 1))) // it asks for the first byte only
+	return status(of[*vmmc.Node](node).Free(unsafe.Slice((*byte)(memory), 1))) // it asks for the first byte only
 }

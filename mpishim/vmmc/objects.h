@@ -14,6 +14,9 @@ struct pinwheel_vmmc_import { uintptr_t handle; };
 struct pinwheel_vmmc_mapping { uintptr_t handle; };
 struct pinwheel_vmmc_op { uintptr_t handle; };
 
+/* Sizes of structures in the header of version 0. Later ones may have more fields behind. */
+enum { vmmc_options_0 = 56, vmmc_permissions_0 = 48, vmmc_import_info_0 = 24 };
+
 /* Go has no const: with these names, its prototypes are those of the header. */
 typedef const char vmmc_text;
 typedef const void *vmmc_bytes;

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"pinwheel/internal/testwait"
 )
@@ -37,6 +38,24 @@ func serve(t *testing.T, o Options) string {
 		}
 	})
 	return path
+}
+
+// pair returns the two ends of a socket that keeps message boundaries.
+func pair(t *testing.T) (a, b *conn) {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, end := range []**conn{&a, &b} {
+		c, err := stream(fds[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		*end = newConn(c.(*net.UnixConn))
+	}
+	return a, b
 }
 
 func within(t *testing.T) context.Context {
@@ -143,9 +162,9 @@ func TestNameIsFreeAfterTheEndOfItsProcess(t *testing.T) {
 
 func TestOnlyUsersThatTheExporterNamesConnect(t *testing.T) {
 	testwait.Bound(t)
-	b := &broker{ctx: within(t), exporters: map[key]*exporter{}, changed: make(chan struct{})}
+	b := newBroker(within(t), Options{})
 	k := key{me() + 1, "x"}
-	b.exporters[k] = newExporter(nil, k, 1, &message{Users: []uint32{me() + 2}})
+	b.exporters[k] = newExporter(nil, k, new(user), 1, &message{Users: []uint32{me() + 2}})
 	err := b.connect(b.ctx, nil, Origin{UID: me()}, k)
 	if err == nil || !strings.Contains(err.Error(), "is not for user") {
 		t.Errorf("another user: %v", err)

@@ -8,6 +8,8 @@ import (
 	"net"
 	"os"
 
+	"golang.org/x/sys/unix"
+
 	"pinwheel/internal/unixsocket"
 	"pinwheel/vmmc/internal/identity"
 )
@@ -18,6 +20,9 @@ var (
 	ErrNone = errors.New("broker: there is none")
 	// ErrRefused is the broker's own: it says why.
 	ErrRefused = errors.New("broker: refused")
+	// ErrLost says that one importer found this process, and that its connection can't be used: most likely this
+	// process has no descriptor left. The importer hears of the end of its connection.
+	ErrLost = errors.New("broker: the connection of an importer was lost")
 )
 
 // open connects to the broker at a path and makes a request.
@@ -37,7 +42,7 @@ func open(ctx context.Context, path string, request *message) (*conn, error) {
 	case who.Uid != 0 && int(who.Uid) != os.Geteuid():
 		err = fmt.Errorf("%w: user %d made the socket %s: it must be you or root", ErrRefused, who.Uid, path)
 	default:
-		err = c.send(request)
+		err = c.send(ctx, request)
 	}
 	if err != nil {
 		c.Close()
@@ -169,25 +174,36 @@ func Register(ctx context.Context, path string, e Exporter) (*Registration, erro
 	return &Registration{c, e}, nil
 }
 
-// Accept returns the next connection of an importer. It fails when the broker is gone, and after Close.
+// Accept returns the next connection of an importer. With ErrLost it can be called again. With any other error the
+// broker is gone, or this Registration was closed.
 func (r *Registration) Accept() (*Conn, error) {
 	for {
 		m, fd, err := r.conn.receive()
+		switch {
+		case errors.Is(err, errMessage):
+			return nil, fmt.Errorf("%w: %w", ErrLost, err)
+		case err != nil:
+			return nil, err
+		case m.Kind == connect:
+			c, err := connection(&m, fd)
+			if err != nil {
+				return nil, fmt.Errorf("%w: %w", ErrLost, err)
+			}
+			return c, nil
+		case fd >= 0:
+			unix.Close(fd)
+		}
+		if m.Kind != describe {
+			continue
+		}
+		ctx := context.Background() // each message has its own bound
+		s := r.of.Stats()
+		err = s.tell(ctx, r.conn, m.Question)
+		if err == nil {
+			err = r.conn.send(ctx, &message{Kind: done, Question: m.Question, Stats: s.rest()})
+		}
 		if err != nil {
 			return nil, err
-		}
-		switch m.Kind {
-		case connect:
-			return connection(&m, fd)
-		case describe:
-			s := r.of.Stats()
-			err = s.tell(r.conn, m.Question)
-			if err == nil {
-				err = r.conn.send(&message{Kind: done, Question: m.Question, Stats: s.rest()})
-			}
-			if err != nil {
-				return nil, err
-			}
 		}
 	}
 }

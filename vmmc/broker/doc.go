@@ -27,4 +27,11 @@
 // other users may reach it, and learns who does. A client sees its own user's processes in a list; root sees all.
 // Clients believe a broker only if their own user or root made its socket. Brokers believe each other which user a
 // process belongs to: an exporter says from which nodes it takes importers, and a name tells node and user.
+//
+// Whoever may connect to a broker that has an identity for other nodes may have it connect to any HOST:PORT, and hears
+// why that fails. The connection is that of the broker's machine and user.
+//
+// One user, of this node or of another, can't use up what the broker has for all: clients, dials of other nodes that
+// wait, descriptions that a list holds, and descriptors that nobody has read are counted for each. A client has its
+// place until it has read what it was sent.
 package broker

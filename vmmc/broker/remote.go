@@ -3,7 +3,6 @@ package broker
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/hex"
@@ -12,7 +11,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"time"
+	"unicode"
 
 	"pinwheel/vmmc/internal/identity"
 )
@@ -43,21 +44,9 @@ func (r *Remote) config(host string) (*tls.Config, error) {
 		identity.Err, identity.MinToken)
 }
 
-// A ticket is good for one connection to an exporter, through the port of its node's broker. The id says which one.
-// It is no secret, as it goes ahead of TLS; the key of both ends is.
-type ticket struct {
-	to      *exporter
-	from    Origin
-	secret  string
-	expires time.Time
-}
-
-const (
-	idBytes    = 16
-	ticketLife = 10 * time.Second
-	maxTickets = 4096
-	maxRemotes = 1024 // connections of other nodes at a time
-)
+// maxStrangers is how many connections of other nodes may be busy saying who they are. With one more, one of them has
+// to go.
+const maxStrangers = 256
 
 // preamble begins a connection with a ticket. TLS begins with another byte.
 var preamble = []byte("PWT1")
@@ -94,34 +83,16 @@ func (b *broker) connectRemote(ctx context.Context, c *conn, uid uint32, m *mess
 	case err != nil:
 		return fmt.Errorf("the broker of %s: %w", m.Host, err)
 	case answer.Kind != connected:
-		return fmt.Errorf("the broker of %s: %s", m.Host, answer.Reason)
+		return fmt.Errorf("the broker of %s: %q", m.Host, answer.Reason)
 	}
-	return c.send(&message{Kind: connected, Host: m.Host, Ticket: answer.Ticket, Secret: answer.Secret})
-}
-
-// serveRemote serves other nodes until the listener is closed.
-func (b *broker) serveRemote(l net.Listener) {
-	_ = b.accept(l, func(c net.Conn) {
-		b.mu.Lock()
-		full := b.remotes >= maxRemotes
-		if !full {
-			b.remotes++
-		}
-		b.mu.Unlock()
-		if full {
-			c.Close()
-			return
-		}
-		b.remote(c)
-		b.mu.Lock()
-		b.remotes--
-		b.mu.Unlock()
-	})
+	return c.send(ctx, &message{Kind: connected, Host: m.Host, Ticket: answer.Ticket, Secret: answer.Secret})
 }
 
 // remote serves a connection of another node: that of a broker, or one with a ticket.
-func (b *broker) remote(c net.Conn) {
+func (b *broker) remote(c net.Conn, config *tls.Config) {
 	defer c.Close()
+	b.strangers.Enter(c, maxStrangers)
+	defer b.strangers.Leave(c)
 	stop := context.AfterFunc(b.ctx, func() { c.Close() })
 	defer stop()
 	if c.SetDeadline(time.Now().Add(patience)) != nil {
@@ -132,12 +103,8 @@ func (b *broker) remote(c net.Conn) {
 		return
 	}
 	if id, ok := bytes.CutPrefix(head, preamble); ok {
+		b.strangers.Leave(c)
 		b.redeem(c.(*net.TCPConn), hex.EncodeToString(id))
-		return
-	}
-	config, err := b.opt.Remote.config("")
-	if err != nil {
-		b.opt.Warn(err.Error())
 		return
 	}
 	t := tls.Server(&unread{c, head}, config)
@@ -148,12 +115,13 @@ func (b *broker) remote(c net.Conn) {
 	if json.NewDecoder(io.LimitReader(t, maxMessage)).Decode(&m) != nil || m.Kind != dial || m.From == nil {
 		return
 	}
+	b.strangers.Leave(c)
 	if name := identity.CertifiedName(t.ConnectionState()); name != "" {
 		m.From.Node = name
 	}
 	answer, err := b.admit(t, &m)
 	if err != nil {
-		answer = &message{Kind: refused, Reason: err.Error()}
+		answer = refusal(err)
 	}
 	_ = c.SetDeadline(time.Now().Add(patience))
 	_ = json.NewEncoder(t).Encode(answer)
@@ -161,10 +129,17 @@ func (b *broker) remote(c net.Conn) {
 
 // admit waits for an exporter as long as the other broker does, and makes a ticket.
 func (b *broker) admit(t *tls.Conn, m *message) (*message, error) {
-	if m.From.Node == "" {
-		return nil, errors.New("a broker must say the name of its node")
+	if err := m.check(); err != nil {
+		return nil, err
+	}
+	unprintable := func(r rune) bool { return !unicode.IsPrint(r) }
+	if m.From.Node == "" || strings.ContainsFunc(m.From.Node, unprintable) {
+		return nil, errors.New("a broker must say the name of its node, which can be printed")
 	}
 	if err := t.SetDeadline(time.Time{}); err != nil {
+		return nil, err
+	}
+	if err := b.guests.enter(*m.From); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(b.ctx)
@@ -179,46 +154,33 @@ func (b *broker) admit(t *tls.Conn, m *message) (*message, error) {
 	_ = t.SetReadDeadline(time.Unix(1, 0)) // ends the Read
 	cancel()
 	<-gone
+	if err == nil && !e.admits(*m.From) {
+		err = fmt.Errorf("%q of user %d is not for user %d of node %q", m.Name, m.UID, m.From.UID, m.From.Node)
+	}
 	if err != nil {
+		b.guests.leave(*m.From)
 		return nil, err
 	}
-	if !e.admits(*m.From) {
-		return nil, fmt.Errorf("%q of user %d is not for user %d of node %q", m.Name, m.UID, m.From.UID, m.From.Node)
-	}
-	id, secret := make([]byte, idBytes), make([]byte, identity.MinToken)
-	rand.Read(id)
-	rand.Read(secret)
-	k := ticket{to: e, from: *m.From, secret: hex.EncodeToString(secret), expires: time.Now().Add(ticketLife)}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for id, old := range b.tickets {
-		if time.Now().After(old.expires) {
-			delete(b.tickets, id)
-		}
-	}
-	if len(b.tickets) >= maxTickets {
-		return nil, errors.New("too many connections are being made")
-	}
-	b.tickets[hex.EncodeToString(id)] = k
-	return &message{Kind: connected, Ticket: hex.EncodeToString(id), Secret: k.secret}, nil
+	id, secret := b.guests.ticket(e, *m.From)
+	return &message{Kind: connected, Ticket: id, Secret: secret}, nil
 }
 
 // redeem gives a connection to the exporter that its ticket is for.
 func (b *broker) redeem(c *net.TCPConn, id string) {
-	b.mu.Lock()
-	k, ok := b.tickets[id]
-	delete(b.tickets, id)
-	b.mu.Unlock()
-	if !ok || time.Now().After(k.expires) {
+	k, ok := b.guests.redeem(id)
+	if !ok {
 		return
 	}
+	defer b.guests.leave(k.from)
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return
 	}
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
 	_ = raw.Control(func(fd uintptr) {
 		// If it fails, the importer finds the connection closed, and asks again.
-		_ = k.to.send(&message{Kind: connect, From: &k.from, Secret: k.secret}, int(fd))
+		_ = k.to.send(ctx, &message{Kind: connect, From: &k.from, Secret: k.secret}, int(fd))
 	})
 }
 

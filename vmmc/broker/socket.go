@@ -39,11 +39,17 @@ func runtimeDir() string {
 
 // Socket is where clients of this user find a broker: pinwheel-node in RuntimeDir, if that is there, or else
 // SystemSocket, if that is there.
-func Socket() string {
+func Socket() string { return socketOr(SystemSocket) }
+
+func socketOr(system string) string {
 	own := filepath.Join(runtimeDir(), ownSocket)
-	if _, err := os.Stat(own); err != nil {
-		if _, err := os.Stat(SystemSocket); err == nil {
-			return SystemSocket
+	_, err := os.Stat(own)
+	if err == nil && os.Getenv("XDG_RUNTIME_DIR") == "" {
+		err = identity.CheckOwn(runtimeDir()) // whoever has made it can't keep this user from the broker of all users
+	}
+	if err != nil {
+		if _, err := os.Stat(system); err == nil {
+			return system
 		}
 	}
 	return own

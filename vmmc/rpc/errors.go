@@ -8,7 +8,8 @@ var (
 	ErrClosed = errors.New("rpc: closed")
 	// ErrUnknown says that the server has no handler for the procedure. Nothing was executed.
 	ErrUnknown = errors.New("rpc: unknown procedure")
-	// ErrTooMany says that the server runs as many handlers for this connection as it may. Nothing was executed.
+	// ErrTooMany says that the server runs as many handlers for this connection as it may, or holds as many bytes for
+	// it. Nothing was executed.
 	ErrTooMany = errors.New("rpc: too many calls at a time")
 	// ErrTooLong is the error of a request that is longer than Options.MaxBytes. Nothing was sent.
 	ErrTooLong = errors.New("rpc: request too long")

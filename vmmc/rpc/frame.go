@@ -60,11 +60,16 @@ type Options struct {
 	// MaxCalls is how many handlers may run at a time for one connection. Calls beyond that fail with ErrTooMany.
 	// 0 stands for 1024.
 	MaxCalls int
+	// MaxPendingBytes bounds what a Server holds for one connection: requests whose handlers run, and replies that wait
+	// because the client does not read. A request beyond that fails with ErrTooMany. A reply of more than 4 KiB beyond
+	// that becomes an Error. 0 stands for 256 MiB, and it is at least twice MaxBytes.
+	MaxPendingBytes int
 }
 
 func (o *Options) ensureDefaults() {
 	o.MaxBytes = cmp.Or(o.MaxBytes, 16<<20) // 16 MiB
 	o.MaxCalls = cmp.Or(o.MaxCalls, 1024)
+	o.MaxPendingBytes = max(cmp.Or(o.MaxPendingBytes, 256<<20), 2*o.MaxBytes) // 256 MiB
 }
 
 // frames reads frames. An interrupted read goes on where it was.

@@ -46,6 +46,70 @@ func TestClientRefusesRepliesThatNobodyAskedFor(t *testing.T) {
 	}
 }
 
+// A client that reads nothing does not make the server hold what all its calls answer.
+func TestPendingBytesOfAConnectionAreBounded(t *testing.T) {
+	overEach(t, Options{MaxBytes: 1 << 20, MaxPendingBytes: 2 << 20}, func(t *testing.T, w *world) {
+		const calls, long = 50, 1000
+		returned := atomic.NewInt32(0)
+		w.s.Handle(long, func(_ context.Context, _, reply []byte) ([]byte, error) {
+			defer returned.Inc()
+			return append(reply, make([]byte, 1<<20)...), nil
+		}, Waits)
+		c := w.dial(t, Options{})
+		var requests []byte
+		for id := range uint64(calls) {
+			requests = (&head{kind: request, code: long, call: id + 1}).append(requests)
+		}
+		if _, err := c.conn.Write(requests); err != nil {
+			t.Fatal(err)
+		}
+		testwait.Until(t, "all handlers return", func() bool { return returned.Load() == calls })
+		answered, refused := 0, 0
+		for range calls {
+			h, body, err := c.in.next()
+			switch {
+			case err == nil && h.kind == reply && len(body) == 1<<20:
+				answered++
+			case err == nil && h.kind == failure && h.code == failed && bytes.Contains(body, []byte("no room")):
+				refused++
+			default:
+				t.Fatalf("%+v with %d bytes, %v", h, len(body), err)
+			}
+		}
+		// Two have room. A goroutine that is late may find more.
+		if answered < 1 || refused < calls/2 {
+			t.Errorf("%d replies, %d refused", answered, refused)
+		}
+
+		const holds = long + 1
+		entered := atomic.NewInt32(0)
+		w.s.Handle(holds, func(ctx context.Context, _, _ []byte) ([]byte, error) {
+			entered.Inc()
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}, Waits)
+		ctx, cancel := context.WithCancel(testContext(t))
+		held := make(chan error, 2)
+		for range cap(held) {
+			go func() { _, err := w.c.Call(ctx, holds, make([]byte, 1<<20), nil); held <- err }()
+		}
+		testwait.Until(t, "both requests are there", func() bool { return entered.Load() == 2 })
+		if _, err := w.c.Call(testContext(t), echoWaits, make([]byte, 1<<20), nil); !errors.Is(err, ErrTooMany) {
+			t.Errorf("beyond the bound: %v", err)
+		}
+		cancel()
+		for range cap(held) {
+			if err := testwait.Receive(t, "the end of a call", held); !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		}
+		testwait.Until(t, "there is room again", func() bool {
+			_, err := w.c.Call(testContext(t), echoWaits, make([]byte, 1<<20), nil)
+			return err == nil
+		})
+	})
+}
+
 func FuzzFrames(f *testing.F) {
 	f.Add((&head{kind: request, call: 1}).append(nil))
 	f.Add(append((&head{kind: reply, call: 1, bytes: 3}).append(nil), "abc"...))
@@ -70,7 +134,7 @@ func TestManyCallsAtATime(t *testing.T) {
 		var clients sync.WaitGroup
 		for k := range 3 {
 			c := w.dial(t, Options{})
-			closed := atomic.NewBool(false)
+			closed, made := atomic.NewBool(false), atomic.NewInt32(0)
 			var callers sync.WaitGroup
 			for g := range 6 {
 				callers.Go(func() {
@@ -80,12 +144,13 @@ func TestManyCallsAtATime(t *testing.T) {
 							t.Error(msg)
 							return
 						}
+						made.Inc()
 					}
 				})
 			}
 			clients.Go(func() {
 				if k == 2 { // this one ends in the middle
-					time.Sleep(5 * time.Millisecond)
+					testwait.Until(t, "some calls were made", func() bool { return made.Load() >= 100 || t.Failed() })
 					closed.Store(true)
 					c.Close()
 				}

@@ -23,6 +23,7 @@ type serving struct {
 	// mu protects what follows. It is a leaf.
 	mu       sync.Mutex
 	running  map[uint64]context.CancelFunc
+	pending  int // bytes of requests and replies
 	handlers sync.WaitGroup
 }
 
@@ -87,13 +88,15 @@ func (v *serving) handle(h head, body, answer []byte) ([]byte, error) {
 	return answer, nil
 }
 
-// call makes the context of a call. It returns nil if there are too many, or one of that number.
+// call makes the context of a call. It returns nil if there are too many, or too long ones, or one of that number.
 func (v *serving) call(h *head) (ctx context.Context, end func()) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if len(v.running) >= v.opt.MaxCalls || v.running[h.call] != nil {
+	bytes := int(h.bytes)
+	if len(v.running) >= v.opt.MaxCalls || v.running[h.call] != nil || v.pending+bytes > v.opt.MaxPendingBytes {
 		return nil, nil
 	}
+	v.pending += bytes
 	var stop context.CancelFunc
 	if h.left > 0 {
 		ctx, stop = context.WithTimeout(v.ctx, h.left)
@@ -106,8 +109,33 @@ func (v *serving) call(h *head) (ctx context.Context, end func()) {
 		stop()
 		v.mu.Lock()
 		delete(v.running, h.call)
+		v.pending -= bytes
 		v.mu.Unlock()
 	}
+}
+
+// hold counts a reply of n bytes until drop. It is false if there is no room. Short ones don't count: there are no more
+// than MaxCalls.
+func (v *serving) hold(n int) bool {
+	if n <= joined {
+		return true
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.pending+n > v.opt.MaxPendingBytes {
+		return false
+	}
+	v.pending += n
+	return true
+}
+
+func (v *serving) drop(n int) {
+	if n <= joined {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.pending -= n
 }
 
 // execute calls a handler and writes its reply. It fails if that can't be written.
@@ -118,13 +146,17 @@ func (v *serving) execute(ctx context.Context, f Handler, id uint64, body []byte
 		return err
 	})
 	switch {
-	case err == nil && len(answer) > v.opt.MaxBytes:
-		err = fmt.Errorf("rpc: reply of %d bytes, where %d are allowed", len(answer), v.opt.MaxBytes)
-		fallthrough
 	case err != nil:
+	case len(answer) > v.opt.MaxBytes:
+		err = fmt.Errorf("rpc: reply of %d bytes, where %d are allowed", len(answer), v.opt.MaxBytes)
+	case !v.hold(len(answer)):
+		err = fmt.Errorf("rpc: no room for a reply of %d bytes, as others wait until the client reads", len(answer))
+	}
+	if err != nil {
 		text := err.Error()
 		return v.answer(head{kind: failure, code: failed, call: id}, []byte(text[:min(len(text), maxText)]))
 	}
+	defer v.drop(len(answer))
 	*scratch = answer
 	return v.answer(head{kind: reply, call: id}, answer)
 }

@@ -63,9 +63,11 @@ int main(int argc, char **argv)
 {
 	const char *listen[] = {argc > 1 ? argv[1] : NULL, NULL}, *peers[] = {"other", "sender", NULL};
 	int answer = 42, k, fd;
-	char text[64], one[4];
+	char text[64], after[64], one[4];
 	void *memory, *local, *proxy, *closing;
 	uint64_t *words;
+	const size_t huge[] = {SIZE_MAX, (size_t)PTRDIFF_MAX + 1};
+	const uint32_t nobody = 65534;
 	pthread_t thread[4];
 	struct pollfd readable;
 	pinwheel_vmmc_node *receiver, *sender;
@@ -92,6 +94,11 @@ int main(int argc, char **argv)
 	o.token = "short";
 	IS(-EACCES, pinwheel_vmmc_open(&o, &receiver));
 	o.token = NULL;
+	o.heartbeat_ms = INT64_MAX;
+	IS(-EINVAL, pinwheel_vmmc_open(&o, &receiver));
+	o.heartbeat_ms = -1;
+	IS(-EINVAL, pinwheel_vmmc_open(&o, &receiver));
+	o.heartbeat_ms = 0;
 	MUST(pinwheel_vmmc_open(&o, &receiver));
 	o.name = "sender";
 	o.listen = NULL;
@@ -128,11 +135,27 @@ int main(int argc, char **argv)
 	IS(0, memcmp((char *)memory + 100, "hello", 5));
 	IS(-ETIMEDOUT, pinwheel_vmmc_wait(e, 10, &n));
 	IS(-EINVAL, pinwheel_vmmc_send(i, "hello", 5, 0, 8, 0, timeout));
+	for (k = 0; k < (int)(sizeof huge / sizeof huge[0]); k++) {
+		IS(-ERANGE, pinwheel_vmmc_send(i, memory, huge[k], 0, 0, 0, timeout));
+		IS(-ERANGE, pinwheel_vmmc_send(i, memory, huge[k], 100, PINWHEEL_VMMC_NOTIFY, 0, -1));
+		IS(-ERANGE, pinwheel_vmmc_send_start(i, memory, huge[k], 0, 0, 0, &op));
+		IS(-EOVERFLOW, pinwheel_vmmc_map(i, 0, memory, huge[k], 0, 0, &m));
+		IS(-EOVERFLOW, pinwheel_vmmc_export_memory(sender, 77, memory, huge[k], &p, &refused));
+		IS(-EOVERFLOW, pinwheel_vmmc_alloc(sender, huge[k], &local));
+		p.uids = &nobody;
+		p.n_uids = huge[k];
+		IS(-EINVAL, pinwheel_vmmc_export_memory(sender, 77, memory, bytes, &p, &refused));
+		p.uids = NULL;
+		p.n_uids = 0;
+		MUST(pinwheel_vmmc_address(receiver, 0, text, huge[k])); /* text is large enough */
+	}
+	IS(-EINVAL, pinwheel_vmmc_map(i, 0, memory, bytes, INT64_MAX, 0, &m));
 	MUST(pinwheel_vmmc_proxy(i, &proxy));
 	MUST(pinwheel_vmmc_send_to(sender, "proxy", 5, (char *)proxy + 200, PINWHEEL_VMMC_NOTIFY, 1, timeout));
 	MUST(pinwheel_vmmc_wait(e, timeout, &n));
 	IS(0, memcmp((char *)memory + 200, "proxy", 5));
 	IS(-ERANGE, pinwheel_vmmc_send_to(sender, "proxy", 5, (char *)proxy - 1, 0, 0, timeout));
+	IS(-ERANGE, pinwheel_vmmc_send_to(sender, memory, SIZE_MAX, proxy, 0, 0, timeout));
 	fd = pinwheel_vmmc_fd(e);
 	IS(1, fd >= 0);
 	MUST(pinwheel_vmmc_send_start(i, "later", 5, 300, PINWHEEL_VMMC_NOTIFY, 2, &op));
@@ -179,16 +202,26 @@ int main(int argc, char **argv)
 	MUST(pinwheel_vmmc_free(sender, local));
 
 	/* The end. */
-	MUST(pinwheel_vmmc_unexport(e, timeout));
+	k = pinwheel_vmmc_unexport(e, 0);
+	if (k == -ETIMEDOUT) { /* it goes on by itself */
+		IS(-ESTALE, pinwheel_vmmc_wait(e, timeout, &n));
+		k = pinwheel_vmmc_unexport(e, timeout);
+	}
+	IS(0, k);
 	IS(-ENOENT, pinwheel_vmmc_unexport(e, timeout));
 	IS(-ESTALE, pinwheel_vmmc_send(i, "late", 4, 0, 0, 0, timeout));
 	IS(-ESTALE, pinwheel_vmmc_wait(e, timeout, &n));
+	IS(-ERANGE, pinwheel_vmmc_send(i, "late", 4, bytes, 0, 0, timeout));
+	pinwheel_vmmc_error(text, sizeof text);
 	MUST(pinwheel_vmmc_import_query(i, &info));
 	IS(-ESTALE, info.ended);
+	pinwheel_vmmc_error(after, sizeof after);
+	IS(0, strcmp(text, after)); /* no call has failed since */
 	MUST(pinwheel_vmmc_unimport(i));
 	MUST(pinwheel_vmmc_export_free(e));
 	MUST(pinwheel_vmmc_free(receiver, memory));
 	MUST(pinwheel_vmmc_alloc(receiver, 4096, &closing));
+	pinwheel_vmmc_address(receiver, 0, text, sizeof text);
 	MUST(pinwheel_vmmc_export_memory(receiver, 9, closing, 4096, &p, &e));
 	MUST(pinwheel_vmmc_import_memory(sender, 9, text, timeout, &i));
 	MUST(pinwheel_vmmc_close(receiver));
