@@ -70,6 +70,8 @@ type planning struct {
 	slackNs  int64 // is kept free before every deadline
 	workers  int   // that are there
 	underWay []underWay
+
+	concurrent bool // SchedulerOptions.Concurrent
 }
 
 // leastAsideNs is the shortest registration that is worth waking a worker for, and the helper when it is done.
@@ -78,7 +80,7 @@ const leastAsideNs = 10 * WakeupNs // 100 us
 // costNs is what registering so many pages takes, with all around it.
 func (p *planning) costNs(pages uint64) int64 {
 	ns := p.register.ns(pages)
-	if p.workers > 1 && p.isLong(ns) {
+	if p.isLong(pages) {
 		ns += WakeupNs
 	}
 	return ns + p.itemNs
@@ -87,15 +89,21 @@ func (p *planning) costNs(pages uint64) int64 {
 // workNs is what registrations take, one after the other, by one worker.
 func (p *planning) workNs(w work) int64 { return p.register.sum(w.pages, w.n) + int64(w.n)*p.itemNs }
 
-// isLong reports whether a registration is for a worker.
-func (p *planning) isLong(ns int64) bool { return ns >= leastAsideNs }
+// isLong reports whether a registration of so many pages is for a worker.
+func (p *planning) isLong(pages uint64) bool { return p.scale() > p.longAbove(pages) }
 
 // longAbove is the scale of the estimate above which a registration of so many pages is for a worker.
 func (p *planning) longAbove(pages uint64) float64 {
-	if ns := p.register.model(pages, 1); p.workers > 1 && ns > 0 {
-		return math.Nextafter(leastAsideNs/ns, 0)
+	ns := p.register.model(pages, 1)
+	switch {
+	case p.workers <= 1:
+		return math.Inf(1)
+	case p.concurrent:
+		return math.Inf(-1)
+	case ns <= 0:
+		return math.Inf(1)
 	}
-	return math.Inf(1)
+	return math.Nextafter(leastAsideNs/ns, 0)
 }
 
 // underWay is a registration that one of the workers does.
@@ -174,11 +182,10 @@ func (q *registrationQueue) busyNs(first work, by *planning) (ns int64) {
 		return by.workNs(first)
 	}
 	for n := range q.due.from(math.MinInt64) {
-		costNs := by.costNs(n.pages)
-		if by.workers > 1 && by.isLong(costNs-by.itemNs) {
+		if by.isLong(n.pages) {
 			continue
 		}
-		ns += costNs
+		ns += by.costNs(n.pages)
 		if first.n--; first.n == 0 {
 			break
 		}

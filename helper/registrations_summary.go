@@ -15,6 +15,9 @@ type critical struct {
 // the later of two equal entries win.
 const scaleSteps = 1 << 30
 
+// scale is the scale of the estimate, rounded.
+func (p *planning) scale() float64 { return math.Round(p.register.scale()*scaleSteps) / scaleSteps }
+
 // latest returns the entry that sets the latest start of what the helper does by itself.
 func (t *dueTree) latest(by *planning) critical {
 	if aside := by.workers > 1; t.aside != aside {
@@ -26,7 +29,7 @@ func (t *dueTree) latest(by *planning) critical {
 	if t.root == 0 {
 		return critical{}
 	}
-	t.summarize(t.root, by, math.Round(by.register.scale()*scaleSteps)/scaleSteps)
+	t.summarize(t.root, by, by.scale())
 	return t.nodes[t.root].critical
 }
 

@@ -37,7 +37,7 @@ func (m *listModel) put(e queued) {
 // divide returns what the helper does by itself, and what is for workers.
 func (m listModel) divide(by *planning) (own, long listModel) {
 	for _, e := range m {
-		if by.workers > 1 && by.isLong(by.register.ns(e.pages)) {
+		if by.isLong(e.pages) {
 			long = append(long, e)
 		} else {
 			own = append(own, e)
@@ -128,6 +128,23 @@ func checkDueTree(t *rapid.T, tree *dueTree, m listModel, by *planning, probe me
 	}
 	if !slices.Equal(gotLong, long) || tree.longs().n != len(long) {
 		t.Fatalf("for workers: %v, %+v, want %v", gotLong, tree.longs(), long)
+	}
+}
+
+// The scale is rounded. Whoever asks what is for a worker asks by the rounded one.
+func TestWhatIsForAWorkerIsSoForAll(t *testing.T) {
+	const pages = leastAsideNs / 8
+	for _, scale := range []float64{1 - 1e-10, 1, 1 + 1e-10, 1 - 1e-6} {
+		e := newEstimate(verbs.Cost{PerPageNs: 8})
+		e.mean = scale
+		by := &planning{register: &e, workers: 2}
+		tree := newDueTree()
+		tree.put(1, pages, 0)
+		tree.latest(by)
+		isLong := tree.longs().n == 1
+		if isLong != by.isLong(pages) || isLong != (by.costNs(pages) > leastAsideNs) || isLong != (scale > 1-1e-9) {
+			t.Errorf("scale %.12f: the tree says %t, the plan %t, at a cost of %d ns", scale, isLong, by.isLong(pages), by.costNs(pages))
+		}
 	}
 }
 

@@ -32,6 +32,9 @@ type SchedulerOptions struct {
 	// Workers is how many registrations may run at the same time: Next may return so many before the first is
 	// Done. 0 is 1.
 	Workers int
+	// Concurrent says that registrations take none of the helper's time, as those that wait for another computer: with
+	// Workers, each is for one of those. Without it, short ones are the helper's own.
+	Concurrent bool
 	// Without are ideas to leave out, for comparisons.
 	Without predictor.Idea
 }
@@ -244,7 +247,7 @@ func (s *Scheduler) begin(id mem.RegionID, nowNs int64) Action {
 	costNs := by.costNs(r.pages)
 	r.underWay, s.underWay = true, append(s.underWay, underWay{id, nowNs + costNs})
 	a := Action{Kind: Register, Region: id}
-	if s.opt.Workers > 1 && by.isLong(costNs) {
+	if by.isLong(r.pages) {
 		by = s.planning()
 		s.due.replan(&by)
 		a.Aside = s.due.plan.any && s.due.plan.startNs < nowNs+costNs
@@ -297,7 +300,7 @@ func (s *Scheduler) nextRegistration(nowNs int64) nextStart {
 func (s *Scheduler) planning() planning {
 	return planning{
 		register: &s.register, itemNs: s.opt.ItemNs, slackNs: s.opt.ItemNs + s.opt.ShareNs,
-		workers: s.opt.Workers, underWay: s.underWay,
+		workers: s.opt.Workers, underWay: s.underWay, concurrent: s.opt.Concurrent,
 	}
 }
 

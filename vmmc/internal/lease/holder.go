@@ -70,7 +70,7 @@ func NewHolder(d HolderDriver, o HolderOptions) *Holder {
 	return &Holder{
 		driver: d, idleNs: o.IdleNs, leases: map[mem.RegionID]*held{}, unused: queue.NewDeadlines(),
 		scheduler: helper.NewScheduler(predictor.NewPinwheel(predictor.Options{Window: 2}), helper.SchedulerOptions{
-			Costs: o.Costs, KeepUnknown: true, Workers: renewals, ItemNs: itemNs,
+			Costs: o.Costs, KeepUnknown: true, Workers: renewals, Concurrent: true, ItemNs: itemNs,
 		}),
 	}
 }
