@@ -351,7 +351,7 @@ func (s *Scheduler) Done(a Action, startNs, endNs int64, err error) {
 	}
 }
 
-// Forget drops a region that its cache no longer knows.
+// Forget drops a region that its cache no longer knows. A registration of it that is under way still ends with Done.
 func (s *Scheduler) Forget(id mem.RegionID) {
 	s.due.remove(id)
 	s.gated.Remove(id)

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -97,10 +98,16 @@ func (h *Holder) Remove(number uint64) {
 	if l.state != absent {
 		h.driver.Yield(number)
 	}
+	if l.renewal != nil {
+		h.scheduler.Done(*l.renewal, l.askedNs, l.askedNs, errRemoved)
+	}
 	delete(h.leases, id)
 	h.unused.Remove(id)
 	h.scheduler.Forget(id)
 }
+
+// errRemoved is the outcome of a renewal whose answer nobody waits for.
+var errRemoved = errors.New("lease: its import was removed")
 
 // Use begins a message, and tells whether there is a lease for it, which stays until Complete. Else the message has
 // to go another way, and a lease is on its way. It makes no system call and does not predict.

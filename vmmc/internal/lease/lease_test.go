@@ -247,6 +247,30 @@ func TestRenewalsThatAreNeededTogetherRunTogether(t *testing.T) {
 	}
 }
 
+// A renewal that is under way when its import is removed is none any more.
+func TestRemovedImportsLeaveRoomForRenewals(t *testing.T) {
+	w := newWorld(t.Fatalf, 1, ample)
+	i := w.importers[0]
+	renewedAhead := func(number uint64) bool {
+		for range 20 {
+			i.message(number, 50*us)
+			for end := w.nowNs + 10*ms; w.nowNs < end; {
+				if w.run(min(end, w.nowNs+50*us)); i.h.leases[mem.RegionID(number)].renewal != nil {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	for number := range uint64(2 * renewals) {
+		i.add(number+1, 1<<16)
+		if !renewedAhead(number + 1) {
+			t.Fatalf("after %d removals nothing is renewed ahead", number)
+		}
+		i.h.Remove(number + 1)
+	}
+}
+
 // Room that nobody uses goes to whoever needs it at once.
 func TestIdleLeaseIsRecalledForAnother(t *testing.T) {
 	for _, l := range []Limits{
