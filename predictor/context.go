@@ -3,9 +3,11 @@ package predictor
 // The number of contexts is bounded, for programs whose contexts never repeat. Contexts are kept in two
 // generations. When the present one is full, it becomes the old one, and contexts of the old one that were
 // not seen since are forgotten. A generation has room for the contexts of several uses of each region: what a
-// program that uses many regions in turn has learned must last until their turn comes again.
+// program that uses many regions in turn has learned must last until their turn comes again. Two full generations of
+// the largest size take 90 to 180 MB.
 const (
 	leastGeneration   = 1 << 14
+	mostGeneration    = 1 << 17
 	contextsPerRegion = 8
 )
 
@@ -32,7 +34,9 @@ func newContexts() contexts {
 }
 
 // fit makes room for the contexts of so many regions.
-func (c *contexts) fit(regions int) { c.most = max(leastGeneration, contextsPerRegion*regions) }
+func (c *contexts) fit(regions int) {
+	c.most = min(max(leastGeneration, contextsPerRegion*regions), mostGeneration)
+}
 
 // follower returns what is known of a context.
 func (c *contexts) follower(sig signature, s *seeds) *follower {
