@@ -229,7 +229,7 @@ func (s *server) acquire(t *C.struct_pw_thread) (regcache.Ref, error) {
 	var id mem.RegionID
 	if err == nil {
 		*(*regcache.Ref)(unsafe.Pointer(&t.mail.ref)) = ref
-		id = d.tag() | ref.ID()
+		id = d.tagged(ref.ID())
 	}
 	s.engine.Missed(outcome, id, callSite(C.uint32_t(t.mail.call.op), t.mail.call.site), startNs, clock.NowNs())
 	return ref, err

@@ -103,6 +103,31 @@ func TestAbandonedQuestionLeavesNothingBehind(t *testing.T) {
 	}
 }
 
+// The helper hears of no end of what is not cached, and the first domain's tag is not that of others.
+func TestWhatIsNotCachedHasNoRegionInAnyDomain(t *testing.T) {
+	_, s, _ := asked(t)
+	first := s.domains.at(0)
+	for index := range uint32(2) {
+		d := &domain{index: index, generation: 3 * index, cache: first.cache, local: first.local}
+		for name, acquire := range map[string]func(mem.Range, verbs.Access) (regcache.Ref, regcache.Outcome, error){
+			"cached": d.local.Acquire, "not cached": d.local.Register,
+		} {
+			ref, _, err := acquire(mem.Range{Start: 1 << 20, End: 2 << 20}, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := mem.RegionID(0)
+			if name == "cached" {
+				want = ref.ID() | d.tag()
+			}
+			if got := d.tagged(ref.ID()); got != want || (got != 0) != (name == "cached") {
+				t.Errorf("domain %d, %s: region %#x, want %#x", index, name, got, want)
+			}
+			d.local.Release(ref)
+		}
+	}
+}
+
 func TestRefusedRegistrationTellsItsErrno(t *testing.T) {
 	p, s, ask := asked(t)
 	p.Provider = sim.New(sim.Options{Fail: func(sim.Op, mem.Range) error {
