@@ -13,11 +13,19 @@ const (
 	alarmShare = 32
 )
 
-// Missed says that the communication path has to register a region: its need came sooner than
-// predicted, and so will those that were to come with it. What is due at about the time of this region's
+// Missed says that the communication path had to register a region, or to wait for it, at needNs: its need came sooner
+// than predicted, and so will those that were to come with it. What is due at about the time of this region's
 // deadline is due now, and so is what was released because the program was silent. The policy of Li et al. knows no
 // such thing.
-func (s *Scheduler) Missed(id mem.RegionID, nowNs int64) {
+func (s *Scheduler) Missed(id mem.RegionID, needNs, nowNs int64) {
+	if r := s.regions[id]; r != nil && needNs < r.lastEndNs {
+		return // the event of this use, or of a later one, was observed before
+	}
+	s.alarm(id, nowNs)
+}
+
+// alarm does what Missed says.
+func (s *Scheduler) alarm(id mem.RegionID, nowNs int64) {
 	if !s.opt.KeepUnknown || s.opt.Without&predictor.MissAlarm != 0 {
 		return
 	}

@@ -37,7 +37,7 @@ func TestMissMakesDueWhatIsDueWithIt(t *testing.T) {
 				s.Observe(*use(id, 0), 0)
 				s.Done(Action{Kind: Deregister, Region: id}, us, 2*us, nil)
 			}
-			s.Missed(early, 900*ms)
+			s.Missed(early, 900*ms, 900*ms)
 			a := s.Next(900 * ms)
 			if a.Kind != c.want || a.Kind == Register && a.Region != with {
 				t.Fatalf("after a miss: %+v, want %v of %d", a, c.want, with)

@@ -132,7 +132,7 @@ func (s *Scheduler) Observe(e Event, nowNs int64) {
 	}
 	late := r.uses > 0 && (!r.registered && e.StartNs >= r.releasedNs || r.registered && e.StartNs < r.readyNs)
 	if late {
-		s.Missed(e.Region, nowNs) // if nobody has said so before
+		s.alarm(e.Region, nowNs) // if nobody has said so before
 	}
 	r.pages = e.Pages
 	r.uses++

@@ -26,6 +26,7 @@ type virtualHelper struct {
 	dq       *queue.Ring[helper.Event]
 	gone     []mem.RegionID // scratch
 	event    helper.Event
+	misses   helper.Misses
 	observed bool  // an event was just taken: decide before the next one
 	restNs   int64 // until when DQ is left alone, as the budget says
 	behind   bool  // back from a park or a rest, and DQ was not yet found empty
@@ -54,12 +55,18 @@ type operation struct {
 func (v *virtualHelper) push(t int64, e *helper.Event) {
 	v.dq.Push(e)
 	if v.polls {
-		v.missed(t)
+		v.rouse(t)
 	}
 }
 
-// missed wakes the helper at t, because the communication path had to register memory.
-func (v *virtualHelper) missed(t int64) {
+// missed notes at t that the communication path had to register a region or to wait for it, and wakes the helper.
+func (v *virtualHelper) missed(id mem.RegionID, t int64) {
+	v.misses.Add(id, t)
+	v.rouse(t)
+}
+
+// rouse ends a sleep of the helper at t, unless it leaves DQ alone.
+func (v *virtualHelper) rouse(t int64) {
 	if v.asleep && v.sleptNs >= v.restNs {
 		v.wake(t)
 	}
@@ -83,6 +90,9 @@ func (v *virtualHelper) turn(t int64) (next int64) {
 	v.asleep = false
 	v.restNs = v.budget.Rest(t, v.pinnedBytes)
 	resting := v.restNs > t
+	if !v.observed {
+		v.heed(t)
+	}
 	v.behind = v.behind || resting
 	if !v.observed && !resting && v.observe(t) {
 		return t + v.dqNs
@@ -93,6 +103,7 @@ func (v *virtualHelper) turn(t int64) (next int64) {
 		for _, id := range v.gone {
 			v.decider.Forget(id)
 		}
+		v.heed(t)
 	}
 	popped := v.observed
 	v.observed = false
@@ -121,6 +132,13 @@ func (v *virtualHelper) turn(t int64) (next int64) {
 	}
 	v.spend(helper.WakeupNs, t)
 	return t + v.askedNs
+}
+
+// heed tells the decider of misses, unless it is behind.
+func (v *virtualHelper) heed(t int64) {
+	if !v.behind {
+		v.misses.Tell(v.decider, t)
+	}
 }
 
 // limit sets the share of a core that the helper may use from t on; 0 is no limit.

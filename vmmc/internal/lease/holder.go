@@ -120,7 +120,7 @@ func (h *Holder) Use(number uint64, nowNs int64) (leased bool) {
 		h.unused.Remove(id)
 		return true
 	case l.state == absent:
-		h.scheduler.Missed(id, nowNs)
+		h.scheduler.Missed(id, nowNs, nowNs)
 		h.renew(id, l, nowNs)
 	}
 	return false
