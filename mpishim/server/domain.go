@@ -87,7 +87,7 @@ func (s *server) newDomain(i uint32) (*domain, error) {
 		Watcher:     w,
 		Group:       s.group,
 		OnFault:     s.faulted,
-		OnAdopt:     s.adopted,
+		OnAdopt:     func(a regcache.Adopted) { s.adopted(d, a) },
 	})
 	if err == nil {
 		d.local, err = d.cache.Thread()
