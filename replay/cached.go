@@ -62,7 +62,7 @@ func (c *cachedPath) acquire(t int64, n *need, u *bufferUse) (stallNs int64, err
 		c.stats.LateWaits++
 	}
 	if c.helper != nil && (c.provider.registered > 0 || readyNs > t) {
-		c.helper.missed(ref.ID(), t)
+		c.helper.missed(ref.ID(), t, readyNs)
 	}
 	delete(c.unused, ref.ID())
 	stallNs = readyNs - t + c.lookupNs

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"errors"
+	"slices"
 
 	"pinwheel/helper"
 	"pinwheel/mem"
@@ -26,6 +27,7 @@ type virtualHelper struct {
 	dq       *queue.Ring[helper.Event]
 	gone     []mem.RegionID // scratch
 	event    helper.Event
+	coming   []comingMiss // in order
 	misses   helper.Misses
 	observed bool  // an event was just taken: decide before the next one
 	restNs   int64 // until when DQ is left alone, as the budget says
@@ -59,10 +61,17 @@ func (v *virtualHelper) push(t int64, e *helper.Event) {
 	}
 }
 
-// missed notes at t that the communication path had to register a region or to wait for it, and wakes the helper.
-func (v *virtualHelper) missed(id mem.RegionID, t int64) {
-	v.misses.Add(id, t)
-	v.rouse(t)
+// missed notes that the communication path registers a region from needNs to readyNs, or waits for it. The helper hears
+// of it then, and wakes.
+func (v *virtualHelper) missed(id mem.RegionID, needNs, readyNs int64) {
+	v.coming = append(v.coming, comingMiss{id, needNs, readyNs})
+	v.rouse(readyNs)
+}
+
+// comingMiss is one of which the helper hears at readyNs.
+type comingMiss struct {
+	id              mem.RegionID
+	needNs, readyNs int64
 }
 
 // rouse ends a sleep of the helper at t, unless it leaves DQ alone.
@@ -78,6 +87,9 @@ func (v *virtualHelper) step(t int64) (next int64) {
 	if v.asleep {
 		for i := range v.aside {
 			next = min(next, v.aside[i].doneNs)
+		}
+		if len(v.coming) > 0 && t >= v.restNs {
+			next = min(next, v.coming[0].readyNs)
 		}
 	}
 	return next
@@ -136,6 +148,11 @@ func (v *virtualHelper) turn(t int64) (next int64) {
 
 // heed tells the decider of misses, unless it is behind.
 func (v *virtualHelper) heed(t int64) {
+	n := 0
+	for ; n < len(v.coming) && v.coming[n].readyNs <= t; n++ {
+		v.misses.Add(v.coming[n].id, v.coming[n].needNs)
+	}
+	v.coming = slices.Delete(v.coming, 0, n)
 	if !v.behind {
 		v.misses.Tell(v.decider, t)
 	}
