@@ -18,11 +18,18 @@ const (
 // deadline is due now, and so is what was released because the program was silent. The policy of Li et al. knows no
 // such thing.
 func (s *Scheduler) Missed(id mem.RegionID, needNs, nowNs int64) {
-	if r := s.regions[id]; r != nil && needNs < r.lastEndNs {
+	r := s.regions[id]
+	if r != nil && needNs < r.lastEndNs {
 		return // the event of this use, or of a later one, was observed before
 	}
 	s.alarm(id, nowNs)
+	if r != nil && s.opt.KeepUnknown && !r.registered && !r.underWay {
+		r.missedNs = needNs
+	}
 }
+
+// isMissed reports whether communication has registered a region by itself whose event is still to come.
+func (r *region) isMissed() bool { return r.missedNs > r.lastEndNs }
 
 // alarm does what Missed says.
 func (s *Scheduler) alarm(id mem.RegionID, nowNs int64) {

@@ -49,6 +49,7 @@ type region struct {
 	gate       gateLooks
 	releasedNs int64 // when its last deregistration began
 	readyNs    int64 // when its last registration by the helper ended
+	missedNs   int64 // when its last need began that did not find it registered, as Missed says
 	registered bool
 	unused     bool // registered by the helper and not used since
 	candidate  bool // waits in candidates
@@ -178,7 +179,7 @@ func (s *Scheduler) addCandidate(id mem.RegionID, r *region) {
 func (s *Scheduler) queueNextNeed(id mem.RegionID, r *region, nowNs int64) {
 	p, ok := s.pred.Next(id, nowNs)
 	switch {
-	case !ok || p.NextNs == predictor.Never:
+	case !ok || p.NextNs == predictor.Never || r.isMissed():
 	case p.Gated && !s.budget.limited(): // looking for the event would take too much of a share
 		s.due.remove(id)
 		s.awaitGate(id, r, &p, nowNs)
