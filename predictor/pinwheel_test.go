@@ -31,6 +31,23 @@ func mustNextAfter(p Predictor, id mem.RegionID, must bool) Prediction {
 	return pr
 }
 
+// A prediction that still waits for its event when the need comes has not been right, even if nobody acted on it.
+func TestANeedBeforeItsTriggerIsNoHit(t *testing.T) {
+	p := NewPinwheel(Options{Window: 0})
+	prog := program{to: []Predictor{p}}
+	for range 10 {
+		prog.call(2, 20, 50*ms)
+		prog.call(1, 10, 30*ms)
+	}
+	f := p.regions[1].followers[levels-1]
+	if pr := mustNext(t, p, 1, prog.nowNs); !pr.Gated || f.hits == 0 {
+		t.Fatalf("%+v, %d hits: this test proves nothing", pr, f.hits)
+	}
+	if prog.call(1, 10, 500*ms); f.hits != 0 {
+		t.Errorf("%d hits after a need without its trigger", f.hits)
+	}
+}
+
 func TestAnotherEventInPlaceOfTheTriggerOpensTheGate(t *testing.T) {
 	p := NewPinwheel(Options{Window: 0})
 	prog := program{to: []Predictor{p}}
