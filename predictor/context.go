@@ -22,7 +22,6 @@ type contexts struct {
 type follower struct {
 	seen    bool
 	seeded  bool     // its gaps are another run's
-	unsure  int      // how many gaps of this run are to come until those of another run are checked by them
 	gaps    gaps     // from the end of the use to the next need
 	cold    bool     // the only gap led through code that ran for the first time
 	hits    int      // predictions in a row that were met

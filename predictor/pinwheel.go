@@ -130,7 +130,6 @@ func (p *Pinwheel) learn(r *region, u *Use, leadNs int64) {
 			continue
 		}
 		f.learn(a, r.lastIndex, u.StartNs)
-		f.checkLesson()
 		if f.hits++; !met {
 			f.hits = 0
 		}

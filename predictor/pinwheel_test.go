@@ -188,6 +188,28 @@ func TestGapsOfALessonThatAreTooShortAreForgotten(t *testing.T) {
 	}
 }
 
+// Needs with another trigger say nothing about the gaps after this one.
+func TestGapsAfterATriggerAreCheckedByItsOwn(t *testing.T) {
+	const context, sig, other = 1, 7, 8
+	s := newSeeds(&Lessons{Lessons: []Lesson{{
+		Context: context, GapsNs: []int64{100 * ms, 100 * ms, 100 * ms},
+		Steps: 1, Trigger: sig, Confidence: 2, AfterNs: []int64{100 * ms, 100 * ms, 60 * ms},
+	}}})
+	f := new(follower)
+	s.sow(context, f)
+	s.correct(context, f, 100*ms)
+	for i, trigger := range []uint64{other, sig, sig, sig} {
+		if short := f.trigger.gaps.shortest(); short != 60*ms {
+			t.Errorf("after %d needs the shortest gap is %d ms", i, short/ms)
+		}
+		f.gaps.add(100 * ms)
+		f.learn(&event{index: 11, sig: trigger}, 10, 100*ms)
+	}
+	if short := f.trigger.gaps.shortest(); short != 100*ms {
+		t.Errorf("after three gaps of this run, the shortest is %d ms, of the lesson", short/ms)
+	}
+}
+
 func TestALessonOfOneGapIsUsedWithCaution(t *testing.T) {
 	l := learned(t)
 	wantedNs := func() int64 {
