@@ -91,8 +91,8 @@ func checkDueTree(t *rapid.T, tree *dueTree, m listModel, by *planning, probe me
 	for _, e := range m {
 		all = all.plus(work{e.pages, 1})
 	}
-	if tree.len() != len(m) || tree.all != all {
-		t.Fatalf("%d entries, %+v in all, want %d, %+v", tree.len(), tree.all, len(m), all)
+	if len(tree.at) != len(m) || tree.all != all {
+		t.Fatalf("%d entries, %+v in all, want %d, %+v", len(tree.at), tree.all, len(m), all)
 	}
 	for _, fromNs := range []int64{math.MinInt64, 0, 200} {
 		got, want := listModel{}, listModel{}
