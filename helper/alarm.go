@@ -38,7 +38,7 @@ func (s *Scheduler) alarm(id mem.RegionID, nowNs int64) {
 	}
 	s.endSilence(nowNs)
 	dueNs, known := s.gated.Get(id)
-	if n := s.due.due.get(id); n != nil {
+	if n := s.due.tree.get(id); n != nil {
 		dueNs, known = n.dueNs, true
 	}
 	if !known {
@@ -48,7 +48,7 @@ func (s *Scheduler) alarm(id mem.RegionID, nowNs int64) {
 	s.gated.Remove(id)
 	s.alarmed = s.alarmed[:0]
 	aboutNs := max(alarmNs, (dueNs-s.regions[id].lastEndNs)/alarmShare)
-	for n := range s.due.due.from(dueNs - aboutNs) {
+	for n := range s.due.tree.from(dueNs - aboutNs) {
 		if n.dueNs > dueNs+aboutNs {
 			break
 		}

@@ -95,4 +95,4 @@ func TestMissRaisesOneAlarm(t *testing.T) {
 	}
 }
 
-func isDue(s *Scheduler, id mem.RegionID) bool { return s.due.due.get(id) != nil }
+func isDue(s *Scheduler, id mem.RegionID) bool { return s.due.tree.get(id) != nil }

@@ -10,7 +10,7 @@ import (
 // registrationQueue is RQ: the deregistered regions by when they must be
 // registered again, with what it takes to register them.
 type registrationQueue struct {
-	due      dueTree
+	tree     dueTree
 	plan     plan
 	short    plan // with several workers: of what the helper does by itself
 	planned  bool
@@ -41,17 +41,17 @@ type plan struct {
 }
 
 func newRegistrationQueue() registrationQueue {
-	return registrationQueue{due: newDueTree()}
+	return registrationQueue{tree: newDueTree()}
 }
 
 // put sets when a region of so many pages must be registered.
 func (q *registrationQueue) put(id mem.RegionID, pages uint64, dueNs int64) {
-	q.due.put(id, pages, dueNs)
+	q.tree.put(id, pages, dueNs)
 	q.planned = false
 }
 
 func (q *registrationQueue) remove(id mem.RegionID) {
-	if q.due.remove(id) {
+	if q.tree.remove(id) {
 		q.planned = false
 	}
 }
@@ -120,7 +120,7 @@ type underWay struct {
 // it is needed rather than written into the queue: a region that leaves the
 // queue takes its share with it.
 func (q *registrationQueue) next(nowNs int64, by *planning) nextStart {
-	first := q.due.first()
+	first := q.tree.first()
 	switch {
 	case first == nil:
 		return nextStart{startNs: never}
@@ -164,8 +164,8 @@ func (q *registrationQueue) replan(by *planning) {
 
 // latestStart is the plan for what the helper does by itself: one registration after the other.
 func (q *registrationQueue) latestStart(by *planning) plan {
-	c := q.due.latest(by)
-	first := q.due.firstOwn()
+	c := q.tree.latest(by)
+	first := q.tree.firstOwn()
 	if first == nil {
 		return plan{}
 	}
@@ -181,7 +181,7 @@ func (q *registrationQueue) busyNs(first work, by *planning) (ns int64) {
 	if first.n > exactItems {
 		return by.workNs(first)
 	}
-	for n := range q.due.from(math.MinInt64) {
+	for n := range q.tree.from(math.MinInt64) {
 		if by.isLong(n.pages) {
 			continue
 		}
@@ -198,13 +198,13 @@ func (q *registrationQueue) busyNs(first work, by *planning) (ns int64) {
 func (q *registrationQueue) latestStartOfSeveral(by *planning) (all, short plan) {
 	short = q.latestStart(by)
 	if short.any {
-		short.dueNs = q.due.get(short.region).dueNs
+		short.dueNs = q.tree.get(short.region).dueNs
 	}
 	q.items = q.items[:0]
-	longs := q.due.longs()
+	longs := q.tree.longs()
 	// What it takes to register all of them, one after the other. + 1: sums of rounded durations.
 	longNs, firstNs := by.workNs(longs)+int64(longs.n)*(WakeupNs+1), int64(never)
-	for n := range q.due.longOnes() {
+	for n := range q.tree.longOnes() {
 		endNs, costNs := n.dueNs-by.slackNs, by.costNs(n.pages)
 		if endNs-longNs >= firstNs {
 			break // nothing from here on can make it earlier

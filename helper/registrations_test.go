@@ -24,7 +24,7 @@ func serve(q *registrationQueue, workers int, costs verbs.Cost) (all []started) 
 	for nowNs := int64(0); ; {
 		next := q.next(nowNs, by)
 		if next.startNs <= nowNs {
-			pages := q.due.get(next.region).pages
+			pages := q.tree.get(next.region).pages
 			endNs := nowNs + by.costNs(pages)
 			all = append(all, started{next.region, nowNs, endNs})
 			if by.isLong(pages) {
