@@ -165,11 +165,10 @@ func (q *registrationQueue) replan(by *planning) {
 // latestStart is the plan for what the helper does by itself: one registration after the other.
 func (q *registrationQueue) latestStart(by *planning) plan {
 	c := q.tree.latest(by)
-	first := q.tree.firstOwn()
-	if first == nil {
-		return plan{}
+	for first := range q.tree.ownOnes() {
+		return plan{c.dueNs - q.busyNs(c.work, by) - by.slackNs, c.dueNs, first.id, true}
 	}
-	return plan{c.dueNs - q.busyNs(c.work, by) - by.slackNs, c.dueNs, first.id, true}
+	return plan{}
 }
 
 // exactItems is up to how many registrations the sum of their durations is that of the rounded ones, as begin rounds
@@ -181,10 +180,7 @@ func (q *registrationQueue) busyNs(first work, by *planning) (ns int64) {
 	if first.n > exactItems {
 		return by.workNs(first)
 	}
-	for n := range q.tree.from(math.MinInt64) {
-		if by.isLong(n.pages) {
-			continue
-		}
+	for n := range q.tree.ownOnes() {
 		ns += by.costNs(n.pages)
 		if first.n--; first.n == 0 {
 			break
