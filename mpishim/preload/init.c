@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "init.h"
 #include "mr.h"
 #include "recording.h"
 
