@@ -66,6 +66,9 @@ func (c *nodeServeCmd) Run(e *command.Env) error {
 		}
 	}
 	e.Note("serves at %s", l.Addr())
+	if c.Listen != "" {
+		e.Note("other nodes find it at %s", o.Remote.Listener.Addr())
+	}
 	return broker.Serve(ctx, l, o)
 }
 
