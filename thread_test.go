@@ -8,7 +8,36 @@ import (
 
 	"pinwheel/helper"
 	"pinwheel/internal/testwait"
+	"pinwheel/mem"
 )
+
+// A miss whose use never ends, for the helper, would leave it with a region of which it knows nothing.
+func TestHelperHearsOfTheMissesOfUsesWhoseEndItHearsOf(t *testing.T) {
+	m, th := start(t, Options{ThresholdBytes: 64 << 10})
+	for _, c := range []struct {
+		bytes uint64
+		want  bool
+	}{{64<<10 - 1, false}, {64 << 10, true}} {
+		r := region(int(c.bytes))
+		r.End = r.Start + mem.Addr(c.bytes)
+		var u Use
+		if err := th.Acquire(&u, r, access, 0, nil); err != nil {
+			t.Fatal(err)
+		}
+		if id := th.observed(&u); (id != 0) != c.want || c.want && id != u.ref.ID() {
+			t.Errorf("%d bytes: the helper hears of a miss of region %d, the use is of %d", c.bytes, id, u.ref.ID())
+		}
+		before := m.Stats().Helper.Events
+		th.Release(&u)
+		if c.want {
+			testwait.Until(t, "its end is heard of", func() bool { return m.Stats().Helper.Events == before+1 })
+		}
+	}
+	var none Use
+	if id := th.observed(&none); id != 0 {
+		t.Errorf("region %d of a use that holds nothing", id)
+	}
+}
 
 // The helper is placed near the communication thread, wherever that moves.
 func TestMissTellsWhereTheThreadRuns(t *testing.T) {

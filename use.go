@@ -93,12 +93,17 @@ func (t *Thread) missed(u *Use, a verbs.Access, o regcache.Outcome, err error) e
 	}
 	endNs := clock.NowNs()
 	t.stats.stallNs.Add(endNs - u.startNs)
-	var id mem.RegionID
-	if u.ref.Valid() {
-		id = u.ref.ID()
-	}
-	t.m.engine.Missed(o, id, u.callSite(), u.startNs, endNs)
+	t.m.engine.Missed(o, t.observed(u), u.callSite(), u.startNs, endNs)
 	return err
+}
+
+// observed returns the region of a use whose end the helper will hear of; zero for any other. Of those it must not hear
+// of the miss either: it would wait for the end.
+func (t *Thread) observed(u *Use) mem.RegionID {
+	if t.dq == nil || !u.ref.Valid() || u.used.Len() < uint64(t.m.opt.ThresholdBytes) {
+		return 0
+	}
+	return u.ref.ID()
 }
 
 // callSite is what the predictor knows the use by.
@@ -133,11 +138,11 @@ func (t *Thread) Release(u *Use) {
 		t.releasePlain(u)
 		return
 	}
-	id, pages := u.ref.ID(), u.ref.Region().Range.Len()/mem.PageSize
+	id, pages := t.observed(u), u.ref.Region().Range.Len()/mem.PageSize
 	// First of all: the helper can't deregister what is in use.
 	t.drop(u.ref)
 	u.ref = regcache.Ref{}
-	if t.dq == nil || t.mode == closed || id == 0 || u.used.Len() < uint64(t.m.opt.ThresholdBytes) {
+	if t.mode == closed || id == 0 {
 		return
 	}
 	e := &t.event

@@ -13,17 +13,32 @@ const (
 	alarmShare = 32
 )
 
-// Missed says that the communication path has to register a region: its need came sooner than
-// predicted, and so will those that were to come with it. What is due at about the time of this region's
+// Missed says that the communication path had to register a region, or to wait for it, at needNs: its need came sooner
+// than predicted, and so will those that were to come with it. What is due at about the time of this region's
 // deadline is due now, and so is what was released because the program was silent. The policy of Li et al. knows no
 // such thing.
-func (s *Scheduler) Missed(id mem.RegionID, nowNs int64) {
+func (s *Scheduler) Missed(id mem.RegionID, needNs, nowNs int64) {
+	r := s.regions[id]
+	if r != nil && needNs < r.lastEndNs {
+		return // the event of this use, or of a later one, was observed before
+	}
+	s.alarm(id, nowNs)
+	if r != nil && s.opt.KeepUnknown && !r.registered && !r.underWay {
+		r.missedNs = needNs
+	}
+}
+
+// isMissed reports whether communication has registered a region by itself whose event is still to come.
+func (r *region) isMissed() bool { return r.missedNs > r.lastEndNs }
+
+// alarm does what Missed says.
+func (s *Scheduler) alarm(id mem.RegionID, nowNs int64) {
 	if !s.opt.KeepUnknown || s.opt.Without&predictor.MissAlarm != 0 {
 		return
 	}
 	s.endSilence(nowNs)
 	dueNs, known := s.gated.Get(id)
-	if n := s.due.due.get(id); n != nil {
+	if n := s.due.tree.get(id); n != nil {
 		dueNs, known = n.dueNs, true
 	}
 	if !known {
@@ -33,7 +48,7 @@ func (s *Scheduler) Missed(id mem.RegionID, nowNs int64) {
 	s.gated.Remove(id)
 	s.alarmed = s.alarmed[:0]
 	aboutNs := max(alarmNs, (dueNs-s.regions[id].lastEndNs)/alarmShare)
-	for n := range s.due.due.from(dueNs - aboutNs) {
+	for n := range s.due.tree.from(dueNs - aboutNs) {
 		if n.dueNs > dueNs+aboutNs {
 			break
 		}

@@ -37,7 +37,7 @@ func TestMissMakesDueWhatIsDueWithIt(t *testing.T) {
 				s.Observe(*use(id, 0), 0)
 				s.Done(Action{Kind: Deregister, Region: id}, us, 2*us, nil)
 			}
-			s.Missed(early, 900*ms)
+			s.Missed(early, 900*ms, 900*ms)
 			a := s.Next(900 * ms)
 			if a.Kind != c.want || a.Kind == Register && a.Region != with {
 				t.Fatalf("after a miss: %+v, want %v of %d", a, c.want, with)
@@ -52,3 +52,47 @@ func TestMissMakesDueWhatIsDueWithIt(t *testing.T) {
 		})
 	}
 }
+
+// opening predicts that a region is needed soon once the event of another one was seen.
+type opening struct {
+	fixed
+	region, by mem.RegionID
+	changed    []mem.RegionID
+}
+
+func (o *opening) Observe(u predictor.Use) {
+	if o.changed = nil; u.Region == o.by {
+		o.changed = []mem.RegionID{o.region}
+	}
+}
+func (o *opening) Changed() []mem.RegionID { return o.changed }
+
+// What communication is at is not due again before its event, and raises no second alarm by that.
+func TestMissRaisesOneAlarm(t *testing.T) {
+	const missed, by, later = 1, 2, 3
+	p := &opening{fixed: fixed{missed: 1000 * ms, later: 2000 * ms}, region: missed, by: by}
+	s := NewScheduler(p, SchedulerOptions{KeepUnknown: true, Costs: testCosts, ItemNs: us})
+	for id := mem.RegionID(missed); id <= later; id++ {
+		s.Observe(*use(id, 0), 0)
+		s.Done(Action{Kind: Deregister, Region: id}, us, 2*us, nil)
+	}
+	s.Missed(missed, 900*ms, 900*ms)
+	p.fixed[missed] = 2000 * ms // the need after this one
+	s.Observe(*use(by, 901*ms), 901*ms)
+	if a := s.Next(901 * ms); a.Kind != Wait || isDue(s, missed) {
+		t.Errorf("%+v, due %t: communication is at it", a, isDue(s, missed))
+	}
+	e := use(missed, 900*ms)
+	e.EndNs = 910 * ms
+	s.Observe(*e, 910*ms)
+	if a := s.Next(910 * ms); a.Kind != Wait || !isDue(s, later) || isDue(s, missed) {
+		t.Errorf("%+v, due: %d %t, %d %t", a, missed, isDue(s, missed), later, isDue(s, later))
+	}
+	// Released again, it is due as any other.
+	s.Done(Action{Kind: Deregister, Region: missed}, 911*ms, 912*ms, nil)
+	if !isDue(s, missed) {
+		t.Errorf("region %d is not due after its use", missed)
+	}
+}
+
+func isDue(s *Scheduler, id mem.RegionID) bool { return s.due.tree.get(id) != nil }

@@ -10,7 +10,7 @@ import (
 // registrationQueue is RQ: the deregistered regions by when they must be
 // registered again, with what it takes to register them.
 type registrationQueue struct {
-	due      dueTree
+	tree     dueTree
 	plan     plan
 	short    plan // with several workers: of what the helper does by itself
 	planned  bool
@@ -41,17 +41,17 @@ type plan struct {
 }
 
 func newRegistrationQueue() registrationQueue {
-	return registrationQueue{due: newDueTree()}
+	return registrationQueue{tree: newDueTree()}
 }
 
 // put sets when a region of so many pages must be registered.
 func (q *registrationQueue) put(id mem.RegionID, pages uint64, dueNs int64) {
-	q.due.put(id, pages, dueNs)
+	q.tree.put(id, pages, dueNs)
 	q.planned = false
 }
 
 func (q *registrationQueue) remove(id mem.RegionID) {
-	if q.due.remove(id) {
+	if q.tree.remove(id) {
 		q.planned = false
 	}
 }
@@ -70,6 +70,8 @@ type planning struct {
 	slackNs  int64 // is kept free before every deadline
 	workers  int   // that are there
 	underWay []underWay
+
+	concurrent bool // SchedulerOptions.Concurrent
 }
 
 // leastAsideNs is the shortest registration that is worth waking a worker for, and the helper when it is done.
@@ -78,7 +80,7 @@ const leastAsideNs = 10 * WakeupNs // 100 us
 // costNs is what registering so many pages takes, with all around it.
 func (p *planning) costNs(pages uint64) int64 {
 	ns := p.register.ns(pages)
-	if p.workers > 1 && p.isLong(ns) {
+	if p.isLong(pages) {
 		ns += WakeupNs
 	}
 	return ns + p.itemNs
@@ -87,15 +89,21 @@ func (p *planning) costNs(pages uint64) int64 {
 // workNs is what registrations take, one after the other, by one worker.
 func (p *planning) workNs(w work) int64 { return p.register.sum(w.pages, w.n) + int64(w.n)*p.itemNs }
 
-// isLong reports whether a registration is for a worker.
-func (p *planning) isLong(ns int64) bool { return ns >= leastAsideNs }
+// isLong reports whether a registration of so many pages is for a worker.
+func (p *planning) isLong(pages uint64) bool { return p.scale() > p.longAbove(pages) }
 
 // longAbove is the scale of the estimate above which a registration of so many pages is for a worker.
 func (p *planning) longAbove(pages uint64) float64 {
-	if ns := p.register.model(pages, 1); p.workers > 1 && ns > 0 {
-		return math.Nextafter(leastAsideNs/ns, 0)
+	ns := p.register.model(pages, 1)
+	switch {
+	case p.workers <= 1:
+		return math.Inf(1)
+	case p.concurrent:
+		return math.Inf(-1)
+	case ns <= 0:
+		return math.Inf(1)
 	}
-	return math.Inf(1)
+	return math.Nextafter(leastAsideNs/ns, 0)
 }
 
 // underWay is a registration that one of the workers does.
@@ -112,7 +120,7 @@ type underWay struct {
 // it is needed rather than written into the queue: a region that leaves the
 // queue takes its share with it.
 func (q *registrationQueue) next(nowNs int64, by *planning) nextStart {
-	first := q.due.first()
+	first := q.tree.first()
 	switch {
 	case first == nil:
 		return nextStart{startNs: never}
@@ -156,12 +164,11 @@ func (q *registrationQueue) replan(by *planning) {
 
 // latestStart is the plan for what the helper does by itself: one registration after the other.
 func (q *registrationQueue) latestStart(by *planning) plan {
-	c := q.due.latest(by)
-	first := q.due.firstOwn()
-	if first == nil {
-		return plan{}
+	c := q.tree.latest(by)
+	for first := range q.tree.ownOnes() {
+		return plan{c.dueNs - q.busyNs(c.work, by) - by.slackNs, c.dueNs, first.id, true}
 	}
-	return plan{c.dueNs - q.busyNs(c.work, by) - by.slackNs, c.dueNs, first.id, true}
+	return plan{}
 }
 
 // exactItems is up to how many registrations the sum of their durations is that of the rounded ones, as begin rounds
@@ -173,12 +180,8 @@ func (q *registrationQueue) busyNs(first work, by *planning) (ns int64) {
 	if first.n > exactItems {
 		return by.workNs(first)
 	}
-	for n := range q.due.from(math.MinInt64) {
-		costNs := by.costNs(n.pages)
-		if by.workers > 1 && by.isLong(costNs-by.itemNs) {
-			continue
-		}
-		ns += costNs
+	for n := range q.tree.ownOnes() {
+		ns += by.costNs(n.pages)
 		if first.n--; first.n == 0 {
 			break
 		}
@@ -191,13 +194,13 @@ func (q *registrationQueue) busyNs(first work, by *planning) (ns int64) {
 func (q *registrationQueue) latestStartOfSeveral(by *planning) (all, short plan) {
 	short = q.latestStart(by)
 	if short.any {
-		short.dueNs = q.due.get(short.region).dueNs
+		short.dueNs = q.tree.get(short.region).dueNs
 	}
 	q.items = q.items[:0]
-	longs := q.due.longs()
+	longs := q.tree.longs()
 	// What it takes to register all of them, one after the other. + 1: sums of rounded durations.
 	longNs, firstNs := by.workNs(longs)+int64(longs.n)*(WakeupNs+1), int64(never)
-	for n := range q.due.longOnes() {
+	for n := range q.tree.longOnes() {
 		endNs, costNs := n.dueNs-by.slackNs, by.costNs(n.pages)
 		if endNs-longNs >= firstNs {
 			break // nothing from here on can make it earlier

@@ -15,6 +15,9 @@ type critical struct {
 // the later of two equal entries win.
 const scaleSteps = 1 << 30
 
+// scale is the scale of the estimate, rounded.
+func (p *planning) scale() float64 { return math.Round(p.register.scale()*scaleSteps) / scaleSteps }
+
 // latest returns the entry that sets the latest start of what the helper does by itself.
 func (t *dueTree) latest(by *planning) critical {
 	if aside := by.workers > 1; t.aside != aside {
@@ -26,7 +29,7 @@ func (t *dueTree) latest(by *planning) critical {
 	if t.root == 0 {
 		return critical{}
 	}
-	t.summarize(t.root, by, math.Round(by.register.scale()*scaleSteps)/scaleSteps)
+	t.summarize(t.root, by, by.scale())
 	return t.nodes[t.root].critical
 }
 
@@ -66,39 +69,31 @@ func (n *dueNode) append(m *dueNode, by *planning, scale float64) {
 	n.long += m.long
 }
 
-// firstOwn returns the first entry that the helper does by itself, nil if there is none. Like longs and longOnes, it
-// follows latest.
-func (t *dueTree) firstOwn() *dueNode {
-	for at := t.root; t.nodes[at].own.n > 0; {
-		n := &t.nodes[at]
-		left, right := &t.nodes[n.left], &t.nodes[n.right]
-		switch {
-		case left.own.n > 0:
-			at = n.left
-		case n.own.n > right.own.n:
-			return n
-		default:
-			at = n.right
-		}
-	}
-	return nil
-}
-
-// longs is what is for workers.
+// longs is what is for workers. Like all below, it follows latest.
 func (t *dueTree) longs() work { return t.all.minus(t.nodes[t.root].own) }
 
-// longOnes iterates over the entries that are for workers, the earliest first.
-func (t *dueTree) longOnes() iter.Seq[*dueNode] {
-	return func(yield func(*dueNode) bool) { t.ascendLong(t.root, yield) }
+// ownOnes iterates over the entries that the helper does by itself, the earliest first, and longOnes over those for
+// workers. They don't look at the others.
+func (t *dueTree) ownOnes() iter.Seq[*dueNode] {
+	return func(yield func(*dueNode) bool) { t.ascendSome(t.root, (*dueNode).owns, yield) }
 }
 
-func (t *dueTree) ascendLong(at uint32, yield func(*dueNode) bool) bool {
+func (t *dueTree) longOnes() iter.Seq[*dueNode] {
+	return func(yield func(*dueNode) bool) { t.ascendSome(t.root, (*dueNode).longs, yield) }
+}
+
+func (n *dueNode) owns() int  { return n.own.n }
+func (n *dueNode) longs() int { return n.long }
+
+// ascendSome iterates over the entries of a kind in a subtree, of which count tells how many there are.
+func (t *dueTree) ascendSome(at uint32, count func(*dueNode) int, yield func(*dueNode) bool) bool {
 	n := &t.nodes[at]
-	if n.long == 0 {
+	all := count(n)
+	if all == 0 {
 		return true
 	}
-	isLong := n.long > t.nodes[n.left].long+t.nodes[n.right].long
-	return t.ascendLong(n.left, yield) && (!isLong || yield(n)) && t.ascendLong(n.right, yield)
+	isOne := all > count(&t.nodes[n.left])+count(&t.nodes[n.right])
+	return t.ascendSome(n.left, count, yield) && (!isOne || yield(n)) && t.ascendSome(n.right, count, yield)
 }
 
 // contend lets a later entry take the place of the critical one if it makes the start earlier. Of two equals, the

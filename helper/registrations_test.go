@@ -24,9 +24,10 @@ func serve(q *registrationQueue, workers int, costs verbs.Cost) (all []started) 
 	for nowNs := int64(0); ; {
 		next := q.next(nowNs, by)
 		if next.startNs <= nowNs {
-			endNs := nowNs + by.costNs(q.due.get(next.region).pages)
+			pages := q.tree.get(next.region).pages
+			endNs := nowNs + by.costNs(pages)
 			all = append(all, started{next.region, nowNs, endNs})
-			if workers > 1 && by.isLong(endNs-nowNs) {
+			if by.isLong(pages) {
 				by.underWay = append(by.underWay, underWay{next.region, endNs})
 			} else {
 				nowNs = endNs
@@ -82,6 +83,24 @@ func TestBusyWorkerIsNotPlannedBeforeItIsFree(t *testing.T) {
 	const costNs = 200*us + WakeupNs
 	if next := q.next(0, p); next.region != 1 || next.startNs != 421*us-2*costNs {
 		t.Errorf("begins with %d at %d, want 1 at %d: one worker has both", next.region, next.startNs, 421*us-2*costNs)
+	}
+}
+
+// What waits for another computer takes nobody's time, however short it is and long what is around it.
+func TestConcurrentRegistrationsBeginTogether(t *testing.T) {
+	e := newEstimate(verbs.Cost{FixedNs: float64(30 * us)})
+	const workers, itemNs, dueNs = 64, 10 * leastAsideNs, 1000 * ms
+	for concurrent, wantNs := range map[bool]int64{
+		true: dueNs - (30*us + WakeupNs + itemNs), false: dueNs - workers*(30*us+itemNs),
+	} {
+		q := newRegistrationQueue()
+		for id := range mem.RegionID(workers) {
+			q.put(id+1, 1, dueNs)
+		}
+		by := &planning{register: &e, itemNs: itemNs, workers: workers, concurrent: concurrent}
+		if next := q.next(0, by); next.startNs != wantNs {
+			t.Errorf("concurrent %t: the first begins %d us before it is due, want %d", concurrent, (dueNs-next.startNs)/us, (dueNs-wantNs)/us)
+		}
 	}
 }
 

@@ -56,8 +56,6 @@ func newDueTree() dueTree {
 	return dueTree{nodes: make([]dueNode, 1), at: make(map[mem.RegionID]uint32)}
 }
 
-func (t *dueTree) len() int { return len(t.at) }
-
 // put sets the deadline of a region of so many pages, which it inserts or moves.
 func (t *dueTree) put(id mem.RegionID, pages uint64, dueNs int64) {
 	if n, ok := t.at[id]; ok {

@@ -2,9 +2,11 @@ package helper
 
 import (
 	"cmp"
+	"iter"
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -37,7 +39,7 @@ func (m *listModel) put(e queued) {
 // divide returns what the helper does by itself, and what is for workers.
 func (m listModel) divide(by *planning) (own, long listModel) {
 	for _, e := range m {
-		if by.workers > 1 && by.isLong(by.register.ns(e.pages)) {
+		if by.isLong(e.pages) {
 			long = append(long, e)
 		} else {
 			own = append(own, e)
@@ -91,8 +93,8 @@ func checkDueTree(t *rapid.T, tree *dueTree, m listModel, by *planning, probe me
 	for _, e := range m {
 		all = all.plus(work{e.pages, 1})
 	}
-	if tree.len() != len(m) || tree.all != all {
-		t.Fatalf("%d entries, %+v in all, want %d, %+v", tree.len(), tree.all, len(m), all)
+	if len(tree.at) != len(m) || tree.all != all {
+		t.Fatalf("%d entries, %+v in all, want %d, %+v", len(tree.at), tree.all, len(m), all)
 	}
 	for _, fromNs := range []int64{math.MinInt64, 0, 200} {
 		got, want := listModel{}, listModel{}
@@ -119,15 +121,56 @@ func checkDueTree(t *rapid.T, tree *dueTree, m listModel, by *planning, probe me
 	if got, want := tree.latest(by), own.latest(by); got != want {
 		t.Fatalf("critical %+v at scale %g, want %+v of %v", got, by.register.scale(), want, own)
 	}
-	if first := tree.firstOwn(); (first == nil) != (len(own) == 0) || first != nil && first.id != own[0].id {
-		t.Fatalf("the helper's first is %+v of %v", first, own)
+	gotOwn, gotLong := listed(tree.ownOnes()), listed(tree.longOnes())
+	if !slices.Equal(gotOwn, own) || !slices.Equal(gotLong, long) || tree.longs().n != len(long) {
+		t.Fatalf("by itself %v, want %v; for workers %v, %+v, want %v", gotOwn, own, gotLong, tree.longs(), long)
 	}
-	var gotLong listModel
-	for n := range tree.longOnes() {
-		gotLong = append(gotLong, queued{n.id, n.dueNs, n.pages})
+}
+
+func listed(entries iter.Seq[*dueNode]) (m listModel) {
+	for n := range entries {
+		m = append(m, queued{n.id, n.dueNs, n.pages})
 	}
-	if !slices.Equal(gotLong, long) || tree.longs().n != len(long) {
-		t.Fatalf("for workers: %v, %+v, want %v", gotLong, tree.longs(), long)
+	return m
+}
+
+// The scale is rounded. Whoever asks what is for a worker asks by the rounded one.
+func TestWhatIsForAWorkerIsSoForAll(t *testing.T) {
+	const pages = leastAsideNs / 8
+	for _, scale := range []float64{1 - 1e-10, 1, 1 + 1e-10, 1 - 1e-6} {
+		e := newEstimate(verbs.Cost{PerPageNs: 8})
+		e.mean = scale
+		by := &planning{register: &e, workers: 2}
+		tree := newDueTree()
+		tree.put(1, pages, 0)
+		tree.latest(by)
+		isLong := tree.longs().n == 1
+		if isLong != by.isLong(pages) || isLong != (by.costNs(pages) > leastAsideNs) || isLong != (scale > 1-1e-9) {
+			t.Errorf("scale %.12f: the tree says %t, the plan %t, at a cost of %d ns", scale, isLong, by.isLong(pages), by.costNs(pages))
+		}
+	}
+}
+
+// A plan for what the helper does by itself looks at no more than that, however much is for workers.
+func TestPlanDoesNotWalkThroughWhatIsForWorkers(t *testing.T) {
+	const regions, plans = 100_000, 1000
+	e := newEstimate(verbs.Cost{PerPageNs: 1000})
+	by := &planning{register: &e, workers: 2}
+	q := newRegistrationQueue()
+	for id := range mem.RegionID(regions) {
+		q.put(id+1, uint64(leastAsideNs/us), int64(id))
+	}
+	q.put(regions+1, 1, 2*regions) // the helper's own
+	q.latestStart(by)
+	began := time.Now()
+	for range plans {
+		if p := q.latestStart(by); p.region != regions+1 || p.startNs != 2*regions-us {
+			t.Fatalf("%+v", p)
+		}
+	}
+	// To look at every region takes more than two nanoseconds.
+	if took := time.Since(began); took > 2*regions*plans*time.Nanosecond {
+		t.Errorf("%d plans took %v", plans, took)
 	}
 }
 

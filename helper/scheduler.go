@@ -32,6 +32,9 @@ type SchedulerOptions struct {
 	// Workers is how many registrations may run at the same time: Next may return so many before the first is
 	// Done. 0 is 1.
 	Workers int
+	// Concurrent says that registrations take none of the helper's time, as those that wait for another computer: with
+	// Workers, each is for one of those. Without it, short ones are the helper's own.
+	Concurrent bool
 	// Without are ideas to leave out, for comparisons.
 	Without predictor.Idea
 }
@@ -46,6 +49,7 @@ type region struct {
 	gate       gateLooks
 	releasedNs int64 // when its last deregistration began
 	readyNs    int64 // when its last registration by the helper ended
+	missedNs   int64 // when its last need began that did not find it registered, as Missed says
 	registered bool
 	unused     bool // registered by the helper and not used since
 	candidate  bool // waits in candidates
@@ -129,7 +133,7 @@ func (s *Scheduler) Observe(e Event, nowNs int64) {
 	}
 	late := r.uses > 0 && (!r.registered && e.StartNs >= r.releasedNs || r.registered && e.StartNs < r.readyNs)
 	if late {
-		s.Missed(e.Region, nowNs) // if nobody has said so before
+		s.alarm(e.Region, nowNs) // if nobody has said so before
 	}
 	r.pages = e.Pages
 	r.uses++
@@ -175,7 +179,7 @@ func (s *Scheduler) addCandidate(id mem.RegionID, r *region) {
 func (s *Scheduler) queueNextNeed(id mem.RegionID, r *region, nowNs int64) {
 	p, ok := s.pred.Next(id, nowNs)
 	switch {
-	case !ok || p.NextNs == predictor.Never:
+	case !ok || p.NextNs == predictor.Never || r.isMissed():
 	case p.Gated && !s.budget.limited(): // looking for the event would take too much of a share
 		s.due.remove(id)
 		s.awaitGate(id, r, &p, nowNs)
@@ -244,7 +248,7 @@ func (s *Scheduler) begin(id mem.RegionID, nowNs int64) Action {
 	costNs := by.costNs(r.pages)
 	r.underWay, s.underWay = true, append(s.underWay, underWay{id, nowNs + costNs})
 	a := Action{Kind: Register, Region: id}
-	if s.opt.Workers > 1 && by.isLong(costNs) {
+	if by.isLong(r.pages) {
 		by = s.planning()
 		s.due.replan(&by)
 		a.Aside = s.due.plan.any && s.due.plan.startNs < nowNs+costNs
@@ -297,7 +301,7 @@ func (s *Scheduler) nextRegistration(nowNs int64) nextStart {
 func (s *Scheduler) planning() planning {
 	return planning{
 		register: &s.register, itemNs: s.opt.ItemNs, slackNs: s.opt.ItemNs + s.opt.ShareNs,
-		workers: s.opt.Workers, underWay: s.underWay,
+		workers: s.opt.Workers, underWay: s.underWay, concurrent: s.opt.Concurrent,
 	}
 }
 
@@ -348,7 +352,7 @@ func (s *Scheduler) Done(a Action, startNs, endNs int64, err error) {
 	}
 }
 
-// Forget drops a region that its cache no longer knows.
+// Forget drops a region that its cache no longer knows. A registration of it that is under way still ends with Done.
 func (s *Scheduler) Forget(id mem.RegionID) {
 	s.due.remove(id)
 	s.gated.Remove(id)

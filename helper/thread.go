@@ -18,8 +18,9 @@ import (
 // others. All calls come from the helper's thread.
 type Decider interface {
 	Observe(e Event, nowNs int64)
-	// Missed tells of a need that did not find its region registered.
-	Missed(id mem.RegionID, nowNs int64)
+	// Missed tells of a need at needNs that did not find its region registered. The event of that use may have been
+	// observed before.
+	Missed(id mem.RegionID, needNs, nowNs int64)
 	Next(nowNs int64) Action
 	Done(a Action, startNs, endNs int64, err error)
 	Forget(id mem.RegionID)
@@ -106,7 +107,7 @@ type Thread struct {
 	sources atomic.Pointer[[]Source]
 	place   atomic.Pointer[Placement] // the latest, nil once it was looked at
 	wake    chan struct{}             // ends parking and long sleeps; holds one token
-	missed  atomic.Uint64             // the region of Missed, until the helper has looked
+	misses  sharedMisses              // until the helper has looked
 	resting atomic.Bool               // the helper leaves DQ alone: there is no use in waking it for that
 	counts  counters
 	ended   sync.WaitGroup // for workers
@@ -184,14 +185,14 @@ func (t *Thread) Place(p Placement) {
 	t.rouse()
 }
 
-// Missed tells the Decider of a region that the communication path had to register, and ends a long sleep of the helper:
-// it did not know of that use, or took it to come later. Of several since its last look it hears of the last one. With an
-// id of zero, whose region is not known, it only wakes up. Missed never blocks.
-func (t *Thread) Missed(id mem.RegionID) {
+// Missed tells the Decider of a region that the communication path had to register, or to wait for, at needNs. It ends a
+// long sleep of the helper, which did not know of that use, or took it to come later. A helper that leaves DQ alone hears
+// of it after that. With an id of zero, whose region is not known, it only wakes up. Missed never blocks.
+func (t *Thread) Missed(id mem.RegionID, needNs int64) {
+	if id != 0 {
+		t.misses.add(id, needNs)
+	}
 	if !t.resting.Load() {
-		if id != 0 {
-			t.missed.Store(uint64(id))
-		}
 		t.rouse()
 	}
 }

@@ -53,8 +53,8 @@ func TestThreadKeepsWithinItsShare(t *testing.T) {
 func TestRestingThreadIsNotWokenByMisses(t *testing.T) {
 	th := &Thread{wake: make(chan struct{}, 1)}
 	th.resting.Store(true)
-	if th.Missed(1); len(th.wake) != 0 || th.missed.Load() != 0 {
-		t.Error("a miss wakes it, or is kept for later")
+	if th.Missed(1, 0); len(th.wake) != 0 || !th.misses.some.Load() {
+		t.Error("a miss wakes it, or is not kept for later")
 	}
 	if th.Place(Placement{}); len(th.wake) != 1 {
 		t.Error("Place does not wake it")

@@ -20,6 +20,7 @@ type driver struct {
 	core      coreWait
 	waits     waits
 	event     Event
+	missed    Misses // scratch
 	gone      []mem.RegionID
 	source    int   // index of the source to begin with, in turn
 	plannedNs int64 // when the next registration is to begin, as the Decider said last
@@ -90,6 +91,7 @@ func (d *driver) loop() {
 		default:
 			d.behind = false
 			d.forget()
+			d.heed(nowNs) // what was missed while it was behind
 		}
 		waiting, acted := d.decide(nowNs)
 		if !popped && !acted {
@@ -130,13 +132,12 @@ func (d *driver) move(p *Placement) {
 	d.share(p)
 }
 
-// heed tells the Decider of a miss, before the event of that use arrives.
+// heed tells the Decider of misses, mostly before the events of those uses arrive. While the helper is behind, they are
+// later than what the Decider knows.
 func (d *driver) heed(nowNs int64) {
-	if d.missed.Load() == 0 {
-		return
-	}
-	if id := d.missed.Swap(0); id != 0 && !d.behind {
-		d.opt.Decider.Missed(mem.RegionID(id), nowNs)
+	if !d.behind && d.misses.some.Load() {
+		d.misses.take(&d.missed)
+		d.missed.Tell(d.opt.Decider, nowNs)
 	}
 }
 

@@ -35,7 +35,7 @@ func (k *keeper) SetWorkers(int)      {}
 func (k *keeper) SetShareNs(ns int64) { k.shareNs.Store(ns) }
 func (k *keeper) Budget() *Budget     { return &k.budget }
 
-func (k *keeper) Missed(id mem.RegionID, _ int64) {
+func (k *keeper) Missed(id mem.RegionID, _, _ int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.missed = append(k.missed, id)

@@ -8,6 +8,7 @@ import (
 
 	"pinwheel/internal/clock/clocktest"
 	"pinwheel/internal/testwait"
+	"pinwheel/mem"
 	"pinwheel/queue"
 )
 
@@ -30,6 +31,11 @@ func (r *resumed) note(call string, nowNs int64) {
 func (r *resumed) Observe(e Event, nowNs int64) {
 	r.note("observe", nowNs)
 	r.keeper.Observe(e, nowNs)
+}
+
+func (r *resumed) Missed(id mem.RegionID, needNs, nowNs int64) {
+	r.note("missed", nowNs)
+	r.keeper.Missed(id, needNs, nowNs)
 }
 
 func (r *resumed) Next(nowNs int64) Action {

@@ -29,9 +29,6 @@ func (d *driver) take(nowNs int64) {
 	if d.counts.events.Inc()%spendEvents == 0 {
 		d.spend(nowNs) // a program may have events without a pause
 	}
-	if d.missed.Load() != 0 {
-		d.missed.CompareAndSwap(uint64(d.event.Region), 0) // its own use: a miss is told of before that or not at all
-	}
 	d.pace.Used(d.event.EndNs)
 	d.opt.Decider.Observe(d.event, nowNs)
 }

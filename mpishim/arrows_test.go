@@ -54,6 +54,7 @@ func TestIncludesFollowTheFolders(t *testing.T) {
 // TestFilesCallNoCircles: a C file uses functions and data of files that do not use
 // its own, directly or through others.
 func TestFilesCallNoCircles(t *testing.T) {
+	t.Parallel()
 	dir := theStage(t)
 	sources, err := cSources("core", "preload", "api")
 	if err != nil {

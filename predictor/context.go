@@ -3,9 +3,11 @@ package predictor
 // The number of contexts is bounded, for programs whose contexts never repeat. Contexts are kept in two
 // generations. When the present one is full, it becomes the old one, and contexts of the old one that were
 // not seen since are forgotten. A generation has room for the contexts of several uses of each region: what a
-// program that uses many regions in turn has learned must last until their turn comes again.
+// program that uses many regions in turn has learned must last until their turn comes again. Two full generations of
+// the largest size take 90 to 180 MB.
 const (
 	leastGeneration   = 1 << 14
+	mostGeneration    = 1 << 17
 	contextsPerRegion = 8
 )
 
@@ -20,7 +22,6 @@ type contexts struct {
 type follower struct {
 	seen    bool
 	seeded  bool     // its gaps are another run's
-	unsure  int      // how many gaps of this run are to come until those of another run are checked by them
 	gaps    gaps     // from the end of the use to the next need
 	cold    bool     // the only gap led through code that ran for the first time
 	hits    int      // predictions in a row that were met
@@ -32,7 +33,9 @@ func newContexts() contexts {
 }
 
 // fit makes room for the contexts of so many regions.
-func (c *contexts) fit(regions int) { c.most = max(leastGeneration, contextsPerRegion*regions) }
+func (c *contexts) fit(regions int) {
+	c.most = min(max(leastGeneration, contextsPerRegion*regions), mostGeneration)
+}
 
 // follower returns what is known of a context.
 func (c *contexts) follower(sig signature, s *seeds) *follower {

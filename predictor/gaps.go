@@ -16,6 +16,9 @@ type gaps struct {
 	ns    [gapMemory]int64 // a ring
 	order [gapMemory]uint8 // places in ns, the shortest gap first
 	n     int              // gaps ever added
+
+	// unsure is how many gaps are to come until those of another run are checked by them (seed.go).
+	unsure int
 }
 
 // add appends a gap; a negative one (uses overlapped) counts as zero.
@@ -32,6 +35,11 @@ func (g *gaps) add(ns int64) {
 	g.order[i] = place
 	g.ns[place] = ns
 	g.n++
+	if g.unsure > 0 {
+		if g.unsure--; g.unsure == 0 {
+			g.forgetShorter(ownGaps)
+		}
+	}
 }
 
 // len returns how many gaps are remembered.

@@ -82,11 +82,11 @@ func (p *Pinwheel) Observe(u Use) {
 		p.regions[u.Region] = r
 		p.contexts.fit(len(p.regions))
 	}
-	p.gates.leave(r)
 	leadNs := p.backlog.add(u.StartNs, u.LeadNs)
 	if r.uses > 0 {
 		p.learn(r, &u, leadNs)
 	}
+	p.gates.leave(r)
 	sigs := p.history.next(&u, r.role.hash())
 	e := p.events.add(uint64(sigs[levelSite]), u.EndNs)
 	p.openGates(e)
@@ -130,7 +130,6 @@ func (p *Pinwheel) learn(r *region, u *Use, leadNs int64) {
 			continue
 		}
 		f.learn(a, r.lastIndex, u.StartNs)
-		f.checkLesson()
 		if f.hits++; !met {
 			f.hits = 0
 		}

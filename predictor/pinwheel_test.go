@@ -31,6 +31,23 @@ func mustNextAfter(p Predictor, id mem.RegionID, must bool) Prediction {
 	return pr
 }
 
+// A prediction that still waits for its event when the need comes has not been right, even if nobody acted on it.
+func TestANeedBeforeItsTriggerIsNoHit(t *testing.T) {
+	p := NewPinwheel(Options{Window: 0})
+	prog := program{to: []Predictor{p}}
+	for range 10 {
+		prog.call(2, 20, 50*ms)
+		prog.call(1, 10, 30*ms)
+	}
+	f := p.regions[1].followers[levels-1]
+	if pr := mustNext(t, p, 1, prog.nowNs); !pr.Gated || f.hits == 0 {
+		t.Fatalf("%+v, %d hits: this test proves nothing", pr, f.hits)
+	}
+	if prog.call(1, 10, 500*ms); f.hits != 0 {
+		t.Errorf("%d hits after a need without its trigger", f.hits)
+	}
+}
+
 func TestAnotherEventInPlaceOfTheTriggerOpensTheGate(t *testing.T) {
 	p := NewPinwheel(Options{Window: 0})
 	prog := program{to: []Predictor{p}}
@@ -168,6 +185,28 @@ func TestGapsOfALessonThatAreTooShortAreForgotten(t *testing.T) {
 	needed := prog.nowNs + 100*ms
 	if pr := mustNext(t, p, 101, prog.nowNs); pr.NextNs > needed || pr.NextNs < needed-10*ms {
 		t.Errorf("wanted %d ms before the need", (needed-pr.NextNs)/ms)
+	}
+}
+
+// Needs with another trigger say nothing about the gaps after this one.
+func TestGapsAfterATriggerAreCheckedByItsOwn(t *testing.T) {
+	const context, sig, other = 1, 7, 8
+	s := newSeeds(&Lessons{Lessons: []Lesson{{
+		Context: context, GapsNs: []int64{100 * ms, 100 * ms, 100 * ms},
+		Steps: 1, Trigger: sig, Confidence: 2, AfterNs: []int64{100 * ms, 100 * ms, 60 * ms},
+	}}})
+	f := new(follower)
+	s.sow(context, f)
+	s.correct(context, f, 100*ms)
+	for i, trigger := range []uint64{other, sig, sig, sig} {
+		if short := f.trigger.gaps.shortest(); short != 60*ms {
+			t.Errorf("after %d needs the shortest gap is %d ms", i, short/ms)
+		}
+		f.gaps.add(100 * ms)
+		f.learn(&event{index: 11, sig: trigger}, 10, 100*ms)
+	}
+	if short := f.trigger.gaps.shortest(); short != 100*ms {
+		t.Errorf("after three gaps of this run, the shortest is %d ms, of the lesson", short/ms)
 	}
 }
 

@@ -215,6 +215,19 @@ func TestPinwheelBoundsItsMemory(t *testing.T) {
 	}
 }
 
+// As many regions as a cache knows at the most must not take the memory that they are to save.
+func TestManyRegionsDoNotLiftTheBoundOnMemory(t *testing.T) {
+	const regions = 1 << 16
+	p := NewPinwheel(Options{Window: 2})
+	prog := program{to: []Predictor{p}}
+	for i := range uint64(regions) {
+		prog.call(mem.RegionID(i+1), i, ms)
+		if n := max(len(p.contexts.present), len(p.contexts.old)); n > mostGeneration {
+			t.Fatalf("a generation of %d contexts, at most %d should be", n, mostGeneration)
+		}
+	}
+}
+
 func TestManyRegionsInTurnAreRemembered(t *testing.T) {
 	const regions = 10_000
 	p := NewPinwheel(Options{Window: 2})

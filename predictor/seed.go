@@ -74,23 +74,10 @@ func (s *seeds) correct(sig signature, f *follower, ownNs int64) {
 		f.trigger = nil
 		return
 	}
-	f.gaps.addScaled(l.GapsNs, scale)
+	f.gaps.takeLesson(l.GapsNs, scale)
 	if f.trigger != nil {
 		f.trigger.gaps = gaps{}
-		f.trigger.gaps.addScaled(l.AfterNs, scale)
-	}
-	f.unsure = ownGaps
-}
-
-// checkLesson forgets the gaps of a lesson that are shorter than all of this run, once that has some. The other run may
-// have had more jitter, and the shortest gap decides how early a region is registered.
-func (f *follower) checkLesson() {
-	if f.unsure == 0 {
-		return
-	}
-	if f.unsure--; f.unsure == 0 {
-		f.gaps.forgetShorter(ownGaps)
-		f.trigger.gaps.forgetShorter(ownGaps)
+		f.trigger.gaps.takeLesson(l.AfterNs, scale)
 	}
 }
 
@@ -121,6 +108,13 @@ func (s *speed) least() float64 {
 		return unknownSpeed
 	}
 	return max(littleSlack*slices.Min(s.recent[:min(s.n, len(s.recent))]), 1./mostChange)
+}
+
+// takeLesson adds gaps that another run took. Those that are shorter than all of this run are forgotten once that has
+// some: the other run may have had more jitter, and the shortest gap decides how early a region is registered.
+func (g *gaps) takeLesson(ns []int64, by float64) {
+	g.addScaled(ns, by)
+	g.unsure = ownGaps
 }
 
 // addScaled adds gaps that another run took.

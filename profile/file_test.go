@@ -33,7 +33,8 @@ func someLessons(seed uint64, lessons int) *predictor.Lessons {
 	}
 	for range lessons {
 		l.Lessons = append(l.Lessons, predictor.Lesson{
-			Context: r.Uint64(), GapsNs: times(), Steps: r.Uint32(), Trigger: r.Uint64(), Confidence: r.Uint32N(65), AfterNs: times(),
+			Context: r.Uint64(), GapsNs: times(), Steps: r.Uint32(), Trigger: r.Uint64(), Confidence: r.Uint32N(65),
+			AfterNs: append(times(), 1),
 		})
 	}
 	return l

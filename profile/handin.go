@@ -21,6 +21,10 @@ var (
 	patience = 10 * time.Second       // of a rank for the one that writes, in all
 )
 
+// pause is how long nobody hands in a part before the participants are counted. To count them takes a microsecond for
+// each rank that there may be: where the launcher tells only how many the job has, that is a lot.
+const pause = 2 * time.Millisecond
+
 // errRetry: the writer has gone, or has closed its door.
 var errRetry = errors.New("the process that writes the profile has gone")
 
@@ -77,7 +81,7 @@ func socket() (int, error) {
 func (p *Participant) collect(door int, mine Part, write func(parts []Part) error) error {
 	parts, waiting := []Part{mine}, []int{}
 	for end := time.Now().Add(longest); len(parts) < p.node.Ranks && time.Now().Before(end); {
-		if !readable(door, 0) && (len(parts) >= p.present() || !readable(door, min(quiet, time.Until(end)))) {
+		if !readable(door, pause) && (len(parts) >= p.present() || !readable(door, min(quiet, time.Until(end)))) {
 			break
 		}
 		fd, _, err := unix.Accept4(door, unix.SOCK_CLOEXEC)

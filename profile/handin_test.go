@@ -83,6 +83,7 @@ func TestRanksOfANodeWriteOneFile(t *testing.T) {
 }
 
 func TestRankThatDoesNotComeIsNotWaitedForLong(t *testing.T) {
+	testwait.Bound(t)
 	var w written
 	n := testNode(t, 3)
 	defer n.Join(someKey()).Leave()
@@ -90,7 +91,7 @@ func TestRankThatDoesNotComeIsNotWaitedForLong(t *testing.T) {
 	if failed := w.handIn(n, 0, 2); failed != nil {
 		t.Error(failed)
 	}
-	if took := time.Since(start); took < quiet {
+	if took := time.Since(start); took < quiet || took >= longest {
 		t.Errorf("after %v", took)
 	}
 	if got := slices.Concat(w.files...); !slices.Equal(slices.Sorted(slices.Values(got)), []int{0, 2}) {
@@ -209,6 +210,7 @@ func TestPartsOutliveTheirWriter(t *testing.T) {
 }
 
 func TestNonsenseFromOthersIsLeftOut(t *testing.T) {
+	testwait.Bound(t)
 	n := testNode(t, 3)
 	name := n.name(someKey(), "")
 	var w written

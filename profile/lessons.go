@@ -91,6 +91,9 @@ func (c *cursor) lessons() *predictor.Lessons {
 		l.Lessons[i] = predictor.Lesson{
 			Context: c.fixed64(), GapsNs: c.times(), Steps: c.uint32(), Trigger: c.fixed64(), Confidence: c.uint32(), AfterNs: c.times(),
 		}
+		if s := &l.Lessons[i]; s.Confidence > 0 && s.Steps > 0 && len(s.AfterNs) == 0 {
+			c.fail() // a trigger that no need came after
+		}
 	}
 	return l
 }

@@ -44,9 +44,9 @@ func (n Node) Join(k Key) *Participant {
 	return p
 }
 
-// Leave tells the others not to wait for this process. It may be called more than once.
+// Leave tells the others not to wait for this process. It may be called more than once, and for nil.
 func (p *Participant) Leave() {
-	if p.seat >= 0 {
+	if p != nil && p.seat >= 0 {
 		unix.Close(p.seat)
 		p.seat = -1
 	}

@@ -39,3 +39,9 @@ func TestOneRankOfANodeTells(t *testing.T) {
 		t.Error("nobody tells after the first has ended")
 	}
 }
+
+// It is deferred before there is a participant.
+func TestNobodyMayLeave(t *testing.T) {
+	var p *Participant
+	p.Leave()
+}

@@ -66,16 +66,21 @@ type Origin struct {
 	info fs.FileInfo
 }
 
-// Discard removes the file, unless another one has taken its place since.
-func (o *Origin) Discard() error {
+// Discard removes the file, unless another one has taken its place since: then replaced is true.
+func (o *Origin) Discard() (replaced bool, err error) {
 	now, err := os.Lstat(o.Path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // another rank was faster
+		return false, nil
+	case err != nil:
+		return false, err
+	case !os.SameFile(now, o.info) || !now.ModTime().Equal(o.info.ModTime()):
+		return true, nil
 	}
-	if err == nil && os.SameFile(now, o.info) && now.ModTime().Equal(o.info.ModTime()) {
-		err = os.Remove(o.Path)
+	if err = os.Remove(o.Path); errors.Is(err, fs.ErrNotExist) {
+		err = nil
 	}
-	return err
+	return false, err
 }
 
 // differs says in what a key differs from that of the profiles in a directory; "" if none can be read.

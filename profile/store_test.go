@@ -119,8 +119,8 @@ func TestOnlyTheFileThatWasLoadedIsDiscarded(t *testing.T) {
 			save(t, s, k, 2, 0, 1)
 		}
 		for range 2 { // two ranks
-			if err := from.Discard(); err != nil {
-				t.Error(err)
+			if got, err := from.Discard(); err != nil || got != replaced {
+				t.Errorf("replaced: %t, said: %t, %v", replaced, got, err)
 			}
 		}
 		if left := files(t, s.Dir); len(left) != 0 && !replaced || len(left) != 1 && replaced {

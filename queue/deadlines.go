@@ -77,13 +77,6 @@ func (q *Deadlines) First() (id mem.RegionID, deadlineNs int64, ok bool) {
 	return d.id, d.ns, ok
 }
 
-// Ascend iterates over all entries from the earliest deadline.
-func (q *Deadlines) Ascend() iter.Seq2[mem.RegionID, int64] {
-	return func(yield func(mem.RegionID, int64) bool) {
-		q.tree.Ascend(func(d deadline) bool { return yield(d.id, d.ns) })
-	}
-}
-
 // From iterates over the entries with this deadline or a later one, the earliest first.
 func (q *Deadlines) From(deadlineNs int64) iter.Seq2[mem.RegionID, int64] {
 	return func(yield func(mem.RegionID, int64) bool) {

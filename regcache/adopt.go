@@ -26,6 +26,7 @@ type OfferWatcher interface {
 type Adopted struct {
 	Range   mem.Range
 	Outcome Outcome            // First or Late
+	ID      mem.RegionID       // zero if another region stands for the range by now
 	Note    [OfferNotes]uint64 // from the thread
 }
 
@@ -180,6 +181,7 @@ func (c *Cache) adoptOfferUnlocking(f *offer) {
 	if !c.makeKnown(g) {
 		err = errKnown
 	}
+	a.ID = g.id
 	c.renewOffer(f) // not before: C code looks there first, and then for known regions
 	c.adoptRegionUnlocking(g, generation, a, err)
 }

@@ -50,10 +50,6 @@ func (c *cachedPath) acquire(t int64, n *need, u *bufferUse) (stallNs int64, err
 	}
 	first := c.firstUses.IsFirst(n.rng.PageAligned())
 	if c.provider.registered > 0 {
-		if c.helper != nil {
-			c.helper.decider.Missed(ref.ID(), t)
-			c.helper.missed(t)
-		}
 		if first {
 			c.stats.FirstRegs++
 		} else {
@@ -64,6 +60,9 @@ func (c *cachedPath) acquire(t int64, n *need, u *bufferUse) (stallNs int64, err
 	if r := c.provider.readyNs[ref.Region().Handle]; r > readyNs { // the helper is at it
 		readyNs = r
 		c.stats.LateWaits++
+	}
+	if c.helper != nil && (c.provider.registered > 0 || readyNs > t) {
+		c.helper.missed(ref.ID(), t, readyNs)
 	}
 	delete(c.unused, ref.ID())
 	stallNs = readyNs - t + c.lookupNs

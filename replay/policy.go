@@ -147,7 +147,10 @@ func (e *engine) installCached(r *rank, policy string) error {
 	c.helper = &virtualHelper{
 		decider: scheduler, budget: scheduler.Budget(), path: c, workers: e.opt.Workers,
 		pace: helper.NewPacer(0), polls: e.opt.Polls || policy == Paper || policy == Clairvoyant, asleep: true, askedNs: never, // until the first miss
-		wake: func(at int64) { e.queue.set(e.actor(helperActor, r.id), at) },
+		wake: func(at int64) {
+			a := e.actor(helperActor, r.id)
+			e.queue.set(a, min(at, e.queue.at[a]))
+		},
 		dqNs: e.opt.DQItemNs, rqNs: e.opt.RQItemNs, dq: queue.NewRing[helper.Event](e.opt.DQEntries),
 	}
 	if e.opt.Cores == nil {

@@ -53,7 +53,7 @@ func (m *metronome) Next(nowNs int64) (a helper.Action) {
 	return a
 }
 
-func (m *metronome) Missed(mem.RegionID, int64)              {}
+func (m *metronome) Missed(mem.RegionID, int64, int64)       {}
 func (m *metronome) Done(helper.Action, int64, int64, error) {}
 func (m *metronome) Forget(mem.RegionID)                     {}
 func (m *metronome) SetShareNs(int64)                        {}

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"errors"
+	"slices"
 
 	"pinwheel/helper"
 	"pinwheel/mem"
@@ -26,6 +27,8 @@ type virtualHelper struct {
 	dq       *queue.Ring[helper.Event]
 	gone     []mem.RegionID // scratch
 	event    helper.Event
+	coming   []comingMiss // in order
+	misses   helper.Misses
 	observed bool  // an event was just taken: decide before the next one
 	restNs   int64 // until when DQ is left alone, as the budget says
 	behind   bool  // back from a park or a rest, and DQ was not yet found empty
@@ -54,12 +57,25 @@ type operation struct {
 func (v *virtualHelper) push(t int64, e *helper.Event) {
 	v.dq.Push(e)
 	if v.polls {
-		v.missed(t)
+		v.rouse(t)
 	}
 }
 
-// missed wakes the helper at t, because the communication path had to register memory.
-func (v *virtualHelper) missed(t int64) {
+// missed notes that the communication path registers a region from needNs to readyNs, or waits for it. The helper hears
+// of it then, and wakes.
+func (v *virtualHelper) missed(id mem.RegionID, needNs, readyNs int64) {
+	v.coming = append(v.coming, comingMiss{id, needNs, readyNs})
+	v.rouse(readyNs)
+}
+
+// comingMiss is one of which the helper hears at readyNs.
+type comingMiss struct {
+	id              mem.RegionID
+	needNs, readyNs int64
+}
+
+// rouse ends a sleep of the helper at t, unless it leaves DQ alone.
+func (v *virtualHelper) rouse(t int64) {
 	if v.asleep && v.sleptNs >= v.restNs {
 		v.wake(t)
 	}
@@ -72,6 +88,9 @@ func (v *virtualHelper) step(t int64) (next int64) {
 		for i := range v.aside {
 			next = min(next, v.aside[i].doneNs)
 		}
+		if len(v.coming) > 0 && t >= v.restNs {
+			next = min(next, v.coming[0].readyNs)
+		}
 	}
 	return next
 }
@@ -83,6 +102,9 @@ func (v *virtualHelper) turn(t int64) (next int64) {
 	v.asleep = false
 	v.restNs = v.budget.Rest(t, v.pinnedBytes)
 	resting := v.restNs > t
+	if !v.observed {
+		v.heed(t)
+	}
 	v.behind = v.behind || resting
 	if !v.observed && !resting && v.observe(t) {
 		return t + v.dqNs
@@ -93,6 +115,7 @@ func (v *virtualHelper) turn(t int64) (next int64) {
 		for _, id := range v.gone {
 			v.decider.Forget(id)
 		}
+		v.heed(t)
 	}
 	popped := v.observed
 	v.observed = false
@@ -121,6 +144,18 @@ func (v *virtualHelper) turn(t int64) (next int64) {
 	}
 	v.spend(helper.WakeupNs, t)
 	return t + v.askedNs
+}
+
+// heed tells the decider of misses, unless it is behind.
+func (v *virtualHelper) heed(t int64) {
+	n := 0
+	for ; n < len(v.coming) && v.coming[n].readyNs <= t; n++ {
+		v.misses.Add(v.coming[n].id, v.coming[n].needNs)
+	}
+	v.coming = slices.Delete(v.coming, 0, n)
+	if !v.behind {
+		v.misses.Tell(v.decider, t)
+	}
 }
 
 // limit sets the share of a core that the helper may use from t on; 0 is no limit.

@@ -214,7 +214,7 @@ func TestFirstUseIsHitOnceItIsAdopted(t *testing.T) {
 	}
 	f.thread.Drop(ref)
 	f.expect(1, 0)
-	if len(f.adopted) != 1 || f.adopted[0].Outcome != regcache.First || f.adopted[0].Range != page(0, 4) {
+	if len(f.adopted) != 1 || f.adopted[0].Outcome != regcache.First || f.adopted[0].Range != page(0, 4) || f.adopted[0].ID != ref.ID() {
 		t.Errorf("adopted %+v", f.adopted)
 	}
 	if err := f.Deregister(ref.ID()); err != nil {

@@ -24,7 +24,7 @@ type nodeServeCmd struct {
 	AllUsers bool          `help:"Serve the processes of all users. Default: only yours."`
 	Listen   string        `placeholder:"HOST:PORT" help:"Where brokers of other nodes find this one, over TCP. Default: they don't."`
 	Name     string        `placeholder:"NAME" help:"What this node is called if no certificate says it. Default: its host name."`
-	Identity identityFlags `embed:""`
+	Identity identityFlags `embed:"" set:"all=all nodes" set:"self=node" set:"others=other nodes"`
 }
 
 func (nodeServeCmd) Help() string {
@@ -67,6 +67,9 @@ func (c *nodeServeCmd) Run(e *command.Env) error {
 		}
 	}
 	e.Note("serves at %s", l.Addr())
+	if c.Listen != "" {
+		e.Note("other nodes find it at %s", o.Remote.Listener.Addr())
+	}
 	return broker.Serve(ctx, l, o)
 }
 
@@ -95,12 +98,12 @@ func (c *nodeServeCmd) remote(o *broker.Options) (err error) {
 	return err
 }
 
-// identityFlags say what proves to other nodes who this one is.
+// identityFlags say what proves to others who this one is.
 type identityFlags struct {
-	TokenFile   string `placeholder:"FILE" help:"Secret that all nodes know, of 32 characters or more, in a file that only you can read."`
-	Certificate string `placeholder:"FILE" help:"Certificate of this node, in PEM."`
+	TokenFile   string `placeholder:"FILE" help:"Secret that ${all} know, of 32 characters or more, in a file that only you can read."`
+	Certificate string `placeholder:"FILE" help:"Certificate of this ${self}, in PEM."`
 	Key         string `placeholder:"FILE" help:"Its key, in PEM."`
-	Authorities string `placeholder:"FILE" help:"Certificates of those who issue the certificates of other nodes, in PEM."`
+	Authorities string `placeholder:"FILE" help:"Certificates of those who issue the certificates of ${others}, in PEM."`
 }
 
 func (f *identityFlags) given() bool { return f.TokenFile+f.Certificate+f.Key+f.Authorities != "" }

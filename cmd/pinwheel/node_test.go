@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -124,23 +123,32 @@ func TestProgramsOfTwoNodesFindEachOther(t *testing.T) {
 	if err := os.WriteFile(token, []byte(strings.Repeat("t", 32)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0") // a port that is free
+	said, err := os.Create(filepath.Join(dir, "said"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := l.Addr().String()
-	l.Close()
+	defer said.Close()
 	for _, args := range [][]string{
 		{"node", "--socket", filepath.Join(dir, "a"), "--token-file", token, "--name", "a"},
-		{"node", "--socket", filepath.Join(dir, "b"), "--token-file", token, "--name", "b", "--listen", address},
+		{"node", "--socket", filepath.Join(dir, "b"), "--token-file", token, "--name", "b", "--listen", "127.0.0.1:0"},
 	} {
 		cmd := testwait.Command(t, binary, args...)
+		cmd.Stderr = said
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 		answers(t, args[2])
 	}
+	text, err := os.ReadFile(said.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, address, ok := strings.Cut(string(text), "other nodes find it at ")
+	if !ok {
+		t.Fatalf("said %q", text)
+	}
+	address, _, _ = strings.Cut(address, "\n")
 	exporter, err := vmmc.Open(vmmc.Options{
 		Broker: filepath.Join(dir, "b"), Listen: []string{"node:weather"}, Nodes: []string{"a"},
 	})

@@ -9,17 +9,14 @@ import (
 )
 
 type proxyCmd struct {
-	Listen      string   `arg:"" help:"Where programs connect: tcp:HOST:PORT or unix:PATH. Or where the other proxy does: vmmc:tcp:HOST:PORT or vmmc:unix:PATH."`
-	Target      string   `arg:"" help:"Where their connections go: the other proxy, or a program, in the same way."`
-	Service     uint32   `default:"1" placeholder:"N" help:"Number that two proxies agree on, for several pairs at one address. Default: 1."`
-	From        string   `placeholder:"ADDRESS" help:"With a target of vmmc: address at which that reaches this proxy, by a name in its certificate if it has one. Default: chosen, on this machine."`
-	Bind        string   `placeholder:"ADDRESS" help:"Where this proxy listens for that, if not there: behind a router that translates addresses, say. Default: as in --from."`
-	Name        string   `placeholder:"NAME" help:"What this proxy calls itself if no certificate says it. Default: proxy."`
-	Peer        []string `placeholder:"NAME" help:"Name of a proxy that this one talks to. Default: all of this user on this machine, or with a token those called proxy."`
-	TokenFile   string   `placeholder:"FILE" help:"Secret that both proxies know, of 32 characters or more, in a file that only you can read."`
-	Certificate string   `placeholder:"FILE" help:"Certificate of this proxy, in PEM."`
-	Key         string   `placeholder:"FILE" help:"Its key, in PEM."`
-	Authorities string   `placeholder:"FILE" help:"Certificates of those who issue the certificates of peers, in PEM."`
+	Listen   string        `arg:"" help:"Where programs connect: tcp:HOST:PORT or unix:PATH. Or where the other proxy does: vmmc:tcp:HOST:PORT or vmmc:unix:PATH."`
+	Target   string        `arg:"" help:"Where their connections go: the other proxy, or a program, in the same way."`
+	Service  uint32        `default:"1" placeholder:"N" help:"Number that two proxies agree on, for several pairs at one address. Default: 1."`
+	From     string        `placeholder:"ADDRESS" help:"With a target of vmmc: address at which that reaches this proxy, by a name in its certificate if it has one. Default: chosen, on this machine."`
+	Bind     string        `placeholder:"ADDRESS" help:"Where this proxy listens for that, if not there: behind a router that translates addresses, say. Default: as in --from."`
+	Name     string        `placeholder:"NAME" help:"What this proxy calls itself if no certificate says it. Default: proxy."`
+	Peer     []string      `placeholder:"NAME" help:"Name of a proxy that this one talks to. Default: all of this user on this machine, or with a token those called proxy."`
+	Identity identityFlags `embed:"" set:"all=both proxies" set:"self=proxy" set:"others=peers"`
 }
 
 func (proxyCmd) Help() string {
@@ -38,8 +35,11 @@ Examples:
 func (c *proxyCmd) Run(e *command.Env) error {
 	o := proxy.Options{
 		Listen: c.Listen, Target: c.Target, Service: c.Service, From: c.From, Bind: c.Bind, Name: c.Name, Peers: c.Peer,
-		TokenFile: c.TokenFile, Certificate: c.Certificate, Key: c.Key, Authorities: c.Authorities,
+		TokenFile: c.Identity.TokenFile, Certificate: c.Identity.Certificate, Key: c.Identity.Key, Authorities: c.Identity.Authorities,
 		Warn: func(m string) { e.Note("%s", m) },
+	}
+	if err := c.Identity.check(); err != nil {
+		return err
 	}
 	if err := o.Check(); err != nil {
 		return command.AsUsage(err)

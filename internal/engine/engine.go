@@ -17,11 +17,11 @@ type Engine struct {
 	helper  *helper.Thread
 	placer  *helper.Placer
 	scored  *predictor.Scored
-	learner *learner // nil without a profile
-	where   string   // the helper runs, for reports
-	share   float64  // of a core, at most, if it has no idle one
-	alone   bool     // it has no workers
-	procs   func(n int)
+	learner *learner    // nil without a profile
+	where   string      // the helper runs, for reports
+	share   float64     // of a core, at most, if it has no idle one
+	alone   bool        // it has no workers
+	procs   func(n int) // HelperOptions.Procs
 
 	node *member // nil: this process is alone
 

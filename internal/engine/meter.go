@@ -193,7 +193,7 @@ func (e *Engine) Pinned() (peak, mean int64) { return e.meter.read() }
 func (e *Engine) Missed(o regcache.Outcome, id mem.RegionID, site predictor.CallSite, startNs, endNs int64) {
 	e.meter.missed(o, site, startNs, endNs)
 	if o != regcache.Hit && e.helper != nil {
-		e.helper.Missed(id)
+		e.helper.Missed(id, startNs)
 	}
 }
 

@@ -171,18 +171,31 @@ func (e *Engine) SaveProfile() {
 	}
 }
 
-// discard removes the profile that the helper may have failed with.
+// discard removes the profile that the helper may have failed with. That of another job stays.
 func (e *Engine) discard(l *learner) {
-	if l.from == nil {
+	if l.options.Lessons == nil {
 		return
 	}
-	err := fault.Contain(l.from.Discard)
+	var replaced bool
+	err := fault.Contain(func() (err error) {
+		if l.from != nil {
+			replaced, err = l.from.Discard()
+		}
+		return err
+	})
 	if !l.opt.Node.First(l.key, "discard") {
 		return
 	}
-	if err != nil {
-		e.Warn("profile discarded", fmt.Sprintf("profile: the helper failed with it, and it can't be removed: %v", err))
-		return
+	message := ""
+	switch {
+	case l.from == nil:
+		message = "the helper failed with that of another job, which stays. Without PINWHEEL_PROFILE_FORCE it is not used"
+	case err != nil:
+		message = fmt.Sprintf("the helper failed with it, and it can't be removed: %v", err)
+	case replaced:
+		message = fmt.Sprintf("the helper failed with %s. It stays, as another run has replaced it since", l.from.Path)
+	default:
+		message = fmt.Sprintf("%s is removed, as the helper failed with it", l.from.Path)
 	}
-	e.Warn("profile discarded", fmt.Sprintf("profile: %s is removed, as the helper failed with it", l.from.Path))
+	e.Warn("profile discarded", "profile: "+message)
 }

@@ -56,6 +56,45 @@ func TestAnyRankTellsOfADamagedProfile(t *testing.T) {
 	}
 }
 
+// What the user reads of a profile that the helper failed with is what became of it.
+func TestWhatBecomesOfAProfileAfterAFaultIsTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		moreRanks int  // of the run that fails
+		replaced  bool // before it ends
+		want      string
+		left      int
+	}{
+		"its own":     {0, false, "is removed", 0},
+		"replaced":    {0, true, "replaced it since", 1},
+		"another job": {1, false, "PINWHEEL_PROFILE_FORCE", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var warned []string
+			e := New(func(s string) { warned = append(warned, s) }, nil)
+			o := profileOf(t, t.TempDir(), 0)
+			o.Node = profile.Node{Job: fmt.Sprintf("%s-%d", t.Name(), os.Getpid()), Ranks: 8}
+			first := &learner{engine: e, opt: o}
+			first.Observe(predictor.Use{Region: 1})
+			save(t, first, 0)
+			failing := o
+			failing.Ranks, failing.Force = o.Ranks+c.moreRanks, c.moreRanks > 0
+			l := &learner{engine: e, opt: failing}
+			l.Observe(predictor.Use{Region: 1})
+			defer l.ranks.Leave()
+			if c.replaced {
+				save(t, first, 0)
+			}
+			e.discard(l)
+			if len(warned) != 1 || !strings.Contains(warned[0], c.want) {
+				t.Errorf("%q, want one with %q", warned, c.want)
+			}
+			if files, _ := filepath.Glob(filepath.Join(o.Store.Dir, "*", "*")); len(files) != c.left {
+				t.Errorf("left: %q", files)
+			}
+		})
+	}
+}
+
 func profileOf(t *testing.T, dir string, rank int) ProfileOptions {
 	t.Helper()
 	return *Profiles{Dir: dir}.Of(rank, 8, 1)

@@ -31,7 +31,7 @@ func (r *restless) Observe(helper.Event, int64)             {}
 func (r *restless) Done(helper.Action, int64, int64, error) {}
 func (r *restless) Forget(mem.RegionID)                     {}
 func (r *restless) SetShareNs(int64)                        {}
-func (r *restless) Missed(mem.RegionID, int64)              {}
+func (r *restless) Missed(mem.RegionID, int64, int64)       {}
 func (r *restless) SetWorkers(n int)                        { r.workers.Store(int64(n)) }
 func (r *restless) Budget() *helper.Budget                  { return &r.budget }
 func (r *restless) Next(int64) helper.Action {

@@ -19,13 +19,10 @@ type Source func() (Look, error)
 // ErrNoJob is the error of a look at a job that is not there.
 var ErrNoJob = errors.New("there is no such job on this node")
 
-// brokerTimeout is longer than a broker waits for processes that don't answer.
-const brokerTimeout = 3 * time.Second
-
 // Node returns a source of the jobs of this user on this node, and of the processes at its broker; or of one job if
-// that is not empty. It may be
-// called concurrently. A node without jobs is no error, but the lack of the one that was asked for is ErrNoJob.
+// that is not empty. It may be called concurrently. A node without jobs is no error, but the lack of the one that was asked for is ErrNoJob.
 func Node(job string) Source {
+	vmmc := &processes{list: func(ctx context.Context) ([]broker.Process, error) { return broker.List(ctx, broker.Socket()) }}
 	return func() (Look, error) {
 		jobs, err := node.Jobs()
 		if err != nil {
@@ -38,10 +35,7 @@ func Node(job string) Source {
 			return lookAt([]string{job}), nil
 		}
 		l := lookAt(jobs)
-		ctx, cancel := context.WithTimeout(context.Background(), brokerTimeout)
-		defer cancel()
-		// Without a broker, or if it says no, there is nothing of it to see: pinwheel node exports says why.
-		l.VMMC, _ = broker.List(ctx, broker.Socket())
+		l.VMMC = vmmc.look()
 		return l, nil
 	}
 }

@@ -65,8 +65,6 @@ func (o *Options) Check() error {
 	switch {
 	case here == there:
 		return fmt.Errorf("one address of %s and %s must begin with vmmc: and not the other", o.Listen, o.Target)
-	case certified && o.TokenFile != "":
-		return errors.New("either a token or a certificate")
 	case certified && len(o.Peers) == 0:
 		return errors.New("with a certificate, the names of peers are needed")
 	case o.Bind != "" && (!there || o.From == ""):

@@ -16,8 +16,10 @@ var (
 // many there are on all nodes. SLURM_STEP_TASKS_PER_NODE tells it of every node; see
 // ranksOfNode.
 var (
-	localRanksVariables = []string{"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_LOCAL_SIZE"}
-	sizeVariables       = []string{"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"}
+	localRanksVariables = []string{
+		"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_LOCAL_SIZE", "PMI_LOCAL_SIZE", "PALS_LOCAL_SIZE",
+	}
+	sizeVariables = []string{"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"}
 )
 
 // LocalRanks is how many processes of a job share the node with this one, as

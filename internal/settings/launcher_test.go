@@ -80,6 +80,8 @@ func TestLaunchersTellHowManyRanksShareTheNode(t *testing.T) {
 		{nil, 1},
 		{map[string]string{"OMPI_COMM_WORLD_LOCAL_SIZE": "4", "OMPI_COMM_WORLD_SIZE": "8"}, 4},
 		{map[string]string{"MPI_LOCALNRANKS": "2", "PMI_SIZE": "6"}, 2},
+		{map[string]string{"PMI_LOCAL_SIZE": "3", "PMI_SIZE": "6"}, 3},
+		{map[string]string{"PALS_LOCAL_SIZE": "128", "PMI_SIZE": "20000"}, 128},
 		{map[string]string{"SLURM_STEP_TASKS_PER_NODE": "4(x2),3", "SLURM_NODEID": "0", "SLURM_NTASKS": "11"}, 4},
 		{map[string]string{"SLURM_STEP_TASKS_PER_NODE": "4(x2),3", "SLURM_NODEID": "1", "SLURM_NTASKS": "11"}, 4},
 		{map[string]string{"SLURM_STEP_TASKS_PER_NODE": "4(x2),3", "SLURM_NODEID": "2", "SLURM_NTASKS": "11"}, 3},

@@ -40,9 +40,22 @@ func Open(features uint64) (fd int, err error) {
 	api := [3]uint64{0xaa, features, 0} // UFFD_API
 	if err := ioctl(f, apiIoctl, unsafe.Pointer(&api)); err != nil {
 		unix.Close(int(f))
-		return -1, fmt.Errorf("UFFDIO_API with WP_ASYNC: %w (needs Linux 6.7)", err)
+		return -1, fmt.Errorf("UFFDIO_API with features %#x: %w (needs Linux %s)", features, err, leastLinux(features))
 	}
 	return int(f), nil
+}
+
+// leastLinux is the first kernel with UFFD_USER_MODE_ONLY and all of the features.
+func leastLinux(features uint64) string {
+	switch {
+	case features&WPAsync != 0:
+		return "6.7"
+	case features&WPUnpopulated != 0:
+		return "6.4"
+	case features&WPShared != 0:
+		return "5.19"
+	}
+	return "5.11"
 }
 
 // Register tracks writes to r, which must be whole pages.

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "init.h"
 #include "mr.h"
 #include "recording.h"
 
@@ -43,8 +44,8 @@ void pw_exit(void)
 		return;
 	__atomic_store_n(&pw.mode, PW_PLAIN, __ATOMIC_RELEASE);
 	if (pw_ask_within(t, PW_ASK_SAVE, SAVE_TIMEOUT_S) && __atomic_load_n(&pw.serving, __ATOMIC_ACQUIRE))
-		pw_warn("the process ends before the helper library is done; what this run has learned is not kept "
-			"(see PINWHEEL_PROFILE)");
+		pw_warn("the process ends before the helper library is done; what this run has learned may not be kept "
+			"(see PINWHEEL_PROFILE)"); /* another rank may have it and write it */
 }
 
 /* MPI works now. Learns which library it is, and starts the Go side if the transport uses verbs or the

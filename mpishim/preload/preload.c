@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "abi.h" /* struct v_mr: struct ibv_mr */
+#include "init.h"
 #include "recording.h"
 
 static int is_named(const char *const *names)

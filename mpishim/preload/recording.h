@@ -12,7 +12,6 @@ void pw_comm_forget(pw_word handle);              /* the handle may be given to 
 void pw_record_start(struct pw_thread *t); /* at the end of MPI_Init */
 void pw_record_finish(void);               /* at the beginning of MPI_Finalize */
 void pw_record_exit(void);                 /* where the process ends without MPI_Finalize */
-void pw_exit(void); /* at exit(3): keeps the profile of a run that has not called MPI_Finalize (init.c) */
 
 extern struct pw_thread *pw_recorded; /* atomic: the thread whose calls are recorded; NULL if recording is off */
 

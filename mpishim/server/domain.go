@@ -45,6 +45,15 @@ func (d *domain) tag() mem.RegionID {
 	return mem.RegionID(d.generation*C.PW_DOMAINS+d.index) << domainShift
 }
 
+// tagged returns a region ID of the domain's cache as the helper knows it. That of a registration that is not cached
+// stays zero.
+func (d *domain) tagged(id mem.RegionID) mem.RegionID {
+	if id == 0 {
+		return 0
+	}
+	return d.tag() | id
+}
+
 // split splits a region ID of the helper. The domain is nil if it was dropped.
 func (ds *domains) split(id mem.RegionID) (*domain, mem.RegionID) {
 	d := ds.at(uint32(id>>domainShift) % C.PW_DOMAINS)
@@ -78,7 +87,7 @@ func (s *server) newDomain(i uint32) (*domain, error) {
 		Watcher:     w,
 		Group:       s.group,
 		OnFault:     s.faulted,
-		OnAdopt:     s.adopted,
+		OnAdopt:     func(a regcache.Adopted) { s.adopted(d, a) },
 	})
 	if err == nil {
 		d.local, err = d.cache.Thread()

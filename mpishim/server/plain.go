@@ -43,8 +43,12 @@ func (s *server) exceedForPlain() {
 	used := at64(&s.sh.plain_bytes).Load()
 	at64(&s.sh.plain_room).Store(max(used, at64(&s.sh.plain_room).Load()))
 	if over := int64(used) - s.plain.charged; over > 0 {
-		s.engine.Warn("plain", fmt.Sprintf("PINWHEEL_NODE_BUDGET leaves no room for %s that the transport registers for itself."+
-			" It gets them all the same, and the node is over its budget by that", mem.FormatBytes(uint64(over))))
+		setting, who := "PINWHEEL_NODE_BUDGET", "node"
+		if s.budgetBytes-s.group.Bytes() < over {
+			setting, who = "PINWHEEL_BUDGET", "process"
+		}
+		s.engine.Warn("plain", fmt.Sprintf("%s leaves no room for %s that the transport registers for itself."+
+			" It gets them all the same, and the %s is over its budget by that", setting, mem.FormatBytes(uint64(over)), who))
 	}
 }
 
@@ -82,9 +86,7 @@ func (s *server) settlePlain() {
 	if room == math.MaxUint64 { // none is accounted
 		return
 	}
-	if owed := int64(min(used, room, math.MaxInt64)) - s.plain.charged; owed > 0 && s.group.TryCharge(owed) == nil {
-		s.plain.charged += owed
-	}
+	s.chargeOwed(int64(min(used, room, math.MaxInt64)) - s.plain.charged)
 	if room < used+2*plainSlack { // little is left over
 		return
 	}
@@ -97,4 +99,16 @@ func (s *server) settlePlain() {
 	tooMuch := max(s.plain.charged-int64(lower), 0) // what there was no room for goes first
 	s.plain.charged -= tooMuch
 	s.group.Uncharge(tooMuch)
+}
+
+// chargeOwed charges as much as there is room for, to within plainSlack. It is called with mu of plain.
+func (s *server) chargeOwed(owed int64) {
+	for bytes := owed; bytes > 0; bytes = min(bytes, owed) {
+		if s.group.TryCharge(bytes) == nil {
+			s.plain.charged += bytes
+			owed -= bytes
+		} else if bytes /= 2; bytes < plainSlack {
+			return
+		}
+	}
 }

@@ -208,12 +208,12 @@ func (s *server) adopt() {
 	s.domains.adopt()
 }
 
-// adopted counts a first use that a C thread has registered by itself. Any thread may call it.
-func (s *server) adopted(a regcache.Adopted) {
+// adopted counts a first use in a domain that a C thread has registered by itself. Any thread may call it.
+func (s *server) adopted(d *domain, a regcache.Adopted) {
 	startNs, endNs := int64(a.Note[C.PW_NOTE_START]), int64(a.Note[C.PW_NOTE_END])
 	site := *(**C.struct_pw_site)(unsafe.Pointer(&a.Note[C.PW_NOTE_SITE])) // which is never freed
 	s.engine.Registered(int64(a.Range.Len()), endNs-startNs)
-	s.engine.Missed(a.Outcome, 0, callSite(C.uint32_t(a.Note[C.PW_NOTE_OP]), site), startNs, endNs)
+	s.engine.Missed(a.Outcome, d.tagged(a.ID), callSite(C.uint32_t(a.Note[C.PW_NOTE_OP]), site), startNs, endNs)
 }
 
 func (s *server) acquire(t *C.struct_pw_thread) (regcache.Ref, error) {
@@ -229,7 +229,7 @@ func (s *server) acquire(t *C.struct_pw_thread) (regcache.Ref, error) {
 	var id mem.RegionID
 	if err == nil {
 		*(*regcache.Ref)(unsafe.Pointer(&t.mail.ref)) = ref
-		id = d.tag() | ref.ID()
+		id = d.tagged(ref.ID())
 	}
 	s.engine.Missed(outcome, id, callSite(C.uint32_t(t.mail.call.op), t.mail.call.site), startNs, clock.NowNs())
 	return ref, err

@@ -5,9 +5,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"syscall"
 	"testing"
 
+	"pinwheel/internal/engine"
 	"pinwheel/internal/settings"
 	"pinwheel/internal/testwait"
 	"pinwheel/mem"
@@ -103,6 +105,31 @@ func TestAbandonedQuestionLeavesNothingBehind(t *testing.T) {
 	}
 }
 
+// The helper hears of no end of what is not cached, and the first domain's tag is not that of others.
+func TestWhatIsNotCachedHasNoRegionInAnyDomain(t *testing.T) {
+	_, s, _ := asked(t)
+	first := s.domains.at(0)
+	for index := range uint32(2) {
+		d := &domain{index: index, generation: 3 * index, cache: first.cache, local: first.local}
+		for name, acquire := range map[string]func(mem.Range, verbs.Access) (regcache.Ref, regcache.Outcome, error){
+			"cached": d.local.Acquire, "not cached": d.local.Register,
+		} {
+			ref, _, err := acquire(mem.Range{Start: 1 << 20, End: 2 << 20}, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := mem.RegionID(0)
+			if name == "cached" {
+				want = ref.ID() | d.tag()
+			}
+			if got := d.tagged(ref.ID()); got != want || (got != 0) != (name == "cached") {
+				t.Errorf("domain %d, %s: region %#x, want %#x", index, name, got, want)
+			}
+			d.local.Release(ref)
+		}
+	}
+}
+
 func TestRefusedRegistrationTellsItsErrno(t *testing.T) {
 	p, s, ask := asked(t)
 	p.Provider = sim.New(sim.Options{Fail: func(sim.Op, mem.Range) error {
@@ -165,6 +192,36 @@ func TestNothingBeginsAfterTheEnd(t *testing.T) {
 	s.stop()
 	if s.begin(); s.engine.Helped() || s.engine.Node() != nil {
 		t.Error("a helper that nobody stops, or a member that does not leave")
+	}
+}
+
+// What there was no room for is charged as far as there is some, so that others don't take that, too.
+func TestWhatIsOwedIsChargedInPart(t *testing.T) {
+	const mib = 1 << 20
+	for _, c := range []struct{ roomMiB, owedMiB, leastMiB int64 }{{150, 200, 149}, {300, 200, 200}, {0, 200, 0}} {
+		_, s, _ := asked(t)
+		s.group = regcache.NewGroup(max(c.roomMiB*mib, 1))
+		at64(&s.sh.plain_bytes).Store(uint64(c.owedMiB * mib))
+		at64(&s.sh.plain_room).Store(uint64(c.owedMiB * mib))
+		s.settlePlain()
+		if s.plain.charged < c.leastMiB*mib || s.plain.charged > c.roomMiB*mib || s.group.Bytes() != s.plain.charged {
+			t.Errorf("%+v: charged %d MiB, the group has %d", c, s.plain.charged/mib, s.group.Bytes()/mib)
+		}
+	}
+}
+
+// The user reads which of two budgets it is that has no room.
+func TestBudgetThatHasNoRoomIsNamed(t *testing.T) {
+	for budget, want := range map[int64]string{1 << 20: "PINWHEEL_BUDGET ", mem.Unlimited: "PINWHEEL_NODE_BUDGET "} {
+		_, s, _ := asked(t)
+		var said []string
+		s.engine = engine.New(func(m string) { said = append(said, m) }, nil)
+		s.budgetBytes = budget
+		at64(&s.sh.plain_bytes).Store(2 << 20)
+		s.exceedForPlain()
+		if len(said) != 1 || !strings.HasPrefix(said[0], want) {
+			t.Errorf("budget %d: %q, want one that begins with %q", budget, said, want)
+		}
 	}
 }
 

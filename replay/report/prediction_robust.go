@@ -188,17 +188,17 @@ type predictionData struct {
 
 func (w *predictionWriter) data() predictionData {
 	d := predictionData{PredictionOptions: w.o}
-	set(w, partRuns, &d.First, w.firstRuns)
-	set(w, partProfile, &d.Profiles, w.profiles)
-	set(w, partCauses, &d.Causes, w.causes)
-	set(w, partErrors, &d.Errors, w.predictionErrors)
-	set(w, partAblation, &d.Ablation, w.ablation)
-	set(w, partRobust, &d.Robust, w.robust)
+	computePart(w, partRuns, &d.First, w.firstRuns)
+	computePart(w, partProfile, &d.Profiles, w.profiles)
+	computePart(w, partCauses, &d.Causes, w.causes)
+	computePart(w, partErrors, &d.Errors, w.predictionErrors)
+	computePart(w, partAblation, &d.Ablation, w.ablation)
+	computePart(w, partRobust, &d.Robust, w.robust)
 	return d
 }
 
-// set computes the rows of a part, if it was asked for.
-func set[Row any](w *predictionWriter, part string, to *[]Row, rows func() []Row) {
+// computePart computes the rows of a part, if it was asked for.
+func computePart[Row any](w *predictionWriter, part string, to *[]Row, rows func() []Row) {
 	if w.has(part) {
 		*to = rows()
 	}

@@ -212,9 +212,13 @@ static int gated_reg(void *arg, void *addr, size_t len, unsigned access, struct 
 	return pin_reg(arg, addr, len, access, region);
 }
 
+static int may_use; /* atomic: 1 once use_in_thread is to begin */
+
 static void *use_in_thread(void *at)
 {
 	is_ours = 1;
+	while (!__atomic_load_n(&may_use, __ATOMIC_SEQ_CST))
+		nap(100);
 	return (void *)(intptr_t)use_once(at, BYTES);
 }
 
@@ -237,6 +241,7 @@ static void first_uses(void)
 	for (int i = 0; i < N; i++)
 		a[i] = memory(BYTES);
 	EXPECT(!use_once(known, BYTES) && pinwheel_clean(pw, dom) == 1);
+	pthread_create(&t, NULL, use_in_thread, known); /* maps a stack: not while the server does not answer */
 	for (;; asked++) { /* one may ask because some mapping has just changed */
 		EXPECT(!use_once(a[0], BYTES));
 		if (own || asked == 100)
@@ -249,9 +254,14 @@ static void first_uses(void)
 		return;
 	}
 	gate = 1;
-	pthread_create(&t, NULL, use_in_thread, known);
-	while (__atomic_load_n(&gate, __ATOMIC_SEQ_CST) != 2)
+	__atomic_store_n(&may_use, 1, __ATOMIC_SEQ_CST);
+	for (int naps = 0; __atomic_load_n(&gate, __ATOMIC_SEQ_CST) != 2; naps++) {
+		if (naps == 100000) { /* 10 s */
+			fprintf(stderr, "the server registers nothing\n");
+			_exit(1);
+		}
 		nap(100);
+	}
 	for (int i = 1; i < OFFERS; i++) {
 		EXPECT(!pinwheel_acquire(dom, a[i], BYTES, RW, 0, &u[i]) && own == i + 1);
 		pin_begin(&u[i]);

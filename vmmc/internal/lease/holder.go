@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -70,7 +71,7 @@ func NewHolder(d HolderDriver, o HolderOptions) *Holder {
 	return &Holder{
 		driver: d, idleNs: o.IdleNs, leases: map[mem.RegionID]*held{}, unused: queue.NewDeadlines(),
 		scheduler: helper.NewScheduler(predictor.NewPinwheel(predictor.Options{Window: 2}), helper.SchedulerOptions{
-			Costs: o.Costs, KeepUnknown: true, Workers: renewals, ItemNs: itemNs,
+			Costs: o.Costs, KeepUnknown: true, Workers: renewals, Concurrent: true, ItemNs: itemNs,
 		}),
 	}
 }
@@ -97,10 +98,16 @@ func (h *Holder) Remove(number uint64) {
 	if l.state != absent {
 		h.driver.Yield(number)
 	}
+	if l.renewal != nil {
+		h.scheduler.Done(*l.renewal, l.askedNs, l.askedNs, errRemoved)
+	}
 	delete(h.leases, id)
 	h.unused.Remove(id)
 	h.scheduler.Forget(id)
 }
+
+// errRemoved is the outcome of a renewal whose answer nobody waits for.
+var errRemoved = errors.New("lease: its import was removed")
 
 // Use begins a message, and tells whether there is a lease for it, which stays until Complete. Else the message has
 // to go another way, and a lease is on its way. It makes no system call and does not predict.
@@ -113,7 +120,7 @@ func (h *Holder) Use(number uint64, nowNs int64) (leased bool) {
 		h.unused.Remove(id)
 		return true
 	case l.state == absent:
-		h.scheduler.Missed(id, nowNs)
+		h.scheduler.Missed(id, nowNs, nowNs)
 		h.renew(id, l, nowNs)
 	}
 	return false

@@ -30,6 +30,7 @@ type world struct {
 	events     []event // in no order
 	lessor     *Lessor
 	limits     Limits
+	registerNs int64 // what a registration takes at the exporter
 	importers  []*importer
 	registered map[protocol.Grant]bool
 	sizes      map[protocol.Grant]uint64
@@ -53,7 +54,7 @@ type importer struct {
 }
 
 func newWorld(fatalf func(string, ...any), importers int, l Limits) *world {
-	w := &world{fatalf: fatalf, limits: l, registered: map[protocol.Grant]bool{}, sizes: map[protocol.Grant]uint64{}}
+	w := &world{fatalf: fatalf, limits: l, registerNs: registerNs, registered: map[protocol.Grant]bool{}, sizes: map[protocol.Grant]uint64{}}
 	w.lessor = NewLessor(w, l)
 	for n := range importers {
 		i := &importer{w: w, link: protocol.Link(n + 1), using: map[uint64]int{}}
@@ -142,7 +143,7 @@ func (w *world) Grant(g protocol.Grant) {
 		w.fatalf("%d bytes are registered, %d of one peer: %+v", all, peer, w.limits)
 	}
 	i := w.importers[g.Link-1]
-	i.toImporter(registerNs, func() {
+	i.toImporter(w.registerNs, func() {
 		if err := i.h.Granted(g.Number, w.nowNs); err != nil {
 			w.fatalf("the importer: %v", err)
 		}
@@ -212,6 +213,61 @@ func TestLeaseIsRenewedAheadOfTheNextMessage(t *testing.T) {
 		if held > 0.5 {
 			t.Errorf("period %d ms: held for %.0f %% of the time", periodNs/ms, 100*held)
 		}
+	}
+}
+
+// On a fast network a renewal takes less than the helper of a rank would wake a worker for.
+func TestRenewalsThatAreNeededTogetherRunTogether(t *testing.T) {
+	w := newWorld(t.Fatalf, 1, ample)
+	w.registerNs = 10 * us
+	i := w.importers[0]
+	for number := range uint64(renewals) {
+		i.add(number+1, 1<<16)
+	}
+	const periodNs = 200 * ms
+	var aheadNs int64
+	for range 40 {
+		needNs, noneNs := w.nowNs+periodNs, w.nowNs
+		for number := range uint64(renewals) {
+			i.message(number+1, 50*us)
+		}
+		for w.nowNs < needNs {
+			w.run(min(needNs, w.nowNs+100*us))
+			if len(w.registered) == 0 {
+				noneNs = w.nowNs
+			}
+		}
+		aheadNs = needNs - noneNs
+	}
+	if aheadNs > 30*ms {
+		t.Errorf("the first lease is there %d ms before it is needed", aheadNs/ms)
+	}
+	if len(w.registered) != renewals {
+		t.Errorf("%d leases, %d are needed", len(w.registered), renewals)
+	}
+}
+
+// A renewal that is under way when its import is removed is none any more.
+func TestRemovedImportsLeaveRoomForRenewals(t *testing.T) {
+	w := newWorld(t.Fatalf, 1, ample)
+	i := w.importers[0]
+	renewedAhead := func(number uint64) bool {
+		for range 20 {
+			i.message(number, 50*us)
+			for end := w.nowNs + 10*ms; w.nowNs < end; {
+				if w.run(min(end, w.nowNs+50*us)); i.h.leases[mem.RegionID(number)].renewal != nil {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	for number := range uint64(2 * renewals) {
+		i.add(number+1, 1<<16)
+		if !renewedAhead(number + 1) {
+			t.Fatalf("after %d removals nothing is renewed ahead", number)
+		}
+		i.h.Remove(number + 1)
 	}
 }
 

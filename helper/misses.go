@@ -1,0 +1,63 @@
+package helper
+
+import (
+	"sync"
+
+	"go.uber.org/atomic"
+
+	"pinwheel/mem"
+)
+
+// Misses are the needs that communication has registered memory for, or waited for it, and of which the Decider has
+// not heard so far: the latest of them. A driver tells of them when the helper is awake and has seen all that was
+// in DQ; a Decider leaves out what it knows from the event of the use by then. The zero value has none.
+type Misses struct {
+	needs [mostMisses]miss // a ring
+	n     int              // so far
+}
+
+// mostMisses is how many are kept while the helper does something else. One is enough for an exchange.
+const mostMisses = 64
+
+type miss struct {
+	region mem.RegionID
+	needNs int64
+}
+
+// Add adds a need of a region at needNs.
+func (m *Misses) Add(id mem.RegionID, needNs int64) {
+	m.needs[m.n%mostMisses] = miss{id, needNs}
+	m.n++
+}
+
+// Tell tells d of all of them, and forgets them.
+func (m *Misses) Tell(d Decider, nowNs int64) {
+	for i := max(0, m.n-mostMisses); i < m.n; i++ {
+		need := &m.needs[i%mostMisses]
+		d.Missed(need.region, need.needNs, nowNs)
+	}
+	m.n = 0
+}
+
+// sharedMisses are those of a Thread.
+type sharedMisses struct {
+	some atomic.Bool // spares the helper the lock
+
+	mu sync.Mutex // protects m; held for a few instructions
+	m  Misses
+}
+
+func (s *sharedMisses) add(id mem.RegionID, needNs int64) {
+	s.mu.Lock()
+	s.m.Add(id, needNs)
+	s.some.Store(true)
+	s.mu.Unlock()
+}
+
+// take moves all of them to *to.
+func (s *sharedMisses) take(to *Misses) {
+	s.mu.Lock()
+	*to, s.m.n = s.m, 0
+	s.some.Store(false)
+	s.mu.Unlock()
+}

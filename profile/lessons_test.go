@@ -1,0 +1,27 @@
+package profile
+
+import (
+	"errors"
+	"testing"
+
+	"pinwheel/predictor"
+)
+
+func TestTriggerWithoutGapsIsDamage(t *testing.T) {
+	trigger := predictor.Lesson{Context: 1, GapsNs: []int64{10}, Steps: 2, Trigger: 3, Confidence: 1, AfterNs: []int64{5}}
+	none, bare := trigger, trigger
+	none.Steps, none.Confidence, none.AfterNs = 0, 0, nil
+	bare.AfterNs = nil
+	for _, c := range []struct {
+		lesson predictor.Lesson
+		want   error
+	}{{trigger, nil}, {none, nil}, {bare, ErrDamaged}} {
+		packed, err := pack(&predictor.Lessons{Lessons: []predictor.Lesson{c.lesson}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := unpack(packed); !errors.Is(err, c.want) {
+			t.Errorf("%+v: %v, want %v", c.lesson, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package replay
+
+import (
+	"testing"
+
+	"pinwheel/helper"
+	"pinwheel/mem"
+)
+
+// hearing is a decider that checks when it is told of misses.
+type hearing struct {
+	helper.Decider
+	t    *testing.T
+	v    *virtualHelper
+	told int64
+	now  int64 // that it was told of without any delay
+}
+
+func (h *hearing) Missed(id mem.RegionID, needNs, nowNs int64) {
+	if v := h.v; v.doing.Kind != helper.Idle || v.asleep || v.behind || needNs > nowNs {
+		h.t.Errorf("at %d the helper hears of a miss at %d: %+v, asleep %t, behind %t", nowNs, needNs, v.doing.Action, v.asleep, v.behind)
+	}
+	h.told++
+	if nowNs == needNs {
+		h.now++
+	}
+	h.Decider.Missed(id, needNs, nowNs)
+}
+
+// A helper thread hears of a miss when it looks, and not in the middle of a registration or of a rest.
+func TestHelperHearsOfMissesWhenItLooks(t *testing.T) {
+	for _, share := range []float64{0, 0.05} {
+		o := Options{HelperShare: share}
+		o.EnsureDefaults()
+		e, err := newEngine(&o, recorded{nasTrace(t, "mg.C.4")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := e.install(Pinwheel, 0); err != nil {
+			t.Fatal(err)
+		}
+		all := make([]*hearing, len(e.ranks))
+		for i, r := range e.ranks {
+			all[i] = &hearing{Decider: r.helper.decider, t: t, v: r.helper}
+			r.helper.decider = all[i]
+		}
+		if err := e.run(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range e.ranks {
+			// Of what comes at the very end it need not hear, nor of all that comes in a rest.
+			missed := r.stats.FirstRegs + r.stats.LateRegs + r.stats.LateWaits
+			if told := all[i].told; told == 0 || told > missed || share == 0 && told < missed-1 {
+				t.Errorf("share %g: rank %d has missed %d regions, and was told of %d", share, i, missed, told)
+			}
+			if now := all[i].now; now > 0 {
+				t.Errorf("share %g: rank %d was told of %d misses before they were registered", share, i, now)
+			}
+		}
+	}
+}
+
+// told counts misses.
+type told struct {
+	helper.Decider
+	n int
+}
+
+func (d *told) Missed(mem.RegionID, int64, int64) { d.n++ }
+
+func TestHelperThatIsBehindHearsOfMissesAfterwards(t *testing.T) {
+	d := &told{}
+	v := &virtualHelper{decider: d, behind: true}
+	v.missed(7, 1, 5)
+	for nowNs, want := range []int{4: 0, 5: 0, 6: 1, 7: 1} {
+		if v.behind = nowNs < 6; nowNs >= 4 {
+			v.heed(int64(nowNs))
+		}
+		if d.n != want {
+			t.Errorf("at %d told of %d misses, want %d", nowNs, d.n, want)
+		}
+	}
+	v.missed(8, 7, 9)
+	if v.heed(8); d.n != 1 {
+		t.Error("told before the region was registered")
+	}
+}
