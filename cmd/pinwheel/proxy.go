@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"pinwheel/internal/command"
+	"pinwheel/internal/peer"
 	"pinwheel/internal/proxy"
 	"pinwheel/internal/signals"
 )
@@ -37,8 +38,11 @@ Examples:
 
 func (c *proxyCmd) Run(e *command.Env) error {
 	o := proxy.Options{
-		Listen: c.Listen, Target: c.Target, Service: c.Service, From: c.From, Bind: c.Bind, Name: c.Name, Peers: c.Peer,
-		TokenFile: c.TokenFile, Certificate: c.Certificate, Key: c.Key, Authorities: c.Authorities,
+		Listen: c.Listen, Target: c.Target, Service: c.Service,
+		End: peer.End{
+			From: c.From, Bind: c.Bind, Name: c.Name, Peers: c.Peer,
+			TokenFile: c.TokenFile, Certificate: c.Certificate, Key: c.Key, Authorities: c.Authorities,
+		},
 		Warn: func(m string) { e.Note("%s", m) },
 	}
 	if err := o.Check(); err != nil {

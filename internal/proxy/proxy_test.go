@@ -21,6 +21,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"pinwheel/internal/peer"
 	"pinwheel/internal/testwait"
 )
 
@@ -119,8 +120,8 @@ func TestProxiesWithATokenTalkOverTLS(t *testing.T) {
 	}
 	middle := "vmmc:tcp:" + l.Addr().String()
 	l.Close()
-	serve(t, Options{Listen: middle, Target: echo(t), TokenFile: token})
-	talk(t, serve(t, Options{Listen: "tcp:127.0.0.1:0", Target: middle, TokenFile: token}))
+	serve(t, Options{Listen: middle, Target: echo(t), End: peer.End{TokenFile: token}})
+	talk(t, serve(t, Options{Listen: "tcp:127.0.0.1:0", Target: middle, End: peer.End{TokenFile: token}}))
 }
 
 // certificate writes one that knows this machine only by its name, its key, and who issued it.
@@ -174,12 +175,12 @@ func TestProxyIsReachedByTheNameInItsCertificate(t *testing.T) {
 
 func TestAddressesThatCantBeReachedAreRefused(t *testing.T) {
 	for what, o := range map[string]Options{
-		"another network":        {Target: "vmmc:tcp:server:1", From: "unix:/run/s"},
-		"any address":            {Target: "vmmc:tcp:server:1", From: "tcp:0.0.0.0:1"},
-		"any address of IPv6":    {Target: "vmmc:tcp:server:1", From: "tcp:[::]:1"},
-		"no host":                {Target: "vmmc:tcp:server:1", From: "tcp::1"},
-		"bound, and not reached": {Target: "vmmc:unix:/run/s", Bind: "unix:/run/t"},
-		"no address to bind to":  {Target: "vmmc:tcp:server:1", From: "tcp:client:1", Bind: "client:1"},
+		"another network":        {Target: "vmmc:tcp:server:1", End: peer.End{From: "unix:/run/s"}},
+		"any address":            {Target: "vmmc:tcp:server:1", End: peer.End{From: "tcp:0.0.0.0:1"}},
+		"any address of IPv6":    {Target: "vmmc:tcp:server:1", End: peer.End{From: "tcp:[::]:1"}},
+		"no host":                {Target: "vmmc:tcp:server:1", End: peer.End{From: "tcp::1"}},
+		"bound, and not reached": {Target: "vmmc:unix:/run/s", End: peer.End{Bind: "unix:/run/t"}},
+		"no address to bind to":  {Target: "vmmc:tcp:server:1", End: peer.End{From: "tcp:client:1", Bind: "client:1"}},
 	} {
 		o.Listen = "tcp:127.0.0.1:0"
 		if err := o.Check(); err == nil {
