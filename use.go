@@ -92,6 +92,7 @@ func (t *Thread) missed(u *Use, a verbs.Access, o regcache.Outcome, err error) e
 		err = t.acquirePlain(u, a)
 	}
 	endNs := clock.NowNs()
+	t.stats.misses++
 	t.stats.stallNs.Add(endNs - u.startNs)
 	var id mem.RegionID
 	if u.ref.Valid() {
