@@ -13,13 +13,17 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"pinwheel/files"
 	"pinwheel/internal/testwait"
 	"pinwheel/vmmc"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	unix.Umask(0o022) // which the modes of copies depend on
+	goleak.VerifyTestMain(m)
+}
 
 var mine = vmmc.Permissions{UIDs: []uint32{uint32(os.Geteuid())}}
 
