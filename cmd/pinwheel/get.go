@@ -126,8 +126,12 @@ func (f *copyFlags) run(
 			err = jsonErr
 		}
 	case err == nil:
-		fmt.Fprintf(e.Stdout, "%s: %d files, %s in %.1f s by %s\n",
-			what, r.Files, mem.FormatBytes(uint64(r.Bytes)), r.Seconds, r.Transport)
+		noun := "files"
+		if r.Files == 1 {
+			noun = "file"
+		}
+		fmt.Fprintf(e.Stdout, "%s: %d %s, %s in %.1f s by %s\n",
+			what, r.Files, noun, mem.FormatBytes(uint64(r.Bytes)), r.Seconds, r.Transport)
 	}
 	return err
 }

@@ -226,7 +226,7 @@ func TestFilesGoBothWays(t *testing.T) {
 			}
 			holds(t, filepath.Join(here, "f"), content)
 			out = run("put " + filepath.Join(here, "f") + " " + s.address + "d/")
-			if !strings.Contains(out, "1 files, 5.0 MiB in ") {
+			if !strings.Contains(out, "1 file, 5.0 MiB in ") {
 				t.Errorf("%q", out)
 			}
 			holds(t, filepath.Join(there, "d/f"), content)

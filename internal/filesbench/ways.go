@@ -34,7 +34,7 @@ type way struct {
 func (w *way) missing() string {
 	if w.device {
 		if err := rdma.Probe(); err != nil {
-			return err.Error()
+			return "no RDMA device can be used: pinwheel doctor says why"
 		}
 	}
 	for _, n := range w.needs {

@@ -91,6 +91,7 @@ bench-vmmc-rdma: softverbs
 ## test-files-rdma: serving files over RDMA, on the software RDMA device
 test-files-rdma: softverbs
 	$(SOFTVERBS_GO_TEST) -run 'RDMA|Budget|/^rdma$$' ./files
+	$(SOFTVERBS_GO_TEST) -run 'FilesGoBothWays/RDMA' ./cmd/pinwheel
 
 ## test-files-fair: 64 clients that share one budget for a minute, by each transport
 test-files-fair: softverbs
