@@ -116,6 +116,9 @@ func (f *File) copyStream(ctx context.Context, w io.Writer, off, n int64) (int64
 	}()
 	stop := context.AfterFunc(c.ctx, func() { e.Close() })
 	defer stop()
+	if _, ours := w.(*into); !ours {
+		w = struct{ io.Writer }{w} // a ReadFrom may take little at a time, as that of io.Discard does
+	}
 	b := buffers.Get().(*[]byte)
 	defer buffers.Put(b)
 	copied, err := io.CopyBuffer(w, io.LimitReader(e.TCPConn, n), *b)
