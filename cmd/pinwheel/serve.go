@@ -29,7 +29,7 @@ type serveCmd struct {
 	TrustedNetwork bool         `help:"Let clients that want it have file contents over TCP without encryption: sendfile(2) is faster than TLS."`
 	DataListen     string       `placeholder:"HOST:PORT" help:"Where such contents go out. Default: a port that the kernel chooses."`
 	MaxClients     int          `default:"256" placeholder:"N" help:"Clients that may be connected at a time. Default: 256."`
-	JSON           bool         `name:"json" help:"Print a JSON object on a line when it serves, and one with counters when it ends."`
+	JSON           bool         `name:"json" help:"Print a JSON object on a line when it serves, and one with its counters when the signal comes."`
 	End            endFlags     `embed:""`
 }
 
@@ -82,11 +82,28 @@ func (c *serveCmd) Run(e *command.Env) error {
 	if err := c.began(e, n.Addresses()); err != nil {
 		return errors.Join(err, s.Close())
 	}
-	err = errors.Join(s.Serve(ctx), s.Close())
+	stats, err := run(ctx, s)
 	if c.JSON {
-		err = errors.Join(err, json.NewEncoder(e.Stdout).Encode(s.Stats()))
+		err = errors.Join(err, json.NewEncoder(e.Stdout).Encode(stats))
 	}
 	return err
+}
+
+// run serves until ctx ends, and returns the counters of that moment: some are of what Close takes down.
+func run(ctx context.Context, s *files.Server) (files.Stats, error) {
+	within, stop := context.WithCancel(context.Background())
+	defer stop()
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(within) }()
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-served:
+		served <- nil
+	}
+	stats := s.Stats()
+	stop()
+	return stats, errors.Join(err, <-served, s.Close())
 }
 
 // strategy returns the numbers of transfers.
