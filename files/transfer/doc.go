@@ -18,10 +18,11 @@
 //
 // # Trees
 //
-// Small files go many at a time, and become durable many at a time. A file that can't be copied doesn't keep the
-// others from it; a full disk or a lost connection ends the copy. Symbolic links, devices, sockets, FIFOs and partial
-// files are not copied. Files and directories get the permissions of their source, without set-user-ID and the like
-// and within the umask, and its modification time.
+// Small files go many at a time, have no name at all until they are complete where the file system can do that
+// (O_TMPFILE), and become durable many at a time. A file that can't be copied doesn't keep the others from it; a
+// full disk or a lost connection ends the copy. Symbolic links, devices, sockets, FIFOs and partial files are not
+// copied. Files and directories get the permissions of their source, without set-user-ID and the like and within the
+// umask, and its modification time.
 //
 // # Caveats
 //
