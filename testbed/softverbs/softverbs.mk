@@ -95,7 +95,7 @@ test-files-rdma: softverbs
 
 ## test-files-fair: 64 clients that share one budget for a minute, by each transport
 test-files-fair: softverbs
-	PINWHEEL_FILES_FAIR=y $(SOFTVERBS_GO_TEST) -run ManyClientsUnderOneBudget -v ./files
+	PINWHEEL_FILES_FAIR=1m $(SOFTVERBS_GO_TEST) -run ManyClientsUnderOneBudget -v ./files
 
 ## test-softverbs-perftest: ucx_perftest, ib_write_bw, rping, fi_pingpong and their like on the software RDMA device
 test-softverbs-perftest: softverbs
