@@ -16,7 +16,7 @@ REAL_TRACES := $(addprefix results/traces/,ft.B.4.pwt lu.B.4.pwt mg.C.4.pwt)
 # One line for a tool that is missing: $(call need,command,what to install)
 need = command -v $(1) >/dev/null || { echo "make: $(1) is missing: $(2)" >&2; exit 1; }
 
-.PHONY: help tools build replay test race fuzz lint soak soak-node soak-vmmc test-faults test-sanitize bench-vmmc bench-peers bench-together bench results results-nodes results-files results-prediction ablation helper-share import-again calibrate vmwatch-object clean
+.PHONY: help tools build replay test race fuzz lint soak soak-node soak-vmmc test-faults test-sanitize bench-vmmc bench-files install-bench-files bench-peers bench-together bench results results-nodes results-files results-prediction ablation helper-share import-again calibrate vmwatch-object clean
 
 ## help: this list
 help:
@@ -99,6 +99,18 @@ bench-peers: tools
 bench-vmmc: build
 	mkdir -p $(OUT)
 	bin/pinwheel bench vmmc --rounds 5 --time 500ms --claims | tee $(OUT)/bench-vmmc.txt
+
+FILES_DIR ?= /dev/shm
+
+## bench-files: files by pinwheel serve beside sendfile(2), nginx and rsync, in FILES_DIR=/dev/shm; writes out/bench-files.txt
+bench-files: build
+	mkdir -p $(OUT)
+	bin/pinwheel bench files --dir $(FILES_DIR) --claims | tee $(OUT)/bench-files.txt
+
+## install-bench-files: nginx, curl and rsync for bench-files (as root, on Debian)
+install-bench-files:
+	apt-get update -qq
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends nginx-light curl rsync
 
 ## bench-together: what registrations lose to each other that run at the same time, on io_uring and on the software device
 bench-together: tools softverbs

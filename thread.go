@@ -33,6 +33,7 @@ const (
 type threadStats struct {
 	stallNs  atomic.Int64 // in Acquire, where it was no hit
 	faulted  atomic.Int64 // uses registered past the cache after a fault
+	misses   int64        // calls of Acquire that were no hits; of the goroutine that has the Thread
 	lostUses uint64       // of closed Threads; protected by Manager.mu
 }
 
@@ -63,6 +64,10 @@ func (m *Manager) Thread() (*Thread, error) {
 func newRing(m *Manager) *queue.Ring[helper.Event] {
 	return queue.NewRing[helper.Event](m.opt.QueueEntries)
 }
+
+// Misses returns how many calls of Acquire were no hits: they registered memory, waited for a registration, or failed.
+// It is for the goroutine that has the Thread.
+func (t *Thread) Misses() int64 { return t.stats.misses }
 
 // Close gives the handle back. Uses that it acquired may still be released,
 // by this or by another Thread. A second Close does nothing.

@@ -92,6 +92,7 @@ func (t *Thread) missed(u *Use, a verbs.Access, o regcache.Outcome, err error) e
 		err = t.acquirePlain(u, a)
 	}
 	endNs := clock.NowNs()
+	t.stats.misses++
 	t.stats.stallNs.Add(endNs - u.startNs)
 	t.m.engine.Missed(o, t.observed(u), u.callSite(), u.startNs, endNs)
 	return err

@@ -45,6 +45,17 @@ func (f *fabric) open(n *Node) (device, error) {
 	return f.device, f.err
 }
 
+// Provider returns what registers memory for the messages that this node sends by RDMA. A Manager of the caller can use
+// it, for SendOptions.Registered; it must be closed before the node. Provider opens the device with its first call, and
+// fails without one, with verbs.ErrUnsupported if there is none or Options.NoRDMA is set.
+func (n *Node) Provider() (verbs.Provider, error) {
+	dev, err := n.fabric.open(n)
+	if err != nil {
+		return nil, err
+	}
+	return dev.Provider(), nil
+}
+
 // manage makes the Manager, once. A source may be memory of Go's heap, whose pages come and go: the
 // Manager has to watch mappings.
 func (f *fabric) manage(n *Node) error {

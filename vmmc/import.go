@@ -35,9 +35,10 @@ type Import struct {
 	ring      *ring  // nil: notifications go through the connection
 	bell      int    // of the ring
 	remote    remoteRegion
-	lessee    *rdmaSender // whose Holder knows the import
-	writing   int         // messages by RDMA that are on their way
-	releasing bool        // once none of these is
+	lent      chan struct{} // closed with the next lease; nil: nobody waits for one
+	lessee    *rdmaSender   // whose Holder knows the import
+	writing   int           // messages by RDMA that are on their way
+	releasing bool          // once none of these is
 
 	// mu lets the memory be unmapped after the last copy into it. It is taken before all other locks.
 	mu       sync.RWMutex
@@ -220,6 +221,9 @@ func (i *Import) Unimport() {
 	i.link.mu.Unlock()
 	i.release()
 }
+
+// Node returns the node whose import this is.
+func (i *Import) Node() *Node { return i.link.node }
 
 // Bytes returns the size of the export.
 func (i *Import) Bytes() uint64 { return i.bytes }

@@ -1,12 +1,22 @@
 package vmmc
 
-import "context"
+import (
+	"context"
+
+	"pinwheel"
+)
 
 // SendOptions are those of a message.
 type SendOptions struct {
 	// Notify tells the exporter of the message after it has arrived (§4.4).
 	Notify bool
 	Tag    uint16 // of the notification
+	// Registered, if not nil, is a use of all of src, by a Manager with the provider of Node.Provider. The message goes by
+	// RDMA from there, or fails with ErrNoRDMA: no processor of this machine reads src, which may be a mapping of a file
+	// that somebody truncates. The use must last until the Op is Acked.
+	Registered *pinwheel.Use
+	// NoRDMA sends the message through the connection, also while RDMA is up, so that nothing is registered for it.
+	NoRDMA bool
 }
 
 // Op is a message that SendAsync sends (§4.2). Its methods are safe for concurrent use.
@@ -14,6 +24,8 @@ type Op struct {
 	to            *Import
 	notify        bool
 	tag           uint16
+	registered    *pinwheel.Use // by the caller; nil: as the node sees fit
+	noRDMA        bool
 	offset, bytes uint64
 
 	// outbound.mu protects what follows, but the channels.
@@ -51,7 +63,8 @@ type state struct {
 
 func newOp(to *Import, src []byte, off uint64, o SendOptions) *Op {
 	return &Op{
-		to: to, notify: o.Notify, tag: o.Tag, offset: off, bytes: uint64(len(src)), src: src, at: off,
+		to: to, notify: o.Notify, tag: o.Tag, registered: o.Registered, noRDMA: o.NoRDMA,
+		offset: off, bytes: uint64(len(src)), src: src, at: off,
 		sent: state{c: make(chan struct{})}, acked: state{c: make(chan struct{})},
 	}
 }

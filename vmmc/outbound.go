@@ -24,20 +24,21 @@ type outbound struct {
 	mu        sync.Mutex
 	importer  *protocol.Importer
 	imports   map[uint64]*Import
-	queue     []*Op       // whose bytes have not all been sent, in order
-	sending   []*Op       // whose last bytes the writer has
-	unacked   []*Op       // whose last frame has its place in the order, by that
-	count     uint64      // of Data and Notify frames that have their place
-	confirmed uint64      // how many of these have arrived
-	lastData  uint64      // count at the last Data frame
-	rdma      *rdmaSender // nil: RDMA is down
-	down      error       // why nothing can be imported any more
-	past      broker.Sent // through imports that have ended
+	queue     []*Op         // whose bytes have not all been sent, in order
+	sending   []*Op         // whose last bytes the writer has
+	unacked   []*Op         // whose last frame has its place in the order, by that
+	count     uint64        // of Data and Notify frames that have their place
+	confirmed uint64        // how many of these have arrived
+	lastData  uint64        // count at the last Data frame
+	rdma      *rdmaSender   // nil: RDMA is down
+	tried     chan struct{} // closed when RDMA has come up, or could not
+	down      error         // why nothing can be imported any more
+	past      broker.Sent   // through imports that have ended
 }
 
 func newOutbound(n *Node, address string, s *stream) *outbound {
 	s.keeps = true // until nothing is written into shared memory any more: see closedByPeer
-	o := &outbound{stream: s, node: n, address: address, imports: map[uint64]*Import{}}
+	o := &outbound{stream: s, node: n, address: address, imports: map[uint64]*Import{}, tried: make(chan struct{})}
 	o.importer = protocol.NewImporter(o.emit)
 	return o
 }
@@ -89,6 +90,8 @@ func (o *outbound) serve(greeted chan struct{}) {
 		writer.Go(func() { o.write(o) })
 		if o.mayUseRDMA() {
 			writer.Go(o.useRDMA)
+		} else {
+			close(o.tried)
 		}
 		close(greeted)
 		return nil

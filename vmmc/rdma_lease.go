@@ -1,6 +1,7 @@
 package vmmc
 
 import (
+	"context"
 	"time"
 
 	"pinwheel/internal/clock"
@@ -68,6 +69,49 @@ func (i *Import) lend(op *Op) bool {
 	}
 	s.holder.Complete(i.number, false, op.leaseUse(), op.startNs)
 	return false
+}
+
+// AwaitRDMA waits until messages go by RDMA: until the device is connected, and the export is registered for this node.
+// It tells whether they do. It does not wait while RDMA is down, or where there is none.
+func (i *Import) AwaitRDMA(ctx context.Context) bool {
+	o := i.link
+	select {
+	case <-o.tried:
+	case <-o.ended:
+		return false
+	case <-ctx.Done():
+		return false
+	}
+	for {
+		o.mu.Lock()
+		s := o.rdma
+		if i.err != nil || i.shared || i.bytes == 0 || s == nil || !s.up {
+			o.mu.Unlock()
+			return false
+		}
+		i.lease()
+		now := clock.NowNs()
+		leased := s.holder.Use(i.number, now) // else it asks for the lease
+		s.holder.Complete(i.number, leased, predictor.Use{StartNs: now, EndNs: now}, now)
+		if leased && i.rdma() {
+			o.mu.Unlock()
+			return true
+		}
+		if i.lent == nil {
+			i.lent = make(chan struct{})
+		}
+		lent := i.lent
+		o.mu.Unlock()
+		select {
+		case <-lent:
+		case <-s.over:
+			return false
+		case <-i.ended:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
 }
 
 // lent takes the lease of an import. link.mu is held.

@@ -2,6 +2,7 @@ package vmmc
 
 import (
 	"bytes"
+	"slices"
 	"time"
 
 	"pinwheel/mem"
@@ -101,7 +102,12 @@ func (o *outbound) post() {
 		op := o.queue[0]
 		i := op.to
 		if op.err != nil || i.err != nil {
-			op.fail(i.err)
+			if op.registered == nil || op.writes == 0 {
+				op.fail(i.err)
+			} else if op.err == nil { // its use must last until its writes have completed
+				op.err = i.err
+				i.failed()
+			}
 			o.dequeue(op)
 			continue
 		}
@@ -157,6 +163,9 @@ func (s *rdmaSender) add(p posting) {
 
 // sendable returns registered memory with the bytes of the next write.
 func (s *rdmaSender) sendable(src []byte, op *Op) (r mem.Range, lkey uint32) {
+	if op != nil && op.registered != nil {
+		return mem.RangeOf(src), op.registered.LKey()
+	}
 	if len(src) > copyBytes {
 		return mem.RangeOf(src), op.from.use.LKey()
 	}
@@ -264,12 +273,19 @@ func (s *rdmaSender) giveUp() {
 			}
 		}
 	}
+	o.queue = slices.DeleteFunc(o.queue, func(op *Op) bool {
+		if op.registered != nil {
+			op.queued = false
+			op.fail(ErrNoRDMA)
+		}
+		return op.registered != nil
+	})
 }
 
 // prepare registers the source of an op that can go by RDMA.
 func (o *outbound) prepare(op *Op) {
 	op.direct = false
-	if !o.mayUseRDMA() {
+	if op.noRDMA || !o.mayUseRDMA() {
 		return
 	}
 	op.site()
@@ -280,6 +296,10 @@ func (o *outbound) prepare(op *Op) {
 		return
 	}
 	op.rest = append([]piece{{op.src, op.at}}, op.more...) // its own: what RDMA leaves undone is sent from the beginning
+	if op.registered != nil {
+		op.direct = true
+		return
+	}
 	if err := o.node.fabric.acquire(op); err != nil {
 		o.node.fabric.unregistered.Do(func() {
 			o.node.warn("a message goes through the connection, as its source can't be registered: %v", err)

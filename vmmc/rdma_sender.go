@@ -70,6 +70,7 @@ const (
 
 // useRDMA brings RDMA up, and up again whenever it has failed, until the connection ends.
 func (o *outbound) useRDMA() {
+	defer o.triedRDMA()
 	dev, err := o.node.fabric.open(o.node)
 	if err != nil {
 		return
@@ -77,6 +78,7 @@ func (o *outbound) useRDMA() {
 	pause, said := firstPause, false
 	for number := uint64(1); ; number++ {
 		worked, err := o.attempt(dev, number)
+		o.triedRDMA()
 		if err == nil || o.reason() != nil {
 			return
 		}
@@ -93,6 +95,16 @@ func (o *outbound) useRDMA() {
 			return
 		}
 		pause = min(2*pause, maxPause)
+	}
+}
+
+// triedRDMA tells those who wait for RDMA that it is up, or that it may be down for long. Only the goroutine of useRDMA
+// calls it.
+func (o *outbound) triedRDMA() {
+	select {
+	case <-o.tried:
+	default:
+		close(o.tried)
 	}
 }
 
@@ -177,6 +189,7 @@ func (s *rdmaSender) run() (worked bool, err error) {
 		i.lease()
 	}
 	o.mu.Unlock()
+	o.triedRDMA()
 	o.node.tasks.Go(s.renewals)
 	ended := make(chan struct{})
 	defer close(ended)
@@ -245,6 +258,10 @@ func (o *outbound) introduced(f *wire.Frame) error {
 	case f.Type == wire.Region:
 		if i := o.imports[f.Number]; i != nil {
 			i.remote = remoteRegion{s, f.Offset, f.Key}
+			if i.lent != nil {
+				close(i.lent)
+				i.lent = nil
+			}
 		}
 		if s != nil {
 			return s.lent(f.Number)

@@ -14,10 +14,10 @@ import (
 // and a device may read src for a moment longer: what it reads belongs to the message.
 // Without Notify, shared memory costs a copy, no system call and no allocation.
 func (i *Import) Send(ctx context.Context, src []byte, off uint64, o SendOptions) error {
-	if i.shared && !o.Notify {
+	if i.shared && !o.Notify && o.Registered == nil {
 		return i.copy(src, off)
 	}
-	if len(src) > 0 && len(src) <= copyBytes && !o.Notify {
+	if len(src) > 0 && len(src) <= copyBytes && !o.Notify && o.Registered == nil && !o.NoRDMA {
 		if err := i.bounds(src, off); err != nil {
 			return err
 		}
@@ -42,7 +42,7 @@ func (i *Import) Send(ctx context.Context, src []byte, off uint64, o SendOptions
 }
 
 // SendAsync begins Send. src must not change until the Op is Sent. It fails at once with ErrBounds, with
-// ErrTooManyOps, or if the import has ended: then nothing has been sent.
+// ErrTooManyOps, with ErrNoRDMA, or if the import has ended: then nothing has been sent.
 func (i *Import) SendAsync(src []byte, off uint64, o SendOptions) (*Op, error) {
 	return i.begin(src, off, o, false)
 }
@@ -51,6 +51,9 @@ func (i *Import) SendAsync(src []byte, off uint64, o SendOptions) (*Op, error) {
 func (i *Import) begin(src []byte, off uint64, o SendOptions, polled bool) (*Op, error) {
 	if err := i.bounds(src, off); err != nil {
 		return nil, err
+	}
+	if i.shared && o.Registered != nil {
+		return nil, ErrNoRDMA
 	}
 	op := newOp(i, src, off, o)
 	op.polled = polled
@@ -103,6 +106,9 @@ func (i *Import) enqueue(op *Op) error {
 		l.node.fabric.release(&op.from)
 		op.unlend()
 		op.direct = false
+		if err == nil && op.registered != nil {
+			err = ErrNoRDMA
+		}
 	}
 	if err != nil {
 		return err
@@ -140,4 +146,24 @@ func (i *Import) copy(src []byte, off uint64) error {
 	i.mu.RUnlock()
 	i.sent(uint64(len(src)))
 	return nil
+}
+
+// Fill has a function write a message straight into its place: n bytes at off of an export that is Shared, to which it
+// gets a slice. It returns what the function returns, and fails with ErrNotShared for other exports. The memory stays
+// mapped until the function has returned: the end of the import and of the node wait for it.
+func (i *Import) Fill(off, n uint64, write func([]byte) (int, error)) (int, error) {
+	if !i.shared {
+		return 0, ErrNotShared
+	}
+	if off > i.bytes || n > i.bytes-off {
+		return 0, fmt.Errorf("%w: %d bytes at %d of %d", ErrBounds, n, off, i.bytes)
+	}
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	if i.over.Load() || i.memory == nil {
+		return 0, i.Err()
+	}
+	done, err := write(i.memory.bytes[off:][:n:n])
+	i.sent(uint64(max(done, 0)))
+	return done, err
 }

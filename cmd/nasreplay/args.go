@@ -8,24 +8,9 @@ import (
 
 	"pinwheel/internal/command"
 	"pinwheel/internal/settings"
-	"pinwheel/mem"
 	"pinwheel/replay"
 	"pinwheel/trace"
 )
-
-// size is a byte count as a flag: 16K, 64M, inf.
-type size int64
-
-func (s *size) Decode(ctx *kong.DecodeContext) error {
-	command.TakeNegative(ctx)
-	var text string
-	if err := ctx.Scan.PopValueInto("size", &text); err != nil {
-		return err
-	}
-	n, err := mem.ParseBytes(text)
-	*s = size(n)
-	return err
-}
 
 // percent is a share as a flag: 5%, 2.5; at most 1.
 type percent float64

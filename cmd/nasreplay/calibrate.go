@@ -14,12 +14,12 @@ import (
 
 type calibrateCmd struct {
 	format
-	Provider string `default:"auto" enum:"auto,rdma,uring,mlock,sim" help:"What to measure: ${enum}."`
-	Out      string `placeholder:"FILE" help:"Write the calibration here, for compare --costs FILE."`
-	MaxSize  size   `default:"128M" help:"Largest registration to measure."`
-	Rounds   int    `default:"99" help:"How often every size is measured."`
-	Between  size   `default:"0" help:"Write so much memory before each operation, as a program that computes does: several times the processor's caches."`
-	Points   bool   `help:"Show every size that was measured, with its residual."`
+	Provider string       `default:"auto" enum:"auto,rdma,uring,mlock,sim" help:"What to measure: ${enum}."`
+	Out      string       `placeholder:"FILE" help:"Write the calibration here, for compare --costs FILE."`
+	MaxSize  command.Size `default:"128M" help:"Largest registration to measure."`
+	Rounds   int          `default:"99" help:"How often every size is measured."`
+	Between  command.Size `default:"0" help:"Write so much memory before each operation, as a program that computes does: several times the processor's caches."`
+	Points   bool         `help:"Show every size that was measured, with its residual."`
 }
 
 func (calibrateCmd) Help() string {
@@ -37,7 +37,7 @@ Examples:
 const maxRounds = 1_000_000
 
 func (c *calibrateCmd) Run(e *command.Env) error {
-	if c.MaxSize < size(2*mem.PageSize) || c.Rounds < 1 || c.Rounds > maxRounds {
+	if c.MaxSize < command.Size(2*mem.PageSize) || c.Rounds < 1 || c.Rounds > maxRounds {
 		return command.Usagef("--max-size must be at least %s and --rounds from 1 to %d", mem.FormatBytes(2*mem.PageSize), maxRounds)
 	}
 	if c.Out != "" {

@@ -14,10 +14,10 @@ import (
 
 type infoCmd struct {
 	format
-	Ranks     numbers  `placeholder:"N" help:"Ranks to report. Default: all, with details of the first."`
-	Threshold size     `default:"16K" help:"Ignore buffers below this size."`
-	Top       int      `default:"12" help:"Rows per list, largest buffers first; 0 for all."`
-	Traces    []string `arg:"" name:"trace" help:"Traces (.pwt)."`
+	Ranks     numbers      `placeholder:"N" help:"Ranks to report. Default: all, with details of the first."`
+	Threshold command.Size `default:"16K" help:"Ignore buffers below this size."`
+	Top       int          `default:"12" help:"Rows per list, largest buffers first; 0 for all."`
+	Traces    []string     `arg:"" name:"trace" help:"Traces (.pwt)."`
 }
 
 func (infoCmd) Help() string {

@@ -13,13 +13,13 @@ import (
 // model are the flags of every command that replays in virtual time.
 type model struct {
 	Timeline    string        `default:"dedicated" enum:"dedicated,recorded" help:"Clock to follow: ${enum}. dedicated: every rank has its own core. recorded: the recorded wall clock."`
-	Threshold   size          `default:"16K" help:"Register buffers of at least this size."`
-	Budget      *size         `placeholder:"64M" help:"Most memory that policy lru may pin on a rank. If you set it, it also binds the policies with a helper."`
+	Threshold   command.Size  `default:"16K" help:"Register buffers of at least this size."`
+	Budget      *command.Size `placeholder:"64M" help:"Most memory that policy lru may pin on a rank. If you set it, it also binds the policies with a helper."`
 	Alltoall    string        `default:"linear" enum:"linear,pairwise" help:"Algorithm of alltoall: ${enum}. linear posts all slices at once."`
 	Latency     time.Duration `default:"2us" help:"Network latency (L of LogGP)."`
 	Overhead    time.Duration `default:"300ns" help:"Processor time per message (o of LogGP)."`
 	Bandwidth   float64       `default:"100" help:"Network bandwidth in Gb/s (1/G of LogGP)."`
-	Eager       size          `default:"16K" help:"Messages of at least this size wait for their receiver."`
+	Eager       command.Size  `default:"16K" help:"Messages of at least this size wait for their receiver."`
 	Costs       string        `default:"rdma-like" help:"Cost model of registration: one of ${costs}, the beginning of such a name, or a file that calibrate wrote."`
 	PerNode     *int          `placeholder:"N" help:"Put N consecutive ranks on each node. Messages within a node need no registration, and the report shows each node."`
 	IdleCores   *int          `placeholder:"K" help:"The helpers of a node share K idle cores. Default: every helper has a core of its own. Needs --per-node."`

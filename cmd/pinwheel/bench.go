@@ -12,7 +12,8 @@ import (
 )
 
 type benchCmd struct {
-	VMMC benchVMMCCmd `cmd:"" name:"vmmc" help:"Measure virtual memory-mapped communication on this machine, beside sockets and net/rpc."`
+	VMMC  benchVMMCCmd  `cmd:"" name:"vmmc" help:"Measure virtual memory-mapped communication on this machine, beside sockets and net/rpc."`
+	Files benchFilesCmd `cmd:"" help:"Measure how files are served on this machine, beside sendfile(2), nginx and rsync."`
 }
 
 type benchVMMCCmd struct {
@@ -34,16 +35,21 @@ Examples:
   pinwheel bench vmmc --json | jq -c '.claims[]'`
 }
 
+// stepBar shows on a terminal how many steps of a benchmark are done.
+func stepBar(e *command.Env, steps int, what string) *progressbar.ProgressBar {
+	// Without a spinner interval the bar has no goroutine, which would take processor time.
+	return progressbar.NewOptions(steps, progressbar.OptionSetWriter(e.Stderr), progressbar.OptionSetDescription(what),
+		progressbar.OptionSetVisibility(e.Terminal), progressbar.OptionSetSpinnerChangeInterval(0),
+		progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30))
+}
+
 func (c *benchVMMCCmd) Run(e *command.Env) error {
 	o := vmmcbench.Options{Time: c.Time, Rounds: c.Rounds}
 	steps, err := vmmcbench.Steps(o)
 	if err != nil {
 		return command.Usagef("--time and --rounds: %w", err)
 	}
-	// Without a spinner interval the bar has no goroutine, which would take processor time.
-	bar := progressbar.NewOptions(steps, progressbar.OptionSetWriter(e.Stderr), progressbar.OptionSetDescription("vmmc"),
-		progressbar.OptionSetVisibility(e.Terminal), progressbar.OptionSetSpinnerChangeInterval(0),
-		progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30))
+	bar := stepBar(e, steps, "vmmc")
 	o.Step = func() { _ = bar.Add(1) }
 	ctx, end := signals.Context(context.Background())
 	defer end()

@@ -28,6 +28,28 @@ func TestBenchPrintsTablesOrOneObject(t *testing.T) {
 	}
 }
 
+func TestBenchOfFilesPrintsTablesOrOneObject(t *testing.T) {
+	t.Setenv("TMPDIR", socketDir(t))
+	stdout, stderr, state := pinwheel(t, "bench files --size 100K --files 20 --rounds 1")
+	if !state.Success() || stderr != "" || !strings.Contains(stdout, "\npinwheel, shared memory") || !strings.Contains(stdout, "\nclaim") {
+		t.Errorf("%v, %q\n%s", state, stderr, stdout)
+	}
+	stdout, stderr, state = pinwheel(t, "bench files --size 100K --files 20 --rounds 1 --json")
+	var got struct {
+		Results []struct {
+			What, Way string
+			CPU       struct{ Median float64 } `json:"cpu_s"`
+		}
+		Claims []struct{ Times float64 }
+	}
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil || !state.Success() || stderr != "" {
+		t.Fatalf("%v, %v, %q\n%s", err, state, stderr, stdout)
+	}
+	if len(got.Results) < 10 || len(got.Claims) != 3 || got.Results[0].What != "file" || !(got.Results[0].CPU.Median > 0) {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestBenchRefusesNonsense(t *testing.T) {
 	_, stderr, state := pinwheel(t, "bench vmmc --rounds=-1")
 	if oneLine(t, stderr, "--rounds"); state.ExitCode() != 2 {

@@ -4,9 +4,9 @@
 // It holds no logic of its own: commands are rewritten by package
 // internal/launch, traces collected by internal/record, ranks watched by internal/top
 // and internal/metrics, processes brought together by vmmc/broker, machines examined by
-// internal/doctor and measured by internal/vmmcbench, settings listed by internal/settings. See
-// pinwheel --help, or
-// pinwheel.1, which is made from the same declarations.
+// internal/doctor and measured by internal/vmmcbench, files served by package files and copied by
+// files/transfer, settings listed by internal/settings. See pinwheel --help, or pinwheel.1, which is made
+// from the same declarations.
 //
 // Exit status: that of the program for run and record; else 0 if all went
 // well, 1 if something failed or, for doctor, is missing. 2 for wrong arguments;
@@ -35,6 +35,10 @@ type cli struct {
 	Metrics metricsCmd `cmd:"" help:"Give the state of the ranks on this node to Prometheus: as text, in a file, or over HTTP."`
 	Node    nodeCmd    `cmd:"" help:"Bring the processes of this machine together that communicate by package vmmc."`
 	Proxy   proxyCmd   `cmd:"" help:"Carry the connections of unmodified programs over virtual memory-mapped communication."`
+	Serve   serveCmd   `cmd:"" help:"Serve the files of a directory over RDMA, TCP or shared memory."`
+	Get     getCmd     `cmd:"" help:"Copy files from pinwheel serve."`
+	Put     putCmd     `cmd:"" help:"Copy files to pinwheel serve."`
+	Ls      lsCmd      `cmd:"" help:"List the files of pinwheel serve."`
 	Bench   benchCmd   `cmd:"" help:"Measure what Pinwheel does on this machine."`
 	Info    infoCmd    `cmd:"" help:"Show the version, the usable providers, and the settings."`
 	Doctor  doctorCmd  `cmd:"" help:"Examine this machine: what Pinwheel will use, why, and what is missing."`

@@ -133,7 +133,7 @@ func TestWrongArgumentsAreOneLineAndStatus2(t *testing.T) {
 }
 
 func TestHelpOfEveryCommandHasExamples(t *testing.T) {
-	for _, sub := range []string{"run", "record", "report", "top", "metrics", "proxy", "info", "doctor", "completion", "man"} {
+	for _, sub := range []string{"run", "record", "report", "top", "metrics", "proxy", "serve", "get", "put", "ls", "info", "doctor", "completion", "man"} {
 		stdout, _, state := pinwheel(t, sub+" --help")
 		if !state.Success() || !strings.Contains(stdout, "Example") || !strings.Contains(stdout, "pinwheel "+sub) {
 			t.Errorf("%s --help: %v, %q", sub, state, stdout)

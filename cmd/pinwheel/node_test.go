@@ -201,15 +201,19 @@ func TestUnitsAreAsSystemdWantsThem(t *testing.T) {
 	analyze := tool(t, "systemd-analyze")
 	for _, manager := range []string{"system", "user"} {
 		dir := t.TempDir()
+		all, err := filepath.Glob(filepath.Join("systemd", manager, "*"))
+		if err != nil || len(all) < 3 {
+			t.Fatalf("units %q, %v", all, err)
+		}
 		var units []string
-		for _, kind := range []string{"service", "socket"} {
-			text, err := os.ReadFile(filepath.Join("systemd", manager, "pinwheel-node."+kind))
+		for _, name := range all {
+			text, err := os.ReadFile(name)
 			if err != nil {
 				t.Fatal(err)
 			}
 			// The command must be there for a check.
 			unit := strings.ReplaceAll(string(text), "/usr/local/bin/pinwheel", binary)
-			path := filepath.Join(dir, "pinwheel-node."+kind)
+			path := filepath.Join(dir, filepath.Base(name))
 			if err := os.WriteFile(path, []byte(unit), 0o644); err != nil {
 				t.Fatal(err)
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"pinwheel/internal/command"
+	"pinwheel/internal/peer"
 	"pinwheel/internal/proxy"
 	"pinwheel/internal/signals"
 )
@@ -34,12 +35,12 @@ Examples:
 
 func (c *proxyCmd) Run(e *command.Env) error {
 	o := proxy.Options{
-		Listen: c.Listen, Target: c.Target, Service: c.Service, From: c.From, Bind: c.Bind, Name: c.Name, Peers: c.Peer,
-		TokenFile: c.Identity.TokenFile, Certificate: c.Identity.Certificate, Key: c.Identity.Key, Authorities: c.Identity.Authorities,
+		Listen: c.Listen, Target: c.Target, Service: c.Service,
+		End: peer.End{
+			From: c.From, Bind: c.Bind, Name: c.Name, Peers: c.Peer,
+			TokenFile: c.Identity.TokenFile, Certificate: c.Identity.Certificate, Key: c.Identity.Key, Authorities: c.Identity.Authorities,
+		},
 		Warn: func(m string) { e.Note("%s", m) },
-	}
-	if err := c.Identity.check(); err != nil {
-		return err
 	}
 	if err := o.Check(); err != nil {
 		return command.AsUsage(err)

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"pinwheel/mem"
 )
 
 var negativeNumber = regexp.MustCompile(`^-[0-9.]`)
@@ -19,6 +21,21 @@ func TakeNegative(ctx *kong.DecodeContext) {
 		ctx.Scan.Pop()
 		ctx.Scan.PushTyped(text, kong.FlagValueToken)
 	}
+}
+
+// Size is a byte count as a flag: 16K, 64M, inf.
+type Size int64
+
+// Decode implements kong.MapperValue.
+func (s *Size) Decode(ctx *kong.DecodeContext) error {
+	TakeNegative(ctx)
+	var text string
+	if err := ctx.Scan.PopValueInto("size", &text); err != nil {
+		return err
+	}
+	n, err := mem.ParseBytes(text)
+	*s = Size(n)
+	return err
 }
 
 // mapper is a type of kong's that may be negative.

@@ -21,6 +21,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"pinwheel/internal/peer"
 	"pinwheel/internal/testwait"
 )
 
@@ -119,8 +120,8 @@ func TestProxiesWithATokenTalkOverTLS(t *testing.T) {
 	}
 	middle := "vmmc:tcp:" + l.Addr().String()
 	l.Close()
-	serve(t, Options{Listen: middle, Target: echo(t), TokenFile: token})
-	talk(t, serve(t, Options{Listen: "tcp:127.0.0.1:0", Target: middle, TokenFile: token}))
+	serve(t, Options{Listen: middle, Target: echo(t), End: peer.End{TokenFile: token}})
+	talk(t, serve(t, Options{Listen: "tcp:127.0.0.1:0", Target: middle, End: peer.End{TokenFile: token}}))
 }
 
 // certificate writes one that knows this machine only by its name, its key, and who issued it.
@@ -174,15 +175,15 @@ func TestProxyIsReachedByTheNameInItsCertificate(t *testing.T) {
 
 func TestAddressesThatCantBeReachedAreRefused(t *testing.T) {
 	for what, o := range map[string]Options{
-		"another network":        {Target: "vmmc:tcp:server:1", From: "unix:/run/s"},
-		"any address":            {Target: "vmmc:tcp:server:1", From: "tcp:0.0.0.0:1"},
-		"any address of IPv6":    {Target: "vmmc:tcp:server:1", From: "tcp:[::]:1"},
-		"no host":                {Target: "vmmc:tcp:server:1", From: "tcp::1"},
-		"bound, and not reached": {Target: "vmmc:unix:/run/s", Bind: "unix:/run/t"},
+		"another network":        {Target: "vmmc:tcp:server:1", End: peer.End{From: "unix:/run/s"}},
+		"any address":            {Target: "vmmc:tcp:server:1", End: peer.End{From: "tcp:0.0.0.0:1"}},
+		"any address of IPv6":    {Target: "vmmc:tcp:server:1", End: peer.End{From: "tcp:[::]:1"}},
+		"no host":                {Target: "vmmc:tcp:server:1", End: peer.End{From: "tcp::1"}},
+		"bound, and not reached": {Target: "vmmc:unix:/run/s", End: peer.End{Bind: "unix:/run/t"}},
 		"bound to another network": {
-			Target: "vmmc:tcp:server:1", From: "tcp:client:1", Bind: "unix:/run/s",
+			Target: "vmmc:tcp:server:1", End: peer.End{From: "tcp:client:1", Bind: "unix:/run/s"},
 		},
-		"no address to bind to": {Target: "vmmc:tcp:server:1", From: "tcp:client:1", Bind: "client:1"},
+		"no address to bind to": {Target: "vmmc:tcp:server:1", End: peer.End{From: "tcp:client:1", Bind: "client:1"}},
 	} {
 		o.Listen = "tcp:127.0.0.1:0"
 		if err := o.Check(); err == nil {
@@ -303,126 +304,6 @@ func TestServerThatTakesNothingMoreIsHeard(t *testing.T) {
 		t.Errorf("read %q, %v", b, err)
 	}
 	all.Wait()
-}
-
-// resetting is a connection of which a Write hears first that it was reset. A Read sees an end then.
-type resetting struct {
-	*net.TCPConn
-	late  bool // the Write returns only after the Read has seen the end
-	reads int
-	reset chan struct{} // closed when the Write has got the error
-	ended chan struct{} // closed when the Read has seen the end
-}
-
-func (r *resetting) Write(b []byte) (n int, err error) {
-	for err == nil {
-		n, err = r.TCPConn.Write(b)
-	}
-	close(r.reset)
-	if r.late {
-		<-r.ended
-	}
-	return n, err
-}
-
-func (r *resetting) Read(b []byte) (int, error) {
-	if r.reads++; r.reads > 1 {
-		<-r.reset
-	}
-	n, err := r.TCPConn.Read(b)
-	if err == io.EOF {
-		close(r.ended)
-	}
-	return n, err
-}
-
-func TestResetThatAWriteHearsOfIsNoEndOfTheStream(t *testing.T) {
-	testwait.Bound(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	for _, late := range []bool{false, true} {
-		c, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		client, err := l.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
-		server, err := net.Dial("tcp", strings.TrimPrefix(cut(t), "tcp:"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		target := &resetting{
-			TCPConn: server.(*net.TCPConn), late: late, reset: make(chan struct{}), ended: make(chan struct{}),
-		}
-		var relays sync.WaitGroup
-		relays.Go(func() { relay(client, target) })
-		if _, err := io.ReadFull(c, make([]byte, len("half of a page"))); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.WriteString(c, "x"); err != nil {
-			t.Fatal(err)
-		}
-		if b, err := io.ReadAll(c); !errors.Is(err, syscall.ECONNRESET) {
-			t.Errorf("late %v: %q, %v", late, b, err)
-		}
-		relays.Wait()
-		client.Close()
-		server.Close()
-	}
-}
-
-// A server that has answered may close before it has read all. Its answer is whole.
-func TestResetAfterTheEndLeavesAWholeAnswer(t *testing.T) {
-	testwait.Bound(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	c, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	client, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	target, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer target.Close()
-	server, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
-	if _, err := io.WriteString(server, "too large"); err != nil {
-		t.Fatal(err)
-	}
-	_ = server.(*net.TCPConn).CloseWrite()
-	_ = server.(*net.TCPConn).SetLinger(0)
-	server.Close()
-	testwait.Until(t, "the reset has come", (&end{Conn: target}).hungUp)
-	writeFirst := &resetting{TCPConn: target.(*net.TCPConn), reset: make(chan struct{}), ended: make(chan struct{})}
-	var relays sync.WaitGroup
-	relays.Go(func() { relay(client, writeFirst) })
-	if _, err := io.WriteString(c, "x"); err != nil {
-		t.Fatal(err)
-	}
-	if b, err := io.ReadAll(c); string(b) != "too large" || err != nil {
-		t.Errorf("read %q, %v", b, err)
-	}
-	_ = c.(*net.TCPConn).CloseWrite()
-	relays.Wait()
 }
 
 // pathOf is an address for two proxies: the paths of the test are too long for sun_path.

@@ -15,7 +15,8 @@ SOFTVERBS_LIBS := $(SOFTVERBS_LIB)/librdmacm.so.1 $(SOFTVERBS_LIB)/libibverbs.so
 softverbs_installed = $(shell /sbin/ldconfig -p | awk '$$1 == "$(1)" { print $$NF; exit }')
 softverbs_header = @test -e /usr/include/$(1) || { echo "make: <$(1)> is missing: apt-get install $(2)" >&2; exit 1; }
 
-.PHONY: softverbs install-softverbs test-softverbs test-softverbs-device test-softverbs-go test-vmmc-rdma bench-vmmc-rdma test-softverbs-perftest
+.PHONY: softverbs install-softverbs test-softverbs test-softverbs-device test-softverbs-go test-vmmc-rdma bench-vmmc-rdma \
+	test-files-rdma test-files-fair test-softverbs-perftest
 
 ## softverbs: the software RDMA device: libibverbs.so.1 and librdmacm.so.1 in out/softverbs/lib
 softverbs: $(SOFTVERBS_LIBS) $(SOFTVERBS_LIB)/softverbs-preload.so $(SOFTVERBS_OUT)/bin/rdma $(SOFTVERBS_OUT)/sys
@@ -86,6 +87,15 @@ test-vmmc-rdma: softverbs
 ## bench-vmmc-rdma: latency and bandwidth of vmmc by RDMA, beside perftest on the software RDMA device
 bench-vmmc-rdma: softverbs
 	PINWHEEL_VMMC_CLAIMS=y $(SOFTVERBS_GO_TEST) -run RDMAClaims -v ./vmmc
+
+## test-files-rdma: serving files over RDMA, on the software RDMA device
+test-files-rdma: softverbs
+	$(SOFTVERBS_GO_TEST) -run 'RDMA|Budget|/^rdma$$' ./files
+	$(SOFTVERBS_GO_TEST) -run 'FilesGoBothWays/RDMA' ./cmd/pinwheel
+
+## test-files-fair: 64 clients that share one budget for a minute, by each transport
+test-files-fair: softverbs
+	PINWHEEL_FILES_FAIR=1m $(SOFTVERBS_GO_TEST) -run ManyClientsUnderOneBudget -v ./files
 
 ## test-softverbs-perftest: ucx_perftest, ib_write_bw, rping, fi_pingpong and their like on the software RDMA device
 test-softverbs-perftest: softverbs

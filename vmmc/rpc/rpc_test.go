@@ -194,3 +194,53 @@ func (w *world) running() int {
 	defer w.c.mu.Unlock()
 	return len(w.c.calls)
 }
+
+// A server that tells its clients apart has a Server for each.
+func TestConnectionWithProceduresOfItsOwn(t *testing.T) {
+	for network := range networks {
+		t.Run(network, func(t *testing.T) {
+			testwait.Bound(t)
+			server, client := openNode(t, "server", networks[network](t)), openNode(t, "client", networks[network](t))
+			l, err := stream.Listen(server, service, everyone)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			ended := make(chan error)
+			for k := range 2 {
+				c, err := Dial(testContext(t), client, server.Addresses()[0], service, everyone, Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Close()
+				conn, err := l.Accept()
+				if err != nil {
+					t.Fatal(err)
+				}
+				s := NewServer(Options{})
+				defer s.Close()
+				s.Handle(1, func(_ context.Context, _, reply []byte) ([]byte, error) {
+					return append(reply, byte(k)), nil
+				}, Inline)
+				go func() { ended <- s.ServeConn(conn.(*stream.Conn)) }()
+				if peer := conn.(*stream.Conn).Peer(); peer != "client" {
+					t.Errorf("the client is %q", peer)
+				}
+				if got, err := c.Call(testContext(t), 1, nil, nil); err != nil || got[0] != byte(k) {
+					t.Error(got, err)
+				}
+				if k == 0 {
+					c.Close()
+				} else {
+					s.Close()
+				}
+				if err := testwait.Receive(t, "the end of the connection", ended); err != nil {
+					t.Error(err)
+				}
+				if _, err := c.Call(testContext(t), 1, nil, nil); err == nil {
+					t.Error("the connection is not over")
+				}
+			}
+		})
+	}
+}

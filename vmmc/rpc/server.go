@@ -97,14 +97,29 @@ func (s *Server) Serve(l *stream.Listener) error {
 	}
 }
 
+// ServeConn serves one connection, which it takes over, until that ends. It is for servers whose procedures differ from
+// client to client. It fails with ErrClosed if the server was closed before.
+func (s *Server) ServeConn(c *stream.Conn) error {
+	ended := make(chan struct{})
+	if !s.start(func() { defer close(ended); s.serve(c) }) {
+		c.Close()
+		return ErrClosed
+	}
+	<-ended
+	return nil
+}
+
 // begin serves a connection, unless the server was closed.
-func (s *Server) begin(c *stream.Conn) bool {
+func (s *Server) begin(c *stream.Conn) bool { return s.start(func() { s.serve(c) }) }
+
+// start starts a task, unless the server was closed.
+func (s *Server) start(task func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ctx.Err() != nil {
 		return false
 	}
-	s.tasks.Go(func() { s.serve(c) })
+	s.tasks.Go(task)
 	return true
 }
 

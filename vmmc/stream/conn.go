@@ -46,6 +46,7 @@ type Conn struct {
 	export        *vmmc.Export
 	to            *vmmc.Import // the inbox of the peer; set before the Conn is given to anybody
 	local, remote Addr
+	peer          string        // the client's name, if a listener accepted the connection
 	linger        time.Duration // that Close waits at most until the peer has heard of it
 
 	// Each has room for one: a call should look again.
@@ -471,6 +472,10 @@ func (c *Conn) LocalAddr() net.Addr { return c.local }
 
 // RemoteAddr returns the address of the other end.
 func (c *Conn) RemoteAddr() net.Addr { return c.remote }
+
+// Peer returns the name that vmmc knows the other end by, as in vmmc.Permissions, if a Listener accepted the connection;
+// else it is empty.
+func (c *Conn) Peer() string { return c.peer }
 
 // SetDeadline sets those of Read and Write. It always succeeds on a Conn that is open.
 func (c *Conn) SetDeadline(t time.Time) error {

@@ -122,7 +122,7 @@ func (l *Listener) connect(who caller) (*Conn, error) {
 	if c.freed { // the node has closed
 		return nil, net.ErrClosed
 	}
-	c.accepted = true
+	c.accepted, c.peer = true, who.peer
 	c.released = func() { l.forget(who) }
 	return c, nil
 }

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"os"
+
+	"pinwheel/internal/command"
+	"pinwheel/internal/filesbench"
+	"pinwheel/internal/signals"
+)
+
+type benchFilesCmd struct {
+	JSON   bool         `name:"json" help:"Print one JSON object on a line."`
+	Dir    string       `placeholder:"DIR" help:"Where files are made, from and to which they are copied. Default: where temporary files go."`
+	Size   command.Size `default:"1G" placeholder:"SIZE" help:"Bytes of the large file. Default: 1G."`
+	Files  int          `default:"10000" placeholder:"N" help:"Small files of the tree. Default: 10000."`
+	Rounds int          `default:"5" placeholder:"N" help:"How often each way is measured; the median counts. Default: 5."`
+	Claims bool         `help:"Fail if this machine does not show what serving files claims."`
+}
+
+func (benchFilesCmd) Help() string {
+	return `Copies a large file, and a tree of small ones, out of the page cache into files: by pinwheel serve and get over
+shared memory, TCP, TLS, and RDMA with each strategy if there is a device; by plain sendfile(2), by nginx and curl, and
+by rsync, where these are installed. It prints the processor time of both ends, and the time that the client ran: the
+median of the rounds, and their extremes. Checksums are off, as nginx has none. DIR should be on tmpfs, with room for
+twice the files. Nothing else should run meanwhile.
+
+Examples:
+  pinwheel bench files --dir /dev/shm
+  pinwheel bench files --dir /dev/shm --rounds 9 --claims
+  pinwheel bench files --json --size 64M | jq -c '.claims[]'`
+}
+
+func (c *benchFilesCmd) Run(e *command.Env) error {
+	o := filesbench.Options{Dir: c.Dir, Bytes: int64(c.Size), Files: c.Files, Rounds: c.Rounds}
+	steps, err := filesbench.Steps(o)
+	if err != nil {
+		return command.Usagef("--size, --files and --rounds: %w", err)
+	}
+	if o.Command, err = os.Executable(); err != nil {
+		return err
+	}
+	bar := stepBar(e, steps, "files")
+	o.Step = func() { _ = bar.Add(1) }
+	ctx, end := signals.Context(context.Background())
+	defer end()
+	all, err := filesbench.Run(ctx, o)
+	_ = bar.Finish()
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		err = filesbench.WriteJSON(e.Stdout, all)
+	} else {
+		err = filesbench.WriteTables(e.Stdout, all)
+	}
+	for _, claim := range filesbench.Claims(all) {
+		if c.Claims && !claim.Holds() {
+			e.Note("%s: %.2f times, not %.2f", claim.What, claim.Times, claim.Least)
+			e.Fail()
+		}
+	}
+	return err
+}

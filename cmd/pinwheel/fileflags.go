@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"pinwheel/files"
+	"pinwheel/internal/command"
+	"pinwheel/internal/peer"
+	"pinwheel/verbs/rdma"
+	"pinwheel/vmmc"
+)
+
+// endFlags say who one end of a transfer of files is, and whom it talks to.
+type endFlags struct {
+	Name     string        `placeholder:"NAME" help:"What this end calls itself if no certificate says it. Default: files."`
+	Peer     []string      `placeholder:"NAME" help:"Name of an end that this one talks to. Default: all of this user on this machine, or with a token those called files."`
+	Identity identityFlags `embed:"" set:"all=both ends" set:"self=end" set:"others=the other ends"`
+}
+
+// role is what ends are called that have no name of their own.
+const role = "files"
+
+func (f *endFlags) end() peer.End {
+	i := &f.Identity
+	return peer.End{
+		Name: f.Name, Peers: f.Peer,
+		TokenFile: i.TokenFile, Certificate: i.Certificate, Key: i.Key, Authorities: i.Authorities,
+	}
+}
+
+// transport is how the bytes of files go.
+type transport string
+
+// check finds addresses that a transport does not go to.
+func (t transport) check(address string) error {
+	overTCP := strings.HasPrefix(address, "tcp:")
+	switch {
+	case t == "shm" && overTCP:
+		return command.Usagef("--transport shm is for unix:SOCKET and node:NAME, and %s is neither", address)
+	case (t == "tcp" || t == "rdma") && !overTCP:
+		return command.Usagef("--transport %s is for HOST:PORT, and %s is shared memory", t, address)
+	}
+	return nil
+}
+
+// apply makes a node use it. It fails if it needs a device, and there is none.
+func (t transport) apply(o *vmmc.Options) error {
+	o.NoRDMA = t == "tcp" || t == "shm"
+	if t != "rdma" {
+		return nil
+	}
+	if err := rdma.Probe(); err != nil {
+		return fmt.Errorf("--transport rdma: %w", err)
+	}
+	return nil
+}
+
+// clientFlags say how a client reaches a server.
+type clientFlags struct {
+	Transport      transport     `enum:"auto,rdma,tcp,shm" default:"auto" help:"Insist on RDMA, TCP or shared memory: ${enum}. Default: auto, the best that both ends have."`
+	TrustedNetwork bool          `help:"Let file contents come over TCP without encryption, if the server allows it, too: sendfile(2) is faster than TLS."`
+	From           string        `placeholder:"ADDRESS" help:"Address at which the server reaches this command: tcp:HOST:PORT, by a name in its certificate if it has one. Port 0 lets the kernel choose. Default: chosen, on this machine."`
+	Bind           string        `placeholder:"ADDRESS" help:"Where this command listens for that, if not there: behind a router that translates addresses, say. Default: as in --from."`
+	Timeout        time.Duration `default:"10s" placeholder:"TIME" help:"How long to wait for the server to answer at first. Default: 10s."`
+	End            endFlags      `embed:""`
+}
+
+// connection is a client with what it stands on.
+type connection struct {
+	*files.Client
+	node     *vmmc.Node
+	callback *peer.Callback
+}
+
+// connect finds the server.
+func (f *clientFlags) connect(ctx context.Context, e *command.Env, address string) (c *connection, err error) {
+	if f.Timeout <= 0 {
+		return nil, command.Usagef("--timeout must be more than 0")
+	}
+	end := f.End.end()
+	end.From, end.Bind = f.From, f.Bind
+	if err := end.Check(address); err != nil {
+		return nil, command.AsUsage(err)
+	}
+	if err := f.Transport.check(address); err != nil {
+		return nil, err
+	}
+	n, peers, err := end.Identity(role)
+	if err == nil {
+		err = f.Transport.apply(&n)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c = &connection{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.Close())
+			c = nil
+		}
+	}()
+	if c.callback, err = end.Callback(address, role); err != nil {
+		return c, err
+	}
+	n.Listen, n.Warn = []string{c.callback.Listen}, func(m string) { e.Note("%s", m) }
+	if c.node, err = vmmc.Open(n); err != nil {
+		return c, err
+	}
+	within, cancel := context.WithTimeout(ctx, f.Timeout)
+	defer cancel()
+	c.Client, err = files.Dial(within, c.node, address, files.ClientOptions{
+		Peers: peers, Address: c.callback.Address(c.node), TrustedNetwork: f.TrustedNetwork,
+	})
+	if err != nil && within.Err() != nil && ctx.Err() == nil {
+		err = fmt.Errorf("%s: no server answers within %v: is pinwheel serve running there, for this user or with this "+
+			"token or certificate?", address, f.Timeout)
+	}
+	if err == nil {
+		err = f.Transport.await(within, c.Client)
+	}
+	return c, err
+}
+
+// await waits for RDMA, if only that is wanted: it comes a moment after the connection.
+func (t transport) await(ctx context.Context, c *files.Client) error {
+	for t == "rdma" && c.Transport() != files.ByRDMA {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return errors.New("--transport rdma: the connection goes over TCP: see pinwheel doctor, here and where the " +
+				"server is")
+		}
+	}
+	return nil
+}
+
+// Close ends the connection.
+func (c *connection) Close() error {
+	var errs []error
+	if c.Client != nil {
+		errs = append(errs, c.Client.Close())
+	}
+	if c.node != nil {
+		errs = append(errs, c.node.Close())
+	}
+	if c.callback != nil {
+		errs = append(errs, c.callback.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+
+	"pinwheel/files"
+	"pinwheel/files/transfer"
+	"pinwheel/internal/command"
+	"pinwheel/internal/signals"
+	"pinwheel/mem"
+)
+
+// copyFlags are those of get and put.
+type copyFlags struct {
+	Recursive bool        `short:"r" help:"Copy a directory with all that is in it. The destination becomes a copy of it, and keeps what else it has."`
+	Resume    bool        `help:"Go on where an earlier copy ended, if the source is the same, and leave partial files for the next one."`
+	Verify    string      `enum:"none,crc32c,sha256" default:"crc32c" help:"Checksum that both ends compare before a file appears: ${enum}. Default: crc32c."`
+	Progress  string      `enum:"auto,off" default:"auto" help:"Whether to show a bar on a terminal: ${enum}. Default: auto."`
+	JSON      bool        `name:"json" help:"Print one JSON object on a line in the end."`
+	Client    clientFlags `embed:""`
+}
+
+type getCmd struct {
+	Remote string    `arg:"" help:"File or directory of a server: HOST:PORT/PATH, unix:SOCKET:/PATH, or node:NAME:/PATH."`
+	Dest   string    `arg:"" help:"Where it goes: a file, or a directory for a file to go into."`
+	Copy   copyFlags `embed:""`
+}
+
+// outcome are the parts of the help that get and put share.
+const outcome = `
+A file appears under its name when all of it is there, verified and durable. Until then it is .NAME.KEY.partial beside
+that; KEY is a hash of the name, the size and the version of the source, by which --resume knows whether the source is
+still the same. Permissions (within the umask) and modification times are kept. Symbolic links, devices and the like
+are not copied: --json counts them as skipped. A file that changes while it is copied is copied again, three times at
+most. In a directory, a file that can't be copied has a line, and the others are copied; the exit status is 1 then.
+`
+
+func (getCmd) Help() string {
+	return `Copies a file, or with -r a directory, from pinwheel serve.
+` + outcome + `
+Examples:
+  pinwheel get 127.0.0.1:7400/model.bin .
+  pinwheel get unix:/run/user/1000/files:/model.bin /tmp/model.bin
+  pinwheel get -r --resume --verify sha256 --token-file ~/token --from tcp:client:0 server:7400/data ./data
+  pinwheel get --json 127.0.0.1:7400/model.bin . | jq '.bytes / .seconds'`
+}
+
+func (c *getCmd) Run(e *command.Env) error {
+	address, name, err := transfer.ParseRemote(c.Remote)
+	if err != nil {
+		return command.AsUsage(err)
+	}
+	get := func(ctx context.Context, client *files.Client, o transfer.Options) (transfer.Result, error) {
+		return transfer.Get(ctx, client, name, c.Dest, o)
+	}
+	return c.Copy.run(e, address, c.Remote, get)
+}
+
+type putCmd struct {
+	Source string    `arg:"" help:"File or directory of this machine."`
+	Remote string    `arg:"" help:"Where it goes: HOST:PORT/PATH, unix:SOCKET:/PATH, or node:NAME:/PATH; a directory, or a PATH that ends with a slash, for a file to go into."`
+	Copy   copyFlags `embed:""`
+}
+
+func (putCmd) Help() string {
+	return `Copies a file, or with -r a directory, to pinwheel serve --allow-write.
+` + outcome + `
+Examples:
+  pinwheel put model.bin 127.0.0.1:7400/models/
+  pinwheel put -r ./data unix:/run/user/1000/files:/data
+  pinwheel put --resume --token-file ~/token --from tcp:client:0 model.bin server:7400/model.bin`
+}
+
+func (c *putCmd) Run(e *command.Env) error {
+	address, name, err := transfer.ParseRemote(c.Remote)
+	if err != nil {
+		return command.AsUsage(err)
+	}
+	put := func(ctx context.Context, client *files.Client, o transfer.Options) (transfer.Result, error) {
+		return transfer.Put(ctx, client, c.Source, name, o)
+	}
+	return c.Copy.run(e, address, c.Source, put)
+}
+
+// copied is the result of a copy as --json has it.
+type copied struct {
+	transfer.Result
+	Seconds   float64 `json:"seconds"`
+	Transport string  `json:"transport"`
+	Verify    string  `json:"verify"`
+}
+
+// run connects, copies and says how it went.
+func (f *copyFlags) run(
+	e *command.Env, address, what string,
+	copyAll func(context.Context, *files.Client, transfer.Options) (transfer.Result, error),
+) (err error) {
+	o := transfer.Options{Recursive: f.Recursive, Resume: f.Resume, Verify: files.Sum(f.Verify)}
+	if err := o.EnsureDefaults(); err != nil {
+		return command.AsUsage(err)
+	}
+	ctx, end := signals.Context(context.Background())
+	defer end()
+	c, err := f.Client.connect(ctx, e, address)
+	if err != nil {
+		return err
+	}
+	defer c.Close() // what was copied is there
+	bar := watch(e, o.Meter, what, f.Progress == "auto")
+	o.Failed = bar.failed
+	began := time.Now()
+	r := copied{Verify: f.Verify}
+	r.Result, err = copyAll(ctx, c.Client, o)
+	r.Seconds, r.Transport = time.Since(began).Seconds(), c.Transport()
+	bar.stop()
+	switch {
+	case ctx.Err() != nil: // end tells
+	case f.JSON:
+		if jsonErr := json.NewEncoder(e.Stdout).Encode(r); err == nil {
+			err = jsonErr
+		}
+	case err == nil:
+		noun := "files"
+		if r.Files == 1 {
+			noun = "file"
+		}
+		fmt.Fprintf(e.Stdout, "%s: %d %s, %s in %.1f s by %s\n",
+			what, r.Files, noun, mem.FormatBytes(uint64(r.Bytes)), r.Seconds, r.Transport)
+	}
+	return err
+}
+
+// progress shows how far a copy is, on a terminal.
+type progress struct {
+	env   *command.Env
+	meter *transfer.Meter
+	end   chan struct{}
+	ended sync.WaitGroup
+
+	mu  sync.Mutex // lets one goroutine print
+	bar *progressbar.ProgressBar
+}
+
+func watch(e *command.Env, m *transfer.Meter, what string, visible bool) *progress {
+	p := &progress{env: e, meter: m, end: make(chan struct{})}
+	// Without a spinner interval the bar has no goroutine, which would take processor time.
+	p.bar = progressbar.NewOptions64(1, progressbar.OptionSetWriter(e.Stderr), progressbar.OptionSetDescription(what),
+		progressbar.OptionSetVisibility(visible && e.Terminal), progressbar.OptionSetSpinnerChangeInterval(0),
+		progressbar.OptionShowBytes(true), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30))
+	if visible && e.Terminal {
+		p.ended.Go(p.draw)
+	}
+	return p
+}
+
+func (p *progress) draw() {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-p.end:
+			return
+		case <-tick.C:
+		}
+		p.mu.Lock()
+		// One more than there is keeps the bar from finishing before the end.
+		p.bar.ChangeMax64(p.meter.TotalBytes.Load() + 1)
+		_ = p.bar.Set64(p.meter.Bytes.Load()) // the terminal is no result
+		p.mu.Unlock()
+	}
+}
+
+// failed complains of a file, above the bar.
+func (p *progress) failed(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_ = p.bar.Clear()
+	p.env.Complain(err)
+}
+
+func (p *progress) stop() {
+	close(p.end)
+	p.ended.Wait()
+	_ = p.bar.Finish()
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+	"unicode"
+
+	"pinwheel/files"
+	"pinwheel/files/transfer"
+	"pinwheel/internal/command"
+	"pinwheel/internal/signals"
+)
+
+type lsCmd struct {
+	Remote string      `arg:"" help:"File or directory of a server: HOST:PORT/PATH, unix:SOCKET:/PATH, or node:NAME:/PATH."`
+	Long   bool        `short:"l" help:"Print permissions, size and modification time, too."`
+	JSON   bool        `name:"json" help:"Print one JSON object."`
+	Client clientFlags `embed:""`
+}
+
+func (lsCmd) Help() string {
+	return `Lists a directory of pinwheel serve, or describes a file. In the text, what no terminal shows is a question mark.
+
+Examples:
+  pinwheel ls 127.0.0.1:7400
+  pinwheel ls -l unix:/run/user/1000/files:/models
+  pinwheel ls --json 127.0.0.1:7400/models | jq -r '.entries[] | select(.size > 1e9) | .name'`
+}
+
+// entry is a file as --json has it.
+type entry struct {
+	Name     string    `json:"name"`
+	Type     string    `json:"type"` // file, directory, symlink or other
+	Mode     string    `json:"mode"` // permissions, octal
+	Size     int64     `json:"size"`
+	Modified time.Time `json:"modified"`
+	ETag     string    `json:"etag,omitempty"`
+}
+
+func (c *lsCmd) Run(e *command.Env) error {
+	address, name, err := transfer.ParseRemote(c.Remote)
+	if err != nil {
+		return command.AsUsage(err)
+	}
+	ctx, end := signals.Context(context.Background())
+	defer end()
+	client, err := c.Client.connect(ctx, e, address)
+	if err != nil {
+		return err
+	}
+	defer client.Close() // it has answered
+	all, err := transfer.List(ctx, client.Client, name)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		entries := []entry{}
+		for _, i := range all {
+			entries = append(entries, entryOf(i))
+		}
+		return json.NewEncoder(e.Stdout).Encode(struct {
+			Entries []entry `json:"entries"`
+		}{entries})
+	}
+	for _, i := range all {
+		if c.Long {
+			fmt.Fprintf(e.Stdout, "%v %14d %s ", i.Mode(), i.Size(), i.ModTime().Format("2006-01-02 15:04:05"))
+		}
+		fmt.Fprintln(e.Stdout, printable(i.Name()))
+	}
+	return nil
+}
+
+func entryOf(i files.Info) entry {
+	kind := "other"
+	switch {
+	case i.Mode().IsRegular():
+		kind = "file"
+	case i.IsDir():
+		kind = "directory"
+	case i.Type() == fs.ModeSymlink:
+		kind = "symlink"
+	}
+	return entry{i.Name(), kind, fmt.Sprintf("%04o", i.Mode().Perm()), i.Size(), i.ModTime().UTC(), string(i.ETag())}
+}
+
+// printable keeps names from being commands of the terminal.
+func printable(name string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, name)
+}

@@ -1,0 +1,292 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"pinwheel/internal/command/commandtest"
+	"pinwheel/internal/testwait"
+	"pinwheel/verbs/rdma"
+)
+
+// server is a pinwheel serve that runs until the test ends.
+type server struct {
+	dir     string // that is served
+	address string // as get, put and ls want it, without a path
+	cmd     *exec.Cmd
+	out     *bufio.Reader
+}
+
+// socketDir returns a directory whose path is short enough for sockets.
+func socketDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "files")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func startServer(t *testing.T, dir, listen string, args ...string) *server {
+	t.Helper()
+	s := &server{dir: dir}
+	s.cmd = testwait.Command(t, binary, append([]string{"serve", dir, "--json", "--listen", listen}, args...)...)
+	s.cmd.Stderr = os.Stderr
+	out, err := s.cmd.StdoutPipe()
+	if err == nil {
+		err = s.cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.cmd.Process.Kill(); _ = s.cmd.Wait() })
+	s.out = bufio.NewReader(out)
+	line, err := s.out.ReadBytes('\n')
+	var began struct {
+		Dir       string
+		Addresses []string
+	}
+	if err == nil {
+		err = json.Unmarshal(line, &began)
+	}
+	if err != nil || began.Dir != dir || len(began.Addresses) != 1 {
+		t.Fatalf("it says %q, %v", line, err)
+	}
+	if s.address = began.Addresses[0] + "/"; !strings.HasPrefix(s.address, "tcp:") {
+		s.address = began.Addresses[0] + ":/"
+	}
+	return s
+}
+
+// kill ends the server without warning.
+func (s *server) kill() {
+	_ = s.cmd.Process.Kill()
+	_ = s.cmd.Wait()
+}
+
+func contents(t *testing.T, n int) []byte {
+	t.Helper()
+	return bytes.Repeat([]byte("0123456789abcdef~"), n/17+1)[:n]
+}
+
+func write(t *testing.T, path string, content []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, content, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func holds(t *testing.T, path string, want []byte) {
+	t.Helper()
+	if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%s has %d bytes of %d, equal %v, %v", path, len(got), len(want), bytes.Equal(got, want), err)
+	}
+}
+
+func names(t *testing.T, dir string) (all []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		all = append(all, e.Name())
+	}
+	return all
+}
+
+func TestWrongArgumentsOfFileCommands(t *testing.T) {
+	for _, c := range []struct{ line, says string }{
+		{"serve --listen unix:/x", "<dir>"},
+		{"serve .", "--listen"},
+		{"serve . --listen 7400", `--listen: "tcp:7400": write`},
+		{"serve . --listen unix:", "write tcp:HOST:PORT"},
+		{"serve . --listen unix:/x --strategy fast", "--strategy must be one of"},
+		{"serve . --listen unix:/x --chunk 1", "--chunk must be from 4K"},
+		{"serve . --listen unix:/x --depth -1", "--depth must be from 1"},
+		{"serve . --listen unix:/x --budget lots", "--budget"},
+		{"serve . --listen unix:/x --max-clients 0", "--max-clients must be 1"},
+		{"serve . --listen unix:/x --transport tcp", "--transport tcp is for HOST:PORT"},
+		{"serve . --listen 127.0.0.1:0 --transport shm", "--transport shm is for unix:"},
+		{"serve . --listen unix:/x --data-listen 127.0.0.1:0", "--data-listen goes with --trusted-network"},
+		{"serve . --listen unix:/x --token-file t --key k", "either a token or a certificate"},
+		{"get unix:/x:/f", "<dest>"},
+		{"get /f .", `"/f": write HOST:PORT/PATH`},
+		{"get host/f .", "write HOST:PORT/PATH"},
+		{"get node:n@host:7:/f .", "write HOST:PORT/PATH"},
+		{"get unix:/x:/f . --verify md5", "--verify must be one of"},
+		{"get unix:/x:/f . --resume --verify none", "needs a checksum"},
+		{"get unix:/x:/f . --transport rdma", "--transport rdma is for HOST:PORT"},
+		{"get 127.0.0.1:7/f . --transport shm", "--transport shm is for unix:"},
+		{"get 192.0.2.1:7/f .", "give its address here with --from"},
+		{"get 192.0.2.1:7/f . --from unix:/x", "can't be reached"},
+		{"get unix:/x:/f . --bind unix:/y", "needs the address"},
+		{"get unix:/x:/f . --key k", "go together"},
+		{"get unix:/x:/f . --timeout 0s", "--timeout must be more than 0"},
+		{"put . ''", "<remote> is empty"},
+		{"ls", "<remote>"},
+		{"ls unix:", "write HOST:PORT/PATH"},
+	} {
+		stdout, stderr, state := pinwheel(t, c.line)
+		if state.ExitCode() != 2 || stdout != "" {
+			t.Errorf("%q: %v, stdout %q, want status 2", c.line, state, stdout)
+		}
+		oneLine(t, stderr, c.says)
+	}
+}
+
+func TestFaultsOfFileCommandsAreOneLine(t *testing.T) {
+	testwait.Bound(t)
+	t.Setenv("XDG_RUNTIME_DIR", socketDir(t))
+	dir := t.TempDir()
+	s := startServer(t, dir, "unix:"+filepath.Join(socketDir(t), "s"))
+	write(t, filepath.Join(dir, "f"), nil)
+	for line, says := range map[string]string{
+		"serve /nowhere --listen unix:/x":                "/nowhere: no such file",
+		"serve . --listen 0.0.0.0:0":                     "a certificate or a token is needed",
+		"serve . --listen unix:/nowhere/x":               "no such file",
+		"get --timeout 100ms unix:/nowhere:/f .":         "no server answers within 100ms: is pinwheel serve running",
+		"get " + s.address + "none .":                    "none: no such file or directory",
+		"get " + s.address + "../../f /nowhere/":         "/nowhere/: there is no such directory",
+		"get " + s.address + " .":                        "say so with --recursive",
+		"put " + binary + " " + s.address:                "--allow-write",
+		"put /nowhere " + s.address:                      "/nowhere: no such file or directory",
+		"ls " + s.address + "none":                       "none: no such file or directory",
+		"get --token-file /nowhere " + s.address + "f .": "/nowhere",
+	} {
+		_, stderr, state := pinwheel(t, line)
+		if state.ExitCode() != 1 {
+			t.Errorf("%q: %v", line, state)
+		}
+		oneLine(t, stderr, says)
+	}
+}
+
+func TestFilesGoBothWays(t *testing.T) {
+	testwait.Bound(t)
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte(strings.Repeat("t", 32)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("XDG_RUNTIME_DIR", socketDir(t))
+	commandtest.NotIgnored(t, unix.SIGTERM)
+	tcp, trusting := []string{"--transport", "tcp"}, []string{"--trusted-network"}
+	withToken := []string{"--token-file", token}
+	type way struct {
+		listen, transport string
+		server, client    []string
+	}
+	ways := map[string]way{
+		"shared memory":         {"unix:" + filepath.Join(socketDir(t), "s"), "shm", nil, nil},
+		"TLS":                   {"127.0.0.1:0", "tls", tcp, nil},
+		"TLS with a token":      {"127.0.0.1:0", "tls", append(withToken, tcp...), withToken},
+		"sendfile":              {"127.0.0.1:0", "tcp", append(trusting, tcp...), trusting},
+		"only one of them does": {"127.0.0.1:0", "tls", append(trusting, tcp...), nil},
+	}
+	if rdma.Probe() == nil {
+		ways["RDMA"] = way{"127.0.0.1:0", "rdma", []string{"--transport", "rdma"}, []string{"--transport", "rdma"}}
+	}
+	for what, c := range ways {
+		t.Run(what, func(t *testing.T) {
+			there, here := t.TempDir(), t.TempDir()
+			s := startServer(t, there, c.listen, append(c.server, "--allow-write")...)
+			content := contents(t, 5<<20+1)
+			write(t, filepath.Join(there, "f"), content)
+			if err := os.Mkdir(filepath.Join(there, "d"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			run := func(line string) string {
+				t.Helper()
+				args := append(strings.Fields(line), c.client...)
+				stdout, stderr, state := pinwheel(t, strings.Join(args, " "))
+				if !state.Success() || stderr != "" {
+					t.Errorf("%s: %v, %q", line, state, stderr)
+				}
+				return stdout
+			}
+			var r struct {
+				Files, Bytes int64
+				Transport    string
+				Verify       string
+			}
+			out := run("get --json --verify sha256 " + s.address + "f " + here)
+			err := json.Unmarshal([]byte(out), &r)
+			if err != nil || r.Files != 1 || r.Bytes != 5<<20+1 || r.Transport != c.transport || r.Verify != "sha256" {
+				t.Errorf("%q, %v", out, err)
+			}
+			holds(t, filepath.Join(here, "f"), content)
+			out = run("put " + filepath.Join(here, "f") + " " + s.address + "d/")
+			if !strings.Contains(out, "1 file, 5.0 MiB in ") {
+				t.Errorf("%q", out)
+			}
+			holds(t, filepath.Join(there, "d/f"), content)
+			run("get -r " + s.address + " " + filepath.Join(here, "all"))
+			holds(t, filepath.Join(here, "all/d/f"), content)
+			if out := run("ls " + s.address); out != "d\nf\n" {
+				t.Errorf("ls: %q", out)
+			}
+			var listed struct{ Entries []entry }
+			err = json.Unmarshal([]byte(run("ls --json "+s.address+"d")), &listed)
+			if err != nil || len(listed.Entries) != 1 ||
+				listed.Entries[0].Type != "file" || listed.Entries[0].Size != 5<<20+1 || listed.Entries[0].Mode != "0644" {
+				t.Errorf("%+v, %v", listed, err)
+			}
+			commandtest.EndsBy(t, unix.SIGTERM, func() *exec.Cmd { return s.cmd })
+		})
+	}
+}
+
+// The last line of the server has its counters.
+func TestServerCounts(t *testing.T) {
+	testwait.Bound(t)
+	commandtest.NotIgnored(t, unix.SIGTERM)
+	dir := t.TempDir()
+	socket := filepath.Join(socketDir(t), "s")
+	s := startServer(t, dir, "unix:"+socket)
+	write(t, filepath.Join(dir, "f"), contents(t, 1<<20))
+	if _, stderr, state := pinwheel(t, "get "+s.address+"f "+t.TempDir()); !state.Success() {
+		t.Error(state, stderr)
+	}
+	if err := s.cmd.Process.Signal(unix.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	line, err := s.out.ReadBytes('\n')
+	var counts map[string]int64
+	if err == nil {
+		err = json.Unmarshal(line, &counts)
+	}
+	if err != nil || counts["bytes_sent"] != 1<<20 || counts["clients_ever"] != 1 || counts["pinned_bytes"] != 0 {
+		t.Errorf("%q, %v", line, err)
+	}
+	_ = s.cmd.Wait() // the status says it all
+	if status := s.cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != unix.SIGTERM {
+		t.Error(s.cmd.ProcessState)
+	}
+	if _, err := os.Stat(socket); err == nil {
+		t.Error("the socket is left")
+	}
+}
+
+func TestServerHasANameAtTheBroker(t *testing.T) {
+	testwait.Bound(t)
+	dir := runtimeDir(t)
+	startNode(t, dir)
+	there := t.TempDir()
+	startServer(t, there, "node:files")
+	write(t, filepath.Join(there, "f"), []byte("by name"))
+	here := t.TempDir()
+	if _, stderr, state := pinwheel(t, "get node:files:/f "+here); !state.Success() || stderr != "" {
+		t.Errorf("%v, %q", state, stderr)
+	}
+	holds(t, filepath.Join(here, "f"), []byte("by name"))
+}

@@ -1,0 +1,230 @@
+package files
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/atomic"
+
+	"pinwheel/files/internal/wire"
+	"pinwheel/vmmc"
+	"pinwheel/vmmc/rpc"
+)
+
+// ClientOptions configure a Client. Peers must be set.
+type ClientOptions struct {
+	// Service is the number that the server has. 0 stands for DefaultService.
+	Service uint32
+	// Peers say who the server may be: it sends into memory of this process, and nobody else does.
+	Peers vmmc.Permissions
+	// Address is where the server finds the node of this client. Empty: the first of its addresses on the network of
+	// the server.
+	Address string
+	// WindowBytes is how much may be on its way to this client, in the window that it exports. 0 stands for 32 MiB.
+	WindowBytes int64
+	// TrustedNetwork lets file bytes come over TCP without encryption, if the server allows it, too. The server sends
+	// them with sendfile(2).
+	TrustedNetwork bool
+}
+
+const minWindow = 1 << 20 // 1 MiB
+
+// EnsureDefaults fills in what is zero. It fails if the options make no sense.
+func (o *ClientOptions) EnsureDefaults() error {
+	o.Service = cmp.Or(o.Service, DefaultService)
+	o.WindowBytes = cmp.Or(o.WindowBytes, 32<<20)
+	if o.WindowBytes < minWindow {
+		return fmt.Errorf("files: a window of %d bytes: it must have %d", o.WindowBytes, minWindow)
+	}
+	return nil
+}
+
+// Client reads and writes the files of a server. All methods are safe for concurrent use, and share one connection.
+type Client struct {
+	opt     ClientOptions
+	node    *vmmc.Node
+	address string // of the server
+	calls   *rpc.Client
+	room    chan struct{} // has a place for each request that may be under way
+	welcome wire.Welcome
+	data    *dataPool // nil: no TCP without encryption
+	way     atomic.String
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+
+	window *Window
+	slots  *slots // of the window
+	stage  stage
+	// memory is held for reading by whoever looks into the window: Close waits for it.
+	memory sync.RWMutex
+	forget func() // the node does not close this client any more
+
+	requests, read, written atomic.Int64
+}
+
+// Dial connects to the server at an address of vmmc: unix:PATH, tcp:HOST:PORT or node:NAME. It waits for the server
+// until ctx ends. The node must listen at an address that the server can reach. It fails with ErrVersion, and with the
+// errors of vmmc.Node.Import and stream.Dial.
+func Dial(ctx context.Context, n *vmmc.Node, address string, o ClientOptions) (*Client, error) {
+	if err := o.EnsureDefaults(); err != nil {
+		return nil, err
+	}
+	calls, err := rpc.Dial(ctx, n, address, o.Service, streamOptions(o.Peers, o.Address, nil), rpcOptions())
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{opt: o, node: n, address: address, calls: calls, room: make(chan struct{}, 1)}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.forget, err = n.OnClose(func() { _ = c.Close() }) // what it fails with ends with the node
+	if err == nil {
+		err = c.greet(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// greet says hello, and offers the window.
+func (c *Client) greet(ctx context.Context) error {
+	q := wire.Hello{Version: wire.Version, Trusted: c.opt.TrustedNetwork}
+	if _, err := c.call(ctx, wire.ProcHello, "dial", c.address, &q, &c.welcome); err != nil {
+		return err
+	}
+	if c.welcome.Version != wire.Version {
+		return fmt.Errorf("%w: %d", ErrVersion, c.welcome.Version)
+	}
+	if c.welcome.Calls < 1 {
+		return fmt.Errorf("%w: no calls are allowed", ErrProtocol)
+	}
+	c.room = make(chan struct{}, min(c.welcome.Calls, maxCalls))
+	at, tcp := strings.CutPrefix(c.address, "tcp:")
+	host, _, err := net.SplitHostPort(at)
+	if port := c.welcome.DataPort; port > 0 && err == nil && tcp {
+		c.data = &dataPool{address: net.JoinHostPort(host, strconv.Itoa(int(port)))}
+	}
+	if c.window, err = c.NewWindow(ctx, c.opt.WindowBytes); err != nil {
+		return err
+	}
+	c.slots = newSlots(c.opt.WindowBytes, windowSlots)
+	return nil
+}
+
+// call calls a procedure. bytes is how many were moved before it failed. name is for errors.
+func (c *Client) call(
+	ctx context.Context, procedure uint32, op, name string, q, a wire.Message,
+) (bytes int64, err error) {
+	select {
+	case c.room <- struct{}{}:
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	case <-c.ctx.Done():
+		return 0, ErrClosed
+	}
+	defer func() { <-c.room }()
+	c.requests.Inc()
+	request := wire.Append(nil, q)
+	reply, err := c.calls.Call(ctx, procedure, request, nil)
+	for errors.Is(err, rpc.ErrTooMany) && ctx.Err() == nil { // those that were given up have not all ended
+		time.Sleep(crowded)
+		reply, err = c.calls.Call(ctx, procedure, request, nil)
+	}
+	if err != nil {
+		return 0, callError(err)
+	}
+	s, rest, err := wire.Split(reply)
+	if err == nil && s.Code != 0 {
+		return s.Bytes, errorOf(op, name, &s)
+	}
+	if err == nil {
+		err = wire.Decode(rest, a)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", ErrProtocol, err)
+	}
+	return 0, nil
+}
+
+// Close ends the connection. Calls that wait fail with ErrClosed. Uploads that were not committed end as with
+// Upload.Close.
+func (c *Client) Close() error {
+	c.cancel()
+	if c.forget != nil {
+		c.forget()
+	}
+	err := c.calls.Close()
+	if c.data != nil {
+		c.data.close()
+	}
+	c.stage.close()
+	if c.window != nil {
+		c.memory.Lock() // those who come later find the client closed
+		defer c.memory.Unlock()
+		err = errors.Join(err, c.window.free())
+	}
+	return err
+}
+
+// Transport says which way the bytes of files come at present: ByRDMA, ByMemory, ByTLS, or BySendfile, which does not
+// encrypt.
+func (c *Client) Transport() string {
+	way := c.way.Load()
+	if way == ByTLS && c.data != nil {
+		return BySendfile
+	}
+	return way
+}
+
+// Writable reports whether the server takes uploads.
+func (c *Client) Writable() bool { return c.welcome.Writable }
+
+// Stats returns what this client has moved so far.
+func (c *Client) Stats() ClientStats {
+	return ClientStats{Requests: c.requests.Load(), BytesRead: c.read.Load(), BytesWritten: c.written.Load()}
+}
+
+// slots are parts of memory that one end sends into and the other reads. Each has one user at a time.
+type slots struct {
+	bytes int64 // of each
+	free  chan int64
+}
+
+func newSlots(bytes int64, n int64) *slots {
+	s := &slots{bytes: bytes / n, free: make(chan int64, n)}
+	for i := range n {
+		s.free <- i * s.bytes
+	}
+	return s
+}
+
+// take waits for a slot, and returns where it begins.
+func (s *slots) take(ctx, closed context.Context) (int64, error) {
+	select {
+	case at := <-s.free:
+		return at, nil
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	case <-closed.Done():
+		return 0, ErrClosed
+	}
+}
+
+// tryTake returns a slot if one is free.
+func (s *slots) tryTake() (at int64, ok bool) {
+	select {
+	case at := <-s.free:
+		return at, true
+	default:
+		return 0, false
+	}
+}
+
+// give gives a slot back: nobody sends into it or reads from it.
+func (s *slots) give(at int64) { s.free <- at }

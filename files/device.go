@@ -1,0 +1,175 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"pinwheel"
+	"pinwheel/files/pipe"
+	"pinwheel/mem"
+	"pinwheel/verbs"
+	"pinwheel/vmmc"
+)
+
+// device sends the chunks of one pipe.Pipe into an export.
+type device struct {
+	r       *Registrar
+	file    *os.File
+	from    int64 // where the pipe begins in the file
+	dst     *vmmc.Import
+	at      uint64           // where it begins in the export
+	mapping *mapping         // nil: all chunks are copied
+	thread  *pinwheel.Thread // nil: nothing is registered, and chunks go through the connection
+
+	maps int // slots of the pipe that are no slots of the ring
+	// Whoever does a step of a chunk has its use. Run orders the steps.
+	uses        []pinwheel.Use
+	slots       int
+	slotBytes   int64
+	ring        []byte // nil before the first Fetch into it
+	site        pinwheel.Site
+	completions chan pipe.Completion
+}
+
+// Kinds of communication, as the predictor tells them apart.
+const (
+	opMap pinwheel.Op = iota + 1
+	opCopy
+)
+
+// fileSite is the site of all files; their numbers tell them apart.
+var fileSite = pinwheel.NewSite("file")
+
+// start makes the device ready for a pipe.
+func (d *device) start(p *pipe.Pipe) {
+	shape := p.Shape()
+	d.slots, d.slotBytes = p.Ring()
+	if shape.Source == pipe.Map {
+		d.maps = shape.Depth
+	}
+	d.uses = make([]pinwheel.Use, d.maps+d.slots)
+	d.completions = make(chan pipe.Completion, d.maps+d.slots)
+	d.site = fileSite
+	if d.mapping != nil {
+		d.site[1] = d.mapping.stamp.ino
+	}
+}
+
+// end gives back what the device had. Its pipe is finished.
+func (d *device) end() {
+	if d.ring != nil {
+		d.r.rings.put(d.ring)
+	}
+}
+
+func (d *device) memory(c pipe.Chunk) []byte {
+	if c.Source == pipe.Copy {
+		return d.ring[int64(c.Slot)*d.slotBytes:][:c.Len:c.Len]
+	}
+	return d.mapping.data[d.from+c.At:][:c.Len:c.Len]
+}
+
+func (d *device) use(c pipe.Chunk) *pinwheel.Use {
+	if c.Source == pipe.Copy {
+		return &d.uses[d.maps+c.Slot]
+	}
+	return &d.uses[c.Slot]
+}
+
+// Fetch reads into the ring, or populates the mapping.
+func (d *device) Fetch(c pipe.Chunk) (int64, error) {
+	if c.Source == pipe.Map {
+		return d.populate(c)
+	}
+	if d.ring == nil {
+		var err error
+		if d.ring, err = d.r.rings.get(int64(d.slots) * d.slotBytes); err != nil {
+			return 0, err
+		}
+	}
+	n, err := d.file.ReadAt(d.memory(c), d.from+c.At)
+	return int64(n), short(err)
+}
+
+// short makes the error of a file that has ended too early.
+func short(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// populate has the kernel read what is not in the page cache, and enter all into the page table: then a registration
+// takes no page fault. Where a file was truncated it fails with EFAULT (madvise(2), MADV_POPULATE_READ, Linux 5.14).
+func (d *device) populate(c pipe.Chunk) (int64, error) {
+	first := (d.from + c.At) &^ int64(mem.PageSize-1)
+	err := unix.Madvise(d.mapping.data[first:d.from+c.At+c.Len], unix.MADV_POPULATE_READ)
+	switch {
+	case err == nil, errors.Is(err, unix.EINVAL): // an older kernel: the registration populates
+		return c.Len, nil
+	case errors.Is(err, unix.EFAULT):
+		s, err := stampOf(d.file)
+		return min(max(s.size-d.from-c.At, 0), c.Len), errors.Join(io.ErrUnexpectedEOF, err)
+	}
+	return 0, os.NewSyscallError("madvise", err)
+}
+
+// Register makes a chunk usable by the device of the node.
+func (d *device) Register(c pipe.Chunk) error {
+	if d.thread == nil {
+		return nil
+	}
+	kind := opCopy
+	if c.Source == pipe.Map {
+		kind = opMap
+	}
+	return d.thread.Acquire(d.use(c), mem.RangeOf(d.memory(c)), 0, kind, &d.site)
+}
+
+// Post sends a chunk. Those of the ring go through the connection if RDMA is down by now.
+func (d *device) Post(c pipe.Chunk) error {
+	o := vmmc.SendOptions{NoRDMA: true}
+	if d.thread != nil {
+		o = vmmc.SendOptions{Registered: d.use(c)}
+	}
+	b, at := d.memory(c), d.at+uint64(c.At)
+	op, err := d.dst.SendAsync(b, at, o)
+	for tries := 0; errors.Is(err, vmmc.ErrNoRDMA) && tries < leaseTries && d.renew(); tries++ {
+		op, err = d.dst.SendAsync(b, at, o)
+	}
+	if errors.Is(err, vmmc.ErrNoRDMA) && c.Source == pipe.Copy {
+		op, err = d.dst.SendAsync(b, at, vmmc.SendOptions{NoRDMA: true})
+	}
+	if errors.Is(err, vmmc.ErrTooManyOps) {
+		return verbs.ErrBusy
+	}
+	if err != nil {
+		return err
+	}
+	go func() { d.completions <- pipe.Completion{Chunk: c, Err: op.Wait(context.Background())} }() // there is room
+	return nil
+}
+
+// leaseTries is how often a chunk waits for the lease of the window, which ends whenever nothing is on its way.
+const leaseTries = 3
+
+// renew waits for that lease.
+func (d *device) renew() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return d.dst.AwaitRDMA(ctx)
+}
+
+// Release ends the use of a registration.
+func (d *device) Release(c pipe.Chunk) {
+	if d.thread != nil {
+		d.thread.Release(d.use(c))
+	}
+}
+
+// Completions returns what Run receives completions from.
+func (d *device) Completions() <-chan pipe.Completion { return d.completions }

@@ -1,0 +1,28 @@
+package files
+
+import (
+	"errors"
+
+	"pinwheel/vmmc"
+)
+
+// Errors of requests. Those of the file system of the server are *fs.PathError with a syscall.Errno, so that
+// errors.Is(err, fs.ErrNotExist) works. EROFS stands for a server that is read-only, EACCES for a name that leads out
+// of what is served, and for what ServerOptions.Authorize refuses, EMFILE and EUSERS for the limits of the server.
+var (
+	// ErrPeerGone says that the connection to the other end is over, or that the other end was silent for too long.
+	ErrPeerGone = vmmc.ErrPeerGone
+	// ErrChanged says that the file is not the one that was opened: it was written to, truncated or replaced. What
+	// has arrived may be of either.
+	ErrChanged = errors.New("files: the file has changed")
+	// ErrChecksum says that the bytes at the server have another checksum than those of the client.
+	ErrChecksum = errors.New("files: checksum mismatch")
+	// ErrNotSmall says that a file has more than SmallBytes, and must be opened.
+	ErrNotSmall = errors.New("files: not a small file")
+	// ErrVersion says that the other end speaks another version of the protocol.
+	ErrVersion = errors.New("files: unknown version of the protocol")
+	// ErrProtocol says that the other end sent something malformed.
+	ErrProtocol = errors.New("files: malformed message")
+	// ErrClosed is the error of calls on a Server, Client, File, Upload or Window that was closed.
+	ErrClosed = errors.New("files: closed")
+)

@@ -1,0 +1,343 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/atomic"
+	"golang.org/x/sys/unix"
+
+	"pinwheel/internal/testwait"
+	"pinwheel/vmmc"
+)
+
+// much is more than is on its way at a time, by any transport.
+const much = 48 << 20 // 48 MiB
+
+// changes are those of a file that is being served.
+var changes = map[string]func(path string) error{
+	"truncated": func(path string) error { return os.Truncate(path, 5) },
+	"replaced": func(path string) error {
+		return errors.Join(os.WriteFile(path+".new", []byte("new"), 0o644), os.Rename(path+".new", path))
+	},
+	"overwritten": func(path string) error {
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		_, err = f.WriteAt([]byte("new"), much-100)
+		return errors.Join(err, f.Close())
+	},
+	"punched": func(path string) error {
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		err = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, much)
+		return errors.Join(err, f.Close())
+	},
+	"grown":   func(path string) error { return os.Truncate(path, much+1) },
+	"removed": os.Remove,
+}
+
+func TestChangeOfAServedFileIsNoticed(t *testing.T) {
+	overEachQuietly(t, func(t *testing.T, w *world) {
+		c := w.client()
+		for what, change := range changes {
+			path := w.sparse("f", much)
+			f := open(t, c, "f")
+			changed := false
+			n, err := f.CopyRange(testContext(t), writer(func([]byte) error {
+				if changed {
+					return nil
+				}
+				changed = true
+				return change(path)
+			}), 0, much)
+			if !errors.Is(err, ErrChanged) || n >= much && !w.trusted { // the kernel may have all in its buffers
+				t.Errorf("%s: %d bytes, %v", what, n, err)
+			}
+			if _, err := f.ReadAt(testContext(t), make([]byte, 10), 0); !errors.Is(err, ErrChanged) {
+				t.Errorf("%s, then: %v", what, err)
+			}
+			if what != "removed" { // who opens it again gets what is there now
+				f = open(t, c, "f")
+				want := w.content("f")
+				for _, at := range []int{0, max(len(want)-1000, 0)} {
+					got := make([]byte, min(1000, len(want)))
+					if _, err := f.ReadAt(testContext(t), got, int64(at)); err != nil {
+						t.Errorf("%s, opened again: %v", what, err)
+					}
+					same(t, what, got, want[at:][:len(got)])
+				}
+			}
+		}
+		if st := w.server.Stats(); st.Changed == 0 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// overEachQuietly is overEach for tests in which nodes have to warn of what happens.
+func overEachQuietly(t *testing.T, f func(t *testing.T, w *world)) {
+	for _, w := range ways {
+		t.Run(w.name, func(t *testing.T) {
+			node := w.node
+			w.node = func(t testing.TB, name string) vmmc.Options { return withWarn(node(t, name)) }
+			f(t, w.serve(t, ServerOptions{}))
+		})
+	}
+}
+
+// In this process, which would die of a SIGBUS. A device that reads the mapping when it sends, as the software device
+// does, finds pages gone that were registered: its connection goes on without RDMA for a while.
+func TestServerSurvivesFilesThatShrinkAllTheTime(t *testing.T) {
+	overEachQuietly(t, func(t *testing.T, w *world) {
+		path := w.sparse("f", 8<<20)
+		ctx, cancel := context.WithCancel(testContext(t))
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for i := 0; ctx.Err() == nil; i++ {
+				_ = os.Truncate(path, int64(i%9)<<20)
+			}
+		}()
+		c := w.client()
+		for range 50 {
+			f := open(t, c, "f")
+			n, err := f.CopyRange(testContext(t), io.Discard, 0, f.Info().Size())
+			if err != nil && !errors.Is(err, ErrChanged) || err == nil && n != f.Info().Size() {
+				t.Errorf("%d of %d bytes, %v", n, f.Info().Size(), err)
+			}
+			if err := f.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		cancel()
+		<-ended
+		w.sparse("g", 1<<20)
+		if n, err := open(t, c, "g").CopyRange(testContext(t), io.Discard, 0, 1<<20); n != 1<<20 || err != nil {
+			t.Error(n, err)
+		}
+	})
+}
+
+// peerRole and peerDir tell a process of the test what it is, and where it finds things.
+const (
+	peerRole = "FILES_TEST_PEER"
+	peerDir  = "FILES_TEST_DIR"
+)
+
+// peer is what another process of a test does: it serves, or it uploads without an end.
+func peer(role string) {
+	dir := os.Getenv(peerDir)
+	check := func(err error) {
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+	}
+	n, err := vmmc.Open(vmmc.Options{Name: role, Listen: []string{"unix:" + filepath.Join(dir, role)}})
+	check(err)
+	switch role {
+	case "server":
+		root, err := os.OpenRoot(filepath.Join(dir, "served"))
+		check(err)
+		s, err := NewServer(n, root, ServerOptions{Peers: everybody, AllowWrite: true})
+		check(err)
+		go s.Serve(context.Background())
+	case "client":
+		c, err := Dial(context.Background(), n, "unix:"+filepath.Join(dir, "server"), ClientOptions{Peers: everybody})
+		check(err)
+		u, err := c.Create(context.Background(), "f", CreateOptions{})
+		check(err)
+		_, err = u.WriteAt(context.Background(), make([]byte, 1<<20), 0)
+		check(err)
+		go u.CopyFrom(context.Background(), zeros{}, 0, 1<<40)
+		f, err := c.Open(context.Background(), "large")
+		check(err)
+		slow := writer(func([]byte) error { time.Sleep(time.Millisecond); return nil })
+		go f.CopyRange(context.Background(), slow, 0, 1<<40)
+	}
+	testwait.Ready()
+}
+
+// zeros is a source without an end, that writes the same again and again.
+type zeros struct{}
+
+func (zeros) ReadAt(b []byte, off int64) (int, error) {
+	clear(b)
+	time.Sleep(time.Millisecond)
+	return len(b), nil
+}
+
+func peerWorld(t *testing.T) (dir string) {
+	testwait.Bound(t)
+	dir, err := os.MkdirTemp("", "files")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Setenv(peerDir, dir)
+	if err := os.Mkdir(filepath.Join(dir, "served"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "served", "large"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(filepath.Join(dir, "served", "large"), 1<<40); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestServerThatIsKilled(t *testing.T) {
+	for step, run := range map[string]func(t *testing.T, c *Client, kill func()) error{
+		"idle": func(t *testing.T, c *Client, kill func()) error {
+			kill()
+			_, err := c.Stat(testContext(t), ".")
+			return err
+		},
+		"in a read": func(t *testing.T, c *Client, kill func()) error {
+			_, err := open(t, c, "large").CopyRange(testContext(t), writer(func([]byte) error { kill(); return nil }), 0, 1<<40)
+			return err
+		},
+		"in an upload": func(t *testing.T, c *Client, kill func()) error {
+			u := create(t, c, "f", CreateOptions{})
+			time.AfterFunc(20*time.Millisecond, kill)
+			_, err := u.CopyFrom(testContext(t), zeros{}, 0, 1<<40)
+			return err
+		},
+		"before the commit": func(t *testing.T, c *Client, kill func()) error {
+			u := create(t, c, "f", CreateOptions{})
+			if _, err := u.WriteAt(testContext(t), []byte("x"), 0); err != nil {
+				t.Fatal(err)
+			}
+			kill()
+			_, err := u.Commit(testContext(t), 1, NoSum, nil)
+			return err
+		},
+	} {
+		t.Run(step, func(t *testing.T) {
+			dir := peerWorld(t)
+			_, kill := testwait.Peer(t, peerRole+"=server")
+			n := openNode(t, vmmc.Options{Name: "client", Listen: []string{"unix:" + filepath.Join(dir, "c")}})
+			c, err := Dial(testContext(t), n, "unix:"+filepath.Join(dir, "server"), ClientOptions{Peers: everybody})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			if err := run(t, c, kill); !errors.Is(err, ErrPeerGone) {
+				t.Errorf("%v", err)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "served", "f")); err == nil {
+				t.Error("a file has appeared that was not committed")
+			}
+		})
+	}
+}
+
+func TestClientThatIsKilledLeavesNothing(t *testing.T) {
+	dir := peerWorld(t)
+	root, err := os.OpenRoot(filepath.Join(dir, "served"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	n := openNode(t, vmmc.Options{Name: "server", Listen: []string{"unix:" + filepath.Join(dir, "server")}})
+	s, err := NewServer(n, root, ServerOptions{Peers: everybody, AllowWrite: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error)
+	go func() { ended <- s.Serve(testContext(t)) }()
+	_, kill := testwait.Peer(t, peerRole+"=client")
+	if st := s.Stats(); st.Clients != 1 || st.OpenFiles < 2 {
+		t.Errorf("%+v", st)
+	}
+	kill()
+	testwait.Until(t, "the client is gone", func() bool { return s.Stats().Clients == 0 })
+	w := &world{dir: filepath.Join(dir, "served")}
+	if left := w.temporary(); len(left) > 0 || s.Stats().OpenFiles != 0 {
+		t.Errorf("left: %q, %d open", left, s.Stats().OpenFiles)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "served", "f")); err == nil {
+		t.Error("a file has appeared that was not committed")
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestClosedEndsAreToldSo(t *testing.T) {
+	overEach(t, writable, func(t *testing.T, w *world) {
+		w.sparse("f", much)
+		c := w.client()
+		f := open(t, c, "f")
+		var closed atomic.Bool
+		_, err := f.CopyRange(testContext(t), writer(func([]byte) error {
+			if !closed.Swap(true) {
+				go c.Close() // it waits until the window is not looked into
+			}
+			return nil
+		}), 0, much)
+		testwait.Until(t, "the client is closed", func() bool { return c.ctx.Err() != nil })
+		if err != nil && !errors.Is(err, ErrClosed) {
+			t.Error(err)
+		}
+		if _, err := c.Stat(testContext(t), "f"); !errors.Is(err, ErrClosed) {
+			t.Error(err)
+		}
+		c = w.client()
+		f = open(t, c, "f")
+		_, err = f.CopyRange(testContext(t), writer(func([]byte) error { return w.server.Close() }), 0, much)
+		if !errors.Is(err, ErrPeerGone) {
+			t.Error(err)
+		}
+		if _, err := c.Stat(testContext(t), "f"); !errors.Is(err, ErrPeerGone) {
+			t.Error(err)
+		}
+	})
+}
+
+// A client that takes nothing holds up nobody, and no memory.
+func TestSlowClient(t *testing.T) {
+	overEach(t, ServerOptions{BudgetBytes: 8 << 20}, func(t *testing.T, w *world) {
+		w.sparse("f", much)
+		slow, quick := w.client(), w.client()
+		hold, held := make(chan struct{}), make(chan struct{})
+		ended := make(chan error, 1)
+		f := open(t, slow, "f")
+		go func() {
+			first := true
+			_, err := f.CopyRange(testContext(t), writer(func([]byte) error {
+				if first {
+					close(held)
+					<-hold
+				}
+				first = false
+				return nil
+			}), 0, much)
+			ended <- err
+		}()
+		testwait.Receive(t, "the first bytes", held)
+		for range 3 {
+			if n, err := open(t, quick, "f").CopyRange(testContext(t), io.Discard, 0, 32<<20); n != 32<<20 || err != nil {
+				t.Error(n, err)
+			}
+		}
+		close(hold)
+		if err := testwait.Receive(t, "the end of the slow client", ended); err != nil {
+			t.Error(err)
+		}
+	})
+}

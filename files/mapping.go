@@ -1,0 +1,158 @@
+package files
+
+import (
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"pinwheel/mem"
+)
+
+// mapping is a file that is mapped, shared and read-only. The processor never touches it: a page behind the end of a
+// file that was truncated would be a SIGBUS. It keeps the inode, whose number no other file gets meanwhile.
+type mapping struct {
+	stamp   stamp
+	settled bool // when it was made: it can be used again
+	data    []byte
+	// mappings.mu protects these.
+	refs  int
+	stale bool // of another content: it goes with its last reference
+	last  int64
+}
+
+// mappings are those of a Registrar.
+type mappings struct {
+	most int // that stay
+	// forget ends registrations of memory before it is unmapped.
+	forget func(mem.Range)
+
+	// mu is a leaf.
+	mu    sync.Mutex
+	of    map[fileKey]*mapping
+	hits  int64
+	clock int64 // counts uses
+}
+
+// find returns the mapping of the file with a stamp, or nil if there is none. It must be given back.
+func (ms *mappings) find(s stamp) *mapping {
+	ms.mu.Lock()
+	m := ms.of[s.fileKey]
+	var old *mapping
+	switch {
+	case m == nil:
+	case m.settled && m.stamp == s:
+		m.refs++
+		ms.clock++
+		m.last = ms.clock
+		ms.hits++
+	default:
+		old, m = ms.retire(m), nil
+	}
+	ms.mu.Unlock()
+	ms.unmap(old)
+	return m
+}
+
+// get is find that maps the file if it is not mapped.
+func (ms *mappings) get(f *os.File, s stamp) (*mapping, error) {
+	if m := ms.find(s); m != nil {
+		return m, nil
+	}
+	m := &mapping{stamp: s, settled: s.settled(time.Now()), refs: 1}
+	var err error
+	if m.data, err = mapFile(f, s.size); err != nil {
+		return nil, err
+	}
+	ms.mu.Lock()
+	ms.clock++
+	m.last = ms.clock
+	if ms.of[s.fileKey] == nil {
+		ms.of[s.fileKey] = m
+	} else { // another transfer was faster
+		m.stale = true
+	}
+	old := ms.spare()
+	ms.mu.Unlock()
+	ms.unmap(old)
+	return m, nil
+}
+
+func mapFile(f *os.File, size int64) (data []byte, err error) {
+	c, err := f.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	if e := c.Control(func(fd uintptr) {
+		data, err = unix.Mmap(int(fd), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
+	}); e != nil {
+		return nil, e
+	}
+	return data, os.NewSyscallError("mmap", err)
+}
+
+// put gives a mapping back.
+func (ms *mappings) put(m *mapping) {
+	ms.mu.Lock()
+	m.refs--
+	var old *mapping
+	if m.stale && m.refs == 0 {
+		old = m
+	}
+	ms.mu.Unlock()
+	ms.unmap(old)
+}
+
+// retire has a mapping found no more. It returns the mapping if nobody uses it. mu is held.
+func (ms *mappings) retire(m *mapping) *mapping {
+	delete(ms.of, m.stamp.fileKey)
+	m.stale = true
+	if m.refs > 0 {
+		return nil
+	}
+	return m
+}
+
+// spare retires the mapping that was not used for longest, if there are too many. mu is held.
+func (ms *mappings) spare() *mapping {
+	if len(ms.of) <= ms.most {
+		return nil
+	}
+	var oldest *mapping
+	for _, m := range ms.of {
+		if m.refs == 0 && (oldest == nil || m.last < oldest.last) {
+			oldest = m
+		}
+	}
+	if oldest == nil {
+		return nil // all are in use: transfers bound how many there are
+	}
+	return ms.retire(oldest)
+}
+
+// unmap ends a mapping that nobody can find or use any more; nil: none.
+func (ms *mappings) unmap(m *mapping) {
+	if m != nil {
+		ms.forget(mem.RangeOf(m.data))
+		_ = unix.Munmap(m.data) // it fails for nothing that we mapped
+	}
+}
+
+// count returns how many files are mapped, and how often one was found that was.
+func (ms *mappings) count() (files int, hits int64) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	return len(ms.of), ms.hits
+}
+
+// close unmaps all. None is in use.
+func (ms *mappings) close() {
+	ms.mu.Lock()
+	all := ms.of
+	ms.of = map[fileKey]*mapping{}
+	ms.mu.Unlock()
+	for _, m := range all {
+		ms.unmap(m)
+	}
+}

@@ -1,0 +1,147 @@
+package files
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"pinwheel/mem"
+)
+
+// cacheOf returns mappings that stay within most, and how often one was unmapped.
+func cacheOf(t *testing.T, most int) (ms *mappings, unmapped *int) {
+	unmapped = new(int)
+	ms = &mappings{most: most, forget: func(mem.Range) { *unmapped++ }, of: map[fileKey]*mapping{}}
+	t.Cleanup(ms.close)
+	return ms, unmapped
+}
+
+func fileOf(t *testing.T, bytes int) *os.File {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(path, random(bytes), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	settle(t, path)
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+func stampNow(t *testing.T, f *os.File) stamp {
+	t.Helper()
+	s, err := stampOf(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestMappingStaysAndIsFoundAgain(t *testing.T) {
+	ms, unmapped := cacheOf(t, 2)
+	f := fileOf(t, 10_000)
+	s := stampNow(t, f)
+	m, err := ms.get(f, s)
+	if err != nil || len(m.data) != 10_000 {
+		t.Fatal(len(m.data), err)
+	}
+	ms.put(m)
+	if again := ms.find(s); again != m {
+		t.Error("it was not found")
+	} else {
+		ms.put(again)
+	}
+	if n, hits := ms.count(); n != 1 || hits != 1 || *unmapped != 0 {
+		t.Errorf("%d mappings, %d hits, %d unmapped", n, hits, *unmapped)
+	}
+}
+
+func TestMappingOfAnotherContentIsNotUsed(t *testing.T) {
+	for what, change := range map[string]func(f *os.File) error{
+		"truncated": func(f *os.File) error { return f.Truncate(10) },
+		"grown":     func(f *os.File) error { return f.Truncate(20_000) },
+		"written":   func(f *os.File) error { _, err := f.WriteAt([]byte("x"), 5); return err },
+		"punched": func(f *os.File) error {
+			return unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, 8192)
+		},
+	} {
+		ms, unmapped := cacheOf(t, 2)
+		f := fileOf(t, 10_000)
+		used, err := ms.get(f, stampNow(t, f))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := change(f); err != nil {
+			t.Fatal(what, err)
+		}
+		s := stampNow(t, f)
+		if ms.find(s) != nil {
+			t.Errorf("%s: the old mapping was found", what)
+		}
+		m, err := ms.get(f, s)
+		if err != nil || m == used {
+			t.Error(what, err)
+		}
+		if *unmapped != 0 {
+			t.Errorf("%s: what is in use was unmapped", what)
+		}
+		ms.put(used)
+		if *unmapped != 1 {
+			t.Errorf("%s: %d were unmapped", what, *unmapped)
+		}
+		ms.put(m)
+	}
+}
+
+func TestMappingThatWasNotUsedForLongestGoes(t *testing.T) {
+	ms, unmapped := cacheOf(t, 2)
+	var stamps []stamp
+	var inUse *mapping
+	for i := range 4 {
+		f := fileOf(t, 100)
+		s := stampNow(t, f)
+		stamps = append(stamps, s)
+		m, err := ms.get(f, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			inUse = m
+			continue
+		}
+		ms.put(m)
+	}
+	if n, _ := ms.count(); n != 2 || *unmapped != 2 {
+		t.Errorf("%d mappings, %d unmapped", n, *unmapped)
+	}
+	for i, want := range []bool{true, false, false, true} {
+		m := ms.find(stamps[i])
+		if (m != nil) != want {
+			t.Errorf("file %d: found %v", i, m != nil)
+		}
+		if m != nil {
+			ms.put(m)
+		}
+	}
+	ms.put(inUse)
+}
+
+func TestFileThatJustChangedIsMappedAnew(t *testing.T) {
+	ms, _ := cacheOf(t, 2)
+	f := fileOf(t, 100)
+	s := stampNow(t, f)
+	s.chgNs = 1 << 62 // a change from now on may have the same stamp
+	m, err := ms.get(f, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ms.put(m)
+	if ms.find(s) != nil {
+		t.Error("it was found")
+	}
+}

@@ -1,0 +1,218 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"go.uber.org/atomic"
+
+	"pinwheel/files/internal/wire"
+	"pinwheel/vmmc/rpc"
+	"pinwheel/vmmc/stream"
+)
+
+// session serves one client.
+type session struct {
+	*Server
+	conn    *stream.Conn
+	peer    string
+	address string // at which the client's node is found
+	calls   *rpc.Server
+	handles handles
+	full    bool // all that the client hears is that there are too many
+	greeted atomic.Bool
+	trusted atomic.Bool // the client is fine with bytes that are not encrypted
+
+	last atomic.Int64 // when a request began, got on or ended: nanoseconds since 1970
+
+	staging struct {
+		sync.Mutex
+		of *staging
+	}
+}
+
+const (
+	// maxCalls is how many requests of a client may be under way; a client of this package stays below.
+	maxCalls   = 128
+	clientLeft = 16 // of these, those that were cancelled and have not ended
+	// greetTime is how long a client may take to say hello, or to hear that there are too many.
+	greetTime = 5 * time.Second
+)
+
+func rpcOptions() rpc.Options { return rpc.Options{MaxBytes: wire.MaxMessage, MaxCalls: maxCalls} }
+
+func newSession(s *Server, c *stream.Conn) *session {
+	v := &session{
+		Server: s, conn: c, peer: c.Peer(), address: c.RemoteAddr().(stream.Addr).Node, calls: rpc.NewServer(rpcOptions()),
+		handles: handles{most: s.opt.MaxOpen, of: map[uint64]opened{}},
+	}
+	v.progress()
+	on(v, wire.ProcHello, v.hello)
+	on(v, wire.ProcStat, v.stat)
+	on(v, wire.ProcOpen, v.open)
+	on(v, wire.ProcClose, v.closeHandle)
+	on(v, wire.ProcList, v.list)
+	on(v, wire.ProcWindow, v.window)
+	on(v, wire.ProcRead, v.read)
+	on(v, wire.ProcReadMany, v.readMany)
+	on(v, wire.ProcTicket, v.ticket)
+	on(v, wire.ProcStream, v.stream)
+	on(v, wire.ProcSum, v.sum)
+	on(v, wire.ProcMkdir, v.mkdir)
+	on(v, wire.ProcPut, v.put)
+	on(v, wire.ProcCreate, v.create)
+	on(v, wire.ProcStaging, v.stage)
+	on(v, wire.ProcWrite, v.write)
+	on(v, wire.ProcCommit, v.commit)
+	on(v, wire.ProcAbort, v.abort)
+	return v
+}
+
+// on has f serve a procedure. What it fails with is the status of the answer; a request that is malformed has none.
+func on[Q any, P interface {
+	*Q
+	wire.Message
+}](v *session, procedure uint32, f func(context.Context, P) (wire.Message, error)) {
+	v.calls.Handle(procedure, func(ctx context.Context, request, reply []byte) ([]byte, error) {
+		v.progress()
+		defer v.progress()
+		v.counters.requests.Inc()
+		q := P(new(Q))
+		if err := wire.Decode(request, q); err != nil {
+			return nil, err
+		}
+		var a wire.Message
+		err := error(syscall.EPROTO)
+		if procedure == wire.ProcHello || v.greeted.Load() {
+			a, err = f(ctx, q)
+		}
+		if err != nil {
+			v.counters.errors.Inc()
+			if errors.Is(err, ErrChanged) {
+				v.counters.changed.Inc()
+			}
+			return wire.Append(reply, statusOf(err)), nil
+		}
+		return wire.Append(wire.Append(reply, &wire.Status{}), a), nil
+	}, rpc.Waits)
+}
+
+// serve serves the client until its connection ends, and gives back what it had.
+func (v *session) serve() {
+	stop := context.AfterFunc(v.ctx, func() { v.conn.Close() })
+	watched := make(chan struct{})
+	ended := make(chan struct{})
+	go func() { defer close(watched); v.watch(ended) }()
+	_ = v.calls.ServeConn(v.conn) // it fails for a server that is closed, which this one is not
+	close(ended)
+	<-watched
+	stop()
+	v.handles.close()
+	v.endStaging()
+	_ = v.calls.Close() // it has no listener
+}
+
+// progress says that the client is not idle.
+func (v *session) progress() { v.last.Store(time.Now().UnixNano()) }
+
+// watch ends the connection of a client that says no hello, or that asks for nothing and reads no answer for too long.
+func (v *session) watch(ended <-chan struct{}) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ended:
+			return
+		case <-timer.C:
+		}
+		bears := greetTime
+		if v.greeted.Load() {
+			bears = v.opt.IdleTimeout
+		}
+		idle := time.Duration(time.Now().UnixNano() - v.last.Load())
+		if idle >= bears {
+			v.conn.Close()
+			return
+		}
+		timer.Reset(min(bears, v.opt.IdleTimeout) / 4)
+	}
+}
+
+func (v *session) hello(_ context.Context, q *wire.Hello) (wire.Message, error) {
+	switch {
+	case v.full:
+		return nil, fmt.Errorf("%w: there are %d clients", syscall.EUSERS, v.opt.MaxClients)
+	case q.Version != wire.Version:
+		return nil, fmt.Errorf("%w: %d", ErrVersion, q.Version)
+	}
+	w := &wire.Welcome{Version: wire.Version, Calls: maxCalls - clientLeft, Writable: v.opt.AllowWrite}
+	if v.data != nil && q.Trusted {
+		v.trusted.Store(true)
+		w.DataPort = v.data.port()
+	}
+	v.greeted.Store(true)
+	return w, nil
+}
+
+func (v *session) closeHandle(_ context.Context, q *wire.Handle) (wire.Message, error) {
+	o, err := v.handles.take(q.Handle)
+	if err != nil {
+		return nil, err
+	}
+	o.close()
+	return &wire.Empty{}, nil
+}
+
+// hidden begins the names of files that are being uploaded.
+const hidden = ".pinwheel-"
+
+// allowed checks a name, and whether the client may do something with it.
+func (v *session) allowed(a Access, name string) error {
+	err := checkName(name)
+	switch {
+	case err != nil:
+		return err
+	case a == Write && !v.opt.AllowWrite:
+		return syscall.EROFS
+	case v.opt.Authorize == nil:
+		return nil
+	}
+	if err := v.opt.Authorize(v.peer, a, name); err != nil {
+		return fmt.Errorf("%w: %w", syscall.EACCES, err)
+	}
+	return nil
+}
+
+// checkName refuses what package io/fs calls invalid, and what no file of a client is called.
+func checkName(name string) error {
+	switch {
+	case len(name) > wire.MaxName:
+		return syscall.ENAMETOOLONG
+	case !fs.ValidPath(name) || strings.ContainsRune(name, 0):
+		return syscall.EINVAL
+	}
+	for e := range strings.SplitSeq(name, "/") {
+		switch {
+		case len(e) > wire.MaxElement:
+			return syscall.ENAMETOOLONG
+		case strings.HasPrefix(e, hidden):
+			return syscall.ENOENT
+		}
+	}
+	return nil
+}
+
+// rootError is the error of an os.Root. One without an errno says that the name leads out of it.
+func rootError(err error) error {
+	var errno syscall.Errno
+	if err == nil || errors.As(err, &errno) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", syscall.EACCES, err)
+}

@@ -1,0 +1,78 @@
+package files
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+)
+
+// fileKey is which file it is, among those that exist.
+type fileKey struct{ dev, ino uint64 }
+
+// stamp is what the kernel says of a file, and changes whenever its content does.
+type stamp struct {
+	fileKey
+	size         int64
+	modNs, chgNs int64 // of the content, and of the inode: nobody can set the latter
+	blocks       int64 // of 512 bytes; they change when a hole is punched, and when the file is written out
+	mode         fs.FileMode
+}
+
+// stampOf asks the kernel about an open file.
+func stampOf(f *os.File) (s stamp, err error) {
+	c, err := f.SyscallConn()
+	if err != nil {
+		return s, err
+	}
+	var st syscall.Stat_t
+	if e := c.Control(func(fd uintptr) { err = syscall.Fstat(int(fd), &st) }); e != nil {
+		return s, e
+	}
+	if err != nil {
+		return s, os.NewSyscallError("fstat", err)
+	}
+	return makeStamp(&st), nil
+}
+
+func makeStamp(st *syscall.Stat_t) stamp {
+	s := stamp{
+		fileKey: fileKey{st.Dev, st.Ino}, size: st.Size, modNs: st.Mtim.Nano(), chgNs: st.Ctim.Nano(), blocks: st.Blocks,
+		mode: fs.FileMode(st.Mode & 0o777),
+	}
+	switch st.Mode & syscall.S_IFMT {
+	case syscall.S_IFREG:
+	case syscall.S_IFDIR:
+		s.mode |= fs.ModeDir
+	case syscall.S_IFLNK:
+		s.mode |= fs.ModeSymlink
+	default:
+		s.mode |= fs.ModeIrregular
+	}
+	return s
+}
+
+// same tells whether the content is the same, as far as the clock of the kernel tells.
+func (s stamp) same(o stamp) bool {
+	return s.fileKey == o.fileKey && s.size == o.size && s.modNs == o.modNs && s.chgNs == o.chgNs
+}
+
+// tick is more than the time between two stamps that the kernel makes equal (CONFIG_HZ is 100 or more; since Linux 6.13
+// stamps that were looked at are finer).
+const tick = 50 * time.Millisecond
+
+// settled tells whether a change from now on would make another stamp.
+func (s stamp) settled(now time.Time) bool { return now.UnixNano()-s.chgNs > tick.Nanoseconds() }
+
+// etag is the tag of a regular file.
+func (s stamp) etag() ETag {
+	if !s.mode.IsRegular() {
+		return ""
+	}
+	return ETag(fmt.Sprintf("%x-%x-%x-%x", s.ino, s.size, s.modNs, s.chgNs))
+}
+
+func (s stamp) info(name string) Info {
+	return Info{name: name, size: s.size, mode: s.mode, modTime: time.Unix(0, s.modNs), etag: s.etag()}
+}

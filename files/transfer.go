@@ -1,0 +1,225 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"pinwheel"
+	"pinwheel/files/internal/turns"
+	"pinwheel/files/pipe"
+	"pinwheel/mem"
+	"pinwheel/verbs"
+	"pinwheel/vmmc"
+)
+
+// transfer sends a range of a file into an export, in as many parts as it takes: the way of the bytes may change in
+// between.
+type transfer struct {
+	r        *Registrar
+	client   turns.Client
+	strategy pipe.Strategy
+	file     *os.File
+	stamp    stamp // that the file must have
+	from, n  int64
+	dst      *vmmc.Import
+	at       uint64
+
+	noRDMA bool // it failed
+	noMap  bool // the file can't be mapped
+	stats  SendStats
+}
+
+// throughConnection is the shape of transfers that nothing is registered for.
+var throughConnection = pipe.Shape{Source: pipe.Copy, ChunkBytes: 256 << 10, Depth: 4} // 256 KiB
+
+const (
+	// sharedPart is what is read into shared memory at a time: the end of the import waits for no more.
+	sharedPart = 1 << 20 // 1 MiB
+	// patience is how long a transfer waits for RDMA: the client has to register its window.
+	patience = time.Second
+	// crowded is the pause after too many messages were under way: nothing tells when there are fewer.
+	crowded = time.Millisecond
+)
+
+// run sends everything. stats says how far it got.
+func (t *transfer) run(ctx context.Context) error {
+	if t.from < 0 || t.n < 0 {
+		return fmt.Errorf("files: %d bytes from %d", t.n, t.from)
+	}
+	left := max(min(t.n, t.stamp.size-t.from), 0)
+	err := t.unchanged()
+	for err == nil && t.stats.Bytes < left {
+		err = t.part(ctx, left-t.stats.Bytes)
+	}
+	if err == nil && left < t.n {
+		err = io.ErrUnexpectedEOF
+	}
+	if err == nil || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, verbs.ErrNotMapped) {
+		if changed := t.unchanged(); changed != nil {
+			err = changed
+		}
+	}
+	return err
+}
+
+// unchanged fails if the file is another one than at the beginning.
+func (t *transfer) unchanged() error {
+	s, err := stampOf(t.file)
+	if err == nil && !s.same(t.stamp) {
+		err = ErrChanged
+	}
+	return err
+}
+
+// part sends some of the bytes that are left, by the best way that there is now. It fails if no other way helps.
+func (t *transfer) part(ctx context.Context, n int64) error {
+	way := ByTLS
+	if !t.noRDMA {
+		way = t.r.way(ctx, t.dst)
+		t.noRDMA = way == ByTLS
+	}
+	t.stats.Way = way
+	ask := turns.Ask{Cost: n, Counted: way != ByTLS}
+	var m *mapping
+	shape := throughConnection
+	if way == ByRDMA {
+		if m = t.mapped(n); m != nil {
+			defer t.r.mappings.put(m)
+		}
+		shape = t.shape(n, t.r.opt.BudgetBytes, m)
+	}
+	if way != ByMemory {
+		ask.Want = min(t.r.use(shape), n+2*int64(mem.PageSize))
+		ask.Least = min(pipe.Static.Shape.ChunkBytes+int64(mem.PageSize), ask.Want)
+	}
+	turn, err := t.r.await(ctx, t.client, ask)
+	if err != nil {
+		return err
+	}
+	defer t.r.over(turn)
+	switch {
+	case way == ByMemory:
+		return t.fill(ctx, n)
+	case turn.Bytes >= ask.Want:
+	case way == ByRDMA:
+		shape = t.shape(n, turn.Bytes-int64(shape.Depth*int(mem.PageSize)), m)
+	default:
+		shape.Depth = int(max(turn.Bytes/shape.ChunkBytes, 1))
+	}
+	return t.pipe(ctx, shape, n, m)
+}
+
+// way returns how bytes go to an export at present. It waits for RDMA that is on its way.
+func (r *Registrar) way(ctx context.Context, to *vmmc.Import) string {
+	if to.Shared() {
+		return ByMemory
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if r.provider != nil && to.AwaitRDMA(ctx) {
+		return ByRDMA
+	}
+	return ByTLS
+}
+
+// mapped maps the file if it is to be. A small file is worth it only if it is mapped, and so most likely registered.
+func (t *transfer) mapped(n int64) *mapping {
+	switch {
+	case t.noMap || t.strategy.Shape.Source != pipe.Map:
+		return nil
+	case n < t.strategy.CopyBelow:
+		return t.r.mappings.find(t.stamp)
+	}
+	m, err := t.r.mappings.get(t.file, t.stamp)
+	t.noMap = err != nil // a file system without mmap(2), or too little address space
+	return m
+}
+
+// shape returns the numbers for n bytes that may have a budget registered.
+func (t *transfer) shape(n, budget int64, m *mapping) pipe.Shape {
+	if m == nil && t.strategy.Shape.Source == pipe.Map {
+		return pipe.Static.For(n, budget, false)
+	}
+	return t.strategy.For(n, budget, m != nil && n < t.strategy.CopyBelow)
+}
+
+// fill reads into memory that the client shares. Nothing is registered for that, and nothing is copied twice.
+func (t *transfer) fill(ctx context.Context, n int64) error {
+	began := time.Now()
+	defer func() { t.stats.Times.Wall += time.Since(began) }()
+	for end := t.stats.Bytes + n; t.stats.Bytes < end; {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		part := min(end-t.stats.Bytes, sharedPart)
+		done, err := t.dst.Fill(t.at+uint64(t.stats.Bytes), uint64(part), func(b []byte) (int, error) {
+			return t.file.ReadAt(b, t.from+t.stats.Bytes)
+		})
+		t.stats.Bytes += int64(done)
+		if int64(done) < part {
+			return short(err)
+		}
+	}
+	return nil
+}
+
+// pipe sends through the ring, or out of the mapping. It fails if nothing else is worth a try.
+func (t *transfer) pipe(ctx context.Context, s pipe.Shape, n int64, m *mapping) error {
+	p, err := pipe.New(n, s)
+	if err != nil {
+		return err
+	}
+	done := t.stats.Bytes
+	d := &device{r: t.r, file: t.file, from: t.from + done, dst: t.dst, at: t.at + uint64(done), mapping: m}
+	var missed int64
+	if t.stats.Way == ByRDMA {
+		if d.thread, err = t.r.thread(); err != nil {
+			t.noRDMA = true
+			return nil
+		}
+		defer t.r.giveBack(d.thread)
+		missed = d.thread.Misses()
+	}
+	d.start(p)
+	times, err := pipe.Run(ctx, p, d)
+	d.end()
+	st := p.Stats()
+	if d.thread != nil {
+		missed = d.thread.Misses() - missed - st.Refused
+		t.stats.Registrations += missed
+		t.stats.Hits += max(st.Registrations-missed, 0)
+	}
+	t.stats.add(s, &st, times)
+	t.r.refused.Add(st.Refused)
+	switch {
+	case errors.Is(err, vmmc.ErrNoRDMA), errors.Is(err, verbs.ErrPinnedMemory), errors.Is(err, verbs.ErrRegions),
+		errors.Is(err, verbs.ErrNotPermitted), errors.Is(err, pinwheel.ErrFault):
+		t.noRDMA = true // the rest goes through the connection
+		return nil
+	case errors.Is(err, verbs.ErrBusy):
+		select {
+		case <-time.After(crowded):
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return err
+}
+
+func (s *SendStats) add(shape pipe.Shape, p *pipe.Stats, times pipe.Times) {
+	s.Bytes += p.SentBytes
+	s.Shape = shape
+	s.Refused += p.Refused
+	s.CopiedBytes += p.CopiedBytes
+	s.Times.Wall += times.Wall
+	s.Times.Fetch += times.Fetch
+	s.Times.Register += times.Register
+	s.Times.Post += times.Post
+	s.Times.Release += times.Release
+	s.Times.Sending += times.Sending
+}

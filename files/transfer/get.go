@@ -1,0 +1,161 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"pinwheel/files"
+)
+
+// Get copies a file of a server to the local disk: to the file local, or into it if that is a directory. A symbolic
+// link that local is itself is replaced, unless it leads to a directory. With Options.Recursive, local becomes a copy
+// of the directory name, and is merged with what is there. The error is that which ended the copy; Result counts also
+// then.
+func Get(ctx context.Context, c *files.Client, name, local string, o Options) (Result, error) {
+	if err := o.EnsureDefaults(); err != nil {
+		return Result{}, err
+	}
+	name = remoteName(name)
+	info, err := c.Stat(ctx, name)
+	if err != nil {
+		return Result{}, err
+	}
+	g := &getter{tree: newTree(ctx, o), client: c}
+	defer g.end(nil)
+	switch {
+	case info.IsDir() && o.Recursive:
+		err = g.directory(name, info, local)
+	case info.IsDir():
+		err = fmt.Errorf("%s is a directory: to get all that is in it, say so with --recursive", name)
+	case !info.Mode().IsRegular():
+		err = fmt.Errorf("%s is no regular file", name)
+	default:
+		err = g.single(name, info, local)
+	}
+	return g.result(), err
+}
+
+// getter copies from a server.
+type getter struct {
+	*tree
+	client  *files.Client
+	top     *folder // of a tree
+	durable *batch  // small files
+
+	mu   sync.Mutex // protects what follows; a leaf
+	made []attributes
+}
+
+// single copies one file.
+func (g *getter) single(name string, info files.Info, local string) error {
+	dir, target := filepath.Dir(local), filepath.Base(local)
+	if have, err := os.Stat(local); err == nil && have.IsDir() {
+		dir, target = local, path.Base(name)
+	} else if strings.HasSuffix(local, "/") {
+		return fmt.Errorf("%s: there is no such directory", local)
+	}
+	d, err := openFolder(dir)
+	if err != nil {
+		return err
+	}
+	defer d.drop()
+	g.options.Meter.TotalBytes.Add(info.Size())
+	if g.there(d, target, info) {
+		return nil
+	}
+	return g.file(d, name, target)
+}
+
+// there tells whether a file was copied before. The modification time is the last thing that it got then.
+func (g *getter) there(d *folder, target string, info files.Info) bool {
+	if !g.options.Resume {
+		return false
+	}
+	have, err := d.root.Lstat(target)
+	if err != nil || !have.Mode().IsRegular() || !same(have, info) {
+		return false
+	}
+	g.unchanged.Inc()
+	g.options.Meter.Bytes.Add(info.Size())
+	return true
+}
+
+// file copies a file of any size, again if that changes meanwhile.
+func (g *getter) file(d *folder, name, target string) error {
+	return g.retry(name, func() error {
+		err := g.once(d, name, target, g.options.Resume)
+		if errors.Is(err, errWrongPart) {
+			g.retries.Inc()
+			err = g.once(d, name, target, false)
+		}
+		return err
+	})
+}
+
+// errWrongPart says that what an earlier copy left is not what the source has.
+var errWrongPart = errors.New("the file that was resumed has another checksum")
+
+func (g *getter) once(d *folder, name, target string, resume bool) (err error) {
+	f, err := g.client.Open(g.ctx, name)
+	if err != nil {
+		return err
+	}
+	defer f.Close() // nothing depends on it
+	info := f.Info()
+	key := resumeKey(name, info.Size(), string(info.ETag()))
+	d.clear(target, key)
+	p, err := d.create(target, key, info.Mode(), resume)
+	if err != nil {
+		return err
+	}
+	p.modified = info.ModTime()
+	s := &sink{partial: p, meter: &g.options.Meter.Bytes}
+	resumed := min(p.bytes, info.Size())
+	if err = g.receive(s, f); err == nil {
+		err = p.commit()
+	} else if g.options.Resume && !again(err) && !errors.Is(err, errWrongPart) {
+		err = errors.Join(err, p.keep())
+	} else {
+		err = errors.Join(err, p.discard())
+	}
+	if err != nil {
+		s.move(-s.metered)
+		return err
+	}
+	g.count(info.Size(), resumed)
+	return nil
+}
+
+// receive completes a partial file.
+func (g *getter) receive(s *sink, f *files.File) error {
+	info := f.Info()
+	resumed := s.bytes
+	if err := s.begin(g.options.Verify); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(g.ctx)
+	sum := theirs(ctx, f, g.options.Verify)
+	defer func() {
+		cancel()
+		<-sum.done
+	}()
+	if n := info.Size() - resumed; n > 0 {
+		if _, err := f.CopyRange(ctx, s, resumed, n); err != nil {
+			return err
+		}
+	}
+	err := s.compare(sum)
+	if resumed > 0 && errors.Is(err, files.ErrChecksum) {
+		err = errWrongPart
+	}
+	if err == nil {
+		err = s.finish()
+	}
+	return err
+}

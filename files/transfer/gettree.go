@@ -1,0 +1,223 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"time"
+
+	"pinwheel/files"
+)
+
+// getWorkers have a directory or a group of small files each.
+const getWorkers = 8
+
+// attributes are those that a directory gets when all is in it.
+type attributes struct {
+	path string // from the top of the tree
+	made bool   // by this copy
+	info files.Info
+}
+
+// directory copies a tree.
+func (g *getter) directory(name string, info files.Info, local string) error {
+	if err := g.openTop(info, local); err != nil {
+		return err
+	}
+	defer g.top.drop()
+	g.durable = newBatch(g.settled)
+	g.made = []attributes{{".", g.top.made, info}}
+	g.top.hold()
+	if err := g.run(getWorkers, func() { g.list(g.top, name, ".") }); err != nil {
+		g.durable.discard()
+		return err
+	}
+	g.durable.flush()
+	if err := context.Cause(g.ctx); err != nil {
+		return err
+	}
+	g.finishDirectories()
+	return g.top.syncAll()
+}
+
+// openTop opens the directory that becomes a copy, or makes it.
+func (g *getter) openTop(info files.Info, local string) (err error) {
+	if _, err := os.Stat(local); err == nil { // it may be a link, which the user has named
+		g.top, err = openFolder(local)
+		return err
+	}
+	local = filepath.Clean(local)
+	parent, err := openFolder(filepath.Dir(local))
+	if err == nil {
+		defer parent.drop()
+		g.top, err = parent.enter(filepath.Base(local), info.Mode())
+	}
+	return err
+}
+
+// list copies what is in a directory. d was held for it.
+func (g *getter) list(d *folder, name, at string) {
+	defer d.drop()
+	if g.ended() {
+		return
+	}
+	g.directories.Inc()
+	var group []string
+	var bytes int64
+	flush := func() {
+		g.group(d, name, group)
+		group, bytes = nil, 0
+	}
+	for info, err := range g.client.List(g.ctx, name) {
+		if err == nil {
+			if err = checkName(info.Name()); err != nil {
+				err = fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		if err != nil {
+			g.fail(err)
+			continue
+		}
+		if !g.entry(d, path.Join(name, info.Name()), path.Join(at, info.Name()), info) {
+			continue
+		}
+		group = append(group, info.Name())
+		if bytes += info.Size(); len(group) == groupFiles || bytes >= groupBytes {
+			flush()
+		}
+	}
+	flush()
+}
+
+// entry begins to copy something, unless it is a small file that goes with others.
+func (g *getter) entry(d *folder, name, at string, info files.Info) (small bool) {
+	switch {
+	case info.IsDir():
+		d.hold()
+		g.small.push(func() { g.enter(d, name, at, info) })
+		return false
+	case !info.Mode().IsRegular() || isPartial(info.Name()):
+		g.skipped.Inc()
+		return false
+	}
+	g.options.Meter.TotalBytes.Add(info.Size())
+	if g.there(d, info.Name(), info) {
+		return false
+	}
+	if info.Size() <= files.SmallBytes {
+		return true
+	}
+	d.hold()
+	g.large.push(func() {
+		defer d.drop()
+		if !g.ended() {
+			g.fail(g.file(d, name, info.Name()))
+		}
+	})
+	return false
+}
+
+// enter makes a directory, and copies what is in it. d was held for it.
+func (g *getter) enter(d *folder, name, at string, info files.Info) {
+	defer d.drop()
+	if g.ended() {
+		return
+	}
+	in, err := d.enter(info.Name(), info.Mode())
+	if err != nil {
+		g.fail(err)
+		return
+	}
+	g.mu.Lock()
+	g.made = append(g.made, attributes{at, in.made, info})
+	g.mu.Unlock()
+	g.list(in, name, at)
+}
+
+const (
+	// groupFiles go with one request: so many that the way there and back costs nothing.
+	groupFiles = 128
+	groupBytes = 2 << 20 // 2 MiB, after which a group is full
+)
+
+// group copies small files of a directory.
+func (g *getter) group(d *folder, name string, targets []string) {
+	if len(targets) == 0 {
+		return
+	}
+	d.hold()
+	g.small.push(func() {
+		defer d.drop()
+		if g.ended() {
+			return
+		}
+		names := make([]string, len(targets))
+		for i, target := range targets {
+			names[i] = path.Join(name, target)
+		}
+		got := func(i int, info files.Info, content []byte, err error) error {
+			if err == nil {
+				err = g.smallFile(d, targets[i], info, content)
+			}
+			if errors.Is(err, files.ErrNotSmall) || again(err) { // it has grown, or changed
+				err = g.file(d, names[i], targets[i])
+			}
+			if err != nil && !fatal(err) {
+				g.fail(err)
+				err = nil
+			}
+			return err
+		}
+		g.fail(g.client.ReadMany(g.ctx, names, g.options.Verify, got))
+	})
+}
+
+// smallFile writes a file, which becomes durable with others.
+func (g *getter) smallFile(d *folder, target string, info files.Info, content []byte) error {
+	p, err := d.createUnnamed(target, info.Mode())
+	if err != nil {
+		return err
+	}
+	p.modified = info.ModTime()
+	if err = p.write(content); err == nil {
+		err = p.finish()
+	}
+	if err != nil {
+		return errors.Join(err, p.discard())
+	}
+	g.options.Meter.Bytes.Add(int64(len(content)))
+	d.hold() // until it has its name
+	g.durable.add(p)
+	return nil
+}
+
+// settled hears of each small file.
+func (g *getter) settled(p *partial, err error) {
+	if err == nil {
+		g.count(p.bytes, 0)
+	}
+	g.fail(err)
+	p.folder.drop()
+}
+
+// finishDirectories gives directories their modes and times, each before the one that it is in, which may become
+// closed.
+func (g *getter) finishDirectories() {
+	for i := len(g.made) - 1; i >= 0; i-- {
+		at, info := g.made[i].path, g.made[i].info
+		var err error
+		if mode := info.Mode().Perm(); g.made[i].made && mode&0o700 != 0o700 {
+			have, statErr := g.top.root.Lstat(at)
+			if err = statErr; err == nil { // mkdir(2) was given more, and has applied the umask
+				err = g.top.root.Chmod(at, have.Mode()&mode)
+			}
+		}
+		if err == nil {
+			err = g.top.root.Chtimes(at, time.Time{}, info.ModTime())
+		}
+		g.fail(g.top.fault(at, err))
+	}
+}

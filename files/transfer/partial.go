@@ -1,0 +1,233 @@
+package transfer
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// newKey is the key of partial files that nobody resumes.
+const newKey = "0000000000000000"
+
+// maxBaseBytes of a name are part of the partial one, for that to fit into NAME_MAX, 255 of <linux/limits.h>.
+const maxBaseBytes = 200
+
+var partialPattern = regexp.MustCompile(`(?s)^\.(.+)\.([0-9a-f]{16})\.partial$`)
+
+// isPartial tells whether a name is one of partialName. Such files are neither got nor put: their names are needed.
+func isPartial(name string) bool {
+	return strings.HasSuffix(name, ".partial") && partialPattern.MatchString(name)
+}
+
+// partialName returns the name that a file has until it is complete. The key says which version of which source it is
+// from.
+func partialName(target, key string) string {
+	if len(target) > maxBaseBytes {
+		target = target[:maxBaseBytes-17] + "." + shortHash(target)
+	}
+	return "." + target + "." + key + ".partial"
+}
+
+// resumeKey names a version of a source: nobody goes on with a partial file of another one.
+func resumeKey(source string, size int64, version string) string {
+	return shortHash(fmt.Sprintf("%q %d %q", source, size, version))
+}
+
+func shortHash(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:8])
+}
+
+// partial is a file that is being written under another name, from its first byte to its last. It is for one
+// goroutine.
+type partial struct {
+	folder       *folder
+	name, target string
+	file         *os.File
+	bytes        int64 // that are there, from the start
+	end          int64 // of the file on the disk: there may be a hole up to bytes
+	mode         fs.FileMode
+	modified     time.Time
+}
+
+// errBusy says that another process writes the same file.
+var errBusy = errors.New("another process copies to it")
+
+// attempts is how often another process may complete or remove a partial file while it is opened here.
+const attempts = 100
+
+// create begins to write a file. With resume, what is there under the same key stays: bytes says how much. folder must
+// stay open until commit or discard.
+func (d *folder) create(target, key string, mode fs.FileMode, resume bool) (*partial, error) {
+	p := &partial{folder: d, name: partialName(target, key), target: target, mode: mode.Perm()}
+	for range attempts {
+		found, err := p.open(resume)
+		if err != nil {
+			return nil, d.fault(target, err)
+		}
+		if found {
+			return p, nil
+		}
+	}
+	return nil, d.fault(target, errBusy)
+}
+
+// open opens the partial file and locks it. It returns false if the file is gone meanwhile.
+func (p *partial) open(resume bool) (found bool, err error) {
+	root := p.folder.root
+	// O_NONBLOCK keeps package os from trying whether a file of a disk can be waited for.
+	f, err := root.OpenFile(p.name, os.O_CREATE|os.O_EXCL|os.O_RDWR|unix.O_NONBLOCK, p.mode|0o600)
+	if errors.Is(err, fs.ErrExist) {
+		if have, err := root.Lstat(p.name); err == nil && !have.Mode().IsRegular() {
+			return false, fmt.Errorf("%s is in the way", p.name)
+		}
+		f, err = root.OpenFile(p.name, os.O_RDWR, 0)
+		if errors.Is(err, fs.ErrNotExist) {
+			return false, nil
+		}
+	}
+	if err != nil {
+		return false, err
+	}
+	// File systems without locks are used by one process at a time, or at one's own risk.
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
+		f.Close()
+		return false, errBusy
+	}
+	own, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return false, err
+	}
+	// Whoever had the lock may have given the file its final name.
+	if now, err := root.Lstat(p.name); err != nil || !os.SameFile(own, now) {
+		f.Close()
+		return false, nil
+	}
+	p.file = f
+	if !resume && own.Size() > 0 {
+		if err := f.Truncate(0); err != nil {
+			f.Close()
+			return false, err
+		}
+		return true, nil
+	}
+	p.bytes, p.end = own.Size(), own.Size()
+	return true, nil
+}
+
+// holeBytes is the unit in which zeros become holes.
+const holeBytes = 64 << 10 // 64 KiB
+
+var zeros [holeBytes]byte
+
+// write appends bytes. Whole blocks of zeros become holes.
+func (p *partial) write(b []byte) error {
+	for len(b) > 0 {
+		data, hole := p.untilHole(b)
+		if err := p.writeAll(b[:data]); err != nil {
+			return err
+		}
+		p.bytes += int64(hole)
+		b = b[data+hole:]
+	}
+	return nil
+}
+
+// untilHole returns how many bytes come before a hole, and how long that is.
+func (p *partial) untilHole(b []byte) (data, hole int) {
+	for data < len(b) {
+		n := holeBytes - int((p.bytes+int64(data))%holeBytes)
+		if len(b)-data < n {
+			return len(b), 0
+		}
+		if n == holeBytes && bytes.Equal(b[data:data+n], zeros[:]) {
+			return data, n
+		}
+		data += n
+	}
+	return data, 0
+}
+
+func (p *partial) writeAll(b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	n, err := p.file.WriteAt(b, p.bytes)
+	p.bytes += int64(n)
+	p.end = p.bytes
+	if err != nil {
+		return p.fault(fmt.Errorf("after %d bytes: %w", p.bytes, cause(err)))
+	}
+	return nil
+}
+
+// startWriting makes the kernel write n bytes at from to the disk, and does not wait: the fsync at the end takes less.
+func (p *partial) startWriting(from, n int64) {
+	_ = unix.SyncFileRange(int(p.file.Fd()), from, n, unix.SYNC_FILE_RANGE_WRITE) // a hint
+}
+
+// finish gives the file its size, mode and time.
+func (p *partial) finish() (err error) {
+	if p.end != p.bytes { // it ends with a hole
+		err = p.file.Truncate(p.bytes)
+	}
+	if err == nil && p.mode&0o600 != 0o600 { // open(2) was given more, and has applied the umask
+		var own fs.FileInfo
+		if own, err = p.file.Stat(); err == nil {
+			err = p.file.Chmod(own.Mode() & p.mode)
+		}
+	}
+	if err == nil {
+		times := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, unix.NsecToTimespec(p.modified.UnixNano())}
+		// utimensat(2) takes a descriptor without a name since Linux 5.8.
+		err = unix.UtimesNanoAt(int(p.file.Fd()), "", times, unix.AT_EMPTY_PATH)
+	}
+	return p.fault(err)
+}
+
+// commit makes a finished file durable and gives it its name.
+func (p *partial) commit() error {
+	if err := p.file.Sync(); err != nil {
+		return errors.Join(p.fault(err), p.discard())
+	}
+	if err := p.rename(); err != nil {
+		return err
+	}
+	return p.folder.sync()
+}
+
+// rename gives a file its name that is durable already, and ends p.
+func (p *partial) rename() error {
+	err := p.link()
+	if err == nil && p.name != "" {
+		err = p.folder.root.Rename(p.name, p.target)
+	}
+	if err != nil {
+		return errors.Join(p.fault(err), p.discard())
+	}
+	return p.fault(p.file.Close())
+}
+
+// keep ends p, and leaves the partial file for a copy that resumes.
+func (p *partial) keep() error { return p.fault(p.file.Close()) }
+
+// discard ends p and removes the partial file.
+func (p *partial) discard() error {
+	var err error
+	if p.name != "" {
+		err = p.folder.root.Remove(p.name) // the lock is held until the name is gone
+	}
+	return p.fault(errors.Join(err, p.file.Close()))
+}
+
+func (p *partial) fault(err error) error { return p.folder.fault(p.target, err) }

@@ -1,0 +1,143 @@
+package transfer
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"path"
+	"path/filepath"
+
+	"pinwheel/files"
+)
+
+// putWorkers have a directory or a small file each. The server makes durable together what comes at the same time.
+const putWorkers = 32
+
+// directory copies a tree.
+func (p *putter) directory(local, name string, info fs.FileInfo) error {
+	d, err := openFolder(local)
+	if err != nil {
+		return err
+	}
+	return p.run(putWorkers, func() { p.list(d, name, info) })
+}
+
+// list copies what is in a directory, which it drops.
+func (p *putter) list(d *folder, name string, info fs.FileInfo) {
+	defer d.drop()
+	if p.ended() {
+		return
+	}
+	if err := p.client.Mkdir(p.ctx, name, info.Mode().Perm()|0o700); err != nil {
+		p.fail(err)
+		return
+	}
+	p.directories.Inc()
+	there := map[string]files.Info{}
+	if p.options.Resume {
+		for info, err := range p.client.List(p.ctx, name) {
+			if err != nil {
+				p.fail(err)
+				return
+			}
+			there[info.Name()] = info
+		}
+	}
+	if _, err := d.dir.Seek(0, io.SeekStart); err != nil { // it was looked at
+		p.fail(d.fault("", err))
+		return
+	}
+	for !p.ended() {
+		names, err := d.dir.Readdirnames(1024)
+		for _, n := range names {
+			p.entry(d, n, path.Join(name, n), there[n])
+		}
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				p.fail(d.fault("", err))
+			}
+			return
+		}
+	}
+}
+
+// entry begins to copy something. there is what the server has under its name.
+func (p *putter) entry(d *folder, name, target string, there files.Info) {
+	info, err := d.root.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // it was removed meanwhile
+		return
+	case err != nil:
+		p.fail(d.fault(name, err))
+		return
+	case info.IsDir():
+		d.hold()
+		p.small.push(func() { p.enter(d, name, target, info) })
+		return
+	case !info.Mode().IsRegular() || isPartial(name):
+		p.skipped.Inc()
+		return
+	}
+	p.options.Meter.TotalBytes.Add(info.Size())
+	if p.there(there, info) {
+		return
+	}
+	q, copyFile := p.small, p.smallFile
+	if info.Size() > files.SmallBytes {
+		q, copyFile = p.large, p.file
+	}
+	d.hold()
+	q.push(func() {
+		defer d.drop()
+		if !p.ended() {
+			p.fail(copyFile(d, name, target))
+		}
+	})
+}
+
+// enter copies what is in a directory. d was held for it.
+func (p *putter) enter(d *folder, name, target string, info fs.FileInfo) {
+	defer d.drop()
+	root, err := d.root.OpenRoot(name)
+	if err != nil {
+		p.fail(d.fault(name, err))
+		return
+	}
+	in, err := newFolder(root, filepath.Join(d.path, name))
+	if err != nil {
+		p.fail(err)
+		return
+	}
+	p.list(in, target, info)
+}
+
+// smallFile copies a file with one request.
+func (p *putter) smallFile(d *folder, name, target string) error {
+	s, err := d.open(name, &p.options.Meter.Bytes)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if s.info.Size() > files.SmallBytes { // it has grown
+		return p.file(d, name, target)
+	}
+	content := make([]byte, s.info.Size())
+	_, err = io.ReadFull(s.File, content)
+	if err == nil {
+		err = s.changed()
+	}
+	if err == nil {
+		o := s.createOptions()
+		o.Sum = p.options.Verify
+		_, err = p.client.WriteFile(p.ctx, target, content, o)
+	}
+	switch {
+	case again(err) || errors.Is(err, io.EOF): // it changes
+		return p.file(d, name, target)
+	case err != nil:
+		return err
+	}
+	p.options.Meter.Bytes.Add(s.info.Size())
+	p.count(s.info.Size(), 0)
+	return nil
+}

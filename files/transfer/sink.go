@@ -1,0 +1,108 @@
+package transfer
+
+import (
+	"bytes"
+	"context"
+	"hash"
+	"io"
+
+	"go.uber.org/atomic"
+
+	"pinwheel/files"
+)
+
+// sink gets the bytes of a file in order: it hashes them and writes them out, while others arrive.
+type sink struct {
+	*partial
+	sum     hashed
+	meter   *atomic.Int64
+	metered int64
+	queued  int64 // up to where the kernel was told to write to the disk
+}
+
+// queueBytes are written to the disk at a time.
+const queueBytes = 8 << 20 // 8 MiB
+
+// begin hashes what is there already.
+func (s *sink) begin(kind files.Sum) (err error) {
+	if s.sum.Hash, err = kind.New(); err != nil || s.bytes == 0 {
+		return err
+	}
+	s.queued = s.bytes
+	s.move(s.bytes)
+	_, err = io.Copy(s.sum, io.NewSectionReader(s.file, 0, s.bytes))
+	return s.fault(err)
+}
+
+// Write implements io.Writer.
+func (s *sink) Write(b []byte) (int, error) {
+	before := s.bytes
+	if err := s.write(b); err != nil {
+		return int(s.bytes - before), err
+	}
+	if _, err := s.sum.Write(b); err != nil {
+		return 0, err
+	}
+	s.move(int64(len(b)))
+	if n := s.bytes - s.queued; n >= queueBytes {
+		s.startWriting(s.queued, n)
+		s.queued = s.bytes
+	}
+	return len(b), nil
+}
+
+func (s *sink) move(n int64) {
+	s.metered += n
+	s.meter.Add(n)
+}
+
+// hashed is a hash, or nothing for files.NoSum.
+type hashed struct{ hash.Hash }
+
+func (h hashed) Write(b []byte) (int, error) {
+	if h.Hash == nil {
+		return len(b), nil
+	}
+	return h.Hash.Write(b)
+}
+
+// pending is a checksum that is computed while the file is on its way.
+type pending struct {
+	done chan struct{}
+	sum  []byte
+	err  error
+}
+
+// inBackground computes a checksum.
+func inBackground(compute func() ([]byte, error)) *pending {
+	p := &pending{done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		p.sum, p.err = compute()
+	}()
+	return p
+}
+
+func (p *pending) wait() ([]byte, error) {
+	<-p.done
+	return p.sum, p.err
+}
+
+// theirs asks for the checksum of a file, which the server computes. wait ends soon after ctx.
+func theirs(ctx context.Context, f *files.File, kind files.Sum) *pending {
+	return inBackground(func() ([]byte, error) {
+		if kind == files.NoSum {
+			return nil, nil
+		}
+		return f.Checksum(ctx, kind, 0, f.Info().Size())
+	})
+}
+
+// compare waits for the checksum of the server.
+func (s *sink) compare(p *pending) error {
+	sum, err := p.wait()
+	if err == nil && s.sum.Hash != nil && !bytes.Equal(sum, s.sum.Sum(nil)) {
+		err = files.ErrChecksum
+	}
+	return err
+}

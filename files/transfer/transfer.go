@@ -1,0 +1,115 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"syscall"
+
+	"go.uber.org/atomic"
+
+	"pinwheel/files"
+)
+
+// Options say how something is copied. The zero value copies one file.
+type Options struct {
+	Recursive bool      // a directory, with all that is in it
+	Resume    bool      // go on where an earlier copy ended
+	Verify    files.Sum // empty: files.CRC32C
+	// Meter, if not nil, is moved on while the copy goes on.
+	Meter *Meter
+	// Failed, if not nil, gets the error of each file of a tree that could not be copied, while others are. It may be
+	// called from several goroutines.
+	Failed func(error)
+}
+
+// EnsureDefaults fills in what is zero. It fails if the options make no sense.
+func (o *Options) EnsureDefaults() error {
+	if o.Verify == "" {
+		o.Verify = files.CRC32C
+	}
+	if _, err := o.Verify.New(); err != nil {
+		return err
+	}
+	if o.Resume && o.Verify == files.NoSum {
+		return errors.New("to resume needs a checksum: nobody else knows what a crash has left of a file")
+	}
+	if o.Meter == nil {
+		o.Meter = new(Meter)
+	}
+	if o.Failed == nil {
+		o.Failed = func(error) {}
+	}
+	return nil
+}
+
+// Meter counts what a copy has done so far. TotalBytes grows as directories are read.
+type Meter struct {
+	Files, Bytes, TotalBytes atomic.Int64
+}
+
+// Result says what a copy has done.
+type Result struct {
+	Files        int64 `json:"files"`         // that were copied whole
+	Directories  int64 `json:"directories"`   // that were made, or were there
+	Bytes        int64 `json:"bytes"`         // of files that were copied whole
+	ResumedBytes int64 `json:"resumed_bytes"` // of those, what an earlier copy had left
+	Unchanged    int64 `json:"unchanged"`     // files that were there already
+	Skipped      int64 `json:"skipped"`       // symbolic links, devices and the like
+	Retries      int64 `json:"retries"`       // because the source changed, or a checksum was wrong
+	Failed       int64 `json:"failed"`        // files of a tree that could not be copied
+}
+
+// counts are a Result that many goroutines count in.
+type counts struct {
+	files, directories, bytes, resumed, unchanged, skipped, retries, failed atomic.Int64
+}
+
+func (c *counts) result() Result {
+	return Result{
+		Files: c.files.Load(), Directories: c.directories.Load(), Bytes: c.bytes.Load(), ResumedBytes: c.resumed.Load(),
+		Unchanged: c.unchanged.Load(), Skipped: c.skipped.Load(), Retries: c.retries.Load(), Failed: c.failed.Load(),
+	}
+}
+
+// attemptsOfSource is how often a source is copied that changes meanwhile.
+const attemptsOfSource = 3
+
+// retry copies a source until it does not change meanwhile.
+func (c *counts) retry(name string, copyOnce func() error) error {
+	var err error
+	for range attemptsOfSource {
+		if err = copyOnce(); !again(err) {
+			return err
+		}
+		c.retries.Inc()
+	}
+	if errors.Is(err, files.ErrChecksum) {
+		return fmt.Errorf("%s: %w, %d times", name, err, attemptsOfSource)
+	}
+	return fmt.Errorf("%s: changed each time it was copied, %d times: try again when nobody writes to it",
+		name, attemptsOfSource)
+}
+
+// again tells whether another attempt may go better.
+func again(err error) bool {
+	return errors.Is(err, files.ErrChanged) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, files.ErrChecksum)
+}
+
+// fatal tells whether the other files of a tree would fail in the same way.
+func fatal(err error) bool {
+	for _, e := range []error{
+		syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, files.ErrPeerGone, files.ErrClosed, files.ErrProtocol,
+		context.Canceled, context.DeadlineExceeded,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// same tells whether two descriptions are of the same content, as far as size and time can tell.
+func same(a, b fs.FileInfo) bool { return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) }
