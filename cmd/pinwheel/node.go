@@ -20,10 +20,11 @@ type nodeCmd struct {
 }
 
 type nodeServeCmd struct {
-	Socket   string        `placeholder:"PATH" help:"Where to listen. Default: pinwheel-node in $$XDG_RUNTIME_DIR; with --all-users /run/pinwheel/node."`
-	AllUsers bool          `help:"Serve the processes of all users. Default: only yours."`
-	Listen   string        `placeholder:"HOST:PORT" help:"Where brokers of other nodes find this one, over TCP. Default: they don't."`
-	Name     string        `placeholder:"NAME" help:"What this node is called if no certificate says it. Default: its host name."`
+	Socket   string `placeholder:"PATH" help:"Where to listen. Default: pinwheel-node in $$XDG_RUNTIME_DIR; with --all-users /run/pinwheel/node."`
+	AllUsers bool   `help:"Serve the processes of all users. Default: only yours."`
+	Listen   string `placeholder:"HOST:PORT" help:"Where brokers of other nodes find this one, over TCP. Default: they don't."`
+	Name     string `placeholder:"NAME" help:"What this node is called if no certificate says it. Default: its host name."`
+	//lint:ignore SA5008 kong takes each set
 	Identity identityFlags `embed:"" set:"all=all nodes" set:"self=node" set:"others=other nodes"`
 }
 
