@@ -124,7 +124,7 @@ func (c *Client) call(
 	select {
 	case c.room <- struct{}{}:
 	case <-ctx.Done():
-		return 0, context.Cause(ctx)
+		return 0, c.closedOr(context.Cause(ctx))
 	case <-c.ctx.Done():
 		return 0, ErrClosed
 	}
@@ -137,7 +137,7 @@ func (c *Client) call(
 		reply, err = c.calls.Call(ctx, procedure, request, nil)
 	}
 	if err != nil {
-		return 0, callError(err)
+		return 0, c.closedOr(callError(err))
 	}
 	s, rest, err := wire.Split(reply)
 	if err == nil && s.Code != 0 {
@@ -150,6 +150,14 @@ func (c *Client) call(
 		return 0, fmt.Errorf("%w: %w", ErrProtocol, err)
 	}
 	return 0, nil
+}
+
+// closedOr returns ErrClosed for what was given up because the client was closed, and else err.
+func (c *Client) closedOr(err error) error {
+	if c.ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return ErrClosed
+	}
+	return err
 }
 
 // Close ends the connection. Calls that wait fail with ErrClosed. Uploads that were not committed end as with
