@@ -26,11 +26,9 @@ type endFlags struct {
 const role = "files"
 
 func (f *endFlags) end() peer.End {
-	i := &f.Identity
-	return peer.End{
-		Name: f.Name, Peers: f.Peer,
-		TokenFile: i.TokenFile, Certificate: i.Certificate, Key: i.Key, Authorities: i.Authorities,
-	}
+	e := f.Identity.end()
+	e.Name, e.Peers = f.Name, f.Peer
+	return e
 }
 
 // transport is how the bytes of files go.

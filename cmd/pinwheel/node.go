@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"pinwheel/internal/command"
+	"pinwheel/internal/peer"
 	"pinwheel/internal/signals"
 	"pinwheel/vmmc"
 	"pinwheel/vmmc/broker"
@@ -110,14 +111,13 @@ type identityFlags struct {
 func (f *identityFlags) given() bool { return f.TokenFile+f.Certificate+f.Key+f.Authorities != "" }
 
 func (f *identityFlags) check() error {
-	certified := f.Certificate != "" && f.Key != "" && f.Authorities != ""
-	switch {
-	case f.TokenFile != "" && f.Certificate+f.Key+f.Authorities != "":
-		return command.Usagef("either a token or a certificate")
-	case f.given() && f.TokenFile == "" && !certified:
-		return command.Usagef("--certificate, --key and --authorities go together")
-	}
-	return nil
+	e := f.end()
+	return command.AsUsage(e.CheckIdentity())
+}
+
+// end returns an end that is this one.
+func (f *identityFlags) end() peer.End {
+	return peer.End{TokenFile: f.TokenFile, Certificate: f.Certificate, Key: f.Key, Authorities: f.Authorities}
 }
 
 func (c *nodeServeCmd) listen() (*net.UnixListener, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"pinwheel/internal/command"
-	"pinwheel/internal/peer"
 	"pinwheel/internal/proxy"
 	"pinwheel/internal/signals"
 )
@@ -36,13 +35,10 @@ Examples:
 
 func (c *proxyCmd) Run(e *command.Env) error {
 	o := proxy.Options{
-		Listen: c.Listen, Target: c.Target, Service: c.Service,
-		End: peer.End{
-			From: c.From, Bind: c.Bind, Name: c.Name, Peers: c.Peer,
-			TokenFile: c.Identity.TokenFile, Certificate: c.Identity.Certificate, Key: c.Identity.Key, Authorities: c.Identity.Authorities,
-		},
+		Listen: c.Listen, Target: c.Target, Service: c.Service, End: c.Identity.end(),
 		Warn: func(m string) { e.Note("%s", m) },
 	}
+	o.From, o.Bind, o.Name, o.Peers = c.From, c.Bind, c.Name, c.Peer
 	if err := o.Check(); err != nil {
 		return command.AsUsage(err)
 	}

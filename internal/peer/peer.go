@@ -34,15 +34,24 @@ type End struct {
 
 func (e *End) certified() bool { return e.Certificate != "" || e.Key != "" || e.Authorities != "" }
 
-// Check finds options that contradict each other. target is the address to which this end connects, empty for one that
-// is connected to.
-func (e *End) Check(target string) error {
-	var err error
+// CheckIdentity finds an identity that is not whole, or that is two.
+func (e *End) CheckIdentity() error {
 	switch {
 	case e.certified() && e.TokenFile != "":
 		return errors.New("either a token or a certificate")
 	case e.certified() && (e.Certificate == "" || e.Key == "" || e.Authorities == ""):
 		return errors.New("a certificate, its key and the authorities of peers go together")
+	}
+	return nil
+}
+
+// Check finds options that contradict each other. target is the address to which this end connects, empty for one that
+// is connected to.
+func (e *End) Check(target string) error {
+	err := e.CheckIdentity()
+	switch {
+	case err != nil:
+		return err
 	case e.certified() && len(e.Peers) == 0:
 		return errors.New("with a certificate, the names of peers are needed")
 	case e.Bind != "" && (target == "" || e.From == ""):
