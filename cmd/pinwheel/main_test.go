@@ -124,12 +124,18 @@ func TestWrongArgumentsAreOneLineAndStatus2(t *testing.T) {
 		{"proxy vmmc:unix:/x tcp:127.0.0.1:9 --token-file x --key y", "either a token or a certificate"},
 		{"metrics --interval 1m", "--interval goes with --textfile"},
 	} {
-		stdout, stderr, state := pinwheel(t, c.line)
-		if state.ExitCode() != 2 || stdout != "" {
-			t.Errorf("%q: %v, stdout %q, want status 2", c.line, state, stdout)
-		}
-		oneLine(t, stderr, c.says)
+		usageError(t, c.line, c.says)
 	}
+}
+
+// usageError runs a command line that makes no sense: it gets status 2 and one line that says why.
+func usageError(t *testing.T, line, says string) {
+	t.Helper()
+	stdout, stderr, state := pinwheel(t, line)
+	if state.ExitCode() != 2 || stdout != "" {
+		t.Errorf("%q: %v, stdout %q, want status 2", line, state, stdout)
+	}
+	oneLine(t, stderr, says)
 }
 
 func TestHelpOfEveryCommandHasExamples(t *testing.T) {

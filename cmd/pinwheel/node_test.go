@@ -107,11 +107,7 @@ func TestNodeWithoutIdentityListensToNoOtherNode(t *testing.T) {
 		"node --listen 127.0.0.1:0 --certificate x":                   "go together",
 		"node --token-file t --certificate x --key x --authorities x": "either a token or a certificate",
 	} {
-		_, stderr, state := pinwheel(t, line)
-		if state.ExitCode() != 2 {
-			t.Errorf("%s: %v", line, state)
-		}
-		oneLine(t, stderr, says)
+		usageError(t, line, says)
 	}
 }
 

@@ -137,11 +137,7 @@ func TestWrongArgumentsOfFileCommands(t *testing.T) {
 		{"ls", "<remote>"},
 		{"ls unix:", "write HOST:PORT/PATH"},
 	} {
-		stdout, stderr, state := pinwheel(t, c.line)
-		if state.ExitCode() != 2 || stdout != "" {
-			t.Errorf("%q: %v, stdout %q, want status 2", c.line, state, stdout)
-		}
-		oneLine(t, stderr, c.says)
+		usageError(t, c.line, c.says)
 	}
 }
 
