@@ -24,6 +24,7 @@ type follower struct {
 	seeded  bool     // its gaps are another run's
 	gaps    gaps     // from the end of the use to the next need
 	cold    bool     // the only gap led through code that ran for the first time
+	learned uint64   // the latest event when its latest gap ended
 	hits    int      // predictions in a row that were met
 	trigger *trigger // nil: unknown; only specific contexts have one
 }

@@ -77,7 +77,7 @@ const (
 	shareCold = .75
 	// shareOnce is for a gap that the other run had once.
 	shareOnce           = .55
-	shareThreeFrames    = .3 // a less specific context
-	shareOneOrTwoFrames = .55
+	shareThreeFrames    = .4 // a less specific context
+	shareOneOrTwoFrames = .5
 	shareAnyContext     = .5
 )

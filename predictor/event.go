@@ -5,10 +5,10 @@ const recentEvents = 256
 
 // event is the end of a use. A need can be announced by it.
 type event struct {
-	index  uint64 // how many there were, with it
-	sig    uint64 // of the operation, the call site, the buffer and its size
-	endNs  int64
-	isCold bool // its call site was new
+	index          uint64 // how many there were, with it
+	sig            uint64 // of the operation, the call site, the buffer and its size
+	startNs, endNs int64
+	isCold         bool // its call site was new
 }
 
 // events are the latest events.
@@ -18,10 +18,10 @@ type events struct {
 }
 
 // add notes an event.
-func (s *events) add(sig uint64, endNs int64) *event {
+func (s *events) add(sig uint64, startNs, endNs int64) *event {
 	s.index++
 	e := &s.ring[s.index%recentEvents]
-	*e = event{index: s.index, sig: sig, endNs: endNs}
+	*e = event{index: s.index, sig: sig, startNs: startNs, endNs: endNs}
 	return e
 }
 
@@ -35,6 +35,26 @@ func (s *events) trigger(after uint64, latestNs int64) *event {
 		}
 	}
 	return nil
+}
+
+// overlappingBefore returns how many uses ended just before the event with an index, but after it had begun.
+func (s *events) overlappingBefore(index uint64) (n uint64) {
+	startNs := s.ring[index%recentEvents].startNs
+	for n+1 < recentEvents && n+1 < index && s.ring[(index-n-1)%recentEvents].endNs > startNs {
+		n++
+	}
+	return n
+}
+
+// overlappingAfter returns how many uses ended just after the event with an index at endNs, but had begun before.
+func (s *events) overlappingAfter(index uint64, endNs int64) (n uint64) {
+	if index+recentEvents <= s.index {
+		return 0 // too long ago to tell
+	}
+	for index+n < s.index && s.ring[(index+n+1)%recentEvents].startNs < endNs {
+		n++
+	}
+	return n
 }
 
 // coldSince reports whether a call site was new between an event and a time.

@@ -1,24 +1,37 @@
 package predictor
 
 // trigger is the event that came last before a need and left enough time to register, as far as it was
-// the same again and again.
+// the same again and again. Uses that overlap end in any order. So the trigger among those is the last of them,
+// whichever it is, and later triggers are counted from there.
 type trigger struct {
-	steps      uint64 // after the use
-	sig        uint64
-	confidence int  // how often in a row it was this one, less after others
-	gaps       gaps // from its end to the need
+	steps      uint64 // events that had begun after the use, with the trigger; or uses that overlapped it; 0: there was none
+	sig        uint64 // of the trigger; or lastOverlapping
+	confidence int    // how often in a row it was this one, less after others
+	gaps       gaps   // from its end to the need
 }
+
+// lastOverlapping stands for the last of the uses that overlap.
+const lastOverlapping = 0
 
 // mostConfidence bounds how many failures a trigger survives.
 const mostConfidence = 64
 
-// learn learns from a need at needNs, of which a was the trigger, or nil for none. Two triggers in
-// turn make a trigger lose confidence; the next one takes its place.
-func (f *follower) learn(a *event, lastIndex uint64, needNs int64) {
-	var steps, sig uint64
-	if a != nil {
-		steps, sig = a.index-lastIndex, a.sig
+// triggerOf finds the trigger of a need of r at needNs that left it slackNs, and how long before the need it ended.
+func (s *events) triggerOf(r *region, needNs, slackNs int64) (steps, sig uint64, gapNs int64) {
+	a := s.trigger(r.lastIndex, needNs-slackNs)
+	overlapping := s.overlappingAfter(r.lastIndex, r.lastEndNs)
+	switch {
+	case a == nil:
+		return r.overlapped, lastOverlapping, needNs - r.lastEndNs
+	case a.index-r.lastIndex <= overlapping:
+		return r.overlapped + a.index - r.lastIndex, lastOverlapping, needNs - a.endNs
 	}
+	return a.index - r.lastIndex - overlapping, a.sig, needNs - a.endNs
+}
+
+// learn learns what the trigger of a need was. Two triggers in turn make a trigger lose confidence; the next one takes
+// its place.
+func (f *follower) learn(steps, sig uint64, gapNs int64) {
 	t := f.trigger
 	switch {
 	case t == nil:
@@ -32,8 +45,8 @@ func (f *follower) learn(a *event, lastIndex uint64, needNs int64) {
 		t.confidence /= 2
 		return
 	}
-	if a != nil {
-		t.gaps.add(needNs - a.endNs)
+	if steps > 0 {
+		t.gaps.add(gapNs)
 	}
 }
 
@@ -49,12 +62,9 @@ type gates struct {
 	slots [recentEvents]*region // lists
 }
 
-// enter closes the gate of r until its trigger, if that is known well enough.
-func (g *gates) enter(r *region, t *trigger) {
-	if t == nil || t.confidence < 1 || t.steps == 0 || t.steps >= recentEvents {
-		return
-	}
-	r.gate.closed, r.gate.index = true, r.lastIndex+t.steps
+// close closes the gate of r until the event with an index.
+func (g *gates) close(r *region, index uint64) {
+	r.gate.closed, r.gate.index = true, index
 	slot := &g.slots[r.gate.index%recentEvents]
 	r.gate.next = *slot
 	if *slot != nil {

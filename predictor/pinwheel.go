@@ -35,21 +35,23 @@ type Pinwheel struct {
 	backlog  backlog
 	prices   prices
 	tokens   tokens
+	pace     pace
 	seeds    seeds
 	changed  []mem.RegionID
 }
 
 // region is what the predictor knows of one region.
 type region struct {
-	id        mem.RegionID
-	role      role
-	uses      int
-	bytes     int64
-	lastEndNs int64             // end of its last use
-	lastIndex uint64            // of that event
-	contexts  [levels]signature // of its last use
-	followers [levels]*follower
-	gaps      gaps // between its uses, whatever the context
+	id         mem.RegionID
+	role       role
+	uses       int
+	bytes      int64
+	lastEndNs  int64             // end of its last use
+	lastIndex  uint64            // of that event
+	overlapped uint64            // uses that ended before its last one did, but after it had begun
+	contexts   [levels]signature // of its last use
+	followers  [levels]*follower
+	gaps       gaps // between its uses, whatever the context
 
 	predicted  bool
 	prediction Prediction
@@ -88,12 +90,12 @@ func (p *Pinwheel) Observe(u Use) {
 	}
 	p.gates.leave(r)
 	sigs := p.history.next(&u, r.role.hash())
-	e := p.events.add(uint64(sigs[levelSite]), u.EndNs)
+	e := p.events.add(uint64(sigs[levelSite]), u.StartNs, u.EndNs)
 	p.openGates(e)
 
 	r.uses++
 	r.bytes = max(u.Bytes, int64(u.Range.Len()))
-	r.lastEndNs, r.lastIndex = u.EndNs, e.index
+	r.lastEndNs, r.lastIndex, r.overlapped = u.EndNs, e.index, p.events.overlappingBefore(e.index)
 	r.contexts = sigs
 	for level, sig := range sigs {
 		r.followers[level] = p.contexts.follower(sig, &p.seeds)
@@ -117,19 +119,28 @@ const reactionNs = 200_000 // 200 us
 func (p *Pinwheel) learn(r *region, u *Use, leadNs int64) {
 	idleNs := max(u.StartNs-r.lastEndNs, 0)
 	slackNs := max(leadNs/2, reactionNs, int64(idleShare*float64(idleNs)))
-	a := p.events.trigger(r.lastIndex, u.StartNs-leadNs-slackNs)
+	steps, sig, gapNs := p.events.triggerOf(r, u.StartNs, leadNs+slackNs)
 	met := !u.Late && !r.gate.closed && u.StartNs >= r.prediction.NextNs
+	hurried := false
+	if u.Late && r.weighed {
+		scale := float64(idleNs) / float64(max(r.prediction.NextNs-r.lastEndNs, 1))
+		hurried = p.pace.late(scale, r.prediction.Confidence, p.events.index)
+	}
 	cold := r.followers[levelWindow].gaps.n == 0 && p.events.coldSince(r.lastIndex, u.StartNs)
 	for level, f := range r.followers {
 		if f.seeded {
 			p.seeds.correct(r.contexts[level], f, idleNs)
 		}
+		if hurried && idleNs < f.gaps.shortest() {
+			f.gaps = gaps{}
+		}
 		f.gaps.add(idleNs)
+		f.learned = p.events.index
 		f.cold = cold && f.gaps.n == 1
 		if level < levelSite {
 			continue
 		}
-		f.learn(a, r.lastIndex, u.StartNs)
+		f.learn(steps, sig, gapNs)
 		if f.hits++; !met {
 			f.hits = 0
 		}
@@ -164,7 +175,7 @@ func (p *Pinwheel) predict(r *region) {
 		case level < levelSite:
 			p.predictShare(r, &f.gaps, shareThreeFrames)
 		default:
-			p.predictFrom(r, &f.gaps, r.lastEndNs)
+			p.predictFrom(r, f, &f.gaps, r.lastEndNs)
 			r.prediction.Confidence = float64(f.gaps.n) / float64(f.gaps.n+1)
 			p.closeGate(r, f)
 		}
@@ -175,24 +186,24 @@ func (p *Pinwheel) predict(r *region) {
 	}
 }
 
-// predictFrom predicts the next need of r by gaps that began at fromNs.
-func (p *Pinwheel) predictFrom(r *region, g *gaps, fromNs int64) {
+// predictFrom predicts the next need of r by gaps of f that began at fromNs.
+func (p *Pinwheel) predictFrom(r *region, f *follower, g *gaps, fromNs int64) {
 	earlyNs := int64(idleShare * float64(fromNs+g.shortest()-r.lastEndNs))
 	r.predicted, r.weighed = true, true
 	r.prediction = Prediction{
-		NextNs:     fromNs + p.afterNs(g) - earlyNs,
+		NextNs:     fromNs + p.afterNs(f, g) - earlyNs,
 		ExpectedNs: fromNs + g.median(),
 		LatestNs:   fromNs + g.longest(),
 		Confidence: r.prediction.Confidence,
 	}
 }
 
-// afterNs is how long after an event that such gaps began at a region should be ready.
-func (p *Pinwheel) afterNs(g *gaps) int64 {
+// afterNs is how long after an event that such gaps of f began at a region should be ready.
+func (p *Pinwheel) afterNs(f *follower, g *gaps) int64 {
 	if p.without&ExpectedCost != 0 {
 		return g.shortest() - int64(shareOfFew[min(g.n, len(shareOfFew))-1]*float64(g.shortest()))
 	}
-	return p.prices.best(g)
+	return int64(p.pace.of(f, p.events.index) * float64(p.prices.best(g)))
 }
 
 // predictShare predicts the next need of r from gaps that say little about this one.
@@ -205,19 +216,26 @@ func (p *Pinwheel) predictShare(r *region, g *gaps, share float64) {
 	}
 }
 
-// closeGate makes the prediction of r wait for its trigger, if there is one.
+// closeGate makes the prediction of r wait for its trigger, if that is known well enough and did not come already.
 func (p *Pinwheel) closeGate(r *region, f *follower) {
-	if p.without&Gates != 0 {
+	t := f.trigger
+	if p.without&Gates != 0 || t == nil || t.confidence < 1 || t.steps == 0 || t.steps >= recentEvents {
 		return
 	}
-	r.follower = f
-	p.gates.enter(r, f.trigger)
-	if r.gate.closed {
-		r.prediction.Gated, r.prediction.AfterNs = true, p.afterNs(&f.trigger.gaps)
-		r.prediction.GateNs = Never
-		if f.trigger.confidence < provenHits {
-			r.prediction.GateNs = r.prediction.LatestNs
+	steps := t.steps
+	if t.sig == lastOverlapping {
+		if t.steps <= r.overlapped {
+			p.predictFrom(r, f, &t.gaps, r.lastEndNs)
+			return
 		}
+		steps -= r.overlapped
+	}
+	r.follower = f
+	p.gates.close(r, r.lastIndex+steps)
+	r.prediction.Gated, r.prediction.AfterNs = true, p.afterNs(f, &t.gaps)
+	r.prediction.GateNs = Never
+	if t.confidence < provenHits {
+		r.prediction.GateNs = r.prediction.LatestNs
 	}
 }
 
@@ -225,9 +243,16 @@ func (p *Pinwheel) closeGate(r *region, f *follower) {
 func (p *Pinwheel) openGates(e *event) {
 	for r := p.gates.opened(e.index); r != nil; r = p.gates.opened(e.index) {
 		f := r.follower
-		if f.trigger != nil && e.sig == f.trigger.sig {
-			p.predictFrom(r, &f.trigger.gaps, e.endNs)
-		} else {
+		t := f.trigger
+		steps, overlapping := e.index-r.lastIndex, p.events.overlappingAfter(r.lastIndex, r.lastEndNs)
+		switch {
+		case t != nil && t.sig == lastOverlapping && steps <= overlapping,
+			t != nil && t.sig == e.sig && steps-overlapping == t.steps:
+			p.predictFrom(r, f, &t.gaps, e.endNs)
+		case t != nil && t.sig != lastOverlapping && steps-overlapping < t.steps:
+			p.gates.close(r, e.index+t.steps+overlapping-steps)
+			continue
+		default:
 			r.prediction.Gated = false // something else happened: time alone must do
 		}
 		p.changed = append(p.changed, r.id)

@@ -14,8 +14,9 @@ const ms = int64(1_000_000)
 
 // program is a small loop of communication calls, the way tests write one.
 type program struct {
-	nowNs int64
-	to    []Predictor
+	nowNs  int64
+	to     []Predictor
+	isLate bool // nothing is ready when it is needed
 }
 
 // call uses a region at a call site for 1 ms, after computing for computeNs,
@@ -25,7 +26,9 @@ func (p *program) call(region mem.RegionID, site uint64, computeNs int64) (neede
 	p.nowNs = neededNs + ms
 	r := mem.Range{Start: mem.Addr(region) << 20, End: mem.Addr(region)<<20 + 65536}
 	for _, t := range p.to {
-		t.Observe(Use{Region: region, Range: r, StartNs: neededNs, EndNs: p.nowNs, Op: 1, Frames: [MaxFrames]uint64{site, 1}})
+		t.Observe(Use{
+			Region: region, Range: r, StartNs: neededNs, EndNs: p.nowNs, Op: 1, Frames: [MaxFrames]uint64{site, 1}, Late: p.isLate,
+		})
 	}
 	return neededNs
 }

@@ -29,7 +29,7 @@ type cachedPath struct {
 	firstUses FirstUses
 	helper    *virtualHelper        // nil for a policy without one
 	unused    map[mem.RegionID]bool // registered by the helper, not used since
-	log       needLog               // to note every use in, of policy leave-pinned; else nil
+	log       *useLog               // to note every use in, of policy leave-pinned; else nil
 }
 
 func (c *cachedPath) acquire(t int64, n *need, u *bufferUse) (stallNs int64, err error) {
@@ -79,18 +79,22 @@ func (c *cachedPath) release(t int64, u *bufferUse) (stallNs int64, err error) {
 		return c.bounce.release(t, u)
 	}
 	id, pages := u.ref.ID(), u.ref.Region().Range.Pages()
-	if c.log != nil {
-		c.log.add(id, u.need.rng, u.needNs)
-	}
 	c.provider.begin(t)
 	c.local.Release(u.ref) // deregisters what was for this use alone
 	c.stats.StallNs += c.provider.spentNs
 	c.provider.journal.used(RegionUse{id, u.need.rng.PageAligned(), u.needNs, t, u.missed})
+	if c.helper == nil && c.log == nil {
+		return c.provider.spentNs, nil
+	}
+	use := predictor.Use{
+		Region: id, Range: u.need.rng, StartNs: u.needNs, EndNs: t,
+		Op: predictor.Op(u.need.op), Frames: *c.sites.frames(u.need.stack),
+	}
 	if c.helper != nil {
-		c.helper.push(t, &helper.Event{Pages: pages, Use: predictor.Use{
-			Region: id, Range: u.need.rng, StartNs: u.needNs, EndNs: t,
-			Op: predictor.Op(u.need.op), Frames: *c.sites.frames(u.need.stack),
-		}})
+		c.helper.push(t, &helper.Event{Pages: pages, Use: use})
+	} else {
+		use.Bytes, use.LeadNs = int64(pages*mem.PageSize), c.provider.costs.Register.Ns(pages)
+		c.log.add(use)
 	}
 	return c.provider.spentNs, nil
 }

@@ -5,9 +5,12 @@ import (
 	"pinwheel/predictor"
 )
 
-// needLog is what each region of a rank was needed for. The IDs are those of every policy with a
+// useLog is what each region of a rank was needed for. The IDs are those of every policy with a
 // registration cache: which region serves a request does not depend on what is registered.
-type needLog map[mem.RegionID]*needs
+type useLog struct {
+	needs map[mem.RegionID]*needs
+	uses  []predictor.Use // in the order in which they ended
+}
 
 // needs are those of one region.
 type needs struct {
@@ -18,21 +21,24 @@ type needs struct {
 	matched bool           // parts is known
 }
 
+func newUseLog() *useLog { return &useLog{needs: map[mem.RegionID]*needs{}} }
+
 // add notes a use that has ended.
-func (l needLog) add(id mem.RegionID, rng mem.Range, startNs int64) {
-	n := l[id]
+func (l *useLog) add(u predictor.Use) {
+	n := l.needs[u.Region]
 	if n == nil {
 		n = &needs{}
-		l[id] = n
+		l.needs[u.Region] = n
 	}
-	n.rng = n.rng.Union(rng)
-	n.startNs = append(n.startNs, startNs)
+	n.rng = n.rng.Union(u.Range)
+	n.startNs = append(n.startNs, u.StartNs)
+	l.uses = append(l.uses, u)
 }
 
 // clairvoyant is the predictor of policy clairvoyant. It knows the next need of every region's bytes: of the region, or
 // of one inside of it that is not known yet and which it can serve.
 type clairvoyant struct {
-	log     needLog
+	log     map[mem.RegionID]*needs
 	done    map[mem.RegionID]int // uses so far
 	delayNs int64                // how much later than in the log this run is
 	now     [1]mem.RegionID
@@ -40,8 +46,8 @@ type clairvoyant struct {
 
 var _ predictor.Predictor = (*clairvoyant)(nil)
 
-func newClairvoyant(log needLog) *clairvoyant {
-	return &clairvoyant{log: log, done: map[mem.RegionID]int{}}
+func newClairvoyant(log *useLog) *clairvoyant {
+	return &clairvoyant{log: log.needs, done: map[mem.RegionID]int{}}
 }
 
 func (c *clairvoyant) Observe(u predictor.Use) {

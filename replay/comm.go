@@ -32,7 +32,7 @@ type rank struct {
 	seat    *seat             // of the helper on its node; nil: it has a core of its own
 
 	sharing Sharing
-	log     needLog // for policy clairvoyant: written under leave-pinned
+	log     *useLog // of policy leave-pinned, for Foreknowing policies; else nil
 
 	call    call
 	state   state

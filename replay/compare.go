@@ -69,16 +69,16 @@ func CompareJob(ctx context.Context, o Options, job Job) ([]Result, error) {
 type passResult struct {
 	results []Result
 	lateNs  int64     // cost of registering the largest buffer that was needed
-	logs    []needLog // of every rank under leave-pinned, if there is to be a policy clairvoyant
+	logs    []*useLog // of every rank under leave-pinned, if there is to be a policy of Foreknowing
 }
 
 // pass replays one policy. base is the pass of leave-pinned; nil: this is it.
 func pass(ctx context.Context, o *Options, job Job, policy string, base *passResult) (passResult, error) {
 	if base == nil {
-		base = &passResult{logs: make([]needLog, job.Ranks())}
+		base = &passResult{logs: make([]*useLog, job.Ranks())}
 		for r := range base.logs {
-			if slices.Contains(o.Policies, Clairvoyant) {
-				base.logs[r] = needLog{}
+			if slices.ContainsFunc(o.Policies, foreknows) {
+				base.logs[r] = newUseLog()
 			}
 		}
 	}
@@ -131,7 +131,7 @@ func (e *engine) results(name, policy string, nodes []usage.Usage) []Result {
 	if helped(policy) {
 		blank.HelperShare = e.opt.HelperShare
 	}
-	if o := e.opt.Workers; (policy == Pinwheel || policy == Clairvoyant) && o > 1 {
+	if o := e.opt.Workers; (policy == Pinwheel || foreknows(policy)) && o > 1 {
 		blank.Workers = o
 	}
 	all := blank

@@ -101,6 +101,8 @@ type RealRun struct {
 	// pages with ours, VMDiffPages is the largest difference.
 	VMSamples   int64 `json:"vm_pin_samples"`
 	VMDiffPages int64 `json:"vm_pin_diff_pages"`
+	// Profile: policy pinwheel began with what an earlier run had learned.
+	Profile bool `json:"profile,omitempty"`
 }
 
 // Relate sets the fields of r that compare it with leave-pinned (base) and with

@@ -24,7 +24,8 @@ func (c call) follow(prev call) error {
 	case c.endNs < c.startNs:
 		return fmt.Errorf("%w: call starts at %d ns and ends at %d ns", ErrTime, c.startNs, c.endNs)
 	case c.startCPUNs < prev.endCPUNs:
-		return fmt.Errorf("%w: call starts at %d ns of processor time, the one before ended at %d ns", ErrTime, c.startCPUNs, prev.endCPUNs)
+		return fmt.Errorf("%w: call starts at %d ns of processor time, the one before ended at %d ns",
+			ErrTime, c.startCPUNs, prev.endCPUNs)
 	case c.endCPUNs < c.startCPUNs:
 		return fmt.Errorf("%w: call starts at %d ns of processor time and ends at %d ns", ErrTime, c.startCPUNs, c.endCPUNs)
 	}

@@ -128,7 +128,8 @@ func TestWindowHoldsTheCallsThatTouchItAndReadsNoOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, w := range [][2]int64{{0, 1}, {10, 11}, {11, 100}, {11, 101}, {950_000, 1_050_000}, {1_999_900, 1 << 40}, {1 << 40, 1 << 41}, {500, 500}} {
+	for _, w := range [][2]int64{{0, 1}, {10, 11}, {11, 100}, {11, 101}, {950_000, 1_050_000}, {1_999_900, 1 << 40},
+		{1 << 40, 1 << 41}, {500, 500}} {
 		var inside []Record
 		for _, r := range want[0] {
 			if r.EndNs >= w[0] && r.StartNs < w[1] {

@@ -7,23 +7,23 @@ import (
 
 // Errors of opening and reading a trace; compare with errors.Is.
 var (
-	// ErrNotTrace: the file does not begin as a .pwt file does.
+	// ErrNotTrace means that the file does not begin as a .pwt file does.
 	ErrNotTrace = errors.New("not a pinwheel trace (.pwt)")
-	// ErrVersion: written by a newer pinwheel.
+	// ErrVersion means that a newer pinwheel has written the file.
 	ErrVersion = errors.New("trace has a newer format version (upgrade pinwheel)")
-	// ErrCorrupt: a checksum or a value is wrong where the file is not merely cut off.
+	// ErrCorrupt means that a checksum or a value is wrong where the file is not merely cut off.
 	ErrCorrupt = errors.New("trace is damaged (copy or record it again)")
-	// ErrNoRank: the file holds no records of this rank.
+	// ErrNoRank means that the file holds no records of this rank.
 	ErrNoRank = errors.New("rank is not in this trace")
 )
 
 // Errors of appending to a trace.
 var (
-	// ErrTime: a call begins before the call before it ended, or ends before it begins.
+	// ErrTime means that a call begins before the call before it ended, or ends before it begins.
 	ErrTime = errors.New("time runs backwards")
-	// ErrInvalid: a field of a record has no meaning.
+	// ErrInvalid means that a field of a record has no meaning.
 	ErrInvalid = errors.New("invalid record")
-	// ErrLimit: more call sites, communicators or ranks than the format takes.
+	// ErrLimit means that there are more call sites, communicators or ranks than the format takes.
 	ErrLimit = errors.New("exceeds the limits of the trace format")
 )
 
@@ -38,7 +38,8 @@ type TornError struct {
 }
 
 func (e *TornError) Error() string {
-	return fmt.Sprintf("%s: trace was cut off: read up to its last whole frame (%d records in %d frames), %d bytes after it ignored",
+	return fmt.Sprintf("%s: trace was cut off: read up to its last whole frame (%d records in %d frames), %d bytes "+
+		"after it ignored",
 		e.Path, e.Records, e.Frames, e.LostBytes)
 }
 

@@ -270,7 +270,8 @@ func decompress(r io.Reader) (io.ReadCloser, error) {
 	if b, _ := br.Peek(len(zstdMagic)); !bytes.Equal(b, zstdMagic) {
 		return io.NopCloser(br), nil
 	}
-	dec, err := zstd.NewReader(br, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxCSVWindowBytes))
+	dec, err := zstd.NewReader(br, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxWindow(maxCSVWindowBytes))
 	if err != nil {
 		return nil, err
 	}

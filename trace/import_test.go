@@ -49,7 +49,8 @@ func TestImportKeepsEveryField(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := open(t, out)
-	if h := f.Header(); h != res.Header || h.Program != "x.A.2" || h.Ranks != 2 || h.ThresholdBytes != 1 || h.Source != "here" {
+	if h := f.Header(); h != res.Header || h.Program != "x.A.2" || h.Ranks != 2 ||
+		h.ThresholdBytes != 1 || h.Source != "here" {
 		t.Errorf("header %+v", h)
 	}
 	if !slices.Equal(f.Ranks(), []int{1}) || res.Records != 11 || f.Records(1) != 11 {
@@ -60,7 +61,8 @@ func TestImportKeepsEveryField(t *testing.T) {
 		t.Fatal(err)
 	}
 	recs := drain(t, rr)
-	want := Record{StartNs: 120, EndNs: 130, StartCPUNs: 70, EndCPUNs: 80, Op: OpIrecv, Dir: DirWrite, Addr: 0x7f2107527ce0,
+	want := Record{StartNs: 120, EndNs: 130, StartCPUNs: 70, EndCPUNs: 80, Op: OpIrecv,
+		Dir: DirWrite, Addr: 0x7f2107527ce0,
 		Bytes: 208080, Peer: AnySource, Tag: AnyTag, Req: 1, Stack: recs[1].Stack, Line: 6}
 	if recs[1] != want || !slices.Equal(rr.Frames(want.Stack), []uint64{0xd46e, 0xc5fb}) {
 		t.Errorf("irecv read back as %+v at %x", recs[1], rr.Frames(recs[1].Stack))
@@ -85,7 +87,8 @@ func TestLinesMayEndInCRLF(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := readRank(t, open(t, out), 1), readRank(t, open(t, plain), 1); res.Records == 0 || !slices.Equal(got, want) {
+	if got, want := readRank(t, open(t, out), 1), readRank(t, open(t, plain), 1); res.Records == 0 ||
+		!slices.Equal(got, want) {
 		t.Errorf("with CRLF:\n%v\nwith LF:\n%v", got, want)
 	}
 }
@@ -117,15 +120,17 @@ func TestEachFaultIsOneErrorWithFileAndLine(t *testing.T) {
 		line int
 		says string
 	}{
-		"unknown op":                  {replace("barrier", "barier"), 11, `unknown op "barier"`},
-		"overlapping request":         {replace("1,2,d4cb", "1,1,d4cb"), 8, "request 1 overlaps: posted in line 6"},
-		"wait for nothing":            {replace("0,0,2,d4f0", "0,0,3,d4f0"), 10, "wait for request 3"},
-		"request number of a send":    {replace("barrier,,0,0,-2,0,0,0", "barrier,,0,0,-2,0,0,9"), 11, "barrier with request number 9"},
+		"unknown op":          {replace("barrier", "barier"), 11, `unknown op "barier"`},
+		"overlapping request": {replace("1,2,d4cb", "1,1,d4cb"), 8, "request 1 overlaps: posted in line 6"},
+		"wait for nothing":    {replace("0,0,2,d4f0", "0,0,3,d4f0"), 10, "wait for request 3"},
+		"request number of a send": {replace("barrier,,0,0,-2,0,0,0", "barrier,,0,0,-2,0,0,9"), 11,
+			"barrier with request number 9"},
 		"nonblocking without request": {replace("1,2,d4cb", "1,0,d4cb"), 8, "isend without a request number"},
 		"time running backwards":      {replace("180,190,130", "169,190,130"), 11, "time runs backwards"},
 		"processor time backwards":    {replace("180,190,130", "180,190,119"), 11, "time runs backwards"},
 		"end before start":            {replace("180,190,130", "180,179,130"), 11, "time runs backwards"},
-		"too few fields":              {replace("180,190,130,140,barrier,,0,0,-2,0,0,0,b356", "180,190,130,140,barrier,,0"), 11, "line has 7 fields"},
+		"too few fields": {replace("180,190,130,140,barrier,,0,0,-2,0,0,0,b356", "180,190,130,140,barrier,,0"),
+			11, "line has 7 fields"},
 		"too many fields":             {replace("b356", "b356,7"), 11, "line has 14 fields"},
 		"empty line":                  {replace("180,190", "\n180,190"), 11, "line has 1 fields"},
 		"bad number":                  {replace("180,190", "18O,190"), 11, `start_ns "18O" is not a number`},
@@ -155,7 +160,8 @@ func TestEachFaultIsOneErrorWithFileAndLine(t *testing.T) {
 			if !errors.As(err, &le) || le.Line != tc.line || filepath.Base(le.File) != "rank1.csv" {
 				t.Fatalf("got %v, want an error at line %d", err, tc.line)
 			}
-			if !strings.HasPrefix(err.Error(), fmt.Sprintf("%s:%d: ", le.File, tc.line)) || !strings.Contains(err.Error(), tc.says) || strings.Contains(err.Error(), "\n") {
+			if !strings.HasPrefix(err.Error(), fmt.Sprintf("%s:%d: ", le.File, tc.line)) ||
+				!strings.Contains(err.Error(), tc.says) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("message %q does not say %q on one line", err, tc.says)
 			}
 			if left, _ := filepath.Glob(out + "*"); len(left) > 0 {
@@ -193,12 +199,13 @@ func TestFilesOfOneImportMustBeOfOneRun(t *testing.T) {
 	}
 	one := file("one", goodCSV)
 	for want, files := range map[string][]string{
-		"two:2: rank 1 was imported before":  {one, file("two", goodCSV)},
-		"three:2: run of 3 ranks":            {one, file("three", strings.Replace(goodCSV, "1 of 2", "0 of 3", 1))},
-		"min:2: run of 2 ranks, min_bytes 9": {one, file("min", strings.Replace(goodCSV, "1 of 2 min_bytes 1", "0 of 2 min_bytes 9", 1))},
-		"empty: no header":                   {one, file("empty", "")},
-		"missing: no such file":              {one, filepath.Join(dir, "missing")},
-		"no CSV file":                        nil,
+		"two:2: rank 1 was imported before": {one, file("two", goodCSV)},
+		"three:2: run of 3 ranks":           {one, file("three", strings.Replace(goodCSV, "1 of 2", "0 of 3", 1))},
+		"min:2: run of 2 ranks, min_bytes 9": {one,
+			file("min", strings.Replace(goodCSV, "1 of 2 min_bytes 1", "0 of 2 min_bytes 9", 1))},
+		"empty: no header":      {one, file("empty", "")},
+		"missing: no such file": {one, filepath.Join(dir, "missing")},
+		"no CSV file":           nil,
 	} {
 		out := filepath.Join(dir, "out.pwt")
 		if _, err := Import(out, files, ImportOptions{}); err == nil || !strings.Contains(err.Error(), want) {

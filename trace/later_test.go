@@ -40,7 +40,8 @@ func TestWhatBecomesKnownLaterIsPutIntoTheRecord(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	err = errors.Join(w.Flush(), rw.Matched(1, 2, 9), rw.Matched(2, NoPeer, 0), rw.Matched(3, Elsewhere, 5), rw.LeaveOut("calls of other threads", 12))
+	err = errors.Join(w.Flush(), rw.Matched(1, 2, 9), rw.Matched(2, NoPeer, 0), rw.Matched(3, Elsewhere, 5),
+		rw.LeaveOut("calls of other threads", 12))
 	if err = errors.Join(err, w.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +89,8 @@ func TestCommunicatorsOfOldTracesHaveNoName(t *testing.T) {
 	if c := tb.comms[7]; c.name != 0 || !slices.Equal(c.members, []int32{3, 0}) {
 		t.Errorf("%+v", c)
 	}
-	for _, raw := range [][]byte{{defComm, 14, 1, 4}, {defNamedComm, 14, 1, 1, 1}, {defMatch, 1, 1}, {defLeftOut, 1, 9, 'x'},
+	for _, raw := range [][]byte{{defComm, 14, 1, 4}, {defNamedComm, 14, 1, 1, 1},
+		{defMatch, 1, 1}, {defLeftOut, 1, 9, 'x'},
 		{defModule, 1, 1, 'x'}, {defModule, 0xff, 0xff, 0x7f, 0, 0}} {
 		tb := newTables(testRanks)
 		if err := tb.load(raw); !errors.Is(err, ErrCorrupt) {

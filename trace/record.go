@@ -76,10 +76,11 @@ type Record struct {
 	StartCPUNs, EndCPUNs int64 // processor time of the thread since the same point
 	Addr                 mem.Addr
 	Bytes                uint64
-	Peer, Tag, Comm      int32  // Comm is an ID of this rank's communicators
-	Req                  uint32 // number of a request: the call, of whichever Op, starts or (OpWait, OpFree) ends it; 0 for none
-	Stack                uint32 // index of the call site in this rank's stack table
-	Line                 uint32 // line in the source that this was imported from, for messages
-	Op                   Op
-	Dir                  Dir
+	Peer, Tag, Comm      int32 // Comm is an ID of this rank's communicators
+	// number of a request: the call, of whichever Op, starts or (OpWait, OpFree) ends it; 0 for none
+	Req   uint32
+	Stack uint32 // index of the call site in this rank's stack table
+	Line  uint32 // line in the source that this was imported from, for messages
+	Op    Op
+	Dir   Dir
 }

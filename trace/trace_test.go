@@ -129,7 +129,8 @@ func TestEveryRecordReadsBackAsWritten(t *testing.T) {
 			rt.Fatal(err)
 		}
 		defer f.Close()
-		if h := f.Header(); h.Program != "prog" || h.Ranks != testRanks || h.Clock != ClockMonotonic || h.ThresholdBytes != 1 || h.Source != "test" {
+		if h := f.Header(); h.Program != "prog" || h.Ranks != testRanks || h.Clock != ClockMonotonic ||
+			h.ThresholdBytes != 1 || h.Source != "test" {
 			rt.Fatalf("header %+v", h)
 		}
 		for rank := range want {

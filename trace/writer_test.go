@@ -85,7 +85,8 @@ func TestAppendRefusesWhatAReaderCouldNotTrust(t *testing.T) {
 	if err := rw.DefineComm(3, 0, []int32{0, 1}); err != nil {
 		t.Fatal(err)
 	}
-	good := Record{StartNs: 100, EndNs: 200, StartCPUNs: 50, EndCPUNs: 60, Op: OpSend, Dir: DirRead, Addr: 4096, Bytes: 8, Peer: 0, Comm: 3}
+	good := Record{StartNs: 100, EndNs: 200, StartCPUNs: 50, EndCPUNs: 60, Op: OpSend, Dir: DirRead,
+		Addr: 4096, Bytes: 8, Peer: 0, Comm: 3}
 	if err := rw.Append(&good); err != nil {
 		t.Fatal(err)
 	}

@@ -43,9 +43,34 @@ func TestProfileIsUsedForTheSameJobOnly(t *testing.T) {
 	}
 }
 
+func TestRealModeTakesAProfile(t *testing.T) {
+	lu, path := "lu.B.4.pwt", filepath.Join(t.TempDir(), "lu.profile")
+	if _, stderr, status := nasreplay(t, "learn", again+lu, "-o", path); status != 0 {
+		t.Fatal(stderr)
+	}
+	real := func(trace string) (stdout, stderr string) {
+		t.Helper()
+		stdout, stderr, status := nasreplay(t, "compare", "--mode", "real", "--provider", "sim", "--scale", "0.01", "--json",
+			"--policy", "paper,pinwheel", "--profile", path, trace)
+		if status != 0 {
+			t.Fatalf("status %d: %s", status, stderr)
+		}
+		return stdout, stderr
+	}
+	out, stderr := real(traces + lu)
+	if stderr != "" || strings.Count(out, `"profile":true`) != 1 || strings.Index(out, `"profile":true`) < strings.Index(out, `"pinwheel"`) {
+		t.Errorf("%s%s", out, stderr)
+	}
+	out, stderr = real(traces + "cg.C.4.pwt")
+	oneLine(t, stderr, "is not used: it is of the program lu.B.4")
+	if strings.Contains(out, `"profile"`) {
+		t.Error(out)
+	}
+}
+
 func TestDamagedProfileIsOneLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.profile")
-	if err := os.WriteFile(path, []byte("\x89PWL\r\n\x1a\n\x01\x00\x00\x00 and so on and so on"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("\x89PWL\r\n\x1a\n\x02\x00\x00\x00 and so on and so on"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	_, stderr, status := nasreplay(t, "compare", "--policy", "pinwheel", "--profile", path, isC4)

@@ -23,7 +23,7 @@ Example:
 }
 
 func (c *filesCmd) Run(e *command.Env) error {
-	page := filepath.Join(c.Out, report.Page)
+	page := filepath.Join(c.Out, report.File)
 	if err := outfile.Check(page); err != nil {
 		return err
 	}

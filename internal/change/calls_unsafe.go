@@ -34,7 +34,8 @@ func call(what string, nr uintptr, args ...uintptr) (uintptr, error) {
 }
 
 func mmap(addr mem.Addr, n uint64, flags, fd int) (mem.Addr, error) {
-	p, err := call("mmap", unix.SYS_MMAP, uintptr(addr), uintptr(n), unix.PROT_READ|unix.PROT_WRITE, uintptr(flags), uintptr(fd), 0)
+	p, err := call("mmap", unix.SYS_MMAP, uintptr(addr), uintptr(n), unix.PROT_READ|unix.PROT_WRITE,
+		uintptr(flags), uintptr(fd), 0)
 	return mem.Addr(p), err
 }
 
@@ -56,12 +57,14 @@ func munmap(r mem.Range) error {
 }
 
 func mremap(r mem.Range, size uint64, flags int, to mem.Addr) (mem.Addr, error) {
-	p, err := call("mremap", unix.SYS_MREMAP, uintptr(r.Start), uintptr(r.Len()), uintptr(size), uintptr(flags), uintptr(to))
+	p, err := call("mremap", unix.SYS_MREMAP, uintptr(r.Start), uintptr(r.Len()),
+		uintptr(size), uintptr(flags), uintptr(to))
 	return mem.Addr(p), err
 }
 
 func madvise(r mem.Range, advice int) error {
-	_, err := call(fmt.Sprintf("madvise(%d)", advice), unix.SYS_MADVISE, uintptr(r.Start), uintptr(r.Len()), uintptr(advice))
+	_, err := call(fmt.Sprintf("madvise(%d)", advice), unix.SYS_MADVISE, uintptr(r.Start),
+		uintptr(r.Len()), uintptr(advice))
 	return err
 }
 
@@ -77,7 +80,8 @@ func processMadvise(s *Subject) error {
 	}
 	defer unix.Close(pidfd)
 	iov := unix.Iovec{Base: &s.Bytes()[0], Len: s.Range.Len()}
-	_, err = call("process_madvise(DONTNEED)", unix.SYS_PROCESS_MADVISE, uintptr(pidfd), uintptr(unsafe.Pointer(&iov)), 1, unix.MADV_DONTNEED, 0)
+	_, err = call("process_madvise(DONTNEED)", unix.SYS_PROCESS_MADVISE, uintptr(pidfd),
+		uintptr(unsafe.Pointer(&iov)), 1, unix.MADV_DONTNEED, 0)
 	return err
 }
 

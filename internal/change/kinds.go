@@ -20,7 +20,8 @@ var Kinds = []Kind{
 	{Name: "munmap of one page", Make: Anonymous, Do: func(s *Subject) error { return s.replace(s.page(1)) }},
 	{Name: "mmap(MAP_FIXED) over", Make: Anonymous, Do: func(s *Subject) error { return mapOver(s.Range) }},
 	{Name: "mremap shrink", Make: Anonymous, Do: (*Subject).shrink},
-	{Name: "mremap grow (moves)", Make: Anonymous, Do: func(s *Subject) error { return s.move(2*s.Range.Len(), unix.MREMAP_MAYMOVE) }},
+	{Name: "mremap grow (moves)", Make: Anonymous,
+		Do: func(s *Subject) error { return s.move(2*s.Range.Len(), unix.MREMAP_MAYMOVE) }},
 	{Name: "mremap away", Make: Anonymous, Do: func(s *Subject) error {
 		return s.move(s.Range.Len(), unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED)
 	}},
@@ -29,7 +30,8 @@ var Kinds = []Kind{
 		return s.move(s.Range.Len(), unix.MREMAP_MAYMOVE|unix.MREMAP_DONTUNMAP)
 	}},
 	{Name: "MADV_DONTNEED", Make: Anonymous, Do: advise(unix.MADV_DONTNEED)},
-	{Name: "MADV_DONTNEED of one page", Make: Anonymous, Do: func(s *Subject) error { return madvise(s.page(2), unix.MADV_DONTNEED) }},
+	{Name: "MADV_DONTNEED of one page", Make: Anonymous,
+		Do: func(s *Subject) error { return madvise(s.page(2), unix.MADV_DONTNEED) }},
 	{Name: "MADV_DONTNEED_LOCKED", Make: Anonymous, Do: advise(unix.MADV_DONTNEED_LOCKED)},
 	{Name: "MADV_FREE", Make: Anonymous, Do: advise(unix.MADV_FREE), Keeps: true},
 	{Name: "MADV_GUARD_INSTALL", Make: Anonymous, Do: func(s *Subject) error {
@@ -38,7 +40,8 @@ var Kinds = []Kind{
 		}
 		return madvise(s.Range, madvGuardRemove)
 	}},
-	{Name: "MADV_COLLAPSE", Make: Anonymous, Do: func(s *Subject) error { return permit(madvise(s.Range, unix.MADV_COLLAPSE)) }, Keeps: true},
+	{Name: "MADV_COLLAPSE", Make: Anonymous,
+		Do: func(s *Subject) error { return permit(madvise(s.Range, unix.MADV_COLLAPSE)) }, Keeps: true},
 	{Name: "MADV_PAGEOUT", Make: Anonymous, Do: advise(unix.MADV_PAGEOUT), Keeps: true},
 	{Name: "process_madvise(DONTNEED)", Make: Anonymous, Do: processMadvise},
 	{Name: "mprotect", Make: Anonymous, Do: func(s *Subject) error {

@@ -207,7 +207,8 @@ func advise(advice int) func(*Subject) error {
 
 // permit accepts that the kernel declines, as it does for pinned memory.
 func permit(err error) error {
-	if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOMEM) {
+	if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINVAL) ||
+		errors.Is(err, unix.ENOMEM) {
 		return nil
 	}
 	return err

@@ -21,7 +21,8 @@ const worldGroup = "world"
 func matcher(pattern string) (*regexp.Regexp, error) {
 	dir, base := filepath.Split(pattern)
 	if strings.Contains(strings.ReplaceAll(dir, "%%", ""), "%") {
-		return nil, fmt.Errorf("%s: only the file's name may have a %% and a letter; name one directory for all ranks", pattern)
+		return nil, fmt.Errorf("%s: only the file's name may have a %% and a letter; name one directory for all ranks",
+			pattern)
 	}
 	var b strings.Builder
 	distinct, named := false, false

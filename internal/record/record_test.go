@@ -19,7 +19,8 @@ func TestPatternMatchesOnlyTracesOfRanks(t *testing.T) {
 	}
 	for name, want := range map[string]bool{
 		"run.7%.0.node1.pwt": true, "run.7%.12.a.b.pwt": true,
-		"run.7%.0.node1.pwt.99.partial": true, "run.7%.x.node1.pwt": false, "run.7%.0.node1.pwt~": false, "runx7%.0.node1.pwt": false, "app.pwt": false,
+		"run.7%.0.node1.pwt.99.partial": true, "run.7%.x.node1.pwt": false, "run.7%.0.node1.pwt~": false,
+		"runx7%.0.node1.pwt": false, "app.pwt": false,
 	} {
 		if m.MatchString(name) != want {
 			t.Errorf("%s: match %v, want %v", name, !want, want)
@@ -48,7 +49,8 @@ func TestDirectoryStandsForFilesOfRanks(t *testing.T) {
 		if info, err := os.Stat(out); err != nil || !info.IsDir() {
 			t.Errorf("%s was not made: %v", out, err)
 		}
-		if !strings.HasSuffix(r.Pattern(), "/%r.pwt") || filepath.Base(filepath.Dir(r.Pattern())) != filepath.Base(filepath.Clean(out)) {
+		if !strings.HasSuffix(r.Pattern(), "/%r.pwt") ||
+			filepath.Base(filepath.Dir(r.Pattern())) != filepath.Base(filepath.Clean(out)) {
 			t.Errorf("%s: %s", out, r.Pattern())
 		}
 	}
@@ -59,11 +61,13 @@ func TestDirectoryStandsForFilesOfRanks(t *testing.T) {
 
 func TestWhatIsNoFileIsLeftAloneEvenByForce(t *testing.T) {
 	dir := t.TempDir()
-	if err := errors.Join(os.Mkdir(dir+"/sub", 0o777), os.Mkdir(dir+"/one", 0o777), os.Mkdir(dir+"/one/0.pwt", 0o777)); err != nil {
+	if err := errors.Join(os.Mkdir(dir+"/sub", 0o777), os.Mkdir(dir+"/one", 0o777),
+		os.Mkdir(dir+"/one/0.pwt", 0o777)); err != nil {
 		t.Fatal(err)
 	}
 	for _, merged := range []string{outfiletest.Device(t, outfiletest.Null), dir + "/sub"} {
-		if _, err := New(dir, merged, "app", true); err == nil || !strings.Contains(err.Error(), merged+" is in the way of a trace, and no file") {
+		if _, err := New(dir, merged, "app", true); err == nil ||
+			!strings.Contains(err.Error(), merged+" is in the way of a trace, and no file") {
 			t.Errorf("%s: %v", merged, err)
 		}
 	}
@@ -147,7 +151,8 @@ func TestRanksThatWereStartedByOthersHaveATraceOfTheirOwn(t *testing.T) {
 	if err != nil || res.Files != 2 || res.Ranks != 2 || len(res.Started) != 2 {
 		t.Fatalf("%+v, %v", res, err)
 	}
-	for i, want := range []Result{{Path: "app-2.pwt", Files: 1, Ranks: 1, Records: 1}, {Path: "app-13.pwt", Files: 2, Ranks: 3, Records: 2}} {
+	for i, want := range []Result{{Path: "app-2.pwt", Files: 1, Ranks: 1, Records: 1},
+		{Path: "app-13.pwt", Files: 2, Ranks: 3, Records: 2}} {
 		s := res.Started[i]
 		if filepath.Base(s.Path) != want.Path || s.Files != want.Files || s.Ranks != want.Ranks || s.Records != want.Records {
 			t.Errorf("%+v, want %+v", s, want)

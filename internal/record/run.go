@@ -40,7 +40,7 @@ type Result struct {
 	Started []Result
 }
 
-// ErrNothing: no rank has recorded anything.
+// ErrNothing means that no rank has recorded anything.
 var ErrNothing = errors.New("nothing was recorded")
 
 // New checks that traces with names of this pattern (see settings.Expand; a
@@ -62,7 +62,8 @@ func New(pattern, merged, program string, force bool) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Run{pattern: pattern, dir: strings.ReplaceAll(filepath.Dir(pattern), "%%", "%"), match: match, merged: merged, force: force}
+	r := &Run{pattern: pattern, dir: strings.ReplaceAll(filepath.Dir(pattern), "%%", "%"), match: match,
+		merged: merged, force: force}
 	if r.merged == "" {
 		r.merged = filepath.Join(r.dir, filepath.Base(program)+".pwt")
 	}

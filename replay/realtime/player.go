@@ -21,11 +21,11 @@ import (
 // OS thread, the helper of the manager on another.
 type player struct {
 	opt      *Options
-	rank     int
 	policy   string
 	arena    *arena
 	provider verbs.Provider
 	cpus     cpuPair
+	lessons  *predictor.Lessons // of an earlier run; nil: none
 
 	counted   *countingProvider
 	manager   *pinwheel.Manager // nil for policy bounce
@@ -89,9 +89,7 @@ func (p *player) open() (err error) {
 	o := pinwheel.Options{
 		Policy: pinwheel.Policy(p.policy), Provider: p.counted, Costs: p.opt.Costs, ThresholdBytes: int64(p.opt.ThresholdBytes),
 		Window: p.opt.Window, IdlePolicy: pinwheel.IdleIgnore, QueueEntries: p.opt.DQEntries, BudgetBytes: p.opt.BudgetOf(p.policy),
-	}
-	if p.opt.Lessons != nil {
-		o.Lessons = p.opt.Lessons(p.rank)
+		Lessons: p.lessons,
 	}
 	if p.cpus.helper != helper.AnyCPU {
 		o.HelperCPUs = []int{p.cpus.helper}

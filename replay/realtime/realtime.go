@@ -73,7 +73,10 @@ func compareRank(ctx context.Context, o *Options, file *trace.File, p verbs.Prov
 	for i := range rounds {
 		rounds[i] = map[string]*player{}
 		for _, policy := range append([]string{replay.LeavePinned}, others...) {
-			pl := &player{opt: o, rank: rank, policy: policy, arena: a, provider: p, cpus: twoCPUs()}
+			pl := &player{opt: o, policy: policy, arena: a, provider: p, cpus: twoCPUs()}
+			if o.Lessons != nil && policy == replay.Pinwheel {
+				pl.lessons = o.Lessons(rank)
+			}
 			if err := pl.playAlone(ctx, file, rank); err != nil {
 				return nil, fmt.Errorf("policy %s: %w", policy, err)
 			}
@@ -127,7 +130,7 @@ func medianResult(rounds []map[string]*player, policy string, bound *replay.Resu
 func (p *player) result() replay.Result {
 	return replay.Result{
 		Policy: p.policy, Mode: "real", PeakPinnedBytes: p.peak, AvgPinnedBytes: p.mean, Counts: p.stats,
-		RunNs: p.runNs, TraceEvents: p.events, Pinned: *p.counted.usage.Series(), Errors: p.errors, RealRun: &replay.RealRun{Version: version.String()},
+		RunNs: p.runNs, TraceEvents: p.events, Pinned: *p.counted.usage.Series(), Errors: p.errors, RealRun: &replay.RealRun{Version: version.String(), Profile: p.lessons != nil},
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"pinwheel/internal/testwait"
 	"pinwheel/mem"
+	"pinwheel/predictor"
 	"pinwheel/replay"
 	"pinwheel/replay/replaytest"
 	"pinwheel/verbs"
@@ -112,6 +114,48 @@ func TestRealModeGradesPredictions(t *testing.T) {
 	// There are 30 uses of each of two buffers.
 	if r := rs[1]; r.Predictions > 60 || r.Err05 == nil || r.Err5 == nil || *r.Err5 < *r.Err05 {
 		t.Errorf("pinwheel: %d predictions, %v below 0.5 %%, %v below 5 %%", r.Predictions, r.Err05, r.Err5)
+	}
+}
+
+// Each buffer is used twice, 20 ms apart. Without lessons it is kept after the first use. With those of a run in which
+// each was used once it is released, and registered late.
+func TestRealModeBeginsWithLessons(t *testing.T) {
+	file := replaytest.Trace(t, strings.ReplaceAll(`
+		0: send 1 256K a; send 1 256K b; CPU; send 1 256K a; send 1 256K b
+		1: recv 0 256K a; recv 0 256K b; CPU; recv 0 256K a; recv 0 256K b`, "CPU", "cpu 20ms"))
+	learned := map[int]*predictor.Lessons{}
+	var mu sync.Mutex
+	o := Options{Options: replay.Options{Policies: []string{replay.Pinwheel}, Learned: func(rank int, l predictor.Lessons) {
+		mu.Lock()
+		defer mu.Unlock()
+		learned[rank] = &predictor.Lessons{Roles: l.Roles}
+	}}, Ranks: []int{1}}
+	if _, err := replay.Compare(t.Context(), o.Options, file); err != nil {
+		t.Fatal(err)
+	}
+	for i := range learned[1].Roles {
+		learned[1].Roles[i].Uses = 1
+	}
+	p := sim.New(sim.Options{})
+	defer p.Close()
+	play := func() replay.Result {
+		rs, err := Compare(t.Context(), o, file, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rs[0]
+	}
+	if r := play(); r.Profile || r.LateRegs != 0 {
+		t.Errorf("without lessons: %+v, %+v", r.Counts, r.RealRun)
+	}
+	o.Lessons = func(rank int) *predictor.Lessons { return learned[rank] }
+	var r replay.Result
+	testwait.Until(t, "a buffer is released after its only use that the lessons know", func() bool {
+		r = play()
+		return r.LateRegs > 0
+	}, func() any { return r.Counts })
+	if !r.Profile {
+		t.Error("the result does not say that it began with lessons")
 	}
 }
 

@@ -68,6 +68,9 @@ func realRows(rs []replay.Result) []realRow {
 			Slowdown: Number(r.Slowdown, "%.4f"), From: fmt.Sprintf("%.4f", r.SlowdownMin), To: fmt.Sprintf("%.4f", r.SlowdownMax), AvgSaved: "-",
 			Late: fmt.Sprintf("%.2f %%", 100*lateShare(r)), Stall: fmt.Sprintf("%.1f ms", float64(r.StallNs)/1e6),
 			VMPin: fmt.Sprintf("%d pages in %d samples", r.VMDiffPages, r.VMSamples)}
+		if r.Profile {
+			row.Policy += ", with a profile"
+		}
 		if b := base[key{r.Trace, r.Provider, r.Rank}]; b != nil {
 			row.AvgSaved = Percent(saved(b.AvgPinnedBytes, r.AvgPinnedBytes))
 		}

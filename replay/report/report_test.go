@@ -30,6 +30,7 @@ func write(t *testing.T) map[string]string {
 	}
 	real := `{"trace":"ft.B.4","rank":0,"policy":"leave-pinned","provider":"uring","mode":"real","avg_pinned_bytes":1000,"needs":5,"slowdown":1,"scale":1,"pairs":5,"slowdown_min":1,"slowdown_max":1}
 {"trace":"ft.B.4","rank":0,"policy":"pinwheel","provider":"uring","mode":"real","avg_pinned_bytes":250,"needs":5,"slowdown":1.0012,"scale":1,"pairs":5,"slowdown_min":0.999,"slowdown_max":1.003}
+{"trace":"ft.B.4","rank":0,"policy":"pinwheel","profile":true,"provider":"uring","mode":"real","avg_pinned_bytes":200,"needs":5,"slowdown":1.0011,"scale":1,"pairs":5,"slowdown_min":0.999,"slowdown_max":1.003}
 `
 	if err := os.WriteFile(filepath.Join(dir, RealFile), []byte(real), 0o666); err != nil {
 		t.Fatal(err)
@@ -69,7 +70,7 @@ func TestReportIsTheSameTwiceAndCompleteInItself(t *testing.T) {
 		}
 	}
 	readme := files["README.md"]
-	for _, want := range []string{"ft.B.4", "is.C.4", "FT.B.4 (section 6.2)", "31.0 %", "a note", "| 1.0012 | 0.9990 | 1.0030 | 75.0 % |", "kernel", "2026-11-20"} {
+	for _, want := range []string{"ft.B.4", "is.C.4", "FT.B.4 (section 6.2)", "31.0 %", "a note", "| 1.0012 | 0.9990 | 1.0030 | 75.0 % |", "pinwheel, with a profile | 5 | 1.0011 |", "kernel", "2026-11-20"} {
 		if !strings.Contains(readme, want) {
 			t.Errorf("README.md lacks %q", want)
 		}

@@ -156,7 +156,8 @@ func (c *collector) add(r *trace.Record, threshold uint64) {
 	now := lastUse{r.StartNs, r.StartCPUNs}
 	g := c.regions[rng]
 	if g == nil {
-		g = &regionStats{Region: Region{Addr: fmt.Sprintf("%#x", uint64(r.Addr)), Bytes: r.Bytes, rng: rng}, sites: map[siteKey]struct{}{}}
+		g = &regionStats{Region: Region{Addr: fmt.Sprintf("%#x", uint64(r.Addr)), Bytes: r.Bytes, rng: rng},
+			sites: map[siteKey]struct{}{}}
 		c.regions[rng] = g
 	} else {
 		g.wall.add(now.startNs - g.last.startNs)
@@ -220,7 +221,8 @@ func (c *collector) finish(rr *trace.RankReader) *Rank {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(b.Uses, a.Uses), cmp.Compare(a.rng.Start, b.rng.Start))
 	})
 	keys := slices.SortedFunc(maps.Keys(c.sites), func(a, b siteKey) int {
-		return cmp.Or(cmp.Compare(c.sites[b].MaxBytes, c.sites[a].MaxBytes), cmp.Compare(a.stack, b.stack), cmp.Compare(a.op, b.op))
+		return cmp.Or(cmp.Compare(c.sites[b].MaxBytes, c.sites[a].MaxBytes),
+			cmp.Compare(a.stack, b.stack), cmp.Compare(a.op, b.op))
 	})
 	for _, k := range keys {
 		s := c.sites[k]

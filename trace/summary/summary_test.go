@@ -69,7 +69,8 @@ func TestSummaryCountsRegionsSitesAndPeriods(t *testing.T) {
 		if i%20 == 19 {
 			now += 1000
 		}
-		call := trace.Record{Op: trace.OpAllreduce, StartNs: now, EndNs: now + 100, StartCPUNs: int64(i) * 500, EndCPUNs: int64(i)*500 + 50}
+		call := trace.Record{Op: trace.OpAllreduce, StartNs: now, EndNs: now + 100,
+			StartCPUNs: int64(i) * 500, EndCPUNs: int64(i)*500 + 50}
 		call.Dir, call.Addr, call.Bytes = trace.DirRead, mem.Addr(16*page), 2*page
 		add(call)
 		call.Dir, call.Addr, call.Bytes = trace.DirWrite, mem.Addr(17*page), 2*page
@@ -77,7 +78,8 @@ func TestSummaryCountsRegionsSitesAndPeriods(t *testing.T) {
 		call.Addr, call.Bytes = mem.Addr(64*page), 8 // below the threshold
 		add(call)
 	}
-	add(trace.Record{Op: trace.OpIrecv, Dir: trace.DirWrite, Addr: 4096, Bytes: 4 * page, Req: 1, StartNs: 60_000, EndNs: 60_100, StartCPUNs: 30_000, EndCPUNs: 30_000})
+	add(trace.Record{Op: trace.OpIrecv, Dir: trace.DirWrite, Addr: 4096, Bytes: 4 * page, Req: 1, StartNs: 60_000,
+		EndNs: 60_100, StartCPUNs: 30_000, EndCPUNs: 30_000})
 	add(trace.Record{Op: trace.OpWait, Req: 1, StartNs: 99_000, EndNs: 100_000, StartCPUNs: 30_000, EndCPUNs: 31_000})
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
@@ -94,20 +96,24 @@ func TestSummaryCountsRegionsSitesAndPeriods(t *testing.T) {
 	if got.Records != 122 || got.WallNs != 100_000 || got.CPUNs != 31_000 || got.Comms != 1 {
 		t.Errorf("rank: %+v", got)
 	}
-	if want := 3*page + (mem.Range{Start: 4096, End: 4096 + mem.Addr(4*page)}).PageAligned().Len(); got.CoveredBytes != want {
+	if want := 3*page +
+		(mem.Range{Start: 4096, End: 4096 + mem.Addr(4*page)}).PageAligned().Len(); got.CoveredBytes != want {
 		t.Errorf("regions cover %d bytes together, want %d", got.CoveredBytes, want)
 	}
 	if len(got.Regions) != 3 || got.Regions[0].Bytes != 4*page || math.Abs(got.Regions[0].UsedShare-0.4) > 1e-9 {
 		t.Fatalf("nonblocking region: %+v", got.Regions)
 	}
 	g := got.Regions[1]
-	if g.Uses != 40 || g.Sites != 1 || g.Period.N != 39 || math.Abs(float64(g.Period.MedianNs)-1000) > 1 || g.Period.Jitter > 0.01 || math.Abs(float64(g.CPUPeriod.MedianNs)-500) > 1 {
+	if g.Uses != 40 || g.Sites != 1 || g.Period.N != 39 || math.Abs(float64(g.Period.MedianNs)-1000) > 1 ||
+		g.Period.Jitter > 0.01 || math.Abs(float64(g.CPUPeriod.MedianNs)-500) > 1 {
 		t.Errorf("periodic region: %+v", g)
 	}
-	if len(got.Sites) != 2 || got.Sites[1].Stack != "abc;12" || got.Sites[1].Op != "allreduce" || got.Sites[1].Regions != 2 || got.Sites[1].Uses != 80 {
+	if len(got.Sites) != 2 || got.Sites[1].Stack != "abc;12" || got.Sites[1].Op != "allreduce" ||
+		got.Sites[1].Regions != 2 || got.Sites[1].Uses != 80 {
 		t.Errorf("sites: %+v", got.Sites)
 	}
-	if len(got.Ops) != 3 || got.Ops[0].Op != "irecv" || got.Ops[2].Op != "allreduce" || got.Ops[2].MinBytes != 8 || got.Ops[2].MaxBytes != 2*page {
+	if len(got.Ops) != 3 || got.Ops[0].Op != "irecv" || got.Ops[2].Op != "allreduce" || got.Ops[2].MinBytes != 8 ||
+		got.Ops[2].MaxBytes != 2*page {
 		t.Errorf("ops: %+v", got.Ops)
 	}
 }
