@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
@@ -115,6 +116,13 @@ func openBPF(m Mechanism) (*bpfNotifier, error) {
 	return nil, err
 }
 
+// A tracepoint takes 64 programs (BPF_TRACE_MAX_PROGS, <linux/bpf.h> of the kernel), with those that the kernel has still
+// to detach after their processes have ended. It detaches one in some 50 ms.
+const (
+	detachPatience = 2 * time.Second
+	detachPause    = 20 * time.Millisecond
+)
+
 // loadBPF loads and attaches programs for the calling process.
 func loadBPF(spec *ebpf.CollectionSpec, hooks []hook, o ebpf.CollectionOptions) (_ *bpfNotifier, err error) {
 	want := map[string]bool{"capture_mm": true}
@@ -137,8 +145,13 @@ func loadBPF(spec *ebpf.CollectionSpec, hooks []hook, o ebpf.CollectionOptions) 
 	if err := n.enrol(); err != nil {
 		return nil, err
 	}
+	patience := time.Now().Add(detachPatience)
 	for _, h := range hooks {
 		l, err := attach(coll.Programs[h.program], h.event)
+		for errors.Is(err, unix.E2BIG) && time.Now().Before(patience) {
+			time.Sleep(detachPause)
+			l, err = attach(coll.Programs[h.program], h.event)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("attach %s %s: %w", h.program, h.event, err)
 		}
@@ -209,8 +222,8 @@ func (n *bpfNotifier) drain(seen uint64, report func(mem.Range)) (next uint64, o
 	return n.log.drain(seen, report)
 }
 
-// close detaches all programs at once: each detachment from a tracepoint waits
-// some 30 ms for the kernel's readers.
+// close ends what linger returned; links that this process still has are closed side by side, since each detachment
+// waits for the kernel's readers.
 func (n *bpfNotifier) close() error {
 	errs := make([]error, len(n.links)+1)
 	if n.shared != nil {

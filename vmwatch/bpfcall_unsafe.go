@@ -59,7 +59,8 @@ type bpfElement struct {
 // addLog makes a log that of an address space. deleteLog ends that.
 func addLog(logs int, mm uint64, log int) error {
 	value := uint32(log)
-	_, err := bpfCall("MAP_UPDATE_ELEM", unix.BPF_MAP_UPDATE_ELEM, &bpfElement{uint64(logs), unsafe.Pointer(&mm), unsafe.Pointer(&value), 0})
+	_, err := bpfCall("MAP_UPDATE_ELEM", unix.BPF_MAP_UPDATE_ELEM,
+		&bpfElement{uint64(logs), unsafe.Pointer(&mm), unsafe.Pointer(&value), 0})
 	return err
 }
 
@@ -78,6 +79,7 @@ func captureMM(program, captured int) (mm uint64, err error) {
 		return 0, fmt.Errorf("capture the address space: %w", err)
 	}
 	key := uint32(0)
-	_, err = bpfCall("MAP_LOOKUP_ELEM", unix.BPF_MAP_LOOKUP_ELEM, &bpfElement{uint64(captured), unsafe.Pointer(&key), unsafe.Pointer(&mm), 0})
+	_, err = bpfCall("MAP_LOOKUP_ELEM", unix.BPF_MAP_LOOKUP_ELEM,
+		&bpfElement{uint64(captured), unsafe.Pointer(&key), unsafe.Pointer(&mm), 0})
 	return mm, err
 }

@@ -25,7 +25,8 @@ func hugeRanges(t *testing.T) map[string]mem.Range {
 		"128 TiB, 64 KiB mapped": 1 << 47, "2^56, 64 KiB mapped": 1 << 56, "2^62, 64 KiB mapped": 1 << 62} {
 		all[name] = mem.Range{Start: small.Start, End: small.Start + mem.Addr(n)}
 	}
-	for name, prot := range map[string]uintptr{"4 TiB writable": unix.PROT_READ | unix.PROT_WRITE, "4 TiB inaccessible": unix.PROT_NONE} {
+	for name, prot := range map[string]uintptr{"4 TiB writable": unix.PROT_READ | unix.PROT_WRITE,
+		"4 TiB inaccessible": unix.PROT_NONE} {
 		const n = 1 << 42
 		p, err := mmapAt(0, n, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE, -1)
 		if errors.Is(err, unix.ENOMEM) {
@@ -80,7 +81,8 @@ func TestLengthCostsNothing(t *testing.T) {
 
 func TestWhatHasNoEndIsNotWatched(t *testing.T) {
 	underEach(t, func(t *testing.T, w *Watcher) {
-		for _, r := range []mem.Range{{Start: 0x1000, End: math.MaxUint64}, {Start: math.MaxUint64 - 10, End: math.MaxUint64}, {Start: 0x2000, End: 0x1000}} {
+		for _, r := range []mem.Range{{Start: 0x1000, End: math.MaxUint64}, {Start: math.MaxUint64 - 10, End: math.MaxUint64},
+			{Start: 0x2000, End: 0x1000}} {
 			if _, _, err := w.Watch(r); !errors.Is(err, mem.ErrOverflow) && !errors.Is(err, mem.ErrEmpty) {
 				t.Errorf("%#x to %#x: %v", uint64(r.Start), uint64(r.End), err)
 			}

@@ -148,7 +148,7 @@ func TestKilledProcessLeavesNoPrograms(t *testing.T) {
 func eventually(t *testing.T, what string, count func() int, want int) {
 	t.Helper()
 	var got int
-	for range 100 {
+	for range 1500 { // 30 s
 		if got = count(); got <= want {
 			return
 		}

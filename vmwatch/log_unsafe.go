@@ -96,7 +96,8 @@ func replaceByZeros[T, O any](p *T, owner *O) {
 	page := uintptr(os.Getpagesize())
 	n := (unsafe.Sizeof(*p) + page - 1) &^ (page - 1)
 	const readWrite = unix.PROT_READ | unix.PROT_WRITE
-	if _, err := unix.MmapPtr(-1, 0, unsafe.Pointer(p), n, readWrite, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_FIXED); err != nil {
+	if _, err := unix.MmapPtr(-1, 0, unsafe.Pointer(p), n, readWrite,
+		unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_FIXED); err != nil {
 		return // too many mappings: what is there stays
 	}
 	runtime.AddCleanup(owner, func(a uintptr) { _ = unix.MunmapPtr(pointer(mem.Addr(a)), n) }, uintptr(unsafe.Pointer(p)))

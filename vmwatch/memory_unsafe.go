@@ -59,7 +59,8 @@ func mapPrivate[T any]() (*T, error) {
 
 // mmapAt is mmap(2) by number, as Go's own runtime does it.
 func mmapAt(addr mem.Addr, n uint64, flags, fd int) (mem.Addr, error) {
-	p, _, errno := unix.Syscall6(unix.SYS_MMAP, uintptr(addr), uintptr(n), unix.PROT_READ|unix.PROT_WRITE, uintptr(flags), uintptr(fd), 0)
+	p, _, errno := unix.Syscall6(unix.SYS_MMAP, uintptr(addr), uintptr(n), unix.PROT_READ|unix.PROT_WRITE,
+		uintptr(flags), uintptr(fd), 0)
 	if errno != 0 {
 		return 0, fmt.Errorf("mmap of %d bytes: %w", n, errno)
 	}

@@ -46,7 +46,8 @@ func TestGenerationMovesBeforeTheCallReturns(t *testing.T) {
 			pin(t, w, s.Range)
 			for range 100 {
 				before := w.Generation()
-				if _, _, errno := unix.RawSyscall(unix.SYS_MADVISE, uintptr(s.Range.Start), uintptr(s.Range.Len()), unix.MADV_DONTNEED); errno != 0 {
+				if _, _, errno := unix.RawSyscall(unix.SYS_MADVISE, uintptr(s.Range.Start), uintptr(s.Range.Len()),
+					unix.MADV_DONTNEED); errno != 0 {
 					t.Fatal(errno)
 				}
 				if w.Generation() == before {
@@ -68,7 +69,8 @@ func TestOverrunDropsEverything(t *testing.T) {
 			pin(t, w, s.Range)
 			w.Drain(func(mem.Range) {})
 			for range bpfSlots {
-				if _, _, errno := unix.RawSyscall(unix.SYS_MADVISE, uintptr(s.Range.Start), uintptr(mem.PageSize), unix.MADV_DONTNEED); errno != 0 {
+				if _, _, errno := unix.RawSyscall(unix.SYS_MADVISE, uintptr(s.Range.Start), uintptr(mem.PageSize),
+					unix.MADV_DONTNEED); errno != 0 {
 					t.Fatal(errno)
 				}
 			}

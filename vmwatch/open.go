@@ -30,7 +30,8 @@ func Open(o Options) (*Watcher, error) {
 	o.EnsureDefaults()
 	order, ok := choices[o.Mechanism]
 	if !ok {
-		return nil, fmt.Errorf("vmwatch: mechanism %q is none of %s", o.Mechanism, strings.Join(slices.Sorted(maps.Keys(choices)), ", "))
+		return nil, fmt.Errorf("vmwatch: mechanism %q is none of %s", o.Mechanism,
+			strings.Join(slices.Sorted(maps.Keys(choices)), ", "))
 	}
 	if o.Board != nil {
 		o.Board = &oneWait{Board: o.Board}

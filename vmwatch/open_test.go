@@ -21,7 +21,8 @@ func open(t testing.TB, mechanism string) *Watcher {
 		root := os.Geteuid() == 0
 		switch {
 		case !errors.Is(err, ErrUnavailable):
-		case mechanism == "fentry" && (strings.Contains(err.Error(), unix.EPERM.Error()) || strings.Contains(err.Error(), errPreemptible.Error())),
+		case mechanism == "fentry" &&
+			(strings.Contains(err.Error(), unix.EPERM.Error()) || strings.Contains(err.Error(), errPreemptible.Error())),
 			mechanism == "tps" && strings.Contains(err.Error(), errPreemptible.Error()):
 			t.Skip("this kernel allows no such BPF programs:", err)
 		case mechanism != "uffd" && !root:

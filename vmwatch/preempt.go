@@ -19,7 +19,8 @@ import (
 // other task of that processor (kernel/bpf/trampoline.c, bpf_trampoline_enter;
 // kernel/trace/bpf_trace.c, trace_call_bpf): their changes would go unseen.
 // Raw tracepoints, which run with preemption disabled, aren't affected.
-var errPreemptible = errors.New("this kernel may skip a BPF program whose other run was preempted (boot with preempt=voluntary, or use tp)")
+var errPreemptible = errors.New("this kernel may skip a BPF program whose other run was preempted (boot with " +
+	"preempt=voluntary, or use tp)")
 
 // checkPreemption fails with errPreemptible unless it can tell that kernel
 // code isn't preempted. It asks once.

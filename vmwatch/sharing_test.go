@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"pinwheel/internal/change"
 	"pinwheel/internal/testwait"
 )
@@ -105,6 +107,46 @@ func TestProcessesOfAJobShareProgramsBeyondTheLifeOfTheOneThatLoadedThem(t *test
 	}
 }
 
+// linked counts the links of a board that the kernel still has.
+func linked(b *board) (n int) {
+	for _, id := range b.words[boardFirstLink:][:b.words[boardLinks]] {
+		if fd, err := openBPFObject(unix.BPF_LINK_GET_FD_BY_ID, uint32(id)); err == nil {
+			unix.Close(fd)
+			n++
+		}
+	}
+	return n
+}
+
+// To detach a program takes the kernel up to some 200 ms. No process has a link that it would wait for when it ends.
+func TestNoProcessWaitsForDetachments(t *testing.T) {
+	for _, m := range []string{"fentry", "tps", "tp"} {
+		t.Run(m, func(t *testing.T) {
+			need(t, m)
+			b := &board{}
+			w, err := Open(Options{Mechanism: m, Board: b})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.Close()
+			n := w.source.note.(*bpfNotifier)
+			if b.words[boardKey] == 0 {
+				t.Skip("this kernel does not say the numbers of all links")
+			}
+			if len(n.links) != 1 || linked(b) != int(b.words[boardLinks]) {
+				t.Errorf("the process has %d descriptors, and the kernel %d links of %d", len(n.links), linked(b), b.words[boardLinks])
+			}
+			if _, _, err := selfTest(w, change.Kinds[:2]); err != nil {
+				t.Errorf("changes are missed: %v", err)
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "links", func() int { return linked(b) }, 0)
+		})
+	}
+}
+
 // What a board says of programs that are gone, or are others, is ignored and replaced.
 func TestProgramsThatNobodyHasAreLoadedAnew(t *testing.T) {
 	need(t, "tps")
@@ -124,6 +166,7 @@ func TestProgramsThatNobodyHasAreLoadedAnew(t *testing.T) {
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
+		eventually(t, "links", func() int { return linked(b) }, 0)
 	}
 	b.words[boardKey]++
 	if _, err := join(TPS, &b.words); !errors.Is(err, errNothingToJoin) {

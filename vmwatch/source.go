@@ -68,6 +68,9 @@ func acquireSource(m Mechanism, board Board) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
+	if n, ok := s.note.(*bpfNotifier); ok {
+		n.links = linger(n.links)
+	}
 	s.users = 1
 	sources.open[m] = s
 	return s, nil
@@ -81,8 +84,8 @@ func loadAndTest(m Mechanism) (*source, error) {
 	return s.testedFor(change.Kinds)
 }
 
-// testedFor returns s if it notices changes of these kinds. Otherwise, or after a panic, it closes s: programs that stay
-// attached cost every system call of the node.
+// testedFor returns s if it notices changes of these kinds. Otherwise, or after a panic, it closes s: programs that
+// stay attached cost every system call of the node.
 func (s *source) testedFor(kinds []change.Kind) (_ *source, err error) {
 	passed := false
 	defer func() {

@@ -21,7 +21,8 @@ func attachTracepoint(p *ebpf.Program, event string) (io.Closer, error) {
 	if err != nil {
 		return nil, err
 	}
-	attr := unix.PerfEventAttr{Type: unix.PERF_TYPE_TRACEPOINT, Config: id, Sample_type: unix.PERF_SAMPLE_RAW, Sample: 1, Wakeup: 1}
+	attr := unix.PerfEventAttr{Type: unix.PERF_TYPE_TRACEPOINT, Config: id,
+		Sample_type: unix.PERF_SAMPLE_RAW, Sample: 1, Wakeup: 1}
 	fd, err := unix.PerfEventOpen(&attr, -1, 0, -1, unix.PERF_FLAG_FD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("perf_event_open: %w", err)

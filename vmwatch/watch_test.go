@@ -89,12 +89,14 @@ func TestUnmappingAPageDropsEveryRegistrationInIt(t *testing.T) {
 // Figure 4 of the dreg paper: the middle of three pages is freed.
 func TestPartialUnmapDropsExactlyWhatOverlaps(t *testing.T) {
 	underEach(t, func(t *testing.T, w *Watcher) {
+		dropped := 0
 		testwait.Until(t, "a try in which Go's runtime faults in no page", func() bool {
 			s, pages := subject(t)
 			defer s.Free()
 			// Under userfaultfd a page fault of anyone drops everything: such a try says nothing of neighbours.
 			before := pageFaults()
-			first, across, middle, last := pin(t, w, pages(0, 1)), pin(t, w, pages(0, 2)), pin(t, w, pages(1, 2)), pin(t, w, pages(2, 3))
+			first, across, middle, last := pin(t, w, pages(0, 1)), pin(t, w, pages(0, 2)),
+				pin(t, w, pages(1, 2)), pin(t, w, pages(2, 3))
 			w.Drain(func(mem.Range) {})
 			unmap(t, s, pages(1, 2))
 			alive := survivors(w, first, across, middle, last)
@@ -103,6 +105,9 @@ func TestPartialUnmapDropsExactlyWhatOverlaps(t *testing.T) {
 				t.Fatalf("still handed out: %v", alive)
 			}
 			if quiet && !(alive[0] && alive[3]) {
+				dropped++ // or a fault is under way, which the kernel counts at its end
+			}
+			if dropped == 20 {
 				t.Fatalf("pages beside the freed one were dropped: %v", alive)
 			}
 			return alive[0] && alive[3]
@@ -121,7 +126,8 @@ func TestNewRegistrationDoesNotReviveAnOlderOneInside(t *testing.T) {
 			t.Fatal(err)
 		}
 		// Present pages are moved over: nothing faults afterwards.
-		if _, _, errno := unix.RawSyscall6(unix.SYS_MREMAP, uintptr(o.Range.Start), uintptr(o.Range.Len()), uintptr(o.Range.Len()),
+		if _, _, errno := unix.RawSyscall6(unix.SYS_MREMAP, uintptr(o.Range.Start),
+			uintptr(o.Range.Len()), uintptr(o.Range.Len()),
 			unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED, uintptr(s.Range.Start), 0); errno != 0 {
 			t.Fatal(errno)
 		}
