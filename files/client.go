@@ -64,7 +64,7 @@ type Client struct {
 	stage  stage
 	// memory is held for reading by whoever looks into the window: Close waits for it.
 	memory sync.RWMutex
-	forget func() // the node does not close this client any more
+	hook   nodeHook
 
 	requests, read, written atomic.Int64
 }
@@ -82,9 +82,8 @@ func Dial(ctx context.Context, n *vmmc.Node, address string, o ClientOptions) (*
 	}
 	c := &Client{opt: o, node: n, address: address, calls: calls, room: make(chan struct{}, 1)}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
-	c.forget, err = n.OnClose(func() { _ = c.Close() }) // what it fails with ends with the node
-	if err == nil {
-		err = c.greet(ctx)
+	if err = c.greet(ctx); err == nil {
+		err = c.hook.set(n, func() { _ = c.Close() }) // what it fails with ends with the node
 	}
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -121,6 +120,14 @@ func (c *Client) greet(ctx context.Context) error {
 func (c *Client) call(
 	ctx context.Context, procedure uint32, op, name string, q, a wire.Message,
 ) (bytes int64, err error) {
+	var reply []byte
+	return c.callInto(ctx, procedure, op, name, q, a, &reply)
+}
+
+// callInto is call with memory for the reply, of which a has parts then.
+func (c *Client) callInto(
+	ctx context.Context, procedure uint32, op, name string, q, a wire.Message, memory *[]byte,
+) (bytes int64, err error) {
 	select {
 	case c.room <- struct{}{}:
 	case <-ctx.Done():
@@ -131,14 +138,15 @@ func (c *Client) call(
 	defer func() { <-c.room }()
 	c.requests.Inc()
 	request := wire.Append(nil, q)
-	reply, err := c.calls.Call(ctx, procedure, request, nil)
+	reply, err := c.calls.Call(ctx, procedure, request, (*memory)[:0])
 	for errors.Is(err, rpc.ErrTooMany) && ctx.Err() == nil { // those that were given up have not all ended
 		time.Sleep(crowded)
-		reply, err = c.calls.Call(ctx, procedure, request, nil)
+		reply, err = c.calls.Call(ctx, procedure, request, (*memory)[:0])
 	}
 	if err != nil {
 		return 0, c.closedOr(callError(err))
 	}
+	*memory = reply
 	s, rest, err := wire.Split(reply)
 	if err == nil && s.Code != 0 {
 		return s.Bytes, errorOf(op, name, &s)
@@ -164,9 +172,7 @@ func (c *Client) closedOr(err error) error {
 // Upload.Close.
 func (c *Client) Close() error {
 	c.cancel()
-	if c.forget != nil {
-		c.forget()
-	}
+	c.hook.forget()
 	err := c.calls.Close()
 	if c.data != nil {
 		c.data.close()

@@ -157,6 +157,22 @@ func (c *dataConn) close() {
 	}
 }
 
+// await waits for the connection. If it will never come, or ctx ends, it closes it.
+func (c *dataConn) await(ctx context.Context) (*net.TCPConn, error) {
+	select {
+	case <-c.came:
+	case <-ctx.Done():
+		c.close()
+		return nil, context.Cause(ctx)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conn == nil {
+		return nil, fmt.Errorf("%w: the data connection", syscall.ECONNRESET)
+	}
+	return c.conn, nil
+}
+
 // ticket gives out a ticket.
 func (v *session) ticket(context.Context, *wire.Empty) (wire.Message, error) {
 	if !v.trusted.Load() {
@@ -192,20 +208,12 @@ func (v *session) stream(ctx context.Context, q *wire.Stream) (wire.Message, err
 	}
 	c.using.Lock()
 	defer c.using.Unlock()
-	select {
-	case <-c.came:
-	case <-ctx.Done():
-		c.close()
-		return nil, context.Cause(ctx)
+	conn, err := c.await(ctx)
+	if err != nil {
+		return nil, err
 	}
-	c.mu.Lock()
-	conn := c.conn
-	c.mu.Unlock()
 	var n int64
 	f, err := find[*served](&v.handles, q.Handle)
-	if err == nil && conn == nil {
-		err = fmt.Errorf("%w: the data connection", syscall.ECONNRESET)
-	}
 	if err == nil {
 		n, err = sendRange(ctx, conn, f, q.Off, q.Len, v.progress)
 		v.counters.sendfile.Add(n)

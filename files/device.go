@@ -17,6 +17,7 @@ import (
 
 // device sends the chunks of one pipe.Pipe into an export.
 type device struct {
+	ctx     context.Context // of the transfer
 	r       *Registrar
 	file    *os.File
 	from    int64 // where the pipe begins in the file
@@ -150,7 +151,12 @@ func (d *device) Post(c pipe.Chunk) error {
 	if err != nil {
 		return err
 	}
-	go func() { d.completions <- pipe.Completion{Chunk: c, Err: op.Wait(context.Background())} }() // there is room
+	go func() {
+		if op.Wait(d.ctx) != nil { // a client may acknowledge nothing, for ever
+			op.Cancel(context.Cause(d.ctx))
+		}
+		d.completions <- pipe.Completion{Chunk: c, Err: op.Wait(context.Background())} // there is room
+	}()
 	return nil
 }
 

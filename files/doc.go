@@ -11,8 +11,9 @@
 //	f, err := c.Open(ctx, "data/model.bin")
 //	n, err := f.CopyRange(ctx, destination, 0, f.Info().Size())
 //
-// Names are those of package io/fs: they are slash-separated, have no empty, "." or ".." element, and "." is the
-// directory that is served. The server opens them through an os.Root, which refuses symbolic links that lead out of it.
+// Names are those of package io/fs, but have any bytes: they are slash-separated, have no empty, "." or ".." element,
+// and "." is the directory that is served. The server opens them through an os.Root, which refuses symbolic links that
+// lead out of it.
 //
 // # Requests
 //
@@ -43,7 +44,8 @@
 //
 // An ETag changes whenever a file does. The server looks at the file before and after each transfer. If it is not the
 // one that was opened, the transfer fails with ErrChanged and says how many bytes had arrived. A file of a client
-// appears by rename, when all of it is written, verified and synchronised.
+// appears when all of it is written, verified and synchronised. Until then it has no name, or a hidden one if another
+// connection may go on with it. Small files that come at the same time are synchronised together.
 //
 // # Failures
 //

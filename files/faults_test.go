@@ -179,11 +179,7 @@ func (zeros) ReadAt(b []byte, off int64) (int, error) {
 
 func peerWorld(t *testing.T) (dir string) {
 	testwait.Bound(t)
-	dir, err := os.MkdirTemp("", "files")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir = testwait.ShortDir(t)
 	t.Setenv(peerDir, dir)
 	if err := os.Mkdir(filepath.Join(dir, "served"), 0o755); err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"slices"
 	"syscall"
 )
 
@@ -74,6 +75,9 @@ func (s fsys) ReadDir(name string) ([]fs.DirEntry, error) {
 	return entries, nil
 }
 
+// fewBytes are what ReadFile has memory for before any have arrived.
+const fewBytes = 1 << 20 // 1 MiB
+
 func (s fsys) ReadFile(name string) (content []byte, err error) {
 	if err := proper("open", name); err != nil {
 		return nil, err
@@ -82,8 +86,15 @@ func (s fsys) ReadFile(name string) (content []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	content = make([]byte, f.info.size)
-	_, err = f.ReadAt(s.ctx, content, 0)
+	content = []byte{}
+	for have := int64(0); have < f.info.size && err == nil; have = int64(len(content)) {
+		// No more memory than as much again as has arrived, whatever the server says.
+		part := min(f.info.size-have, max(have, fewBytes))
+		content = slices.Grow(content, int(part))[:have+part]
+		var n int
+		n, err = f.ReadAt(s.ctx, content[have:], have)
+		content = content[:have+int64(n)]
+	}
 	return content, errors.Join(err, f.Close())
 }
 

@@ -16,6 +16,7 @@ type Info struct {
 	mode    fs.FileMode
 	modTime time.Time
 	etag    ETag
+	room    int64 // bytes
 }
 
 // Name returns the last element of the name.
@@ -32,6 +33,9 @@ func (i Info) Type() fs.FileMode { return i.mode.Type() }
 
 // ModTime returns when the content changed last, by the clock of the server.
 func (i Info) ModTime() time.Time { return i.modTime }
+
+// Allocated returns how many bytes the disk of the server holds for it: fewer than Size if there are holes.
+func (i Info) Allocated() int64 { return i.room }
 
 // IsDir reports whether it is a directory.
 func (i Info) IsDir() bool { return i.mode.IsDir() }

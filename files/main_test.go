@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -48,13 +47,7 @@ func loopback(name string, noRDMA bool) vmmc.Options {
 
 var ways = []way{
 	{ByMemory, func(t testing.TB, name string) vmmc.Options {
-		// The paths of a test's own directories are too long for sun_path.
-		dir, err := os.MkdirTemp("", "files")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { os.RemoveAll(dir) })
-		return vmmc.Options{Name: name, Listen: []string{"unix:" + filepath.Join(dir, "s")}}
+		return vmmc.Options{Name: name, Listen: []string{"unix:" + filepath.Join(testwait.ShortDir(t), "s")}}
 	}, false},
 	{ByTLS, func(_ testing.TB, name string) vmmc.Options { return loopback(name, true) }, false},
 	{BySendfile, func(_ testing.TB, name string) vmmc.Options { return loopback(name, true) }, true},
@@ -221,7 +214,7 @@ func (w *world) content(name string) []byte {
 // temporary returns the hidden files that are served.
 func (w *world) temporary() (names []string) {
 	_ = filepath.WalkDir(w.dir, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && strings.HasPrefix(d.Name(), hidden) {
+		if err == nil && isHidden(d.Name()) {
 			names = append(names, path)
 		}
 		return nil

@@ -19,8 +19,12 @@ type mapping struct {
 	// mappings.mu protects these.
 	refs  int
 	stale bool // of another content: it goes with its last reference
-	last  int64
+	used  time.Time
 }
+
+// keepMapping is how long a mapping stays that nobody uses: it keeps the blocks of its file, also if that is removed or
+// replaced, and then nothing shows who has them.
+const keepMapping = time.Minute
 
 // mappings are those of a Registrar.
 type mappings struct {
@@ -29,10 +33,13 @@ type mappings struct {
 	forget func(mem.Range)
 
 	// mu is a leaf.
-	mu    sync.Mutex
-	of    map[fileKey]*mapping
-	hits  int64
-	clock int64 // counts uses
+	mu     sync.Mutex
+	of     map[fileKey]*mapping
+	hits   int64
+	timer  *time.Timer // calls expire; nil: there is no mapping
+	closed bool
+
+	expiring sync.WaitGroup
 }
 
 // find returns the mapping of the file with a stamp, or nil if there is none. It must be given back.
@@ -44,8 +51,7 @@ func (ms *mappings) find(s stamp) *mapping {
 	case m == nil:
 	case m.settled && m.stamp == s:
 		m.refs++
-		ms.clock++
-		m.last = ms.clock
+		m.used = time.Now()
 		ms.hits++
 	default:
 		old, m = ms.retire(m), nil
@@ -60,16 +66,16 @@ func (ms *mappings) get(f *os.File, s stamp) (*mapping, error) {
 	if m := ms.find(s); m != nil {
 		return m, nil
 	}
-	m := &mapping{stamp: s, settled: s.settled(time.Now()), refs: 1}
+	now := time.Now()
+	m := &mapping{stamp: s, settled: s.settled(now), refs: 1, used: now}
 	var err error
 	if m.data, err = mapFile(f, s.size); err != nil {
 		return nil, err
 	}
 	ms.mu.Lock()
-	ms.clock++
-	m.last = ms.clock
 	if ms.of[s.fileKey] == nil {
 		ms.of[s.fileKey] = m
+		ms.expireLater()
 	} else { // another transfer was faster
 		m.stale = true
 	}
@@ -96,6 +102,7 @@ func mapFile(f *os.File, size int64) (data []byte, err error) {
 func (ms *mappings) put(m *mapping) {
 	ms.mu.Lock()
 	m.refs--
+	m.used = time.Now()
 	var old *mapping
 	if m.stale && m.refs == 0 {
 		old = m
@@ -121,7 +128,7 @@ func (ms *mappings) spare() *mapping {
 	}
 	var oldest *mapping
 	for _, m := range ms.of {
-		if m.refs == 0 && (oldest == nil || m.last < oldest.last) {
+		if m.refs == 0 && (oldest == nil || m.used.Before(oldest.used)) {
 			oldest = m
 		}
 	}
@@ -129,6 +136,34 @@ func (ms *mappings) spare() *mapping {
 		return nil // all are in use: transfers bound how many there are
 	}
 	return ms.retire(oldest)
+}
+
+// expireLater has expire called, unless it is going to be. mu is held.
+func (ms *mappings) expireLater() {
+	if ms.timer == nil && !ms.closed {
+		ms.timer = time.AfterFunc(keepMapping, ms.expire)
+	}
+}
+
+// expire retires what was not used for long, and comes again while something is left.
+func (ms *mappings) expire() {
+	ms.mu.Lock()
+	ms.timer = nil
+	var old []*mapping
+	for _, m := range ms.of {
+		if m.refs == 0 && time.Since(m.used) >= keepMapping {
+			old = append(old, ms.retire(m))
+		}
+	}
+	if len(ms.of) > 0 {
+		ms.expireLater()
+	}
+	ms.expiring.Add(1)
+	ms.mu.Unlock()
+	defer ms.expiring.Done()
+	for _, m := range old {
+		ms.unmap(m)
+	}
 }
 
 // unmap ends a mapping that nobody can find or use any more; nil: none.
@@ -150,8 +185,12 @@ func (ms *mappings) count() (files int, hits int64) {
 func (ms *mappings) close() {
 	ms.mu.Lock()
 	all := ms.of
-	ms.of = map[fileKey]*mapping{}
+	ms.of, ms.closed = map[fileKey]*mapping{}, true
+	if ms.timer != nil {
+		ms.timer.Stop() // one that runs finds nothing
+	}
 	ms.mu.Unlock()
+	ms.expiring.Wait()
 	for _, m := range all {
 		ms.unmap(m)
 	}

@@ -18,7 +18,7 @@ func cacheOf(t *testing.T, most int) (ms *mappings, unmapped *int) {
 	return ms, unmapped
 }
 
-func fileOf(t *testing.T, bytes int) *os.File {
+func fileOf(t testing.TB, bytes int) *os.File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "f")
 	if err := os.WriteFile(path, random(bytes), 0o644); err != nil {

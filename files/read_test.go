@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -110,6 +111,24 @@ func TestReadIntoAWindow(t *testing.T) {
 	})
 }
 
+// A server may say that a file has any size.
+func TestReadFileTakesMemoryForWhatArrives(t *testing.T) {
+	w := ways[0].serve(t, ServerOptions{})
+	w.sparse("f", 8<<40)
+	c := w.client()
+	ctx, cancel := context.WithCancel(testContext(t))
+	ended := make(chan error, 1)
+	go func() {
+		_, err := fs.ReadFile(c.FS(ctx), "f")
+		ended <- err
+	}()
+	testwait.Until(t, "some of it has arrived", func() bool { return c.Stats().BytesRead > 2*fewBytes })
+	cancel()
+	if err := testwait.Receive(t, "the end of ReadFile", ended); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
 func TestServedTreeIsAnFS(t *testing.T) {
 	overEach(t, ServerOptions{}, func(t *testing.T, w *world) {
 		w.write("a", []byte("a"))
@@ -132,7 +151,11 @@ func TestListHasEveryEntryOnce(t *testing.T) {
 		want = append(want, name)
 		w.write(name, nil)
 	}
+	want = append(want, hidden+"x", "\xff") // what looks like our own is, only if it is
 	w.write(hidden+"x", nil)
+	w.write("\xff", nil)
+	w.write(newHidden(), nil)
+	slices.Sort(want)
 	all, err := w.client().ReadDir(testContext(t), ".")
 	if err != nil {
 		t.Fatal(err)

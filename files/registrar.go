@@ -27,8 +27,10 @@ type RegistrarOptions struct {
 	Warn func(message string)
 }
 
+// DefaultBudget is that of ServerOptions and RegistrarOptions, in bytes.
+const DefaultBudget = 64 << 20 // 64 MiB
+
 const (
-	defaultBudget   = 64 << 20 // 64 MiB
 	defaultMappings = 256
 	maxActive       = 16 // transfers at a time whose speed is that of this machine
 )
@@ -41,13 +43,15 @@ type Registrar struct {
 	provider verbs.Provider // nil: the node has no RDMA
 	mappings mappings
 	rings    rings
+	choices  choices
 	refused  atomic.Int64
 	waits    atomic.Int64
 
 	// setup protects these.
 	setup   sync.Mutex
 	manager *pinwheel.Manager
-	failed  error // why there is none
+	counted RegistrarStats // by a manager that was closed
+	failed  error          // why there is none
 
 	// mu protects what follows. It is a leaf.
 	mu    sync.Mutex
@@ -84,7 +88,7 @@ func newRegistrar(n *vmmc.Node, o RegistrarOptions, rdma bool) (*Registrar, erro
 		}
 	}
 	if o.BudgetBytes == 0 {
-		o.BudgetBytes = defaultBudget
+		o.BudgetBytes = DefaultBudget
 		if r.provider != nil {
 			o.BudgetBytes = max(min(o.BudgetBytes, r.provider.Limits().MaxPinnedBytes/2), int64(mem.PageSize))
 		}
@@ -201,20 +205,27 @@ func (r *Registrar) advance() {
 
 // Stats returns the counts so far.
 func (r *Registrar) Stats() RegistrarStats {
-	s := RegistrarStats{Refused: r.refused.Load(), Waits: r.waits.Load(), BudgetBytes: r.opt.BudgetBytes}
-	s.Mappings, s.MappingHits = r.mappings.count()
 	r.setup.Lock()
-	m := r.manager
+	m, s := r.manager, r.counted
 	r.setup.Unlock()
 	if m != nil {
-		c := m.Stats().Cache
-		s.Registrations, s.Hits = int64(c.First+c.Late), int64(c.Hits+c.Waited)
-		s.PinnedBytes, s.PeakBytes = c.Pinned.Bytes, c.PeakPinnedBytes
+		s = countedBy(m)
 	}
+	s.Refused, s.Waits, s.BudgetBytes = r.refused.Load(), r.waits.Load(), r.opt.BudgetBytes
+	s.Mappings, s.MappingHits = r.mappings.count()
 	return s
 }
 
-// Close gives back all that is registered and mapped. No Send may be under way. It must be called before the node's.
+// countedBy returns what a Manager counts.
+func countedBy(m *pinwheel.Manager) RegistrarStats {
+	c := m.Stats().Cache
+	return RegistrarStats{
+		Registrations: int64(c.First + c.Late), Hits: int64(c.Hits + c.Waited),
+		PinnedBytes: c.Pinned.Bytes, PeakBytes: c.PeakPinnedBytes,
+	}
+}
+
+// Close gives back all that is registered and mapped. Stats still returns what was counted. No Send may be under way. It must be called before the node's.
 func (r *Registrar) Close() error {
 	r.mappings.close()
 	r.rings.close()
@@ -231,5 +242,7 @@ func (r *Registrar) Close() error {
 	if m == nil {
 		return nil
 	}
+	r.counted = countedBy(m)
+	r.counted.PinnedBytes = 0
 	return m.Close()
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -41,8 +40,13 @@ func TestNothingOutsideIsReached(t *testing.T) {
 		if _, err := c.WriteFile(testContext(t), name, []byte("x"), CreateOptions{}); err == nil {
 			t.Errorf("%s was written", name)
 		}
-		if err := c.Mkdir(testContext(t), name, 0o755); err == nil {
+		if _, err := c.Mkdir(testContext(t), name, 0o755); err == nil {
 			t.Errorf("%s was made", name)
+		}
+	}
+	for _, name := range []string{"abs", "up"} {
+		if err := c.SetAttr(testContext(t), name, Attributes{Keep: 0o700}); !errors.Is(err, fs.ErrPermission) {
+			t.Errorf("%s was changed: %v", name, err)
 		}
 	}
 	// A commit over a symbolic link replaces that, and not what it leads to.
@@ -61,14 +65,15 @@ func TestNamesThatAreNoneAreRefusedByTheServer(t *testing.T) {
 	w := ways[0].serve(t, writable)
 	c := w.client()
 	for _, name := range []string{
-		"", "/etc/passwd", "..", "../x", "a/../b", "a//b", "a/", "./a", "a\x00b", hidden + "1", "d/" + hidden + "1",
+		"", "/etc/passwd", "..", "../x", "a/../b", "a//b", "a/", "./a", "a\x00b", newHidden(), "d/" + hiddenOf("f", "id"),
 		strings.Repeat("x", 256), strings.Repeat("x/", 2047) + "x/x",
 	} {
 		// Past the checks of the client.
 		for proc, q := range map[uint32]wire.Message{
 			wire.ProcOpen: &wire.Name{Name: name}, wire.ProcStat: &wire.Name{Name: name},
 			wire.ProcPut:   &wire.Put{Create: wire.Create{Name: name, Perm: 0o644}, Kind: "none"},
-			wire.ProcMkdir: &wire.Create{Name: name},
+			wire.ProcMkdir: &wire.Create{Name: name}, wire.ProcSetAttr: &wire.SetAttr{Name: name},
+			wire.ProcList: &wire.List{Name: name},
 		} {
 			_, err := c.call(testContext(t), proc, "test", name, q, &wire.Empty{})
 			if err == nil || errors.Is(err, ErrPeerGone) {
@@ -96,7 +101,10 @@ func TestReadOnlyIsTheDefault(t *testing.T) {
 	if _, err := c.Create(testContext(t), "f", CreateOptions{}); !errors.Is(err, syscall.EROFS) {
 		t.Error(err)
 	}
-	if err := c.Mkdir(testContext(t), "d", 0o755); !errors.Is(err, syscall.EROFS) {
+	if _, err := c.Mkdir(testContext(t), "d", 0o755); !errors.Is(err, syscall.EROFS) {
+		t.Error(err)
+	}
+	if err := c.SetAttr(testContext(t), ".", Attributes{}); !errors.Is(err, syscall.EROFS) {
 		t.Error(err)
 	}
 	_, err := c.call(testContext(t), wire.ProcStaging, "test", "", &wire.Empty{}, &wire.Window{})
@@ -126,7 +134,7 @@ func TestRulesTellClientsApart(t *testing.T) {
 				{mine, second(c.Open(testContext(t), "private/f"))},
 				{mine, second(c.Stat(testContext(t), "private"))},
 				{mine, second(c.WriteFile(testContext(t), "new", nil, CreateOptions{}))},
-				{mine, c.Mkdir(testContext(t), "dir", 0o755)},
+				{mine, second(c.Mkdir(testContext(t), "dir", 0o755))},
 			} {
 				if (check.err == nil) != check.allowed || check.err != nil && !errors.Is(check.err, fs.ErrPermission) {
 					t.Errorf("mine %v, allowed %v: %v", mine, check.allowed, check.err)
@@ -175,7 +183,8 @@ func TestHostileRequests(t *testing.T) {
 		{wire.ProcRead, &wire.Read{Handle: f.handle, Len: 1, Window: f.handle}},
 		{wire.ProcWrite, &wire.Write{Handle: f.handle, Len: 1}},
 		{wire.ProcCommit, &wire.Commit{Handle: f.handle}},
-		{wire.ProcList, &wire.Handle{Handle: f.handle}},
+		{wire.ProcList, &wire.List{Name: "f", Handle: f.handle}},
+		{wire.ProcExtents, &wire.Position{Handle: bad.window.handle}},
 		{wire.ProcTicket, &wire.Empty{}},
 		{wire.ProcStream, &wire.Stream{Handle: f.handle, Conn: 7}},
 		{wire.ProcHello, &wire.Hello{Version: 99}},
@@ -238,15 +247,6 @@ func TestClientsThatAreTooManyHearThat(t *testing.T) {
 	w.client()
 }
 
-func TestIdleClientIsEnded(t *testing.T) {
-	w := ways[0].serve(t, ServerOptions{IdleTimeout: 300 * time.Millisecond})
-	c := w.client()
-	testwait.Until(t, "the server has ended it", func() bool { return w.server.Stats().Clients == 0 })
-	if _, err := c.Stat(testContext(t), "."); !errors.Is(err, ErrPeerGone) {
-		t.Error(err)
-	}
-}
-
 // Who says no hello is served nothing.
 func TestHelloComesFirst(t *testing.T) {
 	w := ways[0].serve(t, ServerOptions{})
@@ -274,14 +274,17 @@ func TestServerThatLiesAboutNames(t *testing.T) {
 }
 
 func FuzzNames(f *testing.F) {
-	for _, s := range []string{".", "a/b", "../a", hidden, "a//b", "\x00"} {
+	for _, s := range []string{".", "a/b", "../a", newHidden(), "a//b", "\x00", "Gr\xfc\xdfe"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
 		if checkName(name) == nil {
-			if !fs.ValidPath(name) || !filepath.IsLocal(name) || strings.HasPrefix(filepath.Base(name), hidden) {
+			// Those of package io/fs, but for their bytes.
+			if !fs.ValidPath(strings.ToValidUTF8(name, "?")) || !filepath.IsLocal(name) || isHidden(filepath.Base(name)) {
 				t.Errorf("%q is a name", name)
 			}
+		} else if fs.ValidPath(name) && len(name) < 255 && !strings.Contains(name, "\x00") && !strings.Contains(name, hidden) {
+			t.Errorf("%q is no name", name)
 		}
 		if i, err := infoOf(&wire.Info{Name: name}); err == nil && (filepath.Base(i.Name()) != i.Name() || i.Name() == "..") {
 			t.Errorf("%q is an element", name)

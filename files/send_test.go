@@ -23,7 +23,7 @@ type sending struct {
 	dst    *vmmc.Import
 }
 
-func (w way) sending(t *testing.T, bytes uint64) sending {
+func (w way) sending(t testing.TB, bytes uint64) sending {
 	t.Helper()
 	testwait.Bound(t)
 	to, from := openNode(t, w.node(t, "client")), openNode(t, w.node(t, "server"))
@@ -41,7 +41,7 @@ func (w way) sending(t *testing.T, bytes uint64) sending {
 	return sending{memory, dst}
 }
 
-func (w way) registrar(t *testing.T, s sending, o RegistrarOptions) *Registrar {
+func (w way) registrar(t testing.TB, s sending, o RegistrarOptions) *Registrar {
 	t.Helper()
 	r, err := NewRegistrar(s.dst.Node(), o)
 	if err != nil {
@@ -100,7 +100,7 @@ func TestSendOfWhatTheFileHasNot(t *testing.T) {
 	}
 }
 
-func overRDMA(t *testing.T) way {
+func overRDMA(t testing.TB) way {
 	for _, w := range ways {
 		if w.name == ByRDMA {
 			return w

@@ -6,9 +6,14 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"syscall"
+	"time"
 
+	"golang.org/x/sys/unix"
+
+	"pinwheel/files/internal/newfile"
 	"pinwheel/files/internal/wire"
 	"pinwheel/vmmc"
 )
@@ -92,7 +97,34 @@ func (v *session) mkdir(_ context.Context, q *wire.Create) (wire.Message, error)
 	if err := v.allowed(Write, q.Name); err != nil {
 		return nil, err
 	}
-	return &wire.Empty{}, rootError(v.root.MkdirAll(q.Name, fs.FileMode(q.Perm).Perm()))
+	_, err := v.root.Lstat(q.Name)
+	made := errors.Is(err, fs.ErrNotExist)
+	return &wire.Made{New: made}, rootError(v.root.MkdirAll(q.Name, fs.FileMode(q.Perm).Perm()))
+}
+
+// setAttr changes a directory.
+func (v *session) setAttr(_ context.Context, q *wire.SetAttr) (wire.Message, error) {
+	if err := v.allowed(Write, q.Name); err != nil {
+		return nil, err
+	}
+	dir, err := v.root.OpenFile(q.Name, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, rootError(err)
+	}
+	defer dir.Close() // nothing was written
+	if q.ModNs != 0 {
+		if err := newfile.SetModTime(dir, time.Unix(0, q.ModNs)); err != nil {
+			return nil, err
+		}
+	}
+	have, err := stampOf(dir)
+	if err != nil {
+		return nil, err
+	}
+	if keep := fs.FileMode(q.Keep).Perm(); have.mode&fs.ModePerm&^keep != 0 {
+		err = dir.Chmod(have.mode.Perm() & keep)
+	}
+	return &wire.Empty{}, err
 }
 
 // begin begins an upload.
@@ -104,7 +136,7 @@ func (v *session) begin(q *wire.Create) (*uploading, error) {
 	if q.Name == "." || strings.ContainsFunc(q.ID, notInID) {
 		return nil, syscall.EINVAL
 	}
-	return newUploading(v.root, q)
+	return v.newUploading(q)
 }
 
 func (v *session) create(_ context.Context, q *wire.Create) (wire.Message, error) {
@@ -175,5 +207,9 @@ func (v *session) abort(_ context.Context, q *wire.Handle) (wire.Message, error)
 		return nil, err
 	}
 	_, _ = v.handles.take(q.Handle) // it fails if the client has closed it meanwhile
-	return &wire.Empty{}, u.remove()
+	// A commit that has failed for good has left nothing to remove.
+	if err = u.remove(); errors.Is(err, errHandle) {
+		err = nil
+	}
+	return &wire.Empty{}, err
 }

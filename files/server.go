@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/atomic"
 
+	"pinwheel/files/internal/newfile"
 	"pinwheel/files/pipe"
 	"pinwheel/vmmc"
 	"pinwheel/vmmc/stream"
@@ -45,8 +46,9 @@ type ServerOptions struct {
 
 	// Strategy has the numbers of transfers. The zero value stands for pipe.Auto.
 	Strategy pipe.Strategy
-	// BudgetBytes bounds what is registered for all clients together. 0 stands for 64 MiB, or for half of what this
-	// process may pin, if that is less.
+	// BudgetBytes bounds what is registered of files that all clients together read. 0 stands for DefaultBudget, or for
+	// half of what this process may pin, if that is less. What clients send, requests and uploads, goes into exports of
+	// the node, 512 KiB and 4 MiB for each: vmmc.Options.MaxPinned bounds how much of these is registered.
 	BudgetBytes int64
 	// MaxMappings is how many files stay mapped after they were served by RDMA. 0 stands for 256.
 	MaxMappings int
@@ -56,7 +58,8 @@ type ServerOptions struct {
 	// MaxOpen is how many files, directories, windows and uploads a client may have open. More get EMFILE. 0 stands for
 	// 256.
 	MaxOpen int
-	// IdleTimeout ends the connection of a client that asks for nothing for so long. 0 stands for 10 minutes.
+	// IdleTimeout ends the connection of a client that has neither files nor uploads open and asks for nothing for so
+	// long, or that takes no answer for so long. 0 stands for 10 minutes.
 	IdleTimeout time.Duration
 
 	// TrustedNetwork lets clients that want it have file bytes over TCP without encryption, by sendfile(2).
@@ -93,6 +96,9 @@ type Server struct {
 	listener  *stream.Listener
 	data      *dataListener // nil: no TCP without encryption
 	counters  counters
+	durable   newfile.Group // of uploads
+	sweeper   *sweeper
+	announced *announcement
 	ctx       context.Context // ends with Close
 	cancel    context.CancelFunc
 
@@ -104,7 +110,7 @@ type Server struct {
 	ever     int64
 	tasks    sync.WaitGroup // serve clients; none begins after Close
 
-	forget func() // the node does not close this server any more
+	hook   nodeHook
 	ending sync.Once
 	ended  error
 }
@@ -125,13 +131,10 @@ func NewServer(n *vmmc.Node, root *os.Root, o ServerOptions) (*Server, error) {
 	if err := o.EnsureDefaults(); err != nil {
 		return nil, err
 	}
-	s := &Server{opt: o, node: n, root: root, sessions: map[*session]bool{}}
+	s := &Server{opt: o, node: n, root: root, sweeper: newSweeper(), sessions: map[*session]bool{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	var err error
-	if s.forget, err = n.OnClose(func() { _ = s.Close() }); err != nil { // what it fails with ends with the node
-		return nil, err
-	}
 	remote := func(address string) bool { return !strings.HasPrefix(address, "unix:") }
+	var err error
 	s.registrar, err = newRegistrar(n, RegistrarOptions{
 		Strategy: o.Strategy, BudgetBytes: o.BudgetBytes, MaxMappings: o.MaxMappings, Warn: o.Warn,
 	}, slices.ContainsFunc(n.Addresses(), remote))
@@ -140,6 +143,12 @@ func NewServer(n *vmmc.Node, root *os.Root, o ServerOptions) (*Server, error) {
 	}
 	if err == nil {
 		s.listener, err = stream.Listen(n, o.Service, streamOptions(o.Peers, "", o.Warn))
+	}
+	if err == nil {
+		s.announced, err = announce(s)
+	}
+	if err == nil {
+		err = s.hook.set(n, func() { _ = s.Close() }) // what it fails with ends with the node
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -205,11 +214,14 @@ func (s *Server) accept(c *stream.Conn) {
 func (s *Server) Close() error {
 	s.cancel()
 	s.ending.Do(func() {
-		s.forget()
+		s.hook.forget()
 		s.mu.Lock()
 		s.closed = true
 		s.mu.Unlock()
 		var errs []error
+		if s.announced != nil {
+			s.announced.close()
+		}
 		if s.listener != nil {
 			if err := s.listener.Close(); !errors.Is(err, net.ErrClosed) {
 				errs = append(errs, err)
@@ -219,6 +231,7 @@ func (s *Server) Close() error {
 			errs = append(errs, s.data.Close())
 		}
 		s.tasks.Wait() // their contexts have ended
+		s.sweeper.close()
 		if s.registrar != nil {
 			errs = append(errs, s.registrar.Close())
 		}

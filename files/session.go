@@ -29,7 +29,11 @@ type session struct {
 	greeted atomic.Bool
 	trusted atomic.Bool // the client is fine with bytes that are not encrypted
 
-	last atomic.Int64 // when a request began, got on or ended: nanoseconds since 1970
+	sending sync.WaitGroup // contents of small files, by data connections
+
+	began   time.Time
+	last    atomic.Duration // when a request began, got on or ended, since began
+	serving atomic.Int64    // requests that have no answer yet
 
 	staging struct {
 		sync.Mutex
@@ -50,9 +54,8 @@ func rpcOptions() rpc.Options { return rpc.Options{MaxBytes: wire.MaxMessage, Ma
 func newSession(s *Server, c *stream.Conn) *session {
 	v := &session{
 		Server: s, conn: c, peer: c.Peer(), address: c.RemoteAddr().(stream.Addr).Node, calls: rpc.NewServer(rpcOptions()),
-		handles: handles{most: s.opt.MaxOpen, of: map[uint64]opened{}},
+		handles: handles{most: s.opt.MaxOpen, of: map[uint64]opened{}}, began: time.Now(),
 	}
-	v.progress()
 	on(v, wire.ProcHello, v.hello)
 	on(v, wire.ProcStat, v.stat)
 	on(v, wire.ProcOpen, v.open)
@@ -64,7 +67,9 @@ func newSession(s *Server, c *stream.Conn) *session {
 	on(v, wire.ProcTicket, v.ticket)
 	on(v, wire.ProcStream, v.stream)
 	on(v, wire.ProcSum, v.sum)
+	on(v, wire.ProcExtents, v.extents)
 	on(v, wire.ProcMkdir, v.mkdir)
+	on(v, wire.ProcSetAttr, v.setAttr)
 	on(v, wire.ProcPut, v.put)
 	on(v, wire.ProcCreate, v.create)
 	on(v, wire.ProcStaging, v.stage)
@@ -80,6 +85,8 @@ func on[Q any, P interface {
 	wire.Message
 }](v *session, procedure uint32, f func(context.Context, P) (wire.Message, error)) {
 	v.calls.Handle(procedure, func(ctx context.Context, request, reply []byte) ([]byte, error) {
+		v.serving.Inc()
+		defer v.serving.Dec()
 		v.progress()
 		defer v.progress()
 		v.counters.requests.Inc()
@@ -91,6 +98,9 @@ func on[Q any, P interface {
 		err := error(syscall.EPROTO)
 		if procedure == wire.ProcHello || v.greeted.Load() {
 			a, err = f(ctx, q)
+		}
+		if d, ok := a.(interface{ done() }); ok {
+			defer d.done()
 		}
 		if err != nil {
 			v.counters.errors.Inc()
@@ -108,40 +118,15 @@ func (v *session) serve() {
 	stop := context.AfterFunc(v.ctx, func() { v.conn.Close() })
 	watched := make(chan struct{})
 	ended := make(chan struct{})
-	go func() { defer close(watched); v.watch(ended) }()
+	go func() { defer close(watched); v.watch(ended, func() { v.conn.Close() }) }()
 	_ = v.calls.ServeConn(v.conn) // it fails for a server that is closed, which this one is not
 	close(ended)
 	<-watched
 	stop()
 	v.handles.close()
+	v.sending.Wait() // their connections are closed
 	v.endStaging()
 	_ = v.calls.Close() // it has no listener
-}
-
-// progress says that the client is not idle.
-func (v *session) progress() { v.last.Store(time.Now().UnixNano()) }
-
-// watch ends the connection of a client that says no hello, or that asks for nothing and reads no answer for too long.
-func (v *session) watch(ended <-chan struct{}) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ended:
-			return
-		case <-timer.C:
-		}
-		bears := greetTime
-		if v.greeted.Load() {
-			bears = v.opt.IdleTimeout
-		}
-		idle := time.Duration(time.Now().UnixNano() - v.last.Load())
-		if idle >= bears {
-			v.conn.Close()
-			return
-		}
-		timer.Reset(min(bears, v.opt.IdleTimeout) / 4)
-	}
 }
 
 func (v *session) hello(_ context.Context, q *wire.Hello) (wire.Message, error) {
@@ -169,9 +154,6 @@ func (v *session) closeHandle(_ context.Context, q *wire.Handle) (wire.Message, 
 	return &wire.Empty{}, nil
 }
 
-// hidden begins the names of files that are being uploaded.
-const hidden = ".pinwheel-"
-
 // allowed checks a name, and whether the client may do something with it.
 func (v *session) allowed(a Access, name string) error {
 	err := checkName(name)
@@ -189,19 +171,22 @@ func (v *session) allowed(a Access, name string) error {
 	return nil
 }
 
-// checkName refuses what package io/fs calls invalid, and what no file of a client is called.
+// checkName refuses what no file of a client is called. Unlike package io/fs it takes any bytes: old file systems have
+// names that are not UTF-8.
 func checkName(name string) error {
-	switch {
-	case len(name) > wire.MaxName:
+	if len(name) > wire.MaxName {
 		return syscall.ENAMETOOLONG
-	case !fs.ValidPath(name) || strings.ContainsRune(name, 0):
-		return syscall.EINVAL
+	}
+	if name == "." {
+		return nil
 	}
 	for e := range strings.SplitSeq(name, "/") {
 		switch {
+		case e == "" || e == "." || e == ".." || strings.IndexByte(e, 0) >= 0:
+			return syscall.EINVAL
 		case len(e) > wire.MaxElement:
 			return syscall.ENAMETOOLONG
-		case strings.HasPrefix(e, hidden):
+		case isHidden(e):
 			return syscall.ENOENT
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strconv"
 	"syscall"
 	"time"
 )
@@ -26,12 +27,16 @@ func stampOf(f *os.File) (s stamp, err error) {
 	if err != nil {
 		return s, err
 	}
-	var st syscall.Stat_t
-	if e := c.Control(func(fd uintptr) { err = syscall.Fstat(int(fd), &st) }); e != nil {
+	if e := c.Control(func(fd uintptr) { s, err = stampOfFD(int(fd)) }); e != nil {
 		return s, e
 	}
-	if err != nil {
-		return s, os.NewSyscallError("fstat", err)
+	return s, err
+}
+
+func stampOfFD(fd int) (stamp, error) {
+	var st syscall.Stat_t
+	if err := syscall.Fstat(fd, &st); err != nil {
+		return stamp{}, os.NewSyscallError("fstat", err)
 	}
 	return makeStamp(&st), nil
 }
@@ -53,6 +58,17 @@ func makeStamp(st *syscall.Stat_t) stamp {
 	return s
 }
 
+// regular fails for what is no regular file.
+func (s stamp) regular() error {
+	switch {
+	case s.mode.IsDir():
+		return syscall.EISDIR
+	case !s.mode.IsRegular():
+		return fmt.Errorf("%w: no regular file", syscall.EINVAL)
+	}
+	return nil
+}
+
 // same tells whether the content is the same, as far as the clock of the kernel tells.
 func (s stamp) same(o stamp) bool {
 	return s.fileKey == o.fileKey && s.size == o.size && s.modNs == o.modNs && s.chgNs == o.chgNs
@@ -65,14 +81,22 @@ const tick = 50 * time.Millisecond
 // settled tells whether a change from now on would make another stamp.
 func (s stamp) settled(now time.Time) bool { return now.UnixNano()-s.chgNs > tick.Nanoseconds() }
 
+const maxETag = 80 // bytes
+
 // etag is the tag of a regular file.
 func (s stamp) etag() ETag {
 	if !s.mode.IsRegular() {
 		return ""
 	}
-	return ETag(fmt.Sprintf("%x-%x-%x-%x", s.ino, s.size, s.modNs, s.chgNs))
+	b := strconv.AppendUint(make([]byte, 0, maxETag), s.ino, 16)
+	for _, v := range []int64{s.size, s.modNs, s.chgNs} {
+		b = strconv.AppendInt(append(b, '-'), v, 16)
+	}
+	return ETag(b)
 }
 
 func (s stamp) info(name string) Info {
-	return Info{name: name, size: s.size, mode: s.mode, modTime: time.Unix(0, s.modNs), etag: s.etag()}
+	return Info{
+		name: name, size: s.size, mode: s.mode, modTime: time.Unix(0, s.modNs), etag: s.etag(), room: s.blocks * 512,
+	}
 }

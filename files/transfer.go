@@ -83,14 +83,15 @@ func (t *transfer) part(ctx context.Context, n int64) error {
 		t.noRDMA = way == ByTLS
 	}
 	t.stats.Way = way
-	ask := turns.Ask{Cost: n, Counted: way != ByTLS}
-	var m *mapping
+	ask := turns.Ask{Cost: n, Counted: way != ByTLS, Registered: way == ByRDMA}
+	var c choice
 	shape := throughConnection
 	if way == ByRDMA {
-		if m = t.mapped(n); m != nil {
-			defer t.r.mappings.put(m)
+		c = t.choose(n)
+		if c.mapping != nil {
+			defer t.r.mappings.put(c.mapping)
 		}
-		shape = t.shape(n, t.r.opt.BudgetBytes, m)
+		shape = c.strategy.For(n, t.r.opt.BudgetBytes, false)
 	}
 	if way != ByMemory {
 		ask.Want = min(t.r.use(shape), n+2*int64(mem.PageSize))
@@ -104,13 +105,16 @@ func (t *transfer) part(ctx context.Context, n int64) error {
 	switch {
 	case way == ByMemory:
 		return t.fill(ctx, n)
-	case turn.Bytes >= ask.Want:
-	case way == ByRDMA:
-		shape = t.shape(n, turn.Bytes-int64(shape.Depth*int(mem.PageSize)), m)
-	default:
-		shape.Depth = int(max(turn.Bytes/shape.ChunkBytes, 1))
+	case turn.Bytes < ask.Want: // it registers
+		shape = c.strategy.For(n, turn.Bytes-int64(shape.Depth*int(mem.PageSize)), false)
+		c.learns = false
 	}
-	return t.pipe(ctx, shape, n, m)
+	before := t.stats
+	err = t.pipe(ctx, shape, n, c.mapping)
+	if c.learns && err == nil && t.stats.Bytes-before.Bytes == n {
+		t.r.choices.note(c.candidate, n, t.stats.Times.Wall-before.Times.Wall)
+	}
+	return err
 }
 
 // way returns how bytes go to an export at present. It waits for RDMA that is on its way.
@@ -126,25 +130,47 @@ func (r *Registrar) way(ctx context.Context, to *vmmc.Import) string {
 	return ByTLS
 }
 
-// mapped maps the file if it is to be. A small file is worth it only if it is mapped, and so most likely registered.
-func (t *transfer) mapped(n int64) *mapping {
-	switch {
-	case t.noMap || t.strategy.Shape.Source != pipe.Map:
-		return nil
-	case n < t.strategy.CopyBelow:
-		return t.r.mappings.find(t.stamp)
-	}
-	m, err := t.r.mappings.get(t.file, t.stamp)
-	t.noMap = err != nil // a file system without mmap(2), or too little address space
-	return m
+// choice is how a part goes by RDMA.
+type choice struct {
+	strategy  pipe.Strategy
+	mapping   *mapping // nil: all is copied
+	candidate int      // of choices, if learns
+	learns    bool
 }
 
-// shape returns the numbers for n bytes that may have a budget registered.
-func (t *transfer) shape(n, budget int64, m *mapping) pipe.Shape {
-	if m == nil && t.strategy.Shape.Source == pipe.Map {
-		return pipe.Static.For(n, budget, false)
+// choose decides how n bytes go by RDMA. A small file is worth a mapping only if it is mapped, and so most likely
+// registered.
+func (t *transfer) choose(n int64) (c choice) {
+	s := t.strategy
+	if t.noMap || s.Shape.Source != pipe.Map {
+		if c.strategy = s; t.noMap {
+			c.strategy = pipe.Static
+		}
+		return c
 	}
-	return t.strategy.For(n, budget, m != nil && n < t.strategy.CopyBelow)
+	if n < s.CopyBelow {
+		if c.mapping = t.r.mappings.find(t.stamp); c.mapping != nil {
+			s.CopyBelow = 0
+			c.strategy = s
+			return c
+		}
+	}
+	if s.Adapts {
+		r := sentRange{t.stamp, t.from + t.stats.Bytes}
+		c.candidate, c.learns = t.r.choices.choose(r, n, s.CopyBelow)
+		s = candidates[c.candidate]
+	}
+	if c.strategy = s; n < s.CopyBelow {
+		c.strategy = pipe.Static
+	}
+	if c.strategy.Shape.Source == pipe.Copy {
+		return c
+	}
+	var err error
+	if c.mapping, err = t.r.mappings.get(t.file, t.stamp); err != nil { // no mmap(2), or too little address space
+		t.noMap, c = true, choice{strategy: pipe.Static}
+	}
+	return c
 }
 
 // fill reads into memory that the client shares. Nothing is registered for that, and nothing is copied twice.
@@ -174,7 +200,7 @@ func (t *transfer) pipe(ctx context.Context, s pipe.Shape, n int64, m *mapping) 
 		return err
 	}
 	done := t.stats.Bytes
-	d := &device{r: t.r, file: t.file, from: t.from + done, dst: t.dst, at: t.at + uint64(done), mapping: m}
+	d := &device{ctx: ctx, r: t.r, file: t.file, from: t.from + done, dst: t.dst, at: t.at + uint64(done), mapping: m}
 	var missed int64
 	if t.stats.Way == ByRDMA {
 		if d.thread, err = t.r.thread(); err != nil {

@@ -293,7 +293,8 @@ func (u *Upload) Checksum(ctx context.Context, kind Sum, off, n int64) ([]byte, 
 }
 
 // Commit cuts the file to a size, verifies its checksum, synchronises it, and gives it its name. sum is ignored with
-// NoSum. It fails with ErrChecksum, and then nothing has appeared; the upload goes on.
+// NoSum. It fails with ErrChecksum, and then nothing has appeared; the upload goes on. If the disk fails, the upload is
+// over: nobody knows which bytes it has.
 func (u *Upload) Commit(ctx context.Context, size int64, kind Sum, sum []byte) (Info, error) {
 	if u.over.Load() {
 		return Info{}, &fs.PathError{Op: "commit", Path: u.name, Err: ErrClosed}

@@ -3,9 +3,6 @@ package files
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,14 +14,17 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/files/internal/newfile"
 	"pinwheel/files/internal/wire"
 )
 
-// uploading is a file that a client writes. It has a hidden name beside the one that it gets with its commit.
+// uploading is a file that a client writes. It has no name before its commit, or a hidden one beside that which it gets:
+// for another connection to go on with it, or where files can't be without.
 type uploading struct {
-	root   *os.Root
-	file   *os.File
-	hidden string
+	of     *newfile.Group // makes small files durable
+	dir    newfile.File
+	file   newfile.File
+	hidden string // empty: it has no name
 	order  wire.Create
 	size   int64 // that was there
 
@@ -38,51 +38,113 @@ type uploading struct {
 const resumeUnit = 1 << 20 // 1 MiB
 
 // newUploading begins an upload, or goes on with one that has the same ID.
-func newUploading(root *os.Root, q *wire.Create) (*uploading, error) {
-	dir, base := path.Split(q.Name)
-	var random [16]byte
-	flags := os.O_RDWR | os.O_CREATE
-	if q.ID == "" {
-		rand.Read(random[:])
-		flags |= os.O_EXCL
-	} else {
-		of := sha256.Sum256([]byte(q.ID + "\n" + base))
-		copy(random[:], of[:])
-	}
-	u := &uploading{root: root, hidden: dir + hidden + hex.EncodeToString(random[:]), order: *q}
-	var err error
-	// With its permissions from the beginning, as chmod(2) knows no umask; writable, as it may have to be opened again.
-	if u.file, err = root.OpenFile(u.hidden, flags|unix.O_NOFOLLOW, fs.FileMode(q.Perm).Perm()|0o200); err != nil {
+func (s *Server) newUploading(q *wire.Create) (*uploading, error) {
+	f, err := s.root.OpenFile(path.Dir(q.Name), os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
+	if err != nil {
 		return nil, rootError(err)
 	}
-	if q.ID != "" {
-		err = u.resume()
+	u := &uploading{of: &s.durable, order: *q}
+	at, err := stampOf(f)
+	if err == nil {
+		u.dir = newfile.Opened(f, at.dev)
+		s.sweeper.sweep(f, at.fileKey)
+		// With its permissions from the beginning, as chmod(2) knows no umask; writable, as it may have to be opened again.
+		perm := fs.FileMode(q.Perm).Perm() | 0o200
+		if q.ID == "" {
+			err = u.create(perm)
+		} else {
+			err = u.resume(perm)
+		}
 	}
 	if err != nil {
-		return nil, errors.Join(err, u.file.Close())
+		return nil, errors.Join(err, f.Close())
 	}
 	return u, nil
 }
 
-// resume finds how much is there. Two clients can't write the same upload.
-func (u *uploading) resume() error {
-	c, err := u.file.SyscallConn()
-	if err != nil {
-		return err
+func (u *uploading) in() int      { return int(u.dir.Fd()) }
+func (u *uploading) base() string { return path.Base(u.order.Name) }
+
+// create begins an upload that ends with its connection.
+func (u *uploading) create(perm fs.FileMode) error {
+	f, err := newfile.Create(u.dir.File, perm)
+	if errors.Is(err, errors.ErrUnsupported) {
+		u.hidden = newHidden()
+		if f, err = u.open(unix.O_CREAT|unix.O_EXCL, perm); err == nil {
+			_ = lock(f) // where there are no locks, there are none for those who sweep either
+		}
 	}
-	e := c.Control(func(fd uintptr) {
-		if err = unix.Flock(int(fd), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-			err = fmt.Errorf("%w: somebody writes this upload (%w)", syscall.EBUSY, err)
-			return
+	if err == nil {
+		u.file = newfile.Opened(f, u.dir.Device())
+	}
+	return err
+}
+
+// open opens the file by its hidden name.
+func (u *uploading) open(flags int, perm fs.FileMode) (*os.File, error) {
+	fd, err := unix.Openat(u.in(), u.hidden, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC|flags, uint32(perm))
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), u.hidden), nil
+}
+
+// lock says that somebody writes an upload, for as long as its file is open.
+func lock(f *os.File) error {
+	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return fmt.Errorf("%w: somebody writes this upload", syscall.EBUSY)
+	}
+	return os.NewSyscallError("flock", err)
+}
+
+// attempts is how often an upload may be committed or removed by others while it is opened here.
+const attempts = 100
+
+// resume begins an upload that stays when its connection ends, or goes on with one. Two clients can't write the same.
+func (u *uploading) resume(perm fs.FileMode) error {
+	u.hidden = hiddenOf(u.base(), u.order.ID)
+	for range attempts {
+		f, err := u.open(unix.O_CREAT, perm)
+		if err != nil {
+			return err
 		}
-		// Blocks are written in any order: all before the first hole is there.
-		u.size, err = unix.Seek(int(fd), 0, unix.SEEK_HOLE)
-		if errors.Is(err, unix.ENXIO) { // it is empty
-			u.size, err = 0, nil
+		if err = lock(f); err == nil {
+			var same bool
+			if same, err = u.names(f); same && err == nil {
+				u.file = newfile.Opened(f, u.dir.Device())
+				return u.findSize()
+			}
 		}
-	})
+		if f.Close(); err != nil { // else whoever had the lock has given the file its name
+			return err
+		}
+	}
+	return syscall.EBUSY
+}
+
+// names tells whether the hidden name is still that of a file.
+func (u *uploading) names(f *os.File) (bool, error) {
+	own, err := stampOf(f)
+	if err != nil {
+		return false, err
+	}
+	var st unix.Stat_t
+	err = unix.Fstatat(u.in(), u.hidden, &st, unix.AT_SYMLINK_NOFOLLOW)
+	if errors.Is(err, unix.ENOENT) {
+		return false, nil
+	}
+	return own.fileKey == fileKey{st.Dev, st.Ino}, err
+}
+
+// findSize finds how much is there. Blocks are written in any order: all before the first hole is there.
+func (u *uploading) findSize() (err error) {
+	u.size, err = unix.Seek(int(u.file.Fd()), 0, unix.SEEK_HOLE)
+	if errors.Is(err, unix.ENXIO) { // it is empty
+		u.size, err = 0, nil
+	}
 	u.size -= u.size % resumeUnit
-	return errors.Join(err, e)
+	return os.NewSyscallError("lseek", err)
 }
 
 // write writes bytes of the upload.
@@ -95,98 +157,133 @@ func (u *uploading) write(b []byte, off int64) (int, error) {
 	return u.file.WriteAt(b, off)
 }
 
-// end has f end an upload that is not over, and then closes it.
+// end has f end an upload that is not over. If f fails, the upload goes on, unless f says that it is over.
 func (u *uploading) end(f func() error) error {
 	u.using.Lock()
 	defer u.using.Unlock()
 	if u.over {
 		return errHandle
 	}
-	if err := f(); err != nil {
+	err := f()
+	if err != nil && !u.over {
 		return err
 	}
 	u.over = true
-	return u.file.Close()
+	_ = u.dir.Close() // nothing was written
+	return errors.Join(err, u.file.Close())
 }
 
 // close ends an upload whose client is gone. One with an ID stays.
 func (u *uploading) close() {
 	_ = u.end(func() error { // it fails if it is over
 		if u.order.ID == "" {
-			_ = u.root.Remove(u.hidden) // it fails for a directory that is gone
+			_ = u.unlink() // it fails for a directory that is gone
 		}
 		return nil
 	})
 }
 
-func (u *uploading) remove() error {
-	return u.end(func() error { return rootError(u.root.Remove(u.hidden)) })
+// remove ends an upload and removes what there is of it.
+func (u *uploading) remove() error { return u.end(u.discard) }
+
+// unlink takes the hidden name away.
+func (u *uploading) unlink() error {
+	if u.hidden == "" {
+		return nil
+	}
+	return os.NewSyscallError("unlinkat", unix.Unlinkat(u.in(), u.hidden, 0))
 }
+
+// discard ends an upload of which nothing may stay, for whoever holds using.
+func (u *uploading) discard() error {
+	u.over = true
+	return u.unlink()
+}
+
+// fsync is replaced by tests: no disk fails when it is told to.
+var fsync = (*os.File).Sync
 
 // commit makes the upload the file of its name.
 func (u *uploading) commit(ctx context.Context, q *wire.Commit, progress func()) (info Info, err error) {
 	err = u.end(func() error {
-		if err := u.file.Truncate(q.Size); err != nil {
+		if err := u.complete(ctx, q, progress); err != nil {
 			return err
 		}
-		sum, err := sumOf(ctx, u.file, Sum(q.Kind), 0, q.Size, progress)
-		if err != nil {
-			return err
-		}
-		if !bytes.Equal(sum, q.Sum) && Sum(q.Kind) != NoSum {
-			return ErrChecksum
-		}
-		if !u.order.NoSync {
-			if err := u.file.Sync(); err != nil {
-				return err
-			}
-		}
-		if u.order.Perm&0o200 == 0 {
-			s, err := stampOf(u.file)
-			if err == nil {
-				err = u.file.Chmod(s.mode.Perm() &^ 0o200)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		if u.order.ModNs != 0 {
-			at := time.Unix(0, u.order.ModNs)
-			if err := u.root.Chtimes(u.hidden, at, at); err != nil {
-				return rootError(err)
-			}
+		// Linux tells one descriptor of a block that was lost, once, and its page cache still has the bytes: another
+		// attempt would find them all there, and this name durable.
+		if err := u.sync(u.file, q.Size); err != nil {
+			return errors.Join(err, u.discard())
 		}
 		if err := u.rename(); err != nil {
-			return rootError(err)
+			return err
 		}
-		s, err := stampOf(u.file)
-		info = s.info(path.Base(u.order.Name))
+		if err := u.sync(u.dir, q.Size); err != nil {
+			return err
+		}
+		s, err := stampOf(u.file.File)
+		info = s.info(u.base())
 		return err
 	})
 	return info, err
 }
 
-// rename gives the upload its name.
-func (u *uploading) rename() error {
-	if !u.order.NoReplace {
-		if err := u.root.Rename(u.hidden, u.order.Name); err != nil {
-			return err
-		}
-	} else {
-		// link(2) replaces nothing, unlike rename(2).
-		if err := u.root.Link(u.hidden, u.order.Name); err != nil {
-			return err
-		}
-		if err := u.root.Remove(u.hidden); err != nil {
-			return err
-		}
+// complete gives the upload its size, mode and time, if it has the right checksum.
+func (u *uploading) complete(ctx context.Context, q *wire.Commit, progress func()) error {
+	if err := u.file.Truncate(q.Size); err != nil {
+		return err
 	}
-	if u.order.NoSync {
-		return nil
-	}
-	dir, err := u.root.Open(path.Dir(u.order.Name))
+	sum, err := sumOf(ctx, u.file, Sum(q.Kind), 0, q.Size, progress)
 	if err != nil {
 		return err
 	}
-	return errors.Join(dir.Sync(), dir.Close())
+	if !bytes.Equal(sum, q.Sum) && Sum(q.Kind) != NoSum {
+		return ErrChecksum
+	}
+	if u.order.Perm&0o200 == 0 {
+		s, err := stampOf(u.file.File)
+		if err == nil {
+			err = u.file.Chmod(s.mode.Perm() &^ 0o200)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if u.order.ModNs == 0 {
+		return nil
+	}
+	return newfile.SetModTime(u.file.File, time.Unix(0, u.order.ModNs))
+}
+
+// sync makes the file, or its name, durable. Small ones wait for each other, but not for large ones.
+func (u *uploading) sync(f newfile.File, size int64) error {
+	switch {
+	case u.order.NoSync:
+		return nil
+	case size > SmallBytes:
+		return fsync(f.File)
+	}
+	return u.of.Sync(f)
+}
+
+// rename gives the upload its name. From then on nobody writes to it, whatever fails.
+func (u *uploading) rename() (err error) {
+	dir, name := u.in(), u.base()
+	switch {
+	case u.hidden == "" && u.order.NoReplace:
+		err = newfile.Link(u.file.File, u.dir.File, name)
+	case u.hidden == "":
+		err = newfile.Replace(u.file.File, u.dir.File, name, newHidden)
+	case u.order.NoReplace:
+		err = unix.Linkat(dir, u.hidden, dir, name, 0) // it replaces nothing, unlike rename(2)
+	default:
+		err = unix.Renameat(dir, u.hidden, dir, name)
+	}
+	if err != nil {
+		return os.NewSyscallError("rename", err)
+	}
+	u.over = true
+	if u.order.NoReplace {
+		err = u.unlink()
+	}
+	return err
 }

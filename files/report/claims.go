@@ -8,7 +8,7 @@ import (
 	"pinwheel/files/pipe/virtual"
 )
 
-// Claim is a finding that the simulation must show.
+// Claim is a finding that must show.
 type Claim struct {
 	What  string
 	Want  string
@@ -41,7 +41,7 @@ func Claims() []Claim {
 	var claims []Claim
 	claim := func(what, relation string, value float64, at int64, want float64, holds bool) {
 		claims = append(claims,
-			Claim{what, fmt.Sprintf("%s %.2f", relation, want), fmt.Sprintf("%.3f at %s", value, size(at)), holds})
+			Claim{what, fmt.Sprintf("%s %.2f", relation, want), fmt.Sprintf("%.3f at %s", value, Size(at)), holds})
 	}
 	least := func(what string, value float64, at int64, want float64) {
 		claim(what, ">=", value, at, want, value >= want)

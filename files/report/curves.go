@@ -9,6 +9,7 @@ import (
 const (
 	kib = 1 << 10
 	mib = 1 << 20
+	gib = 1 << 30
 )
 
 // serve says how a transfer of n bytes is done.

@@ -9,15 +9,6 @@ import (
 	"pinwheel/replay/chart"
 )
 
-// figure is a figure of the page, with its values as a table.
-type figure struct {
-	file  string // without .svg
-	chart *chart.Figure
-	paper string // what the paper shows there
-	head  string // of the first column
-	label func(float64) string
-}
-
 // line is a curve of a figure.
 type line struct {
 	name  string
@@ -26,27 +17,22 @@ type line struct {
 	dash  string
 }
 
+var ticks = []float64{4 * kib, 16 * kib, 64 * kib, 256 * kib, mib, 4 * mib, 16 * mib, 64 * mib}
+
 // byBytes draws throughput over the size of the file.
-func byBytes(file, title, subtitle, paper string, lines ...line) figure {
-	p := chart.Panel{
-		XLabel: "size of the file (KiB)", YLabel: "throughput (MiB/s)", XLog: true, XUnit: kib, YMax: 1000,
-		XTicks: []float64{4 * kib, 16 * kib, 64 * kib, 256 * kib, mib, 4 * mib, 16 * mib, 64 * mib},
-	}
+func byBytes(file, title, subtitle, paper string, lines ...line) Figure {
+	series := make([]chart.Series, len(lines))
 	for i, l := range lines {
 		s := chart.Series{Name: l.name, Color: l.color, Dash: l.dash}
-		if s.Color == "" {
-			s.Color = chart.Palette[i]
-		}
 		for _, n := range sizes() {
 			s.X, s.Y = append(s.X, float64(n)), append(s.Y, throughput(l.serve, n))
 		}
-		p.Series = append(p.Series, s)
+		series[i] = s
 	}
-	return figure{
-		file: file, paper: paper, head: "size", label: func(x float64) string { return size(int64(x)) },
-		chart: &chart.Figure{Title: title, Subtitle: subtitle, PanelHeight: 340, Panels: []chart.Panel{p}},
-	}
+	return Curves(file, title, subtitle, thePaper+paper, ticks, 1000, series...)
 }
+
+const thePaper = "The paper: "
 
 // pages and pipes compare the numbers of one way to register.
 func pages(r virtual.Registration) (lines []line) {
@@ -64,25 +50,21 @@ func pipes(r virtual.Registration) (lines []line) {
 }
 
 // buffers draws throughput of a file of 16 MiB by the memory that a connection may have registered.
-func buffers(file, title, paper string, r virtual.Registration) figure {
-	p := chart.Panel{YLabel: "throughput (MiB/s)", XLabel: "pipes x pages: KiB in all", YMax: 1000}
+func buffers(file, title, paper string, r virtual.Registration) Figure {
 	s := chart.Series{Color: chart.Blue}
+	var categories []string
 	for _, pipes := range []int{1, 2, 4} {
 		for _, pages := range []int64{4, 8, 16} {
 			s.Y = append(s.Y, throughput(mapped(pages, pipes, r), 16*mib))
 			total := int64(pipes) * pages * int64(mem.PageSize) / kib
-			p.Categories = append(p.Categories, fmt.Sprintf("%d x %d: %d", pipes, pages, total))
+			categories = append(categories, fmt.Sprintf("%d x %d: %d", pipes, pages, total))
 		}
 	}
-	p.Series = []chart.Series{s}
-	return figure{
-		file: file, paper: paper, head: "pipes x pages: KiB",
-		chart: &chart.Figure{Title: title, Subtitle: "a file of 16 MiB", PanelHeight: 300, Panels: []chart.Panel{p}},
-	}
+	return Bars(file, title, "a file of 16 MiB", thePaper+paper, 1000, categories, s)
 }
 
 // registration draws the costs that the others use.
-func registration() figure {
+func registration() Figure {
 	p := chart.Panel{
 		XLabel: "size of the region (KiB)", YLabel: "time to register (us)", XLog: true, XUnit: kib,
 		XTicks: []float64{4 * kib, 16 * kib, 64 * kib, 256 * kib, mib, 4 * mib},
@@ -97,10 +79,10 @@ func registration() figure {
 		}
 		p.Series = append(p.Series, s)
 	}
-	return figure{
-		file: "9-registration", head: "size", label: func(x float64) string { return size(int64(x)) },
-		paper: "The kernel has the physical addresses, and translates none. Deregistration costs the same.",
-		chart: &chart.Figure{
+	return Figure{
+		File: "9-registration", Head: "size", Label: func(x float64) string { return Size(int64(x)) },
+		Note: thePaper + "The kernel has the physical addresses, and translates none. Deregistration costs the same.",
+		Chart: &chart.Figure{
 			Title: "Figure 9: cost of memory registration", Subtitle: "fitted; what the other figures register with",
 			PanelHeight: 300, Panels: []chart.Panel{p},
 		},
@@ -108,10 +90,10 @@ func registration() figure {
 }
 
 // clients draws what the paper argues with and does not measure: many clients of one server.
-func clients() figure {
+func clients() Figure {
 	counts := []int{1, 2, 4, 8, 16, 32, 64}
 	throughput := chart.Panel{
-		Title: "throughput of all", XLabel: "clients", YLabel: "throughput (MiB/s)", XLog: true, YMax: 1000,
+		Title: "throughput of all", XLabel: "clients", YLabel: throughputLabel, XLog: true, YMax: 1000,
 		XTicks: []float64{1, 2, 4, 8, 16, 32, 64},
 	}
 	busy := chart.Panel{
@@ -127,10 +109,10 @@ func clients() figure {
 		}
 		throughput.Series, busy.Series = append(throughput.Series, t), append(busy.Series, b)
 	}
-	return figure{
-		file: "clients", head: "clients", label: func(x float64) string { return fmt.Sprint(int(x)) },
-		paper: "No figure: section 3.2 says that copies and registrations limit a server of many clients.",
-		chart: &chart.Figure{
+	return Figure{
+		File: "clients", Head: "clients", Label: func(x float64) string { return fmt.Sprint(int(x)) },
+		Note: thePaper + "No figure: section 3.2 says that copies and registrations limit a server of many clients.",
+		Chart: &chart.Figure{
 			Title: "Many clients, each with a file of 4 MiB", Subtitle: "they share two processors, the memory bus and the wire",
 			Columns: 2, PanelWidth: 440, PanelHeight: 300, Panels: []chart.Panel{throughput, busy},
 		},
@@ -150,8 +132,8 @@ func everyWay() []line {
 }
 
 // figures draw all of the page.
-var figures = []func() figure{
-	func() figure {
+var figures = []func() Figure{
+	func() Figure {
 		return byBytes("2-naive", "Figure 2: the naive approach", "one message for the whole file, except with the ring",
 			"Static is good up to 64 kB, then the memory bus limits it. Dynamic is low for small messages and rises.",
 			line{"no copy, no registration", wireOnly, chart.Grey, "6 3"},
@@ -159,33 +141,33 @@ var figures = []func() figure{
 			line{"static, ring of 2 x 64 KiB", static, chart.Orange, "2 2"},
 			line{"dynamic", dynamic, chart.Vermilion, ""})
 	},
-	func() figure {
+	func() Figure {
 		return byBytes("3-pages", "Figure 3: pages in a message, user space", "one pipe",
 			"Large messages pay.", pages(virtual.HotI07User)...)
 	},
-	func() figure {
+	func() Figure {
 		return byBytes("4-pipes", "Figure 4: number of pipes, user space", "256 pages in a message",
 			"Two pipes are enough for much more throughput.", pipes(virtual.HotI07User)...)
 	},
-	func() figure {
+	func() Figure {
 		return byBytes("5-sendfile-pages", "Figure 5: pages in a message, sendfile in the kernel", "one pipe",
 			"As Figure 3, but a message need not be as large for the same throughput.", pages(virtual.HotI07Kernel)...)
 	},
-	func() figure {
+	func() Figure {
 		return byBytes("6-sendfile-pipes", "Figure 6: number of pipes, sendfile in the kernel", "256 pages in a message",
 			"A second pipe gains much less than in user space.", pipes(virtual.HotI07Kernel)...)
 	},
-	func() figure {
+	func() Figure {
 		return buffers("7-buffers", "Figure 7: buffers of one connection, user space",
 			"32 and 64 KB: 200 to just over 400 MB/s. 128 KB with two pipes: nearly 700. 256 KB: slightly more than 700.",
 			virtual.HotI07User)
 	},
-	func() figure {
+	func() Figure {
 		return buffers("8-sendfile-buffers", "Figure 8: buffers of one connection, sendfile in the kernel",
 			"As Figure 7, and full throughput with 256 KB.", virtual.HotI07Kernel)
 	},
 	registration,
-	func() figure {
+	func() Figure {
 		return byBytes("10-all", "Figure 10: all ways to serve a file", "6 pipes of 256 pages where there are several",
 			"Dynamic ends at 700 MB/s. Pipelined is the same up to 1 MB, and better beyond. Sendfile is ahead from 256 kB.",
 			everyWay()...)
@@ -198,11 +180,4 @@ func plural(n int64, what string) string {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
-}
-
-func size(n int64) string {
-	if n < mib {
-		return fmt.Sprintf("%d KiB", n/kib)
-	}
-	return fmt.Sprintf("%d MiB", n/mib)
 }

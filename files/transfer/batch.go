@@ -4,17 +4,13 @@ import (
 	"errors"
 	"sync"
 
-	"golang.org/x/sys/unix"
+	"pinwheel/files/internal/newfile"
 )
 
-const (
-	batchFiles = 512 // that one syncfs(2) makes durable; each has a descriptor
-	// fsyncFiles are few enough for fsync(2) of each: syncfs also waits for what other programs have written.
-	fsyncFiles = 4
-)
+// batchFiles become durable together; each has a descriptor.
+const batchFiles = 512
 
-// batch makes small files durable together, and then gives them their names. An fsync(2) of each would take longer than
-// all the rest of its transfer. It is safe for concurrent use.
+// batch makes small files durable together, and then gives them their names. It is safe for concurrent use.
 type batch struct {
 	done func(*partial, error) // of each file; its folder is still held
 
@@ -79,21 +75,12 @@ func (b *batch) settle(files []*partial) {
 		b.syncing.Unlock()
 		b.free <- struct{}{}
 	}()
-	failed := map[uint64]error{}
-	if len(files) > fsyncFiles {
-		synced := map[uint64]bool{}
-		for _, p := range files { // the first descriptor hears of errors since it was opened, before anything was written
-			if device := p.folder.device; !synced[device] {
-				synced[device] = true
-				failed[device] = unix.Syncfs(int(p.file.Fd()))
-			}
-		}
+	all := make([]newfile.File, len(files))
+	for i, p := range files {
+		all[i] = p.file
 	}
-	for _, p := range files {
-		err := failed[p.folder.device]
-		if len(files) <= fsyncFiles {
-			err = p.file.Sync()
-		}
+	for i, err := range newfile.Sync(all) {
+		p := files[i]
 		if err != nil {
 			b.done(p, errors.Join(p.fault(err), p.discard()))
 			continue

@@ -102,6 +102,19 @@ func (d *folder) clear(target, key string) {
 	}
 }
 
+// errNoFile says that a copy would replace something that people write into rather than replace, such as /dev/null.
+var errNoFile = errors.New("is no regular file")
+
+// replaceable fails if a copy must not take the place of what has a name: a device, a FIFO or a socket. A directory
+// keeps its place by itself.
+func (d *folder) replaceable(name string) error {
+	have, err := d.root.Lstat(name)
+	if err == nil && have.Mode()&(fs.ModeDevice|fs.ModeNamedPipe|fs.ModeSocket|fs.ModeIrregular) != 0 {
+		return d.fault(name, errNoFile)
+	}
+	return nil
+}
+
 // enter makes a directory in d, unless there is one, and opens it. Its owner may write there until all is there.
 func (d *folder) enter(name string, mode fs.FileMode) (*folder, error) {
 	err := d.root.Mkdir(name, mode.Perm()|0o700)

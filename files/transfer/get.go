@@ -14,9 +14,9 @@ import (
 )
 
 // Get copies a file of a server to the local disk: to the file local, or into it if that is a directory. A symbolic
-// link that local is itself is replaced, unless it leads to a directory. With Options.Recursive, local becomes a copy
-// of the directory name, and is merged with what is there. The error is that which ended the copy; Result counts also
-// then.
+// link that local is itself is replaced, unless it leads to a directory. Devices, FIFOs and sockets are not, nor links to
+// them. With Options.Recursive, local becomes a copy of the directory name, and is merged with what is there. The error
+// is that which ended the copy; Result counts also then.
 func Get(ctx context.Context, c *files.Client, name, local string, o Options) (Result, error) {
 	if err := o.EnsureDefaults(); err != nil {
 		return Result{}, err
@@ -55,10 +55,13 @@ type getter struct {
 // single copies one file.
 func (g *getter) single(name string, info files.Info, local string) error {
 	dir, target := filepath.Dir(local), filepath.Base(local)
-	if have, err := os.Stat(local); err == nil && have.IsDir() {
+	switch have, err := os.Stat(local); {
+	case err == nil && have.IsDir():
 		dir, target = local, path.Base(name)
-	} else if strings.HasSuffix(local, "/") {
+	case strings.HasSuffix(local, "/"):
 		return fmt.Errorf("%s: there is no such directory", local)
+	case err == nil && !have.Mode().IsRegular(): // nor does a link lead to one
+		return fmt.Errorf("%s: %w", local, errNoFile)
 	}
 	d, err := openFolder(dir)
 	if err != nil {
@@ -102,6 +105,9 @@ func (g *getter) file(d *folder, name, target string) error {
 var errWrongPart = errors.New("the file that was resumed has another checksum")
 
 func (g *getter) once(d *folder, name, target string, resume bool) (err error) {
+	if err := d.replaceable(target); err != nil {
+		return err
+	}
 	f, err := g.client.Open(g.ctx, name)
 	if err != nil {
 		return err
@@ -134,21 +140,18 @@ func (g *getter) once(d *folder, name, target string, resume bool) (err error) {
 
 // receive completes a partial file.
 func (g *getter) receive(s *sink, f *files.File) error {
-	info := f.Info()
 	resumed := s.bytes
-	if err := s.begin(g.options.Verify); err != nil {
-		return err
-	}
 	ctx, cancel := context.WithCancel(g.ctx)
-	sum := theirs(ctx, f, g.options.Verify)
+	sum := theirs(ctx, f, g.options.Verify) // the server hashes while this end does
 	defer func() {
 		cancel()
 		<-sum.done
 	}()
-	if n := info.Size() - resumed; n > 0 {
-		if _, err := f.CopyRange(ctx, s, resumed, n); err != nil {
-			return err
-		}
+	if err := s.begin(ctx, g.options.Verify); err != nil {
+		return err
+	}
+	if err := s.copy(ctx, f); err != nil {
+		return err
 	}
 	err := s.compare(sum)
 	if resumed > 0 && errors.Is(err, files.ErrChecksum) {

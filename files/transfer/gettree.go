@@ -15,13 +15,6 @@ import (
 // getWorkers have a directory or a group of small files each.
 const getWorkers = 8
 
-// attributes are those that a directory gets when all is in it.
-type attributes struct {
-	path string // from the top of the tree
-	made bool   // by this copy
-	info files.Info
-}
-
 // directory copies a tree.
 func (g *getter) directory(name string, info files.Info, local string) error {
 	if err := g.openTop(info, local); err != nil {
@@ -81,7 +74,7 @@ func (g *getter) list(d *folder, name, at string) {
 			g.fail(err)
 			continue
 		}
-		if !g.entry(d, path.Join(name, info.Name()), path.Join(at, info.Name()), info) {
+		if !g.entry(d, name, at, info) {
 			continue
 		}
 		group = append(group, info.Name())
@@ -92,12 +85,12 @@ func (g *getter) list(d *folder, name, at string) {
 	flush()
 }
 
-// entry begins to copy something, unless it is a small file that goes with others.
+// entry begins to copy something of a directory, unless it is a small file that goes with others.
 func (g *getter) entry(d *folder, name, at string, info files.Info) (small bool) {
 	switch {
 	case info.IsDir():
 		d.hold()
-		g.small.push(func() { g.enter(d, name, at, info) })
+		g.small.push(func() { g.enter(d, path.Join(name, info.Name()), path.Join(at, info.Name()), info) })
 		return false
 	case !info.Mode().IsRegular() || isPartial(info.Name()):
 		g.skipped.Inc()
@@ -114,7 +107,7 @@ func (g *getter) entry(d *folder, name, at string, info files.Info) (small bool)
 	g.large.push(func() {
 		defer d.drop()
 		if !g.ended() {
-			g.fail(g.file(d, name, info.Name()))
+			g.fail(g.file(d, path.Join(name, info.Name()), info.Name()))
 		}
 	})
 	return false
@@ -177,6 +170,9 @@ func (g *getter) group(d *folder, name string, targets []string) {
 
 // smallFile writes a file, which becomes durable with others.
 func (g *getter) smallFile(d *folder, target string, info files.Info, content []byte) error {
+	if err := d.replaceable(target); err != nil {
+		return err
+	}
 	p, err := d.createUnnamed(target, info.Mode())
 	if err != nil {
 		return err
@@ -207,17 +203,17 @@ func (g *getter) settled(p *partial, err error) {
 // closed.
 func (g *getter) finishDirectories() {
 	for i := len(g.made) - 1; i >= 0; i-- {
-		at, info := g.made[i].path, g.made[i].info
+		d := g.made[i]
 		var err error
-		if mode := info.Mode().Perm(); g.made[i].made && mode&0o700 != 0o700 {
-			have, statErr := g.top.root.Lstat(at)
+		if mode := d.info.Mode().Perm(); d.made && mode&0o700 != 0o700 {
+			have, statErr := g.top.root.Lstat(d.name)
 			if err = statErr; err == nil { // mkdir(2) was given more, and has applied the umask
-				err = g.top.root.Chmod(at, have.Mode()&mode)
+				err = g.top.root.Chmod(d.name, have.Mode()&mode)
 			}
 		}
 		if err == nil {
-			err = g.top.root.Chtimes(at, time.Time{}, info.ModTime())
+			err = g.top.root.Chtimes(d.name, time.Time{}, d.info.ModTime())
 		}
-		g.fail(g.top.fault(at, err))
+		g.finished(d, g.top.fault(d.name, err))
 	}
 }

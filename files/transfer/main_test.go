@@ -30,15 +30,11 @@ var mine = vmmc.Permissions{UIDs: []uint32{uint32(os.Geteuid())}}
 // node opens one at a Unix socket, until the test ends.
 func node(t *testing.T) *vmmc.Node {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "transfer") // those of the test are too long for sun_path
+	n, err := vmmc.Open(vmmc.Options{Listen: []string{"unix:" + filepath.Join(testwait.ShortDir(t), "s")}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := vmmc.Open(vmmc.Options{Listen: []string{"unix:" + filepath.Join(dir, "s")}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { n.Close(); os.RemoveAll(dir) })
+	t.Cleanup(func() { n.Close() })
 	return n
 }
 

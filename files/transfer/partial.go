@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"pinwheel/files/internal/newfile"
 )
 
 // newKey is the key of partial files that nobody resumes.
@@ -52,7 +54,7 @@ func shortHash(s string) string {
 type partial struct {
 	folder       *folder
 	name, target string
-	file         *os.File
+	file         newfile.File
 	bytes        int64 // that are there, from the start
 	end          int64 // of the file on the disk: there may be a hole up to bytes
 	mode         fs.FileMode
@@ -113,7 +115,7 @@ func (p *partial) open(resume bool) (found bool, err error) {
 		f.Close()
 		return false, nil
 	}
-	p.file = f
+	p.file = newfile.Opened(f, p.folder.device)
 	if !resume && own.Size() > 0 {
 		if err := f.Truncate(0); err != nil {
 			f.Close()
@@ -171,6 +173,21 @@ func (p *partial) writeAll(b []byte) error {
 	return nil
 }
 
+// preallocate asks for the room of a whole file, where that costs little: it finds a full disk before anything is
+// transferred. The size stays what is there, as it says where to go on.
+func (p *partial) preallocate(size int64) error {
+	fd := int(p.file.Fd())
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(fd, &st); err != nil || st.Type != unix.EXT4_SUPER_MAGIC && st.Type != unix.XFS_SUPER_MAGIC {
+		return nil // tmpfs would zero all pages, and others copy on write
+	}
+	err := unix.Fallocate(fd, unix.FALLOC_FL_KEEP_SIZE, p.bytes, size-p.bytes)
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.EFBIG) {
+		return p.fault(fmt.Errorf("no room for %d bytes: %w", size, err))
+	}
+	return nil // else it was a hint
+}
+
 // startWriting makes the kernel write n bytes at from to the disk, and does not wait: the fsync at the end takes less.
 func (p *partial) startWriting(from, n int64) {
 	_ = unix.SyncFileRange(int(p.file.Fd()), from, n, unix.SYNC_FILE_RANGE_WRITE) // a hint
@@ -188,9 +205,7 @@ func (p *partial) finish() (err error) {
 		}
 	}
 	if err == nil {
-		times := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, unix.NsecToTimespec(p.modified.UnixNano())}
-		// utimensat(2) takes a descriptor without a name since Linux 5.8.
-		err = unix.UtimesNanoAt(int(p.file.Fd()), "", times, unix.AT_EMPTY_PATH)
+		err = newfile.SetModTime(p.file.File, p.modified)
 	}
 	return p.fault(err)
 }
@@ -208,11 +223,7 @@ func (p *partial) commit() error {
 
 // rename gives a file its name that is durable already, and ends p.
 func (p *partial) rename() error {
-	err := p.link()
-	if err == nil && p.name != "" {
-		err = p.folder.root.Rename(p.name, p.target)
-	}
-	if err != nil {
+	if err := p.place(); err != nil {
 		return errors.Join(p.fault(err), p.discard())
 	}
 	return p.fault(p.file.Close())

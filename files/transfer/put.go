@@ -9,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -51,6 +52,9 @@ func Put(ctx context.Context, c *files.Client, local, name string, o Options) (R
 type putter struct {
 	*tree
 	client *files.Client
+
+	mu   sync.Mutex // protects what follows; a leaf
+	made []attributes
 }
 
 // single copies one file.

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -11,7 +12,7 @@ import (
 )
 
 // putWorkers have a directory or a small file each. The server makes durable together what comes at the same time.
-const putWorkers = 32
+const putWorkers = 96
 
 // directory copies a tree.
 func (p *putter) directory(local, name string, info fs.FileInfo) error {
@@ -19,7 +20,24 @@ func (p *putter) directory(local, name string, info fs.FileInfo) error {
 	if err != nil {
 		return err
 	}
-	return p.run(putWorkers, func() { p.list(d, name, info) })
+	if err := p.run(putWorkers, func() { p.list(d, name, info) }); err != nil {
+		return err
+	}
+	return p.finishDirectories()
+}
+
+// finishDirectories gives directories their modes and times, each before the one that it is in, which may become
+// closed.
+func (p *putter) finishDirectories() error {
+	for i := len(p.made) - 1; i >= 0; i-- {
+		d := p.made[i]
+		a := files.Attributes{Keep: 0o777, ModTime: d.info.ModTime()}
+		if d.made {
+			a.Keep = d.info.Mode()
+		}
+		p.finished(d, p.client.SetAttr(p.ctx, d.name, a))
+	}
+	return context.Cause(p.ctx)
 }
 
 // list copies what is in a directory, which it drops.
@@ -28,11 +46,15 @@ func (p *putter) list(d *folder, name string, info fs.FileInfo) {
 	if p.ended() {
 		return
 	}
-	if err := p.client.Mkdir(p.ctx, name, info.Mode().Perm()|0o700); err != nil {
+	made, err := p.client.Mkdir(p.ctx, name, info.Mode().Perm()|0o700)
+	if err != nil {
 		p.fail(err)
 		return
 	}
 	p.directories.Inc()
+	p.mu.Lock()
+	p.made = append(p.made, attributes{name, made, info})
+	p.mu.Unlock()
 	there := map[string]files.Info{}
 	if p.options.Resume {
 		for info, err := range p.client.List(p.ctx, name) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"hash"
-	"io"
 
 	"go.uber.org/atomic"
 
@@ -24,14 +23,55 @@ type sink struct {
 const queueBytes = 8 << 20 // 8 MiB
 
 // begin hashes what is there already.
-func (s *sink) begin(kind files.Sum) (err error) {
-	if s.sum.Hash, err = kind.New(); err != nil || s.bytes == 0 {
-		return err
-	}
+func (s *sink) begin(ctx context.Context, kind files.Sum) (err error) {
+	s.sum.Hash, err = kind.New()
 	s.queued = s.bytes
 	s.move(s.bytes)
-	_, err = io.Copy(s.sum, io.NewSectionReader(s.file, 0, s.bytes))
-	return s.fault(err)
+	if err == nil {
+		err = s.fault(hashFile(ctx, s.sum.Hash, s.file, s.bytes))
+	}
+	return err
+}
+
+// copy gets the rest of a file. Holes of the source are not transferred.
+func (s *sink) copy(ctx context.Context, f *files.File) error {
+	size := f.Info().Size()
+	if s.bytes >= size {
+		return nil
+	}
+	if f.Info().Allocated() >= size {
+		err := s.preallocate(size)
+		if err == nil {
+			_, err = f.CopyRange(ctx, s, s.bytes, size-s.bytes)
+		}
+		return err
+	}
+	for data, err := range f.Data(ctx, s.bytes) {
+		if err == nil {
+			err = s.skip(ctx, data.Off)
+		}
+		if err == nil {
+			_, err = f.CopyRange(ctx, s, data.Off, data.Len)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return s.skip(ctx, size)
+}
+
+// skip leaves a hole up to an offset.
+func (s *sink) skip(ctx context.Context, to int64) error {
+	for s.bytes < to {
+		n := min(to-s.bytes, holeBytes)
+		_, _ = s.sum.Write(zeros[:n]) // hashes don't fail
+		s.bytes += n
+		s.move(n)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Write implements io.Writer.

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pinwheel/files"
+	"pinwheel/files/internal/holes"
 )
 
 // source is a local file that is open.
@@ -31,7 +32,7 @@ func (d *folder) open(name string, meter *atomic.Int64) (*source, error) {
 	}
 	s := &source{File: f, meter: meter}
 	if s.info, err = f.Stat(); err == nil && !s.info.Mode().IsRegular() {
-		err = errors.New("is no regular file")
+		err = errNoFile
 	}
 	if err != nil {
 		f.Close()
@@ -77,16 +78,7 @@ func (s *source) hash(ctx context.Context, kind files.Sum) ([]byte, error) {
 	if h == nil {
 		return nil, err
 	}
-	b := make([]byte, 1<<20)
-	for off := int64(0); off < s.info.Size() && err == nil; {
-		var n int
-		n, err = s.File.ReadAt(b[:min(int64(len(b)), s.info.Size()-off)], off)
-		_, _ = h.Write(b[:n]) // hashes don't fail
-		off += int64(n)
-		if err == nil {
-			err = ctx.Err()
-		}
-	}
+	err = hashFile(ctx, h, s.File, s.info.Size())
 	if errors.Is(err, io.EOF) { // it was cut, or this is its end: changed and Commit tell
 		err = nil
 	}
@@ -100,19 +92,9 @@ func (s *source) data(from int64, send func(off, n int64) error) error {
 		return send(from, size-from)
 	}
 	for from < size {
-		begin, err := unix.Seek(int(s.Fd()), from, unix.SEEK_DATA)
-		if errors.Is(err, unix.ENXIO) { // all the rest is a hole
-			return nil
-		}
-		end := size
-		if err == nil {
-			end, err = unix.Seek(int(s.Fd()), begin, unix.SEEK_HOLE)
-		}
-		if err != nil { // a file system that knows no holes
-			begin, end = from, size
-		}
-		if end = min(end, size); begin >= end {
-			return nil
+		begin, end, err := holes.NextData(s.File, from, size)
+		if err != nil || begin >= end {
+			return err
 		}
 		if err := send(begin, end-begin); err != nil {
 			return err

@@ -2,6 +2,8 @@ package transfer
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"sync"
 )
 
@@ -40,6 +42,20 @@ func (t *tree) run(smallWorkers int, first func()) error {
 	t.large.release()
 	all.Wait()
 	return context.Cause(t.ctx)
+}
+
+// attributes are those that a directory gets when all is in it.
+type attributes struct {
+	name string // at the destination
+	made bool   // by this copy
+	info fs.FileInfo
+}
+
+// finished notes that a directory has its attributes, or why not. One that was there may be somebody else's.
+func (t *tree) finished(d attributes, err error) {
+	if d.made || !errors.Is(err, fs.ErrPermission) {
+		t.fail(err)
+	}
 }
 
 // ended tells whether a task has nothing to do any more.

@@ -5,49 +5,29 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
-	"os"
-	"sync"
 
-	"golang.org/x/sys/unix"
+	"pinwheel/files/internal/newfile"
 )
 
-// procLinks tells whether files that are open have names in /proc.
-var procLinks = sync.OnceValue(func() bool {
-	_, err := os.Stat("/proc/self/fd")
-	return err == nil
-})
-
-// createUnnamed begins to write a file that has no name until it is complete, by O_TMPFILE of open(2): whoever is killed
-// leaves nothing. Where that can't be, it has the name of a partial file that nobody resumes.
+// createUnnamed begins to write a file that has no name until it is complete. Where that can't be, it has the name of a
+// partial file that nobody resumes.
 func (d *folder) createUnnamed(target string, mode fs.FileMode) (*partial, error) {
-	if procLinks() {
-		fd, err := unix.Openat(int(d.dir.Fd()), ".", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, uint32(mode.Perm()|0o600))
-		switch {
-		case err == nil:
-			return &partial{folder: d, target: target, file: os.NewFile(uintptr(fd), target), mode: mode.Perm()}, nil
-		case !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.EINVAL):
-			return nil, d.fault(target, err)
-		}
+	f, err := newfile.Create(d.dir, mode|0o600)
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return d.create(target, newKey, mode, false)
+	case err != nil:
+		return nil, d.fault(target, err)
 	}
-	return d.create(target, newKey, mode, false)
+	return &partial{folder: d, target: target, file: newfile.Opened(f, d.device), mode: mode.Perm()}, nil
 }
 
-// link gives a file without a name that of its target or, where a file is there already, one to be renamed from:
-// linkat(2) replaces nothing. It follows no link.
-func (p *partial) link() error {
+// place gives a partial file the name of its target.
+func (p *partial) place() error {
 	if p.name != "" {
-		return nil
+		return p.folder.root.Rename(p.name, p.target)
 	}
-	own, dir := fmt.Sprintf("/proc/self/fd/%d", p.file.Fd()), int(p.folder.dir.Fd())
-	err := unix.Linkat(unix.AT_FDCWD, own, dir, p.target, unix.AT_SYMLINK_FOLLOW)
-	for range attempts {
-		if !errors.Is(err, unix.EEXIST) {
-			break
-		}
-		name := partialName(p.target, fmt.Sprintf("%016x", rand.Uint64()))
-		if err = unix.Linkat(unix.AT_FDCWD, own, dir, name, unix.AT_SYMLINK_FOLLOW); err == nil {
-			p.name = name
-		}
-	}
-	return err
+	return newfile.Replace(p.file.File, p.folder.dir, p.target, func() string {
+		return partialName(p.target, fmt.Sprintf("%016x", rand.Uint64()))
+	})
 }

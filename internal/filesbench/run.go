@@ -3,6 +3,7 @@ package filesbench
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -65,12 +66,17 @@ func spread(v []float64) Spread {
 	return Spread{v[len(v)/2], v[0], v[len(v)-1]}
 }
 
+// Summary makes a Result of what a way took in some rounds, at least one.
+func Summary(w Way, bytes int64, cpu, wall []float64) Result {
+	return Result{What: w.What, Way: w.Name, Bytes: bytes, CPU: spread(cpu), Wall: spread(wall)}
+}
+
 // Steps is how often Options.Step will be called.
 func Steps(o Options) (int, error) {
 	err := o.EnsureDefaults()
 	n := 0
-	for _, w := range ways() {
-		if w.missing() == "" {
+	for _, w := range Ways() {
+		if w.Missing() == "" {
 			n++
 		}
 	}
@@ -82,64 +88,94 @@ func Run(ctx context.Context, o Options) ([]Result, error) {
 	if err := o.EnsureDefaults(); err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp(o.Dir, "bench-files-")
+	b, err := Open(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
-	s := &stage{ctx: ctx, command: o.Command, dir: dir, source: filepath.Join(dir, "source")}
-	s.bytes = map[string]int64{File: o.Bytes}
-	if s.bytes[Tree], err = makeSource(s.source, o.Bytes, o.Files); err != nil {
-		return nil, err
-	}
-	all := ways()
-	results := make([]Result, len(all))
+	defer b.Close() // what it leaves is temporary
+	all := Ways()
 	cpu, wall := make([][]float64, len(all)), make([][]float64, len(all))
 	for round := range o.Rounds {
 		for k, w := range all {
-			results[k] = Result{What: w.what, Way: w.name, Bytes: s.bytes[w.what], Missing: w.missing()}
-			if results[k].Missing != "" {
+			if w.Missing() != "" {
 				continue
 			}
-			busy, took, err := s.measure(w)
+			busy, took, err := b.Measure(w)
 			if err != nil {
-				return nil, fmt.Errorf("%s by %s, round %d: %w", w.what, w.name, round+1, err)
+				return nil, fmt.Errorf("round %d: %w", round+1, err)
 			}
 			cpu[k], wall[k] = append(cpu[k], busy.Seconds()), append(wall[k], took.Seconds())
 			o.Step()
 		}
 	}
-	for k := range results {
-		if results[k].Missing == "" {
-			results[k].CPU, results[k].Wall = spread(cpu[k]), spread(wall[k])
+	results := make([]Result, len(all))
+	for k, w := range all {
+		if why := w.Missing(); why != "" {
+			results[k] = Result{What: w.What, Way: w.Name, Bytes: b.Bytes(w.What), Missing: why}
+		} else {
+			results[k] = Summary(w, b.Bytes(w.What), cpu[k], wall[k])
 		}
 	}
 	return results, nil
 }
 
-// measure copies once, and checks that all is there.
-func (s *stage) measure(w way) (cpu, wall time.Duration, err error) {
-	dest := filepath.Join(s.dir, "dest")
+// Bench has the files that ways of copying are measured with.
+type Bench struct{ stage }
+
+// Open makes the files. They stay until Close. Its processes end with ctx.
+func Open(ctx context.Context, o Options) (*Bench, error) {
+	if err := o.EnsureDefaults(); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(o.Dir, "bench-files-")
+	if err != nil {
+		return nil, err
+	}
+	b := &Bench{stage{ctx: ctx, command: o.Command, dir: dir, source: filepath.Join(dir, "source")}}
+	b.bytes = map[string]int64{File: o.Bytes}
+	if b.bytes[Tree], err = makeSource(b.source, o.Bytes, o.Files); err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return b, nil
+}
+
+// Close removes the files.
+func (b *Bench) Close() error { return os.RemoveAll(b.dir) }
+
+// Bytes are those of File, or of Tree.
+func (b *Bench) Bytes(what string) int64 { return b.bytes[what] }
+
+// Measure copies once, and checks that all is there. It returns the processor time of both ends, and how long the
+// client ran.
+func (b *Bench) Measure(w Way) (cpu, wall time.Duration, err error) {
+	dest := filepath.Join(b.dir, "dest")
 	if err := os.Mkdir(dest, 0o755); err != nil {
 		return 0, 0, err
 	}
 	defer os.RemoveAll(dest)
-	cpu, wall, err = w.copy(s, dest)
+	cpu, wall, err = w.copy(&b.stage, dest)
 	if err == nil {
-		err = s.ctx.Err()
-	}
-	if err != nil {
-		return 0, 0, err
+		err = b.ctx.Err()
 	}
 	var n int64
-	err = filepath.Walk(dest, func(_ string, info os.FileInfo, err error) error {
+	if err == nil {
+		n, err = bytesBelow(dest)
+	}
+	if err == nil && n != b.bytes[w.What] {
+		err = fmt.Errorf("%d bytes of %d are there", n, b.bytes[w.What])
+	}
+	if err != nil {
+		err = fmt.Errorf("%s by %s: %w", w.What, w.Name, err)
+	}
+	return cpu, wall, err
+}
+
+func bytesBelow(dir string) (n int64, err error) {
+	err = filepath.Walk(dir, func(_ string, info os.FileInfo, err error) error {
 		if err == nil && info.Mode().IsRegular() {
 			n += info.Size()
 		}
 		return err
 	})
-	if err == nil && n != s.bytes[w.what] {
-		err = fmt.Errorf("%d bytes of %d are there", n, s.bytes[w.what])
-	}
-	return cpu, wall, err
+	return n, err
 }

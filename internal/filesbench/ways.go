@@ -22,16 +22,16 @@ const (
 	rsync        = "rsync"
 )
 
-// way is a way of copying.
-type way struct {
-	what, name string
+// Way is a way of copying.
+type Way struct {
+	What, Name string   // What is File or Tree
 	needs      []string // commands
 	device     bool     // needs an RDMA device
 	copy       func(s *stage, dest string) (cpu, wall time.Duration, err error)
 }
 
-// missing says what a way lacks here.
-func (w *way) missing() string {
+// Missing says what a way lacks here.
+func (w *Way) Missing() string {
 	if w.device {
 		if err := rdma.Probe(); err != nil {
 			return "no RDMA device can be used: pinwheel doctor says why"
@@ -45,11 +45,11 @@ func (w *way) missing() string {
 	return ""
 }
 
-// ways returns all, in the order of the tables.
-func ways() (all []way) {
+// Ways returns all, in the order of the tables.
+func Ways() (all []Way) {
 	for _, what := range []string{File, Tree} {
-		own := func(name, listen string, serve, get []string) way {
-			return way{what: what, name: name, copy: func(s *stage, dest string) (time.Duration, time.Duration, error) {
+		own := func(name, listen string, serve, get []string) Way {
+			return Way{What: what, Name: name, copy: func(s *stage, dest string) (time.Duration, time.Duration, error) {
 				return s.ours(what, strings.ReplaceAll(listen, "DIR", s.dir), serve, get, dest)
 			}}
 		}
@@ -66,11 +66,11 @@ func ways() (all []way) {
 				all = append(all, w)
 			}
 			all = append(all,
-				way{what: what, name: plain, copy: plainSendfile},
-				way{what: what, name: nginx, needs: []string{"nginx", "curl"}, copy: byNginx("http")},
-				way{what: what, name: nginxTLS, needs: []string{"nginx", "curl"}, copy: byNginx("https")})
+				Way{What: what, Name: plain, copy: plainSendfile},
+				Way{What: what, Name: nginx, needs: []string{"nginx", "curl"}, copy: byNginx("http")},
+				Way{What: what, Name: nginxTLS, needs: []string{"nginx", "curl"}, copy: byNginx("https")})
 		}
-		all = append(all, way{what: what, name: rsync, needs: []string{"rsync"}, copy: byRsync(what)})
+		all = append(all, Way{What: what, Name: rsync, needs: []string{"rsync"}, copy: byRsync(what)})
 	}
 	return all
 }

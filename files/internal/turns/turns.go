@@ -10,8 +10,8 @@ const quantum = 1 << 20 // 1 MiB
 
 // Limits bound what goes on at a time.
 type Limits struct {
-	Bytes       int64 // of memory, of all transfers
-	ClientBytes int64 // of memory, of those of one client; a single one may have more
+	Bytes       int64 // of memory, of all transfers that Ask.Registered says register it
+	ClientBytes int64 // of memory, of all transfers of one client; a single one may have more
 	Active      int   // transfers that Ask.Counted says count
 }
 
@@ -23,6 +23,8 @@ type Ask struct {
 	Cost  int64 // bytes that it moves
 	Want  int64 // bytes of memory that it can use; 0: none
 	Least int64 // bytes of memory without which it can't begin
+	// Registered memory takes its share of Limits.Bytes. Other memory bounds only what one client has.
+	Registered bool
 	// Counted transfers take their share of Limits.Active. Those of a client whose network may be slow should not.
 	Counted bool
 }
@@ -41,12 +43,14 @@ type queue struct {
 	deficit int64 // bytes that the client may move before the others
 	going   int   // transfers
 	used    int64 // bytes of memory
+	sharing int   // transfers that register, waiting or going on
 }
 
 // Turns has the transfers of all clients.
 type Turns struct {
 	limits  Limits
-	used    int64 // bytes of memory
+	used    int64 // bytes of registered memory
+	sharing int   // clients with transfers that register
 	active  int   // counted transfers
 	clients []*queue
 	next    int // index of the client whose turn it is
@@ -55,12 +59,15 @@ type Turns struct {
 // New returns Turns without clients.
 func New(l Limits) *Turns { return &Turns{limits: l} }
 
-// Used returns the bytes of memory that transfers have.
+// Used returns the bytes of memory that transfers have registered.
 func (t *Turns) Used() int64 { return t.used }
 
 // Add adds a transfer. It waits until Next returns it.
 func (t *Turns) Add(c Client, a Ask) *Turn {
-	a.Least = min(a.Least, a.Want, t.limits.Bytes)
+	a.Least = min(a.Least, a.Want)
+	if a.Registered {
+		a.Least = min(a.Least, t.limits.Bytes)
+	}
 	i := slices.IndexFunc(t.clients, func(q *queue) bool { return q.client == c })
 	if i < 0 {
 		i = len(t.clients)
@@ -68,6 +75,11 @@ func (t *Turns) Add(c Client, a Ask) *Turn {
 	}
 	turn := &Turn{Ask: a, of: t.clients[i]}
 	turn.of.waiting = append(turn.of.waiting, turn)
+	if a.Registered {
+		if turn.of.sharing++; turn.of.sharing == 1 {
+			t.sharing++
+		}
+	}
 	return turn
 }
 
@@ -79,24 +91,32 @@ func (t *Turns) Cancel(turn *Turn) bool {
 		return false
 	}
 	q.waiting = slices.Delete(q.waiting, i, i+1)
-	t.leave(q)
+	t.leave(turn)
 	return true
 }
 
 // Done ends a transfer that Next returned.
 func (t *Turns) Done(turn *Turn) {
-	t.used -= turn.Bytes
+	if turn.Registered {
+		t.used -= turn.Bytes
+	}
 	if turn.Counted {
 		t.active--
 	}
 	turn.of.going--
 	turn.of.used -= turn.Bytes
-	t.leave(turn.of)
+	t.leave(turn)
 }
 
-// leave forgets a client without transfers. A client that comes again begins without a deficit, so that nobody saves
-// turns.
-func (t *Turns) leave(q *queue) {
+// leave forgets a transfer, and a client without any. A client that comes again begins without a deficit, so that
+// nobody saves turns.
+func (t *Turns) leave(turn *Turn) {
+	q := turn.of
+	if turn.Registered {
+		if q.sharing--; q.sharing == 0 {
+			t.sharing--
+		}
+	}
 	if q.going > 0 || len(q.waiting) > 0 {
 		return
 	}
@@ -145,19 +165,22 @@ func (t *Turns) ready(q *queue) bool {
 	return len(q.waiting) > 0 && (q.used == 0 || q.used+q.waiting[0].Want <= t.limits.ClientBytes)
 }
 
-// begin gives a transfer its memory, if there is enough: no more than an equal part of all, so that a client that takes
-// long leaves room for the others.
+// begin gives a transfer its memory, if there is enough. Of what is registered it is no more than an equal part of all,
+// so that a client that takes long leaves room for the others.
 func (t *Turns) begin(turn *Turn) bool {
 	if turn.Counted && t.active >= t.limits.Active {
 		return false
 	}
-	share := max(t.limits.Bytes/int64(len(t.clients)), turn.Least)
-	turn.Bytes = min(turn.Want, share, t.limits.Bytes-t.used)
-	if turn.Bytes < turn.Least {
-		turn.Bytes = 0
-		return false
+	turn.Bytes = turn.Want
+	if turn.Registered {
+		share := max(t.limits.Bytes/int64(t.sharing), turn.Least)
+		turn.Bytes = min(turn.Want, share, t.limits.Bytes-t.used)
+		if turn.Bytes < turn.Least {
+			turn.Bytes = 0
+			return false
+		}
+		t.used += turn.Bytes
 	}
-	t.used += turn.Bytes
 	turn.of.used += turn.Bytes
 	turn.of.going++
 	if turn.Counted {

@@ -41,7 +41,7 @@ func TestClientsMoveEqualBytesWhateverTheyAskFor(t *testing.T) {
 func TestMemoryIsDividedAmongClients(t *testing.T) {
 	turns := New(Limits{Bytes: 8 << 20, Active: 99})
 	for c := range 16 {
-		turns.Add(c, Ask{Cost: 1, Want: 6 << 20, Least: 64 << 10})
+		turns.Add(c, Ask{Cost: 1, Want: 6 << 20, Least: 64 << 10, Registered: true})
 	}
 	var going []*Turn
 	for range 16 {
@@ -62,18 +62,37 @@ func TestMemoryIsDividedAmongClients(t *testing.T) {
 	}
 }
 
+// Slow clients that register nothing leave all that may be registered to the others.
+func TestOnlyWhatIsRegisteredTakesTheBudget(t *testing.T) {
+	turns := New(Limits{Bytes: 8 << 20, ClientBytes: 4 << 20, Active: 4})
+	for c := range 100 {
+		turns.Add(c, Ask{Cost: 1 << 20, Want: 4 << 20, Least: 1 << 20})
+		if turn, ok := turns.Next(); !ok || turn.Bytes != 4<<20 {
+			t.Fatalf("transfer %d that registers nothing: %+v, %v", c, turn, ok)
+		}
+	}
+	turns.Add(0, Ask{Cost: 1 << 20, Want: 1})
+	if turn, ok := turns.Next(); ok {
+		t.Errorf("a client has %d bytes more than it may", turn.Bytes)
+	}
+	turns.Add("registers", Ask{Cost: 1 << 20, Want: 8 << 20, Least: 1 << 20, Registered: true})
+	if turn, ok := turns.Next(); !ok || turn.Bytes != 8<<20 || turns.Used() != 8<<20 {
+		t.Errorf("%+v, %v; %d bytes are used", turn, ok, turns.Used())
+	}
+}
+
 func TestLargeTransferIsNotPassedForEver(t *testing.T) {
 	turns := New(Limits{Bytes: 4, Active: 99})
-	turns.Add("a", Ask{Cost: 1, Want: 3, Least: 3})
+	turns.Add("a", Ask{Cost: 1, Want: 3, Least: 3, Registered: true})
 	a, _ := turns.Next()
-	turns.Add("large", Ask{Cost: 1, Want: 4, Least: 4})
+	turns.Add("large", Ask{Cost: 1, Want: 4, Least: 4, Registered: true})
 	if _, ok := turns.Next(); ok {
 		t.Fatal("there is no room")
 	}
-	turns.Add("small", Ask{Cost: 1, Want: 1, Least: 1})
+	turns.Add("small", Ask{Cost: 1, Want: 1, Least: 1, Registered: true})
 	if turn, ok := turns.Next(); ok && turn.of.client == "small" {
 		// It may pass once, by the round; never as long as it likes.
-		turns.Add("small", Ask{Cost: 1, Want: 1, Least: 1})
+		turns.Add("small", Ask{Cost: 1, Want: 1, Least: 1, Registered: true})
 		turns.Done(turn)
 		if turn, ok := turns.Next(); ok {
 			t.Fatalf("%v passed again", turn.of.client)
@@ -94,7 +113,7 @@ func TestLimitsHoldAndNobodyIsForgotten(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"add": func(t *rapid.T) {
 				a := Ask{Cost: rapid.Int64Range(0, 5<<20).Draw(t, "cost"), Want: rapid.Int64Range(0, 200).Draw(t, "want"),
-					Counted: rapid.Bool().Draw(t, "counted")}
+					Counted: rapid.Bool().Draw(t, "counted"), Registered: rapid.Bool().Draw(t, "registered")}
 				a.Least = rapid.Int64Range(0, 200).Draw(t, "least")
 				waiting[turns.Add(rapid.IntRange(1, 5).Draw(t, "client"), a)] = true
 			},
@@ -128,12 +147,16 @@ func TestLimitsHoldAndNobodyIsForgotten(t *testing.T) {
 				var bytes int64
 				of, active := map[Client][]int64{}, 0
 				for _, turn := range going {
-					bytes += turn.Bytes
+					least := min(turn.Least, turn.Want)
+					if turn.Registered {
+						bytes += turn.Bytes
+						least = min(least, limits.Bytes)
+					}
 					of[turn.of.client] = append(of[turn.of.client], turn.Bytes)
 					if turn.Counted {
 						active++
 					}
-					if turn.Bytes < min(turn.Least, turn.Want, limits.Bytes) {
+					if turn.Bytes < least {
 						t.Fatal("less than the least")
 					}
 				}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // ErrMalformed is the error of bytes that are no message, or not the one that was expected.
@@ -17,6 +18,9 @@ type Message interface {
 
 // Append appends the encoding of a message. Its fields must be within their bounds, or the other end refuses it.
 func Append(b []byte, m Message) []byte {
+	if long, ok := m.(interface{ size() int }); ok {
+		b = slices.Grow(b, long.size())
+	}
 	c := codec{out: b, encodes: true}
 	m.fields(&c)
 	return c.out

@@ -16,7 +16,9 @@ const (
 	ProcTicket
 	ProcStream
 	ProcSum
+	ProcExtents
 	ProcMkdir
+	ProcSetAttr
 	ProcPut
 	ProcCreate
 	ProcStaging
@@ -33,6 +35,7 @@ const (
 	MaxElement = 255       // bytes, as NAME_MAX
 	MaxID      = 64        // bytes
 	MaxPage    = 1024      // entries of an answer to List
+	MaxExtents = 4096      // of an answer
 	MaxNames   = 256       // of ReadMany
 	maxText    = 1 << 10   // 1 KiB
 	maxETag    = 80        // bytes
@@ -89,6 +92,8 @@ type Info struct {
 	Mode  uint32 // as fs.FileMode
 	ModNs int64  // since 1970
 	ETag  string
+	// Allocated is how many bytes it takes on the disk: fewer than Size if it has holes.
+	Allocated int64
 }
 
 func (m *Info) fields(c *codec) {
@@ -97,6 +102,7 @@ func (m *Info) fields(c *codec) {
 	c.u32(&m.Mode)
 	c.i64(&m.ModNs)
 	c.str(&m.ETag, maxETag)
+	c.size(&m.Allocated)
 }
 
 // Hello is the first request.
@@ -125,16 +131,10 @@ func (m *Welcome) fields(c *codec) {
 	c.u32(&m.DataPort)
 }
 
-// Name is a request about a name. Dir asks for a directory.
-type Name struct {
-	Name string
-	Dir  bool
-}
+// Name is a request about a name.
+type Name struct{ Name string }
 
-func (m *Name) fields(c *codec) {
-	c.str(&m.Name, MaxName)
-	c.flag(&m.Dir)
-}
+func (m *Name) fields(c *codec) { c.str(&m.Name, MaxName) }
 
 // Opened is the answer to Open.
 type Opened struct {
@@ -152,10 +152,28 @@ type Handle struct{ Handle uint64 }
 
 func (m *Handle) fields(c *codec) { c.u64(&m.Handle) }
 
-// Page is the answer to List. It is the last one if it has no entries.
-type Page struct{ Entries []Info }
+// List asks for the entries of a directory: for the first ones by its name, and for those that follow by the handle of
+// the answer.
+type List struct {
+	Name   string
+	Handle uint64 // 0: the first
+}
 
-func (m *Page) fields(c *codec) { list(c, &m.Entries, MaxPage, func(e *Info) { e.fields(c) }) }
+func (m *List) fields(c *codec) {
+	c.str(&m.Name, MaxName)
+	c.u64(&m.Handle)
+}
+
+// Page is its answer.
+type Page struct {
+	Handle  uint64 // 0: there are no more
+	Entries []Info
+}
+
+func (m *Page) fields(c *codec) {
+	c.u64(&m.Handle)
+	list(c, &m.Entries, MaxPage, func(e *Info) { e.fields(c) })
+}
 
 // Target is the answer to Window: its number, and which way bytes go there at present.
 type Target struct {
@@ -212,17 +230,27 @@ func (m *Moved) fields(c *codec) {
 type Names struct {
 	Names []string
 	Kind  string // of the checksums
+	Conn  uint64 // by which the contents come, one behind the other; 0: in the answer
 }
 
 func (m *Names) fields(c *codec) {
 	list(c, &m.Names, MaxNames, func(s *string) { c.str(s, MaxName) })
 	c.str(&m.Kind, maxSum)
+	c.u64(&m.Conn)
 }
 
 // Contents is its answer: for the first names, as many as have room.
 type Contents struct{ Files []Content }
 
-// Content is a file, or why there is none.
+// size is about how long the message is: what it does not count is short.
+func (m *Contents) size() (n int) {
+	for i := range m.Files {
+		n += 512 + len(m.Files[i].Content)
+	}
+	return n
+}
+
+// Content is a file, or why there is none. Content is empty if it comes by a connection.
 type Content struct {
 	Status  Status
 	Info    Info
@@ -285,6 +313,34 @@ type Sum struct{ Sum []byte }
 
 func (m *Sum) fields(c *codec) { c.blob(&m.Sum, maxSum) }
 
+// Position asks which parts of a file are no holes, from an offset on.
+type Position struct {
+	Handle uint64
+	Off    int64
+}
+
+func (m *Position) fields(c *codec) {
+	c.u64(&m.Handle)
+	c.size(&m.Off)
+}
+
+// Extents is its answer: all of them up to Until.
+type Extents struct {
+	Extents []Extent
+	Until   int64
+}
+
+// Extent is a part of a file.
+type Extent struct{ Off, Len int64 }
+
+func (m *Extents) fields(c *codec) {
+	list(c, &m.Extents, MaxExtents, func(e *Extent) {
+		c.size(&e.Off)
+		c.size(&e.Len)
+	})
+	c.size(&m.Until)
+}
+
 // Create begins an upload, or makes a directory.
 type Create struct {
 	Name      string
@@ -302,6 +358,24 @@ func (m *Create) fields(c *codec) {
 	c.flag(&m.NoReplace)
 	c.flag(&m.NoSync)
 	c.str(&m.ID, MaxID)
+}
+
+// Made is the answer to Mkdir.
+type Made struct{ New bool } // it was not there
+
+func (m *Made) fields(c *codec) { c.flag(&m.New) }
+
+// SetAttr changes a directory.
+type SetAttr struct {
+	Name  string
+	Keep  uint32 // permissions that it keeps of those that it has
+	ModNs int64  // 0: as it is
+}
+
+func (m *SetAttr) fields(c *codec) {
+	c.str(&m.Name, MaxName)
+	c.u32(&m.Keep)
+	c.i64(&m.ModNs)
 }
 
 // Created is the answer to Create.

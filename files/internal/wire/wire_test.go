@@ -9,16 +9,17 @@ import (
 	"testing"
 )
 
-var info = Info{Name: "file", Size: math.MaxInt64, Mode: 0o644, ModNs: -1, ETag: "1-2-3-4"}
+var info = Info{Name: "file", Size: math.MaxInt64, Mode: 0o644, ModNs: -1, ETag: "1-2-3-4", Allocated: 4096}
 
 // messages has one of each kind.
 func messages() []Message {
 	return []Message{
-		&Hello{Version, true}, &Welcome{Version, 7, true, 65535}, &Name{"a/b", true}, &Opened{1, info}, &Handle{2},
-		&Page{[]Info{info, {}}}, &Window{3, 4}, &Read{5, 6, 7, 8, 9}, &Moved{10, "tls", []byte("content")},
-		&Names{[]string{"a", "b"}, "none"}, &Target{8, "rdma"},
+		&Hello{Version, true}, &Welcome{Version, 7, true, 65535}, &Name{"a/b"}, &Opened{1, info}, &Handle{2},
+		&List{"d", 33}, &Page{34, []Info{info, {}}}, &Window{3, 4}, &Read{5, 6, 7, 8, 9}, &Moved{10, "tls", []byte("content")},
+		&Names{[]string{"a", "b"}, "none", 41}, &Target{8, "rdma"},
 		&Ticket{11, bytes.Repeat([]byte{1}, TicketLen)}, &Stream{12, 13, 14, 15},
 		&Contents{[]Content{{Info: info, Content: []byte("x"), Sum: []byte{1}}, {Status: *Fail(2, "gone", 0)}}},
+		&Position{35, 36}, &Extents{[]Extent{{37, 38}, {}}, 39}, &Made{true}, &SetAttr{"d", 0o700, -40},
 		&Range{16, "sha256", 17, 18}, &Sum{[]byte{19}}, &Create{"a", 0o600, 20, true, true, "id"}, &Created{21, 22},
 		&Put{Create{Name: "b"}, []byte("x"), "crc32c", []byte{1, 2, 3, 4}}, &Write{23, 24, 25, 26},
 		&Commit{27, 28, "none", []byte{29}}, &Empty{}, &Status{}, Fail(CodeChanged, "changed", 30),
@@ -58,7 +59,8 @@ func TestBoundsAreChecked(t *testing.T) {
 		"negative": &Read{Len: -1},
 		"content":  &Moved{Content: []byte(long[:MaxSmall+1])},
 		"names":    &Names{Names: make([]string, MaxNames+1)},
-		"entries":  &Page{make([]Info, MaxPage+1)},
+		"extents":  &Extents{Extents: make([]Extent, MaxExtents+1)},
+		"entries":  &Page{Entries: make([]Info, MaxPage+1)},
 		"id":       &Create{ID: long[:MaxID+1]},
 		"ticket":   &Ticket{Ticket: []byte(long[:TicketLen+1])},
 	} {
@@ -68,7 +70,7 @@ func TestBoundsAreChecked(t *testing.T) {
 		}
 	}
 	// A list that claims to be longer than the message has bytes.
-	if err := Decode([]byte{255, 3, 0, 0, 1, 2, 3}, &Page{}); !errors.Is(err, ErrMalformed) {
+	if err := Decode([]byte{255, 3, 0, 0, 1, 2, 3}, &Names{}); !errors.Is(err, ErrMalformed) {
 		t.Error(err)
 	}
 	if s := Fail(1, long, 0); len(s.Text) > maxText {

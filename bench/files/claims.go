@@ -1,0 +1,239 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"pinwheel/files"
+	"pinwheel/files/pipe"
+	"pinwheel/files/report"
+	"pinwheel/internal/compare"
+	"pinwheel/internal/filesbench"
+)
+
+// claims judges what was measured.
+func (s *state) claims() (claims []report.Claim) {
+	claims = append(claims, s.secondPipe(), s.ofTheDevice("pipelined", buffers), s.ofTheDevice("sendfile", sendfileBufs))
+	for _, of := range []struct{ figure, what string }{
+		{allCold, "cold file"}, {allHot, "hot file"}, {wholeGets, "hot file through a server"},
+	} {
+		claims = append(claims, s.autoIsBest(of.figure, of.what))
+	}
+	claims = append(claims, s.bounded(), s.released(), s.nothingRegistered(atOnce), s.nothingRegistered(later))
+	for _, by := range []string{files.ByRDMA, files.ByMemory, files.ByTLS} {
+		claims = append(claims, s.manyClients(by)...)
+	}
+	for _, c := range filesbench.Claims(s.copies()) {
+		claim := report.Claim{What: c.What, Want: fmt.Sprintf(">= %.2f", c.Least), Got: errNotMeasured.Error()}
+		if c.Times > 0 {
+			claim.Got, claim.Holds = fmt.Sprintf("%.2f", c.Times), c.Holds()
+		}
+		claims = append(claims, claim)
+	}
+	return claims
+}
+
+// least claims that a ratio is large enough.
+func least(what string, want float64, e compare.Estimate, at string, err error) report.Claim {
+	c := report.Claim{What: what, Want: fmt.Sprintf(">= %.2f", want), Got: errNotMeasured.Error()}
+	if err == nil {
+		c.Got, c.Holds = e.Text("%.3f")+" at "+at, e.Median >= want
+	}
+	return c
+}
+
+// faster is how many times the second of two is as fast as the first.
+func faster(p []*point) float64 { return p[0].Seconds / p[1].Seconds }
+
+func (s *state) secondPipe() report.Claim {
+	one, two := pipes+"/"+plural(1, "pipe"), pipes+"/"+plural(2, "pipe")
+	x := slices.Max(append(s.sizesOf(one), 0))
+	e, err := s.estimate(x, faster, one, two)
+	return least("pipelined, two pipes to one", 1.2, e, report.Size(x), err)
+}
+
+// enoughBytes of buffer are to give nearly all that the device does.
+const enoughBytes = 256 * kib
+
+// ofTheDevice is the share of the device's throughput that the worst of the sizes of buffer has, from enoughBytes on,
+// each with its best number of pipes.
+func (s *state) ofTheDevice(what, figure string) report.Claim {
+	byBytes := map[int][]int64{} // places of bars
+	for i, each := range pipesAndPages {
+		bytes := each[0] * each[1] * 4 * kib
+		if bytes >= enoughBytes {
+			byBytes[bytes] = append(byBytes[bytes], int64(i))
+		}
+	}
+	worst, at, err := compare.Estimate{Median: math.Inf(1)}, 0, errNotMeasured
+	for bytes, places := range byBytes {
+		var shares []float64
+		for round := range s.rounds() {
+			most, bar := s.deviceMost(round), 0.0
+			for _, i := range places {
+				if p := s.point(figure, i, round); p != nil {
+					bar = max(bar, float64(bufferSize)/mib/p.Seconds)
+				}
+			}
+			if most > 0 && bar > 0 {
+				shares = append(shares, bar/most)
+			}
+		}
+		if len(shares) == 0 {
+			continue
+		}
+		err = nil
+		if e := compare.Estimated(shares); e.Median < worst.Median || e.Median == worst.Median && bytes < at {
+			worst, at = e, bytes
+		}
+	}
+	return least(what+" to the most that the device gives, from 256 KiB of buffer on", 0.95, worst, report.Size(int64(at)), err)
+}
+
+// deviceRowNames are those of the rows that look for the most that the device can do.
+func deviceRowNames() (names []string) {
+	for _, r := range deviceRows() {
+		names = append(names, r.name)
+	}
+	return names
+}
+
+// deviceMost is the largest throughput of the device in a round, in MiB/s; 0 if it was not measured.
+func (s *state) deviceMost(round int) (most float64) {
+	for _, r := range deviceRowNames() {
+		if l := s.find(r, round); l != nil && len(l.Points) > 0 {
+			most = max(most, l.Points[0].mibPerSec())
+		}
+	}
+	return most
+}
+
+// autoIsBest compares auto, at the size at which it is worst, with that of the others which is the fastest there.
+func (s *state) autoIsBest(figure, what string) report.Claim {
+	auto := figure + "/" + pipe.Auto.Name
+	worst, at, err := compare.Estimate{Median: math.Inf(1)}, int64(0), errNotMeasured
+	for _, x := range s.sizesOf(auto) {
+		best, fastest := "", math.Inf(1)
+		for _, strategy := range pipe.Strategies() {
+			r := figure + "/" + strategy.Name
+			if strategy.Name == pipe.Auto.Name {
+				continue
+			}
+			if e, err := s.estimate(x, seconds, r); err == nil && e.Median < fastest {
+				best, fastest = r, e.Median
+			}
+		}
+		if e, missing := s.estimate(x, faster, best, auto); missing == nil && e.Median < worst.Median {
+			worst, at, err = e, x, nil
+		}
+	}
+	return least("auto to the best of the four, "+what, 0.95, worst, report.Size(at), err)
+}
+
+func seconds(p []*point) float64 { return p[0].Seconds }
+
+// onDemand are the points of the rows that are to have no more registered than their shapes say.
+func (s *state) onDemand() (all []point) {
+	for _, l := range s.lines {
+		for _, figure := range []string{pages, pipes, sendfilePages, sendfilePipes, buffers, sendfileBufs} {
+			if l.Row == figure || len(l.Row) > len(figure) && l.Row[:len(figure)+1] == figure+"/" {
+				all = append(all, l.Points...)
+			}
+		}
+	}
+	return all
+}
+
+// bounded claims that no more is ever registered than the chunk times the depth.
+func (s *state) bounded() report.Claim {
+	c := report.Claim{What: "registered at a time, to chunk x depth", Want: "<= 1.00", Got: errNotMeasured.Error()}
+	all := s.onDemand()
+	if len(all) == 0 {
+		return c
+	}
+	most := 0.0
+	for _, p := range all {
+		most = max(most, float64(p.PeakBytes)/float64(p.MostBytes))
+	}
+	c.Got, c.Holds = fmt.Sprintf("%.3f at most", most), most <= 1
+	return c
+}
+
+// released claims that nothing is registered after a transfer.
+func (s *state) released() report.Claim {
+	c := report.Claim{What: "bytes that are registered after transfers by pipelined and sendfile", Want: "0", Got: errNotMeasured.Error()}
+	all := s.onDemand()
+	if len(all) == 0 {
+		return c
+	}
+	left := slices.MaxFunc(all, func(a, b point) int { return cmp.Compare(a.LeftBytes, b.LeftBytes) }).LeftBytes
+	c.Got, c.Holds = fmt.Sprint(left), left == 0
+	return c
+}
+
+// nothingRegistered claims that the second get of a hot file waits for no registration.
+func (s *state) nothingRegistered(when string) report.Claim {
+	c := report.Claim{What: "registrations on the path of the second get of a file, " + when, Want: "0", Got: errNotMeasured.Error()}
+	first, again := s.points(secondGet+"/"+when, 1), s.points(secondGet+"/"+when, 2)
+	if len(first) == 0 || len(again) == 0 {
+		return c
+	}
+	was, is, none := int64(math.MaxInt64), int64(0), 0
+	for i := range again {
+		was, is = min(was, first[i].Registrations), max(is, again[i].Registrations)
+		if again[i].Registrations == 0 {
+			none++
+		}
+	}
+	c.Got = fmt.Sprintf("0 in %d of %d rounds, %d at most, of the first %d", none, len(again), is, was)
+	c.Holds = is == 0 && was > 0
+	return c
+}
+
+// Bounds of what many clients see.
+const fairness = 1.1 // most to least bytes of a client
+
+func (s *state) manyClients(by string) []report.Claim {
+	prefix := fmt.Sprintf("%d clients, %s: ", manyClients, by)
+	unfair := report.Claim{What: prefix + "bytes of one to those of another", Want: fmt.Sprintf("<= %.2f", fairness)}
+	peak := report.Claim{What: prefix + "registered to the budget", Want: "<= 1.00"}
+	errs := report.Claim{What: prefix + "errors", Want: "0"}
+	all := s.points(manyGets+"/"+by, manyClients)
+	if len(all) == 0 {
+		unfair.Got, peak.Got, errs.Got = errNotMeasured.Error(), errNotMeasured.Error(), errNotMeasured.Error()
+		return []report.Claim{unfair, peak, errs}
+	}
+	p := all[len(all)-1]
+	ratio := float64(slices.Max(p.Clients)) / float64(max(slices.Min(p.Clients), 1))
+	unfair.Got, unfair.Holds = fmt.Sprintf("%.3f at most", ratio), ratio <= fairness
+	used := float64(p.PeakBytes) / float64(p.MostBytes)
+	peak.Got, peak.Holds = fmt.Sprintf("%.3f at most", used), used <= 1
+	errs.Got, errs.Holds = fmt.Sprint(p.Errors), p.Errors == 0
+	return []report.Claim{unfair, peak, errs}
+}
+
+// copies are the results of the ways to copy files.
+func (s *state) copies() (all []filesbench.Result) {
+	for _, w := range filesbench.Ways() {
+		var cpu, wall []float64
+		var bytes int64
+		missing := errNotMeasured.Error()
+		for _, l := range s.lines {
+			if l.Row != copyRow(w) {
+				continue
+			}
+			missing = cmp.Or(l.Failed, missing)
+			for _, p := range l.Points {
+				bytes, cpu, wall = p.X, append(cpu, p.CPU), append(wall, p.Seconds)
+			}
+		}
+		if len(wall) == 0 {
+			all = append(all, filesbench.Result{What: w.What, Way: w.Name, Missing: missing})
+		} else {
+			all = append(all, filesbench.Summary(w, bytes, cpu, wall))
+		}
+	}
+	return all
+}

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"pinwheel"
+	"pinwheel/files"
+	"pinwheel/files/pipe"
+	"pinwheel/vmmc"
+)
+
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+	gib = 1 << 30
+)
+
+// budget is more than any transfer wants.
+const budget = 4 * gib
+
+// smallWindow is the size in bytes of the window for transfers that fit: a lease of the large one takes long.
+const smallWindow = 64 * mib
+
+// sender sends files to a receiver by RDMA.
+type sender struct {
+	node     *vmmc.Node
+	receiver *receiver
+	windows  []*vmmc.Import
+	tree     *tree
+	slice    time.Duration
+}
+
+// openSender starts a receiver with windows for files of so many bytes.
+func openSender(ctx context.Context, t *tree, largest int64, slice time.Duration) (s *sender, err error) {
+	s = &sender{tree: t, slice: slice}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.close())
+		}
+	}()
+	sizes := []int64{min(smallWindow, largest)}
+	if largest > smallWindow {
+		sizes = append(sizes, largest)
+	}
+	if s.receiver, err = startReceiver(ctx, sizes...); err != nil {
+		return s, err
+	}
+	o := tcpNode(senderName)
+	o.Manager.Policy = pinwheel.LeavePinned // for what files.Send does not register
+	if s.node, err = vmmc.Open(o); err != nil {
+		return s, err
+	}
+	for i := range sizes {
+		w, err := s.node.Import(ctx, uint32(i+1), s.receiver.address)
+		if err != nil {
+			return s, err
+		}
+		s.windows = append(s.windows, w)
+		if !w.AwaitRDMA(ctx) {
+			return s, errors.New("no RDMA: make softverbs, and see pinwheel doctor")
+		}
+	}
+	return s, nil
+}
+
+func (s *sender) close() error {
+	var errs []error
+	if s.node != nil {
+		errs = append(errs, s.node.Close())
+	}
+	if s.receiver != nil {
+		errs = append(errs, s.receiver.close())
+	}
+	return errors.Join(errs...)
+}
+
+// way is how a file is sent.
+type way struct {
+	strategy pipe.Strategy
+	// cold has each transfer find its file unmapped: those of two files take turns, and only one stays mapped.
+	cold bool
+}
+
+// measure sends a file of n bytes again and again.
+func (s *sender) measure(ctx context.Context, n int64, w way) (p point, err error) {
+	o := files.RegistrarOptions{Strategy: w.strategy, BudgetBytes: budget, Warn: func(m string) { say("%s", m) }}
+	copies := 1
+	if w.cold {
+		o.MaxMappings, copies = 1, 2
+	}
+	r, err := files.NewRegistrar(s.node, o)
+	if err != nil {
+		return p, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	from, err := s.tree.open(n, copies)
+	if err != nil {
+		return p, err
+	}
+	defer from.close()
+	dst := s.windows[len(s.windows)-1]
+	if n <= smallWindow {
+		dst = s.windows[0]
+	}
+	if !dst.AwaitRDMA(ctx) {
+		return p, errors.New("RDMA is down")
+	}
+	send := func(i int) error {
+		st, err := files.Send(ctx, dst, 0, from[i%copies], 0, n, files.SendOptions{Registrar: r})
+		if err == nil && st.Way != files.ByRDMA {
+			err = fmt.Errorf("%d bytes went by %s", n, st.Way)
+		}
+		p.Registrations += st.Registrations
+		p.Hits += st.Hits
+		p.Refused += st.Refused
+		p.CopiedBytes += st.CopiedBytes
+		t := st.Times
+		p.Stages += (t.Fetch + t.Register + t.Post + t.Release + t.Sending).Seconds()
+		p.MostBytes = st.Shape.ChunkBytes * int64(st.Shape.Depth)
+		return err
+	}
+	if err := send(0); err != nil { // its memory is touched for the first time
+		return p, err
+	}
+	p = point{X: n}
+	busy, began := processorTime(), time.Now()
+	for p.N == 0 || time.Since(began) < s.slice {
+		p.N++
+		if err := send(p.N); err != nil {
+			return p, err
+		}
+	}
+	p.each(time.Since(began), processorTime()-busy)
+	st := r.Stats()
+	p.PeakBytes, p.LeftBytes = st.PeakBytes, st.PinnedBytes
+	return p, nil
+}
+
+// each divides what N transfers took.
+func (p *point) each(wall, cpu time.Duration) {
+	n := float64(p.N)
+	p.Seconds, p.CPU, p.Stages = wall.Seconds()/n, cpu.Seconds()/n, p.Stages/n
+}
+
+// anonymous sends memory of this process that stays registered, as programs of vmmc do: what the device can do at most.
+func (s *sender) anonymous(ctx context.Context, n int64) (p point, err error) {
+	memory, err := unix.Mmap(-1, 0, int(n), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		return p, err
+	}
+	defer unix.Munmap(memory) // it fails for nothing that we mapped; the node watches mappings
+	for i := 0; i < len(memory); i += 4 * kib {
+		memory[i] = 1
+	}
+	dst := s.windows[0]
+	if !dst.AwaitRDMA(ctx) {
+		return p, errors.New("RDMA is down")
+	}
+	if err := dst.Send(ctx, memory, 0, vmmc.SendOptions{}); err != nil {
+		return p, err
+	}
+	p = point{X: n}
+	busy, began := processorTime(), time.Now()
+	for p.N == 0 || time.Since(began) < s.slice {
+		p.N++
+		if err := dst.Send(ctx, memory, 0, vmmc.SendOptions{}); err != nil {
+			return p, err
+		}
+	}
+	p.each(time.Since(began), processorTime()-busy)
+	return p, nil
+}
+
+// processorTime is that of this process so far, with that of the kernel for it.
+func processorTime() time.Duration {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		panic(err) // it fails for wrong arguments only
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

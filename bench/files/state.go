@@ -1,0 +1,172 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"pinwheel/internal/compare"
+	"pinwheel/testbed/live/runlog"
+)
+
+// line is a row of a round, as the file of runs has it after its head.
+type line struct {
+	Row    string  `json:"row"`
+	Round  int     `json:"round"` // from 0
+	Load   float64 `json:"load"`  // runlog.Load before
+	Points []point `json:"points,omitempty"`
+	Failed string  `json:"failed,omitempty"`
+}
+
+// point is one measurement. What a row does not measure is 0.
+type point struct {
+	X       int64   `json:"x"`               // what the row goes by: bytes, most often
+	Label   string  `json:"label,omitempty"` // of a bar
+	N       int     `json:"n"`               // transfers that were measured
+	Seconds float64 `json:"s"`               // of one transfer
+	CPU     float64 `json:"cpu_s,omitempty"` // of one transfer: of the sender, or of both ends of a copy
+	// Stages is how long the steps of a transfer took, together: more than Seconds if they overlap.
+	Stages     float64 `json:"stages_s,omitempty"`
+	Deregister float64 `json:"deregister_s,omitempty"`
+
+	Registrations int64 `json:"registrations,omitempty"` // on the path of all transfers
+	Hits          int64 `json:"hits,omitempty"`
+	Refused       int64 `json:"refused,omitempty"`
+	CopiedBytes   int64 `json:"copied_bytes,omitempty"`
+	PeakBytes     int64 `json:"peak_bytes,omitempty"` // most that was registered at a time
+	LeftBytes     int64 `json:"left_bytes,omitempty"` // registered after the last transfer
+	// MostBytes is the chunk times the depth of the shape: PeakBytes may not be more but for the ends of pages.
+	MostBytes int64 `json:"most_bytes,omitempty"`
+
+	Way     string  `json:"way,omitempty"`     // of the bytes of a client
+	Clients []int64 `json:"clients,omitempty"` // bytes that each got
+	Errors  int64   `json:"errors,omitempty"`
+}
+
+func (p *point) mibPerSec() float64 { return float64(p.X) / (1 << 20) / p.Seconds }
+
+// state has what was measured so far.
+type state struct {
+	log   *runlog.Log
+	head  runlog.Head
+	lines []line
+}
+
+// take takes the next line of a file of runs.
+func (s *state) take(n int, text []byte) error {
+	if n == 0 {
+		return json.Unmarshal(text, &s.head)
+	}
+	var l line
+	err := json.Unmarshal(text, &l)
+	if err == nil {
+		s.lines = append(s.lines, l)
+	}
+	return err
+}
+
+// openState goes on with the file of an earlier measurement of the same build, or begins it anew.
+func openState(path string, h runlog.Head) (*state, error) {
+	s := &state{}
+	log, otherBuild, err := runlog.Open(path, h, func(n int, text []byte) error {
+		err := s.take(n, text)
+		if err == nil && s.head.Build != h.Build {
+			err = runlog.ErrOtherBuild
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if otherBuild {
+		say("%s is of another build: beginning anew", path)
+	}
+	if s.head.Build != h.Build {
+		s.head = h
+	}
+	s.log = log
+	return s, nil
+}
+
+func (s *state) add(l line) error {
+	s.lines = append(s.lines, l)
+	return s.log.Add(l)
+}
+
+// find returns a row of a round that has not failed, or nil.
+func (s *state) find(row string, round int) *line {
+	for i := range s.lines {
+		if l := &s.lines[i]; l.Row == row && l.Round == round && l.Failed == "" {
+			return l
+		}
+	}
+	return nil
+}
+
+// rounds is how many there are at least in part.
+func (s *state) rounds() (n int) {
+	for _, l := range s.lines {
+		n = max(n, l.Round+1)
+	}
+	return n
+}
+
+// points are those of a row at x, by round; missing ones are left out.
+func (s *state) points(row string, x int64) (all []point) {
+	for round := range s.rounds() {
+		if p := s.point(row, x, round); p != nil {
+			all = append(all, *p)
+		}
+	}
+	return all
+}
+
+func (s *state) point(row string, x int64, round int) *point {
+	l := s.find(row, round)
+	if l == nil {
+		return nil
+	}
+	if i := slices.IndexFunc(l.Points, func(p point) bool { return p.X == x }); i >= 0 {
+		return &l.Points[i]
+	}
+	return nil
+}
+
+// errNotMeasured says that this machine lacks what a row needs, or that no round has it.
+var errNotMeasured = errors.New("not measured")
+
+// estimate is the median over the rounds of what of makes of the points of some rows at x. Rounds that lack one of them
+// don't count.
+func (s *state) estimate(x int64, of func([]*point) float64, rows ...string) (compare.Estimate, error) {
+	var values []float64
+rounds:
+	for round := range s.rounds() {
+		points := make([]*point, len(rows))
+		for i, r := range rows {
+			if points[i] = s.point(r, x, round); points[i] == nil {
+				continue rounds
+			}
+		}
+		values = append(values, of(points))
+	}
+	if len(values) == 0 {
+		return compare.Estimate{}, errNotMeasured
+	}
+	return compare.Estimated(values), nil
+}
+
+// sizesOf are the x of a row, in their order.
+func (s *state) sizesOf(row string) (xs []int64) {
+	for _, l := range s.lines {
+		if l.Row != row {
+			continue
+		}
+		for _, p := range l.Points {
+			if !slices.Contains(xs, p.X) {
+				xs = append(xs, p.X)
+			}
+		}
+	}
+	slices.Sort(xs)
+	return xs
+}

@@ -1,0 +1,3 @@
+// Package newfile makes files that appear whole: they have no name until they are complete, and many of them become
+// durable together.
+package newfile
