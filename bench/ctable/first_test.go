@@ -3,14 +3,11 @@ package ctable
 import (
 	"errors"
 	"runtime/cgo"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
-	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/regcache"
 	"pinwheel/verbs"
@@ -23,173 +20,6 @@ const (
 	granule      = 2 << 20
 	granules     = 1 << 16
 )
-
-// outside returns zeroed memory outside the Go heap.
-func outside[T any](t *testing.T) *T {
-	var zero T
-	m, err := unix.Mmap(-1, 0, int(unsafe.Sizeof(zero)), unix.PROT_READ|unix.PROT_WRITE,
-		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { unix.Munmap(m) })
-	return (*T)(unsafe.Pointer(&m[0]))
-}
-
-// watcher has the log of a kernel that tests change mappings in.
-type watcher struct {
-	word     *uint64
-	interest *[granules]uint32
-	refuses  func() error // Watch; nil: it doesn't
-	verify   bool         // by Watch
-
-	mu  sync.Mutex
-	log []mem.Range
-	at  int // Drain
-}
-
-func newWatcher(t *testing.T) *watcher {
-	return &watcher{word: outside[uint64](t), interest: outside[[granules]uint32](t)}
-}
-
-func (w *watcher) count(r mem.Range, n uint32) {
-	for g := uint64(r.Start) / granule; g <= (uint64(r.End)-1)/granule; g++ {
-		atomic.AddUint32(&w.interest[g%granules], n)
-	}
-}
-
-// publish tells of a change, as the kernel does before it makes one and after.
-func (w *watcher) publish(r mem.Range) {
-	for g := uint64(r.Start) / granule; g <= (uint64(r.End)-1)/granule; g++ {
-		if atomic.LoadUint32(&w.interest[g%granules]) != 0 {
-			w.mu.Lock()
-			w.log = append(w.log, r)
-			atomic.AddUint64(w.word, 1)
-			w.mu.Unlock()
-			return
-		}
-	}
-}
-
-func (w *watcher) Word() *uint64     { return w.word }
-func (w *watcher) Interest() *uint32 { return &w.interest[0] }
-func (w *watcher) Watch(r mem.Range) (uint64, bool, error) {
-	if w.refuses != nil {
-		return 0, false, w.refuses()
-	}
-	w.count(r, 1)
-	return uint64(r.Start)<<8 | r.Len()/uint64(mem.PageSize), w.verify, nil
-}
-func (w *watcher) Pinning(uint64)        {}
-func (w *watcher) Pinned(uint64) error   { return nil }
-func (w *watcher) Unchanged(uint64) bool { return true }
-func (w *watcher) Unwatch(token uint64) {
-	start := mem.Addr(token >> 8)
-	w.Uninterest(mem.Range{Start: start, End: start + mem.Addr(token&0xff)*mem.Addr(mem.PageSize)})
-}
-func (w *watcher) Uninterest(r mem.Range) { w.count(r, ^uint32(0)) }
-func (w *watcher) Drain(drop func(mem.Range)) uint64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for ; w.at < len(w.log); w.at++ {
-		drop(w.log[w.at])
-	}
-	return uint64(w.at)
-}
-func (w *watcher) ChangedSince(generation uint64, r mem.Range) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, o := range w.log[min(generation, uint64(len(w.log))):] {
-		if o.Overlaps(r) {
-			return true
-		}
-	}
-	return false
-}
-
-// interested adds up all counts.
-func (w *watcher) interested() (n uint32) {
-	for i := range w.interest {
-		n += atomic.LoadUint32(&w.interest[i])
-	}
-	return n
-}
-
-// firsts is a cache whose C threads register first uses, with one such thread.
-type firsts struct {
-	*regcache.Cache
-	t       *testing.T
-	p       *provider
-	w       *watcher
-	thread  *Thread
-	adopted []regcache.Adopted
-}
-
-func newFirsts(t *testing.T, o regcache.Options) *firsts {
-	testwait.Bound(t)
-	f := &firsts{t: t, p: newProvider(t), w: newWatcher(t)}
-	o.Watcher = f.w
-	o.MaxBytes, o.MaxRegions = mem.Unlimited, mem.Unlimited
-	o.OnAdopt = func(a regcache.Adopted) { f.adopted = append(f.adopted, a) }
-	var err error
-	if f.Cache, err = regcache.New(f.p, o); err != nil {
-		t.Fatal(err)
-	}
-	handle := cgo.NewHandle(f.Cache)
-	f.thread = OpenThread(handle)
-	t.Cleanup(func() {
-		f.thread.Close()
-		handle.Delete()
-		if err := f.Close(); err != nil || f.p.Usage().Regions != 0 {
-			t.Errorf("close: %v; %+v left", err, f.p.Usage())
-		}
-		if n := f.w.interested(); n != 0 {
-			t.Errorf("%d watches are left", n)
-		}
-	})
-	return f
-}
-
-func page(first, n int) mem.Range {
-	at := func(n int) mem.Addr { return base + mem.Addr(n)*mem.Addr(mem.PageSize) }
-	return mem.Range{Start: at(first), End: at(first + n)}
-}
-
-// take takes an offer, which there must be.
-func (f *firsts) take(r mem.Range) Offer {
-	f.t.Helper()
-	o, ok := f.thread.Take(r)
-	if !ok {
-		f.t.Fatalf("nothing is offered for %v", r)
-	}
-	return o
-}
-
-// use registers a first use of r.
-func (f *firsts) use(r mem.Range) Ref {
-	f.t.Helper()
-	o := f.take(r)
-	return f.made(o, r)
-}
-
-func (f *firsts) made(o Offer, r mem.Range) Ref {
-	g, err := f.p.Register(r, verbs.AccessLocalWrite)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return f.thread.Made(o, g.Handle)
-}
-
-func (f *firsts) expect(pinned, lingering int) {
-	f.t.Helper()
-	if err := f.Verify(); err != nil {
-		f.t.Error(err)
-	}
-	if s := f.Stats(); int(s.Pinned.Regions) != pinned || s.Lingering != lingering || int(f.p.Usage().Regions) != pinned {
-		f.t.Errorf("%d pinned, %d with the provider, %d linger; want %d and %d", s.Pinned.Regions, f.p.Usage().Regions,
-			s.Lingering, pinned, lingering)
-	}
-}
 
 func TestFirstUseIsHitOnceItIsAdopted(t *testing.T) {
 	f := newFirsts(t, regcache.Options{})
@@ -214,7 +44,8 @@ func TestFirstUseIsHitOnceItIsAdopted(t *testing.T) {
 	}
 	f.thread.Drop(ref)
 	f.expect(1, 0)
-	if len(f.adopted) != 1 || f.adopted[0].Outcome != regcache.First || f.adopted[0].Range != page(0, 4) || f.adopted[0].ID != ref.ID() {
+	if len(f.adopted) != 1 || f.adopted[0].Outcome != regcache.First || f.adopted[0].Range != page(0, 4) ||
+		f.adopted[0].ID != ref.ID() {
 		t.Errorf("adopted %+v", f.adopted)
 	}
 	if err := f.Deregister(ref.ID()); err != nil {
@@ -470,107 +301,5 @@ func TestKernelTellsOfChangesAfterAnOffer(t *testing.T) {
 	f.thread.Close()
 	if err := c.Close(); err != nil {
 		t.Error(err)
-	}
-}
-
-// versioned is a provider whose registrations have the versions of their pages.
-type versioned struct {
-	*provider
-	v *pageVersions
-}
-
-type pageVersions struct {
-	now        [firstPages]uint32
-	told       [firstPages]uint32
-	registered [firstHandles][firstPages]uint32
-}
-
-func (p versioned) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
-	g, err := p.provider.Register(r, a)
-	if err != nil {
-		return g, err
-	}
-	for i := (r.Start - base) / mem.Addr(mem.PageSize); i < (r.End-base)/mem.Addr(mem.PageSize); i++ {
-		atomic.StoreUint32(&p.v.registered[g.Handle][i], atomic.LoadUint32(&p.v.now[i]))
-	}
-	return g, nil
-}
-
-// TestFirstUsesAreNeverStale has C threads register first uses while mappings change, limits come and go,
-// and a helper registers and deregisters.
-func TestFirstUsesAreNeverStale(t *testing.T) {
-	testwait.Bound(t)
-	for _, anyCovering := range []bool{false, true} {
-		v := outside[pageVersions](t)
-		p, w := versioned{newProvider(t), v}, newWatcher(t)
-		c, err := regcache.New(p, regcache.Options{
-			AnyCovering: anyCovering, Watcher: w, MaxBytes: mem.Unlimited, MaxRegions: mem.Unlimited,
-			OnAdopt: func(regcache.Adopted) {},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		handle := cgo.NewHandle(c)
-		stop := make(chan struct{})
-		var churn sync.WaitGroup
-		until := func(f func(i int)) {
-			churn.Go(func() {
-				for i := 0; ; i++ {
-					select {
-					case <-stop:
-						return
-					default:
-						f(i)
-					}
-				}
-			})
-		}
-		until(func(int) { c.Adopt() })
-		until(func(i int) {
-			at := i * 7 % firstPages
-			pages := min(16, firstPages-at)
-			r := page(at, pages)
-			each := func(versions *[firstPages]uint32) {
-				for k := at; k < at+pages; k++ {
-					atomic.AddUint32(&versions[k], 1)
-				}
-			}
-			w.publish(r)
-			each(&v.now)
-			w.publish(r)
-			each(&v.told)
-			id := mem.RegionID(i)
-			c.Deregister(id)
-			c.Register(id / 2)
-			if i%256 == 0 {
-				c.SetLimits(regcache.Limits{Bytes: firstPages * int64(mem.PageSize), Regions: mem.Unlimited})
-				c.SetLimits(regcache.Limits{Bytes: mem.Unlimited, Regions: mem.Unlimited})
-			}
-			if i%256 == 0 {
-				c.Clean()
-				if err := c.Verify(); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-		res := First(Run{Cache: handle, Base: base, Pages: firstPages, Alive: &p.alive[0], Threads: 3, Iterations: 20_000}, p, &v.now[0])
-		close(stop)
-		churn.Wait()
-		c.Adopt()
-		c.Sweep()
-		t.Logf("%+v, %+v", res, c.Stats())
-		if s := c.Stats(); s.Lingering != 0 {
-			t.Errorf("nobody holds a reference, and %d registrations linger", s.Lingering)
-		}
-		if res.Stale+res.Wrong+res.Old+res.Failed != 0 || res.First == 0 || res.Outcomes[regcache.Hit] <= res.First {
-			t.Errorf("got %+v", res)
-		}
-		if err := c.Verify(); err != nil {
-			t.Error(err)
-		}
-		if err := c.Close(); err != nil || p.Usage().Regions != 0 || w.interested() != 0 {
-			t.Errorf("close: %v; %+v left, %d watches", err, p.Usage(), w.interested())
-		}
-		handle.Delete()
 	}
 }

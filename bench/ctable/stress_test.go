@@ -38,7 +38,8 @@ func newProvider(t *testing.T) *provider {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { unix.Munmap(m) })
-	return &provider{Provider: sim.New(sim.Options{}), alive: unsafe.Slice((*uint32)(unsafe.Pointer(&m[0])), maxHandles), under: map[uint64]verbs.Region{}}
+	return &provider{Provider: sim.New(sim.Options{}), alive: unsafe.Slice((*uint32)(unsafe.Pointer(&m[0])), maxHandles),
+		under: map[uint64]verbs.Region{}}
 }
 
 func (p *provider) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {

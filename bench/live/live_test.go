@@ -11,6 +11,7 @@ import (
 	"pinwheel/internal/compare"
 	"pinwheel/internal/launch"
 	"pinwheel/internal/report"
+	"pinwheel/testbed/live/runlog"
 	"pinwheel/testbed/live/stack"
 )
 
@@ -20,7 +21,8 @@ func TestPatternsChooseRows(t *testing.T) {
 		patterns []string
 		want     []string
 	}{
-		{"", []string{"openmpi-ucx/halo.8.*"}, []string{"openmpi-ucx/halo.8.2", "openmpi-ucx/halo.8.4", "openmpi-ucx/halo.8.2.idle"}},
+		{"", []string{"openmpi-ucx/halo.8.*"},
+			[]string{"openmpi-ucx/halo.8.2", "openmpi-ucx/halo.8.4", "openmpi-ucx/halo.8.2.idle"}},
 		{"dir", []string{"*/ft.B.2", "openmpi-ucx/ft.?.2*"},
 			[]string{"openmpi-ucx/ft.B.2", "openmpi-libfabric/ft.B.2", "mpich-ucx/ft.B.2", "openmpi-ucx/ft.A.2.idle"}},
 		{"", []string{"*/ft.B.2"}, nil},
@@ -47,12 +49,13 @@ func TestPatternsChooseRows(t *testing.T) {
 }
 
 func run(mode compare.Mode, round int, pinned float64) *compare.Run {
-	return &compare.Run{Mode: mode, Round: round, Ranks: 2, Sampled: 2, AvgPinnedBytes: pinned * (1 << 20), CPUNs: 1e9, Seconds: 1}
+	return &compare.Run{Mode: mode, Round: round, Ranks: 2, Sampled: 2,
+		AvgPinnedBytes: pinned * (1 << 20), CPUNs: 1e9, Seconds: 1}
 }
 
 func TestMeasurementGoesOnWhereItWas(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sub", "runs.jsonl")
-	s, err := openState(path, head{Build: "one"})
+	s, err := openState(path, runlog.Head{Build: "one"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,11 +77,12 @@ func TestMeasurementGoesOnWhereItWas(t *testing.T) {
 	}
 	s.log.Close()
 
-	s, err = openState(path, head{Build: "one"})
+	s, err = openState(path, runlog.Head{Build: "one"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !s.has(r.String(), compare.Cache, 0) || s.has(r.String(), compare.None, 0) || s.has(r.String(), compare.Cache, 1) || s.has("openmpi-ucx/halo.8.4", compare.Cache, 0) {
+	if !s.has(r.String(), compare.Cache, 0) || s.has(r.String(), compare.None, 0) || s.has(r.String(), compare.Cache, 1) ||
+		s.has("openmpi-ucx/halo.8.4", compare.Cache, 0) {
 		t.Errorf("%+v", s.lines)
 	}
 	if err := s.add(line{Row: r.String(), Run: run(compare.None, 0, 1)}); err != nil {
@@ -89,7 +93,7 @@ func TestMeasurementGoesOnWhereItWas(t *testing.T) {
 		t.Errorf("%v, %+v", err, again.lines)
 	}
 
-	s, err = openState(path, head{Build: "two"})
+	s, err = openState(path, runlog.Head{Build: "two"})
 	if err != nil || len(s.lines) != 0 {
 		t.Errorf("another build: %v, %+v", err, s.lines)
 	}
@@ -101,7 +105,7 @@ func TestMeasurementGoesOnWhereItWas(t *testing.T) {
 
 func TestTablesStandBetweenTheMarkers(t *testing.T) {
 	captured := 0.9
-	s := state{head: head{Version: "v1", Date: "2026-01-02", Software: []string{"mpich 4"}}}
+	s := state{head: runlog.Head{Version: "v1", Date: "2026-01-02", Software: []string{"mpich 4"}}}
 	for round := range 2 {
 		own := run(compare.Pinwheel, round, 150)
 		own.Own = &report.Rank{Uses: 11, First: 1, Late: 1}
@@ -111,10 +115,12 @@ func TestTablesStandBetweenTheMarkers(t *testing.T) {
 	}
 	failed := run(compare.None, 2, 1)
 	failed.Failed = "exit status 3"
-	s.lines = append(s.lines, line{Row: "openmpi-ucx/ft.A.2.idle", Replay: &replayed{CapturedAvg: &captured, Late: 0.01}}, line{Row: "openmpi-ucx/ft.A.2.idle", Run: failed})
+	s.lines = append(s.lines, line{Row: "openmpi-ucx/ft.A.2.idle", Replay: &replayed{CapturedAvg: &captured, Late: 0.01}},
+		line{Row: "openmpi-ucx/ft.A.2.idle", Run: failed})
 	text := s.markdown()
 	for _, want := range []string{
-		"Pinwheel v1, 2026-01-02.", "mpich 4.", "| openmpi-ucx/ft.A.2.idle | 2 | 200 | 100 | 150 | **0.50 (0.50 to 0.50, a 50 % interval)** | 0.90 | 10.00 % | 1.00 % |",
+		"Pinwheel v1, 2026-01-02.", "mpich 4.", "| openmpi-ucx/ft.A.2.idle | 2 | 200 | 100 | 150 | **0.50 (0.50 to 0.50, a " +
+			"50 % interval)** | 0.90 | 10.00 % | 1.00 % |",
 		"- openmpi-ucx/ft.A.2.idle, round 3, no cache: exit status 3",
 	} {
 		if !strings.Contains(text, want) {
@@ -205,7 +211,8 @@ func TestMeterCountsInEveryLanguage(t *testing.T) {
 			}
 			command, environ := on.Command(filepath.Join(t.TempDir(), "device"))
 			j := compare.Job{Request: launch.Request{
-				Command: append([]string{"timeout", "60"}, command...), Environ: environ, Library: filepath.Join(bin, "libpinwheel.so"),
+				Command: append([]string{"timeout", "60"}, command...), Environ: environ,
+				Library: filepath.Join(bin, "libpinwheel.so"),
 			}}
 			m := compare.Modes[i%len(compare.Modes)]
 			r, err := j.Run(m, 0)

@@ -9,14 +9,13 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"pinwheel/internal/compare"
 	"pinwheel/internal/launch"
-	"pinwheel/internal/machine"
+	"pinwheel/testbed/live/runlog"
 	"pinwheel/testbed/live/stack"
 )
 
@@ -76,23 +75,10 @@ func (c *runCmd) Run() error {
 }
 
 // head describes the measurement.
-func (c *runCmd) head(d stack.Device) (h head, err error) {
-	h = head{Date: today(), Machine: machine.This()}
-	h.Build, err = buildOf(filepath.Join(c.Bin, "libpinwheel.so"), filepath.Join(c.Bin, "libpinwheel-go.so"),
+func (c *runCmd) head(d stack.Device) (runlog.Head, error) {
+	return runlog.NewHead(c.Bin, []string{"openmpi-bin", "mpich", "libucx0", "libfabric1"},
+		filepath.Join(c.Bin, "libpinwheel.so"), filepath.Join(c.Bin, "libpinwheel-go.so"),
 		filepath.Join(c.Bin, launch.Meter), filepath.Join(c.Softverbs, "lib", "libibverbs.so.1"), phases, latency, lammps)
-	if err != nil {
-		return h, err
-	}
-	version := launch.Output(os.Environ(), filepath.Join(c.Bin, "pinwheel"), "--version")
-	h.Version = strings.TrimSpace(strings.TrimPrefix(version, "pinwheel "))
-	packages := launch.Output(os.Environ(), "dpkg-query", "-W", "-f", "${Package} ${Version}\n",
-		"openmpi-bin", "mpich", "libucx0", "libfabric1")
-	for l := range strings.Lines(packages) {
-		if !strings.HasPrefix(l, "dpkg-query:") {
-			h.Software = append(h.Software, strings.TrimSpace(l))
-		}
-	}
-	return h, nil
 }
 
 // rounds measures all rows in turn, round by round.
@@ -132,7 +118,7 @@ func (m *measurement) over() string {
 
 // once measures one run.
 func (m *measurement) once(r row, mode compare.Mode, round int) error {
-	l := line{Row: r.String(), Load: load()}
+	l := line{Row: r.String(), Load: runlog.Load()}
 	run, err := m.jobs[r].Run(mode, round)
 	if err != nil {
 		return fmt.Errorf("%s: %w", r, err)
@@ -149,12 +135,6 @@ func (m *measurement) once(r row, mode compare.Mode, round int) error {
 			compare.Bytes(run.AvgPinnedBytes), compare.Seconds(run.CPUNs))
 	}
 	return m.state.add(l)
-}
-
-func load() (one float64) {
-	text, _ := os.ReadFile("/proc/loadavg") // 0 if it can't be read
-	_, _ = fmt.Sscan(string(text), &one)
-	return one
 }
 
 // command runs one of ours.

@@ -2,23 +2,11 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
-	"time"
 
 	"pinwheel/internal/compare"
-	"pinwheel/internal/machine"
 	"pinwheel/testbed/live/runlog"
 )
-
-// head is the first line of a file of runs, and says what was measured where.
-type head struct {
-	Build    string          `json:"build"` // a digest of what was built
-	Version  string          `json:"version"`
-	Date     string          `json:"date"`
-	Machine  machine.Machine `json:"machine"`
-	Software []string        `json:"software"` // packages and their versions
-}
 
 // line is any other line: a run of a row, or its replay.
 type line struct {
@@ -32,7 +20,7 @@ type line struct {
 // state has what was measured so far.
 type state struct {
 	log   *runlog.Log
-	head  head
+	head  runlog.Head
 	lines []line
 }
 
@@ -62,7 +50,7 @@ func readState(path string) (s state, whole int64, err error) {
 }
 
 // openState goes on with the file of an earlier measurement of the same build, or begins it anew.
-func openState(path string, h head) (*state, error) {
+func openState(path string, h runlog.Head) (*state, error) {
 	s := &state{}
 	log, otherBuild, err := runlog.Open(path, h, func(n int, text []byte) error {
 		err := s.take(n, text)
@@ -126,14 +114,3 @@ func (s *state) rows() (names []string) {
 	}
 	return names
 }
-
-// buildOf is a digest of files.
-func buildOf(paths ...string) (string, error) {
-	stamp, err := runlog.Stamp(paths...)
-	if err != nil {
-		return "", fmt.Errorf("%w (make build softverbs)", err)
-	}
-	return stamp, nil
-}
-
-func today() string { return time.Now().UTC().Format(time.DateOnly) }

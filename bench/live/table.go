@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
 	"pinwheel/internal/compare"
@@ -62,27 +61,13 @@ func (s *state) markdown() string {
 		}
 	}
 	var b strings.Builder
-	b.WriteString("\n" + s.head.describe(loads))
+	b.WriteString("\n" + s.head.Describe(loads) + intervals)
 	b.WriteString(memoryTable(rows))
 	b.WriteString(costTable(rows))
 	if len(failed) > 0 {
 		b.WriteString("\nRuns that failed and count for nothing:\n\n" + strings.Join(failed, "\n") + "\n")
 	}
 	return b.String() + "\n"
-}
-
-// describe says what was measured where.
-func (h head) describe(loads []float64) string {
-	text := fmt.Sprintf("Pinwheel %s, %s. %s, %d processors, Linux %s.",
-		h.Version, h.Date, h.Machine.Processor, h.Machine.Processors, h.Machine.Kernel)
-	if len(h.Software) > 0 {
-		text += " " + strings.Join(h.Software, ", ") + "."
-	}
-	if len(loads) > 0 {
-		e := compare.Estimated(loads)
-		text += fmt.Sprintf(" Load of the machine before a run: %.1f (median), %.1f (greatest).", e.Median, slices.Max(loads))
-	}
-	return wrap(text) + intervals
 }
 
 const goalCaptured = 0.9 // of the replay's captured_avg, with an idle processor
@@ -160,21 +145,3 @@ func costTable(rows []measured) string {
 }
 
 func mib(e compare.Estimate) string { return fmt.Sprintf("%.0f", e.Median/(1<<20)) }
-
-// wrap breaks a paragraph into lines of 100 columns at most.
-func wrap(text string) string {
-	var b strings.Builder
-	column := 0
-	for _, word := range strings.Fields(text) {
-		if column > 0 && column+1+len(word) > 100 {
-			b.WriteByte('\n')
-			column = 0
-		} else if column > 0 {
-			b.WriteByte(' ')
-			column++
-		}
-		b.WriteString(word)
-		column += len(word)
-	}
-	return b.String() + "\n"
-}

@@ -12,8 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pinwheel/internal/jobreport"
-	"pinwheel/internal/launch"
-	"pinwheel/internal/machine"
 	"pinwheel/internal/report"
 	"pinwheel/testbed/live/runlog"
 	"pinwheel/testbed/live/stack"
@@ -26,11 +24,8 @@ const (
 
 // head is the first line of a file of runs, and says what was measured where.
 type head struct {
-	Build   string          `json:"build"` // a digest of what was built
-	Version string          `json:"version"`
-	Date    string          `json:"date"`
-	Machine machine.Machine `json:"machine"`
-	Stack   string          `json:"stack"`
+	runlog.Head
+	Stack string `json:"stack"`
 }
 
 // figures are what quanta.c tells of some durations.
@@ -186,15 +181,10 @@ func order(row string, round int) []mode {
 }
 
 func (c *runCmd) head(program string) (h head, err error) {
-	h = head{Date: today(), Machine: machine.This(), Stack: c.Stack}
-	h.Build, err = runlog.Stamp(filepath.Join(c.Bin, "libpinwheel.so"), filepath.Join(c.Bin, "libpinwheel-go.so"),
+	h.Stack = c.Stack
+	h.Head, err = runlog.NewHead(c.Bin, nil, filepath.Join(c.Bin, "libpinwheel.so"), filepath.Join(c.Bin, "libpinwheel-go.so"),
 		filepath.Join(c.Softverbs, "lib", "libibverbs.so.1"), program)
-	if err != nil {
-		return h, fmt.Errorf("%w (make build softverbs)", err)
-	}
-	version := launch.Output(os.Environ(), filepath.Join(c.Bin, "pinwheel"), "--version")
-	h.Version = strings.TrimSpace(strings.TrimPrefix(version, "pinwheel "))
-	return h, nil
+	return h, err
 }
 
 // once runs the job once.
@@ -208,8 +198,7 @@ func (c *runCmd) once(j stack.Job, program, row string, m mode) (r run, err erro
 		j.Program = slices.Concat([]string{"/usr/bin/taskset", "-c", "0", program, place}, arguments)
 		j.Environ = []string{"PINWHEEL_HELPER_CPU=1"}
 	}
-	text, _ := os.ReadFile("/proc/loadavg") // 0 if it can't be read
-	_, _ = fmt.Sscan(string(text), &r.Load)
+	r.Load = runlog.Load()
 	dir, err := os.MkdirTemp("", "noise")
 	if err != nil {
 		return r, err

@@ -20,7 +20,8 @@ func quanta(extraNs float64) figures {
 // round is one with registrations of 2 ms, half of them in waits, and 0.3 ms of noise beyond them.
 func round(t *testing.T, n int) (without_, with_ run) {
 	t.Helper()
-	own := report.Rank{Seconds: 0.1001, HelperCPUNs: 2_200_200, HelperActionNs: 2_000_000, HelperRegs: 10, HelperDeregs: 10, InWaits: 10}
+	own := report.Rank{Seconds: 0.1001, HelperCPUNs: 2_200_200, HelperActionNs: 2_000_000, HelperRegs: 10,
+		HelperDeregs: 10, InWaits: 10}
 	if err := json.Unmarshal([]byte(`{"counts":[[130,10]],"max_ns":40000}`), &own.Starts); err != nil {
 		t.Fatal(err)
 	}
@@ -34,8 +35,10 @@ func round(t *testing.T, n int) (without_, with_ run) {
 func TestNoiseIsWhatIsBeyondRegistrations(t *testing.T) {
 	a, b := round(t, 0)
 	got := pair{&b, &a}.noise()
-	want := noise{without: 0.005, with: 0.018, registrations: 0.01, registrationsAll: 0.02, beyond: 0.003, slower: 0.001, helper: 0.002}
-	for _, v := range [][2]float64{{got.without, want.without}, {got.with, want.with}, {got.registrations, want.registrations},
+	want := noise{without: 0.005, with: 0.018, registrations: 0.01, registrationsAll: 0.02, beyond: 0.003,
+		slower: 0.001, helper: 0.002}
+	for _, v := range [][2]float64{{got.without, want.without}, {got.with, want.with},
+		{got.registrations, want.registrations},
 		{got.registrationsAll, want.registrationsAll}, {got.beyond, want.beyond},
 		{got.slower, want.slower}, {got.helper, want.helper}} {
 		if math.Abs(v[0]-v[1]) > 1e-9 {
@@ -46,8 +49,10 @@ func TestNoiseIsWhatIsBeyondRegistrations(t *testing.T) {
 
 func TestTablesComeFromTheFileOfRuns(t *testing.T) {
 	dir := t.TempDir()
-	c := tableCmd{files: files{Runs: filepath.Join(dir, "runs.jsonl")}, Into: filepath.Join(dir, "noise.md"), Which: "noise"}
-	log, _, err := runlog.Open(c.Runs, head{Build: "one", Version: "v1"}, func(int, []byte) error { return nil })
+	c := tableCmd{files: files{Runs: filepath.Join(dir, "runs.jsonl")},
+		Into: filepath.Join(dir, "noise.md"), Which: "noise"}
+	log, _, err := runlog.Open(c.Runs, head{Head: runlog.Head{Build: "one", Version: "v1"}},
+		func(int, []byte) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +72,8 @@ func TestTablesComeFromTheFileOfRuns(t *testing.T) {
 	}
 	text := read(t, c.Into)
 	for _, want := range []string{
-		"| shared | 3 | 0.50 % [0.50, 0.50] | 1.80 % [1.80, 1.80] | 1.00 % [1.00, 1.00] | 2.00 % [2.00, 2.00] | 0.30 % [0.30, 0.30] |",
+		"| shared | 3 | 0.50 % [0.50, 0.50] | 1.80 % [1.80, 1.80] | 1.00 % [1.00, 1.00] |" +
+			" 2.00 % [2.00, 2.00] | 0.30 % [0.30, 0.30] |",
 		"| 0.10 % [0.10, 0.10] | 0.20 % [0.20, 0.20] | 0.30 % [0.30, 0.30] |",
 		"| shared | mean | 2.0 [2.0, 2.0] | 7.0 [7.0, 7.0] | 5.0 [5.0, 5.0] | 50 % |",
 		"| on its rank's, which works | 30 | 20.5 | 20.5 | 40.0 |",
@@ -80,7 +86,8 @@ func TestTablesComeFromTheFileOfRuns(t *testing.T) {
 }
 
 func TestOutputOfTheProgramIsRead(t *testing.T) {
-	all := measuredBy("a warning\n" + `{"rank":0,"quanta":{"n":3,"sum_ns":300,"least_ns":90},"waits":{"n":1}}` + "\n{torn\nquanta: 1 ranks, data right\n")
+	all := measuredBy("a warning\n" + `{"rank":0,"quanta":{"n":3,"sum_ns":300,"least_ns":90},"waits":{"n":1}}` +
+		"\n{torn\nquanta: 1 ranks, data right\n")
 	if len(all) != 1 || all[0].Quanta != (figures{N: 3, SumNs: 300, LeastNs: 90}) || all[0].Waits.N != 1 {
 		t.Errorf("%+v", all)
 	}

@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"time"
 
 	"pinwheel/helper"
 	"pinwheel/internal/compare"
@@ -13,8 +12,6 @@ import (
 	"pinwheel/internal/report"
 	"pinwheel/testbed/live/runlog"
 )
-
-func today() string { return time.Now().UTC().Format(time.DateOnly) }
 
 // Run implements the command table.
 func (c *tableCmd) Run() error {
@@ -153,7 +150,8 @@ func (s *state) noiseTable() string {
 		}
 		fmt.Fprintf(&b, "| %s | %d | %s | %s | %s | %s | %s | %s | %s | %s |\n", row, len(pairs),
 			percent(func(n noise) float64 { return n.without }), percent(func(n noise) float64 { return n.with }),
-			percent(func(n noise) float64 { return n.registrations }), percent(func(n noise) float64 { return n.registrationsAll }),
+			percent(func(n noise) float64 { return n.registrations }),
+			percent(func(n noise) float64 { return n.registrationsAll }),
 			percent(func(n noise) float64 { return n.beyond }), percent(func(n noise) float64 { return n.slower }),
 			percent(func(n noise) float64 { return n.helper }), percent(func(n noise) float64 { return n.slower + n.helper }))
 	}
@@ -206,7 +204,8 @@ func (s *state) waitsTable() string {
 				return fmt.Sprintf("%.1f [%.1f, %.1f]", e.Median, e.Low, e.High)
 			}
 			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %.0f %% |\n", row, figure.name,
-				us(func(p pair) float64 { return p.without.delay(figure.of) }), us(func(p pair) float64 { return p.with.delay(figure.of) }),
+				us(func(p pair) float64 { return p.without.delay(figure.of) }),
+				us(func(p pair) float64 { return p.with.delay(figure.of) }),
 				us(func(p pair) float64 { return p.with.delay(figure.of) - p.without.delay(figure.of) }), in.Median)
 		}
 	}

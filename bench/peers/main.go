@@ -64,7 +64,8 @@ func run(w io.Writer, bin, out string, runs, iterations int) error {
 	}
 	var lines bytes.Buffer
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(tab, "get+put, ns per thread, dependent random accesses: median (min to max) of %d, and what two threads do together\n", runs)
+	fmt.Fprintf(tab, "get+put, ns per thread, dependent random accesses: median (min to max) of %d, and what two "+
+		"threads do together\n", runs)
 	b.head(tab, "regions\tthreads")
 	for _, n := range []int{1, 64, 1024, 8192, 65536} {
 		single := make([]float64, len(b.peers))

@@ -68,7 +68,8 @@ func (d rdmaDevice) link(n uint64) (link, error) {
 	if err := errors.Join(err, <-far); err != nil {
 		return nil, err
 	}
-	if l.memory, err = unix.Mmap(-1, 0, int(n), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON); err != nil {
+	if l.memory, err = unix.Mmap(-1, 0, int(n), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANON); err != nil {
 		return nil, err
 	}
 	start := mem.RangeOf(l.memory).Start

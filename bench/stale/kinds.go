@@ -26,13 +26,18 @@ const (
 // kinds are all changes of the matrix, in the order of its rows.
 func kinds() []change.Kind {
 	return append(append([]change.Kind(nil), change.Kinds...), []change.Kind{
-		{Name: "munmap past libc", Make: change.Anonymous, Do: inC(func(p unsafe.Pointer, n C.size_t) C.int { return C.raw_munmap(p, n) })},
-		{Name: "mmap(MAP_FIXED) over past libc", Make: change.Anonymous, Do: inC(func(p unsafe.Pointer, n C.size_t) C.int { return C.raw_mapfixed(p, n) })},
-		{Name: "mremap away past libc", Make: change.Anonymous, Do: inC(func(p unsafe.Pointer, n C.size_t) C.int { return C.raw_mremap_away(p, n) })},
-		{Name: "MADV_DONTNEED past libc", Make: change.Anonymous, Do: inC(func(p unsafe.Pointer, n C.size_t) C.int { return C.raw_dontneed(p, n) })},
+		{Name: "munmap past libc", Make: change.Anonymous,
+			Do: inC(func(p unsafe.Pointer, n C.size_t) C.int { return C.raw_munmap(p, n) })},
+		{Name: "mmap(MAP_FIXED) over past libc", Make: change.Anonymous,
+			Do: inC(func(p unsafe.Pointer, n C.size_t) C.int { return C.raw_mapfixed(p, n) })},
+		{Name: "mremap away past libc", Make: change.Anonymous,
+			Do: inC(func(p unsafe.Pointer, n C.size_t) C.int { return C.raw_mremap_away(p, n) })},
+		{Name: "MADV_DONTNEED past libc", Make: change.Anonymous,
+			Do: inC(func(p unsafe.Pointer, n C.size_t) C.int { return C.raw_dontneed(p, n) })},
 		{Name: "munmap through int 0x80", Make: memory(func(n C.size_t) unsafe.Pointer { return C.low_memory(n) }),
 			Do: inC(func(p unsafe.Pointer, n C.size_t) C.int { return C.compat_munmap(p, n) })},
-		{Name: "munmap by a vfork child", Make: change.Anonymous, Do: inC(func(p unsafe.Pointer, n C.size_t) C.int { return C.vfork_munmap(p, n) })},
+		{Name: "munmap by a vfork child", Make: change.Anonymous,
+			Do: inC(func(p unsafe.Pointer, n C.size_t) C.int { return C.vfork_munmap(p, n) })},
 		{Name: "brk shrink", Make: memory(func(n C.size_t) unsafe.Pointer { return C.break_memory(n) }),
 			Do: inC(func(p unsafe.Pointer, n C.size_t) C.int { return C.break_shrink(p, n) })},
 		{Name: "free of a large block", Make: memory(func(n C.size_t) unsafe.Pointer { return C.large_block(n) }),
@@ -42,8 +47,10 @@ func kinds() []change.Kind {
 		{Name: "thread exit frees its stack", Make: memory(func(n C.size_t) unsafe.Pointer { return C.thread_stack(n) }),
 			Do: inC(func(p unsafe.Pointer, n C.size_t) C.int { return C.thread_exit(p, n) })},
 		{Name: "Go heap scavenging", Make: goHeap, Do: scavenge},
-		{Name: "fork, parent writes", Make: change.Anonymous, Do: inC(func(p unsafe.Pointer, n C.size_t) C.int { return C.fork_parent_writes(p, n) }), Keeps: true},
-		{Name: "fork, child writes", Make: change.Anonymous, Do: inC(func(p unsafe.Pointer, n C.size_t) C.int { return C.fork_child_writes(p, n) }), Keeps: true},
+		{Name: "fork, parent writes", Make: change.Anonymous,
+			Do: inC(func(p unsafe.Pointer, n C.size_t) C.int { return C.fork_parent_writes(p, n) }), Keeps: true},
+		{Name: "fork, child writes", Make: change.Anonymous,
+			Do: inC(func(p unsafe.Pointer, n C.size_t) C.int { return C.fork_child_writes(p, n) }), Keeps: true},
 		{Name: "ftruncate by another process", Make: change.SharedFile, Do: byOther(C.OTHER_TRUNCATE)},
 		{Name: "hole punch by another process", Make: change.SharedFile, Do: byOther(C.OTHER_PUNCH)},
 		{Name: "MADV_REMOVE by another process", Make: sharedAnonymous, Do: byOther(C.OTHER_REMOVE)},
@@ -63,7 +70,8 @@ func kinds() []change.Kind {
 			}
 			return unix.Ftruncate(s.FD(), int64(s.Range.Len()))
 		}},
-		{Name: "UFFDIO_MOVE", Make: change.Anonymous, Do: inC(func(p unsafe.Pointer, n C.size_t) C.int { return C.uffd_move(p, n) }), Keeps: true},
+		{Name: "UFFDIO_MOVE", Make: change.Anonymous,
+			Do: inC(func(p unsafe.Pointer, n C.size_t) C.int { return C.uffd_move(p, n) }), Keeps: true},
 	}...)
 }
 

@@ -22,7 +22,8 @@ var cli struct {
 }
 
 func main() {
-	ctx := kong.Parse(&cli, kong.Name("stale"), kong.Description("Proofs that a registration is never used after its memory changed."))
+	ctx := kong.Parse(&cli, kong.Name("stale"),
+		kong.Description("Proofs that a registration is never used after its memory changed."))
 	ctx.FatalIfErrorf(ctx.Run())
 }
 

@@ -112,14 +112,17 @@ func calls(c cache) (samples []sample, err error) {
 	if err := use(c, s.Range, settle); err != nil {
 		return nil, err
 	}
-	samples = append(samples, sample{"hit and release, 64 KiB", "ns", perCall(20_000, func(n int) { err = use(c, s.Range, n) })})
+	samples = append(samples,
+		sample{"hit and release, 64 KiB", "ns", perCall(20_000, func(n int) { err = use(c, s.Range, n) })})
 	samples = append(samples, sample{"getppid: an unrelated call", "ns", unrelatedCall()})
-	samples = append(samples, sample{"mmap and munmap through libc of 64 KiB that isn't cached", "ns", mapAndUnmap(s.Range.Len())})
-	samples = append(samples, sample{"MADV_DONTNEED through libc of 64 KiB that is cached", "ns", perCall(2_000, func(n int) {
-		for range n {
-			throughLibc(unix.SYS_MADVISE, uintptr(s.Range.Start), uintptr(s.Range.Len()), unix.MADV_DONTNEED, 0, 0, 0)
-		}
-	})})
+	samples = append(samples,
+		sample{"mmap and munmap through libc of 64 KiB that isn't cached", "ns", mapAndUnmap(s.Range.Len())})
+	samples = append(samples,
+		sample{"MADV_DONTNEED through libc of 64 KiB that is cached", "ns", perCall(2_000, func(n int) {
+			for range n {
+				throughLibc(unix.SYS_MADVISE, uintptr(s.Range.Start), uintptr(s.Range.Len()), unix.MADV_DONTNEED, 0, 0, 0)
+			}
+		})})
 	return samples, err
 }
 
@@ -178,7 +181,8 @@ func unrelatedCall() float64 {
 func mapAndUnmap(bytes uint64) float64 {
 	return perCall(20_000, func(n int) {
 		for range n {
-			p, _, _ := throughLibc(unix.SYS_MMAP, 0, uintptr(bytes), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON, ^uintptr(0), 0)
+			p, _, _ := throughLibc(unix.SYS_MMAP, 0, uintptr(bytes), unix.PROT_READ|unix.PROT_WRITE,
+				unix.MAP_PRIVATE|unix.MAP_ANON, ^uintptr(0), 0)
 			throughLibc(unix.SYS_MUNMAP, p, uintptr(bytes), 0, 0, 0, 0)
 		}
 	})

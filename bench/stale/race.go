@@ -97,8 +97,10 @@ func (c raceCmd) Run() error {
 	if e := r.fail.Load(); e != nil {
 		return *e
 	}
-	out := Race{Cell: here(), Threads: c.Threads, Helper: c.Helper, Changes: c.Changes, TakenEarly: r.takenEarly.Load(), Hits: r.hits.Load(),
-		Registrations: r.registrations.Load(), Reregistered: r.reregistered.Load(), Stale: r.bad.Load(), Seconds: time.Since(begin).Seconds()}
+	out := Race{Cell: here(), Threads: c.Threads, Helper: c.Helper, Changes: c.Changes,
+		TakenEarly: r.takenEarly.Load(), Hits: r.hits.Load(),
+		Registrations: r.registrations.Load(), Reregistered: r.reregistered.Load(), Stale: r.bad.Load(),
+		Seconds: time.Since(begin).Seconds()}
 	out.Device, out.Mechanism, out.Change, out.Verdict = c.Device, o.name(), "race", detected
 	if out.Stale > 0 {
 		out.Verdict = stale
@@ -170,7 +172,8 @@ func (p *pair) change() error {
 		case wholeUnmapped:
 			_, _, errno = unix.RawSyscall(unix.SYS_MUNMAP, start, n, 0)
 		case wholeMoved:
-			_, _, errno = unix.RawSyscall6(unix.SYS_MREMAP, start, n, n, unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED, uintptr(p.aside), 0)
+			_, _, errno = unix.RawSyscall6(unix.SYS_MREMAP, start, n, n,
+				unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED, uintptr(p.aside), 0)
 		case endUnmapped:
 			_, _, errno = unix.RawSyscall(unix.SYS_MUNMAP, start+n/2, n/2, 0)
 		case endCut:

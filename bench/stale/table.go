@@ -172,7 +172,8 @@ same time. *early*: the address was in use again before the call that freed it h
 		if l.Helper {
 			helper = "yes"
 		}
-		fmt.Fprintf(w, "| %s | %s | %s | %d + %d | %s | %d | %d | %d | %d | %d | **%d** |\n", l.Mechanism, l.User, shortKernel(l.Kernel), l.Threads, l.Threads,
+		fmt.Fprintf(w, "| %s | %s | %s | %d + %d | %s | %d | %d | %d | %d | %d | **%d** |\n", l.Mechanism, l.User,
+			shortKernel(l.Kernel), l.Threads, l.Threads,
 			helper, l.Race.Changes, l.TakenEarly, l.Hits, l.Registrations, l.Reregistered, l.Stale)
 	}
 }
@@ -196,7 +197,8 @@ func writeCosts(w io.Writer, costs []line) {
 		}
 		cells[[2]string{l.Cost, c}] = l
 	}
-	fmt.Fprintf(w, "\n## Costs\n\n%s.\n\nThe figures are medians of several runs, with the lowest and the highest in brackets. UCX's hit\n"+
+	fmt.Fprintf(w, "\n## Costs\n\n%s.\n\nThe figures are medians of several runs, with the lowest and the highest in "+
+		"brackets. UCX's hit\n"+
 		"includes the call from Go.\n\n| | %s |\n|---%s|\n", machines(costs),
 		strings.Join(columns, " | "), strings.Repeat("|---", len(columns)))
 	for _, row := range rows {

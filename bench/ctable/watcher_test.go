@@ -1,0 +1,103 @@
+package ctable
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"pinwheel/mem"
+)
+
+// outside returns zeroed memory outside the Go heap.
+func outside[T any](t *testing.T) *T {
+	var zero T
+	m, err := unix.Mmap(-1, 0, int(unsafe.Sizeof(zero)), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Munmap(m) })
+	return (*T)(unsafe.Pointer(&m[0]))
+}
+
+// watcher has the log of a kernel that tests change mappings in.
+type watcher struct {
+	word     *uint64
+	interest *[granules]uint32
+	refuses  func() error // Watch; nil: it doesn't
+	verify   bool         // by Watch
+
+	mu  sync.Mutex
+	log []mem.Range
+	at  int // Drain
+}
+
+func newWatcher(t *testing.T) *watcher {
+	return &watcher{word: outside[uint64](t), interest: outside[[granules]uint32](t)}
+}
+
+func (w *watcher) count(r mem.Range, n uint32) {
+	for g := uint64(r.Start) / granule; g <= (uint64(r.End)-1)/granule; g++ {
+		atomic.AddUint32(&w.interest[g%granules], n)
+	}
+}
+
+// publish tells of a change, as the kernel does before it makes one and after.
+func (w *watcher) publish(r mem.Range) {
+	for g := uint64(r.Start) / granule; g <= (uint64(r.End)-1)/granule; g++ {
+		if atomic.LoadUint32(&w.interest[g%granules]) != 0 {
+			w.mu.Lock()
+			w.log = append(w.log, r)
+			atomic.AddUint64(w.word, 1)
+			w.mu.Unlock()
+			return
+		}
+	}
+}
+
+func (w *watcher) Word() *uint64     { return w.word }
+func (w *watcher) Interest() *uint32 { return &w.interest[0] }
+func (w *watcher) Watch(r mem.Range) (uint64, bool, error) {
+	if w.refuses != nil {
+		return 0, false, w.refuses()
+	}
+	w.count(r, 1)
+	return uint64(r.Start)<<8 | r.Len()/uint64(mem.PageSize), w.verify, nil
+}
+func (w *watcher) Pinning(uint64)        {}
+func (w *watcher) Pinned(uint64) error   { return nil }
+func (w *watcher) Unchanged(uint64) bool { return true }
+func (w *watcher) Unwatch(token uint64) {
+	start := mem.Addr(token >> 8)
+	w.Uninterest(mem.Range{Start: start, End: start + mem.Addr(token&0xff)*mem.Addr(mem.PageSize)})
+}
+func (w *watcher) Uninterest(r mem.Range) { w.count(r, ^uint32(0)) }
+func (w *watcher) Drain(drop func(mem.Range)) uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for ; w.at < len(w.log); w.at++ {
+		drop(w.log[w.at])
+	}
+	return uint64(w.at)
+}
+func (w *watcher) ChangedSince(generation uint64, r mem.Range) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, o := range w.log[min(generation, uint64(len(w.log))):] {
+		if o.Overlaps(r) {
+			return true
+		}
+	}
+	return false
+}
+
+// interested adds up all counts.
+func (w *watcher) interested() (n uint32) {
+	for i := range w.interest {
+		n += atomic.LoadUint32(&w.interest[i])
+	}
+	return n
+}
