@@ -103,7 +103,8 @@ func TestStatisticsAreExact(t *testing.T) {
 	fx.Deregister(id)
 	fx.use(span(0, 16), both, Late)
 	s := fx.Stats()
-	want := Stats{Hits: 30, First: 1, Late: 1, HelperRegisters: 1, HelperDeregisters: 2, Pinned: Usage{16 * int64(mem.PageSize), 1},
+	want := Stats{Hits: 30, First: 1, Late: 1, HelperRegisters: 1, HelperDeregisters: 2,
+		Pinned:          Usage{16 * int64(mem.PageSize), 1},
 		PeakPinnedBytes: 16 * int64(mem.PageSize), Known: 1}
 	if s != want {
 		t.Errorf("got  %+v\nwant %+v", s, want)
@@ -139,7 +140,8 @@ func TestRequestsThatNobodyCanRegister(t *testing.T) {
 			t.Errorf("%v: %v, want ErrEmpty", r, err)
 		}
 	}
-	for _, r := range []mem.Range{{Start: base + 10, End: base}, {Start: base, End: math.MaxUint64}, {Start: 0, End: math.MaxUint64 - 4096}} {
+	for _, r := range []mem.Range{{Start: base + 10, End: base}, {Start: base, End: math.MaxUint64},
+		{Start: 0, End: math.MaxUint64 - 4096}} {
 		if _, _, err := fx.f.Acquire(r, both); !errors.Is(err, mem.ErrOverflow) {
 			t.Errorf("%#x-%#x: %v, want ErrOverflow", r.Start, r.End, err)
 		}

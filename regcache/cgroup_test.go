@@ -26,7 +26,8 @@ sys/fs/cgroup/slurm/job_7/memory.max: `+limit)
 }
 
 func TestLimitsDefaultToTheProviders(t *testing.T) {
-	fx := newFixture(t, sim.Options{Limits: verbs.Limits{MaxPinnedBytes: int64(8 * mem.PageSize), MaxRegions: 3}}, Options{})
+	fx := newFixture(t,
+		sim.Options{Limits: verbs.Limits{MaxPinnedBytes: int64(8 * mem.PageSize), MaxRegions: 3}}, Options{})
 	if fx.limits != (Limits{int64(8 * mem.PageSize), 3}) {
 		t.Errorf("%+v", fx.limits)
 	}

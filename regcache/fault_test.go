@@ -143,7 +143,8 @@ func rehearse(t *testing.T, s *seeded) bool {
 	case <-ended:
 	case <-time.After(20 * time.Second):
 		stacks := make([]byte, 1<<16)
-		t.Fatalf("hangs after a fault in call %d of %s: %+v\n%s", s.nth, s.point, c.Stats(), stacks[:runtime.Stack(stacks, true)])
+		t.Fatalf("hangs after a fault in call %d of %s: %+v\n%s", s.nth, s.point, c.Stats(),
+			stacks[:runtime.Stack(stacks, true)])
 	}
 	if err := errors.Join(c.Verify(), other.Verify(), c.Close(), other.Close()); err != nil && !errors.Is(err, ErrFault) {
 		t.Error(err)

@@ -11,6 +11,11 @@ import (
 	"pinwheel/verbs/sim"
 )
 
+// ways are the calls that register what a thread asks for.
+func ways(f *Local) map[string]func(mem.Range, verbs.Access) (Ref, Outcome, error) {
+	return map[string]func(mem.Range, verbs.Access) (Ref, Outcome, error){"Acquire": f.Acquire, "Register": f.Register}
+}
+
 // TestWhatCanNotFitEvictsNothing asks for more than each of the bounds.
 func TestWhatCanNotFitEvictsNothing(t *testing.T) {
 	room := int64(64 * mem.PageSize)
@@ -19,9 +24,10 @@ func TestWhatCanNotFitEvictsNothing(t *testing.T) {
 		o      Options
 		want   error
 	}{
-		"cache's budget":            {verbs.Limits{}, Options{MaxBytes: room}, verbs.ErrPinnedMemory},
-		"process's budget":          {verbs.Limits{}, Options{Group: NewGroup(room)}, verbs.ErrPinnedMemory},
-		"provider's pinned memory":  {verbs.Limits{MaxPinnedBytes: room}, Options{MaxBytes: mem.Unlimited}, verbs.ErrPinnedMemory},
+		"cache's budget":   {verbs.Limits{}, Options{MaxBytes: room}, verbs.ErrPinnedMemory},
+		"process's budget": {verbs.Limits{}, Options{Group: NewGroup(room)}, verbs.ErrPinnedMemory},
+		"provider's pinned memory": {verbs.Limits{MaxPinnedBytes: room},
+			Options{MaxBytes: mem.Unlimited}, verbs.ErrPinnedMemory},
 		"provider's size of region": {verbs.Limits{MaxRegionBytes: room}, Options{}, verbs.ErrRegionSize},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -33,7 +39,7 @@ func TestWhatCanNotFitEvictsNothing(t *testing.T) {
 				if bytes == 1<<62 {
 					r = mem.Range{Start: 0x1000, End: 0x1000 + 1<<62}
 				}
-				for call, f := range map[string]func(mem.Range, verbs.Access) (Ref, Outcome, error){"Acquire": fx.f.Acquire, "Register": fx.f.Register} {
+				for call, f := range ways(fx.f) {
 					if _, _, err := f(r, both); !errors.Is(err, c.want) {
 						t.Errorf("%s of %v: %v, want %v", call, r, err, c.want)
 					}
@@ -87,7 +93,7 @@ func TestImpossibleRangesAreNoMemory(t *testing.T) {
 		{Start: 0x1000, End: 1<<62 + 0x2000},                  // a quarter and more
 		{Start: math.MaxUint64 - 10, End: math.MaxUint64 - 5}, // in the last page
 	} {
-		for call, f := range map[string]func(mem.Range, verbs.Access) (Ref, Outcome, error){"Acquire": fx.f.Acquire, "Register": fx.f.Register} {
+		for call, f := range ways(fx.f) {
 			if _, _, err := f(r, both); !errors.Is(err, mem.ErrOverflow) && !errors.Is(err, mem.ErrEmpty) {
 				t.Errorf("%s of %#x to %#x: %v", call, uint64(r.Start), uint64(r.End), err)
 			}
@@ -103,7 +109,8 @@ func TestImpossibleRangesAreNoMemory(t *testing.T) {
 		fx.check()
 	}
 	fx.use(span(0, 40), both, Hit)
-	for _, r := range []mem.Range{{Start: 0, End: math.MaxUint64}, {Start: base, End: math.MaxUint64}, {Start: 0x1000, End: 1 << 62}} {
+	for _, r := range []mem.Range{{Start: 0, End: math.MaxUint64}, {Start: base, End: math.MaxUint64},
+		{Start: 0x1000, End: 1 << 62}} {
 		if err := fx.Invalidate(r); err != nil {
 			t.Error(err)
 		}
@@ -120,7 +127,8 @@ func TestNoRangeIsTooLongToLookFor(t *testing.T) {
 	}
 	defer c.Close()
 	for n := uint64(mem.PageSize); n <= 1<<62; n *= 2 {
-		for _, r := range []mem.Range{{Start: base, End: base + mem.Addr(n)}, {Start: base + 1, End: base + 1 + mem.Addr(n)}} {
+		for _, r := range []mem.Range{{Start: base, End: base + mem.Addr(n)},
+			{Start: base + 1, End: base + 1 + mem.Addr(n)}} {
 			if ref, _, err := c.Acquire(r, both); err == nil {
 				c.Release(ref)
 			} else if errors.Is(err, fault.Err) {

@@ -15,7 +15,8 @@ func TestIDIndexAgainstAMap(t *testing.T) {
 		model := map[mem.RegionID]*region{}
 		last := mem.RegionID(0)
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
-			if g := x.get(mem.RegionID(rapid.Uint64Range(0, uint64(last)).Draw(t, "id"))); g != nil && rapid.Bool().Draw(t, "remove") {
+			if g := x.get(mem.RegionID(rapid.Uint64Range(0, uint64(last)).Draw(t, "id"))); g != nil &&
+				rapid.Bool().Draw(t, "remove") {
 				x.remove(g)
 				delete(model, g.id)
 				continue

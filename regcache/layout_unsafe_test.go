@@ -27,7 +27,8 @@ func TestHeadersSayTheSameAsGo(t *testing.T) {
 		"REMOTE_READ": packAccess(4), "REMOTE_ATOMIC": packAccess(8), "ON_DEMAND": packAccess(1 << 6),
 		"RELAXED_ORDERING": packAccess(1 << 20), "KIND": kindMask, "ACCESS": rightsMask | kindMask, "OTHER": otherBit,
 		"WHICH": whichMask, "FENCED": flagFenced, "ANY_COVERING": flagAnyCovering, "RETIRED": descRetired, "GOLDEN": golden,
-		"OFFERS": offerCount, "OFFERS_AT": offersAt, "OFFER_NOTES": OfferNotes, "OFFER_BYTES": offerBytes, "ROOM_BYTES": roomBits,
+		"OFFERS": offerCount, "OFFERS_AT": offersAt, "OFFER_NOTES": OfferNotes,
+		"OFFER_BYTES": offerBytes, "ROOM_BYTES": roomBits,
 		"GRANULE_BITS": granuleBits, "GRANULE_COUNT": granuleCount,
 		"NONE": offerNone, "OFFERED": offerOffered, "TAKEN": offerTaken, "MADE": offerMade, "FAILED": offerFailed,
 	}
@@ -54,20 +55,27 @@ func TestHeadersSayTheSameAsGo(t *testing.T) {
 	var o offer
 	var all offers
 	layout := map[string]uintptr{
-		"header.version": unsafe.Offsetof(h.version), "header.capacity": unsafe.Offsetof(h.capacity), "header.descs": unsafe.Offsetof(h.descs),
-		"header.size": unsafe.Offsetof(h.size), "header.exact": unsafe.Offsetof(h.exact), "header.granules": unsafe.Offsetof(h.granules),
-		"header.classes": unsafe.Offsetof(h.classes), "header.gen": unsafe.Offsetof(h.gen), "header.seen": unsafe.Offsetof(h.seen),
-		"header.epoch": unsafe.Offsetof(h.epoch), "header.retired": unsafe.Offsetof(h.retired), "header.undone": unsafe.Offsetof(h.undone), "header.flags": unsafe.Offsetof(h.flags),
+		"header.version": unsafe.Offsetof(h.version), "header.capacity": unsafe.Offsetof(h.capacity),
+		"header.descs": unsafe.Offsetof(h.descs),
+		"header.size":  unsafe.Offsetof(h.size), "header.exact": unsafe.Offsetof(h.exact),
+		"header.granules": unsafe.Offsetof(h.granules),
+		"header.classes":  unsafe.Offsetof(h.classes), "header.gen": unsafe.Offsetof(h.gen),
+		"header.seen":  unsafe.Offsetof(h.seen),
+		"header.epoch": unsafe.Offsetof(h.epoch), "header.retired": unsafe.Offsetof(h.retired),
+		"header.undone": unsafe.Offsetof(h.undone), "header.flags": unsafe.Offsetof(h.flags),
 		"header.page_mask": unsafe.Offsetof(h.pageMask), "header.still": unsafe.Offsetof(h.still), "header": unsafe.Sizeof(h),
-		"entry.low": unsafe.Offsetof(e.low), "entry.high": unsafe.Offsetof(e.high), "entry.keys": unsafe.Offsetof(e.keys), "entry": unsafe.Sizeof(e),
+		"entry.low": unsafe.Offsetof(e.low), "entry.high": unsafe.Offsetof(e.high),
+		"entry.keys": unsafe.Offsetof(e.keys), "entry": unsafe.Sizeof(e),
 		"desc.low": unsafe.Offsetof(d.low), "desc.high": unsafe.Offsetof(d.high), "desc.keys": unsafe.Offsetof(d.keys),
-		"desc.handle": unsafe.Offsetof(d.handle), "desc.flags": unsafe.Offsetof(d.flags), "desc.access": unsafe.Offsetof(d.access), "desc": unsafe.Sizeof(d),
+		"desc.handle": unsafe.Offsetof(d.handle), "desc.flags": unsafe.Offsetof(d.flags),
+		"desc.access": unsafe.Offsetof(d.access), "desc": unsafe.Sizeof(d),
 		"local.hits": unsafe.Offsetof(c.hits), "local": unsafe.Sizeof(c),
 		"offer.slot": unsafe.Offsetof(o.slot), "offer.low": unsafe.Offsetof(o.low), "offer.high": unsafe.Offsetof(o.high),
 		"offer.generation": unsafe.Offsetof(o.generation), "offer.note": unsafe.Offsetof(o.note), "offer": unsafe.Sizeof(o),
-		"offers.posted": unsafe.Offsetof(all.posted), "offers.watches": unsafe.Offsetof(all.watches), "offers.offer": unsafe.Offsetof(all.offer),
-		"offers": unsafe.Sizeof(all),
-		"ref.id": unsafe.Offsetof(r.id), "ref.keys": unsafe.Offsetof(r.keys), "ref": unsafe.Sizeof(r),
+		"offers.posted": unsafe.Offsetof(all.posted), "offers.watches": unsafe.Offsetof(all.watches),
+		"offers.offer": unsafe.Offsetof(all.offer),
+		"offers":       unsafe.Sizeof(all),
+		"ref.id":       unsafe.Offsetof(r.id), "ref.keys": unsafe.Offsetof(r.keys), "ref": unsafe.Sizeof(r),
 	}
 	asserted := regexp.MustCompile(`_Static_assert\((?:offsetof|sizeof)\(struct pwt_(\w+)(?:, (\w+))?\) == (\d+)`)
 	for _, m := range asserted.FindAllStringSubmatch(string(text), -1) {

@@ -72,7 +72,8 @@ func TestLimitByCountKeepsWhatIsInUse(t *testing.T) {
 	held := []Ref{used, fx.get(span(10, 1), both, Hit), fx.get(span(30, 1), both, Hit)}
 	const want = "regcache: no room for 0x7f1234588000-0x7f1234589000 (4.0 KiB) in the protection domain: " +
 		"12.0 KiB in 3 regions registered, limit inf in 3 regions: out of memory regions"
-	if _, _, err := fx.f.Acquire(span(40, 1), both); !errors.Is(err, verbs.ErrRegions) || !strings.HasPrefix(err.Error(), want) {
+	if _, _, err := fx.f.Acquire(span(40, 1), both); !errors.Is(err, verbs.ErrRegions) ||
+		!strings.HasPrefix(err.Error(), want) {
 		t.Errorf("with all in use: %v", err)
 	}
 	fx.put(held...)
@@ -96,7 +97,8 @@ func TestLimitByBytesKeepsWhatIsInUse(t *testing.T) {
 }
 
 func TestKernelLimitEvictsAndRetries(t *testing.T) {
-	fx := newFixture(t, sim.Options{Limits: verbs.Limits{MaxPinnedBytes: int64(20 * mem.PageSize)}}, Options{MaxBytes: mem.Unlimited})
+	fx := newFixture(t, sim.Options{Limits: verbs.Limits{MaxPinnedBytes: int64(20 * mem.PageSize)}},
+		Options{MaxBytes: mem.Unlimited})
 	fx.use(span(0, 10), both, First)
 	fx.use(span(20, 10), both, First)
 	fx.use(span(40, 15), both, First)
@@ -121,7 +123,8 @@ func TestKnownRegionsAreBounded(t *testing.T) {
 }
 
 func TestUncachedRegistrationEvictsIdleAndIsGoneWhenReleased(t *testing.T) {
-	fx := newFixture(t, sim.Options{Limits: verbs.Limits{MaxPinnedBytes: int64(20 * mem.PageSize)}}, Options{MaxBytes: mem.Unlimited})
+	fx := newFixture(t, sim.Options{Limits: verbs.Limits{MaxPinnedBytes: int64(20 * mem.PageSize)}},
+		Options{MaxBytes: mem.Unlimited})
 	fx.use(span(0, 16), both, First)
 	ref, _, err := fx.f.Register(span(100, 16), both)
 	if err != nil {

@@ -108,7 +108,8 @@ func TestHistoriesOfOneRegionAreLinearizable(t *testing.T) {
 	}
 	for round := range rounds {
 		// Registrations and releases last, so that calls overlap.
-		p := sim.New(sim.Options{Wait: true, Costs: verbs.Costs{Register: verbs.Cost{FixedNs: 20e3}, Deregister: verbs.Cost{FixedNs: 10e3}}})
+		p := sim.New(sim.Options{Wait: true,
+			Costs: verbs.Costs{Register: verbs.Cost{FixedNs: 20e3}, Deregister: verbs.Cost{FixedNs: 10e3}}})
 		c, err := New(p, Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -127,7 +128,8 @@ func TestHistoriesOfOneRegionAreLinearizable(t *testing.T) {
 				ops = []linearOp{opBegin, op}
 			}
 			for _, op := range ops {
-				history = append(history, porcupine.Operation{ClientId: client, Input: linearInput{op}, Call: int64(start), Output: out, Return: int64(end)})
+				history = append(history,
+					porcupine.Operation{ClientId: client, Input: linearInput{op}, Call: int64(start), Output: out, Return: int64(end)})
 			}
 		}
 		// Known from the start, so that the helper's calls can name it.

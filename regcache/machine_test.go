@@ -51,7 +51,8 @@ func (x *stateMachine) Acquire(t *rapid.T) {
 	x.acquired(t, r, from, to, a, ref, outcome, err)
 }
 
-func (x *stateMachine) acquired(t *rapid.T, r mem.Range, from, to int, a verbs.Access, ref Ref, outcome Outcome, err error) {
+func (x *stateMachine) acquired(t *rapid.T, r mem.Range, from, to int, a verbs.Access, ref Ref,
+	outcome Outcome, err error) {
 	by, fit, want, wantErr := x.m.acquire(from, to, a)
 	if !errors.Is(err, wantErr) || (err == nil) != (wantErr == nil) || err == nil && outcome != want {
 		t.Fatalf("acquire %d-%d: %v, %v; want %v, %v", from, to, outcome, err, want, wantErr)
@@ -220,7 +221,8 @@ func (x *stateMachine) Check(t *rapid.T) {
 
 func testAgainstModel(t *testing.T, confined, kernelLimit bool) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &model{anyCovering: rapid.Bool().Draw(t, "any covering"), exact: confined, kernelLimit: kernelLimit, limit: 3 * modelPages}
+		m := &model{anyCovering: rapid.Bool().Draw(t, "any covering"), exact: confined,
+			kernelLimit: kernelLimit, limit: 3 * modelPages}
 		limits := verbs.Limits{}
 		if kernelLimit {
 			m.limit = rapid.IntRange(1, 2*modelPages).Draw(t, "kernel limit")

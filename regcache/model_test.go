@@ -56,7 +56,8 @@ func (m *model) pinned() (n int) {
 func (m *model) evict() bool {
 	var victim *modelRegion
 	for _, g := range m.known {
-		if g.on && g.refs == 0 && (victim == nil || cmp.Or(cmp.Compare(g.used, victim.used), cmp.Compare(g.id, victim.id)) < 0) {
+		if g.on && g.refs == 0 &&
+			(victim == nil || cmp.Or(cmp.Compare(g.used, victim.used), cmp.Compare(g.id, victim.id)) < 0) {
 			victim = g
 		}
 	}
@@ -108,7 +109,8 @@ func (m *model) bestFit(f, t int, a verbs.Access) *modelRegion {
 		return rights, ok && 2*g.overlap(f, t) > max(g.pages(), n) && union <= min(2*n, m.limit)
 	}
 	for _, g := range m.known {
-		if _, ok := fits(g); ok && (best == nil || cmp.Or(-cmp.Compare(g.overlap(f, t), best.overlap(f, t)), cmp.Compare(g.id, best.id)) < 0) {
+		if _, ok := fits(g); ok &&
+			(best == nil || cmp.Or(-cmp.Compare(g.overlap(f, t), best.overlap(f, t)), cmp.Compare(g.id, best.id)) < 0) {
 			best = g
 		}
 	}

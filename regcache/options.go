@@ -62,13 +62,13 @@ func (o *Options) EnsureDefaults(limits verbs.Limits) {
 type Outcome uint8
 
 const (
-	// Hit: the request was covered by a registration.
+	// Hit means that a registration covered the request.
 	Hit Outcome = iota
-	// Waited: another thread was registering the region, and succeeded.
+	// Waited means that another thread was registering the region, and succeeded.
 	Waited
-	// First: this call registered it, and some page had never been registered.
+	// First means that this call registered it, and that some page had never been registered.
 	First
-	// Late: this call registered it, although every page had been registered before.
+	// Late means that this call registered it, although every page had been registered before.
 	Late
 )
 
@@ -78,17 +78,17 @@ func (o Outcome) String() string { return outcomeNames[o] }
 
 // Errors of calls that name a region by its ID.
 var (
-	// ErrInUse: the region has references, or is being registered. Nothing was changed.
+	// ErrInUse means that the region has references, or is being registered. Nothing was changed.
 	ErrInUse = errors.New("regcache: region in use")
-	// ErrUnknown: the region was merged into another, invalidated or forgotten. Drop its ID.
+	// ErrUnknown means that the region was merged into another, invalidated or forgotten. Drop its ID.
 	ErrUnknown = errors.New("regcache: region unknown")
 )
 
 // Errors of any call.
 var (
-	// ErrClosed: the cache was closed.
+	// ErrClosed means that the cache was closed.
 	ErrClosed = errors.New("regcache: cache is closed")
-	// ErrFault: the provider or the watcher panicked. The cache goes on.
+	// ErrFault means that the provider or the watcher panicked. The cache goes on.
 	ErrFault = fault.Err
 )
 

@@ -20,7 +20,8 @@ type arena struct {
 }
 
 func newArena(t *testing.T) *arena {
-	b, err := unix.Mmap(-1, 0, arenaPages*int(mem.PageSize), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	b, err := unix.Mmap(-1, 0, arenaPages*int(mem.PageSize), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +50,8 @@ func (s *soak) remap(a *arena, from, n int, mapIt bool) {
 	if !mapIt {
 		prot = unix.PROT_NONE // as good as unmapped, and nobody else can get the address
 	}
-	if _, err := unix.MmapPtr(-1, 0, pointer(r.Start), uintptr(r.Len()), prot, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_FIXED); err != nil {
+	if _, err := unix.MmapPtr(-1, 0, pointer(r.Start), uintptr(r.Len()), prot,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_FIXED); err != nil {
 		s.t.Error(fmt.Errorf("mmap of %v: %w", r, err))
 	}
 	for i := from; i < from+n; i++ {

@@ -167,7 +167,8 @@ func (s *soak) acquire(f *regcache.Local, at *arena, h *held, how int) bool {
 		h.ref, _, err = f.Acquire(r, soakAccess)
 	}
 	if err != nil {
-		if !errors.Is(err, verbs.ErrPinnedMemory) && !errors.Is(err, verbs.ErrRegions) && !errors.Is(err, verbs.ErrNotMapped) {
+		if !errors.Is(err, verbs.ErrPinnedMemory) && !errors.Is(err, verbs.ErrRegions) &&
+			!errors.Is(err, verbs.ErrNotMapped) {
 			s.t.Errorf("acquire %v: %v", r, err)
 		}
 		return false
@@ -226,7 +227,8 @@ func (s *soak) helper() {
 		} else {
 			err = s.c.Register(id)
 		}
-		for _, fine := range []error{nil, regcache.ErrUnknown, regcache.ErrInUse, verbs.ErrPinnedMemory, verbs.ErrRegions, verbs.ErrNotMapped} {
+		for _, fine := range []error{nil, regcache.ErrUnknown, regcache.ErrInUse, verbs.ErrPinnedMemory,
+			verbs.ErrRegions, verbs.ErrNotMapped} {
 			if errors.Is(err, fine) {
 				err = nil
 				break

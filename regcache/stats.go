@@ -45,8 +45,8 @@ func (c *Cache) counts() Stats {
 	return s
 }
 
-// Counts returns the sums over all caches that the group has had, without Known and Lingering. No sum of a counter falls:
-// a cache that is closed meanwhile still counts once.
+// Counts returns the sums over all caches that the group has had, without Known and Lingering. No sum of a counter
+// falls: a cache that is closed meanwhile still counts once.
 func (g *Group) Counts() Stats {
 	g.mu.Lock()
 	sum, caches := g.past, slices.Clone(g.caches)

@@ -29,6 +29,8 @@ if [ "$TESTBED_NODES" = 1 ]; then
 else
   modprobe virtio_net || die "no virtio network device"
   ip link set "$(basename /sys/bus/virtio/drivers/virtio_net/virtio*/net/*)" name net0 || die "no network to the other node"
+  # For tc(8), which breaks the network: the kernel does not find modprobe by itself, as its root is the RAM disk.
+  modprobe -a sch_netem sch_ingress cls_flower act_gact || die "no traffic control in this kernel"
 fi
 ip link set net0 mtu 4400 up && ip addr add "$TESTBED_ADDR/24" dev net0 || die "net0 does not come up"
 modprobe -a crc32_generic rdma_rxe rdma_ucm ib_uverbs || die "no Soft-RoCE in this kernel"

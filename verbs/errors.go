@@ -10,30 +10,30 @@ import (
 
 // Errors of a registration. Each says what to do. Compare with errors.Is.
 var (
-	// ErrPinnedMemory: evict idle registrations and retry, or raise the limit.
+	// ErrPinnedMemory means that no more memory may be pinned: evict idle registrations and retry, or raise the limit.
 	ErrPinnedMemory = errors.New("out of pinned memory (raise RLIMIT_MEMLOCK with ulimit -l, or lower the budget)")
-	// ErrRegions: evict idle registrations and retry.
+	// ErrRegions means that the device has no room for another region: evict idle registrations and retry.
 	ErrRegions = errors.New("out of memory regions (the device or table is full: release idle registrations)")
-	// ErrNotMapped: some of the range is not mapped with the requested access.
+	// ErrNotMapped means that some of the range is not mapped with the requested access.
 	ErrNotMapped = errors.New("memory not mapped for this access (check address, length and protection)")
-	// ErrNotPermitted: a capability, seccomp filter or sysctl forbids registration.
+	// ErrNotPermitted means that a capability, seccomp filter or sysctl forbids registration.
 	ErrNotPermitted = errors.New("registration not permitted (check capabilities, seccomp and kernel.io_uring_disabled)")
-	// ErrUnsupported: this kernel or device lacks the call.
+	// ErrUnsupported means that this kernel or device lacks the call.
 	ErrUnsupported = errors.New("not supported by this kernel or device (choose another provider with PINWHEEL_PROVIDER)")
-	// ErrBusy: a passing shortage (EAGAIN, EINTR); retry as it is.
+	// ErrBusy means a passing shortage (EAGAIN, EINTR): make the same call again.
 	ErrBusy = errors.New("resource temporarily unavailable (retry)")
-	// ErrRegionSize: split the range; one registration takes Limits.MaxRegionBytes.
+	// ErrRegionSize means that the range exceeds Limits.MaxRegionBytes: split it.
 	ErrRegionSize = errors.New("range longer than one registration may be (split it)")
-	// ErrSystem: an errno that no provider expects; report it.
+	// ErrSystem stands for an errno that no provider expects: report it.
 	ErrSystem = errors.New("unexpected failure of the kernel or driver (please report it)")
 )
 
 // Mistakes of the caller. Nothing was changed.
 var (
-	// ErrUnknownRegion: the region is not registered, or no longer. A provider may
+	// ErrUnknownRegion means that the region is not registered. A provider may
 	// fail to recognise a region of another one.
 	ErrUnknownRegion = errors.New("region is not registered (deregistered twice?)")
-	// ErrClosed: the provider was closed.
+	// ErrClosed means that the provider was closed.
 	ErrClosed = errors.New("provider is closed")
 )
 

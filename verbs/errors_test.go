@@ -41,7 +41,8 @@ func TestErrorMatchesKindAndErrnoAndSaysAllInOneLine(t *testing.T) {
 }
 
 func TestRegionIncludesOnlyWhatItCoversWithTheRightsAskedFor(t *testing.T) {
-	g := verbs.Region{Range: mem.Range{Start: 0x1000, End: 0x3000}, Access: verbs.AccessLocalWrite | verbs.AccessRelaxedOrdering}
+	g := verbs.Region{Range: mem.Range{Start: 0x1000, End: 0x3000},
+		Access: verbs.AccessLocalWrite | verbs.AccessRelaxedOrdering}
 	inside := mem.Range{Start: 0x1800, End: 0x2000}
 	for _, c := range []struct {
 		r    mem.Range

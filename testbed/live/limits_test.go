@@ -68,7 +68,8 @@ func enterQuota(t *testing.T) []string {
 	t.Helper()
 	const top = "/sys/fs/cgroup"
 	name := fmt.Sprintf("pinwheel-live-%d", os.Getpid())
-	dir, quota := filepath.Join(top, "cpu", name), map[string]string{"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "10000"}
+	dir, quota := filepath.Join(top, "cpu", name),
+		map[string]string{"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "10000"}
 	if _, err := os.Stat(filepath.Join(top, "cgroup.controllers")); err == nil {
 		_ = os.WriteFile(filepath.Join(top, "cgroup.subtree_control"), []byte("+cpu"), 0) // else there is no cpu.max
 		dir, quota = filepath.Join(top, name), map[string]string{"cpu.max": "10000 100000"}

@@ -83,7 +83,8 @@ func TestRunsAreJudged(t *testing.T) {
 		{halo, stack.Result{Output: "halo: 2 ranks, DATA WRONG", Uses: moved}, `does not say "data right"`},
 		{halo, stack.Result{Output: "halo: 2 ranks, data right", Uses: moved, Status: 139}, "status 139"},
 		{halo, stack.Result{Output: "halo: 2 ranks, data right", Uses: moved, Status: 137, Late: true}, "not over"},
-		{halo, stack.Result{Output: "pinwheel: why; running without Pinwheel\ndata right", Uses: moved}, "ran without Pinwheel"},
+		{halo, stack.Result{Output: "pinwheel: why; running without Pinwheel\ndata right", Uses: moved},
+			"ran without Pinwheel"},
 	} {
 		got := combination{program: c.program, policy: "pinwheel", ranks: 2}.judge(c.res)
 		if c.want == "" && got != "" || !strings.Contains(got, c.want) {

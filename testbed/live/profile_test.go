@@ -106,7 +106,8 @@ func (j *profiledJob) expect(all []report.Rank, profile string, files ...string)
 		if r.Profile != profile {
 			j.t.Errorf("rank %d: profile %q, want %q", r.Rank, r.Profile, profile)
 		}
-		j.t.Logf("rank %d: profile %s: %d hits, %d late, %d first, average %d KiB of %d KiB pinned", r.Rank, r.Profile, r.Hits, r.Late,
+		j.t.Logf("rank %d: profile %s: %d hits, %d late, %d first, average %d KiB of %d KiB pinned",
+			r.Rank, r.Profile, r.Hits, r.Late,
 			r.First, r.AveragePinnedBytes>>10, r.PeakPinnedBytes>>10)
 	}
 	if got := j.files(); !slices.Equal(got, files) {
@@ -210,7 +211,8 @@ func TestJobsAtTheSameTimeShareTheDirectory(t *testing.T) {
 			job, _ := j.job("halo", args)
 			all.Go(func() {
 				res, err := job.Run(2 * time.Minute)
-				lines := slices.DeleteFunc(pinwheelLines(res.Output), func(l string) bool { return strings.Contains(l, "does not match") })
+				lines := slices.DeleteFunc(pinwheelLines(res.Output),
+					func(l string) bool { return strings.Contains(l, "does not match") })
 				if err != nil || res.Status != 0 || len(lines) > 0 {
 					t.Errorf("%v: %+v", err, res)
 				}

@@ -41,11 +41,13 @@ func TestPrometheusScrapesAJob(t *testing.T) {
 	start(t, pinwheel, "metrics", "--textfile", textfile, "--interval", "1s")
 
 	config := filepath.Join(dir, "prometheus.yml")
-	text := "global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: pinwheel\n  static_configs:\n  - targets: ['127.0.0.1:" + port + "']\n"
+	text := "global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: pinwheel\n  static_configs:\n" +
+		"  - targets: ['127.0.0.1:" + port + "']\n"
 	if err := os.WriteFile(config, []byte(text), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	start(t, "prometheus", "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "tsdb"), "--web.listen-address=127.0.0.1:"+prometheusPort, "--log.level=error")
+	start(t, "prometheus", "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "tsdb"),
+		"--web.listen-address=127.0.0.1:"+prometheusPort, "--log.level=error")
 	start(t, "prometheus-node-exporter", "--collector.disable-defaults", "--collector.textfile",
 		"--collector.textfile.directory="+filepath.Dir(textfile), "--web.listen-address=127.0.0.1:"+nodePort)
 
@@ -56,12 +58,16 @@ func TestPrometheusScrapesAJob(t *testing.T) {
 	p.until("pinned memory", "pinwheel_pinned_bytes"+ours, ranks, func(v float64) bool { return v > 1<<20 && v < 1<<30 })
 	p.until("a peak", "pinwheel_peak_pinned_bytes"+ours, ranks, func(v float64) bool { return v > 1<<20 && v < 1<<30 })
 	p.until("hits", "rate(pinwheel_hits_total"+ours+"[10s])", ranks, func(v float64) bool { return v > 1 && v < 1e6 })
-	p.until("first uses", "pinwheel_first_registrations_total"+ours, ranks, func(v float64) bool { return v >= 4 && v < 1000 })
+	p.until("first uses", "pinwheel_first_registrations_total"+ours, ranks,
+		func(v float64) bool { return v >= 4 && v < 1000 })
 	p.until("a helper", "pinwheel_helper_cpu_seconds_total"+ours, ranks, func(v float64) bool { return v > 0 && v < 300 })
-	p.until("the start", "time() - pinwheel_start_time_seconds"+ours, ranks, func(v float64) bool { return v > 0 && v < 600 })
+	p.until("the start", "time() - pinwheel_start_time_seconds"+ours, ranks,
+		func(v float64) bool { return v > 0 && v < 600 })
 	p.until("news", "pinwheel_state_age_seconds"+ours, ranks, func(v float64) bool { return v < 30 })
-	p.until("programs", `pinwheel_rank_info{program="halo",job_id="`+job+`"}`, ranks, func(v float64) bool { return v == 1 })
-	for _, counter := range []string{"hits_total", "late_registrations_total", "helper_cpu_seconds_total", "stall_seconds_total", "predictions_total"} {
+	p.until("programs", `pinwheel_rank_info{program="halo",job_id="`+job+`"}`, ranks,
+		func(v float64) bool { return v == 1 })
+	for _, counter := range []string{"hits_total", "late_registrations_total", "helper_cpu_seconds_total",
+		"stall_seconds_total", "predictions_total"} {
 		p.until("no fall of "+counter, "resets(pinwheel_"+counter+ours+"[1m])", ranks, func(v float64) bool { return v == 0 })
 	}
 	checkText(t)
@@ -101,7 +107,8 @@ func startJob(t *testing.T, dir string) (id string) {
 		t.Fatal(err)
 	}
 	running, err = stack.Job{
-		Stack: s, Device: device, Ranks: ranks, Program: []string{program, "1000000", "2097152", "20"}, Under: []string{under, "run", "--"},
+		Stack: s, Device: device, Ranks: ranks, Program: []string{program, "1000000", "2097152", "20"},
+		Under: []string{under, "run", "--"},
 	}.Start()
 	if err != nil {
 		t.Fatal(err)

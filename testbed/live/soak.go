@@ -304,7 +304,8 @@ func ours(what string) bool { return strings.HasPrefix(what, sharedMemory+"/pinw
 
 // kindOf is the part of a leftover's name that is the same in every job.
 func kindOf(what string) string {
-	return strings.TrimRight(regexp.MustCompile(`^process [0-9]+|tmp.{6}$|[0-9a-f.]{6,}`).ReplaceAllString(what, "*"), "*") + "*"
+	return strings.TrimRight(regexp.MustCompile(`^process [0-9]+|tmp.{6}$|[0-9a-f.]{6,}`).ReplaceAllString(what, "*"),
+		"*") + "*"
 }
 
 // see notes how a plain run ended, and reports whether that is new. Of runs that

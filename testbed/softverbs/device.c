@@ -27,10 +27,12 @@ struct sv_bell sv_async_bell(struct ibv_context *c) { return of(c)->async; }
 SV_API struct ibv_device **ibv_get_device_list(int *n)
 {
 	struct ibv_device **l = calloc(2, sizeof(*l));
+	const char *e;
 
 	if (!l)
 		return NULL;
 	sv_debug = getenv("SOFTVERBS_DEBUG") != NULL;
+	sv_engine = (e = getenv("SOFTVERBS_ENGINE")) && *e == '1';
 	device.dev.node_type = IBV_NODE_CA;
 	device.dev.transport_type = IBV_TRANSPORT_IB;
 	strcpy(device.dev.name, "sv0");

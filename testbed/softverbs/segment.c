@@ -16,6 +16,7 @@
 struct sv_shm *sv;
 uint32_t sv_me = UINT32_MAX; /* none, until sv_open */
 int sv_debug;
+int sv_engine;
 static pid_t opened_by;
 static int beacon = -1, segment = -1;
 

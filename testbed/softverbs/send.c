@@ -199,7 +199,7 @@ static int post_one(struct sv_qp_obj *p, const struct ibv_send_wr *wr)
 		for (; w.nsge < wr->num_sge; w.bytes += wr->sg_list[w.nsge++].length)
 			w.sge[w.nsge] = wr->sg_list[w.nsge];
 	}
-	if (!p->first && step(p, &w))
+	if (!p->first && !(sv_engine && w.bytes >= SV_LARGE) && step(p, &w))
 		return 0;
 	if (!(kept = malloc(sizeof(*kept))))
 		return ENOMEM;

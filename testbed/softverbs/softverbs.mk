@@ -71,27 +71,35 @@ install-softverbs:
 test-softverbs: test-softverbs-device test-softverbs-go
 
 test-softverbs-device: softverbs $(SOFTVERBS_TESTS)
-	@for t in $(SOFTVERBS_TESTS); do LD_LIBRARY_PATH=$(SOFTVERBS_LIB) timeout 120 $$t || { echo "FAIL $$t" >&2; exit 1; }; done
+	@for t in $(SOFTVERBS_TESTS); do for engine in 0 1; do \
+		SOFTVERBS_ENGINE=$$engine LD_LIBRARY_PATH=$(SOFTVERBS_LIB) timeout 120 $$t || { echo "FAIL $$t, engine $$engine" >&2; exit 1; }; \
+	done; done
 
-# Go's tests on the device.
-SOFTVERBS_GO_TEST = PATH=$(CURDIR)/$(SOFTVERBS_OUT)/bin:$$PATH SYSFS_PATH=$(CURDIR)/$(SOFTVERBS_OUT)/sys LD_LIBRARY_PATH=$(CURDIR)/$(SOFTVERBS_LIB) \
-	PINWHEEL_REQUIRE_RDMA=y $(GO) test -count=1 -p 1 -timeout 8m
+# Programs, and Go's tests, on the device.
+ON_SOFTVERBS = PATH=$(CURDIR)/$(SOFTVERBS_OUT)/bin:$$PATH SYSFS_PATH=$(CURDIR)/$(SOFTVERBS_OUT)/sys LD_LIBRARY_PATH=$(CURDIR)/$(SOFTVERBS_LIB)
+# UCX takes the device, too.
+WITH_UCX = LD_PRELOAD=$(CURDIR)/$(SOFTVERBS_LIB)/softverbs-preload.so
+SOFTVERBS_GO_TEST = $(ON_SOFTVERBS) PINWHEEL_REQUIRE_RDMA=y $(GO) test -count=1 -p 1 -timeout 8m
 
 test-softverbs-go: softverbs
 	$(SOFTVERBS_GO_TEST) -short ./verbs/rdma/...
 
-## test-vmmc-rdma: the conformance suite of vmmc over RDMA, and what is RDMA's own, on the software RDMA device
+## test-vmmc-rdma: the conformance suite of vmmc over RDMA, what is RDMA's own, and streams, calls and proxies over it, on the software RDMA device
 test-vmmc-rdma: softverbs
 	$(SOFTVERBS_GO_TEST) -run '^TestRDMA|/^rdma$$' ./vmmc
+	$(SOFTVERBS_GO_TEST) -run '/^rdma$$|^TestProxiesWithAToken|^TestProxyIsReached' ./vmmc/stream ./vmmc/rpc ./internal/proxy
+	$(WITH_UCX) $(SOFTVERBS_GO_TEST) ./internal/vmmcbench
 
-## bench-vmmc-rdma: latency and bandwidth of vmmc by RDMA, beside perftest on the software RDMA device
-bench-vmmc-rdma: softverbs
-	PINWHEEL_VMMC_CLAIMS=y $(SOFTVERBS_GO_TEST) -run RDMAClaims -v ./vmmc
+## bench-vmmc-rdma: bench-vmmc on the software RDMA device: RDMA beside perftest and UCX, and leases; writes out/bench-vmmc-rdma.txt
+bench-vmmc-rdma: build softverbs
+	mkdir -p $(OUT)
+	$(WITH_UCX) $(ON_SOFTVERBS) bin/pinwheel bench vmmc --rounds 5 --time 500ms --claims | tee $(OUT)/bench-vmmc-rdma.txt
 
 ## test-files-rdma: serving files over RDMA, on the software RDMA device
 test-files-rdma: softverbs
 	$(SOFTVERBS_GO_TEST) -run 'RDMA|Budget|/^rdma$$' ./files
 	$(SOFTVERBS_GO_TEST) -run 'FilesGoBothWays/RDMA' ./cmd/pinwheel
+	SOFTVERBS_ENGINE=1 $(SOFTVERBS_GO_TEST) -run RDMA ./bench/files
 
 ## test-files-fair: 64 clients that share one budget for a minute, by each transport
 test-files-fair: softverbs

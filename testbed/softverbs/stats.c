@@ -2,8 +2,6 @@
 #include "sv.h"
 #include <fcntl.h>
 
-#define LARGE (64u << 10) /* transports copy less through buffers of their own */
-
 static uint64_t regions, region_bytes, requests, large, large_bytes;
 
 void sv_stats_region(uint64_t bytes)
@@ -15,7 +13,7 @@ void sv_stats_region(uint64_t bytes)
 void sv_stats_request(uint32_t opcode, uint64_t bytes)
 {
 	__atomic_add_fetch(&requests, 1, __ATOMIC_RELAXED);
-	if (bytes < LARGE || opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM)
+	if (bytes < SV_LARGE || opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM)
 		return;
 	__atomic_add_fetch(&large, 1, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&large_bytes, bytes, __ATOMIC_RELAXED);

@@ -29,6 +29,7 @@
 #define SV_SGE 16
 #define SV_INLINE 256
 #define SV_GRH 40
+#define SV_LARGE (64u << 10) /* transports copy less through buffers of their own */
 #define SV_MAX_WR 16384u
 #define SV_MAX_CQE (1u << 18)
 #define SV_MAX_MESSAGE (1u << 30)
@@ -116,6 +117,7 @@ struct sv_shm {
 extern struct sv_shm *sv;
 extern uint32_t sv_me; /* index of this process */
 extern int sv_debug;
+extern int sv_engine; /* large requests are the device thread's work, not that of the thread that posts */
 
 #define sv_say(...) (fprintf(stderr, "softverbs[%d]: ", getpid()), fprintf(stderr, __VA_ARGS__), fputc('\n', stderr))
 static inline void *sv_at(uint64_t off) { return (char *)sv + off; }

@@ -8,7 +8,8 @@ import (
 )
 
 // kindOf returns the sentinel for an errno of mlock(2) of r. ENOMEM has four meanings: above the
-// limit, a hole in the mapping, a page that may not be accessed, too many mappings. EAGAIN means that pages could not be brought in.
+// limit, a hole in the mapping, a page that may not be accessed, too many mappings. EAGAIN means that pages could not
+// be brought in.
 func kindOf(errno syscall.Errno, r mem.Range, limit int64) error {
 	switch errno {
 	case syscall.EPERM:

@@ -173,6 +173,18 @@ func eachPortOf(name string, f func(*ibv.Context, ibv.DeviceAttr, DeviceInfo) bo
 // Info describes the device and its port as they were when it was opened.
 func (d *Device) Info() DeviceInfo { return d.info }
 
+// Check asks the kernel whether the port is active, and fails with the reason why it is not.
+func (d *Device) Check() error {
+	p, err := d.ctx.QueryPort(d.info.Port)
+	switch {
+	case err != nil:
+		return verbs.Fail("ibv_query_port", mem.Range{}, errnoOf(err))
+	case !p.Active:
+		return fmt.Errorf("port %d of %s is down", d.info.Port, d.info.Name)
+	}
+	return nil
+}
+
 // Features are what not every device can do.
 type Features struct {
 	OnDemand bool // AccessOnDemand: regions without pinning

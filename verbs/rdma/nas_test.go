@@ -38,8 +38,10 @@ func TestVmPinIsAccountedForUnderEveryPolicy(t *testing.T) {
 				t.Errorf("%d results for %d policies", len(rs), len(realtime.Policies()))
 			}
 			for _, r := range rs {
-				t.Logf("%-13s peak %11d bytes, avg %13.0f, first %4d, late %5d, by the helper %d and %d; %d samples of VmPin, largest difference %d pages",
-					r.Policy, r.PeakPinnedBytes, r.AvgPinnedBytes, r.FirstRegs, r.LateRegs, r.HelperRegs, r.HelperDeregs, r.VMSamples, r.VMDiffPages)
+				t.Logf("%-13s peak %11d bytes, avg %13.0f, first %4d, late %5d, by the helper %d and %d; %d samples of VmPin, "+
+					"largest difference %d pages",
+					r.Policy, r.PeakPinnedBytes, r.AvgPinnedBytes, r.FirstRegs, r.LateRegs, r.HelperRegs,
+					r.HelperDeregs, r.VMSamples, r.VMDiffPages)
 				if r.VMSamples == 0 || r.VMDiffPages != 0 {
 					t.Errorf("%s: %d samples of VmPin, largest difference %d pages", r.Policy, r.VMSamples, r.VMDiffPages)
 				}

@@ -9,7 +9,8 @@ import (
 )
 
 // errNoCgo is what everything fails with in this build.
-var errNoCgo = fmt.Errorf("rdma unavailable: this program was built without cgo or not for Linux: %w", verbs.ErrUnsupported)
+var errNoCgo = fmt.Errorf("rdma unavailable: this program was built without cgo or not for Linux: %w",
+	verbs.ErrUnsupported)
 
 // Provider exists in this build so that its users compile; there never is one.
 type Provider struct {

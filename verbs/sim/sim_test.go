@@ -21,7 +21,8 @@ func pages(from, n uint64) mem.Range {
 func TestConformance(t *testing.T) { conforms(t, sim.Options{}) }
 
 func TestConformanceUnderLatency(t *testing.T) {
-	conforms(t, sim.Options{Wait: true, Costs: verbs.Costs{Register: verbs.Cost{FixedNs: 2000}, Deregister: verbs.Cost{FixedNs: 1000}}})
+	conforms(t, sim.Options{Wait: true,
+		Costs: verbs.Costs{Register: verbs.Cost{FixedNs: 2000}, Deregister: verbs.Cost{FixedNs: 1000}}})
 }
 
 func conforms(t *testing.T, o sim.Options) {
@@ -40,7 +41,8 @@ func conforms(t *testing.T, o sim.Options) {
 }
 
 func TestLimitsAreExact(t *testing.T) {
-	p := sim.New(sim.Options{Limits: verbs.Limits{MaxRegions: 3, MaxRegionBytes: int64(4 * mem.PageSize), MaxPinnedBytes: int64(6 * mem.PageSize)}})
+	p := sim.New(sim.Options{Limits: verbs.Limits{MaxRegions: 3, MaxRegionBytes: int64(4 * mem.PageSize),
+		MaxPinnedBytes: int64(6 * mem.PageSize)}})
 	mustFail := func(r mem.Range, kind error) {
 		t.Helper()
 		if _, err := p.Register(r, 0); !errors.Is(err, kind) {

@@ -200,7 +200,8 @@ func noDescriptors() error {
 	if _, err := p.Register(mem.RangeOf(b), write); !errors.Is(err, verbs.ErrRegions) || !errors.Is(err, syscall.EMFILE) {
 		return fmt.Errorf("second ring: %v, want ErrRegions and EMFILE", err)
 	}
-	if err := uring.Probe(); !errors.Is(err, verbs.ErrRegions) || !strings.Contains(err.Error(), "no file descriptor left") {
+	if err := uring.Probe(); !errors.Is(err, verbs.ErrRegions) ||
+		!strings.Contains(err.Error(), "no file descriptor left") {
 		return fmt.Errorf("probe: %v", err)
 	}
 	return p.Close()

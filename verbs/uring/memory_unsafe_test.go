@@ -23,7 +23,8 @@ func mapRepeatedly(t *testing.T, n uint64) mem.Range {
 	if err := unix.Ftruncate(fd, mapChunk); err != nil {
 		t.Fatal(err)
 	}
-	base, err := unix.MmapPtr(-1, 0, nil, uintptr(n), unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+	base, err := unix.MmapPtr(-1, 0, nil, uintptr(n), unix.PROT_NONE,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -156,7 +156,8 @@ func TestRangeBeyondOneGiBTakesSeveralSlots(t *testing.T) {
 	if p.Usage() != (verbs.Usage{}) {
 		t.Errorf("after the failure usage is %+v", p.Usage())
 	}
-	for deadline := time.Now().Add(patience); verbstest.StatusBytes(t, "VmPin") != before; time.Sleep(10 * time.Millisecond) {
+	deadline := time.Now().Add(patience)
+	for ; verbstest.StatusBytes(t, "VmPin") != before; time.Sleep(10 * time.Millisecond) {
 		if !late || time.Now().After(deadline) {
 			t.Fatal("after the failure VmPin is higher than before")
 		}

@@ -53,7 +53,8 @@ type queues struct {
 // mapQueues maps the queues of a ring.
 func mapQueues(fd int, p *setupParams) (*queues, error) {
 	q := new(queues)
-	ringBytes := max(uintptr(p.sq.array)+4*uintptr(p.sqEntries), uintptr(p.cq.cqes)+uintptr(p.cqEntries)*unsafe.Sizeof(cqe{}))
+	ringBytes := max(uintptr(p.sq.array)+4*uintptr(p.sqEntries),
+		uintptr(p.cq.cqes)+uintptr(p.cqEntries)*unsafe.Sizeof(cqe{}))
 	rings, err := q.mmap(fd, offSQRing, ringBytes)
 	if err != nil {
 		return nil, err
@@ -94,7 +95,8 @@ func (q *queues) run(fd int, s sqe) (int, syscall.Errno) {
 		pending := *q.sqTail - atomic.LoadUint32(q.sqHead)
 		_, _, errno := unix.Syscall6(unix.SYS_IO_URING_ENTER, uintptr(fd), uintptr(pending), 1, enterGetEvents, 0, 0)
 		if errno != 0 && errno != unix.EINTR {
-			atomic.StoreUint32(q.sqTail, atomic.LoadUint32(q.sqHead)) // it was not submitted: the kernel takes entries during the call only
+			// it was not submitted: the kernel takes entries during the call only
+			atomic.StoreUint32(q.sqTail, atomic.LoadUint32(q.sqHead))
 			return 0, errno
 		}
 	}

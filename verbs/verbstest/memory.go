@@ -41,7 +41,8 @@ func MapSmallPages(n uint64) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mmap of %s: %w", mem.FormatBytes(n), err)
 	}
-	if err := unix.Madvise(b, unix.MADV_NOHUGEPAGE); err != nil && err != unix.EINVAL { // EINVAL: kernel without huge pages
+	// EINVAL: kernel without huge pages
+	if err := unix.Madvise(b, unix.MADV_NOHUGEPAGE); err != nil && err != unix.EINVAL {
 		return nil, fmt.Errorf("madvise(MADV_NOHUGEPAGE): %w", err)
 	}
 	return b, nil

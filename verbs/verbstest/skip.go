@@ -40,7 +40,8 @@ func NeedPinned(t testing.TB, p verbs.Provider, n int64) {
 	t.Helper()
 	l := p.Limits()
 	if l.MaxPinnedBytes < n {
-		t.Skipf("needs to pin %s; %s allows %s", mem.FormatBytes(uint64(n)), l.PinnedSource, mem.FormatBytes(uint64(l.MaxPinnedBytes)))
+		t.Skipf("needs to pin %s; %s allows %s", mem.FormatBytes(uint64(n)), l.PinnedSource,
+			mem.FormatBytes(uint64(l.MaxPinnedBytes)))
 	}
 	if l.MaxPinnedBytes != mem.Unlimited {
 		ownLimit(t)
@@ -59,7 +60,8 @@ func ownLimit(t testing.TB) {
 	limitLock.mu.Lock()
 	defer limitLock.mu.Unlock()
 	if limitLock.tests == 0 {
-		f, err := os.OpenFile(filepath.Join(os.TempDir(), fmt.Sprintf("pinwheel-test-%d.lock", os.Geteuid())), os.O_CREATE|os.O_RDWR, 0o600)
+		f, err := os.OpenFile(filepath.Join(os.TempDir(), fmt.Sprintf("pinwheel-test-%d.lock", os.Geteuid())),
+			os.O_CREATE|os.O_RDWR, 0o600)
 		if err != nil {
 			t.Fatal(err)
 		}

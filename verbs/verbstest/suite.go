@@ -17,9 +17,9 @@ import (
 type Trait string
 
 const (
-	// ChecksMappings: registering what is not mapped fails. Only sim lacks it.
+	// ChecksMappings means that memory can be registered only if it is mapped. Only sim lacks it.
 	ChecksMappings Trait = "checks mappings"
-	// ChecksAccess: registering read-only memory for writing fails.
+	// ChecksAccess means that read-only memory can't be registered for writing.
 	ChecksAccess Trait = "checks access"
 )
 
@@ -30,7 +30,8 @@ const write = verbs.AccessLocalWrite | verbs.AccessRemoteWrite
 // of verbs.Provider. Each subtest opens its own and closes it. A provider that is a
 // verbs.Accountant is held to its accounts as well. failing runs f such that
 // deregistrations in it fail; see WithoutCall.
-func TestProvider(t *testing.T, open func(testing.TB) verbs.Provider, failing func(t testing.TB, f func()), traits ...Trait) {
+func TestProvider(t *testing.T, open func(testing.TB) verbs.Provider,
+	failing func(t testing.TB, f func()), traits ...Trait) {
 	s := &suite{open: open, failing: failing, traits: traits}
 	for _, c := range []struct {
 		name string
@@ -221,7 +222,8 @@ func (s *suite) impossible(t *testing.T) {
 }
 
 func isTooMuch(err error) bool {
-	return errors.Is(err, verbs.ErrNotMapped) || errors.Is(err, verbs.ErrRegionSize) || errors.Is(err, verbs.ErrPinnedMemory)
+	return errors.Is(err, verbs.ErrNotMapped) || errors.Is(err, verbs.ErrRegionSize) ||
+		errors.Is(err, verbs.ErrPinnedMemory)
 }
 
 // huge asks for more than the machine has, whatever of it is mapped: the
@@ -237,7 +239,8 @@ func (s *suite) huge(t *testing.T) {
 	for _, shift := range []int{42, 43, 46, 47, 56, 62, 63} {
 		bad[fmt.Sprintf("2^%d, 64 KiB of it mapped", shift)] = Part(r, 0, 1<<shift)
 	}
-	for name, prot := range map[string]int{"4 TiB writable": unix.PROT_READ | unix.PROT_WRITE, "4 TiB inaccessible": unix.PROT_NONE} {
+	for name, prot := range map[string]int{"4 TiB writable": unix.PROT_READ | unix.PROT_WRITE,
+		"4 TiB inaccessible": unix.PROT_NONE} {
 		b, err := unix.Mmap(-1, 0, most, prot, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
 		if err != nil {
 			t.Logf("without %s: %v", name, err) // RLIMIT_AS

@@ -9,8 +9,10 @@ import (
 
 // wrong are settings that leave a cache on, by the stack, and what is to be said of them.
 var wrong = map[string]struct{ setting, says string }{
-	"openmpi-ucx":       {"UCX_IB_REG_METHODS=rcache,direct", "UCX's cache is on, with UCX_RCACHE_ENABLE=n, UCX_IB_REG_METHODS=rcache,direct: "},
-	"mpich-ucx":         {"UCX_IB_REG_METHODS=rcache,direct", "UCX's cache is on, with UCX_RCACHE_ENABLE=n, UCX_IB_REG_METHODS=rcache,direct: "},
+	"openmpi-ucx": {"UCX_IB_REG_METHODS=rcache,direct",
+		"UCX's cache is on, with UCX_RCACHE_ENABLE=n, UCX_IB_REG_METHODS=rcache,direct: "},
+	"mpich-ucx": {"UCX_IB_REG_METHODS=rcache,direct",
+		"UCX's cache is on, with UCX_RCACHE_ENABLE=n, UCX_IB_REG_METHODS=rcache,direct: "},
 	"openmpi-libfabric": {"FI_MR_CACHE_MAX_COUNT=1024", "libfabric's cache is on, with FI_MR_CACHE_MAX_COUNT=1024: "},
 }
 
@@ -48,10 +50,12 @@ func TestCacheThatIsStillOnIsNoticed(t *testing.T) {
 					t.Fatal(err)
 				}
 				const any = "'s cache is on"
-				if n := strings.Count(res.Output, any); c.warning == "" && n > 0 || c.warning != "" && (n != 1 || !strings.Contains(res.Output, "pinwheel: "+c.warning)) {
+				if n := strings.Count(res.Output, any); c.warning == "" && n > 0 ||
+					c.warning != "" && (n != 1 || !strings.Contains(res.Output, "pinwheel: "+c.warning)) {
 					t.Errorf("%q %q: want the warning %q once in\n%s", c.options, c.environ, c.warning, res.Output)
 				}
-				if n := strings.Count(string(text), any); c.reason == "" && n > 0 || c.reason != "" && (n != 1 || !strings.Contains(string(text), c.reason)) {
+				if n := strings.Count(string(text), any); c.reason == "" && n > 0 ||
+					c.reason != "" && (n != 1 || !strings.Contains(string(text), c.reason)) {
 					t.Errorf("%q %q: want the reason %q once in\n%s", c.options, c.environ, c.reason, text)
 				}
 			}

@@ -59,7 +59,8 @@ func TestTableAgainstModel(t *testing.T) {
 				switch {
 				case released != held:
 					t.Fatalf("Deregister(%#x) releases: %v, want %v", h, released, held)
-				case !held && !errors.Is(err, verbs.ErrUnknownRegion), held && failing && err != verbs.ErrBusy, held && !failing && err != nil:
+				case !held && !errors.Is(err, verbs.ErrUnknownRegion),
+					held && failing && err != verbs.ErrBusy, held && !failing && err != nil:
 					t.Fatalf("Deregister(%#x) of a region that is held: %v, and fails: %v: %v", h, held, failing, err)
 				case held && !failing:
 					delete(model, h)

@@ -49,7 +49,8 @@ func inUserNamespace(t *testing.T, child string) {
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}},
 	}
 	out, err := cmd.CombinedOutput()
-	if errno, ok := errnoOf(err); ok && (errno == unix.EPERM || errno == unix.ENOSPC || errno == unix.EACCES || errno == unix.EINVAL) {
+	if errno, ok := errnoOf(err); ok &&
+		(errno == unix.EPERM || errno == unix.ENOSPC || errno == unix.EACCES || errno == unix.EINVAL) {
 		t.Skipf("no user namespaces here: %v", err)
 	}
 	if err != nil {

@@ -14,11 +14,11 @@ import (
 )
 
 var (
-	// ErrFull: no free run of pages is long enough.
+	// ErrFull means that no free run of pages is long enough.
 	ErrFull = errors.New("arena: no room")
-	// ErrNotAllocated: the slice is not one that Alloc returned, or was freed before.
+	// ErrNotAllocated means that the slice is not one that Alloc returned, or was freed before.
 	ErrNotAllocated = errors.New("arena: not allocated here")
-	// ErrInUse: something is still allocated.
+	// ErrInUse means that something is still allocated.
 	ErrInUse = errors.New("arena: memory still in use")
 )
 

@@ -31,7 +31,8 @@ func TestBuffersNeverOverlapAndMergeWhenFreed(t *testing.T) {
 				if errors.Is(err, ErrFull) {
 					return
 				}
-				if err != nil || uint64(len(b)) != n || r.Len() != n || uint64(r.Start)%mem.PageSize != 0 || !a.Range().Contains(r) {
+				if err != nil || uint64(len(b)) != n || r.Len() != n ||
+					uint64(r.Start)%mem.PageSize != 0 || !a.Range().Contains(r) {
 					t.Fatalf("Alloc(%d) = %d bytes in %v, %v", n, len(b), r, err)
 				}
 				for _, h := range held {
@@ -94,7 +95,8 @@ func TestSealedArenaCannotBeUnmapped(t *testing.T) {
 		"munmap":   unix.MunmapPtr(pointer(b), uintptr(len(b))),
 		"mprotect": unix.Mprotect(b, unix.PROT_NONE),
 		"mmap over it": func() error {
-			_, err := unix.MmapPtr(-1, 0, pointer(b), uintptr(len(b)), unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_FIXED)
+			_, err := unix.MmapPtr(-1, 0, pointer(b), uintptr(len(b)), unix.PROT_READ,
+				unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_FIXED)
 			return err
 		}(),
 	} {

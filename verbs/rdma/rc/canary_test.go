@@ -81,7 +81,8 @@ func watched(mechanism string) func(*testing.T, verbs.Provider, mem.Range, func(
 }
 
 // throughCache uses r through a cache before and after the change.
-func throughCache(t *testing.T, p verbs.Provider, r mem.Range, w regcache.Watcher, change func(*regcache.Cache)) (lkey uint32) {
+func throughCache(t *testing.T, p verbs.Provider, r mem.Range, w regcache.Watcher,
+	change func(*regcache.Cache)) (lkey uint32) {
 	t.Helper()
 	cache, err := regcache.New(p, regcache.Options{Watcher: w})
 	if err != nil {

@@ -22,11 +22,11 @@ import (
 )
 
 var (
-	// ErrClosed: the connection was closed on this side.
+	// ErrClosed means that the connection was closed on this side.
 	ErrClosed = errors.New("rc: connection is closed")
-	// ErrPeerGone: the peer has closed the connection or died, and nothing of ours is outstanding.
+	// ErrPeerGone means that the peer has closed the connection or died, and nothing of ours is outstanding.
 	ErrPeerGone = errors.New("rc: peer is gone")
-	// ErrFull: Options.Depth requests are outstanding; poll first.
+	// ErrFull means that Options.Depth requests are outstanding: poll first.
 	ErrFull = errors.New("rc: queue is full")
 )
 
@@ -40,6 +40,12 @@ type Options struct {
 	// Rights are what the peer may do with memory of the protection domain: an
 	// OR of verbs.AccessRemoteWrite and its like, 0 for all of them, NoRights for none.
 	Rights verbs.Access
+	// Retries is how often a packet that is not answered is sent again, after 268 ms each time, before the
+	// queue pair fails. 0 stands for 7, the most there is; rdma_rxe takes that for "without end".
+	Retries uint8
+	// Inline is how many bytes of a write or a send can be copied when that is posted:
+	// see Local.Inline. 0 for none.
+	Inline int
 }
 
 // NoRights is the value of Options.Rights with which the peer reaches no memory.
@@ -49,13 +55,14 @@ const NoRights = verbs.AccessLocalWrite
 func (o *Options) EnsureDefaults() {
 	o.Depth = cmp.Or(o.Depth, 128)
 	o.Rights = cmp.Or(o.Rights, remoteRights)
+	o.Retries = cmp.Or(o.Retries, maxRetries)
 }
 
 // What the queue pairs are set to; the numbers are codes of ibv_modify_qp(3).
 const (
 	maxReads      = 16 // RDMA reads under way at a time, if the devices can
 	ackTimeout    = 16 // 4.096 us * 2^16 = 268 ms until a packet is sent again
-	retries       = 7  // times, the most there is; rdma_rxe takes it for "without end". The socket tells of a dead peer.
+	maxRetries    = 7  // times. The socket tells of a dead peer.
 	rnrForever    = 7  // a receiver that is not ready is retried without end
 	rnrTimer      = 12 // after 640 us
 	remoteRights  = verbs.AccessLocalWrite | verbs.AccessRemoteWrite | verbs.AccessRemoteRead | verbs.AccessRemoteAtomic
@@ -73,6 +80,8 @@ type Conn struct {
 	portNum  uint8
 	gidIndex int
 	reads    int // RDMA reads that this side may have under way
+	retries  uint8
+	inline   uint64 // bytes
 	ours     endpoint
 
 	pending atomic.Int64  // requests posted and not yet polled
@@ -141,7 +150,7 @@ func connect(sock net.Conn, p *rdma.Provider, o Options) (*Conn, error) {
 // the address at which this machine reaches the peer, if that is known: see Options.GID.
 func New(p *rdma.Provider, local netip.Addr, o Options) (*Conn, error) {
 	o.EnsureDefaults()
-	c := &Conn{gone: make(chan struct{})}
+	c := &Conn{gone: make(chan struct{}), retries: o.Retries}
 	if err := c.open(p, local, o); err != nil {
 		return nil, errors.Join(err, c.destroy())
 	}
@@ -167,7 +176,7 @@ func (c *Conn) open(p *rdma.Provider, local netip.Addr, o Options) error {
 	if err != nil {
 		return os.NewSyscallError("ibv_query_gid", err)
 	}
-	if err := c.create(p, o.Depth); err != nil {
+	if err := c.create(p, o.Depth, o.Inline); err != nil {
 		return err
 	}
 	if err := c.qp.Init(info.Port, uint32(o.Rights)); err != nil {
@@ -211,14 +220,14 @@ func (c *Conn) ready(theirs endpoint) error {
 	}); err != nil {
 		return os.NewSyscallError("ibv_modify_qp to RTR", err)
 	}
-	if err := c.qp.ReadyToSend(c.ours.PSN, min(c.reads, int(theirs.Reads)), ackTimeout, retries, rnrForever); err != nil {
+	if err := c.qp.ReadyToSend(c.ours.PSN, min(c.reads, int(theirs.Reads)), ackTimeout, c.retries, rnrForever); err != nil {
 		return os.NewSyscallError("ibv_modify_qp to RTS", err)
 	}
 	return nil
 }
 
 // create makes the queues, children after parents.
-func (c *Conn) create(p *rdma.Provider, depth int) (err error) {
+func (c *Conn) create(p *rdma.Provider, depth, inline int) (err error) {
 	ctx := p.Device().Verbs()
 	if c.ch, err = ctx.CreateCompChannel(); err != nil {
 		return os.NewSyscallError("ibv_create_comp_channel", err)
@@ -229,9 +238,14 @@ func (c *Conn) create(p *rdma.Provider, depth int) (err error) {
 	if c.cq, err = ctx.CreateCQ(2*depth, c.ch); err != nil {
 		return os.NewSyscallError("ibv_create_cq", err)
 	}
-	if c.qp, err = p.Verbs().CreateQP(c.cq, depth, depth); err != nil {
+	c.qp, err = p.Verbs().CreateQP(c.cq, depth, depth, inline)
+	if err != nil && inline > 0 { // more than the device can
+		c.qp, err = p.Verbs().CreateQP(c.cq, depth, depth, 0)
+	}
+	if err != nil {
 		return os.NewSyscallError("ibv_create_qp", err)
 	}
+	c.inline = min(uint64(inline), c.qp.MaxInline())
 	return nil
 }
 

@@ -20,8 +20,8 @@
 //
 // # Ownership
 //
-// A posted buffer belongs to the device until its request has completed: it
-// must stay registered and mapped. A Conn owns its socket. It must be closed
+// A posted buffer belongs to the device until its request has completed, unless
+// it is inline: it must stay registered and mapped. A Conn owns its socket. It must be closed
 // before its provider.
 //
 // # Caveats

@@ -15,6 +15,9 @@ import (
 	"pinwheel/verbs/verbstest"
 )
 
+// inline is how many bytes queue pairs of introduced copy at once.
+const inline = 64
+
 // introduced connects two queue pairs by their endpoints. The second side has a
 // protection domain of its own.
 func introduced(t *testing.T, rights [2]verbs.Access) (a, b end) {
@@ -22,7 +25,7 @@ func introduced(t *testing.T, rights [2]verbs.Access) (a, b end) {
 	var ends [2]end
 	for i, r := range rights {
 		p := rdmatest.Open(t)
-		c, err := rc.New(p, netip.Addr{}, rc.Options{Depth: 16, Rights: r})
+		c, err := rc.New(p, netip.Addr{}, rc.Options{Depth: 16, Rights: r, Inline: inline})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,5 +129,43 @@ func TestFailEndsWhatIsOutstanding(t *testing.T) {
 	}
 	if err := a.Ready([]byte("GET / HTTP/1.1")); err == nil {
 		t.Error("a stranger's endpoint was taken")
+	}
+}
+
+// TestInlineWriteNeedsNoKeyNorItsSource: what is longer does, and what is not to be inline.
+func TestInlineWriteNeedsNoKeyNorItsSource(t *testing.T) {
+	for what, l := range map[string]rc.Local{
+		"longer":     {Range: mem.Range{End: inline + 1}, Inline: true},
+		"not inline": {Range: mem.Range{End: inline}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			a, b := introduced(t, [2]verbs.Access{rc.NoRights, verbs.AccessRemoteWrite})
+			if a.MaxInline() == 0 {
+				t.Skip("this device copies nothing when it is posted")
+			}
+			if a.MaxInline() != inline {
+				t.Fatalf("%d bytes can be inline, %d were asked for", a.MaxInline(), inline)
+			}
+			there := newBuffer(t, b.p, mem.PageSize)
+			memory, r := verbstest.Map(t, mem.PageSize) // not registered
+			set(memory, newByte)
+			if err := a.Write(1, rc.Local{Range: part(r, 0, inline), Inline: true}, there.remote()); err != nil {
+				t.Fatal(err)
+			}
+			set(memory, oldByte)
+			if got := await(t, a.Conn); got.ID != 1 || got.Status != rc.StatusSuccess {
+				t.Errorf("completed with %+v", got)
+			}
+			if want := bytes.Repeat([]byte{newByte}, inline); !bytes.Equal(there.b[:inline], want) {
+				t.Errorf("%q arrived", there.b[:inline])
+			}
+			l.Range = part(r, 0, l.Range.Len())
+			if err := a.Write(2, l, there.remote()); err != nil {
+				t.Fatal(err)
+			}
+			if got := await(t, a.Conn); got.Status == rc.StatusSuccess {
+				t.Error("one without a key succeeded")
+			}
+		})
 	}
 }

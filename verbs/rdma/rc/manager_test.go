@@ -50,7 +50,8 @@ func TestHelperDeregistersBetweenTheWritesOfTheExample(t *testing.T) {
 		t.Fatal(r.err)
 	}
 	s := r.stats.Cache
-	t.Logf("hits %d, first %d, late %d; by the helper %d registrations, %d deregistrations", s.Hits, s.First, s.Late, s.HelperRegisters, s.HelperDeregisters)
+	t.Logf("hits %d, first %d, late %d; by the helper %d registrations, %d deregistrations", s.Hits, s.First, s.Late,
+		s.HelperRegisters, s.HelperDeregisters)
 	if s.HelperDeregisters == 0 || s.Hits+s.Waited+s.First+s.Late != steps {
 		t.Errorf("the helper did not do its work: %+v", s)
 	}

@@ -177,7 +177,8 @@ func drive(t *testing.T, m *mailbox, s *side) {
 			fill(mine, seed)
 			ref := s.acquire(t, r, 0)
 			at := m.ask(message{Op: opOffer, Offset: offset, Bytes: n})
-			must(t, m.c, m.c.Write(uint64(i), rc.Local{Range: r, LKey: ref.LKey()}, rc.Remote{Addr: at.Addr, RKey: uint32(at.RKey)}))
+			must(t, m.c, m.c.Write(uint64(i), rc.Local{Range: r, LKey: ref.LKey()},
+				rc.Remote{Addr: at.Addr, RKey: uint32(at.RKey)}))
 			s.cache.Release(ref)
 			if !m.ask(message{Op: opCheck, Offset: offset, Bytes: n, Seed: seed}).Right {
 				t.Fatalf("write %d of %d bytes to offset %d: the other node has wrong bytes", i, n, offset)
@@ -185,7 +186,8 @@ func drive(t *testing.T, m *mailbox, s *side) {
 		} else {
 			ref := s.acquire(t, r, verbs.AccessLocalWrite)
 			at := m.ask(message{Op: opFilled, Offset: offset, Bytes: n, Seed: seed})
-			must(t, m.c, m.c.Read(uint64(i), rc.Local{Range: r, LKey: ref.LKey()}, rc.Remote{Addr: at.Addr, RKey: uint32(at.RKey)}))
+			must(t, m.c, m.c.Read(uint64(i), rc.Local{Range: r, LKey: ref.LKey()},
+				rc.Remote{Addr: at.Addr, RKey: uint32(at.RKey)}))
 			s.cache.Release(ref)
 			m.ask(message{Op: opDone})
 			want := make([]byte, n)

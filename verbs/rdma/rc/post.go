@@ -15,6 +15,9 @@ import (
 type Local struct {
 	Range mem.Range
 	LKey  uint32
+	// Inline lets the processor copy the bytes of a Write or a Send when it is posted, if
+	// they are no more than MaxInline: then it needs no LKey, and they may change at once.
+	Inline bool
 }
 
 // Remote is registered memory of the peer, as the peer told: by Send, or in any other way.
@@ -41,8 +44,13 @@ func (c *Conn) Receive(id uint64, l Local) error {
 }
 
 func (c *Conn) post(id uint64, op int, l Local, r Remote) error {
-	return c.submit("request", l, func(s ibv.SGE) error { return c.qp.PostSend(id, op, s, r.Addr, r.RKey) })
+	inline := l.Inline && op != ibv.OpRead && l.Range.Len() > 0 && l.Range.Len() <= c.inline
+	return c.submit("request", l, func(s ibv.SGE) error { return c.qp.PostSend(id, op, inline, s, r.Addr, r.RKey) })
 }
+
+// MaxInline returns how many bytes of a request can be Inline. 0 if Options asked for
+// none, or the device can't.
+func (c *Conn) MaxInline() uint64 { return c.inline }
 
 // MaxMessage returns the most bytes of one request.
 func (c *Conn) MaxMessage() uint64 { return uint64(c.port.MaxMessage) }

@@ -17,7 +17,8 @@ func remap(t testing.TB, b []byte) {
 	if err := unix.MunmapPtr(p, n); err != nil {
 		t.Fatal(err)
 	}
-	_, err := unix.MmapPtr(-1, 0, p, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_FIXED_NOREPLACE)
+	_, err := unix.MmapPtr(-1, 0, p, n, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_FIXED_NOREPLACE)
 	if err != nil {
 		t.Fatalf("the address was taken in the meantime: %v", err)
 	}

@@ -129,7 +129,8 @@ func exchange(t *testing.T, mine, theirs *side, c *rc.Conn, times int) {
 	}
 	for _, s := range []*side{mine, theirs} {
 		st := s.cache.Stats()
-		t.Logf("hits %d, first %d, late %d, deregistered %d, invalidated %d", st.Hits, st.First, st.Late, st.HelperDeregisters, st.Invalidated)
+		t.Logf("hits %d, first %d, late %d, deregistered %d, invalidated %d", st.Hits, st.First, st.Late,
+			st.HelperDeregisters, st.Invalidated)
 		if st.Hits < 1000 || st.Late < 1000 || st.HelperDeregisters < 1000 || st.Invalidated < 10 {
 			t.Errorf("the run did not exercise the cache: %+v", st)
 		}

@@ -178,7 +178,8 @@ func TestStaleKeysFail(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := await(t, a.Conn)
-			if c.name == "write, local key" && got.Status == rc.StatusFlushed && strings.HasPrefix(a.p.Device().Info().Name, "rxe") {
+			if c.name == "write, local key" && got.Status == rc.StatusFlushed &&
+				strings.HasPrefix(a.p.Device().Info().Name, "rxe") {
 				// rdma_rxe moves the queue pair to ERROR and then reports the very request
 				// that failed as flushed (rxe_comp.c drains the send queue), seen in Linux 6.12.
 				t.Log("this device flushes instead")
@@ -206,7 +207,8 @@ func TestFailureFlushesTheRest(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for i, want := range []rc.Status{rc.StatusSuccess, rc.StatusSuccess, rc.StatusRemoteAccess, rc.StatusFlushed, rc.StatusFlushed} {
+	for i, want := range []rc.Status{rc.StatusSuccess, rc.StatusSuccess, rc.StatusRemoteAccess,
+		rc.StatusFlushed, rc.StatusFlushed} {
 		got := await(t, a.Conn)
 		if got.ID != uint64(i) || got.Status != want {
 			t.Errorf("completion %+v (%v), want %d %v", got, got.Status, i, want)

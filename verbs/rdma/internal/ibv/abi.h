@@ -280,6 +280,8 @@ enum {
 	V_QP_MAX_DEST_RD_ATOMIC = 1 << 17,
 	V_QP_DEST_QPN = 1 << 20,
 
+	V_SEND_INLINE = 1 << 3,
+
 	V_PORT_ACTIVE = 4,
 	V_LINK_LAYER_ETHERNET = 2,
 

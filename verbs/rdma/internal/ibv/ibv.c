@@ -170,22 +170,25 @@ int v_get_cq_event(struct v_comp_channel *channel)
 	return 0;
 }
 
-struct v_qp *v_create_qp(struct v_pd *pd, struct v_cq *send_cq, struct v_cq *recv_cq, const struct v_qp_cap *cap)
+struct v_qp *v_create_qp(struct v_pd *pd, struct v_cq *send_cq, struct v_cq *recv_cq, struct v_qp_cap *cap)
 {
 	struct v_qp_init_attr init = {
 		.send_cq = send_cq, .recv_cq = recv_cq, .cap = *cap, .qp_type = V_QPT_RC, .sq_sig_all = 1
 	};
+	struct v_qp *qp = lib.create_qp(pd, &init);
 
-	return lib.create_qp(pd, &init);
+	*cap = init.cap;
+	return qp;
 }
 
 int v_destroy_qp(struct v_qp *qp) { return result(lib.destroy_qp(qp)); }
 int v_modify_qp(struct v_qp *qp, struct v_qp_attr *attr, int mask) { return result(lib.modify_qp(qp, attr, mask)); }
 
-int v_post_send(struct v_qp *qp, uint64_t id, int opcode, struct v_sge local, uint64_t remote_addr, uint32_t rkey)
+int v_post_send(struct v_qp *qp, uint64_t id, int opcode, unsigned flags, struct v_sge local, uint64_t remote_addr,
+		uint32_t rkey)
 {
 	struct v_send_wr wr = {
-		.wr_id = id, .sg_list = &local, .num_sge = 1, .opcode = opcode,
+		.wr_id = id, .sg_list = &local, .num_sge = 1, .opcode = opcode, .send_flags = flags,
 		.remote_addr = remote_addr, .rkey = rkey
 	}, *bad;
 

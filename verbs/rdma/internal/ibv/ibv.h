@@ -39,10 +39,12 @@ int v_req_notify_cq(struct v_cq *cq);
 /* Reads one completion event of the channel and acknowledges it. */
 int v_get_cq_event(struct v_comp_channel *channel);
 
-struct v_qp *v_create_qp(struct v_pd *pd, struct v_cq *send_cq, struct v_cq *recv_cq, const struct v_qp_cap *cap);
+/* Writes what the queue pair got to *cap. */
+struct v_qp *v_create_qp(struct v_pd *pd, struct v_cq *send_cq, struct v_cq *recv_cq, struct v_qp_cap *cap);
 int v_destroy_qp(struct v_qp *qp);
 int v_modify_qp(struct v_qp *qp, struct v_qp_attr *attr, int mask);
-int v_post_send(struct v_qp *qp, uint64_t id, int opcode, struct v_sge local, uint64_t remote_addr, uint32_t rkey);
+int v_post_send(struct v_qp *qp, uint64_t id, int opcode, unsigned flags, struct v_sge local, uint64_t remote_addr,
+		uint32_t rkey);
 int v_post_recv(struct v_qp *qp, uint64_t id, struct v_sge local);
 
 #endif

@@ -6,18 +6,27 @@ package ibv
 import "C"
 
 // QP is a reliable-connected queue pair; every request gives a completion.
-type QP struct{ c *C.struct_v_qp }
+type QP struct {
+	c      *C.struct_v_qp
+	inline uint32 // bytes
+}
 
 // CreateQP makes a queue pair for so many outstanding requests of each kind,
-// one scatter-gather element each.
-func (p *PD) CreateQP(cq *CQ, sends, recvs int) (*QP, error) {
-	caps := C.struct_v_qp_cap{max_send_wr: C.uint32_t(sends), max_recv_wr: C.uint32_t(recvs), max_send_sge: 1, max_recv_sge: 1}
+// one scatter-gather element each, of which so many bytes can be inline.
+func (p *PD) CreateQP(cq *CQ, sends, recvs, inline int) (*QP, error) {
+	caps := C.struct_v_qp_cap{
+		max_send_wr: C.uint32_t(sends), max_recv_wr: C.uint32_t(recvs), max_send_sge: 1, max_recv_sge: 1,
+		max_inline_data: C.uint32_t(inline),
+	}
 	qp, err := C.v_create_qp(p.c, cq.c, cq.c, &caps)
 	if qp == nil {
 		return nil, errno(err)
 	}
-	return &QP{qp}, nil
+	return &QP{qp, uint32(caps.max_inline_data)}, nil
 }
+
+// MaxInline returns the most bytes of a request with inline data, which may be more than was asked for.
+func (q *QP) MaxInline() uint64 { return uint64(q.inline) }
 
 // Number returns the queue pair's number, by which the peer addresses it.
 func (q *QP) Number() uint32 { return uint32(q.c.qp_num) }
@@ -110,9 +119,15 @@ func (s SGE) c() C.struct_v_sge {
 }
 
 // PostSend posts a request to the send queue; ENOMEM if that is full. OpSend
-// ignores the remote address and key.
-func (q *QP) PostSend(id uint64, op int, local SGE, remoteAddr uint64, rkey uint32) error {
-	if r, err := C.v_post_send(q.c, C.uint64_t(id), C.int(op), local.c(), C.uint64_t(remoteAddr), C.uint32_t(rkey)); r != 0 {
+// ignores the remote address and key. An inline request is copied before the
+// call returns, and needs no local key; OpRead has none.
+func (q *QP) PostSend(id uint64, op int, inline bool, local SGE, remoteAddr uint64, rkey uint32) error {
+	flags := C.unsigned(0)
+	if inline {
+		flags = C.V_SEND_INLINE
+	}
+	r, err := C.v_post_send(q.c, C.uint64_t(id), C.int(op), flags, local.c(), C.uint64_t(remoteAddr), C.uint32_t(rkey))
+	if r != 0 {
 		return errno(err)
 	}
 	return nil
