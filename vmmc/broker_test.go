@@ -14,29 +14,15 @@ import (
 
 	"pinwheel/internal/testwait"
 	"pinwheel/vmmc/broker"
+	"pinwheel/vmmc/broker/brokertest"
 )
-
-// serveBroker runs a broker of a test at a path.
-func serveBroker(t *testing.T, path string) (stop func()) {
-	t.Helper()
-	l, err := broker.Listen(path, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error)
-	go func() { ended <- broker.Serve(ctx, l, broker.Options{AllUsers: true}); close(ended) }()
-	stop = func() { cancel(); <-ended }
-	t.Cleanup(stop)
-	return stop
-}
 
 // If the daemon dies, established transfers go on, and new imports fail at once. When it is back, exporters have
 // their names again.
 func TestEndOfTheBrokerEndsNoTransfer(t *testing.T) {
 	testwait.Bound(t)
 	path := filepath.Join(t.TempDir(), "b")
-	stop := serveBroker(t, path)
+	stop := brokertest.Serve(t, path, broker.Options{AllUsers: true})
 	warned := make(chan string, 10)
 	exporter := openNode(t, Options{Broker: path, Listen: []string{"node:receiver"}, Warn: func(m string) { warned <- m }})
 	memory, err := exporter.Alloc(100)
@@ -72,7 +58,7 @@ func TestEndOfTheBrokerEndsNoTransfer(t *testing.T) {
 	if !errors.Is(err, ErrNoBroker) || strings.Contains(err.Error(), "\n") {
 		t.Errorf("a new import: %v", err)
 	}
-	serveBroker(t, path)
+	brokertest.Serve(t, path, broker.Options{AllUsers: true})
 	if _, err = late.Import(testContext(t), 0, "node:receiver"); err != nil {
 		t.Errorf("after the broker is back: %v", err)
 	}
@@ -127,9 +113,9 @@ func TestLostConnectionCostsNoName(t *testing.T) {
 func TestImportWaitsForAnExporterThatHasNoNameYet(t *testing.T) {
 	testwait.Bound(t)
 	address := brokerName(t)
-	importer := openNode(t, Options{Broker: testBroker})
+	importer := openNode(t, Options{Broker: brokertest.Socket})
 	early := importer.ImportAsync(3, address)
-	exporter := openNode(t, Options{Broker: testBroker, Listen: []string{address}})
+	exporter := openNode(t, Options{Broker: brokertest.Socket, Listen: []string{address}})
 	p := Permissions{UIDs: []uint32{uint32(os.Geteuid())}}
 	if _, err := exporter.Export(3, make([]byte, 10), p, ExportOptions{}); err != nil {
 		t.Fatal(err)
@@ -149,15 +135,15 @@ func TestImportWaitsForAnExporterThatHasNoNameYet(t *testing.T) {
 func TestNamesAtTheBroker(t *testing.T) {
 	testwait.Bound(t)
 	address := brokerName(t)
-	openNode(t, Options{Broker: testBroker, Listen: []string{address}})
-	if _, err := Open(Options{Broker: testBroker, Listen: []string{address}}); !errors.Is(err, broker.ErrRefused) {
+	openNode(t, Options{Broker: brokertest.Socket, Listen: []string{address}})
+	if _, err := Open(Options{Broker: brokertest.Socket, Listen: []string{address}}); !errors.Is(err, broker.ErrRefused) {
 		t.Errorf("a name that is taken: %v", err)
 	}
 	for _, bad := range []string{
 		"node:", "node:me/x", "node:1/", "node:x@host", fmt.Sprintf("node:%d/x", os.Geteuid()+1), "node:x@host:1",
 		"node:" + strings.Repeat("x", 256),
 	} {
-		if _, err := Open(Options{Broker: testBroker, Listen: []string{bad}}); !errors.Is(err, ErrAddress) {
+		if _, err := Open(Options{Broker: brokertest.Socket, Listen: []string{bad}}); !errors.Is(err, ErrAddress) {
 			t.Errorf("%.20s: %v", bad, err)
 		}
 	}
@@ -237,8 +223,8 @@ func TestProcessOfAnotherUserSends(t *testing.T) {
 	}
 	testwait.Bound(t)
 	p := Permissions{Peers: []string{fmt.Sprintf("%d/stranger", nobody)}}
-	openNode(t, Options{Broker: testBroker, Listen: []string{"node:private"}})
-	exporter := openNode(t, Options{Broker: testBroker, Listen: []string{"node:open"}, Users: []uint32{nobody}})
+	openNode(t, Options{Broker: brokertest.Socket, Listen: []string{"node:private"}})
+	exporter := openNode(t, Options{Broker: brokertest.Socket, Listen: []string{"node:open"}, Users: []uint32{nobody}})
 	memory, err := exporter.Alloc(100)
 	if err != nil {
 		t.Fatal(err)
@@ -248,12 +234,12 @@ func TestProcessOfAnotherUserSends(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.Block()
-	t.Setenv("VMMC_TEST_DIR", testBroker)
+	t.Setenv("VMMC_TEST_DIR", brokertest.Socket)
 	testwait.Peer(t, "VMMC_TEST_PEER=stranger")
 	if got := wait(t, e); got.Offset != 3 || got.Bytes != 5 || string(memory[3:8]) != "hello" {
 		t.Errorf("%+v, %q", got, memory[:10])
 	}
-	all, err := broker.List(testContext(t), testBroker) // root sees all users
+	all, err := broker.List(testContext(t), brokertest.Socket) // root sees all users
 	is := func(p broker.Process) bool { return p.UID == nobody && p.Name == "stranger" }
 	if err != nil || !slices.ContainsFunc(all, is) {
 		t.Errorf("%+v, %v", all, err)
@@ -263,9 +249,9 @@ func TestProcessOfAnotherUserSends(t *testing.T) {
 // An exporter that is killed gives its name back: who waits for that finds the next one.
 func TestImportSurvivesAnExporterThatIsKilled(t *testing.T) {
 	testwait.Bound(t)
-	t.Setenv("VMMC_TEST_DIR", testBroker)
+	t.Setenv("VMMC_TEST_DIR", brokertest.Socket)
 	_, kill := testwait.Peer(t, "VMMC_TEST_PEER=named")
-	importer := openNode(t, Options{Broker: testBroker})
+	importer := openNode(t, Options{Broker: brokertest.Socket})
 	i, err := importer.Import(testContext(t), 1, "node:named")
 	if err != nil {
 		t.Fatal(err)
@@ -351,5 +337,24 @@ func TestOtherUserGetsNoMemoryAndNoName(t *testing.T) {
 		case id >= 2 && (err != nil || i.Shared()):
 			t.Errorf("export %d: %+v, %v", id, i, err)
 		}
+	}
+}
+
+// An exporter of another user must not give this process memory to write to, whatever it says.
+func TestMemoryOfAnotherUserIsRefused(t *testing.T) {
+	testwait.Bound(t)
+	exporter := openNode(t, Options{})
+	importer := openNode(t, Options{Name: "friend"})
+	memory, err := exporter.Alloc(100)
+	if err == nil {
+		_, err = exporter.Export(1, memory, Permissions{UIDs: []uint32{uint32(os.Geteuid())}}, ExportOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The exporter takes the importer for a process of its user; the importer doesn't know whose it is.
+	address := introduce(t, exporter, importer, uint32(os.Geteuid()))
+	if _, err := importer.Import(testContext(t), 1, address); !errors.Is(err, ErrPeerGone) {
+		t.Errorf("Import: %v", err)
 	}
 }

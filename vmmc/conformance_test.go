@@ -447,7 +447,7 @@ var sentences = []struct {
 		memory, e, i := w.pair(t, 10, ExportOptions{Queue: 1})
 		e.Block()
 		var err error
-		for k := 0; err == nil && k < 3*MaxOps; k++ {
+		for k := 0; err == nil && k < 3*i.link.node.opt.MaxOps; k++ {
 			_, err = i.SendAsync([]byte("x"), 0, SendOptions{Notify: true})
 		}
 		if !errors.Is(err, ErrTooManyOps) {

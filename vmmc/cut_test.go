@@ -3,6 +3,7 @@ package vmmc
 import (
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 
@@ -132,12 +133,15 @@ func session(t *testing.T, m *Node, address string, e *Export) error {
 }
 
 func TestManyImportersOfOneExport(t *testing.T) {
-	for _, tr := range transports[:3] {
+	for _, tr := range append(slices.Clone(transports[:3]), overRDMA(t)) {
 		t.Run(tr.name, func(t *testing.T) {
 			w := tr.begin(t)
 			memory := w.memory(t, 256)
 			e := w.export(t, 1, memory, sender, ExportOptions{})
 			e.Block()
+			w.imports(t, 1).Unimport() // what stays of it does so for one
+			testwait.Until(t, "it is given back", func() bool { return w.exporter.Stats().Exports[0].Importers == 0 })
+			before := resourcesNow(t)
 			for k := range 256 {
 				send(t, w.imports(t, 1), string([]byte{byte(k)}), uint64(k), SendOptions{Notify: true, Tag: uint16(k)})
 			}
@@ -148,6 +152,9 @@ func TestManyImportersOfOneExport(t *testing.T) {
 			}
 			if err := e.Unexport(testContext(t)); err != nil {
 				t.Error(err)
+			}
+			if after := resourcesNow(t); after.pinned != before.pinned {
+				t.Errorf("VmPin was %d KiB before, and is %d after", before.pinned, after.pinned)
 			}
 		})
 	}

@@ -17,6 +17,8 @@ type device interface {
 	Sender(local netip.Addr) (queuePair, error)
 	// Receiver makes a protection domain for one peer, with a queue pair through which that peer can write.
 	Receiver(local netip.Addr) (domain, error)
+	// Check says why the device does not work any more; nil while it does.
+	Check() error
 	// Close fails while queue pairs are open.
 	Close() error
 }
@@ -26,15 +28,23 @@ type queuePair interface {
 	Endpoint() []byte // for Ready of the peer
 	Ready(peer []byte) error
 	MaxMessage() uint64 // bytes
-	// Write begins an RDMA write. No more than sendDepth may be outstanding.
-	Write(id uint64, src mem.Range, lkey uint32, addr uint64, rkey uint32) error
+	// Write begins an RDMA write. No more than sendDepth may be outstanding. One without bytes needs no keys.
+	Write(id uint64, src localBytes, addr uint64, rkey uint32) error
 	// Poll returns completions, in the order of the writes, if there are any.
 	Poll(dst []completion) (int, error)
 	// Wait is Poll that waits for one, or fails if none comes any more.
 	Wait(ctx context.Context, dst []completion) (int, error)
-	// Fail ends the queue pair: what is outstanding completes with an error.
+	// Fail ends the queue pair: what is outstanding completes with an error, unless the device has failed. It may have
+	// arrived all the same.
 	Fail()
 	Close() error
+}
+
+// localBytes are registered memory of this process.
+type localBytes struct {
+	mem.Range
+	lkey   uint32
+	inline bool // a processor may read them when a write of them is posted, which is faster
 }
 
 // domain holds what one peer may write to. Close ends its queue pair and all registrations.
@@ -53,7 +63,9 @@ const completionBatch = 16
 
 // completion is the end of a write.
 type completion struct {
-	id     uint64
-	err    error
-	access bool // the peer's device refused it: it is not, or no longer, registered there
+	id  uint64
+	err error
+	// access says that the peer's device refused it: it is not, or no longer, registered there. flushed says that another
+	// error, or Fail, ended the queue pair before.
+	access, flushed bool
 }

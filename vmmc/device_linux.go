@@ -32,10 +32,18 @@ func openDevice(name string) (device, error) {
 	return &rdmaDevice{dev, common}, nil
 }
 
+// retries are as many as there are, but without the number that rdma_rxe takes for "without end".
+const retries = 6
+
 func (d *rdmaDevice) Provider() verbs.Provider { return d.common }
 
+// inlineBytes is how much of a message may be inline: then the device need not read memory for it. perftest asks for as
+// much.
+const inlineBytes = 220
+
 func (d *rdmaDevice) Sender(local netip.Addr) (queuePair, error) {
-	c, err := rc.New(d.common, local, rc.Options{Rights: rc.NoRights, Depth: sendDepth})
+	o := rc.Options{Rights: rc.NoRights, Depth: sendDepth, Retries: retries, Inline: inlineBytes}
+	c, err := rc.New(d.common, local, o)
 	if err != nil {
 		return nil, err
 	}
@@ -59,13 +67,16 @@ func (d *rdmaDevice) Receiver(local netip.Addr) (domain, error) {
 	return &rdmaDomain{rcConn{c}, p}, nil
 }
 
+func (d *rdmaDevice) Check() error { return d.dev.Check() }
+
 func (d *rdmaDevice) Close() error { return errors.Join(d.common.Close(), d.dev.Close()) }
 
 // rcConn is a queue pair of package rc.
 type rcConn struct{ *rc.Conn }
 
-func (c rcConn) Write(id uint64, src mem.Range, lkey uint32, addr uint64, rkey uint32) error {
-	return c.Conn.Write(id, rc.Local{Range: src, LKey: lkey}, rc.Remote{Addr: addr, RKey: rkey})
+func (c rcConn) Write(id uint64, src localBytes, addr uint64, rkey uint32) error {
+	l := rc.Local{Range: src.Range, LKey: src.lkey, Inline: src.inline}
+	return c.Conn.Write(id, l, rc.Remote{Addr: addr, RKey: rkey})
 }
 
 func (c rcConn) Poll(dst []completion) (int, error) {
@@ -83,7 +94,7 @@ func (c rcConn) Wait(ctx context.Context, dst []completion) (int, error) {
 func translate(dst []completion, got []rc.Completion) int {
 	for k, w := range got {
 		refused := w.Status == rc.StatusRemoteAccess || w.Status == rc.StatusRemoteInvalid
-		dst[k] = completion{id: w.ID, err: w.Err(), access: refused}
+		dst[k] = completion{id: w.ID, err: w.Err(), access: refused, flushed: w.Status == rc.StatusFlushed}
 	}
 	return len(got)
 }

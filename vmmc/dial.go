@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"time"
 
 	"pinwheel/vmmc/broker"
@@ -118,7 +119,7 @@ func (n *Node) dial(ctx context.Context, address string) (*outbound, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, _, err = n.authenticate(ctx, c, e, tls.Client)
+	c, who, err := n.authenticate(ctx, c, e, tls.Client)
 	if err != nil {
 		return nil, err
 	}
@@ -126,6 +127,7 @@ func (n *Node) dial(ctx context.Context, address string) (*outbound, error) {
 		c = &unixConn{UnixConn: u}
 	}
 	o := newOutbound(n, address, newStream(c, &n.opt))
+	o.ours = who.UID == int64(os.Geteuid())
 	greeted := make(chan struct{})
 	n.mu.Lock()
 	err = n.spawn(func() { o.serve(greeted) })

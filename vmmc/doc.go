@@ -19,6 +19,8 @@
 //	§4.3  Import.Map, Mapping.Flush, Store, Publish and Unmap: automatic update
 //	§4.4  SendOptions.Notify; Export.Handle, Block, Unblock, Discard, Wait, FD
 //	§4.5  Import.Unimport; Export.Unexport, Export.UnexportAsync
+//	§5.3  package broker; of the libraries, packages stream and rpc. There is none for NX/2, which has no programs
+//	      any more, nor for shared virtual memory
 //
 // # Transports
 //
@@ -32,9 +34,10 @@
 // update finds what has changed by the kernel's write tracking (Linux 6.7).
 //
 // If both ends of a TCP connection have an RDMA device, messages become RDMA writes: a moment after the import
-// was granted, and until RDMA fails. The connection carries all the rest, and the messages again while RDMA is
-// down, which Options.Warn hears once. What is sent is registered by a pinwheel.Manager, just in time and by
-// call site; messages of a kilobyte and less are copied. Import.RDMA tells which way messages go.
+// was granted, and until RDMA fails, which a message without an answer for Options.Heartbeat means, too. The
+// connection carries all the rest, and the messages again while RDMA is down, which Options.Warn hears once. What is
+// sent is registered by a pinwheel.Manager, just in time and by call site; messages of a kilobyte and less are copied.
+// Import.RDMA tells which way messages go.
 //
 // An export is registered for an importer while that has a lease of it: after the import was granted, while it
 // sends, and shortly before its next message is expected. Idle exports pin nothing. A message that comes without a
@@ -46,7 +49,13 @@
 // message. There is no order between imports, nor among the bytes of a message before all of it has
 // arrived. An Op is Sent when its source may be changed, and Acked when the message is in the memory of the
 // exporter. Neither says that somebody looked at it. A message that is one word of 8 bytes, at an aligned
-// address, appears there at once.
+// address, appears there at once; with RDMA, if the device writes 8 bytes at once.
+//
+// A message arrives once, with one exception. When RDMA fails, the importer sends again through the connection what it
+// does not know to have arrived. If it had, the same bytes are written to the same place a second time. Nothing goes
+// back to what it was: a message over RDMA waits until those before it at the same place have arrived. Only a receiver
+// that itself writes to where messages arrive can notice: a flag that it has cleared may be set again. It should count
+// instead, or be notified: a notification comes once.
 //
 // What is stored into an automatic update area of shared memory arrives in the order of stores. Over a
 // connection it arrives in rounds: those have their order, the words of one round have none. Flush ends a
@@ -64,11 +73,20 @@
 // A write to anywhere else is refused by the device, and ends the connection of that importer alone. RDMA does
 // not encrypt: Options.NoRDMA keeps messages in TLS.
 //
+// # Limits
+//
+// One peer takes at most its share: Permissions.MaxImporters and MaxPerPeer bound the imports of an export,
+// Options.MaxConnections and MaxPeerConnections the connections of importers, ExportOptions.Queue the notifications of
+// an import that wait, and Options.MaxPeerPinned what is registered for a connection. Options.MaxOps bounds what this
+// node sends to one exporter, and Options.MaxExports what it exports. A connection through which nothing is imported
+// ends after Options.Heartbeat.
+//
 // # Failures
 //
 // A peer that is silent for Options.Heartbeat is gone. Whatever waits for it fails with ErrPeerGone, and its
 // imports of this node are forgotten. Unexport waits for importers no longer than Options.RevokeTimeout. An
-// Import does not come back to life: import again.
+// Import does not come back to life: import again. An automatic update area that can't get memory of its own again,
+// because the kernel has none, ends the connection to its exporter, which gives its export other memory.
 //
 // # Caveats
 //

@@ -50,7 +50,7 @@ var (
 	ErrUnimported = errors.New("vmmc: unimported")
 	// ErrPeerGone says that the connection to the peer ended, or that the peer was silent for too long.
 	ErrPeerGone = errors.New("vmmc: peer gone")
-	// ErrTooManyOps is the error of SendAsync when MaxOps messages wait already.
+	// ErrTooManyOps is the error of SendAsync when Options.MaxOps messages wait already.
 	ErrTooManyOps = errors.New("vmmc: too many messages wait")
 	// ErrNoRDMA is the error of a message with SendOptions.Registered that can't go by RDMA now. Some of it may have
 	// arrived.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"pinwheel/internal/fault"
 	"pinwheel/mem"
 	"pinwheel/vmmc/broker"
 	"pinwheel/vmmc/internal/protocol"
@@ -26,6 +27,8 @@ type Permissions struct {
 	UIDs []uint32
 	// MaxImporters is how many may import at a time. 0 stands for 256.
 	MaxImporters int
+	// MaxPerPeer is how many of these may be of one peer: of one name and user. 0 stands for all of them.
+	MaxPerPeer int
 }
 
 func (p *Permissions) permits(who protocol.Identity) bool {
@@ -70,9 +73,9 @@ type Export struct {
 // through a socket. It fails with ErrExported if the name is in use, and with ErrInUse if the memory is of
 // an Alloc that is exported or mapped already.
 func (n *Node) Export(id uint32, memory []byte, p Permissions, o ExportOptions) (*Export, error) {
-	if len(memory) == 0 || o.Queue < 0 || p.MaxImporters < 0 {
-		return nil, fmt.Errorf("vmmc: export of %d bytes, with a queue of %d, for %d importers",
-			len(memory), o.Queue, p.MaxImporters)
+	if len(memory) == 0 || o.Queue < 0 || p.MaxImporters < 0 || p.MaxPerPeer < 0 {
+		return nil, fmt.Errorf("vmmc: export of %d bytes, with a queue of %d, for %d importers, %d of a peer",
+			len(memory), o.Queue, p.MaxImporters, p.MaxPerPeer)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -89,7 +92,7 @@ func (n *Node) Export(id uint32, memory []byte, p Permissions, o ExportOptions) 
 	p.Peers, p.UIDs = slices.Clone(p.Peers), slices.Clone(p.UIDs)
 	t := protocol.Terms{
 		Bytes: uint64(len(memory)), Permits: p.permits,
-		MaxImporters: cmp.Or(p.MaxImporters, 256), Credits: uint64(cmp.Or(o.Queue, 64)),
+		MaxImporters: cmp.Or(p.MaxImporters, 256), MaxPerPeer: p.MaxPerPeer, Credits: uint64(cmp.Or(o.Queue, 64)),
 	}
 	if o.Coalesce {
 		t.Credits++ // to add to those that wait
@@ -150,10 +153,15 @@ func (e *Export) UnexportAsync() (gone <-chan struct{}, err error) {
 	n := e.node
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.closed || e.ended {
+	select {
+	case <-e.gone:
 		return nil, fmt.Errorf("vmmc: %w: %d", ErrNotExported, e.id)
+	default:
 	}
-	if e.late != nil {
+	switch {
+	case n.closed:
+		return nil, fmt.Errorf("vmmc: %w: %d", ErrNotExported, e.id)
+	case e.late != nil || e.ended:
 		return e.gone, nil
 	}
 	if err := n.exporter.Unexport(e.id); err != nil {
@@ -163,6 +171,22 @@ func (e *Export) UnexportAsync() (gone <-chan struct{}, err error) {
 		e.late = time.AfterFunc(n.opt.RevokeTimeout, e.revoke)
 	}
 	return e.gone, nil
+}
+
+// renew gives the export's Alloc other memory, which takes long if that is much: nobody else has it before finish.
+func (e *Export) renew() {
+	err := fault.Contain(e.block.renew)
+	e.node.mu.Lock()
+	defer e.node.mu.Unlock()
+	e.finish(err)
+}
+
+// finish gives the memory back, and wakes those who wait in Unexport. n.mu is held.
+func (e *Export) finish(err error) {
+	if e.err = err; e.block != nil && err == nil {
+		e.block.export = nil
+	}
+	close(e.gone)
 }
 
 // errUnanswered ends connections of importers that do not answer.

@@ -24,8 +24,11 @@ type fabric struct {
 	unregistered sync.Once // a source could not be, and a line said so
 
 	// mu is a leaf.
-	mu   sync.Mutex
-	idle []*pinwheel.Thread
+	mu     sync.Mutex
+	idle   []*pinwheel.Thread
+	uses   int           // of memory and of Threads
+	closed bool          // no use begins
+	unused chan struct{} // closed when the last use ends after that
 }
 
 // open returns the device, which it opens at its first call.
@@ -82,9 +85,14 @@ func (f *fabric) manage(n *Node) error {
 	return nil
 }
 
-// thread lends a Thread of the Manager.
-func (f *fabric) thread() (*pinwheel.Thread, error) {
+// thread lends a Thread of the Manager. After close, only those who release memory get one.
+func (f *fabric) thread(releases bool) (*pinwheel.Thread, error) {
 	f.mu.Lock()
+	if f.manager == nil || f.closed && !releases {
+		f.mu.Unlock()
+		return nil, ErrClosed
+	}
+	f.uses++
 	if k := len(f.idle); k > 0 {
 		t := f.idle[k-1]
 		f.idle = f.idle[:k-1]
@@ -93,13 +101,24 @@ func (f *fabric) thread() (*pinwheel.Thread, error) {
 	}
 	m := f.manager
 	f.mu.Unlock()
-	return m.Thread()
+	t, err := m.Thread()
+	if err != nil {
+		f.giveBack(nil, 1)
+	}
+	return t, err
 }
 
-func (f *fabric) giveBack(t *pinwheel.Thread) {
+// giveBack takes a Thread back, if there is one, and ends some uses.
+func (f *fabric) giveBack(t *pinwheel.Thread, uses int) {
 	f.mu.Lock()
-	f.idle = append(f.idle, t)
-	f.mu.Unlock()
+	defer f.mu.Unlock()
+	if t != nil {
+		f.idle = append(f.idle, t)
+	}
+	if f.uses -= uses; f.uses == 0 && f.unused != nil {
+		close(f.unused)
+		f.unused = nil
+	}
 }
 
 // invalidate must be called before memory of this package that was sent from is unmapped.
@@ -110,24 +129,37 @@ func (f *fabric) invalidate(r mem.Range) error {
 	return m.Invalidate(r)
 }
 
-// close ends the Manager and the device. All queue pairs are closed, and no Thread is lent.
+// close ends the Manager and the device. All queue pairs are closed. A Send that has not noticed so far gives back what
+// it uses. The Manager may warn the program, which may ask the node something: no lock of a node is held.
 func (f *fabric) close() error {
 	f.setup.Lock()
 	defer f.setup.Unlock()
 	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.closed = true
+	var unused chan struct{}
+	if f.uses > 0 {
+		unused = make(chan struct{})
+		f.unused = unused
+	}
+	f.mu.Unlock()
+	if unused != nil {
+		<-unused
+	}
+	f.mu.Lock()
+	idle, manager := f.idle, f.manager
+	f.idle, f.manager = nil, nil
+	f.mu.Unlock()
 	var errs []error
-	for _, t := range f.idle {
+	for _, t := range idle {
 		t.Close()
 	}
-	f.idle = nil
-	if f.manager != nil {
-		errs = append(errs, f.manager.Close())
+	if manager != nil {
+		errs = append(errs, manager.Close())
 	}
 	if f.device != nil {
 		errs = append(errs, f.device.Close())
 	}
-	f.manager, f.device, f.err = nil, nil, ErrClosed
+	f.device, f.err = nil, ErrClosed
 	return errors.Join(errs...)
 }
 
@@ -176,14 +208,15 @@ func (f *fabric) acquire(op *Op) error {
 
 // use registers memory.
 func (f *fabric) use(s *source, r mem.Range, kind pinwheel.Op) error {
-	t, err := f.thread()
+	t, err := f.thread(false)
 	if err != nil {
 		return err
 	}
-	defer f.giveBack(t)
 	if err := t.Acquire(&s.use, r, 0, kind, &s.site); err != nil {
+		f.giveBack(t, 1)
 		return err
 	}
+	f.giveBack(t, 0) // the use is that of the memory now
 	s.held = true
 	return nil
 }
@@ -194,12 +227,13 @@ func (f *fabric) release(s *source) {
 		return
 	}
 	s.held = false
-	t, err := f.thread()
+	t, err := f.thread(true)
 	if err != nil {
-		return // the Manager is closed, and so is what it registered
+		f.giveBack(nil, 1) // it stays registered until the Manager closes
+		return
 	}
 	t.Release(&s.use)
-	f.giveBack(t)
+	f.giveBack(t, 2)
 }
 
 // localAddr is the address of this machine on a connection, if it has one.

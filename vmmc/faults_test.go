@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"pinwheel/internal/testwait"
+	"pinwheel/vmmc/internal/protocol"
 	"pinwheel/vmmc/internal/wire"
 )
 
@@ -70,11 +71,7 @@ func peerProcess(role, dir string) {
 }
 
 func peerDir(t *testing.T) string {
-	dir, err := os.MkdirTemp("", "vmmc")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir := testwait.ShortDir(t)
 	t.Setenv("VMMC_TEST_DIR", dir)
 	return dir
 }
@@ -320,6 +317,44 @@ func TestSilentExporterHoldsNobodyUp(t *testing.T) {
 	}
 }
 
+// A peer that claims to bear no silence would have this node do nothing but ping.
+func TestPeerMustBearSomeSilence(t *testing.T) {
+	for bears, want := range map[time.Duration]error{
+		0: protocol.ErrProtocol, minHeartbeat - time.Millisecond: protocol.ErrProtocol, minHeartbeat: io.EOF,
+	} {
+		c, peer := net.Pipe()
+		go io.Copy(io.Discard, peer)
+		go func() {
+			hello := wire.Frame{Type: wire.Hello, Version: wire.Version, Count: uint64(bears.Milliseconds())}
+			_, _ = peer.Write(wire.Append(nil, &hello))
+			peer.Close()
+		}()
+		s := newStream(c, &Options{Heartbeat: testwait.Limit})
+		s.read(func(*wire.Frame) error { return nil }, func(*wire.Frame) error { return nil })
+		if err := s.reason(); !errors.Is(err, want) {
+			t.Errorf("%v: %v", bears, err)
+		}
+	}
+}
+
+// Whoever ends something beside the end of its node can't know which comes first.
+func TestMemoryOfANodeThatWasClosed(t *testing.T) {
+	n := openNode(t, Options{})
+	memory, err := n.Alloc(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Free(make([]byte, 1)); err == nil || errors.Is(err, ErrClosed) {
+		t.Errorf("memory that Alloc did not return: %v", err)
+	}
+	if err := n.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := n.Free(memory); !errors.Is(err, ErrClosed) {
+		t.Error(err)
+	}
+}
+
 // The next three run in fake time: a peer that says nothing is gone after the heartbeat, to the nanosecond.
 func TestSilentPeerIsGoneAfterTheHeartbeat(t *testing.T) {
 	testwait.Bound(t)
@@ -381,7 +416,7 @@ func TestIdlePeersStayConnected(t *testing.T) {
 			go s.write(nothing{})
 			go s.read(func(*wire.Frame) error { return nil }, func(*wire.Frame) error { return nil })
 		}
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour + time.Millisecond) // no ping meets the end: the pipe would say io.ErrClosedPipe
 		if err := errors.Join(first.reason(), second.reason()); err != nil {
 			t.Error(err)
 		}

@@ -2,6 +2,7 @@ package vmmc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -33,11 +34,15 @@ type Import struct {
 	errors    uint64 // messages that failed
 	notifying []*Op  // that wait for a credit
 	ring      *ring  // nil: notifications go through the connection
+	credited  uint64 // credits that were taken out of the ring, ever
 	bell      int    // of the ring
 	remote    remoteRegion
-	lent      chan struct{} // closed with the next lease; nil: nobody waits for one
+	answered  chan struct{} // closed when the exporter has answered about a lease; nil: nobody waits for it
 	lessee    *rdmaSender   // whose Holder knows the import
 	writing   int           // messages by RDMA that are on their way
+	shorts    int           // of these, those that Send has told to be sent
+	lent      bool          // the lease is in use by short messages
+	lentNs    int64         // since when
 	releasing bool          // once none of these is
 
 	// mu lets the memory be unmapped after the last copy into it. It is taken before all other locks.
@@ -50,11 +55,7 @@ type Import struct {
 // until it exports. It fails with ErrNotPermitted or ErrTooManyImporters if the exporter refuses, with
 // ErrPeerGone if the exporter ends after it was found, and with the error of ctx.
 func (n *Node) Import(ctx context.Context, id uint32, exporter string) (*Import, error) {
-	o, err := n.connect(ctx, exporter)
-	if err != nil {
-		return nil, err
-	}
-	i, err := o.begin(id)
+	i, err := n.ask(ctx, id, exporter)
 	if err != nil {
 		return nil, err
 	}
@@ -68,6 +69,20 @@ func (n *Node) Import(ctx context.Context, id uint32, exporter string) (*Import,
 		return nil, err
 	}
 	return i, nil
+}
+
+// ask sends the request, through another connection if this one was just given up.
+func (n *Node) ask(ctx context.Context, id uint32, exporter string) (*Import, error) {
+	for {
+		o, err := n.connect(ctx, exporter)
+		if err != nil {
+			return nil, err
+		}
+		i, err := o.begin(id)
+		if !errors.Is(err, errSpare) {
+			return i, err
+		}
+	}
 }
 
 // Importing is an import that ImportAsync has begun.
@@ -116,6 +131,7 @@ func (o *outbound) begin(id uint32) (*Import, error) {
 	if o.down != nil {
 		return nil, o.down
 	}
+	o.needed()
 	i := &Import{link: o, export: id, ready: make(chan struct{}), ended: make(chan struct{})}
 	i.number = o.importer.Import(id)
 	o.imports[i.number] = i
@@ -147,6 +163,22 @@ func (i *Import) granted(f *wire.Frame, fds []int) (err error) {
 	return nil
 }
 
+// credit takes the credits that are in the ring. If notifications wait for more, it asks to hear of these. link.mu is
+// held.
+func (i *Import) credit() error {
+	for {
+		given := i.ring.given.Load()
+		f := wire.Frame{Type: wire.Credit, Number: i.number, Count: given - i.credited}
+		i.credited = given
+		if _, err := i.link.importer.Receive(&f); err != nil {
+			return err
+		}
+		if len(i.notifying) == 0 || i.ring.wish(given) {
+			return nil
+		}
+	}
+}
+
 // end makes sure that nothing more is sent. link.mu is held.
 func (i *Import) end(err error) {
 	if i.err != nil {
@@ -174,13 +206,15 @@ func (i *Import) end(err error) {
 	}
 }
 
-// unmap waits for copies into shared memory, and gives mapped areas memory of their own.
-func (i *Import) unmap() {
+// unmap waits for copies into shared memory, and gives mapped areas memory of their own. If that fails, the exporter
+// must not hear that the import is over: see outbound.strand.
+func (i *Import) unmap() (err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for _, m := range i.mappings {
-		if err := m.end(); err != nil {
-			i.link.node.warn("the area %v stays mapped: %v", m.area, err)
+		if failed := m.end(); failed != nil {
+			err = fmt.Errorf("the area %v stays mapped: %w", m.area, failed)
+			i.link.node.warn("%v", err)
 		}
 	}
 	i.mappings = nil
@@ -189,15 +223,22 @@ func (i *Import) unmap() {
 		i.memory = nil
 	}
 	i.link.node.freeProxy(i)
+	return err
 }
 
 // release ends an import that sends nothing more.
 func (i *Import) release() {
-	i.unmap()
 	o := i.link
+	if err := i.unmap(); err != nil {
+		o.strand(err)
+		return
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	i.releasing = true
+	if i.shorts > 0 {
+		o.rdma.stir()
+	}
 	i.releaseIdle()
 }
 
@@ -209,7 +250,7 @@ func (i *Import) releaseIdle() {
 			s.holder.Remove(i.number)
 		}
 		i.link.importer.Release(i.number)
-		delete(i.link.imports, i.number)
+		i.link.drop(i.number)
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"pinwheel/vmmc/broker"
 	"pinwheel/vmmc/internal/protocol"
@@ -36,56 +35,7 @@ type inbound struct {
 	unusable bool // RDMA, and a line said so; only the reader uses it
 }
 
-// accept serves those who connect until the listener is closed.
-func (n *Node) accept(l net.Listener, e endpoint) {
-	for {
-		c, err := l.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil {
-			n.warnOfPeer("%v: %v", l.Addr(), err)
-			select {
-			case <-n.ctx.Done():
-			case <-time.After(100 * time.Millisecond): // most likely no descriptor is left
-			}
-			continue
-		}
-		if n.begin(c, e) != nil {
-			c.Close()
-		}
-	}
-}
-
-// maxHandshakes is how many of those who connect may be busy proving who they are. With one more, one of them
-// has to go.
-const maxHandshakes = 64
-
-// handshakeTimeout bounds how long that may take.
-const handshakeTimeout = 3 * time.Second
-
-// begin serves a connection in a goroutine of its own.
-func (n *Node) begin(c net.Conn, e endpoint) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if err := n.spawn(func() { n.serve(c, e) }); err != nil {
-		return err
-	}
-	n.handshakes.Enter(c, maxHandshakes)
-	return nil
-}
-
-// proved tells whether there is room for a connection after its handshake, which has failed or not.
-func (n *Node) proved(c net.Conn, failed bool) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.handshakes.Leave(c)
-	if failed || n.accepted >= n.opt.MaxConnections {
-		return false
-	}
-	n.accepted++
-	return true
-}
+var errPeerConnections = errors.New("too many connections of one peer")
 
 // serve reads what an importer sends until its connection ends.
 func (n *Node) serve(c net.Conn, e endpoint) {
@@ -128,6 +78,8 @@ func (n *Node) serve(c net.Conn, e endpoint) {
 		n.total.Violations++
 		n.mu.Unlock()
 		n.warnOfPeer("the connection of %q at %v was ended: %v", in.who.Name, from, err)
+	} else if errors.Is(err, errPeerConnections) {
+		n.warnOfPeer("a connection of %q at %v was refused: %v", in.who.Name, from, err)
 	}
 	in.down()
 }
@@ -194,6 +146,15 @@ func (in *inbound) hello(f *wire.Frame) error {
 	defer n.mu.Unlock()
 	if n.closed {
 		return ErrClosed
+	}
+	of := 0
+	for _, o := range n.inbound {
+		if o.who == in.who {
+			of++
+		}
+	}
+	if of >= n.opt.MaxPeerConnections {
+		return fmt.Errorf("%w: it has %d already", errPeerConnections, of)
 	}
 	n.lastLink++
 	in.link = n.lastLink

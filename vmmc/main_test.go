@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,46 +21,24 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"pinwheel"
 	"pinwheel/internal/testwait"
+	"pinwheel/verbs"
 	"pinwheel/verbs/rdma/rdmatest"
-	"pinwheel/vmmc/broker"
+	"pinwheel/vmmc/broker/brokertest"
 )
 
 func TestMain(m *testing.M) {
 	if role := os.Getenv("VMMC_TEST_PEER"); role != "" {
-		if role, rdma := strings.CutPrefix(role, "rdma "); rdma {
-			rdmaPeerProcess(role, os.Getenv("VMMC_TEST_DIR"))
+		if over, role, connected := strings.Cut(role, " "); connected {
+			if over == "step" {
+				stepsProcess(role, os.Getenv("VMMC_TEST_DIR"))
+			}
+			connectedPeer(over, role, os.Getenv("VMMC_TEST_DIR"))
 		}
 		peerProcess(role, os.Getenv("VMMC_TEST_DIR"))
 	}
-	goleak.VerifyTestMain(withBroker{m})
-}
-
-// testBroker is the socket of the broker of all tests but those that stop it.
-var testBroker string
-
-// withBroker runs tests beside a broker.
-type withBroker struct{ *testing.M }
-
-func (m withBroker) Run() int {
-	dir, err := os.MkdirTemp("", "vmmc")
-	if err != nil {
-		panic(err)
-	}
-	defer os.RemoveAll(dir)
-	if err := os.Chmod(dir, 0o711); err != nil { // for other users
-		panic(err)
-	}
-	testBroker = filepath.Join(dir, "b")
-	l, err := broker.Listen(testBroker, true)
-	if err != nil {
-		panic(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error)
-	go func() { ended <- broker.Serve(ctx, l, broker.Options{AllUsers: true}) }()
-	defer func() { cancel(); <-ended }()
-	return m.M.Run()
+	goleak.VerifyTestMain(brokertest.Main{M: m})
 }
 
 // lastName makes the names of exporters different.
@@ -86,6 +65,11 @@ func openNode(t testing.TB, o Options) *Node {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if o.Manager.RDMADevice == "fake" { // before anybody can have asked for it
+		n.fabric.setup.Lock()
+		n.fabric.opened, n.fabric.device = true, newFakeDevice()
+		n.fabric.setup.Unlock()
+	}
 	t.Cleanup(func() {
 		if err := n.Close(); err != nil {
 			t.Error(err)
@@ -94,15 +78,8 @@ func openNode(t testing.TB, o Options) *Node {
 	return n
 }
 
-// socket returns an address in a directory of the test: the paths of its own are too long for sun_path.
-func socket(t testing.TB) string {
-	dir, err := os.MkdirTemp("", "vmmc")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return "unix:" + filepath.Join(dir, "s")
-}
+// socket returns an address in a directory of the test.
+func socket(t testing.TB) string { return "unix:" + filepath.Join(testwait.ShortDir(t), "s") }
 
 // transport is a way in which two nodes can be connected.
 type transport struct {
@@ -115,7 +92,15 @@ type transport struct {
 
 const testToken = "0123456789abcdef0123456789abcdef"
 
-func loopbackPort(testing.TB) string { return "tcp:127.0.0.1:0" }
+// loopbackPort is an address of this machine, or of this guest of two.
+func loopbackPort(testing.TB) string { return "tcp:" + machineAddress() + ":0" }
+
+func machineAddress() string {
+	if os.Getenv("TESTBED_NODES") == "2" {
+		return os.Getenv("TESTBED_ADDR")
+	}
+	return "127.0.0.1"
+}
 
 var transports = []transport{
 	{"shared memory", true, func(_ testing.TB, name string) Options { return Options{Name: name} }, socket},
@@ -131,9 +116,23 @@ var transports = []transport{
 		rdmatest.Need(t)
 		return Options{Name: name, Token: testToken}
 	}, loopbackPort},
+	{"fake rdma", true, func(_ testing.TB, name string) Options {
+		return Options{Name: name, Token: testToken, Manager: pinwheel.Options{
+			RDMADevice: "fake", Watch: "none", Costs: verbs.DefaultCosts,
+		}}
+	}, loopbackPort},
 	{"broker", true, func(_ testing.TB, name string) Options {
-		return Options{Name: name, Broker: testBroker}
+		return Options{Name: name, Broker: brokertest.Socket}
 	}, brokerName},
+}
+
+func transportOf(t testing.TB, name string) transport {
+	t.Helper()
+	k := slices.IndexFunc(transports, func(tr transport) bool { return tr.name == name })
+	if k < 0 {
+		t.Fatalf("there is no transport %q", name)
+	}
+	return transports[k]
 }
 
 // authority issues the certificates of tests.
@@ -143,8 +142,9 @@ type authority struct {
 	pool        *x509.CertPool
 }
 
-func newAuthority() *authority {
-	_, key, _ := ed25519.GenerateKey(rand.Reader)
+// newAuthority makes one that others make, too, of the same seed: two guests have the same one.
+func newAuthority(seed string) *authority {
+	key := ed25519.NewKeyFromSeed([]byte(seed)[:ed25519.SeedSize])
 	a := &authority{key: key, pool: x509.NewCertPool()}
 	a.certificate = &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"},
 		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
@@ -159,7 +159,7 @@ func newAuthority() *authority {
 	return a
 }
 
-var testAuthority = newAuthority()
+var testAuthority = newAuthority(testToken)
 
 func certificateOf(t testing.TB, name string) tls.Certificate {
 	return testAuthority.issue(t, name, time.Now().Add(time.Hour))
@@ -168,7 +168,7 @@ func certificateOf(t testing.TB, name string) tls.Certificate {
 func (a *authority) issue(t testing.TB, name string, until time.Time) tls.Certificate {
 	_, key, _ := ed25519.GenerateKey(rand.Reader)
 	template := &x509.Certificate{SerialNumber: big.NewInt(2), NotAfter: until, KeyUsage: x509.KeyUsageDigitalSignature,
-		Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, IPAddresses: []net.IP{net.ParseIP(machineAddress())},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.key)
 	if err != nil {
@@ -248,7 +248,7 @@ func (w *world) imports(t testing.TB, id uint32) *Import {
 // settle waits until messages go the way that the transport is about: at first they go through the connection.
 func (tr transport) settle(t testing.TB, i *Import) {
 	t.Helper()
-	if tr.name == "rdma" {
+	if strings.HasSuffix(tr.name, "rdma") {
 		testwait.Until(t, "RDMA to the export", i.RDMA)
 	}
 }

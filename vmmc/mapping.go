@@ -14,7 +14,8 @@ type MapOptions struct {
 	// Copy begins with a message of all that local holds. Else the receiver keeps what it has.
 	Copy bool
 	// Interval is how long a store into an area that is not shared waits at most before it is sent, if the
-	// processor and the connection have time. 0 stands for a millisecond; negative: for Flush and Publish.
+	// processor and the connection have time. 0 stands for a millisecond, and for up to 16 after a while without
+	// stores; negative: it waits for Flush and Publish.
 	Interval time.Duration
 }
 
@@ -41,7 +42,7 @@ type Mapping struct {
 // the receiver writes elsewhere stays. A store that changes nothing is none. Where the kernel tracks writes
 // (Linux 6.7), only pages that were written to are compared. Elsewhere Options.Warn says so, Flush and
 // Publish compare the whole area, and nothing is sent without them. It does not track what devices write into
-// pages that were pinned before (RDMA, O_DIRECT, fixed buffers of io_uring): that is sent with the next store
+// pages that were pinned before (RDMA, O_DIRECT, fixed buffers of io_uring): FlushRange sends that, or the next store
 // of a processor into the page. A receiver may see half of a word that Store and Publish did not send.
 func (i *Import) Map(off uint64, local []byte, o MapOptions) (*Mapping, error) {
 	area := mem.RangeOf(local)
@@ -68,7 +69,9 @@ func (i *Import) Map(off uint64, local []byte, o MapOptions) (*Mapping, error) {
 		if o.Copy {
 			copy(i.memory.bytes[off:], local)
 		}
-		err = mapOver(i.memory.fd, i.memory.start+off, area)
+		if err = mapOver(i.memory.fd, i.memory.start+off, area); err == nil {
+			keepFromChildren(local)
+		}
 	} else {
 		m.update, err = i.link.node.newUpdate(m, o)
 	}
@@ -107,21 +110,25 @@ func (m *Mapping) disclaim() {
 
 // Flush returns when all stores before it have arrived in the memory of the exporter. If ctx ends first, they
 // go on.
-func (m *Mapping) Flush(ctx context.Context) error {
-	return m.FlushRange(ctx, 0, m.area.Len())
-}
+func (m *Mapping) Flush(ctx context.Context) error { return m.flush(ctx, m.area, false) }
 
-// FlushRange is Flush for n bytes of the area from offset off, and for the pages that these lie in. It costs
-// less than Flush where the kernel tracks no writes.
+// FlushRange is Flush for n bytes of the area from offset off, and for the pages that these lie in. It compares all
+// of these, whoever wrote to them: a processor, or a device, of which the kernel does not tell. It costs less than
+// Flush where the kernel tracks no writes.
 func (m *Mapping) FlushRange(ctx context.Context, off, n uint64) error {
 	if off > m.area.Len() || n > m.area.Len()-off {
 		return fmt.Errorf("%w: flush of %d bytes at %d of %d", ErrBounds, n, off, m.area.Len())
 	}
+	start := m.area.Start + mem.Addr(off)
+	return m.flush(ctx, mem.Range{Start: start, End: start + mem.Addr(n)}, true)
+}
+
+// flush sends what has changed in r: what the kernel tells of, or all.
+func (m *Mapping) flush(ctx context.Context, r mem.Range, all bool) error {
 	if m.update == nil {
 		return m.alive()
 	}
-	start := m.area.Start + mem.Addr(off)
-	op, err := m.update.flush(ctx, mem.Range{Start: start, End: start + mem.Addr(n)})
+	op, err := m.update.flush(ctx, r, all)
 	if err != nil || op == nil {
 		return err
 	}
@@ -180,7 +187,7 @@ func (m *Mapping) Unmap() error {
 	i := m.in
 	if m.update != nil {
 		// An import that has ended needs nothing any more; anything else is reported.
-		if _, err := m.update.flush(i.link.node.ctx, m.area); err != nil && m.alive() == nil {
+		if _, err := m.update.flush(i.link.node.ctx, m.area, false); err != nil && m.alive() == nil {
 			return err
 		}
 	}

@@ -2,6 +2,9 @@ package vmmc
 
 import (
 	"errors"
+	"fmt"
+	"os"
+	"strings"
 	"testing"
 
 	"pinwheel/internal/testwait"
@@ -115,4 +118,51 @@ func TestUnexportEndsAutomaticUpdate(t *testing.T) {
 	if err := m.Unmap(); err != nil {
 		t.Error(err)
 	}
+}
+
+// A child of a fork could write into memory that the exporter takes for its own again.
+func TestChildrenHaveNoMemoryOfPeers(t *testing.T) {
+	w := transports[0].begin(t) // shared memory
+	_, _, i := w.pair(t, 1<<16, ExportOptions{})
+	area, err := w.importer.Alloc(1 << 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := i.Map(0, area, MapOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, at := range map[string][]byte{"the import": i.memory.data, "the area": area, "the ring": i.ring.data} {
+		if flags := mappingFlags(t, at); !strings.Contains(flags, " dc") {
+			t.Errorf("%s has the flags%s", what, flags)
+		}
+	}
+	if err := m.Unmap(); err != nil {
+		t.Fatal(err)
+	}
+	if flags := mappingFlags(t, area); strings.Contains(flags, " dc") {
+		t.Errorf("after Unmap the area has the flags%s", flags)
+	}
+}
+
+// mappingFlags returns those of the mapping of b (proc_pid_smaps(5)).
+func mappingFlags(t *testing.T, b []byte) string {
+	t.Helper()
+	maps, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		t.Skip(err)
+	}
+	here := false
+	for line := range strings.Lines(string(maps)) {
+		var from, to uint64
+		if n, _ := fmt.Sscanf(line, "%x-%x ", &from, &to); n == 2 {
+			at := uint64(mem.RangeOf(b).Start)
+			here = from <= at && at < to
+		}
+		if flags, ok := strings.CutPrefix(line, "VmFlags:"); ok && here {
+			return strings.TrimRight(flags, "\n")
+		}
+	}
+	t.Fatal("it is not mapped")
+	return ""
 }

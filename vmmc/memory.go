@@ -27,7 +27,12 @@ const readWrite = unix.PROT_READ | unix.PROT_WRITE
 
 // newMemfd makes a file in memory that can neither shrink nor grow: whoever maps it need not fear SIGBUS.
 func newMemfd(size uint64) (fd int, err error) {
-	fd, err = unix.MemfdCreate("pinwheel-vmmc", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
+	// Without MFD_NOEXEC_SEAL, Linux 6.3 and newer complain, or refuse (vm.memfd_noexec); those before don't know it.
+	fd, err = unix.MemfdCreate("pinwheel-vmmc", flags|unix.MFD_NOEXEC_SEAL)
+	if errors.Is(err, unix.EINVAL) {
+		fd, err = unix.MemfdCreate("pinwheel-vmmc", flags)
+	}
 	if err != nil {
 		return -1, os.NewSyscallError("memfd_create", err)
 	}
@@ -113,11 +118,20 @@ func mapImported(fd int, start, n uint64) (*importedMemory, error) {
 		data, err = unix.Mmap(fd, int64(first), int(start-first+n), readWrite, unix.MAP_SHARED)
 		err = os.NewSyscallError("mmap", err)
 	}
+	if err == nil {
+		keepFromChildren(data)
+	}
 	if err != nil {
 		unix.Close(fd)
 		return nil, err
 	}
 	return &importedMemory{fd: fd, start: start, data: data, bytes: data[start-first:][:n:n]}, nil
+}
+
+// keepFromChildren leaves pages that a peer shares out of the address space of children of a fork: the peer can't know
+// that they are there, and takes the memory for its own when this process has ended.
+func keepFromChildren(data []byte) {
+	_ = unix.Madvise(data, unix.MADV_DONTFORK) // it fails for nothing that is mapped whole
 }
 
 // checkMemory refuses files of other processes that have no n bytes at start, or could shrink under a mapping.
@@ -157,12 +171,15 @@ func (n *Node) Alloc(size uint64) ([]byte, error) {
 	return b.data[:size:size], nil
 }
 
-// Free takes back what Alloc returned. It fails with ErrInUse while that is exported or mapped.
+// Free takes back what Alloc returned. It fails with ErrInUse while that is exported or mapped, and with ErrClosed after
+// the end of the node, which has freed it.
 func (n *Node) Free(memory []byte) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	b := n.blockOf(mem.RangeOf(memory))
 	switch {
+	case b == nil && n.closed:
+		return ErrClosed
 	case b == nil || b.area.Start != mem.RangeOf(memory).Start:
 		return fmt.Errorf("vmmc: free of %v, which Alloc did not return", mem.RangeOf(memory))
 	case b.export != nil || len(b.mappings) > 0:

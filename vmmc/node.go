@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"pinwheel/internal/fault"
 	"pinwheel/internal/unixsocket"
 	"pinwheel/vmmc/broker"
 	"pinwheel/vmmc/internal/identity"
@@ -41,6 +40,7 @@ type Node struct {
 	outbound   map[string]*dialing // by address
 	blocks     []*block
 	proxies    []proxy
+	stranded   []net.Conn       // see outbound.strand
 	total      broker.Totals    // without what is exported and imported now
 	warnings   warnings         // of what this process does
 	ofPeers    warnings         // of what peers and strangers do
@@ -139,7 +139,6 @@ func (n *Node) Close() error {
 	n.tasks.Wait()
 
 	n.mu.Lock()
-	defer n.mu.Unlock()
 	for id, e := range n.exports {
 		e.unreturned = false // its memory goes away as a whole
 		_ = n.exporter.Unexport(id)
@@ -148,7 +147,13 @@ func (n *Node) Close() error {
 		errs = append(errs, b.free())
 	}
 	n.blocks = nil
-	errs = append(errs, n.tracker.close(), n.fabric.close())
+	for _, c := range n.stranded {
+		errs = append(errs, c.Close())
+	}
+	n.stranded = nil
+	errs = append(errs, n.tracker.close())
+	n.mu.Unlock()
+	errs = append(errs, n.fabric.close())
 	return errors.Join(errs...)
 }
 
@@ -215,11 +220,19 @@ func (n *Node) say(w *warnings, format string, args ...any) {
 // exporterDriver is a Node as its protocol.Exporter sees it. n.mu is held in its methods.
 type exporterDriver Node
 
-// Send queues a frame for an importer. What a grant of shared memory needs goes along with it.
+// Send queues a frame for an importer. What a grant of shared memory needs goes along with it. Credits go into the
+// ring, if there is one.
 func (d *exporterDriver) Send(to protocol.Link, f *wire.Frame) {
 	in := d.inbound[to]
 	if f.Type == wire.Deny {
 		d.total.Refused++
+	}
+	if r := in.rings[f.Number]; f.Type == wire.Credit && r != nil {
+		r.gave += f.Count
+		if !r.give(r.gave) {
+			return
+		}
+		f = &wire.Frame{Type: wire.Credit, Number: f.Number}
 	}
 	var fds []int
 	if f.Type == wire.Grant && !f.Shared {
@@ -238,20 +251,17 @@ func (d *exporterDriver) Gone(id uint32) {
 	e := d.exports[id]
 	delete(d.exports, id)
 	d.total.Received.Add(e.counts)
-	if e.unreturned {
-		e.err = fault.Contain(e.block.renew)
-	}
-	if e.block != nil && e.err == nil {
-		e.block.export = nil
-	}
 	if e.late != nil {
 		e.late.Stop()
 	}
 	e.ended = true
-	close(e.gone)
+	e.signal()
 	e.stir()
 	if e.events != 0 {
 		unix.Close(e.events)
 		e.events = 0
+	}
+	if !e.unreturned || (*Node)(d).spawn(e.renew) != nil { // a node that closes unmaps its memory as a whole
+		e.finish(nil)
 	}
 }

@@ -24,7 +24,9 @@ type Notification struct {
 func (e *Export) notified(n protocol.Notification) {
 	if !e.queue.Put(n) {
 		e.node.exporter.Consumed(n.From)
+		return
 	}
+	e.signal()
 	e.stir()
 }
 
@@ -54,17 +56,24 @@ func (e *Export) FD() (int, error) {
 		}
 		e.events = fd
 		e.drain()
-		e.settle(e.queue.Wait(1))
+		e.free(e.queue.Wait(1))
+		if e.queue.Len() > 0 {
+			e.signal()
+		}
 	}
 	fd, err := unix.FcntlInt(uintptr(e.events), unix.F_DUPFD_CLOEXEC, 0)
 	return fd, os.NewSyscallError("dup", err)
 }
 
-// stir wakes whoever waits for a change. n.mu is held.
-func (e *Export) stir() {
-	if e.events != 0 && (e.queue.Len() > 0 || e.ended) {
+// signal makes what FD returned readable. n.mu is held.
+func (e *Export) signal() {
+	if e.events != 0 {
 		_, _ = unix.Write(e.events, one) // it fails only if it is readable since 2^64-2 times
 	}
+}
+
+// stir wakes whoever waits for a change. n.mu is held.
+func (e *Export) stir() {
 	close(e.changed)
 	e.changed = make(chan struct{})
 }
@@ -84,11 +93,16 @@ func (e *Export) Handle(f func(Notification)) {
 	}
 }
 
-// settle gives back the credits of notifications that nobody wants any more. n.mu is held.
-func (e *Export) settle(dropped []protocol.Notification) {
+// free gives back the credits of notifications that nobody wants any more. n.mu is held.
+func (e *Export) free(dropped []protocol.Notification) {
 	for _, n := range dropped {
 		e.node.exporter.Consumed(n.From)
 	}
+}
+
+// settle is free after a change for the handler. n.mu is held.
+func (e *Export) settle(dropped []protocol.Notification) {
+	e.free(dropped)
 	e.stir()
 }
 
@@ -120,8 +134,8 @@ func (e *Export) Wait(ctx context.Context) (Notification, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	e.drain()
-	e.settle(e.queue.Wait(1))
-	defer func() { e.settle(e.queue.Wait(-1)) }()
+	e.free(e.queue.Wait(1))
+	defer func() { e.free(e.queue.Wait(-1)) }()
 	for {
 		if q, ok := e.queue.Take(); ok {
 			n.exporter.Consumed(q.From)

@@ -41,6 +41,7 @@ type Op struct {
 	startNs     int64
 	lessee      *rdmaSender // that has a lease for it
 	rest        []piece     // of RDMA: that has not been posted
+	low, high   uint64      // of RDMA: all its bytes go to places from low on, before high
 	writes      int         // posted, and not completed
 	last        uint64      // place of the last frame in the order of the connection
 	sent, acked state
@@ -109,6 +110,17 @@ func (op *Op) Wait(ctx context.Context) error {
 		return op.Err()
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// Cancel gives a message up: Sent and Acked are closed, with err unless it has arrived, and its source may be changed.
+// Some of it may have been sent. A message of which RDMA writes were posted goes on, as the device reads its source: it
+// ends when these have completed.
+func (op *Op) Cancel(err error) {
+	op.to.link.mu.Lock()
+	defer op.to.link.mu.Unlock()
+	if !op.direct || !op.begun {
+		op.fail(err)
 	}
 }
 

@@ -52,12 +52,16 @@ type Options struct {
 	// MaxConnections is how many importers' connections this node accepts at a time. 0 stands for 1024. Those
 	// who have not proved yet who they are don't count: there are 64 of them at most, each for 3 seconds.
 	MaxConnections int
+	// MaxPeerConnections is how many of these may be of one peer: of one name and user. 0 stands for half of them.
+	MaxPeerConnections int
 	// MaxPinned bounds the bytes of exports that are registered for importers over RDMA, in whole pages and for each
 	// importer, and MaxPeerPinned those of one connection. 0 stands for no bound. Messages to what finds no room go
 	// through the connection.
 	MaxPinned, MaxPeerPinned uint64
 	// MaxExports is how many exports there may be at a time. 0 stands for 65536.
 	MaxExports int
+	// MaxOps is how many messages to one exporter may wait at a time. 0 stands for 4096.
+	MaxOps int
 	// NoRDMA carries messages through TCP connections even between nodes that both have an RDMA device.
 	NoRDMA bool
 	// Manager are the options of the Manager that registers what is sent by RDMA, when it is first needed. Its
@@ -69,8 +73,8 @@ type Options struct {
 	Warn func(message string)
 }
 
-// MaxOps is how many messages of one Node to one exporter may wait at a time.
-const MaxOps = 4096
+// minHeartbeat is the least silence that a node bears.
+const minHeartbeat = 10 * time.Millisecond
 
 // EnsureDefaults fills in what is zero. It fails if the options make no sense.
 func (o *Options) EnsureDefaults() error {
@@ -83,7 +87,9 @@ func (o *Options) EnsureDefaults() error {
 	o.MaxConnections = cmp.Or(o.MaxConnections, 1024)
 	o.MaxPinned = cmp.Or(o.MaxPinned, math.MaxUint64/2)
 	o.MaxPeerPinned = cmp.Or(o.MaxPeerPinned, math.MaxUint64/2)
+	o.MaxPeerConnections = cmp.Or(o.MaxPeerConnections, (o.MaxConnections+1)/2)
 	o.MaxExports = cmp.Or(o.MaxExports, 1<<16)
+	o.MaxOps = cmp.Or(o.MaxOps, 4096)
 	if o.Warn == nil {
 		o.Warn = func(m string) { fmt.Fprintln(os.Stderr, "pinwheel: vmmc: "+m) }
 	}
@@ -96,9 +102,10 @@ func (o *Options) EnsureDefaults() error {
 		return fmt.Errorf("%w: either a certificate or a token", ErrIdentity)
 	case o.Token != "" && len(o.Token) < identity.MinToken:
 		return fmt.Errorf("%w: a token of %d bytes: it must have %d", ErrIdentity, len(o.Token), identity.MinToken)
-	case o.Heartbeat < 10*time.Millisecond || o.RevokeTimeout < 0 || o.MaxConnections < 0 || o.MaxExports < 0:
-		return fmt.Errorf("vmmc: heartbeat %v, revoke timeout %v, %d connections, %d exports",
-			o.Heartbeat, o.RevokeTimeout, o.MaxConnections, o.MaxExports)
+	case o.Heartbeat < minHeartbeat || o.RevokeTimeout < 0 || o.MaxConnections < 0 || o.MaxPeerConnections < 0 ||
+		o.MaxExports < 0 || o.MaxOps < 0:
+		return fmt.Errorf("vmmc: heartbeat %v, revoke timeout %v, %d connections, %d of a peer, %d exports, %d messages",
+			o.Heartbeat, o.RevokeTimeout, o.MaxConnections, o.MaxPeerConnections, o.MaxExports, o.MaxOps)
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package vmmc
 import (
 	"encoding/binary"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +18,7 @@ type outbound struct {
 	*stream
 	node    *Node
 	address string
+	ours    bool // the exporter is a process of the same user on this machine
 
 	// mu protects what follows. It is taken after Node.mu, and before stream.mu.
 	mu        sync.Mutex
@@ -34,6 +34,8 @@ type outbound struct {
 	tried     chan struct{} // closed when RDMA has come up, or could not
 	down      error         // why nothing can be imported any more
 	past      broker.Sent   // through imports that have ended
+	spare     *time.Timer   // calls closeSpare; nil: something is imported
+	stranded  bool          // see strand
 }
 
 func newOutbound(n *Node, address string, s *stream) *outbound {
@@ -98,52 +100,12 @@ func (o *outbound) serve(greeted chan struct{}) {
 	}, o.handle)
 	writer.Wait()
 	o.end(o.gone())
-	o.hangUp()
+	if !o.keepStranded() {
+		o.hangUp()
+	}
 	if c, ok := o.conn.(*unixConn); ok {
 		c.close()
 	}
-}
-
-// end ends all imports and ops.
-func (o *outbound) end(err error) {
-	n := o.node
-	n.mu.Lock()
-	if d := n.outbound[o.address]; d != nil && d.out == o {
-		delete(n.outbound, o.address)
-	}
-	o.mu.Lock()
-	o.down = err
-	for _, i := range o.imports {
-		i.end(err)
-	}
-	for _, op := range slices.Concat(o.queue, o.sending, o.unacked) {
-		op.fail(err)
-	}
-	o.queue, o.sending, o.unacked = nil, nil, nil
-	imports := o.imports
-	o.imports = nil
-	n.total.Sent.Add(o.past) // at the moment at which it leaves n.outbound: Stats never goes back
-	o.mu.Unlock()
-	n.mu.Unlock()
-	for _, i := range imports {
-		i.unmap()
-	}
-}
-
-// close ends what uses the memory of the exporter, and then the connection, in this order: see closedByPeer.
-func (o *outbound) close() {
-	o.mu.Lock()
-	o.down = ErrClosed
-	var imports []*Import
-	for _, i := range o.imports {
-		i.end(ErrClosed)
-		imports = append(imports, i)
-	}
-	o.mu.Unlock()
-	for _, i := range imports {
-		i.unmap()
-	}
-	o.bye()
 }
 
 // handle takes a frame of the exporter.
@@ -157,13 +119,17 @@ func (o *outbound) handle(f *wire.Frame) error {
 		if fds == nil {
 			return fmt.Errorf("%w: a shared export without its descriptors", protocol.ErrProtocol)
 		}
+		if !o.ours {
+			closeAll(fds)
+			return fmt.Errorf("%w: shared memory of another user", protocol.ErrProtocol)
+		}
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch f.Type {
 	case wire.Ack:
 		return o.acked(f.Count)
-	case wire.Endpoint, wire.Region, wire.Recall, wire.Down:
+	case wire.Endpoint, wire.Region, wire.NoLease, wire.Recall, wire.Down:
 		return o.introduced(f)
 	}
 	event, err := o.importer.Receive(f)
@@ -171,6 +137,9 @@ func (o *outbound) handle(f *wire.Frame) error {
 		closeAll(fds)
 	}
 	i := o.imports[f.Number]
+	if f.Type == wire.Credit && err == nil && i != nil && i.ring != nil {
+		return i.credit()
+	}
 	switch event {
 	case protocol.Granted:
 		if i.err != nil { // its release is on the way
@@ -180,11 +149,11 @@ func (o *outbound) handle(f *wire.Frame) error {
 		if err := i.granted(f, fds); err != nil {
 			i.end(err)
 			o.importer.Release(f.Number)
-			delete(o.imports, f.Number)
+			o.drop(f.Number)
 		}
 	case protocol.Denied:
 		i.end(fmt.Errorf("vmmc: export %d of %s: %w", i.export, o.address, protocol.Reason(f.Code)))
-		delete(o.imports, f.Number)
+		o.drop(f.Number)
 	case protocol.Revoked:
 		i.end(ErrUnexported)
 		// Not here: copies into shared memory may be under way, and the reader waits for nobody.
@@ -218,8 +187,12 @@ func (o *outbound) next(b []byte) []byte {
 	for len(o.queue) > 0 {
 		op := o.queue[0]
 		i := op.to
-		if op.direct || o.writing() {
-			break // post goes on from here, or has to end first
+		if op.direct { // post goes on from here
+			break
+		}
+		if o.writing() { // that has to end first
+			o.rdma.stir()
+			break
 		}
 		if op.err != nil || i.err != nil && !op.told {
 			op.fail(i.err)
@@ -295,4 +268,9 @@ func (o *outbound) notify(op *Op) {
 	}
 	i.notifying = append(i.notifying, op)
 	o.importer.Notify(i.number, op.offset, op.bytes, op.tag)
+	if i.ring != nil && len(i.notifying) > 0 {
+		if err := i.credit(); err != nil {
+			o.fail(err)
+		}
+	}
 }

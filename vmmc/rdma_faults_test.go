@@ -10,22 +10,22 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"pinwheel/internal/testwait"
 	"pinwheel/verbs/verbstest"
 )
 
-// rdmaPeerProcess is a process that tests kill. The address of the exporter is in a file.
-func rdmaPeerProcess(role, dir string) {
+// connectedPeer is a process that tests kill. It is connected over "tcp" or "rdma". The address of the exporter is in a
+// file.
+func connectedPeer(over, role, dir string) {
 	fail := func(err error) {
 		if err != nil {
-			fmt.Println("rdma", role, err)
+			fmt.Println(over, role, err)
 			os.Exit(1)
 		}
 	}
 	file := filepath.Join(dir, "address")
-	o := Options{Name: role, Token: testToken}
+	o := Options{Name: role, Token: testToken, NoRDMA: over == "tcp"}
 	switch role {
 	case "receiver":
 		o.Listen = []string{loopbackPort(nil)}
@@ -43,11 +43,13 @@ func rdmaPeerProcess(role, dir string) {
 		fail(err)
 		i, err := n.Import(context.Background(), 1, string(address))
 		fail(err)
-		for !i.RDMA() {
-			time.Sleep(time.Millisecond)
+		if over == "rdma" && !i.AwaitRDMA(context.Background()) {
+			fail(errors.New("messages do not go by RDMA"))
 		}
 		src := bytes.Repeat([]byte("s"), int(i.Bytes()))
-		fail(i.Send(context.Background(), src, 0, SendOptions{}))
+		op, err := i.SendAsync(src, 0, SendOptions{})
+		fail(err)
+		fail(op.Wait(context.Background()))
 		go func() {
 			for i.Send(context.Background(), src, 0, SendOptions{}) == nil {
 			}
@@ -133,7 +135,11 @@ func TestRDMAFailsUnderAutomaticUpdate(t *testing.T) {
 		}
 		if round%20 == 10 {
 			testwait.Until(t, "RDMA", a.in.RDMA)
-			go func(qp queuePair) { qp.Fail() }(a.in.link.rdma.qp)
+			a.in.link.mu.Lock()
+			if s := a.in.link.rdma; s != nil {
+				go s.qp.Fail()
+			}
+			a.in.link.mu.Unlock()
 		}
 		a.flush(t)
 		a.equal(t)

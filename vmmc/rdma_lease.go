@@ -72,7 +72,8 @@ func (i *Import) lend(op *Op) bool {
 }
 
 // AwaitRDMA waits until messages go by RDMA: until the device is connected, and the export is registered for this node.
-// It tells whether they do. It does not wait while RDMA is down, or where there is none.
+// It tells whether they do. It does not wait while RDMA is down, where there is none, or while the exporter can't
+// register the export or needs the room.
 func (i *Import) AwaitRDMA(ctx context.Context) bool {
 	o := i.link
 	select {
@@ -97,13 +98,17 @@ func (i *Import) AwaitRDMA(ctx context.Context) bool {
 			o.mu.Unlock()
 			return true
 		}
-		if i.lent == nil {
-			i.lent = make(chan struct{})
+		if !s.holder.Asked(i.number) {
+			o.mu.Unlock()
+			return false
 		}
-		lent := i.lent
+		if i.answered == nil {
+			i.answered = make(chan struct{})
+		}
+		answered := i.answered
 		o.mu.Unlock()
 		select {
-		case <-lent:
+		case <-answered:
 		case <-s.over:
 			return false
 		case <-i.ended:
@@ -114,8 +119,26 @@ func (i *Import) AwaitRDMA(ctx context.Context) bool {
 	}
 }
 
-// lent takes the lease of an import. link.mu is held.
-func (s *rdmaSender) lent(number uint64) error {
+// leaseAnswered wakes those who wait for an answer about the lease. link.mu is held.
+func (i *Import) leaseAnswered() {
+	if i.answered != nil {
+		close(i.answered)
+		i.answered = nil
+	}
+}
+
+// recalled hears that the exporter wants a lease back. link.mu is held.
+func (s *rdmaSender) recalled(number uint64) {
+	s.holder.Recalled(number, clock.NowNs())
+	if i := s.link.imports[number]; i != nil && i.lent {
+		if s.stir(); i.shorts == 0 {
+			i.unlendShort(s)
+		}
+	}
+}
+
+// granted takes the lease of an import. link.mu is held.
+func (s *rdmaSender) granted(number uint64) error {
 	select {
 	case s.lease <- struct{}{}:
 	default:
@@ -155,8 +178,9 @@ func (op *Op) site() {
 	}
 }
 
-// renewals has the holder do what is due, until the attempt is over.
+// renewals has the holder do what is due, and looks whether writes complete, until the attempt is over.
 func (s *rdmaSender) renewals() {
+	var progress progress
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -171,7 +195,10 @@ func (s *rdmaSender) renewals() {
 		s.link.mu.Lock()
 		now := clock.NowNs()
 		next := s.holder.Next(now)
-		busy := s.holder.Busy()
+		busy := s.holder.Busy() // as long as writes are on their way
+		if progress.stalled(s.first, s.next, now, s.link.silence.Nanoseconds()) {
+			s.failed(errStalled)
+		}
 		s.link.mu.Unlock()
 		wait := time.Duration(min(next-now, int64(time.Hour)))
 		if busy {

@@ -1,9 +1,7 @@
 package vmmc
 
 import (
-	"os"
 	"testing"
-	"time"
 
 	"pinwheel/internal/testwait"
 	"pinwheel/mem"
@@ -61,35 +59,5 @@ func TestRDMALeasesStayWithinTheLimit(t *testing.T) {
 			send(t, i, string(rune('a'+k)), uint64(k), SendOptions{})
 			return i.RDMA()
 		})
-	}
-}
-
-// In a loop, hardly any message finds no lease, and the export is registered for a part of the time only.
-func TestClaimsOfLeases(t *testing.T) {
-	if os.Getenv("PINWHEEL_VMMC_CLAIMS") == "" {
-		t.Skip("measures: set PINWHEEL_VMMC_CLAIMS=y")
-	}
-	for _, period := range []time.Duration{10 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond} {
-		w := overRDMA(t).begin(t)
-		_, _, i := w.pair(t, 1<<20, ExportOptions{})
-		src := outside(t, 1<<16)
-		const rounds = 100
-		before, held, looks := throughConnection(i), 0, 0
-		for range rounds {
-			if err := i.Send(testContext(t), src, 0, SendOptions{}); err != nil {
-				t.Fatal(err)
-			}
-			for end := time.Now().Add(period); time.Now().Before(end); looks++ {
-				if registeredBytes(w.exporter) > 0 {
-					held++
-				}
-				time.Sleep(period / 20)
-			}
-		}
-		late := float64(throughConnection(i)-before) / rounds
-		t.Logf("period %v: %.0f %% without a lease, held for %.0f %% of the time", period, 100*late, 100*float64(held)/float64(looks))
-		if late > 0.05 {
-			t.Errorf("period %v: %.0f %% of the messages found no lease", period, 100*late)
-		}
 	}
 }

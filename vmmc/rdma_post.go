@@ -1,20 +1,27 @@
 package vmmc
 
 import (
-	"bytes"
-	"slices"
+	"math"
 	"time"
 
 	"pinwheel/mem"
 )
 
-// completed takes a completion. The first error ends the queue pair. link.mu is held.
+// completed takes a completion. The first error ends the queue pair. It may come after those that it flushed, if
+// another caller took these. link.mu is held.
 func (s *rdmaSender) completed(c completion) {
 	if c.err != nil {
+		if s.err == nil {
+			s.flushed = c.flushed
+		}
 		s.failed(c.err)
+		if s.flushed && !c.flushed {
+			s.err, s.flushed = c.err, false
+		}
 		s.refused = s.refused || c.access
 		return
 	}
+	s.worked = true
 	s.posted[c.id%sendDepth].done = true
 	s.reap()
 }
@@ -28,6 +35,9 @@ func (s *rdmaSender) reap() {
 		s.first++
 		if op == nil {
 			p.to.writing--
+			if p.to.shorts--; p.to.shorts == 0 && !s.holder.Leased(p.to.number) {
+				p.to.unlendShort(s) // others wait for it
+			}
 			p.to.releaseIdle()
 		} else if op.writes--; op.writes == 0 && !op.queued {
 			s.link.arrived(op)
@@ -48,29 +58,40 @@ func (o *outbound) poll(op *Op) {
 			o.mu.Unlock()
 			return
 		}
-		var batch [completionBatch]completion
-		n, _ := s.qp.Poll(batch[:]) // run hears of an error
-		s.take(batch[:n])
+		n := s.look()
+		over := n == 0 && !begin.IsZero() && time.Since(begin) > pollTime
+		if over {
+			op.polled = false // from now on run looks: also for what is posted later
+			s.stir()
+		}
 		o.mu.Unlock()
 		switch {
-		case n > 0:
-		case begin.IsZero():
-			begin = time.Now()
-		case time.Since(begin) > pollTime:
-			s.stir()
+		case over:
 			return
+		case n == 0 && begin.IsZero():
+			begin = time.Now()
 		}
 	}
 }
 
-// take takes completions, and posts what waited for them. link.mu is held.
-func (s *rdmaSender) take(batch []completion) {
-	for _, c := range batch {
-		s.completed(c)
-	}
-	if s.up && len(batch) > 0 {
+// look takes the completions that are there, posts what waited for them, and returns how many there were. link.mu is
+// held.
+func (s *rdmaSender) look() int {
+	n := s.collect()
+	if s.up && n > 0 {
 		s.link.post()
 	}
+	return n
+}
+
+// collect takes the completions that are there. link.mu is held.
+func (s *rdmaSender) collect() int {
+	var batch [completionBatch]completion
+	n, _ := s.qp.Poll(batch[:]) // run hears of an error
+	for _, c := range batch[:n] {
+		s.completed(c)
+	}
+	return n
 }
 
 // stir makes run wait for completions.
@@ -112,6 +133,12 @@ func (o *outbound) post() {
 			continue
 		}
 		if !op.begun {
+			if s.overlaps(i, op.low, op.high) {
+				if s.collect(); !s.up || s.overlaps(i, op.low, op.high) {
+					s.stir()
+					return
+				}
+			}
 			op.begun = true
 			i.writing++
 		}
@@ -120,15 +147,15 @@ func (o *outbound) post() {
 			n := min(uint64(len(p.src)), s.qp.MaxMessage())
 			if n > 0 {
 				if s.full() {
+					s.stir()
 					return
 				}
-				src, lkey := s.sendable(p.src[:n], op)
-				err := s.qp.Write(s.next, src, lkey, i.remote.addr+p.at, i.remote.key)
+				err := s.qp.Write(s.next, s.sendable(p.src[:n], op), i.remote.addr+p.at, i.remote.key)
 				if err != nil {
 					s.failed(err)
 					return
 				}
-				s.add(posting{op: op})
+				s.add(posting{op: op, to: i, low: op.low, high: op.high})
 				if !op.polled {
 					s.stir()
 				}
@@ -139,6 +166,7 @@ func (o *outbound) post() {
 		}
 		if op.writes == 0 && s.first < s.next { // without bytes: it comes after what is on its way
 			if s.full() {
+				s.stir()
 				return
 			}
 			s.add(posting{op: op, done: true})
@@ -148,6 +176,18 @@ func (o *outbound) post() {
 	if len(o.queue) > 0 && !o.queue[0].direct {
 		o.stir()
 	}
+}
+
+// overlaps tells whether a message to these bytes of an export has to wait for an earlier one. If RDMA fails, what was
+// posted and has not completed is sent again, though it may have arrived: nothing of it may have been written over by
+// then. link.mu is held.
+func (s *rdmaSender) overlaps(i *Import, low, high uint64) bool {
+	for id := s.first; id < s.next; id++ {
+		if p := &s.posted[id%sendDepth]; p.to == i && p.low < high && low < p.high {
+			return true
+		}
+	}
+	return false
 }
 
 // full tells whether no more may be posted: a device may take more than was asked for, and lose completions.
@@ -161,70 +201,22 @@ func (s *rdmaSender) add(p posting) {
 	}
 }
 
-// sendable returns registered memory with the bytes of the next write.
-func (s *rdmaSender) sendable(src []byte, op *Op) (r mem.Range, lkey uint32) {
+// sendable returns registered memory with the bytes of the next write. No processor may read what the caller
+// registered.
+func (s *rdmaSender) sendable(src []byte, op *Op) localBytes {
 	if op != nil && op.registered != nil {
-		return mem.RangeOf(src), op.registered.LKey()
+		return localBytes{Range: mem.RangeOf(src), lkey: op.registered.LKey()}
 	}
 	if len(src) > copyBytes {
-		return mem.RangeOf(src), op.from.use.LKey()
+		return localBytes{Range: mem.RangeOf(src), lkey: op.from.use.LKey()}
 	}
 	slot := s.place(s.next, len(src))
 	copy(slot, src)
-	return mem.RangeOf(slot), s.copying.use.LKey()
+	return localBytes{Range: mem.RangeOf(slot), lkey: s.copying.use.LKey(), inline: true}
 }
 
 // place returns where the bytes of a short write are copied to.
 func (s *rdmaSender) place(id uint64, n int) []byte { return s.copies[id%sendDepth*copyBytes:][:n] }
-
-// manyPosted is how many writes are outstanding before short messages look for completions.
-const manyPosted = 16
-
-// short sends a short message at once, if nothing has to go before it, and tells whether it did. Its copy is sent
-// again if RDMA fails: nobody has to wait for its completion.
-func (i *Import) short(src []byte, off uint64) bool {
-	o := i.link
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	s := o.rdma
-	if !i.rdma() || i.err != nil || len(o.queue) > 0 || len(o.sending) > 0 || o.confirmed < o.lastData {
-		return false
-	}
-	if s.next-s.first >= manyPosted {
-		var batch [completionBatch]completion
-		n, _ := s.qp.Poll(batch[:]) // run hears of an error
-		if s.take(batch[:n]); s.full() || !s.up {
-			return false
-		}
-	}
-	r, lkey := s.sendable(src, nil)
-	if err := s.qp.Write(s.next, r, lkey, i.remote.addr+off, i.remote.key); err != nil {
-		s.failed(err)
-		return false
-	}
-	i.writing++
-	s.add(posting{to: i, at: off, bytes: len(src)})
-	if !s.later {
-		s.later = true
-		time.AfterFunc(2*pollTime, func() {
-			o.mu.Lock()
-			s.later = false
-			o.mu.Unlock()
-			s.stir()
-		})
-	}
-	return true
-}
-
-// failed ends the queue pair, after the first error. link.mu is held.
-func (s *rdmaSender) failed(err error) {
-	if s.err != nil {
-		return
-	}
-	s.err, s.up = err, false
-	s.qp.Fail()
-	s.stir()
-}
 
 // dequeue removes an op from the head of the queue. mu is held.
 func (o *outbound) dequeue(op *Op) {
@@ -245,43 +237,6 @@ func (o *outbound) dequeue(op *Op) {
 // writing tells whether RDMA writes are on their way, or may land still. mu is held.
 func (o *outbound) writing() bool { return o.rdma != nil && o.rdma.first < o.rdma.next }
 
-// giveUp ends the use of RDMA for now. What has not arrived goes through the connection, again from its
-// beginning: the exporter has said that nothing else lands. link.mu is held.
-func (s *rdmaSender) giveUp() {
-	o := s.link
-	o.rdma = nil
-	var again []*Op
-	for ; s.first < s.next; s.first++ {
-		p := s.posted[s.first%sendDepth]
-		if p.op == nil {
-			op := newOp(p.to, bytes.Clone(s.place(s.first, p.bytes)), p.at, SendOptions{})
-			op.told = true
-			again = append(again, op)
-		} else if p.op.writes--; p.op.writes == 0 && !p.op.queued {
-			again = append(again, p.op)
-		}
-	}
-	o.queue = append(again, o.queue...)
-	for _, op := range o.queue {
-		if op.direct {
-			o.node.fabric.release(&op.from)
-			op.direct, op.queued = false, true
-			if op.begun {
-				op.to.writing--
-				op.begun = false
-				op.to.releaseIdle()
-			}
-		}
-	}
-	o.queue = slices.DeleteFunc(o.queue, func(op *Op) bool {
-		if op.registered != nil {
-			op.queued = false
-			op.fail(ErrNoRDMA)
-		}
-		return op.registered != nil
-	})
-}
-
 // prepare registers the source of an op that can go by RDMA.
 func (o *outbound) prepare(op *Op) {
 	op.direct = false
@@ -296,6 +251,7 @@ func (o *outbound) prepare(op *Op) {
 		return
 	}
 	op.rest = append([]piece{{op.src, op.at}}, op.more...) // its own: what RDMA leaves undone is sent from the beginning
+	op.low, op.high = extent(op.rest)
 	if op.registered != nil {
 		op.direct = true
 		return
@@ -307,4 +263,15 @@ func (o *outbound) prepare(op *Op) {
 		return
 	}
 	op.direct = true
+}
+
+// extent returns the first byte of an export that the pieces of a message go to, and the one after the last.
+func extent(pieces []piece) (low, high uint64) {
+	low = math.MaxUint64
+	for _, p := range pieces {
+		if len(p.src) > 0 {
+			low, high = min(low, p.at), max(high, p.at+uint64(len(p.src)))
+		}
+	}
+	return low, high
 }

@@ -20,6 +20,7 @@ var errQueuePair = errors.New("its queue pair failed, as it does after a message
 type rdmaReceiver struct {
 	in     *inbound
 	number uint64 // of the importer's attempt
+	device device
 	domain domain
 	wake   chan struct{} // there is something to register; capacity 1
 	ctx    context.Context
@@ -28,9 +29,12 @@ type rdmaReceiver struct {
 
 	leased map[uint64]bool // imports to be registered; Node.mu protects it
 
-	// mu is held while memory is registered or deregistered. It is taken before Node.mu.
-	mu      sync.Mutex
-	regions map[uint64]verbs.Region // by import
+	// mu is held while memory is deregistered. It is taken before Node.mu.
+	mu         sync.Mutex
+	regions    map[uint64]verbs.Region // by import
+	underWay   uint64                  // import that is being registered; 0: none
+	registered *sync.Cond              // none is
+	lacking    bool                    // an export could not be registered, and a line said so
 }
 
 // introduce answers an importer that wants to use RDMA, or that has given it up. Only the reader calls it.
@@ -53,7 +57,7 @@ func (in *inbound) introduce(f *wire.Frame) error {
 			return nil
 		}
 		if !in.unusable {
-			n.warn("messages of %q come through its connection, as RDMA is down: %v", in.who.Name, err)
+			n.warnOfPeer("messages of %q come through its connection, as RDMA is down: %v", in.who.Name, err)
 		}
 		in.unusable = true
 	}
@@ -71,9 +75,10 @@ func (in *inbound) receive(dev device, f *wire.Frame) error {
 		return errors.Join(err, d.Close())
 	}
 	r := &rdmaReceiver{
-		in: in, number: f.Number, domain: d, wake: make(chan struct{}, 1), regions: map[uint64]verbs.Region{},
-		leased: map[uint64]bool{},
+		in: in, number: f.Number, device: dev, domain: d, wake: make(chan struct{}, 1),
+		regions: map[uint64]verbs.Region{}, leased: map[uint64]bool{},
 	}
+	r.registered = sync.NewCond(&r.mu)
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	in.send(&wire.Frame{Type: wire.Endpoint, Number: f.Number, Name: string(d.Endpoint())}, nil)
 	in.node.mu.Lock()
@@ -93,13 +98,23 @@ func (r *rdmaReceiver) stir() {
 }
 
 // watch ends the connection of an importer that writes where it may not: its queue pair fails then. The
-// importer may have heard of that before, and be gone.
+// importer may have heard of that before, and be gone. A device that fails ends its queue pairs, too: the importer will
+// notice.
 func (r *rdmaReceiver) watch() {
 	var c [1]completion
-	if n, _ := r.domain.Wait(r.ctx, c[:]); n > 0 {
-		r.in.node.warn("the connection of %q was ended: %v", r.in.who.Name, errQueuePair)
-		r.in.fail(errQueuePair)
+	if n, _ := r.domain.Wait(r.ctx, c[:]); n == 0 {
+		return
 	}
+	n := r.in.node
+	if err := r.device.Check(); err != nil {
+		n.warn("messages of %q come through its connection, as RDMA is down: %v", r.in.who.Name, err)
+		return
+	}
+	n.mu.Lock()
+	n.total.Violations++
+	n.mu.Unlock()
+	n.warnOfPeer("the connection of %q was ended: %v", r.in.who.Name, errQueuePair)
+	r.in.fail(errQueuePair)
 }
 
 // register registers what is granted to the importer, and tells it.
@@ -119,33 +134,52 @@ func (r *rdmaReceiver) register() {
 func (r *rdmaReceiver) registerOne() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	n := r.in.node
-	n.mu.Lock()
-	var number uint64
-	var memory []byte
-	for k := range r.leased {
-		id, granted := r.in.granted[k]
-		if e := n.exports[id]; granted && e != nil && r.regions[k].Range.Empty() {
-			number, memory = k, e.memory
-		}
-		delete(r.leased, k)
-		if memory != nil {
-			break
-		}
-	}
-	n.mu.Unlock()
+	number, memory := r.next()
 	if memory == nil {
 		return false
 	}
 	at := mem.RangeOf(memory)
-	g, err := r.domain.Register(at) // the memory stays mapped: its Unexport waits for release
-	r.regions[number] = g           // empty if that failed: the importer has no lease then
+	r.underWay = number
+	r.mu.Unlock()
+	g, err := r.domain.Register(at) // the memory stays mapped: its Unexport waits for ungrant
+	r.mu.Lock()
+	r.underWay = 0
+	r.registered.Broadcast()
 	if err != nil {
-		n.warn("messages of %q to %v come through its connection: %v", r.in.who.Name, at, err)
+		r.unregistered(number, at, err)
 		return true
 	}
+	r.regions[number] = g
 	r.in.send(&wire.Frame{Type: wire.Region, Number: number, Offset: uint64(at.Start), Key: g.RKey}, nil)
 	return true
+}
+
+// next chooses the export to register. mu is held.
+func (r *rdmaReceiver) next() (number uint64, memory []byte) {
+	n := r.in.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for k := range r.leased {
+		delete(r.leased, k)
+		id, granted := r.in.granted[k]
+		if e := n.exports[id]; granted && e != nil && r.regions[k].Range.Empty() {
+			return k, e.memory
+		}
+	}
+	return 0, nil
+}
+
+// unregistered takes a lease back that the importer has not got. mu is held.
+func (r *rdmaReceiver) unregistered(number uint64, at mem.Range, err error) {
+	n := r.in.node
+	if !r.lacking {
+		n.warnOfPeer("messages of %q to %v come through its connection: %v", r.in.who.Name, at, err)
+	}
+	r.lacking = true
+	n.mu.Lock()
+	n.lessor.Drop(protocol.Grant{Link: r.in.link, Number: number})
+	n.mu.Unlock()
+	r.in.send(&wire.Frame{Type: wire.NoLease, Number: number}, nil)
 }
 
 // ungrant deregisters an export that the importer gives back: nothing lands there any more. Only the reader
@@ -167,10 +201,13 @@ func (in *inbound) ungrant(number uint64) error {
 
 // deregister ends the lease of an import, if it has one. mu is held.
 func (r *rdmaReceiver) deregister(number uint64) error {
-	g := r.regions[number]
+	for r.underWay != 0 && r.underWay == number {
+		r.registered.Wait()
+	}
+	g, registered := r.regions[number]
 	delete(r.regions, number)
 	var err error
-	if g.Handle != 0 { // else its registration failed
+	if registered {
 		err = r.domain.Deregister(g)
 	}
 	n := r.in.node
@@ -237,7 +274,7 @@ func (in *inbound) closeRDMA() {
 	r.stop()
 	r.tasks.Wait()
 	if err := r.domain.Close(); err != nil {
-		in.node.warn("RDMA of %q: %v", in.who.Name, err)
+		in.node.warnOfPeer("RDMA of %q: %v", in.who.Name, err)
 	}
 	in.node.mu.Lock()
 	defer in.node.mu.Unlock()

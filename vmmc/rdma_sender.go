@@ -26,6 +26,8 @@ type rdmaSender struct {
 	wake   chan struct{} // somebody wants completions; capacity 1
 	over   chan struct{} // closed when the exporter says that nothing of the attempt lands any more
 
+	failing chan struct{} // closed by failed
+
 	// copies has a place for each write that may be outstanding. Short messages are sent from there: they cost
 	// less to copy than to register, and pin no pages of the heap.
 	copies  []byte
@@ -34,14 +36,18 @@ type rdmaSender struct {
 
 	// link.mu protects what follows.
 	up      bool
+	ended   bool // the attempt is over
 	holder  *lease.Holder
+	lent    []*Import          // whose short messages use a lease
 	later   bool               // a timer will make run wait for completions
 	none    bool               // the exporter has no RDMA
 	posted  [sendDepth]posting // by ID modulo sendDepth
 	first   uint64             // ID of the oldest posting
 	next    uint64             // ID after the latest
+	worked  bool               // a write has completed
 	refused bool               // a write was
 	err     error              // the first of a write
+	flushed bool               // err is that of a write which another one has ended
 }
 
 // posting is a write that was posted: of an op, or else a short message that Send has told to be sent.
@@ -49,9 +55,8 @@ type posting struct {
 	op   *Op
 	done bool
 
-	to    *Import // of a short message
-	at    uint64
-	bytes int
+	to        *Import
+	low, high uint64 // the message goes to bytes of the export from low on, before high
 }
 
 // remoteRegion is where an export can be written to.
@@ -111,9 +116,6 @@ func (o *outbound) triedRDMA() {
 // attempt uses RDMA as long as it works. It tells whether it did, and why it does no more: nil if the exporter
 // has none.
 func (o *outbound) attempt(dev device, number uint64) (worked bool, err error) {
-	if err := o.node.fabric.manage(o.node); err != nil {
-		return false, err
-	}
 	qp, err := dev.Sender(localAddr(o.conn))
 	if err != nil {
 		return false, err
@@ -121,12 +123,9 @@ func (o *outbound) attempt(dev device, number uint64) (worked bool, err error) {
 	s := &rdmaSender{
 		link: o, qp: qp, number: number,
 		answer: make(chan string, 1), wake: make(chan struct{}, 1), over: make(chan struct{}),
-		lease: make(chan struct{}, 1),
+		lease: make(chan struct{}, 1), failing: make(chan struct{}),
 	}
 	s.holder = newHolder(s)
-	if err := s.mapCopies(); err != nil {
-		return false, errors.Join(err, qp.Close())
-	}
 	o.mu.Lock()
 	o.rdma = s
 	o.mu.Unlock()
@@ -164,6 +163,9 @@ func (s *rdmaSender) mapCopies() (err error) {
 }
 
 func (s *rdmaSender) unmapCopies() {
+	if s.copies == nil {
+		return // it came to nothing
+	}
 	s.link.node.fabric.release(&s.copying)
 	// It fails for a Manager that is closed, which has nothing registered.
 	_ = s.link.node.fabric.invalidate(mem.RangeOf(s.copies))
@@ -173,6 +175,8 @@ func (s *rdmaSender) unmapCopies() {
 // run connects the queue pair, and takes completions until all that was posted has completed after its end.
 func (s *rdmaSender) run() (worked bool, err error) {
 	o := s.link
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
 	select {
 	case peer := <-s.answer:
 		if err := s.qp.Ready([]byte(peer)); err != nil {
@@ -183,6 +187,16 @@ func (s *rdmaSender) run() (worked bool, err error) {
 	case <-o.ended:
 		return false, o.reason()
 	}
+	go s.end(ctx, cancel)
+	if err := s.probe(ctx); err != nil {
+		return false, fmt.Errorf("the device of the exporter was not reached: %w", err)
+	}
+	if err := o.node.fabric.manage(o.node); err != nil {
+		return false, err
+	}
+	if err := s.mapCopies(); err != nil {
+		return false, err
+	}
 	o.mu.Lock()
 	s.up = true
 	for _, i := range o.imports {
@@ -191,28 +205,22 @@ func (s *rdmaSender) run() (worked bool, err error) {
 	o.mu.Unlock()
 	o.triedRDMA()
 	o.node.tasks.Go(s.renewals)
-	ended := make(chan struct{})
-	defer close(ended)
-	go func() {
-		select {
-		case <-s.over:
-		case <-o.ended:
-		case <-ended:
-		}
-		s.qp.Fail()
-		s.stir()
-	}()
 	var batch [completionBatch]completion
 	for {
 		o.mu.Lock()
-		idle := s.first == s.next
+		idle := s.first == s.next && s.err == nil && !s.ended
 		o.mu.Unlock()
 		if idle { // else each completion would wake this goroutine, also one that Send has taken
 			<-s.wake
 		}
-		n, err := s.qp.Wait(context.Background(), batch[:])
+		n, err := s.qp.Wait(ctx, batch[:])
 		o.mu.Lock()
-		s.take(batch[:n])
+		for _, c := range batch[:n] {
+			s.completed(c)
+		}
+		if n > 0 {
+			o.post()
+		}
 		if err != nil {
 			s.up = false
 			if s.err == nil {
@@ -220,13 +228,13 @@ func (s *rdmaSender) run() (worked bool, err error) {
 			}
 			err = s.err
 		}
-		refused, why := s.refused, s.err
+		worked, refused, why := s.worked, s.refused, s.err
 		o.mu.Unlock()
 		if refused {
 			o.fail(fmt.Errorf("it refused a message: %w", why))
 		}
 		if err != nil {
-			return true, err
+			return worked, err
 		}
 	}
 }
@@ -258,17 +266,21 @@ func (o *outbound) introduced(f *wire.Frame) error {
 	case f.Type == wire.Region:
 		if i := o.imports[f.Number]; i != nil {
 			i.remote = remoteRegion{s, f.Offset, f.Key}
-			if i.lent != nil {
-				close(i.lent)
-				i.lent = nil
-			}
+			i.leaseAnswered()
 		}
 		if s != nil {
-			return s.lent(f.Number)
+			return s.granted(f.Number)
+		}
+	case f.Type == wire.NoLease:
+		if i := o.imports[f.Number]; i != nil {
+			i.leaseAnswered()
+		}
+		if s != nil {
+			return s.holder.Refused(f.Number, clock.NowNs())
 		}
 	case f.Type == wire.Recall:
 		if s != nil {
-			s.holder.Recalled(f.Number, clock.NowNs())
+			s.recalled(f.Number)
 		}
 	case s == nil || f.Number != s.number: // of an attempt that is over
 	case f.Type == wire.Endpoint:

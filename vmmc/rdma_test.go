@@ -9,20 +9,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/internal/clock"
 	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/verbs/verbstest"
 )
 
-func overRDMA(t *testing.T) transport {
-	for _, tr := range transports {
-		if tr.name == "rdma" {
-			return tr
-		}
-	}
-	t.Fatal("there is no such transport")
-	return transport{}
-}
+func overRDMA(t *testing.T) transport { return transportOf(t, "rdma") }
 
 // throughConnection returns how many Data and Notify frames an import's node has sent.
 func throughConnection(i *Import) uint64 {
@@ -77,12 +70,13 @@ func TestRDMASendsFromRegisteredSources(t *testing.T) {
 
 // A message to a place beyond the export, as a peer could send that is no node of this package.
 func TestRDMAAccessErrorEndsThatConnectionOnly(t *testing.T) {
-	for what, change := range map[string]func(r *remoteRegion){
-		"a byte beyond":  func(r *remoteRegion) { r.addr++ },
-		"a byte before":  func(r *remoteRegion) { r.addr-- },
-		"another's key":  func(r *remoteRegion) { r.key ^= 1 << 8 },
-		"anywhere else":  func(r *remoteRegion) { r.addr = 4096 },
-		"with page size": func(r *remoteRegion) { r.addr += uint64(mem.PageSize) },
+	for what, change := range map[string]func(r, others *remoteRegion){
+		"a byte beyond": func(r, _ *remoteRegion) { r.addr++ },
+		"a byte before": func(r, _ *remoteRegion) { r.addr-- },
+		"another's key": func(r, others *remoteRegion) { r.key = others.key },
+		"no key":        func(r, _ *remoteRegion) { r.key ^= 1 << 8 },
+		"anywhere else": func(r, _ *remoteRegion) { r.addr = 4096 },
+		"a page beyond": func(r, _ *remoteRegion) { r.addr += uint64(mem.PageSize) },
 	} {
 		t.Run(what, func(t *testing.T) {
 			warned := make(chan string, 9)
@@ -95,9 +89,18 @@ func TestRDMAAccessErrorEndsThatConnectionOnly(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.settle(t, other)
-			bad.link.mu.Lock()
-			change(&bad.remote)
-			bad.link.mu.Unlock()
+			other.link.mu.Lock()
+			others := other.remote
+			other.link.mu.Unlock()
+			testwait.Until(t, "a lease that stays", func() bool {
+				bad.link.mu.Lock()
+				defer bad.link.mu.Unlock()
+				if s := bad.link.rdma; s == nil || !s.holder.Use(bad.number, clock.NowNs()) { // then it asks for one
+					return false
+				}
+				change(&bad.remote, &others)
+				return true
+			})
 			if err := arrive(t, bad, strings.Repeat("!", 100)); !errors.Is(err, ErrPeerGone) {
 				t.Errorf("Send: %v", err)
 			}

@@ -1,10 +1,8 @@
 package vmmc
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,35 +10,17 @@ import (
 
 	"pinwheel/internal/testwait"
 	"pinwheel/vmmc/broker"
+	"pinwheel/vmmc/broker/brokertest"
 	"pinwheel/vmmc/internal/protocol"
 )
 
-// nodeBroker runs the broker of a node, and returns its socket and where other nodes find it.
-func nodeBroker(t *testing.T, r *broker.Remote) (socket, address string, stop func()) {
-	t.Helper()
-	socket = filepath.Join(t.TempDir(), "b")
-	l, err := broker.Listen(socket, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.Listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error)
-	go func() { ended <- broker.Serve(ctx, l, broker.Options{Remote: r}); close(ended) }()
-	stop = func() { cancel(); <-ended }
-	t.Cleanup(stop)
-	return socket, r.Listener.Addr().String(), stop
-}
-
 // identities are those of brokers.
-func identities(t *testing.T) map[string]func(name string) *broker.Remote {
-	return map[string]func(string) *broker.Remote{
-		"token": func(name string) *broker.Remote { return &broker.Remote{Name: name, Token: testToken} },
-		"certificates": func(name string) *broker.Remote {
+func identities(t *testing.T) map[string]func(name string) broker.Remote {
+	return map[string]func(string) broker.Remote{
+		"token": func(name string) broker.Remote { return broker.Remote{Name: name, Token: testToken} },
+		"certificates": func(name string) broker.Remote {
 			c := certificateOf(t, name)
-			return &broker.Remote{Certificate: &c, Authorities: testAuthority.pool, Name: "not this one"}
+			return broker.Remote{Certificate: &c, Authorities: testAuthority.pool, Name: "not this one"}
 		},
 	}
 }
@@ -50,8 +30,8 @@ func TestImportFromAnotherNode(t *testing.T) {
 	for kind, identity := range identities(t) {
 		t.Run(kind, func(t *testing.T) {
 			testwait.Bound(t)
-			here, _, stopHere := nodeBroker(t, identity("here"))
-			there, address, stopThere := nodeBroker(t, identity("there"))
+			here, _, stopHere := brokertest.Node(t, identity("here"))
+			there, address, stopThere := brokertest.Node(t, identity("there"))
 			address = "node:receiver@" + address
 			importer := openNode(t, Options{Name: "sender", Broker: here})
 			early := importer.ImportAsync(1, address) // before its exporter is there
@@ -84,11 +64,11 @@ func TestImportFromAnotherNode(t *testing.T) {
 func TestOnlyNodesThatTheExporterNamesConnect(t *testing.T) {
 	testwait.Bound(t)
 	identity := identities(t)["token"]
-	here, _, _ := nodeBroker(t, identity("here"))
-	there, address, _ := nodeBroker(t, identity("there"))
-	liar, _, _ := nodeBroker(t, &broker.Remote{Name: "here", Token: strings.Repeat("x", 32)})
+	here, _, _ := brokertest.Node(t, identity("here"))
+	there, address, _ := brokertest.Node(t, identity("there"))
+	liar, _, _ := brokertest.Node(t, broker.Remote{Name: "here", Token: strings.Repeat("x", 32)})
 	alone := filepath.Join(t.TempDir(), "b")
-	serveBroker(t, alone)
+	brokertest.Serve(t, alone, broker.Options{AllUsers: true})
 	for name, nodes := range map[string][]string{"open": {"*"}, "private": nil, "other": {"elsewhere"}} {
 		n := openNode(t, Options{Broker: there, Listen: []string{"node:" + name}, Nodes: nodes})
 		if _, err := n.Export(1, make([]byte, 10), Permissions{Peers: []string{"x@here", "x"}}, ExportOptions{}); err != nil {

@@ -15,15 +15,18 @@ import (
 // an entry and then moves the tail past it. The exporter takes what lies before the tail. It never
 // overflows: it has an entry for each credit, and a credit comes back after its entry was taken. The bell, an
 // eventfd(2), rings only if the exporter sleeps: while notifications come fast there is no system call
-// for them. Credits go back through the socket, several at a time.
+// for them. Nor is there for credits: they go back in a word, several at a time. Only an importer that waits for one
+// hears of them by a frame.
 //
-// Each side believes nothing that it finds here: the exporter checks an entry like a frame. The other side has
-// the same bell, and can make it block. So the exporter never reads it. The importer writes to it, which an
-// exporter can make wait: that delays what this importer sends to that exporter, and nobody else.
+// Each side believes nothing that it finds here: the exporter checks an entry like a frame, and the importer credits.
+// The other side has the same bell, and can make it block. So the exporter never reads it. The importer writes to it,
+// which an exporter can make wait: that delays what this importer sends to that exporter, and nobody else.
 type ring struct {
 	data    []byte         // as Mmap returned it
 	tail    *atomic.Uint64 // entries that the importer has written. Of sync/atomic: processes share these two
 	asleep  *atomic.Uint32 // 1: the exporter wants the bell
+	given   *atomic.Uint64 // credits that the exporter has given back, ever
+	waits   *atomic.Uint32 // 1: the importer wants a frame with the next of them
 	entries []entry
 }
 
@@ -33,8 +36,10 @@ type entry struct {
 }
 
 const (
-	asleepAt   = 64  // bytes: a cache line from the tail
-	entriesAt  = 128 // bytes
+	asleepAt   = 64 // bytes: a cache line from the tail
+	givenAt    = 128
+	waitsAt    = 136
+	entriesAt  = 192 // bytes
 	entryBytes = 32
 )
 
@@ -74,6 +79,7 @@ func mapRing(fd int, credits uint64) (*ring, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("mmap", err)
 	}
+	keepFromChildren(data)
 	return ringIn(data, credits), nil
 }
 
@@ -102,6 +108,18 @@ func (r *ring) sleep(head uint64) bool {
 	return r.tail.Load() == head
 }
 
+// give puts credits into the ring, and tells whether the importer must hear of it. total is all that were ever given.
+func (r *ring) give(total uint64) (tell bool) {
+	r.given.Store(total)
+	return r.waits.Swap(0) == 1
+}
+
+// wish asks to hear of the next credits, and tells whether none came meanwhile. taken is all that were ever taken.
+func (r *ring) wish(taken uint64) bool {
+	r.waits.Store(1)
+	return r.given.Load() == taken
+}
+
 func (r *ring) unmap() { _ = unix.Munmap(r.data) } // it fails for nothing that we mapped
 
 // ringReader is a ring at the exporter. Node.mu protects it, but for the bell.
@@ -111,6 +129,7 @@ type ringReader struct {
 	export *Export
 	number uint64 // of the import
 	head   uint64
+	gave   uint64 // credits, ever
 	bell   *os.File
 	broken bool // an entry broke the rules
 	over   bool

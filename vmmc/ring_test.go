@@ -2,13 +2,17 @@ package vmmc
 
 import (
 	"errors"
+	"net"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"pinwheel/internal/testwait"
+	"pinwheel/vmmc/internal/protocol"
+	"pinwheel/vmmc/internal/wire"
 )
 
 // A writer that always has a credit and a reader that sleeps when there is nothing: each entry comes once, in
@@ -118,6 +122,57 @@ func TestImporterThatSpoilsItsRingLosesItsConnection(t *testing.T) {
 			e.Unblock()
 			w.imports(t, 1)
 		})
+	}
+}
+
+// Credits for notifications through shared memory make a frame only if the importer waits for them.
+func TestCreditsGoThroughTheRing(t *testing.T) {
+	r, fd, err := newRing(4)
+	if err := errors.Join(err, unix.Close(fd)); err != nil {
+		t.Fatal(err)
+	}
+	defer r.unmap()
+	c, peer := net.Pipe()
+	defer c.Close()
+	defer peer.Close()
+	in := &inbound{stream: newStream(c, &Options{Heartbeat: time.Hour}), rings: map[uint64]*ringReader{7: {ring: r}}}
+	d := (*exporterDriver)(&Node{inbound: map[protocol.Link]*inbound{1: in}})
+	hello := len(in.control)
+	d.Send(1, &wire.Frame{Type: wire.Credit, Number: 7, Count: 3})
+	if given := r.given.Load(); given != 3 || len(in.control) != hello {
+		t.Errorf("%d credits lie in the ring, and %d frames are queued", given, len(in.control)-hello)
+	}
+	if r.wish(2) || !r.wish(3) {
+		t.Error("a wish does not see what came before it")
+	}
+	for range 2 { // one wish, one frame
+		d.Send(1, &wire.Frame{Type: wire.Credit, Number: 7, Count: 1})
+	}
+	if given := r.given.Load(); given != 5 || len(in.control) != hello+1 {
+		t.Errorf("%d credits lie in the ring, and %d frames are queued", given, len(in.control)-hello)
+	}
+	d.Send(1, &wire.Frame{Type: wire.Credit, Number: 8, Count: 1})
+	if len(in.control) != hello+2 {
+		t.Error("without a ring a credit is no frame")
+	}
+}
+
+func TestExporterThatSpoilsItsRingLosesTheConnection(t *testing.T) {
+	w := transports[0].begin(t)
+	_, e, i := w.pair(t, 100, ExportOptions{Queue: 2})
+	e.Block()
+	for range 2 {
+		send(t, i, "x", 0, SendOptions{Notify: true})
+	}
+	i.link.mu.Lock()
+	i.ring.given.Store(1 << 40)
+	i.link.mu.Unlock()
+	if _, err := i.SendAsync([]byte("x"), 0, SendOptions{Notify: true}); err != nil {
+		t.Fatal(err)
+	}
+	testwait.Receive(t, "the end of the import", i.Done())
+	if err := i.Err(); !errors.Is(err, ErrPeerGone) || !errors.Is(err, protocol.ErrProtocol) {
+		t.Error(err)
 	}
 }
 

@@ -11,6 +11,8 @@ func ringIn(data []byte, credits uint64) *ring {
 		data:    data,
 		tail:    (*atomic.Uint64)(unsafe.Pointer(&data[0])),
 		asleep:  (*atomic.Uint32)(unsafe.Pointer(&data[asleepAt])),
+		given:   (*atomic.Uint64)(unsafe.Pointer(&data[givenAt])),
+		waits:   (*atomic.Uint32)(unsafe.Pointer(&data[waitsAt])),
 		entries: unsafe.Slice((*entry)(unsafe.Pointer(&data[entriesAt])), credits),
 	}
 }

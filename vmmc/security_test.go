@@ -190,7 +190,7 @@ func TestDirectoryOfTheTokenIsForItsOwnerAlone(t *testing.T) {
 }
 
 func TestPeersWithoutTheRightIdentityAreRefused(t *testing.T) {
-	stranger := newAuthority()
+	stranger := newAuthority(strings.Repeat("stranger", 4))
 	certified := func(a *authority, until time.Duration) Options {
 		c := a.issue(t, "sender", time.Now().Add(until))
 		return Options{Certificate: &c, Authorities: testAuthority.pool}
@@ -278,8 +278,8 @@ func intruder(t *testing.T, address string) net.Conn {
 	if _, err := c.Write(b); err != nil {
 		t.Fatal(err)
 	}
-	for {
-		f, err := wire.Read(c)
+	for r := wire.NewReader(c); ; {
+		f, err := r.Read()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -61,7 +61,7 @@ func (i *Import) begin(src []byte, off uint64, o SendOptions, polled bool) (*Op,
 	if i.shared {
 		if o.Notify {
 			l.mu.Lock()
-			full := len(i.notifying) >= MaxOps
+			full := len(i.notifying) >= l.node.opt.MaxOps
 			l.mu.Unlock()
 			if full {
 				return nil, ErrTooManyOps
@@ -92,6 +92,7 @@ const maxUnacked = 1 << 18
 // enqueue sends a message by RDMA, or gives it to the writer of the connection.
 func (i *Import) enqueue(op *Op) error {
 	l := i.link
+	most := l.node.opt.MaxOps
 	l.prepare(op)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,7 +100,7 @@ func (i *Import) enqueue(op *Op) error {
 	switch {
 	case i.err != nil:
 		err = i.err
-	case len(l.queue) >= MaxOps || op.notify && len(i.notifying) >= MaxOps || len(l.unacked) >= maxUnacked:
+	case len(l.queue) >= most || op.notify && len(i.notifying) >= most || len(l.unacked) >= maxUnacked:
 		err = ErrTooManyOps
 	}
 	if err != nil || !op.direct || op.lessee != l.rdma || !i.rdma() {

@@ -23,6 +23,7 @@ var errBye = errors.New("the peer closes")
 type stream struct {
 	conn    net.Conn
 	in      *bufio.Reader
+	frames  *wire.Reader  // of in
 	silence time.Duration // of the peer, after which it is gone
 	arrived uint64        // messages of the peer; only the reader uses it
 	keeps   bool          // fail leaves the connection open: whoever set this calls hangUp
@@ -51,6 +52,7 @@ func newStream(c net.Conn, o *Options) *stream {
 		conn: c, silence: o.Heartbeat, ping: o.Heartbeat / 4, wake: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	s.in = bufio.NewReaderSize(reading{s}, 16<<10) // 16 KiB; longer reads go past it
+	s.frames = wire.NewReader(s.in)
 	bears := uint64(o.Heartbeat.Milliseconds())
 	s.send(&wire.Frame{Type: wire.Hello, Version: wire.Version, Name: o.Name, Count: bears}, nil)
 	return s
@@ -207,7 +209,7 @@ func (s *stream) read(hello, handle func(*wire.Frame) error) {
 	err := s.greet(hello)
 	for err == nil {
 		var f wire.Frame
-		if f, err = wire.Read(s.in); err != nil {
+		if f, err = s.frames.Read(); err != nil {
 			break
 		}
 		switch f.Type {
@@ -223,7 +225,7 @@ func (s *stream) read(hello, handle func(*wire.Frame) error) {
 }
 
 func (s *stream) greet(hello func(*wire.Frame) error) error {
-	f, err := wire.Read(s.in)
+	f, err := s.frames.Read()
 	if err != nil {
 		return err
 	}
@@ -231,8 +233,11 @@ func (s *stream) greet(hello func(*wire.Frame) error) error {
 		return fmt.Errorf("%w: it speaks version %d of the protocol, not %d", ErrIdentity, f.Version, wire.Version)
 	}
 	bears := time.Duration(min(f.Count, uint64(time.Hour.Milliseconds()))) * time.Millisecond
+	if bears < minHeartbeat { // it would have this node do nothing but ping
+		return fmt.Errorf("%w: it bears %v of silence, and %v is the least", protocol.ErrProtocol, bears, minHeartbeat)
+	}
 	s.mu.Lock()
-	s.ping = max(min(s.ping, bears/4), time.Millisecond)
+	s.ping = min(s.ping, bears/4)
 	s.mu.Unlock()
 	s.stir()
 	return hello(&f)

@@ -1,7 +1,6 @@
 package vmmc
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -64,7 +63,7 @@ func (n *Node) newUpdate(m *Mapping, o MapOptions) (*update, error) {
 	}
 	if u.tracked && o.Interval >= 0 {
 		n.mu.Lock()
-		err = n.spawn(func() { u.rounds(cmp.Or(o.Interval, time.Millisecond)) })
+		err = n.spawn(func() { u.rounds(newPace(o.Interval)) })
 		n.mu.Unlock()
 		if err != nil {
 			u.end()
@@ -86,8 +85,8 @@ func (u *update) end() {
 }
 
 // rounds sends what has changed, again and again.
-func (u *update) rounds(interval time.Duration) {
-	t := time.NewTicker(interval)
+func (u *update) rounds(p pace) {
+	t := time.NewTicker(p.now)
 	defer t.Stop()
 	for {
 		select {
@@ -97,8 +96,12 @@ func (u *update) rounds(interval time.Duration) {
 		case <-u.m.in.ended:
 			return
 		}
-		if u.found(u.m.in.link.node.ctx) != nil {
+		sent, err := u.found(u.m.in.link.node.ctx)
+		if err != nil {
 			return // the import or the mapping has ended, or the tracking
+		}
+		if p.next(sent) {
+			t.Reset(p.now)
 		}
 	}
 }
@@ -106,16 +109,18 @@ func (u *update) rounds(interval time.Duration) {
 // errUntracked ends rounds: without tracking, only Flush and Publish compare.
 var errUntracked = errors.New("vmmc: the kernel does not track stores any more")
 
-// found sends what the kernel has found.
-func (u *update) found(ctx context.Context) error {
+// found sends what the kernel has found, and tells whether that was anything.
+func (u *update) found(ctx context.Context) (sent bool, err error) {
 	if err := u.lock(ctx); err != nil {
-		return err
+		return false, err
 	}
 	defer func() { <-u.turn }()
 	if u.lost {
-		return errUntracked
+		return false, errUntracked
 	}
-	return u.round(ctx, u.m.area)
+	before := u.last
+	err = u.round(ctx, u.m.area, false)
+	return u.last != before, err
 }
 
 // lock takes the turn.
@@ -132,13 +137,14 @@ func (u *update) lock(ctx context.Context) error {
 	return nil
 }
 
-// flush sends what has changed in the pages of r, and returns the message after whose arrival it has arrived.
-func (u *update) flush(ctx context.Context, r mem.Range) (*Op, error) {
+// flush sends what has changed in the pages of r, and returns the message after whose arrival it has arrived. It
+// compares those of which the kernel tells, or all.
+func (u *update) flush(ctx context.Context, r mem.Range, all bool) (*Op, error) {
 	if err := u.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer func() { <-u.turn }()
-	err := u.round(ctx, r)
+	err := u.round(ctx, r, all)
 	return u.last, err
 }
 
@@ -149,7 +155,7 @@ func (u *update) store(ctx context.Context, at int, v uint64, publish bool) erro
 	}
 	defer func() { <-u.turn }()
 	if publish {
-		if err := u.round(ctx, u.m.area); err != nil {
+		if err := u.round(ctx, u.m.area, false); err != nil {
 			return err
 		}
 	}
@@ -208,13 +214,13 @@ func (u *update) rest(ctx context.Context) error {
 
 // round compares and sends. What it leaves undone the next one does first: a page is compared only once
 // before its words are out.
-func (u *update) round(ctx context.Context, r mem.Range) error {
+func (u *update) round(ctx context.Context, r mem.Range, all bool) error {
 	for len(u.dirty) > 0 {
 		if err := u.sendDirty(ctx); err != nil {
 			return err
 		}
 	}
-	u.scan(r.PageAligned())
+	u.scan(r.PageAligned(), all)
 	return u.sendDirty(ctx)
 }
 
@@ -246,11 +252,11 @@ func (u *update) sendDirty(ctx context.Context) error {
 }
 
 // scan finds the pages to compare.
-func (u *update) scan(r mem.Range) {
+func (u *update) scan(r mem.Range, all bool) {
 	if r.Empty() {
 		return
 	}
-	if u.tracked && !u.lost {
+	if u.tracked && !u.lost && !all {
 		n := u.m.in.link.node
 		var err error
 		if u.dirty, err = u.scanner.Written(n.tracker.pagemap, r, u.dirty); err == nil {

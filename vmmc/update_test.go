@@ -371,6 +371,46 @@ func TestFlushOfARangeSendsItsPages(t *testing.T) {
 	}
 }
 
+// What a device writes into pages that were pinned before causes no fault, and so the kernel does not tell of it. Nor
+// does it of stores into another mapping of the same memory.
+func TestFlushOfARangeSendsWhatTheKernelDoesNotTell(t *testing.T) {
+	a := newArea(t, transports[2], 2, MapOptions{Interval: -1, Copy: true})
+	a.flush(t)
+	area := mem.RangeOf(a.local)
+	other, err := a.m.block.part(area)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Munmap(other)
+	other[5000] = 7
+	if err := a.m.FlushRange(testContext(t), 5000, 1); err != nil {
+		t.Fatal(err)
+	}
+	if a.local[5000] != 7 {
+		t.Fatal("the mappings are of different memory")
+	}
+	a.equal(t)
+}
+
+func TestIdleAreasAreLookedAtLessOften(t *testing.T) {
+	p := newPace(0)
+	for _, want := range []time.Duration{2, 4, 8, 16, 16} {
+		before := p.now
+		if changed := p.next(false); p.now != want*time.Millisecond || changed != (p.now != before) {
+			t.Errorf("after %v: %v, %v", before, p.now, changed)
+		}
+	}
+	if !p.next(true) || p.now != time.Millisecond || p.next(true) {
+		t.Errorf("after something was found: %v", p.now)
+	}
+	p = newPace(30 * time.Millisecond)
+	for _, found := range []bool{false, true, false} {
+		if p.next(found) || p.now != 30*time.Millisecond {
+			t.Errorf("an interval that was asked for became %v", p.now)
+		}
+	}
+}
+
 // A Flush that is given up loses nothing.
 func TestFlushGoesOnWhereAnotherWasGivenUp(t *testing.T) {
 	a := newArea(t, transports[2], 600, MapOptions{Interval: -1, Copy: true})
@@ -451,13 +491,13 @@ func TestTrackingThatFailsEndsTheRounds(t *testing.T) {
 	a.local[5] = 'x'
 	file := tracker.pagemap
 	tracker.pagemap = bad
-	err = u.found(testContext(t))
+	_, err = u.found(testContext(t))
 	tracker.pagemap = file
 	if err != nil {
 		t.Fatal(err)
 	}
 	testwait.Receive(t, "a warning", warned)
-	if err := u.found(testContext(t)); err != errUntracked {
+	if _, err := u.found(testContext(t)); err != errUntracked {
 		t.Errorf("another round: %v", err)
 	}
 	a.local[6] = 'y'

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pinwheel/internal/machine"
+	"pinwheel/internal/unixsocket/abstract"
 )
 
 // namePrefix begins the names of all sockets of this user in this PID namespace.
@@ -95,25 +95,14 @@ func parseBeacon(rest string) (b beacon, ok bool) {
 
 // beacons returns those of this user in this PID namespace, of all jobs.
 func beacons() (all []beacon, err error) {
-	f, err := os.Open("/proc/net/unix")
+	names, err := abstract.Names(namePrefix())
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("node: %w", err)
 	}
-	defer f.Close()
-	prefix := "@" + namePrefix()
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		// The name is the eighth field. Abstract names begin with "@".
-		at := strings.Index(lines.Text(), " "+prefix)
-		if at < 0 {
-			continue
-		}
-		if b, ok := parseBeacon(lines.Text()[at+1+len(prefix):]); ok {
+	for _, name := range names {
+		if b, ok := parseBeacon(name); ok {
 			all = append(all, b)
 		}
-	}
-	if err := lines.Err(); err != nil && !errors.Is(err, bufio.ErrTooLong) {
-		return nil, fmt.Errorf("node: read /proc/net/unix: %w", err)
 	}
 	return all, nil
 }

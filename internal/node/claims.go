@@ -47,7 +47,8 @@ func (s *segment) claims(own int) (all []Claim) {
 			continue
 		}
 		if i == own || s.isLocked(slotLock(i)) { // looking at the lock costs less than looking at the process
-			all = append(all, Claim{Owner: ownerOf(slot), CPU: int(claim) - claimBias, Bytes: max(int64(slot.load(slotClaimed)), 0)})
+			all = append(all,
+				Claim{Owner: ownerOf(slot), CPU: int(claim) - claimBias, Bytes: max(int64(slot.load(slotClaimed)), 0)})
 		}
 	}
 	return all

@@ -72,13 +72,13 @@ type Member struct {
 
 // Errors of members.
 var (
-	// ErrClosed: the member has left.
+	// ErrClosed means that the member has left.
 	ErrClosed = errors.New("node: the member has left")
-	// ErrCorrupt: the segment holds what no member writes. The member goes on without it.
+	// ErrCorrupt means that the segment holds what no member writes. The member goes on without it.
 	ErrCorrupt = errors.New("node: the memory that the processes of the job share holds nonsense")
-	// ErrFull: the segment has no slot left.
+	// ErrFull means that the segment has no slot left.
 	ErrFull = errors.New("node: too many processes of the job")
-	// ErrBudget: other members have another budget.
+	// ErrBudget means that other members have another budget.
 	ErrBudget = errors.New("node: other processes of the job have another budget")
 )
 
@@ -265,7 +265,9 @@ func (m *Member) locked(patience time.Duration, change func()) error {
 	if err == nil && m.opt.BudgetBytes > 0 && (m.seg.budget() != m.opt.BudgetBytes || m.seg.ranks() != m.ranks) {
 		err = fmt.Errorf("%w: the budget has changed", ErrCorrupt)
 	}
-	if err == nil && (m.index >= m.seg.high() || ownerOf(m.slot) != m.self || m.slot.load(slotState) != slotLive || m.slot.load(slotGranted) != uint64(m.granted)) {
+	if err == nil &&
+		(m.index >= m.seg.high() || ownerOf(m.slot) != m.self || m.slot.load(slotState) != slotLive ||
+			m.slot.load(slotGranted) != uint64(m.granted)) {
 		err = fmt.Errorf("%w: slot %d belongs to another", ErrCorrupt, m.index)
 	}
 	if err != nil {

@@ -108,7 +108,8 @@ func TestMembersSeeWhatOthersPublish(t *testing.T) {
 	want := State{
 		Rank: 0, Program: "first", PinnedBytes: 1, PeakBytes: 2, DemandNs: 3, Hits: 4, First: 5, Late: 6, StallNs: 7,
 		Predicted: 8, Within05: 1, Within5: 9, PID: os.Getpid(),
-		Helper: Helper{CPU: 3, Parked: true, Shared: true, ShareLimit: 0.05, CPUNs: 10, ActionNs: 11, Wakeups: 12, Registers: 13, Deregs: 14},
+		Helper: Helper{CPU: 3, Parked: true, Shared: true, ShareLimit: 0.05, CPUNs: 10, ActionNs: 11,
+			Wakeups: 12, Registers: 13, Deregs: 14},
 	}
 	a.Publish(want)
 	all := a.Members()
@@ -221,12 +222,14 @@ func TestSocketsOfOthersAreIgnored(t *testing.T) {
 		defer unix.Close(fd)
 	}
 	join(t, Options{Job: job})
-	for _, rest := range []string{"", "///", job + "/1/1", job + "/x/1/1", job + "/1/x/1", job + "/1/1/x", job + "/-1/1/1", job + "/1/1/1/1", job + "/0/1/1"} {
+	for _, rest := range []string{"", "///", job + "/1/1", job + "/x/1/1", job + "/1/x/1", job + "/1/1/x", job + "/-1/1/1",
+		job + "/1/1/1/1", job + "/0/1/1"} {
 		if b, ok := parseBeacon(rest); ok {
 			t.Errorf("%q was taken for %+v", rest, b)
 		}
 	}
-	for what, fd := range map[string]int{"a file": int(f.Fd()), "an unsealed memfd": memfd(t, sizeBytes, 0), "another size": memfd(t, 4096, seals)} {
+	for what, fd := range map[string]int{"a file": int(f.Fd()), "an unsealed memfd": memfd(t, sizeBytes, 0),
+		"another size": memfd(t, 4096, seals)} {
 		if _, err := mapSegment(fd, true); err == nil {
 			t.Errorf("%s was mapped", what)
 		}
@@ -365,7 +368,8 @@ func TestConcurrentUpdatesLoseNothing(t *testing.T) {
 func TestMembersWithoutBudgetAreNotBounded(t *testing.T) {
 	m := join(t, Options{Job: jobOf(t), BudgetBytes: mem.Unlimited})
 	ceiling, keep := m.Settle(1 << 40)
-	if m.Grow(1<<40) != math.MaxInt64 || m.Shrink(0) != math.MaxInt64 || ceiling != math.MaxInt64 || keep != math.MaxInt64 || !m.Await(1<<40) {
+	if m.Grow(1<<40) != math.MaxInt64 || m.Shrink(0) != math.MaxInt64 || ceiling != math.MaxInt64 ||
+		keep != math.MaxInt64 || !m.Await(1<<40) {
 		t.Error("a share without a budget")
 	}
 }

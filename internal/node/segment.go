@@ -107,7 +107,7 @@ func findSegment(job string, writable bool) (*segment, error) {
 	return nil, err
 }
 
-// ErrNone: the job has no segment on this node.
+// ErrNone means that the job has no segment on this node.
 var ErrNone = errors.New("node: no process of this job is here")
 
 // errReplaced: the process has closed the segment since its beacon was seen, and may have opened something else.

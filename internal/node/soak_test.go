@@ -37,7 +37,8 @@ func hammer(args []string) error {
 	}
 	pieces := make([][]byte, soakBudget/soakPiece)
 	for i := range pieces {
-		if pieces[i], err = unix.Mmap(-1, 0, soakPiece, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS); err != nil {
+		if pieces[i], err = unix.Mmap(-1, 0, soakPiece, unix.PROT_READ|unix.PROT_WRITE,
+			unix.MAP_PRIVATE|unix.MAP_ANONYMOUS); err != nil {
 			return err
 		}
 	}
@@ -142,7 +143,8 @@ func (s *soak) kill(rank int) {
 	p := s.peers[rank]
 	_ = p.cmd.Process.Kill()
 	err := p.cmd.Wait()
-	if status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || !status.Signaled() || status.Signal() != syscall.SIGKILL || p.stderr.Len() > 0 {
+	if status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || !status.Signaled() ||
+		status.Signal() != syscall.SIGKILL || p.stderr.Len() > 0 {
 		s.t.Fatalf("rank %d: %v: %s", rank, err, p.stderr.String())
 	}
 }
@@ -244,5 +246,6 @@ func TestSoakBudgetHoldsWhoeverIsKilled(t *testing.T) {
 	if n == 0 || s.most == 0 {
 		t.Errorf("%d joins, at most %d bytes locked: the test sees nothing", n, s.most)
 	}
-	t.Logf("%d kills, %d joins, %d observations; at most %d of %d bytes were locked", kills, n, s.observed, s.most, soakBudget)
+	t.Logf("%d kills, %d joins, %d observations; at most %d of %d bytes were locked", kills, n,
+		s.observed, s.most, soakBudget)
 }

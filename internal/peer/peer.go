@@ -1,5 +1,5 @@
-// Package peer has what commands share whose other end is a command of the same kind, over package vmmc: who an end is,
-// whom it talks to, and where the other end reaches it.
+// Package peer serves commands that talk over package vmmc to a command of the same kind. It says who an end is, whom
+// it talks to, and where the other end reaches it.
 package peer
 
 import (
@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"pinwheel/vmmc"
@@ -16,7 +15,7 @@ import (
 
 // End is one of the two ends.
 type End struct {
-	// Name is what this end calls itself. Peers are the names of those that it talks to. Without an identity all of
+	// Name is the name of this end. Peers are the names of those that it talks to. Without an identity all of
 	// this user on this machine are.
 	Name  string
 	Peers []string
@@ -87,9 +86,9 @@ func (e *End) Identity(role string) (n vmmc.Options, p vmmc.Permissions, err err
 
 // Callback is where the other end reaches one that has connected to it.
 type Callback struct {
-	Listen string // for vmmc.Options
-	from   string // as the other end knows it, if the port is not 0
-	dir    string // of a socket that was chosen; may be empty
+	Listen string     // for vmmc.Options
+	from   string     // as the other end knows it, if the port is not 0
+	dir    *socketDir // of a socket that was chosen; may be nil
 }
 
 // Callback returns where the end at target reaches this one. The caller closes it after its node. role is part of what
@@ -100,8 +99,9 @@ func (e *End) Callback(target, role string) (c *Callback, err error) {
 	switch {
 	case c.Listen != "":
 	case network == "unix":
-		c.dir, err = os.MkdirTemp("", "pinwheel-"+role+"-")
-		c.Listen = "unix:" + filepath.Join(c.dir, "s")
+		if c.dir, err = newSocketDir(role); err == nil {
+			c.Listen = "unix:" + c.dir.socket()
+		}
 	case network == "node":
 		c.Listen = fmt.Sprintf("node:%s-%d", role, os.Getpid())
 	default:
@@ -111,7 +111,7 @@ func (e *End) Callback(target, role string) (c *Callback, err error) {
 	return c, err
 }
 
-// Address is what the other end is told, once the node listens.
+// Address returns the address to tell the other end. n listens already.
 func (c *Callback) Address(n *vmmc.Node) string {
 	if name, zero := strings.CutSuffix(c.from, ":0"); zero && strings.HasPrefix(c.from, "tcp:") {
 		listens := n.Addresses()[0]
@@ -122,10 +122,10 @@ func (c *Callback) Address(n *vmmc.Node) string {
 
 // Close removes what was made to listen.
 func (c *Callback) Close() error {
-	if c.dir == "" {
+	if c.dir == nil {
 		return nil
 	}
-	return os.RemoveAll(c.dir)
+	return c.dir.close()
 }
 
 // checkFrom finds addresses at which the end at target can't reach this one.

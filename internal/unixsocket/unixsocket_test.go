@@ -14,15 +14,7 @@ import (
 	"pinwheel/internal/testwait"
 )
 
-// path returns one that is short enough for sun_path.
-func path(t *testing.T) string {
-	dir, err := os.MkdirTemp("", "unixsocket")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return filepath.Join(dir, "s")
-}
+func path(t *testing.T) string { return filepath.Join(testwait.ShortDir(t), "s") }
 
 // leave makes the socket of a process that was killed.
 func leave(t *testing.T, network, p string) {

@@ -13,16 +13,12 @@ func sends(over string, size int, o vmmc.SendOptions) func(*stage) (func() error
 		if err != nil {
 			return nil, err
 		}
-		_, e, err := s.exportOf(n[1], over, size, vmmc.ExportOptions{Queue: 1024})
+		_, e, i, err := s.importOf(n, over, size, vmmc.ExportOptions{Queue: 1024})
 		if err != nil {
 			return nil, err
 		}
 		if o.Notify {
 			e.Handle(func(vmmc.Notification) {})
-		}
-		i, err := n[0].Import(s.ctx, 1, n[1].Addresses()[0])
-		if err != nil {
-			return nil, err
 		}
 		src := make([]byte, size)
 		return func() error { return i.Send(s.ctx, src, 0, o) }, nil
@@ -64,10 +60,7 @@ func flushes(over string, dirty int) func(*stage) (func() error, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, _, err = s.exportOf(n[1], over, flushedBytes, vmmc.ExportOptions{}); err != nil {
-			return nil, err
-		}
-		i, err := n[0].Import(s.ctx, 1, n[1].Addresses()[0])
+		_, _, i, err := s.importOf(n, over, flushedBytes, vmmc.ExportOptions{})
 		if err != nil {
 			return nil, err
 		}

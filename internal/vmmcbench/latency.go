@@ -18,16 +18,20 @@ const (
 	socket     = "socket"
 )
 
+// looks is how often awaitWord looks in a row: for about a microsecond.
+const looks = 2048
+
 // awaitWord waits until a word has changed from old, and returns it: it looks for 50 us, and then now and then.
 // Goroutines that only look would keep Go from asking the kernel what came from the network.
 func awaitWord(s *stage, w *atomic.Uint64, old uint64) (now uint64, err error) {
 	var begin time.Time
-	for k := 0; ; k++ {
-		if now = w.Load(); now != old {
-			return now, nil
+	for {
+		for range looks {
+			if now = w.Load(); now != old {
+				return now, nil
+			}
 		}
 		switch {
-		case k%64 != 63:
 		case begin.IsZero():
 			begin = time.Now()
 		case time.Since(begin) < 50*time.Microsecond:

@@ -34,11 +34,12 @@ const (
 	shared     = "shared memory"
 	unixSocket = "Unix socket"
 	tcp        = "TCP" // for nodes, with TLS
+	overRDMA   = "RDMA"
 )
 
 // listen returns an address of a network for net.Listen.
 func (s *stage) listen(over string) (network, address string) {
-	if over == tcp {
+	if over == tcp || over == overRDMA {
 		return "tcp", "127.0.0.1:0"
 	}
 	s.made++
@@ -50,7 +51,9 @@ func (s *stage) nodes(over string) (n [2]*vmmc.Node, err error) {
 	token := rand.Text() + rand.Text()
 	for k, name := range [2]string{"a", "b"} {
 		network, address := s.listen(over)
-		n[k], err = vmmc.Open(vmmc.Options{Name: name, Listen: []string{network + ":" + address}, Token: token})
+		n[k], err = vmmc.Open(vmmc.Options{
+			Name: name, Listen: []string{network + ":" + address}, Token: token, NoRDMA: over != overRDMA,
+		})
 		if err != nil {
 			return n, err
 		}
@@ -68,17 +71,23 @@ type opposite struct {
 	nodes  [2]*vmmc.Node
 }
 
-// exportOf exports memory of size bytes. It is of Alloc, unless Unix sockets shall carry what is sent there.
-func (s *stage) exportOf(n *vmmc.Node, over string, size int, o vmmc.ExportOptions) (b []byte, e *vmmc.Export, err error) {
+// importOf exports memory of size bytes of the second node, and imports it into the first. The memory is of Alloc,
+// unless Unix sockets shall carry what is sent there.
+func (s *stage) importOf(
+	n [2]*vmmc.Node, over string, size int, o vmmc.ExportOptions,
+) (b []byte, e *vmmc.Export, i *vmmc.Import, err error) {
 	if over == unixSocket {
 		b = make([]byte, size)
-	} else if b, err = n.Alloc(uint64(size)); err != nil {
-		return nil, nil, err
+	} else if b, err = n[1].Alloc(uint64(size)); err != nil {
+		return nil, nil, nil, err
 	}
-	if e, err = n.Export(1, b, both, o); err != nil {
-		return nil, nil, err
+	if e, err = n[1].Export(1, b, both, o); err != nil {
+		return nil, nil, nil, err
 	}
-	return b, e, nil
+	if i, err = n[0].Import(s.ctx, 1, n[1].Addresses()[0]); err != nil {
+		return nil, nil, nil, err
+	}
+	return b, e, i, s.settle(i, over)
 }
 
 func (s *stage) opposite(over string) (p *opposite, err error) {
@@ -87,12 +96,8 @@ func (s *stage) opposite(over string) (p *opposite, err error) {
 		return nil, err
 	}
 	for k, n := range p.nodes {
-		if p.memory[k], _, err = s.exportOf(n, over, 4096, vmmc.ExportOptions{}); err != nil {
-			return nil, err
-		}
-	}
-	for k, n := range p.nodes {
-		if p.to[k], err = p.nodes[1-k].Import(s.ctx, 1, n.Addresses()[0]); err != nil {
+		p.memory[k], _, p.to[k], err = s.importOf([2]*vmmc.Node{p.nodes[1-k], n}, over, 4096, vmmc.ExportOptions{})
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
+	"time"
 )
 
 // Report is what WriteJSON writes.
@@ -79,13 +81,22 @@ func WriteTables(w io.Writer, all []Result) error {
 			fmt.Fprintf(t, "%d pages written to\t%s\t%s\t%s\n", r.Pages, r.Over, us(r.NS), us(r.CPU))
 		}
 	}
-	fmt.Fprint(t, "\nclaim\ttimes\tat least\t\n")
+	if slices.ContainsFunc(all, func(r Result) bool { return r.Kind == Periodic }) {
+		fmt.Fprint(t, "\n64 KiB in each\tover\tus\twithout a lease\tregistered for\n")
+	}
+	for _, r := range all {
+		if r.Kind == Periodic {
+			fmt.Fprintf(t, "%v\t%s\t%s\t%.0f %%\t%.0f %%\n",
+				time.Duration(r.Lease.PeriodNS), r.Over, us(r.NS), 100*r.Lease.Late, 100*r.Lease.Held)
+		}
+	}
+	fmt.Fprint(t, "\nclaim\ttimes\tbound\t\n")
 	for _, c := range Claims(all) {
 		holds := "holds"
 		if !c.Holds() {
 			holds = "does not hold"
 		}
-		fmt.Fprintf(t, "%s\t%.1f\t%.1f\t%s\n", c.What, c.Times, c.Least, holds)
+		fmt.Fprintf(t, "%s\t%.3g\t%s\t%s\n", c.What, c.Times, c.Bound(), holds)
 	}
 	return t.Flush()
 }
@@ -93,7 +104,7 @@ func WriteTables(w io.Writer, all []Result) error {
 // times writes the cells of a result in us.
 func (r *row) times(w io.Writer, name string) {
 	if x, ok := r.of[name]; ok {
-		fmt.Fprintf(w, "\t%s\t%s", us(x.NS), us(x.CPU))
+		fmt.Fprintf(w, "\t%s\t%s", us(x.NS), cpu(x))
 	} else {
 		fmt.Fprint(w, "\t-\t-")
 	}
@@ -102,10 +113,18 @@ func (r *row) times(w io.Writer, name string) {
 // rate writes the cells of a result in MB/s.
 func (r *row) rate(w io.Writer, name string) {
 	if x, ok := r.of[name]; ok {
-		fmt.Fprintf(w, "\t%.0f\t%s", x.MBs(), us(x.CPU))
+		fmt.Fprintf(w, "\t%.0f\t%s", x.MBs(), cpu(x))
 	} else {
 		fmt.Fprint(w, "\t-\t-")
 	}
+}
+
+// cpu is the processor time of a result in us, if it was measured.
+func cpu(r Result) string {
+	if r.CPU == 0 {
+		return "-"
+	}
+	return us(r.CPU)
 }
 
 func us(ns float64) string {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"pinwheel/internal/testwait"
+	"pinwheel/verbs/rdma/rdmatest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -32,6 +35,9 @@ func TestEveryMeasurementIsMadeAndPrinted(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
+	if os.Getenv(rdmatest.RequireEnv) != "" && !slices.ContainsFunc(all, func(r Result) bool { return r.Over == overRDMA }) {
+		t.Errorf("%s is set, but nothing went by RDMA", rdmatest.RequireEnv)
+	}
 	var text, data bytes.Buffer
 	if err := WriteTables(&text, all); err != nil {
 		t.Fatal(err)
@@ -49,7 +55,7 @@ func TestEveryMeasurementIsMadeAndPrinted(t *testing.T) {
 		t.Errorf("%v: %d results, %d claims", err, len(r.Results), len(r.Claims))
 	}
 	for _, c := range r.Claims {
-		if !(c.Times > 0) {
+		if !(c.Times > 0) && c.Least > 0 {
 			t.Errorf("nothing was measured for %q", c.What)
 		}
 	}
@@ -76,6 +82,73 @@ func TestClaimsCompareWhatTheySay(t *testing.T) {
 	all[1].NS = 300
 	if c = Claims(all); !c[0].Holds() || c[1].Holds() {
 		t.Errorf("%+v", c)
+	}
+}
+
+func TestClaimsOfRDMAAreThereIfItWasMeasured(t *testing.T) {
+	all := []Result{
+		{Kind: Latency, By: deliberate, Over: overRDMA, Bytes: 8, NS: 1300},
+		{Kind: Latency, By: perftest, Over: overRDMA, Bytes: 8, NS: 1000},
+		{Kind: Bandwidth, By: deliberate, Over: overRDMA, Bytes: 1 << 20, NS: 1000},
+		{Kind: Bandwidth, By: perftest, Over: overRDMA, Bytes: 1 << 20, NS: 900},
+		{Kind: Bandwidth, By: ucxPut, Over: overRDMA, Bytes: 1 << 20, NS: 1000},
+		{Kind: Periodic, By: deliberate, Over: overRDMA, Lease: &Lease{PeriodNS: 2e7, Late: 0.05}},
+	}
+	before := len(Claims(nil))
+	c := Claims(all)
+	if len(c) != before+4 {
+		t.Fatalf("%d claims, %d without RDMA", len(c), before)
+	}
+	c = c[before:]
+	for k, want := range []struct {
+		times float64
+		bound string
+	}{{1.3, "at most 1.3"}, {0.9, "at least 0.9"}, {1, "at least 1"}, {0.05, "at most 0.05"}} {
+		if c[k].Times != want.times || c[k].Bound() != want.bound || !c[k].Holds() {
+			t.Errorf("%+v, %s", c[k], c[k].Bound())
+		}
+	}
+	all[0].NS, all[2].NS, all[5].Lease.Late = 1301, 1001, 0.06
+	for _, c := range Claims(all)[before:] {
+		if c.Holds() {
+			t.Errorf("%+v holds", c)
+		}
+	}
+	var text bytes.Buffer
+	if err := WriteTables(&text, all); err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Join(strings.Fields(text.String()), " ")
+	for _, want := range []string{"20ms RDMA 0 6 % 0 %", "perftest RDMA 1 - - - - - 1165084 -", "of ib_write_lat's 1.3 at most 1.3"} {
+		if !strings.Contains(fields, want) {
+			t.Errorf("no %q in\n%s", want, text.String())
+		}
+	}
+}
+
+func TestResultsOfOtherProgramsAreRead(t *testing.T) {
+	latency := " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]\n" +
+		" 8       1000          1.02           35.10        1.25     	       1.31\n"
+	bandwidth := " #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]\n" +
+		" 1048576    1000             9000.00            8000.00		   0.008000\n"
+	if v, err := writeLatency.result(latency, 8); err != nil || writeLatency.ns(v, 8) != 1250 {
+		t.Errorf("%v, %v", v, err)
+	}
+	v, err := writeBandwidth.result(bandwidth, 1<<20)
+	if err != nil || writeBandwidth.ns(v, 1<<20) != 125_000 { // 1 MiB at 8000 MiB a second
+		t.Errorf("%v, %v", v, err)
+	}
+	put := "|    Stage     | # iterations | 50.0%ile | average | overall |  average |  overall |\n" +
+		"Final:                  1000      0.250   125.000   126.000     7900.00    8000.00        8000        8000\n"
+	if v, err := putBandwidth.result(put, 1<<20); err != nil || putBandwidth.ns(v, 1<<20) != 125_000 {
+		t.Errorf("%v, %v", v, err)
+	}
+	for what, out := range map[string]string{
+		"another size": latency, "nothing": "", "no number": " 4096 1 x x x\n", "no bandwidth": " 4096 1 0.00 0.00 0\n",
+	} {
+		if v, err := writeBandwidth.result(out, 4096); err == nil {
+			t.Errorf("%s: %v", what, v)
+		}
 	}
 }
 

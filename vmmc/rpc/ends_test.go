@@ -125,7 +125,7 @@ func TestKilledServerEndsAllCalls(t *testing.T) {
 	testwait.Bound(t)
 	address := socket(t)
 	_, kill := testwait.Peer(t, "RPC_TEST_PEER="+address)
-	n := openNode(t, "client", socket(t))
+	n := openNode(t, "client", "shared")
 	c, err := Dial(testContext(t), n, address, service, everyone, Options{})
 	if err != nil {
 		t.Fatal(err)

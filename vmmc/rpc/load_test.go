@@ -64,6 +64,9 @@ func TestPendingBytesOfAConnectionAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		testwait.Until(t, "all handlers return", func() bool { return returned.Load() == calls })
+		if n := w.s.Calls(); n == 0 {
+			t.Error("replies that nobody reads belong to no call")
+		}
 		answered, refused := 0, 0
 		for range calls {
 			h, body, err := c.in.next()
@@ -107,6 +110,7 @@ func TestPendingBytesOfAConnectionAreBounded(t *testing.T) {
 			_, err := w.c.Call(testContext(t), echoWaits, make([]byte, 1<<20), nil)
 			return err == nil
 		})
+		testwait.Until(t, "no call is under way", func() bool { return w.s.Calls() == 0 })
 	})
 }
 

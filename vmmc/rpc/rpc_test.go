@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"pinwheel/internal/testwait"
+	"pinwheel/verbs/rdma/rdmatest"
 	"pinwheel/vmmc"
 	"pinwheel/vmmc/stream"
 )
@@ -28,19 +29,16 @@ const service = 7
 
 var everyone = stream.Options{Peers: vmmc.Permissions{Peers: []string{"client", "server"}}, Ring: 16 << 10}
 
-func socket(t testing.TB) string {
-	dir, err := os.MkdirTemp("", "rpc") // those of the test are too long for sun_path
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return "unix:" + filepath.Join(dir, "s")
-}
+func socket(t testing.TB) string { return "unix:" + filepath.Join(testwait.ShortDir(t), "s") }
 
 // networks are those over which calls go: shared memory, and connections.
 var networks = map[string]func(t testing.TB) string{
 	"shared": socket,
 	"tcp":    func(testing.TB) string { return "tcp:127.0.0.1:0" },
+	"rdma": func(t testing.TB) string {
+		rdmatest.Need(t)
+		return "tcp:127.0.0.1:0"
+	},
 }
 
 func nodeOptions(name, listen string) vmmc.Options {
@@ -49,9 +47,11 @@ func nodeOptions(name, listen string) vmmc.Options {
 	}
 }
 
-func openNode(t testing.TB, name, listen string) *vmmc.Node {
+func openNode(t testing.TB, name, network string) *vmmc.Node {
 	t.Helper()
-	n, err := vmmc.Open(nodeOptions(name, listen))
+	o := nodeOptions(name, networks[network](t))
+	o.NoRDMA = network == "tcp"
+	n, err := vmmc.Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func begin(t testing.TB, network string, o Options) *world {
 	t.Helper()
 	testwait.Bound(t)
 	w := &world{s: NewServer(o), ended: make(chan error, 100)}
-	w.client, w.server = openNode(t, "client", networks[network](t)), openNode(t, "server", networks[network](t))
+	w.client, w.server = openNode(t, "client", network), openNode(t, "server", network)
 	l, err := stream.Listen(w.server, service, everyone)
 	if err != nil {
 		t.Fatal(err)
@@ -200,7 +200,7 @@ func TestConnectionWithProceduresOfItsOwn(t *testing.T) {
 	for network := range networks {
 		t.Run(network, func(t *testing.T) {
 			testwait.Bound(t)
-			server, client := openNode(t, "server", networks[network](t)), openNode(t, "client", networks[network](t))
+			server, client := openNode(t, "server", network), openNode(t, "client", network)
 			l, err := stream.Listen(server, service, everyone)
 			if err != nil {
 				t.Fatal(err)

@@ -105,8 +105,10 @@ func (v *serving) call(h *head) (ctx context.Context, end func()) {
 	}
 	v.running[h.call] = stop
 	v.handlers.Add(1)
+	v.calls.Inc()
 	return ctx, func() {
 		stop()
+		v.calls.Dec()
 		v.mu.Lock()
 		delete(v.running, h.call)
 		v.pending -= bytes

@@ -7,6 +7,8 @@ import (
 	"net"
 	"sync"
 
+	"go.uber.org/atomic"
+
 	"pinwheel/vmmc/stream"
 )
 
@@ -36,6 +38,7 @@ type Server struct {
 	opt   Options
 	ctx   context.Context // ends with Close
 	close context.CancelFunc
+	calls atomic.Int64 // that have goroutines
 
 	// mu protects what follows. It is a leaf.
 	mu         sync.Mutex
@@ -111,6 +114,10 @@ func (s *Server) ServeConn(c *stream.Conn) error {
 
 // begin serves a connection, unless the server was closed.
 func (s *Server) begin(c *stream.Conn) bool { return s.start(func() { s.serve(c) }) }
+
+// Calls returns how many calls of handlers that are Waits are under way: until their replies are written, which takes as
+// long as their clients like.
+func (s *Server) Calls() int { return int(s.calls.Load()) }
 
 // start starts a task, unless the server was closed.
 func (s *Server) start(task func()) bool {

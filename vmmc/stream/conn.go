@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"os"
 	"sync"
@@ -82,61 +81,6 @@ type Conn struct {
 	over     bool   // after CloseWrite
 	tailWord [8]byte
 	writer   spinner
-}
-
-// wakes is how many notifications the peer may have outstanding. Their ring fits into a page, and the node gives
-// many of them back at a time: each time costs both ends as much as a wake-up.
-const wakes = 120
-
-// newConn exports an inbox for the permitted peers.
-func newConn(n *vmmc.Node, o *Options, p vmmc.Permissions) (*Conn, error) {
-	memory, err := n.Alloc(uint64(ringAt + o.Ring))
-	if err != nil {
-		return nil, err
-	}
-	c := &Conn{
-		node: n, in: inboxIn(memory), linger: o.Timeout, closed: make(chan struct{}), told: make(chan struct{}),
-		readable: make(chan struct{}, 1), writable: make(chan struct{}, 1), answered: make(chan struct{}),
-	}
-	p.MaxImporters = 1
-	for {
-		c.id = rand.Uint32() | firstInbox
-		c.export, err = n.Export(c.id, memory, p, vmmc.ExportOptions{Queue: wakes, Coalesce: true})
-		if !errors.Is(err, vmmc.ErrExported) {
-			break
-		}
-	}
-	if err != nil {
-		return nil, errors.Join(err, n.Free(memory))
-	}
-	c.export.Handle(c.notified)
-	forget, err := n.OnClose(c.abandon)
-	if err != nil {
-		return nil, err // the node has closed, and frees the rest
-	}
-	c.mu.Lock()
-	c.forget = forget
-	c.mu.Unlock()
-	return c, nil
-}
-
-// connected gives the connection the inbox of its peer. It fails if that has no room for a ring.
-func (c *Conn) connected(to *vmmc.Import, local, remote Addr) error {
-	if to.Bytes() < ringAt+minRing || to.Bytes() > ringAt+maxRing {
-		to.Unimport()
-		return fmt.Errorf("stream: %v has an inbox of %d bytes", remote, to.Bytes())
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.local, c.remote = local, remote
-	select {
-	case <-c.closed: // with the node
-		to.Unimport()
-		return net.ErrClosed
-	default:
-	}
-	c.to = to
-	return c.look()
 }
 
 // notified hears that the peer has sent something. It may be called after the end of the export.
@@ -345,156 +289,12 @@ func (c *Conn) opError(op string, err error) error {
 	return &net.OpError{Op: op, Net: "vmmc", Source: c.local, Addr: c.remote, Err: err}
 }
 
-// CloseWrite tells the peer that nothing more comes: its Read returns io.EOF after all that was written. This
-// end can still read. If it fails with os.ErrDeadlineExceeded, that of Write, the peer has not heard of it.
-func (c *Conn) CloseWrite() error {
-	c.writing.Lock()
-	defer c.writing.Unlock()
-	select {
-	case <-c.closed:
-		return c.opError("close", net.ErrClosed)
-	default:
-	}
-	if c.over {
-		return nil
-	}
-	for {
-		_, err := c.tell(stateAt, writeClosed)
-		if err == nil {
-			c.over = true
-			return nil
-		}
-		if !errors.Is(err, vmmc.ErrTooManyOps) {
-			return c.opError("close", c.ended(err))
-		}
-		wait(c, time.After(crowded), &c.writeDeadline)
-		if err := c.usable(&c.writeDeadline); err != nil {
-			return c.opError("close", err)
-		}
-	}
-}
-
-// Close ends the connection. The peer can read what was written. Calls that wait return net.ErrClosed.
-func (c *Conn) Close() error { return c.shut((*Conn).farewell) }
-
-// Abort ends the connection as if this process had been killed: the Read of the peer fails, and does not
-// return io.EOF.
-func (c *Conn) Abort() error { return c.shut((*Conn).reached) }
-
-// shut closes the connection. last is what it has to do with the peer before it is gone.
-func (c *Conn) shut(last func(*Conn, context.Context)) error {
-	err := c.opError("close", net.ErrClosed)
-	c.closing.Do(func() {
-		close(c.closed)
-		err = nil
-		go c.end(last)
-	})
-	return err
-}
-
-// abandon ends the connection, as its node closes, and waits until nobody looks into its memory. A peer of a
-// connection that was closed before gets what was written.
-func (c *Conn) abandon() {
-	_ = c.shut(func(*Conn, context.Context) {}) // it fails if it was closed before
-	<-c.told
-	c.unused()
-}
-
-// unused waits until no call looks into the memory; those that come find the connection closed.
-func (c *Conn) unused() {
-	c.reading.Lock()
-	defer c.reading.Unlock()
-	c.writing.Lock()
-	defer c.writing.Unlock()
-}
-
-// end gives everything back, after the peer has heard of it. The peer may not want to: that takes a while, and no
-// longer.
-func (c *Conn) end(last func(*Conn, context.Context)) {
-	c.mu.Lock()
-	to := c.to
-	c.mu.Unlock()
-	if to != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), c.linger)
-		last(c, ctx)
-		cancel()
-		to.Unimport()
-	}
-	close(c.told)
-	c.unused()
-	c.mu.Lock()
-	forget := c.forget
-	c.mu.Unlock()
-	if forget != nil {
-		forget()
-	}
-	// They fail only if the node has been closed: then it has done this.
-	_ = c.export.Unexport(context.Background())
-	c.mu.Lock()
-	c.freed = true
-	released := c.released
-	c.mu.Unlock()
-	_ = c.node.Free(c.in.data)
-	if released != nil {
-		released()
-	}
-}
-
-// farewell tells the peer of the end, and waits until it has heard: whoever finds an inbox gone without a word
-// must take it for a failure.
-func (c *Conn) farewell(ctx context.Context) {
-	c.writing.Lock() // what a Write has begun to send comes first
-	op, err := c.say(ctx, stateAt, closed)
-	c.writing.Unlock()
-	if err == nil {
-		_ = op.Wait(ctx)
-	}
-	c.reached(ctx)
-}
-
-// reached waits until an end that dialled has the inbox of this one: without that it gets no connection, from
-// which to read what was written, or to hear of a failure.
-func (c *Conn) reached(ctx context.Context) {
-	c.mu.Lock()
-	accepted := c.accepted
-	c.mu.Unlock()
-	if accepted {
-		select {
-		case <-c.answered:
-		case <-c.to.Done():
-		case <-ctx.Done():
-		}
-	}
-}
-
 // LocalAddr returns the address of this end.
 func (c *Conn) LocalAddr() net.Addr { return c.local }
 
 // RemoteAddr returns the address of the other end.
 func (c *Conn) RemoteAddr() net.Addr { return c.remote }
 
-// Peer returns the name that vmmc knows the other end by, as in vmmc.Permissions, if a Listener accepted the connection;
-// else it is empty.
+// Peer returns the name that vmmc knows the other end by, as in vmmc.Permissions, if a Listener accepted the
+// connection; else it is empty.
 func (c *Conn) Peer() string { return c.peer }
-
-// SetDeadline sets those of Read and Write. It always succeeds on a Conn that is open.
-func (c *Conn) SetDeadline(t time.Time) error {
-	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
-}
-
-// SetReadDeadline sets the time after which Read fails with os.ErrDeadlineExceeded; the zero Time is never.
-func (c *Conn) SetReadDeadline(t time.Time) error { return c.setDeadline(&c.readDeadline, t) }
-
-// SetWriteDeadline is SetReadDeadline for Write. See the caveats of the package.
-func (c *Conn) SetWriteDeadline(t time.Time) error { return c.setDeadline(&c.writeDeadline, t) }
-
-func (c *Conn) setDeadline(d *deadline, t time.Time) error {
-	select {
-	case <-c.closed:
-		return c.opError("set", net.ErrClosed)
-	default:
-	}
-	d.set(t)
-	c.stir()
-	return nil
-}

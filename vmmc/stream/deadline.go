@@ -1,6 +1,8 @@
 package stream
 
 import (
+	"errors"
+	"net"
 	"sync"
 	"time"
 )
@@ -46,4 +48,26 @@ func (d *deadline) passed() bool {
 	default:
 		return false
 	}
+}
+
+// SetDeadline sets those of Read and Write. It always succeeds on a Conn that is open.
+func (c *Conn) SetDeadline(t time.Time) error {
+	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
+}
+
+// SetReadDeadline sets the time after which Read fails with os.ErrDeadlineExceeded; the zero Time is never.
+func (c *Conn) SetReadDeadline(t time.Time) error { return c.setDeadline(&c.readDeadline, t) }
+
+// SetWriteDeadline is SetReadDeadline for Write. See the caveats of the package.
+func (c *Conn) SetWriteDeadline(t time.Time) error { return c.setDeadline(&c.writeDeadline, t) }
+
+func (c *Conn) setDeadline(d *deadline, t time.Time) error {
+	select {
+	case <-c.closed:
+		return c.opError("set", net.ErrClosed)
+	default:
+	}
+	d.set(t)
+	c.stir()
+	return nil
 }

@@ -1,5 +1,5 @@
 // Package stream has byte streams over virtual memory-mapped communication: net.Conn and net.Listener for
-// programs and libraries that know nothing else (net/http, crypto/tls).
+// programs and libraries that know nothing else (net/http, crypto/tls, gRPC).
 //
 //	l, err := stream.Listen(node, 80, stream.Options{Peers: vmmc.Permissions{UIDs: []uint32{1000}}})
 //	go http.Serve(l, handler)

@@ -20,14 +20,21 @@ type Listener struct {
 	door    *vmmc.Export
 	ctx     context.Context // ends with Close
 	close   context.CancelFunc
-	waiting chan *Conn
+	waiting chan made
 	forgets func() // the node does not close this listener any more
 
 	// mu protects what follows, and keeps the memory. Close holds it while it calls the node.
 	mu    sync.Mutex
 	known map[caller]bool // those who have a connection, or are to get one
 	begun int             // connections that wait, to be made or for Accept
+	of    map[string]int  // of these, those of each peer
 	tasks sync.WaitGroup  // make connections; none begins after Close
+}
+
+// made is a connection that waits for Accept.
+type made struct {
+	conn *Conn
+	peer string
 }
 
 // caller is an inbox of a peer.
@@ -51,7 +58,7 @@ func Listen(n *vmmc.Node, service uint32, o Options) (*Listener, error) {
 	}
 	l := &Listener{
 		node: n, addr: Addr{addresses[0], service}, opt: o, memory: memory,
-		waiting: make(chan *Conn, o.Backlog), known: map[caller]bool{},
+		waiting: make(chan made, o.Backlog), known: map[caller]bool{}, of: map[string]int{},
 	}
 	l.ctx, l.close = context.WithCancel(context.Background())
 	if l.door, err = n.Export(service, memory, o.Peers, vmmc.ExportOptions{}); err != nil {
@@ -76,26 +83,36 @@ func (l *Listener) asked(n vmmc.Notification) {
 	}
 	r, err := decodeRequest(bytes.Clone(l.memory[n.Offset:][:n.Bytes]))
 	who := caller{n.Peer, r.address, r.inbox}
-	if err != nil || l.known[who] || l.begun >= l.opt.Backlog {
+	full := l.begun >= l.opt.Backlog || l.of[n.Peer] >= (l.opt.Backlog+1)/2
+	if err != nil || l.known[who] || full {
 		return
 	}
 	l.known[who] = true
 	l.begun++
+	l.of[n.Peer]++
 	l.tasks.Go(func() {
 		c, err := l.connect(who)
 		if err == nil {
-			l.waiting <- c // there is room for all that are begun
+			l.waiting <- made{c, who.peer} // there is room for all that are begun
 			return
 		}
 		closed := l.ctx.Err() != nil || errors.Is(err, net.ErrClosed) || errors.Is(err, vmmc.ErrClosed)
 		if l.opt.Warn != nil && !closed {
 			l.opt.Warn(fmt.Sprintf("stream: no connection for %q at %s: %v", who.peer, who.address, err))
 		}
-		l.mu.Lock()
-		l.begun--
-		l.mu.Unlock()
+		l.waitsNoMore(who.peer)
 		l.forget(who)
 	})
+}
+
+// waitsNoMore makes room for another connection.
+func (l *Listener) waitsNoMore(peer string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.begun--
+	if l.of[peer]--; l.of[peer] == 0 {
+		delete(l.of, peer)
+	}
 }
 
 // connect makes the connection that somebody asked for. It fails for those who have gone.
@@ -137,11 +154,9 @@ func (l *Listener) forget(who caller) {
 func (l *Listener) Accept() (net.Conn, error) {
 	if l.ctx.Err() == nil {
 		select {
-		case c := <-l.waiting:
-			l.mu.Lock()
-			l.begun--
-			l.mu.Unlock()
-			return c, nil
+		case m := <-l.waiting:
+			l.waitsNoMore(m.peer)
+			return m.conn, nil
 		case <-l.ctx.Done():
 		}
 	}
@@ -165,8 +180,8 @@ func (l *Listener) shut() error {
 	l.tasks.Wait()
 	for {
 		select {
-		case c := <-l.waiting:
-			c.Close()
+		case m := <-l.waiting:
+			m.conn.Close()
 			continue
 		default:
 		}

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"pinwheel/internal/testwait"
 	"pinwheel/vmmc"
 )
@@ -83,5 +85,39 @@ func TestWriteThatWasReadSucceeds(t *testing.T) {
 		}
 		testwait.Receive(t, "the byte", done)
 		c.in.state.Store(0)
+	}
+}
+
+// Ends that wait look for maxSpin, and then sleep: one that went on looking would take a processor.
+func TestWaitersSleep(t *testing.T) {
+	c, s, _, _ := pipe(t, "shared", everyone)
+	done := make(chan error, 2)
+	for _, end := range []*Conn{c, s} {
+		go func() {
+			_, err := io.ReadFull(end, make([]byte, 1))
+			done <- err
+		}()
+	}
+	busy := func() time.Duration {
+		var u unix.Rusage
+		if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+			t.Fatal(err)
+		}
+		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	testwait.Until(t, "a while that takes little processor time", func() bool {
+		before, begin := busy(), time.Now()
+		time.Sleep(100 * time.Millisecond)
+		return busy()-before < time.Since(begin)/10
+	})
+	for _, end := range []*Conn{c, s} {
+		if _, err := end.Write([]byte{1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if err := testwait.Receive(t, "a byte", done); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package stream
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -18,10 +19,11 @@ type Options struct {
 	// Ring is how many bytes of the peer wait at most to be read. 0 stands for 256 KiB.
 	Ring int
 	// Address is where the peer finds the node of Dial. Empty: the first of its addresses on the network
-	// of the peer.
+	// of the peer. One with a name at the broker must be given to peers on other nodes, with the broker of this one:
+	// node:NAME@HOST:PORT.
 	Address string
-	// Backlog is how many connections of a Listener wait at most, to be made and for Accept. More are asked
-	// for again by those who dial, as are those beyond the MaxImporters of Peers. 0 stands for 128.
+	// Backlog is how many connections of a Listener wait at most, to be made and for Accept, half of them for one
+	// peer. More are asked for again by those who dial, as are those beyond the MaxImporters of Peers. 0 stands for 128.
 	Backlog int
 	// Timeout bounds the steps of making a connection, but for the wait for the Listener, and the time for which
 	// the memory of a connection that was closed waits for the peer to hear of that. 0 stands for 10 seconds.
@@ -53,11 +55,23 @@ func (o *Options) reachable(n *vmmc.Node, peer string) (string, error) {
 	if o.Address != "" {
 		return o.Address, nil
 	}
-	network, _, _ := strings.Cut(peer, ":")
+	network, at, _ := strings.Cut(peer, ":")
 	addresses := n.Addresses()
-	at := slices.IndexFunc(addresses, func(a string) bool { return strings.HasPrefix(a, network+":") })
-	if at < 0 || len(addresses[at]) > maxAddress {
+	k := slices.IndexFunc(addresses, func(a string) bool { return strings.HasPrefix(a, network+":") })
+	if k < 0 || len(addresses[k]) > maxAddress-len(maxUID) {
 		return "", fmt.Errorf("stream: the peer at %s must reach this node, too, and its addresses are %q", peer, addresses)
 	}
-	return addresses[at], nil
+	if network != "node" {
+		return addresses[k], nil
+	}
+	_, name, _ := strings.Cut(addresses[k], ":")
+	mine := fmt.Sprintf("node:%d/%s", os.Geteuid(), name) // the peer may be of another user
+	if strings.Contains(at, "@") {
+		return "", fmt.Errorf("stream: the peer at %s is on another node: give %s@HOST:PORT, with the broker of this one, as the address",
+			peer, mine)
+	}
+	return mine, nil
 }
+
+// maxUID is the longest that a name at the broker can begin with.
+const maxUID = "4294967295/"

@@ -25,10 +25,12 @@ import (
 	"golang.org/x/net/nettest"
 
 	"pinwheel/internal/testwait"
+	"pinwheel/verbs/rdma/rdmatest"
 	"pinwheel/vmmc"
+	"pinwheel/vmmc/broker/brokertest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(brokertest.Main{M: m}) }
 
 const service = 80
 
@@ -36,22 +38,21 @@ var everyone = Options{Peers: vmmc.Permissions{Peers: []string{"a", "b"}}}
 
 // networks are those over which streams go: shared memory, and connections.
 var networks = map[string]func(t testing.TB) string{
-	"shared": func(t testing.TB) string {
-		dir, err := os.MkdirTemp("", "vmmc") // those of the test are too long for sun_path
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { os.RemoveAll(dir) })
-		return "unix:" + filepath.Join(dir, "s")
+	"shared": func(t testing.TB) string { return "unix:" + filepath.Join(testwait.ShortDir(t), "s") },
+	"tcp":    func(testing.TB) string { return "tcp:127.0.0.1:0" },
+	"names":  func(testing.TB) string { return "node:" + rand.Text() },
+	"rdma": func(t testing.TB) string {
+		rdmatest.Need(t)
+		return "tcp:127.0.0.1:0"
 	},
-	"tcp": func(testing.TB) string { return "tcp:127.0.0.1:0" },
 }
 
 func openNode(t testing.TB, name, network string) *vmmc.Node {
 	t.Helper()
 	n, err := vmmc.Open(vmmc.Options{
 		Name: name, Listen: []string{networks[network](t)}, Token: "0123456789abcdef0123456789abcdef",
-		Heartbeat: testwait.Limit / 2, Warn: func(m string) { t.Logf("warned: %s", m) },
+		Broker: brokertest.Socket, Heartbeat: testwait.Limit / 2, Warn: func(m string) { t.Logf("warned: %s", m) },
+		NoRDMA: network == "tcp",
 	})
 	if err != nil {
 		t.Fatal(err)

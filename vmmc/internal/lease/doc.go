@@ -6,11 +6,12 @@
 // for others.
 //
 // Both are state machines without clock, goroutine and connection. The same calls give the same decisions. Their
-// driver holds a lock across each call and carries messages in order:
+// driver holds a lock across each call and carries messages in order. But a registration takes its time: a Recall may
+// overtake Granted.
 //
 //	importer            exporter
 //	Renew  ------------> registers, at once or when there is room
-//	       <------------ Granted
+//	       <------------ Granted, or Refused if it can't be registered
 //	messages ----------> into the registered memory. Those without a lease go another way
 //	       <------------ Recall, if others need the room
 //	Yield  ------------> deregisters

@@ -60,11 +60,18 @@ const (
 type held struct {
 	pages    uint64
 	state    state
-	recalled bool // to be yielded as soon as no message is on its way
+	recalled bool // to be yielded as soon as it is granted, and no message is on its way
 	using    int  // messages on their way
 	askedNs  int64
+	againNs  int64          // not to be asked for before: it was refused
 	renewal  *helper.Action // of the scheduler, that the exporter has not granted so far
 }
+
+// Why a renewal came to nothing, for the scheduler.
+var (
+	errRefused = errors.New("the exporter can't register it")
+	errRemoved = errors.New("the import was removed")
+)
 
 // NewHolder returns a Holder without imports.
 func NewHolder(d HolderDriver, o HolderOptions) *Holder {
@@ -98,16 +105,13 @@ func (h *Holder) Remove(number uint64) {
 	if l.state != absent {
 		h.driver.Yield(number)
 	}
-	if l.renewal != nil {
+	if l.renewal != nil { // which the scheduler believes to be under way
 		h.scheduler.Done(*l.renewal, l.askedNs, l.askedNs, errRemoved)
 	}
 	delete(h.leases, id)
 	h.unused.Remove(id)
 	h.scheduler.Forget(id)
 }
-
-// errRemoved is the outcome of a renewal whose answer nobody waits for.
-var errRemoved = errors.New("lease: its import was removed")
 
 // Use begins a message, and tells whether there is a lease for it, which stays until Complete. Else the message has
 // to go another way, and a lease is on its way. It makes no system call and does not predict.
@@ -119,11 +123,23 @@ func (h *Holder) Use(number uint64, nowNs int64) (leased bool) {
 		l.using++
 		h.unused.Remove(id)
 		return true
-	case l.state == absent:
+	case l.state == absent && nowNs >= l.againNs:
 		h.scheduler.Missed(id, nowNs, nowNs)
 		h.renew(id, l, nowNs)
 	}
 	return false
+}
+
+// Leased tells whether a message that begins has a lease.
+func (h *Holder) Leased(number uint64) bool {
+	l := h.leases[mem.RegionID(number)]
+	return l != nil && l.state == holding && !l.recalled
+}
+
+// Asked tells whether a lease was asked for, and there is no answer so far.
+func (h *Holder) Asked(number uint64) bool {
+	l := h.leases[mem.RegionID(number)]
+	return l != nil && l.state == asked
 }
 
 // Complete ends a message that Use began: one with a lease has arrived, and is nowhere on its way any more. u.StartNs
@@ -164,21 +180,42 @@ func (h *Holder) Granted(number uint64, nowNs int64) error {
 		h.scheduler.Done(*l.renewal, l.askedNs, nowNs, nil)
 		l.renewal = nil
 	}
+	h.giveBack(id, l, nowNs)
 	return nil
 }
 
-// Recalled hears that the exporter needs the room. The lease may have been yielded already.
+// Refused takes the other answer to a renewal: the exporter can't register its export at present. The lease is asked
+// for again after HolderOptions.IdleNs at the soonest.
+func (h *Holder) Refused(number uint64, nowNs int64) error {
+	id := mem.RegionID(number)
+	l := h.leases[id]
+	if l == nil {
+		return nil // it was removed meanwhile
+	}
+	if l.state != asked {
+		return fmt.Errorf("%w: no lease of import %d, which was not asked for", protocol.ErrProtocol, number)
+	}
+	l.state, l.recalled, l.againNs = absent, false, nowNs+h.idleNs
+	if l.renewal != nil {
+		h.scheduler.Done(*l.renewal, l.askedNs, nowNs, errRefused)
+		l.renewal = nil
+	}
+	return nil
+}
+
+// Recalled hears that the exporter needs the room. The lease may have been yielded already. It may also be on its way:
+// what is to be registered takes longer than the question whether it is needed.
 func (h *Holder) Recalled(number uint64, nowNs int64) {
 	id := mem.RegionID(number)
-	if l := h.leases[id]; l != nil && l.state == holding {
+	if l := h.leases[id]; l != nil && l.state != absent {
 		l.recalled = true
 		h.giveBack(id, l, nowNs)
 	}
 }
 
-// giveBack yields a lease that was recalled, if it is not in use.
+// giveBack yields a lease that was recalled, if it is there and not in use.
 func (h *Holder) giveBack(id mem.RegionID, l *held, nowNs int64) {
-	if !l.recalled || l.using > 0 {
+	if !l.recalled || l.using > 0 || l.state != holding {
 		return
 	}
 	h.yield(id, l)
@@ -232,11 +269,14 @@ func (h *Holder) Next(nowNs int64) (untilNs int64) {
 // renewAhead carries out a registration of the scheduler.
 func (h *Holder) renewAhead(a *helper.Action, nowNs int64) {
 	l := h.leases[a.Region]
-	switch l.state {
-	case holding:
+	switch {
+	case l.state == holding:
 		h.scheduler.Done(*a, nowNs, nowNs, nil)
 		return
-	case absent:
+	case l.state == absent && nowNs < l.againNs:
+		h.scheduler.Done(*a, nowNs, nowNs, errRefused)
+		return
+	case l.state == absent:
 		h.renew(a.Region, l, nowNs)
 	}
 	l.renewal = a

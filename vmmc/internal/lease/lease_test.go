@@ -34,6 +34,8 @@ type world struct {
 	importers  []*importer
 	registered map[protocol.Grant]bool
 	sizes      map[protocol.Grant]uint64
+
+	registrations, refuse int // each refuse-th fails; 0: none
 }
 
 type event struct {
@@ -125,6 +127,10 @@ func (i *importer) Yield(number uint64) {
 	g := i.grant(number)
 	i.toExporter(func() error {
 		delete(i.w.registered, g)
+		if i.w.refuse > 0 {
+			i.w.lessor.Drop(g) // it may have been refused meanwhile
+			return nil
+		}
 		return i.w.lessor.Yielded(g)
 	})
 }
@@ -143,10 +149,23 @@ func (w *world) Grant(g protocol.Grant) {
 		w.fatalf("%d bytes are registered, %d of one peer: %+v", all, peer, w.limits)
 	}
 	i := w.importers[g.Link-1]
-	i.toImporter(w.registerNs, func() {
-		if err := i.h.Granted(g.Number, w.nowNs); err != nil {
-			w.fatalf("the importer: %v", err)
+	w.registrations++
+	refused := w.refuse > 0 && w.registrations%w.refuse == 0
+	w.at(w.nowNs+w.registerNs, func() { // what is sent meanwhile comes first
+		if !w.registered[g] {
+			return // it was yielded
 		}
+		answer := i.h.Granted
+		if refused {
+			delete(w.registered, g)
+			w.lessor.Drop(g)
+			answer = i.h.Refused
+		}
+		i.toImporter(0, func() {
+			if err := answer(g.Number, w.nowNs); err != nil {
+				w.fatalf("the importer: %v", err)
+			}
+		})
 	})
 }
 
@@ -342,12 +361,55 @@ func TestWhatAnImporterHasNotItCanNotYield(t *testing.T) {
 	}
 }
 
+// All ask at once, and a Recall is sent while its lease is being registered: whoever waits gets it, although the first
+// goes on sending.
+func TestRecallThatOvertakesItsGrantIsNotLost(t *testing.T) {
+	w := newWorld(t.Fatalf, 1, Limits{Bytes: mem.PageSize, PeerBytes: mem.PageSize})
+	i := w.importers[0]
+	i.add(1, 1)
+	i.add(2, 1)
+	i.message(1, 10*us)
+	i.message(2, 10*us)
+	second := false
+	for range 200 {
+		i.message(1, 30*us)
+		w.run(w.nowNs + 20*us)
+		second = second || w.registered[i.grant(2)]
+	}
+	if !second {
+		t.Error("the second import never got a lease")
+	}
+}
+
+// What the exporter could not register is asked for again, though not at once, and the scheduler does not wait for it.
+func TestRefusedLeaseIsAskedForAgain(t *testing.T) {
+	w := newWorld(t.Fatalf, 1, ample)
+	w.refuse = 1
+	i := w.importers[0]
+	i.add(1, 1)
+	for range 100 {
+		i.message(1, 10*us)
+		w.run(w.nowNs + ms)
+	}
+	if w.registrations != 1 || w.lessor.RegisteredBytes() > 0 {
+		t.Errorf("%d registrations in a tenth of a second, %d bytes", w.registrations, w.lessor.RegisteredBytes())
+	}
+	w.refuse = 0
+	w.run(w.nowNs + 1000*ms)
+	i.message(1, 10*us)
+	w.run(w.nowNs + ms)
+	if !i.message(1, 10*us) {
+		t.Error("no lease")
+	}
+}
+
 // Whatever importers do, no message meets memory that is not registered, no limit is exceeded, every renewal is
 // granted in the end, and then nothing stays registered.
 func TestLeasesAreSafeAndLive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		page := mem.PageSize
 		w := newWorld(t.Fatalf, 3, Limits{Bytes: 6 * page, PeerBytes: 4 * page})
+		w.refuse = rapid.IntRange(0, 5).Draw(t, "refuse")
 		last := map[protocol.Link]uint64{}
 		removed := map[protocol.Grant]bool{}
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {

@@ -1,8 +1,10 @@
 package protocol
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"pinwheel/vmmc/internal/wire"
@@ -33,6 +35,7 @@ type Terms struct {
 	Shared       func(Link) bool         // whether the importer at this connection can
 	Permits      func(who Identity) bool // nobody else may import
 	MaxImporters int                     // at a time
+	MaxPerPeer   int                     // of these; 0: no bound of its own
 	Credits      uint64                  // notifications that an importer may have outstanding, at least 1
 }
 
@@ -55,7 +58,8 @@ type Exporter struct {
 	driver  ExporterDriver
 	exports map[uint32]*export
 	links   map[Link]*holder
-	waiting []request // in the order of arrival
+	waiting map[uint32]map[Grant]uint64 // for exports; with the place in the order in which they came
+	asked   uint64                      // imports that waited, ever
 }
 
 type export struct {
@@ -74,19 +78,16 @@ type granted struct {
 // holder is what the exporter knows of a connection.
 type holder struct {
 	who     Identity
-	last    uint64 // number
-	waiting int
+	last    uint64            // number
+	waiting map[uint64]uint32 // imports, with the export for which they wait
 	grants  map[uint64]*granted
-}
-
-type request struct {
-	Grant
-	export uint32
 }
 
 // NewExporter returns an Exporter without exports.
 func NewExporter(d ExporterDriver) *Exporter {
-	return &Exporter{driver: d, exports: map[uint32]*export{}, links: map[Link]*holder{}}
+	return &Exporter{
+		driver: d, exports: map[uint32]*export{}, links: map[Link]*holder{}, waiting: map[uint32]map[Grant]uint64{},
+	}
 }
 
 // Export offers a buffer by the name id, first to the imports that wait for it, in the order in which
@@ -97,14 +98,13 @@ func (x *Exporter) Export(id uint32, t Terms) error {
 	}
 	e := &export{Terms: t, id: id, grants: map[Grant]*granted{}}
 	x.exports[id] = e
-	x.waiting = slices.DeleteFunc(x.waiting, func(r request) bool {
-		if r.export != id {
-			return false
-		}
-		x.links[r.Link].waiting--
-		x.answer(e, r.Grant)
-		return true
-	})
+	waiting := x.waiting[id]
+	delete(x.waiting, id)
+	came := func(a, b Grant) int { return cmp.Compare(waiting[a], waiting[b]) }
+	for _, g := range slices.SortedFunc(maps.Keys(waiting), came) {
+		delete(x.links[g.Link].waiting, g.Number)
+		x.answer(e, g)
+	}
 	return nil
 }
 
@@ -152,18 +152,25 @@ func (x *Exporter) Importers(id uint32) int {
 }
 
 // Waiting returns how many imports wait for their exports.
-func (x *Exporter) Waiting() int { return len(x.waiting) }
+func (x *Exporter) Waiting() (n int) {
+	for _, h := range x.links {
+		n += len(h.waiting)
+	}
+	return n
+}
 
 // LinkUp adds a connection.
 func (x *Exporter) LinkUp(l Link, who Identity) {
-	x.links[l] = &holder{who: who, grants: map[uint64]*granted{}}
+	x.links[l] = &holder{who: who, waiting: map[uint64]uint32{}, grants: map[uint64]*granted{}}
 }
 
 // LinkDown forgets a connection. Nothing that came from it may be on its way to memory any more.
 func (x *Exporter) LinkDown(l Link) {
 	h := x.links[l]
+	for number := range h.waiting {
+		x.unwait(h, Grant{l, number})
+	}
 	delete(x.links, l)
-	x.waiting = slices.DeleteFunc(x.waiting, func(r request) bool { return r.Link == l })
 	for number, g := range h.grants {
 		delete(g.export.grants, Grant{l, number})
 		x.goneIfFree(g.export)
@@ -211,13 +218,44 @@ func (x *Exporter) requested(l Link, h *holder, f *wire.Frame) error {
 		x.answer(e, g)
 		return nil
 	}
-	if h.waiting == MaxWaiting {
+	if len(h.waiting) == MaxWaiting {
 		x.deny(g, wire.TooManyWaiting)
 		return nil
 	}
-	h.waiting++
-	x.waiting = append(x.waiting, request{g, f.Export})
+	h.waiting[g.Number] = f.Export
+	if x.waiting[f.Export] == nil {
+		x.waiting[f.Export] = map[Grant]uint64{}
+	}
+	x.asked++
+	x.waiting[f.Export][g] = x.asked
 	return nil
+}
+
+// unwait forgets an import that waits.
+func (x *Exporter) unwait(h *holder, g Grant) {
+	id := h.waiting[g.Number]
+	delete(h.waiting, g.Number)
+	delete(x.waiting[id], g)
+	if len(x.waiting[id]) == 0 {
+		delete(x.waiting, id)
+	}
+}
+
+// full tells whether an export has as many imports as it allows, of all or of one peer.
+func (x *Exporter) full(e *export, who Identity) bool {
+	if len(e.grants) >= e.MaxImporters {
+		return true
+	}
+	if e.MaxPerPeer == 0 {
+		return false
+	}
+	of := 0
+	for g := range e.grants {
+		if x.links[g.Link].who == who {
+			of++
+		}
+	}
+	return of >= e.MaxPerPeer
 }
 
 // answer grants or denies an import of e.
@@ -226,7 +264,7 @@ func (x *Exporter) answer(e *export, g Grant) {
 	switch {
 	case !e.Permits(h.who):
 		x.deny(g, wire.NotPermitted)
-	case len(e.grants) >= e.MaxImporters:
+	case x.full(e, h.who):
 		x.deny(g, wire.TooManyImporters)
 	default:
 		is := &granted{export: e, credits: e.Credits}
@@ -256,10 +294,8 @@ func (x *Exporter) released(l Link, h *holder, number uint64) error {
 		x.goneIfFree(g.export)
 		return nil
 	}
-	is := func(r request) bool { return r.Grant == Grant{l, number} }
-	if i := slices.IndexFunc(x.waiting, is); i >= 0 { // else it was denied, and that crossed this frame
-		x.waiting = slices.Delete(x.waiting, i, i+1)
-		h.waiting--
+	if _, waits := h.waiting[number]; waits { // else it was denied, and that crossed this frame
+		x.unwait(h, Grant{l, number})
 	}
 	return nil
 }

@@ -341,6 +341,72 @@ func TestImportsThatWaitAreLimited(t *testing.T) {
 	}
 }
 
+func TestImportsThatWaitAreServedInTheirOrder(t *testing.T) {
+	r := &recorder{}
+	x := NewExporter(r)
+	for l := range Link(3) {
+		x.LinkUp(l, Identity{Name: fmt.Sprint(l)})
+	}
+	for n := range uint64(20) {
+		f := wire.Frame{Type: wire.Import, Number: n + 1, Export: 7}
+		if _, err := x.Receive(Link(n%3), &f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, n := range []uint64{1, 5, 20} { // these lose interest
+		f := wire.Frame{Type: wire.Release, Number: n}
+		if _, err := x.Receive(Link((n-1)%3), &f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x.LinkDown(2) // with 3, 6, 9, 12, 15, 18
+	if n := x.Waiting(); n != 20-3-6 {
+		t.Errorf("%d wait", n)
+	}
+	err := x.Export(7, Terms{Bytes: 1, Permits: everybody, Shared: alone, MaxImporters: 6, Credits: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var granted, denied []uint64
+	for _, f := range r.frames {
+		if f.Type == wire.Grant {
+			granted = append(granted, f.Number)
+		} else {
+			denied = append(denied, f.Number)
+		}
+	}
+	// 4, 7, 10, 13, 16 and 19 of link 0, and 2, 8, 11, 14 and 17 of link 1.
+	if !slices.Equal(granted, []uint64{2, 4, 7, 8, 10, 11}) || len(denied) != 5 || !slices.IsSorted(denied) {
+		t.Errorf("granted %v, denied %v", granted, denied)
+	}
+	if len(x.waiting) > 0 || x.Waiting() > 0 {
+		t.Errorf("%d are left", x.Waiting())
+	}
+}
+
+func TestOnePeerHasAShareOfAnExport(t *testing.T) {
+	r := &recorder{}
+	x := NewExporter(r)
+	same := Identity{Name: "a", UID: 7}
+	for l, who := range []Identity{same, same, {Name: "a", UID: 8}} {
+		x.LinkUp(Link(l), who)
+	}
+	if err := x.Export(7, Terms{Bytes: 1, Permits: everybody, Shared: alone, MaxImporters: 9, MaxPerPeer: 2, Credits: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for k, l := range []Link{0, 1, 1, 2, 2} { // the third is one too many of the same peer
+		f := wire.Frame{Type: wire.Import, Number: uint64(k + 1), Export: 7}
+		if _, err := x.Receive(l, &f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for k, f := range r.frames {
+		if denied := f.Type == wire.Deny && f.Code == wire.TooManyImporters; denied != (k == 2) {
+			t.Errorf("answer %d: %+v", k, f)
+		}
+	}
+}
+
 func TestUnexportWaitsForTheRelease(t *testing.T) {
 	x, r := grantedOne(t)
 	if err := x.Unexport(7); err != nil || len(r.gone) > 0 {

@@ -53,20 +53,28 @@ func Append(b []byte, f *Frame) []byte {
 	return b
 }
 
-// Read reads one frame from r, and not a byte more. A frame with another length than its type has, or
-// with values that no node sends, is ErrMalformed.
-func Read(r io.Reader) (f Frame, err error) {
-	var buf [headerBytes + maxBody]byte
-	header := buf[:headerBytes]
-	if _, err := io.ReadFull(r, header); err != nil {
+// Reader reads frames.
+type Reader struct {
+	from io.Reader
+	buf  [headerBytes + maxBody]byte
+}
+
+// NewReader returns a Reader of a stream.
+func NewReader(from io.Reader) *Reader { return &Reader{from: from} }
+
+// Read reads one frame, and not a byte more. A frame with another length than its type has, or
+// with values that no node sends, is ErrMalformed. Only names are allocated.
+func (r *Reader) Read() (f Frame, err error) {
+	header := r.buf[:headerBytes]
+	if _, err := io.ReadFull(r.from, header); err != nil {
 		return f, err
 	}
 	t, n := Type(header[0]), int(header[1])<<16|int(header[2])<<8|int(header[3])
 	if t == 0 || t >= types || n > maxBody {
 		return f, fmt.Errorf("%w: type %d with %d bytes", ErrMalformed, t, n)
 	}
-	body := buf[headerBytes : headerBytes+n]
-	if _, err := io.ReadFull(r, body); err != nil {
+	body := r.buf[headerBytes : headerBytes+n]
+	if _, err := io.ReadFull(r.from, body); err != nil {
 		if err == io.EOF {
 			err = io.ErrUnexpectedEOF
 		}

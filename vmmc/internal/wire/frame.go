@@ -14,7 +14,7 @@ const (
 	Grant                    // to the importer: Number has Bytes bytes and may notify Count times. See Shared
 	Deny                     // to the importer: Number is refused, for the reason Code
 	Revoke                   // to the importer: send nothing more for Number, then Release it
-	Credit                   // to the importer: Number may notify Count times more
+	Credit                   // to the importer: Number may notify Count times more, and as often as its ring says
 	Ack                      // to the importer: the first Count Data and Notify frames have arrived
 	Ping                     // I am here
 	Bye                      // the last one: this node closes
@@ -24,6 +24,7 @@ const (
 	Recall                   // to the importer: Yield Number as soon as nothing is on its way to it
 	Yield                    // to the exporter: nothing is on its way to Number by RDMA, deregister it
 	Down                     // attempt Number is over, for the reason Code. The answer: nothing of it lands any more
+	NoLease                  // to the importer: Number can't be registered at present. Another answer to Lease
 	types
 )
 
@@ -42,7 +43,7 @@ const (
 
 const (
 	// Version is that of the protocol. Nodes of different versions don't talk.
-	Version = 2
+	Version = 3
 	// MaxName is the most bytes of a node's name.
 	MaxName = 255
 	// MaxChunk is the most bytes that follow one Data frame: others need not wait long behind it.
@@ -107,4 +108,5 @@ var layouts = [types][]field{
 	Recall:   {number},
 	Yield:    {number},
 	Down:     {number, code},
+	NoLease:  {number},
 }

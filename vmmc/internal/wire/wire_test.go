@@ -28,6 +28,7 @@ var samples = []Frame{
 	{Type: Recall, Number: 1},
 	{Type: Yield, Number: 1},
 	{Type: Down, Number: 1, Code: RDMAFailed},
+	{Type: NoLease, Number: 3},
 }
 
 func TestEveryFrameReadsBackAsWritten(t *testing.T) {
@@ -40,14 +41,32 @@ func TestEveryFrameReadsBackAsWritten(t *testing.T) {
 	if len(seen) != int(types)-1 {
 		t.Errorf("%d types of %d have a sample", len(seen), types-1)
 	}
-	r := bytes.NewReader(b)
+	r := NewReader(bytes.NewReader(b))
 	for _, want := range samples {
-		if got, err := Read(r); err != nil || got != want {
+		if got, err := r.Read(); err != nil || got != want {
 			t.Errorf("got %+v, %v; want %+v", got, err, want)
 		}
 	}
-	if _, err := Read(r); err != io.EOF {
+	if _, err := r.Read(); err != io.EOF {
 		t.Errorf("after the last frame: %v", err)
+	}
+}
+
+// Messages and what answers them have no names.
+func TestFramesWithoutANameAreReadWithoutAllocation(t *testing.T) {
+	b := Append(Append(nil, &Frame{Type: Data, Number: 1, Bytes: 8}), &Frame{Type: Ack, Count: 1})
+	in := bytes.NewReader(b)
+	r := NewReader(in)
+	allocations := testing.AllocsPerRun(100, func() {
+		in.Reset(b)
+		for range 2 {
+			if _, err := r.Read(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if allocations > 0 {
+		t.Errorf("%v allocations", allocations)
 	}
 }
 
@@ -55,7 +74,7 @@ func TestCutFramesAreNoFrames(t *testing.T) {
 	for i := range samples {
 		whole := Append(nil, &samples[i])
 		for n := 1; n < len(whole); n++ {
-			if _, err := Read(bytes.NewReader(whole[:n])); !errors.Is(err, io.ErrUnexpectedEOF) {
+			if _, err := NewReader(bytes.NewReader(whole[:n])).Read(); !errors.Is(err, io.ErrUnexpectedEOF) {
 				t.Errorf("%d of %d bytes of type %d: %v", n, len(whole), samples[i].Type, err)
 			}
 		}
@@ -74,7 +93,7 @@ func TestFramesThatNoNodeSendsAreMalformed(t *testing.T) {
 		"data longer than a chunk":   Append(nil, &Frame{Type: Data, Number: 1, Bytes: MaxChunk + 1}),
 		"a release that is too long": append([]byte{byte(Release), 0, 0, 9}, make([]byte, 9)...),
 	} {
-		if f, err := Read(bytes.NewReader(b)); !errors.Is(err, ErrMalformed) {
+		if f, err := NewReader(bytes.NewReader(b)).Read(); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%s: %+v, %v", what, f, err)
 		}
 	}
@@ -96,7 +115,7 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r := bytes.NewReader(b)
-		frame, err := Read(r)
+		frame, err := NewReader(r).Read()
 		if err != nil {
 			return
 		}
