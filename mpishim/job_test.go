@@ -31,15 +31,17 @@ type mpiLibrary struct {
 }
 
 var mpiLibraries = []mpiLibrary{
-	{"Open MPI", "mpicc.openmpi", []string{"mpirun.openmpi", "--oversubscribe", "-np"}, []string{"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
-		"OMPI_MCA_hwloc_base_binding_policy=none", "OMPI_MCA_mpi_yield_when_idle=1"}, map[string][]string{
-		"shared memory": {"OMPI_MCA_pml=ob1", "OMPI_MCA_btl=self,vader,tcp", "OMPI_MCA_btl_tcp_if_include=lo"},
-		"TCP":           {"OMPI_MCA_pml=ob1", "OMPI_MCA_btl=self,tcp", "OMPI_MCA_btl_tcp_if_include=lo"},
-	}, "openmpi-bin libopenmpi-dev"},
-	{"MPICH", "mpicc.mpich", []string{"mpiexec.hydra", "-n"}, []string{"MPIR_CVAR_POLLS_BEFORE_YIELD=5"}, map[string][]string{
-		"shared memory": {"UCX_TLS=self,sm"},
-		"TCP":           {"UCX_TLS=self,tcp"},
-	}, "mpich libmpich-dev"},
+	{"Open MPI", "mpicc.openmpi", []string{"mpirun.openmpi", "--oversubscribe", "-np"},
+		[]string{"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+			"OMPI_MCA_hwloc_base_binding_policy=none", "OMPI_MCA_mpi_yield_when_idle=1"}, map[string][]string{
+			"shared memory": {"OMPI_MCA_pml=ob1", "OMPI_MCA_btl=self,vader,tcp", "OMPI_MCA_btl_tcp_if_include=lo"},
+			"TCP":           {"OMPI_MCA_pml=ob1", "OMPI_MCA_btl=self,tcp", "OMPI_MCA_btl_tcp_if_include=lo"},
+		}, "openmpi-bin libopenmpi-dev"},
+	{"MPICH", "mpicc.mpich", []string{"mpiexec.hydra", "-n"},
+		[]string{"MPIR_CVAR_POLLS_BEFORE_YIELD=5"}, map[string][]string{
+			"shared memory": {"UCX_TLS=self,sm"},
+			"TCP":           {"UCX_TLS=self,tcp"},
+		}, "mpich libmpich-dev"},
 }
 
 // buildCommand makes bin/pinwheel, built once beside the libraries of the stage.
@@ -112,7 +114,8 @@ func (m mpiLibrary) start(t *testing.T, ranks int, environ, pinwheel []string, c
 		if err != nil {
 			t.Fatalf("%v\n%s", err, path)
 		}
-		args = slices.Concat([]string{path}, pinwheel, []string{"--library", filepath.Join(build().dir, "libpinwheel.so"), "--"}, args)
+		args = slices.Concat([]string{path}, pinwheel,
+			[]string{"--library", filepath.Join(build().dir, "libpinwheel.so"), "--"}, args)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), jobDeadline)
 	defer cancel()
@@ -150,7 +153,8 @@ func TestOutsideOfVerbsTheProgramRunsUnchanged(t *testing.T) {
 			program := m.compile(t, "testing/programs/halo.c")
 			for transport, environ := range m.transports {
 				_, said := m.run(t, environ, []string{"run", "--report"}, program)
-				for _, want := range []string{"2 ranks, data right", "@ MPI      " + m.name, "2 of 2 ranks", "Nothing was registered", "the transport used no verbs"} {
+				for _, want := range []string{"2 ranks, data right", "@ MPI      " + m.name, "2 of 2 ranks",
+					"Nothing was registered", "the transport used no verbs"} {
 					if !strings.Contains(said, want) {
 						t.Errorf("%s: no %q in\n%s", transport, want, said)
 					}
@@ -189,7 +193,8 @@ func replayed(t *testing.T, path string) (ops map[string]int, leftOut string) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := replay.Compare(t.Context(), replay.Options{Policies: []string{replay.LeavePinned, replay.Pinwheel}}, f); err != nil {
+	if _, err := replay.Compare(t.Context(),
+		replay.Options{Policies: []string{replay.LeavePinned, replay.Pinwheel}}, f); err != nil {
 		t.Errorf("the trace can't be replayed: %v", err)
 	}
 	s, err := summary.Read(f, 0, summary.Options{})
@@ -206,7 +211,8 @@ func replayed(t *testing.T, path string) (ops map[string]int, leftOut string) {
 	return ops, leftOut
 }
 
-var recorded = []string{"testing/programs/recorded.c", "testing/programs/recorded_comms.c", "testing/programs/recorded_requests.c"}
+var recorded = []string{"testing/programs/recorded.c", "testing/programs/recorded_comms.c",
+	"testing/programs/recorded_requests.c"}
 
 // Each kind of thing that testing/programs/recorded.c does, with what rank 0 must have of it in the trace.
 func TestWhatIsRecordedIsReplayed(t *testing.T) {
@@ -226,7 +232,8 @@ func TestWhatIsRecordedIsReplayed(t *testing.T) {
 				{"buffered", map[string]int{"bsend": 2, "ssend": 1, "recv": 3, "wait": 2}, ""},
 				{"unblocked", map[string]int{"barrier": 1, "bcast": 1, "isend": 9, "free": 1}, ""},
 				{"any", map[string]int{"isend": 5, "irecv": 3, "recv": 7, "probe": 2, "wait": 8}, ""},
-				{"collectives", map[string]int{"gather": 3, "scatter": 3, "scan": 4, "reduce_scatter": 4, "alltoallv": 4, "neighbor": 4}, ""},
+				{"collectives",
+					map[string]int{"gather": 3, "scatter": 3, "scan": 4, "reduce_scatter": 4, "alltoallv": 4, "neighbor": 4}, ""},
 				{"onesided", map[string]int{"put": 3, "accumulate": 1, "get": 1, "wait": 5, "barrier": 3}, ""},
 				{"failed", map[string]int{"send": 1}, ""},
 				{"threads", map[string]int{"barrier": 1, "send": 0}, "2 calls of other threads"},

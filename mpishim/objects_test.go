@@ -41,7 +41,8 @@ func compileObjects(dir string, folders []string, flags ...string) (objects []st
 	for _, source := range sources {
 		objects = append(objects, objectOf(dir, source))
 		g.Go(func() error {
-			return compile("cc", append(append(slices.Clone(objectFlags), flags...), "-c", "-o", objectOf(dir, source), source)...)
+			return compile("cc",
+				append(append(slices.Clone(objectFlags), flags...), "-c", "-o", objectOf(dir, source), source)...)
 		})
 	}
 	return objects, g.Wait()

@@ -127,7 +127,8 @@ func rows(t *testing.T) (all []row) {
 	if err := os.WriteFile(program+".c", []byte(printRows), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("cc", "-std=gnu11", "-D_GNU_SOURCE", "-Icore", "-Ipreload", "-I../regcache", "-o", program, program+".c").CombinedOutput(); err != nil {
+	if out, err := exec.Command("cc", "-std=gnu11", "-D_GNU_SOURCE", "-Icore", "-Ipreload", "-I../regcache", "-o", program,
+		program+".c").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	out, err := exec.Command(program).Output()

@@ -39,7 +39,8 @@ func sanitized(t *testing.T, build func(dir, flag string) error, runs ...[]strin
 			if err := build(dir, flag); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.Symlink(filepath.Join(stage, "libpinwheel-go.so"), filepath.Join(dir, "libpinwheel-go.so")); err != nil {
+			if err := os.Symlink(filepath.Join(stage, "libpinwheel-go.so"),
+				filepath.Join(dir, "libpinwheel-go.so")); err != nil {
 				t.Fatal(err)
 			}
 			suppressions := filepath.Join(dir, "suppressions")
@@ -48,7 +49,8 @@ func sanitized(t *testing.T, build func(dir, flag string) error, runs ...[]strin
 			}
 			for _, run := range runs {
 				report := filepath.Join(dir, "stats.json")
-				environ := []string{"LD_PRELOAD=", "TSAN_OPTIONS=suppressions=" + suppressions, "PINWHEEL_POLICY=leave-pinned", "PINWHEEL_STATS=" + report}
+				environ := []string{"LD_PRELOAD=", "TSAN_OPTIONS=suppressions=" + suppressions,
+					"PINWHEEL_POLICY=leave-pinned", "PINWHEEL_STATS=" + report}
 				status, said := play(t, dir, environ, run[0], run[1])
 				if why := inapplicable(t, said, report, run[1]); why != "" {
 					t.Log(why)
@@ -85,10 +87,14 @@ func TestPreloadLibraryUnderSanitizers(t *testing.T) {
 			return err
 		}
 		for _, args := range [][]string{
-			append(append(shared[:len(shared):len(shared)], "-o", at("libpinwheel.so")), append(objects, "-ldl", "-lpthread")...),
-			append(shared[:len(shared):len(shared)], "-Wl,-soname,libibverbs.so.1", "-Wl,--version-script=testing/standin/verbs.map", "-o", at("libibverbs.so.1"), "testing/standin/verbs.c"),
-			append(shared[:len(shared):len(shared)], "-Wl,-soname,libmpi.so.40", "-o", at("libmpi.so.40"), "testing/standin/mpi.c", at("libibverbs.so.1")),
-			{flag, "-g", "-O2", "-fno-omit-frame-pointer", "-o", at("life"), "testing/standin/life.c", "-Wl,--no-as-needed", at("libpinwheel.so"),
+			append(append(shared[:len(shared):len(shared)], "-o", at("libpinwheel.so")),
+				append(objects, "-ldl", "-lpthread")...),
+			append(shared[:len(shared):len(shared)], "-Wl,-soname,libibverbs.so.1",
+				"-Wl,--version-script=testing/standin/verbs.map", "-o", at("libibverbs.so.1"), "testing/standin/verbs.c"),
+			append(shared[:len(shared):len(shared)], "-Wl,-soname,libmpi.so.40", "-o", at("libmpi.so.40"),
+				"testing/standin/mpi.c", at("libibverbs.so.1")),
+			{flag, "-g", "-O2", "-fno-omit-frame-pointer", "-o", at("life"), "testing/standin/life.c",
+				"-Wl,--no-as-needed", at("libpinwheel.so"),
 				at("libmpi.so.40"), at("libibverbs.so.1"), "-lpthread", "-Wl,-rpath," + dir, "-Wl,-rpath-link," + dir},
 		} {
 			if err := compile("cc", args...); err != nil {
@@ -97,5 +103,6 @@ func TestPreloadLibraryUnderSanitizers(t *testing.T) {
 		}
 		return nil
 	}
-	sanitized(t, build, []string{"life", ""}, []string{"life", "threads"}, []string{"life", "rereg"}, []string{"life", "windows"}, []string{"life", "after"})
+	sanitized(t, build, []string{"life", ""}, []string{"life", "threads"}, []string{"life", "rereg"},
+		[]string{"life", "windows"}, []string{"life", "after"})
 }

@@ -46,8 +46,10 @@ func TestRealJobsRunAsWithoutUs(t *testing.T) {
 				}
 				for _, pinwheel := range [][]string{{"run"}, {"record", "-o", "."}} {
 					have := m.start(t, program.ranks, environ, pinwheel, path)
-					if have.status != want.status || have.stdout != want.stdout || pinwheel[0] == "record" && !strings.Contains(have.stderr, program.recorded) {
-						t.Errorf("%s: status %d, not %d\n%s%s\nwithout us\n%s", pinwheel[0], have.status, want.status, have.stdout, have.stderr, want.stdout)
+					if have.status != want.status || have.stdout != want.stdout ||
+						pinwheel[0] == "record" && !strings.Contains(have.stderr, program.recorded) {
+						t.Errorf("%s: status %d, not %d\n%s%s\nwithout us\n%s", pinwheel[0], have.status, want.status,
+							have.stdout, have.stderr, want.stdout)
 					}
 				}
 			})
@@ -60,9 +62,11 @@ func TestRealJobsAreKnownByWhatTheyGive(t *testing.T) {
 	theStage(t)
 	for _, m := range mpiLibraries {
 		t.Run(m.name, func(t *testing.T) {
-			_, said := m.run(t, m.transports["shared memory"], []string{"run"}, m.compileWithVerbs(t, "testing/standin/announced.c"))
+			_, said := m.run(t, m.transports["shared memory"], []string{"run"},
+				m.compileWithVerbs(t, "testing/standin/announced.c"))
 			lines := strings.Split(strings.TrimSpace(said), "\n")
-			if len(lines) < 54 || slices.ContainsFunc(lines, func(line string) bool { return !strings.HasSuffix(line, ": yes") }) {
+			if len(lines) < 54 ||
+				slices.ContainsFunc(lines, func(line string) bool { return !strings.HasSuffix(line, ": yes") }) {
 				t.Errorf("%d lines:\n%s", len(lines), said)
 			}
 		})
@@ -95,7 +99,8 @@ func TestRealJobsKnowThePlacesOfFortran(t *testing.T) {
 			for _, pinwheel := range [][]string{{"run"}, {"record", "-o", ".", "--merged", "all.pwt"}} {
 				have := m.start(t, 2, environ, pinwheel, path)
 				if want.status != 0 || have.status != 0 || have.stdout != want.stdout {
-					t.Fatalf("%s: status %d, not %d\n%s%s\nwithout us\n%s", pinwheel[0], have.status, want.status, have.stdout, have.stderr, want.stdout)
+					t.Fatalf("%s: status %d, not %d\n%s%s\nwithout us\n%s", pinwheel[0], have.status, want.status,
+						have.stdout, have.stderr, want.stdout)
 				}
 				if pinwheel[0] == "record" {
 					broadcasts(t, filepath.Join(have.dir, "all.pwt"), 2, 4096*8)
@@ -111,7 +116,8 @@ func TestRealJobsEndInEitherLanguage(t *testing.T) {
 	for _, m := range mpiLibraries {
 		t.Run(m.name, func(t *testing.T) {
 			m.compiler = strings.Replace(m.compiler, "mpicc", "mpifort", 1)
-			dir, said := m.run(t, m.transports["shared memory"], []string{"record", "-o", "."}, m.compile(t, "testing/programs/languages.f90", "testing/programs/languages_ends.c"))
+			dir, said := m.run(t, m.transports["shared memory"], []string{"record", "-o", "."},
+				m.compile(t, "testing/programs/languages.f90", "testing/programs/languages_ends.c"))
 			if !strings.Contains(said, "done") {
 				t.Error(said)
 			}

@@ -8,7 +8,7 @@ import (
 	"pinwheel/predictor"
 )
 
-// Engine serves one face of the project in one process.
+// Engine serves one front end in one process.
 type Engine struct {
 	warn, debug func(message string)
 	meter       *meter
@@ -18,9 +18,9 @@ type Engine struct {
 	placer  *helper.Placer
 	scored  *predictor.Scored
 	learner *learner    // nil without a profile
-	where   string      // the helper runs, for reports
-	share   float64     // of a core, at most, if it has no idle one
-	alone   bool        // it has no workers
+	where   string      // where the helper runs, for reports
+	share   float64     // largest share of a core that it may take if none is idle
+	alone   bool        // whether it has no workers
 	procs   func(n int) // HelperOptions.Procs
 
 	node *member // nil: this process is alone

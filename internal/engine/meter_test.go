@@ -120,7 +120,8 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 	m.registered(1<<30, m.nowNs())
 	r := reportOf(m)
-	for _, n := range []int{len(r.History.Pinned.Values), len(r.History.PinnedPeaks), len(r.History.Late.Values), len(r.History.Stalled.Values)} {
+	for _, n := range []int{len(r.History.Pinned.Values), len(r.History.PinnedPeaks), len(r.History.Late.Values),
+		len(r.History.Stalled.Values)} {
 		if n == 0 || n > seriesBins {
 			t.Errorf("%d values", n)
 		}

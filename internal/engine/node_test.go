@@ -59,15 +59,17 @@ func TestProcessPublishesWhatItDoes(t *testing.T) {
 		return len(all) == 1 && all[0].First == 1
 	}, func() any { return v.Members() })
 	s := v.Members()[0]
-	if s.Rank != 7 || s.PID != os.Getpid() || s.ShareBytes != 1<<29 || s.First != 1 || s.Late != 0 || s.PinnedBytes != int64(3*mem.PageSize) || s.Helper.CPU != -1 || s.PeakBytes != s.PinnedBytes {
+	if s.Rank != 7 || s.PID != os.Getpid() || s.ShareBytes != 1<<29 || s.First != 1 || s.Late != 0 ||
+		s.PinnedBytes != int64(3*mem.PageSize) || s.Helper.CPU != -1 || s.PeakBytes != s.PinnedBytes {
 		t.Errorf("%+v", s)
 	}
 }
 
 func TestProcessThatCannotJoinKeepsToItsEqualPart(t *testing.T) {
 	for name, o := range map[string]NodeOptions{
-		"a bad job":      {Job: "no/job", Rank: 1, BudgetBytes: int64(20 * mem.PageSize), Ranks: 2},
-		"another budget": {Job: fmt.Sprintf("engine-test-%d-other", os.Getpid()), Rank: 1, BudgetBytes: int64(20 * mem.PageSize), Ranks: 2},
+		"a bad job": {Job: "no/job", Rank: 1, BudgetBytes: int64(20 * mem.PageSize), Ranks: 2},
+		"another budget": {Job: fmt.Sprintf("engine-test-%d-other", os.Getpid()), Rank: 1,
+			BudgetBytes: int64(20 * mem.PageSize), Ranks: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name == "another budget" {
@@ -144,8 +146,10 @@ func BenchmarkLook(b *testing.B) {
 		}
 		c.Release(ref)
 	}
-	e.JoinNode(NodeOptions{Job: fmt.Sprintf("engine-test-%d-bench", os.Getpid()), BudgetBytes: mem.Unlimited, Ranks: 1, Group: group})
-	e.StartHelper(HelperOptions{Policy: "pinwheel", IdlePolicy: IdlePolicyIgnore, Caches: Single{c}, PinnedBytes: group.Bytes})
+	e.JoinNode(NodeOptions{Job: fmt.Sprintf("engine-test-%d-bench", os.Getpid()),
+		BudgetBytes: mem.Unlimited, Ranks: 1, Group: group})
+	e.StartHelper(HelperOptions{Policy: "pinwheel", IdlePolicy: IdlePolicyIgnore,
+		Caches: Single{c}, PinnedBytes: group.Bytes})
 	for b.Loop() {
 		e.look(e.node, 0)
 	}
@@ -168,7 +172,8 @@ func TestHelperOnAGivenProcessorIsPublishedThere(t *testing.T) {
 	defer c.Close()
 	e := New(func(s string) { t.Error(s) }, nil)
 	defer e.Close()
-	if !e.StartHelper(HelperOptions{Policy: "pinwheel", IdlePolicy: "auto", CPUs: []int{cpu}, Caches: Single{c}, PinnedBytes: group.Bytes}) {
+	if !e.StartHelper(HelperOptions{Policy: "pinwheel", IdlePolicy: "auto", CPUs: []int{cpu},
+		Caches: Single{c}, PinnedBytes: group.Bytes}) {
 		t.Fatal("there is no helper")
 	}
 	if h := e.state(group, 0).Helper; !h.Running || h.CPU != cpu || h.Parked || h.Shared {

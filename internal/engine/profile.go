@@ -23,6 +23,7 @@ type ProfileOptions struct {
 	Ranks int // of the job; 0: not known
 
 	ThresholdBytes uint64
+	Loads          func() uint64 // counts how often libraries were loaded and unloaded; nil: none is ever unloaded
 }
 
 // Profiles are a directory of profiles, as the settings have it.
@@ -80,6 +81,9 @@ func (l *learner) Observe(u predictor.Use) {
 		}
 		l.inner = predictor.NewPinwheel(l.options)
 	}
+	if l.modules != nil {
+		l.modules.Update()
+	}
 	l.inner.Observe(u)
 }
 
@@ -109,7 +113,7 @@ func (l *learner) Forget(id mem.RegionID) {
 // load finds out which job this is, and what the last run has learned.
 func (l *learner) load() error {
 	o := &l.opt
-	modules, err := profile.ReadModules()
+	modules, err := profile.ReadModules(o.Loads)
 	if err != nil {
 		return err
 	}
@@ -167,7 +171,8 @@ func (e *Engine) SaveProfile() {
 		})
 	})
 	if err != nil && l.opt.Node.First(l.key, "save") {
-		e.Warn("profile not kept", fmt.Sprintf("profile: %v; what this run has learned is not kept (see PINWHEEL_PROFILE)", err))
+		e.Warn("profile not kept",
+			fmt.Sprintf("profile: %v; what this run has learned is not kept (see PINWHEEL_PROFILE)", err))
 	}
 }
 

@@ -16,7 +16,7 @@ const reportedSites = 4 * report.TopSites
 
 // Report returns the report of this process, with the counters of the caches, what was
 // measured over time, and the work of the helper. name returns the names of a call site and
-// of a kind of call. The face fills in the fields that only it knows.
+// of a kind of call. The front end fills in the fields that only it knows.
 func (e *Engine) Report(s regcache.Stats, name func(predictor.CallSite) (site, op string)) report.Rank {
 	r := report.ThisProcess()
 	r.Helper = "none"

@@ -91,7 +91,8 @@ func hammerWorkers(t *testing.T, seed uint64) {
 		}
 		return nil
 	}
-	cache, err := regcache.New(flaky{p, fails}, regcache.Options{MaxBytes: regions / 2 * int64(mem.PageSize), KnownRegions: 2 * regions})
+	cache, err := regcache.New(flaky{p, fails},
+		regcache.Options{MaxBytes: regions / 2 * int64(mem.PageSize), KnownRegions: 2 * regions})
 	if err != nil {
 		t.Fatal(err)
 	}

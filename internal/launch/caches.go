@@ -18,8 +18,9 @@ func turnCachesOff(environ []string) (vars []variable, notes []string) {
 		case !set:
 			vars = append(vars, variable{c.Name, c.Value})
 		case have != c.Value && c.Whose != "":
-			notes = append(notes, fmt.Sprintf("%s=%s is kept: %s may keep registrations that Pinwheel does not see; unset it to have %s",
-				c.Name, have, c.Whose, c.Value))
+			notes = append(notes,
+				fmt.Sprintf("%s=%s is kept: %s may keep registrations that Pinwheel does not see; unset it to have %s",
+					c.Name, have, c.Whose, c.Value))
 		}
 	}
 	if with := withAll(environ, vars); !needsMemoryEvents(with) {

@@ -31,7 +31,8 @@ type launcher struct {
 var launchers = []*launcher{&openMPIRun, &hydra, &slurm}
 
 // otherLaunchers are known to start ranks in ways that are not known here.
-var otherLaunchers = []string{"aprun", "jsrun", "lrun", "ibrun", "prun", "flux", "mpirun_rsh", "mpiexec_mpt", "mpirun_mpt", "poe", "ccc_mprun",
+var otherLaunchers = []string{"aprun", "jsrun", "lrun", "ibrun", "prun", "flux", "mpirun_rsh", "mpiexec_mpt",
+	"mpirun_mpt", "poe", "ccc_mprun",
 	"palsrun", "runjob", "yod", "mpprun", "charmrun"}
 
 // recognise returns the launcher behind a command: one of launchers, or nil and

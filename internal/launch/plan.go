@@ -58,7 +58,8 @@ func Make(r Request) (Plan, error) {
 		return p, err
 	}
 	if p.Plain == "" && clearsEnvironment(before) {
-		p = Plan{Environ: r.Environ, Args: r.Command, Plain: "env keeps the settings of Pinwheel from " + r.Command[0] + "; drop its option -i"}
+		p = Plan{Environ: r.Environ, Args: r.Command,
+			Plain: "env keeps the settings of Pinwheel from " + r.Command[0] + "; drop its option -i"}
 	}
 	p.Args = append(before, p.Args...)
 	p.Path, err = find(typed[0])
@@ -81,7 +82,9 @@ func makeUnwrapped(r Request) (Plan, error) {
 	}
 	l, starts := recognise(path, p.Environ)
 	if starts && namesLibrary(inherited) {
-		p.Notes = append(p.Notes, fmt.Sprintf("LD_PRELOAD of the environment would load %s into %s itself; it was taken out", libraryName, r.Command[0]))
+		p.Notes = append(p.Notes,
+			fmt.Sprintf("LD_PRELOAD of the environment would load %s into %s itself; it was taken out", libraryName,
+				r.Command[0]))
 	}
 	library, err := findLibrary(r.Library)
 	if err == nil {
@@ -91,7 +94,8 @@ func makeUnwrapped(r Request) (Plan, error) {
 	case err != nil:
 		p.Plain = err.Error()
 	case starts && l == nil:
-		p.Plain = fmt.Sprintf(`%s is a launcher that is not known here; start every rank with Pinwheel instead: %s ... pinwheel run -- program`, r.Command[0], r.Command[0])
+		p.Plain = fmt.Sprintf("%s is a launcher that is not known here; start every rank with Pinwheel instead: "+
+			"%s ... pinwheel run -- program", r.Command[0], r.Command[0])
 	case starts:
 		p.throughLauncher(l, r, library)
 	default:
@@ -149,7 +153,9 @@ func (p *Plan) throughLauncher(l *launcher, r Request, library program) {
 			return
 		}
 		if mpi != "" && l.mpi != "" && mpi != l.mpi {
-			p.Notes = append(p.Notes, fmt.Sprintf("%s is linked with %s, but %s is the launcher of %s: its ranks may not find each other", s.command[0], mpi, r.Command[0], l.mpi))
+			p.Notes = append(p.Notes,
+				fmt.Sprintf("%s is linked with %s, but %s is the launcher of %s: its ranks may not find each other",
+					s.command[0], mpi, r.Command[0], l.mpi))
 		}
 	}
 	environ, vars, notes := variables(p.Environ, r)

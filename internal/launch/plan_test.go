@@ -16,7 +16,8 @@ func TestMain(m *testing.M) { os.Exit(launchtest.Main(m)) }
 // makePlan makes a plan for a command line without quotes.
 func makePlan(t *testing.T, site *launchtest.Site, command string, change ...func(*launch.Request)) launch.Plan {
 	t.Helper()
-	r := launch.Request{Command: strings.Fields(command), Environ: os.Environ(), Library: site.Library, Settings: []string{"PINWHEEL_POLICY=paper"}}
+	r := launch.Request{Command: strings.Fields(command), Environ: os.Environ(), Library: site.Library,
+		Settings: []string{"PINWHEEL_POLICY=paper"}}
 	for _, c := range change {
 		c(&r)
 	}
@@ -28,25 +29,34 @@ func makePlan(t *testing.T, site *launchtest.Site, command string, change ...fun
 }
 
 const (
-	openMPIVars = "-x PINWHEEL_POLICY -x FI_MR_CACHE_MAX_COUNT -x UCX_RCACHE_ENABLE -x UCX_IB_REG_METHODS -x UCX_WARN_UNUSED_ENV_VARS -x MV2_USE_LAZY_MEM_UNREGISTER -x UCX_MEM_EVENTS"
-	hydraVars   = "-genv PINWHEEL_POLICY paper -genv FI_MR_CACHE_MAX_COUNT 0 -genv UCX_RCACHE_ENABLE n -genv UCX_IB_REG_METHODS direct" +
-		" -genv UCX_WARN_UNUSED_ENV_VARS n -genv OMPI_MCA_mpi_leave_pinned 0 -genv MV2_USE_LAZY_MEM_UNREGISTER 0 -genv UCX_MEM_EVENTS n"
-	slurmVars = "PINWHEEL_POLICY,FI_MR_CACHE_MAX_COUNT,UCX_RCACHE_ENABLE,UCX_IB_REG_METHODS,UCX_WARN_UNUSED_ENV_VARS,OMPI_MCA_mpi_leave_pinned,MV2_USE_LAZY_MEM_UNREGISTER,UCX_MEM_EVENTS"
+	openMPIVars = "-x PINWHEEL_POLICY -x FI_MR_CACHE_MAX_COUNT -x UCX_RCACHE_ENABLE -x UCX_IB_REG_METHODS" +
+		" -x UCX_WARN_UNUSED_ENV_VARS -x MV2_USE_LAZY_MEM_UNREGISTER -x UCX_MEM_EVENTS"
+	hydraVars = "-genv PINWHEEL_POLICY paper -genv FI_MR_CACHE_MAX_COUNT 0 -genv UCX_RCACHE_ENABLE n" +
+		" -genv UCX_IB_REG_METHODS direct -genv UCX_WARN_UNUSED_ENV_VARS n -genv OMPI_MCA_mpi_leave_pinned 0" +
+		" -genv MV2_USE_LAZY_MEM_UNREGISTER 0 -genv UCX_MEM_EVENTS n"
+	slurmVars = "PINWHEEL_POLICY,FI_MR_CACHE_MAX_COUNT,UCX_RCACHE_ENABLE,UCX_IB_REG_METHODS," +
+		"UCX_WARN_UNUSED_ENV_VARS,OMPI_MCA_mpi_leave_pinned,MV2_USE_LAZY_MEM_UNREGISTER,UCX_MEM_EVENTS"
 )
 
 func TestLauncherIsToldToPreloadTheRanksOnly(t *testing.T) {
 	site := launchtest.New(t)
 	for _, c := range []struct{ command, want string }{
 		{"mpirun -n 4 app", "mpirun -x LD_PRELOAD=<lib> <vars> -n 4 app"},
-		{"mpirun -np 2 --mca btl self,tcp -wdir / app -x LD_PRELOAD=no", "mpirun -x LD_PRELOAD=<lib> <vars> -np 2 --mca btl self,tcp -wdir / app -x LD_PRELOAD=no"},
-		{"mpirun -n 1 app a : -n 1 app b", "mpirun -x LD_PRELOAD=<lib> <vars> -n 1 app a : -x LD_PRELOAD=<lib> <vars> -n 1 app b"},
+		{"mpirun -np 2 --mca btl self,tcp -wdir / app -x LD_PRELOAD=no",
+			"mpirun -x LD_PRELOAD=<lib> <vars> -np 2 --mca btl self,tcp -wdir / app -x LD_PRELOAD=no"},
+		{"mpirun -n 1 app a : -n 1 app b",
+			"mpirun -x LD_PRELOAD=<lib> <vars> -n 1 app a : -x LD_PRELOAD=<lib> <vars> -n 1 app b"},
 		{"mpirun -x LD_PRELOAD=tool.so -n 1 app", "mpirun <vars> -x LD_PRELOAD=<lib>:tool.so -n 1 app"},
-		{"mpirun -x LD_PRELOAD=/usr/lib/libasan.so.8:tool.so app", "mpirun <vars> -x LD_PRELOAD=/usr/lib/libasan.so.8:<lib>:tool.so app"},
+		{"mpirun -x LD_PRELOAD=/usr/lib/libasan.so.8:tool.so app",
+			"mpirun <vars> -x LD_PRELOAD=/usr/lib/libasan.so.8:<lib>:tool.so app"},
 		{"mpirun -x LD_PRELOAD=/old/libpinwheel.so app", "mpirun <vars> -x LD_PRELOAD=<lib> app"},
-		{"mpirun -x FI_MR_CACHE_MAX_COUNT=9 app", "mpirun -x LD_PRELOAD=<lib> " + strings.Replace(openMPIVars, "-x FI_MR_CACHE_MAX_COUNT ", "", 1) + " -x FI_MR_CACHE_MAX_COUNT=9 app"},
+		{"mpirun -x FI_MR_CACHE_MAX_COUNT=9 app",
+			"mpirun -x LD_PRELOAD=<lib> " + strings.Replace(openMPIVars, "-x FI_MR_CACHE_MAX_COUNT ", "", 1) +
+				" -x FI_MR_CACHE_MAX_COUNT=9 app"},
 
 		{"mpiexec.hydra -n 2 app", "mpiexec.hydra -genv LD_PRELOAD <lib> <vars> -n 2 app"},
-		{"mpiexec.hydra -n 1 app : -n 1 -env LD_PRELOAD tool.so app", "mpiexec.hydra -genv LD_PRELOAD <lib> <vars> -n 1 app : -n 1 -env LD_PRELOAD <lib>:tool.so app"},
+		{"mpiexec.hydra -n 1 app : -n 1 -env LD_PRELOAD tool.so app",
+			"mpiexec.hydra -genv LD_PRELOAD <lib> <vars> -n 1 app : -n 1 -env LD_PRELOAD <lib>:tool.so app"},
 		{"mpiexec.hydra -genv LD_PRELOAD tool.so -n 1 app", "mpiexec.hydra <vars> -genv LD_PRELOAD <lib>:tool.so -n 1 app"},
 
 		{"srun -n 4 app", "srun --export=ALL,LD_PRELOAD=<lib>,<vars> -n 4 app"},
@@ -54,7 +64,8 @@ func TestLauncherIsToldToPreloadTheRanksOnly(t *testing.T) {
 		{"srun --export A,LD_PRELOAD=tool.so app", "srun --export=A,LD_PRELOAD=<lib>:tool.so,<vars> app"},
 		{"srun --export=NONE app", "srun --export=LD_PRELOAD=<lib>,<vars> app"},
 		{"srun --export=A,none,B app", "srun --export=A,LD_PRELOAD=<lib>,<vars> app"},
-		{"srun -n 1 app : -n 1 --export=A app", "srun --export=ALL,LD_PRELOAD=<lib>,<vars> -n 1 app : --export=A,LD_PRELOAD=<lib>,<vars> -n 1 app"},
+		{"srun -n 1 app : -n 1 --export=A app",
+			"srun --export=ALL,LD_PRELOAD=<lib>,<vars> -n 1 app : --export=A,LD_PRELOAD=<lib>,<vars> -n 1 app"},
 	} {
 		p := makePlan(t, site, c.command)
 		vars := map[string]string{"mpirun": openMPIVars, "srun": slurmVars}[strings.Fields(c.command)[0]]
@@ -90,11 +101,13 @@ func TestEnvironmentOfTheUserIsKept(t *testing.T) {
 	t.Setenv("PINWHEEL_STATS", "y")
 	p := makePlan(t, site, "mpirun app")
 	args := strings.Join(p.Args, " ")
-	if !strings.Contains(args, "LD_PRELOAD="+site.Library+":tool.so:other.so") || strings.Contains(args, "FI_MR") || !strings.Contains(args, "-x PINWHEEL_STATS") {
+	if !strings.Contains(args, "LD_PRELOAD="+site.Library+":tool.so:other.so") || strings.Contains(args, "FI_MR") ||
+		!strings.Contains(args, "-x PINWHEEL_STATS") {
 		t.Errorf("arguments %q", args)
 	}
 	for entry, want := range map[string]bool{
-		"LD_PRELOAD=tool.so other.so": true, "FI_MR_CACHE_MAX_COUNT=100": true, "PINWHEEL_POLICY=paper": true, "PINWHEEL_POLICY=lru": false,
+		"LD_PRELOAD=tool.so other.so": true, "FI_MR_CACHE_MAX_COUNT=100": true, "PINWHEEL_POLICY=paper": true,
+		"PINWHEEL_POLICY=lru":         false,
 		"OMPI_MCA_mpi_leave_pinned=0": true,
 	} {
 		if slices.Contains(p.Environ, entry) != want {
@@ -105,7 +118,8 @@ func TestEnvironmentOfTheUserIsKept(t *testing.T) {
 		t.Errorf("notes %q", p.Notes)
 	}
 	kept := makePlan(t, site, "mpirun app", func(r *launch.Request) { r.KeepCaches = true })
-	if s := strings.Join(append(kept.Args, kept.Environ...), " "); strings.Contains(s, "UCX_IB_REG_METHODS") || len(kept.Notes) > 0 {
+	if s := strings.Join(append(kept.Args, kept.Environ...), " "); strings.Contains(s, "UCX_IB_REG_METHODS") ||
+		len(kept.Notes) > 0 {
 		t.Errorf("with KeepCaches: %s, %q", s, kept.Notes)
 	}
 }
@@ -139,14 +153,16 @@ func TestSrunExportsWhatItWouldHaveExported(t *testing.T) {
 func TestRunsToCompareWithLoadToolsOnly(t *testing.T) {
 	site := launchtest.New(t)
 	for command, says := range map[string]string{
-		"mpirun -n 2 app": "-x LD_PRELOAD=/m.so", "mpiexec.hydra -n 2 app": "-genv LD_PRELOAD /m.so", "srun app": "LD_PRELOAD=/m.so",
+		"mpirun -n 2 app": "-x LD_PRELOAD=/m.so", "mpiexec.hydra -n 2 app": "-genv LD_PRELOAD /m.so",
+		"srun app": "LD_PRELOAD=/m.so",
 	} {
 		for _, caches := range []bool{true, false} {
 			p := makePlan(t, site, command, func(r *launch.Request) {
 				r.NoPinwheel, r.KeepCaches, r.Tools, r.Variables = true, caches, []string{"/m.so"}, []string{"METER=/dir"}
 			})
 			args := strings.Join(p.Args, " ")
-			if !strings.Contains(args, says) || strings.Contains(args, "libpinwheel") || !strings.Contains(args, "METER") || p.Plain != "" {
+			if !strings.Contains(args, says) || strings.Contains(args, "libpinwheel") ||
+				!strings.Contains(args, "METER") || p.Plain != "" {
 				t.Errorf("%s: %q, plain %q", command, args, p.Plain)
 			}
 			if off := slices.Contains(p.Environ, "UCX_IB_REG_METHODS=direct"); off == caches {
@@ -164,7 +180,8 @@ func TestLibraryIsTakenOutOfTheLaunchersEnvironment(t *testing.T) {
 	site := launchtest.New(t)
 	t.Setenv("LD_PRELOAD", "/elsewhere/libpinwheel.so:tool.so")
 	p := makePlan(t, site, "mpirun app")
-	if !slices.Contains(p.Environ, "LD_PRELOAD=tool.so") || !slices.Contains(p.Args, "LD_PRELOAD="+site.Library+":tool.so") {
+	if !slices.Contains(p.Environ, "LD_PRELOAD=tool.so") ||
+		!slices.Contains(p.Args, "LD_PRELOAD="+site.Library+":tool.so") {
 		t.Errorf("arguments %q", p.Args)
 	}
 	if len(p.Notes) != 1 || !strings.Contains(p.Notes[0], "into mpirun itself") {
@@ -175,7 +192,8 @@ func TestLibraryIsTakenOutOfTheLaunchersEnvironment(t *testing.T) {
 func TestProgramWithoutLauncherIsPreloadedItself(t *testing.T) {
 	site := launchtest.New(t)
 	p := makePlan(t, site, "app 1 2")
-	if !slices.Equal(p.Args, []string{"app", "1", "2"}) || !slices.Contains(p.Environ, "LD_PRELOAD="+site.Library) || p.Plain != "" {
+	if !slices.Equal(p.Args, []string{"app", "1", "2"}) ||
+		!slices.Contains(p.Environ, "LD_PRELOAD="+site.Library) || p.Plain != "" {
 		t.Errorf("%q, plain %q", p.Args, p.Plain)
 	}
 }
@@ -203,7 +221,8 @@ func TestJobRunsPlainWhereTheLibraryCannotWork(t *testing.T) {
 		{"nompi", "nompi is linked with no MPI library"},
 		{"mpiexec.hydra -n 1 nompi", "nompi is linked with no MPI library"},
 		{"mpirun other", "other is linked with libmpi.so.1, an MPI library that Pinwheel does not know"},
-		{"aprun -n 2 app", "aprun is a launcher that is not known here; start every rank with Pinwheel instead: aprun ... pinwheel run -- program"},
+		{"aprun -n 2 app", "aprun is a launcher that is not known here; start every rank with Pinwheel instead: aprun ... " +
+			"pinwheel run -- program"},
 		{"mpiexec -n 2 app", "mpiexec is a launcher that is not known here"},
 		{"mpirun --mca mca_base_env_list A=1 app", "-x or mca_base_env_list, not both"},
 	} {
@@ -254,7 +273,8 @@ func foreignCopy(t *testing.T, library string) string {
 	data[18], data[19] = 0xf3, 0 // EM_RISCV
 	dir := t.TempDir()
 	path := filepath.Join(dir, "libpinwheel.so")
-	for _, err := range []error{os.WriteFile(path, data, 0o777), os.WriteFile(filepath.Join(dir, launch.GoSide), nil, 0o777)} {
+	for _, err := range []error{os.WriteFile(path, data, 0o777),
+		os.WriteFile(filepath.Join(dir, launch.GoSide), nil, 0o777)} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -264,7 +284,8 @@ func foreignCopy(t *testing.T, library string) string {
 
 func TestWhatIsNotKnownIsNotJudged(t *testing.T) {
 	site := launchtest.New(t)
-	for _, command := range []string{"mpirun -n 1 elsewhere", "mpirun --future-option 4 app", "mpirun env A=1 app", "srun --multi-prog plan_test.go", "mpirun"} {
+	for _, command := range []string{"mpirun -n 1 elsewhere", "mpirun --future-option 4 app", "mpirun env A=1 app",
+		"srun --multi-prog plan_test.go", "mpirun"} {
 		if p := makePlan(t, site, command); p.Plain != "" {
 			t.Errorf("%s: %q", command, p.Plain)
 		}
@@ -277,7 +298,8 @@ func TestWhatIsNotKnownIsNotJudged(t *testing.T) {
 func TestLauncherOfAnotherMPIIsPointedOut(t *testing.T) {
 	site := launchtest.New(t)
 	p := makePlan(t, site, "mpiexec.hydra -n 2 app")
-	if p.Plain != "" || len(p.Notes) != 1 || !strings.Contains(p.Notes[0], "app is linked with Open MPI, but mpiexec.hydra is the launcher of MPICH") {
+	if p.Plain != "" || len(p.Notes) != 1 ||
+		!strings.Contains(p.Notes[0], "app is linked with Open MPI, but mpiexec.hydra is the launcher of MPICH") {
 		t.Errorf("plain %q, notes %q", p.Plain, p.Notes)
 	}
 	if p := makePlan(t, site, "srun -n 2 app"); len(p.Notes) > 0 {
@@ -296,7 +318,8 @@ func TestWrappersBeforeALauncherStay(t *testing.T) {
 	t.Setenv("PATH", os.Getenv("PATH")+":"+bin)
 	launched := strings.Join(makePlan(t, site, "mpirun -n 2 app").Args, " ")
 	for _, wrappers := range []string{
-		"env A=1", "env -u B A=1 C=", "nice -n 5", "nice -5", "setsid", "nohup", "timeout 60", "timeout -k 5 --signal=INT 1m", "taskset -c 0-1", "numactl --membind 0 -N 0",
+		"env A=1", "env -u B A=1 C=", "nice -n 5", "nice -5", "setsid", "nohup", "timeout 60", "timeout -k 5 --signal=INT 1m",
+		"taskset -c 0-1", "numactl --membind 0 -N 0",
 		"env A=1 timeout 60 nice", "chrt -f 10",
 	} {
 		p := makePlan(t, site, wrappers+" mpirun -n 2 app")
@@ -313,7 +336,8 @@ func TestWrappersBeforeALauncherStay(t *testing.T) {
 			t.Errorf("%s: the program is called %q", wrappers, got)
 		}
 	}
-	if p := makePlan(t, site, "env -i A=1 mpirun app"); !strings.Contains(p.Plain, "drop its option -i") || strings.Join(p.Args, " ") != "env -i A=1 mpirun app" {
+	if p := makePlan(t, site, "env -i A=1 mpirun app"); !strings.Contains(p.Plain, "drop its option -i") ||
+		strings.Join(p.Args, " ") != "env -i A=1 mpirun app" {
 		t.Errorf("%q, plain %q", p.Args, p.Plain)
 	}
 	if p := makePlan(t, site, "nice app"); p.Plain != "" || !slices.Contains(p.Environ, "LD_PRELOAD="+site.Library) {

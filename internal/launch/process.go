@@ -22,7 +22,8 @@ func (p Plan) Exec() error {
 
 // passed are the signals that Run hands on. Those of job control stop and
 // continue this process like its child, as the terminal sends them to both.
-var passed = []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGXCPU}
+var passed = []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1,
+	unix.SIGUSR2, unix.SIGALRM, unix.SIGXCPU}
 
 // Run starts the plan as a child with the standard streams of this process, and waits
 // for its end.

@@ -143,11 +143,14 @@ func judge(name string, library program, environ []string) (why, mpi string) {
 	case err != nil:
 		return "", ""
 	case p.script != "" || isShell(path):
-		return fmt.Sprintf(`%s is a shell or a script for one, which are not preloaded; put "pinwheel run" before the program that it starts`, name), ""
+		return fmt.Sprintf("%s is a shell or a script for one, which are not preloaded; "+
+			`put "pinwheel run" before the program that it starts`, name), ""
 	case p.loader == "":
-		return fmt.Sprintf("%s is statically linked, and nothing can be preloaded into it; link it with shared libraries", name), ""
+		return fmt.Sprintf("%s is statically linked, and nothing can be preloaded into it; link it with shared libraries",
+			name), ""
 	case p.machine != library.machine || p.class != library.class:
-		return fmt.Sprintf("%s is for %s, %s for %s; install Pinwheel for the program's architecture", name, architecture(p), library.path, architecture(library)), ""
+		return fmt.Sprintf("%s is for %s, %s for %s; install Pinwheel for the program's architecture", name, architecture(p),
+			library.path, architecture(library)), ""
 	case carriers.MatchString(filepath.Base(path)): // of a script
 		return "", ""
 	}
@@ -159,7 +162,8 @@ func judge(name string, library program, environ []string) (why, mpi string) {
 		return fmt.Sprintf("%s is linked with no MPI library", name), ""
 	}
 	if mpi = kindOf(object, where); mpi == "" {
-		return fmt.Sprintf("%s is linked with %s, an MPI library that Pinwheel does not know (it knows Open MPI and those of the MPICH ABI)", name, object), ""
+		return fmt.Sprintf("%s is linked with %s, an MPI library that Pinwheel does not know (it knows Open MPI and those "+
+			"of the MPICH ABI)", name, object), ""
 	}
 	return "", mpi
 }

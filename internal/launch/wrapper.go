@@ -25,7 +25,8 @@ var wrappers = map[string]wrapper{
 	"timeout": {values: arity("k kill-after s signal", ""), operands: 1},
 	"taskset": {operands: 1}, // the mask, or with -c the list
 	"chrt":    {values: arity("T sched-runtime P sched-period D sched-deadline", ""), operands: 1},
-	"numactl": {values: arity("i interleave m membind N cpunodebind C physcpubind p preferred P preferred-many w weighted-interleave", "")},
+	"numactl": {values: arity("i interleave m membind N cpunodebind C physcpubind p preferred P preferred-many w "+
+		"weighted-interleave", "")},
 }
 
 // splitWrappers separates the wrappers of a command from what they start. A

@@ -36,7 +36,8 @@ MANDIR ?= $(PREFIX)/share/man
 BASHDIR ?= $(PREFIX)/share/bash-completion/completions
 ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
-API_FUNCTIONS = $(shell sed -n 's/^int \(pinwheel_[a-z_]*\).*/\1/p' mpishim/include/pinwheel.h) pinwheel_domain_open_verbs
+functions_of = $(shell sed -nE 's/^(int|size_t) (pinwheel_[a-z_]*).*/\2/p' mpishim/include/$(1).h)
+API_FUNCTIONS = $(call functions_of,pinwheel) pinwheel_domain_open_verbs
 
 ## install-api: install the C API and what it needs (PREFIX=/usr/local, DESTDIR=)
 install-api: api
@@ -48,8 +49,9 @@ install-api: api
 	for p in pinwheel pinwheel-vmmc; do \
 		sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@INCLUDEDIR@|$(INCLUDEDIR)|; s|@VERSION@|$(API_VERSION)|' \
 			mpishim/include/$$p.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/$$p.pc || exit 1; done
-	install -m 644 mpishim/include/pinwheel.3 $(DESTDIR)$(MANDIR)/man3/
+	install -m 644 $(addprefix mpishim/include/,pinwheel.3 pinwheel_vmmc.3) $(DESTDIR)$(MANDIR)/man3/
 	for f in $(API_FUNCTIONS); do echo '.so man3/pinwheel.3' > $(DESTDIR)$(MANDIR)/man3/$$f.3; done
+	for f in $(call functions_of,pinwheel_vmmc); do echo '.so man3/pinwheel_vmmc.3' > $(DESTDIR)$(MANDIR)/man3/$$f.3; done
 
 ## install: install commands, the preload library, the C API, manual and completion (PREFIX=/usr/local, DESTDIR=)
 install: build install-api

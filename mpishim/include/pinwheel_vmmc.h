@@ -8,7 +8,9 @@
  * Communication"; its section numbers stand beside the functions. Link with -lpinwheel-vmmc.
  *
  * The library contains a Go runtime, which starts when the library is loaded. A child of a fork
- * must call nothing of it before exec. Signal handlers that the program installs need SA_ONSTACK.
+ * must call nothing of it before exec. It has neither the memory that the parent imports nor its
+ * mapped areas: to touch these there is a SIGSEGV. Signal handlers that the program installs need
+ * SA_ONSTACK.
  *
  * Threads. Any thread may call any function at any time, also with the same object, unless the
  * function frees that object: then no other call with it may be under way or follow.

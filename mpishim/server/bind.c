@@ -88,20 +88,28 @@ uint64_t pw_ticks_cost(const struct pw_shared *s)
 	return least;
 }
 
-static int first(struct dl_phdr_info *info, size_t size, void *base)
+static int first(struct dl_phdr_info *info, size_t size, void *to)
 {
 	(void)size;
-	*(uint64_t *)base = info->dlpi_addr;
+	*(struct dl_phdr_info *)to = *info;
 	return 1;
 }
 
 /* Where the program itself is loaded. */
 uint64_t pw_program_base(void)
 {
-	uint64_t base = 0;
+	struct dl_phdr_info program = {0};
 
-	dl_iterate_phdr(first, &base);
-	return base;
+	dl_iterate_phdr(first, &program);
+	return program.dlpi_addr;
+}
+
+uint64_t pw_loads(void)
+{
+	struct dl_phdr_info program = {0};
+
+	dl_iterate_phdr(first, &program);
+	return program.dlpi_adds + program.dlpi_subs;
 }
 
 const char *pw_symbol_of(uint64_t address, const char **file, uint64_t *offset)

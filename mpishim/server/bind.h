@@ -17,6 +17,7 @@ int pw_deregister(struct pw_shared *s, void *pd, uint64_t handle);
 uint64_t pw_read_ticks(const struct pw_shared *s);
 uint64_t pw_ticks_cost(const struct pw_shared *s);
 uint64_t pw_program_base(void);
+uint64_t pw_loads(void); /* how often libraries were loaded and unloaded: dl_iterate_phdr(3) */
 const char *pw_symbol_of(uint64_t address, const char **file, uint64_t *offset);
 struct pw_recorder *pw_new_recorder(void);
 void pw_free(uint64_t address);

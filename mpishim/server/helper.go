@@ -48,7 +48,11 @@ func (s *server) profile() *engine.ProfileOptions {
 		s.engine.Warn("profile", fmt.Sprintf("profile: %v (see PINWHEEL_PROFILE)", err))
 	}
 	p := engine.Profiles{Dir: dir, LimitBytes: s.set.ProfileBytes, Force: s.set.ProfileForce}
-	return p.Of(s.rank(), int(s.sh.size), uint64(s.sh.threshold))
+	o := p.Of(s.rank(), int(s.sh.size), uint64(s.sh.threshold))
+	if o != nil {
+		o.Loads = loads
+	}
+	return o
 }
 
 // rankWaits reports whether a thread of the program is in an MPI call that may block. Any thread may ask.

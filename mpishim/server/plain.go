@@ -14,7 +14,8 @@ import (
 )
 
 // plain accounts in the group for what C threads register past the caches. They count it in
-// plain_bytes, and ask when it exceeds plain_room, which is what was charged to the group, and what there was no room for.
+// plain_bytes, and ask when it exceeds plain_room, which is what was charged to the group, and what there was no room
+// for.
 //
 // A thread adds to plain_bytes before it reads plain_room, and the server reads plain_bytes after it has
 // lowered plain_room: so one of the two sees the other.
@@ -35,8 +36,8 @@ func (s *server) startPlain() {
 	}
 }
 
-// exceedForPlain has the transport register what there is no room for. What it needs it must get, or the program ends; so
-// the budget bounds only the rest.
+// exceedForPlain has the transport register what there is no room for. What it needs it must get, or the program ends;
+// so the budget bounds only the rest.
 func (s *server) exceedForPlain() {
 	s.plain.mu.Lock()
 	defer s.plain.mu.Unlock()

@@ -54,7 +54,7 @@ func (s *server) startRecording() *recorder {
 	}
 	r := &recorder{ring: ring, path: path, out: out, rank: rank, base: uint64(C.pw_program_base()),
 		stop: make(chan struct{}), done: make(chan struct{})}
-	if r.code, err = profile.ReadModules(); err != nil {
+	if r.code, err = profile.ReadModules(loads); err != nil {
 		r.code = nil // a profile can't be learned from such a trace
 	} else if program := r.code.Program(); program.Build != "" {
 		r.err = rank.DefineModule(trace.Module{Name: program.Name, Build: program.Build})
@@ -154,7 +154,13 @@ func (r *recorder) leaveOut() error {
 	return nil
 }
 
+// loads counts how often libraries were loaded and unloaded. It takes some 100 ns.
+func loads() uint64 { return uint64(C.pw_loads()) }
+
 func (r *recorder) drain() {
+	if r.code != nil {
+		r.code.Update()
+	}
 	for {
 		tail := uint64(r.ring.tail)
 		if tail == at64(&r.ring.head).Load() {

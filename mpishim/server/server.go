@@ -85,7 +85,8 @@ func (s *server) begin() {
 	}
 	s.begun = true
 	s.engine.JoinNode(engine.NodeOptions{
-		Job: settings.Job(), Rank: s.rank(), BudgetBytes: bounded(s.set.NodeBudgetBytes), Ranks: settings.LocalRanks(), Group: s.group,
+		Job: settings.Job(), Rank: s.rank(), BudgetBytes: bounded(s.set.NodeBudgetBytes),
+		Ranks: settings.LocalRanks(), Group: s.group,
 		Settle: s.settlePlain,
 	})
 	s.startPlain()

@@ -74,7 +74,8 @@ func TestEventsArriveInOrderAndWhole(t *testing.T) {
 		if !q.Pop(&e) {
 			t.Fatalf("no event %d", region)
 		}
-		if e.Region != mem.RegionID(region) || e.Range.Start != 0x1000 || e.Range.Len() != region || e.Frames[1] != 77 || e.Pages != 9 {
+		if e.Region != mem.RegionID(region) || e.Range.Start != 0x1000 || e.Range.Len() != region ||
+			e.Frames[1] != 77 || e.Pages != 9 {
 			t.Errorf("event %d: %+v", region, e)
 		}
 	}

@@ -1,0 +1,145 @@
+package mpishim
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+
+	"pinwheel/internal/report"
+	"pinwheel/internal/testwait"
+)
+
+// stage is a directory with the libraries, the stand-ins and the programs.
+type stage struct {
+	dir     string
+	objects []string // of the libraries
+	err     error
+}
+
+// staged is the directory of the stage, "" before it is built.
+var staged string
+
+var build = sync.OnceValue(func() (s stage) {
+	s.dir, s.err = os.MkdirTemp("", "pinwheel-standin")
+	staged = s.dir
+	if s.err != nil {
+		return s
+	}
+	if s.objects, s.err = compileObjects(s.dir, []string{"preload", "core", "api"}); s.err != nil {
+		return s
+	}
+	ours := objectsOf(s.objects, "core", "preload")
+	at := func(name string) string { return filepath.Join(s.dir, name) }
+	cc := func(args ...string) []string {
+		return append([]string{"cc", "-O2", "-fno-omit-frame-pointer"}, args...)
+	}
+	found := []string{"-Wl,-rpath," + s.dir, "-Wl,-rpath-link," + s.dir}
+	// The commands of one step run side by side. A step links with what the steps before it made.
+	for _, step := range [][][]string{
+		{
+			append(cc("-shared", "-Wl,-z,defs", "-o", at("libpinwheel.so")), append(ours, "-ldl", "-lpthread")...),
+			// Without symbols (-s, -w) it is linked in half the time.
+			{"go", "build", "-buildmode=c-shared", "-ldflags", "-s -w -extldflags=-Wl,-soname,libpinwheel-go.so",
+				"-o", at("libpinwheel-go.so"), "./server"},
+			cc("-fPIC", "-shared", "-Wl,-soname,libibverbs.so.1", "-Wl,--version-script=testing/standin/verbs.map",
+				"-o", at("libibverbs.so.1"), "testing/standin/verbs.c"),
+		},
+		{
+			cc("-fPIC", "-shared", "-Wl,-soname,libmpi.so.40", "-o", at("libmpi.so.40"),
+				"testing/standin/mpi.c", at("libibverbs.so.1")),
+		},
+		{
+			append(cc("-o", at("path"), "testing/standin/path.c", at("libmpi.so.40"), at("libibverbs.so.1")), found...),
+			append(cc("-o", at("reload"), "testing/standin/reload.c", at("libmpi.so.40"), at("libibverbs.so.1"), "-ldl"),
+				found...),
+			append(cc("-fPIC", "-shared", `-DSTANDIN_PLUGIN="a"`, "-o", at("first.so"), "testing/standin/reload.c",
+				at("libmpi.so.40")), found...),
+			append(cc("-fPIC", "-shared", `-DSTANDIN_PLUGIN="b"`, "-o", at("second.so"), "testing/standin/reload.c",
+				at("libmpi.so.40")), found...),
+			append(cc("-o", at("life"), "testing/standin/life.c", at("libmpi.so.40"), at("libibverbs.so.1"), "-lpthread"),
+				found...),
+			// The library is part of this program, whose calls come back to it (-rdynamic).
+			append(append(cc("-rdynamic", "-o", at("waits"), "testing/standin/waits.c", "-Icore", "-Ipreload", "-I../regcache"),
+				ours...),
+				append(found, at("libmpi.so.40"), at("libibverbs.so.1"), "-ldl", "-lpthread")...),
+		},
+	} {
+		var g errgroup.Group
+		for _, command := range step {
+			g.Go(func() error { return compile(command[0], command[1:]...) })
+		}
+		if s.err = g.Wait(); s.err != nil {
+			return s
+		}
+	}
+	return s
+})
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	os.RemoveAll(staged)
+	os.Exit(status)
+}
+
+// theStage builds once, or skips where there is nothing to build with.
+func theStage(t *testing.T) string {
+	t.Helper()
+	for _, tool := range []string{"cc", "go"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("building the preload library: %v", err)
+		}
+	}
+	s := build()
+	if s.err != nil {
+		t.Fatal(s.err)
+	}
+	if strings.ContainsAny(s.dir, ": ") {
+		t.Skipf("LD_PRELOAD can't hold the path of %s: choose another TMPDIR", s.dir)
+	}
+	return s.dir
+}
+
+// play runs a program under the library and returns its status, as a shell
+// has it, and what it said.
+func play(t *testing.T, dir string, environ []string, program string, args ...string) (status int, said string) {
+	t.Helper()
+	cmd := testwait.Command(t, filepath.Join(dir, program), args...)
+	cmd.Env = append([]string{"LD_LIBRARY_PATH=" + dir, "LD_PRELOAD=" + filepath.Join(dir, "libpinwheel.so")}, environ...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	ws := cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if ws.Signaled() {
+		return 128 + int(ws.Signal()), out.String()
+	}
+	return ws.ExitStatus(), out.String()
+}
+
+// verified reports whether each hit had to be verified: then no use is without
+// a question to the server, and a page fault of the process makes the next one late.
+func verified(r report.Rank) bool { return r.Mapping == "uffd" || r.Mapping == "pfn" }
+
+func readReport(t *testing.T, file string) (r report.Rank) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
