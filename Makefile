@@ -16,7 +16,7 @@ REAL_TRACES := $(addprefix results/traces/,ft.B.4.pwt lu.B.4.pwt mg.C.4.pwt)
 # One line for a tool that is missing: $(call need,command,what to install)
 need = command -v $(1) >/dev/null || { echo "make: $(1) is missing: $(2)" >&2; exit 1; }
 
-.PHONY: help tools build replay test race fuzz lint soak soak-node soak-vmmc test-faults test-sanitize bench-vmmc bench-files install-bench-files bench-peers bench-together bench results results-nodes results-files results-prediction ablation helper-share import-again calibrate vmwatch-object clean
+.PHONY: help tools build replay test race fuzz test-grpc lint soak soak-node soak-vmmc test-faults test-sanitize bench-vmmc bench-files install-bench-files bench-peers bench-together bench results results-nodes results-files results-prediction ablation helper-share import-again calibrate vmwatch-object clean
 
 ## help: this list
 help:
@@ -56,6 +56,10 @@ fuzz: tools
 		done; \
 	done
 
+## test-grpc: gRPC over vmmc/stream, which only this test needs: it downloads gRPC
+test-grpc: tools
+	cd vmmc/stream/testdata/grpc && $(GO) test -mod=mod -count=1 -timeout 5m .
+
 ## lint: gofmt, go vet, staticcheck
 lint: tools
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
@@ -76,8 +80,8 @@ soak-node: tools
 VMMC_CYCLES ?= 100000
 
 ## soak-vmmc: export, import and unexport VMMC_CYCLES=100000 times on each transport; nothing may be left
-soak-vmmc: tools
-	PINWHEEL_VMMC_CYCLES=$(VMMC_CYCLES) $(GO) test -count=1 -run Soak -timeout 120m -v ./vmmc
+soak-vmmc: softverbs
+	PINWHEEL_VMMC_CYCLES=$(VMMC_CYCLES) $(SOFTVERBS_GO_TEST) -run Soak -timeout 120m -v ./vmmc
 
 ## test-faults: 100,000 Managers with a fault each, or PINWHEEL_FAULTS, and 1,000 over io_uring, or PINWHEEL_FAULTS_URING
 test-faults: tools
@@ -116,17 +120,21 @@ install-bench-files:
 bench-together: tools softverbs
 	mkdir -p $(OUT)
 	{ $(GO) test -run '^$$' -bench Together -benchtime 200x -count 3 ./verbs/uring && \
-		SYSFS_PATH=$(CURDIR)/$(SOFTVERBS_OUT)/sys LD_LIBRARY_PATH=$(CURDIR)/$(SOFTVERBS_LIB) \
-		PINWHEEL_REQUIRE_RDMA=y $(GO) test -run '^$$' -bench Together -benchtime 200x -count 3 ./verbs/rdma; } | tee $(OUT)/bench-together.txt
+		$(ON_SOFTVERBS) PINWHEEL_REQUIRE_RDMA=y $(GO) test -run '^$$' -bench Together -benchtime 200x -count 3 ./verbs/rdma; } | tee $(OUT)/bench-together.txt
 
 ## bench: every benchmark, into out/bench.txt for benchstat
 bench: tools
 	mkdir -p $(OUT)
 	$(GO) test -run '^$$' -bench . -benchtime 200ms -count 5 ./... | tee $(OUT)/bench.txt
 
-## results: write results/ and the README's figures anew; needs both cores idle for about six minutes
+## results: write results/ and the README's figures anew; needs both cores idle for about eight minutes
 results: build
 	bin/nasreplay compare --mode real --pairs 5 --policy leave-pinned,paper,pinwheel --json $(REAL_TRACES) > results/real.jsonl.partial
+	mkdir -p $(OUT)
+	for t in $(REAL_TRACES); do \
+		bin/nasreplay learn --force -o $(OUT)/real.profile results/traces-again/$${t##*/} >&2 && \
+		bin/nasreplay compare --mode real --pairs 5 --policy pinwheel --profile $(OUT)/real.profile --json $$t || exit; \
+	done >> results/real.jsonl.partial
 	mv results/real.jsonl.partial results/real.jsonl
 	bin/nasreplay results --out results
 
@@ -180,4 +188,5 @@ include testbed/live/live.mk
 include bench/stale/stale.mk
 include bench/live/live.mk
 include bench/noise/noise.mk
+include bench/files/files.mk
 include mpishim/mpishim.mk

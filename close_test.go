@@ -21,7 +21,8 @@ import (
 // TestAcquireAfterCloseFails has threads that are never closed acquire while
 // the Manager is closed, and afterwards, with everything that can watch.
 func TestAcquireAfterCloseFails(t *testing.T) {
-	memory, err := unix.Mmap(-1, 0, 64*int(mem.PageSize), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
+	memory, err := unix.Mmap(-1, 0, 64*int(mem.PageSize), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +57,8 @@ func closeUnderUse(t *testing.T, watch string, memory []byte) {
 		threads = append(threads, th)
 		ready.Add(1)
 		wg.Go(func() {
-			if err := useUntilItFails(th, mem.RangeOf(memory[i*16*int(mem.PageSize):][:16*mem.PageSize]), ready.Done); !isClosed(err) {
+			if err := useUntilItFails(th, mem.RangeOf(memory[i*16*int(mem.PageSize):][:16*mem.PageSize]),
+				ready.Done); !isClosed(err) {
 				t.Errorf("while it is closed: %v, want %v", err, ErrClosed)
 			}
 		})

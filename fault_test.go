@@ -54,7 +54,8 @@ func TestFaultOfTheProviderLeavesPlainRegistration(t *testing.T) {
 	var w warnings
 	calls := 0
 	p := sim.New(sim.Options{})
-	m, th := start(t, Options{Policy: LeavePinned, Warn: w.add, Provider: faulty{p, func(string) bool { calls++; return calls == 3 }}})
+	m, th := start(t,
+		Options{Policy: LeavePinned, Warn: w.add, Provider: faulty{p, func(string) bool { calls++; return calls == 3 }}})
 	for i := range 6 { // the third panics
 		transfer(t, th, region(i), 0)
 	}
@@ -97,7 +98,8 @@ func TestFaultThatPlainRegistrationMeetsTooIsTheCallersToKnow(t *testing.T) {
 		Provider: faulty{sim.New(sim.Options{}), func(string) bool { panic("seeded fault\nof two lines") }}})
 	for range 2 {
 		var u Use
-		if err := th.Acquire(&u, region(0), access, 0, nil); !errors.Is(err, ErrFault) || !strings.Contains(err.Error(), "seeded fault") {
+		if err := th.Acquire(&u, region(0), access, 0, nil); !errors.Is(err, ErrFault) ||
+			!strings.Contains(err.Error(), "seeded fault") {
 			t.Errorf("Acquire: %v, want %v with its cause", err, ErrFault)
 		}
 		th.Release(&u)
@@ -143,7 +145,8 @@ func TestFaultOfTheHelperLeavesMemoryPinned(t *testing.T) {
 func expectOneWarning(t *testing.T, w *warnings, what string) {
 	t.Helper()
 	got := w.all()
-	if len(got) != 1 || strings.Contains(got[0], "\n") || !strings.Contains(got[0], "seeded fault") || !strings.Contains(got[0], what) {
+	if len(got) != 1 || strings.Contains(got[0], "\n") || !strings.Contains(got[0], "seeded fault") ||
+		!strings.Contains(got[0], what) {
 		t.Errorf("warnings %q, want one line that says what happened, and: %s", got, what)
 	}
 }
@@ -185,10 +188,12 @@ func TestFaultOfTheWatcherIsSaidOnce(t *testing.T) {
 }
 
 func TestMessageThatCannotBeTakenEndsNothing(t *testing.T) {
-	_, th := start(t, Options{Policy: LeavePinned, Provider: faulty{sim.New(sim.Options{}), func(op string) bool { return op == "register" }},
-		Warn:  func(string) { panic("no logger") },
-		Debug: func(string) { panic("no logger") },
-	})
+	_, th := start(t,
+		Options{Policy: LeavePinned,
+			Provider: faulty{sim.New(sim.Options{}), func(op string) bool { return op == "register" }},
+			Warn:     func(string) { panic("no logger") },
+			Debug:    func(string) { panic("no logger") },
+		})
 	var u Use
 	if err := th.Acquire(&u, region(0), access, 0, nil); !errors.Is(err, ErrFault) {
 		t.Errorf("got %v", err)
@@ -196,7 +201,8 @@ func TestMessageThatCannotBeTakenEndsNothing(t *testing.T) {
 }
 
 func TestFaultInNewIsAnError(t *testing.T) {
-	if m, err := New(Options{Provider: sim.New(sim.Options{}), Watcher: struct{ regcache.Watcher }{}}); !errors.Is(err, ErrFault) {
+	m, err := New(Options{Provider: sim.New(sim.Options{}), Watcher: struct{ regcache.Watcher }{}})
+	if !errors.Is(err, ErrFault) {
 		t.Errorf("got %v, %v", m, err)
 	}
 }

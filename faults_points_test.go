@@ -40,8 +40,11 @@ const (
 	pointCount
 )
 
-var pointNames = [pointCount]string{"register", "deregister", "limits", "watch", "unwatch", "pinning", "pinned", "unchanged", "drain",
-	"observe", "next", "changed", "forget", "helper-register", "helper-deregister", "warn", "debug", "word", "register-in-new", "deregister-in-new"}
+var pointNames = [pointCount]string{
+	"register", "deregister", "limits", "watch", "unwatch", "pinning", "pinned", "unchanged", "drain",
+	"observe", "next", "changed", "forget", "helper-register", "helper-deregister", "warn", "debug", "word",
+	"register-in-new", "deregister-in-new",
+}
 
 // kind is what a call does instead of what it should.
 type kind int
@@ -56,7 +59,8 @@ const (
 // canFail reports whether calls of a point can return an error or a refusal.
 func (p point) canFail() bool {
 	switch p {
-	case atRegister, atDeregister, atWatch, atPinned, atUnchanged, atHelperRegister, atHelperDeregister, atRegisterInNew, atDeregisterInNew:
+	case atRegister, atDeregister, atWatch, atPinned, atUnchanged, atHelperRegister, atHelperDeregister,
+		atRegisterInNew, atDeregisterInNew:
 		return true
 	}
 	return false

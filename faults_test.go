@@ -36,7 +36,8 @@ const (
 
 // play opens a Manager, lets traffic run into the fault, and closes it.
 func (r *run) play(p verbs.Provider, memory mem.Range) error {
-	x := &tripped{r, watchful{Provider: p}, &changes{watched: map[uint64]mem.Range{}, stale: map[uint64]bool{}, verify: memory.Start + mem.Addr(memory.Len()/2)}}
+	x := &tripped{r, watchful{Provider: p},
+		&changes{watched: map[uint64]mem.Range{}, stale: map[uint64]bool{}, verify: memory.Start + mem.Addr(memory.Len()/2)}}
 	inNew := r.point >= atWord
 	r.armed.Store(inNew)
 	o := Options{Policy: Paper, Provider: x, Watcher: x, IdlePolicy: IdleIgnore, Window: NoWindow, Costs: cheapCosts,
@@ -156,7 +157,8 @@ func (c *campaign) one(i int, worker int) error {
 	case err = <-ended:
 	case <-time.After(60 * time.Second):
 		stacks := make([]byte, 1<<20)
-		return fmt.Errorf("%s, call %d, kind %d: hangs\n%s", pointNames[r.point], r.nth, r.kind, stacks[:runtime.Stack(stacks, true)])
+		return fmt.Errorf("%s, call %d, kind %d: hangs\n%s", pointNames[r.point], r.nth, r.kind,
+			stacks[:runtime.Stack(stacks, true)])
 	}
 	if r.calls[r.point].Load() > 0 {
 		c.reached[r.point][r.kind].Add(1)
@@ -212,7 +214,8 @@ func campaignRuns(t *testing.T, variable string, otherwise int) int {
 
 func campaignMemory(t *testing.T) func(i int) mem.Range {
 	const bytes = campaignBuffers * campaignBufferPages
-	all, err := unix.Mmap(-1, 0, campaignWorkers*bytes*int(mem.PageSize), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
+	all, err := unix.Mmap(-1, 0, campaignWorkers*bytes*int(mem.PageSize), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +258,8 @@ func TestFaultsOverUring(t *testing.T) {
 	c := &campaign{memory: campaignMemory(t), open: func() (verbs.Provider, func() error, error) {
 		// The kernel gives back the memory of a closed ring some time later.
 		p, err := uring.Open(uring.Options{})
-		for deadline := time.Now().Add(30 * time.Second); errors.Is(err, verbs.ErrPinnedMemory) && time.Now().Before(deadline); {
+		for deadline := time.Now().Add(30 * time.Second); errors.Is(err, verbs.ErrPinnedMemory) &&
+			time.Now().Before(deadline); {
 			time.Sleep(time.Millisecond)
 			p, err = uring.Open(uring.Options{})
 		}

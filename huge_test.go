@@ -23,7 +23,8 @@ func hugeRanges(t *testing.T, good mem.Range) map[string]mem.Range {
 		all[fmt.Sprintf("2^%d", shift)] = verbstest.Part(good, 0, 1<<shift)
 	}
 	all["2^64-1 less the start"] = mem.Range{Start: good.Start, End: ^mem.Addr(0)}
-	for name, prot := range map[string]int{"4 TiB writable": unix.PROT_READ | unix.PROT_WRITE, "4 TiB inaccessible": unix.PROT_NONE} {
+	for name, prot := range map[string]int{"4 TiB writable": unix.PROT_READ | unix.PROT_WRITE,
+		"4 TiB inaccessible": unix.PROT_NONE} {
 		b, err := unix.Mmap(-1, 0, 1<<42, prot, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
 		if err != nil {
 			t.Logf("without %s: %v", name, err) // RLIMIT_AS
@@ -116,7 +117,8 @@ func refuseHuge(t *testing.T, o Options) {
 }
 
 func isRefusal(err error) bool {
-	for _, kind := range []error{verbs.ErrNotMapped, verbs.ErrPinnedMemory, verbs.ErrRegionSize, mem.ErrOverflow, mem.ErrEmpty} {
+	for _, kind := range []error{verbs.ErrNotMapped, verbs.ErrPinnedMemory, verbs.ErrRegionSize,
+		mem.ErrOverflow, mem.ErrEmpty} {
 		if errors.Is(err, kind) {
 			return true
 		}

@@ -72,7 +72,8 @@ func importsOf(t *testing.T) map[string][]string {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && (d.Name() == "testdata" || d.Name() == "bin" || d.Name() == "out" || len(d.Name()) > 1 && d.Name()[0] == '.') {
+		if d.IsDir() &&
+			(d.Name() == "testdata" || d.Name() == "bin" || d.Name() == "out" || len(d.Name()) > 1 && d.Name()[0] == '.') {
 			return fs.SkipDir
 		}
 		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
@@ -162,7 +163,8 @@ func TestLibrariesDoNotLinkWhatOnlyCommandsNeed(t *testing.T) {
 		t.Fatalf("%d packages, and internal/engine is none of them", len(deps))
 	}
 	for _, d := range deps {
-		for _, not := range []string{"net", "net/http", "charm.land", "github.com/charmbracelet", "github.com/prometheus", "github.com/alecthomas/kong"} {
+		for _, not := range []string{"net", "net/http", "charm.land", "github.com/charmbracelet", "github.com/prometheus",
+			"github.com/alecthomas/kong"} {
 			if d == not || strings.HasPrefix(d, not+"/") && not != "net" {
 				t.Errorf("the libraries link %s", d)
 			}

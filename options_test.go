@@ -69,7 +69,8 @@ func TestOptionsThatMakeNoSenseAreRefusedInOneLine(t *testing.T) {
 		"share of NaN":  {HelperShare: math.NaN()},
 	} {
 		err := o.EnsureDefaults()
-		if word, _, _ := strings.Cut(want, " "); err == nil || !strings.Contains(err.Error(), word) || strings.Contains(err.Error(), "\n") {
+		if word, _, _ := strings.Cut(want, " "); err == nil || !strings.Contains(err.Error(), word) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: error %v, want one line that names it", want, err)
 		}
 	}

@@ -66,7 +66,8 @@ func TestProfileThatTheHelperFailsWithIsDiscarded(t *testing.T) {
 	if profile, warned := runWithProfile(t, dir, 2); profile != "none" || warned != nil {
 		t.Fatalf("profile %q, warned %q", profile, warned)
 	}
-	o := Options{ProfileDir: dir, Window: 2, wrapPredictor: func(p predictor.Predictor) predictor.Predictor { return &misled{Predictor: p} }}
+	o := Options{ProfileDir: dir, Window: 2,
+		wrapPredictor: func(p predictor.Predictor) predictor.Predictor { return &misled{Predictor: p} }}
 	profile, warned := runOn(t, o)
 	if profile != "used" || len(warned) != 2 || !strings.Contains(warned[1], "is removed, as the helper failed with it") {
 		t.Errorf("profile %q, warned %q", profile, warned)
@@ -78,7 +79,8 @@ func TestProfileThatTheHelperFailsWithIsDiscarded(t *testing.T) {
 
 func TestProfileThatCannotBeKeptIsAWarning(t *testing.T) {
 	profile, warned := runWithProfile(t, filepath.Join("/proc/self/status", "x"), 2)
-	if profile != "refused" && profile != "none" || len(warned) == 0 || !strings.Contains(warned[len(warned)-1], "is not kept") {
+	if profile != "refused" && profile != "none" || len(warned) == 0 ||
+		!strings.Contains(warned[len(warned)-1], "is not kept") {
 		t.Errorf("profile %q, warned %q", profile, warned)
 	}
 }

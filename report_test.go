@@ -56,7 +56,8 @@ func TestReportSaysWhatHappened(t *testing.T) {
 		t.Fatal(err)
 	}
 	words := strings.Join(strings.Fields(string(text)), " ")
-	for _, want := range []string{"@ Policy pinwheel @ Provider sim @ Mappings off", "1.0 MiB", " 5 4 0 1 0 ", "@--- Call sites"} {
+	for _, want := range []string{"@ Policy pinwheel @ Provider sim @ Mappings off", "1.0 MiB",
+		" 5 4 0 1 0 ", "@--- Call sites"} {
 		if !strings.Contains(words, want) {
 			t.Errorf("the report lacks %q:\n%s", want, text)
 		}
@@ -75,7 +76,8 @@ func TestReportThatCannotBeWrittenIsAWarning(t *testing.T) {
 
 func reportThatCannotBeWritten(t *testing.T, name string) {
 	var warned []string
-	m, err := New(Options{ProviderName: "sim", Policy: LeavePinned, Report: name, Warn: func(s string) { warned = append(warned, s) }})
+	m, err := New(Options{ProviderName: "sim", Policy: LeavePinned, Report: name,
+		Warn: func(s string) { warned = append(warned, s) }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,8 @@ func hammer(t *testing.T, m *Manager, p *watchful, worker int) {
 		switch err := th.Acquire(u, r, access, Op(i%5), nil); {
 		case err == nil && !p.registered(u.Region()):
 			t.Errorf("acquired %v is not registered", u.Region())
-		case err != nil && !errors.Is(err, verbs.ErrPinnedMemory) && !errors.Is(err, verbs.ErrNotMapped) && !errors.Is(err, verbs.ErrBusy):
+		case err != nil && !errors.Is(err, verbs.ErrPinnedMemory) && !errors.Is(err, verbs.ErrNotMapped) &&
+			!errors.Is(err, verbs.ErrBusy):
 			t.Errorf("Acquire: %v", err)
 		}
 		if i%50 == 0 {

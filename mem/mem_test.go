@@ -59,7 +59,8 @@ func TestOverlapIsSymmetricAndAgreesWithUnion(t *testing.T) {
 			t.Fatalf("%v overlaps %v: got %v, want %v", a, b, a.Overlaps(b), shared)
 		}
 		u := a.Union(b)
-		if !a.Empty() && !u.Contains(a) || !b.Empty() && !u.Contains(b) || u.Len() > max(a.End, b.End, 0).sub(min(a.Start, b.Start)) {
+		if !a.Empty() && !u.Contains(a) || !b.Empty() && !u.Contains(b) ||
+			u.Len() > max(a.End, b.End, 0).sub(min(a.Start, b.Start)) {
 			t.Fatalf("union of %v and %v is %v", a, b, u)
 		}
 	})
@@ -68,17 +69,20 @@ func TestOverlapIsSymmetricAndAgreesWithUnion(t *testing.T) {
 func (a Addr) sub(b Addr) uint64 { return uint64(a - b) }
 
 func TestSizesReadBackAsWritten(t *testing.T) {
-	for s, want := range map[string]int64{"0": 0, "16K": 16 << 10, "16k": 16 << 10, "64MiB": 64 << 20, "1gb": 1 << 30, "2T": 2 << 40, "inf": Unlimited, "7": 7, "7b": 7} {
+	for s, want := range map[string]int64{"0": 0, "16K": 16 << 10, "16k": 16 << 10, "64MiB": 64 << 20, "1gb": 1 << 30,
+		"2T": 2 << 40, "inf": Unlimited, "7": 7, "7b": 7} {
 		if got, err := ParseBytes(s); err != nil || got != want {
 			t.Errorf("ParseBytes(%q) = %d, %v; want %d", s, got, err, want)
 		}
 	}
-	for _, s := range []string{"", "K", "-1", "+1", "1.5M", "16Q", "16KK", "9000000T", "0x10", "ib", "1i", "1ib", "1ki", "1bk", "1_000"} {
+	for _, s := range []string{"", "K", "-1", "+1", "1.5M", "16Q", "16KK", "9000000T", "0x10", "ib", "1i",
+		"1ib", "1ki", "1bk", "1_000"} {
 		if got, err := ParseBytes(s); err == nil {
 			t.Errorf("ParseBytes(%q) = %d, want an error", s, got)
 		}
 	}
-	for n, want := range map[uint64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1<<20 - 1: "1.0 MiB", 3 << 29: "1.5 GiB"} {
+	for n, want := range map[uint64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB",
+		1<<20 - 1: "1.0 MiB", 3 << 29: "1.5 GiB"} {
 		if got := FormatBytes(n); got != want {
 			t.Errorf("FormatBytes(%d) = %q, want %q", n, got, want)
 		}

@@ -17,7 +17,7 @@ import (
 // describe finds out the build ID in the memory of this process: no file is opened, and it is right even where the file
 // was replaced since.
 func (c *code) describe() Module {
-	return Module{Name: moduleName(c.module), Build: c.build(), Tag: uint16(c.tag >> offsetBits)}
+	return Module{Name: moduleName(c.module), Build: c.build()}
 }
 
 func (c *code) build() string {

@@ -25,9 +25,9 @@ var (
 	ErrNoRank = errors.New("the profile lacks the rank")
 )
 
-// Version of the format. It also counts the ways in which predictors have hashed contexts, so that nobody looks in
+// Version of the format. It also counts the ways in which frames and contexts were hashed, so that nobody looks in
 // vain for those of another version.
-const Version = 1
+const Version = 2
 
 const (
 	magic        = "\x89PWL\r\n\x1a\n" // as PNG: damaged by any transfer that alters text

@@ -3,6 +3,7 @@ package profile
 import (
 	"cmp"
 	"hash/fnv"
+	"math"
 	"os"
 	"path"
 	"slices"
@@ -19,8 +20,10 @@ type Modules struct {
 	last int    // index in code of the address before: neighbouring frames are often of one module
 	read func() ([]machine.Mapping, error)
 	exe  string
-	met  []Module // that frames were in, some of them repeatedly; they may be unloaded by now
+	met  []Module // that frames were in; they may be unloaded by now
 
+	loads   func() uint64 // nil: not known
+	counted uint64        // loads before the mappings were read
 	rereads int
 }
 
@@ -28,9 +31,9 @@ type Modules struct {
 type code struct {
 	text   mem.Range
 	base   mem.Addr // where the file's first byte is mapped
-	tag    uint64   // of the module, above offsetBits; 0: the program
 	module string   // path of the file
 	met    bool     // a frame was in it, since the mappings were read
+	tag    uint64   // of the module, above offsetBits, once it was met; 0: the program
 }
 
 // offsetBits are those of an offset in a module. User addresses have 47 (x86-64) or 48 bits.
@@ -39,14 +42,30 @@ const offsetBits = 48
 // maxRereads bounds how often new libraries are looked for, for code that is in none at all.
 const maxRereads = 16
 
-// ReadModules looks at what is loaded.
-func ReadModules() (*Modules, error) {
+// ReadModules looks at what is loaded. loads counts how often libraries were loaded and unloaded, of which Update must
+// know; nil if no library is ever unloaded.
+func ReadModules(loads func() uint64) (*Modules, error) {
 	exe, err := os.Readlink("/proc/self/exe")
 	if err != nil {
 		return nil, err
 	}
-	m := &Modules{read: machine.Mappings, exe: exe}
+	m := &Modules{read: machine.Mappings, exe: exe, loads: loads}
+	if loads != nil {
+		m.counted = loads()
+	}
 	return m, m.reread()
+}
+
+// Update looks again at what is loaded, if that has changed. It is to be called before the frames of a call that came
+// later. Code of a library that was unloaded since stays known until other code is mapped there: calls from it may
+// still be on their way.
+func (m *Modules) Update() {
+	if m.loads == nil {
+		return
+	}
+	if n := m.loads(); n != m.counted && m.reread() == nil {
+		m.counted = n
+	}
 }
 
 // reread finds what is loaded now.
@@ -55,7 +74,7 @@ func (m *Modules) reread() error {
 	if err != nil {
 		return err
 	}
-	m.code, m.last = nil, 0
+	var now []code
 	base := map[string]mem.Addr{} // by path, of the latest mapping of its first byte
 	for _, x := range all {
 		if !strings.HasPrefix(x.Path, "/") {
@@ -65,21 +84,43 @@ func (m *Modules) reread() error {
 			base[x.Path] = x.Range.Start
 		}
 		if start, known := base[x.Path]; known && x.Executable {
-			m.code = append(m.code, code{text: x.Range, base: start, tag: m.tagOf(x.Path), module: x.Path})
+			now = append(now, code{text: x.Range, base: start, module: x.Path})
 		}
 	}
+	for _, c := range m.code {
+		if c.met && !slices.ContainsFunc(all, func(x machine.Mapping) bool { return x.Range.Overlaps(c.text) }) {
+			now = append(now, c)
+		}
+	}
+	slices.SortFunc(now, func(a, b code) int { return cmp.Compare(a.text.Start, b.text.Start) })
+	m.code, m.last = now, 0
 	return nil
 }
 
-// tagOf is the same in all processes that load the module, from whichever directory.
-func (m *Modules) tagOf(file string) uint64 {
-	if file == m.exe {
-		return 0
+// meet gives a module that a frame is in its tag: the same in all processes that load the same build of it, from
+// whichever directory. Of two modules whose tags would be the same, the one that is met later gets another.
+func (m *Modules) meet(c *code) {
+	c.met = true
+	d := c.describe()
+	i := slices.IndexFunc(m.met, func(k Module) bool { return k.Name == d.Name && k.Build == d.Build })
+	if i < 0 {
+		if i = len(m.met); c.module != m.exe {
+			d.Tag = m.freeTag(d)
+		}
+		m.met = append(m.met, d)
 	}
+	c.tag = uint64(m.met[i].Tag) << offsetBits
+}
+
+// freeTag returns a tag that no module has which was met.
+func (m *Modules) freeTag(d Module) uint16 {
 	h := fnv.New32a()
-	h.Write([]byte(moduleName(file)))
-	sum := uint64(h.Sum32())
-	return max((sum^sum>>16)&0xffff, 1) << offsetBits
+	h.Write([]byte(d.Name + "\x00" + d.Build))
+	tag := h.Sum32() % math.MaxUint16
+	for len(m.met) < math.MaxUint16-1 && slices.ContainsFunc(m.met, func(k Module) bool { return k.Tag == uint16(tag+1) }) {
+		tag = (tag + 1) % math.MaxUint16
+	}
+	return uint16(tag + 1)
 }
 
 // moduleName is the name of a module's file.
@@ -94,8 +135,7 @@ func (m *Modules) Frame(address uint64) uint64 {
 		return address
 	}
 	if !c.met {
-		c.met = true
-		m.met = append(m.met, c.describe())
+		m.meet(c)
 	}
 	return c.tag | (address-uint64(c.base))&(1<<offsetBits-1)
 }
@@ -131,7 +171,7 @@ func (c *code) has(a mem.Addr) bool { return a >= c.text.Start && a < c.text.End
 // Program describes the program itself. Its Build is "" if there is no way to tell builds apart.
 func (m *Modules) Program() Module {
 	for i := range m.code {
-		if m.code[i].tag == 0 {
+		if m.code[i].module == m.exe {
 			return m.code[i].describe()
 		}
 	}
@@ -147,7 +187,7 @@ func union(lists ...[]Module) []Module {
 	slices.SortFunc(all, func(a, b Module) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Build, b.Build))
 	})
-	return slices.Compact(all)
+	return slices.CompactFunc(all, func(a, b Module) bool { return a.Name == b.Name && a.Build == b.Build })
 }
 
 // changed returns the name of the first module that is loaded, but of no build in the list; "" if there is none. A

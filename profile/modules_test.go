@@ -2,6 +2,7 @@ package profile
 
 import (
 	"encoding/hex"
+	"fmt"
 	"os"
 	"os/exec"
 	"reflect"
@@ -32,8 +33,8 @@ func TestFramesAreRelativeToTheirModule(t *testing.T) {
 	if err := m.reread(); err != nil {
 		t.Fatal(err)
 	}
-	solver := m.tagOf("/home/me/lib/libsolver.so")
-	if solver == 0 {
+	solver := m.Frame(0x700000001010) &^ 0xffff
+	if solver>>offsetBits == 0 {
 		t.Fatal("a library has the tag of the program")
 	}
 	for address, want := range map[uint64]uint64{
@@ -60,7 +61,7 @@ func TestLibraryThatIsLoadedLaterIsFoundAndOthersAreKept(t *testing.T) {
 	}
 	m.Frame(0x1800)
 	all = append(all, machine.Mapping{Range: mem.Range{Start: 0x5000, End: 0x6000}, Executable: true, Path: "/lib/late.so"})
-	if got := m.Frame(0x5010); got != m.tagOf("/lib/late.so")|0x10 {
+	if got := m.Frame(0x5010); got>>offsetBits == 0 || got&0xffff != 0x10 {
 		t.Errorf("got %#x", got)
 	}
 	if met := m.Met(); len(met) != 2 {
@@ -79,11 +80,88 @@ func TestLibraryThatIsLoadedLaterIsFoundAndOthersAreKept(t *testing.T) {
 	}
 }
 
+// Tags have 16 bits, and so many libraries have the same hash here and there.
+func TestLibrariesNeverShareATag(t *testing.T) {
+	const libraries = 3000
+	var all []machine.Mapping
+	for i := range mem.Addr(libraries) {
+		at := 0x10000 * (i + 1)
+		all = append(all, machine.Mapping{Range: mem.Range{Start: at, End: at + 0x1000}, Executable: true, Path: fmt.Sprintf("/lib/%d.so", i)})
+	}
+	m := &Modules{exe: "/app", read: func() ([]machine.Mapping, error) { return all, nil }}
+	if err := m.reread(); err != nil {
+		t.Fatal(err)
+	}
+	seen, wanted := map[uint64]bool{}, map[uint16]bool{}
+	for i := range uint64(libraries) {
+		f := m.Frame(0x10000*(i+1) + 0x10)
+		if f>>offsetBits == 0 || seen[f] {
+			t.Fatalf("library %d: %#x is that of another", i, f)
+		}
+		if again := m.Frame(0x10000*(i+1) + 0x10); again != f {
+			t.Fatalf("library %d: %#x, and then %#x", i, f, again)
+		}
+		seen[f] = true
+		wanted[(&Modules{}).freeTag(Module{Name: fmt.Sprintf("%d.so", i)})] = true
+	}
+	if len(wanted) == libraries {
+		t.Error("no two of them would share a tag")
+	}
+	met := m.Met()
+	if len(met) != libraries || met[0].Tag == 0 || met[0].Tag == met[1].Tag {
+		t.Errorf("met %d, the first %+v", len(met), met[:2])
+	}
+}
+
+// dlclose and dlopen map another library where one was.
+func TestCallsFromWhereALibraryWasBelongToTheOneThatIsThere(t *testing.T) {
+	library := func(path string) machine.Mapping {
+		return machine.Mapping{Range: mem.Range{Start: 0x5000, End: 0x6000}, Executable: true, Path: path}
+	}
+	program := machine.Mapping{Range: mem.Range{Start: 0x1000, End: 0x2000}, Executable: true, Path: "/app"}
+	loaded, loads := []machine.Mapping{program, library("/lib/first.so")}, uint64(7)
+	m := &Modules{
+		exe: "/app", read: func() ([]machine.Mapping, error) { return loaded, nil }, loads: func() uint64 { return loads }, counted: loads,
+	}
+	if err := m.reread(); err != nil {
+		t.Fatal(err)
+	}
+	call := func() uint64 {
+		m.Update()
+		return m.Frame(0x5010)
+	}
+	first := call()
+	loaded, loads = loaded[:1:1], loads+1
+	if got := call(); got != first {
+		t.Errorf("a call that is on its way from a library that is gone: %#x, not %#x", got, first)
+	}
+	for range 2 * maxRereads {
+		loaded, loads = []machine.Mapping{program, library("/lib/second.so")}, loads+1
+		second := call()
+		if second == first || second&0xffff != 0x10 {
+			t.Fatalf("%#x, as in the first library: %#x", second, first)
+		}
+		loaded, loads = []machine.Mapping{program, library("/home/me/first.so")}, loads+2
+		if again := call(); again != first {
+			t.Fatalf("the first library again: %#x, not %#x", again, first)
+		}
+	}
+	if met := m.Met(); len(met) != 2 || met[0].Name != "first.so" || met[1].Name != "second.so" {
+		t.Errorf("met %+v", met)
+	}
+	anonymous := library("")
+	loaded, loads = []machine.Mapping{program, anonymous}, loads+1
+	if got := call(); got != 0x5010 {
+		t.Errorf("code of no library: %#x", got)
+	}
+}
+
 func TestModulesOfThisProcessAreToldApart(t *testing.T) {
-	m, err := ReadModules()
+	m, err := ReadModules(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	m.Update() // nothing is known to have changed
 	if f := m.Frame(hereAddress()); f == 0 || f>>offsetBits != 0 {
 		t.Errorf("this function is at %#x in the program", f)
 	}
@@ -105,7 +183,7 @@ func TestModulesOfThisProcessAreToldApart(t *testing.T) {
 // A build without build IDs has other code.
 func TestBuildIsThatOfTheFile(t *testing.T) {
 	if id := os.Getenv("PROFILE_TEST_BUILD"); id != "" {
-		m, err := ReadModules()
+		m, err := ReadModules(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +236,7 @@ func TestNotesAreReadAsTheyAre(t *testing.T) {
 
 func BenchmarkReadModules(b *testing.B) {
 	for b.Loop() {
-		m, err := ReadModules()
+		m, err := ReadModules(nil)
 		if err != nil || m.Program().Build == "" {
 			b.Fatal(err)
 		}
@@ -166,7 +244,7 @@ func BenchmarkReadModules(b *testing.B) {
 }
 
 func BenchmarkFrame(b *testing.B) {
-	m, err := ReadModules()
+	m, err := ReadModules(nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func TestBenchPrintsTablesOrOneObject(t *testing.T) {
 }
 
 func TestBenchOfFilesPrintsTablesOrOneObject(t *testing.T) {
-	t.Setenv("TMPDIR", socketDir(t))
+	socketDir(t)
 	stdout, stderr, state := pinwheel(t, "bench files --size 100K --files 20 --rounds 1")
 	if !state.Success() || stderr != "" || !strings.Contains(stdout, "\npinwheel, shared memory") || !strings.Contains(stdout, "\nclaim") {
 		t.Errorf("%v, %q\n%s", state, stderr, stdout)

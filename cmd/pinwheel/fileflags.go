@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -119,22 +120,35 @@ func (f *clientFlags) connect(ctx context.Context, e *command.Env, address strin
 			"token or certificate?", address, f.Timeout)
 	}
 	if err == nil {
-		err = f.Transport.await(within, c.Client)
+		err = f.Transport.await(within, c.Client.Transport, c.askTransport)
 	}
 	return c, err
 }
 
-// await waits for RDMA, if only that is wanted: it comes a moment after the connection.
-func (t transport) await(ctx context.Context, c *files.Client) error {
-	for t == "rdma" && c.Transport() != files.ByRDMA {
+// await waits for RDMA, if only that is wanted: it comes a moment after the connection. ask has the server say again
+// which way it takes.
+func (t transport) await(ctx context.Context, now func() string, ask func(context.Context) error) error {
+	for t == "rdma" && now() != files.ByRDMA {
+		if err := ask(ctx); err != nil && ctx.Err() == nil {
+			return err
+		}
 		select {
-		case <-time.After(10 * time.Millisecond):
+		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
 			return errors.New("--transport rdma: the connection goes over TCP: see pinwheel doctor, here and where the " +
 				"server is")
 		}
 	}
 	return nil
+}
+
+// askTransport offers the server a window: it answers how it would send there.
+func (c *connection) askTransport(ctx context.Context) error {
+	w, err := c.NewWindow(ctx, int64(os.Getpagesize()))
+	if err != nil {
+		return err
+	}
+	return w.Close()
 }
 
 // Close ends the connection.

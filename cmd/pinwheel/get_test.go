@@ -48,7 +48,7 @@ func TestKilledCopiesGoOn(t *testing.T) {
 			t.Run(fmt.Sprintf("%s at %d", who, part), func(t *testing.T) {
 				there, here := t.TempDir(), t.TempDir()
 				write(t, filepath.Join(there, "f"), content)
-				listen := "unix:" + filepath.Join(socketDir(t), "s")
+				listen := "unix:" + filepath.Join(testwait.ShortDir(t), "s")
 				s := startServer(t, there, listen)
 				cmd := startGet(t, s, here, part, "--resume")
 				if who == "client" {
@@ -87,7 +87,7 @@ func TestKilledUploadsGoOn(t *testing.T) {
 		for _, part := range []int64{0, 1, killedBytes / 2, killedBytes} {
 			t.Run(fmt.Sprintf("%s at %d", who, part), func(t *testing.T) {
 				there := t.TempDir()
-				listen := "unix:" + filepath.Join(socketDir(t), "s")
+				listen := "unix:" + filepath.Join(testwait.ShortDir(t), "s")
 				s := startServer(t, there, listen, "--allow-write")
 				cmd := testwait.Command(t, binary, "put", "--resume", source, s.address+"f")
 				if err := cmd.Start(); err != nil {
@@ -131,7 +131,7 @@ func TestSignalsEndACopyAndLeaveNothing(t *testing.T) {
 	commandtest.NotIgnored(t, unix.SIGINT)
 	there, here := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(there, "f"), contents(t, killedBytes))
-	s := startServer(t, there, "unix:"+filepath.Join(socketDir(t), "s"))
+	s := startServer(t, there, "unix:"+filepath.Join(testwait.ShortDir(t), "s"))
 	commandtest.EndsBy(t, unix.SIGINT, func() *exec.Cmd {
 		_ = os.Remove(filepath.Join(here, "f")) // of an attempt that was faster than the signal
 		return startGet(t, s, here, 1)
@@ -148,7 +148,7 @@ func TestFullDiskIsOneLineAndLeavesTheOldFile(t *testing.T) {
 	for i := range 20 {
 		write(t, filepath.Join(there, fmt.Sprint(i)), contents(t, 1000))
 	}
-	s := startServer(t, there, "unix:"+filepath.Join(socketDir(t), "s"))
+	s := startServer(t, there, "unix:"+filepath.Join(testwait.ShortDir(t), "s"))
 	for _, args := range [][]string{
 		{"get", s.address + "old", here}, {"get", "-r", s.address, here}, {"get", "--resume", s.address + "old", here},
 	} {
@@ -174,7 +174,7 @@ func TestLimitOfFileSizesIsAFullDisk(t *testing.T) {
 	testwait.Bound(t)
 	there, here := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(there, "f"), contents(t, 64<<20))
-	s := startServer(t, there, "unix:"+filepath.Join(socketDir(t), "s"))
+	s := startServer(t, there, "unix:"+filepath.Join(testwait.ShortDir(t), "s"))
 	// 40 MiB, in the blocks of sh: more than the memory into which the server sends, which is a file, too.
 	cmd := testwait.Command(t, "/bin/sh", "-c", `ulimit -f 81920; exec "$0" "$@"`, binary, "get", s.address+"f", here)
 	var errs bytes.Buffer
@@ -195,7 +195,7 @@ func TestPartOfATreeFails(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(here, "a/full"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	s := startServer(t, there, "unix:"+filepath.Join(socketDir(t), "s"))
+	s := startServer(t, there, "unix:"+filepath.Join(testwait.ShortDir(t), "s"))
 	stdout, stderr, state := pinwheel(t, "get -r --json "+s.address+" "+here)
 	oneLine(t, stderr, "/a: ")
 	if state.ExitCode() != 1 || !strings.Contains(stdout, `"files":1,`) || !strings.Contains(stdout, `"failed":1,`) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"pinwheel/files"
 	"pinwheel/files/transfer"
@@ -34,8 +35,9 @@ Examples:
 // entry is a file as --json has it.
 type entry struct {
 	Name     string    `json:"name"`
-	Type     string    `json:"type"` // file, directory, symlink or other
-	Mode     string    `json:"mode"` // permissions, octal
+	Bytes    []byte    `json:"name_bytes,omitempty"` // base64, if the name is not UTF-8
+	Type     string    `json:"type"`                 // file, directory, symlink or other
+	Mode     string    `json:"mode"`                 // permissions, octal
 	Size     int64     `json:"size"`
 	Modified time.Time `json:"modified"`
 	ETag     string    `json:"etag,omitempty"`
@@ -85,7 +87,14 @@ func entryOf(i files.Info) entry {
 	case i.Type() == fs.ModeSymlink:
 		kind = "symlink"
 	}
-	return entry{i.Name(), kind, fmt.Sprintf("%04o", i.Mode().Perm()), i.Size(), i.ModTime().UTC(), string(i.ETag())}
+	e := entry{
+		Name: i.Name(), Type: kind, Mode: fmt.Sprintf("%04o", i.Mode().Perm()), Size: i.Size(),
+		Modified: i.ModTime().UTC(), ETag: string(i.ETag()),
+	}
+	if !utf8.ValidString(e.Name) {
+		e.Bytes = []byte(e.Name)
+	}
+	return e
 }
 
 // printable keeps names from being commands of the terminal.

@@ -17,14 +17,10 @@ import (
 	"pinwheel/vmmc/broker"
 )
 
-// runtimeDir makes a directory of the test the runtime directory, with a path that is short enough for sockets.
+// runtimeDir makes a directory of the test the runtime directory.
 func runtimeDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "node")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir := testwait.ShortDir(t)
 	t.Setenv("XDG_RUNTIME_DIR", dir)
 	return dir
 }

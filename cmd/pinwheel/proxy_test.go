@@ -25,11 +25,7 @@ func TestProxiesCarryHTTP(t *testing.T) {
 		_, _ = io.WriteString(w, want)
 	}))
 	defer server.Close()
-	dir, err := os.MkdirTemp("", "proxy") // those of the test are too long for sun_path
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
+	dir := testwait.ShortDir(t)
 	middle, front := "vmmc:unix:"+filepath.Join(dir, "m"), filepath.Join(dir, "f")
 	for _, args := range [][]string{
 		{"proxy", middle, "tcp:" + server.Listener.Addr().String()}, {"proxy", "unix:" + front, middle},

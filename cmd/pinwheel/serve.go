@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,7 +25,7 @@ type serveCmd struct {
 	Strategy       string       `enum:"auto,static,dynamic,pipelined,sendfile" default:"auto" help:"How files become registered memory, over RDMA: ${enum}. Default: auto."`
 	Chunk          command.Size `placeholder:"SIZE" help:"Bytes of one registration and one message. Default: that of the strategy."`
 	Depth          int          `placeholder:"N" help:"Chunks of a transfer that are under way at a time. Default: that of the strategy."`
-	Budget         command.Size `placeholder:"SIZE" help:"The most that is registered for all clients together. Default: 64M, or half of what may be pinned."`
+	Budget         command.Size `placeholder:"SIZE" help:"The most that is registered for what all clients read; as much again may be for what they send. Default: 64M, or half of what may be pinned."`
 	Transport      transport    `enum:"auto,rdma,tcp,shm" default:"auto" help:"Insist on RDMA, TCP or shared memory: ${enum}. Default: auto, the best that both ends have."`
 	TrustedNetwork bool         `help:"Let clients that want it have file contents over TCP without encryption: sendfile(2) is faster than TLS."`
 	DataListen     string       `placeholder:"HOST:PORT" help:"Where such contents go out. Default: a port that the kernel chooses."`
@@ -82,28 +83,11 @@ func (c *serveCmd) Run(e *command.Env) error {
 	if err := c.began(e, n.Addresses()); err != nil {
 		return errors.Join(err, s.Close())
 	}
-	stats, err := run(ctx, s)
+	err = s.Serve(ctx)
 	if c.JSON {
-		err = errors.Join(err, json.NewEncoder(e.Stdout).Encode(stats))
+		err = errors.Join(err, json.NewEncoder(e.Stdout).Encode(s.Stats()))
 	}
 	return err
-}
-
-// run serves until ctx ends, and returns the counters of that moment: some are of what Close takes down.
-func run(ctx context.Context, s *files.Server) (files.Stats, error) {
-	within, stop := context.WithCancel(context.Background())
-	defer stop()
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(within) }()
-	var err error
-	select {
-	case <-ctx.Done():
-	case err = <-served:
-		served <- nil
-	}
-	stats := s.Stats()
-	stop()
-	return stats, errors.Join(err, <-served, s.Close())
 }
 
 // strategy returns the numbers of transfers.
@@ -121,10 +105,10 @@ func (c *serveCmd) strategy() (pipe.Strategy, error) {
 		return s, command.Usagef("--data-listen goes with --trusted-network")
 	}
 	if c.Chunk > 0 {
-		s.Shape.ChunkBytes = int64(c.Chunk)
+		s.Shape.ChunkBytes, s.Adapts = int64(c.Chunk), false
 	}
 	if c.Depth > 0 {
-		s.Shape.Depth = c.Depth
+		s.Shape.Depth, s.Adapts = c.Depth, false
 		s.Shape.Ahead = min(s.Shape.Ahead, c.Depth)
 	}
 	return s, nil
@@ -153,6 +137,7 @@ func (c *serveCmd) node() (n vmmc.Options, peers vmmc.Permissions, err error) {
 		return n, peers, err
 	}
 	n.Listen = listen
+	n.MaxPinned = uint64(cmp.Or(int64(c.Budget), files.DefaultBudget)) // of what clients send
 	return n, peers, c.Transport.apply(&n)
 }
 

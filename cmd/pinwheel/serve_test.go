@@ -26,14 +26,12 @@ type server struct {
 	out     *bufio.Reader
 }
 
-// socketDir returns a directory whose path is short enough for sockets.
+// socketDir returns a directory whose path is short enough for sockets. Commands that are killed leave there what they
+// leave.
 func socketDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "files")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir := testwait.ShortDir(t)
+	t.Setenv("TMPDIR", dir)
 	return dir
 }
 
@@ -143,9 +141,9 @@ func TestWrongArgumentsOfFileCommands(t *testing.T) {
 
 func TestFaultsOfFileCommandsAreOneLine(t *testing.T) {
 	testwait.Bound(t)
-	t.Setenv("XDG_RUNTIME_DIR", socketDir(t))
+	t.Setenv("XDG_RUNTIME_DIR", testwait.ShortDir(t))
 	dir := t.TempDir()
-	s := startServer(t, dir, "unix:"+filepath.Join(socketDir(t), "s"))
+	s := startServer(t, dir, "unix:"+filepath.Join(testwait.ShortDir(t), "s"))
 	write(t, filepath.Join(dir, "f"), nil)
 	for line, says := range map[string]string{
 		"serve /nowhere --listen unix:/x":                "/nowhere: no such file",
@@ -174,7 +172,7 @@ func TestFilesGoBothWays(t *testing.T) {
 	if err := os.WriteFile(token, []byte(strings.Repeat("t", 32)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("XDG_RUNTIME_DIR", socketDir(t))
+	t.Setenv("XDG_RUNTIME_DIR", testwait.ShortDir(t))
 	commandtest.NotIgnored(t, unix.SIGTERM)
 	tcp, trusting := []string{"--transport", "tcp"}, []string{"--trusted-network"}
 	withToken := []string{"--token-file", token}
@@ -183,7 +181,7 @@ func TestFilesGoBothWays(t *testing.T) {
 		server, client    []string
 	}
 	ways := map[string]way{
-		"shared memory":         {"unix:" + filepath.Join(socketDir(t), "s"), "shm", nil, nil},
+		"shared memory":         {"unix:" + filepath.Join(testwait.ShortDir(t), "s"), "shm", nil, nil},
 		"TLS":                   {"127.0.0.1:0", "tls", tcp, nil},
 		"TLS with a token":      {"127.0.0.1:0", "tls", append(withToken, tcp...), withToken},
 		"sendfile":              {"127.0.0.1:0", "tcp", append(trusting, tcp...), trusting},
@@ -247,7 +245,7 @@ func TestServerCounts(t *testing.T) {
 	testwait.Bound(t)
 	commandtest.NotIgnored(t, unix.SIGTERM)
 	dir := t.TempDir()
-	socket := filepath.Join(socketDir(t), "s")
+	socket := filepath.Join(testwait.ShortDir(t), "s")
 	s := startServer(t, dir, "unix:"+socket)
 	write(t, filepath.Join(dir, "f"), contents(t, 1<<20))
 	if _, stderr, state := pinwheel(t, "get "+s.address+"f "+t.TempDir()); !state.Success() {
@@ -285,4 +283,25 @@ func TestServerHasANameAtTheBroker(t *testing.T) {
 		t.Errorf("%v, %q", state, stderr)
 	}
 	holds(t, filepath.Join(here, "f"), []byte("by name"))
+}
+
+func TestNamesThatAreNotUTF8AreCopied(t *testing.T) {
+	testwait.Bound(t)
+	there, here := t.TempDir(), filepath.Join(t.TempDir(), "copy")
+	s := startServer(t, there, "unix:"+filepath.Join(socketDir(t), "s"), "--allow-write")
+	const name = "Gr\xfc\xdfe"
+	write(t, filepath.Join(there, name), []byte("x"))
+	for _, line := range []string{"get -r " + s.address + " " + here, "put -r " + here + " " + s.address + "back"} {
+		if _, stderr, state := pinwheel(t, line); !state.Success() || stderr != "" {
+			t.Errorf("%s: %v, %q", line, state, stderr)
+		}
+	}
+	holds(t, filepath.Join(here, name), []byte("x"))
+	holds(t, filepath.Join(there, "back", name), []byte("x"))
+	stdout, _, _ := pinwheel(t, "ls --json "+s.address+"back")
+	var listed struct{ Entries []entry }
+	if err := json.Unmarshal([]byte(stdout), &listed); err != nil || len(listed.Entries) != 1 ||
+		string(listed.Entries[0].Bytes) != name {
+		t.Errorf("%s, %v", stdout, err)
+	}
 }

@@ -26,7 +26,8 @@ func (topCmd) Help() string {
 	return `Shows the MPI ranks, and other processes under Pinwheel, that you run on this node: what they have registered, what
 their helper threads do and take, how many uses came late, and how good predictions are. It reads shared memory, so
 ranks don't notice. A rank is seen after its first large message. Below the ranks there is a line for each process
-that has a name at the broker (pinwheel node). If there is nothing to see, top says so, and the exit status is 1.
+that has a name at the broker (pinwheel node), and for each that serves files (pinwheel serve). If there is nothing to
+see, top says so, and the exit status is 1.
 
 Keys: q quits, left and right choose the column to sort by, r reverses the order; up, down, page up and page down
 scroll.
@@ -56,7 +57,7 @@ func (c *topCmd) Run(e *command.Env) error {
 		return err
 	}
 	if first.Empty() {
-		e.Note("no process of yours on %s has registered memory under Pinwheel (yet), or has a name at a broker", first.Host)
+		e.Note("no process of yours on %s has registered memory under Pinwheel (yet), has a name at a broker, or serves files", first.Host)
 		e.Fail()
 		return nil
 	}

@@ -22,7 +22,7 @@ const (
 	Usage  = 2 // wrong arguments
 )
 
-// Spec is what a command is.
+// Spec describes a command: its name, flags and subcommands, and its manual page.
 type Spec struct {
 	Name        string
 	Description string // one sentence

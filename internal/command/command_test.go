@@ -56,7 +56,8 @@ type goCmd struct {
 func (c *goCmd) Run(*Env) error { return nil }
 
 func toolSpec() Spec {
-	return Spec{Name: "tool", Description: "Does things.", Declarations: func() any { return &tool{} }, Choices: map[string][]string{"pick": {"one", "other"}}}
+	return Spec{Name: "tool", Description: "Does things.", Declarations: func() any { return &tool{} },
+		Choices: map[string][]string{"pick": {"one", "other"}}}
 }
 
 // toolEnv makes the test binary the tool.
@@ -110,7 +111,8 @@ func TestFaultsAreOneLineWithAStatus(t *testing.T) {
 		if c.says == "" {
 			lines = 0
 		}
-		if status != c.status || strings.Count(stderr, "\n") != lines || !strings.Contains(stderr, c.says) || len(stderr) > 2000 {
+		if status != c.status || strings.Count(stderr, "\n") != lines ||
+			!strings.Contains(stderr, c.says) || len(stderr) > 2000 {
 			t.Errorf("%q: status %d, %q, want %d and one line that says %q", c.line, status, stderr, c.status, c.says)
 		}
 	}
@@ -124,7 +126,8 @@ func TestWhatCouldNotBePrintedIsAFailure(t *testing.T) {
 	defer full.Close()
 	for _, args := range [][]string{{"show", "x"}, {"man"}, {"completion", "bash"}, {"--help"}, {"--version"}} {
 		var errs strings.Builder
-		if status := Run(toolSpec(), args, full, &errs); status != 1 || errs.String() != "tool: standard output: no space left on device\n" {
+		if status := Run(toolSpec(), args, full, &errs); status != 1 ||
+			errs.String() != "tool: standard output: no space left on device\n" {
 			t.Errorf("%q: status %d, %q", args, status, errs.String())
 		}
 	}
@@ -214,8 +217,10 @@ func TestShellsComplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	bin, dir := t.TempDir(), t.TempDir()
-	if err := errors.Join(os.Symlink(exe, filepath.Join(bin, "tool")), os.WriteFile(filepath.Join(bin, "tool-to-find"), nil, 0o777),
-		os.WriteFile(filepath.Join(dir, "file one"), nil, 0o666), os.WriteFile(filepath.Join(dir, "file.two"), nil, 0o666)); err != nil {
+	if err := errors.Join(os.Symlink(exe, filepath.Join(bin, "tool")),
+		os.WriteFile(filepath.Join(bin, "tool-to-find"), nil, 0o777),
+		os.WriteFile(filepath.Join(dir, "file one"), nil, 0o666),
+		os.WriteFile(filepath.Join(dir, "file.two"), nil, 0o666)); err != nil {
 		t.Fatal(err)
 	}
 	for shell, script := range completing {

@@ -51,7 +51,8 @@ func TestMeanIsWeighedByTime(t *testing.T) {
 }
 
 func TestPinnedMemoryIsWhatTheKernelSays(t *testing.T) {
-	if n, ok := pinnedBytes([]byte("Name:\tx\nVmLck:\t       4 kB\nVmPin:\t    1024 kB\nVmHWM:\t 9 kB\n")); n != 1028<<10 || !ok {
+	status := "Name:\tx\nVmLck:\t       4 kB\nVmPin:\t    1024 kB\nVmHWM:\t 9 kB\n"
+	if n, ok := pinnedBytes([]byte(status)); n != 1028<<10 || !ok {
 		t.Errorf("%d, %v", n, ok)
 	}
 	if _, ok := pinnedBytes([]byte("Name:\tx\nState:\tZ (zombie)\n")); ok {
@@ -81,11 +82,14 @@ func TestEachModeBeginsARound(t *testing.T) {
 // sixRounds are of a job that pins so many MiB and takes so much time with Pinwheel.
 func sixRounds(cache, none, pinwheel, time float64) (runs []Run) {
 	for round := range 6 {
-		own := &report.Rank{Uses: 101, First: 1, Late: 2, RegisterNs: 5e6, HelperCPUNs: 9e6, HelperRegisterNs: 4e6, ServerCPUNs: 1e6, PathNs: 1e4}
+		own := &report.Rank{Uses: 101, First: 1, Late: 2, RegisterNs: 5e6, HelperCPUNs: 9e6, HelperRegisterNs: 4e6,
+			ServerCPUNs: 1e6, PathNs: 1e4}
 		runs = append(runs,
-			Run{Mode: Cache, Round: round, Ranks: 2, AvgPinnedBytes: cache * (1 << 20), CPUNs: 1e9, Seconds: 1, StartCPUNs: 40e6},
+			Run{Mode: Cache, Round: round, Ranks: 2, AvgPinnedBytes: cache * (1 << 20), CPUNs: 1e9,
+				Seconds: 1, StartCPUNs: 40e6},
 			Run{Mode: None, Round: round, Ranks: 2, AvgPinnedBytes: none * (1 << 20), CPUNs: 1.1e9, Seconds: 1},
-			Run{Mode: Pinwheel, Round: round, Ranks: 2, AvgPinnedBytes: pinwheel * (1 << 20), CPUNs: time * 1e9, Seconds: 1, StartCPUNs: 50e6, Own: own,
+			Run{Mode: Pinwheel, Round: round, Ranks: 2, AvgPinnedBytes: pinwheel * (1 << 20), CPUNs: time * 1e9,
+				Seconds: 1, StartCPUNs: 50e6, Own: own,
 				Reasons: []string{"No idle core at times"}})
 	}
 	return append(runs, Run{Mode: Cache, Round: 6}, Run{Mode: None, Round: 6, Failed: "status 1"}) // not whole
@@ -119,7 +123,9 @@ func TestVerdictIsInPlainEnglish(t *testing.T) {
 		cache, none, pinwheel, time float64
 		says                        []string
 	}{
-		{200, 100, 110, 1, []string{"pins 110.0 MiB where the transport's cache pins 200.0 MiB", "saves 90 %", "shows no difference", "run this job with Pinwheel"}},
+		{200, 100, 110, 1,
+			[]string{"pins 110.0 MiB where the transport's cache pins 200.0 MiB", "saves 90 %", "shows no difference",
+				"run this job with Pinwheel"}},
 		{200, 100, 110, 1.05, []string{"5.0 % more processor time", "for some processor time"}},
 		{200, 100, 150, 1, []string{"saves 50 %", "No idle core at times.", "a part of the memory"}},
 		{200, 100, 230, 1.2, []string{"more than the transport's cache", "does not pay"}},
@@ -135,7 +141,8 @@ func TestVerdictIsInPlainEnglish(t *testing.T) {
 			}
 		}
 		var b strings.Builder
-		if err := s.WriteText(&b); err != nil || strings.Contains(b.String(), " % interval)") || strings.Contains(b.String(), "NaN") {
+		if err := s.WriteText(&b); err != nil || strings.Contains(b.String(), " % interval)") ||
+			strings.Contains(b.String(), "NaN") {
 			t.Errorf("%v\n%s", err, b.String())
 		}
 	}

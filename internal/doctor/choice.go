@@ -23,7 +23,8 @@ func (m *Machine) choice() section {
 	case p.Name == "rdma":
 		s.add(OK, "provider", "", "rdma: there is a device")
 	default:
-		s.add(Note, "provider", "for MPI programs to gain anything, see rdma above", "%s: no RDMA device works, so MPI programs register nothing", p.Name)
+		s.add(Note, "provider", "for MPI programs to gain anything, see rdma above",
+			"%s: no RDMA device works, so MPI programs register nothing", p.Name)
 	}
 	s.add(OK, "policy", "", "%s, for transfers of %s and more", m.Settings.Policy, size(m.Settings.ThresholdBytes))
 	budget := size(m.Settings.BudgetBytes) + ", as PINWHEEL_BUDGET says"

@@ -60,32 +60,34 @@ func works() error { return nil }
 
 // node is a compute node where all is well.
 func node() Machine {
+	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 	files := fstest.MapFS{
-		"proc/sys/kernel/osrelease":                                {Data: []byte("6.12.0\n")},
-		"proc/sys/kernel/io_uring_disabled":                        {Data: []byte("0\n")},
-		"proc/sys/kernel/unprivileged_bpf_disabled":                {Data: []byte("2\n")},
-		"proc/sys/vm/unprivileged_userfaultfd":                     {Data: []byte("0\n")},
-		"proc/meminfo":                                             {Data: []byte("MemTotal:       263169676 kB\nMemFree: 1 kB\n")},
-		"proc/cpuinfo":                                             {Data: []byte("processor\t: 0\nmodel name\t: Example 9000\n")},
-		"proc/self/cgroup":                                         {Data: []byte("0::/slurm/job_7\n")},
-		"proc/self/mountinfo":                                      {Data: []byte("30 24 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n")},
-		"sys/fs/cgroup/slurm/memory.max":                           {Data: []byte("137438953472\n")},
-		"sys/fs/cgroup/slurm/job_7/memory.max":                     {Data: []byte("max\n")},
-		"sys/fs/cgroup/slurm/job_7/cpu.max":                        {Data: []byte("max 100000\n")},
-		"sys/fs/cgroup/slurm/cpuset.cpus.effective":                {Data: []byte("0-1,3\n")},
-		"etc/os-release":                                           {Data: []byte("NAME=x\nPRETTY_NAME=\"Example Linux 9\"\n")},
-		"lib64/libibverbs.so.1":                                    {Data: []byte("libibverbs.so.1.14"), Mode: fs.ModeSymlink},
+		"proc/sys/kernel/osrelease":                 file("6.12.0\n"),
+		"proc/sys/kernel/io_uring_disabled":         file("0\n"),
+		"proc/sys/kernel/unprivileged_bpf_disabled": file("2\n"),
+		"proc/sys/vm/unprivileged_userfaultfd":      file("0\n"),
+		"proc/meminfo":                              file("MemTotal:       263169676 kB\nMemFree: 1 kB\n"),
+		"proc/cpuinfo":                              file("processor\t: 0\nmodel name\t: Example 9000\n"),
+		"proc/self/cgroup":                          file("0::/slurm/job_7\n"),
+		"proc/self/mountinfo":                       file("30 24 0:26 / /sys/fs/cgroup rw - cgroup2 none rw\n"),
+		"sys/fs/cgroup/slurm/memory.max":            file("137438953472\n"),
+		"sys/fs/cgroup/slurm/job_7/memory.max":      file("max\n"),
+		"sys/fs/cgroup/slurm/job_7/cpu.max":         file("max 100000\n"),
+		"sys/fs/cgroup/slurm/cpuset.cpus.effective": file("0-1,3\n"),
+		"etc/os-release":                            file("NAME=x\nPRETTY_NAME=\"Example Linux 9\"\n"),
+		"lib64/libibverbs.so.1": {Data: []byte("libibverbs.so.1.14"),
+			Mode: fs.ModeSymlink},
 		"lib64/libibverbs.so.1.14":                                 {},
 		"usr/lib64/libpinwheel-go.so":                              {},
 		"opt/mpi/libmpi.so.40":                                     {},
 		"opt/fabric/libfabric.so.1":                                {},
-		"sys/devices/system/cpu/online":                            {Data: []byte("0-3\n")},
-		"sys/devices/system/cpu/cpu0/topology/core_cpus_list":      {Data: []byte("0,2\n")},
-		"sys/devices/system/cpu/cpu2/topology/core_cpus_list":      {Data: []byte("0,2\n")},
-		"sys/devices/system/cpu/cpu1/topology/core_cpus_list":      {Data: []byte("1,3\n")},
-		"sys/devices/system/cpu/cpu3/topology/core_cpus_list":      {Data: []byte("1,3\n")},
-		"sys/devices/system/cpu/cpu0/cache/index3/level":           {Data: []byte("3\n")},
-		"sys/devices/system/cpu/cpu0/cache/index3/shared_cpu_list": {Data: []byte("0-3\n")},
+		"sys/devices/system/cpu/online":                            file("0-3\n"),
+		"sys/devices/system/cpu/cpu0/topology/core_cpus_list":      file("0,2\n"),
+		"sys/devices/system/cpu/cpu2/topology/core_cpus_list":      file("0,2\n"),
+		"sys/devices/system/cpu/cpu1/topology/core_cpus_list":      file("1,3\n"),
+		"sys/devices/system/cpu/cpu3/topology/core_cpus_list":      file("1,3\n"),
+		"sys/devices/system/cpu/cpu0/cache/index3/level":           file("3\n"),
+		"sys/devices/system/cpu/cpu0/cache/index3/shared_cpu_list": file("0-3\n"),
 	}
 	return Machine{
 		Version:  "v1.2",
@@ -95,10 +97,12 @@ func node() Machine {
 		Environ:  []string{"LD_LIBRARY_PATH=/opt/fabric:/nowhere"},
 		Settings: settings.Default(),
 		Providers: []Provider{
-			{"rdma", works, unlimited("CAP_IPC_LOCK")}, {"uring", works, unlimited("RLIMIT_MEMLOCK")}, {"mlock", works, unlimited("RLIMIT_MEMLOCK")},
+			{"rdma", works, unlimited("CAP_IPC_LOCK")}, {"uring", works, unlimited("RLIMIT_MEMLOCK")},
+			{"mlock", works, unlimited("RLIMIT_MEMLOCK")},
 		},
 		Devices: func() ([]rdma.DeviceInfo, error) {
-			return []rdma.DeviceInfo{{Name: "mlx5_0", Port: 1, Active: true, Link: "InfiniBand", MTU: 4096}, {Name: "mlx5_1", Port: 1, Link: "RoCE"}}, nil
+			return []rdma.DeviceInfo{{Name: "mlx5_0", Port: 1, Active: true, Link: "InfiniBand", MTU: 4096},
+				{Name: "mlx5_1", Port: 1, Link: "RoCE"}}, nil
 		},
 		Memlock: func() (unix.Rlimit, error) { return unix.Rlimit{Cur: 8 << 20, Max: unix.RLIM_INFINITY}, nil },
 		Watch: func(mechanism string) (vmwatch.Report, error) {
@@ -115,7 +119,8 @@ func node() Machine {
 			return helper.Placement{CPU: 1, Helpers: 1}, nil
 		},
 		Claims: func() ([]helper.Claim, error) {
-			return []helper.Claim{{Owner: helper.Owner{PID: 77}, CPU: 3, Bytes: 64 << 20}, {Owner: helper.Owner{PID: 78}, CPU: helper.AnyCPU}}, nil
+			return []helper.Claim{{Owner: helper.Owner{PID: 77}, CPU: 3, Bytes: 64 << 20},
+				{Owner: helper.Owner{PID: 78}, CPU: helper.AnyCPU}}, nil
 		},
 		Output: func(command ...string) string {
 			return map[string]string{
@@ -159,8 +164,9 @@ func bare() Machine {
 	}
 	m.Memlock = func() (unix.Rlimit, error) { return unix.Rlimit{Cur: 0, Max: 0}, nil }
 	m.Watch = func(string) (vmwatch.Report, error) {
-		return vmwatch.Report{Chosen: vmwatch.None, Attempts: []vmwatch.Attempt{{Mechanism: vmwatch.Uffd, Err: errors.New("seccomp")}, {Mechanism: vmwatch.None}},
-			Gaps: []string{"nothing is cached"}}, nil
+		return vmwatch.Report{Chosen: vmwatch.None,
+			Attempts: []vmwatch.Attempt{{Mechanism: vmwatch.Uffd, Err: errors.New("seccomp")}, {Mechanism: vmwatch.None}},
+			Gaps:     []string{"nothing is cached"}}, nil
 	}
 	m.Barrier = fails
 	m.Sealing = func() (bool, error) { return false, nil }
@@ -200,7 +206,8 @@ func TestJSONHasEveryFinding(t *testing.T) {
 	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
-	if !got.Usable || got.Version != "v1.2" || len(got.Findings) != len(want.Findings) || got.Findings[3] != want.Findings[3] {
+	if !got.Usable || got.Version != "v1.2" || len(got.Findings) != len(want.Findings) ||
+		got.Findings[3] != want.Findings[3] {
 		t.Errorf("read back %+v", got)
 	}
 }
@@ -224,7 +231,8 @@ func TestFindingsFollowTheFacts(t *testing.T) {
 				return verbs.Limits{MaxPinnedBytes: 64 << 10, PinnedSource: "RLIMIT_MEMLOCK"}, nil
 			}
 		}, true, "- process         64.0 KiB (RLIMIT_MEMLOCK), as rdma says; that is little"},
-		{"half a library", func(m *Machine) { m.Library = func() (string, error) { return "/lib64/libpinwheel.so", nil } }, false,
+		{"half a library",
+			func(m *Machine) { m.Library = func() (string, error) { return "/lib64/libpinwheel.so", nil } }, false,
 			"! libpinwheel-go.so  not beside libpinwheel.so"},
 		{"disabled", func(m *Machine) { m.Settings.Disable = true }, true, "- nothing         PINWHEEL_DISABLE is set"},
 		{"no idle core", func(m *Machine) {
@@ -237,8 +245,10 @@ func TestFindingsFollowTheFacts(t *testing.T) {
 				return helper.Placement{CPU: 0, Helpers: 1, Share: 0.025}, nil
 			}
 		}, true, "helper          no idle core now: on the core of its rank, for at most 2.5 % of the time"},
-		{"helper off", func(m *Machine) { m.Settings.IdlePolicy = "off" }, true, "- helper          none, as PINWHEEL_IDLE_POLICY=off says"},
-		{"helper's processor given", func(m *Machine) { m.Settings.HelperCPU = 2 }, true, "helper          on processor 2, as PINWHEEL_HELPER_CPU says"},
+		{"helper off", func(m *Machine) { m.Settings.IdlePolicy = "off" }, true,
+			"- helper          none, as PINWHEEL_IDLE_POLICY=off says"},
+		{"helper's processor given", func(m *Machine) { m.Settings.HelperCPU = 2 }, true,
+			"helper          on processor 2, as PINWHEEL_HELPER_CPU says"},
 		{"watch asked for fails", func(m *Machine) {
 			m.Settings.Watch = "bpf"
 			m.Watch = func(s string) (vmwatch.Report, error) { return vmwatch.Report{}, errors.New(s + " not permitted") }
@@ -262,7 +272,8 @@ func TestThisMachineAnswers(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
-	for _, name := range []string{"kernel", "libpinwheel.so", "mlock", "RLIMIT_MEMLOCK", "membarrier", "online", "helper", "libibverbs", "policy"} {
+	for _, name := range []string{"kernel", "libpinwheel.so", "mlock", "RLIMIT_MEMLOCK", "membarrier", "online",
+		"helper", "libibverbs", "policy"} {
 		if !seen[name] {
 			t.Errorf("nothing about %s", name)
 		}

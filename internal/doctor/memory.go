@@ -14,7 +14,8 @@ import (
 // smallLimit is what a working set of large messages easily needs.
 const smallLimit = 64 << 20 // 64 MiB
 
-const raiseMemlock = "raise the limit: ulimit -l unlimited; for all: memlock in /etc/security/limits.conf; for batch jobs: LimitMEMLOCK=infinity in the unit of slurmd or sshd"
+const raiseMemlock = "raise the limit: ulimit -l unlimited; for all: memlock in /etc/security/limits.conf; for batch " +
+	"jobs: LimitMEMLOCK=infinity in the unit of slurmd or sshd"
 
 func (m *Machine) providers() section {
 	s := section{name: "Providers"}
@@ -56,7 +57,8 @@ func (m *Machine) devices(provider string) string {
 // provider returns the one that would be used, or an error that says why none.
 func (m *Machine) provider() (Provider, error) {
 	if m.Settings.Provider == "sim" {
-		return Provider{Name: "sim", Limits: func() (verbs.Limits, error) { return verbs.Limits{MaxPinnedBytes: mem.Unlimited}, nil }}, nil
+		return Provider{Name: "sim",
+			Limits: func() (verbs.Limits, error) { return verbs.Limits{MaxPinnedBytes: mem.Unlimited}, nil }}, nil
 	}
 	err := fmt.Errorf("no provider %q", m.Settings.Provider)
 	for _, p := range m.Providers {
@@ -77,9 +79,11 @@ func (m *Machine) limits() section {
 		case err != nil:
 			s.add(Note, "process", "", "%v", err)
 		case l.MaxPinnedBytes < smallLimit:
-			s.add(Note, "process", raiseMemlock, "%s (%s), as %s says; that is little", mem.FormatBytes(uint64(l.MaxPinnedBytes)), l.PinnedSource, p.Name)
+			s.add(Note, "process", raiseMemlock, "%s (%s), as %s says; that is little",
+				mem.FormatBytes(uint64(l.MaxPinnedBytes)), l.PinnedSource, p.Name)
 		default:
-			s.add(OK, "process", "", "%s (%s, by provider %s)", size(l.MaxPinnedBytes), cmp.Or(l.PinnedSource, "no limit"), p.Name)
+			s.add(OK, "process", "", "%s (%s, by provider %s)", size(l.MaxPinnedBytes),
+				cmp.Or(l.PinnedSource, "no limit"), p.Name)
 		}
 	}
 	if r, err := m.Memlock(); err == nil {

@@ -114,7 +114,8 @@ func (m *Machine) helper(s *section, topology *helper.Topology) {
 	case err != nil:
 		s.add(Note, name, "", "%v", err)
 	case place.Parked:
-		s.add(Note, name, "leave a core of each node without a rank (fewer ranks, or their binding), or PINWHEEL_IDLE_POLICY=aggressive",
+		s.add(Note, name,
+			"leave a core of each node without a rank (fewer ranks, or their binding), or PINWHEEL_IDLE_POLICY=aggressive",
 			"none: no idle core now")
 	case place.Share > 0:
 		s.add(OK, name, "", "no idle core now: on the core of its rank, for at most %s of the time (PINWHEEL_HELPER_SHARE)",
@@ -122,7 +123,8 @@ func (m *Machine) helper(s *section, topology *helper.Topology) {
 	case place.CPU == helper.AnyCPU:
 		s.add(OK, name, "", "anywhere")
 	default:
-		s.add(OK, name, "", "now on processor %d, idle, %s for a rank on processor %d", place.CPU, nearness[topology.Distance(here, place.CPU)], here)
+		s.add(OK, name, "", "now on processor %d, idle, %s for a rank on processor %d", place.CPU,
+			nearness[topology.Distance(here, place.CPU)], here)
 	}
 }
 

@@ -16,10 +16,15 @@ type transport struct {
 
 var transports = []transport{
 	{"libibverbs", []string{"libibverbs.so.1"}, nil, nil, "Pinwheel sees the registrations that go through it"},
-	{"libfabric", []string{"libfabric.so.1"}, []string{"fi_info", "--version"}, regexp.MustCompile(`libfabric: (\S+)`), "its cache is turned off by FI_MR_CACHE_MAX_COUNT=0"},
-	{"UCX", []string{"libucp.so.0"}, []string{"ucx_info", "-v"}, regexp.MustCompile(`(?i)library version:? (\S+)|UCT version=(\S+)`), "its caches are turned off by UCX_RCACHE_ENABLE=n, UCX_IB_REG_METHODS=direct"},
-	{"Open MPI", []string{"libmpi.so.40", "libmpi.so.20"}, []string{"ompi_info", "--version"}, regexp.MustCompile(`Open MPI v?(\S+)`), "its cache is turned off by mpi_leave_pinned=0"},
-	{"MPICH", []string{"libmpich.so.12", "libmpi.so.12"}, []string{"mpichversion"}, regexp.MustCompile(`(?i)MPICH2? Version:\s*(\S+)`), ""},
+	{"libfabric", []string{"libfabric.so.1"}, []string{"fi_info", "--version"}, regexp.MustCompile(`libfabric: (\S+)`),
+		"its cache is turned off by FI_MR_CACHE_MAX_COUNT=0"},
+	{"UCX", []string{"libucp.so.0"}, []string{"ucx_info", "-v"},
+		regexp.MustCompile(`(?i)library version:? (\S+)|UCT version=(\S+)`),
+		"its caches are turned off by UCX_RCACHE_ENABLE=n, UCX_IB_REG_METHODS=direct"},
+	{"Open MPI", []string{"libmpi.so.40", "libmpi.so.20"}, []string{"ompi_info", "--version"},
+		regexp.MustCompile(`Open MPI v?(\S+)`), "its cache is turned off by mpi_leave_pinned=0"},
+	{"MPICH", []string{"libmpich.so.12", "libmpi.so.12"}, []string{"mpichversion"},
+		regexp.MustCompile(`(?i)MPICH2? Version:\s*(\S+)`), ""},
 }
 
 func (m *Machine) transports() section {
@@ -47,7 +52,8 @@ func (m *Machine) transports() section {
 		s.add(OK, t.name, "", "%s", value)
 	}
 	if !mpi {
-		s.add(Note, "MPI", "load the module of an MPI library, or set LD_LIBRARY_PATH, if you want to run MPI programs", "the dynamic linker finds none")
+		s.add(Note, "MPI", "load the module of an MPI library, or set LD_LIBRARY_PATH, if you want to run MPI programs",
+			"the dynamic linker finds none")
 	}
 	for _, command := range []string{"mpirun", "srun"} {
 		if kind := m.Launcher(command); kind != "" {

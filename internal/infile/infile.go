@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNotRegular: what is there is a directory, a FIFO, a device.
+// ErrNotRegular means that the path names a directory, a FIFO or a device.
 var ErrNotRegular = errors.New("no regular file")
 
 // Open opens a regular file to be read. It never waits, as opening a FIFO

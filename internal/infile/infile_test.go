@@ -14,12 +14,14 @@ import (
 func TestOnlyRegularFilesAreOpenedAndNobodyIsWaitedFor(t *testing.T) {
 	dir := t.TempDir()
 	fifo, file, link := filepath.Join(dir, "fifo"), filepath.Join(dir, "file"), filepath.Join(dir, "link")
-	if err := errors.Join(unix.Mkfifo(fifo, 0o666), os.WriteFile(file, []byte("x"), 0o666), os.Symlink(file, link)); err != nil {
+	if err := errors.Join(unix.Mkfifo(fifo, 0o666), os.WriteFile(file, []byte("x"), 0o666),
+		os.Symlink(file, link)); err != nil {
 		t.Fatal(err)
 	}
 	stuck := time.AfterFunc(30*time.Second, func() { panic("waits for somebody to write the FIFO") })
 	defer stuck.Stop()
-	for path, want := range map[string]error{fifo: ErrNotRegular, dir: ErrNotRegular, "/dev/null": ErrNotRegular, dir + "/none": fs.ErrNotExist, file: nil, link: nil} {
+	for path, want := range map[string]error{fifo: ErrNotRegular, dir: ErrNotRegular, "/dev/null": ErrNotRegular,
+		dir + "/none": fs.ErrNotExist, file: nil, link: nil} {
 		f, err := Open(path)
 		if !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", path, err, want)

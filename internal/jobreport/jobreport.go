@@ -18,7 +18,7 @@ import (
 	"pinwheel/internal/report"
 )
 
-// ErrNone: no rank has written a report.
+// ErrNone means that no rank has written a report.
 var ErrNone = errors.New("no rank has written a report")
 
 // maxBytes bounds the report of a rank; a larger file is something else.

@@ -35,7 +35,8 @@ func TestReportsOfRanksBecomeOne(t *testing.T) {
 	}
 	at := filepath.Dir(dir.Pattern())
 	for rank, uses := range []uint64{30, 12} {
-		writeRank(t, filepath.Join(at, []string{"0.json", "1.json"}[rank]), report.Rank{Rank: rank, Size: 2, PID: 1 + rank, Command: "./app", Uses: uses, Hits: uses})
+		writeRank(t, filepath.Join(at, []string{"0.json", "1.json"}[rank]),
+			report.Rank{Rank: rank, Size: 2, PID: 1 + rank, Command: "./app", Uses: uses, Hits: uses})
 	}
 	files, err := dir.Files()
 	if err != nil || len(files) != 2 {
@@ -121,9 +122,11 @@ func TestDirectoriesAreNotSweptWhileTheyAreMade(t *testing.T) {
 func TestWhatIsNoReportIsOneLine(t *testing.T) {
 	dir := t.TempDir()
 	for name, c := range map[string]struct{ text, says string }{
-		"empty": {"", "it is empty"}, "blank": {strings.Repeat(" ", 3<<20), "it is too large"}, "cut": {`{"rank":0,"size":1`, "it is cut off"},
-		"binary": {"\x7fELF\x00\x00", "invalid character"}, "text": {"@ Pinwheel\n", "as PINWHEEL_STATS=FILE.json makes it"}, "other": {"{}", "it says nothing"},
-		"two": {`{"size":1,"pid":3}{"size":1,"pid":4}`, "there is more in it"}, "list": {`[1,2]`, "cannot unmarshal"},
+		"empty": {"", "it is empty"}, "blank": {strings.Repeat(" ", 3<<20), "it is too large"},
+		"cut":    {`{"rank":0,"size":1`, "it is cut off"},
+		"binary": {"\x7fELF\x00\x00", "invalid character"}, "text": {"@ Pinwheel\n", "as PINWHEEL_STATS=FILE.json makes it"},
+		"other": {"{}", "it says nothing"},
+		"two":   {`{"size":1,"pid":3}{"size":1,"pid":4}`, "there is more in it"}, "list": {`[1,2]`, "cannot unmarshal"},
 		"large": {`{"size":1,"pid":3,"command":"` + strings.Repeat("x", 2<<20) + `"}`, "it is too large"},
 		"huge":  {`{"size":1e99,"pid":3}`, "cannot unmarshal"},
 	} {
@@ -132,11 +135,13 @@ func TestWhatIsNoReportIsOneLine(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := read(path)
-		if err == nil || !strings.HasPrefix(err.Error(), path+" is not the report of a rank, ") || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") {
+		if err == nil || !strings.HasPrefix(err.Error(), path+" is not the report of a rank, ") ||
+			!strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v, want one line that says %q", name, err, c.says)
 		}
 	}
-	for path, says := range map[string]string{dir: "is a directory", "/dev/zero": "invalid character", "/dev/null": "it is empty", "/proc/self/mem": "input/output error"} {
+	for path, says := range map[string]string{dir: "is a directory", "/dev/zero": "invalid character",
+		"/dev/null": "it is empty", "/proc/self/mem": "input/output error"} {
 		if _, err := read(path); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", path, err)
 		}
@@ -145,11 +150,13 @@ func TestWhatIsNoReportIsOneLine(t *testing.T) {
 
 func TestReportOfManyRanksTakesLittleMemory(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "0.json")
-	writeRank(t, name, report.Rank{Size: 1, PID: 1, Environment: []string{"PINWHEEL_STATS=" + strings.Repeat("x", 500<<10)}})
+	writeRank(t, name,
+		report.Rank{Size: 1, PID: 1, Environment: []string{"PINWHEEL_STATS=" + strings.Repeat("x", 500<<10)}})
 	files := slices.Repeat([]string{name}, 200)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if err := Write(io.Discard, files); err == nil || strings.Count(err.Error(), "\n") != maxBad || !strings.Contains(err.Error(), "196 more files") {
+	if err := Write(io.Discard, files); err == nil || strings.Count(err.Error(), "\n") != maxBad ||
+		!strings.Contains(err.Error(), "196 more files") {
 		t.Errorf("the same file 200 times: %v", err)
 	}
 	runtime.ReadMemStats(&after)
@@ -169,7 +176,8 @@ func TestBadReportDoesNotKeepTheOthersBack(t *testing.T) {
 	}
 	var b strings.Builder
 	err := Write(&b, []string{bad, good, empty, filepath.Join(dir, "missing")})
-	if err == nil || strings.Count(err.Error(), "\n") != 2 || !strings.Contains(err.Error(), "bad is not the report of a rank") {
+	if err == nil || strings.Count(err.Error(), "\n") != 2 ||
+		!strings.Contains(err.Error(), "bad is not the report of a rank") {
 		t.Errorf("error %v", err)
 	}
 	if !strings.Contains(b.String(), "./app") {

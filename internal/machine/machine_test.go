@@ -39,10 +39,12 @@ func TestFieldThatIsNoNumberIsAnError(t *testing.T) {
 func TestMappingsAreThoseOfTheKernel(t *testing.T) {
 	m, err := parseMapping("7f0000001000-7f0000003000 rw-s 00001000 00:01 1234                       /memfd:x (deleted)")
 	if err != nil || m != (Mapping{
-		Range: mem.Range{Start: 0x7f0000001000, End: 0x7f0000003000}, Shared: true, Offset: 0x1000, Inode: 1234, Path: "/memfd:x (deleted)"}) {
+		Range: mem.Range{Start: 0x7f0000001000, End: 0x7f0000003000}, Shared: true, Offset: 0x1000, Inode: 1234,
+		Path: "/memfd:x (deleted)"}) {
 		t.Errorf("got %+v, %v", m, err)
 	}
-	if m, err := parseMapping("7ffc000-7ffd000 r-xp 00000000 00:00 0 \n"); err != nil || !m.Executable || m.Path != "" || m.Inode != 0 {
+	if m, err := parseMapping("7ffc000-7ffd000 r-xp 00000000 00:00 0 \n"); err != nil || !m.Executable ||
+		m.Path != "" || m.Inode != 0 {
 		t.Errorf("got %+v, %v", m, err)
 	}
 	for _, line := range []string{"", "1000 r-xp 0 00:00 0", "1000-2000 r-xp 0 00:00", "x-y r-xp 0 00:00 0"} {
@@ -53,7 +55,8 @@ func TestMappingsAreThoseOfTheKernel(t *testing.T) {
 	all, err := Mappings()
 	here := mem.Addr(reflect.ValueOf(TestMappingsAreThoseOfTheKernel).Pointer())
 	if err != nil || !slices.ContainsFunc(all, func(m Mapping) bool {
-		return m.Range.Contains(mem.Range{Start: here, End: here + 1}) && !m.Shared && m.Executable && m.Inode != 0 && m.Path != ""
+		return m.Range.Contains(mem.Range{Start: here, End: here + 1}) && !m.Shared &&
+			m.Executable && m.Inode != 0 && m.Path != ""
 	}) {
 		t.Errorf("no file is mapped at %#x, where this function is: %v, %v", here, all, err)
 	}

@@ -43,7 +43,8 @@ func Write(w io.Writer, app *kong.Application, p Page) error {
 		}
 		flags(&b, c)
 		if examples != "" {
-			fmt.Fprintf(&b, ".PP\nExamples:\n.PP\n.RS\n.nf\n%s\n.fi\n.RE\n", text(strings.TrimRight(strings.ReplaceAll("\n"+examples, "\n  ", "\n")[1:], "\n")))
+			fmt.Fprintf(&b, ".PP\nExamples:\n.PP\n.RS\n.nf\n%s\n.fi\n.RE\n",
+				text(strings.TrimRight(strings.ReplaceAll("\n"+examples, "\n  ", "\n")[1:], "\n")))
 		}
 	}
 	if p.Environment != nil {
@@ -137,7 +138,8 @@ func flags(b *strings.Builder, c *kong.Node) {
 		}
 	}
 	if len(forSettings) > 0 {
-		fmt.Fprintf(b, ".TP\n.B %s\nFor the variable of the same name; see ENVIRONMENT.\n", text(strings.Join(forSettings, ", ")))
+		fmt.Fprintf(b, ".TP\n.B %s\nFor the variable of the same name; see ENVIRONMENT.\n",
+			text(strings.Join(forSettings, ", ")))
 	}
 }
 

@@ -35,12 +35,15 @@ func TestPageHasWhatHelpHas(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	if err := Write(&b, k.Model, Page{ExitStatus: [][2]string{{"0", "Well."}}, SeeAlso: []string{"other(1)"}}); err != nil {
+	if err := Write(&b, k.Model,
+		Page{ExitStatus: [][2]string{{"0", "Well."}}, SeeAlso: []string{"other(1)"}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		".TH TOOL 1\n", "tool \\- tools things\n", ".SS tool shown\nShows.\n", ".SS tool group inner\nShows more.\n", "All about it.\n", ".nf\ntool shown x\n.fi\n",
-		".B \\-f, \\-\\-flag=FILE\nWhat it reads.\n", ".B \\-\\-[no\\-]switch\n", ".BR PINWHEEL_WATCH ", ".B 0\nWell.\n", "other(1)\n",
+		".TH TOOL 1\n", "tool \\- tools things\n", ".SS tool shown\nShows.\n", ".SS tool group inner\nShows more.\n",
+		"All about it.\n", ".nf\ntool shown x\n.fi\n",
+		".B \\-f, \\-\\-flag=FILE\nWhat it reads.\n", ".B \\-\\-[no\\-]switch\n", ".BR PINWHEEL_WATCH ",
+		".B 0\nWell.\n", "other(1)\n",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())

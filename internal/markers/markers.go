@@ -34,7 +34,8 @@ func (m Markers) cut(doc string) (p parts, err error) {
 	before, rest, hasBegin := strings.Cut(doc, m.Begin)
 	between, after, hasEnd := strings.Cut(rest, m.End)
 	if !hasBegin || !hasEnd {
-		return parts{}, fmt.Errorf("the document lacks the lines %q and %q", strings.TrimSpace(m.Begin), strings.TrimSpace(m.End))
+		return parts{},
+			fmt.Errorf("the document lacks the lines %q and %q", strings.TrimSpace(m.Begin), strings.TrimSpace(m.End))
 	}
 	return parts{before, between, after}, nil
 }

@@ -17,6 +17,7 @@ type collector struct {
 	source     monitor.Source
 	rank       []*prometheus.Desc // of ofRank
 	process    []*prometheus.Desc // of ofProcess
+	server     []*prometheus.Desc // of ofServer
 	info       *prometheus.Desc
 	budget     *prometheus.Desc
 	ranks      *prometheus.Desc
@@ -29,9 +30,11 @@ func Registry(source monitor.Source) *prometheus.Registry {
 		return prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, labels, nil)
 	}
 	c := &collector{
-		source:     source,
-		info:       describe("rank_info", "1 for each process under Pinwheel, with its program.", append(rankLabels, "program")...),
-		budget:     describe("node_budget_bytes", "PINWHEEL_NODE_BUDGET: what the ranks of the job may pin on this node.", "job_id"),
+		source: source,
+		info: describe("rank_info", "1 for each process under Pinwheel, with its program.",
+			append(rankLabels, "program")...),
+		budget: describe("node_budget_bytes",
+			"PINWHEEL_NODE_BUDGET: what the ranks of the job may pin on this node.", "job_id"),
 		ranks:      describe("ranks", "Processes of the job that have used Pinwheel on this node and still run.", "job_id"),
 		unreadable: describe("unreadable_jobs", "Jobs on this node whose shared memory makes no sense."),
 	}
@@ -41,6 +44,9 @@ func Registry(source monitor.Source) *prometheus.Registry {
 	for _, m := range ofProcess {
 		c.process = append(c.process, describe(m.name, m.help, processLabels...))
 	}
+	for _, m := range ofServer {
+		c.server = append(c.server, describe(m.name, m.help, serverLabels...))
+	}
 	r := prometheus.NewPedanticRegistry()
 	r.MustRegister(c)
 	return r
@@ -48,7 +54,7 @@ func Registry(source monitor.Source) *prometheus.Registry {
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range slices.Concat(c.rank, c.process, []*prometheus.Desc{c.info, c.budget, c.ranks, c.unreadable}) {
+	for _, d := range slices.Concat(c.rank, c.process, c.server, []*prometheus.Desc{c.info, c.budget, c.ranks, c.unreadable}) {
 		to <- d
 	}
 }
@@ -63,6 +69,9 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstMetric(c.unreadable, gauge, float64(len(look.Unreadable)))
 	for i := range look.VMMC {
 		c.collectProcess(to, &look.VMMC[i])
+	}
+	for i := range look.Files {
+		c.collectServer(to, &look.Files[i])
 	}
 	for i := range look.Jobs {
 		j := &look.Jobs[i]

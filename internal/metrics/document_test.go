@@ -46,6 +46,9 @@ func markdown(t *testing.T) string {
 	for _, m := range ofProcess {
 		row(m.name)
 	}
+	for _, m := range ofServer {
+		row(m.name)
+	}
 	for _, name := range []string{"rank_info", "ranks", "node_budget_bytes", "unreadable_jobs"} {
 		row(name)
 	}

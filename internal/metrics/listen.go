@@ -40,7 +40,8 @@ func ParseAddress(text string) (Address, error) {
 	}
 	at, err := netip.ParseAddrPort(text)
 	if err != nil {
-		return Address{}, fmt.Errorf("%q is neither unix:/PATH nor a loopback address with a port, as in 127.0.0.1:9000", text)
+		return Address{},
+			fmt.Errorf("%q is neither unix:/PATH nor a loopback address with a port, as in 127.0.0.1:9000", text)
 	}
 	if !at.Addr().IsLoopback() {
 		return Address{}, fmt.Errorf("%s is no loopback address: only programs on this node may read the metrics", at.Addr())
@@ -74,7 +75,8 @@ func Handler(g prometheus.Gatherer) http.Handler {
 // Serve answers scrapes until the context ends, and closes the listener.
 func Serve(ctx context.Context, l net.Listener, g prometheus.Gatherer) error {
 	const patience = 10 * time.Second
-	s := &http.Server{Handler: Handler(g), ReadTimeout: patience, WriteTimeout: 2 * patience, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
+	s := &http.Server{Handler: Handler(g), ReadTimeout: patience, WriteTimeout: 2 * patience,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
 	stop := context.AfterFunc(ctx, func() { _ = s.Close() }) // a scrape under way is not worth waiting for
 	defer stop()
 	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {

@@ -60,7 +60,7 @@ func TestText(t *testing.T) {
 // everything is a look at a node that has one of each metric.
 func everything() monitor.Look {
 	l := monitortest.Node(2, 75, 1<<30)
-	l.VMMC = monitortest.Processes()
+	l.VMMC, l.Files = monitortest.Processes(), monitortest.Servers()
 	return l
 }
 

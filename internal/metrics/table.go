@@ -28,7 +28,8 @@ var ofRank = []metric{
 		func(r *monitor.Rank) (float64, bool) { return r.StartSeconds, true }},
 	{"state_age_seconds", "How long ago the rank published what the other metrics say.", gauge,
 		func(r *monitor.Rank) (float64, bool) { return r.AgeSeconds, true }},
-	{"pinned_bytes", "Memory that is registered through Pinwheel; under PINWHEEL_NODE_BUDGET with what the transport registers for itself.", gauge,
+	{"pinned_bytes", "Memory that is registered through Pinwheel; under PINWHEEL_NODE_BUDGET with what the transport " +
+		"registers for itself.", gauge,
 		func(r *monitor.Rank) (float64, bool) { return float64(r.PinnedBytes), true }},
 	{"peak_pinned_bytes", "The most that pinned_bytes has been since the start of the process.", gauge,
 		func(r *monitor.Rank) (float64, bool) { return float64(r.PeakPinnedBytes), true }},
@@ -50,11 +51,13 @@ var ofRank = []metric{
 		func(r *monitor.Rank) (float64, bool) { return float64(r.HelperDeregs), true }},
 	{"helper_cpu_seconds_total", "Processor time of the helper thread.", counter,
 		func(r *monitor.Rank) (float64, bool) { return seconds(r.Helper.CPUNs), r.Helper.Running }},
-	{"helper_registration_cpu_seconds_total", "Processor time of the helper thread in registrations and deregistrations.", counter,
+	{"helper_registration_cpu_seconds_total",
+		"Processor time of the helper thread in registrations and deregistrations.", counter,
 		func(r *monitor.Rank) (float64, bool) { return seconds(r.Helper.RegisterNs), r.Helper.Running }},
 	{"helper_wakeups_total", "How often the helper thread woke up.", counter,
 		func(r *monitor.Rank) (float64, bool) { return float64(r.Helper.Wakeups), r.Helper.Running }},
-	{"helper_cpu_limit_ratio", "The largest share of a processor that the helper thread may take (PINWHEEL_HELPER_SHARE).", gauge,
+	{"helper_cpu_limit_ratio",
+		"The largest share of a processor that the helper thread may take (PINWHEEL_HELPER_SHARE).", gauge,
 		func(r *monitor.Rank) (float64, bool) { return orNone(r.Helper.ShareLimit) }},
 	{"helper_processor", "The number of the processor that the helper thread was put on.", gauge,
 		func(r *monitor.Rank) (float64, bool) {
@@ -67,9 +70,11 @@ var ofRank = []metric{
 
 	{"predictions_total", "Predictions that a use followed.", counter,
 		func(r *monitor.Rank) (float64, bool) { return float64(r.Predictions), true }},
-	{"predictions_within_half_percent_total", "Predictions with an error below 0.5 % of the interval between two uses.", counter,
+	{"predictions_within_half_percent_total",
+		"Predictions with an error below 0.5 % of the interval between two uses.", counter,
 		func(r *monitor.Rank) (float64, bool) { return float64(r.Within05), true }},
-	{"predictions_within_five_percent_total", "Predictions with an error below 5 % of the interval between two uses.", counter,
+	{"predictions_within_five_percent_total",
+		"Predictions with an error below 5 % of the interval between two uses.", counter,
 		func(r *monitor.Rank) (float64, bool) { return float64(r.Within5), true }},
 }
 

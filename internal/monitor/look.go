@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode"
 
+	"pinwheel/files"
 	"pinwheel/internal/report"
 	"pinwheel/vmmc/broker"
 )
@@ -20,6 +21,8 @@ type Look struct {
 	Unreadable []Unreadable `json:"unreadable,omitempty"`
 	// VMMC are the processes that have a name at the broker of this node (pinwheel node).
 	VMMC []broker.Process `json:"vmmc,omitempty"`
+	// Files are the servers of files of this user.
+	Files []files.ServerInfo `json:"files,omitempty"`
 }
 
 // Job is what the processes of one job share on this node.
@@ -87,7 +90,7 @@ type Helper struct {
 }
 
 // Empty reports whether there is nothing to see.
-func (l *Look) Empty() bool { return len(l.Jobs)+len(l.Unreadable)+len(l.VMMC) == 0 }
+func (l *Look) Empty() bool { return len(l.Jobs)+len(l.Unreadable)+len(l.VMMC)+len(l.Files) == 0 }
 
 // Ranks returns how many ranks all jobs have, and their pinned bytes.
 func (l *Look) Ranks() (n int, pinnedBytes int64) {

@@ -14,7 +14,7 @@ import (
 func TestLooksDoNotWaitForABrokerThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var hangs atomic.Bool
-		p := &processes{list: func(ctx context.Context) ([]broker.Process, error) {
+		p := &processes[broker.Process]{list: func(ctx context.Context) ([]broker.Process, error) {
 			if hangs.Load() {
 				<-ctx.Done()
 				return nil, ctx.Err()
@@ -33,12 +33,12 @@ func TestLooksDoNotWaitForABrokerThatHangs(t *testing.T) {
 		}
 		look(0, 2)
 		hangs.Store(true)
-		look(brokerPatience, 2)
-		look(brokerPatience, 2)
-		time.Sleep(brokerTimeout)
-		look(brokerPatience, 0) // by now it is not there
+		look(lookPatience, 2)
+		look(lookPatience, 2)
+		time.Sleep(answerTimeout)
+		look(lookPatience, 0) // by now it is not there
 		hangs.Store(false)
-		time.Sleep(brokerTimeout)
+		time.Sleep(answerTimeout)
 		look(0, 2)
 	})
 }
@@ -46,8 +46,8 @@ func TestLooksDoNotWaitForABrokerThatHangs(t *testing.T) {
 // The first look has nothing else to show.
 func TestFirstLookWaitsForTheBroker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &processes{list: func(context.Context) ([]broker.Process, error) {
-			time.Sleep(brokerTimeout / 2)
+		p := &processes[broker.Process]{list: func(context.Context) ([]broker.Process, error) {
+			time.Sleep(answerTimeout / 2)
 			return make([]broker.Process, 1), nil
 		}}
 		if got := len(p.look()); got != 1 {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"pinwheel/files"
 	"pinwheel/internal/node"
 	"pinwheel/vmmc/broker"
 )
@@ -19,10 +20,14 @@ type Source func() (Look, error)
 // ErrNoJob is the error of a look at a job that is not there.
 var ErrNoJob = errors.New("there is no such job on this node")
 
-// Node returns a source of the jobs of this user on this node, and of the processes at its broker; or of one job if
-// that is not empty. It may be called concurrently. A node without jobs is no error, but the lack of the one that was asked for is ErrNoJob.
+// Node returns a source of the jobs of this user on this node, of the processes at its broker, and of those that serve
+// files; or of one job if that is not empty. It may be called concurrently. A node without jobs is no error, but the
+// lack of the one that was asked for is ErrNoJob.
 func Node(job string) Source {
-	vmmc := &processes{list: func(ctx context.Context) ([]broker.Process, error) { return broker.List(ctx, broker.Socket()) }}
+	vmmc := &processes[broker.Process]{
+		list: func(ctx context.Context) ([]broker.Process, error) { return broker.List(ctx, broker.Socket()) },
+	}
+	servers := &processes[files.ServerInfo]{list: files.Servers}
 	return func() (Look, error) {
 		jobs, err := node.Jobs()
 		if err != nil {
@@ -35,7 +40,10 @@ func Node(job string) Source {
 			return lookAt([]string{job}), nil
 		}
 		l := lookAt(jobs)
-		l.VMMC = vmmc.look()
+		l.VMMC, l.Files = vmmc.look(), servers.look()
+		for i := range l.Files {
+			l.Files[i].Dir = printable(l.Files[i].Dir)
+		}
 		return l, nil
 	}
 }
@@ -87,7 +95,8 @@ func seconds(ns int64) float64 { return float64(ns) / 1e9 }
 func rankOf(s *node.State, budgeted bool) Rank {
 	h := &s.Helper
 	r := Rank{
-		Rank: s.Rank, PID: s.PID, Manager: s.Instance, Program: s.Program, startNs: s.StartNs, RunSeconds: seconds(s.AtNs - s.StartNs),
+		Rank: s.Rank, PID: s.PID, Manager: s.Instance, Program: s.Program, startNs: s.StartNs,
+		RunSeconds:  seconds(s.AtNs - s.StartNs),
 		PinnedBytes: s.PinnedBytes, PeakPinnedBytes: s.PeakBytes,
 		Hits: s.Hits, FirstRegs: s.First, LateRegs: s.Late, StallNs: s.StallNs,
 		HelperRegs: h.Registers, HelperDeregs: h.Deregs,

@@ -34,7 +34,8 @@ func TestLookAtMembersOfThisProcess(t *testing.T) {
 	s := node.State{
 		PinnedBytes: 2, PeakBytes: 3, Hits: 4, First: 5, Late: 6, StallNs: 7, Predicted: 10, Within05: 2, Within5: 9,
 		Helper: node.Helper{
-			Running: true, CPU: 11, Parked: true, Shared: true, ShareLimit: 0.5, CPUNs: 12, ActionNs: 13, Wakeups: 14, Registers: 15, Deregs: 16,
+			Running: true, CPU: 11, Parked: true, Shared: true, ShareLimit: 0.5, CPUNs: 12, ActionNs: 13,
+			Wakeups: 14, Registers: 15, Deregs: 16,
 		},
 	}
 	first.Publish(s)
@@ -52,7 +53,8 @@ func TestLookAtMembersOfThisProcess(t *testing.T) {
 		Rank: 0, PID: os.Getpid(), Manager: r.Manager, Program: "monitor.test", startNs: r.startNs,
 		StartSeconds: r.StartSeconds, RunSeconds: r.RunSeconds, AgeSeconds: r.AgeSeconds, ShareBytes: r.ShareBytes,
 		PinnedBytes: 2, PeakPinnedBytes: 3, Hits: 4, FirstRegs: 5, LateRegs: 6, StallNs: 7, HelperRegs: 15, HelperDeregs: 16,
-		Helper:   Helper{Running: true, Parked: true, CPU: 11, Shared: true, ShareLimit: &limit, CPUNs: 12, RegisterNs: 13, Wakeups: 14},
+		Helper: Helper{Running: true, Parked: true, CPU: 11, Shared: true, ShareLimit: &limit, CPUNs: 12,
+			RegisterNs: 13, Wakeups: 14},
 		Accuracy: report.Accuracy{Predictions: 10, Err05: 0.2, Err5: 0.9},
 		Within05: 2, Within5: 9,
 	}
@@ -63,7 +65,8 @@ func TestLookAtMembersOfThisProcess(t *testing.T) {
 		t.Errorf("share %v", r.ShareBytes)
 	}
 	start := time.Unix(0, int64(r.StartSeconds*1e9))
-	if age := time.Since(start).Seconds(); age < 0 || age > 600 || r.RunSeconds < 0 || r.RunSeconds > age+1 || r.AgeSeconds < 0 || r.AgeSeconds > age {
+	if age := time.Since(start).Seconds(); age < 0 || age > 600 || r.RunSeconds < 0 || r.RunSeconds > age+1 ||
+		r.AgeSeconds < 0 || r.AgeSeconds > age {
 		t.Errorf("started %v, ran for %g s, %g s ago", start, r.RunSeconds, r.AgeSeconds)
 	}
 	var h History
@@ -99,7 +102,8 @@ func TestAllJobsAreFound(t *testing.T) {
 	if found[names[0]] == 0 || found[names[1]] == 0 || found[names[1]] > found[names[0]] {
 		t.Errorf("%v", found)
 	}
-	if j := l.Jobs[found[names[0]]-1]; j.BudgetBytes != nil || j.Ranks[0].ShareBytes != nil || j.Ranks[0].Rank != -1 || j.Ranks[0].Helper.ShareLimit != nil {
+	if j := l.Jobs[found[names[0]]-1]; j.BudgetBytes != nil || j.Ranks[0].ShareBytes != nil || j.Ranks[0].Rank != -1 ||
+		j.Ranks[0].Helper.ShareLimit != nil {
 		t.Errorf("%+v", j)
 	}
 }

@@ -83,7 +83,8 @@ func TestFullDiskLeavesTheOldFileAndNothingElse(t *testing.T) {
 		var errs bytes.Buffer
 		cmd.Stderr = &errs
 		left := outfiletest.OnSmallDisk(t, cmd, dir)
-		if want := filepath.Join(dir, name) + ": no space left on device\n"; cmd.ProcessState.ExitCode() != 1 || errs.String() != want {
+		if want := filepath.Join(dir, name) + ": no space left on device\n"; cmd.ProcessState.ExitCode() != 1 ||
+			errs.String() != want {
 			t.Errorf("%s: %v, %q, want %q", name, cmd.ProcessState, errs.String(), want)
 		}
 		if !slices.Equal(left, []string{"./old old"}) {
@@ -133,7 +134,8 @@ func TestFileInADirectoryThatIsClosedIsOverwritten(t *testing.T) {
 		}
 	}
 	open, closed := filepath.Join(dir, "open"), filepath.Join(dir, "closed")
-	must(t, os.WriteFile(open, []byte("old"), 0o666), os.WriteFile(closed, []byte("old"), 0o444), os.Chmod(open, 0o666), os.Chmod(dir, 0o555))
+	must(t, os.WriteFile(open, []byte("old"), 0o666), os.WriteFile(closed, []byte("old"), 0o444),
+		os.Chmod(open, 0o666), os.Chmod(dir, 0o555))
 	defer os.Chmod(dir, 0o755)
 	run := func(path string) (string, error) {
 		cmd := command(t, path, "3")
@@ -186,7 +188,8 @@ func TestIgnoredSignalsStayIgnored(t *testing.T) {
 	testwait.Bound(t)
 	path := filepath.Join(t.TempDir(), "out")
 	cmd := command(t, path, "10", "wait")
-	cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", `trap "" INT HUP; exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
+	cmd.Path, cmd.Args = "/bin/sh",
+		append([]string{"sh", "-c", `trap "" INT HUP; exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
 	out, err := cmd.StdoutPipe()
 	must(t, err, cmd.Start())
 	_, err = out.Read(make([]byte, 10))

@@ -119,8 +119,10 @@ func TestSymbolicLinksAreFollowed(t *testing.T) {
 	must(t, os.MkdirAll(at("real/deep"), 0o777), os.WriteFile(at("real/there"), []byte("old"), 0o666),
 		os.Symlink("real/deep", at("dir")), // so that dir/.. is real
 		os.Symlink("dir/../there", at("a")), os.Symlink("a", at("toThere")),
-		os.Symlink(at("dir")+"/../notYet", at("dangling")), os.Symlink("new/file", at("nowhere")), os.Symlink("loop", at("loop")))
-	for link, target := range map[string]string{"toThere": "real/there", "dangling": "real/notYet", "nowhere": "new/file"} {
+		os.Symlink(at("dir")+"/../notYet", at("dangling")), os.Symlink("new/file", at("nowhere")),
+		os.Symlink("loop", at("loop")))
+	for link, target := range map[string]string{"toThere": "real/there",
+		"dangling": "real/notYet", "nowhere": "new/file"} {
 		must(t, Write(at(link), text("new")))
 		if got, err := os.ReadFile(at(target)); err != nil || string(got) != "new" {
 			t.Errorf("%s: %s has %q, %v", link, target, got, err)
@@ -129,7 +131,8 @@ func TestSymbolicLinksAreFollowed(t *testing.T) {
 			t.Errorf("%s is no link any more: %v, %v", link, info, err)
 		}
 	}
-	if err := Write(at("loop"), text("")); !errors.Is(err, unix.ELOOP) || !strings.HasPrefix(err.Error(), at("loop")+": ") {
+	if err := Write(at("loop"), text("")); !errors.Is(err, unix.ELOOP) ||
+		!strings.HasPrefix(err.Error(), at("loop")+": ") {
 		t.Errorf("loop: %v", err)
 	}
 }
@@ -184,8 +187,9 @@ func TestOpenDescriptorsAreWrittenWhereTheyAre(t *testing.T) {
 	name := "/proc/self/fd/" + strconv.Itoa(int(out.Fd()))
 	must(t, Write(name, text("in ")), Write("/dev/fd/"+strconv.Itoa(int(out.Fd())), text("through ")), text("after")(out))
 	holds(t, path, "before in through after")
-	for name, want := range map[string]bool{"-": true, "/dev/stdout": true, "/proc/self/fd/1": true, "/proc/thread-self/fd/1": true,
-		"/dev/stderr": false, name: false, path: false, "/dev/null": false, "./-": false, "": false} {
+	for name, want := range map[string]bool{"-": true, "/dev/stdout": true, "/proc/self/fd/1": true,
+		"/proc/thread-self/fd/1": true,
+		"/dev/stderr":            false, name: false, path: false, "/dev/null": false, "./-": false, "": false} {
 		if ToStdout(name) != want {
 			t.Errorf("ToStdout(%q) is %v", name, !want)
 		}
@@ -196,11 +200,14 @@ func TestErrorsNameTheFileAsItWasGiven(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o666))
 	for path, want := range map[string]error{
-		"": nil, dir: unix.EISDIR, dir + "/": unix.EISDIR, dir + "/new/": unix.EISDIR, dir + "/file/x": unix.ENOTDIR, dir + "/file/": unix.ENOTDIR,
-		dir + "/" + strings.Repeat("n", 300): unix.ENAMETOOLONG, "/proc/self/fd/x": nil, "/proc/self/fd/77777": unix.EBADF, "/proc/none": nil,
+		"": nil, dir: unix.EISDIR, dir + "/": unix.EISDIR, dir + "/new/": unix.EISDIR, dir + "/file/x": unix.ENOTDIR,
+		dir + "/file/":                       unix.ENOTDIR,
+		dir + "/" + strings.Repeat("n", 300): unix.ENAMETOOLONG, "/proc/self/fd/x": nil,
+		"/proc/self/fd/77777": unix.EBADF, "/proc/none": nil,
 	} {
 		err := Write(path, text(""))
-		if err == nil || !strings.HasPrefix(err.Error(), path+": ") || want != nil && !errors.Is(err, want) || strings.Contains(err.Error(), "partial") {
+		if err == nil || !strings.HasPrefix(err.Error(), path+": ") || want != nil && !errors.Is(err, want) ||
+			strings.Contains(err.Error(), "partial") {
 			t.Errorf("%q: %v, want %v", path, err, want)
 		}
 		if checked := Check(path); checked == nil || checked.Error() != err.Error() {
@@ -208,7 +215,8 @@ func TestErrorsNameTheFileAsItWasGiven(t *testing.T) {
 		}
 	}
 	fifo := filepath.Join(t.TempDir(), "fifo") // which nobody reads
-	must(t, unix.Mkfifo(fifo, 0o666), Check(fifo), Check(filepath.Join(dir, "new", "file")), Check(filepath.Join(dir, "file")), Check("-"), Check("/dev/stdout"))
+	must(t, unix.Mkfifo(fifo, 0o666), Check(fifo), Check(filepath.Join(dir, "new", "file")),
+		Check(filepath.Join(dir, "file")), Check("-"), Check("/dev/stdout"))
 	holds(t, filepath.Join(dir, "file"), "")
 	long := filepath.Join(dir, strings.Repeat("n", 255))
 	must(t, Write(long, text("fits")))

@@ -306,15 +306,8 @@ func TestServerThatTakesNothingMoreIsHeard(t *testing.T) {
 	all.Wait()
 }
 
-// pathOf is an address for two proxies: the paths of the test are too long for sun_path.
-func pathOf(t *testing.T) string {
-	dir, err := os.MkdirTemp("", "proxy")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return "vmmc:unix:" + filepath.Join(dir, "m")
-}
+// pathOf is an address for two proxies.
+func pathOf(t *testing.T) string { return "vmmc:unix:" + filepath.Join(testwait.ShortDir(t), "m") }
 
 func TestProxyStartsAgainAfterItWasKilled(t *testing.T) {
 	testwait.Bound(t)

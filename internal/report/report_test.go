@@ -23,10 +23,13 @@ func write(t *testing.T, ranks ...Rank) string {
 
 func TestAggregateAddsAndWeighs(t *testing.T) {
 	got := write(t,
-		Rank{Rank: 1, Size: 2, Host: "b", Command: "./a", Policy: "pinwheel", PeakPinnedBytes: 1 << 20, Uses: 10, Hits: 9, First: 1, Accuracy: Accuracy{Predictions: 1, Err5: 1},
+		Rank{Rank: 1, Size: 2, Host: "b", Command: "./a", Policy: "pinwheel", PeakPinnedBytes: 1 << 20, Uses: 10, Hits: 9,
+			First: 1, Accuracy: Accuracy{Predictions: 1, Err5: 1},
 			Sites: []Site{{Name: "main+0x10", Op: "send", Uses: 5, Bytes: 100}}},
-		Rank{Rank: 0, Size: 2, Host: "a", Command: "./a", Policy: "pinwheel", PeakPinnedBytes: 3 << 20, Uses: 20, Hits: 18, Late: 2, Accuracy: Accuracy{Predictions: 3, Err5: 0.5},
-			Sites: []Site{{Name: "main+0x10", Op: "send", Uses: 5, Bytes: 100}, {Name: "main+0x20", Op: "recv", Uses: 1, Bytes: 1000}}},
+		Rank{Rank: 0, Size: 2, Host: "a", Command: "./a", Policy: "pinwheel", PeakPinnedBytes: 3 << 20, Uses: 20, Hits: 18,
+			Late: 2, Accuracy: Accuracy{Predictions: 3, Err5: 0.5},
+			Sites: []Site{{Name: "main+0x10", Op: "send", Uses: 5, Bytes: 100},
+				{Name: "main+0x20", Op: "recv", Uses: 1, Bytes: 1000}}},
 	)
 	lines := strings.Split(got, "\n")
 	var rows []string
@@ -66,7 +69,8 @@ func TestRanksThatWereStartedByOthersAreToldApart(t *testing.T) {
 			names = append(names, f[0])
 		}
 	}
-	if !strings.Contains(got, "./launched") || !strings.Contains(got, "2 of 2 ranks, and 2 that these started") || strings.Join(names, " ") != "0 1 2-0 13-0 *" {
+	if !strings.Contains(got, "./launched") || !strings.Contains(got, "2 of 2 ranks, and 2 that these started") ||
+		strings.Join(names, " ") != "0 1 2-0 13-0 *" {
 		t.Errorf("%q\n%s", names, got)
 	}
 }
@@ -78,8 +82,10 @@ func TestReportSaysWhyNothingWasRegistered(t *testing.T) {
 	}{
 		{Rank{Size: 1}, "the transport used no verbs"},
 		{Rank{Size: 1, VerbsUsed: true}, "the transport registered no memory"},
-		{Rank{Size: 1, VerbsUsed: true, Plain: 7, Policy: "on-demand"}, "with policy on-demand the transport's 7 registrations go past it"},
-		{Rank{Size: 1, VerbsUsed: true, Plain: 7}, "registrations left alone, because they were small or the transport's own: 7"},
+		{Rank{Size: 1, VerbsUsed: true, Plain: 7, Policy: "on-demand"},
+			"with policy on-demand the transport's 7 registrations go past it"},
+		{Rank{Size: 1, VerbsUsed: true, Plain: 7},
+			"registrations left alone, because they were small or the transport's own: 7"},
 	} {
 		if got := write(t, c.rank); !strings.Contains(got, c.want) || strings.Contains(got, "ahead  released") {
 			t.Errorf("no %q in\n%s", c.want, got)
@@ -104,7 +110,8 @@ func TestOverheadOfThePathIsWeighedBySamples(t *testing.T) {
 
 func TestStartsOfRegistrationsAreTold(t *testing.T) {
 	var early, late helper.Histogram
-	for text, h := range map[string]*helper.Histogram{`{"counts":[[100,99],[106,1]],"max_ns":300}`: &early, `{"counts":[[130,10]],"max_ns":40000}`: &late} {
+	for text, h := range map[string]*helper.Histogram{`{"counts":[[100,99],[106,1]],"max_ns":300}`: &early,
+		`{"counts":[[130,10]],"max_ns":40000}`: &late} {
 		if err := json.Unmarshal([]byte(text), h); err != nil {
 			t.Fatal(err)
 		}

@@ -86,7 +86,8 @@ func remarks(b io.Writer, total Rank) {
 func processors(b io.Writer, ranks []Rank, total Rank) {
 	fmt.Fprintf(b, "\n@--- Processor time ---\n")
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "rank\tprogram s\thelper ms\tserver ms\tregistering ms\tby helper ms\tshared s\tused\tparked s\tfrom s\thelper\t")
+	fmt.Fprintln(w,
+		"rank\tprogram s\thelper ms\tserver ms\tregistering ms\tby helper ms\tshared s\tused\tparked s\tfrom s\thelper\t")
 	for _, r := range append(ranks, total) {
 		name, from := Name(r.World, r.Rank), "-"
 		if r.Rank < 0 {

@@ -128,7 +128,8 @@ func (j *Job) Reasons() (lines []string) {
 		lines = append(lines, fmt.Sprintf("Nothing was %s%s: %s", did, j.of(g), why.why(&g.sum, len(g.ranks))))
 	}
 	if g := j.kept[released]; g != nil && g.sum.Parks > 0 {
-		lines = append(lines, fmt.Sprintf("%s at times%s: %s", capital(g.sum.coreless()), j.of(g), g.sum.parkedLine(len(g.ranks))))
+		lines = append(lines,
+			fmt.Sprintf("%s at times%s: %s", capital(g.sum.coreless()), j.of(g), g.sum.parkedLine(len(g.ranks))))
 	}
 	if g := j.kept[released]; g != nil && g.sum.Unpaid > 0 {
 		lines = append(lines, fmt.Sprintf("The helper's share is used up at times%s: %s", j.of(g), g.sum.unpaidLine()))

@@ -7,7 +7,8 @@ import (
 
 func TestReportSaysWhyNothingWasReleased(t *testing.T) {
 	given := func(change func(*Rank)) Rank {
-		r := Rank{Size: 1, VerbsUsed: true, Policy: "pinwheel", Helper: "on an idle core (auto)", Mapping: "bpf", Seconds: 13.9, Uses: 44, Hits: 40, First: 4}
+		r := Rank{Size: 1, VerbsUsed: true, Policy: "pinwheel", Helper: "on an idle core (auto)", Mapping: "bpf",
+			Seconds: 13.9, Uses: 44, Hits: 40, First: 4}
 		change(&r)
 		return r
 	}
@@ -17,42 +18,64 @@ func TestReportSaysWhyNothingWasReleased(t *testing.T) {
 	}{
 		"no idle core": {given(func(r *Rank) { r.Parks, r.FirstParkNs, r.ParkedNs = 1, 3e9, 10.9e9 }),
 			"Nothing was released: no idle core; the helper was parked from 3.0 s on, for 10.9 s of 13.9 s (leave a core free"},
-		"few uses":      {given(func(r *Rank) { r.Uses, r.First = 3, 1 }), "Nothing was released: 3 uses, nothing learned yet."},
-		"one use each":  {given(func(r *Rank) { r.Uses, r.First = 4, 4 }), "Nothing was released: 4 uses of 4 buffers, none of them used twice."},
-		"short gaps":    {given(func(r *Rank) { r.Predictions = 40 }), "none of 40 predictions left time to release a buffer"},
-		"lost uses":     {given(func(r *Rank) { r.Lost = 40 }), "40 of 44 uses came faster than the helper could take them in."},
-		"no helper":     {given(func(r *Rank) { r.Helper = "none" }), "there was no helper thread (see the output of the job)."},
-		"helper is off": {given(func(r *Rank) { r.Helper, r.Environment = "none", []string{"PINWHEEL_IDLE_POLICY=off"} }), "PINWHEEL_IDLE_POLICY=off leaves out"},
-		"fault":         {given(func(r *Rank) { r.HelperFaulted = true }), "there was an internal fault"},
-		"blind":         {given(func(r *Rank) { r.Mapping = "none" }), "nothing here notices changes of mappings"},
-		"leave-pinned":  {given(func(r *Rank) { r.Policy = "leave-pinned" }), "policy leave-pinned keeps memory registered."},
+		"few uses": {given(func(r *Rank) { r.Uses, r.First = 3, 1 }),
+			"Nothing was released: 3 uses, nothing learned yet."},
+		"one use each": {given(func(r *Rank) { r.Uses, r.First = 4, 4 }),
+			"Nothing was released: 4 uses of 4 buffers, none of them used twice."},
+		"short gaps": {given(func(r *Rank) { r.Predictions = 40 }),
+			"none of 40 predictions left time to release a buffer"},
+		"lost uses": {given(func(r *Rank) { r.Lost = 40 }),
+			"40 of 44 uses came faster than the helper could take them in."},
+		"no helper": {given(func(r *Rank) { r.Helper = "none" }),
+			"there was no helper thread (see the output of the job)."},
+		"helper is off": {given(func(r *Rank) { r.Helper, r.Environment = "none", []string{"PINWHEEL_IDLE_POLICY=off"} }),
+			"PINWHEEL_IDLE_POLICY=off leaves out"},
+		"fault":        {given(func(r *Rank) { r.HelperFaulted = true }), "there was an internal fault"},
+		"blind":        {given(func(r *Rank) { r.Mapping = "none" }), "nothing here notices changes of mappings"},
+		"leave-pinned": {given(func(r *Rank) { r.Policy = "leave-pinned" }), "policy leave-pinned keeps memory registered."},
 		"ucx": {given(func(r *Rank) {
-			r.Uses, r.Kept, r.Large, r.Transport, r.TransportSettings = 8, 8, 480, "/usr/lib/ucx/libuct_ib.so.0", []string{"FI_MR_CACHE_MAX_COUNT=0", "UCX_RCACHE_ENABLE=n", "UCX_IB_REG_METHODS=rcache"}
+			r.Uses, r.Kept, r.Large, r.Transport, r.TransportSettings = 8, 8, 480, "/usr/lib/ucx/libuct_ib.so.0",
+				[]string{"FI_MR_CACHE_MAX_COUNT=0", "UCX_RCACHE_ENABLE=n", "UCX_IB_REG_METHODS=rcache"}
 		}), "Nothing was released: UCX's cache is on, with UCX_RCACHE_ENABLE=n, UCX_IB_REG_METHODS=rcache: " +
 			"of 8 registrations for 480 large buffers it held 8 when MPI_Finalize began; set UCX_IB_REG_METHODS=direct."},
 		"ucx, left on": {given(func(r *Rank) { r.Kept, r.Transport = 44, "libucp.so.0" }),
-			"UCX's cache is on, nothing that would turn it off is set: of 44 registrations for 0 large buffers it held 44 when MPI_Finalize began; set UCX_RCACHE_ENABLE=n and UCX_IB_REG_METHODS=direct."},
-		"it did release":  {given(func(r *Rank) { r.HelperDeregs = 1 }), ""},
-		"parked at times": {given(func(r *Rank) { r.HelperDeregs, r.Parks, r.FirstParkNs, r.ParkedNs = 9, 2, 5e9, 4e9 }), "No idle core at times: the helper was parked from 5.0 s on, for 4.0 s of 13.9 s"},
+			"UCX's cache is on, nothing that would turn it off is set: of 44 registrations for 0 large buffers it held 44 " +
+				"when MPI_Finalize began; set UCX_RCACHE_ENABLE=n and UCX_IB_REG_METHODS=direct."},
+		"it did release": {given(func(r *Rank) { r.HelperDeregs = 1 }), ""},
+		"parked at times": {given(func(r *Rank) { r.HelperDeregs, r.Parks, r.FirstParkNs, r.ParkedNs = 9, 2, 5e9, 4e9 }),
+			"No idle core at times: the helper was parked from 5.0 s on, for 4.0 s of 13.9 s"},
 		"quota used up": {given(func(r *Rank) { r.Parks, r.FirstParkNs, r.ParkedNs, r.QuotaUsedUpNs = 1, 3e9, 10.9e9, 9e9 }),
-			"Nothing was released: the CPU quota is used up; the helper was parked from 3.0 s on, for 10.9 s of 13.9 s (raise the CPU quota"},
-		"quota used up at times": {given(func(r *Rank) { r.HelperDeregs, r.Parks, r.ParkedNs, r.QuotaUsedUpNs = 9, 2, 4e9, 4e9 }),
+			"Nothing was released: the CPU quota is used up; the helper was parked from 3.0 s on, for 10.9 s of 13.9 s (raise " +
+				"the CPU quota"},
+		"quota used up at times": {given(func(r *Rank) {
+			r.HelperDeregs, r.Parks, r.ParkedNs, r.QuotaUsedUpNs = 9, 2, 4e9, 4e9
+		}),
 			"The CPU quota is used up at times: the helper was parked"},
-		"shared for a quota": {given(func(r *Rank) { r.Unpaid, r.HelperShare, r.SharedNs, r.QuotaUsedUpNs = 30, 0.05, 10e9, 9e9 }),
+		"shared for a quota": {given(func(r *Rank) {
+			r.Unpaid, r.HelperShare, r.SharedNs, r.QuotaUsedUpNs = 30, 0.05, 10e9, 9e9
+		}),
 			"PINWHEEL_HELPER_SHARE allows 5 %; or raise the CPU quota)"},
 		"share used up": {given(func(r *Rank) {
 			r.Unpaid, r.Unworthy, r.HelperShare, r.SharedNs, r.SharedCPUNs, r.Lost = 30, 2, 0.05, 10e9, 0.48e9, 40
-		}), "Nothing was released: the helper's share is used up; for 30 uses the buffer stayed registered because there was no processor time left to release it " +
+		}), "Nothing was released: the helper's share is used up; for 30 uses the buffer stayed registered because there " +
+			"was no processor time left to release it " +
 			"and register it again (4.8 % of the rank's core was used, PINWHEEL_HELPER_SHARE allows 5 %; or leave a core free)."},
-		"share used up at times": {given(func(r *Rank) { r.HelperDeregs, r.Unpaid = 9, 1 }), "The helper's share is used up at times: for 1 use the buffer"},
-		"not worth it": {given(func(r *Rank) { r.Unworthy, r.HelperShare, r.SharedNs, r.SharedCPUNs = 30, 0.05, 10e9, 0.01e9 }),
-			"Nothing was released: it would have saved too little memory for the processor time that it takes (0.1 % of the rank's core"},
-		"the helper rested":  {given(func(r *Rank) { r.RestedNs, r.Lost = 9e9, 40 }), "it would have saved too little memory"},
-		"one request left":   {given(func(r *Rank) { r.HelperDeregs, r.Kept = 9, 1 }), ""},
-		"nothing registered": {Rank{Size: 1, VerbsUsed: true, ThresholdBytes: 64 << 10, Plain: 7}, "Nothing was registered through Pinwheel: no message of 64.0 KiB or more."},
+		"share used up at times": {given(func(r *Rank) { r.HelperDeregs, r.Unpaid = 9, 1 }),
+			"The helper's share is used up at times: for 1 use the buffer"},
+		"not worth it": {given(func(r *Rank) {
+			r.Unworthy, r.HelperShare, r.SharedNs, r.SharedCPUNs = 30, 0.05, 10e9, 0.01e9
+		}),
+			"Nothing was released: it would have saved too little memory for the processor time that it takes (0.1 % of the " +
+				"rank's core"},
+		"the helper rested": {given(func(r *Rank) { r.RestedNs, r.Lost = 9e9, 40 }),
+			"it would have saved too little memory"},
+		"one request left": {given(func(r *Rank) { r.HelperDeregs, r.Kept = 9, 1 }), ""},
+		"nothing registered": {Rank{Size: 1, VerbsUsed: true, ThresholdBytes: 64 << 10, Plain: 7},
+			"Nothing was registered through Pinwheel: no message of 64.0 KiB or more."},
 	} {
 		got := write(t, c.rank)
-		if c.want != "" && !strings.Contains(got, c.want) || c.want == "" && (strings.Contains(got, "Nothing was") || strings.Contains(got, "No idle core")) {
+		if c.want != "" && !strings.Contains(got, c.want) ||
+			c.want == "" && (strings.Contains(got, "Nothing was") || strings.Contains(got, "No idle core")) {
 			t.Errorf("%s: want %q in\n%s", name, c.want, got)
 		}
 		if n := strings.Count(got, "Nothing was"); n > 1 {
@@ -71,7 +94,8 @@ func TestReasonsNameTheRanks(t *testing.T) {
 	}
 	ranks = append(ranks, Rank{Rank: 10, Size: 11, Uses: 9, HelperDeregs: 4, Policy: "pinwheel"})
 	got := write(t, ranks...)
-	if want := "Nothing was released (10 ranks: 0 to 9): no idle core; the helper was parked from 1.0 s on, for 2.0 s of 10.0 s"; !strings.Contains(got, want) {
+	want := "Nothing was released (10 ranks: 0 to 9): no idle core; the helper was parked from 1.0 s on, for 2.0 s of 10.0 s"
+	if !strings.Contains(got, want) {
 		t.Errorf("want %q in\n%s", want, got)
 	}
 }
@@ -82,7 +106,8 @@ func TestCacheOfTheTransportIsAWarningIfItShouldBeOff(t *testing.T) {
 		t.Errorf("nobody asked for it to be off: %q", got)
 	}
 	r.TransportSettings = []string{"UCX_RCACHE_ENABLE=n"}
-	if got := r.CacheWarning(); !strings.HasPrefix(got, "UCX's cache is on, with UCX_RCACHE_ENABLE=n: ") || !strings.HasSuffix(got, "set UCX_IB_REG_METHODS=direct") {
+	if got := r.CacheWarning(); !strings.HasPrefix(got, "UCX's cache is on, with UCX_RCACHE_ENABLE=n: ") ||
+		!strings.HasSuffix(got, "set UCX_IB_REG_METHODS=direct") {
 		t.Errorf("%q", got)
 	}
 	r.TransportSettings = append(r.TransportSettings, "UCX_IB_REG_METHODS=direct")
@@ -96,7 +121,8 @@ func TestCacheOfTheTransportIsAWarningIfItShouldBeOff(t *testing.T) {
 
 func TestReportNamesTheRanksThatAreMissing(t *testing.T) {
 	for _, r := range []Rank{{Rank: 2, Size: 6, Uses: 9, HelperDeregs: 1}, {Rank: 2, Size: 6}} {
-		if got, want := write(t, r), "No report (5 ranks: 0 to 1, 3 to 5): killed, ended without MPI_Finalize"; !strings.Contains(got, want) {
+		if got, want := write(t,
+			r), "No report (5 ranks: 0 to 1, 3 to 5): killed, ended without MPI_Finalize"; !strings.Contains(got, want) {
 			t.Errorf("want %q in\n%s", want, got)
 		}
 	}

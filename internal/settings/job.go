@@ -47,7 +47,8 @@ func Job() string {
 // familyOf returns what the worlds of one run of Open MPI 4 have in common: their numbers have that
 // of the run in the upper 16 bits. Other values stay.
 func familyOf(variable, value string) string {
-	if n, err := strconv.ParseUint(value, 10, 32); err == nil && (variable == "OMPI_MCA_ess_base_jobid" || variable == "PMIX_NAMESPACE") {
+	if n, err := strconv.ParseUint(value, 10, 32); err == nil &&
+		(variable == "OMPI_MCA_ess_base_jobid" || variable == "PMIX_NAMESPACE") {
 		return strconv.FormatUint(n>>16, 10)
 	}
 	return value

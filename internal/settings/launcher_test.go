@@ -52,8 +52,10 @@ func TestStepIsThatOfTheLauncher(t *testing.T) {
 		{map[string]string{"SLURM_JOB_ID": "77", "SLURM_STEP_ID": "0"}, "77.0"},
 		{map[string]string{"SLURM_JOB_ID": "77", "SLURM_STEP_ID": "../0"}, ""},
 		{map[string]string{"SLURM_JOB_ID": "77", "SLURM_STEP_ID": "4294967290", "MPI_LOCALNRANKS": "2"}, ""},
-		{map[string]string{"SLURM_JOB_ID": "77", "SLURM_STEP_ID": "4294967290", "PMIX_NAMESPACE": "1958019073"}, "1958019073"},
-		{map[string]string{"SLURM_JOB_ID": "77", "SLURM_STEP_ID": "1", "PMIX_NAMESPACE": "slurm.pmix.77.1"}, "slurm.pmix.77.1"},
+		{map[string]string{"SLURM_JOB_ID": "77", "SLURM_STEP_ID": "4294967290", "PMIX_NAMESPACE": "1958019073"},
+			"1958019073"},
+		{map[string]string{"SLURM_JOB_ID": "77", "SLURM_STEP_ID": "1", "PMIX_NAMESPACE": "slurm.pmix.77.1"},
+			"slurm.pmix.77.1"},
 	} {
 		for _, v := range []string{"SLURM_JOB_ID", "SLURM_STEP_ID", "PMIX_NAMESPACE", "MPI_LOCALNRANKS"} {
 			t.Setenv(v, c.environ[v])
@@ -67,7 +69,8 @@ func TestStepIsThatOfTheLauncher(t *testing.T) {
 // launchedWith makes these all that launchers say of how many ranks there are.
 func launchedWith(t *testing.T, environ map[string]string) {
 	t.Helper()
-	for _, v := range slices.Concat(localRanksVariables, sizeVariables, []string{"SLURM_STEP_TASKS_PER_NODE", "SLURM_NODEID"}) {
+	for _, v := range slices.Concat(localRanksVariables, sizeVariables,
+		[]string{"SLURM_STEP_TASKS_PER_NODE", "SLURM_NODEID"}) {
 		t.Setenv(v, environ[v])
 	}
 }

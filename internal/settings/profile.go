@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// ProfileDir returns the directory that PINWHEEL_PROFILE names, or "" if there are to be no profiles. It fails if that is
-// left to the user's home directory, and there is none.
+// ProfileDir returns the directory that PINWHEEL_PROFILE names, or "" if there are to be no profiles. It fails if that
+// is left to the user's home directory, and there is none.
 func (s *Settings) ProfileDir() (string, error) {
 	switch s.Profile {
 	case "n", "":

@@ -24,12 +24,16 @@ func TestDefaultsAreThoseOfTheDesign(t *testing.T) {
 
 func TestLoadReadsEveryVariable(t *testing.T) {
 	got, warnings := Load([]string{
-		"PINWHEEL_DISABLE=1", "PINWHEEL_THRESHOLD=4K", "PINWHEEL_POLICY=Paper", "PINWHEEL_IDLE_POLICY=off", "PINWHEEL_HELPER_CPU=3",
+		"PINWHEEL_DISABLE=1", "PINWHEEL_THRESHOLD=4K", "PINWHEEL_POLICY=Paper",
+		"PINWHEEL_IDLE_POLICY=off", "PINWHEEL_HELPER_CPU=3",
 		"PINWHEEL_HELPER_SHARE=12.5%",
-		"PINWHEEL_WINDOW=0", "PINWHEEL_BUDGET=16M", "PINWHEEL_NODE_BUDGET=auto", "PINWHEEL_WATCH=uffd", "PINWHEEL_PROVIDER=sim", "PINWHEEL_RDMA_DEVICE=mlx5_0:1",
-		"PINWHEEL_RECORD=%h.%r=1.pwt", "PINWHEEL_STATS=y", "PINWHEEL_PROFILE=/p", "PINWHEEL_PROFILE_FORCE=y", "PINWHEEL_PROFILE_LIMIT=8M", "PINWHEEL_LOG=debug", "HOME=/", "PINWHEEL=1", "PINWHEEL_LOG_=",
+		"PINWHEEL_WINDOW=0", "PINWHEEL_BUDGET=16M", "PINWHEEL_NODE_BUDGET=auto", "PINWHEEL_WATCH=uffd",
+		"PINWHEEL_PROVIDER=sim", "PINWHEEL_RDMA_DEVICE=mlx5_0:1",
+		"PINWHEEL_RECORD=%h.%r=1.pwt", "PINWHEEL_STATS=y", "PINWHEEL_PROFILE=/p", "PINWHEEL_PROFILE_FORCE=y",
+		"PINWHEEL_PROFILE_LIMIT=8M", "PINWHEEL_LOG=debug", "HOME=/", "PINWHEEL=1", "PINWHEEL_LOG_=",
 	})
-	want := Settings{true, 4 << 10, "paper", "off", 3, 0.125, 0, 16 << 20, Auto, "uffd", "sim", "mlx5_0:1", "%h.%r=1.pwt", "y", "/p", true, 8 << 20, "debug"}
+	want := Settings{true, 4 << 10, "paper", "off", 3, 0.125, 0, 16 << 20, Auto, "uffd", "sim", "mlx5_0:1", "%h.%r=1.pwt",
+		"y", "/p", true, 8 << 20, "debug"}
 	if got != want || len(warnings) > 0 {
 		t.Errorf("Load() = %+v, %q, want %+v", got, warnings, want)
 	}
@@ -49,7 +53,8 @@ func TestLoadWarnsAndKeepsDefaults(t *testing.T) {
 		{"PINWHEEL_WINDOW=auto", `PINWHEEL_WINDOW: "auto" is not 0..8; using 2`},
 		{"PINWHEEL_HELPER_CPU=-1", `PINWHEEL_HELPER_CPU: "-1" is not auto|0..65536; using auto`},
 		{"PINWHEEL_THRESHOLD=auto", `PINWHEEL_THRESHOLD: size "auto" is not a number with K, M, G or T, or inf; using 16K`},
-		{"PINWHEEL_POLICY=best", `PINWHEEL_POLICY: "best" is none of pinwheel|paper|leave-pinned|on-demand|lru; using pinwheel`},
+		{"PINWHEEL_POLICY=best",
+			`PINWHEEL_POLICY: "best" is none of pinwheel|paper|leave-pinned|on-demand|lru; using pinwheel`},
 	} {
 		got, warnings := Load([]string{c.entry})
 		if got != Default() || !slices.Equal(warnings, []string{c.warning}) {
@@ -115,7 +120,8 @@ func TestUpdatePageReplacesOnlyItsSection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(got, "# A\n"+pageMarkers.Begin+"\n### `PINWHEEL_") || !strings.HasSuffix(got, "`warn`\n\n"+pageMarkers.End+"rest\n") || strings.Contains(got, "REPLACED") {
+	if !strings.HasPrefix(got, "# A\n"+pageMarkers.Begin+"\n### `PINWHEEL_") ||
+		!strings.HasSuffix(got, "`warn`\n\n"+pageMarkers.End+"rest\n") || strings.Contains(got, "REPLACED") {
 		t.Errorf("got %q", got)
 	}
 	if again, _ := UpdatePage(got); again != got {
@@ -137,7 +143,8 @@ func FuzzLoad(f *testing.F) {
 	f.Add("WINDOW", "-0")
 	f.Fuzz(func(t *testing.T, name, value string) {
 		s, warnings := Load([]string{Prefix + name + "=" + value})
-		if s.ThresholdBytes < 0 || s.Window < 0 || s.Window > 8 || s.BudgetBytes < Auto || s.NodeBudgetBytes < Auto || s.HelperCPU < Auto {
+		if s.ThresholdBytes < 0 || s.Window < 0 || s.Window > 8 || s.BudgetBytes < Auto ||
+			s.NodeBudgetBytes < Auto || s.HelperCPU < Auto {
 			t.Errorf("%q: %+v", value, s)
 		}
 		if len(warnings) > 1 {

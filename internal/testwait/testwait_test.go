@@ -28,7 +28,8 @@ func TestStuck(t *testing.T) {
 }
 
 func TestWhoWaitsForEverFailsAndSaysWhere(t *testing.T) {
-	for how, says := range map[string]string{"bound": "the second", "until": "never happened: a wonder", "receive": "never came: a word"} {
+	for how, says := range map[string]string{"bound": "the second", "until": "never happened: a wonder",
+		"receive": "never came: a word"} {
 		t.Run(how, func(t *testing.T) {
 			cmd := Command(t, os.Args[0], "-test.run=^TestStuck$")
 			cmd.Env = append(os.Environ(), "TESTWAIT_STUCK="+how)
@@ -60,7 +61,8 @@ func TestProcessThatDoesNotEndIsEnded(t *testing.T) {
 	limit = 10 * time.Millisecond
 	defer func() { limit = Limit }()
 	start := time.Now()
-	out, err := Command(t, "sh", "-c", "echo begun; trap '' QUIT; sleep 20 & wait").CombinedOutput() // the sleep has its output open
+	// the sleep has its output open
+	out, err := Command(t, "sh", "-c", "echo begun; trap '' QUIT; sleep 20 & wait").CombinedOutput()
 	if err == nil || time.Since(start) > Limit {
 		t.Errorf("%v after %v: %s", err, time.Since(start), out)
 	}

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OnThreadOfItsOwn runs f on an OS thread that ends with it, and with what f has changed about that thread: its user, its
-// affinity, its filters. It is never the main thread, which does not end before the process does (and which /proc/PID
-// shows for the process).
+// OnThreadOfItsOwn runs f on an OS thread that ends with it, and with what f has changed about that thread: its user,
+// its affinity, its filters. It is never the main thread, which does not end before the process does (and which
+// /proc/PID shows for the process).
 func OnThreadOfItsOwn(f func()) {
 	done := make(chan struct{})
 	go func() {

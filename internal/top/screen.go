@@ -16,10 +16,12 @@ import (
 // Show shows the node on the terminal that in and out are, until the user quits or the context ends, and takes
 // a look at it every interval. It returns the error of a look that failed, which ends it, too. The terminal is then
 // as it was before.
-func Show(ctx context.Context, in io.Reader, out io.Writer, source monitor.Source, first monitor.Look, every time.Duration) error {
+func Show(ctx context.Context, in io.Reader, out io.Writer, source monitor.Source,
+	first monitor.Look, every time.Duration) error {
 	s := newScreen(source, every, os.Getenv)
 	s.update(first)
-	_, err := tea.NewProgram(s, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler()).Run()
+	_, err := tea.NewProgram(s, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out),
+		tea.WithoutSignalHandler()).Run()
 	if ctx.Err() != nil {
 		return nil // which killed it
 	}
@@ -146,7 +148,7 @@ func (s *screen) View() tea.View {
 
 func (s *screen) picture() string {
 	lines, body := s.head(), s.body()
-	if len(s.look.Jobs)+len(s.look.VMMC) == 0 {
+	if len(s.look.Jobs)+len(s.look.VMMC)+len(s.look.Files) == 0 {
 		body = append([]string{"no job at the moment"}, body...)
 	}
 	titles := lines[1] + strings.Repeat(" ", max(s.width-len([]rune(lines[1])), 0))

@@ -7,12 +7,13 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"pinwheel/files"
 	"pinwheel/internal/monitor"
 	"pinwheel/mem"
 	"pinwheel/vmmc/broker"
 )
 
-// table is what one picture of the node is made of.
+// table writes a look at the node as lines of text.
 type table struct {
 	look    monitor.Look
 	history *monitor.History
@@ -52,6 +53,9 @@ func (t *table) body() (lines []string) {
 	for i := range t.look.VMMC {
 		lines = append(lines, t.cut(processLine(&t.look.VMMC[i])))
 	}
+	for i := range t.look.Files {
+		lines = append(lines, t.cut(serverLine(&t.look.Files[i])))
+	}
 	return lines
 }
 
@@ -62,14 +66,29 @@ func processLine(p *broker.Process) string {
 		return line + p.Error
 	}
 	s := p.Sum()
-	return line + fmt.Sprintf("%s of %s, %s, %s pinned, %s received; %s, %s of %s; %d queued; %s", plural(s.Exports, "export"),
-		mem.FormatBytes(s.ExportedBytes), plural(s.Importers, "importer"), mem.FormatBytes(s.PinnedBytes), mem.FormatBytes(p.Total.ReceivedBytes),
-		plural(s.Imports, "import"), plural(int(p.Total.Sends), "send"), mem.FormatBytes(p.Total.SentBytes),
-		s.Queued, plural(int(p.Total.Errors+p.Total.Refused+p.Total.Violations), "error"))
+	return line +
+		fmt.Sprintf("%s of %s, %s, %s pinned, %s received; %s, %s of %s; %d queued; %s", plural(s.Exports, "export"),
+			mem.FormatBytes(s.ExportedBytes), plural(s.Importers, "importer"), mem.FormatBytes(s.PinnedBytes),
+			mem.FormatBytes(p.Total.ReceivedBytes),
+			plural(s.Imports, "import"), plural(int(p.Total.Sends), "send"), mem.FormatBytes(p.Total.SentBytes),
+			s.Queued, plural(int(p.Total.Errors+p.Total.Refused+p.Total.Violations), "error"))
+}
+
+// serverLine tells what a server of files has and does.
+func serverLine(s *files.ServerInfo) string {
+	line := fmt.Sprintf("files %s (process %d): ", s.Dir, s.PID)
+	if s.Error != "" {
+		return fmt.Sprintf("files (process %d): ", s.PID) + s.Error
+	}
+	return line + fmt.Sprintf("%s, %s sent, %s received, %s pinned of %s; %s, %s", plural(s.Clients, "client"),
+		mem.FormatBytes(uint64(s.BytesSent)), mem.FormatBytes(uint64(s.BytesReceived)),
+		mem.FormatBytes(uint64(s.PinnedBytes)), mem.FormatBytes(uint64(s.BudgetBytes)),
+		plural(int(s.Requests), "request"), plural(int(s.Errors), "error"))
 }
 
 func jobLine(j *monitor.Job) string {
-	line := fmt.Sprintf("job %s: %s, %s pinned", j.ID, plural(len(j.Ranks), "rank"), mem.FormatBytes(uint64(max(j.PinnedBytes, 0))))
+	line := fmt.Sprintf("job %s: %s, %s pinned", j.ID, plural(len(j.Ranks), "rank"),
+		mem.FormatBytes(uint64(max(j.PinnedBytes, 0))))
 	if b := j.BudgetBytes; b != nil {
 		line += fmt.Sprintf(" of a node budget of %s", mem.FormatBytes(uint64(max(*b, 0))))
 		if *b > 0 {

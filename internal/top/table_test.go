@@ -76,6 +76,9 @@ func arranged(d *datadriven.TestData, l monitor.Look) monitor.Look {
 	if d.HasArg("vmmc") { // processes at the broker
 		l.VMMC = monitortest.Processes()
 	}
+	if d.HasArg("files") { // servers of files
+		l.Files = monitortest.Servers()
+	}
 	if d.HasArg("unreadable") {
 		l.Unreadable = []monitor.Unreadable{{ID: "slurm-4712", Error: "its shared memory makes no sense"}}
 	}
@@ -113,7 +116,8 @@ func TestEveryWidthIsKept(t *testing.T) {
 
 func TestCountsHaveSixDigitsAtMost(t *testing.T) {
 	for n, want := range map[float64]string{
-		0: "0", 0.04: "0", 0.5: "0.5", 3: "3", 9.96: "10.0", 10: "10", 12.5: "12", 999_999: "999999", 1e6: "1.0M", 12_345_678: "12.3M", 3e9: "3.0G", 5e14: "500.0T",
+		0: "0", 0.04: "0", 0.5: "0.5", 3: "3", 9.96: "10.0", 10: "10", 12.5: "12", 999_999: "999999", 1e6: "1.0M",
+		12_345_678: "12.3M", 3e9: "3.0G", 5e14: "500.0T",
 	} {
 		if got := count(n); got != want {
 			t.Errorf("%g: %s, want %s", n, got, want)

@@ -45,7 +45,7 @@ func (p *Page) timeline(ranks []report.Rank) timeline {
 	return t
 }
 
-// charts draws what there is of the ranks' histories.
+// charts draws the ranks' histories.
 func (p *Page) charts(ranks []report.Rank) []figure {
 	t := p.timeline(ranks)
 	if len(t.names) == 0 || t.ns == 0 {

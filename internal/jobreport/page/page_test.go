@@ -16,7 +16,8 @@ import (
 func job(n int) (ranks []report.Rank) {
 	for i := range n {
 		r := report.Rank{
-			Rank: i, Size: n, PID: 1 + i, Host: fmt.Sprintf("node%d", i/32), Command: "/opt/app <b>&", Policy: "pinwheel", Helper: "on an idle core (auto)",
+			Rank: i, Size: n, PID: 1 + i, Host: fmt.Sprintf("node%d", i/32), Command: "/opt/app <b>&", Policy: "pinwheel",
+			Helper:  "on an idle core (auto)",
 			Seconds: 10, Uses: 100, Hits: 90, First: 4, Late: 6, HelperDeregs: 80, StallNs: uint64(i) * 1e6, VerbsUsed: true,
 			Sites:   []report.Site{{Name: "halo+0x1 < main+0x2", Op: "isend", Uses: 100, Bytes: 1 << 30, Late: 6, StallNs: 1e6}},
 			History: &report.History{},
@@ -56,7 +57,8 @@ func TestPageNeedsNothingFromElsewhere(t *testing.T) {
 				t.Errorf("%d ranks: %s", n, found)
 			}
 		}
-		for _, want := range []string{"<title>app under Pinwheel</title>", fmt.Sprintf("%d of %d ranks", n, n), "isend", "Pinned memory of all ranks", "/opt/app &lt;b&gt;&amp;"} {
+		for _, want := range []string{"<title>app under Pinwheel</title>", fmt.Sprintf("%d of %d ranks", n, n), "isend",
+			"Pinned memory of all ranks", "/opt/app &lt;b&gt;&amp;"} {
 			if !strings.Contains(got, want) {
 				t.Errorf("%d ranks: no %q", n, want)
 			}
@@ -75,14 +77,16 @@ func TestPageNeedsNothingFromElsewhere(t *testing.T) {
 func TestPageShowsTheRanksThatWaitedLongest(t *testing.T) {
 	got := write(t, job(40)...)
 	longest, others, _ := strings.Cut(got, "<details>")
-	if !strings.Contains(longest, "<td>39</td>") || strings.Contains(longest, "<td>3</td>") || !strings.Contains(others, "<td>3</td>") || !strings.Contains(others, "The other 24 ranks") {
+	if !strings.Contains(longest, "<td>39</td>") || strings.Contains(longest, "<td>3</td>") ||
+		!strings.Contains(others, "<td>3</td>") || !strings.Contains(others, "The other 24 ranks") {
 		t.Error(got)
 	}
 }
 
 func TestPageOfReportsWithoutHistorySaysSo(t *testing.T) {
 	got := write(t, report.Rank{Size: 1, Command: "./x"})
-	if !strings.Contains(got, "The reports have no history") || !strings.Contains(got, "Nothing was registered through Pinwheel: the transport used no verbs") {
+	if !strings.Contains(got, "The reports have no history") ||
+		!strings.Contains(got, "Nothing was registered through Pinwheel: the transport used no verbs") {
 		t.Error(got)
 	}
 }

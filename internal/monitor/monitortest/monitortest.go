@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"pinwheel/files"
 	"pinwheel/internal/monitor"
 	"pinwheel/internal/report"
 	"pinwheel/vmmc/broker"
@@ -13,9 +14,9 @@ import (
 // Start is when all ranks have started.
 var Start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// Node returns a look at a job of so many ranks, some seconds after its start. The same arguments give the same look. Ranks
-// differ: the pinned bytes of each go up and down with a period of its own; the helpers of odd ranks share a core, and
-// each eighth one is parked. There is a budget if it is positive.
+// Node returns a look at a job of so many ranks, some seconds after its start. The same arguments give the same look.
+// Ranks differ: the pinned bytes of each go up and down with a period of its own; the helpers of odd ranks share a
+// core, and each eighth one is parked. There is a budget if it is positive.
 func Node(ranks int, second float64, budget int64) monitor.Look {
 	j := monitor.Job{ID: "slurm-4711"}
 	if budget > 0 {
@@ -38,13 +39,29 @@ func Node(ranks int, second float64, budget int64) monitor.Look {
 // Processes returns two that have names at the broker, of which the second is stopped.
 func Processes() []broker.Process {
 	p := broker.Process{Name: "weather", PID: 30_000, UID: 1000}
-	p.Exports = []broker.ExportStats{{ID: 1, Bytes: 1 << 20, Importers: 2}, {ID: 2, Bytes: 1 << 10, Importers: 1, Queued: 3}}
+	p.Exports = []broker.ExportStats{{ID: 1, Bytes: 1 << 20, Importers: 2},
+		{ID: 2, Bytes: 1 << 10, Importers: 1, Queued: 3}}
 	p.Imports = []broker.ImportStats{{Exporter: "node:model", ID: 7, Bytes: 1 << 20, Queued: 1}}
 	p.Waiting, p.PinnedBytes = 1, 1<<20
 	p.Total.Received = broker.Received{ReceivedBytes: 5 << 20, Notifications: 70}
 	p.Total.Sent = broker.Sent{Sends: 1000, SentBytes: 3 << 30, Errors: 2}
 	p.Total.Refused, p.Total.Violations = 4, 5
 	return []broker.Process{p, {Name: "stopped", PID: 30_001, UID: 1000, Error: "it does not answer"}}
+}
+
+// Servers returns two that serve files, of which the second is stopped.
+func Servers() []files.ServerInfo {
+	s := files.ServerInfo{PID: 40_000, Server: 1, Dir: "/srv/models", Addresses: []string{"tcp:node17:7400"}}
+	s.Stats = files.Stats{
+		Clients: 3, ClientsEver: 20, OpenFiles: 7, Requests: 5000, Errors: 4, Changed: 1,
+		BytesSent: 15 << 30, BytesReceived: 1 << 20, BytesRDMA: 8 << 30, BytesShared: 4 << 30, BytesTLS: 2 << 30,
+		BytesSendfile: 1 << 30, BytesInline: 5 << 10, BytesCopied: 2 << 30,
+		RegistrarStats: files.RegistrarStats{
+			Registrations: 900, Hits: 7000, Refused: 2, Waits: 30, Mappings: 6, MappingHits: 40,
+			PinnedBytes: 6 << 20, PeakBytes: 32 << 20, BudgetBytes: 64 << 20,
+		},
+	}
+	return []files.ServerInfo{s, {PID: 40_001, Error: "it does not answer"}}
 }
 
 func rank(n int, second float64) monitor.Rank {
