@@ -68,11 +68,7 @@ func (c *runCmd) Run(e *command.Env) error {
 		r.KeepCaches = true // as if Pinwheel were not there
 	}
 	if c.Report == "" {
-		p, err := c.plan(e, r)
-		if err != nil {
-			return err
-		}
-		return cantStart(p.Exec())
+		return c.exec(e, r)
 	}
 	if s.Stats != "n" {
 		return command.Usagef("--report makes use of PINWHEEL_STATS, which is %s", s.Stats)
@@ -83,8 +79,9 @@ func (c *runCmd) Run(e *command.Env) error {
 		}
 	}
 	dir, err := reportDir(r)
-	if err != nil {
-		return err
+	if err != nil { // the job matters more
+		e.Note("no report: %v", err)
+		return c.exec(e, r)
 	}
 	r.Settings = append(r.Settings, "PINWHEEL_STATS="+dir.Pattern())
 	p, err := c.plan(e, r)
@@ -96,6 +93,15 @@ func (c *runCmd) Run(e *command.Env) error {
 		return err
 	}
 	return runAndReport(e, p, dir, string(c.Report))
+}
+
+// exec makes this process the command.
+func (j *job) exec(e *command.Env, r launch.Request) error {
+	p, err := j.plan(e, r)
+	if err != nil {
+		return err
+	}
+	return cantStart(p.Exec())
 }
 
 // reportDir is where the ranks put their reports. A process that a launcher has started for one rank
