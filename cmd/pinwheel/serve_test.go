@@ -113,6 +113,8 @@ func TestWrongArgumentsOfFileCommands(t *testing.T) {
 		{"serve . --listen unix:/x --chunk 1", "--chunk must be from 4K"},
 		{"serve . --listen unix:/x --depth -1", "--depth must be from 1"},
 		{"serve . --listen unix:/x --budget lots", "--budget"},
+		{"serve . --listen unix:/x --budget 0", "--budget must be 1M or more"},
+		{"serve . --listen unix:/x --budget 4K", "--budget must be 1M or more"},
 		{"serve . --listen unix:/x --max-clients 0", "--max-clients must be 1"},
 		{"serve . --listen unix:/x --transport tcp", "--transport tcp is for HOST:PORT"},
 		{"serve . --listen 127.0.0.1:0 --transport shm", "--transport shm is for unix:"},
