@@ -82,6 +82,8 @@ func TestWrongArgumentsAreOneLineAndStatus2(t *testing.T) {
 		{"record --merged " + null + " --force -- app", null + " is in the way of a trace, and no file"},
 		{"record --merged /tmp --force -- app", "/tmp is in the way of a trace, and no file"},
 		{"record -o /dev/null/x -- app", "/dev/null/x: not a directory"},
+		{"record --merged /proc/nowhere/x.pwt -- app", "/proc/nowhere/x.pwt: no such file or directory"},
+		{"run --report=/proc/nowhere/x.html -- app", "--report: /proc/nowhere/x.html: no such file or directory"},
 		{"run --report= -- app", "--report is empty"},
 		{"run --report=/tmp -- app", "--report: /tmp: is a directory"},
 		{"run --report=/dev/null/x -- app", "--report: /dev/null/x: not a directory"},

@@ -28,7 +28,7 @@ type job struct {
 }
 
 type runCmd struct {
-	Report toggle `placeholder:"FILE" help:"Print one report of all ranks when the job has ended, to standard error or into FILE. A page with charts if that ends in .html."`
+	Report toggle `placeholder:"FILE" help:"Print one report of all ranks when the job has ended, to standard error or into FILE. A page with charts if that ends in .html. Directories of FILE that are missing are made."`
 	comparison
 	job
 }
