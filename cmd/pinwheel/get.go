@@ -117,6 +117,7 @@ func (f *copyFlags) run(
 	began := time.Now()
 	r := copied{Verify: f.Verify}
 	r.Result, err = copyAll(ctx, c.Client, o)
+	err = callFault(address, err)
 	r.Seconds, r.Transport = time.Since(began).Seconds(), c.Transport()
 	bar.stop()
 	switch {

@@ -57,7 +57,7 @@ func (c *lsCmd) Run(e *command.Env) error {
 	defer client.Close() // it has answered
 	all, err := transfer.List(ctx, client.Client, name)
 	if err != nil {
-		return err
+		return callFault(address, err)
 	}
 	if c.JSON {
 		entries := []entry{}

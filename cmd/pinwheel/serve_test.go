@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -165,6 +166,67 @@ func TestFaultsOfFileCommandsAreOneLine(t *testing.T) {
 			t.Errorf("%q: %v", line, state)
 		}
 		oneLine(t, stderr, says)
+	}
+}
+
+// Nobody wants to know of the sockets that the two ends have chosen.
+func TestServerThatIsLostIsNamedAsItWasGiven(t *testing.T) {
+	testwait.Bound(t)
+	for _, listen := range []string{"127.0.0.1:0", "unix:" + filepath.Join(testwait.ShortDir(t), "s")} {
+		there, here := t.TempDir(), t.TempDir()
+		write(t, filepath.Join(there, "f"), contents(t, 256<<20))
+		s := startServer(t, there, listen)
+		cmd := testwait.Command(t, binary, "get", s.address+"f", here)
+		var errs bytes.Buffer
+		cmd.Stderr = &errs
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		testwait.Until(t, "a part of the file is there", func() bool {
+			_, err := os.Stat(filepath.Join(here, "f"))
+			return hasPart(here, 1) || err == nil
+		})
+		s.kill()
+		if _ = cmd.Wait(); cmd.ProcessState.Success() {
+			t.Skip("the copy was faster than the signal")
+		}
+		at := strings.TrimRight(strings.TrimPrefix(s.address, "tcp:"), "/:")
+		oneLine(t, errs.String(), "pinwheel: "+at+": is pinwheel serve still running there? ")
+		if strings.Contains(errs.String(), "->") {
+			t.Errorf("it says %q", errs.String())
+		}
+	}
+}
+
+// A server that another user has is found out at once.
+func TestServerOfAnotherUserIsOneLine(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs to become another user")
+	}
+	testwait.Bound(t)
+	dir := testwait.ShortDir(t)
+	startServer(t, t.TempDir(), "unix:"+filepath.Join(dir, "s"))
+	others := filepath.Join(dir, "pinwheel") // where another user may run it, and have a socket
+	program, err := os.ReadFile(binary)
+	if err = errors.Join(err, os.WriteFile(others, program, 0o755), os.Chmod(dir, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	for mode, says := range map[os.FileMode]string{
+		0o700: "/s: permission denied: does the server belong to another user?",
+		0o777: "/s: the server is of another user, or has another token or certificate: process ",
+	} {
+		if err := os.Chmod(filepath.Join(dir, "s"), mode); err != nil {
+			t.Fatal(err)
+		}
+		cmd := testwait.Command(t, others, "ls", "--timeout", "1h", "unix:"+filepath.Join(dir, "s")+":/")
+		cmd.Env = append(os.Environ(), "TMPDIR="+dir)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		var errs bytes.Buffer
+		cmd.Stderr = &errs
+		if _ = cmd.Run(); cmd.ProcessState.ExitCode() != 1 {
+			t.Errorf("mode %v: %v", mode, cmd.ProcessState)
+		}
+		oneLine(t, errs.String(), says)
 	}
 }
 
