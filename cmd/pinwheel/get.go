@@ -132,7 +132,7 @@ func (f *copyFlags) run(
 			noun = "file"
 		}
 		fmt.Fprintf(e.Stdout, "%s: %d %s, %s in %.1f s by %s\n",
-			what, r.Files, noun, mem.FormatBytes(uint64(r.Bytes)), r.Seconds, r.Transport)
+			command.Printable(what), r.Files, noun, mem.FormatBytes(uint64(r.Bytes)), r.Seconds, r.Transport)
 	}
 	return err
 }
@@ -151,7 +151,7 @@ type progress struct {
 func watch(e *command.Env, m *transfer.Meter, what string, visible bool) *progress {
 	p := &progress{env: e, meter: m, end: make(chan struct{})}
 	// Without a spinner interval the bar has no goroutine, which would take processor time.
-	p.bar = progressbar.NewOptions64(1, progressbar.OptionSetWriter(e.Stderr), progressbar.OptionSetDescription(what),
+	p.bar = progressbar.NewOptions64(1, progressbar.OptionSetWriter(e.Stderr), progressbar.OptionSetDescription(command.Printable(what)),
 		progressbar.OptionSetVisibility(visible && e.Terminal), progressbar.OptionSetSpinnerChangeInterval(0),
 		progressbar.OptionShowBytes(true), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30))
 	if visible && e.Terminal {

@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"pinwheel/files"
@@ -24,7 +22,7 @@ type lsCmd struct {
 }
 
 func (lsCmd) Help() string {
-	return `Lists a directory of pinwheel serve, or describes a file. In the text, what no terminal shows is a question mark.
+	return `Lists a directory of pinwheel serve, or describes a file. In the text, what no terminal shows is written \n or \x1b.
 
 Examples:
   pinwheel ls 127.0.0.1:7400
@@ -72,7 +70,7 @@ func (c *lsCmd) Run(e *command.Env) error {
 		if c.Long {
 			fmt.Fprintf(e.Stdout, "%v %14d %s ", i.Mode(), i.Size(), i.ModTime().Format("2006-01-02 15:04:05"))
 		}
-		fmt.Fprintln(e.Stdout, printable(i.Name()))
+		fmt.Fprintln(e.Stdout, command.Printable(i.Name()))
 	}
 	return nil
 }
@@ -95,14 +93,4 @@ func entryOf(i files.Info) entry {
 		e.Bytes = []byte(e.Name)
 	}
 	return e
-}
-
-// printable keeps names from being commands of the terminal.
-func printable(name string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '?'
-	}, name)
 }

@@ -369,3 +369,27 @@ func TestNamesThatAreNotUTF8AreCopied(t *testing.T) {
 		t.Errorf("%s, %v", stdout, err)
 	}
 }
+
+// Names that a terminal would obey look the same in what ls, get and put print.
+func TestNamesWithControlCharactersAreEscaped(t *testing.T) {
+	testwait.Bound(t)
+	there, here := t.TempDir(), t.TempDir()
+	s := startServer(t, there, "unix:"+filepath.Join(socketDir(t), "s"))
+	write(t, filepath.Join(there, "a\nb\x1b[2J"), nil)
+	run := func(args ...string) (stdout, stderr string) {
+		var out, errs bytes.Buffer
+		cmd := testwait.Command(t, binary, args...)
+		cmd.Stdout, cmd.Stderr = &out, &errs
+		_ = cmd.Run() // what it says says it all
+		return out.String(), errs.String()
+	}
+	if stdout, stderr := run("ls", s.address); stdout != `a\nb\x1b[2J`+"\n" || stderr != "" {
+		t.Errorf("ls: %q, %q", stdout, stderr)
+	}
+	stdout, stderr := run("get", s.address+"a\nb\x1b[2J", here)
+	if !strings.HasPrefix(stdout, s.address+`a\nb\x1b[2J: 1 file`) || strings.Count(stdout, "\n") != 1 || stderr != "" {
+		t.Errorf("get: %q, %q", stdout, stderr)
+	}
+	_, stderr = run("get", s.address+"none\nsuch", here)
+	oneLine(t, stderr, `none\nsuch: no such file`)
+}

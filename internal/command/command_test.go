@@ -99,7 +99,7 @@ func TestFaultsAreOneLineWithAStatus(t *testing.T) {
 		{"show --out -1 x", 2, "--out"}, // no number is expected there
 		{"show usage", 2, "wrong"},
 		{"show status", 127, "not found"},
-		{"show fail", 1, "two; lines?[2J"},
+		{"show fail", 1, `two\nlines\x1b[2J`},
 		{"show fail", 1, "xthe cause\n"},
 		{"show --out= x", 2, "--out is empty"},
 		{"show --merge x y=", 0, ""},
