@@ -68,7 +68,7 @@ func (c *lsCmd) Run(e *command.Env) error {
 	}
 	for _, i := range all {
 		if c.Long {
-			fmt.Fprintf(e.Stdout, "%v %14d %s ", i.Mode(), i.Size(), i.ModTime().Format("2006-01-02 15:04:05"))
+			fmt.Fprintf(e.Stdout, "%s %14d %s ", lsMode(i.Mode()), i.Size(), i.ModTime().Format("2006-01-02 15:04:05"))
 		}
 		fmt.Fprintln(e.Stdout, command.Printable(i.Name()))
 	}
@@ -93,4 +93,26 @@ func entryOf(i files.Info) entry {
 		e.Bytes = []byte(e.Name)
 	}
 	return e
+}
+
+// lsMode is a mode as ls(1) shows it.
+func lsMode(m fs.FileMode) string {
+	kind := "?"
+	switch m.Type() {
+	case 0:
+		kind = "-"
+	case fs.ModeDir:
+		kind = "d"
+	case fs.ModeSymlink:
+		kind = "l"
+	case fs.ModeNamedPipe:
+		kind = "p"
+	case fs.ModeSocket:
+		kind = "s"
+	case fs.ModeDevice:
+		kind = "b"
+	case fs.ModeDevice | fs.ModeCharDevice:
+		kind = "c"
+	}
+	return kind + m.Perm().String()[1:]
 }
