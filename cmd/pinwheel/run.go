@@ -125,7 +125,7 @@ func (j *job) request(e *command.Env) (launch.Request, settings.Settings, error)
 		j.Command = j.Command[1:]
 	}
 	if len(j.Command) == 0 {
-		return launch.Request{}, settings.Settings{}, command.Usagef("there is no command to run (see pinwheel --help)")
+		return launch.Request{}, settings.Settings{}, command.Usagef("there is no command to run")
 	}
 	environ := os.Environ()
 	s, warnings := settings.Load(slices.Concat(environ, given))
