@@ -15,7 +15,7 @@ import (
 type calibrateCmd struct {
 	format
 	Provider string       `default:"auto" enum:"auto,rdma,uring,mlock,sim" help:"What to measure: ${enum}."`
-	Out      string       `placeholder:"FILE" help:"Write the calibration here, for compare --costs FILE."`
+	Out      string       `short:"o" placeholder:"FILE" help:"Write the calibration here, for compare --costs FILE."`
 	MaxSize  command.Size `default:"128M" help:"Largest registration to measure."`
 	Rounds   int          `default:"99" help:"How often every size is measured."`
 	Between  command.Size `default:"0" help:"Write so much memory before each operation, as a program that computes does: several times the processor's caches."`

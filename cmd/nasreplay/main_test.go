@@ -375,6 +375,9 @@ func TestHelpOfEverySubcommandHasExamples(t *testing.T) {
 		if status != 0 || !strings.Contains(stdout, "nasreplay "+sub+" ") || !strings.Contains(stdout, "Example") {
 			t.Errorf("%s --help: status %d, %q", sub, status, stdout)
 		}
+		if strings.Contains(stdout, "--out=") && !strings.Contains(stdout, "-o, --out=") {
+			t.Errorf("%s has --out without -o", sub)
+		}
 	}
 }
 
