@@ -173,7 +173,12 @@ func CheckAddress(a string) error {
 	network, address, _ := strings.Cut(a, ":")
 	var err error
 	if network == "tcp" {
-		_, _, err = net.SplitHostPort(address)
+		var port string
+		if _, port, err = net.SplitHostPort(address); err == nil {
+			if _, noPort := net.LookupPort("tcp", port); noPort != nil {
+				return fmt.Errorf("%q: %q is no port", a, port)
+			}
+		}
 	}
 	if err != nil || address == "" || network != "tcp" && network != "unix" && network != "node" {
 		return fmt.Errorf("%q: write tcp:HOST:PORT, unix:PATH or node:NAME", a)
