@@ -37,8 +37,9 @@ const outcome = `
 A file appears under its name when all of it is there, verified and durable. Until then it is .NAME.KEY.partial beside
 that; KEY is a hash of the name, the size and the version of the source, by which --resume knows whether the source is
 still the same. Permissions (within the umask) and modification times are kept. Symbolic links, devices and the like
-are not copied: --json counts them as skipped. A file that changes while it is copied is copied again, three times at
-most. In a directory, a file that can't be copied has a line, and the others are copied; the exit status is 1 then.
+are not copied: the last line says how many were skipped. A file that changes while it is copied is copied again, three
+times at most. In a directory, a file that can't be copied has a line, and the others are copied; the exit status is 1
+then.
 `
 
 func (getCmd) Help() string {
@@ -131,8 +132,12 @@ func (f *copyFlags) run(
 		if r.Files == 1 {
 			noun = "file"
 		}
-		fmt.Fprintf(e.Stdout, "%s: %d %s, %s in %.1f s by %s\n",
-			command.Printable(what), r.Files, noun, mem.FormatBytes(uint64(r.Bytes)), r.Seconds, r.Transport)
+		skipped := ""
+		if r.Skipped > 0 {
+			skipped = fmt.Sprintf("; skipped: %d (links and special files)", r.Skipped)
+		}
+		fmt.Fprintf(e.Stdout, "%s: %d %s, %s in %.1f s by %s%s\n",
+			command.Printable(what), r.Files, noun, mem.FormatBytes(uint64(r.Bytes)), r.Seconds, r.Transport, skipped)
 	}
 	return err
 }

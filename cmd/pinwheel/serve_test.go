@@ -307,6 +307,20 @@ func TestFilesGoBothWays(t *testing.T) {
 	}
 }
 
+func TestCopySaysWhatItHasSkipped(t *testing.T) {
+	testwait.Bound(t)
+	there, here := t.TempDir(), t.TempDir()
+	s := startServer(t, there, "unix:"+filepath.Join(socketDir(t), "s"))
+	write(t, filepath.Join(there, "f"), nil)
+	if err := os.Symlink("f", filepath.Join(there, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if stdout, _, _ := pinwheel(t, "get -r "+s.address+" "+here); !strings.Contains(stdout, ": 1 file, 0 B in ") ||
+		!strings.HasSuffix(stdout, " by shm; skipped: 1 (links and special files)\n") {
+		t.Errorf("%q", stdout)
+	}
+}
+
 // The last line of the server has its counters.
 func TestServerCounts(t *testing.T) {
 	testwait.Bound(t)
