@@ -81,9 +81,6 @@ func (f *clientFlags) connect(ctx context.Context, e *command.Env, address strin
 	if f.Timeout <= 0 {
 		return nil, command.Usagef("--timeout must be more than 0")
 	}
-	if err := peer.CheckAddress(address); err != nil {
-		return nil, command.AsUsage(err)
-	}
 	end := f.End.end()
 	end.From, end.Bind = f.From, f.Bind
 	if err := end.Check(address); err != nil {

@@ -122,6 +122,7 @@ func TestWrongArgumentsAreOneLineAndStatus2(t *testing.T) {
 		{"proxy tcp:127.0.0.1:0", "<target>"},
 		{"proxy tcp:127.0.0.1:0 unix:/x", "must begin with vmmc:"},
 		{"proxy udp:127.0.0.1:0 vmmc:unix:/x", "write tcp:HOST:PORT or unix:PATH"},
+		{"proxy tcp:127.0.0.1:0 vmmc:tcp:127.0.0.1:99999", `"99999" is no port`},
 		{"proxy tcp:127.0.0.1:0 vmmc:tcp:192.0.2.1:7", "give its address here with --from"},
 		{"proxy vmmc:unix:/x tcp:127.0.0.1:9 --token-file x --key y", "either a token or a certificate"},
 		{"metrics --interval 1m", "--interval goes with --textfile"},

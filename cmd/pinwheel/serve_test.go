@@ -105,7 +105,10 @@ func names(t *testing.T, dir string) (all []string) {
 }
 
 func TestWrongArgumentsOfFileCommands(t *testing.T) {
+	long := "unix:/" + strings.Repeat("x", 107)
 	for _, c := range []struct{ line, says string }{
+		{"ls " + long + ":/", "a socket's path may have 107 bytes, and this one has 108"},
+		{"serve . --listen " + long, "a socket's path may have 107 bytes, and this one has 108"},
 		{"serve --listen unix:/x", "<dir>"},
 		{"serve .", "--listen"},
 		{"serve . --listen 7400", `--listen: "tcp:7400": write`},
