@@ -224,7 +224,7 @@ func TestServerOfAnotherUserIsOneLine(t *testing.T) {
 		if err := os.Chmod(filepath.Join(dir, "s"), mode); err != nil {
 			t.Fatal(err)
 		}
-		cmd := testwait.Command(t, others, "ls", "--timeout", "1h", "unix:"+filepath.Join(dir, "s")+":/")
+		cmd := testwait.Command(t, others, "ls", "--timeout", "5s", "unix:"+filepath.Join(dir, "s")+":/")
 		cmd.Env = append(os.Environ(), "TMPDIR="+dir)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 		var errs bytes.Buffer
