@@ -185,6 +185,33 @@ func TestSavingGrowsWithTheShare(t *testing.T) {
 	}
 }
 
+// What the share can't pay now, it can't pay before it grows: a look in between only costs more of it.
+func TestWhatCantBePaidIsNotLookedAtBeforeTheShareGrows(t *testing.T) {
+	v := limited(0.05)
+	v.pages[1] = 10_000 // 13 ms for a cycle
+	for range 10 {
+		v.use([]mem.RegionID{1}, 1, ms)
+		v.nowNs += 499 * ms
+	}
+	v.s.Budget().Spend(second, v.nowNs)
+	v.use([]mem.RegionID{1}, 1, ms)
+	v.s.Observe(v.events[0], v.nowNs)
+	before := v.s.Budget().Counts(v.nowNs)
+	for nowNs := v.nowNs; nowNs < v.nowNs+300*ms; {
+		a := v.s.Next(nowNs)
+		nextNs := (nowNs/binNs + 1) * binNs
+		if a.Kind != Wait || a.UntilNs < nextNs {
+			t.Fatalf("after %d us: %+v, %d us before the share grows", (nowNs-v.nowNs)/us, a, (nextNs-a.UntilNs)/us)
+		}
+		nowNs = a.UntilNs
+	}
+	v.use([]mem.RegionID{1}, 1, ms)
+	v.s.Observe(v.events[1], v.nowNs)
+	if c := v.s.Budget().Counts(v.nowNs); c.Unpaid != before.Unpaid+1 {
+		t.Errorf("%+v, before %+v: want one use unpaid", c, before)
+	}
+}
+
 // Without a limit, or with all of a processor, a program is treated as ever.
 func TestShareOfAllChangesNothing(t *testing.T) {
 	var logs [2][]Action

@@ -39,8 +39,8 @@ func (s *Scheduler) shouldRelease(id mem.RegionID, r *region, nowNs int64) bool 
 		s.review(id, r, nowNs)
 		return false
 	}
-	if !s.budget.admits(r, savedNs, nowNs) {
-		s.review(id, r, nowNs)
+	if retryNs, ok := s.budget.admits(r, savedNs, nowNs); !ok {
+		s.reviewFrom(id, r, nowNs, retryNs)
 		return false
 	}
 	if silent {
@@ -89,8 +89,12 @@ const (
 )
 
 // review plans the next look at a region that stays registered without use.
-func (s *Scheduler) review(id mem.RegionID, r *region, nowNs int64) {
+func (s *Scheduler) review(id mem.RegionID, r *region, nowNs int64) { s.reviewFrom(id, r, nowNs, nowNs) }
+
+// reviewFrom is the same for a region at which there is no use in looking before fromNs.
+func (s *Scheduler) reviewFrom(id mem.RegionID, r *region, nowNs, fromNs int64) {
 	if s.opt.KeepUnknown {
-		s.reviews.Put(id, nowNs+max(leastReviewNs, int64(len(s.regions))*lookNs, (nowNs-r.lastEndNs)/8))
+		pauseNs := max(leastReviewNs, int64(len(s.regions))*lookNs, (nowNs-r.lastEndNs)/8)
+		s.reviews.Put(id, max(nowNs+pauseNs, fromNs))
 	}
 }
