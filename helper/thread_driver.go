@@ -351,6 +351,7 @@ func (d *driver) noteStart(a Action, startNs int64) {
 func (d *driver) wait(nowNs int64, w Waiting) {
 	if usedNs := d.spend(nowNs); usedNs > 0 {
 		d.pace.Looked(usedNs)
+		d.waits.wakeupNs = d.pace.wakeupNs
 	}
 	d.measureCore(nowNs)
 	sleepNs := d.sleepNs(nowNs, w)
