@@ -57,8 +57,8 @@ func (c *calibrateCmd) Run(e *command.Env) error {
 	if err := c.bound(e, p.Limits()); err != nil {
 		return errors.Join(err, p.Close())
 	}
-	cal, err := calibrate.Run(p, calibrate.Options{MaxPages: uint64(c.MaxSize) / mem.PageSize, Rounds: c.Rounds, BetweenBytes: uint64(c.Between),
-		Beside: c.Beside})
+	cal, err := calibrate.Run(p, calibrate.Options{MaxPages: uint64(c.MaxSize) / mem.PageSize, Rounds: c.Rounds,
+		BetweenBytes: uint64(c.Between), Beside: c.Beside})
 	if err = errors.Join(err, p.Close()); err != nil {
 		return err
 	}

@@ -56,8 +56,8 @@ func Run(p verbs.Provider, o Options) (*Calibration, error) {
 	this := machine.This()
 	c := &Calibration{Format: format, Version: Version, Provider: p.Name(), Source: "measured",
 		Machine: fmt.Sprintf("%s, %d CPUs, %d GiB", this.Processor, this.Processors, this.MemoryBytes>>30),
-		Kernel:  this.Kernel, Date: time.Now().UTC().Format(time.DateOnly), PageBytes: mem.PageSize, BetweenBytes: o.BetweenBytes,
-		Beside: o.Beside}
+		Kernel:  this.Kernel, Date: time.Now().UTC().Format(time.DateOnly), PageBytes: mem.PageSize,
+		BetweenBytes: o.BetweenBytes, Beside: o.Beside}
 	o.between = make(computation, o.BetweenBytes)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
