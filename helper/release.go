@@ -1,6 +1,8 @@
 package helper
 
 import (
+	"math/bits"
+
 	"pinwheel/mem"
 	"pinwheel/predictor"
 )
@@ -39,8 +41,8 @@ func (s *Scheduler) shouldRelease(id mem.RegionID, r *region, nowNs int64) bool 
 		s.review(id, r, nowNs)
 		return false
 	}
-	if !s.budget.admits(r, savedNs, nowNs) {
-		s.review(id, r, nowNs)
+	if retryNs, ok := s.budget.admits(r, savedNs, nowNs); !ok {
+		s.reviewFrom(id, r, nowNs, retryNs)
 		return false
 	}
 	if silent {
@@ -90,7 +92,24 @@ const (
 
 // review plans the next look at a region that stays registered without use.
 func (s *Scheduler) review(id mem.RegionID, r *region, nowNs int64) {
+	s.reviewFrom(id, r, nowNs, nowNs)
+}
+
+// reviewFrom is the same for a region at which there is no use in looking before fromNs.
+func (s *Scheduler) reviewFrom(id mem.RegionID, r *region, nowNs, fromNs int64) {
 	if s.opt.KeepUnknown {
-		s.reviews.Put(id, nowNs+max(leastReviewNs, int64(len(s.regions))*lookNs, (nowNs-r.lastEndNs)/8))
+		pauseNs := max(leastReviewNs, int64(len(s.regions))*lookNs, (nowNs-r.lastEndNs)/8)
+		atNs := nowNs + pauseNs
+		if s.budget.limited() {
+			atNs = together(atNs, pauseNs)
+		}
+		s.reviews.Put(id, max(atNs, fromNs))
 	}
+}
+
+// together returns a time near atNs, after at least three quarters of the pause before it, at which other regions are
+// looked at too. One wake-up then does for all of them.
+func together(atNs, pauseNs int64) int64 {
+	gridNs := int64(1) << (bits.Len64(uint64(pauseNs)) - 2) // a quarter of the pause to half of it
+	return (atNs + gridNs/2) &^ (gridNs - 1)
 }
