@@ -58,7 +58,9 @@ fuzz: tools
 
 ## test-grpc: gRPC over vmmc/stream, which only this test needs: it downloads gRPC
 test-grpc: tools
-	cd vmmc/stream/testdata/grpc && $(GO) test -mod=mod -count=1 -timeout 5m .
+	cd vmmc/stream/testdata/grpc && \
+		for try in 1 2 3; do $(GO) list -mod=mod -deps -test . >/dev/null && break || sleep 10; done && \
+		$(GO) test -mod=mod -count=1 -timeout 5m .
 
 ## lint: gofmt, go vet, staticcheck
 lint: tools
