@@ -16,8 +16,8 @@ import (
 const retry = 500 * time.Millisecond
 
 // Dial connects to the listener for a service at the address of a node. It waits for the listener until ctx
-// ends. The node n must listen at an address that the other node can reach. Dial fails with vmmc.ErrClosed if n is closed
-// meanwhile.
+// ends. The node n must listen at an address that the other node can reach. Dial fails with vmmc.ErrClosed if n is
+// closed meanwhile.
 func Dial(ctx context.Context, n *vmmc.Node, address string, service uint32, o Options) (*Conn, error) {
 	if err := o.EnsureDefaults(); err != nil {
 		return nil, err
