@@ -46,7 +46,7 @@ test: lint
 
 ## race: the tests under the race detector
 race: tools
-	$(GO) test -race -timeout 20m ./...
+	$(GO) test -race -timeout 40m ./...
 
 ## fuzz: ten seconds on every fuzz target
 fuzz: tools
