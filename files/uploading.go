@@ -56,6 +56,10 @@ func (s *Server) newUploading(q *wire.Create) (*uploading, error) {
 			err = u.resume(perm)
 		}
 	}
+	if errors.Is(err, newfile.ErrInTheWay) { // clients know nothing of hidden names
+		s.warn("%s: %v", path.Dir(q.Name), err)
+		err = fmt.Errorf("%w: %w", syscall.EEXIST, err)
+	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -70,23 +74,15 @@ func (u *uploading) create(perm fs.FileMode) error {
 	f, err := newfile.Create(u.dir.File, perm)
 	if errors.Is(err, errors.ErrUnsupported) {
 		u.hidden = newHidden()
-		if f, err = u.open(unix.O_CREAT|unix.O_EXCL, perm); err == nil {
+		f, err = newfile.Continue(u.dir.File, u.hidden, perm, func(f *os.File) error {
 			_ = lock(f) // where there are no locks, there are none for those who sweep either
-		}
+			return nil
+		})
 	}
 	if err == nil {
 		u.file = newfile.Opened(f, u.dir.Device())
 	}
 	return err
-}
-
-// open opens the file by its hidden name.
-func (u *uploading) open(flags int, perm fs.FileMode) (*os.File, error) {
-	fd, err := unix.Openat(u.in(), u.hidden, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC|flags, uint32(perm))
-	if err != nil {
-		return nil, err
-	}
-	return os.NewFile(uintptr(fd), u.hidden), nil
 }
 
 // lock says that somebody writes an upload, for as long as its file is open.
@@ -98,43 +94,18 @@ func lock(f *os.File) error {
 	return os.NewSyscallError("flock", err)
 }
 
-// attempts is how often an upload may be committed or removed by others while it is opened here.
-const attempts = 100
-
 // resume begins an upload that stays when its connection ends, or goes on with one. Two clients can't write the same.
 func (u *uploading) resume(perm fs.FileMode) error {
 	u.hidden = hiddenOf(u.base(), u.order.ID)
-	for range attempts {
-		f, err := u.open(unix.O_CREAT, perm)
-		if err != nil {
-			return err
-		}
-		if err = lock(f); err == nil {
-			var same bool
-			if same, err = u.names(f); same && err == nil {
-				u.file = newfile.Opened(f, u.dir.Device())
-				return u.findSize()
-			}
-		}
-		if f.Close(); err != nil { // else whoever had the lock has given the file its name
-			return err
-		}
-	}
-	return syscall.EBUSY
-}
-
-// names tells whether the hidden name is still that of a file.
-func (u *uploading) names(f *os.File) (bool, error) {
-	own, err := stampOf(f)
+	f, err := newfile.Continue(u.dir.File, u.hidden, perm, lock)
 	if err != nil {
-		return false, err
+		return err
 	}
-	var st unix.Stat_t
-	err = unix.Fstatat(u.in(), u.hidden, &st, unix.AT_SYMLINK_NOFOLLOW)
-	if errors.Is(err, unix.ENOENT) {
-		return false, nil
+	u.file = newfile.Opened(f, u.dir.Device())
+	if err := u.findSize(); err != nil {
+		return errors.Join(err, f.Close())
 	}
-	return own.fileKey == fileKey{st.Dev, st.Ino}, err
+	return nil
 }
 
 // findSize finds how much is there. Blocks are written in any order: all before the first hole is there.
