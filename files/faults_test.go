@@ -1,6 +1,7 @@
 package files
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -126,6 +127,32 @@ func TestServerSurvivesFilesThatShrinkAllTheTime(t *testing.T) {
 			t.Error(n, err)
 		}
 	})
+}
+
+// Pages of a mapping may be missing though the file is not: here there is no room for those of a hole. It is read then.
+func TestFileThatCantBeMappedIsRead(t *testing.T) {
+	const size = 8 << 20
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skipf("mounting a tmpfs: %v (needs CAP_SYS_ADMIN)", err)
+	}
+	defer unix.Unmount(dir, unix.MNT_DETACH)
+	for _, way := range ways {
+		t.Run(way.name, func(t *testing.T) {
+			testwait.Bound(t)
+			w := way.serveDir(t, dir, ServerOptions{})
+			w.sparse("f", size)
+			if err := os.WriteFile(filepath.Join(dir, "filler"), random(2<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
+				t.Fatalf("there is room: %v", err)
+			}
+			c := w.client()
+			var got bytes.Buffer
+			if n, err := open(t, c, "f").CopyRange(testContext(t), &got, 0, size); n != size || err != nil {
+				t.Fatalf("%d bytes by %s, %v", n, c.Transport(), err)
+			}
+			same(t, "f", got.Bytes(), make([]byte, size))
+		})
+	}
 }
 
 // peerRole and peerDir tell a process of the test what it is, and where it finds things.
