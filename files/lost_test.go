@@ -92,7 +92,8 @@ func TestRDMAThatIsLostInACopy(t *testing.T) {
 	}
 	testwait.Until(t, "RDMA", byRDMA)
 	ctx, cancel := context.WithCancel(testContext(t))
-	lost := make(chan error)
+	defer cancel()
+	lost := make(chan error, 1)
 	go func() {
 		var err error
 		for ctx.Err() == nil && err == nil {
