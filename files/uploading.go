@@ -45,8 +45,10 @@ func (s *Server) newUploading(q *wire.Create) (*uploading, error) {
 	}
 	u := &uploading{of: &s.durable, order: *q}
 	at, err := stampOf(f)
+	if u.dir = newfile.Opened(f, at.dev); err == nil {
+		err = u.replaceable()
+	}
 	if err == nil {
-		u.dir = newfile.Opened(f, at.dev)
 		s.sweeper.sweep(f, at.fileKey)
 		// With its permissions from the beginning, as chmod(2) knows no umask; writable, as it may have to be opened again.
 		perm := fs.FileMode(q.Perm).Perm() | 0o200
@@ -64,6 +66,24 @@ func (s *Server) newUploading(q *wire.Create) (*uploading, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return u, nil
+}
+
+// errNoFile says that an upload would replace what people write into, such as a device. It has no errno: the client
+// gets the text.
+var errNoFile = errors.New("is no regular file, and is not replaced")
+
+// replaceable fails if the upload must not take the place of what has its name: a device, a FIFO or a socket. A
+// directory keeps its place by itself.
+func (u *uploading) replaceable() error {
+	var st unix.Stat_t
+	if unix.Fstatat(u.in(), u.base(), &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+		return nil // most likely there is nothing
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFREG, unix.S_IFLNK, unix.S_IFDIR:
+		return nil
+	}
+	return errNoFile
 }
 
 func (u *uploading) in() int      { return int(u.dir.Fd()) }
@@ -238,6 +258,9 @@ func (u *uploading) sync(f newfile.File, size int64) error {
 
 // rename gives the upload its name. From then on nobody writes to it, whatever fails.
 func (u *uploading) rename() (err error) {
+	if err := u.replaceable(); err != nil {
+		return err
+	}
 	dir, name := u.in(), u.base()
 	switch {
 	case u.hidden == "" && u.order.NoReplace:
