@@ -112,6 +112,7 @@ func (f *copyFlags) run(
 		return err
 	}
 	defer c.Close() // what was copied is there
+	what = printable(what)
 	bar := watch(e, o.Meter, what, f.Progress == "auto")
 	o.Failed = bar.failed
 	began := time.Now()
