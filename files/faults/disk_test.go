@@ -141,3 +141,30 @@ func TestWritesThatFailLeaveNothing(t *testing.T) {
 	}
 	same(t, filepath.Join(d.dir, "f"), want)
 }
+
+func TestGetsToADiskThatFailsLeaveNothing(t *testing.T) {
+	inGuests(t, "1")
+	testwait.Bound(t)
+	d := newDisk(t)
+	there := t.TempDir()
+	want := content(4 << 20)
+	write(t, filepath.Join(there, "f"), want)
+	_, at := serve(t, there, "tcp:127.0.0.1:0")
+	c := dial(t, open(t, "client", "tcp:127.0.0.1:0"), at)
+	local := filepath.Join(d.dir, "f")
+	write(t, local, []byte("old"))
+	shell(t, "sync")
+	d.fail("error_writes")
+	if _, err := transfer.Get(t.Context(), c, "f", local, transfer.Options{}); !errors.Is(err, syscall.EIO) {
+		t.Errorf("%v", err)
+	}
+	d.mend()
+	same(t, local, []byte("old"))
+	if left := partials(t, d.dir); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+	if _, err := transfer.Get(t.Context(), c, "f", local, transfer.Options{}); err != nil {
+		t.Errorf("after it was mended: %v", err)
+	}
+	same(t, local, want)
+}

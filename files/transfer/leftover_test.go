@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -77,4 +78,38 @@ func TestOlderPartialFilesGo(t *testing.T) {
 	_, err := Get(t.Context(), c, "f", here, Options{})
 	must(t, err)
 	is(t, "left", list(t, here), []string{older("2"), older("3") + "/", older("4"), "f"})
+}
+
+// Of many copies to one file at once each completes it, or says that another one does.
+func TestManyCopiesToOneFile(t *testing.T) {
+	testwait.Bound(t)
+	there, c := serve(t)
+	for _, n := range []int{10, 9<<20 + 1} {
+		for _, resume := range []bool{false, true} {
+			here, content := t.TempDir(), random(n)
+			put(t, filepath.Join(there, "f"), content, 0o644)
+			const copies = 8
+			ended := make(chan error, copies)
+			for range copies {
+				go func() {
+					_, err := Get(t.Context(), c, "f", here, Options{Resume: resume})
+					ended <- err
+				}()
+			}
+			completed := 0
+			for range copies {
+				switch err := testwait.Receive(t, "the end of a copy", ended); {
+				case err == nil:
+					completed++
+				case !errors.Is(err, errBusy):
+					t.Errorf("%d bytes: %v", n, err)
+				}
+			}
+			if completed == 0 {
+				t.Errorf("%d bytes: none has completed it", n)
+			}
+			holds(t, filepath.Join(here, "f"), content, 0o644)
+			is(t, "left", list(t, here), []string{"f"})
+		}
+	}
 }
