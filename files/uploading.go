@@ -223,7 +223,7 @@ func (u *uploading) complete(ctx context.Context, q *wire.Commit, progress func(
 	if err := u.file.Truncate(q.Size); err != nil {
 		return err
 	}
-	sum, err := sumOf(ctx, u.file, Sum(q.Kind), 0, q.Size, progress)
+	sum, err := sumOf(ctx, u.file.File, Sum(q.Kind), 0, q.Size, progress)
 	if err != nil {
 		return err
 	}
