@@ -106,7 +106,7 @@ func (c *Client) greet(ctx context.Context) error {
 	c.room = make(chan struct{}, min(c.welcome.Calls, maxCalls))
 	at, tcp := strings.CutPrefix(c.address, "tcp:")
 	host, _, err := net.SplitHostPort(at)
-	if port := c.welcome.DataPort; port > 0 && err == nil && tcp {
+	if port := c.welcome.DataPort; c.opt.TrustedNetwork && port > 0 && err == nil && tcp {
 		c.data = &dataPool{address: net.JoinHostPort(host, strconv.Itoa(int(port)))}
 	}
 	if c.window, err = c.NewWindow(ctx, c.opt.WindowBytes); err != nil {

@@ -3,6 +3,7 @@ package files
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 
@@ -104,19 +105,19 @@ func short(err error) error {
 	return err
 }
 
+// errNotMapped says that pages of a mapping can't be had. Whoever reads the file hears why.
+var errNotMapped = errors.New("files: pages of the mapping can't be had")
+
 // populate has the kernel read what is not in the page cache, and enter all into the page table: then a registration
-// takes no page fault. Where a file was truncated it fails with EFAULT (madvise(2), MADV_POPULATE_READ, Linux 5.14).
+// takes no page fault. It can't tell a file that was truncated from a disk that can't be read, or a file system that is
+// too full for its holes: all are EFAULT (madvise(2), MADV_POPULATE_READ, Linux 5.14).
 func (d *device) populate(c pipe.Chunk) (int64, error) {
 	first := (d.from + c.At) &^ int64(mem.PageSize-1)
 	err := unix.Madvise(d.mapping.data[first:d.from+c.At+c.Len], unix.MADV_POPULATE_READ)
-	switch {
-	case err == nil, errors.Is(err, unix.EINVAL): // an older kernel: the registration populates
+	if err == nil || errors.Is(err, unix.EINVAL) { // an older kernel: the registration populates
 		return c.Len, nil
-	case errors.Is(err, unix.EFAULT):
-		s, err := stampOf(d.file)
-		return min(max(s.size-d.from-c.At, 0), c.Len), errors.Join(io.ErrUnexpectedEOF, err)
 	}
-	return 0, os.NewSyscallError("madvise", err)
+	return 0, fmt.Errorf("%w: %w", errNotMapped, os.NewSyscallError("madvise", err))
 }
 
 // Register makes a chunk usable by the device of the node.
@@ -128,7 +129,11 @@ func (d *device) Register(c pipe.Chunk) error {
 	if c.Source == pipe.Map {
 		kind = opMap
 	}
-	return d.thread.Acquire(d.use(c), mem.RangeOf(d.memory(c)), 0, kind, &d.site)
+	err := d.thread.Acquire(d.use(c), mem.RangeOf(d.memory(c)), 0, kind, &d.site)
+	if kind == opMap && errors.Is(err, verbs.ErrNotMapped) {
+		return fmt.Errorf("%w: %w", errNotMapped, err)
+	}
+	return err
 }
 
 // Post sends a chunk. Those of the ring go through the connection if RDMA is down by now.

@@ -31,7 +31,8 @@
 //	sendfile(2)     on a TCP connection of its own, if TrustedNetwork of both ends allows what is not encrypted
 //
 // The processor of the server never touches a mapping of a file: a file that is truncated so costs an error, and not
-// the process. Package files/pipe decides which chunk is read or registered next, and a Strategy has the numbers.
+// the process. Where pages of a mapping can't be had, the file is read: the client hears what the disk says. Package
+// files/pipe decides which chunk is read or registered next, and a Strategy has the numbers.
 //
 // # Memory
 //

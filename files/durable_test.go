@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"go.uber.org/atomic"
 	"golang.org/x/sys/unix"
 )
 
@@ -114,5 +115,31 @@ func TestUploadThatCantBeRemovedIsOver(t *testing.T) {
 	defer f.Close()
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		t.Errorf("it is still locked: %v", err)
+	}
+}
+
+// Nobody writes into what has the hidden name of an upload and is another file.
+func TestWhatIsNoUploadIsNotWrittenTo(t *testing.T) {
+	var warned atomic.Int64
+	w := ways[0].serve(t, ServerOptions{AllowWrite: true, Warn: func(string) { warned.Inc() }})
+	c := w.client()
+	w.write("other", []byte("other"))
+	o := CreateOptions{ID: "abc123"}
+	link, fifo := filepath.Join(w.dir, hiddenOf("f", o.ID)), filepath.Join(w.dir, hiddenOf("g", o.ID))
+	if err := errors.Join(os.Link(filepath.Join(w.dir, "other"), link), unix.Mkfifo(fifo, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	content := random(2 * resumeUnit)
+	u := uploadOf(t, c, "f", o, content)
+	if u.Size() != 0 {
+		t.Errorf("the upload goes on after %d bytes of another file", u.Size())
+	}
+	if _, err := u.Commit(testContext(t), int64(len(content)), CRC32C, sum(t, CRC32C, content)); err != nil {
+		t.Error(err)
+	}
+	same(t, "f", w.content("f"), content)
+	same(t, "other", w.content("other"), []byte("other"))
+	if _, err := c.Create(testContext(t), "g", o); !errors.Is(err, fs.ErrExist) || warned.Load() != 1 {
+		t.Errorf("%v, %d warnings", err, warned.Load())
 	}
 }

@@ -1,14 +1,13 @@
 package files
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"go.uber.org/atomic"
 	"golang.org/x/sys/unix"
@@ -128,149 +127,29 @@ func TestServerSurvivesFilesThatShrinkAllTheTime(t *testing.T) {
 	})
 }
 
-// peerRole and peerDir tell a process of the test what it is, and where it finds things.
-const (
-	peerRole = "FILES_TEST_PEER"
-	peerDir  = "FILES_TEST_DIR"
-)
-
-// peer is what another process of a test does: it serves, or it uploads without an end.
-func peer(role string) {
-	dir := os.Getenv(peerDir)
-	check := func(err error) {
-		if err != nil {
-			fmt.Println(err)
-			os.Exit(1)
-		}
+// Pages of a mapping may be missing though the file is not: here there is no room for those of a hole. It is read then.
+func TestFileThatCantBeMappedIsRead(t *testing.T) {
+	const size = 8 << 20
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skipf("mounting a tmpfs: %v (needs CAP_SYS_ADMIN)", err)
 	}
-	n, err := vmmc.Open(vmmc.Options{Name: role, Listen: []string{"unix:" + filepath.Join(dir, role)}})
-	check(err)
-	switch role {
-	case "server":
-		root, err := os.OpenRoot(filepath.Join(dir, "served"))
-		check(err)
-		s, err := NewServer(n, root, ServerOptions{Peers: everybody, AllowWrite: true})
-		check(err)
-		go s.Serve(context.Background())
-	case "client":
-		c, err := Dial(context.Background(), n, "unix:"+filepath.Join(dir, "server"), ClientOptions{Peers: everybody})
-		check(err)
-		u, err := c.Create(context.Background(), "f", CreateOptions{})
-		check(err)
-		_, err = u.WriteAt(context.Background(), make([]byte, 1<<20), 0)
-		check(err)
-		go u.CopyFrom(context.Background(), zeros{}, 0, 1<<40)
-		f, err := c.Open(context.Background(), "large")
-		check(err)
-		slow := writer(func([]byte) error { time.Sleep(time.Millisecond); return nil })
-		go f.CopyRange(context.Background(), slow, 0, 1<<40)
-	}
-	testwait.Ready()
-}
-
-// zeros is a source without an end, that writes the same again and again.
-type zeros struct{}
-
-func (zeros) ReadAt(b []byte, off int64) (int, error) {
-	clear(b)
-	time.Sleep(time.Millisecond)
-	return len(b), nil
-}
-
-func peerWorld(t *testing.T) (dir string) {
-	testwait.Bound(t)
-	dir = testwait.ShortDir(t)
-	t.Setenv(peerDir, dir)
-	if err := os.Mkdir(filepath.Join(dir, "served"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "served", "large"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(filepath.Join(dir, "served", "large"), 1<<40); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
-func TestServerThatIsKilled(t *testing.T) {
-	for step, run := range map[string]func(t *testing.T, c *Client, kill func()) error{
-		"idle": func(t *testing.T, c *Client, kill func()) error {
-			kill()
-			_, err := c.Stat(testContext(t), ".")
-			return err
-		},
-		"in a read": func(t *testing.T, c *Client, kill func()) error {
-			_, err := open(t, c, "large").CopyRange(testContext(t), writer(func([]byte) error { kill(); return nil }), 0, 1<<40)
-			return err
-		},
-		"in an upload": func(t *testing.T, c *Client, kill func()) error {
-			u := create(t, c, "f", CreateOptions{})
-			time.AfterFunc(20*time.Millisecond, kill)
-			_, err := u.CopyFrom(testContext(t), zeros{}, 0, 1<<40)
-			return err
-		},
-		"before the commit": func(t *testing.T, c *Client, kill func()) error {
-			u := create(t, c, "f", CreateOptions{})
-			if _, err := u.WriteAt(testContext(t), []byte("x"), 0); err != nil {
-				t.Fatal(err)
+	defer unix.Unmount(dir, unix.MNT_DETACH)
+	for _, way := range ways {
+		t.Run(way.name, func(t *testing.T) {
+			testwait.Bound(t)
+			w := way.serveDir(t, dir, ServerOptions{})
+			w.sparse("f", size)
+			if err := os.WriteFile(filepath.Join(dir, "filler"), random(2<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
+				t.Fatalf("there is room: %v", err)
 			}
-			kill()
-			_, err := u.Commit(testContext(t), 1, NoSum, nil)
-			return err
-		},
-	} {
-		t.Run(step, func(t *testing.T) {
-			dir := peerWorld(t)
-			_, kill := testwait.Peer(t, peerRole+"=server")
-			n := openNode(t, vmmc.Options{Name: "client", Listen: []string{"unix:" + filepath.Join(dir, "c")}})
-			c, err := Dial(testContext(t), n, "unix:"+filepath.Join(dir, "server"), ClientOptions{Peers: everybody})
-			if err != nil {
-				t.Fatal(err)
+			c := w.client()
+			var got bytes.Buffer
+			if n, err := open(t, c, "f").CopyRange(testContext(t), &got, 0, size); n != size || err != nil {
+				t.Fatalf("%d bytes by %s, %v", n, c.Transport(), err)
 			}
-			defer c.Close()
-			if err := run(t, c, kill); !errors.Is(err, ErrPeerGone) {
-				t.Errorf("%v", err)
-			}
-			if _, err := os.Stat(filepath.Join(dir, "served", "f")); err == nil {
-				t.Error("a file has appeared that was not committed")
-			}
+			same(t, "f", got.Bytes(), make([]byte, size))
 		})
-	}
-}
-
-func TestClientThatIsKilledLeavesNothing(t *testing.T) {
-	dir := peerWorld(t)
-	root, err := os.OpenRoot(filepath.Join(dir, "served"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer root.Close()
-	n := openNode(t, vmmc.Options{Name: "server", Listen: []string{"unix:" + filepath.Join(dir, "server")}})
-	s, err := NewServer(n, root, ServerOptions{Peers: everybody, AllowWrite: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error)
-	go func() { ended <- s.Serve(testContext(t)) }()
-	_, kill := testwait.Peer(t, peerRole+"=client")
-	if st := s.Stats(); st.Clients != 1 || st.OpenFiles < 2 {
-		t.Errorf("%+v", st)
-	}
-	kill()
-	testwait.Until(t, "the client is gone", func() bool { return s.Stats().Clients == 0 })
-	w := &world{dir: filepath.Join(dir, "served")}
-	if left := w.temporary(); len(left) > 0 || s.Stats().OpenFiles != 0 {
-		t.Errorf("left: %q, %d open", left, s.Stats().OpenFiles)
-	}
-	if _, err := os.Stat(filepath.Join(dir, "served", "f")); err == nil {
-		t.Error("a file has appeared that was not committed")
-	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := <-ended; err != nil {
-		t.Error(err)
 	}
 }
 

@@ -15,7 +15,10 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"golang.org/x/sys/unix"
+
 	"pinwheel/internal/testwait"
+	"pinwheel/mem"
 )
 
 // sizes have the bounds of all ways: inside of an answer, of one read, of several chunks.
@@ -248,6 +251,42 @@ func TestChecksumsAreThoseOfTheRange(t *testing.T) {
 	}
 	if _, err := f.Checksum(testContext(t), "md5", 0, 1); !errors.Is(err, syscall.EINVAL) {
 		t.Error(err)
+	}
+}
+
+func TestChecksumsOfHoles(t *testing.T) {
+	w := ways[0].serve(t, ServerOptions{})
+	const size = 8<<20 + 5
+	path := w.sparse("f", size)
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for _, off := range []int64{1 << 20, 3<<20 - 7, 5 << 20} {
+		if _, err := file.WriteAt(random(9000), off); err != nil {
+			t.Fatal(err)
+		}
+	}
+	settle(t, path)
+	want := w.content("f")
+	// Reading would bring the holes into the page cache.
+	if err := errors.Join(file.Sync(), unix.Fadvise(int(file.Fd()), 0, 0, unix.FADV_DONTNEED)); err != nil {
+		t.Fatal(err)
+	}
+	f := open(t, w.client(), "f")
+	for _, r := range [][2]int64{{0, size}, {5, size - 9}, {1<<20 + 1, 2 << 20}, {size, 0}, {6 << 20, 1 << 20}} {
+		got, err := f.Checksum(testContext(t), SHA256, r[0], r[1])
+		if w := sha256.Sum256(want[r[0]:][:r[1]]); err != nil || !bytes.Equal(got, w[:]) {
+			t.Errorf("%d: %x, %v", r, got, err)
+		}
+	}
+	var cached unix.Cachestat_t
+	if err := unix.Cachestat(uint(file.Fd()), &unix.CachestatRange{Len: size}, &cached, 0); err != nil {
+		t.Skipf("the kernel does not say what is cached: %v", err)
+	}
+	if most := uint64(size / mem.PageSize / 2); cached.Cache > most {
+		t.Errorf("%d pages are in the page cache, most of which are holes", cached.Cache)
 	}
 }
 

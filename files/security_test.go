@@ -164,6 +164,35 @@ func TestWhatIsNoFileBlocksNobody(t *testing.T) {
 	}
 }
 
+// What people write into stays what it is, also if it comes while an upload is under way.
+func TestOnlyFilesAreReplacedByUploads(t *testing.T) {
+	w := ways[0].serve(t, writable)
+	c := w.client()
+	refused := func(what string, err error) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), "fifo: "+errNoFile.Error()) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	late := create(t, c, "fifo", CreateOptions{})
+	path := filepath.Join(w.dir, "fifo")
+	if err := unix.Mkfifo(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, err := late.Commit(testContext(t), 0, NoSum, nil)
+	refused("commit", err)
+	_, err = c.Create(testContext(t), "fifo", CreateOptions{})
+	refused("create", err)
+	_, err = c.WriteFile(testContext(t), "fifo", nil, CreateOptions{})
+	refused("write", err)
+	if i, err := os.Lstat(path); err != nil || i.Mode().Type() != fs.ModeNamedPipe {
+		t.Error(i, err)
+	}
+	if err := late.Abort(testContext(t)); err != nil || len(w.temporary()) > 0 {
+		t.Error(err, w.temporary())
+	}
+}
+
 // What a hostile client sends costs it a request, or its connection, and nobody else anything.
 func TestHostileRequests(t *testing.T) {
 	w := ways[0].serve(t, writable)

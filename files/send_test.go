@@ -273,3 +273,27 @@ func TestBudgetIsNeverExceeded(t *testing.T) {
 		}
 	}
 }
+
+func TestBudgetOfLessThanAChunk(t *testing.T) {
+	w := overRDMA(t)
+	const size = 3<<20 + 5
+	for _, budget := range []int64{1, 4096, 65_537, 1 << 20} {
+		for _, strategy := range pipe.Strategies() {
+			s := w.sending(t, 8<<20)
+			r := w.registrar(t, s, RegistrarOptions{Strategy: strategy, BudgetBytes: budget})
+			f := fileOf(t, size)
+			want, err := os.ReadFile(f.Name())
+			if err != nil {
+				t.Fatal(err)
+			}
+			st, err := Send(testContext(t), s.dst, 0, f, 0, size, SendOptions{Registrar: r})
+			if err != nil || st.Bytes != size {
+				t.Errorf("%d, %s: %+v, %v", budget, strategy.Name, st, err)
+			}
+			same(t, strategy.Name, s.memory[:size], want)
+			if got := r.Stats(); got.PeakBytes > budget {
+				t.Errorf("%d, %s: %+v", budget, strategy.Name, got)
+			}
+		}
+	}
+}

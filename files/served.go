@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/files/internal/holes"
 	"pinwheel/files/internal/wire"
 )
 
@@ -103,7 +104,7 @@ func (v *session) open(_ context.Context, q *wire.Name) (wire.Message, error) {
 
 func (v *session) sum(ctx context.Context, q *wire.Range) (wire.Message, error) {
 	if u, err := find[*uploading](&v.handles, q.Handle); err == nil {
-		b, err := sumOf(ctx, u.file, Sum(q.Kind), q.Off, q.Len, v.progress)
+		b, err := sumOf(ctx, u.file.File, Sum(q.Kind), q.Off, q.Len, v.progress)
 		return &wire.Sum{Sum: b}, err
 	}
 	f, err := find[*served](&v.handles, q.Handle)
@@ -117,9 +118,12 @@ func (v *session) sum(ctx context.Context, q *wire.Range) (wire.Message, error) 
 	return &wire.Sum{Sum: b}, err
 }
 
+// zeroBytes are what a hole reads as.
+var zeroBytes [256 << 10]byte // 256 KiB
+
 // sumOf computes a checksum of what a file has, and tells of its progress. It fails with io.ErrUnexpectedEOF if the
-// file has less.
-func sumOf(ctx context.Context, f io.ReaderAt, kind Sum, off, n int64, progress func()) ([]byte, error) {
+// file has less. It does not read holes, which would fill the page cache with zeros.
+func sumOf(ctx context.Context, f *os.File, kind Sum, off, n int64, progress func()) ([]byte, error) {
 	h, err := kind.New()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", syscall.EINVAL, err)
@@ -127,14 +131,32 @@ func sumOf(ctx context.Context, f io.ReaderAt, kind Sum, off, n int64, progress 
 	if h == nil {
 		return nil, nil
 	}
-	b := make([]byte, min(n, 256<<10)) // 256 KiB
-	for n > 0 {
+	s, err := stampOf(f)
+	if err != nil {
+		return nil, err
+	}
+	if n > max(s.size-off, 0) {
+		return nil, io.ErrUnexpectedEOF
+	}
+	b := make([]byte, min(n, int64(len(zeroBytes))))
+	for data, hole, end := off, off, off+n; off < end; {
 		if progress(); ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		k, err := f.ReadAt(b[:min(n, int64(len(b)))], off)
+		if off == hole {
+			if data, hole, err = holes.NextData(f, off, end); err != nil {
+				return nil, err
+			}
+		}
+		if off < data {
+			k := min(data-off, int64(len(zeroBytes)))
+			h.Write(zeroBytes[:k])
+			off += k
+			continue
+		}
+		k, err := f.ReadAt(b[:min(hole-off, int64(len(b)))], off)
 		h.Write(b[:k])
-		if off, n = off+int64(k), n-int64(k); err != nil && n > 0 {
+		if off += int64(k); err != nil && off < hole {
 			return nil, short(err)
 		}
 	}

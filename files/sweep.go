@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"pinwheel/files/internal/newfile"
 )
 
 const (
@@ -67,7 +69,7 @@ func (s *sweeper) clear(dir *os.File, now time.Time) {
 		names, err := dir.Readdirnames(1024)
 		for _, name := range names {
 			if isHidden(name) {
-				abandon(int(dir.Fd()), name, now)
+				abandon(dir, name, now)
 			}
 		}
 		if err != nil { // mostly the end
@@ -77,26 +79,12 @@ func (s *sweeper) clear(dir *os.File, now time.Time) {
 }
 
 // abandon removes an upload if nobody writes it or will go on with it.
-func abandon(dir int, name string, now time.Time) {
-	// A FIFO of that name does not block.
-	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return
-	}
-	defer unix.Close(fd)
+func abandon(dir *os.File, name string, now time.Time) {
 	age := lockTime
 	if strings.HasSuffix(name, resumable) {
 		age = keepUploads
 	}
-	st, err := stampOfFD(fd)
-	// Not by the time of the last modification: a commit sets that of its source before the file has its name.
-	if err != nil || !st.mode.IsRegular() || now.Sub(time.Unix(0, st.chgNs)) < age {
-		return
-	}
-	if unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) != nil {
-		return
-	}
-	_ = unix.Unlinkat(dir, name, 0) // it costs room, nothing else. The lock is held until the name is gone
+	newfile.Abandon(dir, name, now.Add(-age))
 }
 
 // close waits until nothing is looked into any more.

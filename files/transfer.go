@@ -29,7 +29,7 @@ type transfer struct {
 	at       uint64
 
 	noRDMA bool // it failed
-	noMap  bool // the file can't be mapped
+	noMap  bool // the file can't be mapped, or its pages can't be had
 	stats  SendStats
 }
 
@@ -58,7 +58,7 @@ func (t *transfer) run(ctx context.Context) error {
 	if err == nil && left < t.n {
 		err = io.ErrUnexpectedEOF
 	}
-	if err == nil || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, verbs.ErrNotMapped) {
+	if err == nil || errors.Is(err, io.ErrUnexpectedEOF) {
 		if changed := t.unchanged(); changed != nil {
 			err = changed
 		}
@@ -225,6 +225,9 @@ func (t *transfer) pipe(ctx context.Context, s pipe.Shape, n int64, m *mapping) 
 	case errors.Is(err, vmmc.ErrNoRDMA), errors.Is(err, verbs.ErrPinnedMemory), errors.Is(err, verbs.ErrRegions),
 		errors.Is(err, verbs.ErrNotPermitted), errors.Is(err, pinwheel.ErrFault):
 		t.noRDMA = true // the rest goes through the connection
+		return nil
+	case errors.Is(err, errNotMapped):
+		t.noMap = true // the rest is read, which ends with the error of the disk
 		return nil
 	case errors.Is(err, verbs.ErrBusy):
 		select {

@@ -199,7 +199,9 @@ func (u *Upload) move(r io.ReaderAt, in *vmmc.Import, at, off, n int64) (int64, 
 	q := wire.Write{Handle: u.handle, Off: off, Len: int64(k), At: at}
 	done, err := c.call(c.ctx, wire.ProcWrite, "write", u.name, &q, &a)
 	if err == nil {
-		done, err = a.Bytes, failed
+		if done, err = a.Bytes, failed; done < int64(k) {
+			err = fmt.Errorf("%w: %d bytes of %d", ErrProtocol, done, k)
+		}
 	}
 	return min(done, n), err
 }

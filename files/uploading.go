@@ -45,8 +45,10 @@ func (s *Server) newUploading(q *wire.Create) (*uploading, error) {
 	}
 	u := &uploading{of: &s.durable, order: *q}
 	at, err := stampOf(f)
+	if u.dir = newfile.Opened(f, at.dev); err == nil {
+		err = u.replaceable()
+	}
 	if err == nil {
-		u.dir = newfile.Opened(f, at.dev)
 		s.sweeper.sweep(f, at.fileKey)
 		// With its permissions from the beginning, as chmod(2) knows no umask; writable, as it may have to be opened again.
 		perm := fs.FileMode(q.Perm).Perm() | 0o200
@@ -56,10 +58,32 @@ func (s *Server) newUploading(q *wire.Create) (*uploading, error) {
 			err = u.resume(perm)
 		}
 	}
+	if errors.Is(err, newfile.ErrInTheWay) { // clients know nothing of hidden names
+		s.warn("%s: %v", path.Dir(q.Name), err)
+		err = fmt.Errorf("%w: %w", syscall.EEXIST, err)
+	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return u, nil
+}
+
+// errNoFile says that an upload would replace what people write into, such as a device. It has no errno: the client
+// gets the text.
+var errNoFile = errors.New("is no regular file, and is not replaced")
+
+// replaceable fails if the upload must not take the place of what has its name: a device, a FIFO or a socket. A
+// directory keeps its place by itself.
+func (u *uploading) replaceable() error {
+	var st unix.Stat_t
+	if unix.Fstatat(u.in(), u.base(), &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+		return nil // most likely there is nothing
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFREG, unix.S_IFLNK, unix.S_IFDIR:
+		return nil
+	}
+	return errNoFile
 }
 
 func (u *uploading) in() int      { return int(u.dir.Fd()) }
@@ -70,23 +94,15 @@ func (u *uploading) create(perm fs.FileMode) error {
 	f, err := newfile.Create(u.dir.File, perm)
 	if errors.Is(err, errors.ErrUnsupported) {
 		u.hidden = newHidden()
-		if f, err = u.open(unix.O_CREAT|unix.O_EXCL, perm); err == nil {
+		f, err = newfile.Continue(u.dir.File, u.hidden, perm, func(f *os.File) error {
 			_ = lock(f) // where there are no locks, there are none for those who sweep either
-		}
+			return nil
+		})
 	}
 	if err == nil {
 		u.file = newfile.Opened(f, u.dir.Device())
 	}
 	return err
-}
-
-// open opens the file by its hidden name.
-func (u *uploading) open(flags int, perm fs.FileMode) (*os.File, error) {
-	fd, err := unix.Openat(u.in(), u.hidden, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC|flags, uint32(perm))
-	if err != nil {
-		return nil, err
-	}
-	return os.NewFile(uintptr(fd), u.hidden), nil
 }
 
 // lock says that somebody writes an upload, for as long as its file is open.
@@ -98,43 +114,18 @@ func lock(f *os.File) error {
 	return os.NewSyscallError("flock", err)
 }
 
-// attempts is how often an upload may be committed or removed by others while it is opened here.
-const attempts = 100
-
 // resume begins an upload that stays when its connection ends, or goes on with one. Two clients can't write the same.
 func (u *uploading) resume(perm fs.FileMode) error {
 	u.hidden = hiddenOf(u.base(), u.order.ID)
-	for range attempts {
-		f, err := u.open(unix.O_CREAT, perm)
-		if err != nil {
-			return err
-		}
-		if err = lock(f); err == nil {
-			var same bool
-			if same, err = u.names(f); same && err == nil {
-				u.file = newfile.Opened(f, u.dir.Device())
-				return u.findSize()
-			}
-		}
-		if f.Close(); err != nil { // else whoever had the lock has given the file its name
-			return err
-		}
-	}
-	return syscall.EBUSY
-}
-
-// names tells whether the hidden name is still that of a file.
-func (u *uploading) names(f *os.File) (bool, error) {
-	own, err := stampOf(f)
+	f, err := newfile.Continue(u.dir.File, u.hidden, perm, lock)
 	if err != nil {
-		return false, err
+		return err
 	}
-	var st unix.Stat_t
-	err = unix.Fstatat(u.in(), u.hidden, &st, unix.AT_SYMLINK_NOFOLLOW)
-	if errors.Is(err, unix.ENOENT) {
-		return false, nil
+	u.file = newfile.Opened(f, u.dir.Device())
+	if err := u.findSize(); err != nil {
+		return errors.Join(err, f.Close())
 	}
-	return own.fileKey == fileKey{st.Dev, st.Ino}, err
+	return nil
 }
 
 // findSize finds how much is there. Blocks are written in any order: all before the first hole is there.
@@ -232,7 +223,7 @@ func (u *uploading) complete(ctx context.Context, q *wire.Commit, progress func(
 	if err := u.file.Truncate(q.Size); err != nil {
 		return err
 	}
-	sum, err := sumOf(ctx, u.file, Sum(q.Kind), 0, q.Size, progress)
+	sum, err := sumOf(ctx, u.file.File, Sum(q.Kind), 0, q.Size, progress)
 	if err != nil {
 		return err
 	}
@@ -267,6 +258,9 @@ func (u *uploading) sync(f newfile.File, size int64) error {
 
 // rename gives the upload its name. From then on nobody writes to it, whatever fails.
 func (u *uploading) rename() (err error) {
+	if err := u.replaceable(); err != nil {
+		return err
+	}
 	dir, name := u.in(), u.base()
 	switch {
 	case u.hidden == "" && u.order.NoReplace:

@@ -252,10 +252,16 @@ func TestFullDiskIsToldWithWhatWasWritten(t *testing.T) {
 		t.Run(way.name, func(t *testing.T) {
 			w := way.serveDir(t, dir, writable)
 			c := w.client()
-			u := create(t, c, "f", CreateOptions{})
-			n, err := u.CopyFrom(testContext(t), bytes.NewReader(make([]byte, 4<<20)), 0, 4<<20)
+			u := create(t, c, "f", CreateOptions{ID: "1"})
+			content := random(4 << 20)
+			n, err := u.CopyFrom(testContext(t), bytes.NewReader(content), 0, 4<<20)
 			if !errors.Is(err, syscall.ENOSPC) || n > 1<<20 {
 				t.Errorf("%d, %v", n, err)
+			}
+			if got, err := os.ReadFile(w.temporary()[0]); err != nil || int64(len(got)) < n {
+				t.Errorf("%d bytes are there of %d, %v", len(got), n, err)
+			} else {
+				same(t, "what was written", got[:n], content[:n])
 			}
 			if err := u.Abort(testContext(t)); err != nil {
 				t.Error(err)

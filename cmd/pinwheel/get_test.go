@@ -15,6 +15,7 @@ import (
 	"pinwheel/internal/command/commandtest"
 	"pinwheel/internal/outfile/outfiletest"
 	"pinwheel/internal/testwait"
+	"pinwheel/verbs/rdma"
 )
 
 // startGet begins to get a file of size bytes, and returns when a part of it is there.
@@ -47,43 +48,70 @@ func hasPart(dir string, bytes int64) bool {
 
 const killedBytes = 64 << 20 // 64 MiB
 
+// kind is how the two ends of a copy that is killed reach each other.
+type kind struct {
+	listen string
+	args   []string // of both ends
+	parts  []int64  // of the file that are there when an end is killed
+}
+
+// overKinds runs a test over shared memory, and over RDMA where there is a device.
+func overKinds(t *testing.T, f func(t *testing.T, k kind)) {
+	t.Run("shared memory", func(t *testing.T) {
+		parts := []int64{0, 1, killedBytes / 4, killedBytes / 2, killedBytes - 1, killedBytes}
+		f(t, kind{"unix:" + filepath.Join(testwait.ShortDir(t), "s"), nil, parts})
+	})
+	if rdma.Probe() == nil {
+		t.Run("RDMA", func(t *testing.T) {
+			t.Setenv("XDG_RUNTIME_DIR", testwait.ShortDir(t))
+			f(t, kind{"127.0.0.1:0", []string{"--transport", "rdma"}, []int64{1, killedBytes / 2, killedBytes}})
+		})
+	}
+}
+
+// killed runs a test of each kind in which either end is killed when a part of the file has arrived.
+func killed(t *testing.T, f func(t *testing.T, k kind, who string, part int64)) {
+	overKinds(t, func(t *testing.T, k kind) {
+		for _, who := range []string{"client", "server"} {
+			for _, part := range k.parts {
+				t.Run(fmt.Sprintf("%s at %d", who, part), func(t *testing.T) { f(t, k, who, part) })
+			}
+		}
+	})
+}
+
 // Whoever is killed, and when: there is no half of a file, and the next copy completes it.
 func TestKilledCopiesGoOn(t *testing.T) {
 	testwait.Bound(t)
 	content := contents(t, killedBytes)
-	for _, who := range []string{"client", "server"} {
-		for _, part := range []int64{0, 1, killedBytes / 4, killedBytes / 2, killedBytes - 1, killedBytes} {
-			t.Run(fmt.Sprintf("%s at %d", who, part), func(t *testing.T) {
-				there, here := t.TempDir(), t.TempDir()
-				write(t, filepath.Join(there, "f"), content)
-				listen := "unix:" + filepath.Join(testwait.ShortDir(t), "s")
-				s := startServer(t, there, listen)
-				cmd := startGet(t, s, here, part, "--resume")
-				if who == "client" {
-					_ = cmd.Process.Kill()
-				} else {
-					s.kill()
-				}
-				_ = cmd.Wait() // it may have been faster
-				if have := names(t, here); slices.Contains(have, "f") {
-					holds(t, filepath.Join(here, "f"), content)
-				} else if cmd.ProcessState.Success() {
-					t.Errorf("success, and it has left %q", have)
-				}
-				if who == "server" {
-					s = startServer(t, there, listen)
-				}
-				stdout, stderr, state := pinwheel(t, "get --json --resume "+s.address+"f "+here)
-				if !state.Success() {
-					t.Errorf("%v, %q, %q", state, stdout, stderr)
-				}
-				holds(t, filepath.Join(here, "f"), content)
-				if have := names(t, here); len(have) != 1 {
-					t.Errorf("left %q", have)
-				}
-			})
+	killed(t, func(t *testing.T, k kind, who string, part int64) {
+		there, here := t.TempDir(), t.TempDir()
+		write(t, filepath.Join(there, "f"), content)
+		s := startServer(t, there, k.listen, k.args...)
+		cmd := startGet(t, s, here, part, append(k.args, "--resume")...)
+		if who == "client" {
+			_ = cmd.Process.Kill()
+		} else {
+			s.kill()
 		}
-	}
+		_ = cmd.Wait() // it may have been faster
+		if have := names(t, here); slices.Contains(have, "f") {
+			holds(t, filepath.Join(here, "f"), content)
+		} else if cmd.ProcessState.Success() {
+			t.Errorf("success, and it has left %q", have)
+		}
+		if who == "server" {
+			s = startServer(t, there, k.listen, k.args...)
+		}
+		line := append([]string{"get --json --resume", s.address + "f", here}, k.args...)
+		if stdout, stderr, state := pinwheel(t, strings.Join(line, " ")); !state.Success() {
+			t.Errorf("%v, %q, %q", state, stdout, stderr)
+		}
+		holds(t, filepath.Join(here, "f"), content)
+		if have := names(t, here); len(have) != 1 {
+			t.Errorf("left %q", have)
+		}
+	})
 }
 
 func TestKilledUploadsGoOn(t *testing.T) {
@@ -91,47 +119,44 @@ func TestKilledUploadsGoOn(t *testing.T) {
 	content := contents(t, killedBytes)
 	source := filepath.Join(t.TempDir(), "f")
 	write(t, source, content)
-	for _, who := range []string{"client", "server"} {
-		for _, part := range []int64{0, 1, killedBytes / 2, killedBytes} {
-			t.Run(fmt.Sprintf("%s at %d", who, part), func(t *testing.T) {
-				there := t.TempDir()
-				listen := "unix:" + filepath.Join(testwait.ShortDir(t), "s")
-				s := startServer(t, there, listen, "--allow-write")
-				cmd := testwait.Command(t, binary, "put", "--resume", source, s.address+"f")
-				if err := cmd.Start(); err != nil {
-					t.Fatal(err)
-				}
-				testwait.Until(t, "a part of the file is there", func() bool {
-					entries, _ := os.ReadDir(there)
-					for _, e := range entries {
-						if info, err := e.Info(); err == nil && info.Size() >= part {
-							return true
-						}
-					}
-					return false
-				})
-				if who == "client" {
-					_ = cmd.Process.Kill()
-				} else {
-					s.kill()
-				}
-				_ = cmd.Wait() // it may have been faster
-				if slices.Contains(names(t, there), "f") {
-					holds(t, filepath.Join(there, "f"), content)
-				}
-				if who == "server" {
-					s = startServer(t, there, listen, "--allow-write")
-				}
-				if _, stderr, state := pinwheel(t, "put --resume "+source+" "+s.address+"f"); !state.Success() {
-					t.Errorf("%v, %q", state, stderr)
-				}
-				holds(t, filepath.Join(there, "f"), content)
-				if have := names(t, there); len(have) != 1 {
-					t.Errorf("left %q", have)
-				}
-			})
+	killed(t, func(t *testing.T, k kind, who string, part int64) {
+		there := t.TempDir()
+		args := append([]string{"--allow-write"}, k.args...)
+		s := startServer(t, there, k.listen, args...)
+		cmd := testwait.Command(t, binary, append([]string{"put", "--resume", source, s.address + "f"}, k.args...)...)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
 		}
-	}
+		testwait.Until(t, "a part of the file is there", func() bool {
+			entries, _ := os.ReadDir(there)
+			for _, e := range entries {
+				if info, err := e.Info(); err == nil && info.Size() >= part {
+					return true
+				}
+			}
+			return false
+		})
+		if who == "client" {
+			_ = cmd.Process.Kill()
+		} else {
+			s.kill()
+		}
+		_ = cmd.Wait() // it may have been faster
+		if slices.Contains(names(t, there), "f") {
+			holds(t, filepath.Join(there, "f"), content)
+		}
+		if who == "server" {
+			s = startServer(t, there, k.listen, args...)
+		}
+		line := append([]string{"put --resume", source, s.address + "f"}, k.args...)
+		if _, stderr, state := pinwheel(t, strings.Join(line, " ")); !state.Success() {
+			t.Errorf("%v, %q", state, stderr)
+		}
+		holds(t, filepath.Join(there, "f"), content)
+		if have := names(t, there); len(have) != 1 {
+			t.Errorf("left %q", have)
+		}
+	})
 }
 
 func TestSignalsEndACopyAndLeaveNothing(t *testing.T) {

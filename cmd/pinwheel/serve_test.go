@@ -324,6 +324,26 @@ func TestCopySaysWhatItHasSkipped(t *testing.T) {
 	}
 }
 
+// Whoever names a file does not write to the terminal of those who copy it.
+func TestNamesAreNoCommandsOfTheTerminal(t *testing.T) {
+	testwait.Bound(t)
+	there, here := t.TempDir(), t.TempDir()
+	s := startServer(t, there, "unix:"+filepath.Join(testwait.ShortDir(t), "s"), "--allow-write")
+	const name, shown = "a\x1b[2J\nb", `a\x1b[2J\nb`
+	write(t, filepath.Join(there, name), []byte("x"))
+	for _, args := range [][]string{
+		{"get", s.address + name, here}, {"put", filepath.Join(here, name), s.address}, {"ls", s.address},
+		{"get", "-r", s.address + name, here + "/none/none"}, {"put", here, s.address + name},
+	} {
+		cmd := testwait.Command(t, binary, args...)
+		out, _ := cmd.CombinedOutput() // some fail
+		lines := strings.TrimSuffix(string(out), "\n")
+		if strings.ContainsAny(lines, "\x1b\n") || !strings.Contains(lines, shown) && cmd.ProcessState.Success() {
+			t.Errorf("%q prints %q", args, out)
+		}
+	}
+}
+
 // The last line of the server has its counters.
 func TestServerCounts(t *testing.T) {
 	testwait.Bound(t)

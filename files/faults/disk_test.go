@@ -58,9 +58,10 @@ func (d *disk) table(line string) {
 		"DM_DISABLE_UDEV=1 dmsetup resume %[1]s", flaky, line))
 }
 
-// unreadable tells whether an error is that of a page that can't be read. Of one that is mapped, the kernel says EFAULT
-// (madvise(2), MADV_POPULATE_READ).
-func unreadable(err error) bool { return errors.Is(err, syscall.EIO) || errors.Is(err, syscall.EFAULT) }
+// unreadable tells whether an error says that the disk of the server can't read f.
+func unreadable(err error) bool {
+	return errors.Is(err, syscall.EIO) && err.Error() == "read f: input/output error"
+}
 
 func TestReadsThatFailAreToldWithWhatHasArrived(t *testing.T) {
 	inGuests(t, "1")
@@ -139,4 +140,31 @@ func TestWritesThatFailLeaveNothing(t *testing.T) {
 		t.Errorf("after it was mended: %v", err)
 	}
 	same(t, filepath.Join(d.dir, "f"), want)
+}
+
+func TestGetsToADiskThatFailsLeaveNothing(t *testing.T) {
+	inGuests(t, "1")
+	testwait.Bound(t)
+	d := newDisk(t)
+	there := t.TempDir()
+	want := content(4 << 20)
+	write(t, filepath.Join(there, "f"), want)
+	_, at := serve(t, there, "tcp:127.0.0.1:0")
+	c := dial(t, open(t, "client", "tcp:127.0.0.1:0"), at)
+	local := filepath.Join(d.dir, "f")
+	write(t, local, []byte("old"))
+	shell(t, "sync")
+	d.fail("error_writes")
+	if _, err := transfer.Get(t.Context(), c, "f", local, transfer.Options{}); !errors.Is(err, syscall.EIO) {
+		t.Errorf("%v", err)
+	}
+	d.mend()
+	same(t, local, []byte("old"))
+	if left := partials(t, d.dir); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+	if _, err := transfer.Get(t.Context(), c, "f", local, transfer.Options{}); err != nil {
+		t.Errorf("after it was mended: %v", err)
+	}
+	same(t, local, want)
 }

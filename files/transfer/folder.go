@@ -7,9 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"go.uber.org/atomic"
 	"golang.org/x/sys/unix"
+
+	"pinwheel/files/internal/newfile"
 )
 
 // folder is a directory at the destination. Whoever opens it, and every file that is written in it, holds it open.
@@ -90,14 +93,8 @@ func (d *folder) clear(target, key string) {
 	own := partialName(target, key)
 	m := partialPattern.FindStringSubmatch(own)
 	for _, n := range d.left[m[1]] {
-		if n == own {
-			continue
-		}
-		if f, err := d.root.Open(n); err == nil {
-			if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
-				_ = d.root.Remove(n) // it costs room, nothing else
-			}
-			f.Close()
+		if n != own {
+			newfile.Abandon(d.dir, n, time.Time{})
 		}
 	}
 }

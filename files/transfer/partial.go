@@ -64,67 +64,36 @@ type partial struct {
 // errBusy says that another process writes the same file.
 var errBusy = errors.New("another process copies to it")
 
-// attempts is how often another process may complete or remove a partial file while it is opened here.
-const attempts = 100
-
 // create begins to write a file. With resume, what is there under the same key stays: bytes says how much. folder must
 // stay open until commit or discard.
 func (d *folder) create(target, key string, mode fs.FileMode, resume bool) (*partial, error) {
 	p := &partial{folder: d, name: partialName(target, key), target: target, mode: mode.Perm()}
-	for range attempts {
-		found, err := p.open(resume)
-		if err != nil {
-			return nil, d.fault(target, err)
-		}
-		if found {
-			return p, nil
-		}
+	f, err := newfile.Continue(d.dir, p.name, p.mode|0o600, lock)
+	if err != nil {
+		return nil, d.fault(target, err)
 	}
-	return nil, d.fault(target, errBusy)
+	info, err := f.Stat()
+	if err == nil && !resume && info.Size() > 0 {
+		err = f.Truncate(0)
+	}
+	if err != nil {
+		f.Close()
+		return nil, d.fault(target, err)
+	}
+	p.file = newfile.Opened(f, d.device)
+	if resume {
+		p.bytes, p.end = info.Size(), info.Size()
+	}
+	return p, nil
 }
 
-// open opens the partial file and locks it. It returns false if the file is gone meanwhile.
-func (p *partial) open(resume bool) (found bool, err error) {
-	root := p.folder.root
-	// O_NONBLOCK keeps package os from trying whether a file of a disk can be waited for.
-	f, err := root.OpenFile(p.name, os.O_CREATE|os.O_EXCL|os.O_RDWR|unix.O_NONBLOCK, p.mode|0o600)
-	if errors.Is(err, fs.ErrExist) {
-		if have, err := root.Lstat(p.name); err == nil && !have.Mode().IsRegular() {
-			return false, fmt.Errorf("%s is in the way", p.name)
-		}
-		f, err = root.OpenFile(p.name, os.O_RDWR, 0)
-		if errors.Is(err, fs.ErrNotExist) {
-			return false, nil
-		}
-	}
-	if err != nil {
-		return false, err
-	}
-	// File systems without locks are used by one process at a time, or at one's own risk.
+// lock keeps other copies from a partial file. File systems without locks are used by one process at a time, or at
+// one's own risk.
+func lock(f *os.File) error {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
-		f.Close()
-		return false, errBusy
+		return errBusy
 	}
-	own, err := f.Stat()
-	if err != nil {
-		f.Close()
-		return false, err
-	}
-	// Whoever had the lock may have given the file its final name.
-	if now, err := root.Lstat(p.name); err != nil || !os.SameFile(own, now) {
-		f.Close()
-		return false, nil
-	}
-	p.file = newfile.Opened(f, p.folder.device)
-	if !resume && own.Size() > 0 {
-		if err := f.Truncate(0); err != nil {
-			f.Close()
-			return false, err
-		}
-		return true, nil
-	}
-	p.bytes, p.end = own.Size(), own.Size()
-	return true, nil
+	return nil
 }
 
 // holeBytes is the unit in which zeros become holes.
