@@ -77,7 +77,9 @@ func TestWhatIsSentAgainFindsItsRegistrations(t *testing.T) {
 		c.note(k, n, time.Duration(10-k.candidate)*time.Millisecond) // "single" is the fastest
 	}
 	for i := range int64(200) {
-		s := candidates[c.choose(sentRange{from: i}, n, copyBelow).candidate].Shape
+		k := c.choose(sentRange{from: i}, n, copyBelow)
+		c.note(k, n, time.Millisecond)
+		s := candidates[k.candidate].Shape
 		if s.Source != pipe.Map || s.ChunkBytes != pipe.Auto.Shape.ChunkBytes {
 			t.Fatalf("%d: %+v", i, s)
 		}
