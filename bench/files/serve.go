@@ -101,33 +101,6 @@ func (s *served) read(ctx context.Context, names []string, flags ...string) ([]r
 	return all, nil
 }
 
-// whole measures gets of hot files of some sizes through a server, from opening to closing.
-func whole(ctx context.Context, b *bench, strategy pipe.Strategy, sizes []int64) (points []point, err error) {
-	if err := b.tree.have(sizes); err != nil {
-		return nil, err
-	}
-	s, err := serve(b.tree, files.ByRDMA, files.ServerOptions{Strategy: strategy})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, s.close()) }()
-	var names []string
-	for _, n := range sizes {
-		names = append(names, name(n, 0))
-	}
-	readings, err := s.read(ctx, names, "--time", b.Slice.String())
-	if err != nil {
-		return nil, err
-	}
-	for i, r := range readings {
-		if r.Error != "" || sizes[i] > files.SmallBytes && r.Way != files.ByRDMA {
-			return nil, fmt.Errorf("%d bytes by %s: %s", sizes[i], r.Way, r.Error)
-		}
-		points = append(points, point{X: sizes[i], N: int(r.Gets), Seconds: r.Seconds / float64(r.Gets), Way: r.Way})
-	}
-	return points, nil
-}
-
 // secondSize is the size in bytes of the file that is got twice.
 const secondSize = 16 * mib
 
