@@ -53,11 +53,11 @@ func beginGets(ctx context.Context, b *bench, strategies []pipe.Strategy) (g *ge
 }
 
 func (g *gets) at(n int64) (all []contestant, err error) {
-	if err := g.tree.have([]int64{n}); err != nil {
-		return nil, err
-	}
-	for _, c := range g.clients {
-		all = append(all, &getting{client: c, point: point{X: n}})
+	for i, c := range g.clients {
+		if err := g.tree.have(n, copyOf(n, i)); err != nil {
+			return nil, err
+		}
+		all = append(all, &getting{client: c, file: name(n, copyOf(n, i)), point: point{X: n}})
 	}
 	return all, nil
 }
@@ -123,6 +123,7 @@ func (g *getter) close() error {
 // getting are the gets of one file by one client.
 type getting struct {
 	client *getter
+	file   string
 	point  point
 	wall   time.Duration
 }
@@ -130,7 +131,7 @@ type getting struct {
 // turn has the client get the file once, so that all is as that leaves it, and then for the time that it was started
 // with, which is measured.
 func (g *getting) turn(context.Context, time.Duration) error {
-	r, err := g.client.get(name(g.point.X, 0))
+	r, err := g.client.get(g.file)
 	if err == nil && g.point.X > files.SmallBytes && r.Way != files.ByRDMA {
 		err = fmt.Errorf("%d bytes by %s", g.point.X, r.Way)
 	}

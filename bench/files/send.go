@@ -86,12 +86,13 @@ type way struct {
 	cold bool
 }
 
-// sending sends a file of n bytes in one way, as often as it is its turn.
+// sending sends a file of n bytes in one way, as often as it is its turn. It has something registered from its first
+// turn until it has had enough of them.
 type sending struct {
 	sender    *sender
 	n         int64
 	way       way
-	registrar *files.Registrar
+	registrar *files.Registrar // nil before the first turn, and after the last
 	from      openFiles
 	dst       *vmmc.Import
 	transfers int // also those that are not measured
@@ -99,30 +100,40 @@ type sending struct {
 	wall, cpu time.Duration
 }
 
-// begin makes ready to send a file of n bytes.
-func (s *sender) begin(n int64, w way) (*sending, error) {
-	o := files.RegistrarOptions{Strategy: w.strategy, BudgetBytes: budget, Warn: func(m string) { say("%s", m) }}
+// begin makes ready to send copies of the file of n bytes from one of them on.
+func (s *sender) begin(n int64, w way, first int) (*sending, error) {
 	copies := 1
 	if w.cold {
-		o.MaxMappings, copies = 1, 2
+		copies = 2
 	}
-	r, err := files.NewRegistrar(s.node, o)
+	from, err := s.tree.open(n, first, copies)
 	if err != nil {
 		return nil, err
-	}
-	from, err := s.tree.open(n, copies)
-	if err != nil {
-		return nil, errors.Join(err, r.Close())
 	}
 	dst := s.windows[len(s.windows)-1]
 	if n <= smallWindow {
 		dst = s.windows[0]
 	}
-	return &sending{sender: s, n: n, way: w, registrar: r, from: from, dst: dst, point: point{X: n}}, nil
+	return &sending{sender: s, n: n, way: w, from: from, dst: dst, point: point{X: n}}, nil
+}
+
+// open begins to register.
+func (g *sending) open() (err error) {
+	o := files.RegistrarOptions{Strategy: g.way.strategy, BudgetBytes: budget, Warn: func(m string) { say("%s", m) }}
+	if g.way.cold {
+		o.MaxMappings = 1
+	}
+	g.registrar, err = files.NewRegistrar(g.sender.node, o)
+	return err
 }
 
 // turn sends once, so that all is as that leaves it, and then as often as the time allows, which is measured.
 func (g *sending) turn(ctx context.Context, d time.Duration) error {
+	if g.registrar == nil {
+		if err := g.open(); err != nil {
+			return err
+		}
+	}
 	if !g.dst.AwaitRDMA(ctx) {
 		return errors.New("RDMA is down")
 	}
@@ -139,7 +150,22 @@ func (g *sending) turn(ctx context.Context, d time.Duration) error {
 	}
 	g.wall += time.Since(began)
 	g.cpu += processorTime() - busy
+	if g.wall >= g.sender.slice {
+		return g.release()
+	}
 	return nil
+}
+
+// release ends what is registered: pages that one way has pinned cost the others less to pin.
+func (g *sending) release() error {
+	r := g.registrar
+	if r == nil {
+		return nil
+	}
+	g.registrar = nil
+	st := r.Stats()
+	g.point.PeakBytes, g.point.LeftBytes = st.PeakBytes, st.PinnedBytes
+	return r.Close()
 }
 
 func (g *sending) send(ctx context.Context) (files.SendStats, error) {
@@ -164,25 +190,24 @@ func (p *point) add(st *files.SendStats) {
 	p.MostBytes = st.Shape.ChunkBytes * int64(st.Shape.Depth)
 }
 
-// result is what was measured so far.
+func (g *sending) took() time.Duration { return g.wall }
+
+// result ends the turns.
 func (g *sending) result() (point, error) {
+	err := g.release()
 	p := g.point
 	p.each(g.wall, g.cpu)
-	st := g.registrar.Stats()
-	p.PeakBytes, p.LeftBytes = st.PeakBytes, st.PinnedBytes
-	return p, nil
+	return p, err
 }
-
-func (g *sending) took() time.Duration { return g.wall }
 
 func (g *sending) close() error {
 	g.from.close()
-	return g.registrar.Close()
+	return g.release()
 }
 
 // measure sends a file of n bytes again and again.
 func (s *sender) measure(ctx context.Context, n int64, w way) (p point, err error) {
-	g, err := s.begin(n, w)
+	g, err := s.begin(n, w, 0)
 	if err != nil {
 		return p, err
 	}

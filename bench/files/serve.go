@@ -107,7 +107,7 @@ const secondSize = 16 * mib
 // second gets a file twice. The points have what was registered for each. At once means that one client gets both;
 // else a second client begins after the first has ended.
 func second(ctx context.Context, b *bench, atOnce bool) (points []point, err error) {
-	if err := b.tree.have([]int64{secondSize}); err != nil {
+	if err := b.tree.have(secondSize, 0); err != nil {
 		return nil, err
 	}
 	s, err := serve(b.tree, files.ByRDMA, files.ServerOptions{})
@@ -155,7 +155,7 @@ const (
 
 // many has many clients get files for a while.
 func many(ctx context.Context, b *bench, by string) (points []point, err error) {
-	if err := b.tree.have([]int64{manySize}); err != nil {
+	if err := b.tree.have(manySize, 0); err != nil {
 		return nil, err
 	}
 	s, err := serve(b.tree, by, files.ServerOptions{BudgetBytes: manyBudget, MaxClients: manyClients})

@@ -126,8 +126,8 @@ type sendings struct {
 }
 
 func (c *sendings) at(n int64) (all []contestant, err error) {
-	for _, w := range c.ways {
-		g, err := c.sender.begin(n, w)
+	for i, w := range c.ways {
+		g, err := c.sender.begin(n, w, copyOf(n, i))
 		if err != nil {
 			return all, err
 		}
