@@ -85,9 +85,12 @@ func (t *transfer) part(ctx context.Context, n int64) error {
 	t.stats.Way = way
 	ask := turns.Ask{Cost: n, Counted: way != ByTLS, Registered: way == ByRDMA}
 	var c choice
+	var mapped time.Duration // a part of what the choice costs: to map a file takes as long as to copy some of it
 	shape := throughConnection
 	if way == ByRDMA {
+		began := time.Now()
 		c = t.choose(n)
+		mapped = time.Since(began)
 		if c.mapping != nil {
 			defer t.r.mappings.put(c.mapping)
 		}
@@ -112,7 +115,7 @@ func (t *transfer) part(ctx context.Context, n int64) error {
 	before := t.stats
 	err = t.pipe(ctx, shape, n, c.mapping)
 	if c.class != nil && err == nil && t.stats.Bytes-before.Bytes == n {
-		t.r.choices.note(c.chosen, n, t.stats.Times.Wall-before.Times.Wall)
+		t.r.choices.note(c.chosen, n, mapped+t.stats.Times.Wall-before.Times.Wall)
 	}
 	return err
 }
