@@ -54,7 +54,9 @@ func lostBy(n int64, fastest int, again bool) float64 {
 func TestTheFirstTransfersAreWhatThePaperSuggests(t *testing.T) {
 	var c choices
 	for i := range int64(firstChoices) {
-		for n, want := range map[int64]int{100: byCopy, 100_000: byCopy, 1 << 20: byPipeline, 2 << 20: bySendfile, 1 << 30: bySendfile} {
+		for n, want := range map[int64]int{
+			100: byCopy, 100_000: byCopy, 1 << 20: byPipeline, 2 << 20: bySendfile, 1 << 30: bySendfile,
+		} {
 			if k := c.choose(sentRange{from: i<<40 + n}, n, copyBelow); k.candidate != want {
 				t.Errorf("%d bytes: %s", n, candidates[k.candidate].Name)
 			}

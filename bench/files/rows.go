@@ -84,8 +84,8 @@ func registered(pages, pipes int) pipe.Strategy { return shaped(pages, pipes, 0,
 var oneBuffer = pipe.Strategy{Name: "one buffer", Shape: pipe.Shape{Source: pipe.Copy, Depth: 1}, Policy: pinwheel.LeavePinned}
 
 // deviceWays are how the most that the device can do is looked for: by the pages of a message and the messages under way.
-// The last have as much memory under way as is to give nearly all that the device does: what messages of that size cost,
-// though nothing is registered.
+// The last have as much under way as is to give nearly all that the device does: what messages of that size cost, though
+// nothing is registered.
 var deviceWays = [][2]int{{256, 6}, {1024, 4}, {4096, 2}, {16384, 1}, {64, 1}, {32, 2}, {16, 4}}
 
 // below are the sizes up to the largest, or that.
