@@ -5,8 +5,10 @@
 static struct sv_qp_obj *waiters; /* queue pairs with requests that wait */
 static uint32_t nwaiters;
 static uint64_t earliest; /* no request is to be repeated before */
+static uint64_t added; /* the same of those that came during a pass */
 /* The order of locks: pass, waiters_lock, a queue pair's. Who has pass takes requests out of queues. */
 static pthread_mutex_t pass = PTHREAD_MUTEX_INITIALIZER, waiters_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t flushing; /* threads that want pass: one that is always busy would take it again before they wake */
 
 static uint64_t now(void)
 {
@@ -106,12 +108,12 @@ uint64_t sv_retry_waiting(void)
 	at = now();
 	if (at < __atomic_load_n(&earliest, __ATOMIC_RELAXED))
 		return earliest;
-	if (pthread_mutex_trylock(&pass))
+	if (__atomic_load_n(&flushing, __ATOMIC_ACQUIRE) || pthread_mutex_trylock(&pass))
 		return at + 100000; /* another thread is at it */
 	pthread_mutex_lock(&waiters_lock);
 	p = waiters;
 	waiters = NULL;
-	__atomic_store_n(&earliest, UINT64_MAX, __ATOMIC_RELAXED);
+	added = UINT64_MAX; /* earliest stays: who looks at it now has to come again */
 	pthread_mutex_unlock(&waiters_lock);
 	for (; p; p = following) {
 		uint64_t next;
@@ -134,7 +136,7 @@ uint64_t sv_retry_waiting(void)
 		}
 	}
 	pthread_mutex_lock(&waiters_lock);
-	first = earliest < first ? earliest : first;
+	first = added < first ? added : first;
 	__atomic_store_n(&earliest, first, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&waiters_lock);
 	pthread_mutex_unlock(&pass);
@@ -144,7 +146,9 @@ uint64_t sv_retry_waiting(void)
 /* The queue pair is in ERR, so that all that waits is completed as flushed; silently: it goes, and they with it. */
 void sv_send_flush(struct sv_qp_obj *p, int silently)
 {
+	__atomic_add_fetch(&flushing, 1, __ATOMIC_RELEASE);
 	pthread_mutex_lock(&pass); /* what moves ends first */
+	__atomic_sub_fetch(&flushing, 1, __ATOMIC_RELEASE);
 	pthread_mutex_lock(&p->lock);
 	while (!silently && p->first)
 		retry(p, UINT64_MAX);
@@ -177,6 +181,7 @@ static void enqueue(struct sv_qp_obj *p)
 		p->queued = 1;
 		p->next_waiting = waiters;
 		waiters = p;
+		added = p->first->retry_at < added ? p->first->retry_at : added;
 		if (!__atomic_fetch_add(&nwaiters, 1, __ATOMIC_RELEASE) || p->first->retry_at < earliest) {
 			__atomic_store_n(&earliest, p->first->retry_at, __ATOMIC_RELAXED);
 			wake = 1;
