@@ -10,24 +10,27 @@ import (
 )
 
 // choices find the shape that is fastest on this machine, for transfers of each size: by what transfers of about that
-// size took. Until some of them tell, it is the one that the costs of the paper suggest. It is safe for concurrent use.
+// size took. Until some of them tell, it is the one that the costs of the paper suggest. What was sent before is known
+// apart: its registrations are there, most likely. It is safe for concurrent use.
 type choices struct {
 	// mu is a leaf.
-	mu      sync.Mutex
-	classes [65]class
-	sent    map[sentRange]int
+	mu           sync.Mutex
+	first, again [65]class
+	sent         map[sentRange]struct{}
 }
 
 // candidates are what a transfer may be. None has more registered at a time than Sendfile.
 var candidates = []pipe.Strategy{
-	pipe.Static, pipe.Sendfile, pipe.Pipelined,
+	pipe.Static, pipe.Pipelined, pipe.Sendfile,
 	{Name: "single", Shape: pipe.Shape{Source: pipe.Map, ChunkBytes: 6 << 20, Depth: 1}}, // 6 MiB
 }
 
 // Indexes of candidates.
 const (
 	byCopy = iota
+	byPipeline
 	bySendfile
+	bySingle
 )
 
 // sentRange is where a transfer began, in which version of which file.
@@ -51,10 +54,29 @@ const (
 	hopeless = 2
 )
 
+// among returns the candidates for a transfer of n bytes, with what is likely to be the best of them first.
+func among(n, copyBelow int64, again bool) []int {
+	switch one := n <= pipe.Pipelined.Shape.ChunkBytes; {
+	case n < leastChoice:
+		return []int{byCopy}
+	case n < copyBelow && one:
+		return []int{byCopy, byPipeline}
+	case n < copyBelow:
+		return []int{byCopy, bySendfile, byPipeline, bySingle}
+	case again && one: // copied twice, it is worth registering
+		return []int{byPipeline}
+	case again: // what is registered needs no worker; chunks of another size would be registered anew
+		return []int{byPipeline, bySendfile}
+	case one: // a worker would have nothing to do beside
+		return []int{byPipeline, byCopy}
+	}
+	return []int{bySendfile, byCopy, byPipeline, bySingle}
+}
+
 // class is what is known of transfers of about one size.
 type class struct {
 	count int
-	of    [4]record
+	of    [4]record // by candidate
 }
 
 // record is what is known of a candidate.
@@ -64,47 +86,47 @@ type record struct {
 	ns    float64    // the median of these: what else the machine does delays some transfers much
 }
 
-// choose returns which candidate a transfer of n bytes should be, and whether note should hear of it. A range that was
-// sent before is sent in the same way, whose registrations may be there still; copied twice, it is worth registering.
-func (c *choices) choose(r sentRange, n, copyBelow int64) (k int, learns bool) {
-	prior := bySendfile
-	if n < copyBelow {
-		prior = byCopy
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if k, again := c.sent[r]; again {
-		if k == byCopy && n >= copyBelow {
-			k = bySendfile
-			c.sent[r] = k
-		}
-		return k, false
-	}
-	k = prior
-	if n >= leastChoice {
-		k = c.classes[bits.Len64(uint64(n))].choose(prior)
-	}
-	if c.sent == nil || len(c.sent) >= maxSent {
-		c.sent = map[sentRange]int{}
-	}
-	c.sent[r] = k
-	return k, n >= leastChoice
+// chosen is what a transfer of a range should be.
+type chosen struct {
+	candidate int
+	class     *class // that is to hear how long it took; nil: there was no choice
 }
 
-// choose returns the candidate that is best, or one that should be tried.
-func (c *class) choose(prior int) int {
-	best := prior
-	for k := range candidates {
+// choose returns what a transfer of n bytes should be.
+func (c *choices) choose(r sentRange, n, copyBelow int64) chosen {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, again := c.sent[r]
+	if c.sent == nil || len(c.sent) >= maxSent {
+		c.sent = map[sentRange]struct{}{}
+	}
+	c.sent[r] = struct{}{}
+	from := among(n, copyBelow, again)
+	if len(from) == 1 {
+		return chosen{candidate: from[0]}
+	}
+	classes := &c.first
+	if again {
+		classes = &c.again
+	}
+	l := &classes[bits.Len64(uint64(n))]
+	return chosen{l.choose(from), l}
+}
+
+// choose returns the candidate that is best, or one that should be tried. The first is so until others have shown more.
+func (c *class) choose(from []int) int {
+	best := from[0]
+	for _, k := range from {
 		if r := &c.of[k]; r.tries > 0 && (c.of[best].tries == 0 || r.ns < c.of[best].ns) {
 			best = k
 		}
 	}
 	c.count++
 	if c.count <= firstChoices {
-		return prior
+		return from[0]
 	}
 	least := best
-	for k := range candidates {
+	for _, k := range from {
 		r := &c.of[k]
 		tried := r.tries >= enoughTries && r.ns > hopeless*c.of[best].ns
 		if k != best && !tried && (least == best || r.tries < c.of[least].tries) {
@@ -122,10 +144,10 @@ func (c *class) choose(prior int) int {
 }
 
 // note hears how long a transfer of n bytes took.
-func (c *choices) note(k int, n int64, took time.Duration) {
+func (c *choices) note(h chosen, n int64, took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r := &c.classes[bits.Len64(uint64(n))].of[k]
+	r := &h.class.of[h.candidate]
 	r.last[r.tries%len(r.last)] = float64(took.Nanoseconds()) / float64(n)
 	r.tries++
 	known := r.last // a copy, to be sorted

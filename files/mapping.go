@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"go.uber.org/atomic"
 	"golang.org/x/sys/unix"
 
 	"pinwheel/mem"
@@ -39,6 +40,7 @@ type mappings struct {
 	timer  *time.Timer // calls expire; nil: there is no mapping
 	closed bool
 
+	ending   atomic.Bool // unmapBeside unmaps something
 	expiring sync.WaitGroup
 }
 
@@ -81,7 +83,7 @@ func (ms *mappings) get(f *os.File, s stamp) (*mapping, error) {
 	}
 	old := ms.spare()
 	ms.mu.Unlock()
-	ms.unmap(old)
+	ms.unmapBeside(old)
 	return m, nil
 }
 
@@ -172,6 +174,23 @@ func (ms *mappings) unmap(m *mapping) {
 		ms.forget(mem.RangeOf(m.data))
 		_ = unix.Munmap(m.data) // it fails for nothing that we mapped
 	}
+}
+
+// largeMapping is the size in bytes from which unmapping takes longer than to have another goroutine do it.
+const largeMapping = 1 << 20 // 1 MiB
+
+// unmapBeside is unmap for the mapping that was one too many. To deregister and unmap a large one takes as long as to
+// send some of the next, which need not wait for that. One is ended at a time: no more stay than one beyond those that
+// may.
+func (ms *mappings) unmapBeside(m *mapping) {
+	if m == nil || len(m.data) < largeMapping || !ms.ending.CompareAndSwap(false, true) {
+		ms.unmap(m)
+		return
+	}
+	ms.expiring.Go(func() {
+		ms.unmap(m)
+		ms.ending.Store(false)
+	})
 }
 
 // count returns how many files are mapped, and how often one was found that was.

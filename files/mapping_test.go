@@ -4,9 +4,12 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 
+	"go.uber.org/atomic"
 	"golang.org/x/sys/unix"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 )
 
@@ -59,6 +62,42 @@ func TestMappingStaysAndIsFoundAgain(t *testing.T) {
 	if n, hits := ms.count(); n != 1 || hits != 1 || *unmapped != 0 {
 		t.Errorf("%d mappings, %d hits, %d unmapped", n, hits, *unmapped)
 	}
+}
+
+// A large mapping that was one too many is unmapped while the next one is used. A second one is waited for.
+func TestNobodyWaitsForTheEndOfALargeMapping(t *testing.T) {
+	testwait.Bound(t)
+	files := []*os.File{fileOf(t, largeMapping), fileOf(t, largeMapping), fileOf(t, largeMapping)}
+	synctest.Test(t, func(t *testing.T) {
+		var begun atomic.Int64
+		release := make(chan struct{})
+		ms := &mappings{most: 1, of: map[fileKey]*mapping{}, forget: func(mem.Range) {
+			begun.Inc()
+			<-release
+		}}
+		got := 0
+		go func() {
+			for _, f := range files {
+				m, err := ms.get(f, stampNow(t, f))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				ms.put(m)
+				got++
+			}
+		}()
+		synctest.Wait()
+		if got != 2 || begun.Load() != 2 {
+			t.Errorf("%d files are mapped, and %d mappings are being unmapped", got, begun.Load())
+		}
+		close(release)
+		synctest.Wait()
+		ms.close()
+		if got != 3 || begun.Load() != 3 {
+			t.Errorf("%d files were mapped, %d mappings unmapped", got, begun.Load())
+		}
+	})
 }
 
 func TestMappingOfAnotherContentIsNotUsed(t *testing.T) {

@@ -85,9 +85,12 @@ func (t *transfer) part(ctx context.Context, n int64) error {
 	t.stats.Way = way
 	ask := turns.Ask{Cost: n, Counted: way != ByTLS, Registered: way == ByRDMA}
 	var c choice
+	var mapped time.Duration // a part of what the choice costs: to map a file takes as long as to copy some of it
 	shape := throughConnection
 	if way == ByRDMA {
+		began := time.Now()
 		c = t.choose(n)
+		mapped = time.Since(began)
 		if c.mapping != nil {
 			defer t.r.mappings.put(c.mapping)
 		}
@@ -107,12 +110,12 @@ func (t *transfer) part(ctx context.Context, n int64) error {
 		return t.fill(ctx, n)
 	case turn.Bytes < ask.Want: // it registers
 		shape = c.strategy.For(n, turn.Bytes-int64(shape.Depth*int(mem.PageSize)), false)
-		c.learns = false
+		c.class = nil
 	}
 	before := t.stats
 	err = t.pipe(ctx, shape, n, c.mapping)
-	if c.learns && err == nil && t.stats.Bytes-before.Bytes == n {
-		t.r.choices.note(c.candidate, n, t.stats.Times.Wall-before.Times.Wall)
+	if c.class != nil && err == nil && t.stats.Bytes-before.Bytes == n {
+		t.r.choices.note(c.chosen, n, mapped+t.stats.Times.Wall-before.Times.Wall)
 	}
 	return err
 }
@@ -132,10 +135,9 @@ func (r *Registrar) way(ctx context.Context, to *vmmc.Import) string {
 
 // choice is how a part goes by RDMA.
 type choice struct {
-	strategy  pipe.Strategy
-	mapping   *mapping // nil: all is copied
-	candidate int      // of choices, if learns
-	learns    bool
+	strategy pipe.Strategy
+	mapping  *mapping // nil: all is copied
+	chosen            // its class is nil if nothing is to be learned
 }
 
 // choose decides how n bytes go by RDMA. A small file is worth a mapping only if it is mapped, and so most likely
@@ -148,16 +150,17 @@ func (t *transfer) choose(n int64) (c choice) {
 		}
 		return c
 	}
-	if n < s.CopyBelow {
+	if n < s.CopyBelow && (!s.Adapts || n < leastChoice) {
 		if c.mapping = t.r.mappings.find(t.stamp); c.mapping != nil {
-			s.CopyBelow = 0
-			c.strategy = s
+			if c.strategy = s; s.Adapts {
+				c.strategy = candidates[byPipeline]
+			}
+			c.strategy.CopyBelow = 0
 			return c
 		}
 	}
 	if s.Adapts {
-		r := sentRange{t.stamp, t.from + t.stats.Bytes}
-		c.candidate, c.learns = t.r.choices.choose(r, n, s.CopyBelow)
+		c.chosen = t.r.choices.choose(sentRange{t.stamp, t.from + t.stats.Bytes}, n, s.CopyBelow)
 		s = candidates[c.candidate]
 	}
 	if c.strategy = s; n < s.CopyBelow {

@@ -172,8 +172,9 @@ const (
 
 // Call sites that are not those of callers.
 var (
-	updateSite = pinwheel.NewSite("automatic update")
-	copySite   = pinwheel.NewSite("copies of short messages")
+	updateSite     = pinwheel.NewSite("automatic update")
+	copySite       = pinwheel.NewSite("copies of short messages")
+	registeredSite = pinwheel.NewSite("messages from memory that the caller has registered")
 )
 
 // source is the memory that a message is sent from, registered just in time.

@@ -169,11 +169,15 @@ func (op *Op) leaseUse() predictor.Use {
 	}
 }
 
-// site finds the call site of an op for the predictors of source and destination.
+// site finds the call site of an op for the predictors of source and destination. Whoever registers a source knows
+// more than the stack, which takes as long to walk as to post the message.
 func (op *Op) site() {
-	if op.update {
+	switch {
+	case op.update:
 		op.from.site = updateSite
-	} else {
+	case op.registered != nil:
+		op.from.site = registeredSite
+	default:
 		op.from.site.Callers(4) // site, prepare, enqueue and begin are the same for all
 	}
 }

@@ -73,7 +73,8 @@ func (s *state) preface() string {
 
 func (s *state) deviceTable() string {
 	var b strings.Builder
-	b.WriteString("\n| the device, with one message after the other of 64 MiB, registered before | MiB/s |\n|---|---:|\n")
+	b.WriteString("\n| the device, with 64 MiB that are registered before: messages under way x their size | MiB/s |\n" +
+		"|---|---:|\n")
 	for _, r := range deviceRowNames() {
 		_, what, _ := strings.Cut(r, "/")
 		for _, x := range s.sizesOf(r) {

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"iter"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,7 +27,7 @@ const (
 
 type readCmd struct {
 	Address string        `arg:"" help:"Of the server."`
-	Names   []string      `arg:"" help:"Files to read."`
+	Names   []string      `arg:"" optional:"" help:"Files to read. Default: those that standard input names, a line each."`
 	Clients int           `default:"1" help:"Clients that read at the same time, each with a node of its own."`
 	Time    time.Duration `help:"How long each file is read, again and again. Default: once."`
 	Window  int64         `default:"33554432" help:"Bytes of the window of each client."`
@@ -60,7 +64,11 @@ func (c *readCmd) Run() error {
 		defer readers[i].Close()
 	}
 	out := json.NewEncoder(os.Stdout)
-	for _, name := range c.Names {
+	names := slices.Values(c.Names)
+	if len(c.Names) == 0 {
+		names = lines(os.Stdin)
+	}
+	for name := range names {
 		if c.Time > 0 {
 			_ = readFile(ctx, readers[0], name, new(atomic.Int64), time.Now()) // the reading has errors
 		}
@@ -69,6 +77,14 @@ func (c *readCmd) Run() error {
 		}
 	}
 	return nil
+}
+
+// lines are those of a reader, until it ends.
+func lines(from io.Reader) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for s := bufio.NewScanner(from); s.Scan() && yield(s.Text()); {
+		}
+	}
 }
 
 func (c *readCmd) node(i int) vmmc.Options {

@@ -29,7 +29,7 @@ func (s *sender) register(k kindOfMemory, n int64) (point, error) {
 	if err != nil {
 		return p, err
 	}
-	f, err := s.tree.open(n, 1)
+	f, err := s.tree.open(n, 0, 1)
 	if err != nil {
 		return p, err
 	}

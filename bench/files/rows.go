@@ -84,7 +84,9 @@ func registered(pages, pipes int) pipe.Strategy { return shaped(pages, pipes, 0,
 var oneBuffer = pipe.Strategy{Name: "one buffer", Shape: pipe.Shape{Source: pipe.Copy, Depth: 1}, Policy: pinwheel.LeavePinned}
 
 // deviceWays are how the most that the device can do is looked for: by the pages of a message and the messages under way.
-var deviceWays = [][2]int{{256, 6}, {1024, 4}, {4096, 2}, {16384, 1}}
+// The last have as much under way as is to give nearly all that the device does: what messages of that size cost, though
+// nothing is registered.
+var deviceWays = [][2]int{{256, 6}, {1024, 4}, {4096, 2}, {16384, 1}, {64, 1}, {32, 2}, {16, 4}}
 
 // below are the sizes up to the largest, or that.
 func below(largest int64, sizes []int64) (kept []int64) {
@@ -166,17 +168,9 @@ func rows() (all []row) {
 	}
 	add(bars(buffers, pipelined), bars(sendfileBufs, sendfile))
 	add(registrationRows()...)
-	for _, s := range pipe.Strategies() {
-		add(curve(allCold, s.Name, way{strategy: s, cold: true}, allSizes))
-	}
-	for _, s := range pipe.Strategies() {
-		add(curve(allHot, s.Name, way{strategy: s}, allSizes))
-	}
-	for _, s := range pipe.Strategies() {
-		add(row{name: wholeGets + "/" + s.Name, measure: func(ctx context.Context, b *bench) ([]point, error) {
-			return whole(ctx, b, s, below(int64(b.Largest), allSizes))
-		}})
-	}
+	add(strategiesTogether(allCold, true)...)
+	add(strategiesTogether(allHot, false)...)
+	add(getsTogether()...)
 	for _, when := range []string{atOnce, later} {
 		add(row{name: secondGet + "/" + when, measure: func(ctx context.Context, b *bench) ([]point, error) {
 			return second(ctx, b, when == atOnce)
@@ -194,17 +188,25 @@ func rows() (all []row) {
 }
 
 func deviceRows() (all []row) {
-	all = append(all, row{name: device + "/anonymous", measure: func(ctx context.Context, b *bench) ([]point, error) {
-		s, err := b.sender(ctx)
-		if err != nil {
-			return nil, err
-		}
-		p, err := s.anonymous(ctx, min(deviceSize, int64(b.Largest)))
-		return []point{p}, err
-	}})
+	anonymous := func(name string, message int64, depth int) row {
+		return row{name: device + "/" + name, measure: func(ctx context.Context, b *bench) ([]point, error) {
+			s, err := b.sender(ctx)
+			if err != nil {
+				return nil, err
+			}
+			n := min(deviceSize, int64(b.Largest))
+			p, err := s.anonymous(ctx, n, min(message, n), depth)
+			return []point{p}, err
+		}}
+	}
+	all = append(all, anonymous("anonymous", deviceSize, 1))
 	for _, each := range deviceWays {
 		w := way{strategy: registered(each[0], each[1])}
 		all = append(all, curve(device, fmt.Sprintf("%d x %d pages", each[1], each[0]), w, []int64{deviceSize}))
+	}
+	for _, depth := range []int{1, 2, 4} {
+		name := fmt.Sprintf("anonymous, %d x %d KiB", depth, enoughBytes/depth/kib)
+		all = append(all, anonymous(name, int64(enoughBytes/depth), depth))
 	}
 	return all
 }

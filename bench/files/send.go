@@ -86,69 +86,141 @@ type way struct {
 	cold bool
 }
 
-// measure sends a file of n bytes again and again.
-func (s *sender) measure(ctx context.Context, n int64, w way) (p point, err error) {
-	o := files.RegistrarOptions{Strategy: w.strategy, BudgetBytes: budget, Warn: func(m string) { say("%s", m) }}
+// sending sends a file of n bytes in one way, as often as it is its turn. It has something registered from its first
+// turn until it has had enough of them.
+type sending struct {
+	sender    *sender
+	n         int64
+	way       way
+	registrar *files.Registrar // nil before the first turn, and after the last
+	from      openFiles
+	dst       *vmmc.Import
+	transfers int // also those that are not measured
+	point     point
+	wall, cpu time.Duration
+}
+
+// begin makes ready to send copies of the file of n bytes from one of them on.
+func (s *sender) begin(n int64, w way, first int) (*sending, error) {
 	copies := 1
 	if w.cold {
-		o.MaxMappings, copies = 1, 2
+		copies = 2
 	}
-	r, err := files.NewRegistrar(s.node, o)
+	from, err := s.tree.open(n, first, copies)
 	if err != nil {
-		return p, err
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	from, err := s.tree.open(n, copies)
-	if err != nil {
-		return p, err
-	}
-	defer from.close()
 	dst := s.windows[len(s.windows)-1]
 	if n <= smallWindow {
 		dst = s.windows[0]
 	}
-	if !dst.AwaitRDMA(ctx) {
-		return p, errors.New("RDMA is down")
+	return &sending{sender: s, n: n, way: w, from: from, dst: dst, point: point{X: n}}, nil
+}
+
+// open begins to register.
+func (g *sending) open() (err error) {
+	o := files.RegistrarOptions{Strategy: g.way.strategy, BudgetBytes: budget, Warn: func(m string) { say("%s", m) }}
+	if g.way.cold {
+		o.MaxMappings = 1
 	}
-	send := func(i int) error {
-		st, err := files.Send(ctx, dst, 0, from[i%copies], 0, n, files.SendOptions{Registrar: r})
-		if err == nil && st.Way != files.ByRDMA {
-			err = fmt.Errorf("%d bytes went by %s", n, st.Way)
+	g.registrar, err = files.NewRegistrar(g.sender.node, o)
+	return err
+}
+
+// turn sends once, so that all is as that leaves it, and then as often as the time allows, which is measured.
+func (g *sending) turn(ctx context.Context, d time.Duration) error {
+	if g.registrar == nil {
+		if err := g.open(); err != nil {
+			return err
 		}
-		p.Registrations += st.Registrations
-		p.Hits += st.Hits
-		p.Refused += st.Refused
-		p.CopiedBytes += st.CopiedBytes
-		t := st.Times
-		p.Stages += (t.Fetch + t.Register + t.Post + t.Release + t.Sending).Seconds()
-		p.MostBytes = st.Shape.ChunkBytes * int64(st.Shape.Depth)
+	}
+	if !g.dst.AwaitRDMA(ctx) {
+		return errors.New("RDMA is down")
+	}
+	if _, err := g.send(ctx); err != nil {
 		return err
 	}
-	if err := send(0); err != nil { // its memory is touched for the first time
+	busy, began := processorTime(), time.Now()
+	for first := true; first || time.Since(began) < d; first = false {
+		st, err := g.send(ctx)
+		if err != nil {
+			return err
+		}
+		g.point.add(&st)
+	}
+	g.wall += time.Since(began)
+	g.cpu += processorTime() - busy
+	if g.wall >= g.sender.slice {
+		return g.release()
+	}
+	return nil
+}
+
+// release ends what is registered: pages that one way has pinned cost the others less to pin.
+func (g *sending) release() error {
+	r := g.registrar
+	if r == nil {
+		return nil
+	}
+	g.registrar = nil
+	st := r.Stats()
+	g.point.PeakBytes, g.point.LeftBytes = st.PeakBytes, st.PinnedBytes
+	return r.Close()
+}
+
+func (g *sending) send(ctx context.Context) (files.SendStats, error) {
+	from := g.from[g.transfers%len(g.from)]
+	g.transfers++
+	st, err := files.Send(ctx, g.dst, 0, from, 0, g.n, files.SendOptions{Registrar: g.registrar})
+	if err == nil && st.Way != files.ByRDMA {
+		err = fmt.Errorf("%d bytes went by %s", g.n, st.Way)
+	}
+	return st, err
+}
+
+// add counts a transfer.
+func (p *point) add(st *files.SendStats) {
+	p.N++
+	p.Registrations += st.Registrations
+	p.Hits += st.Hits
+	p.Refused += st.Refused
+	p.CopiedBytes += st.CopiedBytes
+	t := st.Times
+	p.Stages += (t.Fetch + t.Register + t.Post + t.Release + t.Sending).Seconds()
+	p.MostBytes = st.Shape.ChunkBytes * int64(st.Shape.Depth)
+}
+
+func (g *sending) took() time.Duration { return g.wall }
+
+// result ends the turns.
+func (g *sending) result() (point, error) {
+	err := g.release()
+	p := g.point
+	p.each(g.wall, g.cpu)
+	return p, err
+}
+
+func (g *sending) close() error {
+	g.from.close()
+	return g.release()
+}
+
+// measure sends a file of n bytes again and again.
+func (s *sender) measure(ctx context.Context, n int64, w way) (p point, err error) {
+	g, err := s.begin(n, w, 0)
+	if err != nil {
 		return p, err
 	}
-	p = point{X: n}
-	busy, began := processorTime(), time.Now()
-	for p.N == 0 || time.Since(began) < s.slice {
-		p.N++
-		if err := send(p.N); err != nil {
-			return p, err
-		}
+	defer func() { err = errors.Join(err, g.close()) }()
+	if err := g.turn(ctx, s.slice); err != nil {
+		return p, err
 	}
-	p.each(time.Since(began), processorTime()-busy)
-	st := r.Stats()
-	p.PeakBytes, p.LeftBytes = st.PeakBytes, st.PinnedBytes
-	return p, nil
+	return g.result()
 }
 
-// each divides what N transfers took.
-func (p *point) each(wall, cpu time.Duration) {
-	n := float64(p.N)
-	p.Seconds, p.CPU, p.Stages = wall.Seconds()/n, cpu.Seconds()/n, p.Stages/n
-}
-
-// anonymous sends memory of this process that stays registered, as programs of vmmc do: what the device can do at most.
-func (s *sender) anonymous(ctx context.Context, n int64) (p point, err error) {
+// anonymous sends memory of this process that stays registered, in messages of some bytes of which some are under way,
+// as programs of vmmc do: what the device can do at most.
+func (s *sender) anonymous(ctx context.Context, n, message int64, depth int) (p point, err error) {
 	memory, err := unix.Mmap(-1, 0, int(n), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
 		return p, err
@@ -161,19 +233,55 @@ func (s *sender) anonymous(ctx context.Context, n int64) (p point, err error) {
 	if !dst.AwaitRDMA(ctx) {
 		return p, errors.New("RDMA is down")
 	}
-	if err := dst.Send(ctx, memory, 0, vmmc.SendOptions{}); err != nil {
+	if err := sendParts(ctx, dst, memory, message, depth); err != nil {
 		return p, err
 	}
 	p = point{X: n}
 	busy, began := processorTime(), time.Now()
 	for p.N == 0 || time.Since(began) < s.slice {
 		p.N++
-		if err := dst.Send(ctx, memory, 0, vmmc.SendOptions{}); err != nil {
+		if err := sendParts(ctx, dst, memory, message, depth); err != nil {
 			return p, err
 		}
 	}
 	p.each(time.Since(began), processorTime()-busy)
 	return p, nil
+}
+
+// sendParts sends memory in messages, of which some are under way.
+func sendParts(ctx context.Context, dst *vmmc.Import, memory []byte, message int64, depth int) error {
+	if depth == 1 {
+		for at := int64(0); at < int64(len(memory)); at += message {
+			part := memory[at:min(at+message, int64(len(memory)))]
+			if err := dst.Send(ctx, part, uint64(at), vmmc.SendOptions{}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var going []*vmmc.Op
+	for at := int64(0); at < int64(len(memory)) || len(going) > 0; at += message {
+		if len(going) == depth || at >= int64(len(memory)) {
+			if err := going[0].Wait(ctx); err != nil {
+				return err
+			}
+			going = going[1:]
+		}
+		if at < int64(len(memory)) {
+			op, err := dst.SendAsync(memory[at:min(at+message, int64(len(memory)))], uint64(at), vmmc.SendOptions{})
+			if err != nil {
+				return err
+			}
+			going = append(going, op)
+		}
+	}
+	return nil
+}
+
+// each divides what N transfers took.
+func (p *point) each(wall, cpu time.Duration) {
+	n := float64(p.N)
+	p.Seconds, p.CPU, p.Stages = wall.Seconds()/n, cpu.Seconds()/n, p.Stages/n
 }
 
 // processorTime is that of this process so far, with that of the kernel for it.

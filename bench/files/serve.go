@@ -101,40 +101,13 @@ func (s *served) read(ctx context.Context, names []string, flags ...string) ([]r
 	return all, nil
 }
 
-// whole measures gets of hot files of some sizes through a server, from opening to closing.
-func whole(ctx context.Context, b *bench, strategy pipe.Strategy, sizes []int64) (points []point, err error) {
-	if err := b.tree.have(sizes); err != nil {
-		return nil, err
-	}
-	s, err := serve(b.tree, files.ByRDMA, files.ServerOptions{Strategy: strategy})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, s.close()) }()
-	var names []string
-	for _, n := range sizes {
-		names = append(names, name(n, 0))
-	}
-	readings, err := s.read(ctx, names, "--time", b.Slice.String())
-	if err != nil {
-		return nil, err
-	}
-	for i, r := range readings {
-		if r.Error != "" || sizes[i] > files.SmallBytes && r.Way != files.ByRDMA {
-			return nil, fmt.Errorf("%d bytes by %s: %s", sizes[i], r.Way, r.Error)
-		}
-		points = append(points, point{X: sizes[i], N: int(r.Gets), Seconds: r.Seconds / float64(r.Gets), Way: r.Way})
-	}
-	return points, nil
-}
-
 // secondSize is the size in bytes of the file that is got twice.
 const secondSize = 16 * mib
 
 // second gets a file twice. The points have what was registered for each. At once means that one client gets both;
 // else a second client begins after the first has ended.
 func second(ctx context.Context, b *bench, atOnce bool) (points []point, err error) {
-	if err := b.tree.have([]int64{secondSize}); err != nil {
+	if err := b.tree.have(secondSize, 0); err != nil {
 		return nil, err
 	}
 	s, err := serve(b.tree, files.ByRDMA, files.ServerOptions{})
@@ -182,7 +155,7 @@ const (
 
 // many has many clients get files for a while.
 func many(ctx context.Context, b *bench, by string) (points []point, err error) {
-	if err := b.tree.have([]int64{manySize}); err != nil {
+	if err := b.tree.have(manySize, 0); err != nil {
 		return nil, err
 	}
 	s, err := serve(b.tree, by, files.ServerOptions{BudgetBytes: manyBudget, MaxClients: manyClients})

@@ -127,7 +127,8 @@ int sv_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 	struct sv_cq *q = &sv->cq[cq->handle];
 	int got = 0;
 
-	sv_retry_waiting();
+	if (!sv_engine)
+		sv_retry_waiting();
 	if (__atomic_load_n(&q->tail, __ATOMIC_ACQUIRE) == q->head)
 		return 0;
 	sv_cq_lock(q);

@@ -5,7 +5,10 @@
 static struct sv_qp_obj *waiters; /* queue pairs with requests that wait */
 static uint32_t nwaiters;
 static uint64_t earliest; /* no request is to be repeated before */
-static pthread_mutex_t waiters_lock = PTHREAD_MUTEX_INITIALIZER; /* taken before a queue pair's */
+static uint64_t added; /* the same of those that came during a pass */
+/* The order of locks: pass, waiters_lock, a queue pair's. Who has pass takes requests out of queues. */
+static pthread_mutex_t pass = PTHREAD_MUTEX_INITIALIZER, waiters_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t flushing; /* threads that want pass: one that is always busy would take it again before they wake */
 
 static uint64_t now(void)
 {
@@ -65,66 +68,97 @@ static int step(struct sv_qp_obj *p, struct sv_work *w)
 	return 1;
 }
 
-/* Those whose time has come; when the first of the rest has its time. */
+/*
+ * Those whose time has come, but none that was posted meanwhile: other queue pairs are next. Returns when the first of
+ * the rest has its time. The caller holds pass and p->lock, which is not held while data moves: the program goes on
+ * posting, as it can beside an adapter.
+ */
 static uint64_t retry(struct sv_qp_obj *p, uint64_t at)
 {
+	const struct sv_work *last = p->last;
 	struct sv_work *w;
+	int over = 0;
 
-	while ((w = p->first)) {
-		int failed = __atomic_load_n(&p->s->state, __ATOMIC_ACQUIRE) == IBV_QPS_ERR;
+	while ((w = p->first) && !over) {
+		int failed = __atomic_load_n(&p->s->state, __ATOMIC_ACQUIRE) == IBV_QPS_ERR, done;
 
-		if ((w->retry_at > at && !failed) || !step(p, w))
+		if (w->retry_at > at && !failed)
 			return w->retry_at;
+		pthread_mutex_unlock(&p->lock);
+		done = step(p, w);
+		pthread_mutex_lock(&p->lock);
+		if (!done)
+			return w->retry_at;
+		over = w == last;
 		if (!(p->first = w->next))
 			p->last = NULL;
 		p->pending--;
 		free(w);
 	}
-	return UINT64_MAX;
+	return p->first ? p->first->retry_at : UINT64_MAX;
 }
 
 uint64_t sv_retry_waiting(void)
 {
 	uint64_t at, first = UINT64_MAX;
+	struct sv_qp_obj *p, *following;
 
 	if (!__atomic_load_n(&nwaiters, __ATOMIC_ACQUIRE))
 		return UINT64_MAX;
 	at = now();
 	if (at < __atomic_load_n(&earliest, __ATOMIC_RELAXED))
 		return earliest;
-	if (pthread_mutex_trylock(&waiters_lock))
+	if (__atomic_load_n(&flushing, __ATOMIC_ACQUIRE) || pthread_mutex_trylock(&pass))
 		return at + 100000; /* another thread is at it */
-	for (struct sv_qp_obj **from = &waiters, *p; (p = *from);) {
+	pthread_mutex_lock(&waiters_lock);
+	p = waiters;
+	waiters = NULL;
+	added = UINT64_MAX; /* earliest stays: who looks at it now has to come again */
+	pthread_mutex_unlock(&waiters_lock);
+	for (; p; p = following) {
 		uint64_t next;
+		int waits;
 
+		following = p->next_waiting;
 		pthread_mutex_lock(&p->lock);
 		next = retry(p, at);
 		first = next < first ? next : first;
-		if (!p->first) {
-			*from = p->next_waiting;
+		if (!(waits = p->first != NULL)) {
 			p->queued = 0;
 			__atomic_sub_fetch(&nwaiters, 1, __ATOMIC_RELEASE);
-		} else {
-			from = &p->next_waiting;
 		}
 		pthread_mutex_unlock(&p->lock);
+		if (waits) { /* still queued: nobody else adds it */
+			pthread_mutex_lock(&waiters_lock);
+			p->next_waiting = waiters;
+			waiters = p;
+			pthread_mutex_unlock(&waiters_lock);
+		}
 	}
+	pthread_mutex_lock(&waiters_lock);
+	first = added < first ? added : first;
 	__atomic_store_n(&earliest, first, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&waiters_lock);
+	pthread_mutex_unlock(&pass);
 	return first;
 }
 
 /* The queue pair is in ERR, so that all that waits is completed as flushed; silently: it goes, and they with it. */
 void sv_send_flush(struct sv_qp_obj *p, int silently)
 {
-	pthread_mutex_lock(&waiters_lock);
+	__atomic_add_fetch(&flushing, 1, __ATOMIC_RELEASE);
+	pthread_mutex_lock(&pass); /* what moves ends first */
+	__atomic_sub_fetch(&flushing, 1, __ATOMIC_RELEASE);
 	pthread_mutex_lock(&p->lock);
-	if (!silently)
+	while (!silently && p->first)
 		retry(p, UINT64_MAX);
 	for (struct sv_work *w; (w = p->first); free(w))
 		p->first = w->next;
 	p->last = NULL;
 	p->pending = 0;
+	pthread_mutex_unlock(&p->lock);
+	pthread_mutex_lock(&waiters_lock);
+	pthread_mutex_lock(&p->lock);
 	for (struct sv_qp_obj **from = &waiters; p->queued; from = &(*from)->next_waiting)
 		if (*from == p) {
 			*from = p->next_waiting;
@@ -134,6 +168,7 @@ void sv_send_flush(struct sv_qp_obj *p, int silently)
 		}
 	pthread_mutex_unlock(&p->lock);
 	pthread_mutex_unlock(&waiters_lock);
+	pthread_mutex_unlock(&pass);
 }
 
 static void enqueue(struct sv_qp_obj *p)
@@ -146,6 +181,7 @@ static void enqueue(struct sv_qp_obj *p)
 		p->queued = 1;
 		p->next_waiting = waiters;
 		waiters = p;
+		added = p->first->retry_at < added ? p->first->retry_at : added;
 		if (!__atomic_fetch_add(&nwaiters, 1, __ATOMIC_RELEASE) || p->first->retry_at < earliest) {
 			__atomic_store_n(&earliest, p->first->retry_at, __ATOMIC_RELAXED);
 			wake = 1;

@@ -43,6 +43,35 @@ static void operations(void)
 	end_end(&b);
 }
 
+/* While the device's thread moves data, the program goes on posting; what it posts comes later, however small it is. */
+static void posts_while_data_moves(void)
+{
+	struct end a = {0}, b = {0};
+	struct region l, r, small;
+	const uint32_t n = 16 << 20;
+	int beside = 0;
+
+	make_end(&a, IBV_QPT_RC);
+	make_end(&b, IBV_QPT_RC);
+	connect_ends(&a, &b);
+	l = region(a.pd, n, ALL_RIGHTS), r = region(b.pd, n, ALL_RIGHTS), small = region(a.pd, 4096, ALL_RIGHTS);
+	for (char c = 1; c < 20 && !beside; c++) {
+		memset(l.p, c, n);
+		memset(small.p, 100 + c, 4096);
+		CHECK(!post(a.qp, IBV_WR_RDMA_WRITE, 1, l, n, r));
+		while (*(volatile char *)r.p != c)
+			;
+		CHECK(!post(a.qp, IBV_WR_RDMA_WRITE, 2, small, 8, (struct region){r.p + n - 8, r.mr}));
+		beside = *(volatile char *)(r.p + n - 9) != c;
+		expect(a.cq, 1, IBV_WC_SUCCESS);
+		expect(a.cq, 2, IBV_WC_SUCCESS);
+		CHECK(same(r.p, c, n - 8) && same(r.p + n - 8, (char)(100 + c), 8));
+	}
+	CHECK(beside);
+	ibv_dereg_mr(l.mr), ibv_dereg_mr(r.mr), ibv_dereg_mr(small.mr);
+	end_end(&a), end_end(&b);
+}
+
 static void atomics(void)
 {
 	struct end a = {0}, b = {0};
@@ -354,6 +383,8 @@ static void beside_registrations(void)
 int main(void)
 {
 	operations();
+	if (getenv("SOFTVERBS_ENGINE") && *getenv("SOFTVERBS_ENGINE") == '1')
+		posts_while_data_moves();
 	atomics();
 	errors();
 	retries();
