@@ -92,9 +92,9 @@ test-faults: tools
 
 ## test-sanitize: the C side of the cache, the C API and the preload library under ThreadSanitizer and AddressSanitizer
 test-sanitize: tools
-	CGO_CFLAGS="-g -O1 -fsanitize=thread" CGO_LDFLAGS=-fsanitize=thread $(GO) test ./bench/ctable
-	$(GO) test -asan ./bench/ctable
-	PINWHEEL_SANITIZE=y $(GO) test -count=1 -run Sanitizers ./mpishim
+	CGO_CFLAGS="-g -O1 -fsanitize=thread" CGO_LDFLAGS=-fsanitize=thread $(GO) test -timeout 30m ./bench/ctable
+	$(GO) test -timeout 30m -asan ./bench/ctable
+	PINWHEEL_SANITIZE=y $(GO) test -timeout 30m -count=1 -run Sanitizers ./mpishim
 
 ## bench-peers: our cache, in Go and C, beside UCX's in one run; writes out/bench-peers.jsonl
 bench-peers: tools
