@@ -25,6 +25,7 @@ type contexts struct {
 
 // path is what followed the contexts of one use.
 type path struct {
+	window    signature // the most specific of them
 	followers [levels]*follower
 	edition   int // of contexts: it is valid as long as that is the same
 }
@@ -52,8 +53,12 @@ func (c *contexts) fit(regions int) {
 }
 
 // path returns what is known of the contexts of a use. Almost always, all of them have been met since
-// something has changed here, so one look at the most specific one is enough.
-func (c *contexts) path(sigs *[levels]signature, s *seeds) *path {
+// something has changed here, so one look at the most specific one is enough, or none if it is that of the last path
+// of the same buffer.
+func (c *contexts) path(sigs *[levels]signature, last *path, s *seeds) *path {
+	if last != nil && last.window == sigs[levelWindow] && last.edition == c.edition {
+		return last
+	}
 	f := c.present[sigs[levelWindow]]
 	if f != nil && f.path != nil && f.path.edition == c.edition {
 		return f.path
@@ -82,7 +87,7 @@ func (c *contexts) path(sigs *[levels]signature, s *seeds) *path {
 	if f.path == nil {
 		f.path = new(path)
 	}
-	if *f.path = (path{followers, c.edition}); inOld {
+	if *f.path = (path{sigs[levelWindow], followers, c.edition}); inOld {
 		f.path.edition = 0
 	}
 	return f.path

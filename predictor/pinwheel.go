@@ -98,7 +98,7 @@ func (p *Pinwheel) Observe(u Use) {
 	r.uses++
 	r.bytes = max(u.Bytes, int64(u.Range.Len()))
 	r.lastEndNs, r.lastIndex, r.overlapped = u.EndNs, e.index, p.events.overlappingBefore(e.index)
-	r.contexts, r.path = sigs, p.contexts.path(&sigs, &p.seeds)
+	r.contexts, r.path = sigs, p.contexts.path(&sigs, r.path, &p.seeds)
 	innermost := r.path.followers[levelFrame1]
 	e.isCold, innermost.seen = !innermost.seen, true
 	if p.seeds.isLast(r.role, r.inRun.add(r.bytes)) {
