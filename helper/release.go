@@ -1,9 +1,6 @@
 package helper
 
-import (
-	"pinwheel/mem"
-	"pinwheel/predictor"
-)
+import "pinwheel/predictor"
 
 const (
 	// abandonedRatio is the multiple of its longest idle time after which a
@@ -21,8 +18,8 @@ const (
 
 // shouldRelease decides whether a registered region that nobody uses should be
 // deregistered now. If not, it plans when to look at the region again.
-func (s *Scheduler) shouldRelease(id mem.RegionID, r *region, nowNs int64) bool {
-	p, predicted := s.pred.Next(id, nowNs)
+func (s *Scheduler) shouldRelease(r *region, nowNs int64) bool {
+	p, predicted := s.pred.Next(r.id, nowNs)
 	// A region of which nothing is known is expected to stay idle for as long as it has been.
 	savedNs, silent := nowNs-r.lastEndNs, false
 	switch {
@@ -33,18 +30,18 @@ func (s *Scheduler) shouldRelease(id mem.RegionID, r *region, nowNs int64) bool 
 	case !s.opt.KeepUnknown:
 		savedNs = max(savedNs, s.idle.longestNs())
 	case predicted && s.isOverdue(&p, r, nowNs) || s.isAbandoned(r, nowNs):
-	case s.isSilent(id, r, nowNs):
+	case s.isSilent(r, nowNs):
 		silent = true
 	default:
-		s.review(id, r, nowNs)
+		s.review(r, nowNs)
 		return false
 	}
 	if !s.budget.admits(r, savedNs, nowNs) {
-		s.review(id, r, nowNs)
+		s.review(r, nowNs)
 		return false
 	}
 	if silent {
-		s.silence.release(id, r)
+		s.silence.release(r)
 	}
 	return true
 }
@@ -89,8 +86,8 @@ const (
 )
 
 // review plans the next look at a region that stays registered without use.
-func (s *Scheduler) review(id mem.RegionID, r *region, nowNs int64) {
+func (s *Scheduler) review(r *region, nowNs int64) {
 	if s.opt.KeepUnknown {
-		s.reviews.Put(id, nowNs+max(leastReviewNs, int64(len(s.regions))*lookNs, (nowNs-r.lastEndNs)/8))
+		s.reviews.put(r, nowNs+max(leastReviewNs, int64(len(s.regions))*lookNs, (nowNs-r.lastEndNs)/8))
 	}
 }

@@ -54,9 +54,9 @@ func TestOneDecisionLooksAtFewRegions(t *testing.T) {
 	}
 	later := v.nowNs + 1000*ms
 	for range 1000 {
-		waiting := v.s.reviews.Len()
+		waiting := v.s.reviews.len()
 		a := v.s.Next(later)
-		if looked := waiting - v.s.reviews.Len(); looked > looksPerNext {
+		if looked := waiting - v.s.reviews.len(); looked > looksPerNext {
 			t.Fatalf("one Next took %d regions to look at", looked)
 		}
 		if a.Kind == Wait && a.UntilNs > later {
