@@ -122,8 +122,12 @@ func (c *contexts) divide(sigs *[levels]signature, followers *[levels]*follower,
 		*own.trigger = *t
 	}
 	for ; level >= 0 && followers[level] == shared; level-- {
-		followers[level], c.present[sigs[level]] = own, own
-		delete(c.old, sigs[level])
+		followers[level] = own
+		for _, generation := range []map[signature]*follower{c.present, c.old} {
+			if sig := sigs[level]; generation[sig] != nil {
+				generation[sig] = own
+			}
+		}
 	}
 	c.edition++
 }
