@@ -184,3 +184,19 @@ func TestSteadyStateDoesNotAllocate(t *testing.T) {
 		t.Errorf("%v allocations per round of four uses", n)
 	}
 }
+
+// A cache forgets regions at any time, also those that the helper was about to release.
+func TestForgottenRegionIsNotReleased(t *testing.T) {
+	p := always{NextNs: 1000 * ms, ExpectedNs: 1000 * ms, LatestNs: 1000 * ms, Confidence: .9}
+	for _, forgets := range []bool{false, true} {
+		s := NewScheduler(p, SchedulerOptions{Costs: testCosts, ItemNs: us, KeepUnknown: true})
+		s.Observe(*use(1, us), us)
+		s.addCandidate(s.regions[1])
+		if forgets {
+			s.Forget(1)
+		}
+		if a := s.Next(2 * us); (a.Kind == Deregister) == forgets {
+			t.Errorf("forgotten %t: %+v", forgets, a)
+		}
+	}
+}
