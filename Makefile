@@ -46,7 +46,7 @@ test: lint
 
 ## race: the tests under the race detector
 race: tools
-	$(GO) test -race -timeout 20m ./...
+	$(GO) test -race -timeout 40m ./...
 
 ## fuzz: ten seconds on every fuzz target
 fuzz: tools
@@ -58,7 +58,9 @@ fuzz: tools
 
 ## test-grpc: gRPC over vmmc/stream, which only this test needs: it downloads gRPC
 test-grpc: tools
-	cd vmmc/stream/testdata/grpc && $(GO) test -mod=mod -count=1 -timeout 5m .
+	cd vmmc/stream/testdata/grpc && \
+		for try in 1 2 3; do $(GO) list -mod=mod -deps -test . >/dev/null && break || sleep 10; done && \
+		$(GO) test -mod=mod -count=1 -timeout 5m .
 
 ## lint: gofmt, go vet, staticcheck
 lint: tools

@@ -137,7 +137,7 @@ type campaign struct {
 }
 
 func (c *campaign) one(i int, worker int) error {
-	r := &run{point: point(i % int(pointCount)), kind: kind(rand.IntN(int(kindCount))), nth: 1 + rand.Int64N(4)}
+	r := &run{point: point(i % int(pointCount)), kind: kind(i / int(pointCount) % int(kindCount)), nth: 1 + rand.Int64N(4)}
 	switch r.point {
 	case atRegister, atDeregister, atLimits, atPinning, atPinned, atObserve, atNext, atChanged:
 		r.nth = 1 + rand.Int64N(30)

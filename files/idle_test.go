@@ -12,7 +12,12 @@ import (
 
 func TestIdleClientIsEnded(t *testing.T) {
 	w := ways[0].serve(t, ServerOptions{IdleTimeout: 300 * time.Millisecond, AllowWrite: true})
-	u := create(t, w.client(), "f", CreateOptions{})
+	var u *Upload
+	testwait.Until(t, "an upload is open before its client is idle", func() (begun bool) {
+		var err error
+		u, err = w.client().Create(testContext(t), "f", CreateOptions{})
+		return err == nil
+	})
 	// What came before those has waited longer when they have been ended.
 	for range 2 {
 		c := w.client()

@@ -207,10 +207,11 @@ func (b *Budget) observe(due *registrationQueue, nowNs int64) {
 	b.counts.ParkedNs = b.worth.parkedNs
 }
 
-// admits decides whether a region may be deregistered to save its memory for savedNs.
-func (b *Budget) admits(r *region, savedNs, nowNs int64) bool {
+// admits decides whether a region may be deregistered to save its memory for savedNs. Otherwise there is no use in
+// asking for it again before retryNs.
+func (b *Budget) admits(r *region, savedNs, nowNs int64) (retryNs int64, ok bool) {
 	if !b.limited() {
-		return true
+		return 0, true
 	}
 	b.advance(nowNs)
 	b.withdraw(r)
@@ -218,7 +219,7 @@ func (b *Budget) admits(r *region, savedNs, nowNs int64) bool {
 	price := priceOf(r.pages, savedNs, costNs)
 	if price < leastPrice || nowNs < b.worth.untilNs {
 		r.keep(unworthy)
-		return false
+		return nowNs, false
 	}
 	if !r.offered {
 		r.offered = true
@@ -229,12 +230,12 @@ func (b *Budget) admits(r *region, savedNs, nowNs int64) bool {
 	// they must be: other things cost time too, and a burst of good offers may still come.
 	if spareNs <= 0 || b.offers.betterNs(price) > float64(min(b.limitNs, carefulShare*spareNs)) {
 		r.keep(unpaid)
-		return false
+		return b.nextBinNs(), false // nothing more comes in before
 	}
 	r.kept = notKept
 	r.admittedNs = costNs
 	b.admittedNs += costNs
-	return true
+	return 0, true
 }
 
 // kept is why a region stays registered that could have been released.

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 )
 
@@ -182,6 +183,59 @@ func TestSavingGrowsWithTheShare(t *testing.T) {
 	}
 	if before < 20 {
 		t.Errorf("at 5 %%: saved %.2f of 28: all that is possible can be paid", before)
+	}
+}
+
+// What the share can't pay now, it can't pay before it grows: a look in between only costs more of it.
+func TestWhatCantBePaidIsNotLookedAtBeforeTheShareGrows(t *testing.T) {
+	v := limited(0.05)
+	v.pages[1] = 10_000 // 13 ms for a cycle
+	for range 10 {
+		v.use([]mem.RegionID{1}, 1, ms)
+		v.nowNs += 499 * ms
+	}
+	v.s.Budget().Spend(second, v.nowNs)
+	v.use([]mem.RegionID{1}, 1, ms)
+	v.s.Observe(v.events[0], v.nowNs)
+	before := v.s.Budget().Counts(v.nowNs)
+	for nowNs := v.nowNs; nowNs < v.nowNs+300*ms; {
+		a := v.s.Next(nowNs)
+		nextNs := (nowNs/binNs + 1) * binNs
+		if a.Kind != Wait || a.UntilNs < nextNs {
+			t.Fatalf("after %d us: %+v, %d us before the share grows", (nowNs-v.nowNs)/us, a, (nextNs-a.UntilNs)/us)
+		}
+		nowNs = a.UntilNs
+	}
+	v.use([]mem.RegionID{1}, 1, ms)
+	v.s.Observe(v.events[1], v.nowNs)
+	if c := v.s.Budget().Counts(v.nowNs); c.Unpaid != before.Unpaid+1 {
+		t.Errorf("%+v, before %+v: want one use unpaid", c, before)
+	}
+}
+
+// looksAt returns how often the Scheduler wants to look at so many regions, used one after the other, in the
+// next 300 ms.
+func looksAt(regions int) (looks int) {
+	v := limited(0.05)
+	for id := range mem.RegionID(regions) {
+		v.use([]mem.RegionID{id + 1}, uint64(id), ms)
+		v.nowNs += 2 * ms
+	}
+	v.helper()
+	for a, endNs := v.s.Next(v.nowNs), v.nowNs+300*ms; a.Kind == Wait && a.UntilNs < endNs; a = v.s.Next(a.UntilNs) {
+		if a.UntilNs > v.nowNs { // else there is more to look at
+			looks, v.nowNs = looks+1, a.UntilNs
+		}
+	}
+	return looks
+}
+
+// Each look costs a wake-up of the share, however many regions it is for.
+func TestRegionsAreLookedAtTogether(t *testing.T) {
+	testwait.Bound(t)
+	one, eight := looksAt(1), looksAt(8)
+	if one == 0 || eight > 3*one {
+		t.Errorf("%d looks for eight regions, %d for one", eight, one)
 	}
 }
 

@@ -175,14 +175,20 @@ func TestPlanDoesNotWalkThroughWhatIsForWorkers(t *testing.T) {
 	own := &region{id: regions + 1, pages: 1} // for the helper itself
 	q.put(own, 2*regions)
 	q.latestStart(by)
-	began := time.Now()
-	for range plans {
-		if p := q.latestStart(by); p.region != own || p.startNs != 2*regions-us {
-			t.Fatalf("%+v", p)
+	// To look at a region takes more than two nanoseconds. Other processes may have the processor meanwhile, but not
+	// each time.
+	const tooLong = 2 * regions * plans * time.Nanosecond
+	took := time.Duration(tooLong)
+	for attempt := 0; attempt < 5 && took >= tooLong; attempt++ {
+		began := time.Now()
+		for range plans {
+			if p := q.latestStart(by); p.region != own || p.startNs != 2*regions-us {
+				t.Fatalf("%+v", p)
+			}
 		}
+		took = time.Since(began)
 	}
-	// To look at every region takes more than two nanoseconds.
-	if took := time.Since(began); took > 2*regions*plans*time.Nanosecond {
+	if took >= tooLong {
 		t.Errorf("%d plans took %v", plans, took)
 	}
 }

@@ -1,6 +1,10 @@
 package helper
 
-import "pinwheel/predictor"
+import (
+	"math/bits"
+
+	"pinwheel/predictor"
+)
 
 const (
 	// abandonedRatio is the multiple of its longest idle time after which a
@@ -36,8 +40,8 @@ func (s *Scheduler) shouldRelease(r *region, nowNs int64) bool {
 		s.review(r, nowNs)
 		return false
 	}
-	if !s.budget.admits(r, savedNs, nowNs) {
-		s.review(r, nowNs)
+	if retryNs, ok := s.budget.admits(r, savedNs, nowNs); !ok {
+		s.reviewFrom(r, nowNs, retryNs)
 		return false
 	}
 	if silent {
@@ -87,7 +91,24 @@ const (
 
 // review plans the next look at a region that stays registered without use.
 func (s *Scheduler) review(r *region, nowNs int64) {
+	s.reviewFrom(r, nowNs, nowNs)
+}
+
+// reviewFrom is the same for a region at which there is no use in looking before fromNs.
+func (s *Scheduler) reviewFrom(r *region, nowNs, fromNs int64) {
 	if s.opt.KeepUnknown {
-		s.reviews.put(r, nowNs+max(leastReviewNs, int64(len(s.regions))*lookNs, (nowNs-r.lastEndNs)/8))
+		pauseNs := max(leastReviewNs, int64(len(s.regions))*lookNs, (nowNs-r.lastEndNs)/8)
+		atNs := nowNs + pauseNs
+		if s.budget.limited() {
+			atNs = together(atNs, pauseNs)
+		}
+		s.reviews.put(r, max(atNs, fromNs))
 	}
+}
+
+// together returns a time near atNs, after at least three quarters of the pause before it, at which other regions are
+// looked at too. One wake-up then does for all of them.
+func together(atNs, pauseNs int64) int64 {
+	gridNs := int64(1) << (bits.Len64(uint64(pauseNs)) - 2) // a quarter of the pause to half of it
+	return (atNs + gridNs/2) &^ (gridNs - 1)
 }

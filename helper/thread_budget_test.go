@@ -36,6 +36,9 @@ func TestThreadKeepsWithinItsShare(t *testing.T) {
 	if th.Stats().Registers == 0 {
 		t.Errorf("it did nothing in %d ms: %+v", passedNs/ms, th.Stats())
 	}
+	if s := th.Stats(); s.ActionNs < (s.Registers+s.Deregs)*ms*9/10 { // some are from before there was a limit
+		t.Errorf("%d ms in %d actions of a millisecond", s.ActionNs/ms, s.Registers+s.Deregs)
+	}
 	if c := th.Stats().Budget; c.SpentNs == 0 || c.LimitedNs == 0 {
 		t.Errorf("%+v: nothing is counted", c)
 	}

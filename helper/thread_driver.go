@@ -272,7 +272,8 @@ func (d *driver) act(a Action, nowNs int64) {
 		d.noteStart(a, nowNs)
 		return
 	}
-	timed := d.acts%timedActs == 0
+	limited := d.budget.Share() > 0 // then each action is timed for the budget
+	timed := !limited && d.acts%timedActs == 0
 	d.acts++
 	d.spend(nowNs)
 	cpuNs := int64(0)
@@ -286,8 +287,10 @@ func (d *driver) act(a Action, nowNs int64) {
 	if timed {
 		d.counts.actionNs.Add(timedActs * (ownCPUNs() - cpuNs))
 	}
-	if d.budget.Share() > 0 {
-		d.budget.Acted(d.usedNs(), endNs)
+	if limited {
+		usedNs := d.usedNs()
+		d.counts.actionNs.Add(usedNs)
+		d.budget.Acted(usedNs, endNs)
 	}
 	d.acted(a, startNs, endNs, err)
 }
@@ -351,6 +354,7 @@ func (d *driver) noteStart(a Action, startNs int64) {
 func (d *driver) wait(nowNs int64, w Waiting) {
 	if usedNs := d.spend(nowNs); usedNs > 0 {
 		d.pace.Looked(usedNs)
+		d.waits.wakeupNs = d.pace.wakeupNs
 	}
 	d.measureCore(nowNs)
 	sleepNs := d.sleepNs(nowNs, w)

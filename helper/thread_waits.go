@@ -27,6 +27,7 @@ const (
 type waits struct {
 	chance     float64 // that a look finds the rank waiting, moving
 	registerNs float64 // what a registration takes, moving
+	wakeupNs   float64 // what a look takes, as the Pacer has measured
 
 	// Deregistrations that are put off.
 	untilNs int64 // they are done by then; 0: there are none
@@ -36,7 +37,7 @@ type waits struct {
 	earlyNs int64 // when to look because of the registration that is due next; never if that is not planned
 }
 
-func newWaits() waits { return waits{chance: usualChance, earlyNs: never} }
+func newWaits() waits { return waits{chance: usualChance, wakeupNs: WakeupNs, earlyNs: never} }
 
 // found notes what a look found that had no other reason.
 func (w *waits) found(waiting bool) {
@@ -48,7 +49,7 @@ func (w *waits) found(waiting bool) {
 }
 
 // pays reports whether another look is worth its cost, if work of costNs can be done in the wait that it may find.
-func (w *waits) pays(costNs float64) bool { return w.chance*costNs >= WakeupNs }
+func (w *waits) pays(costNs float64) bool { return w.chance*costNs >= w.wakeupNs }
 
 // decline notes that no look was worth its cost. Without looks the chance would never be measured again.
 func (w *waits) decline() { w.chance += max(usualChance-w.chance, 0) * relaxation }

@@ -84,6 +84,8 @@ func TestWhatIsPutOffIsBounded(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
 		w, looks := newWaits(), int64(0)
+		wakeupNs := WakeupNs + random.Int64N(10*WakeupNs)
+		w.wakeupNs = float64(wakeupNs)
 		usualNs := random.Int64N(int64(time.Second))
 		share := random.Float64() // of the time, the rank waits
 		a := Action{CostNs: 1 + random.Int64N(2_000_000), Pages: 1 + random.Uint64N(1<<14)}
@@ -107,7 +109,7 @@ func TestWhatIsPutOffIsBounded(t *testing.T) {
 				t.Fatalf("%+v is put off for %d us, with a silence of %d us", a, heldNs/1000, usualNs/1000)
 			}
 		}
-		if looks*WakeupNs > rounds*a.CostNs {
+		if looks*wakeupNs > rounds*a.CostNs {
 			t.Fatalf("%d looks for %d deregistrations of %d ns", looks, rounds, a.CostNs)
 		}
 	}

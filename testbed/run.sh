@@ -97,8 +97,7 @@ result=0
 for ((node = 0; node < nodes; node++)); do
   boot "$node"
   # The second machine connects to the first one's socket.
-  for ((i = 0; nodes == 2 && node == 0 && i < 100; i++)); do
-    [ -S "$work/net" ] && break
+  while [ "$nodes" = 2 ] && [ ! -S "$work/net" ] && kill -0 "${pids[0]}" 2> /dev/null; do
     sleep 0.1
   done
 done

@@ -32,6 +32,9 @@ func (n *Node) endpoint(a string) (e endpoint, err error) {
 	e = endpoint{network: network, address: address}
 	switch {
 	case network == "unix" && address != "":
+		if err := unixsocket.CheckPath(address); err != nil {
+			return e, fmt.Errorf("%w: %w", ErrAddress, err)
+		}
 		e.local = true
 		return e, nil
 	case network == "node":

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"syscall"
 	"time"
 
 	"pinwheel/vmmc/broker"
@@ -41,7 +42,7 @@ func (n *Node) connect(ctx context.Context, address string) (*outbound, error) {
 func permanent(err error) bool {
 	var remote *net.OpError // of crypto/tls: an alert
 	return errors.Is(err, ErrAddress) || errors.Is(err, ErrIdentity) || errors.Is(err, ErrClosed) ||
-		errors.Is(err, broker.ErrNone) || errors.Is(err, broker.ErrRefused) ||
+		errors.Is(err, syscall.EACCES) || errors.Is(err, broker.ErrNone) || errors.Is(err, broker.ErrRefused) ||
 		errors.As(err, &remote) && remote.Op == "remote error" || errors.As(err, new(*tls.CertificateVerificationError))
 }
 

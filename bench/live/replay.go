@@ -8,18 +8,23 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"pinwheel/internal/compare"
 	"pinwheel/internal/settings"
 	"pinwheel/replay"
+	"pinwheel/verbs"
+	"pinwheel/verbs/calibrate"
 )
 
 // replayed is what the simulation makes of the row's own record: on the recorded timeline, with the
-// costs of registration that were measured on the device, and with the helpers' share of a core.
+// costs of registration that were measured on the device beside busy processors, and with the helpers' share of a core.
 type replayed struct {
 	CapturedAvg *float64 `json:"captured_avg,omitempty"`
 	Late        float64  `json:"late_share"` // of the needs after the first
-	Failed      string   `json:"failed,omitempty"`
+	// Costs are those of the device beside as many busy processors as the job had.
+	Costs  verbs.Costs `json:"costs"`
+	Failed string      `json:"failed,omitempty"`
 }
 
 // worthReplaying: below it there is nothing to capture.
@@ -45,7 +50,7 @@ func (m *measurement) replayOnce(r row) error {
 }
 
 func (m *measurement) replay(r row) (result replayed, err error) {
-	costs, err := m.calibration()
+	costs, err := m.calibration(min(r.ranks, runtime.NumCPU()) - 1)
 	if err != nil {
 		return result, err
 	}
@@ -69,7 +74,14 @@ func (m *measurement) replay(r row) (result replayed, err error) {
 	if err != nil {
 		return result, err
 	}
-	return pick(out)
+	if result, err = pick(out); err != nil {
+		return result, err
+	}
+	c, err := calibrate.Load(costs)
+	if err == nil {
+		result.Costs = c.Costs()
+	}
+	return result, err
 }
 
 // pick finds the line of Pinwheel and all ranks among the results of a replay.
@@ -90,9 +102,10 @@ func pick(out []byte) (result replayed, err error) {
 	}
 }
 
-// calibration returns the file with the costs of registration on the device, which is measured once.
-func (m *measurement) calibration() (string, error) {
-	path := filepath.Join(m.Out, "costs."+m.state.head.Build+".json")
+// calibration returns the file with the costs of registration on the device while so many other processors are busy.
+// It is measured once.
+func (m *measurement) calibration(busy int) (string, error) {
+	path := filepath.Join(m.Out, fmt.Sprintf("costs.%s.%d.json", m.state.head.Build, busy))
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
@@ -100,7 +113,8 @@ func (m *measurement) calibration() (string, error) {
 	environ := append(os.Environ(),
 		"LD_LIBRARY_PATH="+filepath.Join(device, "lib"), "SYSFS_PATH="+filepath.Join(device, "sys"))
 	_, err := m.command(environ, "nasreplay", "calibrate", "--provider", "rdma", "--max-size", "32M",
-		"--between", "64M", "--rounds", "29", "--out", path) // the jobs compute between two exchanges
+		"--between", "64M", "--beside", fmt.Sprint(busy), // the jobs compute between two exchanges, on all processors
+		"--rounds", "29", "--out", path)
 	if err != nil {
 		return "", fmt.Errorf("costs of the device: %w", err)
 	}

@@ -83,7 +83,8 @@ const memoryHead = `### Pinned memory
 VmPin and VmLck in MiB, the mean from MPI_Init's return to MPI_Finalize. captured_live is (cache -
 pinwheel) / (cache - none). It says little where none saves less than 20 % of the cache's memory,
 and is left out there. The replay is that of the job's own record, on its recorded timeline, with
-the costs of the device for a program that computes between its exchanges. With an idle processor,
+the costs of the device for a program that computes between its exchanges, while the other
+processors that the job had are busy writing memory. With an idle processor,
 captured_live is bold if it is below 0.9 of the replay's captured_avg. Late is a share of the needs
 after the first.
 

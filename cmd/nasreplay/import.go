@@ -10,7 +10,7 @@ import (
 )
 
 type importCmd struct {
-	Out       string   `required:"" placeholder:"FILE.pwt" help:"Trace to write. The file appears once it is complete."`
+	Out       string   `short:"o" required:"" placeholder:"FILE.pwt" help:"Trace to write. The file appears once it is complete."`
 	Program   string   `placeholder:"NAME" help:"Name of the program that ran. Default: the name of --out without its extension."`
 	Source    string   `placeholder:"TEXT" help:"Where the trace comes from: machine, compiler and so on."`
 	AcceptCut bool     `help:"Accept files whose last line is cut off, and ignore that line."`

@@ -129,6 +129,8 @@ func TestWrongArgumentsAreOneLineAndStatus2(t *testing.T) {
 		{"--scale", []string{"compare", "--scale", "0.1", ftB4}},
 		{"--provider", []string{"calibrate", "--provider", "infiniband"}},
 		{"--rounds", []string{"calibrate", "--rounds", "0"}},
+		{"--beside 1: ", []string{"calibrate", "--provider", "sim", "--beside", "1"}},
+		{"--beside -1: ", []string{"calibrate", "--provider", "sim", "--between", "4K", "--beside", "-1"}},
 		{"available", []string{"calibrate", "--provider", "sim", "--max-size", "1000T"}},
 		{"--kind", []string{"plot", "--kind", "pie", ftB4}},
 		{"--kind memory", []string{"plot", "--kind", "errors", "--from", "1s", ftB4}},
@@ -374,6 +376,9 @@ func TestHelpOfEverySubcommandHasExamples(t *testing.T) {
 		stdout, _, status := nasreplay(t, sub, "--help")
 		if status != 0 || !strings.Contains(stdout, "nasreplay "+sub+" ") || !strings.Contains(stdout, "Example") {
 			t.Errorf("%s --help: status %d, %q", sub, status, stdout)
+		}
+		if strings.Contains(stdout, "--out=") && !strings.Contains(stdout, "-o, --out=") {
+			t.Errorf("%s has --out without -o", sub)
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 )
 
 type mergeCmd struct {
-	Out    string   `required:"" placeholder:"FILE.pwt" help:"Trace to write. The file appears once it is complete."`
+	Out    string   `short:"o" required:"" placeholder:"FILE.pwt" help:"Trace to write. The file appears once it is complete."`
 	Force  bool     `help:"Replace an existing file."`
 	Traces []string `arg:"" name:"trace" help:"Traces (.pwt) of the same run."`
 }

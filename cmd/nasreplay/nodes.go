@@ -13,7 +13,7 @@ import (
 )
 
 type nodesCmd struct {
-	Out    string `default:"results" help:"Directory for nodes.md, nodes.jsonl and figures/."`
+	Out    string `short:"o" default:"results" help:"Directory for nodes.md, nodes.jsonl and figures/."`
 	Traces string `placeholder:"DIR" help:"Directory of the traces. Default: DIR/traces in --out."`
 	Costs  string `default:"rdma-like" help:"Cost model of registration: one of ${costs}, or a file."`
 	To     int    `default:"4096" help:"Scale to this many ranks at most."`

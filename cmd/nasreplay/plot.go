@@ -25,7 +25,7 @@ type plotCmd struct {
 	Rank   int           `default:"0" help:"Draw the memory of this rank."`
 	From   time.Duration `help:"Draw memory from this time of the run."`
 	To     time.Duration `help:"Draw memory until this time of the run."`
-	Out    string        `default:"." help:"Directory for the figures, or the file of a single one (.svg, or - for standard output)."`
+	Out    string        `short:"o" default:"." help:"Directory for the figures, or the file of a single one (.svg, or - for standard output)."`
 	Traces []string      `arg:"" name:"trace" help:"Traces (.pwt)."`
 }
 

@@ -18,7 +18,7 @@ import (
 )
 
 type predictionCmd struct {
-	Out    string   `placeholder:"DIR" help:"Directory for prediction.md and prediction.jsonl. Default: the page goes to standard output."`
+	Out    string   `short:"o" placeholder:"DIR" help:"Directory for prediction.md and prediction.jsonl. Default: the page goes to standard output."`
 	JSON   bool     `name:"json" help:"Print the results, one JSON object per line, instead of the page."`
 	Part   names    `placeholder:"NAME" help:"Parts of the page: ${prediction_parts}. Default: all."`
 	Costs  names    `default:"rdma-like,uring" help:"Cost models: ${costs}, or files. All parts but the runs use the first."`

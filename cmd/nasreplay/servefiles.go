@@ -10,7 +10,7 @@ import (
 )
 
 type filesCmd struct {
-	Out string `default:"results/files" help:"Directory for figures.md and the figures."`
+	Out string `short:"o" default:"results/files" help:"Directory for figures.md and the figures."`
 }
 
 func (filesCmd) Help() string {

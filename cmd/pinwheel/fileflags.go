@@ -115,9 +115,13 @@ func (f *clientFlags) connect(ctx context.Context, e *command.Env, address strin
 	c.Client, err = files.Dial(within, c.node, address, files.ClientOptions{
 		Peers: peers, Address: c.callback.Address(c.node), TrustedNetwork: f.TrustedNetwork,
 	})
-	if err != nil && within.Err() != nil && ctx.Err() == nil {
+	switch {
+	case err == nil:
+	case within.Err() != nil && ctx.Err() == nil:
 		err = fmt.Errorf("%s: no server answers within %v: is pinwheel serve running there, for this user or with this "+
-			"token or certificate?", address, f.Timeout)
+			"token or certificate?", asTyped(address), f.Timeout)
+	default:
+		err = dialFault(address, err)
 	}
 	if err == nil {
 		err = f.Transport.await(within, c.Client.Transport, c.askTransport)

@@ -37,8 +37,9 @@ const outcome = `
 A file appears under its name when all of it is there, verified and durable. Until then it is .NAME.KEY.partial beside
 that; KEY is a hash of the name, the size and the version of the source, by which --resume knows whether the source is
 still the same. Permissions (within the umask) and modification times are kept. Symbolic links, devices and the like
-are not copied: --json counts them as skipped. A file that changes while it is copied is copied again, three times at
-most. In a directory, a file that can't be copied has a line, and the others are copied; the exit status is 1 then.
+are not copied: the last line says how many were skipped. A file that changes while it is copied is copied again, three
+times at most. In a directory, a file that can't be copied has a line, and the others are copied; the exit status is 1
+then.
 `
 
 func (getCmd) Help() string {
@@ -117,6 +118,7 @@ func (f *copyFlags) run(
 	began := time.Now()
 	r := copied{Verify: f.Verify}
 	r.Result, err = copyAll(ctx, c.Client, o)
+	err = callFault(address, err)
 	r.Seconds, r.Transport = time.Since(began).Seconds(), c.Transport()
 	bar.stop()
 	switch {
@@ -130,8 +132,12 @@ func (f *copyFlags) run(
 		if r.Files == 1 {
 			noun = "file"
 		}
-		fmt.Fprintf(e.Stdout, "%s: %d %s, %s in %.1f s by %s\n",
-			what, r.Files, noun, mem.FormatBytes(uint64(r.Bytes)), r.Seconds, r.Transport)
+		skipped := ""
+		if r.Skipped > 0 {
+			skipped = fmt.Sprintf("; skipped: %d (links and special files)", r.Skipped)
+		}
+		fmt.Fprintf(e.Stdout, "%s: %d %s, %s in %.1f s by %s%s\n",
+			command.Printable(what), r.Files, noun, mem.FormatBytes(uint64(r.Bytes)), r.Seconds, r.Transport, skipped)
 	}
 	return err
 }
@@ -150,7 +156,7 @@ type progress struct {
 func watch(e *command.Env, m *transfer.Meter, what string, visible bool) *progress {
 	p := &progress{env: e, meter: m, end: make(chan struct{})}
 	// Without a spinner interval the bar has no goroutine, which would take processor time.
-	p.bar = progressbar.NewOptions64(1, progressbar.OptionSetWriter(e.Stderr), progressbar.OptionSetDescription(what),
+	p.bar = progressbar.NewOptions64(1, progressbar.OptionSetWriter(e.Stderr), progressbar.OptionSetDescription(command.Printable(what)),
 		progressbar.OptionSetVisibility(visible && e.Terminal), progressbar.OptionSetSpinnerChangeInterval(0),
 		progressbar.OptionShowBytes(true), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30))
 	if visible && e.Terminal {

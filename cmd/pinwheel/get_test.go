@@ -25,16 +25,24 @@ func startGet(t *testing.T, s *server, here string, part int64, args ...string) 
 		t.Fatal(err)
 	}
 	testwait.Until(t, "a part of the file is there", func() bool {
-		left, _ := filepath.Glob(here + "/.f.*.partial")
-		for _, path := range left {
-			if info, err := os.Stat(path); err == nil && info.Size() >= part {
-				return true
-			}
+		if hasPart(here, part) {
+			return true
 		}
 		_, err := os.Stat(filepath.Join(here, "f"))
 		return err == nil // too late, on a busy machine
 	})
 	return cmd
+}
+
+// hasPart tells whether a directory has so many bytes of file f.
+func hasPart(dir string, bytes int64) bool {
+	left, _ := filepath.Glob(dir + "/.f.*.partial")
+	for _, path := range left {
+		if info, err := os.Stat(path); err == nil && info.Size() >= bytes {
+			return true
+		}
+	}
+	return false
 }
 
 const killedBytes = 64 << 20 // 64 MiB

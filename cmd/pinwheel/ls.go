@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"pinwheel/files"
@@ -24,7 +22,7 @@ type lsCmd struct {
 }
 
 func (lsCmd) Help() string {
-	return `Lists a directory of pinwheel serve, or describes a file. In the text, what no terminal shows is a question mark.
+	return `Lists a directory of pinwheel serve, or describes a file. In the text, what no terminal shows is written \n or \x1b.
 
 Examples:
   pinwheel ls 127.0.0.1:7400
@@ -57,7 +55,7 @@ func (c *lsCmd) Run(e *command.Env) error {
 	defer client.Close() // it has answered
 	all, err := transfer.List(ctx, client.Client, name)
 	if err != nil {
-		return err
+		return callFault(address, err)
 	}
 	if c.JSON {
 		entries := []entry{}
@@ -70,9 +68,9 @@ func (c *lsCmd) Run(e *command.Env) error {
 	}
 	for _, i := range all {
 		if c.Long {
-			fmt.Fprintf(e.Stdout, "%v %14d %s ", i.Mode(), i.Size(), i.ModTime().Format("2006-01-02 15:04:05"))
+			fmt.Fprintf(e.Stdout, "%s %14d %s ", lsMode(i.Mode()), i.Size(), i.ModTime().Format("2006-01-02 15:04:05"))
 		}
-		fmt.Fprintln(e.Stdout, printable(i.Name()))
+		fmt.Fprintln(e.Stdout, command.Printable(i.Name()))
 	}
 	return nil
 }
@@ -97,12 +95,24 @@ func entryOf(i files.Info) entry {
 	return e
 }
 
-// printable keeps names from being commands of the terminal.
-func printable(name string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '?'
-	}, name)
+// lsMode is a mode as ls(1) shows it.
+func lsMode(m fs.FileMode) string {
+	kind := "?"
+	switch m.Type() {
+	case 0:
+		kind = "-"
+	case fs.ModeDir:
+		kind = "d"
+	case fs.ModeSymlink:
+		kind = "l"
+	case fs.ModeNamedPipe:
+		kind = "p"
+	case fs.ModeSocket:
+		kind = "s"
+	case fs.ModeDevice:
+		kind = "b"
+	case fs.ModeDevice | fs.ModeCharDevice:
+		kind = "c"
+	}
+	return kind + m.Perm().String()[1:]
 }

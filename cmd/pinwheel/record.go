@@ -11,8 +11,8 @@ import (
 )
 
 type recordCmd struct {
-	Out     string `short:"o" default:"trace/" placeholder:"DIR/%r.pwt" help:"Traces to write, one for each rank. %h stands for the host, %p for the process, %r for the rank, %j for the job. A directory stands for DIR/%r.pwt; it is created if it is missing. Default: trace/%r.pwt."`
-	Merged  string `placeholder:"FILE.pwt" help:"Trace of all ranks. Default: the program's name, in the same directory."`
+	Out     string `short:"o" default:"trace/" placeholder:"DIR/%r.pwt" help:"Traces to write, one for each rank. %h stands for the host, %p for the process, %r for the rank, %j for the job. A directory stands for DIR/%r.pwt. Directories that are missing are made. Default: trace/%r.pwt."`
+	Merged  string `placeholder:"FILE.pwt" help:"Trace of all ranks. Directories that are missing are made. Default: the program's name, in the same directory."`
 	Merge   bool   `default:"true" negatable:"" help:"Merge the ranks' traces when the job has ended."`
 	Force   bool   `help:"Replace existing traces."`
 	Program string `placeholder:"NAME" help:"Name of the merged trace, if it is not the name of the command."`

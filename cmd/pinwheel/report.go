@@ -15,7 +15,7 @@ import (
 )
 
 type reportCmd struct {
-	HTML  string   `placeholder:"FILE" help:"Write a page with charts over time into FILE (.html) instead."`
+	HTML  string   `placeholder:"FILE" help:"Write a page with charts over time into FILE (.html) instead. Directories of FILE that are missing are made."`
 	Files []string `arg:"" name:"report" help:"Reports of single ranks of one job (.json)."`
 }
 

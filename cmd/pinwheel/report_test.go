@@ -183,3 +183,15 @@ func TestReportThatCantBeWrittenLeavesItsParts(t *testing.T) {
 		t.Errorf("parts: %q", parts)
 	}
 }
+
+// Without a directory for the reports of the ranks there is no report, and the job runs all the same.
+func TestJobRunsWithoutRoomForItsReport(t *testing.T) {
+	site := launchtest.New(t)
+	t.Chdir("/proc") // where not even root makes one
+	t.Setenv("TMPDIR", "/nowhere")
+	_, stderr, state := pinwheel(t, "run --library "+site.Library+" --report -- mpirun -n 2 app exit 5")
+	if state.ExitCode() != 5 || !slices.Equal(site.Lines("loaded"), []string{"app"}) {
+		t.Errorf("%v, loaded into %q", state, site.Lines("loaded"))
+	}
+	oneLine(t, stderr, "no report: neither the working directory nor /nowhere (TMPDIR) takes a directory: no such file")
+}

@@ -28,7 +28,7 @@ type job struct {
 }
 
 type runCmd struct {
-	Report toggle `placeholder:"FILE" help:"Print one report of all ranks when the job has ended, to standard error or into FILE. A page with charts if that ends in .html."`
+	Report toggle `placeholder:"FILE" help:"Print one report of all ranks when the job has ended, to standard error or into FILE. A page with charts if that ends in .html. Directories of FILE that are missing are made."`
 	comparison
 	job
 }
@@ -68,11 +68,7 @@ func (c *runCmd) Run(e *command.Env) error {
 		r.KeepCaches = true // as if Pinwheel were not there
 	}
 	if c.Report == "" {
-		p, err := c.plan(e, r)
-		if err != nil {
-			return err
-		}
-		return cantStart(p.Exec())
+		return c.exec(e, r)
 	}
 	if s.Stats != "n" {
 		return command.Usagef("--report makes use of PINWHEEL_STATS, which is %s", s.Stats)
@@ -83,8 +79,9 @@ func (c *runCmd) Run(e *command.Env) error {
 		}
 	}
 	dir, err := reportDir(r)
-	if err != nil {
-		return err
+	if err != nil { // the job matters more
+		e.Note("no report: %v", err)
+		return c.exec(e, r)
 	}
 	r.Settings = append(r.Settings, "PINWHEEL_STATS="+dir.Pattern())
 	p, err := c.plan(e, r)
@@ -96,6 +93,15 @@ func (c *runCmd) Run(e *command.Env) error {
 		return err
 	}
 	return runAndReport(e, p, dir, string(c.Report))
+}
+
+// exec makes this process the command.
+func (j *job) exec(e *command.Env, r launch.Request) error {
+	p, err := j.plan(e, r)
+	if err != nil {
+		return err
+	}
+	return cantStart(p.Exec())
 }
 
 // reportDir is where the ranks put their reports. A process that a launcher has started for one rank
@@ -119,7 +125,7 @@ func (j *job) request(e *command.Env) (launch.Request, settings.Settings, error)
 		j.Command = j.Command[1:]
 	}
 	if len(j.Command) == 0 {
-		return launch.Request{}, settings.Settings{}, command.Usagef("there is no command to run (see pinwheel --help)")
+		return launch.Request{}, settings.Settings{}, command.Usagef("there is no command to run")
 	}
 	environ := os.Environ()
 	s, warnings := settings.Load(slices.Concat(environ, given))

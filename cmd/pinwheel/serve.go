@@ -19,19 +19,19 @@ import (
 )
 
 type serveCmd struct {
-	Dir            string       `arg:"" help:"Directory that is served, with all that is in it."`
-	Listen         []string     `required:"" sep:"none" placeholder:"ADDRESS" help:"Where clients find it: HOST:PORT, unix:SOCKET, or node:NAME for a name at the broker of this machine. It may be given several times."`
-	AllowWrite     bool         `help:"Let clients put files and make directories. Default: they only read."`
-	Strategy       string       `enum:"auto,static,dynamic,pipelined,sendfile" default:"auto" help:"How files become registered memory, over RDMA: ${enum}. Default: auto."`
-	Chunk          command.Size `placeholder:"SIZE" help:"Bytes of one registration and one message. Default: that of the strategy."`
-	Depth          int          `placeholder:"N" help:"Chunks of a transfer that are under way at a time. Default: that of the strategy."`
-	Budget         command.Size `placeholder:"SIZE" help:"The most that is registered for what all clients read; as much again may be for what they send. Default: 64M, or half of what may be pinned."`
-	Transport      transport    `enum:"auto,rdma,tcp,shm" default:"auto" help:"Insist on RDMA, TCP or shared memory: ${enum}. Default: auto, the best that both ends have."`
-	TrustedNetwork bool         `help:"Let clients that want it have file contents over TCP without encryption: sendfile(2) is faster than TLS."`
-	DataListen     string       `placeholder:"HOST:PORT" help:"Where such contents go out. Default: a port that the kernel chooses."`
-	MaxClients     int          `default:"256" placeholder:"N" help:"Clients that may be connected at a time. Default: 256."`
-	JSON           bool         `name:"json" help:"Print a JSON object on a line when it serves, and one with its counters when the signal comes."`
-	End            endFlags     `embed:""`
+	Dir            string        `arg:"" help:"Directory that is served, with all that is in it."`
+	Listen         []string      `required:"" sep:"none" placeholder:"ADDRESS" help:"Where clients find it: HOST:PORT, unix:SOCKET, or node:NAME for a name at the broker of this machine. It may be given several times."`
+	AllowWrite     bool          `help:"Let clients put files and make directories. Default: they only read."`
+	Strategy       string        `enum:"auto,static,dynamic,pipelined,sendfile" default:"auto" help:"How files become registered memory, over RDMA: ${enum}. Default: auto."`
+	Chunk          command.Size  `placeholder:"SIZE" help:"Bytes of one registration and one message. Default: that of the strategy."`
+	Depth          int           `placeholder:"N" help:"Chunks of a transfer that are under way at a time. Default: that of the strategy."`
+	Budget         *command.Size `placeholder:"SIZE" help:"The most that is registered for what all clients read; as much again may be for what they send. 1M or more. Default: 64M, or half of what may be pinned."`
+	Transport      transport     `enum:"auto,rdma,tcp,shm" default:"auto" help:"Insist on RDMA, TCP or shared memory: ${enum}. Default: auto, the best that both ends have."`
+	TrustedNetwork bool          `help:"Let clients that want it have file contents over TCP without encryption: sendfile(2) is faster than TLS."`
+	DataListen     string        `placeholder:"HOST:PORT" help:"Where such contents go out. Default: a port that the kernel chooses."`
+	MaxClients     int           `default:"256" placeholder:"N" help:"Clients that may be connected at a time. Default: 256."`
+	JSON           bool          `name:"json" help:"Print a JSON object on a line when it serves, and one with its counters when the signal comes."`
+	End            endFlags      `embed:""`
 }
 
 func (serveCmd) Help() string {
@@ -74,7 +74,7 @@ func (c *serveCmd) Run(e *command.Env) error {
 	}
 	defer n.Close() // nothing is sent any more
 	s, err := files.NewServer(n, root, files.ServerOptions{
-		Peers: peers, AllowWrite: c.AllowWrite, Strategy: strategy, BudgetBytes: int64(c.Budget),
+		Peers: peers, AllowWrite: c.AllowWrite, Strategy: strategy, BudgetBytes: c.budget(),
 		MaxClients: c.MaxClients, TrustedNetwork: c.TrustedNetwork, DataListen: c.DataListen, Warn: node.Warn,
 	})
 	if err != nil {
@@ -90,6 +90,17 @@ func (c *serveCmd) Run(e *command.Env) error {
 	return err
 }
 
+// minBudget has room for a few transfers with small chunks.
+const minBudget = 1 << 20
+
+// budget is 0 if the server is to choose.
+func (c *serveCmd) budget() int64 {
+	if c.Budget == nil {
+		return 0
+	}
+	return int64(*c.Budget)
+}
+
 // strategy returns the numbers of transfers.
 func (c *serveCmd) strategy() (pipe.Strategy, error) {
 	all := pipe.Strategies()
@@ -99,6 +110,8 @@ func (c *serveCmd) strategy() (pipe.Strategy, error) {
 		return s, command.Usagef("--chunk must be from 4K to 1G")
 	case c.Depth < 0 || c.Depth > 128:
 		return s, command.Usagef("--depth must be from 1 to 128")
+	case c.Budget != nil && *c.Budget < minBudget:
+		return s, command.Usagef("--budget must be 1M or more")
 	case c.MaxClients < 1:
 		return s, command.Usagef("--max-clients must be 1 or more")
 	case c.DataListen != "" && !c.TrustedNetwork:
@@ -137,7 +150,7 @@ func (c *serveCmd) node() (n vmmc.Options, peers vmmc.Permissions, err error) {
 		return n, peers, err
 	}
 	n.Listen = listen
-	n.MaxPinned = uint64(cmp.Or(int64(c.Budget), files.DefaultBudget)) // of what clients send
+	n.MaxPinned = uint64(cmp.Or(c.budget(), files.DefaultBudget)) // of what clients send
 	return n, peers, c.Transport.apply(&n)
 }
 

@@ -8,7 +8,8 @@ import (
 )
 
 func TestBudgetBoundsWhatClientsSend(t *testing.T) {
-	for budget, want := range map[command.Size]uint64{0: files.DefaultBudget, 8 << 20: 8 << 20} {
+	given := command.Size(8 << 20)
+	for budget, want := range map[*command.Size]uint64{nil: files.DefaultBudget, &given: 8 << 20} {
 		c := serveCmd{Listen: []string{"unix:s"}, Budget: budget}
 		n, _, err := c.node()
 		if err != nil || n.MaxPinned != want {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -104,15 +105,21 @@ func names(t *testing.T, dir string) (all []string) {
 }
 
 func TestWrongArgumentsOfFileCommands(t *testing.T) {
+	long := "unix:/" + strings.Repeat("x", 107)
 	for _, c := range []struct{ line, says string }{
+		{"ls " + long + ":/", "a socket's path may have 107 bytes, and this one has 108"},
+		{"serve . --listen " + long, "a socket's path may have 107 bytes, and this one has 108"},
 		{"serve --listen unix:/x", "<dir>"},
 		{"serve .", "--listen"},
 		{"serve . --listen 7400", `--listen: "tcp:7400": write`},
+		{"serve . --listen 127.0.0.1:99999", `"99999" is no port`},
 		{"serve . --listen unix:", "write tcp:HOST:PORT"},
 		{"serve . --listen unix:/x --strategy fast", "--strategy must be one of"},
 		{"serve . --listen unix:/x --chunk 1", "--chunk must be from 4K"},
 		{"serve . --listen unix:/x --depth -1", "--depth must be from 1"},
 		{"serve . --listen unix:/x --budget lots", "--budget"},
+		{"serve . --listen unix:/x --budget 0", "--budget must be 1M or more"},
+		{"serve . --listen unix:/x --budget 4K", "--budget must be 1M or more"},
 		{"serve . --listen unix:/x --max-clients 0", "--max-clients must be 1"},
 		{"serve . --listen unix:/x --transport tcp", "--transport tcp is for HOST:PORT"},
 		{"serve . --listen 127.0.0.1:0 --transport shm", "--transport shm is for unix:"},
@@ -131,6 +138,8 @@ func TestWrongArgumentsOfFileCommands(t *testing.T) {
 		{"get unix:/x:/f . --bind unix:/y", "needs the address"},
 		{"get unix:/x:/f . --key k", "go together"},
 		{"get unix:/x:/f . --timeout 0s", "--timeout must be more than 0"},
+		{"get 127.0.0.1:99999/f .", `"99999" is no port`},
+		{"ls 127.0.0.1:nosuchport", `"nosuchport" is no port`},
 		{"put . ''", "<remote> is empty"},
 		{"ls", "<remote>"},
 		{"ls unix:", "write HOST:PORT/PATH"},
@@ -163,6 +172,67 @@ func TestFaultsOfFileCommandsAreOneLine(t *testing.T) {
 			t.Errorf("%q: %v", line, state)
 		}
 		oneLine(t, stderr, says)
+	}
+}
+
+// Nobody wants to know of the sockets that the two ends have chosen.
+func TestServerThatIsLostIsNamedAsItWasGiven(t *testing.T) {
+	testwait.Bound(t)
+	for _, listen := range []string{"127.0.0.1:0", "unix:" + filepath.Join(testwait.ShortDir(t), "s")} {
+		there, here := t.TempDir(), t.TempDir()
+		write(t, filepath.Join(there, "f"), contents(t, 256<<20))
+		s := startServer(t, there, listen)
+		cmd := testwait.Command(t, binary, "get", s.address+"f", here)
+		var errs bytes.Buffer
+		cmd.Stderr = &errs
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		testwait.Until(t, "a part of the file is there", func() bool {
+			_, err := os.Stat(filepath.Join(here, "f"))
+			return hasPart(here, 1) || err == nil
+		})
+		s.kill()
+		if _ = cmd.Wait(); cmd.ProcessState.Success() {
+			t.Skip("the copy was faster than the signal")
+		}
+		at := strings.TrimRight(strings.TrimPrefix(s.address, "tcp:"), "/:")
+		oneLine(t, errs.String(), "pinwheel: "+at+": is pinwheel serve still running there? ")
+		if strings.Contains(errs.String(), "->") {
+			t.Errorf("it says %q", errs.String())
+		}
+	}
+}
+
+// A server that another user has is found out at once.
+func TestServerOfAnotherUserIsOneLine(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs to become another user")
+	}
+	testwait.Bound(t)
+	dir := testwait.ShortDir(t)
+	startServer(t, t.TempDir(), "unix:"+filepath.Join(dir, "s"))
+	others := filepath.Join(dir, "pinwheel") // where another user may run it, and have a socket
+	program, err := os.ReadFile(binary)
+	if err = errors.Join(err, os.WriteFile(others, program, 0o755), os.Chmod(dir, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	for mode, says := range map[os.FileMode]string{
+		0o700: "/s: permission denied: does the server belong to another user?",
+		0o777: "/s: the server is of another user, or has another token or certificate: process ",
+	} {
+		if err := os.Chmod(filepath.Join(dir, "s"), mode); err != nil {
+			t.Fatal(err)
+		}
+		cmd := testwait.Command(t, others, "ls", "--timeout", "5s", "unix:"+filepath.Join(dir, "s")+":/")
+		cmd.Env = append(os.Environ(), "TMPDIR="+dir)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		var errs bytes.Buffer
+		cmd.Stderr = &errs
+		if _ = cmd.Run(); cmd.ProcessState.ExitCode() != 1 {
+			t.Errorf("mode %v: %v", mode, cmd.ProcessState)
+		}
+		oneLine(t, errs.String(), says)
 	}
 }
 
@@ -240,6 +310,20 @@ func TestFilesGoBothWays(t *testing.T) {
 	}
 }
 
+func TestCopySaysWhatItHasSkipped(t *testing.T) {
+	testwait.Bound(t)
+	there, here := t.TempDir(), t.TempDir()
+	s := startServer(t, there, "unix:"+filepath.Join(socketDir(t), "s"))
+	write(t, filepath.Join(there, "f"), nil)
+	if err := os.Symlink("f", filepath.Join(there, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if stdout, _, _ := pinwheel(t, "get -r "+s.address+" "+here); !strings.Contains(stdout, ": 1 file, 0 B in ") ||
+		!strings.HasSuffix(stdout, " by shm; skipped: 1 (links and special files)\n") {
+		t.Errorf("%q", stdout)
+	}
+}
+
 // The last line of the server has its counters.
 func TestServerCounts(t *testing.T) {
 	testwait.Bound(t)
@@ -304,4 +388,28 @@ func TestNamesThatAreNotUTF8AreCopied(t *testing.T) {
 		string(listed.Entries[0].Bytes) != name {
 		t.Errorf("%s, %v", stdout, err)
 	}
+}
+
+// Names that a terminal would obey look the same in what ls, get and put print.
+func TestNamesWithControlCharactersAreEscaped(t *testing.T) {
+	testwait.Bound(t)
+	there, here := t.TempDir(), t.TempDir()
+	s := startServer(t, there, "unix:"+filepath.Join(socketDir(t), "s"))
+	write(t, filepath.Join(there, "a\nb\x1b[2J"), nil)
+	run := func(args ...string) (stdout, stderr string) {
+		var out, errs bytes.Buffer
+		cmd := testwait.Command(t, binary, args...)
+		cmd.Stdout, cmd.Stderr = &out, &errs
+		_ = cmd.Run() // what it says says it all
+		return out.String(), errs.String()
+	}
+	if stdout, stderr := run("ls", s.address); stdout != `a\nb\x1b[2J`+"\n" || stderr != "" {
+		t.Errorf("ls: %q, %q", stdout, stderr)
+	}
+	stdout, stderr := run("get", s.address+"a\nb\x1b[2J", here)
+	if !strings.HasPrefix(stdout, s.address+`a\nb\x1b[2J: 1 file`) || strings.Count(stdout, "\n") != 1 || stderr != "" {
+		t.Errorf("get: %q, %q", stdout, stderr)
+	}
+	_, stderr = run("get", s.address+"none\nsuch", here)
+	oneLine(t, stderr, `none\nsuch: no such file`)
 }

@@ -225,7 +225,12 @@ func TestSourceThatChangesIsAnError(t *testing.T) {
 			}
 		}
 	}()
-	r, err := Get(t.Context(), c, "f", here, Options{})
+	var r Result
+	testwait.Until(t, "the file grows during each of the copies", func() bool {
+		must(t, os.RemoveAll(filepath.Join(here, "f")))
+		r, err = Get(t.Context(), c, "f", here, Options{})
+		return err != nil
+	})
 	close(stop)
 	<-stopped
 	must(t, f.Close())

@@ -6,17 +6,21 @@ import (
 	"time"
 )
 
-// Both clocks measure the same interval; what is asserted is their ratio.
+// Both clocks measure the same interval; what is asserted is their ratio. The time between the readings of the two, in
+// which other processes may run, is known by two readings of one.
 func TestClockKeepsItsRateOverCalibration(t *testing.T) {
 	Calibrate()
 	if tsc.Load() == nil {
 		t.Log("the time stamp counter is not this kernel's clock source; NowNs reads the vDSO")
 	}
-	ns, base := NowNs(), time.Now()
+	outer := time.Now()
+	ns, inner := NowNs(), time.Now()
 	time.Sleep(50 * time.Millisecond)
-	gotNs, wantNs := NowNs()-ns, int64(time.Since(base))
-	if diff := float64(gotNs-wantNs) / float64(wantNs); diff < -1e-2 || diff > 1e-2 {
-		t.Errorf("NowNs advanced by %d ns in %d ns", gotNs, wantNs)
+	leastNs := float64(time.Since(inner))
+	gotNs := float64(NowNs() - ns)
+	mostNs := float64(time.Since(outer))
+	if gotNs < 0.99*leastNs || gotNs > 1.01*mostNs {
+		t.Errorf("NowNs advanced by %.0f ns in %.0f to %.0f ns", gotNs, leastNs, mostNs)
 	}
 }
 

@@ -37,10 +37,12 @@ type Spec struct {
 
 // Common are the flags and subcommands of every command.
 type Common struct {
-	Completion completionCmd    `cmd:"" help:"Print the completion script for a shell: bash, zsh or fish."`
-	Complete   completeCmd      `cmd:"" hidden:"" passthrough:"" help:"Print the possible next words, for a completion script."`
-	Man        manCmd           `cmd:"" hidden:"" help:"Print the manual page."`
-	Version    kong.VersionFlag `help:"Print the version and exit."`
+	Completion   completionCmd    `cmd:"" help:"Print the completion script for a shell: bash, zsh or fish."`
+	Complete     completeCmd      `cmd:"" hidden:"" passthrough:"" help:"Print the possible next words, for a completion script."`
+	Man          manCmd           `cmd:"" hidden:"" help:"Print the manual page."`
+	Help         helpCmd          `cmd:"" hidden:"" help:"Show the help of a command, as --help does."`
+	PrintVersion versionCmd       `cmd:"" name:"version" hidden:"" help:"Print the version, as --version does."`
+	Version      kong.VersionFlag `help:"Print the version and exit."`
 }
 
 // Main is the main function of a command.
@@ -76,10 +78,24 @@ func (e *Env) run(args []string) error {
 	if err == nil {
 		err = check(k)
 	}
+	if fault := (*kong.ParseError)(nil); errors.As(err, &fault) {
+		k = fault.Context
+	}
 	if err != nil {
-		return Usagef("%w (see %s --help)", err, e.spec.Name)
+		return Usagef("%w (see %s --help)", err, nameOf(k))
 	}
 	return k.Run(e)
+}
+
+// nameOf returns what the user would type for the subcommand that the arguments are for.
+func nameOf(k *kong.Context) string {
+	name := k.Model.Name
+	for _, p := range k.Path {
+		if p.Command != nil {
+			name += " " + p.Command.Name
+		}
+	}
+	return name
 }
 
 // parser returns the parser of the declarations.

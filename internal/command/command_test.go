@@ -89,9 +89,14 @@ func TestFaultsAreOneLineWithAStatus(t *testing.T) {
 		says   string
 	}{
 		{"", 2, "expected one of"},
-		{"show", 2, `expected "<files> ..." (see tool --help)`},
+		{"show", 2, `expected "<files> ..." (see tool show --help)`},
+		{"show --nix x", 2, "unknown flag --nix (see tool show --help)"},
+		{"show --out a --out b x", 2, "--out is given twice (see tool show --help)"},
+		{"shw", 2, "unexpected argument shw"},
+		{"--nix show", 2, "(see tool --help)"},
+		{"help shw", 2, "unexpected argument shw"},
+		{"version now", 2, "unexpected argument now (see tool version --help)"},
 		{"show --mode slow x", 2, `--mode must be one of "fast","full" but got "slow"`},
-		{"show --out a --out b x", 2, "--out is given twice"},
 		{"show --merge --merge x", 0, ""},
 		{"show --count -1 --share -.5 x", 0, ""},
 		{"show --count -x x", 2, "--count"},
@@ -99,7 +104,7 @@ func TestFaultsAreOneLineWithAStatus(t *testing.T) {
 		{"show --out -1 x", 2, "--out"}, // no number is expected there
 		{"show usage", 2, "wrong"},
 		{"show status", 127, "not found"},
-		{"show fail", 1, "two; lines?[2J"},
+		{"show fail", 1, `two\nlines\x1b[2J`},
 		{"show fail", 1, "xthe cause\n"},
 		{"show --out= x", 2, "--out is empty"},
 		{"show --merge x y=", 0, ""},
@@ -114,6 +119,18 @@ func TestFaultsAreOneLineWithAStatus(t *testing.T) {
 		if status != c.status || strings.Count(stderr, "\n") != lines ||
 			!strings.Contains(stderr, c.says) || len(stderr) > 2000 {
 			t.Errorf("%q: status %d, %q, want %d and one line that says %q", c.line, status, stderr, c.status, c.says)
+		}
+	}
+}
+
+func TestHelpAndVersionAreCommandsAsWell(t *testing.T) {
+	for line, same := range map[string]string{
+		"help": "--help", "help show": "show --help", "help go": "go --help", "version": "--version",
+	} {
+		stdout, stderr, status := run(strings.Fields(line)...)
+		want, _, _ := run(strings.Fields(same)...)
+		if stdout != want || want == "" || stderr != "" || status != 0 {
+			t.Errorf("%s: status %d, %q, %q, want %q", line, status, stdout, stderr, want)
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"strings"
-	"unicode"
 )
 
 // Env is what a subcommand works with.
@@ -34,6 +33,11 @@ func (e *Env) Complain(err error) {
 
 // Note prints one line that is no failure.
 func (e *Env) Note(format string, args ...any) {
+	for i, a := range args {
+		if err, ok := a.(error); ok {
+			args[i] = textOf(err)
+		}
+	}
 	fmt.Fprintf(e.Stderr, "%s: %s\n", e.spec.Name, oneLine(fmt.Sprintf(format, args...)))
 }
 
@@ -43,16 +47,11 @@ const headBytes, tailBytes = 1000, 300
 
 // oneLine makes a message one line that no terminal takes for commands.
 func oneLine(msg string) string {
-	msg = strings.ReplaceAll(strings.TrimSpace(msg), "\n", "; ")
+	msg = strings.TrimSpace(msg)
 	if len(msg) > headBytes+tailBytes {
 		msg = msg[:headBytes] + " ... " + msg[len(msg)-tailBytes:]
 	}
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '?'
-	}, msg)
+	return Printable(msg)
 }
 
 // output is standard output. It remembers the first error, as the many small writes

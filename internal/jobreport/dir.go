@@ -2,6 +2,7 @@ package jobreport
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -38,7 +39,20 @@ func somewhere(make func(parent string) (Dir, error)) (Dir, error) {
 			return d, nil
 		}
 	}
-	return make(os.TempDir())
+	d, err := make(os.TempDir())
+	if err != nil {
+		err = fmt.Errorf("neither the working directory nor %s (TMPDIR) takes a directory: %w", os.TempDir(), cause(err))
+	}
+	return d, err
+}
+
+// cause leaves the path out, whose name nobody has chosen.
+func cause(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
 }
 
 func newDir(parent string) (Dir, error) {

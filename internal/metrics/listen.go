@@ -30,8 +30,8 @@ func ParseAddress(text string) (Address, error) {
 		if !filepath.IsAbs(path) {
 			return Address{}, fmt.Errorf("%q names no socket by its absolute path, as in unix:/run/user/1000/pinwheel", text)
 		}
-		if longest := len(unix.RawSockaddrUnix{}.Path) - 1; len(path) > longest { // unix(7)
-			return Address{}, fmt.Errorf("the path of a socket has %d bytes at most, not %d", longest, len(path))
+		if err := unixsocket.CheckPath(path); err != nil {
+			return Address{}, err
 		}
 		return Address{"unix", path}, nil
 	}

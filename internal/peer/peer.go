@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 
+	"pinwheel/internal/unixsocket"
 	"pinwheel/vmmc"
 )
 
@@ -55,6 +56,8 @@ func (e *End) Check(target string) error {
 		return errors.New("with a certificate, the names of peers are needed")
 	case e.Bind != "" && (target == "" || e.From == ""):
 		return errors.New("where to listen for a target of vmmc needs the address at which that reaches this end")
+	case target != "" && CheckAddress(target) != nil:
+		return CheckAddress(target)
 	case target != "" && e.From != "":
 		err = checkFrom(e.From, target)
 	case strings.HasPrefix(target, "tcp:"):
@@ -171,12 +174,19 @@ func returnTo(target string) (string, error) {
 // CheckAddress finds what is no address of vmmc.
 func CheckAddress(a string) error {
 	network, address, _ := strings.Cut(a, ":")
+	var port string
 	var err error
 	if network == "tcp" {
-		_, _, err = net.SplitHostPort(address)
+		_, port, err = net.SplitHostPort(address)
 	}
 	if err != nil || address == "" || network != "tcp" && network != "unix" && network != "node" {
 		return fmt.Errorf("%q: write tcp:HOST:PORT, unix:PATH or node:NAME", a)
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil {
+		return fmt.Errorf("%q: %q is no port", a, port)
+	}
+	if network == "unix" {
+		return unixsocket.CheckPath(address)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package peer
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"pinwheel/internal/unixsocket"
 )
 
 // socketDir is a directory for a socket that this process has chosen. Its lock tells it from those that processes have
@@ -31,7 +34,17 @@ func newSocketDir(role string) (d *socketDir, err error) {
 	sweepSocketDirs(os.TempDir(), dirPrefix+role+"-", time.Now())
 	d = &socketDir{}
 	if d.path, err = os.MkdirTemp("", dirPrefix+role+"-"); err != nil {
-		return nil, err
+		var path *fs.PathError // with a name that nobody has chosen
+		if errors.As(err, &path) {
+			err = path.Err
+		}
+		return nil, fmt.Errorf("%s: no directory for a socket can be made there: %w: set TMPDIR to one where it can",
+			os.TempDir(), err)
+	}
+	if bytes := len(d.socket()); bytes > unixsocket.MaxPath {
+		err := fmt.Errorf("%s: a socket's path there has %d bytes, and may have %d: set TMPDIR to a shorter one",
+			os.TempDir(), bytes, unixsocket.MaxPath)
+		return nil, errors.Join(err, d.close())
 	}
 	if d.lock, err = os.OpenFile(filepath.Join(d.path, lockName), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
 		err = unix.Flock(int(d.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)

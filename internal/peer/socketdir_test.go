@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -66,5 +67,25 @@ func TestDirectoriesThatWereLeftAreRemoved(t *testing.T) {
 		if _, err := os.Stat(d.path); err == nil {
 			t.Errorf("%s is left", d.path)
 		}
+	}
+}
+
+func TestUnusableTMPDIRIsNamed(t *testing.T) {
+	long := filepath.Join(t.TempDir(), strings.Repeat("x", 100))
+	if err := os.Mkdir(long, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for dir, says := range map[string]string{
+		"/nowhere": "/nowhere: no directory for a socket can be made there: no such file or directory: set TMPDIR to",
+		long:       " bytes, and may have 107: set TMPDIR to a shorter one",
+	} {
+		t.Setenv("TMPDIR", dir)
+		if _, err := newSocketDir("test"); err == nil || !strings.Contains(err.Error(), says) ||
+			!strings.HasPrefix(err.Error(), dir+": ") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("TMPDIR=%s: %v", dir, err)
+		}
+	}
+	if left, err := os.ReadDir(long); err != nil || len(left) > 0 {
+		t.Errorf("left %q, %v", left, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"pinwheel/internal/outfile"
 	"pinwheel/trace"
 )
 
@@ -80,6 +81,9 @@ func New(pattern, merged, program string, force bool) (*Run, error) {
 		case !force:
 			return nil, fmt.Errorf("%s exists: --force replaces it", name)
 		}
+	}
+	if err := outfile.Check(r.merged); err != nil { // which is written after the job
+		return nil, err
 	}
 	return r, nil
 }

@@ -60,7 +60,7 @@ type Rank struct {
 	PathNs      float64 `json:"path_ns"`
 	PathSamples uint64  `json:"path_samples"`
 	HelperCPUNs int64   `json:"helper_cpu_ns"`
-	// HelperActionNs is how much of that registrations and deregistrations took, estimated from one in eight.
+	// HelperActionNs is how much of that registrations and deregistrations took; without a share, as one in eight says.
 	HelperActionNs int64 `json:"helper_action_ns,omitempty"`
 	// CPUNs is the processor time of the program's own threads, and ServerCPUNs that of the
 	// thread that serves misses under the preload library. RegisterNs is the time spent in

@@ -29,7 +29,11 @@ func (t *table) head() []string {
 	ranks, pinned := t.look.Ranks()
 	node := fmt.Sprintf("pinwheel on %s, %s: %s of %s, %s pinned", t.look.Host, t.look.Time.Format("15:04:05"),
 		plural(ranks, "rank"), plural(len(t.look.Jobs), "job"), mem.FormatBytes(uint64(max(pinned, 0))))
-	return []string{t.cut(node), t.line(t.fit(), func(c *fitted) string { return c.name })}
+	titles := t.line(t.fit(), func(c *fitted) string { return c.name })
+	if ranks == 0 {
+		titles = t.cut("no process has registered memory under Pinwheel (yet)")
+	}
+	return []string{t.cut(node), titles}
 }
 
 // body returns the lines of the jobs and their ranks.

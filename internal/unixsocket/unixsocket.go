@@ -17,6 +17,18 @@ import (
 // lockWait bounds the wait for another process that starts in the same directory.
 const lockWait = time.Second
 
+// MaxPath is the most bytes of a path: sun_path of unix(7), without the zero at its end.
+const MaxPath = len(unix.RawSockaddrUnix{}.Path) - 1
+
+// CheckPath finds a path that is too long for a socket, of which the kernel only says that it is invalid.
+func CheckPath(path string) error {
+	if len(path) > MaxPath {
+		return fmt.Errorf("%s: a socket's path may have %d bytes, and this one has %d: choose a shorter one",
+			path, MaxPath, len(path))
+	}
+	return nil
+}
+
 // Listen listens on a path; network is unix or unixpacket. It replaces the socket of a process that was
 // killed: one that nobody listens on any more. Anything else at the path stays, and Listen fails with
 // EADDRINUSE.
@@ -24,6 +36,9 @@ const lockWait = time.Second
 // A lock on the directory (flock(2)) keeps two processes from replacing the same socket: the second would
 // remove the one that the first has just made. Where the directory can't be locked, nothing is replaced.
 func Listen(network, path string) (*net.UnixListener, error) {
+	if err := CheckPath(path); err != nil {
+		return nil, err
+	}
 	a := &net.UnixAddr{Net: network, Name: path}
 	unlock, locked := lockDir(filepath.Dir(path))
 	defer unlock()

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -136,5 +137,19 @@ func TestPeerIsThisProcess(t *testing.T) {
 	who, err := Peer(c.(*net.UnixConn))
 	if err != nil || int(who.Uid) != os.Geteuid() || int(who.Pid) != os.Getpid() {
 		t.Errorf("%+v, %v", who, err)
+	}
+}
+
+func TestLongPathSaysWhatToDo(t *testing.T) {
+	dir := testwait.ShortDir(t)
+	for bytes, ok := range map[int]bool{MaxPath: true, MaxPath + 1: false} {
+		p := dir + "/" + strings.Repeat("s", bytes-len(dir)-1)
+		l, err := Listen("unix", p)
+		if ok != (err == nil) || err != nil && !strings.Contains(err.Error(), p+": a socket's path may have 107 bytes") {
+			t.Errorf("%d bytes: %v", bytes, err)
+		}
+		if err == nil {
+			l.Close()
+		}
 	}
 }

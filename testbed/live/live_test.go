@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pinwheel/testbed/live/stack"
 )
@@ -98,6 +99,9 @@ func TestWhatAJobLeavesIsFound(t *testing.T) {
 	if err := adoptOrphans(); err != nil {
 		t.Fatal(err)
 	}
+	before := settle
+	settle = time.Second // this job leaves what does not end
+	t.Cleanup(func() { settle = before })
 	had := lookBefore()
 	f, err := os.CreateTemp(sharedMemory, "live-test-") // others may run this test at the same time
 	if err != nil {

@@ -1,8 +1,10 @@
 package calibrate
 
 import (
+	"runtime"
 	"testing"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/verbs"
 	"pinwheel/verbs/sim"
@@ -38,5 +40,29 @@ func TestMemoryIsWrittenBeforeEachOperation(t *testing.T) {
 		if int(n) != i+1 {
 			t.Errorf("operation %d: the memory was written %d times", i, n)
 		}
+	}
+}
+
+// Neighbours go on until they are stopped, and then end.
+func TestNeighboursComputeAllTheWhile(t *testing.T) {
+	testwait.Bound(t)
+	before := runtime.NumGoroutine()
+	g := startNeighbours(2, 4096)
+	if n := runtime.NumGoroutine(); n != before+2 {
+		t.Errorf("%d goroutines, %d before two neighbours", n, before)
+	}
+	g.stop()
+	testwait.Until(t, "the neighbours have ended", func() bool { return runtime.NumGoroutine() == before })
+}
+
+func TestNeighboursNeedMemoryToWrite(t *testing.T) {
+	testwait.Bound(t)
+	p := sim.New(sim.Options{})
+	if _, err := Run(p, Options{MaxPages: 2, Rounds: 1, Beside: 1}); err == nil {
+		t.Error("a neighbour without memory")
+	}
+	c, err := Run(p, Options{MaxPages: 2, Rounds: 1, Beside: 1, BetweenBytes: 4096})
+	if err != nil || c.Beside != 1 || c.BetweenBytes != 4096 {
+		t.Errorf("%+v, %v: want a calibration that says what was beside it", c, err)
 	}
 }

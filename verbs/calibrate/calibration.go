@@ -29,6 +29,8 @@ type Calibration struct {
 	PageBytes uint64 `json:"page_bytes"`
 	// BetweenBytes is Options.BetweenBytes.
 	BetweenBytes uint64 `json:"between_bytes,omitempty"`
+	// Beside is Options.Beside.
+	Beside int `json:"beside,omitempty"`
 	// Touched memory is mapped in when it is registered.
 	Touched Pair `json:"touched"`
 	// Untouched memory is faulted in by the registration.

@@ -22,6 +22,9 @@ type Options struct {
 	// BetweenBytes is how much memory is written before each operation, as a program does that computes between two
 	// uses of a buffer. The kernel's data on the pages is then no longer in the processor's caches. Default: 0.
 	BetweenBytes uint64
+	// Beside is how many threads write memory all the while, BetweenBytes each, as the other ranks of a node do: its
+	// processors share the way to memory. Default: 0.
+	Beside int
 
 	between computation
 }
@@ -53,10 +56,15 @@ func Run(p verbs.Provider, o Options) (*Calibration, error) {
 	this := machine.This()
 	c := &Calibration{Format: format, Version: Version, Provider: p.Name(), Source: "measured",
 		Machine: fmt.Sprintf("%s, %d CPUs, %d GiB", this.Processor, this.Processors, this.MemoryBytes>>30),
-		Kernel:  this.Kernel, Date: time.Now().UTC().Format(time.DateOnly), PageBytes: mem.PageSize, BetweenBytes: o.BetweenBytes}
+		Kernel:  this.Kernel, Date: time.Now().UTC().Format(time.DateOnly), PageBytes: mem.PageSize,
+		BetweenBytes: o.BetweenBytes, Beside: o.Beside}
 	o.between = make(computation, o.BetweenBytes)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	if o.Beside > 0 && o.BetweenBytes == 0 {
+		return nil, fmt.Errorf("calibration: %d threads beside it have no memory to write (BetweenBytes)", o.Beside)
+	}
+	defer startNeighbours(o.Beside, o.BetweenBytes).stop()
 
 	pair, err := measure(p, o, touched)
 	if err != nil {
@@ -173,16 +181,6 @@ func (r *rung) sample(p verbs.Provider, nowNs func() int64, timerNs float64, c c
 	}
 	r.deregisterNs = append(r.deregisterNs, max(float64(endNs-startNs)-timerNs, 1))
 	return nil
-}
-
-// computation is the memory that a program works on between two uses of its buffers.
-type computation []byte
-
-// run writes to every line of a processor's cache.
-func (c computation) run() {
-	for i := 0; i < len(c); i += 64 {
-		c[i]++
-	}
 }
 
 var clockBase = time.Now()

@@ -95,7 +95,10 @@ func TestBusyRingIsWaitedFor(t *testing.T) {
 	case err := <-closed:
 		t.Errorf("Close returned %v before the registration that was under way", err)
 	case err := <-waiting:
-		t.Errorf("a registration returned %v while the only ring was busy", err)
+		if !errors.Is(err, verbs.ErrClosed) { // it came late
+			t.Errorf("a registration returned %v while the only ring was busy", err)
+		}
+		waiting <- err
 	default:
 	}
 	faults.letGo(t)

@@ -18,8 +18,11 @@ import (
 func TestContextEndsTheCallAndItsHandler(t *testing.T) {
 	overEach(t, Options{}, func(t *testing.T, w *world) {
 		ctx, cancel := context.WithCancel(testContext(t))
-		time.AfterFunc(time.Millisecond, cancel)
-		if _, err := w.c.Call(ctx, hold, nil, nil); !errors.Is(err, context.Canceled) {
+		called := make(chan error, 1)
+		go func() { _, err := w.c.Call(ctx, hold, nil, nil); called <- err }()
+		testwait.Until(t, "the server has the call", func() bool { return w.s.Calls() == 1 })
+		cancel()
+		if err := testwait.Receive(t, "the end of the call", called); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 		if err := testwait.Receive(t, "the end of the handler", w.ended); !errors.Is(err, context.Canceled) {

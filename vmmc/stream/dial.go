@@ -16,7 +16,8 @@ import (
 const retry = 500 * time.Millisecond
 
 // Dial connects to the listener for a service at the address of a node. It waits for the listener until ctx
-// ends. The node n must listen at an address that the other node can reach.
+// ends. The node n must listen at an address that the other node can reach. Dial fails with vmmc.ErrClosed if n is
+// closed meanwhile.
 func Dial(ctx context.Context, n *vmmc.Node, address string, service uint32, o Options) (*Conn, error) {
 	if err := o.EnsureDefaults(); err != nil {
 		return nil, err
@@ -37,6 +38,11 @@ func Dial(ctx context.Context, n *vmmc.Node, address string, service uint32, o O
 		_, err = c.say(ctx, answerAt, 1)
 	}
 	if err != nil {
+		select {
+		case <-c.closed: // with the node: nobody else has the connection yet
+			err = vmmc.ErrClosed
+		default:
+		}
 		c.Close()
 		return nil, fmt.Errorf("stream: service %d of %s: %w", service, address, err)
 	}

@@ -497,6 +497,31 @@ func TestNodeClosesItsConnections(t *testing.T) {
 	}
 }
 
+// Whoever dials hears what has ended, whatever Dial waits for at that moment.
+func TestNodeClosesWhileItDials(t *testing.T) {
+	testwait.Bound(t)
+	b := openNode(t, "b", "shared")
+	door, err := b.Export(service, make([]byte, slots*slotBytes), everyone.Peers, vmmc.ExportOptions{}) // nobody answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	door.Block()
+	for range 20 {
+		a := openNode(t, "a", "shared")
+		ended := make(chan error, 1)
+		go func() { _, err := Dial(context1(t), a, b.Addresses()[0], service, everyone); ended <- err }()
+		if _, err := door.Wait(context1(t)); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := testwait.Receive(t, "the end of Dial", ended); !errors.Is(err, vmmc.ErrClosed) {
+			t.Error(err)
+		}
+	}
+}
+
 func TestWhoIsNotPermittedGetsNoConnection(t *testing.T) {
 	testwait.Bound(t)
 	a, b := openNode(t, "a", "shared"), openNode(t, "b", "shared")

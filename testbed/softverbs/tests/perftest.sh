@@ -23,7 +23,7 @@ pair() {
 		return
 	}
 	on_device "${server[@]}" >"$scratch/server" 2>&1 &
-	for _ in $(seq 50); do # until the server listens, by TCP or by the device's librdmacm
+	while kill -0 $! 2>/dev/null; do # until the server listens, by TCP or by the device's librdmacm
 		ss -Hltn "sport = :$port" | grep -q . || grep -q "@softverbs1\..*\.port\.$port\$" /proc/net/unix && break
 		sleep 0.1
 	done

@@ -1,0 +1,50 @@
+package command
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Printable returns a text that is one line and no command of a terminal: what can't be printed is as in a literal of
+// Go or C, \n or \x1b. All else stays.
+func Printable(s string) string {
+	var b strings.Builder
+	for len(s) > 0 {
+		r, n := utf8.DecodeRuneInString(s)
+		if r == utf8.RuneError && n == 1 || !strconv.IsPrint(r) {
+			quoted := strconv.Quote(s[:n])
+			b.WriteString(quoted[1 : len(quoted)-1])
+		} else {
+			b.WriteString(s[:n])
+		}
+		s = s[n:]
+	}
+	return b.String()
+}
+
+// textOf returns the text of an error with "; " between those that errors.Join has joined: a newline is part of a name
+// otherwise.
+func textOf(err error) string {
+	text := err.Error()
+	var parts []error
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil {
+			parts = []error{inner}
+		}
+	case interface{ Unwrap() []error }:
+		parts = e.Unwrap()
+	}
+	var plain, all []string
+	for _, p := range parts {
+		plain, all = append(plain, p.Error()), append(all, textOf(p))
+	}
+	if len(parts) > 1 && text == strings.Join(plain, "\n") {
+		return strings.Join(all, "; ")
+	}
+	for i := range parts {
+		text = strings.Replace(text, plain[i], all[i], 1)
+	}
+	return text
+}

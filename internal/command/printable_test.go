@@ -1,0 +1,43 @@
+package command
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"testing"
+)
+
+func TestWhatNoTerminalShowsIsWrittenAsInALiteral(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                "",
+		"grün \\ \"q\"":   "grün \\ \"q\"",
+		"a\nb\t\x1b[2J":   `a\nb\t\x1b[2J`,
+		"gr\xfcn\u202e":   `gr\xfcn\u202e`,
+		"\ufffd and \x7f": "\ufffd and " + `\x7f`,
+	} {
+		if got := Printable(text); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+}
+
+// A newline in a name is told from one between two errors.
+func TestJoinedErrorsAreOneLine(t *testing.T) {
+	open := &fs.PathError{Op: "open", Path: "a\nb", Err: fs.ErrNotExist}
+	closed := errors.New("closed")
+	for want, err := range map[string]error{
+		`open a\nb: file does not exist`:                      open,
+		`open a\nb: file does not exist; closed`:              errors.Join(open, closed),
+		`copy: open a\nb: file does not exist; closed, again`: fmt.Errorf("copy: %w, again", errors.Join(open, closed)),
+		`open a\nb: file does not exist, a\tb; closed\n.`: fmt.Errorf("%w, %w\n.", open,
+			errors.Join(errors.New("a\tb"), closed)),
+	} {
+		var errs bytes.Buffer
+		e := &Env{Stderr: &errs, out: &output{}, spec: &Spec{Name: "tool"}}
+		e.Complain(err)
+		if got := errs.String(); got != "tool: "+want+"\n" {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,47 @@
+package calibrate
+
+import (
+	"sync"
+
+	"go.uber.org/atomic"
+)
+
+// computation is the memory that a program works on between two uses of its buffers.
+type computation []byte
+
+// run writes to every line of a processor's cache.
+func (c computation) run() {
+	for i := 0; i < len(c); i += 64 {
+		c[i]++
+	}
+}
+
+// neighbours are threads that compute all the while, each on memory of its own.
+type neighbours struct {
+	ended   atomic.Bool
+	running sync.WaitGroup
+}
+
+// startNeighbours returns once all of them have been through their memory.
+func startNeighbours(n int, bytes uint64) *neighbours {
+	g := &neighbours{}
+	var begun sync.WaitGroup
+	begun.Add(n)
+	for range n {
+		g.running.Go(func() {
+			c := make(computation, bytes)
+			c.run()
+			begun.Done()
+			for !g.ended.Load() {
+				c.run()
+			}
+		})
+	}
+	begun.Wait()
+	return g
+}
+
+func (g *neighbours) stop() {
+	g.ended.Store(true)
+	g.running.Wait()
+}
