@@ -37,35 +37,32 @@ func (s *Scheduler) alarm(id mem.RegionID, nowNs int64) {
 		return
 	}
 	s.endSilence(nowNs)
-	dueNs, known := s.gated.Get(id)
-	if n := s.due.tree.get(id); n != nil {
+	r := s.regions[id]
+	if r == nil {
+		return
+	}
+	dueNs, known := s.gated.get(r)
+	if n := s.due.tree.get(r); n != nil {
 		dueNs, known = n.dueNs, true
 	}
 	if !known {
 		return
 	}
-	s.due.remove(id) // the communication path is at it
-	s.gated.Remove(id)
+	s.due.remove(r) // the communication path is at it
+	s.gated.remove(r)
 	s.alarmed = s.alarmed[:0]
-	aboutNs := max(alarmNs, (dueNs-s.regions[id].lastEndNs)/alarmShare)
+	aboutNs := max(alarmNs, (dueNs-r.lastEndNs)/alarmShare)
 	for n := range s.due.tree.from(dueNs - aboutNs) {
 		if n.dueNs > dueNs+aboutNs {
 			break
 		}
 		if n.dueNs > nowNs {
-			s.alarmed = append(s.alarmed, n.id)
+			s.alarmed = append(s.alarmed, n.r)
 		}
 	}
-	for id, ns := range s.gated.From(dueNs - aboutNs) {
-		if ns > dueNs+aboutNs {
-			break
-		}
-		if ns > nowNs {
-			s.alarmed = append(s.alarmed, id)
-		}
-	}
-	for _, id := range s.alarmed {
-		s.gated.Remove(id)
-		s.due.put(id, s.regions[id].pages, nowNs)
+	s.alarmed = s.gated.appendBetween(s.alarmed, max(dueNs-aboutNs, nowNs+1), dueNs+aboutNs)
+	for _, r := range s.alarmed {
+		s.gated.remove(r)
+		s.due.put(r, nowNs)
 	}
 }

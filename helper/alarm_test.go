@@ -95,4 +95,6 @@ func TestMissRaisesOneAlarm(t *testing.T) {
 	}
 }
 
-func isDue(s *Scheduler, id mem.RegionID) bool { return s.due.tree.get(id) != nil }
+func isDue(s *Scheduler, id mem.RegionID) bool {
+	return s.regions[id] != nil && s.due.tree.get(s.regions[id]) != nil
+}

@@ -1,9 +1,6 @@
 package helper
 
-import (
-	"pinwheel/mem"
-	"pinwheel/predictor"
-)
+import "pinwheel/predictor"
 
 // gateLooks say when to look into DQ for the event that opens the gate of one region. Events don't wake the
 // helper, and the need may follow soon after this one.
@@ -25,7 +22,7 @@ const (
 // need can't come sooner than it ever came after this event. So the next look is early enough that
 // leaves the time to register. An event that has not proved right yet is given up in the end, but only once: what is
 // released after that waits for it.
-func (s *Scheduler) awaitGate(id mem.RegionID, r *region, p *predictor.Prediction, nowNs int64) {
+func (s *Scheduler) awaitGate(r *region, p *predictor.Prediction, nowNs int64) {
 	leadNs := s.register.ns(r.pages) + s.opt.ItemNs + s.opt.ShareNs
 	r.gate = gateLooks{
 		fromNs: p.NextNs - leadNs, latestNs: p.LatestNs, stepNs: max(p.AfterNs-leadNs, leastStepNs), untilNs: p.GateNs,
@@ -33,30 +30,26 @@ func (s *Scheduler) awaitGate(id mem.RegionID, r *region, p *predictor.Predictio
 	if p.GateNs <= nowNs {
 		r.gate.untilNs = never
 	}
-	s.gated.Put(id, r.gate.fromNs)
+	s.gated.put(r, r.gate.fromNs)
 }
 
 // nextGateLook returns when to look for the next event.
 func (s *Scheduler) nextGateLook(nowNs int64) int64 {
 	for {
-		id, ns, any := s.gated.First()
-		switch {
-		case !any:
-			return never
-		case ns > nowNs:
+		r, ns := s.gated.first()
+		if r == nil || ns > nowNs {
 			return ns
 		}
-		r := s.regions[id]
 		g := &r.gate
 		if nowNs >= g.untilNs {
-			s.gated.Remove(id)
-			s.due.put(id, r.pages, g.untilNs)
+			s.gated.remove(r)
+			s.due.put(r, g.untilNs)
 			return nowNs
 		}
 		stepNs := g.stepNs
 		if nowNs > g.latestNs {
 			stepNs = max(stepNs, (nowNs-g.fromNs)/overdueSteps)
 		}
-		s.gated.Put(id, min(nowNs+stepNs, g.untilNs))
+		s.gated.put(r, min(nowNs+stepNs, g.untilNs))
 	}
 }

@@ -47,7 +47,7 @@ func TestGateIsGivenUpOnce(t *testing.T) {
 		p.GateNs = c.gateNs
 		s := NewScheduler(p, SchedulerOptions{Costs: testCosts, ItemNs: us, KeepUnknown: true})
 		s.Observe(*use(1, us), us)
-		s.addCandidate(1, s.regions[1])
+		s.addCandidate(s.regions[1])
 		const endNs = 10_000 * ms
 		gotNs := nextRegistrationOf(t, s, 2*us, endNs)
 		if gotNs != c.wantNs {
@@ -57,8 +57,8 @@ func TestGateIsGivenUpOnce(t *testing.T) {
 			continue
 		}
 		// It stays unused, is released as overdue, and then waits for the event.
-		if gotNs = nextRegistrationOf(t, s, gotNs+us, endNs); gotNs != never || s.gated.Len() != 1 {
-			t.Errorf("registered again at %d us, %d gates closed", gotNs/us, s.gated.Len())
+		if gotNs = nextRegistrationOf(t, s, gotNs+us, endNs); gotNs != never || s.gated.len() != 1 {
+			t.Errorf("registered again at %d us, %d gates closed", gotNs/us, s.gated.len())
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package helper
 
 import (
+	"iter"
 	"math"
 	"math/bits"
 )
@@ -10,7 +11,8 @@ import (
 // less and less.
 type silences struct {
 	bins   [silenceBins]silenceBin
-	weight float64 // of the next silence
+	some   [silenceBins / 64]uint64 // a bit for each bin: it has some
+	weight float64                  // of the next silence
 
 	weightedNs, weightedNs2 float64 // sums of the lengths, and of their squares
 }
@@ -57,15 +59,44 @@ func (s *silences) add(ns int64) {
 		s.scale(1 / s.weight)
 	}
 	length := float64(ns)
-	b := &s.bins[silenceBinOf(ns)]
+	bin := silenceBinOf(ns)
+	b := &s.bins[bin]
 	if b.weight == 0 {
 		b.shortestNs = length
+		s.some[bin/64] |= 1 << (bin % 64)
 	}
 	b.weight += s.weight
 	b.shortestNs = min(b.shortestNs, length)
 	b.longestNs = max(b.longestNs, length)
 	s.weightedNs += s.weight * length
 	s.weightedNs2 += s.weight * length * length
+}
+
+// from iterates over the bins that have silences, from one bin on. A program has few of them.
+func (s *silences) from(first int) iter.Seq[*silenceBin] {
+	return func(yield func(*silenceBin) bool) {
+		for i := s.next(first); i < silenceBins; i = s.next(i + 1) {
+			if !yield(&s.bins[i]) {
+				return
+			}
+		}
+	}
+}
+
+// next returns the first bin from i on that has silences, silenceBins if there is none.
+func (s *silences) next(i int) int {
+	if i >= silenceBins {
+		return silenceBins
+	}
+	word := i / 64
+	rest := s.some[word] >> (i % 64) << (i % 64)
+	for rest == 0 {
+		if word++; word == len(s.some) {
+			return silenceBins
+		}
+		rest = s.some[word]
+	}
+	return 64*word + bits.TrailingZeros64(rest)
 }
 
 func (s *silences) scale(by float64) {
@@ -96,8 +127,8 @@ const (
 func (s *silences) pauseNs(silentNs, waitNs float64) float64 {
 	first := silenceBinOf(int64(silentNs))
 	var longer float64
-	for i := first; i < silenceBins; i++ {
-		weight, _, _ := s.bins[i].left(silentNs)
+	for b := range s.from(first) {
+		weight, _, _ := b.left(silentNs)
 		longer += weight
 	}
 	if longer <= rare*s.weight {
@@ -105,8 +136,8 @@ func (s *silences) pauseNs(silentNs, waitNs float64) float64 {
 	}
 	var ended float64 // share of the silences that would be over
 	atNs := silentNs
-	for i := first; i < silenceBins; i++ {
-		weight, fromNs, toNs := s.bins[i].left(silentNs)
+	for b := range s.from(first) {
+		weight, fromNs, toNs := b.left(silentNs)
 		if weight == 0 {
 			continue
 		}

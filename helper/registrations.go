@@ -22,7 +22,7 @@ type registrationQueue struct {
 
 // item is a registration in a plan for several workers.
 type item struct {
-	id            mem.RegionID
+	r             *region
 	dueNs, costNs int64
 }
 
@@ -36,7 +36,7 @@ type lane struct {
 type plan struct {
 	startNs int64 // the latest start with which every deadline is met
 	dueNs   int64 // the deadline that sets it
-	region  mem.RegionID
+	region  *region
 	any     bool
 }
 
@@ -44,21 +44,21 @@ func newRegistrationQueue() registrationQueue {
 	return registrationQueue{tree: newDueTree()}
 }
 
-// put sets when a region of so many pages must be registered.
-func (q *registrationQueue) put(id mem.RegionID, pages uint64, dueNs int64) {
-	q.tree.put(id, pages, dueNs)
+// put sets when a region must be registered.
+func (q *registrationQueue) put(r *region, dueNs int64) {
+	q.tree.put(r, dueNs)
 	q.planned = false
 }
 
-func (q *registrationQueue) remove(id mem.RegionID) {
-	if q.tree.remove(id) {
+func (q *registrationQueue) remove(r *region) {
+	if q.tree.remove(r) {
 		q.planned = false
 	}
 }
 
 // nextStart is the next registration of a queue.
 type nextStart struct {
-	region  mem.RegionID
+	region  *region
 	dueNs   int64 // when it must be done
 	startNs int64 // when to begin: never if the queue is empty, now or earlier if it is time
 }
@@ -90,7 +90,7 @@ func (p *planning) costNs(pages uint64) int64 {
 func (p *planning) workNs(w work) int64 { return p.register.sum(w.pages, w.n) + int64(w.n)*p.itemNs }
 
 // isLong reports whether a registration of so many pages is for a worker.
-func (p *planning) isLong(pages uint64) bool { return p.scale() > p.longAbove(pages) }
+func (p *planning) isLong(pages uint64) bool { return p.workers > 1 && p.scale() > p.longAbove(pages) }
 
 // longAbove is the scale of the estimate above which a registration of so many pages is for a worker.
 func (p *planning) longAbove(pages uint64) float64 {
@@ -127,13 +127,13 @@ func (q *registrationQueue) next(nowNs int64, by *planning) nextStart {
 	case by.workers > 1:
 		return q.nextOfSeveral(by)
 	case first.dueNs <= q.urgentNs:
-		return nextStart{first.id, first.dueNs, nowNs}
+		return nextStart{first.r, first.dueNs, nowNs}
 	}
 	q.replan(by)
 	if nowNs >= q.plan.startNs {
 		q.urgentNs = q.plan.dueNs
 	}
-	return nextStart{first.id, first.dueNs, q.plan.startNs}
+	return nextStart{first.r, first.dueNs, q.plan.startNs}
 }
 
 // nextOfSeveral is next for several workers: the registration that must begin first, which may be due after others. As
@@ -165,10 +165,11 @@ func (q *registrationQueue) replan(by *planning) {
 // latestStart is the plan for what the helper does by itself: one registration after the other.
 func (q *registrationQueue) latestStart(by *planning) plan {
 	c := q.tree.latest(by)
-	for first := range q.tree.ownOnes() {
-		return plan{c.dueNs - q.busyNs(c.work, by) - by.slackNs, c.dueNs, first.id, true}
+	first := q.tree.firstOwn()
+	if first == nil {
+		return plan{}
 	}
-	return plan{}
+	return plan{c.dueNs - q.busyNs(c.work, by) - by.slackNs, c.dueNs, first.r, true}
 }
 
 // exactItems is up to how many registrations the sum of their durations is that of the rounded ones, as begin rounds
@@ -177,7 +178,10 @@ const exactItems = 64
 
 // busyNs is how long the first registrations take, one after the other.
 func (q *registrationQueue) busyNs(first work, by *planning) (ns int64) {
-	if first.n > exactItems {
+	switch {
+	case first.n == 1:
+		return by.costNs(first.pages)
+	case first.n > exactItems:
 		return by.workNs(first)
 	}
 	for n := range q.tree.ownOnes() {
@@ -206,7 +210,7 @@ func (q *registrationQueue) latestStartOfSeveral(by *planning) (all, short plan)
 			break // nothing from here on can make it earlier
 		}
 		firstNs = min(firstNs, endNs-costNs)
-		q.items = append(q.items, item{n.id, n.dueNs, costNs})
+		q.items = append(q.items, item{n.r, n.dueNs, costNs})
 	}
 	q.workers = q.workers[:0]
 	for i := range by.workers {
@@ -222,7 +226,7 @@ func (q *registrationQueue) latestStartOfSeveral(by *planning) (all, short plan)
 		w := latest(q.workers, endNs, it.costNs)
 		w.busyFromNs = min(endNs, w.busyFromNs) - it.costNs
 		if !long.any || w.busyFromNs <= long.startNs {
-			long = plan{w.busyFromNs, it.dueNs, it.id, true}
+			long = plan{w.busyFromNs, it.dueNs, it.r, true}
 		}
 	}
 	if !long.any || short.any && short.startNs+leastAsideNs < long.startNs {

@@ -72,6 +72,17 @@ func (n *dueNode) append(m *dueNode, by *planning, scale float64) {
 // longs is what is for workers. Like all below, it follows latest.
 func (t *dueTree) longs() work { return t.all.minus(t.nodes[t.root].own) }
 
+// firstOwn returns the first entry that the helper does by itself, nil if there is none.
+func (t *dueTree) firstOwn() *dueNode {
+	if !t.aside {
+		return t.first()
+	}
+	for n := range t.ownOnes() {
+		return n
+	}
+	return nil
+}
+
 // ownOnes iterates over the entries that the helper does by itself, the earliest first, and longOnes over those for
 // workers. They don't look at the others.
 func (t *dueTree) ownOnes() iter.Seq[*dueNode] {

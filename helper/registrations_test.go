@@ -26,9 +26,9 @@ func serve(q *registrationQueue, workers int, costs verbs.Cost) (all []started) 
 		if next.startNs <= nowNs {
 			pages := q.tree.get(next.region).pages
 			endNs := nowNs + by.costNs(pages)
-			all = append(all, started{next.region, nowNs, endNs})
+			all = append(all, started{next.region.id, nowNs, endNs})
 			if by.isLong(pages) {
-				by.underWay = append(by.underWay, underWay{next.region, endNs})
+				by.underWay = append(by.underWay, underWay{next.region.id, endNs})
 			} else {
 				nowNs = endNs
 			}
@@ -53,7 +53,7 @@ func TestWorkersBeginAtTheLatestMoment(t *testing.T) {
 	for workers, wantNs := range map[int]int64{2: 3 * cost, 4: 2 * cost, 6: cost, 8: cost} {
 		q := newRegistrationQueue()
 		for id := range mem.RegionID(6) {
-			q.put(id, 990, 100*cost)
+			q.put(&region{id: id, pages: 990}, 100*cost)
 		}
 		all := serve(&q, workers, verbs.Cost{PerPageNs: 1000})
 		if first, last := all[0], all[len(all)-1]; len(all) != 6 || first.startNs != 100*cost-wantNs || last.endNs != 100*cost {
@@ -65,8 +65,8 @@ func TestWorkersBeginAtTheLatestMoment(t *testing.T) {
 
 func TestLargeRegionDoesNotHurrySmallOnes(t *testing.T) {
 	q := newRegistrationQueue()
-	q.put(1, 10, 1000*us)
-	q.put(2, 790, 1100*us)
+	q.put(&region{id: 1, pages: 10}, 1000*us)
+	q.put(&region{id: 2, pages: 790}, 1100*us)
 	want := []started{{2, 300 * us, 1100 * us}, {1, 990 * us, 1000 * us}}
 	if all := serve(&q, 2, verbs.Cost{PerPageNs: 1000}); !slices.Equal(all, want) {
 		t.Errorf("began %v, want %v", all, want)
@@ -77,12 +77,12 @@ func TestLargeRegionDoesNotHurrySmallOnes(t *testing.T) {
 func TestBusyWorkerIsNotPlannedBeforeItIsFree(t *testing.T) {
 	e := newEstimate(verbs.Cost{PerPageNs: 1000})
 	q := newRegistrationQueue()
-	q.put(1, 200, 411*us)
-	q.put(2, 200, 421*us)
+	q.put(&region{id: 1, pages: 200}, 411*us)
+	q.put(&region{id: 2, pages: 200}, 421*us)
 	p := &planning{register: &e, workers: 2, underWay: []underWay{{3, 900 * us}}}
 	const costNs = 200*us + WakeupNs
-	if next := q.next(0, p); next.region != 1 || next.startNs != 421*us-2*costNs {
-		t.Errorf("begins with %d at %d, want 1 at %d: one worker has both", next.region, next.startNs, 421*us-2*costNs)
+	if next := q.next(0, p); next.region.id != 1 || next.startNs != 421*us-2*costNs {
+		t.Errorf("begins with %d at %d, want 1 at %d: one worker has both", next.region.id, next.startNs, 421*us-2*costNs)
 	}
 }
 
@@ -95,7 +95,7 @@ func TestConcurrentRegistrationsBeginTogether(t *testing.T) {
 	} {
 		q := newRegistrationQueue()
 		for id := range mem.RegionID(workers) {
-			q.put(id+1, 1, dueNs)
+			q.put(&region{id: id + 1, pages: 1}, dueNs)
 		}
 		by := &planning{register: &e, itemNs: itemNs, workers: workers, concurrent: concurrent}
 		if next := q.next(0, by); next.startNs != wantNs {
@@ -113,7 +113,7 @@ func TestPlanIsKept(t *testing.T) {
 		due := map[mem.RegionID]int64{}
 		for id := range mem.RegionID(rapid.IntRange(1, 12).Draw(t, "regions")) {
 			due[id] = us * rapid.Int64Range(1, 2000).Draw(t, "due")
-			q.put(id, rapid.Uint64Range(1, 500).Draw(t, "pages"), due[id])
+			q.put(&region{id: id, pages: rapid.Uint64Range(1, 500).Draw(t, "pages")}, due[id])
 		}
 		workers := rapid.IntRange(1, 5).Draw(t, "workers")
 		if q.next(0, &planning{register: &e, workers: workers}).startNs < 0 {

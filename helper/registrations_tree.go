@@ -23,10 +23,10 @@ import (
 type dueTree struct {
 	nodes []dueNode // 0 stands for none
 	root  uint32
+	least uint32 // the first entry
 	free  uint32 // a list, by left
-	at    map[mem.RegionID]uint32
-	all   work // that is queued
-	aside bool // the summaries leave out what is for a worker
+	all   work   // that is queued
+	aside bool   // the summaries leave out what is for a worker
 }
 
 // work is what registrations take.
@@ -39,6 +39,7 @@ func (w work) plus(v work) work  { return work{w.pages + v.pages, w.n + v.n} }
 func (w work) minus(v work) work { return work{w.pages - v.pages, w.n - v.n} }
 
 type dueNode struct {
+	r           *region
 	id          mem.RegionID
 	dueNs       int64
 	pages       uint64
@@ -53,16 +54,16 @@ type dueNode struct {
 }
 
 func newDueTree() dueTree {
-	return dueTree{nodes: make([]dueNode, 1), at: make(map[mem.RegionID]uint32)}
+	return dueTree{nodes: make([]dueNode, 1)}
 }
 
-// put sets the deadline of a region of so many pages, which it inserts or moves.
-func (t *dueTree) put(id mem.RegionID, pages uint64, dueNs int64) {
-	if n, ok := t.at[id]; ok {
-		if t.nodes[n].dueNs == dueNs && t.nodes[n].pages == pages {
+// put sets the deadline of a region, which it inserts or moves.
+func (t *dueTree) put(r *region, dueNs int64) {
+	if n := t.get(r); n != nil {
+		if n.dueNs == dueNs && n.pages == r.pages {
 			return
 		}
-		t.remove(id)
+		t.remove(r)
 	}
 	n := t.free
 	if n != 0 {
@@ -71,45 +72,49 @@ func (t *dueTree) put(id mem.RegionID, pages uint64, dueNs int64) {
 		n = uint32(len(t.nodes))
 		t.nodes = append(t.nodes, dueNode{})
 	}
-	t.nodes[n] = dueNode{id: id, dueNs: dueNs, pages: pages, priority: priorityOf(id)}
+	t.nodes[n] = dueNode{r: r, id: r.id, dueNs: dueNs, pages: r.pages, priority: priorityOf(r.id)}
 	t.nodes[n].changed()
-	t.at[id] = n
-	t.all = t.all.plus(work{pages, 1})
+	r.queued = n
+	t.all = t.all.plus(work{r.pages, 1})
 	t.root = t.insert(t.root, n)
+	if t.least == 0 || t.nodes[n].before(&t.nodes[t.least]) {
+		t.least = n
+	}
 }
 
 // remove drops a region and reports whether it was there.
-func (t *dueTree) remove(id mem.RegionID) bool {
-	n, ok := t.at[id]
-	if !ok {
+func (t *dueTree) remove(r *region) bool {
+	n := r.queued
+	if n == 0 {
 		return false
 	}
-	delete(t.at, id)
+	r.queued = 0
 	t.all = t.all.minus(work{t.nodes[n].pages, 1})
 	t.root = t.take(t.root, n)
 	t.nodes[n] = dueNode{left: t.free}
 	t.free = n
+	if n == t.least {
+		for t.least = t.root; t.nodes[t.least].left != 0; {
+			t.least = t.nodes[t.least].left
+		}
+	}
 	return true
 }
 
 // get returns the entry of a region, nil if there is none. It is valid until the tree changes.
-func (t *dueTree) get(id mem.RegionID) *dueNode {
-	if n, ok := t.at[id]; ok {
-		return &t.nodes[n]
+func (t *dueTree) get(r *region) *dueNode {
+	if r.queued == 0 {
+		return nil
 	}
-	return nil
+	return &t.nodes[r.queued]
 }
 
 // first returns the entry with the earliest deadline, nil if there is none. It is valid until the tree changes.
 func (t *dueTree) first() *dueNode {
-	if t.root == 0 {
+	if t.least == 0 {
 		return nil
 	}
-	n := t.root
-	for t.nodes[n].left != 0 {
-		n = t.nodes[n].left
-	}
-	return &t.nodes[n]
+	return &t.nodes[t.least]
 }
 
 // from iterates over the entries with this deadline or a later one, the earliest first.

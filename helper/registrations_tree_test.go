@@ -60,9 +60,17 @@ func (m listModel) latest(by *planning) (c critical) {
 	return c
 }
 
+// newRegions returns regions of one page by their numbers, up to the highest.
+func newRegions(highest mem.RegionID) (all []*region) {
+	for id := range highest + 1 {
+		all = append(all, &region{id: id, pages: 1})
+	}
+	return all
+}
+
 func TestDueTreeBehavesAsSortedList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		tree, m := newDueTree(), listModel{}
+		tree, m, regions := newDueTree(), listModel{}, newRegions(80)
 		// Whole costs and scales in eighths: sums are exact, and ties are real ones.
 		page, fixed := rapid.IntRange(0, 1).Draw(t, "page"), rapid.IntRange(0, 2).Draw(t, "fixed")
 		e := newEstimate(verbs.Cost{PerPageNs: 8 * float64(page), FixedNs: 8 * float64(fixed)})
@@ -73,28 +81,29 @@ func TestDueTreeBehavesAsSortedList(t *testing.T) {
 			"workers": func(t *rapid.T) { by.workers = rapid.IntRange(1, 3).Draw(t, "workers") },
 			"put": func(t *rapid.T) {
 				e := queued{ids.Draw(t, "id"), rapid.Int64Range(-30, 400).Draw(t, "due"), pages.Draw(t, "pages")}
-				tree.put(e.id, e.pages, e.dueNs)
+				regions[e.id].pages = e.pages
+				tree.put(regions[e.id], e.dueNs)
 				m.put(e)
 			},
 			"remove": func(t *rapid.T) {
 				id := ids.Draw(t, "id")
-				if got, want := tree.remove(id), m.remove(id); got != want {
+				if got, want := tree.remove(regions[id]), m.remove(id); got != want {
 					t.Fatalf("remove(%d) = %v, want %v", id, got, want)
 				}
 			},
 			"scale": func(t *rapid.T) { e.mean = float64(rapid.IntRange(0, 24).Draw(t, "eighths")) / 8 },
-			"":      func(t *rapid.T) { checkDueTree(t, &tree, m, by, ids.Draw(t, "probe")) },
+			"":      func(t *rapid.T) { checkDueTree(t, &tree, m, by, regions[ids.Draw(t, "probe")]) },
 		})
 	})
 }
 
-func checkDueTree(t *rapid.T, tree *dueTree, m listModel, by *planning, probe mem.RegionID) {
+func checkDueTree(t *rapid.T, tree *dueTree, m listModel, by *planning, probe *region) {
 	var all work
 	for _, e := range m {
 		all = all.plus(work{e.pages, 1})
 	}
-	if len(tree.at) != len(m) || tree.all != all {
-		t.Fatalf("%d entries, %+v in all, want %d, %+v", len(tree.at), tree.all, len(m), all)
+	if tree.all != all {
+		t.Fatalf("%+v in all, want %+v", tree.all, all)
 	}
 	for _, fromNs := range []int64{math.MinInt64, 0, 200} {
 		got, want := listModel{}, listModel{}
@@ -110,9 +119,9 @@ func checkDueTree(t *rapid.T, tree *dueTree, m listModel, by *planning, probe me
 			t.Fatalf("from %d: %v, want %v", fromNs, got, want)
 		}
 	}
-	i := slices.IndexFunc(m, func(e queued) bool { return e.id == probe })
+	i := slices.IndexFunc(m, func(e queued) bool { return e.id == probe.id })
 	if n := tree.get(probe); (n != nil) != (i >= 0) || n != nil && (queued{n.id, n.dueNs, n.pages}) != m[i] {
-		t.Fatalf("get(%d) = %+v in %v", probe, n, m)
+		t.Fatalf("get(%d) = %+v in %v", probe.id, n, m)
 	}
 	if first := tree.first(); (first == nil) != (len(m) == 0) || first != nil && first.id != m[0].id {
 		t.Fatalf("first is %+v of %v", first, m)
@@ -120,6 +129,9 @@ func checkDueTree(t *rapid.T, tree *dueTree, m listModel, by *planning, probe me
 	own, long := m.divide(by)
 	if got, want := tree.latest(by), own.latest(by); got != want {
 		t.Fatalf("critical %+v at scale %g, want %+v of %v", got, by.register.scale(), want, own)
+	}
+	if first := tree.firstOwn(); (first == nil) != (len(own) == 0) || first != nil && first.id != own[0].id {
+		t.Fatalf("first by itself is %+v of %v", first, own)
 	}
 	gotOwn, gotLong := listed(tree.ownOnes()), listed(tree.longOnes())
 	if !slices.Equal(gotOwn, own) || !slices.Equal(gotLong, long) || tree.longs().n != len(long) {
@@ -142,7 +154,7 @@ func TestWhatIsForAWorkerIsSoForAll(t *testing.T) {
 		e.mean = scale
 		by := &planning{register: &e, workers: 2}
 		tree := newDueTree()
-		tree.put(1, pages, 0)
+		tree.put(&region{id: 1, pages: pages}, 0)
 		tree.latest(by)
 		isLong := tree.longs().n == 1
 		if isLong != by.isLong(pages) || isLong != (by.costNs(pages) > leastAsideNs) || isLong != (scale > 1-1e-9) {
@@ -158,9 +170,10 @@ func TestPlanDoesNotWalkThroughWhatIsForWorkers(t *testing.T) {
 	by := &planning{register: &e, workers: 2}
 	q := newRegistrationQueue()
 	for id := range mem.RegionID(regions) {
-		q.put(id+1, uint64(leastAsideNs/us), int64(id))
+		q.put(&region{id: id + 1, pages: uint64(leastAsideNs / us)}, int64(id))
 	}
-	q.put(regions+1, 1, 2*regions) // the helper's own
+	own := &region{id: regions + 1, pages: 1} // for the helper itself
+	q.put(own, 2*regions)
 	q.latestStart(by)
 	// To look at a region takes more than two nanoseconds. Other processes may have the processor meanwhile, but not
 	// each time.
@@ -169,7 +182,7 @@ func TestPlanDoesNotWalkThroughWhatIsForWorkers(t *testing.T) {
 	for attempt := 0; attempt < 5 && took >= tooLong; attempt++ {
 		began := time.Now()
 		for range plans {
-			if p := q.latestStart(by); p.region != regions+1 || p.startNs != 2*regions-us {
+			if p := q.latestStart(by); p.region != own || p.startNs != 2*regions-us {
 				t.Fatalf("%+v", p)
 			}
 		}
@@ -183,7 +196,7 @@ func TestPlanDoesNotWalkThroughWhatIsForWorkers(t *testing.T) {
 func TestDueTreeIterationStopsWhenAsked(t *testing.T) {
 	tree := newDueTree()
 	for id := range mem.RegionID(100) {
-		tree.put(id+1, 1, int64(id))
+		tree.put(&region{id: id + 1, pages: 1}, int64(id))
 	}
 	seen := 0
 	for range tree.from(10) {
@@ -201,7 +214,7 @@ func manyDue(regions int, everyNs int64) (t dueTree, by *planning) {
 	e := newEstimate(testCosts.Register)
 	t = newDueTree()
 	for id := range mem.RegionID(regions) {
-		t.put(id+1, 1, int64(id)*everyNs)
+		t.put(&region{id: id + 1, pages: 1}, int64(id)*everyNs)
 	}
 	return t, &planning{register: &e, itemNs: us}
 }
@@ -209,7 +222,7 @@ func manyDue(regions int, everyNs int64) (t dueTree, by *planning) {
 // move gives the earliest region a later deadline, and asks for the latest start.
 func (t *dueTree) move(by *planning, byNs int64) {
 	first := t.first()
-	t.put(first.id, first.pages, first.dueNs+byNs)
+	t.put(first.r, first.dueNs+byNs)
 	t.latest(by)
 }
 
@@ -220,7 +233,7 @@ func TestOneMoveRenewsFewSummaries(t *testing.T) {
 		tree.latest(by)
 		for i := range 1000 {
 			first := tree.first()
-			tree.put(first.id, first.pages, first.dueNs+regions*everyNs)
+			tree.put(first.r, first.dueNs+regions*everyNs)
 			by.register.observe(1, testCosts.Register.Ns(1)*int64(90+i%20)/100) // the estimate moves, too
 			stale := tree.stale(tree.root, by.register.scale())
 			tree.latest(by)

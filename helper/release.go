@@ -3,7 +3,6 @@ package helper
 import (
 	"math/bits"
 
-	"pinwheel/mem"
 	"pinwheel/predictor"
 )
 
@@ -23,8 +22,8 @@ const (
 
 // shouldRelease decides whether a registered region that nobody uses should be
 // deregistered now. If not, it plans when to look at the region again.
-func (s *Scheduler) shouldRelease(id mem.RegionID, r *region, nowNs int64) bool {
-	p, predicted := s.pred.Next(id, nowNs)
+func (s *Scheduler) shouldRelease(r *region, nowNs int64) bool {
+	p, predicted := s.pred.Next(r.id, nowNs)
 	// A region of which nothing is known is expected to stay idle for as long as it has been.
 	savedNs, silent := nowNs-r.lastEndNs, false
 	switch {
@@ -35,18 +34,18 @@ func (s *Scheduler) shouldRelease(id mem.RegionID, r *region, nowNs int64) bool 
 	case !s.opt.KeepUnknown:
 		savedNs = max(savedNs, s.idle.longestNs())
 	case predicted && s.isOverdue(&p, r, nowNs) || s.isAbandoned(r, nowNs):
-	case s.isSilent(id, r, nowNs):
+	case s.isSilent(r, nowNs):
 		silent = true
 	default:
-		s.review(id, r, nowNs)
+		s.review(r, nowNs)
 		return false
 	}
 	if retryNs, ok := s.budget.admits(r, savedNs, nowNs); !ok {
-		s.reviewFrom(id, r, nowNs, retryNs)
+		s.reviewFrom(r, nowNs, retryNs)
 		return false
 	}
 	if silent {
-		s.silence.release(id, r)
+		s.silence.release(r)
 	}
 	return true
 }
@@ -91,19 +90,19 @@ const (
 )
 
 // review plans the next look at a region that stays registered without use.
-func (s *Scheduler) review(id mem.RegionID, r *region, nowNs int64) {
-	s.reviewFrom(id, r, nowNs, nowNs)
+func (s *Scheduler) review(r *region, nowNs int64) {
+	s.reviewFrom(r, nowNs, nowNs)
 }
 
 // reviewFrom is the same for a region at which there is no use in looking before fromNs.
-func (s *Scheduler) reviewFrom(id mem.RegionID, r *region, nowNs, fromNs int64) {
+func (s *Scheduler) reviewFrom(r *region, nowNs, fromNs int64) {
 	if s.opt.KeepUnknown {
 		pauseNs := max(leastReviewNs, int64(len(s.regions))*lookNs, (nowNs-r.lastEndNs)/8)
 		atNs := nowNs + pauseNs
 		if s.budget.limited() {
 			atNs = together(atNs, pauseNs)
 		}
-		s.reviews.Put(id, max(atNs, fromNs))
+		s.reviews.put(r, max(atNs, fromNs))
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"pinwheel/mem"
 	"pinwheel/predictor"
-	"pinwheel/queue"
 	"pinwheel/verbs"
 )
 
@@ -41,6 +40,7 @@ type SchedulerOptions struct {
 
 // region is the state of one region.
 type region struct {
+	id         mem.RegionID
 	pages      uint64
 	uses       int
 	lastEndNs  int64  // end of the last use
@@ -54,6 +54,10 @@ type region struct {
 	unused     bool // registered by the helper and not used since
 	candidate  bool // waits in candidates
 	underWay   bool // a worker registers it
+	forgotten  bool // the cache knows it no longer
+
+	queued uint32           // its place in RQ; 0: it is not there
+	places [placesOf]uint32 // in the deadlines, from 1
 
 	releasedInSilence bool // at least once
 
@@ -78,11 +82,11 @@ type Scheduler struct {
 	regions    map[mem.RegionID]*region
 	due        registrationQueue // RQ
 	underWay   []underWay        // registrations that were begun and are not reported as done
-	gated      *queue.Deadlines  // released regions whose need an event has still to announce, by when they may be due
-	reviews    *queue.Deadlines  // registered regions, by when to look at them again
-	candidates []mem.RegionID    // from head on: regions that may be worth deregistering now
+	gated      deadlines         // released regions whose need an event has still to announce, by when they may be due
+	reviews    deadlines         // registered regions, by when to look at them again
+	candidates []*region         // from head on: regions that may be worth deregistering now
 	head       int
-	alarmed    []mem.RegionID // scratch
+	alarmed    []*region // scratch
 	register   estimate
 	deregister estimate
 
@@ -103,8 +107,8 @@ func NewScheduler(p predictor.Predictor, o SchedulerOptions) *Scheduler {
 		pred:       p,
 		regions:    make(map[mem.RegionID]*region),
 		due:        newRegistrationQueue(),
-		gated:      queue.NewDeadlines(),
-		reviews:    queue.NewDeadlines(),
+		gated:      deadlines{of: inGated},
+		reviews:    deadlines{of: inReviews},
 		register:   newEstimate(o.Costs.Register),
 		deregister: newEstimate(o.Costs.Deregister),
 		silence:    newSilenceRelease(),
@@ -123,7 +127,7 @@ func (s *Scheduler) Observe(e Event, nowNs int64) {
 	s.phaseEndNs = max(s.phaseEndNs, e.EndNs)
 	r := s.regions[e.Region]
 	if r == nil {
-		r = &region{}
+		r = &region{id: e.Region}
 		s.regions[e.Region] = r
 	}
 	if r.uses > 0 {
@@ -141,51 +145,56 @@ func (s *Scheduler) Observe(e Event, nowNs int64) {
 	r.lastEndNs, r.lastPhase = e.EndNs, s.phase
 	if e.EndNs > r.releasedNs { // else the event was overtaken by the deregistration
 		r.registered, r.unused = true, false
-		s.due.remove(e.Region)
-		s.gated.Remove(e.Region)
-		s.reviews.Remove(e.Region)
+		s.due.remove(r)
+		s.gated.remove(r)
+		s.reviews.remove(r)
 	}
 	s.silence.earn()
 	s.endSilence(nowNs)
 	u := e.Use
 	u.Late, u.Bytes, u.LeadNs = late, int64(e.Pages*mem.PageSize), s.register.ns(e.Pages)+s.opt.ItemNs
 	s.pred.Observe(u)
-	s.followPredictions(nowNs)
+	s.followPredictions(r, nowNs)
 }
 
-// followPredictions queues or reviews the regions whose predictions have changed.
-func (s *Scheduler) followPredictions(nowNs int64) {
+// followPredictions queues or reviews the regions whose predictions a use has changed.
+func (s *Scheduler) followPredictions(used *region, nowNs int64) {
 	for _, id := range s.pred.Changed() {
-		c := s.regions[id]
+		c := used
+		if id != used.id {
+			c = s.regions[id]
+		}
 		switch {
 		case c == nil || c.underWay:
 		case c.registered:
-			s.addCandidate(id, c)
+			s.addCandidate(c)
 		default:
-			s.queueNextNeed(id, c, nowNs)
+			p, ok := s.pred.Next(id, nowNs)
+			if ok {
+				s.queueNextNeed(c, &p, nowNs)
+			}
 		}
 	}
 }
 
 // addCandidate makes a registered region a candidate for deregistration.
-func (s *Scheduler) addCandidate(id mem.RegionID, r *region) {
+func (s *Scheduler) addCandidate(r *region) {
 	if !r.candidate {
 		r.candidate = true
-		s.candidates = append(s.candidates, id)
+		s.candidates = append(s.candidates, r)
 	}
 }
 
-// queueNextNeed queues a deregistered region for its next need, if one is predicted.
-func (s *Scheduler) queueNextNeed(id mem.RegionID, r *region, nowNs int64) {
-	p, ok := s.pred.Next(id, nowNs)
+// queueNextNeed queues a deregistered region for its next need.
+func (s *Scheduler) queueNextNeed(r *region, p *predictor.Prediction, nowNs int64) {
 	switch {
-	case !ok || p.NextNs == predictor.Never || r.isMissed():
+	case p.NextNs == predictor.Never || r.isMissed():
 	case p.Gated && !s.budget.limited(): // looking for the event would take too much of a share
-		s.due.remove(id)
-		s.awaitGate(id, r, &p, nowNs)
+		s.due.remove(r)
+		s.awaitGate(r, p, nowNs)
 	default:
-		s.gated.Remove(id)
-		s.due.put(id, r.pages, p.NextNs)
+		s.gated.remove(r)
+		s.due.put(r, p.NextNs)
 	}
 }
 
@@ -211,18 +220,14 @@ func (s *Scheduler) Next(nowNs int64) Action {
 			s.candidates, s.head = s.candidates[:0], 0
 			break
 		}
-		id := s.candidates[s.head]
-		r := s.regions[id]
-		if r != nil && r.registered && nowNs+s.deregister.ns(r.pages)+s.opt.ItemNs > due.startNs {
+		r := s.candidates[s.head]
+		if !r.forgotten && r.registered && nowNs+s.deregister.ns(r.pages)+s.opt.ItemNs > due.startNs {
 			return Action{Kind: Wait, UntilNs: due.startNs} // not before what is due
 		}
 		s.head++
-		if r == nil {
-			continue
-		}
 		r.candidate = false
-		if r.registered && !r.underWay && s.shouldRelease(id, r, nowNs) {
-			a := Action{Kind: Deregister, Region: id, DueNs: due.startNs, CostNs: s.deregister.ns(r.pages), Pages: r.pages}
+		if !r.forgotten && r.registered && !r.underWay && s.shouldRelease(r, nowNs) {
+			a := Action{Kind: Deregister, Region: r.id, DueNs: due.startNs, CostNs: s.deregister.ns(r.pages), Pages: r.pages}
 			a.Aside = s.opt.Workers > 1 && a.CostNs >= leastAsideNs && s.head < len(s.candidates)
 			return a
 		}
@@ -241,13 +246,12 @@ func (s *Scheduler) Next(nowNs int64) Action {
 }
 
 // begin begins a registration. It is for a worker if it is long, and the next one can't wait until it is done.
-func (s *Scheduler) begin(id mem.RegionID, nowNs int64) Action {
-	r := s.regions[id]
-	s.due.remove(id)
+func (s *Scheduler) begin(r *region, nowNs int64) Action {
+	s.due.remove(r)
 	by := s.planning()
 	costNs := by.costNs(r.pages)
-	r.underWay, s.underWay = true, append(s.underWay, underWay{id, nowNs + costNs})
-	a := Action{Kind: Register, Region: id}
+	r.underWay, s.underWay = true, append(s.underWay, underWay{r.id, nowNs + costNs})
+	a := Action{Kind: Register, Region: r.id}
 	if by.isLong(r.pages) {
 		by = s.planning()
 		s.due.replan(&by)
@@ -264,21 +268,19 @@ func (s *Scheduler) ended(id mem.RegionID) {
 
 // nextReview is when a registered region is to be looked at.
 func (s *Scheduler) nextReview() int64 {
-	if _, ns, any := s.reviews.First(); any {
-		return ns
-	}
-	return never
+	_, ns := s.reviews.first()
+	return ns
 }
 
 // reviewDue makes the regions candidates that it is time to look at again.
 func (s *Scheduler) reviewDue(nowNs int64) {
 	for range looksPerNext {
-		id, ns, ok := s.reviews.First()
-		if !ok || ns > nowNs {
+		r, ns := s.reviews.first()
+		if r == nil || ns > nowNs {
 			return
 		}
-		s.reviews.Remove(id)
-		s.addCandidate(id, s.regions[id])
+		s.reviews.remove(r)
+		s.addCandidate(r)
 	}
 }
 
@@ -291,7 +293,7 @@ func (s *Scheduler) nextRegistration(nowNs int64) nextStart {
 		if next.startNs > nowNs {
 			return next
 		}
-		if r := s.regions[next.region]; nowNs-next.dueNs <= max(next.dueNs-r.lastEndNs, leastReviewNs) {
+		if nowNs-next.dueNs <= max(next.dueNs-next.region.lastEndNs, leastReviewNs) {
 			return next
 		}
 		s.due.remove(next.region)
@@ -322,7 +324,7 @@ func (s *Scheduler) Done(a Action, startNs, endNs int64, err error) {
 	case a.Kind == Register:
 		r.underWay = false
 		if r.registered { // it was used meanwhile
-			s.addCandidate(a.Region, r)
+			s.addCandidate(r)
 		}
 		if err != nil {
 			return
@@ -330,37 +332,38 @@ func (s *Scheduler) Done(a Action, startNs, endNs int64, err error) {
 		s.register.observe(r.pages, endNs-startNs)
 		r.registered, r.unused = true, !r.registered
 		r.readyNs = endNs
-		s.review(a.Region, r, endNs)
+		s.review(r, endNs)
 	case errors.Is(err, ErrPutOff):
-		if s.silence.takeBack(a.Region) {
+		if s.silence.takeBack(r) {
 			r.releasedInSilence = false
 		}
-		s.addCandidate(a.Region, r)
+		s.addCandidate(r)
 	case err != nil:
-		s.review(a.Region, r, endNs)
+		s.review(r, endNs)
 	default:
-		s.reviews.Remove(a.Region)
+		s.reviews.remove(r)
 		s.deregister.observe(r.pages, endNs-startNs)
 		r.registered, r.releasedNs = r.lastEndNs > startNs, startNs // a use after it began registers it again
 		if r.registered {
-			s.addCandidate(a.Region, r)
+			s.addCandidate(r)
 			return
 		}
 		if p, ok := s.pred.Next(a.Region, endNs); ok && (p.Gated || p.NextNs > endNs) {
-			s.queueNextNeed(a.Region, r, endNs)
+			s.queueNextNeed(r, &p, endNs)
 		}
 	}
 }
 
 // Forget drops a region that its cache no longer knows. A registration of it that is under way still ends with Done.
 func (s *Scheduler) Forget(id mem.RegionID) {
-	s.due.remove(id)
-	s.gated.Remove(id)
-	s.reviews.Remove(id)
 	if r := s.regions[id]; r != nil {
+		s.due.remove(r)
+		s.gated.remove(r)
+		s.reviews.remove(r)
 		s.budget.withdraw(r)
+		r.forgotten = true
+		delete(s.regions, id)
 	}
-	delete(s.regions, id)
 	s.pred.Forget(id)
 }
 

@@ -54,9 +54,9 @@ func TestOneDecisionLooksAtFewRegions(t *testing.T) {
 	}
 	later := v.nowNs + 1000*ms
 	for range 1000 {
-		waiting := v.s.reviews.Len()
+		waiting := v.s.reviews.len()
 		a := v.s.Next(later)
-		if looked := waiting - v.s.reviews.Len(); looked > looksPerNext {
+		if looked := waiting - v.s.reviews.len(); looked > looksPerNext {
 			t.Fatalf("one Next took %d regions to look at", looked)
 		}
 		if a.Kind == Wait && a.UntilNs > later {
@@ -182,5 +182,21 @@ func TestSteadyStateDoesNotAllocate(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(200, step); n > 0 {
 		t.Errorf("%v allocations per round of four uses", n)
+	}
+}
+
+// A cache forgets regions at any time, also those that the helper was about to release.
+func TestForgottenRegionIsNotReleased(t *testing.T) {
+	p := always{NextNs: 1000 * ms, ExpectedNs: 1000 * ms, LatestNs: 1000 * ms, Confidence: .9}
+	for _, forgets := range []bool{false, true} {
+		s := NewScheduler(p, SchedulerOptions{Costs: testCosts, ItemNs: us, KeepUnknown: true})
+		s.Observe(*use(1, us), us)
+		s.addCandidate(s.regions[1])
+		if forgets {
+			s.Forget(1)
+		}
+		if a := s.Next(2 * us); (a.Kind == Deregister) == forgets {
+			t.Errorf("forgotten %t: %+v", forgets, a)
+		}
 	}
 }

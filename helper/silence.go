@@ -1,7 +1,5 @@
 package helper
 
-import "pinwheel/mem"
-
 // silenceRelease releases regions although no prediction says so: in long
 // silences, in which the program computes and a pinned region costs memory for
 // nothing. The event that ends the silence has all of them registered again. A
@@ -10,7 +8,7 @@ import "pinwheel/mem"
 // which needs that were met in time earn back.
 type silenceRelease struct {
 	credit   float64
-	released []mem.RegionID
+	released []*region
 }
 
 const (
@@ -31,10 +29,10 @@ func newSilenceRelease() silenceRelease { return silenceRelease{credit: mostCred
 
 // isSilent reports whether a region may be released because the silence has
 // lasted for so long.
-func (s *Scheduler) isSilent(id mem.RegionID, r *region, nowNs int64) bool {
+func (s *Scheduler) isSilent(r *region, nowNs int64) bool {
 	silentNs := nowNs - max(r.lastEndNs, s.phaseEndNs)
 	var limitNs int64
-	if p, ok := s.pred.Next(id, nowNs); ok {
+	if p, ok := s.pred.Next(r.id, nowNs); ok {
 		cycleNs := s.deregister.ns(r.pages) + s.register.ns(r.pages)
 		limitNs = overdueRatio * max(p.ExpectedNs-r.lastEndNs, cycleNs)
 	} else if !r.releasedInSilence {
@@ -46,16 +44,16 @@ func (s *Scheduler) isSilent(id mem.RegionID, r *region, nowNs int64) bool {
 }
 
 // release notes that a region is released because of a silence.
-func (s *silenceRelease) release(id mem.RegionID, r *region) {
+func (s *silenceRelease) release(r *region) {
 	s.credit--
-	s.released = append(s.released, id)
+	s.released = append(s.released, r)
 	r.releasedInSilence = true
 }
 
 // takeBack undoes the latest release, if it was of this region and was put off.
-func (s *silenceRelease) takeBack(id mem.RegionID) bool {
+func (s *silenceRelease) takeBack(r *region) bool {
 	n := len(s.released)
-	if n == 0 || s.released[n-1] != id {
+	if n == 0 || s.released[n-1] != r {
 		return false
 	}
 	s.released = s.released[:n-1]
@@ -68,9 +66,9 @@ func (s *silenceRelease) earn() { s.credit = min(mostCredit, s.credit+creditPerN
 
 // endSilence makes everything that was released in silence due now.
 func (s *Scheduler) endSilence(nowNs int64) {
-	for _, id := range s.silence.released {
-		if r := s.regions[id]; r != nil && !r.registered {
-			s.due.put(id, r.pages, nowNs)
+	for _, r := range s.silence.released {
+		if !r.forgotten && !r.registered {
+			s.due.put(r, nowNs)
 		}
 	}
 	s.silence.released = s.silence.released[:0]

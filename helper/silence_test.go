@@ -7,7 +7,7 @@ func TestCautionDoesNotShortenSilence(t *testing.T) {
 	p := always{NextNs: ms, ExpectedNs: 1000 * ms, LatestNs: 1000 * ms, Confidence: .5}
 	s := NewScheduler(p, SchedulerOptions{Costs: testCosts, ItemNs: us, KeepUnknown: true})
 	s.Observe(*use(1, us), us)
-	s.addCandidate(1, s.regions[1])
+	s.addCandidate(s.regions[1])
 	for nowNs := 2 * ms; nowNs < 2*overdueRatio*1000*ms; {
 		switch a := s.Next(nowNs); a.Kind {
 		case Deregister:

@@ -75,12 +75,19 @@ type SiteCounts struct {
 // helper, but Accuracy and Sites may be called at any time by anyone.
 type Scored struct {
 	Predictor
-	latest   map[mem.RegionID][2]forecast // the last two of each region, the later one first
-	lastNeed map[mem.RegionID]int64
+	regions map[mem.RegionID]*scoredRegion
 
 	mu       sync.Mutex // protects all below; held by the helper for an addition
 	accuracy Accuracy
 	sites    map[CallSite]*SiteCounts
+}
+
+// scoredRegion is what a Scored knows of a region.
+type scoredRegion struct {
+	forecasts  [2]forecast // the last two since its last use, the later one first
+	used       bool
+	lastNeedNs int64
+	site       *SiteCounts // of its last use, if that is counted
 }
 
 // forecast is a prediction and when it was made.
@@ -94,41 +101,54 @@ const maxScoredSites = 4096
 func NewScored(p Predictor) *Scored {
 	return &Scored{
 		Predictor: p,
-		latest:    make(map[mem.RegionID][2]forecast),
-		lastNeed:  make(map[mem.RegionID]int64),
+		regions:   make(map[mem.RegionID]*scoredRegion),
 		sites:     make(map[CallSite]*SiteCounts),
 	}
 }
 
 // Observe implements Predictor.
 func (s *Scored) Observe(u Use) {
-	s.count(&u)
-	s.lastNeed[u.Region] = u.StartNs
-	delete(s.latest, u.Region)
+	used := s.region(u.Region)
+	s.count(used, &u)
+	used.used, used.lastNeedNs, used.forecasts = true, u.StartNs, [2]forecast{}
 	s.Predictor.Observe(u)
 	for _, id := range s.Predictor.Changed() {
-		if p, ok := s.Predictor.Next(id, u.EndNs); ok {
-			s.latest[id] = [2]forecast{{u.EndNs, p.ExpectedNs}, s.latest[id][0]}
+		p, ok := s.Predictor.Next(id, u.EndNs)
+		if !ok {
+			continue
 		}
+		r := used
+		if id != u.Region {
+			r = s.region(id)
+		}
+		r.forecasts = [2]forecast{{u.EndNs, p.ExpectedNs}, r.forecasts[0]}
 	}
 }
 
+func (s *Scored) region(id mem.RegionID) *scoredRegion {
+	r := s.regions[id]
+	if r == nil {
+		r = &scoredRegion{}
+		s.regions[id] = r
+	}
+	return r
+}
+
 // count adds a use and the error of its prediction, if there was one.
-func (s *Scored) count(u *Use) {
-	e, predicted := s.error(u)
+func (s *Scored) count(r *scoredRegion, u *Use) {
+	e, predicted := r.error(u)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if predicted {
 		s.accuracy.add(e)
 	}
-	key := CallSite{u.Op, u.Frames}
-	site := s.sites[key]
+	site := r.site
+	if site == nil || site.Op != u.Op || site.Frames != u.Frames {
+		site = s.site(CallSite{u.Op, u.Frames})
+		r.site = site
+	}
 	if site == nil {
-		if len(s.sites) == maxScoredSites {
-			return
-		}
-		site = &SiteCounts{CallSite: key}
-		s.sites[key] = site
+		return
 	}
 	site.Uses++
 	site.Bytes += u.Range.Len()
@@ -137,16 +157,25 @@ func (s *Scored) count(u *Use) {
 	}
 }
 
+// site returns the counts of a call site, nil if there are too many. It is called with mu.
+func (s *Scored) site(key CallSite) *SiteCounts {
+	site := s.sites[key]
+	if site == nil && len(s.sites) < maxScoredSites {
+		site = &SiteCounts{CallSite: key}
+		s.sites[key] = site
+	}
+	return site
+}
+
 // error returns the error of the latest prediction made before u began. A later
 // use that completed while u went on may have made another one since.
-func (s *Scored) error(u *Use) (e float64, ok bool) {
-	previousNs, needed := s.lastNeed[u.Region]
-	if !needed || u.StartNs <= previousNs {
+func (r *scoredRegion) error(u *Use) (e float64, ok bool) {
+	if !r.used || u.StartNs <= r.lastNeedNs {
 		return 0, false
 	}
-	for _, f := range s.latest[u.Region] {
+	for _, f := range r.forecasts {
 		if f.expectedNs != 0 && f.madeNs <= u.StartNs {
-			return math.Abs(float64(f.expectedNs-u.StartNs)) / float64(u.StartNs-previousNs), true
+			return math.Abs(float64(f.expectedNs-u.StartNs)) / float64(u.StartNs-r.lastNeedNs), true
 		}
 	}
 	return 0, false
@@ -155,8 +184,7 @@ func (s *Scored) error(u *Use) (e float64, ok bool) {
 // Forget implements Predictor. What was counted stays.
 func (s *Scored) Forget(id mem.RegionID) {
 	s.Predictor.Forget(id)
-	delete(s.latest, id)
-	delete(s.lastNeed, id)
+	delete(s.regions, id)
 }
 
 // Accuracy returns the accuracy of all predictions so far.

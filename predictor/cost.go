@@ -22,6 +22,12 @@ const (
 	idleShare = 0.001
 )
 
+// cheaper and dearer are what changes a price after a need that did not come sooner than predicted, and after one that did.
+var (
+	cheaper = math.Exp(priceStep * -wantedLate)
+	dearer  = math.Exp(priceStep * (1 - wantedLate))
+)
+
 // prices say what a late need costs: that of any region a multiple of the memory that it saves in a
 // mean idle time. Both the stall and the memory grow with the size of a region, so the size does not
 // matter.
@@ -41,11 +47,11 @@ func (s *prices) idle(ns int64) {
 
 // weighed notes a need with a prediction that rested on prices, and whether it came sooner.
 func (s *prices) weighed(sooner bool) {
-	step := -wantedLate
+	by := cheaper
 	if sooner {
-		step++
+		by = dearer
 	}
-	s.factor = min(max(s.factor*math.Exp(priceStep*step), leastPrice), mostPrice)
+	s.factor = min(max(s.factor*by, leastPrice), mostPrice)
 }
 
 // best returns the moment of least expected cost, after an event that such gaps began at. Below the

@@ -3,7 +3,6 @@ package predictor
 import (
 	"bytes"
 	"slices"
-	"sort"
 )
 
 // gapMemory is how many of the most recent gaps a context remembers for a
@@ -30,7 +29,14 @@ func (g *gaps) add(ns int64) {
 		copy(g.order[i:], g.order[i+1:])
 		have--
 	}
-	i := sort.Search(have, func(i int) bool { return g.at(i) >= ns })
+	i, end := 0, have
+	for i < end { // sort.Search, inlined
+		if middle := (i + end) / 2; g.at(middle) < ns {
+			i = middle + 1
+		} else {
+			end = middle
+		}
+	}
 	copy(g.order[i+1:have+1], g.order[i:have])
 	g.order[i] = place
 	g.ns[place] = ns

@@ -79,7 +79,8 @@ func (h *Hindsight) use(u *Use) (r *region, sigs [levels]signature) {
 	sized.Bytes = 0
 	site := h.history.site(&sized)
 	if r = h.regions[u.Region]; r == nil {
-		r = &region{id: u.Region, role: h.roles.take(site)}
+		r = &region{id: u.Region}
+		r.role, r.inRun = h.roles.take(site)
 		h.regions[u.Region] = r
 	}
 	return r, h.history.next(&sized, r.role.hash())
@@ -112,7 +113,7 @@ func (h *Hindsight) Observe(u Use) {
 	}
 	r.ended(&u, e, sigs)
 	d := h.contexts[sigs[levelWindow]]
-	switch isLast := h.roles.use(r.role, u.Bytes) == h.uses[r.role]; {
+	switch isLast := r.inRun.add(u.Bytes) == h.uses[r.role]; {
 	case isLast:
 		r.predicted, r.prediction = true, Prediction{NextNs: Never, ExpectedNs: Never, LatestNs: Never}
 		return

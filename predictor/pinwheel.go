@@ -44,14 +44,15 @@ type Pinwheel struct {
 type region struct {
 	id         mem.RegionID
 	role       role
+	inRun      *roleUse
 	uses       int
 	bytes      int64
 	lastEndNs  int64             // end of its last use
 	lastIndex  uint64            // of that event
 	overlapped uint64            // uses that ended before its last one did, but after it had begun
 	contexts   [levels]signature // of its last use
-	followers  [levels]*follower
-	gaps       gaps // between its uses, whatever the context
+	path       *path             // what followed those
+	gaps       gaps              // between its uses, whatever the context
 
 	predicted  bool
 	prediction Prediction
@@ -80,7 +81,8 @@ func (p *Pinwheel) Observe(u Use) {
 	site := p.history.site(&u)
 	r := p.regions[u.Region]
 	if r == nil {
-		r = &region{id: u.Region, role: p.roles.take(site)}
+		r = &region{id: u.Region}
+		r.role, r.inRun = p.roles.take(site)
 		p.regions[u.Region] = r
 		p.contexts.fit(len(p.regions))
 	}
@@ -96,13 +98,10 @@ func (p *Pinwheel) Observe(u Use) {
 	r.uses++
 	r.bytes = max(u.Bytes, int64(u.Range.Len()))
 	r.lastEndNs, r.lastIndex, r.overlapped = u.EndNs, e.index, p.events.overlappingBefore(e.index)
-	r.contexts = sigs
-	for level, sig := range sigs {
-		r.followers[level] = p.contexts.follower(sig, &p.seeds)
-	}
-	e.isCold = !r.followers[levelFrame1].seen
-	r.followers[levelFrame1].seen = true
-	if p.seeds.isLast(r.role, p.roles.use(r.role, r.bytes)) {
+	r.contexts, r.path = sigs, p.contexts.path(&sigs, r.path, &p.seeds)
+	innermost := r.path.followers[levelFrame1]
+	e.isCold, innermost.seen = !innermost.seen, true
+	if p.seeds.isLast(r.role, r.inRun.add(r.bytes)) {
 		r.predicted, r.weighed, r.follower = true, false, nil
 		r.prediction = Prediction{NextNs: Never, ExpectedNs: Never, LatestNs: Never}
 		return
@@ -126,8 +125,11 @@ func (p *Pinwheel) learn(r *region, u *Use, leadNs int64) {
 		scale := float64(idleNs) / float64(max(r.prediction.NextNs-r.lastEndNs, 1))
 		hurried = p.pace.late(scale, r.prediction.Confidence, p.events.index)
 	}
-	cold := r.followers[levelWindow].gaps.n == 0 && p.events.coldSince(r.lastIndex, u.StartNs)
-	for level, f := range r.followers {
+	cold := r.path.followers[levelWindow].gaps.n == 0 && p.events.coldSince(r.lastIndex, u.StartNs)
+	for level, f := range r.path.followers {
+		if int(f.level) > level {
+			continue // shared
+		}
 		if f.seeded {
 			p.seeds.correct(r.contexts[level], f, idleNs)
 		}
@@ -160,7 +162,7 @@ func (p *Pinwheel) predict(r *region) {
 	r.prediction = Prediction{}
 	distrusted := p.without&Tokens == 0 && p.tokens.spent()
 	for level := levels - 1; level >= 0; level-- {
-		f := r.followers[level]
+		f := r.path.followers[level]
 		switch {
 		case f.gaps.n == 0:
 			continue
@@ -168,7 +170,7 @@ func (p *Pinwheel) predict(r *region) {
 			return // it stays registered
 		case f.cold:
 			p.predictShare(r, &f.gaps, shareCold)
-		case f.seeded && f.gaps.n == 1 && r.followers[levelSite].gaps.n == 1:
+		case f.seeded && f.gaps.n == 1 && r.path.followers[levelSite].gaps.n == 1:
 			p.predictShare(r, &f.gaps, shareOnce)
 		case level < levelFrame3:
 			p.predictShare(r, &f.gaps, shareOneOrTwoFrames)

@@ -39,7 +39,7 @@ func TestANeedBeforeItsTriggerIsNoHit(t *testing.T) {
 		prog.call(2, 20, 50*ms)
 		prog.call(1, 10, 30*ms)
 	}
-	f := p.regions[1].followers[levels-1]
+	f := p.regions[1].path.followers[levelWindow]
 	if pr := mustNext(t, p, 1, prog.nowNs); !pr.Gated || f.hits == 0 {
 		t.Fatalf("%+v, %d hits: this test proves nothing", pr, f.hits)
 	}

@@ -15,13 +15,13 @@ type roles struct{ sites map[uint64]*ordinals }
 
 // ordinals are those of one site that are taken.
 type ordinals struct {
-	used []roleUse
+	used []*roleUse
 	free []uint32
 }
 
 func newRoles() roles { return roles{make(map[uint64]*ordinals)} }
 
-func (s *roles) take(site uint64) role {
+func (s *roles) take(site uint64) (role, *roleUse) {
 	o := s.sites[site]
 	if o == nil {
 		o = &ordinals{}
@@ -30,10 +30,11 @@ func (s *roles) take(site uint64) role {
 	if n := len(o.free); n > 0 {
 		ordinal := o.free[n-1]
 		o.free = o.free[:n-1]
-		return role{site, ordinal}
+		return role{site, ordinal}, o.used[ordinal]
 	}
-	o.used = append(o.used, roleUse{})
-	return role{site, uint32(len(o.used) - 1)}
+	u := new(roleUse)
+	o.used = append(o.used, u)
+	return role{site, uint32(len(o.used) - 1)}, u
 }
 
 // roleUse is how a role was used in the whole run.
@@ -42,9 +43,8 @@ type roleUse struct {
 	bytes int64
 }
 
-// use counts a use and returns how many there were.
-func (s *roles) use(r role, bytes int64) uint64 {
-	u := &s.sites[r.site].used[r.ordinal]
+// add counts a use and returns how many there were.
+func (u *roleUse) add(bytes int64) uint64 {
 	u.uses++
 	u.bytes = bytes
 	return u.uses

@@ -48,6 +48,17 @@ func newSeeds(l *Lessons) (s seeds) {
 	return s
 }
 
+// follower returns the follower of a new context: that of the level before, if that is new too and shares it.
+func (s *seeds) follower(sig signature, level int, parent *follower) *follower {
+	if parent != nil && level != levelSite && !parent.seeded && s.lessons[sig] == nil {
+		parent.level = int8(level)
+		return parent
+	}
+	f := &follower{level: int8(level)}
+	s.sow(sig, f)
+	return f
+}
+
 // sow gives a new context the gaps of its lesson, if there is one.
 func (s *seeds) sow(sig signature, f *follower) {
 	l := s.lessons[sig]

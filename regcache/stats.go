@@ -37,6 +37,13 @@ func (c *Cache) Stats() Stats {
 	return s
 }
 
+// Pinned returns Stats.Pinned, in little time.
+func (c *Cache) Pinned() Usage {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pinned
+}
+
 // counts is Stats without Lingering, in little time. It is called with mu.
 func (c *Cache) counts() Stats {
 	s := c.stats

@@ -1,17 +1,14 @@
 package replay
 
-import (
-	"container/heap"
-
-	"pinwheel/replay/pinned"
-)
+import "pinwheel/replay/pinned"
 
 // never is the time of an actor that has nothing to do until another wakes it.
 const never = pinned.Never
 
 // eventQueue orders the actors of a simulation by the virtual time of their next
 // step, with one entry per actor. Ties go to the lower index, so that a
-// simulation is deterministic. It is a heap.Interface.
+// simulation is deterministic. It is a binary heap of our own: every step of a simulation changes it, and
+// container/heap makes an indirect call for each comparison.
 type eventQueue struct {
 	at     []int64 // per actor
 	actors []int32 // the heap
@@ -35,20 +32,33 @@ func (q *eventQueue) first() (actor int32, at int64) {
 // set moves an actor to a new time.
 func (q *eventQueue) set(actor int32, at int64) {
 	q.at[actor] = at
-	heap.Fix(q, q.place[actor])
+	place := q.place[actor]
+	for place > 0 {
+		above := (place - 1) / 2
+		if !q.before(actor, q.actors[above]) {
+			break
+		}
+		q.put(q.actors[above], place)
+		place = above
+	}
+	for {
+		below := 2*place + 1
+		if below+1 < len(q.actors) && q.before(q.actors[below+1], q.actors[below]) {
+			below++
+		}
+		if below >= len(q.actors) || !q.before(q.actors[below], actor) {
+			break
+		}
+		q.put(q.actors[below], place)
+		place = below
+	}
+	q.put(actor, place)
 }
 
-func (q *eventQueue) Len() int { return len(q.actors) }
-
-func (q *eventQueue) Less(i, j int) bool {
-	x, y := q.actors[i], q.actors[j]
+func (q *eventQueue) before(x, y int32) bool {
 	return q.at[x] < q.at[y] || q.at[x] == q.at[y] && x < y
 }
 
-func (q *eventQueue) Swap(i, j int) {
-	q.actors[i], q.actors[j] = q.actors[j], q.actors[i]
-	q.place[q.actors[i]], q.place[q.actors[j]] = i, j
+func (q *eventQueue) put(actor int32, place int) {
+	q.actors[place], q.place[actor] = actor, place
 }
-
-func (q *eventQueue) Push(any) { panic("actors don't come") }
-func (q *eventQueue) Pop() any { panic("actors don't go") }

@@ -130,7 +130,7 @@ func (n *helperNode) look(e *engine, t int64) (nextNs int64) {
 			n.withdraw(s)
 			continue
 		}
-		l := helper.Look{Load: load, CommCPU: s.commCPU, Bytes: s.rank.helper.path.cache.Stats().Pinned.Bytes}
+		l := helper.Look{Load: load, CommCPU: s.commCPU, Bytes: s.rank.helper.path.cache.Pinned().Bytes}
 		n.claims = s.chooser.Choose(l, n.claims)
 		if p, changed := s.chooser.Placement(n.claims); changed {
 			s.place(e, p, t)

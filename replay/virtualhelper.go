@@ -170,7 +170,7 @@ func (v *virtualHelper) spend(ns, t int64) {
 	v.budget.Spend(ns, t)
 }
 
-func (v *virtualHelper) pinnedBytes() int64 { return v.path.cache.Stats().Pinned.Bytes }
+func (v *virtualHelper) pinnedBytes() int64 { return v.path.cache.Pinned().Bytes }
 
 // ask asks for an action. A helper that polls is never late, and asks for nothing ahead of time.
 func (v *virtualHelper) ask(t int64) (helper.Action, helper.Waiting) {

@@ -65,7 +65,7 @@ func (s *server) drop(i uint32) error {
 		return nil
 	}
 	_, err := d.cache.Clean()
-	if d.cache.Stats().Pinned.Regions == 0 && !s.isReleasing(i) {
+	if d.cache.Pinned().Regions == 0 && !s.isReleasing(i) {
 		s.closeLocals(d) // the usual case: the cache has no Local when it is closed, and unmaps its table
 	}
 	err = errors.Join(err, d.cache.Close())

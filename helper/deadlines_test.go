@@ -1,0 +1,66 @@
+package helper
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"pinwheel/mem"
+)
+
+func TestDeadlinesBehaveAsSortedLists(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		regions := newRegions(40)
+		queues := []deadlines{{of: inGated}, {of: inReviews}}
+		models := []map[mem.RegionID]int64{{}, {}}
+		regionIDs, times := rapid.Uint64Range(1, 40), rapid.Int64Range(-5, 60)
+		t.Repeat(map[string]func(*rapid.T){
+			"put": func(t *rapid.T) {
+				i, id, ns := rapid.IntRange(0, 1).Draw(t, "queue"), mem.RegionID(regionIDs.Draw(t, "id")), times.Draw(t, "ns")
+				queues[i].put(regions[id], ns)
+				models[i][id] = ns
+			},
+			"remove": func(t *rapid.T) {
+				i, id := rapid.IntRange(0, 1).Draw(t, "queue"), mem.RegionID(regionIDs.Draw(t, "id"))
+				queues[i].remove(regions[id])
+				delete(models[i], id)
+			},
+			"": func(t *rapid.T) {
+				fromNs, toNs := times.Draw(t, "from"), times.Draw(t, "to")
+				for i := range queues {
+					checkDeadlines(t, &queues[i], models[i], regions, fromNs, toNs)
+				}
+			},
+		})
+	})
+}
+
+func checkDeadlines(t *rapid.T, q *deadlines, m map[mem.RegionID]int64, regions []*region, fromNs, toNs int64) {
+	var first mem.RegionID
+	var between []mem.RegionID
+	for _, r := range regions {
+		ns, ok := q.get(r)
+		wantNs, want := m[r.id]
+		if ok != want || ns != wantNs {
+			t.Fatalf("region %d: %d, %t, want %d, %t", r.id, ns, ok, wantNs, want)
+		}
+		if ok && (first == 0 || ns < m[first]) {
+			first = r.id
+		}
+		if ok && fromNs <= ns && ns <= toNs {
+			between = append(between, r.id)
+		}
+	}
+	if r, ns := q.first(); (r == nil) != (first == 0) || r != nil && (r.id != first || ns != m[first]) || r == nil && ns != never {
+		t.Fatalf("first is %+v at %d, want %d", r, ns, first)
+	}
+	var got []mem.RegionID
+	for _, r := range q.appendBetween(nil, fromNs, toNs) {
+		got = append(got, r.id)
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, between) || q.len() != len(m) {
+		t.Fatalf("from %d to %d: %v of %d, want %v of %d", fromNs, toNs, got, q.len(), between, len(m))
+	}
+}
