@@ -150,7 +150,9 @@ func manyImporters(t *testing.T, tr transport) {
 	before := resourcesNow(t)
 	importers := make([]*Node, 256)
 	for k := range importers {
-		importers[k] = w.node(t, "sender")
+		o := w.options(t, "sender")
+		o.Manager.IdlePolicy = "off" // as many helpers in one process would keep each other from their table of claims
+		importers[k] = openNode(t, o)
 		i, err := importers[k].Import(testContext(t), 1, w.address)
 		if err != nil {
 			t.Fatal(err)
