@@ -20,7 +20,7 @@ test-rdma-2node: fetch
 	testbed/gotest.sh -n 2 -t 600 -o $(TESTBED_OUT)/2node -- -test.run=TwoNodes ./verbs/rdma/rc
 
 # What vmmc does with a device; all the rest does not depend on one.
-VMMC_RXE_TESTS := ^TestRDMA|^TestConformance$$/^rdma$$|^TestPublishIsNeverOvertaken$$/^rdma$$|^TestImporterIsKilledAtEachStep$$/^rdma$$
+VMMC_RXE_TESTS := ^TestRDMA|^TestConformance$$/^rdma$$|^TestPublishIsNeverOvertaken$$/^rdma$$|^Test(Ex|Im)porterIsKilledAtEachStep$$/^rdma$$
 # Of those between two guests, what needs both, in a minute or two.
 VMMC_2NODE_TESTS := ^TestTwoNodes$$/rdma$$/(delivered_in_order|handler_is_called|nothing_lands|after_Flush|importer_that_is_killed|acknowledgements|silent)
 

@@ -17,12 +17,15 @@ import (
 	"pinwheel/mem"
 )
 
-// sentences are what Dubnicki et al., "Software Support for Virtual Memory-Mapped Communication", say
-// of VMMC, by section. Each holds over each transport.
-var sentences = []struct {
+// sentence is a test of what one says.
+type sentence struct {
 	name string
 	test func(t *testing.T, w *world)
-}{
+}
+
+// sentences are what Dubnicki et al., "Software Support for Virtual Memory-Mapped Communication", say
+// of VMMC, by section; those of automatic update are updateSentences. Each holds over each transport.
+var sentences = []sentence{
 	{"3 communication may take place only after the receiver gives permission", func(t *testing.T, w *world) {
 		w.export(t, 1, w.memory(t, 100), Permissions{}, ExportOptions{})
 		if i, err := w.importer.Import(testContext(t), 1, w.address); !errors.Is(err, ErrNotPermitted) {
@@ -478,6 +481,33 @@ var sentences = []struct {
 			}
 		}
 	}},
+	{"4.4 a slow handler delays its own notifications, and nothing else", func(t *testing.T, w *world) {
+		memory, e, i := w.pair(t, 10, ExportOptions{Queue: 2})
+		other := w.export(t, 2, w.memory(t, 10), sender, ExportOptions{})
+		goOn, slow, fast := make(chan struct{}), make(chan uint16, 9), make(chan uint16, 9)
+		release := sync.OnceFunc(func() { close(goOn) })
+		defer release()
+		e.Handle(func(n Notification) { <-goOn; slow <- n.Tag })
+		other.Handle(func(n Notification) { fast <- n.Tag })
+		const notifications = 5 // more than it takes
+		for k := range uint16(notifications) {
+			if _, err := i.SendAsync([]byte("x"), 0, SendOptions{Notify: true, Tag: k}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		send(t, i, "y", 5, SendOptions{})
+		arrives(t, memory, 5, "y")
+		send(t, w.imports(t, 2), "z", 0, SendOptions{Notify: true, Tag: 9})
+		if got := testwait.Receive(t, "a call of the other handler", fast); got != 9 {
+			t.Errorf("tag %d", got)
+		}
+		release()
+		for k := range uint16(notifications) {
+			if got := testwait.Receive(t, "a call of the slow handler", slow); got != k {
+				t.Errorf("tag %d instead of %d", got, k)
+			}
+		}
+	}},
 	{"4.5 after Unimport nothing can be sent, and the proxy addresses are free", func(t *testing.T, w *world) {
 		memory, e, i := w.pair(t, 100, ExportOptions{})
 		r, err := i.Proxy()
@@ -609,7 +639,7 @@ var sentences = []struct {
 func TestConformance(t *testing.T) {
 	for _, tr := range transports {
 		t.Run(tr.name, func(t *testing.T) {
-			for _, s := range sentences {
+			for _, s := range slices.Concat(sentences, updateSentences) {
 				t.Run(s.name, func(t *testing.T) {
 					s.test(t, tr.begin(t))
 				})

@@ -17,10 +17,10 @@
 //	§4    Import.Proxy, Node.SendTo: destination proxy space
 //	§4.2  Import.Send, Import.SendAsync, Op: deliberate update
 //	§4.3  Import.Map, Mapping.Flush, Store, Publish and Unmap: automatic update
-//	§4.4  SendOptions.Notify; Export.Handle, Block, Unblock, Discard, Wait, FD
+//	§4.4  SendOptions.Notify, MapOptions.Notify; Export.Handle, Block, Unblock, Discard, Wait, FD
 //	§4.5  Import.Unimport; Export.Unexport, Export.UnexportAsync
 //	§5.3  package broker; of the libraries, packages stream and rpc. There is none for NX/2, which has no programs
-//	      any more, nor for shared virtual memory
+//	      any more, nor for shared virtual memory, which would be a memory consistency protocol over this package
 //
 // # Transports
 //

@@ -31,8 +31,11 @@ import (
 func TestMain(m *testing.M) {
 	if role := os.Getenv("VMMC_TEST_PEER"); role != "" {
 		if over, role, connected := strings.Cut(role, " "); connected {
-			if over == "step" {
+			switch over {
+			case "step":
 				stepsProcess(role, os.Getenv("VMMC_TEST_DIR"))
+			case "exporting":
+				exporterStepsProcess(role, os.Getenv("VMMC_TEST_DIR"))
 			}
 			connectedPeer(over, role, os.Getenv("VMMC_TEST_DIR"))
 		}

@@ -17,6 +17,11 @@ type MapOptions struct {
 	// processor and the connection have time. 0 stands for a millisecond, and for up to 16 after a while without
 	// stores; negative: it waits for Flush and Publish.
 	Interval time.Duration
+	// Notify attaches a notification with Tag to each message of the area (§4.4): to each Store and Publish, and to what a
+	// Flush or an Interval sends, if that is anything. Stores into shared memory are seen by nobody: there, each Flush
+	// notifies of all that it is asked to flush. While the queue of the export is full, these messages wait.
+	Notify bool
+	Tag    uint16
 }
 
 // Mapping is an automatic update area (§4.3). All methods are safe for concurrent use.
@@ -24,8 +29,9 @@ type Mapping struct {
 	in     *Import
 	block  *block
 	area   mem.Range
-	off    uint64  // of the export
-	update *update // nil: the area is the memory of the export
+	off    uint64      // of the export
+	notice SendOptions // of its messages
+	update *update     // nil: the area is the memory of the export
 }
 
 // Map makes local an automatic update area: every store into it, also one of the kernel, is a message to
@@ -60,7 +66,7 @@ func (i *Import) Map(off uint64, local []byte, o MapOptions) (*Mapping, error) {
 	if off%wordBytes != 0 {
 		return nil, fmt.Errorf("vmmc: map of %v at offset %d: not whole words", area, off)
 	}
-	m := &Mapping{in: i, area: area, off: off}
+	m := &Mapping{in: i, area: area, off: off, notice: SendOptions{Notify: o.Notify, Tag: o.Tag}}
 	if err := m.claim(); err != nil {
 		return nil, err
 	}
@@ -126,7 +132,14 @@ func (m *Mapping) FlushRange(ctx context.Context, off, n uint64) error {
 // flush sends what has changed in r: what the kernel tells of, or all.
 func (m *Mapping) flush(ctx context.Context, r mem.Range, all bool) error {
 	if m.update == nil {
-		return m.alive()
+		if err := m.alive(); err != nil || !m.notice.Notify {
+			return err
+		}
+		op, err := m.in.tell(m.off+uint64(r.Start-m.area.Start), r.Len(), m.notice)
+		if err != nil {
+			return err
+		}
+		return op.Wait(ctx)
 	}
 	op, err := m.update.flush(ctx, r, all)
 	if err != nil || op == nil {
@@ -154,6 +167,17 @@ func (m *Mapping) store(ctx context.Context, off, v uint64, publish bool) error 
 	if m.update != nil {
 		return m.update.store(ctx, int(off/wordBytes), v, publish)
 	}
+	if err := m.storeShared(off, v); err != nil || !m.notice.Notify {
+		return err
+	}
+	op, err := m.in.tell(m.off+off, wordBytes, m.notice)
+	if err != nil || !publish {
+		return err
+	}
+	return op.out(ctx)
+}
+
+func (m *Mapping) storeShared(off, v uint64) error {
 	m.in.mu.RLock() // the area stays mapped
 	defer m.in.mu.RUnlock()
 	if !slices.Contains(m.in.mappings, m) {

@@ -113,6 +113,16 @@ func (op *Op) Wait(ctx context.Context) error {
 	}
 }
 
+// out returns when the message has been sent out, or has failed. If ctx ends first the message goes on.
+func (op *Op) out(ctx context.Context) error {
+	select {
+	case <-op.sent.c:
+		return op.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // Cancel gives a message up: Sent and Acked are closed, with err unless it has arrived, and its source may be changed.
 // Some of it may have been sent. A message of which RDMA writes were posted goes on, as the device reads its source: it
 // ends when these have completed.

@@ -5,6 +5,7 @@ import (
 
 	"pinwheel/internal/testwait"
 	"pinwheel/mem"
+	"pinwheel/verbs/verbstest"
 )
 
 // registeredBytes are those that a node has registered for importers.
@@ -21,10 +22,13 @@ func TestRDMALeaseOfAnIdleExportEnds(t *testing.T) {
 	memory, _, i := w.pair(t, 1<<20, ExportOptions{})
 	for k := range 3 {
 		send(t, i, "first", uint64(k), SendOptions{})
+		with := verbstest.StatusBytes(t, "VmPin")
 		if got := registeredBytes(w.exporter); got != 1<<20 {
 			t.Errorf("%d bytes are registered", got)
 		}
 		testwait.Until(t, "nothing is registered", func() bool { return registeredBytes(w.exporter) == 0 })
+		testwait.Until(t, "nor pinned", func() bool { return verbstest.StatusBytes(t, "VmPin") == with-1<<20 },
+			func() any { return with - verbstest.StatusBytes(t, "VmPin") })
 		if i.RDMA() {
 			t.Error("the importer believes that it has a lease")
 		}

@@ -85,6 +85,20 @@ func (i *Import) begin(src []byte, off uint64, o SendOptions, polled bool) (*Op,
 	return op, nil
 }
 
+// tell notifies the exporter of bytes that are in shared memory already.
+func (i *Import) tell(off, bytes uint64, o SendOptions) (*Op, error) {
+	op := newOp(i, nil, off, o)
+	op.bytes = bytes
+	l := i.link
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(i.notifying) >= l.node.opt.MaxOps {
+		return nil, ErrTooManyOps
+	}
+	l.notify(op)
+	return op, nil
+}
+
 // maxUnacked is how many messages may be on their way to one exporter. The buffers of the kernel hold fewer: an
 // exporter that acknowledges nothing takes no more memory than for these.
 const maxUnacked = 1 << 18

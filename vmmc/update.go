@@ -55,7 +55,7 @@ func (n *Node) newUpdate(m *Mapping, o MapOptions) (*update, error) {
 		u.twin[k] = u.local[k].Load()
 	}
 	if o.Copy {
-		u.unsent = newOp(m.in, bytesOf(u.twin), m.off, SendOptions{})
+		u.unsent = newOp(m.in, bytesOf(u.twin), m.off, m.notice)
 		if err = u.rest(n.ctx); err != nil {
 			u.end()
 			return nil, err
@@ -163,7 +163,7 @@ func (u *update) store(ctx context.Context, at int, v uint64, publish bool) erro
 		return err
 	}
 	// Not from the twin: the next Store need not wait for this one.
-	op := newOp(u.m.in, binary.NativeEndian.AppendUint64(nil, v), u.m.off+uint64(at)*wordBytes, SendOptions{})
+	op := newOp(u.m.in, binary.NativeEndian.AppendUint64(nil, v), u.m.off+uint64(at)*wordBytes, u.m.notice)
 	if err := u.send(ctx, op); err != nil {
 		return err
 	}
@@ -172,12 +172,7 @@ func (u *update) store(ctx context.Context, at int, v uint64, publish bool) erro
 	if !publish {
 		return nil
 	}
-	select {
-	case <-op.sent.c:
-		return op.Err()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return op.out(ctx)
 }
 
 // settled waits until nothing is sent from the twin any more.
@@ -204,6 +199,10 @@ func (u *update) settled(ctx context.Context) error {
 func (u *update) rest(ctx context.Context) error {
 	if u.unsent == nil {
 		return nil
+	}
+	if op := u.unsent; op.notify && len(op.more) > 0 { // it tells of what lies between its words, too
+		low, high := extent(op.more)
+		op.offset, op.bytes = low, high-low
 	}
 	if err := u.send(ctx, u.unsent); err != nil {
 		return err
@@ -233,7 +232,7 @@ func (u *update) sendDirty(ctx context.Context) error {
 		d := &u.dirty[len(u.dirty)-1]
 		page := mem.Range{Start: d.Start, End: d.Start + mem.Addr(mem.PageSize)}
 		if u.unsent == nil {
-			u.unsent, bytes = newOp(u.m.in, nil, 0, SendOptions{}), 0
+			u.unsent, bytes = newOp(u.m.in, nil, 0, u.m.notice), 0
 		}
 		bytes += u.compare(page, u.unsent)
 		if d.Start = page.End; d.Empty() {

@@ -167,7 +167,6 @@ func TestStoresGoOutByThemselves(t *testing.T) {
 	}
 }
 
-// The words that the receiver writes beside those of the sender stay.
 // Words that lie across those of the receiver could not be stored at once.
 func TestAreaThatDividesWordsIsRefused(t *testing.T) {
 	w := transports[1].begin(t)
@@ -181,6 +180,7 @@ func TestAreaThatDividesWordsIsRefused(t *testing.T) {
 	}
 }
 
+// The words that the receiver writes beside those of the sender stay.
 func TestOnlyChangedWordsAreSent(t *testing.T) {
 	a := newArea(t, transports[2], 1, byHand)
 	for k := 0; k < len(a.local); k += 16 {
