@@ -1,6 +1,7 @@
 package calibrate
 
 import (
+	"bytes"
 	"runtime"
 	"testing"
 
@@ -46,13 +47,21 @@ func TestMemoryIsWrittenBeforeEachOperation(t *testing.T) {
 // Neighbours go on until they are stopped, and then end.
 func TestNeighboursComputeAllTheWhile(t *testing.T) {
 	testwait.Bound(t)
-	before := runtime.NumGoroutine()
 	g := startNeighbours(2, 4096)
-	if n := runtime.NumGoroutine(); n != before+2 {
-		t.Errorf("%d goroutines, %d before two neighbours", n, before)
+	if n := neighboursNow(); n != 2 {
+		t.Errorf("%d neighbours compute, want 2", n)
 	}
 	g.stop()
-	testwait.Until(t, "the neighbours have ended", func() bool { return runtime.NumGoroutine() == before })
+	if n := neighboursNow(); n != 0 {
+		t.Errorf("%d neighbours compute after they were stopped", n)
+	}
+}
+
+// neighboursNow counts the goroutines of startNeighbours. Those of earlier tests may end meanwhile.
+func neighboursNow() int {
+	stacks := make([]byte, 1<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	return bytes.Count(stacks, []byte(".startNeighbours."))
 }
 
 func TestNeighboursNeedMemoryToWrite(t *testing.T) {
