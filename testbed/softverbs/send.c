@@ -100,14 +100,14 @@ static uint64_t retry(struct sv_qp_obj *p, uint64_t at)
 
 uint64_t sv_retry_waiting(void)
 {
-	uint64_t at, first = UINT64_MAX;
+	uint64_t at, due, first = UINT64_MAX;
 	struct sv_qp_obj *p, *following;
 
 	if (!__atomic_load_n(&nwaiters, __ATOMIC_ACQUIRE))
 		return UINT64_MAX;
 	at = now();
-	if (at < __atomic_load_n(&earliest, __ATOMIC_RELAXED))
-		return earliest;
+	if (at < (due = __atomic_load_n(&earliest, __ATOMIC_RELAXED)))
+		return due;
 	if (__atomic_load_n(&flushing, __ATOMIC_ACQUIRE) || pthread_mutex_trylock(&pass))
 		return at + 100000; /* another thread is at it */
 	pthread_mutex_lock(&waiters_lock);
@@ -149,6 +149,7 @@ void sv_send_flush(struct sv_qp_obj *p, int silently)
 	__atomic_add_fetch(&flushing, 1, __ATOMIC_RELEASE);
 	pthread_mutex_lock(&pass); /* what moves ends first */
 	__atomic_sub_fetch(&flushing, 1, __ATOMIC_RELEASE);
+	pthread_mutex_lock(&waiters_lock); /* until p is no waiter: what is posted meanwhile relies on that */
 	pthread_mutex_lock(&p->lock);
 	while (!silently && p->first)
 		retry(p, UINT64_MAX);
@@ -156,9 +157,6 @@ void sv_send_flush(struct sv_qp_obj *p, int silently)
 		p->first = w->next;
 	p->last = NULL;
 	p->pending = 0;
-	pthread_mutex_unlock(&p->lock);
-	pthread_mutex_lock(&waiters_lock);
-	pthread_mutex_lock(&p->lock);
 	for (struct sv_qp_obj **from = &waiters; p->queued; from = &(*from)->next_waiting)
 		if (*from == p) {
 			*from = p->next_waiting;
