@@ -2,6 +2,7 @@ package vmmc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -77,6 +78,11 @@ func (i *Import) Map(off uint64, local []byte, o MapOptions) (*Mapping, error) {
 		}
 		if err = mapOver(i.memory.fd, i.memory.start+off, area); err == nil {
 			keepFromChildren(local)
+			if o.Copy && o.Notify {
+				if _, err = i.tell(i.link.node.ctx, off, area.Len(), m.notice); err != nil {
+					err = errors.Join(err, m.restore())
+				}
+			}
 		}
 	} else {
 		m.update, err = i.link.node.newUpdate(m, o)
@@ -135,7 +141,7 @@ func (m *Mapping) flush(ctx context.Context, r mem.Range, all bool) error {
 		if err := m.alive(); err != nil || !m.notice.Notify {
 			return err
 		}
-		op, err := m.in.tell(m.off+uint64(r.Start-m.area.Start), r.Len(), m.notice)
+		op, err := m.in.tell(ctx, m.off+uint64(r.Start-m.area.Start), r.Len(), m.notice)
 		if err != nil {
 			return err
 		}
@@ -170,7 +176,7 @@ func (m *Mapping) store(ctx context.Context, off, v uint64, publish bool) error 
 	if err := m.storeShared(off, v); err != nil || !m.notice.Notify {
 		return err
 	}
-	op, err := m.in.tell(m.off+off, wordBytes, m.notice)
+	op, err := m.in.tell(ctx, m.off+off, wordBytes, m.notice)
 	if err != nil || !publish {
 		return err
 	}
@@ -205,7 +211,8 @@ func (m *Mapping) why() error {
 }
 
 // Unmap ends the automatic update, after it has sent what was stored before. The area has memory of its own
-// again, which shows what it showed before. What other threads store meanwhile may be lost. A second Unmap
+// again, which shows what it showed before. What other threads store meanwhile may be lost. It waits while the
+// queue of the export is full, if MapOptions.Notify is set; Unimport ends that. A second Unmap
 // does nothing, nor one after the end of the import, which unmaps without sending anything.
 func (m *Mapping) Unmap() error {
 	i := m.in

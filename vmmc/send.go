@@ -85,18 +85,32 @@ func (i *Import) begin(src []byte, off uint64, o SendOptions, polled bool) (*Op,
 	return op, nil
 }
 
-// tell notifies the exporter of bytes that are in shared memory already.
-func (i *Import) tell(off, bytes uint64, o SendOptions) (*Op, error) {
+// tell notifies the exporter of bytes that are in shared memory already. If too many notifications wait before it, so
+// does it.
+func (i *Import) tell(ctx context.Context, off, bytes uint64, o SendOptions) (*Op, error) {
 	op := newOp(i, nil, off, o)
 	op.bytes = bytes
+	for !i.tryTell(op) {
+		select {
+		case <-i.link.oldest():
+		case <-i.ended:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return op, nil
+}
+
+// tryTell is tell that does not wait. After the end of the import the op fails.
+func (i *Import) tryTell(op *Op) bool {
 	l := i.link
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(i.notifying) >= l.node.opt.MaxOps {
-		return nil, ErrTooManyOps
+		return false
 	}
 	l.notify(op)
-	return op, nil
+	return true
 }
 
 // maxUnacked is how many messages may be on their way to one exporter. The buffers of the kernel hold fewer: an

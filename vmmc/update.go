@@ -190,6 +190,8 @@ func (u *update) settled(ctx context.Context) error {
 		return err
 	case <-u.m.in.ended:
 		return u.m.in.Err()
+	case <-u.stop: // whoever ends the mapping waits for the turn
+		return u.m.why()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -304,6 +306,8 @@ func (u *update) send(ctx context.Context, op *Op) error {
 		select {
 		case <-u.m.in.link.oldest():
 		case <-u.m.in.ended:
+		case <-u.stop:
+			return u.m.why()
 		case <-ctx.Done():
 			return ctx.Err()
 		}
