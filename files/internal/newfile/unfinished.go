@@ -53,14 +53,15 @@ func Continue(dir *os.File, name string, perm fs.FileMode, lock func(*os.File) e
 
 // open makes a file, or opens the regular one that has the name.
 func open(dir int, name string, perm fs.FileMode) (f *os.File, made bool, err error) {
-	fd, err := unix.Openat(dir, name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|careful, uint32(perm.Perm()))
+	// What is made is a regular file. With O_NONBLOCK, package os would try whether it can be waited for.
+	fd, err := openat(dir, name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, perm)
 	if made = err == nil; errors.Is(err, unix.EEXIST) {
 		var st unix.Stat_t
 		if err = unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW); err == nil {
 			err = regular(name, &st) // to open a device may do something
 		}
 		if err == nil {
-			fd, err = unix.Openat(dir, name, unix.O_RDWR|careful, 0)
+			fd, err = openat(dir, name, unix.O_RDWR|careful, 0)
 		}
 		switch {
 		case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ELOOP):
@@ -73,6 +74,16 @@ func open(dir int, name string, perm fs.FileMode) (f *os.File, made bool, err er
 		return nil, false, err
 	}
 	return os.NewFile(uintptr(fd), name), made, nil
+}
+
+// openat is that of the kernel, again if a signal ends it: some network file systems, and those of FUSE, allow that.
+func openat(dir int, name string, flags int, perm fs.FileMode) (fd int, err error) {
+	for {
+		fd, err = unix.Openat(dir, name, flags, uint32(perm.Perm()))
+		if !errors.Is(err, unix.EINTR) {
+			return fd, err
+		}
+	}
 }
 
 // check fails with errGone for a file that does not have its name, or may not have it.
@@ -131,7 +142,12 @@ func Abandon(dir *os.File, name string, since time.Time) {
 		!since.IsZero() && time.Unix(st.Ctim.Unix()).After(since) {
 		return
 	}
-	if unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) == nil {
+	if unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) != nil {
+		return
+	}
+	// Whoever had the lock may have given the file its final name, and somebody else this name to another file.
+	var now unix.Stat_t
+	if unix.Fstatat(int(dir.Fd()), name, &now, unix.AT_SYMLINK_NOFOLLOW) == nil && now.Dev == st.Dev && now.Ino == st.Ino {
 		_ = unix.Unlinkat(int(dir.Fd()), name, 0) // the lock is held until the name is gone
 	}
 }
