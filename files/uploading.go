@@ -37,6 +37,9 @@ type uploading struct {
 // that behind.
 const resumeUnit = 1 << 20 // 1 MiB
 
+// toReopen are the permissions without which the user of the server can't go on with an upload.
+const toReopen fs.FileMode = 0o600
+
 // newUploading begins an upload, or goes on with one that has the same ID.
 func (s *Server) newUploading(q *wire.Create) (*uploading, error) {
 	f, err := s.root.OpenFile(path.Dir(q.Name), os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
@@ -50,8 +53,8 @@ func (s *Server) newUploading(q *wire.Create) (*uploading, error) {
 	}
 	if err == nil {
 		s.sweeper.sweep(f, at.fileKey)
-		// With its permissions from the beginning, as chmod(2) knows no umask; writable, as it may have to be opened again.
-		perm := fs.FileMode(q.Perm).Perm() | 0o200
+		// With its permissions from the beginning, as chmod(2) knows no umask; and with those to open it again.
+		perm := fs.FileMode(q.Perm).Perm() | toReopen
 		if q.ID == "" {
 			err = u.create(perm)
 		} else {
@@ -59,7 +62,7 @@ func (s *Server) newUploading(q *wire.Create) (*uploading, error) {
 		}
 	}
 	if errors.Is(err, newfile.ErrInTheWay) { // clients know nothing of hidden names
-		s.warn("%s: %v", path.Dir(q.Name), err)
+		s.warn("%q: %v", path.Dir(q.Name), err)
 		err = fmt.Errorf("%w: %w", syscall.EEXIST, err)
 	}
 	if err != nil {
@@ -75,6 +78,9 @@ var errNoFile = errors.New("is no regular file, and is not replaced")
 // replaceable fails if the upload must not take the place of what has its name: a device, a FIFO or a socket. A
 // directory keeps its place by itself.
 func (u *uploading) replaceable() error {
+	if u.order.NoReplace {
+		return nil // nothing is replaced: the commit fails with EEXIST
+	}
 	var st unix.Stat_t
 	if unix.Fstatat(u.in(), u.base(), &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
 		return nil // most likely there is nothing
@@ -230,10 +236,10 @@ func (u *uploading) complete(ctx context.Context, q *wire.Commit, progress func(
 	if !bytes.Equal(sum, q.Sum) && Sum(q.Kind) != NoSum {
 		return ErrChecksum
 	}
-	if u.order.Perm&0o200 == 0 {
+	if extra := toReopen &^ fs.FileMode(u.order.Perm); extra != 0 {
 		s, err := stampOf(u.file.File)
 		if err == nil {
-			err = u.file.Chmod(s.mode.Perm() &^ 0o200)
+			err = u.file.Chmod(s.mode.Perm() &^ extra)
 		}
 		if err != nil {
 			return err
