@@ -59,7 +59,7 @@ func (ms *mappings) find(s stamp) *mapping {
 		old, m = ms.retire(m), nil
 	}
 	ms.mu.Unlock()
-	ms.unmap(old)
+	ms.unmapBeside(old)
 	return m
 }
 
@@ -179,7 +179,7 @@ func (ms *mappings) unmap(m *mapping) {
 // largeMapping is the size in bytes from which unmapping takes longer than to have another goroutine do it.
 const largeMapping = 1 << 20 // 1 MiB
 
-// unmapBeside is unmap for the mapping that was one too many. To deregister and unmap a large one takes as long as to
+// unmapBeside is unmap for a mapping that nobody can find any more. To deregister and unmap a large one takes as long as to
 // send some of the next, which need not wait for that. One is ended at a time: no more stay than one beyond those that
 // may.
 func (ms *mappings) unmapBeside(m *mapping) {

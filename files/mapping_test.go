@@ -64,7 +64,7 @@ func TestMappingStaysAndIsFoundAgain(t *testing.T) {
 	}
 }
 
-// A large mapping that was one too many is unmapped while the next one is used. A second one is waited for.
+// A large mapping that nobody can find any more is unmapped while the next one is used. A second one is waited for.
 func TestNobodyWaitsForTheEndOfALargeMapping(t *testing.T) {
 	testwait.Bound(t)
 	files := []*os.File{fileOf(t, largeMapping), fileOf(t, largeMapping), fileOf(t, largeMapping)}
