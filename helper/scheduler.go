@@ -224,6 +224,7 @@ func (s *Scheduler) Next(nowNs int64) Action {
 		if !r.forgotten && r.registered && nowNs+s.deregister.ns(r.pages)+s.opt.ItemNs > due.startNs {
 			return Action{Kind: Wait, UntilNs: due.startNs} // not before what is due
 		}
+		s.candidates[s.head] = nil // it may be forgotten
 		s.head++
 		r.candidate = false
 		if !r.forgotten && r.registered && !r.underWay && s.shouldRelease(r, nowNs) {

@@ -67,7 +67,8 @@ func (s *silenceRelease) earn() { s.credit = min(mostCredit, s.credit+creditPerN
 // endSilence makes everything that was released in silence due now.
 func (s *Scheduler) endSilence(nowNs int64) {
 	for _, r := range s.silence.released {
-		if !r.forgotten && !r.registered {
+		if !r.forgotten && !r.registered && !r.underWay {
+			s.gated.remove(r)
 			s.due.put(r, nowNs)
 		}
 	}

@@ -94,7 +94,7 @@ func (d *driver) loop() {
 			d.heed(nowNs) // what was missed while it was behind
 		}
 		waiting, acted := d.decide(nowNs)
-		if !popped && !acted {
+		if !popped && !acted && waiting.DueNs > nowNs { // else the Decider has more to look at
 			d.wait(nowNs, waiting)
 		}
 	}

@@ -128,7 +128,7 @@ func (v *virtualHelper) turn(t int64) (next int64) {
 	case a.Kind == helper.Register || a.Kind == helper.Deregister:
 		v.doing = v.carryOut(a, t)
 		return v.doing.doneNs
-	case popped:
+	case popped || !v.polls && waiting.DueNs <= t:
 		return t // there may be more
 	}
 	v.asleep, v.sleptNs = true, t
