@@ -1,6 +1,7 @@
 package calibrate
 
 import (
+	"runtime"
 	"sync"
 
 	"go.uber.org/atomic"
@@ -20,11 +21,16 @@ func (c computation) run() {
 type neighbours struct {
 	ended   atomic.Bool
 	running sync.WaitGroup
+	procs   int // GOMAXPROCS before them
 }
 
-// startNeighbours returns once all of them have been through their memory.
+// startNeighbours returns once all of them have been through their memory. It raises GOMAXPROCS by one for each: a
+// registration that returns to Go without a P would wait for a neighbour's, up to 10 ms, and that would be measured.
 func startNeighbours(n int, bytes uint64) *neighbours {
-	g := &neighbours{}
+	g := &neighbours{procs: runtime.GOMAXPROCS(0)}
+	if n > 0 {
+		runtime.GOMAXPROCS(g.procs + n)
+	}
 	var begun sync.WaitGroup
 	begun.Add(n)
 	for range n {
@@ -44,4 +50,5 @@ func startNeighbours(n int, bytes uint64) *neighbours {
 func (g *neighbours) stop() {
 	g.ended.Store(true)
 	g.running.Wait()
+	runtime.GOMAXPROCS(g.procs)
 }

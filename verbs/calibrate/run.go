@@ -61,8 +61,8 @@ func Run(p verbs.Provider, o Options) (*Calibration, error) {
 	o.between = make(computation, o.BetweenBytes)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if o.Beside > 0 && o.BetweenBytes == 0 {
-		return nil, fmt.Errorf("calibration: %d threads beside it have no memory to write (BetweenBytes)", o.Beside)
+	if o.Beside < 0 || o.Beside > 0 && o.BetweenBytes == 0 {
+		return nil, fmt.Errorf("calibration: Beside is %d: it must not be negative, and needs BetweenBytes", o.Beside)
 	}
 	defer startNeighbours(o.Beside, o.BetweenBytes).stop()
 
