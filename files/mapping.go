@@ -179,9 +179,9 @@ func (ms *mappings) unmap(m *mapping) {
 // largeMapping is the size in bytes from which unmapping takes longer than to have another goroutine do it.
 const largeMapping = 1 << 20 // 1 MiB
 
-// unmapBeside is unmap for a mapping that nobody can find any more. To deregister and unmap a large one takes as long as to
-// send some of the next, which need not wait for that. One is ended at a time: no more stay than one beyond those that
-// may.
+// unmapBeside is unmap for a mapping that nobody can find any more. To deregister and unmap a large one takes as long
+// as to send some of the next, which need not wait for that. One is ended at a time: no more stay than one beyond those
+// that may.
 func (ms *mappings) unmapBeside(m *mapping) {
 	if m == nil || len(m.data) < largeMapping || !ms.ending.CompareAndSwap(false, true) {
 		ms.unmap(m)

@@ -159,6 +159,30 @@ func TestNoReplaceKeepsWhatIsThere(t *testing.T) {
 	}
 }
 
+// The server replaces nothing that people write into. For NoReplace, that is something like any other.
+func TestNoReplaceFailsForADeviceAsForAFile(t *testing.T) {
+	w := ways[0].serve(t, writable)
+	c := w.client()
+	fifo := filepath.Join(w.dir, "fifo")
+	if err := unix.Mkfifo(fifo, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	o := CreateOptions{NoReplace: true}
+	if _, err := c.WriteFile(testContext(t), "fifo", []byte("new"), o); !errors.Is(err, syscall.EEXIST) {
+		t.Errorf("a small file: %v", err)
+	}
+	u := create(t, c, "fifo", o)
+	if _, err := u.Commit(testContext(t), 0, NoSum, nil); !errors.Is(err, syscall.EEXIST) {
+		t.Errorf("commit: %v", err)
+	}
+	if i, err := os.Lstat(fifo); err != nil || i.Mode().Type() != fs.ModeNamedPipe {
+		t.Error(i, err)
+	}
+	if err := u.Abort(testContext(t)); err != nil || len(w.temporary()) > 0 {
+		t.Error(err, w.temporary())
+	}
+}
+
 func TestUploadGoesOnAfterItsConnection(t *testing.T) {
 	overEach(t, writable, func(t *testing.T, w *world) {
 		want := random(5 << 20)
@@ -196,6 +220,34 @@ func TestUploadGoesOnAfterItsConnection(t *testing.T) {
 			t.Errorf("left: %q", left)
 		}
 	})
+}
+
+// A server that is not root needs permissions to open its unfinished file again that the file is not to have. Those of
+// the file are looked at, as root needs none.
+func TestUploadIsOpenToItsServerUntilTheCommit(t *testing.T) {
+	for _, perm := range []fs.FileMode{0o044, 0o444, 0o244} {
+		t.Run(perm.String(), func(t *testing.T) {
+			w := ways[0].serve(t, writable)
+			o := CreateOptions{ID: "abc123", Perm: perm}
+			first := w.client()
+			create(t, first, "f", o)
+			left := w.temporary()
+			if len(left) != 1 {
+				t.Fatalf("unfinished: %q", left)
+			}
+			if i, err := os.Stat(left[0]); err != nil || i.Mode() != perm|0o600 {
+				t.Errorf("unfinished: %v, %v", i.Mode(), err)
+			}
+			if err := first.Close(); err != nil {
+				t.Error(err)
+			}
+			testwait.Until(t, "the end of the first client", func() bool { return w.server.Stats().Clients == 0 })
+			i, err := create(t, w.client(), "f", o).Commit(testContext(t), 0, NoSum, nil)
+			if err != nil || i.Mode() != perm {
+				t.Errorf("%v, %v", i.Mode(), err)
+			}
+		})
+	}
 }
 
 func TestUploadWithoutACommitIsRemoved(t *testing.T) {

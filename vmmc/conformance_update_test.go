@@ -3,7 +3,10 @@ package vmmc
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"testing"
+
+	"pinwheel/internal/testwait"
 )
 
 // updateSentences are the sentences of automatic update.
@@ -123,6 +126,80 @@ var updateSentences = []sentence{
 			t.Errorf("got %+v of a mapping without notifications", n)
 		}
 	}},
+	{"4.4 a notification comes with what a mapping begins with", func(t *testing.T, w *world) {
+		memory, e, i := w.pair(t, 3*pageBytes, ExportOptions{})
+		e.Block()
+		local, err := w.importer.Alloc(uint64(2 * pageBytes))
+		if err != nil {
+			t.Fatal(err)
+		}
+		copy(local[pageBytes:], "first")
+		_, err = i.Map(uint64(pageBytes), local, MapOptions{Interval: -1, Copy: true, Notify: true, Tag: 7})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := wait(t, e)
+		if n.Tag != 7 || n.Offset != uint64(pageBytes) || n.Bytes != uint64(2*pageBytes) {
+			t.Errorf("got %+v", n)
+		}
+		if got := memory[2*pageBytes:][:5]; string(got) != "first" {
+			t.Errorf("has %q when notified", got)
+		}
+	}},
+	{"4.4 stores that notify wait while too many notifications wait", func(t *testing.T, w *world) {
+		_, e, _, m := w.patient(t)
+		var offsets []uint64 // of the notifications
+		done := make(chan struct{})
+		e.Handle(func(n Notification) {
+			if offsets = append(offsets, n.Offset); len(offsets) == manyStores {
+				close(done)
+			}
+		})
+		stores := make(chan error, 1)
+		go func() {
+			for k := range uint64(manyStores) {
+				if err := m.Store(8*(k%64), k); err != nil {
+					stores <- fmt.Errorf("store %d: %w", k, err)
+					return
+				}
+			}
+			stores <- nil
+		}()
+		w.untilFull(t, stores)
+		e.Unblock()
+		if err := testwait.Receive(t, "the last store", stores); err != nil {
+			t.Fatal(err)
+		}
+		testwait.Receive(t, "the last notification", done)
+		for k, off := range offsets {
+			if off != uint64(8*(k%64)) {
+				t.Fatalf("notification %d is of offset %d", k, off)
+			}
+		}
+	}},
+	{"4.4 the end of an import ends stores that wait to notify", func(t *testing.T, w *world) {
+		local, _, i, m := w.patient(t)
+		stores := make(chan error, 1)
+		go func() {
+			for {
+				if err := m.Store(0, 1); err != nil {
+					stores <- err
+					return
+				}
+			}
+		}()
+		w.untilFull(t, stores)
+		i.Unimport()
+		if err := testwait.Receive(t, "the end of the stores", stores); !errors.Is(err, ErrUnimported) {
+			t.Errorf("a store that waited: %v", err)
+		}
+		if _, err := i.Map(0, local, MapOptions{}); !errors.Is(err, ErrUnimported) {
+			t.Errorf("Map: %v", err)
+		}
+		if _, err := w.imports(t, 1).Map(0, local, MapOptions{}); err != nil {
+			t.Errorf("Map to another import: %v", err)
+		}
+	}},
 }
 
 // mapping makes an automatic update area of some bytes, whose stores go out by Flush.
@@ -143,4 +220,41 @@ func flush(t *testing.T, m *Mapping) {
 	if err := m.Flush(testContext(t)); err != nil {
 		t.Fatal(err)
 	}
+}
+
+const (
+	manyStores = 2 * sendDepth // more than can be on their way by RDMA, or elsewhere
+	fewOps     = 3
+)
+
+// patient maps an area whose stores notify an export that keeps two notifications, and takes none of them.
+func (w *world) patient(t *testing.T) (local []byte, e *Export, i *Import, m *Mapping) {
+	t.Helper()
+	o := w.options(t, "sender")
+	o.MaxOps = fewOps
+	w.importer = openNode(t, o)
+	_, e, i = w.pair(t, pageBytes, ExportOptions{Queue: 2})
+	e.Block()
+	local, err := w.importer.Alloc(uint64(pageBytes))
+	if err == nil {
+		m, err = i.Map(0, local, MapOptions{Interval: -1, Notify: true})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return local, e, i, m
+}
+
+// untilFull waits until a store that begins now has to wait.
+func (w *world) untilFull(t *testing.T, stores <-chan error) {
+	t.Helper()
+	testwait.Until(t, "as many notifications that wait as may", func() bool {
+		select {
+		case err := <-stores:
+			t.Fatalf("stores ended: %v", err)
+		default:
+		}
+		s := w.importer.Stats().Imports
+		return len(s) == 1 && s[0].Queued >= fewOps // those that had begun may be more
+	})
 }

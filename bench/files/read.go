@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"os"
 	"slices"
@@ -64,9 +63,9 @@ func (c *readCmd) Run() error {
 		defer readers[i].Close()
 	}
 	out := json.NewEncoder(os.Stdout)
-	names := slices.Values(c.Names)
+	names, in := slices.Values(c.Names), bufio.NewScanner(os.Stdin)
 	if len(c.Names) == 0 {
-		names = lines(os.Stdin)
+		names = lines(in)
 	}
 	for name := range names {
 		if c.Time > 0 {
@@ -76,13 +75,16 @@ func (c *readCmd) Run() error {
 			return err
 		}
 	}
+	if err := in.Err(); err != nil {
+		return fmt.Errorf("names of standard input: %w", err)
+	}
 	return nil
 }
 
-// lines are those of a reader, until it ends.
-func lines(from io.Reader) iter.Seq[string] {
+// lines are those of a scanner, until it ends.
+func lines(from *bufio.Scanner) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for s := bufio.NewScanner(from); s.Scan() && yield(s.Text()); {
+		for from.Scan() && yield(from.Text()) {
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -27,12 +28,33 @@ func dialFault(address string, err error) error {
 }
 
 // callFault names the server by its address if the connection was lost. The error has sockets that nobody has chosen.
+// What was joined to it, such as a full disk, stays.
 func callFault(address string, err error) error {
 	if !errors.Is(err, files.ErrPeerGone) {
 		return err
 	}
-	for op := (*net.OpError)(nil); errors.As(err, &op); {
+	if all := joinedErrors(err); len(all) > 1 {
+		for i := range all {
+			all[i] = callFault(address, all[i])
+		}
+		return errors.Join(all...)
+	}
+	for op := (*net.OpError)(nil); errors.As(err, &op) && op.Err != nil; {
 		err = op.Err
 	}
 	return fmt.Errorf("%s: is pinwheel serve still running there? %w", asTyped(address), err)
+}
+
+// joinedErrors returns the errors that errors.Join has made one of, also if that was wrapped.
+func joinedErrors(err error) []error {
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		return joinedErrors(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		all := e.Unwrap()
+		if one := errors.Join(all...); one != nil && one.Error() == err.Error() { // not of several %w
+			return slices.Clone(all)
+		}
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -34,7 +35,7 @@ func textOf(err error) string {
 			parts = []error{inner}
 		}
 	case interface{ Unwrap() []error }:
-		parts = e.Unwrap()
+		parts = slices.DeleteFunc(slices.Clone(e.Unwrap()), func(p error) bool { return p == nil })
 	}
 	var plain, all []string
 	for _, p := range parts {

@@ -32,6 +32,7 @@ func TestJoinedErrorsAreOneLine(t *testing.T) {
 		`copy: open a\nb: file does not exist; closed, again`: fmt.Errorf("copy: %w, again", errors.Join(open, closed)),
 		`open a\nb: file does not exist, a\tb; closed\n.`: fmt.Errorf("%w, %w\n.", open,
 			errors.Join(errors.New("a\tb"), closed)),
+		`several: a\nb`: several{nil, errors.New("a\nb"), nil},
 	} {
 		var errs bytes.Buffer
 		e := &Env{Stderr: &errs, out: &output{}, spec: &Spec{Name: "tool"}}
@@ -41,3 +42,9 @@ func TestJoinedErrorsAreOneLine(t *testing.T) {
 		}
 	}
 }
+
+// several are errors of a package that leaves a nil among them.
+type several []error
+
+func (s several) Error() string   { return "several: " + s[1].Error() }
+func (s several) Unwrap() []error { return s }

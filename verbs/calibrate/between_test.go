@@ -3,6 +3,7 @@ package calibrate
 import (
 	"bytes"
 	"runtime"
+	"strings"
 	"testing"
 
 	"pinwheel/internal/testwait"
@@ -73,5 +74,28 @@ func TestNeighboursNeedMemoryToWrite(t *testing.T) {
 	c, err := Run(p, Options{MaxPages: 2, Rounds: 1, Beside: 1, BetweenBytes: 4096})
 	if err != nil || c.Beside != 1 || c.BetweenBytes != 4096 {
 		t.Errorf("%+v, %v: want a calibration that says what was beside it", c, err)
+	}
+}
+
+func TestNeighboursAreNoNegativeNumber(t *testing.T) {
+	o := Options{MaxPages: 2, Rounds: 1, Beside: -1, BetweenBytes: 4096}
+	if _, err := Run(sim.New(sim.Options{}), o); err == nil || !strings.Contains(err.Error(), "Beside is -1") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// While neighbours compute, whoever measures has a P of its own: GOMAXPROCS is theirs beside what it was.
+func TestNeighboursLeaveGOMAXPROCSAsItWas(t *testing.T) {
+	testwait.Bound(t)
+	before := runtime.GOMAXPROCS(0)
+	g := startNeighbours(3, 4096)
+	during := runtime.GOMAXPROCS(0)
+	g.stop()
+	if during != before+3 {
+		t.Errorf("GOMAXPROCS is %d beside three neighbours, %d before them", during, before)
+	}
+	_, err := Run(sim.New(sim.Options{}), Options{MaxPages: 2, Rounds: 1, Beside: 1, BetweenBytes: 4096})
+	if after := runtime.GOMAXPROCS(0); err != nil || after != before {
+		t.Errorf("GOMAXPROCS is %d, %d before Run, %v", after, before, err)
 	}
 }

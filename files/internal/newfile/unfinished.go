@@ -136,6 +136,11 @@ func Abandon(dir *os.File, name string, since time.Time) {
 		return
 	}
 	defer unix.Close(fd)
+	abandon(int(dir.Fd()), name, fd, since)
+}
+
+// abandon is Abandon of what had the name when it was opened.
+func abandon(dir int, name string, fd int, since time.Time) {
 	var st unix.Stat_t
 	// Not by the time of the last modification: a commit sets that of its source before the file has its name.
 	if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG ||
@@ -147,7 +152,7 @@ func Abandon(dir *os.File, name string, since time.Time) {
 	}
 	// Whoever had the lock may have given the file its final name, and somebody else this name to another file.
 	var now unix.Stat_t
-	if unix.Fstatat(int(dir.Fd()), name, &now, unix.AT_SYMLINK_NOFOLLOW) == nil && now.Dev == st.Dev && now.Ino == st.Ino {
-		_ = unix.Unlinkat(int(dir.Fd()), name, 0) // the lock is held until the name is gone
+	if unix.Fstatat(dir, name, &now, unix.AT_SYMLINK_NOFOLLOW) == nil && now.Dev == st.Dev && now.Ino == st.Ino {
+		_ = unix.Unlinkat(dir, name, 0) // the lock is held until the name is gone
 	}
 }

@@ -2,6 +2,10 @@
 # perftest.sh DEVICE: ucx_perftest, perftest and the tools of rdma-core and libfabric, unmodified, between two processes
 # on the software device. For their errors, not for their figures.
 set -uo pipefail
+command -v ss >/dev/null || { # else nobody sees that a server listens
+	echo "perftest.sh: ss is missing: apt-get install iproute2" >&2
+	exit 1
+}
 device=$(cd "$1" && pwd)
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/softverbs-perftest.XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
