@@ -71,7 +71,7 @@ TEST_MPI_PROGRAMS ?= halo wavefront transpose ring_f08 alltoallv derived renewed
 
 ## test-mpi: the MPI programs under every policy on Soft-RoCE, in the test bed's guest (see TEST_MPI_* in mpishim.mk)
 test-mpi: shim mpi-programs
-	testbed/run.sh -c 4 -t 3600 mpishim/testing/programs/run.sh $(CURDIR)/$(SHIM_LIB) $(CURDIR)/$(SHIM_OUT)/tests "$(TEST_MPI_RANKS)" "$(TEST_MPI_POLICIES)" $(TEST_MPI_PROGRAMS)
+	testbed/run.sh -c 4 -t 3600 mpishim/testing/programs/run.sh "$(CURDIR)/$(SHIM_LIB)" "$(CURDIR)/$(SHIM_OUT)/tests" "$(TEST_MPI_RANKS)" "$(TEST_MPI_POLICIES)" $(TEST_MPI_PROGRAMS)
 
 SOAK_LAUNCHES ?= 1000
 BENCH_MPI_ROUNDS ?= 5
@@ -105,11 +105,11 @@ bench-helper: standin
 
 ## bench-latency: the share of the path in an exchange of 17 KB over shared memory (a minute)
 bench-latency: shim mpi-programs
-	mpishim/testing/programs/latency.sh $(CURDIR)/$(SHIM_LIB) $(CURDIR)/$(SHIM_OUT)/tests 9 | tee $(SHIM_OUT)/bench-latency.txt
+	mpishim/testing/programs/latency.sh "$(CURDIR)/$(SHIM_LIB)" "$(CURDIR)/$(SHIM_OUT)/tests" 9 | tee $(SHIM_OUT)/bench-latency.txt
 
 ## bench-mpi: pinned memory and exchange time on Soft-RoCE against libfabric's cache and none (some minutes)
 bench-mpi: shim mpi-programs
-	testbed/run.sh -c 4 -t 3600 mpishim/testing/programs/bench.sh $(CURDIR)/$(SHIM_LIB) $(CURDIR)/$(SHIM_OUT)/tests $(BENCH_MPI_ROUNDS) | tee $(BENCH_MPI_REPORT)
+	testbed/run.sh -c 4 -t 3600 mpishim/testing/programs/bench.sh "$(CURDIR)/$(SHIM_LIB)" "$(CURDIR)/$(SHIM_OUT)/tests" $(BENCH_MPI_ROUNDS) | tee $(BENCH_MPI_REPORT)
 
 NPB ?=
 BENCH_NAS_ROUNDS ?= 3
@@ -123,7 +123,7 @@ BENCH_NAS_REPORT := $(SHIM_OUT)/bench-nas.txt
 ## bench-nas: pinned memory and run time of NPB 3.4 on Soft-RoCE; NPB=DIR has ft.A.x, is.A.x, mg.A.x (an hour; see BENCH_NAS_* in mpishim.mk)
 bench-nas: shim
 	@[ -n "$(NPB)" ] || { echo "bench-nas: give NPB=DIR, the bin directory of NPB 3.4-MPI, which is not part of Pinwheel"; exit 1; }
-	testbed/run.sh -c 8 -t 14400 mpishim/testing/programs/nas.sh $(CURDIR)/$(SHIM_LIB) $(abspath $(NPB)) $(BENCH_NAS_ROUNDS) \
+	testbed/run.sh -c 8 -t 14400 mpishim/testing/programs/nas.sh "$(CURDIR)/$(SHIM_LIB)" $(abspath $(NPB)) $(BENCH_NAS_ROUNDS) \
 		"$(BENCH_NAS_MODES)" $(BENCH_NAS_PROGRAMS) | tee $(BENCH_NAS_REPORT)
 
 BENCH_RECORD_PROGRAMS ?= ft.B mg.B is.C
@@ -132,10 +132,10 @@ BENCH_RECORD_PROGRAMS ?= ft.B mg.B is.C
 bench-record: shim
 	@[ -n "$(NPB)" ] || { echo "bench-record: give NPB=DIR, the bin directory of NPB 3.4-MPI, which is not part of Pinwheel"; exit 1; }
 	@mkdir -p $(SHIM_OUT)
-	mpishim/testing/programs/record.sh $(CURDIR)/$(SHIM_LIB) $(abspath $(NPB)) 5 $(BENCH_RECORD_PROGRAMS) | tee $(SHIM_OUT)/bench-record.txt
+	mpishim/testing/programs/record.sh "$(CURDIR)/$(SHIM_LIB)" $(abspath $(NPB)) 5 $(BENCH_RECORD_PROGRAMS) | tee $(SHIM_OUT)/bench-record.txt
 
 ## soak-mpi: many launches of programs that end in every way; exit codes must be those without us (SOAK_LAUNCHES=1000)
 soak-mpi: standin mpi-programs
-	mpishim/testing/programs/soak.sh $(CURDIR)/$(STANDIN) $(CURDIR)/$(SHIM_OUT)/tests $(SOAK_LAUNCHES)
+	mpishim/testing/programs/soak.sh "$(CURDIR)/$(STANDIN)" "$(CURDIR)/$(SHIM_OUT)/tests" $(SOAK_LAUNCHES)
 
 include mpishim/api/api.mk

@@ -33,11 +33,11 @@ $(SOFTVERBS_BUILD)/cm/%.o: $(SOFTVERBS)/cm/%.c $(SOFTVERBS)/cm/cm.h | tools
 
 $(SOFTVERBS_LIB)/libibverbs.so.1: $(SOFTVERBS_OBJECTS) $(SOFTVERBS)/symbols.sh
 	mkdir -p $(SOFTVERBS_LIB)
-	cd $(SOFTVERBS_BUILD) && bash $(CURDIR)/$(SOFTVERBS)/symbols.sh $(call softverbs_installed,libibverbs.so.1) $(notdir $(SOFTVERBS_OBJECTS)) && gcc -O2 -fPIC -w -c rest.c
+	cd $(SOFTVERBS_BUILD) && bash "$(CURDIR)/$(SOFTVERBS)/symbols.sh" $(call softverbs_installed,libibverbs.so.1) $(notdir $(SOFTVERBS_OBJECTS)) && gcc -O2 -fPIC -w -c rest.c
 	gcc $(SOFTVERBS_LDFLAGS) -Wl,-soname,libibverbs.so.1 -Wl,--version-script=$(SOFTVERBS_BUILD)/lib.map -o $@ $(SOFTVERBS_OBJECTS) $(SOFTVERBS_BUILD)/rest.o
 
 $(SOFTVERBS_LIB)/librdmacm.so.1: $(SOFTVERBS_CM_OBJECTS) $(SOFTVERBS)/symbols.sh $(SOFTVERBS_LIB)/libibverbs.so.1
-	cd $(SOFTVERBS_BUILD)/cm && bash $(CURDIR)/$(SOFTVERBS)/symbols.sh $(call softverbs_installed,librdmacm.so.1) $(notdir $(SOFTVERBS_CM_OBJECTS)) && gcc -O2 -fPIC -w -c rest.c
+	cd $(SOFTVERBS_BUILD)/cm && bash "$(CURDIR)/$(SOFTVERBS)/symbols.sh" $(call softverbs_installed,librdmacm.so.1) $(notdir $(SOFTVERBS_CM_OBJECTS)) && gcc -O2 -fPIC -w -c rest.c
 	gcc $(SOFTVERBS_LDFLAGS) -Wl,-soname,librdmacm.so.1 -Wl,--version-script=$(SOFTVERBS_BUILD)/cm/lib.map -o $@ $(SOFTVERBS_CM_OBJECTS) $(SOFTVERBS_BUILD)/cm/rest.o $(SOFTVERBS_LIB)/libibverbs.so.1
 
 $(SOFTVERBS_LIB)/softverbs-preload.so: $(SOFTVERBS)/tools/preload.c
@@ -76,9 +76,9 @@ test-softverbs-device: softverbs $(SOFTVERBS_TESTS)
 	done; done
 
 # Programs, and Go's tests, on the device.
-ON_SOFTVERBS = PATH=$(CURDIR)/$(SOFTVERBS_OUT)/bin:$$PATH SYSFS_PATH=$(CURDIR)/$(SOFTVERBS_OUT)/sys LD_LIBRARY_PATH=$(CURDIR)/$(SOFTVERBS_LIB)
-# UCX takes the device, too.
-WITH_UCX = LD_PRELOAD=$(CURDIR)/$(SOFTVERBS_LIB)/softverbs-preload.so
+ON_SOFTVERBS = PATH="$(CURDIR)/$(SOFTVERBS_OUT)/bin:$$PATH" SYSFS_PATH="$(CURDIR)/$(SOFTVERBS_OUT)/sys" LD_LIBRARY_PATH="$(CURDIR)/$(SOFTVERBS_LIB)"
+# UCX takes the device, too. The name alone, found by LD_LIBRARY_PATH: a path in LD_PRELOAD can't have a space.
+WITH_UCX = LD_PRELOAD=softverbs-preload.so
 SOFTVERBS_GO_TEST = $(ON_SOFTVERBS) PINWHEEL_REQUIRE_RDMA=y $(GO) test -count=1 -p 1 -timeout 8m
 
 test-softverbs-go: softverbs
