@@ -230,7 +230,7 @@ func (b *Budget) admits(r *region, savedNs, nowNs int64) (retryNs int64, ok bool
 	// they must be: other things cost time too, and a burst of good offers may still come.
 	if spareNs <= 0 || b.offers.betterNs(price) > float64(min(b.limitNs, carefulShare*spareNs)) {
 		r.keep(unpaid)
-		return b.nextBinNs(), false // nothing more comes in before
+		return b.nextBinNs(), false // the share itself grows no sooner
 	}
 	r.kept = notKept
 	r.admittedNs = costNs

@@ -100,15 +100,15 @@ func (s *Scheduler) reviewFrom(r *region, nowNs, fromNs int64) {
 		pauseNs := max(leastReviewNs, int64(len(s.regions))*lookNs, (nowNs-r.lastEndNs)/8)
 		atNs := nowNs + pauseNs
 		if s.budget.limited() {
-			atNs = together(atNs, pauseNs)
+			atNs = alignToGrid(atNs, pauseNs)
 		}
 		s.reviews.put(r, max(atNs, fromNs))
 	}
 }
 
-// together returns a time near atNs, after at least three quarters of the pause before it, at which other regions are
+// alignToGrid returns a time near atNs, after at least three quarters of the pause before it, at which other regions are
 // looked at too. One wake-up then does for all of them.
-func together(atNs, pauseNs int64) int64 {
+func alignToGrid(atNs, pauseNs int64) int64 {
 	gridNs := int64(1) << (bits.Len64(uint64(pauseNs)) - 2) // a quarter of the pause to half of it
 	return (atNs + gridNs/2) &^ (gridNs - 1)
 }

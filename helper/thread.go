@@ -84,7 +84,7 @@ type ThreadStats struct {
 	Failures  int64 // actions that failed, but not because a region was in use or gone
 	Wakeups   int64 // sleeps
 	CPUNs     int64 // processor time of the thread and of its workers
-	ActionNs  int64 // of it in registrations and deregistrations; without a share, as one in 8 of them says
+	ActionNs  int64 // of it in registrations and deregistrations; without a share, estimated from one in 8
 	InWaits   int64 // registrations and deregistrations that began while the rank waited
 	PutOff    int64 // times that deregistrations were put off until the rank waits
 	ByWorkers int64 // registrations and deregistrations that workers did

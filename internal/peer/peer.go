@@ -48,6 +48,10 @@ func (e *End) CheckIdentity() error {
 // Check finds options that contradict each other. target is the address to which this end connects, empty for one that
 // is connected to.
 func (e *End) Check(target string) error {
+	var badTarget error
+	if target != "" {
+		badTarget = CheckAddress(target)
+	}
 	err := e.CheckIdentity()
 	switch {
 	case err != nil:
@@ -56,8 +60,8 @@ func (e *End) Check(target string) error {
 		return errors.New("with a certificate, the names of peers are needed")
 	case e.Bind != "" && (target == "" || e.From == ""):
 		return errors.New("where to listen for a target of vmmc needs the address at which that reaches this end")
-	case target != "" && CheckAddress(target) != nil:
-		return CheckAddress(target)
+	case badTarget != nil:
+		return badTarget
 	case target != "" && e.From != "":
 		err = checkFrom(e.From, target)
 	case strings.HasPrefix(target, "tcp:"):
