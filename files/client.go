@@ -160,6 +160,28 @@ func (c *Client) callInto(
 	return 0, nil
 }
 
+// importOf imports an export of the server, for which it waits no longer than it is connected: the exports of a server
+// that comes back are others.
+func (c *Client) importOf(ctx context.Context, id uint32) (*vmmc.Import, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-c.calls.Gone():
+			cancel(vmmc.ErrPeerGone)
+		case <-ctx.Done():
+		}
+	}()
+	in, err := c.node.Import(ctx, id, c.address)
+	switch {
+	case err != nil && c.ctx.Err() != nil:
+		return nil, ErrClosed
+	case err != nil && ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	}
+	return in, err
+}
+
 // closedOr returns ErrClosed for what was given up because the client was closed, and else err.
 func (c *Client) closedOr(err error) error {
 	if c.ctx.Err() != nil && errors.Is(err, context.Canceled) {

@@ -130,7 +130,7 @@ func (c *Client) staging(ctx context.Context, name string) (*vmmc.Import, *slots
 	if _, err := c.call(ctx, wire.ProcStaging, "write", name, &wire.Empty{}, &a); err != nil {
 		return nil, nil, err
 	}
-	in, err := c.node.Import(ctx, a.Export, c.address)
+	in, err := c.importOf(ctx, a.Export)
 	if err != nil {
 		return nil, nil, err
 	}

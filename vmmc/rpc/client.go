@@ -279,6 +279,9 @@ func (c *Client) fail(err error) {
 	_ = c.conn.Close() // it fails if it was closed before
 }
 
+// Gone is closed when the server is gone, or either end was closed.
+func (c *Client) Gone() <-chan struct{} { return c.conn.Gone() }
+
 // Close ends the connection. Calls that wait fail with ErrClosed.
 func (c *Client) Close() error {
 	c.fail(ErrClosed)

@@ -126,6 +126,10 @@ func (c *Conn) say(ctx context.Context, at, v uint64) (*vmmc.Op, error) {
 // crowded is the pause after vmmc.ErrTooManyOps: nothing tells when fewer messages wait.
 const crowded = time.Millisecond
 
+// Gone is closed when nothing can be written any more, as the peer is gone or either end was closed. What the peer
+// wrote before can still be read.
+func (c *Conn) Gone() <-chan struct{} { return c.to.Done() }
+
 // Read reads what the peer wrote. After the last byte, io.EOF says that the peer has closed its side, and
 // any other error that it is gone.
 func (c *Conn) Read(b []byte) (int, error) {
