@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"pinwheel/internal/printable"
 	"pinwheel/mem"
 )
 
@@ -31,7 +32,7 @@ func Arguments(commandLine string) string {
 func (k Key) Differs(have Key) string {
 	switch {
 	case k.Program != have.Program:
-		return fmt.Sprintf("it is of the program %s", printable(have.Program))
+		return fmt.Sprintf("it is of the program %s", printable.Text(have.Program))
 	case k.Ranks != have.Ranks:
 		return fmt.Sprintf("it is of a run of %d ranks", have.Ranks)
 	case k.Arguments != have.Arguments:
@@ -67,6 +68,3 @@ func (k Key) prefix() string {
 	}
 	return name + "-"
 }
-
-// printable is a text of a file in a message, which is one line.
-func printable(s string) string { return strings.Trim(fmt.Sprintf("%q", s), `"`) }

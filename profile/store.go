@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pinwheel/internal/cpulist"
+	"pinwheel/internal/printable"
 	"pinwheel/predictor"
 )
 
@@ -140,7 +141,7 @@ func load(path string, rank int, libraries *Modules, force bool) (*predictor.Les
 	defer f.Close() // only read from
 	if libraries != nil && !force {
 		if name := libraries.changed(f.Modules); name != "" {
-			return nil, fmt.Errorf("%w: %s has changed", ErrOtherJob, printable(name))
+			return nil, fmt.Errorf("%w: %s has changed", ErrOtherJob, printable.Text(name))
 		}
 	}
 	l, err := f.Lessons(rank)

@@ -12,6 +12,7 @@ import (
 	"pinwheel/files"
 	"pinwheel/files/transfer"
 	"pinwheel/internal/command"
+	"pinwheel/internal/printable"
 	"pinwheel/internal/signals"
 	"pinwheel/mem"
 )
@@ -137,7 +138,7 @@ func (f *copyFlags) run(
 			skipped = fmt.Sprintf("; skipped: %d (links and special files)", r.Skipped)
 		}
 		fmt.Fprintf(e.Stdout, "%s: %d %s, %s in %.1f s by %s%s\n",
-			command.Printable(what), r.Files, noun, mem.FormatBytes(uint64(r.Bytes)), r.Seconds, r.Transport, skipped)
+			printable.Text(what), r.Files, noun, mem.FormatBytes(uint64(r.Bytes)), r.Seconds, r.Transport, skipped)
 	}
 	return err
 }
@@ -156,7 +157,7 @@ type progress struct {
 func watch(e *command.Env, m *transfer.Meter, what string, visible bool) *progress {
 	p := &progress{env: e, meter: m, end: make(chan struct{})}
 	// Without a spinner interval the bar has no goroutine, which would take processor time.
-	p.bar = progressbar.NewOptions64(1, progressbar.OptionSetWriter(e.Stderr), progressbar.OptionSetDescription(command.Printable(what)),
+	p.bar = progressbar.NewOptions64(1, progressbar.OptionSetWriter(e.Stderr), progressbar.OptionSetDescription(printable.Text(what)),
 		progressbar.OptionSetVisibility(visible && e.Terminal), progressbar.OptionSetSpinnerChangeInterval(0),
 		progressbar.OptionShowBytes(true), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30))
 	if visible && e.Terminal {

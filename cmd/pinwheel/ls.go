@@ -11,6 +11,7 @@ import (
 	"pinwheel/files"
 	"pinwheel/files/transfer"
 	"pinwheel/internal/command"
+	"pinwheel/internal/printable"
 	"pinwheel/internal/signals"
 )
 
@@ -70,7 +71,7 @@ func (c *lsCmd) Run(e *command.Env) error {
 		if c.Long {
 			fmt.Fprintf(e.Stdout, "%s %14d %s ", lsMode(i.Mode()), i.Size(), i.ModTime().Format("2006-01-02 15:04:05"))
 		}
-		fmt.Fprintln(e.Stdout, command.Printable(i.Name()))
+		fmt.Fprintln(e.Stdout, printable.Text(i.Name()))
 	}
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"io"
 	"io/fs"
 	"strings"
+
+	"pinwheel/internal/printable"
 )
 
 // Env is what a subcommand works with.
@@ -51,7 +53,7 @@ func oneLine(msg string) string {
 	if len(msg) > headBytes+tailBytes {
 		msg = msg[:headBytes] + " ... " + msg[len(msg)-tailBytes:]
 	}
-	return Printable(msg)
+	return printable.Text(msg)
 }
 
 // output is standard output. It remembers the first error, as the many small writes

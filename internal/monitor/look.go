@@ -3,11 +3,10 @@ package monitor
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
-	"unicode"
 
 	"pinwheel/files"
+	"pinwheel/internal/printable"
 	"pinwheel/internal/report"
 	"pinwheel/vmmc/broker"
 )
@@ -103,14 +102,14 @@ func (l *Look) Ranks() (n int, pinnedBytes int64) {
 
 // tidy sorts jobs and ranks, computes sums and shares, and takes from texts what a terminal would obey.
 func (l *Look) tidy() {
-	l.Host = printable(l.Host)
+	l.Host = printable.Text(l.Host)
 	slices.SortFunc(l.Jobs, func(a, b Job) int { return cmp.Compare(a.ID, b.ID) })
 	for i := range l.Jobs {
 		j := &l.Jobs[i]
-		j.ID, j.PinnedBytes = printable(j.ID), 0
+		j.ID, j.PinnedBytes = printable.Text(j.ID), 0
 		for k := range j.Ranks {
 			r := &j.Ranks[k]
-			r.Program = printable(r.Program)
+			r.Program = printable.Text(r.Program)
 			j.PinnedBytes += r.PinnedBytes
 			n := float64(max(r.Predictions, 1))
 			r.Err05, r.Err5 = float64(r.Within05)/n, float64(r.Within5)/n
@@ -120,15 +119,6 @@ func (l *Look) tidy() {
 		})
 	}
 	for i := range l.Unreadable {
-		l.Unreadable[i].ID = printable(l.Unreadable[i].ID)
+		l.Unreadable[i].ID = printable.Text(l.Unreadable[i].ID)
 	}
-}
-
-func printable(text string) string {
-	return strings.Map(func(c rune) rune {
-		if unicode.IsPrint(c) {
-			return c
-		}
-		return '?'
-	}, strings.ToValidUTF8(text, "?"))
 }

@@ -11,6 +11,7 @@ import (
 
 	"pinwheel/files"
 	"pinwheel/internal/node"
+	"pinwheel/internal/printable"
 	"pinwheel/vmmc/broker"
 )
 
@@ -42,7 +43,7 @@ func Node(job string) Source {
 		l := lookAt(jobs)
 		l.VMMC, l.Files = vmmc.look(), servers.look()
 		for i := range l.Files {
-			l.Files[i].Dir = printable(l.Files[i].Dir)
+			l.Files[i].Dir = printable.Text(l.Files[i].Dir)
 		}
 		return l, nil
 	}

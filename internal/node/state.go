@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"math"
 	"runtime"
+
+	"pinwheel/internal/printable"
 )
 
 // State is what a member publishes of itself. Counters and times count from the start of the
@@ -94,7 +96,8 @@ func (s *State) decode(in []uint64) {
 	for i := 0; i < programBytes; i += wordBytes {
 		binary.LittleEndian.PutUint64(program[i:], in[i/wordBytes])
 	}
-	s.Program = printable(program[:])
+	name, _, _ := bytes.Cut(program[:], []byte{0})
+	s.Program = printable.Text(string(name)) // it may end up on a terminal
 	in = in[programBytes/wordBytes:]
 	s.Helper.Parked, s.Helper.Shared = in[0]&parkedBit != 0, in[0]&sharedBit != 0
 	s.Helper.Running = in[0]&runningBit != 0
@@ -110,17 +113,6 @@ func (s *State) decode(in []uint64) {
 
 // maxCPU is above the number of every processor.
 const maxCPU = 1 << 16
-
-// printable returns the text up to the first zero. It may end up on a terminal.
-func printable(text []byte) string {
-	text, _, _ = bytes.Cut(text, []byte{0})
-	return string(bytes.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 || r == '\ufffd' {
-			return '?'
-		}
-		return r
-	}, text))
-}
 
 // publish writes the state of a member into its slot. There is one writer, which readers never
 // block: they see by the sequence that it wrote meanwhile.

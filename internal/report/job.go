@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
-	"unicode"
+
+	"pinwheel/internal/printable"
 )
 
 // Job gathers the reports of the ranks of a run. Of each rank it keeps the
@@ -83,12 +83,7 @@ func (r Rank) printable() Rank {
 		texts = append(texts, &r.TransportSettings[i])
 	}
 	for _, t := range texts {
-		*t = strings.Map(func(c rune) rune {
-			if unicode.IsPrint(c) {
-				return c
-			}
-			return '?'
-		}, *t)
+		*t = printable.Text(*t)
 	}
 	return r
 }

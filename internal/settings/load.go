@@ -6,7 +6,8 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"unicode"
+
+	"pinwheel/internal/printable"
 )
 
 // noValue is shown where a variable has no default.
@@ -66,12 +67,7 @@ func lookup(name string) *variable {
 
 // unknown is the warning about a variable that is not in the table.
 func unknown(name string) string {
-	name = strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '?' // a warning is one line
-	}, name)
+	name = printable.Text(name) // a warning is one line
 	warning := fmt.Sprintf("%s%s is not known and ignored", Prefix, name)
 	best, bestDist := "", len(name)/3+1 // more edits than that make another word
 	for _, v := range table {

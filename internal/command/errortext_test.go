@@ -8,20 +8,6 @@ import (
 	"testing"
 )
 
-func TestWhatNoTerminalShowsIsWrittenAsInALiteral(t *testing.T) {
-	for text, want := range map[string]string{
-		"":                "",
-		"grün \\ \"q\"":   "grün \\ \"q\"",
-		"a\nb\t\x1b[2J":   `a\nb\t\x1b[2J`,
-		"gr\xfcn\u202e":   `gr\xfcn\u202e`,
-		"\ufffd and \x7f": "\ufffd and " + `\x7f`,
-	} {
-		if got := Printable(text); got != want {
-			t.Errorf("%q: %s, want %s", text, got, want)
-		}
-	}
-}
-
 // A newline in a name is told from one between two errors.
 func TestJoinedErrorsAreOneLine(t *testing.T) {
 	open := &fs.PathError{Op: "open", Path: "a\nb", Err: fs.ErrNotExist}
