@@ -290,10 +290,10 @@ func (o *outbound) introduced(f *wire.Frame) error {
 			return fmt.Errorf("%w: a second endpoint", protocol.ErrProtocol)
 		}
 	case f.Type == wire.Down:
-		s.none = f.Code == wire.NoRDMA
 		select {
-		case <-s.over:
+		case <-s.over: // the answer to our own Down, which tells nothing of why the exporter sent the first one
 		default:
+			s.none = f.Code == wire.NoRDMA
 			close(s.over)
 		}
 	}

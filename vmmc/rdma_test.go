@@ -13,6 +13,7 @@ import (
 	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/verbs/verbstest"
+	"pinwheel/vmmc/internal/wire"
 )
 
 func overRDMA(t *testing.T) transport { return transportOf(t, "rdma") }
@@ -221,6 +222,20 @@ func TestRDMAIsNotNeeded(t *testing.T) {
 				t.Error("it went by RDMA")
 			}
 		})
+	}
+}
+
+// An exporter answers every Down, also that of an importer which has just heard that it has no device.
+func TestRDMAIsNotTriedAgainWithoutADevice(t *testing.T) {
+	s := &rdmaSender{number: 1, over: make(chan struct{})}
+	o := &outbound{rdma: s}
+	for _, code := range []uint8{wire.NoRDMA, wire.RDMAFailed} {
+		if err := o.introduced(&wire.Frame{Type: wire.Down, Number: 1, Code: code}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !s.none {
+		t.Error("the answer to the importer's own Down made it try again")
 	}
 }
 
