@@ -53,11 +53,7 @@ func (s *Scheduler) shouldRelease(r *region, nowNs int64) bool {
 // pays reports whether a region can be released and registered again before its
 // predicted need: the condition of Li et al., CF'11, t_c + t_p <= t_d.
 func (s *Scheduler) pays(p *predictor.Prediction, r *region, nowNs int64) bool {
-	cycleNs := s.deregister.ns(r.pages) + s.register.ns(r.pages) + 2*s.opt.ItemNs + s.opt.ShareNs
-	if r.unused {
-		cycleNs *= unusedCycles
-	}
-	if nowNs+cycleNs <= p.NextNs {
+	if nowNs+s.cycleNs(r) <= p.NextNs {
 		return true
 	}
 	if nowNs < p.NextNs { // the costs are why not
@@ -67,11 +63,21 @@ func (s *Scheduler) pays(p *predictor.Prediction, r *region, nowNs int64) bool {
 	return false
 }
 
+// cycleNs is what a release of a region and the registration after it take. Less idle time is not worth them.
+func (s *Scheduler) cycleNs(r *region) int64 {
+	ns := s.deregister.ns(r.pages) + s.register.ns(r.pages) + 2*s.opt.ItemNs + s.opt.ShareNs
+	if r.unused {
+		ns *= unusedCycles
+	}
+	return ns
+}
+
 // isOverdue reports whether a need that was predicted with confidence is late by
 // more than the predicted idle time: a program whose gaps double still finds its buffers.
+// One whose gaps are short, and which was held up for a moment, finds them too.
 func (s *Scheduler) isOverdue(p *predictor.Prediction, r *region, nowNs int64) bool {
 	overdueNs := nowNs - max(p.NextNs, p.LatestNs)
-	return p.Confidence > sureConfidence && overdueNs > max(p.NextNs-r.lastEndNs, s.idle.longestNs()/4)
+	return p.Confidence > sureConfidence && overdueNs > max(p.NextNs-r.lastEndNs, s.idle.longestNs()/4, s.cycleNs(r))
 }
 
 // isAbandoned reports whether the program goes on without a region: for longer

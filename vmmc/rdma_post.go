@@ -86,9 +86,8 @@ func (s *rdmaSender) look() int {
 
 // collect takes the completions that are there. link.mu is held.
 func (s *rdmaSender) collect() int {
-	var batch [completionBatch]completion
-	n, _ := s.qp.Poll(batch[:]) // run hears of an error
-	for _, c := range batch[:n] {
+	n, _ := s.qp.Poll(s.batch[:]) // run hears of an error
+	for _, c := range s.batch[:n] {
 		s.completed(c)
 	}
 	return n

@@ -48,6 +48,8 @@ type rdmaSender struct {
 	refused bool               // a write was
 	err     error              // the first of a write
 	flushed bool               // err is that of a write which another one has ended
+
+	batch [completionBatch]completion // of collect
 }
 
 // posting is a write that was posted: of an op, or else a short message that Send has told to be sent.

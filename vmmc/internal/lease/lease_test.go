@@ -235,6 +235,34 @@ func TestLeaseIsRenewedAheadOfTheNextMessage(t *testing.T) {
 	}
 }
 
+// A lease that is used without a pause stays, also if its program is held up for less than a renewal takes.
+func TestLeaseOfMessagesInARowStays(t *testing.T) {
+	w := newWorld(t.Fatalf, 1, ample)
+	i := w.importers[0]
+	i.add(1, 1<<20)
+	for i.h.Use(1, w.nowNs); !i.h.Leased(1); {
+		w.run(w.nowNs + ms)
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	nowNs := w.nowNs
+	for n := range 5000 {
+		startNs := nowNs
+		if !i.h.Use(1, startNs) {
+			t.Fatalf("message %d found no lease", n)
+		}
+		nowNs += 200 * us
+		u := predictor.Use{StartNs: startNs, EndNs: nowNs, Op: 1, Frames: [predictor.MaxFrames]uint64{1}}
+		i.h.Complete(1, true, u, nowNs)
+		nowNs += 2*us + random.Int64N(2*us)
+		if n%50 == 49 {
+			nowNs += random.Int64N(200 * us)
+		}
+		if n%5 == 4 { // its driver has it learn once in a millisecond, in the middle of a pause
+			i.h.Next(nowNs)
+		}
+	}
+}
+
 // On a fast network a renewal takes less than the helper of a rank would wake a worker for.
 func TestRenewalsThatAreNeededTogetherRunTogether(t *testing.T) {
 	w := newWorld(t.Fatalf, 1, ample)
