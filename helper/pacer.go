@@ -67,8 +67,12 @@ func NewPacer(nowNs int64) Pacer {
 }
 
 // SetShare tells what the helper may use of a core, as Budget.Share does: 0 if there is no limit. So many helpers run
-// on that processor: where a node has more ranks than processors, each has a part of it.
+// on that processor: where a node has more ranks than processors, each has a part of it. As with a Budget, a limit
+// begins with nothing saved up.
 func (p *Pacer) SetShare(share float64, helpers int) {
+	if share > 0 && !p.limited {
+		p.credit = 0
+	}
 	p.looks, p.limited = looksShare, share > 0
 	if p.limited {
 		p.looks = min(limitedLooks/float64(max(helpers, 1)), limitedPart*share)
