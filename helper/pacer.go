@@ -12,11 +12,12 @@ const (
 	mostWakeupNs = 200_000 // 200 us
 	// looksShare is the most that looks take of a core, while there is memory to release.
 	looksShare = 0.01
-	// limitedLooks is the same for a helper whose share of a core is limited, because its rank needs the core. Looks
-	// take no more than limitedPart of that share.
+	// limitedLooks is the same where the share of a core is limited, because its rank needs the core: of all helpers
+	// there together. Looks take no more than limitedPart of that share, and no more than the memory is worth by
+	// bytesPerCore.
 	limitedLooks = 0.004
 	limitedPart  = 0.25
-	// littleBytes: with less memory registered, looks take less of a core, in proportion.
+	// littleBytes: with less memory registered, looks take less of a core without a limit, in proportion.
 	littleBytes = 1 << 20 // 1 MiB
 	// mostLooks is the number of looks that a pacer may do at once after a rest.
 	mostLooks = 50
@@ -46,6 +47,7 @@ type Pacer struct {
 	credit    float64  // looks that may be done now; less than 0 after those that could not wait
 	paidNs    int64    // credit was paid up to then
 	looks     float64  // the most that they may take of a core
+	limited   bool     // the core is a rank's
 	wakeupNs  float64  // what one takes, moving
 	short     lateness // of sleeps below clock.LongNs
 	long      lateness
@@ -64,11 +66,25 @@ func NewPacer(nowNs int64) Pacer {
 		short: lateness{meanNs: 50_000}, long: lateness{meanNs: 500_000}}
 }
 
-// SetShare tells what the helper may use of a core, as Budget.Share does: 0 if there is no limit.
-func (p *Pacer) SetShare(share float64) {
-	if p.looks = looksShare; share > 0 {
-		p.looks = min(limitedLooks, limitedPart*share)
+// SetShare tells what the helper may use of a core, as Budget.Share does: 0 if there is no limit. So many helpers run
+// on that processor: where a node has more ranks than processors, each has a part of it. As with a Budget, a limit
+// begins with nothing saved up.
+func (p *Pacer) SetShare(share float64, helpers int) {
+	if share > 0 && !p.limited {
+		p.credit = 0
 	}
+	p.looks, p.limited = looksShare, share > 0
+	if p.limited {
+		p.looks = min(limitedLooks/float64(max(helpers, 1)), limitedPart*share)
+	}
+}
+
+// looksFor is the most that looks may take of a core while so much memory is registered.
+func (p *Pacer) looksFor(bytes int64) float64 {
+	if p.limited {
+		return min(p.looks, float64(bytes)/bytesPerCore)
+	}
+	return p.looks * min(1, float64(bytes)/littleBytes)
 }
 
 // Looked tells what processor time a look has taken, with the uses that it found. Where the rank's work empties
@@ -125,7 +141,7 @@ func (p *Pacer) pauseNs(nowNs, reviewNs, bytes int64) int64 {
 	if bytes <= 0 {
 		return mostPollNs
 	}
-	perNs := p.looks / p.wakeupNs * min(1, float64(bytes)/littleBytes)
+	perNs := p.looksFor(bytes) / p.wakeupNs
 	p.credit = min(mostLooks, p.credit+float64(nowNs-p.paidNs)*perNs) - 1
 	p.paidNs = nowNs
 	lacking := min(1-p.credit/mostLooks, 1)

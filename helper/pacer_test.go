@@ -231,26 +231,43 @@ func TestPauseEndsWithinABin(t *testing.T) {
 	}
 }
 
-// On the core of a rank, looks take no more than their share, whatever one takes there.
+// On the core of a rank, looks take no more than their share, whatever one takes there, of all helpers on it together.
 func TestLooksTakeTheirShareOfARanksCore(t *testing.T) {
 	for _, lookNs := range []int64{3_000, WakeupNs, 40_000} {
-		p := NewPacer(0)
-		p.SetShare(0.05)
-		const endNs, everyNs = 20_000_000_000, 3_000_000
-		looks := int64(0)
-		for nowNs, usedNs := int64(0), int64(0); nowNs < endNs; {
-			for ; usedNs+everyNs <= nowNs; usedNs += everyNs {
-				p.Used(usedNs + everyNs)
+		for _, helpers := range []int{1, 2, 4} {
+			want := limitedLooks / float64(helpers)
+			if got := looksTake(helpers, lookNs, 1<<30); got > 1.05*want || got < want/4 {
+				t.Errorf("looks of %d ns take %.3f %% of a core, beside %d other helpers; want up to %.3f", lookNs, 100*got, helpers-1, 100*want)
 			}
-			p.Looked(lookNs)
-			sleepNs := p.PlanNs(nowNs, Waiting{never, never}, 1<<30)
-			nowNs += sleepNs
-			p.Slept(nowNs-sleepNs, sleepNs, nowNs)
-			looks++
-		}
-		atMost := float64(limitedLooks * endNs)
-		if got := float64(looks * max(lookNs, WakeupNs)); got > 1.1*atMost || got < atMost/4 {
-			t.Errorf("%d looks of %d ns in 20 s, %.2f %% of a core; want up to 0.4", looks, lookNs, 100*got/endNs)
 		}
 	}
+}
+
+// There they take no more than the memory is worth that they might free.
+func TestLooksTakeWhatTheMemoryIsWorth(t *testing.T) {
+	for _, bytes := range []int64{1 << 20, 4 << 20} {
+		want := float64(bytes) / bytesPerCore
+		if got := looksTake(1, WakeupNs, bytes); got > 1.05*want || got < want/4 {
+			t.Errorf("looks take %.3f %% of a core with %d MiB registered; want up to %.3f", 100*got, bytes>>20, 100*want)
+		}
+	}
+}
+
+// looksTake returns the share of a processor that the looks of one of its helpers take, beside a rank with a use every
+// 3 ms.
+func looksTake(helpers int, lookNs, bytes int64) float64 {
+	const everyNs, endNs = 3_000_000, 20_000_000_000
+	p := NewPacer(0)
+	p.SetShare(0.05, helpers)
+	looks := int64(0)
+	for nowNs, usedNs := int64(0), int64(0); nowNs < endNs; looks++ {
+		for ; usedNs+everyNs <= nowNs; usedNs += everyNs {
+			p.Used(usedNs + everyNs)
+		}
+		p.Looked(lookNs)
+		sleepNs := p.PlanNs(nowNs, Waiting{never, never}, bytes)
+		nowNs += sleepNs
+		p.Slept(nowNs-sleepNs, sleepNs, nowNs)
+	}
+	return float64(looks*max(lookNs, WakeupNs)) / endNs
 }

@@ -10,7 +10,7 @@ func (d *driver) share(p *Placement) {
 	d.usedNs() // without a limit it was not asked for
 	d.budget.SetShare(p.Share, nowNs)
 	d.publish(nowNs)
-	d.pace.SetShare(d.budget.Share())
+	d.pace.SetShare(d.budget.Share(), p.Helpers)
 	delay, _ := d.opt.runDelay()
 	d.core.begin(p.ShareNs(timeSliceNs()), delay)
 	d.opt.Decider.SetShareNs(d.core.ns())

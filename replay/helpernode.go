@@ -104,7 +104,7 @@ func (e *engine) installNodes() error {
 			s.chooser = helper.NewChooser(policy, &helper.Topology{}, allowed, helper.Owner{PID: int32(r) + 1})
 			s.at = s.chooser.ShareWithRank(e.opt.HelperShare)
 			s.at.Parked = policy == helper.Off || o.PerNode == 0 && s.at.Share == 0
-			e.ranks[r].helper.limit(s.at.Share, 0)
+			e.ranks[r].helper.limit(s.at.Share, s.at.Helpers, 0)
 			e.ranks[r].seat = s
 			n.seats = append(n.seats, s)
 		}
@@ -156,7 +156,7 @@ func (s *seat) place(e *engine, p helper.Placement, t int64) {
 		return
 	}
 	s.rank.helper.decider.SetShareNs(p.ShareNs(s.node.opt.SliceNs))
-	s.rank.helper.limit(p.Share, t)
+	s.rank.helper.limit(p.Share, p.Helpers, t)
 	if s.core != nil && s.core.holder != s {
 		s.core.leave(s, t)
 		s.core = nil

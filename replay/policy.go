@@ -163,7 +163,7 @@ func (e *engine) installCached(r *rank, policy string) error {
 		dqNs: e.opt.DQItemNs, rqNs: e.opt.RQItemNs, dq: queue.NewRing[helper.Event](e.opt.DQEntries),
 	}
 	if e.opt.Cores == nil {
-		c.helper.limit(e.opt.HelperShare, 0)
+		c.helper.limit(e.opt.HelperShare, 1, 0)
 	}
 	r.helper = c.helper
 	return nil

@@ -158,10 +158,10 @@ func (v *virtualHelper) heed(t int64) {
 	}
 }
 
-// limit sets the share of a core that the helper may use from t on; 0 is no limit.
-func (v *virtualHelper) limit(share float64, t int64) {
+// limit sets the share of a core that the helper may use from t on, beside the other helpers there; 0 is no limit.
+func (v *virtualHelper) limit(share float64, helpers int, t int64) {
 	v.budget.SetShare(share, t)
-	v.pace.SetShare(v.budget.Share())
+	v.pace.SetShare(v.budget.Share(), helpers)
 }
 
 // spend counts processor time of the helper.
