@@ -7,8 +7,6 @@ import (
 	"io"
 	"os"
 
-	"golang.org/x/sys/unix"
-
 	"pinwheel"
 	"pinwheel/files/pipe"
 	"pinwheel/mem"
@@ -82,10 +80,10 @@ func (d *device) use(c pipe.Chunk) *pinwheel.Use {
 	return &d.uses[c.Slot]
 }
 
-// Fetch reads into the ring, or populates the mapping.
+// Fetch reads into the ring, or looks whether the file still has what is mapped.
 func (d *device) Fetch(c pipe.Chunk) (int64, error) {
 	if c.Source == pipe.Map {
-		return d.populate(c)
+		return d.has(c)
 	}
 	if d.ring == nil {
 		var err error
@@ -105,19 +103,15 @@ func short(err error) error {
 	return err
 }
 
-// errNotMapped says that pages of a mapping can't be had. Whoever reads the file hears why.
+// errNotMapped says that pages of a mapping can't be had: the file was truncated, or a disk can't be read, or a file
+// system is too full for its holes. Whoever reads the file hears why.
 var errNotMapped = errors.New("files: pages of the mapping can't be had")
 
-// populate has the kernel read what is not in the page cache, and enter all into the page table: then a registration
-// takes no page fault. It can't tell a file that was truncated from a disk that can't be read, or a file system that is
-// too full for its holes: all are EFAULT (madvise(2), MADV_POPULATE_READ, Linux 5.14).
-func (d *device) populate(c pipe.Chunk) (int64, error) {
-	first := (d.from + c.At) &^ int64(mem.PageSize-1)
-	err := unix.Madvise(d.mapping.data[first:d.from+c.At+c.Len], unix.MADV_POPULATE_READ)
-	if err == nil || errors.Is(err, unix.EINVAL) { // an older kernel: the registration populates
-		return c.Len, nil
-	}
-	return 0, fmt.Errorf("%w: %w", errNotMapped, os.NewSyscallError("madvise", err))
+// has looks how many bytes of a chunk the file still has. It does not populate the mapping: the registration does that,
+// if there has to be one, and doing it before walks over all pages twice.
+func (d *device) has(c pipe.Chunk) (int64, error) {
+	s, err := stampOf(d.file)
+	return max(min(c.Len, s.size-d.from-c.At), 0), err
 }
 
 // Register makes a chunk usable by the device of the node.

@@ -12,7 +12,7 @@ const (
 type Kind uint8
 
 const (
-	// Fetch copies the bytes into the slot of the ring, or populates the mapping.
+	// Fetch copies the bytes into the slot of the ring, or looks whether the file still has those that are mapped.
 	Fetch Kind = iota
 	// Register acquires a registration of the slot, or of the mapping.
 	Register

@@ -9,8 +9,8 @@ import (
 // Device is what a transfer does its steps with. One goroutine calls Fetch, Register and Release, and needs one
 // pinwheel.Thread. Another may call Post at the same time, for another chunk.
 type Device interface {
-	// Fetch copies the bytes of a chunk into its slot of the ring, or populates its part of the mapping, which touches
-	// no page with the processor. It returns how many bytes there were.
+	// Fetch copies the bytes of a chunk into its slot of the ring, or makes sure that the file still has what is mapped.
+	// It returns how many bytes there were.
 	Fetch(Chunk) (n int64, err error)
 	// Register makes the memory of a chunk usable by the device, until Release. If it fails with verbs.ErrBusy, it is
 	// called again after a pause.
