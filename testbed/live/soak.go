@@ -20,6 +20,7 @@ type soakCmd struct {
 	Launches int    `default:"1000" help:"On each stack; in every tenth a rank is killed."`
 	Seed     uint64 `default:"1" help:"Of the choice of ways, policies, ranks and moments."`
 	Only     string `help:"Of these launches only those that end in this way, such as lost-rank."`
+	Plain    bool   `help:"Make the launches without Pinwheel, too: what comes out is what the stacks do by themselves."`
 }
 
 // ways are those in which mpishim/testing/programs/lifecycle.c ends.
@@ -168,7 +169,11 @@ func (s *soak) open(stacks []stack.Stack) error {
 	if err != nil {
 		return err
 	}
-	s.state, err = openState(filepath.Join(s.Out, "soak.jsonl"), fmt.Sprint(stamp, " seed ", s.Seed))
+	name := "soak.jsonl"
+	if s.Plain {
+		name = "soak-plain.jsonl"
+	}
+	s.state, err = openState(filepath.Join(s.Out, name), fmt.Sprint(stamp, " seed ", s.Seed))
 	return err
 }
 
@@ -195,7 +200,7 @@ func (s *soak) one(l launch) (o outcome, output string, err error) {
 	o = outcome{Run: l.String()}
 	var e ended
 	for range moments {
-		if e, err = s.run(l, true, plain); err != nil {
+		if e, err = s.run(l, !s.Plain, plain); err != nil {
 			return o, "", err
 		}
 		if !e.missed || e.Status != 0 {
