@@ -23,6 +23,10 @@ const (
 // wayNs is how long a message takes from one end to the other, registerNs a registration at the exporter.
 const wayNs, registerNs = 20 * us, 100 * us
 
+var costs = verbs.Costs{
+	Register: verbs.Cost{FixedNs: float64(2*wayNs + registerNs)}, Deregister: verbs.Cost{FixedNs: float64(wayNs)},
+}
+
 // world is importers and one exporter in virtual time.
 type world struct {
 	fatalf     func(string, ...any)
@@ -60,9 +64,7 @@ func newWorld(fatalf func(string, ...any), importers int, l Limits) *world {
 	w.lessor = NewLessor(w, l)
 	for n := range importers {
 		i := &importer{w: w, link: protocol.Link(n + 1), using: map[uint64]int{}}
-		i.h = NewHolder(i, HolderOptions{IdleNs: 1000 * ms, Costs: verbs.Costs{
-			Register: verbs.Cost{FixedNs: float64(2*wayNs + registerNs)}, Deregister: verbs.Cost{FixedNs: float64(wayNs)},
-		}})
+		i.h = NewHolder(i, HolderOptions{IdleNs: 1000 * ms, Costs: costs})
 		w.importers = append(w.importers, i)
 	}
 	return w
@@ -354,6 +356,36 @@ func TestIdleExportsPinNothing(t *testing.T) {
 	w.run(w.nowNs + 3000*ms)
 	if len(w.registered) > 0 || w.lessor.RegisteredBytes() > 0 {
 		t.Errorf("%d leases, %d bytes", len(w.registered), w.lessor.RegisteredBytes())
+	}
+}
+
+// yields notes what a Holder yields. Whoever asks is to be granted its lease by the test.
+type yields []uint64
+
+func (*yields) Renew(uint64)          {}
+func (y *yields) Yield(number uint64) { *y = append(*y, number) }
+
+// Whatever the scheduler thinks of it, an unused lease ends in time, and one with a message on its way does not.
+func TestUnusedLeasesAreYieldedInTheOrderOfTheirLastUses(t *testing.T) {
+	var y yields
+	h := NewHolder(&y, HolderOptions{IdleNs: 10 * ms, Costs: costs})
+	for n := range uint64(3) {
+		h.Add(n, 1)
+		h.Use(n, 0)
+		if err := h.Granted(n, int64(n)*ms); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.Use(0, 3*ms)
+	h.Use(2, 4*ms)
+	h.Complete(0, true, predictor.Use{StartNs: 3 * ms, EndNs: 5 * ms}, 5*ms)
+	for _, step := range []struct {
+		nowNs int64
+		want  []uint64 // yielded so far
+	}{{11*ms - 1, nil}, {11 * ms, []uint64{1}}, {15*ms - 1, []uint64{1}}, {15 * ms, []uint64{1, 0}}, {500 * ms, []uint64{1, 0}}} {
+		if h.Next(step.nowNs); !slices.Equal(y, step.want) {
+			t.Errorf("at %d ns %v are yielded, want %v", step.nowNs, y, step.want)
+		}
 	}
 }
 
