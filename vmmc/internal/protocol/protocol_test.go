@@ -330,12 +330,12 @@ func TestImportsThatWaitAreLimited(t *testing.T) {
 	r := &recorder{}
 	x := NewExporter(r)
 	x.LinkUp(1, Identity{})
-	for n := range uint64(MaxWaiting + 1) {
+	for n := range uint64(maxWaiting + 1) {
 		if err := receive(x, wire.Frame{Type: wire.Import, Number: n + 1, Export: 7}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want := wire.Frame{Type: wire.Deny, Number: MaxWaiting + 1, Code: wire.TooManyWaiting}
+	want := wire.Frame{Type: wire.Deny, Number: maxWaiting + 1, Code: wire.TooManyWaiting}
 	if len(r.frames) != 1 || r.frames[0] != want {
 		t.Errorf("got %+v", r.frames)
 	}
