@@ -92,7 +92,7 @@ type chosen struct {
 	class     *class // that is to hear how long it took; nil: there was no choice
 }
 
-// choose returns what a transfer of n bytes should be.
+// choose returns what a transfer of n bytes should be, whose registrations stay.
 func (c *choices) choose(r sentRange, n, copyBelow int64) chosen {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,6 +101,18 @@ func (c *choices) choose(r sentRange, n, copyBelow int64) chosen {
 		c.sent = map[sentRange]struct{}{}
 	}
 	c.sent[r] = struct{}{}
+	return c.of(n, copyBelow, again)
+}
+
+// chooseOnce is choose for a transfer whose registrations end with it: each is like the first.
+func (c *choices) chooseOnce(n, copyBelow int64) chosen {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.of(n, copyBelow, false)
+}
+
+// of chooses by what is known of transfers of about n bytes. mu is held.
+func (c *choices) of(n, copyBelow int64, again bool) chosen {
 	from := among(n, copyBelow, again)
 	if len(from) == 1 {
 		return chosen{candidate: from[0]}
