@@ -42,25 +42,18 @@ func (s *Scheduler) alarm(id mem.RegionID, nowNs int64) {
 		return
 	}
 	dueNs, known := s.gated.get(r)
-	if n := s.due.tree.get(r); n != nil {
-		dueNs, known = n.dueNs, true
+	if ns, ok := s.due.deadline(r); ok {
+		dueNs, known = ns, true
 	}
 	if !known {
 		return
 	}
 	s.due.remove(r) // the communication path is at it
 	s.gated.remove(r)
-	s.alarmed = s.alarmed[:0]
 	aboutNs := max(alarmNs, (dueNs-r.lastEndNs)/alarmShare)
-	for n := range s.due.tree.from(dueNs - aboutNs) {
-		if n.dueNs > dueNs+aboutNs {
-			break
-		}
-		if n.dueNs > nowNs {
-			s.alarmed = append(s.alarmed, n.r)
-		}
-	}
-	s.alarmed = s.gated.appendBetween(s.alarmed, max(dueNs-aboutNs, nowNs+1), dueNs+aboutNs)
+	fromNs, toNs := max(dueNs-aboutNs, nowNs+1), dueNs+aboutNs
+	s.alarmed = s.due.appendBetween(s.alarmed[:0], fromNs, toNs)
+	s.alarmed = s.gated.appendBetween(s.alarmed, fromNs, toNs)
 	for _, r := range s.alarmed {
 		s.gated.remove(r)
 		s.due.put(r, nowNs)

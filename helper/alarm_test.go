@@ -96,5 +96,10 @@ func TestMissRaisesOneAlarm(t *testing.T) {
 }
 
 func isDue(s *Scheduler, id mem.RegionID) bool {
-	return s.regions[id] != nil && s.due.tree.get(s.regions[id]) != nil
+	r := s.regions[id]
+	if r == nil {
+		return false
+	}
+	_, ok := s.due.deadline(r)
+	return ok
 }

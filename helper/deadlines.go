@@ -16,6 +16,7 @@ type placeOf uint8
 const (
 	inGated placeOf = iota
 	inReviews
+	inFar
 	placesOf
 )
 

@@ -10,7 +10,10 @@ import (
 // registrationQueue is RQ: the deregistered regions by when they must be
 // registered again, with what it takes to register them.
 type registrationQueue struct {
-	tree     dueTree
+	tree     dueTree   // what is due until nearNs
+	far      deadlines // what is due later
+	farWork  work
+	nearNs   int64
 	plan     plan
 	short    plan // with several workers: of what the helper does by itself
 	planned  bool
@@ -41,19 +44,7 @@ type plan struct {
 }
 
 func newRegistrationQueue() registrationQueue {
-	return registrationQueue{tree: newDueTree()}
-}
-
-// put sets when a region must be registered.
-func (q *registrationQueue) put(r *region, dueNs int64) {
-	q.tree.put(r, dueNs)
-	q.planned = false
-}
-
-func (q *registrationQueue) remove(r *region) {
-	if q.tree.remove(r) {
-		q.planned = false
-	}
+	return registrationQueue{tree: newDueTree(), far: deadlines{of: inFar}, nearNs: math.MinInt64}
 }
 
 // nextStart is the next registration of a queue.
@@ -120,6 +111,9 @@ type underWay struct {
 // it is needed rather than written into the queue: a region that leaves the
 // queue takes its share with it.
 func (q *registrationQueue) next(nowNs int64, by *planning) nextStart {
+	if q.tree.first() == nil {
+		q.approach(by)
+	}
 	first := q.tree.first()
 	switch {
 	case first == nil:
@@ -152,11 +146,13 @@ func (q *registrationQueue) nextOfSeveral(by *planning) nextStart {
 
 // replan computes the plan anew if the queue has changed.
 func (q *registrationQueue) replan(by *planning) {
-	switch {
-	case q.planned:
-	case by.workers > 1:
+	if q.planned {
+		return
+	}
+	q.approach(by)
+	if by.workers > 1 {
 		q.plan, q.short = q.latestStartOfSeveral(by)
-	default:
+	} else {
 		q.plan = q.latestStart(by)
 	}
 	q.planned = true

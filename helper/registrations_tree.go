@@ -57,10 +57,10 @@ func newDueTree() dueTree {
 	return dueTree{nodes: make([]dueNode, 1)}
 }
 
-// put sets the deadline of a region, which it inserts or moves.
-func (t *dueTree) put(r *region, dueNs int64) {
+// put sets the deadline and the size of a region, which it inserts or moves.
+func (t *dueTree) put(r *region, dueNs int64, pages uint64) {
 	if n := t.get(r); n != nil {
-		if n.dueNs == dueNs && n.pages == r.pages {
+		if n.dueNs == dueNs && n.pages == pages {
 			return
 		}
 		t.remove(r)
@@ -72,10 +72,10 @@ func (t *dueTree) put(r *region, dueNs int64) {
 		n = uint32(len(t.nodes))
 		t.nodes = append(t.nodes, dueNode{})
 	}
-	t.nodes[n] = dueNode{r: r, id: r.id, dueNs: dueNs, pages: r.pages, priority: priorityOf(r.id)}
+	t.nodes[n] = dueNode{r: r, id: r.id, dueNs: dueNs, pages: pages, priority: priorityOf(r.id)}
 	t.nodes[n].changed()
-	r.queued = n
-	t.all = t.all.plus(work{r.pages, 1})
+	r.inTree = n
+	t.all = t.all.plus(work{pages, 1})
 	t.root = t.insert(t.root, n)
 	if t.least == 0 || t.nodes[n].before(&t.nodes[t.least]) {
 		t.least = n
@@ -84,11 +84,11 @@ func (t *dueTree) put(r *region, dueNs int64) {
 
 // remove drops a region and reports whether it was there.
 func (t *dueTree) remove(r *region) bool {
-	n := r.queued
+	n := r.inTree
 	if n == 0 {
 		return false
 	}
-	r.queued = 0
+	r.inTree = 0
 	t.all = t.all.minus(work{t.nodes[n].pages, 1})
 	t.root = t.take(t.root, n)
 	t.nodes[n] = dueNode{left: t.free}
@@ -103,10 +103,10 @@ func (t *dueTree) remove(r *region) bool {
 
 // get returns the entry of a region, nil if there is none. It is valid until the tree changes.
 func (t *dueTree) get(r *region) *dueNode {
-	if r.queued == 0 {
+	if r.inTree == 0 {
 		return nil
 	}
-	return &t.nodes[r.queued]
+	return &t.nodes[r.inTree]
 }
 
 // first returns the entry with the earliest deadline, nil if there is none. It is valid until the tree changes.

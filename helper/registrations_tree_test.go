@@ -82,7 +82,7 @@ func TestDueTreeBehavesAsSortedList(t *testing.T) {
 			"put": func(t *rapid.T) {
 				e := queued{ids.Draw(t, "id"), rapid.Int64Range(-30, 400).Draw(t, "due"), pages.Draw(t, "pages")}
 				regions[e.id].pages = e.pages
-				tree.put(regions[e.id], e.dueNs)
+				tree.put(regions[e.id], e.dueNs, e.pages)
 				m.put(e)
 			},
 			"remove": func(t *rapid.T) {
@@ -154,7 +154,7 @@ func TestWhatIsForAWorkerIsSoForAll(t *testing.T) {
 		e.mean = scale
 		by := &planning{register: &e, workers: 2}
 		tree := newDueTree()
-		tree.put(&region{id: 1, pages: pages}, 0)
+		tree.put(&region{id: 1, pages: pages}, 0, pages)
 		tree.latest(by)
 		isLong := tree.longs().n == 1
 		if isLong != by.isLong(pages) || isLong != (by.costNs(pages) > leastAsideNs) || isLong != (scale > 1-1e-9) {
@@ -174,6 +174,7 @@ func TestPlanDoesNotWalkThroughWhatIsForWorkers(t *testing.T) {
 	}
 	own := &region{id: regions + 1, pages: 1} // for the helper itself
 	q.put(own, 2*regions)
+	q.approach(by)
 	q.latestStart(by)
 	// To look at a region takes more than two nanoseconds. Other processes may have the processor meanwhile, but not
 	// each time.
@@ -196,7 +197,7 @@ func TestPlanDoesNotWalkThroughWhatIsForWorkers(t *testing.T) {
 func TestDueTreeIterationStopsWhenAsked(t *testing.T) {
 	tree := newDueTree()
 	for id := range mem.RegionID(100) {
-		tree.put(&region{id: id + 1, pages: 1}, int64(id))
+		tree.put(&region{id: id + 1, pages: 1}, int64(id), 1)
 	}
 	seen := 0
 	for range tree.from(10) {
@@ -214,7 +215,7 @@ func manyDue(regions int, everyNs int64) (t dueTree, by *planning) {
 	e := newEstimate(testCosts.Register)
 	t = newDueTree()
 	for id := range mem.RegionID(regions) {
-		t.put(&region{id: id + 1, pages: 1}, int64(id)*everyNs)
+		t.put(&region{id: id + 1, pages: 1}, int64(id)*everyNs, 1)
 	}
 	return t, &planning{register: &e, itemNs: us}
 }
@@ -222,7 +223,7 @@ func manyDue(regions int, everyNs int64) (t dueTree, by *planning) {
 // move gives the earliest region a later deadline, and asks for the latest start.
 func (t *dueTree) move(by *planning, byNs int64) {
 	first := t.first()
-	t.put(first.r, first.dueNs+byNs)
+	t.put(first.r, first.dueNs+byNs, 1)
 	t.latest(by)
 }
 
@@ -233,7 +234,7 @@ func TestOneMoveRenewsFewSummaries(t *testing.T) {
 		tree.latest(by)
 		for i := range 1000 {
 			first := tree.first()
-			tree.put(first.r, first.dueNs+regions*everyNs)
+			tree.put(first.r, first.dueNs+regions*everyNs, 1)
 			by.register.observe(1, testCosts.Register.Ns(1)*int64(90+i%20)/100) // the estimate moves, too
 			stale := tree.stale(tree.root, by.register.scale())
 			tree.latest(by)

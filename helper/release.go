@@ -34,7 +34,7 @@ func (s *Scheduler) shouldRelease(r *region, nowNs int64) bool {
 	case !s.opt.KeepUnknown:
 		savedNs = max(savedNs, s.idle.longestNs())
 	case predicted && s.isOverdue(&p, r, nowNs) || s.isAbandoned(r, nowNs):
-	case s.isSilent(r, nowNs):
+	case s.isSilent(r, &p, predicted, nowNs):
 		silent = true
 	default:
 		s.review(r, nowNs)

@@ -1,5 +1,7 @@
 package helper
 
+import "pinwheel/predictor"
+
 // silenceRelease releases regions although no prediction says so: in long
 // silences, in which the program computes and a pinned region costs memory for
 // nothing. The event that ends the silence has all of them registered again. A
@@ -29,10 +31,10 @@ func newSilenceRelease() silenceRelease { return silenceRelease{credit: mostCred
 
 // isSilent reports whether a region may be released because the silence has
 // lasted for so long.
-func (s *Scheduler) isSilent(r *region, nowNs int64) bool {
+func (s *Scheduler) isSilent(r *region, p *predictor.Prediction, predicted bool, nowNs int64) bool {
 	silentNs := nowNs - max(r.lastEndNs, s.phaseEndNs)
 	var limitNs int64
-	if p, ok := s.pred.Next(r.id, nowNs); ok {
+	if predicted {
 		cycleNs := s.deregister.ns(r.pages) + s.register.ns(r.pages)
 		limitNs = overdueRatio * max(p.ExpectedNs-r.lastEndNs, cycleNs)
 	} else if !r.releasedInSilence {
