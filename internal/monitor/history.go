@@ -51,7 +51,7 @@ type Rates struct {
 	Stall       float64 // waiting for registrations, as a share of the time
 }
 
-// Rates returns the rates of a rank of the last Look over the last rateSeconds, or since it was first seen,
+// Rates returns the rates of a rank of the last Look over the last ten seconds, or since it was first seen,
 // or, if it was seen only once, since its start.
 func (h *History) Rates(job string, r *Rank) Rates {
 	var before Rank
