@@ -11,8 +11,7 @@ import (
 // size. It belongs to one goroutine, and must not be changed while it is iterated.
 //
 // It is a treap (Seidel and Aragon, Algorithmica 16, 1996) of our own, because we know of no released Go module with an
-// ordered tree whose nodes carry a summary of their subtree. google/btree, of which queue.Deadlines is made, has no
-// place for one.
+// ordered tree whose nodes carry a summary of their subtree. google/btree has no place for one.
 //
 // The summary is the entry that sets the latest start when the subtree is registered back to back: its deadline is the
 // least after the costs of all up to it are taken off. The costs follow every measured registration by one common

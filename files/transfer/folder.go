@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pinwheel/files/internal/newfile"
+	"pinwheel/internal/outfile"
 )
 
 // folder is a directory at the destination. Whoever opens it, and every file that is written in it, holds it open.
@@ -61,7 +62,7 @@ func (d *folder) drop() {
 func openFolder(path string) (*folder, error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, cause(err))
+		return nil, fmt.Errorf("%s: %w", path, outfile.Cause(err))
 	}
 	d, err := newFolder(root, path)
 	if err != nil {
@@ -143,20 +144,7 @@ func (d *folder) fault(name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w", filepath.Join(d.path, name), cause(err))
-}
-
-// cause strips the names and calls that package os puts before an error.
-func cause(err error) error {
-	var path *fs.PathError
-	var link *os.LinkError
-	switch {
-	case errors.As(err, &path):
-		return path.Err
-	case errors.As(err, &link):
-		return link.Err
-	}
-	return err
+	return fmt.Errorf("%s: %w", filepath.Join(d.path, name), outfile.Cause(err))
 }
 
 func orElse(err, other error) error {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pinwheel/files/internal/newfile"
+	"pinwheel/internal/outfile"
 )
 
 // newKey is the key of partial files that nobody resumes.
@@ -137,7 +138,7 @@ func (p *partial) writeAll(b []byte) error {
 	p.bytes += int64(n)
 	p.end = p.bytes
 	if err != nil {
-		return p.fault(fmt.Errorf("after %d bytes: %w", p.bytes, cause(err)))
+		return p.fault(fmt.Errorf("after %d bytes: %w", p.bytes, outfile.Cause(err)))
 	}
 	return nil
 }
