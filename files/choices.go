@@ -21,8 +21,14 @@ type choices struct {
 
 // candidates are what a transfer may be. None has more registered at a time than Sendfile.
 var candidates = []pipe.Strategy{
-	pipe.Static, pipe.Pipelined, pipe.Sendfile,
+	pipe.Static, adapting(pipe.Pipelined), adapting(pipe.Sendfile),
 	{Name: "single", Shape: pipe.Shape{Source: pipe.Map, ChunkBytes: 6 << 20, Depth: 1}}, // 6 MiB
+}
+
+// adapting has the chunks of Auto: what one candidate has registered is what the other asks for.
+func adapting(s pipe.Strategy) pipe.Strategy {
+	s.Adapts = true
+	return s
 }
 
 // Indexes of candidates.

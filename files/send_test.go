@@ -171,6 +171,28 @@ func TestRDMAOfAHotFileRegistersNothing(t *testing.T) {
 	}
 }
 
+// The chunks of a long transfer are larger, and serve a part of the file as well.
+func TestRDMAOfALongTransferHasFewRegistrations(t *testing.T) {
+	w := overRDMA(t)
+	const size = 64 << 20
+	s := w.sending(t, size)
+	strategy := pipe.Auto
+	strategy.Policy = "leave-pinned"
+	r := w.registrar(t, s, RegistrarOptions{Strategy: strategy})
+	f := fileOf(t, size)
+	st, err := Send(testContext(t), s.dst, 0, f, 0, size, SendOptions{Registrar: r})
+	if most := pipe.Auto.Shape.ChunkBytes * int64(pipe.Auto.Shape.Depth); err != nil || st.Registrations != 32 ||
+		st.Shape.ChunkBytes*int64(st.Shape.Depth) > most {
+		t.Errorf("%+v, %v", st, err)
+	}
+	for i := range int64(8) {
+		part, err := Send(testContext(t), s.dst, 0, f, i*8<<20, 8<<20, SendOptions{Registrar: r})
+		if err != nil || part.Registrations != 0 || part.Hits != 8 {
+			t.Errorf("%+v, %v", part, err)
+		}
+	}
+}
+
 // Bytes that follow each other through a budget push each other out, and what is sent again finds nothing.
 func TestRDMAOfAFileBeyondTheBudgetFindsItsBeginning(t *testing.T) {
 	w := overRDMA(t)
