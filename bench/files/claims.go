@@ -15,7 +15,7 @@ import (
 
 // claims judges what was measured.
 func (s *state) claims() (claims []report.Claim) {
-	claims = append(claims, s.secondPipe(), s.ofTheDevice("pipelined", buffers), s.ofTheDevice("sendfile", sendfileBufs))
+	claims = append(append(claims, s.secondPipe()), s.deviceClaims()...)
 	for _, of := range []struct{ figure, what string }{
 		{allCold, "cold file"}, {allHot, "hot file"}, {wholeGets, "hot file through a server"},
 	} {
@@ -52,62 +52,6 @@ func (s *state) secondPipe() report.Claim {
 	x := slices.Max(append(s.sizesOf(one), 0))
 	e, err := s.estimate(x, faster, one, two)
 	return least("pipelined, two pipes to one", 1.2, e, report.Size(x), err)
-}
-
-// enoughBytes of buffer are to give nearly all that the device does.
-const enoughBytes = 256 * kib
-
-// ofTheDevice is the share of the device's throughput that the worst of the sizes of buffer has, from enoughBytes on,
-// each with its best number of pipes.
-func (s *state) ofTheDevice(what, figure string) report.Claim {
-	byBytes := map[int][]int64{} // places of bars
-	for i, each := range pipesAndPages {
-		bytes := each[0] * each[1] * 4 * kib
-		if bytes >= enoughBytes {
-			byBytes[bytes] = append(byBytes[bytes], int64(i))
-		}
-	}
-	worst, at, err := compare.Estimate{Median: math.Inf(1)}, 0, errNotMeasured
-	for bytes, places := range byBytes {
-		var shares []float64
-		for round := range s.rounds() {
-			most, bar := s.deviceMost(round), 0.0
-			for _, i := range places {
-				if p := s.point(figure, i, round); p != nil {
-					bar = max(bar, float64(bufferSize)/mib/p.Seconds)
-				}
-			}
-			if most > 0 && bar > 0 {
-				shares = append(shares, bar/most)
-			}
-		}
-		if len(shares) == 0 {
-			continue
-		}
-		err = nil
-		if e := compare.Estimated(shares); e.Median < worst.Median || e.Median == worst.Median && bytes < at {
-			worst, at = e, bytes
-		}
-	}
-	return least(what+" to the most that the device gives, from 256 KiB of buffer on", 0.95, worst, report.Size(int64(at)), err)
-}
-
-// deviceRowNames are those of the rows that look for the most that the device can do.
-func deviceRowNames() (names []string) {
-	for _, r := range deviceRows() {
-		names = append(names, r.name)
-	}
-	return names
-}
-
-// deviceMost is the largest throughput of the device in a round, in MiB/s; 0 if it was not measured.
-func (s *state) deviceMost(round int) (most float64) {
-	for _, r := range deviceRowNames() {
-		if l := s.find(r, round); l != nil && len(l.Points) > 0 {
-			most = max(most, l.Points[0].mibPerSec())
-		}
-	}
-	return most
 }
 
 // autoIsBest compares auto, at the size at which it is worst, with that of the others which is the fastest there. The
