@@ -13,8 +13,8 @@ import (
 type Extent struct{ Off, Len int64 }
 
 // Data returns the parts of the file from an offset on that are no holes, in order: the rest reads as zeros. Without
-// holes that is one. It ends with the first error, and fails with ErrChanged if the file is not the one that was
-// opened.
+// holes that is one. Holes of less than 16 KiB may be in the parts, and some of less than 32 KiB. It ends with the first
+// error, and fails with ErrChanged if the file is not the one that was opened.
 func (f *File) Data(ctx context.Context, from int64) iter.Seq2[Extent, error] {
 	return func(yield func(Extent, error) bool) {
 		size := f.info.size

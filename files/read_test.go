@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/files/internal/wire"
 	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 )
@@ -287,6 +288,35 @@ func TestChecksumsOfHoles(t *testing.T) {
 	}
 	if most := uint64(size / mem.PageSize / 2); cached.Cache > most {
 		t.Errorf("%d pages are in the page cache, most of which are holes", cached.Cache)
+	}
+}
+
+// Each takes a buffer of the server. A client may have many requests under way.
+func TestFewChecksumsOfAClientAreComputedAtATime(t *testing.T) {
+	f := fileOf(t, 1000)
+	stamp, err := stampOf(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := &session{handles: handles{most: 1, of: map[uint64]opened{}}, sums: make(chan struct{}, maxSums)}
+	h, err := v.handles.add(&served{f, stamp})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range maxSums {
+		v.sums <- struct{}{}
+	}
+	q := &wire.Range{Handle: h, Kind: string(CRC32C)} // of no bytes: it waits for nothing but the others
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if a, err := v.sum(ctx, q); !errors.Is(err, context.Canceled) {
+		t.Errorf("one more is computed: %v, %v", a, err)
+	}
+	<-v.sums
+	for range 2 {
+		if _, err := v.sum(t.Context(), q); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -102,7 +102,15 @@ func (v *session) open(_ context.Context, q *wire.Name) (wire.Message, error) {
 	return &wire.Opened{Handle: h, Info: *message(f.stamp.info(path.Base(q.Name)))}, nil
 }
 
+// sum answers with a checksum. The next ones wait for those that are computed: more at a time would only take more
+// memory.
 func (v *session) sum(ctx context.Context, q *wire.Range) (wire.Message, error) {
+	select {
+	case v.sums <- struct{}{}:
+		defer func() { <-v.sums }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 	if u, err := find[*uploading](&v.handles, q.Handle); err == nil {
 		b, err := sumOf(ctx, u.file.File, Sum(q.Kind), q.Off, q.Len, v.progress)
 		return &wire.Sum{Sum: b}, err
@@ -122,7 +130,7 @@ func (v *session) sum(ctx context.Context, q *wire.Range) (wire.Message, error) 
 var zeroBytes [256 << 10]byte // 256 KiB
 
 // sumOf computes a checksum of what a file has, and tells of its progress. It fails with io.ErrUnexpectedEOF if the
-// file has less. It does not read holes, which would fill the page cache with zeros.
+// file has less. It reads no large holes, which would fill the page cache with zeros.
 func sumOf(ctx context.Context, f *os.File, kind Sum, off, n int64, progress func()) ([]byte, error) {
 	h, err := kind.New()
 	if err != nil {

@@ -34,6 +34,7 @@ type session struct {
 	began   time.Time
 	last    atomic.Duration // when a request began, got on or ended, since began
 	serving atomic.Int64    // requests that have no answer yet
+	sums    chan struct{}   // has an entry for each checksum that is computed
 
 	staging struct {
 		sync.Mutex
@@ -45,6 +46,8 @@ const (
 	// maxCalls is how many requests of a client may be under way; a client of this package stays below.
 	maxCalls   = 128
 	clientLeft = 16 // of these, those that were cancelled and have not ended
+	// maxSums is how many checksums are computed for a client at a time, each with a buffer as large as zeroBytes.
+	maxSums = 4
 	// greetTime is how long a client may take to say hello, or to hear that there are too many.
 	greetTime = 5 * time.Second
 )
@@ -54,7 +57,7 @@ func rpcOptions() rpc.Options { return rpc.Options{MaxBytes: wire.MaxMessage, Ma
 func newSession(s *Server, c *stream.Conn) *session {
 	v := &session{
 		Server: s, conn: c, peer: c.Peer(), address: c.RemoteAddr().(stream.Addr).Node, calls: rpc.NewServer(rpcOptions()),
-		handles: handles{most: s.opt.MaxOpen, of: map[uint64]opened{}}, began: time.Now(),
+		handles: handles{most: s.opt.MaxOpen, of: map[uint64]opened{}}, began: time.Now(), sums: make(chan struct{}, maxSums),
 	}
 	on(v, wire.ProcHello, v.hello)
 	on(v, wire.ProcStat, v.stat)

@@ -15,7 +15,7 @@ import (
 
 // claims judges what was measured.
 func (s *state) claims() (claims []report.Claim) {
-	claims = append(claims, s.secondPipe(), s.ofTheDevice("pipelined", buffers), s.ofTheDevice("sendfile", sendfileBufs))
+	claims = append(append(claims, s.secondPipe()), s.deviceClaims()...)
 	for _, of := range []struct{ figure, what string }{
 		{allCold, "cold file"}, {allHot, "hot file"}, {wholeGets, "hot file through a server"},
 	} {
@@ -54,95 +54,53 @@ func (s *state) secondPipe() report.Claim {
 	return least("pipelined, two pipes to one", 1.2, e, report.Size(x), err)
 }
 
-// enoughBytes of buffer are to give nearly all that the device does.
-const enoughBytes = 256 * kib
-
-// ofTheDevice is the share of the device's throughput that the worst of the sizes of buffer has, from enoughBytes on,
-// each with its best number of pipes.
-func (s *state) ofTheDevice(what, figure string) report.Claim {
-	byBytes := map[int][]int64{} // places of bars
-	for i, each := range pipesAndPages {
-		bytes := each[0] * each[1] * 4 * kib
-		if bytes >= enoughBytes {
-			byBytes[bytes] = append(byBytes[bytes], int64(i))
-		}
-	}
-	worst, at, err := compare.Estimate{Median: math.Inf(1)}, 0, errNotMeasured
-	for bytes, places := range byBytes {
-		var shares []float64
-		for round := range s.rounds() {
-			most, bar := s.deviceMost(round), 0.0
-			for _, i := range places {
-				if p := s.point(figure, i, round); p != nil {
-					bar = max(bar, float64(bufferSize)/mib/p.Seconds)
-				}
-			}
-			if most > 0 && bar > 0 {
-				shares = append(shares, bar/most)
-			}
-		}
-		if len(shares) == 0 {
-			continue
-		}
-		err = nil
-		if e := compare.Estimated(shares); e.Median < worst.Median || e.Median == worst.Median && bytes < at {
-			worst, at = e, bytes
-		}
-	}
-	return least(what+" to the most that the device gives, from 256 KiB of buffer on", 0.95, worst, report.Size(int64(at)), err)
-}
-
-// deviceRowNames are those of the rows that look for the most that the device can do.
-func deviceRowNames() (names []string) {
-	for _, r := range deviceRows() {
-		names = append(names, r.name)
-	}
-	return names
-}
-
-// deviceMost is the largest throughput of the device in a round, in MiB/s; 0 if it was not measured.
-func (s *state) deviceMost(round int) (most float64) {
-	for _, r := range deviceRowNames() {
-		if l := s.find(r, round); l != nil && len(l.Points) > 0 {
-			most = max(most, l.Points[0].mibPerSec())
-		}
-	}
-	return most
-}
-
 // autoIsBest compares auto, at the size at which it is worst, with that of the others which is the fastest there. The
-// fastest of four is so by luck in part, and so is the worst of many sizes: the fastest, measured for a second time, shows
-// how much that is.
+// fastest of four is so by luck in part, and so is the worst of many sizes: the fastest, measured for a second time,
+// shows how much that is. Processor time depends less on what else the machine does, but counts what runs at the same
+// time as if it did not.
 func (s *state) autoIsBest(figure, what string) report.Claim {
-	auto := figure + "/" + pipe.Auto.Name
-	worst, at, err := compare.Estimate{Median: math.Inf(1)}, int64(0), errNotMeasured
-	noise, noiseAt := math.Inf(1), int64(0)
-	for _, x := range s.sizesOf(auto) {
-		best, fastest := "", math.Inf(1)
+	auto := func(string) string { return figure + "/" + pipe.Auto.Name }
+	worst, at := s.toTheBest(figure, seconds, auto)
+	if at == 0 {
+		return least("auto to the best of the four, "+what, 0.95, worst, "", errNotMeasured)
+	}
+	c := least("auto to the best of the four, "+what, 0.95, worst, report.Size(at), nil)
+	if noise, at := s.toTheBest(figure, seconds, repeated); at > 0 {
+		c.Got += fmt.Sprintf("; the best itself, measured again: %.3f at %s", noise.Median, report.Size(at))
+	}
+	if busy, at := s.toTheBest(figure, processorSeconds, auto); at > 0 && busy.Median > 0 {
+		c.Got += fmt.Sprintf("; by processor time: %.3f at %s", busy.Median, report.Size(at))
+	}
+	return c
+}
+
+// toTheBest compares another row, at the size at which that is worst, with the best of the four at each size. It
+// returns size 0 if nothing was measured.
+func (s *state) toTheBest(
+	figure string, of func(p []*point) float64, other func(best string) string,
+) (worst compare.Estimate, at int64) {
+	worst.Median = math.Inf(1)
+	ratio := func(p []*point) float64 { return of(p[:1]) / of(p[1:]) }
+	for _, x := range s.sizesOf(figure + "/" + pipe.Auto.Name) {
+		best, least := "", math.Inf(1)
 		for _, strategy := range pipe.Strategies() {
 			r := figure + "/" + strategy.Name
 			if strategy.Name == pipe.Auto.Name {
 				continue
 			}
-			if e, err := s.estimate(x, seconds, r); err == nil && e.Median < fastest {
-				best, fastest = r, e.Median
+			if e, err := s.estimate(x, of, r); err == nil && e.Median < least {
+				best, least = r, e.Median
 			}
 		}
-		if e, missing := s.estimate(x, faster, best, auto); missing == nil && e.Median < worst.Median {
-			worst, at, err = e, x, nil
-		}
-		if e, missing := s.estimate(x, faster, best, repeated(best)); missing == nil && e.Median < noise {
-			noise, noiseAt = e.Median, x
+		if e, err := s.estimate(x, ratio, best, other(best)); err == nil && e.Median < worst.Median {
+			worst, at = e, x
 		}
 	}
-	c := least("auto to the best of the four, "+what, 0.95, worst, report.Size(at), err)
-	if err == nil && noiseAt > 0 {
-		c.Got += fmt.Sprintf("; the best itself, measured again: %.3f at %s", noise, report.Size(noiseAt))
-	}
-	return c
+	return worst, at
 }
 
-func seconds(p []*point) float64 { return p[0].Seconds }
+func seconds(p []*point) float64          { return p[0].Seconds }
+func processorSeconds(p []*point) float64 { return p[0].CPU }
 
 // onDemand are the points of the rows that are to have no more registered than their shapes say.
 func (s *state) onDemand() (all []point) {

@@ -189,7 +189,7 @@ func rows() (all []row) {
 
 func deviceRows() (all []row) {
 	anonymous := func(name string, message int64, depth int) row {
-		return row{name: device + "/" + name, measure: func(ctx context.Context, b *bench) ([]point, error) {
+		return row{name: name, measure: func(ctx context.Context, b *bench) ([]point, error) {
 			s, err := b.sender(ctx)
 			if err != nil {
 				return nil, err
@@ -199,16 +199,22 @@ func deviceRows() (all []row) {
 			return []point{p}, err
 		}}
 	}
-	all = append(all, anonymous("anonymous", deviceSize, 1))
+	all = append(all, anonymous(device+"/anonymous", deviceSize, 1))
 	for _, each := range deviceWays {
 		w := way{strategy: registered(each[0], each[1])}
 		all = append(all, curve(device, fmt.Sprintf("%d x %d pages", each[1], each[0]), w, []int64{deviceSize}))
 	}
-	for _, depth := range []int{1, 2, 4} {
-		name := fmt.Sprintf("anonymous, %d x %d KiB", depth, enoughBytes/depth/kib)
-		all = append(all, anonymous(name, int64(enoughBytes/depth), depth))
+	for _, depth := range ownDepths {
+		all = append(all, anonymous(ownRow(depth), int64(enoughBytes/depth), depth))
 	}
 	return all
+}
+
+// ownDepths are how many messages are under way where the device sends enoughBytes at a time without package files.
+var ownDepths = []int{1, 2, 4}
+
+func ownRow(depth int) string {
+	return fmt.Sprintf("%s/anonymous, %d x %d KiB", device, depth, enoughBytes/depth/kib)
 }
 
 func registrationRows() (all []row) {
