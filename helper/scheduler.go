@@ -45,6 +45,7 @@ type region struct {
 	uses       int
 	lastEndNs  int64  // end of the last use
 	lastPhase  uint64 // phase of the last use
+	known      predictor.Known
 	idle       idleHistory
 	gate       gateLooks
 	releasedNs int64 // when its last deregistration began
@@ -154,7 +155,7 @@ func (s *Scheduler) Observe(e Event, nowNs int64) {
 	s.silence.earn()
 	s.endSilence(nowNs)
 	u := e.Use
-	u.Late, u.Bytes, u.LeadNs = late, int64(e.Pages*mem.PageSize), s.register.ns(e.Pages)+s.opt.ItemNs
+	u.Known, u.Late, u.Bytes, u.LeadNs = &r.known, late, int64(e.Pages*mem.PageSize), s.register.ns(e.Pages)+s.opt.ItemNs
 	s.pred.Observe(u)
 	s.followPredictions(r, nowNs)
 }
