@@ -70,9 +70,14 @@ func TestFaultOfTheCacheLeavesPlainRegistration(t *testing.T) {
 	transfer(t, th, region(1), 0)
 	local := th.local
 	th.local = nil
-	for i := range 4 {
+	for i := range 3 {
 		transfer(t, th, region(2+i), 0)
 	}
+	var u Use
+	if err := th.AcquireOnce(&u, region(5), access, 0, nil); err != nil {
+		t.Error(err)
+	}
+	th.Release(&u)
 	th.local = local
 	expectPlain(t, m, p, w.all(), 4)
 }

@@ -179,6 +179,45 @@ func TestHelperHearsOfUsesFromTheThresholdOn(t *testing.T) {
 	}
 }
 
+func TestWhatIsAcquiredOnceIsNotKept(t *testing.T) {
+	for _, policy := range []Policy{Pinwheel, LeavePinned, OnDemand} {
+		p := sim.New(sim.Options{})
+		m, th := start(t, Options{Policy: policy, Provider: p, BudgetBytes: 2 << 20})
+		var once, twice, thrice Use
+		for n := range 3 {
+			if err := th.AcquireOnce(&once, region(0), access, 1, nil); err != nil || th.Misses() != int64(n+1) {
+				t.Fatal(policy, th.Misses(), err)
+			}
+			if !once.Region().Range.Contains(region(0)) {
+				t.Errorf("%s: %+v", policy, once.Region())
+			}
+			th.Release(&once)
+			if n := pinned(m); n != 0 {
+				t.Errorf("%s: %d bytes are pinned", policy, n)
+			}
+		}
+		for i, u := range []*Use{&once, &twice} {
+			if err := th.AcquireOnce(u, region(i), access, 1, nil); err != nil {
+				t.Fatal(policy, err)
+			}
+		}
+		if err := th.AcquireOnce(&thrice, region(2), access, 1, nil); !errors.Is(err, verbs.ErrPinnedMemory) {
+			t.Errorf("%s: beyond the budget: %v", policy, err)
+		}
+		th.Release(&once)
+		th.Release(&twice)
+		if s := m.Stats(); s.Cache.Known != 0 || s.Cache.Uncached != 5 || s.Helper.Events != 0 {
+			t.Errorf("%s: %+v", policy, s)
+		}
+		if err := m.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := th.AcquireOnce(&once, region(0), access, 1, nil); !errors.Is(err, ErrClosed) {
+			t.Errorf("%s: after Close: %v", policy, err)
+		}
+	}
+}
+
 func TestBudgetInUseIsAnErrorThatPasses(t *testing.T) {
 	_, th := start(t, Options{Policy: LeavePinned, BudgetBytes: 1 << 20})
 	var u, v Use

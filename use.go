@@ -67,6 +67,36 @@ func (t *Thread) Acquire(u *Use, r mem.Range, a verbs.Access, op Op, site *Site)
 	return t.missed(u, a, outcome, err)
 }
 
+// AcquireOnce is Acquire for memory that is not worth keeping: the registration ends with Release, whatever the policy,
+// and the predictor hears of neither. It counts towards the limits, and is no hit even if r is registered. For data
+// that is used once, or is too large to be found again, it spares what a policy would do to keep it.
+func (t *Thread) AcquireOnce(u *Use, r mem.Range, a verbs.Access, op Op, site *Site) error {
+	u.plain, u.used, u.site, u.op = nil, r, site, op
+	u.startNs = clock.NowNs()
+	ref, outcome, err := t.registerOnce(r, a)
+	u.ref = ref
+	if errors.Is(err, ErrFault) {
+		err = t.acquirePlain(u, a)
+	}
+	endNs := clock.NowNs()
+	t.stats.misses++
+	t.stats.stallNs.Add(endNs - u.startNs)
+	t.m.engine.Uncached(outcome, u.callSite(), u.startNs, endNs)
+	return err
+}
+
+// registerOnce asks the cache. A panic of it becomes ErrFault.
+func (t *Thread) registerOnce(r mem.Range, a verbs.Access) (ref regcache.Ref, o regcache.Outcome, err error) {
+	defer t.m.contain(&err)
+	switch {
+	case t.mode == closed:
+		return ref, o, ErrClosed
+	case t.m.plain.Load() && t.mode != uncached:
+		return ref, o, ErrFault
+	}
+	return t.local.Register(r, a)
+}
+
 // lookup asks the cache. A panic of it becomes ErrFault.
 func (t *Thread) lookup(r mem.Range, a verbs.Access) (ref regcache.Ref, o regcache.Outcome, err error) {
 	defer t.m.contain(&err)

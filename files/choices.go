@@ -21,8 +21,14 @@ type choices struct {
 
 // candidates are what a transfer may be. None has more registered at a time than Sendfile.
 var candidates = []pipe.Strategy{
-	pipe.Static, pipe.Pipelined, pipe.Sendfile,
+	pipe.Static, adapting(pipe.Pipelined), adapting(pipe.Sendfile),
 	{Name: "single", Shape: pipe.Shape{Source: pipe.Map, ChunkBytes: 6 << 20, Depth: 1}}, // 6 MiB
+}
+
+// adapting has the chunks of Auto: what one candidate has registered is what the other asks for.
+func adapting(s pipe.Strategy) pipe.Strategy {
+	s.Adapts = true
+	return s
 }
 
 // Indexes of candidates.
@@ -92,7 +98,7 @@ type chosen struct {
 	class     *class // that is to hear how long it took; nil: there was no choice
 }
 
-// choose returns what a transfer of n bytes should be.
+// choose returns what a transfer of n bytes should be, whose registrations stay.
 func (c *choices) choose(r sentRange, n, copyBelow int64) chosen {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,6 +107,18 @@ func (c *choices) choose(r sentRange, n, copyBelow int64) chosen {
 		c.sent = map[sentRange]struct{}{}
 	}
 	c.sent[r] = struct{}{}
+	return c.of(n, copyBelow, again)
+}
+
+// chooseOnce is choose for a transfer whose registrations end with it: each is like the first.
+func (c *choices) chooseOnce(n, copyBelow int64) chosen {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.of(n, copyBelow, false)
+}
+
+// of chooses by what is known of transfers of about n bytes. mu is held.
+func (c *choices) of(n, copyBelow int64, again bool) chosen {
 	from := among(n, copyBelow, again)
 	if len(from) == 1 {
 		return chosen{candidate: from[0]}

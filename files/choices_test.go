@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"pinwheel/files/pipe"
+	"pinwheel/mem"
 )
 
 var copyBelow = pipe.Auto.CopyBelow
@@ -72,18 +73,19 @@ func TestTheFirstTransfersAreWhatThePaperSuggests(t *testing.T) {
 // What is sent again goes in chunks that were registered with the first time, or lie in those, whatever was tried then:
 // nothing is registered anew.
 func TestWhatIsSentAgainFindsItsRegistrations(t *testing.T) {
-	const n = 8 << 20
-	var c choices
-	for i := range int64(200) {
-		k := c.choose(sentRange{from: i}, n, copyBelow)
-		c.note(k, n, time.Duration(10-k.candidate)*time.Millisecond) // "single" is the fastest
-	}
-	for i := range int64(200) {
-		k := c.choose(sentRange{from: i}, n, copyBelow)
-		c.note(k, n, time.Millisecond)
-		s := candidates[k.candidate].Shape
-		if s.Source != pipe.Map || s.ChunkBytes != pipe.Auto.Shape.ChunkBytes {
-			t.Fatalf("%d: %+v", i, s)
+	for _, n := range []int64{8 << 20, 64 << 20, 1 << 30} {
+		var c choices
+		for i := range int64(200) {
+			k := c.choose(sentRange{from: i}, n, copyBelow)
+			c.note(k, n, time.Duration(10-k.candidate)*time.Millisecond) // "single" is the fastest
+		}
+		for i := range int64(200) {
+			k := c.choose(sentRange{from: i}, n, copyBelow)
+			c.note(k, n, time.Millisecond)
+			s := candidates[k.candidate].For(n, mem.Unlimited, true)
+			if s.Source != pipe.Map || s.ChunkBytes != pipe.Auto.For(n, mem.Unlimited, true).ChunkBytes {
+				t.Fatalf("%d: %+v", i, s)
+			}
 		}
 	}
 }

@@ -25,7 +25,8 @@ type device struct {
 	mapping *mapping         // nil: all chunks are copied
 	thread  *pinwheel.Thread // nil: nothing is registered, and chunks go through the connection
 
-	maps int // slots of the pipe that are no slots of the ring
+	kept int64 // bytes of the file, from its beginning, whose registrations may stay
+	maps int   // slots of the pipe that are no slots of the ring
 	// Whoever does a step of a chunk has its use. Run orders the steps.
 	uses        []pinwheel.Use
 	slots       int
@@ -56,6 +57,7 @@ func (d *device) start(p *pipe.Pipe) {
 	d.site = fileSite
 	if d.mapping != nil {
 		d.site[1] = d.mapping.stamp.ino
+		d.kept = d.r.keeps(d.mapping.stamp.size)
 	}
 }
 
@@ -119,11 +121,14 @@ func (d *device) Register(c pipe.Chunk) error {
 	if d.thread == nil {
 		return nil
 	}
-	kind := opCopy
+	kind, acquire := opCopy, d.thread.Acquire
 	if c.Source == pipe.Map {
 		kind = opMap
+		if d.from+c.At+c.Len > d.kept {
+			acquire = d.thread.AcquireOnce
+		}
 	}
-	err := d.thread.Acquire(d.use(c), mem.RangeOf(d.memory(c)), 0, kind, &d.site)
+	err := acquire(d.use(c), mem.RangeOf(d.memory(c)), 0, kind, &d.site)
 	if kind == opMap && errors.Is(err, verbs.ErrNotMapped) {
 		return fmt.Errorf("%w: %w", errNotMapped, err)
 	}

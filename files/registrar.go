@@ -46,6 +46,8 @@ type Registrar struct {
 	choices  choices
 	refused  atomic.Int64
 	waits    atomic.Int64
+	// clientBytes are what the transfers of one client may have registered.
+	clientBytes int64
 
 	// setup protects these.
 	setup   sync.Mutex
@@ -96,9 +98,8 @@ func newRegistrar(n *vmmc.Node, o RegistrarOptions, rdma bool) (*Registrar, erro
 	r.opt = o
 	r.mappings = mappings{most: o.MaxMappings, forget: r.forget, of: map[fileKey]*mapping{}}
 	r.rings = rings{keep: o.BudgetBytes / 4, forget: r.forget, idle: map[int64][][]byte{}}
-	r.turns = turns.New(turns.Limits{
-		Bytes: o.BudgetBytes, ClientBytes: r.use(o.Strategy.For(o.BudgetBytes, o.BudgetBytes, false)), Active: maxActive,
-	})
+	r.clientBytes = r.use(o.Strategy.For(o.BudgetBytes, o.BudgetBytes, false))
+	r.turns = turns.New(turns.Limits{Bytes: o.BudgetBytes, ClientBytes: r.clientBytes, Active: maxActive})
 	return r, nil
 }
 
@@ -107,6 +108,15 @@ func warnStderr(message string) { fmt.Fprintln(os.Stderr, "pinwheel: files: "+me
 // use is how many bytes a transfer has registered at most, in whole pages wherever it begins.
 func (r *Registrar) use(s pipe.Shape) int64 {
 	return min(s.ChunkBytes+int64(mem.PageSize), r.opt.BudgetBytes) * int64(s.Depth)
+}
+
+// keeps returns how many bytes of a file of some size may stay registered, from its beginning. A file that is larger
+// than the budget would push itself out, and find nothing when it is sent again: of that, what fits beside a transfer.
+func (r *Registrar) keeps(size int64) int64 {
+	if size <= r.opt.BudgetBytes || r.opt.Strategy.Policy == pinwheel.OnDemand {
+		return size
+	}
+	return max(r.opt.BudgetBytes-r.clientBytes, 0)
 }
 
 // thread lends a Thread of the Manager, which it makes if there is none.

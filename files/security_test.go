@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/files/internal/newfile"
 	"pinwheel/files/internal/wire"
 	"pinwheel/internal/testwait"
 	"pinwheel/vmmc/rpc"
@@ -170,7 +171,7 @@ func TestOnlyFilesAreReplacedByUploads(t *testing.T) {
 	c := w.client()
 	refused := func(what string, err error) {
 		t.Helper()
-		if err == nil || !strings.Contains(err.Error(), "fifo: "+errNoFile.Error()) {
+		if err == nil || !strings.Contains(err.Error(), "fifo: "+newfile.ErrNoFile.Error()) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

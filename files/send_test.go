@@ -38,6 +38,9 @@ func (w way) sending(t testing.TB, bytes uint64) sending {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if w.name == ByRDMA && !dst.AwaitRDMA(testContext(t)) { // a transfer would not wait for it as long
+		t.Fatal("RDMA does not come")
+	}
 	return sending{memory, dst}
 }
 
@@ -166,6 +169,54 @@ func TestRDMAOfAHotFileRegistersNothing(t *testing.T) {
 	if string(s.memory[5:12]) != "changed" {
 		t.Errorf("%q arrived", s.memory[5:12])
 	}
+}
+
+// The chunks of a long transfer are larger, and serve a part of the file as well.
+func TestRDMAOfALongTransferHasFewRegistrations(t *testing.T) {
+	w := overRDMA(t)
+	const size = 64 << 20
+	s := w.sending(t, size)
+	strategy := pipe.Auto
+	strategy.Policy = "leave-pinned"
+	r := w.registrar(t, s, RegistrarOptions{Strategy: strategy})
+	f := fileOf(t, size)
+	st, err := Send(testContext(t), s.dst, 0, f, 0, size, SendOptions{Registrar: r})
+	if most := pipe.Auto.Shape.ChunkBytes * int64(pipe.Auto.Shape.Depth); err != nil || st.Registrations != 32 ||
+		st.Shape.ChunkBytes*int64(st.Shape.Depth) > most {
+		t.Errorf("%+v, %v", st, err)
+	}
+	for i := range int64(8) {
+		part, err := Send(testContext(t), s.dst, 0, f, i*8<<20, 8<<20, SendOptions{Registrar: r})
+		if err != nil || part.Registrations != 0 || part.Hits != 8 {
+			t.Errorf("%+v, %v", part, err)
+		}
+	}
+}
+
+// Bytes that follow each other through a budget push each other out, and what is sent again finds nothing.
+func TestRDMAOfAFileBeyondTheBudgetFindsItsBeginning(t *testing.T) {
+	w := overRDMA(t)
+	const size, budget = 24 << 20, 16 << 20
+	s := w.sending(t, size)
+	strategy := pipe.Auto
+	strategy.Policy = "leave-pinned"
+	r := w.registrar(t, s, RegistrarOptions{Strategy: strategy, BudgetBytes: budget})
+	f := fileOf(t, size)
+	want, err := os.ReadFile(f.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := budget>>20 - int64(pipe.Auto.Shape.Depth) - 1 // chunks of 1 MiB, beside a transfer and its pages
+	for again := range 3 {
+		st, err := Send(testContext(t), s.dst, 0, f, 0, size, SendOptions{Registrar: r})
+		if err != nil || again > 0 && (st.Hits != kept || st.Registrations != 24-kept) {
+			t.Errorf("%d: %+v, %v", again, st, err)
+		}
+		if st := r.Stats(); st.PinnedBytes != kept<<20 || st.PeakBytes > budget {
+			t.Errorf("%d: %+v", again, st)
+		}
+	}
+	same(t, "the file", s.memory[:size], want)
 }
 
 func TestRDMAOfSmallFilesIsCopied(t *testing.T) {

@@ -160,7 +160,11 @@ func (t *transfer) choose(n int64) (c choice) {
 		}
 	}
 	if s.Adapts {
-		c.chosen = t.r.choices.choose(sentRange{t.stamp, t.from + t.stats.Bytes}, n, s.CopyBelow)
+		if from := t.from + t.stats.Bytes; from+n <= t.r.keeps(t.stamp.size) {
+			c.chosen = t.r.choices.choose(sentRange{t.stamp, from}, n, s.CopyBelow)
+		} else {
+			c.chosen = t.r.choices.chooseOnce(n, s.CopyBelow)
+		}
 		s = candidates[c.candidate]
 	}
 	if c.strategy = s; n < s.CopyBelow {

@@ -71,25 +71,12 @@ func (s *Server) newUploading(q *wire.Create) (*uploading, error) {
 	return u, nil
 }
 
-// errNoFile says that an upload would replace what people write into, such as a device. It has no errno: the client
-// gets the text.
-var errNoFile = errors.New("is no regular file, and is not replaced")
-
-// replaceable fails if the upload must not take the place of what has its name: a device, a FIFO or a socket. A
-// directory keeps its place by itself.
+// replaceable fails if the upload must not take the place of what has its name.
 func (u *uploading) replaceable() error {
 	if u.order.NoReplace {
 		return nil // nothing is replaced: the commit fails with EEXIST
 	}
-	var st unix.Stat_t
-	if unix.Fstatat(u.in(), u.base(), &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
-		return nil // most likely there is nothing
-	}
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFREG, unix.S_IFLNK, unix.S_IFDIR:
-		return nil
-	}
-	return errNoFile
+	return newfile.Replaceable(u.in(), u.base())
 }
 
 func (u *uploading) in() int      { return int(u.dir.Fd()) }

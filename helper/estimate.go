@@ -14,8 +14,8 @@ func newEstimate(c verbs.Cost) estimate { return estimate{cost: c, mean: 1} }
 
 const (
 	// outlier bounds what one measurement may say, as a multiple of the mean.
-	// A preempted helper once took a thousand times the cost; believing it
-	// would have made every gap look too short to release anything.
+	// That of a preempted helper may be a thousand times the cost: after it,
+	// every gap would look too short to release anything.
 	outlier = 4
 	// relaxation is how fast an estimate returns to the calibration while it keeps
 	// the helper from acting, and thus from measuring again.

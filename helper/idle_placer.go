@@ -1,6 +1,7 @@
 package helper
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -64,6 +65,7 @@ type Placer struct {
 	allowed []int // processors
 	cpuset  []int // of this process, when allowed was asked for
 	looks   int
+	busy    int // looks in a row that did not get the table of claims
 
 	once sync.Once
 	stop chan struct{}
@@ -147,6 +149,11 @@ func (p *Placer) place() {
 		all = p.chooser.Choose(l, claims)
 		return all
 	})
+	if errors.Is(err, node.ErrBusy) {
+		p.busy++
+	} else {
+		p.busy = 0
+	}
 	if err != nil {
 		p.warn(err)
 		all = p.chooser.Choose(l, nil)
@@ -180,8 +187,12 @@ func (p *Placer) withdraw() {
 	})
 }
 
+// stoppedLooks is the number of looks after which a process that keeps the table is taken for a stopped one. On a busy
+// machine it may just have had no processor for a moment.
+const stoppedLooks = 10
+
 func (p *Placer) warn(err error) {
-	if p.opt.Warn != nil {
+	if p.opt.Warn != nil && (p.busy == 0 || p.busy >= stoppedLooks) {
 		p.opt.Warn(fmt.Errorf("%w; placing the helper by processor load alone", err))
 		p.opt.Warn = nil
 	}

@@ -312,3 +312,54 @@ func TestPlacerWhoseProcessHasLeftGoesByLoadAndWarnsOnce(t *testing.T) {
 		t.Errorf("%d warnings, want 1", n)
 	}
 }
+
+func TestPlacerWarnsOfAStoppedMemberButNotOfASlowOne(t *testing.T) {
+	testwait.Bound(t)
+	job := jobOf(t)
+	other, err := node.Join(node.Options{Job: job})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	keep := func() (release func()) {
+		kept, released, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(done)
+			if err := other.UpdateClaims(func(all []node.Claim) []node.Claim {
+				close(kept)
+				<-released
+				return all
+			}); err != nil {
+				t.Error(err)
+			}
+		}()
+		<-kept
+		return sync.OnceFunc(func() { close(released); <-done })
+	}
+	member, err := node.Join(node.Options{Job: job})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer member.Close()
+	release := keep()
+	defer func() { release() }()
+	var warnings atomic.Int64
+	var at atomic.Pointer[Placement]
+	m := newFakeMachine(t, "vm-2", 95, 2)
+	p, err := StartPlacer(PlacerOptions{
+		Policy: Conservative, Bytes: func() int64 { return 1 }, CommCPU: func() int { return 0 },
+		Apply: func(to Placement) { at.Store(&to) }, Warn: func(error) { warnings.Inc() },
+		Root: m, Node: member, Allowed: []int{0, 1}, Interval: time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	testwait.Until(t, "placed by load alone", func() bool { return at.Load() != nil && at.Load().CPU == 1 })
+	if n := warnings.Load(); n != 0 {
+		t.Errorf("%d warnings of a member that was slow", n)
+	}
+	release()
+	release = keep()
+	testwait.Until(t, "a warning of a member that is stopped", func() bool { return warnings.Load() == 1 })
+}

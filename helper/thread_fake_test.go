@@ -8,14 +8,13 @@ import (
 
 	"pinwheel/internal/clock/clocktest"
 	"pinwheel/mem"
-	"pinwheel/queue"
 )
 
 // keeper is a Decider that deregisters every region after its use and wants
 // it back periodNs after the use began. It logs what it is told.
 type keeper struct {
 	periodNs int64
-	due      *queue.Deadlines
+	due      map[mem.RegionID]int64
 	release  []mem.RegionID
 	onNext   func()
 	giveUp   bool // forget what failed, as Scheduler does
@@ -42,7 +41,7 @@ func (k *keeper) Missed(id mem.RegionID, _, _ int64) {
 }
 
 func newKeeper(periodNs int64) *keeper {
-	return &keeper{periodNs: periodNs, due: queue.NewDeadlines()}
+	return &keeper{periodNs: periodNs, due: map[mem.RegionID]int64{}}
 }
 
 func (k *keeper) Observe(e Event, nowNs int64) {
@@ -50,7 +49,7 @@ func (k *keeper) Observe(e Event, nowNs int64) {
 	k.observed = append(k.observed, e)
 	k.mu.Unlock()
 	k.release = append(k.release, e.Region)
-	k.due.Put(e.Region, e.StartNs+k.periodNs)
+	k.due[e.Region] = e.StartNs + k.periodNs
 }
 
 func (k *keeper) Next(nowNs int64) Action {
@@ -60,12 +59,17 @@ func (k *keeper) Next(nowNs int64) Action {
 	if len(k.release) > 0 {
 		return Action{Kind: Deregister, Region: k.release[0]}
 	}
-	id, ns, ok := k.due.First()
-	switch {
-	case !ok:
+	var first mem.RegionID
+	for id, ns := range k.due {
+		if first == 0 || ns < k.due[first] || ns == k.due[first] && id < first {
+			first = id
+		}
+	}
+	switch ns := k.due[first]; {
+	case first == 0:
 		return Action{Kind: Idle}
 	case ns <= nowNs:
-		return Action{Kind: Register, Region: id}
+		return Action{Kind: Register, Region: first}
 	default:
 		return Action{Kind: Wait, UntilNs: ns}
 	}
@@ -80,7 +84,7 @@ func (k *keeper) Done(a Action, startNs, endNs int64, err error) {
 		case k.giveUp && a.Kind == Deregister:
 			k.release = k.release[1:]
 		case k.giveUp:
-			k.due.Remove(a.Region)
+			delete(k.due, a.Region)
 		}
 		return
 	}
@@ -89,9 +93,8 @@ func (k *keeper) Done(a Action, startNs, endNs int64, err error) {
 		k.release = k.release[1:]
 		return
 	}
-	ns, _ := k.due.Get(a.Region)
-	k.lateNs = append(k.lateNs, startNs-ns)
-	k.due.Remove(a.Region)
+	k.lateNs = append(k.lateNs, startNs-k.due[a.Region])
+	delete(k.due, a.Region)
 }
 
 func (k *keeper) Forget(id mem.RegionID) {

@@ -139,7 +139,7 @@ func TestThreadContainsPanicAndSaysSoOnce(t *testing.T) {
 			ring := queue.NewRing[Event](8)
 			if where == "decider" {
 				k.onNext = func() {
-					if k.due.Len() > 0 {
+					if len(k.due) > 0 {
 						panic("seeded fault")
 					}
 				}

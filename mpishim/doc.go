@@ -9,6 +9,7 @@
 //	api/      libpinwheel-api.so, which implements pinwheel.h
 //	server/   libpinwheel-go.so: the cache, the helper and the recorder, on threads of their own
 //	vmmc/     libpinwheel-vmmc.so, which implements pinwheel_vmmc.h: package vmmc for C, and nothing else
+//	meter/    libpinwheel-meter.so, which pinwheel run --compare preloads: what a job takes, with Pinwheel and without
 //	example/  a transport over libibverbs that links libpinwheel-api.so, and processes that send by vmmc
 //	testing/  standin: an MPI library and a libibverbs that do nothing, to test and measure with;
 //	          programs: MPI programs that verify their data, and scripts that run them in the test bed

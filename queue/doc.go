@@ -1,14 +1,12 @@
 // Package queue holds the queue between the communication path and the
-// helper thread (Li et al., CF'11, sections 3.2 and 4.1), and another one of deadlines.
+// helper thread (Li et al., CF'11, sections 3.2 and 4.1).
 //
 // Ring is DQ: it carries completed uses from one communication thread to the
 // helper, lock-free, and loses the oldest entries when it overruns.
-// Deadlines orders regions by time, for whoever keeps no state of each that could know its place.
-// RQ itself is in package helper, since it depends on what registrations cost.
+// RQ is in package helper, since it depends on what registrations cost.
 //
 // Ownership: a Ring has one producer and one consumer, which may run at the
-// same time. A Deadlines belongs to one goroutine and has no
-// synchronisation.
+// same time.
 //
 // # Caveats
 //

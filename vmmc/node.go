@@ -137,8 +137,14 @@ func (n *Node) Close() error {
 	}
 	n.close()
 	n.tasks.Wait()
+	return errors.Join(append(errs, n.free(), n.fabric.close())...)
+}
 
+// free frees what a node has that is closed, and of which nothing runs any more.
+func (n *Node) free() error {
 	n.mu.Lock()
+	defer n.mu.Unlock()
+	var errs []error
 	for id, e := range n.exports {
 		e.unreturned = false // its memory goes away as a whole
 		_ = n.exporter.Unexport(id)
@@ -151,10 +157,7 @@ func (n *Node) Close() error {
 		errs = append(errs, c.Close())
 	}
 	n.stranded = nil
-	errs = append(errs, n.tracker.close())
-	n.mu.Unlock()
-	errs = append(errs, n.fabric.close())
-	return errors.Join(errs...)
+	return errors.Join(append(errs, n.tracker.close())...)
 }
 
 // OnClose makes Close call f, in a goroutine of its own, and wait for it. What is imported can still be sent to

@@ -179,24 +179,7 @@ func (s *rdmaSender) run() (worked bool, err error) {
 	o := s.link
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	select {
-	case peer := <-s.answer:
-		if err := s.qp.Ready([]byte(peer)); err != nil {
-			return false, err
-		}
-	case <-s.over:
-		return false, errors.New("the exporter can't use it")
-	case <-o.ended:
-		return false, o.reason()
-	}
-	go s.end(ctx, cancel)
-	if err := s.probe(ctx); err != nil {
-		return false, fmt.Errorf("the device of the exporter was not reached: %w", err)
-	}
-	if err := o.node.fabric.manage(o.node); err != nil {
-		return false, err
-	}
-	if err := s.mapCopies(); err != nil {
+	if err := s.connect(ctx, cancel); err != nil {
 		return false, err
 	}
 	o.mu.Lock()
@@ -239,6 +222,30 @@ func (s *rdmaSender) run() (worked bool, err error) {
 			return worked, err
 		}
 	}
+}
+
+// connect waits for the exporter's end of the queue pair, and for a first write to reach it. cancel gives up all that
+// waits for completions.
+func (s *rdmaSender) connect(ctx context.Context, cancel context.CancelFunc) error {
+	o := s.link
+	select {
+	case peer := <-s.answer:
+		if err := s.qp.Ready([]byte(peer)); err != nil {
+			return err
+		}
+	case <-s.over:
+		return errors.New("the exporter can't use it")
+	case <-o.ended:
+		return o.reason()
+	}
+	go s.end(ctx, cancel)
+	if err := s.probe(ctx); err != nil {
+		return fmt.Errorf("the device of the exporter was not reached: %w", err)
+	}
+	if err := o.node.fabric.manage(o.node); err != nil {
+		return err
+	}
+	return s.mapCopies()
 }
 
 // mayUseRDMA tells whether the exporter may be on another machine, and this node wants RDMA.

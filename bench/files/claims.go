@@ -111,8 +111,8 @@ func (s *state) deviceMost(round int) (most float64) {
 }
 
 // autoIsBest compares auto, at the size at which it is worst, with that of the others which is the fastest there. The
-// fastest of four is so by luck in part, and so is the worst of many sizes: the twin of the fastest, which is no other
-// way, shows how much that is.
+// fastest of four is so by luck in part, and so is the worst of many sizes: the fastest, measured for a second time, shows
+// how much that is.
 func (s *state) autoIsBest(figure, what string) report.Claim {
 	auto := figure + "/" + pipe.Auto.Name
 	worst, at, err := compare.Estimate{Median: math.Inf(1)}, int64(0), errNotMeasured
@@ -131,7 +131,7 @@ func (s *state) autoIsBest(figure, what string) report.Claim {
 		if e, missing := s.estimate(x, faster, best, auto); missing == nil && e.Median < worst.Median {
 			worst, at, err = e, x, nil
 		}
-		if e, missing := s.estimate(x, faster, best, twin(best)); missing == nil && e.Median < noise {
+		if e, missing := s.estimate(x, faster, best, repeated(best)); missing == nil && e.Median < noise {
 			noise, noiseAt = e.Median, x
 		}
 	}

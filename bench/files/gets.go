@@ -16,14 +16,14 @@ import (
 
 // getsTogether are the curves of gets of hot files through a server, from opening to closing.
 func getsTogether() []row {
-	names, strategies := contestants()
-	t := &together{names: names, begin: func(ctx context.Context, b *bench) (contest, error) {
+	names, strategies := repeatedStrategies()
+	t := &together{names: names, begin: func(ctx context.Context, b *bench) (comparison, error) {
 		return beginGets(ctx, b, strategies)
 	}}
 	return t.rows(wholeGets)
 }
 
-// gets is the contest of servers, each with a client.
+// gets is the comparison of servers, each with a client.
 type gets struct {
 	tree    *tree
 	servers []*served
@@ -52,7 +52,7 @@ func beginGets(ctx context.Context, b *bench, strategies []pipe.Strategy) (g *ge
 	return g, nil
 }
 
-func (g *gets) at(n int64) (all []contestant, err error) {
+func (g *gets) at(n int64) (all []candidate, err error) {
 	for i, c := range g.clients {
 		if err := g.tree.have(n, copyOf(n, i)); err != nil {
 			return nil, err

@@ -16,18 +16,18 @@ import (
 // its last.
 type together struct {
 	names []string
-	begin func(ctx context.Context, b *bench) (contest, error)
+	begin func(ctx context.Context, b *bench) (comparison, error)
 	ready map[string][]point // that were measured, but not asked for
 }
 
-// contest has the ways that take turns.
-type contest interface {
+// comparison has the ways that take turns.
+type comparison interface {
 	// at returns what takes turns with a file of n bytes.
-	at(n int64) ([]contestant, error)
+	at(n int64) ([]candidate, error)
 	close() error
 }
 
-type contestant interface {
+type candidate interface {
 	turn(ctx context.Context, d time.Duration) error
 	took() time.Duration // of its turns so far
 	result() (point, error)
@@ -63,7 +63,7 @@ func (t *together) measure(ctx context.Context, b *bench) (all map[string][]poin
 	defer func() { err = errors.Join(err, c.close()) }()
 	all = map[string][]point{}
 	for _, n := range below(int64(b.Largest), allSizes) {
-		points, err := race(ctx, c, n, b.Slice)
+		points, err := interleave(ctx, c, n, b.Slice)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", report.Size(n), err)
 		}
@@ -74,8 +74,8 @@ func (t *together) measure(ctx context.Context, b *bench) (all map[string][]poin
 	return all, nil
 }
 
-// race measures the ways with a file of n bytes.
-func race(ctx context.Context, c contest, n int64, slice time.Duration) (points []point, err error) {
+// interleave measures the ways with a file of n bytes.
+func interleave(ctx context.Context, c comparison, n int64, slice time.Duration) (points []point, err error) {
 	ways, err := c.at(n)
 	defer func() {
 		for _, w := range ways {
@@ -104,28 +104,28 @@ func race(ctx context.Context, c contest, n int64, slice time.Duration) (points 
 	return points, nil
 }
 
-// twin is the name of the curve of a strategy that is measured for a second time: what it shows beside the first is
+// repeated is the name of the curve of a strategy that is measured for a second time: what it shows beside the first is
 // noise.
-func twin(name string) string { return name + " again" }
+func repeated(name string) string { return name + " again" }
 
-// contestants are the names of the curves of all strategies, and of the twins of those that auto is compared with.
-func contestants() (names []string, strategies []pipe.Strategy) {
+// repeatedStrategies are all strategies, with the names of their curves. Those that auto is compared with come twice.
+func repeatedStrategies() (names []string, strategies []pipe.Strategy) {
 	for _, s := range pipe.Strategies() {
 		names, strategies = append(names, s.Name), append(strategies, s)
 		if s.Name != pipe.Auto.Name {
-			names, strategies = append(names, twin(s.Name)), append(strategies, s)
+			names, strategies = append(names, repeated(s.Name)), append(strategies, s)
 		}
 	}
 	return names, strategies
 }
 
-// sendings is the contest of transfers by one call.
+// sendings is the comparison of transfers by one call.
 type sendings struct {
 	sender *sender
 	ways   []way
 }
 
-func (c *sendings) at(n int64) (all []contestant, err error) {
+func (c *sendings) at(n int64) (all []candidate, err error) {
 	for i, w := range c.ways {
 		g, err := c.sender.begin(n, w, copyOf(n, i))
 		if err != nil {
@@ -140,8 +140,8 @@ func (c *sendings) close() error { return nil } // the sender is for other rows,
 
 // strategiesTogether are the curves of a figure in which all strategies send files.
 func strategiesTogether(figure string, cold bool) []row {
-	names, strategies := contestants()
-	t := &together{names: names, begin: func(ctx context.Context, b *bench) (contest, error) {
+	names, strategies := repeatedStrategies()
+	t := &together{names: names, begin: func(ctx context.Context, b *bench) (comparison, error) {
 		s, err := b.sender(ctx)
 		if err != nil {
 			return nil, err

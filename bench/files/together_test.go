@@ -28,14 +28,14 @@ func (s *slow) took() time.Duration    { return time.Duration(s.point.N) * s.eac
 func (s *slow) result() (point, error) { return s.point, nil }
 func (s *slow) close() error           { *s.log = append(*s.log, "close "+s.name); return nil }
 
-// slows is a contest of them.
+// slows is a comparison of them.
 type slows struct{ log *[]string }
 
-func (c *slows) at(n int64) (all []contestant, err error) {
+func (c *slows) at(n int64) (all []candidate, err error) {
 	for name, each := range map[string]time.Duration{"a": time.Millisecond, "b": 2 * time.Millisecond, "c": time.Second} {
 		all = append(all, &slow{name: name, each: each, log: c.log, point: point{X: n}})
 	}
-	slices.SortFunc(all, func(a, b contestant) int { return strings.Compare(a.(*slow).name, b.(*slow).name) })
+	slices.SortFunc(all, func(a, b candidate) int { return strings.Compare(a.(*slow).name, b.(*slow).name) })
 	return all, nil
 }
 func (c *slows) close() error { return nil }
@@ -44,7 +44,7 @@ func (c *slows) close() error { return nil }
 func TestWaysTakeTurns(t *testing.T) {
 	var log []string
 	const slice = 40 * time.Millisecond
-	points, err := race(t.Context(), &slows{&log}, kib, slice)
+	points, err := interleave(t.Context(), &slows{&log}, kib, slice)
 	if err != nil || len(points) != 3 || points[0].N != 40 || points[1].N != 20 || points[2].N != 1 {
 		t.Errorf("%+v, %v", points, err)
 	}
@@ -61,7 +61,7 @@ func TestWaysTakeTurns(t *testing.T) {
 func TestCurvesAreMeasuredTogether(t *testing.T) {
 	begun := 0
 	var log []string
-	c := together{names: []string{"a", "b", "c"}, begin: func(context.Context, *bench) (contest, error) {
+	c := together{names: []string{"a", "b", "c"}, begin: func(context.Context, *bench) (comparison, error) {
 		begun++
 		return &slows{&log}, nil
 	}}
@@ -81,7 +81,7 @@ func TestNoiseIsToldBesideAuto(t *testing.T) {
 	s := measured()
 	for round := range 2 {
 		best := s.find("10-cold/sendfile", round)
-		again := line{Row: "10-cold/" + twin("sendfile"), Round: round, Points: slices.Clone(best.Points)}
+		again := line{Row: "10-cold/" + repeated("sendfile"), Round: round, Points: slices.Clone(best.Points)}
 		again.Points[1].Seconds *= 1.25
 		s.lines = append(s.lines, again)
 	}

@@ -104,44 +104,19 @@ func (s *state) of(row string, m mode, round int) *run {
 
 // Run implements the command run.
 func (c *runCmd) Run() error {
-	device, err := stack.OpenDevice(c.Softverbs)
+	job, program, err := c.prepare()
 	if err != nil {
-		return err
-	}
-	on, err := stack.Named(c.Stack)
-	if err != nil {
-		return err
-	}
-	if why := on.Missing(device); why != "" {
-		return fmt.Errorf("can't measure: %s", why)
-	}
-	program, err := filepath.Abs(filepath.Join(c.Out, "quanta."+on.MPI))
-	if err != nil {
-		return err
-	}
-	if err := on.Compile(program, source); err != nil {
 		return err
 	}
 	h, err := c.head(program)
 	if err != nil {
 		return err
 	}
-	var s state
-	log, otherBuild, err := runlog.Open(c.Runs, h, func(n int, text []byte) error {
-		err := s.take(n, text)
-		if err == nil && s.head.Build != h.Build {
-			s = state{}
-			return runlog.ErrOtherBuild
-		}
-		return err
-	})
+	s, log, err := c.open(h)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	if otherBuild {
-		say("%s is of another build: beginning anew", c.Runs)
-	}
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, unix.SIGINT, unix.SIGTERM)
 	for round := range c.Rounds {
@@ -150,7 +125,7 @@ func (c *runCmd) Run() error {
 				if s.of(row, m, round) != nil {
 					continue
 				}
-				r, err := c.once(stack.Job{Stack: on, Device: device, Ranks: ranks}, program, row, m)
+				r, err := c.once(job, program, row, m)
 				if err != nil {
 					return err
 				}
@@ -167,6 +142,40 @@ func (c *runCmd) Run() error {
 		}
 	}
 	return nil
+}
+
+// prepare compiles the program for the stack.
+func (c *runCmd) prepare() (j stack.Job, program string, err error) {
+	j.Ranks = ranks
+	if j.Device, err = stack.OpenDevice(c.Softverbs); err != nil {
+		return j, "", err
+	}
+	if j.Stack, err = stack.Named(c.Stack); err != nil {
+		return j, "", err
+	}
+	if why := j.Stack.Missing(j.Device); why != "" {
+		return j, "", fmt.Errorf("can't measure: %s", why)
+	}
+	if program, err = filepath.Abs(filepath.Join(c.Out, "quanta."+j.Stack.MPI)); err != nil {
+		return j, "", err
+	}
+	return j, program, j.Stack.Compile(program, source)
+}
+
+// open goes on with the file of an earlier measurement of the same build, or begins it anew.
+func (c *runCmd) open(h head) (s state, log *runlog.Log, err error) {
+	log, otherBuild, err := runlog.Open(c.Runs, h, func(n int, text []byte) error {
+		err := s.take(n, text)
+		if err == nil && s.head.Build != h.Build {
+			s = state{}
+			return runlog.ErrOtherBuild
+		}
+		return err
+	})
+	if err == nil && otherBuild {
+		say("%s is of another build: beginning anew", c.Runs)
+	}
+	return s, log, err
 }
 
 // order is the order of modes in a round. Without Pinwheel there is nothing to see on an idle processor.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
-
 	"pinwheel/internal/command"
 	"pinwheel/internal/signals"
 	"pinwheel/internal/vmmcbench"
@@ -36,21 +34,13 @@ Examples:
   pinwheel bench vmmc --json | jq -c '.claims[]'`
 }
 
-// stepBar shows on a terminal how many steps of a benchmark are done.
-func stepBar(e *command.Env, steps int, what string) *progressbar.ProgressBar {
-	// Without a spinner interval the bar has no goroutine, which would take processor time.
-	return progressbar.NewOptions(steps, progressbar.OptionSetWriter(e.Stderr), progressbar.OptionSetDescription(what),
-		progressbar.OptionSetVisibility(e.Terminal), progressbar.OptionSetSpinnerChangeInterval(0),
-		progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30))
-}
-
 func (c *benchVMMCCmd) Run(e *command.Env) error {
 	o := vmmcbench.Options{Time: c.Time, Rounds: c.Rounds}
 	steps, err := vmmcbench.Steps(o)
 	if err != nil {
 		return command.Usagef("--time and --rounds: %w", err)
 	}
-	bar := stepBar(e, steps, "vmmc")
+	bar := newBar(e, int64(steps), "vmmc", true)
 	o.Step = func() { _ = bar.Add(1) }
 	ctx, end := signals.Context(context.Background())
 	defer end()

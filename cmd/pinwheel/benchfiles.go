@@ -40,7 +40,7 @@ func (c *benchFilesCmd) Run(e *command.Env) error {
 	if o.Command, err = os.Executable(); err != nil {
 		return err
 	}
-	bar := stepBar(e, steps, "files")
+	bar := newBar(e, int64(steps), "files", true)
 	o.Step = func() { _ = bar.Add(1) }
 	ctx, end := signals.Context(context.Background())
 	defer end()

@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sync"
+	"io"
 	"time"
-
-	"github.com/schollz/progressbar/v3"
 
 	"pinwheel/files"
 	"pinwheel/files/transfer"
@@ -129,70 +127,21 @@ func (f *copyFlags) run(
 			err = jsonErr
 		}
 	case err == nil:
-		noun := "files"
-		if r.Files == 1 {
-			noun = "file"
-		}
-		skipped := ""
-		if r.Skipped > 0 {
-			skipped = fmt.Sprintf("; skipped: %d (links and special files)", r.Skipped)
-		}
-		fmt.Fprintf(e.Stdout, "%s: %d %s, %s in %.1f s by %s%s\n",
-			printable.Text(what), r.Files, noun, mem.FormatBytes(uint64(r.Bytes)), r.Seconds, r.Transport, skipped)
+		r.print(e.Stdout, what)
 	}
 	return err
 }
 
-// progress shows how far a copy is, on a terminal.
-type progress struct {
-	env   *command.Env
-	meter *transfer.Meter
-	end   chan struct{}
-	ended sync.WaitGroup
-
-	mu  sync.Mutex // lets one goroutine print
-	bar *progressbar.ProgressBar
-}
-
-func watch(e *command.Env, m *transfer.Meter, what string, visible bool) *progress {
-	p := &progress{env: e, meter: m, end: make(chan struct{})}
-	// Without a spinner interval the bar has no goroutine, which would take processor time.
-	p.bar = progressbar.NewOptions64(1, progressbar.OptionSetWriter(e.Stderr), progressbar.OptionSetDescription(printable.Text(what)),
-		progressbar.OptionSetVisibility(visible && e.Terminal), progressbar.OptionSetSpinnerChangeInterval(0),
-		progressbar.OptionShowBytes(true), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30))
-	if visible && e.Terminal {
-		p.ended.Go(p.draw)
+// print says in one line what was copied.
+func (r *copied) print(w io.Writer, what string) {
+	noun := "files"
+	if r.Files == 1 {
+		noun = "file"
 	}
-	return p
-}
-
-func (p *progress) draw() {
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case <-p.end:
-			return
-		case <-tick.C:
-		}
-		p.mu.Lock()
-		// One more than there is keeps the bar from finishing before the end.
-		p.bar.ChangeMax64(p.meter.TotalBytes.Load() + 1)
-		_ = p.bar.Set64(p.meter.Bytes.Load()) // the terminal is no result
-		p.mu.Unlock()
+	skipped := ""
+	if r.Skipped > 0 {
+		skipped = fmt.Sprintf("; skipped: %d (links and special files)", r.Skipped)
 	}
-}
-
-// failed complains of a file, above the bar.
-func (p *progress) failed(err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	_ = p.bar.Clear()
-	p.env.Complain(err)
-}
-
-func (p *progress) stop() {
-	close(p.end)
-	p.ended.Wait()
-	_ = p.bar.Finish()
+	fmt.Fprintf(w, "%s: %d %s, %s in %.1f s by %s%s\n",
+		printable.Text(what), r.Files, noun, mem.FormatBytes(uint64(r.Bytes)), r.Seconds, r.Transport, skipped)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"path/filepath"
 	"time"
@@ -51,7 +52,7 @@ func (c *metricsCmd) Run(e *command.Env) error {
 	}
 	ctx, end := signals.Context(context.Background())
 	defer end()
-	return metrics.KeepFile(ctx, c.Textfile, g, c.Interval, func(err error) { e.Note("%v", err) })
+	return metrics.KeepFile(ctx, c.Textfile, g, cmp.Or(c.Interval, 15*time.Second), func(err error) { e.Note("%v", err) })
 }
 
 // serve answers scrapes until a signal comes.
@@ -86,9 +87,6 @@ func (c *metricsCmd) check() error {
 		return nil
 	case filepath.Ext(c.Textfile) != ".prom":
 		return command.Usagef("--textfile: node_exporter reads files that end in .prom, and %s doesn't", c.Textfile)
-	}
-	if c.Interval == 0 {
-		c.Interval = 15 * time.Second
 	}
 	return nil
 }

@@ -52,8 +52,7 @@ Examples:
 }
 
 func (c *serveCmd) Run(e *command.Env) error {
-	strategy, err := c.strategy()
-	if err != nil {
+	if err := c.check(); err != nil {
 		return err
 	}
 	node, peers, err := c.node()
@@ -74,7 +73,7 @@ func (c *serveCmd) Run(e *command.Env) error {
 	}
 	defer n.Close() // nothing is sent any more
 	s, err := files.NewServer(n, root, files.ServerOptions{
-		Peers: peers, AllowWrite: c.AllowWrite, Strategy: strategy, BudgetBytes: c.budget(),
+		Peers: peers, AllowWrite: c.AllowWrite, Strategy: c.strategy(), BudgetBytes: c.budget(),
 		MaxClients: c.MaxClients, TrustedNetwork: c.TrustedNetwork, DataListen: c.DataListen, Warn: node.Warn,
 	})
 	if err != nil {
@@ -101,22 +100,27 @@ func (c *serveCmd) budget() int64 {
 	return int64(*c.Budget)
 }
 
-// strategy returns the numbers of transfers.
-func (c *serveCmd) strategy() (pipe.Strategy, error) {
-	all := pipe.Strategies()
-	s := all[slices.IndexFunc(all, func(s pipe.Strategy) bool { return s.Name == c.Strategy })]
+// check finds options that make no sense.
+func (c *serveCmd) check() error {
 	switch {
 	case c.Chunk < 0 || c.Chunk > 0 && c.Chunk < 4<<10 || c.Chunk > 1<<30:
-		return s, command.Usagef("--chunk must be from 4K to 1G")
+		return command.Usagef("--chunk must be from 4K to 1G")
 	case c.Depth < 0 || c.Depth > 128:
-		return s, command.Usagef("--depth must be from 1 to 128")
+		return command.Usagef("--depth must be from 1 to 128")
 	case c.Budget != nil && *c.Budget < minBudget:
-		return s, command.Usagef("--budget must be 1M or more")
+		return command.Usagef("--budget must be 1M or more")
 	case c.MaxClients < 1:
-		return s, command.Usagef("--max-clients must be 1 or more")
+		return command.Usagef("--max-clients must be 1 or more")
 	case c.DataListen != "" && !c.TrustedNetwork:
-		return s, command.Usagef("--data-listen goes with --trusted-network")
+		return command.Usagef("--data-listen goes with --trusted-network")
 	}
+	return nil
+}
+
+// strategy returns the numbers of transfers.
+func (c *serveCmd) strategy() pipe.Strategy {
+	all := pipe.Strategies()
+	s := all[slices.IndexFunc(all, func(s pipe.Strategy) bool { return s.Name == c.Strategy })]
 	if c.Chunk > 0 {
 		s.Shape.ChunkBytes, s.Adapts = int64(c.Chunk), false
 	}
@@ -124,7 +128,7 @@ func (c *serveCmd) strategy() (pipe.Strategy, error) {
 		s.Shape.Depth, s.Adapts = c.Depth, false
 		s.Shape.Ahead = min(s.Shape.Ahead, c.Depth)
 	}
-	return s, nil
+	return s
 }
 
 // node returns who the server is, whom it lets in, and where it listens.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -66,10 +67,7 @@ func (c *topCmd) Run(e *command.Env) error {
 	}
 	ctx, end := signals.Context(context.Background())
 	defer end()
-	if c.Interval == 0 {
-		c.Interval = time.Second
-	}
-	return ended(e, top.Show(ctx, os.Stdin, os.Stdout, source, first, c.Interval))
+	return ended(e, top.Show(ctx, os.Stdin, os.Stdout, source, first, cmp.Or(c.Interval, time.Second)))
 }
 
 // minInterval keeps a mistyped interval from taking a core.

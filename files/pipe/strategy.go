@@ -13,7 +13,8 @@ type Strategy struct {
 	// CopyBelow is the size in bytes below which a transfer is copied through the ring of Static, whatever the Shape
 	// says, unless its memory is registered already.
 	CopyBelow int64
-	// Adapts lets whoever transfers many files take other numbers where those have shown to be faster.
+	// Adapts lets a long transfer have fewer and larger chunks, and whoever transfers many files take other numbers where
+	// those have shown to be faster.
 	Adapts bool
 }
 
@@ -25,6 +26,14 @@ var (
 	Sendfile  = Strategy{Name: "sendfile", Shape: Shape{Map, 1 << 20, 6, 4}, Policy: pinwheel.OnDemand}
 	// With the paper's costs, copying and registering take the same time at about 384 KiB. That is where Auto begins.
 	Auto = Strategy{Name: "auto", Shape: Sendfile.Shape, Policy: pinwheel.Pinwheel, CopyBelow: 384 << 10, Adapts: true}
+)
+
+// Each chunk costs a registration, a message, and threads that wake. So those of a long transfer are larger, and few
+// under way hide all that.
+const (
+	longChunkBytes = 2 << 20 // 2 MiB: a registration that a cache also finds for the chunks of shorter transfers
+	// manyChunks remain at least: while the first is registered, nothing is sent.
+	manyChunks = 32
 )
 
 // Strategies returns all strategies, the default last.
@@ -40,6 +49,10 @@ func (s Strategy) For(n, budgetBytes int64, hot bool) Shape {
 	}
 	if shape.ChunkBytes == 0 {
 		shape.ChunkBytes = max(n, 1)
+	}
+	if times := min(n/manyChunks, longChunkBytes) / shape.ChunkBytes; s.Adapts && times > 1 && shape.Source == Map {
+		shape.ChunkBytes *= times
+		shape.Depth = max(shape.Depth/int(times), 1)
 	}
 	share := budgetBytes / int64(shape.Depth)
 	share -= share % int64(mem.PageSize)

@@ -26,11 +26,31 @@ func TestNumbersFitTheTransferAndItsBudget(t *testing.T) {
 		{pipe.Auto, 4096, mem.Unlimited, false, pipe.Static.Shape},
 		{pipe.Auto, 1 << 20, mem.Unlimited, false, pipe.Sendfile.Shape},
 		{pipe.Auto, 4096, mem.Unlimited, true, pipe.Sendfile.Shape},
+		{pipe.Auto, 63 << 20, mem.Unlimited, false, pipe.Sendfile.Shape},
+		{pipe.Auto, 64 << 20, mem.Unlimited, false, pipe.Shape{Source: pipe.Map, ChunkBytes: 2 << 20, Depth: 3, Ahead: 3}},
+		{pipe.Auto, 1 << 30, mem.Unlimited, true, pipe.Shape{Source: pipe.Map, ChunkBytes: 2 << 20, Depth: 3, Ahead: 3}},
+		{pipe.Auto, 1 << 30, 1 << 20, false, pipe.Shape{Source: pipe.Map, ChunkBytes: 340 << 10, Depth: 3, Ahead: 3}},
 	} {
 		if got := c.strategy.For(c.n, c.budget, c.hot); got != c.want {
 			t.Errorf("%s, %d bytes within %d: %+v, want %+v", c.strategy.Name, c.n, c.budget, got, c.want)
 		}
 	}
+}
+
+// Larger chunks are fewer: the client needs no larger window, and no more is registered.
+func TestLongTransfersHaveNoMoreUnderWay(t *testing.T) {
+	testwait.Bound(t)
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.SampledFrom(pipe.Strategies()).Draw(t, "strategy")
+		if s.Shape.ChunkBytes == 0 {
+			return // the whole transfer is one chunk
+		}
+		n := rapid.Int64Range(0, 1<<40).Draw(t, "bytes")
+		shape := s.For(n, mem.Unlimited, rapid.Bool().Draw(t, "hot"))
+		if got, most := shape.ChunkBytes*int64(shape.Depth), s.Shape.ChunkBytes*int64(s.Shape.Depth); got > most {
+			t.Fatalf("%+v has %d bytes under way, not %d", shape, got, most)
+		}
+	})
 }
 
 func TestNumbersAreNeverOverBudget(t *testing.T) {

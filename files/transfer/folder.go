@@ -99,15 +99,10 @@ func (d *folder) clear(target, key string) {
 	}
 }
 
-// errNoFile says that a copy would replace something that people write into rather than replace, such as /dev/null.
-var errNoFile = errors.New("is no regular file")
-
-// replaceable fails if a copy must not take the place of what has a name: a device, a FIFO or a socket. A directory
-// keeps its place by itself.
+// replaceable fails if a copy must not take the place of what has a name.
 func (d *folder) replaceable(name string) error {
-	have, err := d.root.Lstat(name)
-	if err == nil && have.Mode()&(fs.ModeDevice|fs.ModeNamedPipe|fs.ModeSocket|fs.ModeIrregular) != 0 {
-		return d.fault(name, errNoFile)
+	if err := newfile.Replaceable(int(d.dir.Fd()), name); err != nil {
+		return d.fault(name, err)
 	}
 	return nil
 }

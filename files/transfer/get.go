@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"pinwheel/files"
+	"pinwheel/files/internal/newfile"
 )
 
 // Get copies a file of a server to the local disk: to the file local, or into it if that is a directory. A symbolic
@@ -61,7 +62,7 @@ func (g *getter) single(name string, info files.Info, local string) error {
 	case strings.HasSuffix(local, "/"):
 		return fmt.Errorf("%s: there is no such directory", local)
 	case err == nil && !have.Mode().IsRegular(): // nor does a link lead to one
-		return fmt.Errorf("%s: %w", local, errNoFile)
+		return fmt.Errorf("%s: %w", local, newfile.ErrNoFile)
 	}
 	d, err := openFolder(dir)
 	if err != nil {

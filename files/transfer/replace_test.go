@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pinwheel/files"
+	"pinwheel/files/internal/newfile"
 	"pinwheel/internal/testwait"
 )
 
@@ -47,7 +48,7 @@ func TestOnlyFilesAreReplaced(t *testing.T) {
 			before, err := os.Lstat(path)
 			must(t, err, os.Symlink(name, path+".link"))
 			for _, local := range []string{path, here, path + ".link"} {
-				if _, err := Get(t.Context(), c, "tree/"+name, local, Options{}); !errors.Is(err, errNoFile) {
+				if _, err := Get(t.Context(), c, "tree/"+name, local, Options{}); !errors.Is(err, newfile.ErrNoFile) {
 					t.Errorf("%s, as %s: %v", what, local, err)
 				}
 			}

@@ -32,7 +32,7 @@ func (d *folder) open(name string, meter *atomic.Int64) (*source, error) {
 	}
 	s := &source{File: f, meter: meter}
 	if s.info, err = f.Stat(); err == nil && !s.info.Mode().IsRegular() {
-		err = errNoFile
+		err = errors.New("is no regular file")
 	}
 	if err != nil {
 		f.Close()

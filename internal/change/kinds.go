@@ -57,6 +57,6 @@ var Kinds = []Kind{
 	}},
 	{Name: "ftruncate of a memfd", Make: SharedFile, Do: (*Subject).truncate},
 	{Name: "munmap of a memfd", Make: SharedFile, Do: func(s *Subject) error { return s.replace(s.Range) }},
-	{Name: "ftruncate of a private file mapping", Make: PrivateFile, Do: (*Subject).truncate},
-	{Name: "shmdt", Make: Segment, Do: (*Subject).detach},
+	{Name: "ftruncate of a private file mapping", Make: privateFile, Do: (*Subject).truncate},
+	{Name: "shmdt", Make: segment, Do: (*Subject).detach},
 }

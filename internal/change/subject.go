@@ -29,8 +29,8 @@ func Anonymous(pages uint64) (*Subject, error) {
 // SharedFile maps a memory file, shared.
 func SharedFile(pages uint64) (*Subject, error) { return fileSubject(pages, unix.MAP_SHARED) }
 
-// PrivateFile maps a memory file, private: writing copies its pages.
-func PrivateFile(pages uint64) (*Subject, error) { return fileSubject(pages, unix.MAP_PRIVATE) }
+// privateFile maps a memory file, private: writing copies its pages.
+func privateFile(pages uint64) (*Subject, error) { return fileSubject(pages, unix.MAP_PRIVATE) }
 
 func fileSubject(pages uint64, flags int) (*Subject, error) {
 	fd, err := unix.MemfdCreate("pinwheel-change", unix.MFD_CLOEXEC)
@@ -64,8 +64,8 @@ func newSubject(p mem.Addr, pages uint64, fd int) *Subject {
 	return s
 }
 
-// Segment attaches a SysV segment.
-func Segment(pages uint64) (*Subject, error) {
+// segment attaches a SysV segment.
+func segment(pages uint64) (*Subject, error) {
 	p, err := attachSegment(pages*mem.PageSize, 0, 0)
 	if err != nil {
 		return nil, err

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"strings"
 
+	"pinwheel/internal/outfile"
 	"pinwheel/internal/printable"
 )
 
@@ -69,11 +69,7 @@ func (o *output) Write(b []byte) (int, error) {
 	}
 	n, err := o.w.Write(b)
 	if err != nil {
-		var path *fs.PathError
-		if errors.As(err, &path) {
-			err = path.Err
-		}
-		o.err = fmt.Errorf("standard output: %w", err)
+		o.err = fmt.Errorf("standard output: %w", outfile.Cause(err))
 	}
 	return n, o.err
 }

@@ -197,6 +197,11 @@ func (e *Engine) Missed(o regcache.Outcome, id mem.RegionID, site predictor.Call
 	}
 }
 
+// Uncached is Missed for a use that the cache does not keep: the helper could do nothing about the next one.
+func (e *Engine) Uncached(o regcache.Outcome, site predictor.CallSite, startNs, endNs int64) {
+	e.meter.missed(o, site, startNs, endNs)
+}
+
 // Registered counts bytes as pinned that a thread of the program has registered by itself, and how long it took.
 func (e *Engine) Registered(bytes, tookNs int64) {
 	m := e.meter

@@ -30,12 +30,12 @@ func (f *Fault) Unwrap() []error {
 
 // Contain calls f. A panic of it becomes a *Fault.
 func Contain(f func() error) (err error) {
-	defer Into(&err)
+	defer into(&err)
 	return f()
 }
 
-// Into, deferred, makes a *Fault of a panic and stores it in *err.
-func Into(err *error) {
+// into, deferred, makes a *Fault of a panic and stores it in *err.
+func into(err *error) {
 	if p := recover(); p != nil {
 		*err = Of(p)
 	}

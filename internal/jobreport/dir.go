@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"pinwheel/internal/outfile"
 )
 
 // Dir is a directory for the reports of one job. Its processes hold a lock in it for
@@ -41,18 +43,10 @@ func somewhere(make func(parent string) (Dir, error)) (Dir, error) {
 	}
 	d, err := make(os.TempDir())
 	if err != nil {
-		err = fmt.Errorf("neither the working directory nor %s (TMPDIR) takes a directory: %w", os.TempDir(), cause(err))
+		err = fmt.Errorf("neither the working directory nor %s (TMPDIR) takes a directory: %w", os.TempDir(),
+			outfile.Cause(err)) // whose name nobody has chosen
 	}
 	return d, err
-}
-
-// cause leaves the path out, whose name nobody has chosen.
-func cause(err error) error {
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		return path.Err
-	}
-	return err
 }
 
 func newDir(parent string) (Dir, error) {

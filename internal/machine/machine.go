@@ -35,13 +35,13 @@ func Of(root fs.FS) Machine {
 	if text, err := fs.ReadFile(root, "proc/sys/kernel/osrelease"); err == nil {
 		m.Kernel = strings.TrimSpace(string(text))
 	}
-	m.Processor, _ = Field(root, "proc/cpuinfo", "model name")
+	m.Processor, _ = field(root, "proc/cpuinfo", "model name")
 	m.MemoryBytes, _ = Bytes(root, "proc/meminfo", "MemTotal")
 	return m
 }
 
-// Field returns the value of the first line "name: value" of a file of proc(5).
-func Field(root fs.FS, file, name string) (string, error) {
+// field returns the value of the first line "name: value" of a file of proc(5).
+func field(root fs.FS, file, name string) (string, error) {
 	values, err := Fields(root, file, name)
 	if err != nil {
 		return "", err
@@ -49,7 +49,7 @@ func Field(root fs.FS, file, name string) (string, error) {
 	return values[0], nil
 }
 
-// Fields returns the Field of each name, all as of one read of the file.
+// Fields returns the value of each name, all as of one read of the file.
 func Fields(root fs.FS, file string, names ...string) ([]string, error) {
 	text, err := fs.ReadFile(root, file)
 	if err != nil {
@@ -68,9 +68,9 @@ func Fields(root fs.FS, file string, names ...string) ([]string, error) {
 	return values, nil
 }
 
-// Bytes returns a Field that is given in kB, in bytes.
+// Bytes returns a value that is given in kB, in bytes.
 func Bytes(root fs.FS, file, name string) (int64, error) {
-	value, err := Field(root, file, name)
+	value, err := field(root, file, name)
 	if err != nil {
 		return 0, err
 	}

@@ -59,13 +59,13 @@ func Listen(a Address) (net.Listener, error) {
 	return unixsocket.Listen(a.network, a.address)
 }
 
-// Path is where the metrics are served.
-const Path = "/metrics"
+// urlPath is where the metrics are served.
+const urlPath = "/metrics"
 
-// Handler serves the metrics.
-func Handler(g prometheus.Gatherer) http.Handler {
+// handler serves the metrics.
+func handler(g prometheus.Gatherer) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET "+Path, promhttp.HandlerFor(g, promhttp.HandlerOpts{
+	mux.Handle("GET "+urlPath, promhttp.HandlerFor(g, promhttp.HandlerOpts{
 		MaxRequestsInFlight: 4, // each takes a look of its own
 		Timeout:             10 * time.Second,
 	}))
@@ -75,7 +75,7 @@ func Handler(g prometheus.Gatherer) http.Handler {
 // Serve answers scrapes until the context ends, and closes the listener.
 func Serve(ctx context.Context, l net.Listener, g prometheus.Gatherer) error {
 	const patience = 10 * time.Second
-	s := &http.Server{Handler: Handler(g), ReadTimeout: patience, WriteTimeout: 2 * patience,
+	s := &http.Server{Handler: handler(g), ReadTimeout: patience, WriteTimeout: 2 * patience,
 		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
 	stop := context.AfterFunc(ctx, func() { _ = s.Close() }) // a scrape under way is not worth waiting for
 	defer stop()

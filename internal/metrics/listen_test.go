@@ -73,14 +73,14 @@ func TestScrape(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- Serve(ctx, l, g) }()
-		if status, body := scrape(t, l, Path); status != 200 || !strings.Contains(body, "\npinwheel_hits_total{") {
+		if status, body := scrape(t, l, urlPath); status != 200 || !strings.Contains(body, "\npinwheel_hits_total{") {
 			t.Errorf("%s: status %d, %s", text, status, body)
 		}
 		if status, _ := scrape(t, l, "/"); status != 404 {
 			t.Errorf("%s: status %d of another path", text, status)
 		}
 		failing = true
-		if status, body := scrape(t, l, Path); status != 500 || !strings.Contains(body, errLook.Error()) {
+		if status, body := scrape(t, l, urlPath); status != 500 || !strings.Contains(body, errLook.Error()) {
 			t.Errorf("%s: status %d, %s", text, status, body)
 		}
 		cancel()

@@ -2,11 +2,11 @@ package monitor
 
 import "slices"
 
-// Kept is how far back a History goes. Rates are means over RateSeconds, over which the budget of a
+// Kept is how far back a History goes. Rates are means over rateSeconds, over which the budget of a
 // helper's processor time is kept as well (PINWHEEL_HELPER_SHARE).
 const (
 	Kept        = 60 // seconds
-	RateSeconds = 10
+	rateSeconds = 10
 )
 
 // History are the Looks of the last minute. It belongs to one goroutine. The zero value is empty.
@@ -51,13 +51,13 @@ type Rates struct {
 	Stall       float64 // waiting for registrations, as a share of the time
 }
 
-// Rates returns the rates of a rank of the last Look over the last RateSeconds, or since it was first seen,
+// Rates returns the rates of a rank of the last Look over the last ten seconds, or since it was first seen,
 // or, if it was seen only once, since its start.
 func (h *History) Rates(job string, r *Rank) Rates {
 	var before Rank
 	track := h.tracks[identify(job, r)]
 	for i := range track {
-		if before = track[i]; before.RunSeconds > r.RunSeconds-RateSeconds-0.5 {
+		if before = track[i]; before.RunSeconds > r.RunSeconds-rateSeconds-0.5 {
 			break
 		}
 	}

@@ -50,8 +50,9 @@ func bind(name string) (fd int, err error) {
 	return fd, nil
 }
 
-// errBusy: a process kept a lock for too long; it may have been stopped.
-var errBusy = errors.New("node: another process of the job holds the lock")
+// ErrBusy is the error of a lock that another process kept for too long. It may have been stopped, or have got no
+// processor meanwhile.
+var ErrBusy = errors.New("node: another process of the job holds the lock")
 
 // patience is how long a newcomer waits for others. A node may be overloaded when its ranks start.
 const patience = 5 * time.Second
@@ -64,7 +65,7 @@ func openDoor(job string) (fd int, err error) {
 			return fd, err
 		}
 		if time.Now().After(end) {
-			return -1, fmt.Errorf("%w: the abstract socket of newcomers is taken", errBusy)
+			return -1, fmt.Errorf("%w: the abstract socket of newcomers is taken", ErrBusy)
 		}
 	}
 }

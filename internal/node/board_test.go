@@ -26,8 +26,8 @@ func TestBoardShowsWhatAnotherMemberWroteThereAndHasOneWriter(t *testing.T) {
 		}
 		words[0], words[BoardWords-1] = 7, 8
 		err := members[1].UpdateBoard(2*time.Millisecond, func(*[BoardWords]uint64) { t.Error("two write at once") })
-		if !errors.Is(err, errBusy) {
-			t.Errorf("a board that is kept: %v, want errBusy", err)
+		if !errors.Is(err, ErrBusy) {
+			t.Errorf("a board that is kept: %v, want ErrBusy", err)
 		}
 	})
 	if err != nil {

@@ -252,7 +252,7 @@ func (m *Member) fail(err error) {
 }
 
 // locked calls change under the main lock, with a segment that was checked. It fails with
-// ErrClosed, ErrCorrupt, and errBusy.
+// ErrClosed, ErrCorrupt, and ErrBusy.
 func (m *Member) locked(patience time.Duration, change func()) error {
 	if err := m.usable(); err != nil {
 		return err

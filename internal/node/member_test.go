@@ -328,7 +328,7 @@ func TestLockOfAKilledMemberIsFree(t *testing.T) {
 	job := jobOf(t)
 	a := join(t, Options{Job: job})
 	_, kill := startPeer(t, "lock", job)
-	if err := a.UpdateClaims(func(all []Claim) []Claim { return all }); !errors.Is(err, errBusy) {
+	if err := a.UpdateClaims(func(all []Claim) []Claim { return all }); !errors.Is(err, ErrBusy) {
 		t.Errorf("with a member that is stuck: %v", err)
 	}
 	kill()

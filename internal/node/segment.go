@@ -214,7 +214,7 @@ func (s *segment) isLocked(at int64) bool {
 	return unix.FcntlFlock(uintptr(s.fd), unix.F_OFD_GETLK, l) != nil || l.Type != unix.F_UNLCK
 }
 
-// lock locks a byte, or fails with errBusy when the time is over. It spins at first, and then pauses ever longer, up to
+// lock locks a byte, or fails with ErrBusy when the time is over. It spins at first, and then pauses ever longer, up to
 // maxPause.
 func (s *segment) lock(at int64, patience, maxPause time.Duration) error {
 	end, pause := time.Now().Add(patience), minLockPause
@@ -228,7 +228,7 @@ func (s *segment) lock(at int64, patience, maxPause time.Duration) error {
 			continue
 		}
 		if !time.Now().Before(end) {
-			return errBusy
+			return ErrBusy
 		}
 		time.Sleep(pause)
 		pause = min(2*pause, maxPause)

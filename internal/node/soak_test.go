@@ -98,7 +98,7 @@ func hammerOnce(m *Member, pieces [][]byte) error {
 			err = m.UpdateClaims(func(all []Claim) []Claim {
 				return append(all, Claim{Owner: m.Owner(), CPU: rand.IntN(4) - 1, Bytes: bytes()})
 			})
-			if errors.Is(err, errBusy) { // on a busy machine
+			if errors.Is(err, ErrBusy) { // on a busy machine
 				err = nil
 			}
 		case 7:

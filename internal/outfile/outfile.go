@@ -146,13 +146,19 @@ func (f *File) fault(err error) error {
 	if err == nil {
 		return nil
 	}
+	return fmt.Errorf("%s: %w", f.path, Cause(err))
+}
+
+// Cause returns what an error of package os is about, without its operation and its names: for messages that name the
+// file as the user knows it. Any other error stays.
+func Cause(err error) error {
 	var path *fs.PathError
 	var link *os.LinkError
 	switch {
 	case errors.As(err, &path):
-		err = path.Err
+		return path.Err
 	case errors.As(err, &link):
-		err = link.Err
+		return link.Err
 	}
-	return fmt.Errorf("%s: %w", f.path, err)
+	return err
 }

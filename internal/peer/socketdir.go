@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/internal/outfile"
 	"pinwheel/internal/unixsocket"
 )
 
@@ -34,12 +35,8 @@ func newSocketDir(role string) (d *socketDir, err error) {
 	sweepSocketDirs(os.TempDir(), dirPrefix+role+"-", time.Now())
 	d = &socketDir{}
 	if d.path, err = os.MkdirTemp("", dirPrefix+role+"-"); err != nil {
-		var path *fs.PathError // with a name that nobody has chosen
-		if errors.As(err, &path) {
-			err = path.Err
-		}
 		return nil, fmt.Errorf("%s: no directory for a socket can be made there: %w: set TMPDIR to one where it can",
-			os.TempDir(), err)
+			os.TempDir(), outfile.Cause(err)) // whose name nobody has chosen
 	}
 	if bytes := len(d.socket()); bytes > unixsocket.MaxPath {
 		err := fmt.Errorf("%s: a socket's path there has %d bytes, and may have %d: set TMPDIR to a shorter one",

@@ -13,8 +13,8 @@ var pageMarkers = markers.Markers{
 	End:   "<!-- settings: end -->\n",
 }
 
-// WriteMarkdown writes a section for each variable, in lines of at most 100 columns.
-func WriteMarkdown(w io.Writer) error {
+// writeMarkdown writes a section for each variable, in lines of at most 100 columns.
+func writeMarkdown(w io.Writer) error {
 	var b strings.Builder
 	for _, v := range table {
 		def := "none"
@@ -34,7 +34,7 @@ func WriteMarkdown(w io.Writer) error {
 // replaced by the sections. It fails if a marker is missing.
 func UpdatePage(doc string) (string, error) {
 	var b strings.Builder
-	if err := WriteMarkdown(&b); err != nil {
+	if err := writeMarkdown(&b); err != nil {
 		return "", err
 	}
 	doc, err := pageMarkers.Replace(doc, b.String())

@@ -9,7 +9,7 @@
 #include <pthread.h>
 
 #include "announce.h"
-#include "call.h"
+#include "extent.h"
 
 static void set_call(struct pw_announced *p, uint64_t seq, uint64_t op, const struct pw_site *site)
 {
@@ -22,7 +22,7 @@ static void set_call(struct pw_announced *p, uint64_t seq, uint64_t op, const st
  * Other threads may be reading, so an entry has no start while it changes. A reader in that
  * moment may see the call of another buffer, which misleads nobody but the predictor.
  */
-static void add(struct pw_thread *t, uint64_t start, uint64_t end, uint64_t op, const struct pw_site *site)
+static inline void add(struct pw_thread *t, uint64_t start, uint64_t end, uint64_t op, const struct pw_site *site)
 {
 	uint32_t n = pw_announced_count(t);
 	struct pw_announced *p = &t->announced[n & (PW_ANNOUNCED - 1)];
@@ -35,7 +35,8 @@ static void add(struct pw_thread *t, uint64_t start, uint64_t end, uint64_t op, 
 	__atomic_store_n(&t->announced_count, n + 1, __ATOMIC_RELAXED);
 }
 
-static void announce_buffer(struct pw_call *c, const struct pw_buffer *b, const struct pw_site **site)
+static inline __attribute__((always_inline)) void announce_buffer(struct pw_call *c, const struct pw_buffer *b,
+		const struct pw_site **site)
 {
 	struct pw_thread *t = c->thread;
 	struct pw_extent e;
@@ -91,7 +92,8 @@ void pw_announce_persistent(const struct pw_call *c)
 	pthread_mutex_unlock(&persistent_lock);
 }
 
-static void each_request(const struct pw_call *c)
+/* Not inline: its registers would be saved at every call. */
+static __attribute__((noinline)) void each_request(const struct pw_call *c)
 {
 	struct pw_thread *t = c->thread;
 	int64_t n = c->spec->number ? pw_int(c, c->spec->number) : 1;

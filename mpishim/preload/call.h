@@ -165,20 +165,6 @@ static inline int pw_is_of_root(const struct pw_spec *s, const struct pw_buffer 
 	return (s->rooted == PW_SEND_AT_ROOT && b == &s->send) || (s->rooted == PW_RECV_AT_ROOT && b == &s->recv);
 }
 
-/* The bytes of data of a buffer argument, and the memory they lie in. */
-struct pw_extent {
-	uint64_t start, end, bytes;
-};
-
-/*
- * extent.c. Returns 1, or 0 if there is no data or the argument means nothing in this process,
- * or PW_UNKNOWN if the extent can be known only after the call has succeeded.
- */
-#define PW_UNKNOWN (-1)
-int pw_extent_of(const struct pw_call *c, const struct pw_buffer *b, struct pw_extent *e);
-/* the part of peer i, of PW_COUNTS and PW_COUNTS_TYPES; 0 or 1 */
-int pw_peer_extent_of(const struct pw_call *c, const struct pw_buffer *b, int i, struct pw_extent *e);
-
 /* unwound.c: whether the call whose wrapper has the outer frame was left without a return */
 int pw_was_unwound(void **outer, void **frame);
 

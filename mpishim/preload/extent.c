@@ -1,26 +1,12 @@
-/*
- * The extent of a buffer argument: how many bytes of data, and in which memory.
- *
- * This reads no argument that MPI declares insignificant in this process, and asks the MPI
- * library nothing before it has accepted the arguments; see mpi_handles.h.
- *
- * Budget: no system call, no allocation, and no lock unless a handle is learned.
- */
+/* The extents of buffers that depend on each other or on the communicator: see extent.h. */
 #define _GNU_SOURCE
-#include "call.h"
+#include "extent.h"
 
 static const struct pw_comm_info *comm_info_of(const struct pw_call *c)
 {
 	const struct pw_comm_info *m = pw_comm_info_of(pw_comm(c));
 
 	return m || !c->succeeded ? m : pw_comm_info_learn(pw_comm(c));
-}
-
-static const struct pw_datatype *datatype_of(const struct pw_call *c, pw_word type)
-{
-	const struct pw_datatype *s = pw_datatype_of(type);
-
-	return s || !c->succeeded ? s : pw_datatype_learn(type);
 }
 
 /* One of an array of counts or displacements. */
@@ -50,36 +36,6 @@ static int needs_comm_info(const struct pw_call *c, const struct pw_buffer *b)
 	return b->form != PW_COUNT || pw_is_of_root(c->spec, b);
 }
 
-/* Whether MPI reads or writes a buffer in this process; m may be NULL where it isn't needed. */
-static int is_significant(const struct pw_call *c, const struct pw_buffer *b, const struct pw_comm_info *m)
-{
-	const struct pw_spec *s = c->spec;
-	int64_t root;
-
-	if (s->tag && b == &s->send)
-		return pw_int(c, s->peer) != pw_mpi.proc_null;
-	if (s->from && b == &s->recv)
-		return pw_int(c, s->from) != pw_mpi.proc_null;
-	if (!s->peer)
-		return 1;
-	root = pw_int(c, s->peer);
-	if (pw_is_of_root(s, b))
-		return m->is_inter ? root == pw_mpi.root : root == m->rank;
-	/* In the root's group of an intercommunicator only the root has data. */
-	return root >= 0 || (root == pw_mpi.root && s->rooted == PW_EVERYWHERE);
-}
-
-/* The memory of count elements. 0 if there are no elements or no address. */
-static int set_extent(pw_word address, int64_t count, const struct pw_datatype *s, struct pw_extent *e)
-{
-	if (count <= 0 || !s->bytes)
-		return 0;
-	e->start = address + (uint64_t)s->low;
-	e->end = e->start + (uint64_t)count * (uint64_t)s->extent;
-	e->bytes = (uint64_t)count * (uint64_t)s->bytes;
-	return e->start > 4096 && e->start < (uint64_t)1 << 56;
-}
-
 /* One part of a buffer with displacements. */
 static int part_of(const struct pw_call *c, const struct pw_buffer *b, int i, struct pw_extent *e)
 {
@@ -88,12 +44,12 @@ static int part_of(const struct pw_call *c, const struct pw_buffer *b, int i, st
 
 	if (count_at(c, b, i) <= 0)
 		return 0; /* its datatype may be null */
-	if (!(s = datatype_of(c, b->form == PW_COUNTS_TYPES ? pw_type_at(c, b->type, i) : pw_type(c, b->type))))
+	if (!(s = pw_datatype_in(c, b->form == PW_COUNTS_TYPES ? pw_type_at(c, b->type, i) : pw_type(c, b->type))))
 		return PW_UNKNOWN;
 	displacement = element(c, b->displs, i, c->spec->wide || c->spec->aints);
 	if (b->form == PW_COUNTS)
 		displacement *= s->extent;
-	return set_extent(pw_address(c, b->buf) + (uint64_t)displacement, count_at(c, b, i), s, e);
+	return pw_extent_of_elements(pw_address(c, b->buf) + (uint64_t)displacement, count_at(c, b, i), s, e);
 }
 
 static int has_arrays(const struct pw_call *c, const struct pw_buffer *b)
@@ -179,7 +135,7 @@ static int resolve(const struct pw_call *c, const struct pw_buffer *b, struct re
 	r->comm = NULL;
 	if (needs_comm_info(c, b) && !(r->comm = comm_info_of(c)))
 		return PW_UNKNOWN;
-	if (!is_significant(c, b, r->comm) || !(r->buffer = data_buffer(c, b, &r->in_place)))
+	if (!pw_is_significant(c, b, r->comm) || !(r->buffer = data_buffer(c, b, &r->in_place)))
 		return 0;
 	if (needs_comm_info(c, r->buffer) && !r->comm && !(r->comm = comm_info_of(c)))
 		return PW_UNKNOWN;
@@ -198,8 +154,7 @@ int pw_peer_extent_of(const struct pw_call *c, const struct pw_buffer *b, int i,
 	return 0;
 }
 
-/* Of a call whose buffers depend on each other or on the communicator. */
-static __attribute__((noinline)) int extent_of(const struct pw_call *c, const struct pw_buffer *b, struct pw_extent *e)
+int pw_extent_in_collective(const struct pw_call *c, const struct pw_buffer *b, struct pw_extent *e)
 {
 	const struct pw_datatype *type;
 	struct resolved r;
@@ -213,26 +168,7 @@ static __attribute__((noinline)) int extent_of(const struct pw_call *c, const st
 		return vector_extent(c, b, parts(c, b, r.comm), e);
 	if ((count = total(c, b, r.comm)) <= 0)
 		return 0; /* the datatype may be null */
-	if (!(type = datatype_of(c, pw_type(c, b->type))))
+	if (!(type = pw_datatype_in(c, pw_type(c, b->type))))
 		return PW_UNKNOWN;
-	return set_extent(pw_address(c, b->buf), count, type, e);
-}
-
-int pw_extent_of(const struct pw_call *c, const struct pw_buffer *b, struct pw_extent *e)
-{
-	const struct pw_datatype *s;
-	int64_t count;
-	int found;
-
-	*e = (struct pw_extent){0};
-	if (c->spec->tag || c->spec->from || !c->spec->recv.form) { /* point to point, or MPI_Bcast */
-		if (!is_significant(c, b, NULL) || (count = pw_count(c, b->count)) <= 0)
-			return 0;
-		if (pw_likely((s = datatype_of(c, pw_type(c, b->type))) != NULL))
-			return set_extent(pw_address(c, b->buf), count, s, e);
-		found = PW_UNKNOWN;
-	} else {
-		found = extent_of(c, b, e);
-	}
-	return found == PW_UNKNOWN && c->succeeded ? 0 : found; /* the tables of handles are full */
+	return pw_extent_of_elements(pw_address(c, b->buf), count, type, e);
 }

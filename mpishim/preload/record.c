@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <string.h>
 
+#include "extent.h"
 #include "record.h"
 
 static void left_out(enum pw_left_out why) { __atomic_add_fetch(&pw.recorder->left_out[why], 1, __ATOMIC_RELAXED); }

@@ -3,7 +3,7 @@
 LIVE := $(OUT)/live/live
 SOAK_LAUNCHES ?= 1000
 
-.PHONY: test-live test-live-all soak-live test-slurm install-slurm $(LIVE)
+.PHONY: test-live test-live-all soak-live soak-live-plain test-slurm install-slurm $(LIVE)
 
 $(LIVE): build softverbs
 	mkdir -p $(@D)
@@ -45,6 +45,10 @@ test-profile: build softverbs
 ## soak-live: SOAK_LAUNCHES=1000 on each MPI stack, which end in every way; a rank killed in every tenth; goes on where it was
 soak-live: $(LIVE)
 	$(LIVE) soak --launches $(SOAK_LAUNCHES)
+
+## soak-live-plain: the same launches without Pinwheel, to know what the stacks do by themselves
+soak-live-plain: $(LIVE)
+	$(LIVE) soak --plain --launches $(SOAK_LAUNCHES)
 
 ## install-slurm: install what test-slurm needs beside MPI (Debian, as root)
 install-slurm:

@@ -195,6 +195,15 @@ func TestEndsAreCompared(t *testing.T) {
 			t.Errorf("%+v is news once", e)
 		}
 	}
+	if hung := (ended{Result: stack.Result{Late: true, Output: "PMIX ERROR: UNREACHABLE in file"}}); plain.see(hung) {
+		t.Error("what comes of a launcher that hung is how jobs end")
+	}
+	mpich := launch{stack: stack.Stack{MPI: "mpich"}}
+	for status, same := range map[int]bool{6: true, 6 | 9: true, 141: true, 9: false, 139: false} {
+		if (&outcome{Statuses: []int{6}}).difference(mpich, ended{Result: stack.Result{Status: status}}) == "" != same {
+			t.Errorf("a status of %d under MPICH: the same is not %v", status, same)
+		}
+	}
 	for _, c := range []struct {
 		e    ended
 		want string
@@ -208,7 +217,7 @@ func TestEndsAreCompared(t *testing.T) {
 		{ended{Result: stack.Result{Status: 9}, left: []string{kindOf("process 29637 sleep")}}, "left behind * sleep*, "},
 		{ended{Result: stack.Result{Status: 9}, after: 60e9}, "went on for 60 s"},
 	} {
-		if got := plain.difference(c.e); c.want == "" && got != "" || !strings.Contains(got, c.want) {
+		if got := plain.difference(launch{}, c.e); c.want == "" && got != "" || !strings.Contains(got, c.want) {
 			t.Errorf("%+v: %q, want %q", c.e, got, c.want)
 		}
 	}

@@ -3,7 +3,6 @@ package mlock_test
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"syscall"
 	"testing"
@@ -45,34 +44,7 @@ func TestConformance(t *testing.T) {
 		verbstest.WithoutCall(unix.SYS_MUNLOCK, syscall.ENOMEM), verbstest.ChecksMappings)
 }
 
-func TestUsageEqualsVmLckToThePage(t *testing.T) {
-	before := verbstest.StatusBytes(t, "VmLck")
-	p := open(t)
-	const pages = 128
-	_, all := verbstest.Map(t, pages*mem.PageSize)
-	rng := rand.New(rand.NewPCG(1, 1))
-	var held []verbs.Region
-	for step := range 400 {
-		if len(held) == 12 || len(held) > 0 && rng.IntN(2) == 0 {
-			k := rng.IntN(len(held))
-			if err := p.Deregister(held[k]); err != nil {
-				t.Fatal(err)
-			}
-			held = append(held[:k], held[k+1:]...)
-		} else {
-			from := rng.Uint64N(pages * mem.PageSize)
-			g, err := p.Register(verbstest.Part(all, from, 1+rng.Uint64N(pages*mem.PageSize-from)), write)
-			if err != nil {
-				t.Fatal(err)
-			}
-			held = append(held, g)
-		}
-		u := p.Usage()
-		if locked := verbstest.StatusBytes(t, "VmLck") - before; locked != u.PinnedBytes || u.Regions != int64(len(held)) {
-			t.Fatalf("step %d: VmLck grew by %d bytes, usage %+v, %d regions held", step, locked, u, len(held))
-		}
-	}
-}
+func TestUsageEqualsVmLckToThePage(t *testing.T) { verbstest.ExactUsage(t, open(t), "VmLck") }
 
 // A failed registration must not unlock what others hold, and must not leave
 // locked what it reached before the hole.

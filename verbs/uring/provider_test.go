@@ -2,7 +2,6 @@ package uring_test
 
 import (
 	"errors"
-	"math/rand/v2"
 	"syscall"
 	"testing"
 	"time"
@@ -54,27 +53,7 @@ func TestConformance(t *testing.T) {
 func TestUsageEqualsVmPinToThePage(t *testing.T) {
 	p := open(t, uring.Options{})
 	verbstest.NeedPromptRelease(t, p)
-	before := verbstest.StatusBytes(t, "VmPin")
-	const pages = 256
-	_, all := verbstest.Map(t, pages*mem.PageSize)
-	rng := rand.New(rand.NewPCG(1, 1))
-	var held []verbs.Region
-	for step := range 400 {
-		if len(held) == 12 || len(held) > 0 && rng.IntN(2) == 0 {
-			k := rng.IntN(len(held))
-			if err := p.Deregister(held[k]); err != nil {
-				t.Fatal(err)
-			}
-			held = append(held[:k], held[k+1:]...)
-		} else {
-			from := rng.Uint64N(pages * mem.PageSize)
-			held = append(held, register(t, p, verbstest.Part(all, from, 1+rng.Uint64N(pages*mem.PageSize-from))))
-		}
-		u := p.Usage()
-		if pinned := verbstest.StatusBytes(t, "VmPin") - before; pinned != u.PinnedBytes || u.Regions != int64(len(held)) {
-			t.Fatalf("step %d: VmPin grew by %d bytes, usage %+v, %d regions held", step, pinned, u, len(held))
-		}
-	}
+	verbstest.ExactUsage(t, p, "VmPin")
 }
 
 func TestAllSlotsThenErrRegions(t *testing.T) {

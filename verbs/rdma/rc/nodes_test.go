@@ -5,7 +5,6 @@ package rc_test
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -273,25 +272,5 @@ func TestTwoNodesKilledPeer(t *testing.T) {
 		}
 	}
 	must(t, c, nil) // its first message
-	for range 9 {
-		if got := await(t, c); got.Status != rc.StatusFlushed {
-			t.Errorf("outstanding request completed with %q", got.Status)
-		}
-	}
-	var got [1]rc.Completion
-	if _, err := c.Wait(patience(t), got[:]); !errors.Is(err, rc.ErrPeerGone) {
-		t.Errorf("Wait says %v, want ErrPeerGone", err)
-	}
-	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := p.Close(); err != nil {
-		t.Error(err)
-	}
-	if after := verbstest.StatusBytes(t, "VmPin"); after != before {
-		t.Errorf("VmPin is %d bytes after Close, was %d", after, before)
-	}
-	if n := rdmatest.DeviceRegions(t); n != 0 {
-		t.Errorf("the device still has %d memory regions", n)
-	}
+	leavesNothing(t, c, p, 9, before)
 }

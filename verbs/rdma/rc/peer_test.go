@@ -107,6 +107,13 @@ func TestKilledPeerLeavesNothing(t *testing.T) {
 	}
 	_ = cmd.Wait() // "signal: killed"
 	killed = true
+	leavesNothing(t, c, p, outstanding, before)
+}
+
+// leavesNothing checks what becomes of a connection whose peer is gone, with requests outstanding, and of its provider:
+// both close, and the process has pinned what it had before.
+func leavesNothing(t *testing.T, c *rc.Conn, p *rdma.Provider, outstanding int, before int64) {
+	t.Helper()
 	for range outstanding {
 		if got := await(t, c); got.Status != rc.StatusFlushed {
 			t.Errorf("outstanding request completed with %q", got.Status)

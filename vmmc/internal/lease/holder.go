@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"container/ring"
 	"errors"
 	"fmt"
 	"math"
@@ -8,7 +9,6 @@ import (
 	"pinwheel/helper"
 	"pinwheel/mem"
 	"pinwheel/predictor"
-	"pinwheel/queue"
 	"pinwheel/verbs"
 	"pinwheel/vmmc/internal/protocol"
 )
@@ -40,9 +40,9 @@ type Holder struct {
 	idleNs    int64
 	scheduler *helper.Scheduler
 	leases    map[mem.RegionID]*held
-	unused    *queue.Deadlines // leases that are held, by when to yield them at the latest
-	holding   int              // leases
-	ended     []helper.Event   // messages of which the scheduler has not heard so far
+	unused    ring.Ring      // leases that are held and have no message on its way; the first has had none for longest
+	holding   int            // leases
+	ended     []helper.Event // messages of which the scheduler has not heard so far
 }
 
 // maxEnded is how many messages the scheduler hears of at a time. More are lost: there is enough to learn from.
@@ -58,6 +58,7 @@ const (
 
 // held is the lease of an import.
 type held struct {
+	id       mem.RegionID
 	pages    uint64
 	state    state
 	recalled bool // to be yielded as soon as it is granted, and no message is on its way
@@ -65,6 +66,8 @@ type held struct {
 	askedNs  int64
 	againNs  int64          // not to be asked for before: it was refused
 	renewal  *helper.Action // of the scheduler, that the exporter has not granted so far
+	unused   ring.Ring      // its place in Holder.unused; the Value is the held
+	yieldNs  int64          // when to yield it at the latest, while it is there
 }
 
 // Why a renewal came to nothing, for the scheduler.
@@ -76,7 +79,7 @@ var (
 // NewHolder returns a Holder without imports.
 func NewHolder(d HolderDriver, o HolderOptions) *Holder {
 	return &Holder{
-		driver: d, idleNs: o.IdleNs, leases: map[mem.RegionID]*held{}, unused: queue.NewDeadlines(),
+		driver: d, idleNs: o.IdleNs, leases: map[mem.RegionID]*held{},
 		scheduler: helper.NewScheduler(predictor.NewPinwheel(predictor.Options{Window: 2}), helper.SchedulerOptions{
 			Costs: o.Costs, KeepUnknown: true, Workers: renewals, Concurrent: true, ItemNs: itemNs,
 		}),
@@ -89,7 +92,9 @@ const itemNs = 1_000_000
 
 // Add adds an import, without its lease. A number is used once.
 func (h *Holder) Add(number, bytes uint64) {
-	h.leases[mem.RegionID(number)] = &held{pages: (bytes + mem.PageSize - 1) / mem.PageSize}
+	l := &held{id: mem.RegionID(number), pages: (bytes + mem.PageSize - 1) / mem.PageSize}
+	l.unused.Value = l
+	h.leases[l.id] = l
 }
 
 // Remove removes an import that has no message on its way. If its lease was asked for, the answer is ignored.
@@ -109,7 +114,7 @@ func (h *Holder) Remove(number uint64) {
 		h.scheduler.Done(*l.renewal, l.askedNs, l.askedNs, errRemoved)
 	}
 	delete(h.leases, id)
-	h.unused.Remove(id)
+	l.leaveUnused()
 	h.scheduler.Forget(id)
 }
 
@@ -121,11 +126,11 @@ func (h *Holder) Use(number uint64, nowNs int64) (leased bool) {
 	switch {
 	case l.state == holding && !l.recalled:
 		l.using++
-		h.unused.Remove(id)
+		l.leaveUnused()
 		return true
 	case l.state == absent && nowNs >= l.againNs:
 		h.scheduler.Missed(id, nowNs, nowNs)
-		h.renew(id, l, nowNs)
+		h.renew(l, nowNs)
 	}
 	return false
 }
@@ -158,8 +163,8 @@ func (h *Holder) Complete(number uint64, leased bool, u predictor.Use, nowNs int
 		return
 	}
 	if l.using--; l.using == 0 {
-		h.unused.Put(id, nowNs+h.idleNs)
-		h.giveBack(id, l, nowNs)
+		h.enterUnused(l, nowNs)
+		h.giveBack(l, nowNs)
 	}
 }
 
@@ -175,12 +180,12 @@ func (h *Holder) Granted(number uint64, nowNs int64) error {
 	}
 	l.state = holding
 	h.holding++
-	h.unused.Put(id, nowNs+h.idleNs)
+	h.enterUnused(l, nowNs)
 	if l.renewal != nil {
 		h.scheduler.Done(*l.renewal, l.askedNs, nowNs, nil)
 		l.renewal = nil
 	}
-	h.giveBack(id, l, nowNs)
+	h.giveBack(l, nowNs)
 	return nil
 }
 
@@ -206,33 +211,42 @@ func (h *Holder) Refused(number uint64, nowNs int64) error {
 // Recalled hears that the exporter needs the room. The lease may have been yielded already. It may also be on its way:
 // what is to be registered takes longer than the question whether it is needed.
 func (h *Holder) Recalled(number uint64, nowNs int64) {
-	id := mem.RegionID(number)
-	if l := h.leases[id]; l != nil && l.state != absent {
+	if l := h.leases[mem.RegionID(number)]; l != nil && l.state != absent {
 		l.recalled = true
-		h.giveBack(id, l, nowNs)
+		h.giveBack(l, nowNs)
 	}
 }
 
 // giveBack yields a lease that was recalled, if it is there and not in use.
-func (h *Holder) giveBack(id mem.RegionID, l *held, nowNs int64) {
+func (h *Holder) giveBack(l *held, nowNs int64) {
 	if !l.recalled || l.using > 0 || l.state != holding {
 		return
 	}
-	h.yield(id, l)
-	h.scheduler.Done(helper.Action{Kind: helper.Deregister, Region: id}, nowNs, nowNs+1, nil)
+	h.yield(l)
+	h.scheduler.Done(helper.Action{Kind: helper.Deregister, Region: l.id}, nowNs, nowNs+1, nil)
 }
 
-func (h *Holder) yield(id mem.RegionID, l *held) {
+func (h *Holder) yield(l *held) {
 	l.state, l.recalled = absent, false
 	h.holding--
-	h.unused.Remove(id)
-	h.driver.Yield(uint64(id))
+	l.leaveUnused()
+	h.driver.Yield(uint64(l.id))
 }
 
-func (h *Holder) renew(id mem.RegionID, l *held, nowNs int64) {
+func (h *Holder) renew(l *held, nowNs int64) {
 	l.state, l.askedNs = asked, nowNs
-	h.driver.Renew(uint64(id))
+	h.driver.Renew(uint64(l.id))
 }
+
+// enterUnused puts a lease behind those that were unused before. All may be so for the same time, so they stay in the
+// order in which they are to be yielded.
+func (h *Holder) enterUnused(l *held, nowNs int64) {
+	l.yieldNs = nowNs + h.idleNs
+	h.unused.Prev().Link(&l.unused)
+}
+
+// leaveUnused takes a lease out of Holder.unused, if it is there.
+func (l *held) leaveUnused() { l.unused.Prev().Unlink(1) }
 
 // Busy tells whether there is a lease, or the scheduler has to hear of messages.
 func (h *Holder) Busy() bool { return h.holding > 0 || len(h.ended) > 0 }
@@ -277,7 +291,7 @@ func (h *Holder) renewAhead(a *helper.Action, nowNs int64) {
 		h.scheduler.Done(*a, nowNs, nowNs, errRefused)
 		return
 	case l.state == absent:
-		h.renew(a.Region, l, nowNs)
+		h.renew(l, nowNs)
 	}
 	l.renewal = a
 }
@@ -291,7 +305,7 @@ func (h *Holder) release(a *helper.Action, nowNs int64) {
 	case l.state == absent:
 		h.scheduler.Done(*a, nowNs, nowNs, nil)
 	default:
-		h.yield(a.Region, l)
+		h.yield(l)
 		h.scheduler.Done(*a, nowNs, nowNs+1, nil)
 	}
 }
@@ -299,14 +313,14 @@ func (h *Holder) release(a *helper.Action, nowNs int64) {
 // yieldUnused yields the leases that were not used for too long, and returns when the next one is.
 func (h *Holder) yieldUnused(nowNs int64) (nextNs int64) {
 	for {
-		id, ns, any := h.unused.First()
+		l, any := h.unused.Next().Value.(*held)
 		switch {
 		case !any:
 			return math.MaxInt64
-		case ns > nowNs:
-			return ns
+		case l.yieldNs > nowNs:
+			return l.yieldNs
 		}
-		h.yield(id, h.leases[id])
-		h.scheduler.Done(helper.Action{Kind: helper.Deregister, Region: id}, nowNs, nowNs+1, nil)
+		h.yield(l)
+		h.scheduler.Done(helper.Action{Kind: helper.Deregister, Region: l.id}, nowNs, nowNs+1, nil)
 	}
 }

@@ -16,8 +16,8 @@ var (
 	ErrNotExported = errors.New("identifier is not exported")
 )
 
-// MaxWaiting is how many imports of one connection may wait for their exports at a time.
-const MaxWaiting = 1024
+// maxWaiting is how many imports of one connection may wait for their exports at a time.
+const maxWaiting = 1024
 
 // Link names a connection.
 type Link uint64
@@ -218,7 +218,7 @@ func (x *Exporter) requested(l Link, h *holder, f *wire.Frame) error {
 		x.answer(e, g)
 		return nil
 	}
-	if len(h.waiting) == MaxWaiting {
+	if len(h.waiting) == maxWaiting {
 		x.deny(g, wire.TooManyWaiting)
 		return nil
 	}
