@@ -6,7 +6,7 @@ import (
 	"pinwheel/mem"
 )
 
-// dueTree is what RQ has to register, by (deadline, region), and knows the latest start that makes all of it ready in
+// dueTree is what RQ has to register soon, by (deadline, region), and knows the latest start that makes all of it ready in
 // time. put, remove and latest take O(log n) expected time. Nothing is allocated once the tree has reached its largest
 // size. It belongs to one goroutine, and must not be changed while it is iterated.
 //
