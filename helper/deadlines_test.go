@@ -1,6 +1,7 @@
 package helper
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -12,17 +13,18 @@ import (
 func TestDeadlinesBehaveAsSortedLists(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		regions := newRegions(40)
-		queues := []deadlines{{of: inGated}, {of: inReviews}}
-		models := []map[mem.RegionID]int64{{}, {}}
-		regionIDs, times := rapid.Uint64Range(1, 40), rapid.Int64Range(-5, 60)
+		queues := []deadlines{{of: inGated}, {of: inReviews}, {of: inFar}}
+		models := []map[mem.RegionID]int64{{}, {}, {}}
+		regionIDs := rapid.Uint64Range(1, 40)
+		times := rapid.OneOf(rapid.Int64Range(-5, 60), rapid.SampledFrom([]int64{math.MinInt64, never - 1, never}))
 		t.Repeat(map[string]func(*rapid.T){
 			"put": func(t *rapid.T) {
-				i, id, ns := rapid.IntRange(0, 1).Draw(t, "queue"), mem.RegionID(regionIDs.Draw(t, "id")), times.Draw(t, "ns")
+				i, id, ns := rapid.IntRange(0, 2).Draw(t, "queue"), mem.RegionID(regionIDs.Draw(t, "id")), times.Draw(t, "ns")
 				queues[i].put(regions[id], ns)
 				models[i][id] = ns
 			},
 			"remove": func(t *rapid.T) {
-				i, id := rapid.IntRange(0, 1).Draw(t, "queue"), mem.RegionID(regionIDs.Draw(t, "id"))
+				i, id := rapid.IntRange(0, 2).Draw(t, "queue"), mem.RegionID(regionIDs.Draw(t, "id"))
 				queues[i].remove(regions[id])
 				delete(models[i], id)
 			},

@@ -6,9 +6,9 @@ import (
 	"pinwheel/mem"
 )
 
-// dueTree is what RQ has to register, by (deadline, region), and knows the latest start that makes all of it ready in
-// time. put, remove and latest take O(log n) expected time. Nothing is allocated once the tree has reached its largest
-// size. It belongs to one goroutine, and must not be changed while it is iterated.
+// dueTree is what RQ has to register soon, by (deadline, region), and knows the latest start that makes all of it
+// ready in time. put, remove and latest take O(log n) expected time. Nothing is allocated once the tree has reached
+// its largest size. It belongs to one goroutine, and must not be changed while it is iterated.
 //
 // It is a treap (Seidel and Aragon, Algorithmica 16, 1996) of our own, because we know of no released Go module with an
 // ordered tree whose nodes carry a summary of their subtree. google/btree has no place for one.

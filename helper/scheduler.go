@@ -45,6 +45,7 @@ type region struct {
 	uses       int
 	lastEndNs  int64  // end of the last use
 	lastPhase  uint64 // phase of the last use
+	known      predictor.Known
 	idle       idleHistory
 	gate       gateLooks
 	releasedNs int64 // when its last deregistration began
@@ -85,6 +86,7 @@ type Scheduler struct {
 	underWay   []underWay        // registrations that were begun and are not reported as done
 	gated      deadlines         // released regions whose need an event has still to announce, by when they may be due
 	reviews    deadlines         // registered regions, by when to look at them again
+	decided    *region           // of the latest action, of which Done mostly comes next
 	candidates []*region         // from head on: regions that may be worth deregistering now
 	head       int
 	alarmed    []*region // scratch
@@ -153,7 +155,7 @@ func (s *Scheduler) Observe(e Event, nowNs int64) {
 	s.silence.earn()
 	s.endSilence(nowNs)
 	u := e.Use
-	u.Late, u.Bytes, u.LeadNs = late, int64(e.Pages*mem.PageSize), s.register.ns(e.Pages)+s.opt.ItemNs
+	u.Known, u.Late, u.Bytes, u.LeadNs = &r.known, late, int64(e.Pages*mem.PageSize), s.register.ns(e.Pages)+s.opt.ItemNs
 	s.pred.Observe(u)
 	s.followPredictions(r, nowNs)
 }
@@ -230,6 +232,7 @@ func (s *Scheduler) Next(nowNs int64) Action {
 		r.candidate = false
 		if !r.forgotten && r.registered && !r.underWay && s.shouldRelease(r, nowNs) {
 			a := Action{Kind: Deregister, Region: r.id, DueNs: due.startNs, CostNs: s.deregister.ns(r.pages), Pages: r.pages}
+			s.decided = r
 			a.Aside = s.opt.Workers > 1 && a.CostNs >= leastAsideNs && s.head < len(s.candidates)
 			return a
 		}
@@ -253,6 +256,7 @@ func (s *Scheduler) begin(r *region, nowNs int64) Action {
 	by := s.planning()
 	costNs := by.costNs(r.pages)
 	r.underWay, s.underWay = true, append(s.underWay, underWay{r.id, nowNs + costNs})
+	s.decided = r
 	a := Action{Kind: Register, Region: r.id}
 	if by.isLong(r.pages) {
 		by = s.planning()
@@ -317,9 +321,11 @@ func (s *Scheduler) Done(a Action, startNs, endNs int64, err error) {
 	if a.Kind == Register {
 		s.ended(a.Region)
 	}
-	r := s.regions[a.Region]
-	if r == nil {
-		return
+	r := s.decided
+	if r == nil || r.id != a.Region || r.forgotten {
+		if r = s.regions[a.Region]; r == nil {
+			return
+		}
 	}
 	s.budget.done(a.Kind, r, endNs > startNs && err == nil)
 	switch {

@@ -108,7 +108,16 @@ func NewScored(p Predictor) *Scored {
 
 // Observe implements Predictor.
 func (s *Scored) Observe(u Use) {
-	used := s.region(u.Region)
+	var used *scoredRegion
+	if u.Known != nil {
+		used = u.Known.scored
+	}
+	if used == nil {
+		used = s.region(u.Region)
+		if u.Known != nil {
+			u.Known.scored = used
+		}
+	}
 	s.count(used, &u)
 	used.used, used.lastNeedNs, used.forecasts = true, u.StartNs, [2]forecast{}
 	s.Predictor.Observe(u)

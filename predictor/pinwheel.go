@@ -29,6 +29,7 @@ type Pinwheel struct {
 	history  history
 	roles    roles
 	regions  map[mem.RegionID]*region
+	last     *region // that was used
 	contexts contexts
 	events   events
 	gates    gates
@@ -79,13 +80,8 @@ func NewPinwheel(o Options) *Pinwheel {
 func (p *Pinwheel) Observe(u Use) {
 	p.changed = append(p.changed[:0], u.Region)
 	site := p.history.site(&u)
-	r := p.regions[u.Region]
-	if r == nil {
-		r = &region{id: u.Region}
-		r.role, r.inRun = p.roles.take(site)
-		p.regions[u.Region] = r
-		p.contexts.fit(len(p.regions))
-	}
+	r := p.region(&u, site)
+	p.last = r
 	leadNs := p.backlog.add(u.StartNs, u.LeadNs)
 	if r.uses > 0 {
 		p.learn(r, &u, leadNs)
@@ -107,6 +103,24 @@ func (p *Pinwheel) Observe(u Use) {
 		return
 	}
 	p.predict(r)
+}
+
+// region returns what is known of the region of u.
+func (p *Pinwheel) region(u *Use, site uint64) *region {
+	if u.Known != nil && u.Known.region != nil {
+		return u.Known.region
+	}
+	r := p.regions[u.Region]
+	if r == nil {
+		r = &region{id: u.Region}
+		r.role, r.inRun = p.roles.take(site)
+		p.regions[u.Region] = r
+		p.contexts.fit(len(p.regions))
+	}
+	if u.Known != nil {
+		u.Known.region = r
+	}
+	return r
 }
 
 // reactionNs is the least time between a trigger and the moment to begin to register: a helper that
@@ -263,10 +277,14 @@ func (p *Pinwheel) openGates(e *event) {
 
 // Next implements Predictor.
 func (p *Pinwheel) Next(id mem.RegionID, _ int64) (Prediction, bool) {
-	if r := p.regions[id]; r != nil && r.predicted {
-		return r.prediction, true
+	r := p.last // most ask for what was used just now
+	if r == nil || r.id != id {
+		r = p.regions[id]
 	}
-	return Prediction{}, false
+	if r == nil || !r.predicted {
+		return Prediction{}, false
+	}
+	return r.prediction, true
 }
 
 // Changed implements Predictor.
@@ -277,6 +295,9 @@ func (p *Pinwheel) Forget(id mem.RegionID) {
 	if r := p.regions[id]; r != nil {
 		p.gates.leave(r)
 		p.roles.giveBack(r.role)
+		if r == p.last {
+			p.last = nil
+		}
 		delete(p.regions, id)
 		p.contexts.fit(len(p.regions))
 	}

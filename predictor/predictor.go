@@ -24,9 +24,18 @@ type Use struct {
 	Frames  [MaxFrames]uint64 // zero-filled
 
 	// What the Scheduler adds.
-	Bytes  int64 // size of the whole region
-	LeadNs int64 // how long it takes to make the region ready
-	Late   bool  // the region was known, and not ready when it was needed
+	Bytes  int64  // size of the whole region
+	LeadNs int64  // how long it takes to make the region ready
+	Late   bool   // the region was known, and not ready when it was needed
+	Known  *Known // of the driver, may be nil
+}
+
+// Known is what predictors keep with a region, so that they need not look for it at each use. The driver of a predictor
+// has one for each region that it knows, from the first use until Forget; without, Use.Known is nil. The zero
+// value is for a region that was not used yet.
+type Known struct {
+	region *region
+	scored *scoredRegion
 }
 
 // Never is the time of a need that does not come.

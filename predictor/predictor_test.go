@@ -343,6 +343,41 @@ func TestGapsKnowTheirEnds(t *testing.T) {
 	})
 }
 
+// What a driver keeps with its regions changes no prediction, also after a region was forgotten and came again.
+func TestKnownSparesOnlyTheSearch(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		plain, quick := NewScored(NewPinwheel(Options{Window: 2})), NewScored(NewPinwheel(Options{Window: 2}))
+		known := map[mem.RegionID]*Known{}
+		var nowNs int64
+		for range rapid.IntRange(1, 150).Draw(t, "events") {
+			id := mem.RegionID(rapid.Uint64Range(1, 4).Draw(t, "region"))
+			if rapid.IntRange(0, 19).Draw(t, "forget") == 0 {
+				plain.Forget(id)
+				quick.Forget(id)
+				delete(known, id)
+			} else {
+				nowNs += rapid.SampledFrom([]int64{ms, 5 * ms, 80 * ms}).Draw(t, "gap")
+				u := Use{Region: id, StartNs: nowNs, EndNs: nowNs + ms, Frames: [MaxFrames]uint64{uint64(id), 1}}
+				plain.Observe(u)
+				if known[id] == nil {
+					known[id] = new(Known)
+				}
+				u.Known = known[id]
+				quick.Observe(u)
+			}
+			for id := range mem.RegionID(5) {
+				want, wantOK := plain.Next(id, nowNs)
+				if got, ok := quick.Next(id, nowNs); got != want || ok != wantOK {
+					t.Fatalf("region %d: %+v %t, want %+v %t", id, got, ok, want, wantOK)
+				}
+			}
+			if got, want := quick.Accuracy(), plain.Accuracy(); got != want {
+				t.Fatalf("%+v, want %+v", got, want)
+			}
+		}
+	})
+}
+
 func BenchmarkObserve(b *testing.B) {
 	for _, p := range []Predictor{NewPaper(Options{Window: 2}), NewLast(), NewPeriodicity(DefaultPeriodicityWindow), NewPinwheel(Options{Window: 2})} {
 		b.Run(name(p), func(b *testing.B) {
