@@ -23,6 +23,7 @@ type driver struct {
 	missed    Misses // scratch
 	gone      []mem.RegionID
 	source    int   // index of the source to begin with, in turn
+	cpu       int   // that the thread is bound to; AnyCPU: none, or not known
 	plannedNs int64 // when the next registration is to begin, as the Decider said last
 	restNs    int64 // until when DQ is left alone, as the budget says
 	acts      int   // actions so far
@@ -125,8 +126,8 @@ func (d *driver) move(p *Placement) {
 		d.plannedNs, d.behind = never, true
 		return
 	}
-	if p.CPU != AnyCPU {
-		_ = pinThread(p.CPU)
+	if d.cpu = p.CPU; d.cpu != AnyCPU && pinThread(d.cpu) != nil {
+		d.cpu = AnyCPU
 	}
 	d.crew.place(p)
 	d.share(p)
@@ -226,10 +227,14 @@ func (d *driver) putOff(a *Action, nowNs int64) bool {
 	return true
 }
 
-// sharesCPU reports whether the helper runs where the communication thread ran when it was last heard of.
+// sharesCPU reports whether the helper runs where the communication thread ran when it was last heard of. It is asked
+// for every deregistration, so a thread that is bound does not ask the kernel where it is.
 func (d *driver) sharesCPU() bool {
-	cpu := d.opt.CommCPU()
-	return cpu != AnyCPU && cpu == CurrentCPU()
+	cpu, own := d.opt.CommCPU(), d.cpu
+	if cpu != AnyCPU && own == AnyCPU {
+		own = CurrentCPU()
+	}
+	return cpu != AnyCPU && cpu == own
 }
 
 // prepare has the Registrar prepare what the Decider wants deregistered now: a, and what it names
