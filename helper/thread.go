@@ -268,6 +268,7 @@ func (t *Thread) run(started chan<- error) {
 		pace:      NewPacer(t.opt.Clock.NowNs()),
 		waits:     newWaits(),
 		crew:      newCrew(t),
+		cpu:       t.opt.CPU,
 		plannedNs: never,
 	}
 	defer d.crew.dismiss()

@@ -110,10 +110,14 @@ func (d *driver) putOff(a *Action, nowNs int64) bool {
 	return true
 }
 
-// sharesCPU reports whether the helper runs where the communication thread ran when it was last heard of.
+// sharesCPU reports whether the helper runs where the communication thread ran when it was last heard of. It is asked
+// for every deregistration, so a thread that is bound does not ask the kernel where it is.
 func (d *driver) sharesCPU() bool {
-	cpu := d.opt.CommCPU()
-	return cpu != AnyCPU && cpu == CurrentCPU()
+	cpu, own := d.opt.CommCPU(), d.cpu
+	if cpu != AnyCPU && own == AnyCPU {
+		own = CurrentCPU()
+	}
+	return cpu != AnyCPU && cpu == own
 }
 
 // prepare has the Registrar prepare what the Decider wants deregistered now: a, and what it names

@@ -18,6 +18,7 @@ type driver struct {
 	missed    Misses // scratch
 	gone      []mem.RegionID
 	source    int   // index of the source to begin with, in turn
+	cpu       int   // that the thread is bound to; AnyCPU: none, or not known
 	plannedNs int64 // when the next registration is to begin, as the Decider said last
 	restNs    int64 // until when DQ is left alone, as the budget says
 	acts      int   // actions so far
@@ -88,8 +89,8 @@ func (d *driver) move(p *Placement) {
 		d.plannedNs, d.behind = never, true
 		return
 	}
-	if p.CPU != AnyCPU {
-		_ = pinThread(p.CPU)
+	if d.cpu = p.CPU; d.cpu != AnyCPU && pinThread(d.cpu) != nil {
+		d.cpu = AnyCPU
 	}
 	d.crew.place(p)
 	d.share(p)

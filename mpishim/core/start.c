@@ -92,7 +92,7 @@ static void bind_and_wait(void)
 		}
 }
 
-#define TIMER_SLACK_NS 250000 /* 50 us is usual (prctl(2)) */
+#define TIMER_SLACK_NS 1000000 /* 50 us is usual (prctl(2)) */
 
 /* What the start of a Go runtime changes in a process and in the thread that loads it. */
 struct surroundings {
