@@ -216,6 +216,13 @@ func TestRDMAOfAFileBeyondTheBudgetFindsItsBeginning(t *testing.T) {
 			t.Errorf("%d: %+v", again, st)
 		}
 	}
+	// A little of it is copied where it can't be registered still.
+	for from, copied := range map[int64]int64{0: 0, size - 4096: 4096} {
+		st, err := Send(testContext(t), s.dst, uint64(from), f, from, 4096, SendOptions{Registrar: r})
+		if err != nil || st.CopiedBytes != copied {
+			t.Errorf("4 KiB from %d: %+v, %v", from, st, err)
+		}
+	}
 	same(t, "the file", s.memory[:size], want)
 }
 

@@ -140,8 +140,8 @@ type choice struct {
 	chosen            // its class is nil if nothing is to be learned
 }
 
-// choose decides how n bytes go by RDMA. A small file is worth a mapping only if it is mapped, and so most likely
-// registered.
+// choose decides how n bytes go by RDMA. A little of a file is worth a mapping only if the file is mapped, and so
+// most likely registered, where registrations stay.
 func (t *transfer) choose(n int64) (c choice) {
 	s := t.strategy
 	if t.noMap || s.Shape.Source != pipe.Map {
@@ -150,7 +150,9 @@ func (t *transfer) choose(n int64) (c choice) {
 		}
 		return c
 	}
-	if n < s.CopyBelow && (!s.Adapts || n < leastChoice) {
+	from := t.from + t.stats.Bytes
+	stays := from+n <= t.r.keeps(t.stamp.size)
+	if stays && n < s.CopyBelow && (!s.Adapts || n < leastChoice) {
 		if c.mapping = t.r.mappings.find(t.stamp); c.mapping != nil {
 			if c.strategy = s; s.Adapts {
 				c.strategy = candidates[byPipeline]
@@ -160,7 +162,7 @@ func (t *transfer) choose(n int64) (c choice) {
 		}
 	}
 	if s.Adapts {
-		if from := t.from + t.stats.Bytes; from+n <= t.r.keeps(t.stamp.size) {
+		if stays {
 			c.chosen = t.r.choices.choose(sentRange{t.stamp, from}, n, s.CopyBelow)
 		} else {
 			c.chosen = t.r.choices.chooseOnce(n, s.CopyBelow)

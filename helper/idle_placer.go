@@ -192,7 +192,7 @@ func (p *Placer) withdraw() {
 const stoppedLooks = 10
 
 func (p *Placer) warn(err error) {
-	if p.opt.Warn != nil && (p.busy == 0 || p.busy >= stoppedLooks) {
+	if p.opt.Warn != nil && (!errors.Is(err, node.ErrBusy) || p.busy >= stoppedLooks) {
 		p.opt.Warn(fmt.Errorf("%w; placing the helper by processor load alone", err))
 		p.opt.Warn = nil
 	}

@@ -1,6 +1,7 @@
 package helper
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -310,6 +311,17 @@ func TestPlacerWhoseProcessHasLeftGoesByLoadAndWarnsOnce(t *testing.T) {
 	p.Close()
 	if n := warnings.Load(); n != 1 {
 		t.Errorf("%d warnings, want 1", n)
+	}
+}
+
+func TestPlacerWarnsOfAnotherErrorBesideASlowMember(t *testing.T) {
+	var got error
+	p := Placer{opt: PlacerOptions{Warn: func(err error) { got = err }}, busy: 1}
+	if p.warn(node.ErrBusy); got != nil {
+		t.Errorf("of the slow member: %v", got)
+	}
+	if p.warn(fs.ErrPermission); !errors.Is(got, fs.ErrPermission) {
+		t.Errorf("%v", got)
 	}
 }
 

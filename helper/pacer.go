@@ -143,6 +143,7 @@ func (p *Pacer) pauseNs(nowNs, reviewNs, bytes int64) int64 {
 	}
 	perNs := p.looksFor(bytes) / p.wakeupNs
 	p.credit = min(mostLooks, p.credit+float64(nowNs-p.paidNs)*perNs) - 1
+	p.credit = max(p.credit, -mostPollNs*perNs) // the longest pause pays for all
 	p.paidNs = nowNs
 	lacking := min(1-p.credit/mostLooks, 1)
 	waitNs := p.silences.usualNs() / waitShare * (1 + (waitGrowth-1)*lacking*lacking)

@@ -253,6 +253,29 @@ func TestLooksTakeWhatTheMemoryIsWorth(t *testing.T) {
 	}
 }
 
+// Polls that little memory was not worth are no reason to look seldom when there is much.
+func TestPacerForgetsWhatItOwesForLongPauses(t *testing.T) {
+	p := NewPacer(0)
+	p.SetShare(0.05, 32)
+	nowNs := int64(0)
+	plan := func(bytes int64) (sleepNs int64) {
+		sleepNs = p.PlanNs(nowNs, Waiting{never, never}, bytes)
+		for endNs := nowNs + sleepNs; nowNs < endNs; p.Used(nowNs) {
+			nowNs += 3_000_000
+		}
+		return sleepNs
+	}
+	for range 3600 {
+		plan(4096)
+	}
+	for range 3 {
+		plan(1 << 30)
+	}
+	if sleepNs := plan(1 << 30); sleepNs > mostPollNs/2 {
+		t.Errorf("sleeps for %d ms after an hour with little memory registered", sleepNs/1_000_000)
+	}
+}
+
 // looksTake returns the share of a processor that the looks of one of its helpers take, beside a rank with a use every
 // 3 ms.
 func looksTake(helpers int, lookNs, bytes int64) float64 {

@@ -1,5 +1,7 @@
 package helper
 
+import "math"
+
 // A plan for what is to be registered one after the other depends on few of its entries: on none that is due later
 // than all of them together would take after the first one. So the tree has only those that are near. All
 // others wait in a heap, where they take no summary, until the time has come so close to them.
@@ -62,6 +64,9 @@ const leastMarginNs = 1000
 func (q *registrationQueue) approach(by *planning) {
 	r, dueNs := q.far.first()
 	if r == nil {
+		if q.tree.first() == nil { // nearNs may be of several workers, or of much that was queued
+			q.nearNs = math.MinInt64
+		}
 		return
 	}
 	firstNs := dueNs

@@ -16,7 +16,6 @@ func TestWhatIsFarDoesNotChangePlans(t *testing.T) {
 		e := newEstimate(verbs.Cost{PerPageNs: 100, FixedNs: 1000})
 		by := &planning{register: &e, itemNs: us, slackNs: us, workers: 1}
 		q, near := newRegistrationQueue(), newRegistrationQueue()
-		near.nearNs = never
 		const most = 200
 		regions, models := newRegions(most), newRegions(most)
 		nowNs := rapid.SampledFrom([]int64{-1 << 61, -3 * ms, 0, 1 << 44, never - 10_000*ms}).Draw(t, "begin")
@@ -26,6 +25,7 @@ func TestWhatIsFarDoesNotChangePlans(t *testing.T) {
 		put := func(id mem.RegionID, dueNs int64, pages uint64) {
 			regions[id].pages, models[id].pages = pages, pages
 			q.put(regions[id], dueNs)
+			near.nearNs = never
 			near.put(models[id], dueNs)
 		}
 		t.Repeat(map[string]func(*rapid.T){
@@ -140,5 +140,26 @@ func TestTreeHasOnlyWhatIsNear(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(2*regions, cycle); n > 0 {
 		t.Errorf("a cycle allocates %v times", n)
+	}
+}
+
+// Several workers have everything in the tree. When they are gone, what is queued anew is not.
+func TestTreeOfOneWorkerAfterSeveral(t *testing.T) {
+	e := newEstimate(verbs.Cost{FixedNs: 1000})
+	q := newRegistrationQueue()
+	regions := newRegions(100)
+	for _, workers := range []int{2, 1} {
+		by := &planning{register: &e, itemNs: us, workers: workers}
+		for i, r := range regions[1:] {
+			q.put(r, int64(i)*1000*ms)
+		}
+		q.next(0, by)
+		if all := q.tree.all.n == len(regions)-1; all != (workers > 1) {
+			t.Errorf("%d workers: %d of %d regions are in the tree", workers, q.tree.all.n, len(regions)-1)
+		}
+		for _, r := range regions[1:] {
+			q.remove(r)
+		}
+		q.next(0, by)
 	}
 }

@@ -204,6 +204,9 @@ func TestEndsAreCompared(t *testing.T) {
 			t.Errorf("a status of %d under MPICH: the same is not %v", status, same)
 		}
 	}
+	if (&outcome{Statuses: []int{0}}).difference(mpich, ended{Result: stack.Result{Status: 9}}) == "" {
+		t.Error("a rank that is killed where none fails is no difference")
+	}
 	for _, c := range []struct {
 		e    ended
 		want string

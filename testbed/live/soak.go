@@ -353,7 +353,8 @@ func (l launch) sameStatus(plain, status int) bool {
 	if status == plain || l.stack.MPI != "mpich" {
 		return status == plain
 	}
-	return status == plain|int(syscall.SIGKILL) || status == 128+int(syscall.SIGPIPE)
+	killed := plain != 0 && status == plain|int(syscall.SIGKILL) // where no rank fails, none is killed for it
+	return killed || status == 128+int(syscall.SIGPIPE)
 }
 
 // difference says in one line how a run differs from all plain ones, "" if it does not.
