@@ -62,8 +62,17 @@ func TestMissTellsWhereTheThreadRuns(t *testing.T) {
 				return
 			}
 			transfer(t, th, region(i), 0)
-			if got := m.commCPU.Load(); got != int64(cpu) {
+			if got := m.commCPU.Swap(helper.AnyCPU); got != int64(cpu) {
 				t.Errorf("the thread runs on processor %d and was last seen on %d", cpu, got)
+			}
+			var u Use
+			if err := th.AcquireOnce(&u, region(i), access, 0, nil); err != nil {
+				t.Error(err)
+				return
+			}
+			th.Release(&u)
+			if got := m.commCPU.Load(); got != int64(cpu) {
+				t.Errorf("registering once, the thread runs on processor %d and was last seen on %d", cpu, got)
 			}
 		}
 	}()

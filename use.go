@@ -75,6 +75,7 @@ func (t *Thread) AcquireOnce(u *Use, r mem.Range, a verbs.Access, op Op, site *S
 	u.startNs = clock.NowNs()
 	ref, outcome, err := t.registerOnce(r, a)
 	u.ref = ref
+	t.ran()
 	if errors.Is(err, ErrFault) {
 		err = t.acquirePlain(u, a)
 	}
@@ -112,12 +113,16 @@ func (t *Thread) lookup(r mem.Range, a verbs.Access) (ref regcache.Ref, o regcac
 	}
 }
 
-// missed accounts for a use that was no hit, and serves it after a fault. It also
-// notes for the Placer where the thread runs, with a system call that hits must not pay for.
-func (t *Thread) missed(u *Use, a verbs.Access, o regcache.Outcome, err error) error {
+// ran notes for the Placer where the thread runs, with a system call that hits must not pay for.
+func (t *Thread) ran() {
 	if t.dq != nil {
 		t.m.commCPU.Store(int64(helper.CurrentCPU()))
 	}
+}
+
+// missed accounts for a use that was no hit, and serves it after a fault.
+func (t *Thread) missed(u *Use, a verbs.Access, o regcache.Outcome, err error) error {
+	t.ran()
 	if errors.Is(err, ErrFault) {
 		err = t.acquirePlain(u, a)
 	}
