@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/files/internal/newfile"
 	"pinwheel/files/internal/wire"
 	"pinwheel/internal/testwait"
 	"pinwheel/mem"
@@ -311,6 +312,10 @@ func TestFewChecksumsOfAClientAreComputedAtATime(t *testing.T) {
 	cancel()
 	if a, err := v.sum(ctx, q); !errors.Is(err, context.Canceled) {
 		t.Errorf("one more is computed: %v, %v", a, err)
+	}
+	u := &uploading{file: newfile.Opened(fileOf(t, 0), stamp.dev)}
+	if err := u.complete(ctx, &wire.Commit{Kind: string(CRC32C)}, v); !errors.Is(err, context.Canceled) {
+		t.Errorf("one more is computed of an upload: %v", err)
 	}
 	<-v.sums
 	for range 2 {

@@ -160,7 +160,7 @@ func (v *session) put(ctx context.Context, q *wire.Put) (wire.Message, error) {
 		return nil, err
 	}
 	v.counters.received.Add(int64(len(q.Content)))
-	info, err := u.commit(ctx, &wire.Commit{Size: int64(len(q.Content)), Kind: q.Kind, Sum: q.Sum}, v.progress)
+	info, err := u.commit(ctx, &wire.Commit{Size: int64(len(q.Content)), Kind: q.Kind, Sum: q.Sum}, v)
 	return message(info), err
 }
 
@@ -192,7 +192,7 @@ func (v *session) commit(ctx context.Context, q *wire.Commit) (wire.Message, err
 	if err != nil {
 		return nil, err
 	}
-	info, err := u.commit(ctx, q, v.progress)
+	info, err := u.commit(ctx, q, v)
 	if err != nil {
 		return nil, err
 	}

@@ -102,28 +102,32 @@ func (v *session) open(_ context.Context, q *wire.Name) (wire.Message, error) {
 	return &wire.Opened{Handle: h, Info: *message(f.stamp.info(path.Base(q.Name)))}, nil
 }
 
-// sum answers with a checksum. The next ones wait for those that are computed: more at a time would only take more
-// memory.
+// sum answers with a checksum.
 func (v *session) sum(ctx context.Context, q *wire.Range) (wire.Message, error) {
-	select {
-	case v.sums <- struct{}{}:
-		defer func() { <-v.sums }()
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
 	if u, err := find[*uploading](&v.handles, q.Handle); err == nil {
-		b, err := sumOf(ctx, u.file.File, Sum(q.Kind), q.Off, q.Len, v.progress)
+		b, err := v.sumOf(ctx, u.file.File, Sum(q.Kind), q.Off, q.Len)
 		return &wire.Sum{Sum: b}, err
 	}
 	f, err := find[*served](&v.handles, q.Handle)
 	if err != nil {
 		return nil, err
 	}
-	b, err := sumOf(ctx, f.file, Sum(q.Kind), q.Off, q.Len, v.progress)
+	b, err := v.sumOf(ctx, f.file, Sum(q.Kind), q.Off, q.Len)
 	if changed := f.unchanged(); changed != nil {
 		err = changed
 	}
 	return &wire.Sum{Sum: b}, err
+}
+
+// sumOf is sumOf in its turn: more checksums at a time would only take more memory.
+func (v *session) sumOf(ctx context.Context, f *os.File, kind Sum, off, n int64) ([]byte, error) {
+	select {
+	case v.sums <- struct{}{}:
+		defer func() { <-v.sums }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	return sumOf(ctx, f, kind, off, n, v.progress)
 }
 
 // zeroBytes are what a hole reads as.

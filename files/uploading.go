@@ -187,10 +187,10 @@ func (u *uploading) discard() error {
 // fsync is replaced by tests: no disk fails when it is told to.
 var fsync = (*os.File).Sync
 
-// commit makes the upload the file of its name.
-func (u *uploading) commit(ctx context.Context, q *wire.Commit, progress func()) (info Info, err error) {
+// commit makes the upload the file of its name, for a session that checks what it has.
+func (u *uploading) commit(ctx context.Context, q *wire.Commit, by *session) (info Info, err error) {
 	err = u.end(func() error {
-		if err := u.complete(ctx, q, progress); err != nil {
+		if err := u.complete(ctx, q, by); err != nil {
 			return err
 		}
 		// Linux tells one descriptor of a block that was lost, once, and its page cache still has the bytes: another
@@ -212,11 +212,11 @@ func (u *uploading) commit(ctx context.Context, q *wire.Commit, progress func())
 }
 
 // complete gives the upload its size, mode and time, if it has the right checksum.
-func (u *uploading) complete(ctx context.Context, q *wire.Commit, progress func()) error {
+func (u *uploading) complete(ctx context.Context, q *wire.Commit, by *session) error {
 	if err := u.file.Truncate(q.Size); err != nil {
 		return err
 	}
-	sum, err := sumOf(ctx, u.file.File, Sum(q.Kind), 0, q.Size, progress)
+	sum, err := by.sumOf(ctx, u.file.File, Sum(q.Kind), 0, q.Size)
 	if err != nil {
 		return err
 	}
