@@ -204,7 +204,7 @@ func (s *soak) one(l launch) (o outcome, output string, err error) {
 		if e, err = s.run(l, !s.Plain, plain); err != nil {
 			return o, "", err
 		}
-		if launcherHung(e) {
+		if launcherHung(e) && l.way == lostRank {
 			s.hung++
 		} else if !e.missed || e.Status != 0 {
 			break
