@@ -17,9 +17,9 @@ func TestNodeBudgetIsSharedByItsRanks(t *testing.T) {
 	dir := theStage(t)
 	file := filepath.Join(t.TempDir(), "stats.json")
 	run := func(environ ...string) report.Rank {
-		// 16 buffers of 64 KiB
+		// 16 buffers of 64 KiB, in a job of its own: other tests run at the same time
 		status, said := play(t, dir,
-			append(environ, "PINWHEEL_POLICY=leave-pinned", "PINWHEEL_STATS="+file), "path", "16", "20")
+			append(environ, "SLURM_JOB_ID="+t.Name(), "PINWHEEL_POLICY=leave-pinned", "PINWHEEL_STATS="+file), "path", "16", "20")
 		if status != 0 {
 			t.Fatalf("status %d: %s", status, said)
 		}
