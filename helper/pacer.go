@@ -13,10 +13,12 @@ const (
 	// looksShare is the most that looks take of a core, while there is memory to release.
 	looksShare = 0.01
 	// limitedLooks is the same where the share of a core is limited, because its rank needs the core: of all helpers
-	// there together. Looks take no more than limitedPart of that share, and no more than the memory is worth by
-	// bytesPerCore.
+	// there together. Looks take no more than limitedPart of that share, and no more than the registered memory is of
+	// looksBytes: a quarter of what nodes have for each core. With all of that, LU and BT would lose half of what they
+	// save (results/helper-share.md), and with a sixteenth CG would look in vain.
 	limitedLooks = 0.004
 	limitedPart  = 0.25
+	looksBytes   = 1 << 30 // 1 GiB
 	// littleBytes: with less memory registered, looks take less of a core without a limit, in proportion.
 	littleBytes = 1 << 20 // 1 MiB
 	// mostLooks is the number of looks that a pacer may do at once after a rest.
@@ -82,7 +84,7 @@ func (p *Pacer) SetShare(share float64, helpers int) {
 // looksFor is the most that looks may take of a core while so much memory is registered.
 func (p *Pacer) looksFor(bytes int64) float64 {
 	if p.limited {
-		return min(p.looks, float64(bytes)/bytesPerCore)
+		return min(p.looks, float64(bytes)/looksBytes)
 	}
 	return p.looks * min(1, float64(bytes)/littleBytes)
 }

@@ -246,7 +246,7 @@ func TestLooksTakeTheirShareOfARanksCore(t *testing.T) {
 // There they take no more than the memory is worth that they might free.
 func TestLooksTakeWhatTheMemoryIsWorth(t *testing.T) {
 	for _, bytes := range []int64{1 << 20, 4 << 20} {
-		want := float64(bytes) / bytesPerCore
+		want := float64(bytes) / looksBytes
 		if got := looksTake(1, WakeupNs, bytes); got > 1.05*want || got < want/4 {
 			t.Errorf("looks take %.3f %% of a core with %d MiB registered; want up to %.3f", 100*got, bytes>>20, 100*want)
 		}
