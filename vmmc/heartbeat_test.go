@@ -59,18 +59,21 @@ func TestPeerMustBearSomeSilence(t *testing.T) {
 	for bears, want := range map[time.Duration]error{
 		0: protocol.ErrProtocol, minHeartbeat - time.Millisecond: protocol.ErrProtocol, minHeartbeat: io.EOF,
 	} {
-		c, peer := net.Pipe()
-		go io.Copy(io.Discard, peer)
-		go func() {
-			hello := wire.Frame{Type: wire.Hello, Version: wire.Version, Count: uint64(bears.Milliseconds())}
-			_, _ = peer.Write(wire.Append(nil, &hello))
-			peer.Close()
-		}()
-		s := newStream(c, &Options{Heartbeat: testwait.Limit})
-		s.read(func(*wire.Frame) error { return nil }, func(*wire.Frame) error { return nil })
-		if err := s.reason(); !errors.Is(err, want) {
-			t.Errorf("%v: %v", bears, err)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			c, peer := net.Pipe()
+			go io.Copy(io.Discard, peer)
+			go func() {
+				hello := wire.Frame{Type: wire.Hello, Version: wire.Version, Count: uint64(bears.Milliseconds())}
+				_, _ = peer.Write(wire.Append(nil, &hello))
+				synctest.Wait() // until the stream reads on: a pipe whose other end is closed takes no deadline
+				peer.Close()
+			}()
+			s := newStream(c, &Options{Heartbeat: testwait.Limit})
+			s.read(func(*wire.Frame) error { return nil }, func(*wire.Frame) error { return nil })
+			if err := s.reason(); !errors.Is(err, want) {
+				t.Errorf("%v: %v", bears, err)
+			}
+		})
 	}
 }
 
