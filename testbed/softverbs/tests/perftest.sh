@@ -10,7 +10,7 @@ device=$(cd "$1" && pwd)
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/softverbs-perftest.XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
 export UCX_TLS=rc_verbs,ud_verbs UCX_NET_DEVICES=sv0:1 SYSFS_PATH=$device/sys
-port=$((20000 + $$ % 20000))
+port=$((20000 + $$ % 12000)) # below those that the kernel gives to clients (ip_local_port_range)
 failed=0
 
 on_device() {
