@@ -15,6 +15,7 @@ const (
 	automatic  = "automatic update"
 	deliberate = "deliberate update"
 	notified   = "deliberate update, notified"
+	paired     = "deliberate update, two at a time"
 	socket     = "socket"
 )
 
