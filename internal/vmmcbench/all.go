@@ -45,9 +45,6 @@ func all(has equipment) (ms []measurement) {
 	for _, over := range byNodes(shared, unixSocket, tcp) {
 		add(Bandwidth, notified, over, 8, 1, sends(over, 8, vmmc.SendOptions{Notify: true}))
 	}
-	if has.rdma {
-		add(Bandwidth, paired, overRDMA, 1<<20, 1, pairs(1<<20))
-	}
 	if has.perftest {
 		whole(Result{Kind: Latency, By: perftest, Over: overRDMA, Bytes: 8}, writeLatency.run(8))
 		for _, size := range sizes {

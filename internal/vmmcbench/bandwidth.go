@@ -25,38 +25,7 @@ func sends(over string, size int, o vmmc.SendOptions) func(*stage) (func() error
 	}
 }
 
-// inFlight is how many messages are under way with pairs. ib_write_bw of perftest has 128, and UCX's put 32.
-const inFlight = 2
-
-// pairs is messages over RDMA that don't wait for the one before, to places side by side: those to the same bytes would
-// wait for each other.
-func pairs(size int) func(*stage) (func() error, error) {
-	return func(s *stage) (func() error, error) {
-		n, err := s.nodes(overRDMA)
-		if err != nil {
-			return nil, err
-		}
-		_, _, i, err := s.importOf(n, overRDMA, inFlight*size, vmmc.ExportOptions{})
-		if err != nil {
-			return nil, err
-		}
-		src := make([]byte, size)
-		var ops [inFlight]*vmmc.Op
-		k := 0
-		return func() (err error) {
-			if ops[k] != nil {
-				if err := ops[k].Wait(s.ctx); err != nil {
-					return err
-				}
-			}
-			ops[k], err = i.SendAsync(src, uint64(k*size), vmmc.SendOptions{})
-			k = (k + 1) % inFlight
-			return err
-		}, nil
-	}
-}
-
-// writes is sends by a socket: the receiver reads.
+// writes is the same by a socket: the receiver reads.
 func writes(over string, size int) func(*stage) (func() error, error) {
 	return func(s *stage) (func() error, error) {
 		c, server, err := s.sockets(over)

@@ -66,8 +66,8 @@ func Claims(all []Result) []Claim {
 				Times: ratio(ns, Bandwidth, 1<<20, perftest, overRDMA, deliberate, overRDMA)})
 	}
 	if _, measured := find(Bandwidth, ucxPut, overRDMA, 1<<20); measured {
-		claims = append(claims, Claim{What: "bandwidth of 1 MiB over RDMA, two at a time, of UCX's put", Least: 1,
-			Times: ratio(ns, Bandwidth, 1<<20, ucxPut, overRDMA, paired, overRDMA)})
+		claims = append(claims, Claim{What: "bandwidth of 1 MiB over RDMA, of UCX's put", Least: 1,
+			Times: ratio(ns, Bandwidth, 1<<20, ucxPut, overRDMA, deliberate, overRDMA)})
 	}
 	for _, r := range all {
 		if r.Kind == Periodic {

@@ -15,7 +15,6 @@ const (
 	automatic  = "automatic update"
 	deliberate = "deliberate update"
 	notified   = "deliberate update, notified"
-	paired     = "deliberate update, two at a time"
 	socket     = "socket"
 )
 
