@@ -74,17 +74,31 @@ func (ms *mappings) get(f *os.File, s stamp) (*mapping, error) {
 	if m.data, err = mapFile(f, s.size); err != nil {
 		return nil, err
 	}
+	return ms.add(m), nil
+}
+
+// add makes m the mapping of its file, and returns it. If another transfer was faster, all use the mapping of that one:
+// what is registered in another would be found by none.
+func (ms *mappings) add(m *mapping) *mapping {
+	var lost *mapping
 	ms.mu.Lock()
-	if ms.of[s.fileKey] == nil {
-		ms.of[s.fileKey] = m
+	switch first := ms.of[m.stamp.fileKey]; {
+	case first == nil:
+		ms.of[m.stamp.fileKey] = m
 		ms.expireLater()
-	} else { // another transfer was faster
+	case first.settled && first.stamp == m.stamp:
+		first.refs++
+		first.used = m.used
+		ms.hits++
+		lost, m = m, first
+	default:
 		m.stale = true
 	}
 	old := ms.spare()
 	ms.mu.Unlock()
 	ms.unmapBeside(old)
-	return m, nil
+	ms.unmap(lost)
+	return m
 }
 
 func mapFile(f *os.File, size int64) (data []byte, err error) {

@@ -64,6 +64,30 @@ func TestMappingStaysAndIsFoundAgain(t *testing.T) {
 	}
 }
 
+// Two transfers of a file begin at the same time: what one of them registers, the other one and all later ones find.
+func TestTransfersThatMapAFileAtOnceShareAMapping(t *testing.T) {
+	ms, unmapped := cacheOf(t, 2)
+	f := fileOf(t, 10_000)
+	s := stampNow(t, f)
+	both := make([]*mapping, 2)
+	for k := range both { // neither has found one
+		data, err := mapFile(f, s.size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		both[k] = ms.add(&mapping{stamp: s, settled: true, refs: 1, data: data})
+	}
+	if both[0] != both[1] || both[0].refs != 2 || *unmapped != 1 {
+		t.Errorf("they share one: %v; it has %d users, %d were unmapped", both[0] == both[1], both[0].refs, *unmapped)
+	}
+	for _, m := range both {
+		ms.put(m)
+	}
+	if n, _ := ms.count(); n != 1 || *unmapped != 1 {
+		t.Errorf("%d mappings, %d unmapped", n, *unmapped)
+	}
+}
+
 // A large mapping that nobody can find any more is unmapped while the next one is used. A second one is waited for.
 func TestNobodyWaitsForTheEndOfALargeMapping(t *testing.T) {
 	testwait.Bound(t)
