@@ -76,12 +76,19 @@ func place(t *testing.T, policy IdlePolicy, job string, m *fakeMachine, bytes in
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { member.Close() })
+	return placeMember(t, policy, member, m, bytes, 2*time.Millisecond, func(err error) { t.Error(err) })
+}
+
+func placeMember(
+	t *testing.T, policy IdlePolicy, member *node.Member, m *fakeMachine, bytes int64, interval time.Duration, warn func(error),
+) *placed {
+	t.Helper()
 	p := &placed{}
 	p.bytes.Store(bytes)
+	var err error
 	p.Placer, err = StartPlacer(PlacerOptions{
 		Policy: policy, Share: 0.05, Bytes: p.bytes.Load, CommCPU: func() int { return 0 }, Apply: func(to Placement) { p.at.Store(&to) },
-		Warn: func(err error) { t.Error(err) },
-		Root: m, Node: member, Allowed: []int{0, 1}, Interval: 2 * time.Millisecond,
+		Warn: warn, Root: m, Node: member, Allowed: []int{0, 1}, Interval: interval,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -293,21 +300,12 @@ func TestPlacerWhoseProcessHasLeftGoesByLoadAndWarnsOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	left.Close()
-	var warnings atomic.Int64
-	var at atomic.Pointer[Placement]
 	m := newFakeMachine(t, "vm-2", 95, 2)
-	p, err := StartPlacer(PlacerOptions{
-		Policy: Conservative, Bytes: func() int64 { return 1 }, CommCPU: func() int { return 0 },
-		Apply: func(to Placement) { at.Store(&to) }, Warn: func(error) { warnings.Inc() },
-		Root: m, Node: left, Allowed: []int{0, 1}, Interval: time.Millisecond,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	testwait.Until(t, "placed", func() bool { return at.Load() != nil && at.Load().CPU == 1 })
+	var warnings atomic.Int64
+	p := placeMember(t, Conservative, left, m, 1, time.Millisecond, func(error) { warnings.Inc() })
+	testwait.Until(t, "placed", func() bool { return p.at.Load() != nil && p.at.Load().CPU == 1 })
 	m.setBusy(95, 95)
-	testwait.Until(t, "parked", func() bool { return at.Load().Parked })
+	testwait.Until(t, "parked", func() bool { return p.at.Load().Parked })
 	p.Close()
 	if n := warnings.Load(); n != 1 {
 		t.Errorf("%d warnings, want 1", n)
@@ -352,22 +350,13 @@ func TestPlacerWarnsOfAStoppedMemberButNotOfASlowOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer member.Close()
+	t.Cleanup(func() { member.Close() }) // after the Placer
 	release := keep()
 	defer func() { release() }()
-	var warnings atomic.Int64
-	var at atomic.Pointer[Placement]
 	m := newFakeMachine(t, "vm-2", 95, 2)
-	p, err := StartPlacer(PlacerOptions{
-		Policy: Conservative, Bytes: func() int64 { return 1 }, CommCPU: func() int { return 0 },
-		Apply: func(to Placement) { at.Store(&to) }, Warn: func(error) { warnings.Inc() },
-		Root: m, Node: member, Allowed: []int{0, 1}, Interval: time.Millisecond,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	testwait.Until(t, "placed by load alone", func() bool { return at.Load() != nil && at.Load().CPU == 1 })
+	var warnings atomic.Int64
+	p := placeMember(t, Conservative, member, m, 1, time.Millisecond, func(error) { warnings.Inc() })
+	testwait.Until(t, "placed by load alone", func() bool { return p.at.Load() != nil && p.at.Load().CPU == 1 })
 	if n := warnings.Load(); n != 0 {
 		t.Errorf("%d warnings of a member that was slow", n)
 	}

@@ -14,8 +14,8 @@ const (
 	looksShare = 0.01
 	// limitedLooks is the same where the share of a core is limited, because its rank needs the core: of all helpers
 	// there together. Looks take no more than limitedPart of that share, and no more than the registered memory is of
-	// looksBytes: a quarter of what nodes have for each core. With all of that, LU and BT would lose half of what they
-	// save (results/helper-share.md), and with a sixteenth CG would look in vain.
+	// looksBytes: a quarter of what nodes have for each core. With all of that, LU would lose half of what it saves and
+	// BT a third (results/helper-share.md), and with a sixteenth CG would look in vain.
 	limitedLooks = 0.004
 	limitedPart  = 0.25
 	looksBytes   = 1 << 30 // 1 GiB
