@@ -104,7 +104,7 @@ func processorSeconds(p []*point) float64 { return p[0].CPU }
 
 // onDemand are the points of the rows that are to have no more registered than their shapes say.
 func (s *state) onDemand() (all []point) {
-	for _, l := range s.lines {
+	for _, l := range s.Lines {
 		for _, figure := range []string{pages, pipes, sendfilePages, sendfilePipes, buffers, sendfileBufs} {
 			if l.Row == figure || len(l.Row) > len(figure) && l.Row[:len(figure)+1] == figure+"/" {
 				all = append(all, l.Points...)
@@ -188,7 +188,7 @@ func (s *state) copies() (all []filesbench.Result) {
 		var cpu, wall []float64
 		var bytes int64
 		missing := errNotMeasured.Error()
-		for _, l := range s.lines {
+		for _, l := range s.Lines {
 			if l.Row != copyRow(w) {
 				continue
 			}

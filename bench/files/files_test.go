@@ -72,15 +72,15 @@ func TestMeasurementGoesOnWhereItWas(t *testing.T) {
 	var none error
 	b := &bench{runCmd: &runCmd{Rounds: 2, Budget: time.Hour}}
 	all := []row{fake("a", false, count, &none), fake("b", true, count, &none), fake("c", false, count, &trouble), fake("d", false, count, &lacks)}
-	s, err := openState(path, runlog.Head{Build: "one"})
-	if err != nil {
+	s := &state{}
+	if err := s.Open(path, runlog.Head{Build: "one"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.measure(t.Context(), s, all); err == nil || !strings.Contains(err.Error(), "2 measurements failed") {
 		t.Errorf("what failed: %v", err)
 	}
 	if len(s.failures()) != 4 || count["a"] != 2 || count["b"] != 1 || count["c"] != 2 {
-		t.Errorf("%v, %+v", count, s.lines)
+		t.Errorf("%v, %+v", count, s.Lines)
 	}
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
@@ -90,9 +90,10 @@ func TestMeasurementGoesOnWhereItWas(t *testing.T) {
 	if _, err := f.WriteString(`{"row":"a","round":7,"poi`); err != nil { // it is killed
 		t.Fatal(err)
 	}
-	s.log.Close()
+	s.Close()
 
-	if s, err = openState(path, runlog.Head{Build: "one"}); err != nil {
+	s = &state{}
+	if err := s.Open(path, runlog.Head{Build: "one"}); err != nil {
 		t.Fatal(err)
 	}
 	trouble = nil
@@ -100,7 +101,7 @@ func TestMeasurementGoesOnWhereItWas(t *testing.T) {
 	if err := b.measure(t.Context(), s, all); err != nil {
 		t.Error(err)
 	}
-	s.log.Close()
+	s.Close()
 	if s.rounds() != 3 || count["a"] != 3 || count["b"] != 1 || count["c"] != 5 || len(s.failures()) != 3 {
 		t.Errorf("%d rounds, %v, %+v", s.rounds(), count, s.failures())
 	}
@@ -108,22 +109,24 @@ func TestMeasurementGoesOnWhereItWas(t *testing.T) {
 		t.Errorf("%+v, %v", e, err)
 	}
 
-	if s, err = openState(path, runlog.Head{Build: "two"}); err != nil || len(s.lines) != 0 {
-		t.Errorf("another build: %v, %+v", err, s.lines)
+	s = &state{}
+	if err := s.Open(path, runlog.Head{Build: "two"}); err != nil || len(s.Lines) != 0 {
+		t.Errorf("another build: %v, %+v", err, s.Lines)
 	}
 	b.Budget = -1
-	if err := b.measure(t.Context(), s, all); err != nil || len(s.lines) != 0 {
-		t.Errorf("without time: %v, %+v", err, s.lines)
+	if err := b.measure(t.Context(), s, all); err != nil || len(s.Lines) != 0 {
+		t.Errorf("without time: %v, %+v", err, s.Lines)
 	}
-	s.log.Close()
+	s.Close()
 }
 
 // measured is a state in which everything is as it must be.
 func measured() *state {
-	s := &state{head: runlog.Head{Version: "v1", Date: "2026-01-02"}}
+	s := &state{}
+	s.Head = runlog.Head{Version: "v1", Date: "2026-01-02"}
 	for round := range 2 {
 		add := func(row string, points ...point) {
-			s.lines = append(s.lines, line{Row: row, Round: round, Points: points})
+			s.Lines = append(s.Lines, line{Row: row, Round: round, Points: points})
 		}
 		sized := func(row string, mibPerSec float64, sizes ...int64) {
 			var points []point
@@ -213,8 +216,8 @@ func TestClaimsAreJudged(t *testing.T) {
 		"faster than by TCP": func(l *line) { l.Points[0].Seconds = 1 },
 	} {
 		s := measured()
-		for i := range s.lines {
-			spoil(&s.lines[i])
+		for i := range s.Lines {
+			spoil(&s.Lines[i])
 		}
 		if !slices.ContainsFunc(s.claims(), func(c report.Claim) bool { return strings.Contains(c.What, what) && !c.Holds }) {
 			t.Errorf("%s: all holds: %+v", what, s.claims())
@@ -225,7 +228,7 @@ func TestClaimsAreJudged(t *testing.T) {
 func TestPageHasAllThatWasMeasured(t *testing.T) {
 	dir := t.TempDir()
 	s := measured()
-	s.lines = append(s.lines, line{Row: "10-hot/auto", Round: 2, Failed: "no luck"})
+	s.Lines = append(s.Lines, line{Row: "10-hot/auto", Round: 2, Failed: "no luck"})
 	if err := s.write(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -249,13 +252,8 @@ func TestPageHasAllThatWasMeasured(t *testing.T) {
 // What lies in results/files is what this build makes of the runs there.
 func TestPageIsThatOfTheRuns(t *testing.T) {
 	committed := filepath.Join("..", "..", "results", "files")
-	runs, err := os.Open(filepath.Join(committed, "live.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer runs.Close()
 	var s state
-	if _, err := runlog.Read(runs, s.take); err != nil {
+	if err := s.Read(filepath.Join(committed, "live.jsonl")); err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()

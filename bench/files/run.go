@@ -51,11 +51,11 @@ func (c *runCmd) Run() (err error) {
 	if err != nil {
 		return err
 	}
-	state, err := openState(c.Runs, h)
-	if err != nil {
+	var runs state
+	if err := runs.Open(c.Runs, h); err != nil {
 		return err
 	}
-	defer state.log.Close()
+	defer runs.Close()
 	ctx, end := signals.Context(context.Background())
 	defer end()
 	dir, err := os.MkdirTemp(c.Dir, "bench-files-")
@@ -65,7 +65,7 @@ func (c *runCmd) Run() (err error) {
 	defer os.RemoveAll(dir)
 	b := &bench{runCmd: c, tree: &tree{dir}, lifetime: ctx}
 	defer func() { err = errors.Join(err, b.close()) }()
-	return b.measure(ctx, state, chosen)
+	return b.measure(ctx, &runs, chosen)
 }
 
 // chosen are the rows that the patterns match.
@@ -125,7 +125,7 @@ func (b *bench) measure(ctx context.Context, state *state, chosen []row) error {
 			default:
 				l.Points = points
 			}
-			if err := state.add(l); err != nil {
+			if err := state.Add(l); err != nil {
 				return err
 			}
 		}
@@ -183,7 +183,7 @@ func (b *bench) close() (err error) {
 
 // failures are rows of rounds that failed and that nothing has made good.
 func (s *state) failures() (all []line) {
-	for _, l := range s.lines {
+	for _, l := range s.Lines {
 		same := func(o line) bool { return o.Row == l.Row && o.Round == l.Round && o.Failed == l.Failed }
 		if l.Failed != "" && s.find(l.Row, l.Round) == nil && !slices.ContainsFunc(all, same) {
 			all = append(all, l)

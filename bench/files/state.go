@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"slices"
 
@@ -47,56 +46,13 @@ func (p *point) mibPerSec() float64 { return float64(p.X) / (1 << 20) / p.Second
 
 // state has what was measured so far.
 type state struct {
-	log   *runlog.Log
-	head  runlog.Head
-	lines []line
-}
-
-// take takes the next line of a file of runs.
-func (s *state) take(n int, text []byte) error {
-	if n == 0 {
-		return json.Unmarshal(text, &s.head)
-	}
-	var l line
-	err := json.Unmarshal(text, &l)
-	if err == nil {
-		s.lines = append(s.lines, l)
-	}
-	return err
-}
-
-// openState goes on with the file of an earlier measurement of the same build, or begins it anew.
-func openState(path string, h runlog.Head) (*state, error) {
-	s := &state{}
-	log, otherBuild, err := runlog.Open(path, h, func(n int, text []byte) error {
-		err := s.take(n, text)
-		if err == nil && s.head.Build != h.Build {
-			err = runlog.ErrOtherBuild
-		}
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	if otherBuild {
-		say("%s is of another build: beginning anew", path)
-	}
-	if s.head.Build != h.Build {
-		s.head = h
-	}
-	s.log = log
-	return s, nil
-}
-
-func (s *state) add(l line) error {
-	s.lines = append(s.lines, l)
-	return s.log.Add(l)
+	runlog.File[runlog.Head, line]
 }
 
 // find returns a row of a round that has not failed, or nil.
 func (s *state) find(row string, round int) *line {
-	for i := range s.lines {
-		if l := &s.lines[i]; l.Row == row && l.Round == round && l.Failed == "" {
+	for i := range s.Lines {
+		if l := &s.Lines[i]; l.Row == row && l.Round == round && l.Failed == "" {
 			return l
 		}
 	}
@@ -105,7 +61,7 @@ func (s *state) find(row string, round int) *line {
 
 // rounds is how many there are at least in part.
 func (s *state) rounds() (n int) {
-	for _, l := range s.lines {
+	for _, l := range s.Lines {
 		n = max(n, l.Round+1)
 	}
 	return n
@@ -157,7 +113,7 @@ rounds:
 
 // sizesOf are the x of a row, in their order.
 func (s *state) sizesOf(row string) (xs []int64) {
-	for _, l := range s.lines {
+	for _, l := range s.Lines {
 		if l.Row != row {
 			continue
 		}

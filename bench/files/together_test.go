@@ -84,7 +84,7 @@ func TestNoiseIsToldBesideAuto(t *testing.T) {
 		best := s.find("10-cold/sendfile", round)
 		again := line{Row: "10-cold/" + repeated("sendfile"), Round: round, Points: slices.Clone(best.Points)}
 		again.Points[1].Seconds *= 1.25
-		s.lines = append(s.lines, again)
+		s.Lines = append(s.Lines, again)
 		for _, strategy := range pipe.Strategies() {
 			points := s.find("10-cold/"+strategy.Name, round).Points
 			for i := range points {

@@ -55,15 +55,16 @@ func run(mode compare.Mode, round int, pinned float64) *compare.Run {
 
 func TestMeasurementGoesOnWhereItWas(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sub", "runs.jsonl")
-	s, err := openState(path, runlog.Head{Build: "one"})
-	if err != nil {
+	one, two := runlog.Head{Build: "one"}, runlog.Head{Build: "two"}
+	var s state
+	if err := s.Open(path, one); err != nil {
 		t.Fatal(err)
 	}
 	r := row{stack: ucx, program: "halo.8", ranks: 2}
 	failed := run(compare.None, 0, 1)
 	failed.Failed = "status 1"
 	for _, l := range []line{{Row: r.String(), Run: run(compare.Cache, 0, 3)}, {Row: r.String(), Run: failed}} {
-		if err := s.add(l); err != nil {
+		if err := s.Add(l); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -75,47 +76,50 @@ func TestMeasurementGoesOnWhereItWas(t *testing.T) {
 	if _, err := f.WriteString(`{"row":"openmpi-ucx/halo`); err != nil { // it is killed
 		t.Fatal(err)
 	}
-	s.log.Close()
+	s.Close()
 
-	s, err = openState(path, runlog.Head{Build: "one"})
-	if err != nil {
+	s = state{}
+	if err := s.Open(path, one); err != nil {
 		t.Fatal(err)
 	}
 	if !s.has(r.String(), compare.Cache, 0) || s.has(r.String(), compare.None, 0) || s.has(r.String(), compare.Cache, 1) ||
 		s.has("openmpi-ucx/halo.8.4", compare.Cache, 0) {
-		t.Errorf("%+v", s.lines)
+		t.Errorf("%+v", s.Lines)
 	}
-	if err := s.add(line{Row: r.String(), Run: run(compare.None, 0, 1)}); err != nil {
+	if err := s.Add(line{Row: r.String(), Run: run(compare.None, 0, 1)}); err != nil {
 		t.Fatal(err)
 	}
-	s.log.Close()
-	if again, _, err := readState(path); err != nil || len(again.lines) != 3 || !again.has(r.String(), compare.None, 0) {
-		t.Errorf("%v, %+v", err, again.lines)
+	s.Close()
+	var again state
+	if err := again.Read(path); err != nil || len(again.Lines) != 3 || !again.has(r.String(), compare.None, 0) {
+		t.Errorf("%v, %+v", err, again.Lines)
 	}
 
-	s, err = openState(path, runlog.Head{Build: "two"})
-	if err != nil || len(s.lines) != 0 {
-		t.Errorf("another build: %v, %+v", err, s.lines)
+	s = state{}
+	if err := s.Open(path, two); err != nil || len(s.Lines) != 0 {
+		t.Errorf("another build: %v, %+v", err, s.Lines)
 	}
-	s.log.Close()
-	if again, _, err := readState(path); err != nil || again.head.Build != "two" || len(again.lines) != 0 {
+	s.Close()
+	again = state{}
+	if err := again.Read(path); err != nil || again.Head.Build != "two" || len(again.Lines) != 0 {
 		t.Errorf("another build: %v, %+v", err, again)
 	}
 }
 
 func TestTablesStandBetweenTheMarkers(t *testing.T) {
 	captured := 0.9
-	s := state{head: runlog.Head{Version: "v1", Date: "2026-01-02", Software: []string{"mpich 4"}}}
+	var s state
+	s.Head = runlog.Head{Version: "v1", Date: "2026-01-02", Software: []string{"mpich 4"}}
 	for round := range 2 {
 		own := run(compare.Pinwheel, round, 150)
 		own.Own = &report.Rank{Uses: 11, First: 1, Late: 1}
 		for _, r := range []*compare.Run{run(compare.Cache, round, 200), run(compare.None, round, 100), own} {
-			s.lines = append(s.lines, line{Row: "openmpi-ucx/ft.A.2.idle", Load: 1, Run: r})
+			s.Lines = append(s.Lines, line{Row: "openmpi-ucx/ft.A.2.idle", Load: 1, Run: r})
 		}
 	}
 	failed := run(compare.None, 2, 1)
 	failed.Failed = "exit status 3"
-	s.lines = append(s.lines, line{Row: "openmpi-ucx/ft.A.2.idle", Replay: &replayed{CapturedAvg: &captured, Late: 0.01}},
+	s.Lines = append(s.Lines, line{Row: "openmpi-ucx/ft.A.2.idle", Replay: &replayed{CapturedAvg: &captured, Late: 0.01}},
 		line{Row: "openmpi-ucx/ft.A.2.idle", Run: failed})
 	text := s.markdown()
 	for _, want := range []string{

@@ -23,7 +23,7 @@ import (
 type measurement struct {
 	*runCmd
 	device stack.Device
-	state  *state
+	state  state
 	rows   []row
 	jobs   map[row]compare.Job
 	began  time.Time
@@ -56,10 +56,10 @@ func (c *runCmd) Run() error {
 	if err != nil {
 		return err
 	}
-	if m.state, err = openState(c.Runs, h); err != nil {
+	if err := m.state.Open(c.Runs, h); err != nil {
 		return err
 	}
-	defer m.state.log.Close()
+	defer m.state.Close()
 	for _, r := range rows {
 		j, missing, err := c.job(r, m.device)
 		if err != nil {
@@ -134,7 +134,7 @@ func (m *measurement) once(r row, mode compare.Mode, round int) error {
 		say("%-32s round %2d  %-21s %7.2f s  %10s pinned  %9s of processor time", r, round+1, mode, run.Seconds,
 			compare.Bytes(run.AvgPinnedBytes), compare.Seconds(run.CPUNs))
 	}
-	return m.state.add(l)
+	return m.state.Add(l)
 }
 
 // command runs one of ours.

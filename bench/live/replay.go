@@ -46,7 +46,7 @@ func (m *measurement) replayOnce(r row) error {
 	} else if result.CapturedAvg != nil {
 		say("%-32s replay of its record: captured_avg %.2f", r, *result.CapturedAvg)
 	}
-	return m.state.add(line{Row: r.String(), Replay: &result})
+	return m.state.Add(line{Row: r.String(), Replay: &result})
 }
 
 func (m *measurement) replay(r row) (result replayed, err error) {
@@ -105,7 +105,7 @@ func pick(out []byte) (result replayed, err error) {
 // calibration returns the file with the costs of registration on the device while so many other processors are busy.
 // It is measured once.
 func (m *measurement) calibration(busy int) (string, error) {
-	path := filepath.Join(m.Out, fmt.Sprintf("costs.%s.%d.json", m.state.head.Build, busy))
+	path := filepath.Join(m.Out, fmt.Sprintf("costs.%s.%d.json", m.state.Head.Build, busy))
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}

@@ -15,8 +15,8 @@ var tables = markers.Markers{Begin: "<!-- begin: make bench-live -->\n", End: "<
 
 // Run implements the command table.
 func (c *tableCmd) Run() error {
-	s, _, err := readState(c.Runs)
-	if err != nil {
+	var s state
+	if err := s.Read(c.Runs); err != nil {
 		return err
 	}
 	doc, err := os.ReadFile(c.Into)
@@ -61,7 +61,7 @@ func (s *state) markdown() string {
 		}
 	}
 	var b strings.Builder
-	b.WriteString("\n" + s.head.Describe(loads) + intervals)
+	b.WriteString("\n" + s.Head.Describe(loads) + intervals)
 	b.WriteString(memoryTable(rows))
 	b.WriteString(costTable(rows))
 	if len(failed) > 0 {

@@ -75,27 +75,13 @@ type run struct {
 
 // state has what was measured so far.
 type state struct {
-	head head
-	runs []run
-}
-
-// take takes the next line of a file of runs.
-func (s *state) take(n int, text []byte) error {
-	if n == 0 {
-		return json.Unmarshal(text, &s.head)
-	}
-	var r run
-	err := json.Unmarshal(text, &r)
-	if err == nil {
-		s.runs = append(s.runs, r)
-	}
-	return err
+	runlog.File[head, run]
 }
 
 // of returns the run of a row in a round that did not fail, or nil.
 func (s *state) of(row string, m mode, round int) *run {
-	for i := range s.runs {
-		if r := &s.runs[i]; r.Row == row && r.Mode == m && r.Round == round && r.Failed == "" {
+	for i := range s.Lines {
+		if r := &s.Lines[i]; r.Row == row && r.Mode == m && r.Round == round && r.Failed == "" {
 			return r
 		}
 	}
@@ -112,11 +98,11 @@ func (c *runCmd) Run() error {
 	if err != nil {
 		return err
 	}
-	s, log, err := c.open(h)
-	if err != nil {
+	var s state
+	if err := s.Open(c.Runs, h); err != nil {
 		return err
 	}
-	defer log.Close()
+	defer s.Close()
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, unix.SIGINT, unix.SIGTERM)
 	for round := range c.Rounds {
@@ -135,7 +121,7 @@ func (c *runCmd) Run() error {
 				}
 				r.Row, r.Mode, r.Round = row, m, round
 				say("%-6s round %2d, %-7s Pinwheel: %s", row, round+1, m, r)
-				if err := log.Add(r); err != nil {
+				if err := s.Add(r); err != nil {
 					return err
 				}
 			}
@@ -160,22 +146,6 @@ func (c *runCmd) prepare() (j stack.Job, program string, err error) {
 		return j, "", err
 	}
 	return j, program, j.Stack.Compile(program, source)
-}
-
-// open goes on with the file of an earlier measurement of the same build, or begins it anew.
-func (c *runCmd) open(h head) (s state, log *runlog.Log, err error) {
-	log, otherBuild, err := runlog.Open(c.Runs, h, func(n int, text []byte) error {
-		err := s.take(n, text)
-		if err == nil && s.head.Build != h.Build {
-			s = state{}
-			return runlog.ErrOtherBuild
-		}
-		return err
-	})
-	if err == nil && otherBuild {
-		say("%s is of another build: beginning anew", c.Runs)
-	}
-	return s, log, err
 }
 
 // order is the order of modes in a round. Without Pinwheel there is nothing to see on an idle processor.

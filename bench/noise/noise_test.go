@@ -51,20 +51,19 @@ func TestTablesComeFromTheFileOfRuns(t *testing.T) {
 	dir := t.TempDir()
 	c := tableCmd{files: files{Runs: filepath.Join(dir, "runs.jsonl")},
 		Into: filepath.Join(dir, "noise.md"), Which: "noise"}
-	log, _, err := runlog.Open(c.Runs, head{Head: runlog.Head{Build: "one", Version: "v1"}},
-		func(int, []byte) error { return nil })
-	if err != nil {
+	var s state
+	if err := s.Open(c.Runs, head{Head: runlog.Head{Build: "one", Version: "v1"}}); err != nil {
 		t.Fatal(err)
 	}
 	for n := range 3 {
 		a, b := round(t, n)
 		for _, r := range []run{{Row: "shared", Mode: with, Round: n, Failed: "seeded"}, a, b} {
-			if err := log.Add(r); err != nil {
+			if err := s.Add(r); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if err := log.Close(); err != nil {
+	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Run(); err != nil {

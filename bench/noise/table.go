@@ -3,31 +3,24 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"pinwheel/helper"
 	"pinwheel/internal/compare"
 	"pinwheel/internal/outfile"
 	"pinwheel/internal/report"
-	"pinwheel/testbed/live/runlog"
 )
 
 // Run implements the command table.
 func (c *tableCmd) Run() error {
-	f, err := os.Open(c.Runs)
-	if err != nil {
-		return err
-	}
-	defer f.Close() // only read from
 	var s state
-	if _, err := runlog.Read(f, s.take); err != nil {
+	if err := s.Read(c.Runs); err != nil {
 		return err
 	}
 	tables := map[string]string{"noise": s.noiseTable(), "waits": s.waitsTable(), "starts": s.startsTable()}
 	fmt.Print(tables[c.Which])
-	text := fmt.Sprintf(preface, s.head.Version, s.head.Date, s.head.Machine.Processor, s.head.Machine.Processors,
-		s.head.Machine.Kernel, s.head.Stack, s.load()) + tables["noise"] + tables["waits"] + tables["starts"]
+	text := fmt.Sprintf(preface, s.Head.Version, s.Head.Date, s.Head.Machine.Processor, s.Head.Machine.Processors,
+		s.Head.Machine.Kernel, s.Head.Stack, s.load()) + tables["noise"] + tables["waits"] + tables["starts"]
 	return outfile.Write(c.Into, func(w io.Writer) error {
 		_, err := io.WriteString(w, text)
 		return err
@@ -58,7 +51,7 @@ var shared = []string{"shared", "auto"}
 // load returns the median load before a run.
 func (s *state) load() float64 {
 	var loads []float64
-	for _, r := range s.runs {
+	for _, r := range s.Lines {
 		loads = append(loads, r.Load)
 	}
 	if len(loads) == 0 {
@@ -70,7 +63,7 @@ func (s *state) load() float64 {
 // pairs returns the rounds of a row.
 func (s *state) pairs(row string) (all []pair) {
 	last := -1
-	for _, r := range s.runs {
+	for _, r := range s.Lines {
 		last = max(last, r.Round)
 	}
 	for round := range last + 1 {
@@ -225,7 +218,7 @@ last column is the share of the helper's registrations and deregistrations that 
 
 func (s *state) startsTable() string {
 	var idle, works, waits helper.Histogram
-	for _, r := range s.runs {
+	for _, r := range s.Lines {
 		switch {
 		case r.Own == nil || r.Failed != "" || r.Row == "auto":
 		case r.Row == "idle": // whether the rank waits means nothing there

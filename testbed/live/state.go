@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"path/filepath"
 
 	"pinwheel/testbed/live/runlog"
@@ -23,40 +22,19 @@ type outcome struct {
 // state has the outcomes of earlier runs of the same build. A command that was
 // killed goes on behind the last of them.
 type state struct {
-	*runlog.Log
+	runlog.File[runlog.Head, outcome]
 	done map[string]outcome
-}
-
-type stateHead struct {
-	Stamp string `json:"stamp"` // of the build
 }
 
 // openState opens or makes a state file. What another build has done does not count.
 func openState(path, stamp string) (*state, error) {
 	s := &state{done: map[string]outcome{}}
-	log, otherBuild, err := runlog.Open(path, stateHead{stamp}, func(n int, line []byte) error {
-		var l struct {
-			stateHead
-			outcome
-		}
-		if err := json.Unmarshal(line, &l); err != nil {
-			return err
-		}
-		if n == 0 && l.Stamp != stamp {
-			return runlog.ErrOtherBuild
-		}
-		if l.Run != "" {
-			s.done[l.Run] = l.outcome
-		}
-		return nil
-	})
-	if otherBuild {
-		say("%s is of another build: starting anew", path)
-	}
-	if err != nil {
+	if err := s.Open(path, runlog.Head{Build: stamp}); err != nil {
 		return nil, err
 	}
-	s.Log = log
+	for _, o := range s.Lines {
+		s.done[o.Run] = o
+	}
 	return s, nil
 }
 

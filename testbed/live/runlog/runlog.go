@@ -18,78 +18,115 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrOtherBuild is what the reader of a head returns if the lines after it do not count.
-var ErrOtherBuild = errors.New("of another build")
+// File has the runs of a file. The zero File has none. It belongs to one goroutine, and the file that Open opens to one
+// process at a time.
+type File[H header, L any] struct {
+	Head  H
+	Lines []L // after the head
+	file  *os.File
+}
 
-// Log is an open file of runs. It belongs to one goroutine, and to one process at a time.
-type Log struct{ file *os.File }
+// header is a first line: a Head, or what embeds one.
+type header interface{ build() string }
 
-// Read calls take with every line and its number, the head's being 0. It ends at the first line that is torn: that
-// has no end, or that take can't decode. whole is the size of the lines before that.
-func Read(in io.Reader, take func(n int, line []byte) error) (whole int64, err error) {
+func (h Head) build() string { return h.Build }
+
+// Read reads a file up to the first line that is torn: that has no end, or that can't be decoded.
+func (f *File[H, L]) Read(path string) error {
+	in, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer in.Close() // only read from
+	_, err = f.read(in)
+	return err
+}
+
+// read returns the size of what it has read.
+func (f *File[H, L]) read(in io.Reader) (whole int64, err error) {
 	lines := bufio.NewReader(in)
-	for n := 0; ; n++ {
-		line, err := lines.ReadBytes('\n')
+	for {
+		text, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
 			return whole, nil
 		}
 		if err != nil {
 			return whole, err
 		}
-		if err := take(n, line); errors.Is(err, ErrOtherBuild) {
-			return 0, err
-		} else if err != nil {
+		if whole == 0 {
+			err = json.Unmarshal(text, &f.Head)
+		} else {
+			var l L
+			if err = json.Unmarshal(text, &l); err == nil {
+				f.Lines = append(f.Lines, l)
+			}
+		}
+		if err != nil {
 			return whole, nil
 		}
-		whole += int64(len(line))
+		whole += int64(len(text))
 	}
 }
 
-// Open opens or makes a file and reads it as Read does. If it is of another build it begins anew with the head,
-// as a new one does. Another process that has it open is an error.
-func Open(path string, head any, take func(n int, line []byte) error) (l *Log, otherBuild bool, err error) {
+// Open opens or makes a file, and reads it as Read does: Add goes on behind what it has read. If the file is new, or of
+// another build than the head, it begins anew with the head. Another process that has it open is an error.
+func (f *File[H, L]) Open(path string, head H) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return nil, false, err
+		return err
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
-		return nil, false, err
+		return err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil, false, errors.Join(fmt.Errorf("%s: another run goes on: %w", path, err), f.Close())
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return errors.Join(fmt.Errorf("%s: another run goes on: %w", path, err), file.Close())
 	}
-	l = &Log{f}
-	whole, err := Read(f, take)
-	if otherBuild = errors.Is(err, ErrOtherBuild); otherBuild {
-		err = nil
+	f.file = file
+	if err := f.goOn(head); err != nil {
+		return errors.Join(fmt.Errorf("%s: %w", path, err), file.Close())
 	}
-	if err == nil {
-		err = f.Truncate(whole) // the last line may be torn
-	}
-	if err == nil {
-		_, err = f.Seek(whole, io.SeekStart)
-	}
-	if err == nil && whole == 0 {
-		err = l.Add(head)
-	}
-	if err != nil {
-		return nil, false, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
-	}
-	return l, otherBuild, nil
+	return nil
 }
 
-// Add writes a line at once, so that a kill tears at most this one.
-func (l *Log) Add(line any) error {
+func (f *File[H, L]) goOn(head H) error {
+	whole, err := f.read(f.file)
+	if err != nil {
+		return err
+	}
+	if whole > 0 && f.Head.build() != head.build() {
+		fmt.Fprintf(os.Stderr, "%s is of another build: beginning anew\n", f.file.Name())
+		whole = 0
+	}
+	if err := f.file.Truncate(whole); err != nil { // the last line may be torn
+		return err
+	}
+	if _, err := f.file.Seek(whole, io.SeekStart); err != nil {
+		return err
+	}
+	if whole > 0 {
+		return nil
+	}
+	f.Head, f.Lines = head, nil
+	return f.write(head)
+}
+
+// Add notes a run. It writes a line at once, so that a kill tears at most this one.
+func (f *File[H, L]) Add(l L) error {
+	f.Lines = append(f.Lines, l)
+	return f.write(l)
+}
+
+func (f *File[H, L]) write(line any) error {
 	var b bytes.Buffer
 	if err := json.NewEncoder(&b).Encode(line); err != nil {
 		return err
 	}
-	_, err := l.file.Write(b.Bytes())
+	_, err := f.file.Write(b.Bytes())
 	return err
 }
 
-// Close closes the file.
-func (l *Log) Close() error { return l.file.Close() }
+// Close closes what Open opened.
+func (f *File[H, L]) Close() error { return f.file.Close() }
 
 // Stamp names a build by the bytes of files and of the files in directories.
 func Stamp(paths ...string) (string, error) {
