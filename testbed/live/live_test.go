@@ -195,8 +195,12 @@ func TestEndsAreCompared(t *testing.T) {
 			t.Errorf("%+v is news once", e)
 		}
 	}
-	if hung := (ended{Result: stack.Result{Late: true, Output: "PMIX ERROR: UNREACHABLE in file"}}); plain.see(hung) {
+	hung := ended{Result: stack.Result{Late: true, Output: "PMIX ERROR: UNREACHABLE in file"}, after: 60e9}
+	if plain.see(hung) {
 		t.Error("what comes of a launcher that hung is how jobs end")
+	}
+	if hung.after = 0; !(&outcome{}).see(hung) {
+		t.Error("a launcher that hung where no rank was killed is overlooked")
 	}
 	mpich := launch{stack: stack.Stack{MPI: "mpich"}}
 	for status, same := range map[int]bool{6: true, 6 | 9: true, 141: true, 9: false, 139: false} {

@@ -204,7 +204,7 @@ func (s *soak) one(l launch) (o outcome, output string, err error) {
 		if e, err = s.run(l, !s.Plain, plain); err != nil {
 			return o, "", err
 		}
-		if launcherHung(e) && l.way == lostRank {
+		if launcherHung(e) {
 			s.hung++
 		} else if !e.missed || e.Status != 0 {
 			break
@@ -226,10 +226,11 @@ func (s *soak) one(l launch) (o outcome, output string, err error) {
 // moments is how many are tried in one launch until there is a rank to kill.
 const moments = 5
 
-// launcherHung reports whether Open MPI's launcher waits for itself: PMIx_server_finalize takes a lock that a connection
-// has kept whose rank died meanwhile (Open MPI 4.1.4 with PMIx 4.2.2). It does so without Pinwheel as well.
+// launcherHung reports whether Open MPI's launcher waits for itself after a rank was killed: PMIx_server_finalize takes a
+// lock that a connection has kept whose rank died meanwhile (Open MPI 4.1.4 with PMIx 4.2.2). It does so without Pinwheel
+// as well. Where no rank was killed, a hang is an end like any other.
 func launcherHung(e ended) bool {
-	return e.Late && strings.Contains(e.Output, "PMIX ERROR: UNREACHABLE")
+	return e.Late && e.after > 0 && strings.Contains(e.Output, "PMIX ERROR: UNREACHABLE")
 }
 
 // compare says what is different from plain runs, after more of them if need be.
