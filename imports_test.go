@@ -171,3 +171,34 @@ func TestLibrariesDoNotLinkWhatOnlyCommandsNeed(t *testing.T) {
 		}
 	}
 }
+
+// The Go command builds a package anew if a file in its directory has changed, and sees no other header. So a header
+// from elsewhere is a link there.
+func TestHeadersOfGoPackagesLieBesideThem(t *testing.T) {
+	out, err := testwait.Command(t, "go", "list", "-f", `{{if .CgoFiles}}{{.Dir}}{{"\t"}}{{.CgoCFLAGS}}{{end}}`, "./...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := regexp.MustCompile(`(?m)^[/ \t]*#include "[^"]*/.*`)
+	headers := 0
+	for line := range strings.Lines(string(out)) {
+		dir, flags, _ := strings.Cut(line, "\t")
+		if strings.Contains(flags, "-I") {
+			t.Errorf("%s is compiled with %s", dir, flags)
+		}
+		files, _ := filepath.Glob(filepath.Join(dir, "*.[gch]*")) // the pattern is good
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			headers += strings.Count(string(text), `#include "`)
+			for _, include := range elsewhere.FindAllString(string(text), -1) {
+				t.Errorf("%s: %s", file, include)
+			}
+		}
+	}
+	if headers < 20 {
+		t.Errorf("only %d headers were found", headers)
+	}
+}

@@ -5,7 +5,7 @@
 #ifndef PINWHEEL_CTABLE_H
 #define PINWHEEL_CTABLE_H
 
-#include "../../regcache/table.h"
+#include "table.h"
 
 /* One thread's way into a cache, between ct_open and ct_close. */
 struct ct_thread {

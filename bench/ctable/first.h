@@ -1,6 +1,6 @@
 /* First uses, which C threads register by themselves (regcache/offer.h), for the tests. */
 #include "stress.h"
-#include "../../regcache/offer.h"
+#include "offer.h"
 
 /* Takes an offer for whole pages; NULL if the slow path has to look. */
 struct pwt_offer *ct_take(struct ct_thread *t, char *addr, size_t len);

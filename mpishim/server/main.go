@@ -1,7 +1,7 @@
 package main
 
 /*
-#cgo CFLAGS: -O2 -I${SRCDIR}/../core -I${SRCDIR}/../../regcache
+#cgo CFLAGS: -O2
 #cgo LDFLAGS: -ldl
 #include "bind.h"
 */

@@ -1,7 +1,7 @@
 package main
 
 /*
-#cgo CFLAGS: -O2 -I${SRCDIR}/../include
+#cgo CFLAGS: -O2
 #include "objects.h"
 */
 import "C"

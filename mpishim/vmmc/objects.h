@@ -3,7 +3,7 @@
 #define PINWHEEL_VMMC_OBJECTS_H
 
 #include <errno.h>
-#include <pinwheel_vmmc.h>
+#include "pinwheel_vmmc.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Hits through regcache/table.h as a peer: see ../peer.h. */
-#include "../peer.h" /* first: it asks for sched_setaffinity */
+#include "peer.h" /* first: it asks for sched_setaffinity */
 
-#include "../../ctable/ctable.h"
+#include "ctable.h"
 #include "_cgo_export.h"
 
 static uintptr_t cache;

@@ -1,0 +1,1 @@
+../../ctable/ctable.h
