@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <time.h>
 
 enum { PAGE = 4096 };
 
@@ -71,9 +72,19 @@ static void check(struct worker *w, const struct pwt_ref *ref, unsigned first, u
 		}
 }
 
+static time_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	return t.tv_sec;
+}
+
 static void use(struct worker *w, struct ct_thread *t)
 {
-	for (unsigned long i = 0; i < w->run->iterations; i++) {
+	time_t end = now() + w->run->seconds;
+
+	for (unsigned long i = 0; i < w->run->iterations && now() < end; i++) {
 		unsigned r = (unsigned)rand_r(&w->seed), pages = 1 + r / 64 % 4, first = r % (w->run->pages - pages);
 		char *addr = w->run->base + (size_t)first * PAGE;
 		uint32_t before[4];
@@ -91,7 +102,7 @@ static void use(struct worker *w, struct ct_thread *t)
 		w->got.got.outcomes[outcome]++;
 		check(w, &ref, first, pages, before);
 		ct_put(t, &ref);
-		sched_yield(); /* mappings are to change as often */
+		sched_yield(); /* mappings are to change as often. Beside a busy process it takes a whole time slice. */
 	}
 }
 

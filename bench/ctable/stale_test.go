@@ -92,8 +92,10 @@ func TestFirstUsesAreNeverStale(t *testing.T) {
 				}
 			}
 		})
-		res := First(Run{Cache: handle, Base: base, Pages: firstPages, Alive: &p.alive[0], Threads: 3, Iterations: 20_000}, p,
-			&v.now[0])
+		run := Run{
+			Cache: handle, Base: base, Pages: firstPages, Alive: &p.alive[0], Threads: 3, Iterations: 20_000, Seconds: 20,
+		}
+		res := First(run, p, &v.now[0])
 		close(stop)
 		churn.Wait()
 		c.Adopt()

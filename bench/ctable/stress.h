@@ -8,6 +8,7 @@ struct ct_run {
 	uint32_t *alive; /* by handle: the provider holds the registration */
 	int threads;
 	unsigned long iterations;
+	unsigned seconds; /* after which ct_first ends before */
 };
 
 struct ct_result {
