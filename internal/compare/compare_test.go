@@ -201,6 +201,25 @@ func TestMemoryIsSampledFromOutside(t *testing.T) {
 	})
 }
 
+func TestJobThatCannotPrintSaysSo(t *testing.T) {
+	s, err := openStreams()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	if why := s.full(); why != "" {
+		t.Errorf("there is room, and it says %q", why)
+	}
+	device, err := os.OpenFile("/dev/full", os.O_RDWR, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer device.Close()
+	if why := (streams{out: device}).full(); !strings.HasSuffix(why, os.TempDir()+" (TMPDIR): no space left on device") {
+		t.Errorf("a full disk: %q", why)
+	}
+}
+
 func TestJobThatFailsIsOneLine(t *testing.T) {
 	site := launchtest.New(t)
 	t.Chdir(t.TempDir())

@@ -88,7 +88,7 @@ func (run *Run) perform(p launch.Plan, dir jobreport.Dir) error {
 	}
 	run.Output = streams.end()
 	if !state.Success() {
-		run.Failed = strings.Join(strings.Fields(state.String()+lastLine(run.Output)), " ")
+		run.Failed = strings.Join(strings.Fields(state.String()+lastLine(run.Output)+streams.full()), " ")
 		return nil
 	}
 	ranks, err := readMeter(dir.Path(), s.prefix)

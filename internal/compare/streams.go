@@ -1,9 +1,12 @@
 package compare
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"strings"
+
+	"pinwheel/internal/outfile"
 )
 
 // streams are the standard streams of a run. What the job prints goes into a file that has no
@@ -44,6 +47,14 @@ func (s streams) end() string {
 	text := make([]byte, min(size, outputBytes))
 	n, _ := s.out.ReadAt(text, size-int64(len(text))) // as much as there is
 	return string(text[:n])
+}
+
+// full is a reason for a job to fail that it could not print, "" if there is room for more.
+func (s streams) full() string {
+	if _, err := s.out.WriteString("\n"); err != nil {
+		return fmt.Sprintf(": what it prints goes into %s (TMPDIR): %v", os.TempDir(), outfile.Cause(err))
+	}
+	return ""
 }
 
 func (s streams) close() {
