@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pinwheel/internal/testwait"
+	"pinwheel/mem"
 )
 
 // The soak kills members at random moments, which start again at once, and looks at what all of
@@ -201,8 +202,11 @@ func TestSoakBudgetHoldsWhoeverIsKilled(t *testing.T) {
 		kills = 20
 	}
 	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit); err != nil || limit.Cur < soakBudget {
-		t.Skipf("ulimit -l is %d bytes, %d are needed; %v", limit.Cur, soakBudget, err)
+	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if limit.Cur < soakBudget {
+		t.Skipf("needs a limit of locked memory of %s; ulimit -l allows %s", mem.FormatBytes(soakBudget), mem.FormatBytes(limit.Cur))
 	}
 	testwait.BoundAt(t, testwait.Limit+time.Duration(kills)*time.Second)
 	r, w, err := os.Pipe()
