@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"time"
 
 	"pinwheel/vmmc"
 )
@@ -24,7 +25,8 @@ const (
 func tcpNode(name string) vmmc.Options {
 	return vmmc.Options{
 		Name: name, Token: os.Getenv(tokenEnv), Listen: []string{"tcp:127.0.0.1:0"},
-		Warn: func(m string) { say("%s: %s", name, m) },
+		Heartbeat: time.Minute, // many ends share this machine, and maybe one processor with much else
+		Warn:      func(m string) { say("%s: %s", name, m) },
 	}
 }
 
