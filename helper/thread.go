@@ -143,9 +143,6 @@ func StartThread(o ThreadOptions) (*Thread, error) {
 	if o.cpuNs == nil {
 		o.cpuNs = ownCPUNs
 	}
-	if o.runDelay == nil {
-		o.runDelay = ownRunDelay
-	}
 	if o.Gone == nil {
 		o.Gone = func(buf []mem.RegionID) []mem.RegionID { return buf }
 	}
@@ -261,6 +258,11 @@ func (t *Thread) run(started chan<- error) {
 	t.tid = unix.Gettid()
 	t.mu.Unlock()
 	started <- nil
+	if t.opt.runDelay == nil {
+		delays := openRunDelay()
+		defer delays.close()
+		t.opt.runDelay = delays.read
+	}
 	d := &driver{
 		Thread:    t,
 		clock:     t.opt.Clock,

@@ -16,7 +16,7 @@ type coreWait struct {
 type runDelay struct{ waitedNs, runs int64 }
 
 const (
-	// coreWaitEveryNs is the time between two looks: three system calls.
+	// coreWaitEveryNs is the time between two looks.
 	coreWaitEveryNs = 1_000_000_000 // 1 s
 	// leastRuns is how many times the helper must have got the core for their mean to mean something.
 	leastRuns = 8

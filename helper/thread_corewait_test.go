@@ -1,7 +1,9 @@
 package helper
 
 import (
+	"runtime"
 	"testing"
+	"time"
 
 	"go.uber.org/atomic"
 
@@ -69,11 +71,17 @@ func TestThreadAllowsForItsWaitsForTheCore(t *testing.T) {
 }
 
 func TestKernelTellsTheWaitsOfTheThread(t *testing.T) {
-	d, ok := ownRunDelay()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	delays := openRunDelay()
+	defer delays.close()
+	d, ok := delays.read()
 	if !ok {
 		t.Skip("/proc/thread-self/schedstat is missing: the kernel has no CONFIG_SCHED_INFO")
 	}
-	if d.runs <= 0 || d.waitedNs < 0 {
-		t.Errorf("%+v", d)
+	time.Sleep(time.Millisecond) // the thread gives its processor back
+	later, _ := delays.read()
+	if d.runs <= 0 || d.waitedNs < 0 || later.runs <= d.runs {
+		t.Errorf("%+v, later %+v", d, later)
 	}
 }

@@ -1,8 +1,9 @@
 package helper
 
 import (
-	"fmt"
+	"bytes"
 	"os"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -36,15 +37,27 @@ func pinThread(cpu int) error {
 	return unix.SchedSetaffinity(0, &set)
 }
 
-// ownRunDelay reads how long the calling thread has waited for a processor: "run_time run_delay timeslices" of
-// /proc/thread-self/schedstat (Documentation/scheduler/sched-stats.rst; since Linux 3.17, with
-// CONFIG_SCHED_INFO). ok is false where there is none.
-func ownRunDelay() (d runDelay, ok bool) {
-	text, err := os.ReadFile("/proc/thread-self/schedstat")
-	if err != nil {
+// runDelayFile is /proc/thread-self/schedstat of the thread that has opened it
+// (Documentation/scheduler/sched-stats.rst; since Linux 3.17, with CONFIG_SCHED_INFO). It is nil where there is none.
+type runDelayFile struct{ file *os.File }
+
+func openRunDelay() runDelayFile {
+	f, _ := os.Open("/proc/thread-self/schedstat")
+	return runDelayFile{f}
+}
+
+// read reads how long the thread has waited for a processor: "run_time run_delay timeslices".
+func (f runDelayFile) read() (d runDelay, ok bool) {
+	var line [64]byte                 // three numbers of at most 20 digits
+	n, _ := f.file.ReadAt(line[:], 0) // io.EOF after that
+	fields := bytes.Fields(line[:n])
+	if len(fields) != 3 {
 		return d, false
 	}
-	var ran int64
-	n, err := fmt.Sscan(string(text), &ran, &d.waitedNs, &d.runs)
-	return d, n == 3 && err == nil
+	waited, err1 := strconv.ParseInt(string(fields[1]), 10, 64)
+	runs, err2 := strconv.ParseInt(string(fields[2]), 10, 64)
+	return runDelay{waited, runs}, err1 == nil && err2 == nil
 }
+
+// close closes what was opened.
+func (f runDelayFile) close() { f.file.Close() }

@@ -33,7 +33,7 @@ func TestHelperKnowsWhetherItSharesTheProcessorOfItsRank(t *testing.T) {
 	}
 	comm, k := AnyCPU, newKeeper(0)
 	d := &driver{clock: &clocktest.Fake{}, budget: k.Budget(), pace: NewPacer(0), waits: newWaits(), cpu: first,
-		Thread: &Thread{opt: ThreadOptions{Decider: k, CommCPU: func() int { return comm }, cpuNs: ownCPUNs, runDelay: ownRunDelay}}}
+		Thread: &Thread{opt: ThreadOptions{Decider: k, CommCPU: func() int { return comm }, cpuNs: ownCPUNs, runDelay: runDelayFile{}.read}}}
 	d.crew = newCrew(d.Thread)
 	for _, step := range []struct {
 		what      string
