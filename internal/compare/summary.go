@@ -12,17 +12,19 @@ type Summary struct {
 	Savable      float64   `json:"savable"`
 	CapturedLive *Estimate `json:"captured_live,omitempty"`
 	// Ratios of runs of the same round to those with the transport's cache. CPUBeyond is that of Pinwheel without the
-	// time of its registrations; Added is what Pinwheel counts itself that it adds beside them.
+	// time of its registrations; Added is what Pinwheel counts itself that it adds beside them and the opening.
 	CPU     Estimate  `json:"cpu_ratio"`
 	CPUNone Estimate  `json:"cpu_ratio_none"`
 	Beyond  *Estimate `json:"cpu_ratio_beyond_registrations,omitempty"`
 	Added   *Estimate `json:"added_share,omitempty"`
 	Time    Estimate  `json:"run_ratio"`
-	// StartNs and EndNs are what a rank takes more with Pinwheel than with the cache to begin and to end.
-	StartNs Estimate `json:"start_more_ns_per_rank"`
-	EndNs   Estimate `json:"end_more_ns_per_rank"`
-	Late    float64  `json:"late_share"`        // of the needs after the first, in all runs
-	Reasons []string `json:"reasons,omitempty"` // what kept memory registered in the last run
+	// StartNs and EndNs are what a rank takes more with Pinwheel than with the cache to begin and to end. OpeningNs is
+	// the part of the start that it puts off until the first large message, as it counts itself.
+	StartNs   Estimate  `json:"start_more_ns_per_rank"`
+	EndNs     Estimate  `json:"end_more_ns_per_rank"`
+	OpeningNs *Estimate `json:"opening_ns_per_rank,omitempty"`
+	Late      float64   `json:"late_share"`        // of the needs after the first, in all runs
+	Reasons   []string  `json:"reasons,omitempty"` // what kept memory registered in the last run
 }
 
 // Totals are the medians of one mode, over all ranks.
@@ -110,7 +112,8 @@ func (s *Summary) own(rounds []round, of func(func(round) float64) Estimate) {
 		return ratio(r.pinwheel.CPUNs-float64(r.pinwheel.Own.RegisterNs), r.cache.CPUNs)
 	})
 	added := of(func(r round) float64 { return ratio(addedNs(r.pinwheel.Own), r.cache.CPUNs) })
-	s.Beyond, s.Added = &beyond, &added
+	opening := of(func(r round) float64 { return float64(r.pinwheel.Own.OpeningCPUNs) / float64(max(s.Ranks, 1)) })
+	s.Beyond, s.Added, s.OpeningNs = &beyond, &added, &opening
 	late, needs := 0.0, 0.0
 	for _, r := range rounds {
 		late += float64(r.pinwheel.Own.Late)

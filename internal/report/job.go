@@ -182,6 +182,7 @@ func (t *Rank) add(r *Rank) {
 	t.HelperActionNs += r.HelperActionNs
 	t.CPUNs += r.CPUNs
 	t.ServerCPUNs += r.ServerCPUNs
+	t.OpeningCPUNs += r.OpeningCPUNs
 	t.RegisterNs += r.RegisterNs
 	t.HelperRegisterNs += r.HelperRegisterNs
 	t.FirstUsesNs += r.FirstUsesNs

@@ -68,7 +68,9 @@ func (s *server) domain(i uint32) (*domain, error) {
 	if d := s.domains.at(i); d != nil {
 		return d, nil
 	}
+	beganNs := threadCPUNs()
 	d, err := s.newDomain(i)
+	s.openingNs += threadCPUNs() - beganNs
 	if err != nil {
 		s.engine.Warn("domain", err.Error()+"; going on with plain registration")
 	}

@@ -34,6 +34,7 @@ type server struct {
 	ended    bool
 
 	budgetBytes int64          // of the process, as the settings have it
+	openingNs   int64          // processor time that opening domains has taken
 	plain       plain          // what is registered past the caches
 	dropped     regcache.Stats // sums over the domains that were dropped
 	mapping     string         // how changes of mappings are noticed, once there was a domain

@@ -52,6 +52,7 @@ func (s *server) summary() report.Rank {
 	}
 	if r.ServerCPUNs = threadCPUNs(); r.ServerCPUNs > 0 {
 		r.CPUNs = max(r.CPUNs-r.ServerCPUNs, 0)
+		r.OpeningCPUNs = s.openingNs
 	}
 	r.VerbsUsed = at32(&s.sh.verbs_used).Load() != 0
 	var announce, path sample
