@@ -146,7 +146,8 @@ func (Dedicated) SleepNs(ns int64, wake <-chan struct{}) { sleep(ns, rawNanoslee
 const LongNs = 10_000_000 // 10 ms
 
 // sleep sleeps in a system call for a short time, and as a goroutine for a long one. The
-// runtime's timers are exact to a millisecond only.
+// runtime's timers are exact to a millisecond only. A long one as a futex(2) in a system call took twice as much
+// processor time of the whole process: the monitor looks on for 10 ms before it takes the P away.
 func sleep(ns int64, short func(int64), wake <-chan struct{}) {
 	if ns < LongNs {
 		short(ns)
