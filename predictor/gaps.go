@@ -10,11 +10,12 @@ import (
 // program whose phases change in length.
 const gapMemory = 32
 
-// gaps holds the most recent gaps, in nanoseconds. The zero value is empty.
+// gaps holds the most recent gaps, in nanoseconds. The zero value is empty. There are several of them for each region,
+// so a gap is no more than 4 bytes: it is exact up to 16 ms, and to a few parts in a hundred million beyond.
 type gaps struct {
-	ns    [gapMemory]int64 // a ring
-	order [gapMemory]uint8 // places in ns, the shortest gap first
-	n     int              // gaps ever added
+	ns   [gapMemory]float32 // the shortest first
+	turn [gapMemory]uint8   // how many were added before each of them, modulo gapMemory
+	n    int                // gaps ever added
 
 	// unsure is how many gaps are to come until those of another run are checked by them (seed.go).
 	unsure int
@@ -22,25 +23,19 @@ type gaps struct {
 
 // add appends a gap; a negative one (uses overlapped) counts as zero.
 func (g *gaps) add(ns int64) {
-	ns = max(ns, 0)
-	have, place := g.len(), uint8(g.n%gapMemory)
-	if have == gapMemory {
-		i := bytes.IndexByte(g.order[:], place)
-		copy(g.order[i:], g.order[i+1:])
-		have--
-	}
-	i, end := 0, have
-	for i < end { // sort.Search, inlined
-		if middle := (i + end) / 2; g.at(middle) < ns {
-			i = middle + 1
-		} else {
-			end = middle
-		}
-	}
-	copy(g.order[i+1:have+1], g.order[i:have])
-	g.order[i] = place
-	g.ns[place] = ns
+	gap, turn := float32(max(ns, 0)), uint8(g.n%gapMemory)
 	g.n++
+	last, i := g.len()-1, g.len()-1
+	if g.n > gapMemory {
+		i = bytes.IndexByte(g.turn[:], turn) // in place of the oldest
+	}
+	for ; i > 0 && g.ns[i-1] > gap; i-- {
+		g.ns[i], g.turn[i] = g.ns[i-1], g.turn[i-1]
+	}
+	for ; i < last && g.ns[i+1] < gap; i++ {
+		g.ns[i], g.turn[i] = g.ns[i+1], g.turn[i+1]
+	}
+	g.ns[i], g.turn[i] = gap, turn
 	if g.unsure > 0 {
 		if g.unsure--; g.unsure == 0 {
 			g.forgetShorter(ownGaps)
@@ -52,7 +47,7 @@ func (g *gaps) add(ns int64) {
 func (g *gaps) len() int { return min(g.n, gapMemory) }
 
 // at returns the remembered gap before which i shorter ones come.
-func (g *gaps) at(i int) int64 { return g.ns[g.order[i]] }
+func (g *gaps) at(i int) int64 { return int64(g.ns[i]) }
 
 // shortest and longest are of the remembered gaps, 0 if there are none.
 func (g *gaps) shortest() int64 { return g.at(0) }
@@ -62,8 +57,10 @@ func (g *gaps) longest() int64  { return g.at(max(g.len(), 1) - 1) }
 func (g *gaps) latest(n int) []int64 {
 	n = min(n, g.n, gapMemory)
 	ns := make([]int64, n)
-	for i := range ns {
-		ns[i] = g.ns[(g.n-n+i)%gapMemory]
+	for i := range g.len() {
+		if before := (g.n - 1 - int(g.turn[i])) % gapMemory; before < n {
+			ns[n-1-before] = g.at(i)
+		}
 	}
 	return ns
 }
