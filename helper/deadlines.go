@@ -1,13 +1,19 @@
 package helper
 
-import "pinwheel/mem"
+import (
+	"slices"
 
-// deadlines have at most one deadline for each region: a heap of four branches, in which each region
-// knows its place. put and remove take O(log n) time, get O(1). Nothing is allocated once the heap has reached its
-// largest size. It belongs to one goroutine.
+	"pinwheel/mem"
+)
+
+// deadlines have at most one deadline for each region, in order, in blocks that follow each other. What comes last and
+// goes first, as in most programs that repeat themselves, takes a few steps; everything else a search for the block and
+// one within it. Nothing is allocated once there were as many blocks as there will be. It belongs to one goroutine.
 type deadlines struct {
-	heap []deadline
-	of   placeOf
+	blocks []*deadlineBlock // none is empty
+	free   []*deadlineBlock
+	n      int
+	of     placeOf
 }
 
 // placeOf tells apart the deadlines that a region may wait in.
@@ -20,6 +26,12 @@ const (
 	placesOf
 )
 
+// waiting says which deadlines a region waits in, and for when.
+type waiting struct {
+	ns [placesOf]int64
+	in [placesOf]bool
+}
+
 type deadline struct {
 	ns int64
 	id mem.RegionID // breaks ties, so that the first one is the same in every run
@@ -28,103 +40,144 @@ type deadline struct {
 
 func (d *deadline) before(e *deadline) bool { return d.ns < e.ns || d.ns == e.ns && d.id < e.id }
 
-// deadlineBranches is the number of children of an entry: four of them lie next to each other in two cache lines.
-const deadlineBranches = 4
+// deadlineBlock has the deadlines all[from:to].
+type deadlineBlock struct {
+	from, to int
+	all      [32]deadline
+}
+
+func (b *deadlineBlock) some() []deadline { return b.all[b.from:b.to] }
 
 // put sets the deadline of a region, which it inserts or moves.
 func (q *deadlines) put(r *region, ns int64) {
-	place := int(r.places[q.of]) - 1
-	if place < 0 {
-		place = len(q.heap)
-		q.heap = append(q.heap, deadline{})
+	q.remove(r)
+	r.waiting.in[q.of], r.waiting.ns[q.of] = true, ns
+	d := deadline{ns, r.id, r}
+	q.n++
+	i := q.find(&d)
+	if i < 0 {
+		if i = 0; len(q.blocks) == 0 {
+			q.insertBlock(0)
+		}
 	}
-	q.settle(place, deadline{ns, r.id, r})
+	b := q.blocks[i]
+	if b.to == len(b.all) {
+		b = q.makeRoom(i, &d)
+	}
+	place := b.to
+	for ; place > b.from && d.before(&b.all[place-1]); place-- {
+		b.all[place] = b.all[place-1]
+	}
+	b.all[place] = d
+	b.to++
+}
+
+// makeRoom makes room at the end of a block, and returns the block that the entry belongs to.
+func (q *deadlines) makeRoom(i int, d *deadline) *deadlineBlock {
+	b := q.blocks[i]
+	if b.from > 0 {
+		n := copy(b.all[:], b.some())
+		clear(b.all[n:])
+		b.from, b.to = 0, n
+		return b
+	}
+	half := len(b.all) / 2
+	if b.all[b.to-1].before(d) {
+		half = b.to // most come last
+	}
+	next := q.insertBlock(i + 1)
+	next.to = copy(next.all[:], b.all[half:])
+	clear(b.all[half:])
+	if b.to = half; half == len(b.all) || next.all[0].before(d) {
+		return next
+	}
+	return b
 }
 
 // remove drops a region, if it is there.
 func (q *deadlines) remove(r *region) {
-	place := int(r.places[q.of]) - 1
-	if place < 0 {
+	if !r.waiting.in[q.of] {
 		return
 	}
-	r.places[q.of] = 0
-	n := len(q.heap) - 1
-	last := q.heap[n]
-	q.heap[n] = deadline{}
-	if q.heap = q.heap[:n]; place < n {
-		q.settle(place, last)
+	d := deadline{ns: r.waiting.ns[q.of], id: r.id}
+	r.waiting.in[q.of], r.waiting.ns[q.of] = false, 0
+	q.n--
+	i := 0
+	if q.blocks[0].all[q.blocks[0].from].r != r {
+		i = q.find(&d)
 	}
+	b := q.blocks[i]
+	place := b.from
+	for b.all[place].r != r {
+		place++
+	}
+	if place == b.from {
+		b.from++
+	} else {
+		copy(b.all[place:], b.all[place+1:b.to])
+		b.to--
+		place = b.to
+	}
+	b.all[place] = deadline{} // the region may be forgotten
+	if b.from == b.to {
+		q.blocks = slices.Delete(q.blocks, i, i+1)
+		b.from, b.to = 0, 0
+		q.free = append(q.free, b)
+	}
+}
+
+// find returns the last block that begins with an entry, or before it; -1 if there is none.
+func (q *deadlines) find(d *deadline) int {
+	begin, end := -1, len(q.blocks)-1
+	for middle := end; begin < end; middle = (begin + end + 1) / 2 { // the last one first
+		if b := q.blocks[middle]; d.before(&b.all[b.from]) {
+			end = middle - 1
+		} else {
+			begin = middle
+		}
+	}
+	return begin
+}
+
+func (q *deadlines) insertBlock(i int) *deadlineBlock {
+	var b *deadlineBlock
+	if n := len(q.free); n > 0 {
+		b, q.free = q.free[n-1], q.free[:n-1]
+	} else {
+		b = new(deadlineBlock)
+	}
+	q.blocks = slices.Insert(q.blocks, i, b)
+	return b
 }
 
 // get returns the deadline of a region; ok is false if it has none.
 func (q *deadlines) get(r *region) (ns int64, ok bool) {
-	place := int(r.places[q.of]) - 1
-	if place < 0 {
-		return 0, false
-	}
-	return q.heap[place].ns, true
+	return r.waiting.ns[q.of], r.waiting.in[q.of]
 }
 
 // first returns the entry with the earliest deadline; r is nil if there is none.
 func (q *deadlines) first() (r *region, ns int64) {
-	if len(q.heap) == 0 {
+	if len(q.blocks) == 0 {
 		return nil, never
 	}
-	return q.heap[0].r, q.heap[0].ns
+	b := q.blocks[0]
+	d := &b.all[b.from]
+	return d.r, d.ns
 }
 
-func (q *deadlines) len() int { return len(q.heap) }
+func (q *deadlines) len() int { return q.n }
 
-// appendBetween appends the regions with a deadline from one time to another, in no particular order. It also looks at
-// those with an earlier one.
+// appendBetween appends the regions with a deadline from one time to another, the earliest first.
 func (q *deadlines) appendBetween(to []*region, fromNs, toNs int64) []*region {
-	return q.appendBelow(to, 0, fromNs, toNs)
-}
-
-func (q *deadlines) appendBelow(to []*region, place int, fromNs, toNs int64) []*region {
-	if place >= len(q.heap) || q.heap[place].ns > toNs {
-		return to
-	}
-	if d := &q.heap[place]; d.ns >= fromNs {
-		to = append(to, d.r)
-	}
-	for i := range deadlineBranches {
-		to = q.appendBelow(to, deadlineBranches*place+1+i, fromNs, toNs)
-	}
-	return to
-}
-
-// settle puts an entry into a place that is free, or somewhere above or below it.
-func (q *deadlines) settle(place int, d deadline) {
-	for place > 0 {
-		above := (place - 1) / deadlineBranches
-		if !d.before(&q.heap[above]) {
-			break
-		}
-		q.move(place, q.heap[above])
-		place = above
-	}
-	for {
-		first := deadlineBranches*place + 1
-		if first >= len(q.heap) {
-			break
-		}
-		best := first
-		for i := first + 1; i < min(first+deadlineBranches, len(q.heap)); i++ {
-			if q.heap[i].before(&q.heap[best]) {
-				best = i
+	for _, b := range q.blocks[max(q.find(&deadline{ns: fromNs}), 0):] {
+		for i := range b.some() {
+			switch d := &b.some()[i]; {
+			case d.ns > toNs:
+				return to
+			case d.ns >= fromNs:
+				to = append(to, d.r)
 			}
 		}
-		if !q.heap[best].before(&d) {
-			break
-		}
-		q.move(place, q.heap[best])
-		place = best
 	}
-	q.move(place, d)
-}
-
-func (q *deadlines) move(place int, d deadline) {
-	q.heap[place] = d
-	d.r.places[q.of] = uint32(place + 1)
+	return to
 }

@@ -12,16 +12,35 @@ import (
 
 func TestDeadlinesBehaveAsSortedLists(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		regions := newRegions(40)
+		regions := newRegions(200)
 		queues := []deadlines{{of: inGated}, {of: inReviews}, {of: inFar}}
 		models := []map[mem.RegionID]int64{{}, {}, {}}
-		regionIDs := rapid.Uint64Range(1, 40)
+		regionIDs := rapid.Uint64Range(1, 200)
 		times := rapid.OneOf(rapid.Int64Range(-5, 60), rapid.SampledFrom([]int64{math.MinInt64, never - 1, never}))
 		t.Repeat(map[string]func(*rapid.T){
 			"put": func(t *rapid.T) {
 				i, id, ns := rapid.IntRange(0, 2).Draw(t, "queue"), mem.RegionID(regionIDs.Draw(t, "id")), times.Draw(t, "ns")
 				queues[i].put(regions[id], ns)
 				models[i][id] = ns
+			},
+			"put many": func(t *rapid.T) {
+				i, ns := rapid.IntRange(0, 2).Draw(t, "queue"), times.Draw(t, "ns")
+				for range rapid.IntRange(0, 70).Draw(t, "n") { // more than a block has
+					id := mem.RegionID(regionIDs.Draw(t, "id"))
+					queues[i].put(regions[id], ns)
+					models[i][id] = ns
+				}
+			},
+			"remove many": func(t *rapid.T) {
+				i := rapid.IntRange(0, 2).Draw(t, "queue")
+				for range rapid.IntRange(0, 70).Draw(t, "n") {
+					r, _ := queues[i].first()
+					if r == nil {
+						break
+					}
+					queues[i].remove(r)
+					delete(models[i], r.id)
+				}
 			},
 			"remove": func(t *rapid.T) {
 				i, id := rapid.IntRange(0, 2).Draw(t, "queue"), mem.RegionID(regionIDs.Draw(t, "id"))

@@ -4,7 +4,7 @@ import "math"
 
 // A plan for what is to be registered one after the other depends on few of its entries: on none that is due later
 // than all of them together would take after the first one. So the tree has only those that are near. All
-// others wait in a heap, where they take no summary, until the time has come so close to them.
+// others wait in blocks, where they take no summary, until the time has come so close to them.
 
 // put sets when a region must be registered.
 func (q *registrationQueue) put(r *region, dueNs int64) {

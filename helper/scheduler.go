@@ -57,9 +57,9 @@ type region struct {
 	underWay   bool // a worker registers it
 	forgotten  bool // the cache knows it no longer
 
-	inTree   uint32           // its place in the tree of RQ; 0: it is not there
-	places   [placesOf]uint32 // in the deadlines, from 1
-	farPages uint64           // its size when it was put into inFar
+	inTree   uint32 // its place in the tree of RQ; 0: it is not there
+	waiting  waiting
+	farPages uint64 // its size when it was put into inFar
 
 	releasedInSilence bool // at least once
 
