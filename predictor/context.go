@@ -117,7 +117,9 @@ func (c *contexts) divide(sigs *[levels]signature, followers *[levels]*follower,
 	own := new(follower)
 	*own = *shared
 	own.level, own.path = int8(level), nil
-	if t := shared.trigger; t != nil {
+	if t := shared.trigger; level < levelSite {
+		own.trigger, own.hits = nil, 0
+	} else if t != nil {
 		own.trigger = new(trigger)
 		*own.trigger = *t
 	}

@@ -114,3 +114,23 @@ func TestContextsThatShareWhatTheyLearnedPredictAsIfEachHadItsOwn(t *testing.T) 
 		}
 	})
 }
+
+func TestContextsOfSomeFramesHaveNoHits(t *testing.T) {
+	p, nowNs := NewPinwheel(Options{}), int64(0)
+	use := func(size mem.Addr) *[levels]*follower {
+		nowNs += 100 * ms
+		u := Use{Region: 1, Bytes: 65536, Range: mem.Range{Start: 4096, End: 4096 + size}, StartNs: nowNs, EndNs: nowNs + ms}
+		u.Frames[0] = 1
+		p.Observe(u)
+		return &p.regions[1].path.followers
+	}
+	for range 20 {
+		use(4096)
+	}
+	if f := use(4096); f[levelFrame1] != f[levelSite] || f[levelSite].hits == 0 || f[levelSite].trigger == nil {
+		t.Fatalf("one context: %+v, %+v", f[levelFrame1], f[levelSite])
+	}
+	if f := use(65536); f[levelFrame3].hits != 0 || f[levelFrame3].trigger != nil || f[levelFrame3].gaps.n == 0 {
+		t.Fatalf("of some frames, once there are two sizes: %+v", f[levelFrame3])
+	}
+}

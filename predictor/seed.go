@@ -50,7 +50,7 @@ func newSeeds(l *Lessons) (s seeds) {
 
 // follower returns the follower of a new context: that of the level before, if that is new too and shares it.
 func (s *seeds) follower(sig signature, level int, parent *follower) *follower {
-	if parent != nil && level != levelSite && !parent.seeded && s.lessons[sig] == nil {
+	if parent != nil && !parent.seeded && s.lessons[sig] == nil {
 		parent.level = int8(level)
 		return parent
 	}
@@ -150,7 +150,7 @@ func (p *Pinwheel) Lessons() (l Lessons) {
 	}
 	for _, table := range []map[signature]*follower{p.contexts.present, p.contexts.old} {
 		for sig, f := range table {
-			if f.trigger == nil || f.seeded || f.cold || len(l.Lessons) >= mostLessons {
+			if sig&wholeStack == 0 || f.trigger == nil || f.seeded || f.cold || len(l.Lessons) >= mostLessons {
 				continue
 			}
 			n := Lesson{Context: uint64(sig), GapsNs: f.gaps.latest(lessonGaps)}

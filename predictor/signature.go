@@ -31,6 +31,18 @@ const MaxWindow = 8
 // describe the same context.
 type signature uint64
 
+// wholeStack is the bit that the signatures with every frame have, and no others.
+const wholeStack = 1
+
+// signatureOf returns the signature of a level from a hash of what belongs to it.
+func signatureOf(h uint64, level int) signature {
+	s := signature(mix(h, uint64(level)))
+	if level < levelSite {
+		return s &^ wholeStack
+	}
+	return s | wholeStack
+}
+
 // history hashes uses into signatures. It remembers the preceding uses.
 type history struct {
 	window int
@@ -71,21 +83,21 @@ func (h *history) next(u *Use, buffer uint64) (sigs [levels]signature) {
 	for i, f := range h.stable[:h.depth] {
 		x = mix(x, f)
 		if i < levelSite {
-			sigs[i] = signature(mix(x, uint64(i)))
+			sigs[i] = signatureOf(x, i)
 		}
 	}
 	for i := 1; i < levelSite; i++ {
 		if sigs[i] == 0 { // a stack of fewer frames
-			sigs[i] = signature(mix(x, uint64(i)))
+			sigs[i] = signatureOf(x, i)
 		}
 	}
 	site := mix(x, uint64(sizeClass(u)))
-	sigs[levelSite] = signature(mix(site, levelSite))
+	sigs[levelSite] = signatureOf(site, levelSite)
 	x = site
 	for i := range min(h.window, h.n) {
 		x = mix(mix(x, uint64(i+1)), h.recent[(h.n-1-i)%MaxWindow]) // a after b is not b after a
 	}
-	sigs[levelWindow] = signature(mix(x, levelWindow))
+	sigs[levelWindow] = signatureOf(x, levelWindow)
 	h.recent[h.n%MaxWindow] = site
 	h.n++
 	return sigs

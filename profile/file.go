@@ -27,7 +27,7 @@ var (
 
 // Version of the format. It also counts the ways in which frames and contexts were hashed, so that nobody looks in
 // vain for those of another version.
-const Version = 2
+const Version = 3
 
 const (
 	magic        = "\x89PWL\r\n\x1a\n" // as PNG: damaged by any transfer that alters text

@@ -70,7 +70,7 @@ func TestRealModeTakesAProfile(t *testing.T) {
 
 func TestDamagedProfileIsOneLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.profile")
-	if err := os.WriteFile(path, []byte("\x89PWL\r\n\x1a\n\x02\x00\x00\x00 and so on and so on"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("\x89PWL\r\n\x1a\n\x03\x00\x00\x00 and so on and so on"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	_, stderr, status := nasreplay(t, "compare", "--policy", "pinwheel", "--profile", path, isC4)
