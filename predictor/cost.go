@@ -85,5 +85,4 @@ const (
 	shareOnce           = .55
 	shareThreeFrames    = .4 // a less specific context
 	shareOneOrTwoFrames = .5
-	shareAnyContext     = .5
 )

@@ -53,7 +53,6 @@ type region struct {
 	overlapped uint64            // uses that ended before its last one did, but after it had begun
 	contexts   [levels]signature // of its last use
 	path       *path             // what followed those
-	gaps       gaps              // between its uses, whatever the context
 
 	predicted  bool
 	prediction Prediction
@@ -161,7 +160,6 @@ func (p *Pinwheel) learn(r *region, u *Use, leadNs int64) {
 			f.hits = 0
 		}
 	}
-	r.gaps.add(idleNs)
 	p.tokens.observe(u.Late)
 	p.prices.idle(idleNs)
 	if r.weighed {
@@ -170,7 +168,7 @@ func (p *Pinwheel) learn(r *region, u *Use, leadNs int64) {
 }
 
 // predict predicts the next need of r from its use just now: from the most specific context that it
-// followed before, else from all its gaps.
+// followed before. What followed others says nothing.
 func (p *Pinwheel) predict(r *region) {
 	r.predicted, r.weighed, r.follower = false, false, nil
 	r.prediction = Prediction{}
@@ -196,9 +194,6 @@ func (p *Pinwheel) predict(r *region) {
 			p.closeGate(r, f)
 		}
 		return
-	}
-	if r.gaps.n > 1 && !distrusted { // one gap in another context says nothing
-		p.predictShare(r, &r.gaps, shareAnyContext)
 	}
 }
 
