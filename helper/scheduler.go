@@ -38,37 +38,6 @@ type SchedulerOptions struct {
 	Without predictor.Idea
 }
 
-// region is the state of one region.
-type region struct {
-	id         mem.RegionID
-	pages      uint64
-	uses       int
-	lastEndNs  int64  // end of the last use
-	lastPhase  uint64 // phase of the last use
-	known      predictor.Known
-	idle       idleHistory
-	gate       gateLooks
-	releasedNs int64 // when its last deregistration began
-	readyNs    int64 // when its last registration by the helper ended
-	missedNs   int64 // when its last need began that did not find it registered, as Missed says
-	registered bool
-	unused     bool // registered by the helper and not used since
-	candidate  bool // waits in candidates
-	underWay   bool // a worker registers it
-	forgotten  bool // the cache knows it no longer
-
-	inTree   uint32 // its place in the tree of RQ; 0: it is not there
-	waiting  waiting
-	farPages uint64 // its size when it was put into inFar
-
-	releasedInSilence bool // at least once
-
-	// Of the Budget.
-	offered    bool  // its release, since its last use
-	kept       kept  // why it was not released since then
-	admittedNs int64 // set aside for its release
-}
-
 // Scheduler decides when regions are deregistered and registered again. It
 // is a pure state machine: it reads no clock, starts nothing and never
 // blocks; the same calls give the same actions. It belongs to one driver and
@@ -86,6 +55,7 @@ type Scheduler struct {
 	underWay   []underWay        // registrations that were begun and are not reported as done
 	gated      deadlines         // released regions whose need an event has still to announce, by when they may be due
 	reviews    deadlines         // registered regions, by when to look at them again
+	last       *region           // that was used
 	decided    *region           // of the latest action, of which Done mostly comes next
 	candidates []*region         // from head on: regions that may be worth deregistering now
 	head       int
@@ -128,11 +98,7 @@ func (s *Scheduler) Observe(e Event, nowNs int64) {
 		s.phase++
 	}
 	s.phaseEndNs = max(s.phaseEndNs, e.EndNs)
-	r := s.regions[e.Region]
-	if r == nil {
-		r = &region{id: e.Region}
-		s.regions[e.Region] = r
-	}
+	r := s.regionOf(e.Region)
 	if r.uses > 0 {
 		idle := idleTime{e.StartNs - r.lastEndNs, s.phase - r.lastPhase}
 		r.idle.add(idle)
@@ -369,7 +335,7 @@ func (s *Scheduler) Forget(id mem.RegionID) {
 		s.gated.remove(r)
 		s.reviews.remove(r)
 		s.budget.withdraw(r)
-		r.forgotten = true
+		r.forgotten, r.after = true, nil
 		delete(s.regions, id)
 	}
 	s.pred.Forget(id)

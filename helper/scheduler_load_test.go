@@ -200,3 +200,30 @@ func TestForgottenRegionIsNotReleased(t *testing.T) {
 		}
 	}
 }
+
+// The cache may forget a region whose use is still in DQ.
+func TestRegionThatIsUsedAfterItWasForgottenIsReleasedAgain(t *testing.T) {
+	s := NewScheduler(predictor.NewPinwheel(predictor.Options{}), SchedulerOptions{Costs: testCosts, ItemNs: us, KeepUnknown: true})
+	var nowNs int64
+	releases := func() (n int) {
+		for i := range 16 {
+			nowNs += 100 * ms
+			u := predictor.Use{Region: mem.RegionID(1 + i%2), StartNs: nowNs - us, EndNs: nowNs}
+			s.Observe(Event{Pages: 1, Use: u}, nowNs)
+			for a := s.Next(nowNs); a.Kind == Register || a.Kind == Deregister; a = s.Next(nowNs) {
+				s.Done(a, nowNs, nowNs+us, nil)
+				if a.Kind == Deregister && a.Region == 2 {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	if n := releases(); n == 0 {
+		t.Fatal("never released")
+	}
+	s.Forget(2)
+	if n := releases(); n == 0 {
+		t.Fatal("not released once it was forgotten")
+	}
+}
