@@ -16,7 +16,6 @@ import (
 
 // device sends the chunks of one pipe.Pipe into an export.
 type device struct {
-	ctx     context.Context // of the transfer
 	r       *Registrar
 	file    *os.File
 	from    int64 // where the pipe begins in the file
@@ -34,6 +33,7 @@ type device struct {
 	ring        []byte // nil before the first Fetch into it
 	site        pinwheel.Site
 	completions chan pipe.Completion
+	posted      []*vmmc.Op // by slot, the latest of each
 }
 
 // Kinds of communication, as the predictor tells them apart.
@@ -53,6 +53,7 @@ func (d *device) start(p *pipe.Pipe) {
 		d.maps = shape.Depth
 	}
 	d.uses = make([]pinwheel.Use, d.maps+d.slots)
+	d.posted = make([]*vmmc.Op, d.maps+d.slots)
 	d.completions = make(chan pipe.Completion, d.maps+d.slots)
 	d.site = fileSite
 	if d.mapping != nil {
@@ -75,12 +76,15 @@ func (d *device) memory(c pipe.Chunk) []byte {
 	return d.mapping.data[d.from+c.At:][:c.Len:c.Len]
 }
 
-func (d *device) use(c pipe.Chunk) *pinwheel.Use {
+// slot numbers the chunks of the ring behind those of the mapping.
+func (d *device) slot(c pipe.Chunk) int {
 	if c.Source == pipe.Copy {
-		return &d.uses[d.maps+c.Slot]
+		return d.maps + c.Slot
 	}
-	return &d.uses[c.Slot]
+	return c.Slot
 }
+
+func (d *device) use(c pipe.Chunk) *pinwheel.Use { return &d.uses[d.slot(c)] }
 
 // Fetch reads into the ring, or looks whether the file still has what is mapped.
 func (d *device) Fetch(c pipe.Chunk) (int64, error) {
@@ -137,9 +141,11 @@ func (d *device) Register(c pipe.Chunk) error {
 
 // Post sends a chunk. Those of the ring go through the connection if RDMA is down by now.
 func (d *device) Post(c pipe.Chunk) error {
-	o := vmmc.SendOptions{NoRDMA: true}
-	if d.thread != nil {
-		o = vmmc.SendOptions{Registered: d.use(c)}
+	o := vmmc.SendOptions{Done: func(err error) {
+		d.completions <- pipe.Completion{Chunk: c, Err: err} // there is room
+	}}
+	if o.NoRDMA = d.thread == nil; !o.NoRDMA {
+		o.Registered = d.use(c)
 	}
 	b, at := d.memory(c), d.at+uint64(c.At)
 	op, err := d.dst.SendAsync(b, at, o)
@@ -147,7 +153,8 @@ func (d *device) Post(c pipe.Chunk) error {
 		op, err = d.dst.SendAsync(b, at, o)
 	}
 	if errors.Is(err, vmmc.ErrNoRDMA) && c.Source == pipe.Copy {
-		op, err = d.dst.SendAsync(b, at, vmmc.SendOptions{NoRDMA: true})
+		o.Registered, o.NoRDMA = nil, true
+		op, err = d.dst.SendAsync(b, at, o)
 	}
 	if errors.Is(err, vmmc.ErrTooManyOps) {
 		return verbs.ErrBusy
@@ -155,13 +162,17 @@ func (d *device) Post(c pipe.Chunk) error {
 	if err != nil {
 		return err
 	}
-	go func() {
-		if op.Wait(d.ctx) != nil { // a client may acknowledge nothing, for ever
-			op.Cancel(context.Cause(d.ctx))
-		}
-		d.completions <- pipe.Completion{Chunk: c, Err: op.Wait(context.Background())} // there is room
-	}()
+	d.posted[d.slot(c)] = op
 	return nil
+}
+
+// Cancel gives up what was posted: a client may acknowledge nothing, for ever.
+func (d *device) Cancel(cause error) {
+	for _, op := range d.posted {
+		if op != nil {
+			op.Cancel(cause)
+		}
+	}
 }
 
 // leaseTries is how often a chunk waits for the lease of the window, which ends whenever nothing is on its way.

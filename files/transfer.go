@@ -209,7 +209,7 @@ func (t *transfer) pipe(ctx context.Context, s pipe.Shape, n int64, m *mapping) 
 		return err
 	}
 	done := t.stats.Bytes
-	d := &device{ctx: ctx, r: t.r, file: t.file, from: t.from + done, dst: t.dst, at: t.at + uint64(done), mapping: m}
+	d := &device{r: t.r, file: t.file, from: t.from + done, dst: t.dst, at: t.at + uint64(done), mapping: m}
 	var missed int64
 	if t.stats.Way == ByRDMA {
 		if d.thread, err = t.r.thread(); err != nil {

@@ -79,9 +79,13 @@ var sentences = []sentence{
 		for k := range src {
 			src[k] = byte(k * 7)
 		}
-		op, err := i.SendAsync(src[1:], 3, SendOptions{})
+		done := make(chan error, 2)
+		op, err := i.SendAsync(src[1:], 3, SendOptions{Done: func(err error) { done <- err }})
 		if err == nil {
-			err = op.Wait(testContext(t))
+			err = errors.Join(op.Wait(testContext(t)), testwait.Receive(t, "Done", done))
+		}
+		if op.Cancel(errors.New("too late")); len(done) > 0 {
+			t.Error("Done was called twice")
 		}
 		if err != nil || !bytes.Equal(memory[3:3+250_000], src[1:]) || memory[2] != 0 || memory[250_003] != 0 {
 			t.Errorf("%v, or other bytes arrived", err)

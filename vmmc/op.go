@@ -17,6 +17,9 @@ type SendOptions struct {
 	Registered *pinwheel.Use
 	// NoRDMA sends the message through the connection, also while RDMA is up, so that nothing is registered for it.
 	NoRDMA bool
+	// Done, if not nil, is called once, when the Op of SendAsync is Acked, with Op.Err: no goroutine has to wait for that.
+	// That may be before SendAsync has returned, but never if it fails. It must not block, nor call this package.
+	Done func(error)
 }
 
 // Op is a message that SendAsync sends (§4.2). Its methods are safe for concurrent use.
@@ -26,6 +29,7 @@ type Op struct {
 	tag           uint16
 	registered    *pinwheel.Use // by the caller; nil: as the node sees fit
 	noRDMA        bool
+	done          func(error)
 	offset, bytes uint64
 
 	// outbound.mu protects what follows, but the channels.
@@ -64,7 +68,7 @@ type state struct {
 
 func newOp(to *Import, src []byte, off uint64, o SendOptions) *Op {
 	return &Op{
-		to: to, notify: o.Notify, tag: o.Tag, registered: o.Registered, noRDMA: o.NoRDMA,
+		to: to, notify: o.Notify, tag: o.Tag, registered: o.Registered, noRDMA: o.NoRDMA, done: o.Done,
 		offset: off, bytes: uint64(len(src)), src: src, at: off,
 		sent: state{c: make(chan struct{})}, acked: state{c: make(chan struct{})},
 	}
@@ -81,6 +85,9 @@ func (op *Op) finish(s *state, err error) {
 	}
 	s.reached = true
 	close(s.c)
+	if s == &op.acked && op.done != nil {
+		op.done(op.err)
+	}
 }
 
 func (op *Op) fail(err error) {

@@ -130,13 +130,14 @@ func TestRDMAThatFailsUnderRegisteredMessages(t *testing.T) {
 	src, _ := mappedFile(t, 100_000)
 	u := registeredBy(t, w.importer, src)
 	var registered, plain []*Op
+	done := make(chan error, 100)
 	for k := range 100 {
 		if k == 50 {
 			i.link.mu.Lock()
 			i.link.rdma.qp.Fail()
 			i.link.mu.Unlock()
 		}
-		op, err := i.SendAsync(src, 0, SendOptions{Registered: u})
+		op, err := i.SendAsync(src, 0, SendOptions{Registered: u, Done: func(err error) { done <- err }})
 		if err != nil && !errors.Is(err, ErrNoRDMA) {
 			t.Fatal(err)
 		}
@@ -160,6 +161,15 @@ func TestRDMAThatFailsUnderRegisteredMessages(t *testing.T) {
 		if err := op.Wait(testContext(t)); err != nil {
 			t.Error(err)
 		}
+	}
+	heard := 0 // of those that failed
+	for range registered {
+		if testwait.Receive(t, "the end of a message", done) != nil {
+			heard++
+		}
+	}
+	if heard != failed || len(done) > 0 {
+		t.Errorf("Done heard of %d messages that failed, of %d, and of %d too many", heard, failed, len(done))
 	}
 	if memory[200_000] != 99 {
 		t.Errorf("the last message is %d", memory[200_000])

@@ -7,7 +7,7 @@ import (
 )
 
 // Device is what a transfer does its steps with. One goroutine calls Fetch, Register and Release, and needs one
-// pinwheel.Thread. Another may call Post at the same time, for another chunk.
+// pinwheel.Thread. Another may call Post and Cancel at the same time, for another chunk.
 type Device interface {
 	// Fetch copies the bytes of a chunk into its slot of the ring, or makes sure that the file still has what is mapped.
 	// It returns how many bytes there were.
@@ -18,6 +18,8 @@ type Device interface {
 	// Post gives a chunk to the device. If it returns nil, a Completion of the chunk must follow, whatever happens. If it
 	// fails with verbs.ErrBusy, it is called again: after the next completion, or after a pause if none is to come.
 	Post(Chunk) error
+	// Cancel has what was posted complete soon, with an error unless it has arrived. Nothing is posted after it.
+	Cancel(cause error)
 	// Release ends the use that Register began. It has to cope with its errors by itself.
 	Release(Chunk)
 	// Completions returns the channel from which Run receives completions. It needs room for every chunk that is posted,
@@ -72,6 +74,7 @@ func Run(ctx context.Context, p *Pipe, d Device) (Times, error) {
 		case <-done:
 			done = nil
 			r.stop(context.Cause(ctx))
+			d.Cancel(context.Cause(ctx))
 		}
 	}
 	worker.Wait()

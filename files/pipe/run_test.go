@@ -139,6 +139,7 @@ func (l *local) Register(c pipe.Chunk) error {
 }
 
 func (l *local) Post(c pipe.Chunk) error { l.wire <- c; return nil }
+func (l *local) Cancel(error)            {} // what is on the wire goes on
 
 func (l *local) Release(c pipe.Chunk) {
 	l.thread.Release(l.uses[c])
@@ -270,11 +271,13 @@ type paced struct {
 	fetch, register, wire time.Duration
 	completions           chan pipe.Completion
 	last                  time.Time // when the wire is free
+	cancelled             []error
 }
 
 func (d *paced) Fetch(c pipe.Chunk) (int64, error) { time.Sleep(d.fetch); return c.Len, nil }
 func (d *paced) Register(pipe.Chunk) error         { time.Sleep(d.register); return nil }
 func (d *paced) Release(pipe.Chunk)                {}
+func (d *paced) Cancel(cause error)                { d.cancelled = append(d.cancelled, cause) }
 
 func (d *paced) Post(c pipe.Chunk) error {
 	d.last = slices.MaxFunc([]time.Time{d.last, time.Now()}, time.Time.Compare).Add(d.wire)
@@ -332,6 +335,9 @@ func TestACancelledTransferWaitsForItsPosts(t *testing.T) {
 			_, err = pipe.Run(ctx, p, d)
 			if !errors.Is(err, gone) || p.Outstanding() != 0 || !p.Finished() || p.Stats().SentBytes != 5<<20 {
 				t.Errorf("ahead %d: %v, %d outstanding, %+v", ahead, err, p.Outstanding(), p.Stats())
+			}
+			if !slices.Equal(d.cancelled, []error{gone}) {
+				t.Errorf("ahead %d: the device hears %v", ahead, d.cancelled)
 			}
 		})
 	}
