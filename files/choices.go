@@ -68,15 +68,17 @@ func among(n, copyBelow int64, again bool) []int {
 	case n < copyBelow && one:
 		return []int{byCopy, byPipeline}
 	case n < copyBelow:
-		return []int{byCopy, bySendfile, byPipeline, bySingle}
+		return []int{byCopy, byPipeline, bySendfile, bySingle}
 	case again && one: // copied twice, it is worth registering
 		return []int{byPipeline}
-	case again: // what is registered needs no worker; chunks of another size would be registered anew
+	case again: // chunks of another size would be registered anew
 		return []int{byPipeline, bySendfile}
 	case one: // a worker would have nothing to do beside
 		return []int{byPipeline, byCopy}
 	}
-	return []int{bySendfile, byCopy, byPipeline, bySingle}
+	// Whoever posts registers the next chunk in time by itself, with the paper's costs, too. To wake a worker for each
+	// chunk takes a processor longer.
+	return []int{byPipeline, byCopy, bySendfile, bySingle}
 }
 
 // class is what is known of transfers of about one size.

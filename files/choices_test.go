@@ -56,7 +56,7 @@ func TestTheFirstTransfersAreWhatThePaperSuggests(t *testing.T) {
 	var c choices
 	for i := range int64(firstChoices) {
 		for n, want := range map[int64]int{
-			100: byCopy, 100_000: byCopy, 1 << 20: byPipeline, 2 << 20: bySendfile, 1 << 30: bySendfile,
+			100: byCopy, 100_000: byCopy, 1 << 20: byPipeline, 2 << 20: byPipeline, 1 << 30: byPipeline,
 		} {
 			if k := c.choose(sentRange{from: i<<40 + n}, n, copyBelow); k.candidate != want {
 				t.Errorf("%d bytes: %s", n, candidates[k.candidate].Name)
