@@ -116,6 +116,23 @@ func TestWhatIsSentAgainIsLearnedApart(t *testing.T) {
 	}
 }
 
+// What stays registered of a file larger than the budget leaves room for any transfer.
+func TestAClientMayHaveWhatAnyTransferRegisters(t *testing.T) {
+	for _, budget := range []int64{1 << 20, 64 << 20, 4 << 30} {
+		for _, s := range candidates {
+			r, err := newRegistrar(nil, RegistrarOptions{Strategy: pipe.Auto, BudgetBytes: budget}, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for n := int64(1); n <= 1<<30; n *= 2 {
+				if use := r.use(s.For(n, budget, true)); use > r.clientBytes {
+					t.Errorf("%s of %d bytes may register %d, not %d", s.Name, n, use, r.clientBytes)
+				}
+			}
+		}
+	}
+}
+
 func TestNotMoreRangesAreKnownThanThereIsRoomFor(t *testing.T) {
 	var c choices
 	for i := range int64(2*maxSent + 1) {

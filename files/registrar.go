@@ -98,7 +98,11 @@ func newRegistrar(n *vmmc.Node, o RegistrarOptions, rdma bool) (*Registrar, erro
 	r.opt = o
 	r.mappings = mappings{most: o.MaxMappings, forget: r.forget, of: map[fileKey]*mapping{}}
 	r.rings = rings{keep: o.BudgetBytes / 4, forget: r.forget, idle: map[int64][][]byte{}}
-	r.clientBytes = r.use(o.Strategy.For(o.BudgetBytes, o.BudgetBytes, false))
+	shorter := o.Strategy // transfers have smaller chunks, of which more begin and end within a page
+	shorter.Adapts = false
+	for _, s := range []pipe.Strategy{o.Strategy, shorter} {
+		r.clientBytes = max(r.clientBytes, r.use(s.For(o.BudgetBytes, o.BudgetBytes, false)))
+	}
 	r.turns = turns.New(turns.Limits{Bytes: o.BudgetBytes, ClientBytes: r.clientBytes, Active: maxActive})
 	return r, nil
 }
