@@ -336,6 +336,9 @@ func (s *Scheduler) Forget(id mem.RegionID) {
 		s.reviews.remove(r)
 		s.budget.withdraw(r)
 		r.forgotten, r.after = true, nil
+		if s.last == r {
+			s.last = nil // a region that is used next must not keep this one, and so on
+		}
 		delete(s.regions, id)
 	}
 	s.pred.Forget(id)
