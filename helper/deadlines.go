@@ -8,7 +8,8 @@ import (
 
 // deadlines have at most one deadline for each region, in order, in blocks that follow each other. What comes last and
 // goes first, as in most programs that repeat themselves, takes a few steps; everything else a search for the block and
-// one within it. Nothing is allocated once there were as many blocks as there will be. It belongs to one goroutine.
+// one within it. Blocks that follow each other have more than fewDeadlines together. Blocks are used again. A region that
+// is forgotten must be removed first. It belongs to one goroutine.
 type deadlines struct {
 	blocks []*deadlineBlock // none is empty
 	free   []*deadlineBlock
@@ -40,6 +41,9 @@ type deadline struct {
 
 func (d *deadline) before(e *deadline) bool { return d.ns < e.ns || d.ns == e.ns && d.id < e.id }
 
+// fewDeadlines bounds the blocks: 8 entries in 2 of them.
+const fewDeadlines = 8
+
 // deadlineBlock has the deadlines all[from:to].
 type deadlineBlock struct {
 	from, to int
@@ -47,6 +51,16 @@ type deadlineBlock struct {
 }
 
 func (b *deadlineBlock) some() []deadline { return b.all[b.from:b.to] }
+
+// room has room at the end of the block if there is any at all.
+func (b *deadlineBlock) room() bool {
+	if b.to == len(b.all) && b.from > 0 {
+		n := copy(b.all[:], b.some())
+		clear(b.all[n:])
+		b.from, b.to = 0, n
+	}
+	return b.to < len(b.all)
+}
 
 // put sets the deadline of a region, which it inserts or moves.
 func (q *deadlines) put(r *region, ns int64) {
@@ -61,7 +75,7 @@ func (q *deadlines) put(r *region, ns int64) {
 		}
 	}
 	b := q.blocks[i]
-	if b.to == len(b.all) {
+	if !b.room() {
 		b = q.makeRoom(i, &d)
 	}
 	place := b.to
@@ -72,17 +86,14 @@ func (q *deadlines) put(r *region, ns int64) {
 	b.to++
 }
 
-// makeRoom makes room at the end of a block, and returns the block that the entry belongs to.
+// makeRoom makes room for an entry that belongs into a block that is full, and returns the block to put it into.
 func (q *deadlines) makeRoom(i int, d *deadline) *deadlineBlock {
 	b := q.blocks[i]
-	if b.from > 0 {
-		n := copy(b.all[:], b.some())
-		clear(b.all[n:])
-		b.from, b.to = 0, n
-		return b
-	}
 	half := len(b.all) / 2
 	if b.all[b.to-1].before(d) {
+		if i+1 < len(q.blocks) && q.blocks[i+1].room() {
+			return q.blocks[i+1]
+		}
 		half = b.to // most come last
 	}
 	next := q.insertBlock(i + 1)
@@ -120,10 +131,34 @@ func (q *deadlines) remove(r *region) {
 	}
 	b.all[place] = deadline{} // the region may be forgotten
 	if b.from == b.to {
-		q.blocks = slices.Delete(q.blocks, i, i+1)
-		b.from, b.to = 0, 0
-		q.free = append(q.free, b)
+		q.dropBlock(i)
 	}
+	if b.to-b.from >= fewDeadlines {
+		return
+	}
+	for j := max(i-1, 0); j <= i && j+1 < len(q.blocks); j++ {
+		if len(q.blocks[j].some())+len(q.blocks[j+1].some()) <= fewDeadlines {
+			q.join(j)
+			return
+		}
+	}
+}
+
+// join moves what the next block has to the end of a block.
+func (q *deadlines) join(i int) {
+	b, next := q.blocks[i], q.blocks[i+1]
+	n := copy(b.all[:], b.some())
+	n += copy(b.all[n:], next.some())
+	clear(b.all[n:])
+	clear(next.all[:])
+	b.from, b.to = 0, n
+	q.dropBlock(i + 1)
+}
+
+func (q *deadlines) dropBlock(i int) {
+	b := q.blocks[i]
+	b.from, b.to = 0, 0
+	q.blocks, q.free = slices.Delete(q.blocks, i, i+1), append(q.free, b)
 }
 
 // find returns the last block that begins with an entry, or before it; -1 if there is none.

@@ -1,6 +1,7 @@
 package helper
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -42,6 +43,15 @@ func TestDeadlinesBehaveAsSortedLists(t *testing.T) {
 					delete(models[i], r.id)
 				}
 			},
+			"thin out": func(t *rapid.T) {
+				i, every := rapid.IntRange(0, 2).Draw(t, "queue"), rapid.IntRange(2, 20).Draw(t, "every")
+				for _, id := range slices.Sorted(maps.Keys(models[i])) {
+					if int(id)%every != 0 {
+						queues[i].remove(regions[id])
+						delete(models[i], id)
+					}
+				}
+			},
 			"remove": func(t *rapid.T) {
 				i, id := rapid.IntRange(0, 2).Draw(t, "queue"), mem.RegionID(regionIDs.Draw(t, "id"))
 				queues[i].remove(regions[id])
@@ -79,6 +89,11 @@ func checkDeadlines(t *rapid.T, q *deadlines, m map[mem.RegionID]int64, regions 
 	var got []mem.RegionID
 	for _, r := range q.appendBetween(nil, fromNs, toNs) {
 		got = append(got, r.id)
+	}
+	for i := range len(q.blocks) - 1 {
+		if n := len(q.blocks[i].some()) + len(q.blocks[i+1].some()); n <= fewDeadlines {
+			t.Fatalf("two of %d blocks have %d deadlines", len(q.blocks), n)
+		}
 	}
 	slices.Sort(got)
 	if !slices.Equal(got, between) || q.len() != len(m) {
