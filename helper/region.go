@@ -37,7 +37,7 @@ type region struct {
 	admittedNs int64 // set aside for its release
 }
 
-// regionOf returns the region of a use: mostly the one that followed the last one before, too.
+// regionOf returns the region of a use. Mostly it is the one that followed the region of the last use before, too.
 func (s *Scheduler) regionOf(id mem.RegionID) *region {
 	before := s.last
 	if before != nil {

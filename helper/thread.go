@@ -254,15 +254,15 @@ func (t *Thread) run(started chan<- error) {
 	}
 	// Failure makes sleeps less exact, which the pacer measures anyway.
 	_ = setExactTimers()
-	t.mu.Lock()
-	t.tid = unix.Gettid()
-	t.mu.Unlock()
-	started <- nil
 	if t.opt.runDelay == nil {
 		delays := openRunDelay()
 		defer delays.close()
 		t.opt.runDelay = delays.read
 	}
+	t.mu.Lock()
+	t.tid = unix.Gettid()
+	t.mu.Unlock()
+	started <- nil
 	d := &driver{
 		Thread:    t,
 		clock:     t.opt.Clock,

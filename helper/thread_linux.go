@@ -38,7 +38,7 @@ func pinThread(cpu int) error {
 }
 
 // runDelayFile is /proc/thread-self/schedstat of the thread that has opened it
-// (Documentation/scheduler/sched-stats.rst; since Linux 3.17, with CONFIG_SCHED_INFO). It is nil where there is none.
+// (Documentation/scheduler/sched-stats.rst; since Linux 3.17, with CONFIG_SCHED_INFO). The file is nil where there is none.
 type runDelayFile struct{ file *os.File }
 
 func openRunDelay() runDelayFile {
