@@ -91,18 +91,24 @@ func TestExporterIsKilled(t *testing.T) {
 		if err := i.Send(ctx, []byte("x"), 0, SendOptions{Notify: true}); err != nil {
 			t.Fatal(err)
 		}
-		op, err := i.SendAsync([]byte("y"), 0, SendOptions{Notify: true}) // the queue is full
+		done := make(chan error, 3)
+		o := SendOptions{Notify: true, Done: func(err error) { done <- err }}
+		op, err := i.SendAsync([]byte("y"), 0, o) // the queue is full
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
 			for what, err := range map[string]error{
 				"Wait": op.Wait(ctx), "Send": i.Send(ctx, []byte("x"), 0, SendOptions{}),
-				"Send with notification": i.Send(ctx, []byte("x"), 0, SendOptions{Notify: true}),
+				"Send with notification": i.Send(ctx, []byte("x"), 0, o),
+				"Done":                   testwait.Receive(t, "Done", done),
 			} {
 				if !errors.Is(err, ErrPeerGone) {
 					t.Errorf("export %d: %s: %v", id+1, what, err)
 				}
+			}
+			if len(done) > 0 {
+				t.Errorf("export %d: Done was called by Send, or twice", id+1)
 			}
 		})
 	}

@@ -19,6 +19,7 @@ type SendOptions struct {
 	NoRDMA bool
 	// Done, if not nil, is called once, when the Op of SendAsync is Acked, with Op.Err: no goroutine has to wait for that.
 	// That may be before SendAsync has returned, but never if it fails. It must not block, nor call this package.
+	// Send leaves it alone.
 	Done func(error)
 }
 

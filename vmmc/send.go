@@ -14,6 +14,7 @@ import (
 // and a device may read src for a moment longer: what it reads belongs to the message.
 // Without Notify, shared memory costs a copy, no system call and no allocation.
 func (i *Import) Send(ctx context.Context, src []byte, off uint64, o SendOptions) error {
+	o.Done = nil
 	if i.shared && !o.Notify && o.Registered == nil {
 		return i.copy(src, off)
 	}
