@@ -24,7 +24,8 @@
 //
 // preload, api and server include headers of core, server by links in its folder: the Go command notices changes of
 // no others. None of them includes a header of another, and core includes only table.h and offer.h of regcache. Within
-// the C side an arrow goes from a file to the files whose functions it calls. There are no circles; TestFilesCallNoCircles checks it.
+// the C side an arrow goes from a file to the files whose functions it calls. There are no circles, as
+// TestFilesCallNoCircles checks.
 //
 //	mpi (wrappers of MPI) --> announce --> extent --> mpi_handles --> mpilib --> process
 //	mpi --> record --> record_wait --> record_request --> record_comm --> record_ring --> process

@@ -72,7 +72,8 @@ func (c *recordCmd) Run(e *command.Env) error {
 func (c *recordCmd) merge(e *command.Env, rec *record.Run) {
 	res, err := rec.Merge()
 	if errors.Is(err, record.ErrNothing) && len(res.Started) == 0 {
-		e.Note("%v: unless a line above says why, the job uses no MPI that Pinwheel knows, ended before recording began, or its nodes don't share the directory", err)
+		e.Note("%v: unless a line above says why, the job uses no MPI that Pinwheel knows, "+
+			"ended before recording began, or its nodes don't share the directory", err)
 		return
 	}
 	if err != nil {

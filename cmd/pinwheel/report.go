@@ -51,7 +51,8 @@ func runAndReport(e *command.Env, p launch.Plan, dir jobreport.Dir, file string)
 	}
 	err = writeReport(dir, file)
 	if errors.Is(err, jobreport.ErrNone) {
-		err = fmt.Errorf("%w: unless a line above says why, they ended without MPI_Finalize, can't see this directory, or use no MPI that Pinwheel knows", err)
+		err = fmt.Errorf("%w: unless a line above says why, they ended without MPI_Finalize, "+
+			"can't see this directory, or use no MPI that Pinwheel knows", err)
 	}
 	switch {
 	case errors.Is(err, errUnwritten):

@@ -33,7 +33,7 @@ func (s Summary) WriteText(w io.Writer) error {
 	fmt.Fprintf(&b, "processor time  %s against the transport's cache; no cache: %s\n",
 		s.CPU.Percent(), s.CPUNone.Percent())
 	if s.Beyond != nil {
-		fmt.Fprintf(&b, "                %s without Pinwheel's registrations; Pinwheel counts %.2f %% that it adds beside\n                them and the opening\n",
+		fmt.Fprintf(&b, "                %s without Pinwheel's registrations; Pinwheel counts %.2f %% that it adds besides,\n                without the opening\n",
 			s.Beyond.Percent(), 100*s.Added.Median)
 	}
 	fmt.Fprintf(&b, "run time        %s against the transport's cache\n", s.Time.Percent())

@@ -70,11 +70,12 @@ func (s *server) domain(i uint32) (*domain, error) {
 	}
 	beganNs := threadCPUNs()
 	d, err := s.newDomain(i)
-	s.openingNs += threadCPUNs() - beganNs
 	if err != nil {
 		s.engine.Warn("domain", err.Error()+"; going on with plain registration")
+		return nil, err
 	}
-	return d, err
+	s.openingNs += threadCPUNs() - beganNs
+	return d, nil
 }
 
 func (s *server) newDomain(i uint32) (*domain, error) {
