@@ -10,7 +10,7 @@ import (
 )
 
 // choices find the shape that is fastest on this machine, for transfers of each size: by what transfers of about that
-// size took. Until some of them tell, it is the one that the costs of the paper suggest. What was sent before is known
+// size took. Until some of them tell, it is the one that is likely to be best. What was sent before is known
 // apart: its registrations are there, most likely. It is safe for concurrent use.
 type choices struct {
 	// mu is a leaf.
@@ -50,7 +50,7 @@ const (
 	leastChoice = 32 << 10
 	// maxSent ranges are known. After that, all are forgotten.
 	maxSent = 4096
-	// firstChoices transfers of a size are what the paper suggests. Then each of the others is tried, at every
+	// firstChoices transfers of a size are what is likely to be best. Then each of the others is tried, at every
 	// tryEarly-th transfer until it was tried enoughTries times, and at every tryLate-th after that.
 	firstChoices = 8
 	tryEarly     = 2
@@ -76,8 +76,8 @@ func among(n, copyBelow int64, again bool) []int {
 	case one: // a worker would have nothing to do beside
 		return []int{byPipeline, byCopy}
 	}
-	// Whoever posts registers the next chunk in time by itself, with the paper's costs, too. To wake a worker for each
-	// chunk takes a processor longer.
+	// The thread that posts registers the next chunk in time, with the paper's costs too. Waking a worker for each chunk
+	// only takes more processor time.
 	return []int{byPipeline, byCopy, bySendfile, bySingle}
 }
 

@@ -52,7 +52,7 @@ func lostBy(n int64, fastest int, again bool) float64 {
 	return lost.Seconds() / (transfers * time.Millisecond).Seconds()
 }
 
-func TestTheFirstTransfersAreWhatThePaperSuggests(t *testing.T) {
+func TestTheFirstTransfersAreWhatIsLikelyToBeBest(t *testing.T) {
 	var c choices
 	for i := range int64(firstChoices) {
 		for n, want := range map[int64]int{

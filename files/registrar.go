@@ -98,7 +98,8 @@ func newRegistrar(n *vmmc.Node, o RegistrarOptions, rdma bool) (*Registrar, erro
 	r.opt = o
 	r.mappings = mappings{most: o.MaxMappings, forget: r.forget, of: map[fileKey]*mapping{}}
 	r.rings = rings{keep: o.BudgetBytes / 4, forget: r.forget, idle: map[int64][][]byte{}}
-	shorter := o.Strategy // transfers have smaller chunks, of which more begin and end within a page
+	// Shorter transfers have more and smaller chunks, so more pages at their ends.
+	shorter := o.Strategy
 	shorter.Adapts = false
 	for _, s := range []pipe.Strategy{o.Strategy, shorter} {
 		r.clientBytes = max(r.clientBytes, r.use(s.For(o.BudgetBytes, o.BudgetBytes, false)))
