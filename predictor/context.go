@@ -3,8 +3,7 @@ package predictor
 // The number of contexts is bounded, for programs whose contexts never repeat. Contexts are kept in two
 // generations. When the present one is full, it becomes the old one, and contexts of the old one that were
 // not seen since are forgotten. A generation has room for the contexts of several uses of each region: what a
-// program that uses many regions in turn has learned must last until their turn comes again. Two full generations of
-// the largest size take 50 to 140 MB.
+// program that uses many regions in turn has learned must last until their turn comes again.
 const (
 	leastGeneration   = 1 << 14
 	mostGeneration    = 1 << 17
@@ -15,8 +14,7 @@ const (
 // that buffer.
 //
 // The context of one level contains those of the levels above it. As long as a context has only ever been met together
-// with one context of the next level, the same has followed both, and they share a follower: one for the levels of some
-// frames, and one for those of the whole stack.
+// with one context of the next level, the same has followed both, and they share a follower.
 type contexts struct {
 	present, old map[signature]*follower
 	most         int // in a generation
@@ -39,7 +37,7 @@ type follower struct {
 	gaps    gaps     // from the end of the use to the next need
 	learned uint64   // the latest event when its latest gap ended
 	hits    int      // predictions in a row that were met
-	trigger *trigger // nil: unknown; only specific contexts have one
+	trigger *trigger // nil: unknown; followers of some frames have one only as long as they share
 	path    *path    // of uses in this context; only those with a window have one
 }
 

@@ -271,6 +271,9 @@ func TestGapsKnowTheirEnds(t *testing.T) {
 					t.Fatalf("%v: %d is at place %d, want %d", recent, got, i, ns)
 				}
 			}
+			if got := g.latest(gapMemory); !slices.Equal(got, recent) {
+				t.Fatalf("the latest are %v, want %v", got, recent)
+			}
 			if m := g.median(); m != sorted[(len(sorted)-1)/2] {
 				t.Fatalf("%v: median %d", recent, m)
 			}

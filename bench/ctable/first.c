@@ -102,7 +102,7 @@ static void use(struct worker *w, struct ct_thread *t)
 		w->got.got.outcomes[outcome]++;
 		check(w, &ref, first, pages, before);
 		ct_put(t, &ref);
-		sched_yield(); /* mappings are to change as often. Beside a busy process it takes a whole time slice. */
+		sched_yield(); /* so that mappings change as often. Beside a busy process it takes a whole time slice. */
 	}
 }
 

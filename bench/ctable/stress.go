@@ -20,7 +20,7 @@ type Run struct {
 	Alive      *uint32
 	Threads    int
 	Iterations int
-	Seconds    int // after which First ends before
+	Seconds    int // after which First ends at the latest; the others run to their end
 }
 
 // Result counts outcomes by regcache.Outcome, refused requests, references to
@@ -39,7 +39,8 @@ func Race(r Run) Result { return r.result(C.ct_race(r.c())) }
 func (r Run) c() C.struct_ct_run {
 	return C.struct_ct_run{
 		cache: C.uintptr_t(r.Cache), base: (*C.char)(addr(r.Base)), pages: C.unsigned(r.Pages),
-		alive: (*C.uint32_t)(unsafe.Pointer(r.Alive)), threads: C.int(r.Threads), iterations: C.ulong(r.Iterations), seconds: C.unsigned(r.Seconds)}
+		alive: (*C.uint32_t)(unsafe.Pointer(r.Alive)), threads: C.int(r.Threads), iterations: C.ulong(r.Iterations),
+		seconds: C.unsigned(r.Seconds)}
 }
 
 func (Run) result(got C.struct_ct_result) Result {

@@ -8,7 +8,7 @@ struct ct_run {
 	uint32_t *alive; /* by handle: the provider holds the registration */
 	int threads;
 	unsigned long iterations;
-	unsigned seconds; /* after which ct_first ends before */
+	unsigned seconds; /* after which ct_first ends at the latest */
 };
 
 struct ct_result {
