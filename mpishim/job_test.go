@@ -125,7 +125,7 @@ func (m mpiLibrary) start(t *testing.T, ranks int, environ, pinwheel []string, c
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	j.dir = t.TempDir()
-	cmd.Dir, cmd.Env = j.dir, slices.Concat(os.Environ(), m.environ, environ)
+	cmd.Dir, cmd.Env = j.dir, slices.Concat(os.Environ(), []string{"PINWHEEL_WATCH_WAIT=y"}, m.environ, environ)
 	err := cmd.Run()
 	j.stdout, j.stderr = stdout.String(), stderr.String()
 	if err != nil && !errors.As(err, new(*exec.ExitError)) || ctx.Err() != nil {

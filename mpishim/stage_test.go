@@ -113,7 +113,8 @@ func theStage(t *testing.T) string {
 func play(t *testing.T, dir string, environ []string, program string, args ...string) (status int, said string) {
 	t.Helper()
 	cmd := testwait.Command(t, filepath.Join(dir, program), args...)
-	cmd.Env = append([]string{"LD_LIBRARY_PATH=" + dir, "LD_PRELOAD=" + filepath.Join(dir, "libpinwheel.so")}, environ...)
+	cmd.Env = append([]string{"LD_LIBRARY_PATH=" + dir, "LD_PRELOAD=" + filepath.Join(dir, "libpinwheel.so"),
+		"PINWHEEL_WATCH_WAIT=y"}, environ...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()

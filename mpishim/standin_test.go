@@ -51,6 +51,26 @@ func TestEveryPolicyServesAllAndLeavesNothingRegistered(t *testing.T) {
 	}
 }
 
+// A message does not wait for the kernel to attach programs. Without those nothing is cached.
+func TestFirstMessageDoesNotWaitForTheWatch(t *testing.T) {
+	dir := theStage(t)
+	for rounds := 100; ; rounds *= 4 { // 2 ms each, until the watch is open
+		file := filepath.Join(t.TempDir(), "stats.json")
+		status, said := play(t, dir, []string{"PINWHEEL_WATCH_WAIT=n", "PINWHEEL_STATS=" + file}, "path",
+			"4", fmt.Sprint(rounds), "2000", "4")
+		if status != 0 || said != "" && strings.Contains(said, "pinwheel:") {
+			t.Fatalf("status %d: %s", status, said)
+		}
+		r := readReport(t, file)
+		if r.Uses+r.Plain != r.Calls+1 || r.Plain < 2 { // 1: the transport's pool
+			t.Errorf("%d uses managed, %d plain, of %d", r.Uses, r.Plain, r.Calls)
+		}
+		if r.Uses > 0 {
+			return
+		}
+	}
+}
+
 // Who has no privileges has userfaultfd, with which every page fault of the
 // process makes the next use of each buffer a registration: ours must take none
 // of their own while they serve.

@@ -63,8 +63,8 @@ type Rank struct {
 	// HelperActionNs is how much of that registrations and deregistrations took; without a share, as one in eight says.
 	HelperActionNs int64 `json:"helper_action_ns,omitempty"`
 	// CPUNs is the processor time of the program's own threads, and ServerCPUNs that of the
-	// thread that serves misses under the preload library. OpeningCPUNs is how much of that it took to open
-	// each protection domain, mostly at the first large message: what the start puts off. RegisterNs is the time spent in
+	// threads that serve misses under the preload library. OpeningCPUNs is how much of that it took to open
+	// each protection domain, mostly after the first large message: what the start puts off. RegisterNs is the time spent in
 	// registrations and deregistrations; HelperRegisterNs is that of the helper's, with the
 	// cache around them, and FirstUsesNs that of those which threads of the program have made
 	// without the server.

@@ -244,6 +244,8 @@ func whyUnused(r *Rank) string {
 		return fmt.Sprintf("no message of %s or more", mem.FormatBytes(uint64(r.ThresholdBytes)))
 	case r.Plain == 0:
 		return "the transport registered no memory"
+	case r.OpeningCPUNs > 0 && r.Mapping == "":
+		return "the program ended before changes of mappings were noticed (with PINWHEEL_WATCH_WAIT=y it waits for that)"
 	}
 	return leftAlone(r)
 }

@@ -72,6 +72,8 @@ func TestReportSaysWhyNothingWasReleased(t *testing.T) {
 		"one request left": {given(func(r *Rank) { r.HelperDeregs, r.Kept = 9, 1 }), ""},
 		"nothing registered": {Rank{Size: 1, VerbsUsed: true, ThresholdBytes: 64 << 10, Plain: 7},
 			"Nothing was registered through Pinwheel: no message of 64.0 KiB or more."},
+		"too short for the watch": {Rank{Size: 1, VerbsUsed: true, ThresholdBytes: 1, Large: 7, Plain: 7, OpeningCPUNs: 1e6},
+			"Nothing was registered through Pinwheel: the program ended before changes of mappings were noticed"},
 	} {
 		got := write(t, c.rank)
 		if c.want != "" && !strings.Contains(got, c.want) ||

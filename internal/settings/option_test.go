@@ -19,7 +19,8 @@ func TestVariablesAreOptionsWithTheValuesOfTheTable(t *testing.T) {
 		if err := Check(v.Name, v.Default); err != nil && v.Default != "" {
 			t.Errorf("default of %s: %v", v.Name, err)
 		}
-		switches := []string{"PINWHEEL_DISABLE", "PINWHEEL_STATS", "PINWHEEL_PROFILE", "PINWHEEL_PROFILE_FORCE"}
+		switches := []string{"PINWHEEL_DISABLE", "PINWHEEL_STATS", "PINWHEEL_PROFILE", "PINWHEEL_PROFILE_FORCE",
+			"PINWHEEL_WATCH_WAIT"}
 		if want := slices.Contains(switches, v.Name); v.Switch() != want {
 			t.Errorf("%s: Switch() = %v", v.Name, v.Switch())
 		}

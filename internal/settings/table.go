@@ -18,6 +18,7 @@ type Settings struct {
 	BudgetBytes     int64 // Auto, mem.Unlimited, or bytes
 	NodeBudgetBytes int64 // Auto, mem.Unlimited, or bytes
 	Watch           string
+	WatchWait       bool
 	Provider        string
 	RDMADevice      string // "" for the first with an active port
 	Record          string // file pattern, "" for none
@@ -70,6 +71,9 @@ var table = []variable{
 	{"WATCH", "auto", choice(func(s *Settings) *string { return &s.Watch }, "auto", "bpf", "uffd", "pfn", "none"),
 		"How Pinwheel notices that a memory mapping has changed. bpf: BPF programs in the kernel. uffd: userfaultfd. pfn: page frame" +
 			" numbers. auto: the best that passes a self-test. none: nothing is cached, because a cached registration could be stale."},
+	{"WATCH_WAIT", "n", flag(func(s *Settings) *bool { return &s.WatchWait }),
+		"Whether the first large message of an MPI program waits until changes of mappings are noticed. n: it does not." +
+			" Until then, for some 10 to 300 ms, memory is registered for each use. y: it does, and every run does the same, as tests want."},
 	{"PROVIDER", "auto", choice(func(s *Settings) *string { return &s.Provider }, "auto", "rdma", "uring", "mlock", "sim"),
 		"What registers memory in a Go transport. rdma: an RDMA device. uring: io_uring registered buffers. mlock: mlock(2). sim: a" +
 			" simulation. auto: rdma if there is a device, else uring, else mlock."},

@@ -195,6 +195,7 @@ struct pw_domain {
 	/* (C) how often this slot was taken before, modulo PW_GENERATIONS; part of the region IDs that the
 	 * helper sees */
 	uint32_t generation;
+	uint32_t opening; /* (Go) atomic: there is no cache yet, so memory is registered past it without a question */
 };
 #define PW_GENERATIONS (1u << 12)
 

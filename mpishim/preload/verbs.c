@@ -53,6 +53,8 @@ static __attribute__((noinline)) int register_or_ask(struct pw_thread *t, unsign
 	m->call = pw_announced_call(announced);
 	if (!pw_register_first(t, domain, (uint64_t)addr, bytes, access, &m->call, ref))
 		return 0;
+	if (__atomic_load_n(&pw.domain[domain].opening, __ATOMIC_ACQUIRE))
+		return -1;
 	m->domain = domain;
 	m->addr = (uint64_t)addr;
 	m->bytes = bytes;

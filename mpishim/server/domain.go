@@ -63,24 +63,34 @@ func (ds *domains) split(id mem.RegionID) (*domain, mem.RegionID) {
 	return d, id & (1<<domainShift - 1)
 }
 
-// domain returns the cache of a protection domain, which it makes at the first use.
-func (s *server) domain(i uint32) (*domain, error) {
+// domain returns the cache of a protection domain, which it makes at the first use. Until there is a watcher for it, it
+// waits or fails with errOpening.
+func (s *server) domain(i uint32, wait bool) (*domain, error) {
 	if d := s.domains.at(i); d != nil {
 		return d, nil
 	}
 	beganNs := threadCPUNs()
-	d, err := s.newDomain(i)
-	if err != nil {
-		s.engine.Warn("domain", err.Error()+"; going on with plain registration")
-		return nil, err
+	d, err := s.newDomain(i, wait)
+	tookNs := threadCPUNs() - beganNs
+	switch err {
+	case nil:
+		s.openingNs += tookNs
+	case errOpening:
+		s.opening.serverNs += tookNs
+	default:
+		s.refuse(err)
 	}
-	s.openingNs += threadCPUNs() - beganNs
-	return d, nil
+	return d, err
 }
 
-func (s *server) newDomain(i uint32) (*domain, error) {
+// refuse tells the user why a domain has no cache.
+func (s *server) refuse(err error) {
+	s.engine.Warn("domain", err.Error()+"; going on with plain registration")
+}
+
+func (s *server) newDomain(i uint32, wait bool) (*domain, error) {
 	s.begin()
-	w, err := s.openWatch()
+	w, err := s.watch(i, wait)
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ func (s *server) serveLinked(t *C.struct_pw_thread) (ref regcache.Ref, acquired 
 	m := &t.mail
 	switch m.ask {
 	case C.PW_ASK_OPEN:
-		_, err = s.domain(uint32(m.domain))
+		_, err = s.domain(uint32(m.domain), true)
 	case C.PW_ASK_QUERY:
 		ref, acquired, err = s.query(t)
 	case C.PW_ASK_DROP:
@@ -124,7 +124,7 @@ func (s *server) limit(i uint32, l regcache.Limits) error {
 	if i == C.PW_ALL {
 		return s.group.SetLimits(regcache.Limits{Bytes: min(l.Bytes, s.budgetBytes), Regions: l.Regions})
 	}
-	d, err := s.domain(i)
+	d, err := s.domain(i, true)
 	if err != nil {
 		return err
 	}

@@ -33,8 +33,11 @@ type server struct {
 	stopped  bool
 	ended    bool
 
+	opening   *opening // a watcher that is being opened; nil: none
+	openingNs int64    // processor time that opening domains has taken
+	openerNs  int64    // that of threads beside the server
+
 	budgetBytes int64          // of the process, as the settings have it
-	openingNs   int64          // processor time that opening domains has taken
 	plain       plain          // what is registered past the caches
 	dropped     regcache.Stats // sums over the domains that were dropped
 	mapping     string         // how changes of mappings are noticed, once there was a domain
@@ -116,6 +119,7 @@ func (s *server) loop() {
 	for {
 		doorbell := at32(&s.sh.doorbell).Load()
 		s.adopt()
+		s.opened()
 		for t := s.threads(); t != nil; t = t.next {
 			if s.serveMailbox(t); s.ended {
 				return // the next server answers later questions
@@ -240,7 +244,7 @@ func (s *server) acquire(t *C.struct_pw_thread) (regcache.Ref, error) {
 // request reads a question about memory in a domain, to which the thread is attached.
 func (s *server) request(t *C.struct_pw_thread) (*domain, mem.Range, error) {
 	m := &t.mail
-	d, err := s.domain(uint32(m.domain))
+	d, err := s.domain(uint32(m.domain), s.set.WatchWait)
 	if err != nil {
 		return nil, mem.Range{}, err
 	}
@@ -283,6 +287,7 @@ func (s *server) stop() {
 		return
 	}
 	s.stopped = true
+	_ = s.awaitOpening() // it uses the node, which the process leaves
 	s.record.finish()
 	s.checkTransport()
 	if s.set.Stats != "n" {

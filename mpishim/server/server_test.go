@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"pinwheel/regcache"
 	"pinwheel/verbs"
 	"pinwheel/verbs/sim"
+	"pinwheel/vmwatch"
 )
 
 // States of a mailbox and a question, as shared.h has them.
@@ -181,6 +183,70 @@ func TestServerThatAnswersAgainManagesAgain(t *testing.T) {
 		if s.resume(); at32(&s.sh.mode).Load() != want {
 			t.Errorf("mode %d becomes %d, want %d", mode, s.sh.mode, want)
 		}
+	}
+}
+
+// unopened is a server whose domain is yet to be made, with a watch of that mechanism, and what it tells the user.
+func unopened(t *testing.T, watch string) (
+	s *server, ask func(question uint32) (state uint32, errno syscall.Errno), said *[]string,
+) {
+	t.Helper()
+	testwait.Bound(t)
+	runtime.LockOSThread() // the server has a thread of its own
+	t.Cleanup(runtime.UnlockOSThread)
+	_, s, ask = asked(t)
+	said = new([]string)
+	s.set.Watch = watch
+	s.engine = engine.New(func(m string) { *said = append(*said, m) }, nil)
+	s.domains[0].Store(nil)
+	for w := spareWatch(); w != nil; w = spareWatch() { // of other tests
+		_ = w.Close()
+	}
+	t.Cleanup(s.stop)
+	return s, ask, said
+}
+
+// A thread whose domain has no watch yet gets no cache, and need not ask again until there is one.
+func TestNobodyWaitsForTheWatch(t *testing.T) {
+	s, ask, said := unopened(t, "none")
+	if _, errno := ask(askAcquire); errno == 0 || s.sh.domain[0].opening != 1 {
+		t.Fatalf("errno %d, opening %d; want an error, and 1", errno, s.sh.domain[0].opening)
+	}
+	doorbell := at32(&s.sh.doorbell)
+	testwait.Until(t, "the server is woken", func() bool { return doorbell.Load() > 0 })
+	if s.opened(); s.sh.domain[0].opening != 0 {
+		t.Error("the domain may not be asked for")
+	}
+	if d, err := s.domain(0, false); err != nil || d.watch.Mechanism() != vmwatch.None {
+		t.Errorf("no domain: %v", err)
+	}
+	if s.openerNs <= 0 || s.openingNs < s.openerNs || len(*said) > 0 {
+		t.Errorf("%d ns of processor time to open it, %d ns beside the server; said %q", s.openingNs, s.openerNs, *said)
+	}
+}
+
+// The process leaves the node, which the watch is opened with.
+func TestEndWaitsForTheWatch(t *testing.T) {
+	s, ask, _ := unopened(t, "auto")
+	_, _ = ask(askAcquire)
+	o := s.opening
+	s.stop()
+	select {
+	case <-o.done:
+	default:
+		t.Error("it is still being opened")
+	}
+}
+
+func TestWatchThatCannotBeHadEndsManaging(t *testing.T) {
+	s, ask, said := unopened(t, "no such mechanism")
+	_, _ = ask(askAcquire)
+	<-s.opening.done
+	if s.opened(); at32(&s.sh.mode).Load() != modePlain {
+		t.Error("managing goes on")
+	}
+	if len(*said) != 1 || !strings.Contains((*said)[0], "no such mechanism") {
+		t.Errorf("the user is told %q", *said)
 	}
 }
 

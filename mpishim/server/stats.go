@@ -50,7 +50,7 @@ func (s *server) summary() report.Rank {
 	if s.caller != 0 {
 		r.Transport = symbolAt(s.caller).file
 	}
-	if r.ServerCPUNs = threadCPUNs(); r.ServerCPUNs > 0 {
+	if r.ServerCPUNs = threadCPUNs() + s.openerNs; r.ServerCPUNs > 0 {
 		r.CPUNs = max(r.CPUNs-r.ServerCPUNs, 0)
 		r.OpeningCPUNs = s.openingNs
 	}
@@ -76,7 +76,7 @@ func (s *server) summary() report.Rank {
 	return r
 }
 
-// threadCPUNs returns the processor time of the calling thread, which is the server's.
+// threadCPUNs returns the processor time of the calling thread.
 func threadCPUNs() int64 {
 	var ts unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts) // Linux always has it

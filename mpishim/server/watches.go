@@ -6,13 +6,16 @@ package main
 import "C"
 
 import (
+	"errors"
+	"runtime"
 	"sync"
 
+	"pinwheel/internal/fault"
+	"pinwheel/regcache"
 	"pinwheel/vmwatch"
 )
 
-// spareWatches keeps the watchers of dropped domains for new ones: with BPF it
-// takes some 15 ms of processor time to open one.
+// spareWatches keeps watchers that no domain has: those of dropped domains, and those that were just opened.
 var spareWatches struct {
 	mu  sync.Mutex // protects all; a process may have several servers
 	all []*vmwatch.Watcher
@@ -35,25 +38,104 @@ func spareWatch() (w *vmwatch.Watcher) {
 	return w
 }
 
-// openWatch returns a watcher; each cache has its own, because a watcher has one
-// reader. The first of a process takes some 15 ms of processor time, which a job without large
-// messages does not pay.
-func (s *server) openWatch() (*vmwatch.Watcher, error) {
+// errOpening is the error of a domain whose watcher is being opened.
+var errOpening = errors.New("the watch of mappings is being opened")
+
+// opening is a watcher that is being opened, on a thread of its own. That takes 2 to 10 ms of processor time, but
+// the kernel makes it wait again and again until every processor has switched threads: 35 to 260 ms where
+// ranks keep all of them busy. No rank waits for that. Until then its memory is registered for each use.
+type opening struct {
+	done  chan struct{} // closed when the fields below are set
+	watch *vmwatch.Watcher
+	err   error
+	cpuNs int64 // processor time of that thread
+
+	serverNs int64 // processor time of the server before that; only the server uses it
+}
+
+func (s *server) newOpening() *opening {
+	o := &opening{done: make(chan struct{})}
+	options := vmwatch.Options{Mechanism: s.set.Watch}
+	if m := s.engine.Node(); m != nil {
+		options.Board = m
+	}
+	go func() {
+		runtime.LockOSThread() // for good: the thread ends with this function
+		defer s.ringDoorbell()
+		defer close(o.done)
+		defer func() {
+			if p := recover(); p != nil {
+				o.err = fault.Of(p)
+			}
+			o.cpuNs = threadCPUNs()
+		}()
+		unbind()
+		_ = regcache.ProbeMembarrier() // the first of a process waits in the same way
+		o.watch, o.err = vmwatch.Open(options)
+	}()
+	return o
+}
+
+// ringDoorbell wakes the server.
+func (s *server) ringDoorbell() {
+	at32(&s.sh.doorbell).Add(1)
+	C.pw_futex_wake(&s.sh.doorbell)
+}
+
+// watch returns a watcher for a domain; each has its own, because a watcher has one reader. If there is none, one is
+// opened: the domain waits for it, or fails with errOpening and is not asked for until there is one.
+func (s *server) watch(domain uint32, wait bool) (*vmwatch.Watcher, error) {
 	if w := spareWatch(); w != nil {
 		return w, nil
 	}
-	o := vmwatch.Options{Mechanism: s.set.Watch}
-	if m := s.engine.Node(); m != nil {
-		o.Board = m
+	if s.opening == nil {
+		s.opening = s.newOpening()
 	}
-	w, err := vmwatch.Open(o)
-	if err != nil {
-		at32(&s.sh.mode).Store(C.PW_PLAIN) // no later use would fare better
+	if !wait {
+		at32(&s.sh.domain[domain].opening).Store(1)
+		return nil, errOpening
+	}
+	if err := s.awaitOpening(); err != nil {
 		return nil, err
 	}
-	if w.Mechanism() == vmwatch.None && s.set.Watch == "auto" && s.sh.rank <= 0 {
+	return spareWatch(), nil
+}
+
+// opened takes over the watcher that was being opened, if it is open by now.
+func (s *server) opened() {
+	if s.opening == nil {
+		return
+	}
+	select {
+	case <-s.opening.done:
+		if err := s.awaitOpening(); err != nil {
+			s.refuse(err)
+		}
+	default:
+	}
+}
+
+// awaitOpening waits for the watcher that is being opened. Then every domain may be asked for.
+func (s *server) awaitOpening() error {
+	o := s.opening
+	if o == nil {
+		return nil
+	}
+	<-o.done
+	s.opening = nil
+	s.openerNs += o.cpuNs
+	for i := range s.sh.domain {
+		at32(&s.sh.domain[i].opening).Store(0)
+	}
+	if o.err != nil {
+		at32(&s.sh.mode).Store(C.PW_PLAIN) // no later use would fare better
+		return o.err
+	}
+	s.openingNs += o.serverNs + o.cpuNs
+	if o.watch.Mechanism() == vmwatch.None && s.set.Watch == "auto" && s.sh.rank <= 0 {
 		s.engine.Warn("watch", "the kernel offers nothing to watch mappings with (pinwheel doctor says why): "+
 			"memory is registered for each use")
 	}
-	return w, nil
+	giveWatch(o.watch)
+	return nil
 }

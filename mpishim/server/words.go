@@ -25,6 +25,8 @@ func (w *word32) CompareAndSwap(old, new uint32) bool {
 	return atomic.CompareAndSwapUint32((*uint32)(w), old, new)
 }
 
+func (w *word32) Add(n uint32) { atomic.AddUint32((*uint32)(w), n) }
+
 // word64 is a uint64_t that C shares.
 type word64 uint64
 

@@ -20,7 +20,7 @@ for n in $ranks; do
   . "$here/guest.env" "$n"
   export FI_MR_CACHE_MAX_COUNT=0
   for policy in $policies; do
-    switches=(-x "PINWHEEL_POLICY=$policy")
+    switches=(-x PINWHEEL_WATCH_WAIT=y -x "PINWHEEL_POLICY=$policy")
     [ "$policy" != disabled ] || switches=(-x PINWHEEL_DISABLE=y)
     for program in "$@"; do
       runs=$((runs + 1))

@@ -14,7 +14,7 @@ for ((r = 1; r <= rounds; r++)); do
     case $mode in
       none) run=() ;;
       pass-through) run=(LD_PRELOAD="$dir/libpinwheel.so" PINWHEEL_DISABLE=y) ;;
-      *) run=(LD_PRELOAD="$dir/libpinwheel.so" PINWHEEL_POLICY=$mode) ;;
+      *) run=(LD_PRELOAD="$dir/libpinwheel.so" PINWHEEL_WATCH_WAIT=y PINWHEEL_POLICY=$mode) ;;
     esac
     # 16 buffers in bursts of 16, 500 us apart: the helper keeps up.
     echo "$mode $(env "${run[@]}" "$dir/path" 16 4000 500 16) $(env "${run[@]}" "$dir/calls" 4000)" >> "$lines"

@@ -6,7 +6,7 @@
 set -u
 dir=$1
 helper() { # BUFFERS ROUNDS PAUSE_US MESSAGES: what PINWHEEL_LOG=debug says of the helper
-	env LD_LIBRARY_PATH="$dir" LD_PRELOAD="$dir/libpinwheel.so" PINWHEEL_LOG=debug PINWHEEL_HELPER_CPU=1 \
+	env LD_LIBRARY_PATH="$dir" LD_PRELOAD="$dir/libpinwheel.so" PINWHEEL_WATCH_WAIT=y PINWHEEL_LOG=debug PINWHEEL_HELPER_CPU=1 \
 		"$dir/path" "$@" 2>&1 | grep ' helper: .*wake-ups' | sed 's/.* helper: //'
 }
 for pause_ms in 1 10 50 200; do

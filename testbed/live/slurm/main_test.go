@@ -107,7 +107,7 @@ func newBench(t *testing.T, s stack.Stack, source string) *bench {
 		cluster.Environ(),
 		"PATH=" + filepath.Join(repository, "bin") + ":" + os.Getenv("PATH"),
 		"SOFTVERBS_STATS=" + b.path("softverbs"),
-		"UCX_RNDV_THRESH=16384",
+		"UCX_RNDV_THRESH=16384", "PINWHEEL_WATCH_WAIT=y",
 		"SLURM_EXPORT_ENV=" + export,
 		"SLURM_MPI_TYPE=" + kind,
 		"SLURM_OVERCOMMIT=1", "SBATCH_OVERCOMMIT=1", // there may be fewer processors than ranks
