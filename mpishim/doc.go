@@ -51,7 +51,8 @@
 // the cache offers, and rings for the server thread on the Go side, which adopts the
 // registration (regcache/offer.h). On any other miss it asks the server, through a mailbox and a
 // futex, and waits. If the server refuses, the wrapper registers the memory with libibverbs, as if
-// Pinwheel were not there. When the transport deregisters, the wrapper drops
+// Pinwheel were not there. So it does, without asking, from the first use of a protection domain until changes
+// of mappings are noticed (server/watches.go). When the transport deregisters, the wrapper drops
 // the reference and pushes the use into DQ, where the helper finds it.
 //
 // The wrapper of a call that may block says so in a word of its thread until the call

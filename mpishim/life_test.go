@@ -1,6 +1,7 @@
 package mpishim
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,12 +19,14 @@ func TestProgramsLiveAsWithoutUs(t *testing.T) {
 		"": 0, "status": 42, "threads": 0, "signals": 0, "fork": 0, "process": 0, "after": 0,
 		"exit": 9, "_exit": 10, "abort": 128 + int(syscall.SIGABRT), "segv": 128 + int(syscall.SIGSEGV),
 	} {
-		t.Run("life "+how, func(t *testing.T) {
-			t.Parallel()
-			if status, said := play(t, dir, nil, "life", how); status != want {
-				t.Errorf("status %d, want %d: %s", status, want, said)
-			}
-		})
+		for _, wait := range []string{"y", "n"} { // n: many end before the watch of mappings is open
+			t.Run(fmt.Sprintf("life %s, waits: %s", how, wait), func(t *testing.T) {
+				t.Parallel()
+				if status, said := play(t, dir, []string{"PINWHEEL_WATCH_WAIT=" + wait}, "life", how); status != want {
+					t.Errorf("status %d, want %d: %s", status, want, said)
+				}
+			})
+		}
 	}
 }
 

@@ -216,6 +216,9 @@ func TestAPIBesidePreloadedLibrary(t *testing.T) {
 				if status != 0 || said != "" {
 					t.Errorf("status %d, said %q", status, said)
 				}
+				if status, said = play(t, dir, []string{"PINWHEEL_WATCH_WAIT=n", "PINWHEEL_POLICY=" + policy}, "both", order); status != 0 || said != "" {
+					t.Errorf("while the watch is being opened: status %d, said %q", status, said)
+				}
 				r := readReport(t, file) // of whichever ended last
 				if r.Library != "stand-in" || r.Policy != policy {
 					t.Errorf("report of %q with policy %s", r.Library, r.Policy)

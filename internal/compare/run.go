@@ -141,7 +141,7 @@ func (run *Run) readOwn(dir jobreport.Dir) error {
 }
 
 // addedNs is the processor time that Pinwheel adds beside registrations once it is at work, as it counts itself: its
-// two threads without the registrations that they make and without the opening, and the path of each use.
+// threads without the registrations that they make and without the opening, and the path of each use.
 func addedNs(r *report.Rank) float64 {
 	helper := r.HelperCPUNs - r.HelperRegisterNs
 	server := r.ServerCPUNs - r.OpeningCPUNs - (r.RegisterNs - r.HelperRegisterNs - r.FirstUsesNs)

@@ -39,7 +39,7 @@ func (s Summary) WriteText(w io.Writer) error {
 	fmt.Fprintf(&b, "run time        %s against the transport's cache\n", s.Time.Percent())
 	fmt.Fprintf(&b, "start and end   %s and %s more for each rank\n", Seconds(s.StartNs.Median), Seconds(s.EndNs.Median))
 	if s.Beyond != nil {
-		fmt.Fprintf(&b, "opening         %s for each rank, at its first large message\n", Seconds(s.OpeningNs.Median))
+		fmt.Fprintf(&b, "opening         %s for each rank, after its first large message\n", Seconds(s.OpeningNs.Median))
 		fmt.Fprintf(&b, "late            %.2f %% of the needs after the first\n", 100*s.Late)
 	}
 	fmt.Fprintf(&b, "\n%s\n", strings.Join(s.Verdict(), "\n"))

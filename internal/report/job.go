@@ -164,6 +164,7 @@ func (t *Rank) add(r *Rank) {
 	t.AveragePinnedBytes += r.AveragePinnedBytes
 	t.Uses += r.Uses
 	t.Plain += r.Plain
+	t.Early += r.Early
 	t.Hits += r.Hits
 	t.Waited += r.Waited
 	t.First += r.First

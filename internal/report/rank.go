@@ -33,9 +33,11 @@ type Rank struct {
 	// VerbsUsed says whether the transport called libibverbs at all.
 	VerbsUsed bool `json:"verbs_used"`
 	// Uses is how many registrations the transport asked us for, and Plain how
-	// many went past the cache: its own buffers, small or unusual ones.
+	// many went past the cache: its own buffers, small or unusual ones, and Early of them
+	// before changes of mappings were noticed.
 	Uses         uint64 `json:"uses"`
 	Plain        uint64 `json:"plain_regs"`
+	Early        uint64 `json:"early_regs,omitempty"`
 	Hits         uint64 `json:"hits"`
 	Waited       uint64 `json:"waited"`
 	First        uint64 `json:"first_regs"`

@@ -105,8 +105,8 @@ func processors(b io.Writer, ranks []Rank, total Rank) {
 	fmt.Fprint(b, processorLegend)
 }
 
-const processorLegend = `program: the program's own threads, with MPI and the transport. server: the thread that starts
-Pinwheel and registers what is no hit. registering: time in registrations and deregistrations, by
+const processorLegend = `program: the program's own threads, with MPI and the transport. server: the threads that start
+Pinwheel and register what is no hit. registering: time in registrations and deregistrations, by
 any thread; by helper: the helper's, with the cache around them. shared: the helper ran on the core of
 its rank, of which it used so much. parked: the helper found no idle core and did not run, at first
 from this time on.

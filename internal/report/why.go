@@ -66,7 +66,7 @@ func reasonOf(r *Rank) reason {
 // transportKeeps reports whether the transport has a registration cache of its own that is on. A transport
 // without one gives a registration back when the transfer has ended, so it holds none when MPI_Finalize begins.
 // A request that a program leaves unfinished holds one; half of all is no such accident.
-func (r *Rank) transportKeeps() bool { return r.Kept > 0 && 2*r.Kept >= r.Uses }
+func (r *Rank) transportKeeps() bool { return r.Kept > 0 && 2*r.Kept >= r.Uses+r.Early }
 
 // why says of n processes, whose reports are summed up in r, why nothing was released.
 func (k reason) why(r *Rank, n int) string {
@@ -244,14 +244,20 @@ func whyUnused(r *Rank) string {
 		return fmt.Sprintf("no message of %s or more", mem.FormatBytes(uint64(r.ThresholdBytes)))
 	case r.Plain == 0:
 		return "the transport registered no memory"
-	case r.OpeningCPUNs > 0 && r.Mapping == "":
+	case r.transportKeeps():
+		return r.keptLine()
+	case r.Early > 0:
 		return "the program ended before changes of mappings were noticed (with PINWHEEL_WATCH_WAIT=y it waits for that)"
 	}
 	return leftAlone(r)
 }
 
 func leftAlone(r *Rank) string {
-	return fmt.Sprintf("registrations left alone, because they were small or the transport's own: %d", r.Plain)
+	line := fmt.Sprintf("registrations left alone, because they were small or the transport's own: %d", r.Plain-min(r.Plain, r.Early))
+	if r.Early > 0 {
+		line += fmt.Sprintf("; because changes of mappings were not noticed yet: %d", r.Early)
+	}
+	return line
 }
 
 // keptLine says that the transport's own cache is on: what was set, what was seen, and what to do.
@@ -266,7 +272,7 @@ func (r *Rank) keptLine() string {
 		remedy = "this version keeps it all the same"
 	}
 	return fmt.Sprintf("%s's cache is on, %s: of %s for %s it held %d when MPI_Finalize began; %s",
-		whose, given, count(r.Uses, "registration"), count(r.Large, "large buffer"), r.Kept, remedy)
+		whose, given, count(r.Uses+r.Early, "registration"), count(r.Large, "large buffer"), r.Kept, remedy)
 }
 
 // CacheWarning returns a line for the user if the transport keeps registrations although the environment asks it

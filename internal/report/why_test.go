@@ -72,7 +72,7 @@ func TestReportSaysWhyNothingWasReleased(t *testing.T) {
 		"one request left": {given(func(r *Rank) { r.HelperDeregs, r.Kept = 9, 1 }), ""},
 		"nothing registered": {Rank{Size: 1, VerbsUsed: true, ThresholdBytes: 64 << 10, Plain: 7},
 			"Nothing was registered through Pinwheel: no message of 64.0 KiB or more."},
-		"too short for the watch": {Rank{Size: 1, VerbsUsed: true, ThresholdBytes: 1, Large: 7, Plain: 7, OpeningCPUNs: 1e6},
+		"too short for the watch": {Rank{Size: 1, VerbsUsed: true, ThresholdBytes: 1, Large: 7, Plain: 8, Early: 7},
 			"Nothing was registered through Pinwheel: the program ended before changes of mappings were noticed"},
 	} {
 		got := write(t, c.rank)
@@ -115,6 +115,9 @@ func TestCacheOfTheTransportIsAWarningIfItShouldBeOff(t *testing.T) {
 	r.TransportSettings = append(r.TransportSettings, "UCX_IB_REG_METHODS=direct")
 	if got := r.CacheWarning(); !strings.HasSuffix(got, "this version keeps it all the same") {
 		t.Errorf("%q", got)
+	}
+	if r.Uses, r.Early = 0, 8; !strings.Contains(r.CacheWarning(), "of 8 registrations for 480 large buffers it held 8") {
+		t.Errorf("all were made before the watch was open: %q", r.CacheWarning())
 	}
 	if r.Kept = 3; r.CacheWarning() != "" {
 		t.Error("most registrations were given back, and it warns")

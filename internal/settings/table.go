@@ -73,7 +73,8 @@ var table = []variable{
 			" numbers. auto: the best that passes a self-test. none: nothing is cached, because a cached registration could be stale."},
 	{"WATCH_WAIT", "n", flag(func(s *Settings) *bool { return &s.WatchWait }),
 		"Whether the first large message of an MPI program waits until changes of mappings are noticed. n: it does not." +
-			" Until then, for some 10 to 300 ms, memory is registered for each use. y: it does, and every run does the same, as tests want."},
+			" Until then, for some 10 to 300 ms, memory is registered for each use. y: it does, and every run does the same, as tests want. With a" +
+			" budget it waits in any case."},
 	{"PROVIDER", "auto", choice(func(s *Settings) *string { return &s.Provider }, "auto", "rdma", "uring", "mlock", "sim"),
 		"What registers memory in a Go transport. rdma: an RDMA device. uring: io_uring registered buffers. mlock: mlock(2). sim: a" +
 			" simulation. auto: rdma if there is a device, else uring, else mlock."},

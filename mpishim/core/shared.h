@@ -71,7 +71,7 @@ struct pw_ring {
 
 /* Questions of a thread to the server. A hit asks none. */
 enum pw_ask {
-	PW_ASK_ACQUIRE = 1, /* get a reference; creates the domain and the Local if need be */
+	PW_ASK_ACQUIRE = 1, /* get a reference; creates the domain and the Local if need be, or has the domain opening */
 	PW_ASK_RELEASE,     /* put a reference of a thread that has no Local of the domain */
 	PW_ASK_SWEEP,       /* the reference may have been the last of a retired registration */
 	PW_ASK_CLEAN,       /* deregister what is idle, since the kernel refused a registration */
@@ -166,6 +166,7 @@ struct pw_thread {
 
 	/* (C) counts for the report; these and all fields below are atomic */
 	uint64_t managed, plain_calls, wait_ns, repeated;
+	uint64_t early; /* of plain_calls, those of a domain whose cache waits for changes of mappings to be noticed */
 	/* (C) the cost of the path: announcing buffers, and get and put of a hit; one of PW_SAMPLE is measured */
 	uint64_t announce_ticks, announce_samples, path_ticks, path_samples;
 	uint32_t next_announce, next_path; /* how many follow until the next sample */
@@ -276,7 +277,7 @@ struct pw_shared {
 	int32_t is_init;    /* (C) atomic: MPI_Init has ended, MPI_Finalize has not begun */
 	int32_t comm_cpu;   /* (C) atomic: processor of the thread that registered or asked last */
 	uint32_t verbs_used; /* (C) atomic */
-	uint32_t kept_regs;  /* (C) managed registrations that the transport had when MPI_Finalize began */
+	uint32_t kept_regs;  /* (C) managed and early registrations that the transport had when MPI_Finalize began */
 
 	uint64_t plain_bytes; /* (C) atomic: registered past the cache, or about to be */
 	uint64_t plain_room;  /* (Go) atomic: what of the budget is set aside for that; UINT64_MAX: the node has no budget */

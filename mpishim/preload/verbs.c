@@ -42,6 +42,9 @@ static int domain_of(void *pd)
 	return -1;
 }
 
+/* Whether the cache of the domain waits for changes of mappings to be noticed. */
+static int is_opening(unsigned domain) { return (int)__atomic_load_n(&pw.domain[domain].opening, __ATOMIC_ACQUIRE); }
+
 /* Gets a reference to memory that the table does not have: registers a first use, or asks the server. 0 if there is
  * one. */
 static __attribute__((noinline)) int register_or_ask(struct pw_thread *t, unsigned domain, void *addr, size_t bytes,
@@ -53,7 +56,7 @@ static __attribute__((noinline)) int register_or_ask(struct pw_thread *t, unsign
 	m->call = pw_announced_call(announced);
 	if (!pw_register_first(t, domain, (uint64_t)addr, bytes, access, &m->call, ref))
 		return 0;
-	if (__atomic_load_n(&pw.domain[domain].opening, __ATOMIC_ACQUIRE))
+	if (is_opening(domain))
 		return -1;
 	m->domain = domain;
 	m->addr = (uint64_t)addr;
@@ -87,35 +90,6 @@ static inline void sample_path(struct pw_thread *t, struct pw_mr_state *r, int i
 	t->next_path = PW_SAMPLE - 1;
 	if (is_hit)
 		r->path_ticks = pw_ticks() - r->start_ticks;
-}
-
-/* A managed registration for an announced buffer; NULL if the buffer was not announced, or if none can be had. */
-static struct pw_mr *acquire(struct pw_thread *t, void *pd, void *addr, size_t bytes, unsigned access, void *caller)
-{
-	uint64_t start_ticks = pw_ticks(), start = (uint64_t)addr, end = start + bytes;
-	const struct pw_announced *announced = end < start ? NULL : pw_find_announced(t, start, end);
-	int domain = announced ? domain_of(pd) : -1, is_hit;
-	struct pw_mr *h = domain >= 0 ? pw_mr_alloc(t) : NULL;
-	struct pw_mr_state *r;
-	struct pwt_local *local;
-
-	if (!h)
-		return NULL;
-	r = &h->state;
-	local = pw_local(t, (uint32_t)domain);
-	is_hit = local && pwt_get(local, addr, bytes, pwt_want(access), &r->ref);
-	if (!is_hit && register_or_ask(t, (unsigned)domain, addr, bytes, access, announced, caller, &r->ref)) {
-		pw_mr_free(t, h);
-		return NULL;
-	}
-	fill_mr(r, pd, addr, bytes);
-	r->call = pw_announced_call(announced);
-	r->start_ticks = start_ticks;
-	r->domain = (uint32_t)domain;
-	r->access = access;
-	pw_add(&t->managed, 1);
-	sample_path(t, r, is_hit);
-	return h;
 }
 
 /* The kernel has refused: deregisters what is idle and tries again. */
@@ -153,6 +127,49 @@ static int deregister_plain(void *mr)
 	if (!rc && was.addr && !pw_is_disabled())
 		pw_plain_ended(was.addr, was.length);
 	return rc;
+}
+
+/* A registration past the cache of a domain that has none yet, in a pw_mr: so what the transport keeps is counted. */
+static int register_early(struct pw_thread *t, struct pw_mr *h, void *pd, void *addr, size_t bytes, unsigned access)
+{
+	struct v_mr *mr = register_plain(t, pd, addr, bytes, (uintptr_t)addr, access);
+
+	if (!mr)
+		return -1;
+	h->state = (struct pw_mr_state){.mr = *mr, .plain = mr, .access = access};
+	pw_add(&t->early, 1);
+	return 0;
+}
+
+/* A registration for an announced buffer; NULL if the buffer was not announced, or if none can be had. */
+static struct pw_mr *acquire(struct pw_thread *t, void *pd, void *addr, size_t bytes, unsigned access, void *caller)
+{
+	uint64_t start_ticks = pw_ticks(), start = (uint64_t)addr, end = start + bytes;
+	const struct pw_announced *announced = end < start ? NULL : pw_find_announced(t, start, end);
+	int domain = announced ? domain_of(pd) : -1, is_hit;
+	struct pw_mr *h = domain >= 0 ? pw_mr_alloc(t) : NULL;
+	struct pw_mr_state *r;
+	struct pwt_local *local;
+
+	if (!h)
+		return NULL;
+	r = &h->state;
+	local = pw_local(t, (uint32_t)domain);
+	is_hit = local && pwt_get(local, addr, bytes, pwt_want(access), &r->ref);
+	if (!is_hit && register_or_ask(t, (unsigned)domain, addr, bytes, access, announced, caller, &r->ref)) {
+		if (is_opening((unsigned)domain) && !register_early(t, h, pd, addr, bytes, access))
+			return h;
+		pw_mr_free(t, h);
+		return NULL;
+	}
+	fill_mr(r, pd, addr, bytes);
+	r->call = pw_announced_call(announced);
+	r->start_ticks = start_ticks;
+	r->domain = (uint32_t)domain;
+	r->access = access;
+	pw_add(&t->managed, 1);
+	sample_path(t, r, is_hit);
+	return h;
 }
 
 /* caller is where the transport called libibverbs. */

@@ -8,7 +8,7 @@
 // It exports no Go function, so no thread of the program ever enters Go. The server,
 // one locked thread, answers questions that C threads put into mailboxes: a
 // registration that is no hit, the end of a protection domain, the end of the
-// run. The helper thread (internal/engine) registers and deregisters ahead of time.
+// run. A thread opens the watch of mappings meanwhile (watches.go). The helper thread (internal/engine) registers and deregisters ahead of time.
 // With recording, a goroutine writes the trace.
 //
 // # Ownership

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/atomic"
 
 	"pinwheel/internal/engine"
+	"pinwheel/internal/fault"
 	"pinwheel/mem"
 	"pinwheel/regcache"
 	"pinwheel/verbs"
@@ -85,6 +86,10 @@ func (s *server) domain(i uint32, wait bool) (*domain, error) {
 
 // refuse tells the user why a domain has no cache.
 func (s *server) refuse(err error) {
+	if f := fault.In(err); f != nil {
+		s.faulted(f)
+		return
+	}
 	s.engine.Warn("domain", err.Error()+"; going on with plain registration")
 }
 

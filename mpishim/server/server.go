@@ -6,6 +6,7 @@ package main
 import "C"
 
 import (
+	"errors"
 	"syscall"
 	"unsafe"
 
@@ -244,7 +245,10 @@ func (s *server) acquire(t *C.struct_pw_thread) (regcache.Ref, error) {
 // request reads a question about memory in a domain, to which the thread is attached.
 func (s *server) request(t *C.struct_pw_thread) (*domain, mem.Range, error) {
 	m := &t.mail
-	d, err := s.domain(uint32(m.domain), s.set.WatchWait)
+	if s.stopped { // the thread asked beside MPI_Finalize
+		return nil, mem.Range{}, errStopped
+	}
+	d, err := s.domain(uint32(m.domain), s.waitsForWatch())
 	if err != nil {
 		return nil, mem.Range{}, err
 	}
@@ -253,6 +257,15 @@ func (s *server) request(t *C.struct_pw_thread) (*domain, mem.Range, error) {
 	}
 	r, err := mem.NewRange(mem.Addr(m.addr), uint64(m.bytes))
 	return d, r, err
+}
+
+var errStopped = errors.New("nothing is managed any more")
+
+// waitsForWatch reports whether the first use of a domain waits until changes of mappings are noticed. With a budget it
+// does: what is registered for each use may need more memory than what is shared.
+func (s *server) waitsForWatch() bool {
+	return s.set.WatchWait || s.sh.linked != 0 || bounded(s.set.BudgetBytes) != mem.Unlimited ||
+		bounded(s.set.NodeBudgetBytes) != mem.Unlimited
 }
 
 // refOf is a reference as Go sees it; the layouts are the same (table.h).
@@ -287,7 +300,7 @@ func (s *server) stop() {
 		return
 	}
 	s.stopped = true
-	_ = s.awaitOpening() // it uses the node, which the process leaves
+	s.endOpening()
 	s.record.finish()
 	s.checkTransport()
 	if s.set.Stats != "n" {

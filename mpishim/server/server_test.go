@@ -9,6 +9,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"go.uber.org/atomic"
 
 	"pinwheel/internal/engine"
 	"pinwheel/internal/settings"
@@ -220,21 +223,39 @@ func TestNobodyWaitsForTheWatch(t *testing.T) {
 	if d, err := s.domain(0, false); err != nil || d.watch.Mechanism() != vmwatch.None {
 		t.Errorf("no domain: %v", err)
 	}
-	if s.openerNs <= 0 || s.openingNs < s.openerNs || len(*said) > 0 {
+	if s.openerNs <= 0 || s.openingNs <= s.openerNs || len(*said) > 0 {
 		t.Errorf("%d ns of processor time to open it, %d ns beside the server; said %q", s.openingNs, s.openerNs, *said)
 	}
 }
 
 // The process leaves the node, which the watch is opened with.
 func TestEndWaitsForTheWatch(t *testing.T) {
-	s, ask, _ := unopened(t, "auto")
+	s, ask, _ := unopened(t, "none")
+	var opened atomic.Bool
+	openWatch = func(o vmwatch.Options) (*vmwatch.Watcher, error) {
+		defer opened.Store(true)
+		time.Sleep(20 * time.Millisecond) // an end that does not wait is over by then
+		return vmwatch.Open(o)
+	}
+	t.Cleanup(func() { openWatch = vmwatch.Open })
 	_, _ = ask(askAcquire)
-	o := s.opening
-	s.stop()
-	select {
-	case <-o.done:
-	default:
+	if s.stop(); !opened.Load() {
 		t.Error("it is still being opened")
+	}
+	at32(&s.sh.mode).Store(modeManaged)
+	if _, errno := ask(askAcquire); errno == 0 || s.opening != nil {
+		t.Error("a watch is being opened after the end")
+	}
+}
+
+// One line, and plain registration from then on.
+func TestPanicWhileTheWatchIsOpenedIsContained(t *testing.T) {
+	s, ask, said := unopened(t, "none")
+	openWatch = func(vmwatch.Options) (*vmwatch.Watcher, error) { panic("test") }
+	t.Cleanup(func() { openWatch = vmwatch.Open })
+	_, _ = ask(askAcquire)
+	if s.stop(); at32(&s.sh.mode).Load() != modePlain || len(*said) != 1 {
+		t.Errorf("mode %d, said %q", at32(&s.sh.mode).Load(), *said)
 	}
 }
 

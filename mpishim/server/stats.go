@@ -63,6 +63,7 @@ func (s *server) summary() report.Rank {
 		r.Calls += count(&t.seq)
 		r.Uses += count(&t.managed)
 		r.Plain += count(&t.plain_calls)
+		r.Early += count(&t.early)
 		r.Repeated += count(&t.repeated)
 		r.Large += uint64(at32(&t.announced_count).Load())
 		r.StallNs += count(&t.wait_ns)

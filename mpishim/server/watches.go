@@ -53,6 +53,9 @@ type opening struct {
 	serverNs int64 // processor time of the server before that; only the server uses it
 }
 
+// openWatch is replaced by tests.
+var openWatch = vmwatch.Open
+
 func (s *server) newOpening() *opening {
 	o := &opening{done: make(chan struct{})}
 	options := vmwatch.Options{Mechanism: s.set.Watch}
@@ -61,17 +64,18 @@ func (s *server) newOpening() *opening {
 	}
 	go func() {
 		runtime.LockOSThread() // for good: the thread ends with this function
+		beganNs := threadCPUNs()
 		defer s.ringDoorbell()
 		defer close(o.done)
 		defer func() {
 			if p := recover(); p != nil {
 				o.err = fault.Of(p)
 			}
-			o.cpuNs = threadCPUNs()
+			o.cpuNs = threadCPUNs() - beganNs
 		}()
 		unbind()
 		_ = regcache.ProbeMembarrier() // the first of a process waits in the same way
-		o.watch, o.err = vmwatch.Open(options)
+		o.watch, o.err = openWatch(options)
 	}()
 	return o
 }
@@ -95,10 +99,7 @@ func (s *server) watch(domain uint32, wait bool) (*vmwatch.Watcher, error) {
 		at32(&s.sh.domain[domain].opening).Store(1)
 		return nil, errOpening
 	}
-	if err := s.awaitOpening(); err != nil {
-		return nil, err
-	}
-	return spareWatch(), nil
+	return s.awaitOpening()
 }
 
 // opened takes over the watcher that was being opened, if it is open by now.
@@ -108,19 +109,32 @@ func (s *server) opened() {
 	}
 	select {
 	case <-s.opening.done:
-		if err := s.awaitOpening(); err != nil {
+		w, err := s.awaitOpening()
+		if err != nil {
 			s.refuse(err)
+			return
 		}
+		giveWatch(w)
 	default:
 	}
 }
 
-// awaitOpening waits for the watcher that is being opened. Then every domain may be asked for.
-func (s *server) awaitOpening() error {
-	o := s.opening
-	if o == nil {
-		return nil
+// endOpening waits for the watcher that is being opened, which uses the node, before the process leaves that.
+func (s *server) endOpening() {
+	if s.opening == nil {
+		return
 	}
+	w, err := s.awaitOpening()
+	if err != nil {
+		s.refuse(err)
+		return
+	}
+	go func() { _ = w.Close() }() // see domains.close
+}
+
+// awaitOpening waits for the watcher that is being opened. Then every domain may be asked for.
+func (s *server) awaitOpening() (*vmwatch.Watcher, error) {
+	o := s.opening
 	<-o.done
 	s.opening = nil
 	s.openerNs += o.cpuNs
@@ -129,13 +143,12 @@ func (s *server) awaitOpening() error {
 	}
 	if o.err != nil {
 		at32(&s.sh.mode).Store(C.PW_PLAIN) // no later use would fare better
-		return o.err
+		return nil, o.err
 	}
 	s.openingNs += o.serverNs + o.cpuNs
 	if o.watch.Mechanism() == vmwatch.None && s.set.Watch == "auto" && s.sh.rank <= 0 {
 		s.engine.Warn("watch", "the kernel offers nothing to watch mappings with (pinwheel doctor says why): "+
 			"memory is registered for each use")
 	}
-	giveWatch(o.watch)
-	return nil
+	return o.watch, nil
 }
