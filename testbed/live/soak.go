@@ -50,13 +50,14 @@ type launch struct {
 	ranks  int
 	rank   int     // to kill: of those that run then, the one with this remainder
 	moment float64 // when: a share of how long a plain run takes
+	waits  bool    // for the watch of mappings; else short programs end, and are killed, while it is being opened
 }
 
 func (c soakCmd) launch(s stack.Stack, number int) launch {
 	r := rand.New(rand.NewPCG(c.Seed, uint64(number)))
 	l := launch{
 		stack: s, number: number, way: ways[r.IntN(len(ways))], policy: policies[r.IntN(len(policies)-1)],
-		ranks: 2 + 2*(r.IntN(4)/3), rank: r.IntN(4), moment: r.Float64(),
+		ranks: 2 + 2*(r.IntN(4)/3), rank: r.IntN(4), moment: r.Float64(), waits: r.IntN(2) == 0,
 	}
 	if number%10 == 9 {
 		l.way = lostRank
@@ -67,6 +68,9 @@ func (c soakCmd) launch(s stack.Stack, number int) launch {
 // String is the name by which the state file knows it.
 func (l launch) String() string {
 	name := fmt.Sprintf("%s  launch %d  %d ranks  %s  %s", l.stack.Name, l.number, l.ranks, l.policy, l.way)
+	if !l.waits {
+		name += "  while the watch opens"
+	}
 	if l.way == lostRank {
 		name += fmt.Sprintf(" at %.2f", l.moment)
 	}
@@ -188,6 +192,9 @@ func (s *soak) job(l launch, pinwheel bool) stack.Job {
 	j := s.bench.job(s.device, c)
 	if !pinwheel {
 		j.Under, j.NoCache = nil, true
+	}
+	if !l.waits {
+		j.Environ = append(j.Environ, "PINWHEEL_WATCH_WAIT=n")
 	}
 	return j
 }
