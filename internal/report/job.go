@@ -38,6 +38,7 @@ func (j *Job) group(r *Rank) {
 		j.kept[why] = g
 	} else {
 		g.sum.add(r)
+		g.sum.Transport = cmp.Or(g.sum.Transport, r.Transport) // the first may have registered nothing
 	}
 	g.ranks = append(g.ranks, Rank{World: r.World, Rank: r.Rank})
 }

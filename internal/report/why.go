@@ -113,9 +113,6 @@ func (j *Job) Reasons() (lines []string) {
 		lines = append(lines, "No report"+naming(missing)+
 			": killed, ended without MPI_Finalize, or on a node that doesn't share the files")
 	}
-	if total := j.Total(); total.Uses == 0 {
-		return append(lines, "Nothing was registered through Pinwheel: "+whyUnused(&total))
-	}
 	for why := unused; why <= tooShort; why++ {
 		g := j.kept[why]
 		if g == nil {
@@ -123,7 +120,7 @@ func (j *Job) Reasons() (lines []string) {
 		}
 		did := "released"
 		if why == unused {
-			did = "registered"
+			did = "registered through Pinwheel"
 		}
 		lines = append(lines, fmt.Sprintf("Nothing was %s%s: %s", did, j.of(g), why.why(&g.sum, len(g.ranks))))
 	}

@@ -86,6 +86,17 @@ func TestReportSaysWhyNothingWasReleased(t *testing.T) {
 	}
 }
 
+// A job that ends before anything is cached says of a cache that is on what longer ones say.
+func TestCacheThatIsOnIsNamedThoughNothingWasRegistered(t *testing.T) {
+	keeps := Rank{Rank: 1, Size: 2, VerbsUsed: true, Plain: 4, Early: 4, Kept: 4, Large: 96, Transport: "libuct_ib.so.0",
+		TransportSettings: []string{"UCX_RCACHE_ENABLE=n"}}
+	got := write(t, Rank{Size: 2, VerbsUsed: true, TransportSettings: keeps.TransportSettings}, keeps)
+	want := "Nothing was registered through Pinwheel: UCX's cache is on, with UCX_RCACHE_ENABLE=n: of 4 registrations"
+	if !strings.Contains(got, want) {
+		t.Errorf("want %q in\n%s", want, got)
+	}
+}
+
 func TestReasonsNameTheRanks(t *testing.T) {
 	busy := Rank{Size: 11, Uses: 9, Policy: "pinwheel", Parks: 1, ParkedNs: 2e9, FirstParkNs: 4e9, Seconds: 10}
 	var ranks []Rank

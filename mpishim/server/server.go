@@ -225,12 +225,12 @@ func (s *server) adopted(d *domain, a regcache.Adopted) {
 
 func (s *server) acquire(t *C.struct_pw_thread) (regcache.Ref, error) {
 	startNs := clock.NowNs()
+	if s.caller == 0 {
+		s.caller = uint64(uintptr(t.mail.caller)) // even if the request fails: the report names who registers past us
+	}
 	d, r, err := s.request(t)
 	if err != nil {
 		return regcache.Ref{}, err
-	}
-	if s.caller == 0 {
-		s.caller = uint64(uintptr(t.mail.caller))
 	}
 	ref, outcome, err := d.local.AcquireMissed(r, verbs.Access(t.mail.access))
 	var id mem.RegionID
