@@ -67,14 +67,15 @@ func (s *prices) best(g *gaps) int64 {
 	price := s.factor * s.idleNs / max(s.needs, 1)
 	earlier := spread * math.Log(max(price/(spread*float64(g.len()+1)), 1))
 	if few := g.len() - 1; few < len(shareOfFew) {
-		earlier = max(earlier, shareOfFew[few]*float64(g.shortest()))
+		differ := min(float64(g.longest()-g.shortest()), shareOfFew[0]*float64(g.shortest()))
+		earlier = max(earlier, shareOfFew[few]*float64(g.shortest()), differ)
 	}
 	return max(g.shortest()-int64(earlier), 0)
 }
 
 // Shares of the shortest gap known by which a prediction is early that rests on too little for prices.
 // They were chosen over the NAS traces so that fewer than one need in a hundred comes too early for
-// them.
+// them. Where two gaps differ by more, the next may be shorter by as much, up to the share of one gap.
 var shareOfFew = [...]float64{.12, .06} // one gap, two
 
 const (
