@@ -51,7 +51,8 @@ func TestEveryPolicyServesAllAndLeavesNothingRegistered(t *testing.T) {
 	}
 }
 
-// A message does not wait for the kernel to attach programs. Without those nothing is cached.
+// A message does not wait for the kernel to attach programs. Without those nothing is cached, but the helper hears of
+// uses all the same.
 func TestFirstMessageDoesNotWaitForTheWatch(t *testing.T) {
 	dir := theStage(t)
 	for rounds := 100; ; rounds *= 4 { // 2 ms each, until the watch is open
@@ -66,6 +67,13 @@ func TestFirstMessageDoesNotWaitForTheWatch(t *testing.T) {
 			t.Errorf("%d uses managed, %d plain, of %d", r.Uses, r.Plain, r.Calls)
 		}
 		if r.Uses > 0 {
+			heard := int64(r.Lost + r.Repeated)
+			for _, site := range r.Sites {
+				heard += site.Uses
+			}
+			if heard != int64(r.Uses+r.Early) {
+				t.Errorf("the helper heard of %d uses, of %d through the cache and %d past it", heard, r.Uses, r.Early)
+			}
 			return
 		}
 	}

@@ -50,6 +50,7 @@ type region struct {
 	bytes      int64
 	lastEndNs  int64             // end of its last use
 	lastIndex  uint64            // of that event
+	early      bool              // Use.Early of its last use
 	overlapped uint64            // uses that ended before its last one did, but after it had begun
 	contexts   [levels]signature // of its last use
 	path       *path             // what followed those
@@ -91,6 +92,7 @@ func (p *Pinwheel) Observe(u Use) {
 	p.openGates(e)
 
 	r.uses++
+	r.early = u.Early
 	r.bytes = max(u.Bytes, int64(u.Range.Len()))
 	r.lastEndNs, r.lastIndex, r.overlapped = u.EndNs, e.index, p.events.overlappingBefore(e.index)
 	r.contexts, r.path = sigs, p.contexts.path(&sigs, r.path, &p.seeds)
@@ -138,7 +140,7 @@ func (p *Pinwheel) learn(r *region, u *Use, leadNs int64) {
 		scale := float64(idleNs) / float64(max(r.prediction.NextNs-r.lastEndNs, 1))
 		hurried = p.pace.late(scale, r.prediction.Confidence, p.events.index)
 	}
-	cold := r.path.followers[levelWindow].gaps.n == 0 && p.events.coldSince(r.lastIndex, u.StartNs)
+	cold := r.path.followers[levelWindow].gaps.n == 0 && (r.early || p.events.coldSince(r.lastIndex, u.StartNs))
 	for level, f := range r.path.followers {
 		if int(f.level) > level {
 			continue // shared

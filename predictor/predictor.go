@@ -22,6 +22,9 @@ type Use struct {
 	EndNs   int64     // when the transfer had completed
 	Op      Op
 	Frames  [MaxFrames]uint64 // zero-filled
+	// Early is set if the use was registered past the cache, which was not ready yet. The start delays the
+	// program, so the gap that follows is longer than later ones.
+	Early bool
 
 	// What the Scheduler adds.
 	Bytes  int64  // size of the whole region

@@ -25,6 +25,21 @@ func TestGetAfterUnmapRegistersAgain(t *testing.T) {
 	fx.use(span(0, 16), both, First)
 }
 
+func TestClosedCacheIdentifiesNothing(t *testing.T) {
+	fx := newFixture(t, sim.Options{}, Options{})
+	if id, known := fx.Identify(span(0, 16), both); !known || !fx.Known(id) {
+		t.Errorf("region %d, %v, before", id, known)
+	}
+	if err := fx.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []mem.Range{span(0, 16), span(100, 1)} {
+		if id, known := fx.Identify(r, both); known {
+			t.Errorf("%v: region %d", r, id)
+		}
+	}
+}
+
 func TestFreeAndReallocAtTheSameAddressMisses(t *testing.T) {
 	fx := newFixture(t, sim.Options{}, Options{})
 	id := fx.use(span(0, 16), both, First)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"pinwheel/mem"
+	"pinwheel/verbs"
 )
 
 // Register registers a known region, for the helper thread. It does nothing if the region is
@@ -87,6 +88,27 @@ func (c *Cache) CloseIdle(ids []mem.RegionID) {
 		}
 	}
 	c.closeIdle(regions...)
+}
+
+// Identify returns the ID of the region that stands for a request, for a use that was registered past the cache.
+// The region becomes known, as absent, if it is not. There is none if a region had to grow for it, or if no more can be
+// known.
+func (c *Cache) Identify(r mem.Range, a verbs.Access) (id mem.RegionID, known bool) {
+	p, err := pages(r)
+	if err != nil {
+		return 0, false
+	}
+	c.mu.Lock()
+	defer c.unlock()
+	c.adoptUnlocking()
+	g := c.bestFit(p, a)
+	if g == nil && !c.closed && len(c.growable(p, a)) == 0 {
+		g, err = c.add(p, a)
+	}
+	if g == nil || err != nil {
+		return 0, false
+	}
+	return g.id, true
 }
 
 // Range returns the range of a known region.

@@ -133,6 +133,19 @@ func (x *stateMachine) HelperRegister(t *rapid.T) {
 	}
 }
 
+// Identify makes a region known that was registered past the cache, and registers nothing.
+func (x *stateMachine) Identify(t *rapid.T) {
+	r, from, to, a := x.request(t)
+	id, known := x.c.Identify(r, a)
+	want := x.m.bestFit(from, to, a)
+	if want == nil && x.m.growable(from, to, a) == nil {
+		want = x.m.add(from, to, a)
+	}
+	if known != (want != nil) || known && id != want.id {
+		t.Fatalf("identify %d-%d: %d, %v; want %+v", from, to, id, known, want)
+	}
+}
+
 func (x *stateMachine) any(t *rapid.T) *modelRegion {
 	if len(x.m.known) == 0 {
 		t.Skip("nothing known")

@@ -82,48 +82,63 @@ func (m *model) forget(g *modelRegion) {
 	m.known = slices.DeleteFunc(m.known, func(o *modelRegion) bool { return o == g })
 }
 
-// bestFit is the rule of doc.go.
-func (m *model) bestFit(f, t int, a verbs.Access) *modelRegion {
-	n := t - f
-	var best *modelRegion
+// bestFit is the first rule of doc.go: nil if no known region fits.
+func (m *model) bestFit(f, t int, a verbs.Access) (best *modelRegion) {
 	for _, g := range m.known {
-		if g.covers(f, t) && g.pages() <= 2*n && g.access.Includes(a) &&
+		if g.covers(f, t) && g.pages() <= 2*(t-f) && g.access.Includes(a) &&
 			(best == nil || cmp.Or(cmp.Compare(g.pages(), best.pages()), cmp.Compare(g.from, best.from)) < 0) {
 			best = g
 		}
 	}
-	if best != nil {
-		return best
+	return best
+}
+
+// mayGrow is the second rule, and returns the rights that the region then has.
+func (m *model) mayGrow(g *modelRegion, f, t int, a verbs.Access) (verbs.Access, bool) {
+	if (g.access^a)&verbs.AccessRelaxedOrdering != 0 {
+		return 0, false
 	}
-	fits := func(g *modelRegion) (verbs.Access, bool) {
-		if (g.access^a)&verbs.AccessRelaxedOrdering != 0 {
-			return 0, false
-		}
-		union := max(g.to, t) - min(g.from, f)
-		rights, ok := g.access, g.access == a
-		if g.from == f && g.to == t {
-			rights, ok = g.access|a, true
-		} else if !ok && f <= g.from && g.to <= t && a.Includes(g.access) {
-			rights, ok = a, true
-		}
-		return rights, ok && 2*g.overlap(f, t) > max(g.pages(), n) && union <= min(2*n, m.limit)
+	n, union := t-f, max(g.to, t)-min(g.from, f)
+	rights, ok := g.access, g.access == a
+	if g.from == f && g.to == t {
+		rights, ok = g.access|a, true
+	} else if !ok && f <= g.from && g.to <= t && a.Includes(g.access) {
+		rights, ok = a, true
 	}
+	return rights, ok && 2*g.overlap(f, t) > max(g.pages(), n) && union <= min(2*n, m.limit)
+}
+
+// growable returns the best region to grow, or nil.
+func (m *model) growable(f, t int, a verbs.Access) (best *modelRegion) {
 	for _, g := range m.known {
-		if _, ok := fits(g); ok &&
+		if _, ok := m.mayGrow(g, f, t, a); ok &&
 			(best == nil || cmp.Or(-cmp.Compare(g.overlap(f, t), best.overlap(f, t)), cmp.Compare(g.id, best.id)) < 0) {
 			best = g
 		}
 	}
-	if best == nil {
-		m.lastID++
-		best = &modelRegion{id: m.lastID, from: f, to: t, access: a}
-		m.known = append(m.known, best)
-		return best
+	return best
+}
+
+func (m *model) add(f, t int, a verbs.Access) *modelRegion {
+	m.lastID++
+	g := &modelRegion{id: m.lastID, from: f, to: t, access: a}
+	m.known = append(m.known, g)
+	return g
+}
+
+// regionFor is all rules of doc.go.
+func (m *model) regionFor(f, t int, a verbs.Access) *modelRegion {
+	if g := m.bestFit(f, t, a); g != nil {
+		return g
 	}
-	rights, _ := fits(best)
+	best := m.growable(f, t, a)
+	if best == nil {
+		return m.add(f, t, a)
+	}
+	rights, _ := m.mayGrow(best, f, t, a)
 	grown := &modelRegion{from: min(best.from, f), to: max(best.to, t), access: rights}
 	for _, g := range slices.Clone(m.known) {
-		if _, ok := fits(g); ok && g != best && grown.holds(g) {
+		if _, ok := m.mayGrow(g, f, t, a); ok && g != best && grown.holds(g) {
 			m.forget(g)
 		}
 	}
@@ -177,7 +192,7 @@ func (m *model) acquire(f, t int, a verbs.Access) (by, fit *modelRegion, o Outco
 		if g := m.serving(f, t, a); m.anyCovering && g != nil {
 			return g, nil, Hit, nil
 		}
-		fit = m.bestFit(f, t, a)
+		fit = m.regionFor(f, t, a)
 		if fit.on {
 			return fit, fit, Hit, nil
 		}

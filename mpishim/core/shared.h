@@ -39,13 +39,16 @@ struct pw_site {
  * helper's core and back.
  */
 struct pw_event {
-	uint64_t region;
+	uint64_t region; /* or PW_EVENT_EARLY, the domain, and the access rights in place of the region */
 	uint64_t start, end; /* addresses used */
 	uint64_t start_ticks, end_ticks;
 	const struct pw_site *site;
 	uint32_t op;    /* enum pw_op */
 	uint32_t pages; /* of the whole region */
 };
+
+/* Of a buffer that was registered past the cache of its domain, which was opening and knew no regions. */
+#define PW_EVENT_EARLY (1ull << 63)
 
 /*
  * DQ of one thread, the C twin of queue.Ring. The argument why it is correct is there. Position p

@@ -17,12 +17,12 @@
 struct pw_mr_state {
 	struct v_mr mr;      /* the transport sees this */
 	struct pwt_ref ref;  /* desc is NULL for a registration past the cache */
+	struct pw_call_id call; /* the memory was passed to */
+	uint64_t start_ticks; /* 0 if nobody is to hear of the use */
 	union {
-		struct pw_call_id call; /* the memory was passed to */
-		void *plain;          /* the registration of libibverbs */
+		uint64_t path_ticks; /* cost of the get; 0 if it was not measured */
+		void *plain;         /* the registration of libibverbs past the cache */
 	};
-	uint64_t start_ticks;
-	uint64_t path_ticks; /* cost of the get; 0 if it was not measured */
 	uint32_t domain;
 	uint32_t access;
 };

@@ -129,14 +129,17 @@ static int deregister_plain(void *mr)
 	return rc;
 }
 
-/* A registration past the cache of a domain that has none yet, in a pw_mr: so what the transport keeps is counted. */
-static int register_early(struct pw_thread *t, struct pw_mr *h, void *pd, void *addr, size_t bytes, unsigned access)
+/* A registration past the cache of a domain that has none yet, in a pw_mr: so what the transport keeps is counted, and
+ * the helper hears of the use. */
+static int register_early(struct pw_thread *t, struct pw_mr_state *r, void *pd, void *addr, size_t bytes, unsigned access)
 {
 	struct v_mr *mr = register_plain(t, pd, addr, bytes, (uintptr_t)addr, access);
 
 	if (!mr)
 		return -1;
-	h->state = (struct pw_mr_state){.mr = *mr, .plain = mr, .access = access};
+	r->mr = *mr;
+	r->ref.desc = NULL;
+	r->plain = mr;
 	pw_add(&t->early, 1);
 	return 0;
 }
@@ -154,19 +157,19 @@ static struct pw_mr *acquire(struct pw_thread *t, void *pd, void *addr, size_t b
 	if (!h)
 		return NULL;
 	r = &h->state;
+	r->call = pw_announced_call(announced);
+	r->start_ticks = start_ticks;
+	r->domain = (uint32_t)domain;
+	r->access = access;
 	local = pw_local(t, (uint32_t)domain);
 	is_hit = local && pwt_get(local, addr, bytes, pwt_want(access), &r->ref);
 	if (!is_hit && register_or_ask(t, (unsigned)domain, addr, bytes, access, announced, caller, &r->ref)) {
-		if (is_opening((unsigned)domain) && !register_early(t, h, pd, addr, bytes, access))
+		if (is_opening((unsigned)domain) && !register_early(t, r, pd, addr, bytes, access))
 			return h;
 		pw_mr_free(t, h);
 		return NULL;
 	}
 	fill_mr(r, pd, addr, bytes);
-	r->call = pw_announced_call(announced);
-	r->start_ticks = start_ticks;
-	r->domain = (uint32_t)domain;
-	r->access = access;
 	pw_add(&t->managed, 1);
 	sample_path(t, r, is_hit);
 	return h;
@@ -211,6 +214,19 @@ static void report(struct pw_thread *t, const struct pw_mr_state *r, uint64_t re
 		      r->call.site, (uint32_t)r->call.op);
 }
 
+/* The same of a use past the cache: its address stands for the region until that has an ID. */
+static void report_early(const struct pw_mr_state *r)
+{
+	uint64_t start = (uint64_t)r->mr.addr, end = start + r->mr.length;
+	uint64_t pages = ((end + pw.page_mask) & ~pw.page_mask) - (start & ~pw.page_mask);
+	struct pw_thread *t = pw_self();
+
+	if (!t || !pw_wants_events() || was_reported(t, PW_EVENT_EARLY | start, r->call.seq))
+		return;
+	pw_report_use(t, PW_EVENT_EARLY | (uint64_t)r->domain << 48 | r->access, (uint32_t)(pages / (pw.page_mask + 1)), start,
+		      end, r->start_ticks, r->call.site, (uint32_t)r->call.op);
+}
+
 static void put(const struct pw_mr_state *r)
 {
 	struct pw_thread *t = pw_self();
@@ -234,8 +250,11 @@ static int deregister(const struct pw_mr_state *r)
 {
 	if (pw_is_disabled())
 		return 0; /* a forked child holds nothing */
-	if (pw_unlikely(!r->ref.desc))
+	if (pw_unlikely(!r->ref.desc)) {
+		if (r->start_ticks)
+			report_early(r);
 		return deregister_plain(r->plain);
+	}
 	put(r);
 	return 0;
 }

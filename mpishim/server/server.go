@@ -287,7 +287,7 @@ func (s *server) attach(t *C.struct_pw_thread, d *domain) error {
 		localOf(t, d.index).Store(local.Memory())
 	}
 	if s.engine.Helped() && !s.attached[t] {
-		s.engine.Attach(&source{&t.ring, s.clock})
+		s.engine.Attach(&source{&t.ring, s.clock, &s.domains})
 		s.attached[t] = true
 	}
 	return nil

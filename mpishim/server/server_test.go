@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/atomic"
 
+	"pinwheel/helper"
 	"pinwheel/internal/engine"
 	"pinwheel/internal/settings"
 	"pinwheel/internal/testwait"
@@ -27,6 +28,7 @@ import (
 const (
 	mailIdle, mailAsked, mailDone, mailAbandoned = 0, 1, 3, 4
 	askAcquire, askRelease, askClean             = 1, 2, 4
+	eventEarly                                   = 1 << 63
 	modePlain, modeManaged, modeUnanswered       = 0, 1, 2
 )
 
@@ -107,6 +109,31 @@ func TestAbandonedQuestionLeavesNothingBehind(t *testing.T) {
 	p.then = func() {}
 	if ask(askClean); p.Stats().PinnedBytes != 0 {
 		t.Errorf("%d bytes are held for nobody", p.Stats().PinnedBytes)
+	}
+}
+
+// The helper learns of uses past the cache, under the region that later stands for them.
+func TestUsePastTheCacheIsOneOfItsRegion(t *testing.T) {
+	p, s, ask := asked(t)
+	const read = 1
+	q := newQueued()
+	q.domains = &s.domains
+	q.push(eventEarly | 1<<domainShift | read) // of a domain that has no cache
+	q.push(eventEarly | read)
+	q.push(7)
+	var e helper.Event
+	if !q.Pop(&e) || !e.Early || p.Stats().PinnedBytes != 0 {
+		t.Fatalf("%+v, %d bytes pinned", e, p.Stats().PinnedBytes)
+	}
+	d, id := s.domains.split(e.Region)
+	if r, known := d.cache.Range(id); !known || !r.Contains(e.Range) {
+		t.Errorf("region %d of %v, %v, for %v", id, r, known, e.Range)
+	}
+	if !q.Pop(&e) || e.Region != 7 || e.Early {
+		t.Errorf("then %+v", e)
+	}
+	if state, errno := ask(askAcquire); state != mailDone || errno != 0 {
+		t.Errorf("state %d, %v", state, errno)
 	}
 }
 

@@ -10,13 +10,15 @@ import (
 	"pinwheel/internal/clock"
 	"pinwheel/mem"
 	"pinwheel/predictor"
+	"pinwheel/verbs"
 )
 
 // source is the consumer's side of the DQ of one C thread: queue.Ring over memory
 // of C. The comment there says why it is correct. It implements helper.Source.
 type source struct {
-	ring  *C.struct_pw_ring
-	clock *clock.Ticks
+	ring    *C.struct_pw_ring
+	clock   *clock.Ticks
+	domains *domains
 }
 
 // Pop moves the oldest event to *e. Helper only.
@@ -40,15 +42,31 @@ func (s *source) Pop(e *helper.Event) bool {
 			s.convert(e, &slot.item)
 			at64(&slot.turn).Store(C.PW_TURN_FREE)
 			s.ring.tail++
+			if e.Region&C.PW_EVENT_EARLY != 0 && !s.identify(e) {
+				continue
+			}
 			return true
 		}
 	}
+}
+
+// identify finds the region of a use past the cache, as if it had gone through it. The helper learns
+// from it when the buffer is needed again. It reports whether there is one.
+func (s *source) identify(e *helper.Event) bool {
+	d := s.domains.at(uint32((e.Region &^ C.PW_EVENT_EARLY) >> domainShift))
+	if d == nil {
+		return false
+	}
+	id, known := d.cache.Identify(e.Range, verbs.Access(e.Region&(1<<domainShift-1)))
+	e.Region, e.Early = d.tagged(id), true
+	return known
 }
 
 func (s *source) convert(e *helper.Event, c *C.struct_pw_event) {
 	e.Region = mem.RegionID(c.region)
 	e.Range = mem.Range{Start: mem.Addr(c.start), End: mem.Addr(c.end)}
 	e.StartNs, e.EndNs = s.clock.Ns(uint64(c.start_ticks)), s.clock.Ns(uint64(c.end_ticks))
+	e.Early = false
 	site := callSite(c.op, c.site)
 	e.Op, e.Frames = site.Op, site.Frames
 	e.Pages = uint64(c.pages)

@@ -51,7 +51,7 @@ func (q *queued) push(region uint64) {
 	}
 	set(&slot.item.region, region)
 	set(&slot.item.start, 0x1000)
-	set(&slot.item.end, 0x1000+region)
+	set(&slot.item.end, 0x1000+region%(1<<domainShift))
 	if slot.item.site == nil {
 		allocate(&slot.item.site)
 		set(&slot.item.site.frames[1], 77)
