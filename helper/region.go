@@ -19,6 +19,7 @@ type region struct {
 	releasedNs int64 // when its last deregistration began
 	readyNs    int64 // when its last registration by the helper ended
 	missedNs   int64 // when its last need began that did not find it registered, as Missed says
+	early      bool  // all of its uses went past the cache
 	registered bool
 	unused     bool // registered by the helper and not used since
 	candidate  bool // waits in candidates

@@ -109,6 +109,7 @@ func (s *Scheduler) Observe(e Event, nowNs int64) {
 		s.alarm(e.Region, nowNs) // if nobody has said so before
 	}
 	r.pages = e.Pages
+	r.early = e.Early && (r.early || r.uses == 0)
 	r.uses++
 	s.budget.used(r)
 	r.lastEndNs, r.lastPhase = e.EndNs, s.phase
@@ -134,7 +135,7 @@ func (s *Scheduler) followPredictions(used *region, nowNs int64) {
 			c = s.regions[id]
 		}
 		switch {
-		case c == nil || c.underWay:
+		case c == nil || c.underWay || c.early:
 		case c.registered:
 			s.addCandidate(c)
 		default:

@@ -293,6 +293,34 @@ func TestFailedRegistrationIsLeftToTheCommunicationPath(t *testing.T) {
 	}
 }
 
+// Nothing registers memory that the cache has never had, though its uses past the cache predict the next.
+func TestHelperActsOnARegionOnceItWentThroughTheCache(t *testing.T) {
+	s := NewScheduler(predictor.NewPinwheel(predictor.Options{}), SchedulerOptions{Costs: testCosts, KeepUnknown: true})
+	observe := func(atMs int64, early bool) {
+		s.Observe(Event{Use: predictor.Use{Region: 1, StartNs: atMs * ms, EndNs: (atMs + 1) * ms, Early: early}, Pages: 100},
+			(atMs+1)*ms)
+	}
+	kinds := func(fromMs, untilMs int64) (kinds []ActionKind) {
+		for now := fromMs * ms; now < untilMs*ms; now += ms {
+			if a := s.Next(now); a.Kind == Register || a.Kind == Deregister {
+				kinds = append(kinds, a.Kind)
+				s.Done(a, now, now, nil)
+			}
+		}
+		return kinds
+	}
+	observe(0, true)
+	observe(100, true)
+	if got := kinds(101, 10_000); len(got) != 0 {
+		t.Errorf("%v for a region that was never registered", got)
+	}
+	observe(10_000, false)
+	observe(10_100, false)
+	if got := kinds(10_101, 10_200); !slices.Equal(got, []ActionKind{Deregister, Register}) {
+		t.Errorf("%v once it was", got)
+	}
+}
+
 func TestForgottenRegionIsNeverActedUpon(t *testing.T) {
 	v := newSimulation("pinwheel")
 	for range 6 {

@@ -140,15 +140,18 @@ func (p *Pinwheel) learn(r *region, u *Use, leadNs int64) {
 		scale := float64(idleNs) / float64(max(r.prediction.NextNs-r.lastEndNs, 1))
 		hurried = p.pace.late(scale, r.prediction.Confidence, p.events.index)
 	}
-	cold := r.path.followers[levelWindow].gaps.n == 0 && (r.early || p.events.coldSince(r.lastIndex, u.StartNs))
+	cold := r.early || r.path.followers[levelWindow].gaps.n == 0 && p.events.coldSince(r.lastIndex, u.StartNs)
 	for level, f := range r.path.followers {
 		if int(f.level) > level {
 			continue // shared
 		}
 		if f.seeded {
+			if r.early {
+				continue // the other run knows better
+			}
 			p.seeds.correct(r.contexts[level], f, idleNs)
 		}
-		if hurried && idleNs < f.gaps.shortest() {
+		if hurried && idleNs < f.gaps.shortest() || r.early && f.cold {
 			f.gaps = gaps{}
 		}
 		f.gaps.add(idleNs)

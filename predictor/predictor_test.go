@@ -194,8 +194,9 @@ func TestPinwheelTrustsNoGapThatBeganBeforeItManagedTheProgram(t *testing.T) {
 	for _, early := range []bool{false, true} {
 		p := NewPinwheel(Options{})
 		p.Observe(Use{Region: 1, EndNs: ms, Early: early})
-		p.Observe(Use{Region: 1, StartNs: 401 * ms, EndNs: 402 * ms})
-		gap := mustNext(t, p, 1, 402*ms).NextNs - 402*ms
+		p.Observe(Use{Region: 1, StartNs: 401 * ms, EndNs: 402 * ms, Early: early})
+		p.Observe(Use{Region: 1, StartNs: 802 * ms, EndNs: 803 * ms})
+		gap := mustNext(t, p, 1, 803*ms).NextNs - 803*ms
 		if trusts := gap > 200*ms; trusts == early {
 			t.Errorf("early %v: a gap of 400 ms is trusted for %d ms", early, gap/ms)
 		}

@@ -201,7 +201,8 @@ struct pw_domain {
 	uint32_t generation;
 	uint32_t opening; /* (Go) atomic: there is no cache yet, so memory is registered past it without a question */
 };
-#define PW_GENERATIONS (1u << 12)
+#define PW_GENERATIONS (1u << 11) /* PW_EVENT_EARLY stays free */
+_Static_assert((uint64_t)PW_GENERATIONS * PW_DOMAINS << 48 == PW_EVENT_EARLY, "tags of domains");
 
 enum pw_mode {
 	PW_PLAIN,      /* every registration goes straight to the transport */
@@ -289,7 +290,7 @@ struct pw_shared {
 };
 
 /* Raised with each change of what the questions, or words that both sides use, mean. */
-#define PW_PROTOCOL 2
+#define PW_PROTOCOL 3
 
 /*
  * The layout that both sides must agree on, as one number. It mixes offsets with sizes, because

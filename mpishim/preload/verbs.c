@@ -221,8 +221,12 @@ static void report_early(const struct pw_mr_state *r)
 	uint64_t pages = ((end + pw.page_mask) & ~pw.page_mask) - (start & ~pw.page_mask);
 	struct pw_thread *t = pw_self();
 
-	if (!t || !pw_wants_events() || was_reported(t, PW_EVENT_EARLY | start, r->call.seq))
+	if (!t || !pw_wants_events())
 		return;
+	if (was_reported(t, PW_EVENT_EARLY | start, r->call.seq)) {
+		pw_add(&t->repeated, 1);
+		return;
+	}
 	pw_report_use(t, PW_EVENT_EARLY | (uint64_t)r->domain << 48 | r->access, (uint32_t)(pages / (pw.page_mask + 1)), start,
 		      end, r->start_ticks, r->call.site, (uint32_t)r->call.op);
 }

@@ -117,6 +117,9 @@ func (s *server) newDomain(i uint32, wait bool) (*domain, error) {
 		giveWatch(w)
 		return nil, err
 	}
+	for t := s.threads(); t != nil; t = t.next {
+		s.hearOf(t, d)
+	}
 	s.domains[i].Store(d)
 	s.mapping = w.Mechanism().String()
 	s.info(fmt.Sprintf("policy %s, changes of mappings: %v, helper: %t, threshold %s",

@@ -46,7 +46,7 @@ type server struct {
 }
 
 func newServer(sh *C.struct_pw_shared, set settings.Settings) *server {
-	s := &server{sh: sh, set: set, attached: map[*C.struct_pw_thread]bool{}}
+	s := &server{sh: sh, set: set}
 	s.engine = s.newEngine()
 	s.clock = newTicks(sh)
 	return s
@@ -276,7 +276,7 @@ func localOf(t *C.struct_pw_thread, domain uint32) *pointer {
 	return pointerAt(unsafe.Pointer(&t.local[domain]))
 }
 
-// attach gives a thread its Local of a domain, and its DQ to the helper.
+// attach gives a thread its Local of a domain.
 func (s *server) attach(t *C.struct_pw_thread, d *domain) error {
 	if localOf(t, d.index).Load() == nil {
 		local, err := d.cache.Thread()
@@ -286,11 +286,22 @@ func (s *server) attach(t *C.struct_pw_thread, d *domain) error {
 		d.locals = append(d.locals, local)
 		localOf(t, d.index).Store(local.Memory())
 	}
-	if s.engine.Helped() && !s.attached[t] {
-		s.engine.Attach(&source{&t.ring, s.clock, &s.domains})
-		s.attached[t] = true
-	}
+	s.hearOf(t, d)
 	return nil
+}
+
+// hearOf gives the DQ of a thread to the helper, with what is in it of a domain that has just been made.
+func (s *server) hearOf(t *C.struct_pw_thread, d *domain) {
+	if !s.engine.Helped() || s.attached[t] {
+		return
+	}
+	from := &source{ring: &t.ring, clock: s.clock}
+	from.takeEarly(d)
+	s.engine.Attach(from)
+	if s.attached == nil {
+		s.attached = map[*C.struct_pw_thread]bool{}
+	}
+	s.attached[t] = true
 }
 
 // stop ends recording and the helper, writes the report and releases idle

@@ -117,9 +117,10 @@ func TestUsePastTheCacheIsOneOfItsRegion(t *testing.T) {
 	p, s, ask := asked(t)
 	const read = 1
 	q := newQueued()
-	q.domains = &s.domains
-	q.push(eventEarly | 1<<domainShift | read) // of a domain that has no cache
+	q.push(eventEarly | 1<<domainShift | read) // of another domain
 	q.push(eventEarly | read)
+	q.takeEarly(s.domains.at(0))
+	q.push(eventEarly | read) // too late
 	q.push(7)
 	var e helper.Event
 	if !q.Pop(&e) || !e.Early || p.Stats().PinnedBytes != 0 {

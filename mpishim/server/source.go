@@ -16,13 +16,27 @@ import (
 // source is the consumer's side of the DQ of one C thread: queue.Ring over memory
 // of C. The comment there says why it is correct. It implements helper.Source.
 type source struct {
-	ring    *C.struct_pw_ring
-	clock   *clock.Ticks
-	domains *domains
+	ring  *C.struct_pw_ring
+	clock *clock.Ticks
+	early []helper.Event // come before those in ring
 }
 
 // Pop moves the oldest event to *e. Helper only.
 func (s *source) Pop(e *helper.Event) bool {
+	if len(s.early) > 0 {
+		*e, s.early = s.early[0], s.early[1:]
+		return true
+	}
+	for s.next(e) {
+		if e.Region&C.PW_EVENT_EARLY == 0 {
+			return true
+		}
+	} // a use past the cache that ended after there was one: it is not heard of
+	return false
+}
+
+// next moves the oldest event of the ring to *e.
+func (s *source) next(e *helper.Event) bool {
 	const mask = C.PW_RING - 1
 	for {
 		slot := &s.ring.slots[s.ring.tail&mask]
@@ -42,31 +56,32 @@ func (s *source) Pop(e *helper.Event) bool {
 			s.convert(e, &slot.item)
 			at64(&slot.turn).Store(C.PW_TURN_FREE)
 			s.ring.tail++
-			if e.Region&C.PW_EVENT_EARLY != 0 && !s.identify(e) {
-				continue
-			}
 			return true
 		}
 	}
 }
 
-// identify finds the region of a use past the cache, as if it had gone through it. The helper learns
-// from it when the buffer is needed again. It reports whether there is one.
-func (s *source) identify(e *helper.Event) bool {
-	d := s.domains.at(uint32((e.Region &^ C.PW_EVENT_EARLY) >> domainShift))
-	if d == nil {
-		return false
+// takeEarly finds the regions of the uses past the cache of a domain, which has one from now on. The helper
+// learns from them when those buffers are needed again. It is called before the source is attached, and before any
+// thread registers something in the domain.
+func (s *source) takeEarly(d *domain) {
+	var e helper.Event
+	for s.next(&e) {
+		if uint32((e.Region&^C.PW_EVENT_EARLY)>>domainShift) != d.index {
+			continue
+		}
+		if id, known := d.cache.Identify(e.Range, verbs.Access(e.Region&(1<<domainShift-1))); known {
+			e.Region, e.Early = d.tagged(id), true
+			s.early = append(s.early, e)
+		}
 	}
-	id, known := d.cache.Identify(e.Range, verbs.Access(e.Region&(1<<domainShift-1)))
-	e.Region, e.Early = d.tagged(id), true
-	return known
 }
 
 func (s *source) convert(e *helper.Event, c *C.struct_pw_event) {
 	e.Region = mem.RegionID(c.region)
 	e.Range = mem.Range{Start: mem.Addr(c.start), End: mem.Addr(c.end)}
 	e.StartNs, e.EndNs = s.clock.Ns(uint64(c.start_ticks)), s.clock.Ns(uint64(c.end_ticks))
-	e.Early = false
+	e.Early = false // the helper keeps one Event for all
 	site := callSite(c.op, c.site)
 	e.Op, e.Frames = site.Op, site.Frames
 	e.Pages = uint64(c.pages)
