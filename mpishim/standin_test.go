@@ -66,15 +66,15 @@ func TestFirstMessageDoesNotWaitForTheWatch(t *testing.T) {
 		if r.Uses+r.Plain != r.Calls+1 || r.Plain != 1+r.Early || r.Early == 0 { // 1: the transport's pool
 			t.Errorf("%d uses managed, %d plain, of %d", r.Uses, r.Plain, r.Calls)
 		}
-		if r.Uses > 0 {
-			heard := int64(r.Lost + r.Repeated)
-			for _, site := range r.Sites {
-				heard += site.Uses
-			}
-			if r.Parks == 0 && r.RestedNs == 0 && heard <= int64(r.Uses) {
-				t.Errorf("the helper heard of %d uses, of %d through the cache and %d past it", heard, r.Uses, r.Early)
-			}
+		heard := int64(r.Lost + r.Repeated)
+		for _, site := range r.Sites {
+			heard += site.Uses
+		}
+		switch {
+		case r.Uses > 0 && (heard > int64(r.Uses) || strings.Contains(said, unwatched)):
 			return
+		case rounds > 10_000: // on a busy machine, the helper of a short run hears of little
+			t.Fatalf("the helper heard of %d uses, of %d through the cache and %d past it", heard, r.Uses, r.Early)
 		}
 	}
 }
