@@ -33,6 +33,8 @@ const (
 // reasonOf finds out from a report why nothing was released. The first cause counts.
 func reasonOf(r *Rank) reason {
 	switch {
+	case r.Uses == 0 && r.transportKeeps():
+		return transportCache
 	case r.Uses == 0:
 		return unused
 	case r.HelperDeregs > 0 || r.Policy == "on-demand" || r.Policy == "disabled":
@@ -119,7 +121,7 @@ func (j *Job) Reasons() (lines []string) {
 			continue
 		}
 		did := "released"
-		if why == unused {
+		if g.sum.Uses == 0 {
 			did = "registered through Pinwheel"
 		}
 		lines = append(lines, fmt.Sprintf("Nothing was %s%s: %s", did, j.of(g), why.why(&g.sum, len(g.ranks))))
@@ -241,8 +243,6 @@ func whyUnused(r *Rank) string {
 		return fmt.Sprintf("no message of %s or more", mem.FormatBytes(uint64(r.ThresholdBytes)))
 	case r.Plain == 0:
 		return "the transport registered no memory"
-	case r.transportKeeps():
-		return r.keptLine()
 	case r.Early > 0:
 		return "the program ended before changes of mappings were noticed (with PINWHEEL_WATCH_WAIT=y it waits for that)"
 	}
