@@ -213,6 +213,7 @@ func TestMeterCountsInEveryLanguage(t *testing.T) {
 			if source == "ring_f08.f90" {
 				on.Program = append(on.Program, "400") // steps: four take less time than lies between two samples
 			}
+			on.Environ = []string{"PINWHEEL_WATCH_WAIT=y"} // the same holds of a transpose that waits for nothing
 			command, environ := on.Command(filepath.Join(t.TempDir(), "device"))
 			j := compare.Job{Request: launch.Request{
 				Command: append([]string{"timeout", "60"}, command...), Environ: environ,
