@@ -12,7 +12,7 @@
 #include "announce.h"
 #include "mr.h"
 #include "plain.h"
-#include "release.h"
+#include "report.h"
 #include "verbslib.h"
 
 #define REREG_TRANSLATION 1 /* enum ibv_rereg_mr_flags */
@@ -192,45 +192,6 @@ static void *register_memory(void *pd, void *addr, size_t bytes, uint64_t iova, 
 	return register_plain(t, pd, addr, bytes, iova, access);
 }
 
-/* Whether this use was reported before. A transport that repeats one send registers its buffer over and over. */
-static int was_reported(struct pw_thread *t, uint64_t region, uint64_t seq)
-{
-	unsigned i = (unsigned)(region * 0x9e3779b97f4a7c15ull >> 58); /* PW_REPORTED is 2^6 */
-
-	if (t->reported[i].region == region && t->reported[i].seq == seq)
-		return 1;
-	t->reported[i].region = region;
-	t->reported[i].seq = seq;
-	return 0;
-}
-
-static void report(struct pw_thread *t, const struct pw_mr_state *r, uint64_t region, uint32_t pages)
-{
-	if (was_reported(t, region, r->call.seq)) {
-		pw_add(&t->repeated, 1);
-		return;
-	}
-	pw_report_use(t, region, pages, (uint64_t)r->mr.addr, (uint64_t)r->mr.addr + r->mr.length, r->start_ticks,
-		      r->call.site, (uint32_t)r->call.op);
-}
-
-/* The same of a use past the cache: its address stands for the region until that has an ID. */
-static void report_early(const struct pw_mr_state *r)
-{
-	uint64_t start = (uint64_t)r->mr.addr, end = start + r->mr.length;
-	uint64_t pages = ((end + pw.page_mask) & ~pw.page_mask) - (start & ~pw.page_mask);
-	struct pw_thread *t = pw_self();
-
-	if (!t || !pw_wants_events())
-		return;
-	if (was_reported(t, PW_EVENT_EARLY | start, r->call.seq)) {
-		pw_add(&t->repeated, 1);
-		return;
-	}
-	pw_report_use(t, PW_EVENT_EARLY | (uint64_t)r->domain << 48 | r->access, (uint32_t)(pages / (pw.page_mask + 1)), start,
-		      end, r->start_ticks, r->call.site, (uint32_t)r->call.op);
-}
-
 static void put(const struct pw_mr_state *r)
 {
 	struct pw_thread *t = pw_self();
@@ -242,7 +203,7 @@ static void put(const struct pw_mr_state *r)
 	/* First, because the helper cannot deregister memory in use. */
 	pw_put(t, r->domain, &r->ref);
 	if (region && pw_wants_events())
-		report(t, r, region | (uint64_t)r->domain << 48, pages);
+		pw_report(t, r, region | (uint64_t)r->domain << 48, region | (uint64_t)r->domain << 48, pages);
 	if (pw_unlikely(start) && r->path_ticks + (start = pw_ticks() - start) < PW_INTERRUPTED) {
 		pw_add(&t->path_ticks, r->path_ticks + start);
 		pw_add(&t->path_samples, 1);
@@ -255,8 +216,10 @@ static int deregister(const struct pw_mr_state *r)
 	if (pw_is_disabled())
 		return 0; /* a forked child holds nothing */
 	if (pw_unlikely(!r->ref.desc)) {
-		if (r->start_ticks)
-			report_early(r);
+		struct pw_thread *t = pw_self();
+
+		if (r->start_ticks && t && pw_wants_events())
+			pw_report_early(t, r);
 		return deregister_plain(r->plain);
 	}
 	put(r);
