@@ -27,13 +27,15 @@ type device struct {
 	kept int64 // bytes of the file, from its beginning, whose registrations may stay
 	maps int   // slots of the pipe that are no slots of the ring
 	// Whoever does a step of a chunk has its use. Run orders the steps.
-	uses        []pinwheel.Use
-	slots       int
-	slotBytes   int64
-	ring        []byte // nil before the first Fetch into it
-	site        pinwheel.Site
-	completions chan pipe.Completion
-	posted      []*vmmc.Op // by slot, the latest of each
+	uses      []pinwheel.Use
+	worker    bool // registers beside whoever calls Wait
+	slots     int
+	slotBytes int64
+	ring      []byte // nil before the first Fetch into it
+	site      pinwheel.Site
+	pipe.Inbox
+	progress *vmmc.Progress // nil: nothing goes by RDMA
+	posted   []*vmmc.Op     // by slot, the latest of each
 }
 
 // Kinds of communication, as the predictor tells them apart.
@@ -54,7 +56,11 @@ func (d *device) start(p *pipe.Pipe) {
 	}
 	d.uses = make([]pinwheel.Use, d.maps+d.slots)
 	d.posted = make([]*vmmc.Op, d.maps+d.slots)
-	d.completions = make(chan pipe.Completion, d.maps+d.slots)
+	d.worker = shape.Ahead > 0
+	d.Inbox = pipe.NewInbox(d.maps + d.slots)
+	if d.thread != nil {
+		d.progress = d.dst.Progress()
+	}
 	d.site = fileSite
 	if d.mapping != nil {
 		d.site[1] = d.mapping.stamp.ino
@@ -141,9 +147,7 @@ func (d *device) Register(c pipe.Chunk) error {
 
 // Post sends a chunk. Those of the ring go through the connection if RDMA is down by now.
 func (d *device) Post(c pipe.Chunk) error {
-	o := vmmc.SendOptions{Done: func(err error) {
-		d.completions <- pipe.Completion{Chunk: c, Err: err} // there is room
-	}}
+	o := vmmc.SendOptions{Progress: d.progress, Done: func(err error) { d.Put(pipe.Completion{Chunk: c, Err: err}) }}
 	if o.NoRDMA = d.thread == nil; !o.NoRDMA {
 		o.Registered = d.use(c)
 	}
@@ -192,5 +196,21 @@ func (d *device) Release(c pipe.Chunk) {
 	}
 }
 
-// Completions returns what Run receives completions from.
-func (d *device) Completions() <-chan pipe.Completion { return d.completions }
+// Wait takes completions itself if nobody else does: to be woken for each costs as much as to send a small chunk. It
+// looks for them a moment before it sleeps, unless that keeps a processor from a worker or from another transfer.
+func (d *device) Wait() {
+	if d.progress != nil {
+		d.progress.Poll = !d.worker && d.r.alone()
+		if d.progress.Sleep() {
+			return
+		}
+	}
+	d.Inbox.Wait()
+}
+
+// Wake has Wait return, wherever it waits.
+func (d *device) Wake() {
+	if d.Inbox.Wake(); d.progress != nil {
+		d.progress.Wake()
+	}
+}

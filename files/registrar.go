@@ -202,6 +202,13 @@ func (r *Registrar) await(ctx context.Context, c turns.Client, a turns.Ask) (*tu
 	return nil, context.Cause(ctx)
 }
 
+// alone reports whether only one transfer is going on that counts.
+func (r *Registrar) alone() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.turns.Active() == 1
+}
+
 // over ends a turn.
 func (r *Registrar) over(t *turns.Turn) {
 	r.mu.Lock()

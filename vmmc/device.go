@@ -34,6 +34,8 @@ type queuePair interface {
 	Poll(dst []completion) (int, error)
 	// Wait is Poll that waits for one, or fails if none comes any more.
 	Wait(ctx context.Context, dst []completion) (int, error)
+	// Interrupt has the Wait that waits, or else the next one, return without completions.
+	Interrupt()
 	// Fail ends the queue pair: what is outstanding completes with an error, unless the device has failed. It may have
 	// arrived all the same.
 	Fail()

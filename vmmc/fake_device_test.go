@@ -154,17 +154,18 @@ type fakeWrite struct {
 
 // fakePair is a queue pair. fakes protects it.
 type fakePair struct {
-	device   *fakeDevice
-	in       *fakeDomain
-	number   uint64
-	peer     uint64
-	ready    bool
-	failed   bool
-	closed   bool
-	receives int
-	posted   []*fakeWrite
-	done     []completion
-	unpolled int
+	device      *fakeDevice
+	in          *fakeDomain
+	number      uint64
+	peer        uint64
+	ready       bool
+	failed      bool
+	interrupted bool
+	closed      bool
+	receives    int
+	posted      []*fakeWrite
+	done        []completion
+	unpolled    int
 }
 
 func (d *fakeDevice) newPair(in *fakeDomain, receives int) (*fakePair, error) {
@@ -326,9 +327,10 @@ func (q *fakePair) Wait(ctx context.Context, dst []completion) (int, error) {
 		if n == 0 && err == nil && q.failed && q.unpolled == 0 {
 			err = errors.New("fake: nothing comes any more")
 		}
-		changed := fakes.changed
+		changed, interrupted := fakes.changed, q.interrupted
+		q.interrupted = interrupted && (n > 0 || err != nil)
 		fakes.Unlock()
-		if n > 0 || err != nil {
+		if n > 0 || err != nil || interrupted {
 			return n, err
 		}
 		select {
@@ -337,6 +339,14 @@ func (q *fakePair) Wait(ctx context.Context, dst []completion) (int, error) {
 			return 0, ctx.Err()
 		}
 	}
+}
+
+func (q *fakePair) Interrupt() {
+	fakes.Lock()
+	defer fakes.Unlock()
+	q.interrupted = true
+	close(fakes.changed)
+	fakes.changed = make(chan struct{})
 }
 
 func (q *fakePair) Fail() {

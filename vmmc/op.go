@@ -17,6 +17,8 @@ type SendOptions struct {
 	Registered *pinwheel.Use
 	// NoRDMA sends the message through the connection, also while RDMA is up, so that nothing is registered for it.
 	NoRDMA bool
+	// Progress, if not nil, is one of the same import. Whoever has it takes the completions of SendAsync.
+	Progress *Progress
 	// Done, if not nil, is called once, when the Op of SendAsync is Acked, with Op.Err: no goroutine has to wait for that.
 	// That may be before SendAsync has returned, but never if it fails. It must not block, nor call this package.
 	// Send leaves it alone.
@@ -30,6 +32,7 @@ type Op struct {
 	tag           uint16
 	registered    *pinwheel.Use // by the caller; nil: as the node sees fit
 	noRDMA        bool
+	progress      *Progress
 	done          func(error)
 	offset, bytes uint64
 
@@ -41,7 +44,7 @@ type Op struct {
 	direct      bool // it goes by RDMA; else through the connection
 	queued      bool // it is in the queue of the connection
 	told        bool // Send has returned: it is sent also after the end of its import
-	polled      bool // Send looks for its completions; it is set before the op is known
+	polled      bool // who sends it looks for its completions; it is set before the op is known
 	begun       bool // a write of it was posted, and not given up
 	startNs     int64
 	lessee      *rdmaSender // that has a lease for it
@@ -69,7 +72,7 @@ type state struct {
 
 func newOp(to *Import, src []byte, off uint64, o SendOptions) *Op {
 	return &Op{
-		to: to, notify: o.Notify, tag: o.Tag, registered: o.Registered, noRDMA: o.NoRDMA, done: o.Done,
+		to: to, notify: o.Notify, tag: o.Tag, registered: o.Registered, noRDMA: o.NoRDMA, progress: o.Progress, done: o.Done,
 		offset: off, bytes: uint64(len(src)), src: src, at: off,
 		sent: state{c: make(chan struct{})}, acked: state{c: make(chan struct{})},
 	}
@@ -86,8 +89,15 @@ func (op *Op) finish(s *state, err error) {
 	}
 	s.reached = true
 	close(s.c)
-	if s == &op.acked && op.done != nil {
+	if s != &op.acked {
+		return
+	}
+	if op.done != nil {
 		op.done(op.err)
+	}
+	if op.progress != nil {
+		op.progress.unacked--
+		op.progress.wake()
 	}
 }
 

@@ -16,6 +16,14 @@ func (s *rdmaSender) failed(err error) {
 	s.err, s.up = err, false
 	close(s.failing)
 	s.qp.Fail()
+	s.rouse()
+}
+
+// rouse has run wait for what is left of an attempt that is over, and nobody else. link.mu is held.
+func (s *rdmaSender) rouse() {
+	if s.sleeper != nil {
+		s.sleeper.wake()
+	}
 	s.stir()
 }
 
@@ -33,7 +41,9 @@ func (s *rdmaSender) end(ctx context.Context, cancel func()) {
 	s.ended = true // run waits for nothing but completions from now on
 	s.link.mu.Unlock()
 	s.qp.Fail()
-	s.stir()
+	s.link.mu.Lock()
+	s.rouse()
+	s.link.mu.Unlock()
 	select {
 	case <-time.After(s.link.silence):
 		cancel()

@@ -200,6 +200,7 @@ func (s *rdmaSender) renewals() {
 		now := clock.NowNs()
 		next := s.holder.Next(now)
 		busy := s.holder.Busy() // as long as writes are on their way
+		s.look()                // nobody may have: who has a Progress may be busy
 		if progress.stalled(s.first, s.next, now, s.link.silence.Nanoseconds()) {
 			s.failed(errStalled)
 		}

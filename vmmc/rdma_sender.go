@@ -40,6 +40,8 @@ type rdmaSender struct {
 	holder  *lease.Holder
 	lent    []*Import          // whose short messages use a lease
 	later   bool               // a timer will make run wait for completions
+	running bool               // run waits for completions
+	sleeper *Progress          // that waits for completions, in place of run
 	none    bool               // the exporter has no RDMA
 	posted  [sendDepth]posting // by ID modulo sendDepth
 	first   uint64             // ID of the oldest posting
@@ -193,19 +195,17 @@ func (s *rdmaSender) run() (worked bool, err error) {
 	var batch [completionBatch]completion
 	for {
 		o.mu.Lock()
-		idle := s.first == s.next && s.err == nil && !s.ended
+		s.running = !s.idle()
+		running := s.running
 		o.mu.Unlock()
-		if idle { // else each completion would wake this goroutine, also one that Send has taken
+		if !running { // else each completion would wake this goroutine, also one that somebody else has taken
 			<-s.wake
+			continue
 		}
 		n, err := s.qp.Wait(ctx, batch[:])
 		o.mu.Lock()
-		for _, c := range batch[:n] {
-			s.completed(c)
-		}
-		if n > 0 {
-			o.post()
-		}
+		s.running = false
+		s.take(batch[:n])
 		if err != nil {
 			s.up = false
 			if s.err == nil {

@@ -14,7 +14,7 @@ import (
 // and a device may read src for a moment longer: what it reads belongs to the message.
 // Without Notify, shared memory costs a copy, no system call and no allocation.
 func (i *Import) Send(ctx context.Context, src []byte, off uint64, o SendOptions) error {
-	o.Done = nil
+	o.Done, o.Progress = nil, nil
 	if i.shared && !o.Notify && o.Registered == nil {
 		return i.copy(src, off)
 	}
@@ -57,7 +57,7 @@ func (i *Import) begin(src []byte, off uint64, o SendOptions, polled bool) (*Op,
 		return nil, ErrNoRDMA
 	}
 	op := newOp(i, src, off, o)
-	op.polled = polled
+	op.polled = polled || op.progress != nil
 	l := i.link
 	if i.shared {
 		if o.Notify {
@@ -144,6 +144,9 @@ func (i *Import) enqueue(op *Op) error {
 		return err
 	}
 	op.queued = true
+	if op.progress != nil {
+		op.progress.unacked++
+	}
 	l.queue = append(l.queue, op)
 	i.sent(op.size())
 	if op.direct {

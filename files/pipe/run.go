@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"go.uber.org/atomic"
 )
 
 // Device is what a transfer does its steps with. One goroutine calls Fetch, Register and Release, and needs one
@@ -22,9 +24,13 @@ type Device interface {
 	Cancel(cause error)
 	// Release ends the use that Register began. It has to cope with its errors by itself.
 	Release(Chunk)
-	// Completions returns the channel from which Run receives completions. It needs room for every chunk that is posted,
-	// so that the poller of a device, which serves many transfers, never waits for one of them.
-	Completions() <-chan Completion
+	// Completed returns the completion of a chunk that no earlier call has returned, and false if there is none.
+	Completed() (Completion, bool)
+	// Wait waits until Completed would return one, or Wake was called since Wait has last returned. It may also return
+	// without a reason. Run calls it where it calls Completed.
+	Wait()
+	// Wake has Wait return. Any goroutine may call it, also when Run has returned.
+	Wake()
 }
 
 // Completion says that the device no longer reads the memory of a chunk that was posted.
@@ -42,37 +48,78 @@ type Times struct {
 // retryPause is the pause before what failed with verbs.ErrBusy is tried again.
 const retryPause = 5 * time.Millisecond
 
+// Inbox has the completions of one transfer, for a Device to embed. All methods are safe for concurrent use.
+type Inbox struct {
+	completions chan Completion
+	woken       chan struct{}
+}
+
+// NewInbox returns an Inbox for a transfer that posts so many chunks at a time at most.
+func NewInbox(depth int) Inbox {
+	return Inbox{make(chan Completion, depth), make(chan struct{}, 1)}
+}
+
+// Put adds a completion. There is room for it: the poller of a device serves many transfers, and waits for none.
+func (b Inbox) Put(c Completion) {
+	b.completions <- c
+	b.Wake()
+}
+
+// Completed is that of Device.
+func (b Inbox) Completed() (c Completion, ok bool) {
+	select {
+	case c = <-b.completions:
+		return c, true
+	default:
+		return c, false
+	}
+}
+
+// Wait is that of Device.
+func (b Inbox) Wait() { <-b.woken }
+
+// Wake is that of Device.
+func (b Inbox) Wake() {
+	select {
+	case b.woken <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
 // Run does a transfer with a device and returns when nothing of it is under way any more: with nil, with the first
 // error, or, if ctx ended it, with the cause of that. It ends no sooner than the device has completed what was posted.
 func Run(ctx context.Context, p *Pipe, d Device) (Times, error) {
-	r := &runner{pipe: p, device: d}
-	for i := range r.wake {
-		r.wake[i] = make(chan struct{}, 1)
-	}
+	r := &runner{pipe: p, device: d, worker: make(chan struct{}, 1)}
 	began := time.Now()
 	var worker sync.WaitGroup
 	if p.shape.Ahead > 0 {
 		worker.Go(func() {
+			defer d.Wake() // all may be over
 			for r.work(Worker) {
-				<-r.wake[Worker]
+				<-r.worker
 			}
 		})
 	}
-	done, completions := ctx.Done(), d.Completions()
-	var again <-chan time.Time
-	for r.work(Server) {
-		if again == nil && r.busy() {
-			again = time.After(retryPause)
+	defer context.AfterFunc(ctx, d.Wake)()
+	var pause *time.Timer
+	var passed atomic.Bool
+	for ended := false; r.work(Server); {
+		if pause == nil && r.busy() {
+			pause = time.AfterFunc(retryPause, func() {
+				passed.Store(true)
+				d.Wake()
+			})
 		}
-		select {
-		case <-r.wake[Server]:
-		case c := <-completions:
+		d.Wait()
+		for c, ok := d.Completed(); ok; c, ok = d.Completed() {
 			r.completed(c)
-		case <-again:
-			again = nil
+		}
+		if passed.Swap(false) {
+			pause = nil
 			r.again()
-		case <-done:
-			done = nil
+		}
+		if !ended && ctx.Err() != nil {
+			ended = true
 			r.stop(context.Cause(ctx))
 			d.Cancel(context.Cause(ctx))
 		}
@@ -85,7 +132,7 @@ func Run(ctx context.Context, p *Pipe, d Device) (Times, error) {
 // runner lends the Pipe to one thread at a time.
 type runner struct {
 	device Device
-	wake   [2]chan struct{} // by thread: something has changed
+	worker chan struct{} // wakes the worker
 
 	// mu is held for decisions, never for a step.
 	mu    sync.Mutex
@@ -105,7 +152,11 @@ func (r *runner) work(t Thread) bool {
 			return !finished
 		}
 		r.do(step)
-		r.wakeOther(t)
+		if t == Worker && step.Kind != Fetch {
+			r.device.Wake()
+		} else if t == Server {
+			r.wakeWorker()
+		}
 	}
 }
 
@@ -141,7 +192,7 @@ func (r *runner) completed(c Completion) {
 		r.times.Sending += time.Since(r.since)
 	}
 	r.mu.Unlock()
-	r.wakeOther(Server)
+	r.wakeWorker()
 }
 
 func (r *runner) busy() bool {
@@ -154,20 +205,20 @@ func (r *runner) again() {
 	r.mu.Lock()
 	r.pipe.Again()
 	r.mu.Unlock()
-	r.wakeOther(Server)
+	r.wakeWorker()
 }
 
 func (r *runner) stop(err error) {
 	r.mu.Lock()
 	r.pipe.Stop(err)
 	r.mu.Unlock()
-	r.wakeOther(Server)
+	r.wakeWorker()
 }
 
-// wakeOther follows every change, so that no thread waits for what has happened.
-func (r *runner) wakeOther(t Thread) {
+// wakeWorker follows every change, so that the worker does not wait for what has happened.
+func (r *runner) wakeWorker() {
 	select {
-	case r.wake[1-t] <- struct{}{}:
+	case r.worker <- struct{}{}:
 	default: // it will look anyway
 	}
 }

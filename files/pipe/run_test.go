@@ -35,10 +35,10 @@ type local struct {
 	limit   int64 // bytes that may be pinned; 0 if the policy keeps what is not in use
 	usage   verbs.Accountant
 
-	uses        map[pipe.Chunk]*pinwheel.Use // of the thread that registers
-	wire        chan pipe.Chunk
-	completions chan pipe.Completion
-	to          []byte
+	uses map[pipe.Chunk]*pinwheel.Use // of the thread that registers
+	wire chan pipe.Chunk
+	pipe.Inbox
+	to []byte
 }
 
 // newLocal returns a device for one transfer of a file.
@@ -72,13 +72,13 @@ func newLocal(
 		l.limit = (p.Shape().ChunkBytes + 2*int64(mem.PageSize)) * int64(p.Shape().Depth)
 	}
 	l.wire = make(chan pipe.Chunk, p.Shape().Depth+slots)
-	l.completions = make(chan pipe.Completion, cap(l.wire))
+	l.Inbox = pipe.NewInbox(cap(l.wire))
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		for c := range l.wire {
 			copy(l.to[c.At:], l.memory(c))
-			l.completions <- pipe.Completion{Chunk: c}
+			l.Put(pipe.Completion{Chunk: c})
 		}
 	}()
 	t.Cleanup(func() {
@@ -143,8 +143,6 @@ func (l *local) Release(c pipe.Chunk) {
 		clear(l.memory(c)) // who still reads it gets something else
 	}
 }
-
-func (l *local) Completions() <-chan pipe.Completion { return l.completions }
 
 // randomFile returns a file that this process may not write.
 func randomFile(t testing.TB, n int64) (*os.File, []byte) {

@@ -18,9 +18,9 @@ import (
 // paced is a device that takes a known time for each step.
 type paced struct {
 	fetch, register, wire time.Duration
-	completions           chan pipe.Completion
-	last                  time.Time // when the wire is free
-	cancelled             []error
+	pipe.Inbox
+	last      time.Time // when the wire is free
+	cancelled []error
 }
 
 func (d *paced) Fetch(c pipe.Chunk) (int64, error) { time.Sleep(d.fetch); return c.Len, nil }
@@ -30,11 +30,9 @@ func (d *paced) Cancel(cause error)                { d.cancelled = append(d.canc
 
 func (d *paced) Post(c pipe.Chunk) error {
 	d.last = slices.MaxFunc([]time.Time{d.last, time.Now()}, time.Time.Compare).Add(d.wire)
-	time.AfterFunc(time.Until(d.last), func() { d.completions <- pipe.Completion{Chunk: c} })
+	time.AfterFunc(time.Until(d.last), func() { d.Put(pipe.Completion{Chunk: c}) })
 	return nil
 }
-
-func (d *paced) Completions() <-chan pipe.Completion { return d.completions }
 
 // Ten chunks of 5 ms to prepare and 8 ms on the wire.
 func TestStepsOverlapAsTheShapeSays(t *testing.T) {
@@ -54,7 +52,7 @@ func TestStepsOverlapAsTheShapeSays(t *testing.T) {
 			}
 			d := &paced{
 				fetch: 2 * time.Millisecond, register: 3 * time.Millisecond, wire: 8 * time.Millisecond,
-				completions: make(chan pipe.Completion, c.depth),
+				Inbox: pipe.NewInbox(c.depth),
 			}
 			began := time.Now()
 			times, err := pipe.Run(t.Context(), p, d)
@@ -80,7 +78,7 @@ func TestACancelledTransferWaitsForItsPosts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d := &paced{register: time.Millisecond, wire: 8 * time.Millisecond, completions: make(chan pipe.Completion, 3)}
+			d := &paced{register: time.Millisecond, wire: 8 * time.Millisecond, Inbox: pipe.NewInbox(3)}
 			_, err = pipe.Run(ctx, p, d)
 			if !errors.Is(err, gone) || p.Outstanding() != 0 || !p.Finished() || p.Stats().SentBytes != 5<<20 {
 				t.Errorf("ahead %d: %v, %d outstanding, %+v", ahead, err, p.Outstanding(), p.Stats())
@@ -127,7 +125,7 @@ func TestAShortageThatOthersMakeEndsNoTransfer(t *testing.T) {
 						t.Fatal(err)
 					}
 					d := &crowded{
-						paced: paced{wire: time.Millisecond, completions: make(chan pipe.Completion, 2)},
+						paced: paced{wire: time.Millisecond, Inbox: pipe.NewInbox(2)},
 						until: map[pipe.Kind]time.Time{kind: time.Now().Add(time.Second)},
 					}
 					times, err := pipe.Run(t.Context(), p, d)
@@ -146,7 +144,7 @@ func TestAShortageThatOthersMakeEndsNoTransfer(t *testing.T) {
 						t.Fatal(err)
 					}
 					d := &crowded{
-						paced: paced{completions: make(chan pipe.Completion, 2)},
+						paced: paced{Inbox: pipe.NewInbox(2)},
 						until: map[pipe.Kind]time.Time{kind: time.Now().Add(time.Hour)},
 					}
 					times, err := pipe.Run(ctx, p, d)

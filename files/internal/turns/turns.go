@@ -62,6 +62,9 @@ func New(l Limits) *Turns { return &Turns{limits: l} }
 // Used returns the bytes of memory that transfers have registered.
 func (t *Turns) Used() int64 { return t.used }
 
+// Active returns how many transfers go on that count.
+func (t *Turns) Active() int { return t.active }
+
 // Add adds a transfer. It waits until Next returns it.
 func (t *Turns) Add(c Client, a Ask) *Turn {
 	a.Least = min(a.Least, a.Want)

@@ -39,8 +39,8 @@ func (c *Conn) take(dst []Completion) (int, error) {
 
 // Wait moves at least one completion to dst, sleeping until there is one. It
 // fails with the cause of ctx when that ends, with ErrClosed after Close, and
-// with ErrPeerGone when the peer is gone and nothing is outstanding. Several
-// callers wait one after the other.
+// with ErrPeerGone when the peer is gone and nothing is outstanding. After
+// Interrupt it returns none. Several callers wait one after the other.
 func (c *Conn) Wait(ctx context.Context, dst []Completion) (int, error) {
 	if n, err := c.Poll(dst); n > 0 || err != nil || len(dst) == 0 {
 		return n, err
@@ -61,6 +61,9 @@ func (c *Conn) Wait(ctx context.Context, dst []Completion) (int, error) {
 		if ctx.Err() != nil {
 			return 0, context.Cause(ctx)
 		}
+		if c.interrupted.Swap(false) {
+			return 0, nil
+		}
 		select {
 		case <-c.gone:
 			if c.closing.Load() {
@@ -75,6 +78,12 @@ func (c *Conn) Wait(ctx context.Context, dst []Completion) (int, error) {
 			return 0, err
 		}
 	}
+}
+
+// Interrupt has the Wait that sleeps, or else the next one that would, return without a completion.
+func (c *Conn) Interrupt() {
+	c.interrupted.Store(true)
+	c.wake()
 }
 
 // armedPoll asks for an event and polls after that: a completion either is

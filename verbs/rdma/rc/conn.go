@@ -91,8 +91,9 @@ type Conn struct {
 	closing atomic.Bool // Close was called; stored before life is taken for writing
 
 	// waiting admits one waiter; it is taken before life and poll.
-	waiting sync.Mutex
-	events  *os.File // readable when the channel has an event
+	waiting     sync.Mutex
+	interrupted atomic.Bool // Interrupt was called
+	events      *os.File    // readable when the channel has an event
 
 	// life is held for reading by every call into the library, for writing by
 	// Close; taken before poll.
