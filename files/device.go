@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"sync"
 
 	"pinwheel"
 	"pinwheel/files/pipe"
@@ -35,7 +37,10 @@ type device struct {
 	site      pinwheel.Site
 	pipe.Inbox
 	progress *vmmc.Progress // nil: nothing goes by RDMA
-	posted   []*vmmc.Op     // by slot, the latest of each
+	// mu protects what follows. It is a leaf.
+	mu        sync.Mutex
+	posted    []*vmmc.Op // by slot, the latest of each
+	cancelled error      // the cause of Cancel
 }
 
 // Kinds of communication, as the predictor tells them apart.
@@ -166,13 +171,23 @@ func (d *device) Post(c pipe.Chunk) error {
 	if err != nil {
 		return err
 	}
+	d.mu.Lock()
 	d.posted[d.slot(c)] = op
+	cause := d.cancelled
+	d.mu.Unlock()
+	if cause != nil {
+		op.Cancel(cause)
+	}
 	return nil
 }
 
 // Cancel gives up what was posted: a client may acknowledge nothing, for ever.
 func (d *device) Cancel(cause error) {
-	for _, op := range d.posted {
+	d.mu.Lock()
+	posted := slices.Clone(d.posted)
+	d.cancelled = cause
+	d.mu.Unlock()
+	for _, op := range posted {
 		if op != nil {
 			op.Cancel(cause)
 		}

@@ -44,7 +44,7 @@ type Op struct {
 	direct      bool // it goes by RDMA; else through the connection
 	queued      bool // it is in the queue of the connection
 	told        bool // Send has returned: it is sent also after the end of its import
-	polled      bool // who sends it looks for its completions; it is set before the op is known
+	polled      bool // Send looks for its completions; it is set before the op is known
 	begun       bool // a write of it was posted, and not given up
 	startNs     int64
 	lessee      *rdmaSender // that has a lease for it
@@ -57,6 +57,9 @@ type Op struct {
 
 	from source // of RDMA
 }
+
+// lookedFor tells whether whoever sends it looks for its completions. outbound.mu is held.
+func (op *Op) lookedFor() bool { return op.polled || op.progress != nil && !op.progress.left }
 
 // piece is a part of a message of automatic update.
 type piece struct {

@@ -155,7 +155,7 @@ func (o *outbound) post() {
 					return
 				}
 				s.add(posting{op: op, to: i, low: op.low, high: op.high})
-				if !op.polled {
+				if !op.lookedFor() {
 					s.stir()
 				}
 			}

@@ -23,6 +23,7 @@ type Progress struct {
 	// link.mu protects what follows.
 	woken   bool // Sleep has a reason to return
 	asleep  bool // in the Wait of the queue pair
+	left    bool // run waits for completions, as this goroutine waits for something else
 	unacked int  // messages
 }
 
@@ -36,12 +37,16 @@ func (p *Progress) Sleep() bool {
 	o := p.link
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if p.woken {
+		p.woken = false
+		return true
+	}
 	s := o.rdma
 	if s == nil || !s.up || s.ended || s.sleeper != nil || s.running {
-		s.leaveToRun(p)
+		p.leaveToRun()
 		return false
 	}
-	s.sleeper = p
+	s.sleeper, p.left = p, false
 	p.poll(s)
 	var err error
 	if !p.woken {
@@ -55,8 +60,10 @@ func (p *Progress) Sleep() bool {
 	}
 	s.sleeper, p.woken = nil, false
 	if err != nil {
-		s.leaveToRun(p) // which hears of it, too
-	} else if !s.idle() {
+		p.leaveToRun() // it hears of the error, too
+		return false
+	}
+	if !s.idle() {
 		s.stir() // run has left to this one what it has to do
 	}
 	return true
@@ -67,7 +74,7 @@ const mostVain = 6
 
 // poll looks for completions as long as that is likely to be shorter than to sleep. link.mu is held.
 func (p *Progress) poll(s *rdmaSender) {
-	if !p.Poll || p.unacked < 2 || p.woken {
+	if !p.Poll || p.unacked < 2 {
 		return
 	}
 	if p.pause > 0 {
@@ -82,7 +89,8 @@ func (p *Progress) poll(s *rdmaSender) {
 	}
 	if p.woken {
 		p.vain = 0
-	} else if p.vain++; p.vain <= mostVain {
+	} else {
+		p.vain = min(p.vain+1, mostVain)
 		p.pause = 1<<p.vain - 1
 	}
 }
@@ -96,28 +104,18 @@ func (p *Progress) Wake() {
 
 // wake is Wake; link.mu is held.
 func (p *Progress) wake() {
-	p.woken = true
+	p.woken, p.left = true, false
 	if p.asleep {
 		p.link.rdma.qp.Interrupt()
 	}
 }
 
-// leaveToRun has run wait for what was sent with p so far; nil: nothing goes by RDMA. link.mu is held.
-func (s *rdmaSender) leaveToRun(p *Progress) {
-	if s == nil {
-		return
+// leaveToRun has run wait for completions until this goroutine is woken. link.mu is held.
+func (p *Progress) leaveToRun() {
+	p.left = true
+	if s := p.link.rdma; s != nil {
+		s.stir()
 	}
-	for id := s.first; id < s.next; id++ {
-		if op := s.posted[id%sendDepth].op; op != nil && op.progress == p {
-			op.polled = false
-		}
-	}
-	for _, op := range s.link.queue {
-		if op.progress == p {
-			op.polled = false
-		}
-	}
-	s.stir()
 }
 
 // idle tells whether run has nothing to wait for, or has to leave it to another goroutine. link.mu is held.
@@ -128,7 +126,7 @@ func (s *rdmaSender) idle() bool {
 // wanted tells whether somebody waits for a completion that he doesn't look for himself. link.mu is held.
 func (s *rdmaSender) wanted() bool {
 	for id := s.first; id < s.next; id++ {
-		if op := s.posted[id%sendDepth].op; op == nil || !op.polled {
+		if op := s.posted[id%sendDepth].op; op == nil || !op.lookedFor() {
 			return true
 		}
 	}

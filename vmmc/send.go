@@ -57,7 +57,7 @@ func (i *Import) begin(src []byte, off uint64, o SendOptions, polled bool) (*Op,
 		return nil, ErrNoRDMA
 	}
 	op := newOp(i, src, off, o)
-	op.polled = polled || op.progress != nil
+	op.polled = polled
 	l := i.link
 	if i.shared {
 		if o.Notify {

@@ -4,8 +4,8 @@ package pipe
 type Thread uint8
 
 const (
-	Server Thread = iota // posts, and hears of completions
-	Worker               // fetches, registers and releases if Shape.Ahead is not 0, else idle
+	Server Thread = iota // hears of completions, and does all steps if Shape.Ahead is 0
+	Worker               // does all steps if Shape.Ahead is not 0
 )
 
 // Kind is what a Step does with its chunk.
@@ -54,6 +54,7 @@ const (
 type slot struct {
 	state state
 	chunk Chunk
+	early *Completion // that came before its Post was done
 }
 
 // post is a chunk that was posted. It may be complete before those that were posted earlier.
@@ -101,6 +102,9 @@ func New(n int64, s Shape) (*Pipe, error) {
 	}
 	if s.ChunkBytes == 0 {
 		s.ChunkBytes = max(n, 1)
+	}
+	if n <= s.ChunkBytes {
+		s.Ahead = 0 // of what?
 	}
 	p := &Pipe{shape: s, bytes: max(n, 0), ringBytes: s.ChunkBytes}
 	ring := s.Depth
@@ -155,13 +159,13 @@ func (p *Pipe) failed(err error) {
 // Next returns what a thread has to do next, and false if there is nothing before another step is done, a chunk
 // completed, or Again was called. The thread calls Done when it has done the step.
 func (p *Pipe) Next(t Thread) (Step, bool) {
-	if t == Server && len(p.ready) > 0 && !p.held {
+	if (t == Worker) != (p.shape.Ahead > 0) {
+		return Step{}, false
+	}
+	if len(p.ready) > 0 && !p.held {
 		s := p.ready[0]
 		p.ready = p.ready[1:]
 		return s.begin(Post, posting), true
-	}
-	if (t == Worker) != (p.shape.Ahead > 0) {
-		return Step{}, false
 	}
 	p.cut()
 	// First what the device waits for.

@@ -8,8 +8,8 @@ import (
 	"go.uber.org/atomic"
 )
 
-// Device is what a transfer does its steps with. One goroutine calls Fetch, Register and Release, and needs one
-// pinwheel.Thread. Another may call Post and Cancel at the same time, for another chunk.
+// Device is what a transfer does its steps with. One goroutine calls Fetch, Register, Post and Release, and needs one
+// pinwheel.Thread. Another may call the other methods at the same time.
 type Device interface {
 	// Fetch copies the bytes of a chunk into its slot of the ring, or makes sure that the file still has what is mapped.
 	// It returns how many bytes there were.
@@ -20,7 +20,8 @@ type Device interface {
 	// Post gives a chunk to the device. If it returns nil, a Completion of the chunk must follow, whatever happens. If it
 	// fails with verbs.ErrBusy, it is called again: after the next completion, or after a pause if none is to come.
 	Post(Chunk) error
-	// Cancel has what was posted complete soon, with an error unless it has arrived. Nothing is posted after it.
+	// Cancel has what was posted complete soon, with an error unless it has arrived, also what is being posted. No Post
+	// begins after it.
 	Cancel(cause error)
 	// Release ends the use that Register began. It has to cope with its errors by itself.
 	Release(Chunk)
@@ -146,17 +147,15 @@ func (r *runner) work(t Thread) bool {
 	for {
 		r.mu.Lock()
 		step, ok := r.pipe.Next(t)
-		finished := r.pipe.Finished()
+		finished, busy := r.pipe.Finished(), r.pipe.Busy()
 		r.mu.Unlock()
 		if !ok {
+			if t == Worker && busy {
+				r.device.Wake() // for the pause
+			}
 			return !finished
 		}
 		r.do(step)
-		if t == Worker && step.Kind != Fetch {
-			r.device.Wake()
-		} else if t == Server {
-			r.wakeWorker()
-		}
 	}
 }
 
