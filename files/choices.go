@@ -21,21 +21,15 @@ type choices struct {
 
 // candidates are what a transfer may be. None has more registered at a time than Sendfile.
 var candidates = []pipe.Strategy{
-	pipe.Static, adapting(pipe.Pipelined), adapting(pipe.Sendfile),
+	pipe.Static,
+	{Name: "chunks", Shape: pipe.Auto.Shape, Adapts: true},
 	{Name: "single", Shape: pipe.Shape{Source: pipe.Map, ChunkBytes: 6 << 20, Depth: 1}}, // 6 MiB
-}
-
-// adapting has the chunks of Auto: what one candidate has registered is what the other asks for.
-func adapting(s pipe.Strategy) pipe.Strategy {
-	s.Adapts = true
-	return s
 }
 
 // Indexes of candidates.
 const (
 	byCopy = iota
-	byPipeline
-	bySendfile
+	byChunks
 	bySingle
 )
 
@@ -62,29 +56,25 @@ const (
 
 // among returns the candidates for a transfer of n bytes, with what is likely to be the best of them first.
 func among(n, copyBelow int64, again bool) []int {
-	switch one := n <= pipe.Pipelined.Shape.ChunkBytes; {
+	switch one := n <= pipe.Auto.Shape.ChunkBytes; {
 	case n < leastChoice:
 		return []int{byCopy}
 	case n < copyBelow && one:
-		return []int{byCopy, byPipeline}
+		return []int{byCopy, byChunks}
 	case n < copyBelow:
-		return []int{byCopy, byPipeline, bySendfile, bySingle}
-	case again && one: // copied twice, it is worth registering
-		return []int{byPipeline}
-	case again: // chunks of another size would be registered anew
-		return []int{byPipeline, bySendfile}
-	case one: // a worker would have nothing to do beside
-		return []int{byPipeline, byCopy}
+		return []int{byCopy, byChunks, bySingle}
+	case again: // copied twice, it is worth registering, and chunks of another size would be registered anew
+		return []int{byChunks}
+	case one:
+		return []int{byChunks, byCopy}
 	}
-	// The thread that posts registers the next chunk in time, with the paper's costs too. Waking a worker for each chunk
-	// only takes more processor time.
-	return []int{byPipeline, byCopy, bySendfile, bySingle}
+	return []int{byChunks, byCopy, bySingle}
 }
 
 // class is what is known of transfers of about one size.
 type class struct {
 	count int
-	of    [4]record // by candidate
+	of    [3]record // by candidate
 }
 
 // record is what is known of a candidate.

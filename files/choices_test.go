@@ -56,7 +56,7 @@ func TestTheFirstTransfersAreWhatIsLikelyToBeBest(t *testing.T) {
 	var c choices
 	for i := range int64(firstChoices) {
 		for n, want := range map[int64]int{
-			100: byCopy, 100_000: byCopy, 1 << 20: byPipeline, 2 << 20: byPipeline, 1 << 30: byPipeline,
+			100: byCopy, 100_000: byCopy, 1 << 20: byChunks, 2 << 20: byChunks, 1 << 30: byChunks,
 		} {
 			if k := c.choose(sentRange{from: i<<40 + n}, n, copyBelow); k.candidate != want {
 				t.Errorf("%d bytes: %s", n, candidates[k.candidate].Name)
@@ -106,12 +106,12 @@ func TestWhatIsSentAgainIsLearnedApart(t *testing.T) {
 	var first, again []int
 	for i := range int64(100) {
 		first = append(first, send(i+1, byCopy))
-		again = append(again, send(0, byPipeline))
+		again = append(again, send(0, byChunks))
 	}
 	count := func(all []int, k int) int {
 		return len(slices.DeleteFunc(slices.Clone(all), func(o int) bool { return o != k }))
 	}
-	if a, b := count(first, byCopy), count(again, byPipeline); a < 85 || b < 80 {
+	if a, b := count(first, byCopy), count(again, byChunks); a < 85 || b < 80 {
 		t.Errorf("%d of 100 were copied, and %d of what is sent again registered", a, b)
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
-	"sync"
 
 	"pinwheel"
 	"pinwheel/files/pipe"
@@ -26,21 +24,16 @@ type device struct {
 	mapping *mapping         // nil: all chunks are copied
 	thread  *pinwheel.Thread // nil: nothing is registered, and chunks go through the connection
 
-	kept int64 // bytes of the file, from its beginning, whose registrations may stay
-	maps int   // slots of the pipe that are no slots of the ring
-	// Whoever does a step of a chunk has its use. Run orders the steps.
+	kept      int64 // bytes of the file, from its beginning, whose registrations may stay
+	maps      int   // slots of the pipe that are no slots of the ring
 	uses      []pinwheel.Use
-	worker    bool // registers beside whoever calls Wait
+	posted    []*vmmc.Op // by slot, the latest of each
 	slots     int
 	slotBytes int64
 	ring      []byte // nil before the first Fetch into it
 	site      pinwheel.Site
 	pipe.Inbox
 	progress *vmmc.Progress // nil: nothing goes by RDMA
-	// mu protects what follows. It is a leaf.
-	mu        sync.Mutex
-	posted    []*vmmc.Op // by slot, the latest of each
-	cancelled error      // the cause of Cancel
 }
 
 // Kinds of communication, as the predictor tells them apart.
@@ -61,7 +54,6 @@ func (d *device) start(p *pipe.Pipe) {
 	}
 	d.uses = make([]pinwheel.Use, d.maps+d.slots)
 	d.posted = make([]*vmmc.Op, d.maps+d.slots)
-	d.worker = shape.Ahead > 0
 	d.Inbox = pipe.NewInbox(d.maps + d.slots)
 	if d.thread != nil {
 		d.progress = d.dst.Progress()
@@ -171,23 +163,13 @@ func (d *device) Post(c pipe.Chunk) error {
 	if err != nil {
 		return err
 	}
-	d.mu.Lock()
 	d.posted[d.slot(c)] = op
-	cause := d.cancelled
-	d.mu.Unlock()
-	if cause != nil {
-		op.Cancel(cause)
-	}
 	return nil
 }
 
 // Cancel gives up what was posted: a client may acknowledge nothing, for ever.
 func (d *device) Cancel(cause error) {
-	d.mu.Lock()
-	posted := slices.Clone(d.posted)
-	d.cancelled = cause
-	d.mu.Unlock()
-	for _, op := range posted {
+	for _, op := range d.posted {
 		if op != nil {
 			op.Cancel(cause)
 		}
@@ -212,10 +194,10 @@ func (d *device) Release(c pipe.Chunk) {
 }
 
 // Wait takes completions itself if nobody else does: to be woken for each costs as much as to send a small chunk. It
-// looks for them a moment before it sleeps, unless that keeps a processor from a worker or from another transfer.
+// looks for them a moment before it sleeps, unless that keeps a processor from another transfer.
 func (d *device) Wait() {
 	if d.progress != nil {
-		d.progress.Poll = !d.worker && d.r.alone()
+		d.progress.Poll = d.r.alone()
 		if d.progress.Sleep() {
 			return
 		}

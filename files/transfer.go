@@ -155,7 +155,7 @@ func (t *transfer) choose(n int64) (c choice) {
 	if stays && n < s.CopyBelow && (!s.Adapts || n < leastChoice) {
 		if c.mapping = t.r.mappings.find(t.stamp); c.mapping != nil {
 			if c.strategy = s; s.Adapts {
-				c.strategy = candidates[byPipeline]
+				c.strategy = candidates[byChunks]
 			}
 			c.strategy.CopyBelow = 0
 			return c

@@ -150,12 +150,12 @@ func (s *state) figures() (all []func() report.Figure) {
 	curves(pages, "Figure 3: pages in a message, pipelined", "one pipe", notes[pages], curveTicks, counted(pages, "page", pageCounts)...)
 	curves(pipes, "Figure 4: number of pipes, pipelined", "256 pages in a message", notes[pipes], curveTicks,
 		counted(pipes, "pipe", pipeCounts)...)
-	curves(sendfilePages, "Figure 5: pages in a message, sendfile by a worker", "one pipe", notes[sendfilePages], curveTicks,
+	curves(sendfilePages, "Figure 5: pages in a message, sendfile", "one pipe", notes[sendfilePages], curveTicks,
 		counted(sendfilePages, "page", pageCounts)...)
-	curves(sendfilePipes, "Figure 6: number of pipes, sendfile by a worker", "256 pages in a message", notes[sendfilePipes],
+	curves(sendfilePipes, "Figure 6: number of pipes, sendfile", "256 pages in a message", notes[sendfilePipes],
 		curveTicks, counted(sendfilePipes, "pipe", pipeCounts)...)
 	bars(buffers, "Figure 7: buffers of one connection, pipelined", notes[buffers])
-	bars(sendfileBufs, "Figure 8: buffers of one connection, sendfile by a worker", notes[sendfileBufs])
+	bars(sendfileBufs, "Figure 8: buffers of one connection, sendfile", notes[sendfileBufs])
 	if f, ok := s.registration(); ok {
 		all = append(all, func() report.Figure { return f })
 	}

@@ -72,7 +72,7 @@ func shaped(pages int, pipes, ahead int, policy pinwheel.Policy) pipe.Strategy {
 	}}
 }
 
-// pipelined registers on the thread that posts, and sendfile ahead of it, on a worker.
+// pipelined and sendfile differ only where a device takes no more: sendfile registers further chunks meanwhile.
 func pipelined(pages, pipes int) pipe.Strategy { return shaped(pages, pipes, 0, pinwheel.OnDemand) }
 func sendfile(pages, pipes int) pipe.Strategy {
 	return shaped(pages, pipes, min(pipes, pipe.Sendfile.Shape.Ahead), pinwheel.OnDemand)

@@ -148,9 +148,6 @@ func (p *Pipe) posted(s *slot, err error) {
 		p.prepared--
 		p.waiting++
 		p.posts = append(p.posts, post{at: s.chunk.At, end: s.chunk.At + s.chunk.Len})
-		if s.early != nil {
-			p.Completed(s.chunk, s.early.Err)
-		}
 	case errors.Is(err, verbs.ErrBusy) && !p.ended:
 		s.state = ready
 		p.ready = slices.Insert(p.ready, 0, s)
@@ -175,14 +172,9 @@ func (p *Pipe) Again() {
 	}
 }
 
-// Completed says that the device is done with a chunk that was posted. It may be called before Done has ended the Post.
-// An error ends the transfer.
+// Completed says that the device is done with a chunk that was posted. An error ends the transfer.
 func (p *Pipe) Completed(c Chunk, err error) {
 	s := p.slot(c)
-	if s.state == posting {
-		s.early = &Completion{c, err}
-		return
-	}
 	if s.state != posted {
 		panic(fmt.Sprintf("pipe: %+v is complete, which was not posted", c))
 	}

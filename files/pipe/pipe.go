@@ -1,13 +1,5 @@
 package pipe
 
-// Thread is one of the two threads of a transfer.
-type Thread uint8
-
-const (
-	Server Thread = iota // hears of completions, and does all steps if Shape.Ahead is 0
-	Worker               // does all steps if Shape.Ahead is not 0
-)
-
 // Kind is what a Step does with its chunk.
 type Kind uint8
 
@@ -29,13 +21,13 @@ type Chunk struct {
 	At, Len int64 // bytes, from the beginning of the transfer
 }
 
-// Step is something that a thread has to do.
+// Step is something that has to be done.
 type Step struct {
 	Kind  Kind
 	Chunk Chunk
 }
 
-// state is where a chunk is. A thread does a step in the states that end in -ing.
+// state is where a chunk is. A step is being done in the states that end in -ing.
 type state uint8
 
 const (
@@ -54,7 +46,6 @@ const (
 type slot struct {
 	state state
 	chunk Chunk
-	early *Completion // that came before its Post was done
 }
 
 // post is a chunk that was posted. It may be complete before those that were posted earlier.
@@ -102,9 +93,6 @@ func New(n int64, s Shape) (*Pipe, error) {
 	}
 	if s.ChunkBytes == 0 {
 		s.ChunkBytes = max(n, 1)
-	}
-	if n <= s.ChunkBytes {
-		s.Ahead = 0 // of what?
 	}
 	p := &Pipe{shape: s, bytes: max(n, 0), ringBytes: s.ChunkBytes}
 	ring := s.Depth
@@ -156,12 +144,9 @@ func (p *Pipe) failed(err error) {
 	}
 }
 
-// Next returns what a thread has to do next, and false if there is nothing before another step is done, a chunk
-// completed, or Again was called. The thread calls Done when it has done the step.
-func (p *Pipe) Next(t Thread) (Step, bool) {
-	if (t == Worker) != (p.shape.Ahead > 0) {
-		return Step{}, false
-	}
+// Next returns what has to be done next, and false if there is nothing before a chunk is complete, or Again was called.
+// Done must be called when it is done, before Next is called again.
+func (p *Pipe) Next() (Step, bool) {
 	if len(p.ready) > 0 && !p.held {
 		s := p.ready[0]
 		p.ready = p.ready[1:]

@@ -27,7 +27,7 @@ type model struct {
 	shape pipe.Shape // with its chunk size
 	bytes int64      // until a fetch or a registration fails
 
-	steps      [2]*pipe.Step // that a thread does
+	step       *pipe.Step // that is being done
 	fetched    map[pipe.Chunk]int64
 	registered map[pipe.Chunk]bool // or being registered or released
 	posted     []pipe.Chunk
@@ -67,19 +67,16 @@ func newModel(t *rapid.T, random *rand.Rand) *model {
 	return m
 }
 
-// begin has a thread begin what it has to do. It reports whether there was something.
-func (m *model) begin(thread pipe.Thread) bool {
-	if m.steps[thread] != nil {
+// begin begins what has to be done. It reports whether there was something.
+func (m *model) begin() bool {
+	if m.step != nil {
 		return false
 	}
-	step, ok := m.pipe.Next(thread)
+	step, ok := m.pipe.Next()
 	if !ok {
 		return false
 	}
 	c := step.Chunk
-	if works := m.pipe.Shape().Ahead > 0; works != (thread == pipe.Worker) {
-		m.t.Fatalf("thread %d is to do %+v", thread, step)
-	}
 	slots, slotBytes := m.pipe.Ring()
 	if c.Source == pipe.Copy && (c.Slot >= slots || c.Len > slotBytes) ||
 		c.Source == pipe.Map && (m.shape.Source != pipe.Map || c.Slot >= m.shape.Depth) {
@@ -119,7 +116,7 @@ func (m *model) begin(thread pipe.Thread) bool {
 			m.t.Fatalf("%+v is released; registered: %v, posted: %v", c, m.registered[c], m.posted)
 		}
 	}
-	m.steps[thread] = &step
+	m.step = &step
 	return true
 }
 
@@ -154,10 +151,10 @@ const (
 	fatal
 )
 
-// finish ends the step of a thread.
-func (m *model) finish(thread pipe.Thread, outcome int, n int64) {
-	step := *m.steps[thread]
-	m.steps[thread] = nil
+// finish ends the step that is being done.
+func (m *model) finish(outcome int, n int64) {
+	step := *m.step
+	m.step = nil
 	c := step.Chunk
 	var err error
 	switch step.Kind {
@@ -258,11 +255,9 @@ func (m *model) sent() (to int64) {
 func (m *model) drain() {
 	for !m.pipe.Finished() {
 		progress := false
-		for _, thread := range []pipe.Thread{pipe.Server, pipe.Worker} {
-			if m.begin(thread) || m.steps[thread] != nil {
-				m.finish(thread, fine, 0)
-				progress = true
-			}
+		if m.begin() || m.step != nil {
+			m.finish(fine, 0)
+			progress = true
 		}
 		if !progress && len(m.posted) > 0 {
 			m.completes(m.posted[0], nil)
@@ -301,19 +296,18 @@ func TestTransfersAgainstAModel(t *testing.T) {
 
 // event lets one thing happen, if it can.
 func (m *model) event() {
-	thread := pipe.Thread(m.random.IntN(2))
 	switch kind := m.random.IntN(100); {
 	case kind < 45:
-		m.begin(thread)
+		m.begin()
 	case kind < 90:
-		if m.steps[thread] == nil {
+		if m.step == nil {
 			return
 		}
 		outcome := fine
 		if m.random.Float64() < m.faults {
 			outcome = oneOf(m.random, passing, busy, fatal)
 		}
-		m.finish(thread, outcome, m.random.Int64())
+		m.finish(outcome, m.random.Int64())
 	case kind < 97:
 		if len(m.posted) == 0 || m.random.Float64() > m.speed {
 			return
@@ -339,7 +333,7 @@ func TestABusyDeviceIsAskedAgainInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	var first, second pipe.Step
-	for step, ok := p.Next(pipe.Worker); ok; step, ok = p.Next(pipe.Worker) {
+	for step, ok := p.Next(); ok; step, ok = p.Next() {
 		switch {
 		case step.Kind != pipe.Post:
 			p.Done(step, step.Chunk.Len, nil)
@@ -354,7 +348,7 @@ func TestABusyDeviceIsAskedAgainInOrder(t *testing.T) {
 		}
 	}
 	p.Completed(first.Chunk, nil)
-	if again, ok := p.Next(pipe.Worker); !ok || again != second || second.Chunk.At != 1000 {
+	if again, ok := p.Next(); !ok || again != second || second.Chunk.At != 1000 {
 		t.Errorf("%+v, %v; want %+v", again, ok, second)
 	}
 }
@@ -369,7 +363,7 @@ func TestARefusedChunkIsCopied(t *testing.T) {
 	var sources string
 	refused := false
 	for !p.Finished() {
-		step, ok := p.Next(pipe.Server)
+		step, ok := p.Next()
 		if !ok {
 			t.Fatalf("stuck after %s", sources)
 		}

@@ -2,14 +2,13 @@ package pipe
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"go.uber.org/atomic"
 )
 
-// Device is what a transfer does its steps with. One goroutine calls Fetch, Register, Post and Release, and needs one
-// pinwheel.Thread. Another may call the other methods at the same time.
+// Device is what a transfer does its steps with. One goroutine calls all methods but Wake, and needs one
+// pinwheel.Thread.
 type Device interface {
 	// Fetch copies the bytes of a chunk into its slot of the ring, or makes sure that the file still has what is mapped.
 	// It returns how many bytes there were.
@@ -20,15 +19,14 @@ type Device interface {
 	// Post gives a chunk to the device. If it returns nil, a Completion of the chunk must follow, whatever happens. If it
 	// fails with verbs.ErrBusy, it is called again: after the next completion, or after a pause if none is to come.
 	Post(Chunk) error
-	// Cancel has what was posted complete soon, with an error unless it has arrived, also what is being posted. No Post
-	// begins after it.
+	// Cancel has what was posted complete soon, with an error unless it has arrived. Nothing is posted after it.
 	Cancel(cause error)
 	// Release ends the use that Register began. It has to cope with its errors by itself.
 	Release(Chunk)
 	// Completed returns the completion of a chunk that no earlier call has returned, and false if there is none.
 	Completed() (Completion, bool)
 	// Wait waits until Completed would return one, or Wake was called since Wait has last returned. It may also return
-	// without a reason. Run calls it where it calls Completed.
+	// without a reason.
 	Wait()
 	// Wake has Wait return. Any goroutine may call it, also when Run has returned.
 	Wake()
@@ -89,23 +87,18 @@ func (b Inbox) Wake() {
 
 // Run does a transfer with a device and returns when nothing of it is under way any more: with nil, with the first
 // error, or, if ctx ended it, with the cause of that. It ends no sooner than the device has completed what was posted.
+//
+// One goroutine does all of it, as the loop of section 3.3 does: it registers the next chunk while the device sends
+// those before. A second one that registers would have to be woken for each chunk, which takes longer than to register a
+// small one, and gains nothing with large ones (results/files/README.md).
 func Run(ctx context.Context, p *Pipe, d Device) (Times, error) {
-	r := &runner{pipe: p, device: d, worker: make(chan struct{}, 1)}
+	r := &runner{pipe: p, device: d}
 	began := time.Now()
-	var worker sync.WaitGroup
-	if p.shape.Ahead > 0 {
-		worker.Go(func() {
-			defer d.Wake() // all may be over
-			for r.work(Worker) {
-				<-r.worker
-			}
-		})
-	}
 	defer context.AfterFunc(ctx, d.Wake)()
 	var pause *time.Timer
 	var passed atomic.Bool
-	for ended := false; r.work(Server); {
-		if pause == nil && r.busy() {
+	for ended := false; r.work(); {
+		if pause == nil && p.Busy() {
 			pause = time.AfterFunc(retryPause, func() {
 				passed.Store(true)
 				d.Wake()
@@ -117,46 +110,32 @@ func Run(ctx context.Context, p *Pipe, d Device) (Times, error) {
 		}
 		if passed.Swap(false) {
 			pause = nil
-			r.again()
+			p.Again()
 		}
 		if !ended && ctx.Err() != nil {
 			ended = true
-			r.stop(context.Cause(ctx))
+			p.Stop(context.Cause(ctx))
 			d.Cancel(context.Cause(ctx))
 		}
 	}
-	worker.Wait()
 	r.times.Wall = time.Since(began)
 	return r.times, p.Err()
 }
 
-// runner lends the Pipe to one thread at a time.
+// runner does the steps of a Pipe.
 type runner struct {
 	device Device
-	worker chan struct{} // wakes the worker
-
-	// mu is held for decisions, never for a step.
-	mu    sync.Mutex
-	pipe  *Pipe
-	times Times
-	since time.Time // when something was posted after everything had completed
+	pipe   *Pipe
+	times  Times
+	since  time.Time // when something was posted after everything had completed
 }
 
 // work does all steps that there are now. It returns false when the transfer is finished.
-func (r *runner) work(t Thread) bool {
-	for {
-		r.mu.Lock()
-		step, ok := r.pipe.Next(t)
-		finished, busy := r.pipe.Finished(), r.pipe.Busy()
-		r.mu.Unlock()
-		if !ok {
-			if t == Worker && busy {
-				r.device.Wake() // for the pause
-			}
-			return !finished
-		}
-		r.do(step)
+func (r *runner) work() bool {
+	for s, ok := r.pipe.Next(); ok; s, ok = r.pipe.Next() {
+		r.do(s)
 	}
+	return !r.pipe.Finished()
 }
 
 // do does a step.
@@ -170,55 +149,20 @@ func (r *runner) do(s Step) {
 	case Register:
 		err = r.device.Register(s.Chunk)
 	case Post:
-		err = r.device.Post(s.Chunk)
+		if err = r.device.Post(s.Chunk); err == nil && r.pipe.Outstanding() == 0 {
+			r.since = began
+		}
 	case Release:
 		r.device.Release(s.Chunk)
 	}
-	took := time.Since(began)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	*r.times.of(s.Kind) += took
-	if s.Kind == Post && err == nil && r.pipe.Outstanding() == 0 {
-		r.since = began
-	}
+	*r.times.of(s.Kind) += time.Since(began)
 	r.pipe.Done(s, n, err)
 }
 
 func (r *runner) completed(c Completion) {
-	r.mu.Lock()
 	r.pipe.Completed(c.Chunk, c.Err)
 	if r.pipe.Outstanding() == 0 {
 		r.times.Sending += time.Since(r.since)
-	}
-	r.mu.Unlock()
-	r.wakeWorker()
-}
-
-func (r *runner) busy() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.pipe.Busy()
-}
-
-func (r *runner) again() {
-	r.mu.Lock()
-	r.pipe.Again()
-	r.mu.Unlock()
-	r.wakeWorker()
-}
-
-func (r *runner) stop(err error) {
-	r.mu.Lock()
-	r.pipe.Stop(err)
-	r.mu.Unlock()
-	r.wakeWorker()
-}
-
-// wakeWorker follows every change, so that the worker does not wait for what has happened.
-func (r *runner) wakeWorker() {
-	select {
-	case r.worker <- struct{}{}:
-	default: // it will look anyway
 	}
 }
 

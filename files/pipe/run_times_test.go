@@ -37,16 +37,15 @@ func (d *paced) Post(c pipe.Chunk) error {
 // Ten chunks of 5 ms to prepare and 8 ms on the wire.
 func TestStepsOverlapAsTheShapeSays(t *testing.T) {
 	for _, c := range []struct {
-		depth, ahead int
-		want         time.Duration
+		depth int
+		want  time.Duration
 	}{
-		{1, 0, 130 * time.Millisecond},
-		{2, 0, 85 * time.Millisecond},
-		{1, 1, 130 * time.Millisecond},
-		{6, 4, 85 * time.Millisecond},
+		{1, 130 * time.Millisecond},
+		{2, 85 * time.Millisecond},
+		{6, 85 * time.Millisecond},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			p, err := pipe.New(10<<20, pipe.Shape{Source: pipe.Map, ChunkBytes: 1 << 20, Depth: c.depth, Ahead: c.ahead})
+			p, err := pipe.New(10<<20, pipe.Shape{Source: pipe.Map, ChunkBytes: 1 << 20, Depth: c.depth})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -57,11 +56,11 @@ func TestStepsOverlapAsTheShapeSays(t *testing.T) {
 			began := time.Now()
 			times, err := pipe.Run(t.Context(), p, d)
 			if err != nil || time.Since(began) != c.want || times.Wall != c.want {
-				t.Errorf("depth %d, %d ahead: %v after %v, want %v", c.depth, c.ahead, err, time.Since(began), c.want)
+				t.Errorf("depth %d: %v after %v, want %v", c.depth, err, time.Since(began), c.want)
 			}
 			prepared := times.Fetch + times.Register
 			if prepared != 50*time.Millisecond || times.Sending < 80*time.Millisecond {
-				t.Errorf("depth %d, %d ahead: %+v", c.depth, c.ahead, times)
+				t.Errorf("depth %d: %+v", c.depth, times)
 			}
 		})
 	}
@@ -69,25 +68,23 @@ func TestStepsOverlapAsTheShapeSays(t *testing.T) {
 
 // What was posted before the caller gave up is still waited for, since the device reads its memory.
 func TestACancelledTransferWaitsForItsPosts(t *testing.T) {
-	for _, ahead := range []int{0, 2} {
-		synctest.Test(t, func(t *testing.T) {
-			gone := errors.New("client is gone")
-			ctx, cancel := context.WithCancelCause(t.Context())
-			time.AfterFunc(20*time.Millisecond, func() { cancel(gone) })
-			p, err := pipe.New(10<<20, pipe.Shape{Source: pipe.Map, ChunkBytes: 1 << 20, Depth: 3, Ahead: ahead})
-			if err != nil {
-				t.Fatal(err)
-			}
-			d := &paced{register: time.Millisecond, wire: 8 * time.Millisecond, Inbox: pipe.NewInbox(3)}
-			_, err = pipe.Run(ctx, p, d)
-			if !errors.Is(err, gone) || p.Outstanding() != 0 || !p.Finished() || p.Stats().SentBytes != 5<<20 {
-				t.Errorf("ahead %d: %v, %d outstanding, %+v", ahead, err, p.Outstanding(), p.Stats())
-			}
-			if !slices.Equal(d.cancelled, []error{gone}) {
-				t.Errorf("ahead %d: the device hears %v", ahead, d.cancelled)
-			}
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		gone := errors.New("client is gone")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(20*time.Millisecond, func() { cancel(gone) })
+		p, err := pipe.New(10<<20, pipe.Shape{Source: pipe.Map, ChunkBytes: 1 << 20, Depth: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := &paced{register: time.Millisecond, wire: 8 * time.Millisecond, Inbox: pipe.NewInbox(3)}
+		_, err = pipe.Run(ctx, p, d)
+		if !errors.Is(err, gone) || p.Outstanding() != 0 || !p.Finished() || p.Stats().SentBytes != 5<<20 {
+			t.Errorf("%v, %d outstanding, %+v", err, p.Outstanding(), p.Stats())
+		}
+		if !slices.Equal(d.cancelled, []error{gone}) {
+			t.Errorf("the device hears %v", d.cancelled)
+		}
+	})
 }
 
 // crowded is a device of which others have used up something until a time.

@@ -25,8 +25,8 @@ type Shape struct {
 	// Depth is how many chunks are under way at one time, from before their registration until after their release. So
 	// a transfer has at most ChunkBytes * Depth registered, and the client needs a window of as many bytes.
 	Depth int
-	// Ahead is how many chunks may be registered, or about to be, before they are posted. Where it is not 0, a worker does
-	// all that, beside the thread that hears of completions; else that thread does it. A single chunk needs no worker.
+	// Ahead is how many chunks may be registered, or about to be, before they are posted: while the device takes no more,
+	// as others use it. 0 stands for 1.
 	Ahead int
 }
 

@@ -18,7 +18,7 @@ func TestAutoIsNearTheBestAtEachSize(t *testing.T) {
 	at := pipe.Auto.CopyBelow
 	for _, n := range append(ns, at-1, at, at+1, 1<<30) {
 		best := 0.0
-		for _, s := range []serve{static, dynamic, pipelined, ownSendfile} {
+		for _, s := range []serve{static, dynamic, pipelined, by(pipe.Sendfile, false)} {
 			best = max(best, throughput(s, n))
 		}
 		for _, hot := range []bool{false, true} {

@@ -79,7 +79,7 @@ func Claims() []Claim {
 			return fastest(n)
 		}
 	}
-	ours := best(static, dynamic, pipelined, ownSendfile)
+	ours := best(static, dynamic, pipelined, by(pipe.Sendfile, false))
 	over(0, whole, "auto to the best of the four without the module, cold file", by(pipe.Auto, false), ours, 0.95)
 	over(0, whole, "auto to the best of the four without the module, hot file", by(pipe.Auto, true), ours, 0.95)
 	return claims

@@ -45,13 +45,12 @@ func by(s pipe.Strategy, hot bool) serve {
 
 // The ways to serve of the paper, with its numbers: sendfile registers in the kernel, by the thread that posts.
 var (
-	wireOnly    = kept(shaped(pipe.Dynamic.Shape, virtual.Registration{}))
-	oneBuffer   = kept(shaped(pipe.Shape{Source: pipe.Copy, Depth: 1}, virtual.Registration{}))
-	static      = by(pipe.Static, false)
-	dynamic     = by(pipe.Dynamic, false)
-	pipelined   = by(pipe.Pipelined, false)
-	sendfile    = mapped(256, 6, virtual.HotI07Kernel)
-	ownSendfile = by(pipe.Sendfile, false)
+	wireOnly  = kept(shaped(pipe.Dynamic.Shape, virtual.Registration{}))
+	oneBuffer = kept(shaped(pipe.Shape{Source: pipe.Copy, Depth: 1}, virtual.Registration{}))
+	static    = by(pipe.Static, false)
+	dynamic   = by(pipe.Dynamic, false)
+	pipelined = by(pipe.Pipelined, false)
+	sendfile  = mapped(256, 6, virtual.HotI07Kernel)
 )
 
 // sizes are those of the files.

@@ -126,7 +126,6 @@ func everyWay() []line {
 		{"dynamic", dynamic, chart.Vermilion, ""},
 		{"pipelined", pipelined, chart.Green, ""},
 		{"sendfile in the kernel", sendfile, chart.Blue, ""},
-		{"sendfile by a worker", ownSendfile, chart.Purple, "6 3"},
 		{"auto, hot file", by(pipe.Auto, true), chart.Black, "2 2"},
 	}
 }

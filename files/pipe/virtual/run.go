@@ -20,7 +20,7 @@ type Transfer struct {
 // Result is what became of a transfer.
 type Result struct {
 	EndNs           float64
-	ProcessorNs     float64 // of both threads
+	ProcessorNs     float64
 	WireNs          float64 // while a message of the transfer was on the wire
 	PeakPinnedBytes int64   // of what is in use
 	pipe.Stats
@@ -38,7 +38,7 @@ func Run(c Computer, transfers []Transfer) ([]Result, error) {
 		slots, slotBytes := p.Ring()
 		t := &transfer{Transfer: &transfers[i], pipe: p, ringBytes: int64(slots) * slotBytes}
 		s.transfers = append(s.transfers, t)
-		s.threads = append(s.threads, &thread{transfer: t, who: pipe.Server}, &thread{transfer: t, who: pipe.Worker})
+		s.threads = append(s.threads, &thread{transfer: t})
 	}
 	s.run()
 	results := make([]Result, len(transfers))
@@ -62,7 +62,6 @@ type transfer struct {
 
 type thread struct {
 	transfer *transfer
-	who      pipe.Thread
 	busy     bool
 	step     pipe.Step
 	job      job
@@ -108,7 +107,7 @@ func (s *simulation) begin() {
 		if t.busy {
 			continue
 		}
-		step, ok := t.transfer.pipe.Next(t.who)
+		step, ok := t.transfer.pipe.Next()
 		if !ok {
 			continue
 		}

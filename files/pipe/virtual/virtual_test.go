@@ -27,11 +27,9 @@ func fixed(registerNs, deregisterNs float64) virtual.Registration {
 
 func TestTimesOfWhatIsUnderWayTogether(t *testing.T) {
 	testwait.Bound(t)
-	mapped := func(depth, ahead int) pipe.Shape {
-		return pipe.Shape{Source: pipe.Map, ChunkBytes: 1000, Depth: depth, Ahead: ahead}
-	}
 	sends := func(n int64, depth int, r virtual.Registration) virtual.Transfer {
-		return virtual.Transfer{Bytes: n, Shape: mapped(depth, 0), Registration: r}
+		shape := pipe.Shape{Source: pipe.Map, ChunkBytes: 1000, Depth: depth}
+		return virtual.Transfer{Bytes: n, Shape: shape, Registration: r}
 	}
 	slow, free := fixed(5000, 0), virtual.Registration{}
 	keeps := func(t virtual.Transfer) virtual.Transfer { t.Kept = true; return t }
@@ -45,9 +43,6 @@ func TestTimesOfWhatIsUnderWayTogether(t *testing.T) {
 		{"one by one", nil, []virtual.Transfer{sends(10_000, 1, fixed(500, 100))}, 10 * 1600},
 		{"overlapping", nil, []virtual.Transfer{sends(10_000, 2, fixed(500, 100))}, 500 + 10*1000 + 100},
 		{"the processor is slower", nil, []virtual.Transfer{sends(10_000, 2, fixed(1500, 500))}, 10*2000 + 1000 - 500},
-		{"a worker", nil, []virtual.Transfer{
-			{Bytes: 10_000, Shape: mapped(2, 2), Registration: fixed(500, 100)},
-		}, 500 + 10*1000 + 100},
 		{"kept", nil, []virtual.Transfer{keeps(sends(10_000, 1, fixed(500, 100)))}, 10 * 1000},
 		{"message and completion", func(c *virtual.Computer) { c.MessageNs, c.CompletionNs = 10, 20 },
 			[]virtual.Transfer{sends(2000, 1, free)}, 2 * 1030},
