@@ -44,14 +44,13 @@ const (
 	leastChoice = 32 << 10
 	// maxSent ranges are known. After that, all are forgotten.
 	maxSent = 4096
-	// firstChoices transfers of a size are what is likely to be best. Then each of the others is tried, at every
-	// tryEarly-th transfer until it was tried enoughTries times, and at every tryLate-th after that.
+	// firstChoices transfers of a size are what is likely to be best. Then the others are tried in turn: one that was
+	// slower than the best after twice as many transfers as before, up to tryLate, and one that was faster soon.
 	firstChoices = 8
-	tryEarly     = 2
-	enoughTries  = 5
-	tryLate      = 64
-	// hopeless is how many times slower than the best a candidate is that is not tried again.
-	hopeless = 2
+	trySoon      = 2
+	tryLate      = 128
+	// enoughTries are so many that a candidate may be the best by them.
+	enoughTries = 3
 )
 
 // among returns the candidates for a transfer of n bytes, with what is likely to be the best of them first.
@@ -82,6 +81,8 @@ type record struct {
 	tries int
 	last  [9]float64 // ns for a byte, in turn
 	ns    float64    // the median of these: what else the machine does delays some transfers much
+	next  int        // transfer of its class at which it is tried again
+	pause int        // transfers between two tries
 }
 
 // chosen is what a transfer of a range should be.
@@ -123,32 +124,33 @@ func (c *choices) of(n, copyBelow int64, again bool) chosen {
 	return chosen{l.choose(from), l}
 }
 
-// choose returns the candidate that is best, or one that should be tried. The first is so until others have shown more.
+// choose returns the candidate that is best, or one that should be tried.
 func (c *class) choose(from []int) int {
+	c.count++
+	best := c.best(from)
+	if c.count <= firstChoices {
+		return best
+	}
+	for i, k := range from {
+		r := &c.of[k]
+		if r.next == 0 { // one after the other
+			r.next, r.pause = firstChoices*i+1, firstChoices
+		}
+		if k != best && c.count >= r.next {
+			r.next = c.count + r.pause // others may choose before it is known how long this one took
+			return k
+		}
+	}
+	return best
+}
+
+// best returns the candidate that is known to be best. The first is so until others have shown more.
+func (c *class) best(from []int) int {
 	best := from[0]
-	for _, k := range from {
-		if r := &c.of[k]; r.tries > 0 && (c.of[best].tries == 0 || r.ns < c.of[best].ns) {
+	for _, k := range from[1:] {
+		if r := &c.of[k]; r.tries >= enoughTries && r.ns < c.of[best].ns {
 			best = k
 		}
-	}
-	c.count++
-	if c.count <= firstChoices {
-		return from[0]
-	}
-	least := best
-	for _, k := range from {
-		r := &c.of[k]
-		tried := r.tries >= enoughTries && r.ns > hopeless*c.of[best].ns
-		if k != best && !tried && (least == best || r.tries < c.of[least].tries) {
-			least = k
-		}
-	}
-	every := tryLate
-	if c.of[least].tries < enoughTries {
-		every = tryEarly
-	}
-	if c.count%every == 0 {
-		return least
 	}
 	return best
 }
@@ -157,11 +159,24 @@ func (c *class) choose(from []int) int {
 func (c *choices) note(h chosen, n int64, took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r := &h.class.of[h.candidate]
-	r.last[r.tries%len(r.last)] = float64(took.Nanoseconds()) / float64(n)
+	h.class.note(h.candidate, float64(took.Nanoseconds())/float64(n))
+}
+
+func (c *class) note(candidate int, ns float64) {
+	r := &c.of[candidate]
+	r.last[r.tries%len(r.last)] = ns
 	r.tries++
 	known := r.last // a copy, to be sorted
 	some := known[:min(r.tries, len(known))]
 	slices.Sort(some)
 	r.ns = some[len(some)/2]
+	for i := range c.of {
+		if o := &c.of[i]; i != candidate && o.tries > 0 && o.ns <= r.ns {
+			r.pause = min(max(2*r.pause, 2*firstChoices), tryLate)
+			r.next = c.count + r.pause
+			return
+		}
+	}
+	r.pause = trySoon
+	r.next = c.count + r.pause
 }

@@ -17,7 +17,7 @@ func TestAutoFindsTheFastestShape(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		for _, n := range []int64{leastChoice, 100_000, 1 << 20, 8 << 20, 1 << 30} {
 			for _, fastest := range among(n, copyBelow, again) {
-				if lost := lostBy(n, fastest, again); lost > 0.05 {
+				if lost := lostBy(n, 1000, fastest, again); lost > 0.05 {
 					t.Errorf("%s, %d bytes, again: %v: %.3f lost", candidates[fastest].Name, n, again, lost)
 				}
 			}
@@ -25,11 +25,22 @@ func TestAutoFindsTheFastestShape(t *testing.T) {
 	}
 }
 
+// Where the shape that is likely to be best is the best, few transfers are lost to find that out.
+func TestTryingCostsLittleFromTheBeginning(t *testing.T) {
+	for _, n := range []int64{leastChoice, 100_000, 1 << 20, 8 << 20, 1 << 30} {
+		likely := among(n, copyBelow, false)[0]
+		for _, transfers := range []int{20, 50, 100, 300} {
+			if lost := lostBy(n, transfers, likely, false); lost > 0.05 {
+				t.Errorf("%d of %d bytes: %.3f lost", transfers, n, lost)
+			}
+		}
+	}
+}
+
 // lostBy is the share of the time that auto loses beside noise, where one shape takes less than the others.
-func lostBy(n int64, fastest int, again bool) float64 {
+func lostBy(n int64, transfers, fastest int, again bool) float64 {
 	var c choices
 	c.choose(sentRange{}, n, copyBelow)
-	const transfers = 1000
 	var lost time.Duration
 	for i := range int64(transfers) {
 		r := sentRange{from: i + 1}
@@ -49,7 +60,7 @@ func lostBy(n int64, fastest int, again bool) float64 {
 			c.note(k, n, took)
 		}
 	}
-	return lost.Seconds() / (transfers * time.Millisecond).Seconds()
+	return lost.Seconds() / (time.Duration(transfers) * time.Millisecond).Seconds()
 }
 
 func TestTheFirstTransfersAreWhatIsLikelyToBeBest(t *testing.T) {
@@ -81,7 +92,6 @@ func TestWhatIsSentAgainFindsItsRegistrations(t *testing.T) {
 		}
 		for i := range int64(200) {
 			k := c.choose(sentRange{from: i}, n, copyBelow)
-			c.note(k, n, time.Millisecond)
 			s := candidates[k.candidate].For(n, mem.Unlimited, true)
 			if s.Source != pipe.Map || s.ChunkBytes != pipe.Auto.For(n, mem.Unlimited, true).ChunkBytes {
 				t.Fatalf("%d: %+v", i, s)
