@@ -92,8 +92,8 @@ func TestWhatIsSentAgainFindsItsRegistrations(t *testing.T) {
 		}
 		for i := range int64(200) {
 			k := c.choose(sentRange{from: i}, n, copyBelow)
-			s := candidates[k.candidate].For(n, mem.Unlimited, true)
-			if s.Source != pipe.Map || s.ChunkBytes != pipe.Auto.For(n, mem.Unlimited, true).ChunkBytes {
+			s := candidates[k.candidate].For(n, mem.Unlimited)
+			if s.Source != pipe.Map || s.ChunkBytes != pipe.Auto.For(n, mem.Unlimited).ChunkBytes {
 				t.Fatalf("%d: %+v", i, s)
 			}
 		}
@@ -135,7 +135,7 @@ func TestAClientMayHaveWhatAnyTransferRegisters(t *testing.T) {
 				t.Fatal(err)
 			}
 			for n := int64(1); n <= 1<<30; n *= 2 {
-				if use := r.use(s.For(n, budget, true)); use > r.clientBytes {
+				if use := r.use(s.For(n, budget)); use > r.clientBytes {
 					t.Errorf("%s of %d bytes may register %d, not %d", s.Name, n, use, r.clientBytes)
 				}
 			}

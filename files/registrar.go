@@ -102,7 +102,7 @@ func newRegistrar(n *vmmc.Node, o RegistrarOptions, rdma bool) (*Registrar, erro
 	shorter := o.Strategy
 	shorter.Adapts = false
 	for _, s := range []pipe.Strategy{o.Strategy, shorter} {
-		r.clientBytes = max(r.clientBytes, r.use(s.For(o.BudgetBytes, o.BudgetBytes, false)))
+		r.clientBytes = max(r.clientBytes, r.use(s.For(o.BudgetBytes, o.BudgetBytes)))
 	}
 	r.turns = turns.New(turns.Limits{Bytes: o.BudgetBytes, ClientBytes: r.clientBytes, Active: maxActive})
 	return r, nil
@@ -247,7 +247,8 @@ func countedBy(m *pinwheel.Manager) RegistrarStats {
 	}
 }
 
-// Close gives back all that is registered and mapped. Stats still returns what was counted. No Send may be under way. It must be called before the node's.
+// Close gives back all that is registered and mapped. Stats still returns what was counted. No Send may be under way.
+// It must be called before the node's.
 func (r *Registrar) Close() error {
 	r.mappings.close()
 	r.rings.close()

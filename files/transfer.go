@@ -94,7 +94,7 @@ func (t *transfer) part(ctx context.Context, n int64) error {
 		if c.mapping != nil {
 			defer t.r.mappings.put(c.mapping)
 		}
-		shape = c.strategy.For(n, t.r.opt.BudgetBytes, false)
+		shape = c.strategy.For(n, t.r.opt.BudgetBytes)
 	}
 	if way != ByMemory {
 		ask.Want = min(t.r.use(shape), n+2*int64(mem.PageSize))
@@ -109,7 +109,7 @@ func (t *transfer) part(ctx context.Context, n int64) error {
 	case way == ByMemory:
 		return t.fill(ctx, n)
 	case turn.Bytes < ask.Want: // it registers
-		shape = c.strategy.For(n, turn.Bytes-int64(shape.Depth*int(mem.PageSize)), false)
+		shape = c.strategy.For(n, turn.Bytes-int64(shape.Depth*int(mem.PageSize)))
 		c.class = nil
 	}
 	before := t.stats

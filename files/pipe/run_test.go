@@ -188,7 +188,7 @@ func TestEveryStrategyServesAFileWithRealPinning(t *testing.T) {
 	for _, s := range pipe.Strategies() {
 		for _, n := range []int64{0, 1, chunk, size} {
 			t.Run(fmt.Sprintf("%s, %d bytes", s.Name, n), func(t *testing.T) {
-				shape := s.For(n, 1<<20, false)
+				shape := s.For(n, 1<<20)
 				shape.ChunkBytes = min(shape.ChunkBytes, chunk)
 				if s.Name == pipe.Dynamic.Name {
 					shape.ChunkBytes = 0

@@ -11,7 +11,7 @@ type Strategy struct {
 	Shape  Shape
 	Policy pinwheel.Policy
 	// CopyBelow is the size in bytes below which a transfer is copied through the ring of Static, whatever the Shape
-	// says, unless its memory is registered already.
+	// says. It makes no sense for memory that is registered already.
 	CopyBelow int64
 	// Adapts lets a long transfer have fewer and larger chunks, and whoever transfers many files take other numbers where
 	// those have shown to be faster.
@@ -40,11 +40,10 @@ const (
 func Strategies() []Strategy { return []Strategy{Static, Dynamic, Pipelined, Sendfile, Auto} }
 
 // For returns the numbers for a transfer of n bytes that may have budgetBytes registered. Where the budget is too
-// small, chunks become smaller, down to those of Static, and then fewer; one chunk of that size always remains. hot
-// says that the memory is likely to be registered already: the file was served before, and its mapping is kept.
-func (s Strategy) For(n, budgetBytes int64, hot bool) Shape {
+// small, chunks become smaller, down to those of Static, and then fewer; one chunk of that size always remains.
+func (s Strategy) For(n, budgetBytes int64) Shape {
 	shape := s.Shape
-	if n < s.CopyBelow && !hot {
+	if n < s.CopyBelow {
 		shape = Static.Shape
 	}
 	if shape.ChunkBytes == 0 {

@@ -36,8 +36,11 @@ func kept(f serve) serve {
 // by is a strategy of ours, whose registrations are made by the process. If hot, they are kept from an earlier transfer
 // of the file, where the policy keeps any.
 func by(s pipe.Strategy, hot bool) serve {
+	if hot {
+		s.CopyBelow = 0
+	}
 	return func(n int64) virtual.Transfer {
-		t := virtual.Transfer{Bytes: n, Shape: s.For(n, mem.Unlimited, hot), Registration: virtual.HotI07User}
+		t := virtual.Transfer{Bytes: n, Shape: s.For(n, mem.Unlimited), Registration: virtual.HotI07User}
 		t.Kept = t.Shape.Source == pipe.Copy || hot && s.Name == pipe.Auto.Name
 		return t
 	}
