@@ -259,16 +259,19 @@ func sendParts(ctx context.Context, dst *vmmc.Import, memory []byte, message int
 		}
 		return nil
 	}
+	p := dst.Progress()
+	p.Poll = true
 	var going []*vmmc.Op
 	for at := int64(0); at < int64(len(memory)) || len(going) > 0; at += message {
 		if len(going) == depth || at >= int64(len(memory)) {
-			if err := going[0].Wait(ctx); err != nil {
+			if err := await(ctx, going[0], p); err != nil {
 				return err
 			}
 			going = going[1:]
 		}
 		if at < int64(len(memory)) {
-			op, err := dst.SendAsync(memory[at:min(at+message, int64(len(memory)))], uint64(at), vmmc.SendOptions{})
+			part := memory[at:min(at+message, int64(len(memory)))]
+			op, err := dst.SendAsync(part, uint64(at), vmmc.SendOptions{Progress: p})
 			if err != nil {
 				return err
 			}
@@ -276,6 +279,20 @@ func sendParts(ctx context.Context, dst *vmmc.Import, memory []byte, message int
 		}
 	}
 	return nil
+}
+
+// await waits for a message, as package files does.
+func await(ctx context.Context, op *vmmc.Op, p *vmmc.Progress) error {
+	for {
+		select {
+		case <-op.Acked():
+			return op.Err()
+		default:
+		}
+		if !p.Sleep() {
+			return op.Wait(ctx)
+		}
+	}
 }
 
 // each divides what N transfers took.
