@@ -27,7 +27,8 @@ type ClientOptions struct {
 	// Address is where the server finds the node of this client. Empty: the first of its addresses on the network of
 	// the server.
 	Address string
-	// WindowBytes is how much may be on its way to this client, in the window that it exports. 0 stands for 32 MiB.
+	// WindowBytes is how much may be on its way to this client, in the window that it exports. 0 stands for 32 MiB, or
+	// for half of what this process may pin, if that is less and the window is for RDMA.
 	WindowBytes int64
 	// TrustedNetwork lets file bytes come over TCP without encryption, if the server allows it, too. The server sends
 	// them with sendfile(2).
@@ -73,8 +74,12 @@ type Client struct {
 // until ctx ends. The node must listen at an address that the server can reach. It fails with ErrVersion, and with the
 // errors of vmmc.Node.Import and stream.Dial.
 func Dial(ctx context.Context, n *vmmc.Node, address string, o ClientOptions) (*Client, error) {
+	chosen := o.WindowBytes == 0
 	if err := o.EnsureDefaults(); err != nil {
 		return nil, err
+	}
+	if chosen && strings.HasPrefix(address, "tcp:") {
+		o.WindowBytes = pinnableWindow(n, o.WindowBytes)
 	}
 	calls, err := rpc.Dial(ctx, n, address, o.Service, streamOptions(o.Peers, o.Address, nil), rpcOptions())
 	if err != nil {
@@ -89,6 +94,16 @@ func Dial(ctx context.Context, n *vmmc.Node, address string, o ClientOptions) (*
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
+}
+
+// pinnableWindow is a window of most bytes or fewer that the device of a node, if it has one, can register beside all
+// else: one that is too large for RLIMIT_MEMLOCK would have everything go through the connection.
+func pinnableWindow(n *vmmc.Node, most int64) int64 {
+	p, err := n.Provider()
+	if err != nil {
+		return most
+	}
+	return max(min(most, p.Limits().MaxPinnedBytes/2)&^(minWindow-1), minWindow)
 }
 
 // greet says hello, and offers the window.

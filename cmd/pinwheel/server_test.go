@@ -31,9 +31,19 @@ func socketDir(t *testing.T) string {
 
 func startServer(t *testing.T, dir, listen string, args ...string) *server {
 	t.Helper()
-	s := &server{dir: dir}
-	s.cmd = testwait.Command(t, binary, append([]string{"serve", dir, "--json", "--listen", listen}, args...)...)
-	s.cmd.Stderr = os.Stderr
+	return runServer(t, dir, serverCommand(t, dir, listen, args...))
+}
+
+func serverCommand(t *testing.T, dir, listen string, args ...string) *exec.Cmd {
+	cmd := testwait.Command(t, binary, append([]string{"serve", dir, "--json", "--listen", listen}, args...)...)
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+// runServer starts a serverCommand.
+func runServer(t *testing.T, dir string, cmd *exec.Cmd) *server {
+	t.Helper()
+	s := &server{dir: dir, cmd: cmd}
 	out, err := s.cmd.StdoutPipe()
 	if err == nil {
 		err = s.cmd.Start()
