@@ -15,7 +15,7 @@ type benchFilesCmd struct {
 	Size   command.Size `default:"1G" placeholder:"SIZE" help:"Bytes of the large file. Default: 1G."`
 	Files  int          `default:"10000" placeholder:"N" help:"Small files of the tree. Default: 10000."`
 	Rounds int          `default:"5" placeholder:"N" help:"How often each way is measured; the median counts. Default: 5."`
-	Claims bool         `help:"Fail if this machine does not show what serving files claims."`
+	Claims bool         `help:"Fail unless this machine shows all that serving files claims. That needs nginx, curl and rsync."`
 }
 
 func (benchFilesCmd) Help() string {
@@ -55,10 +55,15 @@ func (c *benchFilesCmd) Run(e *command.Env) error {
 		err = filesbench.WriteTables(e.Stdout, all)
 	}
 	for _, claim := range filesbench.Claims(all) {
-		if c.Claims && !claim.Holds() {
+		switch {
+		case !c.Claims || claim.Holds():
+			continue
+		case claim.Missing != "":
+			e.Note("%s: not measured: %s", claim.What, claim.Missing)
+		default:
 			e.Note("%s: %.2f times, not %.2f", claim.What, claim.Times, claim.Least)
-			e.Fail()
 		}
+		e.Fail()
 	}
 	return err
 }
