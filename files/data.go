@@ -215,8 +215,10 @@ func (v *session) stream(ctx context.Context, q *wire.Stream) (wire.Message, err
 	var n int64
 	f, err := find[*served](&v.handles, q.Handle)
 	if err == nil {
-		n, err = sendRange(ctx, conn, f, q.Off, q.Len, v.progress)
-		v.counters.sendfile.Add(n)
+		n, err = sendRange(ctx, conn, f, q.Off, q.Len, func(n int) {
+			v.counters.sendfile.Add(int64(n))
+			v.progress()
+		})
 	}
 	if err != nil {
 		c.close()
@@ -225,9 +227,10 @@ func (v *session) stream(ctx context.Context, q *wire.Stream) (wire.Message, err
 	return &wire.Moved{Bytes: n, Way: BySendfile}, nil
 }
 
-// sendRange sends what a file has of a range. It fails if the file changes, also after the last byte.
+// sendRange sends what a file has of a range, and tells how it gets on: a client may take hours for one. It fails if the
+// file changes, also after the last byte.
 func sendRange(
-	ctx context.Context, to *net.TCPConn, f *served, off, n int64, progress func(),
+	ctx context.Context, to *net.TCPConn, f *served, off, n int64, sent func(n int),
 ) (done int64, err error) {
 	if err := f.unchanged(); err != nil {
 		return 0, err
@@ -241,7 +244,7 @@ func sendRange(
 			var k int
 			k, err = sendfile(to, f.file, off+done, n-done)
 			done += int64(k)
-			progress()
+			sent(k)
 		}
 	}
 	if ctx.Err() != nil {

@@ -31,6 +31,14 @@ func peerNode(role string) vmmc.Options {
 	return withWarn(vmmc.Options{Name: role, Listen: []string{"unix:" + filepath.Join(os.Getenv(peerDir), role)}})
 }
 
+func peerServer() ServerOptions {
+	return ServerOptions{Peers: everybody, AllowWrite: true, TrustedNetwork: os.Getenv(peerWay) == BySendfile}
+}
+
+func peerClient() ClientOptions {
+	return ClientOptions{Peers: everybody, TrustedNetwork: os.Getenv(peerWay) == BySendfile}
+}
+
 func addressFile() string { return filepath.Join(os.Getenv(peerDir), "address") }
 
 // peer is what another process of a test does: it serves, or it uploads without an end.
@@ -48,14 +56,23 @@ func peer(role string) {
 	case "server":
 		root, err := os.OpenRoot(filepath.Join(dir, "served"))
 		check(err)
-		s, err := NewServer(n, root, ServerOptions{Peers: everybody, AllowWrite: true})
+		killAtStep()
+		s, err := NewServer(n, root, peerServer())
 		check(err)
 		go s.Serve(context.Background())
 		check(os.WriteFile(addressFile(), []byte(n.Addresses()[0]), 0o600))
 	case "client":
 		address, err := os.ReadFile(addressFile())
 		check(err)
-		c, err := Dial(context.Background(), n, string(address), ClientOptions{Peers: everybody})
+		if st, _, named := namedStep(); named {
+			go func() { // which the test ends
+				if c, err := Dial(context.Background(), n, string(address), peerClient()); err == nil {
+					_ = st.run(context.Background(), c)
+				}
+			}()
+			break
+		}
+		c, err := Dial(context.Background(), n, string(address), peerClient())
 		check(err)
 		u, err := c.Create(context.Background(), "f", CreateOptions{})
 		check(err)
@@ -101,12 +118,10 @@ func peerWorld(t *testing.T, w way) (dir string) {
 	return dir
 }
 
-// overEachKind runs a test over each kind of memory: by RDMA, through a connection, and shared.
+// overEachKind runs a test of processes over each transport.
 func overEachKind(t *testing.T, f func(t *testing.T, w way)) {
 	for _, w := range ways {
-		if !w.trusted {
-			t.Run(w.name, func(t *testing.T) { f(t, w) })
-		}
+		t.Run(w.name, func(t *testing.T) { f(t, w) })
 	}
 }
 
@@ -120,6 +135,13 @@ func (w way) uses(t *testing.T, c *Client) {
 		}
 		return c.Transport() == w.name
 	})
+}
+
+// sentBy returns how many bytes a server has sent in a way.
+func sentBy(st Stats, w way) int64 {
+	return map[string]int64{
+		ByMemory: st.BytesShared, ByTLS: st.BytesTLS, BySendfile: st.BytesSendfile, ByRDMA: st.BytesRDMA,
+	}[w.name]
 }
 
 // soon has something done while a request is under way that takes for ever.
@@ -180,7 +202,7 @@ func TestServerThatIsKilled(t *testing.T) {
 					t.Fatal(err)
 				}
 				n := openNode(t, peerNode("client"))
-				c, err := Dial(testContext(t), n, string(address), ClientOptions{Peers: everybody})
+				c, err := Dial(testContext(t), n, string(address), peerClient())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -207,7 +229,7 @@ func TestClientThatIsKilledLeavesNothing(t *testing.T) {
 		}
 		defer root.Close()
 		n := openNode(t, peerNode("server"))
-		s, err := NewServer(n, root, ServerOptions{Peers: everybody, AllowWrite: true})
+		s, err := NewServer(n, root, peerServer())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -221,8 +243,7 @@ func TestClientThatIsKilledLeavesNothing(t *testing.T) {
 			t.Errorf("%+v", st)
 		}
 		testwait.Until(t, w.name, func() bool {
-			st := s.Stats()
-			return map[string]int64{ByMemory: st.BytesShared, ByTLS: st.BytesTLS, ByRDMA: st.BytesRDMA}[w.name] > 0
+			return sentBy(s.Stats(), w) > 0
 		})
 		kill()
 		testwait.Until(t, "the client is gone", func() bool { return s.Stats().Clients == 0 })
@@ -236,7 +257,7 @@ func TestClientThatIsKilledLeavesNothing(t *testing.T) {
 			}
 		}
 		// The server goes on.
-		other, err := Dial(testContext(t), openNode(t, peerNode("other")), n.Addresses()[0], ClientOptions{Peers: everybody})
+		other, err := Dial(testContext(t), openNode(t, peerNode("other")), n.Addresses()[0], peerClient())
 		if err != nil {
 			t.Fatal(err)
 		}

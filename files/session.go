@@ -82,6 +82,9 @@ func newSession(s *Server, c *stream.Conn) *session {
 	return v
 }
 
+// atRequest is replaced by tests, in which an end is killed before a request is served, or before it is answered.
+var atRequest = func(procedure uint32, served bool) {}
+
 // on has f serve a procedure. What it fails with is the status of the answer; a request that is malformed has none.
 func on[Q any, P interface {
 	*Q
@@ -100,7 +103,9 @@ func on[Q any, P interface {
 		var a wire.Message
 		err := error(syscall.EPROTO)
 		if procedure == wire.ProcHello || v.greeted.Load() {
+			atRequest(procedure, false)
 			a, err = f(ctx, q)
+			atRequest(procedure, true)
 		}
 		if d, ok := a.(interface{ done() }); ok {
 			defer d.done()
