@@ -55,16 +55,20 @@ type kind struct {
 	parts  []int64  // of the file that are there when an end is killed
 }
 
-// overKinds runs a test over shared memory, and over RDMA where there is a device.
+// overKinds runs a test over each transport, over RDMA where there is a device.
 func overKinds(t *testing.T, f func(t *testing.T, k kind)) {
 	t.Run("shared memory", func(t *testing.T) {
 		parts := []int64{0, 1, killedBytes / 4, killedBytes / 2, killedBytes - 1, killedBytes}
 		f(t, kind{"unix:" + filepath.Join(testwait.ShortDir(t), "s"), nil, parts})
 	})
+	overTCP := map[string][]string{"TLS": {"--transport", "tcp"}, "sendfile": {"--transport", "tcp", "--trusted-network"}}
 	if rdma.Probe() == nil {
-		t.Run("RDMA", func(t *testing.T) {
+		overTCP["RDMA"] = []string{"--transport", "rdma"}
+	}
+	for what, args := range overTCP {
+		t.Run(what, func(t *testing.T) {
 			t.Setenv("XDG_RUNTIME_DIR", testwait.ShortDir(t))
-			f(t, kind{"127.0.0.1:0", []string{"--transport", "rdma"}, []int64{1, killedBytes / 2, killedBytes}})
+			f(t, kind{"127.0.0.1:0", args, []int64{1, killedBytes / 2, killedBytes}})
 		})
 	}
 }
