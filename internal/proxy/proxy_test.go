@@ -3,13 +3,8 @@ package proxy
 import (
 	"bytes"
 	"context"
-	"crypto/ed25519"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"io"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -22,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"pinwheel/internal/peer"
+	"pinwheel/internal/peer/peertest"
 	"pinwheel/internal/testwait"
 )
 
@@ -124,34 +120,6 @@ func TestProxiesWithATokenTalkOverTLS(t *testing.T) {
 	talk(t, serve(t, Options{Listen: "tcp:127.0.0.1:0", Target: middle, End: peer.End{TokenFile: token}}))
 }
 
-// certificate writes one that knows this machine only by its name, its key, and who issued it.
-func certificate(t *testing.T) (o Options) {
-	_, key, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
-		DNSNames: []string{"localhost"}, IsCA: true, BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	write := func(name, kind string, b []byte) string {
-		path := filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b}), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	o.Certificate, o.Key = write("certificate", "CERTIFICATE", der), write("key", "PRIVATE KEY", private)
-	o.Authorities, o.Peers = o.Certificate, []string{"localhost"}
-	return o
-}
-
 // The proxy at the target is told the name of this one, which the certificate has, and not its number.
 func TestProxyIsReachedByTheNameInItsCertificate(t *testing.T) {
 	testwait.Bound(t)
@@ -162,7 +130,7 @@ func TestProxyIsReachedByTheNameInItsCertificate(t *testing.T) {
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	l.Close()
 	for _, bind := range []string{"", "tcp:127.0.0.1:0"} {
-		o := certificate(t)
+		o := Options{End: peertest.Certified(t)}
 		back := o
 		o.Listen, o.Target = "vmmc:tcp:localhost:"+port, echo(t)
 		back.Listen, back.Target, back.From, back.Bind = "tcp:127.0.0.1:0", o.Listen, "tcp:localhost:0", bind
