@@ -45,19 +45,34 @@ var changes = map[string]func(path string) error{
 	"removed": os.Remove,
 }
 
+// What a client gets before it hears of a change is of the file as it was, or as it is then; nothing in between, and no
+// other place of it.
 func TestChangeOfAServedFileIsNoticed(t *testing.T) {
+	old := random(much)
 	overEachQuietly(t, func(t *testing.T, w *world) {
 		c := w.client()
+		path := filepath.Join(w.dir, "f")
 		for what, change := range changes {
-			path := w.sparse("f", much)
+			w.write("f", old)
+			settle(t, path)
 			f := open(t, c, "f")
-			changed := false
-			n, err := f.CopyRange(testContext(t), writer(func([]byte) error {
-				if changed {
+			var now []byte // nil: as it was
+			at := 0
+			n, err := f.CopyRange(testContext(t), writer(func(p []byte) error {
+				was := old[at:][:len(p)]
+				if !bytes.Equal(p, was) && (now == nil || !either(p, was, now[at:][:len(p)])) {
+					t.Errorf("%s: bytes at %d are of neither file", what, at)
+				}
+				at += len(p)
+				if now != nil {
 					return nil
 				}
-				changed = true
-				return change(path)
+				err := change(path)
+				now = make([]byte, much) // zeros where there is no file any more
+				if what != "removed" {
+					copy(now, w.content("f"))
+				}
+				return err
 			}), 0, much)
 			if !errors.Is(err, ErrChanged) || n >= much && !w.trusted { // the kernel may have all in its buffers
 				t.Errorf("%s: %d bytes, %v", what, n, err)
@@ -68,19 +83,27 @@ func TestChangeOfAServedFileIsNoticed(t *testing.T) {
 			if what != "removed" { // who opens it again gets what is there now
 				f = open(t, c, "f")
 				want := w.content("f")
-				for _, at := range []int{0, max(len(want)-1000, 0)} {
-					got := make([]byte, min(1000, len(want)))
-					if _, err := f.ReadAt(testContext(t), got, int64(at)); err != nil {
-						t.Errorf("%s, opened again: %v", what, err)
-					}
-					same(t, what, got, want[at:][:len(got)])
+				got := make([]byte, len(want))
+				if _, err := f.ReadAt(testContext(t), got, 0); err != nil {
+					t.Errorf("%s, opened again: %v", what, err)
 				}
+				same(t, what, got, want)
 			}
 		}
 		if st := w.server.Stats(); st.Changed == 0 {
 			t.Errorf("%+v", st)
 		}
 	})
+}
+
+// either tells whether each byte is that of one of two contents.
+func either(p, one, other []byte) bool {
+	for i, b := range p {
+		if b != one[i] && b != other[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // overEachQuietly is overEach for tests in which nodes have to warn of what happens.
@@ -184,7 +207,7 @@ func TestClosedEndsAreToldSo(t *testing.T) {
 	})
 }
 
-// A client that takes nothing holds up nobody, and no memory.
+// A client that takes nothing holds up nobody, and no memory: what it has asked for is in its window.
 func TestSlowClient(t *testing.T) {
 	overEach(t, ServerOptions{BudgetBytes: 8 << 20}, func(t *testing.T, w *world) {
 		w.sparse("f", much)
@@ -205,6 +228,12 @@ func TestSlowClient(t *testing.T) {
 			ended <- err
 		}()
 		testwait.Receive(t, "the first bytes", held)
+		r := w.server.registrar
+		testwait.Until(t, "nothing is held for the slow client", func() bool {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return r.turns.Used() == 0 && r.turns.Active() == 0
+		}, func() any { return w.server.Stats() })
 		for range 3 {
 			if n, err := open(t, quick, "f").CopyRange(testContext(t), io.Discard, 0, 32<<20); n != 32<<20 || err != nil {
 				t.Error(n, err)
