@@ -36,6 +36,7 @@ func watch(e *command.Env, m *transfer.Meter, what string, visible bool) *progre
 	p := &progress{env: e, meter: m, end: make(chan struct{})}
 	p.bar = newBar(e, 1, printable.Text(what), visible, progressbar.OptionShowBytes(true))
 	if visible && e.Terminal {
+		p.bar.StartWithoutRender() // else it counts the time from the first bytes on, which then took none
 		p.ended.Go(p.draw)
 	}
 	return p
