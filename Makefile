@@ -53,9 +53,11 @@ test: lint
 race: tools
 	$(GO) test -race -timeout 40m ./...
 
-## fuzz: ten seconds on every fuzz target
+FUZZ_PACKAGES ?= ./...
+
+## fuzz: ten seconds on every fuzz target of FUZZ_PACKAGES=./...
 fuzz: tools
-	@for pkg in $$($(GO) list ./...); do \
+	@for pkg in $$($(GO) list $(FUZZ_PACKAGES)); do \
 		for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
 			echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime 10s -fuzzminimizetime 1x $$pkg; \
 		done; \

@@ -146,13 +146,13 @@ func TestOneFileThatFailsIsOneError(t *testing.T) {
 
 // A tree of very many small files.
 func TestManySmallFiles(t *testing.T) {
-	testwait.Bound(t)
 	n := 2000
 	if s := os.Getenv("PINWHEEL_SMALL_FILES"); s != "" {
 		var err error
 		n, err = strconv.Atoi(s)
 		must(t, err)
 	}
+	testwait.BoundAt(t, testwait.Limit+time.Duration(n)*10*time.Millisecond)
 	there, c := serve(t)
 	source, here := filepath.Join(there, "d"), filepath.Join(t.TempDir(), "d")
 	for i := range n {

@@ -16,7 +16,7 @@ softverbs_installed = $(shell /sbin/ldconfig -p | awk '$$1 == "$(1)" { print $$N
 softverbs_header = @test -e /usr/include/$(1) || { echo "make: <$(1)> is missing: apt-get install $(2)" >&2; exit 1; }
 
 .PHONY: softverbs install-softverbs test-softverbs test-softverbs-device test-softverbs-go test-vmmc-rdma bench-vmmc-rdma \
-	test-files-rdma test-files-fair test-softverbs-perftest
+	test-files-rdma test-files-fair test-files-full test-softverbs-perftest
 
 ## softverbs: the software RDMA device: libibverbs.so.1 and librdmacm.so.1 in out/softverbs/lib
 softverbs: $(SOFTVERBS_LIBS) $(SOFTVERBS_LIB)/softverbs-preload.so $(SOFTVERBS_OUT)/bin/rdma $(SOFTVERBS_OUT)/sys
@@ -104,6 +104,15 @@ test-files-rdma: softverbs
 ## test-files-fair: 64 clients that share one budget for a minute, by each transport
 test-files-fair: softverbs
 	PINWHEEL_FILES_FAIR=1m $(SOFTVERBS_GO_TEST) -run ManyClientsUnderOneBudget -v ./files
+
+PINWHEEL_SMALL_FILES ?= 100000
+
+## test-files-full: the full form of the tests of files, of which others run a part: test-files-fair, a kill at each step of each transport, PINWHEEL_SMALL_FILES=100000 small files, fuzzing, guests
+test-files-full: test-files-fair
+	PINWHEEL_FILES_KILLS=all $(SOFTVERBS_GO_TEST) -run KilledAtAStep ./files
+	PINWHEEL_SMALL_FILES=$(PINWHEEL_SMALL_FILES) $(GO) test -count=1 -run ManySmallFiles -v -timeout 30m ./files/transfer
+	$(MAKE) --no-print-directory fuzz FUZZ_PACKAGES=./files/...
+	$(MAKE) --no-print-directory test-files-guest test-files-2node
 
 ## test-softverbs-perftest: ucx_perftest, ib_write_bw, rping, fi_pingpong and their like on the software RDMA device
 test-softverbs-perftest: softverbs
