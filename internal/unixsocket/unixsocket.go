@@ -1,4 +1,4 @@
-// Package unixsocket listens on Unix sockets that have a path, and knows who connects.
+// Package unixsocket listens on Unix sockets that have a path, knows who connects, and takes descriptors that come.
 package unixsocket
 
 import (
@@ -99,4 +99,38 @@ func Peer(c *net.UnixConn) (*unix.Ucred, error) {
 		return nil, fmt.Errorf("SO_PEERCRED: %w", err)
 	}
 	return cred, nil
+}
+
+// ReceiveDescriptor reads one byte, and returns the descriptor that came with it (SCM_RIGHTS, unix(7)), which the caller
+// closes.
+func ReceiveDescriptor(c *net.UnixConn) (fd int, err error) {
+	oob := make([]byte, unix.CmsgSpace(4)) // bytes: room for one descriptor. The kernel closes those that don't fit
+	_, n, flags, _, err := c.ReadMsgUnix(make([]byte, 1), oob)
+	if err != nil {
+		return -1, err
+	}
+	fd = Descriptor(oob[:n])
+	switch {
+	case fd >= 0:
+		return fd, nil
+	case flags&unix.MSG_CTRUNC != 0:
+		return -1, fmt.Errorf("%w: the descriptor was lost", syscall.EMFILE)
+	}
+	return -1, fmt.Errorf("%w: no descriptor has come", syscall.EPROTO)
+}
+
+// Descriptor returns the descriptor in the control messages that came with bytes, or -1. It closes all others.
+func Descriptor(oob []byte) int {
+	messages, err := unix.ParseSocketControlMessage(oob)
+	if err != nil || len(messages) == 0 {
+		return -1
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) == 0 {
+		return -1
+	}
+	for _, extra := range fds[1:] {
+		unix.Close(extra)
+	}
+	return fds[0]
 }

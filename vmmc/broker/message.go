@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"pinwheel/internal/unixsocket"
 )
 
 // kind says what a message asks for or tells.
@@ -158,7 +160,7 @@ func (c *conn) receive() (m message, fd int, err error) {
 	if err != nil {
 		return m, -1, err
 	}
-	fd = descriptor(oob[:oobn])
+	fd = unixsocket.Descriptor(oob[:oobn])
 	switch {
 	case n == 0:
 		err = io.EOF
@@ -174,21 +176,6 @@ func (c *conn) receive() (m message, fd int, err error) {
 		fd = -1
 	}
 	return m, fd, err
-}
-
-func descriptor(oob []byte) int {
-	messages, err := unix.ParseSocketControlMessage(oob)
-	if err != nil || len(messages) == 0 {
-		return -1
-	}
-	fds, err := unix.ParseUnixRights(&messages[0])
-	if err != nil || len(fds) == 0 {
-		return -1
-	}
-	for _, extra := range fds[1:] {
-		unix.Close(extra)
-	}
-	return fds[0]
 }
 
 func decode(b []byte) (m message, err error) {
