@@ -56,6 +56,8 @@ type Client struct {
 	room    chan struct{} // has a place for each request that may be under way
 	welcome wire.Welcome
 	data    *dataPool // nil: no TCP without encryption
+	local   *dataPool // nil: no descriptors of files
+	own     sync.Map  // from each *ownFile that may be open
 	way     atomic.String
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
@@ -122,12 +124,15 @@ func (c *Client) greet(ctx context.Context) error {
 	at, tcp := strings.CutPrefix(c.address, "tcp:")
 	host, _, err := net.SplitHostPort(at)
 	if port := c.welcome.DataPort; c.opt.TrustedNetwork && port > 0 && err == nil && tcp {
-		c.data = &dataPool{address: net.JoinHostPort(host, strconv.Itoa(int(port)))}
+		c.data = &dataPool{network: "tcp", address: net.JoinHostPort(host, strconv.Itoa(int(port)))}
 	}
 	if c.window, err = c.NewWindow(ctx, c.opt.WindowBytes); err != nil {
 		return err
 	}
 	c.slots = newSlots(c.opt.WindowBytes, windowSlots)
+	if c.welcome.Socket != "" && c.way.Load() == ByMemory {
+		c.local = &dataPool{network: "unix", address: c.welcome.Socket}
+	}
 	return nil
 }
 
@@ -211,9 +216,15 @@ func (c *Client) Close() error {
 	c.cancel()
 	c.hook.forget()
 	err := c.calls.Close()
-	if c.data != nil {
-		c.data.close()
+	for _, p := range []*dataPool{c.data, c.local} {
+		if p != nil {
+			p.close()
+		}
 	}
+	c.own.Range(func(o, _ any) bool {
+		o.(*ownFile).close()
+		return true
+	})
 	c.stage.close()
 	if c.window != nil {
 		c.memory.Lock() // those who come later find the client closed

@@ -57,7 +57,7 @@ func TestTicketLetsOneConnectionIn(t *testing.T) {
 		t.Error("a guess was let in")
 	}
 	var ticket wire.Ticket
-	if _, err := c.call(testContext(t), wire.ProcTicket, "test", "", &wire.Empty{}, &ticket); err != nil {
+	if _, err := c.call(testContext(t), wire.ProcTicket, "test", "", &wire.DataConn{}, &ticket); err != nil {
 		t.Fatal(err)
 	}
 	conn := shows(t, c, ticket.Ticket)
@@ -94,7 +94,7 @@ func TestNoTicketWithoutTrustOfBoth(t *testing.T) {
 	if c.Transport() != ByTLS {
 		t.Error(c.Transport())
 	}
-	_, err := c.call(testContext(t), wire.ProcTicket, "test", "", &wire.Empty{}, &wire.Ticket{})
+	_, err := c.call(testContext(t), wire.ProcTicket, "test", "", &wire.DataConn{}, &wire.Ticket{})
 	if !errors.Is(err, syscall.EACCES) {
 		t.Error(err)
 	}

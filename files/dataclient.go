@@ -2,19 +2,16 @@ package files
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"sync"
-	"time"
 
 	"pinwheel/files/internal/wire"
 )
 
-// dataPool has the TCP connections of a client for file bytes without encryption.
+// dataPool has the connections of a client to one data listener of the server.
 type dataPool struct {
-	address string // of the server's listener for these
+	network, address string // of the listener
 
 	// mu protects what follows. It is a leaf.
 	mu     sync.Mutex
@@ -24,13 +21,13 @@ type dataPool struct {
 
 // dataEnd is the client's end of such a connection. It carries one transfer at a time.
 type dataEnd struct {
-	*net.TCPConn
+	net.Conn
+	of     *dataPool
 	number uint64 // at the server
 }
 
-// get returns a connection, which it makes if none is idle.
-func (c *Client) dataConn(ctx context.Context, name string) (*dataEnd, error) {
-	p := c.data
+// dataConn returns a connection, which it makes if none is idle.
+func (c *Client) dataConn(ctx context.Context, p *dataPool, name string) (*dataEnd, error) {
 	p.mu.Lock()
 	if k := len(p.idle); k > 0 {
 		e := p.idle[k-1]
@@ -40,11 +37,12 @@ func (c *Client) dataConn(ctx context.Context, name string) (*dataEnd, error) {
 	}
 	p.mu.Unlock()
 	var t wire.Ticket
-	if _, err := c.call(ctx, wire.ProcTicket, "read", name, &wire.Empty{}, &t); err != nil {
+	q := wire.DataConn{Local: p == c.local}
+	if _, err := c.call(ctx, wire.ProcTicket, "read", name, &q, &t); err != nil {
 		return nil, err
 	}
 	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", p.address)
+	conn, err := d.DialContext(ctx, p.network, p.address)
 	if err == nil {
 		if _, err = conn.Write(t.Ticket); err != nil {
 			conn.Close()
@@ -54,12 +52,12 @@ func (c *Client) dataConn(ctx context.Context, name string) (*dataEnd, error) {
 		c.closeHandle(t.Conn)
 		return nil, fmt.Errorf("files: data connection: %w", err)
 	}
-	return &dataEnd{conn.(*net.TCPConn), t.Conn}, nil
+	return &dataEnd{conn, p, t.Conn}, nil
 }
 
 // keep keeps a connection for the next transfer.
-func (c *Client) keep(e *dataEnd) {
-	p := c.data
+func (e *dataEnd) keep() {
+	p := e.of
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -83,61 +81,4 @@ func (p *dataPool) close() {
 		e.Close()
 	}
 	p.idle = nil
-}
-
-// buffers of copies out of a connection.
-var buffers = sync.Pool{New: func() any { b := make([]byte, 256<<10); return &b }} // 256 KiB
-
-// answerTime is how long a server may take to say why a connection has ended: it may wait for one that it did not let
-// in.
-const answerTime = time.Second
-
-// copyStream writes a range of the file to w, by way of a data connection.
-func (f *File) copyStream(ctx context.Context, w io.Writer, off, n int64) (int64, error) {
-	c := f.client
-	e, err := c.dataConn(ctx, f.name)
-	if err != nil {
-		return 0, err
-	}
-	asking, giveUp := context.WithCancel(ctx)
-	defer giveUp()
-	said := make(chan error, 1)
-	go func() {
-		var a wire.Moved
-		q := wire.Stream{Handle: f.handle, Off: off, Len: n, Conn: e.number}
-		_, err := c.call(asking, wire.ProcStream, "read", f.name, &q, &a)
-		if err == nil && a.Bytes < n {
-			err = fmt.Errorf("%w: %d bytes of %d", ErrProtocol, a.Bytes, n)
-		}
-		if err != nil {
-			_ = e.SetReadDeadline(time.Unix(1, 0)) // nothing more comes. It fails only if it is closed
-		}
-		said <- err
-	}()
-	stop := context.AfterFunc(c.ctx, func() { e.Close() })
-	defer stop()
-	if _, ours := w.(*into); !ours {
-		w = struct{ io.Writer }{w} // a ReadFrom may take little at a time, as that of io.Discard does
-	}
-	b := buffers.Get().(*[]byte)
-	defer buffers.Put(b)
-	copied, err := io.CopyBuffer(w, io.LimitReader(e.TCPConn, n), *b)
-	c.read.Add(copied)
-	if copied < n {
-		e.Close() // the server may be sending still, and says then that it can't
-		defer time.AfterFunc(answerTime, giveUp).Stop()
-	}
-	asked := <-said
-	if asked != nil && (err == nil || errors.As(err, new(*net.OpError))) {
-		err = asked // it knows why nothing came
-	}
-	if err == nil && copied < n {
-		err = io.ErrUnexpectedEOF
-	}
-	if err != nil {
-		c.drop(e)
-		return copied, err
-	}
-	c.keep(e)
-	return copied, nil
 }

@@ -1,6 +1,6 @@
 // Package files serves files by virtual memory-mapped communication: a chunk of a file is a deliberate update of a
 // window that the client exports, and so an RDMA write out of the page cache where both ends have a device, a read(2)
-// into shared memory on one machine, and a message in TLS elsewhere.
+// into shared memory on one machine, and a message in TLS elsewhere. Processes of one user copy by a descriptor instead.
 //
 //	root, err := os.OpenRoot("/srv/files")
 //	s, err := files.NewServer(node, root, files.ServerOptions{Peers: vmmc.Permissions{Peers: []string{"reader"}}})
@@ -26,7 +26,8 @@
 // # Ways of the bytes
 //
 //	RDMA            a shared read-only mapping of the file is registered chunk by chunk, or the ring of a transfer
-//	shared memory   read(2) into the window of the client
+//	shared memory   the client reads by a descriptor of its own, which the server opens for it, and which is for reading
+//	                only; what is short, or for another user than the server's, is read(2) into the window of the client
 //	TLS             read(2) into a ring, whose bytes go through the connection of vmmc
 //	sendfile(2)     on a TCP connection of its own, if TrustedNetwork of both ends allows what is not encrypted
 //

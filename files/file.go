@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"syscall"
 
 	"go.uber.org/atomic"
@@ -19,6 +20,7 @@ type File struct {
 	handle uint64
 	info   Info
 	closed atomic.Bool
+	own    ownFile
 }
 
 // Open opens a regular file for reading. It fails with EISDIR for a directory.
@@ -78,6 +80,13 @@ func (b *into) Write(p []byte) (int, error) {
 	return n, nil
 }
 
+// WriteFileRange implements FileRangeWriter.
+func (b *into) WriteFileRange(f *os.File, off, n int64) (int64, error) {
+	k, err := f.ReadAt((*b)[:n], off)
+	*b = (*b)[k:]
+	return int64(k), err
+}
+
 // ReadFrom reads straight into the memory.
 func (b *into) ReadFrom(r io.Reader) (int64, error) {
 	n, err := io.ReadFull(r, *b)
@@ -112,6 +121,10 @@ func (f *File) copyRange(ctx context.Context, w io.Writer, off, n int64) (int64,
 		return f.copyInline(ctx, w, off, n)
 	case f.client.Transport() == BySendfile:
 		return f.copyStream(ctx, w, off, n)
+	case n >= minRead:
+		if own := f.descriptor(ctx); own != nil {
+			return f.copyOwn(ctx, own, w, off, n)
+		}
 	}
 	return f.copyWindow(ctx, w, off, n)
 }
@@ -151,5 +164,7 @@ func (f *File) Close() error {
 		return &fs.PathError{Op: "close", Path: f.name, Err: ErrClosed}
 	}
 	f.client.closeHandle(f.handle)
+	f.own.close()
+	f.client.own.Delete(&f.own)
 	return nil
 }

@@ -40,12 +40,14 @@ func (v *session) watch(ended <-chan struct{}, hangUp func()) {
 	}
 }
 
-// working tells whether more is open than windows, into which nothing is sent unless the client asks for it.
+// working tells whether more is open than windows and data connections, which are for what the client asks for.
 func (h *handles) working() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, o := range h.of {
-		if _, window := o.(*target); !window {
+		switch o.(type) {
+		case *target, *dataConn:
+		default:
 			return true
 		}
 	}

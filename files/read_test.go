@@ -300,7 +300,7 @@ func TestFewChecksumsOfAClientAreComputedAtATime(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := &session{handles: handles{most: 1, of: map[uint64]opened{}}, sums: make(chan struct{}, maxSums)}
-	h, err := v.handles.add(&served{f, stamp})
+	h, err := v.handles.add(&served{"f", f, stamp})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -134,7 +134,7 @@ func (c *Client) readSome(ctx context.Context, names []string, verify Sum) (a an
 	var e *dataEnd
 	q := wire.Names{Names: names, Kind: string(verify)}
 	if c.Transport() == BySendfile {
-		if e, a.err = c.dataConn(ctx, names[0]); a.err != nil {
+		if e, a.err = c.dataConn(ctx, c.data, names[0]); a.err != nil {
 			return a
 		}
 		q.Conn = e.number
@@ -160,7 +160,7 @@ func (c *Client) readSome(ctx context.Context, names []string, verify Sum) (a an
 		c.drop(e)
 		return a
 	}
-	c.keep(e)
+	e.keep()
 	return a
 }
 
@@ -182,7 +182,7 @@ func (c *Client) takeContents(ctx context.Context, e *dataEnd, all []wire.Conten
 		stop := context.AfterFunc(over, func() { e.Close() })
 		defer stop()
 	}
-	if _, err := io.ReadFull(e.TCPConn, b); err != nil {
+	if _, err := io.ReadFull(e.Conn, b); err != nil {
 		switch {
 		case c.ctx.Err() != nil:
 			return ErrClosed

@@ -17,6 +17,7 @@ import (
 
 // served is a file that a client has open for reading.
 type served struct {
+	name  string
 	file  *os.File
 	stamp stamp
 }
@@ -60,7 +61,7 @@ func (v *session) openRegular(name string) (*served, error) {
 	if err := s.regular(); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &served{f, s}, nil
+	return &served{name, f, s}, nil
 }
 
 func (v *session) stat(_ context.Context, q *wire.Name) (wire.Message, error) {

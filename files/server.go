@@ -95,6 +95,7 @@ type Server struct {
 	registrar *Registrar
 	listener  *stream.Listener
 	data      *dataListener // nil: no TCP without encryption
+	local     *dataListener // nil: nobody on this machine has descriptors
 	counters  counters
 	durable   newfile.Group // of uploads
 	sweeper   *sweeper
@@ -139,7 +140,10 @@ func NewServer(n *vmmc.Node, root *os.Root, o ServerOptions) (*Server, error) {
 		Strategy: o.Strategy, BudgetBytes: o.BudgetBytes, MaxMappings: o.MaxMappings, Warn: o.Warn,
 	}, slices.ContainsFunc(n.Addresses(), remote))
 	if err == nil && o.TrustedNetwork {
-		s.data, err = newDataListener(n.Addresses(), o.DataListen)
+		s.data, err = listenSendfile(n.Addresses(), o.DataListen)
+	}
+	if err == nil {
+		s.local = listenLocal(n.Addresses(), o.Warn)
 	}
 	if err == nil {
 		s.listener, err = stream.Listen(n, o.Service, streamOptions(o.Peers, "", o.Warn))
@@ -227,8 +231,10 @@ func (s *Server) Close() error {
 				errs = append(errs, err)
 			}
 		}
-		if s.data != nil {
-			errs = append(errs, s.data.Close())
+		for _, d := range []*dataListener{s.data, s.local} {
+			if d != nil {
+				errs = append(errs, d.Close())
+			}
 		}
 		s.tasks.Wait() // their contexts have ended
 		s.sweeper.close()

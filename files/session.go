@@ -69,6 +69,8 @@ func newSession(s *Server, c *stream.Conn) *session {
 	on(v, wire.ProcReadMany, v.readMany)
 	on(v, wire.ProcTicket, v.ticket)
 	on(v, wire.ProcStream, v.stream)
+	on(v, wire.ProcDescriptor, v.descriptor)
+	on(v, wire.ProcTaken, v.taken)
 	on(v, wire.ProcSum, v.sum)
 	on(v, wire.ProcExtents, v.extents)
 	on(v, wire.ProcMkdir, v.mkdir)
@@ -148,6 +150,9 @@ func (v *session) hello(_ context.Context, q *wire.Hello) (wire.Message, error) 
 	if v.data != nil && q.Trusted {
 		v.trusted.Store(true)
 		w.DataPort = v.data.port()
+	}
+	if v.local != nil {
+		w.Socket = v.local.Addr().String()
 	}
 	v.greeted.Store(true)
 	return w, nil

@@ -11,8 +11,8 @@ type Stats struct {
 
 	BytesSent     int64 `json:"bytes_sent"` // of files, to clients
 	BytesReceived int64 `json:"bytes_received"`
-	BytesRDMA     int64 `json:"bytes_rdma"` // of those sent
-	BytesShared   int64 `json:"bytes_shared"`
+	BytesRDMA     int64 `json:"bytes_rdma"`   // of those sent
+	BytesShared   int64 `json:"bytes_shared"` // through shared memory, and by descriptors as far as clients say so
 	BytesTLS      int64 `json:"bytes_tls"`
 	BytesSendfile int64 `json:"bytes_sendfile"`
 	BytesInline   int64 `json:"bytes_inline"` // inside of answers

@@ -89,6 +89,8 @@ var steps = []step{
 		_, err = f.ReadInto(ctx, w, 0, 0, 1<<20)
 		return err
 	})},
+	{"descriptor", wire.ProcDescriptor, ByMemory, ofLarge(readsLarge)},
+	{"taken", wire.ProcTaken, ByMemory, ofLarge(readsLarge)},
 	{"ticket", wire.ProcTicket, BySendfile, ofLarge(readsLarge)},
 	{"stream", wire.ProcStream, BySendfile, ofLarge(readsLarge)},
 	{"checksum", wire.ProcSum, "", ofLarge(func(ctx context.Context, f *File) error {

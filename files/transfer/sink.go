@@ -3,7 +3,9 @@ package transfer
 import (
 	"bytes"
 	"context"
+	"errors"
 	"hash"
+	"os"
 
 	"go.uber.org/atomic"
 
@@ -83,12 +85,26 @@ func (s *sink) Write(b []byte) (int, error) {
 	if _, err := s.sum.Write(b); err != nil {
 		return 0, err
 	}
-	s.move(int64(len(b)))
+	s.wrote(int64(len(b)))
+	return len(b), nil
+}
+
+// WriteFileRange implements files.FileRangeWriter, unless there is something to hash.
+func (s *sink) WriteFileRange(f *os.File, off, n int64) (int64, error) {
+	if s.sum.Hash != nil {
+		return 0, errors.ErrUnsupported
+	}
+	k, err := s.writeFileRange(f, off, n)
+	s.wrote(k)
+	return k, err
+}
+
+func (s *sink) wrote(n int64) {
+	s.move(n)
 	if n := s.bytes - s.queued; n >= queueBytes {
 		s.startWriting(s.queued, n)
 		s.queued = s.bytes
 	}
-	return len(b), nil
 }
 
 func (s *sink) move(n int64) {

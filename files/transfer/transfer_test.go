@@ -303,3 +303,22 @@ func TestFullDisksAndLostServersEndATree(t *testing.T) {
 		}
 	}
 }
+
+// The kernel copies no range of a file to another file system (EXDEV).
+func TestGetToAnotherFileSystem(t *testing.T) {
+	testwait.Bound(t)
+	here, err := os.MkdirTemp("/dev/shm", "")
+	if err != nil {
+		t.Skip(err)
+	}
+	defer os.RemoveAll(here)
+	there, c := serve(t)
+	content := random(20 << 20)
+	put(t, filepath.Join(there, "f"), content, 0o640)
+	for range 2 { // the second replaces the first
+		if r, err := Get(t.Context(), c, "f", here, Options{Verify: files.NoSum}); err != nil || r.Bytes != int64(len(content)) {
+			t.Errorf("%+v, %v", r, err)
+		}
+		holds(t, filepath.Join(here, "f"), content, 0o640)
+	}
+}

@@ -36,7 +36,7 @@ var ofServer = []serverMetric{
 		func(s *files.Stats) int64 { return s.BytesSent }},
 	{"files_sent_rdma_bytes_total", "Of those, by RDMA.", counter,
 		func(s *files.Stats) int64 { return s.BytesRDMA }},
-	{"files_sent_shared_bytes_total", "Of those, through shared memory.", counter,
+	{"files_sent_shared_bytes_total", "Of those, on this machine: through shared memory, or by a descriptor of the file.", counter,
 		func(s *files.Stats) int64 { return s.BytesShared }},
 	{"files_sent_tls_bytes_total", "Of those, through TLS connections.", counter,
 		func(s *files.Stats) int64 { return s.BytesTLS }},

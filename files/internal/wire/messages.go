@@ -1,7 +1,7 @@
 package wire
 
 // Version is the version of the protocol.
-const Version = 1
+const Version = 2
 
 // Procedures of a server.
 const (
@@ -15,6 +15,8 @@ const (
 	ProcReadMany
 	ProcTicket
 	ProcStream
+	ProcDescriptor
+	ProcTaken
 	ProcSum
 	ProcExtents
 	ProcMkdir
@@ -41,6 +43,7 @@ const (
 	maxETag    = 80        // bytes
 	maxSum     = 64        // bytes
 	maxWay     = 8         // bytes
+	maxSocket  = 107       // bytes, as a name of unix(7)
 	TicketLen  = 16        // bytes
 	MaxRead    = 64 << 20  // 64 MiB: of a Read
 	ManyBytes  = 512 << 10 // 512 KiB: of contents, before the last one of an answer to ReadMany
@@ -121,7 +124,8 @@ type Welcome struct {
 	Version  uint32
 	Calls    uint32 // that may be under way at a time
 	Writable bool
-	DataPort uint32 // for tickets; 0: there are none
+	DataPort uint32 // where tickets let TCP connections in; 0: nowhere
+	Socket   string // where they let those of this machine in: a Unix socket; empty: nowhere
 }
 
 func (m *Welcome) fields(c *codec) {
@@ -129,6 +133,7 @@ func (m *Welcome) fields(c *codec) {
 	c.u32(&m.Calls)
 	c.flag(&m.Writable)
 	c.u32(&m.DataPort)
+	c.str(&m.Socket, maxSocket)
 }
 
 // Name is a request about a name.
@@ -213,7 +218,7 @@ func (m *Read) fields(c *codec) {
 	c.size(&m.At)
 }
 
-// Moved is the answer to Read, Stream and Write.
+// Moved is the answer to Read, Stream, Taken and Write.
 type Moved struct {
 	Bytes   int64
 	Way     string // of the bytes
@@ -269,7 +274,14 @@ func (m *Contents) fields(c *codec) {
 	})
 }
 
-// Ticket lets one TCP connection in. Conn is the number under which Stream names it.
+// DataConn asks for a ticket.
+type DataConn struct {
+	Local bool // for the Unix socket
+}
+
+func (m *DataConn) fields(c *codec) { c.flag(&m.Local) }
+
+// Ticket lets one connection in. Conn is the number under which Stream and Descriptor name it.
 type Ticket struct {
 	Conn   uint64
 	Ticket []byte
@@ -292,6 +304,26 @@ func (m *Stream) fields(c *codec) {
 	c.size(&m.Off)
 	c.size(&m.Len)
 	c.u64(&m.Conn)
+}
+
+// Descriptor asks for a descriptor of a file through a connection of the Unix socket. It has come before the answer.
+type Descriptor struct{ Handle, Conn uint64 }
+
+func (m *Descriptor) fields(c *codec) {
+	c.u64(&m.Handle)
+	c.u64(&m.Conn)
+}
+
+// Taken says how many bytes the client has read through the descriptor of a file, since it last said so. The answer is a
+// Moved if the file has not changed.
+type Taken struct {
+	Handle uint64
+	Bytes  int64
+}
+
+func (m *Taken) fields(c *codec) {
+	c.u64(&m.Handle)
+	c.size(&m.Bytes)
 }
 
 // Range asks for the checksum of bytes of a file or an upload.

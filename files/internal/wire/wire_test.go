@@ -14,10 +14,11 @@ var info = Info{Name: "file", Size: math.MaxInt64, Mode: 0o644, ModNs: -1, ETag:
 // messages has one of each kind.
 func messages() []Message {
 	return []Message{
-		&Hello{Version, true}, &Welcome{Version, 7, true, 65535}, &Name{"a/b"}, &Opened{1, info}, &Handle{2},
+		&Hello{Version, true}, &Welcome{Version, 7, true, 65535, "@socket"}, &Name{"a/b"}, &Opened{1, info}, &Handle{2},
 		&List{"d", 33}, &Page{34, []Info{info, {}}}, &Window{3, 4}, &Read{5, 6, 7, 8, 9}, &Moved{10, "tls", []byte("content")},
 		&Names{[]string{"a", "b"}, "none", 41}, &Target{8, "rdma"},
 		&Ticket{11, bytes.Repeat([]byte{1}, TicketLen)}, &Stream{12, 13, 14, 15},
+		&DataConn{true}, &Descriptor{42, 43}, &Taken{44, 45},
 		&Contents{[]Content{{Info: info, Content: []byte("x"), Sum: []byte{1}}, {Status: *Fail(2, "gone", 0)}}},
 		&Position{35, 36}, &Extents{[]Extent{{37, 38}, {}}, 39}, &Made{true}, &SetAttr{"d", 0o700, -40},
 		&Range{16, "sha256", 17, 18}, &Sum{[]byte{19}}, &Create{"a", 0o600, 20, true, true, "id"}, &Created{21, 22},
