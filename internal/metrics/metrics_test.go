@@ -47,7 +47,7 @@ func TestText(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("differs from %s (go test -update ./internal/metrics):\n%s", golden, got)
+		t.Errorf("differs from %s (go test ./internal/metrics -update):\n%s", golden, got)
 	}
 	if escaped := `program="a\"b\\c\nd"`; !strings.Contains(got, escaped) {
 		t.Errorf("no %s", escaped)
