@@ -91,27 +91,23 @@ type chosen struct {
 	class     *class // that is to hear how long it took; nil: there was no choice
 }
 
-// choose returns what a transfer of n bytes should be, whose registrations stay.
-func (c *choices) choose(r sentRange, n, copyBelow int64) chosen {
+// known notes that a range is sent, and tells whether it was before.
+func (c *choices) known(r sentRange) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, again := c.sent[r]
+	_, before := c.sent[r]
 	if c.sent == nil || len(c.sent) >= maxSent {
 		c.sent = map[sentRange]struct{}{}
 	}
 	c.sent[r] = struct{}{}
-	return c.of(n, copyBelow, again)
+	return before
 }
 
-// chooseOnce is choose for a transfer whose registrations end with it: each is like the first.
-func (c *choices) chooseOnce(n, copyBelow int64) chosen {
+// choose returns what a transfer of n bytes should be, by what is known of those of about its size. again says that
+// what it sends was sent before, and stays registered.
+func (c *choices) choose(n, copyBelow int64, again bool) chosen {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.of(n, copyBelow, false)
-}
-
-// of chooses by what is known of transfers of about n bytes. mu is held.
-func (c *choices) of(n, copyBelow int64, again bool) chosen {
 	from := among(n, copyBelow, again)
 	if len(from) == 1 {
 		return chosen{candidate: from[0]}

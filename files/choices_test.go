@@ -40,14 +40,14 @@ func TestTryingCostsLittleFromTheBeginning(t *testing.T) {
 // lostBy is the share of the time that auto loses beside noise, where one shape takes less than the others.
 func lostBy(n int64, transfers, fastest int, again bool) float64 {
 	var c choices
-	c.choose(sentRange{}, n, copyBelow)
+	c.known(sentRange{})
 	var lost time.Duration
 	for i := range int64(transfers) {
 		r := sentRange{from: i + 1}
 		if again {
 			r.from = 0
 		}
-		k := c.choose(r, n, copyBelow)
+		k := c.choose(n, copyBelow, c.known(r))
 		took := time.Millisecond
 		if k.candidate != fastest {
 			took += time.Millisecond / 2
@@ -69,13 +69,13 @@ func TestTheFirstTransfersAreWhatIsLikelyToBeBest(t *testing.T) {
 		for n, want := range map[int64]int{
 			100: byCopy, 100_000: byCopy, 1 << 20: byChunks, 2 << 20: byChunks, 1 << 30: byChunks,
 		} {
-			if k := c.choose(sentRange{from: i<<40 + n}, n, copyBelow); k.candidate != want {
+			if k := c.choose(n, copyBelow, c.known(sentRange{from: i<<40 + n})); k.candidate != want {
 				t.Errorf("%d bytes: %s", n, candidates[k.candidate].Name)
 			}
 		}
 	}
 	for range 1000 {
-		if k := c.choose(sentRange{}, leastChoice-1, copyBelow); k.candidate != byCopy || k.class != nil {
+		if k := c.choose(leastChoice-1, copyBelow, c.known(sentRange{})); k.candidate != byCopy || k.class != nil {
 			t.Error("a small file is tried in another way")
 		}
 	}
@@ -87,11 +87,11 @@ func TestWhatIsSentAgainFindsItsRegistrations(t *testing.T) {
 	for _, n := range []int64{8 << 20, 64 << 20, 1 << 30} {
 		var c choices
 		for i := range int64(200) {
-			k := c.choose(sentRange{from: i}, n, copyBelow)
+			k := c.choose(n, copyBelow, c.known(sentRange{from: i}))
 			c.note(k, n, time.Duration(10-k.candidate)*time.Millisecond) // "single" is the fastest
 		}
 		for i := range int64(200) {
-			k := c.choose(sentRange{from: i}, n, copyBelow)
+			k := c.choose(n, copyBelow, c.known(sentRange{from: i}))
 			s := candidates[k.candidate].For(n, mem.Unlimited)
 			if s.Source != pipe.Map || s.ChunkBytes != pipe.Auto.For(n, mem.Unlimited).ChunkBytes {
 				t.Fatalf("%d: %+v", i, s)
@@ -105,7 +105,7 @@ func TestWhatIsSentAgainIsLearnedApart(t *testing.T) {
 	const n = 100_000
 	var c choices
 	send := func(from int64, fastest int) int {
-		k := c.choose(sentRange{from: from}, n, copyBelow)
+		k := c.choose(n, copyBelow, c.known(sentRange{from: from}))
 		took := 2 * time.Millisecond
 		if k.candidate == fastest {
 			took = time.Millisecond
@@ -146,12 +146,12 @@ func TestAClientMayHaveWhatAnyTransferRegisters(t *testing.T) {
 func TestNotMoreRangesAreKnownThanThereIsRoomFor(t *testing.T) {
 	var c choices
 	for i := range int64(2*maxSent + 1) {
-		c.choose(sentRange{from: i << 20}, 1<<20, copyBelow)
+		c.known(sentRange{from: i << 20})
 		if len(c.sent) > maxSent {
 			t.Fatalf("%d ranges are known", len(c.sent))
 		}
 	}
-	if k := c.choose(sentRange{from: 2 * maxSent << 20}, 1<<20, copyBelow); k.class != nil {
+	if !c.known(sentRange{from: 2 * maxSent << 20}) {
 		t.Error("the latest range is not known")
 	}
 }

@@ -61,7 +61,6 @@ func (d *device) start(p *pipe.Pipe) {
 	d.site = fileSite
 	if d.mapping != nil {
 		d.site[1] = d.mapping.stamp.ino
-		d.kept = d.r.keeps(d.mapping.stamp.size)
 	}
 }
 

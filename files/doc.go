@@ -38,9 +38,10 @@
 // # Memory
 //
 // A Registrar registers memory for all clients of a server, by one pinwheel.Manager with the policy of the strategy. It
-// keeps the mappings of files that were served, and so their registrations if the policy does. What is in use stays
-// within its budget: a transfer that finds too little of it gets smaller or fewer chunks, or waits for its turn.
-// Clients take turns by the bytes that they asked for (deficit round robin).
+// keeps the mappings of files that were served, and so their registrations if the policy does, and if files are sent
+// again before their mappings go. What is in use stays within its budget: a transfer that finds too little of it gets
+// smaller or fewer chunks, or waits for its turn. Clients take turns by the bytes that they asked for (deficit round
+// robin).
 //
 // # Changes of files
 //

@@ -21,6 +21,7 @@ type mapping struct {
 	refs  int
 	stale bool // of another content: it goes with its last reference
 	used  time.Time
+	again bool // something of it was sent more than once
 }
 
 // keepMapping is how long a mapping stays that nobody uses: it keeps the blocks of its file, also if that is removed or
@@ -37,6 +38,7 @@ type mappings struct {
 	mu     sync.Mutex
 	of     map[fileKey]*mapping
 	hits   int64
+	wasted int         // how many had to go since one of which something was sent more than once
 	timer  *time.Timer // calls expire; nil: there is no mapping
 	closed bool
 
@@ -127,6 +129,29 @@ func (ms *mappings) put(m *mapping) {
 	ms.unmap(old)
 }
 
+// enoughWasted mappings in a row that had to go before anything of them was sent again are no accident.
+const enoughWasted = 2
+
+// worth tells whether registrations of a file are worth keeping: until files go in vain, they are. Where more are read
+// than stay mapped, none is sent again in time, and to deregister all of a file at its end delays the next. again says
+// that the same range of it was sent before.
+func (ms *mappings) worth(s stamp, again bool) bool {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	if m := ms.of[s.fileKey]; again && m != nil && m.settled && m.stamp == s {
+		m.again, ms.wasted = true, 0
+	}
+	return ms.wasted < enoughWasted
+}
+
+// goes is retire for a mapping that was not used for long. mu is held.
+func (ms *mappings) goes(m *mapping) *mapping {
+	if ms.wasted++; m.again {
+		ms.wasted = 0
+	}
+	return ms.retire(m)
+}
+
 // retire has a mapping found no more. It returns the mapping if nobody uses it. mu is held.
 func (ms *mappings) retire(m *mapping) *mapping {
 	delete(ms.of, m.stamp.fileKey)
@@ -151,7 +176,7 @@ func (ms *mappings) spare() *mapping {
 	if oldest == nil {
 		return nil // all are in use: transfers bound how many there are
 	}
-	return ms.retire(oldest)
+	return ms.goes(oldest)
 }
 
 // expireLater has expire called, unless it is going to be. mu is held.
@@ -168,7 +193,7 @@ func (ms *mappings) expire() {
 	var old []*mapping
 	for _, m := range ms.of {
 		if m.refs == 0 && time.Since(m.used) >= keepMapping {
-			old = append(old, ms.retire(m))
+			old = append(old, ms.goes(m))
 		}
 	}
 	if len(ms.of) > 0 {

@@ -50,3 +50,40 @@ func TestMappingThatNobodyUsesGoes(t *testing.T) {
 		}
 	})
 }
+
+func TestRegistrationsAreKeptOnlyWhereFilesAreSentAgainInTime(t *testing.T) {
+	ms := &mappings{most: 1, forget: func(mem.Range) {}, of: map[fileKey]*mapping{}}
+	defer ms.close()
+	var files []stamp
+	send := func(k int, again bool) (kept bool) {
+		for k >= len(files) {
+			f := fileOf(t, 100)
+			s := stampNow(t, f)
+			s.chgNs = 0 // long ago
+			files = append(files, s)
+		}
+		kept = ms.worth(files[k], again)
+		if m := ms.find(files[k]); m != nil {
+			ms.put(m)
+			return kept
+		}
+		ms.put(ms.add(&mapping{stamp: files[k], settled: true, refs: 1, used: time.Now()}))
+		return kept
+	}
+	for k := range 10 { // each of these but the latest has to go for the next
+		if kept := send(k, false); kept != (k <= enoughWasted) {
+			t.Errorf("file %d: kept %v", k, kept)
+		}
+	}
+	for k := range 3 { // nor are they there when they come again
+		if send(k, true) {
+			t.Errorf("file %d is kept for its second time, and was not there", k)
+		}
+	}
+	if !send(2, true) {
+		t.Error("a file that is sent again while it is mapped is not kept")
+	}
+	if !send(3, false) || !send(4, false) {
+		t.Error("what has shown to be worth it is so no more after one file")
+	}
+}

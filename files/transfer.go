@@ -113,7 +113,7 @@ func (t *transfer) part(ctx context.Context, n int64) error {
 		c.class = nil
 	}
 	before := t.stats
-	err = t.pipe(ctx, shape, n, c.mapping)
+	err = t.pipe(ctx, shape, n, &c)
 	if c.class != nil && err == nil && t.stats.Bytes-before.Bytes == n {
 		t.r.choices.note(c.chosen, n, mapped+t.stats.Times.Wall-before.Times.Wall)
 	}
@@ -137,6 +137,7 @@ func (r *Registrar) way(ctx context.Context, to *vmmc.Import) string {
 type choice struct {
 	strategy pipe.Strategy
 	mapping  *mapping // nil: all is copied
+	kept     int64    // bytes of the file, from its beginning, whose registrations may stay
 	chosen            // its class is nil if nothing is to be learned
 }
 
@@ -151,7 +152,8 @@ func (t *transfer) choose(n int64) (c choice) {
 		return c
 	}
 	from := t.from + t.stats.Bytes
-	stays := from+n <= t.r.keeps(t.stamp.size)
+	c.kept = t.r.keeps(t.stamp.size)
+	stays := from+n <= c.kept
 	if stays && n < s.CopyBelow && (!s.Adapts || n < leastChoice) {
 		if c.mapping = t.r.mappings.find(t.stamp); c.mapping != nil {
 			if c.strategy = s; s.Adapts {
@@ -162,11 +164,11 @@ func (t *transfer) choose(n int64) (c choice) {
 		}
 	}
 	if s.Adapts {
-		if stays {
-			c.chosen = t.r.choices.choose(sentRange{t.stamp, from}, n, s.CopyBelow)
-		} else {
-			c.chosen = t.r.choices.chooseOnce(n, s.CopyBelow)
+		again := t.r.choices.known(sentRange{t.stamp, from})
+		if !t.r.mappings.worth(t.stamp, again) {
+			c.kept, stays = 0, false
 		}
+		c.chosen = t.r.choices.choose(n, s.CopyBelow, again && stays)
 		s = candidates[c.candidate]
 	}
 	if c.strategy = s; n < s.CopyBelow {
@@ -203,13 +205,15 @@ func (t *transfer) fill(ctx context.Context, n int64) error {
 }
 
 // pipe sends through the ring, or out of the mapping. It fails if nothing else is worth a try.
-func (t *transfer) pipe(ctx context.Context, s pipe.Shape, n int64, m *mapping) error {
+func (t *transfer) pipe(ctx context.Context, s pipe.Shape, n int64, c *choice) error {
 	p, err := pipe.New(n, s)
 	if err != nil {
 		return err
 	}
 	done := t.stats.Bytes
-	d := &device{r: t.r, file: t.file, from: t.from + done, dst: t.dst, at: t.at + uint64(done), mapping: m}
+	d := &device{
+		r: t.r, file: t.file, from: t.from + done, dst: t.dst, at: t.at + uint64(done), mapping: c.mapping, kept: c.kept,
+	}
 	var missed int64
 	if t.stats.Way == ByRDMA {
 		if d.thread, err = t.r.thread(); err != nil {
