@@ -33,6 +33,10 @@ type ClientOptions struct {
 	// TrustedNetwork lets file bytes come over TCP without encryption, if the server allows it, too. The server sends
 	// them with sendfile(2).
 	TrustedNetwork bool
+	// RequireRDMA has contents of files go by RDMA in both directions, or not at all: what can't fails with ErrNoRDMA
+	// after some seconds, and so does Dial. Files of SmallBytes and less are excepted, which come inside of requests and
+	// answers; so is the beginning or the end of a range that short. A server may require it, too.
+	RequireRDMA bool
 }
 
 const minWindow = 1 << 20 // 1 MiB
@@ -41,6 +45,9 @@ const minWindow = 1 << 20 // 1 MiB
 func (o *ClientOptions) EnsureDefaults() error {
 	o.Service = cmp.Or(o.Service, DefaultService)
 	o.WindowBytes = cmp.Or(o.WindowBytes, 32<<20)
+	if o.RequireRDMA && o.TrustedNetwork {
+		return errInsistsOnTCP
+	}
 	if o.WindowBytes < minWindow {
 		return fmt.Errorf("files: a window of %d bytes: it must have %d", o.WindowBytes, minWindow)
 	}
@@ -55,6 +62,7 @@ type Client struct {
 	calls   *rpc.Client
 	room    chan struct{} // has a place for each request that may be under way
 	welcome wire.Welcome
+	insists bool      // contents go by RDMA, or not at all
 	data    *dataPool // nil: no TCP without encryption
 	way     atomic.String
 	ctx     context.Context // ends with Close
@@ -71,8 +79,8 @@ type Client struct {
 }
 
 // Dial connects to the server at an address of vmmc: unix:PATH, tcp:HOST:PORT or node:NAME. It waits for the server
-// until ctx ends. The node must listen at an address that the server can reach. It fails with ErrVersion, and with the
-// errors of vmmc.Node.Import and stream.Dial.
+// until ctx ends. The node must listen at an address that the server can reach. It fails with ErrVersion, with ErrNoRDMA
+// if one of the ends insists on that, and with the errors of vmmc.Node.Import and stream.Dial.
 func Dial(ctx context.Context, n *vmmc.Node, address string, o ClientOptions) (*Client, error) {
 	chosen := o.WindowBytes == 0
 	if err := o.EnsureDefaults(); err != nil {
@@ -108,7 +116,7 @@ func pinnableWindow(n *vmmc.Node, most int64) int64 {
 
 // greet says hello, and offers the window.
 func (c *Client) greet(ctx context.Context) error {
-	q := wire.Hello{Version: wire.Version, Trusted: c.opt.TrustedNetwork}
+	q := wire.Hello{Version: wire.Version, Trusted: c.opt.TrustedNetwork, RDMA: c.opt.RequireRDMA}
 	if _, err := c.call(ctx, wire.ProcHello, "dial", c.address, &q, &c.welcome); err != nil {
 		return err
 	}
@@ -119,6 +127,7 @@ func (c *Client) greet(ctx context.Context) error {
 		return fmt.Errorf("%w: no calls are allowed", ErrProtocol)
 	}
 	c.room = make(chan struct{}, min(c.welcome.Calls, maxCalls))
+	c.insists = c.opt.RequireRDMA || c.welcome.RDMA
 	at, tcp := strings.CutPrefix(c.address, "tcp:")
 	host, _, err := net.SplitHostPort(at)
 	if port := c.welcome.DataPort; c.opt.TrustedNetwork && port > 0 && err == nil && tcp {
@@ -128,7 +137,7 @@ func (c *Client) greet(ctx context.Context) error {
 		return err
 	}
 	c.slots = newSlots(c.opt.WindowBytes, windowSlots)
-	return nil
+	return c.insist(ctx)
 }
 
 // call calls a procedure. bytes is how many were moved before it failed. name is for errors.

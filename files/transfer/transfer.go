@@ -101,8 +101,8 @@ func again(err error) bool {
 // fatal tells whether the other files of a tree would fail in the same way.
 func fatal(err error) bool {
 	for _, e := range []error{
-		syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, files.ErrPeerGone, files.ErrClosed, files.ErrProtocol,
-		context.Canceled, context.DeadlineExceeded,
+		syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, files.ErrPeerGone, files.ErrNoRDMA, files.ErrClosed,
+		files.ErrProtocol, context.Canceled, context.DeadlineExceeded,
 	} {
 		if errors.Is(err, e) {
 			return true

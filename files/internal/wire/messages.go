@@ -62,6 +62,8 @@ const (
 	CodeShort   // the file ended
 	CodeHandle  // is not known
 	CodeTrouble // anything without an errno
+	CodeNoRDMA  // that one of the ends insists on
+	CodeGone    // the way of the server to the client's memory, which is a connection of its own
 )
 
 func (m *Status) fields(c *codec) {
@@ -109,11 +111,13 @@ func (m *Info) fields(c *codec) {
 type Hello struct {
 	Version uint32
 	Trusted bool // TCP without encryption is fine
+	RDMA    bool // contents must go by RDMA
 }
 
 func (m *Hello) fields(c *codec) {
 	c.u32(&m.Version)
 	c.flag(&m.Trusted)
+	c.flag(&m.RDMA)
 }
 
 // Welcome is its answer.
@@ -122,6 +126,7 @@ type Welcome struct {
 	Calls    uint32 // that may be under way at a time
 	Writable bool
 	DataPort uint32 // for tickets; 0: there are none
+	RDMA     bool   // contents must go by RDMA
 }
 
 func (m *Welcome) fields(c *codec) {
@@ -129,6 +134,7 @@ func (m *Welcome) fields(c *codec) {
 	c.u32(&m.Calls)
 	c.flag(&m.Writable)
 	c.u32(&m.DataPort)
+	c.flag(&m.RDMA)
 }
 
 // Name is a request about a name.
