@@ -52,10 +52,16 @@ func (c *Client) dataConn(ctx context.Context, name string) (*dataEnd, error) {
 	}
 	if err != nil {
 		c.closeHandle(t.Conn)
-		return nil, fmt.Errorf("files: data connection: %w", err)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, dataGone(err)
 	}
 	return &dataEnd{conn.(*net.TCPConn), t.Conn}, nil
 }
+
+// dataGone is the error of a data connection that the server has not taken, or has ended without saying why.
+func dataGone(err error) error { return fmt.Errorf("%w: data connection: %w", ErrPeerGone, err) }
 
 // keep keeps a connection for the next transfer.
 func (c *Client) keep(e *dataEnd) {
@@ -128,6 +134,9 @@ func (f *File) copyStream(ctx context.Context, w io.Writer, off, n int64) (int64
 		defer time.AfterFunc(answerTime, giveUp).Stop()
 	}
 	asked := <-said
+	if errors.Is(asked, context.Canceled) && ctx.Err() == nil { // it says nothing any more
+		asked = dataGone(io.ErrUnexpectedEOF)
+	}
 	if asked != nil && (err == nil || errors.As(err, new(*net.OpError))) {
 		err = asked // it knows why nothing came
 	}

@@ -51,8 +51,8 @@
 // # Failures
 //
 // Errors of the server are *fs.PathError with its errno. A peer that is silent for vmmc.Options.Heartbeat is gone: all
-// calls fail with ErrPeerGone. While RDMA is down, bytes go through the connection, unless one of the ends insists on RDMA:
-// then requests wait for it, and fail with ErrNoRDMA after some seconds.
+// calls fail with ErrPeerGone. While RDMA is down, bytes go through the connection, unless one of the ends insists on
+// RDMA: then requests wait for it, and fail with ErrNoRDMA after some seconds.
 //
 // # Caveats
 //

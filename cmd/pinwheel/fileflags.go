@@ -77,6 +77,8 @@ type connection struct {
 	*files.Client
 	node     *vmmc.Node
 	callback *peer.Callback
+	address  string
+	options  files.ClientOptions
 }
 
 // connect finds the server.
@@ -115,10 +117,11 @@ func (f *clientFlags) connect(ctx context.Context, e *command.Env, address strin
 	}
 	within, cancel := context.WithTimeout(ctx, f.Timeout)
 	defer cancel()
-	c.Client, err = files.Dial(within, c.node, address, files.ClientOptions{
+	c.address, c.options = address, files.ClientOptions{
 		Peers: peers, Address: c.callback.Address(c.node), TrustedNetwork: f.TrustedNetwork,
 		RequireRDMA: f.Transport == "rdma",
-	})
+	}
+	c.Client, err = files.Dial(within, c.node, address, c.options)
 	switch {
 	case err == nil:
 	case errors.Is(err, files.ErrNoRDMA):
@@ -130,6 +133,16 @@ func (f *clientFlags) connect(ctx context.Context, e *command.Env, address strin
 		err = dialFault(address, err)
 	}
 	return c, err
+}
+
+// redial connects again, after the server was lost. If it fails, the old client stays, closed.
+func (c *connection) redial(ctx context.Context) (*files.Client, error) {
+	_ = c.Client.Close() // it is of no use any more
+	next, err := files.Dial(ctx, c.node, c.address, c.options)
+	if err == nil {
+		c.Client = next
+	}
+	return next, err
 }
 
 // Close ends the connection.

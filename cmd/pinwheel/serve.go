@@ -41,7 +41,8 @@ lead out of the directory are refused. It goes on until a signal comes.
 Over a Unix socket, and on a loopback address, clients are those of this user, and need no identity. Elsewhere both
 ends need a token or certificates. What goes over TCP is encrypted by TLS 1.3; file contents that go by RDMA, or by
 --trusted-network, are not. With --transport rdma, clients that have no RDMA are refused, and what is put goes by RDMA,
-too: this machine waits some seconds for RDMA that is down, and then fails what was asked for. Links between this server and its clients go both ways: see --from of pinwheel get.
+too: this machine waits some seconds for RDMA that is down, and then fails what was asked for. Links between this server
+and its clients go both ways: see --from of pinwheel get.
 
 systemd may run it: see cmd/pinwheel/systemd.
 
