@@ -58,4 +58,8 @@
 //
 // Neither RDMA nor sendfile(2) encrypts. Modification times have the resolution of the clock of the kernel, so that a
 // second change within it may go unnoticed.
+//
+// A process that stores to a shared mapping of a file changes its times with the first store only: until the kernel has
+// written the page out, further stores change neither time, and so no ETag. Checksums find those that come while a file
+// is copied.
 package files
