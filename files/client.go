@@ -22,7 +22,9 @@ import (
 type ClientOptions struct {
 	// Service is the number that the server has. 0 stands for DefaultService.
 	Service uint32
-	// Peers say who the server may be: it sends into memory of this process, and nobody else does.
+	// Peers say who the server may be. All whom they permit are trusted with memory of this process that is meant for the
+	// server: each may import a window before the server does, and send into it, if it guesses the number, which is
+	// random. So name one server where names are proved, by certificates; who knows a token can say any name.
 	Peers vmmc.Permissions
 	// Address is where the server finds the node of this client. Empty: the first of its addresses on the network of
 	// the server.
