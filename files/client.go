@@ -36,8 +36,8 @@ type ClientOptions struct {
 	// them with sendfile(2).
 	TrustedNetwork bool
 	// RequireRDMA has contents of files go by RDMA in both directions, or not at all: what can't fails with ErrNoRDMA
-	// after some seconds, and so does Dial. Files of SmallBytes and less are excepted, which come inside of requests and
-	// answers; so is the beginning or the end of a range that short. A server may require it, too.
+	// after some seconds, and so does Dial. What has SmallBytes and less is excepted, and comes inside of requests and
+	// answers: files, and ranges of CopyRange and ReadAt. A server may require it, too.
 	RequireRDMA bool
 }
 
