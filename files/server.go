@@ -55,8 +55,8 @@ type ServerOptions struct {
 
 	// MaxClients is how many clients may be connected. More get EUSERS. 0 stands for 256.
 	MaxClients int
-	// MaxOpen is how many files, directories, windows and uploads a client may have open. More get EMFILE. 0 stands for
-	// 256.
+	// MaxOpen is how many files, directories, windows, uploads and data connections a client may have open. More get
+	// EMFILE. 0 stands for 256.
 	MaxOpen int
 	// IdleTimeout ends the connection of a client that has neither files nor uploads open and asks for nothing for so
 	// long, or that takes no answer for so long. 0 stands for 10 minutes.
