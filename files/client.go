@@ -22,7 +22,9 @@ import (
 type ClientOptions struct {
 	// Service is the number that the server has. 0 stands for DefaultService.
 	Service uint32
-	// Peers say who the server may be: it sends into memory of this process, and nobody else does.
+	// Peers say who the server may be. All whom they permit are trusted with memory of this process that is meant for the
+	// server: each may import a window before the server does, and send into it, if it guesses the number, which is
+	// random. So name one server where names are proved, by certificates; who knows a token can say any name.
 	Peers vmmc.Permissions
 	// Address is where the server finds the node of this client. Empty: the first of its addresses on the network of
 	// the server.
@@ -33,6 +35,10 @@ type ClientOptions struct {
 	// TrustedNetwork lets file bytes come over TCP without encryption, if the server allows it, too. The server sends
 	// them with sendfile(2).
 	TrustedNetwork bool
+	// RequireRDMA has contents of files go by RDMA in both directions, or not at all: what can't fails with ErrNoRDMA
+	// after some seconds, and so does Dial. What has SmallBytes and less is excepted, and comes inside of requests and
+	// answers: files, and ranges of CopyRange and ReadAt. A server may require it, too.
+	RequireRDMA bool
 }
 
 const minWindow = 1 << 20 // 1 MiB
@@ -41,6 +47,9 @@ const minWindow = 1 << 20 // 1 MiB
 func (o *ClientOptions) EnsureDefaults() error {
 	o.Service = cmp.Or(o.Service, DefaultService)
 	o.WindowBytes = cmp.Or(o.WindowBytes, 32<<20)
+	if o.RequireRDMA && o.TrustedNetwork {
+		return errInsistsOnTCP
+	}
 	if o.WindowBytes < minWindow {
 		return fmt.Errorf("files: a window of %d bytes: it must have %d", o.WindowBytes, minWindow)
 	}
@@ -55,6 +64,7 @@ type Client struct {
 	calls   *rpc.Client
 	room    chan struct{} // has a place for each request that may be under way
 	welcome wire.Welcome
+	insists bool      // contents go by RDMA, or not at all
 	data    *dataPool // nil: no TCP without encryption
 	local   *dataPool // nil: no descriptors of files
 	own     sync.Map  // from each *ownFile that may be open
@@ -73,8 +83,8 @@ type Client struct {
 }
 
 // Dial connects to the server at an address of vmmc: unix:PATH, tcp:HOST:PORT or node:NAME. It waits for the server
-// until ctx ends. The node must listen at an address that the server can reach. It fails with ErrVersion, and with the
-// errors of vmmc.Node.Import and stream.Dial.
+// until ctx ends. The node must listen at an address that the server can reach. It fails with ErrVersion, with ErrNoRDMA
+// if one of the ends insists on that, and with the errors of vmmc.Node.Import and stream.Dial.
 func Dial(ctx context.Context, n *vmmc.Node, address string, o ClientOptions) (*Client, error) {
 	chosen := o.WindowBytes == 0
 	if err := o.EnsureDefaults(); err != nil {
@@ -110,7 +120,7 @@ func pinnableWindow(n *vmmc.Node, most int64) int64 {
 
 // greet says hello, and offers the window.
 func (c *Client) greet(ctx context.Context) error {
-	q := wire.Hello{Version: wire.Version, Trusted: c.opt.TrustedNetwork}
+	q := wire.Hello{Version: wire.Version, Trusted: c.opt.TrustedNetwork, RDMA: c.opt.RequireRDMA}
 	if _, err := c.call(ctx, wire.ProcHello, "dial", c.address, &q, &c.welcome); err != nil {
 		return err
 	}
@@ -121,6 +131,7 @@ func (c *Client) greet(ctx context.Context) error {
 		return fmt.Errorf("%w: no calls are allowed", ErrProtocol)
 	}
 	c.room = make(chan struct{}, min(c.welcome.Calls, maxCalls))
+	c.insists = c.opt.RequireRDMA || c.welcome.RDMA
 	at, tcp := strings.CutPrefix(c.address, "tcp:")
 	host, _, err := net.SplitHostPort(at)
 	if port := c.welcome.DataPort; c.opt.TrustedNetwork && port > 0 && err == nil && tcp {
@@ -133,7 +144,7 @@ func (c *Client) greet(ctx context.Context) error {
 	if c.welcome.Socket != "" && c.way.Load() == ByMemory {
 		c.local = &dataPool{network: "unix", address: c.welcome.Socket}
 	}
-	return nil
+	return c.insist(ctx)
 }
 
 // call calls a procedure. bytes is how many were moved before it failed. name is for errors.

@@ -50,10 +50,16 @@ func (c *Client) dataConn(ctx context.Context, p *dataPool, name string) (*dataE
 	}
 	if err != nil {
 		c.closeHandle(t.Conn)
-		return nil, fmt.Errorf("files: data connection: %w", err)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, dataGone(err)
 	}
 	return &dataEnd{conn, p, t.Conn}, nil
 }
+
+// dataGone is the error of a data connection that the server has not taken, or has ended without saying why.
+func dataGone(err error) error { return fmt.Errorf("%w: data connection: %w", ErrPeerGone, err) }
 
 // keep keeps a connection for the next transfer.
 func (e *dataEnd) keep() {

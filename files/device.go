@@ -23,6 +23,7 @@ type device struct {
 	at      uint64           // where it begins in the export
 	mapping *mapping         // nil: all chunks are copied
 	thread  *pinwheel.Thread // nil: nothing is registered, and chunks go through the connection
+	insists bool             // none does that
 
 	kept      int64 // bytes of the file, from its beginning, whose registrations may stay
 	maps      int   // slots of the pipe that are no slots of the ring
@@ -152,7 +153,7 @@ func (d *device) Post(c pipe.Chunk) error {
 	for tries := 0; errors.Is(err, vmmc.ErrNoRDMA) && tries < leaseTries && d.renew(); tries++ {
 		op, err = d.dst.SendAsync(b, at, o)
 	}
-	if errors.Is(err, vmmc.ErrNoRDMA) && c.Source == pipe.Copy {
+	if errors.Is(err, vmmc.ErrNoRDMA) && c.Source == pipe.Copy && !d.insists {
 		o.Registered, o.NoRDMA = nil, true
 		op, err = d.dst.SendAsync(b, at, o)
 	}

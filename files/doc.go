@@ -53,10 +53,15 @@
 // # Failures
 //
 // Errors of the server are *fs.PathError with its errno. A peer that is silent for vmmc.Options.Heartbeat is gone: all
-// calls fail with ErrPeerGone. While RDMA is down, bytes go through the connection.
+// calls fail with ErrPeerGone. While RDMA is down, bytes go through the connection, unless one of the ends insists on
+// RDMA: then requests wait for it, and fail with ErrNoRDMA after some seconds.
 //
 // # Caveats
 //
 // Neither RDMA nor sendfile(2) encrypts. Modification times have the resolution of the clock of the kernel, so that a
 // second change within it may go unnoticed.
+//
+// A process that stores to a shared mapping of a file changes its times with the first store only: until the kernel has
+// written the page out, further stores change neither time, and so no ETag. Checksums find those that come while a file
+// is copied.
 package files

@@ -23,6 +23,9 @@ var (
 	ErrVersion = errors.New("files: unknown version of the protocol")
 	// ErrProtocol says that the other end sent something malformed.
 	ErrProtocol = errors.New("files: malformed message")
+	// ErrNoRDMA says that bytes had to go by RDMA, as one of the ends insists on it, and that there was none for some
+	// seconds, or never. Where it comes with a count, so many bytes had arrived.
+	ErrNoRDMA = errors.New("files: no RDMA")
 	// ErrClosed is the error of calls on a Server, Client, File, Upload or Window that was closed.
 	ErrClosed = errors.New("files: closed")
 )

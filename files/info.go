@@ -6,7 +6,8 @@ import (
 )
 
 // ETag identifies the content of a file of one server: equal tags mean equal bytes. It is opaque and has at most 80
-// bytes.
+// bytes. It is made of what the kernel says of the file, which tells nothing of some writers: one that stores again to a
+// shared mapping, before the page is written out, or again within the resolution of the clock.
 type ETag string
 
 // Info describes a file or directory of a server. It is an fs.FileInfo and an fs.DirEntry.

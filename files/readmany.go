@@ -189,7 +189,7 @@ func (c *Client) takeContents(ctx context.Context, e *dataEnd, all []wire.Conten
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		}
-		return fmt.Errorf("files: data connection: %w", err)
+		return dataGone(err)
 	}
 	for k := range all {
 		if f := &all[k]; f.Status.Code == 0 {

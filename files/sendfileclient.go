@@ -55,6 +55,9 @@ func (f *File) copyStream(ctx context.Context, w io.Writer, off, n int64) (int64
 		defer time.AfterFunc(answerTime, giveUp).Stop()
 	}
 	asked := <-said
+	if errors.Is(asked, context.Canceled) && ctx.Err() == nil { // it says nothing any more
+		asked = dataGone(io.ErrUnexpectedEOF)
+	}
 	if asked != nil && (err == nil || errors.As(err, new(*net.OpError))) {
 		err = asked // it knows why nothing came
 	}

@@ -57,7 +57,7 @@ func (v *session) read(ctx context.Context, q *wire.Read) (wire.Message, error) 
 	}
 	t := &transfer{
 		r: v.registrar, client: v, strategy: v.registrar.opt.Strategy, file: f.file, stamp: f.stamp, from: q.Off, n: n,
-		dst: w.in, at: uint64(q.At),
+		dst: w.in, at: uint64(q.At), insists: v.insists.Load(),
 	}
 	err = t.run(ctx)
 	v.count(&t.stats)

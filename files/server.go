@@ -55,8 +55,8 @@ type ServerOptions struct {
 
 	// MaxClients is how many clients may be connected. More get EUSERS. 0 stands for 256.
 	MaxClients int
-	// MaxOpen is how many files, directories, windows and uploads a client may have open. More get EMFILE. 0 stands for
-	// 256.
+	// MaxOpen is how many files, directories, windows, uploads and data connections a client may have open. More get
+	// EMFILE. 0 stands for 256.
 	MaxOpen int
 	// IdleTimeout ends the connection of a client that has neither files nor uploads open and asks for nothing for so
 	// long, or that takes no answer for so long. 0 stands for 10 minutes.
@@ -64,6 +64,9 @@ type ServerOptions struct {
 
 	// TrustedNetwork lets clients that want it have file bytes over TCP without encryption, by sendfile(2).
 	TrustedNetwork bool
+	// RequireRDMA has contents of files go by RDMA in both directions, or not at all: what can't fails with ErrNoRDMA
+	// after some seconds. Files of SmallBytes and less are excepted, which come inside of requests and answers.
+	RequireRDMA bool
 	// DataListen is where such connections are accepted: HOST:PORT. Empty: a port that the kernel chooses, at the host of
 	// the first TCP address of the node.
 	DataListen string
@@ -80,6 +83,9 @@ func (o *ServerOptions) EnsureDefaults() error {
 	o.IdleTimeout = cmp.Or(o.IdleTimeout, 10*time.Minute)
 	if o.Warn == nil {
 		o.Warn = warnStderr
+	}
+	if o.RequireRDMA && o.TrustedNetwork {
+		return errInsistsOnTCP
 	}
 	if o.MaxClients < 0 || o.MaxOpen < 0 || o.IdleTimeout < 0 {
 		return fmt.Errorf("files: %d clients, %d open files, an idle timeout of %v", o.MaxClients, o.MaxOpen, o.IdleTimeout)
@@ -139,6 +145,9 @@ func NewServer(n *vmmc.Node, root *os.Root, o ServerOptions) (*Server, error) {
 	s.registrar, err = newRegistrar(n, RegistrarOptions{
 		Strategy: o.Strategy, BudgetBytes: o.BudgetBytes, MaxMappings: o.MaxMappings, Warn: o.Warn,
 	}, slices.ContainsFunc(n.Addresses(), remote))
+	if err == nil && o.RequireRDMA && s.registrar.provider == nil {
+		err = errNoDevice
+	}
 	if err == nil && o.TrustedNetwork {
 		s.data, err = listenSendfile(n.Addresses(), o.DataListen)
 	}

@@ -28,6 +28,7 @@ type session struct {
 	full    bool // all that the client hears is that there are too many
 	greeted atomic.Bool
 	trusted atomic.Bool // the client is fine with bytes that are not encrypted
+	insists atomic.Bool // contents go by RDMA, or not at all
 
 	sending sync.WaitGroup // contents of small files, by data connections
 
@@ -145,9 +146,14 @@ func (v *session) hello(_ context.Context, q *wire.Hello) (wire.Message, error) 
 		return nil, fmt.Errorf("%w: there are %d clients", syscall.EUSERS, v.opt.MaxClients)
 	case q.Version != wire.Version:
 		return nil, fmt.Errorf("%w: %d", ErrVersion, q.Version)
+	case q.RDMA && v.registrar.provider == nil:
+		return nil, errNoDevice
 	}
-	w := &wire.Welcome{Version: wire.Version, Calls: maxCalls - clientLeft, Writable: v.opt.AllowWrite}
-	if v.data != nil && q.Trusted {
+	v.insists.Store(q.RDMA || v.opt.RequireRDMA)
+	w := &wire.Welcome{
+		Version: wire.Version, Calls: maxCalls - clientLeft, Writable: v.opt.AllowWrite, RDMA: v.opt.RequireRDMA,
+	}
+	if v.data != nil && q.Trusted && !v.insists.Load() {
 		v.trusted.Store(true)
 		w.DataPort = v.data.port()
 	}

@@ -4,7 +4,7 @@ package files
 type Stats struct {
 	Clients     int   `json:"clients"`      // connected now
 	ClientsEver int64 `json:"clients_ever"` // since the beginning
-	OpenFiles   int   `json:"open_files"`   // files, directories and uploads that are open now
+	OpenFiles   int   `json:"open_files"`   // now, with directories, windows, uploads and data connections
 	Requests    int64 `json:"requests"`
 	Errors      int64 `json:"errors"` // requests that failed, and ErrChanged
 	Changed     int64 `json:"changed"`

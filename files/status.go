@@ -32,6 +32,7 @@ var codes = []struct {
 }{
 	{ErrChanged, wire.CodeChanged}, {ErrChecksum, wire.CodeChecksum}, {ErrNotSmall, wire.CodeNotSmall},
 	{ErrVersion, wire.CodeVersion}, {io.ErrUnexpectedEOF, wire.CodeShort}, {errHandle, wire.CodeHandle},
+	{ErrNoRDMA, wire.CodeNoRDMA}, {ErrPeerGone, wire.CodeGone},
 }
 
 // statusOf is what the client hears of an error.
@@ -67,8 +68,11 @@ func errorOf(op, name string, s *wire.Status) error {
 			err = c.err
 		}
 	}
-	if s.Code == wire.CodeHandle {
+	switch s.Code {
+	case wire.CodeHandle:
 		err = ErrClosed
+	case wire.CodeNoRDMA:
+		err = noRDMA(s)
 	}
 	return &fs.PathError{Op: op, Path: name, Err: err}
 }
@@ -90,8 +94,8 @@ func sendError(err error) error {
 	switch {
 	case errors.Is(err, vmmc.ErrUnexported), errors.Is(err, vmmc.ErrUnimported), errors.Is(err, vmmc.ErrBounds):
 		return fmt.Errorf("%w: %w", syscall.EFAULT, err)
-	case errors.Is(err, vmmc.ErrPeerGone), errors.Is(err, context.Canceled):
-		return fmt.Errorf("%w: %w", syscall.EIO, err) // which hardly anybody hears
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("%w: %w", ErrPeerGone, err) // which hardly anybody hears
 	}
 	return err
 }

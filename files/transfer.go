@@ -28,9 +28,11 @@ type transfer struct {
 	dst      *vmmc.Import
 	at       uint64
 
-	noRDMA bool // it failed
-	noMap  bool // the file can't be mapped, or its pages can't be had
-	stats  SendStats
+	insists bool // it goes by RDMA, or fails
+	down    outage
+	noRDMA  bool // it failed
+	noMap   bool // the file can't be mapped, or its pages can't be had
+	stats   SendStats
 }
 
 // throughConnection is the shape of transfers that nothing is registered for.
@@ -82,6 +84,10 @@ func (t *transfer) part(ctx context.Context, n int64) error {
 		way = t.r.way(ctx, t.dst)
 		t.noRDMA = way == ByTLS
 	}
+	if t.insists && way != ByRDMA {
+		t.noRDMA = false
+		return t.down.wait(ctx, nil)
+	}
 	t.stats.Way = way
 	ask := turns.Ask{Cost: n, Counted: way != ByTLS, Registered: way == ByRDMA}
 	var c choice
@@ -114,6 +120,9 @@ func (t *transfer) part(ctx context.Context, n int64) error {
 	}
 	before := t.stats
 	err = t.pipe(ctx, shape, n, &c)
+	if t.stats.Bytes > before.Bytes && !t.noRDMA {
+		t.down = outage{}
+	}
 	if c.class != nil && err == nil && t.stats.Bytes-before.Bytes == n {
 		t.r.choices.note(c.chosen, n, mapped+t.stats.Times.Wall-before.Times.Wall)
 	}
@@ -213,11 +222,12 @@ func (t *transfer) pipe(ctx context.Context, s pipe.Shape, n int64, c *choice) e
 	done := t.stats.Bytes
 	d := &device{
 		r: t.r, file: t.file, from: t.from + done, dst: t.dst, at: t.at + uint64(done), mapping: c.mapping, kept: c.kept,
+		insists: t.insists,
 	}
 	var missed int64
 	if t.stats.Way == ByRDMA {
 		if d.thread, err = t.r.thread(); err != nil {
-			t.noRDMA = true
+			t.noRDMA, t.down.why = true, err
 			return nil
 		}
 		defer t.r.giveBack(d.thread)
@@ -237,7 +247,7 @@ func (t *transfer) pipe(ctx context.Context, s pipe.Shape, n int64, c *choice) e
 	switch {
 	case errors.Is(err, vmmc.ErrNoRDMA), errors.Is(err, verbs.ErrPinnedMemory), errors.Is(err, verbs.ErrRegions),
 		errors.Is(err, verbs.ErrNotPermitted), errors.Is(err, pinwheel.ErrFault):
-		t.noRDMA = true // the rest goes through the connection
+		t.noRDMA, t.down.why = true, err // the rest goes through the connection, or waits
 		return nil
 	case errors.Is(err, errNotMapped):
 		t.noMap = true // the rest is read, which ends with the error of the disk

@@ -187,7 +187,7 @@ func (u *Upload) move(r io.ReaderAt, in *vmmc.Import, at, off, n int64) (int64, 
 	if errors.Is(failed, vmmc.ErrNotShared) {
 		b := make([]byte, n)
 		if k, failed = read(b); k > 0 {
-			if err := send(c.ctx, in, b[:k], uint64(at)); err != nil {
+			if err := c.send(in, b[:k], uint64(at)); err != nil {
 				return 0, err
 			}
 		}
@@ -204,24 +204,6 @@ func (u *Upload) move(r io.ReaderAt, in *vmmc.Import, at, off, n int64) (int64, 
 		}
 	}
 	return min(done, n), err
-}
-
-// send sends a message and waits until it has arrived.
-func send(ctx context.Context, in *vmmc.Import, b []byte, at uint64) error {
-	for {
-		op, err := in.SendAsync(b, at, vmmc.SendOptions{})
-		if err == nil {
-			return op.Wait(ctx)
-		}
-		if !errors.Is(err, vmmc.ErrTooManyOps) {
-			return err
-		}
-		select {
-		case <-time.After(crowded):
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
 }
 
 // WriteAt writes p at an offset, and returns when the server has written it to its file, or else how much of it. It

@@ -52,8 +52,8 @@ var (
 	ErrPeerGone = errors.New("vmmc: peer gone")
 	// ErrTooManyOps is the error of SendAsync when Options.MaxOps messages wait already.
 	ErrTooManyOps = errors.New("vmmc: too many messages wait")
-	// ErrNoRDMA is the error of a message with SendOptions.Registered that can't go by RDMA now. Some of it may have
-	// arrived.
+	// ErrNoRDMA is the error of a message with SendOptions.Registered or SendOptions.RDMA that can't go by RDMA now. Some
+	// of it may have arrived.
 	ErrNoRDMA = errors.New("vmmc: no RDMA at present")
 	// ErrNotShared is the error of Fill for an export that is not shared memory.
 	ErrNotShared = errors.New("vmmc: not shared memory")

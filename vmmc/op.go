@@ -17,6 +17,9 @@ type SendOptions struct {
 	Registered *pinwheel.Use
 	// NoRDMA sends the message through the connection, also while RDMA is up, so that nothing is registered for it.
 	NoRDMA bool
+	// RDMA has the message fail with ErrNoRDMA where it would go through the connection: nothing of it leaves without
+	// RDMA. It goes with no export that is Shared.
+	RDMA bool
 	// Progress, if not nil, is one of the same import. Whoever has it takes the completions of SendAsync.
 	Progress *Progress
 	// Done, if not nil, is called once, when the Op of SendAsync is Acked, with Op.Err: no goroutine has to wait for that.
@@ -32,6 +35,7 @@ type Op struct {
 	tag           uint16
 	registered    *pinwheel.Use // by the caller; nil: as the node sees fit
 	noRDMA        bool
+	insists       bool // it goes by RDMA, or fails
 	progress      *Progress
 	done          func(error)
 	offset, bytes uint64
@@ -75,7 +79,8 @@ type state struct {
 
 func newOp(to *Import, src []byte, off uint64, o SendOptions) *Op {
 	return &Op{
-		to: to, notify: o.Notify, tag: o.Tag, registered: o.Registered, noRDMA: o.NoRDMA, progress: o.Progress, done: o.Done,
+		to: to, notify: o.Notify, tag: o.Tag, registered: o.Registered, noRDMA: o.NoRDMA,
+		insists: o.RDMA || o.Registered != nil, progress: o.Progress, done: o.Done,
 		offset: off, bytes: uint64(len(src)), src: src, at: off,
 		sent: state{c: make(chan struct{})}, acked: state{c: make(chan struct{})},
 	}

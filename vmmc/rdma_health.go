@@ -118,10 +118,10 @@ func (s *rdmaSender) giveUp() {
 		}
 	}
 	o.queue = slices.DeleteFunc(o.queue, func(op *Op) bool {
-		if op.registered != nil {
+		if op.insists {
 			op.queued = false
 			op.fail(ErrNoRDMA)
 		}
-		return op.registered != nil
+		return op.insists
 	})
 }

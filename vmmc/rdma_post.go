@@ -236,32 +236,33 @@ func (o *outbound) dequeue(op *Op) {
 // writing tells whether RDMA writes are on their way, or may land still. mu is held.
 func (o *outbound) writing() bool { return o.rdma != nil && o.rdma.first < o.rdma.next }
 
-// prepare registers the source of an op that can go by RDMA.
-func (o *outbound) prepare(op *Op) {
+// prepare registers the source of an op that can go by RDMA. It returns why the source can't be registered.
+func (o *outbound) prepare(op *Op) error {
 	op.direct = false
 	if op.noRDMA || !o.mayUseRDMA() {
-		return
+		return nil
 	}
 	op.site()
 	o.mu.Lock()
 	leased := op.to.lend(op)
 	o.mu.Unlock()
 	if !leased {
-		return
+		return nil
 	}
 	op.rest = append([]piece{{op.src, op.at}}, op.more...) // its own: what RDMA leaves undone is sent from the beginning
 	op.low, op.high = extent(op.rest)
 	if op.registered != nil {
 		op.direct = true
-		return
+		return nil
 	}
-	if err := o.node.fabric.acquire(op); err != nil {
+	err := o.node.fabric.acquire(op)
+	if err != nil && !op.insists {
 		o.node.fabric.unregistered.Do(func() {
 			o.node.warn("a message goes through the connection, as its source can't be registered: %v", err)
 		})
-		return
 	}
-	op.direct = true
+	op.direct = err == nil
+	return err
 }
 
 // extent returns the first byte of an export that the pieces of a message go to, and the one after the last.

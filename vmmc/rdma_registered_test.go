@@ -121,8 +121,9 @@ func TestWhatTheCallerRegisteredIsNotInline(t *testing.T) {
 	}
 }
 
-// The processor must not read such memory: the message fails, and those around it go through the connection.
-func TestRDMAThatFailsUnderRegisteredMessages(t *testing.T) {
+// The processor must not read such memory, or the caller insists: the message fails, and those around it go through the
+// connection.
+func TestRDMAThatFailsUnderMessagesThatInsist(t *testing.T) {
 	w := overRDMA(t).begin(t)
 	warned := make(chan string, 99)
 	w.importer.opt.Warn = func(m string) { warned <- m }
@@ -137,7 +138,11 @@ func TestRDMAThatFailsUnderRegisteredMessages(t *testing.T) {
 			i.link.rdma.qp.Fail()
 			i.link.mu.Unlock()
 		}
-		op, err := i.SendAsync(src, 0, SendOptions{Registered: u, Done: func(err error) { done <- err }})
+		o := SendOptions{Registered: u, Done: func(err error) { done <- err }}
+		if k%2 > 0 { // or the node registers it
+			o.Registered, o.RDMA = nil, true
+		}
+		op, err := i.SendAsync(src, 0, o)
 		if err != nil && !errors.Is(err, ErrNoRDMA) {
 			t.Fatal(err)
 		}
@@ -206,7 +211,7 @@ func TestRDMAIsAwaited(t *testing.T) {
 	}
 }
 
-func TestNoRDMAForRegisteredMessages(t *testing.T) {
+func TestNoRDMAForMessagesThatInsist(t *testing.T) {
 	for _, tr := range transports {
 		if strings.HasSuffix(tr.name, "rdma") {
 			continue
@@ -214,7 +219,9 @@ func TestNoRDMAForRegisteredMessages(t *testing.T) {
 		t.Run(tr.name, func(t *testing.T) {
 			w := tr.begin(t)
 			_, _, i := w.pair(t, 4096, ExportOptions{})
-			for _, o := range []SendOptions{{Registered: new(pinwheel.Use)}, {Registered: new(pinwheel.Use), Notify: true}} {
+			for _, o := range []SendOptions{
+				{Registered: new(pinwheel.Use)}, {Registered: new(pinwheel.Use), Notify: true}, {RDMA: true}, {RDMA: true, Notify: true},
+			} {
 				if _, err := i.SendAsync([]byte("x"), 0, o); !errors.Is(err, ErrNoRDMA) {
 					t.Error(err)
 				}

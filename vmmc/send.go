@@ -15,10 +15,10 @@ import (
 // Without Notify, shared memory costs a copy, no system call and no allocation.
 func (i *Import) Send(ctx context.Context, src []byte, off uint64, o SendOptions) error {
 	o.Done, o.Progress = nil, nil
-	if i.shared && !o.Notify && o.Registered == nil {
+	if i.shared && !o.Notify && o.Registered == nil && !o.RDMA {
 		return i.copy(src, off)
 	}
-	if len(src) > 0 && len(src) <= copyBytes && !o.Notify && o.Registered == nil && !o.NoRDMA {
+	if len(src) > 0 && len(src) <= copyBytes && !o.Notify && o.Registered == nil && !o.NoRDMA && !o.RDMA {
 		if err := i.bounds(src, off); err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ func (i *Import) begin(src []byte, off uint64, o SendOptions, polled bool) (*Op,
 	if err := i.bounds(src, off); err != nil {
 		return nil, err
 	}
-	if i.shared && o.Registered != nil {
+	if i.shared && (o.Registered != nil || o.RDMA) {
 		return nil, ErrNoRDMA
 	}
 	op := newOp(i, src, off, o)
@@ -122,7 +122,7 @@ const maxUnacked = 1 << 18
 func (i *Import) enqueue(op *Op) error {
 	l := i.link
 	most := l.node.opt.MaxOps
-	l.prepare(op)
+	unregistered := l.prepare(op)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var err error
@@ -136,8 +136,10 @@ func (i *Import) enqueue(op *Op) error {
 		l.node.fabric.release(&op.from)
 		op.unlend()
 		op.direct = false
-		if err == nil && op.registered != nil {
-			err = ErrNoRDMA
+		if err == nil && op.insists {
+			if err = ErrNoRDMA; unregistered != nil {
+				err = fmt.Errorf("%w: %w", ErrNoRDMA, unregistered)
+			}
 		}
 	}
 	if err != nil {

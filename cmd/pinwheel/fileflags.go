@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
 	"pinwheel/files"
 	"pinwheel/internal/command"
 	"pinwheel/internal/peer"
+	"pinwheel/verbs"
 	"pinwheel/verbs/rdma"
 	"pinwheel/vmmc"
 )
@@ -36,9 +36,11 @@ func (f *endFlags) end() peer.End {
 type transport string
 
 // check finds addresses that a transport does not go to.
-func (t transport) check(address string) error {
+func (t transport) check(address string, trusted bool) error {
 	overTCP := strings.HasPrefix(address, "tcp:")
 	switch {
+	case t == "rdma" && trusted:
+		return command.Usagef("--trusted-network is for contents over TCP, and --transport rdma lets none go there")
 	case t == "shm" && overTCP:
 		return command.Usagef("--transport shm is for unix:SOCKET and node:NAME, and %s is neither", address)
 	case (t == "tcp" || t == "rdma") && !overTCP:
@@ -54,14 +56,15 @@ func (t transport) apply(o *vmmc.Options) error {
 		return nil
 	}
 	if err := rdma.Probe(); err != nil {
-		return fmt.Errorf("--transport rdma: %w", err)
+		why := strings.TrimSuffix(err.Error(), ": "+verbs.ErrUnsupported.Error()) // which is about other commands
+		return fmt.Errorf("--transport rdma: %s: see pinwheel doctor, or give --transport auto", why)
 	}
 	return nil
 }
 
 // clientFlags say how a client reaches a server.
 type clientFlags struct {
-	Transport      transport     `enum:"auto,rdma,tcp,shm" default:"auto" help:"Insist on RDMA, TCP or shared memory: ${enum}. Default: auto, the best that both ends have."`
+	Transport      transport     `enum:"auto,rdma,tcp,shm" default:"auto" help:"How file contents go: ${enum}. What can't go by the one that is named fails, also if only the server insists on it. Files of 64K and less go with requests and answers, over TCP if RDMA is down. Default: auto, the best that both ends have at the time."`
 	TrustedNetwork bool          `help:"Let file contents come over TCP without encryption, if the server allows it, too: sendfile(2) is faster than TLS."`
 	From           string        `placeholder:"ADDRESS" help:"Address at which the server reaches this command: tcp:HOST:PORT, by a name in its certificate if it has one. Port 0 lets the kernel choose. Default: chosen, on this machine."`
 	Bind           string        `placeholder:"ADDRESS" help:"Where this command listens for that, if not there: behind a router that translates addresses, say. Default: as in --from."`
@@ -74,6 +77,8 @@ type connection struct {
 	*files.Client
 	node     *vmmc.Node
 	callback *peer.Callback
+	address  string
+	options  files.ClientOptions
 }
 
 // connect finds the server.
@@ -86,7 +91,7 @@ func (f *clientFlags) connect(ctx context.Context, e *command.Env, address strin
 	if err := end.Check(address); err != nil {
 		return nil, command.AsUsage(err)
 	}
-	if err := f.Transport.check(address); err != nil {
+	if err := f.Transport.check(address, f.TrustedNetwork); err != nil {
 		return nil, err
 	}
 	n, peers, err := end.Identity(role)
@@ -112,47 +117,32 @@ func (f *clientFlags) connect(ctx context.Context, e *command.Env, address strin
 	}
 	within, cancel := context.WithTimeout(ctx, f.Timeout)
 	defer cancel()
-	c.Client, err = files.Dial(within, c.node, address, files.ClientOptions{
+	c.address, c.options = address, files.ClientOptions{
 		Peers: peers, Address: c.callback.Address(c.node), TrustedNetwork: f.TrustedNetwork,
-	})
+		RequireRDMA: f.Transport == "rdma",
+	}
+	c.Client, err = files.Dial(within, c.node, address, c.options)
 	switch {
 	case err == nil:
+	case errors.Is(err, files.ErrNoRDMA):
+		err = callFault(address, err)
 	case within.Err() != nil && ctx.Err() == nil:
 		err = fmt.Errorf("%s: no server answers within %v: is pinwheel serve running there, for this user or with this "+
 			"token or certificate?", asTyped(address), f.Timeout)
 	default:
 		err = dialFault(address, err)
 	}
-	if err == nil {
-		err = f.Transport.await(within, c.Client.Transport, c.askTransport)
-	}
 	return c, err
 }
 
-// await waits for RDMA, if only that is wanted: it comes a moment after the connection. ask has the server say again
-// which way it takes.
-func (t transport) await(ctx context.Context, now func() string, ask func(context.Context) error) error {
-	for t == "rdma" && now() != files.ByRDMA {
-		if err := ask(ctx); err != nil && ctx.Err() == nil {
-			return err
-		}
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-ctx.Done():
-			return errors.New("--transport rdma: the connection goes over TCP: see pinwheel doctor, here and where the " +
-				"server is")
-		}
+// redial connects again, after the server was lost. If it fails, the old client stays, closed.
+func (c *connection) redial(ctx context.Context) (*files.Client, error) {
+	_ = c.Client.Close() // it is of no use any more
+	next, err := files.Dial(ctx, c.node, c.address, c.options)
+	if err == nil {
+		c.Client = next
 	}
-	return nil
-}
-
-// askTransport offers the server a window: it answers how it would send there.
-func (c *connection) askTransport(ctx context.Context) error {
-	w, err := c.NewWindow(ctx, int64(os.Getpagesize()))
-	if err != nil {
-		return err
-	}
-	return w.Close()
+	return next, err
 }
 
 // Close ends the connection.

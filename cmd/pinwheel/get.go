@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -17,12 +18,13 @@ import (
 
 // copyFlags are those of get and put.
 type copyFlags struct {
-	Recursive bool        `short:"r" help:"Copy a directory with all that is in it. The destination becomes a copy of it, and keeps what else it has."`
-	Resume    bool        `help:"Go on where an earlier copy ended, if the source is the same, and leave partial files for the next one."`
-	Verify    string      `enum:"none,crc32c,sha256" default:"crc32c" help:"Checksum that both ends compare before a file appears: ${enum}. Default: crc32c."`
-	Progress  string      `enum:"auto,off" default:"auto" help:"Whether to show a bar on a terminal: ${enum}. Default: auto."`
-	JSON      bool        `name:"json" help:"Print one JSON object on a line in the end."`
-	Client    clientFlags `embed:""`
+	Recursive bool          `short:"r" help:"Copy a directory with all that is in it. The destination becomes a copy of it, and keeps what else it has."`
+	Resume    bool          `help:"Go on where an earlier copy ended, if the source is the same, and leave partial files for the next one."`
+	Retry     time.Duration `default:"0s" placeholder:"TIME" help:"When the server is lost, how long to go on without getting on: connect again, and resume. It implies --resume. Default: 0s, not at all."`
+	Verify    string        `enum:"none,crc32c,sha256" default:"crc32c" help:"Checksum that both ends compare before a file appears: ${enum}. Default: crc32c."`
+	Progress  string        `enum:"auto,off" default:"auto" help:"Whether to show a bar on a terminal: ${enum}. Default: auto."`
+	JSON      bool          `name:"json" help:"Print one JSON object on a line in the end."`
+	Client    clientFlags   `embed:""`
 }
 
 type getCmd struct {
@@ -37,7 +39,8 @@ A file appears under its name when all of it is there, verified and durable. Unt
 that; KEY is a hash of the name, the size and the version of the source, by which --resume knows whether the source is
 still the same. Permissions (within the umask) and modification times are kept. Symbolic links, devices and the like
 are not copied: the last line says how many were skipped. A file that changes while it is copied is copied again, three
-times at most. In a directory, a file that can't be copied has a line, and the others are copied; the exit status is 1
+times at most. When the server is lost, --retry connects again for as long as that takes, but no longer than its time
+without a byte. A server that restarts may have other files: what has changed is copied anew. In a directory, a file that can't be copied has a line, and the others are copied; the exit status is 1
 then.
 `
 
@@ -48,6 +51,7 @@ Examples:
   pinwheel get 127.0.0.1:7400/model.bin .
   pinwheel get unix:/run/user/1000/files:/model.bin /tmp/model.bin
   pinwheel get -r --resume --verify sha256 --token-file ~/token --from tcp:client:0 server:7400/data ./data
+  pinwheel get --retry 10m 127.0.0.1:7400/model.bin .
   pinwheel get --json 127.0.0.1:7400/model.bin . | jq '.bytes / .seconds'`
 }
 
@@ -101,14 +105,20 @@ func (f *copyFlags) run(
 	e *command.Env, address, what string,
 	copyAll func(context.Context, *files.Client, transfer.Options) (transfer.Result, error),
 ) (err error) {
-	o := transfer.Options{Recursive: f.Recursive, Resume: f.Resume, Verify: files.Sum(f.Verify)}
+	if f.Retry < 0 {
+		return command.Usagef("--retry must be 0s or more")
+	}
+	var c *connection
+	o := transfer.Options{
+		Recursive: f.Recursive, Resume: f.Resume, Verify: files.Sum(f.Verify), Retry: f.Retry,
+		Redial: func(ctx context.Context) (*files.Client, error) { return c.redial(ctx) },
+	}
 	if err := o.EnsureDefaults(); err != nil {
 		return command.AsUsage(err)
 	}
 	ctx, end := signals.Context(context.Background())
 	defer end()
-	c, err := f.Client.connect(ctx, e, address)
-	if err != nil {
+	if c, err = f.Client.connect(ctx, e, address); err != nil {
 		return err
 	}
 	defer c.Close() // what was copied is there
@@ -117,7 +127,10 @@ func (f *copyFlags) run(
 	began := time.Now()
 	r := copied{Verify: f.Verify}
 	r.Result, err = copyAll(ctx, c.Client, o)
-	err = callFault(address, err)
+	gone := errors.Is(err, files.ErrPeerGone) || errors.Is(err, files.ErrNoRDMA)
+	if err = callFault(address, err); gone && f.Retry > 0 {
+		err = fmt.Errorf("%w (it was tried again for %v)", err, f.Retry)
+	}
 	r.Seconds, r.Transport = time.Since(began).Seconds(), c.Transport()
 	bar.stop()
 	switch {

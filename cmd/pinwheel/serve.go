@@ -26,7 +26,7 @@ type serveCmd struct {
 	Chunk          command.Size  `placeholder:"SIZE" help:"Bytes of one registration and one message. Default: that of the strategy."`
 	Depth          int           `placeholder:"N" help:"Chunks of a transfer that are under way at a time. Default: that of the strategy."`
 	Budget         *command.Size `placeholder:"SIZE" help:"The most that is registered for what all clients read; as much again may be for what they send. 1M or more. Default: 64M, or half of what may be pinned."`
-	Transport      transport     `enum:"auto,rdma,tcp,shm" default:"auto" help:"Insist on RDMA, TCP or shared memory: ${enum}. Default: auto, the best that both ends have."`
+	Transport      transport     `enum:"auto,rdma,tcp,shm" default:"auto" help:"How file contents go: ${enum}. What can't go by the one that is named fails, also for clients that don't insist on it. Files of 64K and less go with requests and answers, over TCP if RDMA is down. Default: auto, the best that both ends have at the time."`
 	TrustedNetwork bool          `help:"Let clients that want it have file contents over TCP without encryption: sendfile(2) is faster than TLS."`
 	DataListen     string        `placeholder:"HOST:PORT" help:"Where such contents go out. Default: a port that the kernel chooses."`
 	MaxClients     int           `default:"256" placeholder:"N" help:"Clients that may be connected at a time. Default: 256."`
@@ -40,7 +40,9 @@ lead out of the directory are refused. It goes on until a signal comes.
 
 Over a Unix socket, and on a loopback address, clients are those of this user, and need no identity. Elsewhere both
 ends need a token or certificates. What goes over TCP is encrypted by TLS 1.3; file contents that go by RDMA, or by
---trusted-network, are not. Links between this server and its clients go both ways: see --from of pinwheel get.
+--trusted-network, are not. With --transport rdma, clients that have no RDMA are refused, and what is put goes by RDMA,
+too: this machine waits some seconds for RDMA that is down, and then fails what was asked for. Links between this server
+and its clients go both ways: see --from of pinwheel get.
 
 systemd may run it: see cmd/pinwheel/systemd.
 
@@ -74,7 +76,7 @@ func (c *serveCmd) Run(e *command.Env) error {
 	defer n.Close() // nothing is sent any more
 	s, err := files.NewServer(n, root, files.ServerOptions{
 		Peers: peers, AllowWrite: c.AllowWrite, Strategy: c.strategy(), BudgetBytes: c.budget(),
-		MaxClients: c.MaxClients, TrustedNetwork: c.TrustedNetwork, DataListen: c.DataListen, Warn: node.Warn,
+		MaxClients: c.MaxClients, TrustedNetwork: c.TrustedNetwork, RequireRDMA: c.Transport == "rdma", DataListen: c.DataListen, Warn: node.Warn,
 	})
 	if err != nil {
 		return err
@@ -145,7 +147,7 @@ func (c *serveCmd) node() (n vmmc.Options, peers vmmc.Permissions, err error) {
 		if err := peer.CheckAddress(a); err != nil {
 			return n, peers, command.Usagef("--listen: %w", err)
 		}
-		if err := c.Transport.check(a); err != nil {
+		if err := c.Transport.check(a, c.TrustedNetwork); err != nil {
 			return n, peers, err
 		}
 		listen = append(listen, a)

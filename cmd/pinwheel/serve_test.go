@@ -37,6 +37,8 @@ func TestWrongArgumentsOfFileCommands(t *testing.T) {
 		{"serve . --listen unix:/x --max-clients 0", "--max-clients must be 1"},
 		{"serve . --listen unix:/x --transport tcp", "--transport tcp is for HOST:PORT"},
 		{"serve . --listen 127.0.0.1:0 --transport shm", "--transport shm is for unix:"},
+		{"serve . --listen 127.0.0.1:0 --transport rdma --trusted-network", "--transport rdma lets none go there"},
+		{"get 127.0.0.1:7/f . --transport rdma --trusted-network", "--transport rdma lets none go there"},
 		{"serve . --listen unix:/x --data-listen 127.0.0.1:0", "--data-listen goes with --trusted-network"},
 		{"serve . --listen unix:/x --token-file t --key k", "either a token or a certificate"},
 		{"get unix:/x:/f", "<dest>"},

@@ -27,10 +27,10 @@ func dialFault(address string, err error) error {
 	return callFault(address, err)
 }
 
-// callFault names the server by its address if the connection was lost. The error has sockets that nobody has chosen.
-// What was joined to it, such as a full disk, stays.
+// callFault names the server by its address if the connection was lost, or RDMA that is insisted on. The error of a
+// connection has sockets that nobody has chosen. What was joined to it, such as a full disk, stays.
 func callFault(address string, err error) error {
-	if !errors.Is(err, files.ErrPeerGone) {
+	if !errors.Is(err, files.ErrPeerGone) && !errors.Is(err, files.ErrNoRDMA) {
 		return err
 	}
 	if all := joinedErrors(err); len(all) > 1 {
@@ -38,6 +38,9 @@ func callFault(address string, err error) error {
 			all[i] = callFault(address, all[i])
 		}
 		return errors.Join(all...)
+	}
+	if errors.Is(err, files.ErrNoRDMA) {
+		return fmt.Errorf("%s: %w: see pinwheel doctor at both ends, or let both take --transport auto", asTyped(address), err)
 	}
 	for op := (*net.OpError)(nil); errors.As(err, &op) && op.Err != nil; {
 		err = op.Err

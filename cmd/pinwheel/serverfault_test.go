@@ -23,6 +23,8 @@ func TestFaultOfALostServer(t *testing.T) {
 		{syscall.ENOSPC, "no space left on device"},
 		{files.ErrPeerGone, hint + "vmmc: peer gone"},
 		{lost(syscall.ECONNRESET), hint + "connection reset by peer"},
+		{fmt.Errorf("read f: %w for 5s", files.ErrNoRDMA), "server:7400: read f: files: no RDMA for 5s: see pinwheel doctor " +
+			"at both ends, or let both take --transport auto"},
 		{errors.Join(lost(syscall.EPIPE), syscall.ENOSPC), hint + "broken pipe\nno space left on device"},
 		{fmt.Errorf("copy: %w", errors.Join(syscall.ENOSPC, lost(syscall.EPIPE))),
 			"no space left on device\n" + hint + "broken pipe"},

@@ -2,8 +2,10 @@ package faults
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
@@ -16,9 +18,11 @@ import (
 )
 
 const (
-	largeBytes = 128 << 20 // 128 MiB: it takes some seconds, so that things happen meanwhile
+	largeBytes = 64 << 20 // 64 MiB: it takes some seconds, so that things happen meanwhile
+	otherBytes = 1 << 20  // 1 MiB, of a file that shows the way that bytes take
 	filesPort  = ":18520"
 	endPort    = ":18521" // whoever connects there ends the server
+	statsPort  = ":18522" // has the counters of the server, by HTTP
 )
 
 // TestTwoNodes runs on both guests of the test bed at the same time: node 0 serves, and node 1 gets files and breaks
@@ -50,12 +54,24 @@ func TestTwoNodes(t *testing.T) {
 func serveUntilToldSo(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "large"), content(largeBytes))
+	write(t, filepath.Join(dir, "other"), content(otherBytes))
 	l, err := net.Listen("tcp", os.Getenv("TESTBED_ADDR")+endPort)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
+	counters, err := net.Listen("tcp", os.Getenv("TESTBED_ADDR")+statsPort)
+	if err != nil {
+		t.Fatal(err)
+	}
 	s, _ := serve(t, dir, "tcp:"+os.Getenv("TESTBED_ADDR")+filesPort)
+	tells := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if err := json.NewEncoder(w).Encode(s.Stats()); err != nil {
+			t.Logf("counters: %v", err) // the network is broken, most likely
+		}
+	})}
+	go func() { _ = tells.Serve(counters) }() // until it is closed
+	defer tells.Close()
 	c, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)
@@ -64,20 +80,40 @@ func serveUntilToldSo(t *testing.T) {
 	t.Logf("%+v", s.Stats())
 }
 
+// dialPeer returns a client to which bytes come by RDMA.
 func dialPeer(t *testing.T, n *vmmc.Node) *files.Client {
 	t.Helper()
-	return dial(t, n, "tcp:"+os.Getenv("TESTBED_PEER")+filesPort)
+	c := dial(t, n, "tcp:"+os.Getenv("TESTBED_PEER")+filesPort)
+	awaitRDMA(t, c, "other", otherBytes)
+	return c
+}
+
+// sent returns the counters of the server, over a network that works.
+func sent(t *testing.T) (st files.Stats) {
+	t.Helper()
+	client := http.Client{Timeout: heartbeat}
+	defer client.CloseIdleConnections()
+	testwait.Until(t, "the counters of the server", func() bool {
+		r, err := client.Get("http://" + os.Getenv("TESTBED_PEER") + statsPort)
+		if err != nil {
+			return false
+		}
+		defer r.Body.Close()
+		return json.NewDecoder(r.Body).Decode(&st) == nil
+	})
+	return st
 }
 
 // get gets a file in the background.
 type get struct {
+	client *files.Client
 	meter  transfer.Meter
 	result transfer.Result
 	ended  chan error
 }
 
 func startGet(c *files.Client, name, local string, resume bool) *get {
-	g := &get{ended: make(chan error, 1)}
+	g := &get{client: c, ended: make(chan error, 1)}
 	go func() {
 		var err error
 		g.result, err = transfer.Get(context.Background(), c, name, local, transfer.Options{Resume: resume, Meter: &g.meter})
@@ -86,13 +122,39 @@ func startGet(c *files.Client, name, local string, resume bool) *get {
 	return g
 }
 
-// some waits until some of the file has arrived, and more is on its way.
+// some waits until some of the file has arrived by RDMA, and more is on its way.
 func (g *get) some(t *testing.T) {
 	t.Helper()
 	testwait.Until(t, "some of the file", func() bool { return g.meter.Bytes.Load() >= 2<<20 })
 	if g.meter.Bytes.Load() == largeBytes {
 		t.Fatal("the network is too fast for this test")
 	}
+	if way := g.client.Transport(); way != files.ByRDMA {
+		t.Errorf("%d bytes have come by %s", g.meter.Bytes.Load(), way)
+	}
+}
+
+// whole waits for the end of the get, which must have all bytes, and returns what the server has sent since before.
+func (g *get) whole(t *testing.T, local string, before files.Stats) (rdma, tls int64) {
+	t.Helper()
+	if err := testwait.Receive(t, "the end of the get", g.ended); err != nil {
+		t.Error(err)
+	}
+	same(t, local, content(largeBytes))
+	after := sent(t)
+	rdma, tls = after.BytesRDMA-before.BytesRDMA, after.BytesTLS-before.BytesTLS
+	t.Logf("%d bytes by RDMA, %d by TLS", rdma, tls)
+	return rdma, tls
+}
+
+// dropRDMA drops the packets of RDMA, in one direction, until its result is called, and nothing else.
+func dropRDMA(t *testing.T) (restore func()) {
+	t.Helper()
+	shell(t, "modprobe -a sch_prio cls_u32 act_gact")
+	later(t, "tc qdisc del dev net0 root")
+	shell(t, "tc qdisc add dev net0 root handle 1: prio && "+
+		"tc filter add dev net0 parent 1: protocol ip u32 match ip protocol 17 0xff match ip dport 4791 0xffff action drop")
+	return func() { shell(t, "tc qdisc del dev net0 root") }
 }
 
 // networkFaults are what happens to the network. Both nodes go on afterwards.
@@ -102,17 +164,19 @@ var networkFaults = []struct {
 }{
 	{"a network that loses packets loses no bytes", func(t *testing.T, n *vmmc.Node) {
 		c := dialPeer(t, n)
-		later(t, "tc qdisc del dev net0 root")
-		shell(t, "tc qdisc add dev net0 root netem loss 2%")
+		before := sent(t)
 		local := filepath.Join(t.TempDir(), "f")
 		g := startGet(c, "large", local, false)
-		if err := testwait.Receive(t, "the end of the get", g.ended); err != nil {
-			t.Error(err)
+		g.some(t)
+		later(t, "tc qdisc del dev net0 root")
+		shell(t, "tc qdisc add dev net0 root netem loss 2%")
+		if rdma, _ := g.whole(t, local, before); rdma == 0 {
+			t.Error("nothing went by RDMA")
 		}
-		same(t, local, content(largeBytes))
 	}},
 	{"a copy outlives a link that is down for a while", func(t *testing.T, n *vmmc.Node) {
 		c := dialPeer(t, n)
+		before := sent(t)
 		local := filepath.Join(t.TempDir(), "f")
 		g := startGet(c, "large", local, false)
 		g.some(t)
@@ -120,13 +184,13 @@ var networkFaults = []struct {
 		shell(t, "ip link set net0 down")
 		time.Sleep(heartbeat / 4) // nothing tells how long it is down
 		shell(t, "ip link set net0 up")
-		if err := testwait.Receive(t, "the end of the get", g.ended); err != nil {
-			t.Error(err)
+		if rdma, _ := g.whole(t, local, before); rdma == 0 {
+			t.Error("nothing went by RDMA")
 		}
-		same(t, local, content(largeBytes))
 	}},
 	{"a cable that is pulled ends the copy, and another one goes on from there", func(t *testing.T, n *vmmc.Node) {
 		c := dialPeer(t, n)
+		before := sent(t)
 		local := filepath.Join(t.TempDir(), "f")
 		g := startGet(c, "large", local, true)
 		g.some(t)
@@ -140,12 +204,28 @@ var networkFaults = []struct {
 		}
 		shell(t, "ip link set net0 up")
 		again := startGet(dialPeer(t, n), "large", local, true)
-		if err := testwait.Receive(t, "the end of the second get", again.ended); err != nil {
-			t.Error(err)
+		if rdma, _ := again.whole(t, local, before); rdma == 0 {
+			t.Error("nothing went by RDMA")
 		}
 		if again.result.ResumedBytes == 0 || again.result.Files != 1 {
 			t.Errorf("%+v", again.result)
 		}
-		same(t, local, content(largeBytes))
+	}},
+	{"a copy whose RDMA fails goes on by TCP, and the next one by RDMA again", func(t *testing.T, n *vmmc.Node) {
+		c := dialPeer(t, n)
+		before := sent(t)
+		local := filepath.Join(t.TempDir(), "f")
+		g := startGet(c, "large", local, false)
+		g.some(t)
+		restore := dropRDMA(t)
+		if rdma, tls := g.whole(t, local, before); rdma == 0 || tls == 0 {
+			t.Error("it did not change its way")
+		}
+		restore()
+		awaitRDMA(t, c, "other", otherBytes)
+		before = sent(t)
+		if rdma, _ := startGet(c, "large", local, false).whole(t, local, before); rdma < largeBytes/2 {
+			t.Error("the next one did not go by RDMA")
+		}
 	}},
 }

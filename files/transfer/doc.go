@@ -16,6 +16,9 @@
 // An upload goes on in the same way with what the server has kept under the name, the size and the modification time of
 // the local file.
 //
+// With Options.Retry, a copy that has lost its server connects again and goes on so. What was copied before counts as
+// unchanged then, and is counted once in the Result.
+//
 // # Trees
 //
 // Small files go many at a time, have no name at all until they are complete where the file system can do that

@@ -22,6 +22,11 @@ func Get(ctx context.Context, c *files.Client, name, local string, o Options) (R
 	if err := o.EnsureDefaults(); err != nil {
 		return Result{}, err
 	}
+	return o.attempts(ctx, c, func(c *files.Client, o Options) (Result, error) { return getOnce(ctx, c, name, local, o) })
+}
+
+// getOnce is Get until the connection is lost.
+func getOnce(ctx context.Context, c *files.Client, name, local string, o Options) (Result, error) {
 	name = remoteName(name)
 	info, err := c.Stat(ctx, name)
 	if err != nil {

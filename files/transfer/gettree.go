@@ -22,7 +22,7 @@ func (g *getter) directory(name string, info files.Info, local string) error {
 	}
 	defer g.top.drop()
 	g.durable = newBatch(g.settled)
-	g.made = []attributes{{".", g.top.made, info}}
+	g.made = []attributes{{".", g.options.made.note(".", g.top.made), info}}
 	g.top.hold()
 	if err := g.run(getWorkers, func() { g.list(g.top, name, ".") }); err != nil {
 		g.durable.discard()
@@ -125,7 +125,7 @@ func (g *getter) enter(d *folder, name, at string, info files.Info) {
 		return
 	}
 	g.mu.Lock()
-	g.made = append(g.made, attributes{at, in.made, info})
+	g.made = append(g.made, attributes{at, g.options.made.note(at, in.made), info})
 	g.mu.Unlock()
 	g.list(in, name, at)
 }

@@ -23,6 +23,11 @@ func Put(ctx context.Context, c *files.Client, local, name string, o Options) (R
 	if err := o.EnsureDefaults(); err != nil {
 		return Result{}, err
 	}
+	return o.attempts(ctx, c, func(c *files.Client, o Options) (Result, error) { return putOnce(ctx, c, local, name, o) })
+}
+
+// putOnce is Put until the connection is lost.
+func putOnce(ctx context.Context, c *files.Client, local, name string, o Options) (Result, error) {
 	end, err := filepath.EvalSymlinks(local) // those that the user has named
 	if err != nil {
 		return Result{}, err

@@ -53,7 +53,7 @@ func (p *putter) list(d *folder, name string, info fs.FileInfo) {
 	}
 	p.directories.Inc()
 	p.mu.Lock()
-	p.made = append(p.made, attributes{name, made, info})
+	p.made = append(p.made, attributes{name, p.options.made.note(name, made), info})
 	p.mu.Unlock()
 	there := map[string]files.Info{}
 	if p.options.Resume {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"syscall"
+	"time"
 
 	"go.uber.org/atomic"
 
@@ -23,6 +24,16 @@ type Options struct {
 	// Failed, if not nil, gets the error of each file of a tree that could not be copied, while others are. It may be
 	// called from several goroutines.
 	Failed func(error)
+
+	// Retry is how long a copy goes on that has lost its server, or RDMA that one of the ends insists on: it connects
+	// again, and resumes. The time begins anew whenever bytes have moved. 0: the copy ends with the connection. More
+	// implies Resume.
+	Retry time.Duration
+	// Redial connects to the server again, and waits for it until ctx ends. Retry needs it. One goroutine calls it, when
+	// nothing uses the client before any more. The client that it returns stays the caller's.
+	Redial func(ctx context.Context) (*files.Client, error)
+
+	made *madeDirectories
 }
 
 // EnsureDefaults fills in what is zero. It fails if the options make no sense.
@@ -33,6 +44,10 @@ func (o *Options) EnsureDefaults() error {
 	if _, err := o.Verify.New(); err != nil {
 		return err
 	}
+	if o.Retry < 0 || o.Retry > 0 && o.Redial == nil {
+		return fmt.Errorf("to retry for %v, without a way to connect", o.Retry)
+	}
+	o.Resume = o.Resume || o.Retry > 0
 	if o.Resume && o.Verify == files.NoSum {
 		return errors.New("to resume needs a checksum: nobody else knows what a crash has left of a file")
 	}
@@ -60,6 +75,7 @@ type Result struct {
 	Skipped      int64 `json:"skipped"`       // symbolic links, devices and the like
 	Retries      int64 `json:"retries"`       // because the source changed, or a checksum was wrong
 	Failed       int64 `json:"failed"`        // files of a tree that could not be copied
+	Reconnects   int64 `json:"reconnects"`    // after the server was lost
 }
 
 // counts are a Result that many goroutines count in.
@@ -93,16 +109,16 @@ func (c *counts) retry(name string, copyOnce func() error) error {
 		name, attemptsOfSource)
 }
 
-// again tells whether another attempt may go better.
+// again tells whether another attempt may go better, by the same connection.
 func again(err error) bool {
-	return errors.Is(err, files.ErrChanged) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, files.ErrChecksum)
+	return !lost(err) && (errors.Is(err, files.ErrChanged) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, files.ErrChecksum))
 }
 
 // fatal tells whether the other files of a tree would fail in the same way.
 func fatal(err error) bool {
 	for _, e := range []error{
-		syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, files.ErrPeerGone, files.ErrClosed, files.ErrProtocol,
-		context.Canceled, context.DeadlineExceeded,
+		syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, files.ErrPeerGone, files.ErrNoRDMA, files.ErrClosed,
+		files.ErrProtocol, context.Canceled, context.DeadlineExceeded,
 	} {
 		if errors.Is(err, e) {
 			return true

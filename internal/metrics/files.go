@@ -24,7 +24,7 @@ var ofServer = []serverMetric{
 		func(s *files.Stats) int64 { return int64(s.Clients) }},
 	{"files_connections_total", "Clients that have connected.", counter,
 		func(s *files.Stats) int64 { return s.ClientsEver }},
-	{"files_open", "Files, directories, windows and uploads that clients have open.", gauge,
+	{"files_open", "Files, directories, windows, uploads and data connections that clients have open.", gauge,
 		func(s *files.Stats) int64 { return int64(s.OpenFiles) }},
 	{"files_requests_total", "Requests of clients.", counter,
 		func(s *files.Stats) int64 { return s.Requests }},

@@ -98,7 +98,7 @@ bench-vmmc-rdma: build softverbs
 ## test-files-rdma: serving files over RDMA, on the software RDMA device
 test-files-rdma: softverbs
 	$(SOFTVERBS_GO_TEST) -run 'RDMA|Budget|/^rdma$$' ./files
-	$(SOFTVERBS_GO_TEST) -run '^Test(FilesGoBothWays|KilledCopiesGoOn|KilledUploadsGoOn|KilledTreesGoOn)$$/^RDMA$$|^TestFilesUnderALimitOfPinnedMemory$$' ./cmd/pinwheel
+	$(SOFTVERBS_GO_TEST) -run '^Test(FilesGoBothWays|KilledCopiesGoOn|KilledUploadsGoOn|KilledTreesGoOn|CopiesGoOnWhenTheServerIsBack)$$/^RDMA$$|^TestFilesUnderALimitOfPinnedMemory$$|Insists' ./cmd/pinwheel
 	SOFTVERBS_ENGINE=1 $(SOFTVERBS_GO_TEST) -run RDMA ./bench/files
 
 ## test-files-fair: 64 clients that share one budget for a minute, by each transport

@@ -65,6 +65,8 @@ const (
 	CodeShort   // the file ended
 	CodeHandle  // is not known
 	CodeTrouble // anything without an errno
+	CodeNoRDMA  // that one of the ends insists on
+	CodeGone    // the way of the server to the client's memory, which is a connection of its own
 )
 
 func (m *Status) fields(c *codec) {
@@ -112,11 +114,13 @@ func (m *Info) fields(c *codec) {
 type Hello struct {
 	Version uint32
 	Trusted bool // TCP without encryption is fine
+	RDMA    bool // contents must go by RDMA
 }
 
 func (m *Hello) fields(c *codec) {
 	c.u32(&m.Version)
 	c.flag(&m.Trusted)
+	c.flag(&m.RDMA)
 }
 
 // Welcome is its answer.
@@ -126,6 +130,7 @@ type Welcome struct {
 	Writable bool
 	DataPort uint32 // where tickets let TCP connections in; 0: nowhere
 	Socket   string // where they let those of this machine in: a Unix socket; empty: nowhere
+	RDMA     bool   // contents must go by RDMA
 }
 
 func (m *Welcome) fields(c *codec) {
@@ -134,6 +139,7 @@ func (m *Welcome) fields(c *codec) {
 	c.flag(&m.Writable)
 	c.u32(&m.DataPort)
 	c.str(&m.Socket, maxSocket)
+	c.flag(&m.RDMA)
 }
 
 // Name is a request about a name.

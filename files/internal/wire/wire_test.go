@@ -14,7 +14,7 @@ var info = Info{Name: "file", Size: math.MaxInt64, Mode: 0o644, ModNs: -1, ETag:
 // messages has one of each kind.
 func messages() []Message {
 	return []Message{
-		&Hello{Version, true}, &Welcome{Version, 7, true, 65535, "@socket"}, &Name{"a/b"}, &Opened{1, info}, &Handle{2},
+		&Hello{Version, true, true}, &Welcome{Version, 7, true, 65535, "@socket", true}, &Name{"a/b"}, &Opened{1, info}, &Handle{2},
 		&List{"d", 33}, &Page{34, []Info{info, {}}}, &Window{3, 4}, &Read{5, 6, 7, 8, 9}, &Moved{10, "tls", []byte("content")},
 		&Names{[]string{"a", "b"}, "none", 41}, &Target{8, "rdma"},
 		&Ticket{11, bytes.Repeat([]byte{1}, TicketLen)}, &Stream{12, 13, 14, 15},
