@@ -56,7 +56,7 @@ calibrate-rdma: fetch
 
 .PHONY: test-files-guest test-files-2node
 
-## test-files-guest: serving files from and to a disk that fails, in a guest
+## test-files-guest: in a guest, serving files from and to a disk that fails, and what the kernel counts of files served by RDMA
 test-files-guest: fetch
 	mkdir -p $(TESTBED_OUT)/files
 	testbed/gotest.sh -t 600 -o $(TESTBED_OUT)/files ./files/faults
