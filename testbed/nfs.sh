@@ -1,102 +1,66 @@
 #!/bin/bash
-# What the kernel's NFS server does over RDMA and TCP in a guest, beside pinwheel serve: see results/files.
+# Measure what the kernel's NFS server does over RDMA and TCP in a guest, beside pinwheel serve and rcopy, and what
+# registration takes there: see results/files/nfs.md.
 #
-#   testbed/nfs.sh PINWHEEL [MIB [ROUNDS]]
+#   testbed/nfs.sh DIR PINWHEEL FILES [FLAG...]
 #
-# Nothing is installed on the host: the packages of the NFS server are unpacked in the guest only. The page cache of the
-# client is dropped before each round. Under emulation only counts say much: packets, by the counters of the device.
+# FILES is the program of bench/files. Its command "guest" measures with these flags, into DIR/nfs.jsonl, and goes on
+# where an earlier run was interrupted. Nothing is installed on the host: the packages are unpacked in the guest only.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
+packages=(nfs-kernel-server nfs-common rdmacm-utils)
+mib=32 # of the file
 
 if [ -z "${TESTBED_NODE:-}" ]; then # on the host
   . "$here/common.sh"
-  [ -x "${1:-}" ] || fail "usage: nfs.sh PINWHEEL [MIB [ROUNDS]]"
+  [ -x "${3:-}" ] || fail "usage: nfs.sh DIR PINWHEEL FILES [FLAG...]"
   "$here/fetch.sh" > /dev/null
   nfs=$cache/nfs
-  if [ ! -e "$nfs/stamp" ]; then
+  if [ "$(cat "$nfs/stamp" 2> /dev/null)" != "${packages[*]}" ]; then
+    rm -rf "$nfs"
     mkdir -p "$nfs/debs/partial" "$nfs/root"
-    log "fetching the NFS server into $nfs"
-    apt-get -qq -y --download-only --no-install-recommends -o Debug::NoLocking=1 -o APT::Sandbox::User=root \
-      -o Dir::Cache::archives="$nfs/debs" install nfs-kernel-server nfs-common >&2 ||
+    log "fetching ${packages[*]} into $nfs"
+    apt-get -qq -y --download-only --no-install-recommends --reinstall -o Debug::NoLocking=1 -o APT::Sandbox::User=root \
+      -o Dir::Cache::archives="$nfs/debs" install "${packages[@]}" >&2 ||
       fail "no packages of the NFS server: apt-get update, and try again"
     for deb in "$nfs"/debs/*.deb; do dpkg-deb -x "$deb" "$nfs/root"; done
-    touch "$nfs/stamp"
+    echo "${packages[*]}" > "$nfs/stamp"
   fi
-  pinwheel=$(realpath "$1")
-  shift
-  exec "$here/run.sh" -t 400 bash "$here/nfs.sh" "$nfs/root" "$pinwheel" "$@"
+  versions=("qemu $(in_layer qemu-system-x86_64 --version | sed -n '1s/.*version \([^ ]*\).*/\1/p') on $(
+    sed -n 's/^model name\s*: //p;T;q' /proc/cpuinfo)")
+  for package in nfs-kernel-server rdmacm-utils; do
+    versions+=("$(dpkg-deb -W --showformat '${Package} ${Version}' "$nfs/debs/${package}"_*.deb)")
+  done
+  mkdir -p "$1"
+  directory=$1 pinwheel=$(realpath "$2") files=$(realpath "$3")
+  shift 3
+  flags=("$@")
+  for version in "${versions[@]}"; do flags+=(--software "$version"); done
+  exec "$here/run.sh" -t 900 -o "$directory" bash "$here/nfs.sh" "$nfs/root" "$pinwheel" "$files" "${flags[@]}"
 fi
 
-packages=$1 pinwheel=$2 mib=${3:-8} rounds=${4:-5}
-tar -C "$packages" -c . | tar -C / -x --keep-directory-symlink
-for module in nfsd rpcrdma nfsv4; do
-  modprobe $module || { echo "this kernel has no $module: knfsd over RDMA was not measured"; exit 0; }
-done
-served=/run/served mounted=/run/mounted
-mkdir -p $served $mounted /var/lib/nfs/{rpc_pipefs,v4recovery,sm,sm.bak}
+unpacked=$1 pinwheel=$2 files=$3
+shift 3
+tar -C "$unpacked" -c . | tar -C / -x --keep-directory-symlink
+modprobe -a nfsd rpcrdma nfsv4
+served=/run/served mounted=/run/mounted copied=/run/copied
+mkdir -p $served $mounted $copied /var/lib/nfs/{rpc_pipefs,v4recovery,sm,sm.bak}
 touch /var/lib/nfs/{etab,rmtab}
 mount -t tmpfs tmpfs $served
+mount -t tmpfs tmpfs $copied
 mount -t nfsd nfsd /proc/fs/nfsd
 head -c "${mib}M" /dev/urandom > $served/f
 echo "$served *(ro,insecure,no_root_squash,no_subtree_check,fsid=0)" > /etc/exports
 exportfs -ra
 rpc.mountd -N 2 -N 3
 rpc.nfsd -N 3 -V 4.2 --rdma=20049 --lease-time 10 --grace-time 10 4
-
-counters=/sys/class/infiniband/rxe0/ports/1/hw_counters
-count() { cat "$counters/$1" 2> /dev/null || echo 0; }
-
-# row NAME COMMAND...: the command prints the seconds that it took
-row() {
-  local name=$1 packets times=() round took
-  shift
-  packets=$(count sent_pkts)
-  for ((round = 0; round < rounds; round++)); do
-    sync
-    echo 3 > /proc/sys/vm/drop_caches
-    took=$("$@") || { printf '%-28s failed\n' "$name"; return; }
-    times+=("$took")
-  done
-  packets=$((($(count sent_pkts) - packets) / rounds))
-  printf '%s\n' "${times[@]}" | sort -g | awk -v name="$name" -v mib="$mib" -v packets="$packets" '
-    {t[NR] = $1}
-    END {m = t[int((NR + 1) / 2)]; printf "%-28s %8.2f %8.2f %8.2f %8.1f %10d\n", name, m, t[1], t[NR], mib / m, packets}'
-}
-
-by_nfs() {
-  local begin end
-  mount.nfs4 -o "$1,vers=4.2,ro" "$TESTBED_ADDR:/" $mounted || return
-  begin=$(date +%s%N)
-  dd if=$mounted/f of=/dev/null bs=1M status=none || return
-  end=$(date +%s%N)
-  umount $mounted
-  awk -v ns=$((end - begin)) 'BEGIN {print ns / 1e9}'
-}
-
-# RDMA takes longer to come up than a get waits, when the emulation is slow.
-by_pinwheel() { # TRANSPORT
-  local try said
-  for try in 1 2 3 4 5; do
-    if said=$("$pinwheel" get --progress off --json --verify none --transport "$1" "$TESTBED_ADDR:7400/f" /run/got \
-      --token-file /run/token --from "tcp:$TESTBED_ADDR:0" 2> /run/get.log); then
-      sed -n 's/.*"seconds":\([0-9.e+-]*\).*/\1/p' <<< "$said"
-      return
-    fi
-  done
-  cat /run/get.log >&2
-  return 1
-}
-
 (umask 077; head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' > /run/token)
 "$pinwheel" serve $served --listen "$TESTBED_ADDR:7400" --token-file /run/token 2> /run/serve.log &
-server=$!
-sleep 12 # the NFS server gives up waiting for clients of an earlier life
-
-echo "$mib MiB out of the page cache, $rounds rounds, Linux $(uname -r), Soft-RoCE, emulated"
-printf '%-28s %8s %8s %8s %8s %10s\n' "" "median s" least most MiB/s "RDMA pkts"
-row "knfsd, NFSv4.2 over RDMA" by_nfs rdma,port=20049
-row "knfsd, NFSv4.2 over TCP" by_nfs proto=tcp,port=2049
-row "pinwheel, RDMA" by_pinwheel rdma
-row "pinwheel, TLS" by_pinwheel tcp
-kill "$server"
-wait "$server" || true
+servers=($!)
+rcopy > /run/rcopy.log 2>&1 &
+servers+=($!)
+result=0
+"$files" guest --runs "$OUT/nfs.jsonl" --bin "$(dirname "$pinwheel")" --file $served/f --mount $mounted --dest $copied/f \
+  --token /run/token "$@" || result=$?
+kill "${servers[@]}"
+exit $result

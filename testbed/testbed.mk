@@ -56,7 +56,7 @@ calibrate-rdma: fetch
 
 .PHONY: test-files-guest test-files-2node
 
-## test-files-guest: serving files from and to a disk that fails, in a guest
+## test-files-guest: in a guest, serving files from and to a disk that fails, and what the kernel counts of files served by RDMA
 test-files-guest: fetch
 	mkdir -p $(TESTBED_OUT)/files
 	testbed/gotest.sh -t 600 -o $(TESTBED_OUT)/files ./files/faults
@@ -68,7 +68,10 @@ test-files-2node: fetch
 
 .PHONY: bench-files-nfs
 
-## bench-files-nfs: the kernel's NFS server over RDMA beside pinwheel serve, in a guest; writes out/bench-files-nfs.txt
+## bench-files-nfs: the kernel's NFS server over RDMA and rcopy beside pinwheel serve, and registration, in a guest, into results/files/nfs.md (10 minutes; goes on where it was)
 bench-files-nfs: build fetch
-	mkdir -p $(OUT)
-	testbed/nfs.sh bin/pinwheel | tee $(OUT)/bench-files-nfs.txt
+	mkdir -p $(OUT)/bench-files-nfs
+	$(GO) build -o $(OUT)/bench-files-nfs/files ./bench/files
+	testbed/nfs.sh $(OUT)/bench-files-nfs bin/pinwheel $(OUT)/bench-files-nfs/files
+	cp $(OUT)/bench-files-nfs/nfs.jsonl results/files/nfs.jsonl
+	$(MAKE) --no-print-directory bench-files-page

@@ -19,6 +19,6 @@ bench-files-figures: $(BENCH_FILES)
 		$(if $(BENCH_FILES_ROWS),--rows "$(BENCH_FILES_ROWS)")
 	$(MAKE) --no-print-directory bench-files-page
 
-## bench-files-page: the page of what bench-files-figures measured, into results/files
+## bench-files-page: the pages of what bench-files-figures and bench-files-nfs measured, into results/files
 bench-files-page:
 	$(GO) run ./bench/files page

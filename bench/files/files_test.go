@@ -250,36 +250,44 @@ func TestPageHasAllThatWasMeasured(t *testing.T) {
 }
 
 // What lies in results/files is what this build makes of the runs there.
-func TestPageIsThatOfTheRuns(t *testing.T) {
+func TestPagesAreThoseOfTheRuns(t *testing.T) {
 	committed := filepath.Join("..", "..", "results", "files")
-	var s state
-	if err := s.Read(filepath.Join(committed, "live.jsonl")); err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	if err := s.write(dir); err != nil {
-		t.Fatal(err)
-	}
-	written, err := filepath.Glob(filepath.Join(dir, pictures, "*.svg"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	there, err := filepath.Glob(filepath.Join(committed, pictures, "*.svg"))
-	if err != nil || len(there) != len(written) {
-		t.Errorf("%d figures in results/files, not %d, %v", len(there), len(written), err)
-	}
-	for _, path := range append(written, filepath.Join(dir, pageFile)) {
-		got, err := os.ReadFile(path)
+	for _, p := range []struct {
+		runs, page, pictures string
+		write                func(s *state, dir string) error
+	}{
+		{"live.jsonl", pageFile, pictures, (*state).write},
+		{"nfs.jsonl", guestPage, guestPictures, (*state).writeGuest},
+	} {
+		var s state
+		if err := s.Read(filepath.Join(committed, p.runs)); err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		if err := p.write(&s, dir); err != nil {
+			t.Fatal(err)
+		}
+		written, err := filepath.Glob(filepath.Join(dir, p.pictures, "*.svg"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		name, err := filepath.Rel(dir, path)
-		if err != nil {
-			t.Fatal(err)
+		there, err := filepath.Glob(filepath.Join(committed, p.pictures, "*.svg"))
+		if err != nil || len(there) != len(written) {
+			t.Errorf("%d figures in results/files/%s, not %d, %v", len(there), p.pictures, len(written), err)
 		}
-		want, err := os.ReadFile(filepath.Join(committed, name))
-		if err != nil || !bytes.Equal(got, want) {
-			t.Errorf("results/files/%s is of other runs (%v): make bench-files-page", name, err)
+		for _, path := range append(written, filepath.Join(dir, p.page)) {
+			got, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			name, err := filepath.Rel(dir, path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := os.ReadFile(filepath.Join(committed, name))
+			if err != nil || !bytes.Equal(got, want) {
+				t.Errorf("results/files/%s is of other runs (%v): make bench-files-page", name, err)
+			}
 		}
 	}
 }

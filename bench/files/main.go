@@ -18,7 +18,8 @@ import (
 
 var cli struct {
 	Run     runCmd     `cmd:"" help:"Measure, or go on measuring."`
-	Page    pageCmd    `cmd:"" help:"Write the page and the figures of what was measured."`
+	Page    pageCmd    `cmd:"" help:"Write the pages and the figures of what was measured."`
+	Guest   guestCmd   `cmd:"" hidden:"" help:"Measure in a guest of the test bed, beside the kernel's NFS server (testbed/nfs.sh)."`
 	Receive receiveCmd `cmd:"" hidden:"" help:"Export windows, until standard input ends."`
 	Read    readCmd    `cmd:"" hidden:"" help:"Read files of a server, and print how that went."`
 }
@@ -45,7 +46,8 @@ type runCmd struct {
 
 type pageCmd struct {
 	where
-	Out string `default:"results/files" help:"Directory for the page and the figures."`
+	Guest string `default:"results/files/nfs.jsonl" help:"What was measured in a guest."`
+	Out   string `default:"results/files" help:"Directory for the pages and the figures."`
 }
 
 func main() {

@@ -24,15 +24,20 @@ const (
 
 // Run implements the command page.
 func (c *pageCmd) Run() error {
-	var s state
-	if err := s.Read(c.Runs); err != nil {
-		return err
+	for _, p := range []struct {
+		runs, page string
+		write      func(s *state, dir string) error
+	}{{c.Runs, pageFile, (*state).write}, {c.Guest, guestPage, (*state).writeGuest}} {
+		var s state
+		if err := s.Read(p.runs); err != nil {
+			return err
+		}
+		if err := p.write(&s, c.Out); err != nil {
+			return err
+		}
+		fmt.Printf("%s written\n", filepath.Join(c.Out, p.page))
 	}
-	if err := s.write(c.Out); err != nil {
-		return err
-	}
-	_, err := fmt.Printf("%s written\n", filepath.Join(c.Out, pageFile))
-	return err
+	return nil
 }
 
 // write writes the page, and the figures of what was measured. Others are removed.
@@ -185,7 +190,7 @@ func (s *state) figures() (all []func() report.Figure) {
 		curveTicks, counted(sendfilePipes, "pipe", pipeCounts)...)
 	bars(buffers, "Figure 7: buffers of one connection, pipelined", notes[buffers])
 	bars(sendfileBufs, "Figure 8: buffers of one connection, sendfile", notes[sendfileBufs])
-	if f, ok := s.registration(); ok {
+	if f, ok := s.registration(pictures); ok {
 		all = append(all, func() report.Figure { return f })
 	}
 	for _, f := range []struct{ figure, title, subtitle string }{
@@ -221,26 +226,6 @@ func everyStrategy(figure string) (rows []drawn) {
 		rows = append(rows, drawn{figure + "/" + s.Name, s.Name, look[s.Name][0], look[s.Name][1]})
 	}
 	return rows
-}
-
-// registration draws what registrations take.
-func (s *state) registration() (report.Figure, bool) {
-	var rows []drawn
-	for i, k := range kindsOfMemory {
-		rows = append(rows, drawn{row: registration + "/" + k.name, name: k.name, color: chart.Palette[i]})
-	}
-	series := s.series(rows, func(p *point) float64 { return p.Seconds * 1e6 })
-	return report.Figure{
-		File: pictures + "/" + registration, Head: "size", Label: func(x float64) string { return report.Size(int64(x)) },
-		Note: "The paper: registration and deregistration cost the same, and the kernel saves the translation.",
-		Chart: &chart.Figure{
-			Title: "Figure 9: cost of memory registration", Subtitle: "without deregistration", PanelHeight: 300,
-			Panels: []chart.Panel{{
-				XLabel: "size of the region (KiB)", YLabel: "time to register (us)", XLog: true, XUnit: kib, XTicks: curveTicks,
-				Series: series,
-			}},
-		},
-	}, len(series) > 0
 }
 
 // tail has the tables that are no figures, and what failed.

@@ -3,11 +3,14 @@ package main
 import (
 	"errors"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/files/report"
 	"pinwheel/mem"
+	"pinwheel/replay/chart"
 	"pinwheel/verbs"
 )
 
@@ -77,4 +80,29 @@ func (k kindOfMemory) mapped(f *os.File, n int64) ([]byte, error) {
 		err = unix.Madvise(memory, advice)
 	}
 	return memory, err
+}
+
+// registration draws what registrations take, for a directory of pictures.
+func (s *state) registration(dir string) (report.Figure, bool) {
+	var rows []drawn
+	for i, k := range kindsOfMemory {
+		rows = append(rows, drawn{row: registration + "/" + k.name, name: k.name, color: chart.Palette[i]})
+	}
+	series := s.series(rows, func(p *point) float64 { return p.Seconds * 1e6 })
+	ticks := curveTicks
+	if len(series) > 0 {
+		largest := slices.Max(append(series[0].X, 0))
+		ticks = slices.DeleteFunc(slices.Clone(ticks), func(x float64) bool { return x > largest })
+	}
+	return report.Figure{
+		File: dir + "/" + registration, Head: "size", Label: func(x float64) string { return report.Size(int64(x)) },
+		Note: "The paper: registration and deregistration cost the same, and the kernel saves the translation.",
+		Chart: &chart.Figure{
+			Title: "Figure 9: cost of memory registration", Subtitle: "without deregistration", PanelHeight: 300,
+			Panels: []chart.Panel{{
+				XLabel: "size of the region (KiB)", YLabel: "time to register (us)", XLog: true, XUnit: kib, XTicks: ticks,
+				Series: series,
+			}},
+		},
+	}, len(series) > 0
 }

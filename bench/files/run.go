@@ -43,7 +43,7 @@ func (c *runCmd) Run() (err error) {
 		}
 		return nil
 	}
-	if err := os.Setenv(tokenEnv, rand.Text()+rand.Text()); err != nil { // for the other processes of this measurement
+	if err := newToken(); err != nil {
 		return err
 	}
 	h, err := runlog.NewHead(c.Bin, []string{"nginx-light", "nginx-core", "nginx", "curl", "rsync"}, "/proc/self/exe",
@@ -67,6 +67,9 @@ func (c *runCmd) Run() (err error) {
 	defer func() { err = errors.Join(err, b.close()) }()
 	return b.measure(ctx, &runs, chosen)
 }
+
+// newToken makes the token of all processes of this measurement.
+func newToken() error { return os.Setenv(tokenEnv, rand.Text()+rand.Text()) }
 
 // chosen are the rows that the patterns match.
 func (c *runCmd) chosen() (chosen []row, err error) {

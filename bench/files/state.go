@@ -37,6 +37,7 @@ type point struct {
 	// MostBytes is the chunk times the depth of the shape: PeakBytes may not be more but for the ends of pages.
 	MostBytes int64 `json:"most_bytes,omitempty"`
 
+	Packets int64   `json:"packets,omitempty"` // that an RDMA device has sent
 	Way     string  `json:"way,omitempty"`     // of the bytes of a client
 	Clients []int64 `json:"clients,omitempty"` // bytes that each got
 	Errors  int64   `json:"errors,omitempty"`
