@@ -221,6 +221,14 @@ func (c *Client) closedOr(err error) error {
 	return err
 }
 
+// closed fails if the client was closed.
+func (c *Client) closed() error {
+	if c.ctx.Err() != nil {
+		return ErrClosed
+	}
+	return nil
+}
+
 // Close ends the connection. Calls that wait fail with ErrClosed. Uploads that were not committed end as with
 // Upload.Close.
 func (c *Client) Close() error {

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -133,8 +134,8 @@ func (f *File) copyOwn(ctx context.Context, own *os.File, w io.Writer, off, n in
 		if said != nil && (err == nil || errors.Is(err, io.ErrUnexpectedEOF)) {
 			err = said
 		}
-		if closed := f.usable(0, 0); closed != nil && errors.Is(err, os.ErrClosed) {
-			err = closed
+		if errors.Is(err, os.ErrClosed) {
+			err = cmp.Or(f.usable(0, 0), c.closed(), err)
 		}
 	}
 	return copied, err
