@@ -119,8 +119,8 @@ func ask(ctx context.Context, name string) (s ServerInfo) {
 	}
 	defer conn.Close()
 	c := conn.(*net.UnixConn)
-	who, err := unixsocket.Peer(c)
-	if err != nil || int(who.Uid) != os.Geteuid() {
+	who, err := ownPeer(c)
+	if err != nil {
 		return s
 	}
 	end, _ := ctx.Deadline()

@@ -95,7 +95,7 @@ func (d *dataListener) enter(c dataSocket) {
 	_ = c.SetReadDeadline(time.Now().Add(enterTime)) // if it fails, so does the Read
 	_, err := io.ReadFull(c, ticket[:])
 	if local, ok := c.(*net.UnixConn); ok && err == nil {
-		err = ownUser(local)
+		_, err = ownPeer(local)
 	}
 	d.mu.Lock()
 	delete(d.entering, c)

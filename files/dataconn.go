@@ -69,6 +69,21 @@ func (c *dataConn) await(ctx context.Context) (dataSocket, error) {
 	return c.conn, nil
 }
 
+// dataConn waits for a data connection of the client, by its number. Until whoever has it unlocks using, nobody else has.
+func (v *session) dataConn(ctx context.Context, number uint64) (*dataConn, dataSocket, error) {
+	c, err := find[*dataConn](&v.handles, number)
+	if err != nil {
+		return nil, nil, err
+	}
+	c.using.Lock()
+	conn, err := c.await(ctx)
+	if err != nil {
+		c.using.Unlock()
+		return nil, nil, err
+	}
+	return c, conn, nil
+}
+
 // ticket gives out a ticket.
 func (v *session) ticket(_ context.Context, q *wire.DataConn) (wire.Message, error) {
 	of := v.data

@@ -17,11 +17,15 @@ import (
 	"pinwheel/internal/unixsocket"
 )
 
+// isSocket tells whether an address of a node is a Unix socket's.
+func isSocket(address string) bool { return strings.HasPrefix(address, "unix:") }
+
 // listenLocal listens for clients on this machine if the node does. They may have descriptors of the files that they
 // read: then the kernel copies a file once, and not into a window and out of it. The socket is abstract (unix(7)), so
-// it leaves nothing behind. Who can't reach it, as from another network namespace, has a window.
+// it leaves nothing behind. Who can't reach it, as from another network namespace, has a window. So has another user: a
+// descriptor stays good for as long as its owner likes, whatever becomes of permissions.
 func listenLocal(addresses []string, warn func(string)) *dataListener {
-	if !slices.ContainsFunc(addresses, func(a string) bool { return strings.HasPrefix(a, "unix:") }) {
+	if !slices.ContainsFunc(addresses, isSocket) {
 		return nil
 	}
 	d, err := listenData("unix", "@pinwheel-files-"+rand.Text())
@@ -32,14 +36,13 @@ func listenLocal(addresses []string, warn func(string)) *dataListener {
 	return d
 }
 
-// ownUser fails if the other end of a connection is not of the user of this process. A descriptor stays good for as long
-// as its owner likes, whatever becomes of permissions.
-func ownUser(c *net.UnixConn) error {
-	peer, err := unixsocket.Peer(c)
-	if err == nil && int(peer.Uid) != os.Geteuid() {
-		err = fmt.Errorf("%w: the other end is of user %d", syscall.EACCES, peer.Uid)
+// ownPeer returns who is at the other end of a connection. It fails if that is not the user of this process.
+func ownPeer(c *net.UnixConn) (*unix.Ucred, error) {
+	who, err := unixsocket.Peer(c)
+	if err == nil && int(who.Uid) != os.Geteuid() {
+		err = fmt.Errorf("%w: the other end is of user %d", syscall.EACCES, who.Uid)
 	}
-	return err
+	return who, err
 }
 
 // descriptor sends a descriptor of a file. It is a new one: a client that changes its flags changes none of ours.
@@ -48,16 +51,11 @@ func (v *session) descriptor(ctx context.Context, q *wire.Descriptor) (wire.Mess
 	if err != nil {
 		return nil, err
 	}
-	c, err := find[*dataConn](&v.handles, q.Conn)
+	c, conn, err := v.dataConn(ctx, q.Conn)
 	if err != nil {
 		return nil, err
 	}
-	c.using.Lock()
 	defer c.using.Unlock()
-	conn, err := c.await(ctx)
-	if err != nil {
-		return nil, err
-	}
 	to, ok := conn.(*net.UnixConn)
 	if !ok {
 		return nil, fmt.Errorf("%w: no Unix socket", syscall.EINVAL)

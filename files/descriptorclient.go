@@ -79,7 +79,7 @@ func (f *File) askDescriptor(ctx context.Context) (file *os.File, err error) {
 		}
 	}()
 	from := e.Conn.(*net.UnixConn)
-	if err := ownUser(from); err != nil {
+	if _, err := ownPeer(from); err != nil {
 		return nil, err
 	}
 	q := wire.Descriptor{Handle: f.handle, Conn: e.number}
@@ -145,7 +145,7 @@ func (f *File) copyOwn(ctx context.Context, own *os.File, w io.Writer, off, n in
 func copyFile(w io.Writer, from *os.File, off, n int64) (int64, error) {
 	b := buffers.Get().(*[]byte)
 	defer buffers.Put(b)
-	copied, err := io.CopyBuffer(struct{ io.Writer }{w}, io.LimitReader(io.NewSectionReader(from, off, n), n), *b)
+	copied, err := io.CopyBuffer(struct{ io.Writer }{w}, io.NewSectionReader(from, off, n), *b)
 	if err == nil && copied < n {
 		err = io.ErrUnexpectedEOF
 	}

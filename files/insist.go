@@ -28,16 +28,13 @@ var errNoDevice = fmt.Errorf("%w: the server has no device", ErrNoRDMA)
 // outage is how long RDMA has been down for somebody who insists on it. It is for one goroutine.
 type outage struct {
 	since time.Time // zero: it is not down
-	why   error     // may be nil
+	why   error     // the latest reason, by whoever has one; may be nil
 }
 
 // wait pauses before RDMA is tried again. It fails with ErrNoRDMA if it has been down for too long.
-func (o *outage) wait(ctx context.Context, why error) error {
+func (o *outage) wait(ctx context.Context) error {
 	if o.since.IsZero() {
 		o.since = time.Now()
-	}
-	if why != nil {
-		o.why = why
 	}
 	switch {
 	case time.Since(o.since) < insistTime:
@@ -75,7 +72,7 @@ func (c *Client) awaitRDMA(ctx context.Context) error {
 		if c.way.Load() == ByMemory {
 			return fmt.Errorf("%w: both ends share memory", ErrNoRDMA)
 		}
-		if err := down.wait(ctx, nil); err != nil {
+		if err := down.wait(ctx); err != nil {
 			if ctx.Err() != nil {
 				err = fmt.Errorf("%w so far: %w", ErrNoRDMA, err)
 			}
@@ -108,7 +105,8 @@ func (c *Client) send(in *vmmc.Import, b []byte, at uint64) error {
 		}
 		switch {
 		case errors.Is(err, vmmc.ErrNoRDMA): // only who insists hears that
-			if err := down.wait(c.ctx, err); err != nil {
+			down.why = err
+			if err := down.wait(c.ctx); err != nil {
 				return err
 			}
 		case errors.Is(err, vmmc.ErrTooManyOps):

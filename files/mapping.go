@@ -24,6 +24,9 @@ type mapping struct {
 	again bool // something of it was sent more than once
 }
 
+// has tells whether it has the content of the file with a stamp, for certain.
+func (m *mapping) has(s stamp) bool { return m.settled && m.stamp == s }
+
 // keepMapping is how long a mapping stays that nobody uses: it keeps the blocks of its file, also if that is removed or
 // replaced, and then nothing shows who has them.
 const keepMapping = time.Minute
@@ -53,7 +56,7 @@ func (ms *mappings) find(s stamp) *mapping {
 	var old *mapping
 	switch {
 	case m == nil:
-	case m.settled && m.stamp == s:
+	case m.has(s):
 		m.refs++
 		m.used = time.Now()
 		ms.hits++
@@ -88,7 +91,7 @@ func (ms *mappings) add(m *mapping) *mapping {
 	case first == nil:
 		ms.of[m.stamp.fileKey] = m
 		ms.expireLater()
-	case first.settled && first.stamp == m.stamp:
+	case first.has(m.stamp):
 		first.refs++
 		first.used = m.used
 		ms.hits++
@@ -138,7 +141,7 @@ const enoughWasted = 2
 func (ms *mappings) worth(s stamp, again bool) bool {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
-	if m := ms.of[s.fileKey]; again && m != nil && m.settled && m.stamp == s {
+	if m := ms.of[s.fileKey]; again && m != nil && m.has(s) {
 		m.again, ms.wasted = true, 0
 	}
 	return ms.wasted < enoughWasted
@@ -146,8 +149,10 @@ func (ms *mappings) worth(s stamp, again bool) bool {
 
 // goes is retire for a mapping that was not used for long. mu is held.
 func (ms *mappings) goes(m *mapping) *mapping {
-	if ms.wasted++; m.again {
+	if m.again {
 		ms.wasted = 0
+	} else {
+		ms.wasted++
 	}
 	return ms.retire(m)
 }

@@ -15,16 +15,11 @@ import (
 
 // stream sends a range of a file through a data connection. If it can't send all, it closes that.
 func (v *session) stream(ctx context.Context, q *wire.Stream) (wire.Message, error) {
-	c, err := find[*dataConn](&v.handles, q.Conn)
+	c, conn, err := v.dataConn(ctx, q.Conn)
 	if err != nil {
 		return nil, err
 	}
-	c.using.Lock()
 	defer c.using.Unlock()
-	conn, err := c.await(ctx)
-	if err != nil {
-		return nil, err
-	}
 	var n int64
 	f, err := find[*served](&v.handles, q.Handle)
 	if err == nil {

@@ -12,7 +12,7 @@ import (
 	"pinwheel/files/internal/wire"
 )
 
-// buffers of copies out of a connection.
+// buffers of copies out of a connection, or by a descriptor.
 var buffers = sync.Pool{New: func() any { b := make([]byte, 256<<10); return &b }} // 256 KiB
 
 // answerTime is how long a server may take to say why a connection has ended: it may wait for one that it did not let

@@ -79,14 +79,8 @@ func (v *session) readMany(ctx context.Context, q *wire.Names) (wire.Message, er
 
 // streamContents sends the contents of an answer through a data connection, behind the answer.
 func (v *session) streamContents(ctx context.Context, a *contents, number uint64) error {
-	c, err := find[*dataConn](&v.handles, number)
+	c, conn, err := v.dataConn(ctx, number)
 	if err != nil {
-		return err
-	}
-	c.using.Lock()
-	conn, err := c.await(ctx)
-	if err != nil {
-		c.using.Unlock()
 		return err
 	}
 	var all net.Buffers

@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -140,7 +139,7 @@ func NewServer(n *vmmc.Node, root *os.Root, o ServerOptions) (*Server, error) {
 	}
 	s := &Server{opt: o, node: n, root: root, sweeper: newSweeper(), sessions: map[*session]bool{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	remote := func(address string) bool { return !strings.HasPrefix(address, "unix:") }
+	remote := func(address string) bool { return !isSocket(address) }
 	var err error
 	s.registrar, err = newRegistrar(n, RegistrarOptions{
 		Strategy: o.Strategy, BudgetBytes: o.BudgetBytes, MaxMappings: o.MaxMappings, Warn: o.Warn,

@@ -86,7 +86,7 @@ func (t *transfer) part(ctx context.Context, n int64) error {
 	}
 	if t.insists && way != ByRDMA {
 		t.noRDMA = false
-		return t.down.wait(ctx, nil)
+		return t.down.wait(ctx)
 	}
 	t.stats.Way = way
 	ask := turns.Ask{Cost: n, Counted: way != ByTLS, Registered: way == ByRDMA}
