@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -40,8 +39,8 @@ that; KEY is a hash of the name, the size and the version of the source, by whic
 still the same. Permissions (within the umask) and modification times are kept. Symbolic links, devices and the like
 are not copied: the last line says how many were skipped. A file that changes while it is copied is copied again, three
 times at most. When the server is lost, --retry connects again for as long as that takes, but no longer than its time
-without a byte. A server that restarts may have other files: what has changed is copied anew. In a directory, a file that can't be copied has a line, and the others are copied; the exit status is 1
-then.
+without a byte. A server that restarts may have other files: what has changed is copied anew. In a directory, a file
+that can't be copied has a line, and the others are copied; the exit status is 1 then.
 `
 
 func (getCmd) Help() string {
@@ -127,7 +126,7 @@ func (f *copyFlags) run(
 	began := time.Now()
 	r := copied{Verify: f.Verify}
 	r.Result, err = copyAll(ctx, c.Client, o)
-	gone := errors.Is(err, files.ErrPeerGone) || errors.Is(err, files.ErrNoRDMA)
+	gone := transfer.Lost(err)
 	if err = callFault(address, err); gone && f.Retry > 0 {
 		err = fmt.Errorf("%w (it was tried again for %v)", err, f.Retry)
 	}

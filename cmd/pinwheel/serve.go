@@ -76,7 +76,8 @@ func (c *serveCmd) Run(e *command.Env) error {
 	defer n.Close() // nothing is sent any more
 	s, err := files.NewServer(n, root, files.ServerOptions{
 		Peers: peers, AllowWrite: c.AllowWrite, Strategy: c.strategy(), BudgetBytes: c.budget(),
-		MaxClients: c.MaxClients, TrustedNetwork: c.TrustedNetwork, RequireRDMA: c.Transport == "rdma", DataListen: c.DataListen, Warn: node.Warn,
+		MaxClients: c.MaxClients, TrustedNetwork: c.TrustedNetwork, RequireRDMA: c.Transport == "rdma",
+		DataListen: c.DataListen, Warn: node.Warn,
 	})
 	if err != nil {
 		return err

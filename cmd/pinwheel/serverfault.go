@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"pinwheel/files"
+	"pinwheel/files/transfer"
 	"pinwheel/vmmc"
 )
 
@@ -30,7 +31,7 @@ func dialFault(address string, err error) error {
 // callFault names the server by its address if the connection was lost, or RDMA that is insisted on. The error of a
 // connection has sockets that nobody has chosen. What was joined to it, such as a full disk, stays.
 func callFault(address string, err error) error {
-	if !errors.Is(err, files.ErrPeerGone) && !errors.Is(err, files.ErrNoRDMA) {
+	if !transfer.Lost(err) {
 		return err
 	}
 	if all := joinedErrors(err); len(all) > 1 {

@@ -2,7 +2,6 @@ package transfer
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -147,17 +146,18 @@ func (p *partial) writeAll(b []byte) error {
 // writeFileRange appends n bytes of a file from an offset, which the kernel copies (copy_file_range(2)). It fails with
 // errors.ErrUnsupported between some file systems.
 func (p *partial) writeFileRange(from *os.File, off, n int64) (copied int64, err error) {
+	in, err := from.SyscallConn()
 	for copied < n && err == nil {
 		var k int
-		err = control(from, p.file.File, func(in, out int) (err error) {
+		var failed error
+		err = in.Control(func(fd uintptr) {
 			to := p.bytes
-			k, err = unix.CopyFileRange(in, &off, out, &to, int(n-copied), 0)
-			return err
+			k, failed = unix.CopyFileRange(int(fd), &off, int(p.file.Fd()), &to, int(n-copied), 0)
 		})
 		switch {
-		case errors.Is(err, unix.EINTR):
-			err = nil
-		case err != nil:
+		case err != nil || errors.Is(failed, unix.EINTR):
+		case failed != nil:
+			err = failed
 		case k == 0: // the file is shorter, or of a file system that copies nothing
 			err = errors.ErrUnsupported
 		default:
@@ -167,24 +167,6 @@ func (p *partial) writeFileRange(from *os.File, off, n int64) (copied int64, err
 		}
 	}
 	return copied, err
-}
-
-// control calls f with the descriptors of two files, which stay open meanwhile.
-func control(a, b *os.File, f func(a, b int) error) error {
-	ac, err := a.SyscallConn()
-	if err != nil {
-		return err
-	}
-	bc, err := b.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var failed error
-	err = ac.Control(func(a uintptr) {
-		err := bc.Control(func(b uintptr) { failed = f(int(a), int(b)) })
-		failed = cmp.Or(err, failed)
-	})
-	return cmp.Or(err, failed)
 }
 
 // preallocate asks for the room of a whole file, where that costs little: it finds a full disk before anything is

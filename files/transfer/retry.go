@@ -13,8 +13,8 @@ import (
 // maxRedialPause is the longest pause between two attempts to connect again; the first one is far shorter.
 const maxRedialPause = time.Second
 
-// lost tells whether an error says that the server is gone, or the way to it: another connection may go on.
-func lost(err error) bool {
+// Lost tells whether an error says that the server is gone, or the way to it: another connection may go on.
+func Lost(err error) bool {
 	return errors.Is(err, files.ErrPeerGone) || errors.Is(err, files.ErrNoRDMA)
 }
 
@@ -34,7 +34,7 @@ func (o Options) attempts(
 		bytes, all := o.Meter.Bytes.Load(), o.Meter.TotalBytes.Load()
 		r, err := once(c, o)
 		total.add(r)
-		if !lost(err) || ctx.Err() != nil {
+		if !Lost(err) || ctx.Err() != nil {
 			return total, err
 		}
 		if s := c.Stats(); end.IsZero() || s.BytesRead+s.BytesWritten > 0 {
@@ -68,7 +68,7 @@ func (o *Options) redial(ctx context.Context, end time.Time) (*files.Client, err
 			return c, nil
 		case within.Err() != nil:
 			return nil, context.Cause(ctx)
-		case !lost(err) && !errors.Is(err, syscall.EUSERS): // a server that was cut off may count the old connection still
+		case !Lost(err) && !errors.Is(err, syscall.EUSERS): // a server that was cut off may count the old connection still
 			return nil, err
 		}
 	}

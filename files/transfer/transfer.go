@@ -111,7 +111,8 @@ func (c *counts) retry(name string, copyOnce func() error) error {
 
 // again tells whether another attempt may go better, by the same connection.
 func again(err error) bool {
-	return !lost(err) && (errors.Is(err, files.ErrChanged) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, files.ErrChecksum))
+	return !Lost(err) && (errors.Is(err, files.ErrChanged) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, files.ErrChecksum))
 }
 
 // fatal tells whether the other files of a tree would fail in the same way.
