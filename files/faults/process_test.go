@@ -95,24 +95,14 @@ func startServer(t *testing.T, s serverSetting) *serverProcess {
 	cmd := testwait.Command(t, os.Args[0])
 	cmd.Env = append(os.Environ(), serverEnv+"="+string(setting))
 	cmd.Stderr = os.Stderr
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	stdin, stdout := testwait.StartPiped(t, cmd)
 	t.Cleanup(func() {
 		stdin.Close()
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("the server: %v", err)
 		}
 	})
-	p := &serverProcess{t: t, pid: cmd.Process.Pid, stdin: stdin, stdout: bufio.NewReader(stdout)}
+	p := &serverProcess{t: t, pid: cmd.Process.Pid, stdin: stdin, stdout: stdout}
 	p.address = p.line()
 	return p
 }

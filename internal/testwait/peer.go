@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"sync"
 	"testing"
 )
@@ -16,27 +17,34 @@ func Peer(t testing.TB, variable string) (pid int, kill func()) {
 	t.Helper()
 	cmd := Command(t, os.Args[0], "-test.run=^$")
 	cmd.Env = append(os.Environ(), variable)
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	stdin, stdout := StartPiped(t, cmd)
 	kill = sync.OnceFunc(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		stdin.Close()
 	})
 	t.Cleanup(kill)
-	if line, err := bufio.NewReader(stdout).ReadString('\n'); line != readyLine {
+	if line, err := stdout.ReadString('\n'); line != readyLine {
 		t.Fatalf("process with %s says %q, %v", variable, line, err)
 	}
 	return cmd.Process.Pid, kill
+}
+
+// StartPiped starts a command, and returns both ends of its conversation. Whoever calls it waits for the command.
+func StartPiped(t testing.TB, cmd *exec.Cmd) (stdin io.WriteCloser, stdout *bufio.Reader) {
+	t.Helper()
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return stdin, bufio.NewReader(out)
 }
 
 const readyLine = "ready\n"
