@@ -104,27 +104,31 @@ func sent(t *testing.T) (st files.Stats) {
 	return st
 }
 
-// get gets a file in the background.
+// get gets the large file in the background.
 type get struct {
 	client *files.Client
+	local  string
+	before files.Stats // of the server
 	meter  transfer.Meter
 	result transfer.Result
 	ended  chan error
 }
 
-func startGet(c *files.Client, name, local string, resume bool) *get {
-	g := &get{client: c, ended: make(chan error, 1)}
+func startGet(c *files.Client, local string, before files.Stats, resume bool) *get {
+	g := &get{client: c, local: local, before: before, ended: make(chan error, 1)}
 	go func() {
 		var err error
-		g.result, err = transfer.Get(context.Background(), c, name, local, transfer.Options{Resume: resume, Meter: &g.meter})
+		g.result, err = transfer.Get(context.Background(), c, "large", local, transfer.Options{Resume: resume, Meter: &g.meter})
 		g.ended <- err
 	}()
 	return g
 }
 
-// some waits until some of the file has arrived by RDMA, and more is on its way.
-func (g *get) some(t *testing.T) {
+// underWay starts a get, and waits until some of the file has arrived by RDMA, and more is on its way.
+func underWay(t *testing.T, n *vmmc.Node, resume bool) *get {
 	t.Helper()
+	c := dialPeer(t, n)
+	g := startGet(c, filepath.Join(t.TempDir(), "f"), sent(t), resume)
 	testwait.Until(t, "some of the file", func() bool { return g.meter.Bytes.Load() >= 2<<20 })
 	if g.meter.Bytes.Load() == largeBytes {
 		t.Fatal("the network is too fast for this test")
@@ -132,17 +136,18 @@ func (g *get) some(t *testing.T) {
 	if way := g.client.Transport(); way != files.ByRDMA {
 		t.Errorf("%d bytes have come by %s", g.meter.Bytes.Load(), way)
 	}
+	return g
 }
 
 // whole waits for the end of the get, which must have all bytes, and returns what the server has sent since before.
-func (g *get) whole(t *testing.T, local string, before files.Stats) (rdma, tls int64) {
+func (g *get) whole(t *testing.T) (rdma, tls int64) {
 	t.Helper()
 	if err := testwait.Receive(t, "the end of the get", g.ended); err != nil {
 		t.Error(err)
 	}
-	same(t, local, content(largeBytes))
+	same(t, g.local, content(largeBytes))
 	after := sent(t)
-	rdma, tls = after.BytesRDMA-before.BytesRDMA, after.BytesTLS-before.BytesTLS
+	rdma, tls = after.BytesRDMA-g.before.BytesRDMA, after.BytesTLS-g.before.BytesTLS
 	t.Logf("%d bytes by RDMA, %d by TLS", rdma, tls)
 	return rdma, tls
 }
@@ -163,48 +168,36 @@ var networkFaults = []struct {
 	test func(t *testing.T, n *vmmc.Node)
 }{
 	{"a network that loses packets loses no bytes", func(t *testing.T, n *vmmc.Node) {
-		c := dialPeer(t, n)
-		before := sent(t)
-		local := filepath.Join(t.TempDir(), "f")
-		g := startGet(c, "large", local, false)
-		g.some(t)
+		g := underWay(t, n, false)
 		later(t, "tc qdisc del dev net0 root")
 		shell(t, "tc qdisc add dev net0 root netem loss 2%")
-		if rdma, _ := g.whole(t, local, before); rdma == 0 {
+		if rdma, _ := g.whole(t); rdma == 0 {
 			t.Error("nothing went by RDMA")
 		}
 	}},
 	{"a copy outlives a link that is down for a while", func(t *testing.T, n *vmmc.Node) {
-		c := dialPeer(t, n)
-		before := sent(t)
-		local := filepath.Join(t.TempDir(), "f")
-		g := startGet(c, "large", local, false)
-		g.some(t)
+		g := underWay(t, n, false)
 		later(t, "ip link set net0 up")
 		shell(t, "ip link set net0 down")
 		time.Sleep(heartbeat / 4) // nothing tells how long it is down
 		shell(t, "ip link set net0 up")
-		if rdma, _ := g.whole(t, local, before); rdma == 0 {
+		if rdma, _ := g.whole(t); rdma == 0 {
 			t.Error("nothing went by RDMA")
 		}
 	}},
 	{"a cable that is pulled ends the copy, and another one goes on from there", func(t *testing.T, n *vmmc.Node) {
-		c := dialPeer(t, n)
-		before := sent(t)
-		local := filepath.Join(t.TempDir(), "f")
-		g := startGet(c, "large", local, true)
-		g.some(t)
+		g := underWay(t, n, true)
 		later(t, "ip link set net0 up")
 		shell(t, "ip link set net0 down")
 		if err := testwait.Receive(t, "the end of the get", g.ended); !errors.Is(err, files.ErrPeerGone) {
 			t.Errorf("%v", err)
 		}
-		if _, err := os.Stat(local); err == nil {
+		if _, err := os.Stat(g.local); err == nil {
 			t.Error("half of a file has its name")
 		}
 		shell(t, "ip link set net0 up")
-		again := startGet(dialPeer(t, n), "large", local, true)
-		if rdma, _ := again.whole(t, local, before); rdma == 0 {
+		again := startGet(dialPeer(t, n), g.local, g.before, true)
+		if rdma, _ := again.whole(t); rdma == 0 {
 			t.Error("nothing went by RDMA")
 		}
 		if again.result.ResumedBytes == 0 || again.result.Files != 1 {
@@ -212,19 +205,14 @@ var networkFaults = []struct {
 		}
 	}},
 	{"a copy whose RDMA fails goes on by TCP, and the next one by RDMA again", func(t *testing.T, n *vmmc.Node) {
-		c := dialPeer(t, n)
-		before := sent(t)
-		local := filepath.Join(t.TempDir(), "f")
-		g := startGet(c, "large", local, false)
-		g.some(t)
+		g := underWay(t, n, false)
 		restore := dropRDMA(t)
-		if rdma, tls := g.whole(t, local, before); rdma == 0 || tls == 0 {
+		if rdma, tls := g.whole(t); rdma == 0 || tls == 0 {
 			t.Error("it did not change its way")
 		}
 		restore()
-		awaitRDMA(t, c, "other", otherBytes)
-		before = sent(t)
-		if rdma, _ := startGet(c, "large", local, false).whole(t, local, before); rdma < largeBytes/2 {
+		awaitRDMA(t, g.client, "other", otherBytes)
+		if rdma, _ := startGet(g.client, g.local, sent(t), false).whole(t); rdma < largeBytes/2 {
 			t.Error("the next one did not go by RDMA")
 		}
 	}},
