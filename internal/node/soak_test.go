@@ -26,7 +26,7 @@ const (
 	soakBudget = 4 * mib // of which an unprivileged process may lock all
 	soakRanks  = 6
 	soakPiece  = 64 << 10
-	soakLife   = 60 * time.Millisecond // most of it is the start of the process
+	soakLife   = 60 * time.Millisecond // at most, but on a machine that takes as long to start a process
 )
 
 // hammer is such a member: it joins and leaves, locks memory within its share, and moves shares.
@@ -124,12 +124,13 @@ type soak struct {
 	job      string
 	joined   *os.File
 	peers    [soakRanks]*soaked
+	life     time.Duration // a process lives that long at most
 	observed int
 	most     int64
 }
 
 func (s *soak) start(rank int) {
-	p := &soaked{cmd: exec.Command(os.Args[0], "-test.run=^$"), end: time.Now().Add(rand.N(soakLife))}
+	p := &soaked{cmd: exec.Command(os.Args[0], "-test.run=^$"), end: time.Now().Add(rand.N(s.life))}
 	p.cmd.Env = append(os.Environ(), fmt.Sprintf("%s=member %s %d", peerEnv, s.job, rank), "GOMAXPROCS=2")
 	p.cmd.ExtraFiles = []*os.File{s.joined}
 	p.cmd.Stderr, p.cmd.Stdout = &p.stderr, &p.stderr
@@ -213,12 +214,8 @@ func TestSoakBudgetHoldsWhoeverIsKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	joins := make(chan int)
-	go func() {
-		n, _ := io.Copy(io.Discard, r)
-		joins <- int(n)
-	}()
-	s := &soak{t: t, job: jobOf(t), joined: w}
+	s := &soak{t: t, job: jobOf(t), joined: w, life: soakLife}
+	begun := time.Now()
 	for rank := range s.peers {
 		s.start(rank)
 	}
@@ -227,6 +224,15 @@ func TestSoakBudgetHoldsWhoeverIsKilled(t *testing.T) {
 			_ = p.cmd.Process.Kill()
 			_ = p.cmd.Wait()
 		}
+	}()
+	if _, err := r.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	s.life = max(soakLife, 3*time.Since(begun)) // of which a third is gone before it has joined
+	joins := make(chan int)
+	go func() {
+		n, _ := io.Copy(io.Discard, r)
+		joins <- int(n)
 	}()
 	for killed := 0; killed < kills; {
 		s.observe()
