@@ -130,11 +130,11 @@ func TestWhoHasNoDescriptorHasAWindow(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer l.Close()
-		other := fileOf(t, 1<<20)
+		rights := unix.UnixRights(int(fileOf(t, 1<<20).Fd()))
 		go func() {
 			conn, err := l.Accept()
 			if err == nil {
-				_, _, _ = conn.(*net.UnixConn).WriteMsgUnix([]byte{0}, unix.UnixRights(int(other.Fd())), nil)
+				_, _, _ = conn.(*net.UnixConn).WriteMsgUnix([]byte{0}, rights, nil)
 			}
 		}()
 		c := w.client()
