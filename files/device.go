@@ -28,6 +28,7 @@ type device struct {
 	kept      int64 // bytes of the file, from its beginning, whose registrations may stay
 	maps      int   // slots of the pipe that are no slots of the ring
 	uses      []pinwheel.Use
+	held      []bool     // by slot of the ring: it is in use until the end, and not anew for each chunk
 	posted    []*vmmc.Op // by slot, the latest of each
 	slots     int
 	slotBytes int64
@@ -54,6 +55,7 @@ func (d *device) start(p *pipe.Pipe) {
 		d.maps = shape.Depth
 	}
 	d.uses = make([]pinwheel.Use, d.maps+d.slots)
+	d.held = make([]bool, d.slots)
 	d.posted = make([]*vmmc.Op, d.maps+d.slots)
 	d.Inbox = pipe.NewInbox(d.maps + d.slots)
 	if d.thread != nil {
@@ -67,6 +69,11 @@ func (d *device) start(p *pipe.Pipe) {
 
 // end gives back what the device had. Its pipe is finished.
 func (d *device) end() {
+	for slot, held := range d.held {
+		if held {
+			d.thread.Release(&d.uses[d.maps+slot])
+		}
+	}
 	if d.ring != nil {
 		d.r.rings.put(d.ring)
 	}
@@ -128,17 +135,29 @@ func (d *device) Register(c pipe.Chunk) error {
 	if d.thread == nil {
 		return nil
 	}
-	kind, acquire := opCopy, d.thread.Acquire
-	if c.Source == pipe.Map {
-		kind = opMap
-		if d.from+c.At+c.Len > d.kept {
-			acquire = d.thread.AcquireOnce
-		}
+	if c.Source == pipe.Copy {
+		return d.hold(c)
 	}
-	err := acquire(d.use(c), mem.RangeOf(d.memory(c)), 0, kind, &d.site)
-	if kind == opMap && errors.Is(err, verbs.ErrNotMapped) {
+	acquire := d.thread.Acquire
+	if d.from+c.At+c.Len > d.kept {
+		acquire = d.thread.AcquireOnce
+	}
+	err := acquire(d.use(c), mem.RangeOf(d.memory(c)), 0, opMap, &d.site)
+	if errors.Is(err, verbs.ErrNotMapped) {
 		return fmt.Errorf("%w: %w", errNotMapped, err)
 	}
+	return err
+}
+
+// hold makes the slot of a chunk usable until the end of the transfer. It is a static buffer: a use for each chunk of it
+// would tell the policy nothing, but have its helper thread take time from copies.
+func (d *device) hold(c pipe.Chunk) error {
+	if d.held[c.Slot] {
+		return nil
+	}
+	slot := d.ring[int64(c.Slot)*d.slotBytes:][:d.slotBytes]
+	err := d.thread.Acquire(d.use(c), mem.RangeOf(slot), 0, opCopy, &d.site)
+	d.held[c.Slot] = err == nil
 	return err
 }
 
@@ -186,9 +205,9 @@ func (d *device) renew() bool {
 	return d.dst.AwaitRDMA(ctx)
 }
 
-// Release ends the use of a registration.
+// Release ends the use of a registration. That of a slot of the ring is for all chunks of it.
 func (d *device) Release(c pipe.Chunk) {
-	if d.thread != nil {
+	if d.thread != nil && c.Source == pipe.Map {
 		d.thread.Release(d.use(c))
 	}
 }

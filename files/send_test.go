@@ -355,3 +355,21 @@ func TestBudgetOfLessThanAChunk(t *testing.T) {
 		}
 	}
 }
+
+// The slots of a ring are used once in a transfer, and not for each chunk: each use is work for the helper thread.
+func TestRDMAUsesARingOnce(t *testing.T) {
+	w := overRDMA(t)
+	const size = 8 << 20
+	s := w.sending(t, size)
+	f := fileOf(t, size)
+	r := w.registrar(t, s, RegistrarOptions{Strategy: pipe.Static})
+	for n := int64(1); n <= 3; n++ {
+		st, err := Send(testContext(t), s.dst, 0, f, 0, size, SendOptions{Registrar: r})
+		if err != nil || st.CopiedBytes != size {
+			t.Errorf("%+v, %v", st, err)
+		}
+		if st, slots := r.Stats(), int64(pipe.Static.Shape.Depth); st.Registrations+st.Hits != n*slots {
+			t.Errorf("%d transfers: %+v", n, st)
+		}
+	}
+}

@@ -24,7 +24,7 @@ type Stats struct {
 // RegistrarStats count what a Registrar has done, and say what it holds now.
 type RegistrarStats struct {
 	Registrations int64 `json:"registrations"` // on the path of transfers; those of the helper thread are not
-	Hits          int64 `json:"hits"`          // chunks that were registered already
+	Hits          int64 `json:"hits"`          // chunks of files, and slots of rings, that were registered already
 	Refused       int64 `json:"refused"`       // registrations for which there was no room
 	Waits         int64 `json:"waits"`         // transfers that waited for their turn
 	Mappings      int   `json:"mappings"`      // files that are mapped now
