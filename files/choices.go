@@ -44,10 +44,13 @@ const (
 	leastChoice = 32 << 10
 	// maxSent ranges are known. After that, all are forgotten.
 	maxSent = 4096
-	// firstChoices transfers of a size are what is likely to be best. Then the others are tried in turn: one that was
-	// slower than the best after twice as many transfers as before, up to tryLate, and one that was faster soon.
+	// firstChoices transfers of a size are what is likely to be best. Then one of the others is tried, and the next of
+	// them tryNext transfers later. One that was slower than the best is tried again after tryAgain transfers, then after
+	// twice as many, up to tryLate, and one that was faster soon.
 	firstChoices = 8
+	tryNext      = 16
 	trySoon      = 2
+	tryAgain     = 48
 	tryLate      = 128
 	// enoughTries are so many that a candidate may be the best by them.
 	enoughTries = 3
@@ -72,23 +75,26 @@ func among(n, copyBelow int64, again bool) []int {
 
 // class is what is known of transfers of about one size.
 type class struct {
-	count int
-	of    [3]record // by candidate
+	count  int
+	of     [3]record // by candidate
+	latest int       // candidate of the latest transfer
+	trial  int       // candidate that is tried
+	left   int       // transfers that are left of its trial
 }
 
 // record is what is known of a candidate.
 type record struct {
 	tries int
 	last  [9]float64 // ns for a byte, in turn
-	ns    float64    // the median of these: what else the machine does delays some transfers much
-	next  int        // transfer of its class at which it is tried again
-	pause int        // transfers between two tries
+	ns    float64    // the lower median of these: what else the machine does delays some much
+	next  int        // transfer of its class at which it is tried again; 0: it was not tried so far
+	pause int        // transfers between two trials
 }
 
 // chosen is what a transfer of a range should be.
 type chosen struct {
 	candidate int
-	class     *class // that is to hear how long it took; nil: there was no choice
+	class     *class // that is to hear how long it took; nil: nothing is to be learned
 }
 
 // known notes that a range is sent, and tells whether it was before.
@@ -117,27 +123,48 @@ func (c *choices) choose(n, copyBelow int64, again bool) chosen {
 		classes = &c.again
 	}
 	l := &classes[bits.Len64(uint64(n))]
-	return chosen{l.choose(from), l}
+	k, tells := l.choose(from)
+	if !tells {
+		l = nil
+	}
+	return chosen{k, l}
 }
 
-// choose returns the candidate that is best, or one that should be tried.
-func (c *class) choose(from []int) int {
+// choose returns the candidate that is best, or one that should be tried. tells is false if what it takes says little of
+// it. The first transfer after those of another candidate pays for what these have left: mappings that are removed
+// beside it, and caches of the processor.
+func (c *class) choose(from []int) (k int, tells bool) {
 	c.count++
-	best := c.best(from)
+	k = c.best(from)
+	if c.left > 0 && slices.Contains(from, c.trial) {
+		c.left--
+		k = c.trial
+	} else if t, due := c.due(from, k); due {
+		r := &c.of[t]
+		r.next = c.count + r.pause // if nobody hears how long it took
+		c.trial, c.left = t, enoughTries
+		k = t
+	}
+	tells = k == c.latest || c.count == 1
+	c.latest = k
+	return k, tells
+}
+
+// due returns a candidate that should be tried, if there is one.
+func (c *class) due(from []int, best int) (int, bool) {
 	if c.count <= firstChoices {
-		return best
+		return 0, false
 	}
 	for i, k := range from {
 		r := &c.of[k]
-		if r.next == 0 { // one after the other
-			r.next, r.pause = firstChoices*i+1, firstChoices
+		if r.next == 0 { // the first of them has been the best so far
+			r.next, r.pause = c.count+[...]int{tryAgain, 0, tryNext}[i], tryNext
 		}
 		if k != best && c.count >= r.next {
-			r.next = c.count + r.pause // others may choose before it is known how long this one took
-			return k
+			return k, true
 		}
 	}
-	return best
+	return 0, false
 }
 
 // best returns the candidate that is known to be best. The first is so until others have shown more.
@@ -153,6 +180,9 @@ func (c *class) best(from []int) int {
 
 // note hears how long a transfer of n bytes took.
 func (c *choices) note(h chosen, n int64, took time.Duration) {
+	if h.class == nil {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h.class.note(h.candidate, float64(took.Nanoseconds())/float64(n))
@@ -165,11 +195,14 @@ func (c *class) note(candidate int, ns float64) {
 	known := r.last // a copy, to be sorted
 	some := known[:min(r.tries, len(known))]
 	slices.Sort(some)
-	r.ns = some[len(some)/2]
+	r.ns = some[(len(some)-1)/2]
 	for i := range c.of {
 		if o := &c.of[i]; i != candidate && o.tries > 0 && o.ns <= r.ns {
-			r.pause = min(max(2*r.pause, 2*firstChoices), tryLate)
+			r.pause = min(max(2*r.pause, tryAgain), tryLate)
 			r.next = c.count + r.pause
+			if c.trial == candidate && c.left < enoughTries-1 { // else it may have been an accident
+				c.left = 0
+			}
 			return
 		}
 	}

@@ -41,7 +41,7 @@ type mappings struct {
 	mu     sync.Mutex
 	of     map[fileKey]*mapping
 	hits   int64
-	wasted int         // how many had to go since one of which something was sent more than once
+	wasted int         // how many had to go in vain, less what was sent again: 0 to mostWasted
 	timer  *time.Timer // calls expire; nil: there is no mapping
 	closed bool
 
@@ -132,8 +132,12 @@ func (ms *mappings) put(m *mapping) {
 	ms.unmap(old)
 }
 
-// enoughWasted mappings in a row that had to go before anything of them was sent again are no accident.
-const enoughWasted = 2
+const (
+	// enoughWasted mappings that had to go before anything of them was sent again are no accident.
+	enoughWasted = 2
+	// mostWasted is what is known of them at most: some hits later, files are sent again in time.
+	mostWasted = 8
+)
 
 // worth tells whether registrations of a file are worth keeping: until files go in vain, they are. Where more are read
 // than stay mapped, none is sent again in time, and to deregister all of a file at its end delays the next. again says
@@ -142,17 +146,15 @@ func (ms *mappings) worth(s stamp, again bool) bool {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
 	if m := ms.of[s.fileKey]; again && m != nil && m.has(s) {
-		m.again, ms.wasted = true, 0
+		m.again, ms.wasted = true, max(ms.wasted-1, 0)
 	}
 	return ms.wasted < enoughWasted
 }
 
 // goes is retire for a mapping that was not used for long. mu is held.
 func (ms *mappings) goes(m *mapping) *mapping {
-	if m.again {
-		ms.wasted = 0
-	} else {
-		ms.wasted++
+	if !m.again {
+		ms.wasted = min(ms.wasted+1, mostWasted)
 	}
 	return ms.retire(m)
 }

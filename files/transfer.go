@@ -123,7 +123,7 @@ func (t *transfer) part(ctx context.Context, n int64) error {
 	if t.stats.Bytes > before.Bytes && !t.noRDMA {
 		t.down = outage{}
 	}
-	if c.class != nil && err == nil && t.stats.Bytes-before.Bytes == n {
+	if err == nil && t.stats.Bytes-before.Bytes == n {
 		t.r.choices.note(c.chosen, n, mapped+t.stats.Times.Wall-before.Times.Wall)
 	}
 	return err
