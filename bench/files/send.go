@@ -127,18 +127,31 @@ func (g *sending) open() (err error) {
 	return err
 }
 
+// A strategy that adapts is measured after so many transfers of a size, or after that time if they take longer: a server
+// runs for longer than a slice.
+const (
+	learnedAfter = 24
+	learnedTime  = time.Second
+)
+
 // turn sends once, so that all is as that leaves it, and then as often as the time allows, which is measured.
 func (g *sending) turn(ctx context.Context, d time.Duration) error {
+	unmeasured := 1
 	if g.registrar == nil {
 		if err := g.open(); err != nil {
 			return err
+		}
+		if g.way.strategy.Adapts {
+			unmeasured = learnedAfter
 		}
 	}
 	if !g.dst.AwaitRDMA(ctx) {
 		return errors.New("RDMA is down")
 	}
-	if _, err := g.send(ctx); err != nil {
-		return err
+	for begun := time.Now(); unmeasured > 0 && time.Since(begun) < learnedTime; unmeasured-- {
+		if _, err := g.send(ctx); err != nil {
+			return err
+		}
 	}
 	busy, began := processorTime(), time.Now()
 	for first := true; first || time.Since(began) < d; first = false {
