@@ -46,12 +46,14 @@ const (
 	maxSent = 4096
 	// firstChoices transfers of a size are what is likely to be best. Then one of the others is tried, and the next of
 	// them tryNext transfers later. One that was slower than the best is tried again after tryAgain transfers, then after
-	// twice as many, up to tryLate, and one that was faster soon.
+	// twice as many, up to tryLate, and one that was faster soon. One that takes twice as long as the best is tried again
+	// after tryDear transfers at least, so that what all trials lose stays a few percent, and a slower one later still.
 	firstChoices = 8
 	tryNext      = 16
 	trySoon      = 2
 	tryAgain     = 48
 	tryLate      = 128
+	tryDear      = 150
 	// enoughTries are so many that a candidate may be the best by them.
 	enoughTries = 3
 )
@@ -198,7 +200,7 @@ func (c *class) note(candidate int, ns float64) {
 	r.ns = some[(len(some)-1)/2]
 	for i := range c.of {
 		if o := &c.of[i]; i != candidate && o.tries > 0 && o.ns <= r.ns {
-			r.pause = min(max(2*r.pause, tryAgain), tryLate)
+			r.pause = max(min(max(2*r.pause, tryAgain), tryLate), int(tryDear*min(r.ns/o.ns-1, 20)))
 			r.next = c.count + r.pause
 			if c.trial == candidate && c.left < enoughTries-1 { // else it may have been an accident
 				c.left = 0

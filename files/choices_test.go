@@ -37,6 +37,28 @@ func TestTryingCostsLittleFromTheBeginning(t *testing.T) {
 	}
 }
 
+// A trial costs the more, the slower the shape is; so it is made the less often.
+func TestTryingASlowShapeCostsLittle(t *testing.T) {
+	const n = 100_000
+	for _, times := range []time.Duration{2, 4, 8} {
+		var c choices
+		var lost, all time.Duration
+		for i := range int64(3000) {
+			k := c.choose(n, copyBelow, c.known(sentRange{from: i}))
+			took := time.Millisecond
+			if k.candidate != byCopy {
+				took *= times
+				lost += took - time.Millisecond
+			}
+			all += took
+			c.note(k, n, took)
+		}
+		if share := lost.Seconds() / all.Seconds(); share > 0.03 {
+			t.Errorf("%d times slower: %.3f lost", times, share)
+		}
+	}
+}
+
 // lostBy is the share of the time that auto loses beside noise, where one shape takes less than the others.
 func lostBy(n int64, transfers, fastest int, again bool) float64 {
 	var c choices
