@@ -72,8 +72,8 @@ func (i *Import) lend(op *Op) bool {
 }
 
 // AwaitRDMA waits until messages go by RDMA: until the device is connected, and the export is registered for this node.
-// It tells whether they do. It does not wait while RDMA is down, where there is none, or while the exporter can't
-// register the export or needs the room.
+// It tells whether they do. It does not wait while RDMA is down, where there is none, or where the exporter can't
+// register the export. While other leases take all of the exporter's Options.MaxPinned, it waits for them: bound ctx.
 func (i *Import) AwaitRDMA(ctx context.Context) bool {
 	o := i.link
 	select {
