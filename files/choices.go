@@ -54,6 +54,7 @@ const (
 	tryAgain     = 48
 	tryLate      = 128
 	tryDear      = 150
+	mostDear     = 20 // times tryDear is the longest pause
 	// enoughTries are so many that a candidate may be the best by them.
 	enoughTries = 3
 )
@@ -89,7 +90,7 @@ type record struct {
 	tries int
 	last  [9]float64 // ns for a byte, in turn
 	ns    float64    // the lower median of these: what else the machine does delays some much
-	next  int        // transfer of its class at which it is tried again; 0: it was not tried so far
+	next  int        // transfer of its class at which it is tried; 0: due has not looked at it so far
 	pause int        // transfers between two trials
 }
 
@@ -132,9 +133,9 @@ func (c *choices) choose(n, copyBelow int64, again bool) chosen {
 	return chosen{k, l}
 }
 
-// choose returns the candidate that is best, or one that should be tried. tells is false if what it takes says little of
-// it. The first transfer after those of another candidate pays for what these have left: mappings that are removed
-// beside it, and caches of the processor.
+// choose returns the candidate that is best, or one that should be tried. tells is false if what the transfer takes
+// says little of it: the first one after those of another candidate pays for what these have left, mappings that are
+// removed beside it and caches of the processor.
 func (c *class) choose(from []int) (k int, tells bool) {
 	c.count++
 	k = c.best(from)
@@ -200,7 +201,8 @@ func (c *class) note(candidate int, ns float64) {
 	r.ns = some[(len(some)-1)/2]
 	for i := range c.of {
 		if o := &c.of[i]; i != candidate && o.tries > 0 && o.ns <= r.ns {
-			r.pause = max(min(max(2*r.pause, tryAgain), tryLate), int(tryDear*min(r.ns/o.ns-1, 20)))
+			dear := int(tryDear * min(r.ns/o.ns-1, mostDear))
+			r.pause = max(min(max(2*r.pause, tryAgain), tryLate), dear)
 			r.next = c.count + r.pause
 			if c.trial == candidate && c.left < enoughTries-1 { // else it may have been an accident
 				c.left = 0

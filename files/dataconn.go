@@ -69,7 +69,8 @@ func (c *dataConn) await(ctx context.Context) (dataSocket, error) {
 	return c.conn, nil
 }
 
-// dataConn waits for a data connection of the client, by its number. Until whoever has it unlocks using, nobody else has.
+// dataConn waits for a data connection of the client, by its number. Until whoever has it unlocks using, nobody else
+// has.
 func (v *session) dataConn(ctx context.Context, number uint64) (*dataConn, dataSocket, error) {
 	c, err := find[*dataConn](&v.handles, number)
 	if err != nil {

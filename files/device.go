@@ -81,10 +81,13 @@ func (d *device) end() {
 
 func (d *device) memory(c pipe.Chunk) []byte {
 	if c.Source == pipe.Copy {
-		return d.ring[int64(c.Slot)*d.slotBytes:][:c.Len:c.Len]
+		return d.buffer(c)[:c.Len:c.Len]
 	}
 	return d.mapping.data[d.from+c.At:][:c.Len:c.Len]
 }
+
+// buffer is the whole slot of a chunk of the ring.
+func (d *device) buffer(c pipe.Chunk) []byte { return d.ring[int64(c.Slot)*d.slotBytes:][:d.slotBytes] }
 
 // slot numbers the chunks of the ring behind those of the mapping.
 func (d *device) slot(c pipe.Chunk) int {
@@ -149,14 +152,13 @@ func (d *device) Register(c pipe.Chunk) error {
 	return err
 }
 
-// hold makes the slot of a chunk usable until the end of the transfer. It is a static buffer: a use for each chunk of it
+// hold makes the slot of a chunk usable until the end of the transfer. It is a static buffer: a use for each chunk
 // would tell the policy nothing, but have its helper thread take time from copies.
 func (d *device) hold(c pipe.Chunk) error {
 	if d.held[c.Slot] {
 		return nil
 	}
-	slot := d.ring[int64(c.Slot)*d.slotBytes:][:d.slotBytes]
-	err := d.thread.Acquire(d.use(c), mem.RangeOf(slot), 0, opCopy, &d.site)
+	err := d.thread.Acquire(d.use(c), mem.RangeOf(d.buffer(c)), 0, opCopy, &d.site)
 	d.held[c.Slot] = err == nil
 	return err
 }

@@ -111,8 +111,8 @@ func (c *crowd) judge(t *testing.T, w way, st Stats, copied []atomic.Int64) {
 		c.clients, float64(least)/(1<<20), float64(most)/(1<<20), unfair, float64(st.PeakBytes)/(1<<20), c.budget>>20,
 		st.Waits, st.Refused)
 	bound := c.unfair
-	// What goes through a connection takes no turns, as a slow network must hold up nobody else, and so many transfers over
-	// shared memory go on at a time that few wait for theirs: schedulers say who is next. None registers anything.
+	// What goes through a connection takes no turns, as a slow network must hold up nobody else, and so many transfers
+	// over shared memory go on at a time that few wait for theirs: schedulers say who is next. None registers anything.
 	if w.name != ByRDMA {
 		bound = c.random
 	}

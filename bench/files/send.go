@@ -127,14 +127,15 @@ func (g *sending) open() (err error) {
 	return err
 }
 
-// A strategy that adapts is measured after so many transfers of a size, or after that time if they take longer: a server
-// runs for longer than a slice.
+// A strategy that adapts is measured after so many transfers of a size, or after that time if they take longer: a
+// server runs for longer than a slice.
 const (
 	learnedAfter = 24
 	learnedTime  = time.Second
 )
 
-// turn sends once, so that all is as that leaves it, and then as often as the time allows, which is measured.
+// turn sends once, so that all is as that leaves it, or until a strategy that adapts has learned. Then it sends as
+// often as the time allows, which is measured.
 func (g *sending) turn(ctx context.Context, d time.Duration) error {
 	unmeasured := 1
 	if g.registrar == nil {
@@ -148,7 +149,7 @@ func (g *sending) turn(ctx context.Context, d time.Duration) error {
 	if !g.dst.AwaitRDMA(ctx) {
 		return errors.New("RDMA is down")
 	}
-	for begun := time.Now(); unmeasured > 0 && time.Since(begun) < learnedTime; unmeasured-- {
+	for learning := time.Now(); unmeasured > 0 && time.Since(learning) < learnedTime; unmeasured-- {
 		if _, err := g.send(ctx); err != nil {
 			return err
 		}

@@ -118,7 +118,8 @@ func startGet(c *files.Client, local string, before files.Stats, resume bool) *g
 	g := &get{client: c, local: local, before: before, ended: make(chan error, 1)}
 	go func() {
 		var err error
-		g.result, err = transfer.Get(context.Background(), c, "large", local, transfer.Options{Resume: resume, Meter: &g.meter})
+		o := transfer.Options{Resume: resume, Meter: &g.meter}
+		g.result, err = transfer.Get(context.Background(), c, "large", local, o)
 		g.ended <- err
 	}()
 	return g
