@@ -155,7 +155,7 @@ func TestNothingGoesBackWhenRDMAFails(t *testing.T) {
 	value := uint64(0) // of one byte: what is half written is no other number
 	var ops []*Op
 	for range 3 {
-		testwait.Until(t, "RDMA", i.RDMA)
+		viaRDMA(t, i)
 		d.hold(20+rng.IntN(40), rng.IntN(20))
 		var senders sync.WaitGroup
 		senders.Go(func() {

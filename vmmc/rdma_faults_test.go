@@ -134,7 +134,7 @@ func TestRDMAFailsUnderAutomaticUpdate(t *testing.T) {
 			a.local[rng.IntN(len(a.local))] = byte(rng.Uint32())
 		}
 		if round%20 == 10 {
-			testwait.Until(t, "RDMA", a.in.RDMA)
+			viaRDMA(t, a.in)
 			a.in.link.mu.Lock()
 			if s := a.in.link.rdma; s != nil {
 				go s.qp.Fail()

@@ -32,9 +32,11 @@ func TestRDMALeaseOfAnIdleExportEnds(t *testing.T) {
 		if i.RDMA() {
 			t.Error("the importer believes that it has a lease")
 		}
-		send(t, i, "again", 100, SendOptions{})
+		testwait.Until(t, "there is a lease again", func() bool { // each asks for one
+			send(t, i, "again", 100, SendOptions{})
+			return i.RDMA()
+		})
 		arrives(t, memory, 100, "again")
-		testwait.Until(t, "there is a lease again", i.RDMA)
 	}
 }
 

@@ -183,9 +183,7 @@ func TestRDMAThatFailsUnderMessagesThatInsist(t *testing.T) {
 		t.Error("none failed")
 	}
 	testwait.Receive(t, "a warning", warned)
-	if !i.AwaitRDMA(testContext(t)) {
-		testwait.Until(t, "RDMA is back", func() bool { return i.AwaitRDMA(testContext(t)) })
-	}
+	viaRDMA(t, i)
 	op, err := i.SendAsync(src, 0, SendOptions{Registered: u})
 	if err != nil {
 		t.Fatal(err)

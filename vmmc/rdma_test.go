@@ -193,7 +193,7 @@ func TestRDMAIsReplacedByTheConnectionWhileItIsDown(t *testing.T) {
 	if m := testwait.Receive(t, "a warning", warned); !strings.Contains(m, "RDMA is down") || len(warned) > 0 {
 		t.Errorf("warned %q, and %d more", m, len(warned))
 	}
-	testwait.Until(t, "RDMA is back", i.RDMA)
+	viaRDMA(t, i)
 	had := throughConnection(i)
 	send(t, i, "back", 5000, SendOptions{})
 	arrives(t, memory, 5000, "back")
