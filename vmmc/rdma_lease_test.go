@@ -20,23 +20,20 @@ func registeredBytes(n *Node) uint64 {
 func TestRDMALeaseOfAnIdleExportEnds(t *testing.T) {
 	w := overRDMA(t).begin(t)
 	memory, _, i := w.pair(t, 1<<20, ExportOptions{})
-	for k := range 3 {
-		send(t, i, "first", uint64(k), SendOptions{})
-		with := verbstest.StatusBytes(t, "VmPin")
-		if got := registeredBytes(w.exporter); got != 1<<20 {
-			t.Errorf("%d bytes are registered", got)
-		}
+	for range 3 {
+		var with int64
+		testwait.Until(t, "a lease", func() bool { // each message asks for one
+			send(t, i, "again", 100, SendOptions{})
+			with = verbstest.StatusBytes(t, "VmPin")
+			return i.RDMA() && registeredBytes(w.exporter) == 1<<20
+		})
+		arrives(t, memory, 100, "again")
 		testwait.Until(t, "nothing is registered", func() bool { return registeredBytes(w.exporter) == 0 })
 		testwait.Until(t, "nor pinned", func() bool { return verbstest.StatusBytes(t, "VmPin") == with-1<<20 },
 			func() any { return with - verbstest.StatusBytes(t, "VmPin") })
 		if i.RDMA() {
 			t.Error("the importer believes that it has a lease")
 		}
-		testwait.Until(t, "there is a lease again", func() bool { // each asks for one
-			send(t, i, "again", 100, SendOptions{})
-			return i.RDMA()
-		})
-		arrives(t, memory, 100, "again")
 	}
 }
 
