@@ -17,15 +17,19 @@ import (
 	"pinwheel/internal/unixsocket"
 )
 
-// isSocket tells whether an address of a node is a Unix socket's.
-func isSocket(address string) bool { return strings.HasPrefix(address, "unix:") }
+// hereOnly tells whether all who reach a node by this address are on its machine.
+func hereOnly(address string) bool { return strings.HasPrefix(address, "unix:") }
+
+// alsoHere tells whether some who reach a node by this address have shared memory with it. With a name at the broker,
+// some do, and others come from other machines.
+func alsoHere(address string) bool { return !strings.HasPrefix(address, "tcp:") }
 
 // listenLocal listens for clients on this machine if the node does. They may have descriptors of the files that they
 // read: then the kernel copies a file once, and not into a window and out of it. The socket is abstract (unix(7)), so
 // it leaves nothing behind. Who can't reach it, as from another network namespace, has a window. So has another user: a
 // descriptor stays good for as long as its owner likes, whatever becomes of permissions.
 func listenLocal(addresses []string, warn func(string)) *dataListener {
-	if !slices.ContainsFunc(addresses, isSocket) {
+	if !slices.ContainsFunc(addresses, alsoHere) {
 		return nil
 	}
 	d, err := listenData("unix", "@pinwheel-files-"+rand.Text())

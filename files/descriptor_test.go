@@ -37,6 +37,18 @@ func byWindow(t *testing.T, c *Client, name string, want []byte) {
 	}
 }
 
+func TestDescriptorsAreForWhoIsOnThisMachine(t *testing.T) {
+	for address, want := range map[string]bool{"unix:/run/s": true, "node:files": true, "tcp:[::1]:7": false} {
+		d := listenLocal([]string{address}, func(m string) { t.Error(m) })
+		if (d != nil) != want {
+			t.Errorf("%s: descriptors %v", address, !want)
+		}
+		if d != nil {
+			_ = d.Close() // nobody has connected
+		}
+	}
+}
+
 func TestDescriptorIsForReadingOnly(t *testing.T) {
 	w := serveLocally(t)
 	want := random(3<<20 + 1)
