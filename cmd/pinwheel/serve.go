@@ -62,7 +62,7 @@ func (c *serveCmd) Run(e *command.Env) error {
 		return err
 	}
 	node.Warn = func(m string) { e.Note("%s", m) }
-	root, err := os.OpenRoot(c.Dir)
+	root, err := os.OpenRoot(c.Dir + "/") // with the slash it fails for a FIFO, and does not wait for who writes there
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Dir, errors.Unwrap(err))
 	}

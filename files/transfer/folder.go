@@ -60,7 +60,7 @@ func (d *folder) drop() {
 
 // openFolder opens a directory that a user has named, also by a symbolic link.
 func openFolder(path string) (*folder, error) {
-	root, err := os.OpenRoot(path)
+	root, err := os.OpenRoot(path + "/") // with the slash it fails for a FIFO, and does not wait for who writes there
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, outfile.Cause(err))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -12,11 +13,12 @@ import (
 
 	"pinwheel/files"
 	"pinwheel/files/internal/newfile"
+	"pinwheel/internal/outfile"
 )
 
-// Get copies a file of a server to the local disk: to the file local, or into it if that is a directory. A symbolic
-// link that local is itself is replaced, unless it leads to a directory. Devices, FIFOs and sockets are not, nor links to
-// them. With Options.Recursive, local becomes a copy of the directory name, and is merged with what is there. The error
+// Get copies a file of a server to the local disk: to the file local, or into it if that is a directory. Where local is
+// a symbolic link, what it leads to is replaced, which must be there: a get to /dev/stdout by root would change that for
+// all. Devices, FIFOs and sockets are not replaced. With Options.Recursive, local becomes a copy of the directory name, and is merged with what is there. The error
 // is that which ended the copy; Result counts also then.
 func Get(ctx context.Context, c *files.Client, name, local string, o Options) (Result, error) {
 	if err := o.EnsureDefaults(); err != nil {
@@ -60,16 +62,21 @@ type getter struct {
 
 // single copies one file.
 func (g *getter) single(name string, info files.Info, local string) error {
-	dir, target := filepath.Dir(local), filepath.Base(local)
+	end := local
 	switch have, err := os.Stat(local); {
 	case err == nil && have.IsDir():
-		dir, target = local, path.Base(name)
+		end = filepath.Join(local, path.Base(name))
 	case strings.HasSuffix(local, "/"):
 		return fmt.Errorf("%s: there is no such directory", local)
 	case err == nil && !have.Mode().IsRegular(): // nor does a link lead to one
 		return fmt.Errorf("%s: %w", local, newfile.ErrNoFile)
+	default:
+		if end, err = followed(local); err != nil {
+			return err
+		}
 	}
-	d, err := openFolder(dir)
+	target := filepath.Base(end)
+	d, err := openFolder(filepath.Dir(end))
 	if err != nil {
 		return err
 	}
@@ -79,6 +86,18 @@ func (g *getter) single(name string, info files.Info, local string) error {
 		return nil
 	}
 	return g.file(d, name, target)
+}
+
+// followed returns where a path that is a symbolic link leads to, and another path as it is.
+func followed(local string) (string, error) {
+	if info, err := os.Lstat(local); err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		return local, nil // what is wrong shows when it is made
+	}
+	end, err := filepath.EvalSymlinks(local)
+	if err != nil {
+		return "", fmt.Errorf("%s leads to nothing that is there: %w", local, outfile.Cause(err))
+	}
+	return end, nil
 }
 
 // there tells whether a file was copied before. The modification time is the last thing that it got then.

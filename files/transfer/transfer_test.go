@@ -69,17 +69,26 @@ func TestDestinationsAreThoseOfCp(t *testing.T) {
 		}
 	}
 	is(t, "got", list(t, here), []string{"dir/", "dir/f", "link", "new", "old"})
+	if to, err := os.Readlink(filepath.Join(here, "link")); to != "old" {
+		t.Errorf("the link that was named leads to %q, %v", to, err)
+	}
+	must(t, unix.Mkfifo(filepath.Join(here, "fifo"), 0o600), os.Symlink("none", filepath.Join(here, "dangling")))
 	for _, name := range []string{"dir/f", "link", "new", "old"} {
 		holds(t, filepath.Join(here, name), []byte("f"), 0o644)
 	}
 	for paths, says := range map[[2]string]string{
 		{"d/f", "none/"}: "no such directory", {"d/f", "none/f"}: "no such file", {"d/f", "old/f"}: "not a directory",
+		{"d/f", "fifo/f"}: "not a directory", {"d/f", "dangling"}: "leads to nothing",
 		{"d", ""}: "--recursive", {"none", ""}: "no such file", {"../x", ""}: "no such file",
 	} {
 		_, err := Get(t.Context(), c, paths[0], here+"/"+paths[1], Options{})
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v", paths, err)
 		}
+	}
+	_, err := Get(t.Context(), c, "d", filepath.Join(here, "fifo"), Options{Recursive: true}) // nobody writes into it
+	if err == nil || !strings.Contains(err.Error(), "not a directory") {
+		t.Errorf("a tree into a FIFO: %v", err)
 	}
 	for name, want := range map[string]string{"d": "d/new", "d/": "d/new", "d/g": "d/g", "/": "new"} {
 		if _, err := Put(t.Context(), c, filepath.Join(here, "new"), name, Options{}); err != nil {
