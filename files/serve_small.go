@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/files/internal/unsized"
 	"pinwheel/files/internal/wire"
 )
 
@@ -179,6 +180,9 @@ func (d *nearby) readSmall(name string, to *contents) (content []byte, info Info
 func readAll(fd int, to *contents) (content []byte, s stamp, err error) {
 	if s, err = stampOfFD(fd); err == nil {
 		err = s.regular()
+	}
+	if err == nil {
+		err = unsized.Check(fd, s.size)
 	}
 	switch {
 	case err != nil:

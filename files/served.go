@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pinwheel/files/internal/holes"
+	"pinwheel/files/internal/unsized"
 	"pinwheel/files/internal/wire"
 )
 
@@ -58,7 +59,10 @@ func (v *session) openRegular(name string) (*served, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.regular(); err != nil {
+	if err = s.regular(); err == nil {
+		err = unsized.Check(int(f.Fd()), s.size)
+	}
+	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return &served{name, f, s}, nil

@@ -14,6 +14,7 @@ import (
 
 	"pinwheel/files"
 	"pinwheel/files/internal/holes"
+	"pinwheel/files/internal/unsized"
 )
 
 // source is a local file that is open.
@@ -33,6 +34,9 @@ func (d *folder) open(name string, meter *atomic.Int64) (*source, error) {
 	s := &source{File: f, meter: meter}
 	if s.info, err = f.Stat(); err == nil && !s.info.Mode().IsRegular() {
 		err = errors.New("is no regular file")
+	}
+	if err == nil {
+		err = unsized.Check(int(f.Fd()), s.info.Size())
 	}
 	if err != nil {
 		f.Close()
