@@ -26,7 +26,7 @@ func infoOf(m *wire.Info) (Info, error) {
 	if strings.Contains(m.Name, "/") || checkName(m.Name) != nil {
 		return Info{}, fmt.Errorf("%w: a file called %q", ErrProtocol, m.Name)
 	}
-	return Info{m.Name, m.Size, fs.FileMode(m.Mode), time.Unix(0, m.ModNs), ETag(m.ETag), m.Allocated}, nil
+	return Info{m.Name, m.Size, fs.FileMode(m.Mode), m.ModTime.Time(), ETag(m.ETag), m.Allocated}, nil
 }
 
 // Stat describes a file or directory. Symbolic links are followed.
@@ -120,10 +120,7 @@ func (c *Client) SetAttr(ctx context.Context, name string, a Attributes) error {
 	if err := valid(op, name); err != nil {
 		return err
 	}
-	q := wire.SetAttr{Name: name, Keep: uint32(a.Keep.Perm())}
-	if !a.ModTime.IsZero() {
-		q.ModNs = a.ModTime.UnixNano()
-	}
+	q := wire.SetAttr{Name: name, Keep: uint32(a.Keep.Perm()), ModTime: wire.TimeOf(a.ModTime)}
 	_, err := c.call(ctx, wire.ProcSetAttr, op, name, &q, &wire.Empty{})
 	return err
 }

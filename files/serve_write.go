@@ -9,7 +9,6 @@ import (
 	"os"
 	"strings"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -112,10 +111,8 @@ func (v *session) setAttr(_ context.Context, q *wire.SetAttr) (wire.Message, err
 		return nil, rootError(err)
 	}
 	defer dir.Close() // nothing was written
-	if q.ModNs != 0 {
-		if err := newfile.SetModTime(dir, time.Unix(0, q.ModNs)); err != nil {
-			return nil, err
-		}
+	if err := newfile.SetModTime(dir, q.ModTime.Time()); err != nil {
+		return nil, err
 	}
 	have, err := stampOf(dir)
 	if err != nil {

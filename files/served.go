@@ -87,7 +87,7 @@ func (v *session) stat(_ context.Context, q *wire.Name) (wire.Message, error) {
 // message is how an Info goes over the wire.
 func message(i Info) *wire.Info {
 	return &wire.Info{
-		Name: i.name, Size: i.size, Mode: uint32(i.mode), ModNs: i.modTime.UnixNano(), ETag: string(i.etag),
+		Name: i.name, Size: i.size, Mode: uint32(i.mode), ModTime: wire.TimeOf(i.modTime), ETag: string(i.etag),
 		Allocated: i.room,
 	}
 }

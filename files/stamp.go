@@ -15,10 +15,11 @@ type fileKey struct{ dev, ino uint64 }
 // stamp is what the kernel says of a file, and changes whenever its content does.
 type stamp struct {
 	fileKey
-	size         int64
-	modNs, chgNs int64 // of the content, and of the inode: nobody can set the latter
-	blocks       int64 // of 512 bytes; they change when a hole is punched, and when the file is written out
-	mode         fs.FileMode
+	size     int64
+	modified syscall.Timespec // of the content
+	chgNs    int64            // of the inode, which nobody can set
+	blocks   int64            // of 512 bytes; they change when a hole is punched, and when the file is written out
+	mode     fs.FileMode
 }
 
 // stampOf asks the kernel about an open file.
@@ -43,7 +44,7 @@ func stampOfFD(fd int) (stamp, error) {
 
 func makeStamp(st *syscall.Stat_t) stamp {
 	s := stamp{
-		fileKey: fileKey{st.Dev, st.Ino}, size: st.Size, modNs: st.Mtim.Nano(), chgNs: st.Ctim.Nano(), blocks: st.Blocks,
+		fileKey: fileKey{st.Dev, st.Ino}, size: st.Size, modified: st.Mtim, chgNs: st.Ctim.Nano(), blocks: st.Blocks,
 		mode: fs.FileMode(st.Mode & 0o777),
 	}
 	switch st.Mode & syscall.S_IFMT {
@@ -71,7 +72,7 @@ func (s stamp) regular() error {
 
 // same tells whether the content is the same, as far as the clock of the kernel tells.
 func (s stamp) same(o stamp) bool {
-	return s.fileKey == o.fileKey && s.size == o.size && s.modNs == o.modNs && s.chgNs == o.chgNs
+	return s.fileKey == o.fileKey && s.size == o.size && s.modified == o.modified && s.chgNs == o.chgNs
 }
 
 // tick is more than the time between two stamps that the kernel makes equal (CONFIG_HZ is 100 or more; since Linux 6.13
@@ -89,7 +90,7 @@ func (s stamp) etag() ETag {
 		return ""
 	}
 	b := strconv.AppendUint(make([]byte, 0, maxETag), s.ino, 16)
-	for _, v := range []int64{s.size, s.modNs, s.chgNs} {
+	for _, v := range []int64{s.size, s.modified.Nano(), s.chgNs} {
 		b = strconv.AppendInt(append(b, '-'), v, 16)
 	}
 	return ETag(b)
@@ -97,6 +98,6 @@ func (s stamp) etag() ETag {
 
 func (s stamp) info(name string) Info {
 	return Info{
-		name: name, size: s.size, mode: s.mode, modTime: time.Unix(0, s.modNs), etag: s.etag(), room: s.blocks * 512,
+		name: name, size: s.size, mode: s.mode, modTime: time.Unix(s.modified.Unix()), etag: s.etag(), room: s.blocks * 512,
 	}
 }

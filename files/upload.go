@@ -35,12 +35,12 @@ type CreateOptions struct {
 const defaultPerm = 0o644
 
 func (o *CreateOptions) message(name string) wire.Create {
-	m := wire.Create{Name: name, Perm: uint32(o.Perm.Perm()), NoReplace: o.NoReplace, NoSync: o.NoSync, ID: o.ID}
+	m := wire.Create{
+		Name: name, Perm: uint32(o.Perm.Perm()), ModTime: wire.TimeOf(o.ModTime), NoReplace: o.NoReplace,
+		NoSync: o.NoSync, ID: o.ID,
+	}
 	if m.Perm == 0 {
 		m.Perm = defaultPerm
-	}
-	if !o.ModTime.IsZero() {
-		m.ModNs = o.ModTime.UnixNano()
 	}
 	return m
 }

@@ -10,7 +10,6 @@ import (
 	"path"
 	"sync"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -232,10 +231,7 @@ func (u *uploading) complete(ctx context.Context, q *wire.Commit, by *session) e
 			return err
 		}
 	}
-	if u.order.ModNs == 0 {
-		return nil
-	}
-	return newfile.SetModTime(u.file.File, time.Unix(0, u.order.ModNs))
+	return newfile.SetModTime(u.file.File, u.order.ModTime.Time())
 }
 
 // sync makes the file, or its name, durable. Small ones wait for each other, but not for large ones.

@@ -10,10 +10,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"pinwheel/files"
+	"pinwheel/files/internal/newfile"
+	"pinwheel/files/internal/unsized"
 	"pinwheel/internal/testwait"
 )
 
@@ -95,6 +98,48 @@ func TestDestinationsAreThoseOfCp(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		holds(t, filepath.Join(there, want), []byte("f"), 0o644)
+	}
+}
+
+func TestFilesOfProcAreNotCopiedAsEmpty(t *testing.T) {
+	testwait.Bound(t)
+	there, c := serve(t)
+	if _, err := Put(t.Context(), c, "/proc/self/status", "status", Options{}); !errors.Is(err, unsized.Err) {
+		t.Errorf("put: %v", err)
+	}
+	is(t, "put", list(t, there), nil)
+}
+
+// Times that no count of nanoseconds has, and the one that such a count takes for none.
+func TestModificationTimesAreKept(t *testing.T) {
+	testwait.Bound(t)
+	there, c := serve(t)
+	here := t.TempDir()
+	for _, at := range []time.Time{time.Unix(0, 0), time.Unix(-1, 1), time.Unix(1<<33, 999_999_999)} {
+		for _, n := range []int{3, files.SmallBytes + 1} {
+			path := filepath.Join(there, "tree", "f")
+			put(t, path, random(n), 0o644)
+			f, err := os.Open(path)
+			must(t, err, newfile.SetModTime(f, at), f.Close())
+			want, err := os.Stat(path) // file systems have their limits, too
+			must(t, err)
+			_, err = Get(t.Context(), c, "tree/f", here+"/one", Options{})
+			must(t, err)
+			_, err = Get(t.Context(), c, "tree", here+"/tree", Options{Recursive: true})
+			must(t, err)
+			_, err = Put(t.Context(), c, path, "back", Options{})
+			must(t, err)
+			_, err = Put(t.Context(), c, filepath.Join(there, "tree"), "again", Options{Recursive: true})
+			must(t, err)
+			for _, copied := range []string{here + "/one", here + "/tree/f", there + "/back", there + "/again/f"} {
+				got, err := os.Stat(copied)
+				must(t, err)
+				if !got.ModTime().Equal(want.ModTime()) {
+					t.Errorf("%s of %d bytes: %v, want %v", copied, n, got.ModTime(), want.ModTime())
+				}
+			}
+			must(t, os.RemoveAll(here+"/tree"), os.RemoveAll(there+"/again"))
+		}
 	}
 }
 

@@ -77,8 +77,15 @@ func Replace(f, dir *os.File, name string, temporary func() string) error {
 	return nil
 }
 
-// SetModTime sets the modification time of an open file, which needs no name (Linux 5.8).
+// SetModTime sets the modification time of an open file, which needs no name (Linux 5.8). A zero time leaves it.
 func SetModTime(f *os.File, t time.Time) error {
-	times := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, unix.NsecToTimespec(t.UnixNano())}
+	if t.IsZero() {
+		return nil
+	}
+	modified, err := unix.TimeToTimespec(t)
+	if err != nil {
+		return err
+	}
+	times := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, modified}
 	return os.NewSyscallError("utimensat", unix.UtimesNanoAt(int(f.Fd()), "", times, unix.AT_EMPTY_PATH))
 }

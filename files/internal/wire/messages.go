@@ -1,7 +1,7 @@
 package wire
 
 // Version is the version of the protocol.
-const Version = 2
+const Version = 3
 
 // Procedures of a server.
 const (
@@ -92,11 +92,11 @@ func Split(b []byte) (s Status, rest []byte, err error) {
 
 // Info describes a file.
 type Info struct {
-	Name  string // its last element
-	Size  int64
-	Mode  uint32 // as fs.FileMode
-	ModNs int64  // since 1970
-	ETag  string
+	Name    string // its last element
+	Size    int64
+	Mode    uint32 // as fs.FileMode
+	ModTime Time
+	ETag    string
 	// Allocated is how many bytes it takes on the disk: fewer than Size if it has holes.
 	Allocated int64
 }
@@ -105,7 +105,7 @@ func (m *Info) fields(c *codec) {
 	c.str(&m.Name, MaxElement)
 	c.size(&m.Size)
 	c.u32(&m.Mode)
-	c.i64(&m.ModNs)
+	m.ModTime.fields(c)
 	c.str(&m.ETag, maxETag)
 	c.size(&m.Allocated)
 }

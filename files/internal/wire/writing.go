@@ -6,7 +6,7 @@ package wire
 type Create struct {
 	Name      string
 	Perm      uint32
-	ModNs     int64 // 0: of the commit
+	ModTime   Time // not set: of the commit
 	NoReplace bool
 	NoSync    bool
 	ID        string
@@ -15,7 +15,7 @@ type Create struct {
 func (m *Create) fields(c *codec) {
 	c.str(&m.Name, MaxName)
 	c.u32(&m.Perm)
-	c.i64(&m.ModNs)
+	m.ModTime.fields(c)
 	c.flag(&m.NoReplace)
 	c.flag(&m.NoSync)
 	c.str(&m.ID, MaxID)
@@ -28,15 +28,15 @@ func (m *Made) fields(c *codec) { c.flag(&m.New) }
 
 // SetAttr changes a directory.
 type SetAttr struct {
-	Name  string
-	Keep  uint32 // permissions that it keeps of those that it has
-	ModNs int64  // 0: as it is
+	Name    string
+	Keep    uint32 // permissions that it keeps of those that it has
+	ModTime Time   // not set: as it is
 }
 
 func (m *SetAttr) fields(c *codec) {
 	c.str(&m.Name, MaxName)
 	c.u32(&m.Keep)
-	c.i64(&m.ModNs)
+	m.ModTime.fields(c)
 }
 
 // Created is the answer to Create.
