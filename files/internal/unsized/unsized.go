@@ -10,8 +10,8 @@ import (
 // Err says that a copy by size would be empty.
 var Err = fmt.Errorf("%w: it says that it is empty, and is not, as files of /proc: copy it to a file first", unix.EINVAL)
 
-// Check fails with Err for an open file that is said to have size bytes, 0, and has more. Whether it has grown meanwhile
-// is for others to find out.
+// Check fails with Err for an open file that is said to have size bytes, 0, and has more. Files of other file systems than
+// these have grown meanwhile.
 func Check(fd int, size int64) error {
 	if size > 0 {
 		return nil
@@ -20,9 +20,14 @@ func Check(fd int, size int64) error {
 	if n, _ := unix.Pread(fd, b[:], 0); n <= 0 { // an error comes again when it is read
 		return nil
 	}
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil || st.Size > 0 {
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(fd, &st); err != nil {
 		return err
 	}
-	return Err
+	switch uint32(st.Type) {
+	case unix.PROC_SUPER_MAGIC, unix.CGROUP_SUPER_MAGIC, unix.CGROUP2_SUPER_MAGIC, unix.DEBUGFS_MAGIC, unix.TRACEFS_MAGIC,
+		unix.SECURITYFS_MAGIC:
+		return Err
+	}
+	return nil
 }
