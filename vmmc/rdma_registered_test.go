@@ -182,7 +182,7 @@ func TestRDMAThatFailsUnderMessagesThatInsist(t *testing.T) {
 	if failed+100-len(registered) == 0 {
 		t.Error("none failed")
 	}
-	testwait.Receive(t, "a warning", warned)
+	warningOf(t, i, warned)
 	viaRDMA(t, i)
 	op, err := i.SendAsync(src, 0, SendOptions{Registered: u})
 	if err != nil {

@@ -151,6 +151,22 @@ func TestRDMAKeyIsDeadAfterUnexport(t *testing.T) {
 	}
 }
 
+// warningOf waits for the warning of a queue pair that has failed, and sends to byte 300,000: if no lease was left,
+// nothing was on its way, and the next message by RDMA finds out.
+func warningOf(t *testing.T, i *Import, warned <-chan string) (m string) {
+	t.Helper()
+	testwait.Until(t, "a warning", func() bool {
+		select {
+		case m = <-warned:
+			return true
+		default:
+			send(t, i, "x", 300_000, SendOptions{})
+			return false
+		}
+	})
+	return m
+}
+
 // What was under way when RDMA failed goes through the connection, in its order. Then RDMA comes back.
 func TestRDMAIsReplacedByTheConnectionWhileItIsDown(t *testing.T) {
 	w := overRDMA(t).begin(t)
@@ -190,7 +206,7 @@ func TestRDMAIsReplacedByTheConnectionWhileItIsDown(t *testing.T) {
 			t.Errorf("notification %d instead of %d", n.Tag, k)
 		}
 	}
-	if m := testwait.Receive(t, "a warning", warned); !strings.Contains(m, "RDMA is down") || len(warned) > 0 {
+	if m := warningOf(t, i, warned); !strings.Contains(m, "RDMA is down") || len(warned) > 0 {
 		t.Errorf("warned %q, and %d more", m, len(warned))
 	}
 	viaRDMA(t, i)
