@@ -79,6 +79,7 @@ type connection struct {
 	callback *peer.Callback
 	address  string
 	options  files.ClientOptions
+	insists  transport
 }
 
 // connect finds the server.
@@ -121,24 +122,46 @@ func (f *clientFlags) connect(ctx context.Context, e *command.Env, address strin
 		Peers: peers, Address: c.callback.Address(c.node), TrustedNetwork: f.TrustedNetwork,
 		RequireRDMA: f.Transport == "rdma",
 	}
-	c.Client, err = files.Dial(within, c.node, address, c.options)
+	c.insists = f.Transport
+	c.Client, err = c.dial(within)
 	switch {
 	case err == nil:
 	case errors.Is(err, files.ErrNoRDMA):
 		err = callFault(address, err)
 	case within.Err() != nil && ctx.Err() == nil:
 		err = fmt.Errorf("%s: no server answers within %v: is pinwheel serve running there, for this user or with this "+
-			"token or certificate?", asTyped(address), f.Timeout)
+			"token or certificate?%s", asTyped(address), f.Timeout, f.hint())
 	default:
 		err = dialFault(address, err)
 	}
 	return c, err
 }
 
+// hint says what else may be wrong if no server answers: it also connects to this end.
+func (f *clientFlags) hint() string {
+	if f.From == "" {
+		return ""
+	}
+	return fmt.Sprintf(" Does it reach this command at %s (--from)?", f.From)
+}
+
+// errNoSharedMemory is why --transport shm fails.
+var errNoSharedMemory = errors.New("--transport shm: the server and this command share no memory: is it of another user, " +
+	"or has one of them too many files open?")
+
+// dial connects. It fails if contents would not go the way that was named.
+func (c *connection) dial(ctx context.Context) (*files.Client, error) {
+	client, err := files.Dial(ctx, c.node, c.address, c.options)
+	if err == nil && c.insists == "shm" && client.Transport() != files.ByMemory {
+		return nil, errors.Join(errNoSharedMemory, client.Close())
+	}
+	return client, err
+}
+
 // redial connects again, after the server was lost. If it fails, the old client stays, closed.
 func (c *connection) redial(ctx context.Context) (*files.Client, error) {
 	_ = c.Client.Close() // it is of no use any more
-	next, err := files.Dial(ctx, c.node, c.address, c.options)
+	next, err := c.dial(ctx)
 	if err == nil {
 		c.Client = next
 	}

@@ -2,6 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -94,5 +97,34 @@ func TestServerThatInsistsSendsNothingByTCP(t *testing.T) {
 	}
 	if st.RDMA != 20<<20 || st.Inline != 1000 || st.Sent != st.RDMA+st.Inline {
 		t.Errorf("%+v", st)
+	}
+}
+
+// Memory is shared by descriptors. Where there are too few, nothing goes another way.
+func TestWhoInsistsOnSharedMemoryHasNothingElse(t *testing.T) {
+	testwait.Bound(t)
+	there, here := t.TempDir(), t.TempDir()
+	content := contents(t, 1<<20+1)
+	write(t, filepath.Join(there, "f"), content)
+	s := startServer(t, there, "unix:"+filepath.Join(socketDir(t), "s"))
+	got := filepath.Join(here, "f")
+	for _, files := range []int{8, 12, 14, 16, 18, 20, 22, 24, 64} {
+		limited := fmt.Sprintf(`ulimit -n %d; exec "$@"`, files)
+		cmd := testwait.Command(t, "sh", "-c", limited, "sh", binary, "get", "--json", "--transport", "shm", s.address+"f", got)
+		out, err := cmd.Output()
+		if err != nil && files < 64 {
+			if _, err := os.Stat(got); err == nil {
+				t.Errorf("with %d files there is one, but: %s", files, out)
+			}
+			continue
+		}
+		var r struct{ Transport string }
+		if err := errors.Join(err, json.Unmarshal(out, &r)); err != nil || r.Transport != "shm" {
+			t.Errorf("with %d files: %s, %v", files, out, err)
+		}
+		holds(t, got, content)
+		if err := os.Remove(got); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -3,10 +3,12 @@ package transfer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"path"
 	"path/filepath"
+	"syscall"
 
 	"pinwheel/files"
 )
@@ -47,6 +49,9 @@ func (p *putter) list(d *folder, name string, info fs.FileInfo) {
 		return
 	}
 	made, err := p.client.Mkdir(p.ctx, name, info.Mode().Perm()|0o700)
+	if errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.ENOTDIR) {
+		err = fmt.Errorf("%s: something at the server is in the way of a directory", name)
+	}
 	if err != nil {
 		p.fail(err)
 		return

@@ -59,7 +59,7 @@ func (e *End) Check(target string) error {
 	case e.certified() && len(e.Peers) == 0:
 		return errors.New("with a certificate, the names of peers are needed")
 	case e.Bind != "" && (target == "" || e.From == ""):
-		return errors.New("where to listen for a target of vmmc needs the address at which that reaches this end")
+		return errors.New("where to listen (--bind) needs the address at which the other end reaches this one (--from)")
 	case badTarget != nil:
 		return badTarget
 	case target != "" && e.From != "":
