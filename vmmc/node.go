@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -14,6 +13,7 @@ import (
 	"pinwheel/vmmc/broker"
 	"pinwheel/vmmc/internal/identity"
 	"pinwheel/vmmc/internal/lease"
+	"pinwheel/vmmc/internal/limit"
 	"pinwheel/vmmc/internal/protocol"
 	"pinwheel/vmmc/internal/wire"
 )
@@ -26,6 +26,9 @@ type Node struct {
 	ctx   context.Context
 	close context.CancelFunc
 	tasks sync.WaitGroup // goroutines; none begins once closed is set
+
+	warnings limit.Warnings // of what this process does
+	ofPeers  limit.Warnings // of what peers and strangers do
 
 	// mu protects what follows. It is taken after Import.mu, and before outbound.mu.
 	mu         sync.Mutex
@@ -42,8 +45,6 @@ type Node struct {
 	proxies    []proxy
 	stranded   []net.Conn       // see outbound.strand
 	total      broker.Totals    // without what is exported and imported now
-	warnings   warnings         // of what this process does
-	ofPeers    warnings         // of what peers and strangers do
 	hooks      map[*func()]bool // of OnClose
 
 	tracker tracker
@@ -189,35 +190,14 @@ func (n *Node) spawn(f func()) error {
 	return nil
 }
 
-// warnings counts lines about one sort of things. Node.mu protects it.
-type warnings struct {
-	since time.Time
-	lines int
+// warn says what is wrong in this process.
+func (n *Node) warn(format string, args ...any) {
+	n.warnings.Say(n.opt.Warn, fmt.Sprintf(format, args...))
 }
 
-// maxWarnings is how many lines a minute there are about one sort of things.
-const maxWarnings = 20
-
-// warn says what is wrong in this process.
-func (n *Node) warn(format string, args ...any) { n.say(&n.warnings, format, args...) }
-
 // warnOfPeer says what a peer or a stranger did. They can't silence what warn says.
-func (n *Node) warnOfPeer(format string, args ...any) { n.say(&n.ofPeers, format, args...) }
-
-func (n *Node) say(w *warnings, format string, args ...any) {
-	n.mu.Lock()
-	if now := time.Now(); now.Sub(w.since) >= time.Minute {
-		*w = warnings{since: now}
-	}
-	w.lines++
-	k := w.lines
-	n.mu.Unlock()
-	switch m := fmt.Sprintf(format, args...); {
-	case k < maxWarnings:
-		n.opt.Warn(m)
-	case k == maxWarnings:
-		n.opt.Warn(m + "; there is no more about such things for a minute")
-	}
+func (n *Node) warnOfPeer(format string, args ...any) {
+	n.ofPeers.Say(n.opt.Warn, fmt.Sprintf(format, args...))
 }
 
 // exporterDriver is a Node as its protocol.Exporter sees it. n.mu is held in its methods.

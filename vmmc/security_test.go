@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pinwheel/internal/testwait"
+	"pinwheel/vmmc/internal/limit"
 	"pinwheel/vmmc/internal/protocol"
 	"pinwheel/vmmc/internal/wire"
 )
@@ -24,11 +25,11 @@ func TestStrangersSilenceOnlyEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines []string
 		n := &Node{opt: Options{Warn: func(m string) { lines = append(lines, m) }}}
-		for range 3 * maxWarnings {
+		for range 3 * limit.PerMinute {
 			n.warnOfPeer("a stranger")
 		}
 		n.warn("a panic")
-		if len(lines) != maxWarnings+1 || lines[maxWarnings] != "a panic" {
+		if len(lines) != limit.PerMinute+1 || lines[limit.PerMinute] != "a panic" {
 			t.Errorf("warned %q", lines)
 		}
 		time.Sleep(time.Minute)

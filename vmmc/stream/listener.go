@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"pinwheel/vmmc"
+	"pinwheel/vmmc/internal/limit"
 )
 
 // Listener accepts connections for a service: a net.Listener. All methods are safe for concurrent use.
@@ -22,6 +23,8 @@ type Listener struct {
 	close   context.CancelFunc
 	waiting chan made
 	forgets func() // the node does not close this listener any more
+
+	warnings limit.Warnings
 
 	// mu protects what follows, and keeps the memory. Close holds it while it calls the node.
 	mu    sync.Mutex
@@ -98,7 +101,7 @@ func (l *Listener) asked(n vmmc.Notification) {
 		}
 		closed := l.ctx.Err() != nil || errors.Is(err, net.ErrClosed) || errors.Is(err, vmmc.ErrClosed)
 		if l.opt.Warn != nil && !closed {
-			l.opt.Warn(fmt.Sprintf("stream: no connection for %q at %s: %v", who.peer, who.address, err))
+			l.warnings.Say(l.opt.Warn, fmt.Sprintf("stream: no connection for %q at %s: %v", who.peer, who.address, err))
 		}
 		l.waitsNoMore(who.peer)
 		l.forget(who)
