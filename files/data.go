@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -22,7 +23,8 @@ type dataListener struct {
 	// mu protects what follows. It is a leaf.
 	mu       sync.Mutex
 	tickets  map[[wire.TicketLen]byte]*dataConn
-	entering map[dataSocket]bool // those that have shown no ticket; nil after Close
+	entering []dataSocket // those that have shown no ticket, the oldest first
+	closed   bool
 	tasks    sync.WaitGroup
 }
 
@@ -59,7 +61,7 @@ func listenData(network, at string) (*dataListener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("files: data connections: %w", err)
 	}
-	d := &dataListener{Listener: l, tickets: map[[wire.TicketLen]byte]*dataConn{}, entering: map[dataSocket]bool{}}
+	d := &dataListener{Listener: l, tickets: map[[wire.TicketLen]byte]*dataConn{}}
 	d.tasks.Go(d.accept)
 	return d, nil
 }
@@ -77,28 +79,40 @@ func (d *dataListener) accept() {
 			time.Sleep(100 * time.Millisecond) // most likely no descriptor is left
 			continue
 		}
-		c := a.(dataSocket)
-		d.mu.Lock()
-		if d.entering == nil || len(d.entering) >= maxEntering {
-			c.Close()
-		} else {
-			d.entering[c] = true
-			d.tasks.Go(func() { d.enter(c) })
-		}
-		d.mu.Unlock()
+		d.begin(a.(dataSocket))
 	}
 }
 
-// enter looks at the ticket of a connection, and at whose it is if it comes from this machine.
+// begin has a connection show its ticket. A client does so at once. If there are too many that wait, the oldest goes:
+// strangers who connect and say nothing keep nobody out. Other users of this machine have no business here.
+func (d *dataListener) begin(c dataSocket) {
+	if local, ok := c.(*net.UnixConn); ok {
+		if _, err := ownPeer(local); err != nil {
+			c.Close()
+			return
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		c.Close()
+		return
+	}
+	if len(d.entering) >= maxEntering {
+		d.entering[0].Close()
+		d.entering = slices.Delete(d.entering, 0, 1)
+	}
+	d.entering = append(d.entering, c)
+	d.tasks.Go(func() { d.enter(c) })
+}
+
+// enter looks at the ticket of a connection.
 func (d *dataListener) enter(c dataSocket) {
 	var ticket [wire.TicketLen]byte
 	_ = c.SetReadDeadline(time.Now().Add(enterTime)) // if it fails, so does the Read
 	_, err := io.ReadFull(c, ticket[:])
-	if local, ok := c.(*net.UnixConn); ok && err == nil {
-		_, err = ownPeer(local)
-	}
 	d.mu.Lock()
-	delete(d.entering, c)
+	d.entering = slices.DeleteFunc(d.entering, func(o dataSocket) bool { return o == c })
 	to := d.tickets[ticket]
 	if err == nil {
 		delete(d.tickets, ticket)
@@ -115,10 +129,10 @@ func (d *dataListener) enter(c dataSocket) {
 func (d *dataListener) Close() error {
 	err := d.Listener.Close()
 	d.mu.Lock()
-	for c := range d.entering {
+	d.closed = true
+	for _, c := range d.entering {
 		c.Close()
 	}
-	d.entering = nil
 	d.mu.Unlock()
 	d.tasks.Wait()
 	return err

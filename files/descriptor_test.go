@@ -197,10 +197,8 @@ func TestOtherUsersGetNoDescriptor(t *testing.T) {
 		return
 	}
 	defer conn.Close()
-	if _, err := conn.Write(ticket.Ticket); err != nil {
-		t.Fatal(err)
-	}
-	if !refused(t, conn) {
+	_, err := conn.Write(ticket.Ticket) // it fails if the connection was closed at once
+	if err == nil && !refused(t, conn) {
 		t.Error("another user was let in")
 	}
 }
