@@ -99,7 +99,7 @@ func (c *nodeServeCmd) remote(o *broker.Options) (err error) {
 	return err
 }
 
-func (c *nodeServeCmd) listen() (*net.UnixListener, error) {
+func (c *nodeServeCmd) listen() (net.Listener, error) {
 	if l, err := broker.Activated(); l != nil || err != nil {
 		return l, err
 	}

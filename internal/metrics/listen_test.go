@@ -13,6 +13,7 @@ import (
 	"pinwheel/internal/monitor"
 	"pinwheel/internal/monitor/monitortest"
 	"pinwheel/internal/testwait"
+	"pinwheel/internal/unixsocket"
 )
 
 func TestOnlyThisNodeMayAsk(t *testing.T) {
@@ -105,8 +106,7 @@ func TestSocketIsItsOwnersOnlyAndReplacesADeadOne(t *testing.T) {
 	if _, err := Listen(a); err == nil {
 		t.Error("the socket of a living server was taken away")
 	}
-	first.(*net.UnixListener).SetUnlinkOnClose(false) // as SIGKILL leaves it
-	first.Close()
+	first.(*unixsocket.Listener).UnixListener.Close() // it leaves what SIGKILL does
 	second, err := Listen(a)
 	if err != nil {
 		t.Fatal(err)

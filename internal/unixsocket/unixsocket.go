@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -35,21 +36,54 @@ func CheckPath(path string) error {
 //
 // A lock on the directory (flock(2)) keeps two processes from replacing the same socket: the second would
 // remove the one that the first has just made. Where the directory can't be locked, nothing is replaced.
-func Listen(network, path string) (*net.UnixListener, error) {
+func Listen(network, path string) (*Listener, error) {
 	if err := CheckPath(path); err != nil {
 		return nil, err
 	}
-	a := &net.UnixAddr{Net: network, Name: path}
 	unlock, locked := lockDir(filepath.Dir(path))
 	defer unlock()
-	l, err := net.ListenUnix(network, a)
+	l, err := listen(network, path)
 	if !locked || !errors.Is(err, syscall.EADDRINUSE) || !abandoned(path) {
 		return l, err
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	return net.ListenUnix(network, a)
+	return listen(network, path)
+}
+
+// Listener is a net.UnixListener whose Close removes the socket that it made, and not another one: somebody may have
+// removed the first, and listen there now.
+type Listener struct {
+	*net.UnixListener
+	path   string
+	socket fs.FileInfo
+	closed sync.Once
+}
+
+func listen(network, path string) (*Listener, error) {
+	l, err := net.ListenUnix(network, &net.UnixAddr{Net: network, Name: path})
+	if err != nil {
+		return nil, err
+	}
+	l.SetUnlinkOnClose(false)
+	socket, err := os.Lstat(path)
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return &Listener{UnixListener: l, path: path, socket: socket}, nil
+}
+
+// Close implements net.Listener.
+func (l *Listener) Close() (err error) {
+	l.closed.Do(func() { // afterwards, the number of the inode is anybody's
+		unlock, _ := lockDir(filepath.Dir(l.path))
+		defer unlock()
+		if there, statErr := os.Lstat(l.path); statErr == nil && os.SameFile(there, l.socket) {
+			err = os.Remove(l.path)
+		}
+	})
+	return errors.Join(err, l.UnixListener.Close())
 }
 
 // lockDir locks a directory. Strangers who can read the directory can lock it as well, so the wait is bounded.

@@ -24,8 +24,40 @@ func leave(t *testing.T, network, p string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.SetUnlinkOnClose(false)
-	l.Close()
+	l.UnixListener.Close()
+}
+
+func TestCloseRemovesItsOwnSocketOnly(t *testing.T) {
+	testwait.Bound(t)
+	p := path(t)
+	first, err := Listen("unix", p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(p); err != nil {
+		t.Fatal(err)
+	}
+	second, err := Listen("unix", p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+	if c, err := net.Dial("unix", p); err != nil {
+		t.Errorf("the second is not found: %v", err)
+	} else {
+		c.Close()
+	}
+	if err := second.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(p); !os.IsNotExist(err) {
+		t.Errorf("the second is left: %v", err)
+	}
+	if err := second.Close(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("closed again: %v", err)
+	}
 }
 
 func TestSocketThatNobodyListensOnIsReplaced(t *testing.T) {
@@ -77,15 +109,14 @@ func TestOneOfManyReplacesASocket(t *testing.T) {
 	for range 20 {
 		p := path(t)
 		leave(t, "unix", p)
-		var won atomic.Pointer[net.UnixListener]
+		var won atomic.Pointer[Listener]
 		var all sync.WaitGroup
 		for range 8 {
 			all.Go(func() {
 				l, err := Listen("unix", p)
 				if err == nil && !won.CompareAndSwap(nil, l) {
 					t.Error("two listen at the same path")
-					l.SetUnlinkOnClose(false)
-					l.Close()
+					l.UnixListener.Close()
 				}
 				if err != nil && !errors.Is(err, syscall.EADDRINUSE) {
 					t.Error(err)

@@ -69,7 +69,7 @@ type key struct {
 
 // Serve serves clients at a socket of type unixpacket, until ctx ends, which is no error. It closes the listener, and
 // that of Options.Remote, whatever it returns.
-func Serve(ctx context.Context, l *net.UnixListener, o Options) error {
+func Serve(ctx context.Context, l net.Listener, o Options) error {
 	o.MaxClients = cmp.Or(o.MaxClients, 4096)
 	o.MaxClientsOfUser = cmp.Or(o.MaxClientsOfUser, 1024)
 	if o.Warn == nil {

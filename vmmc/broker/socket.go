@@ -65,7 +65,7 @@ func ServerSocket(allUsers bool) (string, error) {
 }
 
 // Listen makes the socket of a broker. Only with allUsers may other users connect.
-func Listen(path string, allUsers bool) (*net.UnixListener, error) {
+func Listen(path string, allUsers bool) (net.Listener, error) {
 	l, err := unixsocket.Listen("unixpacket", path)
 	if err != nil {
 		return nil, err
