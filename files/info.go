@@ -47,7 +47,8 @@ func (i Info) Info() (fs.FileInfo, error) { return i, nil }
 // Sys returns the ETag.
 func (i Info) Sys() any { return i.etag }
 
-// ETag returns the tag of the content; empty for what is no regular file.
+// ETag returns the tag of the content of a regular file. That of a directory tells which one of all machines it is, or
+// is empty.
 func (i Info) ETag() ETag { return i.etag }
 
 func (i Info) String() string { return fs.FormatFileInfo(i) }

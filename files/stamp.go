@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"pinwheel/files/internal/place"
 )
 
 // fileKey is which file it is, among those that exist.
@@ -84,8 +86,11 @@ func (s stamp) settled(now time.Time) bool { return now.UnixNano()-s.chgNs > tic
 
 const maxETag = 80 // bytes
 
-// etag is the tag of a regular file.
+// etag is the tag of a regular file or a directory.
 func (s stamp) etag() ETag {
+	if s.mode.IsDir() {
+		return ETag(place.Of(s.dev, s.ino))
+	}
 	if !s.mode.IsRegular() {
 		return ""
 	}

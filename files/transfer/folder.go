@@ -12,7 +12,9 @@ import (
 	"go.uber.org/atomic"
 	"golang.org/x/sys/unix"
 
+	"pinwheel/files"
 	"pinwheel/files/internal/newfile"
+	"pinwheel/files/internal/place"
 	"pinwheel/internal/outfile"
 )
 
@@ -21,8 +23,9 @@ type folder struct {
 	root   *os.Root
 	dir    *os.File // the directory itself
 	device uint64
-	path   string // as the user knows it
-	made   bool   // by this copy
+	place  files.ETag // which directory it is, as the server says it
+	path   string     // as the user knows it
+	made   bool       // by this copy
 	users  atomic.Int32
 	// left are partial files that earlier copies left here, by the name that they would have got.
 	left map[string][]string
@@ -42,7 +45,7 @@ func newFolder(root *os.Root, path string) (*folder, error) {
 		d.drop()
 		return nil, d.fault("", err)
 	}
-	d.device = st.Dev
+	d.device, d.place = st.Dev, files.ETag(place.Of(st.Dev, st.Ino))
 	return d, nil
 }
 
@@ -87,6 +90,18 @@ func (d *folder) look() (*folder, error) {
 		}
 	}
 	return d, nil
+}
+
+// errSamePlace says that a tree would be copied to itself.
+var errSamePlace = errors.New("is where the copy goes, so it is left out")
+
+// notInto fails if a directory, which has a name for the user, is the one into which all is copied: that would have no
+// end.
+func notInto(top, source files.ETag, name string) error {
+	if top != "" && top == source {
+		return fmt.Errorf("%s: %w", name, errSamePlace)
+	}
+	return nil
 }
 
 // clear removes partial files of a target that are of other versions than key, unless somebody writes them.

@@ -21,6 +21,9 @@ func (g *getter) directory(name string, info files.Info, local string) error {
 		return err
 	}
 	defer g.top.drop()
+	if err := notInto(g.top.place, info.ETag(), local); err != nil {
+		return err
+	}
 	g.durable = newBatch(g.settled)
 	g.made = []attributes{{".", g.options.made.note(".", g.top.made), info}}
 	g.top.hold()
@@ -117,6 +120,10 @@ func (g *getter) entry(d *folder, name, at string, info files.Info) (small bool)
 func (g *getter) enter(d *folder, name, at string, info files.Info) {
 	defer d.drop()
 	if g.ended() {
+		return
+	}
+	if err := notInto(g.top.place, info.ETag(), name); err != nil {
+		g.fail(err)
 		return
 	}
 	in, err := d.enter(info.Name(), info.Mode())

@@ -57,6 +57,7 @@ func putOnce(ctx context.Context, c *files.Client, local, name string, o Options
 type putter struct {
 	*tree
 	client *files.Client
+	top    files.ETag // of a tree: which directory of the server it goes to
 
 	mu   sync.Mutex // protects what follows; a leaf
 	made []attributes

@@ -22,7 +22,7 @@ func (p *putter) directory(local, name string, info fs.FileInfo) error {
 	if err != nil {
 		return err
 	}
-	if err := p.run(putWorkers, func() { p.list(d, name, info) }); err != nil {
+	if err := p.run(putWorkers, func() { p.begin(d, name, info) }); err != nil {
 		return err
 	}
 	return p.finishDirectories()
@@ -42,11 +42,26 @@ func (p *putter) finishDirectories() error {
 	return context.Cause(p.ctx)
 }
 
-// list copies what is in a directory, which it drops.
-func (p *putter) list(d *folder, name string, info fs.FileInfo) {
-	defer d.drop()
+// begin makes the copy of the directory that was named, and copies what is in it. It drops d.
+func (p *putter) begin(d *folder, name string, info fs.FileInfo) {
+	if p.makeDir(name, info) {
+		if top, err := p.client.Stat(p.ctx, name); err == nil { // else nothing is known, and what is wrong shows soon
+			p.top = top.ETag()
+		}
+		err := notInto(p.top, d.place, d.path)
+		if err == nil {
+			p.list(d, name)
+			return
+		}
+		p.fail(err)
+	}
+	d.drop()
+}
+
+// makeDir makes a directory at the server, unless it is there, and tells whether it is.
+func (p *putter) makeDir(name string, info fs.FileInfo) bool {
 	if p.ended() {
-		return
+		return false
 	}
 	made, err := p.client.Mkdir(p.ctx, name, info.Mode().Perm()|0o700)
 	if errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.ENOTDIR) {
@@ -54,12 +69,18 @@ func (p *putter) list(d *folder, name string, info fs.FileInfo) {
 	}
 	if err != nil {
 		p.fail(err)
-		return
+		return false
 	}
 	p.directories.Inc()
 	p.mu.Lock()
 	p.made = append(p.made, attributes{name, p.options.made.note(name, made), info})
 	p.mu.Unlock()
+	return true
+}
+
+// list copies what is in a directory, which it drops.
+func (p *putter) list(d *folder, name string) {
+	defer d.drop()
 	there := map[string]files.Info{}
 	if p.options.Resume {
 		for info, err := range p.client.List(p.ctx, name) {
@@ -135,7 +156,13 @@ func (p *putter) enter(d *folder, name, target string, info fs.FileInfo) {
 		p.fail(err)
 		return
 	}
-	p.list(in, target, info)
+	err = notInto(p.top, in.place, in.path)
+	if err == nil && p.makeDir(target, info) {
+		p.list(in, target)
+		return
+	}
+	p.fail(err)
+	in.drop()
 }
 
 // smallFile copies a file with one request.

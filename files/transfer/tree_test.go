@@ -275,3 +275,32 @@ func TestBlocksOfZerosBecomeHoles(t *testing.T) {
 		t.Errorf("it takes %d bytes", n)
 	}
 }
+
+// As cp(1) has it: all else is copied, and one line says what is not.
+func TestNoTreeIsCopiedIntoItself(t *testing.T) {
+	testwait.Bound(t)
+	there, c := serve(t)
+	put(t, filepath.Join(there, "d/f"), []byte("f"), 0o644)
+	copies := map[string]func(to string, o Options) (Result, error){
+		"get": func(to string, o Options) (Result, error) {
+			return Get(t.Context(), c, "/", filepath.Join(there, to), o)
+		},
+		"put": func(to string, o Options) (Result, error) { return Put(t.Context(), c, there, to, o) },
+	}
+	for way, run := range copies {
+		for _, to := range []string{"d/" + way, way} { // deep, and at its top
+			var failed []error
+			r, err := run(to, Options{Recursive: true, Failed: func(err error) { failed = append(failed, err) }})
+			if err != nil || r.Failed != 1 || len(failed) != 1 || !errors.Is(failed[0], errSamePlace) {
+				t.Errorf("%s to %s: %+v, %v, %v", way, to, r, err, failed)
+			}
+			holds(t, filepath.Join(there, to, "d/f"), []byte("f"), 0o644)
+			must(t, os.RemoveAll(filepath.Join(there, to)))
+		}
+		r, err := run("", Options{Recursive: true})
+		if !errors.Is(err, errSamePlace) && r.Failed == 0 {
+			t.Errorf("%s onto itself: %+v, %v", way, r, err)
+		}
+		is(t, "there is", list(t, there), []string{"d/", "d/f"})
+	}
+}
