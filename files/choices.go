@@ -19,11 +19,11 @@ type choices struct {
 	sent         map[sentRange]struct{}
 }
 
-// candidates are what a transfer may be. None has more registered at a time than Sendfile.
+// candidates are what a transfer may be.
 var candidates = []pipe.Strategy{
 	pipe.Static,
 	{Name: "chunks", Shape: pipe.Auto.Shape, Adapts: true},
-	{Name: "single", Shape: pipe.Shape{Source: pipe.Map, ChunkBytes: 6 << 20, Depth: 1}}, // 6 MiB
+	{Name: "single", Shape: pipe.Shape{Source: pipe.Map, ChunkBytes: longRead, Depth: 1}},
 }
 
 // Indexes of candidates.
@@ -73,7 +73,7 @@ func among(n, copyBelow int64, again bool) []int {
 	case one:
 		return []int{byChunks, byCopy}
 	}
-	return []int{byChunks, byCopy, bySingle}
+	return []int{byChunks, bySingle, byCopy}
 }
 
 // class is what is known of transfers of about one size.

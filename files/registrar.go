@@ -104,6 +104,9 @@ func newRegistrar(n *vmmc.Node, o RegistrarOptions, rdma bool) (*Registrar, erro
 	for _, s := range []pipe.Strategy{o.Strategy, shorter} {
 		r.clientBytes = max(r.clientBytes, r.use(s.For(o.BudgetBytes, o.BudgetBytes)))
 	}
+	if o.Strategy.Adapts { // a client reads several parts at a time, which hide what each takes to begin and to end
+		r.clientBytes = max(r.clientBytes, min(windowSlots*r.use(candidates[bySingle].Shape), o.BudgetBytes))
+	}
 	r.turns = turns.New(turns.Limits{Bytes: o.BudgetBytes, ClientBytes: r.clientBytes, Active: maxActive})
 	return r, nil
 }

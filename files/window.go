@@ -60,7 +60,9 @@ const windowSlots = 4
 
 // readSizes are how much CopyRange asks for at a time. Over shared memory it is what caches of processors keep until it
 // is taken out. By RDMA it is more: the pipe of a read has to fill first.
-var readSizes = map[string]int64{ByMemory: 1 << 20, ByRDMA: 8 << 20, ByTLS: 2 << 20} // 1 MiB, 8 MiB, 2 MiB
+var readSizes = map[string]int64{ByMemory: 1 << 20, ByRDMA: longRead, ByTLS: 2 << 20} // 1 MiB, 2 MiB
+
+const longRead = 8 << 20 // 8 MiB
 
 const minRead = 256 << 10 // 256 KiB: less is not worth a request of its own
 
