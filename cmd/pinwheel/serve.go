@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -116,6 +117,10 @@ func (c *serveCmd) check() error {
 		return command.Usagef("--max-clients must be 1 or more")
 	case c.DataListen != "" && !c.TrustedNetwork:
 		return command.Usagef("--data-listen goes with --trusted-network")
+	case c.DataListen != "":
+		if _, port, err := net.SplitHostPort(c.DataListen); err != nil || port == "" {
+			return command.Usagef("--data-listen %q: write HOST:PORT", c.DataListen)
+		}
 	}
 	return nil
 }

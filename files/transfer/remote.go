@@ -29,7 +29,7 @@ func ParseRemote(s string) (address, name string, err error) {
 	}
 	if network != "unix" && network != "node" {
 		at, name, _ := strings.Cut(rest, "/")
-		if _, port, err := net.SplitHostPort(at); err == nil && port != "" {
+		if host, port, err := net.SplitHostPort(at); err == nil && host != "" && port != "" {
 			return "tcp:" + at, name, nil
 		}
 	}

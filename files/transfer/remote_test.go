@@ -19,7 +19,7 @@ func TestRemotesAreTakenApart(t *testing.T) {
 		}
 	}
 	for _, s := range []string{
-		"", "f", "/f", "host/f", "host:/f", "unix:", "unix::/f", "node:", "node:n@host:7:/f", "tcp:", "tcp:/f",
+		"", "f", "/f", "host/f", "host:/f", "unix:", "unix::/f", "node:", "node:n@host:7:/f", "tcp:", "tcp:/f", ":7/f",
 	} {
 		if address, name, err := ParseRemote(s); err == nil {
 			t.Errorf("%q: %q, %q", s, address, name)
