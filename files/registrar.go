@@ -104,8 +104,10 @@ func newRegistrar(n *vmmc.Node, o RegistrarOptions, rdma bool) (*Registrar, erro
 	for _, s := range []pipe.Strategy{o.Strategy, shorter} {
 		r.clientBytes = max(r.clientBytes, r.use(s.For(o.BudgetBytes, o.BudgetBytes)))
 	}
-	if o.Strategy.Adapts { // a client reads several parts at a time, which hide what each takes to begin and to end
-		r.clientBytes = max(r.clientBytes, min(windowSlots*r.use(candidates[bySingle].Shape), o.BudgetBytes))
+	// A client reads several parts at a time, which hide what each takes to begin and to end. With a small budget, more of
+	// the file stays registered instead.
+	if several := windowSlots * r.use(candidates[bySingle].Shape); o.Strategy.Adapts && several <= o.BudgetBytes/4*3 {
+		r.clientBytes = max(r.clientBytes, several)
 	}
 	r.turns = turns.New(turns.Limits{Bytes: o.BudgetBytes, ClientBytes: r.clientBytes, Active: maxActive})
 	return r, nil
