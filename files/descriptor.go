@@ -17,8 +17,8 @@ import (
 	"pinwheel/internal/unixsocket"
 )
 
-// hereOnly tells whether all who reach a node by this address are on its machine.
-func hereOnly(address string) bool { return strings.HasPrefix(address, "unix:") }
+// alsoElsewhere tells whether some who reach a node by this address may be on other machines.
+func alsoElsewhere(address string) bool { return !strings.HasPrefix(address, "unix:") }
 
 // alsoHere tells whether some who reach a node by this address have shared memory with it. With a name at the broker,
 // some do, and others come from other machines.

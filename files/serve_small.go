@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"pinwheel/files/internal/unsized"
 	"pinwheel/files/internal/wire"
 )
 
@@ -179,10 +178,7 @@ func (d *nearby) readSmall(name string, to *contents) (content []byte, info Info
 // readAll reads a small file, into memory of an answer. It fails with ErrChanged if that changes meanwhile.
 func readAll(fd int, to *contents) (content []byte, s stamp, err error) {
 	if s, err = stampOfFD(fd); err == nil {
-		err = s.regular()
-	}
-	if err == nil {
-		err = unsized.Check(fd, s.size)
+		err = s.regular(fd)
 	}
 	switch {
 	case err != nil:

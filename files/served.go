@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pinwheel/files/internal/holes"
-	"pinwheel/files/internal/unsized"
 	"pinwheel/files/internal/wire"
 )
 
@@ -59,10 +58,7 @@ func (v *session) openRegular(name string) (*served, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = s.regular(); err == nil {
-		err = unsized.Check(int(f.Fd()), s.size)
-	}
-	if err != nil {
+	if err := s.regular(int(f.Fd())); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return &served{name, f, s}, nil

@@ -139,11 +139,10 @@ func NewServer(n *vmmc.Node, root *os.Root, o ServerOptions) (*Server, error) {
 	}
 	s := &Server{opt: o, node: n, root: root, sweeper: newSweeper(), sessions: map[*session]bool{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	remote := func(address string) bool { return !hereOnly(address) }
 	var err error
 	s.registrar, err = newRegistrar(n, RegistrarOptions{
 		Strategy: o.Strategy, BudgetBytes: o.BudgetBytes, MaxMappings: o.MaxMappings, Warn: o.Warn,
-	}, slices.ContainsFunc(n.Addresses(), remote))
+	}, slices.ContainsFunc(n.Addresses(), alsoElsewhere))
 	if err == nil && o.RequireRDMA && s.registrar.provider == nil {
 		err = errNoDevice
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"pinwheel/files/internal/place"
+	"pinwheel/files/internal/unsized"
 )
 
 // fileKey is which file it is, among those that exist.
@@ -61,15 +62,15 @@ func makeStamp(st *syscall.Stat_t) stamp {
 	return s
 }
 
-// regular fails for what is no regular file.
-func (s stamp) regular() error {
+// regular fails for what is no regular file, and for one that does not tell its size. fd is where the file is open.
+func (s stamp) regular(fd int) error {
 	switch {
 	case s.mode.IsDir():
 		return syscall.EISDIR
 	case !s.mode.IsRegular():
 		return fmt.Errorf("%w: no regular file", syscall.EINVAL)
 	}
-	return nil
+	return unsized.Check(fd, s.size)
 }
 
 // same tells whether the content is the same, as far as the clock of the kernel tells.
@@ -103,6 +104,7 @@ func (s stamp) etag() ETag {
 
 func (s stamp) info(name string) Info {
 	return Info{
-		name: name, size: s.size, mode: s.mode, modTime: time.Unix(s.modified.Unix()), etag: s.etag(), room: s.blocks * 512,
+		name: name, size: s.size, mode: s.mode, modTime: time.Unix(s.modified.Unix()), etag: s.etag(),
+		room: s.blocks * 512,
 	}
 }

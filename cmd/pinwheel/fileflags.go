@@ -146,8 +146,8 @@ func (f *clientFlags) hint() string {
 }
 
 // errNoSharedMemory is why --transport shm fails.
-var errNoSharedMemory = errors.New("--transport shm: the server and this command share no memory: is it of another user, " +
-	"or has one of them too many files open?")
+var errNoSharedMemory = errors.New("--transport shm: the server and this command share no memory: " +
+	"is it of another user, or has one of them too many files open?")
 
 // dial connects. It fails if contents would not go the way that was named.
 func (c *connection) dial(ctx context.Context) (*files.Client, error) {

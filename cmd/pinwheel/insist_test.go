@@ -110,7 +110,8 @@ func TestWhoInsistsOnSharedMemoryHasNothingElse(t *testing.T) {
 	got := filepath.Join(here, "f")
 	for _, files := range []int{8, 12, 14, 16, 18, 20, 22, 24, 64} {
 		limited := fmt.Sprintf(`ulimit -n %d; exec "$@"`, files)
-		cmd := testwait.Command(t, "sh", "-c", limited, "sh", binary, "get", "--json", "--transport", "shm", s.address+"f", got)
+		cmd := testwait.Command(t, "sh", "-c", limited, "sh",
+			binary, "get", "--json", "--transport", "shm", s.address+"f", got)
 		out, err := cmd.Output()
 		if err != nil && files < 64 {
 			if _, err := os.Stat(got); err == nil {

@@ -17,9 +17,9 @@ import (
 )
 
 // Get copies a file of a server to the local disk: to the file local, or into it if that is a directory. Where local is
-// a symbolic link, what it leads to is replaced, which must be there: a get to /dev/stdout by root would change that for
-// all. Devices, FIFOs and sockets are not replaced. With Options.Recursive, local becomes a copy of the directory name, and is merged with what is there. The error
-// is that which ended the copy; Result counts also then.
+// a symbolic link, what it leads to is replaced, which must be there: a get to /dev/stdout by root would change that
+// for all. Devices, FIFOs and sockets are not replaced. With Options.Recursive, local becomes a copy of the directory
+// name, and is merged with what is there. The error is that which ended the copy; Result counts also then.
 func Get(ctx context.Context, c *files.Client, name, local string, o Options) (Result, error) {
 	if err := o.EnsureDefaults(); err != nil {
 		return Result{}, err

@@ -44,18 +44,18 @@ func (p *putter) finishDirectories() error {
 
 // begin makes the copy of the directory that was named, and copies what is in it. It drops d.
 func (p *putter) begin(d *folder, name string, info fs.FileInfo) {
-	if p.makeDir(name, info) {
-		if top, err := p.client.Stat(p.ctx, name); err == nil { // else nothing is known, and what is wrong shows soon
-			p.top = top.ETag()
-		}
-		err := notInto(p.top, d.place, d.path)
-		if err == nil {
-			p.list(d, name)
-			return
-		}
-		p.fail(err)
+	defer d.drop()
+	if !p.makeDir(name, info) {
+		return
 	}
-	d.drop()
+	if top, err := p.client.Stat(p.ctx, name); err == nil { // else nothing is known, and what is wrong shows soon
+		p.top = top.ETag()
+	}
+	if err := notInto(p.top, d.place, d.path); err != nil {
+		p.fail(err)
+		return
+	}
+	p.list(d, name)
 }
 
 // makeDir makes a directory at the server, unless it is there, and tells whether it is.
@@ -78,9 +78,8 @@ func (p *putter) makeDir(name string, info fs.FileInfo) bool {
 	return true
 }
 
-// list copies what is in a directory, which it drops.
+// list copies what is in a directory.
 func (p *putter) list(d *folder, name string) {
-	defer d.drop()
 	there := map[string]files.Info{}
 	if p.options.Resume {
 		for info, err := range p.client.List(p.ctx, name) {
@@ -156,13 +155,14 @@ func (p *putter) enter(d *folder, name, target string, info fs.FileInfo) {
 		p.fail(err)
 		return
 	}
-	err = notInto(p.top, in.place, in.path)
-	if err == nil && p.makeDir(target, info) {
-		p.list(in, target)
+	defer in.drop()
+	if err := notInto(p.top, in.place, in.path); err != nil {
+		p.fail(err)
 		return
 	}
-	p.fail(err)
-	in.drop()
+	if p.makeDir(target, info) {
+		p.list(in, target)
+	}
 }
 
 // smallFile copies a file with one request.

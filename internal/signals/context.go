@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// impatience is how much later another signal is no part of the first: some come twice at once, as from a shell and from
-// timeout(1).
+// impatience is how much later another signal is no part of the first: some come twice at once, as from a shell and
+// from timeout(1).
 const impatience = time.Second
 
 // Context returns a context that ends with the first signal that would end this process: SIGHUP, SIGINT or SIGTERM,
 // unless it is ignored. end stops waiting for them and then, if one came, ends the process by it; the caller has
-// cleaned up before. Another signal ends it at once, if it comes a second or more later: the caller may hang. It is for the
-// main goroutine of a command that runs until it is told to end.
+// cleaned up before. Another signal ends it at once, if it comes a second or more later: the caller may hang. It is for
+// the main goroutine of a command that runs until it is told to end.
 func Context(parent context.Context) (ctx context.Context, end func()) {
 	ctx, cancel := context.WithCancel(parent)
 	arrived := make(chan os.Signal, 1)

@@ -19,8 +19,8 @@ var bootID = sync.OnceValue(func() []byte {
 	return bytes.TrimSpace(id)
 })
 
-// Of returns the name of a directory by its device and inode, of stat(2): another one has another name, also if it is of
-// another machine. It says nothing else. It is empty where the machine can't be told from others.
+// Of returns the name of a directory by its device and inode, of stat(2): another one has another name, also if it is
+// of another machine. It says nothing else. It is empty where the machine can't be told from others.
 func Of(dev, ino uint64) string {
 	id := bootID()
 	if id == nil {

@@ -8,10 +8,11 @@ import (
 )
 
 // Err says that a copy by size would be empty.
-var Err = fmt.Errorf("%w: it says that it is empty, and is not, as files of /proc: copy it to a file first", unix.EINVAL)
+var Err = fmt.Errorf("%w: it says that it is empty, and is not, as files of /proc: copy it to a file first",
+	unix.EINVAL)
 
-// Check fails with Err for an open file that is said to have size bytes, 0, and has more. Files of other file systems than
-// these have grown meanwhile.
+// Check fails with Err for an open file that is said to have size bytes, 0, and has more. Files of other file systems
+// than these have grown meanwhile.
 func Check(fd int, size int64) error {
 	if size > 0 {
 		return nil
@@ -25,8 +26,8 @@ func Check(fd int, size int64) error {
 		return err
 	}
 	switch uint32(st.Type) {
-	case unix.PROC_SUPER_MAGIC, unix.CGROUP_SUPER_MAGIC, unix.CGROUP2_SUPER_MAGIC, unix.DEBUGFS_MAGIC, unix.TRACEFS_MAGIC,
-		unix.SECURITYFS_MAGIC:
+	case unix.PROC_SUPER_MAGIC, unix.CGROUP_SUPER_MAGIC, unix.CGROUP2_SUPER_MAGIC, unix.DEBUGFS_MAGIC,
+		unix.TRACEFS_MAGIC, unix.SECURITYFS_MAGIC:
 		return Err
 	}
 	return nil
