@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"pinwheel/files/internal/turns"
 	"pinwheel/files/pipe"
 	"pinwheel/mem"
 )
@@ -159,6 +160,53 @@ func TestAClientMayHaveWhatAnyTransferRegisters(t *testing.T) {
 					t.Errorf("%s of %d bytes may register %d, not %d", s.Name, n, use, r.clientBytes)
 				}
 			}
+		}
+	}
+}
+
+// How long one of several reads takes that go on at a time says nothing of their sum.
+func TestLongReadsBesideOthersOfTheirClientAreOneChunkEach(t *testing.T) {
+	f := fileOf(t, 2*longRead)
+	for budget, abreast := range map[int64]bool{64 << 20: true, 16 << 20: false} {
+		r, err := newRegistrar(nil, RegistrarOptions{Strategy: pipe.Auto, BudgetBytes: budget}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		var from int64 // nothing is sent again
+		choose := func(client string, n int64) choice {
+			from++
+			read := transfer{r: r, client: client, strategy: pipe.Auto, file: f, stamp: stampNow(t, f), from: from}
+			c := read.choose(n)
+			if c.mapping != nil {
+				r.mappings.put(c.mapping)
+			}
+			return c
+		}
+		alone := choose("one", longRead)
+		if alone.candidate != byChunks || alone.class == nil {
+			t.Errorf("%d bytes, alone: %s", budget, candidates[alone.candidate].Name)
+		}
+		turn, err := r.await(testContext(t), "one", turns.Ask{Cost: longRead})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := byChunks
+		if abreast {
+			want = bySingle
+		}
+		if c := choose("one", longRead); c.candidate != want || abreast && c.class != nil {
+			t.Errorf("%d bytes, beside another: %s", budget, candidates[c.candidate].Name)
+		}
+		if c := choose("another", longRead); c.candidate != byChunks {
+			t.Errorf("%d bytes, beside one of another client: %s", budget, candidates[c.candidate].Name)
+		}
+		if c := choose("one", longRead/2); c.candidate != byChunks {
+			t.Errorf("%d bytes, less of it: %s", budget, candidates[c.candidate].Name)
+		}
+		r.over(turn)
+		if c := choose("one", longRead); c.candidate != byChunks {
+			t.Errorf("%d bytes, alone again: %s", budget, candidates[c.candidate].Name)
 		}
 	}
 }

@@ -48,6 +48,7 @@ type Registrar struct {
 	waits    atomic.Int64
 	// clientBytes are what the transfers of one client may have registered.
 	clientBytes int64
+	abreast     bool // it is enough for all reads of a window in one chunk each
 
 	// setup protects these.
 	setup   sync.Mutex
@@ -107,7 +108,7 @@ func newRegistrar(n *vmmc.Node, o RegistrarOptions, rdma bool) (*Registrar, erro
 	// A client reads several parts at a time, which hide what each takes to begin and to end. With a small budget, more of
 	// the file stays registered instead.
 	if several := windowSlots * r.use(candidates[bySingle].Shape); o.Strategy.Adapts && several <= o.BudgetBytes/4*3 {
-		r.clientBytes = max(r.clientBytes, several)
+		r.clientBytes, r.abreast = max(r.clientBytes, several), true
 	}
 	r.turns = turns.New(turns.Limits{Bytes: o.BudgetBytes, ClientBytes: r.clientBytes, Active: maxActive})
 	return r, nil
@@ -212,6 +213,13 @@ func (r *Registrar) alone() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.turns.Active() == 1
+}
+
+// of returns how many transfers of a client wait or go on.
+func (r *Registrar) of(c turns.Client) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.turns.Of(c)
 }
 
 // over ends a turn.

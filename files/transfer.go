@@ -123,10 +123,16 @@ func (t *transfer) part(ctx context.Context, n int64) error {
 	if t.stats.Bytes > before.Bytes && !t.noRDMA {
 		t.down = outage{}
 	}
-	if err == nil && t.stats.Bytes-before.Bytes == n {
+	if err == nil && t.stats.Bytes-before.Bytes == n && !t.beside(n, 1) {
 		t.r.choices.note(c.chosen, n, mapped+t.stats.Times.Wall-before.Times.Wall)
 	}
 	return err
+}
+
+// beside reports whether a long read of n bytes has others of its client beside it, that is more than own of them: these
+// fill the time that a pipe would, and how long each takes says little.
+func (t *transfer) beside(n int64, own int) bool {
+	return t.r.abreast && n >= longRead && t.r.of(t.client) > own
 }
 
 // way returns how bytes go to an export at present. It waits for RDMA that is on its way.
@@ -177,7 +183,11 @@ func (t *transfer) choose(n int64) (c choice) {
 		if !t.r.mappings.worth(t.stamp, again) {
 			c.kept, stays = 0, false
 		}
-		c.chosen = t.r.choices.choose(n, s.CopyBelow, again && stays)
+		if again = again && stays; !again && t.beside(n, 0) {
+			c.candidate = bySingle
+		} else {
+			c.chosen = t.r.choices.choose(n, s.CopyBelow, again)
+		}
 		s = candidates[c.candidate]
 	}
 	if c.strategy = s; n < s.CopyBelow {

@@ -65,13 +65,25 @@ func (t *Turns) Used() int64 { return t.used }
 // Active returns how many transfers go on that count.
 func (t *Turns) Active() int { return t.active }
 
+// Of returns how many transfers a client has that wait or go on.
+func (t *Turns) Of(c Client) int {
+	if i := t.index(c); i >= 0 {
+		return t.clients[i].going + len(t.clients[i].waiting)
+	}
+	return 0
+}
+
+func (t *Turns) index(c Client) int {
+	return slices.IndexFunc(t.clients, func(q *queue) bool { return q.client == c })
+}
+
 // Add adds a transfer. It waits until Next returns it.
 func (t *Turns) Add(c Client, a Ask) *Turn {
 	a.Least = min(a.Least, a.Want)
 	if a.Registered {
 		a.Least = min(a.Least, t.limits.Bytes)
 	}
-	i := slices.IndexFunc(t.clients, func(q *queue) bool { return q.client == c })
+	i := t.index(c)
 	if i < 0 {
 		i = len(t.clients)
 		t.clients = append(t.clients, &queue{client: c})

@@ -145,8 +145,12 @@ func TestLimitsHoldAndNobodyIsForgotten(t *testing.T) {
 			},
 			"": func(t *rapid.T) {
 				var bytes int64
-				of, active := map[Client][]int64{}, 0
+				of, active, all := map[Client][]int64{}, 0, map[Client]int{}
+				for turn := range waiting {
+					all[turn.of.client]++
+				}
 				for _, turn := range going {
+					all[turn.of.client]++
 					least := min(turn.Least, turn.Want)
 					if turn.Registered {
 						bytes += turn.Bytes
@@ -158,6 +162,11 @@ func TestLimitsHoldAndNobodyIsForgotten(t *testing.T) {
 					}
 					if turn.Bytes < least {
 						t.Fatal("less than the least")
+					}
+				}
+				for c := range 6 {
+					if turns.Of(c) != all[c] {
+						t.Fatalf("a client has %d transfers, not %d", all[c], turns.Of(c))
 					}
 				}
 				for _, has := range of {
