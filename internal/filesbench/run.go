@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -121,7 +120,10 @@ func Run(ctx context.Context, o Options) ([]Result, error) {
 }
 
 // Bench has the files that ways of copying are measured with.
-type Bench struct{ stage }
+type Bench struct {
+	stage
+	reserve reserve
+}
 
 // Open makes the files. They stay until Close. Its processes end with ctx.
 func Open(ctx context.Context, o Options) (*Bench, error) {
@@ -132,16 +134,22 @@ func Open(ctx context.Context, o Options) (*Bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Bench{stage{ctx: ctx, command: o.Command, dir: dir, source: filepath.Join(dir, "source")}}
+	b := &Bench{
+		stage:   stage{ctx: ctx, command: o.Command, dir: dir, source: filepath.Join(dir, "source")},
+		reserve: reserve{bytes: o.Bytes + o.Bytes/4 + aside},
+	}
 	b.bytes = map[string]int64{File: o.Bytes}
-	if b.bytes[Tree], err = makeSource(b.source, o.Bytes, o.Files); err != nil {
+	if b.bytes[Tree], err = makeSource(b.source, o.Bytes, o.Files); err == nil {
+		err = b.reserve.take()
+	}
+	if err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
 	return b, nil
 }
 
 // Close removes the files.
-func (b *Bench) Close() error { return os.RemoveAll(b.dir) }
+func (b *Bench) Close() error { return errors.Join(os.RemoveAll(b.dir), b.reserve.give()) }
 
 // Bytes are those of File, or of Tree.
 func (b *Bench) Bytes(what string) int64 { return b.bytes[what] }
@@ -153,9 +161,8 @@ func (b *Bench) Measure(w Way) (cpu, wall time.Duration, err error) {
 	if err := os.Mkdir(dest, 0o755); err != nil {
 		return 0, 0, err
 	}
-	defer os.RemoveAll(dest)
-	err = useMemory(filepath.Join(dest, "used"), b.bytes[w.What]+aside)
-	if err == nil {
+	defer func() { err = errors.Join(err, os.RemoveAll(dest), b.reserve.take()) }()
+	if err = b.reserve.give(); err == nil {
 		cpu, wall, err = w.copy(&b.stage, dest)
 	}
 	if err == nil {
@@ -172,28 +179,6 @@ func (b *Bench) Measure(w Way) (cpu, wall time.Duration, err error) {
 		err = fmt.Errorf("%s by %s: %w", w.What, w.Name, err)
 	}
 	return cpu, wall, err
-}
-
-// aside is about what a copy needs beside its destination: windows and buffers.
-const aside = 64 << 20 // 64 MiB
-
-// useMemory writes a file of n bytes and removes it. In a virtual machine, memory that was not used before, or not for
-// long, is given by the host page by page: 1 GiB takes 0.35 s of a processor to write, and up to 2.4 s the first time.
-// Without this, the way that is measured first pays for the others.
-func useMemory(path string, n int64) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	_, err = io.CopyN(f, zeros{}, n)
-	return errors.Join(err, f.Close(), os.Remove(path))
-}
-
-type zeros struct{}
-
-func (zeros) Read(b []byte) (int, error) {
-	clear(b)
-	return len(b), nil
 }
 
 func bytesBelow(dir string) (n int64, err error) {
