@@ -2,6 +2,7 @@ package files
 
 import (
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -41,6 +42,7 @@ type mappings struct {
 	mu     sync.Mutex
 	of     map[fileKey]*mapping
 	hits   int64
+	recent []fileKey   // files that were sent, the latest first: as many as stay if all are mapped
 	wasted int         // how many had to go in vain, less what was sent again: 0 to mostWasted
 	timer  *time.Timer // calls expire; nil: there is no mapping
 	closed bool
@@ -139,15 +141,28 @@ const (
 	mostWasted = 8
 )
 
-// worth tells whether registrations of a file are worth keeping: until files go in vain, they are. Where more are read
-// than stay mapped, none is sent again in time, and to deregister all of a file at its end delays the next. again says
-// that the same range of it was sent before.
+// worth tells whether registrations of a file that is sent are worth keeping: until files go in vain, they are. Where
+// more are read than stay mapped, none is sent again in time, and to deregister all of a file at its end delays the
+// next. again says that the same range of it was sent before. That it is still mapped tells nothing: while files are
+// copied, none has to go.
 func (ms *mappings) worth(s stamp, again bool) bool {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
-	if m := ms.of[s.fileKey]; again && m != nil && m.has(s) {
-		m.again, ms.wasted = true, max(ms.wasted-1, 0)
+	at := slices.Index(ms.recent, s.fileKey)
+	if again && at >= 0 {
+		ms.wasted = max(ms.wasted-1, 0)
+		if m := ms.of[s.fileKey]; m != nil && m.has(s) {
+			m.again = true
+		}
 	}
+	if at < 0 {
+		if len(ms.recent) < ms.most {
+			ms.recent = append(ms.recent, fileKey{})
+		}
+		at = len(ms.recent) - 1
+	}
+	copy(ms.recent[1:], ms.recent[:at])
+	ms.recent[0] = s.fileKey
 	return ms.wasted < enoughWasted
 }
 

@@ -93,3 +93,34 @@ func TestRegistrationsAreKeptOnlyWhereFilesAreSentAgainInTime(t *testing.T) {
 		t.Error("files that go in vain again are kept")
 	}
 }
+
+// A file that is copied leaves the mapping of another one where it is: that this one is found then says nothing of the
+// room for both.
+func TestMappingThatIsThereForWantOfOthersIsNoReasonToKeepMore(t *testing.T) {
+	ms := &mappings{most: 2, forget: func(mem.Range) {}, of: map[fileKey]*mapping{}}
+	defer ms.close()
+	var files []stamp
+	for range 3 {
+		s := stampNow(t, fileOf(t, 100))
+		s.chgNs = 0 // long ago
+		files = append(files, s)
+	}
+	ms.wasted = mostWasted
+	ms.put(ms.add(&mapping{stamp: files[0], settled: true, refs: 1, used: time.Now()}))
+	for range 2 * mostWasted {
+		for _, s := range files { // one more than stay mapped
+			if ms.worth(s, true) {
+				t.Fatal("there is room")
+			}
+		}
+	}
+	// Two of them have room, whether they are mapped or not.
+	for n := 1; n <= mostWasted; n++ {
+		if worth := ms.worth(files[1+n%2], true); worth != (mostWasted-n < enoughWasted) {
+			t.Fatalf("again for the %dth time: %v", n, worth)
+		}
+	}
+	if len(ms.recent) != ms.most {
+		t.Errorf("%d files are known", len(ms.recent))
+	}
+}
