@@ -73,7 +73,7 @@ func among(n, copyBelow int64, again bool) []int {
 	case one:
 		return []int{byChunks, byCopy}
 	}
-	return []int{byChunks, bySingle, byCopy}
+	return []int{byChunks, byCopy, bySingle}
 }
 
 // class is what is known of transfers of about one size.
