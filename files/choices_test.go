@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/atomic"
+
 	"pinwheel/files/internal/turns"
 	"pinwheel/files/pipe"
 	"pinwheel/mem"
@@ -174,9 +176,12 @@ func TestLongReadsBesideOthersOfTheirClientAreOneChunkEach(t *testing.T) {
 		}
 		defer r.Close()
 		var from int64 // nothing is sent again
+		var several *atomic.Bool
 		choose := func(client string, n int64) choice {
 			from++
-			read := transfer{r: r, client: client, strategy: pipe.Auto, file: f, stamp: stampNow(t, f), from: from}
+			read := transfer{
+				r: r, client: client, strategy: pipe.Auto, file: f, stamp: stampNow(t, f), from: from, several: several,
+			}
 			c := read.choose(n)
 			if c.mapping != nil {
 				r.mappings.put(c.mapping)
@@ -204,7 +209,15 @@ func TestLongReadsBesideOthersOfTheirClientAreOneChunkEach(t *testing.T) {
 		if c := choose("one", longRead/2); c.candidate != byChunks {
 			t.Errorf("%d bytes, less of it: %s", budget, candidates[c.candidate].Name)
 		}
+		several = new(atomic.Bool)
+		if c := choose("one", longRead); c.candidate != want || several.Load() != abreast {
+			t.Errorf("%d bytes of a reader, beside another: %s", budget, candidates[c.candidate].Name)
+		}
 		r.over(turn)
+		if c := choose("one", longRead); c.candidate != want {
+			t.Errorf("%d bytes of a reader, between others: %s", budget, candidates[c.candidate].Name)
+		}
+		several = nil
 		if c := choose("one", longRead); c.candidate != byChunks {
 			t.Errorf("%d bytes, alone again: %s", budget, candidates[c.candidate].Name)
 		}

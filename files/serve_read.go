@@ -7,12 +7,17 @@ import (
 	"syscall"
 	"time"
 
+	"go.uber.org/atomic"
+
 	"pinwheel/files/internal/wire"
 	"pinwheel/vmmc"
 )
 
 // target is a window of a client.
-type target struct{ in *vmmc.Import }
+type target struct {
+	in      *vmmc.Import
+	several atomic.Bool // long reads into it have gone on at a time
+}
 
 func (t *target) close() { t.in.Unimport() }
 
@@ -31,7 +36,7 @@ func (v *session) window(ctx context.Context, q *wire.Window) (wire.Message, err
 		in.Unimport()
 		return nil, fmt.Errorf("%w: a window of %d bytes, not %d", syscall.EFAULT, in.Bytes(), q.Bytes)
 	}
-	h, err := v.handles.add(&target{in})
+	h, err := v.handles.add(&target{in: in})
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +62,7 @@ func (v *session) read(ctx context.Context, q *wire.Read) (wire.Message, error) 
 	}
 	t := &transfer{
 		r: v.registrar, client: v, strategy: v.registrar.opt.Strategy, file: f.file, stamp: f.stamp, from: q.Off, n: n,
-		dst: w.in, at: uint64(q.At), insists: v.insists.Load(),
+		dst: w.in, at: uint64(q.At), several: &w.several, insists: v.insists.Load(),
 	}
 	err = t.run(ctx)
 	v.count(&t.stats)

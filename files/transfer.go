@@ -8,6 +8,8 @@ import (
 	"os"
 	"time"
 
+	"go.uber.org/atomic"
+
 	"pinwheel"
 	"pinwheel/files/internal/turns"
 	"pinwheel/files/pipe"
@@ -27,6 +29,7 @@ type transfer struct {
 	from, n  int64
 	dst      *vmmc.Import
 	at       uint64
+	several  *atomic.Bool // long transfers into dst have gone on at a time, as a reader has them; nil: it has none
 
 	insists bool // it goes by RDMA, or fails
 	down    outage
@@ -129,10 +132,21 @@ func (t *transfer) part(ctx context.Context, n int64) error {
 	return err
 }
 
-// beside reports whether a long read of n bytes has others of its client beside it, that is more than own of them: these
-// fill the time that a pipe would, and how long each takes says little.
+// beside reports whether a long transfer of n bytes has others of its client beside it, that is more than own of them, or
+// will have: those of a reader come one after the other. They fill the time that a pipe would, and how long each takes
+// says little.
 func (t *transfer) beside(n int64, own int) bool {
-	return t.r.abreast && n >= longRead && t.r.of(t.client) > own
+	if !t.r.abreast || n < longRead {
+		return false
+	}
+	now := t.r.of(t.client) > own
+	if t.several == nil {
+		return now
+	}
+	if now {
+		t.several.Store(true)
+	}
+	return t.several.Load()
 }
 
 // way returns how bytes go to an export at present. It waits for RDMA that is on its way.
