@@ -43,7 +43,7 @@ func beginGets(ctx context.Context, b *bench, strategies []pipe.Strategy) (g *ge
 			return g, err
 		}
 		g.servers = append(g.servers, s)
-		c, err := s.getter(ctx, b.Slice/turns)
+		c, err := s.getter(ctx, b.comparedSlice()/turns)
 		if err != nil {
 			return g, err
 		}

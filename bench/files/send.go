@@ -87,11 +87,12 @@ type way struct {
 }
 
 // sending sends a file of n bytes in one way, as often as it is its turn. It has something registered from its first
-// turn until it has had enough of them.
+// turn until they have taken a slice.
 type sending struct {
 	sender    *sender
 	n         int64
 	way       way
+	slice     time.Duration
 	registrar *files.Registrar // nil before the first turn, and after the last
 	from      openFiles
 	dst       *vmmc.Import
@@ -101,7 +102,7 @@ type sending struct {
 }
 
 // begin makes ready to send copies of the file of n bytes from one of them on.
-func (s *sender) begin(n int64, w way, first int) (*sending, error) {
+func (s *sender) begin(n int64, w way, first int, slice time.Duration) (*sending, error) {
 	copies := 1
 	if w.cold {
 		copies = 2
@@ -114,7 +115,7 @@ func (s *sender) begin(n int64, w way, first int) (*sending, error) {
 	if n <= smallWindow {
 		dst = s.windows[0]
 	}
-	return &sending{sender: s, n: n, way: w, from: from, dst: dst, point: point{X: n}}, nil
+	return &sending{sender: s, n: n, way: w, slice: slice, from: from, dst: dst, point: point{X: n}}, nil
 }
 
 // open begins to register.
@@ -127,10 +128,10 @@ func (g *sending) open() (err error) {
 	return err
 }
 
-// A strategy that adapts is measured after so many transfers of a size, or after that time if they take longer: a
-// server runs for longer than a slice.
+// A strategy that adapts is measured after so many transfers of a size, by when it has tried all shapes, or after that
+// time if they take longer: a server runs for longer than a slice.
 const (
-	learnedAfter = 24
+	learnedAfter = 40
 	learnedTime  = time.Second
 )
 
@@ -164,7 +165,7 @@ func (g *sending) turn(ctx context.Context, d time.Duration) error {
 	}
 	g.wall += time.Since(began)
 	g.cpu += processorTime() - busy
-	if g.wall >= g.sender.slice {
+	if g.wall >= g.slice {
 		return g.release()
 	}
 	return nil
@@ -221,7 +222,7 @@ func (g *sending) close() error {
 
 // measure sends a file of n bytes again and again.
 func (s *sender) measure(ctx context.Context, n int64, w way) (p point, err error) {
-	g, err := s.begin(n, w, 0)
+	g, err := s.begin(n, w, 0, s.slice)
 	if err != nil {
 		return p, err
 	}

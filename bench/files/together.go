@@ -34,6 +34,12 @@ type candidate interface {
 	close() error
 }
 
+// comparedFor is how many times as long as a slice each way is measured at each size: a few percent count, and trials
+// of auto should have the share of its time that they have in a server.
+const comparedFor = 4
+
+func (b *bench) comparedSlice() time.Duration { return comparedFor * b.Slice }
+
 // turns is how often each way has its turn, unless that takes longer than a slice.
 const turns = 4
 
@@ -63,7 +69,7 @@ func (t *together) measure(ctx context.Context, b *bench) (all map[string][]poin
 	defer func() { err = errors.Join(err, c.close()) }()
 	all = map[string][]point{}
 	for _, n := range below(int64(b.Largest), allSizes) {
-		points, err := interleave(ctx, c, n, b.Slice)
+		points, err := interleave(ctx, c, n, b.comparedSlice())
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", report.Size(n), err)
 		}
@@ -123,11 +129,12 @@ func repeatedStrategies() (names []string, strategies []pipe.Strategy) {
 type sendings struct {
 	sender *sender
 	ways   []way
+	slice  time.Duration
 }
 
 func (c *sendings) at(n int64) (all []candidate, err error) {
 	for i, w := range c.ways {
-		g, err := c.sender.begin(n, w, copyOf(n, i))
+		g, err := c.sender.begin(n, w, copyOf(n, i), c.slice)
 		if err != nil {
 			return all, err
 		}
@@ -146,7 +153,7 @@ func strategiesTogether(figure string, cold bool) []row {
 		if err != nil {
 			return nil, err
 		}
-		c := &sendings{sender: s}
+		c := &sendings{sender: s, slice: b.comparedSlice()}
 		for _, strategy := range strategies {
 			c.ways = append(c.ways, way{strategy: strategy, cold: cold})
 		}
