@@ -13,7 +13,7 @@ $(BENCH_FILES): build softverbs
 	mkdir -p $(@D)
 	$(GO) build -o $@ ./bench/files
 
-## bench-files-figures: the figures of serving files, on the software RDMA device, and copies beside nginx and rsync, into results/files (25 minutes, 10 at a time; goes on where it was)
+## bench-files-figures: the figures of serving files, on the software RDMA device, and copies beside nginx and rsync, into results/files (35 minutes, 10 at a time; goes on where it was)
 bench-files-figures: $(BENCH_FILES)
 	SOFTVERBS_ENGINE=1 $(ON_SOFTVERBS) $(BENCH_FILES) run --dir $(FILES_DIR) --rounds $(BENCH_FILES_ROUNDS) --budget $(BENCH_FILES_BUDGET) \
 		$(if $(BENCH_FILES_ROWS),--rows "$(BENCH_FILES_ROWS)")
