@@ -132,9 +132,9 @@ func (t *transfer) part(ctx context.Context, n int64) error {
 	return err
 }
 
-// beside reports whether a long transfer of n bytes has others of its client beside it, that is more than own of them, or
-// will have: those of a reader come one after the other. They fill the time that a pipe would, and how long each takes
-// says little.
+// beside reports whether a long transfer of n bytes has others of its client beside it, that is more than own of them,
+// or will have: those of a reader come one after the other. They fill the time that a pipe would, and how long each
+// takes says little.
 func (t *transfer) beside(n int64, own int) bool {
 	if !t.r.abreast || n < longRead {
 		return false
