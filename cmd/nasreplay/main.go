@@ -48,7 +48,7 @@ func spec() command.Spec {
 	return command.Spec{
 		Name:         "nasreplay",
 		Description:  "Replay recorded communication through memory registration policies.",
-		Declarations: func() any { return &cli{} },
+		Declarations: func(string) any { return &cli{} },
 		Options: []kong.Option{kong.Vars{
 			"costs": strings.Join(calibration.Names(), ", "), "prediction_parts": strings.Join(report.PredictionParts(), ", "),
 		}},

@@ -51,10 +51,14 @@ func spec() command.Spec {
 	return command.Spec{
 		Name:        "pinwheel",
 		Description: "Just-in-time memory registration for RDMA, under unmodified MPI programs.",
-		Declarations: func() any {
+		Declarations: func(subcommand string) any {
 			c := &cli{}
-			c.Run.Plugins, c.Run.settings = settingFlags()
-			c.Record.Plugins, c.Record.settings = settingFlags("record")
+			if subcommand == "run" || subcommand == "" {
+				c.Run.Plugins, c.Run.settings = settingFlags()
+			}
+			if subcommand == "record" || subcommand == "" {
+				c.Record.Plugins, c.Record.settings = settingFlags("record")
+			}
 			return c
 		},
 		Options: []kong.Option{

@@ -26,9 +26,10 @@ const (
 type Spec struct {
 	Name        string
 	Description string // one sentence
-	// Declarations is a pointer to the struct of flags and subcommands, for
-	// kong, with Common in it. Every call returns another one.
-	Declarations func() any
+	// Declarations returns a pointer to the struct of flags and subcommands, for
+	// kong, with Common in it; every call another one. It is told the subcommand
+	// that is to be parsed, and needs to fill in no other; "" for all of them.
+	Declarations func(subcommand string) any
 	Options      []kong.Option
 	Page         manpage.Page
 	// Choices are the values of flags that have no enum of their own, for completion, by the flag's name.
@@ -70,7 +71,7 @@ func Run(s Spec, args []string, stdout, stderr io.Writer) int {
 
 func (e *Env) run(args []string) error {
 	exited := false
-	parser := e.spec.parser(kong.Writers(e.Stdout, e.Stderr), kong.Exit(func(int) { exited = true }))
+	parser := e.spec.parser(args, kong.Writers(e.Stdout, e.Stderr), kong.Exit(func(int) { exited = true }))
 	k, err := parser.Parse(args)
 	if exited { // --help or --version
 		return nil
@@ -98,16 +99,16 @@ func nameOf(k *kong.Context) string {
 	return name
 }
 
-// parser returns the parser of the declarations.
-func (s *Spec) parser(options ...kong.Option) *kong.Kong {
+// parser returns the parser of a command line; without one, that of all subcommands.
+func (s *Spec) parser(args []string, options ...kong.Option) *kong.Kong {
+	declared, only := s.declarations(args)
 	all := []kong.Option{
 		kong.Name(s.Name),
 		kong.Description(s.Description),
 		kong.Vars{"version": s.Name + " " + version.String()},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 	}
-	all = append(append(append(all, negativeNumbers()...), s.Options...), options...)
-	parser, err := kong.New(s.Declarations(), all...)
+	parser, err := kong.New(declared, slices.Concat(all, only, negativeNumbers(), s.Options, options)...)
 	if err != nil {
 		panic(err) // the declarations are wrong
 	}

@@ -56,7 +56,7 @@ type goCmd struct {
 func (c *goCmd) Run(*Env) error { return nil }
 
 func toolSpec() Spec {
-	return Spec{Name: "tool", Description: "Does things.", Declarations: func() any { return &tool{} },
+	return Spec{Name: "tool", Description: "Does things.", Declarations: func(string) any { return &tool{} },
 		Choices: map[string][]string{"pick": {"one", "other"}}}
 }
 
