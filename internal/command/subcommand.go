@@ -7,9 +7,9 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// declarations returns what is declared, for the parser of a command line. If it begins with a
-// subcommand, the others are left out: making a parser of them all is most
-// of what a short command does.
+// declarations returns what is declared, for the parser of a command line. If it begins
+// with a subcommand, the others are left out: making a parser of them all was a third
+// of the time of a short pinwheel get.
 func (s *Spec) declarations(args []string) (any, []kong.Option) {
 	if len(args) > 0 {
 		declared := s.Declarations(args[0])
