@@ -8,6 +8,7 @@
 //	include/  pinwheel.h, for transports that link, with its manual page
 //	api/      libpinwheel-api.so, which implements pinwheel.h
 //	server/   libpinwheel-go.so: the cache, the helper and the recorder, on threads of their own
+//	quiet/    what keeps the Go runtime of these libraries from changing the process: its signals, threads and limits
 //	vmmc/     libpinwheel-vmmc.so, which implements pinwheel_vmmc.h: package vmmc for C, and nothing else
 //	meter/    libpinwheel-meter.so, which pinwheel run --compare preloads: what a job takes, with Pinwheel and without
 //	example/  a transport over libibverbs that links libpinwheel-api.so, and processes that send by vmmc

@@ -67,6 +67,8 @@ var build = sync.OnceValue(func() (s stage) {
 				at("libmpi.so.40")), found...),
 			append(cc("-o", at("life"), "testing/standin/life.c", at("libmpi.so.40"), at("libibverbs.so.1"), "-lpthread"),
 				found...),
+			append(cc("-Wall", "-Wextra", "-Werror", "-o", at("signals"), "testing/standin/signals.c", at("libmpi.so.40"),
+				at("libibverbs.so.1"), "-lpthread"), found...),
 			// The library is part of this program, whose calls come back to it (-rdynamic).
 			append(append(cc("-rdynamic", "-o", at("waits"), "testing/standin/waits.c", "-Icore", "-Ipreload", "-I../regcache"),
 				ours...),

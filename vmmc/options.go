@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"pinwheel"
+	"pinwheel/internal/stderr"
 	"pinwheel/vmmc/internal/identity"
 	"pinwheel/vmmc/internal/wire"
 )
@@ -91,7 +92,7 @@ func (o *Options) EnsureDefaults() error {
 	o.MaxExports = cmp.Or(o.MaxExports, 1<<16)
 	o.MaxOps = cmp.Or(o.MaxOps, 4096)
 	if o.Warn == nil {
-		o.Warn = func(m string) { fmt.Fprintln(os.Stderr, "pinwheel: vmmc: "+m) }
+		o.Warn = func(m string) { stderr.Write("pinwheel: vmmc: " + m + "\n") }
 	}
 	switch {
 	case len(o.Name) > wire.MaxName:

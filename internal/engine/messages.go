@@ -2,10 +2,10 @@ package engine
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
 	"pinwheel/internal/fault"
+	"pinwheel/internal/stderr"
 )
 
 // Warn tells the user something, the first time for each kind of message.
@@ -13,7 +13,7 @@ func (e *Engine) Warn(kind, message string) {
 	if e.isFirst(kind) {
 		message = strings.ReplaceAll(message, "\n", "; ")
 		if tell(e.warn, message) != nil {
-			fmt.Fprintln(os.Stderr, "pinwheel: "+message)
+			stderr.Write("pinwheel: " + message + "\n")
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"pinwheel/internal/caches"
 	"pinwheel/internal/outfile"
 	"pinwheel/internal/settings"
+	"pinwheel/internal/stderr"
 )
 
 // ThisProcess returns a report that says only which process it is of: its host, command and settings. It is
@@ -44,7 +45,7 @@ func (r Rank) Save(path string) error {
 	job.Add(r)
 	_ = job.Write(&text) // to memory
 	if path == "y" {
-		_, _ = io.WriteString(os.Stderr, text.String()) // there is nowhere else to say that it failed
+		stderr.Write(text.String())
 		return nil
 	}
 	return outfile.Write(path, func(w io.Writer) error {

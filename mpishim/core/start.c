@@ -1,7 +1,7 @@
 /*
  * Starting the Go side. The library does nothing in a process that has not called
  * MPI_Init and used verbs, or called pinwheel_init. Then it loads libpinwheel-go.so from its
- * own directory, in such a way that the program does not notice; see load.
+ * own directory, in such a way that the program does not notice; see load and docs/host-process.md.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -11,8 +11,8 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -92,79 +92,99 @@ static void bind_and_wait(void)
 		}
 }
 
+/* More than the Go side takes of the address space in its first seconds: most of it is reserved and never used. */
+#define ADDRESSES_NEEDED ((size_t)3 << 30)
+
+/* A Go runtime that can't have what it needs aborts the process, so this tries first. What counts is ulimit -v, and
+ * after mlockall(2) with MCL_FUTURE ulimit -l, too: reserved memory is locked memory then. */
+static int has_addresses(void)
+{
+	void *p = mmap(NULL, ADDRESSES_NEEDED, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return p != MAP_FAILED && !munmap(p, ADDRESSES_NEEDED);
+}
+
+#define THREADS_NEEDED 8 /* those of the runtime, the server, the helper, one that opens the watch */
+
+static void *wait_for_zero(void *word)
+{
+	while (__atomic_load_n((uint32_t *)word, __ATOMIC_ACQUIRE))
+		futex_wait(word, 1, NULL);
+	return NULL;
+}
+
+/* Likewise: as many threads at one time as the Go side soon has. Call it with signals blocked. */
+static int has_threads(void)
+{
+	pthread_t thread[THREADS_NEEDED];
+	pthread_attr_t small;
+	uint32_t wait = 1;
+	int n = 0;
+
+	if (pthread_attr_init(&small))
+		return 0;
+	pthread_attr_setstacksize(&small, 64 << 10); /* or else the usual size */
+	while (n < THREADS_NEEDED && !pthread_create(&thread[n], &small, wait_for_zero, &wait))
+		n++;
+	__atomic_store_n(&wait, 0, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &wait, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, THREADS_NEEDED, NULL, NULL, 0);
+	for (int i = 0; i < n; i++)
+		pthread_join(thread[i], NULL);
+	pthread_attr_destroy(&small);
+	return n == THREADS_NEEDED;
+}
+
 #define TIMER_SLACK_NS 1000000 /* 50 us is usual (prctl(2)) */
 
-/* What the start of a Go runtime changes in a process and in the thread that loads it. */
+/* What the thread that loads the Go side changes of itself for a while, so that Go's threads inherit it. */
 struct surroundings {
-	struct sigaction handlers[NSIG];
-	sigset_t blocked;
-	struct rlimit files;
 	cpu_set_t cpus;
-	int has_files, has_cpus;
+	int has_cpus;
 	int slack_ns; /* of timers; -1: not known */
 };
 
 static void save(struct surroundings *s)
 {
-	for (int signal = 1; signal < NSIG; signal++)
-		if (sigaction(signal, NULL, &s->handlers[signal]))
-			s->handlers[signal].sa_flags = -1;
-	pthread_sigmask(SIG_SETMASK, NULL, &s->blocked);
-	s->has_files = !getrlimit(RLIMIT_NOFILE, &s->files);
 	s->has_cpus = !sched_getaffinity(0, sizeof s->cpus, &s->cpus);
 	s->slack_ns = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
 }
 
 static void restore(const struct surroundings *s)
 {
-	struct sigaction now;
-
 	if (s->has_cpus)
 		sched_setaffinity(0, sizeof s->cpus, &s->cpus);
-	for (int signal = 1; signal < NSIG; signal++)
-		if (s->handlers[signal].sa_flags != -1 && !sigaction(signal, NULL, &now) &&
-		    now.sa_handler != s->handlers[signal].sa_handler)
-			sigaction(signal, &s->handlers[signal], NULL);
-	if (s->has_files)
-		setrlimit(RLIMIT_NOFILE, &s->files);
-	pthread_sigmask(SIG_SETMASK, &s->blocked, NULL);
 	if (s->slack_ns > 0)
 		prctl(PR_SET_TIMERSLACK, s->slack_ns, 0, 0, 0);
 }
 
-/* Blocks every signal but faults of the thread itself. Threads inherit this. */
-static void block_signals(void)
-{
-	static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
-	sigset_t blocked;
-
-	sigfillset(&blocked);
-	for (unsigned i = 0; i < sizeof faults / sizeof *faults; i++)
-		sigdelset(&blocked, faults[i]);
-	pthread_sigmask(SIG_SETMASK, &blocked, NULL);
-}
-
 /*
- * Loads Go so that the program does not notice:
+ * Loads Go so that the program does not notice. What concerns signals, threads that can't be created and the limit of
+ * open files is in ../quiet, which is part of that library. Here:
  *
- *   - Go's threads start with all signals blocked but their own faults, so the
- *     program's signals reach the program's threads. They start with the affinity
- *     of choose_cpus.
+ *   - Nothing is loaded that would soon lack memory or threads, and then abort the program.
+ *   - Go's threads start with the affinity of choose_cpus.
  *   - Their timers may be late by TIMER_SLACK_NS. The monitor of the runtime sleeps for 20 us at a time while
  *     anything goes on, and takes a millisecond of processor time at every start if it does so exactly. The
  *     helper sets its own.
- *   - The signal handlers that the runtime installs are removed again. Faults stay the
- *     program's, and Open MPI still prints its backtrace. A nil pointer in our Go code
- *     is then a fault of the process, as it is in C.
- *   - The limit of open files, which Go raises, is put back.
  */
 static void load(void)
 {
 	struct surroundings before;
+	sigset_t all, blocked;
 	void *library;
+	int threads;
 
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &blocked);
+	threads = has_threads();
+	pthread_sigmask(SIG_SETMASK, &blocked, NULL);
+	if (!threads || !has_addresses()) {
+		pw_warn("%s; going on without Pinwheel", threads ?
+			"less than 3 GiB of address space are left (ulimit -v, or ulimit -l after mlockall)" :
+			"fewer than 8 threads can be created (ulimit -u, or the pids limit of the container)");
+		return;
+	}
 	save(&before);
-	block_signals();
 	if (before.slack_ns > 0)
 		prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0);
 	if (before.has_cpus)

@@ -8,8 +8,8 @@
 // It exports no Go function, so no thread of the program ever enters Go. The server,
 // one locked thread, answers questions that C threads put into mailboxes: a
 // registration that is no hit, the end of a protection domain, the end of the
-// run. A thread opens the watch of mappings meanwhile (watches.go). The helper thread (internal/engine) registers and deregisters ahead of time.
-// With recording, a goroutine writes the trace.
+// run. A thread opens the watch of mappings meanwhile (watches.go). The helper thread (internal/engine)
+// registers and deregisters ahead of time. With recording, a goroutine writes the trace.
 //
 // # Ownership
 //
@@ -21,11 +21,8 @@
 //
 // # Caveats
 //
-// A panic is contained, and the program goes on with plain registration. A nil
-// pointer is not contained, because the program owns the fault handlers. A handler
-// of ours would have to stay in place, forward faults in Go code to the runtime and
-// hand all others to the program's. sigaction(2) would show it to the program, which
-// may save it and call it much later; the program's first fault, or its next
-// sigaction, would end the protection. Every run would take that risk to avert
-// another one, which tests and Go's types keep small.
+// A panic is contained, and the program goes on with plain registration. A nil pointer is not contained: package
+// quiet leaves all handlers to the program, and our threads block even the signals of faults, so the kernel ends the
+// process. A handler of ours would have to stay in place, and the program would see it in sigaction(2), save
+// it and call it much later. Tests and Go's types keep such faults away.
 package main

@@ -9,7 +9,6 @@ import "C"
 
 import (
 	"fmt"
-	"os"
 	"runtime"
 	"sync"
 
@@ -17,6 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pinwheel/internal/settings"
+	"pinwheel/internal/stderr"
+	"pinwheel/mpishim/quiet"
 )
 
 func main() {} // never called: this is a library
@@ -63,6 +64,12 @@ func run(sh *C.struct_pw_shared) {
 	unbind()
 	set, warnings := settings.FromEnvironment()
 	s := newServer(sh, set)
+	if !quiet.Reached() {
+		s.warn("built with a Go that it does not know; going on without Pinwheel")
+		at32(&sh.started).Store(1)
+		C.pw_futex_wake(&sh.started)
+		return
+	}
 	if sh.rank <= 0 { // all ranks have the same environment
 		for _, w := range warnings {
 			s.warn(w)
@@ -86,7 +93,7 @@ func unbind() {
 // warn writes one line, if the user wants to see any.
 func (s *server) warn(message string) {
 	if s.set.Log != "off" {
-		fmt.Fprintln(os.Stderr, "pinwheel: "+message)
+		stderr.Write("pinwheel: " + message + "\n")
 	}
 }
 
@@ -98,5 +105,5 @@ func (s *server) info(message string) {
 	if s.sh.rank >= 0 {
 		message = fmt.Sprintf("rank %d: %s", s.sh.rank, message)
 	}
-	fmt.Fprintln(os.Stderr, "pinwheel: "+message)
+	stderr.Write("pinwheel: " + message + "\n")
 }
