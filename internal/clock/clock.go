@@ -130,19 +130,28 @@ func (Shared) SleepNs(ns int64, wake <-chan struct{}) { sleep(ns, nanosleep, wak
 // goroutines: a C program under mpishim. Its thread keeps its P in a short
 // sleep, since giving it up wakes the runtime's monitor, which runs on the
 // core of the communication thread: 12.8 % of that core was measured, 0.2 %
-// without. The runtime's preemption signal ends such a sleep, so a garbage
-// collection does not wait for it.
+// without. A garbage collection waits for such a sleep, since no signal of the runtime's may end it in a
+// process of others; so a sleep of keepNs or more gives the P up.
 type Dedicated struct{}
 
 // NowNs implements Clock.
 func (Dedicated) NowNs() int64 { return NowNs() }
 
 // SleepNs implements Clock.
-func (Dedicated) SleepNs(ns int64, wake <-chan struct{}) { sleep(ns, rawNanosleep, wake) }
+func (Dedicated) SleepNs(ns int64, wake <-chan struct{}) {
+	if ns < keepNs {
+		rawNanosleep(ns)
+		return
+	}
+	sleep(ns, nanosleep, wake)
+}
+
+// keepNs is the least sleep in which a Dedicated keeps no P.
+const keepNs = 1_000_000 // 1 ms
 
 // LongNs is the least sleep that can be ended. It is how long the runtime lets a goroutine keep
-// its P (forcePreemptNS in runtime/proc.go): its signal would end a longer Dedicated sleep, and while a P
-// is held the monitor looks at it as often. With no goroutine awake the monitor sleeps too.
+// its P (forcePreemptNS in runtime/proc.go): while a P is held the monitor looks at it as often. With no goroutine awake
+// the monitor sleeps too.
 const LongNs = 10_000_000 // 10 ms
 
 // sleep sleeps in a system call for a short time, and as a goroutine for a long one. The
