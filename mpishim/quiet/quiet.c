@@ -31,6 +31,12 @@ static int reached;
 
 int pw_quiet_reached(void) { return reached; }
 
+/* Where threads of the program enter Go, one of them may write to a socket there that nobody reads any more, and Go's
+ * handler alone knows whether the program or Go did so. Such a library defines it. */
+__attribute__((weak)) HIDDEN extern const int pw_quiet_handles_sigpipe;
+
+static int is_kept(int signal) { return signal == SIGPIPE && &pw_quiet_handles_sigpipe; }
+
 HIDDEN int sigaction(int signal, const struct sigaction *action, struct sigaction *old)
 {
 	static int (*next)(int, const struct sigaction *, struct sigaction *); /* atomic */
@@ -42,7 +48,7 @@ HIDDEN int sigaction(int signal, const struct sigaction *action, struct sigactio
 	}
 	if (!f)
 		return errno = ENOSYS, -1;
-	return f(signal, is_library() ? NULL : action, old);
+	return f(signal, is_library() && !is_kept(signal) ? NULL : action, old);
 }
 
 #define AGAIN_MS 100

@@ -3,7 +3,8 @@
 // Package quiet keeps the Go runtime of a shared library from changing the process that has loaded it. A library
 // imports it, and that is all. In a program it does nothing.
 //
-//   - No handler of a signal is installed or changed: the runtime is told that it has done so.
+//   - No handler of a signal is installed or changed: the runtime is told that it has done so. Only a library that
+//     threads of the program enter keeps Go's handler of SIGPIPE, which leaves to the program what is its own.
 //   - The threads of the runtime block every signal, for as long as they live: what is sent to the process reaches a
 //     thread of the program, or whoever waits for it in sigwaitinfo(2) or reads it from a signalfd(2). Only the two
 //     signals that the C library needs for itself stay, and those that nothing blocks.

@@ -2,4 +2,6 @@
 // declares it. Each function here is the one of that name there. An object of C has the handle of one of Go.
 package main
 
+import _ "pinwheel/mpishim/quiet"
+
 func main() {} // never called: this is a library

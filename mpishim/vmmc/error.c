@@ -23,3 +23,6 @@ __attribute__((visibility("default"))) size_t pinwheel_vmmc_error(char *text, si
 	}
 	return n;
 }
+
+/* See ../quiet/quiet.c: functions of this library run on the program's threads, and write to sockets there. */
+__attribute__((visibility("hidden"))) const int pw_quiet_handles_sigpipe = 1;

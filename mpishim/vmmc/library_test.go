@@ -65,6 +65,14 @@ func TestEveryFunctionDoesWhatTheHeaderSays(t *testing.T) {
 	}
 }
 
+// See docs/host-process.md.
+func TestLibraryLeavesTheProcessAlone(t *testing.T) {
+	program := compile(t, "testdata/host.c")
+	if out := run(t, "sh", "-c", "ulimit -Sn 200 && exec "+program+" unix:"+dir+"/h"); out != "as before\n" {
+		t.Error(out)
+	}
+}
+
 func TestExampleCarriesMessagesBetweenProcesses(t *testing.T) {
 	program := compile(t, "../example/mailbox.c")
 	address := "unix:" + dir + "/m"
