@@ -69,6 +69,8 @@ var build = sync.OnceValue(func() (s stage) {
 				found...),
 			append(cc("-Wall", "-Wextra", "-Werror", "-o", at("signals"), "testing/standin/signals.c", at("libmpi.so.40"),
 				at("libibverbs.so.1"), "-lpthread"), found...),
+			append(cc("-Wall", "-Wextra", "-Werror", "-o", at("limits"), "testing/standin/limits.c", at("libmpi.so.40"),
+				at("libibverbs.so.1"), "-lpthread"), found...),
 			// The library is part of this program, whose calls come back to it (-rdynamic).
 			append(append(cc("-rdynamic", "-o", at("waits"), "testing/standin/waits.c", "-Icore", "-Ipreload", "-I../regcache"),
 				ours...),
