@@ -44,6 +44,7 @@ var programs = []program{
 	{name: "spawn", mpi: "openmpi", small: true, ranks: []int{2}}, // Debian's MPICH can't
 	{name: "threads", args: "3 262144"},
 	{name: "transpose"},
+	{name: "urgent"},
 	{name: "vectors"}, // with more in a message MPICH 4.0 fails by itself
 	{name: "wavefront"},
 }
