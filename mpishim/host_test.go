@@ -3,6 +3,7 @@ package mpishim
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,7 +64,7 @@ func TestLimitsThatComeLaterEndNothing(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel() // threads-later waits for the answer of a thread that there is not, for 30 s
 			testwait.Bound(t)
-			if os.Geteuid() != 0 && how != "fds" && how != "pipe" && how != "stacks" {
+			if os.Geteuid() != 0 && !slices.Contains([]string{"fds", "pipe", "stacks"}, how) {
 				t.Skip("root changes to a user of whom there are no other processes")
 			}
 			environ := append([]string{"PINWHEEL_STATS=y"}, collecting...)

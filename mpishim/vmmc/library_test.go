@@ -71,6 +71,9 @@ func TestLibraryLeavesTheProcessAlone(t *testing.T) {
 	if out := run(t, "sh", "-c", "ulimit -Sn 200 && exec "+program+" unix:"+dir+"/h"); out != "as before\n" {
 		t.Error(out)
 	}
+	if out, err := exec.Command("sh", "-c", "ulimit -v 300000 && exec "+program).CombinedOutput(); err == nil {
+		t.Errorf("with 300 MB of address space it says %s", out)
+	}
 }
 
 func TestExampleCarriesMessagesBetweenProcesses(t *testing.T) {

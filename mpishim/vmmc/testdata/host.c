@@ -38,6 +38,7 @@ int main(int argc, char **argv)
 	const pinwheel_vmmc_options options = {.size = sizeof options, .listen = addresses};
 	pinwheel_vmmc_node *node;
 	struct rlimit files;
+	stack_t stack;
 	int failed = 0;
 	DIR *tasks;
 	struct dirent *e;
@@ -52,6 +53,10 @@ int main(int argc, char **argv)
 		if (s == SIGPIPE || sigaction(s, NULL, &a) || (a.sa_handler == SIG_DFL && !a.sa_flags))
 			continue;
 		printf("signal %d has a handler or flags\n", s);
+		failed = 1;
+	}
+	if (sigaltstack(NULL, &stack) || stack.ss_flags & SS_DISABLE) {
+		printf("no alternate stack after a call\n"); /* which docs/host-process.md promises */
 		failed = 1;
 	}
 	getrlimit(RLIMIT_NOFILE, &files);
