@@ -3,12 +3,12 @@ package pinwheel
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"slices"
 
 	"pinwheel/helper"
 	"pinwheel/internal/engine"
 	"pinwheel/internal/settings"
-	"pinwheel/internal/stderr"
 	"pinwheel/mem"
 	"pinwheel/predictor"
 	"pinwheel/queue"
@@ -231,4 +231,4 @@ func (o *Options) EnsureDefaults() error {
 	return nil
 }
 
-func logStderr(message string) { stderr.Write("pinwheel: " + message + "\n") }
+func logStderr(message string) { fmt.Fprintln(os.Stderr, "pinwheel: "+message) }
