@@ -60,7 +60,7 @@ func TestLimitsThatComeLaterEndNothing(t *testing.T) {
 	if err := os.Chmod(dir, 0o711); err != nil {
 		t.Fatal(err)
 	}
-	for _, how := range []string{"threads-later", "fds", "pipe", "setuid", "stacks", "pinned-later"} {
+	for _, how := range []string{"threads-later", "fds", "pipe", "setuid", "stacks", "locks", "pinned-later"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel() // threads-later waits for the answer of a thread that there is not, for 30 s
 			testwait.Bound(t)

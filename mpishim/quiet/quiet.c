@@ -37,18 +37,16 @@ __attribute__((weak)) HIDDEN extern const int pw_quiet_handles_sigpipe;
 
 static int is_kept(int signal) { return signal == SIGPIPE && &pw_quiet_handles_sigpipe; }
 
+/* What the names would have meant. They are looked for once, before Go runs: to look takes the lock of the dynamic
+ * linker, and a thread that holds it may wait for us. */
+static int (*next_sigaction)(int, const struct sigaction *, struct sigaction *);
+static int (*next_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+
 HIDDEN int sigaction(int signal, const struct sigaction *action, struct sigaction *old)
 {
-	static int (*next)(int, const struct sigaction *, struct sigaction *); /* atomic */
-	int (*f)(int, const struct sigaction *, struct sigaction *) = __atomic_load_n(&next, __ATOMIC_RELAXED);
-
-	if (!f) {
-		f = (int (*)(int, const struct sigaction *, struct sigaction *))(uintptr_t)dlsym(RTLD_DEFAULT, "sigaction");
-		__atomic_store_n(&next, f, __ATOMIC_RELAXED);
-	}
-	if (!f)
+	if (!next_sigaction)
 		return errno = ENOSYS, -1;
-	return f(signal, is_library() && !is_kept(signal) ? NULL : action, old);
+	return next_sigaction(signal, is_library() && !is_kept(signal) ? NULL : action, old);
 }
 
 #define AGAIN_MS 100
@@ -58,14 +56,12 @@ HIDDEN int sigaction(int signal, const struct sigaction *action, struct sigactio
 HIDDEN int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *arg)
 {
 	static int started; /* atomic */
-	int (*f)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) =
-		(int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))(uintptr_t)dlsym(RTLD_DEFAULT, "pthread_create");
 	const struct timespec pause = {.tv_nsec = AGAIN_MS * 1000000};
-	int error = f ? f(thread, attr, run, arg) : ENOSYS;
+	int error = next_create ? next_create(thread, attr, run, arg) : ENOSYS;
 
 	while (error == EAGAIN && is_library() && __atomic_load_n(&started, __ATOMIC_RELAXED)) {
 		nanosleep(&pause, NULL);
-		error = f(thread, attr, run, arg);
+		error = next_create(thread, attr, run, arg);
 	}
 	if (!error)
 		__atomic_store_n(&started, 1, __ATOMIC_RELAXED);
@@ -80,6 +76,8 @@ __attribute__((constructor(101))) static void before_go(void)
 {
 	sigset_t all;
 
+	*(void **)&next_sigaction = dlsym(RTLD_DEFAULT, "sigaction");
+	*(void **)&next_create = dlsym(RTLD_DEFAULT, "pthread_create");
 	if (!is_library())
 		return;
 	reached = !pw_quiet_change_runtime();

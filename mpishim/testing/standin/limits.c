@@ -96,6 +96,13 @@ static void locked(void)
 	run();
 }
 
+/* As the last one, by who may lock any number of pages. */
+static void locks(void)
+{
+	EXPECT(!mlockall(MCL_FUTURE));
+	run();
+}
+
 static void threads(void)
 {
 	limit(RLIMIT_NPROC, 4);
@@ -184,7 +191,8 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} modes[] = {{"addresses", addresses}, {"locked", locked}, {"threads", threads}, {"threads-later", threads_later},
+	} modes[] = {{"addresses", addresses}, {"locked", locked}, {"locks", locks}, {"threads", threads},
+		     {"threads-later", threads_later},
 		     {"fds", fds}, {"pipe", nobody_reads}, {"setuid", set_user}, {"stacks", stacks}, {"size", size},
 		     {"pinned-later", pinned_later}};
 
