@@ -119,6 +119,18 @@ static void *register_plain(struct pw_thread *t, void *pd, void *addr, size_t by
 	return mr;
 }
 
+/* Counts a registration past the cache that ends before MPI does: pools of the transport stay, so this was for a
+ * message, of which nothing else may be known. */
+static void count_passed(const struct v_mr *was)
+{
+	struct pw_thread *t = pw_is_init() && __atomic_load_n(&pw.started, __ATOMIC_ACQUIRE) ? pw_self() : NULL;
+
+	if (!t || was->length < pw.threshold)
+		return;
+	pw_add(&t->passed, 1);
+	pw_add(&t->passed_bytes, was->length);
+}
+
 static int deregister_plain(void *mr)
 {
 	struct v_mr was = *(struct v_mr *)mr;
@@ -270,8 +282,13 @@ PW_EXPORT int ibv_dereg_mr(void *mr)
 	int rc;
 
 	pw_verbs_find();
-	if (!h)
-		return deregister_plain(mr);
+	if (!h) {
+		struct v_mr was = *(struct v_mr *)mr;
+
+		if (!(rc = deregister_plain(mr)) && !pw_is_disabled())
+			count_passed(&was);
+		return rc;
+	}
 	if (!h->taken)
 		return EINVAL;
 	rc = deregister(&h->state);
