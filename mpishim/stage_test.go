@@ -59,6 +59,8 @@ var build = sync.OnceValue(func() (s stage) {
 		},
 		{
 			append(cc("-o", at("path"), "testing/standin/path.c", at("libmpi.so.40"), at("libibverbs.so.1")), found...),
+			append(cc("-rdynamic", "-o", at("profiled"), "testing/standin/profiled.c", at("libmpi.so.40"),
+				at("libibverbs.so.1")), found...),
 			append(cc("-o", at("reload"), "testing/standin/reload.c", at("libmpi.so.40"), at("libibverbs.so.1"), "-ldl"),
 				found...),
 			append(cc("-fPIC", "-shared", `-DSTANDIN_PLUGIN="a"`, "-o", at("first.so"), "testing/standin/reload.c",

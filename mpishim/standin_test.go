@@ -178,6 +178,44 @@ func TestHelperSeesWhenACallMayBlock(t *testing.T) {
 	}
 }
 
+// A tool that is linked into the program comes before the preload library, which sees what the tool calls.
+func TestCallsOfAToolInTheProgramAreSeen(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "stats.json")
+	status, said := play(t, theStage(t), []string{"PINWHEEL_POLICY=leave-pinned", "PINWHEEL_STATS=" + file}, "profiled", "30")
+	if status != 0 || said != "" {
+		t.Fatalf("status %d: %s", status, said)
+	}
+	// MPI_Barrier calls MPI_Send, of the tool, from inside.
+	if r := readReport(t, file); r.Calls != 31 || r.Uses != 30 || r.Plain != 2 {
+		t.Errorf("%d calls, %d uses managed, %d plain; want 31, 30 and 2", r.Calls, r.Uses, r.Plain)
+	}
+}
+
+// MPI-IO is made of messages that MPI sends to itself, out of the program's buffer and out of memory of its own.
+func TestMessagesOfMPIIOAreManaged(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "stats.json")
+	status, said := play(t, theStage(t), []string{"PINWHEEL_POLICY=leave-pinned", "PINWHEEL_STATS=" + file}, "life", "file")
+	if status != 0 || said != "" {
+		t.Fatalf("status %d: %s", status, said)
+	}
+	r := readReport(t, file)
+	if r.Calls != 30 || r.Uses != 20+3*10 || r.Plain != 1 {
+		t.Errorf("%d calls, %d uses managed, %d plain; want 30, 50 and 1", r.Calls, r.Uses, r.Plain)
+	}
+}
+
+// The report counts what the transport registers by itself, so that nobody takes it for Pinwheel's.
+func TestMessagesThatNobodyAnnouncedAreCounted(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "stats.json")
+	status, said := play(t, theStage(t), []string{"PINWHEEL_POLICY=leave-pinned", "PINWHEEL_STATS=" + file}, "life", "moves")
+	if status != 0 || said != "" {
+		t.Fatalf("status %d: %s", status, said)
+	}
+	if r := readReport(t, file); r.Uses != 20 || r.Passed != 7 || r.PassedBytes != 7<<16 {
+		t.Errorf("%d uses managed, %d past us, of %d bytes; want 20, 7 and %d", r.Uses, r.Passed, r.PassedBytes, 7<<16)
+	}
+}
+
 func TestReportIsTextForPeople(t *testing.T) {
 	status, said := play(t, theStage(t), []string{"PINWHEEL_STATS=y", "PINWHEEL_POLICY=leave-pinned"}, "life", "status")
 	if status != 42 {

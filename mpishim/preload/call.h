@@ -43,6 +43,7 @@ struct pw_spec {
 	uint8_t neighborhood; /* a collective of the neighbors in a topology */
 	uint8_t aints; /* displacements are MPI_Aint */
 	uint8_t polls; /* a test without a flag */
+	uint8_t relays; /* MPI passes the data on by calls of its own, whose buffers are announced as well */
 	uint8_t wide;  /* MPI_Count for int, MPI_Aint for displacements: the MPI_x_c of MPI-4 */
 };
 

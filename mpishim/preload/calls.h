@@ -54,6 +54,34 @@
 	DATA(Name, name, n, __VA_ARGS__) \
 	DATA(R##name, r##name, PW_AFTER(n), __VA_ARGS__, .req = PW_AFTER(n), .creates = PW_REQUEST)
 
+/*
+ * Reads and writes of files: the buffer comes after the file, or after an offset. MPI moves their data from process
+ * to process by calls of its own.
+ */
+#define FILE_DATA(DATA, name, n, side, b, ...) \
+	DATA(File_##name, file_##name, n, .op = PW_FILE, .relays = 1, .side = b, ##__VA_ARGS__)
+/* The form that makes a request has it in place of the status. */
+#define FILES(DATA, name, side) \
+	FILE_DATA(DATA, name, 5, side, ONE(2, 3, 4)) \
+	FILE_DATA(DATA, i##name, 5, side, ONE(2, 3, 4), .req = 5, .creates = PW_REQUEST)
+#define FILES_AT(DATA, name, side) \
+	FILE_DATA(DATA, name, 6, side, ONE(3, 4, 5)) \
+	FILE_DATA(DATA, i##name, 6, side, ONE(3, 4, 5), .req = 6, .creates = PW_REQUEST)
+/* One that begins in one call and ends in another. */
+#define FILE_SPLIT(CALL, DATA, name, n, side, b) \
+	FILE_DATA(DATA, name##_begin, n, side, b) \
+	CALL(File_##name##_end, file_##name##_end, 3, .op = PW_FILE, .relays = 1)
+#define FILE_CALLS(CALL, DATA, verb, side) \
+	FILES(DATA, verb, side) \
+	FILES(DATA, verb##_all, side) \
+	FILES(DATA, verb##_shared, side) \
+	FILES_AT(DATA, verb##_at, side) \
+	FILES_AT(DATA, verb##_at_all, side) \
+	FILE_DATA(DATA, verb##_ordered, 5, side, ONE(2, 3, 4)) \
+	FILE_SPLIT(CALL, DATA, verb##_all, 4, side, ONE(2, 3, 4)) \
+	FILE_SPLIT(CALL, DATA, verb##_at_all, 5, side, ONE(3, 4, 5)) \
+	FILE_SPLIT(CALL, DATA, verb##_ordered, 4, side, ONE(2, 3, 4))
+
 /* Calls that make or free a handle. */
 #define TYPE(CALL, Name, name, n, at, what) \
 	CALL(Name, name, n, .op = PW_OTHER, .handle = at, .lifecycle = PW_TYPE_##what)
@@ -167,6 +195,8 @@
 	CALL(Win_flush_all, win_flush_all, 1, .op = PW_OTHER, .win = 1, .completes = PW_COMPLETES_RMA) \
 	CALL(Win_flush_local, win_flush_local, 2, .op = PW_OTHER, .peer = 1, .win = 2, .completes = PW_COMPLETES_RMA) \
 	CALL(Win_flush_local_all, win_flush_local_all, 1, .op = PW_OTHER, .win = 1, .completes = PW_COMPLETES_RMA) \
+	FILE_CALLS(CALL, DATA, read, recv) \
+	FILE_CALLS(CALL, DATA, write, send) \
 	TYPE(CALL, Type_commit, type_commit, 1, 1, CREATED) \
 	TYPE(CALL, Type_dup, type_dup, 2, 2, CREATED) \
 	TYPE(CALL, Type_free, type_free, 1, 1, FREED) \
