@@ -160,7 +160,7 @@ static int uses_own_memory(const struct pw_thread *t, uint64_t bytes)
 	if (t->largest_seq != t->seq || bytes > t->largest)
 		return 0;
 	return (t->op >= PW_BCAST && t->op <= PW_ALLTOALLV) || (t->op >= PW_GATHER && t->op <= PW_ACCUMULATE) ||
-			t->op == PW_OTHER ||
+			t->op == PW_FILE || t->op == PW_OTHER ||
 	       t->packed_seq == t->seq;
 }
 
