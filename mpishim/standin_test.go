@@ -204,6 +204,18 @@ func TestMessagesOfMPIIOAreManaged(t *testing.T) {
 	}
 }
 
+// A persistent collective names its buffers once, and both are used at each start.
+func TestBuffersOfPersistentCollectivesAreManaged(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "stats.json")
+	status, said := play(t, theStage(t), []string{"PINWHEEL_POLICY=leave-pinned", "PINWHEEL_STATS=" + file}, "life", "plans")
+	if status != 0 || said != "" {
+		t.Fatalf("status %d: %s", status, said)
+	}
+	if r := readReport(t, file); r.Uses != 20+2*5 || r.Plain != 1 {
+		t.Errorf("%d uses managed, %d plain; want 30 and 1", r.Uses, r.Plain)
+	}
+}
+
 // The report counts what the transport registers by itself, so that nobody takes it for Pinwheel's.
 func TestMessagesThatNobodyAnnouncedAreCounted(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "stats.json")

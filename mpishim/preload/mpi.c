@@ -49,7 +49,7 @@ static inline __attribute__((always_inline)) int is_small(const struct pw_call *
 
 	if (s->creates == PW_PERSISTENT)
 		return 1; /* announced when it is started */
-	if (s->completes || (has_send && s->send.form != PW_COUNT) || (has_recv && s->recv.form != PW_COUNT))
+	if (s->completes || s->ready || (has_send && s->send.form != PW_COUNT) || (has_recv && s->recv.form != PW_COUNT))
 		return 0;
 	return (!has_send || is_small_buffer(c, &s->send)) &&
 	       (!has_recv || s->recv.count == s->send.count || is_small_buffer(c, &s->recv));
@@ -57,7 +57,7 @@ static inline __attribute__((always_inline)) int is_small(const struct pw_call *
 
 static inline __attribute__((always_inline)) void announce_if_large(struct pw_call *c, const struct pw_spec *s)
 {
-	if (s->send.form || s->recv.form || s->completes == PW_STARTS || s->completes == PW_FREES)
+	if (s->send.form || s->recv.form || pw_is_of_persistent(s))
 		/* Over shared memory alone nothing is registered. */
 		if (pw_is_managing() && pw_uses_verbs() && !is_small(c, s))
 			announce(c);
@@ -159,7 +159,9 @@ static inline __attribute__((always_inline)) void leave(struct pw_call *c, const
 		__atomic_store_n(&t->waiting, 0, __ATOMIC_RELAXED);
 }
 
-/* For calls whose wrappers should rather be small than fast: a few nanoseconds. */
+/* Calls whose wrappers should rather be small than fast, by a few nanoseconds: they are seldom made, or take long. */
+#define IS_SELDOM(s) ((s).relays || (s).creates == PW_PERSISTENT || (s).lifecycle)
+
 static __attribute__((noinline)) void enter_small(struct pw_call *c, void *frame, int is_profiling)
 {
 	enter(c, c->spec, frame, is_profiling);
@@ -251,12 +253,12 @@ static __attribute__((noinline, cold)) pw_fn find(pw_fn *real, const char *name)
 		c.spec = &spec_; \
 		c.arg = a; \
 		c.language = language_; \
-		if (is_profiling || (spec_).relays) \
+		if (is_profiling || IS_SELDOM(spec_)) \
 			enter_small(&c, __builtin_frame_address(0), is_profiling); \
 		else \
 			enter(&c, &spec_, __builtin_frame_address(0), 0); \
 		rc = (spec_).status ? f(PW_CAT(V, n)) : f(PW_CAT(A, n)); /* recording may put in a status */ \
-		if (is_profiling || (spec_).relays) \
+		if (is_profiling || IS_SELDOM(spec_)) \
 			leave_small(&c, is_error); \
 		else \
 			leave(&c, &spec_, is_error); \

@@ -221,6 +221,8 @@ static void record_call(const struct pw_call *c, struct pw_record *r, struct pw_
 		record_probe(c, r, comm);
 		return;
 	}
+	if (s->creates == PW_PERSISTENT && !s->tag && !s->from)
+		return; /* a collective; that its starts are left out is counted there */
 	if (s->message && !take_message(c, r)) {
 		left_out(PW_LEFT_MESSAGES);
 		return;

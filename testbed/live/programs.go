@@ -43,6 +43,7 @@ var programs = []program{
 	{name: "places", says: "places: done", small: true},
 	{name: "remap", pinwheelOnly: true},
 	{name: "renewed", pinwheelOnly: true},
+	{name: "planned", args: "3 262144", mpi: "mpich"},
 	{name: "ring_f08"},
 	{name: "sessions", mpi: "mpich", small: true},
 	{name: "spawn", mpi: "openmpi", small: true, ranks: []int{2}}, // Debian's MPICH can't

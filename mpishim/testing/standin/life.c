@@ -20,6 +20,9 @@ int MPI_Win_create(void *base, intptr_t bytes, int unit, void *info, void *comm,
 int MPI_Win_fence(int assertion, void *win);
 int MPI_Win_free(void **win);
 int MPI_File_write_all(void *file, const void *buf, int count, void *type, void *status);
+int MPI_Allreduce_init(const void *send, void *recv, int count, void *type, void *op, void *comm, void *info, void **request);
+int MPI_Start(void **request);
+int MPI_Request_free(void **request);
 int MPI_Finalize(void);
 int standin_move(const void *buf, int count);
 int ibv_rereg_mr(void *mr, int flags, void *pd, void *addr, size_t bytes, int access);
@@ -207,6 +210,21 @@ static int writes(void)
 	return failed;
 }
 
+/* Both buffers of a collective that is planned once and started often. */
+static int plans(void)
+{
+	char *send = malloc(BYTES), *recv = malloc(BYTES);
+	void *request;
+	int failed = MPI_Allreduce_init(send, recv, BYTES, &ompi_mpi_byte, NULL, &ompi_mpi_comm_world, NULL, &request);
+
+	for (int i = 0; i < 5; i++)
+		failed += MPI_Start(&request);
+	failed += MPI_Request_free(&request);
+	free(send);
+	free(recv);
+	return failed;
+}
+
 /* What no call of MPI was given. */
 static int moves(void)
 {
@@ -268,6 +286,8 @@ int main(int argc, char **argv)
 		failed += huge();
 	if (!strcmp(how, "file"))
 		failed += writes();
+	if (!strcmp(how, "plans"))
+		failed += plans();
 	if (!strcmp(how, "moves"))
 		failed += moves();
 	if (!strcmp(how, "process"))

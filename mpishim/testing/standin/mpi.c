@@ -116,6 +116,26 @@ int MPI_File_write_all(void *file, const void *buf, int count, void *type, void 
 	       PMPI_Send(collected, sizeof collected, type, 0, 0, &ompi_mpi_comm_world);
 }
 
+/* One persistent collective, whose buffers are registered at each start. */
+static struct {
+	const void *send;
+	void *recv;
+	int count;
+} planned;
+int MPI_Allreduce_init(const void *send, void *recv, int count, void *type, void *op, void *comm, void *info, void **request)
+{
+	(void)type, (void)op, (void)comm, (void)info;
+	planned.send = send, planned.recv = recv, planned.count = count;
+	return *request = &planned, 0;
+}
+int MPI_Start(void **request)
+{
+	(void)request;
+	return MPI_Send(planned.send, planned.count, &ompi_mpi_byte, 0, 0, NULL) ||
+	       MPI_Send(planned.recv, planned.count, &ompi_mpi_byte, 0, 0, NULL);
+}
+int MPI_Request_free(void **request) { return *request = NULL, 0; }
+
 /* Moves data for no call of MPI. */
 int standin_move(const void *buf, int count)
 {
