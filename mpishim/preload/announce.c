@@ -212,3 +212,34 @@ const struct pw_announced *pw_find_older_announced(struct pw_thread *t, uint64_t
 		set_call(&t->internal, t->seq, t->op, pw_site_here(t, t->frame));
 	return &t->internal;
 }
+
+/* Direct-mapped. The words of an entry are of two registrations at worst, which only misleads: what is cached is safe
+ * for any memory. */
+#define RETURNED 256u
+static struct {
+	uint64_t start, bytes;
+} returned[RETURNED];
+
+static unsigned returned_place(uint64_t start) { return (unsigned)(start * 0x9e3779b97f4a7c15ull >> 56); }
+
+void pw_note_returned(uint64_t start, uint64_t bytes)
+{
+	unsigned at = returned_place(start);
+
+	__atomic_store_n(&returned[at].start, start, __ATOMIC_RELAXED);
+	__atomic_store_n(&returned[at].bytes, bytes, __ATOMIC_RELAXED);
+}
+
+const struct pw_announced *pw_find_returned(struct pw_thread *t, uint64_t start, uint64_t bytes, void *caller)
+{
+	unsigned at = returned_place(start);
+
+	if (__atomic_load_n(&returned[at].start, __ATOMIC_RELAXED) != start ||
+			__atomic_load_n(&returned[at].bytes, __ATOMIC_RELAXED) != bytes)
+		return NULL;
+	if (t->depth)
+		set_call(&t->internal, t->seq, t->op, pw_site_here(t, t->frame));
+	else
+		set_call(&t->internal, t->seq, PW_OTHER, pw_site_at(t, (uint64_t)caller));
+	return &t->internal;
+}
