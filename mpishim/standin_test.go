@@ -2,6 +2,7 @@ package mpishim
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -189,6 +190,27 @@ func TestCallsOfAToolInTheProgramAreSeen(t *testing.T) {
 	if r := readReport(t, file); r.Calls != 31 || r.Uses != 30 || r.Plain != 2 {
 		t.Errorf("%d calls, %d uses managed, %d plain; want 31, 30 and 2", r.Calls, r.Uses, r.Plain)
 	}
+}
+
+// So does what measures a job without Pinwheel.
+func TestMeterSeesAProgramWithATool(t *testing.T) {
+	dir, out := theStage(t), t.TempDir()
+	meter := filepath.Join(out, "libpinwheel-meter.so")
+	if err := compile("cc", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Ipreload", "-o", meter, "meter/meter.c",
+		"preload/symbol.c", "-ldl"); err != nil {
+		t.Fatal(err)
+	}
+	status, said := play(t, dir, []string{"LD_PRELOAD=" + meter, "LIBPINWHEEL_METER=" + out}, "profiled")
+	if status != 0 || said != "" {
+		t.Fatalf("status %d: %s", status, said)
+	}
+	files, _ := filepath.Glob(filepath.Join(out, "*")) // the pattern is good
+	for _, file := range files {
+		if text, _ := os.ReadFile(file); file != meter && strings.Contains(string(text), `"finalize"`) {
+			return
+		}
+	}
+	t.Errorf("no readings from MPI_Init to MPI_Finalize in %q", files)
 }
 
 // MPI-IO is made of messages that MPI sends to itself, out of the program's buffer and out of memory of its own.
