@@ -22,7 +22,8 @@ const printRows = `
 	const struct pw_spec s = {__VA_ARGS__}; \
 	printf("{\"Name\":\"MPI_" #Name_ "\",\"Arguments\":%d,\"Send\":[%d,%d,%d,%d,%d],\"Recv\":[%d,%d,%d,%d,%d]," \
 	       "\"Peer\":%d,\"Tag\":%d,\"From\":%d,\"FromTag\":%d,\"Comm\":%d,\"Request\":%d,\"Number\":%d,\"Which\":%d,\"Some\":%d,\"Flag\":%d," \
-	       "\"Status\":%d,\"Message\":%d,\"Win\":%d,\"Handle\":%d,\"Lifecycle\":%d,\"Neighborhood\":%d,\"Aints\":%d,\"Ready\":%d,\"Blocks\":%d}\n", n, \
+	       "\"Status\":%d,\"Message\":%d,\"Win\":%d,\"Handle\":%d,\"Lifecycle\":%d,\"Neighborhood\":%d," \
+	       "\"Aints\":%d,\"Ready\":%d,\"Blocks\":%d}\n", n, \
 	       BUFFER(send), BUFFER(recv), s.peer, s.tag, s.from, s.from_tag, s.comm, s.req, s.number, s.which, s.some, s.flag, \
 	       s.status, s.message, s.win, s.handle, s.lifecycle, s.neighborhood, s.aints, s.ready, pw_may_block(&s)); }
 int main(void) { PW_CALLS(ROW, ROW, ROW) return 0; }
@@ -202,8 +203,8 @@ func TestRowsFitThePrototypes(t *testing.T) {
 					}
 				}
 			}
-			// Of MPI-4 are MPI_Isendrecv, MPI_Isendrecv_replace, three that make communicators, 22 persistent collectives, and
-			// six for messages in partitions.
+			// Of MPI-4 are MPI_Isendrecv, MPI_Isendrecv_replace, three that make communicators, 22 persistent
+			// collectives, and six for messages in partitions.
 			if found < len(table)-5-22-6 {
 				t.Errorf("%d of %d rows are declared", found, len(table))
 			}

@@ -182,7 +182,8 @@ func TestHelperSeesWhenACallMayBlock(t *testing.T) {
 // A tool that is linked into the program comes before the preload library, which sees what the tool calls.
 func TestCallsOfAToolInTheProgramAreSeen(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "stats.json")
-	status, said := play(t, theStage(t), []string{"PINWHEEL_POLICY=leave-pinned", "PINWHEEL_STATS=" + file}, "profiled", "30")
+	status, said := play(t, theStage(t), []string{"PINWHEEL_POLICY=leave-pinned", "PINWHEEL_STATS=" + file},
+		"profiled", "30")
 	if status != 0 || said != "" {
 		t.Fatalf("status %d: %s", status, said)
 	}
@@ -216,7 +217,8 @@ func TestMeterSeesAProgramWithATool(t *testing.T) {
 // MPI-IO is made of messages that MPI sends to itself, out of the program's buffer and out of memory of its own.
 func TestMessagesOfMPIIOAreManaged(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "stats.json")
-	status, said := play(t, theStage(t), []string{"PINWHEEL_POLICY=leave-pinned", "PINWHEEL_STATS=" + file}, "life", "file")
+	status, said := play(t, theStage(t), []string{"PINWHEEL_POLICY=leave-pinned", "PINWHEEL_STATS=" + file},
+		"life", "file")
 	if status != 0 || said != "" {
 		t.Fatalf("status %d: %s", status, said)
 	}
@@ -229,7 +231,8 @@ func TestMessagesOfMPIIOAreManaged(t *testing.T) {
 // A persistent collective names its buffers once, and both are used at each start.
 func TestBuffersOfPersistentCollectivesAreManaged(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "stats.json")
-	status, said := play(t, theStage(t), []string{"PINWHEEL_POLICY=leave-pinned", "PINWHEEL_STATS=" + file}, "life", "plans")
+	status, said := play(t, theStage(t), []string{"PINWHEEL_POLICY=leave-pinned", "PINWHEEL_STATS=" + file},
+		"life", "plans")
 	if status != 0 || said != "" {
 		t.Fatalf("status %d: %s", status, said)
 	}
@@ -238,11 +241,12 @@ func TestBuffersOfPersistentCollectivesAreManaged(t *testing.T) {
 	}
 }
 
-// What no call of MPI was given passes by once, and the report counts it, so that nobody takes it for Pinwheel's. When it
-// comes again, it is a buffer like others.
+// What no call of MPI was given passes by once, and the report counts it, so that nobody takes it for Pinwheel's. When
+// it comes again, it is a buffer like others.
 func TestMessagesThatNobodyAnnouncedAreManagedWhenTheyComeAgain(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "stats.json")
-	status, said := play(t, theStage(t), []string{"PINWHEEL_POLICY=leave-pinned", "PINWHEEL_STATS=" + file}, "life", "moves")
+	status, said := play(t, theStage(t), []string{"PINWHEEL_POLICY=leave-pinned", "PINWHEEL_STATS=" + file},
+		"life", "moves")
 	if status != 0 || said != "" {
 		t.Fatalf("status %d: %s", status, said)
 	}

@@ -38,8 +38,8 @@ type Rank struct {
 	Uses  uint64 `json:"uses"`
 	Plain uint64 `json:"plain_regs"`
 	Early uint64 `json:"early_regs,omitempty"`
-	// Passed is how many of Plain were as large as messages and ended before MPI_Finalize, so that they weren't pools of
-	// the transport, and PassedBytes is how many bytes they had in all. No policy had a say in them.
+	// Passed is how many of Plain were as large as messages and ended before MPI_Finalize, so that they weren't
+	// pools of the transport, and PassedBytes is how many bytes they had in all. No policy had a say in them.
 	Passed       uint64 `json:"passed_regs,omitempty"`
 	PassedBytes  uint64 `json:"passed_bytes,omitempty"`
 	Hits         uint64 `json:"hits"`

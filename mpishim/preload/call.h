@@ -14,7 +14,7 @@ enum pw_count_form {
 	PW_COUNTS_TYPES,   /* arrays of counts, datatypes and displacements in bytes */
 	PW_COUNTS_SUM,	   /* an array of counts whose parts follow each other without gaps */
 	PW_COUNTS_OWN,	   /* an array of counts, of which this rank has its own part */
-	PW_PARTITIONS,	   /* count elements, an MPI_Count, for each of so many partitions, which displs is the argument of */
+	PW_PARTITIONS,	   /* count elements, an MPI_Count, in each of so many partitions; displs is their argument */
 };
 enum pw_creates { PW_NO_REQUEST, PW_REQUEST, PW_PERSISTENT, PW_MESSAGE };
 enum pw_completes {
@@ -97,7 +97,8 @@ static inline int64_t pw_elements(const struct pw_call *c, const struct pw_buffe
 {
 	if (b->form != PW_PARTITIONS)
 		return pw_count(c, b->count);
-	return pw_int(c, b->displs) * (c->language == PW_C ? (int64_t)c->arg[b->count] : *(const int64_t *)c->arg[b->count]);
+	return pw_int(c, b->displs) *
+	       (c->language == PW_C ? (int64_t)c->arg[b->count] : *(const int64_t *)c->arg[b->count]);
 }
 
 static inline pw_word pw_type(const struct pw_call *c, unsigned i)

@@ -47,7 +47,7 @@
 #define PW_CAT(a, b) PW_CAT_(a, b)
 #define PW_CAT_(a, b) a##b
 
-/* A collective, its nonblocking form, where the request comes last, and its persistent form: an info, and the request. */
+/* A collective, its nonblocking form, where the request comes last, and its persistent form: an info and the request. */
 #define COLL(CALL, Name, name, n, ...) \
 	CALL(Name, name, n, __VA_ARGS__) \
 	CALL(I##name, i##name, PW_AFTER(n), __VA_ARGS__, .req = PW_AFTER(n), .creates = PW_REQUEST) \
@@ -115,8 +115,8 @@
 		.creates = PW_REQUEST) \
 	DATA(Recv_init, recv_init, 7, .op = PW_IRECV, .recv = ONE(1, 2, 3), .from = 4, .from_tag = 5, .comm = 6, \
 		.req = 7, .creates = PW_PERSISTENT) \
-	CALL(Psend_init, psend_init, 9, .op = PW_ISEND, .send = PARTS(1, 2, 3, 4), .peer = 5, .tag = 6, .comm = 7, .req = 9, \
-		.creates = PW_PERSISTENT) \
+	CALL(Psend_init, psend_init, 9, .op = PW_ISEND, .send = PARTS(1, 2, 3, 4), .peer = 5, .tag = 6, .comm = 7, \
+		.req = 9, .creates = PW_PERSISTENT) \
 	CALL(Precv_init, precv_init, 9, .op = PW_IRECV, .recv = PARTS(1, 2, 3, 4), .from = 5, .from_tag = 6, .comm = 7, \
 		.req = 9, .creates = PW_PERSISTENT) \
 	CALL(Pready, pready, 2, .op = PW_START, .ready = 2) \

@@ -74,8 +74,8 @@ static void set_standard(struct pw_mpi *m)
 
 /*
  * Knows the ABI of the library. MPI libraries come with an ABI of their own and with the standard one, in two files
- * that have the same version and mostly the same calls, MPI_Abi_get_version among them. No question about a handle tells,
- * since the wrong one may end the program; but the standard has a name for the file.
+ * that have the same version and mostly the same calls, MPI_Abi_get_version among them. No question about a handle
+ * tells, since the wrong one may end the program; but the standard has a name for the file.
  */
 static void set_abi(struct pw_mpi *m, const char *version)
 {
@@ -171,7 +171,8 @@ void pw_mpi_init(void)
 	if (m.known)
 		return;
 	pw_disable();
-	pw_warn("this MPI library is not known (%s); going on without Pinwheel", text[0] ? pw.library : "it has no version");
+	pw_warn("this MPI library is not known (%s); going on without Pinwheel",
+			text[0] ? pw.library : "it has no version");
 }
 
 int pw_mpi_world_group(pw_word *group)

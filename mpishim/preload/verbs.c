@@ -157,7 +157,7 @@ static int register_early(struct pw_thread *t, struct pw_mr_state *r, void *pd, 
 	return 0;
 }
 
-/* A registration for an announced buffer, or for memory that comes again; NULL if it is neither, or if none can be had. */
+/* A registration for an announced buffer, or for memory that comes again; NULL if it is neither, or there is none. */
 static struct pw_mr *acquire(struct pw_thread *t, void *pd, void *addr, size_t bytes, unsigned access, void *caller)
 {
 	uint64_t start_ticks = pw_ticks(), start = (uint64_t)addr, end = start + bytes;

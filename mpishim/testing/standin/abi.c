@@ -42,7 +42,9 @@ static void check(int good, const char *what, handle h)
 
 static int bytes_of(handle type)
 {
-	return type == H(BYTE) ? 1 : type == H(DOUBLE) ? 8 : type == H(INTEGER) ? 4 : type > H(0x200) && type < H(OTHERS) ? 2 : 0;
+	if (type == H(BYTE) || type == H(INTEGER) || type == H(DOUBLE))
+		return type == H(BYTE) ? 1 : type == H(INTEGER) ? 4 : 8;
+	return type > H(0x200) && type < H(OTHERS) ? 2 : 0;
 }
 
 int PMPI_Type_size(handle type, int *bytes)
@@ -70,7 +72,7 @@ int PMPI_Group_translate_ranks(handle g, int n, const int *a, handle h, int *b)
 	return 0;
 }
 int PMPI_Get_library_version(char *text, int *n) { return *n = sprintf(text, "MPICH Version:      5.0.0"), 0; }
-int PMPI_Abi_get_version(int *major, int *minor) { return *major = STANDIN_ABI ? 1 : -1, *minor = STANDIN_ABI ? 0 : -1, 0; }
+int PMPI_Abi_get_version(int *major, int *minor) { return *major = 1, *minor = 0, 0; }
 
 int MPI_Init(int *argc, char ***argv) { return (void)argc, (void)argv, 0; }
 int MPI_Send(const void *buf, int count, handle type, int to, int tag, handle comm)

@@ -20,7 +20,8 @@ int MPI_Win_create(void *base, intptr_t bytes, int unit, void *info, void *comm,
 int MPI_Win_fence(int assertion, void *win);
 int MPI_Win_free(void **win);
 int MPI_File_write_all(void *file, const void *buf, int count, void *type, void *status);
-int MPI_Allreduce_init(const void *send, void *recv, int count, void *type, void *op, void *comm, void *info, void **request);
+int MPI_Allreduce_init(const void *send, void *recv, int count, void *type, void *op, void *comm, void *info,
+		       void **request);
 int MPI_Start(void **request);
 int MPI_Request_free(void **request);
 int MPI_Finalize(void);

@@ -122,7 +122,8 @@ static struct {
 	void *recv;
 	int count;
 } planned;
-int MPI_Allreduce_init(const void *send, void *recv, int count, void *type, void *op, void *comm, void *info, void **request)
+int MPI_Allreduce_init(const void *send, void *recv, int count, void *type, void *op, void *comm, void *info,
+		       void **request)
 {
 	(void)type, (void)op, (void)comm, (void)info;
 	planned.send = send, planned.recv = recv, planned.count = count;
