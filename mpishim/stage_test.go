@@ -42,6 +42,7 @@ var build = sync.OnceValue(func() (s stage) {
 	cc := func(args ...string) []string {
 		return append([]string{"cc", "-O2", "-fno-omit-frame-pointer"}, args...)
 	}
+	abi := func(args ...string) []string { return append(cc("testing/standin/abi.c"), args...) }
 	found := []string{"-Wl,-rpath," + s.dir, "-Wl,-rpath-link," + s.dir}
 	// The commands of one step run side by side. A step links with what the steps before it made.
 	for _, step := range [][][]string{
@@ -56,9 +57,20 @@ var build = sync.OnceValue(func() (s stage) {
 		{
 			cc("-fPIC", "-shared", "-Wl,-soname,libmpi.so.40", "-o", at("libmpi.so.40"),
 				"testing/standin/mpi.c", at("libibverbs.so.1")),
+			abi("-DSTANDIN_ABI=1", "-DSTANDIN_LIBRARY", "-fPIC", "-shared", "-Wl,-soname,libmpi_abi.so.0", "-o",
+				at("libmpi_abi.so.0"), at("libibverbs.so.1")),
+			abi("-DSTANDIN_ABI=0", "-DSTANDIN_LIBRARY", "-fPIC", "-shared", "-Wl,-soname,libmpi.so.12", "-o",
+				at("libmpi.so.12"), at("libibverbs.so.1")),
+			abi("-DSTANDIN_ABI=1", "-DSTANDIN_LIBRARY", "-fPIC", "-shared", "-Wl,-soname,libanother.so.1", "-o",
+				at("libanother.so.1"), at("libibverbs.so.1")),
 		},
 		{
 			append(cc("-o", at("path"), "testing/standin/path.c", at("libmpi.so.40"), at("libibverbs.so.1")), found...),
+			append(abi("-DSTANDIN_ABI=1", "-o", at("standard"), at("libmpi_abi.so.0")), found...),
+			append(abi("-DSTANDIN_ABI=0", "-o", at("mpich"), at("libmpi.so.12")), found...),
+			append(abi("-DSTANDIN_ABI=1", "-o", at("another"), at("libanother.so.1")), found...),
+			append(cc("-rdynamic", "-o", at("profiled"), "testing/standin/profiled.c", at("libmpi.so.40"),
+				at("libibverbs.so.1")), found...),
 			append(cc("-o", at("reload"), "testing/standin/reload.c", at("libmpi.so.40"), at("libibverbs.so.1"), "-ldl"),
 				found...),
 			append(cc("-fPIC", "-shared", `-DSTANDIN_PLUGIN="a"`, "-o", at("first.so"), "testing/standin/reload.c",

@@ -2,6 +2,7 @@ package mpishim
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -175,6 +176,82 @@ func TestHugeMessagesAreLeftToTheTransport(t *testing.T) {
 func TestHelperSeesWhenACallMayBlock(t *testing.T) {
 	if status, said := play(t, theStage(t), []string{"LD_PRELOAD="}, "waits"); status != 0 || said != "" {
 		t.Errorf("status %d: %s", status, said)
+	}
+}
+
+// A tool that is linked into the program comes before the preload library, which sees what the tool calls.
+func TestCallsOfAToolInTheProgramAreSeen(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "stats.json")
+	status, said := play(t, theStage(t), []string{"PINWHEEL_POLICY=leave-pinned", "PINWHEEL_STATS=" + file},
+		"profiled", "30")
+	if status != 0 || said != "" {
+		t.Fatalf("status %d: %s", status, said)
+	}
+	// MPI_Barrier calls MPI_Send, of the tool, from inside.
+	if r := readReport(t, file); r.Calls != 31 || r.Uses != 30 || r.Plain != 2 {
+		t.Errorf("%d calls, %d uses managed, %d plain; want 31, 30 and 2", r.Calls, r.Uses, r.Plain)
+	}
+}
+
+// So does what measures a job without Pinwheel.
+func TestMeterSeesAProgramWithATool(t *testing.T) {
+	dir, out := theStage(t), t.TempDir()
+	meter := filepath.Join(out, "libpinwheel-meter.so")
+	if err := compile("cc", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Ipreload", "-o", meter, "meter/meter.c",
+		"preload/symbol.c", "-ldl"); err != nil {
+		t.Fatal(err)
+	}
+	status, said := play(t, dir, []string{"LD_PRELOAD=" + meter, "LIBPINWHEEL_METER=" + out}, "profiled")
+	if status != 0 || said != "" {
+		t.Fatalf("status %d: %s", status, said)
+	}
+	files, _ := filepath.Glob(filepath.Join(out, "*")) // the pattern is good
+	for _, file := range files {
+		if text, _ := os.ReadFile(file); file != meter && strings.Contains(string(text), `"finalize"`) {
+			return
+		}
+	}
+	t.Errorf("no readings from MPI_Init to MPI_Finalize in %q", files)
+}
+
+// MPI-IO is made of messages that MPI sends to itself, out of the program's buffer and out of memory of its own.
+func TestMessagesOfMPIIOAreManaged(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "stats.json")
+	status, said := play(t, theStage(t), []string{"PINWHEEL_POLICY=leave-pinned", "PINWHEEL_STATS=" + file},
+		"life", "file")
+	if status != 0 || said != "" {
+		t.Fatalf("status %d: %s", status, said)
+	}
+	r := readReport(t, file)
+	if r.Calls != 30 || r.Uses != 20+3*10 || r.Plain != 1 {
+		t.Errorf("%d calls, %d uses managed, %d plain; want 30, 50 and 1", r.Calls, r.Uses, r.Plain)
+	}
+}
+
+// A persistent collective names its buffers once, and both are used at each start.
+func TestBuffersOfPersistentCollectivesAreManaged(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "stats.json")
+	status, said := play(t, theStage(t), []string{"PINWHEEL_POLICY=leave-pinned", "PINWHEEL_STATS=" + file},
+		"life", "plans")
+	if status != 0 || said != "" {
+		t.Fatalf("status %d: %s", status, said)
+	}
+	if r := readReport(t, file); r.Uses != 20+2*5 || r.Plain != 1 {
+		t.Errorf("%d uses managed, %d plain; want 30 and 1", r.Uses, r.Plain)
+	}
+}
+
+// What no call of MPI was given passes by once, and the report counts it, so that nobody takes it for Pinwheel's. When
+// it comes again, it is a buffer like others.
+func TestMessagesThatNobodyAnnouncedAreManagedWhenTheyComeAgain(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "stats.json")
+	status, said := play(t, theStage(t), []string{"PINWHEEL_POLICY=leave-pinned", "PINWHEEL_STATS=" + file},
+		"life", "moves")
+	if status != 0 || said != "" {
+		t.Fatalf("status %d: %s", status, said)
+	}
+	if r := readReport(t, file); r.Uses != 20+6 || r.Passed != 1 || r.PassedBytes != 1<<16 {
+		t.Errorf("%d uses managed, %d past us, of %d bytes; want 26, 1 and %d", r.Uses, r.Passed, r.PassedBytes, 1<<16)
 	}
 }
 

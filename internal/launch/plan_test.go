@@ -210,6 +210,16 @@ func TestProgramMayBeFoundInTheWorkingDirectory(t *testing.T) {
 	}
 }
 
+// Whose MPI library a program of the standard ABI gets doesn't matter, nor by whose launcher.
+func TestProgramOfTheStandardABIIsManaged(t *testing.T) {
+	site := launchtest.New(t)
+	for _, command := range []string{"mpirun -n 2 standard", "mpiexec.hydra -n 2 standard", "standard"} {
+		if p := makePlan(t, site, command); p.Plain != "" {
+			t.Errorf("%s: plain: %s", command, p.Plain)
+		}
+	}
+}
+
 func TestJobRunsPlainWhereTheLibraryCannotWork(t *testing.T) {
 	site := launchtest.New(t)
 	for _, c := range []struct{ command, says string }{

@@ -161,9 +161,12 @@ func judge(name string, library program, environ []string) (why, mpi string) {
 	if object == "" {
 		return fmt.Sprintf("%s is linked with no MPI library", name), ""
 	}
+	if strings.HasPrefix(object, "libmpi_abi.") { // the standard's name: whose it is doesn't matter
+		return "", ""
+	}
 	if mpi = kindOf(object, where); mpi == "" {
 		return fmt.Sprintf("%s is linked with %s, an MPI library that Pinwheel does not know (it knows Open MPI and those "+
-			"of the MPICH ABI)", name, object), ""
+			"of the MPICH ABI and of the standard ABI)", name, object), ""
 	}
 	return "", mpi
 }

@@ -166,6 +166,8 @@ func (t *Rank) add(r *Rank) {
 	t.Uses += r.Uses
 	t.Plain += r.Plain
 	t.Early += r.Early
+	t.Passed += r.Passed
+	t.PassedBytes += r.PassedBytes
 	t.Hits += r.Hits
 	t.Waited += r.Waited
 	t.First += r.First

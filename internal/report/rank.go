@@ -35,9 +35,13 @@ type Rank struct {
 	// Uses is how many registrations the transport asked us for, and Plain how
 	// many went past the cache: its own buffers, small or unusual ones, and Early of them
 	// before changes of mappings were noticed.
-	Uses         uint64 `json:"uses"`
-	Plain        uint64 `json:"plain_regs"`
-	Early        uint64 `json:"early_regs,omitempty"`
+	Uses  uint64 `json:"uses"`
+	Plain uint64 `json:"plain_regs"`
+	Early uint64 `json:"early_regs,omitempty"`
+	// Passed is how many of Plain were as large as messages and ended before MPI_Finalize, so that they weren't
+	// pools of the transport, and PassedBytes is how many bytes they had in all. No policy had a say in them.
+	Passed       uint64 `json:"passed_regs,omitempty"`
+	PassedBytes  uint64 `json:"passed_bytes,omitempty"`
 	Hits         uint64 `json:"hits"`
 	Waited       uint64 `json:"waited"`
 	First        uint64 `json:"first_regs"`

@@ -239,6 +239,9 @@ func whyUnused(r *Rank) string {
 		return "the transport used no verbs (it is shared memory, TCP, or linked with libibverbs statically)"
 	case r.Policy == "disabled" || r.Policy == "on-demand":
 		return fmt.Sprintf("with policy %s the transport's %d registrations go past it", r.Policy, r.Plain)
+	case r.Large == 0 && r.Passed > 0:
+		return fmt.Sprintf("no MPI call that Pinwheel looks at was given a message of %s or more, but %s",
+			mem.FormatBytes(uint64(r.ThresholdBytes)), r.passedLine())
 	case r.Large == 0 && r.ThresholdBytes > 0:
 		return fmt.Sprintf("no message of %s or more", mem.FormatBytes(uint64(r.ThresholdBytes)))
 	case r.Plain == 0:
@@ -249,10 +252,24 @@ func whyUnused(r *Rank) string {
 	return leftAlone(r)
 }
 
+// passedLine says what the transport did without Pinwheel.
+func (r *Rank) passedLine() string {
+	times := "once"
+	if r.Passed > 1 {
+		times = fmt.Sprintf("%d times", r.Passed)
+	}
+	return fmt.Sprintf("the transport registered memory past it and gave it back %s, %s in all:"+
+		" what that saves and costs is the transport's doing", times, mem.FormatBytes(r.PassedBytes))
+}
+
 func leftAlone(r *Rank) string {
-	line := fmt.Sprintf("registrations left alone, because they were small or the transport's own: %d", r.Plain-min(r.Plain, r.Early))
+	line := fmt.Sprintf("registrations left alone, because they were small or the transport's own: %d",
+		r.Plain-min(r.Plain, r.Early+r.Passed))
 	if r.Early > 0 {
 		line += fmt.Sprintf("; because changes of mappings were not noticed yet: %d", r.Early)
+	}
+	if r.Passed > 0 {
+		line += "; " + r.passedLine()
 	}
 	return line
 }

@@ -72,6 +72,14 @@ func TestReportSaysWhyNothingWasReleased(t *testing.T) {
 		"one request left": {given(func(r *Rank) { r.HelperDeregs, r.Kept = 9, 1 }), ""},
 		"nothing registered": {Rank{Size: 1, VerbsUsed: true, ThresholdBytes: 64 << 10, Plain: 7},
 			"Nothing was registered through Pinwheel: no message of 64.0 KiB or more."},
+		"messages that nobody announced": {
+			Rank{Size: 1, VerbsUsed: true, ThresholdBytes: 16 << 10, Plain: 55, Passed: 48, PassedBytes: 3 << 20},
+			"Nothing was registered through Pinwheel: no MPI call that Pinwheel looks at was given a message of " +
+				"16.0 KiB or more, but the transport registered memory past it and gave it back 48 times, " +
+				"3.0 MiB in all: what that saves and costs is the transport's doing."},
+		"some messages that nobody announced": {
+			given(func(r *Rank) { r.HelperDeregs, r.Plain, r.Passed, r.PassedBytes = 9, 8, 1, 65536 }),
+			"transport's own: 7; the transport registered memory past it and gave it back once, 64.0 KiB in all"},
 		"too short for the watch": {Rank{Size: 1, VerbsUsed: true, ThresholdBytes: 1, Large: 7, Plain: 8, Early: 7},
 			"Nothing was registered through Pinwheel: the program ended before changes of mappings were noticed"},
 	} {

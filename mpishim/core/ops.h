@@ -32,6 +32,7 @@ enum pw_op {
 	PW_ACCUMULATE,
 	PW_FREE,
 	PW_START, /* of a persistent request */
+	PW_FILE,  /* reads or writes a file */
 	PW_OTHER,
 };
 

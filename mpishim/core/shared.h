@@ -161,6 +161,8 @@ struct pw_thread {
 	/* Atomic: 1 while the call under way may block, else 0. The helper prefers to work then. It orders nothing, and
 	 * lies in the cache line that every call writes anyway. */
 	uint32_t waiting;
+	uint16_t relays;	/* MPI passes the data of this call on by calls of its own */
+	uint16_t by_profiling;	/* it was called as PMPI_x */
 	/* seq of the last call whose buffer has gaps. MPI packs such data into memory of its own. */
 	uint64_t packed_seq;
 	uint64_t largest;     /* bytes of the largest buffer announced by the call largest_seq */
@@ -169,6 +171,8 @@ struct pw_thread {
 
 	/* (C) counts for the report; these and all fields below are atomic */
 	uint64_t managed, plain_calls, wait_ns, repeated;
+	/* registrations past the cache, as large as messages, that came and went between MPI_Init and MPI_Finalize */
+	uint64_t passed, passed_bytes;
 	uint64_t early; /* of plain_calls, those of a domain whose cache waits for changes of mappings to be noticed */
 	/* (C) the cost of the path: announcing buffers, and get and put of a hit; one of PW_SAMPLE is measured */
 	uint64_t announce_ticks, announce_samples, path_ticks, path_samples;
@@ -290,7 +294,7 @@ struct pw_shared {
 };
 
 /* Raised with each change of what the questions, or words that both sides use, mean. */
-#define PW_PROTOCOL 3
+#define PW_PROTOCOL 4
 
 /*
  * The layout that both sides must agree on, as one number. It mixes offsets with sizes, because

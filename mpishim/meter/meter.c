@@ -155,10 +155,13 @@ static int finish(const char *symbol, void *a)
 
 BEGINS(MPI_Init, C)
 BEGINS(MPI_Init_thread, C)
+BEGINS(PMPI_Init, C) /* what a tool calls that is part of the program and has MPI_Init */
+BEGINS(PMPI_Init_thread, C)
 BEGINS(mpi_init_, FORTRAN)
 BEGINS(mpi_init_f08_, FORTRAN)
 BEGINS(mpi_init_thread_, FORTRAN)
 BEGINS(mpi_init_thread_f08_, FORTRAN)
 ENDS(MPI_Finalize)
+ENDS(PMPI_Finalize)
 ENDS(mpi_finalize_)
 ENDS(mpi_finalize_f08_)

@@ -60,34 +60,80 @@ static inline __attribute__((always_inline)) void announce_buffer(struct pw_call
 /* Persistent requests. Their buffers are announced again at each start. */
 #define PERSISTENT 1024u
 static pthread_mutex_t persistent_lock = PTHREAD_MUTEX_INITIALIZER; /* of persistent; a leaf, held for a few loads */
-static struct {
+struct persistent {
 	uint64_t request;
-	uint64_t start, end;
-} persistent[PERSISTENT];
+	struct pw_extent send, recv; /* of no bytes where there is none */
+	int is_collective;
+};
+static struct persistent persistent[PERSISTENT];
 
 static unsigned place_of(uint64_t request) { return (unsigned)((request >> 1) * 0x9e3779b97f4a7c15ull >> 54); }
 
 #define PROBES 16u
 
-void pw_announce_persistent(const struct pw_call *c)
+/* The extent of a buffer that is large enough, or none. */
+static struct pw_extent large_extent_of(const struct pw_call *c, const struct pw_buffer *b)
 {
-	const struct pw_buffer *b = c->spec->send.form ? &c->spec->send : &c->spec->recv;
-	uint64_t request;
 	struct pw_extent e;
 
-	if (!pw_extent_of(c, b, &e) || e.bytes < pw.threshold)
+	if (!b->form || pw_extent_of(c, b, &e) != 1 || e.bytes < pw.threshold)
+		return (struct pw_extent){0};
+	return e;
+}
+
+void pw_announce_persistent(const struct pw_call *c)
+{
+	const struct pw_spec *s = c->spec;
+	struct persistent p = {.is_collective = !s->tag && !s->from};
+
+	if (!pw_is_in_place(c, s->send.buf)) /* else the data lies in the other */
+		p.send = large_extent_of(c, &s->send);
+	p.recv = large_extent_of(c, &s->recv);
+	if (!p.send.bytes && !p.recv.bytes)
 		return;
-	request = pw_request(c, 0);
+	p.request = pw_request(c, 0);
 	pthread_mutex_lock(&persistent_lock);
 	for (unsigned i = 0; i < PROBES; i++) {
-		unsigned at = (place_of(request) + i) % PERSISTENT;
+		unsigned at = (place_of(p.request) + i) % PERSISTENT;
 
-		if (persistent[at].request && persistent[at].request != request)
+		if (persistent[at].request && persistent[at].request != p.request)
 			continue;
-		persistent[at].request = request;
-		persistent[at].start = e.start;
-		persistent[at].end = e.end;
+		persistent[at] = p;
 		break; /* if no entry is free, its registrations pass through */
+	}
+	pthread_mutex_unlock(&persistent_lock);
+}
+
+static void add_extent(struct pw_thread *t, const struct pw_extent *e, const struct pw_site *site)
+{
+	if (!e->bytes)
+		return;
+	if (t->largest_seq != t->seq || e->bytes > t->largest) {
+		t->largest_seq = t->seq;
+		t->largest = e->bytes;
+	}
+	add(t, e->start, e->end, PW_START, site);
+}
+
+static void each_persistent(const struct pw_call *c, uint64_t request, const struct pw_site *site)
+{
+	struct pw_thread *t = c->thread;
+
+	pthread_mutex_lock(&persistent_lock);
+	for (unsigned i = 0; i < PROBES; i++) {
+		struct persistent *p = &persistent[(place_of(request) + i) % PERSISTENT];
+
+		if (!request || p->request != request)
+			continue;
+		if (c->spec->completes == PW_FREES) {
+			p->request = 0;
+			break;
+		}
+		if (p->is_collective)
+			t->packed_seq = t->seq; /* MPI may copy the data */
+		add_extent(t, &p->send, site);
+		add_extent(t, &p->recv, site);
+		break;
 	}
 	pthread_mutex_unlock(&persistent_lock);
 }
@@ -97,27 +143,16 @@ static __attribute__((noinline)) void each_request(const struct pw_call *c)
 {
 	struct pw_thread *t = c->thread;
 	int64_t n = c->spec->number ? pw_int(c, c->spec->number) : 1;
-	const struct pw_site *site = c->spec->completes == PW_STARTS ? pw_site_here(t, t->frame) : NULL;
+	const struct pw_site *site = c->spec->completes == PW_FREES ? NULL : pw_site_here(t, t->frame);
 
+	if (c->spec->ready) {
+		each_persistent(c, pw_ready_request(c), site);
+		return;
+	}
 	if (!c->arg[c->spec->req])
 		return; /* MPI will complain */
-	for (int64_t k = 0; k < n; k++) {
-		uint64_t request = pw_request(c, (unsigned)k);
-
-		pthread_mutex_lock(&persistent_lock);
-		for (unsigned i = 0; i < PROBES; i++) {
-			unsigned at = (place_of(request) + i) % PERSISTENT;
-
-			if (!request || persistent[at].request != request)
-				continue;
-			if (c->spec->completes == PW_FREES)
-				persistent[at].request = 0;
-			else
-				add(t, persistent[at].start, persistent[at].end, PW_START, site);
-			break;
-		}
-		pthread_mutex_unlock(&persistent_lock);
-	}
+	for (int64_t k = 0; k < n; k++)
+		each_persistent(c, pw_request(c, (unsigned)k), site);
 }
 
 void pw_announce_call(struct pw_call *c)
@@ -125,7 +160,7 @@ void pw_announce_call(struct pw_call *c)
 	const struct pw_spec *s = c->spec;
 	const struct pw_site *site = NULL;
 
-	if (s->completes == PW_STARTS || s->completes == PW_FREES) {
+	if (pw_is_of_persistent(s)) {
 		each_request(c);
 		return;
 	}
@@ -160,7 +195,7 @@ static int uses_own_memory(const struct pw_thread *t, uint64_t bytes)
 	if (t->largest_seq != t->seq || bytes > t->largest)
 		return 0;
 	return (t->op >= PW_BCAST && t->op <= PW_ALLTOALLV) || (t->op >= PW_GATHER && t->op <= PW_ACCUMULATE) ||
-			t->op == PW_OTHER ||
+			t->op == PW_FILE || t->op == PW_OTHER ||
 	       t->packed_seq == t->seq;
 }
 
@@ -175,5 +210,36 @@ const struct pw_announced *pw_find_older_announced(struct pw_thread *t, uint64_t
 		return p;
 	if (pw_announced_call(&t->internal).seq != t->seq)
 		set_call(&t->internal, t->seq, t->op, pw_site_here(t, t->frame));
+	return &t->internal;
+}
+
+/* Direct-mapped. The words of an entry are of two registrations at worst, which only misleads: what is cached is safe
+ * for any memory. */
+#define RETURNED 256u
+static struct {
+	uint64_t start, bytes;
+} returned[RETURNED];
+
+static unsigned returned_place(uint64_t start) { return (unsigned)(start * 0x9e3779b97f4a7c15ull >> 56); }
+
+void pw_note_returned(uint64_t start, uint64_t bytes)
+{
+	unsigned at = returned_place(start);
+
+	__atomic_store_n(&returned[at].start, start, __ATOMIC_RELAXED);
+	__atomic_store_n(&returned[at].bytes, bytes, __ATOMIC_RELAXED);
+}
+
+const struct pw_announced *pw_find_returned(struct pw_thread *t, uint64_t start, uint64_t bytes, void *caller)
+{
+	unsigned at = returned_place(start);
+
+	if (__atomic_load_n(&returned[at].start, __ATOMIC_RELAXED) != start ||
+			__atomic_load_n(&returned[at].bytes, __ATOMIC_RELAXED) != bytes)
+		return NULL;
+	if (t->depth)
+		set_call(&t->internal, t->seq, t->op, pw_site_here(t, t->frame));
+	else
+		set_call(&t->internal, t->seq, PW_OTHER, pw_site_at(t, (uint64_t)caller));
 	return &t->internal;
 }

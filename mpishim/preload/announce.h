@@ -30,6 +30,14 @@ static inline const struct pw_announced *pw_find_announced(struct pw_thread *t, 
 	return pw_likely(pw_announced_contains(newest, start, end)) ? newest : pw_find_older_announced(t, start, end);
 }
 
+/*
+ * Memory that was registered though nobody had announced it, and given back: what a transport moves for MPI or for a
+ * library of its own. When it comes again, it is a buffer like others.
+ */
+void pw_note_returned(uint64_t start, uint64_t bytes);
+/* The call that such memory belongs to, or NULL; caller is where the transport registers it. */
+const struct pw_announced *pw_find_returned(struct pw_thread *t, uint64_t start, uint64_t bytes, void *caller);
+
 static inline struct pw_call_id pw_announced_call(const struct pw_announced *p)
 {
 	return (struct pw_call_id){__atomic_load_n(&p->call.seq, __ATOMIC_RELAXED), __atomic_load_n(&p->call.op,

@@ -14,6 +14,7 @@ enum pw_count_form {
 	PW_COUNTS_TYPES,   /* arrays of counts, datatypes and displacements in bytes */
 	PW_COUNTS_SUM,	   /* an array of counts whose parts follow each other without gaps */
 	PW_COUNTS_OWN,	   /* an array of counts, of which this rank has its own part */
+	PW_PARTITIONS,	   /* count elements, an MPI_Count, in each of so many partitions; displs is their argument */
 };
 enum pw_creates { PW_NO_REQUEST, PW_REQUEST, PW_PERSISTENT, PW_MESSAGE };
 enum pw_completes {
@@ -42,7 +43,9 @@ struct pw_spec {
 	uint8_t by_group; /* only a group of the parent's members takes part */
 	uint8_t neighborhood; /* a collective of the neighbors in a topology */
 	uint8_t aints; /* displacements are MPI_Aint */
+	uint8_t ready; /* a request by value, of which something may be sent */
 	uint8_t polls; /* a test without a flag */
+	uint8_t relays; /* MPI passes the data on by calls of its own, whose buffers are announced as well */
 	uint8_t wide;  /* MPI_Count for int, MPI_Aint for displacements: the MPI_x_c of MPI-4 */
 };
 
@@ -53,7 +56,7 @@ struct pw_spec {
  */
 static inline __attribute__((always_inline)) int pw_may_block(const struct pw_spec *s)
 {
-	if (s->creates == PW_REQUEST || s->creates == PW_PERSISTENT || s->flag || s->polls)
+	if (s->creates == PW_REQUEST || s->creates == PW_PERSISTENT || s->flag || s->polls || s->ready)
 		return 0;
 	if (s->completes >= PW_STARTS && s->completes <= PW_CANCELS)
 		return 0;
@@ -87,6 +90,15 @@ static inline int64_t pw_int(const struct pw_call *c, unsigned i)
 static inline int64_t pw_count(const struct pw_call *c, unsigned i)
 {
 	return c->spec->wide ? (int64_t)c->arg[i] : pw_int(c, i);
+}
+
+/* The elements of a buffer whose count is one number. */
+static inline int64_t pw_elements(const struct pw_call *c, const struct pw_buffer *b)
+{
+	if (b->form != PW_PARTITIONS)
+		return pw_count(c, b->count);
+	return pw_int(c, b->displs) *
+	       (c->language == PW_C ? (int64_t)c->arg[b->count] : *(const int64_t *)c->arg[b->count]);
 }
 
 static inline pw_word pw_type(const struct pw_call *c, unsigned i)
@@ -125,6 +137,14 @@ static inline uint64_t pw_key(const struct pw_call *c, unsigned argument, unsign
 
 static inline uint64_t pw_request(const struct pw_call *c, unsigned index) { return pw_key(c, c->spec->req, index); }
 
+/* Likewise of one that is given by value. */
+static inline uint64_t pw_ready_request(const struct pw_call *c)
+{
+	pw_word arg = c->arg[c->spec->ready];
+
+	return c->language == PW_C ? pw_mpi_handle(arg) : pw_mpi.request_f2c(*(const int *)arg);
+}
+
 /* The window of a one-sided call. */
 static inline pw_word pw_win(const struct pw_call *c)
 {
@@ -157,6 +177,12 @@ static inline int pw_is_in_place(const struct pw_call *c, unsigned i)
 static inline pw_word pw_address(const struct pw_call *c, unsigned i)
 {
 	return c->arg[i] == pw_mpi.bottom[c->language] ? 0 : c->arg[i];
+}
+
+/* Whether the call announces what persistent requests are for, or forgets it. */
+static inline int pw_is_of_persistent(const struct pw_spec *s)
+{
+	return s->completes == PW_STARTS || s->completes == PW_FREES || s->ready;
 }
 
 /* Whether a buffer is significant at the root only. */

@@ -22,6 +22,7 @@
 #define VEC(b, n, d, t) {.buf = b, .count = n, .displs = d, .type = t, .form = PW_COUNTS}
 #define VECW(b, n, d, t) {.buf = b, .count = n, .displs = d, .type = t, .form = PW_COUNTS_TYPES}
 #define SUM(b, n, t) {.buf = b, .count = n, .type = t, .form = PW_COUNTS_SUM}
+#define PARTS(b, p, n, t) {.buf = b, .count = n, .type = t, .displs = p, .form = PW_PARTITIONS}
 #define MINE(b, n, t) {.buf = b, .count = n, .type = t, .form = PW_COUNTS_OWN}
 
 #define SENDS(DATA, Name, name, what) \
@@ -35,24 +36,56 @@
 
 #define PW_AFTER(n) PW_CAT(PW_AFTER_, n)
 #define PW_AFTER_1 2
+#define PW_AFTER_2 3
 #define PW_AFTER_5 6
 #define PW_AFTER_6 7
 #define PW_AFTER_7 8
 #define PW_AFTER_8 9
 #define PW_AFTER_9 10
+#define PW_AFTER_10 11
 #define PW_AFTER_12 13
 #define PW_CAT(a, b) PW_CAT_(a, b)
 #define PW_CAT_(a, b) a##b
 
-/* A collective and its nonblocking form: the request comes last. */
+/* A collective, its nonblocking form, where the request comes last, and its persistent form: an info and the request. */
 #define COLL(CALL, Name, name, n, ...) \
 	CALL(Name, name, n, __VA_ARGS__) \
-	CALL(I##name, i##name, PW_AFTER(n), __VA_ARGS__, .req = PW_AFTER(n), .creates = PW_REQUEST)
+	CALL(I##name, i##name, PW_AFTER(n), __VA_ARGS__, .req = PW_AFTER(n), .creates = PW_REQUEST) \
+	CALL(Name##_init, name##_init, PW_AFTER(PW_AFTER(n)), __VA_ARGS__, .req = PW_AFTER(PW_AFTER(n)), \
+		.creates = PW_PERSISTENT)
 
 /* A one-sided call and the form of it that makes a request: the window, then the request. */
 #define SIDE(DATA, Name, name, n, ...) \
 	DATA(Name, name, n, __VA_ARGS__) \
 	DATA(R##name, r##name, PW_AFTER(n), __VA_ARGS__, .req = PW_AFTER(n), .creates = PW_REQUEST)
+
+/*
+ * Reads and writes of files: the buffer comes after the file, or after an offset. MPI moves their data from process
+ * to process by calls of its own.
+ */
+#define FILE_DATA(DATA, name, n, side, b, ...) \
+	DATA(File_##name, file_##name, n, .op = PW_FILE, .relays = 1, .side = b, ##__VA_ARGS__)
+/* The form that makes a request has it in place of the status. */
+#define FILES(DATA, name, side) \
+	FILE_DATA(DATA, name, 5, side, ONE(2, 3, 4)) \
+	FILE_DATA(DATA, i##name, 5, side, ONE(2, 3, 4), .req = 5, .creates = PW_REQUEST)
+#define FILES_AT(DATA, name, side) \
+	FILE_DATA(DATA, name, 6, side, ONE(3, 4, 5)) \
+	FILE_DATA(DATA, i##name, 6, side, ONE(3, 4, 5), .req = 6, .creates = PW_REQUEST)
+/* One that begins in one call and ends in another. */
+#define FILE_SPLIT(CALL, DATA, name, n, side, b) \
+	FILE_DATA(DATA, name##_begin, n, side, b) \
+	CALL(File_##name##_end, file_##name##_end, 3, .op = PW_FILE, .relays = 1)
+#define FILE_CALLS(CALL, DATA, verb, side) \
+	FILES(DATA, verb, side) \
+	FILES(DATA, verb##_all, side) \
+	FILES(DATA, verb##_shared, side) \
+	FILES_AT(DATA, verb##_at, side) \
+	FILES_AT(DATA, verb##_at_all, side) \
+	FILE_DATA(DATA, verb##_ordered, 5, side, ONE(2, 3, 4)) \
+	FILE_SPLIT(CALL, DATA, verb##_all, 4, side, ONE(2, 3, 4)) \
+	FILE_SPLIT(CALL, DATA, verb##_at_all, 5, side, ONE(3, 4, 5)) \
+	FILE_SPLIT(CALL, DATA, verb##_ordered, 4, side, ONE(2, 3, 4))
 
 /* Calls that make or free a handle. */
 #define TYPE(CALL, Name, name, n, at, what) \
@@ -82,6 +115,14 @@
 		.creates = PW_REQUEST) \
 	DATA(Recv_init, recv_init, 7, .op = PW_IRECV, .recv = ONE(1, 2, 3), .from = 4, .from_tag = 5, .comm = 6, \
 		.req = 7, .creates = PW_PERSISTENT) \
+	CALL(Psend_init, psend_init, 9, .op = PW_ISEND, .send = PARTS(1, 2, 3, 4), .peer = 5, .tag = 6, .comm = 7, \
+		.req = 9, .creates = PW_PERSISTENT) \
+	CALL(Precv_init, precv_init, 9, .op = PW_IRECV, .recv = PARTS(1, 2, 3, 4), .from = 5, .from_tag = 6, .comm = 7, \
+		.req = 9, .creates = PW_PERSISTENT) \
+	CALL(Pready, pready, 2, .op = PW_START, .ready = 2) \
+	CALL(Pready_range, pready_range, 3, .op = PW_START, .ready = 3) \
+	CALL(Pready_list, pready_list, 3, .op = PW_START, .ready = 3) \
+	CALL(Parrived, parrived, 3, .op = PW_OTHER, .flag = 3) \
 	DATA(Mrecv, mrecv, 5, .op = PW_RECV, .recv = ONE(1, 2, 3), .message = 4, .status = 5) \
 	DATA(Imrecv, imrecv, 5, .op = PW_IRECV, .recv = ONE(1, 2, 3), .message = 4, .req = 5, .creates = PW_REQUEST) \
 	CALL(Probe, probe, 4, .op = PW_PROBE, .from = 1, .from_tag = 2, .comm = 3, .status = 4) \
@@ -167,6 +208,8 @@
 	CALL(Win_flush_all, win_flush_all, 1, .op = PW_OTHER, .win = 1, .completes = PW_COMPLETES_RMA) \
 	CALL(Win_flush_local, win_flush_local, 2, .op = PW_OTHER, .peer = 1, .win = 2, .completes = PW_COMPLETES_RMA) \
 	CALL(Win_flush_local_all, win_flush_local_all, 1, .op = PW_OTHER, .win = 1, .completes = PW_COMPLETES_RMA) \
+	FILE_CALLS(CALL, DATA, read, recv) \
+	FILE_CALLS(CALL, DATA, write, send) \
 	TYPE(CALL, Type_commit, type_commit, 1, 1, CREATED) \
 	TYPE(CALL, Type_dup, type_dup, 2, 2, CREATED) \
 	TYPE(CALL, Type_free, type_free, 1, 1, FREED) \

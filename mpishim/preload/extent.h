@@ -76,7 +76,7 @@ static inline __attribute__((always_inline)) int pw_extent_of(const struct pw_ca
 
 	*e = (struct pw_extent){0};
 	if (c->spec->tag || c->spec->from || !c->spec->recv.form) { /* point to point, or MPI_Bcast */
-		if (!pw_is_significant(c, b, NULL) || (count = pw_count(c, b->count)) <= 0)
+		if (!pw_is_significant(c, b, NULL) || (count = pw_elements(c, b)) <= 0)
 			return 0;
 		if (pw_likely((s = pw_datatype_in(c, pw_type(c, b->type))) != NULL))
 			return pw_extent_of_elements(pw_address(c, b->buf), count, s, e);

@@ -12,7 +12,7 @@
 /* protects the next line; held while the Go side starts and stops */
 static pthread_mutex_t using = PTHREAD_MUTEX_INITIALIZER;
 static int has_world, sessions, has_ended;
-static __thread int inside; /* the Fortran form of a call may call the C form */
+static __thread int inside; /* one form of a call may call another */
 
 static int is_given(const char *name)
 {
@@ -147,33 +147,40 @@ typedef int (*fn3)(void *, void *, void *);
 typedef int (*fn4)(void *, void *, int, void *);
 typedef int (*fn4p)(void *, void *, void *, void *);
 
-PW_EXPORT int MPI_Init(void *argc, void *argv);
-PW_EXPORT int MPI_Init(void *argc, void *argv)
-{
-	REAL(fn2, "MPI_Init")
-	int rc = real(argc, argv);
+/* A tool that is part of the program calls PMPI_x, and so may the MPI library's MPI_x. */
+#define C_INIT(symbol) \
+	PW_EXPORT int symbol(void *argc, void *argv); \
+	PW_EXPORT int symbol(void *argc, void *argv) \
+	{ \
+		REAL(fn2, #symbol) \
+		int rc = real(argc, argv); \
+		world_begins(rc); \
+		return rc; \
+	}
+#define C_INIT_THREAD(symbol) \
+	PW_EXPORT int symbol(void *argc, void *argv, int required, void *provided); \
+	PW_EXPORT int symbol(void *argc, void *argv, int required, void *provided) \
+	{ \
+		REAL(fn4, #symbol) \
+		int rc = real(argc, argv, required, provided); \
+		world_begins(rc); \
+		return rc; \
+	}
+#define C_FINALIZE(symbol) \
+	PW_EXPORT int symbol(void); \
+	PW_EXPORT int symbol(void) \
+	{ \
+		REAL(fn0, #symbol) \
+		world_ends(); \
+		return real(); \
+	}
 
-	world_begins(rc);
-	return rc;
-}
-
-PW_EXPORT int MPI_Init_thread(void *argc, void *argv, int required, void *provided);
-PW_EXPORT int MPI_Init_thread(void *argc, void *argv, int required, void *provided)
-{
-	REAL(fn4, "MPI_Init_thread")
-	int rc = real(argc, argv, required, provided);
-
-	world_begins(rc);
-	return rc;
-}
-
-PW_EXPORT int MPI_Finalize(void);
-PW_EXPORT int MPI_Finalize(void)
-{
-	REAL(fn0, "MPI_Finalize")
-	world_ends();
-	return real();
-}
+C_INIT(MPI_Init)
+C_INIT(PMPI_Init)
+C_INIT_THREAD(MPI_Init_thread)
+C_INIT_THREAD(PMPI_Init_thread)
+C_FINALIZE(MPI_Finalize)
+C_FINALIZE(PMPI_Finalize)
 
 /* Fortran passes all by reference and the error code last. A failed MPI_Init is noticed later. */
 #define FORTRAN_INIT(symbol) \
@@ -210,16 +217,15 @@ static void aborting(void)
 	__atomic_store_n(&pw.is_init, 0, __ATOMIC_RELEASE);
 }
 
-PW_EXPORT int MPI_Abort(void *comm, int code);
-PW_EXPORT int MPI_Abort(void *comm, int code)
-{
-	typedef int (*abort_fn)(void *, int);
-	REAL(abort_fn, "MPI_Abort")
-
-	aborting();
-	return real(comm, code);
-}
-
+#define C_ABORT(symbol) \
+	PW_EXPORT int symbol(void *comm, int code); \
+	PW_EXPORT int symbol(void *comm, int code) \
+	{ \
+		typedef int (*abort_fn)(void *, int); \
+		REAL(abort_fn, #symbol) \
+		aborting(); \
+		return real(comm, code); \
+	}
 #define FORTRAN_ABORT(symbol) \
 	PW_EXPORT int symbol(void *comm, void *code, void *ierror); \
 	PW_EXPORT int symbol(void *comm, void *code, void *ierror) \
@@ -229,6 +235,8 @@ PW_EXPORT int MPI_Abort(void *comm, int code)
 		return real(comm, code, ierror); \
 	}
 
+C_ABORT(MPI_Abort)
+C_ABORT(PMPI_Abort)
 FORTRAN_ABORT(mpi_abort_)
 FORTRAN_ABORT(mpi_abort_f08_)
 
@@ -239,25 +247,39 @@ FORTRAN_INIT_THREAD(mpi_init_thread_f08_)
 FORTRAN_FINALIZE(mpi_finalize_)
 FORTRAN_FINALIZE(mpi_finalize_f08_)
 
-PW_EXPORT int MPI_Session_init(void *info, void *handler, void *session);
-PW_EXPORT int MPI_Session_init(void *info, void *handler, void *session)
-{
-	REAL(fn3, "MPI_Session_init")
-	int rc = real(info, handler, session);
+#define C_SESSION_INIT(symbol) \
+	PW_EXPORT int symbol(void *info, void *handler, void *session); \
+	PW_EXPORT int symbol(void *info, void *handler, void *session) \
+	{ \
+		REAL(fn3, #symbol) \
+		int rc; \
+\
+		inside++; \
+		rc = real(info, handler, session); \
+		inside--; \
+		if (!rc && !inside) \
+			session_begins(session, PW_C); \
+		return rc; \
+	}
+#define C_SESSION_FINALIZE(symbol) \
+	PW_EXPORT int symbol(void *session); \
+	PW_EXPORT int symbol(void *session) \
+	{ \
+		REAL(fn1, #symbol) \
+		int rc; \
+\
+		if (session && !inside) \
+			session_ends(session, PW_C); \
+		inside++; \
+		rc = real(session); \
+		inside--; \
+		return rc; \
+	}
 
-	if (!rc && !inside)
-		session_begins(session, PW_C);
-	return rc;
-}
-
-PW_EXPORT int MPI_Session_finalize(void *session);
-PW_EXPORT int MPI_Session_finalize(void *session)
-{
-	REAL(fn1, "MPI_Session_finalize")
-	if (session && !inside)
-		session_ends(session, PW_C);
-	return real(session);
-}
+C_SESSION_INIT(MPI_Session_init)
+C_SESSION_INIT(PMPI_Session_init)
+C_SESSION_FINALIZE(MPI_Session_finalize)
+C_SESSION_FINALIZE(PMPI_Session_finalize)
 
 /* In mpi_f08 the error code may be absent. */
 #define FORTRAN_SESSION_INIT(symbol) \

@@ -49,10 +49,18 @@ static inline __attribute__((always_inline)) int is_small(const struct pw_call *
 
 	if (s->creates == PW_PERSISTENT)
 		return 1; /* announced when it is started */
-	if (s->completes || (has_send && s->send.form != PW_COUNT) || (has_recv && s->recv.form != PW_COUNT))
+	if (s->completes || s->ready || (has_send && s->send.form != PW_COUNT) || (has_recv && s->recv.form != PW_COUNT))
 		return 0;
 	return (!has_send || is_small_buffer(c, &s->send)) &&
 	       (!has_recv || s->recv.count == s->send.count || is_small_buffer(c, &s->recv));
+}
+
+static inline __attribute__((always_inline)) void announce_if_large(struct pw_call *c, const struct pw_spec *s)
+{
+	if (s->send.form || s->recv.form || pw_is_of_persistent(s))
+		/* Over shared memory alone nothing is registered. */
+		if (pw_is_managing() && pw_uses_verbs() && !is_small(c, s))
+			announce(c);
 }
 
 /* For calls from inside MPI as well, since the handle may be given to another object at once. */
@@ -80,8 +88,18 @@ static __attribute__((noinline)) void learn(const struct pw_call *c)
 		pw_record_created(c);
 }
 
+/*
+ * Whether the call under way was left without a return. Between MPI_x and PMPI_x there is a tool or MPI itself, which
+ * may call PMPI_x often: there only what costs nothing is looked at.
+ */
+static inline int was_unwound(const struct pw_thread *t, void **frame, int is_profiling)
+{
+	return is_profiling && !t->by_profiling ? frame >= t->frame : pw_was_unwound(t->frame, frame);
+}
+
 /* s is c->spec, which is constant here. */
-static inline __attribute__((always_inline)) void enter(struct pw_call *c, const struct pw_spec *s, void *frame)
+static inline __attribute__((always_inline)) void enter(struct pw_call *c, const struct pw_spec *s, void *frame,
+		int is_profiling)
 {
 	struct pw_thread *t = pw_self();
 
@@ -94,19 +112,21 @@ static inline __attribute__((always_inline)) void enter(struct pw_call *c, const
 	c->thread = t;
 	if (s->lifecycle == PW_TYPE_FREED || s->lifecycle == PW_COMM_FREED || s->lifecycle == PW_WIN_FREED)
 		forget(c);
-	if (t->depth && pw_was_unwound(t->frame, frame)) { /* an error handler has jumped, or an exception has passed */
+	if (t->depth && was_unwound(t, frame, is_profiling)) { /* an error handler has jumped, or an exception has passed */
 		t->depth = 0;
 		__atomic_store_n(&t->waiting, 0, __ATOMIC_RELAXED);
 	}
-	if (t->depth++) /* the MPI library calls itself */
+	if (t->depth++) { /* the MPI library calls itself */
+		if (pw_unlikely(t->relays))
+			announce_if_large(c, s);
 		return;
+	}
 	pw_add(&t->seq, 1);
 	t->op = s->op;
 	t->frame = frame;
-	if (s->send.form || s->recv.form || s->completes == PW_STARTS || s->completes == PW_FREES)
-		/* Over shared memory alone nothing is registered. */
-		if (pw_is_managing() && pw_uses_verbs() && !is_small(c, s))
-			announce(c);
+	t->relays = s->relays;
+	t->by_profiling = (uint16_t)is_profiling;
+	announce_if_large(c, s);
 	if (pw_recording(t))
 		pw_record_begin(c);
 	else if (pw_is_recording())
@@ -138,6 +158,15 @@ static inline __attribute__((always_inline)) void leave(struct pw_call *c, const
 	if (t->depth && !--t->depth && pw_may_block(s))
 		__atomic_store_n(&t->waiting, 0, __ATOMIC_RELAXED);
 }
+
+/* Calls whose wrappers should rather be small than fast, by a few nanoseconds: they are seldom made, or take long. */
+#define IS_SELDOM(s) ((s).relays || (s).creates == PW_PERSISTENT || (s).lifecycle)
+
+static __attribute__((noinline)) void enter_small(struct pw_call *c, void *frame, int is_profiling)
+{
+	enter(c, c->spec, frame, is_profiling);
+}
+static __attribute__((noinline)) void leave_small(struct pw_call *c, int error) { leave(c, c->spec, error); }
 
 /* Finds the real function. A linked program has one. */
 static __attribute__((noinline, cold)) pw_fn find(pw_fn *real, const char *name)
@@ -208,7 +237,7 @@ static __attribute__((noinline, cold)) pw_fn find(pw_fn *real, const char *name)
 
 #define MPI_ERR_INTERN_ 17 /* any error will do: see find */
 
-#define WRAPPER(symbol, n, spec_, language_, before, is_error) \
+#define WRAPPER(symbol, n, spec_, language_, is_profiling, before, is_error) \
 	PW_EXPORT int symbol(PW_CAT(P, n)); \
 	PW_EXPORT int symbol(PW_CAT(P, n)) \
 	{ \
@@ -224,22 +253,34 @@ static __attribute__((noinline, cold)) pw_fn find(pw_fn *real, const char *name)
 		c.spec = &spec_; \
 		c.arg = a; \
 		c.language = language_; \
-		enter(&c, &spec_, __builtin_frame_address(0)); \
+		if (is_profiling || IS_SELDOM(spec_)) \
+			enter_small(&c, __builtin_frame_address(0), is_profiling); \
+		else \
+			enter(&c, &spec_, __builtin_frame_address(0), 0); \
 		rc = (spec_).status ? f(PW_CAT(V, n)) : f(PW_CAT(A, n)); /* recording may put in a status */ \
-		leave(&c, &spec_, is_error); \
+		if (is_profiling || IS_SELDOM(spec_)) \
+			leave_small(&c, is_error); \
+		else \
+			leave(&c, &spec_, is_error); \
 		return (int)rc; \
 	}
 
-#define C_WRAPPER(symbol, n, spec_) WRAPPER(symbol, n, spec_, PW_C, , (int)rc)
+/*
+ * PMPI_x as well: a tool that is part of the program has MPI_x, and calls PMPI_x. MPI calls it by itself, too, where
+ * it is made of other calls, as MPI-IO is.
+ */
+#define C_WRAPPER(name, n, spec_) \
+	WRAPPER(MPI_##name, n, spec_, PW_C, 0, , (int)rc) \
+	WRAPPER(PMPI_##name, n, spec_, PW_C, 1, , (int)rc)
 
 /* The error code is the last argument. In mpi_f08 it may be absent, and is NULL then. */
 #define FORTRAN_WRAPPER(symbol, n, spec_) \
-	WRAPPER(symbol, n, spec_, PW_FORTRAN, int error = 0; if (!PW_CAT(a, n)) PW_CAT(a, n) = (pw_word)&error;, \
+	WRAPPER(symbol, n, spec_, PW_FORTRAN, 0, int error = 0; if (!PW_CAT(a, n)) PW_CAT(a, n) = (pw_word)&error;, \
 		*(const int *)PW_CAT(a, n))
 
 #define CALL(Name, name, n, ...) \
 	static const struct pw_spec spec_##Name = {__VA_ARGS__}; \
-	C_WRAPPER(MPI_##Name, n, spec_##Name) \
+	C_WRAPPER(Name, n, spec_##Name) \
 	FORTRAN_WRAPPER(mpi_##name##_, PW_CAT(F, n), spec_##Name) \
 	FORTRAN_WRAPPER(mpi_##name##_f08_, PW_CAT(F, n), spec_##Name)
 
@@ -247,12 +288,12 @@ static __attribute__((noinline, cold)) pw_fn find(pw_fn *real, const char *name)
  * learned at its first use. */
 #define TEXT(Name, name, n, ...) \
 	static const struct pw_spec spec_##Name = {__VA_ARGS__}; \
-	C_WRAPPER(MPI_##Name, n, spec_##Name)
+	C_WRAPPER(Name, n, spec_##Name)
 
 /* A call with counts. MPI-4 also has its form with large counts in C. */
 #define DATA(Name, name, n, ...) \
 	CALL(Name, name, n, __VA_ARGS__) \
 	static const struct pw_spec spec_##Name##_c = {__VA_ARGS__, .wide = 1}; \
-	C_WRAPPER(MPI_##Name##_c, n, spec_##Name##_c)
+	C_WRAPPER(Name##_c, n, spec_##Name##_c)
 
 PW_CALLS(CALL, DATA, TEXT)

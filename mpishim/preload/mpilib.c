@@ -39,7 +39,7 @@ static void set_open_mpi(struct pw_mpi *m)
 	m->type_null = (pw_word)data_symbol("ompi_mpi_datatype_null");
 	m->in_place[PW_C] = 1;
 	m->topo_cart = 1, m->topo_graph = 2, m->topo_dist_graph = 3, m->root = -4, m->proc_null = -2, m->any_source = -1;
-	m->err_truncate = 15;
+	m->any_tag = -1, m->err_truncate = 15;
 	m->status_ints = 6, m->status_source = 0, m->status_ignore = 0;
 }
 
@@ -53,8 +53,47 @@ static void set_mpich(struct pw_mpi *m)
 	m->type_null = 0x0c000000;
 	m->in_place[PW_C] = (pw_word)-1;
 	m->topo_graph = 1, m->topo_cart = 2, m->topo_dist_graph = 3, m->root = -3, m->proc_null = -1, m->any_source = -2;
-	m->err_truncate = 14;
+	m->any_tag = -1, m->err_truncate = 14;
 	m->status_ints = 5, m->status_source = 2, m->status_ignore = 1;
+}
+
+/* In the standard ABI of MPI-5 a handle is a pointer, and predefined ones are small numbers. */
+static void set_standard(struct pw_mpi *m)
+{
+	m->standard = 1;
+	m->comm_world = 0x101;
+	m->handle_bytes = sizeof(void *);
+	m->comm_self = 0x102;
+	m->comm_null = 0x100;
+	m->type_null = 0x200;
+	m->in_place[PW_C] = 1;
+	m->topo_cart = 211, m->topo_graph = 212, m->topo_dist_graph = 213, m->root = -4, m->proc_null = -3;
+	m->any_source = -1, m->any_tag = -2, m->err_truncate = 15;
+	m->status_ints = 8, m->status_source = 0, m->status_ignore = 0;
+}
+
+/*
+ * Knows the ABI of the library. MPI libraries come with an ABI of their own and with the standard one, in two files
+ * that have the same version and mostly the same calls, MPI_Abi_get_version among them. No question about a handle
+ * tells, since the wrong one may end the program; but the standard has a name for the file.
+ */
+static void set_abi(struct pw_mpi *m, const char *version)
+{
+	Dl_info lib = {0};
+	const char *base;
+
+	if (!dladdr(pw_symbol("PMPI_Comm_rank"), &lib) || !lib.dli_fname)
+		lib.dli_fname = "";
+	base = strrchr(lib.dli_fname, '/');
+	base = base ? base + 1 : lib.dli_fname;
+	if (!strncmp(base, "libmpi_abi", strlen("libmpi_abi")))
+		set_standard(m);
+	else if (data_symbol("ompi_mpi_comm_world"))
+		set_open_mpi(m);
+	else if (pw_symbol("PMPI_Abi_get_version") && strncmp(base, "libmpi", strlen("libmpi")))
+		; /* either ABI, such as in a program that has MPI inside */
+	else if (strstr(version, "MPICH") || strstr(version, "Intel") || strstr(version, "MVAPICH"))
+		set_mpich(m);
 }
 
 static void find_functions(struct pw_mpi *m)
@@ -77,11 +116,11 @@ static void find_functions(struct pw_mpi *m)
 	m->win_group = pw_symbol("PMPI_Win_get_group");
 	m->test_cancelled = pw_symbol("PMPI_Test_cancelled");
 	m->error_class = pw_symbol("PMPI_Error_class");
-	m->comm_f2c = f2c("PMPI_Comm_f2c");
-	m->type_f2c = f2c("PMPI_Type_f2c");
-	m->win_f2c = f2c("PMPI_Win_f2c");
-	m->request_f2c = f2c("PMPI_Request_f2c");
-	m->message_f2c = f2c("PMPI_Message_f2c");
+	m->comm_f2c = f2c(m->standard ? "PMPI_Comm_fromint" : "PMPI_Comm_f2c");
+	m->type_f2c = f2c(m->standard ? "PMPI_Type_fromint" : "PMPI_Type_f2c");
+	m->win_f2c = f2c(m->standard ? "PMPI_Win_fromint" : "PMPI_Win_f2c");
+	m->request_f2c = f2c(m->standard ? "PMPI_Request_fromint" : "PMPI_Request_f2c");
+	m->message_f2c = f2c(m->standard ? "PMPI_Message_fromint" : "PMPI_Message_f2c");
 	m->topo_test = pw_symbol("PMPI_Topo_test");
 	m->cartdim_get = pw_symbol("PMPI_Cartdim_get");
 	m->graph_neighbors_count = pw_symbol("PMPI_Graph_neighbors_count");
@@ -123,17 +162,17 @@ void pw_mpi_init(void)
 
 	if (version && !version(text, &n))
 		set_name(text);
-	if (data_symbol("ompi_mpi_comm_world"))
-		set_open_mpi(&m);
-	else if (strstr(text, "MPICH") || strstr(text, "Intel") || strstr(text, "MVAPICH"))
-		set_mpich(&m);
+	set_abi(&m, text);
 	find_functions(&m);
 	find_fortran(&m);
 	m.known = m.handle_bytes && m.type_size && m.type_extent && m.comm_size && m.comm_rank && m.comm_group &&
 		  m.group_translate && m.group_free && m.group_rank && m.group_size;
 	pw_mpi = m;
-	if (!m.known)
-		pw_warn("this MPI library is not known (%s); going on without Pinwheel", text[0] ? pw.library : "it has no version");
+	if (m.known)
+		return;
+	pw_disable();
+	pw_warn("this MPI library is not known (%s); going on without Pinwheel",
+			text[0] ? pw.library : "it has no version");
 }
 
 int pw_mpi_world_group(pw_word *group)
@@ -170,15 +209,25 @@ void pw_mpi_world(int32_t *rank, int32_t *size)
 pw_word pw_mpi_session(const void *at, enum pw_language language)
 {
 	if (language == PW_FORTRAN)
-		return f2c("PMPI_Session_f2c")(*(const int *)at);
+		return f2c(pw_mpi.standard ? "PMPI_Session_fromint" : "PMPI_Session_f2c")(*(const int *)at);
 	return pw_mpi.handle_bytes == 4 ? *(const uint32_t *)at : *(const pw_word *)at;
 }
+
+/* Datatypes of C that every library with the standard ABI has: MPI_AINT, ..., MPI_BYTE. Those of Fortran are optional,
+ * so they are learned at their first use. */
+static const uint16_t standard_types[] = {0x201, 0x202, 0x203, 0x207, 0x208, 0x209, 0x20a, 0x20b, 0x20c, 0x20d, 0x20e,
+		0x20f, 0x210, 0x212, 0x214, 0x216, 0x220, 0x243, 0x244, 0x245, 0x247};
 
 /* Open MPI numbers its predefined datatypes for Fortran from 0 on, and has no others yet. */
 void pw_mpi_each_type(const struct pw_datatype *(*see)(pw_word type))
 {
 	pw_word type;
 
+	if (pw_mpi.standard) {
+		for (unsigned i = 0; i < sizeof standard_types / sizeof *standard_types; i++)
+			see(standard_types[i]);
+		return;
+	}
 	for (int i = 0; pw_mpi.type_f2c != same && pw_mpi.handle_bytes != 4 && i < 1000 && (type = pw_mpi.type_f2c(i)); i++)
 		see(type);
 }

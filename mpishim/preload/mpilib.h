@@ -15,6 +15,7 @@ struct pw_datatype;
 
 struct pw_mpi {
 	int known;           /* handles and constants are known */
+	int standard;        /* it is the ABI of MPI-5 */
 	unsigned handle_bytes; /* bytes of a handle in C */
 	int by_session;      /* initialized by a session instead of MPI_Init, so there is no MPI_COMM_WORLD */
 	pw_word session;     /* that session; 0 after its end */
@@ -47,7 +48,7 @@ struct pw_mpi {
 	int (*graph_neighbors_count)(pw_word comm, int rank, int *n);
 	int (*dist_graph_neighbors_count)(pw_word comm, int *in, int *out, int *weighted);
 	int topo_graph, topo_cart, topo_dist_graph, root, proc_null; /* MPI_GRAPH, ..., MPI_ROOT, MPI_PROC_NULL */
-	int any_source, err_truncate;
+	int any_source, any_tag, err_truncate;
 	unsigned status_ints, status_source; /* size of a status in ints, and the index of MPI_SOURCE; MPI_TAG follows it */
 	pw_word status_ignore;		     /* MPI_STATUS_IGNORE and MPI_STATUSES_IGNORE in C */
 	pw_word *fortran_ignore[PW_IGNORES]; /* pointers to the variables that have their addresses, or NULL */

@@ -32,12 +32,20 @@ void pw_record_created(const struct pw_call *c)
 		     is_window ? PW_WINDOW : s->by_group ? PW_BY_GROUP : PW_BY_PARENT);
 }
 
+/* The tag that a receive was given, as the trace has it. */
+static int32_t tag_of(const struct pw_call *c)
+{
+	int32_t tag = (int32_t)pw_int(c, c->spec->from_tag);
+
+	return tag == pw_mpi.any_tag ? PW_ANY_TAG : tag;
+}
+
 /* Whether a call receives from any source, or with any tag. */
 static int receives_any(const struct pw_call *c)
 {
 	const struct pw_spec *s = c->spec;
 
-	return s->from && (pw_int(c, s->from) == pw_mpi.any_source || pw_int(c, s->from_tag) == PW_ANY_TAG);
+	return s->from && (pw_int(c, s->from) == pw_mpi.any_source || tag_of(c) == PW_ANY_TAG);
 }
 
 void pw_record_begin(struct pw_call *c)
@@ -113,11 +121,11 @@ static void set_source(const struct pw_call *c, struct pw_record *r, const struc
 	int source = status ? pw_status_source(status) : (int)pw_int(c, s->from);
 
 	r->peer = pw_world_rank(comm, source);
-	r->tag = status ? pw_status_tag(status) : (int32_t)pw_int(c, s->from_tag);
+	r->tag = status ? pw_status_tag(status) : tag_of(c);
 	if (status && source >= 0 && source < comm->peers)
 		return;
 	if (status) /* it received from MPI_PROC_NULL, or the status is empty */
-		r->tag = (int32_t)pw_int(c, s->from_tag);
+		r->tag = tag_of(c);
 }
 
 /* Emits one record for each buffer of a call. */
@@ -179,7 +187,7 @@ static void start_pending(const struct pw_call *c, struct pw_record *r, struct p
 	if (!p)
 		return;
 	p->is_any = receives_any(c);
-	p->tag = s->from ? (int32_t)pw_int(c, s->from_tag) : 0;
+	p->tag = s->from ? tag_of(c) : 0;
 	if (s->lifecycle == PW_COMM_STARTED) {
 		p->made = (const void *)c->arg[s->handle];
 		p->is_fortran = c->language == PW_FORTRAN;
@@ -213,6 +221,8 @@ static void record_call(const struct pw_call *c, struct pw_record *r, struct pw_
 		record_probe(c, r, comm);
 		return;
 	}
+	if (s->creates == PW_PERSISTENT && !s->tag && !s->from)
+		return; /* a collective; that its starts are left out is counted there */
 	if (s->message && !take_message(c, r)) {
 		left_out(PW_LEFT_MESSAGES);
 		return;

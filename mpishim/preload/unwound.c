@@ -66,7 +66,9 @@ static int is_of_mpi(const void *address)
 	if (!dladdr(address, &info) || !info.dli_fname)
 		return 0;
 	base = strrchr(info.dli_fname, '/');
-	is = !strncmp(base ? base + 1 : info.dli_fname, "libmpi", 6);
+	base = base ? base + 1 : info.dli_fname;
+	/* libmpi.so.40, libmpich.so.12, libmpi_abi.so.0; plug-ins of Open MPI, and the inside of its version 6 */
+	is = !strncmp(base, "libmpi", 6) || !strncmp(base, "mca_", 4) || !strncmp(base, "libopen_mpi", 11);
 	__atomic_store_n(at, (uintptr_t)address << 1 | (uintptr_t)is, __ATOMIC_RELAXED);
 	return is;
 }

@@ -3,8 +3,8 @@
  *
  * Budget of a hit, from ibv_reg_mr to ibv_dereg_mr: no system call, no
  * allocation, no lock, no Go. A first use is registered here (first.c); any other miss asks the
- * server (pw_ask). Memory that was not announced, or that the server refuses, goes to libibverbs as if
- * Pinwheel were not there.
+ * server (pw_ask). Memory that was not announced, when it comes for the first time, and what the server refuses
+ * goes to libibverbs as if Pinwheel were not there.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -119,6 +119,19 @@ static void *register_plain(struct pw_thread *t, void *pd, void *addr, size_t by
 	return mr;
 }
 
+/* Notes a registration past the cache that ends before MPI does: pools of the transport stay, so this was for a
+ * message, of which nothing else may be known. */
+static void note_passed(const struct v_mr *was)
+{
+	struct pw_thread *t = pw_is_init() && __atomic_load_n(&pw.started, __ATOMIC_ACQUIRE) ? pw_self() : NULL;
+
+	if (!t || was->length < pw.threshold)
+		return;
+	pw_add(&t->passed, 1);
+	pw_add(&t->passed_bytes, was->length);
+	pw_note_returned((uint64_t)was->addr, was->length);
+}
+
 static int deregister_plain(void *mr)
 {
 	struct v_mr was = *(struct v_mr *)mr;
@@ -144,16 +157,20 @@ static int register_early(struct pw_thread *t, struct pw_mr_state *r, void *pd, 
 	return 0;
 }
 
-/* A registration for an announced buffer; NULL if the buffer was not announced, or if none can be had. */
+/* A registration for an announced buffer, or for memory that comes again; NULL if it is neither, or there is none. */
 static struct pw_mr *acquire(struct pw_thread *t, void *pd, void *addr, size_t bytes, unsigned access, void *caller)
 {
 	uint64_t start_ticks = pw_ticks(), start = (uint64_t)addr, end = start + bytes;
 	const struct pw_announced *announced = end < start ? NULL : pw_find_announced(t, start, end);
-	int domain = announced ? domain_of(pd) : -1, is_hit;
-	struct pw_mr *h = domain >= 0 ? pw_mr_alloc(t) : NULL;
+	int domain, is_hit;
+	struct pw_mr *h;
 	struct pw_mr_state *r;
 	struct pwt_local *local;
 
+	if (pw_unlikely(!announced))
+		announced = pw_find_returned(t, start, bytes, caller);
+	domain = announced ? domain_of(pd) : -1;
+	h = domain >= 0 ? pw_mr_alloc(t) : NULL;
 	if (!h)
 		return NULL;
 	r = &h->state;
@@ -270,8 +287,13 @@ PW_EXPORT int ibv_dereg_mr(void *mr)
 	int rc;
 
 	pw_verbs_find();
-	if (!h)
-		return deregister_plain(mr);
+	if (!h) {
+		struct v_mr was = *(struct v_mr *)mr;
+
+		if (!(rc = deregister_plain(mr)) && !pw_is_disabled())
+			note_passed(&was);
+		return rc;
+	}
 	if (!h->taken)
 		return EINVAL;
 	rc = deregister(&h->state);

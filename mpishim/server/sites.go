@@ -24,6 +24,7 @@ func nameSite(c predictor.CallSite) (site, op string) {
 // opNames are the names of calls that package trace does not know (ops.h).
 var opNames = map[predictor.Op]string{
 	C.PW_START: "start",
+	C.PW_FILE:  "file",
 	C.PW_OTHER: "other",
 }
 

@@ -64,6 +64,8 @@ func (s *server) summary() report.Rank {
 		r.Uses += count(&t.managed)
 		r.Plain += count(&t.plain_calls)
 		r.Early += count(&t.early)
+		r.Passed += count(&t.passed)
+		r.PassedBytes += count(&t.passed_bytes)
 		r.Repeated += count(&t.repeated)
 		r.Large += uint64(at32(&t.announced_count).Load())
 		r.StallNs += count(&t.wait_ns)

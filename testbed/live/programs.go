@@ -15,6 +15,7 @@ type program struct {
 	small   bool   // its messages are below 64 KiB, or MPI copies them: it shows only that something went over the device
 	ranks   []int  // it runs on; nil is any number
 	mpi     string // it needs; "" is any
+	environ []string
 	// pinwheelOnly: it moves memory by mremap to a place of its choice, which UCX's hooks get wrong (package launch).
 	pinwheelOnly bool
 }
@@ -24,6 +25,9 @@ var programs = []program{
 	{name: "collectives", args: "3 262144"},
 	{name: "derived", small: true},
 	{name: "exchange_f08"},
+	{name: "fileio", args: "3 262144", small: true, environ: []string{"OMPI_MCA_io=romio321"}},
+	{name: "fileio_ompio", sources: []string{"fileio.c"}, args: "3 262144", small: true, mpi: "openmpi",
+		environ: []string{"OMPI_MCA_io=ompio"}},
 	{name: "halo", args: "20"},
 	{name: "inplace", small: true},
 	{name: "jump", small: true},
@@ -39,6 +43,7 @@ var programs = []program{
 	{name: "places", says: "places: done", small: true},
 	{name: "remap", pinwheelOnly: true},
 	{name: "renewed", pinwheelOnly: true},
+	{name: "planned", args: "3 262144", mpi: "mpich"},
 	{name: "ring_f08"},
 	{name: "sessions", mpi: "mpich", small: true},
 	{name: "spawn", mpi: "openmpi", small: true, ranks: []int{2}}, // Debian's MPICH can't

@@ -142,7 +142,8 @@ func (b bench) job(d stack.Device, c combination) stack.Job {
 	return stack.Job{
 		Stack: c.stack, Device: d, Ranks: c.ranks, Under: under,
 		Program: append([]string{b.path(c.stack.MPI, c.program.name)}, c.program.arguments()...),
-		Environ: []string{"PINWHEEL_WATCH_WAIT=y", "UCX_RNDV_THRESH=16384", "FI_OFI_RXM_SAR_LIMIT=16384", "FI_UNIVERSE_SIZE=" + strconv.Itoa(c.ranks)},
+		Environ: append([]string{"PINWHEEL_WATCH_WAIT=y", "UCX_RNDV_THRESH=16384", "FI_OFI_RXM_SAR_LIMIT=16384",
+			"FI_UNIVERSE_SIZE=" + strconv.Itoa(c.ranks)}, c.program.environ...),
 	}
 }
 

@@ -92,6 +92,7 @@ func build(dir string) error {
 	}
 	for _, err := range []error{
 		shared("libpinwheel.so", library), os.WriteFile(filepath.Join(lib, "libpinwheel-go.so"), nil, 0o777), shared("libmpi.so.40", mpi), shared("libmpi.so.1", otherMPI),
+		shared("libmpi_abi.so.0", otherMPI), linked("standard", "libmpi_abi.so.0"),
 		linked("app", "libmpi.so.40"), linked("other", "libmpi.so.1"), compile(filepath.Join(bin, "nompi"), noMPI), buildMeter(filepath.Join(lib, "libpinwheel-meter.so")),
 		buildStatic(filepath.Join(bin, "static"), dir),
 		os.WriteFile(filepath.Join(bin, "script"), []byte("#!/usr/bin/env bash\nexit 6\n"), 0o777),

@@ -19,7 +19,13 @@ int MPI_Send(const void *buf, int count, void *type, int to, int tag, void *comm
 int MPI_Win_create(void *base, intptr_t bytes, int unit, void *info, void *comm, void **win);
 int MPI_Win_fence(int assertion, void *win);
 int MPI_Win_free(void **win);
+int MPI_File_write_all(void *file, const void *buf, int count, void *type, void *status);
+int MPI_Allreduce_init(const void *send, void *recv, int count, void *type, void *op, void *comm, void *info,
+		       void **request);
+int MPI_Start(void **request);
+int MPI_Request_free(void **request);
 int MPI_Finalize(void);
+int standin_move(const void *buf, int count);
 int ibv_rereg_mr(void *mr, int flags, void *pd, void *addr, size_t bytes, int access);
 int standin_owns(const void *mr);
 extern char ompi_mpi_comm_world, ompi_mpi_byte, standin_wide;
@@ -195,6 +201,43 @@ static int huge(void)
 	return failed;
 }
 
+/* The pieces of a collective write, of which MPI has some in memory of its own. */
+static int writes(void)
+{
+	int failed = 0;
+
+	for (int i = 0; i < 10; i++)
+		failed += MPI_File_write_all(NULL, buf, BYTES, &ompi_mpi_byte, NULL);
+	return failed;
+}
+
+/* Both buffers of a collective that is planned once and started often. */
+static int plans(void)
+{
+	char *send = malloc(BYTES), *recv = malloc(BYTES);
+	void *request;
+	int failed = MPI_Allreduce_init(send, recv, BYTES, &ompi_mpi_byte, NULL, &ompi_mpi_comm_world, NULL, &request);
+
+	for (int i = 0; i < 5; i++)
+		failed += MPI_Start(&request);
+	failed += MPI_Request_free(&request);
+	free(send);
+	free(recv);
+	return failed;
+}
+
+/* What no call of MPI was given. */
+static int moves(void)
+{
+	char *mine = malloc(BYTES);
+	int failed = 0;
+
+	for (int i = 0; i < 7; i++)
+		failed += standin_move(mine, BYTES);
+	free(mine);
+	return failed;
+}
+
 struct process {
 	struct sigaction handler[32];
 	struct rlimit files;
@@ -242,6 +285,12 @@ int main(int argc, char **argv)
 		failed += registers_again();
 	if (!strcmp(how, "huge"))
 		failed += huge();
+	if (!strcmp(how, "file"))
+		failed += writes();
+	if (!strcmp(how, "plans"))
+		failed += plans();
+	if (!strcmp(how, "moves"))
+		failed += moves();
 	if (!strcmp(how, "process"))
 		failed += !same(&before, &after);
 	if (!strcmp(how, "exit"))
