@@ -83,7 +83,11 @@ func (m *Manager) open() (err error) {
 	m.group = regcache.NewGroup(mem.Unlimited)
 	co := regcache.Options{MaxBytes: o.BudgetBytes, Group: m.group, Watcher: o.Watcher, OnFault: m.faulted}
 	if co.Watcher == nil && o.Watch != "" {
-		if m.watcher, err = vmwatch.Open(vmwatch.Options{Mechanism: o.Watch}); err != nil {
+		m.watcher, err = vmwatch.Open(vmwatch.Options{
+			Mechanism: o.Watch,
+			OnCrowded: func(message string) { m.engine.Warn("crowded", message) },
+		})
+		if err != nil {
 			return err
 		}
 		co.Watcher = m.watcher

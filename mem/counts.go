@@ -14,6 +14,7 @@ type Counts struct {
 	cuts    []Addr  // ascending; segment i is [cuts[i], cuts[i+1])
 	count   []int32 // per segment, never that of the one before; the last is open and 0
 	bytes   uint64
+	runs    int
 	crossed []Range // scratch of change
 }
 
@@ -27,6 +28,9 @@ func (c *Counts) Remove(r Range) (removed []Range) { return c.change(r, -1) }
 
 // Bytes returns the number of addresses that have a reference.
 func (c *Counts) Bytes() uint64 { return c.bytes }
+
+// Runs returns how many parts without a gap the addresses that have a reference form.
+func (c *Counts) Runs() int { return c.runs }
 
 // All yields the addresses that have a reference, in ascending order, in runs of equal counts.
 // The counts must not change meanwhile.
@@ -54,8 +58,10 @@ func (c *Counts) change(r Range, delta int32) []Range {
 		switch {
 		case was == 0:
 			c.bytes += segment.Len()
+			c.runs += 1 - c.neighbours(i)
 		case c.count[i] == 0:
 			c.bytes -= segment.Len()
+			c.runs -= 1 - c.neighbours(i)
 		default:
 			continue
 		}
@@ -66,6 +72,9 @@ func (c *Counts) change(r Range, delta int32) []Range {
 	c.join(first)
 	return c.crossed
 }
+
+// neighbours returns how many of the segments beside segment i have a reference; the open one has none.
+func (c *Counts) neighbours(i int) int { return min(int(c.before(i)), 1) + min(int(c.count[i+1]), 1) }
 
 // cut makes an address a boundary and returns the segment that begins there.
 func (c *Counts) cut(a Addr) int {

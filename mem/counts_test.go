@@ -57,10 +57,13 @@ func TestCountsAgainstOneCounterAPage(t *testing.T) {
 			},
 			"": func(t *rapid.T) {
 				var got [pages]int
-				runs, prev, refs := 0, mem.Range{}, 0
+				runs, parts, prev, refs := 0, 0, mem.Range{}, 0
 				for r, n := range c.All() {
 					if r.Empty() || n <= 0 || prev.End > r.Start || prev.End == r.Start && refs == n {
 						t.Fatalf("run %v of %d references after %v of %d", r, n, prev, refs)
+					}
+					if runs == 0 || prev.End < r.Start {
+						parts++
 					}
 					runs, prev, refs = runs+1, r, n
 					for p := r.Start; p < r.End; p++ {
@@ -73,8 +76,8 @@ func TestCountsAgainstOneCounterAPage(t *testing.T) {
 						covered++
 					}
 				}
-				if got != model || c.Bytes() != covered || runs > 2*len(held) {
-					t.Fatalf("got %v, %d covered in %d runs; want %v, %d", got, c.Bytes(), runs, model, covered)
+				if got != model || c.Bytes() != covered || c.Runs() != parts || runs > 2*len(held) {
+					t.Fatalf("got %v, %d covered in %d parts; want %v, %d in %d", got, c.Bytes(), c.Runs(), model, covered, parts)
 				}
 			},
 		})

@@ -51,6 +51,22 @@ func TestTransportIsNeverRefusedByTheNodeBudget(t *testing.T) {
 	}
 }
 
+// On-demand paging pins nothing, however much is registered.
+func TestOnDemandPagingCountsAgainstNoBudget(t *testing.T) {
+	dir := theStage(t)
+	file := filepath.Join(t.TempDir(), "stats.json")
+	status, said := play(t, dir, []string{
+		"STANDIN_ON_DEMAND=1", "PINWHEEL_NODE_BUDGET=3M", "OMPI_COMM_WORLD_LOCAL_SIZE=1", "SLURM_JOB_ID=" + t.Name(),
+		"PINWHEEL_POLICY=leave-pinned", "PINWHEEL_STATS=" + file,
+	}, "path", "16", "20")
+	if status != 0 || strings.Contains(said, "over its budget") {
+		t.Errorf("status %d: %s", status, said)
+	}
+	if r := readReport(t, file); r.PeakPinnedBytes < 1<<20 {
+		t.Errorf("%d bytes are managed beside 100 GiB that pin nothing", r.PeakPinnedBytes)
+	}
+}
+
 // Another rank, which is this test, leaves its part to whoever needs it.
 func TestRankUsesWhatOthersLeaveOfTheNodeBudget(t *testing.T) {
 	dir := theStage(t)

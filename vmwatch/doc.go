@@ -60,6 +60,10 @@
 // After fork a child must not use a Watcher of its parent: its changes are not recorded. A
 // program that closes descriptors of others closes those of the Watcher too.
 //
+// What userfaultfd watches becomes a mapping of its own. So uffd watches whole granules of 2 MiB, which
+// also tells it of changes beside a range, and refuses ranges with ErrCrowded before the process comes near
+// vm.max_map_count.
+//
 // A mapping belongs to one userfaultfd. With uffd, memory that the program or another
 // library has registered with a userfaultfd of its own can't be cached. With uffd a range
 // is also registered again whenever the process took any page fault between two uses, since

@@ -28,11 +28,12 @@ type procmapQuery struct {
 const (
 	procmapQueryIoctl = 0xc0686611 // _IOWR('f', 17, struct procmap_query)
 	procmapVMAShared  = 0x08       // PROCMAP_QUERY_VMA_SHARED
+	procmapOrNext     = 0x10       // PROCMAP_QUERY_COVERING_OR_NEXT_VMA
 )
 
-// queryVMA returns the mapping that holds addr.
+// queryVMA returns the mapping that holds addr, or else the next one; it fails with ENOENT after the last.
 func queryVMA(maps *os.File, addr mem.Addr) (m machine.Mapping, err error) {
-	q := procmapQuery{addr: uint64(addr)}
+	q := procmapQuery{addr: uint64(addr), flags: procmapOrNext}
 	q.size = uint64(unsafe.Sizeof(q))
 	_, _, errno := unix.Syscall(unix.SYS_IOCTL, maps.Fd(), procmapQueryIoctl, uintptr(unsafe.Pointer(&q)))
 	switch errno {
@@ -43,7 +44,7 @@ func queryVMA(maps *os.File, addr mem.Addr) (m machine.Mapping, err error) {
 	case unix.ENOTTY, unix.EINVAL, unix.EPERM:
 		return m, errNoQuery
 	}
-	return m, fmt.Errorf("PROCMAP_QUERY of %#x: %w", uintptr(addr), errno)
+	return m, fmt.Errorf("PROCMAP_QUERY from %#x: %w", uintptr(addr), errno)
 }
 
 // mapPrivate maps zeroed memory for a T outside the Go heap, present from the start.

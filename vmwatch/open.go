@@ -15,6 +15,9 @@ type Options struct {
 	Mechanism string
 	// Board is where processes of a job find what one of them has loaded. nil: each loads its own.
 	Board Board
+	// OnCrowded, if not nil, is called once, with a sentence, when Watch begins to refuse ranges with ErrCrowded. It must
+	// not call the Watcher.
+	OnCrowded func(string)
 }
 
 // EnsureDefaults replaces empty fields by the defaults.
@@ -44,7 +47,7 @@ func Open(o Options) (*Watcher, error) {
 			report.Chosen, report.Gaps = m, m.gaps(src.frames != nil)
 			report.Tested, report.Skipped = src.tested, src.skipped
 			w := newWatcher(src)
-			w.report = report
+			w.report, w.onCrowded = report, o.OnCrowded
 			return w, nil
 		}
 	}

@@ -115,7 +115,7 @@ func (r *uffdReader) drain(seen uint64, event func(uffdMsg)) (next uint64, overr
 	return seen, overrun
 }
 
-// stop returns when the thread is gone.
+// stop returns when the thread is gone. Its memory stays until free.
 func (r *uffdReader) stop() error {
 	one := [8]byte{1}
 	if _, err := unix.Write(r.stopFD, one[:]); err != nil {
@@ -124,7 +124,7 @@ func (r *uffdReader) stop() error {
 	for tries := 0; atomic.LoadUint32(&r.shared.tid) != 0; tries++ {
 		time.Sleep(min(time.Millisecond, time.Duration(tries)*time.Microsecond))
 	}
-	return r.free()
+	return nil
 }
 
 func (r *uffdReader) free() error {

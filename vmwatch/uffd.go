@@ -5,9 +5,7 @@ package vmwatch
 import (
 	"errors"
 	"os"
-	"slices"
 
-	"go.uber.org/atomic"
 	"golang.org/x/sys/unix"
 
 	"pinwheel/internal/uffd"
@@ -28,24 +26,17 @@ import (
 // The last two cover what the first can't see: MADV_GUARD_INSTALL, and an armed
 // mapping that mremap grows over a freed address.
 //
-// armed is guarded by source.mu; the rest doesn't change.
+// What is armed is whole granules of the mappings in which the ranges lie: buffers that lie close
+// together then split a mapping once, and a huge page not at all.
+//
+// ranges, held and crowd are guarded by source.mu; the rest doesn't change.
 type uffdNotifier struct {
 	fd      int
 	pagemap *os.File
 	reader  *uffdReader
-	armed   []*uffdRange
-}
-
-// uffdRange is one armed range. Several may overlap or be equal.
-type uffdRange struct {
-	r mem.Range
-	n *uffdNotifier
-	// lost is set when part of r was found to be mapped anew and is about to
-	// be armed again for another range: from then on the kernel's answer for r
-	// would be about the wrong mapping.
-	lost atomic.Bool
-	// faults is pageFaults before the last pinning; negative while not registered.
-	faults atomic.Int64
+	ranges  uffdRanges
+	held    mem.Counts // granules that ranges touch
+	crowd   crowd
 }
 
 func openUffd() (notifier, error) {
@@ -64,47 +55,83 @@ func openUffd() (notifier, error) {
 		pagemap.Close()
 		return nil, err
 	}
-	return &uffdNotifier{fd: fd, pagemap: pagemap, reader: reader}, nil
+	return &uffdNotifier{fd: fd, pagemap: pagemap, reader: reader, crowd: newCrowd()}, nil
 }
 
 func (n *uffdNotifier) word() *uint64 { return &n.reader.shared.generation }
 
-// arm registers only what no other live range covers already: were the rest
-// registered again, a mapping that replaced part of another range would look
-// like the one that was armed for it.
 func (n *uffdNotifier) arm(r mem.Range) (verifier, error) {
-	free := mem.NewSet(r)
-	for _, o := range n.armed {
-		if !o.r.Overlaps(r) || o.lost.Load() {
-			continue
+	unit := wholeGranules(r)
+	added := len(n.held.Add(unit)) > 0
+	if added {
+		if err := n.crowd.admit(n.held.Runs()); err != nil {
+			n.held.Remove(unit)
+			return nil, err
 		}
-		if !pagesAre(n.pagemap.Fd(), o.r, uffd.WPAllowed) {
-			o.lost.Store(true)
-			continue
-		}
-		free.Remove(o.r)
 	}
-	for f := range free.All() {
-		if err := uffd.Register(n.fd, f); err != nil {
+	if added || !pagesAre(n.pagemap.Fd(), r, uffd.WPAllowed) {
+		if err := n.register(r, unit); err != nil {
+			n.letGo(unit)
 			return nil, err
 		}
 	}
 	u := &uffdRange{r: r, n: n}
 	u.faults.Store(-1)
-	n.armed = append(n.armed, u)
+	n.ranges.add(u)
 	return u, nil
+}
+
+// register arms the mappings of r within unit. A mapping that has replaced part of another range would then look like
+// the one that was armed for that, so the others are looked at before.
+func (n *uffdNotifier) register(r, unit mem.Range) error {
+	all, err := mappingsIn(r)
+	if err != nil {
+		return err
+	}
+	for _, m := range all {
+		part := intersection(m.Range, unit)
+		n.ranges.overlapping(part, func(o *uffdRange) {
+			if !o.lost.Load() && !pagesAre(n.pagemap.Fd(), o.r, uffd.WPAllowed) {
+				o.lost.Store(true)
+			}
+		})
+		if err := uffd.Register(n.fd, part); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (n *uffdNotifier) disarm(_ mem.Range, v verifier) {
 	u := v.(*uffdRange)
-	n.armed = slices.DeleteFunc(n.armed, func(o *uffdRange) bool { return o == u })
-	free := mem.NewSet(u.r)
-	for _, o := range n.armed {
-		free.Remove(o.r)
+	n.ranges.remove(u)
+	n.letGo(wholeGranules(u.r))
+}
+
+// letGo disarms what nobody else holds of unit.
+func (n *uffdNotifier) letGo(unit mem.Range) {
+	for _, r := range n.held.Remove(unit) {
+		n.unregister(r)
 	}
-	for f := range free.All() {
-		uffd.Unregister(n.fd, f)
+}
+
+// unregister asks for each mapping by itself, since the kernel refuses a range with one that can't be armed.
+func (n *uffdNotifier) unregister(r mem.Range) {
+	all, _ := mappingsIn(r) // without an answer they end with the descriptor
+	for _, m := range all {
+		if isPrivateAnonymous(m) {
+			uffd.Unregister(n.fd, intersection(m.Range, r))
+		}
 	}
+}
+
+func wholeGranules(r mem.Range) mem.Range {
+	const mask = 1<<granuleShift - 1
+	return mem.Range{Start: r.Start &^ mask, End: (r.End + mask) &^ mask}
+}
+
+func intersection(a, b mem.Range) mem.Range {
+	return mem.Range{Start: max(a.Start, b.Start), End: min(a.End, b.End)}
 }
 
 func (n *uffdNotifier) first() uint64 { return n.reader.first() }
@@ -121,14 +148,13 @@ func (n *uffdNotifier) drain(seen uint64, report func(mem.Range)) (next uint64, 
 	})
 }
 
-// close disarms by closing the descriptor before the reader stops, so that
-// no thread is left waiting for its event to be read.
+// close disarms before the reader stops, so that no thread is left waiting for its event to be read. The
+// reader's own memory may lie in an armed granule, so it goes last.
 func (n *uffdNotifier) close() error {
-	for _, u := range n.armed {
-		uffd.Unregister(n.fd, u.r)
+	for r := range n.held.All() {
+		n.unregister(r)
 	}
-	n.armed = nil
-	return errors.Join(n.reader.stop(), unix.Close(n.fd), n.pagemap.Close())
+	return errors.Join(n.reader.stop(), unix.Close(n.fd), n.pagemap.Close(), n.reader.free())
 }
 
 func (u *uffdRange) pinning() { u.faults.Store(pageFaults()) }

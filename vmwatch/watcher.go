@@ -27,6 +27,8 @@ type Watcher struct {
 	gen    *uint64      // the source's word, which BPF programs or the reader write: raw, for sync/atomic
 	frames *frameReader // the source's
 	report Report
+	// onCrowded hears of the first range that is refused with ErrCrowded; nil from then on. Guarded by mu.
+	onCrowded func(string)
 
 	// mu is never held across a registration, and only for the look-up on the
 	// path of a hit that must be verified. source.mu is taken inside it.
@@ -102,6 +104,10 @@ func (w *Watcher) admit(reg *region) error {
 		if err == nil {
 			reg.verify, reg.armed = v, true
 			return nil
+		}
+		if errors.Is(err, ErrCrowded) && w.onCrowded != nil {
+			w.onCrowded(err.Error() + ": some memory is registered for each use")
+			w.onCrowded = nil
 		}
 		return fmt.Errorf("%w: %w", ErrNotCacheable, err)
 	}

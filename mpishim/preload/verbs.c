@@ -21,6 +21,7 @@
 #define REREG_FAILED (-1) /* IBV_REREG_MR_ERR_INPUT: the old registration is still good */
 
 /* Rights that the cache knows how to share: local write, the remote ones, relaxed ordering. */
+#define ON_DEMAND 0x40u /* IBV_ACCESS_ON_DEMAND */
 #define SHAREABLE (0xfu | 1u << 20)
 
 /* struct ibv_pd begins with its context. */
@@ -107,10 +108,52 @@ static void *retry_plain(struct pw_thread *t, void *pd, void *addr, size_t bytes
 	return NULL;
 }
 
+/*
+ * Registrations with on-demand paging, which pin nothing and count against no budget. Their memory regions are noted,
+ * because ibv_dereg_mr does not say which they are. Transports make few; what finds no place counts as pinned.
+ */
+static void *on_demand[64];
+
+static int note_on_demand(void *mr)
+{
+	for (unsigned i = 0; i < sizeof on_demand / sizeof *on_demand; i++) {
+		void *none = NULL;
+
+		if (__atomic_compare_exchange_n(&on_demand[i], &none, mr, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			return 1;
+	}
+	return 0;
+}
+
+/* Before the region ends: another thread may get its address then. */
+static int forget_on_demand(void *mr)
+{
+	for (unsigned i = 0; i < sizeof on_demand / sizeof *on_demand; i++) {
+		void *is = mr;
+
+		if (__atomic_load_n(&on_demand[i], __ATOMIC_RELAXED) == mr &&
+		    __atomic_compare_exchange_n(&on_demand[i], &is, NULL, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			return 1;
+	}
+	return 0;
+}
+
+static void *register_on_demand(struct pw_thread *t, void *pd, void *addr, size_t bytes, uint64_t iova, unsigned access)
+{
+	void *mr = pw.ibv_reg(pd, addr, bytes, iova, access);
+
+	pw_add(&t->plain_calls, 1);
+	if (mr && !note_on_demand(mr))
+		pw_plain_begins(t, addr, bytes);
+	return mr;
+}
+
 static void *register_plain(struct pw_thread *t, void *pd, void *addr, size_t bytes, uint64_t iova, unsigned access)
 {
 	void *mr;
 
+	if (access & ON_DEMAND)
+		return register_on_demand(t, pd, addr, bytes, iova, access);
 	pw_add(&t->plain_calls, 1);
 	pw_plain_begins(t, addr, bytes); /* UCX and libfabric abort, or try for ever, if their own pools are refused */
 	mr = pw.ibv_reg(pd, addr, bytes, iova, access);
@@ -135,9 +178,11 @@ static void note_passed(const struct v_mr *was)
 static int deregister_plain(void *mr)
 {
 	struct v_mr was = *(struct v_mr *)mr;
-	int rc = pw_verbs.dereg(mr);
+	int pinned = !forget_on_demand(mr), rc = pw_verbs.dereg(mr);
 
-	if (!rc && was.addr && !pw_is_disabled())
+	if (rc && !pinned)
+		note_on_demand(mr);
+	if (!rc && pinned && was.addr && !pw_is_disabled())
 		pw_plain_ended(was.addr, was.length);
 	return rc;
 }

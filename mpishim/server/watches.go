@@ -58,7 +58,10 @@ var openWatch = vmwatch.Open
 
 func (s *server) newOpening() *opening {
 	o := &opening{done: make(chan struct{})}
-	options := vmwatch.Options{Mechanism: s.set.Watch}
+	options := vmwatch.Options{
+		Mechanism: s.set.Watch,
+		OnCrowded: func(message string) { s.engine.Warn("crowded", message) },
+	}
 	if m := s.engine.Node(); m != nil {
 		options.Board = m
 	}

@@ -9,16 +9,29 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "timing.h"
 
 int MPI_Init(int *argc, char ***argv);
+void *ibv_reg_mr(void *pd, void *addr, size_t bytes, int access);
+int ibv_dereg_mr(void *mr);
 int MPI_Send(const void *buf, int count, void *type, int to, int tag, void *comm);
 int MPI_Finalize(void);
 extern char ompi_mpi_comm_world, ompi_mpi_byte;
 extern int standin_leaves_pages;
 
 #define BYTES (64 << 10)
+
+/* A transport's 100 GiB with on-demand paging, of which nothing is pinned. */
+static void *on_demand(void)
+{
+	static void *pd[1] = {pd};
+	const size_t bytes = 100ull << 30;
+	void *p = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return p == MAP_FAILED ? NULL : ibv_reg_mr(pd, p, bytes, 0x40 /* IBV_ACCESS_ON_DEMAND */);
+}
 
 int main(int argc, char **argv)
 {
@@ -28,6 +41,7 @@ int main(int argc, char **argv)
 	double *ns = calloc((size_t)rounds, sizeof *ns);
 	char **buf = calloc((size_t)buffers, sizeof *buf);
 	int failed = MPI_Init(&argc, &argv);
+	void *paged = getenv("STANDIN_ON_DEMAND") ? on_demand() : NULL;
 
 	standin_leaves_pages = 1;
 	for (int i = 0; i < buffers; i++) {
@@ -45,6 +59,8 @@ int main(int argc, char **argv)
 		if (pause_us)
 			nanosleep(&pause, NULL); /* the helper looks at its queue */
 	}
+	if (paged)
+		ibv_dereg_mr(paged);
 	failed += MPI_Finalize();
 	qsort(ns, (size_t)rounds, sizeof *ns, by_value);
 	printf("%.1f %.1f %.1f\n", ns[rounds / 4], ns[rounds / 2], ns[rounds * 3 / 4]);

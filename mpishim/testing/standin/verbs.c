@@ -27,6 +27,8 @@ static struct mr mrs[MRS];
 
 int standin_leaves_pages; /* to measure the path to a registration, which costs as much as nothing then */
 
+#define ON_DEMAND 0x40u /* IBV_ACCESS_ON_DEMAND */
+
 static int bring_in(void *addr, size_t bytes)
 {
 	uintptr_t start = (uintptr_t)addr & ~(PAGE - 1), end = ((uintptr_t)addr + bytes + PAGE - 1) & ~(PAGE - 1);
@@ -38,8 +40,8 @@ void *ibv_reg_mr_iova2(void *pd, void *addr, size_t bytes, uint64_t iova, unsign
 {
 	uint32_t key = __atomic_add_fetch(&keys, 1, __ATOMIC_RELAXED);
 
-	(void)iova, (void)access;
-	if (!standin_leaves_pages && !bring_in(addr, bytes))
+	(void)iova;
+	if (!standin_leaves_pages && !(access & ON_DEMAND) && !bring_in(addr, bytes))
 		return NULL;
 	for (uint32_t i = 0; i < MRS; i++) {
 		struct mr *m = &mrs[(key + i) % MRS];

@@ -1,0 +1,144 @@
+//go:build amd64
+
+package vmwatch
+
+import (
+	"errors"
+	"testing"
+
+	"pinwheel/internal/testwait"
+	"pinwheel/mem"
+)
+
+// everySecond yields n buffers of four pages, with as many between two of them.
+func everySecond(t *testing.T, n uint64) (buffers []mem.Range) {
+	t.Helper()
+	const pages = 4
+	r, free, err := scratch(2 * pages * n * mem.PageSize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(free)
+	for at := r.Start; at < r.End; at += 2 * pages * mem.Addr(mem.PageSize) {
+		buffers = append(buffers, mem.Range{Start: at, End: at + pages*mem.Addr(mem.PageSize)})
+	}
+	return buffers
+}
+
+func TestManySmallBuffersNeedFewMappings(t *testing.T) {
+	testwait.Bound(t)
+	w := openOrExplain(t, "uffd")
+	w.frames = nil
+	before := mappings(t)
+	buffers := everySecond(t, 28000)
+	tokens := make([]uint64, len(buffers))
+	for i, r := range buffers {
+		var err error
+		if tokens[i], _, err = w.Watch(r); err != nil {
+			t.Fatalf("buffer %d: %v", i, err)
+		}
+	}
+	if n := mappings(t) - before; n > 100 {
+		t.Errorf("%d buffers made %d mappings", len(buffers), n)
+	}
+	for _, token := range tokens {
+		w.Unwatch(token)
+	}
+	if n := mappings(t) - before; n > 50 {
+		t.Errorf("%d mappings more after the buffers are forgotten", n)
+	}
+}
+
+// What is done for one buffer must not grow with their number.
+func TestALookForRangesDependsOnWhatOverlaps(t *testing.T) {
+	var s uffdRanges
+	const n = 10000
+	all := make([]*uffdRange, n)
+	for i := range all {
+		start := mem.Addr(i) << granuleShift
+		all[i] = &uffdRange{r: mem.Range{Start: start, End: start + 3*mem.Addr(mem.PageSize)}}
+		s.add(all[i])
+	}
+	for _, list := range s.in {
+		if len(list) > 2 {
+			t.Fatalf("%d ranges that don't overlap are in one list", len(list))
+		}
+	}
+	for _, i := range []int{0, n / 2, n - 1} {
+		found := map[*uffdRange]bool{}
+		s.overlapping(all[i].r, func(u *uffdRange) { found[u] = true })
+		if len(found) != 1 || !found[all[i]] {
+			t.Errorf("range %d: found %d", i, len(found))
+		}
+	}
+	found := map[*uffdRange]bool{}
+	s.overlapping(mem.Range{Start: 0, End: 1 << 47}, func(u *uffdRange) { found[u] = true })
+	if len(found) != n {
+		t.Errorf("of all %d found %d", n, len(found))
+	}
+	for _, u := range all {
+		s.remove(u)
+	}
+	if len(s.in) > 0 {
+		t.Errorf("%d lists are left", len(s.in))
+	}
+}
+
+func TestWatchStaysFarFromTheMappingsThatTheKernelPermits(t *testing.T) {
+	const most = 65536
+	var have, looks int
+	c := crowd{most: most, count: func() (int, error) { looks++; return have, nil }}
+	granted := 0
+	for c.admit(granted+1) == nil {
+		granted++
+	}
+	if granted != most/16 || looks > 20 {
+		t.Errorf("%d parts were granted after %d looks", granted, looks)
+	}
+	if have = most; c.admit(1) != nil {
+		t.Error("it looks each time")
+	}
+	refused := 0
+	for range most {
+		if err := c.admit(1); errors.Is(err, ErrCrowded) {
+			refused++
+		}
+	}
+	if refused < most-most/128 {
+		t.Errorf("%d of %d were refused beside a program that has all mappings", refused, most)
+	}
+	have = 1
+	for range most/128 + 1 {
+		_ = c.admit(1)
+	}
+	if err := c.admit(1); err != nil {
+		t.Error("refused after the program has given its mappings back:", err)
+	}
+}
+
+func TestTooManyMappingsAreNotCachedAndSaidOnce(t *testing.T) {
+	w := open(t, "uffd")
+	said := 0
+	w.onCrowded = func(string) { said++ }
+	defer func() { _ = w.Close() }()
+	n := w.source.note.(*uffdNotifier)
+	n.crowd = crowd{most: 64, count: func() (int, error) { return 1, nil }}
+	r, free, err := scratch(64 << granuleShift)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer free()
+	before := mappings(t)
+	refused := 0
+	for at := wholeGranules(r).Start + 1<<granuleShift; at+1<<granuleShift < r.End; at += 2 << granuleShift {
+		if _, _, err := w.Watch(mem.Range{Start: at, End: at + 1}); errors.Is(err, ErrNotCacheable) {
+			refused++
+		}
+	}
+	if more := mappings(t) - before; refused == 0 || more > 64/8+1 {
+		t.Errorf("%d were refused, with %d mappings more", refused, more)
+	}
+	if said != 1 {
+		t.Errorf("said %d times", said)
+	}
+}
