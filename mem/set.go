@@ -40,6 +40,12 @@ func (s *Set) Contains(r Range) bool {
 	return i < len(s.ranges) && s.ranges[i].Contains(r)
 }
 
+// Overlaps reports whether any address of r is in the set.
+func (s *Set) Overlaps(r Range) bool {
+	i := s.after(r.Start)
+	return !r.Empty() && i < len(s.ranges) && s.ranges[i].Start < r.End
+}
+
 // Add puts r into the set.
 func (s *Set) Add(r Range) {
 	if r.Empty() {

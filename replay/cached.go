@@ -101,6 +101,23 @@ func (c *cachedPath) release(t int64, u *bufferUse) (stallNs int64, err error) {
 
 func (c *cachedPath) transferring(*bufferUse, int64, int64) {}
 
+// unmapped does what the next lookup after a change does. What is in use stays registered until it is released.
+func (c *cachedPath) unmapped(t int64, r mem.Range) (stallNs int64, err error) {
+	c.provider.begin(t)
+	err = c.cache.Invalidate(r)
+	c.firstUses.Forget(r.PageAligned())
+	c.stats.StallNs += c.provider.spentNs
+	return c.provider.spentNs, err
+}
+
+// forget hears of a region that the cache no longer knows.
+func (c *cachedPath) forget(id mem.RegionID) {
+	if c.unused[id] {
+		c.stats.WastedRegs++
+		delete(c.unused, id)
+	}
+}
+
 // helperRegister lets the helper register a region at t; spentNs is how long it takes.
 func (c *cachedPath) helperRegister(t int64, id mem.RegionID) (spentNs int64, err error) {
 	c.provider.begin(t)

@@ -17,6 +17,7 @@ type tables struct {
 	comms      map[int32]comm
 	matches    map[uint32]match // by Record.Req; nil if there are none
 	leftOut    []LeftOut
+	unseen     []Unseen
 	modules    []Module
 	stackTotal int // return addresses in stacks
 	commTotal  int // members in comms
@@ -90,7 +91,7 @@ func (t *tables) check(r *Record) error {
 // A definition frame is a sequence of: 'S', number of return addresses, each;
 // or 'C', id, number of members, each; or 'N', id, name, number of members, each;
 // or 'M', request, peer, tag; or 'L', number of calls, length of text, text; or 'B', tag of a module, and
-// length and text of its name and of its build ID.
+// length and text of its name and of its build ID; or 'U', times, bytes, length of text, text.
 const (
 	defStack     = 'S'
 	defComm      = 'C'
@@ -98,6 +99,7 @@ const (
 	defMatch     = 'M'
 	defLeftOut   = 'L'
 	defModule    = 'B' // from version 3 on
+	defUnseen    = 'U' // from version 4 on
 )
 
 func appendStackDef(b []byte, frames []uint64) []byte {
@@ -147,6 +149,8 @@ func (t *tables) load(raw []byte) error {
 			tag := in.uvarint()
 			in.bad = in.bad || tag > math.MaxUint16
 			err = t.addModule(Module{uint16(tag), in.text(), in.text()})
+		case defUnseen:
+			err = t.addUnseen(Unseen{Times: in.uvarint(), Bytes: in.uvarint(), What: in.text()})
 		default:
 			return corruptf("unknown definition")
 		}

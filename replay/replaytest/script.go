@@ -181,6 +181,8 @@ func (s *script) records(f []string) []trace.Record {
 			out = append(out, x)
 		}
 		return out
+	case trace.OpUnmap: // bytes buffer
+		return []trace.Record{with(op, trace.DirNone, "none", args[0], args[1])}
 	case trace.OpBcast, trace.OpReduce, trace.OpGather, trace.OpScatter:
 		return []trace.Record{with(op, trace.DirRead, args[0], args[1], args[2])}
 	case trace.OpAllreduce, trace.OpAlltoall, trace.OpScan, trace.OpReduceScatter, trace.OpNeighbor:
@@ -197,7 +199,7 @@ func (s *script) records(f []string) []trace.Record {
 
 func opOf(t testing.TB, name string) trace.Op {
 	t.Helper()
-	for op := trace.OpInvalid + 1; op <= trace.OpFree; op++ {
+	for op := trace.OpInvalid + 1; op <= trace.OpUnmap; op++ {
 		if op.String() == name {
 			return op
 		}
