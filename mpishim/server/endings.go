@@ -6,6 +6,7 @@ package main
 import "C"
 
 import (
+	"cmp"
 	"errors"
 	"runtime"
 	"slices"
@@ -81,9 +82,8 @@ func (e *endings) used(r mem.Range) {
 	}
 }
 
-// before calls ended with the changes that came before a call, as far as buffers had been there. changes is what their
-// count was.
-func (e *endings) before(changes uint64, ended func(mem.Range) error) error {
+// before calls changed with the changes that came before a call, and after the last call. changes is what their count was.
+func (e *endings) before(changes uint64, changed func(mem.Range) error) error {
 	if changes == 0 {
 		return nil // nothing is watched yet
 	}
@@ -99,13 +99,17 @@ func (e *endings) before(changes uint64, ended func(mem.Range) error) error {
 	e.next += uint64(n)
 	var err error
 	for _, r := range e.changes[:n] {
-		if err == nil && r.Start < r.End && e.buffers.Overlaps(r) {
-			e.buffers.Remove(r)
-			err = ended(r)
-		}
+		err = cmp.Or(err, changed(r))
 	}
 	e.changes = slices.Delete(e.changes, 0, n)
 	return err
+}
+
+// end returns what of a change were recorded buffers; they have ended. A change may be larger than any address space.
+func (e *endings) end(change mem.Range) mem.Range {
+	r := e.buffers.Within(change)
+	e.buffers.Remove(r)
+	return r
 }
 
 // unseen is called at the end.

@@ -221,10 +221,14 @@ func (r *recorder) defineLibraries() error {
 	return nil
 }
 
-// unmapped writes that buffers have ended before a call.
-func (r *recorder) unmapped(c *C.struct_pw_record, ended mem.Range) error {
+// changed writes which buffers a change of mappings has ended before a call.
+func (r *recorder) changed(c *C.struct_pw_record, change mem.Range) error {
 	for i := range r.unnamed {
-		r.unnamed[i].now.Remove(ended)
+		r.unnamed[i].now.Remove(change)
+	}
+	ended := r.ends.end(change)
+	if ended.Empty() {
+		return nil
 	}
 	return r.rank.Append(&trace.Record{
 		StartNs: int64(c.start_ns), EndNs: int64(c.start_ns),
@@ -250,10 +254,11 @@ func (r *recorder) write(c *C.struct_pw_record) error {
 		return nil // the replay matches it as well as it can
 	}
 	if c.op == C.PW_UNNAMED {
-		r.unnamed[c.dir-1].add(mem.Range{Start: mem.Addr(c.addr), End: mem.Addr(c.addr + c.bytes)}.PageAligned())
+		pages := mem.Range{Start: mem.Addr(c.addr), End: mem.Addr(c.addr + c.bytes)}.PageAligned()
+		r.unnamed[c.dir-1].add(pages)
 		return nil
 	}
-	if err := r.ends.before(uint64(c.changes), func(ended mem.Range) error { return r.unmapped(c, ended) }); err != nil {
+	if err := r.ends.before(uint64(c.changes), func(change mem.Range) error { return r.changed(c, change) }); err != nil {
 		return err
 	}
 	if c.dir != C.uint32_t(trace.DirNone) && uint64(c.bytes) >= r.threshold {
