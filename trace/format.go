@@ -8,7 +8,8 @@ import (
 // Version of the format that this package writes. A reader refuses a file of
 // a higher version. Version 2 added operations, named communicators, and
 // definitions of what requests were matched with and of calls left out.
-// Version 3 added modules. Version 4 added OpUnmap and definitions of what a recorder could not see.
+// Version 3 added modules. Version 4 added OpUnmap, and definitions
+// of the place of a rank and of what a recorder could not see.
 const Version = 4
 
 const (

@@ -36,8 +36,14 @@ func (rw *RankWriter) Unseen(u Unseen) error {
 // Unseen returns what the records of this rank don't show.
 func (rr *RankReader) Unseen() []Unseen { return slices.Clone(rr.tables.unseen) }
 
+// unseenBefore is what no record showed before version 4, nor does CSV.
+const unseenBefore = "ends of buffers, and registrations of memory that no call was given, such as copies that MPI makes"
+
 // Unseen sums up what the records of all ranks don't show, by kind.
 func (f *File) Unseen() (all []Unseen, err error) {
+	if f.format < 4 {
+		all = append(all, Unseen{What: unseenBefore})
+	}
 	for _, rank := range f.Ranks() {
 		rr, err := f.Rank(rank)
 		if err != nil {

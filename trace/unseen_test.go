@@ -3,6 +3,7 @@ package trace
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -21,7 +22,7 @@ func TestWhatWasNotSeenIsSummedUpByKind(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = errors.Join(rw.Append(&Record{Op: OpBarrier, Peer: NoPeer}), rw.Unseen(Unseen{"copies", 3, 4096}),
+		err = errors.Join(rw.DefinePlace(Place{8, 2 + rank}), rw.Append(&Record{Op: OpBarrier, Peer: NoPeer}), rw.Unseen(Unseen{"copies", 3, 4096}),
 			rw.Unseen(Unseen{fmt.Sprintf("of rank %d", rank), 0, 0}), w.Close())
 		if err != nil {
 			t.Fatal(err)
@@ -44,6 +45,9 @@ func TestWhatWasNotSeenIsSummedUpByKind(t *testing.T) {
 	if of := rr.Unseen(); !slices.Equal(of, []Unseen{{"copies", 3, 4096}, {"of rank 1", 0, 0}}) {
 		t.Errorf("rank 1: %+v", of)
 	}
+	if p := rr.Place(); p != (Place{8, 3}) {
+		t.Errorf("rank 1 ran on %+v", p)
+	}
 	// Nothing waits for what was not seen.
 	if left, err := f.LeftOut(); err != nil || left != "" {
 		t.Errorf("left out %q, %v", left, err)
@@ -60,5 +64,32 @@ func TestKindsOfWhatWasNotSeenAreBounded(t *testing.T) {
 	}
 	if !errors.Is(err, ErrLimit) {
 		t.Error(err)
+	}
+}
+
+// Merged or not, a trace of version 3 can't be taken for one whose buffers did not end.
+func TestOldTracesSayWhatNobodyRecordedThen(t *testing.T) {
+	dir := t.TempDir()
+	path, merged := filepath.Join(dir, "old.pwt"), filepath.Join(dir, "all.pwt")
+	write(t, path, [][]Record{sequence(3)}, 3)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(preludeMagic)] = 3
+	if err := os.WriteFile(path, b, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Merge(merged, []string{path}); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []string{path, merged} {
+		f := open(t, p)
+		if all, err := f.Unseen(); err != nil || !slices.Equal(all, []Unseen{{What: unseenBefore}}) {
+			t.Errorf("%s: %+v, %v", p, all, err)
+		}
+		if got := readRank(t, f, 0); !slices.Equal(got, sequence(3)) {
+			t.Errorf("%s: read %+v", p, got)
+		}
 	}
 }

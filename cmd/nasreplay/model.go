@@ -24,7 +24,7 @@ type model struct {
 	PerNode     *int          `placeholder:"N" help:"Put N consecutive ranks on each node. Messages within a node need no registration, and the report shows each node."`
 	IdleCores   *int          `placeholder:"K" help:"The helpers of a node share K idle cores. Default: every helper has a core of its own. Needs --per-node."`
 	IdlePolicy  string        `default:"auto" enum:"auto,conservative,aggressive,off" help:"Who gets the idle cores, as PINWHEEL_IDLE_POLICY: ${enum}."`
-	HelperShare percent       `placeholder:"5%" help:"Most of a core that each helper may use, registrations included; with --idle-cores, of a helper without an idle core under auto. Default: no limit."`
+	HelperShare percent       `placeholder:"5%" help:"Most of a core that each helper may use, registrations included; with --idle-cores, of a helper without an idle core under auto. 100%: no limit. Default of compare and explain: as on the machine of the trace, no limit if that had an idle core for each helper, or is not known. Otherwise: no limit."`
 	Workers     int           `default:"1" placeholder:"N" help:"Most registrations that each helper of policy pinwheel does at the same time, on idle cores of their own."`
 	TimeSlice   time.Duration `default:"3ms" help:"Time slice of helpers that share a core (t_slice of the paper's equation 2)."`
 }

@@ -6,14 +6,18 @@ package main
 import "C"
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"time"
 	"unsafe"
 
+	"pinwheel/helper"
+	"pinwheel/internal/cgroup"
 	"pinwheel/internal/outfile"
 	"pinwheel/internal/report"
+	"pinwheel/internal/settings"
 	"pinwheel/mem"
 	"pinwheel/profile"
 	"pinwheel/trace"
@@ -65,9 +69,20 @@ func (s *server) startRecording() {
 		r.err = rank.DefineModule(trace.Module{Name: program.Name, Build: program.Build})
 	}
 	r.ends = s.newEndings(ring)
+	r.err = cmp.Or(r.err, rank.DefinePlace(place()))
 	s.sh.recorder = ring
 	s.record = r
 	go r.run(s)
+}
+
+// place returns where this rank runs, as far as that is known.
+func place() trace.Place {
+	cpus, err := helper.AllowedCPUs()
+	if err != nil {
+		return trace.Place{}
+	}
+	quota := cgroup.NewCPUQuota(os.DirFS("/")).Limit().Processors
+	return trace.Place{Processors: int(min(float64(len(cpus)), quota)), Ranks: int(settings.LocalRanks())}
 }
 
 func createTrace(path string, h trace.Header) (*trace.Writer, error) {
@@ -134,7 +149,7 @@ func (r *recorder) close(s *server) {
 		s.warn(r.err.Error())
 		return
 	}
-	if err := errors.Join(r.leaveOut(), r.tellUnseen(), r.defineLibraries(), r.out.Close()); err != nil {
+	if err := errors.Join(r.leaveOut(), r.tellUnseen(s), r.defineLibraries(), r.out.Close()); err != nil {
 		s.warn(err.Error())
 		return
 	}
@@ -162,10 +177,13 @@ func (r *recorder) leaveOut() error {
 }
 
 // tellUnseen notes in the trace what could not be recorded, and what of it was counted.
-func (r *recorder) tellUnseen() error {
+func (r *recorder) tellUnseen(s *server) error {
 	all := r.ends.unseen()
-	for i, what := range [...]string{"registrations of MPI's or the transport's own memory",
-		"registrations of copies that MPI makes of buffers"} {
+	if at32(&s.sh.verbs_used).Load() == 0 {
+		all = append(all, trace.Unseen{What: "registrations of memory that no call was given, such as copies that MPI makes: the job used no verbs"})
+	}
+	for i, what := range [...]string{"registrations of memory that no call was given, such as pools",
+		"registrations of copies that MPI makes of buffers, or parts of them"} {
 		if u := &r.unnamed[i]; u.times > 0 {
 			all = append(all, trace.Unseen{What: what, Times: u.times, Bytes: u.peakBytes})
 		}
