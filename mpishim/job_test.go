@@ -273,6 +273,46 @@ func TestWhatIsRecordedIsReplayed(t *testing.T) {
 	}
 }
 
+// A program that unmaps, replaces, moves and discards the memory of its buffers, each in every step.
+func TestTheEndsOfBuffersAreRecorded(t *testing.T) {
+	theStage(t)
+	for _, m := range mpiLibraries {
+		t.Run(m.name, func(t *testing.T) {
+			program := m.compile(t, "testing/programs/renewed.c")
+			const steps = 10
+			dir, said := m.run(t, m.transports["shared memory"], []string{"record", "-o", "."}, program, strconv.Itoa(steps))
+			f, err := trace.Open(filepath.Join(dir, "renewed.pwt"))
+			if err != nil {
+				t.Fatalf("%v\n%s", err, said)
+			}
+			defer f.Close()
+			unseen, err := f.Unseen()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, u := range unseen {
+				if strings.HasPrefix(u.What, "ends of buffers") {
+					t.Skip("not recorded: ", u.What)
+				}
+			}
+			rs, err := replay.Compare(t.Context(), replay.Options{Policies: []string{replay.LeavePinned, replay.Pinwheel}}, f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Two buffers that are mapped and unmapped, and one each that is replaced, discarded, moved away, and used meanwhile.
+			const ends = 6 * steps
+			if has, _ := replayed(t, filepath.Join(dir, "renewed.pwt")); has["unmap"] < ends || has["sendrecv"] != 2*9*steps {
+				t.Errorf("%d ends of buffers, want %d at least: %v", has["unmap"], ends, has)
+			}
+			for _, r := range rs {
+				if r.Rank == 0 && r.FirstRegs < ends {
+					t.Errorf("%s: %d buffers of rank 0 were new in the replay, want %d at least", r.Policy, r.FirstRegs, ends)
+				}
+			}
+		})
+	}
+}
+
 // What there is of a job that did not get to MPI_Finalize can be replayed.
 func TestJobsThatEndEarlyAreRecorded(t *testing.T) {
 	theStage(t)
