@@ -77,3 +77,23 @@ func TestTheEndOfABufferIsAnEvent(t *testing.T) {
 		t.Errorf("%v, want %v", kinds, want)
 	}
 }
+
+// Until changes of mappings are noticed, nothing is kept, and the helper has nothing to do. The baseline keeps everything.
+func TestNothingIsKeptBeforeChangesAreNoticed(t *testing.T) {
+	f := replaytest.Trace(t, "0: send 1 64K a; cpu 1ms; send 1 64K a; cpu 1ms; send 1 64K b; cpu 8ms; send 1 64K a; cpu 1ms; barrier\n"+
+		"1: recv 0 64K a; recv 0 64K a; recv 0 64K a; recv 0 64K a; barrier")
+	rs, err := Compare(t.Context(), Options{Policies: []string{LeavePinned, Pinwheel}, WatchNs: 5_000_000}, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rs {
+		first, late, peak := int64(2), int64(0), int64(128<<10)
+		if r.Policy == Pinwheel { // a is a first use twice, and late in between
+			first, late, peak = 3, 1, 64<<10
+		}
+		if r.Rank == 0 && (r.FirstRegs != first || r.LateRegs != late || r.PeakPinnedBytes != peak) {
+			t.Errorf("%s: %d first, %d late, at most %d bytes; want %d, %d, %d", r.Policy, r.FirstRegs, r.LateRegs,
+				r.PeakPinnedBytes, first, late, peak)
+		}
+	}
+}

@@ -94,7 +94,7 @@ func FuzzFrames(f *testing.F) {
 	f.Add(defs, raw, uint32(3), int64(0), int64(210))
 	f.Add([]byte{defMatch, 9, 2, 0, defLeftOut, 3, 1, 'x', defComm, 2, 1, 0, defModule, 7, 1, 'a', 2, '0', '1'}, raw,
 		uint32(3), int64(0), int64(210))
-	f.Add([]byte{defPlace, 2, 1, defUnseen, 3, 0x80, 0x40, 1, 'x'}, withUnmap(), uint32(3), int64(0), int64(210))
+	f.Add([]byte{defPlace, 2, 1, 5, defUnseen, 3, 0x80, 0x40, 1, 'x'}, withUnmap(), uint32(3), int64(0), int64(210))
 	f.Add([]byte{defStack, 0xff}, []byte{1, hasStack, 0, 0, 0, 0, 0x80}, uint32(1), int64(0), int64(0))
 	f.Fuzz(func(t *testing.T, defs, raw []byte, n uint32, firstNs, lastNs int64) {
 		if len(defs) > maxFrameBytes || len(raw) > maxFrameBytes {

@@ -92,7 +92,8 @@ func (t *tables) check(r *Record) error {
 // A definition frame is a sequence of: 'S', number of return addresses, each;
 // or 'C', id, number of members, each; or 'N', id, name, number of members, each;
 // or 'M', request, peer, tag; or 'L', number of calls, length of text, text; or 'B', tag of a module, and
-// length and text of its name and of its build ID; or 'U', times, bytes, length of text, text; or 'P', processors, ranks.
+// length and text of its name and of its build ID; or 'U', times, bytes, length of text, text; or 'P', processors, ranks,
+// nanoseconds.
 const (
 	defStack     = 'S'
 	defComm      = 'C'
@@ -154,7 +155,7 @@ func (t *tables) load(raw []byte) error {
 		case defUnseen:
 			err = t.addUnseen(Unseen{Times: in.uvarint(), Bytes: in.uvarint(), What: in.text()})
 		case defPlace:
-			t.place = Place{int(in.small()), int(in.small())}
+			t.place = Place{int(in.small()), int(in.small()), in.after(0)}
 		default:
 			return corruptf("unknown definition")
 		}

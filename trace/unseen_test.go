@@ -22,7 +22,7 @@ func TestWhatWasNotSeenIsSummedUpByKind(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = errors.Join(rw.DefinePlace(Place{8, 2 + rank}), rw.Append(&Record{Op: OpBarrier, Peer: NoPeer}), rw.Unseen(Unseen{"copies", 3, 4096}),
+		err = errors.Join(rw.DefinePlace(Place{8, 1, 0}), rw.DefinePlace(Place{8, 2 + rank, 1e9}), rw.Append(&Record{Op: OpBarrier, Peer: NoPeer}), rw.Unseen(Unseen{"copies", 3, 4096}),
 			rw.Unseen(Unseen{fmt.Sprintf("of rank %d", rank), 0, 0}), w.Close())
 		if err != nil {
 			t.Fatal(err)
@@ -45,7 +45,7 @@ func TestWhatWasNotSeenIsSummedUpByKind(t *testing.T) {
 	if of := rr.Unseen(); !slices.Equal(of, []Unseen{{"copies", 3, 4096}, {"of rank 1", 0, 0}}) {
 		t.Errorf("rank 1: %+v", of)
 	}
-	if p := rr.Place(); p != (Place{8, 3}) {
+	if p := rr.Place(); p != (Place{8, 3, 1e9}) {
 		t.Errorf("rank 1 ran on %+v", p)
 	}
 	// Nothing waits for what was not seen.

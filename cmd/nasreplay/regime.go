@@ -9,47 +9,58 @@ import (
 	"pinwheel/trace"
 )
 
-// regime gives helpers what they would get live on the machine of the trace, unless a flag says what, and says so, for
+// regime gives helpers what they would get live on the machine of the trace, unless flags say what, and says so, for
 // people.
 func (m *model) regime(o *replay.Options, f *trace.File) (string, error) {
-	switch {
-	case m.IdleCores != nil:
-		return fmt.Sprintf("share %d idle cores a node", *m.IdleCores), nil
-	case o.HelperShare > 0 && o.HelperShare < 1:
-		return fmt.Sprintf("within %s of the core of their rank", share(o.HelperShare)), nil
-	case o.HelperShare > 0 || m.Workers > 1:
-		return "on cores of their own", nil
-	}
-	fullest, known, err := fullestPlace(f)
-	live := settings.Default().HelperShare
-	switch {
-	case err != nil:
+	p, err := placeOf(f)
+	if err != nil {
 		return "", err
-	case !known:
-		return fmt.Sprintf("on cores of their own; the trace does not say what its machine had (without idle cores: --helper-share %s)",
-			share(live)), nil
 	}
-	on := fmt.Sprintf("%d ranks had %d processors", fullest.Ranks, fullest.Processors)
-	if fullest.Processors >= 2*fullest.Ranks {
-		return fmt.Sprintf("on cores of their own; in the trace, %s", on), nil
+	text := m.helpersAt(o, p)
+	if o.WatchNs = p.WatchNs; m.Opening != nil {
+		o.WatchNs = int64(*m.Opening)
 	}
-	o.HelperShare = live
-	return fmt.Sprintf("within %s of the core of their rank; in the trace, %s (cores of their own: --helper-share 100%%)", share(live), on), nil
+	if o.WatchNs > 0 {
+		text += fmt.Sprintf("; nothing is kept in the first %s", formatNs(o.WatchNs))
+	}
+	return text, nil
 }
 
-// fullestPlace returns the place with the fewest processors for a rank. known is false if no rank's is known.
-func fullestPlace(f *trace.File) (fullest trace.Place, known bool, err error) {
+// helpersAt sets the share of helpers at a place.
+func (m *model) helpersAt(o *replay.Options, p trace.Place) string {
+	live := settings.Default().HelperShare
+	on := fmt.Sprintf("%d ranks had %d processors", p.Ranks, p.Processors)
+	switch {
+	case m.IdleCores != nil:
+		return fmt.Sprintf("share %d idle cores a node", *m.IdleCores)
+	case o.HelperShare > 0 && o.HelperShare < 1:
+		return fmt.Sprintf("within %s of the core of their rank", share(o.HelperShare))
+	case o.HelperShare > 0 || m.Workers > 1:
+		return "on cores of their own"
+	case p.Processors == 0:
+		return "on cores of their own; the trace does not say what its machine had (without idle cores: --helper-share " + share(live) + ")"
+	case p.Processors >= 2*p.Ranks:
+		return "on cores of their own; in the trace, " + on
+	}
+	o.HelperShare = live
+	return fmt.Sprintf("within %s of the core of their rank; in the trace, %s (cores of their own: --helper-share 100%%)", share(live), on)
+}
+
+// placeOf returns the processors and the ranks of the node that has the fewest for a rank, and how long it took
+// at most until changes of mappings were noticed; zeros if that is not known of any rank.
+func placeOf(f *trace.File) (all trace.Place, err error) {
 	for _, rank := range f.Ranks() {
 		rr, err := f.Rank(rank)
 		if err != nil {
-			return fullest, false, err
+			return all, err
 		}
 		p := rr.Place()
-		if p.Ranks > 0 && p.Processors > 0 && (!known || p.Processors*fullest.Ranks < fullest.Processors*p.Ranks) {
-			fullest, known = p, true
+		all.WatchNs = max(all.WatchNs, p.WatchNs)
+		if p.Ranks > 0 && p.Processors > 0 && (all.Processors == 0 || p.Processors*all.Ranks < all.Processors*p.Ranks) {
+			all.Processors, all.Ranks = p.Processors, p.Ranks
 		}
 	}
-	return fullest, known, nil
+	return all, nil
 }
 
 func share(v float64) string { return fmt.Sprintf("%g%%", 100*v) }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"pinwheel/internal/clock"
 	"pinwheel/internal/fault"
 	"pinwheel/mem"
 	"pinwheel/trace"
@@ -22,9 +23,11 @@ import (
 // hears of it. The C side notes before each call how many changes there were, so each change has its place among the calls.
 // Only BPF serves for that: the C side has the changes of a buffer noticed before its first call returns.
 type endings struct {
-	opened chan struct{}    // closed when watch and err are set
+	opened chan struct{}    // closed when the fields below are set
 	watch  *vmwatch.Watcher // nil: none
 	err    error
+
+	openingNs int64 // how long it took; set with watch
 
 	buffers mem.Set     // pages that were recorded, and have not ended
 	changes []mem.Range // noticed, but not all of them before the last call
@@ -60,12 +63,13 @@ func (s *server) newEndings(ring *C.struct_pw_recorder) *endings {
 				e.err = fault.Of(p)
 			}
 		}()
+		beganNs := clock.NowNs()
 		w, err := openWatch(options)
 		if err != nil {
 			e.err = err
 			return
 		}
-		e.watch, e.next = w, w.Generation()
+		e.watch, e.next, e.openingNs = w, w.Generation(), clock.NowNs()-beganNs
 		ring.interest = (*C.uint32_t)(w.Interest())
 		pointerAt(unsafe.Pointer(&ring.changes)).Store(unsafe.Pointer(w.Word()))
 	}()

@@ -149,7 +149,7 @@ func (r *recorder) close(s *server) {
 		s.warn(r.err.Error())
 		return
 	}
-	if err := errors.Join(r.leaveOut(), r.tellUnseen(s), r.defineLibraries(), r.out.Close()); err != nil {
+	if err := errors.Join(r.leaveOut(), r.tellUnseen(s), r.tellPlace(), r.defineLibraries(), r.out.Close()); err != nil {
 		s.warn(err.Error())
 		return
 	}
@@ -193,6 +193,13 @@ func (r *recorder) tellUnseen(s *server) error {
 		errs = append(errs, r.rank.Unseen(u))
 	}
 	return errors.Join(errs...)
+}
+
+// tellPlace notes where this rank ran, now that it is known how long the watch took to open.
+func (r *recorder) tellPlace() error {
+	p := place()
+	p.WatchNs = r.ends.openingNs
+	return r.rank.DefinePlace(p)
 }
 
 // loads counts how often libraries were loaded and unloaded. It takes some 100 ns.
