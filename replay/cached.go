@@ -128,14 +128,6 @@ func (c *cachedPath) unmapped(t int64, r mem.Range) (stallNs int64, err error) {
 	return c.provider.spentNs, err
 }
 
-// forget hears of a region that the cache no longer knows.
-func (c *cachedPath) forget(id mem.RegionID) {
-	if c.unused[id] {
-		c.stats.WastedRegs++
-		delete(c.unused, id)
-	}
-}
-
 // helperRegister lets the helper register a region at t; spentNs is how long it takes.
 func (c *cachedPath) helperRegister(t int64, id mem.RegionID) (spentNs int64, err error) {
 	c.provider.begin(t)

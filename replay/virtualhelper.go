@@ -114,7 +114,6 @@ func (v *virtualHelper) turn(t int64) (next int64) {
 		v.gone, _ = v.path.cache.Gone(v.gone[:0])
 		for _, id := range v.gone {
 			v.decider.Forget(id)
-			v.path.forget(id)
 		}
 		v.heed(t)
 	}
