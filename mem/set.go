@@ -40,6 +40,24 @@ func (s *Set) Contains(r Range) bool {
 	return i < len(s.ranges) && s.ranges[i].Contains(r)
 }
 
+// Within returns the smallest range that has all addresses of r that are in the set; an empty one if none is.
+func (s *Set) Within(r Range) Range {
+	if r.Empty() {
+		return Range{}
+	}
+	from := s.after(r.Start)
+	to, _ := slices.BinarySearchFunc(s.ranges, r.End, func(o Range, end Addr) int {
+		if o.Start < end {
+			return -1
+		}
+		return 1
+	})
+	if from >= to {
+		return Range{}
+	}
+	return Range{max(r.Start, s.ranges[from].Start), min(r.End, s.ranges[to-1].End)}
+}
+
 // Add puts r into the set.
 func (s *Set) Add(r Range) {
 	if r.Empty() {

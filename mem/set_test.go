@@ -44,6 +44,22 @@ func TestSetAgainstAMapOfAddresses(t *testing.T) {
 					t.Fatalf("%v contains %v: %v, want %v", s, r, got, want)
 				}
 			},
+			"within": func(t *rapid.T) {
+				r := between.Draw(t, "range")
+				var want Range
+				for a := r.Start; a < r.End; a++ {
+					if !model[a] {
+						continue
+					}
+					if want.Empty() {
+						want.Start = a
+					}
+					want.End = a + 1
+				}
+				if got := s.Within(r); got != want {
+					t.Fatalf("%v within %v: %v, want %v", s, r, got, want)
+				}
+			},
 			"": func(t *rapid.T) {
 				held := map[Addr]bool{}
 				var last Range

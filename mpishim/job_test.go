@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"iter"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -174,15 +176,27 @@ func TestRealJobsAreRecorded(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			program := m.compile(t, "testing/programs/halo.c")
 			dir, said := m.run(t, m.transports["shared memory"], []string{"record", "-o", "."}, program, "5")
-			// Five steps of four requests and one wait for each, an allreduce with two buffers, and the end: of two ranks.
-			if !strings.Contains(said, "data right") || !strings.Contains(said, "recorded 86 calls of 2 ranks") {
+			// Five steps of four requests and one wait for each, an allreduce with two buffers, and the end.
+			if !strings.Contains(said, "data right") || !strings.Contains(said, "calls of 2 ranks") {
 				t.Errorf("%s", said)
+			}
+			ops, _ := replayed(t, filepath.Join(dir, "halo.pwt"))
+			delete(ops, "unmap") // where the kernel tells of it
+			if n := sum(maps.Values(ops)); n != 43 {
+				t.Errorf("%d records of rank 0, want 43: %v", n, ops)
 			}
 			if traces, _ := filepath.Glob(filepath.Join(dir, "*.pwt")); len(traces) != 3 {
 				t.Errorf("traces: %q", traces)
 			}
 		})
 	}
+}
+
+func sum(values iter.Seq[int]) (n int) {
+	for v := range values {
+		n += v
+	}
+	return n
 }
 
 // replayed plays a recorded job's trace and returns how many records of each operation rank 0 has.
@@ -253,6 +267,46 @@ func TestWhatIsRecordedIsReplayed(t *testing.T) {
 				}
 				if leftOut != c.leftOut {
 					t.Errorf("%s: left out %q, want %q", c.kind, leftOut, c.leftOut)
+				}
+			}
+		})
+	}
+}
+
+// A program that unmaps, replaces, moves and discards the memory of its buffers, each in every step.
+func TestTheEndsOfBuffersAreRecorded(t *testing.T) {
+	theStage(t)
+	for _, m := range mpiLibraries {
+		t.Run(m.name, func(t *testing.T) {
+			program := m.compile(t, "testing/programs/renewed.c")
+			const steps = 10
+			dir, said := m.run(t, m.transports["shared memory"], []string{"record", "-o", "."}, program, strconv.Itoa(steps))
+			f, err := trace.Open(filepath.Join(dir, "renewed.pwt"))
+			if err != nil {
+				t.Fatalf("%v\n%s", err, said)
+			}
+			defer f.Close()
+			unseen, err := f.Unseen()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, u := range unseen {
+				if strings.HasPrefix(u.What, "ends of buffers") {
+					t.Skip("not recorded: ", u.What)
+				}
+			}
+			rs, err := replay.Compare(t.Context(), replay.Options{Policies: []string{replay.LeavePinned, replay.Pinwheel}}, f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Two buffers that are mapped and unmapped, and one each that is replaced, discarded, moved away, and used meanwhile.
+			const ends = 6 * steps
+			if has, _ := replayed(t, filepath.Join(dir, "renewed.pwt")); has["unmap"] < ends || has["sendrecv"] != 2*9*steps {
+				t.Errorf("%d ends of buffers, want %d at least: %v", has["unmap"], ends, has)
+			}
+			for _, r := range rs {
+				if r.Rank == 0 && r.FirstRegs < ends {
+					t.Errorf("%s: %d buffers of rank 0 were new in the replay, want %d at least", r.Policy, r.FirstRegs, ends)
 				}
 			}
 		})

@@ -139,3 +139,34 @@ func TestCallsOfALibraryInThePlaceOfAnotherAreItsOwn(t *testing.T) {
 		t.Errorf("calls come from %+v, and none from second.so", m)
 	}
 }
+
+// What a transport registers that no call was given is counted: here the memory of windows.
+func TestATraceSaysWhatOfTheTransportItCannotShow(t *testing.T) {
+	dir := theStage(t)
+	for how, want := range map[string]bool{"": false, "windows": true} {
+		path := filepath.Join(t.TempDir(), "t.pwt")
+		if status, said := play(t, dir, []string{"PINWHEEL_RECORD=" + path}, "life", how); status != 0 {
+			t.Fatalf("life %s: status %d: %s", how, status, said)
+		}
+		f, err := trace.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		unseen, err := f.Unseen()
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(unseen, func(u trace.Unseen) bool { return strings.HasPrefix(u.What, "registrations") })
+		if (i >= 0) != want || want && (unseen[i].Times == 0 || unseen[i].Bytes == 0) {
+			t.Errorf("life %s: %+v", how, unseen)
+		}
+		rr, err := f.Rank(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := rr.Place(); p.Processors == 0 || p.Ranks == 0 {
+			t.Errorf("life %s ran on %+v", how, p)
+		}
+	}
+}

@@ -25,6 +25,8 @@ type cachedPath struct {
 	lookupNs int64
 	// demand makes a registration for every use, past the cache: policy on-demand.
 	demand    bool
+	watchNs   int64 // as long after openedNs, so too; Options.WatchNs
+	openedNs  int64 // the first use
 	sites     callSites
 	firstUses FirstUses
 	helper    *virtualHelper        // nil for a policy without one
@@ -35,7 +37,7 @@ type cachedPath struct {
 func (c *cachedPath) acquire(t int64, n *need, u *bufferUse) (stallNs int64, err error) {
 	c.provider.begin(t)
 	acquire := c.local.Acquire
-	if c.demand {
+	if c.demand || c.isEarly(t) {
 		acquire = c.local.Register
 	}
 	ref, _, err := acquire(n.rng, Access)
@@ -61,7 +63,7 @@ func (c *cachedPath) acquire(t int64, n *need, u *bufferUse) (stallNs int64, err
 		readyNs = r
 		c.stats.LateWaits++
 	}
-	if c.helper != nil && (c.provider.registered > 0 || readyNs > t) {
+	if c.helper != nil && ref.ID() != 0 && (c.provider.registered > 0 || readyNs > t) {
 		c.helper.missed(ref.ID(), t, readyNs)
 	}
 	delete(c.unused, ref.ID())
@@ -71,6 +73,22 @@ func (c *cachedPath) acquire(t int64, n *need, u *bufferUse) (stallNs int64, err
 	c.provider.journal.belongs(ref.Region().Handle, ref.ID(), false)
 	*u = bufferUse{need: *n, needNs: t, ref: ref, missed: c.provider.registered > 0}
 	return stallNs, nil
+}
+
+// isEarly reports whether a use at t comes before changes of mappings are noticed. What is registered then is not kept, and
+// is a first use again afterwards.
+func (c *cachedPath) isEarly(t int64) bool {
+	if c.watchNs == 0 {
+		return false
+	}
+	if c.openedNs == never {
+		c.openedNs = t
+	}
+	if t < c.openedNs+c.watchNs {
+		return true
+	}
+	c.watchNs, c.firstUses = 0, FirstUses{}
+	return false
 }
 
 func (c *cachedPath) release(t int64, u *bufferUse) (stallNs int64, err error) {
@@ -83,7 +101,7 @@ func (c *cachedPath) release(t int64, u *bufferUse) (stallNs int64, err error) {
 	c.local.Release(u.ref) // deregisters what was for this use alone
 	c.stats.StallNs += c.provider.spentNs
 	c.provider.journal.used(RegionUse{id, u.need.rng.PageAligned(), u.needNs, t, u.missed})
-	if c.helper == nil && c.log == nil {
+	if c.helper == nil && c.log == nil || id == 0 {
 		return c.provider.spentNs, nil
 	}
 	use := predictor.Use{
@@ -100,6 +118,15 @@ func (c *cachedPath) release(t int64, u *bufferUse) (stallNs int64, err error) {
 }
 
 func (c *cachedPath) transferring(*bufferUse, int64, int64) {}
+
+// unmapped does what the next lookup after a change does. What is in use stays registered until it is released.
+func (c *cachedPath) unmapped(t int64, r mem.Range) (stallNs int64, err error) {
+	c.provider.begin(t)
+	err = c.cache.Invalidate(r)
+	c.firstUses.Forget(r.PageAligned())
+	c.stats.StallNs += c.provider.spentNs
+	return c.provider.spentNs, err
+}
 
 // helperRegister lets the helper register a region at t; spentNs is how long it takes.
 func (c *cachedPath) helperRegister(t int64, id mem.RegionID) (spentNs int64, err error) {

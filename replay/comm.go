@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"pinwheel/internal/usage"
+	"pinwheel/mem"
 	"pinwheel/predictor"
 	"pinwheel/replay/pinned"
 	"pinwheel/trace"
@@ -100,6 +101,13 @@ func (e *engine) comm(r *rank, t int64) error {
 				e.finish(r, end)
 				return err
 			}
+			if r.call.op == trace.OpUnmap {
+				end, err := e.unmapped(r, t)
+				if err != nil {
+					return err
+				}
+				return e.nextCall(r, end)
+			}
 			if err := e.begin(r, t); err != nil {
 				return err
 			}
@@ -147,6 +155,20 @@ func (e *engine) begin(r *rank, t int64) error {
 		return nil
 	}
 	return e.at(r, r.x.pointToPoint(c))
+}
+
+// unmapped ends buffers at t, and returns when that is done. A cache hears of it at its next look at a watched word.
+func (e *engine) unmapped(r *rank, t int64) (int64, error) {
+	for i := range r.call.recs {
+		c := &r.call.recs[i]
+		rng := mem.Range{Start: c.Addr, End: c.Addr + mem.Addr(c.Bytes)} // the reader has checked it
+		stallNs, err := r.path.unmapped(t, rng)
+		if err != nil {
+			return t, e.at(r, err)
+		}
+		t += stallNs
+	}
+	return t, nil
 }
 
 func isCollective(op trace.Op) bool {

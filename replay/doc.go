@@ -43,6 +43,13 @@
 // and are the k-th with these members that each rank uses. If ranks first use two
 // duplicates of a communicator in different order, that is reported as a deadlock.
 //
+// A buffer ends where a record says so (trace.OpUnmap): caches drop it then, at the beginning of the next call. Traces
+// before version 4, and those of recorders that may use no BPF, have no such records: a buffer that the program
+// frees counts as one that it does not need again.
+//
+// What MPI copies, and what a transport registers besides, is in no trace. Each buffer from the threshold on counts as
+// registered, where some transports copy it.
+//
 // Virtual time gives the helper every event at once. The helper thread polls, so it
 // may see an event as late as its pacer allows.
 package replay

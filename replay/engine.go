@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"pinwheel/internal/usage"
+	"pinwheel/mem"
 	"pinwheel/regcache"
 	"pinwheel/replay/pinned"
 )
@@ -49,6 +50,8 @@ type path interface {
 	transferring(u *bufferUse, startNs, endNs int64)
 	// release ends a use at t, when its transfer has completed.
 	release(t int64, u *bufferUse) (stallNs int64, err error)
+	// unmapped tells at t that the program has unmapped, moved or discarded pages: buffers there have ended.
+	unmapped(t int64, r mem.Range) (stallNs int64, err error)
 }
 
 // bufferUse is the use of a buffer, from post to completion.

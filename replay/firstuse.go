@@ -13,6 +13,25 @@ type FirstUses struct {
 	maximal []mem.Range // none contains another; ascending by start, so by end too
 }
 
+// Forget drops what is known of uses of r: the next one of any part of it is a first one.
+func (s *FirstUses) Forget(r mem.Range) {
+	var cut []mem.Range
+	s.maximal = slices.DeleteFunc(s.maximal, func(m mem.Range) bool {
+		if m.Overlaps(r) {
+			cut = append(cut, m)
+			return true
+		}
+		return false
+	})
+	for _, m := range cut {
+		rest := mem.NewSet(m)
+		rest.Remove(r)
+		for left := range rest.All() {
+			s.IsFirst(left)
+		}
+	}
+}
+
 // IsFirst reports whether a use of r is a first one, and remembers r.
 func (s *FirstUses) IsFirst(r mem.Range) bool {
 	// Of the ranges that begin at r.Start or before, the last reaches farthest.

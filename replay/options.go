@@ -69,6 +69,9 @@ type Options struct {
 	// HelperShare is the share of a core that each helper may use, from 0 to 1, registrations and
 	// deregistrations included; helper.Budget. 0 and 1 stand for no limit.
 	HelperShare float64
+	// WatchNs is how long it takes from the first use of a rank on until changes of mappings are noticed: so long, policies
+	// with a helper register for each use. Those of Foreknowing keep what they register, as leave-pinned does.
+	WatchNs int64
 	// Workers is how many registrations the helper of policy pinwheel may have under way at the same time, each on an
 	// idle core of its own; 1.
 	Workers int

@@ -55,6 +55,9 @@ func (o *oraclePath) release(t int64, u *bufferUse) (int64, error) {
 
 func (o *oraclePath) transferring(*bufferUse, int64, int64) {}
 
+// unmapped changes nothing: where a buffer ends, the bound has let go of it, or is about to.
+func (o *oraclePath) unmapped(int64, mem.Range) (int64, error) { return 0, nil }
+
 // scaledOracle is the bound of one rank on a timeline that is stretched.
 type scaledOracle struct {
 	oraclePath

@@ -132,7 +132,10 @@ func (e *engine) installCached(r *rank, policy string) error {
 	c := &cachedPath{
 		cache: cache, local: local, provider: provider, stats: &r.stats, lookupNs: e.opt.LookupNs, demand: policy == OnDemand,
 		bounce: bouncePath{stats: &r.stats, bytesPerNs: e.opt.Network.CopyBytesPerNs},
-		sites:  callSites{stream: r.prog.stream}, unused: map[mem.RegionID]bool{},
+		sites:  callSites{stream: r.prog.stream}, unused: map[mem.RegionID]bool{}, openedNs: never,
+	}
+	if helped(policy) && !foreknows(policy) {
+		c.watchNs = e.opt.WatchNs
 	}
 	r.path = c
 	if policy == LeavePinned {

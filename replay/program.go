@@ -82,10 +82,10 @@ func SameCall(a, b *trace.Record) bool {
 }
 
 // severalBuffers tells the calls that leave more than one record: both sides
-// of an exchange, every slice, every request that one wait completed.
+// of an exchange, every slice, every request that one wait completed; and all that was unmapped before a call.
 func severalBuffers(op trace.Op) bool {
 	switch op {
-	case trace.OpWait, trace.OpSendrecv, trace.OpAccumulate:
+	case trace.OpWait, trace.OpSendrecv, trace.OpAccumulate, trace.OpUnmap:
 		return true
 	}
 	return isCollective(op) && op != trace.OpBarrier

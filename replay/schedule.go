@@ -27,6 +27,7 @@ type EventKind uint8
 const (
 	UseBegins EventKind = iota // a buffer must be registered
 	UseEnds                    // its transfer has completed
+	Unmapped                   // buffers in Range have ended; pages of others may be among them
 	RankEnds                   // finalize; the last event, without a buffer
 )
 
@@ -58,6 +59,7 @@ type freePath struct{}
 func (freePath) acquire(int64, *need, *bufferUse) (int64, error) { return 0, nil }
 func (freePath) transferring(*bufferUse, int64, int64)           {}
 func (freePath) release(int64, *bufferUse) (int64, error)        { return 0, nil }
+func (freePath) unmapped(int64, mem.Range) (int64, error)        { return 0, nil }
 
 func (s *schedule) acquire(t int64, n *need, u *bufferUse) (int64, error) {
 	if k := len(s.slots); k > 0 {
@@ -78,6 +80,10 @@ func (s *schedule) release(t int64, u *bufferUse) (int64, error) {
 func (s *schedule) use(t int64, kind EventKind, u *bufferUse) error {
 	n := &u.need
 	return s.put(Event{AtNs: t, Kind: kind, Receives: n.receives(), Op: predictor.Op(n.op), Slot: u.slot, Range: n.rng, Site: s.sites.frames(n.stack)})
+}
+
+func (s *schedule) unmapped(t int64, r mem.Range) (int64, error) {
+	return 0, s.put(Event{AtNs: t, Kind: Unmapped, Range: r})
 }
 
 func (s *schedule) put(e Event) error {

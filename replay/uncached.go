@@ -43,6 +43,8 @@ func (b *bouncePath) release(t int64, u *bufferUse) (int64, error) {
 
 func (b *bouncePath) transferring(*bufferUse, int64, int64) {}
 
+func (b *bouncePath) unmapped(int64, mem.Range) (int64, error) { return 0, nil }
+
 // pipelinePath registers and transfers chunk by chunk and deregisters
 // afterwards (Woodall, Shipman, Bosilca, Maccabe, EuroPVM/MPI 2006): only the
 // first registration delays the post, the others hide behind the transfer as
@@ -103,6 +105,11 @@ func (p *pipelinePath) transferring(u *bufferUse, start, end int64) {
 		}
 	})
 	u.piped = true
+}
+
+func (p *pipelinePath) unmapped(_ int64, r mem.Range) (int64, error) {
+	p.firstUses.Forget(r.PageAligned())
+	return 0, nil
 }
 
 func (p *pipelinePath) release(t int64, u *bufferUse) (int64, error) {

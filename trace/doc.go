@@ -32,7 +32,7 @@
 //
 // Calls of one rank follow each other: a rank whose calls overlap (several
 // communicating threads) can not be stored as one rank. What a recorder had to
-// leave out it says: RankWriter.LeaveOut, RankReader.LeftOut.
+// leave out it says: RankWriter.LeaveOut, RankReader.LeftOut; and what it could not see: RankWriter.Unseen.
 //
 // A file that was cut off, by a crash of its writer or of the machine, opens
 // all the same: its whole frames are found by scanning, and Torn says what

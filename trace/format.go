@@ -8,8 +8,9 @@ import (
 // Version of the format that this package writes. A reader refuses a file of
 // a higher version. Version 2 added operations, named communicators, and
 // definitions of what requests were matched with and of calls left out.
-// Version 3 added modules.
-const Version = 3
+// Version 3 added modules. Version 4 added OpUnmap, and definitions
+// of the place of a rank and of what a recorder could not see.
+const Version = 4
 
 const (
 	preludeMagic = "\x89PWT\r\n\x1a\n" // as PNG: damaged by any transfer that alters text
@@ -36,6 +37,7 @@ const (
 	maxMatches       = 1 << 20 // requests of one rank of which it is known what they were matched with
 	maxModules       = 1 << 12 // that call sites of one rank are in
 	maxLeftOut       = 64      // kinds of calls that one rank's records lack
+	maxUnseen        = 64      // kinds of what a recorder could not see
 )
 
 type frameKind uint8

@@ -68,6 +68,18 @@ func FuzzFile(f *testing.F) {
 	f.Fuzz(readAll)
 }
 
+// withUnmap is the content of a frame in which a buffer ends between two calls.
+func withUnmap() (raw []byte) {
+	var enc context
+	recs := sequence(2)
+	end := Record{Op: OpUnmap, Peer: NoPeer, Addr: recs[0].Addr, Bytes: recs[0].Bytes,
+		StartNs: recs[1].StartNs, EndNs: recs[1].StartNs, StartCPUNs: recs[1].StartCPUNs, EndCPUNs: recs[1].StartCPUNs}
+	for _, r := range []Record{recs[0], end, recs[1]} {
+		raw = enc.encode(raw, &r)
+	}
+	return raw
+}
+
 // FuzzFrames puts the content of frames into a file with right checksums, so
 // that the fuzzer reaches what checksums protect.
 func FuzzFrames(f *testing.F) {
@@ -82,6 +94,7 @@ func FuzzFrames(f *testing.F) {
 	f.Add(defs, raw, uint32(3), int64(0), int64(210))
 	f.Add([]byte{defMatch, 9, 2, 0, defLeftOut, 3, 1, 'x', defComm, 2, 1, 0, defModule, 7, 1, 'a', 2, '0', '1'}, raw,
 		uint32(3), int64(0), int64(210))
+	f.Add([]byte{defPlace, 2, 1, 5, defUnseen, 3, 0x80, 0x40, 1, 'x'}, withUnmap(), uint32(3), int64(0), int64(210))
 	f.Add([]byte{defStack, 0xff}, []byte{1, hasStack, 0, 0, 0, 0, 0x80}, uint32(1), int64(0), int64(0))
 	f.Fuzz(func(t *testing.T, defs, raw []byte, n uint32, firstNs, lastNs int64) {
 		if len(defs) > maxFrameBytes || len(raw) > maxFrameBytes {

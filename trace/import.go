@@ -217,8 +217,10 @@ func (im *importer) rankLine(w **Writer, out string, words [][]byte) error {
 	if (*w).ranks[int(rank)] != nil {
 		return fmt.Errorf("rank %d was imported before, from another file", rank)
 	}
-	im.rw, err = (*w).Rank(int(rank))
-	return err
+	if im.rw, err = (*w).Rank(int(rank)); err != nil {
+		return err
+	}
+	return im.rw.Unseen(Unseen{What: unseenBefore})
 }
 
 // commLine handles "comm ID members...".

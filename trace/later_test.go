@@ -91,7 +91,7 @@ func TestCommunicatorsOfOldTracesHaveNoName(t *testing.T) {
 	}
 	for _, raw := range [][]byte{{defComm, 14, 1, 4}, {defNamedComm, 14, 1, 1, 1},
 		{defMatch, 1, 1}, {defLeftOut, 1, 9, 'x'},
-		{defModule, 1, 1, 'x'}, {defModule, 0xff, 0xff, 0x7f, 0, 0}} {
+		{defUnseen, 1, 1}, {defPlace, 2, 1}, {defUnseen, 1, 1, 2, 'x'}, {defModule, 1, 1, 'x'}, {defModule, 0xff, 0xff, 0x7f, 0, 0}} {
 		tb := newTables(testRanks)
 		if err := tb.load(raw); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%v: %v", raw, err)

@@ -72,8 +72,14 @@ func (w *Writer) copyAll(f *File) error {
 		if w.ranks[rank] != nil {
 			return fmt.Errorf("%s: rank %d is in another trace too", f.path, rank)
 		}
-		if _, err := w.Rank(rank); err != nil { // which makes it known
+		rw, err := w.Rank(rank) // which makes it known
+		if err != nil {
 			return err
+		}
+		if f.format < 4 {
+			if err := rw.Unseen(Unseen{What: unseenBefore}); err != nil {
+				return err
+			}
 		}
 		ri := f.ranks[rank]
 		for _, entries := range [][]indexEntry{ri.defs, ri.recs} {

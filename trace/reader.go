@@ -22,6 +22,7 @@ type File struct {
 	size   int64
 	dec    *zstd.Decoder
 	header Header
+	format uint32 // version
 	ranks  map[int]*rankIndex
 	torn   *TornError
 }
@@ -134,8 +135,8 @@ func (f *File) load() error {
 	if string(pre[:len(preludeMagic)]) != preludeMagic {
 		return ErrNotTrace
 	}
-	if v := binary.LittleEndian.Uint32(pre[len(preludeMagic):]); v > Version {
-		return fmt.Errorf("%w: %d, this is %d", ErrVersion, v, Version)
+	if f.format = binary.LittleEndian.Uint32(pre[len(preludeMagic):]); f.format > Version {
+		return fmt.Errorf("%w: %d, this is %d", ErrVersion, f.format, Version)
 	}
 	var buf frameBuffer
 	fi, err := buf.read(f, preludeBytes)

@@ -46,12 +46,18 @@ const (
 	OpGet
 	OpAccumulate
 	OpFree // the request ends by itself: nobody waits for it
+
+	// From version 4 of the format on.
+
+	// No call: before the next one, the program has unmapped, moved or discarded pages. Bytes from Addr on are what has
+	// changed; buffers there have ended. Its time is that of the next call.
+	OpUnmap
 	numOps
 )
 
 var opNames = [numOps]string{"invalid", "send", "ssend", "rsend", "isend", "recv", "irecv", "wait", "sendrecv",
 	"bcast", "reduce", "allreduce", "allgather", "alltoall", "alltoallv", "barrier", "finalize",
-	"bsend", "gather", "scatter", "scan", "reduce_scatter", "neighbor", "probe", "put", "get", "accumulate", "free"}
+	"bsend", "gather", "scatter", "scan", "reduce_scatter", "neighbor", "probe", "put", "get", "accumulate", "free", "unmap"}
 
 func (o Op) String() string {
 	if o < numOps {
@@ -68,7 +74,7 @@ const (
 	AnyTag    = -1
 )
 
-// Record is one buffer of one communication call of one rank. Records of
+// Record is one buffer of one communication call of one rank, or an OpUnmap. Records of
 // the same call (both buffers of a collective, every slice of an alltoallv)
 // follow each other with equal times and Op.
 type Record struct {

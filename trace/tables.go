@@ -17,6 +17,8 @@ type tables struct {
 	comms      map[int32]comm
 	matches    map[uint32]match // by Record.Req; nil if there are none
 	leftOut    []LeftOut
+	unseen     []Unseen
+	place      Place
 	modules    []Module
 	stackTotal int // return addresses in stacks
 	commTotal  int // members in comms
@@ -90,7 +92,8 @@ func (t *tables) check(r *Record) error {
 // A definition frame is a sequence of: 'S', number of return addresses, each;
 // or 'C', id, number of members, each; or 'N', id, name, number of members, each;
 // or 'M', request, peer, tag; or 'L', number of calls, length of text, text; or 'B', tag of a module, and
-// length and text of its name and of its build ID.
+// length and text of its name and of its build ID; or 'U', times, bytes, length of text, text; or 'P', processors, ranks,
+// nanoseconds.
 const (
 	defStack     = 'S'
 	defComm      = 'C'
@@ -98,6 +101,8 @@ const (
 	defMatch     = 'M'
 	defLeftOut   = 'L'
 	defModule    = 'B' // from version 3 on
+	defUnseen    = 'U' // from version 4 on, as what follows
+	defPlace     = 'P'
 )
 
 func appendStackDef(b []byte, frames []uint64) []byte {
@@ -147,6 +152,10 @@ func (t *tables) load(raw []byte) error {
 			tag := in.uvarint()
 			in.bad = in.bad || tag > math.MaxUint16
 			err = t.addModule(Module{uint16(tag), in.text(), in.text()})
+		case defUnseen:
+			err = t.addUnseen(Unseen{Times: in.uvarint(), Bytes: in.uvarint(), What: in.text()})
+		case defPlace:
+			t.place = Place{int(in.small()), int(in.small()), in.after(0)}
 		default:
 			return corruptf("unknown definition")
 		}

@@ -1,6 +1,7 @@
 package vmwatch
 
 import (
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -35,6 +36,40 @@ func TestUnwatchedMemoryDoesNotMoveTheGeneration(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// C code counts itself in, as the recorder of calls does, and asks for the changes up to a Generation.
+func TestChangesComeOneForEachStepOfTheGeneration(t *testing.T) {
+	for _, m := range []string{"fentry", "tps", "tp"} {
+		t.Run(m, func(t *testing.T) {
+			w := openOrExplain(t, m)
+			s, pages := subject(t)
+			w.source.note.(interested).interests().add(s.Range)
+			defer w.Uninterest(s.Range)
+			from := w.Generation()
+			for i := range uint64(3) {
+				unmap(t, s, pages(2*i, 2*i+1))
+			}
+			until := w.Generation()
+			var starts []mem.Addr
+			steps := uint64(0)
+			next, all := w.Changes(from, func(r mem.Range) {
+				if steps++; s.Range.Contains(r) {
+					starts = append(starts, r.Start)
+				}
+			})
+			if !all || next < until || steps != next-from {
+				t.Errorf("%d steps from %d to %d, of all %v; the generation was %d", steps, from, next, all, until)
+			}
+			if want := []mem.Addr{pages(0, 1).Start, pages(2, 3).Start, pages(4, 5).Start}; !slices.Equal(slices.Compact(starts), want) { // each at its begin and at its end
+				t.Errorf("unmapped at %x, want %x", starts, want)
+			}
+		})
+	}
+	w := openOrExplain(t, "none")
+	if _, all := w.Changes(0, func(mem.Range) {}); all {
+		t.Error("a watcher that notices nothing claims to know of all changes")
 	}
 }
 

@@ -27,6 +27,8 @@ type compareCmd struct {
 	Pairs        int      `default:"1" help:"Real mode: run every policy this often, each time beside leave-pinned, and report the median."`
 	SkipTooLarge bool     `help:"Real mode: skip traces that need more pinned memory than this process may have. They do not count as failures."`
 	Traces       []string `arg:"" name:"trace" help:"Traces (.pwt)."`
+
+	tell string // what helpers were given in the last replay in virtual time
 }
 
 func (compareCmd) Help() string {
@@ -58,6 +60,11 @@ func (c *compareCmd) Run(e *command.Env) error {
 	}
 	run := func(f *trace.File) ([]replay.Result, error) {
 		o := c.forTrace(o.Options, f)
+		r, err := c.regime(&o, f)
+		if err != nil {
+			return nil, err
+		}
+		c.tell = r
 		if err := c.begin(e, &o, f); err != nil {
 			return nil, err
 		}
@@ -110,7 +117,7 @@ func (c *compareCmd) each(e *command.Env, run func(f *trace.File) ([]replay.Resu
 			defer func() { first = false }()
 			return t.writeCSV(e.Stdout, first)
 		}
-		return printResults(e, rs, c.Policy)
+		return printResults(e, rs, c.tell, c.Policy)
 	})
 }
 

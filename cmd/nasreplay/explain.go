@@ -67,14 +67,23 @@ func (c *explainCmd) Run(e *command.Env) error {
 		}
 	}
 	var xs []*explain.Explanation
+	var caveats [][]string // of each
 	eachTrace(e, c.Traces, func(f *trace.File) error {
 		o := c.forTrace(o, f)
+		r, err := c.regime(&o, f)
+		if err != nil {
+			return err
+		}
 		if err := c.begin(e, &o, f); err != nil {
+			return err
+		}
+		unseen, err := unseen(f)
+		if err != nil {
 			return err
 		}
 		x, err := explainTrace(e, f, o)
 		if err == nil {
-			xs = append(xs, x)
+			xs, caveats = append(xs, x), append(caveats, append([]string{"helpers: " + r}, unseen...))
 		}
 		return err
 	})
@@ -84,7 +93,7 @@ func (c *explainCmd) Run(e *command.Env) error {
 	if c.Region > 0 {
 		return c.region(e, xs[0])
 	}
-	return c.losses(e, xs)
+	return c.losses(e, xs, caveats)
 }
 
 // explainTrace replays a trace with a progress bar.
@@ -101,8 +110,8 @@ func explainTrace(e *command.Env, f *trace.File, o replay.Options) (*explain.Exp
 	return explain.Trace(context.Background(), o, f)
 }
 
-// losses prints where the savings of traces went.
-func (c *explainCmd) losses(e *command.Env, xs []*explain.Explanation) error {
+// losses prints where the savings of traces went, and what is to be known of each replay.
+func (c *explainCmd) losses(e *command.Env, xs []*explain.Explanation, caveats [][]string) error {
 	t := table{header: []string{"trace", ">captured avg", ">missed"}}
 	regions := table{header: []string{"rank", ">region", ">size", ">uses", ">late", ">missed"}}
 	for cause := range explain.Cause(explain.Causes) {
@@ -125,8 +134,19 @@ func (c *explainCmd) losses(e *command.Env, xs []*explain.Explanation) error {
 	}
 	r := &xs[0].Result
 	fmt.Fprintf(e.Stdout, "missed of the possible saving, in %%: policy %s, %s timeline, costs of %s\n", r.Policy, r.Timeline, r.Provider)
-	if err := t.write(e.Stdout, "  "); err != nil || len(xs) > 1 {
+	if err := t.write(e.Stdout, "  "); err != nil {
 		return err
+	}
+	for i, lines := range caveats {
+		for _, line := range lines {
+			if len(xs) > 1 {
+				line = xs[i].Result.Trace + ": " + line
+			}
+			fmt.Fprintln(e.Stdout, line)
+		}
+	}
+	if len(xs) > 1 {
+		return nil
 	}
 	for i := range xs[0].Regions {
 		g := &xs[0].Regions[i]

@@ -12,21 +12,22 @@ import (
 
 // model are the flags of every command that replays in virtual time.
 type model struct {
-	Timeline    string        `default:"dedicated" enum:"dedicated,recorded" help:"Clock to follow: ${enum}. dedicated: every rank has its own core. recorded: the recorded wall clock."`
-	Threshold   command.Size  `default:"16K" help:"Register buffers of at least this size."`
-	Budget      *command.Size `placeholder:"64M" help:"Most memory that policy lru may pin on a rank. If you set it, it also binds the policies with a helper."`
-	Alltoall    string        `default:"linear" enum:"linear,pairwise" help:"Algorithm of alltoall: ${enum}. linear posts all slices at once."`
-	Latency     time.Duration `default:"2us" help:"Network latency (L of LogGP)."`
-	Overhead    time.Duration `default:"300ns" help:"Processor time per message (o of LogGP)."`
-	Bandwidth   float64       `default:"100" help:"Network bandwidth in Gb/s (1/G of LogGP)."`
-	Eager       command.Size  `default:"16K" help:"Messages of at least this size wait for their receiver."`
-	Costs       string        `default:"rdma-like" help:"Cost model of registration: one of ${costs}, the beginning of such a name, or a file that calibrate wrote."`
-	PerNode     *int          `placeholder:"N" help:"Put N consecutive ranks on each node. Messages within a node need no registration, and the report shows each node."`
-	IdleCores   *int          `placeholder:"K" help:"The helpers of a node share K idle cores. Default: every helper has a core of its own. Needs --per-node."`
-	IdlePolicy  string        `default:"auto" enum:"auto,conservative,aggressive,off" help:"Who gets the idle cores, as PINWHEEL_IDLE_POLICY: ${enum}."`
-	HelperShare percent       `placeholder:"5%" help:"Most of a core that each helper may use, registrations included; with --idle-cores, of a helper without an idle core under auto. Default: no limit."`
-	Workers     int           `default:"1" placeholder:"N" help:"Most registrations that each helper of policy pinwheel does at the same time, on idle cores of their own."`
-	TimeSlice   time.Duration `default:"3ms" help:"Time slice of helpers that share a core (t_slice of the paper's equation 2)."`
+	Timeline    string         `default:"dedicated" enum:"dedicated,recorded" help:"Clock to follow: ${enum}. dedicated: every rank has its own core. recorded: the recorded wall clock."`
+	Threshold   command.Size   `default:"16K" help:"Register buffers of at least this size."`
+	Budget      *command.Size  `placeholder:"64M" help:"Most memory that policy lru may pin on a rank. If you set it, it also binds the policies with a helper."`
+	Alltoall    string         `default:"linear" enum:"linear,pairwise" help:"Algorithm of alltoall: ${enum}. linear posts all slices at once."`
+	Latency     time.Duration  `default:"2us" help:"Network latency (L of LogGP)."`
+	Overhead    time.Duration  `default:"300ns" help:"Processor time per message (o of LogGP)."`
+	Bandwidth   float64        `default:"100" help:"Network bandwidth in Gb/s (1/G of LogGP)."`
+	Eager       command.Size   `default:"16K" help:"Messages of at least this size wait for their receiver."`
+	Costs       string         `default:"rdma-like" help:"Cost model of registration: one of ${costs}, the beginning of such a name, or a file that calibrate wrote."`
+	PerNode     *int           `placeholder:"N" help:"Put N consecutive ranks on each node. Messages within a node need no registration, and the report shows each node."`
+	IdleCores   *int           `placeholder:"K" help:"The helpers of a node share K idle cores. Default: every helper has a core of its own. Needs --per-node."`
+	IdlePolicy  string         `default:"auto" enum:"auto,conservative,aggressive,off" help:"Who gets the idle cores, as PINWHEEL_IDLE_POLICY: ${enum}."`
+	HelperShare percent        `placeholder:"5%" help:"Most of a core that each helper may use, registrations included; with --idle-cores, of a helper without an idle core under auto. 100%: no limit. Default of compare and explain: as on the machine of the trace, no limit if that had an idle core for each helper, or is not known. Otherwise: no limit."`
+	Opening     *time.Duration `placeholder:"100ms" help:"How long it takes after the first use until changes of mappings are noticed: so long, policies with a helper register for each use. Default of compare and explain: as long as in the trace. Otherwise, and if it is not known: 0."`
+	Workers     int            `default:"1" placeholder:"N" help:"Most registrations that each helper of policy pinwheel does at the same time, on idle cores of their own."`
+	TimeSlice   time.Duration  `default:"3ms" help:"Time slice of helpers that share a core (t_slice of the paper's equation 2)."`
 }
 
 const (
@@ -48,6 +49,8 @@ func (m *model) options() (replay.Options, error) {
 		return o, command.Usagef("--idle-cores needs --per-node")
 	case m.IdleCores != nil && (*m.IdleCores < 0 || *m.IdleCores > mostIdleCores):
 		return o, command.Usagef("--idle-cores must be from 0 to %d", mostIdleCores)
+	case m.Opening != nil && *m.Opening < 0:
+		return o, command.Usagef("--opening must not be negative")
 	case m.Workers < 1:
 		return o, command.Usagef("--workers must be at least 1")
 	case m.TimeSlice <= 0:
@@ -66,6 +69,9 @@ func (m *model) options() (replay.Options, error) {
 		Provider:         costs.Name,
 		HelperShare:      float64(m.HelperShare),
 		Workers:          m.Workers,
+	}
+	if m.Opening != nil {
+		o.WatchNs = int64(*m.Opening)
 	}
 	if m.Budget != nil {
 		o.BudgetBytes, o.BudgetHelped = int64(*m.Budget), true

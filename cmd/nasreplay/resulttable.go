@@ -13,8 +13,8 @@ import (
 
 // printResults prints the results of one trace as a table for people. What
 // they save is against those of leave-pinned, which are among them; if it was
-// not asked for it gets no row.
-func printResults(e *command.Env, rs []replay.Result, asked []string) error {
+// not asked for it gets no row. regime, if not empty, says what helpers were given.
+func printResults(e *command.Env, rs []replay.Result, regime string, asked []string) error {
 	if len(rs) == 0 {
 		return nil
 	}
@@ -57,6 +57,9 @@ func printResults(e *command.Env, rs []replay.Result, asked []string) error {
 		t.add(cells...)
 	}
 	fmt.Fprintf(e.Stdout, "%s: %s mode, %s timeline, %s\n", rs[0].Trace, rs[0].Mode, rs[0].Timeline, source)
+	if regime != "" {
+		fmt.Fprintf(e.Stdout, "  helpers: %s\n", regime)
+	}
 	if err := t.write(e.Stdout, "  "); err != nil {
 		return err
 	}

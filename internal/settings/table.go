@@ -81,7 +81,8 @@ var table = []variable{
 	{"RDMA_DEVICE", "", text(func(s *Settings) *string { return &s.RDMADevice }, "NAME|NAME:PORT"),
 		"RDMA device, and its port. Without it, Pinwheel takes the first device that has an active port."},
 	{"RECORD", "", text(func(s *Settings) *string { return &s.Record }, "FILE"),
-		"Record a trace of an MPI program into this file. %h stands for the host, %p for the process, %r for the rank, %j for the job."},
+		"Record a trace of an MPI program into this file. %h stands for the host, %p for the process, %r for the rank, %j for the job." +
+			" When buffers end is recorded where PINWHEEL_WATCH permits BPF and the kernel does."},
 	{"STATS", "n", text(func(s *Settings) *string { return &s.Stats }, "y|n|FILE"),
 		"Write a report when the process ends. y: to standard error. FILE: into this file; %h, %p, %r and %j as in PINWHEEL_RECORD."},
 	{"PROFILE", "n", text(func(s *Settings) *string { return &s.Profile }, "y|n|DIR"),

@@ -231,17 +231,20 @@ typedef int (*pw_deregister_fn)(void *pd, void *handle);
  * trace.Record, and the thread that called MPI_Init writes it. With op PW_COMM it
  * defines a communicator: comm is its ID, start_ns its global ID, addr its members
  * (int32_t, malloc'ed, freed by the reader) and bytes their number. With op PW_MATCH it gives
- * the peer and the tag of a request that has completed.
+ * the peer and the tag of a request that has completed. With op PW_UNNAMED it is a registration of memory that no
+ * call was given.
  */
 #define PW_RECORDS (1u << 15) /* a power of two */
 #define PW_COMM 255u
 #define PW_MATCH 254u
+#define PW_UNNAMED 253u
 struct pw_record {
 	uint64_t start_ns, end_ns, start_cpu_ns, end_cpu_ns;
 	uint64_t addr, bytes;
 	int32_t peer, tag, comm;
 	uint32_t req;
 	uint32_t op, dir; /* trace.Op, trace.Dir */
+	uint64_t changes; /* pw_recorder.changes before the call; 0 if it was not known */
 	uint64_t frames[PW_FRAMES];
 };
 
@@ -257,6 +260,11 @@ struct pw_recorder {
 	uint32_t end;	 /* (C) the process ends without MPI_Finalize: Go writes what there is */
 	uint32_t ended;	 /* (Go) the trace is written */
 	uint64_t left_out[PW_LEFT_REASONS]; /* (C) calls, by enum pw_left_out */
+	/* (Go) atomic: counts changes of mappings, those of memory that interest counts (regcache/offer.h); NULL: nobody
+	 * notices any. */
+	const uint64_t *changes;
+	uint32_t *interest; /* (Go) set before changes */
+	uint64_t interested[PWT_GRANULE_COUNT / 64]; /* (C) granules that were counted: they had recorded buffers */
 	uint64_t head __attribute__((aligned(64))); /* (C) */
 	uint64_t tail __attribute__((aligned(64))); /* (Go) */
 	struct pw_record record[PW_RECORDS];

@@ -77,6 +77,7 @@ struct pw_call {
 	int succeeded; /* the MPI library has accepted the arguments and set the results */
 	int unknown;   /* its buffers are announced only when it has succeeded */
 	uint64_t start_ns, start_cpu_ns;
+	uint64_t changes; /* recording: of mappings, before the call */
 	struct pw_pending **completing; /* recording: the requests that a wait or test was given */
 	struct pw_pending *inline_requests[PW_INLINE_REQUESTS];
 };

@@ -56,6 +56,7 @@ void pw_record_begin(struct pw_call *c)
 	pw_record_take(c);
 	if (s->status && receives_any(c) && pw_status_is_ignored(c))
 		pw_status_provide(c, 1);
+	c->changes = pw_record_changes();
 	pw_record_now(&c->start_ns, &c->start_cpu_ns);
 	c->recorded = 1;
 }
@@ -65,6 +66,7 @@ static void fill(const struct pw_call *c, struct pw_record *r)
 	memset(r, 0, sizeof *r);
 	r->start_ns = c->start_ns;
 	r->start_cpu_ns = c->start_cpu_ns;
+	r->changes = c->changes;
 	pw_record_now(&r->end_ns, &r->end_cpu_ns);
 	r->op = c->spec->op;
 	r->peer = PW_NO_PEER;

@@ -17,6 +17,7 @@
 struct pw_record *pw_record_next(void); /* the slot for the next record; NULL if recording has ended */
 void pw_record_push(void);		/* the slot is filled in */
 void pw_record_emit(const struct pw_record *r);
+uint64_t pw_record_changes(void); /* of mappings so far, as far as they are noticed */
 void pw_record_clock_start(void);
 void pw_record_now(uint64_t *ns, uint64_t *cpu_ns); /* since then */
 

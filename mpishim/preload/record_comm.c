@@ -114,7 +114,8 @@ static int find_members(struct pw_comm *c, int is_window)
 	int32_t *local, *first;
 	int n = 0, locals_first;
 
-	if (is_window ? pw_mpi.win_group(c->handle, &group) : pw_mpi.comm_group(c->handle, &group))
+	if (is_window ? !pw_mpi.win_group || pw_mpi.win_group(c->handle, &group)
+		      : pw_mpi.comm_group(c->handle, &group))
 		return 0;
 	if (!(local = ranks_of(group, &n)))
 		return 0;

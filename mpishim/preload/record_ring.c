@@ -35,6 +35,32 @@ struct pw_record *pw_record_next(void)
 
 void pw_record_push(void) { __atomic_store_n(&pw.recorder->head, pw.recorder->head + 1, __ATOMIC_RELEASE); }
 
+uint64_t pw_record_changes(void)
+{
+	const uint64_t *changes = __atomic_load_n(&pw.recorder->changes, __ATOMIC_ACQUIRE);
+
+	return changes ? __atomic_load_n(changes, __ATOMIC_ACQUIRE) : 0;
+}
+
+/* Has changes of memory noticed from now on. It is never taken back: a program that frees a buffer mostly allocates
+ * another one near it. */
+static void watch(uint64_t start, uint64_t bytes)
+{
+	struct pw_recorder *r = pw.recorder;
+	uint64_t first = start >> PWT_GRANULE_BITS, n = ((start + bytes - 1) >> PWT_GRANULE_BITS) - first + 1;
+
+	if (!__atomic_load_n(&r->changes, __ATOMIC_ACQUIRE))
+		return;
+	for (uint64_t i = 0; i < n && i < PWT_GRANULE_COUNT; i++) {
+		uint64_t at = (first + i) % PWT_GRANULE_COUNT;
+
+		if (r->interested[at / 64] >> at % 64 & 1)
+			continue;
+		r->interested[at / 64] |= 1ull << at % 64;
+		__atomic_fetch_add(&r->interest[at], 1, __ATOMIC_SEQ_CST);
+	}
+}
+
 void pw_record_emit(const struct pw_record *r)
 {
 	struct pw_record *at = pw_record_next();
@@ -42,7 +68,17 @@ void pw_record_emit(const struct pw_record *r)
 	if (!at)
 		return;
 	*at = *r;
+	if (r->dir && r->bytes >= pw.threshold)
+		watch(r->addr, r->bytes);
 	pw_record_push();
+}
+
+void pw_record_unnamed(const struct pw_thread *t, uint64_t addr, uint64_t bytes, int is_copy)
+{
+	struct pw_record r = {.op = PW_UNNAMED, .addr = addr, .bytes = bytes, .dir = 1u + !!is_copy};
+
+	if (pw_recording(t))
+		pw_record_emit(&r);
 }
 
 void pw_record_clock_start(void)

@@ -172,6 +172,7 @@ static void record_starts(const struct pw_call *c, struct pw_record *now)
 		r = made->record;
 		r.start_ns = now->start_ns, r.end_ns = now->end_ns;
 		r.start_cpu_ns = now->start_cpu_ns, r.end_cpu_ns = now->end_cpu_ns;
+		r.changes = now->changes;
 		memcpy(r.frames, now->frames, sizeof r.frames);
 		p->number = r.req = pw_pending_number();
 		p->is_any = made->is_any;

@@ -11,6 +11,8 @@ void pw_record_created(const struct pw_call *c);     /* the call has created a c
 void pw_comm_forget(pw_word handle);              /* the handle may be given to another one */
 void pw_record_start(struct pw_thread *t); /* at the end of MPI_Init */
 void pw_record_finish(void);               /* at the beginning of MPI_Finalize */
+/* A registration of memory that no recorded call was given: MPI's copy of a buffer, or a pool. */
+void pw_record_unnamed(const struct pw_thread *t, uint64_t addr, uint64_t bytes, int is_copy);
 void pw_record_exit(void);                 /* where the process ends without MPI_Finalize */
 
 extern struct pw_thread *pw_recorded; /* atomic: the thread whose calls are recorded; NULL if recording is off */

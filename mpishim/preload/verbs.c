@@ -12,6 +12,7 @@
 #include "announce.h"
 #include "mr.h"
 #include "plain.h"
+#include "recording.h"
 #include "report.h"
 #include "verbslib.h"
 
@@ -237,6 +238,15 @@ static struct pw_mr *acquire(struct pw_thread *t, void *pd, void *addr, size_t b
 	return h;
 }
 
+/* Recording: notes memory that no call of the program was given. */
+static __attribute__((noinline)) void note_unnamed(struct pw_thread *t, uint64_t start, uint64_t bytes)
+{
+	const struct pw_announced *announced = start + bytes < start ? NULL : pw_find_announced(t, start, start + bytes);
+
+	if (!announced || announced == &t->internal)
+		pw_record_unnamed(t, start, bytes, announced != NULL);
+}
+
 /* caller is where the transport called libibverbs. */
 static void *register_memory(void *pd, void *addr, size_t bytes, uint64_t iova, unsigned access, void *caller)
 {
@@ -248,6 +258,8 @@ static void *register_memory(void *pd, void *addr, size_t bytes, uint64_t iova, 
 	/* The first large registration after MPI_Init may be the first use of verbs at all. */
 	if (pw_is_init() && pw_unlikely(!__atomic_load_n(&pw.started, __ATOMIC_ACQUIRE)))
 		pw_start();
+	if (pw_recording(t) && pw_is_managing() && bytes >= pw.threshold)
+		note_unnamed(t, (uint64_t)addr, bytes);
 	if (pw_is_managing() && pw_is_init() && bytes >= pw.threshold && iova == (uintptr_t)addr && !(access & ~SHAREABLE) &&
 	    (mr = acquire(t, pd, addr, bytes, access, caller)))
 		return mr;

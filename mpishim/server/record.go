@@ -6,14 +6,18 @@ package main
 import "C"
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"time"
 	"unsafe"
 
+	"pinwheel/helper"
+	"pinwheel/internal/cgroup"
 	"pinwheel/internal/outfile"
 	"pinwheel/internal/report"
+	"pinwheel/internal/settings"
 	"pinwheel/mem"
 	"pinwheel/profile"
 	"pinwheel/trace"
@@ -21,21 +25,25 @@ import (
 
 // recorder writes the records of the C side into a .pwt file of this rank.
 type recorder struct {
-	ring *C.struct_pw_recorder
-	path string
-	out  *trace.Writer
-	rank *trace.RankWriter
-	base uint64           // of the program: call sites are relative to it if it can't be known what is loaded
-	code *profile.Modules // that call sites are in; nil: not known
-	err  error            // the first; nothing is written after it
-	stop chan struct{}
-	done chan struct{}
+	ring      *C.struct_pw_recorder
+	path      string
+	out       *trace.Writer
+	rank      *trace.RankWriter
+	threshold uint64           // bytes; only the ends of such buffers are recorded
+	base      uint64           // of the program: call sites are relative to it if it can't be known what is loaded
+	code      *profile.Modules // that call sites are in; nil: not known
+	err       error            // the first; nothing is written after it
+	ends      *endings         // of buffers
+	stop      chan struct{}
+	done      chan struct{}
+
+	unnamed [2]unnamed // registrations of memory that no call was given: pools, and copies of buffers
 }
 
-// startRecording returns nil if nothing is to be recorded.
-func (s *server) startRecording() *recorder {
+// startRecording begins to record if that is asked for.
+func (s *server) startRecording() {
 	if s.set.Record == "" || s.sh.rank < 0 || s.sh.linked != 0 {
-		return nil
+		return
 	}
 	path := s.expand(s.set.Record)
 	host, _ := os.Hostname()
@@ -43,25 +51,38 @@ func (s *server) startRecording() *recorder {
 	out, err := createTrace(path, header)
 	if err != nil {
 		s.engine.Warn("record", fmt.Sprintf("%v (see PINWHEEL_RECORD)", err))
-		return nil
+		return
 	}
 	rank, err := out.Rank(int(s.sh.rank))
 	ring := C.pw_new_recorder()
 	if err != nil || ring == nil {
 		_ = out.Abort()
 		s.engine.Warn("record", fmt.Sprintf("cannot record: %v", err))
-		return nil
+		return
 	}
 	r := &recorder{ring: ring, path: path, out: out, rank: rank, base: uint64(C.pw_program_base()),
-		stop: make(chan struct{}), done: make(chan struct{})}
+		threshold: uint64(s.sh.threshold),
+		stop:      make(chan struct{}), done: make(chan struct{})}
 	if r.code, err = profile.ReadModules(loads); err != nil {
 		r.code = nil // a profile can't be learned from such a trace
 	} else if program := r.code.Program(); program.Build != "" {
 		r.err = rank.DefineModule(trace.Module{Name: program.Name, Build: program.Build})
 	}
+	r.ends = s.newEndings(ring)
+	r.err = cmp.Or(r.err, rank.DefinePlace(place()))
 	s.sh.recorder = ring
+	s.record = r
 	go r.run(s)
-	return r
+}
+
+// place returns where this rank runs, as far as that is known.
+func place() trace.Place {
+	cpus, err := helper.AllowedCPUs()
+	if err != nil {
+		return trace.Place{}
+	}
+	quota := cgroup.NewCPUQuota(os.DirFS("/")).Limit().Processors
+	return trace.Place{Processors: int(min(float64(len(cpus)), quota)), Ranks: int(settings.LocalRanks())}
 }
 
 func createTrace(path string, h trace.Header) (*trace.Writer, error) {
@@ -84,6 +105,7 @@ const maxFlushInterval = time.Second
 // run empties the ring until the end.
 func (r *recorder) run(s *server) {
 	defer close(r.done)
+	defer r.ends.close()
 	interval := drainInterval
 	tick, flush := time.NewTicker(drainInterval), time.NewTimer(interval)
 	defer tick.Stop()
@@ -127,7 +149,7 @@ func (r *recorder) close(s *server) {
 		s.warn(r.err.Error())
 		return
 	}
-	if err := errors.Join(r.leaveOut(), r.defineLibraries(), r.out.Close()); err != nil {
+	if err := errors.Join(r.leaveOut(), r.tellUnseen(s), r.tellPlace(), r.defineLibraries(), r.out.Close()); err != nil {
 		s.warn(err.Error())
 		return
 	}
@@ -152,6 +174,32 @@ func (r *recorder) leaveOut() error {
 		}
 	}
 	return nil
+}
+
+// tellUnseen notes in the trace what could not be recorded, and what of it was counted.
+func (r *recorder) tellUnseen(s *server) error {
+	all := r.ends.unseen()
+	if at32(&s.sh.verbs_used).Load() == 0 {
+		all = append(all, trace.Unseen{What: "registrations of memory that no call was given, such as copies that MPI makes: the job used no verbs"})
+	}
+	for i, what := range [...]string{"registrations of memory that no call was given, such as pools",
+		"registrations of copies that MPI makes of buffers, or parts of them"} {
+		if u := &r.unnamed[i]; u.times > 0 {
+			all = append(all, trace.Unseen{What: what, Times: u.times, Bytes: u.peakBytes})
+		}
+	}
+	var errs []error
+	for _, u := range all {
+		errs = append(errs, r.rank.Unseen(u))
+	}
+	return errors.Join(errs...)
+}
+
+// tellPlace notes where this rank ran, now that it is known how long the watch took to open.
+func (r *recorder) tellPlace() error {
+	p := place()
+	p.WatchNs = r.ends.openingNs
+	return r.rank.DefinePlace(p)
 }
 
 // loads counts how often libraries were loaded and unloaded. It takes some 100 ns.
@@ -198,6 +246,22 @@ func (r *recorder) defineLibraries() error {
 	return nil
 }
 
+// changed writes which buffers a change of mappings has ended before a call.
+func (r *recorder) changed(c *C.struct_pw_record, change mem.Range) error {
+	for i := range r.unnamed {
+		r.unnamed[i].now.Remove(change)
+	}
+	ended := r.ends.end(change)
+	if ended.Empty() {
+		return nil
+	}
+	return r.rank.Append(&trace.Record{
+		StartNs: int64(c.start_ns), EndNs: int64(c.start_ns),
+		StartCPUNs: int64(c.start_cpu_ns), EndCPUNs: int64(c.start_cpu_ns),
+		Addr: ended.Start, Bytes: ended.Len(), Peer: trace.NoPeer, Op: trace.OpUnmap,
+	})
+}
+
 func (r *recorder) write(c *C.struct_pw_record) error {
 	if c.op == C.PW_COMM {
 		members := unsafe.Slice((*int32)(*(*unsafe.Pointer)(unsafe.Pointer(&c.addr))), int(c.bytes))
@@ -213,6 +277,17 @@ func (r *recorder) write(c *C.struct_pw_record) error {
 			return err
 		}
 		return nil // the replay matches it as well as it can
+	}
+	if c.op == C.PW_UNNAMED {
+		pages := mem.Range{Start: mem.Addr(c.addr), End: mem.Addr(c.addr + c.bytes)}.PageAligned()
+		r.unnamed[c.dir-1].add(pages)
+		return nil
+	}
+	if err := r.ends.before(uint64(c.changes), func(change mem.Range) error { return r.changed(c, change) }); err != nil {
+		return err
+	}
+	if c.dir != C.uint32_t(trace.DirNone) && uint64(c.bytes) >= r.threshold {
+		r.ends.used(mem.Range{Start: mem.Addr(c.addr), End: mem.Addr(c.addr + c.bytes)}.PageAligned())
 	}
 	var frames []uint64
 	for _, f := range c.frames {

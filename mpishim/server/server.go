@@ -30,6 +30,7 @@ type server struct {
 	domains  domains
 	attached map[*C.struct_pw_thread]bool // threads whose DQ the helper reads
 	record   *recorder
+	joined   bool // join was called
 	begun    bool // begin was called
 	stopped  bool
 	ended    bool
@@ -67,12 +68,15 @@ func (s *server) manages() bool { return !s.set.Disable && s.set.Policy != "on-d
 // start prepares what every rank needs. The rest waits for the first large message: see begin.
 func (s *server) start() {
 	defer s.contain()
-	s.record = s.startRecording()
 	s.sh.threshold = C.uint64_t(max(s.set.ThresholdBytes, 1))
 	s.sh.page_mask = C.uint64_t(mem.PageSize - 1)
-	if !s.manages() {
-		return
+	if s.manages() {
+		s.startManaging()
 	}
+	s.startRecording()
+}
+
+func (s *server) startManaging() {
 	s.budgetBytes = bounded(s.set.BudgetBytes)
 	s.group = processGroup(s.budgetBytes)
 	if bounded(s.set.NodeBudgetBytes) != mem.Unlimited { // what the transport registers by itself counts from now on
@@ -89,14 +93,23 @@ func (s *server) begin() {
 		return
 	}
 	s.begun = true
+	s.join()
+	s.startPlain()
+	s.startHelper()
+	s.engine.FollowNode()
+}
+
+// join joins the processes of the job on this node, once.
+func (s *server) join() {
+	if s.joined {
+		return
+	}
+	s.joined = true
 	s.engine.JoinNode(engine.NodeOptions{
 		Job: settings.Job(), Rank: s.rank(), BudgetBytes: bounded(s.set.NodeBudgetBytes),
 		Ranks: settings.LocalRanks(), Group: s.group,
 		Settle: s.settlePlain,
 	})
-	s.startPlain()
-	s.startHelper()
-	s.engine.FollowNode()
 }
 
 // bounded returns a budget of the settings as a bound: what the kernel permits is none.

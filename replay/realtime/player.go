@@ -124,6 +124,8 @@ func (p *player) run(ctx context.Context, next func() ([]replay.Event, error)) e
 				err = p.acquire(e)
 			case replay.UseEnds:
 				err = p.release(e)
+			case replay.Unmapped:
+				err = p.unmapped(e.Range)
 			default:
 				p.runNs = now - begin
 				p.peak, p.mean, p.stats.WastedRegs = p.counted.finish(now)
@@ -183,6 +185,25 @@ func (p *player) release(e *replay.Event) error {
 		p.thread.Release(p.uses[e.Slot])
 	} else if e.Receives {
 		p.copyIn(p.arena.at(e.Range))
+	}
+	return nil
+}
+
+// unmapped ends the buffers in a range, as a transport does that watches no mapping. Their memory stays for others that
+// the trace has there later.
+func (p *player) unmapped(r mem.Range) error {
+	p.firstUses.Forget(r.PageAligned())
+	if p.manager == nil {
+		return nil
+	}
+	for _, m := range p.arena.maps {
+		if !m.traced.Overlaps(r) {
+			continue
+		}
+		part := mem.Range{Start: max(r.Start, m.traced.Start), End: min(r.End, m.traced.End)}
+		if err := p.manager.Invalidate(mem.RangeOf(p.arena.at(part))); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -46,7 +46,9 @@ func TestRealModeAgreesWithTheKernelToThePage(t *testing.T) {
 }
 
 func TestRealModeCountsWhatVirtualModeCounts(t *testing.T) {
-	f := replaytest.Trace(t, replaytest.Loop())
+	// Buffers end in the middle.
+	ended := strings.Replace(replaytest.Loop(), "1: ", "1: recv 0 256K a; unmap 1M a; recv 0 256K a; ", 1)
+	f := replaytest.Trace(t, strings.Replace(ended, "0: ", "0: send 1 256K a; unmap 1M a; send 1 256K a; ", 1))
 	policies := []string{replay.LeavePinned, replay.OnDemand, replay.Bounce, replay.LRU}
 	o := Options{Options: replay.Options{Policies: policies, BudgetBytes: 300 << 10}, Scale: 0.1, Pairs: 2, Ranks: []int{0, 1}}
 	p := sim.New(sim.Options{})

@@ -2,6 +2,7 @@
 package replaytest
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -22,6 +23,7 @@ import (
 // peer any is any source, tag=any any tag; none is no peer, out one outside of the trace. Every rank ends with finalize,
 // or without it after cut. A line "comm 1: 0 1" declares a communicator, "comm 1 5: 0 1" one whose name is 5. The
 // number of a call in its rank is its line number. "leftout 2": the trace lacks two calls of this rank.
+// "place 4 2 10ms": it ran with one other rank on four processors, and changes of mappings were noticed after 10 ms.
 type script struct {
 	t     testing.TB
 	file  *trace.Writer
@@ -120,6 +122,14 @@ func (s *script) rank(i int, calls string) error {
 			}
 			continue
 		}
+		if f[0] == "place" {
+			d, err := time.ParseDuration(f[3])
+			p := trace.Place{Processors: Int(s.t, f[1]), Ranks: Int(s.t, f[2]), WatchNs: d.Nanoseconds()}
+			if err := errors.Join(err, w.DefinePlace(p)); err != nil {
+				return err
+			}
+			continue
+		}
 		line++
 		if sites[call] == 0 { // the same text is the same call site
 			sites[call] = uint64(len(sites) + 1)
@@ -181,6 +191,8 @@ func (s *script) records(f []string) []trace.Record {
 			out = append(out, x)
 		}
 		return out
+	case trace.OpUnmap: // bytes buffer
+		return []trace.Record{with(op, trace.DirNone, "none", args[0], args[1])}
 	case trace.OpBcast, trace.OpReduce, trace.OpGather, trace.OpScatter:
 		return []trace.Record{with(op, trace.DirRead, args[0], args[1], args[2])}
 	case trace.OpAllreduce, trace.OpAlltoall, trace.OpScan, trace.OpReduceScatter, trace.OpNeighbor:
@@ -197,7 +209,7 @@ func (s *script) records(f []string) []trace.Record {
 
 func opOf(t testing.TB, name string) trace.Op {
 	t.Helper()
-	for op := trace.OpInvalid + 1; op <= trace.OpFree; op++ {
+	for op := trace.OpInvalid + 1; op <= trace.OpUnmap; op++ {
 		if op.String() == name {
 			return op
 		}

@@ -149,7 +149,7 @@ func (c *collector) add(r *trace.Record, threshold uint64) {
 		return
 	}
 	rng, err := mem.NewRange(r.Addr, r.Bytes)
-	if err != nil || r.Bytes < threshold {
+	if err != nil || r.Bytes < threshold || r.Op == trace.OpUnmap {
 		return // no buffer
 	}
 	key := siteKey{r.Stack, r.Op}
