@@ -143,11 +143,3 @@ func (run *Run) readOwn(dir jobreport.Dir) error {
 	run.Own, run.Reasons = &total, job.Reasons()
 	return err
 }
-
-// addedNs is the processor time that Pinwheel adds beside registrations once it is at work, as it counts itself: its
-// threads without the registrations that they make and without the opening, and the path of each use.
-func addedNs(r *report.Rank) float64 {
-	helper := r.HelperCPUNs - r.HelperRegisterNs
-	server := r.ServerCPUNs - r.OpeningCPUNs - (r.RegisterNs - r.HelperRegisterNs - r.FirstUsesNs)
-	return float64(max(helper, 0)+max(server, 0)) + r.PathNs*float64(r.Uses)
-}

@@ -130,7 +130,7 @@ func (s *Summary) own(rounds []round, of func(func(round) float64) Estimate) {
 	beyond := of(func(r round) float64 {
 		return ratio(r.pinwheel.CPUNs-float64(r.pinwheel.Own.RegisterNs), r.cache.CPUNs)
 	})
-	added := of(func(r round) float64 { return ratio(addedNs(r.pinwheel.Own), r.cache.CPUNs) })
+	added := of(func(r round) float64 { return ratio(r.pinwheel.Own.Own().Running(), r.cache.CPUNs) })
 	opening := of(func(r round) float64 { return float64(r.pinwheel.Own.OpeningCPUNs) / float64(max(s.Ranks, 1)) })
 	s.Beyond, s.Added, s.OpeningNs = &beyond, &added, &opening
 	late, needs := 0.0, 0.0
