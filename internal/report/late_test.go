@@ -48,7 +48,7 @@ func TestReportSaysWhyUsesWereLate(t *testing.T) {
 func TestReportSaysWhatPinwheelTakesForItself(t *testing.T) {
 	r := Rank{Size: 1, VerbsUsed: true, Policy: "pinwheel", Helper: "on an idle core (auto)", Mapping: "bpf", Uses: 400,
 		First: 4, Hits: 396, CPUNs: 1e9, HelperCPUNs: 15e6, HelperRegisterNs: 5e6, HelperWakeups: 215, ServerCPUNs: 12e6,
-		OpeningCPUNs: 8e6, RegisterNs: 8e6, FirstUsesNs: 1e6, PathNs: 2500}
+		OpeningCPUNs: 8e6, RegisterNs: 8e6, FirstUsesNs: 1e6, PathNs: 2500, PathSamples: 7}
 	want := "Beside registrations, Pinwheel itself took 1.30 % of the program's processor time (0.2 % is the goal):" +
 		" 1.00 % by 215 looks of the helper, 0.20 % by the server, 0.10 % on the path of 400 uses; and once, to begin, 0.80 %.\n"
 	for cpuNs, says := range map[int64]bool{1e9: true, 10e9: false} {
