@@ -22,6 +22,9 @@ func releaseOf(t *testing.T, s *Scheduler, nowNs, untilNs int64) int64 {
 
 // Each late use has one cause, and a use that was in time has none.
 func TestLateUsesHaveACause(t *testing.T) {
+	soon := func(confidence float64) always {
+		return always{NextNs: ms, ExpectedNs: ms, LatestNs: ms, Confidence: confidence}
+	}
 	sure := always{NextNs: 1000 * ms, ExpectedNs: 1000 * ms, LatestNs: 1000 * ms, Confidence: .9}
 	for name, c := range map[string]struct {
 		p      always
@@ -31,8 +34,8 @@ func TestLateUsesHaveACause(t *testing.T) {
 		missed bool // communication says so before the event comes
 		want   LateUses
 	}{
-		"silent":        {p: always{NextNs: ms, ExpectedNs: ms, LatestNs: ms, Confidence: .5}, needNs: 5 * second, want: LateUses{Silent: 1}},
-		"gone on":       {p: always{NextNs: ms, ExpectedNs: ms, LatestNs: ms, Confidence: .9}, needNs: 5 * second, want: LateUses{GoneOn: 1}},
+		"silent":        {p: soon(.5), needNs: 5 * second, want: LateUses{Silent: 1}},
+		"gone on":       {p: soon(.9), needNs: 5 * second, want: LateUses{GoneOn: 1}},
 		"sooner":        {p: sure, needNs: 500 * ms, want: LateUses{Sooner: 1}},
 		"sooner, heard": {p: sure, needNs: 500 * ms, missed: true, want: LateUses{Sooner: 1}},
 		"slow":          {p: sure, needNs: 1001 * ms, want: LateUses{Slow: 1}},

@@ -74,7 +74,9 @@ func (c *runCmd) compare(e *command.Env, r launch.Request, s settings.Settings) 
 }
 
 // print prints the comparison of the rounds that were finished.
-func (c *runCmd) print(e *command.Env, r launch.Request, runs []compare.Run, summary compare.Summary, stopped error) error {
+func (c *runCmd) print(
+	e *command.Env, r launch.Request, runs []compare.Run, summary compare.Summary, stopped error,
+) error {
 	if !c.JSON {
 		return summary.WriteText(e.Stdout)
 	}

@@ -27,7 +27,8 @@ func (s Summary) WriteText(w io.Writer) error {
 	t.Flush()
 	fmt.Fprint(&b, legend)
 	s.ratios(&b)
-	fmt.Fprintf(&b, "for itself      %s: what the transport pins whoever keeps registrations\n", Bytes(s.TransportBytes.Median))
+	fmt.Fprintf(&b, "for itself      %s: what the transport pins whoever keeps registrations\n",
+		Bytes(s.TransportBytes.Median))
 	if s.CapturedLive != nil {
 		fmt.Fprintf(&b, "can be saved    %s, %.0f %% of what its cache pins", Bytes(s.SavableBytes.Median), 100*s.Savable)
 		if s.Managed > 0 {
@@ -36,8 +37,9 @@ func (s Summary) WriteText(w io.Writer) error {
 		fmt.Fprintln(&b)
 	}
 	if s.Beyond != nil {
-		fmt.Fprintf(&b, "our share       %.2f %% of processor time is what Pinwheel counts that it adds beside registrations and the\n"+
-			"                opening; without its registrations, processor time is %s beside the cache's\n",
+		fmt.Fprintf(&b, "our share       %.2f %% of processor time is what Pinwheel counts that it adds beside\n"+
+			"                registrations and the opening; without its registrations, processor time is\n"+
+			"                %s beside the cache's\n",
 			100*s.Added.Median, s.Beyond.short())
 	}
 	fmt.Fprintf(&b, "start and end   %s and %s more for each rank\n", Seconds(s.StartNs.Median), Seconds(s.EndNs.Median))
@@ -69,7 +71,8 @@ func (s Summary) ratios(b *strings.Builder) {
 		a, b Mode
 		v    Versus
 	}{{Pinwheel, Cache, s.PinwheelToCache}, {Pinwheel, None, s.PinwheelToNone}, {None, Cache, s.NoneToCache}} {
-		fmt.Fprintf(t, "%s beside %s\t%s\t%s\t%s\t\n", row.a, row.b, row.v.Memory.short(), row.v.CPU.short(), row.v.Time.short())
+		fmt.Fprintf(t, "%s beside %s\t%s\t%s\t%s\t\n", row.a, row.b,
+			row.v.Memory.short(), row.v.CPU.short(), row.v.Time.short())
 	}
 	t.Flush()
 }

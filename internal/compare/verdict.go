@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Verdict says in sentences what the measures mean, by the rule of the package. Each is one line, and the last one is the
-// verdict.
+// Verdict says in sentences what the measures mean, by the rule of the package. Each is one line, and the last one is
+// the verdict.
 func (s Summary) Verdict() []string {
 	if s.Of(Cache).AvgPinnedBytes.Median == 0 {
 		return []string{"No memory was pinned: the job used no RDMA device, or its ranks ran on other nodes.",
@@ -52,8 +52,8 @@ func (s Summary) conclusion() string {
 	cache, none := s.PinwheelToCache.relation(), s.PinwheelToNone.relation()
 	switch {
 	case s.Managed == 0:
-		return "Verdict: leave Pinwheel out: no registration went through it, so whatever differs from the transport's cache" +
-			" is the doing of no cache." + s.instead()
+		return "Verdict: leave Pinwheel out: no registration went through it, so whatever differs from the transport's" +
+			" cache is the doing of no cache." + s.instead()
 	case cache == worse || none == worse:
 		var by []string
 		if cache == worse {
@@ -111,8 +111,8 @@ func (s Summary) noVerdict() string {
 			}
 		}
 	}
-	return fmt.Sprintf("No verdict: whether Pinwheel takes more or less %s is open. More rounds, on a quiet machine, may tell.",
-		list(open))
+	return fmt.Sprintf("No verdict: whether Pinwheel takes more or less %s is open."+
+		" More rounds, on a quiet machine, may tell.", list(open))
 }
 
 // list joins names for a sentence.

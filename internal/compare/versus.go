@@ -1,7 +1,7 @@
 package compare
 
-// Versus is what one mode takes beside another: ratios of runs of the same round. Memory is 1 and the difference of mean
-// pinned memory, as a share of what the transport's cache pins: another mode may pin nothing.
+// Versus is what one mode takes beside another: ratios of runs of the same round. Memory is 1 and the difference of
+// mean pinned memory, as a share of what the transport's cache pins: another mode may pin nothing.
 type Versus struct {
 	Memory Estimate `json:"memory"`
 	CPU    Estimate `json:"cpu"`

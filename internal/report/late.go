@@ -35,6 +35,10 @@ func (r *Rank) lateLine() string {
 			causes = append(causes, fmt.Sprintf("%d %s", c.n, c.says))
 		}
 	}
-	return fmt.Sprintf("Late were %d of %s after the first; by what became of the buffer: %s", r.Late,
-		count(r.Uses-min(r.First, r.Uses), "use"), strings.Join(causes, "; "))
+	were := "were"
+	if r.Late == 1 {
+		were = "was"
+	}
+	return fmt.Sprintf("%d of %s after the first %s late, by what became of the buffer: %s", r.Late,
+		count(r.Uses-min(r.First, r.Uses), "use"), were, strings.Join(causes, "; "))
 }

@@ -49,6 +49,7 @@ func (r *Rank) ownLine() string {
 			parts = append(parts, fmt.Sprintf("%.2f %% %s", 100*p.ns/cpu, p.says))
 		}
 	}
-	return fmt.Sprintf("Beside registrations, Pinwheel itself took %.2f %% of the program's processor time (%.1f %% is the goal): %s;"+
-		" and once, to begin, %.2f %%", 100*o.Running()/cpu, 100*goalShare, strings.Join(parts, ", "), 100*o.Opening/cpu)
+	return fmt.Sprintf("Beside registrations, Pinwheel itself took %.1f ms, %.2f %% of the program's processor time"+
+		" (%.1f %% is the goal): %s; and once, to begin, %.2f %%",
+		o.Running()/1e6, 100*o.Running()/cpu, 100*goalShare, strings.Join(parts, ", "), 100*o.Opening/cpu)
 }

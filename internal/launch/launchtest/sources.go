@@ -32,8 +32,8 @@ const otherMPI = `int MPI_Init(int *c, char ***v) { return c == 0 && v == 0; }`
 // program does what its argument says, and writes its environment into
 // DIR/environ. record copies the traces DIR/rank0 and so on to where
 // PINWHEEL_RECORD says, report writes those of two ranks to where PINWHEEL_STATS says. finalize
-// calls MPI_Finalize, after the report of one rank if it is asked for one. sometimes N does that in the first N runs, which
-// DIR/runs counts; after them it makes DIR/then and does what the next argument says.
+// calls MPI_Finalize, after the report of one rank if it is asked for one. sometimes N does that in the first N runs,
+// which DIR/runs counts; after them it makes DIR/then and does what the next argument says.
 const program = `
 #include <signal.h>
 #include <stdio.h>
