@@ -30,8 +30,8 @@ func (o Own) Running() float64 { return o.Helper + o.Server + o.Path }
 // goalShare is the most of the program's processor time that Pinwheel is to take for itself.
 const goalShare = 0.002
 
-// ownLine says what Pinwheel takes for itself, "" if that is no more than it should be.
-func (r *Rank) ownLine() string {
+// OwnLine says what Pinwheel takes for itself, "" if that is no more than it should be.
+func (r *Rank) OwnLine() string {
 	o, cpu := r.Own(), float64(r.CPUNs)
 	if r.Uses == 0 || cpu <= 0 || o.Running() <= goalShare*cpu {
 		return ""

@@ -103,7 +103,7 @@ func processors(b io.Writer, ranks []Rank, total Rank) {
 	}
 	w.Flush()
 	fmt.Fprint(b, processorLegend)
-	if line := total.ownLine(); line != "" {
+	if line := total.OwnLine(); line != "" {
 		fmt.Fprintf(b, "%s.\n", line)
 	}
 }
