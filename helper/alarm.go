@@ -22,6 +22,9 @@ func (s *Scheduler) Missed(id mem.RegionID, needNs, nowNs int64) {
 	if r != nil && needNs < r.lastEndNs {
 		return // the event of this use, or of a later one, was observed before
 	}
+	if r != nil && !r.registered {
+		s.blame(r, needNs, nowNs)
+	}
 	s.alarm(id, nowNs)
 	if r != nil && s.opt.KeepUnknown && !r.registered && !r.underWay {
 		r.missedNs = needNs
@@ -55,6 +58,9 @@ func (s *Scheduler) alarm(id mem.RegionID, nowNs int64) {
 	s.alarmed = s.due.appendBetween(s.alarmed[:0], fromNs, toNs)
 	s.alarmed = s.gated.appendBetween(s.alarmed, fromNs, toNs)
 	for _, r := range s.alarmed {
+		if r.late == latePredicted {
+			r.late = lateSooner // if the helper can't make up for it
+		}
 		s.gated.remove(r)
 		s.due.put(r, nowNs)
 	}

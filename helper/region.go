@@ -30,7 +30,9 @@ type region struct {
 	waiting  waiting
 	farPages uint64 // its size when it was put into inFar
 
-	releasedInSilence bool // at least once
+	releasedInSilence bool      // at least once
+	late              lateCause // of its next use, since it was released
+	byHelper          bool      // its last registration by the helper was one
 
 	// Of the Budget.
 	offered    bool  // its release, since its last use

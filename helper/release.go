@@ -25,17 +25,17 @@ const (
 func (s *Scheduler) shouldRelease(r *region, nowNs int64) bool {
 	p, predicted := s.pred.Next(r.id, nowNs)
 	// A region of which nothing is known is expected to stay idle for as long as it has been.
-	savedNs, silent := nowNs-r.lastEndNs, false
+	savedNs, late := nowNs-r.lastEndNs, lateGoneOn
 	switch {
 	case predicted && s.pays(&p, r, nowNs):
-		savedNs = p.NextNs - nowNs
+		savedNs, late = p.NextNs-nowNs, latePredicted
 	case !s.opt.KeepUnknown && predicted:
 		return false
 	case !s.opt.KeepUnknown:
-		savedNs = max(savedNs, s.idle.longestNs())
+		savedNs, late = max(savedNs, s.idle.longestNs()), lateAtOnce
 	case predicted && s.isOverdue(&p, r, nowNs) || s.isAbandoned(r, nowNs):
 	case s.isSilent(r, &p, predicted, nowNs):
-		silent = true
+		late = lateSilent
 	default:
 		s.review(r, nowNs)
 		return false
@@ -44,9 +44,10 @@ func (s *Scheduler) shouldRelease(r *region, nowNs int64) bool {
 		s.reviewFrom(r, nowNs, retryNs)
 		return false
 	}
-	if silent {
+	if late == lateSilent {
 		s.silence.release(r)
 	}
+	r.late = late
 	return true
 }
 

@@ -70,6 +70,7 @@ type Scheduler struct {
 	idle       idleHistory // of all regions
 	silence    silenceRelease
 	budget     Budget
+	late       LateUses
 }
 
 // NewScheduler returns a Scheduler that predicts with p.
@@ -106,6 +107,10 @@ func (s *Scheduler) Observe(e Event, nowNs int64) {
 	}
 	late := r.uses > 0 && (!r.registered && e.StartNs >= r.releasedNs || r.registered && e.StartNs < r.readyNs)
 	if late {
+		s.blame(r, e.StartNs, nowNs)
+		if !r.registered || !r.byHelper { // else the use has waited
+			s.late.count(r.late)
+		}
 		s.alarm(e.Region, nowNs) // if nobody has said so before
 	}
 	r.pages = e.Pages
@@ -114,7 +119,7 @@ func (s *Scheduler) Observe(e Event, nowNs int64) {
 	s.budget.used(r)
 	r.lastEndNs, r.lastPhase = e.EndNs, s.phase
 	if e.EndNs > r.releasedNs { // else the event was overtaken by the deregistration
-		r.registered, r.unused = true, false
+		r.registered, r.unused, r.late = true, false, notLate
 		s.due.remove(r)
 		s.gated.remove(r)
 		s.reviews.remove(r)
@@ -270,6 +275,9 @@ func (s *Scheduler) nextRegistration(nowNs int64) nextStart {
 			return next
 		}
 		s.due.remove(next.region)
+		if next.region.late == latePredicted {
+			next.region.late = lateSlow
+		}
 	}
 }
 
@@ -306,7 +314,7 @@ func (s *Scheduler) Done(a Action, startNs, endNs int64, err error) {
 		}
 		s.register.observe(r.pages, endNs-startNs)
 		r.registered, r.unused = true, !r.registered
-		r.readyNs = endNs
+		r.readyNs, r.byHelper = endNs, endNs > startNs
 		s.review(r, endNs)
 	case errors.Is(err, ErrPutOff):
 		if s.silence.takeBack(r) {

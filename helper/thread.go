@@ -30,6 +30,8 @@ type Decider interface {
 	// SetWorkers tells how many registrations may be under way at the same time. Actions whose Aside is set are for
 	// workers: the Decider is asked for more before they are done.
 	SetWorkers(n int)
+	// Late returns the uses that were late because of what was decided.
+	Late() LateUses
 	// Budget returns what bounds the helper's processor time: always the same one.
 	Budget() *Budget
 }
@@ -92,6 +94,7 @@ type ThreadStats struct {
 	// that began while the rank did not wait, as far as that is known, and those that did.
 	Starts, StartsInWaits Histogram
 	Faulted               bool         // the helper stopped because of a fault
+	Late                  LateUses     // as of the last sleep
 	Budget                BudgetCounts // while the helper has no core of its own
 }
 
@@ -117,6 +120,7 @@ type Thread struct {
 	mu    sync.Mutex
 	tid   int // 0 once the thread has ended
 	cpuNs int64
+	late  LateUses     // of the Decider, as of the last sleep
 	held  BudgetCounts // of the Decider's Budget, as of the last time that it counted
 }
 
@@ -214,7 +218,7 @@ func (t *Thread) Stats() ThreadStats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.updateCPULocked()
-	s.CPUNs, s.Budget = t.cpuNs+c.workersCPU.Load(), t.held
+	s.CPUNs, s.Late, s.Budget = t.cpuNs+c.workersCPU.Load(), t.late, t.held
 	return s
 }
 

@@ -122,6 +122,7 @@ func (d *driver) pop() bool {
 
 // wait sleeps until there may be something to do.
 func (d *driver) wait(nowNs int64, w Waiting) {
+	d.publishLate()
 	if usedNs := d.spend(nowNs); usedNs > 0 {
 		d.pace.Looked(usedNs)
 		d.waits.wakeupNs = d.pace.wakeupNs
@@ -133,6 +134,15 @@ func (d *driver) wait(nowNs int64, w Waiting) {
 		d.pace.Slept(nowNs, sleepNs, d.clock.NowNs())
 	}
 	d.counts.wakeups.Inc()
+}
+
+// publishLate makes the late uses those of Stats.
+func (d *driver) publishLate() {
+	if late := d.opt.Decider.Late(); late != d.late { // nobody else writes it
+		d.mu.Lock()
+		d.Thread.late = late
+		d.mu.Unlock()
+	}
 }
 
 // forget tells the Decider which regions are gone. DQ is empty now, so no earlier

@@ -33,6 +33,7 @@ type keeper struct {
 func (k *keeper) SetWorkers(int)      {}
 func (k *keeper) SetShareNs(ns int64) { k.shareNs.Store(ns) }
 func (k *keeper) Budget() *Budget     { return &k.budget }
+func (k *keeper) Late() LateUses      { return LateUses{} }
 
 func (k *keeper) Missed(id mem.RegionID, _, _ int64) {
 	k.mu.Lock()

@@ -18,13 +18,6 @@ func threadCPUNs(tid int) (int64, error) {
 	return ts.Nano(), err
 }
 
-// ownCPUNs returns the processor time that the calling thread has used.
-func ownCPUNs() int64 {
-	var ts unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts) // it can't fail
-	return ts.Nano()
-}
-
 // setExactTimers asks that sleeps of the calling thread be not prolonged by
 // the usual 50 us of slack (PR_SET_TIMERSLACK, prctl(2), Linux 2.6.28).
 // Without it sleeps are late, which the Thread measures and allows for.

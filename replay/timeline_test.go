@@ -59,6 +59,7 @@ func (m *metronome) Forget(mem.RegionID)                     {}
 func (m *metronome) SetShareNs(int64)                        {}
 func (m *metronome) SetWorkers(int)                          {}
 func (m *metronome) Budget() *helper.Budget                  { return &helper.Budget{} }
+func (m *metronome) Late() helper.LateUses                   { return helper.LateUses{} }
 
 // interval is a stretch of a rank's time in a chart.
 type interval struct {

@@ -70,6 +70,9 @@ func (s *state) markdown() string {
 	return b.String() + "\n"
 }
 
+// worthwhile is the share of the cache's memory below which captured_live says little.
+const worthwhile = 0.20
+
 const goalCaptured = 0.9 // of the replay's captured_avg, with an idle processor
 
 const intervals = `
@@ -111,7 +114,7 @@ func memoryTable(rows []measured) string {
 	for _, r := range rows {
 		s := r.summary
 		captured, replay, replayLate := "", "", ""
-		if s.Savable >= compare.Worthwhile {
+		if s.Savable >= worthwhile {
 			captured = s.CapturedLive.Text("%.2f")
 		}
 		if r.replay != nil && r.replay.CapturedAvg != nil {
@@ -140,9 +143,9 @@ func costTable(rows []measured) string {
 			opening = compare.Seconds(s.OpeningNs.Median)
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %.2f s | %s |\n",
-			r.name, compare.Seconds(s.Of(compare.Cache).CPUNs.Median), s.CPUNone.Percent(), s.CPU.Percent(),
+			r.name, compare.Seconds(s.Of(compare.Cache).CPUNs.Median), s.NoneToCache.CPU.Percent(), s.PinwheelToCache.CPU.Percent(),
 			beyond, compare.Seconds(s.Of(compare.Pinwheel).RegisterNs.Median), counted, compare.Seconds(s.StartNs.Median),
-			opening, compare.Seconds(s.EndNs.Median), s.Of(compare.Cache).Seconds.Median, s.Time.Percent())
+			opening, compare.Seconds(s.EndNs.Median), s.Of(compare.Cache).Seconds.Median, s.PinwheelToCache.Time.Percent())
 	}
 	return b.String()
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 	"pinwheel/internal/launch"
 	"pinwheel/internal/machine"
 	"pinwheel/internal/settings"
+	"pinwheel/internal/signals"
 	"pinwheel/internal/version"
 )
 
@@ -20,9 +22,6 @@ type comparison struct {
 	Rounds  *int `placeholder:"N" help:"With --compare: how many times in each of the three ways. Default: 6, the fewest for a 95 % interval."`
 	JSON    bool `name:"json" help:"With --compare: print one JSON object."`
 }
-
-// defaultRounds are the fewest for an interval of 95 % by ranks.
-const defaultRounds = 6
 
 func (c comparison) check() error {
 	switch {
@@ -49,21 +48,41 @@ func (c *runCmd) compare(e *command.Env, r launch.Request, s settings.Settings) 
 	case c.Report != "" || s.Stats != "n":
 		return command.Usagef("--compare makes use of PINWHEEL_STATS; ask for a report in another run")
 	}
-	rounds := defaultRounds
+	rounds := compare.FewestRounds
 	if c.Rounds != nil {
 		rounds = *c.Rounds
 	}
 	job := compare.Job{Request: r}
-	runs, err := job.Rounds(compare.Options{Rounds: rounds, Say: func(line string) { e.Note("%s", line) }})
-	if err != nil {
-		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
-			return cantStart(err)
+	ctx, end := signals.Context(context.Background())
+	defer end() // by the signal, if one came
+	runs, stopped := job.Rounds(ctx, compare.Options{Rounds: rounds, Say: func(line string) { e.Note("%s", line) }})
+	if summary, ok := compare.Summarize(runs); ok {
+		if err := c.print(e, r, runs, summary, stopped); err != nil {
+			return err
 		}
-		return err
 	}
-	summary, _ := compare.Summarize(runs) // all rounds are whole
+	switch {
+	case stopped == nil:
+		return nil
+	case errors.Is(stopped, exec.ErrNotFound) || errors.Is(stopped, fs.ErrNotExist):
+		return cantStart(stopped)
+	case errors.Is(stopped, compare.ErrInterrupted):
+		e.Note("%v; %d of %d rounds were finished", stopped, len(runs)/len(compare.Modes), rounds)
+		return nil
+	}
+	return stopped
+}
+
+// print prints the comparison of the rounds that were finished.
+func (c *runCmd) print(
+	e *command.Env, r launch.Request, runs []compare.Run, summary compare.Summary, stopped error,
+) error {
 	if !c.JSON {
 		return summary.WriteText(e.Stdout)
+	}
+	why := ""
+	if stopped != nil {
+		why = stopped.Error()
 	}
 	out := json.NewEncoder(e.Stdout)
 	return out.Encode(struct {
@@ -73,5 +92,6 @@ func (c *runCmd) compare(e *command.Env, r launch.Request, s settings.Settings) 
 		Runs    []compare.Run   `json:"runs"`
 		Summary compare.Summary `json:"summary"`
 		Verdict []string        `json:"verdict"`
-	}{r.Command, version.String(), machine.This(), runs, summary, summary.Verdict()})
+		Stopped string          `json:"stopped,omitempty"` // why there are no more rounds
+	}{r.Command, version.String(), machine.This(), runs, summary, summary.Verdict(), why})
 }

@@ -43,6 +43,12 @@ signals are those of the command.
 With --compare, run starts the job several times: with the transport's registration cache, with none, and with Pinwheel, in turn. It
 prints how much memory the ranks pin and what they take, and a verdict. What the job prints is shown only if it fails.
 
+The verdict goes by pinned memory, processor time and run time, each with its 95 % interval: run the job with Pinwheel if that takes
+less of something and more of nothing than either of the other ways. Leave it out if another way does so, takes no more, or if no
+registration went through Pinwheel. If Pinwheel takes less of one and more of another, it is a trade. As long as an interval has both
+more and less in it, there is no verdict. SIGINT (Ctrl-C), SIGTERM and SIGHUP end the job, and the rounds that were finished are
+compared; then run ends by that signal. So are the rounds before a run that failed; then run ends with status 1.
+
 Examples:
   pinwheel run -- mpirun -n 4 ./app
   pinwheel run --policy paper --budget 256M --report -- srun -n 64 ./app input

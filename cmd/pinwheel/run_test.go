@@ -2,8 +2,10 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/internal/command/commandtest"
 	"pinwheel/internal/launch/launchtest"
 	"pinwheel/internal/testwait"
 )
@@ -174,4 +177,61 @@ func TestCompareRunsTheJobInThreeWays(t *testing.T) {
 		t.Errorf("%v", state)
 	}
 	oneLine(t, stderr, "the job failed with the transport's cache in round 1: exit status 3")
+}
+
+func TestSignalKeepsTheRoundsOfAComparison(t *testing.T) {
+	commandtest.NotIgnored(t, unix.SIGINT)
+	for _, c := range []struct {
+		signal syscall.Signal
+		runs   int
+		option string
+		says   string // on standard output
+	}{
+		{unix.SIGINT, 4, "", "@ 1 round, "}, {unix.SIGTERM, 6, "", "@ 2 rounds, "}, {unix.SIGHUP, 1, "", ""},
+		{unix.SIGINT, 3, "--json", `"stopped":"interrupted in round 2 of 6, with no cache"`},
+	} {
+		site := launchtest.New(t)
+		t.Chdir(t.TempDir())
+		temporary := t.TempDir()
+		t.Setenv("TMPDIR", temporary)
+		cmd := testwait.Command(t, binary, strings.Fields(fmt.Sprintf(
+			"run --compare %s --library %s -- mpirun -n 1 app sometimes %d wait", c.option, site.Library, c.runs))...)
+		var stdout, stderr bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &stdout, &stderr
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		testwait.Until(t, "a run that waits", func() bool {
+			_, err := os.Stat(site.Path("then"))
+			return err == nil
+		})
+		if err := cmd.Process.Signal(c.signal); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait() // the status says it all
+		if status := cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != c.signal {
+			t.Errorf("%v: %v", c.signal, cmd.ProcessState)
+		}
+		if !strings.Contains(stdout.String(), c.says) || (c.says == "") != (stdout.Len() == 0) {
+			t.Errorf("%v after %d runs: %q", c.signal, c.runs, stdout.String())
+		}
+		if !strings.Contains(stderr.String(), fmt.Sprintf("; %d of 6 rounds were finished\n", c.runs/3)) {
+			t.Errorf("%v after %d runs: %q", c.signal, c.runs, stderr.String())
+		}
+		for _, dir := range []string{".", temporary} {
+			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+				t.Errorf("%v: left %v, %v", c.signal, left, err)
+			}
+		}
+	}
+}
+
+func TestFailureKeepsTheRoundsBefore(t *testing.T) {
+	site := launchtest.New(t)
+	t.Chdir(t.TempDir())
+	stdout, stderr, state := pinwheel(t, "run --compare --library "+site.Library+" -- mpirun -n 1 app sometimes 3 exit 3")
+	if state.ExitCode() != 1 || !strings.Contains(stdout, "@ 1 round, ") ||
+		!strings.Contains(stderr, "the job failed with no cache in round 2: exit status 3") {
+		t.Errorf("%v, %q, %q", state, stdout, stderr)
+	}
 }

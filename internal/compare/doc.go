@@ -7,10 +7,28 @@
 // none of the time that is measured. Summarize makes the measures of any number of runs:
 //
 //   - captured_live, the share of what can be saved that Pinwheel saved: (cache - pinwheel) / (cache - none)
-//     of mean pinned memory, and
-//   - ratios of processor time and run time, of runs of the same round.
+//     of mean pinned memory;
+//   - what the transport pins for itself, whoever keeps registrations: the least after the peak, without a cache;
+//   - of each mode beside each other one, in runs of the same round: pinned memory, processor time and run time; see
+//     Versus.
 //
 // A median has a 95 % interval by ranks; see Estimate.
+//
+// # The verdict
+//
+// The interval of each of the three quantities says that a mode takes less, more or as much as another (within 5 % of
+// the memory that the transport's cache pins, and 1 % of time), or nothing. So one mode stands to another:
+//
+//	better   less of something, and more of nothing
+//	worse    more of something, and less of nothing
+//	alike    as much of everything
+//	traded   less of something, and more of something else
+//	unsure   otherwise: it depends on a quantity that is not known
+//
+// Pinwheel is to be run if it is better than both others, and to be left out if either is better or takes no more than
+// it. It is a trade if there is one with either and neither is unsure. Else there is no verdict. With fewer than six
+// rounds, nothing is known. If no registration went through Pinwheel, it is to be left out, whatever the measures say:
+// then it only turned the cache off.
 //
 // # Caveats
 //

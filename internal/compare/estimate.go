@@ -8,6 +8,9 @@ import (
 // confidence is that of every interval, where there are enough values for it.
 const confidence = 0.95
 
+// FewestRounds is how many values an interval with that confidence takes.
+const FewestRounds = 6
+
 // Estimate is a median with its confidence interval, by ranks: the narrowest pair of the
 // k-th smallest and the k-th largest value between which the true median lies with a
 // probability of at least 95 %, whatever the distribution (Conover, Practical

@@ -26,7 +26,10 @@ type Run struct {
 	Sampled        int     `json:"sampled_ranks"`
 	AvgPinnedBytes float64 `json:"avg_pinned_bytes"` // from MPI_Init's return to MPI_Finalize
 	PeakBytes      float64 `json:"peak_pinned_bytes"`
-	Seconds        float64 `json:"run_s"` // likewise, of the slowest rank
+	// LeastBytes is the least that each rank had pinned after its peak. Without a cache, that is what the
+	// transport pins for itself, and what was never given back.
+	LeastBytes float64 `json:"least_pinned_bytes"`
+	Seconds    float64 `json:"run_s"` // likewise, of the slowest rank
 	// CPUNs is the processor time of all threads from MPI_Init's return to MPI_Finalize, StartCPUNs before
 	// that, and EndCPUNs after it.
 	CPUNs      float64 `json:"cpu_ns"`
@@ -114,10 +117,11 @@ func (run *Run) add(ranks []meterFile, samples map[int][]sample) {
 		run.EndCPUNs += float64(r.End.CPUNs - r.Finalize.CPUNs)
 		run.Seconds = max(run.Seconds, float64(r.Finalize.WallNs-r.Init.WallNs)/1e9)
 		if seen := samples[r.PID]; r.local && len(seen) > 0 {
-			avg, peak := mean(seen, r.Init.WallNs, r.Finalize.WallNs)
+			p := measure(seen, r.Init.WallNs, r.Finalize.WallNs)
 			run.Sampled++
-			run.AvgPinnedBytes += avg
-			run.PeakBytes += peak
+			run.AvgPinnedBytes += p.mean
+			run.PeakBytes += p.peak
+			run.LeastBytes += p.least
 		}
 	}
 }
@@ -138,12 +142,4 @@ func (run *Run) readOwn(dir jobreport.Dir) error {
 	total := job.Total()
 	run.Own, run.Reasons = &total, job.Reasons()
 	return err
-}
-
-// addedNs is the processor time that Pinwheel adds beside registrations once it is at work, as it counts itself: its
-// threads without the registrations that they make and without the opening, and the path of each use.
-func addedNs(r *report.Rank) float64 {
-	helper := r.HelperCPUNs - r.HelperRegisterNs
-	server := r.ServerCPUNs - r.OpeningCPUNs - (r.RegisterNs - r.HelperRegisterNs - r.FirstUsesNs)
-	return float64(max(helper, 0)+max(server, 0)) + r.PathNs*float64(r.Uses)
 }

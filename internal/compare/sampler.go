@@ -120,13 +120,23 @@ func monotonicNs() int64 {
 	return t.Nano()
 }
 
-// mean returns the time-weighted mean of samples between two times, and the greatest. Between
-// samples memory is taken to change evenly.
-func mean(samples []sample, begin, end int64) (mean, peak float64) {
+// pinned is the pinned memory of a process between two times, in bytes.
+type pinned struct {
+	mean  float64 // weighed by time; between samples memory is taken to change evenly
+	peak  float64
+	least float64 // after the peak
+}
+
+// measure makes the figures of samples between two times.
+func measure(samples []sample, begin, end int64) (p pinned) {
 	area, covered := 0.0, 0.0
 	for i, s := range samples {
 		if s.ns >= begin && s.ns <= end {
-			peak = max(peak, float64(s.bytes))
+			if bytes := float64(s.bytes); bytes > p.peak {
+				p.peak, p.least = bytes, bytes
+			} else {
+				p.least = min(p.least, bytes)
+			}
 		}
 		if i+1 == len(samples) {
 			break
@@ -137,8 +147,8 @@ func mean(samples []sample, begin, end int64) (mean, peak float64) {
 			covered += float64(to - from)
 		}
 	}
-	if covered == 0 {
-		return peak, peak
+	if p.mean = p.peak; covered > 0 {
+		p.mean = area / covered
 	}
-	return area / covered, peak
+	return p
 }

@@ -7,17 +7,24 @@ type Summary struct {
 	Rounds int      `json:"rounds"` // with a run in every mode that did not fail
 	Ranks  int      `json:"ranks"`
 	Modes  []Totals `json:"modes"`
-	// Savable is what could be saved: (cache - none) / cache of mean pinned memory, of the medians. CapturedLive is
-	// the share of it that Pinwheel saved; nil if there is nothing.
-	Savable      float64   `json:"savable"`
-	CapturedLive *Estimate `json:"captured_live,omitempty"`
-	// Ratios of runs of the same round to those with the transport's cache. CPUBeyond is that of Pinwheel without the
-	// time of its registrations; Added is what Pinwheel counts itself that it adds beside them and the opening.
-	CPU     Estimate  `json:"cpu_ratio"`
-	CPUNone Estimate  `json:"cpu_ratio_none"`
-	Beyond  *Estimate `json:"cpu_ratio_beyond_registrations,omitempty"`
-	Added   *Estimate `json:"added_share,omitempty"`
-	Time    Estimate  `json:"run_ratio"`
+	// TransportBytes is what the transport pins for itself, whoever keeps registrations: Run.LeastBytes without a cache.
+	// SavableBytes is what its cache adds to what no cache pins, on average, and Savable the share of the cache's memory
+	// that this is. CapturedLive is the share of it that Pinwheel saved; nil if there is nothing.
+	TransportBytes Estimate  `json:"transport_bytes"`
+	SavableBytes   Estimate  `json:"savable_bytes"`
+	Savable        float64   `json:"savable"`
+	CapturedLive   *Estimate `json:"captured_live,omitempty"`
+	// Managed is how many registrations went through Pinwheel, in all runs. Without any, what it saved is the doing of no
+	// cache.
+	Managed uint64 `json:"managed_regs"`
+	// What one mode takes beside another.
+	PinwheelToCache Versus `json:"pinwheel_to_cache"`
+	PinwheelToNone  Versus `json:"pinwheel_to_none"`
+	NoneToCache     Versus `json:"none_to_cache"`
+	// Beyond is the ratio of Pinwheel's processor time to the cache's without the time of its registrations; Added is what
+	// Pinwheel counts itself that it adds beside them and the opening.
+	Beyond *Estimate `json:"cpu_ratio_beyond_registrations,omitempty"`
+	Added  *Estimate `json:"added_share,omitempty"`
 	// StartNs and EndNs are what a rank takes more with Pinwheel than with the cache to begin and to end. OpeningNs is
 	// the part of the start that it puts off until the first large message, as it counts itself.
 	StartNs   Estimate  `json:"start_more_ns_per_rank"`
@@ -41,6 +48,10 @@ type Totals struct {
 
 // round are the runs of one round.
 type round struct{ cache, none, pinwheel Run }
+
+func (r round) of(m Mode) Run {
+	return map[Mode]Run{Cache: r.cache, None: r.none, Pinwheel: r.pinwheel}[m]
+}
 
 // whole returns the rounds with a run in every mode.
 func whole(runs []Run) []round {
@@ -86,6 +97,8 @@ func Summarize(runs []Run) (s Summary, ok bool) {
 	for _, m := range Modes {
 		s.Modes = append(s.Modes, totals(m, of))
 	}
+	s.TransportBytes = of(func(r round) float64 { return r.none.LeastBytes })
+	s.SavableBytes = of(func(r round) float64 { return r.cache.AvgPinnedBytes - r.none.AvgPinnedBytes })
 	if cache, none := s.Of(Cache).AvgPinnedBytes.Median, s.Of(None).AvgPinnedBytes.Median; cache > none {
 		s.Savable = (cache - none) / cache
 		captured := of(func(r round) float64 {
@@ -93,9 +106,9 @@ func Summarize(runs []Run) (s Summary, ok bool) {
 		})
 		s.CapturedLive = &captured
 	}
-	s.CPU = of(func(r round) float64 { return ratio(r.pinwheel.CPUNs, r.cache.CPUNs) })
-	s.CPUNone = of(func(r round) float64 { return ratio(r.none.CPUNs, r.cache.CPUNs) })
-	s.Time = of(func(r round) float64 { return ratio(r.pinwheel.Seconds, r.cache.Seconds) })
+	s.PinwheelToCache = versus(of, Pinwheel, Cache)
+	s.PinwheelToNone = versus(of, Pinwheel, None)
+	s.NoneToCache = versus(of, None, Cache)
 	ranks := float64(max(s.Ranks, 1))
 	s.StartNs = of(func(r round) float64 { return (r.pinwheel.StartCPUNs - r.cache.StartCPUNs) / ranks })
 	s.EndNs = of(func(r round) float64 { return (r.pinwheel.EndCPUNs - r.cache.EndCPUNs) / ranks })
@@ -105,13 +118,19 @@ func Summarize(runs []Run) (s Summary, ok bool) {
 
 // own adds what only Pinwheel itself knows, if every run of it has reported.
 func (s *Summary) own(rounds []round, of func(func(round) float64) Estimate) {
+	for _, r := range rounds {
+		if r.pinwheel.Own != nil {
+			s.Managed += r.pinwheel.Own.Uses
+		}
+	}
+	s.Reasons = rounds[len(rounds)-1].pinwheel.Reasons
 	if slices.ContainsFunc(rounds, func(r round) bool { return r.pinwheel.Own == nil }) {
 		return
 	}
 	beyond := of(func(r round) float64 {
 		return ratio(r.pinwheel.CPUNs-float64(r.pinwheel.Own.RegisterNs), r.cache.CPUNs)
 	})
-	added := of(func(r round) float64 { return ratio(addedNs(r.pinwheel.Own), r.cache.CPUNs) })
+	added := of(func(r round) float64 { return ratio(r.pinwheel.Own.Own().Running(), r.cache.CPUNs) })
 	opening := of(func(r round) float64 { return float64(r.pinwheel.Own.OpeningCPUNs) / float64(max(s.Ranks, 1)) })
 	s.Beyond, s.Added, s.OpeningNs = &beyond, &added, &opening
 	late, needs := 0.0, 0.0
@@ -120,14 +139,11 @@ func (s *Summary) own(rounds []round, of func(func(round) float64) Estimate) {
 		needs += float64(r.pinwheel.Own.Uses) - float64(r.pinwheel.Own.First)
 	}
 	s.Late = ratio(late, needs)
-	s.Reasons = rounds[len(rounds)-1].pinwheel.Reasons
 }
 
 func totals(m Mode, of func(func(round) float64) Estimate) Totals {
 	in := func(value func(Run) float64) Estimate {
-		return of(func(r round) float64 {
-			return value(map[Mode]Run{Cache: r.cache, None: r.none, Pinwheel: r.pinwheel}[m])
-		})
+		return of(func(r round) float64 { return value(r.of(m)) })
 	}
 	return Totals{
 		Mode:           m,

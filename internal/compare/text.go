@@ -26,17 +26,22 @@ func (s Summary) WriteText(w io.Writer) error {
 	}
 	t.Flush()
 	fmt.Fprint(&b, legend)
+	s.ratios(&b)
+	fmt.Fprintf(&b, "for itself      %s: what the transport pins whoever keeps registrations\n",
+		Bytes(s.TransportBytes.Median))
 	if s.CapturedLive != nil {
-		fmt.Fprintf(&b, "captured_live   %s of what no cache saves against the transport's cache\n",
-			s.CapturedLive.Text("%.2f"))
+		fmt.Fprintf(&b, "can be saved    %s, %.0f %% of what its cache pins", Bytes(s.SavableBytes.Median), 100*s.Savable)
+		if s.Managed > 0 {
+			fmt.Fprintf(&b, "; of that Pinwheel saved %s", s.CapturedLive.share())
+		}
+		fmt.Fprintln(&b)
 	}
-	fmt.Fprintf(&b, "processor time  %s against the transport's cache; no cache: %s\n",
-		s.CPU.Percent(), s.CPUNone.Percent())
 	if s.Beyond != nil {
-		fmt.Fprintf(&b, "                %s without Pinwheel's registrations; Pinwheel counts %.2f %% that it adds besides,\n                without the opening\n",
-			s.Beyond.Percent(), 100*s.Added.Median)
+		fmt.Fprintf(&b, "our share       %.2f %% of processor time is what Pinwheel counts that it adds beside\n"+
+			"                registrations and the opening; without its registrations, processor time is\n"+
+			"                %s beside the cache's\n",
+			100*s.Added.Median, s.Beyond.short())
 	}
-	fmt.Fprintf(&b, "run time        %s against the transport's cache\n", s.Time.Percent())
 	fmt.Fprintf(&b, "start and end   %s and %s more for each rank\n", Seconds(s.StartNs.Median), Seconds(s.EndNs.Median))
 	if s.Beyond != nil {
 		fmt.Fprintf(&b, "opening         %s for each rank, after its first large message\n", Seconds(s.OpeningNs.Median))
@@ -47,11 +52,30 @@ func (s Summary) WriteText(w io.Writer) error {
 	return err
 }
 
-// legend explains the columns and the intervals.
+// legend explains the columns.
 const legend = `pinned: VmPin and VmLck, from MPI_Init's return to MPI_Finalize, as are processor time (all threads)
-and run time. to start, to end: processor time before and after that. Below: medians of the
-rounds' ratios, and in brackets their 95 % interval by ranks.
+and run time. to start, to end: processor time before and after that.
 `
+
+// ratios prints what each mode takes beside another.
+func (s Summary) ratios(b *strings.Builder) {
+	brackets := "in brackets their 95 % interval by ranks"
+	if s.Rounds < FewestRounds {
+		brackets = "in brackets the least and the greatest"
+	}
+	fmt.Fprintf(b, "\nMedians of the rounds' differences, %s. Pinned memory is a share of what\n"+
+		"the transport's cache pins.\n", brackets)
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "\tpinned on average\tprocessor time\trun time\t")
+	for _, row := range []struct {
+		a, b Mode
+		v    Versus
+	}{{Pinwheel, Cache, s.PinwheelToCache}, {Pinwheel, None, s.PinwheelToNone}, {None, Cache, s.NoneToCache}} {
+		fmt.Fprintf(t, "%s beside %s\t%s\t%s\t%s\t\n", row.a, row.b,
+			row.v.Memory.short(), row.v.CPU.short(), row.v.Time.short())
+	}
+	t.Flush()
+}
 
 // Text prints the estimate by a format for each number.
 func (e Estimate) Text(format string) string {
@@ -69,6 +93,22 @@ func (e Estimate) Text(format string) string {
 func (e Estimate) Percent() string {
 	e.Median, e.Low, e.High = 100*(e.Median-1), 100*(e.Low-1), 100*(e.High-1)
 	return e.Text("%+.1f %%")
+}
+
+// short prints a ratio as its difference from 1, under a heading that says what the interval is.
+func (e Estimate) short() string {
+	if e.N < 2 {
+		return fmt.Sprintf("%+.1f %%", 100*(e.Median-1))
+	}
+	return fmt.Sprintf("%+.1f %% (%+.1f to %+.1f)", 100*(e.Median-1), 100*(e.Low-1), 100*(e.High-1))
+}
+
+// share prints a share under such a heading.
+func (e Estimate) share() string {
+	if e.N < 2 {
+		return fmt.Sprintf("%.0f %%", 100*e.Median)
+	}
+	return fmt.Sprintf("%.0f %% (%.0f to %.0f)", 100*e.Median, 100*e.Low, 100*e.High)
 }
 
 // Bytes prints a number of bytes.

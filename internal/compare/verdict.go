@@ -1,71 +1,124 @@
 package compare
 
-import "fmt"
-
-const (
-	// Worthwhile is the share of the cache's memory below which there is little to save.
-	Worthwhile = 0.20
-	most       = 0.80 // of what can be saved
-	dear       = 1.01 // ratio of processor time
+import (
+	"fmt"
+	"slices"
+	"strings"
 )
 
-// Verdict says in sentences what the measures mean. Each is one line.
+// Verdict says in sentences what the measures mean, by the rule of the package. Each is one line, and the last one is
+// the verdict.
 func (s Summary) Verdict() []string {
-	lines := []string{s.memory(), s.cost()}
+	if s.Of(Cache).AvgPinnedBytes.Median == 0 {
+		return []string{"No memory was pinned: the job used no RDMA device, or its ranks ran on other nodes.",
+			"No verdict: there is nothing to compare."}
+	}
+	var lines []string
+	if s.Rounds >= FewestRounds {
+		if s.Managed > 0 {
+			lines = append(lines, beside(Cache, Pinwheel, s.PinwheelToCache), beside(None, Pinwheel, s.PinwheelToNone))
+		}
+		lines = append(lines, beside(Cache, None, s.NoneToCache))
+	}
 	for _, why := range s.Reasons {
 		lines = append(lines, why+".")
 	}
 	return append(lines, s.conclusion())
 }
 
-func (s Summary) memory() string {
-	pinned := func(m Mode) float64 { return s.Of(m).AvgPinnedBytes.Median }
-	cache, none, own := pinned(Cache), pinned(None), pinned(Pinwheel)
-	if cache == 0 {
-		return "No memory was pinned: the job used no RDMA device, or its ranks ran on other nodes."
+// beside says what a mode takes beside another.
+func beside(other, m Mode, v Versus) string {
+	var parts []string
+	for _, p := range []struct {
+		c    change
+		says string
+	}{{less, "less "}, {more, "more "}, {equal, "as much "}} {
+		if names := v.which(p.c); names != "" {
+			parts = append(parts, p.says+names)
+		}
 	}
-	if s.Savable < Worthwhile {
-		return fmt.Sprintf("There is little to save: "+
-			"the job pins %s with the transport's cache, %s without any cache, and %s with Pinwheel.",
-			Bytes(cache), Bytes(none), Bytes(own))
-	}
-	if own > cache {
-		return fmt.Sprintf("Pinwheel pins %s, more than the transport's cache with %s; no cache pins %s.",
-			Bytes(own), Bytes(cache), Bytes(none))
-	}
-	return fmt.Sprintf("Pinwheel pins %s where the transport's cache pins %s and no cache %s: "+
-		"it saves %.0f %% of what can be saved.",
-		Bytes(own), Bytes(cache), Bytes(none), 100*s.CapturedLive.Median)
-}
-
-func (s Summary) cost() string {
-	change, none := 100*(s.CPU.Median-1), fmt.Sprintf("no cache: %+.1f %%", 100*(s.CPUNone.Median-1))
+	open := v.which(unknown)
 	switch {
-	case s.CPU.Coverage < confidence:
-		return fmt.Sprintf("Processor time differed by %+.1f %% (%s), but %s can't show a difference; six can.",
-			change, none, count(s.Rounds, "round"))
-	case s.CPU.Low > 1:
-		return fmt.Sprintf("It takes %.1f %% more processor time than the transport's cache (%s).", change, none)
-	case s.CPU.High < 1:
-		return fmt.Sprintf("It takes %.1f %% less processor time than the transport's cache (%s).", -change, none)
+	case len(parts) == 0:
+		return fmt.Sprintf("Beside %s, what %s takes is not known.", other, m)
+	case open != "":
+		open = "; " + open + ": not known"
 	}
-	return fmt.Sprintf("Processor time shows no difference: %s (%s).", s.CPU.Percent(), none)
+	return fmt.Sprintf("Beside %s, %s takes %s%s.", other, m, strings.Join(parts, ", "), open)
 }
 
+// conclusion is the verdict on Pinwheel.
 func (s Summary) conclusion() string {
-	saves := s.Savable >= Worthwhile && s.CapturedLive.Median >= most
-	cheap := s.CPU.Median <= dear
+	cache, none := s.PinwheelToCache.relation(), s.PinwheelToNone.relation()
 	switch {
-	case s.Savable < Worthwhile && cheap:
-		return "Verdict: nothing to gain here, and little to lose."
-	case s.Savable < Worthwhile:
-		return "Verdict: leave Pinwheel out of this job."
-	case saves && cheap:
+	case s.Managed == 0:
+		return "Verdict: leave Pinwheel out: no registration went through it, so whatever differs from the transport's" +
+			" cache is the doing of no cache." + s.instead()
+	case cache == worse || none == worse:
+		var by []string
+		if cache == worse {
+			by = append(by, "the transport's cache takes less "+s.PinwheelToCache.which(more))
+		}
+		if none == worse {
+			by = append(by, "no cache takes less "+s.PinwheelToNone.which(more))
+		}
+		return "Verdict: leave Pinwheel out: " + list(by) + ", and no more of the rest." + s.instead()
+	case cache == alike:
+		return "Verdict: leave Pinwheel out: the transport's cache takes no more." + s.instead()
+	case none == alike:
+		return "Verdict: leave Pinwheel out: no cache takes no more." + s.instead()
+	case cache == unsure || none == unsure:
+		return s.noVerdict()
+	case cache == better && none == better:
 		return "Verdict: run this job with Pinwheel."
-	case saves:
-		return "Verdict: Pinwheel saves the memory, for some processor time."
-	case s.CapturedLive.Median > 0 && cheap:
-		return "Verdict: Pinwheel saves a part of the memory at little cost."
 	}
-	return "Verdict: Pinwheel does not pay here."
+	return "Verdict: a trade: " + trade(Cache, s.PinwheelToCache) + "; " + trade(None, s.PinwheelToNone) + "."
+}
+
+// trade says what Pinwheel takes less and more of than a mode that does not take less of everything.
+func trade(other Mode, v Versus) string {
+	text := fmt.Sprintf("beside %s, Pinwheel saves %s", other, v.which(less))
+	if costs := v.which(more); costs != "" {
+		text += " and costs " + costs
+	}
+	return text
+}
+
+// instead says which of the two others is the better one, if that is known.
+func (s Summary) instead() string {
+	switch s.NoneToCache.relation() {
+	case better:
+		return " No cache is better than the transport's."
+	case worse:
+		return " The transport's cache is better than none."
+	case traded:
+		return fmt.Sprintf(" Without its cache, the transport saves %s and takes more %s.",
+			s.NoneToCache.which(less), s.NoneToCache.which(more))
+	}
+	return ""
+}
+
+// noVerdict says why there is none.
+func (s Summary) noVerdict() string {
+	if s.Rounds < FewestRounds {
+		return fmt.Sprintf("No verdict: %s can't show a difference; %d can.", count(s.Rounds, "round"), FewestRounds)
+	}
+	var open []string
+	for i, q := range quantities {
+		for _, v := range []Versus{s.PinwheelToCache, s.PinwheelToNone} {
+			if v.relation() == unsure && v.changes()[i] == unknown && !slices.Contains(open, q) {
+				open = append(open, q)
+			}
+		}
+	}
+	return fmt.Sprintf("No verdict: whether Pinwheel takes more or less %s is open."+
+		" More rounds, on a quiet machine, may tell.", list(open))
+}
+
+// list joins names for a sentence.
+func list(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }

@@ -34,6 +34,7 @@ func (r *restless) SetShareNs(int64)                        {}
 func (r *restless) Missed(mem.RegionID, int64, int64)       {}
 func (r *restless) SetWorkers(n int)                        { r.workers.Store(int64(n)) }
 func (r *restless) Budget() *helper.Budget                  { return &r.budget }
+func (r *restless) Late() helper.LateUses                   { return helper.LateUses{} }
 func (r *restless) Next(int64) helper.Action {
 	if r.workers.Load() < 2 {
 		return helper.Action{Kind: helper.Idle}

@@ -172,6 +172,7 @@ func (t *Rank) add(r *Rank) {
 	t.Waited += r.Waited
 	t.First += r.First
 	t.Late += r.Late
+	t.LateWhy.Add(r.LateWhy)
 	t.HelperRegs += r.HelperRegs
 	t.HelperDeregs += r.HelperDeregs
 	t.Repeated += r.Repeated
@@ -183,6 +184,7 @@ func (t *Rank) add(r *Rank) {
 		t.PathSamples = samples
 	}
 	t.HelperCPUNs += r.HelperCPUNs
+	t.HelperWakeups += r.HelperWakeups
 	t.HelperActionNs += r.HelperActionNs
 	t.CPUNs += r.CPUNs
 	t.ServerCPUNs += r.ServerCPUNs

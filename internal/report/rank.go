@@ -54,6 +54,8 @@ type Rank struct {
 	Faulted     int64  `json:"faulted,omitempty"`
 	Evicted     uint64 `json:"evicted,omitempty"`
 	Invalidated uint64 `json:"invalidated,omitempty"`
+	// LateWhy says why uses were late that the helper has heard of, most of Late.
+	LateWhy helper.LateUses `json:"late_why,omitzero"`
 	// Repeated is how many uses repeated one of the same call, and were not
 	// told to the helper; Lost is how many the helper was too late for.
 	Repeated uint64 `json:"repeated_uses"`
@@ -66,6 +68,8 @@ type Rank struct {
 	PathNs      float64 `json:"path_ns"`
 	PathSamples uint64  `json:"path_samples"`
 	HelperCPUNs int64   `json:"helper_cpu_ns"`
+	// HelperWakeups is how often the helper slept, and so looked what there is to do.
+	HelperWakeups int64 `json:"helper_wakeups,omitempty"`
 	// HelperActionNs is how much of that registrations and deregistrations took; without a share, as one in eight says.
 	HelperActionNs int64 `json:"helper_action_ns,omitempty"`
 	// CPUNs is the processor time of the program's own threads, and ServerCPUNs that of the

@@ -103,6 +103,9 @@ func processors(b io.Writer, ranks []Rank, total Rank) {
 	}
 	w.Flush()
 	fmt.Fprint(b, processorLegend)
+	if line := total.OwnLine(); line != "" {
+		fmt.Fprintf(b, "%s.\n", line)
+	}
 }
 
 const processorLegend = `program: the program's own threads, with MPI and the transport. server: the threads that start

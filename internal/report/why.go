@@ -133,6 +133,10 @@ func (j *Job) Reasons() (lines []string) {
 	if g := j.kept[released]; g != nil && g.sum.Unpaid > 0 {
 		lines = append(lines, fmt.Sprintf("The helper's share is used up at times%s: %s", j.of(g), g.sum.unpaidLine()))
 	}
+	total := j.Total()
+	if line := total.lateLine(); line != "" {
+		lines = append(lines, line)
+	}
 	return lines
 }
 

@@ -96,6 +96,9 @@ func (p *Page) content() content {
 		First: first, Seconds: total.Seconds, Title: title(first.Command), Ranks: p.job.RanksLine(),
 		Facts: facts(&total), Reasons: p.job.Reasons(), Charts: p.charts(ranks),
 	}
+	if line := total.OwnLine(); line != "" {
+		c.Reasons = append(c.Reasons, line)
+	}
 	c.Rows, c.More = rows(ranks)
 	most := int64(1)
 	for _, s := range p.job.Sites() {

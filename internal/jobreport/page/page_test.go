@@ -138,3 +138,15 @@ func TestColumnsKeepTheMeanAndTheSum(t *testing.T) {
 		}
 	})
 }
+
+func TestPageSaysWhatPinwheelTakesForItself(t *testing.T) {
+	ranks := job(1)
+	const says = "Pinwheel itself took "
+	if got := write(t, ranks...); strings.Contains(got, says) {
+		t.Errorf("nothing was measured: %s", got)
+	}
+	ranks[0].CPUNs, ranks[0].HelperCPUNs = 1e9, 1e7
+	if got := write(t, ranks...); !strings.Contains(got, says) {
+		t.Errorf("no %q", says)
+	}
+}

@@ -1,0 +1,99 @@
+package compare
+
+// Versus is what one mode takes beside another: ratios of runs of the same round. Memory is 1 and the difference of
+// mean pinned memory, as a share of what the transport's cache pins: another mode may pin nothing.
+type Versus struct {
+	Memory Estimate `json:"memory"`
+	CPU    Estimate `json:"cpu"`
+	Time   Estimate `json:"run"`
+}
+
+func versus(of func(func(round) float64) Estimate, a, b Mode) Versus {
+	return Versus{
+		Memory: of(func(r round) float64 {
+			return 1 + ratio(r.of(a).AvgPinnedBytes-r.of(b).AvgPinnedBytes, r.cache.AvgPinnedBytes)
+		}),
+		CPU:  of(func(r round) float64 { return ratio(r.of(a).CPUNs, r.of(b).CPUNs) }),
+		Time: of(func(r round) float64 { return ratio(r.of(a).Seconds, r.of(b).Seconds) }),
+	}
+}
+
+// change is what the interval of a ratio says.
+type change int
+
+const (
+	unknown change = iota // nothing: more and less are both in it
+	equal                 // no difference that matters
+	less
+	more
+)
+
+// Differences up to these do not matter, whichever way they go.
+const (
+	memoryMargin = 0.05 // of what the transport's cache pins
+	timeMargin   = 0.01
+)
+
+// change judges the estimate of a ratio.
+func (e Estimate) change(margin float64) change {
+	switch {
+	case e.Coverage < confidence:
+		return unknown
+	case e.Low >= 1-margin && e.High <= 1+margin:
+		return equal
+	case e.High < 1:
+		return less
+	case e.Low > 1:
+		return more
+	}
+	return unknown
+}
+
+// changes are those of memory, processor time and run time.
+func (v Versus) changes() [3]change {
+	return [...]change{v.Memory.change(memoryMargin), v.CPU.change(timeMargin), v.Time.change(timeMargin)}
+}
+
+// quantities name them.
+var quantities = [...]string{"pinned memory", "processor time", "run time"}
+
+// relation is how one mode stands to another by all three.
+type relation int
+
+const (
+	unsure relation = iota
+	alike
+	better // less of something, and more of nothing
+	worse  // more of something, and less of nothing
+	traded // less of something, and more of something else
+)
+
+// relation judges. What is unknown leaves it unsure, unless the rest is a trade by itself.
+func (v Versus) relation() relation {
+	var n [more + 1]int
+	for _, c := range v.changes() {
+		n[c]++
+	}
+	switch {
+	case n[less] > 0 && n[more] > 0:
+		return traded
+	case n[unknown] > 0:
+		return unsure
+	case n[less] > 0:
+		return better
+	case n[more] > 0:
+		return worse
+	}
+	return alike
+}
+
+// which lists the quantities that changed so, "" if there are none.
+func (v Versus) which(c change) string {
+	var names []string
+	for i, got := range v.changes() {
+		if got == c {
+			names = append(names, quantities[i])
+		}
+	}
+	return list(names)
+}
