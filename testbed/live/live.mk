@@ -18,6 +18,18 @@ test-live: $(LIVE)
 test-live-all: $(LIVE)
 	$(LIVE) test --all
 
+.PHONY: install-apps test-apps
+
+## install-apps: FFTW, GROMACS, OpenFOAM, PETSc with its tutorials, and Quantum ESPRESSO, for test-apps (Debian, as root)
+install-apps:
+	apt-get update -qq
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openmpi-bin libopenmpi-dev libfftw3-mpi-dev \
+		gromacs openfoam petsc-dev libpetsc3.18-dev-examples pkg-config quantum-espresso
+
+## test-apps: applications with the transport's cache, without a cache and under Pinwheel: they must compute the same (five minutes); goes on where it was
+test-apps: $(LIVE)
+	$(LIVE) apps
+
 .PHONY: install-prometheus test-prometheus
 
 ## install-prometheus: install what test-prometheus needs, without its services (Debian, as root)
