@@ -11,8 +11,8 @@ import (
 	"pinwheel/testbed/live/stack"
 )
 
-// application is a program of Debian's. Its inputs are in testbed/apps, in the directory with its name, where prepare.sh
-// makes what else it needs.
+// application is a program of Debian's. Its inputs are in testbed/apps, in the directory with its name, where
+// prepare.sh makes what else it needs.
 type application struct {
 	name     string
 	program  []string // relative to the directory, or absolute
@@ -46,14 +46,16 @@ var applications = []application{
 		needs: []string{"/usr/bin/icoFoam", "/usr/share/openfoam/etc/controlDict"}, packages: "openfoam",
 		environ: []string{"WM_PROJECT_DIR=/usr/share/openfoam"},
 		result:  regexp.MustCompile(`^(Time =|Courant|smoothSolver:|DICPCG:|time step continuity).*`),
-		files:   []string{"processor*/0.006/[Up]"},
+		files:   []string{"processor*/0.004/[Up]"},
 	},
 	{
 		// Two Newton steps. PETSc's handlers of signals are installed, as they are by default.
 		name: "petsc",
 		program: strings.Fields("ex19 -da_grid_x 5 -da_grid_y 16385 -da_processors_x 2 -da_processors_y 1 " +
-			"-lidvelocity 10 -grashof 100 -snes_monitor -ksp_monitor -snes_max_it 2 -ksp_max_it 30 -snes_max_linear_solve_fail 2"),
-		needs:    []string{"/usr/share/petsc/*/share/petsc/examples/src/snes/tutorials/ex19.c", "/usr/lib/*/pkgconfig/PETSc.pc"},
+			"-lidvelocity 10 -grashof 100 -snes_monitor -ksp_monitor -snes_max_it 2 -ksp_max_it 30 " +
+			"-snes_max_linear_solve_fail 2"),
+		needs: []string{"/usr/share/petsc/*/share/petsc/examples/src/snes/tutorials/ex19.c",
+			"/usr/lib/*/pkgconfig/PETSc.pc"},
 		packages: "petsc-dev libpetsc3.18-dev-examples",
 		result:   regexp.MustCompile(`^(lid velocity|\s*\d+ (SNES|KSP)|Number of SNES).*`),
 	},

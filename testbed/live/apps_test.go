@@ -29,7 +29,8 @@ func TestApplicationsAreJudged(t *testing.T) {
 		{compare.Pinwheel, func(r *appRun) { r.Run.Failed = "exit status 59" }, "with Pinwheel: exit status 59"},
 		{compare.None, func(r *appRun) { r.Run.Failed = "exit status 1" }, "with no cache: exit status 1"},
 		{compare.Cache, func(r *appRun) { r.Run.PeakBytes = 0 }, "did not use the device"},
-		{compare.Pinwheel, func(r *appRun) { r.Results = []string{"energy 1.26", "force 2"} }, `"energy 1.26", not "energy 1.25"`},
+		{compare.Pinwheel, func(r *appRun) { r.Results = []string{"energy 1.26", "force 2"} },
+			`"energy 1.26", not "energy 1.25"`},
 		{compare.Pinwheel, func(r *appRun) { r.Results = r.Results[:1] }, `lacks "force 2"`},
 		{compare.None, func(r *appRun) { r.Results = append(slices.Clone(r.Results), "NaN") }, `has also "NaN"`},
 		{compare.Pinwheel, func(r *appRun) { r.Run.Own = nil }, "no rank has written a report"},
@@ -48,7 +49,8 @@ func TestApplicationsAreJudged(t *testing.T) {
 // What a run printed and wrote is its result, without times; a run that computed nothing has none.
 func TestResultsOfApplications(t *testing.T) {
 	qe := applications[slices.IndexFunc(applications, func(a application) bool { return a.name == "qe" })]
-	output := "     total cpu time spent up to now is        1.9 secs\n!    total energy              =    -506.15424641 Ry\n" +
+	output := "     total cpu time spent up to now is        1.9 secs\n" +
+		"!    total energy              =    -506.15424641 Ry\n" +
 		"     PWSCF        :     20.19s CPU\n     Total force =     0.192843     Total SCF correction =     0.001687\n"
 	got, err := qe.results(output, t.TempDir())
 	if err != nil || len(got) != 2 || !strings.HasPrefix(got[0], "!    total energy") {
