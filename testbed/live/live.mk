@@ -14,7 +14,7 @@ test-live: $(LIVE)
 	LIVE_TEST_LIMITS=y $(GO) test -count=1 ./testbed/live/... ./bench/live
 	$(LIVE) test
 
-## test-live-all: every combination of them (an hour); goes on where it was
+## test-live-all: every combination of them, and some with other allocators, while they are stopped, and under gdb (an hour); goes on where it was
 test-live-all: $(LIVE)
 	$(LIVE) test --all
 
