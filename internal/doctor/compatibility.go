@@ -27,7 +27,7 @@ var rows = []row{
 	{"EFA", driver("efa"), "not tried on an adapter: its provider has a cache of its own"},
 	{"PSM3 and OPX", driver("hfi1"), "they register memory without verbs, which Pinwheel does not see"},
 	{"CXI", (*Machine).cxi, "it registers memory without verbs, which Pinwheel does not see"},
-	{"GPUs", (*Machine).accelerator, "memory of the device is passed through"},
+	{"GPUs", (*Machine).accelerator, "not tried with memory of the device"},
 	{"Allocators", preloaded("jemalloc", "tcmalloc", "mimalloc"), "tried: jemalloc, tcmalloc and mimalloc"},
 	{"Sanitizers and valgrind", preloaded("libasan", "libtsan", "libubsan"), "a sanitizer must come first in LD_PRELOAD"},
 }
