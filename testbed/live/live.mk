@@ -20,11 +20,12 @@ test-live-all: $(LIVE)
 
 .PHONY: install-apps test-apps
 
-## install-apps: FFTW, GROMACS, OpenFOAM, PETSc with its tutorials, and Quantum ESPRESSO, for test-apps (Debian, as root)
+## install-apps: FFTW, GROMACS, OpenFOAM, PETSc with its tutorials, and Quantum ESPRESSO, for test-apps; mpi4py, gdb and allocators for test-live-all (Debian, as root)
 install-apps:
 	apt-get update -qq
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openmpi-bin libopenmpi-dev libfftw3-mpi-dev \
-		gromacs openfoam petsc-dev libpetsc3.18-dev-examples pkg-config quantum-espresso
+		gromacs openfoam petsc-dev libpetsc3.18-dev-examples pkg-config quantum-espresso \
+		python3-mpi4py gdb libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0
 
 ## test-apps: applications with the transport's cache, without a cache and under Pinwheel: they must compute the same (five minutes); goes on where it was
 test-apps: $(LIVE)
