@@ -12,7 +12,7 @@ SHIM_CFLAGS := -O2 -g -std=gnu11 -fPIC -fvisibility=hidden -fno-omit-frame-point
 
 # The tests that run them compile sessions.c and planned.c, which are MPI-4 and which Debian's Open MPI lacks, and
 # languages* and recorded*, one program each in several files.
-MPI_SEPARATE := %/sessions.c %/planned.c %/languages.f90 %/languages_ends.c \
+MPI_SEPARATE := %/unloaded.c %/sessions.c %/planned.c %/languages.f90 %/languages_ends.c \
 	$(wildcard mpishim/testing/programs/recorded*.c)
 MPI_SRC := $(filter-out $(MPI_SEPARATE),$(wildcard mpishim/testing/programs/*.c mpishim/testing/programs/*.cc mpishim/testing/programs/*.f90))
 MPI_PROGRAMS := $(patsubst mpishim/testing/programs/%,$(SHIM_OUT)/tests/%,$(basename $(MPI_SRC)))

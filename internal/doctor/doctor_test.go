@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -259,6 +260,59 @@ func TestFindingsFollowTheFacts(t *testing.T) {
 		got := text(t, m)
 		if Examine(m).Usable != c.usable || !strings.Contains(got, c.line) {
 			t.Errorf("%s: want usable %v and %q in\n%s", c.name, c.usable, c.line, got)
+		}
+	}
+}
+
+// Each row is a heading of the page, and applies where what it is about is found.
+func TestRowsOfThePageApply(t *testing.T) {
+	page, err := os.ReadFile("../../" + compatibilityPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := node()
+	files := m.Root.(fstest.MapFS)
+	for _, library := range []string{"libucp.so.0", "libmpich.so.12", "libmpi_abi.so.0"} {
+		files["opt/all/"+library] = &fstest.MapFile{}
+	}
+	for device, driver := range map[string]string{"mlx5_0": "mlx5_core", "rdmap0s6": "efa", "hfi1_0": "hfi1"} {
+		files["sys/class/infiniband/"+device+"/device/driver"] =
+			&fstest.MapFile{Data: []byte("../../../bus/pci/drivers/" + driver), Mode: fs.ModeSymlink}
+	}
+	files["sys/class/cxi/cxi0/device"] = &fstest.MapFile{}
+	files["dev/kfd"] = &fstest.MapFile{}
+	m.Environ = []string{"LD_LIBRARY_PATH=/opt/all:/opt/fabric",
+		"LD_PRELOAD=/usr/lib/libjemalloc.so.2 /usr/lib/libasan.so.8"}
+	before := node()
+	for _, r := range rows {
+		if !strings.Contains(string(page), "\n### "+r.heading+"\n") {
+			t.Errorf("%s has no heading %q", compatibilityPage, r.heading)
+		}
+		if r.applies(&m) == "" {
+			t.Errorf("%q does not apply", r.heading)
+		}
+		if why := r.applies(&before); why != "" && r.heading != "Open MPI over libfabric" {
+			t.Errorf("%q applies to a machine without it: %s", r.heading, why)
+		}
+	}
+	want := "Open MPI over libfabric: here Open MPI 4.1.4 and libfabric 1.18.1; tried with Open MPI 4.1.4 and libfabric 1.17.0"
+	if got := text(t, before); !strings.Contains(got, want) {
+		t.Errorf("want %q in\n%s", want, got)
+	}
+}
+
+// The first line of "ucx_info -v" has changed.
+func TestVersionsOfUCX(t *testing.T) {
+	ucx := transports[slices.IndexFunc(transports, func(t transport) bool { return t.name == "UCX" })]
+	for out, want := range map[string]string{
+		"# Version 1.13.1\n# Git branch '<unknown>', revision 0000000\n":        "1.13.1",
+		"# Library version: 1.17.0\n# Library path: /opt/ucx/lib/libucs.so.0\n": "1.17.0",
+		"# UCT version=1.10.1 revision 6a5856e\n":                               "1.10.1",
+	} {
+		m := node()
+		m.Output = func(...string) string { return out }
+		if got := m.versionOf(ucx); got != want {
+			t.Errorf("%q: %q, want %q", out, got, want)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 // Examine asks the machine everything.
 func Examine(m Machine) *Report {
 	return m.report(m.system, m.library, m.providers, m.limits, m.kernel, m.mappings, m.processors, m.helpers,
-		m.transports, m.settings, m.choice)
+		m.transports, m.compatibility, m.settings, m.choice)
 }
 
 // Abilities asks only what could be used: providers, watches of mappings and processors.

@@ -19,7 +19,7 @@ var transports = []transport{
 	{"libfabric", []string{"libfabric.so.1"}, []string{"fi_info", "--version"}, regexp.MustCompile(`libfabric: (\S+)`),
 		"its cache is turned off by FI_MR_CACHE_MAX_COUNT=0"},
 	{"UCX", []string{"libucp.so.0"}, []string{"ucx_info", "-v"},
-		regexp.MustCompile(`(?i)library version:? (\S+)|UCT version=(\S+)`),
+		regexp.MustCompile(`(?im)^# (?:library )?version:? (\S+)|UCT version=(\S+)`), // newer ones say "Library version"
 		"its caches are turned off by UCX_RCACHE_ENABLE=n, UCX_IB_REG_METHODS=direct"},
 	{"Open MPI", []string{"libmpi.so.40", "libmpi.so.20"}, []string{"ompi_info", "--version"},
 		regexp.MustCompile(`Open MPI v?(\S+)`), "its cache is turned off by mpi_leave_pinned=0"},
@@ -31,12 +31,7 @@ func (m *Machine) transports() section {
 	s := section{name: "Transports"}
 	mpi := false
 	for _, t := range transports {
-		file := ""
-		for _, soname := range t.sonames {
-			if file = m.object(soname); file != "" {
-				break
-			}
-		}
+		file := m.fileOf(t)
 		if file == "" {
 			s.add(OK, t.name, "", "not found")
 			continue
@@ -61,6 +56,16 @@ func (m *Machine) transports() section {
 		}
 	}
 	return s
+}
+
+// fileOf returns where a transport's library is, "" if it is not here.
+func (m *Machine) fileOf(t transport) string {
+	for _, soname := range t.sonames {
+		if file := m.object(soname); file != "" {
+			return file
+		}
+	}
+	return ""
 }
 
 func (m *Machine) versionOf(t transport) string {

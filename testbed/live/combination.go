@@ -18,28 +18,37 @@ type combination struct {
 	policy  string
 	stack   stack.Stack
 	ranks   int
+	under   condition
 }
 
 // String is the name of the combination, by which the state file knows it.
 func (c combination) String() string {
-	return fmt.Sprintf("%s  %d ranks  %s  %s", c.stack.Name, c.ranks, c.policy, c.program.name)
+	name := fmt.Sprintf("%s  %d ranks  %s  %s", c.stack.Name, c.ranks, c.policy, c.program.name)
+	if c.under.name != "" {
+		name += "  " + c.under.name
+	}
+	return name
 }
 
 // possible reports whether the program can do it at all.
 func (c combination) possible() bool {
 	p := c.program
 	return (len(p.ranks) == 0 || slices.Contains(p.ranks, c.ranks)) && (p.mpi == "" || p.mpi == c.stack.MPI) &&
-		!(p.pinwheelOnly && c.policy == disabled)
+		!(p.pinwheelOnly && c.policy == disabled) && c.under.possible(c)
 }
 
 // product returns all combinations that are possible.
-func product(programs []program, policies []string, stacks []stack.Stack, ranks []int) (all []combination) {
+func product(
+	programs []program, policies []string, stacks []stack.Stack, ranks []int, under []condition,
+) (all []combination) {
 	for _, p := range programs {
 		for _, s := range stacks {
 			for _, n := range ranks {
 				for _, policy := range policies {
-					if c := (combination{p, policy, s, n}); c.possible() {
-						all = append(all, c)
+					for _, u := range under {
+						if c := (combination{p, policy, s, n, u}); c.possible() {
+							all = append(all, c)
+						}
 					}
 				}
 			}

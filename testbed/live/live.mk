@@ -14,9 +14,22 @@ test-live: $(LIVE)
 	LIVE_TEST_LIMITS=y $(GO) test -count=1 ./testbed/live/... ./bench/live
 	$(LIVE) test
 
-## test-live-all: every combination of them (an hour); goes on where it was
+## test-live-all: every combination of them, and some with other allocators, while they are stopped, and under gdb (an hour); goes on where it was
 test-live-all: $(LIVE)
 	$(LIVE) test --all
+
+.PHONY: install-apps test-apps
+
+## install-apps: FFTW, GROMACS, OpenFOAM, PETSc with its tutorials, and Quantum ESPRESSO, for test-apps; mpi4py, gdb and allocators for test-live-all (Debian, as root)
+install-apps:
+	apt-get update -qq
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openmpi-bin libopenmpi-dev libfftw3-mpi-dev \
+		gromacs openfoam petsc-dev libpetsc3.18-dev-examples pkg-config quantum-espresso \
+		python3-mpi4py gdb libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0
+
+## test-apps: applications with the transport's cache, without a cache and under Pinwheel: they must compute the same (five minutes); goes on where it was
+test-apps: $(LIVE)
+	$(LIVE) apps
 
 .PHONY: install-prometheus test-prometheus
 

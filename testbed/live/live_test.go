@@ -39,7 +39,7 @@ func TestEveryProgramIsInTheTable(t *testing.T) {
 }
 
 func TestPairwiseHasEveryPairAndFewRuns(t *testing.T) {
-	all := product(programs, policies, stack.All, []int{2, 4})
+	all := product(programs, policies, stack.All, []int{2, 4}, conditions[:1])
 	chosen := pairwise(all)
 	pairs := map[[2]string]bool{}
 	for _, c := range chosen {

@@ -1,6 +1,6 @@
 // Live runs unmodified MPI programs under Pinwheel on the software RDMA device
 // (testbed/softverbs), on every MPI stack that package stack knows. It is what
-// make test-live, make test-live-all and make soak-live run.
+// make test-live, make test-live-all, make test-apps and make soak-live run.
 package main
 
 import (
@@ -20,10 +20,11 @@ var cli struct {
 	Alone bool `hidden:"" help:"This process has a /dev/shm of its own."`
 
 	Test testCmd `cmd:"" help:"Run the programs that verify data under Pinwheel."`
+	Apps appsCmd `cmd:"" help:"Run applications in every way, and compare what they compute."`
 	Soak soakCmd `cmd:"" help:"Launch programs that end in every way, and kill ranks of some."`
 }
 
-// bench is what both commands need.
+// bench is what all commands need.
 type bench struct {
 	Softverbs string        `default:"out/softverbs" help:"Directory of the device."`
 	Pinwheel  string        `default:"bin/pinwheel" help:"The command, with libpinwheel.so beside it."`

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"strings"
 )
@@ -16,12 +17,15 @@ type program struct {
 	ranks   []int  // it runs on; nil is any number
 	mpi     string // it needs; "" is any
 	environ []string
-	// pinwheelOnly: it moves memory by mremap to a place of its choice, which UCX's hooks get wrong (package launch).
+	module  bool // its source is also that of a library beside it, compiled with -DMODULE
+	// pinwheelOnly: UCX's own cache sends old data. Its hooks get mremap to a place of the program's choice wrong
+	// (package launch), and do not see what dlclose unmaps.
 	pinwheelOnly bool
 }
 
 var programs = []program{
 	{name: "alltoallv", args: "4 32768"},
+	{name: "children"},
 	{name: "collectives", args: "3 262144"},
 	{name: "derived", small: true},
 	{name: "exchange_f08"},
@@ -29,6 +33,7 @@ var programs = []program{
 	{name: "fileio_ompio", sources: []string{"fileio.c"}, args: "3 262144", small: true, mpi: "openmpi",
 		environ: []string{"OMPI_MCA_io=ompio"}},
 	{name: "halo", args: "20"},
+	{name: "hugepages"},
 	{name: "inplace", small: true},
 	{name: "jump", small: true},
 	{name: "languages", sources: []string{"languages.f90", "languages_ends.c"}, says: "done",
@@ -41,6 +46,7 @@ var programs = []program{
 	{name: "persistent"},
 	{name: "pinned", args: "12 4194304 20"},
 	{name: "places", says: "places: done", small: true},
+	{name: "pool", mpi: "openmpi"}, // as mpi4py is in Debian
 	{name: "remap", pinwheelOnly: true},
 	{name: "renewed", pinwheelOnly: true},
 	{name: "planned", args: "3 262144", mpi: "mpich"},
@@ -50,11 +56,16 @@ var programs = []program{
 	{name: "threads", args: "3 262144"},
 	{name: "transpose"},
 	{name: "urgent"},
+	{name: "turns", args: "200 131072"},
+	{name: "unloaded", module: true, pinwheelOnly: true},
 	{name: "vectors"}, // with more in a message MPICH 4.0 fails by itself
 	{name: "wavefront"},
 }
 
-var extensions = []string{".c", ".cc", ".f90"}
+// python is Debian's, which has mpi4py.
+const python = "/usr/bin/python3"
+
+var extensions = []string{".c", ".cc", ".f90", ".py"}
 
 // verifyNothing are sources beside them of programs that print what they saw instead.
 var verifyNothing = []string{"errors", "recorded", "recorded_comms", "recorded_requests", "unfinished"}
@@ -84,3 +95,19 @@ func (p program) files(dir string) []string {
 }
 
 func (p program) arguments() []string { return strings.Fields(p.args) }
+
+// script returns the path of the program if Python runs it, "" if it is compiled.
+func (p program) script(dir string) string {
+	if files := p.files(dir); filepath.Ext(files[0]) == ".py" {
+		return files[0]
+	}
+	return ""
+}
+
+// missing says in one line what a script lacks here, "" if it can run.
+func (p program) missing(dir string) string {
+	if p.script(dir) == "" || exec.Command(python, "-c", "import mpi4py").Run() == nil {
+		return ""
+	}
+	return "Python has no mpi4py (apt-get install python3-mpi4py)"
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ type testCmd struct {
 	bench
 	All      bool     `help:"Every combination, not only every pair of values; goes on where it was."`
 	Programs []string `help:"Only these programs."`
+	Under    []string `help:"With --all: only these conditions, such as jemalloc or gdb."`
 	Policies []string `default:"pinwheel,paper,leave-pinned,on-demand,disabled" help:"Of PINWHEEL_POLICY; or disabled."`
 	Ranks    []int    `default:"2,4" help:"Numbers of ranks."`
 }
@@ -107,11 +109,24 @@ func (c testCmd) chosen(stacks []stack.Stack) ([]combination, error) {
 			from = append(from, p)
 		}
 	}
-	all := product(from, c.Policies, stacks, c.Ranks)
-	if c.All {
-		return all, nil
+	from = slices.DeleteFunc(slices.Clone(from), func(p program) bool {
+		why := p.missing(c.Sources)
+		if why != "" {
+			say("skipped  %s: %s", p.name, why)
+		}
+		return why != ""
+	})
+	if !c.All {
+		return pairwise(product(from, c.Policies, stacks, c.Ranks, conditions[:1])), nil
 	}
-	return pairwise(all), nil
+	under := slices.DeleteFunc(slices.Clone(conditions), func(u condition) bool {
+		why := u.missing()
+		if why != "" {
+			say("skipped  %s: %s", u.name, why)
+		}
+		return why != "" || len(c.Under) > 0 && !slices.Contains(c.Under, u.name)
+	})
+	return product(from, c.Policies, stacks, c.Ranks, under), nil
 }
 
 // path is where a program of an MPI library is; absolute, as a rank sees it.
@@ -125,8 +140,17 @@ func (b bench) path(mpi, name string) string {
 
 func (b bench) compile(chosen []combination) error {
 	for _, c := range chosen {
-		if err := c.stack.Compile(b.path(c.stack.MPI, c.program.name), c.program.files(b.Sources)...); err != nil {
+		path, files := b.path(c.stack.MPI, c.program.name), c.program.files(b.Sources)
+		if c.program.script(b.Sources) != "" {
+			continue
+		}
+		if err := c.stack.Compile(path, files...); err != nil {
 			return err
+		}
+		if c.program.module {
+			if err := c.stack.CompileModule(path+".so", files...); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -139,9 +163,16 @@ func (b bench) job(d stack.Device, c combination) stack.Job {
 	if c.policy == disabled {
 		under = []string{b.Pinwheel, "run", "--disable"}
 	}
+	command := []string{b.path(c.stack.MPI, c.program.name)}
+	if script := c.program.script(b.Sources); script != "" {
+		command = []string{python, script}
+	}
+	args := c.program.arguments()
+	if c.under.args != "" {
+		args = strings.Fields(c.under.args)
+	}
 	return stack.Job{
-		Stack: c.stack, Device: d, Ranks: c.ranks, Under: under,
-		Program: append([]string{b.path(c.stack.MPI, c.program.name)}, c.program.arguments()...),
+		Stack: c.stack, Device: d, Ranks: c.ranks, Under: under, Program: append(command, args...),
 		Environ: append([]string{"PINWHEEL_WATCH_WAIT=y", "UCX_RNDV_THRESH=16384", "FI_OFI_RXM_SAR_LIMIT=16384",
 			"FI_UNIVERSE_SIZE=" + strconv.Itoa(c.ranks)}, c.program.environ...),
 	}
@@ -150,7 +181,7 @@ func (b bench) job(d stack.Device, c combination) stack.Job {
 // one runs a combination and judges it.
 func (b bench) one(d stack.Device, c combination) (outcome, string) {
 	had := lookBefore()
-	res, err := b.job(d, c).Run(b.Limit)
+	res, err := c.under.run(b.job(d, c), b.Limit)
 	why := ""
 	if err != nil {
 		why = err.Error()
@@ -209,7 +240,7 @@ func (b bench) selfCheck(d stack.Device, stacks []stack.Stack) error {
 		return err
 	}
 	for _, s := range stacks {
-		c := combination{halo, "pinwheel", s, 2}
+		c := combination{program: halo, policy: "pinwheel", stack: s, ranks: 2}
 		if err := b.compile([]combination{c}); err != nil {
 			return err
 		}

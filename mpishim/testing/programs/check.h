@@ -67,6 +67,18 @@ static inline uint64_t *check_alloc(size_t words)
 	return b;
 }
 
+/* Every rank sends out to the next one and gets in from the one before it. Both are n words. */
+static inline void check_exchange(uint64_t *out, uint64_t *in, size_t n, int step, int what)
+{
+	int left = (check_rank + check_size - 1) % check_size, right = (check_rank + 1) % check_size;
+
+	check_fill(out, n, check_rank, step, what);
+	memset(in, 0, n * sizeof *in);
+	MPI_Sendrecv(out, (int)n, MPI_UINT64_T, right, what, in, (int)n, MPI_UINT64_T, left, what, MPI_COMM_WORLD,
+		     MPI_STATUS_IGNORE);
+	check_same(in, n, left, step, what);
+}
+
 static inline void check_begin(int *argc, char ***argv)
 {
 	MPI_Init(argc, argv);

@@ -22,14 +22,7 @@ static void *map_at(void *at)
 
 static void exchange(uint64_t *out, uint64_t *in, int step, int what)
 {
-	int left = (check_rank + check_size - 1) % check_size, right = (check_rank + 1) % check_size;
-	size_t n = bytes / 8;
-
-	check_fill(out, n, check_rank, step, what);
-	memset(in, 0, bytes);
-	MPI_Sendrecv(out, (int)n, MPI_UINT64_T, right, what, in, (int)n, MPI_UINT64_T, left, what, MPI_COMM_WORLD,
-		     MPI_STATUS_IGNORE);
-	check_same(in, n, left, step, what);
+	check_exchange(out, in, bytes / 8, step, what);
 }
 
 int main(int argc, char **argv)

@@ -13,7 +13,14 @@ var compilers = map[string]string{".c": "mpicc", ".cc": "mpicxx", ".f90": "mpifo
 
 // Compile makes the program out of its sources with the compilers of the
 // stack's MPI library, unless it is newer than all files in their directories.
-func (s Stack) Compile(out string, sources ...string) error {
+func (s Stack) Compile(out string, sources ...string) error { return s.compile(out, sources) }
+
+// CompileModule makes a shared object of the sources in the same way, with MODULE defined.
+func (s Stack) CompileModule(out string, sources ...string) error {
+	return s.compile(out, sources, "-shared", "-fPIC", "-DMODULE")
+}
+
+func (s Stack) compile(out string, sources []string, options ...string) error {
 	if upToDate(out, sources) {
 		return nil
 	}
@@ -22,7 +29,7 @@ func (s Stack) Compile(out string, sources ...string) error {
 		return err
 	}
 	compiler := compilers[filepath.Ext(sources[0])] + "." + s.MPI
-	args := []string{"-O2", "-g", "-w", "-fno-omit-frame-pointer", "-pthread", "-o", out}
+	args := append([]string{"-O2", "-g", "-w", "-fno-omit-frame-pointer", "-pthread", "-o", out}, options...)
 	if filepath.Ext(sources[0]) == ".f90" {
 		args = append(args, "-J", dir) // module files
 	} else {

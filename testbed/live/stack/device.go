@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -29,11 +30,12 @@ func OpenDevice(dir string) (Device, error) {
 
 func (d Device) libraries() string { return filepath.Join(string(d), "lib") }
 
-// variables are those that give a rank the device.
-func (d Device) variables() []string {
+// variables are those that give a rank the device, behind other libraries to preload.
+func (d Device) variables(preload ...string) []string {
+	preload = append(slices.Clone(preload), filepath.Join(d.libraries(), "softverbs-preload.so"))
 	return []string{
 		"LD_LIBRARY_PATH=" + d.libraries(),
-		"LD_PRELOAD=" + filepath.Join(d.libraries(), "softverbs-preload.so"), // UCX asks for /dev/infiniband/uverbs0
+		"LD_PRELOAD=" + strings.Join(preload, ":"), // the device's: UCX asks for /dev/infiniband/uverbs0
 		"SYSFS_PATH=" + filepath.Join(string(d), "sys"),
 	}
 }

@@ -20,6 +20,7 @@ type Job struct {
 	// NoCache turns the transport's own registration cache off. "pinwheel run" does so by itself.
 	NoCache bool
 	Options []string // more options of the launcher
+	Preload []string // libraries that the ranks preload before the device's
 	Environ []string // more variables, for the launcher and the ranks; they replace the stack's
 }
 
@@ -39,7 +40,7 @@ func Environ() []string {
 // Command returns the command line and the environment of the job. Each
 // process adds what it did on the device to the file stats.
 func (j Job) Command(stats string) (args, environ []string) {
-	vars := append(j.Device.variables(), "SOFTVERBS_STATS="+stats)
+	vars := append(j.Device.variables(j.Preload...), "SOFTVERBS_STATS="+stats)
 	launcher := []string{j.Stack.launcher(), "-n", strconv.Itoa(j.Ranks)}
 	args = slices.Concat(j.Under, launcher, j.Options, j.Stack.given(vars), j.Program)
 	environ = slices.Concat(Environ(), j.Stack.settings, j.Environ)

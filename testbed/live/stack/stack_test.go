@@ -69,6 +69,23 @@ func TestCachesAreOnAndOff(t *testing.T) {
 	}
 }
 
+// What ranks preload stands before the device's own, and the launcher does not get it.
+func TestRanksPreload(t *testing.T) {
+	for _, s := range All {
+		j := Job{Stack: s, Device: "/device", Ranks: 2, Program: []string{"/app"}, Preload: []string{"/a.so", "/b.so"}}
+		args, environ := j.Command("/stats")
+		line := strings.ReplaceAll(strings.Join(args, " "), "LD_PRELOAD=", "LD_PRELOAD ")
+		if want := "LD_PRELOAD /a.so:/b.so:/device/lib/softverbs-preload.so "; !strings.Contains(line, want) {
+			t.Errorf("%s: %q is not in %q", s.Name, want, line)
+		}
+		for _, v := range environ {
+			if strings.HasPrefix(v, "LD_PRELOAD=") {
+				t.Errorf("%s: the launcher has %s", s.Name, v)
+			}
+		}
+	}
+}
+
 func TestSharedMemoryIsSeen(t *testing.T) {
 	for _, s := range All {
 		t.Run(s.Name, func(t *testing.T) {
