@@ -41,6 +41,9 @@ static inline void pw_disable(void) { __atomic_store_n(&pw_disabled, 1, __ATOMIC
 /* Acquire: Go has written the threshold and the page mask before the mode. */
 static inline int pw_is_managing(void) { return pw_likely(__atomic_load_n(&pw.mode, __ATOMIC_ACQUIRE) == PW_MANAGED); }
 
+/* Relaxed: a thread that is late to see another value looks at a few messages more, or fewer. */
+static inline uint64_t pw_notice(void) { return __atomic_load_n(&pw.notice, __ATOMIC_RELAXED); }
+
 /* Acquire, as above. */
 static inline int pw_wants_events(void) { return pw_likely(__atomic_load_n(&pw.want_events, __ATOMIC_ACQUIRE)); }
 

@@ -7,7 +7,8 @@
 
 #include "core.h"
 
-struct pw_shared pw = {.threshold = 16 << 10, .rank = -1, .size = -1, .plain_room = UINT64_MAX}; /* 16 KiB until Go has read the settings */
+/* 16 KiB until Go has read the settings. */
+struct pw_shared pw = {.threshold = 16 << 10, .notice = 16 << 10, .rank = -1, .size = -1, .plain_room = UINT64_MAX};
 int pw_disabled;
 
 void pw_warn(const char *format, ...)

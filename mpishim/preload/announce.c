@@ -35,6 +35,14 @@ static inline void add(struct pw_thread *t, uint64_t start, uint64_t end, uint64
 	__atomic_store_n(&t->announced_count, n + 1, __ATOMIC_RELAXED);
 }
 
+/* The first message that comes near the threshold has the server prepare for those that reach it. */
+static __attribute__((noinline)) void come_near(void)
+{
+	__atomic_store_n(&pw.notice, pw.threshold, __ATOMIC_RELAXED);
+	__atomic_store_n(&pw.near, 1, __ATOMIC_RELAXED); /* the doorbell orders it */
+	pw_ring_doorbell();
+}
+
 static inline __attribute__((always_inline)) void announce_buffer(struct pw_call *c, const struct pw_buffer *b,
 		const struct pw_site **site)
 {
@@ -44,7 +52,11 @@ static inline __attribute__((always_inline)) void announce_buffer(struct pw_call
 
 	if (found == PW_UNKNOWN)
 		c->unknown = 1;
-	if (found != 1 || e.bytes < pw.threshold)
+	if (found != 1 || e.bytes < pw_notice())
+		return;
+	if (pw_unlikely(pw_notice() < pw.threshold))
+		come_near();
+	if (e.bytes < pw.threshold)
 		return;
 	if (!*site)
 		*site = pw_site_here(t, t->frame);

@@ -29,14 +29,14 @@ static inline __attribute__((always_inline)) void announce(struct pw_call *c)
 		announce_timed(c);
 }
 
-/* Whether a buffer is certainly below the threshold, as that of most calls is. */
+/* Whether a buffer is certainly too small to be looked at, as that of most calls is. */
 static inline __attribute__((always_inline)) int is_small_buffer(const struct pw_call *c, const struct pw_buffer *b)
 {
 	const struct pw_datatype *type = pw_datatype_known(pw_type(c, b->type));
 	uint64_t bytes;
 
 	return type && !__builtin_mul_overflow((uint64_t)pw_count(c, b->count), (uint64_t)type->bytes, &bytes) &&
-	       bytes < pw.threshold;
+	       bytes < pw_notice();
 }
 
 /*

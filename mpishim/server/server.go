@@ -69,6 +69,7 @@ func (s *server) manages() bool { return !s.set.Disable && s.set.Policy != "on-d
 func (s *server) start() {
 	defer s.contain()
 	s.sh.threshold = C.uint64_t(max(s.set.ThresholdBytes, 1))
+	at64(&s.sh.notice).Store(uint64(s.sh.threshold))
 	s.sh.page_mask = C.uint64_t(mem.PageSize - 1)
 	if s.manages() {
 		s.startManaging()
@@ -82,10 +83,13 @@ func (s *server) startManaging() {
 	if bounded(s.set.NodeBudgetBytes) != mem.Unlimited { // what the transport registers by itself counts from now on
 		s.begin()
 	}
+	if s.sh.linked == 0 {
+		at64(&s.sh.notice).Store(uint64(s.sh.threshold) / nearShare)
+	}
 	at32(&s.sh.mode).Store(C.PW_MANAGED)
 }
 
-// begin joins the processes of the job on this node and starts the helper, once. A rank without large messages,
+// begin joins the processes of the job on this node and starts the helper, once. A rank whose messages are all small,
 // which would have nothing to say to the others, does not pay for it. After stop nothing would end them again: a thread
 // may have asked beside MPI_Finalize.
 func (s *server) begin() {
@@ -112,6 +116,23 @@ func (s *server) join() {
 	})
 }
 
+// nearShare is the part of the threshold from which on a message says that large ones may follow. Programs that double
+// their messages pass a quarter twice, and few whose messages reach it stay below the threshold.
+const nearShare = 4
+
+// prepare begins once a message has come near the threshold, and has the watch of mappings opened. Until that is open,
+// each use of a large message is registered, so a watch that is open by the first one is worth more than one that no
+// message needs costs.
+func (s *server) prepare() {
+	if s.begun || at32(&s.sh.near).Load() == 0 {
+		return
+	}
+	defer s.contain()
+	if s.begin(); s.begun && s.opening == nil {
+		s.opening = s.newOpening()
+	}
+}
+
 // bounded returns a budget of the settings as a bound: what the kernel permits is none.
 func bounded(bytes int64) int64 {
 	if bytes == settings.Auto {
@@ -133,6 +154,7 @@ func (s *server) loop() {
 	for {
 		doorbell := at32(&s.sh.doorbell).Load()
 		s.adopt()
+		s.prepare()
 		s.opened()
 		for t := s.threads(); t != nil; t = t.next {
 			if s.serveMailbox(t); s.ended {

@@ -256,6 +256,27 @@ func TestNobodyWaitsForTheWatch(t *testing.T) {
 	}
 }
 
+// The first large message finds the watch open if one came near its size before.
+func TestMessagesNearTheThresholdOpenTheWatch(t *testing.T) {
+	s, _, said := unopened(t, "none")
+	if s.prepare(); s.begun || s.opening != nil {
+		t.Fatal("something was opened for no message")
+	}
+	at32(&s.sh.near).Store(1)
+	if s.prepare(); s.opening == nil {
+		t.Fatal("no watch is being opened")
+	}
+	<-s.opening.done
+	s.opened()
+	s.prepare()
+	if s.opening != nil {
+		t.Error("a second watch is being opened")
+	}
+	if d, err := s.domain(0, false); err != nil || d.watch.Mechanism() != vmwatch.None || len(*said) > 0 {
+		t.Errorf("the first large message is not managed: %v, said %q", err, *said)
+	}
+}
+
 // The process leaves the node, which the watch is opened with.
 func TestEndWaitsForTheWatch(t *testing.T) {
 	s, ask, _ := unopened(t, "none")
