@@ -203,6 +203,10 @@ func variables(environ []string, r Request) (with []string, vars []variable, not
 	if !r.KeepCaches {
 		off, kept := turnCachesOff(with)
 		with, vars, notes = withAll(with, off), append(vars, off...), kept
+		if !r.NoPinwheel {
+			costs := registrationCosts(with)
+			with, vars = withAll(with, costs), append(vars, costs...)
+		}
 	}
 	return with, vars, notes
 }
