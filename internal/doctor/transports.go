@@ -19,7 +19,7 @@ var transports = []transport{
 	{"libfabric", []string{"libfabric.so.1"}, []string{"fi_info", "--version"}, regexp.MustCompile(`libfabric: (\S+)`),
 		"its cache is turned off by FI_MR_CACHE_MAX_COUNT=0"},
 	{"UCX", []string{"libucp.so.0"}, []string{"ucx_info", "-v"},
-		regexp.MustCompile(`(?i)library version:? (\S+)|UCT version=(\S+)`),
+		regexp.MustCompile(`(?m)^# (?:Library v|V)ersion:? (\S+)|UCT version=(\S+)`),
 		"its caches are turned off by UCX_RCACHE_ENABLE=n, UCX_IB_REG_METHODS=direct"},
 	{"Open MPI", []string{"libmpi.so.40", "libmpi.so.20"}, []string{"ompi_info", "--version"},
 		regexp.MustCompile(`Open MPI v?(\S+)`), "its cache is turned off by mpi_leave_pinned=0"},

@@ -214,7 +214,7 @@ func variables(environ []string, r Request) (with []string, vars []variable, not
 		vars = append(vars, variable{name, value})
 	}
 	if !r.KeepCaches {
-		off, kept := turnCachesOff(with)
+		off, kept := turnCachesOff(with, r.Command)
 		with, vars, notes = withAll(with, off), append(vars, off...), kept
 	}
 	return with, vars, notes

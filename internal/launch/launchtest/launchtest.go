@@ -105,6 +105,10 @@ func build(dir string) error {
 			return err
 		}
 	}
+	ucx := []byte("#!/bin/sh\necho '# Library version: 1.13.1'\n") // plans depend on it
+	if err := os.WriteFile(filepath.Join(bin, "ucx_info"), ucx, 0o777); err != nil {
+		return err
+	}
 	for name, text := range launchers {
 		if err := os.WriteFile(filepath.Join(bin, name), []byte(launcherHead+text+"\n"), 0o777); err != nil {
 			return err
