@@ -15,7 +15,7 @@ type proxyCmd struct {
 	From    string        `placeholder:"ADDRESS" help:"With a target of vmmc: address at which that reaches this proxy, by a name in its certificate if it has one. Default: chosen, on this machine."`
 	Bind    string        `placeholder:"ADDRESS" help:"Where this proxy listens for that, if not there: behind a router that translates addresses, say. Default: as in --from."`
 	Name    string        `placeholder:"NAME" help:"What this proxy calls itself if no certificate says it. Default: proxy."`
-	Peer    command.Names `placeholder:"NAME" help:"Name of a proxy that this one talks to. Default: all of this user on this machine, or with a token those called proxy."`
+	Peer    command.Names `placeholder:"NAME,..." help:"Name of a proxy that this one talks to. Default: all of this user on this machine, or with a token those called proxy."`
 	//lint:ignore SA5008 kong takes each set
 	Identity identityFlags `embed:"" set:"all=both proxies" set:"self=proxy" set:"others=peers"`
 }
