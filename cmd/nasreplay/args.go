@@ -17,8 +17,8 @@ type percent float64
 
 func (p *percent) Decode(ctx *kong.DecodeContext) error {
 	command.TakeNegative(ctx)
-	var text string
-	if err := ctx.Scan.PopValueInto("percent", &text); err != nil {
+	text, err := command.PopText(ctx, "percent")
+	if err != nil {
 		return err
 	}
 	share, err := settings.ParseShare(text)

@@ -19,14 +19,14 @@ type compareCmd struct {
 	format
 	model
 	profiled
-	Policy       names    `placeholder:"NAME" help:"Policies to run. Default: all policies of the mode."`
-	Mode         string   `default:"virtual" enum:"virtual,real" help:"Replay in simulated time, or in real time with real registrations: ${enum}."`
-	Provider     *string  `enum:"auto,rdma,uring,mlock,sim" placeholder:"auto" help:"Real mode: the provider that registers memory: ${enum}. sim waits as long as --costs says."`
-	Ranks        numbers  `placeholder:"N" help:"Ranks to report, or to replay in real mode. Default: all ranks together, or rank 0 in real mode."`
-	Scale        float64  `default:"1" help:"Real mode: stretch the timeline; 0.1 is ten times as fast."`
-	Pairs        int      `default:"1" help:"Real mode: run every policy this often, each time beside leave-pinned, and report the median."`
-	SkipTooLarge bool     `help:"Real mode: skip traces that need more pinned memory than this process may have. They do not count as failures."`
-	Traces       []string `arg:"" name:"trace" help:"Traces (.pwt)."`
+	Policy       command.Names `placeholder:"NAME" help:"Policies to run. Default: all policies of the mode."`
+	Mode         string        `default:"virtual" enum:"virtual,real" help:"Replay in simulated time, or in real time with real registrations: ${enum}."`
+	Provider     *string       `enum:"auto,rdma,uring,mlock,sim" placeholder:"auto" help:"Real mode: the provider that registers memory: ${enum}. sim waits as long as --costs says."`
+	Ranks        numbers       `placeholder:"N" help:"Ranks to report, or to replay in real mode. Default: all ranks together, or rank 0 in real mode."`
+	Scale        float64       `default:"1" help:"Real mode: stretch the timeline; 0.1 is ten times as fast."`
+	Pairs        int           `default:"1" help:"Real mode: run every policy this often, each time beside leave-pinned, and report the median."`
+	SkipTooLarge bool          `help:"Real mode: skip traces that need more pinned memory than this process may have. They do not count as failures."`
+	Traces       []string      `arg:"" name:"trace" help:"Traces (.pwt)."`
 
 	tell string // what helpers were given in the last replay in virtual time
 }

@@ -21,7 +21,7 @@ import (
 type plotCmd struct {
 	model
 	Kind   string        `default:"memory" enum:"memory,errors,savings" help:"Figure to draw: ${enum}."`
-	Policy names         `placeholder:"NAME" help:"Policies to draw. Default: those of results/."`
+	Policy command.Names `placeholder:"NAME" help:"Policies to draw. Default: those of results/."`
 	Rank   int           `default:"0" help:"Draw the memory of this rank."`
 	From   time.Duration `help:"Draw memory from this time of the run."`
 	To     time.Duration `help:"Draw memory until this time of the run."`

@@ -18,12 +18,12 @@ import (
 )
 
 type predictionCmd struct {
-	Out    string   `short:"o" placeholder:"DIR" help:"Directory for prediction.md and prediction.jsonl. Default: the page goes to standard output."`
-	JSON   bool     `name:"json" help:"Print the results, one JSON object per line, instead of the page."`
-	Part   names    `placeholder:"NAME" help:"Parts of the page: ${prediction_parts}. Default: all."`
-	Costs  names    `default:"rdma-like,uring" help:"Cost models: ${costs}, or files. All parts but the runs use the first."`
-	Again  string   `placeholder:"DIR" help:"Directory of second runs of the same jobs, which profiles are learned from. Default: traces-again beside the directory of the first trace."`
-	Traces []string `arg:"" name:"trace" help:"Traces (.pwt)."`
+	Out    string        `short:"o" placeholder:"DIR" help:"Directory for prediction.md and prediction.jsonl. Default: the page goes to standard output."`
+	JSON   bool          `name:"json" help:"Print the results, one JSON object per line, instead of the page."`
+	Part   command.Names `placeholder:"NAME" help:"Parts of the page: ${prediction_parts}. Default: all."`
+	Costs  command.Names `default:"rdma-like,uring" help:"Cost models: ${costs}, or files. All parts but the runs use the first."`
+	Again  string        `placeholder:"DIR" help:"Directory of second runs of the same jobs, which profiles are learned from. Default: traces-again beside the directory of the first trace."`
+	Traces []string      `arg:"" name:"trace" help:"Traces (.pwt)."`
 }
 
 func (predictionCmd) Help() string {

@@ -17,11 +17,11 @@ import (
 )
 
 type resultsCmd struct {
-	Out    string   `short:"o" default:"results" help:"Directory for README.md, virtual.jsonl and figures/. Its subdirectory traces/ has the default traces."`
-	Costs  names    `default:"rdma-like,uring" help:"Cost models to report: ${costs}, or files. The figures use the first."`
-	Readme string   `placeholder:"FILE" help:"Document whose section of results to update. Default: README.md beside DIR, if it has such a section."`
-	Rank   int      `default:"0" help:"Rank that the figures of memory over time show."`
-	Traces []string `arg:"" optional:"" name:"trace" help:"Traces (.pwt). Default: all of DIR/traces."`
+	Out    string        `short:"o" default:"results" help:"Directory for README.md, virtual.jsonl and figures/. Its subdirectory traces/ has the default traces."`
+	Costs  command.Names `default:"rdma-like,uring" help:"Cost models to report: ${costs}, or files. The figures use the first."`
+	Readme string        `placeholder:"FILE" help:"Document whose section of results to update. Default: README.md beside DIR, if it has such a section."`
+	Rank   int           `default:"0" help:"Rank that the figures of memory over time show."`
+	Traces []string      `arg:"" optional:"" name:"trace" help:"Traces (.pwt). Default: all of DIR/traces."`
 }
 
 func (resultsCmd) Help() string {

@@ -19,12 +19,12 @@ import (
 type scaleCmd struct {
 	format
 	model
-	Kind       string   `default:"strong" enum:"weak,strong" help:"How the run grows: ${enum}. weak: copies of the recorded run side by side. strong: the same problem on more ranks."`
-	To         numbers  `placeholder:"N" help:"Numbers of ranks. Default: those up to 4096 that the program runs on, each about four times the one before."`
-	Layout     string   `placeholder:"AxB" help:"FT: the grid of ranks. Default: that of the program."`
-	Iterations int      `placeholder:"N" help:"Iterations of the main loop (strong only). Default: as recorded. If N is more, recorded ones are repeated."`
-	Policy     names    `placeholder:"NAME" help:"Policies to run. Default: leave-pinned, paper, pinwheel, oracle."`
-	Traces     []string `arg:"" name:"trace" help:"Traces (.pwt)."`
+	Kind       string        `default:"strong" enum:"weak,strong" help:"How the run grows: ${enum}. weak: copies of the recorded run side by side. strong: the same problem on more ranks."`
+	To         numbers       `placeholder:"N" help:"Numbers of ranks. Default: those up to 4096 that the program runs on, each about four times the one before."`
+	Layout     string        `placeholder:"AxB" help:"FT: the grid of ranks. Default: that of the program."`
+	Iterations int           `placeholder:"N" help:"Iterations of the main loop (strong only). Default: as recorded. If N is more, recorded ones are repeated."`
+	Policy     command.Names `placeholder:"NAME" help:"Policies to run. Default: leave-pinned, paper, pinwheel, oracle."`
+	Traces     []string      `arg:"" name:"trace" help:"Traces (.pwt)."`
 }
 
 func (scaleCmd) Help() string {

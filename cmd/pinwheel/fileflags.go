@@ -17,8 +17,8 @@ import (
 
 // endFlags say who one end of a transfer of files is, and whom it talks to.
 type endFlags struct {
-	Name string   `placeholder:"NAME" help:"What this end calls itself if no certificate says it. Default: files."`
-	Peer []string `placeholder:"NAME" help:"Name of an end that this one talks to. Default: all of this user on this machine, or with a token those called files."`
+	Name string        `placeholder:"NAME" help:"What this end calls itself if no certificate says it. Default: files."`
+	Peer command.Names `placeholder:"NAME,..." help:"Name of an end that this one talks to. Default: all of this user on this machine, or with a token those called files."`
 	//lint:ignore SA5008 kong takes each set
 	Identity identityFlags `embed:"" set:"all=both ends" set:"self=end" set:"others=the other ends"`
 }

@@ -9,13 +9,13 @@ import (
 )
 
 type proxyCmd struct {
-	Listen  string   `arg:"" help:"Where programs connect: tcp:HOST:PORT or unix:PATH. Or where the other proxy does: vmmc:tcp:HOST:PORT or vmmc:unix:PATH."`
-	Target  string   `arg:"" help:"Where their connections go: the other proxy, or a program, in the same way."`
-	Service uint32   `default:"1" placeholder:"N" help:"Number that two proxies agree on, for several pairs at one address. Default: 1."`
-	From    string   `placeholder:"ADDRESS" help:"With a target of vmmc: address at which that reaches this proxy, by a name in its certificate if it has one. Default: chosen, on this machine."`
-	Bind    string   `placeholder:"ADDRESS" help:"Where this proxy listens for that, if not there: behind a router that translates addresses, say. Default: as in --from."`
-	Name    string   `placeholder:"NAME" help:"What this proxy calls itself if no certificate says it. Default: proxy."`
-	Peer    []string `placeholder:"NAME" help:"Name of a proxy that this one talks to. Default: all of this user on this machine, or with a token those called proxy."`
+	Listen  string        `arg:"" help:"Where programs connect: tcp:HOST:PORT or unix:PATH. Or where the other proxy does: vmmc:tcp:HOST:PORT or vmmc:unix:PATH."`
+	Target  string        `arg:"" help:"Where their connections go: the other proxy, or a program, in the same way."`
+	Service uint32        `default:"1" placeholder:"N" help:"Number that two proxies agree on, for several pairs at one address. Default: 1."`
+	From    string        `placeholder:"ADDRESS" help:"With a target of vmmc: address at which that reaches this proxy, by a name in its certificate if it has one. Default: chosen, on this machine."`
+	Bind    string        `placeholder:"ADDRESS" help:"Where this proxy listens for that, if not there: behind a router that translates addresses, say. Default: as in --from."`
+	Name    string        `placeholder:"NAME" help:"What this proxy calls itself if no certificate says it. Default: proxy."`
+	Peer    command.Names `placeholder:"NAME,..." help:"Name of a proxy that this one talks to. Default: all of this user on this machine, or with a token those called proxy."`
 	//lint:ignore SA5008 kong takes each set
 	Identity identityFlags `embed:"" set:"all=both proxies" set:"self=proxy" set:"others=peers"`
 }

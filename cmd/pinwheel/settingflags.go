@@ -20,7 +20,9 @@ type value string
 // Decode implements kong.MapperValue.
 func (v *value) Decode(ctx *kong.DecodeContext) error {
 	command.TakeNegative(ctx)
-	return ctx.Scan.PopValueInto("value", (*string)(v))
+	text, err := command.PopText(ctx, "value")
+	*v = value(text)
+	return err
 }
 
 // toggle is a setting that may be given without a value, which means y.

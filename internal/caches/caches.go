@@ -26,6 +26,9 @@ const (
 var Switches = []Switch{
 	// fi_mr(3). FI_MR_CACHE_MAX_SIZE=0 does not turn it off.
 	{"FI_MR_CACHE_MAX_COUNT", "0", libfabric},
+	// fi_efa(7): that provider sets the former itself, and takes 0 for its default. With 1, an idle registration is
+	// dropped before the next one is looked up. FI_EFA_MR_CACHE_ENABLE=0 would have it copy all messages (efa_mr.c).
+	{"FI_EFA_MR_MAX_CACHED_COUNT", "1", libfabric},
 	// The cache of UCP (ucp_context.c), and that of the InfiniBand transport,
 	// which only older versions have (ib_md.c).
 	{"UCX_RCACHE_ENABLE", "n", ucx},

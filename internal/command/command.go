@@ -99,6 +99,9 @@ func nameOf(k *kong.Context) string {
 	return name
 }
 
+// Model is what is declared, as kong understands it.
+func (s *Spec) Model() *kong.Application { return s.parser(nil).Model }
+
 // parser returns the parser of a command line; without one, that of all subcommands.
 func (s *Spec) parser(args []string, options ...kong.Option) *kong.Kong {
 	declared, only := s.declarations(args)
@@ -107,6 +110,7 @@ func (s *Spec) parser(args []string, options ...kong.Option) *kong.Kong {
 		kong.Description(s.Description),
 		kong.Vars{"version": s.Name + " " + version.String()},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		anyText(),
 	}
 	parser, err := kong.New(declared, slices.Concat(all, only, negativeNumbers(), s.Options, options)...)
 	if err != nil {

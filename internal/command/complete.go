@@ -40,7 +40,7 @@ func (c *completeCmd) Run(e *Env) error {
 func (s *Spec) complete(words []string) []string {
 	words, split := joinValues(words)
 	last := words[len(words)-1]
-	at := place{node: s.parser(nil).Model.Node}
+	at := place{node: s.Model().Node}
 	for _, w := range words[:len(words)-1] {
 		at.pass(w)
 	}

@@ -7,5 +7,5 @@ type manCmd struct{}
 func (manCmd) Help() string { return "Example:\n  nasreplay man | man -l -" }
 
 func (manCmd) Run(e *Env) error {
-	return manpage.Write(e.Stdout, e.spec.parser(nil).Model, e.spec.Page)
+	return manpage.Write(e.Stdout, e.spec.Model(), e.spec.Page)
 }

@@ -29,8 +29,8 @@ type Size int64
 // Decode implements kong.MapperValue.
 func (s *Size) Decode(ctx *kong.DecodeContext) error {
 	TakeNegative(ctx)
-	var text string
-	if err := ctx.Scan.PopValueInto("size", &text); err != nil {
+	text, err := PopText(ctx, "size")
+	if err != nil {
 		return err
 	}
 	n, err := mem.ParseBytes(text)

@@ -333,3 +333,21 @@ func TestThisMachineAnswers(t *testing.T) {
 		}
 	}
 }
+
+func TestTransportsThatUseNoVerbsAreNamed(t *testing.T) {
+	m := node()
+	files := m.Root.(fstest.MapFS)
+	for name, device := range map[string]string{"PSM3": "dev/rv", "OPX": "dev/hfi1_0", "CXI": "dev/cxi0"} {
+		line := name + " "
+		if got := text(t, m); strings.Contains(got, line) {
+			t.Errorf("%s without its device:\n%s", name, got)
+		}
+		files[device] = &fstest.MapFile{}
+		got := text(t, m)
+		if !strings.Contains(got, line) || !strings.Contains(got, "/"+device+": it registers memory without verbs") ||
+			!strings.Contains(got, "--keep-caches") {
+			t.Errorf("%s is not named:\n%s", device, got)
+		}
+		delete(files, device)
+	}
+}

@@ -17,7 +17,7 @@ type transport struct {
 var transports = []transport{
 	{"libibverbs", []string{"libibverbs.so.1"}, nil, nil, "Pinwheel sees the registrations that go through it"},
 	{"libfabric", []string{"libfabric.so.1"}, []string{"fi_info", "--version"}, regexp.MustCompile(`libfabric: (\S+)`),
-		"its cache is turned off by FI_MR_CACHE_MAX_COUNT=0"},
+		"its cache is turned off by FI_MR_CACHE_MAX_COUNT=0, that of EFA by FI_EFA_MR_MAX_CACHED_COUNT=1"},
 	{"UCX", []string{"libucp.so.0"}, []string{"ucx_info", "-v"},
 		regexp.MustCompile(`(?im)^# (?:library )?version:? (\S+)|UCT version=(\S+)`), // newer ones say "Library version"
 		"its caches are turned off by UCX_RCACHE_ENABLE=n, UCX_IB_REG_METHODS=direct"},
@@ -26,6 +26,9 @@ var transports = []transport{
 	{"MPICH", []string{"libmpich.so.12", "libmpi.so.12"}, []string{"mpichversion"},
 		regexp.MustCompile(`(?i)MPICH2? Version:\s*(\S+)`), ""},
 }
+
+// ownDrivers are of transports that have a driver of their own to register memory: fi_psm3(7), fi_opx(7), fi_cxi(7).
+var ownDrivers = []struct{ name, device string }{{"PSM3", "/dev/rv"}, {"OPX", "/dev/hfi1_0"}, {"CXI", "/dev/cxi0"}}
 
 func (m *Machine) transports() section {
 	s := section{name: "Transports"}
@@ -45,6 +48,12 @@ func (m *Machine) transports() section {
 			value += "\n" + t.cache
 		}
 		s.add(OK, t.name, "", "%s", value)
+	}
+	for _, d := range ownDrivers {
+		if m.exists(d.device) {
+			s.add(Note, d.name, "run jobs that use it with pinwheel run --keep-caches, or plain: they need libfabric's cache",
+				"%s: it registers memory without verbs, and Pinwheel sees none of that", d.device)
+		}
 	}
 	if !mpi {
 		s.add(Note, "MPI", "load the module of an MPI library, or set LD_LIBRARY_PATH, if you want to run MPI programs",

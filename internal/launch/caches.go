@@ -3,15 +3,18 @@ package launch
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"pinwheel/internal/caches"
 )
 
 // turnCachesOff returns the variables to set. One that is set already is left
-// as it is; if it asks for something else there is a line about it.
-func turnCachesOff(environ []string) (vars []variable, notes []string) {
+// as it is; if it asks for something else there is a line about it. The command is that of
+// the job.
+func turnCachesOff(environ, command []string) (vars []variable, notes []string) {
 	for _, c := range caches.Switches {
 		have, set := Getenv(environ, c.Name)
 		switch {
@@ -23,10 +26,9 @@ func turnCachesOff(environ []string) (vars []variable, notes []string) {
 					c.Name, have, c.Whose, c.Value))
 		}
 	}
-	if with := withAll(environ, vars); !needsMemoryEvents(with) {
-		if _, set := Getenv(environ, memoryEvents); !set {
-			vars = append(vars, variable{memoryEvents, "n"})
-		}
+	_, set := Getenv(environ, memoryEvents)
+	if !set && !needsMemoryEvents(withAll(environ, vars)) && !usesUCC(environ, command) && movesMappings(environ) {
+		vars = append(vars, variable{memoryEvents, "n"})
 	}
 	return vars, notes
 }
@@ -34,15 +36,42 @@ func turnCachesOff(environ []string) (vars []variable, notes []string) {
 // WithoutCaches returns an environment in which transports keep no registrations
 // of their own: the one that a job under Pinwheel has.
 func WithoutCaches(environ []string) []string {
-	vars, _ := turnCachesOff(environ)
+	vars, _ := turnCachesOff(environ, nil)
 	return withAll(environ, vars)
 }
 
 // memoryEvents makes UCX hook mmap(2) and its like, so that its caches hear
 // of memory that is unmapped. Its mremap drops the new address before UCX 1.15
 // (github.com/openucx/ucx/pull/8822): a program that moves memory to a place
-// of its choice finds it elsewhere. Without caches nobody listens.
+// of its choice finds it elsewhere. Without caches nobody listens. It is left alone where that is
+// mended: who asks for events that are off gets UCS_ERR_UNSUPPORTED, and may fail.
 const memoryEvents = "UCX_MEM_EVENTS"
+
+var ucxVersion = regexp.MustCompile(`(?m)(?:^# (?:Library v|V)ersion:? |UCT version=)(\d+)\.(\d+)`)
+
+// movesMappings reports whether UCX has that fault in mremap, as it may if its version is not known.
+func movesMappings(environ []string) bool {
+	v := ucxVersion.FindStringSubmatch(Output(environ, "ucx_info", "-v"))
+	if v == nil {
+		return true
+	}
+	major, _ := strconv.Atoi(v[1]) // digits
+	minor, _ := strconv.Atoi(v[2])
+	return major < 1 || major == 1 && minor < 15
+}
+
+// usesUCC reports whether the job asks for UCC, which has caches of registrations in memory of
+// UCX (ucs_rcache_create), for SHARP, and listens to these events.
+func usesUCC(environ, command []string) bool {
+	if v, _ := Getenv(environ, "OMPI_MCA_coll_ucc_enable"); v != "" && v != "0" {
+		return true
+	}
+	if i := slices.Index(command, "coll_ucc_enable"); i >= 0 && i+1 < len(command) && command[i+1] != "0" {
+		return true
+	}
+	isUCC := func(word string) bool { return strings.HasPrefix(word, "UCC_") }
+	return slices.ContainsFunc(environ, isUCC) || slices.ContainsFunc(command, isUCC)
+}
 
 // devices are there where the drivers of accelerators are; UCX remembers which memory is
 // theirs, and hears by the same events when that is freed.

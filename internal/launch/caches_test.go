@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ func init() { devices = nil } // plans are the same on a machine with accelerato
 
 func TestHooksOfUCXGoWithItsCachesOnly(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "none")
+	haveUCX(t, "1.13.1")
 	for _, c := range []struct {
 		environ string
 		device  string
@@ -32,10 +34,61 @@ func TestHooksOfUCXGoWithItsCachesOnly(t *testing.T) {
 			before := devices
 			devices = []string{c.device}
 			t.Cleanup(func() { devices = before })
-			vars, _ := turnCachesOff(strings.Fields("HOME=/ " + c.environ))
+			vars, _ := turnCachesOff(strings.Fields("HOME=/ "+c.environ), nil)
 			if got := slices.Contains(vars, variable{"UCX_MEM_EVENTS", "n"}); got != c.want {
 				t.Errorf("turned off: %v", got)
 			}
 		})
+	}
+}
+
+func TestVersionsOfUCXAreRead(t *testing.T) {
+	for line, want := range map[string]string{
+		"# Version 1.13.1\n": "1.13", "# Library version: 1.18.0\n": "1.18", "# UCT version=1.8.0 revision 0\n": "1.8",
+		"# Library path: /opt/1.2/lib\n": "",
+	} {
+		got := ""
+		if v := ucxVersion.FindStringSubmatch(line); v != nil {
+			got = v[1] + "." + v[2]
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}
+
+// haveUCX makes a version of UCX the one that is found; "" for none.
+func haveUCX(t *testing.T, version string) {
+	bin := t.TempDir()
+	t.Setenv("PATH", bin)
+	script := "#!/bin/sh\necho '# Version " + version + "'\n" // since 1.14 "# Library version: "
+	if err := os.WriteFile(filepath.Join(bin, "ucx_info"), []byte(script), 0o777); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Without events, UCX's caches of registrations in other libraries (UCC) can't be made.
+func TestHooksOfUCXStayWhereTheyDoNoHarm(t *testing.T) {
+	for _, c := range []struct {
+		version, environ, command string
+		off                       bool
+	}{
+		{"1.13.1", "", "mpirun app", true},
+		{"1.14.0", "", "mpirun app", true},
+		{"", "", "mpirun app", true}, // not known
+		{"1.15.0", "", "mpirun app", false},
+		{"1.20.1", "", "mpirun app", false},
+		{"2.0.0", "", "mpirun app", false},
+		{"1.13.1", "UCC_TLS=ucp,sharp", "mpirun app", false},
+		{"1.13.1", "OMPI_MCA_coll_ucc_enable=1", "mpirun app", false},
+		{"1.13.1", "OMPI_MCA_coll_ucc_enable=0", "mpirun app", true},
+		{"1.13.1", "", "mpirun --mca coll_ucc_enable 1 app", false},
+		{"1.13.1", "", "mpirun -x UCC_TLS=ucp app", false},
+	} {
+		haveUCX(t, c.version)
+		vars, _ := turnCachesOff(strings.Fields("HOME=/ "+c.environ), strings.Fields(c.command))
+		if off := slices.Contains(vars, variable{"UCX_MEM_EVENTS", "n"}); off != c.off {
+			t.Errorf("%+v: %v", c, vars)
+		}
 	}
 }

@@ -27,9 +27,14 @@ type Request struct {
 	Variables  []string // NAME=value, for the ranks beside Settings
 }
 
-// preload returns the value of LD_PRELOAD for a rank that has none.
-func (r Request) preload(library program) string {
-	objects := slices.Clone(r.Tools)
+// preload returns the value of LD_PRELOAD for a rank that has none. first is what
+// goes before all else, if anything.
+func (r Request) preload(first string, library program) string {
+	var objects []string
+	if first != "" {
+		objects = append(objects, first)
+	}
+	objects = append(objects, r.Tools...)
 	if !r.NoPinwheel {
 		objects = append(objects, library.path)
 	}
@@ -144,22 +149,29 @@ func StartsRanks(command, environ []string) bool {
 // throughLauncher makes a launcher give everything to its ranks.
 func (p *Plan) throughLauncher(l *launcher, r Request, library program) {
 	segments := scan(r.Command[1:], l.values)
+	var first []string // of each program
 	for _, s := range segments {
 		if len(s.command) == 0 {
 			continue
 		}
-		var mpi string
-		if p.Plain, mpi = judge(s.command[0], library, p.Environ); p.Plain != "" {
+		v := judge(s.command, library, p.Environ)
+		first = append(first, v.first)
+		if p.Plain = v.plain; p.Plain != "" {
 			return
 		}
-		if mpi != "" && l.mpi != "" && mpi != l.mpi {
+		if v.mpi != "" && l.mpi != "" && v.mpi != l.mpi {
 			p.Notes = append(p.Notes,
 				fmt.Sprintf("%s is linked with %s, but %s is the launcher of %s: its ranks may not find each other",
-					s.command[0], mpi, r.Command[0], l.mpi))
+					s.command[0], v.mpi, r.Command[0], l.mpi))
 		}
 	}
+	first = slices.Compact(first)
+	if len(first) > 1 {
+		p.Plain = "only some of the programs are built with AddressSanitizer; build all of them with it"
+		return
+	}
 	environ, vars, notes := variables(p.Environ, r)
-	passed, err := l.pass(segments, r.preload(library), environ, vars)
+	passed, err := l.pass(segments, r.preload(strings.Join(first, ""), library), environ, vars)
 	if err != nil {
 		p.Plain = err.Error()
 		return
@@ -173,12 +185,13 @@ func (p *Plan) throughLauncher(l *launcher, r Request, library program) {
 
 // alone preloads the program itself.
 func (p *Plan) alone(r Request, library program) {
-	if p.Plain, _ = judge(r.Command[0], library, p.Environ); p.Plain != "" {
+	v := judge(r.Command, library, p.Environ)
+	if p.Plain = v.plain; p.Plain != "" {
 		return
 	}
 	environ, _, notes := variables(p.Environ, r)
 	inherited, _ := Getenv(environ, preloadVar)
-	p.Environ = setenv(environ, preloadVar, withLibrary(inherited, r.preload(library)))
+	p.Environ = setenv(environ, preloadVar, withLibrary(inherited, r.preload(v.first, library)))
 	p.Notes = append(p.Notes, notes...)
 }
 
@@ -201,7 +214,7 @@ func variables(environ []string, r Request) (with []string, vars []variable, not
 		vars = append(vars, variable{name, value})
 	}
 	if !r.KeepCaches {
-		off, kept := turnCachesOff(with)
+		off, kept := turnCachesOff(with, r.Command)
 		with, vars, notes = withAll(with, off), append(vars, off...), kept
 		if !r.NoPinwheel {
 			costs := registrationCosts(with)

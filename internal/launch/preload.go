@@ -29,14 +29,18 @@ func withoutLibrary(value string) string {
 
 // withLibrary puts our library, or several joined by colons, before what is preloaded
 // already: a tool that calls PMPI_Send from its MPI_Send would hide the call from whoever
-// comes after it. Sanitizers must be first and stay so.
+// comes after it. Sanitizers must be first.
 func withLibrary(value, library string) string {
-	objects := splitPreload(withoutLibrary(value))
-	first := 0
-	for first < len(objects) && sanitizer(objects[first]) {
-		first++
+	var first, rest []string
+	for _, object := range append(splitPreload(library), splitPreload(withoutLibrary(value))...) {
+		switch same := func(o string) bool { return filepath.Base(o) == filepath.Base(object) }; {
+		case !sanitizer(object):
+			rest = append(rest, object)
+		case !slices.ContainsFunc(first, same):
+			first = append(first, object)
+		}
 	}
-	return strings.Join(slices.Insert(objects, first, library), ":")
+	return strings.Join(append(first, rest...), ":")
 }
 
 func sanitizer(object string) bool {

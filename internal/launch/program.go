@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"debug/elf"
 	"errors"
-	"fmt"
 	"io"
 	"path/filepath"
 	"regexp"
@@ -75,27 +74,43 @@ var shells = []string{"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "csh", 
 
 func isShell(path string) bool { return slices.Contains(shells, filepath.Base(path)) }
 
-// carriers start or load an MPI program later: interpreters and wrappers.
-var carriers = regexp.MustCompile(`^(python[0-9.]*|julia|R|Rscript|perl|ruby|octave.*|matlab|java|env|numactl|taskset|nice|time|timeout|stdbuf|` +
-	`hwloc-bind|likwid-pin|likwid-mpirun|perf|gdb|lldb|strace|ltrace|valgrind.*|rr|xterm|cgexec|chrt|setarch|prlimit)$`)
+// carriers start or load an MPI program later: interpreters, and wrappers whose options are not known here.
+var carriers = regexp.MustCompile(`^(python[0-9.]*|julia|R|Rscript|perl|ruby|octave.*|matlab|java|` +
+	`hwloc-bind|likwid-pin|likwid-mpirun|perf|gdb|lldb|strace|ltrace|valgrind.*|rr|xterm|cgexec|setarch|prlimit)$`)
+
+// isCarrier reports whether what a program does is known only when it has started another one.
+func isCarrier(path string) bool {
+	base := filepath.Base(path)
+	_, wraps := wrappers[base]
+	return wraps || carriers.MatchString(base)
+}
 
 // mpiObjects are names of MPI libraries: libmpi.so.40, libmpich.so.12, libmpi_cray.so.12, libmpifort.so.12, ...
-var mpiObjects = regexp.MustCompile(`(?m)^\s*(libmpi[a-z0-9_-]*\.so[.0-9]*)(?: => (\S+))?`)
+var mpiObjects = regexp.MustCompile(`^libmpi[a-z0-9_-]*\.so[.0-9]*$`)
 
-// mpiLibrary returns the MPI library that the dynamic linker would load for
-// the program: its name and its path, "" if there is none. known is false if the
-// dynamic linker can't be asked.
-func (p program) mpiLibrary(environ []string) (name, path string, known bool) {
+// object is a shared library that a program is linked with.
+type object struct{ name, path string } // path is "" if it is not found
+
+var listed = regexp.MustCompile(`(?m)^\s*(\S+\.so[.0-9]*)(?: => (/\S+))?`)
+
+// objects returns what the dynamic linker would load with the program. known is
+// false if the dynamic linker can't be asked.
+func (p program) objects(environ []string) (list []object, known bool) {
 	out := Output(environ, p.loader, "--list", p.path) // ld.so(8); runs nothing of the program
-	if !strings.Contains(out, "libc.") {
-		return "", "", false // another kind of dynamic linker
+	for _, m := range listed.FindAllStringSubmatch(out, -1) {
+		list = append(list, object{m[1], m[2]})
 	}
-	for _, m := range mpiObjects.FindAllStringSubmatch(out, -1) {
-		if path == "" || strings.HasPrefix(m[1], "libmpi.so") { // the C library, if it is there
-			name, path = m[1], m[2]
+	return list, strings.Contains(out, "libc.") // another kind of dynamic linker
+}
+
+// mpiLibrary returns the MPI library among objects, with the name "" if there is none.
+func mpiLibrary(objects []object) (mpi object) {
+	for _, o := range objects {
+		if mpiObjects.MatchString(o.name) && (mpi.name == "" || strings.HasPrefix(o.name, "libmpi.so")) {
+			mpi = o // the C library, if it is there
 		}
 	}
-	return name, path, true
+	return mpi
 }
 
 // The MPI libraries whose handles libpinwheel.so knows.
@@ -123,58 +138,4 @@ func kindOf(name, path string) string {
 		return openMPI
 	}
 	return ""
-}
-
-// judge says in one line why a program can't have the library preloaded, ""
-// if nothing speaks against it, and which MPI it uses, "" if that isn't known.
-// A name that is not found here is not judged.
-func judge(name string, library program, environ []string) (why, mpi string) {
-	path, err := find(name)
-	if err != nil || carriers.MatchString(filepath.Base(path)) {
-		return "", "" // the launcher finds it elsewhere, or says so; or what it starts is not known
-	}
-	p, err := inspect(path)
-	if err == nil && p.script != "" && !isShell(p.script) {
-		if path, err = find(p.script); err == nil {
-			p, err = inspect(path)
-		}
-	}
-	switch {
-	case err != nil:
-		return "", ""
-	case p.script != "" || isShell(path):
-		return fmt.Sprintf("%s is a shell or a script for one, which are not preloaded; "+
-			`put "pinwheel run" before the program that it starts`, name), ""
-	case p.loader == "":
-		return fmt.Sprintf("%s is statically linked, and nothing can be preloaded into it; link it with shared libraries",
-			name), ""
-	case p.machine != library.machine || p.class != library.class:
-		return fmt.Sprintf("%s is for %s, %s for %s; install Pinwheel for the program's architecture", name, architecture(p),
-			library.path, architecture(library)), ""
-	case carriers.MatchString(filepath.Base(path)): // of a script
-		return "", ""
-	}
-	object, where, known := p.mpiLibrary(environ)
-	if !known {
-		return "", ""
-	}
-	if object == "" {
-		return fmt.Sprintf("%s is linked with no MPI library", name), ""
-	}
-	if strings.HasPrefix(object, "libmpi_abi.") { // the standard's name: whose it is doesn't matter
-		return "", ""
-	}
-	if mpi = kindOf(object, where); mpi == "" {
-		return fmt.Sprintf("%s is linked with %s, an MPI library that Pinwheel does not know (it knows Open MPI and those "+
-			"of the MPICH ABI and of the standard ABI)", name, object), ""
-	}
-	return "", mpi
-}
-
-func architecture(p program) string {
-	name := strings.ToLower(strings.TrimPrefix(p.machine.String(), "EM_"))
-	if p.class == elf.ELFCLASS32 {
-		return name + ", 32 bits"
-	}
-	return name
 }

@@ -32,17 +32,28 @@ var wrappers = map[string]wrapper{
 // splitWrappers separates the wrappers of a command from what they start. A
 // command without a launcher behind its wrappers is all command.
 func splitWrappers(command, environ []string) (before, behind []string) {
+	behind = behindWrappers(command)
+	if len(behind) > 0 && len(behind) < len(command) {
+		if path, err := find(behind[0]); err == nil {
+			if _, starts := recognise(path, environ); starts {
+				n := len(command) - len(behind)
+				return command[:n:n], behind
+			}
+		}
+	}
+	return nil, command
+}
+
+// behindWrappers returns what the wrappers of a command start: all of it, if it has none.
+func behindWrappers(command []string) []string {
 	for i := 0; i < len(command); {
 		path, err := find(command[i])
 		if err != nil {
-			break
+			return command[i:]
 		}
 		w, isWrapper := wrappers[filepath.Base(path)]
 		if !isWrapper {
-			if _, starts := recognise(path, environ); starts {
-				return command[:i:i], command[i:]
-			}
-			break
+			return command[i:]
 		}
 		i += 1 + programAt(command[i+1:], w.values)
 		for n := 0; i < len(command) && (n < w.operands || isAssignment(path, command[i])); i++ {
@@ -51,7 +62,7 @@ func splitWrappers(command, environ []string) (before, behind []string) {
 			}
 		}
 	}
-	return nil, command
+	return nil
 }
 
 // isAssignment reports whether an argument of env(1) sets a variable.

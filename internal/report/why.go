@@ -240,7 +240,8 @@ func (r *Rank) sharedLine() string {
 func whyUnused(r *Rank) string {
 	switch {
 	case !r.VerbsUsed:
-		return "the transport used no verbs (it is shared memory, TCP, or linked with libibverbs statically)"
+		return "the transport used no verbs (it is shared memory, TCP, PSM3 with rv, OPX or CXI, or linked with libibverbs " +
+			"statically)"
 	case r.Policy == "disabled" || r.Policy == "on-demand":
 		return fmt.Sprintf("with policy %s the transport's %d registrations go past it", r.Policy, r.Plain)
 	case r.Large == 0 && r.Passed > 0:

@@ -12,8 +12,8 @@ import (
 )
 
 // Site is a directory with the stand-ins. Its bin, first in PATH, has the
-// launchers and the programs app (Open MPI), other (an unknown MPI), nompi,
-// static, and script (of a shell).
+// launchers and the programs app (Open MPI), checked (the same with AddressSanitizer, which
+// is a stand-in, too), other (an unknown MPI), nompi, static, and script (of a shell).
 type Site struct {
 	Bin     string
 	Library string // libpinwheel.so
@@ -87,12 +87,17 @@ func build(dir string) error {
 	shared := func(name, source string, args ...string) error {
 		return compile(filepath.Join(lib, name), source, append([]string{"-shared", "-fPIC", "-Wl,-soname," + name}, args...)...)
 	}
-	linked := func(name, mpi string) error {
-		return compile(filepath.Join(bin, name), program, "-L"+lib, "-l:"+mpi, "-Wl,-rpath,"+lib)
+	linked := func(name string, libraries ...string) error {
+		args := []string{"-Wl,--no-as-needed", "-L" + lib, "-Wl,-rpath," + lib}
+		for _, l := range libraries {
+			args = append(args, "-l:"+l)
+		}
+		return compile(filepath.Join(bin, name), program, args...)
 	}
 	for _, err := range []error{
 		shared("libpinwheel.so", library), os.WriteFile(filepath.Join(lib, "libpinwheel-go.so"), nil, 0o777), shared("libmpi.so.40", mpi), shared("libmpi.so.1", otherMPI),
 		shared("libmpi_abi.so.0", otherMPI), linked("standard", "libmpi_abi.so.0"),
+		shared("libasan.so.8", otherMPI), linked("checked", "libasan.so.8", "libmpi.so.40"),
 		linked("app", "libmpi.so.40"), linked("other", "libmpi.so.1"), compile(filepath.Join(bin, "nompi"), noMPI), buildMeter(filepath.Join(lib, "libpinwheel-meter.so")),
 		buildStatic(filepath.Join(bin, "static"), dir),
 		os.WriteFile(filepath.Join(bin, "script"), []byte("#!/usr/bin/env bash\nexit 6\n"), 0o777),
@@ -100,6 +105,10 @@ func build(dir string) error {
 		if err != nil {
 			return err
 		}
+	}
+	ucx := []byte("#!/bin/sh\necho '# Library version: 1.13.1'\n") // plans depend on it
+	if err := os.WriteFile(filepath.Join(bin, "ucx_info"), ucx, 0o777); err != nil {
+		return err
 	}
 	for name, text := range launchers {
 		if err := os.WriteFile(filepath.Join(bin, name), []byte(launcherHead+text+"\n"), 0o777); err != nil {

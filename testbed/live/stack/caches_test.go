@@ -13,7 +13,8 @@ var wrong = map[string]struct{ setting, says string }{
 		"UCX's cache is on, with UCX_RCACHE_ENABLE=n, UCX_IB_REG_METHODS=rcache,direct: "},
 	"mpich-ucx": {"UCX_IB_REG_METHODS=rcache,direct",
 		"UCX's cache is on, with UCX_RCACHE_ENABLE=n, UCX_IB_REG_METHODS=rcache,direct: "},
-	"openmpi-libfabric": {"FI_MR_CACHE_MAX_COUNT=1024", "libfabric's cache is on, with FI_MR_CACHE_MAX_COUNT=1024: "},
+	"openmpi-libfabric": {"FI_MR_CACHE_MAX_COUNT=1024",
+		"libfabric's cache is on, with FI_MR_CACHE_MAX_COUNT=1024, FI_EFA_MR_MAX_CACHED_COUNT=1: "},
 }
 
 // Pinwheel says in the job's output, once, and in the report if the transport keeps registrations although it
