@@ -42,6 +42,13 @@ var Switches = []Switch{
 	{"MV2_USE_LAZY_MEM_UNREGISTER", "0", mvapich},
 }
 
+// Drivers are of libfabric's providers that register memory without libibverbs: fi_psm3(7), fi_opx(7), fi_cxi(7).
+// Pinwheel sees none of that, so such a provider needs libfabric's cache.
+var Drivers = []struct{ Provider, Device string }{{"PSM3", "/dev/rv"}, {"OPX", "/dev/hfi1_0"}, {"CXI", "/dev/cxi0"}}
+
+// IsOfLibfabric reports whether the switch turns off libfabric's cache.
+func (s Switch) IsOfLibfabric() bool { return s.Whose == libfabric }
+
 // libraries begin the names of the files that call libibverbs.
 var libraries = []struct{ prefix, whose string }{
 	{"libuc", ucx}, // libuct_ib.so, libucp.so, libucs.so

@@ -345,7 +345,7 @@ func TestTransportsThatUseNoVerbsAreNamed(t *testing.T) {
 		files[device] = &fstest.MapFile{}
 		got := text(t, m)
 		if !strings.Contains(got, line) || !strings.Contains(got, "/"+device+": it registers memory without verbs") ||
-			!strings.Contains(got, "--keep-caches") {
+			!strings.Contains(got, "cache stays on") {
 			t.Errorf("%s is not named:\n%s", device, got)
 		}
 		delete(files, device)

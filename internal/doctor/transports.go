@@ -3,6 +3,8 @@ package doctor
 import (
 	"regexp"
 	"strings"
+
+	"pinwheel/internal/caches"
 )
 
 // transport is a communication library that programs may use here.
@@ -27,9 +29,6 @@ var transports = []transport{
 		regexp.MustCompile(`(?i)MPICH2? Version:\s*(\S+)`), ""},
 }
 
-// ownDrivers are of transports that have a driver of their own to register memory: fi_psm3(7), fi_opx(7), fi_cxi(7).
-var ownDrivers = []struct{ name, device string }{{"PSM3", "/dev/rv"}, {"OPX", "/dev/hfi1_0"}, {"CXI", "/dev/cxi0"}}
-
 func (m *Machine) transports() section {
 	s := section{name: "Transports"}
 	mpi := false
@@ -49,10 +48,10 @@ func (m *Machine) transports() section {
 		}
 		s.add(OK, t.name, "", "%s", value)
 	}
-	for _, d := range ownDrivers {
-		if m.exists(d.device) {
-			s.add(Note, d.name, "run jobs that use it with pinwheel run --keep-caches, or plain: they need libfabric's cache",
-				"%s: it registers memory without verbs, and Pinwheel sees none of that", d.device)
+	for _, d := range caches.Drivers {
+		if m.exists(d.Device) {
+			s.add(Note, d.Provider, "set FI_MR_CACHE_MAX_COUNT=0 for jobs that use another provider of libfabric",
+				"%s: it registers memory without verbs, and Pinwheel sees none of that; libfabric's cache stays on", d.Device)
 		}
 	}
 	if !mpi {

@@ -18,6 +18,7 @@ func turnCachesOff(environ, command []string) (vars []variable, notes []string) 
 	for _, c := range caches.Switches {
 		have, set := Getenv(environ, c.Name)
 		switch {
+		case !set && c.IsOfLibfabric() && needsLibfabricsCache():
 		case !set:
 			vars = append(vars, variable{c.Name, c.Value})
 		case have != c.Value && c.Whose != "":
@@ -31,6 +32,22 @@ func turnCachesOff(environ, command []string) (vars []variable, notes []string) 
 		vars = append(vars, variable{memoryEvents, "n"})
 	}
 	return vars, notes
+}
+
+// exists is replaced by tests.
+var exists = func(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// needsLibfabricsCache reports whether this machine has a driver for a provider that registers memory without verbs.
+func needsLibfabricsCache() bool {
+	for _, d := range caches.Drivers {
+		if exists(d.Device) {
+			return true
+		}
+	}
+	return false
 }
 
 // WithoutCaches returns an environment in which transports keep no registrations
@@ -101,10 +118,7 @@ func needsMemoryEvents(environ []string) bool {
 			}
 		}
 	}
-	return slices.ContainsFunc(devices, func(path string) bool {
-		_, err := os.Stat(path)
-		return err == nil
-	})
+	return slices.ContainsFunc(devices, exists)
 }
 
 func withAll(environ []string, vars []variable) []string {

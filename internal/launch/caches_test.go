@@ -92,3 +92,17 @@ func TestHooksOfUCXStayWhereTheyDoNoHarm(t *testing.T) {
 		}
 	}
 }
+
+// Providers that register without libibverbs have nothing of Pinwheel, so they keep what they have.
+func TestLibfabricKeepsItsCacheWhereItUsesNoVerbs(t *testing.T) {
+	before := exists
+	t.Cleanup(func() { exists = before })
+	for device, want := range map[string]bool{"/dev/rv": true, "/dev/hfi1_0": true, "/dev/cxi0": true, "/dev/infiniband": false} {
+		exists = func(path string) bool { return path == device }
+		vars, _ := turnCachesOff([]string{"HOME=/"}, nil)
+		kept := !slices.ContainsFunc(vars, func(v variable) bool { return strings.HasPrefix(v.name, "FI_") })
+		if kept != want {
+			t.Errorf("%s: turned off: %v", device, vars)
+		}
+	}
+}
