@@ -17,6 +17,8 @@ type Summary struct {
 	// Managed is how many registrations went through Pinwheel, in all runs. Without any, what it saved is the doing of no
 	// cache.
 	Managed uint64 `json:"managed_regs"`
+	// Passed is how many as large as messages went past it. What those save and cost is the doing of no cache, too.
+	Passed uint64 `json:"passed_regs"`
 	// What one mode takes beside another.
 	PinwheelToCache Versus `json:"pinwheel_to_cache"`
 	PinwheelToNone  Versus `json:"pinwheel_to_none"`
@@ -121,6 +123,7 @@ func (s *Summary) own(rounds []round, of func(func(round) float64) Estimate) {
 	for _, r := range rounds {
 		if r.pinwheel.Own != nil {
 			s.Managed += r.pinwheel.Own.Uses
+			s.Passed += r.pinwheel.Own.Passed
 		}
 	}
 	s.Reasons = rounds[len(rounds)-1].pinwheel.Reasons

@@ -36,6 +36,10 @@ func (s Summary) WriteText(w io.Writer) error {
 		}
 		fmt.Fprintln(&b)
 	}
+	if s.Passed > 0 {
+		fmt.Fprintf(&b, "passed by       %s as large as messages, of %d, went past Pinwheel: what those save\n"+
+			"                and cost is the doing of no cache\n", count(int(s.Passed), "registration"), s.Passed+s.Managed)
+	}
 	if s.Beyond != nil {
 		fmt.Fprintf(&b, "our share       %.2f %% of processor time is what Pinwheel counts that it adds beside\n"+
 			"                registrations and the opening; without its registrations, processor time is\n"+
@@ -44,7 +48,7 @@ func (s Summary) WriteText(w io.Writer) error {
 	}
 	fmt.Fprintf(&b, "start and end   %s and %s more for each rank\n", Seconds(s.StartNs.Median), Seconds(s.EndNs.Median))
 	if s.Beyond != nil {
-		fmt.Fprintf(&b, "opening         %s for each rank, after its first large message\n", Seconds(s.OpeningNs.Median))
+		fmt.Fprintf(&b, "opening         %s for each rank, once its messages are large\n", Seconds(s.OpeningNs.Median))
 		fmt.Fprintf(&b, "late            %.2f %% of the needs after the first\n", 100*s.Late)
 	}
 	fmt.Fprintf(&b, "\n%s\n", strings.Join(s.Verdict(), "\n"))

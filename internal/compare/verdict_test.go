@@ -163,7 +163,7 @@ func TestVerdictsThatWereWrong(t *testing.T) {
 func TestSavingOfNoCacheIsNotPinwheels(t *testing.T) {
 	gain := example(less, equal, equal)
 	s := judged(gain, example(equal, equal, equal), gain)
-	s.Managed = 0
+	s.Managed, s.Passed = 0, 48
 	lines := s.Verdict()
 	text := strings.Join(lines, "\n")
 	if !strings.HasPrefix(lines[len(lines)-1], "Verdict: leave Pinwheel out: no registration went through it") ||
@@ -172,7 +172,8 @@ func TestSavingOfNoCacheIsNotPinwheels(t *testing.T) {
 		t.Error(text)
 	}
 	var b strings.Builder
-	if err := s.WriteText(&b); err != nil || strings.Contains(b.String(), "Pinwheel saved") {
+	if err := s.WriteText(&b); err != nil || strings.Contains(b.String(), "Pinwheel saved") ||
+		!strings.Contains(b.String(), "48 registrations as large as messages, of 48, went past Pinwheel") {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 	if s, _ := Summarize(sixRounds(200, 100, 100, 1)); s.Managed != 6*101 {
