@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include "announce.h"
+#include "charged.h"
 #include "mr.h"
 #include "plain.h"
 #include "recording.h"
@@ -21,8 +22,8 @@
 #define REREG_ACCESS 4
 #define REREG_FAILED (-1) /* IBV_REREG_MR_ERR_INPUT: the old registration is still good */
 
+#define ON_DEMAND 0x40u /* IBV_ACCESS_ON_DEMAND: pins nothing, so it counts against no budget */
 /* Rights that the cache knows how to share: local write, the remote ones, relaxed ordering. */
-#define ON_DEMAND 0x40u /* IBV_ACCESS_ON_DEMAND */
 #define SHAREABLE (0xfu | 1u << 20)
 
 /* struct ibv_pd begins with its context. */
@@ -109,57 +110,19 @@ static void *retry_plain(struct pw_thread *t, void *pd, void *addr, size_t bytes
 	return NULL;
 }
 
-/*
- * Registrations with on-demand paging, which pin nothing and count against no budget. Their memory regions are noted,
- * because ibv_dereg_mr does not say which they are. Transports make few; what finds no place counts as pinned.
- */
-static void *on_demand[64];
-
-static int note_on_demand(void *mr)
-{
-	for (unsigned i = 0; i < sizeof on_demand / sizeof *on_demand; i++) {
-		void *none = NULL;
-
-		if (__atomic_compare_exchange_n(&on_demand[i], &none, mr, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-			return 1;
-	}
-	return 0;
-}
-
-/* Before the region ends: another thread may get its address then. */
-static int forget_on_demand(void *mr)
-{
-	for (unsigned i = 0; i < sizeof on_demand / sizeof *on_demand; i++) {
-		void *is = mr;
-
-		if (__atomic_load_n(&on_demand[i], __ATOMIC_RELAXED) == mr &&
-		    __atomic_compare_exchange_n(&on_demand[i], &is, NULL, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-			return 1;
-	}
-	return 0;
-}
-
-static void *register_on_demand(struct pw_thread *t, void *pd, void *addr, size_t bytes, uint64_t iova, unsigned access)
-{
-	void *mr = pw.ibv_reg(pd, addr, bytes, iova, access);
-
-	pw_add(&t->plain_calls, 1);
-	if (mr && !note_on_demand(mr))
-		pw_plain_begins(t, addr, bytes);
-	return mr;
-}
-
 static void *register_plain(struct pw_thread *t, void *pd, void *addr, size_t bytes, uint64_t iova, unsigned access)
 {
+	int pins = !(access & ON_DEMAND);
 	void *mr;
 
-	if (access & ON_DEMAND)
-		return register_on_demand(t, pd, addr, bytes, iova, access);
 	pw_add(&t->plain_calls, 1);
-	pw_plain_begins(t, addr, bytes); /* UCX and libfabric abort, or try for ever, if their own pools are refused */
+	if (pins) /* UCX and libfabric abort, or try for ever, if their own pools are refused */
+		pw_plain_begins(t, addr, bytes);
 	mr = pw.ibv_reg(pd, addr, bytes, iova, access);
-	if (!mr && !(mr = retry_plain(t, pd, addr, bytes, iova, access)))
-		pw_plain_ended(addr, bytes);
+	if (!mr)
+		mr = retry_plain(t, pd, addr, bytes, iova, access);
+	if (pins)
+		pw_charged(mr, addr, bytes);
 	return mr;
 }
 
@@ -174,18 +137,6 @@ static void note_passed(const struct v_mr *was)
 	pw_add(&t->passed, 1);
 	pw_add(&t->passed_bytes, was->length);
 	pw_note_returned((uint64_t)was->addr, was->length);
-}
-
-static int deregister_plain(void *mr)
-{
-	struct v_mr was = *(struct v_mr *)mr;
-	int pinned = !forget_on_demand(mr), rc = pw_verbs.dereg(mr);
-
-	if (rc && !pinned)
-		note_on_demand(mr);
-	if (!rc && pinned && was.addr && !pw_is_disabled())
-		pw_plain_ended(was.addr, was.length);
-	return rc;
 }
 
 /* A registration past the cache of a domain that has none yet, in a pw_mr: so what the transport keeps is counted, and
@@ -294,7 +245,7 @@ static int deregister(const struct pw_mr_state *r)
 
 		if (r->start_ticks && t && pw_wants_events())
 			pw_report_early(t, r);
-		return deregister_plain(r->plain);
+		return pw_charge_ends(r->plain, pw_verbs.dereg);
 	}
 	put(r);
 	return 0;
@@ -312,12 +263,11 @@ static void *register_elsewhere(void *pd, void *addr, size_t bytes, uint64_t iov
 {
 	void *mr;
 
-	if (pw_is_disabled())
+	if (pw_is_disabled() || (unsigned)access & ON_DEMAND)
 		return pw_verbs.reg_iova(pd, addr, bytes, iova, access);
 	pw_plain_begins(pw_self(), addr, bytes);
 	mr = pw_verbs.reg_iova(pd, addr, bytes, iova, access);
-	if (!mr)
-		pw_plain_ended(addr, bytes);
+	pw_charged(mr, addr, bytes);
 	return mr;
 }
 
@@ -347,7 +297,7 @@ PW_EXPORT int ibv_dereg_mr(void *mr)
 	if (!h) {
 		struct v_mr was = *(struct v_mr *)mr;
 
-		if (!(rc = deregister_plain(mr)) && !pw_is_disabled())
+		if (!(rc = pw_charge_ends(mr, pw_verbs.dereg)) && !pw_is_disabled())
 			note_passed(&was);
 		return rc;
 	}
@@ -386,8 +336,13 @@ PW_EXPORT int ibv_rereg_mr(void *mr, int flags, void *pd, void *addr, size_t byt
 	struct pw_mr_state fresh, old;
 
 	pw_verbs_find();
-	if (!h)
-		return pw_verbs.rereg(mr, flags, pd, addr, bytes, access);
+	if (!h) {
+		int rc = pw_verbs.rereg(mr, flags, pd, addr, bytes, access);
+
+		if (!rc && flags & REREG_TRANSLATION && !pw_is_disabled())
+			pw_charge_moved(mr, addr, bytes);
+		return rc;
+	}
 	old = h->state;
 	if (!(flags & REREG_PD))
 		pd = old.mr.pd;
