@@ -11,6 +11,7 @@
 
 #include "announce.h"
 #include "charged.h"
+#include "domain.h"
 #include "mr.h"
 #include "plain.h"
 #include "recording.h"
@@ -25,25 +26,6 @@
 #define ON_DEMAND 0x40u /* IBV_ACCESS_ON_DEMAND: pins nothing, so it counts against no budget */
 /* Rights that the cache knows how to share: local write, the remote ones, relaxed ordering. */
 #define SHAREABLE (0xfu | 1u << 20)
-
-/* struct ibv_pd begins with its context. */
-struct pd_head {
-	void *context;
-};
-
-/* The slot of a protection domain, which gets one at first use; -1 if all are taken. */
-static int domain_of(void *pd)
-{
-	for (unsigned i = 0; i < PW_DOMAINS; i++) {
-		void *at = __atomic_load_n(&pw.domain[i].pd, __ATOMIC_ACQUIRE);
-
-		if (!at && __atomic_compare_exchange_n(&pw.domain[i].pd, &at, pd, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-			return (int)i;
-		if (at == pd)
-			return __atomic_load_n(&pw.domain[i].closing, __ATOMIC_ACQUIRE) ? -1 : (int)i;
-	}
-	return -1;
-}
 
 /* Whether the cache of the domain waits for changes of mappings to be noticed. */
 static int is_opening(unsigned domain) { return (int)__atomic_load_n(&pw.domain[domain].opening, __ATOMIC_ACQUIRE); }
@@ -75,7 +57,7 @@ static __attribute__((noinline)) int register_or_ask(struct pw_thread *t, unsign
 /* What the transport takes for its struct ibv_mr. */
 static void fill_mr(struct pw_mr_state *r, void *pd, void *addr, size_t bytes)
 {
-	r->mr.context = ((struct pd_head *)pd)->context;
+	r->mr.context = ((struct pw_pd *)pd)->context;
 	r->mr.pd = pd;
 	r->mr.addr = addr;
 	r->mr.length = bytes;
@@ -154,26 +136,21 @@ static int register_early(struct pw_thread *t, struct pw_mr_state *r, void *pd, 
 	return 0;
 }
 
-/* A registration for an announced buffer, or for memory that comes again; NULL if it is neither, or there is none. */
-static struct pw_mr *acquire(struct pw_thread *t, void *pd, void *addr, size_t bytes, unsigned access, void *caller)
+/* A registration for an announced buffer, by a thread that has entered the domain; NULL if there is none. */
+static struct pw_mr *acquire_announced(struct pw_thread *t, void *pd, void *addr, size_t bytes, unsigned access,
+				       void *caller, const struct pw_announced *announced, uint64_t start_ticks)
 {
-	uint64_t start_ticks = pw_ticks(), start = (uint64_t)addr, end = start + bytes;
-	const struct pw_announced *announced = end < start ? NULL : pw_find_announced(t, start, end);
-	int domain, is_hit;
-	struct pw_mr *h;
+	int domain = pw_domain_of(pd), is_hit;
+	struct pw_mr *h = domain >= 0 ? pw_mr_alloc(t) : NULL;
 	struct pw_mr_state *r;
 	struct pwt_local *local;
 
-	if (pw_unlikely(!announced))
-		announced = pw_find_returned(t, start, bytes, caller);
-	domain = announced ? domain_of(pd) : -1;
-	h = domain >= 0 ? pw_mr_alloc(t) : NULL;
 	if (!h)
 		return NULL;
 	r = &h->state;
 	r->call = pw_announced_call(announced);
 	r->start_ticks = start_ticks;
-	r->domain = (uint32_t)domain;
+	r->domain = pw_domain_tag((unsigned)domain);
 	r->access = access;
 	local = pw_local(t, (uint32_t)domain);
 	is_hit = local && pwt_get(local, addr, bytes, pwt_want(access), &r->ref);
@@ -186,6 +163,21 @@ static struct pw_mr *acquire(struct pw_thread *t, void *pd, void *addr, size_t b
 	fill_mr(r, pd, addr, bytes);
 	pw_add(&t->managed, 1);
 	sample_path(t, r, is_hit);
+	return h;
+}
+
+/* A registration for an announced buffer, or for memory that comes again; NULL if it is neither, or there is none. */
+static struct pw_mr *acquire(struct pw_thread *t, void *pd, void *addr, size_t bytes, unsigned access, void *caller)
+{
+	uint64_t start_ticks = pw_ticks(), start = (uint64_t)addr, end = start + bytes;
+	const struct pw_announced *announced = end < start ? NULL : pw_find_announced(t, start, end);
+	struct pw_mr *h;
+
+	if (pw_unlikely(!announced) && !(announced = pw_find_returned(t, start, bytes, caller)))
+		return NULL;
+	pw_domain_enter(t, pd);
+	h = acquire_announced(t, pd, addr, bytes, access, caller, announced, start_ticks);
+	pw_domain_leave(t);
 	return h;
 }
 
@@ -225,8 +217,11 @@ static void put(const struct pw_mr_state *r)
 
 	if (!t)
 		return; /* the memory stays registered, since there is no memory to do more */
+	/* After the put another thread could close the domain. */
+	pw_domain_enter(t, r->mr.pd);
 	/* First, because the helper cannot deregister memory in use. */
-	pw_put(t, r->domain, &r->ref);
+	pw_put(t, pw_domain_slot(r->domain), &r->ref);
+	pw_domain_leave(t);
 	if (region && pw_wants_events())
 		pw_report(t, r, region | (uint64_t)r->domain << 48, region | (uint64_t)r->domain << 48, pages);
 	if (pw_unlikely(start) && r->path_ticks + (start = pw_ticks() - start) < PW_INTERRUPTED) {
@@ -363,34 +358,12 @@ PW_EXPORT int ibv_rereg_mr(void *mr, int flags, void *pd, void *addr, size_t byt
 	return 0;
 }
 
-/* Closes the cache of a protection domain, whose registrations would keep it busy. */
-static void close_domain(unsigned i)
-{
-	struct pw_thread *t = pw_self();
-
-	if (__atomic_exchange_n(&pw.domain[i].closing, 1, __ATOMIC_ACQ_REL) || !t)
-		return;
-	t->mail.domain = i;
-	pw_ask(t, PW_ASK_CLOSE);
-	/* Its slot is not used again, because threads still have Locals of its cache. */
-	__atomic_store_n(&pw.domain[i].pd, (void *)-1, __ATOMIC_RELEASE);
-}
-
-/* The protection domain in a place; NULL: none, or one that was closed. */
-static void *open_pd(unsigned i)
-{
-	void *pd = __atomic_load_n(&pw.domain[i].pd, __ATOMIC_ACQUIRE);
-
-	return pd == (void *)-1 ? NULL : pd;
-}
-
 PW_EXPORT int ibv_dealloc_pd(void *pd);
 PW_EXPORT int ibv_dealloc_pd(void *pd)
 {
 	pw_verbs_find();
-	for (unsigned i = 0; !pw_is_disabled() && i < PW_DOMAINS; i++)
-		if (open_pd(i) == pd)
-			close_domain(i);
+	if (!pw_is_disabled())
+		pw_domain_close(pd);
 	return pw_verbs.dealloc_pd(pd);
 }
 
@@ -398,11 +371,7 @@ PW_EXPORT int ibv_close_device(void *context);
 PW_EXPORT int ibv_close_device(void *context)
 {
 	pw_verbs_find();
-	for (unsigned i = 0; !pw_is_disabled() && i < PW_DOMAINS; i++) {
-		const struct pd_head *pd = open_pd(i);
-
-		if (pd && pd->context == context)
-			close_domain(i);
-	}
+	if (!pw_is_disabled())
+		pw_domain_close_all(context);
 	return pw_verbs.close_device(context);
 }
