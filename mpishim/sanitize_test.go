@@ -104,5 +104,5 @@ func TestPreloadLibraryUnderSanitizers(t *testing.T) {
 		return nil
 	}
 	sanitized(t, build, []string{"life", ""}, []string{"life", "threads"}, []string{"life", "rereg"},
-		[]string{"life", "windows"}, []string{"life", "after"})
+		[]string{"life", "windows"}, []string{"life", "after"}, []string{"life", "domains"})
 }

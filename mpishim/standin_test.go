@@ -179,6 +179,14 @@ func TestHelperSeesWhenACallMayBlock(t *testing.T) {
 	}
 }
 
+// A program may open and close as many protection domains as it likes, beside a thread that registers in another.
+func TestDomainsOneAfterTheOtherAreManaged(t *testing.T) {
+	if status, said := play(t, theStage(t), []string{"PINWHEEL_POLICY=leave-pinned"}, "life", "domains"); status != 0 ||
+		said != "" {
+		t.Errorf("status %d: %s", status, said)
+	}
+}
+
 // A tool that is linked into the program comes before the preload library, which sees what the tool calls.
 func TestCallsOfAToolInTheProgramAreSeen(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "stats.json")

@@ -158,7 +158,7 @@ static int drop_cache(struct pinwheel_domain *d)
 static int is_being_released(const struct pinwheel_domain *d)
 {
 	for (struct pw_thread *t = __atomic_load_n(&pw.threads, __ATOMIC_ACQUIRE); t; t = t->next)
-		if (__atomic_load_n(&t->releasing, __ATOMIC_ACQUIRE) == d)
+		if (__atomic_load_n(&t->using, __ATOMIC_ACQUIRE) == d)
 			return 1;
 	return 0;
 }

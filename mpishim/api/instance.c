@@ -18,7 +18,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void in_child(void)
 {
 	for (struct pw_thread *t = __atomic_load_n(&pw.threads, __ATOMIC_ACQUIRE); t; t = t->next)
-		__atomic_store_n(&t->releasing, NULL, __ATOMIC_RELAXED);
+		__atomic_store_n(&t->using, NULL, __ATOMIC_RELAXED);
 	api_forks++;
 	api_domains_forget();
 	pthread_mutex_init(&lock, NULL);

@@ -169,12 +169,12 @@ PW_EXPORT int pinwheel_release(struct pinwheel_use *use)
 	region = pw_ref_region(&u->ref);
 	pages = pw_ref_pages(&u->ref);
 	/* After the put another thread could close the domain. With this mark a close fails with -EBUSY. */
-	__atomic_store_n(&t->releasing, d, __ATOMIC_RELAXED);
+	__atomic_store_n(&t->using, d, __ATOMIC_RELAXED);
 	/* First, because the helper cannot deregister memory in use. */
 	pw_put(t, d->place, &u->ref);
 	if (region && u->start_ticks && pw_wants_events())
 		pw_report_use(t, region | d->tag, pages, u->start, u->end, u->start_ticks, u->site, PW_OTHER);
-	__atomic_store_n(&t->releasing, NULL, __ATOMIC_RELEASE);
+	__atomic_store_n(&t->using, NULL, __ATOMIC_RELEASE);
 	return 0;
 }
 

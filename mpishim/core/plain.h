@@ -15,16 +15,11 @@ static inline uint64_t pw_whole_pages(const void *addr, size_t bytes)
 	return (uint64_t)bytes >> 62 ? 0 : ((start + bytes + mask) & ~mask) - (start & ~mask);
 }
 
-/* After a registration past the cache has ended, or was not made. Kinds of memory that are registered in
- * other ways end like this, too, so it stops at zero. */
-static inline void pw_plain_ended(const void *addr, size_t bytes)
-{
-	uint64_t n = pw_whole_pages(addr, bytes), used = __atomic_load_n(&pw.plain_bytes, __ATOMIC_RELAXED);
+/* Bytes that were counted are registered no more. */
+static inline void pw_plain_gives(uint64_t bytes) { __atomic_fetch_sub(&pw.plain_bytes, bytes, __ATOMIC_SEQ_CST); }
 
-	while (!__atomic_compare_exchange_n(&pw.plain_bytes, &used, used > n ? used - n : 0, 1, __ATOMIC_SEQ_CST,
-					    __ATOMIC_RELAXED))
-		;
-}
+/* After a registration past the cache has ended, or was not made. */
+static inline void pw_plain_ended(const void *addr, size_t bytes) { pw_plain_gives(pw_whole_pages(addr, bytes)); }
 
 /*
  * Before a registration past the cache. If that exceeds the room that was set aside, the server deregisters what is

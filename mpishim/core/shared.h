@@ -78,7 +78,9 @@ enum pw_ask {
 	PW_ASK_RELEASE,     /* put a reference of a thread that has no Local of the domain */
 	PW_ASK_SWEEP,       /* the reference may have been the last of a retired registration */
 	PW_ASK_CLEAN,       /* deregister what is idle, since the kernel refused a registration */
-	PW_ASK_CLOSE,       /* the protection domain is about to be destroyed */
+	PW_ASK_CLOSE,       /* the protection domain is about to be destroyed, and its slot is never used again */
+	/* PW_ASK_CLOSE for a domain that no thread uses. EBUSY if one does, or references are out; else its slot is free. */
+	PW_ASK_DROP,
 	PW_ASK_STOP,        /* MPI_Finalize begins: end the helper and deregister what is idle */
 	PW_ASK_SAVE,        /* the process ends without MPI_Finalize: keep what was learned */
 	PW_ASK_ROOM,        /* plain_bytes has exceeded plain_room: make room for it. ENOMEM if the budget has none and linked */
@@ -86,8 +88,6 @@ enum pw_ask {
 	/* The API asks these. */
 	PW_ASK_OPEN,    /* create the domain */
 	PW_ASK_QUERY,   /* get a reference if the memory is registered; else ENOENT */
-	/* PW_ASK_CLOSE for a domain that no thread uses. EBUSY if references are out; else its slot is free. */
-	PW_ASK_DROP,
 	/* limit the domain or the process to mail.bytes bytes and mail.addr registrations; UINT64_MAX means no
 	 * limit */
 	PW_ASK_LIMIT,
@@ -178,13 +178,13 @@ struct pw_thread {
 	uint64_t announce_ticks, announce_samples, path_ticks, path_samples;
 	uint32_t next_announce, next_path; /* how many follow until the next sample */
 
-	/* (C) pd of the domain whose reference the API is putting right now; the domain must stay until that
-	 * is over */
-	void *releasing;
+	/* (C) pd of the domain that the thread uses right now: the API, whose reference it puts. The cache must stay until
+	 * that is over */
+	void *using;
 	struct pw_mr *free_mr[PW_FREE_MRS]; /* (C) see mr.h */
 	uint32_t free_mrs;
 
-	/* (Go) atomic: the server sets it once for the cache of each domain, as part of an answer */
+	/* (Go) atomic: the server sets it as part of an answer, and to NULL before the cache is gone */
 	struct pwt_local *local[PW_DOMAINS];
 	struct {
 		uint64_t region, seq;
@@ -199,9 +199,8 @@ struct pw_thread {
 /* A protection domain of the transport. */
 struct pw_domain {
 	void *pd;         /* (C) struct ibv_pd, or the API's struct pinwheel_domain; NULL while the slot is free */
-	uint32_t closing; /* (C) nothing new is registered */
-	/* (C) how often this slot was taken before, modulo PW_GENERATIONS; part of the region IDs that the
-	 * helper sees */
+	uint32_t closing; /* (C) atomic: nothing new is registered (preload/domain.h) */
+	/* (C) how often this slot was taken, modulo PW_GENERATIONS; part of the region IDs that the helper sees */
 	uint32_t generation;
 	uint32_t opening; /* (Go) atomic: there is no cache yet, so memory is registered past it without a question */
 };
@@ -304,7 +303,7 @@ struct pw_shared {
 };
 
 /* Raised with each change of what the questions, or words that both sides use, mean. */
-#define PW_PROTOCOL 4
+#define PW_PROTOCOL 5
 
 /*
  * The layout that both sides must agree on, as one number. It mixes offsets with sizes, because

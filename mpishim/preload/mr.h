@@ -23,7 +23,7 @@ struct pw_mr_state {
 		uint64_t path_ticks; /* cost of the get; 0 if it was not measured */
 		void *plain;         /* the registration of libibverbs past the cache */
 	};
-	uint32_t domain;
+	uint32_t domain; /* pw_domain_tag */
 	uint32_t access;
 };
 

@@ -10,6 +10,8 @@
 #include <errno.h>
 
 #include "announce.h"
+#include "charged.h"
+#include "domain.h"
 #include "mr.h"
 #include "plain.h"
 #include "recording.h"
@@ -21,28 +23,9 @@
 #define REREG_ACCESS 4
 #define REREG_FAILED (-1) /* IBV_REREG_MR_ERR_INPUT: the old registration is still good */
 
+#define ON_DEMAND 0x40u /* IBV_ACCESS_ON_DEMAND: pins nothing, so it counts against no budget */
 /* Rights that the cache knows how to share: local write, the remote ones, relaxed ordering. */
-#define ON_DEMAND 0x40u /* IBV_ACCESS_ON_DEMAND */
 #define SHAREABLE (0xfu | 1u << 20)
-
-/* struct ibv_pd begins with its context. */
-struct pd_head {
-	void *context;
-};
-
-/* The slot of a protection domain, which gets one at first use; -1 if all are taken. */
-static int domain_of(void *pd)
-{
-	for (unsigned i = 0; i < PW_DOMAINS; i++) {
-		void *at = __atomic_load_n(&pw.domain[i].pd, __ATOMIC_ACQUIRE);
-
-		if (!at && __atomic_compare_exchange_n(&pw.domain[i].pd, &at, pd, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-			return (int)i;
-		if (at == pd)
-			return __atomic_load_n(&pw.domain[i].closing, __ATOMIC_ACQUIRE) ? -1 : (int)i;
-	}
-	return -1;
-}
 
 /* Whether the cache of the domain waits for changes of mappings to be noticed. */
 static int is_opening(unsigned domain) { return (int)__atomic_load_n(&pw.domain[domain].opening, __ATOMIC_ACQUIRE); }
@@ -74,7 +57,7 @@ static __attribute__((noinline)) int register_or_ask(struct pw_thread *t, unsign
 /* What the transport takes for its struct ibv_mr. */
 static void fill_mr(struct pw_mr_state *r, void *pd, void *addr, size_t bytes)
 {
-	r->mr.context = ((struct pd_head *)pd)->context;
+	r->mr.context = ((struct pw_pd *)pd)->context;
 	r->mr.pd = pd;
 	r->mr.addr = addr;
 	r->mr.length = bytes;
@@ -109,57 +92,19 @@ static void *retry_plain(struct pw_thread *t, void *pd, void *addr, size_t bytes
 	return NULL;
 }
 
-/*
- * Registrations with on-demand paging, which pin nothing and count against no budget. Their memory regions are noted,
- * because ibv_dereg_mr does not say which they are. Transports make few; what finds no place counts as pinned.
- */
-static void *on_demand[64];
-
-static int note_on_demand(void *mr)
-{
-	for (unsigned i = 0; i < sizeof on_demand / sizeof *on_demand; i++) {
-		void *none = NULL;
-
-		if (__atomic_compare_exchange_n(&on_demand[i], &none, mr, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-			return 1;
-	}
-	return 0;
-}
-
-/* Before the region ends: another thread may get its address then. */
-static int forget_on_demand(void *mr)
-{
-	for (unsigned i = 0; i < sizeof on_demand / sizeof *on_demand; i++) {
-		void *is = mr;
-
-		if (__atomic_load_n(&on_demand[i], __ATOMIC_RELAXED) == mr &&
-		    __atomic_compare_exchange_n(&on_demand[i], &is, NULL, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-			return 1;
-	}
-	return 0;
-}
-
-static void *register_on_demand(struct pw_thread *t, void *pd, void *addr, size_t bytes, uint64_t iova, unsigned access)
-{
-	void *mr = pw.ibv_reg(pd, addr, bytes, iova, access);
-
-	pw_add(&t->plain_calls, 1);
-	if (mr && !note_on_demand(mr))
-		pw_plain_begins(t, addr, bytes);
-	return mr;
-}
-
 static void *register_plain(struct pw_thread *t, void *pd, void *addr, size_t bytes, uint64_t iova, unsigned access)
 {
+	int pins = !(access & ON_DEMAND);
 	void *mr;
 
-	if (access & ON_DEMAND)
-		return register_on_demand(t, pd, addr, bytes, iova, access);
 	pw_add(&t->plain_calls, 1);
-	pw_plain_begins(t, addr, bytes); /* UCX and libfabric abort, or try for ever, if their own pools are refused */
+	if (pins) /* UCX and libfabric abort, or try for ever, if their own pools are refused */
+		pw_plain_begins(t, addr, bytes);
 	mr = pw.ibv_reg(pd, addr, bytes, iova, access);
-	if (!mr && !(mr = retry_plain(t, pd, addr, bytes, iova, access)))
-		pw_plain_ended(addr, bytes);
+	if (!mr)
+		mr = retry_plain(t, pd, addr, bytes, iova, access);
+	if (pins)
+		pw_charged(mr, addr, bytes);
 	return mr;
 }
 
@@ -174,18 +119,6 @@ static void note_passed(const struct v_mr *was)
 	pw_add(&t->passed, 1);
 	pw_add(&t->passed_bytes, was->length);
 	pw_note_returned((uint64_t)was->addr, was->length);
-}
-
-static int deregister_plain(void *mr)
-{
-	struct v_mr was = *(struct v_mr *)mr;
-	int pinned = !forget_on_demand(mr), rc = pw_verbs.dereg(mr);
-
-	if (rc && !pinned)
-		note_on_demand(mr);
-	if (!rc && pinned && was.addr && !pw_is_disabled())
-		pw_plain_ended(was.addr, was.length);
-	return rc;
 }
 
 /* A registration past the cache of a domain that has none yet, in a pw_mr: so what the transport keeps is counted, and
@@ -203,26 +136,21 @@ static int register_early(struct pw_thread *t, struct pw_mr_state *r, void *pd, 
 	return 0;
 }
 
-/* A registration for an announced buffer, or for memory that comes again; NULL if it is neither, or there is none. */
-static struct pw_mr *acquire(struct pw_thread *t, void *pd, void *addr, size_t bytes, unsigned access, void *caller)
+/* A registration for an announced buffer, by a thread that has entered the domain; NULL if there is none. */
+static struct pw_mr *acquire_announced(struct pw_thread *t, void *pd, void *addr, size_t bytes, unsigned access,
+				       void *caller, const struct pw_announced *announced, uint64_t start_ticks)
 {
-	uint64_t start_ticks = pw_ticks(), start = (uint64_t)addr, end = start + bytes;
-	const struct pw_announced *announced = end < start ? NULL : pw_find_announced(t, start, end);
-	int domain, is_hit;
-	struct pw_mr *h;
+	int domain = pw_domain_of(pd), is_hit;
+	struct pw_mr *h = domain >= 0 ? pw_mr_alloc(t) : NULL;
 	struct pw_mr_state *r;
 	struct pwt_local *local;
 
-	if (pw_unlikely(!announced))
-		announced = pw_find_returned(t, start, bytes, caller);
-	domain = announced ? domain_of(pd) : -1;
-	h = domain >= 0 ? pw_mr_alloc(t) : NULL;
 	if (!h)
 		return NULL;
 	r = &h->state;
 	r->call = pw_announced_call(announced);
 	r->start_ticks = start_ticks;
-	r->domain = (uint32_t)domain;
+	r->domain = pw_domain_tag((unsigned)domain);
 	r->access = access;
 	local = pw_local(t, (uint32_t)domain);
 	is_hit = local && pwt_get(local, addr, bytes, pwt_want(access), &r->ref);
@@ -235,6 +163,21 @@ static struct pw_mr *acquire(struct pw_thread *t, void *pd, void *addr, size_t b
 	fill_mr(r, pd, addr, bytes);
 	pw_add(&t->managed, 1);
 	sample_path(t, r, is_hit);
+	return h;
+}
+
+/* A registration for an announced buffer, or for memory that comes again; NULL if it is neither, or there is none. */
+static struct pw_mr *acquire(struct pw_thread *t, void *pd, void *addr, size_t bytes, unsigned access, void *caller)
+{
+	uint64_t start_ticks = pw_ticks(), start = (uint64_t)addr, end = start + bytes;
+	const struct pw_announced *announced = end < start ? NULL : pw_find_announced(t, start, end);
+	struct pw_mr *h;
+
+	if (pw_unlikely(!announced) && !(announced = pw_find_returned(t, start, bytes, caller)))
+		return NULL;
+	pw_domain_enter(t, pd);
+	h = acquire_announced(t, pd, addr, bytes, access, caller, announced, start_ticks);
+	pw_domain_leave(t);
 	return h;
 }
 
@@ -274,8 +217,11 @@ static void put(const struct pw_mr_state *r)
 
 	if (!t)
 		return; /* the memory stays registered, since there is no memory to do more */
+	/* After the put another thread could close the domain. */
+	pw_domain_enter(t, r->mr.pd);
 	/* First, because the helper cannot deregister memory in use. */
-	pw_put(t, r->domain, &r->ref);
+	pw_put(t, pw_domain_slot(r->domain), &r->ref);
+	pw_domain_leave(t);
 	if (region && pw_wants_events())
 		pw_report(t, r, region | (uint64_t)r->domain << 48, region | (uint64_t)r->domain << 48, pages);
 	if (pw_unlikely(start) && r->path_ticks + (start = pw_ticks() - start) < PW_INTERRUPTED) {
@@ -294,7 +240,7 @@ static int deregister(const struct pw_mr_state *r)
 
 		if (r->start_ticks && t && pw_wants_events())
 			pw_report_early(t, r);
-		return deregister_plain(r->plain);
+		return pw_charge_ends(r->plain, pw_verbs.dereg);
 	}
 	put(r);
 	return 0;
@@ -312,12 +258,11 @@ static void *register_elsewhere(void *pd, void *addr, size_t bytes, uint64_t iov
 {
 	void *mr;
 
-	if (pw_is_disabled())
+	if (pw_is_disabled() || (unsigned)access & ON_DEMAND)
 		return pw_verbs.reg_iova(pd, addr, bytes, iova, access);
 	pw_plain_begins(pw_self(), addr, bytes);
 	mr = pw_verbs.reg_iova(pd, addr, bytes, iova, access);
-	if (!mr)
-		pw_plain_ended(addr, bytes);
+	pw_charged(mr, addr, bytes);
 	return mr;
 }
 
@@ -347,7 +292,7 @@ PW_EXPORT int ibv_dereg_mr(void *mr)
 	if (!h) {
 		struct v_mr was = *(struct v_mr *)mr;
 
-		if (!(rc = deregister_plain(mr)) && !pw_is_disabled())
+		if (!(rc = pw_charge_ends(mr, pw_verbs.dereg)) && !pw_is_disabled())
 			note_passed(&was);
 		return rc;
 	}
@@ -386,8 +331,13 @@ PW_EXPORT int ibv_rereg_mr(void *mr, int flags, void *pd, void *addr, size_t byt
 	struct pw_mr_state fresh, old;
 
 	pw_verbs_find();
-	if (!h)
-		return pw_verbs.rereg(mr, flags, pd, addr, bytes, access);
+	if (!h) {
+		int rc = pw_verbs.rereg(mr, flags, pd, addr, bytes, access);
+
+		if (!rc && flags & REREG_TRANSLATION && !pw_is_disabled())
+			pw_charge_moved(mr, addr, bytes);
+		return rc;
+	}
 	old = h->state;
 	if (!(flags & REREG_PD))
 		pd = old.mr.pd;
@@ -408,34 +358,12 @@ PW_EXPORT int ibv_rereg_mr(void *mr, int flags, void *pd, void *addr, size_t byt
 	return 0;
 }
 
-/* Closes the cache of a protection domain, whose registrations would keep it busy. */
-static void close_domain(unsigned i)
-{
-	struct pw_thread *t = pw_self();
-
-	if (__atomic_exchange_n(&pw.domain[i].closing, 1, __ATOMIC_ACQ_REL) || !t)
-		return;
-	t->mail.domain = i;
-	pw_ask(t, PW_ASK_CLOSE);
-	/* Its slot is not used again, because threads still have Locals of its cache. */
-	__atomic_store_n(&pw.domain[i].pd, (void *)-1, __ATOMIC_RELEASE);
-}
-
-/* The protection domain in a place; NULL: none, or one that was closed. */
-static void *open_pd(unsigned i)
-{
-	void *pd = __atomic_load_n(&pw.domain[i].pd, __ATOMIC_ACQUIRE);
-
-	return pd == (void *)-1 ? NULL : pd;
-}
-
 PW_EXPORT int ibv_dealloc_pd(void *pd);
 PW_EXPORT int ibv_dealloc_pd(void *pd)
 {
 	pw_verbs_find();
-	for (unsigned i = 0; !pw_is_disabled() && i < PW_DOMAINS; i++)
-		if (open_pd(i) == pd)
-			close_domain(i);
+	if (!pw_is_disabled())
+		pw_domain_close(pd);
 	return pw_verbs.dealloc_pd(pd);
 }
 
@@ -443,11 +371,7 @@ PW_EXPORT int ibv_close_device(void *context);
 PW_EXPORT int ibv_close_device(void *context)
 {
 	pw_verbs_find();
-	for (unsigned i = 0; !pw_is_disabled() && i < PW_DOMAINS; i++) {
-		const struct pd_head *pd = open_pd(i);
-
-		if (pd && pd->context == context)
-			close_domain(i);
-	}
+	if (!pw_is_disabled())
+		pw_domain_close_all(context);
 	return pw_verbs.close_device(context);
 }

@@ -7,7 +7,7 @@
 struct pw_verbs pw_verbs;
 pthread_once_t pw_verbs_once = PTHREAD_ONCE_INIT;
 
-static void *versioned(void *lib, const char *name, const char *version)
+void *pw_versioned(void *lib, const char *name, const char *version)
 {
 	void *f = lib ? dlvsym(lib, name, version) : NULL;
 
@@ -30,13 +30,13 @@ void pw_verbs_resolve(void)
 	/* Loaded as a plug-in's dependency, libibverbs is not in our scope. */
 	void *lib = dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_NOLOAD);
 
-	pw_verbs.reg = versioned(lib, "ibv_reg_mr", "IBVERBS_1.1");
-	pw_verbs.reg_iova = versioned(lib, "ibv_reg_mr_iova", "IBVERBS_1.7");
-	pw_verbs.reg_iova2 = versioned(lib, "ibv_reg_mr_iova2", "IBVERBS_1.8");
-	pw_verbs.rereg = versioned(lib, "ibv_rereg_mr", "IBVERBS_1.1");
-	pw_verbs.dereg = versioned(lib, "ibv_dereg_mr", "IBVERBS_1.1");
-	pw_verbs.dealloc_pd = versioned(lib, "ibv_dealloc_pd", "IBVERBS_1.1");
-	pw_verbs.close_device = versioned(lib, "ibv_close_device", "IBVERBS_1.1");
+	pw_verbs.reg = pw_versioned(lib, "ibv_reg_mr", "IBVERBS_1.1");
+	pw_verbs.reg_iova = pw_versioned(lib, "ibv_reg_mr_iova", "IBVERBS_1.7");
+	pw_verbs.reg_iova2 = pw_versioned(lib, "ibv_reg_mr_iova2", "IBVERBS_1.8");
+	pw_verbs.rereg = pw_versioned(lib, "ibv_rereg_mr", "IBVERBS_1.1");
+	pw_verbs.dereg = pw_versioned(lib, "ibv_dereg_mr", "IBVERBS_1.1");
+	pw_verbs.dealloc_pd = pw_versioned(lib, "ibv_dealloc_pd", "IBVERBS_1.1");
+	pw_verbs.close_device = pw_versioned(lib, "ibv_close_device", "IBVERBS_1.1");
 	pw.ibv_reg = pw_verbs.reg_iova2 ? pw_verbs.reg_iova2 : reg_identity;
 	pw.ibv_dereg = pw_verbs.dereg;
 	if (!pw_verbs.reg || !pw_verbs.dereg || !pw_verbs.dealloc_pd) {

@@ -27,8 +27,6 @@ func (s *server) serveLinked(t *C.struct_pw_thread) (ref regcache.Ref, acquired 
 		_, err = s.domain(uint32(m.domain), true)
 	case C.PW_ASK_QUERY:
 		ref, acquired, err = s.query(t)
-	case C.PW_ASK_DROP:
-		err = s.drop(uint32(m.domain))
 	case C.PW_ASK_LIMIT:
 		err = s.limit(uint32(m.domain), regcache.Limits{Bytes: bound(m.bytes), Regions: bound(m.addr)})
 	case C.PW_ASK_RELEASE_IDLE:
@@ -55,65 +53,6 @@ func (s *server) query(t *C.struct_pw_thread) (regcache.Ref, bool, error) {
 	}
 	*(*regcache.Ref)(unsafe.Pointer(&t.mail.ref)) = ref
 	return ref, true, nil
-}
-
-// drop ends a domain that no thread uses any more. While references are out it
-// fails with EBUSY, and the API asks again.
-func (s *server) drop(i uint32) error {
-	d := s.domains.at(i)
-	if d == nil {
-		return nil
-	}
-	_, err := d.cache.Clean()
-	if d.cache.Pinned().Regions == 0 && !s.isReleasing(i) {
-		s.closeLocals(d) // the usual case: the cache has no Local when it is closed, and unmaps its table
-	}
-	err = errors.Join(err, d.cache.Close())
-	if d.cache.Stats().Lingering > 0 || s.isReleasing(i) {
-		return syscall.EBUSY
-	}
-	s.closeLocals(d)
-	s.forget(d)
-	if err != nil { // the transport meets the regions that could not be deregistered
-		s.engine.Warn("drop", err.Error())
-	}
-	return nil
-}
-
-// forget makes room for another domain. The counters of this one stay in the sums.
-func (s *server) forget(d *domain) {
-	s.dropped.Add(d.cache.Stats())
-	s.domains[d.index].Store(nil)
-	giveWatch(d.watch)
-}
-
-// pd returns the protection domain in a place.
-func (s *server) pd(i uint32) unsafe.Pointer {
-	return pointerAt(unsafe.Pointer(&s.sh.domain[i].pd)).Load()
-}
-
-// isReleasing reports whether a thread is giving back a reference of a domain: it
-// reads the table of the cache even after the reference is dropped.
-func (s *server) isReleasing(i uint32) bool {
-	for t := s.threads(); t != nil; t = t.next {
-		if pd := pointerAt(unsafe.Pointer(&t.releasing)).Load(); pd != nil && pd == s.pd(i) {
-			return true
-		}
-	}
-	return false
-}
-
-func (s *server) closeLocals(d *domain) {
-	if d.local == nil {
-		return
-	}
-	for t := s.threads(); t != nil; t = t.next {
-		localOf(t, d.index).Store(nil)
-	}
-	for _, f := range append(d.locals, d.local) {
-		f.Close()
-	}
-	d.locals, d.local = nil, nil
 }
 
 // limit sets the limits of a domain, or of the process, which can't exceed those of the settings.

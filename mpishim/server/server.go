@@ -230,6 +230,8 @@ func (s *server) serve(t *C.struct_pw_thread) (ref regcache.Ref, acquired bool) 
 		}
 	case C.PW_ASK_CLOSE:
 		err = s.domains.close(uint32(m.domain))
+	case C.PW_ASK_DROP:
+		err = s.drop(uint32(m.domain))
 	case C.PW_ASK_STOP:
 		s.stop()
 	case C.PW_ASK_SAVE:

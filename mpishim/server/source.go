@@ -67,7 +67,7 @@ func (s *source) next(e *helper.Event) bool {
 func (s *source) takeEarly(d *domain) {
 	var e helper.Event
 	for s.next(&e) {
-		if uint32((e.Region&^C.PW_EVENT_EARLY)>>domainShift) != d.index {
+		if (e.Region&^C.PW_EVENT_EARLY)>>domainShift<<domainShift != d.tag() {
 			continue
 		}
 		if id, known := d.cache.Identify(e.Range, verbs.Access(e.Region&(1<<domainShift-1))); known {

@@ -2,6 +2,7 @@
  * What programs do with a process, on the stand-in: the argument says what. It
  * exits with 0 if the preload library did not disturb it, or as the mode says.
  */
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -26,6 +27,9 @@ int MPI_Start(void **request);
 int MPI_Request_free(void **request);
 int MPI_Finalize(void);
 int standin_move(const void *buf, int count);
+void *ibv_reg_mr(void *pd, void *addr, size_t bytes, int access);
+int ibv_dereg_mr(void *mr);
+int ibv_dealloc_pd(void *pd);
 int ibv_rereg_mr(void *mr, int flags, void *pd, void *addr, size_t bytes, int access);
 int standin_owns(const void *mr);
 extern char ompi_mpi_comm_world, ompi_mpi_byte, standin_wide;
@@ -238,6 +242,64 @@ static int moves(void)
 	return failed;
 }
 
+struct pd {
+	void *context;
+};
+
+/* Registers what is sent in a domain; whether that was managed. */
+static int is_managed(struct pd *pd, int stays)
+{
+	void *mr = ibv_reg_mr(pd, buf, BYTES, 1);
+	int managed = mr && !standin_owns(mr);
+
+	/* While a registration is out the domain is busy. */
+	if (!mr || (stays && ibv_dealloc_pd(pd) != EBUSY))
+		return 0;
+	return !ibv_dereg_mr(mr) && managed;
+}
+
+static int domain_after_domain(int n)
+{
+	int failed = 0;
+
+	for (int i = 0; i < n; i++) {
+		struct pd *pd = malloc(sizeof *pd);
+
+		pd->context = pd;
+		failed += !is_managed(pd, i % 16 == 1) + (ibv_dealloc_pd(pd) != 0);
+		free(pd);
+	}
+	return failed;
+}
+
+static int ended;
+
+/* In a domain that stays. */
+static void *beside(void *unused)
+{
+	static struct pd pd = {&pd};
+	int failed = 0;
+
+	(void)unused;
+	while (!__atomic_load_n(&ended, __ATOMIC_ACQUIRE))
+		failed += !is_managed(&pd, 0);
+	return (void *)(intptr_t)(failed + ibv_dealloc_pd(&pd));
+}
+
+static int domains(void)
+{
+	pthread_t t;
+	void *theirs;
+	int failed = domain_after_domain(1000);
+
+	if (pthread_create(&t, NULL, beside, NULL))
+		return 1;
+	failed += domain_after_domain(1000);
+	__atomic_store_n(&ended, 1, __ATOMIC_RELEASE);
+	pthread_join(t, &theirs);
+	return failed + (int)(intptr_t)theirs;
+}
+
 struct process {
 	struct sigaction handler[32];
 	struct rlimit files;
@@ -291,6 +353,8 @@ int main(int argc, char **argv)
 		failed += plans();
 	if (!strcmp(how, "moves"))
 		failed += moves();
+	if (!strcmp(how, "domains"))
+		failed += domains();
 	if (!strcmp(how, "process"))
 		failed += !same(&before, &after);
 	if (!strcmp(how, "exit"))

@@ -15,7 +15,6 @@ struct mr { /* struct ibv_mr */
 	uint32_t live;
 };
 
-static long live;
 static uint32_t keys;
 #define MRS 4096
 static struct mr mrs[MRS];
@@ -49,8 +48,8 @@ void *ibv_reg_mr_iova2(void *pd, void *addr, size_t bytes, uint64_t iova, unsign
 
 		if (!__atomic_compare_exchange_n(&m->live, &no, 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			continue;
-		m->context = pd, m->pd = pd, m->addr = addr, m->length = bytes, m->handle = m->lkey = m->rkey = key;
-		__atomic_add_fetch(&live, 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&m->pd, pd, __ATOMIC_RELAXED);
+		m->context = pd, m->addr = addr, m->length = bytes, m->handle = m->lkey = m->rkey = key;
 		return m;
 	}
 	errno = ENOMEM;
@@ -69,7 +68,6 @@ int ibv_dereg_mr(struct mr *m)
 	if (m < mrs || m >= mrs + MRS || !__atomic_compare_exchange_n(&m->live, &yes, 0, 0, __ATOMIC_ACQ_REL,
 								      __ATOMIC_RELAXED))
 		abort(); /* deregistered twice, or not ours */
-	__atomic_sub_fetch(&live, 1, __ATOMIC_RELAXED);
 	return 0;
 }
 
@@ -95,8 +93,10 @@ int standin_is_live(const struct mr *m)
 
 int ibv_dealloc_pd(void *pd)
 {
-	(void)pd;
-	return __atomic_load_n(&live, __ATOMIC_RELAXED) ? EBUSY : 0;
+	for (uint32_t i = 0; i < MRS; i++)
+		if (__atomic_load_n(&mrs[i].live, __ATOMIC_ACQUIRE) && __atomic_load_n(&mrs[i].pd, __ATOMIC_RELAXED) == pd)
+			return EBUSY;
+	return 0;
 }
 
 int ibv_close_device(void *context) { return (void)context, 0; }
