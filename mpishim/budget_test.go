@@ -67,6 +67,13 @@ func TestOnDemandPagingCountsAgainstNoBudget(t *testing.T) {
 	}
 }
 
+// What a registration adds to what the process has pinned is what its end takes away, and no more.
+func TestPlainRegistrationsGiveBackWhatTheyCounted(t *testing.T) {
+	if status, said := play(t, theStage(t), []string{"LD_PRELOAD=", "PINWHEEL_LOG=off"}, "charges"); status != 0 || said != "" {
+		t.Errorf("status %d: %s", status, said)
+	}
+}
+
 // Another rank, which is this test, leaves its part to whoever needs it.
 func TestRankUsesWhatOthersLeaveOfTheNodeBudget(t *testing.T) {
 	dir := theStage(t)

@@ -55,6 +55,7 @@ var build = sync.OnceValue(func() (s stage) {
 				"-o", at("libibverbs.so.1"), "testing/standin/verbs.c"),
 		},
 		{
+			cc("-fPIC", "-shared", "-Wl,-soname,libmlx5.so.1", "-o", at("libmlx5.so.1"), "testing/standin/mlx5.c"),
 			cc("-fPIC", "-shared", "-Wl,-soname,libmpi.so.40", "-o", at("libmpi.so.40"),
 				"testing/standin/mpi.c", at("libibverbs.so.1")),
 			abi("-DSTANDIN_ABI=1", "-DSTANDIN_LIBRARY", "-fPIC", "-shared", "-Wl,-soname,libmpi_abi.so.0", "-o",
@@ -87,6 +88,9 @@ var build = sync.OnceValue(func() (s stage) {
 			append(append(cc("-rdynamic", "-o", at("waits"), "testing/standin/waits.c", "-Icore", "-Ipreload", "-I../regcache"),
 				ours...),
 				append(found, at("libmpi.so.40"), at("libibverbs.so.1"), "-ldl", "-lpthread")...),
+			append(append(cc("-rdynamic", "-o", at("charges"), "testing/standin/charges.c", "-Icore", "-Ipreload",
+				"-I../regcache"), ours...),
+				append(found, "-Wl,--no-as-needed", at("libmlx5.so.1"), at("libibverbs.so.1"), "-ldl", "-lpthread")...),
 		},
 	} {
 		var g errgroup.Group

@@ -22,7 +22,7 @@ import (
 
 // domain is the cache of one protection domain. It is made by the server and
 // stays while C threads have Locals of it: until the process ends, or until it is
-// dropped (linked.go).
+// dropped (drop.go).
 type domain struct {
 	index      uint32
 	generation uint32 // of its slot
