@@ -180,7 +180,7 @@ func TestCompareRunsTheJobInThreeWays(t *testing.T) {
 }
 
 func TestSignalKeepsTheRoundsOfAComparison(t *testing.T) {
-	commandtest.NotIgnored(t, unix.SIGINT)
+	commandtest.NotIgnored(t, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 	for _, c := range []struct {
 		signal syscall.Signal
 		runs   int

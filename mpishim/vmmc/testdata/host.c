@@ -50,7 +50,8 @@ int main(int argc, char **argv)
 	for (int s = 1; s <= 64; s++) {
 		struct sigaction a;
 
-		if (s == SIGPIPE || sigaction(s, NULL, &a) || (a.sa_handler == SIG_DFL && !a.sa_flags))
+		if (s == SIGPIPE || sigaction(s, NULL, &a) || (a.sa_handler == SIG_DFL && !a.sa_flags) ||
+		    a.sa_handler == SIG_IGN) /* as whoever started the test has it: nohup(1), a shell's "&" */
 			continue;
 		printf("signal %d has a handler or flags\n", s);
 		failed = 1;
