@@ -26,9 +26,9 @@ type topCmd struct {
 func (topCmd) Help() string {
 	return `Shows the MPI ranks, and other processes under Pinwheel, that you run on this node: what they have registered, what
 their helper threads do and take, how many uses came late, and how good predictions are. It reads shared memory, so
-ranks don't notice. A rank is seen after its first large message. Below the ranks there is a line for each process
-that has a name at the broker (pinwheel node), and for each that serves files (pinwheel serve). If there is nothing to
-see, top says so, and the exit status is 1.
+ranks don't notice. A rank is seen from its first message of a quarter of PINWHEEL_THRESHOLD on. Below the ranks there
+is a line for each process that has a name at the broker (pinwheel node), and for each that serves files (pinwheel
+serve). If there is nothing to see, top says so, and the exit status is 1.
 
 Keys: q quits, left and right choose the column to sort by, r reverses the order; up, down, page up and page down
 scroll.
