@@ -5,6 +5,7 @@ package caches
 
 import (
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -48,6 +49,13 @@ var Drivers = []struct{ Provider, Device string }{{"PSM3", "/dev/rv"}, {"OPX", "
 
 // IsOfLibfabric reports whether the switch turns off libfabric's cache.
 func (s Switch) IsOfLibfabric() bool { return s.Whose == libfabric }
+
+// Accelerators are files that the drivers of NVIDIA, AMD and Intel make.
+var Accelerators = []string{"/dev/nvidiactl", "/dev/kfd", "/dev/dri/renderD128"}
+
+// UCXVersion finds the version in what "ucx_info -v" prints, in the first group or the second. Newer ones say "Library
+// version".
+var UCXVersion = regexp.MustCompile(`(?im)^# (?:library )?version:? (\S+)|UCT version=(\S+)`)
 
 // libraries begin the names of the files that call libibverbs.
 var libraries = []struct{ prefix, whose string }{

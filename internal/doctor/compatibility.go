@@ -6,6 +6,9 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"pinwheel/internal/caches"
+	"pinwheel/internal/launch"
 )
 
 // compatibilityPage says more of each row, under a heading of the row's name.
@@ -83,7 +86,7 @@ func driver(name string) func(*Machine) string {
 // preloaded applies where LD_PRELOAD has one of these libraries.
 func preloaded(names ...string) func(*Machine) string {
 	return func(m *Machine) string {
-		for _, library := range strings.Fields(strings.ReplaceAll(m.getenv("LD_PRELOAD"), ":", " ")) {
+		for _, library := range launch.SplitPreload(m.getenv("LD_PRELOAD")) {
 			for _, name := range names {
 				if strings.Contains(path.Base(library), name) {
 					return path.Base(library)
@@ -110,9 +113,8 @@ func (m *Machine) cxi() string {
 	return entries[0].Name()
 }
 
-// accelerator finds the files that drivers of NVIDIA, AMD and Intel make.
 func (m *Machine) accelerator() string {
-	for _, file := range []string{"/dev/nvidiactl", "/dev/kfd", "/dev/dri/renderD128"} {
+	for _, file := range caches.Accelerators {
 		if m.exists(file) {
 			return file
 		}

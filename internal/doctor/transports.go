@@ -20,8 +20,7 @@ var transports = []transport{
 	{"libibverbs", []string{"libibverbs.so.1"}, nil, nil, "Pinwheel sees the registrations that go through it"},
 	{"libfabric", []string{"libfabric.so.1"}, []string{"fi_info", "--version"}, regexp.MustCompile(`libfabric: (\S+)`),
 		"its cache is turned off by FI_MR_CACHE_MAX_COUNT=0, that of EFA by FI_EFA_MR_MAX_CACHED_COUNT=1"},
-	{"UCX", []string{"libucp.so.0"}, []string{"ucx_info", "-v"},
-		regexp.MustCompile(`(?im)^# (?:library )?version:? (\S+)|UCT version=(\S+)`), // newer ones say "Library version"
+	{"UCX", []string{"libucp.so.0"}, []string{"ucx_info", "-v"}, caches.UCXVersion,
 		"its caches are turned off by UCX_RCACHE_ENABLE=n, UCX_IB_REG_METHODS=direct"},
 	{"Open MPI", []string{"libmpi.so.40", "libmpi.so.20"}, []string{"ompi_info", "--version"},
 		regexp.MustCompile(`Open MPI v?(\S+)`), "its cache is turned off by mpi_leave_pinned=0"},

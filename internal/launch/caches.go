@@ -3,9 +3,7 @@ package launch
 import (
 	"fmt"
 	"os"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"pinwheel/internal/caches"
@@ -64,17 +62,20 @@ func WithoutCaches(environ []string) []string {
 // mended: who asks for events that are off gets UCS_ERR_UNSUPPORTED, and may fail.
 const memoryEvents = "UCX_MEM_EVENTS"
 
-var ucxVersion = regexp.MustCompile(`(?m)(?:^# (?:Library v|V)ersion:? |UCT version=)(\d+)\.(\d+)`)
-
 // movesMappings reports whether UCX has that fault in mremap, as it may if its version is not known.
 func movesMappings(environ []string) bool {
-	v := ucxVersion.FindStringSubmatch(Output(environ, "ucx_info", "-v"))
+	major, minor, known := ucxVersion(Output(environ, "ucx_info", "-v"))
+	return !known || major < 1 || major == 1 && minor < 15
+}
+
+// ucxVersion reads what "ucx_info -v" prints.
+func ucxVersion(text string) (major, minor int, known bool) {
+	v := caches.UCXVersion.FindStringSubmatch(text)
 	if v == nil {
-		return true
+		return 0, 0, false
 	}
-	major, _ := strconv.Atoi(v[1]) // digits
-	minor, _ := strconv.Atoi(v[2])
-	return major < 1 || major == 1 && minor < 15
+	_, err := fmt.Sscanf(v[1]+v[2], "%d.%d", &major, &minor)
+	return major, minor, err == nil
 }
 
 // usesUCC reports whether the job asks for UCC, which has caches of registrations in memory of
@@ -91,8 +92,8 @@ func usesUCC(environ, command []string) bool {
 }
 
 // devices are there where the drivers of accelerators are; UCX remembers which memory is
-// theirs, and hears by the same events when that is freed.
-var devices = []string{"/dev/nvidiactl", "/dev/kfd", "/dev/dri/renderD128"}
+// theirs, and hears by the same events when that is freed. Replaced by tests.
+var devices = caches.Accelerators
 
 // needsMemoryEvents reports whether anything of UCX may listen: a cache of its own, or
 // one that the user has asked for, or its memory of accelerators.

@@ -11,20 +11,20 @@ const (
 	libraryName = "libpinwheel.so"
 )
 
-// splitPreload returns the objects of a value of LD_PRELOAD: ld.so(8)
+// SplitPreload returns the objects of a value of LD_PRELOAD: ld.so(8)
 // separates them by colons or spaces, and neither can be escaped.
-func splitPreload(value string) []string {
+func SplitPreload(value string) []string {
 	return strings.FieldsFunc(value, func(r rune) bool { return r == ':' || r == ' ' })
 }
 
 // namesLibrary reports whether a value of LD_PRELOAD names our library.
 func namesLibrary(value string) bool {
-	return withoutLibrary(value) != strings.Join(splitPreload(value), ":")
+	return withoutLibrary(value) != strings.Join(SplitPreload(value), ":")
 }
 
 func withoutLibrary(value string) string {
 	isOurs := func(object string) bool { return filepath.Base(object) == libraryName }
-	return strings.Join(slices.DeleteFunc(splitPreload(value), isOurs), ":")
+	return strings.Join(slices.DeleteFunc(SplitPreload(value), isOurs), ":")
 }
 
 // withLibrary puts our library, or several joined by colons, before what is preloaded
@@ -32,7 +32,7 @@ func withoutLibrary(value string) string {
 // comes after it. Sanitizers must be first.
 func withLibrary(value, library string) string {
 	var first, rest []string
-	for _, object := range append(splitPreload(library), splitPreload(withoutLibrary(value))...) {
+	for _, object := range append(SplitPreload(library), SplitPreload(withoutLibrary(value))...) {
 		switch same := func(o string) bool { return filepath.Base(o) == filepath.Base(object) }; {
 		case !sanitizer(object):
 			rest = append(rest, object)

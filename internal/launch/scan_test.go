@@ -54,7 +54,7 @@ func FuzzPreloadKeepsWhatIsThere(f *testing.F) {
 		if withoutLibrary(got) != withoutLibrary(value) || !namesLibrary(got) {
 			t.Errorf("%q became %q", value, got)
 		}
-		if again := withLibrary(got, library); again != got || slices.Index(splitPreload(got), library) < 0 {
+		if again := withLibrary(got, library); again != got || slices.Index(SplitPreload(got), library) < 0 {
 			t.Errorf("%q, and again %q", got, again)
 		}
 	})
