@@ -8,12 +8,10 @@ import "C"
 import (
 	"cmp"
 	"errors"
-	"runtime"
 	"slices"
 	"unsafe"
 
 	"pinwheel/internal/clock"
-	"pinwheel/internal/fault"
 	"pinwheel/mem"
 	"pinwheel/trace"
 	"pinwheel/vmwatch"
@@ -39,10 +37,10 @@ type endings struct {
 // which loads the programs for all.
 func (s *server) newEndings(ring *C.struct_pw_recorder) *endings {
 	e := &endings{opened: make(chan struct{})}
-	options := vmwatch.Options{Mechanism: s.set.Watch}
-	switch options.Mechanism {
+	mechanism := s.set.Watch
+	switch mechanism {
 	case "auto":
-		options.Mechanism = "bpf"
+		mechanism = "bpf"
 	case "uffd", "pfn", "none":
 		e.err = errors.New("PINWHEEL_WATCH rules BPF out")
 		close(e.opened)
@@ -51,27 +49,20 @@ func (s *server) newEndings(ring *C.struct_pw_recorder) *endings {
 	if s.manages() {
 		s.join()
 	}
-	if m := s.engine.Node(); m != nil {
-		options.Board = m
-	}
+	options := s.watchOptions(mechanism)
 	go func() {
-		runtime.LockOSThread() // for good: the thread ends with this function
-		unbind()
 		defer close(e.opened)
-		defer func() {
-			if p := recover(); p != nil {
-				e.err = fault.Of(p)
+		e.err = onOwnThread(func() error {
+			beganNs := clock.NowNs()
+			w, err := openWatch(options)
+			if err != nil {
+				return err
 			}
-		}()
-		beganNs := clock.NowNs()
-		w, err := openWatch(options)
-		if err != nil {
-			e.err = err
-			return
-		}
-		e.watch, e.next, e.openingNs = w, w.Generation(), clock.NowNs()-beganNs
-		ring.interest = (*C.uint32_t)(w.Interest())
-		pointerAt(unsafe.Pointer(&ring.changes)).Store(unsafe.Pointer(w.Word()))
+			e.watch, e.next, e.openingNs = w, w.Generation(), clock.NowNs()-beganNs
+			ring.interest = (*C.uint32_t)(w.Interest())
+			pointerAt(unsafe.Pointer(&ring.changes)).Store(unsafe.Pointer(w.Word()))
+			return nil
+		})
 	}()
 	if s.set.WatchWait {
 		<-e.opened

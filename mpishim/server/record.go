@@ -34,6 +34,7 @@ type recorder struct {
 	code      *profile.Modules // that call sites are in; nil: not known
 	err       error            // the first; nothing is written after it
 	ends      *endings         // of buffers
+	place     trace.Place
 	stop      chan struct{}
 	done      chan struct{}
 
@@ -69,7 +70,8 @@ func (s *server) startRecording() {
 		r.err = rank.DefineModule(trace.Module{Name: program.Name, Build: program.Build})
 	}
 	r.ends = s.newEndings(ring)
-	r.err = cmp.Or(r.err, rank.DefinePlace(place()))
+	r.place = place()
+	r.err = cmp.Or(r.err, rank.DefinePlace(r.place))
 	s.sh.recorder = ring
 	s.record = r
 	go r.run(s)
@@ -197,9 +199,8 @@ func (r *recorder) tellUnseen(s *server) error {
 
 // tellPlace notes where this rank ran, now that it is known how long the watch took to open.
 func (r *recorder) tellPlace() error {
-	p := place()
-	p.WatchNs = r.ends.openingNs
-	return r.rank.DefinePlace(p)
+	r.place.WatchNs = r.ends.openingNs
+	return r.rank.DefinePlace(r.place)
 }
 
 // loads counts how often libraries were loaded and unloaded. It takes some 100 ns.

@@ -58,29 +58,37 @@ var openWatch = vmwatch.Open
 
 func (s *server) newOpening() *opening {
 	o := &opening{done: make(chan struct{})}
-	options := vmwatch.Options{
-		Mechanism: s.set.Watch,
-		OnCrowded: func(message string) { s.engine.Warn("crowded", message) },
-	}
-	if m := s.engine.Node(); m != nil {
-		options.Board = m
-	}
+	options := s.watchOptions(s.set.Watch)
+	options.OnCrowded = func(message string) { s.engine.Warn("crowded", message) }
 	go func() {
-		runtime.LockOSThread() // for good: the thread ends with this function
-		beganNs := threadCPUNs()
 		defer s.ringDoorbell()
 		defer close(o.done)
-		defer func() {
-			if p := recover(); p != nil {
-				o.err = fault.Of(p)
-			}
-			o.cpuNs = threadCPUNs() - beganNs
-		}()
-		unbind()
-		_ = regcache.ProbeMembarrier() // the first of a process waits in the same way
-		o.watch, o.err = openWatch(options)
+		o.err = onOwnThread(func() (err error) {
+			beganNs := threadCPUNs()
+			defer func() { o.cpuNs = threadCPUNs() - beganNs }()
+			_ = regcache.ProbeMembarrier() // the first of a process waits in the same way
+			o.watch, err = openWatch(options)
+			return err
+		})
 	}()
 	return o
+}
+
+// watchOptions are for a mechanism, on the board of the node if the process has joined one.
+func (s *server) watchOptions(mechanism string) vmwatch.Options {
+	o := vmwatch.Options{Mechanism: mechanism}
+	if m := s.engine.Node(); m != nil {
+		o.Board = m
+	}
+	return o
+}
+
+// onOwnThread calls f on the thread of the calling goroutine, which is locked to it for good, and lets that run on any
+// processor. A panic of f is an error.
+func onOwnThread(f func() error) error {
+	runtime.LockOSThread() // the thread ends with the goroutine
+	unbind()
+	return fault.Contain(f)
 }
 
 // ringDoorbell wakes the server.
