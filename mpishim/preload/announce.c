@@ -43,6 +43,14 @@ static __attribute__((noinline)) void come_near(void)
 	pw_ring_doorbell();
 }
 
+static inline void note_size(struct pw_thread *t, uint64_t bytes)
+{
+	if (t->largest_seq != t->seq || bytes > t->largest) {
+		t->largest_seq = t->seq;
+		t->largest = bytes;
+	}
+}
+
 static inline __attribute__((always_inline)) void announce_buffer(struct pw_call *c, const struct pw_buffer *b,
 		const struct pw_site **site)
 {
@@ -62,10 +70,7 @@ static inline __attribute__((always_inline)) void announce_buffer(struct pw_call
 		*site = pw_site_here(t, t->frame);
 	if (e.end - e.start != e.bytes)
 		t->packed_seq = t->seq;
-	if (t->largest_seq != t->seq || e.bytes > t->largest) {
-		t->largest_seq = t->seq;
-		t->largest = e.bytes;
-	}
+	note_size(t, e.bytes);
 	add(t, e.start, e.end, t->op, *site);
 }
 
@@ -120,10 +125,7 @@ static void add_extent(struct pw_thread *t, const struct pw_extent *e, const str
 {
 	if (!e->bytes)
 		return;
-	if (t->largest_seq != t->seq || e->bytes > t->largest) {
-		t->largest_seq = t->seq;
-		t->largest = e->bytes;
-	}
+	note_size(t, e->bytes);
 	add(t, e->start, e->end, PW_START, site);
 }
 
