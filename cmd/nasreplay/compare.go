@@ -27,8 +27,6 @@ type compareCmd struct {
 	Pairs        int           `default:"1" help:"Real mode: run every policy this often, each time beside leave-pinned, and report the median."`
 	SkipTooLarge bool          `help:"Real mode: skip traces that need more pinned memory than this process may have. They do not count as failures."`
 	Traces       []string      `arg:"" name:"trace" help:"Traces (.pwt)."`
-
-	tell string // what helpers were given in the last replay in virtual time
 }
 
 func (compareCmd) Help() string {
@@ -58,17 +56,16 @@ func (c *compareCmd) Run(e *command.Env) error {
 	if err != nil {
 		return err
 	}
-	run := func(f *trace.File) ([]replay.Result, error) {
+	run := func(f *trace.File) (rs []replay.Result, regime string, err error) {
 		o := c.forTrace(o.Options, f)
-		r, err := c.regime(&o, f)
-		if err != nil {
-			return nil, err
+		if regime, err = c.regime(&o, f); err != nil {
+			return nil, "", err
 		}
-		c.tell = r
 		if err := c.begin(e, &o, f); err != nil {
-			return nil, err
+			return nil, "", err
 		}
-		return replayTrace(e, f, o)
+		rs, err = replayTrace(e, f, o)
+		return rs, regime, err
 	}
 	if c.Mode == "real" {
 		p, err := openProvider(c.provider(), o.Costs)
@@ -76,26 +73,27 @@ func (c *compareCmd) Run(e *command.Env) error {
 			return err
 		}
 		defer p.Close() // every result is there by then
-		run = func(f *trace.File) ([]replay.Result, error) {
+		run = func(f *trace.File) (rs []replay.Result, regime string, err error) {
 			o := o
 			if err := c.begin(e, &o.Options, f); err != nil {
-				return nil, err
+				return nil, "", err
 			}
-			return replayReal(e, f, o, p)
+			rs, err = replayReal(e, f, o, p)
+			return rs, "", err
 		}
 	}
 	c.each(e, run)
 	return nil
 }
 
-// each runs every trace and prints its results.
-func (c *compareCmd) each(e *command.Env, run func(f *trace.File) ([]replay.Result, error)) {
+// each runs every trace and prints its results. run also returns what helpers were given, "" in real time.
+func (c *compareCmd) each(e *command.Env, run func(f *trace.File) (rs []replay.Result, regime string, err error)) {
 	first := true
 	eachTrace(e, c.Traces, func(f *trace.File) error {
 		if _, err := pickRanks(f, c.Ranks); err != nil {
 			return err
 		}
-		rs, err := run(f)
+		rs, regime, err := run(f)
 		if c.SkipTooLarge && errors.Is(err, verbs.ErrPinnedMemory) {
 			e.Note("skipped: %v", err)
 			return nil
@@ -117,7 +115,7 @@ func (c *compareCmd) each(e *command.Env, run func(f *trace.File) ([]replay.Resu
 			defer func() { first = false }()
 			return t.writeCSV(e.Stdout, first)
 		}
-		return printResults(e, rs, c.tell, c.Policy)
+		return printResults(e, rs, regime, c.Policy)
 	})
 }
 
