@@ -146,8 +146,8 @@ func (w *Watcher) ChangedSince(generation uint64, r mem.Range) (changed bool) {
 }
 
 // Changes calls changed once for each step of the Generation from a certain value on, in order, with what changed then:
-// memory that is watched, or that C code counts by Interest, and perhaps other memory nearby; mostly twice. next is the value
-// up to which it has done so. It has missed some if all is false, and if the mechanism has no Interest it can't tell.
+// memory that is watched, or that C code counts by Interest, and perhaps other memory nearby; mostly twice. next is the
+// value up to which it has done so. It has missed some if all is false, and if the mechanism has no Interest it can't tell.
 func (w *Watcher) Changes(from uint64, changed func(mem.Range)) (next uint64, all bool) {
 	if w.Interest() == nil {
 		return from, false

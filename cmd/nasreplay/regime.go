@@ -38,12 +38,14 @@ func (m *model) helpersAt(o *replay.Options, p trace.Place) string {
 	case o.HelperShare > 0 || m.Workers > 1:
 		return "on cores of their own"
 	case p.Processors == 0:
-		return "on cores of their own; the trace does not say what its machine had (without idle cores: --helper-share " + share(live) + ")"
+		return "on cores of their own; the trace does not say what its machine had (without idle cores: --helper-share " +
+			share(live) + ")"
 	case p.Processors >= 2*p.Ranks:
 		return "on cores of their own; in the trace, " + on
 	}
 	o.HelperShare = live
-	return fmt.Sprintf("within %s of the core of their rank; in the trace, %s (cores of their own: --helper-share 100%%)", share(live), on)
+	return fmt.Sprintf("within %s of the core of their rank; in the trace, %s (cores of their own: --helper-share 100%%)",
+		share(live), on)
 }
 
 // placeOf returns the processors and the ranks of the node that has the fewest for a rank, and how long it took

@@ -1,5 +1,5 @@
-/* Kinds of calls, numbered as trace.Op where it has the kind; what it lacks comes last, also at the number of OpUnmap, which
- * is no call. */
+/* Kinds of calls, numbered as trace.Op where it has the kind; what it lacks comes last, also at the number of OpUnmap,
+ * which is no call. */
 #ifndef PINWHEEL_OPS_H
 #define PINWHEEL_OPS_H
 

@@ -276,7 +276,8 @@ struct pw_shared {
 	uint32_t doorbell;       /* (both) futex: every question and every first use rings it */
 	uint32_t serving;    /* (Go) a server runs */
 	uint64_t threshold;  /* (Go) bytes; smaller registrations pass through */
-	uint64_t notice;     /* (both) atomic: bytes of a message that is looked at: the threshold, or less until one came near it */
+	/* (both) atomic: bytes of a message that is looked at: the threshold, or less until one came near it */
+	uint64_t notice;
 	uint64_t page_mask;  /* (Go) page size - 1 */
 	uint32_t near;       /* (C) atomic: a message came near the threshold, so large ones may follow */
 	uint32_t want_events; /* (Go) atomic: a helper runs and wants to hear of uses */

@@ -19,7 +19,10 @@ static size_t used;
 
 #define FIRST_BITS 8u
 
-static size_t place_of(const void *handle) { return (size_t)((uintptr_t)handle * 0x9e3779b97f4a7c15ull >> (64 - bits)); }
+static size_t place_of(const void *handle)
+{
+	return (size_t)((uintptr_t)handle * 0x9e3779b97f4a7c15ull >> (64 - bits));
+}
 
 static size_t after(size_t i) { return (i + 1) & (((size_t)1 << bits) - 1); }
 

@@ -69,9 +69,9 @@ static int order_others(void)
 }
 
 /*
- * Closes a slot, or tries again with one whose cache was closed before, when a registration or a thread kept it. Then the
- * kernel refuses to deallocate the protection domain, too, and whoever does that tries again. A slot that nobody drops is
- * lost; as are all where threads can't be ordered. Returns -1 if nobody answers.
+ * Closes a slot, or tries again with one whose cache was closed before, when a registration or a thread kept it. Then
+ * the kernel refuses to deallocate the protection domain, too, and whoever does that tries again. A slot that nobody
+ * drops is lost; as are all where threads can't be ordered. Returns -1 if nobody answers.
  */
 static int close_slot(struct pw_thread *t, unsigned i, uint32_t was)
 {

@@ -29,7 +29,8 @@ static inline void pw_domain_enter(struct pw_thread *t, void *pd)
 
 static inline void pw_domain_leave(struct pw_thread *t) { __atomic_store_n(&t->using, NULL, __ATOMIC_RELEASE); }
 
-/* The slot of a protection domain, which gets one at first use; -1 if it can have none. For a thread that has entered. */
+/* The slot of a protection domain, which gets one at first use; -1 if it can have none. For a thread that has
+ * entered. */
 static inline int pw_domain_of(void *pd)
 {
 	for (unsigned i = 0; i < PW_DOMAINS; i++) {

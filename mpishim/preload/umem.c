@@ -1,6 +1,6 @@
 /*
- * Wrappers of the calls of libmlx5 that pin memory without libibverbs: queues, doorbells and keys that a transport makes
- * by commands of its own. They are long-lived, so they are counted and never cached.
+ * Wrappers of the calls of libmlx5 that pin memory without libibverbs: queues, doorbells and keys that a transport
+ * makes by commands of its own. They are long-lived, so they are counted and never cached.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

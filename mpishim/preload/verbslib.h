@@ -20,7 +20,8 @@ extern struct pw_verbs pw_verbs;
 extern pthread_once_t pw_verbs_once;
 void pw_verbs_resolve(void);
 
-/* A function of a library, or of one behind us if lib is NULL or lacks it; of another version if it has no such. NULL: none. */
+/* A function of a library, or of one behind us if lib is NULL or lacks it; of another version if it has no such. NULL:
+ * none. */
 void *pw_versioned(void *lib, const char *name, const char *version);
 
 /* Finds the functions at the first call of a wrapper. */

@@ -11,8 +11,8 @@ import (
 	"unsafe"
 )
 
-// drop ends a domain that no thread uses any more. While one does, or references are out, it fails with EBUSY, and C asks
-// again.
+// drop ends a domain that no thread uses any more. While one does, or references are out, it fails with EBUSY, and C
+// asks again.
 func (s *server) drop(i uint32) error {
 	d := s.domains.at(i)
 	if d == nil && s.isUsed(i) {
@@ -49,8 +49,8 @@ func (s *server) pd(i uint32) unsafe.Pointer {
 	return pointerAt(unsafe.Pointer(&s.sh.domain[i].pd)).Load()
 }
 
-// isUsed reports whether a thread is using a domain. When it gives back a reference it reads the table of the cache even
-// after that is dropped.
+// isUsed reports whether a thread is using a domain. When it gives back a reference it reads the table of the cache
+// even after that is dropped.
 func (s *server) isUsed(i uint32) bool {
 	for t := s.threads(); t != nil; t = t.next {
 		if pd := pointerAt(unsafe.Pointer(&t.using)).Load(); pd != nil && pd == s.pd(i) {

@@ -18,7 +18,8 @@ import (
 )
 
 // endings tells when recorded buffers end: when their pages are unmapped, moved or discarded, as a registration cache
-// hears of it. The C side notes before each call how many changes there were, so each change has its place among the calls.
+// hears of it. The C side notes before each call how many changes there were, so each change has its place among the
+// calls.
 // Only BPF serves for that: the C side has the changes of a buffer noticed before its first call returns.
 type endings struct {
 	opened chan struct{}    // closed when the fields below are set
@@ -77,7 +78,8 @@ func (e *endings) used(r mem.Range) {
 	}
 }
 
-// before calls changed with the changes that came before a call, and after the last call. changes is what their count was.
+// before calls changed with the changes that came before a call, and after the last call. changes is what their count
+// was.
 func (e *endings) before(changes uint64, changed func(mem.Range) error) error {
 	if changes == 0 {
 		return nil // nothing is watched yet

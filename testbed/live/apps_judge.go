@@ -38,7 +38,8 @@ func managed(runs map[compare.Mode]appRun) string {
 			compare.Bytes(under.AvgPinnedBytes), compare.Bytes(cache.AvgPinnedBytes))
 	}
 	return fmt.Sprintf("%d uses: %d hits, %d late, %d released; holds %s; "+
-		"%s pinned, %s with the transport's cache: saves %d %%", own.Uses, own.Hits, own.Late, own.HelperDeregs, compare.Bytes(float64(own.AveragePinnedBytes)),
+		"%s pinned, %s with the transport's cache: saves %d %%",
+		own.Uses, own.Hits, own.Late, own.HelperDeregs, compare.Bytes(float64(own.AveragePinnedBytes)),
 		compare.Bytes(under.AvgPinnedBytes), compare.Bytes(cache.AvgPinnedBytes),
 		int(100*(1-under.AvgPinnedBytes/cache.AvgPinnedBytes)))
 }
