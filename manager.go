@@ -85,7 +85,7 @@ func (m *Manager) open() (err error) {
 	if co.Watcher == nil && o.Watch != "" {
 		m.watcher, err = vmwatch.Open(vmwatch.Options{
 			Mechanism: o.Watch,
-			OnCrowded: func(message string) { m.engine.Warn("crowded", message) },
+			OnRefused: func(message string) { m.engine.Warn(message, message) },
 		})
 		if err != nil {
 			return err

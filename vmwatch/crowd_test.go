@@ -119,7 +119,7 @@ func TestWatchStaysFarFromTheMappingsThatTheKernelPermits(t *testing.T) {
 func TestTooManyMappingsAreNotCachedAndSaidOnce(t *testing.T) {
 	w := open(t, "uffd")
 	said := 0
-	w.onCrowded = func(string) { said++ }
+	w.onRefused = func(string) { said++ }
 	defer func() { _ = w.Close() }()
 	n := w.source.note.(*uffdNotifier)
 	n.crowd = crowd{most: 64, count: func() (int, error) { return 1, nil }}

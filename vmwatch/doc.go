@@ -32,7 +32,7 @@
 //	token, verify, err := w.Watch(r)
 //	w.Pinning(token)                  // only if verify
 //	... make the entry known, then register r with the device ...
-//	err = w.Pinned(token)             // only if verify
+//	err = w.Pinned(token)             // for the first registration since Watch; for each if verify
 //	... hit: the generation is what the last Drain returned, and if verify Unchanged(token) ...
 //	w.Unwatch(token)                  // after it was deregistered
 //

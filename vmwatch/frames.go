@@ -2,60 +2,31 @@ package vmwatch
 
 import (
 	"errors"
-	"fmt"
-	"os"
 	"slices"
 	"sync"
 
 	"pinwheel/mem"
 )
 
-// Bits of a word of /proc/pid/pagemap (Documentation/admin-guide/mm/pagemap.rst).
-const (
-	pagemapPresent = 1 << 63
-	pagemapPFN     = 1<<55 - 1
-)
-
 // frameReader reads physical frame numbers. A pinned page is not freed, so
 // the same frame at the same address is the same page.
-type frameReader struct {
-	pagemap *os.File
-}
+type frameReader struct{ *pageReader }
 
 var errNoFrames = errors.New("/proc/self/pagemap hides frame numbers (needs CAP_SYS_ADMIN when it is opened)")
 
-// openFrames fails unless the kernel shows this process frame numbers.
-func openFrames() (*frameReader, error) {
-	f, err := os.Open("/proc/self/pagemap")
-	if err != nil {
-		return nil, err
-	}
-	fr := &frameReader{f}
+// framesOf fails unless the kernel shows this process frame numbers.
+func framesOf(p *pageReader) (*frameReader, error) {
 	page, free, err := scratch(mem.PageSize)
 	if err != nil {
-		f.Close()
 		return nil, err
 	}
 	defer free()
 	var word [1]uint64
 	store(page.Start, 1)
-	if err := fr.read(page, word[:]); err != nil || word[0]&pagemapPFN == 0 {
-		f.Close()
+	if err := p.read(page, word[:]); err != nil || word[0]&pagemapPFN == 0 {
 		return nil, errors.Join(errNoFrames, err)
 	}
-	return fr, nil
-}
-
-func (f *frameReader) close() error { return f.pagemap.Close() }
-
-// read fills out with one word for each page of r.
-func (f *frameReader) read(r mem.Range, out []uint64) error {
-	b := bytesOf(out)
-	n, err := f.pagemap.ReadAt(b, int64(uint64(r.Start)/mem.PageSize*8))
-	if n < len(b) {
-		return fmt.Errorf("read pagemap of %v: %w", r, err)
-	}
-	return nil
+	return &frameReader{p}, nil
 }
 
 func (f *frameReader) verifier(r mem.Range) verifier {
@@ -75,9 +46,6 @@ type frameVerifier struct {
 	good   bool     // they were there at Pinned too, and the range is registered
 }
 
-// framesAtOnce is how many frames are read with one system call.
-const framesAtOnce = 512
-
 // pinning reads up to the first page that is absent: what the range needs in
 // memory and time is bounded by what is present, whatever its length.
 func (v *frameVerifier) pinning() {
@@ -85,9 +53,9 @@ func (v *frameVerifier) pinning() {
 	defer v.mu.Unlock()
 	v.good = false
 	v.frames = v.frames[:0]
-	var words [framesAtOnce]uint64
+	var words [pagesAtOnce]uint64
 	for now := words[:]; len(now) > 0; v.frames = append(v.frames, now...) {
-		if now = v.read(uint64(len(v.frames)), &words); slices.ContainsFunc(now, absent) {
+		if now = v.reader.readSome(v.r, uint64(len(v.frames)), &words); slices.ContainsFunc(now, absent) {
 			return
 		}
 	}
@@ -117,10 +85,10 @@ func (v *frameVerifier) unchanged() bool {
 // same reports, without allocation, whether all frames are those of pinning.
 // v.mu is held.
 func (v *frameVerifier) same() bool {
-	var words [framesAtOnce]uint64
+	var words [pagesAtOnce]uint64
 	done := uint64(0)
 	for done < uint64(len(v.frames)) {
-		now := v.read(done, &words)
+		now := v.reader.readSome(v.r, done, &words)
 		if len(now) == 0 {
 			return false
 		}
@@ -132,16 +100,4 @@ func (v *frameVerifier) same() bool {
 		done += uint64(len(now))
 	}
 	return done == v.r.Pages()
-}
-
-// read returns the words of the next pages after the first done ones; none at
-// the end of the range, or where they can't be read.
-func (v *frameVerifier) read(done uint64, words *[framesAtOnce]uint64) []uint64 {
-	n := min(v.r.Pages()-done, framesAtOnce)
-	start := v.r.Start + mem.Addr(done*mem.PageSize)
-	now := words[:n]
-	if n == 0 || v.reader.read(mem.Range{Start: start, End: start + mem.Addr(n*mem.PageSize)}, now) != nil {
-		return nil
-	}
-	return now
 }

@@ -15,9 +15,9 @@ type Options struct {
 	Mechanism string
 	// Board is where processes of a job find what one of them has loaded. nil: each loads its own.
 	Board Board
-	// OnCrowded, if not nil, is called once, with a sentence, when Watch begins to refuse ranges with ErrCrowded. It must
-	// not call the Watcher.
-	OnCrowded func(string)
+	// OnRefused, if not nil, is called with a sentence for the first range that is refused with ErrCrowded, and for the
+	// first with ErrForeign. It must not call the Watcher.
+	OnRefused func(string)
 }
 
 // EnsureDefaults replaces empty fields by the defaults.
@@ -47,7 +47,7 @@ func Open(o Options) (*Watcher, error) {
 			report.Chosen, report.Gaps = m, m.gaps(src.frames != nil)
 			report.Tested, report.Skipped = src.tested, src.skipped
 			w := newWatcher(src)
-			w.report, w.onCrowded = report, o.OnCrowded
+			w.report, w.onRefused = report, o.OnRefused
 			return w, nil
 		}
 	}

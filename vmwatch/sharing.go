@@ -108,7 +108,9 @@ func join(m Mechanism, words *[BoardWords]uint64) (*source, error) {
 		return nil, err
 	}
 	s := &source{mechanism: m, note: n}
-	s.frames, _ = openFrames() // a second line, as in load
+	if err := s.openPages(); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
 	return s.testedFor(change.Kinds[:2])
 }
 

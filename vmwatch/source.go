@@ -38,7 +38,8 @@ type interested interface{ interests() *interest }
 type source struct {
 	mechanism Mechanism
 	note      notifier     // nil for pfn and none
-	frames    *frameReader // nil where the kernel hides frame numbers
+	pages     *pageReader  // nil for none
+	frames    *frameReader // of pages; nil where the kernel hides frame numbers
 	tested    []string
 	skipped   []string
 	users     int // guarded by sources.mu
@@ -116,10 +117,12 @@ func load(m Mechanism) (*source, error) {
 	if m == None {
 		return s, nil
 	}
-	var err error
-	// Frame numbers are a second line for the notifying mechanisms, not a need.
-	if s.frames, err = openFrames(); err != nil && m == PFN {
-		return nil, err
+	err := s.openPages()
+	if err == nil && m == PFN && s.frames == nil {
+		err = errNoFrames
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.close())
 	}
 	switch m {
 	case Fentry, TPS, TP:
@@ -136,13 +139,21 @@ func load(m Mechanism) (*source, error) {
 	return s, nil
 }
 
+// openPages opens the page table. Frame numbers are a second line for the notifying mechanisms, not a need.
+func (s *source) openPages() (err error) {
+	if s.pages, err = openPages(); err == nil {
+		s.frames, _ = framesOf(s.pages)
+	}
+	return err
+}
+
 func (s *source) close() error {
 	var errs []error
 	if s.note != nil {
 		errs = append(errs, s.note.close())
 	}
-	if s.frames != nil {
-		errs = append(errs, s.frames.close())
+	if s.pages != nil {
+		errs = append(errs, s.pages.close())
 	}
 	return errors.Join(errs...)
 }

@@ -59,7 +59,7 @@ var openWatch = vmwatch.Open
 func (s *server) newOpening() *opening {
 	o := &opening{done: make(chan struct{})}
 	options := s.watchOptions(s.set.Watch)
-	options.OnCrowded = func(message string) { s.engine.Warn("crowded", message) }
+	options.OnRefused = func(message string) { s.engine.Warn(message, message) }
 	go func() {
 		defer s.ringDoorbell()
 		defer close(o.done)

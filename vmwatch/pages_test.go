@@ -1,0 +1,152 @@
+package vmwatch
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"pinwheel/internal/change"
+	"pinwheel/mem"
+)
+
+// mapNothing maps address space as drivers do for memory of their devices: no page of the process is there.
+func mapNothing(t testing.TB, n uint64) mem.Range {
+	t.Helper()
+	at, err := unix.MmapPtr(-1, 0, nil, uintptr(n), unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.MunmapPtr(at, uintptr(n)); err != nil {
+			t.Error(err)
+		}
+	})
+	return mem.Range{Start: mem.Addr(uintptr(at)), End: mem.Addr(uintptr(at)) + mem.Addr(n)}
+}
+
+// pinned is what Pinned says of a range that a device has accepted.
+func pinned(t *testing.T, w *Watcher, r mem.Range) error {
+	t.Helper()
+	token, _, err := w.Watch(r)
+	if err != nil {
+		return err // that will do, too
+	}
+	defer w.Unwatch(token)
+	w.Pinning(token)
+	return w.Pinned(token)
+}
+
+func TestRangeWithoutPagesOfTheProcessIsRefused(t *testing.T) {
+	underEach(t, func(t *testing.T, w *Watcher) {
+		var said []string
+		w.onRefused = func(message string) { said = append(said, message) }
+		for range 2 {
+			if err := pinned(t, w, mapNothing(t, 4<<20)); err == nil {
+				t.Error("memory that may be a device's can be kept")
+			} else if m := w.Mechanism(); (m == TPS || m == TP || m == Fentry) &&
+				!(errors.Is(err, ErrForeign) && errors.Is(err, ErrNotCacheable)) {
+				t.Error(err)
+			}
+		}
+		if m := w.Mechanism(); (m == TPS || m == TP || m == Fentry) && len(said) != 1 {
+			t.Errorf("said %q", said)
+		}
+	})
+}
+
+func TestRangeThatWasFreedIsNotTakenForADevices(t *testing.T) {
+	for _, m := range []string{"fentry", "tps", "tp"} {
+		t.Run(m, func(t *testing.T) {
+			w := openOrExplain(t, m)
+			said := 0
+			w.onRefused = func(string) { said++ }
+			s, _ := subject(t)
+			token, verify, err := w.Watch(s.Range)
+			if err != nil || verify {
+				t.Fatal(verify, err)
+			}
+			defer w.Unwatch(token)
+			unmap(t, s, s.Range)
+			if err := w.Pinned(token); !errors.Is(err, ErrChanged) || said != 0 {
+				t.Errorf("%v, said %d times", err, said)
+			}
+		})
+	}
+}
+
+func TestOnePageOfADeviceIsFoundInALongRange(t *testing.T) {
+	s, err := change.Anonymous(2*pagesAtOnce + 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Free()
+	s.Fill(1)
+	p, err := openPages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	if !p.areOurs(s.Range) {
+		t.Fatal("pages that were just written are no pages of ours")
+	}
+	for _, n := range []uint64{0, 1, pagesAtOnce - 1, pagesAtOnce, 2*pagesAtOnce + 2} {
+		one := mem.Range{Start: s.Range.Start + mem.Addr(n*mem.PageSize), End: s.Range.Start + mem.Addr((n+1)*mem.PageSize)}
+		if err := unix.Madvise(one.Bytes(), unix.MADV_DONTNEED); err != nil {
+			t.Fatal(err)
+		}
+		if p.areOurs(s.Range) {
+			t.Errorf("page %d is missing, and nobody sees it", n)
+		}
+		one.Bytes()[0] = 1
+	}
+}
+
+// A read-only buffer that was never touched has the page of zeros.
+func TestReadOnlyPagesAreOurs(t *testing.T) {
+	s, err := change.Anonymous(4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Free()
+	if err := unix.Mprotect(s.Bytes(), unix.PROT_READ); err != nil {
+		t.Fatal(err)
+	}
+	p, err := openPages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	const populateRead = 22 // MADV_POPULATE_READ
+	if err := unix.Madvise(s.Bytes(), populateRead); err != nil {
+		t.Skip("needs Linux 5.14: ", err)
+	}
+	if !p.areOurs(s.Range) {
+		t.Error("they are not")
+	}
+}
+
+func BenchmarkPinned(b *testing.B) {
+	w := openOrExplain(b, "bpf")
+	for _, pages := range []uint64{16, 256, 4096, 65536} {
+		s, err := change.Anonymous(pages)
+		if err != nil {
+			b.Fatal(err)
+		}
+		s.Fill(1)
+		token, _, err := w.Watch(s.Range)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(fmt.Sprint(pages, "pages"), func(b *testing.B) {
+			for b.Loop() {
+				if err := w.Pinned(token); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		w.Unwatch(token)
+		s.Free()
+	}
+}
