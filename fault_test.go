@@ -166,6 +166,7 @@ type brokenWatcher struct {
 func (w *brokenWatcher) Word() *uint64                       { return &w.word }
 func (*brokenWatcher) Watch(mem.Range) (uint64, bool, error) { return 0, false, nil }
 func (*brokenWatcher) Unwatch(uint64)                        {}
+func (*brokenWatcher) Pinned(uint64) error                   { return nil }
 
 func (w *brokenWatcher) Drain(func(mem.Range)) (generation uint64) {
 	w.drains.Add(1)

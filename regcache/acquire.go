@@ -141,6 +141,9 @@ func (c *Cache) attemptUnlocking(q *request) (Ref, error) {
 	if packAccess(q.access)&otherBit != 0 || q.moved > movedRetries {
 		return c.registerOnceUnlocking(q)
 	}
+	if f := c.refuses(q.pages, q.access); f != nil {
+		return c.answerUnlocking(q, f)
+	}
 	own, err := c.regionFor(q.pages, q.access)
 	if err != nil {
 		return Ref{}, err
@@ -171,21 +174,35 @@ func (c *Cache) registerForUnlocking(q *request, own *region) (Ref, error) {
 	err := c.registerUnlocking(own)
 	switch {
 	case err == nil:
+		c.forgive(own)
 		return c.served(q, own, own), nil
 	case errors.Is(err, errMoved): // again, with what is mapped now
 		q.moved++
 		return Ref{}, errAgain
-	case errors.Is(err, errUncacheable):
-		c.forget(own)
-		return c.registerOnceUnlocking(q)
-	case own.known() && own.rng != q.pages && (errors.Is(err, verbs.ErrNotMapped) || c.fits(own.rng) != nil):
-		// What the request did not ask for is unmapped, or too much by now.
+	case own.known() && c.isTooMuch(own, q, err):
 		c.reshape(own, q.pages, q.access)
 		return Ref{}, errAgain
+	case errors.Is(err, errUncacheable):
+		c.refuse(own, nil)
+		_ = c.reclaimUnlocking() // ends watches; failures are counted in Stats.Leaked
+		return c.registerOnceUnlocking(q)
+	case c.opts.Fallback && isLasting(err):
+		c.refuse(own, err)
 	case !own.wasRegistered || errors.Is(err, verbs.ErrNotMapped):
 		c.forget(own)
 	}
+	_ = c.reclaimUnlocking() // likewise
 	return Ref{}, err
+}
+
+// isTooMuch reports whether a region may have failed for pages or rights that the request did not ask for: those may
+// be unmapped, read-only, another device's, or too much by now.
+func (c *Cache) isTooMuch(own *region, q *request, err error) bool {
+	if errors.Is(err, verbs.ErrNotMapped) {
+		return own.rng != q.pages || own.access != q.access
+	}
+	refused := errors.Is(err, errUncacheable) && own.watched
+	return own.rng != q.pages && (refused || c.fits(own.rng) != nil)
 }
 
 // firstOrLate is the outcome of a registration of p.

@@ -178,7 +178,10 @@ func (c *Cache) adoptOfferUnlocking(f *offer) {
 	g := &region{rng: rng, access: access, slot: f.slot, state: registering, heapIndex: -1}
 	c.setSlot(g.slot, g)
 	var err error
-	if !c.makeKnown(g) {
+	switch {
+	case c.refuses(rng, access) != nil:
+		err = errUncacheable
+	case !c.makeKnown(g):
 		err = errKnown
 	}
 	a.ID = g.id
@@ -200,12 +203,20 @@ func (c *Cache) adoptRegionUnlocking(g *region, generation uint64, a Adopted, er
 	} else {
 		c.stats.Late++
 	}
+	var refused error
 	if err == nil {
-		err = c.watchUnlocking(g, c.offerWatcher)
+		if err = c.watchUnlocking(g, c.offerWatcher); err == nil && !g.verify &&
+			!c.offerWatcher.ChangedSince(generation, g.rng) { // what was freed since is nobody's: no need to ask
+			refused = c.acceptUnlocking(g, c.offerWatcher)
+		}
 	}
 	result = errors.Join(err, c.withoutLock(func() error { c.opts.OnAdopt(a); return nil }), c.drainUnlocking())
-	if result == nil && (g.verify || c.offerWatcher.ChangedSince(generation, g.rng)) {
+	switch {
+	case result != nil:
+	case g.verify || c.offerWatcher.ChangedSince(generation, g.rng):
 		result = errMoved // or nobody can tell
+	case refused != nil:
+		result = errors.Join(errUncacheable, refused)
 	}
 }
 
@@ -250,9 +261,13 @@ func (c *Cache) endAdoption(g *region, err error) {
 	switch {
 	case err == nil:
 		g.wasRegistered = true
+		c.forgive(g)
 		c.open(g)
 	case errors.Is(err, errMoved):
 		_ = c.reshape(g, g.rng, g.access) // absent now, and known; without a slot it is forgotten
+	case errors.Is(err, errUncacheable) && !errors.Is(err, ErrFault):
+		c.refuse(g, nil)
+		c.stats.Uncached++
 	default:
 		c.forget(g)
 	}

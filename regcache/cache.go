@@ -52,8 +52,9 @@ type Cache struct {
 	owed         Usage  // accounted for, and to be adopted: was registered before lending ended
 	adopted      uint64 // offers.posted that has been dealt with
 
-	endedWatches []uint64 // tokens to be given back
-	changesLost  bool     // the last Drain failed: some changes are not known
+	refusals     []*refusal // the oldest first
+	endedWatches []uint64   // tokens to be given back
+	changesLost  bool       // the last Drain failed: some changes are not known
 
 	limits     Limits
 	pinned     Usage
@@ -193,6 +194,7 @@ func (c *Cache) Close() error {
 			c.forget(g)
 		}
 	}
+	c.forgiveIn(mem.Range{Start: 0, End: ^mem.Addr(0)})
 	c.tab.stopHits()
 	err := c.reclaimUnlocking()
 	for c.calls > 0 || len(c.endedWatches) > 0 {

@@ -36,7 +36,13 @@ type fixture struct {
 func newFixture(t *testing.T, so sim.Options, o Options) *fixture {
 	t.Helper()
 	p := sim.New(so)
-	c, err := New(p, o)
+	return newFixtureOver(t, p, p, o)
+}
+
+// newFixtureOver is newFixture for a provider over a simulated one.
+func newFixtureOver(t *testing.T, over verbs.Provider, p *sim.Provider, o Options) *fixture {
+	t.Helper()
+	c, err := New(over, o)
 	if err != nil {
 		t.Fatal(err)
 	}

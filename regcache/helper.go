@@ -40,7 +40,7 @@ func (c *Cache) TryRegister(id mem.RegionID) (did bool, err error) {
 		err = c.registerUnlocking(g)
 		switch {
 		case errors.Is(err, errUncacheable): // only the communication path can register it
-			c.forget(g)
+			c.refuse(g, nil)
 		case !errors.Is(err, errMoved):
 			return true, err
 		}
@@ -91,8 +91,8 @@ func (c *Cache) CloseIdle(ids []mem.RegionID) {
 }
 
 // Identify returns the ID of the region that stands for a request, for a use that was registered past the cache.
-// The region becomes known, as absent, if it is not. There is none if a region had to grow for it, or if no more can be
-// known.
+// The region becomes known, as absent, if it is not. There is none if a region had to grow for it, if the
+// memory can't be kept, or if no more can be known.
 func (c *Cache) Identify(r mem.Range, a verbs.Access) (id mem.RegionID, known bool) {
 	p, err := pages(r)
 	if err != nil {
@@ -101,6 +101,9 @@ func (c *Cache) Identify(r mem.Range, a verbs.Access) (id mem.RegionID, known bo
 	c.mu.Lock()
 	defer c.unlock()
 	c.adoptUnlocking()
+	if c.refusalOf(p, a) != nil {
+		return 0, false
+	}
 	g := c.bestFit(p, a)
 	if g == nil && !c.closed && len(c.growable(p, a)) == 0 {
 		g, err = c.add(p, a)

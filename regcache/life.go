@@ -87,7 +87,7 @@ func (c *Cache) classify(g *region) {
 func (c *Cache) unwatch(g *region) {
 	if g.watched {
 		c.endedWatches = append(c.endedWatches, g.token)
-		g.watched, g.verify = false, false
+		g.watched, g.verify, g.accepted = false, false, false
 	}
 }
 

@@ -205,7 +205,8 @@ func (m *model) acquire(f, t int, a verbs.Access) (by, fit *modelRegion, o Outco
 		switch err = m.register(fit); {
 		case err == nil:
 			return fit, fit, o, nil
-		case (err == verbs.ErrNotMapped || fit.pages() > m.limit) && (fit.from != f || fit.to != t):
+		case err == verbs.ErrNotMapped && fit.access != a,
+			(err == verbs.ErrNotMapped || fit.pages() > m.limit) && (fit.from != f || fit.to != t):
 			m.detach(fit)
 			fit.from, fit.to, fit.access = f, t, a
 			continue

@@ -36,6 +36,10 @@ type Options struct {
 	// limited and Watcher is an OfferWatcher. It receives each when the cache adopts it, without a lock
 	// held. nil: they may not.
 	OnAdopt func(Adopted)
+	// Fallback says that the caller registers by itself what the provider refuses. The cache then remembers
+	// which memory can't be registered with which rights, until its mapping changes, and repeats the error. It
+	// tries again only now and then.
+	Fallback bool
 	// Group shares limits and evictions with other caches of the process, one
 	// for each protection domain. May be nil.
 	Group *Group

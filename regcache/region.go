@@ -31,6 +31,7 @@ type region struct {
 	state         state
 	watched       bool // the watcher gave token, to be given back
 	verify        bool // the watcher must revalidate each hit: never open in the table
+	accepted      bool // the watcher has accepted a registration of it since it gave token
 	closed        bool // registered, but hits on it have ended, and nobody has a reference
 	wasRegistered bool // with its present range, which was good at least once
 	token         uint64

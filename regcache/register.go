@@ -112,22 +112,21 @@ func (c *Cache) pinUnlocking(g *region, w Watcher) (mr verbs.Region, err error) 
 			return err
 		})
 		switch {
-		case err == nil && !g.verify:
-			done = true
-			return mr, nil
 		case err == nil:
 			undone = errUnended
-			if err = c.withoutLock(func() error { return w.Pinned(g.token) }); err == nil {
+			if err = c.acceptUnlocking(g, w); err == nil {
 				done = true
 				return mr, nil
 			}
-			if moved++; moved > movedRetries {
-				err = errors.Join(errUncacheable, err)
-			}
-			if undone = c.deregisterUnlocking(mr); undone == nil && moved <= movedRetries && !errors.Is(err, ErrFault) {
+			moved++
+			again := g.verify && moved <= movedRetries && !errors.Is(err, ErrFault)
+			if undone = c.deregisterUnlocking(mr); undone == nil && again {
 				continue
 			}
 			err = errors.Join(err, undone)
+			if !again && !errors.Is(err, ErrFault) {
+				err = errors.Join(errUncacheable, err)
+			}
 		case errors.Is(err, verbs.ErrBusy) && busy < busyRetries:
 			busy++
 			runtime.Gosched()
@@ -138,6 +137,17 @@ func (c *Cache) pinUnlocking(g *region, w Watcher) (mr verbs.Region, err error) 
 		c.stats.Failed++
 		return mr, err
 	}
+}
+
+// acceptUnlocking asks the watcher, if there is one, whether a registration that was made may be kept. If its word is
+// enough, one answer holds for as long as g is watched: what could change it is noticed.
+func (c *Cache) acceptUnlocking(g *region, w Watcher) error {
+	if w == nil || g.accepted && !g.verify {
+		return nil
+	}
+	err := c.withoutLock(func() error { return w.Pinned(g.token) })
+	g.accepted = err == nil
+	return err
 }
 
 // watchUnlocking begins to watch g, or fails with errUncacheable.

@@ -15,7 +15,9 @@ type Watcher interface {
 	// rely on a change of a watched range. Read atomically, by every hit.
 	Word() *uint64
 	// Watch begins to watch r. It fails if it cannot notice changes of r, which is
-	// then registered for one use at a time. With verify, the word is not enough:
+	// then registered for one use at a time. The cache calls Pinned after the first
+	// registration since Watch, which is not kept if that fails: nothing may tell
+	// when memory of a device is freed. With verify, the word is not enough:
 	// the cache calls Pinning and Pinned around each registration, and Unchanged at
 	// each hit.
 	Watch(r mem.Range) (token uint64, verify bool, err error)
@@ -110,5 +112,6 @@ func (c *Cache) invalidate(r mem.Range) {
 		c.forget(g)
 		c.stats.Invalidated++
 	}
+	c.forgiveIn(r)
 	c.everRegistered.Remove(r)
 }

@@ -26,8 +26,10 @@ type watcher struct {
 	watched  map[uint64]mem.Range
 	last     uint64
 	pending  []mem.Range
-	stale    map[uint64]bool // tokens whose range changed without notice
-	pinning  func()          // called between Pinning and Pinned
+	stale    map[uint64]bool      // tokens whose range changed without notice
+	pinning  func()               // called between Pinning and Pinned
+	foreign  func(mem.Range) bool // what is memory of a device
+	asked    int                  // calls of Pinned
 }
 
 func newWatcher(t *testing.T) *watcher {
@@ -73,6 +75,10 @@ func (w *watcher) Pinned(token uint64) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.asked++
+	if w.foreign != nil && w.foreign(w.watched[token]) {
+		return vmwatch.ErrForeign
+	}
 	if w.stale[token] {
 		delete(w.stale, token)
 		return errors.New("changed while it was pinned")

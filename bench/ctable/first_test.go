@@ -241,6 +241,58 @@ func TestClosedCacheTakesBackWhatComesLate(t *testing.T) {
 	}
 }
 
+// Memory of a device is registered by the thread that needs it, as long as that may. Nobody else can hit it.
+func TestFirstUseOfDeviceMemoryIsNotKept(t *testing.T) {
+	f := newFirsts(t, regcache.Options{})
+	f.w.foreign = true
+	for range 3 {
+		ref := f.use(page(0, 4))
+		f.Adopt()
+		if _, ok := f.thread.Hit(page(0, 4)); ok || f.Known(ref.ID()) {
+			t.Error("kept")
+		}
+		f.expect(1, 1)
+		f.thread.Drop(ref)
+		if _, err := f.Clean(); err != nil {
+			t.Error(err)
+		}
+		f.expect(0, 0)
+	}
+	if f.w.asked != 1 {
+		t.Errorf("asked %d times whether it can be kept", f.w.asked)
+	}
+	f.w.foreign = false
+	f.w.publish(page(0, 4))                             // unmapped, and memory of the process since
+	f.IsRegistered(page(50, 1), verbs.AccessLocalWrite) // deals with it
+	ref := f.use(page(0, 4))
+	f.Adopt()
+	again, ok := f.thread.Hit(page(0, 4))
+	if !ok {
+		t.Fatal("new memory at the address is not kept")
+	}
+	f.thread.Drop(again)
+	f.thread.Drop(ref)
+}
+
+// Memory that was freed before the cache looked has no pages either.
+func TestFirstUseThatWasFreedIsNotTakenForDeviceMemory(t *testing.T) {
+	f := newFirsts(t, regcache.Options{})
+	f.w.foreign = true // as there is nothing now
+	ref := f.use(page(0, 4))
+	f.w.publish(page(0, 4))
+	f.Adopt()
+	f.thread.Drop(ref)
+	if f.w.asked != 0 {
+		t.Error("the watcher was asked for memory that was freed")
+	}
+	f.w.foreign = false
+	if again, _, err := f.Acquire(page(0, 4), verbs.AccessLocalWrite); err != nil || again.ID() == 0 {
+		t.Errorf("new memory at the address is not kept: %v", err)
+	} else {
+		f.Release(again)
+	}
+}
+
 // TestKernelTellsOfChangesAfterAnOffer has BPF programs watch what a C thread counts itself into.
 func TestKernelTellsOfChangesAfterAnOffer(t *testing.T) {
 	w, err := vmwatch.Open(vmwatch.Options{Mechanism: "bpf"})
@@ -261,7 +313,8 @@ func TestKernelTellsOfChangesAfterAnOffer(t *testing.T) {
 	f.IsRegistered(page(50, 1), verbs.AccessLocalWrite) // deals with what happened before
 	const bytes = 5 << 20                               // some granules
 	for _, when := range []string{"never", "while it is registered", "before it is adopted"} {
-		m, err := unix.MmapPtr(-1, 0, nil, bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+		m, err := unix.MmapPtr(-1, 0, nil, bytes, unix.PROT_READ|unix.PROT_WRITE,
+			unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_POPULATE) // as a device leaves it
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pinwheel/mem"
+	"pinwheel/vmwatch"
 )
 
 // outside returns zeroed memory outside the Go heap.
@@ -29,6 +30,8 @@ type watcher struct {
 	interest *[granules]uint32
 	refuses  func() error // Watch; nil: it doesn't
 	verify   bool         // by Watch
+	foreign  bool         // Pinned refuses
+	asked    int          // calls of Pinned
 
 	mu  sync.Mutex
 	log []mem.Range
@@ -67,8 +70,15 @@ func (w *watcher) Watch(r mem.Range) (uint64, bool, error) {
 	w.count(r, 1)
 	return uint64(r.Start)<<8 | r.Len()/uint64(mem.PageSize), w.verify, nil
 }
-func (w *watcher) Pinning(uint64)        {}
-func (w *watcher) Pinned(uint64) error   { return nil }
+func (w *watcher) Pinning(uint64) {}
+func (w *watcher) Pinned(uint64) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.asked++; w.foreign {
+		return vmwatch.ErrForeign
+	}
+	return nil
+}
 func (w *watcher) Unchanged(uint64) bool { return true }
 func (w *watcher) Unwatch(token uint64) {
 	start := mem.Addr(token >> 8)
