@@ -82,6 +82,8 @@ var build = sync.OnceValue(func() (s stage) {
 				found...),
 			append(cc("-Wall", "-Wextra", "-Werror", "-o", at("signals"), "testing/standin/signals.c", at("libmpi.so.40"),
 				at("libibverbs.so.1"), "-lpthread"), found...),
+			append(cc("-Wall", "-Wextra", "-Werror", "-o", at("refused"), "testing/standin/refused.c", at("libmpi.so.40"),
+				at("libibverbs.so.1")), found...),
 			append(cc("-Wall", "-Wextra", "-Werror", "-o", at("limits"), "testing/standin/limits.c", at("libmpi.so.40"),
 				at("libibverbs.so.1"), "-lpthread"), found...),
 			// The library is part of this program, whose calls come back to it (-rdynamic).

@@ -105,6 +105,7 @@ func (s *server) newDomain(i uint32, wait bool) (*domain, error) {
 		Watcher:     w,
 		Group:       s.group,
 		OnFault:     s.faulted,
+		Fallback:    s.sh.linked == 0, // the preload library registers as if we were not there
 		OnAdopt:     func(a regcache.Adopted) { s.adopted(d, a) },
 	})
 	if err == nil {

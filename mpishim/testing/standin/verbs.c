@@ -21,18 +21,28 @@ static struct mr mrs[MRS];
 
 #define PAGE 4096ul
 #ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_READ 22
 #define MADV_POPULATE_WRITE 23
 #endif
 
 int standin_leaves_pages; /* to measure the path to a registration, which costs as much as nothing then */
 
-#define ON_DEMAND 0x40u /* IBV_ACCESS_ON_DEMAND */
+int standin_peer_memory; /* a device with memory of its own, whose addresses have no pages */
+long standin_attempts;   /* registrations that were asked for */
 
-static int bring_in(void *addr, size_t bytes)
+#define ON_DEMAND 0x40u   /* IBV_ACCESS_ON_DEMAND */
+#define REMOTE_READ 0x4u  /* IBV_ACCESS_REMOTE_READ */
+
+static int bring_in(void *addr, size_t bytes, unsigned access)
 {
 	uintptr_t start = (uintptr_t)addr & ~(PAGE - 1), end = ((uintptr_t)addr + bytes + PAGE - 1) & ~(PAGE - 1);
 
-	return !madvise((void *)start, end - start, MADV_POPULATE_WRITE);
+	if (!madvise((void *)start, end - start, MADV_POPULATE_WRITE) || standin_peer_memory)
+		return 1;
+	if (errno != EINVAL) /* which says that its rights forbid it */
+		return 0;
+	errno = EFAULT;
+	return !(access & ~REMOTE_READ) && !madvise((void *)start, end - start, MADV_POPULATE_READ);
 }
 
 void *ibv_reg_mr_iova2(void *pd, void *addr, size_t bytes, uint64_t iova, unsigned access)
@@ -40,7 +50,8 @@ void *ibv_reg_mr_iova2(void *pd, void *addr, size_t bytes, uint64_t iova, unsign
 	uint32_t key = __atomic_add_fetch(&keys, 1, __ATOMIC_RELAXED);
 
 	(void)iova;
-	if (!standin_leaves_pages && !(access & ON_DEMAND) && !bring_in(addr, bytes))
+	__atomic_add_fetch(&standin_attempts, 1, __ATOMIC_RELAXED);
+	if (!standin_leaves_pages && !(access & ON_DEMAND) && !bring_in(addr, bytes, access))
 		return NULL;
 	for (uint32_t i = 0; i < MRS; i++) {
 		struct mr *m = &mrs[(key + i) % MRS];
