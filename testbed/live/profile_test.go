@@ -62,7 +62,8 @@ func (j *profiledJob) job(program string, args ...string) (job stack.Job, report
 	j.runs++
 	reports = filepath.Join(j.scratch, fmt.Sprintf("report%d.%%r.json", j.runs))
 	return stack.Job{Stack: j.stack, Device: j.device, Ranks: ranks, Program: append([]string{out}, args...),
-		Under: []string{command, "run", "--profile=" + j.dir, "--stats=" + reports}}, reports
+		Environ: []string{"PINWHEEL_WATCH_WAIT=y"}, // on a busy machine the program could end before anything is managed
+		Under:   []string{command, "run", "--profile=" + j.dir, "--stats=" + reports}}, reports
 }
 
 // run runs a job to its end and returns its reports.
@@ -195,7 +196,8 @@ func TestKilledRunsLeaveTheProfileAsItWas(t *testing.T) {
 			}
 			testwait.Until(t, "the ranks", func() bool { return len(r.Ranks()) == ranks }, func() any { return r.Ranks() })
 			_ = syscall.Kill(r.Ranks()[1], syscall.SIGKILL) // a rank of this job
-			if res, err := r.Wait(time.Minute); err != nil || res.Late || res.Status == 0 {
+			// mpirun may never end after "PMIX ERROR: UNREACHABLE", if the rank had not come to it yet: it is killed, too.
+			if res, err := r.Wait(time.Minute); err != nil || res.Status == 0 {
 				t.Errorf("%v: %+v", err, res)
 			}
 		}
