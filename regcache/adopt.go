@@ -178,8 +178,8 @@ func (c *Cache) adoptOfferUnlocking(f *offer) {
 	g := &region{rng: rng, access: access, slot: f.slot, state: registering, heapIndex: -1}
 	c.setSlot(g.slot, g)
 	var err error
-	switch {
-	case c.refuses(rng, access) != nil:
+	switch refused := c.refuses(rng, access); {
+	case refused != nil && refused.err == nil: // that it can be registered, the thread has shown
 		err = errUncacheable
 	case !c.makeKnown(g):
 		err = errKnown

@@ -274,6 +274,24 @@ func TestFirstUseOfDeviceMemoryIsNotKept(t *testing.T) {
 	f.thread.Drop(ref)
 }
 
+// Nobody tells when memory becomes writable. Only a thread that tries it finds out.
+func TestFirstUseDisprovesThatMemoryCannotBeRegistered(t *testing.T) {
+	f := newFirsts(t, regcache.Options{Fallback: true})
+	f.p.refuses = verbs.ErrNotMapped
+	if _, _, err := f.Acquire(page(0, 4), verbs.AccessLocalWrite); !errors.Is(err, verbs.ErrNotMapped) {
+		t.Fatal(err)
+	}
+	f.p.refuses = nil
+	ref := f.use(page(0, 4))
+	f.Adopt()
+	again, ok := f.thread.Hit(page(0, 4))
+	if !ok {
+		t.Fatal("what was registered is not kept")
+	}
+	f.thread.Drop(again)
+	f.thread.Drop(ref)
+}
+
 // Memory that was freed before the cache looked has no pages either.
 func TestFirstUseThatWasFreedIsNotTakenForDeviceMemory(t *testing.T) {
 	f := newFirsts(t, regcache.Options{})
