@@ -70,7 +70,6 @@ func (s *server) start() {
 	defer s.contain()
 	s.sh.threshold = C.uint64_t(max(s.set.ThresholdBytes, 1))
 	at64(&s.sh.notice).Store(uint64(s.sh.threshold))
-	s.sh.page_mask = C.uint64_t(mem.PageSize - 1)
 	if s.manages() {
 		s.startManaging()
 	}

@@ -30,6 +30,8 @@ static void expect(int announced, const char *what, void *addr, size_t bytes)
 	printf("%d %s: %s\n", check_rank, what, is_announced(addr, bytes) == announced ? "yes" : "NO");
 }
 
+#define PAGE 4096
+
 /* Memory that no call was ever given. */
 static uint64_t *fresh(size_t words) { return check_alloc(words); }
 
@@ -47,6 +49,7 @@ static void datatypes(void)
 	uint64_t *a = fresh(4 * WORDS), *b = fresh(4 * WORDS);
 	MPI_Aint at;
 	int reused = 0, length = WORDS;
+	char *page;
 
 	expect(0, "nothing", a, WORDS * 8);
 	exchange(a, b, WORDS, MPI_UINT64_T);
@@ -92,6 +95,14 @@ static void datatypes(void)
 	MPI_Bcast(MPI_BOTTOM, 1, absolute, 0, comm);
 	expect(1, "from MPI_BOTTOM", a, WORDS * 8);
 	MPI_Type_free(&absolute);
+
+	/* A transport registers what is long in chunks, the first of which begins with a page. */
+	a = fresh(4 * WORDS), b = fresh(4 * WORDS);
+	page = (char *)(((uintptr_t)a + 2 * PAGE) & -(uintptr_t)PAGE);
+	exchange(page + 13, b, WORDS * 8, MPI_BYTE);
+	expect(1, "an odd start, from its page", page, PAGE + WORDS * 8);
+	expect(0, "an odd start, from the page before", page - PAGE, PAGE + WORDS * 8);
+	expect(0, "an odd start, to the page after", page + PAGE, PAGE + WORDS * 8);
 
 	a = fresh(WORDS);
 	MPI_Send(a, WORDS, MPI_UINT64_T, MPI_PROC_NULL, 0, comm);
