@@ -75,7 +75,7 @@ func (c *Cache) answerUnlocking(q *request, f *refusal) (Ref, error) {
 	if f.err == nil {
 		return c.registerOnceUnlocking(q)
 	}
-	q.outcome = c.firstOrLate(q.pages)
+	q.outcome = c.firstOrLate(q.pages, q.access)
 	return Ref{}, f.err
 }
 
