@@ -4,6 +4,7 @@
  * registrations (another one is managed), and with uses_verbs.c. It prints "yes" for each call that is right.
  */
 #include "../programs/check.h"
+#include "../programs/mpix.h"
 
 #define WORDS 4096 /* 32 KiB, above the threshold */
 
@@ -140,6 +141,19 @@ static void collectives(const char *name)
 	expect(1, what, b, 2 * WORDS * 8);
 }
 
+static void planned(void)
+{
+	uint64_t *a = fresh(WORDS), *b = fresh(2 * WORDS);
+	MPI_Request plan;
+
+	MPI_Allgather_init(a, WORDS, MPI_UINT64_T, b, WORDS, MPI_UINT64_T, comm, MPI_INFO_NULL, &plan);
+	MPI_Start(&plan);
+	MPI_Wait(&plan, MPI_STATUS_IGNORE);
+	MPI_Request_free(&plan);
+	expect(1, "planned, sent", a, WORDS * 8);
+	expect(1, "planned, received", b, 2 * WORDS * 8);
+}
+
 int main(int argc, char **argv)
 {
 	MPI_Comm alone, old = MPI_COMM_NULL;
@@ -151,6 +165,7 @@ int main(int argc, char **argv)
 	comm = MPI_COMM_WORLD;
 	datatypes();
 	collectives("of the world");
+	planned();
 	/* The handle of one with a single member comes again. */
 	for (int i = 0; i < 100 && comm != old; i++) {
 		MPI_Comm_split(MPI_COMM_WORLD, me, 0, &alone);
