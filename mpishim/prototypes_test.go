@@ -26,7 +26,8 @@ const printRows = `
 	       "\"Aints\":%d,\"Ready\":%d,\"Blocks\":%d}\n", n, \
 	       BUFFER(send), BUFFER(recv), s.peer, s.tag, s.from, s.from_tag, s.comm, s.req, s.number, s.which, s.some, s.flag, \
 	       s.status, s.message, s.win, s.handle, s.lifecycle, s.neighborhood, s.aints, s.ready, pw_may_block(&s)); }
-int main(void) { PW_CALLS(ROW, ROW, ROW) return 0; }
+#define EXT(Name_, n) /* the row before */
+int main(void) { PW_CALLS(ROW, ROW, ROW, EXT) return 0; }
 `
 
 // row is a row of calls.h. Buffers are: position of the buffer, its count,
@@ -98,14 +99,14 @@ func (r row) parameters(wide bool) []string {
 	return types
 }
 
-var declaration = regexp.MustCompile(`\bint\s+(MPI_\w+)\s*\(([^()]*)\)`)
+var declaration = regexp.MustCompile(`\bint\s+(MPIX?_\w+)\s*\(([^()]*)\)`)
 
-// prototypes returns the types of the arguments of every call that mpi.h
-// declares, as "void*", "int", "int*", "MPI_Comm".
+// prototypes returns the types of the arguments of every call that mpi.h and mpi-ext.h
+// declare, as "void*", "int", "int*", "MPI_Comm".
 func prototypes(t *testing.T, compiler string) map[string][]string {
 	t.Helper()
 	cmd := exec.Command(compiler, "-E", "-P", "-x", "c", "-")
-	cmd.Stdin = strings.NewReader("#include <mpi.h>\n")
+	cmd.Stdin = strings.NewReader("#include <mpi.h>\n#if __has_include(<mpi-ext.h>)\n#include <mpi-ext.h>\n#endif\n")
 	text, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)
@@ -187,6 +188,9 @@ func TestRowsFitThePrototypes(t *testing.T) {
 						name += "_c"
 					}
 					have, ok := declared[name]
+					if !ok { // Open MPI 4
+						have, ok = declared[strings.Replace(name, "MPI_", "MPIX_", 1)]
+					}
 					if !ok { // an MPI that is older
 						continue
 					}

@@ -170,7 +170,7 @@ func (c *Cache) attemptUnlocking(q *request) (Ref, error) {
 
 // registerForUnlocking registers the absent region of a request.
 func (c *Cache) registerForUnlocking(q *request, own *region) (Ref, error) {
-	q.outcome = c.firstOrLate(q.pages)
+	q.outcome = c.firstOrLate(q.pages, q.access)
 	err := c.registerUnlocking(own)
 	switch {
 	case err == nil:
@@ -206,8 +206,8 @@ func (c *Cache) isTooMuch(own *region, q *request, err error) bool {
 }
 
 // firstOrLate is the outcome of a registration of p.
-func (c *Cache) firstOrLate(p mem.Range) Outcome {
-	if c.everRegistered.Contains(p) {
+func (c *Cache) firstOrLate(p mem.Range, a verbs.Access) Outcome {
+	if c.everRegistered.with(a).Contains(p) {
 		return Late
 	}
 	return First

@@ -167,19 +167,19 @@ func (c *Cache) adoptOfferUnlocking(f *offer) {
 		return
 	}
 	rng := mem.Range{Start: mem.Addr(loadWord(&f.low)), End: mem.Addr(loadWord(&f.high))}
-	generation, a := f.generation, Adopted{Range: rng, Outcome: c.firstOrLate(rng), Note: f.note}
+	access := verbs.Access(c.tab.desc(f.slot).access)
+	generation, a := f.generation, Adopted{Range: rng, Outcome: c.firstOrLate(rng, access), Note: f.note}
 	c.settleRoom(rng, state == offerMade)
 	if state == offerFailed {
 		c.offerWatcher.Uninterest(rng)
 		c.tab.offerSlot(f, f.slot, mem.RegionID(c.tab.desc(f.slot).id))
 		return
 	}
-	access := verbs.Access(c.tab.desc(f.slot).access)
 	g := &region{rng: rng, access: access, slot: f.slot, state: registering, heapIndex: -1}
 	c.setSlot(g.slot, g)
 	var err error
-	switch {
-	case c.refuses(rng, access) != nil:
+	switch refused := c.refuses(rng, access); {
+	case refused != nil && refused.err == nil: // that it can be registered, the thread has shown
 		err = errUncacheable
 	case !c.makeKnown(g):
 		err = errKnown
@@ -257,7 +257,7 @@ func (c *Cache) endAdoption(g *region, err error) {
 		return
 	}
 	c.lru.add(g, c.tab.epoch)
-	c.everRegistered.Add(g.rng)
+	c.everRegistered.add(g.rng, g.access)
 	switch {
 	case err == nil:
 		g.wasRegistered = true

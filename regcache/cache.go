@@ -36,7 +36,7 @@ type Cache struct {
 	lru            lru        // the registered ones
 	absent         absentList // the absent ones, in the order of their release
 	forgotten      forgotten  // IDs of those no longer known
-	everRegistered mem.Set    // since they were mapped: tells First from Late
+	everRegistered everRegistered
 
 	// bySlot has the known regions, and the registrations that live until their
 	// last reference is dropped. Those are first retired, and reclaimable once

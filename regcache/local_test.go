@@ -69,7 +69,7 @@ func TestRightsThatTheTableCannotExpressAreRegisteredForOneUse(t *testing.T) {
 	fx := newFixture(t, sim.Options{}, Options{})
 	const odd = both | verbs.Access(1<<5) // IBV_ACCESS_ZERO_BASED
 	fx.use(span(0, 16), both, First)
-	ref := fx.get(span(0, 16), odd, Late)
+	ref := fx.get(span(0, 16), odd, First)
 	if ref.ID() != 0 {
 		t.Errorf("cached as %d", ref.ID())
 	}

@@ -173,7 +173,7 @@ func (x *stateMachine) Unmap(t *rapid.T) {
 	from := rapid.IntRange(0, modelPages-1).Draw(t, "from")
 	to := min(modelPages, from+rapid.IntRange(1, 4).Draw(t, "pages"))
 	for i := from; i < to; i++ {
-		x.m.unmapped[i], x.m.seen[i] = true, false
+		x.m.unmapped[i], x.m.seen[i] = true, nil
 	}
 	for _, g := range slices.Clone(x.m.known) {
 		if g.overlap(from, to) > 0 {

@@ -40,7 +40,8 @@ type model struct {
 	exact            bool // the clock advances with every Acquire
 	limit            int  // pages
 	kernelLimit      bool // the provider enforces it, not the cache
-	seen, unmapped   [modelPages]bool
+	unmapped         [modelPages]bool
+	seen             [modelPages][]verbs.Access // with what each page was registered
 }
 
 func (m *model) pinned() (n int) {
@@ -167,7 +168,7 @@ func (m *model) register(g *modelRegion) error {
 	}
 	g.on, g.wasRegistered, g.used = true, true, m.clock
 	for i := g.from; i < g.to; i++ {
-		m.seen[i] = true
+		m.seen[i] = append(m.seen[i], g.access)
 	}
 	return nil
 }
@@ -199,8 +200,11 @@ func (m *model) acquire(f, t int, a verbs.Access) (by, fit *modelRegion, o Outco
 		if g := m.serving(f, t, a); g != nil {
 			return g, fit, Hit, nil
 		}
-		if o = First; !slices.Contains(m.seen[f:t], false) {
-			o = Late
+		o = Late
+		for _, with := range m.seen[f:t] {
+			if !slices.ContainsFunc(with, func(b verbs.Access) bool { return b.Includes(a) }) {
+				o = First
+			}
 		}
 		switch err = m.register(fit); {
 		case err == nil:

@@ -70,9 +70,9 @@ const (
 	Hit Outcome = iota
 	// Waited means that another thread was registering the region, and succeeded.
 	Waited
-	// First means that this call registered it, and that some page had never been registered.
+	// First means that this call registered it, and that some page had never been registered with these rights.
 	First
-	// Late means that this call registered it, although every page had been registered before.
+	// Late means that this call registered it, although every page had been registered with them before.
 	Late
 )
 

@@ -119,7 +119,7 @@ func TestProtectionIsNeverWidenedOrNarrowedSilently(t *testing.T) {
 	fx := newFixture(t, sim.Options{}, Options{})
 	fx.use(span(0, 16), read, First)
 	// Writing into a part must not make the rest writable.
-	ref := fx.get(span(0, 8), write, Late)
+	ref := fx.get(span(0, 8), write, First)
 	if g := ref.Region(); g.Range != span(0, 8) || g.Access != write {
 		t.Errorf("write into a part: %+v", g)
 	}
@@ -141,7 +141,7 @@ func TestUpgradeFromReadToWriteKeepsUsersAndID(t *testing.T) {
 	fx := newFixture(t, sim.Options{}, Options{})
 	reader := fx.get(span(0, 16), read, First)
 	id, old := reader.ID(), reader.Region()
-	writer := fx.get(span(0, 16), write, Late)
+	writer := fx.get(span(0, 16), write, First)
 	if writer.ID() != id || writer.Region().Access != both || reader.Region() != old {
 		t.Errorf("writer %+v of %d; reader %+v of %d", writer.Region(), writer.ID(), reader.Region(), id)
 	}

@@ -26,9 +26,12 @@ const (
 	refusedUses = 64
 )
 
-// refuse forgets a region that can't be registered, or not be kept, and remembers why if its mapping is watched.
+// refuse forgets a region that can't be registered, or not be kept, and remembers why if its mapping is watched. This
+// replaces what an earlier attempt has found out.
 func (c *Cache) refuse(g *region, err error) {
-	if g.known() && g.watched && c.refusalOf(g.rng, g.access) == nil {
+	if g.known() && g.watched {
+		known := c.refusalOf(g.rng, g.access)
+		c.forgiveIf(func(f *refusal) bool { return f == known })
 		if len(c.refusals) == maxRefusals {
 			oldest := c.refusals[0]
 			c.forgiveIf(func(f *refusal) bool { return f == oldest })
@@ -72,7 +75,7 @@ func (c *Cache) answerUnlocking(q *request, f *refusal) (Ref, error) {
 	if f.err == nil {
 		return c.registerOnceUnlocking(q)
 	}
-	q.outcome = c.firstOrLate(q.pages)
+	q.outcome = c.firstOrLate(q.pages, q.access)
 	return Ref{}, f.err
 }
 

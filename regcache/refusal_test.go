@@ -201,6 +201,29 @@ func TestRefusalEndsWithItsMappingOrOnceItIsDisproved(t *testing.T) {
 	}
 }
 
+func TestWhatWasFoundOutLastCounts(t *testing.T) {
+	w := newWatcher(t)
+	fx, d := newRefusing(t, Options{Watcher: w, Fallback: true})
+	d.refuses = readOnly
+	if _, _, err := fx.f.Acquire(span(0, 16), both); err == nil {
+		t.Fatal("not refused")
+	}
+	d.refuses = nil // a device's memory now, of which nobody hears
+	w.foreign = func(mem.Range) bool { return true }
+	registered := 0
+	for range 2 * refusedUses {
+		if ref, _, err := fx.f.Acquire(span(0, 16), both); err == nil {
+			fx.put(ref)
+			registered++
+		} else if registered > 0 {
+			t.Fatalf("refused again: %v", err)
+		}
+	}
+	if registered < refusedUses {
+		t.Errorf("%d of %d uses", registered, 2*refusedUses)
+	}
+}
+
 func TestRightsOfEarlierUsesDoNotKeepMemoryFromBeingRegistered(t *testing.T) {
 	w := newWatcher(t)
 	fx, d := newRefusing(t, Options{Watcher: w})

@@ -52,14 +52,14 @@ func (c *Cache) registerUnlocking(g *region) error {
 	g.wasRegistered = true
 	c.open(g)
 	c.lru.add(g, c.tab.epoch)
-	c.everRegistered.Add(g.rng)
+	c.everRegistered.add(g.rng, g.access)
 	c.settle(g, registered)
 	return nil
 }
 
 // registerOnceUnlocking registers the pages of a request for this one use.
 func (c *Cache) registerOnceUnlocking(q *request) (Ref, error) {
-	q.outcome = c.firstOrLate(q.pages)
+	q.outcome = c.firstOrLate(q.pages, q.access)
 	slot, ok := c.tab.allocate()
 	if !ok {
 		return Ref{}, c.limitError(q.pages, verbs.ErrRegions, true)
@@ -78,7 +78,7 @@ func (c *Cache) registerOnceUnlocking(q *request) (Ref, error) {
 	c.tab.describe(slot, 0, mr)
 	c.tab.retire(slot, true)
 	c.settle(g, registered)
-	c.everRegistered.Add(g.rng)
+	c.everRegistered.add(g.rng, g.access)
 	c.stats.Uncached++
 	return c.served(q, g, g), nil
 }

@@ -173,7 +173,7 @@ func (c *Cache) verifyArea(a area, b areaLoad) error {
 
 func (c *Cache) verifyEverRegistered() error {
 	for g := range c.byID.all() {
-		if g.state == registered && !c.everRegistered.Contains(g.rng) {
+		if g.state == registered && !c.everRegistered.with(g.access).Contains(g.rng) {
 			return fmt.Errorf("region %d at %v is registered but counts as never registered", g.id, g.rng)
 		}
 	}

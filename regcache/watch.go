@@ -113,5 +113,5 @@ func (c *Cache) invalidate(r mem.Range) {
 		c.stats.Invalidated++
 	}
 	c.forgiveIn(r)
-	c.everRegistered.Remove(r)
+	c.everRegistered.remove(r)
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 
+	"pinwheel/internal/uffd"
 	"pinwheel/mem"
 )
 
@@ -54,8 +55,18 @@ func (p *pageReader) readSome(r mem.Range, done uint64, words *[pagesAtOnce]uint
 }
 
 // areOurs reports whether each page of r is one of this process. What a device has registered from memory of its own,
-// as that of a GPU, has an address, but no pages.
+// as that of a GPU, has an address, but no pages, or those of a driver (VM_PFNMAP), which the kernel passes over. All
+// pages are looked at: to look only at the first of each mapping would take a call for each mapping.
 func (p *pageReader) areOurs(r mem.Range) bool {
+	// Before Linux 6.7 they are read, which takes two to three times as long.
+	if ours, err := pagesAre(p.pagemap.Fd(), r, 0, uffd.Present|uffd.Swapped); err == nil {
+		return ours
+	}
+	return p.areThere(r)
+}
+
+// areThere reports whether each page of r is in memory or swapped.
+func (p *pageReader) areThere(r mem.Range) bool {
 	var words [pagesAtOnce]uint64
 	done := uint64(0)
 	for now := words[:]; len(now) > 0 && done < r.Pages(); done += uint64(len(now)) {

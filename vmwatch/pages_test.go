@@ -1,8 +1,12 @@
 package vmwatch
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"os"
+	"regexp"
+	"strconv"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -88,18 +92,51 @@ func TestOnePageOfADeviceIsFoundInALongRange(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.close()
-	if !p.areOurs(s.Range) {
-		t.Fatal("pages that were just written are no pages of ours")
+	for name, areOurs := range map[string]func(mem.Range) bool{"scan": p.areOurs, "read": p.areThere} {
+		if !areOurs(s.Range) {
+			t.Fatalf("%s: pages that were just written are no pages of ours", name)
+		}
+		for _, n := range []uint64{0, 1, pagesAtOnce - 1, pagesAtOnce, 2*pagesAtOnce + 2} {
+			start := s.Range.Start + mem.Addr(n*mem.PageSize)
+			one := mem.Range{Start: start, End: start + mem.Addr(mem.PageSize)}
+			if err := unix.Madvise(one.Bytes(), unix.MADV_DONTNEED); err != nil {
+				t.Fatal(err)
+			}
+			if areOurs(s.Range) {
+				t.Errorf("%s: page %d is missing, and nobody sees it", name, n)
+			}
+			one.Bytes()[0] = 1
+		}
 	}
-	for _, n := range []uint64{0, 1, pagesAtOnce - 1, pagesAtOnce, 2*pagesAtOnce + 2} {
-		one := mem.Range{Start: s.Range.Start + mem.Addr(n*mem.PageSize), End: s.Range.Start + mem.Addr((n+1)*mem.PageSize)}
-		if err := unix.Madvise(one.Bytes(), unix.MADV_DONTNEED); err != nil {
-			t.Fatal(err)
+}
+
+// A driver maps memory of its device (VM_PFNMAP) as the kernel maps its clocks: it can be read, and is not the process's.
+func TestPagesOfADriverAreNotOurs(t *testing.T) {
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := regexp.MustCompile(`(?m)^([0-9a-f]+)-.* \[vvar\]$`).FindSubmatch(maps)
+	if line == nil {
+		t.Skip("the kernel maps no clocks")
+	}
+	start, err := strconv.ParseUint(string(line[1]), 16, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock := mem.Range{Start: mem.Addr(start), End: mem.Addr(start) + mem.Addr(mem.PageSize)}
+	if bytes.Equal(clock.Bytes(), make([]byte, mem.PageSize)) { // which brings it in
+		t.Skip("the kernel's clock doesn't run")
+	}
+	p, err := openPages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	for name, areOurs := range map[string]func(mem.Range) bool{"scan": p.areOurs, "read": p.areThere} {
+		if areOurs(clock) {
+			t.Errorf("%s: they are", name)
 		}
-		if p.areOurs(s.Range) {
-			t.Errorf("page %d is missing, and nobody sees it", n)
-		}
-		one.Bytes()[0] = 1
 	}
 }
 

@@ -69,7 +69,7 @@ func (n *uffdNotifier) arm(r mem.Range) (verifier, error) {
 			return nil, err
 		}
 	}
-	if added || !pagesAre(n.pagemap.Fd(), r, uffd.WPAllowed) {
+	if added || !n.pagesAre(r, uffd.WPAllowed) {
 		if err := n.register(r, unit); err != nil {
 			n.letGo(unit)
 			return nil, err
@@ -91,7 +91,7 @@ func (n *uffdNotifier) register(r, unit mem.Range) error {
 	for _, m := range all {
 		part := intersection(m.Range, unit)
 		n.ranges.overlapping(part, func(o *uffdRange) {
-			if !o.lost.Load() && !pagesAre(n.pagemap.Fd(), o.r, uffd.WPAllowed) {
+			if !o.lost.Load() && !n.pagesAre(o.r, uffd.WPAllowed) {
 				o.lost.Store(true)
 			}
 		})
@@ -168,5 +168,10 @@ func (u *uffdRange) pinned() error {
 func (u *uffdRange) unchanged() bool { return u.faults.Load() == pageFaults() && u.intact() }
 
 func (u *uffdRange) intact() bool {
-	return !u.lost.Load() && pagesAre(u.n.pagemap.Fd(), u.r, uffd.WPAllowed|uffd.Present)
+	return !u.lost.Load() && u.n.pagesAre(u.r, uffd.WPAllowed|uffd.Present)
+}
+
+func (n *uffdNotifier) pagesAre(r mem.Range, properties uint64) bool {
+	are, err := pagesAre(n.pagemap.Fd(), r, properties, 0)
+	return are && err == nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/regcache"
 	"pinwheel/verbs"
@@ -274,6 +275,24 @@ func TestFirstUseOfDeviceMemoryIsNotKept(t *testing.T) {
 	f.thread.Drop(ref)
 }
 
+// Nobody tells when memory becomes writable. Only a thread that tries it finds out.
+func TestFirstUseDisprovesThatMemoryCannotBeRegistered(t *testing.T) {
+	f := newFirsts(t, regcache.Options{Fallback: true})
+	f.p.refuses = verbs.ErrNotMapped
+	if _, _, err := f.Acquire(page(0, 4), verbs.AccessLocalWrite); !errors.Is(err, verbs.ErrNotMapped) {
+		t.Fatal(err)
+	}
+	f.p.refuses = nil
+	ref := f.use(page(0, 4))
+	f.Adopt()
+	again, ok := f.thread.Hit(page(0, 4))
+	if !ok {
+		t.Fatal("what was registered is not kept")
+	}
+	f.thread.Drop(again)
+	f.thread.Drop(ref)
+}
+
 // Memory that was freed before the cache looked has no pages either.
 func TestFirstUseThatWasFreedIsNotTakenForDeviceMemory(t *testing.T) {
 	f := newFirsts(t, regcache.Options{})
@@ -295,6 +314,7 @@ func TestFirstUseThatWasFreedIsNotTakenForDeviceMemory(t *testing.T) {
 
 // TestKernelTellsOfChangesAfterAnOffer has BPF programs watch what a C thread counts itself into.
 func TestKernelTellsOfChangesAfterAnOffer(t *testing.T) {
+	testwait.Bound(t)
 	w, err := vmwatch.Open(vmwatch.Options{Mechanism: "bpf"})
 	if err != nil {
 		t.Skip(err)
@@ -325,11 +345,17 @@ func TestKernelTellsOfChangesAfterAnOffer(t *testing.T) {
 				return
 			}
 			last := unsafe.Add(m, bytes-int(mem.PageSize)) // in its last granule
-			if _, err := unix.MmapPtr(-1, 0, last, uintptr(mem.PageSize), unix.PROT_READ|unix.PROT_WRITE, fixed); err != nil {
+			const rights = unix.PROT_READ | unix.PROT_WRITE
+			if _, err := unix.MmapPtr(-1, 0, last, uintptr(mem.PageSize), rights, fixed); err != nil {
 				t.Fatal(err)
 			}
 		}
-		o := f.take(r)
+		var o Offer
+		testwait.Until(t, "an offer", func() (ok bool) { // none while the word has moved for others in these granules
+			f.IsRegistered(page(50, 1), verbs.AccessLocalWrite)
+			o, ok = f.thread.Take(r)
+			return ok
+		})
 		change("while it is registered")
 		ref := f.made(o, r)
 		change("before it is adopted")

@@ -30,6 +30,8 @@ type provider struct {
 	alive []uint32
 	last  uint64
 	under map[uint64]verbs.Region
+
+	refuses error // Register; nil: it doesn't
 }
 
 func newProvider(t *testing.T) *provider {
@@ -43,6 +45,9 @@ func newProvider(t *testing.T) *provider {
 }
 
 func (p *provider) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
+	if p.refuses != nil {
+		return verbs.Region{}, p.refuses
+	}
 	g, err := p.Provider.Register(r, a)
 	if err != nil {
 		return g, err

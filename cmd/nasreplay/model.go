@@ -69,9 +69,7 @@ func (m *model) options() (replay.Options, error) {
 		Provider:         costs.Name,
 		HelperShare:      float64(m.HelperShare),
 		Workers:          m.Workers,
-	}
-	if m.Opening != nil {
-		o.WatchNs = int64(*m.Opening)
+		WatchNs:          m.watchNs(0),
 	}
 	if m.Budget != nil {
 		o.BudgetBytes, o.BudgetHelped = int64(*m.Budget), true
@@ -86,6 +84,14 @@ func (m *model) options() (replay.Options, error) {
 		return o, command.AsUsage(err)
 	}
 	return o, nil
+}
+
+// watchNs is how long it takes until changes of mappings are noticed: as a flag says, or else as it was recorded.
+func (m *model) watchNs(recorded int64) int64 {
+	if m.Opening != nil {
+		return int64(*m.Opening)
+	}
+	return recorded
 }
 
 // forTrace adds what depends on the trace.

@@ -17,10 +17,7 @@ func (m *model) regime(o *replay.Options, f *trace.File) (string, error) {
 		return "", err
 	}
 	text := m.helpersAt(o, p)
-	if o.WatchNs = p.WatchNs; m.Opening != nil {
-		o.WatchNs = int64(*m.Opening)
-	}
-	if o.WatchNs > 0 {
+	if o.WatchNs = m.watchNs(p.WatchNs); o.WatchNs > 0 {
 		text += fmt.Sprintf("; nothing is kept in the first %s", formatNs(o.WatchNs))
 	}
 	return text, nil

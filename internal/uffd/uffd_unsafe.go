@@ -95,6 +95,7 @@ const (
 	WPAllowed = 1 << 0 // PAGE_IS_WPALLOWED: registered with a userfaultfd in async mode
 	written   = 1 << 1 // PAGE_IS_WRITTEN
 	Present   = 1 << 3 // PAGE_IS_PRESENT
+	Swapped   = 1 << 4 // PAGE_IS_SWAPPED: or on its way to another frame
 
 	protectMatching = 1 << 0 // PM_SCAN_WP_MATCHING
 	checkAsync      = 1 << 1 // PM_SCAN_CHECK_WPASYNC

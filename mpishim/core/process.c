@@ -44,6 +44,7 @@ void pw_prepare(void)
 
 	if (is_yes(getenv("PINWHEEL_DISABLE")))
 		pw_disable();
+	pw.page_mask = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
 	pw.ticks_are_ns = 1;
 #ifdef __x86_64__
 	f = pw_is_disabled() ? NULL : fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re");

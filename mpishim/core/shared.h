@@ -278,7 +278,7 @@ struct pw_shared {
 	uint64_t threshold;  /* (Go) bytes; smaller registrations pass through */
 	/* (both) atomic: bytes of a message that is looked at: the threshold, or less until one came near it */
 	uint64_t notice;
-	uint64_t page_mask;  /* (Go) page size - 1 */
+	uint64_t page_mask;  /* (C) page size - 1 */
 	uint32_t near;       /* (C) atomic: a message came near the threshold, so large ones may follow */
 	uint32_t want_events; /* (Go) atomic: a helper runs and wants to hear of uses */
 	uint32_t ticks_are_ns; /* (C) pw_ticks has no usable counter and reads the clock */

@@ -19,6 +19,8 @@ static void set_call(struct pw_announced *p, uint64_t seq, uint64_t op, const st
 }
 
 /*
+ * Whole pages, because a transport that registers a long buffer in chunks rounds them to pages.
+ *
  * Other threads may be reading, so an entry has no start while it changes. A reader in that
  * moment may see the call of another buffer, which misleads nobody but the predictor.
  */
@@ -28,9 +30,9 @@ static inline void add(struct pw_thread *t, uint64_t start, uint64_t end, uint64
 	struct pw_announced *p = &t->announced[n & (PW_ANNOUNCED - 1)];
 
 	__atomic_store_n(&p->start, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&p->end, end, __ATOMIC_RELEASE); /* not before start is 0 */
+	__atomic_store_n(&p->end, (end + pw.page_mask) & ~pw.page_mask, __ATOMIC_RELEASE); /* not before start is 0 */
 	set_call(p, t->seq, op, site);
-	__atomic_store_n(&p->start, start, __ATOMIC_RELEASE);
+	__atomic_store_n(&p->start, start & ~pw.page_mask, __ATOMIC_RELEASE);
 	/* orders nothing: each entry says itself whether it is valid */
 	__atomic_store_n(&t->announced_count, n + 1, __ATOMIC_RELAXED);
 }

@@ -47,12 +47,16 @@
 #define PW_CAT(a, b) PW_CAT_(a, b)
 #define PW_CAT_(a, b) a##b
 
-/* A collective, its nonblocking form, where the request comes last, and its persistent form: an info and the request. */
-#define COLL(CALL, Name, name, n, ...) \
+/*
+ * A collective, its nonblocking form, where the request comes last, and its persistent form: an info and the request.
+ * Open MPI 4 has that as MPIX_x_init.
+ */
+#define COLL(CALL, EXT, Name, name, n, ...) \
 	CALL(Name, name, n, __VA_ARGS__) \
 	CALL(I##name, i##name, PW_AFTER(n), __VA_ARGS__, .req = PW_AFTER(n), .creates = PW_REQUEST) \
 	CALL(Name##_init, name##_init, PW_AFTER(PW_AFTER(n)), __VA_ARGS__, .req = PW_AFTER(PW_AFTER(n)), \
-		.creates = PW_PERSISTENT)
+		.creates = PW_PERSISTENT) \
+	EXT(Name##_init, PW_AFTER(PW_AFTER(n)))
 
 /* A one-sided call and the form of it that makes a request: the window, then the request. */
 #define SIDE(DATA, Name, name, n, ...) \
@@ -97,7 +101,7 @@
 #define WIN(CALL, Name, name, n, parent, at) \
 	CALL(Name, name, n, .op = PW_OTHER, .comm = parent, .handle = at, .lifecycle = PW_WIN_CREATED)
 
-#define PW_CALLS(CALL, DATA, TEXT) \
+#define PW_CALLS(CALL, DATA, TEXT, EXT) \
 	SENDS(DATA, Send, send, PW_SEND) \
 	SENDS(DATA, Bsend, bsend, PW_BSEND) \
 	SENDS(DATA, Ssend, ssend, PW_SSEND) \
@@ -156,42 +160,45 @@
 		.completes = PW_COMPLETES_ONE, .status = 5) \
 	CALL(Testsome, testsome, 5, .op = PW_WAIT, .number = 1, .req = 2, .some = 3, .which = 4, \
 		.completes = PW_COMPLETES_SOME, .status = 5, .polls = 1) \
-	COLL(CALL, Barrier, barrier, 1, .op = PW_BARRIER, .comm = 1) \
-	COLL(DATA, Bcast, bcast, 5, .op = PW_BCAST, .send = ONE(1, 2, 3), .peer = 4, .comm = 5) \
-	COLL(DATA, Gather, gather, 8, .op = PW_GATHER, .send = ONE(1, 2, 3), .recv = EACH(4, 5, 6), .peer = 7, \
+	COLL(CALL, EXT, Barrier, barrier, 1, .op = PW_BARRIER, .comm = 1) \
+	COLL(DATA, EXT, Bcast, bcast, 5, .op = PW_BCAST, .send = ONE(1, 2, 3), .peer = 4, .comm = 5) \
+	COLL(DATA, EXT, Gather, gather, 8, .op = PW_GATHER, .send = ONE(1, 2, 3), .recv = EACH(4, 5, 6), .peer = 7, \
 		.comm = 8, .rooted = PW_RECV_AT_ROOT) \
-	COLL(DATA, Gatherv, gatherv, 9, .op = PW_GATHER, .send = ONE(1, 2, 3), .recv = VEC(4, 5, 6, 7), .peer = 8, \
-		.comm = 9, .rooted = PW_RECV_AT_ROOT) \
-	COLL(DATA, Scatter, scatter, 8, .op = PW_SCATTER, .send = EACH(1, 2, 3), .recv = ONE(4, 5, 6), .peer = 7, \
+	COLL(DATA, EXT, Gatherv, gatherv, 9, .op = PW_GATHER, .send = ONE(1, 2, 3), .recv = VEC(4, 5, 6, 7), \
+		.peer = 8, .comm = 9, .rooted = PW_RECV_AT_ROOT) \
+	COLL(DATA, EXT, Scatter, scatter, 8, .op = PW_SCATTER, .send = EACH(1, 2, 3), .recv = ONE(4, 5, 6), .peer = 7, \
 		.comm = 8, .rooted = PW_SEND_AT_ROOT) \
-	COLL(DATA, Scatterv, scatterv, 9, .op = PW_SCATTER, .send = VEC(1, 2, 3, 4), .recv = ONE(5, 6, 7), .peer = 8, \
-		.comm = 9, .rooted = PW_SEND_AT_ROOT) \
-	COLL(DATA, Allgather, allgather, 7, .op = PW_ALLGATHER, .send = ONE(1, 2, 3), .recv = EACH(4, 5, 6), .comm = 7) \
-	COLL(DATA, Allgatherv, allgatherv, 8, .op = PW_ALLGATHER, .send = ONE(1, 2, 3), .recv = VEC(4, 5, 6, 7), \
+	COLL(DATA, EXT, Scatterv, scatterv, 9, .op = PW_SCATTER, .send = VEC(1, 2, 3, 4), .recv = ONE(5, 6, 7), \
+		.peer = 8, .comm = 9, .rooted = PW_SEND_AT_ROOT) \
+	COLL(DATA, EXT, Allgather, allgather, 7, .op = PW_ALLGATHER, .send = ONE(1, 2, 3), .recv = EACH(4, 5, 6), \
+		.comm = 7) \
+	COLL(DATA, EXT, Allgatherv, allgatherv, 8, .op = PW_ALLGATHER, .send = ONE(1, 2, 3), .recv = VEC(4, 5, 6, 7), \
 		.comm = 8) \
-	COLL(DATA, Alltoall, alltoall, 7, .op = PW_ALLTOALL, .send = EACH(1, 2, 3), .recv = EACH(4, 5, 6), .comm = 7) \
-	COLL(DATA, Alltoallv, alltoallv, 9, .op = PW_ALLTOALLV, .send = VEC(1, 2, 3, 4), .recv = VEC(5, 6, 7, 8), \
+	COLL(DATA, EXT, Alltoall, alltoall, 7, .op = PW_ALLTOALL, .send = EACH(1, 2, 3), .recv = EACH(4, 5, 6), \
+		.comm = 7) \
+	COLL(DATA, EXT, Alltoallv, alltoallv, 9, .op = PW_ALLTOALLV, .send = VEC(1, 2, 3, 4), .recv = VEC(5, 6, 7, 8), \
 		.comm = 9) \
-	COLL(DATA, Alltoallw, alltoallw, 9, .op = PW_ALLTOALLV, .send = VECW(1, 2, 3, 4), .recv = VECW(5, 6, 7, 8), \
-		.comm = 9) \
-	COLL(DATA, Reduce, reduce, 7, .op = PW_REDUCE, .send = ONE(1, 3, 4), .recv = ONE(2, 3, 4), .peer = 6, \
+	COLL(DATA, EXT, Alltoallw, alltoallw, 9, .op = PW_ALLTOALLV, .send = VECW(1, 2, 3, 4), \
+		.recv = VECW(5, 6, 7, 8), .comm = 9) \
+	COLL(DATA, EXT, Reduce, reduce, 7, .op = PW_REDUCE, .send = ONE(1, 3, 4), .recv = ONE(2, 3, 4), .peer = 6, \
 		.comm = 7, .rooted = PW_RECV_AT_ROOT) \
-	COLL(DATA, Allreduce, allreduce, 6, .op = PW_ALLREDUCE, .send = ONE(1, 3, 4), .recv = ONE(2, 3, 4), .comm = 6) \
-	COLL(DATA, Scan, scan, 6, .op = PW_SCAN, .send = ONE(1, 3, 4), .recv = ONE(2, 3, 4), .comm = 6) \
-	COLL(DATA, Exscan, exscan, 6, .op = PW_SCAN, .send = ONE(1, 3, 4), .recv = ONE(2, 3, 4), .comm = 6) \
-	COLL(DATA, Reduce_scatter, reduce_scatter, 6, .op = PW_REDUCE_SCATTER, .send = SUM(1, 3, 4), \
+	COLL(DATA, EXT, Allreduce, allreduce, 6, .op = PW_ALLREDUCE, .send = ONE(1, 3, 4), .recv = ONE(2, 3, 4), \
+		.comm = 6) \
+	COLL(DATA, EXT, Scan, scan, 6, .op = PW_SCAN, .send = ONE(1, 3, 4), .recv = ONE(2, 3, 4), .comm = 6) \
+	COLL(DATA, EXT, Exscan, exscan, 6, .op = PW_SCAN, .send = ONE(1, 3, 4), .recv = ONE(2, 3, 4), .comm = 6) \
+	COLL(DATA, EXT, Reduce_scatter, reduce_scatter, 6, .op = PW_REDUCE_SCATTER, .send = SUM(1, 3, 4), \
 		.recv = MINE(2, 3, 4), .comm = 6) \
-	COLL(DATA, Reduce_scatter_block, reduce_scatter_block, 6, .op = PW_REDUCE_SCATTER, .send = EACH(1, 3, 4), \
+	COLL(DATA, EXT, Reduce_scatter_block, reduce_scatter_block, 6, .op = PW_REDUCE_SCATTER, .send = EACH(1, 3, 4), \
 		.recv = ONE(2, 3, 4), .comm = 6) \
-	COLL(DATA, Neighbor_allgather, neighbor_allgather, 7, .op = PW_NEIGHBOR, .neighborhood = 1, \
+	COLL(DATA, EXT, Neighbor_allgather, neighbor_allgather, 7, .op = PW_NEIGHBOR, .neighborhood = 1, \
 		.send = ONE(1, 2, 3), .recv = EACH(4, 5, 6), .comm = 7) \
-	COLL(DATA, Neighbor_allgatherv, neighbor_allgatherv, 8, .op = PW_NEIGHBOR, .neighborhood = 1, \
+	COLL(DATA, EXT, Neighbor_allgatherv, neighbor_allgatherv, 8, .op = PW_NEIGHBOR, .neighborhood = 1, \
 		.send = ONE(1, 2, 3), .recv = VEC(4, 5, 6, 7), .comm = 8) \
-	COLL(DATA, Neighbor_alltoall, neighbor_alltoall, 7, .op = PW_NEIGHBOR, .neighborhood = 1, \
+	COLL(DATA, EXT, Neighbor_alltoall, neighbor_alltoall, 7, .op = PW_NEIGHBOR, .neighborhood = 1, \
 		.send = EACH(1, 2, 3), .recv = EACH(4, 5, 6), .comm = 7) \
-	COLL(DATA, Neighbor_alltoallv, neighbor_alltoallv, 9, .op = PW_NEIGHBOR, .neighborhood = 1, \
+	COLL(DATA, EXT, Neighbor_alltoallv, neighbor_alltoallv, 9, .op = PW_NEIGHBOR, .neighborhood = 1, \
 		.send = VEC(1, 2, 3, 4), .recv = VEC(5, 6, 7, 8), .comm = 9) \
-	COLL(DATA, Neighbor_alltoallw, neighbor_alltoallw, 9, .op = PW_NEIGHBOR, .neighborhood = 1, .aints = 1, \
+	COLL(DATA, EXT, Neighbor_alltoallw, neighbor_alltoallw, 9, .op = PW_NEIGHBOR, .neighborhood = 1, .aints = 1, \
 		.send = VECW(1, 2, 3, 4), .recv = VECW(5, 6, 7, 8), .comm = 9) \
 	SIDE(DATA, Put, put, 8, .send = ONE(1, 2, 3), .op = PW_PUT, .peer = 4, .win = 8) \
 	SIDE(DATA, Get, get, 8, .recv = ONE(1, 2, 3), .op = PW_GET, .peer = 4, .win = 8) \

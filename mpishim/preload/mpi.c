@@ -269,9 +269,10 @@ static __attribute__((noinline, cold)) pw_fn find(pw_fn *real, const char *name)
  * PMPI_x as well: a tool that is part of the program has MPI_x, and calls PMPI_x. MPI calls it by itself, too, where
  * it is made of other calls, as MPI-IO is.
  */
-#define C_WRAPPER(name, n, spec_) \
-	WRAPPER(MPI_##name, n, spec_, PW_C, 0, , (int)rc) \
-	WRAPPER(PMPI_##name, n, spec_, PW_C, 1, , (int)rc)
+#define C_WRAPPER(name, n, spec_) C_WRAPPER_OF(MPI_##name, n, spec_)
+#define C_WRAPPER_OF(symbol, n, spec_) \
+	WRAPPER(symbol, n, spec_, PW_C, 0, , (int)rc) \
+	WRAPPER(P##symbol, n, spec_, PW_C, 1, , (int)rc)
 
 /* The error code is the last argument. In mpi_f08 it may be absent, and is NULL then. */
 #define FORTRAN_WRAPPER(symbol, n, spec_) \
@@ -296,4 +297,7 @@ static __attribute__((noinline, cold)) pw_fn find(pw_fn *real, const char *name)
 	static const struct pw_spec spec_##Name##_c = {__VA_ARGS__, .wide = 1}; \
 	C_WRAPPER(Name##_c, n, spec_##Name##_c)
 
-PW_CALLS(CALL, DATA, TEXT)
+/* Another name of the call of the row before. In Fortran it comes to PMPIX_x. */
+#define EXT(Name, n) C_WRAPPER_OF(MPIX_##Name, n, spec_##Name)
+
+PW_CALLS(CALL, DATA, TEXT, EXT)

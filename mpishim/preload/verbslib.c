@@ -33,6 +33,7 @@ void pw_verbs_resolve(void)
 	pw_verbs.reg = pw_versioned(lib, "ibv_reg_mr", "IBVERBS_1.1");
 	pw_verbs.reg_iova = pw_versioned(lib, "ibv_reg_mr_iova", "IBVERBS_1.7");
 	pw_verbs.reg_iova2 = pw_versioned(lib, "ibv_reg_mr_iova2", "IBVERBS_1.8");
+	pw_verbs.reg_ex = pw_versioned(lib, "ibv_reg_mr_ex", "IBVERBS_1.15");
 	pw_verbs.rereg = pw_versioned(lib, "ibv_rereg_mr", "IBVERBS_1.1");
 	pw_verbs.dereg = pw_versioned(lib, "ibv_dereg_mr", "IBVERBS_1.1");
 	pw_verbs.dealloc_pd = pw_versioned(lib, "ibv_dealloc_pd", "IBVERBS_1.1");

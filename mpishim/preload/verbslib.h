@@ -6,10 +6,12 @@
 
 #include "core.h"
 
+struct mr_attr;
 struct pw_verbs {
 	void *(*reg)(void *pd, void *addr, size_t bytes, int access);
 	void *(*reg_iova)(void *pd, void *addr, size_t bytes, uint64_t iova, int access);
 	pw_ibv_reg_fn reg_iova2;
+	void *(*reg_ex)(void *pd, struct mr_attr *attr);
 	int (*rereg)(void *mr, int flags, void *pd, void *addr, size_t bytes, int access);
 	pw_ibv_dereg_fn dereg;
 	int (*dealloc_pd)(void *pd);

@@ -36,6 +36,7 @@ type server struct {
 	ended    bool
 
 	opening   *opening // a watcher that is being opened; nil: none
+	asksWatch bool     // one was ever asked for
 	openingNs int64    // processor time that opening domains has taken
 	openerNs  int64    // that of threads beside the server
 
@@ -70,7 +71,6 @@ func (s *server) start() {
 	defer s.contain()
 	s.sh.threshold = C.uint64_t(max(s.set.ThresholdBytes, 1))
 	at64(&s.sh.notice).Store(uint64(s.sh.threshold))
-	s.sh.page_mask = C.uint64_t(mem.PageSize - 1)
 	if s.manages() {
 		s.startManaging()
 	}
@@ -124,12 +124,12 @@ const nearShare = 4
 // each use of a large message is registered, so a watch that is open by the first one is worth more than one that no
 // message needs costs.
 func (s *server) prepare() {
-	if s.begun || at32(&s.sh.near).Load() == 0 {
+	if s.asksWatch || s.stopped || at32(&s.sh.near).Load() == 0 {
 		return
 	}
 	defer s.contain()
-	if s.begin(); s.begun && s.opening == nil {
-		s.opening = s.newOpening()
+	if s.begin(); s.begun {
+		s.asksWatch, s.opening = true, s.newOpening()
 	}
 }
 

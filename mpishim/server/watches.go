@@ -100,6 +100,7 @@ func (s *server) ringDoorbell() {
 // watch returns a watcher for a domain; each has its own, because a watcher has one reader. If there is none, one is
 // opened: the domain waits for it, or fails with errOpening and is not asked for until there is one.
 func (s *server) watch(domain uint32, wait bool) (*vmwatch.Watcher, error) {
+	s.asksWatch = true
 	if w := spareWatch(); w != nil {
 		return w, nil
 	}

@@ -76,6 +76,27 @@ func TestMessagesNearTheThresholdOpenTheWatch(t *testing.T) {
 	}
 }
 
+// With a budget of the node, the process begins at its start, before there is any message.
+func TestProcessThatHasBegunOpensTheWatchAheadToo(t *testing.T) {
+	s, _, _ := unopened(t, "none")
+	s.begin()
+	if s.prepare(); s.opening != nil {
+		t.Fatal("something was opened for no message")
+	}
+	at32(&s.sh.near).Store(1)
+	if s.prepare(); s.opening == nil {
+		t.Fatal("no watch is being opened")
+	}
+	<-s.opening.done
+	s.opened()
+	if _, err := s.domain(0, false); err != nil {
+		t.Error(err)
+	}
+	if s.prepare(); s.opening != nil {
+		t.Error("a second watch is being opened")
+	}
+}
+
 // The process leaves the node, which the watch is opened with.
 func TestEndWaitsForTheWatch(t *testing.T) {
 	s, ask, _ := unopened(t, "none")

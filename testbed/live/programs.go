@@ -49,7 +49,7 @@ var programs = []program{
 	{name: "pool", mpi: "openmpi"}, // as mpi4py is in Debian
 	{name: "remap", pinwheelOnly: true},
 	{name: "renewed", pinwheelOnly: true},
-	{name: "planned", args: "3 262144", mpi: "mpich"},
+	{name: "planned", args: "3 262144"},
 	{name: "ring_f08"},
 	{name: "sessions", mpi: "mpich", small: true},
 	{name: "spawn", mpi: "openmpi", small: true, ranks: []int{2}}, // Debian's MPICH can't

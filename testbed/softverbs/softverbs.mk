@@ -83,6 +83,7 @@ SOFTVERBS_GO_TEST = $(ON_SOFTVERBS) PINWHEEL_REQUIRE_RDMA=y $(GO) test -count=1 
 
 test-softverbs-go: softverbs
 	$(SOFTVERBS_GO_TEST) -short ./verbs/rdma/...
+	$(SOFTVERBS_GO_TEST) -run ReadOnlyMemory ./regcache
 
 ## test-vmmc-rdma: the conformance suite of vmmc over RDMA, what is RDMA's own, and streams, calls and proxies over it, on the software RDMA device
 test-vmmc-rdma: softverbs

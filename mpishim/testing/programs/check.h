@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 static int check_rank, check_size;
@@ -65,6 +66,18 @@ static inline uint64_t *check_alloc(size_t words)
 		MPI_Abort(MPI_COMM_WORLD, 3);
 	}
 	return b;
+}
+
+/* Pages of their own, for munmap(2). */
+static inline uint64_t *check_map(size_t words)
+{
+	void *p = mmap(NULL, words * sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED) {
+		fprintf(stderr, "rank %d: no memory\n", check_rank);
+		MPI_Abort(MPI_COMM_WORLD, 3);
+	}
+	return (uint64_t *)p;
 }
 
 /* Every rank sends out to the next one and gets in from the one before it. Both are n words. */

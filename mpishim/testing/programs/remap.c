@@ -8,15 +8,6 @@
 
 #define WORDS (128u << 10)
 
-static uint64_t *map(void)
-{
-	void *p = mmap(NULL, WORDS * 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (p == MAP_FAILED)
-		MPI_Abort(MPI_COMM_WORLD, 3);
-	return p;
-}
-
 int main(int argc, char **argv)
 {
 	check_begin(&argc, &argv);
@@ -24,7 +15,7 @@ int main(int argc, char **argv)
 	uint64_t *b = check_alloc(WORDS);
 
 	for (int s = 0; s < 4; s++) {
-		uint64_t *from = map(), *to = map(), *at;
+		uint64_t *from = check_map(WORDS), *to = check_map(WORDS), *at;
 
 		check_fill(from, WORDS, check_rank, s, 0);
 		MPI_Sendrecv(from, WORDS, MPI_UINT64_T, right, 0, b, WORDS, MPI_UINT64_T, left, 0, MPI_COMM_WORLD,

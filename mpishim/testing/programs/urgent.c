@@ -2,7 +2,6 @@
 #include "check.h"
 
 #include <signal.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #define WORDS ((size_t)1 << 17) /* 1 MiB */
@@ -15,15 +14,6 @@ static void on_urgent(int s)
 	_exit(write(STDERR_FILENO, text, sizeof text - 1) < 0 ? 60 : 59);
 }
 
-static uint64_t *map(void)
-{
-	void *p = mmap(NULL, WORDS * 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (p == MAP_FAILED)
-		MPI_Abort(MPI_COMM_WORLD, 3);
-	return p;
-}
-
 int main(int argc, char **argv)
 {
 	long rounds = check_arg(argc, argv, 1, 200);
@@ -33,7 +23,7 @@ int main(int argc, char **argv)
 	check_begin(&argc, &argv);
 	left = (check_rank + check_size - 1) % check_size, right = (check_rank + 1) % check_size;
 	for (int s = 0; s < rounds; s++) {
-		uint64_t *from = map(), *to = map();
+		uint64_t *from = check_map(WORDS), *to = check_map(WORDS);
 
 		check_fill(from, WORDS, check_rank, s, 0);
 		MPI_Sendrecv(from, WORDS, MPI_UINT64_T, right, 0, to, WORDS, MPI_UINT64_T, left, 0, MPI_COMM_WORLD,

@@ -4,6 +4,7 @@
  * registrations (another one is managed), and with uses_verbs.c. It prints "yes" for each call that is right.
  */
 #include "../programs/check.h"
+#include "../programs/mpix.h"
 
 #define WORDS 4096 /* 32 KiB, above the threshold */
 
@@ -30,6 +31,8 @@ static void expect(int announced, const char *what, void *addr, size_t bytes)
 	printf("%d %s: %s\n", check_rank, what, is_announced(addr, bytes) == announced ? "yes" : "NO");
 }
 
+#define PAGE 4096
+
 /* Memory that no call was ever given. */
 static uint64_t *fresh(size_t words) { return check_alloc(words); }
 
@@ -47,6 +50,7 @@ static void datatypes(void)
 	uint64_t *a = fresh(4 * WORDS), *b = fresh(4 * WORDS);
 	MPI_Aint at;
 	int reused = 0, length = WORDS;
+	char *page;
 
 	expect(0, "nothing", a, WORDS * 8);
 	exchange(a, b, WORDS, MPI_UINT64_T);
@@ -93,6 +97,14 @@ static void datatypes(void)
 	expect(1, "from MPI_BOTTOM", a, WORDS * 8);
 	MPI_Type_free(&absolute);
 
+	/* A transport registers what is long in chunks, the first of which begins with a page. */
+	a = fresh(4 * WORDS), b = fresh(4 * WORDS);
+	page = (char *)(((uintptr_t)a + 2 * PAGE) & -(uintptr_t)PAGE);
+	exchange(page + 13, b, WORDS * 8, MPI_BYTE);
+	expect(1, "an odd start, from its page", page, PAGE + WORDS * 8);
+	expect(0, "an odd start, from the page before", page - PAGE, PAGE + WORDS * 8);
+	expect(0, "an odd start, to the page after", page + PAGE, PAGE + WORDS * 8);
+
 	a = fresh(WORDS);
 	MPI_Send(a, WORDS, MPI_UINT64_T, MPI_PROC_NULL, 0, comm);
 	expect(0, "to MPI_PROC_NULL", a, WORDS * 8);
@@ -129,6 +141,19 @@ static void collectives(const char *name)
 	expect(1, what, b, 2 * WORDS * 8);
 }
 
+static void planned(void)
+{
+	uint64_t *a = fresh(WORDS), *b = fresh(2 * WORDS);
+	MPI_Request plan;
+
+	MPI_Allgather_init(a, WORDS, MPI_UINT64_T, b, WORDS, MPI_UINT64_T, comm, MPI_INFO_NULL, &plan);
+	MPI_Start(&plan);
+	MPI_Wait(&plan, MPI_STATUS_IGNORE);
+	MPI_Request_free(&plan);
+	expect(1, "planned, sent", a, WORDS * 8);
+	expect(1, "planned, received", b, 2 * WORDS * 8);
+}
+
 int main(int argc, char **argv)
 {
 	MPI_Comm alone, old = MPI_COMM_NULL;
@@ -140,6 +165,7 @@ int main(int argc, char **argv)
 	comm = MPI_COMM_WORLD;
 	datatypes();
 	collectives("of the world");
+	planned();
 	/* The handle of one with a single member comes again. */
 	for (int i = 0; i < 100 && comm != old; i++) {
 		MPI_Comm_split(MPI_COMM_WORLD, me, 0, &alone);

@@ -22,6 +22,18 @@ struct umem_in {
 	int dmabuf_fd;
 };
 
+struct mr_attr { /* struct ibv_mr_init_attr */
+	size_t bytes;
+	int access;
+	uint64_t comp_mask;
+	uint64_t iova;
+	void *addr;
+	int fd;
+	uint64_t fd_offset;
+	void *dmah, *buf;
+};
+
+void *ibv_reg_mr_ex(void *pd, struct mr_attr *attr);
 void *ibv_reg_mr(void *pd, void *addr, size_t bytes, int access);
 int ibv_dereg_mr(void *mr);
 void *mlx5dv_devx_umem_reg(void *context, void *addr, size_t bytes, uint32_t access);
@@ -65,6 +77,31 @@ static void of_libibverbs(char *memory)
 	expect("the end", 0);
 }
 
+/* Of a buffer, with an address of its own for the device, with on-demand paging, of a dma-buf, and one that fails. */
+static void of_one_call_for_all(char *memory)
+{
+	struct mr_attr attr[] = {
+			{.bytes = 3 * PAGE, .access = 1, .comp_mask = 2, .addr = memory},
+			{.bytes = 2 * PAGE, .access = 1, .comp_mask = 3, .addr = memory + 1, .iova = PAGE + 1},
+			{.bytes = 8 * PAGE, .access = 1 | ON_DEMAND, .comp_mask = 2, .addr = memory},
+			{.bytes = 16 * PAGE, .access = 1, .comp_mask = 4 | 8},
+	}, none = {.access = 1, .comp_mask = 2, .addr = memory};
+	const uint64_t pages[] = {3, 6, 6, 6};
+	void *mr[4];
+
+	for (int i = 0; i < 4; i++) {
+		mr[i] = ibv_reg_mr_ex(&pd, &attr[i]);
+		failures += !mr[i];
+		expect("a kind of region", pages[i]);
+	}
+	failures += !!ibv_reg_mr_ex(&pd, &none);
+	expect("a region that fails", 6);
+	for (int i = 3; i >= 0; i--) {
+		failures += !!ibv_dereg_mr(mr[i]);
+		expect("the end of a region", i ? pages[i - 1] : 0);
+	}
+}
+
 static void of_libmlx5(char *memory)
 {
 	struct umem_in in = {.addr = memory, .bytes = 3 * PAGE, .access = 1}, dmabuf = {.bytes = 8 * PAGE, .comp_mask = 1};
@@ -96,6 +133,7 @@ int main(void)
 	if (!memory)
 		return 100;
 	of_libibverbs(memory);
+	of_one_call_for_all(memory);
 	of_libmlx5(memory);
 	return failures;
 }

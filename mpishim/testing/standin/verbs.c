@@ -45,11 +45,10 @@ static int bring_in(void *addr, size_t bytes, unsigned access)
 	return !(access & ~REMOTE_READ) && !madvise((void *)start, end - start, MADV_POPULATE_READ);
 }
 
-void *ibv_reg_mr_iova2(void *pd, void *addr, size_t bytes, uint64_t iova, unsigned access)
+static struct mr *make(void *pd, void *addr, size_t bytes, unsigned access)
 {
 	uint32_t key = __atomic_add_fetch(&keys, 1, __ATOMIC_RELAXED);
 
-	(void)iova;
 	__atomic_add_fetch(&standin_attempts, 1, __ATOMIC_RELAXED);
 	if (!standin_leaves_pages && !(access & ON_DEMAND) && !bring_in(addr, bytes, access))
 		return NULL;
@@ -67,9 +66,32 @@ void *ibv_reg_mr_iova2(void *pd, void *addr, size_t bytes, uint64_t iova, unsign
 	return NULL;
 }
 
+void *ibv_reg_mr_iova2(void *pd, void *addr, size_t bytes, uint64_t iova, unsigned access)
+{
+	return (void)iova, make(pd, addr, bytes, access);
+}
+
 void *ibv_reg_mr(void *pd, void *addr, size_t bytes, int access)
 {
 	return ibv_reg_mr_iova2(pd, addr, bytes, (uintptr_t)addr, (unsigned)access);
+}
+
+struct mr_attr { /* the beginning of struct ibv_mr_init_attr */
+	size_t bytes;
+	int access;
+	uint64_t comp_mask, iova;
+	void *addr;
+};
+
+void *ibv_reg_mr_ex(void *pd, struct mr_attr *a)
+{
+	if (!a->bytes) {
+		errno = EINVAL;
+		return NULL;
+	}
+	if (a->comp_mask & 4) /* IBV_REG_MR_MASK_FD: of a dma-buf, so no memory of the process */
+		return make(pd, NULL, a->bytes, (unsigned)a->access | ON_DEMAND);
+	return make(pd, a->addr, a->bytes, (unsigned)a->access);
 }
 
 int ibv_dereg_mr(struct mr *m)
