@@ -7,7 +7,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 )
 
@@ -72,7 +71,6 @@ func drawUses(t *rapid.T, n int) (all []Use) {
 }
 
 func TestContextsThatShareWhatTheyLearnedPredictAsIfEachHadItsOwn(t *testing.T) {
-	testwait.SkipUnderRace(t, "it has one thread")
 	rapid.Check(t, func(t *rapid.T) {
 		o := Options{Window: rapid.IntRange(0, 1).Draw(t, "window")}
 		if rapid.Bool().Draw(t, "with lessons") {

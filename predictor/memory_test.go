@@ -3,7 +3,6 @@ package predictor
 import (
 	"testing"
 
-	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 )
 
@@ -25,7 +24,6 @@ func TestPinwheelForgetsWhatItIsToldTo(t *testing.T) {
 }
 
 func TestPinwheelBoundsItsMemory(t *testing.T) {
-	testwait.SkipUnderRace(t, "it has one thread")
 	p := NewPinwheel(Options{Window: 2})
 	prog := program{to: []Predictor{p}}
 	for i := range uint64(6 * leastGeneration) {
@@ -38,7 +36,6 @@ func TestPinwheelBoundsItsMemory(t *testing.T) {
 
 // As many regions as a cache knows at the most must not take the memory that they are to save.
 func TestManyRegionsDoNotLiftTheBoundOnMemory(t *testing.T) {
-	testwait.SkipUnderRace(t, "it has one thread")
 	const regions = 1 << 16
 	p := NewPinwheel(Options{Window: 2})
 	prog := program{to: []Predictor{p}}
@@ -51,7 +48,6 @@ func TestManyRegionsDoNotLiftTheBoundOnMemory(t *testing.T) {
 }
 
 func TestManyRegionsInTurnAreRemembered(t *testing.T) {
-	testwait.SkipUnderRace(t, "it has one thread")
 	const regions = 10_000
 	p := NewPinwheel(Options{Window: 2})
 	prog := program{to: []Predictor{p}}

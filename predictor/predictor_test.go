@@ -7,7 +7,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 )
 
@@ -297,7 +296,6 @@ func TestGapsKnowTheirEnds(t *testing.T) {
 
 // What a driver keeps with its regions changes no prediction, also after a region was forgotten and came again.
 func TestKnownSparesOnlyTheSearch(t *testing.T) {
-	testwait.SkipUnderRace(t, "it has one thread")
 	rapid.Check(t, func(t *rapid.T) {
 		plain, quick := NewScored(NewPinwheel(Options{Window: 2})), NewScored(NewPinwheel(Options{Window: 2}))
 		known := map[mem.RegionID]*Known{}

@@ -9,7 +9,6 @@ import (
 
 	"pinwheel/internal/launch"
 	"pinwheel/internal/launch/launchtest"
-	"pinwheel/internal/testwait"
 )
 
 func TestMain(m *testing.M) { os.Exit(launchtest.Main(m)) }
@@ -43,7 +42,6 @@ const (
 )
 
 func TestLauncherIsToldToPreloadTheRanksOnly(t *testing.T) {
-	testwait.SkipUnderRace(t, "it has one thread")
 	site := launchtest.New(t)
 	for _, c := range []struct{ command, want string }{
 		{"mpirun -n 4 app", "mpirun -x LD_PRELOAD=<lib> <vars> -n 4 app"},
