@@ -28,7 +28,7 @@ const singleThreaded = "each replay has one thread"
 // nasreplay runs the command and returns what it printed and its status.
 func nasreplay(t *testing.T, args ...string) (stdout, stderr string, status int) {
 	t.Helper()
-	if args[0] != "learn" {
+	if len(args) == 0 || args[0] != "learn" {
 		testwait.SkipUnderRace(t, singleThreaded)
 	}
 	var out, errs bytes.Buffer
