@@ -48,6 +48,7 @@ var changes = map[string]func(path string) error{
 // What a client gets before it hears of a change is of the file as it was, or as it is then; nothing in between, and no
 // other place of it.
 func TestChangeOfAServedFileIsNoticed(t *testing.T) {
+	testwait.SkipUnderRace(t, "TestChangesAreNoticedThroughADescriptor has changes, too")
 	old := random(much)
 	overEachQuietly(t, func(t *testing.T, w *world) {
 		c := w.client()
