@@ -21,7 +21,7 @@ VERSION = { git describe --always 2>/dev/null || echo unknown; } | sed "$$(git d
 # One line for a tool that is missing: $(call need,command,what to install)
 need = command -v $(1) >/dev/null || { echo "make: $(1) is missing: $(2)" >&2; exit 1; }
 
-.PHONY: help tools build replay test race fuzz test-grpc lint soak soak-node soak-vmmc test-faults test-sanitize bench-vmmc bench-files install-bench-files bench-peers bench-together bench results results-nodes results-files results-prediction ablation helper-share import-again calibrate vmwatch-object clean
+.PHONY: help tools build replay test race race-packages fuzz test-grpc lint soak soak-node soak-vmmc test-faults test-sanitize bench-vmmc bench-files install-bench-files bench-peers bench-together bench results results-nodes results-files results-prediction ablation helper-share import-again calibrate vmwatch-object clean
 
 ## help: this list
 help:
@@ -49,9 +49,20 @@ replay: build
 test: lint
 	$(GO) test -timeout 15m ./...
 
-## race: the tests under the race detector
+# What a package has, or its tests, that starts goroutines or shares memory with them. Elsewhere the race detector can
+# find nothing. Derived from the sources, so that no new package is forgotten: see race_test.go.
+RACE_MARKS := ^[[:space:]]*(defer )?go [a-zA-Z]|\.Go\(|AfterFunc\(|\.Parallel\(\)|"sync"|"sync/|/atomic"|/errgroup"|"testing/synctest"|"os/signal"|"net/http"
+# Their tests run programs that go build makes, without the race detector.
+RACE_PROGRAMS := ./cmd/pinwheel ./mpishim ./mpishim/vmmc
+race_packages = $(filter-out $(RACE_PROGRAMS),$(sort $(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' ./... | \
+	sed 's,^$(CURDIR),.,' | while read -r dir; do grep -qE '$(RACE_MARKS)' "$$dir"/*.go && echo "$$dir"; done)))
+
+race-packages:
+	@printf '%s\n' $(race_packages)
+
+## race: under the race detector, the tests of packages that have goroutines or share memory with others
 race: tools
-	$(GO) test -race -timeout 40m ./...
+	$(GO) test -race -timeout 40m $(race_packages)
 
 FUZZ_PACKAGES ?= ./...
 

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pinwheel/helper"
+	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/predictor"
 	"pinwheel/regcache"
@@ -155,7 +156,7 @@ func (c *campaign) one(i int, worker int) error {
 	go func() { ended <- r.play(p, c.memory(worker)) }()
 	select {
 	case err = <-ended:
-	case <-time.After(60 * time.Second):
+	case <-time.After(testwait.Limit):
 		stacks := make([]byte, 1<<20)
 		return fmt.Errorf("%s, call %d, kind %d: hangs\n%s", pointNames[r.point], r.nth, r.kind,
 			stacks[:runtime.Stack(stacks, true)])

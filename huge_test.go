@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -61,6 +60,7 @@ func TestHugeRequestsAreRefusedAndForgotten(t *testing.T) {
 }
 
 func refuseHuge(t *testing.T, o Options) {
+	testwait.Bound(t) // to walk through such a range takes longer
 	m, err := New(o)
 	if errors.Is(err, vmwatch.ErrUnavailable) {
 		t.Skip(err)
@@ -89,13 +89,9 @@ func refuseHuge(t *testing.T, o Options) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for name, r := range hugeRanges(t, good) {
-		start := time.Now()
 		err := th.Acquire(&u, r, access, 0, nil)
 		if !isRefusal(err) {
 			t.Errorf("%s: %v", name, err)
-		}
-		if took := time.Since(start); took > 10*time.Second {
-			t.Errorf("%s took %v", name, took)
 		}
 		if err := m.Invalidate(r); err != nil {
 			t.Errorf("%s: invalidate: %v", name, err)

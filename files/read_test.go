@@ -135,6 +135,7 @@ func TestReadFileTakesMemoryForWhatArrives(t *testing.T) {
 }
 
 func TestServedTreeIsAnFS(t *testing.T) {
+	testwait.SkipUnderRace(t, "it asks for each byte by itself, and other tests read")
 	overEach(t, ServerOptions{}, func(t *testing.T, w *world) {
 		w.write("a", []byte("a"))
 		w.write("b/c", random(3_000)) // each of its bytes is read by itself

@@ -253,6 +253,7 @@ func goesOn(t *testing.T, w way, n *vmmc.Node, address string) {
 }
 
 func TestServerThatIsKilledAtAStep(t *testing.T) {
+	testwait.SkipUnderRace(t, "other tests run the same requests, to their ends")
 	overEachStep(t, func(t *testing.T, w way, dir string, st step, served bool) {
 		_, buried := testwait.Peer(t, peerRole+"=server")
 		address, err := os.ReadFile(addressFile())
@@ -292,6 +293,7 @@ func TestServerThatIsKilledAtAStep(t *testing.T) {
 }
 
 func TestClientThatIsKilledAtAStep(t *testing.T) {
+	testwait.SkipUnderRace(t, "other tests run the same requests, to their ends")
 	overEachStep(t, func(t *testing.T, w way, dir string, st step, served bool) {
 		reached, killed := make(chan struct{}), make(chan struct{})
 		var first sync.Once

@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/verbs/sim"
 )
@@ -127,6 +128,7 @@ func TestStatisticsAreExact(t *testing.T) {
 }
 
 func TestQueueOfGoneRegionsIsBoundedAndSaysSo(t *testing.T) {
+	testwait.SkipUnderRace(t, "it has one thread")
 	fx := newFixture(t, sim.Options{}, Options{})
 	for i := range uint64(maxForgotten + 10) {
 		ref, _, err := fx.f.Acquire(span(2*i, 1), both)

@@ -141,7 +141,7 @@ func rehearse(t *testing.T, s *seeded) bool {
 	}()
 	select {
 	case <-ended:
-	case <-time.After(20 * time.Second):
+	case <-time.After(testwait.Limit):
 		stacks := make([]byte, 1<<16)
 		t.Fatalf("hangs after a fault in call %d of %s: %+v\n%s", s.nth, s.point, c.Stats(),
 			stacks[:runtime.Stack(stacks, true)])

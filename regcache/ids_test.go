@@ -5,11 +5,13 @@ import (
 
 	"pgregory.net/rapid"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 )
 
 // TestIDIndexAgainstAMap gives IDs in sequence with gaps, as the cache does, and lets many of them fall on few places.
 func TestIDIndexAgainstAMap(t *testing.T) {
+	testwait.SkipUnderRace(t, "it has one thread")
 	rapid.Check(t, func(t *rapid.T) {
 		var x idIndex
 		model := map[mem.RegionID]*region{}

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/verbs"
 	"pinwheel/verbs/sim"
@@ -233,6 +234,7 @@ func (x *stateMachine) Check(t *rapid.T) {
 }
 
 func testAgainstModel(t *testing.T, confined, kernelLimit bool) {
+	testwait.SkipUnderRace(t, "it has one thread")
 	rapid.Check(t, func(t *rapid.T) {
 		m := &model{anyCovering: rapid.Bool().Draw(t, "any covering"), exact: confined,
 			kernelLimit: kernelLimit, limit: 3 * modelPages}

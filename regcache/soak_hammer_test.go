@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"pinwheel/internal/fault"
+	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/verbs"
 	"pinwheel/verbs/sim"
@@ -151,7 +152,7 @@ func TestSoakFaultsInEveryCall(t *testing.T) {
 	}()
 	select {
 	case <-ended:
-	case <-time.After(d + hammerGrace + 30*time.Second):
+	case <-time.After(d + hammerGrace + testwait.Limit):
 		stacks := make([]byte, 1<<18)
 		t.Fatalf("somebody waits for ever: %+v\n%s", h.caches[0].Stats(), stacks[:runtime.Stack(stacks, true)])
 	}

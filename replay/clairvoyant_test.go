@@ -3,6 +3,8 @@ package replay
 import (
 	"slices"
 	"testing"
+
+	"pinwheel/internal/testwait"
 )
 
 // clairvoyantly replays a trace with perfect predictions.
@@ -19,6 +21,7 @@ func clairvoyantly(t *testing.T, name string, workers int) Result {
 // more than the bound. In FT.C.16 halves of an array and slices of them are
 // used by turns: a slice that was never used before is served by its half.
 func TestPerfectPredictionsAreNotWasted(t *testing.T) {
+	testwait.SkipUnderRace(t, "each replay has one thread")
 	for name, captured := range map[string]float64{"bt.C.4": 0.99, "ft.B.4": 0.97, "ft.C.16": 0.97, "is.C.4": 0.90, "lu.D.4": 0.99, "sp.D.4": 0.99} {
 		t.Run(name, func(t *testing.T) {
 			r := clairvoyantly(t, name, 1)

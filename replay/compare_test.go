@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/replay/replaytest"
 	"pinwheel/trace"
 )
@@ -28,6 +29,7 @@ func nasTrace(t testing.TB, name string) *trace.File {
 }
 
 func TestSameInputGivesTheSameBytes(t *testing.T) {
+	testwait.SkipUnderRace(t, "TestSharedCoresGiveTheSameBytesOnAnyNumberOfProcessors has several threads, too")
 	f := nasTrace(t, "bt.C.4")
 	var runs [2]string
 	for i, parallel := range []int{1, 4} {
@@ -84,6 +86,7 @@ func TestPaperSavesAThirdOfThePeakOfFT(t *testing.T) {
 }
 
 func TestOnNAS(t *testing.T) {
+	testwait.SkipUnderRace(t, "each replay has one thread")
 	for _, name := range []string{"cg.C.4", "is.C.4", "mg.C.4", "ft.C.16", "lu.D.4", "sp.D.4", "bt.C.4"} {
 		t.Run(name, func(t *testing.T) {
 			rs, err := Compare(t.Context(), Options{}, nasTrace(t, name))
@@ -122,6 +125,7 @@ func TestOnNAS(t *testing.T) {
 }
 
 func TestNodesSeeWhatTheirRanksPinAtOneTime(t *testing.T) {
+	testwait.SkipUnderRace(t, "each replay has one thread")
 	o := Options{Policies: []string{LeavePinned}, Nodes: [][]int{{0, 1, 2, 3}}}
 	f := nasTrace(t, "ft.C.16")
 	rs, err := Compare(t.Context(), o, f)
@@ -205,6 +209,7 @@ func liveAfter(t *testing.T, n int) int64 {
 }
 
 func TestMemoryDoesNotGrowWithTheLengthOfTheTrace(t *testing.T) {
+	testwait.SkipUnderRace(t, "each replay has one thread")
 	short, long := liveAfter(t, 500), liveAfter(t, 8000)
 	if long > short+(256<<10) { // 256 KiB: frames of the reader, call sites by line
 		t.Fatalf("%d bytes live after a short trace, %d after one 16 times as long", short, long)

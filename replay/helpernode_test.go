@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/replay/replaytest"
 )
 
@@ -36,6 +37,7 @@ func nodesOf(ranks, perNode int) (nodes [][]int) {
 }
 
 func TestWithAsManyIdleCoresAsRanksHelpersDoAsOnTheirOwn(t *testing.T) {
+	testwait.SkipUnderRace(t, "each replay has one thread")
 	for _, policy := range []string{"conservative", "aggressive"} {
 		_, alone := onNodes(t, "ft.C.16", nodesOf(16, 4), nil)
 		_, shared := onNodes(t, "ft.C.16", nodesOf(16, 4), &IdleCores{PerNode: 4, Policy: policy})
@@ -59,6 +61,7 @@ func TestWithoutAnIdleCoreEverythingStaysPinned(t *testing.T) {
 
 // Helpers that share a core wait for each other, and with long time slices they can save less.
 func TestHelpersOfOneCoreDelayEachOther(t *testing.T) {
+	testwait.SkipUnderRace(t, "each replay has one thread")
 	nodes := [][]int{{0, 3}, {1, 2}} // rank 0 talks to 1, and 2 to 3
 	aggressive := func(cores int, sliceNs int64) Result {
 		_, r := onNodes(t, "cg.C.4", nodes, &IdleCores{PerNode: cores, Policy: "aggressive", SliceNs: sliceNs})

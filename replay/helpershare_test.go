@@ -3,6 +3,8 @@ package replay
 import (
 	"reflect"
 	"testing"
+
+	"pinwheel/internal/testwait"
 )
 
 // withShare replays a NAS trace under pinwheel, whose helpers may use a share of a core.
@@ -53,6 +55,7 @@ func TestHelpersKeepWithinTheirShareAndSaveMoreWithMore(t *testing.T) {
 }
 
 func TestShareOfAllOfACoreIsNoLimit(t *testing.T) {
+	testwait.SkipUnderRace(t, "each replay has one thread")
 	free, _ := withShare(t, "lu.B.4", 0, nil, nil)
 	whole, _ := withShare(t, "lu.B.4", 1, nil, nil)
 	whole.HelperShare = 0

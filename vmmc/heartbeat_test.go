@@ -24,23 +24,15 @@ func TestSilentExporterHoldsNobodyUp(t *testing.T) {
 	}
 	defer l.Close()
 	address := "tcp:" + l.Addr().String()
-	n := openNode(t, Options{Token: testToken})
+	n := openNode(t, Options{Token: testToken, Heartbeat: 2 * testwait.Limit}) // who waits for that takes too long
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 	defer cancel()
-	start := time.Now()
 	if _, err := n.Import(ctx, 1, address); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
-	if took := time.Since(start); took >= handshakeTimeout {
-		t.Errorf("Import took %v", took)
-	}
 	imports := []*Importing{n.ImportAsync(1, address), n.ImportAsync(2, address)} // one dials, the other waits for it
-	start = time.Now()
 	if err := n.Close(); err != nil {
 		t.Error(err)
-	}
-	if took := time.Since(start); took >= handshakeTimeout {
-		t.Errorf("Close took %v", took)
 	}
 	for _, i := range append(imports, n.ImportAsync(3, address)) {
 		select {

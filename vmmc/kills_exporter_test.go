@@ -149,7 +149,7 @@ func exporterDies(t *testing.T, tr transport, steps int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Warn = quiet
+	o.Warn, o.Heartbeat = quiet, 2*testwait.Limit // who waits for that takes too long
 	n := openNode(t, o)
 	var asked []*Import
 	for _, w := range waiters {
@@ -183,15 +183,11 @@ func exporterDies(t *testing.T, tr transport, steps int) {
 		})
 	}
 	kill()
-	killed := time.Now()
 	for k, w := range waiters {
 		err := testwait.Receive(t, w.what, ends[k])
 		if !errors.Is(err, ErrPeerGone) && !errors.Is(err, ErrUnexported) {
 			t.Errorf("%s: %v", w.what, err)
 		}
-	}
-	if took := time.Since(killed); took >= n.opt.Heartbeat {
-		t.Errorf("they waited for %v", took)
 	}
 	if err := n.Close(); err != nil {
 		t.Error(err)

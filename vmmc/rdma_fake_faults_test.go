@@ -56,6 +56,7 @@ func TestMessageThatIsNotAnsweredGoesThroughTheConnection(t *testing.T) {
 			memory, _, i := w.pair(t, 1<<20, ExportOptions{})
 			send(t, i, "word", 0, SendOptions{})
 			arrives(t, memory, 0, "word")
+			keepLease(t, i)
 			end(fakeOf(w.importer))
 			src := outside(t, 1<<20)
 			if err := i.Send(testContext(t), src, 0, SendOptions{}); err != nil {
@@ -90,6 +91,7 @@ func TestFailureOfTheExportersDeviceEndsNoConnection(t *testing.T) {
 func TestWriteOutOfBoundsIsAViolation(t *testing.T) {
 	w := overFake(t).begin(t, func(o *Options) { o.Warn = quiet })
 	_, _, i := w.pair(t, 100, ExportOptions{})
+	keepLease(t, i)
 	i.link.mu.Lock()
 	i.remote.addr++
 	i.link.mu.Unlock()
@@ -127,6 +129,7 @@ func TestReasonOfAFailureIsTheFirst(t *testing.T) {
 func TestEndComesAfterWhatNobodyLookedFor(t *testing.T) {
 	w := overFake(t).begin(t)
 	_, _, i := w.pair(t, 100, ExportOptions{})
+	keepLease(t, i)
 	i.link.mu.Lock()
 	i.link.rdma.later = true // no timer has anybody look
 	i.link.mu.Unlock()

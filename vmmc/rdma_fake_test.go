@@ -48,9 +48,11 @@ func TestLeaseLastsUntilShortMessagesHaveArrived(t *testing.T) {
 			memory, _, i := w.pair(t, 100, ExportOptions{})
 			d := fakeOf(w.importer)
 			d.hold(0, 0)
+			giveBack := keepLease(t, i)
 			for k := range uint64(3) {
 				sendWord(t, i, k+1, k*8)
 			}
+			giveBack()
 			o := i.link
 			o.mu.Lock()
 			later := clock.NowNs() + 10*leaseIdle.Nanoseconds()
@@ -90,6 +92,7 @@ func TestMessageWaitsForTheOneBeforeAtItsPlace(t *testing.T) {
 	w := overFake(t).begin(t)
 	memory, _, i := w.pair(t, 1<<16, ExportOptions{})
 	d := fakeOf(w.importer)
+	keepLease(t, i)
 	d.hold(1000, 0)
 	for k := range uint64(8) {
 		sendWord(t, i, 1, k*8)
@@ -155,7 +158,7 @@ func TestNothingGoesBackWhenRDMAFails(t *testing.T) {
 	value := uint64(0) // of one byte: what is half written is no other number
 	var ops []*Op
 	for range 3 {
-		viaRDMA(t, i)
+		keepLease(t, i)
 		d.hold(20+rng.IntN(40), rng.IntN(20))
 		var senders sync.WaitGroup
 		senders.Go(func() {
@@ -209,6 +212,7 @@ func TestEveryMessageIsLookedAfter(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := fakeOf(w.importer)
+	keepLease(t, a)
 	d.hold(1000, 0)
 	var senders sync.WaitGroup
 	src := outside(t, 2048)

@@ -75,7 +75,7 @@ func TestRDMAExporterIsKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr.settle(t, i)
+	keepLease(t, i)
 	src := outside(t, 1<<20)
 	begun, ended := make(chan struct{}), make(chan error)
 	go func() {
@@ -134,7 +134,7 @@ func TestRDMAFailsUnderAutomaticUpdate(t *testing.T) {
 			a.local[rng.IntN(len(a.local))] = byte(rng.Uint32())
 		}
 		if round%20 == 10 {
-			viaRDMA(t, a.in)
+			keepLease(t, a.in)
 			a.in.link.mu.Lock()
 			if s := a.in.link.rdma; s != nil {
 				go s.qp.Fail()
@@ -152,6 +152,7 @@ func TestRDMAFailsUnderShortMessages(t *testing.T) {
 		w := overRDMA(t).begin(t)
 		w.importer.opt.Warn = quiet
 		memory, e, i := w.pair(t, 16, ExportOptions{})
+		keepLease(t, i)
 		const messages = 400
 		var b [8]byte
 		for k := range uint64(messages) {

@@ -3,8 +3,10 @@ package vmmc
 import (
 	"testing"
 
+	"pinwheel/internal/clock"
 	"pinwheel/internal/testwait"
 	"pinwheel/mem"
+	"pinwheel/predictor"
 	"pinwheel/verbs/verbstest"
 )
 
@@ -13,6 +15,27 @@ func registeredBytes(n *Node) uint64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.lessor.RegisteredBytes()
+}
+
+// keepLease waits until messages to i go by RDMA, and has them do so until the test gives the lease back: else it ends
+// while it is unused, and so whenever the machine stops this process for a while. A failure of RDMA ends it, too.
+func keepLease(t testing.TB, i *Import) (giveBack func()) {
+	t.Helper()
+	ctx := testContext(t)
+	var s *rdmaSender
+	testwait.Until(t, "a lease that stays", func() bool {
+		i.AwaitRDMA(ctx)
+		i.link.mu.Lock()
+		defer i.link.mu.Unlock()
+		s = i.link.rdma
+		return i.rdma() && s.holder.Use(i.number, clock.NowNs()) // as a message that is on its way
+	})
+	return func() {
+		i.link.mu.Lock()
+		defer i.link.mu.Unlock()
+		now := clock.NowNs()
+		s.holder.Complete(i.number, true, predictor.Use{StartNs: now, EndNs: now}, now)
+	}
 }
 
 // An export that stays idle is not registered any more. The next message goes through the connection and asks for

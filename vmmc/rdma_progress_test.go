@@ -168,6 +168,7 @@ func TestRDMACompletionsComeToOthersWhileTheirTakerIsBusy(t *testing.T) {
 	w := overFake(t).begin(t)
 	_, _, i := w.pair(t, 1<<20, ExportOptions{})
 	src := outside(t, 1<<20)
+	keepLease(t, i)
 	busy := newTaker(i)
 	if _, err := i.SendAsync(src[:5000], 0, busy.options()); err != nil {
 		t.Fatal(err)
@@ -190,6 +191,7 @@ func TestRDMAWakeEndsSleep(t *testing.T) {
 	w := overFake(t).begin(t)
 	_, _, i := w.pair(t, 1<<20, ExportOptions{})
 	d := fakeOf(w.importer)
+	keepLease(t, i)
 	d.hold(0, 0)
 	taker := newTaker(i)
 	op, err := i.SendAsync(outside(t, 5000), 0, taker.options())

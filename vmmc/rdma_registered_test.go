@@ -69,6 +69,7 @@ func TestRDMAOutOfMemoryThatTheCallerRegistered(t *testing.T) {
 	memory, _, i := w.pair(t, 1<<20, ExportOptions{})
 	src, content := mappedFile(t, 100_000)
 	u := registeredBy(t, w.importer, src)
+	keepLease(t, i)
 	before := w.importer.fabric.manager.Stats().Cache
 	for _, n := range []int{1, 100, copyBytes + 1, len(src)} {
 		clear(memory)
@@ -105,6 +106,7 @@ func TestWhatTheCallerRegisteredIsNotInline(t *testing.T) {
 	src := outside(t, 1<<12)
 	u := registeredBy(t, w.importer, src)
 	d := fakeOf(w.importer)
+	keepLease(t, i)
 	for want, o := range []SendOptions{{Registered: u}, {}} {
 		begun := 0
 		d.change(func() { begun = d.inlined })
@@ -131,6 +133,7 @@ func TestRDMAThatFailsUnderMessagesThatInsist(t *testing.T) {
 	src, _ := mappedFile(t, 100_000)
 	u := registeredBy(t, w.importer, src)
 	var registered, plain []*Op
+	keepLease(t, i)
 	done := make(chan error, 100)
 	for k := range 100 {
 		if k == 50 {
@@ -183,7 +186,7 @@ func TestRDMAThatFailsUnderMessagesThatInsist(t *testing.T) {
 		t.Error("none failed")
 	}
 	warningOf(t, i, warned)
-	viaRDMA(t, i)
+	keepLease(t, i)
 	op, err := i.SendAsync(src, 0, SendOptions{Registered: u})
 	if err != nil {
 		t.Fatal(err)

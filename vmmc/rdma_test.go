@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"pinwheel/internal/clock"
 	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/verbs/verbstest"
@@ -52,9 +51,10 @@ func TestRDMASendsFromRegisteredSources(t *testing.T) {
 	memory, _, i := w.pair(t, 3<<20, ExportOptions{})
 	src := outside(t, 1<<20)
 	before := w.importer.fabric.manager.Stats().Cache
-	for k, byRDMA := 0, 0; byRDMA < 10; k++ { // on a busy machine the lease may end between two messages
-		i.AwaitRDMA(testContext(t))
-		had, off := throughConnection(i), uint64(k%1000)
+	keepLease(t, i)
+	had := throughConnection(i)
+	for k := range 10 {
+		off := uint64(k)
 		op, err := i.SendAsync(src, off, SendOptions{})
 		if err == nil {
 			err = op.Wait(testContext(t))
@@ -65,9 +65,9 @@ func TestRDMASendsFromRegisteredSources(t *testing.T) {
 		if !bytes.Equal(memory[off:][:len(src)], src) {
 			t.Fatalf("message %d: other bytes arrived", k)
 		}
-		if throughConnection(i) == had {
-			byRDMA++
-		}
+	}
+	if n := throughConnection(i) - had; n > 0 {
+		t.Errorf("%d frames went through the connection", n)
 	}
 	after := w.importer.fabric.manager.Stats().Cache
 	if first, hits := after.First-before.First, after.Hits-before.Hits; first != 1 || hits == 0 {
@@ -95,19 +95,14 @@ func TestRDMAAccessErrorEndsThatConnectionOnly(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.settle(t, other)
+			keepLease(t, other)
 			other.link.mu.Lock()
 			others := other.remote
 			other.link.mu.Unlock()
-			testwait.Until(t, "a lease that stays", func() bool {
-				bad.link.mu.Lock()
-				defer bad.link.mu.Unlock()
-				if s := bad.link.rdma; s == nil || !s.holder.Use(bad.number, clock.NowNs()) { // then it asks for one
-					return false
-				}
-				change(&bad.remote, &others)
-				return true
-			})
+			keepLease(t, bad)
+			bad.link.mu.Lock()
+			change(&bad.remote, &others)
+			bad.link.mu.Unlock()
 			if err := arrive(t, bad, strings.Repeat("!", 100)); !errors.Is(err, ErrPeerGone) {
 				t.Errorf("Send: %v", err)
 			}
@@ -133,6 +128,8 @@ func TestRDMAKeyIsDeadAfterUnexport(t *testing.T) {
 	memory, e, i := w.pair(t, 100, ExportOptions{})
 	w.export(t, 2, w.memory(t, 100), sender, ExportOptions{})
 	second := w.imports(t, 2)
+	keepLease(t, i)
+	keepLease(t, second)
 	i.link.mu.Lock()
 	dead := i.remote
 	i.link.mu.Unlock()
@@ -177,6 +174,7 @@ func TestRDMAIsReplacedByTheConnectionWhileItIsDown(t *testing.T) {
 	const messages = 300
 	var ops []*Op
 	src := outside(t, messages*4096)
+	keepLease(t, i)
 	for k := range messages {
 		if k == messages/2 {
 			i.link.mu.Lock()
@@ -209,7 +207,7 @@ func TestRDMAIsReplacedByTheConnectionWhileItIsDown(t *testing.T) {
 	if m := warningOf(t, i, warned); !strings.Contains(m, "RDMA is down") || len(warned) > 0 {
 		t.Errorf("warned %q, and %d more", m, len(warned))
 	}
-	viaRDMA(t, i)
+	keepLease(t, i)
 	had := throughConnection(i)
 	send(t, i, "back", 5000, SendOptions{})
 	arrives(t, memory, 5000, "back")
@@ -264,6 +262,7 @@ func TestRDMALacksRoomForASource(t *testing.T) {
 	w.importer = openNode(t, o)
 	memory, _, i := w.pair(t, 1<<20, ExportOptions{})
 	src := outside(t, 1<<20)
+	keepLease(t, i)
 	for _, n := range []int{8, 1 << 20, 64 << 10, 1 << 20, 8} {
 		if err := i.Send(testContext(t), src[:n], 0, SendOptions{}); err != nil {
 			t.Fatal(err)
@@ -284,6 +283,7 @@ func TestRDMALeavesNothingPinned(t *testing.T) {
 	before := verbstest.StatusBytes(t, "VmPin")
 	w := overRDMA(t).begin(t)
 	_, _, i := w.pair(t, 1<<20, ExportOptions{})
+	keepLease(t, i)
 	if err := i.Send(testContext(t), outside(t, 1<<20), 0, SendOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 )
 
@@ -81,7 +82,7 @@ func watchHeap() (*Watcher, mem.Addr) {
 func child(t *testing.T, name, mechanism string) (string, error) {
 	t.Helper()
 	need(t, mechanism)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testwait.Limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0])
 	cmd.Env = append(os.Environ(), childVar+"="+name, "VMWATCH_TEST_MECHANISM="+mechanism, "GOMAXPROCS=1")

@@ -38,6 +38,7 @@ func (p versioned) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
 // TestFirstUsesAreNeverStale has C threads register first uses while mappings change, limits come and go,
 // and a helper registers and deregisters.
 func TestFirstUsesAreNeverStale(t *testing.T) {
+	testwait.SkipUnderRace(t, "its threads are of C, which make test-sanitize looks at")
 	testwait.Bound(t)
 	for _, anyCovering := range []bool{false, true} {
 		v := outside[pageVersions](t)

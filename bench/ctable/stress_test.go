@@ -130,6 +130,7 @@ func TestReferencesTakenByCThreadsStayRegistered(t *testing.T) {
 // TestSoakInvalidationsUnderHitsOfCLeaveNothingRegistered is the race in C of
 // the test of this name in package regcache.
 func TestSoakInvalidationsUnderHitsOfCLeaveNothingRegistered(t *testing.T) {
+	testwait.SkipUnderRace(t, "its threads are of C, which make test-sanitize looks at")
 	iterations := 20_000
 	if os.Getenv("PINWHEEL_SOAK") != "" {
 		iterations = 70_000

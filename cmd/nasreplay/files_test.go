@@ -83,6 +83,7 @@ func TestEveryWriterFollowsLinksAndLeavesWhatIsNoFile(t *testing.T) {
 }
 
 func TestEveryWriterFeedsAFIFO(t *testing.T) {
+	testwait.SkipUnderRace(t, singleThreaded)
 	testwait.Bound(t)
 	for _, w := range writers {
 		fifo := filepath.Join(t.TempDir(), "fifo.svg")
@@ -107,6 +108,7 @@ func TestEveryWriterFeedsAFIFO(t *testing.T) {
 }
 
 func TestEveryWriterLeavesTheOldFileOnAFullDisk(t *testing.T) {
+	testwait.SkipUnderRace(t, singleThreaded)
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -129,6 +131,7 @@ func TestEveryWriterLeavesTheOldFileOnAFullDisk(t *testing.T) {
 }
 
 func TestWhatCouldNotBePrintedIsAFailure(t *testing.T) {
+	testwait.SkipUnderRace(t, singleThreaded)
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)

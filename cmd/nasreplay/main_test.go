@@ -21,9 +21,16 @@ func TestMain(m *testing.M) {
 	verbstest.Main(m, map[string]func() error{"unprivileged": unprivileged})
 }
 
+// singleThreaded is why tests of command lines don't run under the race detector. Only learn has threads of its own;
+// what several replays share is tested by package replay.
+const singleThreaded = "each replay has one thread"
+
 // nasreplay runs the command and returns what it printed and its status.
 func nasreplay(t *testing.T, args ...string) (stdout, stderr string, status int) {
 	t.Helper()
+	if len(args) == 0 || args[0] != "learn" {
+		testwait.SkipUnderRace(t, singleThreaded)
+	}
 	var out, errs bytes.Buffer
 	cmd := testwait.Command(t, "/proc/self/exe", args...)
 	cmd.Env = append(os.Environ(), runEnv+"=1")

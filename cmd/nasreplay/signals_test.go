@@ -86,6 +86,7 @@ func tracesOfRanks(t *testing.T) (names []string) {
 }
 
 func TestSignalsEndEveryCommandAndLeaveNothing(t *testing.T) {
+	testwait.SkipUnderRace(t, singleThreaded)
 	ranks := strings.Join(tracesOfRanks(t), " ")
 	csv := filepath.Join(t.TempDir(), "rank0.csv")
 	if err := os.WriteFile(csv, []byte("# mpitrace 2\n# rank 0 of 2 min_bytes 1\n# comm 0 0 1\n30,40,7,8,barrier,,0,0,-2,0,0,0,12\n"), 0o666); err != nil {

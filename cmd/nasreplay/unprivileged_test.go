@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"pinwheel/internal/command"
+	"pinwheel/internal/testwait"
 	"pinwheel/verbs/verbstest"
 )
 
@@ -46,6 +47,7 @@ func asUser(t *testing.T, paths []string, args ...string) (stdout, stderr string
 }
 
 func TestTraceThatExceedsTheLimitOfAUserIsOneLineAndTheOthersAreReplayed(t *testing.T) {
+	testwait.SkipUnderRace(t, singleThreaded)
 	real := []string{"compare", "--mode", "real", "--provider", "mlock", "--scale", "0.01", "--policy", "leave-pinned,pinwheel"}
 	paths := []string{ftB4, traces + "lu.B.4.pwt"}
 	for _, tc := range []struct {
@@ -67,6 +69,7 @@ func TestTraceThatExceedsTheLimitOfAUserIsOneLineAndTheOthersAreReplayed(t *test
 }
 
 func TestCalibrationIsBoundedByWhatAUserMayPinAndSaysSo(t *testing.T) {
+	testwait.SkipUnderRace(t, singleThreaded)
 	_, stderr, status := asUser(t, nil, "calibrate", "--provider", "mlock", "--rounds", "3")
 	if status != 0 {
 		t.Errorf("status %d", status)

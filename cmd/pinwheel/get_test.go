@@ -78,7 +78,10 @@ func killed(t *testing.T, f func(t *testing.T, k kind, who string, part int64)) 
 	overKinds(t, func(t *testing.T, k kind) {
 		for _, who := range []string{"client", "server"} {
 			for _, part := range k.parts {
-				t.Run(fmt.Sprintf("%s at %d", who, part), func(t *testing.T) { f(t, k, who, part) })
+				t.Run(fmt.Sprintf("%s at %d", who, part), func(t *testing.T) {
+					testwait.Bound(t)
+					f(t, k, who, part)
+				})
 			}
 		}
 	})
@@ -86,7 +89,6 @@ func killed(t *testing.T, f func(t *testing.T, k kind, who string, part int64)) 
 
 // Whoever is killed, and when: there is no half of a file, and the next copy completes it.
 func TestKilledCopiesGoOn(t *testing.T) {
-	testwait.Bound(t)
 	content := contents(t, killedBytes)
 	killed(t, func(t *testing.T, k kind, who string, part int64) {
 		there, here := t.TempDir(), t.TempDir()
@@ -119,7 +121,6 @@ func TestKilledCopiesGoOn(t *testing.T) {
 }
 
 func TestKilledUploadsGoOn(t *testing.T) {
-	testwait.Bound(t)
 	content := contents(t, killedBytes)
 	source := filepath.Join(t.TempDir(), "f")
 	write(t, source, content)

@@ -129,13 +129,9 @@ func TestCopiesGiveUpWhenTheServerStaysAway(t *testing.T) {
 				testwait.Bound(t)
 				testwait.Until(t, "a copy is not faster than the signal", func() bool {
 					s, cmd, inTime := c.lose(t, k, filepath.Join(t.TempDir(), "copy"), patience.String())
-					began := time.Now()
 					err := cmd.Wait()
 					if err == nil && !inTime {
 						return false
-					}
-					if took := time.Since(began); took < patience*9/10 || took > patience+5*time.Second {
-						t.Errorf("it gave up after %v", took)
 					}
 					says := cmd.Stderr.(*bytes.Buffer).String()
 					oneLine(t, says, " (it was tried again for 1.5s)")

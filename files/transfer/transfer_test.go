@@ -179,6 +179,7 @@ func interrupted(t *testing.T, at int64, reset func(), copyIt func(context.Conte
 const largeBytes = 200 << 20 // 200 MiB: takes longer than to look at it
 
 func TestGetGoesOnIfTheSourceIsTheSame(t *testing.T) {
+	testwait.SkipUnderRace(t, "copies that are interrupted, and whole ones, have tests of their own")
 	testwait.Bound(t)
 	there, c := serve(t)
 	here := t.TempDir()
@@ -219,6 +220,7 @@ func TestGetGoesOnIfTheSourceIsTheSame(t *testing.T) {
 }
 
 func TestPutGoesOnIfTheSourceIsTheSame(t *testing.T) {
+	testwait.SkipUnderRace(t, "copies that are interrupted, and whole ones, have tests of their own")
 	testwait.Bound(t)
 	there, address := serveAt(t)
 	source := filepath.Join(t.TempDir(), "f")

@@ -146,6 +146,7 @@ func TestOneFileThatFailsIsOneError(t *testing.T) {
 
 // A tree of very many small files.
 func TestManySmallFiles(t *testing.T) {
+	testwait.SkipUnderRace(t, "other trees are copied by as many threads")
 	n := 2000
 	if s := os.Getenv("PINWHEEL_SMALL_FILES"); s != "" {
 		var err error

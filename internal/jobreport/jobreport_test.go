@@ -149,6 +149,7 @@ func TestWhatIsNoReportIsOneLine(t *testing.T) {
 }
 
 func TestReportOfManyRanksTakesLittleMemory(t *testing.T) {
+	testwait.SkipUnderRace(t, "it has one thread")
 	name := filepath.Join(t.TempDir(), "0.json")
 	writeRank(t, name,
 		report.Rank{Size: 1, PID: 1, Environment: []string{"PINWHEEL_STATS=" + strings.Repeat("x", 500<<10)}})

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"reflect"
 	"testing"
 	"time"
@@ -50,7 +51,7 @@ func TestLookAtMembersOfThisProcess(t *testing.T) {
 	}
 	limit := 0.5
 	want := Rank{
-		Rank: 0, PID: os.Getpid(), Manager: r.Manager, Program: "monitor.test", startNs: r.startNs,
+		Rank: 0, PID: os.Getpid(), Manager: r.Manager, Program: filepath.Base(os.Args[0]), startNs: r.startNs,
 		StartSeconds: r.StartSeconds, RunSeconds: r.RunSeconds, AgeSeconds: r.AgeSeconds, ShareBytes: r.ShareBytes,
 		PinnedBytes: 2, PeakPinnedBytes: 3, Hits: 4, FirstRegs: 5, LateRegs: 6, StallNs: 7, HelperRegs: 15, HelperDeregs: 16,
 		Helper: Helper{Running: true, Parked: true, CPU: 11, Shared: true, ShareLimit: &limit, CPUNs: 12,

@@ -78,8 +78,8 @@ func TestShareOfAKilledMemberIsFree(t *testing.T) {
 	if got := a.Grow(17 * mib); got != 16*mib {
 		t.Errorf("%d while the other lives", got)
 	}
-	kill()
 	began := time.Now()
+	kill()
 	testwait.Until(t, "the share is free", func() bool { return a.Grow(32*mib) == 32*mib })
 	if waited := time.Since(began); waited < time.Duration(lingerNs) {
 		t.Errorf("free after %v: an io_uring may still hold it", waited)

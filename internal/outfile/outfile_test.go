@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -172,10 +171,9 @@ func TestNobodyIsWaitedForInAProgramThatIsNotOurs(t *testing.T) {
 	r, err := os.OpenFile(fifo, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	must(t, err)
 	defer r.Close()
-	began := time.Now()
 	err = Write(fifo, text(strings.Repeat("x", 1<<20)), NoWait)
-	if !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(began) > 20*patience {
-		t.Errorf("with a reader that sleeps: %v after %v", err, time.Since(began))
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("with a reader that sleeps: %v", err)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/verbs"
 	"pinwheel/verbs/rdma"
@@ -163,7 +164,7 @@ func TestPortEventsArrive(t *testing.T) {
 		if out, err := exec.Command("ip", "link", "set", "net0", step.link).CombinedOutput(); err != nil {
 			t.Fatalf("ip link set net0 %s: %v: %s", step.link, err, out)
 		}
-		deadline := time.After(30 * time.Second)
+		deadline := time.After(testwait.Limit)
 		for seen := false; !seen; {
 			select {
 			case e := <-events:

@@ -15,7 +15,7 @@ import (
 
 // patience is how long a test waits for what must come, before it fails
 // instead of hanging.
-const patience = 30 * time.Second
+const patience = testwait.Limit
 
 // One registration is held up in the middle of pinning, by a page that does
 // not come. All others must go on, and so must what they registered.

@@ -17,7 +17,6 @@ import (
 	"pinwheel/verbs/rdma"
 	"pinwheel/verbs/rdma/rc"
 	"pinwheel/verbs/rdma/rdmatest"
-	"pinwheel/verbs/verbstest"
 )
 
 // The tests of this file run on both nodes of the test bed at the same time
@@ -252,7 +251,7 @@ func TestTwoNodesKilledPeer(t *testing.T) {
 		_ = cmd.Wait() // "signal: killed"
 		return
 	}
-	before := verbstest.StatusBytes(t, "VmPin")
+	before := footprintOf(t)
 	victimSock, err := acceptPeer()
 	if err != nil {
 		t.Fatal(err)

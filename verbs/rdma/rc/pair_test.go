@@ -7,8 +7,8 @@ import (
 	"net"
 	"os"
 	"testing"
-	"time"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/verbs"
 	"pinwheel/verbs/rdma"
@@ -80,7 +80,7 @@ func connect(t testing.TB, sock net.Conn, p *rdma.Provider) *rc.Conn {
 
 // patience is a context that ends long after a test that works.
 func patience(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), testwait.Limit)
 	t.Cleanup(cancel)
 	return ctx
 }
