@@ -64,15 +64,10 @@ install-mpi:
 test-jobs: tools
 	MPISHIM_TEST_JOBS=1 $(GO) test -count=1 -timeout 30m -run 'OutsideOfVerbs|RealJobs|IsReplayed|RowsFit|APIHeader' ./mpishim
 
+# What test-guest GUEST=mpi-full runs.
 TEST_MPI_RANKS ?= 2 4
 TEST_MPI_POLICIES ?= pinwheel paper leave-pinned on-demand disabled
 TEST_MPI_PROGRAMS ?= halo wavefront transpose ring_f08 alltoallv derived renewed persistent collectives vectors neighbours matched onesided exchange_f08 threads
-
-.PHONY: test-mpi
-
-## test-mpi: the MPI programs under every policy on Soft-RoCE, in the test bed's guest (see TEST_MPI_* in mpishim.mk)
-test-mpi: shim mpi-programs
-	testbed/run.sh -c 4 -t 3600 mpishim/testing/programs/run.sh "$(CURDIR)/$(SHIM_LIB)" "$(CURDIR)/$(SHIM_OUT)/tests" "$(TEST_MPI_RANKS)" "$(TEST_MPI_POLICIES)" $(TEST_MPI_PROGRAMS)
 
 SOAK_LAUNCHES ?= 1000
 BENCH_MPI_ROUNDS ?= 5

@@ -82,7 +82,7 @@ WITH_UCX = LD_PRELOAD=softverbs-preload.so
 SOFTVERBS_GO_TEST = $(ON_SOFTVERBS) PINWHEEL_REQUIRE_RDMA=y $(GO) test -count=1 -p 1 -timeout 8m
 
 test-softverbs-go: softverbs
-	$(SOFTVERBS_GO_TEST) -short ./verbs/rdma/...
+	$(SOFTVERBS_GO_TEST) ./verbs/rdma/...
 
 ## test-vmmc-rdma: the conformance suite of vmmc over RDMA, what is RDMA's own, and streams, calls and proxies over it, on the software RDMA device
 test-vmmc-rdma: softverbs
@@ -107,12 +107,11 @@ test-files-fair: softverbs
 
 PINWHEEL_SMALL_FILES ?= 100000
 
-## test-files-full: the full form of the tests of files, of which others run a part: test-files-fair, a kill at each step of each transport, PINWHEEL_SMALL_FILES=100000 small files, fuzzing, guests
+## test-files-full: the full form of the tests of files, of which others run a part: test-files-fair, a kill at each step of each transport, PINWHEEL_SMALL_FILES=100000 small files, fuzzing
 test-files-full: test-files-fair
 	PINWHEEL_FILES_KILLS=all $(SOFTVERBS_GO_TEST) -run KilledAtAStep ./files
 	PINWHEEL_SMALL_FILES=$(PINWHEEL_SMALL_FILES) $(GO) test -count=1 -run ManySmallFiles -v -timeout 30m ./files/transfer
 	$(MAKE) --no-print-directory fuzz FUZZ_PACKAGES=./files/...
-	$(MAKE) --no-print-directory test-files-guest test-files-2node
 
 ## test-softverbs-perftest: ucx_perftest, ib_write_bw, rping, fi_pingpong and their like on the software RDMA device
 test-softverbs-perftest: softverbs

@@ -21,7 +21,7 @@ import (
 )
 
 // The tests of this file run on both nodes of the test bed at the same time
-// (`make test-rdma-2node`): node 0 serves, node 1 drives.
+// (`make test-guests`): node 0 serves, node 1 drives.
 
 const (
 	driver = "1"
@@ -32,7 +32,7 @@ const (
 func needTwoNodes(t *testing.T) (drives bool, sock net.Conn) {
 	t.Helper()
 	if os.Getenv("TESTBED_NODES") != "2" {
-		t.Skip("needs the two nodes of the test bed (run `make test-rdma-2node`)")
+		t.Skip("needs the two nodes of the test bed (run `make test-guests`)")
 	}
 	rdmatest.Need(t)
 	drives = os.Getenv("TESTBED_NODE") == driver
