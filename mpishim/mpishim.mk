@@ -17,7 +17,7 @@ MPI_SEPARATE := %/unloaded.c %/sessions.c %/planned.c %/languages.f90 %/language
 MPI_SRC := $(filter-out $(MPI_SEPARATE),$(wildcard mpishim/testing/programs/*.c mpishim/testing/programs/*.cc mpishim/testing/programs/*.f90))
 MPI_PROGRAMS := $(patsubst mpishim/testing/programs/%,$(SHIM_OUT)/tests/%,$(basename $(MPI_SRC)))
 
-.PHONY: shim mpi-programs install-mpi
+.PHONY: shim mpi-programs
 
 ## shim: build libpinwheel.so, libpinwheel-go.so and libpinwheel-meter.so into bin/
 shim: $(SHIM_LIB)/libpinwheel.so $(SHIM_LIB)/libpinwheel-go.so $(SHIM_LIB)/libpinwheel-meter.so
@@ -52,11 +52,6 @@ $(SHIM_OUT)/tests/%: mpishim/testing/programs/%.cc $(wildcard mpishim/testing/pr
 $(SHIM_OUT)/tests/%: mpishim/testing/programs/%.f90
 	@mkdir -p $(@D)
 	mpifort -O2 -g -fno-omit-frame-pointer -Wall -J$(@D) -o $@ $<
-
-## install-mpi: install what the MPI tests need (Debian, as root)
-install-mpi:
-	apt-get update -qq
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openmpi-bin libopenmpi-dev mpich libmpich-dev gfortran g++
 
 .PHONY: test-jobs
 

@@ -15,7 +15,7 @@ SOFTVERBS_LIBS := $(SOFTVERBS_LIB)/librdmacm.so.1 $(SOFTVERBS_LIB)/libibverbs.so
 softverbs_installed = $(shell /sbin/ldconfig -p | awk '$$1 == "$(1)" { print $$NF; exit }')
 softverbs_header = @test -e /usr/include/$(1) || { echo "make: <$(1)> is missing: apt-get install $(2)" >&2; exit 1; }
 
-.PHONY: softverbs install-softverbs test-softverbs test-softverbs-device test-softverbs-go test-vmmc-rdma bench-vmmc-rdma \
+.PHONY: softverbs test-softverbs test-softverbs-device test-softverbs-go test-vmmc-rdma bench-vmmc-rdma \
 	test-files-rdma test-files-fair test-files-full test-softverbs-perftest
 
 ## softverbs: the software RDMA device: libibverbs.so.1 and librdmacm.so.1 in out/softverbs/lib
@@ -60,12 +60,6 @@ $(SOFTVERBS_BUILD)/test-%: $(SOFTVERBS)/tests/%.c $(wildcard $(SOFTVERBS)/tests/
 $(SOFTVERBS_BUILD)/test-inner/%: $(SOFTVERBS)/tests/inner/%.c $(SOFTVERBS)/tests/check.h $(SOFTVERBS)/sv.h $(SOFTVERBS_OBJECTS)
 	mkdir -p $(@D)
 	gcc $(SOFTVERBS_CFLAGS) -o $@ $< $(SOFTVERBS_OBJECTS)
-
-## install-softverbs: install what the software RDMA device and its tests need beside MPI (Debian, as root)
-install-softverbs:
-	apt-get update -qq
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends libibverbs-dev librdmacm-dev \
-		ucx-utils perftest rdmacm-utils libfabric-bin iproute2
 
 ## test-softverbs: the conformance programs of the software RDMA device, and the tests of verbs/rdma on it
 test-softverbs: test-softverbs-device test-softverbs-go
