@@ -19,7 +19,7 @@ GUEST_vmmc = -test.short '-test.run=^TestRDMA(Device|Key|Lease|ExporterIsKilled|
 GUEST_vmmc-full = -test.timeout=60m ./vmmc/...
 GUEST_files = ./files/faults
 GUEST_api = api: mpishim/example/run.sh '$(abspath $(SHIM_OUT)/prefix)'
-GUEST_mpi = mpi: $(guest_mpi) 2 'pinwheel paper' halo alltoallv threads
+GUEST_mpi = mpi: $(guest_mpi) 2 pinwheel halo alltoallv threads
 GUEST_mpi-full = mpi: $(guest_mpi) '$(TEST_MPI_RANKS)' '$(TEST_MPI_POLICIES)' $(TEST_MPI_PROGRAMS)
 guest_mpi = mpishim/testing/programs/run.sh '$(CURDIR)/$(SHIM_LIB)' '$(CURDIR)/$(SHIM_OUT)/tests'
 # MPI's two ranks, and idle processors for their helpers.
@@ -32,12 +32,13 @@ test-guest: fetch $(if $(filter api,$(GUEST)),api-prefix) $(if $(filter mpi%,$(G
 
 # Between two. Of vmmc, what needs both, in a minute or two.
 GUESTS ?= rdma vmmc files
-GUESTS_rdma = -test.run=TwoNodes ./verbs/rdma/rc
+GUESTS_rdma = -test.short -test.run=TwoNodes ./verbs/rdma/rc
+GUESTS_rdma-full = -test.run=TwoNodes ./verbs/rdma/rc
 GUESTS_vmmc = -test.short '-test.run=^TestTwoNodes$$/rdma$$/(delivered_in_order|handler_is_called|nothing_lands|after_Flush|importer_that_is_killed|acknowledgements|silent)' ./vmmc
 GUESTS_vmmc-full = -test.timeout=60m -test.run=TwoNodes ./vmmc
 GUESTS_files = -test.run=TwoNodes ./files/faults
 
-## test-guests: in one boot of two guests, RDMA, messages and files between them while packets are lost, links cut and peers killed: GUESTS="rdma vmmc files", or some, or vmmc-full
+## test-guests: in one boot of two guests, RDMA, messages and files between them while packets are lost, links cut and peers killed: GUESTS="rdma vmmc files", or some, or rdma-full vmmc-full
 test-guests: fetch
 	mkdir -p $(TESTBED_OUT)/guests
 	testbed/gotest.sh -n 2 -t $(GUEST_LIMIT) -o $(TESTBED_OUT)/guests $(foreach group,$(GUESTS),-- $(GUESTS_$(group)))

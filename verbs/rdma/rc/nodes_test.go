@@ -166,7 +166,10 @@ func TestTwoNodesBytesAreRight(t *testing.T) {
 }
 
 func drive(t *testing.T, m *mailbox, s *side) {
-	const times = 10000 // three messages and a transfer each
+	times := 10_000 // three messages and a transfer each
+	if testing.Short() {
+		times = 2_000
+	}
 	rng := rand.New(rand.NewPCG(2011, 5))
 	for i := range times {
 		n := 1 + rng.Uint64N(1<<rng.UintN(15)) // up to 16 KiB
