@@ -21,7 +21,7 @@ VERSION = { git describe --always 2>/dev/null || echo unknown; } | sed "$$(git d
 # One line for a tool that is missing: $(call need,command,what to install)
 need = command -v $(1) >/dev/null || { echo "make: $(1) is missing: $(2)" >&2; exit 1; }
 
-.PHONY: help tools build replay test race race-packages fuzz test-grpc lint soak soak-node soak-vmmc test-faults test-sanitize bench-vmmc bench-files install-bench-files bench-peers bench-together bench results results-nodes results-files results-prediction ablation helper-share import-again calibrate vmwatch-object clean
+.PHONY: help tools build replay test race race-packages fuzz test-grpc lint soak soak-node soak-vmmc test-faults test-sanitize bench-vmmc bench-files bench-peers bench-together bench results results-nodes results-files results-prediction ablation helper-share import-again calibrate vmwatch-object clean
 
 ## help: this list
 help:
@@ -131,11 +131,6 @@ bench-files: build
 	mkdir -p $(OUT)
 	bin/pinwheel bench files --dir $(FILES_DIR) --claims | tee $(OUT)/bench-files.txt
 
-## install-bench-files: nginx, curl and rsync for bench-files (as root, on Debian)
-install-bench-files:
-	apt-get update -qq
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends nginx-light curl rsync
-
 ## bench-together: what registrations lose to each other that run at the same time, on io_uring and on the software device
 bench-together: tools softverbs
 	mkdir -p $(OUT)
@@ -202,6 +197,7 @@ vmwatch-object:
 clean:
 	rm -rf bin $(OUT)
 
+include testbed/packages.mk
 include testbed/testbed.mk
 include testbed/softverbs/softverbs.mk
 include testbed/live/live.mk

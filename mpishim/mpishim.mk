@@ -17,7 +17,7 @@ MPI_SEPARATE := %/unloaded.c %/sessions.c %/planned.c %/languages.f90 %/language
 MPI_SRC := $(filter-out $(MPI_SEPARATE),$(wildcard mpishim/testing/programs/*.c mpishim/testing/programs/*.cc mpishim/testing/programs/*.f90))
 MPI_PROGRAMS := $(patsubst mpishim/testing/programs/%,$(SHIM_OUT)/tests/%,$(basename $(MPI_SRC)))
 
-.PHONY: shim mpi-programs install-mpi
+.PHONY: shim mpi-programs
 
 ## shim: build libpinwheel.so, libpinwheel-go.so and libpinwheel-meter.so into bin/
 shim: $(SHIM_LIB)/libpinwheel.so $(SHIM_LIB)/libpinwheel-go.so $(SHIM_LIB)/libpinwheel-meter.so
@@ -53,26 +53,16 @@ $(SHIM_OUT)/tests/%: mpishim/testing/programs/%.f90
 	@mkdir -p $(@D)
 	mpifort -O2 -g -fno-omit-frame-pointer -Wall -J$(@D) -o $@ $<
 
-## install-mpi: install what the MPI tests need (Debian, as root)
-install-mpi:
-	apt-get update -qq
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openmpi-bin libopenmpi-dev mpich libmpich-dev gfortran g++
-
 .PHONY: test-jobs
 
 ## test-jobs: jobs of Open MPI and MPICH outside any guest, over shared memory and TCP; wrappers and headers beside the installed ones
 test-jobs: tools
 	MPISHIM_TEST_JOBS=1 $(GO) test -count=1 -timeout 30m -run 'OutsideOfVerbs|RealJobs|IsReplayed|RowsFit|APIHeader' ./mpishim
 
+# What test-guest GUEST=mpi-full runs.
 TEST_MPI_RANKS ?= 2 4
 TEST_MPI_POLICIES ?= pinwheel paper leave-pinned on-demand disabled
 TEST_MPI_PROGRAMS ?= halo wavefront transpose ring_f08 alltoallv derived renewed persistent collectives vectors neighbours matched onesided exchange_f08 threads
-
-.PHONY: test-mpi
-
-## test-mpi: the MPI programs under every policy on Soft-RoCE, in the test bed's guest (see TEST_MPI_* in mpishim.mk)
-test-mpi: shim mpi-programs
-	testbed/run.sh -c 4 -t 3600 mpishim/testing/programs/run.sh "$(CURDIR)/$(SHIM_LIB)" "$(CURDIR)/$(SHIM_OUT)/tests" "$(TEST_MPI_RANKS)" "$(TEST_MPI_POLICIES)" $(TEST_MPI_PROGRAMS)
 
 SOAK_LAUNCHES ?= 1000
 BENCH_MPI_ROUNDS ?= 5

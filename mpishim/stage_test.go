@@ -48,9 +48,7 @@ var build = sync.OnceValue(func() (s stage) {
 	for _, step := range [][][]string{
 		{
 			append(cc("-shared", "-Wl,-z,defs", "-o", at("libpinwheel.so")), append(ours, "-ldl", "-lpthread")...),
-			// Without symbols (-s, -w) it is linked in half the time.
-			{"go", "build", "-buildmode=c-shared", "-ldflags", "-s -w -extldflags=-Wl,-soname,libpinwheel-go.so",
-				"-o", at("libpinwheel-go.so"), "./server"},
+			goLibrary(s.dir),
 			cc("-fPIC", "-shared", "-Wl,-soname,libibverbs.so.1", "-Wl,--version-script=testing/standin/verbs.map",
 				"-o", at("libibverbs.so.1"), "testing/standin/verbs.c"),
 		},
@@ -105,6 +103,13 @@ var build = sync.OnceValue(func() (s stage) {
 	}
 	return s
 })
+
+// goLibrary is the command that builds the half of the library that is in Go. Without symbols (-s, -w) it is linked in
+// half the time.
+func goLibrary(dir string) []string {
+	return []string{"go", "build", "-buildmode=c-shared", "-ldflags", "-s -w -extldflags=-Wl,-soname,libpinwheel-go.so",
+		"-o", filepath.Join(dir, "libpinwheel-go.so"), "./server"}
+}
 
 func TestMain(m *testing.M) {
 	status := m.Run()

@@ -1,44 +1,47 @@
 # Tests on an RDMA device: included by the Makefile. See testbed/README.md.
 
 TESTBED_OUT := out/testbed
-RDMA_PACKAGES := ./verbs/rdma/... ./regcache ./replay
 
-.PHONY: fetch test-rdma test-rdma-2node test-vmmc-rxe test-vmmc-2node test-vmmc-guests replay-rdma calibrate-rdma
+.PHONY: fetch test-guest test-guests replay-rdma calibrate-rdma
 
 ## fetch: download the Debian packages of the test bed into its cache (see testbed/README.md)
 fetch:
 	testbed/fetch.sh
 
-## test-rdma: the tests that need a device or control groups of version 2, in a guest with Soft-RoCE
-test-rdma: fetch
-	mkdir -p $(TESTBED_OUT)/1node
-	testbed/gotest.sh -t 600 -o $(TESTBED_OUT)/1node -- -test.short $(RDMA_PACKAGES) ./internal/cgroup
+# Groups of gotest.sh, by name. For a change those of GUEST run, in one boot: what is the kernel's own, its counters,
+# limits and errors. Conformance suites run on the software device, and here at night, in the groups named full.
+GUEST ?= rdma vmmc files api mpi
+# Seconds, which no run comes near.
+GUEST_LIMIT ?= $(if $(findstring full,$(GUEST)$(GUESTS)),5400,1800)
+GUEST_rdma = -test.short '-test.skip=^TestConformance$$' ./verbs/rdma/... ./internal/cgroup
+GUEST_rdma-full = -test.timeout=30m ./verbs/rdma/... ./internal/cgroup
+GUEST_vmmc = -test.short '-test.run=^TestRDMA(Device|Key|Lease|ExporterIsKilled|LeavesNothing|IsReplaced)' ./vmmc
+GUEST_vmmc-full = -test.timeout=60m ./vmmc/...
+GUEST_files = ./files/faults
+GUEST_api = api: mpishim/example/run.sh '$(abspath $(SHIM_OUT)/prefix)'
+GUEST_mpi = mpi: $(guest_mpi) 2 pinwheel halo alltoallv threads
+GUEST_mpi-full = mpi: $(guest_mpi) '$(TEST_MPI_RANKS)' '$(TEST_MPI_POLICIES)' $(TEST_MPI_PROGRAMS)
+guest_mpi = mpishim/testing/programs/run.sh '$(CURDIR)/$(SHIM_LIB)' '$(CURDIR)/$(SHIM_OUT)/tests'
+# MPI's two ranks, and idle processors for their helpers.
+GUEST_CPUS ?= $(if $(filter mpi%,$(GUEST)),4,2)
 
-## test-rdma-2node: RDMA between two guests
-test-rdma-2node: fetch
-	mkdir -p $(TESTBED_OUT)/2node
-	testbed/gotest.sh -n 2 -t 600 -o $(TESTBED_OUT)/2node -- -test.run=TwoNodes ./verbs/rdma/rc
+## test-guest: in one boot of a guest, what needs a kernel's RDMA device or control groups: GUEST="rdma vmmc files api mpi", or some, or rdma-full vmmc-full mpi-full
+test-guest: fetch $(if $(filter api,$(GUEST)),api-prefix) $(if $(filter mpi%,$(GUEST)),shim mpi-programs)
+	mkdir -p $(TESTBED_OUT)/guest
+	testbed/gotest.sh -c $(GUEST_CPUS) -t $(GUEST_LIMIT) -o $(TESTBED_OUT)/guest $(foreach group,$(GUEST),-- $(GUEST_$(group)))
 
-# What vmmc does with a device; all the rest does not depend on one.
-VMMC_RXE_TESTS := ^TestRDMA|^TestConformance$$/^rdma$$|^TestPublishIsNeverOvertaken$$/^rdma$$|^Test(Ex|Im)porterIsKilledAtEachStep$$/^rdma$$
-# Of those between two guests, what needs both, in a minute or two.
-VMMC_2NODE_TESTS := ^TestTwoNodes$$/rdma$$/(delivered_in_order|handler_is_called|nothing_lands|after_Flush|importer_that_is_killed|acknowledgements|silent)
+# Between two. Of vmmc, what needs both, in a minute or two.
+GUESTS ?= rdma vmmc files
+GUESTS_rdma = -test.short -test.run=TwoNodes ./verbs/rdma/rc
+GUESTS_rdma-full = -test.run=TwoNodes ./verbs/rdma/rc
+GUESTS_vmmc = -test.short '-test.run=^TestTwoNodes$$/rdma$$/(delivered_in_order|handler_is_called|nothing_lands|after_Flush|importer_that_is_killed|acknowledgements|silent)' ./vmmc
+GUESTS_vmmc-full = -test.timeout=60m -test.run=TwoNodes ./vmmc
+GUESTS_files = -test.run=TwoNodes ./files/faults
 
-## test-vmmc-rxe: vmmc over Soft-RoCE: its conformance suite, and what is RDMA's own
-test-vmmc-rxe: fetch
-	mkdir -p $(TESTBED_OUT)/vmmc
-	testbed/gotest.sh -t 600 -o $(TESTBED_OUT)/vmmc -- -test.short '-test.run=$(VMMC_RXE_TESTS)' ./vmmc
-
-## test-vmmc-2node: vmmc between two guests, by RDMA: order, Unexport, automatic update, lost packets, cut links, killed peers
-test-vmmc-2node: fetch
-	mkdir -p $(TESTBED_OUT)/vmmc2
-	testbed/gotest.sh -n 2 -t 600 -o $(TESTBED_OUT)/vmmc2 -- -test.short '-test.run=$(VMMC_2NODE_TESTS)' ./vmmc
-
-## test-vmmc-guests: all of vmmc in a guest, and all of it between two, also by TLS, with a thousand rounds of random writers
-test-vmmc-guests: fetch
-	mkdir -p $(TESTBED_OUT)/vmmc-all $(TESTBED_OUT)/vmmc2-all
-	testbed/gotest.sh -t 3600 -o $(TESTBED_OUT)/vmmc-all ./vmmc/...
-	testbed/gotest.sh -n 2 -t 3600 -o $(TESTBED_OUT)/vmmc2-all -- -test.run=TwoNodes ./vmmc
+## test-guests: in one boot of two guests, RDMA, messages and files between them while packets are lost, links cut and peers killed: GUESTS="rdma vmmc files", or some, or rdma-full vmmc-full
+test-guests: fetch
+	mkdir -p $(TESTBED_OUT)/guests
+	testbed/gotest.sh -n 2 -t $(GUEST_LIMIT) -o $(TESTBED_OUT)/guests $(foreach group,$(GUESTS),-- $(GUESTS_$(group)))
 
 ## replay-rdma: replay NAS traces in real time with a Soft-RoCE device registering
 replay-rdma: fetch
@@ -53,18 +56,6 @@ calibrate-rdma: fetch
 	$(GO) build -o $(TESTBED_OUT)/calibrate/nasreplay ./cmd/nasreplay
 	testbed/run.sh -o $(TESTBED_OUT)/calibrate sh -c '"$$OUT/nasreplay" calibrate --provider rdma --max-size 32M --out "$$OUT/calibration.json"'
 	cp $(TESTBED_OUT)/calibrate/calibration.json results/calibration/rxe-qemu-linux-6.12.json
-
-.PHONY: test-files-guest test-files-2node
-
-## test-files-guest: in a guest, serving files from and to a disk that fails, and what the kernel counts of files served by RDMA
-test-files-guest: fetch
-	mkdir -p $(TESTBED_OUT)/files
-	testbed/gotest.sh -t 600 -o $(TESTBED_OUT)/files ./files/faults
-
-## test-files-2node: files between two guests: lost packets, RDMA that fails, a link that is down
-test-files-2node: fetch
-	mkdir -p $(TESTBED_OUT)/files2
-	testbed/gotest.sh -n 2 -t 600 -o $(TESTBED_OUT)/files2 -- -test.run=TwoNodes ./files/faults
 
 .PHONY: bench-files-nfs
 

@@ -12,11 +12,11 @@ import (
 	"pinwheel/internal/testwait"
 )
 
-// TestTwoNodes runs on both guests of the test bed at the same time (make test-vmmc-2node). Node 0 exports and does
+// TestTwoNodes runs on both guests of the test bed at the same time (make test-guests). Node 0 exports and does
 // what node 1 asks of it, over a connection of their own. Node 1 imports, sends and judges.
 func TestTwoNodes(t *testing.T) {
 	if os.Getenv("TESTBED_NODES") != "2" {
-		t.Skip("needs the two guests of the test bed (make test-vmmc-2node)")
+		t.Skip("needs the two guests of the test bed (make test-guests)")
 	}
 	const port = "18516"
 	if os.Getenv("TESTBED_NODE") == "0" {

@@ -15,7 +15,7 @@ import (
 func limitRegions(t *testing.T) (limit, lift func()) {
 	t.Helper()
 	if os.Getenv("TESTBED_NODES") == "" {
-		t.Skip("makes a control group: runs in the test bed only (make test-vmmc-rxe)")
+		t.Skip("makes a control group: runs in the test bed only (make test-guest)")
 	}
 	const root = "/sys/fs/cgroup"
 	group := filepath.Join(root, "vmmc-"+strconv.Itoa(os.Getpid()))

@@ -7,11 +7,7 @@ BENCH_LIVE_ROWS ?=
 # No run begins after this time.
 BENCH_LIVE_BUDGET ?= 2h
 
-.PHONY: install-bench-live bench-live bench-live-table $(BENCH_LIVE)
-
-## install-bench-live: LAMMPS, an application that is measured beside NPB
-install-bench-live:
-	apt-get install -y --no-install-recommends lammps
+.PHONY: bench-live bench-live-table $(BENCH_LIVE)
 
 $(BENCH_LIVE): build softverbs
 	mkdir -p $(@D)

@@ -1,6 +1,6 @@
 // Stale proves that no registration is used after its memory changed: the
 // matrix of mechanisms and kinds of change, races, and costs. It is what make
-// test-stale and make bench-watch run.
+// test-stale, make bench-watch and make results-stale run.
 package main
 
 import (

@@ -3,51 +3,50 @@
 STALE_OUT := $(OUT)/stale
 STALE := $(STALE_OUT)/stale
 STALE_UCX := $(STALE_OUT)/stale-ucx
-# Changes of mappings in each race; the official run takes 1000000.
+# Changes of mappings in each race.
 STALE_CHANGES ?= 20000
 RESULTS_STALE := results/stale
 
-.PHONY: test-stale test-stale-host test-stale-ucx test-stale-mpi test-stale-race test-stale-guest test-stale-life bench-watch stale-table $(STALE) $(STALE_UCX)
+.PHONY: test-stale test-stale-host test-stale-ucx test-stale-mpi test-stale-race test-stale-guest test-stale-life bench-watch results-stale stale-table $(STALE) $(STALE_UCX)
 
 $(STALE): | tools
-	mkdir -p $(STALE_OUT) $(RESULTS_STALE)
+	mkdir -p $(STALE_OUT)
 	$(GO) build -o $@ ./bench/stale
 
 # libucm replaces mremap and others in whatever links it: only its own column runs in this one.
 $(STALE_UCX): | tools
-	@test -e /usr/include/ucs/memory/rcache.h || { echo "installing libucx-dev"; apt-get update -qq; apt-get install -y --no-install-recommends libucx-dev >/dev/null; }
-	mkdir -p $(STALE_OUT) $(RESULTS_STALE)
+	@test -e /usr/include/ucs/memory/rcache.h || { echo "make: <ucs/memory/rcache.h> is missing: make install-ucx (as root)" >&2; exit 1; }
+	mkdir -p $(STALE_OUT)
 	$(GO) build -tags ucx -o $@ ./bench/stale
 
-## test-stale: every mechanism against every kind of change, races, UCX and Open MPI beside ours; writes results/stale
+## test-stale: every mechanism against every kind of change, races, UCX and Open MPI beside ours; writes out/stale
 test-stale: test-stale-host test-stale-ucx $(if $(shell command -v mpirun.openmpi),test-stale-mpi) test-stale-race
-	$(MAKE) --no-print-directory stale-table
+	$(STALE) table $(STALE_OUT)/[1-9]-*.json > $(STALE_OUT)/README.md
 
 ## test-stale-host: the matrix on this machine, as root and as nobody
 test-stale-host: $(STALE)
 	@if [ "$$(id -u)" = 0 ]; then \
-		$(STALE) matrix --mechanisms unwatched,tps,tp,uffd,pfn,none -o $(RESULTS_STALE)/1-host.json; \
-		$(STALE) matrix --unprivileged --mechanisms auto -o $(RESULTS_STALE)/3-nobody.json; \
+		$(STALE) matrix --mechanisms unwatched,tps,tp,uffd,pfn,none -o $(STALE_OUT)/1-host.json; \
+		$(STALE) matrix --unprivileged --mechanisms auto -o $(STALE_OUT)/3-nobody.json; \
 	else \
 		$(STALE) matrix --mechanisms unwatched,auto,none -o $(STALE_OUT)/user.json; \
 	fi
 
-## test-stale-ucx: the same changes against the cache of UCX (Debian)
+## test-stale-ucx: the same changes against the cache of UCX (see install-ucx)
 test-stale-ucx: $(STALE_UCX)
-	$(STALE_UCX) matrix --mechanisms ucx -o $(RESULTS_STALE)/2-ucx.json
+	$(STALE_UCX) matrix --mechanisms ucx -o $(STALE_OUT)/2-ucx.json
 
 ## test-stale-mpi: the matrix on the software RDMA device, in processes whose libc Open MPI has patched (see install-mpi)
 test-stale-mpi: $(STALE) softverbs
-	$(STALE) matrix --mpi --device softverbs --mechanisms unwatched,tps,uffd -o $(RESULTS_STALE)/3-openmpi.json
-	$(MAKE) --no-print-directory stale-table
+	$(STALE) matrix --mpi --device softverbs --mechanisms unwatched,tps,uffd -o $(STALE_OUT)/3-openmpi.json
 
-## test-stale-race: threads that free addresses against threads that use them; STALE_CHANGES=1000000 for the official run
+## test-stale-race: threads that free addresses against threads that use them; STALE_CHANGES=20000
 test-stale-race: $(STALE)
 	@as() { if [ "$$(id -u)" = 0 ] && [ "$$1" = nobody ]; then shift; setpriv --reuid=65534 --regid=65534 --clear-groups "$$@"; else shift; "$$@"; fi; }; \
 	cp $(STALE) /tmp/pinwheel-stale-$$$$; trap 'rm -f /tmp/pinwheel-stale-'$$$$ EXIT; \
 	for user in root nobody; do for threads in 2 4; do for helper in "" --helper; do \
 		as $$user /tmp/pinwheel-stale-$$$$ race --threads $$threads --changes $(STALE_CHANGES) $$helper; \
-	done; done; done | tee $(RESULTS_STALE)/5-races.json
+	done; done; done | tee $(STALE_OUT)/5-races.json
 
 ## test-stale-guest: the matrix with BPF on kernel functions and with RDMA, and a race, in the test bed's guest
 test-stale-guest: $(STALE) fetch
@@ -55,18 +54,22 @@ test-stale-guest: $(STALE) fetch
 		/run/stale matrix --mechanisms fentry -o "$$OUT/fentry.json" && \
 		/run/stale matrix --device rdma --mechanisms unwatched,fentry,uffd -o "$$OUT/rdma.json" && \
 		/run/stale race --mechanism fentry --threads 2 --helper --changes 2000 > "$$OUT/race.json"'
-	cat $(STALE_OUT)/guest/fentry.json $(STALE_OUT)/guest/rdma.json > $(RESULTS_STALE)/4-guest.json
-	cp $(STALE_OUT)/guest/race.json $(RESULTS_STALE)/6-guest-race.json
-	$(MAKE) --no-print-directory stale-table
+	cat $(STALE_OUT)/guest/fentry.json $(STALE_OUT)/guest/rdma.json > $(STALE_OUT)/4-guest.json
+	cp $(STALE_OUT)/guest/race.json $(STALE_OUT)/6-guest-race.json
 
 ## test-stale-life: 1000 starts and stops of every mechanism
 test-stale-life: tools
 	VMWATCH_TEST_STARTS=1000 $(GO) test -count=1 -timeout 30m -run 'StartsAndStops' ./vmwatch
 
-## bench-watch: what each mechanism costs, beside UCX; writes results/stale
+## bench-watch: what each mechanism costs, beside UCX; writes out/stale
 bench-watch: $(STALE) $(STALE_UCX)
-	$(STALE) cost > $(RESULTS_STALE)/7-costs.json
-	$(STALE_UCX) cost --mechanisms ucx >> $(RESULTS_STALE)/7-costs.json
+	$(STALE) cost > $(STALE_OUT)/7-costs.json
+	$(STALE_UCX) cost --mechanisms ucx >> $(STALE_OUT)/7-costs.json
+
+## results-stale: all of these, with a million changes in each race, into results/stale; needs both cores idle
+results-stale: STALE_CHANGES := 1000000
+results-stale: test-stale test-stale-guest bench-watch
+	cp $(STALE_OUT)/[1-9]-*.json $(RESULTS_STALE)/
 	$(MAKE) --no-print-directory stale-table
 
 stale-table: $(STALE)

@@ -25,7 +25,7 @@ type line struct {
 	Unit   string  `json:"unit"`
 }
 
-// Run writes results/stale/README.md.
+// Run prints the page of result files, which results/stale/README.md is.
 func (c tableCmd) Run() error {
 	var cells, races, costs []line
 	for _, name := range c.Files {
@@ -59,9 +59,9 @@ func (c tableCmd) Run() error {
 
 const preface = `# Never stale
 
-` + "`make test-stale`" + ` and ` + "`make bench-watch`" + ` write this page. The harness registers a range
-through the cache, changes its mapping, acquires it again, and sends 64 KiB through the registration
-in both directions. Only the bytes decide:
+` + "`make results-stale`" + ` writes this page. The harness registers a range through the cache, changes
+its mapping, acquires it again, and sends 64 KiB through the registration in both directions. Only
+the bytes decide:
 
 - **detected**: the cache registered the range anew, and the right bytes moved.
 - **kept**: the cache returned a hit, and the right bytes moved. Either the change leaves pinned

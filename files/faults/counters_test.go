@@ -17,9 +17,9 @@ import (
 
 const (
 	// countedBytes is no whole number of chunks or pages. Of a file of that size, a client asks for whole chunks at a time.
-	countedBytes = 32<<20 + 4097
+	countedBytes = 16<<20 + 4097
 	// slackBytes is how much the heap of the server may grow, whatever it serves: two huge pages. If the pages of the file
-	// were copied to be registered, the copies would be eight times as much in the end.
+	// were copied to be registered, the copies would be four times as much in the end.
 	slackBytes = 4 << 20
 )
 
@@ -28,10 +28,10 @@ func countedServer(t *testing.T, s pipe.Strategy, size int) (p *serverProcess, c
 	t.Helper()
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "f"), content(size))
-	write(t, filepath.Join(dir, "other"), content(4<<20))
+	write(t, filepath.Join(dir, "other"), content(otherBytes))
 	p = startServer(t, serverSetting{dir, s})
 	c = dial(t, open(t, "client", "tcp:127.0.0.1:0"), p.address)
-	awaitRDMA(t, c, "other", 4<<20) // from then on, the server has pinned what it pins for a connection
+	awaitRDMA(t, c, "other", otherBytes) // from then on, the server has pinned what it pins for a connection
 	return p, c
 }
 
@@ -105,7 +105,7 @@ func TestColdFileIsPinnedChunkByChunk(t *testing.T) {
 // What the helper thread of policy pinwheel releases between two gets is its own affair. It leaves most gets alone.
 func TestHotFileIsNotRegisteredAgain(t *testing.T) {
 	inGuests(t, "1")
-	const size = 8 << 20
+	const size = 4 << 20
 	stays := pipe.Auto
 	stays.Policy = pinwheel.LeavePinned
 	for name, each := range map[string]struct {
@@ -142,7 +142,7 @@ func TestHotFileIsNotRegisteredAgain(t *testing.T) {
 func TestStagesOverlapFromTwoChunksOn(t *testing.T) {
 	inGuests(t, "1")
 	testwait.Bound(t)
-	const size = 16 << 20
+	const size = 8 << 20
 	to, from := open(t, "client", "tcp:127.0.0.1:0"), open(t, "server", "tcp:127.0.0.1:0")
 	window, err := to.Alloc(size)
 	if err != nil {

@@ -25,7 +25,7 @@ const heartbeat = 6 * time.Second
 func inGuests(t *testing.T, nodes string) {
 	t.Helper()
 	if os.Getenv("TESTBED_NODES") != nodes {
-		t.Skipf("needs %s guests of the test bed (make test-files-guest test-files-2node)", nodes)
+		t.Skipf("needs %s guests of the test bed (make test-guest test-guests)", nodes)
 	}
 }
 

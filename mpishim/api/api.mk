@@ -11,7 +11,7 @@ API_LDFLAGS := -shared -Wl,-z,defs,-z,nodelete -Wl,-soname,$(API_SONAME) -Wl,--v
 
 VMMC_SONAME := libpinwheel-vmmc.so.0
 
-.PHONY: api test-api bench-api install install-api
+.PHONY: api api-prefix bench-api install install-api
 
 ## api: build libpinwheel-api.so, libpinwheel-go.so and libpinwheel-vmmc.so into bin/
 api: $(SHIM_LIB)/$(API_SONAME) $(SHIM_LIB)/libpinwheel-go.so $(SHIM_LIB)/$(VMMC_SONAME)
@@ -63,11 +63,9 @@ install: build install-api
 		bin/$$c completion bash > $(DESTDIR)$(BASHDIR)/$$c && bin/$$c completion zsh > $(DESTDIR)$(ZSHDIR)/_$$c && \
 		bin/$$c completion fish > $(DESTDIR)$(FISHDIR)/$$c.fish || exit 1; done
 
-## test-api: the example transport on Soft-RoCE in the test bed's guest, built with pkg-config against an installation
-test-api:
-	@mkdir -p $(SHIM_OUT)
+# An installation that transports are compiled against in the test bed's guest, with pkg-config (see test-guest).
+api-prefix:
 	$(MAKE) --no-print-directory install-api PREFIX=$(abspath $(SHIM_OUT)/prefix) DESTDIR= > /dev/null
-	testbed/run.sh -t 900 mpishim/example/run.sh $(abspath $(SHIM_OUT)/prefix)
 
 ## bench-api: what acquire and release of registered memory cost, in ns, and a question to the server and a first use, in us
 bench-api: api

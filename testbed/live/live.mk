@@ -3,7 +3,7 @@
 LIVE := $(OUT)/live/live
 SOAK_LAUNCHES ?= 1000
 
-.PHONY: test-live test-live-all soak-live soak-live-plain test-slurm install-slurm $(LIVE)
+.PHONY: test-live test-live-all soak-live soak-live-plain test-apps test-prometheus test-profile test-slurm $(LIVE)
 
 $(LIVE): build softverbs
 	mkdir -p $(@D)
@@ -18,38 +18,15 @@ test-live: $(LIVE)
 test-live-all: $(LIVE)
 	$(LIVE) test --all
 
-.PHONY: install-apps test-apps
-
-## install-apps: FFTW, GROMACS, OpenFOAM, PETSc with its tutorials, and Quantum ESPRESSO, for test-apps; mpi4py, gdb and allocators for test-live-all (Debian, as root)
-install-apps:
-	apt-get update -qq
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openmpi-bin libopenmpi-dev libfftw3-mpi-dev \
-		gromacs openfoam petsc-dev libpetsc3.18-dev-examples pkg-config quantum-espresso \
-		python3-mpi4py gdb libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0
-
 ## test-apps: applications with the transport's cache, without a cache and under Pinwheel: they must compute the same (five minutes); goes on where it was
 test-apps: $(LIVE)
 	$(LIVE) apps
-
-.PHONY: install-prometheus test-prometheus
-
-## install-prometheus: install what test-prometheus needs, without its services (Debian, as root)
-install-prometheus:
-	apt-get update -qq
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus prometheus-node-exporter
-	@for s in prometheus prometheus-node-exporter; do \
-		service $$s stop >/dev/null 2>&1 || true; \
-		update-rc.d $$s disable; \
-		if command -v systemctl >/dev/null; then systemctl disable --quiet $$s; fi; \
-	done
 
 ## test-prometheus: a Prometheus and a node_exporter scrape "pinwheel metrics" while an MPI job runs on the software RDMA device
 test-prometheus: build softverbs
 	@$(call need,prometheus,make install-prometheus (as root))
 	@$(call need,prometheus-node-exporter,make install-prometheus (as root))
 	PINWHEEL_TEST_PROMETHEUS=y $(GO) test -count=1 -timeout 10m -run Prometheus -v ./testbed/live
-
-.PHONY: test-profile
 
 ## test-profile: MPI jobs on the software RDMA device keep profiles, and begin with them; they are killed, abort, run at the same time
 test-profile: build softverbs
@@ -62,11 +39,6 @@ soak-live: $(LIVE)
 ## soak-live-plain: the same launches without Pinwheel, to know what the stacks do by themselves
 soak-live-plain: $(LIVE)
 	$(LIVE) soak --plain --launches $(SOAK_LAUNCHES)
-
-## install-slurm: install what test-slurm needs beside MPI (Debian, as root)
-install-slurm:
-	apt-get update -qq
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends slurm-wlm munge
 
 ## test-slurm: jobs under Pinwheel on a Slurm cluster of this node, started for the test (as root; a minute)
 test-slurm: build softverbs

@@ -20,7 +20,7 @@ import (
 )
 
 // The tests of this file run on both nodes of the test bed at the same time
-// (`make test-rdma-2node`): node 0 serves, node 1 drives.
+// (`make test-guests`): node 0 serves, node 1 drives.
 
 const (
 	driver = "1"
@@ -31,7 +31,7 @@ const (
 func needTwoNodes(t *testing.T) (drives bool, sock net.Conn) {
 	t.Helper()
 	if os.Getenv("TESTBED_NODES") != "2" {
-		t.Skip("needs the two nodes of the test bed (run `make test-rdma-2node`)")
+		t.Skip("needs the two nodes of the test bed (run `make test-guests`)")
 	}
 	rdmatest.Need(t)
 	drives = os.Getenv("TESTBED_NODE") == driver
@@ -165,7 +165,10 @@ func TestTwoNodesBytesAreRight(t *testing.T) {
 }
 
 func drive(t *testing.T, m *mailbox, s *side) {
-	const times = 10000 // three messages and a transfer each
+	times := 10_000 // three messages and a transfer each
+	if testing.Short() {
+		times = 2_000
+	}
 	rng := rand.New(rand.NewPCG(2011, 5))
 	for i := range times {
 		n := 1 + rng.Uint64N(1<<rng.UintN(15)) // up to 16 KiB

@@ -25,7 +25,7 @@ func Need(t testing.TB) {
 	case os.Getenv(RequireEnv) != "":
 		t.Fatalf("%s is set, but: %v", RequireEnv, err)
 	default:
-		t.Skipf("%v (run `make test-rdma`)", err)
+		t.Skipf("%v (run `make test-guest`)", err)
 	}
 }
 

@@ -17,7 +17,7 @@ func TestDeclarationsMatchTheHeader(t *testing.T) {
 		if os.Getenv(rdmatest.RequireEnv) != "" {
 			t.Fatal(err)
 		}
-		t.Skipf("no header to compare with (install libibverbs-dev, or run `make test-rdma`): %v", err)
+		t.Skipf("no header to compare with (install libibverbs-dev, or run `make test-guest`): %v", err)
 	}
 	out, err := exec.Command("cc", "-fsyntax-only", "testdata/abi_check.c").CombinedOutput()
 	if err != nil {

@@ -1,0 +1,38 @@
+# Sourced by run and nightly: what they run, part by part, each a target of make.
+
+# record FILE: where the seconds of each part that has passed are kept.
+record() {
+	times=$1
+	mkdir -p "$(dirname "$times")"
+	touch "$times"
+}
+
+# part TARGET [VARIABLE=...]: runs it, unless the record has it.
+part() {
+	local start=$SECONDS
+	! cut -f 2 "$times" | grep -qxF -- "$*" || return 0
+	echo "== make $*"
+	make --no-print-directory "$@" || {
+		echo "== make $*: failed after $((SECONDS - start)) s" >&2
+		exit 1
+	}
+	echo "== make $*: $((SECONDS - start)) s"
+	printf '%s\t%s\n' $((SECONDS - start)) "$*" >>"$times"
+}
+
+# What git sees in the working tree, with checksums: parts write to out/ and bin/ only.
+tree() {
+	git status --porcelain
+	git ls-files -z --modified --others --exclude-standard | xargs -0r sha1sum -- 2>&1 || true
+}
+
+# finish TREE: what parts have changed since tree said TREE is an error; else the record.
+finish() {
+	local changed
+	changed=$(diff <(echo "$1") <(tree) | awk '/^[<>]/ { print $NF }' | sort -u) || true
+	if [ -n "$changed" ]; then
+		echo "$0: parts may write to out/ and bin/ only, but changed or made these files:" $changed >&2
+		exit 1
+	fi
+	awk -F'\t' '{ printf "%5d s  %s\n", $1, $2; sum += $1 } END { printf "%5d s  together\n", sum }' "$times"
+}
