@@ -66,7 +66,7 @@ func sanitized(t *testing.T, build func(dir, flag string) error, runs ...[]strin
 
 func TestAPIUnderSanitizers(t *testing.T) {
 	build := func(dir, flag string) error {
-		objects, err := compileObjects(dir, []string{"core", "api"}, flag)
+		objects, err := compileObjects(dir, []string{"core", "api"}, "-g", flag)
 		if err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func TestPreloadLibraryUnderSanitizers(t *testing.T) {
 	build := func(dir, flag string) error {
 		at := func(name string) string { return filepath.Join(dir, name) }
 		shared := []string{flag, "-g", "-O2", "-fPIC", "-shared", "-fno-omit-frame-pointer"}
-		objects, err := compileObjects(dir, []string{"core", "preload"}, flag)
+		objects, err := compileObjects(dir, []string{"core", "preload"}, "-g", flag)
 		if err != nil {
 			return err
 		}

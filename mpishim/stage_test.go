@@ -34,11 +34,21 @@ var build = sync.OnceValue(func() (s stage) {
 	if s.err != nil {
 		return s
 	}
-	if s.objects, s.err = compileObjects(s.dir, []string{"preload", "core", "api"}); s.err != nil {
+	at := func(name string) string { return filepath.Join(s.dir, name) }
+	var first errgroup.Group // which needs nothing that is built before
+	first.Go(func() (err error) {
+		s.objects, err = compileObjects(s.dir, []string{"preload", "core", "api"})
+		return err
+	})
+	first.Go(func() error {
+		// Without symbols (-s, -w) it is linked in half the time.
+		return compile("go", "build", "-buildmode=c-shared", "-ldflags", "-s -w -extldflags=-Wl,-soname,libpinwheel-go.so",
+			"-o", at("libpinwheel-go.so"), "./server")
+	})
+	if s.err = first.Wait(); s.err != nil {
 		return s
 	}
 	ours := objectsOf(s.objects, "core", "preload")
-	at := func(name string) string { return filepath.Join(s.dir, name) }
 	cc := func(args ...string) []string {
 		return append([]string{"cc", "-O2", "-fno-omit-frame-pointer"}, args...)
 	}
@@ -48,9 +58,6 @@ var build = sync.OnceValue(func() (s stage) {
 	for _, step := range [][][]string{
 		{
 			append(cc("-shared", "-Wl,-z,defs", "-o", at("libpinwheel.so")), append(ours, "-ldl", "-lpthread")...),
-			// Without symbols (-s, -w) it is linked in half the time.
-			{"go", "build", "-buildmode=c-shared", "-ldflags", "-s -w -extldflags=-Wl,-soname,libpinwheel-go.so",
-				"-o", at("libpinwheel-go.so"), "./server"},
 			cc("-fPIC", "-shared", "-Wl,-soname,libibverbs.so.1", "-Wl,--version-script=testing/standin/verbs.map",
 				"-o", at("libibverbs.so.1"), "testing/standin/verbs.c"),
 		},
