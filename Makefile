@@ -46,8 +46,9 @@ replay: build
 	@echo "figure: $(OUT)/pinned-ft.B.4.svg"
 
 ## test: lint and every test that runs in seconds, anywhere
+# lint has vetted what is tested. Some tests wait, so there are two packages more at a time than processors.
 test: lint
-	$(GO) test -timeout 15m ./...
+	$(GO) test -vet=off -p $$(($$(nproc) + 2)) -timeout 15m ./...
 
 ## race: the tests under the race detector
 race: tools
