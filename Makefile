@@ -46,8 +46,9 @@ replay: build
 	@echo "figure: $(OUT)/pinned-ft.B.4.svg"
 
 ## test: lint and every test that runs in seconds, anywhere
+# lint has vetted what is tested. Some tests wait, so there are two packages more at a time than processors.
 test: lint
-	$(GO) test -timeout 15m ./...
+	$(GO) test -vet=off -p $$(($$(nproc) + 2)) -timeout 15m ./...
 
 # What a package has, or its tests, that starts goroutines or shares memory with them. Elsewhere the race detector can
 # find nothing. Derived from the sources, so that no new package is forgotten: see race_test.go.

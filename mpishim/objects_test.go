@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// objectFlags compile the C files of the libraries, as mpishim.mk does.
-var objectFlags = []string{"-O2", "-g", "-std=gnu11", "-fPIC", "-fvisibility=hidden", "-fno-omit-frame-pointer",
+// objectFlags compile the C files of the libraries, as mpishim.mk does, but without debugging information, which takes a
+// quarter of the time.
+var objectFlags = []string{"-O2", "-std=gnu11", "-fPIC", "-fvisibility=hidden", "-fno-omit-frame-pointer",
 	"-Wall", "-Wextra", "-Werror", "-Icore", "-Ipreload", "-Iinclude", "-I../regcache", "-I../verbs/rdma/internal/ibv"}
 
 // cSources are the C files of some folders.
@@ -35,6 +36,10 @@ func compileObjects(dir string, folders []string, flags ...string) (objects []st
 	sources, err := cSources(folders...)
 	if err != nil {
 		return nil, err
+	}
+	// The wrappers take longer than all else together: they begin first.
+	if i := slices.Index(sources, "preload/mpi.c"); i > 0 {
+		sources[0], sources[i] = sources[i], sources[0]
 	}
 	var g errgroup.Group
 	g.SetLimit(runtime.GOMAXPROCS(0))

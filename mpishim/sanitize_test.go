@@ -68,7 +68,7 @@ func sanitized(t *testing.T, build func(dir, flag string) error, runs ...[]strin
 
 func TestAPIUnderSanitizers(t *testing.T) {
 	build := func(dir, flag string) error {
-		objects, err := compileObjects(dir, []string{"core", "api"}, flag, quick)
+		objects, err := compileObjects(dir, []string{"core", "api"}, "-g", flag, quick)
 		if err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ func TestPreloadLibraryUnderSanitizers(t *testing.T) {
 	build := func(dir, flag string) error {
 		at := func(name string) string { return filepath.Join(dir, name) }
 		shared := []string{flag, "-g", "-O2", "-fPIC", "-shared", "-fno-omit-frame-pointer"}
-		objects, err := compileObjects(dir, []string{"core", "preload"}, flag, quick)
+		objects, err := compileObjects(dir, []string{"core", "preload"}, "-g", flag, quick)
 		if err != nil {
 			return err
 		}

@@ -34,11 +34,20 @@ var build = sync.OnceValue(func() (s stage) {
 	if s.err != nil {
 		return s
 	}
-	if s.objects, s.err = compileObjects(s.dir, []string{"preload", "core", "api"}); s.err != nil {
+	at := func(name string) string { return filepath.Join(s.dir, name) }
+	var first errgroup.Group // which needs nothing that is built before
+	first.Go(func() (err error) {
+		s.objects, err = compileObjects(s.dir, []string{"preload", "core", "api"})
+		return err
+	})
+	first.Go(func() error {
+		library := goLibrary(s.dir)
+		return compile(library[0], library[1:]...)
+	})
+	if s.err = first.Wait(); s.err != nil {
 		return s
 	}
 	ours := objectsOf(s.objects, "core", "preload")
-	at := func(name string) string { return filepath.Join(s.dir, name) }
 	cc := func(args ...string) []string {
 		return append([]string{"cc", "-O2", "-fno-omit-frame-pointer"}, args...)
 	}
@@ -48,7 +57,6 @@ var build = sync.OnceValue(func() (s stage) {
 	for _, step := range [][][]string{
 		{
 			append(cc("-shared", "-Wl,-z,defs", "-o", at("libpinwheel.so")), append(ours, "-ldl", "-lpthread")...),
-			goLibrary(s.dir),
 			cc("-fPIC", "-shared", "-Wl,-soname,libibverbs.so.1", "-Wl,--version-script=testing/standin/verbs.map",
 				"-o", at("libibverbs.so.1"), "testing/standin/verbs.c"),
 		},

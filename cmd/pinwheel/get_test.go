@@ -46,7 +46,7 @@ func hasPart(dir string, bytes int64) bool {
 	return false
 }
 
-const killedBytes = 64 << 20 // 64 MiB
+const killedBytes = 32 << 20 // 32 MiB
 
 // kind is how the two ends of a copy that is killed reach each other.
 type kind struct {

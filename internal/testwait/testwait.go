@@ -20,18 +20,21 @@ const Limit = 2 * time.Minute
 
 var limit = Limit // of this package's own tests another one
 
-// poll is the pause between two looks at a condition.
-const poll = 100 * time.Microsecond
+// The pause between two looks at a condition grows by an eighth from firstPause to longestPause. Looks take processor
+// time from what is waited for, and those at files or processes take about as long as the first pause.
+const firstPause, longestPause = 100 * time.Microsecond, time.Millisecond
 
 // Until returns when cond holds. If it does not within Limit the test fails
 // with what is waited for, what state returns and all stacks. For the goroutine of the test.
 func Until(t testing.TB, what string, cond func() bool, state ...func() any) {
 	t.Helper()
-	for end := time.Now().Add(limit); !cond(); time.Sleep(poll) {
+	pause := firstPause
+	for end := time.Now().Add(limit); !cond(); time.Sleep(pause) {
 		if time.Now().After(end) {
 			report(t.Name(), state)
 			t.Fatalf("never happened: %s", what)
 		}
+		pause = min(pause+pause/8, longestPause)
 	}
 }
 
