@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/replay"
 	"pinwheel/trace"
 )
@@ -104,6 +105,7 @@ func TestTheSameSeedGivesTheSameRecords(t *testing.T) {
 }
 
 func TestMadeUpTrafficCanBeReplayed(t *testing.T) {
+	testwait.SkipUnderRace(t, "each replay has one thread")
 	for _, job := range []replay.Job{Random(1), Drifting(1)} {
 		rs, err := replay.CompareJob(t.Context(), replay.Options{Policies: []string{replay.LeavePinned, replay.Pinwheel}}, job)
 		if err != nil {
