@@ -45,6 +45,10 @@ replay: build
 	bin/nasreplay plot --out $(OUT)/pinned-ft.B.4.svg results/traces/ft.B.4.pwt
 	@echo "figure: $(OUT)/pinned-ft.B.4.svg"
 
+# As position-independent code, as the libraries are that the tests build: every package is compiled once, not once for
+# the tests and once for the libraries. The race detector can't do with it.
+lint test: export GOFLAGS += -buildmode=pie
+
 ## test: lint and every test that runs in seconds, anywhere
 # lint has vetted what is tested. Some tests wait, so there are two packages more at a time than processors.
 test: lint

@@ -145,7 +145,7 @@ func buildStatic(out, dir string) error {
 	if err := os.WriteFile(source, []byte(static), 0o666); err != nil {
 		return err
 	}
-	cmd := exec.Command("go", "build", "-o", out, source)
+	cmd := exec.Command("go", "build", "-buildmode=exe", "-o", out, source)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, text)
