@@ -7,6 +7,9 @@ record() {
 	touch "$times"
 }
 
+goes_on=""  # not empty: after a part that has failed, too
+failed=()
+
 # part TARGET [VARIABLE=...]: runs it, unless the record has it.
 part() {
 	local start=$SECONDS
@@ -14,7 +17,9 @@ part() {
 	echo "== make $*"
 	make --no-print-directory "$@" || {
 		echo "== make $*: failed after $((SECONDS - start)) s" >&2
-		exit 1
+		[ -n "$goes_on" ] || exit 1
+		failed+=("$*")
+		return 0
 	}
 	echo "== make $*: $((SECONDS - start)) s"
 	printf '%s\t%s\n' $((SECONDS - start)) "$*" >>"$times"
@@ -26,13 +31,13 @@ tree() {
 	git ls-files -z --modified --others --exclude-standard | xargs -0r sha1sum -- 2>&1 || true
 }
 
-# finish TREE: what parts have changed since tree said TREE is an error; else the record.
+# finish TREE: the record. Parts that have failed, or have changed what tree said before, are an error.
 finish() {
 	local changed
-	changed=$(diff <(echo "$1") <(tree) | awk '/^[<>]/ { print $NF }' | sort -u) || true
-	if [ -n "$changed" ]; then
-		echo "$0: parts may write to out/ and bin/ only, but changed or made these files:" $changed >&2
-		exit 1
-	fi
+	changed=$(diff <(echo "$1") <(echo "$(tree)") | awk '/^[<>]/ { print $NF }' | sort -u) || true
 	awk -F'\t' '{ printf "%5d s  %s\n", $1, $2; sum += $1 } END { printf "%5d s  together\n", sum }' "$times"
+	[ -z "$changed" ] ||
+		echo "$0: parts may write to out/ and bin/ only, but changed or made these files:" $changed >&2
+	[ ${#failed[@]} = 0 ] || printf 'failed: make %s\n' "${failed[@]}" >&2
+	[ -z "$changed" ] && [ ${#failed[@]} = 0 ]
 }
