@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"pinwheel/internal/testwait"
 )
 
 func TestEveryPolicyServesAllAndLeavesNothingRegistered(t *testing.T) {
@@ -56,7 +58,9 @@ func TestEveryPolicyServesAllAndLeavesNothingRegistered(t *testing.T) {
 // uses all the same.
 func TestFirstMessageDoesNotWaitForTheWatch(t *testing.T) {
 	dir := theStage(t)
-	for rounds := 100; ; rounds *= 4 { // 2 ms each, until the watch is open
+	var last string
+	testwait.Bound(t, func() any { return last })
+	for rounds := 100; ; rounds = min(4*rounds, 1600) { // 2 ms each, until the watch is open
 		file := filepath.Join(t.TempDir(), "stats.json")
 		status, said := play(t, dir, []string{"PINWHEEL_WATCH_WAIT=n", "PINWHEEL_STATS=" + file}, "path",
 			"4", fmt.Sprint(rounds), "2000", "4")
@@ -71,12 +75,11 @@ func TestFirstMessageDoesNotWaitForTheWatch(t *testing.T) {
 		for _, site := range r.Sites {
 			heard += site.Uses
 		}
-		switch {
-		case r.Uses > 0 && (heard > int64(r.Uses) || strings.Contains(said, unwatched)):
+		if r.Uses > 0 && (heard > int64(r.Uses) || strings.Contains(said, unwatched)) {
 			return
-		case rounds > 10_000: // on a busy machine, the helper of a short run hears of little
-			t.Fatalf("the helper heard of %d uses, of %d through the cache and %d past it", heard, r.Uses, r.Early)
 		}
+		// On a busy machine, the helper does not come to the last uses.
+		last = fmt.Sprintf("the helper heard of %d uses, of %d through the cache and %d past it", heard, r.Uses, r.Early)
 	}
 }
 
