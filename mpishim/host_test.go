@@ -62,7 +62,7 @@ func TestLimitsThatComeLaterEndNothing(t *testing.T) {
 	}
 	for _, how := range []string{"threads-later", "fds", "pipe", "setuid", "stacks", "locks", "pinned-later"} {
 		t.Run(how, func(t *testing.T) {
-			t.Parallel() // threads-later waits for the answer of a thread that there is not, for 30 s
+			t.Parallel() // threads-later may wait for the answer of a thread that there is not, for 30 s
 			testwait.Bound(t)
 			if os.Geteuid() != 0 && !slices.Contains([]string{"fds", "pipe", "stacks"}, how) {
 				t.Skip("root changes to a user of whom there are no other processes")

@@ -82,8 +82,12 @@ static long futex(uint32_t *word, int op, uint32_t value, const struct timespec 
 	return syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, value, timeout, NULL, 0);
 }
 
-/* How long a thread waits for an answer. Registering very much memory takes seconds. */
+/* How long a thread waits for an answer. Registering very much memory takes seconds. Once nobody has answered, the next
+ * ones wait no more than a second, or a program would wait as long again for each that its end has. */
 #define ANSWER_TIMEOUT_S 30
+#define NEXT_TIMEOUT_S 1
+
+static int unanswered; /* atomic; the latest question that is over */
 
 /* Withdraws a question that nobody has answered; -1, or 0 if the answer has come after all. The server
  * undoes what it still does for it. */
@@ -96,6 +100,7 @@ static int give_up(struct pw_mailbox *m)
 	     __atomic_compare_exchange_n(&m->state, &state, PW_MAIL_ABANDONED, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))) {
 		uint32_t mode = PW_MANAGED;
 
+		__atomic_store_n(&unanswered, 1, __ATOMIC_RELAXED);
 		if (__atomic_compare_exchange_n(&pw.mode, &mode, PW_UNANSWERED, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 			pw_warn("the helper library does not answer; going on with plain registration until it does");
 		return -1;
@@ -122,6 +127,8 @@ int pw_ask_within(struct pw_thread *t, uint32_t ask, unsigned seconds)
 	if (!__atomic_load_n(&pw.serving, __ATOMIC_ACQUIRE) ||
 	    __atomic_load_n(&m->state, __ATOMIC_ACQUIRE) != PW_MAIL_IDLE)
 		return -1;
+	if (__atomic_load_n(&unanswered, __ATOMIC_RELAXED) && seconds > NEXT_TIMEOUT_S)
+		seconds = NEXT_TIMEOUT_S;
 	start = pw_clock_ns(CLOCK_MONOTONIC);
 	m->ask = ask;
 	__atomic_store_n(&m->state, PW_MAIL_ASKED, __ATOMIC_RELEASE);
@@ -131,6 +138,7 @@ int pw_ask_within(struct pw_thread *t, uint32_t ask, unsigned seconds)
 			return -1;
 		futex(&m->state, FUTEX_WAIT, state, &second);
 	}
+	__atomic_store_n(&unanswered, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&m->state, PW_MAIL_IDLE, __ATOMIC_RELAXED);
 	pw_add(&t->wait_ns, pw_clock_ns(CLOCK_MONOTONIC) - start);
 	return 0;
