@@ -10,6 +10,7 @@ import (
 	"pinwheel/internal/engine"
 	"pinwheel/internal/settings"
 	"pinwheel/mem"
+	"pinwheel/placement"
 	"pinwheel/predictor"
 	"pinwheel/queue"
 	"pinwheel/regcache"
@@ -224,7 +225,7 @@ func (o *Options) EnsureDefaults() error {
 		}
 	}
 	if o.IdlePolicy != IdleIgnore {
-		if _, err := helper.ParseIdlePolicy(o.IdlePolicy); err != nil {
+		if _, err := placement.ParseIdlePolicy(o.IdlePolicy); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"pinwheel/helper"
 	"pinwheel/internal/testwait"
 	"pinwheel/mem"
+	"pinwheel/placement"
 )
 
 // A miss whose use never ends, for the helper, would leave it with a region of which it knows nothing.
@@ -42,7 +43,7 @@ func TestHelperHearsOfTheMissesOfUsesWhoseEndItHearsOf(t *testing.T) {
 // The helper is placed near the communication thread, wherever that moves.
 func TestMissTellsWhereTheThreadRuns(t *testing.T) {
 	testwait.Bound(t)
-	cpus, err := helper.AllowedCPUs()
+	cpus, err := placement.AllowedCPUs()
 	if err != nil {
 		t.Fatal(err)
 	}

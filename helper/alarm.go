@@ -45,7 +45,7 @@ func (s *Scheduler) alarm(id mem.RegionID, nowNs int64) {
 		return
 	}
 	dueNs, known := s.gated.get(r)
-	if ns, ok := s.due.deadline(r); ok {
+	if ns, ok := s.due.get(r); ok {
 		dueNs, known = ns, true
 	}
 	if !known {

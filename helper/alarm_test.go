@@ -100,6 +100,6 @@ func isDue(s *Scheduler, id mem.RegionID) bool {
 	if r == nil {
 		return false
 	}
-	_, ok := s.due.deadline(r)
+	_, ok := s.due.get(r)
 	return ok
 }

@@ -198,7 +198,7 @@ func (b *Budget) observe(due *registrationQueue, nowNs int64) {
 		return
 	}
 	b.advance(nowNs)
-	all := due.all()
+	all := due.all
 	b.reservedNs = b.register.meanSum(all.pages, all.n) + int64(all.n)*b.itemNs
 	b.worth.observe(all.pages, nowNs)
 	if b.worth.judge(nowNs) {

@@ -1,7 +1,6 @@
 package helper
 
 import (
-	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -11,10 +10,18 @@ import (
 	"pinwheel/mem"
 )
 
+// newRegions returns regions of one page by their numbers, up to the highest.
+func newRegions(highest mem.RegionID) (all []*region) {
+	for id := range highest + 1 {
+		all = append(all, &region{id: id, pages: 1})
+	}
+	return all
+}
+
 func TestDeadlinesBehaveAsSortedLists(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		regions := newRegions(200)
-		queues := []deadlines{{of: inGated}, {of: inReviews}, {of: inFar}}
+		queues := []deadlines{{of: inDue}, {of: inGated}, {of: inReviews}}
 		models := []map[mem.RegionID]int64{{}, {}, {}}
 		regionIDs := rapid.Uint64Range(1, 200)
 		times := rapid.OneOf(rapid.Int64Range(-5, 60), rapid.SampledFrom([]int64{math.MinInt64, never - 1, never}))
@@ -26,7 +33,7 @@ func TestDeadlinesBehaveAsSortedLists(t *testing.T) {
 			},
 			"put many": func(t *rapid.T) {
 				i, ns := rapid.IntRange(0, 2).Draw(t, "queue"), times.Draw(t, "ns")
-				for range rapid.IntRange(0, 70).Draw(t, "n") { // more than a block has
+				for range rapid.IntRange(0, 70).Draw(t, "n") { // more than a node has
 					id := mem.RegionID(regionIDs.Draw(t, "id"))
 					queues[i].put(regions[id], ns)
 					models[i][id] = ns
@@ -41,15 +48,6 @@ func TestDeadlinesBehaveAsSortedLists(t *testing.T) {
 					}
 					queues[i].remove(r)
 					delete(models[i], r.id)
-				}
-			},
-			"thin out": func(t *rapid.T) {
-				i, every := rapid.IntRange(0, 2).Draw(t, "queue"), rapid.IntRange(2, 20).Draw(t, "every")
-				for _, id := range slices.Sorted(maps.Keys(models[i])) {
-					if int(id)%every != 0 {
-						queues[i].remove(regions[id])
-						delete(models[i], id)
-					}
 				}
 			},
 			"remove": func(t *rapid.T) {
@@ -90,13 +88,28 @@ func checkDeadlines(t *rapid.T, q *deadlines, m map[mem.RegionID]int64, regions 
 	for _, r := range q.appendBetween(nil, fromNs, toNs) {
 		got = append(got, r.id)
 	}
-	for i := range len(q.blocks) - 1 {
-		if n := len(q.blocks[i].some()) + len(q.blocks[i+1].some()); n <= fewDeadlines {
-			t.Fatalf("two of %d blocks have %d deadlines", len(q.blocks), n)
-		}
-	}
 	slices.Sort(got)
-	if !slices.Equal(got, between) || q.len() != len(m) {
-		t.Fatalf("from %d to %d: %v of %d, want %v of %d", fromNs, toNs, got, q.len(), between, len(m))
+	if !slices.Equal(got, between) || q.all.n != len(m) {
+		t.Fatalf("from %d to %d: %v of %d, want %v of %d", fromNs, toNs, got, q.all.n, between, len(m))
+	}
+}
+
+func TestMovingADeadlineDoesNotAllocate(t *testing.T) {
+	const regions, everyNs = 1000, ms
+	q := deadlines{of: inReviews}
+	for i, r := range newRegions(regions) {
+		q.put(r, int64(i)*everyNs)
+	}
+	var found []*region
+	move := func() {
+		r, ns := q.first()
+		q.put(r, ns+regions*everyNs)
+		found = q.appendBetween(found[:0], ns, ns+2*everyNs)
+	}
+	for range 2 * regions {
+		move()
+	}
+	if n := testing.AllocsPerRun(2*regions, move); n > 0 {
+		t.Errorf("a move allocates %v times", n)
 	}
 }

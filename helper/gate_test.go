@@ -57,8 +57,8 @@ func TestGateIsGivenUpOnce(t *testing.T) {
 			continue
 		}
 		// It stays unused, is released as overdue, and then waits for the event.
-		if gotNs = nextRegistrationOf(t, s, gotNs+us, endNs); gotNs != never || s.gated.len() != 1 {
-			t.Errorf("registered again at %d us, %d gates closed", gotNs/us, s.gated.len())
+		if gotNs = nextRegistrationOf(t, s, gotNs+us, endNs); gotNs != never || s.gated.all.n != 1 {
+			t.Errorf("registered again at %d us, %d gates closed", gotNs/us, s.gated.all.n)
 		}
 	}
 }

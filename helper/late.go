@@ -63,7 +63,7 @@ func (s *Scheduler) blame(r *region, needNs, nowNs int64) {
 	if r.late != latePredicted {
 		return
 	}
-	dueNs, queued := s.due.deadline(r)
+	dueNs, queued := s.due.get(r)
 	r.late = lateSooner
 	if r.underWay || queued && needNs+s.register.ns(r.pages) >= dueNs {
 		r.late = lateSlow

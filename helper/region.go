@@ -26,9 +26,7 @@ type region struct {
 	underWay   bool // a worker registers it
 	forgotten  bool // the cache knows it no longer
 
-	inTree   uint32 // its place in the tree of RQ; 0: it is not there
-	waiting  waiting
-	farPages uint64 // its size when it was put into inFar
+	waiting waiting
 
 	releasedInSilence bool      // at least once
 	late              lateCause // of its next use, since it was released

@@ -1,6 +1,7 @@
 package helper
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -8,12 +9,9 @@ import (
 )
 
 // registrationQueue is RQ: the deregistered regions by when they must be
-// registered again, with what it takes to register them.
+// registered again. A job has a few of them on a rank, so a plan looks at all that may matter.
 type registrationQueue struct {
-	tree     dueTree   // what is due until nearNs
-	far      deadlines // what is due later
-	farWork  work
-	nearNs   int64
+	deadlines
 	plan     plan
 	short    plan // with several workers: of what the helper does by itself
 	planned  bool
@@ -21,6 +19,18 @@ type registrationQueue struct {
 
 	items   []item // scratch
 	workers []lane // scratch
+}
+
+// put sets when a region must be registered.
+func (q *registrationQueue) put(r *region, dueNs int64) {
+	q.planned = false
+	q.deadlines.put(r, dueNs)
+}
+
+func (q *registrationQueue) remove(r *region) {
+	if q.deadlines.remove(r) {
+		q.planned = false
+	}
 }
 
 // item is a registration in a plan for several workers.
@@ -44,7 +54,7 @@ type plan struct {
 }
 
 func newRegistrationQueue() registrationQueue {
-	return registrationQueue{tree: newDueTree(), far: deadlines{of: inFar}, nearNs: math.MinInt64}
+	return registrationQueue{deadlines: deadlines{of: inDue}}
 }
 
 // nextStart is the next registration of a queue.
@@ -80,21 +90,24 @@ func (p *planning) costNs(pages uint64) int64 {
 // workNs is what registrations take, one after the other, by one worker.
 func (p *planning) workNs(w work) int64 { return p.register.sum(w.pages, w.n) + int64(w.n)*p.itemNs }
 
-// isLong reports whether a registration of so many pages is for a worker.
-func (p *planning) isLong(pages uint64) bool { return p.workers > 1 && p.scale() > p.longAbove(pages) }
+// exceeds reports whether registrations take longer than a time, one after the other, at a scale.
+func (p *planning) exceeds(w work, scale float64, ns int64) bool {
+	return p.register.model(w.pages, w.n)*scale > float64(ns-int64(w.n)*p.itemNs)
+}
 
-// longAbove is the scale of the estimate above which a registration of so many pages is for a worker.
-func (p *planning) longAbove(pages uint64) float64 {
-	ns := p.register.model(pages, 1)
-	switch {
-	case p.workers <= 1:
-		return math.Inf(1)
-	case p.concurrent:
-		return math.Inf(-1)
-	case ns <= 0:
-		return math.Inf(1)
+// scaleSteps is how many scales between 0 and 1 are told apart. A smaller difference is a rounding error. It would let
+// the later of two equal entries win.
+const scaleSteps = 1 << 30
+
+// scale is the scale of the estimate, rounded.
+func (p *planning) scale() float64 { return math.Round(p.register.scale()*scaleSteps) / scaleSteps }
+
+// isLong reports whether a registration of so many pages is for a worker.
+func (p *planning) isLong(pages uint64) bool {
+	if p.workers <= 1 || p.concurrent {
+		return p.workers > 1
 	}
-	return math.Nextafter(leastAsideNs/ns, 0)
+	return p.register.model(pages, 1)*p.scale() >= leastAsideNs
 }
 
 // underWay is a registration that one of the workers does.
@@ -111,23 +124,20 @@ type underWay struct {
 // it is needed rather than written into the queue: a region that leaves the
 // queue takes its share with it.
 func (q *registrationQueue) next(nowNs int64, by *planning) nextStart {
-	if q.tree.first() == nil {
-		q.approach(by)
-	}
-	first := q.tree.first()
+	first, dueNs := q.first()
 	switch {
 	case first == nil:
 		return nextStart{startNs: never}
 	case by.workers > 1:
 		return q.nextOfSeveral(by)
-	case first.dueNs <= q.urgentNs:
-		return nextStart{first.r, first.dueNs, nowNs}
+	case dueNs <= q.urgentNs:
+		return nextStart{first, dueNs, nowNs}
 	}
 	q.replan(by)
 	if nowNs >= q.plan.startNs {
 		q.urgentNs = q.plan.dueNs
 	}
-	return nextStart{first.r, first.dueNs, q.plan.startNs}
+	return nextStart{first, dueNs, q.plan.startNs}
 }
 
 // nextOfSeveral is next for several workers: the registration that must begin first, which may be due after others. As
@@ -149,7 +159,6 @@ func (q *registrationQueue) replan(by *planning) {
 	if q.planned {
 		return
 	}
-	q.approach(by)
 	if by.workers > 1 {
 		q.plan, q.short = q.latestStartOfSeveral(by)
 	} else {
@@ -159,54 +168,52 @@ func (q *registrationQueue) replan(by *planning) {
 }
 
 // latestStart is the plan for what the helper does by itself: one registration after the other.
-func (q *registrationQueue) latestStart(by *planning) plan {
-	c := q.tree.latest(by)
-	first := q.tree.firstOwn()
-	if first == nil {
-		return plan{}
+func (q *registrationQueue) latestStart(by *planning) (p plan) {
+	if by.workers > 1 && by.concurrent {
+		return plan{} // nothing
 	}
-	return plan{c.dueNs - q.busyNs(c.work, by) - by.slackNs, c.dueNs, first.r, true}
-}
-
-// exactItems is up to how many registrations the sum of their durations is that of the rounded ones, as begin rounds
-// them. The sum of more is rounded once, and differs by at most a nanosecond for each.
-const exactItems = 64
-
-// busyNs is how long the first registrations take, one after the other.
-func (q *registrationQueue) busyNs(first work, by *planning) (ns int64) {
-	switch {
-	case first.n == 1:
-		return by.costNs(first.pages)
-	case first.n > exactItems:
-		return by.workNs(first)
-	}
-	for n := range q.tree.ownOnes() {
-		ns += by.costNs(n.pages)
-		if first.n--; first.n == 0 {
-			break
+	allNs, scale := by.workNs(q.all)+2, by.scale() // + 2: sums of rounded durations
+	var busyNs int64                               // with all so far
+	var own, until work                            // so far; up to the deadline that sets the start
+	for _, d := range q.some() {
+		endNs := d.ns - by.slackNs
+		if p.any && endNs-allNs >= p.startNs {
+			break // nothing from here on can make it earlier
+		}
+		if by.isLong(d.pages) {
+			continue
+		}
+		busyNs += by.register.ns(d.pages) + by.itemNs
+		own = own.plus(work{d.pages, 1})
+		if !p.any || by.exceeds(own.minus(until), scale, d.ns-p.dueNs) {
+			first := cmp.Or(p.region, d.r)
+			p, until = plan{endNs - busyNs, d.ns, first, true}, own
 		}
 	}
-	return ns
+	return p
 }
 
 // latestStartOfSeveral is the plan for several workers. It begins with the latest deadline, and gives each long
 // registration to the worker that can begin with it at the latest moment; short ones are the helper's own.
 func (q *registrationQueue) latestStartOfSeveral(by *planning) (all, short plan) {
 	short = q.latestStart(by)
+	firstNs := int64(never)
 	if short.any {
-		short.dueNs = q.tree.get(short.region).dueNs
+		short.dueNs, _ = q.get(short.region)
+		firstNs = short.startNs + leastAsideNs + 1
 	}
 	q.items = q.items[:0]
-	longs := q.tree.longs()
-	// What it takes to register all of them, one after the other. + 1: sums of rounded durations.
-	longNs, firstNs := by.workNs(longs)+int64(longs.n)*(WakeupNs+1), int64(never)
-	for n := range q.tree.longOnes() {
-		endNs, costNs := n.dueNs-by.slackNs, by.costNs(n.pages)
-		if endNs-longNs >= firstNs {
+	allNs := by.workNs(q.all) + int64(q.all.n)*(WakeupNs+1) // for all of them, one after the other
+	for _, d := range q.some() {
+		endNs := d.ns - by.slackNs
+		if endNs-allNs >= firstNs {
 			break // nothing from here on can make it earlier
 		}
-		firstNs = min(firstNs, endNs-costNs)
-		q.items = append(q.items, item{n.r, n.dueNs, costNs})
+		if by.isLong(d.pages) {
+			costNs := by.costNs(d.pages)
+			firstNs = min(firstNs, endNs-costNs)
+			q.items = append(q.items, item{d.r, d.ns, costNs})
+		}
 	}
 	q.workers = q.workers[:0]
 	for i := range by.workers {

@@ -1,6 +1,7 @@
 package helper
 
 import (
+	"cmp"
 	"slices"
 	"testing"
 
@@ -24,7 +25,7 @@ func serve(q *registrationQueue, workers int, costs verbs.Cost) (all []started) 
 	for nowNs := int64(0); ; {
 		next := q.next(nowNs, by)
 		if next.startNs <= nowNs {
-			pages := q.tree.get(next.region).pages
+			pages := next.region.pages
 			endNs := nowNs + by.costNs(pages)
 			all = append(all, started{next.region.id, nowNs, endNs})
 			if by.isLong(pages) {
@@ -100,6 +101,100 @@ func TestConcurrentRegistrationsBeginTogether(t *testing.T) {
 		by := &planning{register: &e, itemNs: itemNs, workers: workers, concurrent: concurrent}
 		if next := q.next(0, by); next.startNs != wantNs {
 			t.Errorf("concurrent %t: the first begins %d us before it is due, want %d", concurrent, (dueNs-next.startNs)/us, (dueNs-wantNs)/us)
+		}
+	}
+}
+
+// dueModel is a queue as a sorted list.
+type dueModel []deadline
+
+func (m *dueModel) remove(id mem.RegionID) {
+	*m = slices.DeleteFunc(*m, func(d deadline) bool { return d.r.id == id })
+}
+
+func (m *dueModel) put(d deadline) {
+	m.remove(d.r.id)
+	*m = append(*m, d)
+	slices.SortFunc(*m, func(a, b deadline) int { return cmp.Or(cmp.Compare(a.ns, b.ns), cmp.Compare(a.r.id, b.r.id)) })
+}
+
+// latestStart looks at everything that the helper does by itself.
+func (m dueModel) latestStart(by *planning) (p plan) {
+	var busyNs int64
+	for _, d := range m {
+		if by.isLong(d.pages) {
+			continue
+		}
+		busyNs += by.costNs(d.pages)
+		if startNs := d.ns - busyNs - by.slackNs; !p.any || startNs < p.startNs {
+			p = plan{startNs, d.ns, cmp.Or(p.region, d.r), true}
+		}
+	}
+	return p
+}
+
+func TestLatestStartIsThatOfAllThatIsQueued(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		q, m, regions := newRegistrationQueue(), dueModel{}, newRegions(80)
+		// Whole costs and scales in eighths: sums are exact, and ties are real ones.
+		page, fixed := rapid.IntRange(0, 1).Draw(t, "page"), rapid.IntRange(0, 2).Draw(t, "fixed")
+		e := newEstimate(verbs.Cost{PerPageNs: 8 * float64(page), FixedNs: 8 * float64(fixed)})
+		by := &planning{register: &e, itemNs: rapid.Int64Range(0, 3).Draw(t, "item"), slackNs: 5, workers: 1}
+		ids := rapid.Map(rapid.Uint64Range(1, 80), func(v uint64) mem.RegionID { return mem.RegionID(v) })
+		pages := rapid.OneOf(rapid.Uint64Range(1, 5), rapid.SampledFrom([]uint64{leastAsideNs / 8, leastAsideNs / 16}))
+		due := rapid.OneOf(rapid.Int64Range(-30, 400), rapid.Int64Range(-30, 4*leastAsideNs))
+		t.Repeat(map[string]func(*rapid.T){
+			"workers": func(t *rapid.T) { by.workers = rapid.IntRange(1, 3).Draw(t, "workers") },
+			"put": func(t *rapid.T) {
+				r := regions[ids.Draw(t, "id")]
+				r.pages = pages.Draw(t, "pages")
+				d := deadline{due.Draw(t, "due"), r, r.pages}
+				q.put(r, d.ns)
+				m.put(d)
+			},
+			"resize": func(t *rapid.T) { regions[ids.Draw(t, "id")].pages = 7 }, // counts from the next put on
+			"remove": func(t *rapid.T) {
+				id := ids.Draw(t, "id")
+				q.remove(regions[id])
+				m.remove(id)
+			},
+			"scale": func(t *rapid.T) { e.mean = float64(rapid.IntRange(0, 24).Draw(t, "eighths")) / 8 },
+			"": func(t *rapid.T) {
+				if got, want := q.latestStart(by), m.latestStart(by); got != want {
+					t.Fatalf("%+v at scale %g, want %+v of %v", got, e.scale(), want, m)
+				}
+				var all work
+				for _, d := range m {
+					all = all.plus(work{d.pages, 1})
+				}
+				if q.all != all {
+					t.Fatalf("%+v in all, want %+v", q.all, all)
+				}
+			},
+		})
+	})
+}
+
+// Two that together take 2.8 ns begin 2.8 ns before the second is due, though each takes 1 ns by itself, rounded.
+func TestPlanIsForTheDeadlineThatSetsItToTheFraction(t *testing.T) {
+	e := newEstimate(verbs.Cost{PerPageNs: 1.4})
+	q := newRegistrationQueue()
+	regions := newRegions(2)
+	q.put(regions[1], 100)
+	q.put(regions[2], 101)
+	if p := q.latestStart(&planning{register: &e, workers: 1}); p.dueNs != 101 {
+		t.Errorf("the plan is for what is due at %d, want 101", p.dueNs)
+	}
+}
+
+// A registration is not a worker's because the mean of what was measured is a rounding error from its duration.
+func TestRoundingErrorsDoNotDecideWhatIsForAWorker(t *testing.T) {
+	for _, scale := range []float64{1 - 1e-10, 1, 1 + 1e-10, 1 - 1e-6} {
+		e := newEstimate(verbs.Cost{PerPageNs: 8})
+		e.mean = scale
+		by := &planning{register: &e, workers: 2}
+		if isLong := by.isLong(leastAsideNs / 8); isLong != (scale > 1-1e-9) {
+			t.Errorf("scale %.12f: for a worker: %t", scale, isLong)
 		}
 	}
 }

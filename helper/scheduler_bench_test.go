@@ -48,5 +48,5 @@ func benchmarkCycles(b *testing.B, regions, workers int) {
 		step()
 	}
 	b.ReportMetric(float64(actions)/float64(b.N), "actions/op")
-	b.ReportMetric(float64(s.due.all().n+s.gated.len()), "waiting")
+	b.ReportMetric(float64(s.due.all.n+s.gated.all.n), "waiting")
 }

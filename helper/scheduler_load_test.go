@@ -54,9 +54,9 @@ func TestOneDecisionLooksAtFewRegions(t *testing.T) {
 	}
 	later := v.nowNs + 1000*ms
 	for range 1000 {
-		waiting := v.s.reviews.len()
+		waiting := v.s.reviews.all.n
 		a := v.s.Next(later)
-		if looked := waiting - v.s.reviews.len(); looked > looksPerNext {
+		if looked := waiting - v.s.reviews.all.n; looked > looksPerNext {
 			t.Fatalf("one Next took %d regions to look at", looked)
 		}
 		if a.Kind == Wait && a.UntilNs > later {
@@ -78,7 +78,7 @@ func TestDeadlinesThatPassedLongAgoAreDropped(t *testing.T) {
 			v.use([]mem.RegionID{id + 1}, uint64(id), ms)
 		}
 	}
-	if v.s.due.all().n == 0 {
+	if v.s.due.all.n == 0 {
 		t.Fatal("nothing is due: this test proves nothing")
 	}
 	afterPark := v.nowNs + 600_000*ms

@@ -32,13 +32,13 @@ func TestEndOfASilenceWaitsForNoGate(t *testing.T) {
 	s.Observe(*use(1, us), us)
 	s.addCandidate(s.regions[1])
 	atNs, released := nextRegistrationOf(t, s, 2*ms, second), len(s.silence.released)
-	if atNs != never || s.gated.len() != 1 || released != 1 {
-		t.Fatalf("registered at %d, %d gates closed, %d released in silence", atNs, s.gated.len(), released)
+	if atNs != never || s.gated.all.n != 1 || released != 1 {
+		t.Fatalf("registered at %d, %d gates closed, %d released in silence", atNs, s.gated.all.n, released)
 	}
 	nowNs := int64(2 * second)
 	s.Observe(*use(2, nowNs), nowNs)
-	if atNs = nextRegistrationOf(t, s, nowNs, nowNs+ms); atNs == never || s.gated.len() != 0 {
-		t.Errorf("registered at %d, %d gates closed", atNs, s.gated.len())
+	if atNs = nextRegistrationOf(t, s, nowNs, nowNs+ms); atNs == never || s.gated.all.n != 0 {
+		t.Errorf("registered at %d, %d gates closed", atNs, s.gated.all.n)
 	}
 }
 

@@ -44,9 +44,6 @@ type Source interface {
 	Pop(e *Event) bool
 }
 
-// AnyCPU leaves the choice of a processor to the kernel.
-const AnyCPU = -1
-
 // ThreadOptions say what a Thread drives and where.
 type ThreadOptions struct {
 	Decider   Decider     // owned by the Thread from now on

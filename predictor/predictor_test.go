@@ -43,7 +43,7 @@ func mustNext(t *testing.T, p Predictor, id mem.RegionID, nowNs int64) Predictio
 }
 
 func TestNobodyPredictsARegionSeenOnce(t *testing.T) {
-	for _, p := range []Predictor{NewPaper(Options{Window: 2}), NewLast(), NewPeriodicity(8), NewPinwheel(Options{Window: 2})} {
+	for _, p := range []Predictor{NewPaper(Options{Window: 2}), NewLast(), NewPinwheel(Options{Window: 2})} {
 		prog := program{to: []Predictor{p}}
 		prog.call(1, 10, 5*ms)
 		if pr, ok := p.Next(1, prog.nowNs); ok {
@@ -56,7 +56,7 @@ func TestNobodyPredictsARegionSeenOnce(t *testing.T) {
 }
 
 func TestEveryPredictorLearnsASteadyLoop(t *testing.T) {
-	for _, p := range []Predictor{NewPaper(Options{Window: 2}), NewLast(), NewPeriodicity(8), NewPinwheel(Options{Window: 2})} {
+	for _, p := range []Predictor{NewPaper(Options{Window: 2}), NewLast(), NewPinwheel(Options{Window: 2})} {
 		prog := program{to: []Predictor{p}}
 		var lastNs int64
 		for range 20 {
@@ -203,38 +203,21 @@ func TestPinwheelTrustsNoGapThatBeganBeforeItManagedTheProgram(t *testing.T) {
 	}
 }
 
-func TestPeriodicityNeedsAFullWindow(t *testing.T) {
-	p := NewPeriodicity(12)
-	prog := program{to: []Predictor{p}}
-	for i := range 12 {
-		if _, ok := p.Next(1, prog.nowNs); ok {
-			t.Fatalf("predicts after %d uses with a window of 12", i)
-		}
-		prog.call(mem.RegionID(1+i%3), 10, 9*ms)
-	}
-	mustNext(t, p, 1, prog.nowNs)
-	prog.call(7, 10, 9*ms) // breaks the pattern
-	if _, ok := p.Next(1, prog.nowNs); ok {
-		t.Error("predicts although the pattern broke")
-	}
-}
-
 // Whatever comes, no predictor may name a time for a region it was not told
 // of, panic, or contradict itself.
 func TestPredictorsSurviveAnyProgram(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		window := rapid.IntRange(0, MaxWindow).Draw(t, "window")
-		all := []Predictor{NewPaper(Options{Window: window}), NewLast(), NewPeriodicity(4 + window), NewPinwheel(Options{Window: window})}
+		all := []Predictor{NewPaper(Options{Window: window}), NewLast(), NewPinwheel(Options{Window: window})}
 		known := map[mem.RegionID]bool{}
 		var nowNs int64
 		for range rapid.IntRange(1, 60).Draw(t, "uses") {
 			id := mem.RegionID(rapid.IntRange(1, 5).Draw(t, "region"))
 			if rapid.IntRange(0, 9).Draw(t, "forget") == 0 {
 				delete(known, id)
-				for _, p := range all[:2] {
+				for _, p := range all {
 					p.Forget(id)
 				}
-				all[3].Forget(id)
 				continue
 			}
 			startNs := nowNs + rapid.Int64Range(-2*ms, 50*ms).Draw(t, "gap") // uses may overlap
@@ -253,7 +236,7 @@ func TestPredictorsSurviveAnyProgram(t *testing.T) {
 		for id := mem.RegionID(1); id <= 6; id++ {
 			for _, p := range all {
 				pr, ok := p.Next(id, nowNs)
-				if _, window := p.(*Periodicity); ok && !known[id] && !window {
+				if ok && !known[id] {
 					t.Fatalf("%T predicts region %d, which is not known", p, id)
 				}
 				if again, ok2 := p.Next(id, nowNs); ok != ok2 || pr != again {
@@ -330,7 +313,7 @@ func TestKnownSparesOnlyTheSearch(t *testing.T) {
 }
 
 func BenchmarkObserve(b *testing.B) {
-	for _, p := range []Predictor{NewPaper(Options{Window: 2}), NewLast(), NewPeriodicity(DefaultPeriodicityWindow), NewPinwheel(Options{Window: 2})} {
+	for _, p := range []Predictor{NewPaper(Options{Window: 2}), NewLast(), NewPinwheel(Options{Window: 2})} {
 		b.Run(name(p), func(b *testing.B) {
 			prog := program{to: []Predictor{p}}
 			b.ReportAllocs()
@@ -347,8 +330,6 @@ func name(p Predictor) string {
 		return "paper"
 	case *Last:
 		return "last"
-	case *Periodicity:
-		return "periodicity"
 	}
 	return "pinwheel"
 }

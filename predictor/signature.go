@@ -91,7 +91,7 @@ func (h *history) next(u *Use, buffer uint64) (sigs [levels]signature) {
 			sigs[i] = signatureOf(x, i)
 		}
 	}
-	site := mix(x, uint64(sizeClass(u)))
+	site := mix(x, uint64(u.SizeClass()))
 	sigs[levelSite] = signatureOf(site, levelSite)
 	x = site
 	for i := range min(h.window, h.n) {
@@ -103,10 +103,10 @@ func (h *history) next(u *Use, buffer uint64) (sigs [levels]signature) {
 	return sigs
 }
 
-// sizeClass tells the levels of a multigrid cycle apart, and yet a program whose sizes vary gets no
+// SizeClass tells the levels of a multigrid cycle apart, and yet a program whose sizes vary gets no
 // new context for every message: it is the power of two of the part of its region that a use takes,
 // rounded. Sizes that vary a little around a power of two are of one class.
-func sizeClass(u *Use) int {
+func (u *Use) SizeClass() int {
 	n := u.Range.Len()
 	if u.Bytes == 0 || n == 0 {
 		return bits.Len64(n)

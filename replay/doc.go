@@ -50,6 +50,8 @@
 // What MPI copies, and what a transport registers besides, is in no trace. Each buffer from the threshold on counts as
 // registered, where some transports copy it.
 //
-// Virtual time gives the helper every event at once. The helper thread polls, so it
-// may see an event as late as its pacer allows.
+// A helper hears of events as late as its helper.Pacer allows, as live, but its sleeps end on time. Those of the
+// policies paper and clairvoyant, and all under Options.Polls, hear of every event at once. Batches of
+// deregistrations, pauses after failures, and what is put off until the rank waits are in helper.Thread alone, so a
+// replay has none of them.
 package replay

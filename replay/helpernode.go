@@ -7,10 +7,11 @@ import (
 	"slices"
 
 	"pinwheel/helper"
+	"pinwheel/placement"
 )
 
 // IdleCores are the cores of each node that no rank computes on. The helpers of its ranks share
-// them under the policies of package helper: as in a helper.Placer, every helper looks at the load of
+// them under the policies of package helper: as in a placement.Placer, every helper looks at the load of
 // the cores and at the claims of the others once a second, in order of rank.
 //
 // Until its first look a helper runs on whichever idle core has least to do, as the kernel would
@@ -36,7 +37,7 @@ func (c *IdleCores) check() error {
 	if c.PerNode < 0 || c.SliceNs < 0 || c.IntervalNs < 0 {
 		return errors.New("idle cores, their time slice and the time between two looks must not be negative")
 	}
-	if _, err := helper.ParseIdlePolicy(c.Policy); err != nil {
+	if _, err := placement.ParseIdlePolicy(c.Policy); err != nil {
 		return fmt.Errorf("unknown idle policy %q (choose from auto, conservative, aggressive, off)", c.Policy)
 	}
 	return nil
@@ -63,7 +64,7 @@ type helperNode struct {
 	opt    *IdleCores
 	seats  []*seat
 	cores  []*helperCore
-	claims []helper.Claim
+	claims []placement.Claim
 }
 
 // seat is the place of one helper on its node.
@@ -71,7 +72,7 @@ type seat struct {
 	rank     *rank
 	node     *helperNode
 	commCPU  int
-	chooser  *helper.Chooser
+	chooser  *placement.Chooser
 	at       helper.Placement
 	core     *helperCore // that it holds or waits for
 	helpedNs int64       // since when, if it is not parked
@@ -83,7 +84,7 @@ type seat struct {
 // installNodes puts the helpers of this policy on the nodes.
 func (e *engine) installNodes() error {
 	o := e.opt.Cores
-	policy, err := helper.ParseIdlePolicy(o.Policy)
+	policy, err := placement.ParseIdlePolicy(o.Policy)
 	if err != nil {
 		return err
 	}
@@ -101,15 +102,15 @@ func (e *engine) installNodes() error {
 		}
 		for cpu, r := range members {
 			s := &seat{rank: e.ranks[r], node: n, commCPU: cpu}
-			s.chooser = helper.NewChooser(policy, &helper.Topology{}, allowed, helper.Owner{PID: int32(r) + 1})
+			s.chooser = placement.NewChooser(policy, &placement.Topology{}, allowed, placement.Owner{PID: int32(r) + 1})
 			s.at = s.chooser.ShareWithRank(e.opt.HelperShare)
-			s.at.Parked = policy == helper.Off || o.PerNode == 0 && s.at.Share == 0
+			s.at.Parked = policy == placement.Off || o.PerNode == 0 && s.at.Share == 0
 			e.ranks[r].helper.limit(s.at.Share, s.at.Helpers, 0)
 			e.ranks[r].seat = s
 			n.seats = append(n.seats, s)
 		}
 		e.nodes = append(e.nodes, n)
-		if policy != helper.Off {
+		if policy != placement.Off {
 			e.queue.set(e.actor(nodeActor, i), o.IntervalNs)
 		}
 	}
@@ -130,7 +131,7 @@ func (n *helperNode) look(e *engine, t int64) (nextNs int64) {
 			n.withdraw(s)
 			continue
 		}
-		l := helper.Look{Load: load, CommCPU: s.commCPU, Bytes: s.rank.helper.path.cache.Pinned().Bytes}
+		l := placement.Look{Load: load, CommCPU: s.commCPU, Bytes: s.rank.helper.path.cache.Pinned().Bytes}
 		n.claims = s.chooser.Choose(l, n.claims)
 		if p, changed := s.chooser.Placement(n.claims); changed {
 			s.place(e, p, t)
@@ -141,7 +142,7 @@ func (n *helperNode) look(e *engine, t int64) (nextNs int64) {
 
 // withdraw drops the claim of a rank that has finished.
 func (n *helperNode) withdraw(s *seat) {
-	n.claims = slices.DeleteFunc(n.claims, func(c helper.Claim) bool { return c.Owner.PID == int32(s.rank.id)+1 })
+	n.claims = slices.DeleteFunc(n.claims, func(c placement.Claim) bool { return c.Owner.PID == int32(s.rank.id)+1 })
 }
 
 // place does at t what the Chooser has decided. What the helper is at it carries out first.

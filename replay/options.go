@@ -78,7 +78,7 @@ type Options struct {
 	// Window is the context window of the predictors that have one: how many
 	// preceding uses belong to a context. NoWindow for none; 2.
 	Window int
-	// PeriodicityWindow is how many uses policy periodicity compares; predictor.DefaultPeriodicityWindow.
+	// PeriodicityWindow is how many uses policy periodicity compares; 64.
 	PeriodicityWindow int
 	// BounceBytes is the pool of policy bounce on every rank; 4 MiB.
 	BounceBytes uint64
@@ -139,7 +139,7 @@ func (o *Options) EnsureDefaults() {
 	o.DQEntries = cmp.Or(o.DQEntries, 1024)
 	o.Workers = cmp.Or(o.Workers, 1)
 	o.Window = cmp.Or(o.Window, 2)
-	o.PeriodicityWindow = cmp.Or(o.PeriodicityWindow, predictor.DefaultPeriodicityWindow)
+	o.PeriodicityWindow = cmp.Or(o.PeriodicityWindow, defaultPeriodicityWindow)
 	o.BounceBytes = cmp.Or(o.BounceBytes, 4<<20)
 	o.PipelineBytes = mem.Range{End: mem.Addr(cmp.Or(o.PipelineBytes, 1<<20))}.PageAligned().Len()
 	o.SeriesToNs = cmp.Or(o.SeriesToNs, math.MaxInt64)

@@ -82,7 +82,7 @@ func DefaultHelper(policy string, o *Options) (predictor.Predictor, helper.Sched
 	case Last:
 		return predictor.NewLast(), so, nil
 	case Periodicity:
-		return predictor.NewPeriodicity(o.PeriodicityWindow), so, nil
+		return NewPeriodicity(o.PeriodicityWindow), so, nil
 	}
 	return nil, so, fmt.Errorf("policy %q has no helper", policy)
 }

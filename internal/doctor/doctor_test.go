@@ -18,6 +18,7 @@ import (
 	"pinwheel/helper"
 	"pinwheel/internal/settings"
 	"pinwheel/mem"
+	"pinwheel/placement"
 	"pinwheel/verbs"
 	"pinwheel/verbs/rdma"
 	"pinwheel/vmwatch"
@@ -116,12 +117,12 @@ func node() Machine {
 		Library:     func() (string, error) { return "/usr/lib64/libpinwheel.so", nil },
 		CurrentCPU:  func() int { return 0 },
 		AllowedCPUs: func() ([]int, error) { return []int{0, 1, 3}, nil },
-		Place: func(helper.IdlePolicy, float64) (helper.Placement, error) {
+		Place: func(placement.IdlePolicy, float64) (helper.Placement, error) {
 			return helper.Placement{CPU: 1, Helpers: 1}, nil
 		},
-		Claims: func() ([]helper.Claim, error) {
-			return []helper.Claim{{Owner: helper.Owner{PID: 77}, CPU: 3, Bytes: 64 << 20},
-				{Owner: helper.Owner{PID: 78}, CPU: helper.AnyCPU}}, nil
+		Claims: func() ([]placement.Claim, error) {
+			return []placement.Claim{{Owner: placement.Owner{PID: 77}, CPU: 3, Bytes: 64 << 20},
+				{Owner: placement.Owner{PID: 78}, CPU: helper.AnyCPU}}, nil
 		},
 		Output: func(command ...string) string {
 			return map[string]string{
@@ -237,12 +238,12 @@ func TestFindingsFollowTheFacts(t *testing.T) {
 			"! libpinwheel-go.so  not beside libpinwheel.so"},
 		{"disabled", func(m *Machine) { m.Settings.Disable = true }, true, "- nothing         PINWHEEL_DISABLE is set"},
 		{"no idle core", func(m *Machine) {
-			m.Place = func(helper.IdlePolicy, float64) (helper.Placement, error) {
+			m.Place = func(placement.IdlePolicy, float64) (helper.Placement, error) {
 				return helper.Placement{CPU: helper.AnyCPU, Parked: true}, nil
 			}
 		}, true, "- helper          none: no idle core now"},
 		{"a share of the rank's core", func(m *Machine) {
-			m.Place = func(helper.IdlePolicy, float64) (helper.Placement, error) {
+			m.Place = func(placement.IdlePolicy, float64) (helper.Placement, error) {
 				return helper.Placement{CPU: 0, Helpers: 1, Share: 0.025}, nil
 			}
 		}, true, "helper          no idle core now: on the core of its rank, for at most 2.5 % of the time"},

@@ -13,6 +13,7 @@ import (
 	"pinwheel/internal/settings"
 	"pinwheel/internal/version"
 	"pinwheel/mem"
+	"pinwheel/placement"
 	"pinwheel/regcache"
 	"pinwheel/verbs"
 	"pinwheel/verbs/mlock"
@@ -42,8 +43,8 @@ type Machine struct {
 
 	CurrentCPU  func() int
 	AllowedCPUs func() ([]int, error)
-	Place       func(p helper.IdlePolicy, share float64) (helper.Placement, error)
-	Claims      func() ([]helper.Claim, error)
+	Place       func(p placement.IdlePolicy, share float64) (helper.Placement, error)
+	Claims      func() ([]placement.Claim, error)
 
 	// Output returns what a command prints, "" if it is not there.
 	Output func(command ...string) string
@@ -86,9 +87,9 @@ func This(library string) Machine {
 		Library: func() (string, error) { return launch.FindLibrary(library) },
 
 		CurrentCPU:  helper.CurrentCPU,
-		AllowedCPUs: helper.AllowedCPUs,
+		AllowedCPUs: placement.AllowedCPUs,
 		Place:       place,
-		Claims:      helper.Claims,
+		Claims:      placement.Claims,
 		Output:      func(command ...string) string { return launch.Output(environ, command...) },
 		Launcher:    func(command string) string { return launch.LauncherNamed(command, environ) },
 	}
@@ -121,11 +122,11 @@ func sealing() (bool, error) {
 
 // place lets a Placer look at the load of the machine for a moment, as a
 // helper of a process that has registered nothing.
-func place(p helper.IdlePolicy, share float64) (helper.Placement, error) {
+func place(p placement.IdlePolicy, share float64) (helper.Placement, error) {
 	placed := make(chan helper.Placement, 1)
 	failed := make(chan error, 1)
 	const look = 300 * time.Millisecond
-	placer, err := helper.StartPlacer(helper.PlacerOptions{
+	placer, err := placement.StartPlacer(placement.PlacerOptions{
 		Policy:  p,
 		Share:   share,
 		Bytes:   func() int64 { return 0 },

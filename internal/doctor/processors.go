@@ -11,16 +11,17 @@ import (
 	"pinwheel/internal/cpulist"
 	"pinwheel/internal/settings"
 	"pinwheel/mem"
+	"pinwheel/placement"
 )
 
-var nearness = map[helper.Distance]string{
-	helper.SameCPU:      "the same one",
-	helper.SameCore:     "on the same core",
-	helper.SharedL2:     "sharing its L2 cache",
-	helper.SharedL3:     "sharing its L3 cache",
-	helper.SameNode:     "on the same NUMA node",
-	helper.SamePackage:  "in the same package",
-	helper.OtherPackage: "in another package",
+var nearness = map[placement.Distance]string{
+	placement.SameCPU:      "the same one",
+	placement.SameCore:     "on the same core",
+	placement.SharedL2:     "sharing its L2 cache",
+	placement.SharedL3:     "sharing its L3 cache",
+	placement.SameNode:     "on the same NUMA node",
+	placement.SamePackage:  "in the same package",
+	placement.OtherPackage: "in another package",
 }
 
 const processorsSection = "Processors and the helper thread"
@@ -28,7 +29,7 @@ const processorsSection = "Processors and the helper thread"
 // processors says which processors this process has, and how much of their time.
 func (m *Machine) processors() section {
 	s := section{name: processorsSection}
-	topology, err := helper.ReadTopology(m.Root)
+	topology, err := placement.ReadTopology(m.Root)
 	if err != nil {
 		s.add(Note, "topology", "mount sysfs on /sys", "no helper thread can be placed: %v", err)
 	} else {
@@ -64,13 +65,13 @@ func (m *Machine) processors() section {
 const someThrottling = 0.01
 
 // online describes the processors of a machine.
-func online(t *helper.Topology) string {
+func online(t *placement.Topology) string {
 	all := t.Online()
 	cores, efficient := map[int]bool{}, map[int]bool{}
 	for _, cpu := range all {
 		first := t.Core(cpu)[0]
 		cores[first] = true
-		if t.Kind(cpu) == helper.Efficient {
+		if t.Kind(cpu) == placement.Efficient {
 			efficient[first] = true
 		}
 	}
@@ -87,21 +88,21 @@ func online(t *helper.Topology) string {
 // helpers says where a helper would run now, and where others do.
 func (m *Machine) helpers() section {
 	s := section{name: processorsSection}
-	if topology, err := helper.ReadTopology(m.Root); err == nil {
+	if topology, err := placement.ReadTopology(m.Root); err == nil {
 		m.helper(&s, topology)
 		m.claims(&s)
 	}
 	return s
 }
 
-func (m *Machine) helper(s *section, topology *helper.Topology) {
+func (m *Machine) helper(s *section, topology *placement.Topology) {
 	const name = "helper"
 	if m.Settings.HelperCPU != settings.Auto {
 		s.add(OK, name, "", "on processor %d, as PINWHEEL_HELPER_CPU says", m.Settings.HelperCPU)
 		return
 	}
-	policy, err := helper.ParseIdlePolicy(m.Settings.IdlePolicy)
-	if err == nil && policy == helper.Off {
+	policy, err := placement.ParseIdlePolicy(m.Settings.IdlePolicy)
+	if err == nil && policy == placement.Off {
 		s.add(Note, name, "unset PINWHEEL_IDLE_POLICY to have one", "none, as PINWHEEL_IDLE_POLICY=off says")
 		return
 	}

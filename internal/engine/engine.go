@@ -5,6 +5,7 @@ import (
 
 	"pinwheel/helper"
 	"pinwheel/internal/clock"
+	"pinwheel/placement"
 	"pinwheel/predictor"
 )
 
@@ -15,7 +16,7 @@ type Engine struct {
 
 	// All nil without a helper.
 	helper  *helper.Thread
-	placer  *helper.Placer
+	placer  *placement.Placer
 	scored  *predictor.Scored
 	learner *learner    // nil without a profile
 	where   string      // where the helper runs, for reports

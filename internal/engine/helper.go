@@ -8,6 +8,7 @@ import (
 	"pinwheel/helper"
 	"pinwheel/internal/clock"
 	"pinwheel/internal/fault"
+	"pinwheel/placement"
 	"pinwheel/predictor"
 	"pinwheel/verbs"
 )
@@ -134,11 +135,11 @@ func wrapped[T any](wrap func(T) T, inner T) T {
 }
 
 func (e *Engine) startPlacer(o *HelperOptions) error {
-	policy, err := helper.ParseIdlePolicy(o.IdlePolicy)
+	policy, err := placement.ParseIdlePolicy(o.IdlePolicy)
 	if err != nil {
 		return err
 	}
-	e.placer, err = helper.StartPlacer(helper.PlacerOptions{
+	e.placer, err = placement.StartPlacer(placement.PlacerOptions{
 		Policy:  policy,
 		Share:   o.HelperShare,
 		Bytes:   o.PinnedBytes,

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"pinwheel/helper"
 	"pinwheel/internal/node"
 	"pinwheel/internal/testwait"
 	"pinwheel/mem"
+	"pinwheel/placement"
 	"pinwheel/regcache"
 	"pinwheel/verbs"
 	"pinwheel/verbs/sim"
@@ -159,7 +159,7 @@ func BenchmarkLook(b *testing.B) {
 }
 
 func TestHelperOnAGivenProcessorIsPublishedThere(t *testing.T) {
-	cpus, err := helper.AllowedCPUs()
+	cpus, err := placement.AllowedCPUs()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,12 +13,12 @@ import (
 	"time"
 	"unsafe"
 
-	"pinwheel/helper"
 	"pinwheel/internal/cgroup"
 	"pinwheel/internal/outfile"
 	"pinwheel/internal/report"
 	"pinwheel/internal/settings"
 	"pinwheel/mem"
+	"pinwheel/placement"
 	"pinwheel/profile"
 	"pinwheel/trace"
 )
@@ -79,7 +79,7 @@ func (s *server) startRecording() {
 
 // place returns where this rank runs, as far as that is known.
 func place() trace.Place {
-	cpus, err := helper.AllowedCPUs()
+	cpus, err := placement.AllowedCPUs()
 	if err != nil {
 		return trace.Place{}
 	}

@@ -73,6 +73,6 @@ func windowFigure(ctx context.Context, paths []string, costs *Costs, step func()
 func detector(window int) func(string, *replay.Options) (predictor.Predictor, helper.SchedulerOptions, error) {
 	return func(policy string, o *replay.Options) (predictor.Predictor, helper.SchedulerOptions, error) {
 		_, so, err := replay.DefaultHelper(policy, o)
-		return predictor.NewPeriodicity(window), so, err
+		return replay.NewPeriodicity(window), so, err
 	}
 }

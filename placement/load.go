@@ -1,4 +1,4 @@
-package helper
+package placement
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ type cpuTimes struct{ busy, total uint64 }
 func readCPUTimes(root fs.FS) (map[int]cpuTimes, error) {
 	text, err := fs.ReadFile(root, "proc/stat")
 	if err != nil {
-		return nil, fmt.Errorf("helper: processor load: %w", err)
+		return nil, fmt.Errorf("placement: processor load: %w", err)
 	}
 	times := make(map[int]cpuTimes)
 	for line := range strings.Lines(string(text)) {
@@ -35,7 +35,7 @@ func readCPUTimes(root fs.FS) (map[int]cpuTimes, error) {
 			const idle, iowait, guest = 3, 4, 8
 			n, err := strconv.ParseUint(field, 10, 64)
 			if err != nil {
-				return nil, fmt.Errorf("helper: processor load: /proc/stat: %q", strings.TrimSpace(line))
+				return nil, fmt.Errorf("placement: processor load: /proc/stat: %q", strings.TrimSpace(line))
 			}
 			if i >= guest {
 				break

@@ -1,9 +1,10 @@
-package helper
+package placement
 
 import (
 	"fmt"
 	"slices"
 
+	"pinwheel/helper"
 	"pinwheel/internal/node"
 )
 
@@ -36,25 +37,7 @@ func ParseIdlePolicy(s string) (IdlePolicy, error) {
 	case "off":
 		return Off, nil
 	}
-	return Off, fmt.Errorf("helper: idle policy %q is none of auto, conservative, aggressive, off", s)
-}
-
-// Placement is where a helper runs.
-type Placement struct {
-	CPU    int  // AnyCPU if it does not matter
-	Parked bool // no idle core: the helper must not run
-	// Helpers is how many helpers run on this processor, this one included.
-	Helpers int
-	// Share is the most of the processor's time that the helper may use, from 0 to 1, because a
-	// rank needs it too; Budget. 0: no limit.
-	Share float64
-	// Spare are idle processors besides, on which the helper may register at the same time: the first Spares of
-	// them, each of a core that no helper has.
-	Spare  [MostWorkers - 1]int
-	Spares int
-	// QuotaUsedUp says why the helper is parked or shares the core of its rank: its control groups have no
-	// processor time left for a core of its own, be that idle or not.
-	QuotaUsedUp bool
+	return Off, fmt.Errorf("placement: idle policy %q is none of auto, conservative, aggressive, off", s)
 }
 
 // Owner identifies the process of a helper among those of its job on this node.
@@ -92,12 +75,12 @@ const (
 // the helper shares the core of its rank, under Auto; its claim may be AnyCPU then.
 func (v *view) choose(p IdlePolicy) (c Claim, loser int, withRank bool) {
 	if !slices.Contains(v.allowed, v.self.CPU) {
-		v.self.CPU = AnyCPU // it went offline, or the cpuset changed
+		v.self.CPU = helper.AnyCPU // it went offline, or the cpuset changed
 	}
 	c, loser = v.self, -1
 	switch p {
 	case Auto:
-		if c, loser = v.chooseCore(); c.CPU == AnyCPU {
+		if c, loser = v.chooseCore(); c.CPU == helper.AnyCPU {
 			c.CPU, withRank = v.chooseWithRank(), true
 		}
 	case Conservative:
@@ -105,7 +88,7 @@ func (v *view) choose(p IdlePolicy) (c Claim, loser int, withRank bool) {
 	case Aggressive:
 		c.CPU = v.chooseShared()
 	default:
-		c.CPU = AnyCPU
+		c.CPU = helper.AnyCPU
 	}
 	return c, loser, withRank
 }
@@ -115,10 +98,10 @@ func (v *view) choose(p IdlePolicy) (c Claim, loser int, withRank bool) {
 // registered.
 func (v *view) chooseCore() (c Claim, loser int) {
 	c = v.self
-	if c.CPU != AnyCPU && !v.isRanks(c.CPU) && v.coreIdle(c.CPU, busyLoad) && v.claimOn(c.CPU) < 0 {
+	if c.CPU != helper.AnyCPU && !v.isRanks(c.CPU) && v.coreIdle(c.CPU, busyLoad) && v.claimOn(c.CPU) < 0 {
 		return c, -1
 	}
-	c.CPU = AnyCPU
+	c.CPU = helper.AnyCPU
 	loser = -1
 	for _, cpu := range v.nearestFirst() {
 		if !v.coreIdle(cpu, idleLoad) {
@@ -142,17 +125,17 @@ func (v *view) chooseCore() (c Claim, loser int) {
 // chooseShared takes the idle processor with the fewest helpers, the nearest
 // of those. It keeps the present one unless that makes a difference.
 func (v *view) chooseShared() int {
-	best, bestHelpers := AnyCPU, 0
+	best, bestHelpers := helper.AnyCPU, 0
 	for _, cpu := range v.nearestFirst() {
 		if !v.idle(cpu, idleLoad) {
 			continue
 		}
-		if n := v.helpersOn(cpu); best == AnyCPU || n < bestHelpers {
+		if n := v.helpersOn(cpu); best == helper.AnyCPU || n < bestHelpers {
 			best, bestHelpers = cpu, n
 		}
 	}
 	now := v.self.CPU
-	if now != AnyCPU && v.idle(now, busyLoad) && (best == AnyCPU || v.helpersOn(now) <= bestHelpers+1) {
+	if now != helper.AnyCPU && v.idle(now, busyLoad) && (best == helper.AnyCPU || v.helpersOn(now) <= bestHelpers+1) {
 		return now
 	}
 	return best
@@ -161,7 +144,7 @@ func (v *view) chooseShared() int {
 // chooseWithRank takes a processor of the core on which the communication thread runs: another one than that
 // thread's, if there is one and it is idle. It returns AnyCPU if the helper may use none of them.
 func (v *view) chooseWithRank() int {
-	best := AnyCPU
+	best := helper.AnyCPU
 	for _, cpu := range v.topology.Core(v.commCPU) {
 		limit := idleLoad
 		if cpu == v.self.CPU {
@@ -169,7 +152,7 @@ func (v *view) chooseWithRank() int {
 		}
 		switch {
 		case !slices.Contains(v.allowed, cpu):
-		case cpu == v.commCPU && best == AnyCPU, cpu != v.commCPU && v.idle(cpu, limit):
+		case cpu == v.commCPU && best == helper.AnyCPU, cpu != v.commCPU && v.idle(cpu, limit):
 			best = cpu
 		}
 	}
@@ -178,7 +161,7 @@ func (v *view) chooseWithRank() int {
 
 // isRanks reports whether a processor belongs to the core on which the communication thread runs.
 func (v *view) isRanks(cpu int) bool {
-	return v.commCPU != AnyCPU && v.topology.Distance(v.commCPU, cpu) <= SameCore
+	return v.commCPU != helper.AnyCPU && v.topology.Distance(v.commCPU, cpu) <= SameCore
 }
 
 // nearestFirst returns the allowed processors outside the communication
@@ -211,7 +194,7 @@ func (v *view) claimOn(cpu int) int {
 
 // spares returns the processors for the workers of this helper, which has one of its own: of each idle core that
 // no helper has, one. Its share of them, as all helpers count, up to a number.
-func (v *view) spares(most int) (spare [MostWorkers - 1]int, n int) {
+func (v *view) spares(most int) (spare [helper.MostWorkers - 1]int, n int) {
 	var idle []int
 	seen := map[int]bool{}
 	for _, cpu := range v.allowed {
@@ -223,7 +206,7 @@ func (v *view) spares(most int) (spare [MostWorkers - 1]int, n int) {
 	}
 	helpers, mine := 1, 0
 	for _, c := range v.others {
-		if c.CPU != AnyCPU {
+		if c.CPU != helper.AnyCPU {
 			helpers++
 			if c.Owner.PID < v.self.Owner.PID {
 				mine++

@@ -1,8 +1,10 @@
-package helper
+package placement
 
 import (
 	"math"
 	"testing"
+
+	"pinwheel/helper"
 )
 
 // A helper releases what its process has registered. The process must not lose its core over that.
@@ -47,7 +49,7 @@ func TestHelpersDivideTheSpareCores(t *testing.T) {
 	}
 	load := map[int]float64{0: 1, 1: 1, 8: 0.5}
 	var claims []Claim
-	looks := func() (placed [ranks]Placement) {
+	looks := func() (placed [ranks]helper.Placement) {
 		for range 2 { // at the second look each knows of the others
 			for i, c := range choosers {
 				claims = c.Choose(Look{Load: load, CommCPU: i}, claims)
@@ -89,13 +91,13 @@ func TestHelpersDivideTheSpareCores(t *testing.T) {
 
 // Under a quota that is used up, a helper has no core of its own, whatever is idle; and it says so.
 func TestAPlacementSaysThatAQuotaIsUsedUp(t *testing.T) {
-	for policy, want := range map[IdlePolicy]Placement{
-		Conservative: {CPU: AnyCPU, Parked: true, Helpers: 1, QuotaUsedUp: true},
+	for policy, want := range map[IdlePolicy]helper.Placement{
+		Conservative: {CPU: helper.AnyCPU, Parked: true, Helpers: 1, QuotaUsedUp: true},
 		Auto:         {CPU: 0, Share: 0.05, Helpers: 1, QuotaUsedUp: true},
 	} {
 		c := NewChooser(policy, &Topology{}, []int{0, 1}, Owner{PID: 1})
 		c.ShareWithRank(0.05)
-		look := func(quotaLeft float64, looks int) (p Placement) {
+		look := func(quotaLeft float64, looks int) (p helper.Placement) {
 			c.Limit([]int{0, 1}, quotaLeft)
 			for range looks {
 				p, _ = c.Placement(c.Choose(Look{Load: map[int]float64{0: 1}, CommCPU: 0}, nil))
@@ -105,7 +107,7 @@ func TestAPlacementSaysThatAQuotaIsUsedUp(t *testing.T) {
 		if got := look(0.01, parkAfter); got != want {
 			t.Errorf("%v: %+v, want %+v", policy, got, want)
 		}
-		if got, want := look(1, 1), (Placement{CPU: 1, Helpers: 1}); got != want {
+		if got, want := look(1, 1), (helper.Placement{CPU: 1, Helpers: 1}); got != want {
 			t.Errorf("%v with time left: %+v, want %+v", policy, got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package helper
+package placement
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"pinwheel/helper"
 	"pinwheel/internal/cgroup"
 	"pinwheel/internal/node"
 )
@@ -16,11 +17,11 @@ import (
 // PlacerOptions say which helper a Placer places, and how.
 type PlacerOptions struct {
 	Policy  IdlePolicy
-	Share   float64         // of its rank's core that the helper may use under Auto; 0: Auto is Conservative
-	Bytes   func() int64    // registered memory of the process now
-	CommCPU func() int      // where the communication thread runs, or AnyCPU
-	Apply   func(Placement) // called at every change, from one goroutine: Thread.Place
-	Warn    func(error)     // called once if helpers can't be coordinated; nil: ignored
+	Share   float64                // of its rank's core that the helper may use under Auto; 0: Auto is Conservative
+	Bytes   func() int64           // registered memory of the process now
+	CommCPU func() int             // where the communication thread runs, or AnyCPU
+	Apply   func(helper.Placement) // called at every change, from one goroutine: Thread.Place
+	Warn    func(error)            // called once if helpers can't be coordinated; nil: ignored
 
 	// Node is this process among those of its job, which agree on the cores of their helpers.
 	// nil: the Placer considers the load alone.
@@ -108,7 +109,7 @@ func (p *Placer) Close() error {
 	return nil
 }
 
-func (p *Placer) run(first Placement) {
+func (p *Placer) run(first helper.Placement) {
 	defer close(p.done)
 	if first.Share > 0 {
 		p.opt.Apply(first)

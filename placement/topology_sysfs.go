@@ -1,4 +1,4 @@
-package helper
+package placement
 
 import (
 	"fmt"
@@ -20,7 +20,7 @@ const sysCPU = "sys/devices/system/cpu"
 func ReadTopology(root fs.FS) (*Topology, error) {
 	online, err := cpulist.Read(root, sysCPU+"/online")
 	if err != nil {
-		return nil, fmt.Errorf("helper: topology: %w", err)
+		return nil, fmt.Errorf("placement: topology: %w", err)
 	}
 	t := &Topology{cpus: make(map[int]cpuInfo, len(online))}
 	for _, cpu := range online {

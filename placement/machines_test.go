@@ -1,4 +1,4 @@
-package helper
+package placement
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"pinwheel/helper"
 	"pinwheel/internal/cgroup"
 	"pinwheel/internal/cpulist"
 	"pinwheel/internal/testtree"
@@ -57,7 +58,7 @@ func TestHelpersOnRealMachines(t *testing.T) {
 			fmt.Fprintf(&b, "\n%-14s", policy)
 			for i, c := range settle(t, policy, all, ranks, left) {
 				where := "none"
-				if c.CPU != AnyCPU {
+				if c.CPU != helper.AnyCPU {
 					where = fmt.Sprintf("%d %s", c.CPU, distanceNames[all.topology.Distance(ranks[i], c.CPU)])
 				}
 				fmt.Fprintf(&b, "%-12s", where)
@@ -75,14 +76,14 @@ func settle(t *testing.T, policyName string, all view, ranks []int, quotaLeft fl
 	}
 	claims := make([]Claim, len(ranks))
 	for i := range claims {
-		claims[i] = Claim{Owner: Owner{PID: int32(i + 1)}, CPU: AnyCPU, Bytes: 64 << 20}
+		claims[i] = Claim{Owner: Owner{PID: int32(i + 1)}, CPU: helper.AnyCPU, Bytes: 64 << 20}
 	}
 	for round := 0; ; round++ {
 		before := slices.Clone(claims)
 		for i, cpu := range ranks {
 			v := all
 			v.commCPU, v.self, v.others = cpu, claims[i], slices.Delete(slices.Clone(claims), i, i+1)
-			v.quotaUsedUp = isUsedUp(quotaLeft, claims[i].CPU != AnyCPU && !v.isRanks(claims[i].CPU))
+			v.quotaUsedUp = isUsedUp(quotaLeft, claims[i].CPU != helper.AnyCPU && !v.isRanks(claims[i].CPU))
 			claims[i], _, _ = v.choose(policy) // nobody takes the core of an equal
 		}
 		if slices.Equal(before, claims) {

@@ -1,4 +1,4 @@
-package helper
+package placement
 
 import (
 	"fmt"
@@ -63,15 +63,5 @@ func TestHelperOfBoundRankMayUseTheCpuset(t *testing.T) {
 func TestQuietProcessorsAreForThoseBoundToThem(t *testing.T) {
 	if got := widened([]int{6}, []int{0, 1, 5, 6, 7}, []int{5, 6, 7}); !slices.Equal(got, []int{0, 1, 6}) {
 		t.Errorf("bound to 6, with 5-7 isolated: %v", got)
-	}
-}
-
-func TestTimeSliceEndsAtATick(t *testing.T) {
-	var tick unix.Timespec
-	if err := unix.ClockGetres(unix.CLOCK_MONOTONIC_COARSE, &tick); err != nil {
-		t.Fatal(err)
-	}
-	if ns := timeSliceNs(); ns < tick.Nano() || ns%tick.Nano() != 0 || ns > 1e9 {
-		t.Errorf("a time slice of %d ns, with ticks of %d ns", ns, tick.Nano())
 	}
 }

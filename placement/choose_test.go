@@ -1,4 +1,4 @@
-package helper
+package placement
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"pinwheel/helper"
 	"pinwheel/internal/cpulist"
 	"pinwheel/mem"
 )
@@ -30,8 +31,8 @@ func TestIdlePolicy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v := view{topology: readTopology(t, readTree(t, machine)), load: map[int]float64{}, commCPU: AnyCPU}
-		v.self.CPU = AnyCPU
+		v := view{topology: readTopology(t, readTree(t, machine)), load: map[int]float64{}, commCPU: helper.AnyCPU}
+		v.self.CPU = helper.AnyCPU
 		v.allowed = v.topology.Online()
 		d.MaybeScanArgs(t, "comm", &v.commCPU)
 		d.MaybeScanArgs(t, "now", &v.self.CPU)
@@ -52,7 +53,7 @@ func TestIdlePolicy(t *testing.T) {
 		}
 		for i, s := range values(d, "others") {
 			cpu, size, _ := strings.Cut(s, ":")
-			c := Claim{Owner: Owner{PID: int32(i + 1)}, CPU: AnyCPU, Bytes: parseBytes(t, size)}
+			c := Claim{Owner: Owner{PID: int32(i + 1)}, CPU: helper.AnyCPU, Bytes: parseBytes(t, size)}
 			if cpu != "none" {
 				c.CPU = atoi(t, cpu)
 			}
@@ -63,11 +64,11 @@ func TestIdlePolicy(t *testing.T) {
 		}
 		c, loser, withRank := v.choose(policy)
 		switch {
-		case withRank && c.CPU == AnyCPU:
+		case withRank && c.CPU == helper.AnyCPU:
 			return "with the rank, wherever that is\n"
 		case withRank:
 			return fmt.Sprintf("processor %d, with the rank and %d others\n", c.CPU, v.helpersOn(c.CPU))
-		case c.CPU == AnyCPU:
+		case c.CPU == helper.AnyCPU:
 			return "no helper\n"
 		case loser >= 0:
 			return fmt.Sprintf("processor %d, taken from process %d\n", c.CPU, v.others[loser].Owner.PID)
@@ -143,7 +144,7 @@ func TestConservativeClaimsSettleOnTheBiggestProcesses(t *testing.T) {
 	}
 	var claims []Claim
 	for i, bytes := range []int64{10, 20, 40, 80, 160} {
-		claims = append(claims, Claim{Owner: Owner{PID: int32(i)}, CPU: AnyCPU, Bytes: bytes << 20})
+		claims = append(claims, Claim{Owner: Owner{PID: int32(i)}, CPU: helper.AnyCPU, Bytes: bytes << 20})
 	}
 	for round := 0; ; round++ {
 		before := slices.Clone(claims)
@@ -153,7 +154,7 @@ func TestConservativeClaimsSettleOnTheBiggestProcesses(t *testing.T) {
 			c, loser, _ := v.choose(Conservative)
 			if loser >= 0 {
 				at := slices.IndexFunc(claims, func(c Claim) bool { return c.Owner == v.others[loser].Owner })
-				claims[at].CPU = AnyCPU
+				claims[at].CPU = helper.AnyCPU
 			}
 			claims[i] = c
 		}
@@ -167,7 +168,7 @@ func TestConservativeClaimsSettleOnTheBiggestProcesses(t *testing.T) {
 	// Cores 5, 6 and 7 are idle with both their threads.
 	used := map[int]bool{}
 	for i, c := range claims {
-		if has := c.CPU != AnyCPU; has != (i >= 2) {
+		if has := c.CPU != helper.AnyCPU; has != (i >= 2) {
 			t.Errorf("process with %d MiB: processor %d", c.Bytes>>20, c.CPU)
 		} else if has {
 			used[topology.Core(c.CPU)[0]] = true

@@ -1,4 +1,4 @@
-package helper
+package placement
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ import (
 func AllowedCPUs() ([]int, error) {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(os.Getpid(), &set); err != nil {
-		return nil, fmt.Errorf("helper: sched_getaffinity: %w", err)
+		return nil, fmt.Errorf("placement: sched_getaffinity: %w", err)
 	}
 	own, root := cpuList(&set), os.DirFS("/")
 	if !within(own, coreOf(root, own[0])) {

@@ -1,8 +1,10 @@
-package helper
+package placement
 
 import (
 	"math"
 	"slices"
+
+	"pinwheel/helper"
 )
 
 // Chooser decides where one helper runs, one look at the machine after another. It reads no clock
@@ -17,9 +19,9 @@ type Chooser struct {
 	allowed          []int
 	quotaLeft        float64 // as Limit says
 	self             Claim
-	last             Placement
-	spare            Placement // its Spare and Spares
-	looksWithoutCore int       // in a row
+	last             helper.Placement
+	spare            helper.Placement // its Spare and Spares
+	looksWithoutCore int              // in a row
 }
 
 // Look is what a Chooser sees of the machine at one moment.
@@ -34,14 +36,14 @@ type Look struct {
 func NewChooser(p IdlePolicy, t *Topology, allowed []int, owner Owner) *Chooser {
 	return &Chooser{
 		policy: p, topology: t, allowed: allowed, quotaLeft: math.Inf(1),
-		self: Claim{Owner: owner, CPU: AnyCPU}, last: Placement{CPU: AnyCPU, Helpers: 1},
+		self: Claim{Owner: owner, CPU: helper.AnyCPU}, last: helper.Placement{CPU: helper.AnyCPU, Helpers: 1},
 	}
 }
 
 // ShareWithRank lets the helper use a share of its rank's core under Auto, if no core is idle and until it is known
 // whether one is. Without it, or with a share of 0, Auto is Conservative. It returns where the helper is to
 // run until the first look.
-func (c *Chooser) ShareWithRank(share float64) Placement {
+func (c *Chooser) ShareWithRank(share float64) helper.Placement {
 	if c.policy == Auto {
 		c.share, c.last.Share = share, share
 	}
@@ -70,7 +72,8 @@ const bytesDecay = 16
 func (c *Chooser) Choose(l Look, all []Claim) []Claim {
 	v := view{
 		topology: c.topology, allowed: c.allowed, load: l.Load, commCPU: l.CommCPU,
-		others: slices.Clone(all), self: c.self, quotaUsedUp: isUsedUp(c.quotaLeft, c.self.CPU != AnyCPU && !c.withRank),
+		others: slices.Clone(all), self: c.self,
+		quotaUsedUp: isUsedUp(c.quotaLeft, c.self.CPU != helper.AnyCPU && !c.withRank),
 	}
 	v.self.Bytes = max(l.Bytes, c.self.Bytes-c.self.Bytes/bytesDecay)
 	if i := slices.IndexFunc(v.others, func(o Claim) bool { return o.Owner == c.self.Owner }); i >= 0 {
@@ -83,24 +86,24 @@ func (c *Chooser) Choose(l Look, all []Claim) []Claim {
 	}
 	self, loser, withRank := v.choose(policy)
 	if loser >= 0 {
-		v.others[loser].CPU = AnyCPU
+		v.others[loser].CPU = helper.AnyCPU
 	}
 	c.self, c.withRank, c.quotaUsedUp = self, withRank, v.quotaUsedUp
-	c.spare = Placement{}
-	if v.self = self; self.CPU != AnyCPU && !withRank {
-		c.spare.Spare, c.spare.Spares = v.spares(int(min(c.quotaLeft, MostWorkers-1)))
+	c.spare = helper.Placement{}
+	if v.self = self; self.CPU != helper.AnyCPU && !withRank {
+		c.spare.Spare, c.spare.Spares = v.spares(int(min(c.quotaLeft, helper.MostWorkers-1)))
 	}
 	return append(slices.Clone(v.others), self)
 }
 
 // Placement returns where the helper is to run after the Choose before, with all claims of the
 // node, and whether that has changed. Call it once after each Choose.
-func (c *Chooser) Placement(all []Claim) (p Placement, changed bool) {
-	p = Placement{CPU: c.self.CPU, Helpers: 1, Spare: c.spare.Spare, Spares: c.spare.Spares}
+func (c *Chooser) Placement(all []Claim) (p helper.Placement, changed bool) {
+	p = helper.Placement{CPU: c.self.CPU, Helpers: 1, Spare: c.spare.Spare, Spares: c.spare.Spares}
 	if c.withRank {
 		p.Share = c.share
 	} else {
-		p.Parked = p.CPU == AnyCPU
+		p.Parked = p.CPU == helper.AnyCPU
 	}
 	p.QuotaUsedUp = c.quotaUsedUp && (c.withRank || p.Parked)
 	if c.looksWithoutCore++; !p.Parked {
@@ -111,24 +114,11 @@ func (c *Chooser) Placement(all []Claim) (p Placement, changed bool) {
 		return c.last, changed
 	}
 	for _, o := range all {
-		if o.CPU == p.CPU && p.CPU != AnyCPU && o.Owner != c.self.Owner {
+		if o.CPU == p.CPU && p.CPU != helper.AnyCPU && o.Owner != c.self.Owner {
 			p.Helpers++
 		}
 	}
 	changed = p != c.last
 	c.last = p
 	return p, changed
-}
-
-// SwitchNs is t_cs of Li et al., CF'11, equation 2: a context switch between two
-// processes with its cold caches.
-const SwitchNs = 5_000 // 5 us
-
-// ShareNs is the n*(t_slice + t_cs) of that equation: how long the others on its processor may keep
-// a helper waiting, with time slices of sliceNs; 0 on a processor of its own. A rank counts like a helper.
-func (p Placement) ShareNs(sliceNs int64) int64 {
-	if p.Helpers <= 1 && p.Share == 0 {
-		return 0
-	}
-	return int64(p.Helpers) * (sliceNs + SwitchNs)
 }

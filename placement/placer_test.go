@@ -1,4 +1,4 @@
-package helper
+package placement
 
 import (
 	"errors"
@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/atomic"
 
+	"pinwheel/helper"
 	"pinwheel/internal/cgroup"
 	"pinwheel/internal/node"
 	"pinwheel/internal/testtree"
@@ -65,7 +66,7 @@ func (m *fakeMachine) ReadFile(name string) ([]byte, error) {
 type placed struct {
 	*Placer
 	bytes atomic.Int64
-	at    atomic.Pointer[Placement]
+	at    atomic.Pointer[helper.Placement]
 }
 
 // place starts a Placer of a process of this job.
@@ -87,8 +88,9 @@ func placeMember(
 	p.bytes.Store(bytes)
 	var err error
 	p.Placer, err = StartPlacer(PlacerOptions{
-		Policy: policy, Share: 0.05, Bytes: p.bytes.Load, CommCPU: func() int { return 0 }, Apply: func(to Placement) { p.at.Store(&to) },
-		Warn: warn, Root: m, Node: member, Allowed: []int{0, 1}, Interval: interval,
+		Policy: policy, Share: 0.05, Bytes: p.bytes.Load, CommCPU: func() int { return 0 },
+		Apply: func(to helper.Placement) { p.at.Store(&to) },
+		Warn:  warn, Root: m, Node: member, Allowed: []int{0, 1}, Interval: interval,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -97,12 +99,13 @@ func placeMember(
 	return p
 }
 
-func (p *placed) on(want Placement) func() bool {
+func (p *placed) on(want helper.Placement) func() bool {
 	return func() bool { at := p.at.Load(); return at != nil && *at == want }
 }
 
 func TestPlacersAgreeThatTheBiggestProcessKeepsTheOnlyIdleCore(t *testing.T) {
-	job, here, parked := jobOf(t), Placement{CPU: 1, Helpers: 1}, Placement{CPU: AnyCPU, Parked: true, Helpers: 1}
+	job, here := jobOf(t), helper.Placement{CPU: 1, Helpers: 1}
+	parked := helper.Placement{CPU: helper.AnyCPU, Parked: true, Helpers: 1}
 	m := newFakeMachine(t, "vm-2", 95, 2)
 	small := place(t, Conservative, job, m, 10<<20)
 	testwait.Until(t, "the first process gets the core", small.on(here))
@@ -119,43 +122,43 @@ func TestPlacersAgreeThatTheBiggestProcessKeepsTheOnlyIdleCore(t *testing.T) {
 func TestPlacerParksWhenTheCoreBecomesBusyAndResumes(t *testing.T) {
 	m := newFakeMachine(t, "vm-2", 95, 2)
 	p := place(t, Conservative, jobOf(t), m, 1<<20)
-	testwait.Until(t, "placed", p.on(Placement{CPU: 1, Helpers: 1}))
+	testwait.Until(t, "placed", p.on(helper.Placement{CPU: 1, Helpers: 1}))
 	m.setBusy(95, 90)
-	testwait.Until(t, "parked", p.on(Placement{CPU: AnyCPU, Parked: true, Helpers: 1}))
+	testwait.Until(t, "parked", p.on(helper.Placement{CPU: helper.AnyCPU, Parked: true, Helpers: 1}))
 	m.setBusy(95, 1)
-	testwait.Until(t, "placed again", p.on(Placement{CPU: 1, Helpers: 1}))
+	testwait.Until(t, "placed again", p.on(helper.Placement{CPU: 1, Helpers: 1}))
 }
 
 // Under auto, a helper without an idle core is not parked.
 func TestAutoSharesTheCoreOfItsRankWithinTheShare(t *testing.T) {
-	job, shared := jobOf(t), Placement{CPU: 0, Helpers: 1, Share: 0.05}
+	job, shared := jobOf(t), helper.Placement{CPU: 0, Helpers: 1, Share: 0.05}
 	m := newFakeMachine(t, "vm-2", 95, 95)
 	small := place(t, Auto, job, m, 10<<20)
 	testwait.Until(t, "no idle core: with the rank", small.on(shared))
 	m.setBusy(95, 2)
-	testwait.Until(t, "an idle core is better, without a limit", small.on(Placement{CPU: 1, Helpers: 1}))
+	testwait.Until(t, "an idle core is better, without a limit", small.on(helper.Placement{CPU: 1, Helpers: 1}))
 	big := place(t, Auto, job, newFakeMachine(t, "vm-2", 95, 2), 20<<20)
-	testwait.Until(t, "the bigger process takes it", big.on(Placement{CPU: 1, Helpers: 1}))
+	testwait.Until(t, "the bigger process takes it", big.on(helper.Placement{CPU: 1, Helpers: 1}))
 	testwait.Until(t, "the smaller one is with its rank again", small.on(shared))
 	big.Close()
-	testwait.Until(t, "the core is free", small.on(Placement{CPU: 1, Helpers: 1}))
+	testwait.Until(t, "the core is free", small.on(helper.Placement{CPU: 1, Helpers: 1}))
 }
 
 func TestHelperIsLimitedUntilTheLoadIsKnown(t *testing.T) {
 	for _, c := range []struct {
 		policy IdlePolicy
 		share  float64
-		want   []Placement
+		want   []helper.Placement
 	}{
-		{Auto, 0.05, []Placement{{CPU: AnyCPU, Helpers: 1, Share: 0.05}}},
+		{Auto, 0.05, []helper.Placement{{CPU: helper.AnyCPU, Helpers: 1, Share: 0.05}}},
 		{Auto, 0, nil},
 		{Conservative, 0.05, nil},
 		{Aggressive, 0.05, nil},
 	} {
-		var applied []Placement
+		var applied []helper.Placement
 		p, err := StartPlacer(PlacerOptions{
 			Policy: c.policy, Share: c.share, Bytes: func() int64 { return 1 }, CommCPU: func() int { return 0 },
-			Apply: func(to Placement) { applied = append(applied, to) },
+			Apply: func(to helper.Placement) { applied = append(applied, to) },
 			Root:  newFakeMachine(t, "vm-2", 95, 95), Allowed: []int{0, 1}, Interval: time.Hour,
 		})
 		if err != nil {
@@ -169,10 +172,11 @@ func TestHelperIsLimitedUntilTheLoadIsKnown(t *testing.T) {
 }
 
 func TestAutoWithoutShareParks(t *testing.T) {
-	var at atomic.Pointer[Placement]
+	var at atomic.Pointer[helper.Placement]
 	p, err := StartPlacer(PlacerOptions{
-		Policy: Auto, Bytes: func() int64 { return 1 }, CommCPU: func() int { return 0 }, Apply: func(to Placement) { at.Store(&to) },
-		Root: newFakeMachine(t, "vm-2", 95, 95), Allowed: []int{0, 1}, Interval: time.Millisecond,
+		Policy: Auto, Bytes: func() int64 { return 1 }, CommCPU: func() int { return 0 },
+		Apply: func(to helper.Placement) { at.Store(&to) },
+		Root:  newFakeMachine(t, "vm-2", 95, 95), Allowed: []int{0, 1}, Interval: time.Millisecond,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -183,11 +187,11 @@ func TestAutoWithoutShareParks(t *testing.T) {
 
 func TestOneBusySecondParksNobody(t *testing.T) {
 	m := newFakeMachine(t, "vm-2", 95, 2)
-	var applied []Placement
+	var applied []helper.Placement
 	p := &Placer{
 		opt: PlacerOptions{
 			Policy: Conservative, Bytes: func() int64 { return 1 }, CommCPU: func() int { return 0 }, Root: m, Allowed: []int{0, 1},
-			Apply: func(to Placement) { applied = append(applied, to) },
+			Apply: func(to helper.Placement) { applied = append(applied, to) },
 		},
 		quota:   cgroup.NewCPUQuota(m),
 		allowed: []int{0, 1},
@@ -210,7 +214,7 @@ func TestOneBusySecondParksNobody(t *testing.T) {
 	}
 	m.setBusy(95, 95)
 	p.place()
-	want := []Placement{{CPU: 1, Helpers: 1}, {CPU: AnyCPU, Parked: true, Helpers: 1}}
+	want := []helper.Placement{{CPU: 1, Helpers: 1}, {CPU: helper.AnyCPU, Parked: true, Helpers: 1}}
 	if !slices.Equal(applied, want) {
 		t.Errorf("placed %v, want %v", applied, want)
 	}
@@ -223,10 +227,10 @@ func TestPlacerFollowsTheCpuset(t *testing.T) {
 proc/self/cgroup: 0::/
 proc/self/mountinfo: 746 745 0:29 / /sys/fs/cgroup ro - cgroup2 cgroup rw
 sys/fs/cgroup/cpuset.cpus.effective: 0-1,4-5`))
-	allowed, at := []int{0, 1, 4, 5}, Placement{CPU: AnyCPU}
+	allowed, at := []int{0, 1, 4, 5}, helper.Placement{CPU: helper.AnyCPU}
 	p, err := StartPlacer(PlacerOptions{
 		Policy: Conservative, Bytes: func() int64 { return 1 }, CommCPU: func() int { return 0 },
-		Apply: func(to Placement) { at = to }, Warn: func(err error) { t.Error(err) },
+		Apply: func(to helper.Placement) { at = to }, Warn: func(err error) { t.Error(err) },
 		Root: m, Interval: time.Hour, allowedCPUs: func() ([]int, error) { return allowed, nil },
 	})
 	if err != nil {
@@ -238,7 +242,7 @@ sys/fs/cgroup/cpuset.cpus.effective: 0-1,4-5`))
 		for range cpusetLooks {
 			p.place()
 		}
-		if at.CPU != want || at.Parked != (want == AnyCPU) {
+		if at.CPU != want || at.Parked != (want == helper.AnyCPU) {
 			t.Errorf("%s: %+v, want processor %d", what, at, want)
 		}
 	}
@@ -249,16 +253,16 @@ sys/fs/cgroup/cpuset.cpus.effective: 0-1,4-5`))
 	m.setFiles(testtree.Parse(t, "sys/fs/cgroup/cpuset.cpus.effective: 0-1,5"))
 	expect("4 left the cpuset", 5)
 	m.setBusy(95, 2, 2, 2, 2)
-	expect("5 is offline", AnyCPU)
+	expect("5 is offline", helper.AnyCPU)
 }
 
 // The machine is idle but for the rank, and the rank uses what the quota gives.
 func TestPlacerParksWhenTheQuotaIsUsedUp(t *testing.T) {
-	var applied []Placement
+	var applied []helper.Placement
 	m := newFakeMachine(t, "docker-v2", 95, 2, 2, 2)
 	p, err := StartPlacer(PlacerOptions{
 		Policy: Conservative, Bytes: func() int64 { return 1 }, CommCPU: func() int { return 0 },
-		Apply: func(to Placement) { applied = append(applied, to) }, Warn: func(err error) { t.Error(err) },
+		Apply: func(to helper.Placement) { applied = append(applied, to) }, Warn: func(err error) { t.Error(err) },
 		Root: m, Allowed: []int{0, 1}, Interval: time.Hour,
 	})
 	if err != nil {
@@ -269,7 +273,7 @@ func TestPlacerParksWhenTheQuotaIsUsedUp(t *testing.T) {
 		m.setFiles(testtree.Parse(t, fmt.Sprintf("sys/fs/cgroup/cpu.stat: nr_throttled %d", 12+max(0, throttled-2))))
 		p.place()
 	}
-	want := []Placement{{CPU: 1, Helpers: 1}, {CPU: AnyCPU, Parked: true, Helpers: 1, QuotaUsedUp: true}}
+	want := []helper.Placement{{CPU: 1, Helpers: 1}, {CPU: helper.AnyCPU, Parked: true, Helpers: 1, QuotaUsedUp: true}}
 	if !slices.Equal(applied, want) {
 		t.Errorf("placed %v, want %v", applied, want)
 	}
@@ -279,19 +283,19 @@ func TestAggressivePlacersShareTheCore(t *testing.T) {
 	job := jobOf(t)
 	a := place(t, Aggressive, job, newFakeMachine(t, "vm-2", 95, 2), 1<<20)
 	b := place(t, Aggressive, job, newFakeMachine(t, "vm-2", 95, 2), 9<<20)
-	testwait.Until(t, "the first knows of two helpers", a.on(Placement{CPU: 1, Helpers: 2}))
-	testwait.Until(t, "the second too", b.on(Placement{CPU: 1, Helpers: 2}))
+	testwait.Until(t, "the first knows of two helpers", a.on(helper.Placement{CPU: 1, Helpers: 2}))
+	testwait.Until(t, "the second too", b.on(helper.Placement{CPU: 1, Helpers: 2}))
 	b.Close()
-	testwait.Until(t, "one is left", a.on(Placement{CPU: 1, Helpers: 1}))
+	testwait.Until(t, "one is left", a.on(helper.Placement{CPU: 1, Helpers: 1}))
 }
 
 func TestPlacerGetsTheCoreOfKilledProcess(t *testing.T) {
 	job := jobOf(t)
 	_, kill := startPeer(t, job) // 1 GiB, on processor 1
 	p := place(t, Conservative, job, newFakeMachine(t, "vm-2", 95, 2), 1<<20)
-	testwait.Until(t, "parked: the peer is bigger", p.on(Placement{CPU: AnyCPU, Parked: true, Helpers: 1}))
+	testwait.Until(t, "parked: the peer is bigger", p.on(helper.Placement{CPU: helper.AnyCPU, Parked: true, Helpers: 1}))
 	kill()
-	testwait.Until(t, "the core is free", p.on(Placement{CPU: 1, Helpers: 1}))
+	testwait.Until(t, "the core is free", p.on(helper.Placement{CPU: 1, Helpers: 1}))
 }
 
 func TestPlacerWhoseProcessHasLeftGoesByLoadAndWarnsOnce(t *testing.T) {
