@@ -3,8 +3,8 @@ package pinwheel
 import (
 	"testing"
 
-	"pinwheel/helper"
 	"pinwheel/internal/clock"
+	"pinwheel/schedule"
 )
 
 // BenchmarkPath is what Acquire and Release cost a communication thread, and
@@ -41,7 +41,7 @@ func BenchmarkPath(b *testing.B) {
 	})
 	b.Run("helped", func(b *testing.B) {
 		t := warm(b, true)
-		var e helper.Event
+		var e schedule.Event
 		for i := 0; b.Loop(); i++ {
 			var u Use
 			_ = t.Acquire(&u, region(i%regions), access, 1, &site)

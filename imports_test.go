@@ -152,6 +152,34 @@ func TestPartsOfTheEngineDoNotKnowEachOther(t *testing.T) {
 	}
 }
 
+// What decides reads no clock, starts nothing and asks no system. So its drivers can run it in any time, and those that
+// have no helper thread need nothing of one.
+func TestScheduleIsPure(t *testing.T) {
+	list := func(args ...string) []string {
+		out, err := testwait.Command(t, "go", append([]string{"list"}, args...)...).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Fields(string(out))
+	}
+	pure := []string{"cmp", "encoding/json", "errors", "fmt", "iter", "math", "math/bits", "slices", "sort",
+		"pinwheel/mem", "pinwheel/predictor", "pinwheel/verbs"}
+	for _, i := range list("-f", `{{join .Imports "\n"}}`, "./schedule") {
+		if !slices.Contains(pure, i) {
+			t.Errorf("schedule imports %s", i)
+		}
+	}
+	deps := list("-deps", "./vmmc/internal/lease")
+	if !slices.Contains(deps, "pinwheel/schedule") {
+		t.Fatalf("%d packages, and schedule is none of them", len(deps))
+	}
+	for _, not := range []string{"helper", "placement", "internal/node", "internal/cgroup", "internal/cpulist"} {
+		if slices.Contains(deps, "pinwheel/"+not) {
+			t.Errorf("vmmc/internal/lease links %s", not)
+		}
+	}
+}
+
 // Ranks have no server, and no terminal: what the commands need for these stays out of the libraries.
 func TestLibrariesDoNotLinkWhatOnlyCommandsNeed(t *testing.T) {
 	out, err := testwait.Command(t, "go", "list", "-deps", ".", "./mpishim/server").Output()

@@ -6,6 +6,7 @@ import (
 	"pinwheel/helper"
 	"pinwheel/queue"
 	"pinwheel/regcache"
+	"pinwheel/schedule"
 )
 
 // Thread is one communication thread's access to the Manager. It belongs to one
@@ -15,8 +16,8 @@ type Thread struct {
 	local *regcache.Local
 	mode  threadMode
 	// dq takes completed uses to the helper; nil without a helper.
-	dq    *queue.Ring[helper.Event]
-	event helper.Event // scratch of Release
+	dq    *queue.Ring[schedule.Event]
+	event schedule.Event // scratch of Release
 	stats threadStats
 }
 
@@ -61,8 +62,8 @@ func (m *Manager) Thread() (*Thread, error) {
 	return t, nil
 }
 
-func newRing(m *Manager) *queue.Ring[helper.Event] {
-	return queue.NewRing[helper.Event](m.opt.QueueEntries)
+func newRing(m *Manager) *queue.Ring[schedule.Event] {
+	return queue.NewRing[schedule.Event](m.opt.QueueEntries)
 }
 
 // Misses returns how many calls of Acquire were no hits: they registered memory, waited for a registration, or failed.

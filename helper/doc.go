@@ -2,11 +2,12 @@
 // and registers it again just before its next need, off the communication
 // path.
 //
-// Scheduler holds every decision, as a pure state machine without clock,
-// goroutine or system call. Thread drives it in real time on an OS thread of
-// its own; package replay drives the same code in virtual time.
+// Package schedule holds the decisions. Thread drives them in real time on an OS thread of its own, with workers for
+// long registrations (thread_workers.go), on the processor that a Placement names. Batches of deregistrations, pauses
+// after failures (thread_actions.go), and what is put off until the rank waits (thread_waits.go) are here, because no
+// other driver has them.
 //
-// Ownership: one Scheduler belongs to one driver; events reach it through
+// Ownership: a Thread owns its schedule.Decider; events reach it through
 // package queue's DQ. Registration itself is done by a Registrar, in
 // practice package regcache.
 package helper

@@ -12,44 +12,21 @@ import (
 	"pinwheel/internal/clock"
 	"pinwheel/internal/fault"
 	"pinwheel/mem"
+	"pinwheel/schedule"
 )
-
-// Decider decides what the helper does. Scheduler is the real one; tests have
-// others. All calls come from the helper's thread.
-type Decider interface {
-	Observe(e Event, nowNs int64)
-	// Missed tells of a need at needNs that did not find its region registered. The event of that use may have been
-	// observed before.
-	Missed(id mem.RegionID, needNs, nowNs int64)
-	Next(nowNs int64) Action
-	Done(a Action, startNs, endNs int64, err error)
-	Forget(id mem.RegionID)
-	// SetShareNs tells how long the helper may be kept from its core by the
-	// helpers that share it: n*(t_slice + t_cs) of Li et al., CF'11, equation 2.
-	SetShareNs(ns int64)
-	// SetWorkers tells how many registrations may be under way at the same time. Actions whose Aside is set are for
-	// workers: the Decider is asked for more before they are done.
-	SetWorkers(n int)
-	// Late returns the uses that were late because of what was decided.
-	Late() LateUses
-	// Budget returns what bounds the helper's processor time: always the same one.
-	Budget() *Budget
-}
-
-var _ Decider = (*Scheduler)(nil)
 
 // Source is the consumer's side of a DQ: Pop moves the oldest event to *e. It
 // neither blocks nor allocates. queue.Ring is one.
 type Source interface {
-	Pop(e *Event) bool
+	Pop(e *schedule.Event) bool
 }
 
 // ThreadOptions say what a Thread drives and where.
 type ThreadOptions struct {
-	Decider   Decider     // owned by the Thread from now on
-	Registrar Registrar   // carries out the actions; safe for concurrent use if a Placement has Spares
-	Clock     clock.Clock // nil: clock.Shared
-	CPU       int         // processor to run on, or AnyCPU
+	Decider   schedule.Decider // owned by the Thread from now on
+	Registrar Registrar        // carries out the actions; safe for concurrent use if a Placement has Spares
+	Clock     clock.Clock      // nil: clock.Shared
+	CPU       int              // processor to run on, or AnyCPU
 	// Gone appends to buf the regions that the cache has forgotten since the last
 	// call: regcache.Cache.Gone. It is called at every look at an empty DQ, so it must
 	// cost next to nothing when there are none. nil: there never are any.
@@ -89,10 +66,10 @@ type ThreadStats struct {
 	ByWorkers int64 // registrations and deregistrations that workers did
 	// Starts says how far from its planned moment each registration began that was planned: those
 	// that began while the rank did not wait, as far as that is known, and those that did.
-	Starts, StartsInWaits Histogram
-	Faulted               bool         // the helper stopped because of a fault
-	Late                  LateUses     // as of the last sleep
-	Budget                BudgetCounts // while the helper has no core of its own
+	Starts, StartsInWaits schedule.Histogram
+	Faulted               bool                  // the helper stopped because of a fault
+	Late                  schedule.LateUses     // as of the last sleep
+	Budget                schedule.BudgetCounts // while the helper has no core of its own
 }
 
 // Thread drives a Decider in real time on an OS thread of its own. It takes
@@ -117,15 +94,15 @@ type Thread struct {
 	mu    sync.Mutex
 	tid   int // 0 once the thread has ended
 	cpuNs int64
-	late  LateUses     // of the Decider, as of the last sleep
-	held  BudgetCounts // of the Decider's Budget, as of the last time that it counted
+	late  schedule.LateUses     // of the Decider, as of the last sleep
+	held  schedule.BudgetCounts // of the Decider's Budget, as of the last time that it counted
 }
 
 // counters are written by the helper and read by Stats.
 type counters struct {
 	events, registers, deregs, failures, wakeups, actionNs, inWaits, putOff, byWorkers, workersCPU atomic.Int64
 
-	starts, startsInWaits liveHistogram
+	starts, startsInWaits sharedHistogram
 	faulted               atomic.Bool
 }
 
@@ -136,7 +113,7 @@ func StartThread(o ThreadOptions) (*Thread, error) {
 		o.Clock = clock.Shared{}
 	}
 	if o.PinnedBytes == nil {
-		o.PinnedBytes = func() int64 { return never }
+		o.PinnedBytes = func() int64 { return schedule.Never }
 	}
 	if o.RankWaits == nil || o.CommCPU == nil {
 		o.RankWaits, o.CommCPU = func() bool { return false }, func() int { return AnyCPU }
@@ -268,11 +245,11 @@ func (t *Thread) run(started chan<- error) {
 		Thread:    t,
 		clock:     t.opt.Clock,
 		budget:    t.opt.Decider.Budget(),
-		pace:      NewPacer(t.opt.Clock.NowNs()),
+		pace:      schedule.NewPacer(t.opt.Clock.NowNs(), clock.LongNs),
 		waits:     newWaits(),
 		crew:      newCrew(t),
 		cpu:       t.opt.CPU,
-		plannedNs: never,
+		plannedNs: schedule.Never,
 	}
 	defer d.crew.dismiss()
 	d.loop()

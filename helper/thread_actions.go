@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"pinwheel/internal/fault"
+	"pinwheel/schedule"
 )
 
 // timedActs: one action in so many is timed. The two system calls take as long as a short action.
@@ -42,42 +43,42 @@ func (s *backoff) failed(nowNs int64) {
 
 // decide carries out the Decider's next action. If there is none, it returns until
 // when to wait.
-func (d *driver) decide(nowNs int64) (w Waiting, acted bool) {
+func (d *driver) decide(nowNs int64) (w schedule.Waiting, acted bool) {
 	a, w := d.ask(nowNs)
-	if a.Kind == Deregister && len(d.batch) == 0 && d.putOff(&a, nowNs) {
-		return Waiting{d.plannedNs, d.waits.nextLookNs()}, false
+	if a.Kind == schedule.Deregister && len(d.batch) == 0 && d.putOff(&a, nowNs) {
+		return schedule.Waiting{DueNs: d.plannedNs, ReviewNs: d.waits.nextLookNs()}, false
 	}
 	switch {
-	case a.Kind == Deregister && len(d.batch) == 0 && nowNs >= d.backoff[Deregister].retryNs:
+	case a.Kind == schedule.Deregister && len(d.batch) == 0 && nowNs >= d.backoff[schedule.Deregister].retryNs:
 		d.prepare(a, nowNs)
-	case a.Kind == Deregister:
+	case a.Kind == schedule.Deregister:
 		d.batch = append(d.batch, a)
 	}
-	if a.Kind != Register && len(d.batch) > 0 { // a registration that is due waits for one deregistration at most
+	if a.Kind != schedule.Register && len(d.batch) > 0 { // a registration that is due waits for one deregistration at most
 		a, d.batch = d.batch[0], d.batch[1:]
 	}
 	switch {
-	case a.Kind == Idle || a.Kind == Wait:
+	case a.Kind == schedule.Idle || a.Kind == schedule.Wait:
 	case nowNs < d.backoff[a.Kind].retryNs:
 		return d.skip(a, nowNs)
 	default:
 		d.act(a, nowNs)
 		acted = true
 	}
-	d.skipped = Action{}
+	d.skipped = schedule.Action{}
 	return w, acted
 }
 
 // ask asks the Decider for an action, and notes when it plans the next registration. One that is due soon is asked
 // for at once if the rank waits.
-func (d *driver) ask(nowNs int64) (Action, Waiting) {
-	if a := d.begun; a.Kind == Register {
-		d.begun = Action{}
-		return a, Waiting{}
+func (d *driver) ask(nowNs int64) (schedule.Action, schedule.Waiting) {
+	if a := d.begun; a.Kind == schedule.Register {
+		d.begun = schedule.Action{}
+		return a, schedule.Waiting{}
 	}
 	a, w := d.pace.Ask(d.opt.Decider, nowNs)
-	if w.DueNs > nowNs && w.DueNs < never && d.sharesCPU() {
-		begins, lookNs := d.waits.bringForward(nowNs, w.DueNs, d.pace.usualNs(), d.opt.RankWaits)
+	if w.DueNs > nowNs && w.DueNs < schedule.Never && d.sharesCPU() {
+		begins, lookNs := d.waits.bringForward(nowNs, w.DueNs, d.pace.UsualNs(), d.opt.RankWaits)
 		if begins {
 			d.plannedNs = w.DueNs
 			a = d.opt.Decider.Next(w.DueNs)
@@ -86,27 +87,27 @@ func (d *driver) ask(nowNs int64) (Action, Waiting) {
 		w.ReviewNs = min(w.ReviewNs, lookNs)
 	}
 	switch {
-	case a.Kind == Deregister:
-		d.plannedNs = cmp.Or(a.DueNs, never)
-	case a.Kind != Register && w.DueNs > nowNs:
+	case a.Kind == schedule.Deregister:
+		d.plannedNs = cmp.Or(a.DueNs, schedule.Never)
+	case a.Kind != schedule.Register && w.DueNs > nowNs:
 		d.plannedNs = w.DueNs
 		d.waits.nothingLeft(nowNs)
-	case a.Kind == Register && d.plannedNs > nowNs && !d.pace.near(nowNs, d.plannedNs):
-		d.plannedNs = never // an event has made it due, and nobody has planned it
+	case a.Kind == schedule.Register && d.plannedNs > nowNs && !d.pace.Near(nowNs, d.plannedNs):
+		d.plannedNs = schedule.Never // an event has made it due, and nobody has planned it
 	}
 	return a, w
 }
 
 // putOff leaves a deregistration until the rank waits, if it would take the rank's own processor from it.
-func (d *driver) putOff(a *Action, nowNs int64) bool {
+func (d *driver) putOff(a *schedule.Action, nowNs int64) bool {
 	began := d.waits.untilNs
-	if !d.sharesCPU() || !d.waits.putOff(a, nowNs, d.pace.usualNs(), d.opt.RankWaits()) {
+	if !d.sharesCPU() || !d.waits.putOff(a, nowNs, d.pace.UsualNs(), d.opt.RankWaits()) {
 		return false
 	}
 	if began == 0 {
 		d.counts.putOff.Inc()
 	}
-	d.opt.Decider.Done(*a, nowNs, nowNs, ErrPutOff)
+	d.opt.Decider.Done(*a, nowNs, nowNs, schedule.ErrPutOff)
 	return true
 }
 
@@ -122,14 +123,14 @@ func (d *driver) sharesCPU() bool {
 
 // prepare has the Registrar prepare what the Decider wants deregistered now: a, and what it names
 // after it.
-func (d *driver) prepare(a Action, nowNs int64) {
+func (d *driver) prepare(a schedule.Action, nowNs int64) {
 	d.ids, d.batch = append(d.ids[:0], a.Region), append(d.batch[:0], a)
 	for len(d.ids) < maxBatch {
 		next := d.opt.Decider.Next(nowNs)
-		if next.Kind == Register {
+		if next.Kind == schedule.Register {
 			d.begun = next
 		}
-		if next.Kind != Deregister || slices.Contains(d.ids, next.Region) {
+		if next.Kind != schedule.Deregister || slices.Contains(d.ids, next.Region) {
 			break
 		}
 		d.ids, d.batch = append(d.ids, next.Region), append(d.batch, next)
@@ -145,17 +146,17 @@ var errSkipped = errors.New("helper: not tried, the last ones failed")
 // skip lets an action fail without trying it. To keep it for later would keep
 // the Decider from what else it wants, and by then it may be wrong. Only a
 // Decider that insists on it is made to wait.
-func (d *driver) skip(a Action, nowNs int64) (w Waiting, acted bool) {
+func (d *driver) skip(a schedule.Action, nowNs int64) (w schedule.Waiting, acted bool) {
 	d.opt.Decider.Done(a, nowNs, nowNs, errSkipped)
 	if a.Kind == d.skipped.Kind && a.Region == d.skipped.Region {
-		return Waiting{d.backoff[a.Kind].retryNs, never}, false
+		return schedule.Waiting{DueNs: d.backoff[a.Kind].retryNs, ReviewNs: schedule.Never}, false
 	}
 	d.skipped = a
-	return Waiting{}, true
+	return schedule.Waiting{}, true
 }
 
 // act carries out an action, or has a worker do it.
-func (d *driver) act(a Action, nowNs int64) {
+func (d *driver) act(a schedule.Action, nowNs int64) {
 	if a.Aside && d.crew.hand(a) {
 		d.noteStart(a, nowNs)
 		return
@@ -196,7 +197,7 @@ func (d *driver) collect(wait bool) bool {
 }
 
 // acted tells the Decider how an action went.
-func (d *driver) acted(a Action, startNs, endNs int64, err error) {
+func (d *driver) acted(a schedule.Action, startNs, endNs int64, err error) {
 	if f := fault.In(err); f != nil {
 		panic(f) // the layers below have contained it, but it ends the helper
 	}
@@ -206,12 +207,12 @@ func (d *driver) acted(a Action, startNs, endNs int64, err error) {
 		return
 	}
 	d.opt.Decider.Done(a, startNs, endNs, err)
-	if a.Kind == Register {
+	if a.Kind == schedule.Register {
 		d.waits.registered(endNs - startNs)
 	}
 	switch {
 	case err == nil:
-		if a.Kind == Register {
+		if a.Kind == schedule.Register {
 			d.counts.registers.Inc()
 		} else {
 			d.counts.deregs.Inc()
@@ -226,14 +227,14 @@ func (d *driver) acted(a Action, startNs, endNs int64, err error) {
 }
 
 // noteStart notes when an action begins.
-func (d *driver) noteStart(a Action, startNs int64) {
+func (d *driver) noteStart(a schedule.Action, startNs int64) {
 	starts := &d.counts.starts
 	if d.opt.RankWaits() {
 		d.counts.inWaits.Inc()
 		starts = &d.counts.startsInWaits
 	}
-	if a.Kind == Register && d.plannedNs != never {
-		starts.add(startNs - d.plannedNs)
-		d.plannedNs = never // those that follow it without a pause have no moment of their own
+	if a.Kind == schedule.Register && d.plannedNs != schedule.Never {
+		starts.note(startNs - d.plannedNs)
+		d.plannedNs = schedule.Never // those that follow it without a pause have no moment of their own
 	}
 }

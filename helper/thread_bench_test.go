@@ -7,6 +7,7 @@ import (
 
 	"pinwheel/internal/clock"
 	"pinwheel/queue"
+	"pinwheel/schedule"
 )
 
 // BenchmarkHelper reports what a helper costs and how exact it is: cpu-us/op is
@@ -24,7 +25,7 @@ func BenchmarkHelper(b *testing.B) {
 
 func benchHelper(b *testing.B, c clock.Clock, period time.Duration) {
 	clock.Calibrate()
-	k, ring := newKeeper(int64(period)), queue.NewRing[Event](64)
+	k, ring := newKeeper(int64(period)), queue.NewRing[schedule.Event](64)
 	th, err := StartThread(ThreadOptions{Decider: k, Registrar: &journal{}, Clock: c, CPU: AnyCPU,
 		PinnedBytes: func() int64 { return 32 << 20 }})
 	if err != nil {

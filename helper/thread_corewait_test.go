@@ -9,6 +9,7 @@ import (
 
 	"pinwheel/internal/clock/clocktest"
 	"pinwheel/internal/testwait"
+	"pinwheel/schedule"
 )
 
 func TestCoreWaitIsBoundByTheSlicesOfAll(t *testing.T) {
@@ -59,7 +60,7 @@ func TestCoreWaitFollowsWhatTheKernelMeasured(t *testing.T) {
 
 func TestThreadAllowsForItsWaitsForTheCore(t *testing.T) {
 	var runs atomic.Int64
-	k := newKeeper(never / 2)
+	k := newKeeper(schedule.Never / 2)
 	th := start(t, ThreadOptions{Decider: k, Clock: &clocktest.Fake{}, CPU: AnyCPU, runDelay: func() (runDelay, bool) {
 		n := runs.Add(100)
 		return runDelay{n * 50 * us, n}, true

@@ -3,19 +3,20 @@ package helper
 import (
 	"pinwheel/internal/clock"
 	"pinwheel/mem"
+	"pinwheel/schedule"
 )
 
 // driver is the state that only the helper's own OS thread touches.
 type driver struct {
 	*Thread
 	clock     clock.Clock
-	budget    *Budget // the Decider's
-	cpuNs     int64   // processor time of the thread that the budget knows of
-	pace      Pacer
+	budget    *schedule.Budget // the Decider's
+	cpuNs     int64            // processor time of the thread that the budget knows of
+	pace      schedule.Pacer
 	core      coreWait
 	waits     waits
-	event     Event
-	missed    Misses // scratch
+	event     schedule.Event
+	missed    schedule.Misses // scratch
 	gone      []mem.RegionID
 	source    int   // index of the source to begin with, in turn
 	cpu       int   // that the thread is bound to; AnyCPU: none, or not known
@@ -23,12 +24,12 @@ type driver struct {
 	restNs    int64 // until when DQ is left alone, as the budget says
 	acts      int   // actions so far
 	behind    bool  // back from a park or a rest, and DQ was not yet found empty
-	backoff   [Deregister + 1]backoff
+	backoff   [schedule.Deregister + 1]backoff
 	crew      crew
-	skipped   Action         // the last answer of the Decider, if a backoff kept it from being tried
-	batch     []Action       // deregistrations that were prepared together, to be carried out
-	begun     Action         // a registration that the Decider has named since then, or Idle
-	ids       []mem.RegionID // scratch
+	skipped   schedule.Action   // the last answer of the Decider, if a backoff kept it from being tried
+	batch     []schedule.Action // deregistrations that were prepared together, to be carried out
+	begun     schedule.Action   // a registration that the Decider has named since then, or Idle
+	ids       []mem.RegionID    // scratch
 }
 
 // loop takes one event, then one decision, and waits if there was neither an
@@ -71,14 +72,14 @@ func (d *driver) move(p *Placement) {
 		return // there is a newer one
 	}
 	if p.Parked {
-		if d.begun.Kind == Register {
+		if d.begun.Kind == schedule.Register {
 			d.batch = append(d.batch, d.begun)
 		}
 		nowNs := d.clock.NowNs()
 		for _, a := range d.batch {
 			d.opt.Decider.Done(a, nowNs, nowNs, errSkipped)
 		}
-		d.batch, d.begun = d.batch[:0], Action{}
+		d.batch, d.begun = d.batch[:0], schedule.Action{}
 		for d.collect(true) {
 		}
 		for !d.stop.Load() && d.place.Load() == nil {
@@ -86,7 +87,7 @@ func (d *driver) move(p *Placement) {
 		}
 		// The program went on meanwhile. Deadlines from before are no measure of
 		// lateness, and the Decider must learn all events in DQ before it acts.
-		d.plannedNs, d.behind = never, true
+		d.plannedNs, d.behind = schedule.Never, true
 		return
 	}
 	if d.cpu = p.CPU; d.cpu != AnyCPU && pinThread(d.cpu) != nil {
@@ -121,11 +122,11 @@ func (d *driver) pop() bool {
 }
 
 // wait sleeps until there may be something to do.
-func (d *driver) wait(nowNs int64, w Waiting) {
+func (d *driver) wait(nowNs int64, w schedule.Waiting) {
 	d.publishLate()
 	if usedNs := d.spend(nowNs); usedNs > 0 {
 		d.pace.Looked(usedNs)
-		d.waits.wakeupNs = d.pace.wakeupNs
+		d.waits.wakeupNs = d.pace.LookNs()
 	}
 	d.measureCore(nowNs)
 	sleepNs := d.sleepNs(nowNs, w)

@@ -9,6 +9,7 @@ import (
 	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/queue"
+	"pinwheel/schedule"
 )
 
 // A burst of regions that can't be released must not make a registration late.
@@ -18,7 +19,7 @@ func TestThreadRegistersInTimeThoughDeregistrationsFail(t *testing.T) {
 			const regions, periodNs = 40, 2_000_000
 			k := newKeeper(periodNs)
 			k.giveUp = true
-			th := startWithUses(t, k, &journal{err: err, only: Deregister}, regions)
+			th := startWithUses(t, k, &journal{err: err, only: schedule.Deregister}, regions)
 			testwait.Until(t, "every region is registered", func() bool { return th.Stats().Registers+int64(k.failures()) >= 2*regions })
 			k.mu.Lock()
 			defer k.mu.Unlock()
@@ -26,7 +27,7 @@ func TestThreadRegistersInTimeThoughDeregistrationsFail(t *testing.T) {
 				t.Fatalf("%d registrations, want %d", len(k.lateNs), regions)
 			}
 			for i, late := range k.lateNs {
-				if late > minPollNs { // forty actions of 400 ns, and no pause
+				if late > schedule.MinPollNs { // forty actions of 400 ns, and no pause
 					t.Fatalf("registration %d began %d us late", i, late/1000)
 				}
 			}
@@ -38,7 +39,7 @@ func TestThreadReleasesThoughRegistrationsFail(t *testing.T) {
 	const regions = 40
 	k := newKeeper(0) // due at once
 	k.giveUp = true
-	j := &journal{err: errors.New("no memory"), only: Register}
+	j := &journal{err: errors.New("no memory"), only: schedule.Register}
 	th := startWithUses(t, k, j, regions)
 	testwait.Until(t, "all are released and refused", func() bool { return th.Stats().Deregs == regions && k.failures() == regions })
 	if n := len(j.list()); n >= 2*regions {
@@ -48,7 +49,7 @@ func TestThreadReleasesThoughRegistrationsFail(t *testing.T) {
 
 func TestThreadTakesBusyAndForgottenRegionsForNoFailures(t *testing.T) {
 	for _, err := range []error{ErrInUse, ErrGone} {
-		k := newKeeper(never / 2)
+		k := newKeeper(schedule.Never / 2)
 		k.giveUp = true
 		th := startWithUses(t, k, &journal{err: err}, 3)
 		testwait.Until(t, "three refusals", func() bool { return k.failures() == 3 })
@@ -85,7 +86,7 @@ func TestThreadReportsNoDurationForWhatWasSoAlready(t *testing.T) {
 func startWithUses(t *testing.T, k *keeper, j *journal, n int) *Thread {
 	hold := make(chan struct{})
 	k.onNext = func() { <-hold } // time stands still until the uses are in DQ
-	clock, ring := &clocktest.Fake{}, queue.NewRing[Event](128)
+	clock, ring := &clocktest.Fake{}, queue.NewRing[schedule.Event](128)
 	th := start(t, ThreadOptions{Decider: k, Registrar: j, Clock: clock, CPU: AnyCPU})
 	for i := range n {
 		ring.Push(use(mem.RegionID(i+1), clock.NowNs()))
@@ -104,24 +105,24 @@ func (k *keeper) failures() int {
 // several is a Decider that names one deregistration after the other, as Scheduler does.
 type several struct{ *keeper }
 
-func (s *several) Next(nowNs int64) Action {
+func (s *several) Next(nowNs int64) schedule.Action {
 	if s.onNext != nil {
 		s.onNext()
 	}
 	if len(s.release) > 0 {
-		a := Action{Kind: Deregister, Region: s.release[0]}
+		a := schedule.Action{Kind: schedule.Deregister, Region: s.release[0]}
 		s.release = s.release[1:]
 		return a
 	}
-	return Action{Kind: Idle}
+	return schedule.Action{Kind: schedule.Idle}
 }
 
-func (s *several) Done(Action, int64, int64, error) {}
+func (s *several) Done(schedule.Action, int64, int64, error) {}
 
 func TestDeregistrationsThatAreDueTogetherArePreparedTogether(t *testing.T) {
 	const n = maxBatch + 4
 	hold := make(chan struct{})
-	s, j, ring := &several{newKeeper(never / 2)}, &journal{}, queue.NewRing[Event](128)
+	s, j, ring := &several{newKeeper(schedule.Never / 2)}, &journal{}, queue.NewRing[schedule.Event](128)
 	for i := range n {
 		s.release = append(s.release, mem.RegionID(i+1))
 	}
@@ -132,7 +133,7 @@ func TestDeregistrationsThatAreDueTogetherArePreparedTogether(t *testing.T) {
 	testwait.Until(t, "all are deregistered", func() bool { return th.Stats().Deregs == n })
 	th.Close()
 	for i, a := range j.list() {
-		if want := (Action{Kind: Deregister, Region: mem.RegionID(i + 1)}); a != want {
+		if want := (schedule.Action{Kind: schedule.Deregister, Region: mem.RegionID(i + 1)}); a != want {
 			t.Errorf("action %d: %v, want %v", i, a, want)
 		}
 	}

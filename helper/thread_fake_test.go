@@ -8,6 +8,13 @@ import (
 
 	"pinwheel/internal/clock/clocktest"
 	"pinwheel/mem"
+	"pinwheel/schedule"
+)
+
+const (
+	us     = int64(1_000)
+	ms     = 1_000 * us
+	second = 1_000 * ms
 )
 
 // keeper is a Decider that deregisters every region after its use and wants
@@ -20,20 +27,20 @@ type keeper struct {
 	giveUp   bool // forget what failed, as Scheduler does
 
 	mu        sync.Mutex
-	observed  []Event
+	observed  []schedule.Event
 	forgotten []mem.RegionID
 	missed    []mem.RegionID
 	lateNs    []int64 // of each registration, against its deadline
 	failed    int
 	doneNs    []int64 // how long each action took that did not fail
 	shareNs   atomic.Int64
-	budget    Budget
+	budget    schedule.Budget
 }
 
-func (k *keeper) SetWorkers(int)      {}
-func (k *keeper) SetShareNs(ns int64) { k.shareNs.Store(ns) }
-func (k *keeper) Budget() *Budget     { return &k.budget }
-func (k *keeper) Late() LateUses      { return LateUses{} }
+func (k *keeper) SetWorkers(int)           {}
+func (k *keeper) SetShareNs(ns int64)      { k.shareNs.Store(ns) }
+func (k *keeper) Budget() *schedule.Budget { return &k.budget }
+func (k *keeper) Late() schedule.LateUses  { return schedule.LateUses{} }
 
 func (k *keeper) Missed(id mem.RegionID, _, _ int64) {
 	k.mu.Lock()
@@ -45,7 +52,7 @@ func newKeeper(periodNs int64) *keeper {
 	return &keeper{periodNs: periodNs, due: map[mem.RegionID]int64{}}
 }
 
-func (k *keeper) Observe(e Event, nowNs int64) {
+func (k *keeper) Observe(e schedule.Event, nowNs int64) {
 	k.mu.Lock()
 	k.observed = append(k.observed, e)
 	k.mu.Unlock()
@@ -53,12 +60,12 @@ func (k *keeper) Observe(e Event, nowNs int64) {
 	k.due[e.Region] = e.StartNs + k.periodNs
 }
 
-func (k *keeper) Next(nowNs int64) Action {
+func (k *keeper) Next(nowNs int64) schedule.Action {
 	if k.onNext != nil {
 		k.onNext()
 	}
 	if len(k.release) > 0 {
-		return Action{Kind: Deregister, Region: k.release[0]}
+		return schedule.Action{Kind: schedule.Deregister, Region: k.release[0]}
 	}
 	var first mem.RegionID
 	for id, ns := range k.due {
@@ -68,21 +75,21 @@ func (k *keeper) Next(nowNs int64) Action {
 	}
 	switch ns := k.due[first]; {
 	case first == 0:
-		return Action{Kind: Idle}
+		return schedule.Action{Kind: schedule.Idle}
 	case ns <= nowNs:
-		return Action{Kind: Register, Region: first}
+		return schedule.Action{Kind: schedule.Register, Region: first}
 	default:
-		return Action{Kind: Wait, UntilNs: ns}
+		return schedule.Action{Kind: schedule.Wait, UntilNs: ns}
 	}
 }
 
-func (k *keeper) Done(a Action, startNs, endNs int64, err error) {
+func (k *keeper) Done(a schedule.Action, startNs, endNs int64, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err != nil {
 		k.failed++
 		switch {
-		case k.giveUp && a.Kind == Deregister:
+		case k.giveUp && a.Kind == schedule.Deregister:
 			k.release = k.release[1:]
 		case k.giveUp:
 			delete(k.due, a.Region)
@@ -90,7 +97,7 @@ func (k *keeper) Done(a Action, startNs, endNs int64, err error) {
 		return
 	}
 	k.doneNs = append(k.doneNs, endNs-startNs)
-	if a.Kind == Deregister {
+	if a.Kind == schedule.Deregister {
 		k.release = k.release[1:]
 		return
 	}
@@ -111,7 +118,7 @@ type stamped struct {
 	ids   chan mem.RegionID
 }
 
-func (s stamped) Pop(e *Event) bool {
+func (s stamped) Pop(e *schedule.Event) bool {
 	select {
 	case id := <-s.ids:
 		*e = *use(id, s.clock.NowNs())
@@ -124,16 +131,16 @@ func (s stamped) Pop(e *Event) bool {
 // journal is a Registrar that notes its calls.
 type journal struct {
 	mu       sync.Mutex
-	calls    []Action
+	calls    []schedule.Action
 	prepared [][]mem.RegionID
 	err      error
-	only     ActionKind // err is for actions of this kind; 0 for all
+	only     schedule.ActionKind // err is for actions of this kind; 0 for all
 }
 
-func (j *journal) note(k ActionKind, id mem.RegionID) error {
+func (j *journal) note(k schedule.ActionKind, id mem.RegionID) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.calls = append(j.calls, Action{Kind: k, Region: id})
+	j.calls = append(j.calls, schedule.Action{Kind: k, Region: id})
 	if j.only != 0 && j.only != k {
 		return nil
 	}
@@ -146,10 +153,10 @@ func (j *journal) Prepare(ids []mem.RegionID) {
 	j.prepared = append(j.prepared, slices.Clone(ids))
 }
 
-func (j *journal) Register(id mem.RegionID) error   { return j.note(Register, id) }
-func (j *journal) Deregister(id mem.RegionID) error { return j.note(Deregister, id) }
+func (j *journal) Register(id mem.RegionID) error   { return j.note(schedule.Register, id) }
+func (j *journal) Deregister(id mem.RegionID) error { return j.note(schedule.Deregister, id) }
 
-func (j *journal) list() []Action {
+func (j *journal) list() []schedule.Action {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.Clone(j.calls)

@@ -10,6 +10,8 @@ import (
 	"pinwheel/mem"
 	"pinwheel/predictor"
 	"pinwheel/queue"
+	"pinwheel/schedule"
+	"pinwheel/verbs"
 )
 
 // ignorant predicts nothing, so that every region is looked at again and again.
@@ -25,19 +27,19 @@ func (p *ignorant) Next(mem.RegionID, int64) (predictor.Prediction, bool) {
 // manyLooks is a Scheduler that counts how often it had more to look at than one Next does, and how often the helper
 // slept before the next Next.
 type manyLooks struct {
-	*Scheduler
+	*schedule.Scheduler
 	clock       *clocktest.Fake
 	more        bool
 	sleeps      int64 // before that
 	cut, delays atomic.Int64
 }
 
-func (l *manyLooks) Next(nowNs int64) Action {
+func (l *manyLooks) Next(nowNs int64) schedule.Action {
 	if l.more && l.clock.Sleeps.Load() > l.sleeps {
 		l.delays.Inc()
 	}
 	a := l.Scheduler.Next(nowNs)
-	if l.more = a.Kind == Wait && a.UntilNs <= nowNs; l.more {
+	if l.more = a.Kind == schedule.Wait && a.UntilNs <= nowNs; l.more {
 		l.cut.Inc()
 		l.sleeps = l.clock.Sleeps.Load()
 	}
@@ -46,10 +48,14 @@ func (l *manyLooks) Next(nowNs int64) Action {
 
 // With a share, the regions are looked at together. One wake-up does for all of them.
 func TestLooksOfOneMomentAreOneWakeup(t *testing.T) {
-	const regions = 4 * looksPerNext
-	clock, ring := &clocktest.Fake{}, queue.NewRing[Event](2*regions)
-	l := &manyLooks{clock: clock, Scheduler: NewScheduler(&ignorant{},
-		SchedulerOptions{Costs: testCosts, ItemNs: us, KeepUnknown: true})}
+	const regions = 64 // four times what one Next looks at
+	costs := verbs.Costs{
+		Register:   verbs.Cost{PerPageNs: 900, FixedNs: 10_000},
+		Deregister: verbs.Cost{PerPageNs: 400, FixedNs: 10_000},
+	}
+	clock, ring := &clocktest.Fake{}, queue.NewRing[schedule.Event](2*regions)
+	l := &manyLooks{clock: clock, Scheduler: schedule.NewScheduler(&ignorant{},
+		schedule.SchedulerOptions{Costs: costs, ItemNs: us, KeepUnknown: true})}
 	th := start(t, ThreadOptions{Decider: l, Clock: clock, CPU: AnyCPU, cpuNs: func() int64 { return 0 }})
 	th.Place(Placement{CPU: AnyCPU, Helpers: 1, Share: .05})
 	for id := range mem.RegionID(regions) {

@@ -10,6 +10,7 @@ import (
 	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/queue"
+	"pinwheel/schedule"
 )
 
 // resumed is a keeper that notes what it is asked after a park.
@@ -28,7 +29,7 @@ func (r *resumed) note(call string, nowNs int64) {
 	}
 }
 
-func (r *resumed) Observe(e Event, nowNs int64) {
+func (r *resumed) Observe(e schedule.Event, nowNs int64) {
 	r.note("observe", nowNs)
 	r.keeper.Observe(e, nowNs)
 }
@@ -38,7 +39,7 @@ func (r *resumed) Missed(id mem.RegionID, needNs, nowNs int64) {
 	r.keeper.Missed(id, needNs, nowNs)
 }
 
-func (r *resumed) Next(nowNs int64) Action {
+func (r *resumed) Next(nowNs int64) schedule.Action {
 	r.note("next", nowNs)
 	return r.keeper.Next(nowNs)
 }
@@ -47,7 +48,8 @@ func (r *resumed) Next(nowNs int64) Action {
 // each of its events would be one about a program of seconds ago.
 func TestThreadLooksAtAllThatPiledUpBeforeItDecidesAfterAPark(t *testing.T) {
 	const parkedNs = 10_000_000_000
-	clock, r, ring := &clocktest.Fake{}, &resumed{keeper: newKeeper(never / 2)}, queue.NewRing[Event](8)
+	clock, r := &clocktest.Fake{}, &resumed{keeper: newKeeper(schedule.Never / 2)}
+	ring := queue.NewRing[schedule.Event](8)
 	th := start(t, ThreadOptions{Decider: r, Clock: clock, CPU: AnyCPU})
 	th.Attach(ring)
 	park(t, th)
@@ -73,7 +75,7 @@ func TestThreadLooksAtAllThatPiledUpBeforeItDecidesAfterAPark(t *testing.T) {
 func TestThreadIsNotLateForDeadlinesOfAPark(t *testing.T) {
 	const parkedNs = 10_000_000_000_000 // far beyond the deadline, which is far off when the park begins
 	clock, k := &clocktest.Fake{}, newKeeper(parkedNs/10)
-	ring := queue.NewRing[Event](8)
+	ring := queue.NewRing[schedule.Event](8)
 	th := start(t, ThreadOptions{Decider: k, Clock: clock, CPU: AnyCPU})
 	park(t, th)
 	ring.Push(use(1, clock.NowNs()))

@@ -8,6 +8,7 @@ import (
 
 	"pinwheel/internal/clock/clocktest"
 	"pinwheel/internal/testwait"
+	"pinwheel/schedule"
 )
 
 // Wherever a helper is placed, it knows whether its rank runs there.
@@ -32,7 +33,8 @@ func TestHelperKnowsWhetherItSharesTheProcessorOfItsRank(t *testing.T) {
 		t.Fatal(err)
 	}
 	comm, k := AnyCPU, newKeeper(0)
-	d := &driver{clock: &clocktest.Fake{}, budget: k.Budget(), pace: NewPacer(0), waits: newWaits(), cpu: first,
+	d := &driver{clock: &clocktest.Fake{}, budget: k.Budget(), pace: schedule.NewPacer(0, 10*ms),
+		waits: newWaits(), cpu: first,
 		Thread: &Thread{opt: ThreadOptions{Decider: k, CommCPU: func() int { return comm }, cpuNs: ownCPUNs, runDelay: runDelayFile{}.read}}}
 	d.crew = newCrew(d.Thread)
 	for _, step := range []struct {

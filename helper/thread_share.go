@@ -1,5 +1,7 @@
 package helper
 
+import "pinwheel/schedule"
+
 // What a driver does for a helper that shares its processor: it tells the Budget what the thread has used, leaves DQ
 // alone when the Budget says so, and follows how long the thread waits for the processor.
 
@@ -72,7 +74,7 @@ func (d *driver) measureCore(nowNs int64) {
 }
 
 // sleepNs is how long to sleep: until the budget allows a look, or as the pacer says.
-func (d *driver) sleepNs(nowNs int64, w Waiting) int64 {
+func (d *driver) sleepNs(nowNs int64, w schedule.Waiting) int64 {
 	if d.restNs > nowNs {
 		return d.pace.RestNs(nowNs, w, d.restNs)
 	}

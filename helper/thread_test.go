@@ -16,6 +16,7 @@ import (
 	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/queue"
+	"pinwheel/schedule"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -34,8 +35,8 @@ func start(t *testing.T, o ThreadOptions) *Thread {
 	return th
 }
 
-func use(id mem.RegionID, startNs int64) *Event {
-	e := &Event{Pages: 1}
+func use(id mem.RegionID, startNs int64) *schedule.Event {
+	e := &schedule.Event{Pages: 1}
 	e.Region, e.StartNs, e.EndNs = id, startNs, startNs
 	return e
 }
@@ -48,7 +49,10 @@ func TestThreadDeregistersAfterUseAndRegistersByDeadline(t *testing.T) {
 	th := start(t, ThreadOptions{Decider: k, Registrar: j, Clock: clock, CPU: AnyCPU})
 	th.Attach(uses)
 	testwait.Until(t, "both regions are registered again", func() bool { return th.Stats().Registers == 2 })
-	want := []Action{{Kind: Deregister, Region: 7}, {Kind: Deregister, Region: 8}, {Kind: Register, Region: 7}, {Kind: Register, Region: 8}}
+	want := []schedule.Action{
+		{Kind: schedule.Deregister, Region: 7}, {Kind: schedule.Deregister, Region: 8},
+		{Kind: schedule.Register, Region: 7}, {Kind: schedule.Register, Region: 8},
+	}
 	if got := j.list(); !slices.Equal(got, want) {
 		t.Errorf("calls %v, want %v", got, want)
 	}
@@ -64,8 +68,11 @@ func TestThreadDeregistersAfterUseAndRegistersByDeadline(t *testing.T) {
 }
 
 func TestThreadTakesEventsOfAllSourcesInTurn(t *testing.T) {
-	k := newKeeper(never / 2)
-	rings := []*queue.Ring[Event]{queue.NewRing[Event](64), queue.NewRing[Event](64), queue.NewRing[Event](64)}
+	k := newKeeper(schedule.Never / 2)
+	var rings []*queue.Ring[schedule.Event]
+	for range 3 {
+		rings = append(rings, queue.NewRing[schedule.Event](64))
+	}
 	for i, r := range rings {
 		for range 20 {
 			r.Push(use(mem.RegionID(i+1), 0))
@@ -82,7 +89,7 @@ func TestThreadTakesEventsOfAllSourcesInTurn(t *testing.T) {
 		before := th.Stats().Events
 		rings[0].Push(use(1, 0))
 		testwait.Until(t, "event of attached source", func() bool { return th.Stats().Events > before })
-		return !slices.ContainsFunc(k.seen()[60:], func(e Event) bool { return e.Region == 9 })
+		return !slices.ContainsFunc(k.seen()[60:], func(e schedule.Event) bool { return e.Region == 9 })
 	})
 }
 
@@ -93,7 +100,7 @@ func park(t *testing.T, th *Thread) {
 	testwait.Until(t, "the helper is parked", func() bool { return th.place.Load() == nil })
 }
 
-func (k *keeper) seen() []Event {
+func (k *keeper) seen() []schedule.Event {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.Clone(k.observed)
@@ -101,8 +108,8 @@ func (k *keeper) seen() []Event {
 
 func TestThreadForgetsOnlyAfterEarlierEvents(t *testing.T) {
 	testwait.Bound(t)
-	k := newKeeper(never / 2)
-	ring := queue.NewRing[Event](64)
+	k := newKeeper(schedule.Never / 2)
+	ring := queue.NewRing[schedule.Event](64)
 	hold := make(chan struct{})
 	k.onNext = func() { <-hold }
 	var gone atomic.Bool
@@ -136,7 +143,7 @@ func TestThreadContainsPanicAndSaysSoOnce(t *testing.T) {
 			faults := make(chan *Fault, 2)
 			k := newKeeper(0)
 			o := ThreadOptions{Decider: k, Registrar: &journal{}, CPU: AnyCPU, OnFault: func(f *Fault) { faults <- f }}
-			ring := queue.NewRing[Event](8)
+			ring := queue.NewRing[schedule.Event](8)
 			if where == "decider" {
 				k.onNext = func() {
 					if len(k.due) > 0 {
@@ -159,7 +166,7 @@ func TestThreadContainsPanicAndSaysSoOnce(t *testing.T) {
 			if !th.Stats().Faulted {
 				t.Error("Stats does not show the fault")
 			}
-			th.Attach(queue.NewRing[Event](2)) // other calls are still safe
+			th.Attach(queue.NewRing[schedule.Event](2)) // other calls are still safe
 			th.Place(Placement{Parked: true})
 			if err := th.Close(); err != nil {
 				t.Error(err)
@@ -179,7 +186,7 @@ func (panicky) Deregister(mem.RegionID) error { panic("seeded fault") }
 
 func TestThreadDoesNotBusyLoopOverFailingActions(t *testing.T) {
 	clock, k, j := &clocktest.Fake{}, newKeeper(0), &journal{err: errors.New("no memory")}
-	ring := queue.NewRing[Event](8)
+	ring := queue.NewRing[schedule.Event](8)
 	th := start(t, ThreadOptions{Decider: k, Registrar: j, Clock: clock, CPU: AnyCPU})
 	th.Attach(ring)
 	ring.Push(use(1, 0))
@@ -194,7 +201,7 @@ func TestThreadDoesNotBusyLoopOverFailingActions(t *testing.T) {
 
 func TestThreadRecoversFromPassingFailures(t *testing.T) {
 	clock, k, j := &clocktest.Fake{}, newKeeper(0), &journal{err: errors.New("no memory")}
-	ring := queue.NewRing[Event](8)
+	ring := queue.NewRing[schedule.Event](8)
 	th := start(t, ThreadOptions{Decider: k, Registrar: j, Clock: clock, CPU: AnyCPU})
 	th.Attach(ring)
 	ring.Push(use(1, 0))
@@ -211,11 +218,11 @@ type busyNow struct {
 	looks atomic.Int64
 }
 
-func (b *busyNow) Next(nowNs int64) Action {
+func (b *busyNow) Next(nowNs int64) schedule.Action {
 	if b.looks.Inc() > 100 {
-		return Action{Kind: Idle}
+		return schedule.Action{Kind: schedule.Idle}
 	}
-	return Action{Kind: Wait, UntilNs: nowNs}
+	return schedule.Action{Kind: schedule.Wait, UntilNs: nowNs}
 }
 
 func TestThreadTakesNoOtherLookForADeadline(t *testing.T) {
@@ -229,7 +236,7 @@ func TestThreadTakesNoOtherLookForADeadline(t *testing.T) {
 }
 
 func TestThreadForgetsRegionThatTheRegistrarDoesNotKnow(t *testing.T) {
-	k, ring := newKeeper(0), queue.NewRing[Event](8)
+	k, ring := newKeeper(0), queue.NewRing[schedule.Event](8)
 	th := start(t, ThreadOptions{Decider: k, Registrar: &journal{err: fmt.Errorf("cache: %w", ErrGone)}, CPU: AnyCPU})
 	th.Attach(ring)
 	ring.Push(use(3, 0))
@@ -248,7 +255,7 @@ func TestThreadRefusesProcessorThatIsNotThere(t *testing.T) {
 }
 
 func TestThreadStartsAndStopsAThousandTimes(t *testing.T) {
-	ring := queue.NewRing[Event](8)
+	ring := queue.NewRing[schedule.Event](8)
 	for i := range 1000 {
 		th, err := StartThread(ThreadOptions{Decider: newKeeper(0), Registrar: &journal{}, CPU: AnyCPU})
 		if err != nil {
@@ -273,7 +280,7 @@ func TestThreadStartsAndStopsAThousandTimes(t *testing.T) {
 }
 
 func TestThreadParksWithoutProcessorTimeAndResumes(t *testing.T) {
-	k, ring := newKeeper(never/2), queue.NewRing[Event](8)
+	k, ring := newKeeper(schedule.Never/2), queue.NewRing[schedule.Event](8)
 	th := start(t, ThreadOptions{Decider: k, CPU: AnyCPU})
 	th.Attach(ring)
 	park(t, th)

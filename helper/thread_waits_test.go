@@ -15,6 +15,7 @@ import (
 	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/queue"
+	"pinwheel/schedule"
 )
 
 // TestWaits draws what is left for the waits of a rank, under a false clock. Command:
@@ -34,6 +35,14 @@ func TestWaits(t *testing.T) {
 	})
 }
 
+func parseNs(t *testing.T, s string) int64 {
+	v, err := time.ParseDuration(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int64(v)
+}
+
 func scanNs(t *testing.T, d *datadriven.TestData, key string) (all []int64) {
 	if arg, ok := d.Arg(key); ok {
 		for _, v := range arg.Vals {
@@ -47,7 +56,7 @@ type waitsRun struct {
 	waits                    waits
 	endNs, columnNs, usualNs int64
 	at, work                 []int64
-	action                   Action
+	action                   schedule.Action
 }
 
 func (r *waitsRun) isWaiting(nowNs int64) bool {
@@ -84,11 +93,11 @@ func TestWhatIsPutOffIsBounded(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
 		w, looks := newWaits(), int64(0)
-		wakeupNs := WakeupNs + random.Int64N(10*WakeupNs)
+		wakeupNs := schedule.WakeupNs + random.Int64N(10*schedule.WakeupNs)
 		w.wakeupNs = float64(wakeupNs)
 		usualNs := random.Int64N(int64(time.Second))
 		share := random.Float64() // of the time, the rank waits
-		a := Action{CostNs: 1 + random.Int64N(2_000_000), Pages: 1 + random.Uint64N(1<<14)}
+		a := schedule.Action{CostNs: 1 + random.Int64N(2_000_000), Pages: 1 + random.Uint64N(1<<14)}
 		const rounds = 100
 		for now := int64(1); now < rounds*int64(time.Second); now += int64(time.Second) {
 			at := now
@@ -132,11 +141,11 @@ func TestRegistrationIsBroughtForwardALittle(t *testing.T) {
 	}{
 		{ms, 0, true, false, windowNs},
 		{ms, windowNs - 1, true, false, windowNs},
-		{20 * us, windowNs - 1, true, false, never}, // a look costs as much
-		{20 * us, windowNs, true, true, never},      // but it looks now
-		{ms, windowNs, true, true, never},
-		{ms, windowNs, false, false, never},
-		{ms, dueNs - 1, false, false, never},
+		{20 * us, windowNs - 1, true, false, schedule.Never}, // a look costs as much
+		{20 * us, windowNs, true, true, schedule.Never},      // but it looks now
+		{ms, windowNs, true, true, schedule.Never},
+		{ms, windowNs, false, false, schedule.Never},
+		{ms, dueNs - 1, false, false, schedule.Never},
 	} {
 		w := newWaits()
 		for range 50 {
@@ -151,7 +160,7 @@ func TestRegistrationIsBroughtForwardALittle(t *testing.T) {
 	w = newWaits()
 	w.registered(100 * ms)
 	for range 100 { // looks in vain
-		if _, lookNs := w.bringForward(0, dueNs, usualNs, rank(false)); lookNs != never {
+		if _, lookNs := w.bringForward(0, dueNs, usualNs, rank(false)); lookNs != schedule.Never {
 			w.bringForward(lookNs, dueNs, usualNs, rank(false))
 		}
 	}
@@ -165,7 +174,8 @@ func TestThreadWorksInTheWaitsOfItsProcessor(t *testing.T) {
 	const costNs, periodNs = 10_000_000, 1_000_000_000
 	for _, shares := range []bool{false, true} {
 		var waiting atomic.Bool
-		clock, k, ring := &clocktest.Fake{}, &costly{newKeeper(never / 2), costNs}, queue.NewRing[Event](8)
+		clock, k := &clocktest.Fake{}, &costly{newKeeper(schedule.Never / 2), costNs}
+		ring := queue.NewRing[schedule.Event](8)
 		th := start(t, ThreadOptions{Decider: k, Clock: clock, CPU: AnyCPU, RankWaits: waiting.Load, CommCPU: func() int {
 			if shares {
 				return CurrentCPU()
@@ -198,7 +208,7 @@ type costly struct {
 	costNs int64
 }
 
-func (c *costly) Next(nowNs int64) Action {
+func (c *costly) Next(nowNs int64) schedule.Action {
 	a := c.keeper.Next(nowNs)
 	a.CostNs, a.Pages = c.costNs, 1
 	return a

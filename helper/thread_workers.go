@@ -4,6 +4,7 @@ import (
 	"runtime"
 
 	"pinwheel/internal/fault"
+	"pinwheel/schedule"
 )
 
 // MostWorkers is the most workers of one helper. Registrations hardly slow each other down (make bench-together), but
@@ -30,13 +31,13 @@ type worker struct {
 }
 
 type job struct {
-	Action
+	schedule.Action
 	cpu int
 }
 
 // result is what became of a job.
 type result struct {
-	Action
+	schedule.Action
 	by             *worker
 	startNs, endNs int64
 	cpuNs          int64
@@ -55,7 +56,7 @@ func (c *crew) place(p *Placement) {
 }
 
 // hand gives an action to a worker. ok is false if there is none: the helper is to carry it out.
-func (c *crew) hand(a Action) (ok bool) {
+func (c *crew) hand(a schedule.Action) (ok bool) {
 	for i := len(c.cpus) - 1; i >= 0; i-- { // the helper's own processor is the last choice
 		for len(c.workers) <= i {
 			c.workers = append(c.workers, nil)
@@ -127,8 +128,8 @@ func (t *Thread) work(w *worker, results chan<- result) {
 }
 
 // do carries out an action.
-func (t *Thread) do(a *Action) error {
-	if a.Kind == Deregister {
+func (t *Thread) do(a *schedule.Action) error {
+	if a.Kind == schedule.Deregister {
 		return t.opt.Registrar.Deregister(a.Region)
 	}
 	return t.opt.Registrar.Register(a.Region)

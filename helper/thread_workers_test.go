@@ -10,6 +10,7 @@ import (
 	"pinwheel/internal/clock/clocktest"
 	"pinwheel/internal/testwait"
 	"pinwheel/mem"
+	"pinwheel/schedule"
 )
 
 // burst is a Decider that wants so many regions registered at once.
@@ -23,15 +24,15 @@ type burst struct {
 
 func (b *burst) SetWorkers(n int) { b.workers.Store(int64(n)) }
 
-func (b *burst) Next(int64) Action {
+func (b *burst) Next(int64) schedule.Action {
 	if b.left == 0 || b.workers.Load() == 0 {
-		return Action{Kind: Idle}
+		return schedule.Action{Kind: schedule.Idle}
 	}
 	b.left--
-	return Action{Kind: Register, Region: mem.RegionID(b.left), Aside: b.workers.Load() > 1}
+	return schedule.Action{Kind: schedule.Register, Region: mem.RegionID(b.left), Aside: b.workers.Load() > 1}
 }
 
-func (b *burst) Done(_ Action, _, _ int64, err error) {
+func (b *burst) Done(_ schedule.Action, _, _ int64, err error) {
 	if err != nil {
 		b.errs.Inc()
 	}
@@ -58,7 +59,7 @@ func (m *meeting) Register(id mem.RegionID) error {
 	if m.panic {
 		panic("broken device")
 	}
-	return m.note(Register, id)
+	return m.note(schedule.Register, id)
 }
 
 // spare is a placement with so many workers.

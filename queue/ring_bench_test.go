@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// event has the size of helper.Event, which this package does not know.
+// event has the size of schedule.Event, which this package does not know.
 type event [15]uint64
 
 // fifo is what the communication thread and the helper need of a queue.

@@ -3,10 +3,10 @@ package replay
 import (
 	"errors"
 
-	"pinwheel/helper"
 	"pinwheel/mem"
 	"pinwheel/predictor"
 	"pinwheel/regcache"
+	"pinwheel/schedule"
 	"pinwheel/verbs"
 )
 
@@ -109,7 +109,7 @@ func (c *cachedPath) release(t int64, u *bufferUse) (stallNs int64, err error) {
 		Op: predictor.Op(u.need.op), Frames: *c.sites.frames(u.need.stack),
 	}
 	if c.helper != nil {
-		c.helper.push(t, &helper.Event{Pages: pages, Use: use})
+		c.helper.push(t, &schedule.Event{Pages: pages, Use: use})
 	} else {
 		use.Bytes, use.LeadNs = int64(pages*mem.PageSize), c.provider.costs.Register.Ns(pages)
 		c.log.add(use)

@@ -60,7 +60,7 @@ type bufferUse struct {
 	needNs int64        // when it was needed
 	ref    regcache.Ref // of a cachedPath
 	missed bool         // of a cachedPath: it had to be registered
-	slot   int32        // of a schedule
+	slot   int32        // of a feed
 	piped  bool         // of a pipelinePath: all chunks are registered
 }
 

@@ -7,9 +7,9 @@ import (
 	"runtime"
 	"slices"
 
-	"pinwheel/helper"
 	"pinwheel/mem"
 	"pinwheel/predictor"
+	"pinwheel/schedule"
 	"pinwheel/trace"
 	"pinwheel/verbs"
 )
@@ -67,7 +67,7 @@ type Options struct {
 	// DQEntries is the capacity of DQ; 1024.
 	DQEntries int
 	// HelperShare is the share of a core that each helper may use, from 0 to 1, registrations and
-	// deregistrations included; helper.Budget. 0 and 1 stand for no limit.
+	// deregistrations included; schedule.Budget. 0 and 1 stand for no limit.
 	HelperShare float64
 	// WatchNs is how long it takes from the first use of a rank on until changes of mappings are noticed: so long, policies
 	// with a helper register for each use. Those of Foreknowing keep what they register, as leave-pinned does.
@@ -92,7 +92,7 @@ type Options struct {
 	// NewHelper makes the predictor and the scheduler's options for a policy
 	// with a helper; DefaultHelper. It is called once for every rank, from
 	// several goroutines.
-	NewHelper func(policy string, o *Options) (predictor.Predictor, helper.SchedulerOptions, error)
+	NewHelper func(policy string, o *Options) (predictor.Predictor, schedule.SchedulerOptions, error)
 	// Without are ideas of policy pinwheel to leave out.
 	Without predictor.Idea
 	// Journal, if set, is called once for every rank of a policy that keeps registrations in the cache, from
@@ -104,7 +104,7 @@ type Options struct {
 	Learned func(rank int, l predictor.Lessons)
 	lessons *predictor.Lessons // of the rank that a helper is made for
 
-	// Polls makes helpers take each event at once, instead of sleeping as helper.Pacer says. That of policy
+	// Polls makes helpers take each event at once, instead of sleeping as schedule.Pacer says. That of policy
 	// paper always does: Li et al., CF'11, give it a core of its own.
 	Polls bool
 	// Parallel is the number of policies replayed at one time; GOMAXPROCS.

@@ -6,11 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	"pinwheel/helper"
+	"pinwheel/internal/clock"
 	"pinwheel/mem"
 	"pinwheel/predictor"
 	"pinwheel/queue"
 	"pinwheel/regcache"
+	"pinwheel/schedule"
 )
 
 // Names of policies.
@@ -69,8 +70,8 @@ func (o *Options) BudgetOf(policy string) int64 {
 
 // DefaultHelper makes the predictor of a policy with a helper, and the
 // options of its Scheduler.
-func DefaultHelper(policy string, o *Options) (predictor.Predictor, helper.SchedulerOptions, error) {
-	so := helper.SchedulerOptions{Costs: o.Costs, ItemNs: o.DQItemNs + o.RQItemNs}
+func DefaultHelper(policy string, o *Options) (predictor.Predictor, schedule.SchedulerOptions, error) {
+	so := schedule.SchedulerOptions{Costs: o.Costs, ItemNs: o.DQItemNs + o.RQItemNs}
 	window := predictor.Options{Window: o.Window, Lessons: o.lessons}
 	switch policy {
 	case Pinwheel:
@@ -155,15 +156,17 @@ func (e *engine) installCached(r *rank, policy string) error {
 		p = &journaled{Predictor: p, journal: r.journal, nowNs: &e.now}
 	}
 	r.scored = predictor.NewScored(p)
-	scheduler := helper.NewScheduler(r.scored, so)
+	scheduler := schedule.NewScheduler(r.scored, so)
 	c.helper = &virtualHelper{
 		decider: scheduler, budget: scheduler.Budget(), path: c, workers: e.opt.Workers,
-		pace: helper.NewPacer(0), polls: e.opt.Polls || policy == Paper || policy == Clairvoyant, asleep: true, askedNs: never, // until the first miss
+		pace:   schedule.NewPacer(0, clock.LongNs),
+		polls:  e.opt.Polls || policy == Paper || policy == Clairvoyant,
+		asleep: true, askedNs: never, // until the first miss
 		wake: func(at int64) {
 			a := e.actor(helperActor, r.id)
 			e.queue.set(a, min(at, e.queue.at[a]))
 		},
-		dqNs: e.opt.DQItemNs, rqNs: e.opt.RQItemNs, dq: queue.NewRing[helper.Event](e.opt.DQEntries),
+		dqNs: e.opt.DQItemNs, rqNs: e.opt.RQItemNs, dq: queue.NewRing[schedule.Event](e.opt.DQEntries),
 	}
 	if e.opt.Cores == nil {
 		c.helper.limit(e.opt.HelperShare, 1, 0)
@@ -173,7 +176,7 @@ func (e *engine) installCached(r *rank, policy string) error {
 }
 
 // newHelper makes what decides for the helper of a rank.
-func (e *engine) newHelper(r *rank, policy string) (predictor.Predictor, helper.SchedulerOptions, error) {
+func (e *engine) newHelper(r *rank, policy string) (predictor.Predictor, schedule.SchedulerOptions, error) {
 	if !foreknows(policy) {
 		return e.opt.NewHelper(policy, e.opt.forRank(r.id))
 	}

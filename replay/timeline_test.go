@@ -9,10 +9,10 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"pinwheel/helper"
 	"pinwheel/internal/usage"
 	"pinwheel/mem"
 	"pinwheel/replay/replaytest"
+	"pinwheel/schedule"
 	"pinwheel/verbs"
 )
 
@@ -31,35 +31,35 @@ func roundNumbers() Options {
 // fixed time after the begin of that use.
 type metronome struct {
 	afterNs int64
-	todo    []helper.Action
-	due     []helper.Action
+	todo    []schedule.Action
+	due     []schedule.Action
 }
 
-func (m *metronome) Observe(e helper.Event, _ int64) {
-	m.todo = append(m.todo, helper.Action{Kind: helper.Deregister, Region: e.Region})
-	m.due = append(m.due, helper.Action{Kind: helper.Register, Region: e.Region, UntilNs: e.StartNs + m.afterNs})
+func (m *metronome) Observe(e schedule.Event, _ int64) {
+	m.todo = append(m.todo, schedule.Action{Kind: schedule.Deregister, Region: e.Region})
+	m.due = append(m.due, schedule.Action{Kind: schedule.Register, Region: e.Region, UntilNs: e.StartNs + m.afterNs})
 }
 
-func (m *metronome) Next(nowNs int64) (a helper.Action) {
+func (m *metronome) Next(nowNs int64) (a schedule.Action) {
 	switch {
 	case len(m.todo) > 0:
 		a, m.todo = m.todo[0], m.todo[1:]
 	case len(m.due) == 0:
 	case m.due[0].UntilNs > nowNs:
-		return helper.Action{Kind: helper.Wait, UntilNs: m.due[0].UntilNs}
+		return schedule.Action{Kind: schedule.Wait, UntilNs: m.due[0].UntilNs}
 	default:
 		a, m.due = m.due[0], m.due[1:]
 	}
 	return a
 }
 
-func (m *metronome) Missed(mem.RegionID, int64, int64)       {}
-func (m *metronome) Done(helper.Action, int64, int64, error) {}
-func (m *metronome) Forget(mem.RegionID)                     {}
-func (m *metronome) SetShareNs(int64)                        {}
-func (m *metronome) SetWorkers(int)                          {}
-func (m *metronome) Budget() *helper.Budget                  { return &helper.Budget{} }
-func (m *metronome) Late() helper.LateUses                   { return helper.LateUses{} }
+func (m *metronome) Missed(mem.RegionID, int64, int64)         {}
+func (m *metronome) Done(schedule.Action, int64, int64, error) {}
+func (m *metronome) Forget(mem.RegionID)                       {}
+func (m *metronome) SetShareNs(int64)                          {}
+func (m *metronome) SetWorkers(int)                            {}
+func (m *metronome) Budget() *schedule.Budget                  { return &schedule.Budget{} }
+func (m *metronome) Late() schedule.LateUses                   { return schedule.LateUses{} }
 
 // interval is a stretch of a rank's time in a chart.
 type interval struct {

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"slices"
 
-	"pinwheel/helper"
 	"pinwheel/mem"
 	"pinwheel/queue"
 	"pinwheel/regcache"
+	"pinwheel/schedule"
 )
 
 // virtualHelper is the helper thread in virtual time, on a core of its own:
@@ -16,19 +16,19 @@ import (
 // Under Options.HelperShare it spends no more processor time than that share of a core, but still delays
 // nobody: what it spent is Counts.HelperCPUNs.
 type virtualHelper struct {
-	decider helper.Decider
-	budget  *helper.Budget // the decider's
-	pace    helper.Pacer
+	decider schedule.Decider
+	budget  *schedule.Budget // the decider's
+	pace    schedule.Pacer
 	path    *cachedPath
 	wake    func(atNs int64)
 	dqNs    int64 // cost of an event
 	rqNs    int64 // cost of an action besides the registration itself
 
-	dq       *queue.Ring[helper.Event]
+	dq       *queue.Ring[schedule.Event]
 	gone     []mem.RegionID // scratch
-	event    helper.Event
+	event    schedule.Event
 	coming   []comingMiss // in order
-	misses   helper.Misses
+	misses   schedule.Misses
 	observed bool  // an event was just taken: decide before the next one
 	restNs   int64 // until when DQ is left alone, as the budget says
 	behind   bool  // back from a park or a rest, and DQ was not yet found empty
@@ -46,7 +46,7 @@ type virtualHelper struct {
 
 // operation is an action that is under way until doneNs.
 type operation struct {
-	helper.Action
+	schedule.Action
 	beganNs int64
 	endNs   int64 // of the operation itself, which is what helper.Thread measures
 	doneNs  int64
@@ -54,7 +54,7 @@ type operation struct {
 }
 
 // push adds an event at t.
-func (v *virtualHelper) push(t int64, e *helper.Event) {
+func (v *virtualHelper) push(t int64, e *schedule.Event) {
 	v.dq.Push(e)
 	if v.polls {
 		v.rouse(t)
@@ -122,10 +122,10 @@ func (v *virtualHelper) turn(t int64) (next int64) {
 	a, waiting := v.ask(t)
 	switch {
 	case a.Aside && len(v.aside) < v.workers:
-		v.spend(helper.WakeupNs, t)
-		v.aside = append(v.aside, v.carryOut(a, t+helper.WakeupNs))
+		v.spend(schedule.WakeupNs, t)
+		v.aside = append(v.aside, v.carryOut(a, t+schedule.WakeupNs))
 		return t + v.rqNs
-	case a.Kind == helper.Register || a.Kind == helper.Deregister:
+	case a.Kind == schedule.Register || a.Kind == schedule.Deregister:
 		v.doing = v.carryOut(a, t)
 		return v.doing.doneNs
 	case popped || !v.polls && waiting.DueNs <= t:
@@ -142,7 +142,7 @@ func (v *virtualHelper) turn(t int64) (next int64) {
 	default:
 		v.askedNs = v.pace.PlanNs(t, waiting, v.pinnedBytes())
 	}
-	v.spend(helper.WakeupNs, t)
+	v.spend(schedule.WakeupNs, t)
 	return t + v.askedNs
 }
 
@@ -173,7 +173,7 @@ func (v *virtualHelper) spend(ns, t int64) {
 func (v *virtualHelper) pinnedBytes() int64 { return v.path.cache.Pinned().Bytes }
 
 // ask asks for an action. A helper that polls is never late, and asks for nothing ahead of time.
-func (v *virtualHelper) ask(t int64) (helper.Action, helper.Waiting) {
+func (v *virtualHelper) ask(t int64) (schedule.Action, schedule.Waiting) {
 	if !v.polls {
 		return v.pace.Ask(v.decider, t)
 	}
@@ -183,7 +183,7 @@ func (v *virtualHelper) ask(t int64) (helper.Action, helper.Waiting) {
 
 // finish tells the decider how the actions went that are done at t, and reports whether a worker did any of them.
 func (v *virtualHelper) finish(t int64) (roused bool) {
-	if v.doing.Kind != helper.Idle {
+	if v.doing.Kind != schedule.Idle {
 		v.report(&v.doing)
 		v.doing = operation{}
 	}
@@ -221,9 +221,9 @@ func (v *virtualHelper) observe(t int64) bool {
 }
 
 // carryOut begins an action at t.
-func (v *virtualHelper) carryOut(a helper.Action, t int64) operation {
+func (v *virtualHelper) carryOut(a schedule.Action, t int64) operation {
 	do := v.path.helperRegister
-	if a.Kind == helper.Deregister {
+	if a.Kind == schedule.Deregister {
 		do = v.path.helperDeregister
 	}
 	spentNs, err := do(t, a.Region)

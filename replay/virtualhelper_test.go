@@ -3,13 +3,13 @@ package replay
 import (
 	"testing"
 
-	"pinwheel/helper"
 	"pinwheel/mem"
+	"pinwheel/schedule"
 )
 
 // hearing is a decider that checks when it is told of misses.
 type hearing struct {
-	helper.Decider
+	schedule.Decider
 	t    *testing.T
 	v    *virtualHelper
 	told int64
@@ -17,7 +17,7 @@ type hearing struct {
 }
 
 func (h *hearing) Missed(id mem.RegionID, needNs, nowNs int64) {
-	if v := h.v; v.doing.Kind != helper.Idle || v.asleep || v.behind || needNs > nowNs {
+	if v := h.v; v.doing.Kind != schedule.Idle || v.asleep || v.behind || needNs > nowNs {
 		h.t.Errorf("at %d the helper hears of a miss at %d: %+v, asleep %t, behind %t", nowNs, needNs, v.doing.Action, v.asleep, v.behind)
 	}
 	h.told++
@@ -62,7 +62,7 @@ func TestHelperHearsOfMissesWhenItLooks(t *testing.T) {
 
 // told counts misses.
 type told struct {
-	helper.Decider
+	schedule.Decider
 	n int
 }
 

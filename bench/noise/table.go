@@ -5,10 +5,10 @@ import (
 	"io"
 	"strings"
 
-	"pinwheel/helper"
 	"pinwheel/internal/compare"
 	"pinwheel/internal/outfile"
 	"pinwheel/internal/report"
+	"pinwheel/schedule"
 )
 
 // Run implements the command table.
@@ -217,7 +217,7 @@ last column is the share of the helper's registrations and deregistrations that 
 `
 
 func (s *state) startsTable() string {
-	var idle, works, waits helper.Histogram
+	var idle, works, waits schedule.Histogram
 	for _, r := range s.Lines {
 		switch {
 		case r.Own == nil || r.Failed != "" || r.Row == "auto":
@@ -241,7 +241,7 @@ ones began early: by the margins with which sleeps end and, in waits, because th
 `)
 	for _, row := range []struct {
 		name string
-		h    *helper.Histogram
+		h    *schedule.Histogram
 	}{{"on an idle processor", &idle}, {"on its rank's, which works", &works}, {"on its rank's, which waits", &waits}} {
 		us := func(ns int64) float64 { return float64(ns) / 1e3 }
 		fmt.Fprintf(&b, "| %s | %d | %.1f | %.1f | %.1f |\n", row.name, row.h.Count(), us(row.h.QuantileNs(0.5)),

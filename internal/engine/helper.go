@@ -10,6 +10,7 @@ import (
 	"pinwheel/internal/fault"
 	"pinwheel/placement"
 	"pinwheel/predictor"
+	"pinwheel/schedule"
 	"pinwheel/verbs"
 )
 
@@ -87,7 +88,7 @@ func (e *Engine) StartHelper(o HelperOptions) bool {
 }
 
 func (e *Engine) startThread(o *HelperOptions, cpu int) error {
-	so := helper.SchedulerOptions{
+	so := schedule.SchedulerOptions{
 		Costs:       cmp.Or(o.Costs, verbs.DefaultCosts),
 		ItemNs:      itemNs,
 		KeepUnknown: o.Policy == "pinwheel",
@@ -108,7 +109,7 @@ func (e *Engine) startThread(o *HelperOptions, cpu int) error {
 	}
 	scored := predictor.NewScored(wrapped(o.WrapPredictor, p))
 	thread, err := helper.StartThread(helper.ThreadOptions{
-		Decider:     helper.NewScheduler(scored, so),
+		Decider:     schedule.NewScheduler(scored, so),
 		Registrar:   timedRegistrar{wrapped(o.WrapRegistrar, Registrar(o.Caches)), e.meter},
 		Clock:       o.Clock,
 		CPU:         cpu,

@@ -15,35 +15,36 @@ import (
 	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/regcache"
+	"pinwheel/schedule"
 	"pinwheel/verbs"
 	"pinwheel/verbs/sim"
 )
 
 // restless is a Decider that has regions registered and released without a pattern, as fast as workers can.
 type restless struct {
-	budget  helper.Budget
+	budget  schedule.Budget
 	ids     []mem.RegionID
 	workers atomic.Int64
 	rand    *rand.Rand
 }
 
-func (r *restless) Observe(helper.Event, int64)             {}
-func (r *restless) Done(helper.Action, int64, int64, error) {}
-func (r *restless) Forget(mem.RegionID)                     {}
-func (r *restless) SetShareNs(int64)                        {}
-func (r *restless) Missed(mem.RegionID, int64, int64)       {}
-func (r *restless) SetWorkers(n int)                        { r.workers.Store(int64(n)) }
-func (r *restless) Budget() *helper.Budget                  { return &r.budget }
-func (r *restless) Late() helper.LateUses                   { return helper.LateUses{} }
-func (r *restless) Next(int64) helper.Action {
+func (r *restless) Observe(schedule.Event, int64)             {}
+func (r *restless) Done(schedule.Action, int64, int64, error) {}
+func (r *restless) Forget(mem.RegionID)                       {}
+func (r *restless) SetShareNs(int64)                          {}
+func (r *restless) Missed(mem.RegionID, int64, int64)         {}
+func (r *restless) SetWorkers(n int)                          { r.workers.Store(int64(n)) }
+func (r *restless) Budget() *schedule.Budget                  { return &r.budget }
+func (r *restless) Late() schedule.LateUses                   { return schedule.LateUses{} }
+func (r *restless) Next(int64) schedule.Action {
 	if r.workers.Load() < 2 {
-		return helper.Action{Kind: helper.Idle}
+		return schedule.Action{Kind: schedule.Idle}
 	}
-	kind := helper.Register
+	kind := schedule.Register
 	if r.rand.IntN(2) == 0 {
-		kind = helper.Deregister
+		kind = schedule.Deregister
 	}
-	return helper.Action{Kind: kind, Region: r.ids[r.rand.IntN(len(r.ids))], Aside: r.rand.IntN(4) > 0}
+	return schedule.Action{Kind: kind, Region: r.ids[r.rand.IntN(len(r.ids))], Aside: r.rand.IntN(4) > 0}
 }
 
 // flaky asks fail before every call of a provider.

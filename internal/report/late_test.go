@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"pinwheel/helper"
+	"pinwheel/schedule"
 )
 
 func TestReportSaysWhyUsesWereLate(t *testing.T) {
@@ -23,7 +23,7 @@ func TestReportSaysWhyUsesWereLate(t *testing.T) {
 				" with nothing predicted; 8 evicted for room, or registered before in other parts or with other access rights.\n"},
 		"all causes": {given(func(r *Rank) {
 			r.Late, r.Predictions = 21, 9
-			r.LateWhy = helper.LateUses{Silent: 1, GoneOn: 2, AtOnce: 3, Sooner: 4, Unpaid: 5, Slow: 6}
+			r.LateWhy = schedule.LateUses{Silent: 1, GoneOn: 2, AtOnce: 3, Sooner: 4, Unpaid: 5, Slow: 6}
 			r.HelperShare, r.SharedNs, r.SharedCPUNs = 0.05, 10e9, 0.48e9
 		}),
 			": 1 released in a long silence of the program; 2 released after the program had gone on without it; 3 released with" +

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
-	"pinwheel/helper"
+	"pinwheel/schedule"
 )
 
 // Rank is the report of one process. Names are those of nasreplay's JSON where it has them.
@@ -55,7 +55,7 @@ type Rank struct {
 	Evicted     uint64 `json:"evicted,omitempty"`
 	Invalidated uint64 `json:"invalidated,omitempty"`
 	// LateWhy says why uses were late that the helper has heard of, most of Late.
-	LateWhy helper.LateUses `json:"late_why,omitzero"`
+	LateWhy schedule.LateUses `json:"late_why,omitzero"`
 	// Repeated is how many uses repeated one of the same call, and were not
 	// told to the helper; Lost is how many the helper was too late for.
 	Repeated uint64 `json:"repeated_uses"`
@@ -96,10 +96,10 @@ type Rank struct {
 	// InWaits is how many of the helper's registrations and deregistrations began while the rank waited in
 	// a communication call, and PutOff how often deregistrations were put off for that. Starts says how far
 	// from its plan each registration began, of those that began in such waits and of all others.
-	InWaits       int64            `json:"helper_in_waits,omitempty"`
-	PutOff        int64            `json:"helper_put_off,omitempty"`
-	Starts        helper.Histogram `json:"starts,omitzero"`
-	StartsInWaits helper.Histogram `json:"starts_in_waits,omitzero"`
+	InWaits       int64              `json:"helper_in_waits,omitempty"`
+	PutOff        int64              `json:"helper_put_off,omitempty"`
+	Starts        schedule.Histogram `json:"starts,omitzero"`
+	StartsInWaits schedule.Histogram `json:"starts_in_waits,omitzero"`
 	// HelperShare is the most of a core's time, from 0 to 1, that the helper may use without an idle one. SharedNs is
 	// how long it shared the core of its rank, and SharedCPUNs the processor time that it used there. Unpaid is how
 	// many uses found their buffer registered only because the share was used up, and Unworthy the same because

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"pinwheel/helper"
+	"pinwheel/schedule"
 )
 
 func write(t *testing.T, ranks ...Rank) string {
@@ -109,8 +109,8 @@ func TestOverheadOfThePathIsWeighedBySamples(t *testing.T) {
 }
 
 func TestStartsOfRegistrationsAreTold(t *testing.T) {
-	var early, late helper.Histogram
-	for text, h := range map[string]*helper.Histogram{`{"counts":[[100,99],[106,1]],"max_ns":300}`: &early,
+	var early, late schedule.Histogram
+	for text, h := range map[string]*schedule.Histogram{`{"counts":[[100,99],[106,1]],"max_ns":300}`: &early,
 		`{"counts":[[130,10]],"max_ns":40000}`: &late} {
 		if err := json.Unmarshal([]byte(text), h); err != nil {
 			t.Fatal(err)

@@ -6,8 +6,8 @@ import (
 	"io"
 	"text/tabwriter"
 
-	"pinwheel/helper"
 	"pinwheel/mem"
+	"pinwheel/schedule"
 )
 
 func (j *Job) header(b io.Writer, total Rank) {
@@ -124,7 +124,7 @@ func starts(b io.Writer, total Rank) {
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "number\tp50\tp99\tlatest\twhile the rank\t")
 	for _, row := range []struct {
-		h    *helper.Histogram
+		h    *schedule.Histogram
 		name string
 	}{{&total.Starts, "did not wait"}, {&total.StartsInWaits, "waited"}} {
 		if row.h.Count() > 0 {

@@ -34,7 +34,7 @@ struct pw_site {
 };
 
 /*
- * One completed use of a region. It is helper.Event, with times in ticks of pw_ticks.
+ * One completed use of a region. It is schedule.Event, with times in ticks of pw_ticks.
  * Together with the turn of its slot it fills one cache line, so only one line moves to the
  * helper's core and back.
  */

@@ -9,12 +9,12 @@ import (
 	"syscall"
 	"testing"
 
-	"pinwheel/helper"
 	"pinwheel/internal/engine"
 	"pinwheel/internal/settings"
 	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/regcache"
+	"pinwheel/schedule"
 	"pinwheel/verbs"
 	"pinwheel/verbs/sim"
 )
@@ -117,7 +117,7 @@ func TestUsePastTheCacheIsOneOfItsRegion(t *testing.T) {
 	q.takeEarly(s.domains.at(0))
 	q.push(eventEarly | read) // too late
 	q.push(7)
-	var e helper.Event
+	var e schedule.Event
 	if !q.Pop(&e) || !e.Early || p.Stats().PinnedBytes != 0 {
 		t.Fatalf("%+v, %d bytes pinned", e, p.Stats().PinnedBytes)
 	}

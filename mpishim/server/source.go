@@ -6,10 +6,10 @@ package main
 import "C"
 
 import (
-	"pinwheel/helper"
 	"pinwheel/internal/clock"
 	"pinwheel/mem"
 	"pinwheel/predictor"
+	"pinwheel/schedule"
 	"pinwheel/verbs"
 )
 
@@ -18,11 +18,11 @@ import (
 type source struct {
 	ring  *C.struct_pw_ring
 	clock *clock.Ticks
-	early []helper.Event // come before those in ring
+	early []schedule.Event // come before those in ring
 }
 
 // Pop moves the oldest event to *e. Helper only.
-func (s *source) Pop(e *helper.Event) bool {
+func (s *source) Pop(e *schedule.Event) bool {
 	if len(s.early) > 0 {
 		*e, s.early = s.early[0], s.early[1:]
 		return true
@@ -36,7 +36,7 @@ func (s *source) Pop(e *helper.Event) bool {
 }
 
 // next moves the oldest event of the ring to *e.
-func (s *source) next(e *helper.Event) bool {
+func (s *source) next(e *schedule.Event) bool {
 	const mask = C.PW_RING - 1
 	for {
 		slot := &s.ring.slots[s.ring.tail&mask]
@@ -65,7 +65,7 @@ func (s *source) next(e *helper.Event) bool {
 // learns from them when those buffers are needed again. It is called before the source is attached, and before any
 // thread registers something in the domain.
 func (s *source) takeEarly(d *domain) {
-	var e helper.Event
+	var e schedule.Event
 	for s.next(&e) {
 		if (e.Region&^C.PW_EVENT_EARLY)>>domainShift<<domainShift != d.tag() {
 			continue
@@ -77,7 +77,7 @@ func (s *source) takeEarly(d *domain) {
 	}
 }
 
-func (s *source) convert(e *helper.Event, c *C.struct_pw_event) {
+func (s *source) convert(e *schedule.Event, c *C.struct_pw_event) {
 	e.Region = mem.RegionID(c.region)
 	e.Range = mem.Range{Start: mem.Addr(c.start), End: mem.Addr(c.end)}
 	e.StartNs, e.EndNs = s.clock.Ns(uint64(c.start_ticks)), s.clock.Ns(uint64(c.end_ticks))

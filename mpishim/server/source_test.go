@@ -8,9 +8,9 @@ import (
 
 	"go.uber.org/atomic"
 
-	"pinwheel/helper"
 	"pinwheel/internal/clock"
 	"pinwheel/mem"
+	"pinwheel/schedule"
 )
 
 // Tests can't name C's types, but can infer them.
@@ -63,7 +63,7 @@ func (q *queued) push(region uint64) {
 
 func TestEventsArriveInOrderAndWhole(t *testing.T) {
 	q := newQueued()
-	var e helper.Event
+	var e schedule.Event
 	if q.Pop(&e) {
 		t.Fatal("an event from an empty ring")
 	}
@@ -87,7 +87,7 @@ func TestEventsArriveInOrderAndWhole(t *testing.T) {
 func TestOverrunLosesTheOldestAndNothingElse(t *testing.T) {
 	q := newQueued()
 	slots := uint64(len(q.ring.slots))
-	var e helper.Event
+	var e schedule.Event
 	q.push(1)
 	if !q.Pop(&e) {
 		t.Fatal("no event")
@@ -122,7 +122,7 @@ func TestProducerAndConsumerTogetherAccountForEveryEvent(t *testing.T) {
 			}
 		}
 	}()
-	var e helper.Event
+	var e schedule.Event
 	var popped uint64
 	var before mem.RegionID
 	look := func() {

@@ -3,10 +3,10 @@ package report
 import (
 	"sync"
 
-	"pinwheel/helper"
 	"pinwheel/mem"
 	"pinwheel/predictor"
 	"pinwheel/replay"
+	"pinwheel/schedule"
 )
 
 // ownErrors are the errors of periods as the paper defines them: the shortest
@@ -70,7 +70,7 @@ func (g *ownGrader) Observe(u predictor.Use) {
 func ownGrading(o *replay.Options) (sum func() ownErrors) {
 	var mu sync.Mutex // protects graders: helpers are made by several goroutines
 	var graders []*ownGrader
-	o.NewHelper = func(policy string, o *replay.Options) (predictor.Predictor, helper.SchedulerOptions, error) {
+	o.NewHelper = func(policy string, o *replay.Options) (predictor.Predictor, schedule.SchedulerOptions, error) {
 		p, so, err := replay.DefaultHelper(policy, o)
 		if err != nil || policy != replay.Paper {
 			return p, so, err

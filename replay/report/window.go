@@ -3,10 +3,10 @@ package report
 import (
 	"context"
 
-	"pinwheel/helper"
 	"pinwheel/predictor"
 	"pinwheel/replay"
 	"pinwheel/replay/chart"
+	"pinwheel/schedule"
 )
 
 // Lengths of the context window (Fig. 6(a) of the paper), and of the window
@@ -70,8 +70,8 @@ func windowFigure(ctx context.Context, paths []string, costs *Costs, step func()
 }
 
 // detector makes the helper of policy periodicity with a given window.
-func detector(window int) func(string, *replay.Options) (predictor.Predictor, helper.SchedulerOptions, error) {
-	return func(policy string, o *replay.Options) (predictor.Predictor, helper.SchedulerOptions, error) {
+func detector(window int) func(string, *replay.Options) (predictor.Predictor, schedule.SchedulerOptions, error) {
+	return func(policy string, o *replay.Options) (predictor.Predictor, schedule.SchedulerOptions, error) {
 		_, so, err := replay.DefaultHelper(policy, o)
 		return replay.NewPeriodicity(window), so, err
 	}

@@ -1,7 +1,7 @@
 // Package lease decides when the memory of an export is registered for an importer that is not on the same
 // machine. Registered memory is pinned, so an importer has it only while it sends, or is about to: it holds a
 // lease. A Holder is at the importer. It yields the lease of an import that stays idle, and renews it ahead of the
-// next message, by the scheduler and the predictor that decide the same about local memory (package helper). A
+// next message, by the scheduler and the predictor that decide the same about local memory (package schedule). A
 // Lessor is at the exporter. It keeps the leases of all importers within a budget, and recalls some to make room
 // for others.
 //

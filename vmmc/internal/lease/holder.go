@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"math"
 
-	"pinwheel/helper"
 	"pinwheel/mem"
 	"pinwheel/predictor"
+	"pinwheel/schedule"
 	"pinwheel/verbs"
 	"pinwheel/vmmc/internal/protocol"
 )
@@ -38,11 +38,11 @@ const renewals = 64
 type Holder struct {
 	driver    HolderDriver
 	idleNs    int64
-	scheduler *helper.Scheduler
+	scheduler *schedule.Scheduler
 	leases    map[mem.RegionID]*held
-	unused    ring.Ring      // leases that are held and have no message on its way; the first has had none for longest
-	holding   int            // leases
-	ended     []helper.Event // messages of which the scheduler has not heard so far
+	unused    ring.Ring        // leases held without a message on its way; the first has had none for longest
+	holding   int              // leases
+	ended     []schedule.Event // messages of which the scheduler has not heard so far
 }
 
 // maxEnded is how many messages the scheduler hears of at a time. More are lost: there is enough to learn from.
@@ -64,23 +64,24 @@ type held struct {
 	recalled bool // to be yielded as soon as it is granted, and no message is on its way
 	using    int  // messages on their way
 	askedNs  int64
-	againNs  int64          // not to be asked for before: it was refused
-	renewal  *helper.Action // of the scheduler, that the exporter has not granted so far
-	unused   ring.Ring      // its place in Holder.unused; the Value is the held
-	yieldNs  int64          // when to yield it at the latest, while it is there
+	againNs  int64            // not to be asked for before: it was refused
+	renewal  *schedule.Action // of the scheduler, that the exporter has not granted so far
+	unused   ring.Ring        // its place in Holder.unused; the Value is the held
+	yieldNs  int64            // when to yield it at the latest, while it is there
 }
 
-// Why a renewal came to nothing, for the scheduler.
+// Why a renewal or a yield came to nothing, for the scheduler.
 var (
 	errRefused = errors.New("the exporter can't register it")
 	errRemoved = errors.New("the import was removed")
+	errInUse   = errors.New("the lease is in use")
 )
 
 // NewHolder returns a Holder without imports.
 func NewHolder(d HolderDriver, o HolderOptions) *Holder {
 	return &Holder{
 		driver: d, idleNs: o.IdleNs, leases: map[mem.RegionID]*held{},
-		scheduler: helper.NewScheduler(predictor.NewPinwheel(predictor.Options{Window: 2}), helper.SchedulerOptions{
+		scheduler: schedule.NewScheduler(predictor.NewPinwheel(predictor.Options{Window: 2}), schedule.SchedulerOptions{
 			Costs: o.Costs, KeepUnknown: true, Workers: renewals, Concurrent: true, ItemNs: itemNs,
 		}),
 	}
@@ -157,7 +158,7 @@ func (h *Holder) Complete(number uint64, leased bool, u predictor.Use, nowNs int
 	}
 	u.Region = id
 	if len(h.ended) < maxEnded {
-		h.ended = append(h.ended, helper.Event{Use: u, Pages: l.pages})
+		h.ended = append(h.ended, schedule.Event{Use: u, Pages: l.pages})
 	}
 	if !leased {
 		return
@@ -223,7 +224,7 @@ func (h *Holder) giveBack(l *held, nowNs int64) {
 		return
 	}
 	h.yield(l)
-	h.scheduler.Done(helper.Action{Kind: helper.Deregister, Region: l.id}, nowNs, nowNs+1, nil)
+	h.scheduler.Done(schedule.Action{Kind: schedule.Deregister, Region: l.id}, nowNs, nowNs+1, nil)
 }
 
 func (h *Holder) yield(l *held) {
@@ -264,13 +265,13 @@ func (h *Holder) Next(nowNs int64) (untilNs int64) {
 	for {
 		a := h.scheduler.Next(nowNs)
 		switch a.Kind {
-		case helper.Register:
+		case schedule.Register:
 			h.renewAhead(&a, nowNs)
 			continue
-		case helper.Deregister:
+		case schedule.Deregister:
 			h.release(&a, nowNs)
 			continue
-		case helper.Wait:
+		case schedule.Wait:
 			if a.UntilNs <= nowNs {
 				continue
 			}
@@ -281,7 +282,7 @@ func (h *Holder) Next(nowNs int64) (untilNs int64) {
 }
 
 // renewAhead carries out a registration of the scheduler.
-func (h *Holder) renewAhead(a *helper.Action, nowNs int64) {
+func (h *Holder) renewAhead(a *schedule.Action, nowNs int64) {
 	l := h.leases[a.Region]
 	switch {
 	case l.state == holding:
@@ -297,11 +298,11 @@ func (h *Holder) renewAhead(a *helper.Action, nowNs int64) {
 }
 
 // release carries out a deregistration of the scheduler.
-func (h *Holder) release(a *helper.Action, nowNs int64) {
+func (h *Holder) release(a *schedule.Action, nowNs int64) {
 	l := h.leases[a.Region]
 	switch {
 	case l.state == asked || l.using > 0:
-		h.scheduler.Done(*a, nowNs, nowNs, helper.ErrInUse)
+		h.scheduler.Done(*a, nowNs, nowNs, errInUse)
 	case l.state == absent:
 		h.scheduler.Done(*a, nowNs, nowNs, nil)
 	default:
@@ -321,6 +322,6 @@ func (h *Holder) yieldUnused(nowNs int64) (nextNs int64) {
 			return l.yieldNs
 		}
 		h.yield(l)
-		h.scheduler.Done(helper.Action{Kind: helper.Deregister, Region: l.id}, nowNs, nowNs+1, nil)
+		h.scheduler.Done(schedule.Action{Kind: schedule.Deregister, Region: l.id}, nowNs, nowNs+1, nil)
 	}
 }

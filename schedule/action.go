@@ -1,0 +1,74 @@
+package schedule
+
+import (
+	"errors"
+	"math"
+
+	"pinwheel/mem"
+	"pinwheel/predictor"
+)
+
+// Event is one completed use of a registered region, pushed into DQ by the
+// communication path and popped by the helper. The communication path only records
+// it; hashing and all else happens on the helper (Li et al., CF'11, section 3.1).
+type Event struct {
+	predictor.Use
+	// Pages is the size of the whole region as it was registered, which may
+	// be more than what the call used.
+	Pages uint64
+}
+
+// ActionKind is what the Scheduler wants done.
+type ActionKind uint8
+
+const (
+	// Idle: nothing to do until the next event.
+	Idle ActionKind = iota
+	// Wait: nothing to do until UntilNs or the next event.
+	Wait
+	// Register the region now; its need is near.
+	Register
+	// Deregister the region now; its need is far.
+	Deregister
+)
+
+// Action is one decision of the Scheduler, for its driver to carry out.
+type Action struct {
+	Kind    ActionKind
+	Region  mem.RegionID
+	UntilNs int64 // for Wait
+	// DueNs, for a Wait or a Deregister and if it is not 0, is when a registration is
+	// due, or never. The work before that, at UntilNs, is not urgent: no sleep need end
+	// to the microsecond for it.
+	DueNs int64
+	// CostNs and Pages, for a Deregister, are how long it may take and what it frees.
+	CostNs int64
+	Pages  uint64
+	// Aside says that this takes long, and that another action should not wait until it is done: it is for a worker,
+	// if one is free, and Next is to be asked at once.
+	Aside bool
+}
+
+// Waiting is until when there is nothing to do; never, if only an event can bring something.
+type Waiting struct {
+	DueNs    int64 // a registration is due, or something else that should not wait
+	ReviewNs int64 // regions are to be looked at, not to the microsecond
+}
+
+// Waiting returns until when to wait for an action that is none.
+func (a *Action) Waiting(nowNs int64) Waiting {
+	switch {
+	case a.Kind == Idle:
+		return Waiting{Never, Never}
+	case a.DueNs != 0 && a.UntilNs > nowNs:
+		return Waiting{a.DueNs, a.UntilNs}
+	}
+	return Waiting{a.UntilNs, Never}
+}
+
+// ErrPutOff is told to the Decider of a deregistration that the driver leaves for later: the
+// Decider is to ask for it again, if it still wants it then.
+var ErrPutOff = errors.New("schedule: put off")
+
+// Never is a deadline that does not come.
+const Never = math.MaxInt64

@@ -1,0 +1,72 @@
+// Package schedule decides what becomes of a region between two uses: whether it is deregistered, and when it is
+// registered again, to be ready just before its next use. It only decides. It reads no clock, makes no system call,
+// starts no goroutine and never blocks, and the same calls give the same decisions. A driver brings the events and the
+// time, and carries out the actions.
+//
+// # A region after a use
+//
+//	use ends
+//	   | Observe
+//	   v              Next: Deregister            Done
+//	candidate ----------------------> released --------> RQ <------+
+//	   |   ^                             |               |         | the event has come, Missed,
+//	   |   | review                      | Done          |         | or a silence has ended
+//	   v   |                             v               |         |
+//	registered <-----------+           gated ------------|---------+
+//	   |                   |                             |
+//	   v                   +-----------------------------+ Next: Register, Done
+//	next use
+//
+// Step by step:
+//
+//  1. Observe hears of the completed use and tells the predictor.Predictor. The predictions that this changes count: a
+//     registered region becomes a candidate for its release, a released one gets another deadline.
+//  2. Next looks at the candidates (release.go). It releases a region whose next use is further away than it takes to
+//     deregister and register it. It also releases one whose use is overdue, one that the program has gone on without,
+//     and one that is idle while the program computes (silence.go). The Budget may say that this is not worth the
+//     processor time (budget.go). A region that stays is reviewed later. For one that is released Next returns
+//     Deregister.
+//  3. Done hears that it was carried out, and asks the predictor when the region is needed. That is its deadline in RQ.
+//     If an event has to come before that need, the region waits at this gate, and looks for the event are planned
+//     (gate.go). A region without prediction waits in neither: its next use registers it.
+//  4. RQ (registrations.go, deadlines.go) computes the latest start with which all of it is ready in time, by what
+//     operations have taken so far (estimate.go). Then Next returns Register. After its Done, the region waits for its
+//     use. If that does not come, a review releases the region again.
+//  5. If the use comes first, communication registers the region by itself, and Missed says so: what was due at about
+//     the same time is due now (alarm.go). Late counts such uses by why they were late.
+//
+// # Drivers
+//
+// helper.Thread has a clock and an OS thread, package replay virtual time, and vmmc/internal/lease has leases instead
+// of registrations. Each has a Scheduler of its own and repeats:
+//
+//	if there is an event: s.Observe(event, nowNs)
+//	switch a := s.Next(nowNs); a.Kind {
+//	case Register, Deregister: carry it out, then s.Done(a, startNs, endNs, err)
+//	default:                   wait until a.Waiting(nowNs), or for an event
+//	}
+//
+// Next returns one action at a time, so the driver asks until there is none. Each Register and each Deregister has one
+// Done, also if it failed. A driver may ask for several Deregisters before it carries out the first. The Done of a
+// Register comes before the following Next, unless a worker has the action: SchedulerOptions.Workers. Regions that the
+// cache has dropped are told with Forget, once no event of them is left.
+//
+// Uses do not wake a helper thread. So the first two drivers ask through a Pacer, which tells how long to sleep, and
+// hand over Misses when they wake. A helper on the processor of its rank has a limit: its driver tells the Budget what
+// it has spent and asks it when to rest. Placement, workers, batches of deregistrations and pauses after failures are
+// in package helper.
+//
+// # Conventions
+//
+// Times are nanoseconds of the driver's clock, from any zero, and those of events are by the same clock. Sizes are
+// pages of mem.PageSize, but for names in Bytes. A share is a part of one processor, from 0 to 1. Nothing here is safe
+// for concurrent use: it belongs to one driver, or is a plain value.
+//
+// # The paper
+//
+// This is the helper of Li et al., "Scalable Memory Registration for High Performance Networks Using Helper Threads"
+// (CF 2011): what communication leaves to the helper (section 3.1), DQ and RQ and the distance of deadlines in RQ
+// (section 3.2), the condition of a release, t_c + t_p <= t_d, and a processor that helpers share (equation 2,
+// SchedulerOptions.ShareNs). With SchedulerOptions.KeepUnknown false it does what the paper says. ARCHITECTURE.md lists
+// the differences otherwise.
+package schedule

@@ -1,0 +1,74 @@
+package schedule
+
+// LateUses are uses that found their region deregistered by the helper, by why that was so.
+type LateUses struct {
+	Silent int64 `json:"silent,omitempty"`  // released while the program was silent, whatever was predicted
+	GoneOn int64 `json:"gone_on,omitempty"` // released after the program had gone on without it
+	AtOnce int64 `json:"at_once,omitempty"` // released with nothing known of it, as the policy of Li et al. does
+	Sooner int64 `json:"sooner,omitempty"`  // needed sooner than predicted
+	Unpaid int64 `json:"unpaid,omitempty"`  // due, but the share of the processor was used up
+	Slow   int64 `json:"slow,omitempty"`    // due, but not registered in time for another reason
+}
+
+// Add adds others.
+func (l *LateUses) Add(o LateUses) {
+	l.Silent += o.Silent
+	l.GoneOn += o.GoneOn
+	l.AtOnce += o.AtOnce
+	l.Sooner += o.Sooner
+	l.Unpaid += o.Unpaid
+	l.Slow += o.Slow
+}
+
+// Sum is how many there are.
+func (l LateUses) Sum() int64 { return l.Silent + l.GoneOn + l.AtOnce + l.Sooner + l.Unpaid + l.Slow }
+
+// lateCause is why a use of a region will be late, if it comes before the region is registered again.
+type lateCause uint8
+
+const (
+	notLate lateCause = iota
+	lateSilent
+	lateGoneOn
+	lateAtOnce
+	latePredicted // to be told apart when the use comes: one of the next three
+	lateSooner
+	lateUnpaid
+	lateSlow
+)
+
+func (l *LateUses) count(c lateCause) {
+	switch c {
+	case lateSilent:
+		l.Silent++
+	case lateGoneOn:
+		l.GoneOn++
+	case lateAtOnce:
+		l.AtOnce++
+	case lateSooner:
+		l.Sooner++
+	case lateUnpaid:
+		l.Unpaid++
+	case lateSlow:
+		l.Slow++
+	}
+}
+
+// Late returns the uses that were late until now.
+func (s *Scheduler) Late() LateUses { return s.late }
+
+// blame finds out why a region that was released for a prediction was not registered when its need came. It is called
+// before RQ forgets when that was to be.
+func (s *Scheduler) blame(r *region, needNs, nowNs int64) {
+	if r.late != latePredicted {
+		return
+	}
+	dueNs, queued := s.due.get(r)
+	r.late = lateSooner
+	if r.underWay || queued && needNs+s.register.ns(r.pages) >= dueNs {
+		r.late = lateSlow
+		if _, pays := s.budget.paysRegistration(nowNs); !pays {
+			r.late = lateUnpaid
+		}
+	}
+}

@@ -1,0 +1,34 @@
+package schedule
+
+import "pinwheel/mem"
+
+// Misses are the needs that communication has registered memory for, or waited for it, and of which the Decider has
+// not heard so far: the latest of them. A driver tells of them when the helper is awake and has seen all that was
+// in DQ; a Decider leaves out what it knows from the event of the use by then. The zero value has none.
+type Misses struct {
+	needs [mostMisses]miss // a ring
+	n     int              // so far
+}
+
+// mostMisses is how many are kept while the helper does something else. One is enough for an exchange.
+const mostMisses = 64
+
+type miss struct {
+	region mem.RegionID
+	needNs int64
+}
+
+// Add adds a need of a region at needNs.
+func (m *Misses) Add(id mem.RegionID, needNs int64) {
+	m.needs[m.n%mostMisses] = miss{id, needNs}
+	m.n++
+}
+
+// Tell tells d of all of them, and forgets them.
+func (m *Misses) Tell(d Decider, nowNs int64) {
+	for i := max(0, m.n-mostMisses); i < m.n; i++ {
+		need := &m.needs[i%mostMisses]
+		d.Missed(need.region, need.needNs, nowNs)
+	}
+	m.n = 0
+}

@@ -1,0 +1,193 @@
+package schedule
+
+// A look at DQ costs a wake-up and may find nothing. What it can gain is memory: the regions that a
+// finished use leaves registered can be released, for the rest of the silence, so much earlier. The
+// bounds of a pacer follow from this.
+const (
+	// WakeupNs is the processor time of a wake-up: 5 us on bare metal, 10 to 20 us on a virtual machine.
+	WakeupNs = 10_000 // 10 us
+	// mostWakeupNs bounds one measurement of it: what was found may have taken the rest.
+	mostWakeupNs = 200_000 // 200 us
+	// looksShare is the most that looks take of a core, while there is memory to release.
+	looksShare = 0.01
+	// limitedLooks is the same where the share of a core is limited, because its rank needs the core: of all helpers
+	// there together. Looks take no more than limitedPart of that share, and no more than the registered memory is of
+	// looksBytes: a quarter of what nodes have for each core. With all of that, LU would lose half of what it saves and
+	// BT a third (results/helper-share.md), and with a sixteenth CG would look in vain.
+	limitedLooks = 0.004
+	limitedPart  = 0.25
+	looksBytes   = 1 << 30 // 1 GiB
+	// littleBytes: with less memory registered, looks take less of a core without a limit, in proportion.
+	littleBytes = 1 << 20 // 1 MiB
+	// mostLooks is the number of looks that a pacer may do at once after a rest.
+	mostLooks = 50
+	// waitShare bounds how long a finished use waits for a look, on average: for 1/1024 of the usual silence
+	// as long as there is credit for more looks, and waitGrowth times that without.
+	waitShare  = 1024
+	waitGrowth = 16
+	// MinPollNs is the shortest pause between two looks.
+	MinPollNs = 100_000 // 100 us
+	// mostPollNs is the longest.
+	mostPollNs = 1_000_000_000 // 1 s
+	// maxLateNs bounds one measurement of lateness. Otherwise a thread that lost its
+	// core for milliseconds would register that much too early the next time.
+	maxLateNs = 1_000_000 // 1 ms
+	// minSleepNs: a shorter sleep costs more than it saves.
+	minSleepNs = 5_000 // 5 us
+)
+
+// Pacer decides how long the helper sleeps. Events don't wake the helper: that would take a system
+// call on the communication path. So it sleeps until the Decider wants something, or until uses may have
+// ended that wait for a look, whichever is first. How long silences last tells how long they would wait.
+// Like Scheduler, a Pacer is pure: it reads no clock, and both drivers have one.
+type Pacer struct {
+	lastUseNs int64 // end of the latest use
+	activeNs  int64 // when the program was last seen to communicate: lastUseNs, or later
+	silences  silences
+	credit    float64 // looks that may be done now; less than 0 after those that could not wait
+	paidNs    int64   // credit was paid up to then
+	looks     float64 // the most that they may take of a core
+	limited   bool    // the core is a rank's
+	wakeupNs  float64 // what one takes, moving
+	longNs    int64
+	short     lateness // of sleeps below longNs
+	long      lateness
+}
+
+// lateness is how late sleeps end.
+type lateness struct {
+	meanNs int64 // moving
+	devNs  int64 // moving mean of the distance from it
+}
+
+// NewPacer returns a Pacer for a helper that starts at nowNs. Sleeps of at least longNs can be ended, and end later
+// than shorter ones.
+func NewPacer(nowNs, longNs int64) Pacer {
+	return Pacer{longNs: longNs, lastUseNs: nowNs, activeNs: nowNs, paidNs: nowNs, credit: mostLooks,
+		looks: looksShare, wakeupNs: WakeupNs,
+		short: lateness{meanNs: 50_000}, long: lateness{meanNs: 500_000}}
+}
+
+// SetShare tells what the helper may use of a core, as Budget.Share does: 0 if there is no limit. So many helpers run
+// on that processor: where a node has more ranks than processors, each has a part of it. As with a Budget, a limit
+// begins with nothing saved up.
+func (p *Pacer) SetShare(share float64, helpers int) {
+	if share > 0 && !p.limited {
+		p.credit = 0
+	}
+	p.looks, p.limited = looksShare, share > 0
+	if p.limited {
+		p.looks = min(limitedLooks/float64(max(helpers, 1)), limitedPart*share)
+	}
+}
+
+// looksFor is the most that looks may take of a core while so much memory is registered.
+func (p *Pacer) looksFor(bytes int64) float64 {
+	if p.limited {
+		return min(p.looks, float64(bytes)/looksBytes)
+	}
+	return p.looks * min(1, float64(bytes)/littleBytes)
+}
+
+// Looked tells what processor time a look has taken, with the uses that it found. Where the rank's work empties
+// the caches between two looks, it is several times WakeupNs.
+func (p *Pacer) Looked(cpuNs int64) {
+	p.wakeupNs += (float64(max(WakeupNs, min(cpuNs, mostWakeupNs))) - p.wakeupNs) / 16
+}
+
+// LookNs is the processor time of a look, as Looked has told.
+func (p *Pacer) LookNs() float64 { return p.wakeupNs }
+
+// Used notes the end of a use.
+func (p *Pacer) Used(endNs int64) {
+	silenceNs := endNs - p.lastUseNs
+	if silenceNs <= 0 {
+		return
+	}
+	p.lastUseNs, p.activeNs = endNs, max(p.activeNs, endNs)
+	p.silences.add(silenceNs)
+}
+
+// UsualNs is the usual silence: the one that most of the time belongs to.
+func (p *Pacer) UsualNs() int64 { return int64(p.silences.usualNs()) }
+
+// Ask asks d for an action. A registration that is due sooner than a sleep can be trusted to end is asked for now.
+func (p *Pacer) Ask(d Decider, nowNs int64) (Action, Waiting) {
+	a := d.Next(nowNs)
+	w := a.Waiting(nowNs)
+	if w.DueNs > nowNs && p.Near(nowNs, w.DueNs) {
+		a = d.Next(w.DueNs)
+		w = a.Waiting(nowNs)
+	}
+	return a, w
+}
+
+// PlanNs returns how long to sleep before looking at DQ again, if the Decider has nothing to be done before
+// w, and bytes are registered that a look might help to release.
+func (p *Pacer) PlanNs(nowNs int64, w Waiting, bytes int64) (sleepNs int64) {
+	leftNs := w.DueNs - nowNs
+	leftNs -= p.marginNs(leftNs)
+	pauseNs := p.pauseNs(nowNs, w.ReviewNs, bytes)
+	if leftNs < pauseNs {
+		p.credit++ // not a look for its own sake
+	}
+	return max(min(pauseNs, leftNs), minSleepNs)
+}
+
+// RestNs returns how long to sleep if there is to be no look before untilNs, but what is due at w.DueNs is
+// still to be registered.
+func (p *Pacer) RestNs(nowNs int64, w Waiting, untilNs int64) int64 {
+	leftNs := w.DueNs - nowNs
+	return max(min(untilNs-nowNs, leftNs-p.marginNs(leftNs)), minSleepNs)
+}
+
+// pauseNs is how long to stay away from DQ if no registration is due.
+func (p *Pacer) pauseNs(nowNs, reviewNs, bytes int64) int64 {
+	if bytes <= 0 {
+		return mostPollNs
+	}
+	perNs := p.looksFor(bytes) / p.wakeupNs
+	p.credit = min(mostLooks, p.credit+float64(nowNs-p.paidNs)*perNs) - 1
+	p.credit = max(p.credit, -mostPollNs*perNs) // the longest pause pays for all
+	p.paidNs = nowNs
+	lacking := min(1-p.credit/mostLooks, 1)
+	waitNs := p.silences.usualNs() / waitShare * (1 + (waitGrowth-1)*lacking*lacking)
+	silentNs := float64(max(nowNs-p.activeNs, 1))
+	pauseNs := max(min(p.silences.pauseNs(silentNs, waitNs), float64(reviewNs-nowNs)), MinPollNs, -p.credit/perNs)
+	return int64(min(pauseNs, mostPollNs))
+}
+
+// Near reports whether a registration that is due at dueNs should rather begin now: the rest of the
+// time is no longer than the margins with which sleeps end, and those change from one sleep to the next.
+func (p *Pacer) Near(nowNs, dueNs int64) bool {
+	leftNs := dueNs - nowNs
+	return leftNs <= 2*p.marginNs(leftNs)
+}
+
+// marginNs is how much earlier than a deadline a sleep of so long must be set to end. As with the
+// retransmission timer of RFC 6298, a moving mean and deviation
+// follow a machine that gets noisier.
+func (p *Pacer) marginNs(sleepNs int64) int64 {
+	l := p.lateness(sleepNs)
+	return l.meanNs + 2*l.devNs
+}
+
+func (p *Pacer) lateness(sleepNs int64) *lateness {
+	if sleepNs < p.longNs {
+		return &p.short
+	}
+	return &p.long
+}
+
+// Slept reports when a sleep really ended. It ends early if the communication path had to register memory:
+// then a use has begun, and the silence is over.
+func (p *Pacer) Slept(fromNs, askedNs, nowNs int64) {
+	if nowNs-fromNs < askedNs {
+		p.activeNs = nowNs
+		return
+	}
+	l := p.lateness(askedNs)
+	d := min(nowNs-fromNs-askedNs, maxLateNs) - l.meanNs
+	l.meanNs += d / 8
+	l.devNs += (max(d, -d) - l.devNs) / 4
+}

@@ -1,0 +1,296 @@
+package schedule
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	"pgregory.net/rapid"
+)
+
+// TestPacer draws how the helper waits, under a false clock. Command:
+//
+//	run for=10ms column=100us late=15us [bytes=1M] [events=(1ms,2ms)] [every=5ms] [deadlines=(3ms)]
+//
+// every repeats the events. One column of the chart is one span of time: z asleep, w woken in vain,
+// E event taken, D deadline met. The line after the chart sums it up.
+func TestPacer(t *testing.T) {
+	datadriven.RunTest(t, "testdata/pacer", func(t *testing.T, d *datadriven.TestData) string {
+		duration := func(key string) int64 {
+			var s string
+			d.MaybeScanArgs(t, key, &s)
+			return parseNs(t, cmp.Or(s, "0s"))
+		}
+		list := func(key string) (all []int64) {
+			if arg, ok := d.Arg(key); ok {
+				for _, v := range arg.Vals {
+					all = append(all, parseNs(t, v))
+				}
+			}
+			return all
+		}
+		mib := int64(Never >> 20)
+		d.MaybeScanArgs(t, "MiB", &mib)
+		r := pacerRun{endNs: duration("for"), columnNs: duration("column"), lateNs: duration("late"), bytes: mib << 20,
+			events: list("events"), deadlines: list("deadlines")}
+		if every := duration("every"); every > 0 {
+			for n := len(r.events); r.events[len(r.events)-n]+every < r.endNs; {
+				r.events = append(r.events, r.events[len(r.events)-n]+every)
+			}
+		}
+		return r.draw()
+	})
+}
+
+func parseNs(t *testing.T, s string) int64 {
+	v, err := time.ParseDuration(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int64(v)
+}
+
+// pacerRun is a time in which the helper waits.
+type pacerRun struct {
+	endNs, columnNs   int64
+	lateNs            int64 // of every sleep
+	bytes             int64
+	events, deadlines []int64
+}
+
+func (r *pacerRun) draw() string {
+	p := NewPacer(0, 10*ms)
+	chart := []byte(strings.Repeat("z", int(r.endNs/r.columnNs)))
+	var sleeps, worstEventNs, worstDeadlineNs int64
+	for now := int64(0); now < r.endNs; {
+		found := byte('w')
+		for len(r.events) > 0 && r.events[0] <= now {
+			worstEventNs = max(worstEventNs, now-r.events[0])
+			p.Used(r.events[0])
+			r.events = r.events[1:]
+			found = 'E'
+		}
+		dueNs := int64(Never)
+		for len(r.deadlines) > 0 && p.Near(now, r.deadlines[0]) {
+			worstDeadlineNs = max(worstDeadlineNs, now-r.deadlines[0])
+			r.deadlines = r.deadlines[1:]
+			found = 'D'
+		}
+		if len(r.deadlines) > 0 {
+			dueNs = r.deadlines[0]
+		}
+		if i := min(int(now/r.columnNs), len(chart)-1); found != 'w' || chart[i] == 'z' {
+			chart[i] = found
+		}
+		sleepNs := p.PlanNs(now, Waiting{dueNs, Never}, r.bytes)
+		sleeps++
+		p.Slept(now, sleepNs, now+sleepNs+r.lateNs)
+		now += sleepNs + r.lateNs
+	}
+	us := func(ns int64) int64 { return (ns + 500) / 1000 }
+	return fmt.Sprintf("%s\nsleeps %d, event at most %d us late, deadline at most %d us late\n",
+		chart, sleeps, us(worstEventNs), us(worstDeadlineNs))
+}
+
+// The bound on wake-ups: in the steady state of a program, one for each deadline, and one to three for
+// each phase of uses, however long the phases are apart and however many uses there are in one.
+func TestWakeupsAreBoundedByPhases(t *testing.T) {
+	for _, gap := range []time.Duration{5 * time.Millisecond, 100 * time.Millisecond, 900 * time.Millisecond} {
+		for _, uses := range []int{1, 2, 8} {
+			const phases, warmup = 100, 10
+			p, now := NewPacer(0, 10*ms), int64(0)
+			wakeups := 0
+			for phase := range int64(phases) {
+				startNs := phase * int64(gap)
+				dueNs := startNs - int64(gap)/50
+				for k := range uses {
+					endNs := startNs + int64(k)*20_000
+					for now < endNs {
+						untilNs := int64(Never)
+						if !p.Near(now, dueNs) {
+							untilNs = dueNs
+						}
+						now += p.PlanNs(now, Waiting{untilNs, Never}, 1<<30)
+						if phase >= warmup {
+							wakeups++
+						}
+					}
+					p.Used(endNs)
+				}
+			}
+			if most := 4 * (phases - warmup); wakeups > most {
+				t.Errorf("%d uses every %v: %d wake-ups, want at most %d", uses, gap, wakeups, most)
+			}
+		}
+	}
+}
+
+// Looks take no more of a core than looksShare, and less where there is little to gain, whatever happens.
+func TestLooksTakeABoundedShareOfACore(t *testing.T) {
+	const endNs = 4_000_000_000
+	for _, c := range []struct {
+		bytes int64
+		most  float64 // looks in a second
+	}{{1 << 30, 1000}, {1 << 20, 1000}, {128 << 10, 1000. / 8}, {8 << 10, 1000. / 128}} {
+		for _, everyNs := range []int64{1_000, 10_000, 200_000, 3_000_000} {
+			p := NewPacer(0, 10*ms)
+			var looks, lastNs int64
+			for now := int64(0); now < endNs; looks++ {
+				for ; lastNs+everyNs <= now; lastNs += everyNs {
+					p.Used(lastNs + everyNs)
+				}
+				now += p.PlanNs(now, Waiting{Never, now + 1}, c.bytes)
+			}
+			if most := int64(c.most*endNs/1e9) + mostLooks + 2; looks > most {
+				t.Errorf("%d bytes, a use every %d us: %d looks in 4 s, want at most %d", c.bytes, everyNs/1000, looks, most)
+			}
+		}
+	}
+	p := NewPacer(0, 10*ms)
+	if ns := p.PlanNs(5, Waiting{Never, 6}, 0); ns != mostPollNs {
+		t.Errorf("with nothing registered it sleeps for %d ns, want %d", ns, mostPollNs)
+	}
+}
+
+// A use that begins after a long silence is noticed soon after its end, although no silence was ever as long.
+func TestSilenceEndsWithAMiss(t *testing.T) {
+	const beginNs, endNs = 3_000_000_000, 3_010_000_000
+	p := NewPacer(0, 10*ms)
+	p.Slept(0, mostPollNs*4, beginNs)
+	now := int64(beginNs)
+	for now < endNs {
+		now += p.PlanNs(now, Waiting{Never, Never}, 1<<20)
+	}
+	if most := int64(endNs + (endNs-beginNs)/pollShare); now > most {
+		t.Errorf("noticed %d us after its end, want at most %d", (now-endNs)/1000, (most-endNs)/1000)
+	}
+}
+
+// The histogram against a list of all silences: the pause after which a finished use has waited for so long, on
+// average.
+func TestPauseFollowsFromTheSilences(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var s silences
+		lengths := rapid.SliceOfN(rapid.Int64Range(2_000, 2_000_000_000), 1, 20).Draw(t, "silences")
+		for _, ns := range lengths {
+			s.add(ns)
+		}
+		silentNs := rapid.Float64Range(1, 2e9).Draw(t, "silent")
+		waitNs := rapid.Float64Range(1, 1e8).Draw(t, "wait")
+		pauseNs := s.pauseNs(silentNs, waitNs)
+		var longer, waited float64
+		for _, ns := range lengths {
+			if float64(ns) > silentNs {
+				longer++
+				waited += max(silentNs+pauseNs-float64(ns), 0)
+			}
+		}
+		// A bin is up to a 16th wide, and older silences count a little less.
+		if longer > 0 && waited/longer > 1.2*waitNs+0.07*(silentNs+pauseNs) {
+			t.Fatalf("a use would wait for %.0f ns, not for %.0f", waited/longer, waitNs)
+		}
+		if pauseNs < waitNs-1 {
+			t.Fatalf("a pause of %.0f ns, although uses may wait for %.0f", pauseNs, waitNs)
+		}
+		if most := max(waitNs, (silentNs-float64(slices.Max(lengths)))/pollShare) + 1; longer == 0 && pauseNs > most {
+			t.Fatalf("a pause of %.0f ns in a silence longer than all, want at most %.0f", pauseNs, most)
+		}
+	})
+}
+
+// Silences of one bin end at any time between the shortest and the longest: a pause must not last until most of
+// them are long over.
+func TestPauseEndsWithinABin(t *testing.T) {
+	var s silences
+	var lengths []int64
+	for ns := int64(1_008_000_000); ns < 1_039_000_000; ns += 500_000 {
+		s.add(ns)
+		lengths = append(lengths, ns)
+	}
+	if silenceBinOf(lengths[0]) != silenceBinOf(lengths[len(lengths)-1]) {
+		t.Fatal("the silences are of several bins")
+	}
+	for _, silentNs := range []float64{1e6, 1_020_000_000} {
+		for _, waitNs := range []float64{50_000, 1_000_000, 10_000_000} {
+			atNs := silentNs + s.pauseNs(silentNs, waitNs)
+			var waited, longer float64
+			for _, ns := range lengths {
+				if float64(ns) > silentNs {
+					longer++
+					waited += max(atNs-float64(ns), 0)
+				}
+			}
+			if got := waited / longer; got < waitNs/2 || got > 1.5*waitNs {
+				t.Errorf("silent for %.0f ns: a use would wait for %.0f ns on average, want %.0f", silentNs, got, waitNs)
+			}
+		}
+	}
+}
+
+// On the core of a rank, looks take no more than their share, whatever one takes there, of all helpers on it together.
+func TestLooksTakeTheirShareOfARanksCore(t *testing.T) {
+	for _, lookNs := range []int64{3_000, WakeupNs, 40_000} {
+		for _, helpers := range []int{1, 2, 4} {
+			want := limitedLooks / float64(helpers)
+			if got := looksTake(helpers, lookNs, 1<<30); got > 1.05*want || got < want/4 {
+				t.Errorf("looks of %d ns take %.3f %% of a core, beside %d other helpers; want up to %.3f", lookNs, 100*got, helpers-1, 100*want)
+			}
+		}
+	}
+}
+
+// There they take no more than the memory is worth that they might free.
+func TestLooksTakeWhatTheMemoryIsWorth(t *testing.T) {
+	for _, bytes := range []int64{1 << 20, 4 << 20} {
+		want := float64(bytes) / looksBytes
+		if got := looksTake(1, WakeupNs, bytes); got > 1.05*want || got < want/4 {
+			t.Errorf("looks take %.3f %% of a core with %d MiB registered; want up to %.3f", 100*got, bytes>>20, 100*want)
+		}
+	}
+}
+
+// Polls that little memory was not worth are no reason to look seldom when there is much.
+func TestPacerForgetsWhatItOwesForLongPauses(t *testing.T) {
+	p := NewPacer(0, 10*ms)
+	p.SetShare(0.05, 32)
+	nowNs := int64(0)
+	plan := func(bytes int64) (sleepNs int64) {
+		sleepNs = p.PlanNs(nowNs, Waiting{Never, Never}, bytes)
+		for endNs := nowNs + sleepNs; nowNs < endNs; p.Used(nowNs) {
+			nowNs += 3_000_000
+		}
+		return sleepNs
+	}
+	for range 3600 {
+		plan(4096)
+	}
+	for range 3 {
+		plan(1 << 30)
+	}
+	if sleepNs := plan(1 << 30); sleepNs > mostPollNs/2 {
+		t.Errorf("sleeps for %d ms after an hour with little memory registered", sleepNs/1_000_000)
+	}
+}
+
+// looksTake returns the share of a processor that the looks of one of its helpers take, beside a rank with a use every
+// 3 ms.
+func looksTake(helpers int, lookNs, bytes int64) float64 {
+	const everyNs, endNs = 3_000_000, 20_000_000_000
+	p := NewPacer(0, 10*ms)
+	p.SetShare(0.05, helpers)
+	looks := int64(0)
+	for nowNs, usedNs := int64(0), int64(0); nowNs < endNs; looks++ {
+		for ; usedNs+everyNs <= nowNs; usedNs += everyNs {
+			p.Used(usedNs + everyNs)
+		}
+		p.Looked(lookNs)
+		sleepNs := p.PlanNs(nowNs, Waiting{Never, Never}, bytes)
+		nowNs += sleepNs
+		p.Slept(nowNs-sleepNs, sleepNs, nowNs)
+	}
+	return float64(looks*max(lookNs, WakeupNs)) / endNs
+}

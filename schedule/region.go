@@ -1,0 +1,60 @@
+package schedule
+
+import (
+	"pinwheel/mem"
+	"pinwheel/predictor"
+)
+
+// region is the state of one region.
+type region struct {
+	id         mem.RegionID
+	pages      uint64
+	uses       int
+	lastEndNs  int64  // end of the last use
+	lastPhase  uint64 // phase of the last use
+	known      predictor.Known
+	after      *region // that was used next, the last time; it may be forgotten
+	idle       idleHistory
+	gate       gateLooks
+	releasedNs int64 // when its last deregistration began
+	readyNs    int64 // when its last registration by the helper ended
+	missedNs   int64 // when its last need began that did not find it registered, as Missed says
+	early      bool  // all of its uses went past the cache
+	registered bool
+	unused     bool // registered by the helper and not used since
+	candidate  bool // waits in candidates
+	underWay   bool // a worker registers it
+	forgotten  bool // the cache knows it no longer
+
+	waiting waiting
+
+	releasedInSilence bool      // at least once
+	late              lateCause // of its next use, since it was released
+	byHelper          bool      // its last registration by the helper was one
+
+	// Of the Budget.
+	offered    bool  // its release, since its last use
+	kept       kept  // why it was not released since then
+	admittedNs int64 // set aside for its release
+}
+
+// regionOf returns the region of a use. Mostly it is the one that followed the region of the last use before, too.
+func (s *Scheduler) regionOf(id mem.RegionID) *region {
+	before := s.last
+	if before != nil {
+		if r := before.after; r != nil && r.id == id && !r.forgotten {
+			s.last = r
+			return r
+		}
+	}
+	r := s.regions[id]
+	if r == nil {
+		r = &region{id: id}
+		s.regions[id] = r
+	}
+	if before != nil {
+		before.after = r
+	}
+	s.last = r
+	return r
+}

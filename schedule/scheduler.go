@@ -1,0 +1,361 @@
+package schedule
+
+import (
+	"errors"
+	"slices"
+
+	"pinwheel/mem"
+	"pinwheel/predictor"
+	"pinwheel/verbs"
+)
+
+// SchedulerOptions are the parameters of a Scheduler. Costs must come from a
+// calibration.
+type SchedulerOptions struct {
+	// Costs are the provider's costs to begin with; they are updated from
+	// every operation that the helper does.
+	Costs verbs.Costs
+	// ItemNs is the cost of everything around one registration: a look at DQ
+	// and RQ, hashing, the cache (t_hash + t_cache + t_insert + t_update of
+	// Li et al., CF'11, section 3.2).
+	ItemNs int64
+	// ShareNs is n*(t_slice + t_cs) of Li et al., CF'11, equation 2: how long other
+	// helpers on the same core may keep this one waiting. 0 on a core of its own.
+	ShareNs int64
+	// KeepUnknown says what happens to regions of which nothing is known and to
+	// those that were expected and did not come. If false, the first are
+	// deregistered at once, the second stay registered, and a miss says nothing of
+	// other regions: Li et al., CF'11. If true, both are kept until the program has
+	// gone on without them.
+	KeepUnknown bool
+	// Workers is how many registrations may run at the same time: Next may return so many before the first is
+	// Done. 0 is 1.
+	Workers int
+	// Concurrent says that registrations take none of the helper's time, as those that wait for another computer: with
+	// Workers, each is for one of those. Without it, short ones are the helper's own.
+	Concurrent bool
+	// Without are ideas to leave out, for comparisons.
+	Without predictor.Idea
+}
+
+// Scheduler decides when regions are deregistered and registered again. It
+// is a pure state machine: it reads no clock, starts nothing and never
+// blocks; the same calls give the same actions. It belongs to one driver and
+// is not safe for concurrent use.
+//
+// The driver repeats: it passes one event, if there is one, to Observe, asks
+// Next, carries out the action, and reports it with Done. It may ask for up to
+// SchedulerOptions.Workers registrations before the first is done. Times are nanoseconds of
+// the driver's clock, by which the events are timed too.
+type Scheduler struct {
+	opt        SchedulerOptions
+	pred       predictor.Predictor
+	regions    map[mem.RegionID]*region
+	due        registrationQueue // RQ
+	underWay   []underWay        // registrations that were begun and are not reported as done
+	gated      deadlines         // released regions whose need an event has still to announce, by when they may be due
+	reviews    deadlines         // registered regions, by when to look at them again
+	last       *region           // that was used
+	decided    *region           // of the latest action, of which Done mostly comes next
+	candidates []*region         // from head on: regions that may be worth deregistering now
+	head       int
+	alarmed    []*region // scratch
+	register   estimate
+	deregister estimate
+
+	// A phase is a burst of uses that overlap in time. Counting phases tells
+	// a program that computes from one that communicates without a region.
+	phase      uint64
+	phaseEndNs int64
+	idle       idleHistory // of all regions
+	silence    silenceRelease
+	budget     Budget
+	late       LateUses
+}
+
+// NewScheduler returns a Scheduler that predicts with p.
+func NewScheduler(p predictor.Predictor, o SchedulerOptions) *Scheduler {
+	o.Workers = max(o.Workers, 1)
+	return &Scheduler{
+		opt:        o,
+		pred:       p,
+		regions:    make(map[mem.RegionID]*region),
+		due:        newRegistrationQueue(),
+		gated:      deadlines{of: inGated},
+		reviews:    deadlines{of: inReviews},
+		register:   newEstimate(o.Costs.Register),
+		deregister: newEstimate(o.Costs.Deregister),
+		silence:    newSilenceRelease(),
+		budget:     newBudget(o.Costs, o.ItemNs),
+	}
+}
+
+// Budget returns what bounds the processor time of the helper. It belongs to the driver.
+func (s *Scheduler) Budget() *Budget { return &s.budget }
+
+// Observe learns from one completed use of a region.
+func (s *Scheduler) Observe(e Event, nowNs int64) {
+	if e.StartNs >= s.phaseEndNs {
+		s.phase++
+	}
+	s.phaseEndNs = max(s.phaseEndNs, e.EndNs)
+	r := s.regionOf(e.Region)
+	if r.uses > 0 {
+		idle := idleTime{e.StartNs - r.lastEndNs, s.phase - r.lastPhase}
+		r.idle.add(idle)
+		s.idle.add(idle)
+	}
+	late := r.uses > 0 && (!r.registered && e.StartNs >= r.releasedNs || r.registered && e.StartNs < r.readyNs)
+	if late {
+		s.blame(r, e.StartNs, nowNs)
+		if !r.registered || !r.byHelper { // else the use has waited
+			s.late.count(r.late)
+		}
+		s.alarm(e.Region, nowNs) // if nobody has said so before
+	}
+	r.pages = e.Pages
+	r.early = e.Early && (r.early || r.uses == 0)
+	r.uses++
+	s.budget.used(r)
+	r.lastEndNs, r.lastPhase = e.EndNs, s.phase
+	if e.EndNs > r.releasedNs { // else the event was overtaken by the deregistration
+		r.registered, r.unused, r.late = true, false, notLate
+		s.due.remove(r)
+		s.gated.remove(r)
+		s.reviews.remove(r)
+	}
+	s.silence.earn()
+	s.endSilence(nowNs)
+	u := e.Use
+	u.Known, u.Late, u.Bytes, u.LeadNs = &r.known, late, int64(e.Pages*mem.PageSize), s.register.ns(e.Pages)+s.opt.ItemNs
+	s.pred.Observe(u)
+	s.followPredictions(r, nowNs)
+}
+
+// followPredictions queues or reviews the regions whose predictions a use has changed.
+func (s *Scheduler) followPredictions(used *region, nowNs int64) {
+	for _, id := range s.pred.Changed() {
+		c := used
+		if id != used.id {
+			c = s.regions[id]
+		}
+		switch {
+		case c == nil || c.underWay || c.early:
+		case c.registered:
+			s.addCandidate(c)
+		default:
+			p, ok := s.pred.Next(id, nowNs)
+			if ok {
+				s.queueNextNeed(c, &p, nowNs)
+			}
+		}
+	}
+}
+
+// addCandidate makes a registered region a candidate for deregistration.
+func (s *Scheduler) addCandidate(r *region) {
+	if !r.candidate {
+		r.candidate = true
+		s.candidates = append(s.candidates, r)
+	}
+}
+
+// queueNextNeed queues a deregistered region for its next need.
+func (s *Scheduler) queueNextNeed(r *region, p *predictor.Prediction, nowNs int64) {
+	switch {
+	case p.NextNs == predictor.Never || r.isMissed():
+	case p.Gated && !s.budget.limited(): // looking for the event would take too much of a share
+		s.due.remove(r)
+		s.awaitGate(r, p, nowNs)
+	default:
+		s.gated.remove(r)
+		s.due.put(r, p.NextNs)
+	}
+}
+
+// looksPerNext bounds the work of one Next, so that a due registration never waits
+// while the helper looks at thousands of idle regions.
+const looksPerNext = 16
+
+// Next decides what to do at nowNs: first register what is due, then release
+// what can be released without making anything late, else wait. A Wait until nowNs
+// means that there is more to look at.
+func (s *Scheduler) Next(nowNs int64) Action {
+	s.budget.observe(&s.due, nowNs)
+	due := s.nextRegistration(nowNs)
+	if due.startNs <= nowNs {
+		if retryNs, pays := s.budget.paysRegistration(nowNs); !pays {
+			return Action{Kind: Wait, UntilNs: retryNs}
+		}
+		return s.begin(due.region, nowNs)
+	}
+	s.reviewDue(nowNs)
+	for range looksPerNext {
+		if s.head == len(s.candidates) {
+			s.candidates, s.head = s.candidates[:0], 0
+			break
+		}
+		r := s.candidates[s.head]
+		if !r.forgotten && r.registered && nowNs+s.deregister.ns(r.pages)+s.opt.ItemNs > due.startNs {
+			return Action{Kind: Wait, UntilNs: due.startNs} // not before what is due
+		}
+		s.candidates[s.head] = nil // it may be forgotten
+		s.head++
+		r.candidate = false
+		if !r.forgotten && r.registered && !r.underWay && s.shouldRelease(r, nowNs) {
+			a := Action{Kind: Deregister, Region: r.id, DueNs: due.startNs, CostNs: s.deregister.ns(r.pages), Pages: r.pages}
+			s.decided = r
+			a.Aside = s.opt.Workers > 1 && a.CostNs >= leastAsideNs && s.head < len(s.candidates)
+			return a
+		}
+	}
+	if s.head < len(s.candidates) {
+		return Action{Kind: Wait, UntilNs: nowNs}
+	}
+	urgentNs := min(due.startNs, s.nextGateLook(nowNs))
+	if reviewNs := s.nextReview(); reviewNs < urgentNs {
+		return Action{Kind: Wait, UntilNs: max(reviewNs, nowNs), DueNs: urgentNs}
+	}
+	if urgentNs < Never {
+		return Action{Kind: Wait, UntilNs: urgentNs}
+	}
+	return Action{Kind: Idle}
+}
+
+// begin begins a registration. It is for a worker if it is long, and the next one can't wait until it is done.
+func (s *Scheduler) begin(r *region, nowNs int64) Action {
+	s.due.remove(r)
+	by := s.planning()
+	costNs := by.costNs(r.pages)
+	r.underWay, s.underWay = true, append(s.underWay, underWay{r.id, nowNs + costNs})
+	s.decided = r
+	a := Action{Kind: Register, Region: r.id}
+	if by.isLong(r.pages) {
+		by = s.planning()
+		s.due.replan(&by)
+		a.Aside = s.due.plan.any && s.due.plan.startNs < nowNs+costNs
+	}
+	return a
+}
+
+// ended notes that a registration is no longer under way.
+func (s *Scheduler) ended(id mem.RegionID) {
+	s.underWay = slices.DeleteFunc(s.underWay, func(u underWay) bool { return u.region == id })
+	s.due.planned = false
+}
+
+// nextReview is when a registered region is to be looked at.
+func (s *Scheduler) nextReview() int64 {
+	_, ns := s.reviews.first()
+	return ns
+}
+
+// reviewDue makes the regions candidates that it is time to look at again.
+func (s *Scheduler) reviewDue(nowNs int64) {
+	for range looksPerNext {
+		r, ns := s.reviews.first()
+		if r == nil || ns > nowNs {
+			return
+		}
+		s.reviews.remove(r)
+		s.addCandidate(r)
+	}
+}
+
+// nextRegistration asks RQ what is due. What has been due for longer than its
+// whole idle time is dropped: the helper was parked, and the need has passed.
+func (s *Scheduler) nextRegistration(nowNs int64) nextStart {
+	by := s.planning()
+	for {
+		next := s.due.next(nowNs, &by)
+		if next.startNs > nowNs {
+			return next
+		}
+		if nowNs-next.dueNs <= max(next.dueNs-next.region.lastEndNs, leastReviewNs) {
+			return next
+		}
+		s.due.remove(next.region)
+		if next.region.late == latePredicted {
+			next.region.late = lateSlow
+		}
+	}
+}
+
+func (s *Scheduler) planning() planning {
+	return planning{
+		register: &s.register, itemNs: s.opt.ItemNs, slackNs: s.opt.ItemNs + s.opt.ShareNs,
+		workers: s.opt.Workers, underWay: s.underWay, concurrent: s.opt.Concurrent,
+	}
+}
+
+// Done reports that an action was carried out from startNs to endNs, or failed.
+// startNs equal to endNs means that there was nothing to do. The communication
+// path registers what could not be registered here. A region that could not be
+// deregistered is most likely in use, and is looked at again.
+func (s *Scheduler) Done(a Action, startNs, endNs int64, err error) {
+	if a.Kind == Register {
+		s.ended(a.Region)
+	}
+	r := s.decided
+	if r == nil || r.id != a.Region || r.forgotten {
+		if r = s.regions[a.Region]; r == nil {
+			return
+		}
+	}
+	s.budget.done(a.Kind, r, endNs > startNs && err == nil)
+	switch {
+	case a.Kind == Register:
+		r.underWay = false
+		if r.registered { // it was used meanwhile
+			s.addCandidate(r)
+		}
+		if err != nil {
+			return
+		}
+		s.register.observe(r.pages, endNs-startNs)
+		r.registered, r.unused = true, !r.registered
+		r.readyNs, r.byHelper = endNs, endNs > startNs
+		s.review(r, endNs)
+	case errors.Is(err, ErrPutOff):
+		if s.silence.takeBack(r) {
+			r.releasedInSilence = false
+		}
+		s.addCandidate(r)
+	case err != nil:
+		s.review(r, endNs)
+	default:
+		s.reviews.remove(r)
+		s.deregister.observe(r.pages, endNs-startNs)
+		r.registered, r.releasedNs = r.lastEndNs > startNs, startNs // a use after it began registers it again
+		if r.registered {
+			s.addCandidate(r)
+			return
+		}
+		if p, ok := s.pred.Next(a.Region, endNs); ok && (p.Gated || p.NextNs > endNs) {
+			s.queueNextNeed(r, &p, endNs)
+		}
+	}
+}
+
+// Forget drops a region that its cache no longer knows. A registration of it that is under way still ends with Done.
+func (s *Scheduler) Forget(id mem.RegionID) {
+	if r := s.regions[id]; r != nil {
+		s.due.remove(r)
+		s.gated.remove(r)
+		s.reviews.remove(r)
+		s.budget.withdraw(r)
+		r.forgotten, r.after = true, nil
+		if s.last == r {
+			s.last = nil // a region that is used next must not keep this one, and so on
+		}
+		delete(s.regions, id)
+	}
+	s.pred.Forget(id)
+}
+
+// SetWorkers replaces SchedulerOptions.Workers: the number of idle cores has changed.
+func (s *Scheduler) SetWorkers(n int) { s.opt.Workers, s.due.planned = max(n, 1), false }
+
+// SetShareNs replaces SchedulerOptions.ShareNs: the number of helpers on the
+// core has changed.
+func (s *Scheduler) SetShareNs(ns int64) { s.opt.ShareNs, s.due.planned = ns, false }
