@@ -3,6 +3,7 @@ package verbstest
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -33,14 +34,24 @@ func Map(t testing.TB, n uint64) ([]byte, mem.Range) {
 	return b, r
 }
 
+// lowest is where memory is mapped from on: far below where the kernel looks for room by itself, so that nothing
+// else of the process takes a hole that a test has made.
+const lowest mem.Addr = 1 << 40
+
+var used atomic.Uint64 // bytes from lowest on
+
 // MapSmallPages maps n bytes of private anonymous memory, writable and not
 // touched yet. Its pages are small, whatever the machine's setting of
 // transparent huge pages, which the kernel would count whole.
 func MapSmallPages(n uint64) ([]byte, error) {
-	b, err := unix.Mmap(-1, 0, int(n), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
-	if err != nil {
-		return nil, fmt.Errorf("mmap of %s: %w", mem.FormatBytes(n), err)
+	room := (n + 4<<20) &^ (2<<20 - 1) // with something between it and the next
+	at := lowest + mem.Addr(used.Add(room)-room)
+	start, _, errno := unix.Syscall6(unix.SYS_MMAP, uintptr(at), uintptr(n), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS, ^uintptr(0), 0)
+	if errno != 0 {
+		return nil, fmt.Errorf("mmap of %s: %w", mem.FormatBytes(n), errno)
 	}
+	b := mem.Range{Start: mem.Addr(start), End: mem.Addr(start) + mem.Addr(n)}.Bytes()
 	// EINVAL: kernel without huge pages
 	if err := unix.Madvise(b, unix.MADV_NOHUGEPAGE); err != nil && err != unix.EINVAL {
 		return nil, fmt.Errorf("madvise(MADV_NOHUGEPAGE): %w", err)
