@@ -49,9 +49,9 @@ replay: build
 # the tests and once for the libraries. The race detector can't do with it.
 lint test: export GOFLAGS += -buildmode=pie
 
-## test: lint and every test that runs in seconds, anywhere
-# lint has vetted what is tested. Some tests wait, so there are two packages more at a time than processors.
-test: lint
+## test: every test that runs in seconds, anywhere
+# lint vets. Some tests wait, so there are two packages more at a time than processors.
+test: tools
 	$(GO) test -vet=off -p $$(($$(nproc) + 2)) -timeout 15m ./...
 
 # What a package has, or its tests, that starts goroutines or shares memory with them. Elsewhere the race detector can
