@@ -118,9 +118,7 @@ type buffer struct {
 func newBuffer(t testing.TB, p verbs.Provider, n uint64) buffer {
 	t.Helper()
 	b, r := verbstest.Map(t, n)
-	for i := range b {
-		b[i] = byte(uint64(i)*7 + uint64(r.Start)>>12)
-	}
+	fill(b, uint64(r.Start))
 	g, err := p.Register(r, both)
 	if err != nil {
 		t.Fatal(err)
