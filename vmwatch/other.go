@@ -13,6 +13,6 @@ var bpfObject []byte
 
 func x32Enabled() bool { return false }
 
-func openUffd() (notifier, error) {
+func openUffd(*pageReader) (notifier, error) {
 	return nil, fmt.Errorf("no userfaultfd reader for %s", runtime.GOARCH)
 }

@@ -59,7 +59,7 @@ func (p *pageReader) readSome(r mem.Range, done uint64, words *[pagesAtOnce]uint
 // pages are looked at: to look only at the first of each mapping would take a call for each mapping.
 func (p *pageReader) areOurs(r mem.Range) bool {
 	// Before Linux 6.7 they are read, which takes two to three times as long.
-	if ours, err := pagesAre(p.pagemap.Fd(), r, 0, uffd.Present|uffd.Swapped); err == nil {
+	if ours, err := p.scan(r, 0, uffd.Present|uffd.Swapped); err == nil {
 		return ours
 	}
 	return p.areThere(r)

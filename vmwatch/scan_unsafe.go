@@ -19,14 +19,14 @@ type scanCall struct {
 
 var scanCalls = sync.Pool{New: func() any { return new(scanCall) }}
 
-// pagesAre reports whether every page of r has all of some properties, and one of others if there are any. It fails
+// scan reports whether every page of r has all of some properties, and one of others if there are any. It fails
 // where the kernel has no PAGEMAP_SCAN (before Linux 6.7).
-func pagesAre(pagemap uintptr, r mem.Range, all, oneOf uint64) (bool, error) {
+func (p *pageReader) scan(r mem.Range, all, oneOf uint64) (bool, error) {
 	c := scanCalls.Get().(*scanCall)
 	defer scanCalls.Put(c)
 	c.arg = uffd.ScanArg{Size: uint64(unsafe.Sizeof(c.arg)), Start: uint64(r.Start), End: uint64(r.End),
 		Vec: uint64(uintptr(unsafe.Pointer(&c.answer))), VecLen: 1, Mask: all, AnyOf: oneOf}
-	n, _, errno := unix.Syscall(unix.SYS_IOCTL, pagemap, uffd.ScanIoctl, uintptr(unsafe.Pointer(&c.arg)))
+	n, _, errno := unix.Syscall(unix.SYS_IOCTL, p.pagemap.Fd(), uffd.ScanIoctl, uintptr(unsafe.Pointer(&c.arg)))
 	if errno != 0 {
 		return false, errno
 	}

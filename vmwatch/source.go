@@ -128,7 +128,7 @@ func load(m Mechanism) (*source, error) {
 	case Fentry, TPS, TP:
 		s.note, err = openBPF(m)
 	case Uffd:
-		s.note, err = openUffd()
+		s.note, err = openUffd(s.pages)
 	default:
 		return s, nil
 	}

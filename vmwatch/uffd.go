@@ -4,7 +4,6 @@ package vmwatch
 
 import (
 	"errors"
-	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -31,31 +30,25 @@ import (
 //
 // ranges, held and crowd are guarded by source.mu; the rest doesn't change.
 type uffdNotifier struct {
-	fd      int
-	pagemap *os.File
-	reader  *uffdReader
-	ranges  uffdRanges
-	held    mem.Counts // granules that ranges touch
-	crowd   crowd
+	fd     int
+	pages  *pageReader // the source's
+	reader *uffdReader
+	ranges uffdRanges
+	held   mem.Counts // granules that ranges touch
+	crowd  crowd
 }
 
-func openUffd() (notifier, error) {
+func openUffd(pages *pageReader) (notifier, error) {
 	fd, err := uffd.Open(uffdFeatures)
 	if err != nil {
-		return nil, err
-	}
-	pagemap, err := os.Open("/proc/self/pagemap")
-	if err != nil {
-		unix.Close(fd)
 		return nil, err
 	}
 	reader, err := startReader(fd)
 	if err != nil {
 		unix.Close(fd)
-		pagemap.Close()
 		return nil, err
 	}
-	return &uffdNotifier{fd: fd, pagemap: pagemap, reader: reader, crowd: newCrowd()}, nil
+	return &uffdNotifier{fd: fd, pages: pages, reader: reader, crowd: newCrowd()}, nil
 }
 
 func (n *uffdNotifier) word() *uint64 { return &n.reader.shared.generation }
@@ -154,7 +147,7 @@ func (n *uffdNotifier) close() error {
 	for r := range n.held.All() {
 		n.unregister(r)
 	}
-	return errors.Join(n.reader.stop(), unix.Close(n.fd), n.pagemap.Close(), n.reader.free())
+	return errors.Join(n.reader.stop(), unix.Close(n.fd), n.reader.free())
 }
 
 func (u *uffdRange) pinning() { u.faults.Store(pageFaults()) }
@@ -172,6 +165,6 @@ func (u *uffdRange) intact() bool {
 }
 
 func (n *uffdNotifier) pagesAre(r mem.Range, properties uint64) bool {
-	are, err := pagesAre(n.pagemap.Fd(), r, properties, 0)
+	are, err := n.pages.scan(r, properties, 0)
 	return are && err == nil
 }
