@@ -30,12 +30,11 @@ const (
 // replaces what an earlier attempt has found out.
 func (c *Cache) refuse(g *region, err error) {
 	if g.known() && g.watched {
-		known := c.refusalOf(g.rng, g.access)
-		c.forgiveIf(func(f *refusal) bool { return f == known })
-		if len(c.refusals) == maxRefusals {
-			oldest := c.refusals[0]
-			c.forgiveIf(func(f *refusal) bool { return f == oldest })
+		gives := c.refusalOf(g.rng, g.access)
+		if gives == nil && len(c.refusals) == maxRefusals {
+			gives = c.refusals[0]
 		}
+		c.forgiveIf(func(f *refusal) bool { return f == gives })
 		c.refusals = append(c.refusals, &refusal{rng: g.rng, access: g.access, token: g.token, err: err})
 		g.watched, g.verify, g.accepted = false, false, false // the refusal has the watch
 	}
