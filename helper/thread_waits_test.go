@@ -26,30 +26,13 @@ import (
 // In the chart of the rank, ~ is a wait; in that of the helper, l is a look for one, and D the deregistration.
 func TestWaits(t *testing.T) {
 	datadriven.RunTest(t, "testdata/waits", func(t *testing.T, d *datadriven.TestData) string {
-		r := waitsRun{waits: newWaits(), endNs: scanNs(t, d, "for")[0], columnNs: scanNs(t, d, "column")[0],
-			usualNs: scanNs(t, d, "usual")[0], at: scanNs(t, d, "waits"), work: scanNs(t, d, "work")}
-		r.action.CostNs = scanNs(t, d, "cost")[0]
+		r := waitsRun{waits: newWaits(), endNs: clocktest.ScanNs(t, d, "for")[0], columnNs: clocktest.ScanNs(t, d, "column")[0],
+			usualNs: clocktest.ScanNs(t, d, "usual")[0], at: clocktest.ScanNs(t, d, "waits"), work: clocktest.ScanNs(t, d, "work")}
+		r.action.CostNs = clocktest.ScanNs(t, d, "cost")[0]
 		d.ScanArgs(t, "pages", &r.action.Pages)
 		d.MaybeScanArgs(t, "chance", &r.waits.chance)
 		return r.draw()
 	})
-}
-
-func parseNs(t *testing.T, s string) int64 {
-	v, err := time.ParseDuration(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return int64(v)
-}
-
-func scanNs(t *testing.T, d *datadriven.TestData, key string) (all []int64) {
-	if arg, ok := d.Arg(key); ok {
-		for _, v := range arg.Vals {
-			all = append(all, parseNs(t, v))
-		}
-	}
-	return all
 }
 
 type waitsRun struct {

@@ -1,7 +1,6 @@
 package schedule
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +9,8 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 	"pgregory.net/rapid"
+
+	"pinwheel/internal/clock/clocktest"
 )
 
 // TestPacer draws how the helper waits, under a false clock. Command:
@@ -20,19 +21,8 @@ import (
 // E event taken, D deadline met. The line after the chart sums it up.
 func TestPacer(t *testing.T) {
 	datadriven.RunTest(t, "testdata/pacer", func(t *testing.T, d *datadriven.TestData) string {
-		duration := func(key string) int64 {
-			var s string
-			d.MaybeScanArgs(t, key, &s)
-			return parseNs(t, cmp.Or(s, "0s"))
-		}
-		list := func(key string) (all []int64) {
-			if arg, ok := d.Arg(key); ok {
-				for _, v := range arg.Vals {
-					all = append(all, parseNs(t, v))
-				}
-			}
-			return all
-		}
+		list := func(key string) []int64 { return clocktest.ScanNs(t, d, key) }
+		duration := func(key string) int64 { return append(list(key), 0)[0] }
 		mib := int64(Never >> 20)
 		d.MaybeScanArgs(t, "MiB", &mib)
 		r := pacerRun{endNs: duration("for"), columnNs: duration("column"), lateNs: duration("late"), bytes: mib << 20,
@@ -44,14 +34,6 @@ func TestPacer(t *testing.T) {
 		}
 		return r.draw()
 	})
-}
-
-func parseNs(t *testing.T, s string) int64 {
-	v, err := time.ParseDuration(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return int64(v)
 }
 
 // pacerRun is a time in which the helper waits.

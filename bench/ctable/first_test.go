@@ -265,14 +265,7 @@ func TestFirstUseOfDeviceMemoryIsNotKept(t *testing.T) {
 	f.w.foreign = false
 	f.w.publish(page(0, 4))                             // unmapped, and memory of the process since
 	f.IsRegistered(page(50, 1), verbs.AccessLocalWrite) // deals with it
-	ref := f.use(page(0, 4))
-	f.Adopt()
-	again, ok := f.thread.Hit(page(0, 4))
-	if !ok {
-		t.Fatal("new memory at the address is not kept")
-	}
-	f.thread.Drop(again)
-	f.thread.Drop(ref)
+	f.keepsUse(page(0, 4))                              // new memory at the address
 }
 
 // Nobody tells when memory becomes writable. Only a thread that tries it finds out.
@@ -283,14 +276,7 @@ func TestFirstUseDisprovesThatMemoryCannotBeRegistered(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.p.refuses = nil
-	ref := f.use(page(0, 4))
-	f.Adopt()
-	again, ok := f.thread.Hit(page(0, 4))
-	if !ok {
-		t.Fatal("what was registered is not kept")
-	}
-	f.thread.Drop(again)
-	f.thread.Drop(ref)
+	f.keepsUse(page(0, 4))
 }
 
 // Memory that was freed before the cache looked has no pages either.

@@ -75,6 +75,19 @@ func (f *firsts) made(o Offer, r mem.Range) Ref {
 	return f.thread.Made(o, g.Handle)
 }
 
+// keepsUse has a first use of r that the next one hits.
+func (f *firsts) keepsUse(r mem.Range) {
+	f.t.Helper()
+	ref := f.use(r)
+	f.Adopt()
+	again, ok := f.thread.Hit(r)
+	if !ok {
+		f.t.Fatalf("the registration of %v is not kept", r)
+	}
+	f.thread.Drop(again)
+	f.thread.Drop(ref)
+}
+
 func (f *firsts) expect(pinned, lingering int) {
 	f.t.Helper()
 	if err := f.Verify(); err != nil {

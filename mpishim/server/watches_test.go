@@ -61,12 +61,7 @@ func TestMessagesNearTheThresholdOpenTheWatch(t *testing.T) {
 	if s.prepare(); s.begun || s.opening != nil {
 		t.Fatal("something was opened for no message")
 	}
-	at32(&s.sh.near).Store(1)
-	if s.prepare(); s.opening == nil {
-		t.Fatal("no watch is being opened")
-	}
-	<-s.opening.done
-	s.opened()
+	opensAhead(t, s)
 	s.prepare()
 	if s.opening != nil {
 		t.Error("a second watch is being opened")
@@ -76,6 +71,17 @@ func TestMessagesNearTheThresholdOpenTheWatch(t *testing.T) {
 	}
 }
 
+// opensAhead has a message come near the threshold, and the watch be opened for that.
+func opensAhead(t *testing.T, s *server) {
+	t.Helper()
+	at32(&s.sh.near).Store(1)
+	if s.prepare(); s.opening == nil {
+		t.Fatal("no watch is being opened")
+	}
+	<-s.opening.done
+	s.opened()
+}
+
 // With a budget of the node, the process begins at its start, before there is any message.
 func TestProcessThatHasBegunOpensTheWatchAheadToo(t *testing.T) {
 	s, _, _ := unopened(t, "none")
@@ -83,12 +89,7 @@ func TestProcessThatHasBegunOpensTheWatchAheadToo(t *testing.T) {
 	if s.prepare(); s.opening != nil {
 		t.Fatal("something was opened for no message")
 	}
-	at32(&s.sh.near).Store(1)
-	if s.prepare(); s.opening == nil {
-		t.Fatal("no watch is being opened")
-	}
-	<-s.opening.done
-	s.opened()
+	opensAhead(t, s)
 	if _, err := s.domain(0, false); err != nil {
 		t.Error(err)
 	}
