@@ -7,7 +7,7 @@ record() {
 	touch "$times"
 }
 
-goes_on=""  # not empty: after a part that has failed, too
+goes_on="" # not empty: after a part that has failed, too
 failed=()
 
 # part TARGET [VARIABLE=...]: runs it, unless the record has it.

@@ -3,7 +3,7 @@
 //
 // Ring is DQ: it carries completed uses from one communication thread to the
 // helper, lock-free, and loses the oldest entries when it overruns.
-// RQ is in package helper, since it depends on what registrations cost.
+// RQ is in package schedule, since it depends on what registrations cost.
 //
 // Ownership: a Ring has one producer and one consumer, which may run at the
 // same time.

@@ -11,7 +11,7 @@ import (
 )
 
 // IdleCores are the cores of each node that no rank computes on. The helpers of its ranks share
-// them under the policies of package helper: as in a placement.Placer, every helper looks at the load of
+// them under the policies of package placement: as in a placement.Placer, every helper looks at the load of
 // the cores and at the claims of the others once a second, in order of rank.
 //
 // Until its first look a helper runs on whichever idle core has least to do, as the kernel would
