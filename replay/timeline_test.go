@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/internal/usage"
 	"pinwheel/mem"
 	"pinwheel/replay/replaytest"
@@ -121,6 +122,7 @@ func chart(e *engine, logs [][]interval, step time.Duration, unit int64) string 
 }
 
 func TestTimelines(t *testing.T) {
+	testwait.SkipUnderRace(t, "each replay has one thread")
 	datadriven.Walk(t, "testdata/timelines", func(t *testing.T, path string) {
 		var text string
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {

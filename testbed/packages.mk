@@ -29,8 +29,8 @@ INSTALLS := mpi softverbs slurm ucx apps prometheus bench-files bench-live ci ni
 $(INSTALLS:%=install-%): install-%:
 	@installed=$$(dpkg-query -W -f '$${db:Status-Status}\n' $(PACKAGES_$*) 2>/dev/null | grep -cx installed || true); \
 	[ "$$installed" -lt $(words $(PACKAGES_$*)) ] || exit 0; \
-	apt-get update -qq -o Acquire::Retries=3; \
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends -o Acquire::Retries=3 $(PACKAGES_$*); \
+	apt-get update -qq -o Acquire::Retries=3 -o DPkg::Lock::Timeout=600; \
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends -o Acquire::Retries=3 -o DPkg::Lock::Timeout=600 $(PACKAGES_$*); \
 	for s in $(filter $(PACKAGES_prometheus),$(PACKAGES_$*)); do \
 		service $$s stop >/dev/null 2>&1 || true; \
 		update-rc.d $$s disable; \

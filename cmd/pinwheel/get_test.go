@@ -46,20 +46,28 @@ func hasPart(dir string, bytes int64) bool {
 	return false
 }
 
-const killedBytes = 32 << 20 // 32 MiB
+const killedBytes = 16 << 20 // 16 MiB
 
 // kind is how the two ends of a copy that is killed reach each other.
 type kind struct {
-	listen string
-	args   []string // of both ends
-	parts  []int64  // of the file that are there when an end is killed
+	args  []string // of both ends
+	parts []int64  // of the file that are there when an end is killed
+	local bool     // through shared memory
+}
+
+// listen returns where a server of this test listens, which no other one does.
+func (k *kind) listen(t *testing.T) string {
+	t.Helper()
+	if k.local {
+		return "unix:" + filepath.Join(testwait.ShortDir(t), "s")
+	}
+	return "127.0.0.1:0"
 }
 
 // overKinds runs a test over each transport, over RDMA where there is a device.
 func overKinds(t *testing.T, f func(t *testing.T, k kind)) {
 	t.Run("shared memory", func(t *testing.T) {
-		parts := []int64{0, 1, killedBytes / 4, killedBytes / 2, killedBytes - 1, killedBytes}
-		f(t, kind{"unix:" + filepath.Join(testwait.ShortDir(t), "s"), nil, parts})
+		f(t, kind{nil, []int64{0, 1, killedBytes / 4, killedBytes / 2, killedBytes - 1, killedBytes}, true})
 	})
 	overTCP := map[string][]string{"TLS": {"--transport", "tcp"}, "sendfile": {"--transport", "tcp", "--trusted-network"}}
 	if rdma.Probe() == nil {
@@ -67,8 +75,7 @@ func overKinds(t *testing.T, f func(t *testing.T, k kind)) {
 	}
 	for what, args := range overTCP {
 		t.Run(what, func(t *testing.T) {
-			t.Setenv("XDG_RUNTIME_DIR", testwait.ShortDir(t))
-			f(t, kind{"127.0.0.1:0", args, []int64{1, killedBytes / 2, killedBytes}})
+			f(t, kind{args, []int64{1, killedBytes / 2, killedBytes}, false})
 		})
 	}
 }
@@ -79,6 +86,7 @@ func killed(t *testing.T, f func(t *testing.T, k kind, who string, part int64)) 
 		for _, who := range []string{"client", "server"} {
 			for _, part := range k.parts {
 				t.Run(fmt.Sprintf("%s at %d", who, part), func(t *testing.T) {
+					t.Parallel()
 					testwait.Bound(t)
 					f(t, k, who, part)
 				})
@@ -93,7 +101,8 @@ func TestKilledCopiesGoOn(t *testing.T) {
 	killed(t, func(t *testing.T, k kind, who string, part int64) {
 		there, here := t.TempDir(), t.TempDir()
 		write(t, filepath.Join(there, "f"), content)
-		s := startServer(t, there, k.listen, k.args...)
+		listen := k.listen(t)
+		s := startServer(t, there, listen, k.args...)
 		cmd := startGet(t, s, here, part, append(k.args, "--resume")...)
 		if who == "client" {
 			_ = cmd.Process.Kill()
@@ -107,7 +116,7 @@ func TestKilledCopiesGoOn(t *testing.T) {
 			t.Errorf("success, and it has left %q", have)
 		}
 		if who == "server" {
-			s = startServer(t, there, k.listen, k.args...)
+			s = startServer(t, there, listen, k.args...)
 		}
 		line := append([]string{"get --json --resume", s.address + "f", here}, k.args...)
 		if stdout, stderr, state := pinwheel(t, strings.Join(line, " ")); !state.Success() {
@@ -126,8 +135,8 @@ func TestKilledUploadsGoOn(t *testing.T) {
 	write(t, source, content)
 	killed(t, func(t *testing.T, k kind, who string, part int64) {
 		there := t.TempDir()
-		args := append([]string{"--allow-write"}, k.args...)
-		s := startServer(t, there, k.listen, args...)
+		args, listen := append([]string{"--allow-write"}, k.args...), k.listen(t)
+		s := startServer(t, there, listen, args...)
 		cmd := testwait.Command(t, binary, append([]string{"put", "--resume", source, s.address + "f"}, k.args...)...)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -151,7 +160,7 @@ func TestKilledUploadsGoOn(t *testing.T) {
 			holds(t, filepath.Join(there, "f"), content)
 		}
 		if who == "server" {
-			s = startServer(t, there, k.listen, args...)
+			s = startServer(t, there, listen, args...)
 		}
 		line := append([]string{"put --resume", source, s.address + "f"}, k.args...)
 		if _, stderr, state := pinwheel(t, strings.Join(line, " ")); !state.Success() {

@@ -66,13 +66,14 @@ func TestKilledTreesGoOn(t *testing.T) {
 	overKinds(t, func(t *testing.T, k kind) {
 		for _, c := range []struct{ verb, who string }{{"get", "client"}, {"get", "server"}, {"put", "client"}, {"put", "server"}} {
 			t.Run(c.verb+", "+c.who, func(t *testing.T) {
+				t.Parallel()
 				testwait.Bound(t)
 				there, to := source, filepath.Join(t.TempDir(), "copy")
 				if c.verb == "put" {
 					there = filepath.Dir(to)
 				}
-				server := append([]string{"--allow-write"}, k.args...)
-				s := startServer(t, there, k.listen, server...)
+				server, listen := append([]string{"--allow-write"}, k.args...), k.listen(t)
+				s := startServer(t, there, listen, server...)
 				line := func() []string {
 					if c.verb == "get" {
 						return append([]string{"get", "-r", "--resume", s.address, to}, k.args...)
@@ -94,7 +95,7 @@ func TestKilledTreesGoOn(t *testing.T) {
 					t.Errorf("success, with %d files", n)
 				}
 				if c.who == "server" {
-					s = startServer(t, there, k.listen, server...)
+					s = startServer(t, there, listen, server...)
 				}
 				if _, stderr, state := pinwheel(t, strings.Join(line(), " ")); !state.Success() {
 					t.Errorf("%v, %q", state, stderr)

@@ -77,7 +77,7 @@ func (x *terminal) end() string {
 func TestBarIsOnATerminal(t *testing.T) {
 	testwait.Bound(t)
 	there := t.TempDir()
-	content := contents(t, 256<<20)
+	content := contents(t, 96<<20)
 	write(t, filepath.Join(there, "f"), content)
 	s := startServer(t, there, "unix:"+filepath.Join(testwait.ShortDir(t), "s"))
 	signal := func(sig unix.Signal) {
@@ -129,7 +129,7 @@ func TestBarIsOnATerminal(t *testing.T) {
 		t.Skip("copies were faster than signals")
 	}
 	if shown := bar.end(); !strings.Contains(shown, s.address+"f") || !strings.Contains(shown, "B/s)") ||
-		strings.Contains(shown, " TB/s)") { // of a file of 256 MiB
+		strings.Contains(shown, " TB/s)") { // of a file of 96 MiB
 		t.Errorf("the bar: %q", shown)
 	}
 	if shown := off.end() + pipe.String(); shown != "" {

@@ -53,7 +53,7 @@ func (c *retried) lose(t *testing.T, k kind, to, retry string) (s *server, cmd *
 	if c.verb[0] == "put" {
 		remote, served, local = filepath.Base(to), filepath.Dir(to), c.source
 	}
-	s = startServer(t, served, k.listen, append(k.args, "--allow-write")...)
+	s = startServer(t, served, k.listen(t), append(k.args, "--allow-write")...)
 	ends := []string{s.address + remote, local}
 	if c.verb[0] == "put" {
 		ends = []string{local, s.address + remote}
@@ -79,6 +79,7 @@ func TestCopiesGoOnWhenTheServerIsBack(t *testing.T) {
 	overKinds(t, func(t *testing.T, k kind) {
 		for _, c := range all {
 			t.Run(strings.Join(c.verb, " "), func(t *testing.T) {
+				t.Parallel()
 				testwait.Bound(t)
 				testwait.Until(t, "a copy is not faster than the signal", func() bool { return c.goesOn(t, k) })
 			})
@@ -121,11 +122,12 @@ func (c *retried) goesOn(t *testing.T, k kind) bool {
 
 // The server does not come back: the copy gives up when its time is over, with one line.
 func TestCopiesGiveUpWhenTheServerStaysAway(t *testing.T) {
-	const patience = 1500 * time.Millisecond
+	const patience = 500 * time.Millisecond
 	all := retries(t)
 	overKinds(t, func(t *testing.T, k kind) {
 		for _, c := range all {
 			t.Run(strings.Join(c.verb, " "), func(t *testing.T) {
+				t.Parallel()
 				testwait.Bound(t)
 				testwait.Until(t, "a copy is not faster than the signal", func() bool {
 					s, cmd, inTime := c.lose(t, k, filepath.Join(t.TempDir(), "copy"), patience.String())
@@ -134,7 +136,7 @@ func TestCopiesGiveUpWhenTheServerStaysAway(t *testing.T) {
 						return false
 					}
 					says := cmd.Stderr.(*bytes.Buffer).String()
-					oneLine(t, says, " (it was tried again for 1.5s)")
+					oneLine(t, says, " (it was tried again for 500ms)")
 					oneLine(t, says, strings.TrimRight(strings.TrimPrefix(s.address, "tcp:"), "/:")+": is pinwheel serve still running there? ")
 					if cmd.ProcessState.ExitCode() != 1 {
 						t.Error(cmd.ProcessState)

@@ -101,7 +101,7 @@ func TestServerThatIsLostIsNamedAsItWasGiven(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			there, here := t.TempDir(), t.TempDir()
-			write(t, filepath.Join(there, "f"), contents(t, 256<<20))
+			write(t, filepath.Join(there, "f"), contents(t, 96<<20))
 			s := startServer(t, there, listen)
 			cmd := testwait.Command(t, binary, "get", s.address+"f", here)
 			var errs bytes.Buffer

@@ -159,8 +159,12 @@ static inline __attribute__((always_inline)) void leave(struct pw_call *c, const
 		__atomic_store_n(&t->waiting, 0, __ATOMIC_RELAXED);
 }
 
-/* Calls whose wrappers should rather be small than fast, by a few nanoseconds: they are seldom made, or take long. */
-#define IS_SELDOM(s) ((s).relays || (s).creates == PW_PERSISTENT || (s).lifecycle)
+/*
+ * Calls whose wrappers should rather be small than fast, by a few nanoseconds: they are seldom made, as those with large
+ * counts and one-sided ones, or take long, as collectives.
+ */
+#define IS_SELDOM(s) \
+	((s).relays || (s).creates == PW_PERSISTENT || (s).lifecycle || (s).wide || (s).win || ((s).comm && !(s).peer))
 
 static __attribute__((noinline)) void enter_small(struct pw_call *c, void *frame, int is_profiling)
 {

@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/atomic"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/predictor"
 	"pinwheel/replay"
 	"pinwheel/replay/perturb"
@@ -57,32 +58,38 @@ func TestPredictionHasTheRowsOfEveryPart(t *testing.T) {
 		partErrors:   {2, 2 * 4},
 		partAblation: {2 + 1 + 2, (2 + 2) * (1 + ideas) * 3},
 	} {
-		page, data := predictionOf(t, 2, part)
-		if got := tableRows(page); got != want.rows {
-			t.Errorf("%s: %d rows, want %d:\n%s", part, got, want.rows, page)
-		}
-		if got := bytes.Count(data, []byte("\n")); got != want.lines {
-			t.Errorf("%s: %d lines of JSON, want %d", part, got, want.lines)
-		}
-		for line := range bytes.Lines(data) {
-			var x struct {
-				Part     string
-				Captured *float64 `json:"captured_avg"`
+		t.Run(part, func(t *testing.T) {
+			if part != partRuns {
+				testwait.SkipUnderRace(t, "the runs of that part have as many threads")
 			}
-			if err := json.Unmarshal(line, &x); err != nil || x.Part != part || x.Captured == nil {
-				t.Fatalf("%v: %s", err, line)
+			page, data := predictionOf(t, 2, part)
+			if got := tableRows(page); got != want.rows {
+				t.Errorf("%d rows, want %d:\n%s", got, want.rows, page)
 			}
-		}
-		if part != partRuns {
-			continue
-		}
-		if again, _ := predictionOf(t, 1, part); again != page {
-			t.Errorf("on one processor the page is\n%s", again)
-		}
+			if got := bytes.Count(data, []byte("\n")); got != want.lines {
+				t.Errorf("%d lines of JSON, want %d", got, want.lines)
+			}
+			for line := range bytes.Lines(data) {
+				var x struct {
+					Part     string
+					Captured *float64 `json:"captured_avg"`
+				}
+				if err := json.Unmarshal(line, &x); err != nil || x.Part != part || x.Captured == nil {
+					t.Fatalf("%v: %s", err, line)
+				}
+			}
+			if part != partRuns {
+				return
+			}
+			if again, _ := predictionOf(t, 1, part); again != page {
+				t.Errorf("on one processor the page is\n%s", again)
+			}
+		})
 	}
 }
 
 func TestPredictionShowsTheWorstOfWhatCannotBeForeseen(t *testing.T) {
+	testwait.SkipUnderRace(t, "TestPredictionHasTheRowsOfEveryPart has as many threads")
 	page, data := predictionOf(t, 2, partRobust)
 	if got, want := tableRows(page), len(perturb.Kinds())+3; got != want {
 		t.Fatalf("%d rows, want %d:\n%s", got, want, page)
