@@ -78,14 +78,15 @@ func (s *Scheduler) cycleNs(r *region) int64 {
 // One whose gaps are short, and which was held up for a moment, finds them too.
 func (s *Scheduler) isOverdue(p *predictor.Prediction, r *region, nowNs int64) bool {
 	overdueNs := nowNs - max(p.NextNs, p.LatestNs)
-	return p.Confidence > sureConfidence && overdueNs > max(p.NextNs-r.lastEndNs, s.idle.longestNs()/4, s.cycleNs(r))
+	return s.has(predictor.Overdue) && p.Confidence > sureConfidence &&
+		overdueNs > max(p.NextNs-r.lastEndNs, s.idle.longestNs()/4, s.cycleNs(r))
 }
 
 // isAbandoned reports whether the program goes on without a region: for longer
 // than it ever did, and through more phases.
 func (s *Scheduler) isAbandoned(r *region, nowNs int64) bool {
-	return r.uses > 1 && float64(nowNs-r.lastEndNs) > abandonedRatio*float64(r.idle.longestNs()) &&
-		s.phase-r.lastPhase > r.idle.mostPhases()
+	return s.has(predictor.Abandoned) && r.uses > 1 &&
+		float64(nowNs-r.lastEndNs) > abandonedRatio*float64(r.idle.longestNs()) && s.phase-r.lastPhase > r.idle.mostPhases()
 }
 
 const (

@@ -93,6 +93,9 @@ func NewScheduler(p predictor.Predictor, o SchedulerOptions) *Scheduler {
 // Budget returns what bounds the processor time of the helper. It belongs to the driver.
 func (s *Scheduler) Budget() *Budget { return &s.budget }
 
+// has reports whether an idea is not left out.
+func (s *Scheduler) has(i predictor.Idea) bool { return s.opt.Without&i == 0 }
+
 // Observe learns from one completed use of a region.
 func (s *Scheduler) Observe(e Event, nowNs int64) {
 	if e.StartNs >= s.phaseEndNs {
