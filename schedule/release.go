@@ -14,10 +14,6 @@ const (
 	// sureConfidence is the confidence above which a failed prediction alone
 	// means that the program has left the pattern.
 	sureConfidence = 0.75
-	// unusedCycles is how many cycles of deregistration and registration must
-	// be left for a region which the helper registered and which was not used
-	// yet: predictions waver, and pinning should not.
-	unusedCycles = 4
 )
 
 // shouldRelease decides whether a registered region that nobody uses should be
@@ -66,11 +62,7 @@ func (s *Scheduler) pays(p *predictor.Prediction, r *region, nowNs int64) bool {
 
 // cycleNs is what a release of a region and the registration after it take. Less idle time is not worth them.
 func (s *Scheduler) cycleNs(r *region) int64 {
-	ns := s.deregister.ns(r.pages) + s.register.ns(r.pages) + 2*s.opt.ItemNs + s.opt.ShareNs
-	if r.unused {
-		ns *= unusedCycles
-	}
-	return ns
+	return s.deregister.ns(r.pages) + s.register.ns(r.pages) + 2*s.opt.ItemNs + s.opt.ShareNs
 }
 
 // isOverdue reports whether a need that was predicted with confidence is late by

@@ -122,7 +122,7 @@ func (s *Scheduler) Observe(e Event, nowNs int64) {
 	s.budget.used(r)
 	r.lastEndNs, r.lastPhase = e.EndNs, s.phase
 	if e.EndNs > r.releasedNs { // else the event was overtaken by the deregistration
-		r.registered, r.unused, r.late = true, false, notLate
+		r.registered, r.late = true, notLate
 		s.due.remove(r)
 		s.gated.remove(r)
 		s.reviews.remove(r)
@@ -316,8 +316,7 @@ func (s *Scheduler) Done(a Action, startNs, endNs int64, err error) {
 			return
 		}
 		s.register.observe(r.pages, endNs-startNs)
-		r.registered, r.unused = true, !r.registered
-		r.readyNs, r.byHelper = endNs, endNs > startNs
+		r.registered, r.readyNs, r.byHelper = true, endNs, endNs > startNs
 		s.review(r, endNs)
 	case errors.Is(err, ErrPutOff):
 		if s.silence.takeBack(r) {
