@@ -1,10 +1,6 @@
 package schedule
 
-import (
-	"math/bits"
-
-	"pinwheel/predictor"
-)
+import "pinwheel/predictor"
 
 const (
 	// abandonedRatio is the multiple of its longest idle time after which a
@@ -98,17 +94,6 @@ func (s *Scheduler) review(r *region, nowNs int64) {
 func (s *Scheduler) reviewFrom(r *region, nowNs, fromNs int64) {
 	if s.opt.KeepUnknown {
 		pauseNs := max(leastReviewNs, int64(len(s.regions))*lookNs, (nowNs-r.lastEndNs)/8)
-		atNs := nowNs + pauseNs
-		if s.budget.limited() {
-			atNs = alignToGrid(atNs, pauseNs)
-		}
-		s.reviews.put(r, max(atNs, fromNs))
+		s.reviews.put(r, max(nowNs+pauseNs, fromNs))
 	}
-}
-
-// alignToGrid returns a time near atNs, after at least three quarters of the pause before it, at which other regions are
-// looked at too. One wake-up then does for all of them.
-func alignToGrid(atNs, pauseNs int64) int64 {
-	gridNs := int64(1) << (bits.Len64(uint64(pauseNs)) - 2) // a quarter of the pause to half of it
-	return (atNs + gridNs/2) &^ (gridNs - 1)
 }
