@@ -162,7 +162,7 @@ results: build
 results-prediction: build
 	bin/nasreplay prediction --out results $(TRACES)
 
-## ablation: captured_avg and late of every trace without each idea of policy pinwheel
+## ablation: what policy pinwheel saves and costs over all traces without each of its ideas
 ablation: build
 	bin/nasreplay prediction --part ablation $(TRACES)
 

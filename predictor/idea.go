@@ -10,6 +10,9 @@ const (
 	ExpectedCost                  // deadlines weigh the memory that an early registration costs against what a late one does
 	MissAlarm                     // a need that had to wait makes due what is due soon
 	Tokens                        // a bound on what wrong predictions may cost
+	Silences                      // a region is released in a long silence, whatever is predicted
+	Abandoned                     // a region is released when the program has gone on without it
+	Overdue                       // a region is released when a need that was predicted with confidence does not come
 )
 
 // IdeaName is an Idea and what tables call it.
@@ -25,5 +28,8 @@ func Ideas() []IdeaName {
 		{ExpectedCost, "expected cost"},
 		{MissAlarm, "miss alarm"},
 		{Tokens, "tokens"},
+		{Silences, "release in silences"},
+		{Abandoned, "release of the abandoned"},
+		{Overdue, "release of the overdue"},
 	}
 }

@@ -132,7 +132,7 @@ const reactionNs = 200_000 // 200 us
 // which event announced the need.
 func (p *Pinwheel) learn(r *region, u *Use, leadNs int64) {
 	idleNs := max(u.StartNs-r.lastEndNs, 0)
-	slackNs := max(leadNs/2, reactionNs, int64(idleShare*float64(idleNs)))
+	slackNs := max(reactionNs, int64(idleShare*float64(idleNs)))
 	steps, sig, gapNs := p.events.triggerOf(r, u.StartNs, leadNs+slackNs)
 	met := !u.Late && !r.gate.closed && u.StartNs >= r.prediction.NextNs
 	hurried := false

@@ -36,7 +36,7 @@ func (r *region) isMissed() bool { return r.missedNs > r.lastEndNs }
 
 // alarm does what Missed says.
 func (s *Scheduler) alarm(id mem.RegionID, nowNs int64) {
-	if !s.opt.KeepUnknown || s.opt.Without&predictor.MissAlarm != 0 {
+	if !s.opt.KeepUnknown || !s.has(predictor.MissAlarm) {
 		return
 	}
 	s.endSilence(nowNs)

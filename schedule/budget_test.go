@@ -7,7 +7,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 )
 
@@ -210,32 +209,6 @@ func TestWhatCantBePaidIsNotLookedAtBeforeTheShareGrows(t *testing.T) {
 	v.s.Observe(v.events[1], v.nowNs)
 	if c := v.s.Budget().Counts(v.nowNs); c.Unpaid != before.Unpaid+1 {
 		t.Errorf("%+v, before %+v: want one use unpaid", c, before)
-	}
-}
-
-// looksAt returns how often the Scheduler wants to look at so many regions, used one after the other, in the
-// next 300 ms.
-func looksAt(regions int) (looks int) {
-	v := limited(0.05)
-	for id := range mem.RegionID(regions) {
-		v.use([]mem.RegionID{id + 1}, uint64(id), ms)
-		v.nowNs += 2 * ms
-	}
-	v.helper()
-	for a, endNs := v.s.Next(v.nowNs), v.nowNs+300*ms; a.Kind == Wait && a.UntilNs < endNs; a = v.s.Next(a.UntilNs) {
-		if a.UntilNs > v.nowNs { // else there is more to look at
-			looks, v.nowNs = looks+1, a.UntilNs
-		}
-	}
-	return looks
-}
-
-// Each look costs a wake-up of the share, however many regions it is for.
-func TestRegionsAreLookedAtTogether(t *testing.T) {
-	testwait.Bound(t)
-	one, eight := looksAt(1), looksAt(8)
-	if one == 0 || eight > 3*one {
-		t.Errorf("%d looks for eight regions, %d for one", eight, one)
 	}
 }
 

@@ -114,13 +114,9 @@ func (s *silences) usualNs() float64 {
 	return s.weightedNs2 / s.weightedNs
 }
 
-const (
-	// rare is the share of all silences below which those that are longer count as never seen.
-	rare = 1e-4
-	// pollShare makes the pauses grow with a silence that lasts longer than any one before: they are 1/4 of
-	// what it is longer.
-	pollShare = 4
-)
+// pollShare makes the pauses grow with a silence that lasts longer than any one before: they are 1/4 of
+// what it is longer.
+const pollShare = 4
 
 // pauseNs returns the longest pause, in a silence that has lasted for silentNs, after which the use that
 // ends it would have waited for waitNs on average.
@@ -131,7 +127,7 @@ func (s *silences) pauseNs(silentNs, waitNs float64) float64 {
 		weight, _, _ := b.left(silentNs)
 		longer += weight
 	}
-	if longer <= rare*s.weight {
+	if longer == 0 {
 		return max((silentNs-s.longestNs(silentNs))/pollShare, waitNs)
 	}
 	var ended float64 // share of the silences that would be over

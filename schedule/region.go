@@ -21,7 +21,6 @@ type region struct {
 	missedNs   int64 // when its last need began that did not find it registered, as Missed says
 	early      bool  // all of its uses went past the cache
 	registered bool
-	unused     bool // registered by the helper and not used since
 	candidate  bool // waits in candidates
 	underWay   bool // a worker registers it
 	forgotten  bool // the cache knows it no longer

@@ -1,10 +1,6 @@
 package schedule
 
-import (
-	"math/bits"
-
-	"pinwheel/predictor"
-)
+import "pinwheel/predictor"
 
 const (
 	// abandonedRatio is the multiple of its longest idle time after which a
@@ -14,10 +10,6 @@ const (
 	// sureConfidence is the confidence above which a failed prediction alone
 	// means that the program has left the pattern.
 	sureConfidence = 0.75
-	// unusedCycles is how many cycles of deregistration and registration must
-	// be left for a region which the helper registered and which was not used
-	// yet: predictions waver, and pinning should not.
-	unusedCycles = 4
 )
 
 // shouldRelease decides whether a registered region that nobody uses should be
@@ -66,11 +58,7 @@ func (s *Scheduler) pays(p *predictor.Prediction, r *region, nowNs int64) bool {
 
 // cycleNs is what a release of a region and the registration after it take. Less idle time is not worth them.
 func (s *Scheduler) cycleNs(r *region) int64 {
-	ns := s.deregister.ns(r.pages) + s.register.ns(r.pages) + 2*s.opt.ItemNs + s.opt.ShareNs
-	if r.unused {
-		ns *= unusedCycles
-	}
-	return ns
+	return s.deregister.ns(r.pages) + s.register.ns(r.pages) + 2*s.opt.ItemNs + s.opt.ShareNs
 }
 
 // isOverdue reports whether a need that was predicted with confidence is late by
@@ -78,14 +66,15 @@ func (s *Scheduler) cycleNs(r *region) int64 {
 // One whose gaps are short, and which was held up for a moment, finds them too.
 func (s *Scheduler) isOverdue(p *predictor.Prediction, r *region, nowNs int64) bool {
 	overdueNs := nowNs - max(p.NextNs, p.LatestNs)
-	return p.Confidence > sureConfidence && overdueNs > max(p.NextNs-r.lastEndNs, s.idle.longestNs()/4, s.cycleNs(r))
+	return s.has(predictor.Overdue) && p.Confidence > sureConfidence &&
+		overdueNs > max(p.NextNs-r.lastEndNs, s.idle.longestNs()/4, s.cycleNs(r))
 }
 
 // isAbandoned reports whether the program goes on without a region: for longer
 // than it ever did, and through more phases.
 func (s *Scheduler) isAbandoned(r *region, nowNs int64) bool {
-	return r.uses > 1 && float64(nowNs-r.lastEndNs) > abandonedRatio*float64(r.idle.longestNs()) &&
-		s.phase-r.lastPhase > r.idle.mostPhases()
+	return s.has(predictor.Abandoned) && r.uses > 1 &&
+		float64(nowNs-r.lastEndNs) > abandonedRatio*float64(r.idle.longestNs()) && s.phase-r.lastPhase > r.idle.mostPhases()
 }
 
 const (
@@ -105,17 +94,6 @@ func (s *Scheduler) review(r *region, nowNs int64) {
 func (s *Scheduler) reviewFrom(r *region, nowNs, fromNs int64) {
 	if s.opt.KeepUnknown {
 		pauseNs := max(leastReviewNs, int64(len(s.regions))*lookNs, (nowNs-r.lastEndNs)/8)
-		atNs := nowNs + pauseNs
-		if s.budget.limited() {
-			atNs = alignToGrid(atNs, pauseNs)
-		}
-		s.reviews.put(r, max(atNs, fromNs))
+		s.reviews.put(r, max(nowNs+pauseNs, fromNs))
 	}
-}
-
-// alignToGrid returns a time near atNs, after at least three quarters of the pause before it, at which other regions are
-// looked at too. One wake-up then does for all of them.
-func alignToGrid(atNs, pauseNs int64) int64 {
-	gridNs := int64(1) << (bits.Len64(uint64(pauseNs)) - 2) // a quarter of the pause to half of it
-	return (atNs + gridNs/2) &^ (gridNs - 1)
 }

@@ -93,6 +93,9 @@ func NewScheduler(p predictor.Predictor, o SchedulerOptions) *Scheduler {
 // Budget returns what bounds the processor time of the helper. It belongs to the driver.
 func (s *Scheduler) Budget() *Budget { return &s.budget }
 
+// has reports whether an idea is not left out.
+func (s *Scheduler) has(i predictor.Idea) bool { return s.opt.Without&i == 0 }
+
 // Observe learns from one completed use of a region.
 func (s *Scheduler) Observe(e Event, nowNs int64) {
 	if e.StartNs >= s.phaseEndNs {
@@ -119,7 +122,7 @@ func (s *Scheduler) Observe(e Event, nowNs int64) {
 	s.budget.used(r)
 	r.lastEndNs, r.lastPhase = e.EndNs, s.phase
 	if e.EndNs > r.releasedNs { // else the event was overtaken by the deregistration
-		r.registered, r.unused, r.late = true, false, notLate
+		r.registered, r.late = true, notLate
 		s.due.remove(r)
 		s.gated.remove(r)
 		s.reviews.remove(r)
@@ -313,8 +316,7 @@ func (s *Scheduler) Done(a Action, startNs, endNs int64, err error) {
 			return
 		}
 		s.register.observe(r.pages, endNs-startNs)
-		r.registered, r.unused = true, !r.registered
-		r.readyNs, r.byHelper = endNs, endNs > startNs
+		r.registered, r.readyNs, r.byHelper = true, endNs, endNs > startNs
 		s.review(r, endNs)
 	case errors.Is(err, ErrPutOff):
 		if s.silence.takeBack(r) {

@@ -42,7 +42,7 @@ func (s *Scheduler) isSilent(r *region, p *predictor.Prediction, predicted bool,
 	} else {
 		return false
 	}
-	return silentNs >= limitNs && s.silence.credit >= 1
+	return s.has(predictor.Silences) && silentNs >= limitNs && s.silence.credit >= 1
 }
 
 // release notes that a region is released because of a silence.

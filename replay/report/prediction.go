@@ -149,6 +149,21 @@ func (w *predictionWriter) of(part string) (rows []*predictionRow) {
 	return rows
 }
 
+// conditions returns those of a part, in the order of the plan.
+func (w *predictionWriter) conditions(part string) (names []string) {
+	for _, r := range w.of(part) {
+		if !slices.Contains(names, r.Condition) {
+			names = append(names, r.Condition)
+		}
+	}
+	return names
+}
+
+// under returns the rows of a part under one condition.
+func (w *predictionWriter) under(part, condition string) []*predictionRow {
+	return slices.DeleteFunc(w.of(part), func(r *predictionRow) bool { return r.Condition != condition })
+}
+
 // replay carries out the plan, several replays at a time.
 func (w *predictionWriter) replay(ctx context.Context) error {
 	if w.o.Begin != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"pinwheel/predictor"
 	"pinwheel/replay"
 	"pinwheel/replay/perturb"
 )
@@ -18,79 +17,6 @@ const (
 
 // perturbSeed makes the report the same every time.
 const perturbSeed = 1
-
-func (w *predictionWriter) planAblation() {
-	add := func(path string, job func(replay.Job) replay.Job) {
-		w.plan(predictionRow{Part: partAblation, Condition: nothing, path: path, job: job})
-		for _, idea := range predictor.Ideas() {
-			w.plan(predictionRow{
-				Part: partAblation, Condition: idea.Name, path: path, job: job, options: func(o *replay.Options) { o.Without = idea.Idea },
-			})
-		}
-	}
-	for _, path := range w.o.Traces {
-		add(path, nil)
-	}
-	for _, made := range madeUp() { // which some ideas are for
-		add("", func(replay.Job) replay.Job { return made })
-	}
-}
-
-// madeUp is traffic that no policy can foresee.
-func madeUp() []replay.Job {
-	return []replay.Job{perturb.Random(perturbSeed), perturb.Drifting(perturbSeed)}
-}
-
-// nothing is the condition of an ablation that leaves out no idea.
-const nothing = "nothing"
-
-// ablationRow is a trace with all ideas, and without each of them.
-type ablationRow struct {
-	Trace string
-	Cells []string
-}
-
-// AblationNames are the columns of the table of ideas.
-func (predictionData) AblationNames() []string {
-	names := []string{"all ideas"}
-	for _, idea := range predictor.Ideas() {
-		names = append(names, "without "+idea.Name)
-	}
-	return names
-}
-
-// ablation returns a row for each trace, the means, and a row for each made-up job.
-func (w *predictionWriter) ablation() (rows []ablationRow) {
-	var made []ablationRow
-	mean := ablationRow{Trace: "mean"}
-	traces := float64(len(w.o.Traces))
-	columns := 1 + len(predictor.Ideas())
-	sums := make([]struct{ captured, late float64 }, columns)
-	for row := range slices.Chunk(w.of(partAblation), columns) {
-		out := ablationRow{Trace: row[0].run.program}
-		for k, r := range row {
-			x := r.run.of(replay.Pinwheel)
-			out.Cells = append(out.Cells, ablationCell(captured(x), lateShare(x)))
-			if r.path != "" {
-				sums[k].captured += captured(x)
-				sums[k].late += lateShare(x)
-			}
-		}
-		if row[0].path == "" {
-			made = append(made, out)
-		} else {
-			rows = append(rows, out)
-		}
-	}
-	for _, s := range sums {
-		mean.Cells = append(mean.Cells, ablationCell(s.captured/traces, s.late/traces))
-	}
-	return append(append(rows, mean), made...)
-}
-
-func ablationCell(captured, late float64) string {
-	return fmt.Sprintf("%.3f, %.2f %%", captured, 100*late)
-}
 
 func (w *predictionWriter) planRobust() {
 	add := func(r predictionRow) {
@@ -131,21 +57,11 @@ type robustCells struct{ Slowdown, Late string }
 
 // robust returns a row for each condition.
 func (w *predictionWriter) robust() (rows []robustRow) {
-	all := w.of(partRobust)
-	var conditions []string
-	for _, r := range all {
-		if !slices.Contains(conditions, r.Condition) {
-			conditions = append(conditions, r.Condition)
-		}
-	}
-	for _, c := range conditions {
-		var runs []*predictionRow
+	for _, c := range w.conditions(partRobust) {
+		runs := w.under(partRobust, c)
 		var sum float64
-		for _, r := range all {
-			if r.Condition == c {
-				runs = append(runs, r)
-				sum += captured(r.run.of(replay.Pinwheel))
-			}
+		for _, r := range runs {
+			sum += captured(r.run.of(replay.Pinwheel))
 		}
 		rows = append(rows, robustRow{
 			Condition: c, Runs: fmt.Sprint(len(runs)), Captured: fmt.Sprintf("%.3f", sum/float64(len(runs))),
