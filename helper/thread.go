@@ -46,7 +46,7 @@ type ThreadOptions struct {
 	// For tests: the processor time of the helper's thread, as its Budget counts it, and how long it waited for a
 	// processor. nil: the thread's own.
 	cpuNs    func() int64
-	runDelay func() (runDelay, bool)
+	runDelay func() (schedule.RunDelay, bool)
 }
 
 // Fault is a panic of the Decider or the Registrar that ended the helper.

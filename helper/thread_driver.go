@@ -13,7 +13,7 @@ type driver struct {
 	budget    *schedule.Budget // the Decider's
 	cpuNs     int64            // processor time of the thread that the budget knows of
 	pace      schedule.Pacer
-	core      coreWait
+	core      schedule.CoreWait
 	waits     waits
 	event     schedule.Event
 	missed    schedule.Misses // scratch

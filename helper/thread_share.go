@@ -14,8 +14,8 @@ func (d *driver) share(p *Placement) {
 	d.publish(nowNs)
 	d.pace.SetShare(d.budget.Share(), p.Helpers)
 	delay, _ := d.opt.runDelay()
-	d.core.begin(p.ShareNs(timeSliceNs()), delay)
-	d.opt.Decider.SetShareNs(d.core.ns())
+	d.core.Begin(p.ShareNs(timeSliceNs()), delay)
+	d.opt.Decider.SetShareNs(d.core.Ns())
 }
 
 // rest asks the budget whether the helper may look at DQ.
@@ -65,11 +65,11 @@ func (d *driver) usedNs() int64 {
 
 // measureCore follows how long the helper waits for a core that it shares.
 func (d *driver) measureCore(nowNs int64) {
-	if d.core.mostNs == 0 || nowNs < d.core.nextNs {
+	if !d.core.Due(nowNs) {
 		return
 	}
-	if delay, ok := d.opt.runDelay(); ok && d.core.observe(delay, nowNs) {
-		d.opt.Decider.SetShareNs(d.core.ns())
+	if delay, ok := d.opt.runDelay(); ok && d.core.Observe(delay, nowNs) {
+		d.opt.Decider.SetShareNs(d.core.Ns())
 	}
 }
 
