@@ -1,5 +1,7 @@
 package helper
 
+import "pinwheel/schedule"
+
 // AnyCPU leaves the choice of a processor to the kernel.
 const AnyCPU = -1
 
@@ -21,15 +23,11 @@ type Placement struct {
 	QuotaUsedUp bool
 }
 
-// SwitchNs is t_cs of Li et al., CF'11, equation 2: a context switch between two
-// processes with its cold caches.
-const SwitchNs = 5_000 // 5 us
-
-// ShareNs is the n*(t_slice + t_cs) of that equation: how long the others on its processor may keep
+// ShareNs is the n*(t_slice + t_cs) of Li et al., CF'11, equation 2: how long the others on its processor may keep
 // a helper waiting, with time slices of sliceNs; 0 on a processor of its own. A rank counts like a helper.
 func (p Placement) ShareNs(sliceNs int64) int64 {
 	if p.Helpers <= 1 && p.Share == 0 {
 		return 0
 	}
-	return int64(p.Helpers) * (sliceNs + SwitchNs)
+	return int64(p.Helpers) * (sliceNs + schedule.SwitchNs)
 }

@@ -1,23 +1,8 @@
 package helper
 
-import (
-	"errors"
+import "pinwheel/mem"
 
-	"pinwheel/mem"
-)
-
-// Errors of a Registrar that did nothing although nothing is wrong.
-var (
-	// ErrGone: the cache has forgotten the region, and so does the schedule.Decider.
-	ErrGone = errors.New("helper: region known no longer")
-	// ErrInUse: the region can't be deregistered now.
-	ErrInUse = errors.New("helper: region in use")
-	// ErrAlready: the region was registered, or deregistered, already. The Decider
-	// is told that the action was done, in no time.
-	ErrAlready = errors.New("helper: nothing to do")
-)
-
-// Registrar carries out actions on regions. Errors other than those above are
+// Registrar carries out actions on regions. Errors other than schedule.ErrGone, ErrInUse and ErrAlready are
 // failures; after a series of them the Thread pauses. A Fault ends the Thread.
 type Registrar interface {
 	// Prepare says which regions Deregister will be called for next: the preparations that it takes

@@ -27,12 +27,10 @@ type ThreadOptions struct {
 	Registrar Registrar        // carries out the actions; safe for concurrent use if a Placement has Spares
 	Clock     clock.Clock      // nil: clock.Shared
 	CPU       int              // processor to run on, or AnyCPU
-	// Gone appends to buf the regions that the cache has forgotten since the last
-	// call: regcache.Cache.Gone. It is called at every look at an empty DQ, so it must
+	// Gone is as in schedule.LoopOptions: regcache.Cache.Gone. It is called at every look at an empty DQ, so it must
 	// cost next to nothing when there are none. nil: there never are any.
 	Gone func(buf []mem.RegionID) []mem.RegionID
-	// PinnedBytes returns how much memory is registered now: what a look at DQ might help to release.
-	// It is called before every sleep. nil: so much that every look is worth its cost.
+	// PinnedBytes is called before every sleep. nil: there is so much that every look is worth its cost.
 	PinnedBytes func() int64
 	// RankWaits reports whether the rank waits in a communication call now, and CommCPU returns the processor
 	// of its communication thread, or AnyCPU. On that processor the helper prefers to work while the rank
@@ -46,7 +44,7 @@ type ThreadOptions struct {
 	// For tests: the processor time of the helper's thread, as its Budget counts it, and how long it waited for a
 	// processor. nil: the thread's own.
 	cpuNs    func() int64
-	runDelay func() (runDelay, bool)
+	runDelay func() (schedule.RunDelay, bool)
 }
 
 // Fault is a panic of the Decider or the Registrar that ended the helper.
@@ -94,13 +92,15 @@ type Thread struct {
 	mu    sync.Mutex
 	tid   int // 0 once the thread has ended
 	cpuNs int64
-	late  schedule.LateUses     // of the Decider, as of the last sleep
-	held  schedule.BudgetCounts // of the Decider's Budget, as of the last time that it counted
+	// As the helper has published them: of the Decider, of its Budget, of the Loop.
+	late   schedule.LateUses
+	held   schedule.BudgetCounts
+	putOff int64
 }
 
 // counters are written by the helper and read by Stats.
 type counters struct {
-	events, registers, deregs, failures, wakeups, actionNs, inWaits, putOff, byWorkers, workersCPU atomic.Int64
+	events, registers, deregs, failures, wakeups, actionNs, inWaits, byWorkers, workersCPU atomic.Int64
 
 	starts, startsInWaits sharedHistogram
 	faulted               atomic.Bool
@@ -185,14 +185,13 @@ func (t *Thread) Stats() ThreadStats {
 	c := &t.counts
 	s := ThreadStats{
 		Events: c.events.Load(), Registers: c.registers.Load(), Deregs: c.deregs.Load(), Failures: c.failures.Load(),
-		Wakeups: c.wakeups.Load(), ActionNs: c.actionNs.Load(), InWaits: c.inWaits.Load(), PutOff: c.putOff.Load(),
-		ByWorkers: c.byWorkers.Load(),
-		Starts:    c.starts.load(), StartsInWaits: c.startsInWaits.load(), Faulted: c.faulted.Load(),
+		Wakeups: c.wakeups.Load(), ActionNs: c.actionNs.Load(), InWaits: c.inWaits.Load(), ByWorkers: c.byWorkers.Load(),
+		Starts: c.starts.load(), StartsInWaits: c.startsInWaits.load(), Faulted: c.faulted.Load(),
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.updateCPULocked()
-	s.CPUNs, s.Late, s.Budget = t.cpuNs+c.workersCPU.Load(), t.late, t.held
+	s.CPUNs, s.Late, s.Budget, s.PutOff = t.cpuNs+c.workersCPU.Load(), t.late, t.held, t.putOff
 	return s
 }
 
@@ -241,18 +240,9 @@ func (t *Thread) run(started chan<- error) {
 	t.tid = unix.Gettid()
 	t.mu.Unlock()
 	started <- nil
-	d := &driver{
-		Thread:    t,
-		clock:     t.opt.Clock,
-		budget:    t.opt.Decider.Budget(),
-		pace:      schedule.NewPacer(t.opt.Clock.NowNs(), clock.LongNs),
-		waits:     newWaits(),
-		crew:      newCrew(t),
-		cpu:       t.opt.CPU,
-		plannedNs: schedule.Never,
-	}
+	d := newDriver(t)
 	defer d.crew.dismiss()
-	d.loop()
+	d.run()
 }
 
 // finish contains a panic: the program runs on, and the communication path

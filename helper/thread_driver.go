@@ -2,64 +2,58 @@ package helper
 
 import (
 	"pinwheel/internal/clock"
-	"pinwheel/mem"
 	"pinwheel/schedule"
 )
 
 // driver is the state that only the helper's own OS thread touches.
 type driver struct {
 	*Thread
-	clock     clock.Clock
-	budget    *schedule.Budget // the Decider's
-	cpuNs     int64            // processor time of the thread that the budget knows of
-	pace      schedule.Pacer
-	core      coreWait
-	waits     waits
-	event     schedule.Event
-	missed    schedule.Misses // scratch
-	gone      []mem.RegionID
-	source    int   // index of the source to begin with, in turn
-	cpu       int   // that the thread is bound to; AnyCPU: none, or not known
-	plannedNs int64 // when the next registration is to begin, as the Decider said last
-	restNs    int64 // until when DQ is left alone, as the budget says
-	acts      int   // actions so far
-	behind    bool  // back from a park or a rest, and DQ was not yet found empty
-	backoff   [schedule.Deregister + 1]backoff
-	crew      crew
-	skipped   schedule.Action   // the last answer of the Decider, if a backoff kept it from being tried
-	batch     []schedule.Action // deregistrations that were prepared together, to be carried out
-	begun     schedule.Action   // a registration that the Decider has named since then, or Idle
-	ids       []mem.RegionID    // scratch
+	loop   schedule.Loop
+	cpuNs  int64 // processor time of the thread that the budget knows of
+	core   schedule.CoreWait
+	event  schedule.Event
+	source int // index of the source to begin with, in turn
+	cpu    int // that the thread is bound to; AnyCPU: none, or not known
+	acts   int // actions so far
+	crew   crew
 }
 
-// loop takes one event, then one decision, and waits if there was neither an
+func newDriver(t *Thread) *driver {
+	d := &driver{Thread: t, crew: newCrew(t), cpu: t.opt.CPU}
+	d.loop = schedule.NewLoop(schedule.LoopOptions{
+		Decider: t.opt.Decider, Pacer: schedule.NewPacer(d.opt.Clock.NowNs(), clock.LongNs),
+		Missed: t.misses.take, Gone: t.opt.Gone, PinnedBytes: t.opt.PinnedBytes, Prepare: t.opt.Registrar.Prepare,
+		SharesCPU: d.sharesCPU, RankWaits: t.opt.RankWaits,
+	})
+	return d
+}
+
+// run takes one event, then one decision, and waits if there was neither an
 // event nor an action (Li et al., CF'11, section 3.2: after one DQ item, RQ).
-func (d *driver) loop() {
+func (d *driver) run() {
 	for !d.stop.Load() {
 		if p := d.place.Load(); p != nil {
 			d.move(p)
 		}
 		for d.collect(false) {
 		}
-		nowNs := d.clock.NowNs()
-		d.rest(nowNs)
-		d.heed(nowNs)
-		popped := d.restNs <= nowNs && d.pop()
-		switch {
-		case popped:
-			d.take(nowNs)
-			if d.behind {
-				continue
-			}
-		case d.restNs > nowNs:
-			d.behind = true
-		default:
-			d.behind = false
-			d.forget()
-			d.heed(nowNs) // what was missed while it was behind
+		nowNs := d.opt.Clock.NowNs()
+		looks := d.loop.Begin(nowNs)
+		if d.resting.Load() == looks {
+			d.resting.Store(!looks)
 		}
-		waiting, acted := d.decide(nowNs)
-		if !popped && !acted && waiting.DueNs > nowNs { // else the Decider has more to look at
+		popped := looks && d.pop()
+		switch {
+		case popped && d.observe(nowNs):
+			continue // it is behind
+		case looks && !popped:
+			d.loop.Emptied(nowNs)
+		}
+		a, waiting := d.loop.Next(nowNs)
+		switch {
+		case a.Kind != schedule.Idle:
+			d.act(a, nowNs)
+		case !popped && waiting.DueNs > nowNs: // else there is more to look at
 			d.wait(nowNs, waiting)
 		}
 	}
@@ -72,22 +66,12 @@ func (d *driver) move(p *Placement) {
 		return // there is a newer one
 	}
 	if p.Parked {
-		if d.begun.Kind == schedule.Register {
-			d.batch = append(d.batch, d.begun)
-		}
-		nowNs := d.clock.NowNs()
-		for _, a := range d.batch {
-			d.opt.Decider.Done(a, nowNs, nowNs, errSkipped)
-		}
-		d.batch, d.begun = d.batch[:0], schedule.Action{}
+		d.loop.Parked(d.opt.Clock.NowNs())
 		for d.collect(true) {
 		}
 		for !d.stop.Load() && d.place.Load() == nil {
 			<-d.wake
 		}
-		// The program went on meanwhile. Deadlines from before are no measure of
-		// lateness, and the Decider must learn all events in DQ before it acts.
-		d.plannedNs, d.behind = schedule.Never, true
 		return
 	}
 	if d.cpu = p.CPU; d.cpu != AnyCPU && pinThread(d.cpu) != nil {
@@ -97,13 +81,14 @@ func (d *driver) move(p *Placement) {
 	d.share(p)
 }
 
-// heed tells the Decider of misses, mostly before the events of those uses arrive. While the helper is behind, they are
-// later than what the Decider knows.
-func (d *driver) heed(nowNs int64) {
-	if !d.behind && d.misses.some.Load() {
-		d.misses.take(&d.missed)
-		d.missed.Tell(d.opt.Decider, nowNs)
+// sharesCPU reports whether the helper runs where the communication thread ran when it was last heard of. It is asked
+// for every deregistration, so a thread that is bound does not ask the kernel where it is.
+func (d *driver) sharesCPU() bool {
+	cpu, own := d.opt.CommCPU(), d.cpu
+	if cpu != AnyCPU && own == AnyCPU {
+		own = CurrentCPU()
 	}
+	return cpu != AnyCPU && cpu == own
 }
 
 // pop takes one event, from each source in turn.
@@ -123,34 +108,15 @@ func (d *driver) pop() bool {
 
 // wait sleeps until there may be something to do.
 func (d *driver) wait(nowNs int64, w schedule.Waiting) {
-	d.publishLate()
 	if usedNs := d.spend(nowNs); usedNs > 0 {
-		d.pace.Looked(usedNs)
-		d.waits.wakeupNs = d.pace.LookNs()
+		d.loop.Pacer.Looked(usedNs)
 	}
+	d.publish(nowNs)
 	d.measureCore(nowNs)
-	sleepNs := d.sleepNs(nowNs, w)
-	d.clock.SleepNs(sleepNs, d.wake)
+	sleepNs := d.loop.SleepNs(nowNs, w)
+	d.opt.Clock.SleepNs(sleepNs, d.wake)
 	if len(d.crew.results) == 0 { // else a worker has ended the sleep
-		d.pace.Slept(nowNs, sleepNs, d.clock.NowNs())
+		d.loop.Pacer.Slept(nowNs, sleepNs, d.opt.Clock.NowNs())
 	}
 	d.counts.wakeups.Inc()
-}
-
-// publishLate makes the late uses those of Stats.
-func (d *driver) publishLate() {
-	if late := d.opt.Decider.Late(); late != d.late { // nobody else writes it
-		d.mu.Lock()
-		d.Thread.late = late
-		d.mu.Unlock()
-	}
-}
-
-// forget tells the Decider which regions are gone. DQ is empty now, so no earlier
-// event can bring one of them back.
-func (d *driver) forget() {
-	d.gone = d.opt.Gone(d.gone[:0])
-	for _, id := range d.gone {
-		d.opt.Decider.Forget(id)
-	}
 }

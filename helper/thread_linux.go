@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"pinwheel/schedule"
 )
 
 // threadCPUNs returns the processor time that a live thread of this process
@@ -40,7 +42,7 @@ func openRunDelay() runDelayFile {
 }
 
 // read reads how long the thread has waited for a processor: "run_time run_delay timeslices".
-func (f runDelayFile) read() (d runDelay, ok bool) {
+func (f runDelayFile) read() (d schedule.RunDelay, ok bool) {
 	var line [64]byte                 // three numbers of at most 20 digits
 	n, _ := f.file.ReadAt(line[:], 0) // io.EOF after that
 	fields := bytes.Fields(line[:n])
@@ -49,7 +51,7 @@ func (f runDelayFile) read() (d runDelay, ok bool) {
 	}
 	waited, err1 := strconv.ParseInt(string(fields[1]), 10, 64)
 	runs, err2 := strconv.ParseInt(string(fields[2]), 10, 64)
-	return runDelay{waited, runs}, err1 == nil && err2 == nil
+	return schedule.RunDelay{WaitedNs: waited, Runs: runs}, err1 == nil && err2 == nil
 }
 
 // close closes what was opened.

@@ -8,7 +8,6 @@ import (
 
 	"pinwheel/internal/clock/clocktest"
 	"pinwheel/internal/testwait"
-	"pinwheel/schedule"
 )
 
 // Wherever a helper is placed, it knows whether its rank runs there.
@@ -33,10 +32,8 @@ func TestHelperKnowsWhetherItSharesTheProcessorOfItsRank(t *testing.T) {
 		t.Fatal(err)
 	}
 	comm, k := AnyCPU, newKeeper(0)
-	d := &driver{clock: &clocktest.Fake{}, budget: k.Budget(), pace: schedule.NewPacer(0, 10*ms),
-		waits: newWaits(), cpu: first,
-		Thread: &Thread{opt: ThreadOptions{Decider: k, CommCPU: func() int { return comm }, cpuNs: ownCPUNs, runDelay: runDelayFile{}.read}}}
-	d.crew = newCrew(d.Thread)
+	d := newDriver(&Thread{opt: ThreadOptions{Decider: k, Registrar: &journal{}, Clock: &clocktest.Fake{}, CPU: first,
+		CommCPU: func() int { return comm }, cpuNs: ownCPUNs, runDelay: runDelayFile{}.read}})
 	for _, step := range []struct {
 		what      string
 		to        Placement

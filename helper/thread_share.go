@@ -1,38 +1,25 @@
 package helper
 
-import "pinwheel/schedule"
-
-// What a driver does for a helper that shares its processor: it tells the Budget what the thread has used, leaves DQ
-// alone when the Budget says so, and follows how long the thread waits for the processor.
+// What a driver does for a helper that shares its processor: it tells the Budget what the thread has used, and follows how
+// long the thread waits for the processor.
 
 // share begins with the limits of another placement.
 func (d *driver) share(p *Placement) {
-	nowNs := d.clock.NowNs()
+	nowNs := d.opt.Clock.NowNs()
 	d.spend(nowNs)
 	d.usedNs() // without a limit it was not asked for
-	d.budget.SetShare(p.Share, nowNs)
-	d.publish(nowNs)
-	d.pace.SetShare(d.budget.Share(), p.Helpers)
+	d.loop.SetShare(p.Share, p.Helpers, nowNs)
 	delay, _ := d.opt.runDelay()
-	d.core.begin(p.ShareNs(timeSliceNs()), delay)
-	d.opt.Decider.SetShareNs(d.core.ns())
+	d.core.Begin(p.ShareNs(timeSliceNs()), delay)
+	d.opt.Decider.SetShareNs(d.core.Ns())
 }
 
-// rest asks the budget whether the helper may look at DQ.
-func (d *driver) rest(nowNs int64) {
-	d.restNs = d.budget.Rest(nowNs, d.opt.PinnedBytes)
-	if resting := d.restNs > nowNs; resting != d.resting.Load() {
-		d.resting.Store(resting)
-	}
-}
-
-// take tells the Decider of the event that was popped.
-func (d *driver) take(nowNs int64) {
+// observe takes in the event that was popped.
+func (d *driver) observe(nowNs int64) (behind bool) {
 	if d.counts.events.Inc()%spendEvents == 0 {
 		d.spend(nowNs) // a program may have events without a pause
 	}
-	d.pace.Used(d.event.EndNs)
-	d.opt.Decider.Observe(d.event, nowNs)
+	return d.loop.Observe(&d.event, nowNs)
 }
 
 // spendEvents is after how many events at the latest the budget is told what they took.
@@ -40,20 +27,19 @@ const spendEvents = 64
 
 // spend tells the budget, if there is a limit, what processor time the thread has used since the last time.
 func (d *driver) spend(nowNs int64) (usedNs int64) {
-	if d.budget.Share() == 0 {
+	if d.loop.Budget.Share() == 0 {
 		return 0
 	}
 	usedNs = d.usedNs()
-	d.budget.Spend(usedNs, nowNs)
-	d.publish(nowNs)
+	d.loop.Budget.Spend(usedNs, nowNs)
 	return usedNs
 }
 
-// publish makes the counters of the budget those of Stats.
+// publish makes the counters of the Decider, its Budget and the Loop those of Stats.
 func (d *driver) publish(nowNs int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.held = d.budget.Counts(nowNs)
+	d.late, d.held, d.putOff = d.opt.Decider.Late(), d.loop.Budget.Counts(nowNs), d.loop.PutOff()
 }
 
 // usedNs returns the processor time of the thread since the last call.
@@ -65,18 +51,10 @@ func (d *driver) usedNs() int64 {
 
 // measureCore follows how long the helper waits for a core that it shares.
 func (d *driver) measureCore(nowNs int64) {
-	if d.core.mostNs == 0 || nowNs < d.core.nextNs {
+	if !d.core.Due(nowNs) {
 		return
 	}
-	if delay, ok := d.opt.runDelay(); ok && d.core.observe(delay, nowNs) {
-		d.opt.Decider.SetShareNs(d.core.ns())
+	if delay, ok := d.opt.runDelay(); ok && d.core.Observe(delay, nowNs) {
+		d.opt.Decider.SetShareNs(d.core.Ns())
 	}
-}
-
-// sleepNs is how long to sleep: until the budget allows a look, or as the pacer says.
-func (d *driver) sleepNs(nowNs int64, w schedule.Waiting) int64 {
-	if d.restNs > nowNs {
-		return d.pace.RestNs(nowNs, w, d.restNs)
-	}
-	return d.pace.PlanNs(nowNs, w, d.opt.PinnedBytes())
 }

@@ -25,7 +25,10 @@ func (s *sharedMisses) add(id mem.RegionID, needNs int64) {
 }
 
 // take moves all of them to *to.
-func (s *sharedMisses) take(to *schedule.Misses) {
+func (s *sharedMisses) take(to *schedule.Misses, _ int64) {
+	if !s.some.Load() {
+		return
+	}
 	s.mu.Lock()
 	*to, s.m = s.m, schedule.Misses{}
 	s.some.Store(false)

@@ -194,7 +194,7 @@ func TestThreadDoesNotBusyLoopOverFailingActions(t *testing.T) {
 	th.Close()
 	// 100 failures without pauses would take 100*200 ns of this clock; with
 	// the pause at its limit most of them take 5 ms each.
-	if s, now := th.Stats(), clock.NowNs(); now < s.Failures/2*maxBackoffNs {
+	if s, now := th.Stats(), clock.NowNs(); now < s.Failures/2*10*ms {
 		t.Errorf("%d failures in %d us", s.Failures, now/1000)
 	}
 }
@@ -237,7 +237,7 @@ func TestThreadTakesNoOtherLookForADeadline(t *testing.T) {
 
 func TestThreadForgetsRegionThatTheRegistrarDoesNotKnow(t *testing.T) {
 	k, ring := newKeeper(0), queue.NewRing[schedule.Event](8)
-	th := start(t, ThreadOptions{Decider: k, Registrar: &journal{err: fmt.Errorf("cache: %w", ErrGone)}, CPU: AnyCPU})
+	th := start(t, ThreadOptions{Decider: k, Registrar: &journal{err: fmt.Errorf("cache: %w", schedule.ErrGone)}, CPU: AnyCPU})
 	th.Attach(ring)
 	ring.Push(use(3, 0))
 	testwait.Until(t, "region 3 is forgotten", func() bool {
@@ -287,7 +287,7 @@ func TestThreadParksWithoutProcessorTimeAndResumes(t *testing.T) {
 	ring.Push(use(1, 0))
 	testwait.Until(t, "the counters stand still, that of processor time too", func() bool {
 		before := th.Stats()
-		time.Sleep(3 * maxBackoffNs)
+		time.Sleep(30 * time.Millisecond)
 		return th.Stats() == before
 	})
 	if n := th.Stats().Events; n != 0 {

@@ -3,7 +3,7 @@
 //
 // Compare replays in virtual time: a discrete-event simulation of all ranks of a
 // trace. Every rank has a communication path that replays its calls, and a helper
-// on its own core that runs the schedule.Scheduler that ships, over the
+// on its own core that runs the schedule.Loop that ships, over the
 // regcache.Cache that ships. Point-to-point messages are matched and collectives
 // synchronise. A registration on the communication path delays its rank and,
 // through matching, the others. The result depends on the trace and the Options
@@ -51,7 +51,6 @@
 // registered, where some transports copy it.
 //
 // A helper hears of events as late as its schedule.Pacer allows, as live, but its sleeps end on time. Those of the
-// policies paper and clairvoyant, and all under Options.Polls, hear of every event at once. Batches of
-// deregistrations, pauses after failures, and what is put off until the rank waits are in helper.Thread alone, so a
-// replay has none of them.
+// policies paper and clairvoyant, and all under Options.Polls, hear of every event at once. The schedule.Loop of a replay
+// pauses after failures, as live. But it deregisters regions one at a time, and puts nothing off until the rank waits.
 package replay

@@ -1,6 +1,6 @@
 package replay
 
-import "pinwheel/helper"
+import "pinwheel/schedule"
 
 // helperCore is an idle core that the helpers of a node share. They take turns: who has waited
 // longest gets the core for a time slice, and keeps it for less if it has nothing more to do. What
@@ -47,7 +47,7 @@ func (c *helperCore) enqueue(s *seat, t int64) {
 func (c *helperCore) give(s *seat, t int64) (startNs int64) {
 	startNs = t
 	if c.last != nil && c.last != s {
-		startNs += helper.SwitchNs
+		startNs += schedule.SwitchNs
 	}
 	c.holder, c.heldFromNs, c.sliceEndNs = s, t, startNs+c.sliceNs
 	return startNs

@@ -5,7 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"pinwheel/helper"
+	"pinwheel/schedule"
 )
 
 // coreUser is a helper with operations to do, one after the other.
@@ -55,7 +55,7 @@ func TestHelpersTakeTurnsOnTheirCore(t *testing.T) {
 				done += now - u.began
 			}
 			next, ok := core.request(&u.seat, now)
-			turnNs := int64(sliceNs + longestNs + 2*helper.SwitchNs)
+			turnNs := int64(sliceNs + longestNs + 2*schedule.SwitchNs)
 			if most := int64(len(users)-1) * turnNs; ok && u.asked > 0 && now-u.asked > most {
 				t.Fatalf("a helper waited for %d ns, want at most %d", now-u.asked, most)
 			}
@@ -66,7 +66,7 @@ func TestHelpersTakeTurnsOnTheirCore(t *testing.T) {
 			}
 			if !ok {
 				u.at = next
-				if next != never && next-now != helper.SwitchNs {
+				if next != never && next-now != schedule.SwitchNs {
 					t.Fatalf("to take over the core takes %d ns", next-now)
 				}
 				continue
@@ -120,7 +120,7 @@ func TestACoreIsGivenToWhoHasWaitedLongest(t *testing.T) {
 	}
 	core.leave(&seats[2], 200)
 	core.leave(&seats[1], 300)
-	want := []int{2, 100 + helper.SwitchNs, 1, 200 + helper.SwitchNs, 0, 300 + helper.SwitchNs}
+	want := []int{2, 100 + schedule.SwitchNs, 1, 200 + schedule.SwitchNs, 0, 300 + schedule.SwitchNs}
 	for i := range want {
 		if i >= len(woken) || woken[i] != want[i] {
 			t.Fatalf("woken %v (rank, time), want %v", woken, want)

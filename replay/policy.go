@@ -6,10 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"pinwheel/internal/clock"
 	"pinwheel/mem"
 	"pinwheel/predictor"
-	"pinwheel/queue"
 	"pinwheel/regcache"
 	"pinwheel/schedule"
 )
@@ -156,20 +154,13 @@ func (e *engine) installCached(r *rank, policy string) error {
 		p = &journaled{Predictor: p, journal: r.journal, nowNs: &e.now}
 	}
 	r.scored = predictor.NewScored(p)
-	scheduler := schedule.NewScheduler(r.scored, so)
-	c.helper = &virtualHelper{
-		decider: scheduler, budget: scheduler.Budget(), path: c, workers: e.opt.Workers,
-		pace:   schedule.NewPacer(0, clock.LongNs),
-		polls:  e.opt.Polls || policy == Paper || policy == Clairvoyant,
-		asleep: true, askedNs: never, // until the first miss
-		wake: func(at int64) {
-			a := e.actor(helperActor, r.id)
-			e.queue.set(a, min(at, e.queue.at[a]))
-		},
-		dqNs: e.opt.DQItemNs, rqNs: e.opt.RQItemNs, dq: queue.NewRing[schedule.Event](e.opt.DQEntries),
+	c.helper = newVirtualHelper(schedule.NewScheduler(r.scored, so), c, e.opt, e.opt.Polls || policy == Paper || policy == Clairvoyant)
+	c.helper.wake = func(at int64) {
+		a := e.actor(helperActor, r.id)
+		e.queue.set(a, min(at, e.queue.at[a]))
 	}
 	if e.opt.Cores == nil {
-		c.helper.limit(e.opt.HelperShare, 1, 0)
+		c.helper.loop.SetShare(e.opt.HelperShare, 1, 0)
 	}
 	r.helper = c.helper
 	return nil

@@ -177,7 +177,7 @@ func TestTimelines(t *testing.T) {
 				r.usage.Series().WidthNs = int64(step)
 				r.path = &chartPath{r.path, &logs[i]}
 				if r.helper != nil {
-					r.helper.decider = &metronome{afterNs: afterNs}
+					r.helper.loop.Decider = &metronome{afterNs: afterNs}
 				}
 			}
 			if err := e.run(context.Background(), nil); err != nil {

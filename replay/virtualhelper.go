@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"pinwheel/internal/clock"
 	"pinwheel/mem"
 	"pinwheel/queue"
 	"pinwheel/regcache"
@@ -12,26 +13,19 @@ import (
 
 // virtualHelper is the helper thread in virtual time, on a core of its own:
 // the loop of helper.Thread with modelled costs. It takes one event, asks for
-// a decision, carries it out, and begins again. It sleeps as the Pacer says, and sleeps end on time.
+// a decision, carries it out, and begins again. It sleeps as the Loop says, and sleeps end on time.
 // Under Options.HelperShare it spends no more processor time than that share of a core, but still delays
 // nobody: what it spent is Counts.HelperCPUNs.
 type virtualHelper struct {
-	decider schedule.Decider
-	budget  *schedule.Budget // the decider's
-	pace    schedule.Pacer
-	path    *cachedPath
-	wake    func(atNs int64)
-	dqNs    int64 // cost of an event
-	rqNs    int64 // cost of an action besides the registration itself
+	opt  *Options
+	loop schedule.Loop
+	path *cachedPath
+	wake func(atNs int64)
 
 	dq       *queue.Ring[schedule.Event]
-	gone     []mem.RegionID // scratch
 	event    schedule.Event
 	coming   []comingMiss // in order
-	misses   schedule.Misses
-	observed bool  // an event was just taken: decide before the next one
-	restNs   int64 // until when DQ is left alone, as the budget says
-	behind   bool  // back from a park or a rest, and DQ was not yet found empty
+	observed bool         // an event was just taken: decide before the next one
 
 	polls   bool // Options.Polls
 	asleep  bool
@@ -40,8 +34,19 @@ type virtualHelper struct {
 
 	doing operation   // its own; Idle if nothing is under way
 	aside []operation // of its workers, on idle cores of their own
+}
 
-	workers int
+func newVirtualHelper(d schedule.Decider, path *cachedPath, o *Options, polls bool) *virtualHelper {
+	v := &virtualHelper{
+		opt: o, path: path, polls: polls, dq: queue.NewRing[schedule.Event](o.DQEntries),
+		asleep: true, askedNs: never, // until the first miss
+	}
+	l := schedule.LoopOptions{Decider: d, Missed: v.hear, Gone: v.gone, PinnedBytes: v.pinnedBytes}
+	if !polls {
+		l.Pacer = schedule.NewPacer(0, clock.LongNs)
+	}
+	v.loop = schedule.NewLoop(l)
+	return v
 }
 
 // operation is an action that is under way until doneNs.
@@ -76,7 +81,7 @@ type comingMiss struct {
 
 // rouse ends a sleep of the helper at t, unless it leaves DQ alone.
 func (v *virtualHelper) rouse(t int64) {
-	if v.asleep && v.sleptNs >= v.restNs {
+	if v.asleep && v.sleptNs >= v.loop.RestNs {
 		v.wake(t)
 	}
 }
@@ -88,7 +93,7 @@ func (v *virtualHelper) step(t int64) (next int64) {
 		for i := range v.aside {
 			next = min(next, v.aside[i].doneNs)
 		}
-		if len(v.coming) > 0 && t >= v.restNs {
+		if len(v.coming) > 0 && t >= v.loop.RestNs {
 			next = min(next, v.coming[0].readyNs)
 		}
 	}
@@ -97,89 +102,64 @@ func (v *virtualHelper) step(t int64) (next int64) {
 
 func (v *virtualHelper) turn(t int64) (next int64) {
 	if roused := v.finish(t); v.asleep && !roused {
-		v.pace.Slept(v.sleptNs, v.askedNs, t)
+		v.loop.Pacer.Slept(v.sleptNs, v.askedNs, t)
 	}
 	v.asleep = false
-	v.restNs = v.budget.Rest(t, v.pinnedBytes)
-	resting := v.restNs > t
-	if !v.observed {
-		v.heed(t)
-	}
-	v.behind = v.behind || resting
-	if !v.observed && !resting && v.observe(t) {
-		return t + v.dqNs
-	}
-	if !v.observed && !resting {
-		v.behind = false
-		v.gone, _ = v.path.cache.Gone(v.gone[:0])
-		for _, id := range v.gone {
-			v.decider.Forget(id)
-		}
-		v.heed(t)
-	}
 	popped := v.observed
 	v.observed = false
-	a, waiting := v.ask(t)
+	if looks := !popped && v.loop.Begin(t); looks {
+		if v.dq.Pop(&v.event) {
+			v.observed = !v.loop.Observe(&v.event, t)
+			v.spend(v.opt.DQItemNs, t)
+			return t + v.opt.DQItemNs
+		}
+		v.loop.Emptied(t)
+	}
+	a, waiting := v.loop.Next(t)
 	switch {
-	case a.Aside && len(v.aside) < v.workers:
+	case a.Aside && len(v.aside) < v.opt.Workers:
 		v.spend(schedule.WakeupNs, t)
 		v.aside = append(v.aside, v.carryOut(a, t+schedule.WakeupNs))
-		return t + v.rqNs
-	case a.Kind == schedule.Register || a.Kind == schedule.Deregister:
+		return t + v.opt.RQItemNs
+	case a.Kind != schedule.Idle:
 		v.doing = v.carryOut(a, t)
 		return v.doing.doneNs
 	case popped || !v.polls && waiting.DueNs <= t:
 		return t // there may be more
 	}
 	v.asleep, v.sleptNs = true, t
-	switch {
-	case v.polls && resting:
-		return max(t, min(waiting.DueNs, v.restNs))
-	case v.polls:
+	if v.polls {
+		if v.loop.RestNs > t {
+			waiting.ReviewNs = v.loop.RestNs
+		}
 		return max(t, min(waiting.DueNs, waiting.ReviewNs))
-	case resting:
-		v.askedNs = v.pace.RestNs(t, waiting, v.restNs)
-	default:
-		v.askedNs = v.pace.PlanNs(t, waiting, v.pinnedBytes())
 	}
+	v.askedNs = v.loop.SleepNs(t, waiting)
 	v.spend(schedule.WakeupNs, t)
 	return t + v.askedNs
 }
 
-// heed tells the decider of misses, unless it is behind.
-func (v *virtualHelper) heed(t int64) {
+// hear moves to m what the helper has missed by t.
+func (v *virtualHelper) hear(m *schedule.Misses, t int64) {
 	n := 0
 	for ; n < len(v.coming) && v.coming[n].readyNs <= t; n++ {
-		v.misses.Add(v.coming[n].id, v.coming[n].needNs)
+		m.Add(v.coming[n].id, v.coming[n].needNs)
 	}
 	v.coming = slices.Delete(v.coming, 0, n)
-	if !v.behind {
-		v.misses.Tell(v.decider, t)
-	}
-}
-
-// limit sets the share of a core that the helper may use from t on, beside the other helpers there; 0 is no limit.
-func (v *virtualHelper) limit(share float64, helpers int, t int64) {
-	v.budget.SetShare(share, t)
-	v.pace.SetShare(v.budget.Share(), helpers)
 }
 
 // spend counts processor time of the helper.
 func (v *virtualHelper) spend(ns, t int64) {
 	v.path.stats.HelperCPUNs += ns
-	v.budget.Spend(ns, t)
+	v.loop.Budget.Spend(ns, t)
+}
+
+func (v *virtualHelper) gone(buf []mem.RegionID) []mem.RegionID {
+	buf, _ = v.path.cache.Gone(buf)
+	return buf
 }
 
 func (v *virtualHelper) pinnedBytes() int64 { return v.path.cache.Pinned().Bytes }
-
-// ask asks for an action. A helper that polls is never late, and asks for nothing ahead of time.
-func (v *virtualHelper) ask(t int64) (schedule.Action, schedule.Waiting) {
-	if !v.polls {
-		return v.pace.Ask(v.decider, t)
-	}
-	a := v.decider.Next(t)
-	return a, a.Waiting(t)
-}
 
 // finish tells the decider how the actions went that are done at t, and reports whether a worker did any of them.
 func (v *virtualHelper) finish(t int64) (roused bool) {
@@ -201,23 +181,15 @@ func (v *virtualHelper) finish(t int64) (roused bool) {
 }
 
 func (v *virtualHelper) report(op *operation) {
-	v.budget.Acted(op.doneNs-op.beganNs, op.doneNs)
-	v.decider.Done(op.Action, op.beganNs, op.endNs, op.err)
-	if errors.Is(op.err, regcache.ErrUnknown) {
-		v.decider.Forget(op.Region)
+	v.loop.Budget.Acted(op.doneNs-op.beganNs, op.doneNs)
+	err := op.err
+	switch {
+	case errors.Is(err, regcache.ErrUnknown):
+		err = schedule.ErrGone
+	case errors.Is(err, regcache.ErrInUse):
+		err = schedule.ErrInUse
 	}
-}
-
-// observe takes one event at t, if there is one.
-func (v *virtualHelper) observe(t int64) bool {
-	if !v.dq.Pop(&v.event) {
-		return false
-	}
-	v.pace.Used(v.event.EndNs)
-	v.decider.Observe(v.event, t)
-	v.observed = !v.behind
-	v.spend(v.dqNs, t)
-	return true
+	v.loop.Done(op.Action, op.beganNs, op.endNs, err)
 }
 
 // carryOut begins an action at t.
@@ -227,7 +199,7 @@ func (v *virtualHelper) carryOut(a schedule.Action, t int64) operation {
 		do = v.path.helperDeregister
 	}
 	spentNs, err := do(t, a.Region)
-	op := operation{Action: a, beganNs: t, endNs: t + spentNs, doneNs: t + spentNs + v.rqNs, err: err}
+	op := operation{Action: a, beganNs: t, endNs: t + spentNs, doneNs: t + spentNs + v.opt.RQItemNs, err: err}
 	v.path.stats.HelperCPUNs += op.doneNs - t
 	return op
 }

@@ -17,8 +17,8 @@ type hearing struct {
 }
 
 func (h *hearing) Missed(id mem.RegionID, needNs, nowNs int64) {
-	if v := h.v; v.doing.Kind != schedule.Idle || v.asleep || v.behind || needNs > nowNs {
-		h.t.Errorf("at %d the helper hears of a miss at %d: %+v, asleep %t, behind %t", nowNs, needNs, v.doing.Action, v.asleep, v.behind)
+	if v := h.v; v.doing.Kind != schedule.Idle || v.asleep || needNs > nowNs {
+		h.t.Errorf("at %d the helper hears of a miss at %d: %+v, asleep %t", nowNs, needNs, v.doing.Action, v.asleep)
 	}
 	h.told++
 	if nowNs == needNs {
@@ -41,8 +41,8 @@ func TestHelperHearsOfMissesWhenItLooks(t *testing.T) {
 		}
 		all := make([]*hearing, len(e.ranks))
 		for i, r := range e.ranks {
-			all[i] = &hearing{Decider: r.helper.decider, t: t, v: r.helper}
-			r.helper.decider = all[i]
+			all[i] = &hearing{Decider: r.helper.loop.Decider, t: t, v: r.helper}
+			r.helper.loop.Decider = all[i]
 		}
 		if err := e.run(t.Context(), nil); err != nil {
 			t.Fatal(err)
@@ -60,6 +60,21 @@ func TestHelperHearsOfMissesWhenItLooks(t *testing.T) {
 	}
 }
 
+func TestHelperHearsOfMissesOnceTheyAreRegistered(t *testing.T) {
+	v, m := &virtualHelper{}, schedule.Misses{}
+	v.missed(7, 1, 5)
+	v.missed(8, 2, 6)
+	for nowNs, want := range []int{4: 0, 5: 1, 6: 2, 7: 2} {
+		d := &told{}
+		v.hear(&m, int64(nowNs))
+		before := m
+		if m.Tell(d, int64(nowNs)); nowNs >= 4 && d.n != want {
+			t.Errorf("at %d it has heard of %d misses, want %d", nowNs, d.n, want)
+		}
+		m = before
+	}
+}
+
 // told counts misses.
 type told struct {
 	schedule.Decider
@@ -67,21 +82,3 @@ type told struct {
 }
 
 func (d *told) Missed(mem.RegionID, int64, int64) { d.n++ }
-
-func TestHelperThatIsBehindHearsOfMissesAfterwards(t *testing.T) {
-	d := &told{}
-	v := &virtualHelper{decider: d, behind: true}
-	v.missed(7, 1, 5)
-	for nowNs, want := range []int{4: 0, 5: 0, 6: 1, 7: 1} {
-		if v.behind = nowNs < 6; nowNs >= 4 {
-			v.heed(int64(nowNs))
-		}
-		if d.n != want {
-			t.Errorf("at %d told of %d misses, want %d", nowNs, d.n, want)
-		}
-	}
-	v.missed(8, 7, 9)
-	if v.heed(8); d.n != 1 {
-		t.Error("told before the region was registered")
-	}
-}

@@ -66,9 +66,14 @@ func (a *Action) Waiting(nowNs int64) Waiting {
 	return Waiting{a.UntilNs, Never}
 }
 
-// ErrPutOff is told to the Decider of a deregistration that the driver leaves for later: the
-// Decider is to ask for it again, if it still wants it then.
-var ErrPutOff = errors.New("schedule: put off")
+// Why an action came to nothing although nothing is wrong, for Done.
+var (
+	ErrGone    = errors.New("schedule: region known no longer") // to the cache
+	ErrInUse   = errors.New("schedule: region in use")          // it can't be deregistered now
+	ErrAlready = errors.New("schedule: nothing to do")          // it was registered, or deregistered, before
+	// ErrPutOff: the deregistration is left for later. The Decider is to ask for it again, if it still wants it then.
+	ErrPutOff = errors.New("schedule: put off")
+)
 
 // Never is a deadline that does not come.
 const Never = math.MaxInt64

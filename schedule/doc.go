@@ -37,24 +37,27 @@
 //
 // # Drivers
 //
-// helper.Thread has a clock and an OS thread, package replay virtual time, and vmmc/internal/lease has leases instead
-// of registrations. Each has a Scheduler of its own and repeats:
+// Those of a helper are helper.Thread, which has a clock and an OS thread, and package replay, which has virtual time.
+// They have the Loop (loop.go) in common, and repeat:
 //
-//	if there is an event: s.Observe(event, nowNs)
-//	switch a := s.Next(nowNs); a.Kind {
-//	case Register, Deregister: carry it out, then s.Done(a, startNs, endNs, err)
-//	default:                   wait until a.Waiting(nowNs), or for an event
-//	}
+//	looks := l.Begin(nowNs)          tells of Misses, and asks the Budget whether to look at DQ
+//	if looks and there is an event:  l.Observe(event, nowNs), and again from the beginning if behind
+//	if looks and there is none:      l.Emptied(nowNs)
+//	a, w := l.Next(nowNs)
+//	if a is an action:               carry it out, then l.Done(a, startNs, endNs, err)
+//	if not, and there was no event:  sleep for l.SleepNs(nowNs, w)
 //
-// Next returns one action at a time, so the driver asks until there is none. Each Register and each Deregister has one
-// Done, also if it failed. A driver may ask for several Deregisters before it carries out the first. The Done of a
-// Register comes before the following Next, unless a worker has the action: SchedulerOptions.Workers. Regions that the
-// cache has dropped are told with Forget, once no event of them is left.
+// Uses do not wake a helper thread: the Pacer tells how long to sleep (pacer.go). The Loop keeps what was decided and is
+// still to be done (pending.go): deregistrations that are prepared together, and pauses after failures. If the driver knows
+// whether the rank waits in a communication call, work on the rank's processor is left for then (waits.go). In a replay,
+// nobody knows that, and there is nothing to prepare. A driver on the processor of its rank tells the Budget what it has
+// spent. Placement and workers are in package helper.
 //
-// Uses do not wake a helper thread. So the first two drivers ask through a Pacer, which tells how long to sleep, and
-// hand over Misses when they wake. A helper on the processor of its rank has a limit: its driver tells the Budget what
-// it has spent and asks it when to rest. Placement, workers, batches of deregistrations and pauses after failures are
-// in package helper.
+// vmmc/internal/lease has leases instead of registrations, and neither DQ nor sleeps. It asks its Scheduler itself.
+//
+// Each Register and each Deregister has one Done, also if it failed. A driver may ask for several Deregisters before it
+// carries out the first. The Done of a Register comes before the following Next, unless a worker has the action:
+// SchedulerOptions.Workers. Regions that the cache has dropped are told with Forget, once no event of them is left.
 //
 // # Conventions
 //

@@ -3,8 +3,8 @@ package schedule
 import "pinwheel/mem"
 
 // Misses are the needs that communication has registered memory for, or waited for it, and of which the Decider has
-// not heard so far: the latest of them. A driver tells of them when the helper is awake and has seen all that was
-// in DQ; a Decider leaves out what it knows from the event of the use by then. The zero value has none.
+// not heard so far: the latest of them. A Loop tells of them when the helper is awake and not behind; a Decider leaves out
+// what it knows from the event of the use by then. The zero value has none.
 type Misses struct {
 	needs [mostMisses]miss // a ring
 	n     int              // so far

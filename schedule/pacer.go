@@ -39,7 +39,7 @@ const (
 // Pacer decides how long the helper sleeps. Events don't wake the helper: that would take a system
 // call on the communication path. So it sleeps until the Decider wants something, or until uses may have
 // ended that wait for a look, whichever is first. How long silences last tells how long they would wait.
-// Like Scheduler, a Pacer is pure: it reads no clock, and both drivers have one.
+// Like Scheduler, a Pacer is pure: it reads no clock.
 type Pacer struct {
 	lastUseNs int64 // end of the latest use
 	activeNs  int64 // when the program was last seen to communicate: lastUseNs, or later
@@ -95,9 +95,6 @@ func (p *Pacer) Looked(cpuNs int64) {
 	p.wakeupNs += (float64(max(WakeupNs, min(cpuNs, mostWakeupNs))) - p.wakeupNs) / 16
 }
 
-// LookNs is the processor time of a look, as Looked has told.
-func (p *Pacer) LookNs() float64 { return p.wakeupNs }
-
 // Used notes the end of a use.
 func (p *Pacer) Used(endNs int64) {
 	silenceNs := endNs - p.lastUseNs
@@ -110,17 +107,6 @@ func (p *Pacer) Used(endNs int64) {
 
 // UsualNs is the usual silence: the one that most of the time belongs to.
 func (p *Pacer) UsualNs() int64 { return int64(p.silences.usualNs()) }
-
-// Ask asks d for an action. A registration that is due sooner than a sleep can be trusted to end is asked for now.
-func (p *Pacer) Ask(d Decider, nowNs int64) (Action, Waiting) {
-	a := d.Next(nowNs)
-	w := a.Waiting(nowNs)
-	if w.DueNs > nowNs && p.Near(nowNs, w.DueNs) {
-		a = d.Next(w.DueNs)
-		w = a.Waiting(nowNs)
-	}
-	return a, w
-}
 
 // PlanNs returns how long to sleep before looking at DQ again, if the Decider has nothing to be done before
 // w, and bytes are registered that a look might help to release.

@@ -40,13 +40,7 @@ type SchedulerOptions struct {
 
 // Scheduler decides when regions are deregistered and registered again. It
 // is a pure state machine: it reads no clock, starts nothing and never
-// blocks; the same calls give the same actions. It belongs to one driver and
-// is not safe for concurrent use.
-//
-// The driver repeats: it passes one event, if there is one, to Observe, asks
-// Next, carries out the action, and reports it with Done. It may ask for up to
-// SchedulerOptions.Workers registrations before the first is done. Times are nanoseconds of
-// the driver's clock, by which the events are timed too.
+// blocks; the same calls give the same actions. It belongs to one driver, as the comment of the package says.
 type Scheduler struct {
 	opt        SchedulerOptions
 	pred       predictor.Predictor

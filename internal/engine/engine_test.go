@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"pinwheel/helper"
 	"pinwheel/internal/fault"
 	"pinwheel/mem"
 	"pinwheel/predictor"
 	"pinwheel/regcache"
+	"pinwheel/schedule"
 	"pinwheel/verbs"
 	"pinwheel/verbs/sim"
 )
@@ -34,18 +34,18 @@ func TestRegistrarTellsTheHelperWhereThereWasNothingToDo(t *testing.T) {
 			t.Errorf("%s: %v, want %v", what, err, want)
 		}
 	}
-	expect("register what is registered", r.Register(id), helper.ErrAlready)
-	expect("deregister what is in use", r.Deregister(id), helper.ErrInUse)
+	expect("register what is registered", r.Register(id), schedule.ErrAlready)
+	expect("deregister what is in use", r.Deregister(id), schedule.ErrInUse)
 	thread.Release(ref)
 	expect("deregister", r.Deregister(id), nil)
-	expect("deregister again", r.Deregister(id), helper.ErrAlready)
+	expect("deregister again", r.Deregister(id), schedule.ErrAlready)
 	expect("register", r.Register(id), nil)
-	expect("register another", r.Register(id+1000), helper.ErrGone)
-	expect("register in a cache that was dropped", Registrar(Single{}).Register(id), helper.ErrGone)
+	expect("register another", r.Register(id+1000), schedule.ErrGone)
+	expect("register in a cache that was dropped", Registrar(Single{}).Register(id), schedule.ErrGone)
 	if err := cache.Close(); err != nil {
 		t.Fatal(err)
 	}
-	expect("register in a cache that was closed", r.Register(id), helper.ErrGone)
+	expect("register in a cache that was closed", r.Register(id), schedule.ErrGone)
 }
 
 func TestUserIsToldOnceOfEachKind(t *testing.T) {

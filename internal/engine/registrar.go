@@ -7,6 +7,7 @@ import (
 	"pinwheel/helper"
 	"pinwheel/mem"
 	"pinwheel/regcache"
+	"pinwheel/schedule"
 )
 
 // Caches are the registration caches that one helper serves. Only the helper calls
@@ -66,20 +67,20 @@ func (r registrar) Deregister(id mem.RegionID) error {
 	return r.act(id, (*regcache.Cache).TryDeregister)
 }
 
-// act returns what a cache did as an error of package helper.
+// act returns what a cache did as an error of package schedule.
 func (r registrar) act(id mem.RegionID, do func(*regcache.Cache, mem.RegionID) (bool, error)) error {
 	cache, id := r.Find(id)
 	if cache == nil {
-		return helper.ErrGone
+		return schedule.ErrGone
 	}
 	did, err := do(cache, id)
 	switch {
 	case errors.Is(err, regcache.ErrUnknown) || errors.Is(err, regcache.ErrClosed):
-		return fmt.Errorf("%w: %w", helper.ErrGone, err)
+		return fmt.Errorf("%w: %w", schedule.ErrGone, err)
 	case errors.Is(err, regcache.ErrInUse):
-		return fmt.Errorf("%w: %w", helper.ErrInUse, err)
+		return fmt.Errorf("%w: %w", schedule.ErrInUse, err)
 	case err == nil && !did:
-		return helper.ErrAlready
+		return schedule.ErrAlready
 	}
 	return err
 }

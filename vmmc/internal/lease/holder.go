@@ -70,12 +70,8 @@ type held struct {
 	yieldNs  int64            // when to yield it at the latest, while it is there
 }
 
-// Why a renewal or a yield came to nothing, for the scheduler.
-var (
-	errRefused = errors.New("the exporter can't register it")
-	errRemoved = errors.New("the import was removed")
-	errInUse   = errors.New("the lease is in use")
-)
+// errRefused is why a renewal came to nothing, for the scheduler.
+var errRefused = errors.New("the exporter can't register it")
 
 // NewHolder returns a Holder without imports.
 func NewHolder(d HolderDriver, o HolderOptions) *Holder {
@@ -111,9 +107,7 @@ func (h *Holder) Remove(number uint64) {
 	if l.state != absent {
 		h.driver.Yield(number)
 	}
-	if l.renewal != nil { // which the scheduler believes to be under way
-		h.scheduler.Done(*l.renewal, l.askedNs, l.askedNs, errRemoved)
-	}
+	h.renewed(l, l.askedNs, schedule.ErrGone)
 	delete(h.leases, id)
 	l.leaveUnused()
 	h.scheduler.Forget(id)
@@ -171,21 +165,14 @@ func (h *Holder) Complete(number uint64, leased bool, u predictor.Use, nowNs int
 
 // Granted takes the answer to a renewal.
 func (h *Holder) Granted(number uint64, nowNs int64) error {
-	id := mem.RegionID(number)
-	l := h.leases[id]
+	l, err := h.answered(number)
 	if l == nil {
-		return nil // it was removed meanwhile
-	}
-	if l.state != asked {
-		return fmt.Errorf("%w: lease of import %d, which was not asked for", protocol.ErrProtocol, number)
+		return err
 	}
 	l.state = holding
 	h.holding++
 	h.enterUnused(l, nowNs)
-	if l.renewal != nil {
-		h.scheduler.Done(*l.renewal, l.askedNs, nowNs, nil)
-		l.renewal = nil
-	}
+	h.renewed(l, nowNs, nil)
 	h.giveBack(l, nowNs)
 	return nil
 }
@@ -193,20 +180,30 @@ func (h *Holder) Granted(number uint64, nowNs int64) error {
 // Refused takes the other answer to a renewal: the exporter can't register its export at present. The lease is asked
 // for again after HolderOptions.IdleNs at the soonest.
 func (h *Holder) Refused(number uint64, nowNs int64) error {
-	id := mem.RegionID(number)
-	l := h.leases[id]
+	l, err := h.answered(number)
 	if l == nil {
-		return nil // it was removed meanwhile
-	}
-	if l.state != asked {
-		return fmt.Errorf("%w: no lease of import %d, which was not asked for", protocol.ErrProtocol, number)
+		return err
 	}
 	l.state, l.recalled, l.againNs = absent, false, nowNs+h.idleNs
+	h.renewed(l, nowNs, errRefused)
+	return nil
+}
+
+// answered returns the lease that the exporter answers for; nil if its import was removed meanwhile.
+func (h *Holder) answered(number uint64) (*held, error) {
+	l := h.leases[mem.RegionID(number)]
+	if l != nil && l.state != asked {
+		return nil, fmt.Errorf("%w: an answer for the lease of import %d, which was not asked for", protocol.ErrProtocol, number)
+	}
+	return l, nil
+}
+
+// renewed tells the scheduler what became of a renewal, if that was its own.
+func (h *Holder) renewed(l *held, nowNs int64, err error) {
 	if l.renewal != nil {
-		h.scheduler.Done(*l.renewal, l.askedNs, nowNs, errRefused)
+		h.scheduler.Done(*l.renewal, l.askedNs, nowNs, err)
 		l.renewal = nil
 	}
-	return nil
 }
 
 // Recalled hears that the exporter needs the room. The lease may have been yielded already. It may also be on its way:
@@ -220,18 +217,18 @@ func (h *Holder) Recalled(number uint64, nowNs int64) {
 
 // giveBack yields a lease that was recalled, if it is there and not in use.
 func (h *Holder) giveBack(l *held, nowNs int64) {
-	if !l.recalled || l.using > 0 || l.state != holding {
-		return
+	if l.recalled && l.using == 0 && l.state == holding {
+		h.yield(l, nowNs)
 	}
-	h.yield(l)
-	h.scheduler.Done(schedule.Action{Kind: schedule.Deregister, Region: l.id}, nowNs, nowNs+1, nil)
 }
 
-func (h *Holder) yield(l *held) {
+// yield gives a lease back, and tells the scheduler.
+func (h *Holder) yield(l *held, nowNs int64) {
 	l.state, l.recalled = absent, false
 	h.holding--
 	l.leaveUnused()
 	h.driver.Yield(uint64(l.id))
+	h.scheduler.Done(schedule.Action{Kind: schedule.Deregister, Region: l.id}, nowNs, nowNs+1, nil)
 }
 
 func (h *Holder) renew(l *held, nowNs int64) {
@@ -263,21 +260,16 @@ func (h *Holder) Next(nowNs int64) (untilNs int64) {
 	}
 	h.ended = h.ended[:0]
 	for {
-		a := h.scheduler.Next(nowNs)
-		switch a.Kind {
+		switch a := h.scheduler.Next(nowNs); a.Kind {
 		case schedule.Register:
 			h.renewAhead(&a, nowNs)
-			continue
 		case schedule.Deregister:
 			h.release(&a, nowNs)
-			continue
-		case schedule.Wait:
-			if a.UntilNs <= nowNs {
-				continue
+		default:
+			if w := a.Waiting(nowNs); w.DueNs > nowNs { // else there is more to do
+				return min(w.DueNs, w.ReviewNs, h.yieldUnused(nowNs))
 			}
 		}
-		w := a.Waiting(nowNs)
-		return min(w.DueNs, w.ReviewNs, h.yieldUnused(nowNs))
 	}
 }
 
@@ -302,12 +294,11 @@ func (h *Holder) release(a *schedule.Action, nowNs int64) {
 	l := h.leases[a.Region]
 	switch {
 	case l.state == asked || l.using > 0:
-		h.scheduler.Done(*a, nowNs, nowNs, errInUse)
+		h.scheduler.Done(*a, nowNs, nowNs, schedule.ErrInUse)
 	case l.state == absent:
 		h.scheduler.Done(*a, nowNs, nowNs, nil)
 	default:
-		h.yield(l)
-		h.scheduler.Done(*a, nowNs, nowNs+1, nil)
+		h.yield(l, nowNs)
 	}
 }
 
@@ -321,7 +312,6 @@ func (h *Holder) yieldUnused(nowNs int64) (nextNs int64) {
 		case l.yieldNs > nowNs:
 			return l.yieldNs
 		}
-		h.yield(l)
-		h.scheduler.Done(schedule.Action{Kind: schedule.Deregister, Region: l.id}, nowNs, nowNs+1, nil)
+		h.yield(l, nowNs)
 	}
 }

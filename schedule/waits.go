@@ -1,9 +1,6 @@
-package helper
+package schedule
 
-import (
-	"pinwheel/mem"
-	"pinwheel/schedule"
-)
+import "pinwheel/mem"
 
 // A rank that waits in a communication call leaves its processor unused. A helper on the same processor does
 // its work then, if that costs little: a deregistration is put off, and a registration that is due soon begins
@@ -23,8 +20,6 @@ const (
 	waitLooks = 4
 	// usualChance is the chance that a look finds the rank waiting, as long as nothing is known.
 	usualChance = 0.25
-	// relaxation is how fast the chance returns to that while it keeps the helper from looking.
-	relaxation = 1. / 64
 )
 
 // waits decides which work waits for the rank to wait, and which is brought forward because it does. Like Pacer it
@@ -38,12 +33,13 @@ type waits struct {
 	untilNs int64 // they are done by then; 0: there are none
 	lookNs  int64 // when to look next
 	stepNs  int64 // between looks
+	times   int64 // that any were put off
 
 	earlyNs int64 // when to look because of the registration that is due next; never if that is not planned
 }
 
 func newWaits() waits {
-	return waits{chance: usualChance, wakeupNs: schedule.WakeupNs, earlyNs: schedule.Never}
+	return waits{chance: usualChance, wakeupNs: WakeupNs, earlyNs: Never}
 }
 
 // found notes what a look found that had no other reason.
@@ -63,7 +59,7 @@ func (w *waits) decline() { w.chance += max(usualChance-w.chance, 0) * relaxatio
 
 // putOff reports whether the deregistration a is put off. usualNs is the usual silence, and waiting says whether
 // the rank waits now. Several that are put off together share the bound of the first.
-func (w *waits) putOff(a *schedule.Action, nowNs, usualNs int64, waiting bool) bool {
+func (w *waits) putOff(a *Action, nowNs, usualNs int64, waiting bool) bool {
 	if w.untilNs == 0 {
 		return !waiting && w.begin(a, nowNs, usualNs)
 	}
@@ -79,18 +75,19 @@ func (w *waits) putOff(a *schedule.Action, nowNs, usualNs int64, waiting bool) b
 
 // begin begins to put off what frees the memory of a. That memory may cost as much as is saved: by bytesPerCore
 // it is worth processor time.
-func (w *waits) begin(a *schedule.Action, nowNs, usualNs int64) bool {
+func (w *waits) begin(a *Action, nowNs, usualNs int64) bool {
 	if !w.pays(float64(a.CostNs)) {
 		w.decline()
 		return false
 	}
 	worthNs := w.chance * float64(a.CostNs) * bytesPerCore / float64(max(a.Pages, 1)*mem.PageSize)
 	holdNs := int64(min(worthNs, float64(usualNs/putOffShare)))
-	w.stepNs = max(holdNs/waitLooks, schedule.MinPollNs)
+	w.stepNs = max(holdNs/waitLooks, MinPollNs)
 	if holdNs < w.stepNs {
 		return false
 	}
 	w.untilNs, w.lookNs = nowNs+holdNs, nowNs+w.stepNs
+	w.times++
 	return true
 }
 
@@ -108,7 +105,7 @@ func (w *waits) nothingLeft(nowNs int64) {
 // returns when to look whether the rank waits, or never.
 func (w *waits) bringForward(nowNs, dueNs, usualNs int64, waiting func() bool) (begins bool, lookNs int64) {
 	if windowNs := dueNs - min(usualNs/putOffShare, mostEarlyNs); nowNs < windowNs {
-		w.earlyNs = schedule.Never
+		w.earlyNs = Never
 		if w.pays(w.registerNs) {
 			w.earlyNs = windowNs
 		} else {
@@ -118,10 +115,10 @@ func (w *waits) bringForward(nowNs, dueNs, usualNs int64, waiting func() bool) (
 	}
 	begins = waiting()
 	if nowNs >= w.earlyNs {
-		w.earlyNs = schedule.Never
+		w.earlyNs = Never
 		w.found(begins)
 	}
-	return begins, schedule.Never
+	return begins, Never
 }
 
 // registered notes what a registration took.
