@@ -2,8 +2,7 @@ package queue
 
 import (
 	"math/bits"
-
-	"go.uber.org/atomic"
+	"sync/atomic" // C code has the words of a Slot, too
 )
 
 // Ring is DQ: a bounded queue from one producer to one consumer that loses
@@ -104,14 +103,14 @@ func (r *Ring[T]) Push(item *T) {
 // if the consumer is busy with it; the new entry is lost then.
 func (r *Ring[T]) reclaim(s *Slot[T], turn uint64) bool {
 	if turn != taken && s.turn.CompareAndSwap(turn, free) {
-		r.lost.Inc()
+		r.lost.Add(1)
 		return true
 	}
 	// The consumer has taken the entry, and may have finished with it since.
 	if s.turn.Load() == free {
 		return true
 	}
-	r.lost.Inc()
+	r.lost.Add(1)
 	return false
 }
 
