@@ -2,8 +2,7 @@ package queue
 
 import (
 	"math/bits"
-
-	"go.uber.org/atomic"
+	"sync/atomic" // C code has the words of a Slot, too
 )
 
 // Ring is DQ: a bounded queue from one producer to one consumer that loses
@@ -45,7 +44,7 @@ import (
 // this moment, copying the oldest entry, whose slot is the one needed. Waiting
 // for it would let a preempted helper stall the communication path.
 type Ring[T any] struct {
-	slots []slot[T]
+	slots []Slot[T]
 	mask  uint64
 	_     [cacheLine]byte
 
@@ -59,9 +58,9 @@ type Ring[T any] struct {
 	_    [cacheLine]byte
 }
 
-// slot holds the item first: with an Event of 120 bytes a slot is two whole
+// Slot is the memory of one position. It holds the item first: with an Event of 120 bytes a Slot is two whole
 // cache lines and never shares one with its neighbour.
-type slot[T any] struct {
+type Slot[T any] struct {
 	item T
 	turn atomic.Uint64
 }
@@ -69,7 +68,7 @@ type slot[T any] struct {
 // cacheLine is two lines of 64 bytes, since x86 prefetches them in pairs.
 const cacheLine = 128
 
-// Values of slot.turn. ready(p) is even and at least 2.
+// Values of Slot.turn, which mpishim/core/shared.h has, too. ready(p) is even and at least 2.
 const (
 	free  = 0
 	taken = 1
@@ -85,7 +84,7 @@ const MaxEntries = 1 << 16
 // most MaxEntries, rounded up to a power of two of at least 2.
 func NewRing[T any](capacity int) *Ring[T] {
 	n := uint64(1) << bits.Len64(uint64(min(max(capacity, 2), MaxEntries)-1))
-	return &Ring[T]{slots: make([]slot[T], n), mask: n - 1}
+	return &Ring[T]{slots: make([]Slot[T], n), mask: n - 1}
 }
 
 // Push appends a copy of *item, at the expense of the oldest entry if the
@@ -102,43 +101,59 @@ func (r *Ring[T]) Push(item *T) {
 
 // reclaim makes the slot of the oldest entry free for the producer. It fails
 // if the consumer is busy with it; the new entry is lost then.
-func (r *Ring[T]) reclaim(s *slot[T], turn uint64) bool {
+func (r *Ring[T]) reclaim(s *Slot[T], turn uint64) bool {
 	if turn != taken && s.turn.CompareAndSwap(turn, free) {
-		r.lost.Inc()
+		r.lost.Add(1)
 		return true
 	}
 	// The consumer has taken the entry, and may have finished with it since.
 	if s.turn.Load() == free {
 		return true
 	}
-	r.lost.Inc()
+	r.lost.Add(1)
 	return false
 }
 
 // Pop moves the oldest entry to *item and reports whether there was one.
 // While an overrun is going on it may report none although newer entries are
 // there; it never returns them out of order. Consumer only.
-func (r *Ring[T]) Pop(item *T) bool {
+func (r *Ring[T]) Pop(item *T) bool { return pop(r.slots, &r.tail, item) }
+
+func pop[T any](slots []Slot[T], tail *uint64, item *T) bool {
+	mask := uint64(len(slots) - 1)
 	for {
-		s := &r.slots[r.tail&r.mask]
+		s := &slots[*tail&mask]
 		turn := s.turn.Load()
 		if turn == free {
 			return false
 		}
-		if turn != ready(r.tail) {
+		if turn != ready(*tail) {
 			// Overrun: the slot holds a later lap's entry p, and everything
 			// up to p - capacity is gone.
-			r.tail = (turn-2)/2 - r.mask
+			*tail = (turn-2)/2 - mask
 			continue
 		}
 		if s.turn.CompareAndSwap(turn, taken) {
 			*item = s.item
 			s.turn.Store(free)
-			r.tail++
+			*tail++
 			return true
 		}
 	}
 }
+
+// Consumer takes entries out of a ring whose producer is C code (mpishim/core/ring.h), in memory that is C's.
+type Consumer[T any] struct {
+	slots []Slot[T]
+	tail  *uint64
+}
+
+// NewConsumer returns the consumer of a ring of so many slots, a power of two. At tail it keeps its position, 0 at
+// first, for who consumes after it.
+func NewConsumer[T any](slots []Slot[T], tail *uint64) Consumer[T] { return Consumer[T]{slots, tail} }
+
+// Pop is Ring.Pop.
+func (c Consumer[T]) Pop(item *T) bool { return pop(c.slots, c.tail, item) }
 
 // Lost returns the number of entries lost so far. Any goroutine may ask.
 func (r *Ring[T]) Lost() uint64 { return r.lost.Load() }

@@ -36,7 +36,7 @@ func (g *region) touches(k uint64, a mem.Addr) bool {
 // bestFit returns the smallest region that contains p with the rights a and is
 // at most twice as long; of equal ones the first in the address space.
 func (c *Cache) bestFit(p mem.Range, a verbs.Access) *region {
-	fit, state := c.shared.bestFit(uint64(p.Start), uint64(p.End), packAccess(a))
+	fit, state := c.shared.find(uint64(p.Start), uint64(p.End), packAccess(a), false)
 	if fit == nil {
 		return nil
 	}

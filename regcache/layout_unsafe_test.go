@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"testing"
 	"unsafe"
+
+	"pinwheel/vmwatch"
 )
 
 // TestHeadersSayTheSameAsGo compares every constant and every asserted
@@ -29,7 +31,7 @@ func TestHeadersSayTheSameAsGo(t *testing.T) {
 		"WHICH": whichMask, "FENCED": flagFenced, "ANY_COVERING": flagAnyCovering, "RETIRED": descRetired, "GOLDEN": golden,
 		"OFFERS": offerCount, "OFFERS_AT": offersAt, "OFFER_NOTES": OfferNotes,
 		"OFFER_BYTES": offerBytes, "ROOM_BYTES": roomBits,
-		"GRANULE_BITS": granuleBits, "GRANULE_COUNT": granuleCount,
+		"GRANULE_BITS": vmwatch.GranuleBits, "GRANULE_COUNT": vmwatch.GranuleCount,
 		"NONE": offerNone, "OFFERED": offerOffered, "TAKEN": offerTaken, "MADE": offerMade, "FAILED": offerFailed,
 	}
 	for _, m := range regexp.MustCompile(`(?m)^#define PWT_([A-Z_]+) ([^s].*?)\s*(/\*.*)?$`).FindAllStringSubmatch(string(text), -1) {

@@ -156,7 +156,7 @@ func (l *Local) hit(r mem.Range, want uint64) (Ref, bool) {
 	if h.flags&flagAnyCovering != 0 {
 		return l.hitCovering(lo, hi, want)
 	}
-	fit, state := l.bestFit(lo, hi, want)
+	fit, state := l.find(lo, hi, want, false)
 	if fit == nil {
 		return Ref{}, false // it has to be added or grown
 	}
@@ -202,15 +202,17 @@ func (l *Local) count(slot uint32, n uint64) {
 	}
 }
 
-// bestFit finds the entry of the best fit of a request, registered or not: the
-// smallest region that contains it and is at most twice as long; of equal ones the
-// first in the address space.
-func (l *Local) bestFit(lo, hi, want uint64) (fit *entry, state uint64) {
+// find finds the entry of a region that contains a request: with anyOpen the first open one, and else, open or not, the
+// best fit of doc.go.
+func (l *Local) find(lo, hi, want uint64, anyOpen bool) (fit *entry, state uint64) {
 	a := l.hdr.area(atomic.LoadUint64(&l.hdr.granules))
 	n := hi - lo
 	var start, length uint64
 	k := class(n)
-	classes := atomic.LoadUint64(&l.hdr.classes) >> (k & 63) & 3
+	classes := atomic.LoadUint64(&l.hdr.classes) >> (k & 63)
+	if !anyOpen {
+		classes &= 3
+	}
 	for ; classes != 0 && fit == nil; classes, k = classes>>1, k+1 {
 		if classes&1 == 0 {
 			continue
@@ -224,10 +226,16 @@ func (l *Local) bestFit(lo, hi, want uint64) (fit *entry, state uint64) {
 			}
 			low, high := loadWord(&e.low), loadWord(&e.high)&^whichMask
 			from := low &^ l.pageMask
-			if from > lo || high < hi || high-from > longest || lacks(low, want) != 0 {
+			if from > lo || high < hi || lacks(low, want) != 0 {
 				continue
 			}
-			if fit == nil || high-from < length || high-from == length && from < start {
+			if anyOpen {
+				if s&openBit != 0 {
+					return e, s
+				}
+				continue
+			}
+			if high-from <= longest && (fit == nil || high-from < length || high-from == length && from < start) {
 				fit, state, start, length = e, s, from, high-from
 			}
 		}
@@ -237,23 +245,9 @@ func (l *Local) bestFit(lo, hi, want uint64) (fit *entry, state uint64) {
 
 // hitCovering takes the first open region that covers the request.
 func (l *Local) hitCovering(lo, hi, want uint64) (Ref, bool) {
-	a := l.hdr.area(atomic.LoadUint64(&l.hdr.granules))
-	k := class(hi - lo)
-	for classes := atomic.LoadUint64(&l.hdr.classes) >> (k & 63); classes != 0; classes, k = classes>>1, k+1 {
-		if classes&1 == 0 {
-			continue
-		}
-		for i := a.place(lo >> (k & 63)); ; i = (i + 1) & a.mask() {
-			e := a.at(i)
-			s := atomic.LoadUint64(&e.state)
-			if s&slotMask == 0 {
-				break
-			}
-			low, high := loadWord(&e.low), loadWord(&e.high)&^whichMask
-			if s&openBit != 0 && low&^l.pageMask <= lo && hi <= high && lacks(low, want) == 0 {
-				return l.take(e, s)
-			}
-		}
+	e, state := l.find(lo, hi, want, true)
+	if e == nil {
+		return Ref{}, false
 	}
-	return Ref{}, false
+	return l.take(e, state)
 }

@@ -71,27 +71,14 @@ static inline struct pwt_offers *pwt_offers(struct pwt_header *h)
 }
 
 /*
- * Whether a known region, registered or not, may have to do with a request: if it contains the middle. Regions that
- * the request fits in do, and those that would grow for it. The writer decides anew, so this may err.
+ * Whether a known region, registered or not, may have to do with a request: if it contains the middle and is of the same
+ * kind. Regions that the request fits in do, and those that would grow for it. The writer decides anew, so this may err.
  */
-static inline int pwt_is_known(struct pwt_header *h, uint64_t low, uint64_t high)
+static inline int pwt_is_known(const struct pwt_header *h, uint64_t low, uint64_t high, uint64_t want)
 {
-	uint64_t cursor = pwt_load(&h->granules), middle = low + (high - low) / 2, m = h->page_mask, i;
-	unsigned k = pwt_class(high - low) - 1; /* shorter ones don't grow so far */
+	uint64_t middle = (low + (high - low) / 2) & ~h->page_mask, state;
 
-	for (uint64_t classes = pwt_load(&h->classes) >> k; classes; classes >>= 1, k++) {
-		if (!(classes & 1))
-			continue;
-		for (i = pwt_place(cursor, middle >> k);; i = pwt_next(cursor, i)) {
-			struct pwt_entry *e = pwt_entry(h, cursor, i);
-
-			if (!(pwt_load(&e->state) & PWT_SLOT_MASK))
-				break;
-			if ((pwt_load(&e->low) & ~m) <= middle && middle < (pwt_load(&e->high) & ~PWT_WHICH))
-				return 1;
-		}
-	}
-	return 0;
+	return pwt_find(h, middle, middle + h->page_mask + 1, want & PWT_KIND, PWT_ANY, &state) != NULL;
 }
 
 /* Whether another registration of some of these pages is on its way. This may err, too. */
@@ -141,7 +128,7 @@ static inline struct pwt_offer *pwt_take_offer(struct pwt_local *l, uint64_t low
 	    !pwt_is_current(h) || __atomic_load_n(&h->undone, __ATOMIC_RELAXED))
 		return NULL;
 	/* In this order: the writer makes a region known before it renews the offer. */
-	if (pwt_is_coming(o, low, high) || pwt_is_known(h, low, high))
+	if (pwt_is_coming(o, low, high) || pwt_is_known(h, low, high, want))
 		return NULL;
 	for (unsigned i = 0; i < PWT_OFFERS; i++) {
 		struct pwt_offer *f = &o->offer[i];

@@ -16,9 +16,6 @@ const (
 	offersAt   = 1024    // offset in the table
 	offerBytes = 1 << 30 // longest range
 	roomBits   = 48      // of offers.room: bytes; above them, registrations
-
-	granuleBits  = 21 // of Options.Watcher's Interest
-	granuleCount = 1 << 16
 )
 
 // States of an offer.

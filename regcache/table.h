@@ -224,13 +224,20 @@ PWT_HOT int pwt_take(struct pwt_local *l, struct pwt_entry *e, uint64_t state, s
 	return 1;
 }
 
-/* The entry of the best fit of a request, open or not: the smallest region that
- * contains it and is at most twice as long. */
-static struct pwt_entry *pwt_best_fit(struct pwt_header *h, uint64_t low, uint64_t high, uint64_t want, uint64_t *state)
+/* Which of the regions that contain a request pwt_find finds. */
+enum pwt_fit {
+	PWT_BEST_FIT, /* the smallest, if it is at most twice as long; of equal ones the first in the address space */
+	PWT_ANY_OPEN,
+	PWT_ANY,
+};
+
+/* The entry of a region that contains a request, or NULL. Inlined, so that nothing asks which. */
+PWT_HOT struct pwt_entry *pwt_find(const struct pwt_header *h, uint64_t low, uint64_t high, uint64_t want,
+				   enum pwt_fit which, uint64_t *state)
 {
 	uint64_t cursor = pwt_load(&h->granules), n = high - low, m = h->page_mask, best = 0, start = 0, i;
 	unsigned k = pwt_class(n);
-	uint64_t classes = pwt_load(&h->classes) >> k & 3;
+	uint64_t classes = pwt_load(&h->classes) >> k & (which == PWT_BEST_FIT ? 3 : ~0ull);
 	struct pwt_entry *fit = NULL;
 
 	for (; classes && !fit; classes >>= 1, k++) {
@@ -245,9 +252,13 @@ static struct pwt_entry *pwt_best_fit(struct pwt_header *h, uint64_t low, uint64
 
 			if (!(s & PWT_SLOT_MASK))
 				break;
-			if (from > low || to < high || length > longest || pwt_lacks(elow, want))
+			if (from > low || to < high || pwt_lacks(elow, want) || (which == PWT_ANY_OPEN && !(s & PWT_OPEN)))
 				continue;
-			if (!fit || length < best || (length == best && from < start)) {
+			if (which != PWT_BEST_FIT) {
+				*state = s;
+				return e;
+			}
+			if (length <= longest && (!fit || length < best || (length == best && from < start))) {
 				fit = e;
 				*state = s;
 				best = length;
@@ -258,28 +269,13 @@ static struct pwt_entry *pwt_best_fit(struct pwt_header *h, uint64_t low, uint64
 	return fit;
 }
 
-/* Takes the first open region that covers the request. */
+/* Takes an open region that covers the request. */
 static int pwt_get_covering(struct pwt_local *l, uint64_t low, uint64_t high, uint64_t want, struct pwt_ref *ref)
 {
-	struct pwt_header *h = l->table;
-	uint64_t cursor = pwt_load(&h->granules), m = h->page_mask, i;
-	unsigned k = pwt_class(high - low);
-	uint64_t classes = pwt_load(&h->classes) >> k;
+	uint64_t state;
+	struct pwt_entry *e = pwt_find(l->table, low, high, want, PWT_ANY_OPEN, &state);
 
-	for (; classes; classes >>= 1, k++) {
-		if (!(classes & 1))
-			continue;
-		for (i = pwt_place(cursor, low >> k);; i = pwt_next(cursor, i)) {
-			struct pwt_entry *e = pwt_entry(h, cursor, i);
-			uint64_t s = pwt_load(&e->state), elow = pwt_load(&e->low), to = pwt_load(&e->high) & ~PWT_WHICH;
-
-			if (!(s & PWT_SLOT_MASK))
-				break;
-			if (s & PWT_OPEN && (elow & ~m) <= low && high <= to && !pwt_lacks(elow, want))
-				return pwt_take(l, e, s, ref);
-		}
-	}
-	return 0;
+	return e && pwt_take(l, e, state, ref);
 }
 
 /* pwt_get for requests that are not for exactly the pages of an open region. */
@@ -292,7 +288,7 @@ static __attribute__((noinline, unused)) int pwt_get_contained(struct pwt_local 
 
 	if (h->flags & PWT_ANY_COVERING)
 		return pwt_get_covering(l, low, high, want, ref);
-	fit = pwt_best_fit(h, low, high, want, &state);
+	fit = pwt_find(h, low, high, want, PWT_BEST_FIT, &state);
 	if (!fit)
 		return 0; /* it has to be added or grown */
 	if (state & PWT_OPEN)

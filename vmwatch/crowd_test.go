@@ -55,7 +55,7 @@ func TestALookForRangesDependsOnWhatOverlaps(t *testing.T) {
 	const n = 10000
 	all := make([]*uffdRange, n)
 	for i := range all {
-		start := mem.Addr(i) << granuleShift
+		start := mem.Addr(i) << GranuleBits
 		all[i] = &uffdRange{r: mem.Range{Start: start, End: start + 3*mem.Addr(mem.PageSize)}}
 		s.add(all[i])
 	}
@@ -123,14 +123,14 @@ func TestTooManyMappingsAreNotCachedAndSaidOnce(t *testing.T) {
 	defer func() { _ = w.Close() }()
 	n := w.source.note.(*uffdNotifier)
 	n.crowd = crowd{most: 64, count: func() (int, error) { return 1, nil }}
-	r, free, err := scratch(64 << granuleShift)
+	r, free, err := scratch(64 << GranuleBits)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer free()
 	before := mappings(t)
 	refused := 0
-	for at := wholeGranules(r).Start + 1<<granuleShift; at+1<<granuleShift < r.End; at += 2 << granuleShift {
+	for at := wholeGranules(r).Start + 1<<GranuleBits; at+1<<GranuleBits < r.End; at += 2 << GranuleBits {
 		if _, _, err := w.Watch(mem.Range{Start: at, End: at + 1}); errors.Is(err, ErrNotCacheable) {
 			refused++
 		}

@@ -22,9 +22,9 @@ func TestInterestIsSetExactlyWhileSomebodyWatches(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"add": func(t *rapid.T) {
 				// Wide enough to come round.
-				r := anyRange(t, "range", 20<<granuleShift)
-				r.Start += mem.Addr(rapid.SampledFrom([]uint64{0, granuleCount << granuleShift}).Draw(t, "lap"))
-				r.End = r.Start + mem.Addr(rapid.Uint64Range(1, 5<<granuleShift).Draw(t, "length"))
+				r := anyRange(t, "range", 20<<GranuleBits)
+				r.Start += mem.Addr(rapid.SampledFrom([]uint64{0, GranuleCount << GranuleBits}).Draw(t, "lap"))
+				r.End = r.Start + mem.Addr(rapid.Uint64Range(1, 5<<GranuleBits).Draw(t, "length"))
 				i.add(r)
 				watched = append(watched, r)
 			},
@@ -39,8 +39,8 @@ func TestInterestIsSetExactlyWhileSomebodyWatches(t *testing.T) {
 			"": func(t *rapid.T) {
 				want := map[uint64]bool{}
 				for _, r := range watched {
-					for g := uint64(r.Start) >> granuleShift; g <= (uint64(r.End)-1)>>granuleShift; g++ {
-						want[g%granuleCount] = true
+					for g := uint64(r.Start) >> GranuleBits; g <= (uint64(r.End)-1)>>GranuleBits; g++ {
+						want[g%GranuleCount] = true
 					}
 				}
 				for g := range uint64(64) {

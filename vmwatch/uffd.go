@@ -119,7 +119,7 @@ func (n *uffdNotifier) unregister(r mem.Range) {
 }
 
 func wholeGranules(r mem.Range) mem.Range {
-	const mask = 1<<granuleShift - 1
+	const mask = 1<<GranuleBits - 1
 	return mem.Range{Start: r.Start &^ mask, End: (r.End + mask) &^ mask}
 }
 

@@ -18,8 +18,6 @@ import (
 const (
 	firstPages   = 64
 	firstHandles = 1 << 20
-	granule      = 2 << 20
-	granules     = 1 << 16
 )
 
 func TestFirstUseIsHitOnceItIsAdopted(t *testing.T) {

@@ -27,7 +27,7 @@ func outside[T any](t *testing.T) *T {
 // watcher has the log of a kernel that tests change mappings in.
 type watcher struct {
 	word     *uint64
-	interest *[granules]uint32
+	interest *[vmwatch.GranuleCount]uint32
 	refuses  func() error // Watch; nil: it doesn't
 	verify   bool         // by Watch
 	foreign  bool         // Pinned refuses
@@ -39,19 +39,19 @@ type watcher struct {
 }
 
 func newWatcher(t *testing.T) *watcher {
-	return &watcher{word: outside[uint64](t), interest: outside[[granules]uint32](t)}
+	return &watcher{word: outside[uint64](t), interest: outside[[vmwatch.GranuleCount]uint32](t)}
 }
 
 func (w *watcher) count(r mem.Range, n uint32) {
-	for g := uint64(r.Start) / granule; g <= (uint64(r.End)-1)/granule; g++ {
-		atomic.AddUint32(&w.interest[g%granules], n)
+	for g := uint64(r.Start) >> vmwatch.GranuleBits; g <= (uint64(r.End)-1)>>vmwatch.GranuleBits; g++ {
+		atomic.AddUint32(&w.interest[g%vmwatch.GranuleCount], n)
 	}
 }
 
 // publish tells of a change, as the kernel does before it makes one and after.
 func (w *watcher) publish(r mem.Range) {
-	for g := uint64(r.Start) / granule; g <= (uint64(r.End)-1)/granule; g++ {
-		if atomic.LoadUint32(&w.interest[g%granules]) != 0 {
+	for g := uint64(r.Start) >> vmwatch.GranuleBits; g <= (uint64(r.End)-1)>>vmwatch.GranuleBits; g++ {
+		if atomic.LoadUint32(&w.interest[g%vmwatch.GranuleCount]) != 0 {
 			w.mu.Lock()
 			w.log = append(w.log, r)
 			atomic.AddUint64(w.word, 1)

@@ -15,7 +15,7 @@
 struct pinwheel_domain {
 	uint32_t place;   /* in pw.domain; PW_DOMAINS if none was free, and every use registers for itself */
 	uint32_t forks;   /* api_forks when it was opened */
-	uint64_t tag;     /* marks the IDs of its regions for the helper */
+	uint32_t tag;     /* pw_domain_tag */
 	struct pinwheel_ops ops;
 	void *arg;
 	uint32_t closing; /* atomic: nothing new */

@@ -86,7 +86,7 @@ static uint32_t take_slot(struct pinwheel_domain *d)
 
 		if (__atomic_compare_exchange_n(&pw.domain[i].pd, &free, d, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
 			pw.domain[i].generation = (pw.domain[i].generation + 1) % PW_GENERATIONS;
-			d->tag = ((uint64_t)pw.domain[i].generation * PW_DOMAINS + i) << 48;
+			d->tag = pw_domain_tag(i);
 			return i;
 		}
 	}

@@ -173,7 +173,7 @@ PW_EXPORT int pinwheel_release(struct pinwheel_use *use)
 	/* First, because the helper cannot deregister memory in use. */
 	pw_put(t, d->place, &u->ref);
 	if (region && u->start_ticks && pw_wants_events())
-		pw_report_use(t, region | d->tag, pages, u->start, u->end, u->start_ticks, u->site, PW_OTHER);
+		pw_report_use(t, pw_tagged(d->tag, region), pages, u->start, u->end, u->start_ticks, u->site, PW_OTHER);
 	__atomic_store_n(&t->using, NULL, __ATOMIC_RELEASE);
 	return 0;
 }

@@ -61,6 +61,17 @@ static inline struct pwt_local *pw_local(const struct pw_thread *t, uint32_t dom
 /* Adds to a count that only this thread writes and any thread may read. */
 static inline void pw_add(uint64_t *count, uint64_t n) { __atomic_store_n(count, *count + n, __ATOMIC_RELAXED); }
 
+/* A domain as the region IDs of the helper have it: its slot, and how often that was taken before. */
+static inline uint32_t pw_domain_tag(unsigned i)
+{
+	return __atomic_load_n(&pw.domain[i].generation, __ATOMIC_RELAXED) * PW_DOMAINS + i;
+}
+
+static inline unsigned pw_domain_slot(uint32_t tag) { return tag % PW_DOMAINS; }
+
+/* A region as the helper knows it: caches number their regions independently. */
+static inline uint64_t pw_tagged(uint32_t tag, uint64_t id) { return (uint64_t)tag << PW_TAG_SHIFT | id; }
+
 /* thread.c */
 struct pw_thread *pw_thread_new(void); /* NULL if there is no memory */
 extern __thread struct pw_thread *pw_self_ __attribute__((tls_model("initial-exec")));

@@ -2,6 +2,12 @@
  * First uses, which the thread that needs them registers by itself: to ask the server takes two wake-ups
  * of threads, and both processors may be busy. The cache allows for it (regcache/offer.h), and the server
  * adopts the registration meanwhile. One system call of our own: the one that wakes the server.
+ *
+ * Without it, a first use took 40 us in place of 6 beside processes that never sleep on every processor, and one in a
+ * hundred 3.8 ms in place of .7 (by make bench-api, medians of 9 rounds in turn). A rank of Quantum ESPRESSO had 52 in
+ * 6 s of processor time, so a job gains milliseconds. Two ranks that sent each of 1,000 buffers of 64 KiB once, on the
+ * software device, took 1.3 times as long without it. It does nothing where a program maps and unmaps a buffer for each
+ * message: then the server has to see first what has changed.
  */
 #define _GNU_SOURCE
 #include "core.h"

@@ -1,4 +1,4 @@
-/* The producer's side of DQ: queue.Ring, in C. No system call, no allocation, no lock. */
+/* The producer's side of DQ: that of queue.Ring, in C. No system call, no allocation, no lock. */
 #ifndef PINWHEEL_RING_H
 #define PINWHEEL_RING_H
 

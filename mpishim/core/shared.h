@@ -205,7 +205,8 @@ struct pw_domain {
 	uint32_t opening; /* (Go) atomic: there is no cache yet, so memory is registered past it without a question */
 };
 #define PW_GENERATIONS (1u << 11) /* PW_EVENT_EARLY stays free */
-_Static_assert((uint64_t)PW_GENERATIONS * PW_DOMAINS << 48 == PW_EVENT_EARLY, "tags of domains");
+#define PW_TAG_SHIFT 48u /* where pw_domain_tag is in the region IDs that the helper sees */
+_Static_assert((uint64_t)PW_GENERATIONS * PW_DOMAINS << PW_TAG_SHIFT == PW_EVENT_EARLY, "tags of domains");
 
 enum pw_mode {
 	PW_PLAIN,      /* every registration goes straight to the transport */

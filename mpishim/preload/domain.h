@@ -45,12 +45,4 @@ static inline int pw_domain_of(void *pd)
 	return pw_domain_take(pd);
 }
 
-/* A domain as the region IDs of the helper have it: its slot, and how often that was taken before. */
-static inline uint32_t pw_domain_tag(unsigned i)
-{
-	return __atomic_load_n(&pw.domain[i].generation, __ATOMIC_RELAXED) * PW_DOMAINS + i;
-}
-
-static inline unsigned pw_domain_slot(uint32_t tag) { return tag % PW_DOMAINS; }
-
 #endif

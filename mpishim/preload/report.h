@@ -37,7 +37,7 @@ static inline void pw_report_early(struct pw_thread *t, const struct pw_mr_state
 	uint64_t start = (uint64_t)r->mr.addr, end = start + r->mr.length;
 	uint64_t bytes = ((end + pw.page_mask) & ~pw.page_mask) - (start & ~pw.page_mask);
 
-	pw_report(t, r, PW_EVENT_EARLY | start, PW_EVENT_EARLY | (uint64_t)r->domain << 48 | r->access,
+	pw_report(t, r, PW_EVENT_EARLY | start, PW_EVENT_EARLY | pw_tagged(r->domain, r->access),
 		  (uint32_t)(bytes / (pw.page_mask + 1)));
 }
 

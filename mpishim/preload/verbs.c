@@ -223,7 +223,7 @@ static void put(const struct pw_mr_state *r)
 	pw_put(t, pw_domain_slot(r->domain), &r->ref);
 	pw_domain_leave(t);
 	if (region && pw_wants_events())
-		pw_report(t, r, region | (uint64_t)r->domain << 48, region | (uint64_t)r->domain << 48, pages);
+		pw_report(t, r, pw_tagged(r->domain, region), pw_tagged(r->domain, region), pages);
 	if (pw_unlikely(start) && r->path_ticks + (start = pw_ticks() - start) < PW_INTERRUPTED) {
 		pw_add(&t->path_ticks, r->path_ticks + start);
 		pw_add(&t->path_samples, 1);

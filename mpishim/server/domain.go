@@ -37,11 +37,11 @@ type domains [C.PW_DOMAINS]atomic.Pointer[domain]
 
 func (ds *domains) at(i uint32) *domain { return ds[i].Load() }
 
-// domainShift is where the domain's index and generation lie in the region IDs of
-// the helper. It needs them because caches number their regions independently.
-const domainShift = 48
+// domainShift is where tag lies in the region IDs of the helper.
+const domainShift = C.PW_TAG_SHIFT
 
-// tag marks the region IDs of a domain for the helper. C does the same in its events.
+// tag marks the region IDs of a domain for the helper, as pw_tagged of core.h does in events: caches number their
+// regions independently.
 func (d *domain) tag() mem.RegionID {
 	return mem.RegionID(d.generation*C.PW_DOMAINS+d.index) << domainShift
 }

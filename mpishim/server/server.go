@@ -332,7 +332,7 @@ func (s *server) hearOf(t *C.struct_pw_thread, d *domain) {
 	if !s.engine.Helped() || s.attached[t] {
 		return
 	}
-	from := &source{ring: &t.ring, clock: s.clock}
+	from := newSource(&t.ring, s.clock)
 	from.takeEarly(d)
 	s.engine.Attach(from)
 	if s.attached == nil {

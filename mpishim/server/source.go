@@ -6,19 +6,26 @@ package main
 import "C"
 
 import (
+	"unsafe"
+
 	"pinwheel/internal/clock"
 	"pinwheel/mem"
 	"pinwheel/predictor"
+	"pinwheel/queue"
 	"pinwheel/schedule"
 	"pinwheel/verbs"
 )
 
-// source is the consumer's side of the DQ of one C thread: queue.Ring over memory
-// of C. The comment there says why it is correct. It implements helper.Source.
+// source is the consumer of the DQ of one C thread. It implements helper.Source.
 type source struct {
-	ring  *C.struct_pw_ring
+	ring  queue.Consumer[C.struct_pw_event]
 	clock *clock.Ticks
 	early []schedule.Event // come before those in ring
+}
+
+func newSource(ring *C.struct_pw_ring, clock *clock.Ticks) *source {
+	slots := (*[C.PW_RING]queue.Slot[C.struct_pw_event])(unsafe.Pointer(&ring.slots))
+	return &source{ring: queue.NewConsumer(slots[:], (*uint64)(&ring.tail)), clock: clock}
 }
 
 // Pop moves the oldest event to *e. Helper only.
@@ -37,28 +44,12 @@ func (s *source) Pop(e *schedule.Event) bool {
 
 // next moves the oldest event of the ring to *e.
 func (s *source) next(e *schedule.Event) bool {
-	const mask = C.PW_RING - 1
-	for {
-		slot := &s.ring.slots[s.ring.tail&mask]
-		turn := at64(&slot.turn).Load()
-		tail := uint64(s.ring.tail)
-		if turn == C.PW_TURN_FREE {
-			return false
-		}
-		if turn == C.PW_TURN_TAKEN {
-			return false // impossible: only this side takes
-		}
-		if turn != 2*tail+2 {
-			s.ring.tail = C.uint64_t((turn-2)/2 - mask) // overrun: everything before that is gone
-			continue
-		}
-		if at64(&slot.turn).CompareAndSwap(turn, C.PW_TURN_TAKEN) {
-			s.convert(e, &slot.item)
-			at64(&slot.turn).Store(C.PW_TURN_FREE)
-			s.ring.tail++
-			return true
-		}
+	var c C.struct_pw_event
+	if !s.ring.Pop(&c) {
+		return false
 	}
+	s.convert(e, &c)
+	return true
 }
 
 // takeEarly finds the regions of the uses past the cache of a domain, which has one from now on. The helper

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"runtime"
 	"testing"
 
 	"go.uber.org/atomic"
@@ -19,46 +18,29 @@ func allocate[T any](p **T) { *p = new(T) }
 
 func set[T ~uint32 | ~uint64](p *T, v uint64) { *p = T(v) }
 
-const slotFree, slotTaken = 0, 1 // PW_TURN_FREE, PW_TURN_TAKEN
+func ringOf[T any](func(*T, *clock.Ticks) *source) *T { return new(T) }
 
-func slotReady(position uint64) uint64 { return 2*position + 2 } // PW_TURN_READY
-
-// queued is a source over a ring, and its producer: ring.h in Go. A tick is a nanosecond.
+// queued is a source with its producer, whose ring never overruns. bench/ctable tests that of C. A tick is a nanosecond.
 type queued struct {
 	*source
-	head, lost uint64
+	push func(region uint64)
 }
 
 func newQueued() *queued {
 	var ns atomic.Int64
-	ticks := clock.NewTicks(func() uint64 { return uint64(ns.Add(1)) }, ns.Load)
-	q := &queued{source: &source{clock: ticks}}
-	allocate(&q.ring)
-	return q
-}
-
-// push adds an event of the region, or counts it as lost.
-func (q *queued) push(region uint64) {
-	slot := &q.ring.slots[q.head%uint64(len(q.ring.slots))]
-	turn := at64(&slot.turn)
-	if now := turn.Load(); now != slotFree {
-		if now != slotTaken && turn.CompareAndSwap(now, slotFree) {
-			q.lost++
-		} else if turn.Load() != slotFree {
-			q.lost++
-			return
-		}
-	}
-	set(&slot.item.region, region)
-	set(&slot.item.start, 0x1000)
-	set(&slot.item.end, 0x1000+region%(1<<domainShift))
-	if slot.item.site == nil {
+	var head uint64
+	ring := ringOf(newSource)
+	return &queued{newSource(ring, clock.NewTicks(func() uint64 { return uint64(ns.Add(1)) }, ns.Load)), func(region uint64) {
+		slot := &ring.slots[head]
+		set(&slot.item.region, region)
+		set(&slot.item.start, 0x1000)
+		set(&slot.item.end, 0x1000+region%(1<<domainShift))
 		allocate(&slot.item.site)
 		set(&slot.item.site.frames[1], 77)
-	}
-	set(&slot.item.pages, 9)
-	turn.Store(slotReady(q.head))
-	q.head++
+		set(&slot.item.pages, 9)
+		at64(&slot.turn).Store(2*head + 2) // PW_TURN_READY
+		head++
+	}}
 }
 
 func TestEventsArriveInOrderAndWhole(t *testing.T) {
@@ -81,68 +63,5 @@ func TestEventsArriveInOrderAndWhole(t *testing.T) {
 	}
 	if q.Pop(&e) {
 		t.Error("a fourth event")
-	}
-}
-
-func TestOverrunLosesTheOldestAndNothingElse(t *testing.T) {
-	q := newQueued()
-	slots := uint64(len(q.ring.slots))
-	var e schedule.Event
-	q.push(1)
-	if !q.Pop(&e) {
-		t.Fatal("no event")
-	}
-	last := 5*slots/2 + 7
-	for region := uint64(2); region <= last; region++ {
-		q.push(region)
-	}
-	if want := last - 1 - slots; q.lost != want {
-		t.Errorf("%d lost, want %d", q.lost, want)
-	}
-	for region := last - slots + 1; region <= last; region++ {
-		if !q.Pop(&e) || e.Region != mem.RegionID(region) {
-			t.Fatalf("region %d, want %d", e.Region, region)
-		}
-	}
-	if q.Pop(&e) {
-		t.Errorf("region %d again", e.Region)
-	}
-}
-
-func TestProducerAndConsumerTogetherAccountForEveryEvent(t *testing.T) {
-	q := newQueued()
-	const events = 200_000
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for region := uint64(1); region <= events; region++ {
-			q.push(region)
-			if region%50_000 == 0 {
-				runtime.Gosched()
-			}
-		}
-	}()
-	var e schedule.Event
-	var popped uint64
-	var before mem.RegionID
-	look := func() {
-		for q.Pop(&e) {
-			popped++
-			if e.Region <= before {
-				t.Fatalf("region %d after %d", e.Region, before)
-			}
-			before = e.Region
-		}
-	}
-	for running := true; running; {
-		select {
-		case <-done:
-			running = false
-		default:
-		}
-		look()
-	}
-	if popped+q.lost != events {
-		t.Errorf("%d arrived, %d lost, of %d", popped, q.lost, events)
 	}
 }
