@@ -158,7 +158,7 @@ func (e *engine) installCached(r *rank, policy string) error {
 	r.scored = predictor.NewScored(p)
 	scheduler := schedule.NewScheduler(r.scored, so)
 	c.helper = &virtualHelper{
-		decider: scheduler, budget: scheduler.Budget(), path: c, workers: e.opt.Workers,
+		decider: scheduler, budget: scheduler.Budget(), path: c, workers: e.opt.Workers, onDemand: policy == Pinwheel,
 		pace:   schedule.NewPacer(0, clock.LongNs),
 		polls:  e.opt.Polls || policy == Paper || policy == Clairvoyant,
 		asleep: true, askedNs: never, // until the first miss

@@ -13,8 +13,8 @@ import (
 // virtualHelper is the helper thread in virtual time, on a core of its own:
 // the loop of helper.Thread with modelled costs. It takes one event, asks for
 // a decision, carries it out, and begins again. It sleeps as the Pacer says, and sleeps end on time.
-// Under Options.HelperShare it spends no more processor time than that share of a core, but still delays
-// nobody: what it spent is Counts.HelperCPUNs.
+// Under Options.HelperShare that of policy pinwheel leaves uses to be served on demand (onDemand). Others spend no more
+// processor time than that share of a core. Both delay nobody: what was spent is Counts.HelperCPUNs.
 type virtualHelper struct {
 	decider schedule.Decider
 	budget  *schedule.Budget // the decider's
@@ -33,10 +33,11 @@ type virtualHelper struct {
 	restNs   int64 // until when DQ is left alone, as the budget says
 	behind   bool  // back from a park or a rest, and DQ was not yet found empty
 
-	polls   bool // Options.Polls
-	asleep  bool
-	sleptNs int64 // began then
-	askedNs int64 // to sleep so long
+	onDemand bool // within a share, it leaves uses to be served on demand
+	polls    bool // Options.Polls
+	asleep   bool
+	sleptNs  int64 // began then
+	askedNs  int64 // to sleep so long
 
 	doing operation   // its own; Idle if nothing is under way
 	aside []operation // of its workers, on idle cores of their own
@@ -83,6 +84,12 @@ func (v *virtualHelper) rouse(t int64) {
 
 // step runs the helper at t and returns when its next turn is. A worker that is done wakes it.
 func (v *virtualHelper) step(t int64) (next int64) {
+	if v.path.full != nil {
+		v.finish(t)
+		v.asleep = true
+		v.path.stats.HelperCPUNs += v.path.full.look(t)
+		return t + v.path.full.rule.PauseNs()
+	}
 	next = v.turn(t)
 	if v.asleep {
 		for i := range v.aside {
@@ -158,8 +165,20 @@ func (v *virtualHelper) heed(t int64) {
 	}
 }
 
-// limit sets the share of a core that the helper may use from t on, beside the other helpers there; 0 is no limit.
+// limit sets the share of its rank's core that the helper may cost from t on, beside the other helpers there; 0 is no
+// limit, on a core of its own.
 func (v *virtualHelper) limit(share float64, helpers int, t int64) {
+	full := v.onDemand && share > 0 && share < 1
+	switch {
+	case full && v.path.full == nil:
+		v.path.full = newOnDemand(share, v.path, t)
+		v.wake(t + v.path.full.rule.PauseNs())
+	case !full:
+		v.path.full = nil
+	}
+	if full {
+		share = 0
+	}
 	v.budget.SetShare(share, t)
 	v.pace.SetShare(v.budget.Share(), helpers)
 }
