@@ -163,8 +163,8 @@ func fromSettings(s settings.Settings) Options {
 	if b := s.NodeBudgetBytes; b != settings.Auto && b != mem.Unlimited {
 		o.NodeBudgetBytes = max(b, 1)
 	}
-	if o.HelperShare = s.HelperShare; s.HelperShare == 0 && s.IdlePolicy == "auto" {
-		o.IdlePolicy = "conservative" // 0 means none, not the default
+	if s.Cost == 0 && s.IdlePolicy == "auto" {
+		o.IdlePolicy = "conservative"
 	}
 	if dir, err := s.ProfileDir(); err != nil {
 		logStderr(fmt.Sprintf("PINWHEEL_PROFILE: %v", err))

@@ -42,7 +42,7 @@ func TestOnlyARunThatEndsWellLeavesAProfile(t *testing.T) {
 			profiles := t.TempDir()
 			runs := 0
 			testwait.Until(t, "the helper hears of a use before the program ends", func() bool {
-				status, said := play(t, dir, []string{"PINWHEEL_PROFILE=" + profiles, "OMPI_COMM_WORLD_LOCAL_SIZE=1"}, "life", how)
+				status, said := play(t, dir, []string{"PINWHEEL_PROFILE=" + profiles, "PINWHEEL_COST=0", "OMPI_COMM_WORLD_LOCAL_SIZE=1"}, "life", how)
 				if strings.Contains(said, unwatched) {
 					t.Skip(said)
 				}

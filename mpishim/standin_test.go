@@ -17,7 +17,7 @@ func TestEveryPolicyServesAllAndLeavesNothingRegistered(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "stats.json")
 			const buffers, rounds = 5, 20
 			// The stand-in fails ibv_dealloc_pd if a registration is left, and aborts if one goes twice.
-			status, said := play(t, dir, []string{"PINWHEEL_POLICY=" + policy, "PINWHEEL_STATS=" + file}, "path",
+			status, said := play(t, dir, []string{"PINWHEEL_POLICY=" + policy, "PINWHEEL_COST=0", "PINWHEEL_STATS=" + file}, "path",
 				fmt.Sprint(buffers), fmt.Sprint(rounds))
 			if status != 0 {
 				t.Fatalf("status %d: %s", status, said)
@@ -62,7 +62,7 @@ func TestFirstMessageDoesNotWaitForTheWatch(t *testing.T) {
 	testwait.Bound(t, func() any { return last })
 	for rounds := 100; ; rounds = min(4*rounds, 1600) { // 2 ms each, until the watch is open
 		file := filepath.Join(t.TempDir(), "stats.json")
-		status, said := play(t, dir, []string{"PINWHEEL_WATCH_WAIT=n", "PINWHEEL_STATS=" + file}, "path",
+		status, said := play(t, dir, []string{"PINWHEEL_WATCH_WAIT=n", "PINWHEEL_COST=0", "PINWHEEL_STATS=" + file}, "path",
 			"4", fmt.Sprint(rounds), "2000", "4")
 		if status != 0 || strings.Contains(said, "pinwheel:") && !strings.Contains(said, unwatched) {
 			t.Fatalf("status %d: %s", status, said)

@@ -20,7 +20,7 @@ type PlacerOptions struct {
 	Share   float64                // of its rank's core that the helper may use under Auto; 0: Auto is Conservative
 	Bytes   func() int64           // registered memory of the process now
 	CommCPU func() int             // where the communication thread runs, or AnyCPU
-	Apply   func(helper.Placement) // called at every change, from one goroutine: Thread.Place
+	Apply   func(helper.Placement) // called at every change, by StartPlacer and then from one goroutine: Thread.Place
 	Warn    func(error)            // called once if helpers can't be coordinated; nil: ignored
 
 	// Node is this process among those of its job, which agree on the cores of their helpers.
@@ -97,7 +97,10 @@ func StartPlacer(o PlacerOptions) (*Placer, error) {
 	}
 	p.cpuset, _ = cgroup.CPUSet(o.Root)
 	p.quota.Left(time.Now()) // the first interval begins
-	go p.run(p.chooser.ShareWithRank(o.Share))
+	if first := p.chooser.ShareWithRank(o.Share); first.Share > 0 {
+		o.Apply(first)
+	}
+	go p.run()
 	return p, nil
 }
 
@@ -109,11 +112,8 @@ func (p *Placer) Close() error {
 	return nil
 }
 
-func (p *Placer) run(first helper.Placement) {
+func (p *Placer) run() {
 	defer close(p.done)
-	if first.Share > 0 {
-		p.opt.Apply(first)
-	}
 	ticks := time.NewTicker(p.opt.Interval / earlier)
 	defer ticks.Stop()
 	for {

@@ -25,8 +25,9 @@ type cachedPath struct {
 	lookupNs int64
 	// demand makes a registration for every use, past the cache: policy on-demand.
 	demand    bool
-	watchNs   int64 // as long after openedNs, so too; Options.WatchNs
-	openedNs  int64 // the first use
+	full      *onDemand // on a processor without room for a helper; else nil
+	watchNs   int64     // as long after openedNs, so too; Options.WatchNs
+	openedNs  int64     // the first use
 	sites     callSites
 	firstUses FirstUses
 	helper    *virtualHelper        // nil for a policy without one
@@ -36,11 +37,7 @@ type cachedPath struct {
 
 func (c *cachedPath) acquire(t int64, n *need, u *bufferUse) (stallNs int64, err error) {
 	c.provider.begin(t)
-	acquire := c.local.Acquire
-	if c.demand || c.isEarly(t) {
-		acquire = c.local.Register
-	}
-	ref, _, err := acquire(n.rng, Access)
+	ref, err := c.registered(t, n)
 	if errors.Is(err, verbs.ErrPinnedMemory) {
 		c.stats.Unregistered++
 		c.stats.StallNs += c.provider.spentNs // spent on making room, in vain
@@ -63,7 +60,7 @@ func (c *cachedPath) acquire(t int64, n *need, u *bufferUse) (stallNs int64, err
 		readyNs = r
 		c.stats.LateWaits++
 	}
-	if c.helper != nil && ref.ID() != 0 && (c.provider.registered > 0 || readyNs > t) {
+	if c.helper != nil && c.full == nil && ref.ID() != 0 && (c.provider.registered > 0 || readyNs > t) {
 		c.helper.missed(ref.ID(), t, readyNs)
 	}
 	delete(c.unused, ref.ID())
@@ -73,6 +70,19 @@ func (c *cachedPath) acquire(t int64, n *need, u *bufferUse) (stallNs int64, err
 	c.provider.journal.belongs(ref.Region().Handle, ref.ID(), false)
 	*u = bufferUse{need: *n, needNs: t, ref: ref, missed: c.provider.registered > 0}
 	return stallNs, nil
+}
+
+// registered makes memory registered for a use at t.
+func (c *cachedPath) registered(t int64, n *need) (ref regcache.Ref, err error) {
+	switch {
+	case c.full != nil:
+		return c.full.acquire(t, n)
+	case c.demand || c.isEarly(t):
+		ref, _, err = c.local.Register(n.rng, Access)
+	default:
+		ref, _, err = c.local.Acquire(n.rng, Access)
+	}
+	return ref, err
 }
 
 // isEarly reports whether a use at t comes before changes of mappings are noticed. What is registered then is not kept, and
@@ -101,6 +111,10 @@ func (c *cachedPath) release(t int64, u *bufferUse) (stallNs int64, err error) {
 	c.local.Release(u.ref) // deregisters what was for this use alone
 	c.stats.StallNs += c.provider.spentNs
 	c.provider.journal.used(RegionUse{id, u.need.rng.PageAligned(), u.needNs, t, u.missed})
+	if c.full != nil {
+		c.full.released(t, &u.need, id)
+		return c.provider.spentNs, nil
+	}
 	if c.helper == nil && c.log == nil || id == 0 {
 		return c.provider.spentNs, nil
 	}

@@ -105,7 +105,7 @@ func (e *engine) installNodes() error {
 			s.chooser = placement.NewChooser(policy, &placement.Topology{}, allowed, placement.Owner{PID: int32(r) + 1})
 			s.at = s.chooser.ShareWithRank(e.opt.HelperShare)
 			s.at.Parked = policy == placement.Off || o.PerNode == 0 && s.at.Share == 0
-			e.ranks[r].helper.loop.SetShare(s.at.Share, s.at.Helpers, 0)
+			e.ranks[r].helper.limit(s.at.Share, s.at.Helpers, 0)
 			e.ranks[r].seat = s
 			n.seats = append(n.seats, s)
 		}
@@ -157,7 +157,7 @@ func (s *seat) place(e *engine, p helper.Placement, t int64) {
 		return
 	}
 	s.rank.helper.loop.Decider.SetShareNs(p.ShareNs(s.node.opt.SliceNs))
-	s.rank.helper.loop.SetShare(p.Share, p.Helpers, t)
+	s.rank.helper.limit(p.Share, p.Helpers, t)
 	if s.core != nil && s.core.holder != s {
 		s.core.leave(s, t)
 		s.core = nil

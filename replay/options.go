@@ -66,8 +66,9 @@ type Options struct {
 	DQItemNs, RQItemNs int64
 	// DQEntries is the capacity of DQ; 1024.
 	DQEntries int
-	// HelperShare is the share of a core that each helper may use, from 0 to 1, registrations and
-	// deregistrations included; schedule.Budget. 0 and 1 stand for no limit.
+	// HelperShare says that no core is idle: the share of its rank's time, from 0 to 1, that each helper may cost. Under
+	// policy pinwheel that is what uses on demand may cost (schedule.Demand); under others the helper's processor time
+	// is bounded by it (schedule.Budget). 0 and 1 stand for a core of its own, without a limit.
 	HelperShare float64
 	// WatchNs is how long it takes from the first use of a rank on until changes of mappings are noticed: so long, policies
 	// with a helper register for each use. Those of Foreknowing keep what they register, as leave-pinned does.

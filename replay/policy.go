@@ -155,12 +155,13 @@ func (e *engine) installCached(r *rank, policy string) error {
 	}
 	r.scored = predictor.NewScored(p)
 	c.helper = newVirtualHelper(schedule.NewScheduler(r.scored, so), c, e.opt, e.opt.Polls || policy == Paper || policy == Clairvoyant)
+	c.helper.onDemand = policy == Pinwheel
 	c.helper.wake = func(at int64) {
 		a := e.actor(helperActor, r.id)
 		e.queue.set(a, min(at, e.queue.at[a]))
 	}
 	if e.opt.Cores == nil {
-		c.helper.loop.SetShare(e.opt.HelperShare, 1, 0)
+		c.helper.limit(e.opt.HelperShare, 1, 0)
 	}
 	r.helper = c.helper
 	return nil

@@ -14,8 +14,8 @@ import (
 // virtualHelper is the helper thread in virtual time, on a core of its own:
 // the loop of helper.Thread with modelled costs. It takes one event, asks for
 // a decision, carries it out, and begins again. It sleeps as the Loop says, and sleeps end on time.
-// Under Options.HelperShare it spends no more processor time than that share of a core, but still delays
-// nobody: what it spent is Counts.HelperCPUNs.
+// Under Options.HelperShare that of policy pinwheel leaves uses to be served on demand (onDemand). Others spend no more
+// processor time than that share of a core. Both delay nobody: what was spent is Counts.HelperCPUNs.
 type virtualHelper struct {
 	opt  *Options
 	loop schedule.Loop
@@ -27,10 +27,11 @@ type virtualHelper struct {
 	coming   []comingMiss // in order
 	observed bool         // an event was just taken: decide before the next one
 
-	polls   bool // Options.Polls
-	asleep  bool
-	sleptNs int64 // began then
-	askedNs int64 // to sleep so long
+	onDemand bool // within a share, it leaves uses to be served on demand
+	polls    bool // Options.Polls
+	asleep   bool
+	sleptNs  int64 // began then
+	askedNs  int64 // to sleep so long
 
 	doing operation   // its own; Idle if nothing is under way
 	aside []operation // of its workers, on idle cores of their own
@@ -88,6 +89,12 @@ func (v *virtualHelper) rouse(t int64) {
 
 // step runs the helper at t and returns when its next turn is. A worker that is done wakes it.
 func (v *virtualHelper) step(t int64) (next int64) {
+	if v.path.full != nil {
+		v.finish(t)
+		v.asleep = true
+		v.path.stats.HelperCPUNs += v.path.full.look(t)
+		return t + v.path.full.rule.PauseNs()
+	}
 	next = v.turn(t)
 	if v.asleep {
 		for i := range v.aside {
@@ -146,6 +153,23 @@ func (v *virtualHelper) hear(m *schedule.Misses, t int64) {
 		m.Add(v.coming[n].id, v.coming[n].needNs)
 	}
 	v.coming = slices.Delete(v.coming, 0, n)
+}
+
+// limit sets the share of its rank's core that the helper may cost from t on, beside the other helpers there; 0 is no
+// limit, on a core of its own.
+func (v *virtualHelper) limit(share float64, helpers int, t int64) {
+	full := v.onDemand && share > 0 && share < 1
+	switch {
+	case full && v.path.full == nil:
+		v.path.full = newOnDemand(share, v.path, t)
+		v.wake(t + v.path.full.rule.PauseNs())
+	case !full:
+		v.path.full = nil
+	}
+	if full {
+		share = 0
+	}
+	v.loop.SetShare(share, helpers, t)
 }
 
 // spend counts processor time of the helper.

@@ -30,13 +30,17 @@ func (h *hearing) Missed(id mem.RegionID, needNs, nowNs int64) {
 // A helper thread hears of a miss when it looks, and not in the middle of a registration or of a rest.
 func TestHelperHearsOfMissesWhenItLooks(t *testing.T) {
 	for _, share := range []float64{0, 0.05} {
-		o := Options{HelperShare: share}
+		policy := Pinwheel
+		if share > 0 {
+			policy = Last // that of pinwheel leaves uses to be served on demand
+		}
+		o := Options{HelperShare: share, Policies: []string{policy}}
 		o.EnsureDefaults()
 		e, err := newEngine(&o, recorded{nasTrace(t, "mg.C.4")})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := e.install(Pinwheel, 0); err != nil {
+		if err := e.install(policy, 0); err != nil {
 			t.Fatal(err)
 		}
 		all := make([]*hearing, len(e.ranks))

@@ -68,7 +68,7 @@ func (m *measurement) replay(r row) (result replayed, err error) {
 	options := []string{"compare", "--json", "--timeline", "recorded", "--costs", costs,
 		"--policy", "leave-pinned,pinwheel,oracle"}
 	if !r.idle { // every processor has a rank, so the helpers of the job had their share of one
-		options = append(options, "--helper-share", settings.FormatShare(settings.Default().HelperShare))
+		options = append(options, "--helper-share", settings.FormatShare(settings.Default().Cost))
 	}
 	out, err := m.command(os.Environ(), "nasreplay", append(options, merged)...)
 	if err != nil {

@@ -25,7 +25,7 @@ func (m *model) regime(o *replay.Options, f *trace.File) (string, error) {
 
 // helpersAt sets the share of helpers at a place.
 func (m *model) helpersAt(o *replay.Options, p trace.Place) string {
-	live := settings.Default().HelperShare
+	live := settings.Default().Cost
 	on := fmt.Sprintf("%d ranks had %d processors", p.Ranks, p.Processors)
 	switch {
 	case m.IdleCores != nil:

@@ -15,8 +15,8 @@ type sharesCmd struct {
 }
 
 func (sharesCmd) Help() string {
-	return `Replays every trace in virtual time with helpers that may use 1, 2, 5 and 10 % of a core, and without a limit, as
-PINWHEEL_HELPER_SHARE does. The tables show what each share saves and costs.
+	return `Replays every trace in virtual time on full nodes, where uses on demand may cost .1, .5, 1 and 2 % of a rank's time, as
+PINWHEEL_COST says, and with an idle core for each helper. The tables show what each share saves and costs.
 
 Example:
   nasreplay shares --document results/helper-share.md results/traces/*.pwt`

@@ -246,7 +246,7 @@ func TestFindingsFollowTheFacts(t *testing.T) {
 			m.Place = func(placement.IdlePolicy, float64) (helper.Placement, error) {
 				return helper.Placement{CPU: 0, Helpers: 1, Share: 0.025}, nil
 			}
-		}, true, "helper          no idle core now: on the core of its rank, for at most 2.5 % of the time"},
+		}, true, "helper          no idle core now: it sleeps, and memory is registered on demand, for at most 2.5 % of the rank's time"},
 		{"helper off", func(m *Machine) { m.Settings.IdlePolicy = "off" }, true,
 			"- helper          none, as PINWHEEL_IDLE_POLICY=off says"},
 		{"helper's processor given", func(m *Machine) { m.Settings.HelperCPU = 2 }, true,

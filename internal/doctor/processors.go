@@ -108,7 +108,7 @@ func (m *Machine) helper(s *section, topology *placement.Topology) {
 	}
 	place := helper.Placement{Parked: true, CPU: helper.AnyCPU}
 	if err == nil {
-		place, err = m.Place(policy, m.Settings.HelperShare)
+		place, err = m.Place(policy, m.Settings.Cost)
 	}
 	here := m.CurrentCPU()
 	switch {
@@ -119,7 +119,7 @@ func (m *Machine) helper(s *section, topology *placement.Topology) {
 			"leave a core of each node without a rank (fewer ranks, or their binding), or PINWHEEL_IDLE_POLICY=aggressive",
 			"none: no idle core now")
 	case place.Share > 0:
-		s.add(OK, name, "", "no idle core now: on the core of its rank, for at most %s of the time (PINWHEEL_HELPER_SHARE)",
+		s.add(OK, name, "", "no idle core now: it sleeps, and memory is registered on demand, for at most %s of the rank's time (PINWHEEL_COST)",
 			settings.FormatShare(place.Share))
 	case place.CPU == helper.AnyCPU:
 		s.add(OK, name, "", "anywhere")

@@ -24,6 +24,8 @@ type Engine struct {
 	alone   bool        // whether it has no workers
 	procs   func(n int) // HelperOptions.Procs
 
+	onDemand func(on bool) // HelperOptions.OnDemand
+
 	node *member // nil: this process is alone
 
 	mu   sync.Mutex // protects said; warn and debug are called without it

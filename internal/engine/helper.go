@@ -28,8 +28,11 @@ type HelperOptions struct {
 	Clock  clock.Clock // nil: clock.Shared
 
 	IdlePolicy string // as in PINWHEEL_IDLE_POLICY, or IdlePolicyIgnore
-	// HelperShare is as in PINWHEEL_HELPER_SHARE, from 0 to 1.
+	// HelperShare is the share of its rank's core, from 0 to 1, that the helper may use if no core is idle.
 	HelperShare float64
+	// OnDemand begins or ends that uses are served on demand, while no core is idle and the helper would share that of
+	// its rank: it is parked then. nil: the helper shares the core.
+	OnDemand func(on bool)
 	// CPUs are the processors that the helper may use. If there is but one, it runs there, idle or
 	// not. Empty stands for those that this process may use.
 	CPUs        []int
@@ -69,6 +72,7 @@ func (e *Engine) StartHelper(o HelperOptions) bool {
 		e.Warn("helper", fmt.Sprintf("%v; going on without helper thread, memory stays pinned", err))
 		return false
 	}
+	e.onDemand = o.OnDemand
 	switch {
 	case cpu != helper.AnyCPU:
 		e.where = fmt.Sprintf("on processor %d", cpu)
@@ -77,7 +81,7 @@ func (e *Engine) StartHelper(o HelperOptions) bool {
 		e.where = "where the kernel puts it"
 	default:
 		e.where = "on an idle core (" + o.IdlePolicy + ")"
-		if o.IdlePolicy == "auto" {
+		if o.IdlePolicy == "auto" && o.OnDemand == nil {
 			e.share = o.HelperShare
 		}
 		if err := e.startPlacer(&o); err != nil {
@@ -156,6 +160,10 @@ func (e *Engine) startPlacer(o *HelperOptions) error {
 // placeHelper carries out what the Placer has decided.
 func (e *Engine) placeHelper(p helper.Placement) {
 	e.meter.place(p)
+	if e.onDemand != nil {
+		e.onDemand(p.Share > 0)
+		p.Parked = p.Parked || p.Share > 0
+	}
 	if e.alone {
 		p.Spares = 0
 	}

@@ -58,18 +58,21 @@ func TestParkingIsTimed(t *testing.T) {
 	if r := reportOf(m); r.Parks != 1 || r.ParkedNs != 1e9 || r.FirstParkNs != 2e9 {
 		t.Errorf("%d parks, the first at %d ns, %d ns in all", r.Parks, r.FirstParkNs, r.ParkedNs)
 	}
-	if got := m.whereabouts("there", 0); got != "there, parked before (1.0 s)" {
+	if got := m.whereabouts("there", true, 0); got != "there, parked before (1.0 s)" {
 		t.Errorf("whereabouts %q", got)
 	}
-	if got := m.whereabouts("there", 5e8); got != "there, before on that of its rank (0.5 s)" {
+	if got := m.whereabouts("there", true, 5e8); got != "there, before on that of its rank (0.5 s)" {
 		t.Errorf("whereabouts %q", got)
 	}
 	m.place(helper.Placement{Share: 0.025})
-	if got := m.whereabouts("there", 5e8); got != "on the core of its rank, at most 2.5 % of it" {
+	if got := m.whereabouts("there", true, 5e8); got != "parked: no idle core, so memory is registered on demand" {
+		t.Errorf("whereabouts beside uses on demand %q", got)
+	}
+	if got := m.whereabouts("there", false, 5e8); got != "on the core of its rank, at most 2.5 % of it" {
 		t.Errorf("whereabouts of one that shares %q", got)
 	}
 	m.place(helper.Placement{Parked: true})
-	if got := m.whereabouts("there", 0); got != "parked: no idle core (1.0 s)" {
+	if got := m.whereabouts("there", false, 0); got != "parked: no idle core (1.0 s)" {
 		t.Errorf("whereabouts of a parked one %q", got)
 	}
 	if got := reportOf(m).QuotaUsedUpNs; got != 0 {
@@ -77,7 +80,7 @@ func TestParkingIsTimed(t *testing.T) {
 	}
 	m.place(helper.Placement{Parked: true, QuotaUsedUp: true})
 	c.ns += 1e9
-	if got := m.whereabouts("there", 0); got != "parked: the CPU quota is used up (2.0 s)" {
+	if got := m.whereabouts("there", false, 0); got != "parked: the CPU quota is used up (2.0 s)" {
 		t.Errorf("whereabouts of one that is parked because of a quota %q", got)
 	}
 	m.place(helper.Placement{Share: 0.025, QuotaUsedUp: true})

@@ -31,7 +31,7 @@ func (e *Engine) Report(s regcache.Stats, name func(predictor.CallSite) (site, o
 		r.Profile = e.learner.outcome.Load()
 	}
 	h := e.helper.Stats()
-	r.Helper, r.HelperCPUNs, r.HelperFaulted = e.meter.whereabouts(e.where, h.Budget.LimitedNs), h.CPUNs, h.Faulted
+	r.Helper, r.HelperCPUNs, r.HelperFaulted = e.meter.whereabouts(e.where, e.onDemand != nil, h.Budget.LimitedNs), h.CPUNs, h.Faulted
 	r.HelperShare, r.SharedNs, r.SharedCPUNs = e.share, h.Budget.LimitedNs, h.Budget.SpentNs
 	r.Unpaid, r.Unworthy, r.RestedNs = h.Budget.Unpaid, h.Budget.Unworthy, h.Budget.ParkedNs
 	r.CPUNs -= h.CPUNs
@@ -92,7 +92,7 @@ func series(s *usage.Series, now int64, value func(*usage.Series, int) float64, 
 }
 
 // whereabouts says where the helper is, and whether it was parked instead, or shared a core for some time.
-func (m *meter) whereabouts(where string, sharedNs int64) string {
+func (m *meter) whereabouts(where string, onDemand bool, sharedNs int64) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.nowNs()
@@ -102,6 +102,8 @@ func (m *meter) whereabouts(where string, sharedNs int64) string {
 		return fmt.Sprintf("parked: the CPU quota is used up (%.1f s)", seconds)
 	case m.at.Parked:
 		return fmt.Sprintf("parked: no idle core (%.1f s)", seconds)
+	case m.at.Share > 0 && onDemand:
+		return "parked: no idle core, so memory is registered on demand"
 	case m.at.Share > 0:
 		return fmt.Sprintf("on the core of its rank, at most %s of it", settings.FormatShare(m.at.Share))
 	case sharedNs > 0:

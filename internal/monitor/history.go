@@ -3,7 +3,7 @@ package monitor
 import "slices"
 
 // Kept is how far back a History goes. Rates are means over rateSeconds, over which the budget of a
-// helper's processor time is kept as well (PINWHEEL_HELPER_SHARE).
+// helper's processor time is kept as well.
 const (
 	Kept        = 60 // seconds
 	rateSeconds = 10

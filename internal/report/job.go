@@ -166,6 +166,7 @@ func (t *Rank) add(r *Rank) {
 	t.Uses += r.Uses
 	t.Plain += r.Plain
 	t.Early += r.Early
+	t.Demand.add(&r.Demand)
 	t.Passed += r.Passed
 	t.PassedBytes += r.PassedBytes
 	t.Hits += r.Hits

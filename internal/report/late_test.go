@@ -28,7 +28,7 @@ func TestReportSaysWhyUsesWereLate(t *testing.T) {
 		}),
 			": 1 released in a long silence of the program; 2 released after the program had gone on without it; 3 released with" +
 				" nothing predicted; 4 needed sooner than predicted; 5 due while the helper's share was used up (4.8 % of the rank's" +
-				" core was used, PINWHEEL_HELPER_SHARE allows 5 %; or leave a core free); 6 due, and the helper was not in time.\n"},
+				" core was used, it may use 5 %; leave a core free); 6 due, and the helper was not in time.\n"},
 		"few":       {given(func(r *Rank) { r.Uses, r.Late, r.LateWhy.Slow = 542, 4, 4 }), ""},
 		"none":      {given(func(*Rank) {}), ""},
 		"on demand": {given(func(r *Rank) { r.Late, r.Policy = 42, "on-demand" }), ""},

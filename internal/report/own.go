@@ -15,7 +15,7 @@ type Own struct {
 
 // Own returns what the process takes.
 func (r *Rank) Own() Own {
-	served := r.RegisterNs - r.HelperRegisterNs - r.FirstUsesNs
+	served := r.RegisterNs - r.HelperRegisterNs - r.FirstUsesNs - r.Demand.RegisterNs
 	return Own{
 		Helper:  float64(max(r.HelperCPUNs-r.HelperRegisterNs, 0)),
 		Server:  float64(max(r.ServerCPUNs-r.OpeningCPUNs-served, 0)),

@@ -111,6 +111,9 @@ type Rank struct {
 	Unpaid      int64   `json:"unpaid,omitempty"`
 	Unworthy    int64   `json:"unworthy,omitempty"`
 	RestedNs    int64   `json:"rested_ns,omitempty"`
+	// Demand is what was registered on demand; part of Uses, of RegisterNs and of the pinned memory. The time of
+	// looks is part of ServerCPUNs.
+	Demand Demand `json:"on_demand,omitzero"`
 	// Calls is how many MPI calls of the program were wrapped, whatever they did.
 	Calls uint64 `json:"mpi_calls,omitempty"`
 	// Large is how many buffers of at least ThresholdBytes the program passed to MPI.

@@ -37,7 +37,7 @@ func reasonOf(r *Rank) reason {
 		return transportCache
 	case r.Uses == 0:
 		return unused
-	case r.HelperDeregs > 0 || r.Policy == "on-demand" || r.Policy == "disabled":
+	case r.HelperDeregs > 0 || r.Demand.Uses > 0 || r.Policy == "on-demand" || r.Policy == "disabled":
 		return released
 	case r.Policy == "leave-pinned" || r.Policy == "lru":
 		return keepingPolicy
@@ -134,6 +134,9 @@ func (j *Job) Reasons() (lines []string) {
 		lines = append(lines, fmt.Sprintf("The helper's share is used up at times%s: %s", j.of(g), g.sum.unpaidLine()))
 	}
 	total := j.Total()
+	if line := total.Demand.line(len(j.rows), total.Seconds); line != "" {
+		lines = append(lines, line)
+	}
 	if line := total.lateLine(); line != "" {
 		lines = append(lines, line)
 	}
@@ -232,7 +235,7 @@ func (r *Rank) sharedLine() string {
 	if r.SharedNs == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (%.1f %% of the rank's core was used, PINWHEEL_HELPER_SHARE allows %s; or %s)",
+	return fmt.Sprintf(" (%.1f %% of the rank's core was used, it may use %s; %s)",
 		100*float64(r.SharedCPUNs)/float64(r.SharedNs), settings.FormatShare(r.HelperShare), r.advice())
 }
 

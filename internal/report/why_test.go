@@ -54,12 +54,12 @@ func TestReportSaysWhyNothingWasReleased(t *testing.T) {
 		"shared for a quota": {given(func(r *Rank) {
 			r.Unpaid, r.HelperShare, r.SharedNs, r.QuotaUsedUpNs = 30, 0.05, 10e9, 9e9
 		}),
-			"PINWHEEL_HELPER_SHARE allows 5 %; or raise the CPU quota)"},
+			"it may use 5 %; raise the CPU quota)"},
 		"share used up": {given(func(r *Rank) {
 			r.Unpaid, r.Unworthy, r.HelperShare, r.SharedNs, r.SharedCPUNs, r.Lost = 30, 2, 0.05, 10e9, 0.48e9, 40
 		}), "Nothing was released: the helper's share is used up; for 30 uses the buffer stayed registered because there " +
 			"was no processor time left to release it " +
-			"and register it again (4.8 % of the rank's core was used, PINWHEEL_HELPER_SHARE allows 5 %; or leave a core free)."},
+			"and register it again (4.8 % of the rank's core was used, it may use 5 %; leave a core free)."},
 		"share used up at times": {given(func(r *Rank) { r.HelperDeregs, r.Unpaid = 9, 1 }),
 			"The helper's share is used up at times: for 1 use the buffer"},
 		"not worth it": {given(func(r *Rank) {

@@ -83,7 +83,7 @@ func text(field func(*Settings) *string, syntax string) kind {
 	}}
 }
 
-// share is a part of a whole, in per cent.
+// share is a part of a whole.
 func share(field func(*Settings) *float64) kind {
 	return kind{"0%..100%", func(s *Settings, value string) error {
 		v, err := ParseShare(value)
@@ -94,13 +94,18 @@ func share(field func(*Settings) *float64) kind {
 	}}
 }
 
-// ParseShare reads a part of a whole in per cent, such as 5% or 2.5, and returns it as a number from 0 to 1.
+// ParseShare reads a part of a whole, in per cent or as a number from 0 to 1: .5% or 0.005. A larger number is in
+// per cent: 5.
 func ParseShare(value string) (float64, error) {
-	percent, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(value, "%")), 64)
-	if err != nil || !(percent >= 0 && percent <= 100) {
+	number, isPercent := strings.CutSuffix(value, "%")
+	share, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if isPercent || share > 1 {
+		share /= 100
+	}
+	if err != nil || !(share >= 0 && share <= 1) {
 		return 0, fmt.Errorf("%q is not a share from 0%% to 100%%", value)
 	}
-	return percent / 100, nil
+	return share, nil
 }
 
 // FormatShare is the reverse of ParseShare: 5 %.

@@ -39,6 +39,7 @@ func Load(environ []string) (s Settings, warnings []string) {
 			panic(fmt.Sprintf("settings: default of %s%s: %v", Prefix, v.name, err)) // a row of the table is wrong
 		}
 	}
+	environ, warnings = renamed(environ)
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
 		name, ours := strings.CutPrefix(name, Prefix)
@@ -46,6 +47,9 @@ func Load(environ []string) (s Settings, warnings []string) {
 			continue
 		}
 		v := lookup(name)
+		if formerNames[name] != "" {
+			continue
+		}
 		if v == nil {
 			warnings = append(warnings, unknown(name))
 		} else if err := v.kind.parse(&s, value); err != nil {
@@ -54,6 +58,24 @@ func Load(environ []string) (s Settings, warnings []string) {
 	}
 	slices.Sort(warnings)
 	return s, warnings
+}
+
+// formerNames are the names that variables had before.
+var formerNames = map[string]string{"HELPER_SHARE": "COST"}
+
+// renamed returns the variables with their present names, those with a former name first, so that the present one has
+// the last word.
+func renamed(environ []string) (all, warnings []string) {
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		former, ours := strings.CutPrefix(name, Prefix)
+		if now := formerNames[former]; ours && now != "" && value != "" {
+			all = append(all, Prefix+now+"="+value)
+			warnings = append(warnings, fmt.Sprintf("%s is now %s%s, the most of a rank's time that Pinwheel may cost, and is read as that",
+				name, Prefix, now))
+		}
+	}
+	return append(all, environ...), warnings
 }
 
 func lookup(name string) *variable {

@@ -13,7 +13,7 @@ import (
 
 func TestDefaultsAreThoseOfTheDesign(t *testing.T) {
 	want := Settings{
-		ThresholdBytes: 16 << 10, Policy: "pinwheel", IdlePolicy: "auto", HelperCPU: Auto, HelperShare: 0.05, Window: 2,
+		ThresholdBytes: 16 << 10, Policy: "pinwheel", IdlePolicy: "auto", HelperCPU: Auto, Cost: 0.005, Window: 2,
 		BudgetBytes: Auto, NodeBudgetBytes: mem.Unlimited, Watch: "auto", Provider: "auto", Stats: "n", Log: "warn",
 		Profile: "n", ProfileBytes: 256 << 20,
 	}
@@ -26,7 +26,7 @@ func TestLoadReadsEveryVariable(t *testing.T) {
 	got, warnings := Load([]string{
 		"PINWHEEL_DISABLE=1", "PINWHEEL_THRESHOLD=4K", "PINWHEEL_POLICY=Paper",
 		"PINWHEEL_IDLE_POLICY=off", "PINWHEEL_HELPER_CPU=3",
-		"PINWHEEL_HELPER_SHARE=12.5%",
+		"PINWHEEL_COST=12.5%",
 		"PINWHEEL_WINDOW=0", "PINWHEEL_BUDGET=16M", "PINWHEEL_NODE_BUDGET=auto", "PINWHEEL_WATCH=uffd", "PINWHEEL_WATCH_WAIT=y",
 		"PINWHEEL_PROVIDER=sim", "PINWHEEL_RDMA_DEVICE=mlx5_0:1",
 		"PINWHEEL_RECORD=%h.%r=1.pwt", "PINWHEEL_STATS=y", "PINWHEEL_PROFILE=/p", "PINWHEEL_PROFILE_FORCE=y",
@@ -59,6 +59,30 @@ func TestLoadWarnsAndKeepsDefaults(t *testing.T) {
 		got, warnings := Load([]string{c.entry})
 		if got != Default() || !slices.Equal(warnings, []string{c.warning}) {
 			t.Errorf("%s: warnings %q, want %q; settings %+v", c.entry, warnings, c.warning, got)
+		}
+	}
+}
+
+// A variable that has another name now is read under its former one, and a line says so.
+func TestFormerNamesAreRead(t *testing.T) {
+	const line = "PINWHEEL_HELPER_SHARE is now PINWHEEL_COST, the most of a rank's time that Pinwheel may cost, and is read as that"
+	for _, c := range []struct {
+		environ  []string
+		cost     float64
+		warnings []string
+	}{
+		{[]string{"PINWHEEL_COST=0.02"}, 0.02, nil},
+		{[]string{"PINWHEEL_COST=.2%"}, 0.002, nil},
+		{[]string{"PINWHEEL_COST=5"}, 0.05, nil},
+		{[]string{"PINWHEEL_HELPER_SHARE=5%"}, 0.05, []string{line}},
+		{[]string{"PINWHEEL_COST=1%", "PINWHEEL_HELPER_SHARE=5%"}, 0.01, []string{line}},
+		{[]string{"PINWHEEL_HELPER_SHARE="}, 0.005, nil},
+		{[]string{"PINWHEEL_HELPER_SHARE=half"}, 0.005,
+			[]string{`PINWHEEL_COST: "half" is not a share from 0% to 100%; using .5%`, line}},
+	} {
+		got, warnings := Load(c.environ)
+		if diff := got.Cost - c.cost; diff > 1e-12 || diff < -1e-12 || !slices.Equal(warnings, c.warnings) {
+			t.Errorf("%q: a cost of %g, %q; want %g, %q", c.environ, got.Cost, warnings, c.cost, c.warnings)
 		}
 	}
 }

@@ -13,7 +13,7 @@ type Settings struct {
 	Policy          string
 	IdlePolicy      string
 	HelperCPU       int64   // Auto, or a processor number
-	HelperShare     float64 // of a core, from 0 to 1
+	Cost            float64 // of a rank's time, from 0 to 1
 	Window          int64
 	BudgetBytes     int64 // Auto, mem.Unlimited, or bytes
 	NodeBudgetBytes int64 // Auto, mem.Unlimited, or bytes
@@ -51,14 +51,15 @@ var table = []variable{
 			" on-demand: register and release around every transfer. lru: leave-pinned, but stay within the budget."},
 	{"IDLE_POLICY", "auto", choice(func(s *Settings) *string { return &s.IdlePolicy },
 		"auto", "conservative", "aggressive", "off"),
-		"Where helper threads run. auto: on an idle core if there is one, else on a shared core, within PINWHEEL_HELPER_SHARE." +
+		"Where helper threads run. auto: on an idle core if there is one, else none: memory is registered on demand, within PINWHEEL_COST." +
 			" conservative: one helper for each idle core, for the processes that have the most registered memory." +
 			" aggressive: every process, and helpers share the idle cores. off: none."},
 	{"HELPER_CPU", "auto", number(func(s *Settings) *int64 { return &s.HelperCPU }, 0, 1<<16, "auto"),
 		"Processor on which the helper thread runs. auto: an idle processor that shares a cache with the communication thread."},
-	{"HELPER_SHARE", "5%", share(func(s *Settings) *float64 { return &s.HelperShare }),
-		"Most of a core's time that the helper thread may use if it has no idle core and PINWHEEL_IDLE_POLICY is auto: over any" +
-			" 10 seconds, its registrations included. What this can't pay stays registered. 0%: no helper without an idle core. 100%: no limit."},
+	{"COST", ".5%", share(func(s *Settings) *float64 { return &s.Cost }),
+		"Most of a rank's time that Pinwheel may cost, beside a cache that keeps everything, if there is no idle core and" +
+			" PINWHEEL_IDLE_POLICY is auto: .5% or 0.005. Memory is then registered for a use and deregistered after it, and what" +
+			" that may not cost stays registered. 0%: all stays registered. 100%: no limit."},
 	{"WINDOW", "2", number(func(s *Settings) *int64 { return &s.Window }, 0, 8),
 		"Length of the context window: how many of the last communications belong to a call site's signature."},
 	{"BUDGET", "auto", bytes(func(s *Settings) *int64 { return &s.BudgetBytes }, "auto", "inf"),

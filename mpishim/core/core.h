@@ -92,8 +92,8 @@ static inline struct pw_thread *pw_self(void)
 /* site.c */
 void pw_site_init(void);
 void pw_site_walk(void **frame, uint64_t stack_end, uint64_t frames[PW_FRAMES]);
-const struct pw_site *pw_site_here(struct pw_thread *t, void **frame); /* of the function with this frame; never NULL */
-const struct pw_site *pw_site_at(struct pw_thread *t, uint64_t address); /* with one frame; never NULL */
+struct pw_site *pw_site_here(struct pw_thread *t, void **frame); /* of the function with this frame; never NULL */
+struct pw_site *pw_site_at(struct pw_thread *t, uint64_t address); /* with one frame; never NULL */
 
 static inline uint64_t pw_clock_ns(clockid_t id)
 {

@@ -27,11 +27,28 @@
 #define PW_FREE_MRS 16u   /* free pw_mr that a thread keeps to itself */
 #define PW_MRS (1u << 16) /* pw_mr in use at one time, at most */
 
-/* A call site: return addresses, innermost first. site.c makes each once and never changes or frees it, so a use
- * holds only a pointer. */
+/* A call site: return addresses, innermost first. site.c makes each once and never frees it, so a use holds only a
+ * pointer. What follows the frames is about uses on demand (preload/demand.h). All of it is atomic, and any thread
+ * adds to the counts; they are those of schedule.DemandCounts. */
 struct pw_site {
 	uint64_t frames[PW_FRAMES];
+	struct pw_site *next; /* in pw_shared.sites */
+	uint32_t kept;        /* (Go) memory stays registered after its use */
+	uint64_t uses, freed;
+	uint64_t spent_ticks;
+	uint64_t saved; /* pages times PW_LONG_TICKS ticks */
+} __attribute__((aligned(64)));
+
+/* The end of the latest use of a buffer, whose registration is on demand. Atomic; the words of an entry are of two
+ * buffers at worst, which only misleads. */
+struct pw_last_use {
+	uint64_t start;  /* of the buffer; 0: none */
+	uint64_t region; /* as in pw_event; 0 if it was deregistered */
+	uint64_t end_ticks;
+	struct pw_site *site;
 };
+#define PW_LAST_USES 1024u /* a power of two */
+#define PW_LONG_TICKS 1024u /* for sums that would overflow otherwise */
 
 /*
  * One completed use of a region. It is schedule.Event, with times in ticks of pw_ticks.
@@ -102,7 +119,7 @@ enum pw_ask {
 struct pw_call_id {
 	uint64_t seq; /* of the call in its thread, counted from 1 */
 	uint64_t op;
-	const struct pw_site *site;
+	struct pw_site *site;
 };
 
 /* What a thread notes of a first use that it has registered by itself, for the report (struct pwt_offer). Times are
@@ -189,7 +206,7 @@ struct pw_thread {
 	struct {
 		uint64_t region, seq;
 	} reported[PW_REPORTED]; /* (C) uses that were pushed into the ring */
-	const struct pw_site *site_cache[PW_SITE_CACHE]; /* (C) by a hash of the frames */
+	struct pw_site *site_cache[PW_SITE_CACHE]; /* (C) by a hash of the frames */
 	struct pw_mailbox mail;
 	struct pw_announced announced[PW_ANNOUNCED];
 	struct pw_announced internal; /* stands for MPI's internal copies of the buffers of the call under way */
@@ -298,6 +315,18 @@ struct pw_shared {
 	uint32_t verbs_used; /* (C) atomic */
 	uint32_t kept_regs;  /* (C) managed and early registrations that the transport had when MPI_Finalize began */
 
+	/*
+	 * Registrations on demand, while the helper has no processor of its own: preload/demand.h. All are atomic, and any
+	 * thread adds to those of C.
+	 */
+	struct pw_site *sites; /* (C) push-only list */
+	uint64_t demand_limit; /* (Go) demand_ticks up to which memory is registered on demand; 0: none is */
+	uint64_t demand_ticks; /* (C) what a cache would have spared */
+	uint64_t demand_uses, demand_all_ticks; /* (C) all uses on demand, and what their registrations took */
+	uint64_t demand_bytes, demand_peak_bytes; /* (C) registered on demand now, and at most */
+	uint64_t demand_held; /* (C) pages times PW_LONG_TICKS ticks for which they were registered on demand */
+	struct pw_last_use last_uses[PW_LAST_USES]; /* (C) by a hash of start */
+
 	uint64_t plain_bytes; /* (C) atomic: registered past the cache, or about to be */
 	uint64_t plain_room;  /* (Go) atomic: what of the budget is set aside for that; UINT64_MAX: the node has no budget */
 
@@ -305,7 +334,7 @@ struct pw_shared {
 };
 
 /* Raised with each change of what the questions, or words that both sides use, mean. */
-#define PW_PROTOCOL 5
+#define PW_PROTOCOL 6
 
 /*
  * The layout that both sides must agree on, as one number. It mixes offsets with sizes, because

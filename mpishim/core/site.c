@@ -92,7 +92,7 @@ static struct pw_site sites[SITES];
 static uint32_t made[SITES]; /* atomic: 1 when the site is complete */
 static unsigned count; /* atomic */
 static pthread_mutex_t sites_lock = PTHREAD_MUTEX_INITIALIZER; /* of making one; a leaf */
-static const struct pw_site unknown;
+static struct pw_site unknown;
 
 static int is_same(const struct pw_site *s, const uint64_t frames[PW_FRAMES])
 {
@@ -113,7 +113,7 @@ static unsigned place_of(const uint64_t frames[PW_FRAMES])
 }
 
 /* The site of these frames; or NULL, and *at is where it would be. */
-static const struct pw_site *find(const uint64_t frames[PW_FRAMES], unsigned *at)
+static struct pw_site *find(const uint64_t frames[PW_FRAMES], unsigned *at)
 {
 	for (*at = place_of(frames); __atomic_load_n(&made[*at], __ATOMIC_ACQUIRE); *at = (*at + 1) % SITES)
 		if (is_same(&sites[*at], frames))
@@ -121,16 +121,18 @@ static const struct pw_site *find(const uint64_t frames[PW_FRAMES], unsigned *at
 	return NULL;
 }
 
-static const struct pw_site *add(const uint64_t frames[PW_FRAMES])
+static struct pw_site *add(const uint64_t frames[PW_FRAMES])
 {
-	const struct pw_site *s;
+	struct pw_site *s;
 	unsigned at;
 
 	pthread_mutex_lock(&sites_lock);
 	s = find(frames, &at); /* another thread may have been faster */
 	if (!s && count < SITES / 2) {
 		memcpy(sites[at].frames, frames, sizeof sites[at].frames);
+		sites[at].next = pw.sites;
 		__atomic_store_n(&made[at], 1, __ATOMIC_RELEASE);
+		__atomic_store_n(&pw.sites, &sites[at], __ATOMIC_RELEASE);
 		__atomic_store_n(&count, count + 1, __ATOMIC_RELAXED);
 		s = &sites[at];
 	}
@@ -138,24 +140,24 @@ static const struct pw_site *add(const uint64_t frames[PW_FRAMES])
 	return s ? s : &unknown;
 }
 
-static __attribute__((noinline)) const struct pw_site *find_or_add(const uint64_t frames[PW_FRAMES])
+static __attribute__((noinline)) struct pw_site *find_or_add(const uint64_t frames[PW_FRAMES])
 {
 	unsigned at;
-	const struct pw_site *s = find(frames, &at);
+	struct pw_site *s = find(frames, &at);
 
 	if (s)
 		return s;
 	return __atomic_load_n(&count, __ATOMIC_RELAXED) < SITES / 2 ? add(frames) : &unknown;
 }
 
-static const struct pw_site **cache_of(struct pw_thread *t, uint64_t first, uint64_t second, uint64_t third)
+static struct pw_site **cache_of(struct pw_thread *t, uint64_t first, uint64_t second, uint64_t third)
 {
 	uint64_t hash = (first + 3 * second + 5 * third) * 0x9e3779b97f4a7c15ull;
 
 	return &t->site_cache[hash >> 58]; /* PW_SITE_CACHE is 2^6 */
 }
 
-static __attribute__((noinline)) const struct pw_site *walk(void **frame, uint64_t stack_end)
+static __attribute__((noinline)) struct pw_site *walk(void **frame, uint64_t stack_end)
 {
 	uint64_t frames[PW_FRAMES];
 
@@ -164,10 +166,10 @@ static __attribute__((noinline)) const struct pw_site *walk(void **frame, uint64
 }
 
 /* A call site that was met before is compared with the stack, which needs no look at what is code. */
-const struct pw_site *pw_site_here(struct pw_thread *t, void **frame)
+struct pw_site *pw_site_here(struct pw_thread *t, void **frame)
 {
 	void **second = outer(frame, t->stack_end), **third = second ? outer(second, t->stack_end) : NULL;
-	const struct pw_site **cached = cache_of(t, (uint64_t)frame[1], second ? (uint64_t)second[1] : 0,
+	struct pw_site **cached = cache_of(t, (uint64_t)frame[1], second ? (uint64_t)second[1] : 0,
 						 third ? (uint64_t)third[1] : 0);
 
 	if (pw_unlikely(!*cached || !is_at(*cached, frame, t->stack_end)))
@@ -175,10 +177,10 @@ const struct pw_site *pw_site_here(struct pw_thread *t, void **frame)
 	return *cached;
 }
 
-const struct pw_site *pw_site_at(struct pw_thread *t, uint64_t address)
+struct pw_site *pw_site_at(struct pw_thread *t, uint64_t address)
 {
 	const uint64_t frames[PW_FRAMES] = {address};
-	const struct pw_site **cached = cache_of(t, address, 0, 0);
+	struct pw_site **cached = cache_of(t, address, 0, 0);
 
 	if (pw_unlikely(!*cached || (*cached)->frames[0] != address || (*cached)->frames[1]))
 		*cached = find_or_add(frames);

@@ -11,7 +11,7 @@
 #include "announce.h"
 #include "extent.h"
 
-static void set_call(struct pw_announced *p, uint64_t seq, uint64_t op, const struct pw_site *site)
+static void set_call(struct pw_announced *p, uint64_t seq, uint64_t op, struct pw_site *site)
 {
 	__atomic_store_n(&p->call.seq, seq, __ATOMIC_RELAXED);
 	__atomic_store_n(&p->call.op, op, __ATOMIC_RELAXED);
@@ -24,7 +24,7 @@ static void set_call(struct pw_announced *p, uint64_t seq, uint64_t op, const st
  * Other threads may be reading, so an entry has no start while it changes. A reader in that
  * moment may see the call of another buffer, which misleads nobody but the predictor.
  */
-static inline void add(struct pw_thread *t, uint64_t start, uint64_t end, uint64_t op, const struct pw_site *site)
+static inline void add(struct pw_thread *t, uint64_t start, uint64_t end, uint64_t op, struct pw_site *site)
 {
 	uint32_t n = pw_announced_count(t);
 	struct pw_announced *p = &t->announced[n & (PW_ANNOUNCED - 1)];
@@ -54,7 +54,7 @@ static inline void note_size(struct pw_thread *t, uint64_t bytes)
 }
 
 static inline __attribute__((always_inline)) void announce_buffer(struct pw_call *c, const struct pw_buffer *b,
-		const struct pw_site **site)
+		struct pw_site **site)
 {
 	struct pw_thread *t = c->thread;
 	struct pw_extent e;
@@ -123,7 +123,7 @@ void pw_announce_persistent(const struct pw_call *c)
 	pthread_mutex_unlock(&persistent_lock);
 }
 
-static void add_extent(struct pw_thread *t, const struct pw_extent *e, const struct pw_site *site)
+static void add_extent(struct pw_thread *t, const struct pw_extent *e, struct pw_site *site)
 {
 	if (!e->bytes)
 		return;
@@ -131,7 +131,7 @@ static void add_extent(struct pw_thread *t, const struct pw_extent *e, const str
 	add(t, e->start, e->end, PW_START, site);
 }
 
-static void each_persistent(const struct pw_call *c, uint64_t request, const struct pw_site *site)
+static void each_persistent(const struct pw_call *c, uint64_t request, struct pw_site *site)
 {
 	struct pw_thread *t = c->thread;
 
@@ -159,7 +159,7 @@ static __attribute__((noinline)) void each_request(const struct pw_call *c)
 {
 	struct pw_thread *t = c->thread;
 	int64_t n = c->spec->number ? pw_int(c, c->spec->number) : 1;
-	const struct pw_site *site = c->spec->completes == PW_FREES ? NULL : pw_site_here(t, t->frame);
+	struct pw_site *site = c->spec->completes == PW_FREES ? NULL : pw_site_here(t, t->frame);
 
 	if (c->spec->ready) {
 		each_persistent(c, pw_ready_request(c), site);
@@ -174,7 +174,7 @@ static __attribute__((noinline)) void each_request(const struct pw_call *c)
 void pw_announce_call(struct pw_call *c)
 {
 	const struct pw_spec *s = c->spec;
-	const struct pw_site *site = NULL;
+	struct pw_site *site = NULL;
 
 	if (pw_is_of_persistent(s)) {
 		each_request(c);

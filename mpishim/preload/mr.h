@@ -13,10 +13,14 @@
 #include "abi.h" /* struct v_mr: struct ibv_mr */
 #include "core.h"
 
+#define PW_ON_DEMAND 1u
+
 /* The registration that a pw_mr stands for. */
 struct pw_mr_state {
 	struct v_mr mr;      /* the transport sees this */
-	struct pwt_ref ref;  /* desc is NULL for a registration past the cache */
+	/* desc is NULL for a registration past the cache. For one on demand, id is PW_ON_DEMAND then, and keys when it was
+	 * made, in ticks. */
+	struct pwt_ref ref;
 	struct pw_call_id call; /* the memory was passed to */
 	uint64_t start_ticks; /* 0 if nobody is to hear of the use */
 	union {

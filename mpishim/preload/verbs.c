@@ -11,6 +11,7 @@
 
 #include "announce.h"
 #include "charged.h"
+#include "demand.h"
 #include "domain.h"
 #include "mr.h"
 #include "plain.h"
@@ -92,12 +93,12 @@ static void *retry_plain(struct pw_thread *t, void *pd, void *addr, size_t bytes
 	return NULL;
 }
 
-static void *register_plain(struct pw_thread *t, void *pd, void *addr, size_t bytes, uint64_t iova, unsigned access)
+/* Registers past the cache. */
+static void *register_past(struct pw_thread *t, void *pd, void *addr, size_t bytes, uint64_t iova, unsigned access)
 {
 	int pins = !(access & ON_DEMAND);
 	void *mr;
 
-	pw_add(&t->plain_calls, 1);
 	if (pins) /* UCX and libfabric abort, or try for ever, if their own pools are refused */
 		pw_plain_begins(t, addr, bytes);
 	mr = pw.ibv_reg(pd, addr, bytes, iova, access);
@@ -106,6 +107,12 @@ static void *register_plain(struct pw_thread *t, void *pd, void *addr, size_t by
 	if (pins)
 		pw_charged(mr, addr, bytes);
 	return mr;
+}
+
+static void *register_plain(struct pw_thread *t, void *pd, void *addr, size_t bytes, uint64_t iova, unsigned access)
+{
+	pw_add(&t->plain_calls, 1);
+	return register_past(t, pd, addr, bytes, iova, access);
 }
 
 /* Notes a registration past the cache that ends before MPI does: pools of the transport stay, so this was for a
@@ -136,6 +143,41 @@ static int register_early(struct pw_thread *t, struct pw_mr_state *r, void *pd, 
 	return 0;
 }
 
+static uint64_t pages_of(const struct v_mr *mr) { return pw_whole_pages(mr->addr, mr->length) / (pw.page_mask + 1); }
+
+/* A registration for this use alone, in a pw_mr; returns whether there is one. */
+static __attribute__((noinline)) int register_on_demand(struct pw_thread *t, struct pw_mr_state *r, void *pd, void *addr,
+		size_t bytes, unsigned access)
+{
+	struct v_mr *mr;
+	uint64_t now;
+
+	if (!pw_is_on_demand(r->call.site) || !(mr = register_past(t, pd, addr, bytes, (uintptr_t)addr, access)))
+		return 0;
+	now = pw_ticks();
+	pw_demand_registered((uint64_t)addr, bytes, r->start_ticks, now);
+	pw_demand_begins(pages_of(mr), now - r->start_ticks);
+	r->mr = *mr;
+	r->ref = (struct pwt_ref){.id = PW_ON_DEMAND, .keys = now};
+	r->plain = mr;
+	pw_add(&t->managed, 1);
+	return 1;
+}
+
+/* Deregisters that. Returns 0 or an errno. */
+static int end_on_demand(const struct pw_mr_state *r)
+{
+	uint64_t start = pw_ticks(), pages = pages_of(&r->mr), now;
+	int rc = pw_charge_ends(r->plain, pw_verbs.dereg);
+
+	if (rc)
+		return rc;
+	now = pw_ticks();
+	pw_demand_ends(r->call.site, pages, now - start, now - r->ref.keys);
+	pw_demand_used(r->call.site, (uint64_t)r->mr.addr, 0, now);
+	return 0;
+}
+
 /* A registration for an announced buffer, by a thread that has entered the domain; NULL if there is none. */
 static struct pw_mr *acquire_announced(struct pw_thread *t, void *pd, void *addr, size_t bytes, unsigned access,
 				       void *caller, const struct pw_announced *announced, uint64_t start_ticks)
@@ -154,12 +196,17 @@ static struct pw_mr *acquire_announced(struct pw_thread *t, void *pd, void *addr
 	r->access = access;
 	local = pw_local(t, (uint32_t)domain);
 	is_hit = local && pwt_get(local, addr, bytes, pwt_want(access), &r->ref);
+	if (!is_hit && register_on_demand(t, r, pd, addr, bytes, access))
+		return h;
 	if (!is_hit && register_or_ask(t, (unsigned)domain, addr, bytes, access, announced, caller, &r->ref)) {
-		if (is_opening((unsigned)domain) && !register_early(t, r, pd, addr, bytes, access))
+		if (register_on_demand(t, r, pd, addr, bytes, access) || /* the question may have begun that */
+		    (is_opening((unsigned)domain) && !register_early(t, r, pd, addr, bytes, access)))
 			return h;
 		pw_mr_free(t, h);
 		return NULL;
 	}
+	if (!is_hit && pw_demand_limit())
+		pw_demand_registered((uint64_t)addr, bytes, start_ticks, pw_ticks());
 	fill_mr(r, pd, addr, bytes);
 	pw_add(&t->managed, 1);
 	sample_path(t, r, is_hit);
@@ -222,6 +269,8 @@ static void put(const struct pw_mr_state *r)
 	/* First, because the helper cannot deregister memory in use. */
 	pw_put(t, pw_domain_slot(r->domain), &r->ref);
 	pw_domain_leave(t);
+	if (region && pw_unlikely(pw_demand_limit() != 0))
+		pw_demand_used(r->call.site, (uint64_t)r->mr.addr, region | (uint64_t)r->domain << 48, pw_ticks());
 	if (region && pw_wants_events())
 		pw_report(t, r, pw_tagged(r->domain, region), pw_tagged(r->domain, region), pages);
 	if (pw_unlikely(start) && r->path_ticks + (start = pw_ticks() - start) < PW_INTERRUPTED) {
@@ -238,6 +287,8 @@ static int deregister(const struct pw_mr_state *r)
 	if (pw_unlikely(!r->ref.desc)) {
 		struct pw_thread *t = pw_self();
 
+		if (r->ref.id == PW_ON_DEMAND)
+			return end_on_demand(r);
 		if (r->start_ticks && t && pw_wants_events())
 			pw_report_early(t, r);
 		return pw_charge_ends(r->plain, pw_verbs.dereg);

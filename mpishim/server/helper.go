@@ -20,7 +20,7 @@ func (s *server) startHelper() {
 		Policy: s.set.Policy, Window: int(s.set.Window), Caches: &s.domains,
 		Clock:       clock.Dedicated{},
 		IdlePolicy:  s.set.IdlePolicy,
-		HelperShare: s.set.HelperShare,
+		HelperShare: helperShare,
 		PinnedBytes: s.group.Bytes,
 		Profile:     s.profile(),
 		CommCPU:     func() int { return int32Of(&s.sh.comm_cpu) },
@@ -29,12 +29,35 @@ func (s *server) startHelper() {
 	if s.sh.linked == 0 { // no MPI call of a transport that links us is seen
 		o.RankWaits = s.rankWaits
 	}
+	if s.sh.linked == 0 && s.set.Policy == "pinwheel" {
+		s.demand = &demand{
+			sh: s.sh, cost: s.set.Cost, registrar: engine.Registrar(&s.domains),
+			nsPerTick: s.clock.NsPerTick, faulted: s.faulted,
+		}
+		o.OnDemand = s.serveOnDemand
+		o.HelperShare = s.set.Cost
+	}
 	if s.set.HelperCPU != settings.Auto {
 		o.CPUs = []int{int(s.set.HelperCPU)}
 	}
-	if s.engine.StartHelper(o) {
-		at32(&s.sh.want_events).Store(1)
+	wants := at32(&s.sh.want_events)
+	wants.Store(1)
+	if !s.engine.StartHelper(o) {
+		wants.Store(0)
 	}
+}
+
+// helperShare is the most of a core's time that the helper of a transport which links us may use without an idle core.
+const helperShare = 0.05
+
+// serveOnDemand begins or ends that threads register memory on demand. The helper hears of no use meanwhile.
+func (s *server) serveOnDemand(on bool) {
+	wants := uint32(1)
+	if on {
+		wants = 0
+	}
+	at32(&s.sh.want_events).Store(wants)
+	s.demand.set(on)
 }
 
 // profile says where the process keeps what it learns; nil if it doesn't. The worlds of MPI_Comm_spawn have the ranks
@@ -68,6 +91,7 @@ func (s *server) rankWaits() bool {
 func (s *server) stopHelper() {
 	at32(&s.sh.want_events).Store(0)
 	_ = s.engine.Close() // it does not fail
+	s.demand.set(false)
 	if h := s.engine.HelperStats(); s.set.Log == "debug" && h.CPUNs > 0 {
 		ms := func(ns int64) float64 { return float64(ns) / 1e6 }
 		s.info(fmt.Sprintf("helper: %.2f ms of processor time, %.2f ms of it in %d registrations and %d deregistrations; "+

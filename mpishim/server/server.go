@@ -41,6 +41,7 @@ type server struct {
 	openerNs  int64    // that of threads beside the server
 
 	budgetBytes int64          // of the process, as the settings have it
+	demand      *demand        // nil without a helper, and for a transport that links us
 	plain       plain          // what is registered past the caches
 	dropped     regcache.Stats // sums over the domains that were dropped
 	mapping     string         // how changes of mappings are noticed, once there was a domain

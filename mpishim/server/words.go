@@ -34,6 +34,7 @@ func at64(p *C.uint64_t) *word64 { return (*word64)(p) }
 
 func (w *word64) Load() uint64   { return atomic.LoadUint64((*uint64)(w)) }
 func (w *word64) Store(v uint64) { atomic.StoreUint64((*uint64)(w), v) }
+func (w *word64) Add(n uint64)   { atomic.AddUint64((*uint64)(w), n) }
 func (w *word64) CompareAndSwap(old, new uint64) bool {
 	return atomic.CompareAndSwapUint64((*uint64)(w), old, new)
 }

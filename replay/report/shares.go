@@ -13,8 +13,8 @@ import (
 	"pinwheel/replay"
 )
 
-// HelperShares are the shares of a core that WriteShares compares; the last is no limit.
-var HelperShares = []float64{0.01, 0.02, 0.05, 0.1, 1}
+// HelperShares are the shares of a rank's time that WriteShares compares; the last is an idle core for each helper.
+var HelperShares = []float64{0.001, 0.005, 0.01, 0.02, 1}
 
 // ShareMarkers are around the tables of WriteShares.
 var ShareMarkers = markers.Markers{
@@ -36,7 +36,7 @@ func WriteShares(ctx context.Context, document string, traces []string, c Costs,
 	for _, path := range traces {
 		var runs []*Run
 		for _, share := range HelperShares {
-			o := c.options(replay.Pinwheel)
+			o := c.options(replay.LeavePinned, replay.Pinwheel)
 			o.HelperShare = share
 			r, err := replayFile(ctx, path, o)
 			if err != nil {
@@ -59,23 +59,25 @@ func WriteShares(ctx context.Context, document string, traces []string, c Costs,
 
 // shareTables are one table for each quantity, with a row for each trace and a column for each share.
 type shareTables struct {
-	captured, used, late, parked strings.Builder
+	captured, peak, cost strings.Builder
 }
 
 // add adds the rows of a trace, whose runs are those of HelperShares.
 func (t *shareTables) add(runs []*Run) {
-	for _, b := range []*strings.Builder{&t.captured, &t.used, &t.late, &t.parked} {
+	for _, b := range []*strings.Builder{&t.captured, &t.peak, &t.cost} {
 		fmt.Fprintf(b, "| %s |", runs[0].program)
 	}
 	for _, r := range runs {
-		x, ranks := r.of(replay.Pinwheel), float64(r.ranks())
-		ofRun := func(ns int64) float64 { return float64(ns) / ranks / float64(max(x.RunNs, 1)) }
+		x, base := r.of(replay.Pinwheel), r.of(replay.LeavePinned)
 		fmt.Fprintf(&t.captured, " %s |", Number(x.CapturedAvg, "%.2f"))
-		fmt.Fprintf(&t.used, " %.2f %% |", 100*ofRun(x.HelperCPUNs))
-		fmt.Fprintf(&t.late, " %.2f %% |", 100*lateShare(x))
-		fmt.Fprintf(&t.parked, " %.0f %% |", 100*ofRun(x.HelperParkedNs))
+		fmt.Fprintf(&t.peak, " %.2f |", float64(x.PeakPinnedBytes)/float64(max(base.PeakPinnedBytes, 1)))
+		ns := x.StallNs - base.StallNs
+		if x.HelperShare < 1 {
+			ns += x.HelperCPUNs
+		}
+		fmt.Fprintf(&t.cost, " %.2f %% |", 100*float64(ns)/float64(r.ranks())/float64(max(x.RunNs, 1)))
 	}
-	for _, b := range []*strings.Builder{&t.captured, &t.used, &t.late, &t.parked} {
+	for _, b := range []*strings.Builder{&t.captured, &t.peak, &t.cost} {
 		b.WriteByte('\n')
 	}
 }
@@ -87,13 +89,12 @@ func (t *shareTables) text(costs string) string {
 		rows  *strings.Builder
 	}{
 		{"Captured of the possible saving (captured_avg)", &t.captured},
-		{"Processor time of the helper, of a core for each rank", &t.used},
-		{"Late registrations, of the needs after the first", &t.late},
-		{"Time for which the helper did not look, because it was not worth its processor time", &t.parked},
+		{"Peak of the registered memory, of that of leave-pinned", &t.peak},
+		{"Cost of a rank's time, beside leave-pinned", &t.cost},
 	} {
 		fmt.Fprintf(&b, "%s, costs of %s:\n\n| trace |", part.title, costs)
 		for _, share := range HelperShares {
-			name := "no limit"
+			name := "idle core"
 			if share < 1 {
 				name = settings.FormatShare(share)
 			}

@@ -1,0 +1,93 @@
+package mpishim
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"pinwheel/internal/report"
+)
+
+// onDemand serves each use on demand, until an idle core is found.
+var onDemand = []string{"PINWHEEL_COST=100%"}
+
+// Until it is known whether a core is idle, and if none is, threads register and deregister by themselves.
+func TestOnAFullNodeUsesAreServedOnDemand(t *testing.T) {
+	dir := theStage(t)
+	for _, wait := range []string{"y", "n"} {
+		t.Run("waits: "+wait, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "stats.json")
+			const buffers, rounds = 5, 20
+			// The stand-in fails ibv_dealloc_pd if a registration is left, and aborts if one goes twice.
+			status, said := play(t, dir, append(onDemand, "PINWHEEL_STATS="+file, "PINWHEEL_WATCH_WAIT="+wait), "path",
+				fmt.Sprint(buffers), fmt.Sprint(rounds))
+			if status != 0 {
+				t.Fatalf("status %d: %s", status, said)
+			}
+			r := readReport(t, file)
+			const messages = rounds * 256
+			if r.Uses != messages || r.Plain != 1 {
+				t.Errorf("%d uses managed, %d plain; want %d and 1", r.Uses, r.Plain, messages)
+			}
+			if sum := r.Demand.Uses + r.Hits + r.Waited + r.First + r.Late; sum != r.Uses || r.Demand.Uses == 0 {
+				t.Errorf("%d on demand, %d hits, %d waited, %d first, %d late: %d of %d uses",
+					r.Demand.Uses, r.Hits, r.Waited, r.First, r.Late, sum, r.Uses)
+			}
+			checkCosts(t, &r)
+		})
+	}
+}
+
+// checkCosts looks at the times of a run that has used buffers of 64 KiB, one at a time.
+func checkCosts(t *testing.T, r *report.Rank) {
+	t.Helper()
+	d := &r.Demand
+	if d.CostNs <= 0 || d.CostNs > d.RegisterNs || float64(d.RegisterNs) > 1e9*r.Seconds {
+		t.Errorf("registrations took %d ns, of which a cache would have spared %d, in %g s", d.RegisterNs, d.CostNs, r.Seconds)
+	}
+	if d.Bytes > 64<<10 || r.AveragePinnedBytes < d.Bytes {
+		t.Errorf("%d bytes were registered on demand on average, %d in all", d.Bytes, r.AveragePinnedBytes)
+	}
+	if !strings.Contains(r.Environment[0], "PINWHEEL_COST") || d.Cost != 1 {
+		t.Errorf("a cost of %g, set by %q", d.Cost, r.Environment)
+	}
+}
+
+// What may be spent is bounded: the advance of 2 s, and what is earned meanwhile. The rest is kept by the cache.
+func TestOnDemandKeepsToItsBudget(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "stats.json")
+	status, said := play(t, theStage(t), []string{"PINWHEEL_COST=0.001%", "PINWHEEL_STATS=" + file}, "path", "5", "20")
+	if status != 0 {
+		t.Fatalf("status %d: %s", status, said)
+	}
+	r := readReport(t, file)
+	if r.Demand.Uses == 0 || r.Demand.Uses > r.Uses/2 || r.Hits < r.Uses/2 {
+		t.Errorf("%d of %d uses on demand, %d hits", r.Demand.Uses, r.Uses, r.Hits)
+	}
+}
+
+// Without a budget, nothing is served on demand.
+func TestNothingIsOnDemandAtNoCost(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "stats.json")
+	status, said := play(t, theStage(t), []string{"PINWHEEL_COST=0", "PINWHEEL_STATS=" + file}, "path", "5", "20")
+	if r := readReport(t, file); status != 0 || r.Demand.Uses != 0 || r.First != 5 {
+		t.Errorf("status %d: %s\n%d uses on demand, %d first", status, said, r.Demand.Uses, r.First)
+	}
+}
+
+func TestProgramsLiveAsWithoutUsOnDemand(t *testing.T) {
+	dir := theStage(t)
+	for how, want := range map[string]int{
+		"": 0, "status": 42, "threads": 0, "signals": 0, "fork": 0, "process": 0, "after": 0, "rereg": 0, "domains": 0,
+		"windows": 0, "renew": 0, "exit": 9, "_exit": 10, "abort": 128 + int(syscall.SIGABRT),
+	} {
+		t.Run("life "+how, func(t *testing.T) {
+			t.Parallel()
+			if status, said := play(t, dir, onDemand, "life", how); status != want || said != "" && want == 0 {
+				t.Errorf("status %d, want %d: %s", status, want, said)
+			}
+		})
+	}
+}
