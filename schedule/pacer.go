@@ -43,6 +43,7 @@ const (
 type Pacer struct {
 	lastUseNs int64 // end of the latest use
 	activeNs  int64 // when the program was last seen to communicate: lastUseNs, or later
+	missedNs  int64 // when a sleep last ended early: the event of that use is still to come, if lastUseNs is before
 	silences  silences
 	credit    float64 // looks that may be done now; less than 0 after those that could not wait
 	paidNs    int64   // credit was paid up to then
@@ -153,8 +154,11 @@ func (p *Pacer) pauseNs(nowNs, reviewNs, bytes int64) int64 {
 	lacking := min(1-p.credit/mostLooks, 1)
 	waitNs := p.silences.usualNs() / waitShare * (1 + (waitGrowth-1)*lacking*lacking)
 	silentNs := float64(max(nowNs-p.activeNs, 1))
-	pauseNs := max(min(p.silences.pauseNs(silentNs, waitNs), float64(reviewNs-nowNs)), MinPollNs, -p.credit/perNs)
-	return int64(min(pauseNs, mostPollNs))
+	pauseNs := min(p.silences.pauseNs(silentNs, waitNs), float64(reviewNs-nowNs))
+	if p.missedNs > p.lastUseNs { // no silence, but a use that is under way
+		pauseNs = min(pauseNs, float64(nowNs-p.missedNs)/pollShare)
+	}
+	return int64(min(max(pauseNs, MinPollNs, -p.credit/perNs), mostPollNs))
 }
 
 // Near reports whether a registration that is due at dueNs should rather begin now: the rest of the
@@ -183,7 +187,7 @@ func (p *Pacer) lateness(sleepNs int64) *lateness {
 // then a use has begun, and the silence is over.
 func (p *Pacer) Slept(fromNs, askedNs, nowNs int64) {
 	if nowNs-fromNs < askedNs {
-		p.activeNs = nowNs
+		p.activeNs, p.missedNs = nowNs, nowNs
 		return
 	}
 	l := p.lateness(askedNs)

@@ -152,6 +152,27 @@ func TestSilenceEndsWithAMiss(t *testing.T) {
 	}
 }
 
+// A use that had to be waited for is over sooner than the program is silent at other times. Its end is noticed soon
+// after it, and not when such a silence would be over.
+func TestMissedUseIsFollowed(t *testing.T) {
+	const everyNs, tookNs = 1_000_000_000, 10_000_000
+	p := NewPacer(0, 10*ms)
+	now := int64(0)
+	for range 20 {
+		now += everyNs
+		p.Used(now)
+	}
+	begunNs := now + everyNs/2
+	p.Slept(now, everyNs, begunNs)
+	looks := 0
+	for now = begunNs; now < begunNs+tookNs; looks++ {
+		now += p.PlanNs(now, Waiting{Never, Never}, 1<<30)
+	}
+	if lateNs, most := now-begunNs-tookNs, int64(tookNs/pollShare)+MinPollNs; lateNs > most || looks > 30 {
+		t.Errorf("noticed %d us after its end with %d looks, want at most %d us", lateNs/us, looks, most/us)
+	}
+}
+
 // The histogram against a list of all silences: the pause after which a finished use has waited for so long, on
 // average.
 func TestPauseFollowsFromTheSilences(t *testing.T) {
