@@ -8,7 +8,8 @@ const (
 	WakeupNs = 10_000 // 10 us
 	// mostWakeupNs bounds one measurement of it: what was found may have taken the rest.
 	mostWakeupNs = 200_000 // 200 us
-	// looksShare is the most that looks take of a core, while there is memory to release.
+	// looksShare is the most that looks take of a core that no rank needs. What is registered does not matter there: the
+	// less that is, the more has been released, and the events say when it is needed again.
 	looksShare = 0.01
 	// limitedLooks is the same where the share of a core is limited, because its rank needs the core: of all helpers
 	// there together. Looks take no more than limitedPart of that share, and no more than the registered memory is of
@@ -17,8 +18,6 @@ const (
 	limitedLooks = 0.004
 	limitedPart  = 0.25
 	looksBytes   = 1 << 30 // 1 GiB
-	// littleBytes: with less memory registered, looks take less of a core without a limit, in proportion.
-	littleBytes = 1 << 20 // 1 MiB
 	// mostLooks is the number of looks that a pacer may do at once after a rest.
 	mostLooks = 50
 	// waitShare bounds how long a finished use waits for a look, on average: for 1/1024 of the usual silence
@@ -82,12 +81,12 @@ func (p *Pacer) SetShare(share float64, helpers int) {
 	}
 }
 
-// looksFor is the most that looks may take of a core while so much memory is registered.
+// looksFor is the most that looks may take of a core while so much memory is registered; 0 if there is no use in them.
 func (p *Pacer) looksFor(bytes int64) float64 {
 	if p.limited {
 		return min(p.looks, float64(bytes)/looksBytes)
 	}
-	return p.looks * min(1, float64(bytes)/littleBytes)
+	return p.looks
 }
 
 // Looked tells what processor time a look has taken, with the uses that it found. Where the rank's work empties
@@ -124,7 +123,7 @@ func (p *Pacer) Ask(d Decider, nowNs int64) (Action, Waiting) {
 }
 
 // PlanNs returns how long to sleep before looking at DQ again, if the Decider has nothing to be done before
-// w, and bytes are registered that a look might help to release.
+// w, and so many bytes are registered, which matters on the core of a rank.
 func (p *Pacer) PlanNs(nowNs int64, w Waiting, bytes int64) (sleepNs int64) {
 	leftNs := w.DueNs - nowNs
 	leftNs -= p.marginNs(leftNs)
@@ -144,10 +143,10 @@ func (p *Pacer) RestNs(nowNs int64, w Waiting, untilNs int64) int64 {
 
 // pauseNs is how long to stay away from DQ if no registration is due.
 func (p *Pacer) pauseNs(nowNs, reviewNs, bytes int64) int64 {
-	if bytes <= 0 {
+	perNs := p.looksFor(bytes) / p.wakeupNs
+	if perNs <= 0 {
 		return mostPollNs
 	}
-	perNs := p.looksFor(bytes) / p.wakeupNs
 	p.credit = min(mostLooks, p.credit+float64(nowNs-p.paidNs)*perNs) - 1
 	p.credit = max(p.credit, -mostPollNs*perNs) // the longest pause pays for all
 	p.paidNs = nowNs
