@@ -6,10 +6,8 @@ type Idea uint
 
 // The ideas of Pinwheel and of the Scheduler that belongs to it.
 const (
-	Gates        Idea = 1 << iota // a region is not registered before the event was seen that announces its need
-	ExpectedCost                  // deadlines weigh the memory that an early registration costs against what a late one does
-	MissAlarm                     // a need that had to wait makes due what is due soon
-	Tokens                        // a bound on what wrong predictions may cost
+	Gates     Idea = 1 << iota // a region is not registered before the event was seen that announces its need
+	MissAlarm                  // a need that had to wait makes due what is due soon
 )
 
 // IdeaName is an Idea and what tables call it.
@@ -22,8 +20,6 @@ type IdeaName struct {
 func Ideas() []IdeaName {
 	return []IdeaName{
 		{Gates, "gates"},
-		{ExpectedCost, "expected cost"},
 		{MissAlarm, "miss alarm"},
-		{Tokens, "tokens"},
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"pinwheel/internal/testwait"
+	"pinwheel/schedule"
 )
 
 // withShare replays a NAS trace under pinwheel, whose helpers may use a share of a core.
@@ -45,8 +46,8 @@ func TestHelpersKeepWithinTheirShareAndSaveMoreWithMore(t *testing.T) {
 		if saved = *all.CapturedAvg; share < 0.1 && all.Unpaid == 0 {
 			t.Errorf("%g: nothing was unpaid, but %.2f captured", share, saved)
 		}
-		if all.LateRegs > all.Needs/100 {
-			t.Errorf("%g: %d of %d needs were late", share, all.LateRegs, all.Needs)
+		if *all.Slowdown > 1+schedule.DefaultCost {
+			t.Errorf("%g: slowdown %.4f", share, *all.Slowdown)
 		}
 	}
 	if saved < 0.7 {
