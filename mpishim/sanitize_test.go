@@ -16,7 +16,7 @@ const handedOver = "race:pw_register\nrace:pw_deregister\n"
 const quick = "-O1"
 
 // sanitized runs programs in a directory of libraries and programs that build
-// makes with a flag for each sanitizer there is. They must say nothing.
+// makes with a flag for each sanitizer there is: a program, its argument, and settings. They must say nothing.
 func sanitized(t *testing.T, build func(dir, flag string) error, runs ...[]string) {
 	if os.Getenv("PINWHEEL_SANITIZE") == "" {
 		t.Skip("builds the library twice more: make test-sanitize")
@@ -53,7 +53,7 @@ func sanitized(t *testing.T, build func(dir, flag string) error, runs ...[]strin
 				report := filepath.Join(dir, "stats.json")
 				environ := []string{"LD_PRELOAD=", "TSAN_OPTIONS=suppressions=" + suppressions,
 					"PINWHEEL_POLICY=leave-pinned", "PINWHEEL_STATS=" + report}
-				status, said := play(t, dir, environ, run[0], run[1])
+				status, said := play(t, dir, append(environ, run[2:]...), run[0], run[1])
 				if why := inapplicable(t, said, report, run[1]); why != "" {
 					t.Log(why)
 					continue
@@ -106,5 +106,7 @@ func TestPreloadLibraryUnderSanitizers(t *testing.T) {
 		return nil
 	}
 	sanitized(t, build, []string{"life", ""}, []string{"life", "threads"}, []string{"life", "rereg"},
-		[]string{"life", "windows"}, []string{"life", "after"}, []string{"life", "domains"})
+		[]string{"life", "windows"}, []string{"life", "after"}, []string{"life", "domains"},
+		append([]string{"life", "threads", "PINWHEEL_POLICY=pinwheel"}, onDemand...),
+		append([]string{"life", "rereg", "PINWHEEL_POLICY=pinwheel"}, onDemand...))
 }

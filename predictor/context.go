@@ -35,8 +35,6 @@ type follower struct {
 	seeded  bool     // its gaps are another run's
 	cold    bool     // the only gap led through code that ran for the first time
 	gaps    gaps     // from the end of the use to the next need
-	learned uint64   // the latest event when its latest gap ended
-	hits    int      // predictions in a row that were met
 	trigger *trigger // nil: unknown; followers of some frames have one only as long as they share
 	path    *path    // of uses in this context; only those with a window have one
 }
@@ -116,7 +114,7 @@ func (c *contexts) divide(sigs *[levels]signature, followers *[levels]*follower,
 	*own = *shared
 	own.level, own.path = int8(level), nil
 	if t := shared.trigger; level < levelSite {
-		own.trigger, own.hits = nil, 0
+		own.trigger = nil
 	} else if t != nil {
 		own.trigger = new(trigger)
 		*own.trigger = *t

@@ -23,24 +23,24 @@ func (p *Pinwheel) divideAll(id mem.RegionID) {
 
 // learnedOf is what a context has learned.
 type learnedOf struct {
-	gaps, afters     []int64
-	cold             bool
-	hits, confidence int
-	steps, sig       uint64
+	gaps, afters []int64
+	cold         bool
+	confidence   int
+	steps, sig   uint64
 }
 
 func (p *Pinwheel) learnedAt(id mem.RegionID, level int) learnedOf {
 	f := p.regions[id].path.followers[level]
 	l := learnedOf{gaps: f.gaps.latest(gapMemory), cold: f.cold}
 	if t := f.trigger; level >= levelSite && t != nil {
-		l.hits, l.confidence, l.steps, l.sig, l.afters = f.hits, t.confidence, t.steps, t.sig, t.gaps.latest(gapMemory)
+		l.confidence, l.steps, l.sig, l.afters = t.confidence, t.steps, t.sig, t.gaps.latest(gapMemory)
 	}
 	return l
 }
 
 func (l learnedOf) equal(m learnedOf) bool {
 	gaps, afters := slices.Equal(l.gaps, m.gaps), slices.Equal(l.afters, m.afters)
-	return gaps && afters && l.cold == m.cold && l.hits == m.hits && l.confidence == m.confidence && l.steps == m.steps && l.sig == m.sig
+	return gaps && afters && l.cold == m.cold && l.confidence == m.confidence && l.steps == m.steps && l.sig == m.sig
 }
 
 // drawUses draws a program of few calls, which repeats some of them, so that contexts part at every level and are met
@@ -62,7 +62,6 @@ func drawUses(t *rapid.T, n int) (all []Use) {
 			u := calls[i%len(calls)]
 			nowNs += ms * rapid.Int64Range(1, 20).Draw(t, "pause")
 			u.StartNs, u.EndNs = nowNs, nowNs+ms
-			u.Late = rapid.IntRange(0, 9).Draw(t, "late") == 0
 			all = append(all, u)
 			nowNs = u.EndNs
 		}
@@ -127,10 +126,10 @@ func TestContextsOfSomeFramesHaveNoHits(t *testing.T) {
 	for range 20 {
 		use(4096)
 	}
-	if f := use(4096); f[levelFrame1] != f[levelSite] || f[levelSite].hits == 0 || f[levelSite].trigger == nil {
+	if f := use(4096); f[levelFrame1] != f[levelSite] || f[levelSite].trigger == nil {
 		t.Fatalf("one context: %+v, %+v", f[levelFrame1], f[levelSite])
 	}
-	if f := use(65536); f[levelFrame3].hits != 0 || f[levelFrame3].trigger != nil || f[levelFrame3].gaps.n == 0 {
+	if f := use(65536); f[levelFrame3].trigger != nil || f[levelFrame3].gaps.n == 0 {
 		t.Fatalf("of some frames, once there are two sizes: %+v", f[levelFrame3])
 	}
 }

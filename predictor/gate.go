@@ -13,6 +13,9 @@ type trigger struct {
 // lastOverlapping stands for the last of the uses that overlap.
 const lastOverlapping = 0
 
+// provenConfidence is how often in a row a trigger must have been right to be relied on.
+const provenConfidence = 8
+
 // mostConfidence bounds how many failures a trigger survives.
 const mostConfidence = 64
 

@@ -62,7 +62,7 @@ func TestManyRegionsInTurnAreRemembered(t *testing.T) {
 		next()
 	}
 	for range regions {
-		if r := next(); !p.regions[r].weighed {
+		if r := next(); p.regions[r].prediction.Confidence == 0 {
 			t.Fatalf("the prediction of region %d does not rest on its own context: %+v", r, p.regions[r].prediction)
 		}
 	}

@@ -34,9 +34,6 @@ type Pinwheel struct {
 	events   events
 	gates    gates
 	backlog  backlog
-	prices   prices
-	tokens   tokens
-	pace     pace
 	seeds    seeds
 	changed  []mem.RegionID
 }
@@ -48,6 +45,7 @@ type region struct {
 	inRun      *roleUse
 	uses       int
 	bytes      int64
+	worthNs    float64           // Use.WorthNs of its last use
 	lastEndNs  int64             // end of its last use
 	lastIndex  uint64            // of that event
 	early      bool              // Use.Early of its last use
@@ -57,7 +55,6 @@ type region struct {
 
 	predicted  bool
 	prediction Prediction
-	weighed    bool      // it rests on prices
 	follower   *follower // that the gate belongs to
 	gate       gate
 }
@@ -70,8 +67,6 @@ func NewPinwheel(o Options) *Pinwheel {
 		roles:    newRoles(),
 		regions:  make(map[mem.RegionID]*region),
 		contexts: newContexts(),
-		prices:   newPrices(),
-		tokens:   newTokens(),
 		seeds:    newSeeds(o.Lessons),
 	}
 }
@@ -92,14 +87,14 @@ func (p *Pinwheel) Observe(u Use) {
 	p.openGates(e)
 
 	r.uses++
-	r.early = u.Early
+	r.early, r.worthNs = u.Early, u.WorthNs
 	r.bytes = max(u.Bytes, int64(u.Range.Len()))
 	r.lastEndNs, r.lastIndex, r.overlapped = u.EndNs, e.index, p.events.overlappingBefore(e.index)
 	r.contexts, r.path = sigs, p.contexts.path(&sigs, r.path, &p.seeds)
 	innermost := r.path.followers[levelFrame1]
 	e.isCold, innermost.seen = !innermost.seen, true
 	if p.seeds.isLast(r.role, r.inRun.add(r.bytes)) {
-		r.predicted, r.weighed, r.follower = true, false, nil
+		r.predicted, r.follower = true, nil
 		r.prediction = Prediction{NextNs: Never, ExpectedNs: Never, LatestNs: Never}
 		return
 	}
@@ -134,12 +129,6 @@ func (p *Pinwheel) learn(r *region, u *Use, leadNs int64) {
 	idleNs := max(u.StartNs-r.lastEndNs, 0)
 	slackNs := max(reactionNs, int64(idleShare*float64(idleNs)))
 	steps, sig, gapNs := p.events.triggerOf(r, u.StartNs, leadNs+slackNs)
-	met := !u.Late && !r.gate.closed && u.StartNs >= r.prediction.NextNs
-	hurried := false
-	if u.Late && r.weighed {
-		scale := float64(idleNs) / float64(max(r.prediction.NextNs-r.lastEndNs, 1))
-		hurried = p.pace.late(scale, r.prediction.Confidence, p.events.index)
-	}
 	cold := r.early || r.path.followers[levelWindow].gaps.n == 0 && p.events.coldSince(r.lastIndex, u.StartNs)
 	for level, f := range r.path.followers {
 		if int(f.level) > level {
@@ -151,50 +140,31 @@ func (p *Pinwheel) learn(r *region, u *Use, leadNs int64) {
 			}
 			p.seeds.correct(r.contexts[level], f, idleNs)
 		}
-		if hurried && idleNs < f.gaps.shortest() || r.early && f.cold {
+		if r.early && f.cold {
 			f.gaps = gaps{}
 		}
 		f.gaps.add(idleNs)
-		f.learned = p.events.index
 		f.cold = cold && f.gaps.n == 1
-		if level < levelSite {
-			continue
+		if level >= levelSite {
+			f.learn(steps, sig, gapNs)
 		}
-		f.learn(steps, sig, gapNs)
-		if f.hits++; !met {
-			f.hits = 0
-		}
-	}
-	p.tokens.observe(u.Late)
-	p.prices.idle(idleNs)
-	if r.weighed {
-		p.prices.weighed(u.Late && u.StartNs < r.prediction.NextNs+leadNs)
 	}
 }
 
 // predict predicts the next need of r from its use just now: from the most specific context that it
 // followed before. What followed others says nothing.
 func (p *Pinwheel) predict(r *region) {
-	r.predicted, r.weighed, r.follower = false, false, nil
+	r.predicted, r.follower = false, nil
 	r.prediction = Prediction{}
-	distrusted := p.without&Tokens == 0 && p.tokens.spent()
 	for level := levels - 1; level >= 0; level-- {
 		f := r.path.followers[level]
 		switch {
 		case f.gaps.n == 0:
 			continue
-		case distrusted && f.hits < provenHits:
-			return // it stays registered
-		case f.cold:
-			p.predictShare(r, &f.gaps, shareCold)
-		case f.seeded && f.gaps.n == 1 && r.path.followers[levelSite].gaps.n == 1:
-			p.predictShare(r, &f.gaps, shareOnce)
-		case level < levelFrame3:
-			p.predictShare(r, &f.gaps, shareOneOrTwoFrames)
-		case level < levelSite:
-			p.predictShare(r, &f.gaps, shareThreeFrames)
+		case f.cold, level < levelSite, f.seeded && f.gaps.n == 1 && r.path.followers[levelSite].gaps.n == 1:
+			r.predictGuess(&f.gaps)
 		default:
-			p.predictFrom(r, f, &f.gaps, r.lastEndNs)
+			r.predictFrom(&f.gaps, r.lastEndNs)
 			r.prediction.Confidence = float64(f.gaps.n) / float64(f.gaps.n+1)
 			p.closeGate(r, f)
 		}
@@ -202,31 +172,23 @@ func (p *Pinwheel) predict(r *region) {
 	}
 }
 
-// predictFrom predicts the next need of r by gaps of f that began at fromNs.
-func (p *Pinwheel) predictFrom(r *region, f *follower, g *gaps, fromNs int64) {
+// predictFrom predicts the next need of r by gaps that began at fromNs.
+func (r *region) predictFrom(g *gaps, fromNs int64) {
 	earlyNs := int64(idleShare * float64(fromNs+g.shortest()-r.lastEndNs))
-	r.predicted, r.weighed = true, true
+	r.predicted = true
 	r.prediction = Prediction{
-		NextNs:     fromNs + p.afterNs(f, g) - earlyNs,
+		NextNs:     fromNs + g.best(r.worthNs) - earlyNs,
 		ExpectedNs: fromNs + g.median(),
 		LatestNs:   fromNs + g.longest(),
 		Confidence: r.prediction.Confidence,
 	}
 }
 
-// afterNs is how long after an event that such gaps of f began at a region should be ready.
-func (p *Pinwheel) afterNs(f *follower, g *gaps) int64 {
-	if p.without&ExpectedCost != 0 {
-		return g.shortest() - int64(shareOfFew[min(g.n, len(shareOfFew))-1]*float64(g.shortest()))
-	}
-	return int64(p.pace.of(f, p.events.index) * float64(p.prices.best(g)))
-}
-
-// predictShare predicts the next need of r from gaps that say little about this one.
-func (p *Pinwheel) predictShare(r *region, g *gaps, share float64) {
+// predictGuess predicts the next need of r from gaps that say little about this one.
+func (r *region) predictGuess(g *gaps) {
 	r.predicted = true
 	r.prediction = Prediction{
-		NextNs:     r.lastEndNs + int64((1-share)*float64(g.shortest())),
+		NextNs:     r.lastEndNs + g.guess(r.worthNs),
 		ExpectedNs: r.lastEndNs + g.median(),
 		LatestNs:   r.lastEndNs + g.longest(),
 	}
@@ -241,16 +203,16 @@ func (p *Pinwheel) closeGate(r *region, f *follower) {
 	steps := t.steps
 	if t.sig == lastOverlapping {
 		if t.steps <= r.overlapped {
-			p.predictFrom(r, f, &t.gaps, r.lastEndNs)
+			r.predictFrom(&t.gaps, r.lastEndNs)
 			return
 		}
 		steps -= r.overlapped
 	}
 	r.follower = f
 	p.gates.close(r, r.lastIndex+steps)
-	r.prediction.Gated, r.prediction.AfterNs = true, p.afterNs(f, &t.gaps)
+	r.prediction.Gated, r.prediction.AfterNs = true, t.gaps.best(r.worthNs)
 	r.prediction.GateNs = Never
-	if t.confidence < provenHits {
+	if t.confidence < provenConfidence {
 		r.prediction.GateNs = r.prediction.LatestNs
 	}
 }
@@ -264,7 +226,7 @@ func (p *Pinwheel) openGates(e *event) {
 		switch {
 		case t != nil && t.sig == lastOverlapping && steps <= overlapping,
 			t != nil && t.sig == e.sig && steps-overlapping == t.steps:
-			p.predictFrom(r, f, &t.gaps, e.endNs)
+			r.predictFrom(&t.gaps, e.endNs)
 		case t != nil && t.sig != lastOverlapping && steps-overlapping < t.steps:
 			p.gates.close(r, e.index+t.steps+overlapping-steps)
 			continue

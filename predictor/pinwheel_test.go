@@ -31,23 +31,6 @@ func mustNextAfter(p Predictor, id mem.RegionID, must bool) Prediction {
 	return pr
 }
 
-// A prediction that still waits for its event when the need comes has not been right, even if nobody acted on it.
-func TestANeedBeforeItsTriggerIsNoHit(t *testing.T) {
-	p := NewPinwheel(Options{Window: 0})
-	prog := program{to: []Predictor{p}}
-	for range 10 {
-		prog.call(2, 20, 50*ms)
-		prog.call(1, 10, 30*ms)
-	}
-	f := p.regions[1].path.followers[levelWindow]
-	if pr := mustNext(t, p, 1, prog.nowNs); !pr.Gated || f.hits == 0 {
-		t.Fatalf("%+v, %d hits: this test proves nothing", pr, f.hits)
-	}
-	if prog.call(1, 10, 500*ms); f.hits != 0 {
-		t.Errorf("%d hits after a need without its trigger", f.hits)
-	}
-}
-
 func TestAnotherEventInPlaceOfTheTriggerOpensTheGate(t *testing.T) {
 	p := NewPinwheel(Options{Window: 0})
 	prog := program{to: []Predictor{p}}
@@ -78,32 +61,6 @@ func TestAProgramWhoseGapsChangeIsNotLateForEver(t *testing.T) {
 		if late > 1 {
 			t.Errorf("from 100 to %d ms: %d of 50 needs came before their prediction", gapMs, late)
 		}
-	}
-}
-
-// late lets a region be used as if it had not been ready.
-func (p *program) late(region mem.RegionID, site uint64, computeNs int64) {
-	startNs := p.nowNs + computeNs
-	p.nowNs = startNs + ms
-	for _, t := range p.to {
-		t.Observe(Use{Region: region, StartNs: startNs, EndNs: p.nowNs, Op: 1, Frames: [MaxFrames]uint64{site, 1}, Late: true})
-	}
-}
-
-func TestTokensEndPredictionsThatAreWrongAgainAndAgain(t *testing.T) {
-	p := NewPinwheel(Options{Window: 2})
-	prog := program{to: []Predictor{p}}
-	for range mostTokens + 1 {
-		prog.late(1, 10, 10*ms)
-	}
-	if pr, ok := p.Next(1, prog.nowNs); ok {
-		t.Errorf("%+v is trusted after %d late needs in a row", pr, mostTokens)
-	}
-	for range provenHits {
-		prog.call(1, 10, 20*ms)
-	}
-	if _, ok := p.Next(1, prog.nowNs); ok {
-		t.Error("a context is trusted again although none of its predictions was seen to be right")
 	}
 }
 

@@ -29,8 +29,9 @@ type Use struct {
 	// What the Scheduler adds.
 	Bytes  int64  // size of the whole region
 	LeadNs int64  // how long it takes to make the region ready
-	Late   bool   // the region was known, and not ready when it was needed
 	Known  *Known // of the driver, may be nil
+	// WorthNs is for how long it is worth keeping the region registered, but idle, to have it ready for its next use.
+	WorthNs float64
 }
 
 // Known is what predictors keep with a region, so that they need not look for it at each use. The driver of a predictor
@@ -57,8 +58,7 @@ type Prediction struct {
 	LatestNs int64
 	// Confidence, from 0 to 1, grows with the evidence behind the prediction:
 	// n/(n+1) for n needs that followed this very context, 0 for a guess from
-	// something less specific. The scheduler releases a region soon after a confident
-	// prediction failed, and keeps it after a guess did.
+	// something less specific. The scheduler sets more aside for a guess.
 	Confidence float64
 	// Gated: an event has still to come that announces the need. Until then the region is not to be
 	// registered; NextNs is a guess.

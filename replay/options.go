@@ -70,6 +70,9 @@ type Options struct {
 	// policy pinwheel that is what uses on demand may cost (schedule.Demand); under others the helper's processor time
 	// is bounded by it (schedule.Budget). 0 and 1 stand for a core of its own, without a limit.
 	HelperShare float64
+	// Cost is the most that late uses may cost a rank under policy pinwheel, as a share of its time, from 0 to 1;
+	// schedule.SchedulerOptions.Cost. 0 stands for schedule.DefaultCost.
+	Cost float64
 	// WatchNs is how long it takes from the first use of a rank on until changes of mappings are noticed: so long, policies
 	// with a helper register for each use. Those of Foreknowing keep what they register, as leave-pinned does.
 	WatchNs int64
@@ -169,6 +172,9 @@ func (o Options) Check() error {
 	}
 	if !(o.HelperShare >= 0 && o.HelperShare <= 1) {
 		return fmt.Errorf("helper share %v: it goes from 0 to 1", o.HelperShare)
+	}
+	if !(o.Cost >= 0 && o.Cost <= 1) {
+		return fmt.Errorf("cost %v: it goes from 0 to 1", o.Cost)
 	}
 	if o.Workers < 1 || o.Workers > 1 && (o.Cores != nil || o.HelperShare > 0 && o.HelperShare < 1) {
 		return fmt.Errorf("%d workers: there must be one at least, and more than one need idle cores of their own", o.Workers)

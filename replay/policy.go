@@ -74,7 +74,7 @@ func DefaultHelper(policy string, o *Options) (predictor.Predictor, schedule.Sch
 	switch policy {
 	case Pinwheel:
 		window.Without, so.Without = o.Without, o.Without
-		so.KeepUnknown, so.Workers = true, o.Workers
+		so.KeepUnknown, so.Workers, so.Cost = true, o.Workers, o.Cost
 		return predictor.NewPinwheel(window), so, nil
 	case Paper:
 		return predictor.NewPaper(window), so, nil

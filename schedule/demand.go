@@ -49,8 +49,9 @@ type demandSite struct {
 const (
 	// demandFadeNs is how fast counts fade: they count for 1/e after that.
 	demandFadeNs = 10_000_000_000 // 10 s
-	// advanceNs is the time whose share may be spent before it was earned.
-	advanceNs = 2_000_000_000 // 2 s
+	// demandAdvanceNs is the time whose share may be spent before it was earned. With half of it, sites that the budget
+	// pays for are kept for a while at the start.
+	demandAdvanceNs = 2_000_000_000 // 2 s
 	// mostSavedNs is the time whose share may be saved up.
 	mostSavedNs = 20_000_000_000 // 20 s
 	// burstNs is the time whose share is left over when the site at the limit is no longer served on demand.
@@ -65,7 +66,7 @@ const (
 
 // NewDemand returns a Demand that begins at nowNs and lets a rank spend at most the share cost of its time, from 0 to 1.
 func NewDemand(cost float64, nowNs int64) *Demand {
-	return &Demand{cost: cost, lastNs: nowNs, limitNs: cost * advanceNs, bursting: true, pauseNs: leastLookNs}
+	return &Demand{cost: cost, lastNs: nowNs, limitNs: cost * demandAdvanceNs, bursting: true, pauseNs: leastLookNs}
 }
 
 // Kept reports whether memory stays registered after its use at a site. Those of which nothing is known are served on

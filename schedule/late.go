@@ -5,9 +5,12 @@ type LateUses struct {
 	Silent int64 `json:"silent,omitempty"`  // released while the program was silent, whatever was predicted
 	GoneOn int64 `json:"gone_on,omitempty"` // released after the program had gone on without it
 	AtOnce int64 `json:"at_once,omitempty"` // released with nothing known of it, as the policy of Li et al. does
-	Sooner int64 `json:"sooner,omitempty"`  // needed sooner than predicted
-	Unpaid int64 `json:"unpaid,omitempty"`  // due, but the share of the processor was used up
-	Slow   int64 `json:"slow,omitempty"`    // due, but not registered in time for another reason
+	// OnDemand were released to be registered by that use: keeping the region would have cost more.
+	OnDemand int64 `json:"on_demand,omitempty"`
+
+	Sooner int64 `json:"sooner,omitempty"` // needed sooner than predicted
+	Unpaid int64 `json:"unpaid,omitempty"` // due, but the share of the processor was used up
+	Slow   int64 `json:"slow,omitempty"`   // due, but not registered in time for another reason
 }
 
 // Add adds others.
@@ -15,13 +18,16 @@ func (l *LateUses) Add(o LateUses) {
 	l.Silent += o.Silent
 	l.GoneOn += o.GoneOn
 	l.AtOnce += o.AtOnce
+	l.OnDemand += o.OnDemand
 	l.Sooner += o.Sooner
 	l.Unpaid += o.Unpaid
 	l.Slow += o.Slow
 }
 
 // Sum is how many there are.
-func (l LateUses) Sum() int64 { return l.Silent + l.GoneOn + l.AtOnce + l.Sooner + l.Unpaid + l.Slow }
+func (l LateUses) Sum() int64 {
+	return l.Silent + l.GoneOn + l.AtOnce + l.OnDemand + l.Sooner + l.Unpaid + l.Slow
+}
 
 // lateCause is why a use of a region will be late, if it comes before the region is registered again.
 type lateCause uint8
@@ -31,6 +37,7 @@ const (
 	lateSilent
 	lateGoneOn
 	lateAtOnce
+	lateOnDemand
 	latePredicted // to be told apart when the use comes: one of the next three
 	lateSooner
 	lateUnpaid
@@ -45,6 +52,8 @@ func (l *LateUses) count(c lateCause) {
 		l.GoneOn++
 	case lateAtOnce:
 		l.AtOnce++
+	case lateOnDemand:
+		l.OnDemand++
 	case lateSooner:
 		l.Sooner++
 	case lateUnpaid:

@@ -34,8 +34,8 @@ func TestLateUsesHaveACause(t *testing.T) {
 		missed bool // communication says so before the event comes
 		want   LateUses
 	}{
-		"silent":        {p: soon(.5), needNs: 5 * second, want: LateUses{Silent: 1}},
-		"gone on":       {p: soon(.9), needNs: 5 * second, want: LateUses{GoneOn: 1}},
+		"silent":        {p: soon(.5), opt: SchedulerOptions{Cost: 1e-6}, needNs: 5 * second, want: LateUses{Silent: 1}},
+		"on demand":     {p: soon(.9), needNs: 5 * second, want: LateUses{OnDemand: 1}},
 		"sooner":        {p: sure, needNs: 500 * ms, want: LateUses{Sooner: 1}},
 		"sooner, heard": {p: sure, needNs: 500 * ms, missed: true, want: LateUses{Sooner: 1}},
 		"slow":          {p: sure, needNs: 1001 * ms, want: LateUses{Slow: 1}},

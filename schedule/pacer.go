@@ -8,7 +8,8 @@ const (
 	WakeupNs = 10_000 // 10 us
 	// mostWakeupNs bounds one measurement of it: what was found may have taken the rest.
 	mostWakeupNs = 200_000 // 200 us
-	// looksShare is the most that looks take of a core, while there is memory to release.
+	// looksShare is the most that looks take of a core that no rank needs. What is registered does not matter there: the
+	// less that is, the more has been released, and the events say when it is needed again.
 	looksShare = 0.01
 	// limitedLooks is the same where the share of a core is limited, because its rank needs the core: of all helpers
 	// there together. Looks take no more than limitedPart of that share, and no more than the registered memory is of
@@ -17,8 +18,6 @@ const (
 	limitedLooks = 0.004
 	limitedPart  = 0.25
 	looksBytes   = 1 << 30 // 1 GiB
-	// littleBytes: with less memory registered, looks take less of a core without a limit, in proportion.
-	littleBytes = 1 << 20 // 1 MiB
 	// mostLooks is the number of looks that a pacer may do at once after a rest.
 	mostLooks = 50
 	// waitShare bounds how long a finished use waits for a look, on average: for 1/1024 of the usual silence
@@ -43,6 +42,7 @@ const (
 type Pacer struct {
 	lastUseNs int64 // end of the latest use
 	activeNs  int64 // when the program was last seen to communicate: lastUseNs, or later
+	missedNs  int64 // when a sleep last ended early: the event of that use is still to come, if lastUseNs is before
 	silences  silences
 	credit    float64 // looks that may be done now; less than 0 after those that could not wait
 	paidNs    int64   // credit was paid up to then
@@ -81,12 +81,12 @@ func (p *Pacer) SetShare(share float64, helpers int) {
 	}
 }
 
-// looksFor is the most that looks may take of a core while so much memory is registered.
+// looksFor is the most that looks may take of a core while so much memory is registered; 0 if there is no use in them.
 func (p *Pacer) looksFor(bytes int64) float64 {
 	if p.limited {
 		return min(p.looks, float64(bytes)/looksBytes)
 	}
-	return p.looks * min(1, float64(bytes)/littleBytes)
+	return p.looks
 }
 
 // Looked tells what processor time a look has taken, with the uses that it found. Where the rank's work empties
@@ -109,7 +109,7 @@ func (p *Pacer) Used(endNs int64) {
 func (p *Pacer) UsualNs() int64 { return int64(p.silences.usualNs()) }
 
 // PlanNs returns how long to sleep before looking at DQ again, if the Decider has nothing to be done before
-// w, and bytes are registered that a look might help to release.
+// w, and so many bytes are registered, which matters on the core of a rank.
 func (p *Pacer) PlanNs(nowNs int64, w Waiting, bytes int64) (sleepNs int64) {
 	leftNs := w.DueNs - nowNs
 	leftNs -= p.marginNs(leftNs)
@@ -129,18 +129,21 @@ func (p *Pacer) RestNs(nowNs int64, w Waiting, untilNs int64) int64 {
 
 // pauseNs is how long to stay away from DQ if no registration is due.
 func (p *Pacer) pauseNs(nowNs, reviewNs, bytes int64) int64 {
-	if bytes <= 0 {
+	perNs := p.looksFor(bytes) / p.wakeupNs
+	if perNs <= 0 {
 		return mostPollNs
 	}
-	perNs := p.looksFor(bytes) / p.wakeupNs
 	p.credit = min(mostLooks, p.credit+float64(nowNs-p.paidNs)*perNs) - 1
 	p.credit = max(p.credit, -mostPollNs*perNs) // the longest pause pays for all
 	p.paidNs = nowNs
 	lacking := min(1-p.credit/mostLooks, 1)
 	waitNs := p.silences.usualNs() / waitShare * (1 + (waitGrowth-1)*lacking*lacking)
 	silentNs := float64(max(nowNs-p.activeNs, 1))
-	pauseNs := max(min(p.silences.pauseNs(silentNs, waitNs), float64(reviewNs-nowNs)), MinPollNs, -p.credit/perNs)
-	return int64(min(pauseNs, mostPollNs))
+	pauseNs := min(p.silences.pauseNs(silentNs, waitNs), float64(reviewNs-nowNs))
+	if p.missedNs > p.lastUseNs { // no silence, but a use that is under way
+		pauseNs = min(pauseNs, float64(nowNs-p.missedNs)/pollShare)
+	}
+	return int64(min(max(pauseNs, MinPollNs, -p.credit/perNs), mostPollNs))
 }
 
 // Near reports whether a registration that is due at dueNs should rather begin now: the rest of the
@@ -169,7 +172,7 @@ func (p *Pacer) lateness(sleepNs int64) *lateness {
 // then a use has begun, and the silence is over.
 func (p *Pacer) Slept(fromNs, askedNs, nowNs int64) {
 	if nowNs-fromNs < askedNs {
-		p.activeNs = nowNs
+		p.activeNs, p.missedNs = nowNs, nowNs
 		return
 	}
 	l := p.lateness(askedNs)

@@ -111,30 +111,50 @@ func TestWakeupsAreBoundedByPhases(t *testing.T) {
 	}
 }
 
-// Looks take no more of a core than looksShare, and less where there is little to gain, whatever happens.
+// Looks take no more of a core than looksShare, whatever happens.
 func TestLooksTakeABoundedShareOfACore(t *testing.T) {
 	const endNs = 4_000_000_000
-	for _, c := range []struct {
-		bytes int64
-		most  float64 // looks in a second
-	}{{1 << 30, 1000}, {1 << 20, 1000}, {128 << 10, 1000. / 8}, {8 << 10, 1000. / 128}} {
-		for _, everyNs := range []int64{1_000, 10_000, 200_000, 3_000_000} {
-			p := NewPacer(0, 10*ms)
-			var looks, lastNs int64
-			for now := int64(0); now < endNs; looks++ {
-				for ; lastNs+everyNs <= now; lastNs += everyNs {
-					p.Used(lastNs + everyNs)
-				}
-				now += p.PlanNs(now, Waiting{Never, now + 1}, c.bytes)
+	for _, everyNs := range []int64{1_000, 10_000, 200_000, 3_000_000} {
+		p := NewPacer(0, 10*ms)
+		var looks, lastNs int64
+		for now := int64(0); now < endNs; looks++ {
+			for ; lastNs+everyNs <= now; lastNs += everyNs {
+				p.Used(lastNs + everyNs)
 			}
-			if most := int64(c.most*endNs/1e9) + mostLooks + 2; looks > most {
-				t.Errorf("%d bytes, a use every %d us: %d looks in 4 s, want at most %d", c.bytes, everyNs/1000, looks, most)
+			now += p.PlanNs(now, Waiting{Never, now + 1}, 1<<30)
+		}
+		if most := int64(looksShare*endNs/WakeupNs) + mostLooks + 2; looks > most {
+			t.Errorf("a use every %d us: %d looks in 4 s, want at most %d", everyNs/1000, looks, most)
+		}
+	}
+}
+
+// What was released is followed, too: with nothing registered, and with little, a use that ends is noticed as soon as
+// with much.
+func TestLooksDoNotDependOnWhatIsRegistered(t *testing.T) {
+	noticed := func(bytes int64) (worstNs int64) {
+		const everyNs = 10_000_000
+		p := NewPacer(0, 10*ms)
+		now := int64(0)
+		for endNs := int64(everyNs); endNs < 500*everyNs; endNs += everyNs {
+			for now < endNs {
+				now += p.PlanNs(now, Waiting{Never, Never}, bytes)
 			}
+			p.Used(endNs)
+			worstNs = max(worstNs, now-endNs)
+		}
+		return worstNs
+	}
+	much := noticed(1 << 30)
+	for _, bytes := range []int64{0, 8 << 10, 128 << 10} {
+		if ns := noticed(bytes); ns > much {
+			t.Errorf("with %d bytes a use waits for %d us, with a GiB for %d", bytes, ns/1000, much/1000)
 		}
 	}
 	p := NewPacer(0, 10*ms)
+	p.SetShare(0.05, 1)
 	if ns := p.PlanNs(5, Waiting{Never, 6}, 0); ns != mostPollNs {
-		t.Errorf("with nothing registered it sleeps for %d ns, want %d", ns, mostPollNs)
+		t.Errorf("on the core of a rank and with nothing registered, it sleeps for %d ns, want %d", ns, mostPollNs)
 	}
 }
 
@@ -149,6 +169,27 @@ func TestSilenceEndsWithAMiss(t *testing.T) {
 	}
 	if most := int64(endNs + (endNs-beginNs)/pollShare); now > most {
 		t.Errorf("noticed %d us after its end, want at most %d", (now-endNs)/1000, (most-endNs)/1000)
+	}
+}
+
+// A use that had to be waited for is over sooner than the program is silent at other times. Its end is noticed soon
+// after it, and not when such a silence would be over.
+func TestMissedUseIsFollowed(t *testing.T) {
+	const everyNs, tookNs = 1_000_000_000, 10_000_000
+	p := NewPacer(0, 10*ms)
+	now := int64(0)
+	for range 20 {
+		now += everyNs
+		p.Used(now)
+	}
+	begunNs := now + everyNs/2
+	p.Slept(now, everyNs, begunNs)
+	looks := 0
+	for now = begunNs; now < begunNs+tookNs; looks++ {
+		now += p.PlanNs(now, Waiting{Never, Never}, 1<<30)
+	}
+	if lateNs, most := now-begunNs-tookNs, int64(tookNs/pollShare)+MinPollNs; lateNs > most || looks > 30 {
+		t.Errorf("noticed %d us after its end with %d looks, want at most %d us", lateNs/us, looks, most/us)
 	}
 }
 

@@ -31,6 +31,8 @@ type region struct {
 	late              lateCause // of its next use, since it was released
 	byHelper          bool      // its last registration by the helper was one
 
+	asideNs float64 // set aside in the costBudget
+
 	// Of the Budget.
 	offered    bool  // its release, since its last use
 	kept       kept  // why it was not released since then

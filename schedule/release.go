@@ -7,40 +7,79 @@ const (
 	// region counts as abandoned, if the program also went through more phases
 	// without it than ever before.
 	abandonedRatio = 1.5
-	// sureConfidence is the confidence above which a failed prediction alone
-	// means that the program has left the pattern.
-	sureConfidence = 0.75
 )
 
 // shouldRelease decides whether a registered region that nobody uses should be
 // deregistered now. If not, it plans when to look at the region again.
 func (s *Scheduler) shouldRelease(r *region, nowNs int64) bool {
-	p, predicted := s.pred.Next(r.id, nowNs)
-	// A region of which nothing is known is expected to stay idle for as long as it has been.
-	savedNs, late := nowNs-r.lastEndNs, lateGoneOn
-	switch {
-	case predicted && s.pays(&p, r, nowNs):
-		savedNs, late = p.NextNs-nowNs, latePredicted
-	case !s.opt.KeepUnknown && predicted:
-		return false
-	case !s.opt.KeepUnknown:
-		savedNs, late = max(savedNs, s.idle.longestNs()), lateAtOnce
-	case predicted && s.isOverdue(&p, r, nowNs) || s.isAbandoned(r, nowNs):
-	case s.isSilent(r, &p, predicted, nowNs):
-		late = lateSilent
-	default:
-		s.review(r, nowNs)
+	why, savedNs := s.whyRelease(r, nowNs)
+	if why == notLate {
 		return false
 	}
 	if retryNs, ok := s.budget.admits(r, savedNs, nowNs); !ok {
+		s.cost.settle(r)
 		s.reviewFrom(r, nowNs, retryNs)
 		return false
 	}
-	if late == lateSilent {
+	if why == lateSilent {
 		s.silence.release(r)
 	}
-	r.late = late
+	r.late = why
 	return true
+}
+
+// whyRelease returns why a region should be released now, and for how long that is likely to save its memory; notLate
+// says that it should not.
+func (s *Scheduler) whyRelease(r *region, nowNs int64) (why lateCause, savedNs int64) {
+	p, predicted := s.pred.Next(r.id, nowNs)
+	pays := predicted && s.pays(&p, r, nowNs)
+	// A region of which nothing is known is expected to stay idle for as long as it has been.
+	idleNs := nowNs - r.lastEndNs
+	switch {
+	case s.opt.KeepUnknown:
+		return s.whyWithinCost(r, &p, predicted, pays, nowNs)
+	case pays:
+		return latePredicted, p.NextNs - nowNs
+	case predicted:
+		return notLate, 0
+	}
+	return lateAtOnce, max(idleNs, s.idle.longestNs())
+}
+
+// whyWithinCost is whyRelease within a budget of what late uses cost: of keeping the region, releasing it and registering
+// it ahead, and releasing it and leaving the registration to its next use, what is cheapest as far as it is known.
+func (s *Scheduler) whyWithinCost(r *region, p *predictor.Prediction, predicted, pays bool, nowNs int64) (why lateCause, savedNs int64) {
+	s.cost.advance(nowNs)
+	stallNs := s.stallNs(r)
+	worthNs := s.cost.worthNs(stallNs, r.pages)
+	heldNs := nowNs - max(r.lastEndNs, r.readyNs)
+	isDear := predicted && !p.Gated && nowNs < p.ExpectedNs && float64(p.ExpectedNs-p.NextNs) > worthNs
+	switch {
+	case isDear && s.cost.setAside(r, stallNs): // it would be held for its use for too long
+		return lateOnDemand, p.ExpectedNs - nowNs
+	case pays && s.cost.setAside(r, riskOf(p)*stallNs):
+		return latePredicted, p.NextNs - nowNs
+	case !pays && float64(heldNs) >= worthNs && s.cost.setAside(r, stallNs):
+		return lateOnDemand, nowNs - r.lastEndNs
+	case s.isAbandoned(r, nowNs) && s.cost.leftNs() >= 0:
+		return lateGoneOn, nowNs - r.lastEndNs
+	case s.isSilent(r, p, predicted, nowNs) && s.cost.leftNs() >= 0:
+		return lateSilent, nowNs - r.lastEndNs
+	}
+	s.review(r, nowNs)
+	return notLate, 0
+}
+
+// guessRisk is the part of a stall that is set aside for a guess. With less, those about the large buffers of FT pass the
+// smallest budgets.
+const guessRisk = 0.25
+
+// riskOf is the part of its stall that is set aside for what a prediction says.
+func riskOf(p *predictor.Prediction) float64 {
+	if p.Confidence == 0 && p.NextNs != predictor.Never {
+		return guessRisk
+	}
+	return 0
 }
 
 // pays reports whether a region can be released and registered again before its
@@ -59,15 +98,6 @@ func (s *Scheduler) pays(p *predictor.Prediction, r *region, nowNs int64) bool {
 // cycleNs is what a release of a region and the registration after it take. Less idle time is not worth them.
 func (s *Scheduler) cycleNs(r *region) int64 {
 	return s.deregister.ns(r.pages) + s.register.ns(r.pages) + 2*s.opt.ItemNs + s.opt.ShareNs
-}
-
-// isOverdue reports whether a need that was predicted with confidence is late by
-// more than the predicted idle time: a program whose gaps double still finds its buffers.
-// One whose gaps are short, and which was held up for a moment, finds them too.
-func (s *Scheduler) isOverdue(p *predictor.Prediction, r *region, nowNs int64) bool {
-	overdueNs := nowNs - max(p.NextNs, p.LatestNs)
-	return s.has(predictor.Overdue) && p.Confidence > sureConfidence &&
-		overdueNs > max(p.NextNs-r.lastEndNs, s.idle.longestNs()/4, s.cycleNs(r))
 }
 
 // isAbandoned reports whether the program goes on without a region: for longer

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -28,6 +29,10 @@ type SchedulerOptions struct {
 	// other regions: Li et al., CF'11. If true, both are kept until the program has
 	// gone on without them.
 	KeepUnknown bool
+	// Cost, with KeepUnknown, is the most that late uses may cost the program, as a share of its time. 0 is DefaultCost.
+	Cost float64
+	// KeepNs is for how long it is worth keeping any region idle to save a late use, whatever is left of that.
+	KeepNs int64
 	// Workers is how many registrations may run at the same time: Next may return so many before the first is
 	// Done. 0 is 1.
 	Workers int
@@ -64,6 +69,7 @@ type Scheduler struct {
 	idle       idleHistory // of all regions
 	silence    silenceRelease
 	budget     Budget
+	cost       costBudget
 	late       LateUses
 }
 
@@ -79,8 +85,8 @@ func NewScheduler(p predictor.Predictor, o SchedulerOptions) *Scheduler {
 		reviews:    deadlines{of: inReviews},
 		register:   newEstimate(o.Costs.Register),
 		deregister: newEstimate(o.Costs.Deregister),
-		silence:    newSilenceRelease(),
 		budget:     newBudget(o.Costs, o.ItemNs),
+		cost:       costBudget{share: cmp.Or(o.Cost, DefaultCost), keepNs: float64(o.KeepNs)},
 	}
 }
 
@@ -110,7 +116,13 @@ func (s *Scheduler) Observe(e Event, nowNs int64) {
 		}
 		s.alarm(e.Region, nowNs) // if nobody has said so before
 	}
+	s.cost.advance(nowNs)
+	s.cost.settle(r)
+	s.cost.resize(r, e.Pages)
 	r.pages = e.Pages
+	if late {
+		s.cost.spentNs += s.stalledNs(r, e.StartNs)
+	}
 	r.early = e.Early && (r.early || r.uses == 0)
 	r.uses++
 	s.budget.used(r)
@@ -121,10 +133,10 @@ func (s *Scheduler) Observe(e Event, nowNs int64) {
 		s.gated.remove(r)
 		s.reviews.remove(r)
 	}
-	s.silence.earn()
 	s.endSilence(nowNs)
 	u := e.Use
-	u.Known, u.Late, u.Bytes, u.LeadNs = &r.known, late, int64(e.Pages*mem.PageSize), s.register.ns(e.Pages)+s.opt.ItemNs
+	u.Known, u.Bytes, u.LeadNs = &r.known, int64(e.Pages*mem.PageSize), s.register.ns(e.Pages)+s.opt.ItemNs
+	u.WorthNs = s.cost.worthNs(s.stallNs(r), r.pages)
 	s.pred.Observe(u)
 	s.followPredictions(r, nowNs)
 }
@@ -160,7 +172,7 @@ func (s *Scheduler) addCandidate(r *region) {
 // queueNextNeed queues a deregistered region for its next need.
 func (s *Scheduler) queueNextNeed(r *region, p *predictor.Prediction, nowNs int64) {
 	switch {
-	case p.NextNs == predictor.Never || r.isMissed():
+	case p.NextNs == predictor.Never || r.isMissed() || r.late == lateOnDemand && !p.Gated:
 	case p.Gated && !s.budget.limited(): // looking for the event would take too much of a share
 		s.due.remove(r)
 		s.awaitGate(r, p, nowNs)
@@ -310,14 +322,17 @@ func (s *Scheduler) Done(a Action, startNs, endNs int64, err error) {
 			return
 		}
 		s.register.observe(r.pages, endNs-startNs)
+		s.cost.settle(r)
 		r.registered, r.readyNs, r.byHelper = true, endNs, endNs > startNs
 		s.review(r, endNs)
 	case errors.Is(err, ErrPutOff):
 		if s.silence.takeBack(r) {
 			r.releasedInSilence = false
 		}
+		s.cost.settle(r)
 		s.addCandidate(r)
 	case err != nil:
+		s.cost.settle(r)
 		s.review(r, endNs)
 	default:
 		s.reviews.remove(r)
@@ -340,6 +355,8 @@ func (s *Scheduler) Forget(id mem.RegionID) {
 		s.gated.remove(r)
 		s.reviews.remove(r)
 		s.budget.withdraw(r)
+		s.cost.settle(r)
+		s.cost.resize(r, 0)
 		r.forgotten, r.after = true, nil
 		if s.last == r {
 			s.last = nil // a region that is used next must not keep this one, and so on

@@ -31,6 +31,8 @@ func TestOneSlowRegistrationDoesNotEndReleasing(t *testing.T) {
 func TestManyRegionsDueAtOnceAreAllReady(t *testing.T) {
 	const n = 1000 // 100 us each: a tenth of a second
 	v := newSimulation("pinwheel")
+	v.s.cost.share = .5 // for the first time, when nothing is known
+	v.s.cost.pages *= n
 	ids := make([]mem.RegionID, n)
 	for i := range ids {
 		ids[i] = mem.RegionID(i + 1)
@@ -52,7 +54,7 @@ func TestOneDecisionLooksAtFewRegions(t *testing.T) {
 		v.nowNs += ms / 10
 		v.use([]mem.RegionID{i + 1}, uint64(i), ms/10)
 	}
-	later := v.nowNs + 1000*ms
+	later := v.nowNs + 300*ms
 	for range 1000 {
 		waiting := v.s.reviews.all.n
 		a := v.s.Next(later)
@@ -136,17 +138,18 @@ func TestDeregistrationThatIsPutOffIsAskedForAgain(t *testing.T) {
 	}
 }
 
-func TestReleaseInSilenceThatIsPutOffTakesNoCredit(t *testing.T) {
+func TestReleaseThatIsPutOffSetsAsideOneStall(t *testing.T) {
 	v := newSimulation("pinwheel")
+	v.s.cost.pages = 0
 	v.use([]mem.RegionID{1}, 10, ms)
-	asked := v.putOff(3 * mostCredit)
-	v.nowNs += 2 * silenceRatio * testCosts.Register.Ns(100)
+	asked := v.putOff(50)
+	v.nowNs += second
 	v.helper()
-	if *asked != 3*mostCredit || v.on[1] {
+	if *asked != 50 || v.on[1] {
 		t.Errorf("put off %d times, registered in the end: %t", *asked, v.on[1])
 	}
-	if credit := v.s.silence.credit; credit != mostCredit-1 {
-		t.Errorf("credit %g after one release, want %d", credit, mostCredit-1)
+	if aside, stall := v.s.cost.asideNs, v.s.stallNs(v.s.regions[1]); aside != stall {
+		t.Errorf("%g ns set aside after one release, want %g", aside, stall)
 	}
 }
 

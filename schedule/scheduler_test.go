@@ -77,13 +77,19 @@ type mark struct {
 	what byte
 }
 
+// otherPages is what else is registered beside the regions of a simulation, 64 GiB: so much that their memory is not worth a late
+// use within a second.
+const otherPages = 64 << 18
+
 func newSimulation(policy string) *simulation {
 	opt := SchedulerOptions{Costs: testCosts, ItemNs: us, KeepUnknown: policy == "pinwheel"}
 	var p predictor.Predictor = predictor.NewPinwheel(predictor.Options{Window: 2})
 	if policy == "paper" {
 		p = predictor.NewPaper(predictor.Options{Window: 2})
 	}
-	return &simulation{s: NewScheduler(p, opt), inUse: map[mem.RegionID]bool{}, on: map[mem.RegionID]bool{},
+	s := NewScheduler(p, opt)
+	s.cost.pages = otherPages
+	return &simulation{s: s, inUse: map[mem.RegionID]bool{}, on: map[mem.RegionID]bool{},
 		known: map[mem.RegionID]bool{}, marks: map[mem.RegionID][]mark{},
 		pages: map[mem.RegionID]uint64{}}
 }
@@ -296,6 +302,7 @@ func TestFailedRegistrationIsLeftToTheCommunicationPath(t *testing.T) {
 // Nothing registers memory that the cache has never had, though its uses past the cache predict the next.
 func TestHelperActsOnARegionOnceItWentThroughTheCache(t *testing.T) {
 	s := NewScheduler(predictor.NewPinwheel(predictor.Options{}), SchedulerOptions{Costs: testCosts, KeepUnknown: true})
+	s.cost.pages = otherPages
 	observe := func(atMs int64, early bool) {
 		s.Observe(Event{Use: predictor.Use{Region: 1, StartNs: atMs * ms, EndNs: (atMs + 1) * ms, Early: early}, Pages: 100},
 			(atMs+1)*ms)

@@ -5,13 +5,9 @@ import "pinwheel/predictor"
 // silenceRelease releases regions although no prediction says so: in long
 // silences, in which the program computes and a pinned region costs memory for
 // nothing. The event that ends the silence has all of them registered again. A
-// release that was wrong costs one late registration, so two bounds hold: the
-// silence must be so long that the cost is nothing, and a release takes credit,
-// which needs that were met in time earn back.
-type silenceRelease struct {
-	credit   float64
-	released []*region
-}
+// release that was wrong costs one late registration, so the silence must be so
+// long that the cost is nothing.
+type silenceRelease struct{ released []*region }
 
 const (
 	// silenceRatio is how many times the cost of its registration a region
@@ -21,13 +17,7 @@ const (
 	// overdueRatio is how many times longer than expected a region may be
 	// idle in silence. NextNs would not do: the more cautious, the sooner.
 	overdueRatio = 30
-	// mostCredit is the number of releases that may be wrong in a row.
-	mostCredit = 16
-	// creditPerNeed keeps these releases below half a percent of the needs.
-	creditPerNeed = 0.005
 )
-
-func newSilenceRelease() silenceRelease { return silenceRelease{credit: mostCredit} }
 
 // isSilent reports whether a region may be released because the silence has
 // lasted for so long.
@@ -42,12 +32,11 @@ func (s *Scheduler) isSilent(r *region, p *predictor.Prediction, predicted bool,
 	} else {
 		return false
 	}
-	return s.has(predictor.Silences) && silentNs >= limitNs && s.silence.credit >= 1
+	return s.has(predictor.Silences) && silentNs >= limitNs
 }
 
 // release notes that a region is released because of a silence.
 func (s *silenceRelease) release(r *region) {
-	s.credit--
 	s.released = append(s.released, r)
 	r.releasedInSilence = true
 }
@@ -59,12 +48,8 @@ func (s *silenceRelease) takeBack(r *region) bool {
 		return false
 	}
 	s.released = s.released[:n-1]
-	s.credit++
 	return true
 }
-
-// earn notes a need.
-func (s *silenceRelease) earn() { s.credit = min(mostCredit, s.credit+creditPerNeed) }
 
 // endSilence makes everything that was released in silence due now.
 func (s *Scheduler) endSilence(nowNs int64) {

@@ -5,7 +5,7 @@ import "testing"
 // How long a silence must be follows the expected need, not the caution of the prediction.
 func TestCautionDoesNotShortenSilence(t *testing.T) {
 	p := always{NextNs: ms, ExpectedNs: 1000 * ms, LatestNs: 1000 * ms, Confidence: .5}
-	s := NewScheduler(p, SchedulerOptions{Costs: testCosts, ItemNs: us, KeepUnknown: true})
+	s := NewScheduler(p, SchedulerOptions{Costs: testCosts, ItemNs: us, KeepUnknown: true, Cost: 1e-8})
 	s.Observe(*use(1, us), us)
 	s.addCandidate(s.regions[1])
 	for nowNs := 2 * ms; nowNs < 2*overdueRatio*1000*ms; {
@@ -28,7 +28,7 @@ func TestCautionDoesNotShortenSilence(t *testing.T) {
 // for any more.
 func TestEndOfASilenceWaitsForNoGate(t *testing.T) {
 	p := always{NextNs: ms, ExpectedNs: ms, LatestNs: ms, Confidence: .5, Gated: true, AfterNs: ms}
-	s := NewScheduler(p, SchedulerOptions{Costs: testCosts, ItemNs: us, KeepUnknown: true})
+	s := NewScheduler(p, SchedulerOptions{Costs: testCosts, ItemNs: us, KeepUnknown: true, Cost: 1e-8})
 	s.Observe(*use(1, us), us)
 	s.addCandidate(s.regions[1])
 	atNs, released := nextRegistrationOf(t, s, 2*ms, second), len(s.silence.released)
@@ -45,7 +45,7 @@ func TestEndOfASilenceWaitsForNoGate(t *testing.T) {
 // What a worker registers already when the silence ends is not registered by another one.
 func TestEndOfASilenceRegistersNothingTwice(t *testing.T) {
 	p := always{NextNs: ms, ExpectedNs: ms, LatestNs: ms, Confidence: .5, Gated: true, AfterNs: ms, GateNs: second}
-	s := NewScheduler(p, SchedulerOptions{Costs: testCosts, ItemNs: us, KeepUnknown: true, Workers: 2})
+	s := NewScheduler(p, SchedulerOptions{Costs: testCosts, ItemNs: us, KeepUnknown: true, Cost: 1e-8, Workers: 2})
 	s.Observe(*use(1, us), us)
 	s.addCandidate(s.regions[1])
 	a, nowNs := Action{}, int64(2*ms)

@@ -23,7 +23,7 @@ func (p *percent) Decode(ctx *kong.DecodeContext) error {
 	}
 	share, err := settings.ParseShare(text)
 	if err == nil && share == 0 {
-		err = fmt.Errorf("%q leaves the helper nothing; policy %s has none", text, replay.LeavePinned)
+		err = fmt.Errorf("%q leaves policy %s nothing; %s needs nothing", text, replay.Pinwheel, replay.LeavePinned)
 	}
 	*p = percent(share)
 	return err

@@ -25,6 +25,7 @@ type model struct {
 	IdleCores   *int           `placeholder:"K" help:"The helpers of a node share K idle cores. Default: every helper has a core of its own. Needs --per-node."`
 	IdlePolicy  string         `default:"auto" enum:"auto,conservative,aggressive,off" help:"Who gets the idle cores, as PINWHEEL_IDLE_POLICY: ${enum}."`
 	HelperShare percent        `placeholder:".5%" help:"No core is idle: the most of a rank's time that Pinwheel may cost, as PINWHEEL_COST; with --idle-cores, of a rank whose helper has no idle core under auto. 100%: each helper has a core of its own. Default of compare and explain: as on the machine of the trace, .5% unless that had an idle core for each helper, or is not known. Otherwise: 100%."`
+	Cost        percent        `placeholder:"0.5%" help:"Most that late uses may cost a rank under policy pinwheel, as a share of its time. Default: 0.5%."`
 	Opening     *time.Duration `placeholder:"100ms" help:"How long it takes after the first use until changes of mappings are noticed: so long, policies with a helper register for each use. Default of compare and explain: as long as in the trace. Otherwise, and if it is not known: 0."`
 	Workers     int            `default:"1" placeholder:"N" help:"Most registrations that each helper of policy pinwheel does at the same time, on idle cores of their own."`
 	TimeSlice   time.Duration  `default:"3ms" help:"Time slice of helpers that share a core (t_slice of the paper's equation 2)."`
@@ -68,6 +69,7 @@ func (m *model) options() (replay.Options, error) {
 		Costs:            costs.Costs,
 		Provider:         costs.Name,
 		HelperShare:      float64(m.HelperShare),
+		Cost:             float64(m.Cost),
 		Workers:          m.Workers,
 		WatchNs:          m.watchNs(0),
 	}

@@ -26,6 +26,7 @@ func (r *Rank) lateLine() string {
 		{l.Silent, silent},
 		{l.GoneOn, "released after the program had gone on without it"},
 		{l.AtOnce, "released with nothing predicted"},
+		{l.OnDemand, "released because keeping it would have cost more than the wait"},
 		{l.Sooner, "needed sooner than predicted"},
 		{l.Unpaid, "due while the helper's share was used up" + r.sharedLine()},
 		{l.Slow, "due, and the helper was not in time"},

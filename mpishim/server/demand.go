@@ -56,10 +56,10 @@ func (d *demand) set(on bool) {
 	defer d.mu.Unlock()
 	switch {
 	case on && d.stop == nil:
-		d.stop, d.done = make(chan struct{}), make(chan struct{})
 		d.baseNs = d.spentNs()
 		d.rule = schedule.NewDemand(d.cost, clock.NowNs())
 		d.permit()
+		d.stop, d.done = make(chan struct{}), make(chan struct{})
 		go d.run(d.stop, d.done)
 	case !on && d.stop != nil:
 		close(d.stop)
@@ -163,16 +163,16 @@ func (d *demand) release() {
 	}
 	d.registrar.Prepare(d.ids)
 	for i, id := range d.ids {
-		start := uint64(C.pw_read_ticks(d.sh))
+		startNs := clock.NowNs()
 		err := d.registrar.Deregister(id)
-		took := uint64(C.pw_read_ticks(d.sh)) - start
+		tookNs := clock.NowNs() - startNs
 		if errors.Is(err, schedule.ErrInUse) {
 			continue
 		}
 		at64(&d.ended[i].region).CompareAndSwap(uint64(id), 0)
 		if s := siteAt(&d.ended[i].site); err == nil {
 			at64(&s.freed).Add(1)
-			at64(&s.spent_ticks).Add(took)
+			at64(&s.spent_ticks).Add(uint64(float64(tookNs) / d.nsPerTick()))
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"pinwheel/internal/clock"
 	"pinwheel/internal/engine"
 	"pinwheel/internal/settings"
 	"pinwheel/internal/testwait"
@@ -54,6 +55,7 @@ func asked(t *testing.T) (p *during, s *server, ask func(question uint32) (state
 	s.engine = s.newEngine()
 	allocate(&s.sh)
 	s.sh.mode = modeManaged
+	s.clock = clock.NewTicks(func() uint64 { return uint64(clock.NowNs()) }, clock.NowNs)
 	cache, err := regcache.New(p, regcache.Options{Group: s.group, OnFault: s.faulted})
 	if err != nil {
 		t.Fatal(err)

@@ -78,7 +78,7 @@ func NewHolder(d HolderDriver, o HolderOptions) *Holder {
 	return &Holder{
 		driver: d, idleNs: o.IdleNs, leases: map[mem.RegionID]*held{},
 		scheduler: schedule.NewScheduler(predictor.NewPinwheel(predictor.Options{Window: 2}), schedule.SchedulerOptions{
-			Costs: o.Costs, KeepUnknown: true, Workers: renewals, Concurrent: true, ItemNs: itemNs,
+			Costs: o.Costs, KeepUnknown: true, Cost: 1, KeepNs: keepNs, Workers: renewals, Concurrent: true, ItemNs: itemNs,
 		}),
 	}
 }
@@ -86,6 +86,10 @@ func NewHolder(d HolderDriver, o HolderOptions) *Holder {
 // itemNs is how late the driver's timer may come. That of a Go program that sleeps is late by up to a millisecond, the
 // unit of epoll_wait(2).
 const itemNs = 1_000_000
+
+// keepNs is for how long a lease is worth keeping to save a message that waits: much longer than HolderOptions.IdleNs
+// mostly is, after which it is yielded anyway.
+const keepNs = 10_000_000_000
 
 // Add adds an import, without its lease. A number is used once.
 func (h *Holder) Add(number, bytes uint64) {

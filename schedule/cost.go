@@ -1,0 +1,85 @@
+package schedule
+
+import "math"
+
+// DefaultCost is the SchedulerOptions.Cost of a Scheduler that is not told.
+const DefaultCost = 0.005
+
+const (
+	// advanceNs is the time whose earnings a costBudget begins with: a job of a second may spend what two seconds earn.
+	advanceNs = 1_000_000_000 // 1 s
+	// thrift is how far the worth of a stall follows what is left: with nothing spent, it is e to this power lower than
+	// with everything spent. With less, more is saved up that is never spent; with more, programs that repeat nothing
+	// come too near to the whole budget.
+	thrift = 8
+)
+
+// costBudget bounds what releases cost the program: how long its communication path stalls for registrations that it
+// would not wait for if everything stayed registered. It earns a share of the time, and pays for each such stall, by its
+// estimate. A release whose next use will stall sets that aside until then. With nothing left, nothing is released.
+type costBudget struct {
+	share   float64
+	keepNs  float64 // SchedulerOptions.KeepNs
+	sinceNs int64   // the first use
+	nowNs   int64
+	any     bool // sinceNs is set
+	spentNs float64
+	asideNs float64
+	pages   uint64 // of all regions
+}
+
+// advance brings the budget to a time.
+func (b *costBudget) advance(nowNs int64) {
+	if !b.any {
+		b.any, b.sinceNs = true, nowNs
+	}
+	b.nowNs = max(b.nowNs, nowNs)
+}
+
+func (b *costBudget) earnedNs() float64 { return b.share * float64(b.nowNs-b.sinceNs+advanceNs) }
+
+// leftNs is what may be spent now; negative if more uses were late than expected.
+func (b *costBudget) leftNs() float64 { return b.earnedNs() - b.spentNs - b.asideNs }
+
+// worthNs is for how long it is worth keeping a region of so many pages idle, to save a stall.
+//
+// With nothing left after it, a region is kept until its part of the budget, by its part of all memory, has earned the
+// stall: whatever comes, stalls of regions that are released after so long stay within the budget. This is ski rental.
+// The more is left after the stall, the shorter it is.
+func (b *costBudget) worthNs(stallNs float64, pages uint64) float64 {
+	left := max(b.leftNs()-stallNs, 0) / b.earnedNs()
+	return max(math.Exp(-thrift*left)*stallNs/b.share*float64(b.pages)/float64(max(pages, 1)), b.keepNs)
+}
+
+// setAside sets a stall aside for the next use of a region, if so much is left.
+func (b *costBudget) setAside(r *region, stallNs float64) bool {
+	if b.leftNs()+r.asideNs < stallNs {
+		return false
+	}
+	b.asideNs += stallNs - r.asideNs
+	r.asideNs = stallNs
+	return true
+}
+
+// settle takes back what was set aside for a region: its use has come, or will not stall.
+func (b *costBudget) settle(r *region) {
+	b.asideNs -= r.asideNs
+	r.asideNs = 0
+}
+
+// resize notes that a region has another size; 0 if it is gone.
+func (b *costBudget) resize(r *region, pages uint64) { b.pages += pages - r.pages }
+
+// stallNs is how long the next use of a region will stall if it has to register it.
+func (s *Scheduler) stallNs(r *region) float64 {
+	return float64(s.register.meanSum(r.pages, 1) + s.opt.ItemNs)
+}
+
+// stalledNs is how long a late use of a region has stalled, that began at needNs: for a registration of its own, or until
+// that of the helper was done.
+func (s *Scheduler) stalledNs(r *region, needNs int64) float64 {
+	if r.registered {
+		return min(s.stallNs(r), float64(r.readyNs-needNs))
+	}
+	return s.stallNs(r)
+}

@@ -1,0 +1,69 @@
+package schedule
+
+import (
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"pinwheel/mem"
+)
+
+// Whatever comes, the stalls of a program without any order stay within the budget, but for what is under way.
+func TestLateUsesKeepWithinTheirCost(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		v := newSimulation("pinwheel")
+		v.s.cost.share = rapid.SampledFrom([]float64{.0005, .005, .05}).Draw(t, "share")
+		v.s.cost.pages = 0
+		const stallNs = 101e3
+		seed := rapid.Uint64().Draw(t, "seed")
+		for range 300 {
+			seed = seed*6364136223846793005 + 1442695040888963407
+			v.nowNs += int64(seed >> 33 % uint64(20*ms))
+			v.use([]mem.RegionID{mem.RegionID(1 + seed>>60)}, seed>>58, ms)
+		}
+		mayNs := v.s.cost.share * float64(v.nowNs+advanceNs)
+		if tookNs := float64(v.late) * stallNs; tookNs > mayNs+16*stallNs {
+			t.Errorf("%d late uses took %.0f us in %d ms, which may take %.0f", v.late, tookNs/1e3, v.nowNs/ms, mayNs/1e3)
+		}
+		if aside := v.s.cost.asideNs; aside < 0 || aside > 2*16*stallNs {
+			t.Errorf("%.0f ns are set aside for 16 regions", aside)
+		}
+	})
+}
+
+func TestWorthOfAStall(t *testing.T) {
+	const stallNs = 1000.
+	b := costBudget{share: .01, any: true, pages: 40}
+	left := b.earnedNs()
+	b.spentNs = left
+	// The budget of a quarter of the memory earns the stall in that time.
+	if got, want := b.worthNs(stallNs, 10), stallNs/(.01*10/40); math.Abs(got-want) > 1 {
+		t.Errorf("with nothing left it is worth %g ns, want %g", got, want)
+	}
+	b.spentNs = left + 1e9
+	if got, want := b.worthNs(stallNs, 10), stallNs/(.01*10/40); math.Abs(got-want) > 1 {
+		t.Errorf("with less than nothing left it is worth %g ns, want %g", got, want)
+	}
+	before := math.Inf(1)
+	for _, spent := range []float64{left - 2*stallNs, left / 2, 0} {
+		b.spentNs = spent
+		if got := b.worthNs(stallNs, 10); got >= before {
+			t.Errorf("worth %g ns with %g left, %g with less", got, b.leftNs(), before)
+		} else {
+			before = got
+		}
+	}
+}
+
+func TestNoMoreIsSetAsideThanIsLeft(t *testing.T) {
+	b := costBudget{share: .01, any: true}
+	left := b.leftNs()
+	var one, two region
+	if !b.setAside(&one, left/2) || b.setAside(&two, left) || !b.setAside(&one, left) || b.leftNs() != 0 {
+		t.Errorf("%g left of %g, %g and %g set aside", b.leftNs(), left, one.asideNs, two.asideNs)
+	}
+	if b.settle(&one); b.leftNs() != left || one.asideNs != 0 {
+		t.Errorf("%g left of %g after the use", b.leftNs(), left)
+	}
+}
