@@ -103,7 +103,7 @@ func (d *Demand) Look(nowNs, spentNs int64, counts []DemandCounts) {
 	}
 	d.spentNs = spentNs
 	switch {
-	case leftNs >= d.cost*advanceNs:
+	case leftNs >= d.cost*demandAdvanceNs:
 		d.bursting = true
 	case leftNs < d.cost*burstNs:
 		d.bursting = false

@@ -29,14 +29,14 @@ func TestHelpersGetWhatTheMachineOfTheTraceHad(t *testing.T) {
 	}{
 		{here("", ""), model{}, 0, "does not say"},
 		{here("place 4 2 0s", "place 4 2 0s"), model{}, 0, "2 ranks had 4 processors"},
-		{here("place 2 2 0s", "place 2 2 0s"), model{}, .05, "2 ranks had 2 processors"},
-		{here("place 8 1 0s", "place 3 2 0s"), model{}, .05, "2 ranks had 3 processors"}, // the fullest node
+		{here("place 2 2 0s", "place 2 2 0s"), model{}, .005, "2 ranks had 2 processors"},
+		{here("place 8 1 0s", "place 3 2 0s"), model{}, .005, "2 ranks had 3 processors"}, // the fullest node
 		{here("place 2 2 0s"), model{HelperShare: 1}, 1, "on cores of their own"},
 		{here("place 8 2 0s"), model{HelperShare: .1}, .1, "within 10%"},
 		{here("place 2 2 0s"), model{Workers: 4}, 0, "on cores of their own"},
 		{here("place 2 2 0s"), model{IdleCores: &cores}, 0, "share 1 idle cores"},
-		{here("place 2 2 3ms", "place 2 2 5ms"), model{}, .05, "in the first 5.00 ms"},
-		{here("place 2 2 3ms"), model{Opening: &opening}, .05, "in the first 7.00 ms"},
+		{here("place 2 2 3ms", "place 2 2 5ms"), model{}, .005, "in the first 5.00 ms"},
+		{here("place 2 2 3ms"), model{Opening: &opening}, .005, "in the first 7.00 ms"},
 	} {
 		o := replay.Options{HelperShare: float64(c.flags.HelperShare)}
 		text, err := c.flags.regime(&o, c.f)

@@ -33,7 +33,7 @@ func TestSharesGoBetweenTheMarkersOnly(t *testing.T) {
 	if !strings.HasPrefix(got, "before\n"+ShareMarkers.Begin) || !strings.HasSuffix(got, ShareMarkers.End+"after\n") || strings.Contains(got, "old") {
 		t.Errorf("the document is now\n%s", got)
 	}
-	if n := strings.Count(got, "\n| lu.B.4 |"); n != 4 || !strings.Contains(got, "| 1 % | 2 % | 5 % | 10 % | no limit |") {
-		t.Errorf("%d rows of the trace, want one in each of 4 tables:\n%s", n, got)
+	if n := strings.Count(got, "\n| lu.B.4 |"); n != 3 || !strings.Contains(got, "| 0.1 % | 0.5 % | 1 % | 2 % | idle core |") {
+		t.Errorf("%d rows of the trace, want one in each of 3 tables:\n%s", n, got)
 	}
 }
