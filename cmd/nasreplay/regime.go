@@ -31,7 +31,7 @@ func (m *model) helpersAt(o *replay.Options, p trace.Place) string {
 	case m.IdleCores != nil:
 		return fmt.Sprintf("share %d idle cores a node", *m.IdleCores)
 	case o.HelperShare > 0 && o.HelperShare < 1:
-		return fmt.Sprintf("within %s of the core of their rank", share(o.HelperShare))
+		return fmt.Sprintf("none: uses on demand, for at most %s of the time of their rank", share(o.HelperShare))
 	case o.HelperShare > 0 || m.Workers > 1:
 		return "on cores of their own"
 	case p.Processors == 0:
@@ -41,7 +41,7 @@ func (m *model) helpersAt(o *replay.Options, p trace.Place) string {
 		return "on cores of their own; in the trace, " + on
 	}
 	o.HelperShare = live
-	return fmt.Sprintf("within %s of the core of their rank; in the trace, %s (cores of their own: --helper-share 100%%)",
+	return fmt.Sprintf("none: uses on demand, for at most %s of the time of their rank; in the trace, %s (cores of their own: --helper-share 100%%)",
 		share(live), on)
 }
 

@@ -32,7 +32,7 @@ func TestHelpersGetWhatTheMachineOfTheTraceHad(t *testing.T) {
 		{here("place 2 2 0s", "place 2 2 0s"), model{}, .005, "2 ranks had 2 processors"},
 		{here("place 8 1 0s", "place 3 2 0s"), model{}, .005, "2 ranks had 3 processors"}, // the fullest node
 		{here("place 2 2 0s"), model{HelperShare: 1}, 1, "on cores of their own"},
-		{here("place 8 2 0s"), model{HelperShare: .1}, .1, "within 10%"},
+		{here("place 8 2 0s"), model{HelperShare: .1}, .1, "for at most 10%"},
 		{here("place 2 2 0s"), model{Workers: 4}, 0, "on cores of their own"},
 		{here("place 2 2 0s"), model{IdleCores: &cores}, 0, "share 1 idle cores"},
 		{here("place 2 2 3ms", "place 2 2 5ms"), model{}, .005, "in the first 5.00 ms"},
@@ -58,7 +58,7 @@ func TestExplainSaysWhatItSimulatesAndWhatTheTraceCannotKnow(t *testing.T) {
 		}
 	}
 	out, errs, status = nasreplay(t, "compare", "--policy", "pinwheel", "--helper-share", "5%", isC4)
-	if status != 0 || !strings.Contains(out, "helpers: within 5% of the core of their rank\n") {
+	if status != 0 || !strings.Contains(out, "helpers: none: uses on demand, for at most 5% of the time of their rank\n") {
 		t.Errorf("status %d, %s\n%s", status, errs, out)
 	}
 }
