@@ -14,6 +14,7 @@ import (
 	"pinwheel/predictor"
 	"pinwheel/queue"
 	"pinwheel/regcache"
+	"pinwheel/schedule"
 	"pinwheel/verbs"
 )
 
@@ -54,6 +55,9 @@ type Options struct {
 
 	// IdlePolicy is auto (if empty), conservative, aggressive, off, or IdleIgnore.
 	IdlePolicy string
+	// Cost is the most of a thread's time, from 0 to 1, that uses may wait under policy pinwheel because their memory was
+	// deregistered and not registered again in time. 0 is .005.
+	Cost float64
 	// HelperShare is the most of a core's time, from 0 to 1, that the helper may use if there is no idle core and
 	// IdlePolicy is auto, its registrations included. 0 stands for 5 %; with IdlePolicy conservative there is no
 	// helper without an idle core.
@@ -163,6 +167,7 @@ func fromSettings(s settings.Settings) Options {
 	if b := s.NodeBudgetBytes; b != settings.Auto && b != mem.Unlimited {
 		o.NodeBudgetBytes = max(b, 1)
 	}
+	o.Cost = cmp.Or(s.Cost, engine.NoCost)
 	if s.Cost == 0 && s.IdlePolicy == "auto" {
 		o.IdlePolicy = "conservative"
 	}
@@ -191,6 +196,7 @@ func (o *Options) EnsureDefaults() error {
 	o.ThresholdBytes = cmp.Or(o.ThresholdBytes, 16<<10) // 16 KiB
 	o.Window = cmp.Or(o.Window, 2)
 	o.IdlePolicy = cmp.Or(o.IdlePolicy, "auto")
+	o.Cost = cmp.Or(o.Cost, schedule.DefaultCost)
 	o.HelperShare = cmp.Or(o.HelperShare, defaultHelperShare)
 	o.QueueEntries = cmp.Or(o.QueueEntries, 1024)
 	o.ProviderName = cmp.Or(o.ProviderName, "auto")
@@ -203,6 +209,9 @@ func (o *Options) EnsureDefaults() error {
 	if o.ThresholdBytes < 0 || o.BudgetBytes < 0 || o.NodeBudgetBytes < 0 || o.QueueEntries < 0 || o.Window < NoWindow {
 		return fmt.Errorf("pinwheel: negative limit: threshold %d, budget %d, of the node %d, queue entries %d, window %d",
 			o.ThresholdBytes, o.BudgetBytes, o.NodeBudgetBytes, o.QueueEntries, o.Window)
+	}
+	if !(o.Cost >= 0 && o.Cost <= 1) { // NaN too
+		return fmt.Errorf("pinwheel: cost %v: it goes from 0 to 1", o.Cost)
 	}
 	if !(o.HelperShare >= 0 && o.HelperShare <= 1) { // NaN too
 		return fmt.Errorf("pinwheel: helper share %v: it goes from 0 to 1", o.HelperShare)

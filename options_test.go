@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"pinwheel/internal/engine"
 	"pinwheel/internal/settings"
 	"pinwheel/mem"
 	"pinwheel/predictor"
@@ -32,7 +33,8 @@ func TestSettingsBecomeOptions(t *testing.T) {
 		{"PINWHEEL_THRESHOLD=inf", func(o *Options) { o.ThresholdBytes = mem.Unlimited }},
 		{"PINWHEEL_POLICY=lru", func(o *Options) { o.Policy = LRU }},
 		{"PINWHEEL_IDLE_POLICY=off", func(o *Options) { o.IdlePolicy = "off" }},
-		{"PINWHEEL_COST=0", func(o *Options) { o.IdlePolicy = "conservative" }},
+		{"PINWHEEL_COST=1%", func(o *Options) { o.Cost = 0.01 }},
+		{"PINWHEEL_COST=0", func(o *Options) { o.Cost, o.IdlePolicy = engine.NoCost, "conservative" }},
 		{"PINWHEEL_HELPER_CPU=0", func(o *Options) { o.HelperCPUs = []int{0} }},
 		{"PINWHEEL_WINDOW=0", func(o *Options) { o.Window = NoWindow }},
 		{"PINWHEEL_BUDGET=0", func(o *Options) { o.BudgetBytes = 1 }},

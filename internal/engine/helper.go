@@ -28,6 +28,8 @@ type HelperOptions struct {
 	Clock  clock.Clock // nil: clock.Shared
 
 	IdlePolicy string // as in PINWHEEL_IDLE_POLICY, or IdlePolicyIgnore
+	// Cost is as in schedule.SchedulerOptions, or NoCost.
+	Cost float64
 	// HelperShare is the share of its rank's core, from 0 to 1, that the helper may use if no core is idle.
 	HelperShare float64
 	// OnDemand begins or ends that uses are served on demand, while no core is idle and the helper would share that of
@@ -91,11 +93,15 @@ func (e *Engine) StartHelper(o HelperOptions) bool {
 	return true
 }
 
+// NoCost is a HelperOptions.Cost of nothing: 0 stands for the default.
+const NoCost = 1e-12
+
 func (e *Engine) startThread(o *HelperOptions, cpu int) error {
 	so := schedule.SchedulerOptions{
 		Costs:       cmp.Or(o.Costs, verbs.DefaultCosts),
 		ItemNs:      itemNs,
 		KeepUnknown: o.Policy == "pinwheel",
+		Cost:        o.Cost,
 	}
 	e.procs = o.Procs
 	e.alone = o.Policy == "paper" // Li et al., CF'11, have one thread

@@ -57,9 +57,10 @@ var table = []variable{
 	{"HELPER_CPU", "auto", number(func(s *Settings) *int64 { return &s.HelperCPU }, 0, 1<<16, "auto"),
 		"Processor on which the helper thread runs. auto: an idle processor that shares a cache with the communication thread."},
 	{"COST", ".5%", share(func(s *Settings) *float64 { return &s.Cost }),
-		"Most of a rank's time that Pinwheel may cost, beside a cache that keeps everything, if there is no idle core and" +
-			" PINWHEEL_IDLE_POLICY is auto: .5% or 0.005. Memory is then registered for a use and deregistered after it, and what" +
-			" that may not cost stays registered. 0%: all stays registered. 100%: no limit."},
+		"Most of a rank's time that Pinwheel may cost under policy pinwheel, beside a cache that keeps everything: .5% or 0.005." +
+			" With an idle core for the helper, so long may uses wait whose memory it has not registered in time. Without one, if" +
+			" PINWHEEL_IDLE_POLICY is auto, memory is registered for a use and deregistered after it. What that may not cost stays" +
+			" registered. 100%: no limit."},
 	{"WINDOW", "2", number(func(s *Settings) *int64 { return &s.Window }, 0, 8),
 		"Length of the context window: how many of the last communications belong to a call site's signature."},
 	{"BUDGET", "auto", bytes(func(s *Settings) *int64 { return &s.BudgetBytes }, "auto", "inf"),

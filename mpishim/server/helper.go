@@ -6,6 +6,7 @@ package main
 import "C"
 
 import (
+	"cmp"
 	"fmt"
 
 	"pinwheel/internal/clock"
@@ -20,6 +21,7 @@ func (s *server) startHelper() {
 		Policy: s.set.Policy, Window: int(s.set.Window), Caches: &s.domains,
 		Clock:       clock.Dedicated{},
 		IdlePolicy:  s.set.IdlePolicy,
+		Cost:        cmp.Or(s.set.Cost, engine.NoCost),
 		HelperShare: helperShare,
 		PinnedBytes: s.group.Bytes,
 		Profile:     s.profile(),

@@ -89,7 +89,7 @@ func (p *player) open() (err error) {
 	o := pinwheel.Options{
 		Policy: pinwheel.Policy(p.policy), Provider: p.counted, Costs: p.opt.Costs, ThresholdBytes: int64(p.opt.ThresholdBytes),
 		Window: p.opt.Window, IdlePolicy: pinwheel.IdleIgnore, QueueEntries: p.opt.DQEntries, BudgetBytes: p.opt.BudgetOf(p.policy),
-		Lessons: p.lessons,
+		Lessons: p.lessons, Cost: p.opt.Cost,
 	}
 	if p.cpus.helper != helper.AnyCPU {
 		o.HelperCPUs = []int{p.cpus.helper}

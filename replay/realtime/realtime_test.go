@@ -119,8 +119,8 @@ func TestRealModeGradesPredictions(t *testing.T) {
 	}
 }
 
-// Each buffer is used twice, 20 ms apart. Without lessons it is kept after the first use. With those of a run in which
-// each was used once it is released, and registered late.
+// Each buffer is used twice, 20 ms apart, and late uses may cost nothing. Without lessons it is kept after the first use.
+// With those of a run in which each was used once it is released, and registered late.
 func TestRealModeBeginsWithLessons(t *testing.T) {
 	file := replaytest.Trace(t, strings.ReplaceAll(`
 		0: send 1 256K a; send 1 256K b; CPU; send 1 256K a; send 1 256K b
@@ -131,7 +131,7 @@ func TestRealModeBeginsWithLessons(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		learned[rank] = &predictor.Lessons{Roles: l.Roles}
-	}}, Ranks: []int{1}}
+	}, Cost: 1e-9}, Ranks: []int{1}}
 	if _, err := replay.Compare(t.Context(), o.Options, file); err != nil {
 		t.Fatal(err)
 	}

@@ -8,9 +8,9 @@ import (
 )
 
 // FT.C was recorded on 4 and on 16 ranks. The run that the rule derives from four pins what the
-// recorded 16 pin.
+// recorded 16 pin, if late uses may cost as much as it takes: the derived run is shorter, and earns less.
 func TestDerivedFTPinsWhatTheRecordedOnePins(t *testing.T) {
-	o := replay.Options{Policies: []string{replay.LeavePinned, replay.Pinwheel}}
+	o := replay.Options{Policies: []string{replay.LeavePinned, replay.Pinwheel}, Cost: 0.05}
 	derived, err := Compare(t.Context(), loadBase(t, "scaling/ft.C.4"), Strong, 16, 1, o, Options{Layout: [2]int{2, 8}})
 	if err != nil {
 		t.Fatal(err)
