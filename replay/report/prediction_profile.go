@@ -15,10 +15,9 @@ import (
 
 // The targets of a run that begins with the profile of another run of the same job.
 const (
-	leastProfiled        = 0.95
-	leastProfiledIS      = 0.93 // with manyWorkers
-	mostProfiledSlowdown = 1.002
-	mostProfiledPeak     = 1.03 // of the oracle's
+	leastProfiled    = 0.95
+	leastProfiledIS  = 0.93 // with manyWorkers
+	mostProfiledPeak = 1.03 // of the oracle's
 )
 
 // teacher is a trace whose lessons other replays begin with. It is replayed once for all of them.
@@ -112,8 +111,7 @@ func (w *predictionWriter) profiles() (rows []profileRow) {
 		}
 		row, perfect := &rows[len(rows)-1], Number(r.run.of(replay.Clairvoyant).CapturedAvg, "%.3f")
 		isIS := programOf(r.path) == "is"
-		mark(&g.Late, lateShare(x) > mostLate)
-		mark(&g.Slowdown, *x.Slowdown > mostProfiledSlowdown)
+		mark(&g.Slowdown, *x.Slowdown > mostSlowdown)
 		if r.run.options.Workers > 1 {
 			mark(&g.CapturedAvg, isIS && captured(x) < leastProfiledIS)
 			row.Many, row.ManyClairvoyant = g, perfect

@@ -56,8 +56,7 @@ type goal struct{ CapturedAvg, SecondHalf, Late, Slowdown, Busy string }
 // The goals of the dedicated timeline.
 const (
 	goalCaptured = 0.90
-	goalLate     = 0.01
-	goalSlowdown = 1.005
+	goalSlowdown = mostSlowdown
 )
 
 type policyTable struct {
@@ -154,7 +153,6 @@ func goalOf(r *Run) goal {
 		Late: fmt.Sprintf("%.2f %%", 100*lateShare(x)), Slowdown: Number(x.Slowdown, "%.4f"), Busy: Percent(float64(x.HelperCPUNs) / max(helperNs, 1))}
 	if r.options.Timeline == replay.Dedicated {
 		mark(&g.CapturedAvg, x.CapturedAvg != nil && *x.CapturedAvg < goalCaptured)
-		mark(&g.Late, lateShare(x) > goalLate)
 		mark(&g.Slowdown, x.Slowdown != nil && *x.Slowdown > goalSlowdown)
 	}
 	return g
