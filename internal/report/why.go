@@ -37,12 +37,14 @@ func reasonOf(r *Rank) reason {
 		return transportCache
 	case r.Uses == 0:
 		return unused
-	case r.HelperDeregs > 0 || r.Demand.Uses > 0 || r.Policy == "on-demand" || r.Policy == "disabled":
+	case r.HelperDeregs > 0 || r.Policy == "on-demand" || r.Policy == "disabled":
 		return released
 	case r.Policy == "leave-pinned" || r.Policy == "lru":
 		return keepingPolicy
 	case r.transportKeeps():
 		return transportCache
+	case r.Demand.Uses > 0:
+		return released
 	case r.Mapping == "none":
 		return unwatched
 	case r.HelperFaulted || r.Faulted > 0:

@@ -320,6 +320,7 @@ struct pw_shared {
 	 * thread adds to those of C.
 	 */
 	struct pw_site *sites; /* (C) push-only list */
+	uint64_t demand_caller; /* (C) an address in the transport, which has asked for them */
 	uint64_t demand_limit; /* (Go) demand_ticks up to which memory is registered on demand; 0: none is */
 	uint64_t demand_ticks; /* (C) what a cache would have spared */
 	uint64_t demand_uses, demand_all_ticks; /* (C) all uses on demand, and what their registrations took */

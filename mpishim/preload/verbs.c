@@ -196,6 +196,8 @@ static struct pw_mr *acquire_announced(struct pw_thread *t, void *pd, void *addr
 	r->access = access;
 	local = pw_local(t, (uint32_t)domain);
 	is_hit = local && pwt_get(local, addr, bytes, pwt_want(access), &r->ref);
+	if (!is_hit)
+		__atomic_store_n(&pw.demand_caller, (uint64_t)caller, __ATOMIC_RELAXED);
 	if (!is_hit && register_on_demand(t, r, pd, addr, bytes, access))
 		return h;
 	if (!is_hit && register_or_ask(t, (unsigned)domain, addr, bytes, access, announced, caller, &r->ref)) {

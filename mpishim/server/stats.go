@@ -6,6 +6,7 @@ package main
 import "C"
 
 import (
+	"cmp"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -47,8 +48,8 @@ func (s *server) summary() report.Rank {
 		r.Policy = "disabled"
 	}
 	r.ThresholdBytes, r.Kept = int64(s.sh.threshold), uint64(s.sh.kept_regs)
-	if s.caller != 0 {
-		r.Transport = symbolAt(s.caller).file
+	if caller := cmp.Or(s.caller, at64(&s.sh.demand_caller).Load()); caller != 0 {
+		r.Transport = symbolAt(caller).file
 	}
 	if r.ServerCPUNs = threadCPUNs() + s.openerNs + r.Demand.LookNs; r.ServerCPUNs > 0 {
 		r.CPUNs = max(r.CPUNs-r.ServerCPUNs, 0)
