@@ -200,15 +200,12 @@ static struct pw_mr *acquire_announced(struct pw_thread *t, void *pd, void *addr
 		__atomic_store_n(&pw.demand_caller, (uint64_t)caller, __ATOMIC_RELAXED);
 	if (!is_hit && register_on_demand(t, r, pd, addr, bytes, access))
 		return h;
-	for (int asked = 0; !is_hit && register_or_ask(t, (unsigned)domain, addr, bytes, access, announced, caller, &r->ref);
-	     asked = 1) {
+	if (!is_hit && register_or_ask(t, (unsigned)domain, addr, bytes, access, announced, caller, &r->ref)) {
 		if (register_on_demand(t, r, pd, addr, bytes, access) || /* the question may have begun that */
 		    (is_opening((unsigned)domain) && !register_early(t, r, pd, addr, bytes, access)))
 			return h;
-		if (asked || t->mail.error != EAGAIN) { /* which says that it has, but it may have ended since */
-			pw_mr_free(t, h);
-			return NULL;
-		}
+		pw_mr_free(t, h);
+		return NULL;
 	}
 	if (!is_hit && pw_demand_limit())
 		pw_demand_registered((uint64_t)addr, bytes, start_ticks, pw_ticks());

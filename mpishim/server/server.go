@@ -7,7 +7,6 @@ import "C"
 
 import (
 	"errors"
-	"fmt"
 	"syscall"
 	"unsafe"
 
@@ -304,7 +303,7 @@ func (s *server) request(t *C.struct_pw_thread) (*domain, mem.Range, error) {
 
 var (
 	errStopped  = errors.New("nothing is managed any more")
-	errOnDemand = fmt.Errorf("the thread is to register on demand: %w", syscall.EAGAIN)
+	errOnDemand = errors.New("the thread is to register on demand")
 )
 
 // waitsForWatch reports whether the first use of a domain waits until changes of mappings are noticed. With a budget it
