@@ -77,11 +77,6 @@ func (d *demand) set(on bool) {
 // servesAll reports whether there is no use for a cache.
 func (d *demand) servesAll() bool { return d != nil && d.all.Load() }
 
-// hasLeft reports whether a thread may register on demand now.
-func (d *demand) hasLeft() bool {
-	return at64(&d.sh.demand_ticks).Load() < at64(&d.sh.demand_limit).Load()
-}
-
 // needCache has the server prepare a cache.
 func (d *demand) needCache() {
 	if d.all.CompareAndSwap(true, false) {

@@ -286,10 +286,6 @@ func (s *server) request(t *C.struct_pw_thread) (*domain, mem.Range, error) {
 	if s.stopped { // the thread asked beside MPI_Finalize
 		return nil, mem.Range{}, errStopped
 	}
-	s.begin()
-	if s.domains.at(uint32(m.domain)) == nil && s.demand.servesAll() && s.demand.hasLeft() {
-		return nil, mem.Range{}, errOnDemand
-	}
 	d, err := s.domain(uint32(m.domain), s.waitsForWatch())
 	if err != nil {
 		return nil, mem.Range{}, err
@@ -301,10 +297,7 @@ func (s *server) request(t *C.struct_pw_thread) (*domain, mem.Range, error) {
 	return d, r, err
 }
 
-var (
-	errStopped  = errors.New("nothing is managed any more")
-	errOnDemand = errors.New("the thread is to register on demand")
-)
+var errStopped = errors.New("nothing is managed any more")
 
 // waitsForWatch reports whether the first use of a domain waits until changes of mappings are noticed. With a budget it
 // does: what is registered for each use may need more memory than what is shared.
