@@ -32,10 +32,6 @@ type demand struct {
 	registrar helper.Registrar
 	nsPerTick func() float64
 	faulted   func(*fault.Fault)
-	wake      func() // the server, which may open the watch
-
-	// all says that there is no use for the cache: every use is on demand, and the budget lasts.
-	all atomic.Bool
 
 	mu   sync.Mutex // orders begin and end
 	stop chan struct{}
@@ -63,24 +59,12 @@ func (d *demand) set(on bool) {
 		d.baseNs = d.spentNs()
 		d.rule = schedule.NewDemand(d.cost, clock.NowNs())
 		d.permit()
-		d.all.Store(true)
 		d.stop, d.done = make(chan struct{}), make(chan struct{})
 		go d.run(d.stop, d.done)
 	case !on && d.stop != nil:
 		close(d.stop)
 		<-d.done
 		d.stop = nil
-		d.needCache()
-	}
-}
-
-// servesAll reports whether there is no use for a cache.
-func (d *demand) servesAll() bool { return d != nil && d.all.Load() }
-
-// needCache has the server prepare a cache.
-func (d *demand) needCache() {
-	if d.all.CompareAndSwap(true, false) {
-		d.wake()
 	}
 }
 
@@ -128,20 +112,15 @@ func (d *demand) permit() {
 func (d *demand) look() {
 	d.count()
 	d.rule.Look(clock.NowNs(), d.spentNs()-d.baseNs, d.counts)
-	leftNs := d.rule.LimitNs() - d.spentNs() + d.baseNs
-	if leftNs < d.rule.LimitNs()/2 {
-		d.needCache()
-	}
 	for i, s := range d.sites {
 		kept := uint32(0)
 		if d.rule.Kept(i) {
 			kept = 1
-			d.needCache()
 		}
 		at32(&s.kept).Store(kept)
 	}
 	d.permit()
-	if leftNs > 0 {
+	if d.spentNs()-d.baseNs < d.rule.LimitNs() {
 		d.release()
 	}
 }

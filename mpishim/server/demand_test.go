@@ -20,7 +20,7 @@ func looked(t *testing.T, cost float64) (s *server, d *demand) {
 	allocate(&s.sh.sites.next)
 	d = &demand{
 		sh: s.sh, cost: cost, registrar: engine.Registrar(&s.domains),
-		nsPerTick: func() float64 { return 1 }, faulted: s.faulted, wake: func() {},
+		nsPerTick: func() float64 { return 1 }, faulted: s.faulted,
 	}
 	d.rule = schedule.NewDemand(cost, clock.NowNs())
 	d.permit()

@@ -123,13 +123,13 @@ const nearShare = 4
 
 // prepare begins once a message has come near the threshold, and has the watch of mappings opened. Until that is open,
 // each use of a large message is registered, so a watch that is open by the first one is worth more than one that no
-// message needs costs. While all uses are on demand, no cache needs one.
+// message needs costs.
 func (s *server) prepare() {
 	if s.asksWatch || s.stopped || at32(&s.sh.near).Load() == 0 {
 		return
 	}
 	defer s.contain()
-	if s.begin(); s.begun && !s.demand.servesAll() {
+	if s.begin(); s.begun {
 		s.asksWatch, s.opening = true, s.newOpening()
 	}
 }

@@ -26,7 +26,7 @@ func unopened(t *testing.T, watch string) (
 	t.Cleanup(runtime.UnlockOSThread)
 	_, s, ask = asked(t)
 	said = new([]string)
-	s.set.Watch, s.set.Cost = watch, 0 // without uses on demand
+	s.set.Watch = watch
 	s.engine = engine.New(func(m string) { *said = append(*said, m) }, nil)
 	s.domains[0].Store(nil)
 	for w := spareWatch(); w != nil; w = spareWatch() { // of other tests
@@ -69,22 +69,6 @@ func TestMessagesNearTheThresholdOpenTheWatch(t *testing.T) {
 	if d, err := s.domain(0, false); err != nil || d.watch.Mechanism() != vmwatch.None || len(*said) > 0 {
 		t.Errorf("the first large message is not managed: %v, said %q", err, *said)
 	}
-}
-
-// While all uses are on demand no cache needs the watch. It is opened when that ends.
-func TestNoWatchIsOpenedWhileAllUsesAreOnDemand(t *testing.T) {
-	s, _, _ := unopened(t, "none")
-	s.set.Cost = 0.005
-	at32(&s.sh.near).Store(1)
-	if s.prepare(); !s.begun || s.opening != nil {
-		t.Fatal("a watch is being opened")
-	}
-	doorbell := at32(&s.sh.doorbell).Load()
-	s.serveOnDemand(false)
-	if at32(&s.sh.doorbell).Load() == doorbell {
-		t.Error("the server is not woken")
-	}
-	opensAhead(t, s)
 }
 
 // opensAhead has a message come near the threshold, and the watch be opened for that.
