@@ -13,19 +13,22 @@ import (
 	"pinwheel/internal/testwait"
 )
 
+// retriedBytes are copied for longer than it takes to see that more is there than may be on its way, and to kill the server.
+const retriedBytes = 64 << 20 // 64 MiB
+
 // retried is a copy that loses its server.
 type retried struct {
 	verb   []string
 	source string // a file or a tree
-	large  string // a file of killedBytes in that; empty: it is that itself
+	large  string // a file of retriedBytes in that; empty: it is that itself
 }
 
 // retries are copies of each kind.
 func retries(t *testing.T) []retried {
 	f := filepath.Join(t.TempDir(), "f")
-	write(t, f, contents(t, killedBytes))
+	write(t, f, contents(t, retriedBytes))
 	tree := treeOf(t)
-	write(t, filepath.Join(tree, "large"), contents(t, killedBytes))
+	write(t, filepath.Join(tree, "large"), contents(t, retriedBytes))
 	return []retried{
 		{[]string{"get"}, f, ""}, {[]string{"put"}, f, ""},
 		{[]string{"get", "-r"}, tree, "large"}, {[]string{"put", "-r"}, tree, "large"},
@@ -110,7 +113,7 @@ func (c *retried) goesOn(t *testing.T, k kind) bool {
 			t.Errorf("%d files", n)
 		}
 	}
-	holds(t, filepath.Join(to, c.large), contents(t, killedBytes))
+	holds(t, filepath.Join(to, c.large), contents(t, retriedBytes))
 	if r.Files+r.Unchanged != files || r.Failed > 0 || r.ResumedBytes == 0 {
 		t.Errorf("%+v", r)
 	}
