@@ -12,8 +12,9 @@ struct mr { /* struct ibv_mr */
 	void *context, *pd, *addr;
 	size_t length;
 	uint32_t handle, lkey, rkey;
-	uint32_t live;
+	uint32_t state; /* atomic */
 };
+enum { FREE, LIVE, TAKEN }; /* TAKEN: its words are being written, and may be another's so far */
 
 static uint32_t keys;
 #define MRS 4096
@@ -54,12 +55,13 @@ static struct mr *make(void *pd, void *addr, size_t bytes, unsigned access)
 		return NULL;
 	for (uint32_t i = 0; i < MRS; i++) {
 		struct mr *m = &mrs[(key + i) % MRS];
-		uint32_t no = 0;
+		uint32_t is = FREE;
 
-		if (!__atomic_compare_exchange_n(&m->live, &no, 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		if (!__atomic_compare_exchange_n(&m->state, &is, TAKEN, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			continue;
 		__atomic_store_n(&m->pd, pd, __ATOMIC_RELAXED);
 		m->context = pd, m->addr = addr, m->length = bytes, m->handle = m->lkey = m->rkey = key;
+		__atomic_store_n(&m->state, LIVE, __ATOMIC_RELEASE);
 		return m;
 	}
 	errno = ENOMEM;
@@ -96,9 +98,9 @@ void *ibv_reg_mr_ex(void *pd, struct mr_attr *a)
 
 int ibv_dereg_mr(struct mr *m)
 {
-	uint32_t yes = 1;
+	uint32_t is = LIVE;
 
-	if (m < mrs || m >= mrs + MRS || !__atomic_compare_exchange_n(&m->live, &yes, 0, 0, __ATOMIC_ACQ_REL,
+	if (m < mrs || m >= mrs + MRS || !__atomic_compare_exchange_n(&m->state, &is, FREE, 0, __ATOMIC_ACQ_REL,
 								      __ATOMIC_RELAXED))
 		abort(); /* deregistered twice, or not ours */
 	return 0;
@@ -119,7 +121,7 @@ int standin_owns(const struct mr *m) { return m >= mrs && m < mrs + MRS; }
 int standin_is_live(const struct mr *m)
 {
 	for (uint32_t i = 0; i < MRS; i++)
-		if (__atomic_load_n(&mrs[i].live, __ATOMIC_ACQUIRE) && mrs[i].lkey == m->lkey)
+		if (__atomic_load_n(&mrs[i].state, __ATOMIC_ACQUIRE) == LIVE && mrs[i].lkey == m->lkey)
 			return 1;
 	return 0;
 }
@@ -127,7 +129,7 @@ int standin_is_live(const struct mr *m)
 int ibv_dealloc_pd(void *pd)
 {
 	for (uint32_t i = 0; i < MRS; i++)
-		if (__atomic_load_n(&mrs[i].live, __ATOMIC_ACQUIRE) && __atomic_load_n(&mrs[i].pd, __ATOMIC_RELAXED) == pd)
+		if (__atomic_load_n(&mrs[i].state, __ATOMIC_ACQUIRE) == LIVE && __atomic_load_n(&mrs[i].pd, __ATOMIC_RELAXED) == pd)
 			return EBUSY;
 	return 0;
 }
