@@ -148,7 +148,6 @@ struct pw_mailbox {
 	uint32_t access;
 	uint64_t addr, bytes;
 	struct pw_call_id call; /* the memory was passed to; for the report */
-	void *caller;           /* in the transport, or NULL; for the report */
 	struct pwt_ref ref;
 	int32_t error; /* 0 or an errno; on an error the thread registers past the cache */
 	uint32_t pad;
@@ -313,6 +312,7 @@ struct pw_shared {
 	int32_t is_init;    /* (C) atomic: MPI_Init has ended, MPI_Finalize has not begun */
 	int32_t comm_cpu;   /* (C) atomic: processor of the thread that registered or asked last */
 	uint32_t verbs_used; /* (C) atomic */
+	uint64_t caller; /* (C) atomic: where the transport last registered what was no hit; 0: unknown. For the report */
 	uint32_t kept_regs;  /* (C) managed and early registrations that the transport had when MPI_Finalize began */
 
 	/*
@@ -320,7 +320,6 @@ struct pw_shared {
 	 * thread adds to those of C.
 	 */
 	struct pw_site *sites; /* (C) push-only list */
-	uint64_t demand_caller; /* (C) an address in the transport, which has asked for them */
 	uint64_t demand_limit; /* (Go) demand_ticks up to which memory is registered on demand; 0: none is */
 	uint64_t demand_ticks; /* (C) what a cache would have spared */
 	uint64_t demand_uses, demand_all_ticks; /* (C) all uses on demand, and what their registrations took */

@@ -35,7 +35,7 @@ static int is_opening(unsigned domain) { return (int)__atomic_load_n(&pw.domain[
  * one. */
 static __attribute__((noinline)) int register_or_ask(struct pw_thread *t, unsigned domain, void *addr, size_t bytes,
 						   unsigned access, const struct pw_announced *announced,
-						   void *caller, struct pwt_ref *ref)
+						   struct pwt_ref *ref)
 {
 	struct pw_mailbox *m = &t->mail;
 
@@ -48,7 +48,6 @@ static __attribute__((noinline)) int register_or_ask(struct pw_thread *t, unsign
 	m->addr = (uint64_t)addr;
 	m->bytes = bytes;
 	m->access = access;
-	m->caller = caller;
 	if (pw_ask(t, PW_ASK_ACQUIRE) || m->error)
 		return -1;
 	*ref = m->ref;
@@ -196,11 +195,11 @@ static struct pw_mr *acquire_announced(struct pw_thread *t, void *pd, void *addr
 	r->access = access;
 	local = pw_local(t, (uint32_t)domain);
 	is_hit = local && pwt_get(local, addr, bytes, pwt_want(access), &r->ref);
-	if (!is_hit)
-		__atomic_store_n(&pw.demand_caller, (uint64_t)caller, __ATOMIC_RELAXED);
+	if (!is_hit && caller)
+		__atomic_store_n(&pw.caller, (uint64_t)caller, __ATOMIC_RELAXED);
 	if (!is_hit && register_on_demand(t, r, pd, addr, bytes, access))
 		return h;
-	if (!is_hit && register_or_ask(t, (unsigned)domain, addr, bytes, access, announced, caller, &r->ref)) {
+	if (!is_hit && register_or_ask(t, (unsigned)domain, addr, bytes, access, announced, &r->ref)) {
 		if (register_on_demand(t, r, pd, addr, bytes, access) || /* the question may have begun that */
 		    (is_opening((unsigned)domain) && !register_early(t, r, pd, addr, bytes, access)))
 			return h;

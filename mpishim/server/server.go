@@ -45,7 +45,6 @@ type server struct {
 	plain       plain          // what is registered past the caches
 	dropped     regcache.Stats // sums over the domains that were dropped
 	mapping     string         // how changes of mappings are noticed, once there was a domain
-	caller      uint64         // an address in the transport, once it has registered something
 }
 
 func newServer(sh *C.struct_pw_shared, set settings.Settings) *server {
@@ -263,9 +262,6 @@ func (s *server) adopted(d *domain, a regcache.Adopted) {
 
 func (s *server) acquire(t *C.struct_pw_thread) (regcache.Ref, error) {
 	startNs := clock.NowNs()
-	if s.caller == 0 {
-		s.caller = uint64(uintptr(t.mail.caller)) // even if the request fails: the report names who registers past us
-	}
 	d, r, err := s.request(t)
 	if err != nil {
 		return regcache.Ref{}, err

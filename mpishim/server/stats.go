@@ -6,7 +6,6 @@ package main
 import "C"
 
 import (
-	"cmp"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -48,7 +47,7 @@ func (s *server) summary() report.Rank {
 		r.Policy = "disabled"
 	}
 	r.ThresholdBytes, r.Kept = int64(s.sh.threshold), uint64(s.sh.kept_regs)
-	if caller := cmp.Or(s.caller, at64(&s.sh.demand_caller).Load()); caller != 0 {
+	if caller := at64(&s.sh.caller).Load(); caller != 0 {
 		r.Transport = symbolAt(caller).file
 	}
 	if r.ServerCPUNs = threadCPUNs() + s.openerNs + r.Demand.LookNs; r.ServerCPUNs > 0 {
