@@ -32,7 +32,7 @@ type cachedPath struct {
 	firstUses FirstUses
 	helper    *virtualHelper        // nil for a policy without one
 	unused    map[mem.RegionID]bool // registered by the helper, not used since
-	log       *useLog               // to note every use in, of policy leave-pinned; else nil
+	log       useLog                // to note every use in, of policy leave-pinned; else nil
 }
 
 func (c *cachedPath) acquire(t int64, n *need, u *bufferUse) (stallNs int64, err error) {

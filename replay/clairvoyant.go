@@ -7,10 +7,7 @@ import (
 
 // useLog is what each region of a rank was needed for. The IDs are those of every policy with a
 // registration cache: which region serves a request does not depend on what is registered.
-type useLog struct {
-	needs map[mem.RegionID]*needs
-	uses  []predictor.Use // in the order in which they ended
-}
+type useLog map[mem.RegionID]*needs
 
 // needs are those of one region.
 type needs struct {
@@ -21,24 +18,21 @@ type needs struct {
 	matched bool           // parts is known
 }
 
-func newUseLog() *useLog { return &useLog{needs: map[mem.RegionID]*needs{}} }
-
 // add notes a use that has ended.
-func (l *useLog) add(u predictor.Use) {
-	n := l.needs[u.Region]
+func (l useLog) add(u predictor.Use) {
+	n := l[u.Region]
 	if n == nil {
 		n = &needs{}
-		l.needs[u.Region] = n
+		l[u.Region] = n
 	}
 	n.rng = n.rng.Union(u.Range)
 	n.startNs = append(n.startNs, u.StartNs)
-	l.uses = append(l.uses, u)
 }
 
 // clairvoyant is the predictor of policy clairvoyant. It knows the next need of every region's bytes: of the region, or
 // of one inside of it that is not known yet and which it can serve.
 type clairvoyant struct {
-	log     map[mem.RegionID]*needs
+	log     useLog
 	done    map[mem.RegionID]int // uses so far
 	delayNs int64                // how much later than in the log this run is
 	now     [1]mem.RegionID
@@ -46,8 +40,8 @@ type clairvoyant struct {
 
 var _ predictor.Predictor = (*clairvoyant)(nil)
 
-func newClairvoyant(log *useLog) *clairvoyant {
-	return &clairvoyant{log: log.needs, done: map[mem.RegionID]int{}}
+func newClairvoyant(log useLog) *clairvoyant {
+	return &clairvoyant{log: log, done: map[mem.RegionID]int{}}
 }
 
 func (c *clairvoyant) Observe(u predictor.Use) {

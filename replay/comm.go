@@ -33,7 +33,7 @@ type rank struct {
 	seat    *seat             // of the helper on its node; nil: it has a core of its own
 
 	sharing Sharing
-	log     *useLog // of policy leave-pinned, for Foreknowing policies; else nil
+	log     useLog // of policy leave-pinned, for Clairvoyant; else nil
 
 	call    call
 	state   state

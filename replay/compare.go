@@ -68,17 +68,17 @@ func CompareJob(ctx context.Context, o Options, job Job) ([]Result, error) {
 // passResult is one policy: per rank, per node, and all.
 type passResult struct {
 	results []Result
-	lateNs  int64     // cost of registering the largest buffer that was needed
-	logs    []*useLog // of every rank under leave-pinned, if there is to be a policy of Foreknowing
+	lateNs  int64    // cost of registering the largest buffer that was needed
+	logs    []useLog // of every rank under leave-pinned, for Clairvoyant; else nil
 }
 
 // pass replays one policy. base is the pass of leave-pinned; nil: this is it.
 func pass(ctx context.Context, o *Options, job Job, policy string, base *passResult) (passResult, error) {
 	if base == nil {
-		base = &passResult{logs: make([]*useLog, job.Ranks())}
+		base = &passResult{logs: make([]useLog, job.Ranks())}
 		for r := range base.logs {
-			if slices.ContainsFunc(o.Policies, foreknows) {
-				base.logs[r] = newUseLog()
+			if slices.Contains(o.Policies, Clairvoyant) {
+				base.logs[r] = useLog{}
 			}
 		}
 	}
@@ -131,7 +131,7 @@ func (e *engine) results(name, policy string, nodes []usage.Usage) []Result {
 	if helped(policy) {
 		blank.HelperShare = e.opt.HelperShare
 	}
-	if o := e.opt.Workers; (policy == Pinwheel || foreknows(policy)) && o > 1 {
+	if o := e.opt.Workers; (policy == Pinwheel || policy == Clairvoyant) && o > 1 {
 		blank.Workers = o
 	}
 	all := blank

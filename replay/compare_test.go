@@ -228,7 +228,7 @@ func BenchmarkVirtual(b *testing.B) {
 				var events int64
 				begin := cpuTime(b)
 				for b.Loop() {
-					res, err := pass(b.Context(), &o, recorded{f}, policy, &passResult{lateNs: 1_000_000, logs: make([]*useLog, 4)})
+					res, err := pass(b.Context(), &o, recorded{f}, policy, &passResult{lateNs: 1_000_000, logs: make([]useLog, 4)})
 					if err != nil {
 						b.Fatal(err)
 					}

@@ -74,7 +74,7 @@ type Options struct {
 	// schedule.SchedulerOptions.Cost. 0 stands for schedule.DefaultCost.
 	Cost float64
 	// WatchNs is how long it takes from the first use of a rank on until changes of mappings are noticed: so long, policies
-	// with a helper register for each use. Those of Foreknowing keep what they register, as leave-pinned does.
+	// with a helper register for each use. Clairvoyant keeps what it registers, as leave-pinned does.
 	WatchNs int64
 	// Workers is how many registrations the helper of policy pinwheel may have under way at the same time, each on an
 	// idle core of its own; 1.

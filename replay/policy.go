@@ -25,20 +25,11 @@ const (
 	Pinwheel    = "pinwheel"     // ours
 	Oracle      = "oracle"       // clairvoyant: the limit for memory at zero stall
 
-	// Clairvoyant is pinwheel with perfect predictions: what as many workers as it has can do.
+	// Clairvoyant is pinwheel with perfect predictions: what as many workers as it has can do. A replay has it on request.
 	Clairvoyant = "clairvoyant"
-	// Hindsight is pinwheel with predictor.Hindsight: what the best profile can do. HindsightFirst does not know of what
-	// it has not met in this run.
-	Hindsight      = "hindsight"
-	HindsightFirst = "hindsight-first"
 )
 
-// Foreknowing are the policies that know something of the run beforehand. A replay has them on request.
-func Foreknowing() []string { return []string{Clairvoyant, Hindsight, HindsightFirst} }
-
-func foreknows(policy string) bool { return slices.Contains(Foreknowing(), policy) }
-
-// Policies are the policies that a replay has by default, in the order of a table: all but those of Foreknowing.
+// Policies are the policies that a replay has by default, in the order of a table: all but Clairvoyant.
 func Policies() []string {
 	return []string{LeavePinned, OnDemand, Bounce, Pipeline, LRU, Periodicity, Last, Paper, Pinwheel, Oracle}
 }
@@ -46,7 +37,7 @@ func Policies() []string {
 // CheckPolicies reports the first name that is none.
 func CheckPolicies(names []string) error {
 	for _, n := range names {
-		if all := append(Policies(), Foreknowing()...); !slices.Contains(all, n) {
+		if all := append(Policies(), Clairvoyant); !slices.Contains(all, n) {
 			return fmt.Errorf("unknown policy %q (choose from %s)", n, strings.Join(all, ", "))
 		}
 	}
@@ -55,7 +46,7 @@ func CheckPolicies(names []string) error {
 
 // helped tells the policies with a helper thread.
 func helped(policy string) bool {
-	return policy == Periodicity || policy == Last || policy == Paper || policy == Pinwheel || foreknows(policy)
+	return policy == Periodicity || policy == Last || policy == Paper || policy == Pinwheel || policy == Clairvoyant
 }
 
 // BudgetOf returns how many bytes a policy may keep pinned on one rank.
@@ -133,7 +124,7 @@ func (e *engine) installCached(r *rank, policy string) error {
 		bounce: bouncePath{stats: &r.stats, bytesPerNs: e.opt.Network.CopyBytesPerNs},
 		sites:  callSites{stream: r.prog.stream}, unused: map[mem.RegionID]bool{}, openedNs: never,
 	}
-	if helped(policy) && !foreknows(policy) {
+	if helped(policy) && policy != Clairvoyant {
 		c.watchNs = e.opt.WatchNs
 	}
 	r.path = c
@@ -169,13 +160,9 @@ func (e *engine) installCached(r *rank, policy string) error {
 
 // newHelper makes what decides for the helper of a rank.
 func (e *engine) newHelper(r *rank, policy string) (predictor.Predictor, schedule.SchedulerOptions, error) {
-	if !foreknows(policy) {
+	if policy != Clairvoyant {
 		return e.opt.NewHelper(policy, e.opt.forRank(r.id))
 	}
 	_, so, err := e.opt.NewHelper(Pinwheel, e.opt.forRank(r.id))
-	if policy == Clairvoyant {
-		return newClairvoyant(r.log), so, err
-	}
-	window := predictor.Options{Window: e.opt.Window}
-	return predictor.NewHindsight(window, r.log.uses, policy == HindsightFirst), so, err
+	return newClairvoyant(r.log), so, err
 }

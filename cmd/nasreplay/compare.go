@@ -30,10 +30,8 @@ type compareCmd struct {
 }
 
 func (compareCmd) Help() string {
-	return `Policies: ` + strings.Join(replay.Policies(), ", ") + `. Only on request there are
-` + replay.Clairvoyant + `: pinwheel with perfect predictions, which is what --workers N can do; ` + replay.Hindsight + `: pinwheel that knows beforehand
-how long the idle times after each call site are, but not which comes next; and ` + replay.HindsightFirst + `, which knows that of call sites
-that it has met.
+	return `Policies: ` + strings.Join(replay.Policies(), ", ") + `. Only on request there is
+` + replay.Clairvoyant + `: pinwheel with perfect predictions, which is what --workers N can do.
 
 In real mode, a trace may need more pinned memory than the process may have (RLIMIT_MEMLOCK, see ulimit -l). Then compare prints
 one line about it, replays the other traces, and exits with status 1. With --skip-too-large the status is 0, even if no trace is left.

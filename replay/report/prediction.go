@@ -22,7 +22,6 @@ import (
 const (
 	partRuns     = "runs"     // every trace, under all costs and timelines, against its targets
 	partProfile  = "profile"  // the same with what another run of the same job has learned
-	partBound    = "bound"    // what knows more of the run beforehand
 	partCauses   = "causes"   // where the possible saving went
 	partErrors   = "errors"   // of predictions, as the paper measures them
 	partAblation = "ablation" // each idea left out
@@ -31,7 +30,7 @@ const (
 
 // PredictionParts are the names of all parts, in the order of the report.
 func PredictionParts() []string {
-	return []string{partRuns, partProfile, partBound, partCauses, partErrors, partAblation, partRobust}
+	return []string{partRuns, partProfile, partCauses, partErrors, partAblation, partRobust}
 }
 
 // PredictionOptions say what to report on prediction.
@@ -89,8 +88,6 @@ func Prediction(ctx context.Context, o PredictionOptions) (page, data []byte, er
 			w.planRuns()
 		case partProfile:
 			w.planProfiles()
-		case partBound:
-			w.planBound()
 		case partCauses:
 			w.planCauses()
 		case partErrors:

@@ -93,7 +93,6 @@ type predictionData struct {
 	*PredictionOptions
 	First    []firstRunRow
 	Profiles []profileRow
-	Bounds   []boundRow
 	Causes   []causeRow
 	Errors   []errorRow
 	Ablation []ablationRow
@@ -104,7 +103,6 @@ func (w *predictionWriter) data() predictionData {
 	d := predictionData{PredictionOptions: w.o}
 	computePart(w, partRuns, &d.First, w.firstRuns)
 	computePart(w, partProfile, &d.Profiles, w.profiles)
-	computePart(w, partBound, &d.Bounds, w.bounds)
 	computePart(w, partCauses, &d.Causes, w.causes)
 	computePart(w, partErrors, &d.Errors, w.predictionErrors)
 	computePart(w, partAblation, &d.Ablation, w.ablation)

@@ -11,7 +11,6 @@ import (
 
 	"pinwheel/internal/testwait"
 	"pinwheel/predictor"
-	"pinwheel/replay"
 	"pinwheel/replay/perturb"
 	"pinwheel/verbs"
 )
@@ -53,7 +52,6 @@ func TestPredictionHasTheRowsOfEveryPart(t *testing.T) {
 	for part, want := range map[string]struct{ rows, lines int }{
 		partRuns:     {2 + 1, 2 * 2 * 3},
 		partProfile:  {2 * 2, 2 * 2 * (3 + 2*4)},
-		partBound:    {2*2 + 1, 2 * 2 * (3 + len(replay.Foreknowing()))},
 		partCauses:   {2, 2},
 		partErrors:   {2, 2 * 4},
 		partAblation: {1 + ideas, (2 + 2) * (1 + ideas) * 3},
