@@ -24,7 +24,7 @@
 // # Files and arrows
 //
 // preload, api and server include headers of core, server by links in its folder: the Go command notices changes of
-// no others. None of them includes a header of another, and core includes only table.h and offer.h of regcache. Within
+// no others. None of them includes a header of another, and core includes only table.h and grant.h of regcache. Within
 // the C side an arrow goes from a file to the files whose functions it calls. There are no circles, as
 // TestFilesCallNoCircles checks.
 //
@@ -49,8 +49,8 @@
 // system call and does not enter Go.
 //
 // If the table knows nothing of the memory, the wrapper registers it at once, in a slot that
-// the cache offers, and rings for the server thread on the Go side, which adopts the
-// registration (regcache/offer.h). On any other miss it asks the server, through a mailbox and a
+// the cache grants, and rings for the server thread on the Go side, which publishes the
+// registration (regcache/grant.h). On any other miss it asks the server, through a mailbox and a
 // futex, and waits. If the server refuses, the wrapper registers the memory with libibverbs, as if
 // Pinwheel were not there. So it does, without asking, from the first use of a protection domain until changes
 // of mappings are noticed (server/watches.go). When the transport deregisters, the wrapper drops

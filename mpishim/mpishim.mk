@@ -6,7 +6,7 @@ GO ?= go
 SHIM_OUT ?= out/mpishim
 SHIM_LIB ?= bin
 SHIM_SRC := $(wildcard mpishim/core/*.c mpishim/preload/*.c)
-SHIM_HDR := $(wildcard mpishim/core/*.h mpishim/preload/*.h) regcache/table.h regcache/offer.h verbs/rdma/internal/ibv/abi.h
+SHIM_HDR := $(wildcard mpishim/core/*.h mpishim/preload/*.h) regcache/table.h regcache/grant.h verbs/rdma/internal/ibv/abi.h
 SHIM_CFLAGS := -O2 -g -std=gnu11 -fPIC -fvisibility=hidden -fno-omit-frame-pointer -Wall -Wextra \
 	-Impishim/core -Iregcache -Iverbs/rdma/internal/ibv
 

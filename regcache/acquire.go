@@ -27,7 +27,7 @@ func (l *Local) IsRegistered(r mem.Range, a verbs.Access) (Ref, bool) {
 	c := l.c
 	c.mu.Lock()
 	defer c.unlock()
-	c.adoptUnlocking()
+	c.publishUnlocking()
 	if c.drainUnlocking() != nil {
 		return Ref{}, false
 	}
@@ -134,7 +134,7 @@ func (c *Cache) awaitShareUnlocking(q *request, failed error) (ok bool) {
 //	registering, draining   wait for the end, and look again
 //	absent                  register it
 func (c *Cache) attemptUnlocking(q *request) (Ref, error) {
-	c.adoptUnlocking()
+	c.publishUnlocking()
 	if err := c.drainUnlocking(); err != nil {
 		return Ref{}, err
 	}

@@ -21,7 +21,7 @@ type Cache struct {
 
 	// mu protects all below, and the writing of the table. It exists for
 	// misses; hits don't take it. It is never held while the provider or the
-	// watcher (but for Drain, and what OfferWatcher adds) is called, nor while
+	// watcher (but for Drain, and what GrantWatcher adds) is called, nor while
 	// waiting: see lock.go. Group.mu is taken inside it.
 	mu     sync.Mutex
 	closed bool
@@ -45,12 +45,12 @@ type Cache struct {
 	retired     []*region // since the last classifyRetired: perhaps in use
 	reclaimable []*region // closed and without references: to be released
 
-	// What C threads may register by themselves (adopt.go). All nil or zero if they may not.
-	offers       *offers
-	offerWatcher OfferWatcher
-	lends        bool   // they have room
-	owed         Usage  // accounted for, and to be adopted: was registered before lending ended
-	adopted      uint64 // offers.posted that has been dealt with
+	// What C threads may register by themselves (publish.go). All nil or zero if they may not.
+	grants       *grants
+	grantWatcher GrantWatcher
+	hasCredit    bool   // C threads have credit
+	unpublished  Usage  // accounted for, and to be published: was registered before the credit was withdrawn
+	published    uint64 // grants.posted that has been dealt with
 
 	refusals     []*refusal // the oldest first
 	endedWatches []uint64   // tokens to be given back
@@ -116,7 +116,7 @@ func New(p verbs.Provider, o Options) (*Cache, error) {
 	if o.Group != nil {
 		o.Group.join(c)
 	}
-	c.startOffers()
+	c.startGrants()
 	c.unmap = runtime.AddCleanup(c, func(t *table) { t.unmap() }, tab)
 	return c, nil
 }
@@ -184,8 +184,8 @@ func (c *Cache) Close() error {
 		return nil
 	}
 	c.closed = true
-	c.takeRoomBack()
-	c.adoptUnlocking()
+	c.withdrawCredit()
+	c.publishUnlocking()
 	for _, g := range c.bySlot { // to which nothing is added any more
 		for g != nil && g.known() && g.inTransition() {
 			c.waitUnlocking(&g.done)
@@ -212,7 +212,7 @@ func (c *Cache) Close() error {
 	if c.isUnreachable() {
 		c.stats.Hits += c.tab.hits()
 		c.unmap.Stop()
-		c.offers = nil
+		c.grants = nil
 		err = errors.Join(err, c.tab.unmap())
 		for _, f := range append(c.idleLocals, c.shared) {
 			f.hdr = c.tab.header
@@ -226,7 +226,7 @@ func (c *Cache) Close() error {
 // a Local.
 func (c *Cache) isUnreachable() bool {
 	const shared = 1 // Cache.shared is never given back
-	none := c.calls == 0 && c.owed.Regions == 0 && atomic.LoadUint32(&c.tab.retired) == 0
+	none := c.calls == 0 && c.unpublished.Regions == 0 && atomic.LoadUint32(&c.tab.retired) == 0
 	return none && len(c.idleLocals) == len(c.tab.locals)-shared &&
 		(c.opts.Confined || !c.shared.used(c.tab.next))
 }

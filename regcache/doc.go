@@ -30,8 +30,8 @@
 // no system call and does not wait, whatever the rest of the cache is doing. The comment
 // at the top of table_unsafe.go gives the argument.
 //
-// A C thread registers a first use by itself, in a slot that the cache offers, while nothing is
-// limited and C code can tell the Watcher what to watch (offer.h). The cache adopts the registration
+// A C thread registers a first use by itself, in a slot that the cache grants, while nothing is
+// limited and C code can tell the Watcher what to watch (grant.h). The cache publishes the registration
 // later: it opens it to hits if no change of the mapping was noticed since before it was made.
 //
 // # Ownership

@@ -8,7 +8,7 @@ import "errors"
 // one that could not be released before or, if group, one of another cache of the group. It
 // reports whether there was any. Failures are counted in Stats.Leaked.
 func (c *Cache) evictUnlocking(group bool) (done bool) {
-	c.adoptUnlocking()
+	c.publishUnlocking()
 	c.classifyRetired()
 	if len(c.reclaimable) > 0 {
 		_ = c.releaseUnlocking(c.nextReclaimable())
@@ -70,7 +70,7 @@ func (c *Cache) Clean() (int, error) {
 	defer c.unlock()
 	var errs []error
 	n := 0
-	c.adoptUnlocking()
+	c.publishUnlocking()
 	c.closeIdle(c.lru.regions()...)
 	for ; ; n++ {
 		c.classifyRetired()

@@ -55,7 +55,7 @@ func (g *Group) SetLimits(l Limits) error {
 	g.limits = l
 	g.mu.Unlock()
 	for _, c := range g.members() {
-		c.reviewRoom()
+		c.reviewCredit()
 	}
 	for over := true; over; {
 		u := g.Usage()
@@ -125,8 +125,8 @@ func (g *Group) charge(bytes, regions int64) error {
 	return nil
 }
 
-// adopt accounts for registrations that were made, whatever the limits.
-func (g *Group) adopt(u Usage) {
+// count accounts for registrations that were made, whatever the limits.
+func (g *Group) count(u Usage) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.used.Bytes += u.Bytes

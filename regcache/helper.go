@@ -22,7 +22,7 @@ func (c *Cache) TryRegister(id mem.RegionID) (did bool, err error) {
 	c.mu.Lock()
 	defer c.unlockInto(&err)
 	for {
-		c.adoptUnlocking()
+		c.publishUnlocking()
 		if err := c.drainUnlocking(); err != nil {
 			return false, err
 		}
@@ -60,7 +60,7 @@ func (c *Cache) Deregister(id mem.RegionID) error {
 func (c *Cache) TryDeregister(id mem.RegionID) (did bool, err error) {
 	c.mu.Lock()
 	defer c.unlockInto(&err)
-	c.adoptUnlocking()
+	c.publishUnlocking()
 	g := c.byID.get(id)
 	switch {
 	case g == nil:
@@ -80,7 +80,7 @@ func (c *Cache) TryDeregister(id mem.RegionID) (did bool, err error) {
 func (c *Cache) CloseIdle(ids []mem.RegionID) {
 	c.mu.Lock()
 	defer c.unlock()
-	c.adoptUnlocking()
+	c.publishUnlocking()
 	regions := make([]*region, 0, len(ids))
 	for _, id := range ids {
 		if g := c.byID.get(id); g != nil {
@@ -100,7 +100,7 @@ func (c *Cache) Identify(r mem.Range, a verbs.Access) (id mem.RegionID, known bo
 	}
 	c.mu.Lock()
 	defer c.unlock()
-	c.adoptUnlocking()
+	c.publishUnlocking()
 	if c.refusalOf(p, a) != nil {
 		return 0, false
 	}

@@ -13,10 +13,10 @@ import (
 )
 
 // TestHeadersSayTheSameAsGo compares every constant and every asserted
-// offset of table.h and offer.h with this package's; the C compiler checks the assertions.
+// offset of table.h and grant.h with this package's; the C compiler checks the assertions.
 func TestHeadersSayTheSameAsGo(t *testing.T) {
 	var text []byte
-	for _, name := range []string{"table.h", "offer.h"} {
+	for _, name := range []string{"table.h", "grant.h"} {
 		header, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -29,10 +29,10 @@ func TestHeadersSayTheSameAsGo(t *testing.T) {
 		"REMOTE_READ": packAccess(4), "REMOTE_ATOMIC": packAccess(8), "ON_DEMAND": packAccess(1 << 6),
 		"RELAXED_ORDERING": packAccess(1 << 20), "KIND": kindMask, "ACCESS": rightsMask | kindMask, "OTHER": otherBit,
 		"WHICH": whichMask, "FENCED": flagFenced, "ANY_COVERING": flagAnyCovering, "RETIRED": descRetired, "GOLDEN": golden,
-		"OFFERS": offerCount, "OFFERS_AT": offersAt, "OFFER_NOTES": OfferNotes,
-		"OFFER_BYTES": offerBytes, "ROOM_BYTES": roomBits,
+		"GRANTS": grantCount, "GRANTS_AT": grantsAt, "GRANT_NOTES": GrantNotes,
+		"GRANT_BYTES": grantBytes, "CREDIT_BYTES": creditBits,
 		"GRANULE_BITS": vmwatch.GranuleBits, "GRANULE_COUNT": vmwatch.GranuleCount,
-		"NONE": offerNone, "OFFERED": offerOffered, "TAKEN": offerTaken, "MADE": offerMade, "FAILED": offerFailed,
+		"NONE": grantNone, "FREE": grantFree, "TAKEN": grantTaken, "MADE": grantMade, "FAILED": grantFailed,
 	}
 	for _, m := range regexp.MustCompile(`(?m)^#define PWT_([A-Z_]+) ([^s].*?)\s*(/\*.*)?$`).FindAllStringSubmatch(string(text), -1) {
 		expr := regexp.MustCompile(`([0-9a-f])u(ll)?\b`).ReplaceAllString(m[2], "$1")
@@ -54,8 +54,8 @@ func TestHeadersSayTheSameAsGo(t *testing.T) {
 	var d desc
 	var c counts
 	var r Ref
-	var o offer
-	var all offers
+	var o grant
+	var all grants
 	layout := map[string]uintptr{
 		"header.version": unsafe.Offsetof(h.version), "header.capacity": unsafe.Offsetof(h.capacity),
 		"header.descs": unsafe.Offsetof(h.descs),
@@ -72,11 +72,11 @@ func TestHeadersSayTheSameAsGo(t *testing.T) {
 		"desc.handle": unsafe.Offsetof(d.handle), "desc.flags": unsafe.Offsetof(d.flags),
 		"desc.access": unsafe.Offsetof(d.access), "desc": unsafe.Sizeof(d),
 		"local.hits": unsafe.Offsetof(c.hits), "local": unsafe.Sizeof(c),
-		"offer.slot": unsafe.Offsetof(o.slot), "offer.low": unsafe.Offsetof(o.low), "offer.high": unsafe.Offsetof(o.high),
-		"offer.generation": unsafe.Offsetof(o.generation), "offer.note": unsafe.Offsetof(o.note), "offer": unsafe.Sizeof(o),
-		"offers.posted": unsafe.Offsetof(all.posted), "offers.watches": unsafe.Offsetof(all.watches),
-		"offers.offer": unsafe.Offsetof(all.offer),
-		"offers":       unsafe.Sizeof(all),
+		"grant.slot": unsafe.Offsetof(o.slot), "grant.low": unsafe.Offsetof(o.low), "grant.high": unsafe.Offsetof(o.high),
+		"grant.generation": unsafe.Offsetof(o.generation), "grant.note": unsafe.Offsetof(o.note), "grant": unsafe.Sizeof(o),
+		"grants.posted": unsafe.Offsetof(all.posted), "grants.watches": unsafe.Offsetof(all.watches),
+		"grants.grant": unsafe.Offsetof(all.grant),
+		"grants":       unsafe.Sizeof(all),
 		"ref.id":       unsafe.Offsetof(r.id), "ref.keys": unsafe.Offsetof(r.keys), "ref": unsafe.Sizeof(r),
 	}
 	asserted := regexp.MustCompile(`_Static_assert\((?:offsetof|sizeof)\(struct pwt_(\w+)(?:, (\w+))?\) == (\d+)`)

@@ -24,7 +24,7 @@ func (c *Cache) insert(g *region) error {
 }
 
 func (c *Cache) setSlot(slot uint32, g *region) {
-	for int(slot) >= len(c.bySlot) { // those between are offered
+	for int(slot) >= len(c.bySlot) { // those between are granted
 		c.bySlot = append(roomForOne(c.bySlot), nil)
 	}
 	c.bySlot[slot] = g

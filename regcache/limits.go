@@ -18,7 +18,7 @@ func (c *Cache) SetLimits(l Limits) error {
 	c.mu.Lock()
 	defer c.unlock()
 	c.limits = l
-	c.reviewRoomUnlocking()
+	c.reviewCreditUnlocking()
 	err := c.reclaimUnlocking()
 	isOver := func() bool { return c.pinned.Bytes > c.limits.Bytes || c.pinned.Regions > c.limits.Regions }
 	for isOver() {

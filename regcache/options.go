@@ -32,10 +32,10 @@ type Options struct {
 	// without a lock held, by a call that was under way at the time, and perhaps
 	// often. TryRegister and TryDeregister return faults instead. nil ignores them.
 	OnFault func(*fault.Fault)
-	// OnAdopt allows C threads to register first uses by themselves (offer.h), where nothing is
-	// limited and Watcher is an OfferWatcher. It receives each when the cache adopts it, without a lock
+	// OnPublish allows C threads to register first uses by themselves (grant.h), where nothing is
+	// limited and Watcher is a GrantWatcher. It receives each when the cache publishes it, without a lock
 	// held. nil: they may not.
-	OnAdopt func(Adopted)
+	OnPublish func(Published)
 	// Fallback says that the caller registers by itself what the provider refuses. The cache then remembers
 	// which memory can't be registered with which rights, until its mapping changes, and repeats the error. It
 	// tries again only now and then.

@@ -32,7 +32,7 @@ func (g *Group) SetShare(s Share) {
 	g.share, g.granted = s, 0
 	g.mu.Unlock()
 	for _, c := range g.members() {
-		c.reviewRoom()
+		c.reviewCredit()
 	}
 }
 

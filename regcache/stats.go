@@ -32,7 +32,7 @@ func (c *Cache) Stats() Stats {
 		}
 	}
 	if c.closed {
-		s.Lingering += int(c.owed.Regions)
+		s.Lingering += int(c.unpublished.Regions)
 	}
 	return s
 }

@@ -86,8 +86,8 @@ func (c *Cache) verifyAccounts() error {
 			retired++
 		}
 	}
-	sum.Bytes += c.owed.Bytes
-	sum.Regions += c.owed.Regions
+	sum.Bytes += c.unpublished.Bytes
+	sum.Regions += c.unpublished.Regions
 	for _, r := range c.unreleased {
 		sum.Bytes += int64(r.rng.Len())
 		sum.Regions++

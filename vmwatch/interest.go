@@ -6,7 +6,7 @@ import (
 	"pinwheel/mem"
 )
 
-// What Watcher.Interest counts by: granules of 2 MiB, by their number modulo GranuleCount. offer.h of package regcache
+// What Watcher.Interest counts by: granules of 2 MiB, by their number modulo GranuleCount. grant.h of package regcache
 // and the BPF programs say the same, for C.
 const (
 	GranuleBits  = 21
@@ -15,7 +15,7 @@ const (
 
 // interest counts who watches each granule, hashed by address: a collision costs an extra event.
 // Without it the madvise calls of Go's scavenger and the heap trimming of malloc flood the log. BPF
-// programs read the counts, and C threads that register a first use change them too (regcache/offer.h),
+// programs read the counts, and C threads that register a first use change them too (regcache/grant.h),
 // which is why they are raw words.
 type interest [GranuleCount]uint32
 

@@ -132,7 +132,7 @@ func (w *Watcher) tellOnce(told *bool, message string) {
 }
 
 // Interest returns counts by which C code begins to watch a range that it is about to register
-// (regcache/offer.h says how); nil if the mechanism has none. They lie outside the Go heap, and stay for
+// (regcache/grant.h says how); nil if the mechanism has none. They lie outside the Go heap, and stay for
 // as long as the Watcher can be reached, even after Close.
 func (w *Watcher) Interest() *uint32 {
 	if n, ok := w.source.note.(interested); ok {

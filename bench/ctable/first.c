@@ -7,20 +7,20 @@
 
 enum { PAGE = 4096 };
 
-struct pwt_offer *ct_take(struct ct_thread *t, char *addr, size_t len)
+struct pwt_grant *ct_take(struct ct_thread *t, char *addr, size_t len)
 {
-	return pwt_take_offer(t->local, (uintptr_t)addr, (uintptr_t)addr + len, pwt_want(1));
+	return pwt_take_grant(t->local, (uintptr_t)addr, (uintptr_t)addr + len, pwt_want(1));
 }
 
-struct pwt_ref ct_made(struct ct_thread *t, struct pwt_offer *f, uint64_t handle)
+struct pwt_ref ct_made(struct ct_thread *t, struct pwt_grant *f, uint64_t handle)
 {
 	struct pwt_ref ref;
 
-	pwt_offer_made(t->local, f, 1, (uint32_t)handle | (uint64_t)~(uint32_t)handle << 32, handle, &ref);
+	pwt_grant_made(t->local, f, 1, (uint32_t)handle | (uint64_t)~(uint32_t)handle << 32, handle, &ref);
 	return ref;
 }
 
-void ct_failed(struct ct_thread *t, struct pwt_offer *f) { pwt_offer_failed(t->local, f); }
+void ct_failed(struct ct_thread *t, struct pwt_grant *f) { pwt_grant_failed(t->local, f); }
 
 int ct_hit(struct ct_thread *t, char *addr, size_t len, struct pwt_ref *ref)
 {
@@ -40,7 +40,7 @@ struct worker {
 /* Registers a first use: 1 if it has. */
 static int register_first(struct worker *w, struct ct_thread *t, char *addr, size_t len, struct pwt_ref *ref)
 {
-	struct pwt_offer *f = ct_take(t, addr, len);
+	struct pwt_grant *f = ct_take(t, addr, len);
 	uint64_t handle;
 
 	if (!f)

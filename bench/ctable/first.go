@@ -28,13 +28,13 @@ func OpenThread(cache cgo.Handle) *Thread {
 // Close ends it.
 func (t *Thread) Close() { C.ct_close(&t.t) }
 
-// Offer is one that a Thread has taken.
-type Offer struct{ f *C.struct_pwt_offer }
+// Grant is one that a Thread has taken.
+type Grant struct{ f *C.struct_pwt_grant }
 
-// Take takes an offer for whole pages. It returns false if the slow path has to look.
-func (t *Thread) Take(r mem.Range) (Offer, bool) {
+// Take takes a grant for whole pages. It returns false if the slow path has to look.
+func (t *Thread) Take(r mem.Range) (Grant, bool) {
 	f := C.ct_take(&t.t, (*C.char)(addr(uintptr(r.Start))), C.size_t(r.Len()))
-	return Offer{f}, f != nil
+	return Grant{f}, f != nil
 }
 
 // Ref is a counted reference.
@@ -44,12 +44,12 @@ type Ref struct{ ref C.struct_pwt_ref }
 func (r Ref) ID() mem.RegionID { return mem.RegionID(r.ref.desc.id) }
 
 // Made says that the range is registered under a handle.
-func (t *Thread) Made(f Offer, handle uint64) Ref {
+func (t *Thread) Made(f Grant, handle uint64) Ref {
 	return Ref{C.ct_made(&t.t, f.f, C.uint64_t(handle))}
 }
 
 // Failed says that the range could not be registered.
-func (t *Thread) Failed(f Offer) { C.ct_failed(&t.t, f.f) }
+func (t *Thread) Failed(f Grant) { C.ct_failed(&t.t, f.f) }
 
 // Hit gets a reference from the table.
 func (t *Thread) Hit(r mem.Range) (ref Ref, ok bool) {

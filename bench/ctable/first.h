@@ -1,11 +1,11 @@
-/* First uses, which C threads register by themselves (regcache/offer.h), for the tests. */
+/* First uses, which C threads register by themselves (regcache/grant.h), for the tests. */
 #include "stress.h"
-#include "offer.h"
+#include "grant.h"
 
-/* Takes an offer for whole pages; NULL if the slow path has to look. */
-struct pwt_offer *ct_take(struct ct_thread *t, char *addr, size_t len);
-struct pwt_ref ct_made(struct ct_thread *t, struct pwt_offer *f, uint64_t handle);
-void ct_failed(struct ct_thread *t, struct pwt_offer *f);
+/* Takes a grant for whole pages; NULL if the slow path has to look. */
+struct pwt_grant *ct_take(struct ct_thread *t, char *addr, size_t len);
+struct pwt_ref ct_made(struct ct_thread *t, struct pwt_grant *f, uint64_t handle);
+void ct_failed(struct ct_thread *t, struct pwt_grant *f);
 int ct_hit(struct ct_thread *t, char *addr, size_t len, struct pwt_ref *ref);
 void ct_drop(struct ct_thread *t, struct pwt_ref ref);
 

@@ -20,22 +20,22 @@ const (
 	firstHandles = 1 << 20
 )
 
-func TestFirstUseIsHitOnceItIsAdopted(t *testing.T) {
+func TestFirstUseIsHitOnceItIsPublished(t *testing.T) {
 	f := newFirsts(t, regcache.Options{})
 	ref := f.use(page(0, 4))
 	if _, ok := f.thread.Hit(page(0, 4)); ok {
 		t.Error("hit before anybody has looked whether the mapping changed")
 	}
 	if _, ok := f.thread.Take(page(1, 2)); ok {
-		t.Error("pages on their way are offered again")
+		t.Error("pages on their way are granted again")
 	}
-	f.Adopt()
+	f.Publish()
 	again, ok := f.thread.Hit(page(1, 2))
 	if !ok || again.ID() != ref.ID() || !f.Known(ref.ID()) {
 		t.Fatalf("hit %v of region %d, used as %d", ok, again.ID(), ref.ID())
 	}
 	if _, ok := f.thread.Take(page(0, 4)); ok {
-		t.Error("a known region is offered again")
+		t.Error("a known region is granted again")
 	}
 	f.thread.Drop(again)
 	if err := f.Deregister(ref.ID()); !errors.Is(err, regcache.ErrInUse) {
@@ -43,9 +43,9 @@ func TestFirstUseIsHitOnceItIsAdopted(t *testing.T) {
 	}
 	f.thread.Drop(ref)
 	f.expect(1, 0)
-	if len(f.adopted) != 1 || f.adopted[0].Outcome != regcache.First || f.adopted[0].Range != page(0, 4) ||
-		f.adopted[0].ID != ref.ID() {
-		t.Errorf("adopted %+v", f.adopted)
+	if len(f.published) != 1 || f.published[0].Outcome != regcache.First || f.published[0].Range != page(0, 4) ||
+		f.published[0].ID != ref.ID() {
+		t.Errorf("published %+v", f.published)
 	}
 	if err := f.Deregister(ref.ID()); err != nil {
 		t.Error(err)
@@ -53,7 +53,7 @@ func TestFirstUseIsHitOnceItIsAdopted(t *testing.T) {
 	f.expect(0, 0)
 }
 
-func TestFirstUseMayEndBeforeItIsAdopted(t *testing.T) {
+func TestFirstUseMayEndBeforeItIsPublished(t *testing.T) {
 	f := newFirsts(t, regcache.Options{})
 	ref := f.use(page(0, 1))
 	id := ref.ID()
@@ -66,18 +66,18 @@ func TestFirstUseMayEndBeforeItIsAdopted(t *testing.T) {
 
 func TestFirstUseIsNoHitAfterItsMappingChanged(t *testing.T) {
 	for name, change := range map[string]func(f *firsts){
-		"before adoption": func(f *firsts) { f.w.publish(page(1, 1)) },
-		"before adoption, dealt with": func(f *firsts) {
+		"before it is published": func(f *firsts) { f.w.publish(page(1, 1)) },
+		"before it is published, dealt with": func(f *firsts) {
 			f.w.publish(page(1, 1))
-			f.IsRegistered(page(50, 1), verbs.AccessLocalWrite) // adopts, too: the next one shows the rest
+			f.IsRegistered(page(50, 1), verbs.AccessLocalWrite) // publishes, too: the next one shows the rest
 		},
-		"after adoption": func(f *firsts) { f.Adopt(); f.w.publish(page(1, 1)) },
+		"after that": func(f *firsts) { f.Publish(); f.w.publish(page(1, 1)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFirsts(t, regcache.Options{})
 			ref := f.use(page(0, 4))
 			change(f)
-			f.Adopt()
+			f.Publish()
 			if _, ok := f.thread.Hit(page(0, 4)); ok {
 				t.Error("stale")
 			}
@@ -103,7 +103,7 @@ func TestChangeDuringARegistrationIsNotForgotten(t *testing.T) {
 	f.w.publish(page(1, 1))
 	f.IsRegistered(page(50, 1), verbs.AccessLocalWrite)
 	ref := f.thread.Made(o, g.Handle)
-	f.Adopt()
+	f.Publish()
 	if _, ok := f.thread.Hit(page(0, 4)); ok {
 		t.Error("stale")
 	}
@@ -115,15 +115,15 @@ func TestFailedFirstUseLeavesNothing(t *testing.T) {
 	f := newFirsts(t, regcache.Options{})
 	for range 100 {
 		f.thread.Failed(f.take(page(0, 4)))
-		f.Adopt()
+		f.Publish()
 	}
 	f.expect(0, 0)
-	if len(f.adopted) != 0 {
-		t.Errorf("adopted %+v", f.adopted)
+	if len(f.published) != 0 {
+		t.Errorf("published %+v", f.published)
 	}
 }
 
-func TestOffersRunOutAndComeBack(t *testing.T) {
+func TestGrantsRunOutAndComeBack(t *testing.T) {
 	f := newFirsts(t, regcache.Options{})
 	for round := range 3 {
 		var refs []Ref
@@ -135,12 +135,12 @@ func TestOffersRunOutAndComeBack(t *testing.T) {
 			refs = append(refs, f.made(o, page(8*i, 4)))
 		}
 		if len(refs) != 16 {
-			t.Errorf("round %d: %d offers", round, len(refs))
+			t.Errorf("round %d: %d grants", round, len(refs))
 		}
 		for _, ref := range refs {
 			f.thread.Drop(ref)
 		}
-		if n, err := f.Clean(); n != len(refs) || err != nil { // which adopts them
+		if n, err := f.Clean(); n != len(refs) || err != nil { // which publishes them
 			t.Errorf("%d cleaned, %v", n, err)
 		}
 		f.expect(0, 0)
@@ -150,7 +150,7 @@ func TestOffersRunOutAndComeBack(t *testing.T) {
 	}
 }
 
-func TestNothingIsOfferedBelowALimit(t *testing.T) {
+func TestNothingIsGrantedBelowALimit(t *testing.T) {
 	group := regcache.NewGroup(mem.Unlimited)
 	f := newFirsts(t, regcache.Options{Group: group})
 	taken := f.take(page(0, 4))
@@ -159,7 +159,7 @@ func TestNothingIsOfferedBelowALimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, ok := f.thread.Take(page(10, 1)); ok {
-		t.Error("offered")
+		t.Error("granted")
 	}
 	if u := group.Usage(); u.Bytes != 4*int64(mem.PageSize) || u.Regions != 1 {
 		t.Errorf("a registration that had begun is not accounted for: %+v", u)
@@ -168,7 +168,7 @@ func TestNothingIsOfferedBelowALimit(t *testing.T) {
 		t.Errorf("over budget: %v", err)
 	}
 	f.thread.Drop(f.made(taken, page(0, 4)))
-	ref, _, err := f.Acquire(page(10, 3), verbs.AccessLocalWrite) // evicts it, though nobody has adopted it yet
+	ref, _, err := f.Acquire(page(10, 3), verbs.AccessLocalWrite) // evicts it, though nobody has published it yet
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestNothingIsOfferedBelowALimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.thread.Drop(f.use(page(20, 1)))
-	f.Adopt()
+	f.Publish()
 	f.expect(2, 0)
 }
 
@@ -190,7 +190,7 @@ func TestFirstUseWhoseRangeAnotherTookMeanwhileIsForOneUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	ref := f.made(o, page(0, 4))
-	f.Adopt()
+	f.Publish()
 	f.expect(2, 1)
 	f.Release(other)
 	f.thread.Drop(ref)
@@ -207,7 +207,7 @@ func TestFirstUseThatCantBeWatched(t *testing.T) {
 			f := newFirsts(t, regcache.Options{})
 			set(f.w)
 			ref := f.use(page(0, 4))
-			f.Adopt()
+			f.Publish()
 			if _, ok := f.thread.Hit(page(0, 4)); ok {
 				t.Error("hit")
 			}
@@ -233,7 +233,7 @@ func TestClosedCacheTakesBackWhatComesLate(t *testing.T) {
 	}
 	f.thread.Drop(ref)
 	late := f.made(o, page(0, 4))
-	f.Adopt()
+	f.Publish()
 	f.thread.Drop(late)
 	if n := f.Stats().Lingering; n != 0 || f.p.Usage().Regions != 0 {
 		t.Errorf("%d linger, %+v registered", n, f.p.Usage())
@@ -246,7 +246,7 @@ func TestFirstUseOfDeviceMemoryIsNotKept(t *testing.T) {
 	f.w.foreign = true
 	for range 3 {
 		ref := f.use(page(0, 4))
-		f.Adopt()
+		f.Publish()
 		if _, ok := f.thread.Hit(page(0, 4)); ok || f.Known(ref.ID()) {
 			t.Error("kept")
 		}
@@ -283,7 +283,7 @@ func TestFirstUseThatWasFreedIsNotTakenForDeviceMemory(t *testing.T) {
 	f.w.foreign = true // as there is nothing now
 	ref := f.use(page(0, 4))
 	f.w.publish(page(0, 4))
-	f.Adopt()
+	f.Publish()
 	f.thread.Drop(ref)
 	if f.w.asked != 0 {
 		t.Error("the watcher was asked for memory that was freed")
@@ -296,8 +296,8 @@ func TestFirstUseThatWasFreedIsNotTakenForDeviceMemory(t *testing.T) {
 	}
 }
 
-// TestKernelTellsOfChangesAfterAnOffer has BPF programs watch what a C thread counts itself into.
-func TestKernelTellsOfChangesAfterAnOffer(t *testing.T) {
+// TestKernelTellsOfChangesAfterAGrant has BPF programs watch what a C thread counts itself into.
+func TestKernelTellsOfChangesAfterAGrant(t *testing.T) {
 	testwait.Bound(t)
 	w, err := vmwatch.Open(vmwatch.Options{Mechanism: "bpf"})
 	if err != nil {
@@ -305,7 +305,7 @@ func TestKernelTellsOfChangesAfterAnOffer(t *testing.T) {
 	}
 	defer w.Close()
 	p := newProvider(t)
-	c, err := regcache.New(p, regcache.Options{Watcher: w, OnAdopt: func(regcache.Adopted) {},
+	c, err := regcache.New(p, regcache.Options{Watcher: w, OnPublish: func(regcache.Published) {},
 		MaxBytes: mem.Unlimited, MaxRegions: mem.Unlimited})
 	if err != nil {
 		t.Fatal(err)
@@ -316,7 +316,7 @@ func TestKernelTellsOfChangesAfterAnOffer(t *testing.T) {
 	f.thread = OpenThread(handle)
 	f.IsRegistered(page(50, 1), verbs.AccessLocalWrite) // deals with what happened before
 	const bytes = 5 << 20                               // some granules
-	for _, when := range []string{"never", "while it is registered", "before it is adopted"} {
+	for _, when := range []string{"never", "while it is registered", "before it is published"} {
 		m, err := unix.MmapPtr(-1, 0, nil, bytes, unix.PROT_READ|unix.PROT_WRITE,
 			unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_POPULATE) // as a device leaves it
 		if err != nil {
@@ -334,16 +334,16 @@ func TestKernelTellsOfChangesAfterAnOffer(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		var o Offer
-		testwait.Until(t, "an offer", func() (ok bool) { // none while the word has moved for others in these granules
+		var o Grant
+		testwait.Until(t, "a grant", func() (ok bool) { // none while the word has moved for others in these granules
 			f.IsRegistered(page(50, 1), verbs.AccessLocalWrite)
 			o, ok = f.thread.Take(r)
 			return ok
 		})
 		change("while it is registered")
 		ref := f.made(o, r)
-		change("before it is adopted")
-		c.Adopt()
+		change("before it is published")
+		c.Publish()
 		hit, ok := f.thread.Hit(r)
 		if ok != (when == "never") {
 			t.Errorf("mapping changed %s: hit %v", when, ok)

@@ -13,11 +13,11 @@ import (
 // firsts is a cache whose C threads register first uses, with one such thread.
 type firsts struct {
 	*regcache.Cache
-	t       *testing.T
-	p       *provider
-	w       *watcher
-	thread  *Thread
-	adopted []regcache.Adopted
+	t         *testing.T
+	p         *provider
+	w         *watcher
+	thread    *Thread
+	published []regcache.Published
 }
 
 func newFirsts(t *testing.T, o regcache.Options) *firsts {
@@ -25,7 +25,7 @@ func newFirsts(t *testing.T, o regcache.Options) *firsts {
 	f := &firsts{t: t, p: newProvider(t), w: newWatcher(t)}
 	o.Watcher = f.w
 	o.MaxBytes, o.MaxRegions = mem.Unlimited, mem.Unlimited
-	o.OnAdopt = func(a regcache.Adopted) { f.adopted = append(f.adopted, a) }
+	o.OnPublish = func(a regcache.Published) { f.published = append(f.published, a) }
 	var err error
 	if f.Cache, err = regcache.New(f.p, o); err != nil {
 		t.Fatal(err)
@@ -50,12 +50,12 @@ func page(first, n int) mem.Range {
 	return mem.Range{Start: at(first), End: at(first + n)}
 }
 
-// take takes an offer, which there must be.
-func (f *firsts) take(r mem.Range) Offer {
+// take takes a grant, which there must be.
+func (f *firsts) take(r mem.Range) Grant {
 	f.t.Helper()
 	o, ok := f.thread.Take(r)
 	if !ok {
-		f.t.Fatalf("nothing is offered for %v", r)
+		f.t.Fatalf("nothing is granted for %v", r)
 	}
 	return o
 }
@@ -67,7 +67,7 @@ func (f *firsts) use(r mem.Range) Ref {
 	return f.made(o, r)
 }
 
-func (f *firsts) made(o Offer, r mem.Range) Ref {
+func (f *firsts) made(o Grant, r mem.Range) Ref {
 	g, err := f.p.Register(r, verbs.AccessLocalWrite)
 	if err != nil {
 		f.t.Fatal(err)
@@ -79,7 +79,7 @@ func (f *firsts) made(o Offer, r mem.Range) Ref {
 func (f *firsts) keepsUse(r mem.Range) {
 	f.t.Helper()
 	ref := f.use(r)
-	f.Adopt()
+	f.Publish()
 	again, ok := f.thread.Hit(r)
 	if !ok {
 		f.t.Fatalf("the registration of %v is not kept", r)

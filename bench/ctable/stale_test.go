@@ -45,7 +45,7 @@ func TestFirstUsesAreNeverStale(t *testing.T) {
 		p, w := versioned{newProvider(t), v}, newWatcher(t)
 		c, err := regcache.New(p, regcache.Options{
 			AnyCovering: anyCovering, Watcher: w, MaxBytes: mem.Unlimited, MaxRegions: mem.Unlimited,
-			OnAdopt: func(regcache.Adopted) {},
+			OnPublish: func(regcache.Published) {},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -65,7 +65,7 @@ func TestFirstUsesAreNeverStale(t *testing.T) {
 				}
 			})
 		}
-		until(func(int) { c.Adopt() })
+		until(func(int) { c.Publish() })
 		until(func(i int) {
 			at := i * 7 % firstPages
 			pages := min(16, firstPages-at)
@@ -99,7 +99,7 @@ func TestFirstUsesAreNeverStale(t *testing.T) {
 		res := First(run, p, &v.now[0])
 		close(stop)
 		churn.Wait()
-		c.Adopt()
+		c.Publish()
 		c.Sweep()
 		t.Logf("%+v, %+v", res, c.Stats())
 		if s := c.Stats(); s.Lingering != 0 {

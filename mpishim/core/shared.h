@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "offer.h"
+#include "grant.h"
 #include "table.h"
 
 #define PW_FRAMES 8u    /* = predictor.MaxFrames */
@@ -122,7 +122,7 @@ struct pw_call_id {
 	struct pw_site *site;
 };
 
-/* What a thread notes of a first use that it has registered by itself, for the report (struct pwt_offer). Times are
+/* What a thread notes of a first use that it has registered by itself, for the report (struct pwt_grant). Times are
  * of CLOCK_MONOTONIC in nanoseconds, the site is a pointer. */
 enum pw_note { PW_NOTE_START, PW_NOTE_END, PW_NOTE_OP, PW_NOTE_SITE };
 
@@ -276,7 +276,7 @@ struct pw_recorder {
 	uint32_t end;	 /* (C) the process ends without MPI_Finalize: Go writes what there is */
 	uint32_t ended;	 /* (Go) the trace is written */
 	uint64_t left_out[PW_LEFT_REASONS]; /* (C) calls, by enum pw_left_out */
-	/* (Go) atomic: counts changes of mappings, those of memory that interest counts (regcache/offer.h); NULL: nobody
+	/* (Go) atomic: counts changes of mappings, those of memory that interest counts (regcache/grant.h); NULL: nobody
 	 * notices any. */
 	const uint64_t *changes;
 	uint32_t *interest; /* (Go) set before changes */
@@ -343,7 +343,7 @@ struct pw_shared {
 #define PW_MIX(h, n) (((h) ^ (uint64_t)(n)) * 0x9e3779b97f4a7c15ull)
 #define PW_LAYOUT_TABLE \
 	PW_MIX(PW_MIX(PW_MIX(PW_MIX(PW_PROTOCOL, PW_ASK_END), sizeof(struct pwt_header)), sizeof(struct pwt_entry)), \
-	       sizeof(struct pwt_offers))
+	       sizeof(struct pwt_grants))
 #define PW_LAYOUT_SHARED \
 	PW_MIX(PW_MIX(PW_MIX(PW_LAYOUT_TABLE, sizeof(struct pw_shared)), offsetof(struct pw_shared, domain)), \
 	       offsetof(struct pw_shared, recorder))

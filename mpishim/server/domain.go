@@ -106,7 +106,7 @@ func (s *server) newDomain(i uint32, wait bool) (*domain, error) {
 		Group:       s.group,
 		OnFault:     s.faulted,
 		Fallback:    s.sh.linked == 0, // the preload library registers as if we were not there
-		OnAdopt:     func(a regcache.Adopted) { s.adopted(d, a) },
+		OnPublish:   func(a regcache.Published) { s.published(d, a) },
 	})
 	if err == nil {
 		d.local, err = d.cache.Thread()
@@ -128,11 +128,11 @@ func (s *server) newDomain(i uint32, wait bool) (*domain, error) {
 	return d, nil
 }
 
-// adopt takes over the first uses that C threads have registered by themselves.
-func (ds *domains) adopt() {
+// publish takes over the first uses that C threads have registered by themselves.
+func (ds *domains) publish() {
 	for i := range ds {
 		if d := ds.at(uint32(i)); d != nil {
-			d.cache.Adopt()
+			d.cache.Publish()
 		}
 	}
 }

@@ -153,7 +153,7 @@ func (s *server) rank() int {
 func (s *server) loop() {
 	for {
 		doorbell := at32(&s.sh.doorbell).Load()
-		s.adopt()
+		s.publish()
 		s.prepare()
 		s.opened()
 		for t := s.threads(); t != nil; t = t.next {
@@ -208,7 +208,7 @@ func (s *server) releaseAbandoned(domain uint32, ref regcache.Ref) {
 // serve answers one question.
 func (s *server) serve(t *C.struct_pw_thread) (ref regcache.Ref, acquired bool) {
 	defer s.contain()
-	s.domains.adopt() // what this thread has registered before it asked
+	s.domains.publish() // what this thread has registered before it asked
 	m := &t.mail
 	var err error
 	switch m.ask {
@@ -247,13 +247,13 @@ func (s *server) serve(t *C.struct_pw_thread) (ref regcache.Ref, acquired bool) 
 	return ref, acquired
 }
 
-func (s *server) adopt() {
+func (s *server) publish() {
 	defer s.contain()
-	s.domains.adopt()
+	s.domains.publish()
 }
 
-// adopted counts a first use in a domain that a C thread has registered by itself. Any thread may call it.
-func (s *server) adopted(d *domain, a regcache.Adopted) {
+// published counts a first use in a domain that a C thread has registered by itself. Any thread may call it.
+func (s *server) published(d *domain, a regcache.Published) {
 	startNs, endNs := int64(a.Note[C.PW_NOTE_START]), int64(a.Note[C.PW_NOTE_END])
 	site := *(**C.struct_pw_site)(unsafe.Pointer(&a.Note[C.PW_NOTE_SITE])) // which is never freed
 	s.engine.Registered(int64(a.Range.Len()), endNs-startNs)

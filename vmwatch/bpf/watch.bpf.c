@@ -48,7 +48,7 @@ struct record { __u64 start, end, check, seq; };
 
 /*
  * interest counts how many watch each granule, by its number modulo GRANULES. Counts, and not bits: Go
- * and C threads add and take away at the same time (interest.go, regcache/offer.h).
+ * and C threads add and take away at the same time (interest.go, regcache/grant.h).
  */
 struct shared {
 	struct control control;

@@ -223,13 +223,13 @@ static void *use_in_thread(void *at)
 }
 
 /*
- * First uses while the library's server is busy for long: they don't wait for it, until nothing more is offered. Whether
+ * First uses while the library's server is busy for long: they don't wait for it, until nothing more is granted. Whether
  * a use ends before the server hears of it or after makes no difference.
  */
 static void first_uses(void)
 {
 	static const struct pinwheel_ops gated = {.size = sizeof gated, .reg = gated_reg, .dereg = pin_dereg};
-	enum { OFFERS = 16, N = 40 };
+	enum { GRANTS = 16, N = 40 };
 	struct pinwheel_use u[N];
 	char *a[N], *known = memory(BYTES), *fresh = memory(BYTES);
 	pthread_t t;
@@ -262,14 +262,14 @@ static void first_uses(void)
 		}
 		nap(100);
 	}
-	for (int i = 1; i < OFFERS; i++) {
+	for (int i = 1; i < GRANTS; i++) {
 		EXPECT(!pinwheel_acquire(dom, a[i], BYTES, RW, 0, &u[i]) && own == i + 1);
 		pin_begin(&u[i]);
 		if (i % 2)
 			pin_end(&u[i]), EXPECT(!pinwheel_release(&u[i]));
 	}
 	__atomic_store_n(&gate, 0, __ATOMIC_SEQ_CST);
-	for (int i = OFFERS; i < N; i++) {
+	for (int i = GRANTS; i < N; i++) {
 		EXPECT(!pinwheel_acquire(dom, a[i], BYTES, RW, 0, &u[i]));
 		pin_begin(&u[i]);
 	}
@@ -279,7 +279,7 @@ static void first_uses(void)
 		EXPECT(!use_once(a[i], BYTES));
 	EXPECT(counts(dom).hits == N && pins.regs == N + 2 + asked);
 	for (int i = 1; i < N; i++)
-		if (i >= OFFERS || i % 2 == 0)
+		if (i >= GRANTS || i % 2 == 0)
 			pin_end(&u[i]), EXPECT(!pinwheel_release(&u[i]));
 	EXPECT(pinwheel_clean(pw, dom) == N + 1 + asked && !pins.live);
 	for (int i = 0; i < 3; i++) { /* a refusal leaves nothing behind */
