@@ -72,7 +72,7 @@ func playLinked(t *testing.T, environ []string, program string, args ...string) 
 }
 
 // unwatched is said where the kernel has nothing to watch mappings with: then nothing is cached.
-const unwatched = "memory is registered for each use"
+const unwatched = "(pinwheel doctor says why): nothing is cached"
 
 // expectLinked runs a program that must meet its own expectations and say nothing.
 func expectLinked(t *testing.T, environ []string, program string, args ...string) {

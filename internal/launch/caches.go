@@ -32,6 +32,16 @@ func turnCachesOff(environ, command []string) (vars []variable, notes []string) 
 	return vars, notes
 }
 
+// undo returns the variable that tells a rank which others were set for it: it takes them back where Pinwheel can
+// cache nothing (mpishim/preload/caches.c).
+func undo(vars []variable) variable {
+	entries := make([]string, len(vars))
+	for i, v := range vars {
+		entries[i] = v.name + "=" + v.value
+	}
+	return variable{"LIBPINWHEEL_CACHES_OFF", strings.Join(entries, ":")}
+}
+
 // exists is replaced by tests.
 var exists = func(path string) bool {
 	_, err := os.Stat(path)

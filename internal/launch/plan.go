@@ -218,7 +218,8 @@ func variables(environ []string, r Request) (with []string, vars []variable, not
 		with, vars, notes = withAll(with, off), append(vars, off...), kept
 		if !r.NoPinwheel {
 			costs := registrationCosts(with)
-			with, vars = withAll(with, costs), append(vars, costs...)
+			list := undo(slices.Concat(off, costs))
+			with, vars = withAll(with, append(costs, list)), append(append(vars, costs...), list)
 		}
 	}
 	return with, vars, notes

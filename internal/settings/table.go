@@ -72,7 +72,8 @@ var table = []variable{
 			" says so; a transport that links libpinwheel-api.so gets ENOMEM. auto: only the limits of the processes hold."},
 	{"WATCH", "auto", choice(func(s *Settings) *string { return &s.Watch }, "auto", "bpf", "uffd", "pfn", "none"),
 		"How Pinwheel notices that a memory mapping has changed. bpf: BPF programs in the kernel. uffd: userfaultfd. pfn: page frame" +
-			" numbers. auto: the best that passes a self-test. none: nothing is cached, because a cached registration could be stale."},
+			" numbers. auto: the best that passes a self-test. none: nothing is cached, because a cached registration could be stale; pinwheel run then leaves the transport's own cache on, as it does" +
+			" in each rank whose kernel offers nothing."},
 	{"WATCH_WAIT", "n", flag(func(s *Settings) *bool { return &s.WatchWait }),
 		"Whether the first large message of an MPI program waits until changes of mappings are noticed. n: it does not." +
 			" Until then, for some 10 to 300 ms, memory is registered for each use. y: it does, and every run does the same, as tests want. With a" +

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "abi.h" /* struct v_mr: struct ibv_mr */
+#include "caches.h"
 #include "init.h"
 #include "recording.h"
 
@@ -58,6 +59,8 @@ __attribute__((constructor)) static void loaded(void)
 			program_invocation_short_name);
 	}
 	pw_prepare();
+	if (!pw_is_disabled())
+		pw_leave_caches();
 }
 
 __attribute__((destructor)) static void unloaded(void)

@@ -160,7 +160,7 @@ func (s *server) awaitOpening() (*vmwatch.Watcher, error) {
 	s.openingNs += o.serverNs + o.cpuNs
 	if o.watch.Mechanism() == vmwatch.None && s.set.Watch == "auto" && s.sh.rank <= 0 {
 		s.engine.Warn("watch", "the kernel offers nothing to watch mappings with (pinwheel doctor says why): "+
-			"memory is registered for each use")
+			"nothing is cached")
 	}
 	return o.watch, nil
 }
