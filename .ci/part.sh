@@ -25,6 +25,24 @@ part() {
 	printf '%s\t%s\n' $((SECONDS - start)) "$*" >>"$times"
 }
 
+# beside TARGET...: parts that run one after the other beside what follows, until join. They share no output with it.
+beside() {
+	set -m # a process group of their own
+	(for target; do part "$target"; done) >"$times.beside" 2>&1 &
+	lane=$!
+	set +m
+	trap 'kill -TERM -- "-$lane" 2>/dev/null || true' EXIT
+}
+
+# join waits for the parts of beside, and prints what they have printed.
+join() {
+	local status=0
+	wait "$lane" || status=$?
+	trap - EXIT
+	cat "$times.beside"
+	[ "$status" = 0 ] || exit "$status"
+}
+
 # What git sees in the working tree, with checksums: parts write to out/ and bin/ only.
 tree() {
 	git status --porcelain
