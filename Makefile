@@ -208,6 +208,5 @@ include testbed/softverbs/softverbs.mk
 include testbed/live/live.mk
 include bench/stale/stale.mk
 include bench/live/live.mk
-include bench/noise/noise.mk
 include bench/files/files.mk
 include mpishim/mpishim.mk
