@@ -32,11 +32,6 @@ type ThreadOptions struct {
 	Gone func(buf []mem.RegionID) []mem.RegionID
 	// PinnedBytes is called before every sleep. nil: there is so much that every look is worth its cost.
 	PinnedBytes func() int64
-	// RankWaits reports whether the rank waits in a communication call now, and CommCPU returns the processor
-	// of its communication thread, or AnyCPU. On that processor the helper prefers to work while the rank
-	// waits. nil: it can't be known.
-	RankWaits func() bool
-	CommCPU   func() int
 	// OnFault is called once if the helper stops because of a Fault. It may call
 	// Close. nil: ignored.
 	OnFault func(*Fault)
@@ -59,15 +54,12 @@ type ThreadStats struct {
 	Wakeups   int64 // sleeps
 	CPUNs     int64 // processor time of the thread and of its workers
 	ActionNs  int64 // of it in registrations and deregistrations; without a share, estimated from one in 8
-	InWaits   int64 // registrations and deregistrations that began while the rank waited
-	PutOff    int64 // times that deregistrations were put off until the rank waits
 	ByWorkers int64 // registrations and deregistrations that workers did
-	// Starts says how far from its planned moment each registration began that was planned: those
-	// that began while the rank did not wait, as far as that is known, and those that did.
-	Starts, StartsInWaits schedule.Histogram
-	Faulted               bool                  // the helper stopped because of a fault
-	Late                  schedule.LateUses     // as of the last sleep
-	Budget                schedule.BudgetCounts // while the helper has no core of its own
+	// Starts says how far from its planned moment each registration began that was planned.
+	Starts  schedule.Histogram
+	Faulted bool                  // the helper stopped because of a fault
+	Late    schedule.LateUses     // as of the last sleep
+	Budget  schedule.BudgetCounts // while the helper has no core of its own
 }
 
 // Thread drives a Decider in real time on an OS thread of its own. It takes
@@ -92,18 +84,17 @@ type Thread struct {
 	mu    sync.Mutex
 	tid   int // 0 once the thread has ended
 	cpuNs int64
-	// As the helper has published them: of the Decider, of its Budget, of the Loop.
-	late   schedule.LateUses
-	held   schedule.BudgetCounts
-	putOff int64
+	// As the helper has published them: of the Decider, of its Budget.
+	late schedule.LateUses
+	held schedule.BudgetCounts
 }
 
 // counters are written by the helper and read by Stats.
 type counters struct {
-	events, registers, deregs, failures, wakeups, actionNs, inWaits, byWorkers, workersCPU atomic.Int64
+	events, registers, deregs, failures, wakeups, actionNs, byWorkers, workersCPU atomic.Int64
 
-	starts, startsInWaits sharedHistogram
-	faulted               atomic.Bool
+	starts  sharedHistogram
+	faulted atomic.Bool
 }
 
 // StartThread starts the helper. It fails, with nothing left running, if the
@@ -114,9 +105,6 @@ func StartThread(o ThreadOptions) (*Thread, error) {
 	}
 	if o.PinnedBytes == nil {
 		o.PinnedBytes = func() int64 { return schedule.Never }
-	}
-	if o.RankWaits == nil || o.CommCPU == nil {
-		o.RankWaits, o.CommCPU = func() bool { return false }, func() int { return AnyCPU }
 	}
 	if o.cpuNs == nil {
 		o.cpuNs = ownCPUNs
@@ -185,13 +173,13 @@ func (t *Thread) Stats() ThreadStats {
 	c := &t.counts
 	s := ThreadStats{
 		Events: c.events.Load(), Registers: c.registers.Load(), Deregs: c.deregs.Load(), Failures: c.failures.Load(),
-		Wakeups: c.wakeups.Load(), ActionNs: c.actionNs.Load(), InWaits: c.inWaits.Load(), ByWorkers: c.byWorkers.Load(),
-		Starts: c.starts.load(), StartsInWaits: c.startsInWaits.load(), Faulted: c.faulted.Load(),
+		Wakeups: c.wakeups.Load(), ActionNs: c.actionNs.Load(), ByWorkers: c.byWorkers.Load(),
+		Starts: c.starts.load(), Faulted: c.faulted.Load(),
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.updateCPULocked()
-	s.CPUNs, s.Late, s.Budget, s.PutOff = t.cpuNs+c.workersCPU.Load(), t.late, t.held, t.putOff
+	s.CPUNs, s.Late, s.Budget = t.cpuNs+c.workersCPU.Load(), t.late, t.held
 	return s
 }
 

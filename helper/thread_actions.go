@@ -66,17 +66,12 @@ func (d *driver) acted(a schedule.Action, startNs, endNs int64, err error) {
 	}
 }
 
-// noteStart notes when an action begins.
+// noteStart notes when a registration begins.
 func (d *driver) noteStart(a schedule.Action, startNs int64) {
-	starts := &d.counts.starts
-	if d.opt.RankWaits() {
-		d.counts.inWaits.Inc()
-		starts = &d.counts.startsInWaits
-	}
 	if a.Kind != schedule.Register {
 		return
 	}
 	if offNs, planned := d.loop.Began(startNs); planned {
-		starts.note(offNs)
+		d.counts.starts.note(offNs)
 	}
 }

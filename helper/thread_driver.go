@@ -13,17 +13,15 @@ type driver struct {
 	core   schedule.CoreWait
 	event  schedule.Event
 	source int // index of the source to begin with, in turn
-	cpu    int // that the thread is bound to; AnyCPU: none, or not known
 	acts   int // actions so far
 	crew   crew
 }
 
 func newDriver(t *Thread) *driver {
-	d := &driver{Thread: t, crew: newCrew(t), cpu: t.opt.CPU}
+	d := &driver{Thread: t, crew: newCrew(t)}
 	d.loop = schedule.NewLoop(schedule.LoopOptions{
 		Decider: t.opt.Decider, Pacer: schedule.NewPacer(d.opt.Clock.NowNs(), clock.LongNs),
 		Missed: t.misses.take, Gone: t.opt.Gone, PinnedBytes: t.opt.PinnedBytes, Prepare: t.opt.Registrar.Prepare,
-		SharesCPU: d.sharesCPU, RankWaits: t.opt.RankWaits,
 	})
 	return d
 }
@@ -74,21 +72,11 @@ func (d *driver) move(p *Placement) {
 		}
 		return
 	}
-	if d.cpu = p.CPU; d.cpu != AnyCPU && pinThread(d.cpu) != nil {
-		d.cpu = AnyCPU
+	if p.CPU != AnyCPU {
+		_ = pinThread(p.CPU)
 	}
 	d.crew.place(p)
 	d.share(p)
-}
-
-// sharesCPU reports whether the helper runs where the communication thread ran when it was last heard of. It is asked
-// for every deregistration, so a thread that is bound does not ask the kernel where it is.
-func (d *driver) sharesCPU() bool {
-	cpu, own := d.opt.CommCPU(), d.cpu
-	if cpu != AnyCPU && own == AnyCPU {
-		own = CurrentCPU()
-	}
-	return cpu != AnyCPU && cpu == own
 }
 
 // pop takes one event, from each source in turn.

@@ -35,11 +35,11 @@ func (d *driver) spend(nowNs int64) (usedNs int64) {
 	return usedNs
 }
 
-// publish makes the counters of the Decider, its Budget and the Loop those of Stats.
+// publish makes the counters of the Decider and its Budget those of Stats.
 func (d *driver) publish(nowNs int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.late, d.held, d.putOff = d.opt.Decider.Late(), d.loop.Budget.Counts(nowNs), d.loop.PutOff()
+	d.late, d.held = d.opt.Decider.Late(), d.loop.Budget.Counts(nowNs)
 }
 
 // usedNs returns the processor time of the thread since the last call.

@@ -56,11 +56,6 @@
 // of mappings are noticed (server/watches.go). When the transport deregisters, the wrapper drops
 // the reference and pushes the use into DQ, where the helper finds it.
 //
-// The wrapper of a call that may block says so in a word of its thread until the call
-// returns. It makes no system call for that, and wakes nobody. The helper reads the word when it
-// has something to do on the processor of the rank, and rather does it while the rank waits. A
-// transport that links has no such word: nobody but itself knows when it waits.
-//
 // The table preload/calls.h lists the calls that are wrapped: point-to-point, matched
 // probes, persistent requests, collectives on intracommunicators, intercommunicators and
 // neighborhoods, one-sided calls for their origin buffers, and the MPI_x_c forms of MPI-4. Each

@@ -23,9 +23,9 @@ const printRows = `
 	printf("{\"Name\":\"MPI_" #Name_ "\",\"Arguments\":%d,\"Send\":[%d,%d,%d,%d,%d],\"Recv\":[%d,%d,%d,%d,%d]," \
 	       "\"Peer\":%d,\"Tag\":%d,\"From\":%d,\"FromTag\":%d,\"Comm\":%d,\"Request\":%d,\"Number\":%d,\"Which\":%d,\"Some\":%d,\"Flag\":%d," \
 	       "\"Status\":%d,\"Message\":%d,\"Win\":%d,\"Handle\":%d,\"Lifecycle\":%d,\"Neighborhood\":%d," \
-	       "\"Aints\":%d,\"Ready\":%d,\"Blocks\":%d}\n", n, \
+	       "\"Aints\":%d,\"Ready\":%d}\n", n, \
 	       BUFFER(send), BUFFER(recv), s.peer, s.tag, s.from, s.from_tag, s.comm, s.req, s.number, s.which, s.some, s.flag, \
-	       s.status, s.message, s.win, s.handle, s.lifecycle, s.neighborhood, s.aints, s.ready, pw_may_block(&s)); }
+	       s.status, s.message, s.win, s.handle, s.lifecycle, s.neighborhood, s.aints, s.ready); }
 #define EXT(Name_, n) /* the row before */
 int main(void) { PW_CALLS(ROW, ROW, ROW, EXT) return 0; }
 `
@@ -38,7 +38,6 @@ type row struct {
 	Send, Recv                                                          [5]int
 	Peer, Tag, From, FromTag, Comm, Request, Number, Which, Some, Flag  int
 	Status, Message, Win, Handle, Lifecycle, Neighborhood, Aints, Ready int
-	Blocks                                                              int
 }
 
 const (
@@ -153,21 +152,6 @@ func rows(t *testing.T) (all []row) {
 		all = append(all, r)
 	}
 	return all
-}
-
-// returnsAtOnce matches the calls that the MPI standard lets wait for nobody else.
-var returnsAtOnce = regexp.MustCompile(`^MPI_(I(bsend|send|ssend|rsend|recv|mrecv|probe|mprobe|sendrecv.*|barrier|bcast|` +
-	`gatherv?|scatterv?|all.*|reduce.*|scan|exscan|neighbor.*)|Bsend|.*_init|Start(all)?|Test(all|any|some)?|Request_free|` +
-	`Cancel|R?(put|get|accumulate|get_accumulate)|Put|Get|Accumulate|Get_accumulate|Fetch_and_op|Compare_and_swap|` +
-	`Type_.*|Comm_idup.*|Pready.*|Parrived|File_i(read|write).*)$`)
-
-// MPI_Comm_get_parent counts among the calls that make communicators.
-func TestCallsThatMayBlockAreKnown(t *testing.T) {
-	for _, r := range rows(t) {
-		if blocks := r.Blocks != 0; blocks == returnsAtOnce.MatchString(r.Name) {
-			t.Errorf("%s may block: %t", r.Name, blocks)
-		}
-	}
 }
 
 func TestRowsFitThePrototypes(t *testing.T) {

@@ -93,9 +93,6 @@ var build = sync.OnceValue(func() (s stage) {
 			append(cc("-Wall", "-Wextra", "-Werror", "-o", at("limits"), "testing/standin/limits.c", at("libmpi.so.40"),
 				at("libibverbs.so.1"), "-lpthread"), found...),
 			// The library is part of this program, whose calls come back to it (-rdynamic).
-			append(append(cc("-rdynamic", "-o", at("waits"), "testing/standin/waits.c", "-Icore", "-Ipreload", "-I../regcache"),
-				ours...),
-				append(found, at("libmpi.so.40"), at("libibverbs.so.1"), "-ldl", "-lpthread")...),
 			append(append(cc("-rdynamic", "-o", at("charges"), "testing/standin/charges.c", "-Icore", "-Ipreload",
 				"-I../regcache"), ours...),
 				append(found, "-Wl,--no-as-needed", at("libmlx5.so.1"), at("libibverbs.so.1"), "-ldl", "-lpthread")...),

@@ -175,13 +175,6 @@ func TestHugeMessagesAreLeftToTheTransport(t *testing.T) {
 	}
 }
 
-// The word that says so is of the call that the program has made, whatever MPI calls inside of it.
-func TestHelperSeesWhenACallMayBlock(t *testing.T) {
-	if status, said := play(t, theStage(t), []string{"LD_PRELOAD="}, "waits"); status != 0 || said != "" {
-		t.Errorf("status %d: %s", status, said)
-	}
-}
-
 // A program may open and close as many protection domains as it likes, beside a thread that registers in another.
 func TestDomainsOneAfterTheOtherAreManaged(t *testing.T) {
 	if status, said := play(t, theStage(t), []string{"PINWHEEL_POLICY=leave-pinned"}, "life", "domains"); status != 0 ||

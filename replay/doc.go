@@ -52,5 +52,5 @@
 //
 // A helper hears of events as late as its schedule.Pacer allows, as live, but its sleeps end on time. Those of the
 // policies paper and clairvoyant, and all under Options.Polls, hear of every event at once. The schedule.Loop of a replay
-// pauses after failures, as live. But it deregisters regions one at a time, and puts nothing off until the rank waits.
+// pauses after failures, as live. But it deregisters regions one at a time.
 package replay

@@ -41,9 +41,6 @@ type Action struct {
 	// due, or never. The work before that, at UntilNs, is not urgent: no sleep need end
 	// to the microsecond for it.
 	DueNs int64
-	// CostNs and Pages, for a Deregister, are how long it may take and what it frees.
-	CostNs int64
-	Pages  uint64
 	// Aside says that this takes long, and that another action should not wait until it is done: it is for a worker,
 	// if one is free, and Next is to be asked at once.
 	Aside bool
@@ -71,8 +68,6 @@ var (
 	ErrGone    = errors.New("schedule: region known no longer") // to the cache
 	ErrInUse   = errors.New("schedule: region in use")          // it can't be deregistered now
 	ErrAlready = errors.New("schedule: nothing to do")          // it was registered, or deregistered, before
-	// ErrPutOff: the deregistration is left for later. The Decider is to ask for it again, if it still wants it then.
-	ErrPutOff = errors.New("schedule: put off")
 )
 
 // Never is a deadline that does not come.

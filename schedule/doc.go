@@ -50,10 +50,9 @@
 //	if not, and there was no event:  sleep for l.SleepNs(nowNs, w)
 //
 // Uses do not wake a helper thread: the Pacer tells how long to sleep (pacer.go). The Loop keeps what was decided and is
-// still to be done (pending.go): deregistrations that are prepared together, and pauses after failures. If the driver knows
-// whether the rank waits in a communication call, work on the rank's processor is left for then (waits.go). In a replay,
-// nobody knows that, and there is nothing to prepare. A driver on the processor of its rank tells the Budget what it has
-// spent. Placement and workers are in package helper.
+// still to be done (pending.go): deregistrations that are prepared together, of which a replay has none, and pauses after
+// failures. A driver on the processor of its rank tells the Budget what it has spent. Placement and workers are in package
+// helper.
 //
 // vmmc/internal/lease has leases instead of registrations, and neither DQ nor sleeps. It asks its Scheduler itself.
 //

@@ -13,9 +13,6 @@ type LoopOptions struct {
 	PinnedBytes func() int64 // registered now
 	// Prepare says which regions are to be deregistered next. nil: it is of no use, and they are deregistered one at a time.
 	Prepare func(ids []mem.RegionID)
-	// SharesCPU reports whether the helper runs on the processor of its rank, and RankWaits whether the rank waits
-	// in a communication call. nil: no work is left for its waits.
-	SharesCPU, RankWaits func() bool
 }
 
 // Loop is what every driver of a helper does in its turns, between its clock and the operations on regions: the comment of
@@ -33,7 +30,7 @@ type Loop struct {
 
 // NewLoop returns a Loop that has decided nothing so far.
 func NewLoop(o LoopOptions) Loop {
-	return Loop{LoopOptions: o, Budget: o.Decider.Budget(), pending: pending{waits: newWaits(), plannedNs: Never}}
+	return Loop{LoopOptions: o, Budget: o.Decider.Budget(), pending: pending{plannedNs: Never}}
 }
 
 // Begin begins a turn, and reports whether the driver may look at DQ.

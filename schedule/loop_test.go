@@ -282,32 +282,3 @@ func TestRegistrationThatIsDueSoonBeginsNow(t *testing.T) {
 		}
 	}
 }
-
-// On the processor of the rank, a deregistration is left for a wait, and a registration is brought forward to one.
-func TestLoopWorksInTheWaitsOfTheRank(t *testing.T) {
-	for _, shares := range []bool{false, true} {
-		long := Action{Kind: Deregister, Region: 1, CostNs: 10 * ms, Pages: 1}
-		l, s := loopOf(long, long, Action{Kind: Wait, UntilNs: 200 * ms}, register(1))
-		l.Pacer = NewPacer(0, 10*ms)
-		l.Pacer.Used(160 * ms)
-		waits := false
-		l.SharesCPU, l.RankWaits = func() bool { return shares }, func() bool { return waits }
-		a, w := l.Next(160 * ms)
-		if a.Kind == Deregister == shares || l.PutOff() > 0 != shares {
-			t.Fatalf("on the rank's processor %t: %v, put off %d times", shares, a, l.PutOff())
-		}
-		if shares {
-			s.want(t, heard{"done", 1, ErrPutOff})
-			waits = true
-		}
-		if a, _ = l.Next(w.ReviewNs); a != long {
-			t.Errorf("on the rank's processor %t, in a wait: %v", shares, a)
-		}
-		if a, _ = l.Next(192 * ms); a.Kind == Register != shares {
-			t.Errorf("on the rank's processor %t, 8 ms before it is due, in a wait: %v", shares, a)
-		}
-		if offNs, planned := l.Began(192 * ms); !planned || offNs != -8*ms {
-			t.Errorf("on the rank's processor %t: planned %t, %d ns off", shares, planned, offNs)
-		}
-	}
-}

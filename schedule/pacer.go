@@ -105,9 +105,6 @@ func (p *Pacer) Used(endNs int64) {
 	p.silences.add(silenceNs)
 }
 
-// UsualNs is the usual silence: the one that most of the time belongs to.
-func (p *Pacer) UsualNs() int64 { return int64(p.silences.usualNs()) }
-
 // PlanNs returns how long to sleep before looking at DQ again, if the Decider has nothing to be done before
 // w, and so many bytes are registered, which matters on the core of a rank.
 func (p *Pacer) PlanNs(nowNs int64, w Waiting, bytes int64) (sleepNs int64) {

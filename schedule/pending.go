@@ -14,7 +14,6 @@ type pending struct {
 	plannedNs int64    // when the next registration is to begin, as the Decider said last
 	skipped   Action   // the last answer of the Decider, if a pause after failures kept it from being tried
 	pauses    [Deregister + 1]backoff
-	waits     waits
 	ids       []mem.RegionID // scratch
 }
 
@@ -42,8 +41,6 @@ func (l *Loop) next(nowNs int64) (a Action, w Waiting) {
 		switch {
 		case a.Kind == Register:
 			return a, w
-		case first && a.Kind == Deregister && l.putOff(&a, nowNs):
-			return Action{}, Waiting{DueNs: l.plannedNs, ReviewNs: l.waits.nextLookNs()}
 		case a.Kind == Deregister:
 			l.decided = append(l.decided, a)
 			if first && l.Prepare != nil && nowNs >= l.pauses[Deregister].retryNs {
@@ -60,16 +57,15 @@ func (l *Loop) next(nowNs int64) (a Action, w Waiting) {
 
 // ask asks the Decider for an action, and notes when it plans the next registration.
 func (l *Loop) ask(nowNs int64) (Action, Waiting) {
-	l.waits.wakeupNs = l.Pacer.wakeupNs
 	a := l.Decider.Next(nowNs)
 	w := a.Waiting(nowNs)
-	early, lookNs := l.beginsEarly(nowNs, w.DueNs)
+	// Sooner than a sleep can be trusted to end.
+	early := w.DueNs > nowNs && w.DueNs != Never && l.Pacer.Near(nowNs, w.DueNs)
 	if early {
 		l.plannedNs = w.DueNs
 		a = l.Decider.Next(w.DueNs)
 		w = a.Waiting(nowNs)
 	}
-	w.ReviewNs = min(w.ReviewNs, lookNs)
 	switch {
 	case a.Kind == Deregister:
 		l.plannedNs = cmp.Or(a.DueNs, Never)
@@ -79,37 +75,9 @@ func (l *Loop) ask(nowNs int64) (Action, Waiting) {
 		}
 	case w.DueNs > nowNs:
 		l.plannedNs = w.DueNs
-		l.waits.nothingLeft(nowNs)
 	}
 	return a, w
 }
-
-// beginsEarly reports whether a registration that is due at dueNs is asked for now: because that is sooner than a sleep can
-// be trusted to end, or because the rank waits. If not, it returns when to look whether the rank waits, or never.
-func (l *Loop) beginsEarly(nowNs, dueNs int64) (begins bool, lookNs int64) {
-	switch {
-	case dueNs <= nowNs || dueNs == Never:
-	case l.Pacer.Near(nowNs, dueNs):
-		return true, Never
-	case l.sharesCPU():
-		return l.waits.bringForward(nowNs, dueNs, l.Pacer.UsualNs(), l.RankWaits)
-	}
-	return false, Never
-}
-
-func (l *Loop) sharesCPU() bool { return l.SharesCPU != nil && l.SharesCPU() }
-
-// putOff leaves a deregistration until the rank waits, if it would take the rank's own processor from it.
-func (l *Loop) putOff(a *Action, nowNs int64) bool {
-	if !l.sharesCPU() || !l.waits.putOff(a, nowNs, l.Pacer.UsualNs(), l.RankWaits()) {
-		return false
-	}
-	l.Decider.Done(*a, nowNs, nowNs, ErrPutOff)
-	return true
-}
-
-// PutOff returns how many times deregistrations were put off until the rank waits.
-func (l *Loop) PutOff() int64 { return l.waits.times }
 
 // prepare asks what else the Decider wants deregistered now, besides the first, and has it prepared together.
 func (l *Loop) prepare(nowNs int64) {
@@ -143,9 +111,6 @@ func (l *Loop) Done(a Action, startNs, endNs int64, err error) (failed bool) {
 		endNs, err = startNs, nil // it says nothing about costs
 	}
 	l.Decider.Done(a, startNs, endNs, err)
-	if a.Kind == Register && endNs > startNs {
-		l.waits.registered(endNs - startNs)
-	}
 	switch {
 	case err == nil && endNs > startNs:
 		l.pauses[a.Kind] = backoff{}

@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 
 	"pinwheel/mem"
@@ -212,10 +211,9 @@ func (s *Scheduler) Next(nowNs int64) Action {
 		s.head++
 		r.candidate = false
 		if !r.forgotten && r.registered && !r.underWay && s.shouldRelease(r, nowNs) {
-			a := Action{Kind: Deregister, Region: r.id, DueNs: due.startNs, CostNs: s.deregister.ns(r.pages), Pages: r.pages}
 			s.decided = r
-			a.Aside = s.opt.Workers > 1 && a.CostNs >= leastAsideNs && s.head < len(s.candidates)
-			return a
+			aside := s.opt.Workers > 1 && s.deregister.ns(r.pages) >= leastAsideNs && s.head < len(s.candidates)
+			return Action{Kind: Deregister, Region: r.id, DueNs: due.startNs, Aside: aside}
 		}
 	}
 	if s.head < len(s.candidates) {
@@ -325,12 +323,6 @@ func (s *Scheduler) Done(a Action, startNs, endNs int64, err error) {
 		s.cost.settle(r)
 		r.registered, r.readyNs, r.byHelper = true, endNs, endNs > startNs
 		s.review(r, endNs)
-	case errors.Is(err, ErrPutOff):
-		if s.silence.takeBack(r) {
-			r.releasedInSilence = false
-		}
-		s.cost.settle(r)
-		s.addCandidate(r)
 	case err != nil:
 		s.cost.settle(r)
 		s.review(r, endNs)

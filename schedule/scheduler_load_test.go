@@ -111,48 +111,6 @@ func TestFailedDeregistrationIsLookedAtAgain(t *testing.T) {
 	}
 }
 
-// putOff makes the next n deregistrations be put off, and returns how many were.
-func (v *simulation) putOff(n int) (asked *int) {
-	asked = new(int)
-	v.fail = func(a Action) error {
-		if a.Kind == Deregister && *asked < n {
-			*asked++
-			return ErrPutOff
-		}
-		return nil
-	}
-	return asked
-}
-
-func TestDeregistrationThatIsPutOffIsAskedForAgain(t *testing.T) {
-	for _, policy := range []string{"pinwheel", "paper"} {
-		v := newSimulation(policy)
-		v.periodic(6, 100*ms, 1)
-		asked := v.putOff(50)
-		v.periodic(1, 100*ms, 1)
-		v.nowNs += ms
-		v.helper()
-		if *asked != 50 || v.on[1] {
-			t.Errorf("%s: put off %d times, registered in the end: %t", policy, *asked, v.on[1])
-		}
-	}
-}
-
-func TestReleaseThatIsPutOffSetsAsideOneStall(t *testing.T) {
-	v := newSimulation("pinwheel")
-	v.s.cost.pages = 0
-	v.use([]mem.RegionID{1}, 10, ms)
-	asked := v.putOff(50)
-	v.nowNs += second
-	v.helper()
-	if *asked != 50 || v.on[1] {
-		t.Errorf("put off %d times, registered in the end: %t", *asked, v.on[1])
-	}
-	if aside, stall := v.s.cost.asideNs, v.s.stallNs(v.s.regions[1]); aside != stall {
-		t.Errorf("%g ns set aside after one release, want %g", aside, stall)
-	}
-}
-
 func TestOnePauseIsForgottenInTheEnd(t *testing.T) {
 	var h idleHistory
 	h.add(idleTime{3_600_000 * ms, 7})

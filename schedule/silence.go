@@ -41,16 +41,6 @@ func (s *silenceRelease) release(r *region) {
 	r.releasedInSilence = true
 }
 
-// takeBack undoes the latest release, if it was of this region and was put off.
-func (s *silenceRelease) takeBack(r *region) bool {
-	n := len(s.released)
-	if n == 0 || s.released[n-1] != r {
-		return false
-	}
-	s.released = s.released[:n-1]
-	return true
-}
-
 // endSilence makes everything that was released in silence due now.
 func (s *Scheduler) endSilence(nowNs int64) {
 	for _, r := range s.silence.released {

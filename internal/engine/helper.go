@@ -42,7 +42,6 @@ type HelperOptions struct {
 	CommCPU     func() int         // where a communication thread runs, or helper.AnyCPU
 	Profile     *ProfileOptions    // of policy pinwheel; nil: none
 	Lessons     *predictor.Lessons // what policy pinwheel knows already, without a profile; nil: nothing
-	RankWaits   func() bool        // whether the program waits in a communication call; nil: not known
 	// Procs has the Go runtime run at least n threads at a time. nil: that is the program's own to say, and bounds the
 	// workers.
 	Procs func(n int)
@@ -125,8 +124,6 @@ func (e *Engine) startThread(o *HelperOptions, cpu int) error {
 		CPU:         cpu,
 		Gone:        o.Caches.Gone,
 		PinnedBytes: o.PinnedBytes,
-		RankWaits:   o.RankWaits,
-		CommCPU:     o.CommCPU,
 		OnFault: func(f *fault.Fault) {
 			e.Fault(f, "going on without helper thread, memory stays pinned"+
 				" (or, should that come again, with plain registration)")

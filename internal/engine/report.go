@@ -36,7 +36,7 @@ func (e *Engine) Report(s regcache.Stats, name func(predictor.CallSite) (site, o
 	r.Unpaid, r.Unworthy, r.RestedNs = h.Budget.Unpaid, h.Budget.Unworthy, h.Budget.ParkedNs
 	r.CPUNs -= h.CPUNs
 	r.HelperActionNs, r.HelperWakeups, r.LateWhy = h.ActionNs, h.Wakeups, h.Late
-	r.InWaits, r.PutOff, r.Starts, r.StartsInWaits = h.InWaits, h.PutOff, h.Starts, h.StartsInWaits
+	r.Starts = h.Starts
 	r.Accuracy = accuracy(e.scored.Accuracy().Counts)
 	for _, c := range e.scored.Sites(reportedSites) {
 		missed := e.meter.missedAt(c.CallSite)

@@ -199,10 +199,7 @@ func (t *Rank) add(r *Rank) {
 	t.Parks += r.Parks
 	t.ParkedNs += r.ParkedNs
 	t.QuotaUsedUpNs += r.QuotaUsedUpNs
-	t.InWaits += r.InWaits
-	t.PutOff += r.PutOff
 	t.Starts.Add(&r.Starts)
-	t.StartsInWaits.Add(&r.StartsInWaits)
 	t.HelperShare = max(t.HelperShare, r.HelperShare)
 	t.SharedNs += r.SharedNs
 	t.SharedCPUNs += r.SharedCPUNs

@@ -93,13 +93,8 @@ type Rank struct {
 	// QuotaUsedUpNs is how long the helper was parked, or shared the core of its rank, because the CPU quota
 	// of the control groups left no time for another core.
 	QuotaUsedUpNs int64 `json:"quota_used_up_ns,omitempty"`
-	// InWaits is how many of the helper's registrations and deregistrations began while the rank waited in
-	// a communication call, and PutOff how often deregistrations were put off for that. Starts says how far
-	// from its plan each registration began, of those that began in such waits and of all others.
-	InWaits       int64              `json:"helper_in_waits,omitempty"`
-	PutOff        int64              `json:"helper_put_off,omitempty"`
-	Starts        schedule.Histogram `json:"starts,omitzero"`
-	StartsInWaits schedule.Histogram `json:"starts_in_waits,omitzero"`
+	// Starts says how far from its plan each registration began.
+	Starts schedule.Histogram `json:"starts,omitzero"`
 	// HelperShare is the most of a core's time, from 0 to 1, that the helper may use without an idle one. SharedNs is
 	// how long it shared the core of its rank, and SharedCPUNs the processor time that it used there. Unpaid is how
 	// many uses found their buffer registered only because the share was used up, and Unworthy the same because

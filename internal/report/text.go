@@ -7,7 +7,6 @@ import (
 	"text/tabwriter"
 
 	"pinwheel/mem"
-	"pinwheel/schedule"
 )
 
 func (j *Job) header(b io.Writer, total Rank) {
@@ -117,22 +116,15 @@ from this time on.
 
 // starts prints how far from their plan registrations began.
 func starts(b io.Writer, total Rank) {
-	if total.Starts.Count()+total.StartsInWaits.Count() == 0 {
+	if total.Starts.Count() == 0 {
 		return
 	}
 	fmt.Fprintf(b, "\n@--- Start of planned registrations, in us after (-: before) the plan ---\n")
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "number\tp50\tp99\tlatest\twhile the rank\t")
-	for _, row := range []struct {
-		h    *schedule.Histogram
-		name string
-	}{{&total.Starts, "did not wait"}, {&total.StartsInWaits, "waited"}} {
-		if row.h.Count() > 0 {
-			us := func(ns int64) float64 { return float64(ns) / 1e3 }
-			fmt.Fprintf(w, "%d\t%.1f\t%.1f\t%.1f\t%s\t\n", row.h.Count(), us(row.h.QuantileNs(0.5)), us(row.h.QuantileNs(0.99)),
-				us(row.h.MaxNs()), row.name)
-		}
-	}
+	fmt.Fprintln(w, "number\tp50\tp99\tlatest\t")
+	us := func(ns int64) float64 { return float64(ns) / 1e3 }
+	h := &total.Starts
+	fmt.Fprintf(w, "%d\t%.1f\t%.1f\t%.1f\t\n", h.Count(), us(h.QuantileNs(0.5)), us(h.QuantileNs(0.99)), us(h.MaxNs()))
 	w.Flush()
 }
 

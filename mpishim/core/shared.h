@@ -174,11 +174,8 @@ struct pw_thread {
 	uint64_t seq; /* atomic: of this call; so many were wrapped so far, without those that MPI makes by itself */
 	uint64_t op;
 	void **frame; /* frame pointer of the outermost wrapper */
-	/* Atomic: 1 while the call under way may block, else 0. The helper prefers to work then. It orders nothing, and
-	 * lies in the cache line that every call writes anyway. */
-	uint32_t waiting;
-	uint16_t relays;	/* MPI passes the data of this call on by calls of its own */
-	uint16_t by_profiling;	/* it was called as PMPI_x */
+	uint32_t relays;	/* MPI passes the data of this call on by calls of its own */
+	uint32_t by_profiling;	/* it was called as PMPI_x */
 	/* seq of the last call whose buffer has gaps. MPI packs such data into memory of its own. */
 	uint64_t packed_seq;
 	uint64_t largest;     /* bytes of the largest buffer announced by the call largest_seq */
@@ -348,8 +345,7 @@ struct pw_shared {
 	PW_MIX(PW_MIX(PW_MIX(PW_LAYOUT_TABLE, sizeof(struct pw_shared)), offsetof(struct pw_shared, domain)), \
 	       offsetof(struct pw_shared, recorder))
 #define PW_LAYOUT_THREAD \
-	PW_MIX(PW_MIX(PW_MIX(PW_MIX(PW_LAYOUT_SHARED, sizeof(struct pw_thread)), offsetof(struct pw_thread, waiting)), \
-		      offsetof(struct pw_thread, local)), \
+	PW_MIX(PW_MIX(PW_MIX(PW_LAYOUT_SHARED, sizeof(struct pw_thread)), offsetof(struct pw_thread, local)), \
 	       offsetof(struct pw_thread, mail))
 #define PW_LAYOUT \
 	PW_MIX(PW_MIX(PW_LAYOUT_THREAD, sizeof(struct pw_event)), \

@@ -22,7 +22,6 @@ static void disown(void *block)
 
 	pw_self_ = NULL;
 	t->depth = 0;
-	__atomic_store_n(&t->waiting, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&t->owned, 0, __ATOMIC_RELEASE);
 }
 

@@ -44,26 +44,9 @@ struct pw_spec {
 	uint8_t neighborhood; /* a collective of the neighbors in a topology */
 	uint8_t aints; /* displacements are MPI_Aint */
 	uint8_t ready; /* a request by value, of which something may be sent */
-	uint8_t polls; /* a test without a flag */
 	uint8_t relays; /* MPI passes the data on by calls of its own, whose buffers are announced as well */
 	uint8_t wide;  /* MPI_Count for int, MPI_Aint for displacements: the MPI_x_c of MPI-4 */
 };
-
-/*
- * Whether the call may wait for another process. Those that make a request, test for something, or begin or free a
- * request return at once. So do a send into a buffer of the program's, one-sided calls, whose completion is a call
- * of its own, and those that make or free a datatype.
- */
-static inline __attribute__((always_inline)) int pw_may_block(const struct pw_spec *s)
-{
-	if (s->creates == PW_REQUEST || s->creates == PW_PERSISTENT || s->flag || s->polls || s->ready)
-		return 0;
-	if (s->completes >= PW_STARTS && s->completes <= PW_CANCELS)
-		return 0;
-	if (s->op == PW_BSEND || (s->op >= PW_PUT && s->op <= PW_ACCUMULATE))
-		return 0;
-	return s->lifecycle != PW_TYPE_CREATED && s->lifecycle != PW_TYPE_FREED;
-}
 
 #define PW_INLINE_REQUESTS 16
 

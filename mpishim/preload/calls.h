@@ -159,7 +159,7 @@
 	CALL(Testany, testany, 5, .op = PW_WAIT, .number = 1, .req = 2, .which = 3, .flag = 4, \
 		.completes = PW_COMPLETES_ONE, .status = 5) \
 	CALL(Testsome, testsome, 5, .op = PW_WAIT, .number = 1, .req = 2, .some = 3, .which = 4, \
-		.completes = PW_COMPLETES_SOME, .status = 5, .polls = 1) \
+		.completes = PW_COMPLETES_SOME, .status = 5) \
 	COLL(CALL, EXT, Barrier, barrier, 1, .op = PW_BARRIER, .comm = 1) \
 	COLL(DATA, EXT, Bcast, bcast, 5, .op = PW_BCAST, .send = ONE(1, 2, 3), .peer = 4, .comm = 5) \
 	COLL(DATA, EXT, Gather, gather, 8, .op = PW_GATHER, .send = ONE(1, 2, 3), .recv = EACH(4, 5, 6), .peer = 7, \

@@ -112,10 +112,8 @@ static inline __attribute__((always_inline)) void enter(struct pw_call *c, const
 	c->thread = t;
 	if (s->lifecycle == PW_TYPE_FREED || s->lifecycle == PW_COMM_FREED || s->lifecycle == PW_WIN_FREED)
 		forget(c);
-	if (t->depth && was_unwound(t, frame, is_profiling)) { /* an error handler has jumped, or an exception has passed */
+	if (t->depth && was_unwound(t, frame, is_profiling)) /* an error handler has jumped, or an exception has passed */
 		t->depth = 0;
-		__atomic_store_n(&t->waiting, 0, __ATOMIC_RELAXED);
-	}
 	if (t->depth++) { /* the MPI library calls itself */
 		if (pw_unlikely(t->relays))
 			announce_if_large(c, s);
@@ -125,14 +123,12 @@ static inline __attribute__((always_inline)) void enter(struct pw_call *c, const
 	t->op = s->op;
 	t->frame = frame;
 	t->relays = s->relays;
-	t->by_profiling = (uint16_t)is_profiling;
+	t->by_profiling = (uint32_t)is_profiling;
 	announce_if_large(c, s);
 	if (pw_recording(t))
 		pw_record_begin(c);
 	else if (pw_is_recording())
 		pw_record_left_out(c);
-	if (pw_may_block(s))
-		__atomic_store_n(&t->waiting, 1, __ATOMIC_RELAXED);
 }
 
 static inline __attribute__((always_inline)) void leave(struct pw_call *c, const struct pw_spec *s, int error)
@@ -155,8 +151,8 @@ static inline __attribute__((always_inline)) void leave(struct pw_call *c, const
 		if (c->recorded)
 			pw_record_end(c);
 	}
-	if (t->depth && !--t->depth && pw_may_block(s))
-		__atomic_store_n(&t->waiting, 0, __ATOMIC_RELAXED);
+	if (t->depth)
+		t->depth--;
 }
 
 /*

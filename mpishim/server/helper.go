@@ -28,9 +28,6 @@ func (s *server) startHelper() {
 		CommCPU:     func() int { return int32Of(&s.sh.comm_cpu) },
 		Procs:       atLeastProcs,
 	}
-	if s.sh.linked == 0 { // no MPI call of a transport that links us is seen
-		o.RankWaits = s.rankWaits
-	}
 	if s.sh.linked == 0 && s.set.Policy == "pinwheel" {
 		s.demand = &demand{
 			sh: s.sh, cost: s.set.Cost, registrar: engine.Registrar(&s.domains),
@@ -80,16 +77,6 @@ func (s *server) profile() *engine.ProfileOptions {
 	return o
 }
 
-// rankWaits reports whether a thread of the program is in an MPI call that may block. Any thread may ask.
-func (s *server) rankWaits() bool {
-	for t := s.threads(); t != nil; t = t.next {
-		if at32(&t.waiting).Load() != 0 {
-			return true
-		}
-	}
-	return false
-}
-
 func (s *server) stopHelper() {
 	at32(&s.sh.want_events).Store(0)
 	_ = s.engine.Close() // it does not fail
@@ -97,8 +84,7 @@ func (s *server) stopHelper() {
 	if h := s.engine.HelperStats(); s.set.Log == "debug" && h.CPUNs > 0 {
 		ms := func(ns int64) float64 { return float64(ns) / 1e6 }
 		s.info(fmt.Sprintf("helper: %.2f ms of processor time, %.2f ms of it in %d registrations and %d deregistrations; "+
-			"%d wake-ups, %d uses; %d actions while the rank waited, put off %d times; %d planned registrations, %.2f ms late at most",
-			ms(h.CPUNs), ms(h.ActionNs), h.Registers, h.Deregs, h.Wakeups, h.Events, h.InWaits, h.PutOff,
-			h.Starts.Count()+h.StartsInWaits.Count(), ms(max(h.Starts.MaxNs(), h.StartsInWaits.MaxNs()))))
+			"%d wake-ups, %d uses; %d planned registrations, %.2f ms late at most",
+			ms(h.CPUNs), ms(h.ActionNs), h.Registers, h.Deregs, h.Wakeups, h.Events, h.Starts.Count(), ms(h.Starts.MaxNs())))
 	}
 }

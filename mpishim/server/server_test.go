@@ -284,19 +284,3 @@ func TestFilesAreNamedByTheRankInMPI(t *testing.T) {
 		t.Errorf("without MPI: %q", got)
 	}
 }
-
-func TestRankWaitsWhileAnyThreadOfItDoes(t *testing.T) {
-	_, s, _ := asked(t)
-	first := s.sh.threads
-	allocate(&first.next)
-	for _, c := range []struct {
-		first, second uint32
-		want          bool
-	}{{0, 0, false}, {1, 0, true}, {0, 1, true}, {1, 1, true}} {
-		at32(&first.waiting).Store(c.first)
-		at32(&first.next.waiting).Store(c.second)
-		if got := s.rankWaits(); got != c.want {
-			t.Errorf("two threads that wait or not, %d and %d: %t", c.first, c.second, got)
-		}
-	}
-}
