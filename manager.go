@@ -121,7 +121,7 @@ func (m *Manager) startHelper() {
 	}
 	m.engine.StartHelper(engine.HelperOptions{
 		Policy: string(o.Policy), Window: max(o.Window, 0), Costs: o.Costs, Caches: engine.Single{Cache: m.cache},
-		IdlePolicy: o.IdlePolicy, Cost: o.Cost, HelperShare: o.HelperShare, CPUs: o.HelperCPUs,
+		IdlePolicy: o.IdlePolicy, Cost: o.Cost, CPUs: o.HelperCPUs,
 		PinnedBytes: func() int64 { return m.cache.Pinned().Bytes },
 		CommCPU:     func() int { return int(m.commCPU.Load()) },
 		Profile: engine.Profiles{Dir: o.ProfileDir, LimitBytes: cmp.Or(o.ProfileLimitBytes, 256<<20), Force: o.ProfileForce}.

@@ -55,12 +55,14 @@ type Options struct {
 
 	// IdlePolicy is auto (if empty), conservative, aggressive, off, or IdleIgnore.
 	IdlePolicy string
-	// Cost is the most of a thread's time, from 0 to 1, that uses may wait under policy pinwheel because their memory was
-	// deregistered and not registered again in time. 0 is .005.
+	// Cost is the most of a thread's time, from 0 to 1, that policy pinwheel may cost: uses that wait because their memory
+	// was deregistered and not registered again in time. Without an idle core and with IdlePolicy auto, the helper runs
+	// on the core of the thread, and all that it does there counts, too. With IdlePolicy conservative there is no helper
+	// then. 0 is .005.
 	Cost float64
-	// HelperShare is the most of a core's time, from 0 to 1, that the helper may use if there is no idle core and
-	// IdlePolicy is auto, its registrations included. 0 stands for 5 %; with IdlePolicy conservative there is no
-	// helper without an idle core.
+	// HelperShare is read as Cost if that is 0.
+	//
+	// Deprecated: set Cost.
 	HelperShare float64
 	// HelperCPUs are the processors that the helper may use. If there is only
 	// one, the helper runs there, whatever IdlePolicy says, unless that is off.
@@ -182,8 +184,6 @@ func fromSettings(s settings.Settings) Options {
 	return o
 }
 
-const defaultHelperShare = 0.05 // as in the setting
-
 // Bounds of what makes sense.
 const (
 	maxCPUs   = 1 << 16 // as in the setting
@@ -196,8 +196,7 @@ func (o *Options) EnsureDefaults() error {
 	o.ThresholdBytes = cmp.Or(o.ThresholdBytes, 16<<10) // 16 KiB
 	o.Window = cmp.Or(o.Window, 2)
 	o.IdlePolicy = cmp.Or(o.IdlePolicy, "auto")
-	o.Cost = cmp.Or(o.Cost, schedule.DefaultCost)
-	o.HelperShare = cmp.Or(o.HelperShare, defaultHelperShare)
+	o.Cost = cmp.Or(o.Cost, o.HelperShare, schedule.DefaultCost)
 	o.QueueEntries = cmp.Or(o.QueueEntries, 1024)
 	o.ProviderName = cmp.Or(o.ProviderName, "auto")
 	if o.Warn == nil {
@@ -212,9 +211,6 @@ func (o *Options) EnsureDefaults() error {
 	}
 	if !(o.Cost >= 0 && o.Cost <= 1) { // NaN too
 		return fmt.Errorf("pinwheel: cost %v: it goes from 0 to 1", o.Cost)
-	}
-	if !(o.HelperShare >= 0 && o.HelperShare <= 1) { // NaN too
-		return fmt.Errorf("pinwheel: helper share %v: it goes from 0 to 1", o.HelperShare)
 	}
 	if o.Window > predictor.MaxWindow {
 		return fmt.Errorf("pinwheel: window %d: at most %d communications are remembered", o.Window, predictor.MaxWindow)

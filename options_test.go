@@ -66,13 +66,21 @@ func TestOptionsThatMakeNoSenseAreRefusedInOneLine(t *testing.T) {
 		"entries twice": {QueueEntries: queue.MaxEntries + 1},
 		"processor 2":   {HelperCPUs: []int{1 << 40}},
 		"idle":          {IdlePolicy: "lucky"},
-		"share":         {HelperShare: 1.5},
-		"share of NaN":  {HelperShare: math.NaN()},
+		"cost":          {HelperShare: 1.5},
+		"cost of NaN":   {Cost: math.NaN()},
 	} {
 		err := o.EnsureDefaults()
 		if word, _, _ := strings.Cut(want, " "); err == nil || !strings.Contains(err.Error(), word) ||
 			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: error %v, want one line that names it", want, err)
+		}
+	}
+}
+
+func TestHelperShareIsTheFormerCost(t *testing.T) {
+	for _, o := range []Options{{HelperShare: .05}, {Cost: .05}, {HelperShare: .2, Cost: .05}} {
+		if err := o.EnsureDefaults(); err != nil || o.Cost != .05 {
+			t.Errorf("cost %g, error %v", o.Cost, err)
 		}
 	}
 }

@@ -11,9 +11,8 @@ type Placement struct {
 	Parked bool // no idle core: the helper must not run
 	// Helpers is how many helpers run on this processor, this one included.
 	Helpers int
-	// Share is the most of the processor's time that the helper may use, from 0 to 1, because a
-	// rank needs it too; Budget. 0: no limit.
-	Share float64
+	// Shared says that it is the processor of the rank, which needs it too.
+	Shared bool
 	// Spare are idle processors besides, on which the helper may register at the same time: the first Spares of
 	// them, each of a core that no helper has.
 	Spare  [MostWorkers - 1]int
@@ -26,7 +25,7 @@ type Placement struct {
 // ShareNs is the n*(t_slice + t_cs) of Li et al., CF'11, equation 2: how long the others on its processor may keep
 // a helper waiting, with time slices of sliceNs; 0 on a processor of its own. A rank counts like a helper.
 func (p Placement) ShareNs(sliceNs int64) int64 {
-	if p.Helpers <= 1 && p.Share == 0 {
+	if p.Helpers <= 1 && !p.Shared {
 		return 0
 	}
 	return int64(p.Helpers) * (sliceNs + schedule.SwitchNs)

@@ -30,13 +30,11 @@ type ThreadOptions struct {
 	// Gone is as in schedule.LoopOptions: regcache.Cache.Gone. It is called at every look at an empty DQ, so it must
 	// cost next to nothing when there are none. nil: there never are any.
 	Gone func(buf []mem.RegionID) []mem.RegionID
-	// PinnedBytes is called before every sleep. nil: there is so much that every look is worth its cost.
-	PinnedBytes func() int64
 	// OnFault is called once if the helper stops because of a Fault. It may call
 	// Close. nil: ignored.
 	OnFault func(*Fault)
 
-	// For tests: the processor time of the helper's thread, as its Budget counts it, and how long it waited for a
+	// For tests: the processor time of the helper's thread, as the Decider counts it, and how long it waited for a
 	// processor. nil: the thread's own.
 	cpuNs    func() int64
 	runDelay func() (schedule.RunDelay, bool)
@@ -53,13 +51,15 @@ type ThreadStats struct {
 	Failures  int64 // actions that failed, but not because a region was in use or gone
 	Wakeups   int64 // sleeps
 	CPUNs     int64 // processor time of the thread and of its workers
-	ActionNs  int64 // of it in registrations and deregistrations; without a share, estimated from one in 8
+	ActionNs  int64 // of it in registrations and deregistrations, estimated from one in 8
 	ByWorkers int64 // registrations and deregistrations that workers did
 	// Starts says how far from its planned moment each registration began that was planned.
 	Starts  schedule.Histogram
-	Faulted bool                  // the helper stopped because of a fault
-	Late    schedule.LateUses     // as of the last sleep
-	Budget  schedule.BudgetCounts // while the helper has no core of its own
+	Faulted bool // the helper stopped because of a fault
+	// As of the last sleep. Shared is how long the helper ran on the processor of its rank, and SharedCPU the processor
+	// time that it used there.
+	Late                  schedule.LateUses
+	SharedNs, SharedCPUNs int64
 }
 
 // Thread drives a Decider in real time on an OS thread of its own. It takes
@@ -84,9 +84,9 @@ type Thread struct {
 	mu    sync.Mutex
 	tid   int // 0 once the thread has ended
 	cpuNs int64
-	// As the helper has published them: of the Decider, of its Budget.
-	late schedule.LateUses
-	held schedule.BudgetCounts
+	// As the helper has published them.
+	late   schedule.LateUses
+	shared shared
 }
 
 // counters are written by the helper and read by Stats.
@@ -102,9 +102,6 @@ type counters struct {
 func StartThread(o ThreadOptions) (*Thread, error) {
 	if o.Clock == nil {
 		o.Clock = clock.Shared{}
-	}
-	if o.PinnedBytes == nil {
-		o.PinnedBytes = func() int64 { return schedule.Never }
 	}
 	if o.cpuNs == nil {
 		o.cpuNs = ownCPUNs
@@ -179,7 +176,8 @@ func (t *Thread) Stats() ThreadStats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.updateCPULocked()
-	s.CPUNs, s.Late, s.Budget = t.cpuNs+c.workersCPU.Load(), t.late, t.held
+	s.CPUNs, s.Late = t.cpuNs+c.workersCPU.Load(), t.late
+	s.SharedNs, s.SharedCPUNs = t.shared.ns, t.shared.cpuNs
 	return s
 }
 

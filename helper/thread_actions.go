@@ -14,10 +14,8 @@ func (d *driver) act(a schedule.Action, nowNs int64) {
 		d.noteStart(a, nowNs)
 		return
 	}
-	limited := d.loop.Budget.Share() > 0 // then each action is timed for the budget
-	timed := !limited && d.acts%timedActs == 0
+	timed := d.acts%timedActs == 0
 	d.acts++
-	d.spend(nowNs)
 	cpuNs := int64(0)
 	if timed {
 		cpuNs = ownCPUNs()
@@ -29,11 +27,7 @@ func (d *driver) act(a schedule.Action, nowNs int64) {
 	if timed {
 		d.counts.actionNs.Add(timedActs * (ownCPUNs() - cpuNs))
 	}
-	if limited {
-		usedNs := d.usedNs()
-		d.counts.actionNs.Add(usedNs)
-		d.loop.Budget.Acted(usedNs, endNs)
-	}
+	d.spend(endNs)
 	d.acted(a, startNs, endNs, err)
 }
 

@@ -26,8 +26,7 @@ func BenchmarkHelper(b *testing.B) {
 func benchHelper(b *testing.B, c clock.Clock, period time.Duration) {
 	clock.Calibrate()
 	k, ring := newKeeper(int64(period)), queue.NewRing[schedule.Event](64)
-	th, err := StartThread(ThreadOptions{Decider: k, Registrar: &journal{}, Clock: c, CPU: AnyCPU,
-		PinnedBytes: func() int64 { return 32 << 20 }})
+	th, err := StartThread(ThreadOptions{Decider: k, Registrar: &journal{}, Clock: c, CPU: AnyCPU})
 	if err != nil {
 		b.Fatal(err)
 	}

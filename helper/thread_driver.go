@@ -9,7 +9,8 @@ import (
 type driver struct {
 	*Thread
 	loop   schedule.Loop
-	cpuNs  int64 // processor time of the thread that the budget knows of
+	cpuNs  int64  // processor time of the thread that the Decider knows of
+	shared shared // so far
 	core   schedule.CoreWait
 	event  schedule.Event
 	source int // index of the source to begin with, in turn
@@ -21,7 +22,7 @@ func newDriver(t *Thread) *driver {
 	d := &driver{Thread: t, crew: newCrew(t)}
 	d.loop = schedule.NewLoop(schedule.LoopOptions{
 		Decider: t.opt.Decider, Pacer: schedule.NewPacer(d.opt.Clock.NowNs(), clock.LongNs),
-		Missed: t.misses.take, Gone: t.opt.Gone, PinnedBytes: t.opt.PinnedBytes, Prepare: t.opt.Registrar.Prepare,
+		Missed: t.misses.take, Gone: t.opt.Gone, Prepare: t.opt.Registrar.Prepare,
 	})
 	return d
 }

@@ -20,11 +20,12 @@ const (
 // keeper is a Decider that deregisters every region after its use and wants
 // it back periodNs after the use began. It logs what it is told.
 type keeper struct {
-	periodNs int64
-	due      map[mem.RegionID]int64
-	release  []mem.RegionID
-	onNext   func()
-	giveUp   bool // forget what failed, as Scheduler does
+	*schedule.Scheduler // its budget only
+	periodNs            int64
+	due                 map[mem.RegionID]int64
+	release             []mem.RegionID
+	onNext              func()
+	giveUp              bool // forget what failed, as Scheduler does
 
 	mu        sync.Mutex
 	observed  []schedule.Event
@@ -34,13 +35,9 @@ type keeper struct {
 	failed    int
 	doneNs    []int64 // how long each action took that did not fail
 	shareNs   atomic.Int64
-	budget    schedule.Budget
 }
 
-func (k *keeper) SetWorkers(int)           {}
-func (k *keeper) SetShareNs(ns int64)      { k.shareNs.Store(ns) }
-func (k *keeper) Budget() *schedule.Budget { return &k.budget }
-func (k *keeper) Late() schedule.LateUses  { return schedule.LateUses{} }
+func (k *keeper) SetShareNs(ns int64) { k.shareNs.Store(ns) }
 
 func (k *keeper) Missed(id mem.RegionID, _, _ int64) {
 	k.mu.Lock()
@@ -49,7 +46,7 @@ func (k *keeper) Missed(id mem.RegionID, _, _ int64) {
 }
 
 func newKeeper(periodNs int64) *keeper {
-	return &keeper{periodNs: periodNs, due: map[mem.RegionID]int64{}}
+	return &keeper{Scheduler: schedule.NewScheduler(nil, schedule.SchedulerOptions{}), periodNs: periodNs, due: map[mem.RegionID]int64{}}
 }
 
 func (k *keeper) Observe(e schedule.Event, nowNs int64) {

@@ -46,7 +46,7 @@ func (l *manyLooks) Next(nowNs int64) schedule.Action {
 	return a
 }
 
-// With a share, the regions are looked at together. One wake-up does for all of them.
+// On the processor of a rank, the regions that may not cost anything are looked at together. One wake-up does for all.
 func TestLooksOfOneMomentAreOneWakeup(t *testing.T) {
 	const regions = 64 // four times what one Next looks at
 	costs := verbs.Costs{
@@ -55,9 +55,9 @@ func TestLooksOfOneMomentAreOneWakeup(t *testing.T) {
 	}
 	clock, ring := &clocktest.Fake{}, queue.NewRing[schedule.Event](2*regions)
 	l := &manyLooks{clock: clock, Scheduler: schedule.NewScheduler(&ignorant{},
-		schedule.SchedulerOptions{Costs: costs, ItemNs: us, KeepUnknown: true})}
+		schedule.SchedulerOptions{Costs: costs, ItemNs: us, KeepUnknown: true, Cost: 1e-9})}
 	th := start(t, ThreadOptions{Decider: l, Clock: clock, CPU: AnyCPU, cpuNs: func() int64 { return 0 }})
-	th.Place(Placement{CPU: AnyCPU, Helpers: 1, Share: .05})
+	th.Place(Placement{CPU: AnyCPU, Helpers: 1, Shared: true})
 	for id := range mem.RegionID(regions) {
 		ring.Push(use(id+1, clock.NowNs()))
 	}

@@ -1,14 +1,31 @@
 package helper
 
-// What a driver does for a helper that shares its processor: it tells the Budget what the thread has used, and follows how
-// long the thread waits for the processor.
+// What a driver does for a helper that shares its processor: it tells the Decider what the thread has used, and follows
+// how long the thread waits for the processor.
+
+// shared is how long a helper runs on the processor of its rank, and what it uses of it.
+type shared struct {
+	on        bool
+	fromNs    int64
+	ns, cpuNs int64 // until fromNs
+}
+
+// until brings it to a time.
+func (s *shared) until(nowNs int64) {
+	if s.on {
+		s.ns += nowNs - s.fromNs
+	}
+	s.fromNs = nowNs
+}
 
 // share begins with the limits of another placement.
 func (d *driver) share(p *Placement) {
 	nowNs := d.opt.Clock.NowNs()
 	d.spend(nowNs)
-	d.usedNs() // without a limit it was not asked for
-	d.loop.SetShare(p.Share, p.Helpers, nowNs)
+	d.usedNs() // on a processor of its own it was not asked for
+	d.shared.until(nowNs)
+	d.shared.on = p.Shared
+	d.loop.SetShared(p.Shared, p.Helpers, nowNs)
 	delay, _ := d.opt.runDelay()
 	d.core.Begin(p.ShareNs(timeSliceNs()), delay)
 	d.opt.Decider.SetShareNs(d.core.Ns())
@@ -22,24 +39,26 @@ func (d *driver) observe(nowNs int64) (behind bool) {
 	return d.loop.Observe(&d.event, nowNs)
 }
 
-// spendEvents is after how many events at the latest the budget is told what they took.
+// spendEvents is after how many events at the latest the Decider is told what they took.
 const spendEvents = 64
 
-// spend tells the budget, if there is a limit, what processor time the thread has used since the last time.
+// spend tells the Decider what processor time the thread has used since the last time, if it is its rank's.
 func (d *driver) spend(nowNs int64) (usedNs int64) {
-	if d.loop.Budget.Share() == 0 {
+	if !d.shared.on {
 		return 0
 	}
 	usedNs = d.usedNs()
-	d.loop.Budget.Spend(usedNs, nowNs)
+	d.shared.cpuNs += usedNs
+	d.opt.Decider.Spend(usedNs, nowNs)
 	return usedNs
 }
 
-// publish makes the counters of the Decider and its Budget those of Stats.
+// publish makes what is known now that of Stats.
 func (d *driver) publish(nowNs int64) {
+	d.shared.until(nowNs)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.late, d.held = d.opt.Decider.Late(), d.loop.Budget.Counts(nowNs)
+	d.late, d.Thread.shared = d.opt.Decider.Late(), d.shared
 }
 
 // usedNs returns the processor time of the thread since the last call.

@@ -19,8 +19,8 @@ func TestShareIsTheSlicesOfAllOnTheProcessor(t *testing.T) {
 		want int64
 	}{
 		{Placement{Helpers: 1}, 0},
-		{Placement{Helpers: 1, Share: 0.05}, 3*ms + schedule.SwitchNs},
-		{Placement{Helpers: 2, Share: 0.05}, 2 * (3*ms + schedule.SwitchNs)},
+		{Placement{Helpers: 1, Shared: true}, 3*ms + schedule.SwitchNs},
+		{Placement{Helpers: 2, Shared: true}, 2 * (3*ms + schedule.SwitchNs)},
 		{Placement{Helpers: 3}, 3 * (3*ms + schedule.SwitchNs)},
 	} {
 		if ns := c.p.ShareNs(3 * ms); ns != c.want {

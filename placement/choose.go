@@ -14,7 +14,7 @@ type IdlePolicy uint8
 
 const (
 	// Auto is Conservative as long as there are idle cores. A helper without one shares the core of
-	// its rank, within a share of the processor's time.
+	// its rank, if it may (Chooser.ShareWithRank).
 	Auto IdlePolicy = iota
 	// Conservative runs at most one helper on each idle core, for the
 	// processes with the most registered memory.

@@ -12,9 +12,9 @@ import (
 // not safe for concurrent use.
 type Chooser struct {
 	policy           IdlePolicy
-	share            float64 // of its rank's core
-	withRank         bool    // self.CPU is of the rank's core
-	quotaUsedUp      bool    // at the last look
+	mayShare         bool // the core of its rank
+	withRank         bool // self.CPU is of the rank's core
+	quotaUsedUp      bool // at the last look
 	topology         *Topology
 	allowed          []int
 	quotaLeft        float64 // as Limit says
@@ -40,12 +40,11 @@ func NewChooser(p IdlePolicy, t *Topology, allowed []int, owner Owner) *Chooser 
 	}
 }
 
-// ShareWithRank lets the helper use a share of its rank's core under Auto, if no core is idle and until it is known
-// whether one is. Without it, or with a share of 0, Auto is Conservative. It returns where the helper is to
-// run until the first look.
-func (c *Chooser) ShareWithRank(share float64) helper.Placement {
+// ShareWithRank lets the helper run on its rank's core under Auto, if no core is idle and until it is known whether
+// one is. Without it, Auto is Conservative. It returns where the helper is to run until the first look.
+func (c *Chooser) ShareWithRank() helper.Placement {
 	if c.policy == Auto {
-		c.share, c.last.Share = share, share
+		c.mayShare, c.last.Shared = true, true
 	}
 	return c.last
 }
@@ -81,7 +80,7 @@ func (c *Chooser) Choose(l Look, all []Claim) []Claim {
 		v.others = slices.Delete(v.others, i, i+1)
 	}
 	policy := c.policy
-	if policy == Auto && c.share == 0 {
+	if policy == Auto && !c.mayShare {
 		policy = Conservative
 	}
 	self, loser, withRank := v.choose(policy)
@@ -100,11 +99,8 @@ func (c *Chooser) Choose(l Look, all []Claim) []Claim {
 // node, and whether that has changed. Call it once after each Choose.
 func (c *Chooser) Placement(all []Claim) (p helper.Placement, changed bool) {
 	p = helper.Placement{CPU: c.self.CPU, Helpers: 1, Spare: c.spare.Spare, Spares: c.spare.Spares}
-	if c.withRank {
-		p.Share = c.share
-	} else {
-		p.Parked = p.CPU == helper.AnyCPU
-	}
+	p.Shared = c.withRank
+	p.Parked = !p.Shared && p.CPU == helper.AnyCPU
 	p.QuotaUsedUp = c.quotaUsedUp && (c.withRank || p.Parked)
 	if c.looksWithoutCore++; !p.Parked {
 		c.looksWithoutCore = 0

@@ -93,10 +93,10 @@ func TestHelpersDivideTheSpareCores(t *testing.T) {
 func TestAPlacementSaysThatAQuotaIsUsedUp(t *testing.T) {
 	for policy, want := range map[IdlePolicy]helper.Placement{
 		Conservative: {CPU: helper.AnyCPU, Parked: true, Helpers: 1, QuotaUsedUp: true},
-		Auto:         {CPU: 0, Share: 0.05, Helpers: 1, QuotaUsedUp: true},
+		Auto:         {CPU: 0, Shared: true, Helpers: 1, QuotaUsedUp: true},
 	} {
 		c := NewChooser(policy, &Topology{}, []int{0, 1}, Owner{PID: 1})
-		c.ShareWithRank(0.05)
+		c.ShareWithRank()
 		look := func(quotaLeft float64, looks int) (p helper.Placement) {
 			c.Limit([]int{0, 1}, quotaLeft)
 			for range looks {

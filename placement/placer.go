@@ -17,7 +17,7 @@ import (
 // PlacerOptions say which helper a Placer places, and how.
 type PlacerOptions struct {
 	Policy  IdlePolicy
-	Share   float64                // of its rank's core that the helper may use under Auto; 0: Auto is Conservative
+	Share   bool                   // under Auto the helper may run on the core of its rank; else that is Conservative
 	Bytes   func() int64           // registered memory of the process now
 	CommCPU func() int             // where the communication thread runs, or AnyCPU
 	Apply   func(helper.Placement) // called at every change, by StartPlacer and then from one goroutine: Thread.Place
@@ -56,7 +56,8 @@ func (o *PlacerOptions) ensureDefaults() {
 // wakes its helper. One busy second parks nobody; see parkAfter.
 //
 // Until the first look, after a tenth of the interval, the load is unknown, and the helper runs
-// unplaced; under Auto, within its share. If the table can't be used, the Placer considers the load alone.
+// unplaced; under Auto with Share, as if on the core of its rank. If the table can't be used, the Placer considers the
+// load alone.
 type Placer struct {
 	opt     PlacerOptions
 	chooser *Chooser
@@ -97,8 +98,10 @@ func StartPlacer(o PlacerOptions) (*Placer, error) {
 	}
 	p.cpuset, _ = cgroup.CPUSet(o.Root)
 	p.quota.Left(time.Now()) // the first interval begins
-	if first := p.chooser.ShareWithRank(o.Share); first.Share > 0 {
-		o.Apply(first)
+	if o.Share {
+		if first := p.chooser.ShareWithRank(); first.Shared {
+			o.Apply(first)
+		}
 	}
 	go p.run()
 	return p, nil

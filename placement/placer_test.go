@@ -88,7 +88,7 @@ func placeMember(
 	p.bytes.Store(bytes)
 	var err error
 	p.Placer, err = StartPlacer(PlacerOptions{
-		Policy: policy, Share: 0.05, Bytes: p.bytes.Load, CommCPU: func() int { return 0 },
+		Policy: policy, Share: true, Bytes: p.bytes.Load, CommCPU: func() int { return 0 },
 		Apply: func(to helper.Placement) { p.at.Store(&to) },
 		Warn:  warn, Root: m, Node: member, Allowed: []int{0, 1}, Interval: interval,
 	})
@@ -130,8 +130,8 @@ func TestPlacerParksWhenTheCoreBecomesBusyAndResumes(t *testing.T) {
 }
 
 // Under auto, a helper without an idle core is not parked.
-func TestAutoSharesTheCoreOfItsRankWithinTheShare(t *testing.T) {
-	job, shared := jobOf(t), helper.Placement{CPU: 0, Helpers: 1, Share: 0.05}
+func TestAutoSharesTheCoreOfItsRank(t *testing.T) {
+	job, shared := jobOf(t), helper.Placement{CPU: 0, Helpers: 1, Shared: true}
 	m := newFakeMachine(t, "vm-2", 95, 95)
 	small := place(t, Auto, job, m, 10<<20)
 	testwait.Until(t, "no idle core: with the rank", small.on(shared))
@@ -147,13 +147,13 @@ func TestAutoSharesTheCoreOfItsRankWithinTheShare(t *testing.T) {
 func TestHelperIsLimitedUntilTheLoadIsKnown(t *testing.T) {
 	for _, c := range []struct {
 		policy IdlePolicy
-		share  float64
+		share  bool
 		want   []helper.Placement
 	}{
-		{Auto, 0.05, []helper.Placement{{CPU: helper.AnyCPU, Helpers: 1, Share: 0.05}}},
-		{Auto, 0, nil},
-		{Conservative, 0.05, nil},
-		{Aggressive, 0.05, nil},
+		{Auto, true, []helper.Placement{{CPU: helper.AnyCPU, Helpers: 1, Shared: true}}},
+		{Auto, false, nil},
+		{Conservative, true, nil},
+		{Aggressive, true, nil},
 	} {
 		var applied []helper.Placement
 		p, err := StartPlacer(PlacerOptions{
@@ -166,7 +166,7 @@ func TestHelperIsLimitedUntilTheLoadIsKnown(t *testing.T) {
 		}
 		p.Close()
 		if !slices.Equal(applied, c.want) {
-			t.Errorf("policy %d, share %g: placed %v at first, want %v", c.policy, c.share, applied, c.want)
+			t.Errorf("policy %d, share %t: placed %v at first, want %v", c.policy, c.share, applied, c.want)
 		}
 	}
 }

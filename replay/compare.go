@@ -144,8 +144,6 @@ func (e *engine) results(name, policy string, nodes []usage.Usage) []Result {
 		if r.helper != nil {
 			x.Errors, x.LostUses = r.scored.Accuracy(), int64(r.helper.dq.Lost())
 			x.Predictions = x.Errors.N
-			held := r.helper.loop.Budget.Counts(r.endNs)
-			x.Unpaid, x.Unworthy, x.HelperParkedNs = held.Unpaid, held.Unworthy, held.ParkedNs
 		}
 		x.Sharing = r.sharingAt(r.endNs, e.opt.Cores)
 		all.Include(&x, 1)

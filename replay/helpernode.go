@@ -15,9 +15,8 @@ import (
 // the cores and at the claims of the others once a second, in order of rank.
 //
 // Until its first look a helper runs on whichever idle core has least to do, as the kernel would
-// have it. Without idle cores there are no helpers from the start (Li et al., CF'11, section 5), but
-// for policy auto under Options.HelperShare: then they share the core of their rank. What they use of it
-// delays nobody here.
+// have it. Without idle cores there are no helpers from the start (Li et al., CF'11, section 5). Under
+// Options.HelperShare and policy auto, a rank of policy pinwheel without one is served on demand.
 type IdleCores struct {
 	PerNode    int
 	Policy     string // as PINWHEEL_IDLE_POLICY: auto if empty
@@ -81,8 +80,9 @@ type seat struct {
 	waitsFromNs int64
 }
 
-// installNodes puts the helpers of this policy on the nodes.
-func (e *engine) installNodes() error {
+// installNodes puts the helpers of this policy on the nodes. onDemand says that a rank whose helper has no idle core
+// under policy auto is served on demand.
+func (e *engine) installNodes(onDemand bool) error {
 	o := e.opt.Cores
 	policy, err := placement.ParseIdlePolicy(o.Policy)
 	if err != nil {
@@ -103,9 +103,12 @@ func (e *engine) installNodes() error {
 		for cpu, r := range members {
 			s := &seat{rank: e.ranks[r], node: n, commCPU: cpu}
 			s.chooser = placement.NewChooser(policy, &placement.Topology{}, allowed, placement.Owner{PID: int32(r) + 1})
-			s.at = s.chooser.ShareWithRank(e.opt.HelperShare)
-			s.at.Parked = policy == placement.Off || o.PerNode == 0 && s.at.Share == 0
-			e.ranks[r].helper.limit(s.at.Share, s.at.Helpers, 0)
+			s.at = helper.Placement{CPU: helper.AnyCPU, Helpers: 1}
+			if onDemand {
+				s.at = s.chooser.ShareWithRank()
+			}
+			s.at.Parked = policy == placement.Off || o.PerNode == 0 && !s.at.Shared
+			s.share(e, 0)
 			e.ranks[r].seat = s
 			n.seats = append(n.seats, s)
 		}
@@ -157,7 +160,7 @@ func (s *seat) place(e *engine, p helper.Placement, t int64) {
 		return
 	}
 	s.rank.helper.loop.Decider.SetShareNs(p.ShareNs(s.node.opt.SliceNs))
-	s.rank.helper.limit(p.Share, p.Helpers, t)
+	s.share(e, t)
 	if s.core != nil && s.core.holder != s {
 		s.core.leave(s, t)
 		s.core = nil
@@ -169,6 +172,15 @@ func (s *seat) place(e *engine, p helper.Placement, t int64) {
 		s.helpedNs = t
 	}
 	e.queue.set(e.actor(helperActor, s.rank.id), t)
+}
+
+// share begins or ends that the rank is served on demand.
+func (s *seat) share(e *engine, t int64) {
+	if s.at.Shared {
+		s.rank.helper.limit(e.opt.HelperShare, t)
+	} else {
+		s.rank.helper.limit(0, t)
+	}
 }
 
 // park counts the time until now, and takes a helper from the queue of its core.

@@ -66,9 +66,9 @@ type Options struct {
 	DQItemNs, RQItemNs int64
 	// DQEntries is the capacity of DQ; 1024.
 	DQEntries int
-	// HelperShare says that no core is idle: the share of its rank's time, from 0 to 1, that each helper may cost. Under
-	// policy pinwheel that is what uses on demand may cost (schedule.Demand); under others the helper's processor time
-	// is bounded by it (schedule.Budget). 0 and 1 stand for a core of its own, without a limit.
+	// HelperShare says that no core is idle: the share of its rank's time, from 0 to 1, that uses on demand may cost
+	// under policy pinwheel (schedule.Demand). Under other policies there is no helper then, and memory stays
+	// registered. 0 and 1 stand for a core of its own, without a limit.
 	HelperShare float64
 	// Cost is the most that late uses may cost a rank under policy pinwheel, as a share of its time, from 0 to 1;
 	// schedule.SchedulerOptions.Cost. 0 stands for schedule.DefaultCost.
@@ -176,11 +176,14 @@ func (o Options) Check() error {
 	if !(o.Cost >= 0 && o.Cost <= 1) {
 		return fmt.Errorf("cost %v: it goes from 0 to 1", o.Cost)
 	}
-	if o.Workers < 1 || o.Workers > 1 && (o.Cores != nil || o.HelperShare > 0 && o.HelperShare < 1) {
+	if o.Workers < 1 || o.Workers > 1 && (o.Cores != nil || o.isFull()) {
 		return fmt.Errorf("%d workers: there must be one at least, and more than one need idle cores of their own", o.Workers)
 	}
 	return nil
 }
+
+// isFull reports whether helpers have no idle core.
+func (o *Options) isFull() bool { return o.HelperShare > 0 && o.HelperShare < 1 }
 
 // CheckTrace reports what makes it impossible to replay a trace with these options.
 func (o *Options) CheckTrace(file *trace.File) error {

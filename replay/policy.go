@@ -98,7 +98,7 @@ func (e *engine) install(policy string, lateNs int64) error {
 		}
 	}
 	if e.opt.Cores != nil && helped(policy) {
-		return e.installNodes()
+		return e.installNodes(policy == Pinwheel && e.opt.isFull())
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ func (e *engine) installCached(r *rank, policy string) error {
 	if policy == LeavePinned {
 		c.log = r.log
 	}
-	if !helped(policy) {
+	if !helped(policy) || e.opt.Cores == nil && e.opt.isFull() && policy != Pinwheel {
 		return nil
 	}
 	p, so, err := e.newHelper(r, policy)
@@ -146,13 +146,12 @@ func (e *engine) installCached(r *rank, policy string) error {
 	}
 	r.scored = predictor.NewScored(p)
 	c.helper = newVirtualHelper(schedule.NewScheduler(r.scored, so), c, e.opt, e.opt.Polls || policy == Paper || policy == Clairvoyant)
-	c.helper.onDemand = policy == Pinwheel
 	c.helper.wake = func(at int64) {
 		a := e.actor(helperActor, r.id)
 		e.queue.set(a, min(at, e.queue.at[a]))
 	}
-	if e.opt.Cores == nil {
-		c.helper.limit(e.opt.HelperShare, 1, 0)
+	if e.opt.Cores == nil && e.opt.isFull() {
+		c.helper.limit(e.opt.HelperShare, 0)
 	}
 	r.helper = c.helper
 	return nil

@@ -19,12 +19,6 @@ type Counts struct {
 	Predictions  int64 `json:"predictions"`   // needs for which a prediction was in force
 	StallNs      int64 `json:"stall_ns"`      // of the communication path: lookup, waiting for and doing registration; for bounce, copying
 	HelperCPUNs  int64 `json:"helper_cpu_ns"`
-
-	// Under Options.HelperShare: uses whose region stayed registered because the share was used up, or because a
-	// release was not worth its processor time; and how long the helper did not look at all, since it was not worth it.
-	Unpaid         int64 `json:"unpaid,omitempty"`
-	Unworthy       int64 `json:"unworthy,omitempty"`
-	HelperParkedNs int64 `json:"helper_parked_ns,omitempty"`
 }
 
 func (c *Counts) add(o *Counts, times int64) {
@@ -40,9 +34,6 @@ func (c *Counts) add(o *Counts, times int64) {
 	c.Predictions += times * o.Predictions
 	c.StallNs += times * o.StallNs
 	c.HelperCPUNs += times * o.HelperCPUNs
-	c.Unpaid += times * o.Unpaid
-	c.Unworthy += times * o.Unworthy
-	c.HelperParkedNs += times * o.HelperParkedNs
 }
 
 // AllRanks is the Rank of a Result over several ranks.

@@ -59,7 +59,9 @@ func (m *metronome) Done(schedule.Action, int64, int64, error) {}
 func (m *metronome) Forget(mem.RegionID)                       {}
 func (m *metronome) SetShareNs(int64)                          {}
 func (m *metronome) SetWorkers(int)                            {}
-func (m *metronome) Budget() *schedule.Budget                  { return &schedule.Budget{} }
+func (m *metronome) SetShared(bool, int64) float64             { return 0 }
+func (m *metronome) Spend(int64, int64)                        {}
+func (m *metronome) Rest(int64) int64                          { return 0 }
 func (m *metronome) Late() schedule.LateUses                   { return schedule.LateUses{} }
 
 // interval is a stretch of a rank's time in a chart.

@@ -14,8 +14,8 @@ import (
 // virtualHelper is the helper thread in virtual time, on a core of its own:
 // the loop of helper.Thread with modelled costs. It takes one event, asks for
 // a decision, carries it out, and begins again. It sleeps as the Loop says, and sleeps end on time.
-// Under Options.HelperShare that of policy pinwheel leaves uses to be served on demand (onDemand). Others spend no more
-// processor time than that share of a core. Both delay nobody: what was spent is Counts.HelperCPUNs.
+// Under Options.HelperShare it leaves uses to be served on demand (onDemand). It delays nobody: what it has spent is
+// Counts.HelperCPUNs.
 type virtualHelper struct {
 	opt  *Options
 	loop schedule.Loop
@@ -27,11 +27,10 @@ type virtualHelper struct {
 	coming   []comingMiss // in order
 	observed bool         // an event was just taken: decide before the next one
 
-	onDemand bool // within a share, it leaves uses to be served on demand
-	polls    bool // Options.Polls
-	asleep   bool
-	sleptNs  int64 // began then
-	askedNs  int64 // to sleep so long
+	polls   bool // Options.Polls
+	asleep  bool
+	sleptNs int64 // began then
+	askedNs int64 // to sleep so long
 
 	doing operation   // its own; Idle if nothing is under way
 	aside []operation // of its workers, on idle cores of their own
@@ -42,7 +41,7 @@ func newVirtualHelper(d schedule.Decider, path *cachedPath, o *Options, polls bo
 		opt: o, path: path, polls: polls, dq: queue.NewRing[schedule.Event](o.DQEntries),
 		asleep: true, askedNs: never, // until the first miss
 	}
-	l := schedule.LoopOptions{Decider: d, Missed: v.hear, Gone: v.gone, PinnedBytes: v.pinnedBytes}
+	l := schedule.LoopOptions{Decider: d, Missed: v.hear, Gone: v.gone}
 	if !polls {
 		l.Pacer = schedule.NewPacer(0, clock.LongNs)
 	}
@@ -80,9 +79,9 @@ type comingMiss struct {
 	needNs, readyNs int64
 }
 
-// rouse ends a sleep of the helper at t, unless it leaves DQ alone.
+// rouse ends a sleep of the helper at t.
 func (v *virtualHelper) rouse(t int64) {
-	if v.asleep && v.sleptNs >= v.loop.RestNs {
+	if v.asleep {
 		v.wake(t)
 	}
 }
@@ -100,7 +99,7 @@ func (v *virtualHelper) step(t int64) (next int64) {
 		for i := range v.aside {
 			next = min(next, v.aside[i].doneNs)
 		}
-		if len(v.coming) > 0 && t >= v.loop.RestNs {
+		if len(v.coming) > 0 {
 			next = min(next, v.coming[0].readyNs)
 		}
 	}
@@ -114,10 +113,10 @@ func (v *virtualHelper) turn(t int64) (next int64) {
 	v.asleep = false
 	popped := v.observed
 	v.observed = false
-	if looks := !popped && v.loop.Begin(t); looks {
+	if !popped && v.loop.Begin(t) {
 		if v.dq.Pop(&v.event) {
 			v.observed = !v.loop.Observe(&v.event, t)
-			v.spend(v.opt.DQItemNs, t)
+			v.path.stats.HelperCPUNs += v.opt.DQItemNs
 			return t + v.opt.DQItemNs
 		}
 		v.loop.Emptied(t)
@@ -125,7 +124,7 @@ func (v *virtualHelper) turn(t int64) (next int64) {
 	a, waiting := v.loop.Next(t)
 	switch {
 	case a.Aside && len(v.aside) < v.opt.Workers:
-		v.spend(schedule.WakeupNs, t)
+		v.path.stats.HelperCPUNs += schedule.WakeupNs
 		v.aside = append(v.aside, v.carryOut(a, t+schedule.WakeupNs))
 		return t + v.opt.RQItemNs
 	case a.Kind != schedule.Idle:
@@ -136,13 +135,10 @@ func (v *virtualHelper) turn(t int64) (next int64) {
 	}
 	v.asleep, v.sleptNs = true, t
 	if v.polls {
-		if v.loop.RestNs > t {
-			waiting.ReviewNs = v.loop.RestNs
-		}
 		return max(t, min(waiting.DueNs, waiting.ReviewNs))
 	}
 	v.askedNs = v.loop.SleepNs(t, waiting)
-	v.spend(schedule.WakeupNs, t)
+	v.path.stats.HelperCPUNs += schedule.WakeupNs
 	return t + v.askedNs
 }
 
@@ -155,35 +151,21 @@ func (v *virtualHelper) hear(m *schedule.Misses, t int64) {
 	v.coming = slices.Delete(v.coming, 0, n)
 }
 
-// limit sets the share of its rank's core that the helper may cost from t on, beside the other helpers there; 0 is no
-// limit, on a core of its own.
-func (v *virtualHelper) limit(share float64, helpers int, t int64) {
-	full := v.onDemand && share > 0 && share < 1
+// limit sets the share of its rank's time that the helper may cost from t on; 0 is no limit, on a core of its own.
+func (v *virtualHelper) limit(share float64, t int64) {
 	switch {
-	case full && v.path.full == nil:
+	case share == 0:
+		v.path.full = nil
+	case v.path.full == nil:
 		v.path.full = newOnDemand(share, v.path, t)
 		v.wake(t + v.path.full.rule.PauseNs())
-	case !full:
-		v.path.full = nil
 	}
-	if full {
-		share = 0
-	}
-	v.loop.SetShare(share, helpers, t)
-}
-
-// spend counts processor time of the helper.
-func (v *virtualHelper) spend(ns, t int64) {
-	v.path.stats.HelperCPUNs += ns
-	v.loop.Budget.Spend(ns, t)
 }
 
 func (v *virtualHelper) gone(buf []mem.RegionID) []mem.RegionID {
 	buf, _ = v.path.cache.Gone(buf)
 	return buf
 }
-
-func (v *virtualHelper) pinnedBytes() int64 { return v.path.cache.Pinned().Bytes }
 
 // finish tells the decider how the actions went that are done at t, and reports whether a worker did any of them.
 func (v *virtualHelper) finish(t int64) (roused bool) {
@@ -205,7 +187,6 @@ func (v *virtualHelper) finish(t int64) (roused bool) {
 }
 
 func (v *virtualHelper) report(op *operation) {
-	v.loop.Budget.Acted(op.doneNs-op.beganNs, op.doneNs)
 	err := op.err
 	switch {
 	case errors.Is(err, regcache.ErrUnknown):

@@ -27,39 +27,33 @@ func (h *hearing) Missed(id mem.RegionID, needNs, nowNs int64) {
 	h.Decider.Missed(id, needNs, nowNs)
 }
 
-// A helper thread hears of a miss when it looks, and not in the middle of a registration or of a rest.
+// A helper thread hears of a miss when it looks, and not in the middle of a registration.
 func TestHelperHearsOfMissesWhenItLooks(t *testing.T) {
-	for _, share := range []float64{0, 0.05} {
-		policy := Pinwheel
-		if share > 0 {
-			policy = Last // that of pinwheel leaves uses to be served on demand
+	o := Options{Policies: []string{Pinwheel}}
+	o.EnsureDefaults()
+	e, err := newEngine(&o, recorded{nasTrace(t, "mg.C.4")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.install(Pinwheel, 0); err != nil {
+		t.Fatal(err)
+	}
+	all := make([]*hearing, len(e.ranks))
+	for i, r := range e.ranks {
+		all[i] = &hearing{Decider: r.helper.loop.Decider, t: t, v: r.helper}
+		r.helper.loop.Decider = all[i]
+	}
+	if err := e.run(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range e.ranks {
+		// Of what comes at the very end it need not hear.
+		missed := r.stats.FirstRegs + r.stats.LateRegs + r.stats.LateWaits
+		if told := all[i].told; told == 0 || told > missed || told < missed-1 {
+			t.Errorf("rank %d has missed %d regions, and was told of %d", i, missed, told)
 		}
-		o := Options{HelperShare: share, Policies: []string{policy}}
-		o.EnsureDefaults()
-		e, err := newEngine(&o, recorded{nasTrace(t, "mg.C.4")})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := e.install(policy, 0); err != nil {
-			t.Fatal(err)
-		}
-		all := make([]*hearing, len(e.ranks))
-		for i, r := range e.ranks {
-			all[i] = &hearing{Decider: r.helper.loop.Decider, t: t, v: r.helper}
-			r.helper.loop.Decider = all[i]
-		}
-		if err := e.run(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
-		for i, r := range e.ranks {
-			// Of what comes at the very end it need not hear, nor of all that comes in a rest.
-			missed := r.stats.FirstRegs + r.stats.LateRegs + r.stats.LateWaits
-			if told := all[i].told; told == 0 || told > missed || share == 0 && told < missed-1 {
-				t.Errorf("share %g: rank %d has missed %d regions, and was told of %d", share, i, missed, told)
-			}
-			if now := all[i].now; now > 0 {
-				t.Errorf("share %g: rank %d was told of %d misses before they were registered", share, i, now)
-			}
+		if now := all[i].now; now > 0 {
+			t.Errorf("rank %d was told of %d misses before they were registered", i, now)
 		}
 	}
 }

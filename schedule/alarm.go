@@ -23,7 +23,7 @@ func (s *Scheduler) Missed(id mem.RegionID, needNs, nowNs int64) {
 		return // the event of this use, or of a later one, was observed before
 	}
 	if r != nil && !r.registered {
-		s.blame(r, needNs, nowNs)
+		s.blame(r, needNs)
 	}
 	s.alarm(id, nowNs)
 	if r != nil && s.opt.KeepUnknown && !r.registered && !r.underWay {

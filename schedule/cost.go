@@ -16,10 +16,12 @@ const (
 
 // costBudget bounds what releases cost the program: how long its communication path stalls for registrations that it
 // would not wait for if everything stayed registered. It earns a share of the time, and pays for each such stall, by its
-// estimate. A release whose next use will stall sets that aside until then. With nothing left, nothing is released.
+// estimate. A release whose next use will stall sets that aside until then. With nothing left, nothing is released. If
+// the helper shares the processor of its rank, it pays for all that the helper does as well (shared.go).
 type costBudget struct {
 	share   float64
 	keepNs  float64 // SchedulerOptions.KeepNs
+	shared  bool    // the helper has no processor of its own
 	sinceNs int64   // the first use
 	nowNs   int64
 	any     bool // sinceNs is set
@@ -34,6 +36,9 @@ func (b *costBudget) advance(nowNs int64) {
 		b.any, b.sinceNs = true, nowNs
 	}
 	b.nowNs = max(b.nowNs, nowNs)
+	if b.shared {
+		b.spentNs += max(b.leftNs()-b.mostNs(), 0) // what is beyond is lost
+	}
 }
 
 func (b *costBudget) earnedNs() float64 { return b.share * float64(b.nowNs-b.sinceNs+advanceNs) }
@@ -41,13 +46,21 @@ func (b *costBudget) earnedNs() float64 { return b.share * float64(b.nowNs-b.sin
 // leftNs is what may be spent now; negative if more uses were late than expected.
 func (b *costBudget) leftNs() float64 { return b.earnedNs() - b.spentNs - b.asideNs }
 
+// mostNs is the most that can be left.
+func (b *costBudget) mostNs() float64 {
+	if b.shared {
+		return min(b.earnedNs(), b.share*mostSavedNs)
+	}
+	return b.earnedNs()
+}
+
 // worthNs is for how long it is worth keeping a region of so many pages idle, to save a stall.
 //
 // With nothing left after it, a region is kept until its part of the budget, by its part of all memory, has earned the
 // stall: whatever comes, stalls of regions that are released after so long stay within the budget. This is ski rental.
 // The more is left after the stall, the shorter it is.
 func (b *costBudget) worthNs(stallNs float64, pages uint64) float64 {
-	left := max(b.leftNs()-stallNs, 0) / b.earnedNs()
+	left := max(b.leftNs()-stallNs, 0) / b.mostNs()
 	return max(math.Exp(-thrift*left)*stallNs/b.share*float64(b.pages)/float64(max(pages, 1)), b.keepNs)
 }
 
@@ -56,16 +69,18 @@ func (b *costBudget) setAside(r *region, stallNs float64) bool {
 	if b.leftNs()+r.asideNs < stallNs {
 		return false
 	}
-	b.asideNs += stallNs - r.asideNs
-	r.asideNs = stallNs
+	b.leave(r, stallNs)
 	return true
 }
 
-// settle takes back what was set aside for a region: its use has come, or will not stall.
-func (b *costBudget) settle(r *region) {
-	b.asideNs -= r.asideNs
-	r.asideNs = 0
+// leave changes what is set aside for a region.
+func (b *costBudget) leave(r *region, ns float64) {
+	b.asideNs += ns - r.asideNs
+	r.asideNs = ns
 }
+
+// settle takes back what was set aside for a region: its use has come, or will not stall.
+func (b *costBudget) settle(r *region) { b.leave(r, 0) }
 
 // resize notes that a region has another size; 0 if it is gone.
 func (b *costBudget) resize(r *region, pages uint64) { b.pages += pages - r.pages }

@@ -20,8 +20,13 @@ type Decider interface {
 	SetWorkers(n int)
 	// Late returns the uses that were late because of what was decided.
 	Late() LateUses
-	// Budget returns what bounds the helper's processor time: always the same one.
-	Budget() *Budget
+	// SetShared tells whether the helper runs on the processor of its rank from now on, and returns the share of the
+	// rank's time that it may take then; 0 if there is no limit. Only then, Spend counts the processor time of which
+	// the driver tells, and Rest returns until when DQ is to be left alone because all is spent; a time that has passed
+	// if it is not.
+	SetShared(shared bool, nowNs int64) (share float64)
+	Spend(cpuNs, nowNs int64)
+	Rest(nowNs int64) (untilNs int64)
 }
 
 var _ Decider = (*Scheduler)(nil)

@@ -25,9 +25,9 @@
 //     It releases a region whose next use is further away than it takes to deregister and register it. Where to hold it
 //     for that use would cost more than the use's own registration, it leaves it to that. So it does with a region that
 //     was idle for as long as its registration is worth, whatever is known of it. It also releases one that the program
-//     has gone on without, and one that is idle while the program computes (silence.go). The Budget may say that this is
-//     not worth the processor time (budget.go). A region that stays is reviewed later. For one that is released Next
-//     returns Deregister.
+//     has gone on without, and one that is idle while the program computes (silence.go). On the processor of the rank,
+//     all that the helper does is paid from that budget (shared.go). A region that stays is reviewed later. For one that
+//     is released Next returns Deregister.
 //  3. Done hears that it was carried out, and asks the predictor when the region is needed. That is its deadline in RQ.
 //     If an event has to come before that need, the region waits at this gate, and looks for the event are planned
 //     (gate.go). A region without prediction waits in neither: its next use registers it.
@@ -42,7 +42,7 @@
 // Those of a helper are helper.Thread, which has a clock and an OS thread, and package replay, which has virtual time.
 // They have the Loop (loop.go) in common, and repeat:
 //
-//	looks := l.Begin(nowNs)          tells of Misses, and asks the Budget whether to look at DQ
+//	looks := l.Begin(nowNs)          tells of Misses, and asks the Decider whether to look at DQ
 //	if looks and there is an event:  l.Observe(event, nowNs), and again from the beginning if behind
 //	if looks and there is none:      l.Emptied(nowNs)
 //	a, w := l.Next(nowNs)
@@ -51,7 +51,7 @@
 //
 // Uses do not wake a helper thread: the Pacer tells how long to sleep (pacer.go). The Loop keeps what was decided and is
 // still to be done (pending.go): deregistrations that are prepared together, of which a replay has none, and pauses after
-// failures. A driver on the processor of its rank tells the Budget what it has spent. Placement and workers are in package
+// failures. A driver on the processor of its rank tells the Decider what it has spent. Placement and workers are in package
 // helper.
 //
 // vmmc/internal/lease has leases instead of registrations, and neither DQ nor sleeps. It asks its Scheduler itself.

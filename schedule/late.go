@@ -9,8 +9,7 @@ type LateUses struct {
 	OnDemand int64 `json:"on_demand,omitempty"`
 
 	Sooner int64 `json:"sooner,omitempty"` // needed sooner than predicted
-	Unpaid int64 `json:"unpaid,omitempty"` // due, but the share of the processor was used up
-	Slow   int64 `json:"slow,omitempty"`   // due, but not registered in time for another reason
+	Slow   int64 `json:"slow,omitempty"`   // due, but not registered in time
 }
 
 // Add adds others.
@@ -20,13 +19,12 @@ func (l *LateUses) Add(o LateUses) {
 	l.AtOnce += o.AtOnce
 	l.OnDemand += o.OnDemand
 	l.Sooner += o.Sooner
-	l.Unpaid += o.Unpaid
 	l.Slow += o.Slow
 }
 
 // Sum is how many there are.
 func (l LateUses) Sum() int64 {
-	return l.Silent + l.GoneOn + l.AtOnce + l.OnDemand + l.Sooner + l.Unpaid + l.Slow
+	return l.Silent + l.GoneOn + l.AtOnce + l.OnDemand + l.Sooner + l.Slow
 }
 
 // lateCause is why a use of a region will be late, if it comes before the region is registered again.
@@ -38,9 +36,8 @@ const (
 	lateGoneOn
 	lateAtOnce
 	lateOnDemand
-	latePredicted // to be told apart when the use comes: one of the next three
+	latePredicted // to be told apart when the use comes: one of the next two
 	lateSooner
-	lateUnpaid
 	lateSlow
 )
 
@@ -56,8 +53,6 @@ func (l *LateUses) count(c lateCause) {
 		l.OnDemand++
 	case lateSooner:
 		l.Sooner++
-	case lateUnpaid:
-		l.Unpaid++
 	case lateSlow:
 		l.Slow++
 	}
@@ -68,7 +63,7 @@ func (s *Scheduler) Late() LateUses { return s.late }
 
 // blame finds out why a region that was released for a prediction was not registered when its need came. It is called
 // before RQ forgets when that was to be.
-func (s *Scheduler) blame(r *region, needNs, nowNs int64) {
+func (s *Scheduler) blame(r *region, needNs int64) {
 	if r.late != latePredicted {
 		return
 	}
@@ -76,8 +71,5 @@ func (s *Scheduler) blame(r *region, needNs, nowNs int64) {
 	r.late = lateSooner
 	if r.underWay || queued && needNs+s.register.ns(r.pages) >= dueNs {
 		r.late = lateSlow
-		if _, pays := s.budget.paysRegistration(nowNs); !pays {
-			r.late = lateUnpaid
-		}
 	}
 }

@@ -40,7 +40,6 @@ func TestLateUsesHaveACause(t *testing.T) {
 		"sooner, heard": {p: sure, needNs: 500 * ms, missed: true, want: LateUses{Sooner: 1}},
 		"slow":          {p: sure, needNs: 1001 * ms, want: LateUses{Slow: 1}},
 		"slow, heard":   {p: sure, needNs: 1001 * ms, missed: true, want: LateUses{Slow: 1}},
-		"unpaid":        {p: sure, share: .05, needNs: 1001 * ms, want: LateUses{Unpaid: 1}},
 		"in time":       {p: sure, needNs: -1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -48,11 +47,7 @@ func TestLateUsesHaveACause(t *testing.T) {
 			s := NewScheduler(c.p, c.opt)
 			s.Observe(*use(1, us), us)
 			s.addCandidate(s.regions[1])
-			nowNs := releaseOf(t, s, 2*ms, 4*second)
-			if c.share > 0 {
-				s.budget.SetShare(c.share, nowNs)
-				s.budget.Spend(100*second, nowNs)
-			}
+			releaseOf(t, s, 2*ms, 4*second)
 			if c.needNs < 0 {
 				a := s.Next(c.p.NextNs)
 				if a.Kind != Register {

@@ -8,9 +8,8 @@ type LoopOptions struct {
 	Pacer   Pacer // the zero value if the driver hears of every event at once, and its sleeps end on time
 	// Missed moves to m the needs of which the Decider has not heard so far, and Gone appends to buf the regions that
 	// the cache has forgotten since the last call.
-	Missed      func(m *Misses, nowNs int64)
-	Gone        func(buf []mem.RegionID) []mem.RegionID
-	PinnedBytes func() int64 // registered now
+	Missed func(m *Misses, nowNs int64)
+	Gone   func(buf []mem.RegionID) []mem.RegionID
 	// Prepare says which regions are to be deregistered next. nil: it is of no use, and they are deregistered one at a time.
 	Prepare func(ids []mem.RegionID)
 }
@@ -19,8 +18,7 @@ type LoopOptions struct {
 // the package has the order. Like Scheduler, it is pure and belongs to one driver.
 type Loop struct {
 	LoopOptions
-	Budget *Budget // the Decider's
-	RestNs int64   // until when DQ is left alone, as the budget says: set by Begin
+	RestNs int64 // until when DQ is left alone, as the Decider says: set by Begin
 
 	misses Misses
 	gone   []mem.RegionID // scratch
@@ -30,12 +28,12 @@ type Loop struct {
 
 // NewLoop returns a Loop that has decided nothing so far.
 func NewLoop(o LoopOptions) Loop {
-	return Loop{LoopOptions: o, Budget: o.Decider.Budget(), pending: pending{plannedNs: Never}}
+	return Loop{LoopOptions: o, pending: pending{plannedNs: Never}}
 }
 
 // Begin begins a turn, and reports whether the driver may look at DQ.
 func (l *Loop) Begin(nowNs int64) (looks bool) {
-	l.RestNs = l.Budget.Rest(nowNs, l.PinnedBytes)
+	l.RestNs = l.Decider.Rest(nowNs)
 	looks = l.RestNs <= nowNs
 	l.hear(nowNs)
 	l.behind = l.behind || !looks
@@ -69,18 +67,17 @@ func (l *Loop) Emptied(nowNs int64) {
 	l.hear(nowNs) // what was missed while it was behind
 }
 
-// SleepNs returns how long to sleep, with nothing to do before w: until the budget allows a look, or as the Pacer says.
+// SleepNs returns how long to sleep, with nothing to do before w: until the Decider allows a look, or as the Pacer says.
 func (l *Loop) SleepNs(nowNs int64, w Waiting) int64 {
 	if l.RestNs > nowNs {
 		return l.Pacer.RestNs(nowNs, w, l.RestNs)
 	}
-	return l.Pacer.PlanNs(nowNs, w, l.PinnedBytes())
+	return l.Pacer.PlanNs(nowNs, w)
 }
 
-// SetShare sets the share of a processor that the helper may use from now on, as one of so many helpers there.
-func (l *Loop) SetShare(share float64, helpers int, nowNs int64) {
-	l.Budget.SetShare(share, nowNs)
-	l.Pacer.SetShare(l.Budget.Share(), helpers)
+// SetShared tells whether the helper runs on the processor of its rank from now on, as one of so many helpers there.
+func (l *Loop) SetShared(shared bool, helpers int, nowNs int64) {
+	l.Pacer.SetShare(l.Decider.SetShared(shared, nowNs), helpers)
 }
 
 // Parked tells that the helper is or was parked: what was decided and planned before comes to nothing.

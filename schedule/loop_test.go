@@ -13,7 +13,7 @@ type script struct {
 	Decider
 	answers []Action
 	heard   []heard
-	budget  Budget
+	restNs  int64
 }
 
 // heard is a call of a script.
@@ -40,7 +40,8 @@ func (s *script) Done(a Action, _, _ int64, err error) { s.note("done", a.Region
 func (s *script) Observe(e Event, _ int64)             { s.note("observe", e.Region, nil) }
 func (s *script) Missed(id mem.RegionID, _, _ int64)   { s.note("missed", id, nil) }
 func (s *script) Forget(id mem.RegionID)               { s.note("forget", id, nil) }
-func (s *script) Budget() *Budget                      { return &s.budget }
+func (s *script) SetShared(bool, int64) float64        { return DefaultCost }
+func (s *script) Rest(int64) int64                     { return s.restNs }
 
 // want checks what was heard since the last time.
 func (s *script) want(t *testing.T, want ...heard) {
@@ -54,7 +55,7 @@ func (s *script) want(t *testing.T, want ...heard) {
 // loopOf returns a Loop whose driver has nothing to tell, for a Decider with these answers.
 func loopOf(answers ...Action) (*Loop, *script) {
 	s := &script{answers: answers}
-	l := NewLoop(LoopOptions{Decider: s, PinnedBytes: none, Missed: func(*Misses, int64) {},
+	l := NewLoop(LoopOptions{Decider: s, Missed: func(*Misses, int64) {},
 		Gone: func(buf []mem.RegionID) []mem.RegionID { return buf }})
 	return &l, s
 }
@@ -147,12 +148,12 @@ func TestLoopThatIsBehindHearsOfMissesOnceDQIsEmpty(t *testing.T) {
 	s.want(t, heard{"missed", 9, nil}, heard{"observe", 7, nil})
 }
 
-func TestLoopLeavesDQAloneWhenItsShareIsUsedUp(t *testing.T) {
-	l, _ := loopOf()
-	l.SetShare(0.05, 1, 0)
-	l.Budget.Spend(second, 0)
-	if looks := l.Begin(0); looks || l.RestNs <= 0 {
-		t.Fatalf("it looks although it has spent more than its share, or rests until %d", l.RestNs)
+func TestLoopLeavesDQAloneWhileTheDeciderSaysSo(t *testing.T) {
+	l, s := loopOf()
+	l.SetShared(true, 1, 0)
+	s.restNs = second
+	if looks := l.Begin(0); looks || l.RestNs != second {
+		t.Fatalf("it looks although it is to rest, or rests until %d", l.RestNs)
 	}
 	if ns := l.SleepNs(0, Waiting{Never, Never}); ns != l.RestNs {
 		t.Errorf("it sleeps for %d ns, and DQ is to be left alone for %d", ns, l.RestNs)

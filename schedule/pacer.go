@@ -8,16 +8,10 @@ const (
 	WakeupNs = 10_000 // 10 us
 	// mostWakeupNs bounds one measurement of it: what was found may have taken the rest.
 	mostWakeupNs = 200_000 // 200 us
-	// looksShare is the most that looks take of a core that no rank needs. What is registered does not matter there: the
-	// less that is, the more has been released, and the events say when it is needed again.
+	// looksShare is the most that looks take of a core that no rank needs.
 	looksShare = 0.01
-	// limitedLooks is the same where the share of a core is limited, because its rank needs the core: of all helpers
-	// there together. Looks take no more than limitedPart of that share, and no more than the registered memory is of
-	// looksBytes: a quarter of what nodes have for each core. With all of that, LU would lose half of what it saves and
-	// BT a third (results/helper-share.md), and with a sixteenth CG would look in vain.
-	limitedLooks = 0.004
-	limitedPart  = 0.25
-	looksBytes   = 1 << 30 // 1 GiB
+	// looksPart is the most that looks take of what the helper may take of the core of its rank.
+	looksPart = 0.25
 	// mostLooks is the number of looks that a pacer may do at once after a rest.
 	mostLooks = 50
 	// waitShare bounds how long a finished use waits for a look, on average: for 1/1024 of the usual silence
@@ -47,7 +41,6 @@ type Pacer struct {
 	credit    float64 // looks that may be done now; less than 0 after those that could not wait
 	paidNs    int64   // credit was paid up to then
 	looks     float64 // the most that they may take of a core
-	limited   bool    // the core is a rank's
 	wakeupNs  float64 // what one takes, moving
 	longNs    int64
 	short     lateness // of sleeps below longNs
@@ -68,25 +61,14 @@ func NewPacer(nowNs, longNs int64) Pacer {
 		short: lateness{meanNs: 50_000}, long: lateness{meanNs: 500_000}}
 }
 
-// SetShare tells what the helper may use of a core, as Budget.Share does: 0 if there is no limit. So many helpers run
-// on that processor: where a node has more ranks than processors, each has a part of it. As with a Budget, a limit
-// begins with nothing saved up.
+// SetShare tells what the helper may take of the core of its rank, as one of so many helpers there; 0 on a core of its
+// own. A limit begins with nothing saved up.
 func (p *Pacer) SetShare(share float64, helpers int) {
-	if share > 0 && !p.limited {
+	p.looks = looksShare
+	if share > 0 {
+		p.looks = min(looksShare, looksPart*share/float64(max(helpers, 1)))
 		p.credit = 0
 	}
-	p.looks, p.limited = looksShare, share > 0
-	if p.limited {
-		p.looks = min(limitedLooks/float64(max(helpers, 1)), limitedPart*share)
-	}
-}
-
-// looksFor is the most that looks may take of a core while so much memory is registered; 0 if there is no use in them.
-func (p *Pacer) looksFor(bytes int64) float64 {
-	if p.limited {
-		return min(p.looks, float64(bytes)/looksBytes)
-	}
-	return p.looks
 }
 
 // Looked tells what processor time a look has taken, with the uses that it found. Where the rank's work empties
@@ -105,12 +87,11 @@ func (p *Pacer) Used(endNs int64) {
 	p.silences.add(silenceNs)
 }
 
-// PlanNs returns how long to sleep before looking at DQ again, if the Decider has nothing to be done before
-// w, and so many bytes are registered, which matters on the core of a rank.
-func (p *Pacer) PlanNs(nowNs int64, w Waiting, bytes int64) (sleepNs int64) {
+// PlanNs returns how long to sleep before looking at DQ again, if the Decider has nothing to be done before w.
+func (p *Pacer) PlanNs(nowNs int64, w Waiting) (sleepNs int64) {
 	leftNs := w.DueNs - nowNs
 	leftNs -= p.marginNs(leftNs)
-	pauseNs := p.pauseNs(nowNs, w.ReviewNs, bytes)
+	pauseNs := p.pauseNs(nowNs, w.ReviewNs)
 	if leftNs < pauseNs {
 		p.credit++ // not a look for its own sake
 	}
@@ -125,11 +106,8 @@ func (p *Pacer) RestNs(nowNs int64, w Waiting, untilNs int64) int64 {
 }
 
 // pauseNs is how long to stay away from DQ if no registration is due.
-func (p *Pacer) pauseNs(nowNs, reviewNs, bytes int64) int64 {
-	perNs := p.looksFor(bytes) / p.wakeupNs
-	if perNs <= 0 {
-		return mostPollNs
-	}
+func (p *Pacer) pauseNs(nowNs, reviewNs int64) int64 {
+	perNs := p.looks / p.wakeupNs
 	p.credit = min(mostLooks, p.credit+float64(nowNs-p.paidNs)*perNs) - 1
 	p.credit = max(p.credit, -mostPollNs*perNs) // the longest pause pays for all
 	p.paidNs = nowNs

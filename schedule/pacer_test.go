@@ -15,7 +15,7 @@ import (
 
 // TestPacer draws how the helper waits, under a false clock. Command:
 //
-//	run for=10ms column=100us late=15us [bytes=1M] [events=(1ms,2ms)] [every=5ms] [deadlines=(3ms)]
+//	run for=10ms column=100us late=15us [events=(1ms,2ms)] [every=5ms] [deadlines=(3ms)]
 //
 // every repeats the events. One column of the chart is one span of time: z asleep, w woken in vain,
 // E event taken, D deadline met. The line after the chart sums it up.
@@ -23,9 +23,7 @@ func TestPacer(t *testing.T) {
 	datadriven.RunTest(t, "testdata/pacer", func(t *testing.T, d *datadriven.TestData) string {
 		list := func(key string) []int64 { return clocktest.ScanNs(t, d, key) }
 		duration := func(key string) int64 { return append(list(key), 0)[0] }
-		mib := int64(Never >> 20)
-		d.MaybeScanArgs(t, "MiB", &mib)
-		r := pacerRun{endNs: duration("for"), columnNs: duration("column"), lateNs: duration("late"), bytes: mib << 20,
+		r := pacerRun{endNs: duration("for"), columnNs: duration("column"), lateNs: duration("late"),
 			events: list("events"), deadlines: list("deadlines")}
 		if every := duration("every"); every > 0 {
 			for n := len(r.events); r.events[len(r.events)-n]+every < r.endNs; {
@@ -40,7 +38,6 @@ func TestPacer(t *testing.T) {
 type pacerRun struct {
 	endNs, columnNs   int64
 	lateNs            int64 // of every sleep
-	bytes             int64
 	events, deadlines []int64
 }
 
@@ -68,7 +65,7 @@ func (r *pacerRun) draw() string {
 		if i := min(int(now/r.columnNs), len(chart)-1); found != 'w' || chart[i] == 'z' {
 			chart[i] = found
 		}
-		sleepNs := p.PlanNs(now, Waiting{dueNs, Never}, r.bytes)
+		sleepNs := p.PlanNs(now, Waiting{dueNs, Never})
 		sleeps++
 		p.Slept(now, sleepNs, now+sleepNs+r.lateNs)
 		now += sleepNs + r.lateNs
@@ -96,7 +93,7 @@ func TestWakeupsAreBoundedByPhases(t *testing.T) {
 						if !p.Near(now, dueNs) {
 							untilNs = dueNs
 						}
-						now += p.PlanNs(now, Waiting{untilNs, Never}, 1<<30)
+						now += p.PlanNs(now, Waiting{untilNs, Never})
 						if phase >= warmup {
 							wakeups++
 						}
@@ -121,40 +118,11 @@ func TestLooksTakeABoundedShareOfACore(t *testing.T) {
 			for ; lastNs+everyNs <= now; lastNs += everyNs {
 				p.Used(lastNs + everyNs)
 			}
-			now += p.PlanNs(now, Waiting{Never, now + 1}, 1<<30)
+			now += p.PlanNs(now, Waiting{Never, now + 1})
 		}
 		if most := int64(looksShare*endNs/WakeupNs) + mostLooks + 2; looks > most {
 			t.Errorf("a use every %d us: %d looks in 4 s, want at most %d", everyNs/1000, looks, most)
 		}
-	}
-}
-
-// What was released is followed, too: with nothing registered, and with little, a use that ends is noticed as soon as
-// with much.
-func TestLooksDoNotDependOnWhatIsRegistered(t *testing.T) {
-	noticed := func(bytes int64) (worstNs int64) {
-		const everyNs = 10_000_000
-		p := NewPacer(0, 10*ms)
-		now := int64(0)
-		for endNs := int64(everyNs); endNs < 500*everyNs; endNs += everyNs {
-			for now < endNs {
-				now += p.PlanNs(now, Waiting{Never, Never}, bytes)
-			}
-			p.Used(endNs)
-			worstNs = max(worstNs, now-endNs)
-		}
-		return worstNs
-	}
-	much := noticed(1 << 30)
-	for _, bytes := range []int64{0, 8 << 10, 128 << 10} {
-		if ns := noticed(bytes); ns > much {
-			t.Errorf("with %d bytes a use waits for %d us, with a GiB for %d", bytes, ns/1000, much/1000)
-		}
-	}
-	p := NewPacer(0, 10*ms)
-	p.SetShare(0.05, 1)
-	if ns := p.PlanNs(5, Waiting{Never, 6}, 0); ns != mostPollNs {
-		t.Errorf("on the core of a rank and with nothing registered, it sleeps for %d ns, want %d", ns, mostPollNs)
 	}
 }
 
@@ -165,7 +133,7 @@ func TestSilenceEndsWithAMiss(t *testing.T) {
 	p.Slept(0, mostPollNs*4, beginNs)
 	now := int64(beginNs)
 	for now < endNs {
-		now += p.PlanNs(now, Waiting{Never, Never}, 1<<20)
+		now += p.PlanNs(now, Waiting{Never, Never})
 	}
 	if most := int64(endNs + (endNs-beginNs)/pollShare); now > most {
 		t.Errorf("noticed %d us after its end, want at most %d", (now-endNs)/1000, (most-endNs)/1000)
@@ -186,7 +154,7 @@ func TestMissedUseIsFollowed(t *testing.T) {
 	p.Slept(now, everyNs, begunNs)
 	looks := 0
 	for now = begunNs; now < begunNs+tookNs; looks++ {
-		now += p.PlanNs(now, Waiting{Never, Never}, 1<<30)
+		now += p.PlanNs(now, Waiting{Never, Never})
 	}
 	if lateNs, most := now-begunNs-tookNs, int64(tookNs/pollShare)+MinPollNs; lateNs > most || looks > 30 {
 		t.Errorf("noticed %d us after its end with %d looks, want at most %d us", lateNs/us, looks, most/us)
@@ -258,50 +226,17 @@ func TestPauseEndsWithinABin(t *testing.T) {
 func TestLooksTakeTheirShareOfARanksCore(t *testing.T) {
 	for _, lookNs := range []int64{3_000, WakeupNs, 40_000} {
 		for _, helpers := range []int{1, 2, 4} {
-			want := limitedLooks / float64(helpers)
-			if got := looksTake(helpers, lookNs, 1<<30); got > 1.05*want || got < want/4 {
+			want := 0.05 * looksPart / float64(helpers)
+			if got := looksTake(helpers, lookNs); got > 1.05*want || got < want/4 {
 				t.Errorf("looks of %d ns take %.3f %% of a core, beside %d other helpers; want up to %.3f", lookNs, 100*got, helpers-1, 100*want)
 			}
 		}
 	}
 }
 
-// There they take no more than the memory is worth that they might free.
-func TestLooksTakeWhatTheMemoryIsWorth(t *testing.T) {
-	for _, bytes := range []int64{1 << 20, 4 << 20} {
-		want := float64(bytes) / looksBytes
-		if got := looksTake(1, WakeupNs, bytes); got > 1.05*want || got < want/4 {
-			t.Errorf("looks take %.3f %% of a core with %d MiB registered; want up to %.3f", 100*got, bytes>>20, 100*want)
-		}
-	}
-}
-
-// Polls that little memory was not worth are no reason to look seldom when there is much.
-func TestPacerForgetsWhatItOwesForLongPauses(t *testing.T) {
-	p := NewPacer(0, 10*ms)
-	p.SetShare(0.05, 32)
-	nowNs := int64(0)
-	plan := func(bytes int64) (sleepNs int64) {
-		sleepNs = p.PlanNs(nowNs, Waiting{Never, Never}, bytes)
-		for endNs := nowNs + sleepNs; nowNs < endNs; p.Used(nowNs) {
-			nowNs += 3_000_000
-		}
-		return sleepNs
-	}
-	for range 3600 {
-		plan(4096)
-	}
-	for range 3 {
-		plan(1 << 30)
-	}
-	if sleepNs := plan(1 << 30); sleepNs > mostPollNs/2 {
-		t.Errorf("sleeps for %d ms after an hour with little memory registered", sleepNs/1_000_000)
-	}
-}
-
 // looksTake returns the share of a processor that the looks of one of its helpers take, beside a rank with a use every
 // 3 ms.
-func looksTake(helpers int, lookNs, bytes int64) float64 {
+func looksTake(helpers int, lookNs int64) float64 {
 	const everyNs, endNs = 3_000_000, 20_000_000_000
 	p := NewPacer(0, 10*ms)
 	p.SetShare(0.05, helpers)
@@ -311,7 +246,7 @@ func looksTake(helpers int, lookNs, bytes int64) float64 {
 			p.Used(usedNs + everyNs)
 		}
 		p.Looked(lookNs)
-		sleepNs := p.PlanNs(nowNs, Waiting{Never, Never}, bytes)
+		sleepNs := p.PlanNs(nowNs, Waiting{Never, Never})
 		nowNs += sleepNs
 		p.Slept(nowNs-sleepNs, sleepNs, nowNs)
 	}

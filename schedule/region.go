@@ -32,11 +32,6 @@ type region struct {
 	byHelper          bool      // its last registration by the helper was one
 
 	asideNs float64 // set aside in the costBudget
-
-	// Of the Budget.
-	offered    bool  // its release, since its last use
-	kept       kept  // why it was not released since then
-	admittedNs int64 // set aside for its release
 }
 
 // regionOf returns the region of a use. Mostly it is the one that followed the region of the last use before, too.

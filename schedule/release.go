@@ -12,62 +12,59 @@ const (
 // shouldRelease decides whether a registered region that nobody uses should be
 // deregistered now. If not, it plans when to look at the region again.
 func (s *Scheduler) shouldRelease(r *region, nowNs int64) bool {
-	why, savedNs := s.whyRelease(r, nowNs)
-	if why == notLate {
-		return false
-	}
-	if retryNs, ok := s.budget.admits(r, savedNs, nowNs); !ok {
-		s.cost.settle(r)
-		s.reviewFrom(r, nowNs, retryNs)
-		return false
-	}
+	why := s.whyRelease(r, nowNs)
 	if why == lateSilent {
 		s.silence.release(r)
 	}
-	r.late = why
-	return true
+	if why != notLate {
+		r.late = why
+	}
+	return why != notLate
 }
 
-// whyRelease returns why a region should be released now, and for how long that is likely to save its memory; notLate
-// says that it should not.
-func (s *Scheduler) whyRelease(r *region, nowNs int64) (why lateCause, savedNs int64) {
+// whyRelease returns why a region should be released now; notLate says that it should not.
+func (s *Scheduler) whyRelease(r *region, nowNs int64) lateCause {
 	p, predicted := s.pred.Next(r.id, nowNs)
 	pays := predicted && s.pays(&p, r, nowNs)
-	// A region of which nothing is known is expected to stay idle for as long as it has been.
-	idleNs := nowNs - r.lastEndNs
 	switch {
 	case s.opt.KeepUnknown:
 		return s.whyWithinCost(r, &p, predicted, pays, nowNs)
 	case pays:
-		return latePredicted, p.NextNs - nowNs
+		return latePredicted
 	case predicted:
-		return notLate, 0
+		return notLate
 	}
-	return lateAtOnce, max(idleNs, s.idle.longestNs())
+	return lateAtOnce
 }
 
-// whyWithinCost is whyRelease within a budget of what late uses cost: of keeping the region, releasing it and registering
+// whyWithinCost is whyRelease within a budget of what releases cost: of keeping the region, releasing it and registering
 // it ahead, and releasing it and leaving the registration to its next use, what is cheapest as far as it is known.
-func (s *Scheduler) whyWithinCost(r *region, p *predictor.Prediction, predicted, pays bool, nowNs int64) (why lateCause, savedNs int64) {
+func (s *Scheduler) whyWithinCost(r *region, p *predictor.Prediction, predicted, pays bool, nowNs int64) lateCause {
 	s.cost.advance(nowNs)
-	stallNs := s.stallNs(r)
-	worthNs := s.cost.worthNs(stallNs, r.pages)
+	costNs := s.releaseNs(r)
+	worthNs := s.cost.worthNs(costNs, r.pages)
+	riskNs := riskOf(p) * costNs
+	if s.cost.shared { // registered ahead, it costs as much
+		riskNs = costNs
+		pays = pays && float64(p.NextNs-nowNs) >= worthNs
+	}
 	heldNs := nowNs - max(r.lastEndNs, r.readyNs)
 	isDear := predicted && !p.Gated && nowNs < p.ExpectedNs && float64(p.ExpectedNs-p.NextNs) > worthNs
 	switch {
-	case isDear && s.cost.setAside(r, stallNs): // it would be held for its use for too long
-		return lateOnDemand, p.ExpectedNs - nowNs
-	case pays && s.cost.setAside(r, riskOf(p)*stallNs):
-		return latePredicted, p.NextNs - nowNs
-	case !pays && float64(heldNs) >= worthNs && s.cost.setAside(r, stallNs):
-		return lateOnDemand, nowNs - r.lastEndNs
+	case isDear && s.cost.setAside(r, costNs): // it would be held for its use for too long
+		return lateOnDemand
+	case pays && s.cost.setAside(r, riskNs):
+		return latePredicted
+	case !pays && float64(heldNs) >= worthNs && s.cost.setAside(r, costNs):
+		return lateOnDemand
+	case s.cost.shared: // what follows sets nothing aside
 	case s.isAbandoned(r, nowNs) && s.cost.leftNs() >= 0:
-		return lateGoneOn, nowNs - r.lastEndNs
+		return lateGoneOn
 	case s.isSilent(r, p, predicted, nowNs) && s.cost.leftNs() >= 0:
-		return lateSilent, nowNs - r.lastEndNs
+		return lateSilent
 	}
 	s.review(r, nowNs)
-	return notLate, 0
+	return notLate
 }
 
 // guessRisk is the part of a stall that is set aside for a guess. With less, those about the large buffers of FT pass the
@@ -95,9 +92,12 @@ func (s *Scheduler) pays(p *predictor.Prediction, r *region, nowNs int64) bool {
 	return false
 }
 
-// cycleNs is what a release of a region and the registration after it take. Less idle time is not worth them.
-func (s *Scheduler) cycleNs(r *region) int64 {
-	return s.deregister.ns(r.pages) + s.register.ns(r.pages) + 2*s.opt.ItemNs + s.opt.ShareNs
+// cycleNs is how long a release of a region and the registration after it last. Less idle time is not worth them.
+func (s *Scheduler) cycleNs(r *region) int64 { return s.workNs(r) + s.opt.ShareNs }
+
+// workNs is what they take of a processor.
+func (s *Scheduler) workNs(r *region) int64 {
+	return s.deregister.ns(r.pages) + s.register.ns(r.pages) + 2*s.opt.ItemNs
 }
 
 // isAbandoned reports whether the program goes on without a region: for longer
@@ -117,13 +117,7 @@ const (
 
 // review plans the next look at a region that stays registered without use.
 func (s *Scheduler) review(r *region, nowNs int64) {
-	s.reviewFrom(r, nowNs, nowNs)
-}
-
-// reviewFrom is the same for a region at which there is no use in looking before fromNs.
-func (s *Scheduler) reviewFrom(r *region, nowNs, fromNs int64) {
 	if s.opt.KeepUnknown {
-		pauseNs := max(leastReviewNs, int64(len(s.regions))*lookNs, (nowNs-r.lastEndNs)/8)
-		s.reviews.put(r, max(nowNs+pauseNs, fromNs))
+		s.reviews.put(r, nowNs+max(leastReviewNs, int64(len(s.regions))*lookNs, (nowNs-r.lastEndNs)/8))
 	}
 }

@@ -28,7 +28,8 @@ type SchedulerOptions struct {
 	// other regions: Li et al., CF'11. If true, both are kept until the program has
 	// gone on without them.
 	KeepUnknown bool
-	// Cost, with KeepUnknown, is the most that late uses may cost the program, as a share of its time. 0 is DefaultCost.
+	// Cost, with KeepUnknown, is the most that late uses, and all that a helper does on the processor of its rank, may
+	// cost the program, as a share of its time. 0 is DefaultCost.
 	Cost float64
 	// KeepNs is for how long it is worth keeping any region idle to save a late use, whatever is left of that.
 	KeepNs int64
@@ -67,7 +68,6 @@ type Scheduler struct {
 	phaseEndNs int64
 	idle       idleHistory // of all regions
 	silence    silenceRelease
-	budget     Budget
 	cost       costBudget
 	late       LateUses
 }
@@ -84,13 +84,9 @@ func NewScheduler(p predictor.Predictor, o SchedulerOptions) *Scheduler {
 		reviews:    deadlines{of: inReviews},
 		register:   newEstimate(o.Costs.Register),
 		deregister: newEstimate(o.Costs.Deregister),
-		budget:     newBudget(o.Costs, o.ItemNs),
 		cost:       costBudget{share: cmp.Or(o.Cost, DefaultCost), keepNs: float64(o.KeepNs)},
 	}
 }
-
-// Budget returns what bounds the processor time of the helper. It belongs to the driver.
-func (s *Scheduler) Budget() *Budget { return &s.budget }
 
 // has reports whether an idea is not left out.
 func (s *Scheduler) has(i predictor.Idea) bool { return s.opt.Without&i == 0 }
@@ -109,7 +105,7 @@ func (s *Scheduler) Observe(e Event, nowNs int64) {
 	}
 	late := r.uses > 0 && (!r.registered && e.StartNs >= r.releasedNs || r.registered && e.StartNs < r.readyNs)
 	if late {
-		s.blame(r, e.StartNs, nowNs)
+		s.blame(r, e.StartNs)
 		if !r.registered || !r.byHelper { // else the use has waited
 			s.late.count(r.late)
 		}
@@ -124,7 +120,6 @@ func (s *Scheduler) Observe(e Event, nowNs int64) {
 	}
 	r.early = e.Early && (r.early || r.uses == 0)
 	r.uses++
-	s.budget.used(r)
 	r.lastEndNs, r.lastPhase = e.EndNs, s.phase
 	if e.EndNs > r.releasedNs { // else the event was overtaken by the deregistration
 		r.registered, r.late = true, notLate
@@ -172,7 +167,7 @@ func (s *Scheduler) addCandidate(r *region) {
 func (s *Scheduler) queueNextNeed(r *region, p *predictor.Prediction, nowNs int64) {
 	switch {
 	case p.NextNs == predictor.Never || r.isMissed() || r.late == lateOnDemand && !p.Gated:
-	case p.Gated && !s.budget.limited(): // looking for the event would take too much of a share
+	case p.Gated && !s.cost.shared: // looking for the event would take too much of the rank's time
 		s.due.remove(r)
 		s.awaitGate(r, p, nowNs)
 	default:
@@ -189,12 +184,8 @@ const looksPerNext = 16
 // what can be released without making anything late, else wait. A Wait until nowNs
 // means that there is more to look at.
 func (s *Scheduler) Next(nowNs int64) Action {
-	s.budget.observe(&s.due, nowNs)
 	due := s.nextRegistration(nowNs)
 	if due.startNs <= nowNs {
-		if retryNs, pays := s.budget.paysRegistration(nowNs); !pays {
-			return Action{Kind: Wait, UntilNs: retryNs}
-		}
 		return s.begin(due.region, nowNs)
 	}
 	s.reviewDue(nowNs)
@@ -309,7 +300,6 @@ func (s *Scheduler) Done(a Action, startNs, endNs int64, err error) {
 			return
 		}
 	}
-	s.budget.done(a.Kind, r, endNs > startNs && err == nil)
 	switch {
 	case a.Kind == Register:
 		r.underWay = false
@@ -329,6 +319,9 @@ func (s *Scheduler) Done(a Action, startNs, endNs int64, err error) {
 	default:
 		s.reviews.remove(r)
 		s.deregister.observe(r.pages, endNs-startNs)
+		if s.cost.shared {
+			s.cost.leave(r, s.stallNs(r)) // its deregistration is paid
+		}
 		r.registered, r.releasedNs = r.lastEndNs > startNs, startNs // a use after it began registers it again
 		if r.registered {
 			s.addCandidate(r)
@@ -346,7 +339,6 @@ func (s *Scheduler) Forget(id mem.RegionID) {
 		s.due.remove(r)
 		s.gated.remove(r)
 		s.reviews.remove(r)
-		s.budget.withdraw(r)
 		s.cost.settle(r)
 		s.cost.resize(r, 0)
 		r.forgotten, r.after = true, nil

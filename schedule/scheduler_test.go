@@ -65,11 +65,8 @@ type simulation struct {
 	fail    func(Action) error
 	slowNs  int64 // what the next registration takes beyond its cost
 	pages   map[mem.RegionID]uint64
-	spent   []spending // of the helper, under a budget
+	spentNs int64 // of the helper
 }
-
-// spending is processor time that the helper used until atNs.
-type spending struct{ atNs, ns int64 }
 
 // mark says what a region is from atNs on.
 type mark struct {
@@ -97,16 +94,6 @@ func newSimulation(policy string) *simulation {
 // pagesOf returns the size of a region: 100 pages unless the test says otherwise.
 func (v *simulation) pagesOf(id mem.RegionID) uint64 { return cmp.Or(v.pages[id], 100) }
 
-// pinnedBytes is what is registered now.
-func (v *simulation) pinnedBytes() (bytes int64) {
-	for id, on := range v.on {
-		if on {
-			bytes += int64(v.pagesOf(id) * mem.PageSize)
-		}
-	}
-	return bytes
-}
-
 func (v *simulation) mark(id mem.RegionID, atNs int64, what byte) {
 	v.marks[id] = append(v.marks[id], mark{atNs, what})
 }
@@ -117,7 +104,7 @@ func (v *simulation) helper() {
 		if steps > 100000 {
 			panic("the scheduler spins")
 		}
-		restNs := v.s.Budget().Rest(v.freeNs, v.pinnedBytes)
+		restNs := v.s.Rest(v.freeNs)
 		if len(v.events) > 0 && restNs <= v.freeNs {
 			v.freeNs = max(v.freeNs, v.events[0].EndNs)
 			if v.freeNs > v.nowNs {
@@ -125,8 +112,7 @@ func (v *simulation) helper() {
 			}
 			v.s.Observe(v.events[0], v.freeNs)
 			v.events = v.events[1:]
-			v.s.Budget().Spend(us, v.freeNs)
-			v.spent = append(v.spent, spending{v.freeNs, us})
+			v.spend(us)
 		}
 		a := v.s.Next(v.freeNs)
 		if restNs > v.freeNs && a.Kind < Register {
@@ -179,9 +165,14 @@ func (v *simulation) carryOut(a Action) {
 		v.mark(a.Region, v.freeNs, '.')
 	}
 	v.freeNs += us
-	v.s.Budget().Acted(v.freeNs-startNs, v.freeNs)
-	v.spent = append(v.spent, spending{v.freeNs, v.freeNs - startNs})
+	v.spend(v.freeNs - startNs)
 	v.s.Done(a, startNs, v.freeNs, err)
+}
+
+// spend tells of processor time of the helper.
+func (v *simulation) spend(ns int64) {
+	v.spentNs += ns
+	v.s.Spend(ns, v.freeNs)
 }
 
 // use is one call: some regions are used at the same time.

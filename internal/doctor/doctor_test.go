@@ -117,7 +117,7 @@ func node() Machine {
 		Library:     func() (string, error) { return "/usr/lib64/libpinwheel.so", nil },
 		CurrentCPU:  func() int { return 0 },
 		AllowedCPUs: func() ([]int, error) { return []int{0, 1, 3}, nil },
-		Place: func(placement.IdlePolicy, float64) (helper.Placement, error) {
+		Place: func(placement.IdlePolicy, bool) (helper.Placement, error) {
 			return helper.Placement{CPU: 1, Helpers: 1}, nil
 		},
 		Claims: func() ([]placement.Claim, error) {
@@ -238,15 +238,15 @@ func TestFindingsFollowTheFacts(t *testing.T) {
 			"! libpinwheel-go.so  not beside libpinwheel.so"},
 		{"disabled", func(m *Machine) { m.Settings.Disable = true }, true, "- nothing         PINWHEEL_DISABLE is set"},
 		{"no idle core", func(m *Machine) {
-			m.Place = func(placement.IdlePolicy, float64) (helper.Placement, error) {
+			m.Place = func(placement.IdlePolicy, bool) (helper.Placement, error) {
 				return helper.Placement{CPU: helper.AnyCPU, Parked: true}, nil
 			}
 		}, true, "- helper          none: no idle core now"},
 		{"a share of the rank's core", func(m *Machine) {
-			m.Place = func(placement.IdlePolicy, float64) (helper.Placement, error) {
-				return helper.Placement{CPU: 0, Helpers: 1, Share: 0.025}, nil
+			m.Place = func(placement.IdlePolicy, bool) (helper.Placement, error) {
+				return helper.Placement{CPU: 0, Helpers: 1, Shared: true}, nil
 			}
-		}, true, "helper          no idle core now: it sleeps, and memory is registered on demand, for at most 2.5 % of the rank's time"},
+		}, true, "helper          no idle core now: it sleeps, and memory is registered on demand, for at most 0.5 % of the rank's time"},
 		{"helper off", func(m *Machine) { m.Settings.IdlePolicy = "off" }, true,
 			"- helper          none, as PINWHEEL_IDLE_POLICY=off says"},
 		{"helper's processor given", func(m *Machine) { m.Settings.HelperCPU = 2 }, true,

@@ -43,7 +43,7 @@ type Machine struct {
 
 	CurrentCPU  func() int
 	AllowedCPUs func() ([]int, error)
-	Place       func(p placement.IdlePolicy, share float64) (helper.Placement, error)
+	Place       func(p placement.IdlePolicy, share bool) (helper.Placement, error)
 	Claims      func() ([]placement.Claim, error)
 
 	// Output returns what a command prints, "" if it is not there.
@@ -122,7 +122,7 @@ func sealing() (bool, error) {
 
 // place lets a Placer look at the load of the machine for a moment, as a
 // helper of a process that has registered nothing.
-func place(p placement.IdlePolicy, share float64) (helper.Placement, error) {
+func place(p placement.IdlePolicy, share bool) (helper.Placement, error) {
 	placed := make(chan helper.Placement, 1)
 	failed := make(chan error, 1)
 	const look = 300 * time.Millisecond

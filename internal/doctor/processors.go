@@ -108,7 +108,7 @@ func (m *Machine) helper(s *section, topology *placement.Topology) {
 	}
 	place := helper.Placement{Parked: true, CPU: helper.AnyCPU}
 	if err == nil {
-		place, err = m.Place(policy, m.Settings.Cost)
+		place, err = m.Place(policy, m.Settings.Cost > 0)
 	}
 	here := m.CurrentCPU()
 	switch {
@@ -118,9 +118,9 @@ func (m *Machine) helper(s *section, topology *placement.Topology) {
 		s.add(Note, name,
 			"leave a core of each node without a rank (fewer ranks, or their binding), or PINWHEEL_IDLE_POLICY=aggressive",
 			"none: no idle core now")
-	case place.Share > 0:
+	case place.Shared:
 		s.add(OK, name, "", "no idle core now: it sleeps, and memory is registered on demand, for at most %s of the rank's time (PINWHEEL_COST)",
-			settings.FormatShare(place.Share))
+			settings.FormatShare(m.Settings.Cost))
 	case place.CPU == helper.AnyCPU:
 		s.add(OK, name, "", "anywhere")
 	default:

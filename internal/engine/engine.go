@@ -20,7 +20,7 @@ type Engine struct {
 	scored  *predictor.Scored
 	learner *learner    // nil without a profile
 	where   string      // where the helper runs, for reports
-	share   float64     // largest share of a core that it may take if none is idle
+	cost    float64     // the most that it may cost its rank
 	alone   bool        // whether it has no workers
 	procs   func(n int) // HelperOptions.Procs
 

@@ -28,12 +28,10 @@ type HelperOptions struct {
 	Clock  clock.Clock // nil: clock.Shared
 
 	IdlePolicy string // as in PINWHEEL_IDLE_POLICY, or IdlePolicyIgnore
-	// Cost is as in schedule.SchedulerOptions, or NoCost.
+	// Cost is as in schedule.SchedulerOptions, or NoCost: then no helper shares the core of its rank, either.
 	Cost float64
-	// HelperShare is the share of its rank's core, from 0 to 1, that the helper may use if no core is idle.
-	HelperShare float64
 	// OnDemand begins or ends that uses are served on demand, while no core is idle and the helper would share that of
-	// its rank: it is parked then. nil: the helper shares the core.
+	// its rank: it is parked then. nil: the helper shares the core, if it is of policy pinwheel and may cost something.
 	OnDemand func(on bool)
 	// CPUs are the processors that the helper may use. If there is but one, it runs there, idle or
 	// not. Empty stands for those that this process may use.
@@ -73,7 +71,7 @@ func (e *Engine) StartHelper(o HelperOptions) bool {
 		e.Warn("helper", fmt.Sprintf("%v; going on without helper thread, memory stays pinned", err))
 		return false
 	}
-	e.onDemand = o.OnDemand
+	e.onDemand, e.cost = o.OnDemand, cmp.Or(o.Cost, schedule.DefaultCost)
 	switch {
 	case cpu != helper.AnyCPU:
 		e.where = fmt.Sprintf("on processor %d", cpu)
@@ -82,9 +80,6 @@ func (e *Engine) StartHelper(o HelperOptions) bool {
 		e.where = "where the kernel puts it"
 	default:
 		e.where = "on an idle core (" + o.IdlePolicy + ")"
-		if o.IdlePolicy == "auto" && o.OnDemand == nil {
-			e.share = o.HelperShare
-		}
 		if err := e.startPlacer(&o); err != nil {
 			e.Warn("placer", fmt.Sprintf("%v; the kernel places the helper thread", err))
 		}
@@ -118,12 +113,11 @@ func (e *Engine) startThread(o *HelperOptions, cpu int) error {
 	}
 	scored := predictor.NewScored(wrapped(o.WrapPredictor, p))
 	thread, err := helper.StartThread(helper.ThreadOptions{
-		Decider:     schedule.NewScheduler(scored, so),
-		Registrar:   timedRegistrar{wrapped(o.WrapRegistrar, Registrar(o.Caches)), e.meter},
-		Clock:       o.Clock,
-		CPU:         cpu,
-		Gone:        o.Caches.Gone,
-		PinnedBytes: o.PinnedBytes,
+		Decider:   schedule.NewScheduler(scored, so),
+		Registrar: timedRegistrar{wrapped(o.WrapRegistrar, Registrar(o.Caches)), e.meter},
+		Clock:     o.Clock,
+		CPU:       cpu,
+		Gone:      o.Caches.Gone,
 		OnFault: func(f *fault.Fault) {
 			e.Fault(f, "going on without helper thread, memory stays pinned"+
 				" (or, should that come again, with plain registration)")
@@ -149,7 +143,7 @@ func (e *Engine) startPlacer(o *HelperOptions) error {
 	}
 	e.placer, err = placement.StartPlacer(placement.PlacerOptions{
 		Policy:  policy,
-		Share:   o.HelperShare,
+		Share:   o.Policy == "pinwheel" && o.Cost != NoCost,
 		Bytes:   o.PinnedBytes,
 		CommCPU: o.CommCPU,
 		Apply:   e.placeHelper,
@@ -164,8 +158,8 @@ func (e *Engine) startPlacer(o *HelperOptions) error {
 func (e *Engine) placeHelper(p helper.Placement) {
 	e.meter.place(p)
 	if e.onDemand != nil {
-		e.onDemand(p.Share > 0)
-		p.Parked = p.Parked || p.Share > 0
+		e.onDemand(p.Shared)
+		p.Parked = p.Parked || p.Shared
 	}
 	if e.alone {
 		p.Spares = 0

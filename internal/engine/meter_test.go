@@ -64,11 +64,11 @@ func TestParkingIsTimed(t *testing.T) {
 	if got := m.whereabouts("there", true, 5e8); got != "there, before on that of its rank (0.5 s)" {
 		t.Errorf("whereabouts %q", got)
 	}
-	m.place(helper.Placement{Share: 0.025})
+	m.place(helper.Placement{Shared: true})
 	if got := m.whereabouts("there", true, 5e8); got != "parked: no idle core, so memory is registered on demand" {
 		t.Errorf("whereabouts beside uses on demand %q", got)
 	}
-	if got := m.whereabouts("there", false, 5e8); got != "on the core of its rank, at most 2.5 % of it" {
+	if got := m.whereabouts("there", false, 5e8); got != "on the core of its rank" {
 		t.Errorf("whereabouts of one that shares %q", got)
 	}
 	m.place(helper.Placement{Parked: true})
@@ -83,7 +83,7 @@ func TestParkingIsTimed(t *testing.T) {
 	if got := m.whereabouts("there", false, 0); got != "parked: the CPU quota is used up (2.0 s)" {
 		t.Errorf("whereabouts of one that is parked because of a quota %q", got)
 	}
-	m.place(helper.Placement{Share: 0.025, QuotaUsedUp: true})
+	m.place(helper.Placement{Shared: true, QuotaUsedUp: true})
 	c.ns += 1e9
 	m.place(helper.Placement{CPU: 1})
 	c.ns += 1e9

@@ -181,9 +181,12 @@ func (e *Engine) state(g *regcache.Group, demandNs int64) node.State {
 	if h := e.HelperStats(); e.helper != nil {
 		at := e.meter.placement()
 		s.Helper = node.Helper{
-			Running: !h.Faulted, CPU: at.CPU, Parked: at.Parked, Shared: at.Share > 0, ShareLimit: at.Share,
+			Running: !h.Faulted, CPU: at.CPU, Parked: at.Parked, Shared: at.Shared,
 			CPUNs: h.CPUNs, ActionNs: h.ActionNs,
 			Wakeups: h.Wakeups, Registers: h.Registers, Deregs: h.Deregs,
+		}
+		if at.Shared {
+			s.Helper.ShareLimit = e.cost
 		}
 	}
 	return s

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"pinwheel/internal/report"
-	"pinwheel/internal/settings"
 	"pinwheel/internal/usage"
 	"pinwheel/predictor"
 	"pinwheel/regcache"
@@ -31,9 +30,8 @@ func (e *Engine) Report(s regcache.Stats, name func(predictor.CallSite) (site, o
 		r.Profile = e.learner.outcome.Load()
 	}
 	h := e.helper.Stats()
-	r.Helper, r.HelperCPUNs, r.HelperFaulted = e.meter.whereabouts(e.where, e.onDemand != nil, h.Budget.LimitedNs), h.CPUNs, h.Faulted
-	r.HelperShare, r.SharedNs, r.SharedCPUNs = e.share, h.Budget.LimitedNs, h.Budget.SpentNs
-	r.Unpaid, r.Unworthy, r.RestedNs = h.Budget.Unpaid, h.Budget.Unworthy, h.Budget.ParkedNs
+	r.Helper, r.HelperCPUNs, r.HelperFaulted = e.meter.whereabouts(e.where, e.onDemand != nil, h.SharedNs), h.CPUNs, h.Faulted
+	r.SharedNs, r.SharedCPUNs = h.SharedNs, h.SharedCPUNs
 	r.CPUNs -= h.CPUNs
 	r.HelperActionNs, r.HelperWakeups, r.LateWhy = h.ActionNs, h.Wakeups, h.Late
 	r.Starts = h.Starts
@@ -102,10 +100,10 @@ func (m *meter) whereabouts(where string, onDemand bool, sharedNs int64) string 
 		return fmt.Sprintf("parked: the CPU quota is used up (%.1f s)", seconds)
 	case m.at.Parked:
 		return fmt.Sprintf("parked: no idle core (%.1f s)", seconds)
-	case m.at.Share > 0 && onDemand:
+	case m.at.Shared && onDemand:
 		return "parked: no idle core, so memory is registered on demand"
-	case m.at.Share > 0:
-		return fmt.Sprintf("on the core of its rank, at most %s of it", settings.FormatShare(m.at.Share))
+	case m.at.Shared:
+		return "on the core of its rank"
 	case sharedNs > 0:
 		return fmt.Sprintf("%s, before on that of its rank (%.1f s)", where, float64(sharedNs)/1e9)
 	case m.parks > 0:

@@ -22,7 +22,6 @@ import (
 
 // restless is a Decider that has regions registered and released without a pattern, as fast as workers can.
 type restless struct {
-	budget  schedule.Budget
 	ids     []mem.RegionID
 	workers atomic.Int64
 	rand    *rand.Rand
@@ -34,7 +33,9 @@ func (r *restless) Forget(mem.RegionID)                       {}
 func (r *restless) SetShareNs(int64)                          {}
 func (r *restless) Missed(mem.RegionID, int64, int64)         {}
 func (r *restless) SetWorkers(n int)                          { r.workers.Store(int64(n)) }
-func (r *restless) Budget() *schedule.Budget                  { return &r.budget }
+func (r *restless) SetShared(bool, int64) float64             { return 0 }
+func (r *restless) Spend(int64, int64)                        {}
+func (r *restless) Rest(int64) int64                          { return 0 }
 func (r *restless) Late() schedule.LateUses                   { return schedule.LateUses{} }
 func (r *restless) Next(int64) schedule.Action {
 	if r.workers.Load() < 2 {

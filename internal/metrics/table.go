@@ -57,7 +57,7 @@ var ofRank = []metric{
 	{"helper_wakeups_total", "How often the helper thread woke up.", counter,
 		func(r *monitor.Rank) (float64, bool) { return float64(r.Helper.Wakeups), r.Helper.Running }},
 	{"helper_cpu_limit_ratio",
-		"The largest share of a processor that the helper thread may take without an idle one.", gauge,
+		"The largest share of its rank's time that the helper thread may cost without an idle processor.", gauge,
 		func(r *monitor.Rank) (float64, bool) { return orNone(r.Helper.ShareLimit) }},
 	{"helper_processor", "The number of the processor that the helper thread was put on.", gauge,
 		func(r *monitor.Rank) (float64, bool) {

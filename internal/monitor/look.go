@@ -81,7 +81,8 @@ type Helper struct {
 	// -1: the kernel puts it anywhere.
 	CPU    int  `json:"processor"`
 	Shared bool `json:"shared"`
-	// ShareLimit is the largest share of one processor that the helper may take, registrations included. nil: no limit.
+	// ShareLimit is the largest share of its rank's time that Pinwheel may cost without an idle processor. nil: there is
+	// one.
 	ShareLimit *float64 `json:"share_limit"`
 	CPUNs      int64    `json:"helper_cpu_ns"`
 	RegisterNs int64    `json:"helper_register_ns"` // of it in registrations and deregistrations

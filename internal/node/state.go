@@ -38,7 +38,7 @@ type Helper struct {
 	CPU        int  // that it was put on; -1: any
 	Parked     bool
 	Shared     bool    // with the ranks: it has no idle core
-	ShareLimit float64 // of a processor's time that it may take
+	ShareLimit float64 // of its rank's time that it may cost then
 	CPUNs      int64   // processor time
 	ActionNs   int64   // of it in registrations and deregistrations
 

@@ -200,12 +200,8 @@ func (t *Rank) add(r *Rank) {
 	t.ParkedNs += r.ParkedNs
 	t.QuotaUsedUpNs += r.QuotaUsedUpNs
 	t.Starts.Add(&r.Starts)
-	t.HelperShare = max(t.HelperShare, r.HelperShare)
 	t.SharedNs += r.SharedNs
 	t.SharedCPUNs += r.SharedCPUNs
-	t.Unpaid += r.Unpaid
-	t.Unworthy += r.Unworthy
-	t.RestedNs += r.RestedNs
 	t.ThresholdBytes = max(t.ThresholdBytes, r.ThresholdBytes)
 	t.Calls += r.Calls
 	t.Large += r.Large

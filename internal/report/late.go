@@ -28,7 +28,6 @@ func (r *Rank) lateLine() string {
 		{l.AtOnce, "released with nothing predicted"},
 		{l.OnDemand, "released because keeping it would have cost more than the wait"},
 		{l.Sooner, "needed sooner than predicted"},
-		{l.Unpaid, "due while the helper's share was used up" + r.sharedLine()},
 		{l.Slow, "due, and the helper was not in time"},
 		{int64(r.Late) - l.Sum(), "evicted for room, or registered before in other parts or with other access rights"},
 	} {

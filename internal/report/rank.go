@@ -95,17 +95,9 @@ type Rank struct {
 	QuotaUsedUpNs int64 `json:"quota_used_up_ns,omitempty"`
 	// Starts says how far from its plan each registration began.
 	Starts schedule.Histogram `json:"starts,omitzero"`
-	// HelperShare is the most of a core's time, from 0 to 1, that the helper may use without an idle one. SharedNs is
-	// how long it shared the core of its rank, and SharedCPUNs the processor time that it used there. Unpaid is how
-	// many uses found their buffer registered only because the share was used up, and Unworthy the same because
-	// a release was not worth its processor time. RestedNs is how long the helper did not look at all, since it was
-	// not worth it.
-	HelperShare float64 `json:"helper_share,omitempty"`
-	SharedNs    int64   `json:"shared_ns,omitempty"`
-	SharedCPUNs int64   `json:"shared_cpu_ns,omitempty"`
-	Unpaid      int64   `json:"unpaid,omitempty"`
-	Unworthy    int64   `json:"unworthy,omitempty"`
-	RestedNs    int64   `json:"rested_ns,omitempty"`
+	// SharedNs is how long the helper shared the core of its rank, and SharedCPUNs the processor time that it used there.
+	SharedNs    int64 `json:"shared_ns,omitempty"`
+	SharedCPUNs int64 `json:"shared_cpu_ns,omitempty"`
 	// Demand is what was registered on demand; part of Uses, of RegisterNs and of the pinned memory. The time of
 	// looks is part of ServerCPUNs.
 	Demand Demand `json:"on_demand,omitzero"`

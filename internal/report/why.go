@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"pinwheel/internal/caches"
-	"pinwheel/internal/settings"
 	"pinwheel/mem"
 )
 
@@ -21,13 +20,12 @@ const (
 	unwatched                    // no registration is cached
 	faulted                      // the helper met a fault
 	noHelper
-	noIdleCore  // the helper was parked
-	shareUsedUp // of a core that the helper shared
-	unworthy    // what the helper could have saved was not worth its time on such a core
-	unheard     // most uses never reached the helper
-	usedOnce    // no buffer was used twice
-	unlearned   // there was no prediction
-	tooShort    // no prediction was worth it
+	noIdleCore // the helper was parked
+	sharedCore // with its rank, where a release must be worth its processor time
+	unheard    // most uses never reached the helper
+	usedOnce   // no buffer was used twice
+	unlearned  // there was no prediction
+	tooShort   // no prediction was worth it
 )
 
 // reasonOf finds out from a report why nothing was released. The first cause counts.
@@ -53,10 +51,8 @@ func reasonOf(r *Rank) reason {
 		return noHelper
 	case r.ParkedNs > 0:
 		return noIdleCore
-	case r.Unpaid > r.Unworthy:
-		return shareUsedUp
-	case r.Unworthy > 0 || r.RestedNs > 0:
-		return unworthy
+	case 2*float64(r.SharedNs) > 1e9*r.Seconds:
+		return sharedCore
 	case r.Lost > r.Uses/2:
 		return unheard
 	case r.Predictions == 0 && r.Uses <= r.First:
@@ -93,11 +89,9 @@ func (k reason) why(r *Rank, n int) string {
 		return "there was no helper thread (see the output of the job)"
 	case noIdleCore:
 		return r.coreless() + "; " + r.parkedLine(n)
-	case shareUsedUp:
-		return "the helper's share is used up; " + r.unpaidLine()
-	case unworthy:
-		return fmt.Sprintf("it would have saved too little memory for the processor time that it takes%s",
-			r.sharedLine())
+	case sharedCore:
+		return fmt.Sprintf("it would have saved too little memory for the processor time that it takes from the rank: the helper has"+
+			" used %.1f %% of its core (%s)", 100*float64(r.SharedCPUNs)/float64(r.SharedNs), r.advice())
 	case unheard:
 		return fmt.Sprintf("%d of %d uses came faster than the helper could take them in", r.Lost, r.Uses)
 	case usedOnce:
@@ -131,9 +125,6 @@ func (j *Job) Reasons() (lines []string) {
 	if g := j.kept[released]; g != nil && g.sum.Parks > 0 {
 		lines = append(lines,
 			fmt.Sprintf("%s at times%s: %s", capital(g.sum.coreless()), j.of(g), g.sum.parkedLine(len(g.ranks))))
-	}
-	if g := j.kept[released]; g != nil && g.sum.Unpaid > 0 {
-		lines = append(lines, fmt.Sprintf("The helper's share is used up at times%s: %s", j.of(g), g.sum.unpaidLine()))
 	}
 	total := j.Total()
 	if line := total.Demand.line(len(j.rows), total.Seconds); line != "" {
@@ -224,21 +215,6 @@ func (r *Rank) advice() string {
 		return "raise the CPU quota"
 	}
 	return "leave a core free"
-}
-
-// unpaidLine says what the share could not pay.
-func (r *Rank) unpaidLine() string {
-	return fmt.Sprintf("for %s the buffer stayed registered because there was no processor time left to release it"+
-		" and register it again%s", count(uint64(r.Unpaid), "use"), r.sharedLine())
-}
-
-// sharedLine says how much of their cores helpers used.
-func (r *Rank) sharedLine() string {
-	if r.SharedNs == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" (%.1f %% of the rank's core was used, it may use %s; %s)",
-		100*float64(r.SharedCPUNs)/float64(r.SharedNs), settings.FormatShare(r.HelperShare), r.advice())
 }
 
 // whyUnused says why nothing was registered through Pinwheel.

@@ -51,24 +51,11 @@ func TestReportSaysWhyNothingWasReleased(t *testing.T) {
 			r.HelperDeregs, r.Parks, r.ParkedNs, r.QuotaUsedUpNs = 9, 2, 4e9, 4e9
 		}),
 			"The CPU quota is used up at times: the helper was parked"},
-		"shared for a quota": {given(func(r *Rank) {
-			r.Unpaid, r.HelperShare, r.SharedNs, r.QuotaUsedUpNs = 30, 0.05, 10e9, 9e9
-		}),
-			"it may use 5 %; raise the CPU quota)"},
-		"share used up": {given(func(r *Rank) {
-			r.Unpaid, r.Unworthy, r.HelperShare, r.SharedNs, r.SharedCPUNs, r.Lost = 30, 2, 0.05, 10e9, 0.48e9, 40
-		}), "Nothing was released: the helper's share is used up; for 30 uses the buffer stayed registered because there " +
-			"was no processor time left to release it " +
-			"and register it again (4.8 % of the rank's core was used, it may use 5 %; leave a core free)."},
-		"share used up at times": {given(func(r *Rank) { r.HelperDeregs, r.Unpaid = 9, 1 }),
-			"The helper's share is used up at times: for 1 use the buffer"},
-		"not worth it": {given(func(r *Rank) {
-			r.Unworthy, r.HelperShare, r.SharedNs, r.SharedCPUNs = 30, 0.05, 10e9, 0.01e9
-		}),
-			"Nothing was released: it would have saved too little memory for the processor time that it takes (0.1 % of the " +
-				"rank's core"},
-		"the helper rested": {given(func(r *Rank) { r.RestedNs, r.Lost = 9e9, 40 }),
-			"it would have saved too little memory"},
+		"shared for a quota": {given(func(r *Rank) { r.SharedNs, r.QuotaUsedUpNs = 10e9, 9e9 }), "core (raise the CPU quota)"},
+		"shared core": {given(func(r *Rank) { r.SharedNs, r.SharedCPUNs, r.Lost = 10e9, 0.048e9, 40 }),
+			"Nothing was released: it would have saved too little memory for the processor time that it takes from the rank: " +
+				"the helper has used 0.5 % of its core (leave a core free)."},
+		"shared at first":  {given(func(r *Rank) { r.SharedNs, r.Lost = 1e9, 40 }), "40 of 44 uses came faster"},
 		"one request left": {given(func(r *Rank) { r.HelperDeregs, r.Kept = 9, 1 }), ""},
 		"nothing registered": {Rank{Size: 1, VerbsUsed: true, ThresholdBytes: 64 << 10, Plain: 7},
 			"Nothing was registered through Pinwheel: no message of 64.0 KiB or more."},

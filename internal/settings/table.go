@@ -59,7 +59,8 @@ var table = []variable{
 	{"COST", ".5%", share(func(s *Settings) *float64 { return &s.Cost }),
 		"Most of a rank's time that Pinwheel may cost under policy pinwheel, beside a cache that keeps everything: .5% or 0.005." +
 			" With an idle core for the helper, so long may uses wait whose memory it has not registered in time. Without one, if" +
-			" PINWHEEL_IDLE_POLICY is auto, memory is registered for a use and deregistered after it. What that may not cost stays" +
+			" PINWHEEL_IDLE_POLICY is auto, memory is registered for a use and deregistered after it; under a transport that links" +
+			" libpinwheel-api.so the helper runs on the core of its rank, and all that it does there counts. What that may not cost stays" +
 			" registered. 100%: no limit."},
 	{"WINDOW", "2", number(func(s *Settings) *int64 { return &s.Window }, 0, 8),
 		"Length of the context window: how many of the last communications belong to a call site's signature."},

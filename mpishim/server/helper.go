@@ -22,7 +22,6 @@ func (s *server) startHelper() {
 		Clock:       clock.Dedicated{},
 		IdlePolicy:  s.set.IdlePolicy,
 		Cost:        cmp.Or(s.set.Cost, engine.NoCost),
-		HelperShare: helperShare,
 		PinnedBytes: s.group.Bytes,
 		Profile:     s.profile(),
 		CommCPU:     func() int { return int32Of(&s.sh.comm_cpu) },
@@ -34,7 +33,6 @@ func (s *server) startHelper() {
 			nsPerTick: s.clock.NsPerTick, faulted: s.faulted,
 		}
 		o.OnDemand = s.serveOnDemand
-		o.HelperShare = s.set.Cost
 	}
 	if s.set.HelperCPU != settings.Auto {
 		o.CPUs = []int{int(s.set.HelperCPU)}
@@ -45,9 +43,6 @@ func (s *server) startHelper() {
 		wants.Store(0)
 	}
 }
-
-// helperShare is the most of a core's time that the helper of a transport which links us may use without an idle core.
-const helperShare = 0.05
 
 // serveOnDemand begins or ends that threads register memory on demand. The helper hears of no use meanwhile.
 func (s *server) serveOnDemand(on bool) {

@@ -34,7 +34,7 @@ type NodesOptions struct {
 type placing struct {
 	Name  string
 	cores *replay.IdleCores // nil: each has its own
-	share float64           // of its rank's core that a helper without idle core may use, under auto
+	share float64           // of its rank's time that uses on demand may cost without an idle core, under auto
 }
 
 // oldSliceNs is the time slice that Linux gave a thread before its fair scheduler (2.6.23), which the paper's cluster may have run.
