@@ -109,7 +109,6 @@ func (p *Pacer) RestNs(nowNs int64, w Waiting, untilNs int64) int64 {
 func (p *Pacer) pauseNs(nowNs, reviewNs int64) int64 {
 	perNs := p.looks / p.wakeupNs
 	p.credit = min(mostLooks, p.credit+float64(nowNs-p.paidNs)*perNs) - 1
-	p.credit = max(p.credit, -mostPollNs*perNs) // the longest pause pays for all
 	p.paidNs = nowNs
 	lacking := min(1-p.credit/mostLooks, 1)
 	waitNs := p.silences.usualNs() / waitShare * (1 + (waitGrowth-1)*lacking*lacking)
