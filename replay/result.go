@@ -64,6 +64,8 @@ type Result struct {
 	Timeline Timeline `json:"timeline"`
 	// HelperShare is Options.HelperShare for a policy with a helper.
 	HelperShare float64 `json:"helper_share,omitempty"`
+	// Cost is Options.Cost, or the one of Options.CostCurve, for a policy that depends on it; 0 for the default.
+	Cost float64 `json:"cost,omitempty"`
 	// Workers is Options.Workers for a policy with several.
 	Workers int `json:"workers,omitempty"`
 

@@ -20,6 +20,7 @@ import (
 type explainCmd struct {
 	format
 	model
+	oneCost
 	profiled
 	Rank   int      `default:"0" help:"With --region: the rank."`
 	Region int      `placeholder:"N" help:"Show the timeline of this region: prediction, deadline, registration, need and release of every use."`
@@ -48,7 +49,7 @@ Examples:
 }
 
 func (c *explainCmd) Run(e *command.Env) error {
-	o, err := c.options()
+	o, err := c.options(c.Cost)
 	if err == nil {
 		err = c.profiled.check()
 	}

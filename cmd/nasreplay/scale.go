@@ -19,6 +19,7 @@ import (
 type scaleCmd struct {
 	format
 	model
+	oneCost
 	Kind       string        `default:"strong" enum:"weak,strong" help:"How the run grows: ${enum}. weak: copies of the recorded run side by side. strong: the same problem on more ranks."`
 	To         numbers       `placeholder:"N" help:"Numbers of ranks. Default: those up to 4096 that the program runs on, each about four times the one before."`
 	Layout     string        `placeholder:"AxB" help:"FT: the grid of ranks. Default: that of the program."`
@@ -45,7 +46,7 @@ const (
 )
 
 func (c *scaleCmd) Run(e *command.Env) error {
-	o, err := c.options()
+	o, err := c.options(c.Cost)
 	if err != nil {
 		return err
 	}
