@@ -212,6 +212,9 @@ func (o *Options) checkNodes(ranks int) error {
 	return nil
 }
 
+// Passes is how many of Options.Progress there are: one for each policy, or each of CostCurve.
+func (o *Options) Passes() int { return len(o.passes()) }
+
 // costsOf returns the values of Cost that a policy is to be replayed with: 0 alone if it does not depend on it.
 func (o *Options) costsOf(policy string) []float64 {
 	switch {

@@ -186,7 +186,7 @@ func replayTrace(e *command.Env, f *trace.File, o replay.Options) ([]replay.Resu
 	for _, r := range f.Ranks() {
 		records += int64(f.Records(r))
 	}
-	bar := progress(e, records*int64(len(o.Policies)), f.Header().Program)
+	bar := progress(e, records*int64(o.Passes()), f.Header().Program)
 	defer func() { _ = bar.Finish() }()
 	if e.Terminal {
 		o.Progress = func(records int64) { _ = bar.Add64(records) } // the bar is decoration
