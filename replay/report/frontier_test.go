@@ -1,6 +1,7 @@
 package report
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -82,5 +83,28 @@ func TestFrontierIsWrittenWhollyOrNotAtAll(t *testing.T) {
 		if err != nil || !strings.Contains(string(text), want) || strings.Contains(string(text), "NaN") {
 			t.Errorf("%s: %v, no %q in\n%s", name, err, want, text)
 		}
+	}
+}
+
+// The numbers in the project's README.md are those of results/frontier.jsonl.
+func TestProjectReadmeHasTheNumbersOfTheFrontier(t *testing.T) {
+	doc, err := frontierSection("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile("../../results/frontier.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ps []FrontierPoint
+	for line := range strings.Lines(string(data)) {
+		var p FrontierPoint
+		if err := json.Unmarshal([]byte(line), &p); err != nil {
+			t.Fatal(err)
+		}
+		ps = append(ps, p)
+	}
+	if want := FrontierMarkers.Begin + frontierTable(ps); !strings.Contains(doc, want) {
+		t.Errorf("run make results: README.md lacks\n%s", want)
 	}
 }
