@@ -55,9 +55,9 @@ func (c *cachedPath) acquire(t int64, n *need, u *bufferUse) (stallNs int64, err
 			c.stats.LateRegs++
 		}
 	}
-	readyNs := t + c.provider.spentNs
+	readyNs, waited := t+c.provider.spentNs, false
 	if r := c.provider.readyNs[ref.Region().Handle]; r > readyNs { // the helper is at it
-		readyNs = r
+		readyNs, waited = r, true
 		c.stats.LateWaits++
 	}
 	if c.helper != nil && c.full == nil && ref.ID() != 0 && (c.provider.registered > 0 || readyNs > t) {
@@ -68,7 +68,7 @@ func (c *cachedPath) acquire(t int64, n *need, u *bufferUse) (stallNs int64, err
 	c.stats.Needs++
 	c.stats.StallNs += stallNs
 	c.provider.journal.belongs(ref.Region().Handle, ref.ID(), false)
-	*u = bufferUse{need: *n, needNs: t, ref: ref, missed: c.provider.registered > 0}
+	*u = bufferUse{need: *n, needNs: t, ref: ref, missed: c.provider.registered > 0, waited: waited}
 	return stallNs, nil
 }
 
@@ -103,14 +103,14 @@ func (c *cachedPath) isEarly(t int64) bool {
 
 func (c *cachedPath) release(t int64, u *bufferUse) (stallNs int64, err error) {
 	if !u.ref.Valid() {
-		c.provider.journal.used(RegionUse{0, u.need.rng.PageAligned(), u.needNs, t, false})
+		c.provider.journal.used(RegionUse{0, u.need.rng.PageAligned(), u.needNs, t, false, false})
 		return c.bounce.release(t, u)
 	}
 	id, pages := u.ref.ID(), u.ref.Region().Range.Pages()
 	c.provider.begin(t)
 	c.local.Release(u.ref) // deregisters what was for this use alone
 	c.stats.StallNs += c.provider.spentNs
-	c.provider.journal.used(RegionUse{id, u.need.rng.PageAligned(), u.needNs, t, u.missed})
+	c.provider.journal.used(RegionUse{id, u.need.rng.PageAligned(), u.needNs, t, u.missed, u.waited})
 	if c.full != nil {
 		c.full.released(t, &u.need, id)
 		return c.provider.spentNs, nil

@@ -27,6 +27,15 @@ type Counts struct {
 	HelperParkedNs int64 `json:"helper_parked_ns,omitempty"`
 }
 
+// LateUses are the needs after the first of a range whose buffer was not registered in time: the communication path
+// registered it again, or waited for a registration under way. report.Rank counts them so, too.
+func (c *Counts) LateUses() int64 { return c.LateRegs + c.LateWaits }
+
+// LateShare is the share of the needs after the first that were late, from 0 to 1.
+func (c *Counts) LateShare() float64 {
+	return float64(c.LateUses()) / float64(max(c.Needs-c.FirstRegs, 1))
+}
+
 func (c *Counts) add(o *Counts, times int64) {
 	c.Needs += times * o.Needs
 	c.FirstRegs += times * o.FirstRegs

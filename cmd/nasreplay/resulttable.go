@@ -49,7 +49,7 @@ func printResults(e *command.Env, rs []replay.Result, regime string, asked []str
 			avgSaved = change(r.AvgPinnedBytes, b.AvgPinnedBytes)
 		}
 		cells := []string{policyName(r, costs), scope(r), mem.FormatBytes(uint64(r.PeakPinnedBytes)), peakSaved, mem.FormatBytes(uint64(r.AvgPinnedBytes)), avgSaved,
-			strconv.FormatInt(r.FirstRegs, 10), strconv.FormatInt(r.LateRegs, 10), strconv.FormatInt(r.HelperRegs, 10), strconv.FormatInt(r.WastedRegs, 10),
+			strconv.FormatInt(r.FirstRegs, 10), strconv.FormatInt(r.LateUses(), 10), strconv.FormatInt(r.HelperRegs, 10), strconv.FormatInt(r.WastedRegs, 10),
 			formatNs(r.StallNs), formatNs(r.RunNs), report.Number(r.Slowdown, "%.4f"), report.Share(r.Err05), report.Share(r.Err5), report.Number(r.CapturedAvg, "%.3f"), report.Number(r.CapturedPeak, "%.3f")}
 		if r.RealRun != nil {
 			cells = append(cells, fmt.Sprintf("%.4f", r.SlowdownMin), fmt.Sprintf("%.4f", r.SlowdownMax), fmt.Sprintf("%d pages", r.VMDiffPages))

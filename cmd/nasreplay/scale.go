@@ -161,7 +161,7 @@ func (c *scaleCmd) print(e *command.Env, rs []scale.Result, first bool) error {
 	for i := range rs {
 		r := &rs[i]
 		t.add(strconv.Itoa(r.Ranks), strconv.Itoa(r.Nodes), r.Policy, mem.FormatBytes(uint64(r.NodePeakBytes)), mem.FormatBytes(uint64(r.NodeMeanPeakBytes)),
-			mem.FormatBytes(uint64(r.NodeAvgBytes)), savedOf(rs, r), strconv.FormatInt(r.FirstRegs, 10), strconv.FormatInt(r.LateRegs, 10), formatNs(r.RunNs),
+			mem.FormatBytes(uint64(r.NodeAvgBytes)), savedOf(rs, r), strconv.FormatInt(r.FirstRegs, 10), strconv.FormatInt(r.LateUses(), 10), formatNs(r.RunNs),
 			report.Number(r.Slowdown, "%.4f"), report.Number(r.CapturedAvg, "%.3f"), strconv.Itoa(r.SimulatedRanks))
 	}
 	fmt.Fprintf(e.Stdout, "%s: %s scaling, %d ranks a node, costs of %s\n", rs[0].Trace, rs[0].Scaling, rs[0].PerNode, rs[0].Provider)

@@ -43,7 +43,7 @@ type Region struct {
 	Range       mem.Range    `json:"-"` // of its last registration
 	Bytes       uint64       `json:"bytes"`
 	Uses        int          `json:"uses"`
-	Late        int          `json:"late"`   // uses after the first that the communication path had to register for
+	Late        int          `json:"late"`   // uses after the first, as replay.Counts.LateUses
 	MissedShare Shares       `json:"causes"` // of the possible saving of all ranks
 }
 
@@ -158,7 +158,7 @@ func regionOf(h *history, rank int) Region {
 	r := Region{Rank: rank, ID: h.id, Uses: len(h.uses)}
 	for i, u := range h.uses {
 		r.Range = r.Range.Union(u.Range)
-		if u.Missed && i > 0 {
+		if (u.Missed || u.Waited) && i > 0 {
 			r.Late++
 		}
 	}
