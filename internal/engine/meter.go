@@ -27,7 +27,7 @@ type meter struct {
 	pinned      usage.Usage      // bytes
 	parked      usage.Usage      // 1 while the helper is parked
 	stalled     usage.Series     // threads that wait for a registration
-	late        usage.Series     // late registrations
+	late        usage.Series     // late uses
 	registerNs  int64            // in registrations and deregistrations
 	byHelperNs  int64            // in those of the helper, the cache included
 	firstUsesNs int64            // in those that threads of the program have made by themselves
@@ -103,8 +103,10 @@ func (m *meter) missed(o regcache.Outcome, site predictor.CallSite, startNs, end
 	at.stallNs += endNs - startNs
 	m.stallNs += endNs - startNs
 	if o == regcache.Late {
-		at.late++
 		m.lateNs += endNs - startNs
+	}
+	if o.IsLate() {
+		at.late++
 		m.late.Add(startNs-m.beganNs, 1)
 	}
 }

@@ -40,8 +40,8 @@ var ofRank = []metric{
 		func(r *monitor.Rank) (float64, bool) { return float64(r.Hits), true }},
 	{"first_registrations_total", "Uses that registered a buffer for the first time.", counter,
 		func(r *monitor.Rank) (float64, bool) { return float64(r.FirstRegs), true }},
-	{"late_registrations_total", "Uses that registered a buffer again, since it had been deregistered.", counter,
-		func(r *monitor.Rank) (float64, bool) { return float64(r.LateRegs), true }},
+	{"late_uses_total", "Uses that had to register a buffer again or to wait for that, since it had been deregistered.",
+		counter, func(r *monitor.Rank) (float64, bool) { return float64(r.LateUses), true }},
 	{"stall_seconds_total", "Time for which communication waited for registrations.", counter,
 		func(r *monitor.Rank) (float64, bool) { return seconds(r.StallNs), true }},
 

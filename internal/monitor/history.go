@@ -74,7 +74,7 @@ func ratesBetween(before, now *Rank) Rates {
 	}
 	return Rates{
 		Hits:        float64(now.Hits-before.Hits) / seconds,
-		Late:        float64(now.LateRegs-before.LateRegs) / seconds,
+		Late:        float64(now.LateUses-before.LateUses) / seconds,
 		HelperShare: float64(now.Helper.CPUNs-before.Helper.CPUNs) / 1e9 / seconds,
 		Stall:       float64(now.StallNs-before.StallNs) / 1e9 / seconds,
 	}

@@ -15,7 +15,7 @@ func TestRatesAreThoseOfTheLastTenSeconds(t *testing.T) {
 	var h History
 	var r Rank
 	for second := range 31 {
-		r = Rank{PID: 1, RunSeconds: float64(100 + second), Hits: 1_000_000, LateRegs: int64(second)}
+		r = Rank{PID: 1, RunSeconds: float64(100 + second), Hits: 1_000_000, LateUses: int64(second)}
 		r.Helper.CPUNs = 5e9
 		if second > 20 { // what was before counts no more
 			r.Hits += 100 * int64(second-20)

@@ -60,7 +60,7 @@ type Rank struct {
 
 	Hits         int64 `json:"hits"`
 	FirstRegs    int64 `json:"first_regs"`
-	LateRegs     int64 `json:"late_regs"`
+	LateUses     int64 `json:"late_uses"`
 	HelperRegs   int64 `json:"helper_regs"`
 	HelperDeregs int64 `json:"helper_deregs"`
 	StallNs      int64 `json:"stall_ns"` // communication waited for what was no hit

@@ -99,7 +99,7 @@ func rankOf(s *node.State, budgeted bool) Rank {
 		Rank: s.Rank, PID: s.PID, Manager: s.Instance, Program: s.Program, startNs: s.StartNs,
 		RunSeconds:  seconds(s.AtNs - s.StartNs),
 		PinnedBytes: s.PinnedBytes, PeakPinnedBytes: s.PeakBytes,
-		Hits: s.Hits, FirstRegs: s.First, LateRegs: s.Late, StallNs: s.StallNs,
+		Hits: s.Hits, FirstRegs: s.First, LateUses: s.Late, StallNs: s.StallNs,
 		HelperRegs: h.Registers, HelperDeregs: h.Deregs,
 		Helper: Helper{
 			Running: h.Running, Parked: h.Parked, CPU: h.CPU, Shared: h.Shared,

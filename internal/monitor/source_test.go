@@ -53,7 +53,7 @@ func TestLookAtMembersOfThisProcess(t *testing.T) {
 	want := Rank{
 		Rank: 0, PID: os.Getpid(), Manager: r.Manager, Program: filepath.Base(os.Args[0]), startNs: r.startNs,
 		StartSeconds: r.StartSeconds, RunSeconds: r.RunSeconds, AgeSeconds: r.AgeSeconds, ShareBytes: r.ShareBytes,
-		PinnedBytes: 2, PeakPinnedBytes: 3, Hits: 4, FirstRegs: 5, LateRegs: 6, StallNs: 7, HelperRegs: 15, HelperDeregs: 16,
+		PinnedBytes: 2, PeakPinnedBytes: 3, Hits: 4, FirstRegs: 5, LateUses: 6, StallNs: 7, HelperRegs: 15, HelperDeregs: 16,
 		Helper: Helper{Running: true, Parked: true, CPU: 11, Shared: true, ShareLimit: &limit, CPUNs: 12,
 			RegisterNs: 13, Wakeups: 14},
 		Accuracy: report.Accuracy{Predictions: 10, Err05: 0.2, Err5: 0.9},

@@ -26,7 +26,7 @@ type State struct {
 	Helper                 Helper
 
 	// Uses by what they found: a registration, a buffer that had never been registered, one that had been
-	// deregistered. StallNs is how long communication waited for those that were no hits.
+	// deregistered or was being registered. StallNs is how long communication waited for those that were no hits.
 	Hits, First, Late, StallNs int64
 	// Predictions that a use followed, and those of them within 0.5 % and 5 % of the interval.
 	Predicted, Within05, Within5 int64

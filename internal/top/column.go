@@ -66,8 +66,8 @@ var columns = []column{
 		cell: func(r *row, live bool) string { return count(pick(live, r.rates.Hits, r.Hits)) },
 		key:  func(r *row, live bool) float64 { return pick(live, r.rates.Hits, r.Hits) }},
 	{title: "LATE/s", once: "LATE", width: 6, rank: 3,
-		cell: func(r *row, live bool) string { return count(pick(live, r.rates.Late, r.LateRegs)) },
-		key:  func(r *row, live bool) float64 { return pick(live, r.rates.Late, r.LateRegs) }},
+		cell: func(r *row, live bool) string { return count(pick(live, r.rates.Late, r.LateUses)) },
+		key:  func(r *row, live bool) float64 { return pick(live, r.rates.Late, r.LateUses) }},
 	{title: "STALL", once: "STALL", width: 6, rank: 12,
 		cell: func(r *row, _ bool) string { return percent(r.rates.Stall, true) },
 		key:  func(r *row, _ bool) float64 { return r.rates.Stall }},
@@ -92,10 +92,10 @@ const Legend = `RANK: of the MPI job, - if there is none. PINNED, PEAK: memory t
 under PINWHEEL_NODE_BUDGET with what the transport registers for itself. LAST MINUTE: PINNED in that time, as a share
 of PEAK. SHARE: the rank's part of PINWHEEL_NODE_BUDGET. CORE: processor of the helper thread, with * if ranks use
 it, too. HELPER: processor time of the helper, registrations included, as a share of one processor, and LIMIT: how
-much it may take. HITS, LATE: uses that found their buffer registered, or registered before but not now. STALL: share
-of the time that communication waited for registrations. <5 %: predictions of the next use with less than 5 % error.
-AGE: how long ago the rank said so, if one is silent. On a terminal, rates are those of the last 10 s; else since the
-rank's start.`
+much it may take. HITS, LATE: uses that found their buffer registered, or that had to register it again or to wait
+for that. STALL: share of the time that communication waited for registrations. <5 %: predictions of the next use with
+less than 5 % error. AGE: how long ago the rank said so, if one is silent. On a terminal, rates are those of the last
+10 s; else since the rank's start.`
 
 func pick(live bool, rate float64, total int64) float64 {
 	if live {

@@ -72,7 +72,7 @@ func rank(n int, second float64) monitor.Rank {
 		Rank: n, PID: 20_000 + n, Manager: 1, Program: "ft.B.x",
 		StartSeconds: float64(Start.Unix()), RunSeconds: second, AgeSeconds: 0.25,
 		PinnedBytes: int64(wave * float64(100+10*n) * mib), PeakPinnedBytes: int64(100+10*n) * mib,
-		Hits: total(1000 * float64(1+n)), FirstRegs: 12, LateRegs: total(0.5 * float64(n)),
+		Hits: total(1000 * float64(1+n)), FirstRegs: 12, LateUses: total(0.5 * float64(n)),
 		HelperRegs: total(20), HelperDeregs: total(21), StallNs: total(1e6 * float64(n)),
 		Accuracy: report.Accuracy{Predictions: total(40)},
 		Helper: monitor.Helper{
