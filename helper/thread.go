@@ -52,6 +52,8 @@ type Fault = fault.Fault
 
 // ThreadStats are counters since the start of a Thread.
 type ThreadStats struct {
+	Cost schedule.CostCounts // as of the last sleep
+
 	Events    int64 // taken from DQ
 	Registers int64 // registrations done
 	Deregs    int64 // deregistrations done
@@ -92,6 +94,7 @@ type Thread struct {
 	mu    sync.Mutex
 	tid   int // 0 once the thread has ended
 	cpuNs int64
+	cost  schedule.CostCounts
 	// As the helper has published them: of the Decider, of its Budget, of the Loop.
 	late   schedule.LateUses
 	held   schedule.BudgetCounts
@@ -190,6 +193,7 @@ func (t *Thread) Stats() ThreadStats {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	s.Cost = t.cost
 	t.updateCPULocked()
 	s.CPUNs, s.Late, s.Budget, s.PutOff = t.cpuNs+c.workersCPU.Load(), t.late, t.held, t.putOff
 	return s

@@ -42,6 +42,8 @@ func (k *keeper) SetShareNs(ns int64)      { k.shareNs.Store(ns) }
 func (k *keeper) Budget() *schedule.Budget { return &k.budget }
 func (k *keeper) Late() schedule.LateUses  { return schedule.LateUses{} }
 
+func (k *keeper) Cost() schedule.CostCounts { return schedule.CostCounts{Share: .01} }
+
 func (k *keeper) Missed(id mem.RegionID, _, _ int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -39,6 +39,7 @@ func (d *driver) spend(nowNs int64) (usedNs int64) {
 func (d *driver) publish(nowNs int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.cost = d.opt.Decider.Cost()
 	d.late, d.held, d.putOff = d.opt.Decider.Late(), d.loop.Budget.Counts(nowNs), d.loop.PutOff()
 }
 

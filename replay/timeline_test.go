@@ -60,6 +60,7 @@ func (m *metronome) Forget(mem.RegionID)                       {}
 func (m *metronome) SetShareNs(int64)                          {}
 func (m *metronome) SetWorkers(int)                            {}
 func (m *metronome) Budget() *schedule.Budget                  { return &schedule.Budget{} }
+func (m *metronome) Cost() schedule.CostCounts                 { return schedule.CostCounts{} }
 func (m *metronome) Late() schedule.LateUses                   { return schedule.LateUses{} }
 
 // interval is a stretch of a rank's time in a chart.

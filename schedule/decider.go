@@ -18,6 +18,8 @@ type Decider interface {
 	// SetWorkers tells how many registrations may be under way at the same time. Actions whose Aside is set are for
 	// workers: the Decider is asked for more before they are done.
 	SetWorkers(n int)
+	// Cost returns what that has cost.
+	Cost() CostCounts
 	// Late returns the uses that were late because of what was decided.
 	Late() LateUses
 	// Budget returns what bounds the helper's processor time: always the same one.

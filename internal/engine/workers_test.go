@@ -35,6 +35,7 @@ func (r *restless) SetShareNs(int64)                          {}
 func (r *restless) Missed(mem.RegionID, int64, int64)         {}
 func (r *restless) SetWorkers(n int)                          { r.workers.Store(int64(n)) }
 func (r *restless) Budget() *schedule.Budget                  { return &r.budget }
+func (r *restless) Cost() schedule.CostCounts                 { return schedule.CostCounts{} }
 func (r *restless) Late() schedule.LateUses                   { return schedule.LateUses{} }
 func (r *restless) Next(int64) schedule.Action {
 	if r.workers.Load() < 2 {
