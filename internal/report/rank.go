@@ -114,6 +114,7 @@ type Rank struct {
 	// Demand is what was registered on demand; part of Uses, of RegisterNs and of the pinned memory. The time of
 	// looks is part of ServerCPUNs.
 	Demand Demand `json:"on_demand,omitzero"`
+	Cost   Cost   `json:"cost,omitzero"`
 	// Calls is how many MPI calls of the program were wrapped, whatever they did.
 	Calls uint64 `json:"mpi_calls,omitempty"`
 	// Large is how many buffers of at least ThresholdBytes the program passed to MPI.

@@ -136,7 +136,10 @@ func (j *Job) Reasons() (lines []string) {
 		lines = append(lines, fmt.Sprintf("The helper's share is used up at times%s: %s", j.of(g), g.sum.unpaidLine()))
 	}
 	total := j.Total()
-	if line := total.Demand.line(len(j.rows), total.Seconds); line != "" {
+	if line := total.Demand.line(); line != "" {
+		lines = append(lines, line)
+	}
+	if line := total.Cost.Line(float64(len(j.rows)) * total.Seconds * 1e9); line != "" && total.Uses > 0 {
 		lines = append(lines, line)
 	}
 	if line := total.lateLine(); line != "" {
