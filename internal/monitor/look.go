@@ -65,7 +65,8 @@ type Rank struct {
 	HelperDeregs int64 `json:"helper_deregs"`
 	StallNs      int64 `json:"stall_ns"` // communication waited for what was no hit
 
-	Helper Helper `json:"helper"`
+	Cost   report.Cost `json:"cost"`
+	Helper Helper      `json:"helper"`
 
 	report.Accuracy
 	// These are the counts behind Accuracy: predictions with less than 0.5 % error, and with less than 5 %.

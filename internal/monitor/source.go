@@ -12,6 +12,7 @@ import (
 	"pinwheel/files"
 	"pinwheel/internal/node"
 	"pinwheel/internal/printable"
+	"pinwheel/internal/report"
 	"pinwheel/vmmc/broker"
 )
 
@@ -105,7 +106,7 @@ func rankOf(s *node.State, budgeted bool) Rank {
 			Running: h.Running, Parked: h.Parked, CPU: h.CPU, Shared: h.Shared,
 			CPUNs: h.CPUNs, RegisterNs: h.ActionNs, Wakeups: h.Wakeups,
 		},
-		Within05: s.Within05, Within5: s.Within5,
+		Cost: report.Cost(s.Cost), Within05: s.Within05, Within5: s.Within5,
 	}
 	r.Predictions = s.Predicted
 	if budgeted {
