@@ -53,10 +53,12 @@ func (c *cachedPath) acquire(t int64, n *need, u *bufferUse) (stallNs int64, err
 			c.stats.FirstRegs++
 		} else {
 			c.stats.LateRegs++
+			c.stats.AgainNs += c.againNs()
 		}
 	}
 	readyNs, waited := t+c.provider.spentNs, false
 	if r := c.provider.readyNs[ref.Region().Handle]; r > readyNs { // the helper is at it
+		c.stats.WaitNs += r - readyNs
 		readyNs, waited = r, true
 		c.stats.LateWaits++
 	}
@@ -70,6 +72,14 @@ func (c *cachedPath) acquire(t int64, n *need, u *bufferUse) (stallNs int64, err
 	c.provider.journal.belongs(ref.Region().Handle, ref.ID(), false)
 	*u = bufferUse{need: *n, needNs: t, ref: ref, missed: c.provider.registered > 0, waited: waited}
 	return stallNs, nil
+}
+
+// againNs is what a cache would have spared the use that has just registered its memory again, unless onDemand counts it.
+func (c *cachedPath) againNs() int64 {
+	if c.full != nil {
+		return 0
+	}
+	return c.provider.spentNs
 }
 
 // registered makes memory registered for a use at t.

@@ -162,7 +162,7 @@ func (e *engine) results(name, policy string, nodes []usage.Usage) []Result {
 		x.PeakPinnedBytes, x.Pinned = r.usage.Peak(), *r.usage.Series()
 		if r.helper != nil {
 			x.Errors, x.LostUses = r.scored.Accuracy(), int64(r.helper.dq.Lost())
-			x.Predictions = x.Errors.N
+			x.Predictions, x.PriceNs = x.Errors.N, r.helper.priceNs()
 			held := r.helper.loop.Budget.Counts(r.endNs)
 			x.Unpaid, x.Unworthy, x.HelperParkedNs = held.Unpaid, held.Unworthy, held.ParkedNs
 		}
@@ -206,7 +206,7 @@ func (r *Result) count(o *Result, times int) {
 		}
 		r.Sharing.add(o.Sharing, n)
 	}
-	r.RunNs = max(r.RunNs, o.RunNs)
+	r.RunNs, r.PriceNs = max(r.RunNs, o.RunNs), max(r.PriceNs, o.PriceNs)
 	r.TraceEvents += n * o.TraceEvents
 	r.Torn = r.Torn || o.Torn
 }

@@ -19,6 +19,11 @@ type Counts struct {
 	Predictions  int64 `json:"predictions"`   // needs for which a prediction was in force
 	StallNs      int64 `json:"stall_ns"`      // of the communication path: lookup, waiting for and doing registration; for bounce, copying
 	HelperCPUNs  int64 `json:"helper_cpu_ns"`
+	// What a cache would have spared, as report.Cost has it: of StallNs, registering again and waiting for the helper;
+	// uses on demand, with what the helper did for them.
+	AgainNs  int64 `json:"again_ns"`
+	WaitNs   int64 `json:"wait_ns"`
+	DemandNs int64 `json:"demand_ns,omitempty"`
 
 	// Under Options.HelperShare: uses whose region stayed registered because the share was used up, or because a
 	// release was not worth its processor time; and how long the helper did not look at all, since it was not worth it.
@@ -49,6 +54,9 @@ func (c *Counts) add(o *Counts, times int64) {
 	c.Predictions += times * o.Predictions
 	c.StallNs += times * o.StallNs
 	c.HelperCPUNs += times * o.HelperCPUNs
+	c.AgainNs += times * o.AgainNs
+	c.WaitNs += times * o.WaitNs
+	c.DemandNs += times * o.DemandNs
 	c.Unpaid += times * o.Unpaid
 	c.Unworthy += times * o.Unworthy
 	c.HelperParkedNs += times * o.HelperParkedNs
@@ -75,6 +83,8 @@ type Result struct {
 	HelperShare float64 `json:"helper_share,omitempty"`
 	// Cost is Options.Cost, or the one of Options.CostCurve, for a policy that depends on it; 0 for the default.
 	Cost float64 `json:"cost,omitempty"`
+	// PriceNs is what saving a MiB for a second cost in the end, on the rank where it cost most (report.Cost).
+	PriceNs float64 `json:"price_ns,omitempty"`
 	// Workers is Options.Workers for a policy with several.
 	Workers int `json:"workers,omitempty"`
 

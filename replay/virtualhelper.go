@@ -178,6 +178,14 @@ func (v *virtualHelper) spend(ns, t int64) {
 	v.loop.Budget.Spend(ns, t)
 }
 
+// priceNs is what saving a MiB for a second has cost lately.
+func (v *virtualHelper) priceNs() float64 {
+	if v.path.full != nil {
+		return v.path.full.rule.PriceNs()
+	}
+	return v.loop.Decider.Cost().PriceNs
+}
+
 func (v *virtualHelper) gone(buf []mem.RegionID) []mem.RegionID {
 	buf, _ = v.path.cache.Gone(buf)
 	return buf

@@ -39,7 +39,7 @@ func (c *Cost) Line(runNs float64) string {
 	percent := func(ns int64) float64 { return 100 * float64(ns) / max(runNs, 1) }
 	line := fmt.Sprintf("Beside a cache, Pinwheel cost %.2f %% of the run time", percent(c.SpentNs()))
 	if c.Share > 0 {
-		line += fmt.Sprintf(" (PINWHEEL_COST allows %s, and what 2 s earn)", settings.FormatShare(math.Round(1e6*c.Share)/1e6))
+		line += fmt.Sprintf(" (PINWHEEL_COST allows %s, and an advance)", settings.FormatShare(math.Round(1e6*c.Share)/1e6))
 	}
 	var parts []string
 	for _, p := range []struct {
@@ -59,7 +59,7 @@ func (c *Cost) Line(runNs float64) string {
 		line += ": " + strings.Join(parts, ", ")
 	}
 	if c.PriceNs > 0 {
-		line += fmt.Sprintf("; the last MiB that was saved for a second cost %.1f us", c.PriceNs/1e3)
+		line += fmt.Sprintf("; the last MiB that was saved for a second cost %.3g ms", c.PriceNs/1e6)
 	}
 	return line
 }

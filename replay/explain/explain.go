@@ -9,8 +9,10 @@ import (
 	"slices"
 	"sync"
 
+	"pinwheel/internal/report"
 	"pinwheel/mem"
 	"pinwheel/replay"
+	"pinwheel/schedule"
 	"pinwheel/trace"
 	"pinwheel/verbs"
 )
@@ -58,6 +60,19 @@ type Explanation struct {
 	options  replay.Options
 }
 
+// Cost is what policy pinwheel has cost all ranks beside leave-pinned, as the report of a job has it.
+func (x *Explanation) Cost() report.Cost {
+	r := &x.Result
+	c := report.Cost{
+		Share:   cmp.Or(r.Cost, schedule.DefaultCost),
+		AgainNs: r.AgainNs, WaitNs: r.WaitNs, DemandNs: r.DemandNs, PriceNs: r.PriceNs,
+	}
+	if r.HelperShare > 0 && r.HelperShare < 1 {
+		c.Share = r.HelperShare
+	}
+	return c
+}
+
 // MarshalJSON writes what the command prints.
 func (x *Explanation) MarshalJSON() ([]byte, error) {
 	r := &x.Result
@@ -68,10 +83,11 @@ func (x *Explanation) MarshalJSON() ([]byte, error) {
 		Timeline      replay.Timeline `json:"timeline"`
 		CapturedAvg   *float64        `json:"captured_avg"`
 		PossibleBytes float64         `json:"possible_bytes"`
+		Cost          report.Cost     `json:"cost"`
 		Missed        float64         `json:"missed"`
 		Causes        Shares          `json:"causes"`
 		Regions       []Region        `json:"regions"`
-	}{r.Trace, r.Policy, r.Provider, r.Timeline, r.CapturedAvg, x.PossibleBytes, x.Missed.Sum(), x.Missed, x.Regions})
+	}{r.Trace, r.Policy, r.Provider, r.Timeline, r.CapturedAvg, x.PossibleBytes, x.Cost(), x.Missed.Sum(), x.Missed, x.Regions})
 }
 
 // Trace replays a trace under policy pinwheel and says where the possible saving went. It keeps every
