@@ -22,8 +22,9 @@ type FrontierPoint struct {
 	Trace  string `json:"trace"`
 	Policy string `json:"policy"`
 	// Cost is what policy pinwheel may cost (replay.Options.Cost); 0 for others.
-	Cost     float64 `json:"cost,omitempty"`
-	Slowdown float64 `json:"slowdown"` // of the run, as a factor
+	Cost float64 `json:"cost,omitempty"`
+	// Slowdown is that of the run, as a factor, with the processor time of a helper that has no core of its own.
+	Slowdown float64 `json:"slowdown"`
 	// SavedAvg and SavedPeak are shares of what leave-pinned pins, CapturedAvg is one of what the oracle saves of it, nil
 	// where that is nothing.
 	SavedAvg    float64  `json:"saved_avg"`
@@ -41,12 +42,21 @@ func FrontierPoints(rs []replay.Result) (ps []FrontierPoint) {
 			continue
 		}
 		ps = append(ps, FrontierPoint{
-			Trace: r.Trace, Policy: r.Policy, Cost: r.Cost, Slowdown: *r.Slowdown, CapturedAvg: r.CapturedAvg,
+			Trace: r.Trace, Policy: r.Policy, Cost: r.Cost, CapturedAvg: r.CapturedAvg,
+			Slowdown:  *r.Slowdown + helpersCost(r, run.ranks()),
 			SavedAvg:  saved(base.AvgPinnedBytes, r.AvgPinnedBytes),
 			SavedPeak: saved(float64(base.PeakPinnedBytes), float64(r.PeakPinnedBytes)),
 		})
 	}
 	return ps
+}
+
+// helpersCost is what helpers without a core of their own take of their ranks' time, as a share of it.
+func helpersCost(r *replay.Result, ranks int) float64 {
+	if r.HelperShare == 0 || r.HelperShare == 1 {
+		return 0
+	}
+	return float64(r.HelperCPUNs) / float64(ranks) / float64(max(r.RunNs, 1))
 }
 
 // Name is the policy, and what it may cost.

@@ -2,6 +2,7 @@ package report
 
 import (
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,6 +51,23 @@ func TestFrontierFigureHasAPanelForEachTraceAndACurve(t *testing.T) {
 	}
 	if s := fig.Panels[1].Series; len(s) != 3 || len(s[2].X) != 0 {
 		t.Errorf("what can't be saved is drawn: %+v", s)
+	}
+}
+
+// A helper on the core of its rank makes the run longer by what it takes there.
+func TestFrontierCountsHelpersWithoutACore(t *testing.T) {
+	slowdown, captured := 1.01, .9
+	rs := []replay.Result{
+		{Policy: replay.LeavePinned, Rank: replay.AllRanks, RunNs: 1000, Slowdown: new(float64)},
+		{Policy: replay.Paper, Rank: 1},
+		{Policy: replay.Paper, Rank: replay.AllRanks, RunNs: 1000, Slowdown: &slowdown, CapturedAvg: &captured, HelperShare: 1,
+			Counts: replay.Counts{HelperCPUNs: 40}},
+	}
+	for share, want := range map[float64]float64{1: 1.01, .1: 1.03} {
+		rs[2].HelperShare = share
+		if ps := FrontierPoints(rs); len(ps) != 2 || math.Abs(ps[1].Slowdown-want) > 1e-9 {
+			t.Errorf("share %g: %+v, want a slowdown of %g", share, ps, want)
+		}
 	}
 }
 
