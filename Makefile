@@ -157,6 +157,7 @@ results: build
 	done >> results/real.jsonl.partial
 	mv results/real.jsonl.partial results/real.jsonl
 	bin/nasreplay results --out results
+	bin/nasreplay frontier --out results --document README.md $(TRACES)
 
 ## results-prediction: write results/prediction.md anew: each trace against its targets, each idea left out, what can't be foreseen
 results-prediction: build

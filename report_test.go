@@ -57,7 +57,7 @@ func TestReportSaysWhatHappened(t *testing.T) {
 	}
 	words := strings.Join(strings.Fields(string(text)), " ")
 	for _, want := range []string{"@ Policy pinwheel @ Provider sim @ Mappings off", "1.0 MiB",
-		" 5 4 0 1 0 ", "@--- Call sites"} {
+		" 5 4 1 0 0 ", "@--- Call sites"} {
 		if !strings.Contains(words, want) {
 			t.Errorf("the report lacks %q:\n%s", want, text)
 		}

@@ -45,6 +45,8 @@ type Fault = fault.Fault
 
 // ThreadStats are counters since the start of a Thread.
 type ThreadStats struct {
+	Cost schedule.CostCounts // as of the last sleep
+
 	Events    int64 // taken from DQ
 	Registers int64 // registrations done
 	Deregs    int64 // deregistrations done
@@ -84,6 +86,7 @@ type Thread struct {
 	mu    sync.Mutex
 	tid   int // 0 once the thread has ended
 	cpuNs int64
+	cost  schedule.CostCounts
 	// As the helper has published them.
 	late   schedule.LateUses
 	shared shared
@@ -175,6 +178,7 @@ func (t *Thread) Stats() ThreadStats {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	s.Cost = t.cost
 	t.updateCPULocked()
 	s.CPUNs, s.Late = t.cpuNs+c.workersCPU.Load(), t.late
 	s.SharedNs, s.SharedCPUNs = t.shared.ns, t.shared.cpuNs

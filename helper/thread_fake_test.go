@@ -39,6 +39,8 @@ type keeper struct {
 
 func (k *keeper) SetShareNs(ns int64) { k.shareNs.Store(ns) }
 
+func (k *keeper) Cost() schedule.CostCounts { return schedule.CostCounts{Share: .01} }
+
 func (k *keeper) Missed(id mem.RegionID, _, _ int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

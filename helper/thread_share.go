@@ -58,6 +58,7 @@ func (d *driver) publish(nowNs int64) {
 	d.shared.until(nowNs)
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.cost = d.opt.Decider.Cost()
 	d.late, d.Thread.shared = d.opt.Decider.Late(), d.shared
 }
 

@@ -76,6 +76,10 @@ const (
 	Late
 )
 
+// IsLate reports whether the use was late: it had to register again what had been registered before, or to wait for a
+// registration under way.
+func (o Outcome) IsLate() bool { return o == Late || o == Waited }
+
 var outcomeNames = [...]string{"hit", "waited", "first", "late"}
 
 func (o Outcome) String() string { return outcomeNames[o] }

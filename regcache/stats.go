@@ -37,6 +37,9 @@ func (c *Cache) Stats() Stats {
 	return s
 }
 
+// LateUses is how many requests were late; see Outcome.IsLate.
+func (s *Stats) LateUses() uint64 { return s.Late + s.Waited }
+
 // Pinned returns Stats.Pinned, in little time.
 func (c *Cache) Pinned() Usage {
 	c.mu.Lock()

@@ -53,11 +53,13 @@ func (c *cachedPath) acquire(t int64, n *need, u *bufferUse) (stallNs int64, err
 			c.stats.FirstRegs++
 		} else {
 			c.stats.LateRegs++
+			c.stats.AgainNs += c.againNs()
 		}
 	}
-	readyNs := t + c.provider.spentNs
+	readyNs, waited := t+c.provider.spentNs, false
 	if r := c.provider.readyNs[ref.Region().Handle]; r > readyNs { // the helper is at it
-		readyNs = r
+		c.stats.WaitNs += r - readyNs
+		readyNs, waited = r, true
 		c.stats.LateWaits++
 	}
 	if c.helper != nil && c.full == nil && ref.ID() != 0 && (c.provider.registered > 0 || readyNs > t) {
@@ -68,8 +70,16 @@ func (c *cachedPath) acquire(t int64, n *need, u *bufferUse) (stallNs int64, err
 	c.stats.Needs++
 	c.stats.StallNs += stallNs
 	c.provider.journal.belongs(ref.Region().Handle, ref.ID(), false)
-	*u = bufferUse{need: *n, needNs: t, ref: ref, missed: c.provider.registered > 0}
+	*u = bufferUse{need: *n, needNs: t, ref: ref, missed: c.provider.registered > 0, waited: waited}
 	return stallNs, nil
+}
+
+// againNs is what a cache would have spared the use that has just registered its memory again, unless onDemand counts it.
+func (c *cachedPath) againNs() int64 {
+	if c.full != nil {
+		return 0
+	}
+	return c.provider.spentNs
 }
 
 // registered makes memory registered for a use at t.
@@ -103,14 +113,14 @@ func (c *cachedPath) isEarly(t int64) bool {
 
 func (c *cachedPath) release(t int64, u *bufferUse) (stallNs int64, err error) {
 	if !u.ref.Valid() {
-		c.provider.journal.used(RegionUse{0, u.need.rng.PageAligned(), u.needNs, t, false})
+		c.provider.journal.used(RegionUse{0, u.need.rng.PageAligned(), u.needNs, t, false, false})
 		return c.bounce.release(t, u)
 	}
 	id, pages := u.ref.ID(), u.ref.Region().Range.Pages()
 	c.provider.begin(t)
 	c.local.Release(u.ref) // deregisters what was for this use alone
 	c.stats.StallNs += c.provider.spentNs
-	c.provider.journal.used(RegionUse{id, u.need.rng.PageAligned(), u.needNs, t, u.missed})
+	c.provider.journal.used(RegionUse{id, u.need.rng.PageAligned(), u.needNs, t, u.missed, u.waited})
 	if c.full != nil {
 		c.full.released(t, &u.need, id)
 		return c.provider.spentNs, nil

@@ -13,7 +13,7 @@ import (
 )
 
 // Compare replays one trace in virtual time under every policy of o.Policies
-// and returns, for each policy in that order, one Result for each rank, one
+// and returns, for each policy in that order and each of o.CostCurve, one Result for each rank, one
 // for each node of o.Nodes, and one for all ranks together. It fails with the
 // ranks and lines that are to blame if the calls of the trace don't match.
 //
@@ -36,18 +36,18 @@ func CompareJob(ctx context.Context, o Options, job Job) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	results := map[string]*passResult{LeavePinned: &base}
+	results := map[passKey]*passResult{{LeavePinned, 0}: &base}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(o.Parallel)
-	for _, policy := range append([]string{Oracle}, o.Policies...) {
-		if results[policy] != nil {
+	for _, key := range append([]passKey{{Oracle, 0}}, o.passes()...) {
+		if results[key] != nil {
 			continue
 		}
-		res := &passResult{}
-		results[policy] = res
+		res, opt := &passResult{}, o.at(key.cost)
+		results[key] = res
 		group.Go(func() (err error) {
-			if *res, err = pass(ctx, &o, job, policy, &base); err != nil {
-				err = fmt.Errorf("policy %s: %w", policy, err)
+			if *res, err = pass(ctx, &opt, job, key.policy, &base); err != nil {
+				err = fmt.Errorf("policy %s: %w", key.policy, err)
 			}
 			return err
 		})
@@ -56,13 +56,29 @@ func CompareJob(ctx context.Context, o Options, job Job) ([]Result, error) {
 		return nil, err
 	}
 	var out []Result
-	for _, policy := range o.Policies {
-		for i, r := range results[policy].results {
-			r.Relate(&base.results[i], &results[Oracle].results[i])
+	for _, key := range o.passes() {
+		for i, r := range results[key].results {
+			r.Relate(&base.results[i], &results[passKey{Oracle, 0}].results[i])
 			out = append(out, r)
 		}
 	}
 	return out, nil
+}
+
+// passKey is what tells passes of one replay apart.
+type passKey struct {
+	policy string
+	cost   float64
+}
+
+// passes are those that there are to be results of, in their order.
+func (o *Options) passes() (keys []passKey) {
+	for _, policy := range o.Policies {
+		for _, cost := range o.costsOf(policy) {
+			keys = append(keys, passKey{policy, cost})
+		}
+	}
+	return keys
 }
 
 // passResult is one policy: per rank, per node, and all.
@@ -131,7 +147,10 @@ func (e *engine) results(name, policy string, nodes []usage.Usage) []Result {
 	if helped(policy) {
 		blank.HelperShare = e.opt.HelperShare
 	}
-	if o := e.opt.Workers; (policy == Pinwheel || policy == Clairvoyant) && o > 1 {
+	if hasCost(policy) {
+		blank.Cost = e.opt.Cost
+	}
+	if o := e.opt.Workers; hasCost(policy) && o > 1 {
 		blank.Workers = o
 	}
 	all := blank
@@ -143,7 +162,7 @@ func (e *engine) results(name, policy string, nodes []usage.Usage) []Result {
 		x.PeakPinnedBytes, x.Pinned = r.usage.Peak(), *r.usage.Series()
 		if r.helper != nil {
 			x.Errors, x.LostUses = r.scored.Accuracy(), int64(r.helper.dq.Lost())
-			x.Predictions = x.Errors.N
+			x.Predictions, x.PriceNs = x.Errors.N, r.helper.priceNs()
 		}
 		x.Sharing = r.sharingAt(r.endNs, e.opt.Cores)
 		all.Include(&x, 1)
@@ -185,7 +204,7 @@ func (r *Result) count(o *Result, times int) {
 		}
 		r.Sharing.add(o.Sharing, n)
 	}
-	r.RunNs = max(r.RunNs, o.RunNs)
+	r.RunNs, r.PriceNs = max(r.RunNs, o.RunNs), max(r.PriceNs, o.PriceNs)
 	r.TraceEvents += n * o.TraceEvents
 	r.Torn = r.Torn || o.Torn
 }

@@ -60,6 +60,7 @@ type bufferUse struct {
 	needNs int64        // when it was needed
 	ref    regcache.Ref // of a cachedPath
 	missed bool         // of a cachedPath: it had to be registered
+	waited bool         // of a cachedPath: the helper was registering it
 	slot   int32        // of a feed
 	piped  bool         // of a pipelinePath: all chunks are registered
 }

@@ -35,6 +35,7 @@ type RegionUse struct {
 	NeedNs int64        // when the communication path asked for it
 	EndNs  int64        // when it gave it back
 	Missed bool         // the communication path had to register it
+	Waited bool         // it waited for the helper, who was registering it
 }
 
 // Forecast is what was predicted of a region from a time on.

@@ -66,7 +66,7 @@ func (o *onDemand) acquire(t int64, n *need) (regcache.Ref, error) {
 		c := &o.counts[last.site]
 		c.SpentNs += o.path.provider.spentNs
 		c.SavedByteNs += float64(n.rng.PageAligned().Len()) * float64(t-last.endNs)
-		o.spentNs += o.path.provider.spentNs
+		o.spend(o.path.provider.spentNs)
 	}
 	return ref, nil
 }
@@ -87,16 +87,21 @@ func (o *onDemand) released(t int64, n *need, id mem.RegionID) {
 	}
 }
 
+func (o *onDemand) spend(ns int64) {
+	o.spentNs += ns
+	o.path.stats.DemandNs += ns
+}
+
 func (o *onDemand) freed(site int, tookNs int64) {
 	o.counts[site].Freed++
 	o.counts[site].SpentNs += tookNs
-	o.spentNs += tookNs
+	o.spend(tookNs)
 }
 
 // look decides anew, and deregisters what should not have stayed registered. It returns what processor time that took.
 func (o *onDemand) look(t int64) (tookNs int64) {
 	tookNs = schedule.WakeupNs
-	o.spentNs += tookNs
+	o.spend(tookNs)
 	o.rule.Look(t, o.spentNs, o.counts)
 	if o.spentNs >= o.rule.LimitNs() {
 		return tookNs

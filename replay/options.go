@@ -71,8 +71,12 @@ type Options struct {
 	// registered. 0 and 1 stand for a core of its own, without a limit.
 	HelperShare float64
 	// Cost is the most that late uses may cost a rank under policy pinwheel, as a share of its time, from 0 to 1;
-	// schedule.SchedulerOptions.Cost. 0 stands for schedule.DefaultCost.
+	// schedule.SchedulerOptions.Cost. 0 stands for schedule.DefaultCost. Under HelperShare it takes the place of that
+	// share, unless it is 0.
 	Cost float64
+	// CostCurve, if set, are values that take the place of Cost: Compare replays a policy whose results depend on it
+	// once for each.
+	CostCurve []float64
 	// WatchNs is how long it takes from the first use of a rank on until changes of mappings are noticed: so long, policies
 	// with a helper register for each use. Clairvoyant keeps what it registers, as leave-pinned does.
 	WatchNs int64
@@ -173,8 +177,10 @@ func (o Options) Check() error {
 	if !(o.HelperShare >= 0 && o.HelperShare <= 1) {
 		return fmt.Errorf("helper share %v: it goes from 0 to 1", o.HelperShare)
 	}
-	if !(o.Cost >= 0 && o.Cost <= 1) {
-		return fmt.Errorf("cost %v: it goes from 0 to 1", o.Cost)
+	for _, cost := range append([]float64{o.Cost}, o.CostCurve...) {
+		if !(cost >= 0 && cost <= 1) {
+			return fmt.Errorf("cost %v: it goes from 0 to 1", cost)
+		}
 	}
 	if o.Workers < 1 || o.Workers > 1 && (o.Cores != nil || o.isFull()) {
 		return fmt.Errorf("%d workers: there must be one at least, and more than one need idle cores of their own", o.Workers)
@@ -207,6 +213,29 @@ func (o *Options) checkNodes(ranks int) error {
 		seen[r] = true
 	}
 	return nil
+}
+
+// Passes is how many of Options.Progress there are: one for each policy, or each of CostCurve.
+func (o *Options) Passes() int { return len(o.passes()) }
+
+// costsOf returns the values of Cost that a policy is to be replayed with: 0 alone if it does not depend on it.
+func (o *Options) costsOf(policy string) []float64 {
+	switch {
+	case !hasCost(policy):
+		return []float64{0}
+	case len(o.CostCurve) > 0:
+		return o.CostCurve
+	}
+	return []float64{o.Cost}
+}
+
+// at returns the options with another Cost, which is that of uses on demand, too, if no core is idle.
+func (o Options) at(cost float64) Options {
+	o.Cost = cost
+	if cost > 0 && o.HelperShare > 0 && o.HelperShare < 1 {
+		o.HelperShare = cost
+	}
+	return o
 }
 
 // pipelineNsPerByte is the rate at which chunks are registered.

@@ -49,6 +49,9 @@ func helped(policy string) bool {
 	return policy == Periodicity || policy == Last || policy == Paper || policy == Pinwheel || policy == Clairvoyant
 }
 
+// hasCost tells the policies whose results depend on Options.Cost.
+func hasCost(policy string) bool { return policy == Pinwheel || policy == Clairvoyant }
+
 // BudgetOf returns how many bytes a policy may keep pinned on one rank.
 func (o *Options) BudgetOf(policy string) int64 {
 	if policy == LRU || o.BudgetHelped && helped(policy) {

@@ -19,6 +19,20 @@ type Counts struct {
 	Predictions  int64 `json:"predictions"`   // needs for which a prediction was in force
 	StallNs      int64 `json:"stall_ns"`      // of the communication path: lookup, waiting for and doing registration; for bounce, copying
 	HelperCPUNs  int64 `json:"helper_cpu_ns"`
+	// What a cache would have spared, as report.Cost has it: of StallNs, registering again and waiting for the helper;
+	// uses on demand, with what the helper did for them.
+	AgainNs  int64 `json:"again_ns"`
+	WaitNs   int64 `json:"wait_ns"`
+	DemandNs int64 `json:"demand_ns,omitempty"`
+}
+
+// LateUses are the needs after the first of a range whose buffer was not registered in time: the communication path
+// registered it again, or waited for a registration under way. report.Rank counts them so, too.
+func (c *Counts) LateUses() int64 { return c.LateRegs + c.LateWaits }
+
+// LateShare is the share of the needs after the first that were late, from 0 to 1.
+func (c *Counts) LateShare() float64 {
+	return float64(c.LateUses()) / float64(max(c.Needs-c.FirstRegs, 1))
 }
 
 func (c *Counts) add(o *Counts, times int64) {
@@ -34,6 +48,9 @@ func (c *Counts) add(o *Counts, times int64) {
 	c.Predictions += times * o.Predictions
 	c.StallNs += times * o.StallNs
 	c.HelperCPUNs += times * o.HelperCPUNs
+	c.AgainNs += times * o.AgainNs
+	c.WaitNs += times * o.WaitNs
+	c.DemandNs += times * o.DemandNs
 }
 
 // AllRanks is the Rank of a Result over several ranks.
@@ -55,6 +72,10 @@ type Result struct {
 	Timeline Timeline `json:"timeline"`
 	// HelperShare is Options.HelperShare for a policy with a helper.
 	HelperShare float64 `json:"helper_share,omitempty"`
+	// Cost is Options.Cost, or the one of Options.CostCurve, for a policy that depends on it; 0 for the default.
+	Cost float64 `json:"cost,omitempty"`
+	// PriceNs is what saving a MiB for a second cost in the end, on the rank where it cost most (report.Cost).
+	PriceNs float64 `json:"price_ns,omitempty"`
 	// Workers is Options.Workers for a policy with several.
 	Workers int `json:"workers,omitempty"`
 

@@ -62,6 +62,7 @@ func (m *metronome) SetWorkers(int)                            {}
 func (m *metronome) SetShared(bool, int64) float64             { return 0 }
 func (m *metronome) Spend(int64, int64)                        {}
 func (m *metronome) Rest(int64) int64                          { return 0 }
+func (m *metronome) Cost() schedule.CostCounts                 { return schedule.CostCounts{} }
 func (m *metronome) Late() schedule.LateUses                   { return schedule.LateUses{} }
 
 // interval is a stretch of a rank's time in a chart.

@@ -162,6 +162,14 @@ func (v *virtualHelper) limit(share float64, t int64) {
 	}
 }
 
+// priceNs is what saving a MiB for a second has cost lately.
+func (v *virtualHelper) priceNs() float64 {
+	if v.path.full != nil {
+		return v.path.full.rule.PriceNs()
+	}
+	return v.loop.Decider.Cost().PriceNs
+}
+
 func (v *virtualHelper) gone(buf []mem.RegionID) []mem.RegionID {
 	buf, _ = v.path.cache.Gone(buf)
 	return buf

@@ -27,6 +27,7 @@ type costBudget struct {
 	any     bool // sinceNs is set
 	spentNs float64
 	asideNs float64
+	latest  bargain
 	pages   uint64 // of all regions
 }
 
@@ -62,6 +63,12 @@ func (b *costBudget) mostNs() float64 {
 func (b *costBudget) worthNs(stallNs float64, pages uint64) float64 {
 	left := max(b.leftNs()-stallNs, 0) / b.mostNs()
 	return max(math.Exp(-thrift*left)*stallNs/b.share*float64(b.pages)/float64(max(pages, 1)), b.keepNs)
+}
+
+// pay pays for the stall of a late use of a region that began at needNs.
+func (b *costBudget) pay(r *region, stalledNs float64, needNs int64) {
+	b.spentNs += stalledNs
+	b.latest.add(stalledNs, r.pages, needNs-r.releasedNs)
 }
 
 // setAside sets a stall aside for the next use of a region, if so much is left.

@@ -18,6 +18,8 @@ type Decider interface {
 	// SetWorkers tells how many registrations may be under way at the same time. Actions whose Aside is set are for
 	// workers: the Decider is asked for more before they are done.
 	SetWorkers(n int)
+	// Cost returns what that has cost.
+	Cost() CostCounts
 	// Late returns the uses that were late because of what was decided.
 	Late() LateUses
 	// SetShared tells whether the helper runs on the processor of its rank from now on, and returns the share of the

@@ -116,7 +116,7 @@ func (s *Scheduler) Observe(e Event, nowNs int64) {
 	s.cost.resize(r, e.Pages)
 	r.pages = e.Pages
 	if late {
-		s.cost.spentNs += s.stalledNs(r, e.StartNs)
+		s.cost.pay(r, s.stalledNs(r, e.StartNs), e.StartNs)
 	}
 	r.early = e.Early && (r.early || r.uses == 0)
 	r.uses++

@@ -169,7 +169,7 @@ func TestRunMustVerifyItsDataOnTheDevice(t *testing.T) {
 func TestReplayOfAllRanksIsPicked(t *testing.T) {
 	out := `{"trace":"x","rank":0,"policy":"pinwheel","captured_avg":0.1}
 {"trace":"x","rank":-1,"policy":"oracle","captured_avg":1}
-{"trace":"x","rank":-1,"policy":"pinwheel","captured_avg":0.75,"needs":110,"first_regs":10,"late_regs":3}
+{"trace":"x","rank":-1,"policy":"pinwheel","captured_avg":0.75,"needs":110,"first_regs":10,"late_regs":2,"late_waits":1}
 `
 	got, err := pick([]byte(out))
 	if err != nil || got.CapturedAvg == nil || *got.CapturedAvg != 0.75 || got.Late != 0.03 {

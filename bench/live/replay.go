@@ -96,7 +96,7 @@ func pick(out []byte) (result replayed, err error) {
 		}
 		if res.Policy == replay.Pinwheel && res.Rank == replay.AllRanks {
 			result.CapturedAvg = res.CapturedAvg
-			result.Late = float64(res.LateRegs) / float64(max(res.Needs-res.FirstRegs, 1))
+			result.Late = res.LateShare()
 			return result, nil
 		}
 	}

@@ -89,10 +89,11 @@ and is left out there. The replay is that of the job's own record, on its record
 the costs of the device for a program that computes between its exchanges, while the other
 processors that the job had are busy writing memory. With an idle processor,
 captured_live is bold if it is below 0.9 of the replay's captured_avg. Late is a share of the needs
-after the first.
+after the first. Pinwheel is beaten by what takes less memory, processor time or run time than it
+and, as far as that is known, no more of the rest.
 
-| job | rounds | cache | none | Pinwheel | captured_live | captured_avg of the replay | late | late in the replay |
-|---|---:|---:|---:|---:|---:|---:|---:|---:|
+| job | rounds | cache | none | Pinwheel | captured_live | captured_avg of the replay | late | late in the replay | beaten by |
+|---|---:|---:|---:|---:|---:|---:|---:|---:|---|
 `
 
 const costHead = `### Processor time and run time
@@ -124,12 +125,21 @@ func memoryTable(rows []measured) string {
 				captured = "**" + captured + "**"
 			}
 		}
-		fmt.Fprintf(&b, "| %s | %d | %s | %s | %s | %s | %s | %.2f %% | %s |\n",
+		fmt.Fprintf(&b, "| %s | %d | %s | %s | %s | %s | %s | %.2f %% | %s | %s |\n",
 			r.name, s.Rounds, mib(s.Of(compare.Cache).AvgPinnedBytes),
 			mib(s.Of(compare.None).AvgPinnedBytes), mib(s.Of(compare.Pinwheel).AvgPinnedBytes),
-			captured, replay, 100*s.Late, replayLate)
+			captured, replay, 100*s.Late, replayLate, beatenBy(s))
 	}
 	return b.String() + "\n"
+}
+
+// beatenBy names the columns of what has beaten Pinwheel.
+func beatenBy(s compare.Summary) string {
+	var names []string
+	for _, m := range s.BeatenBy() {
+		names = append(names, string(m))
+	}
+	return strings.Join(names, ", ")
 }
 
 func costTable(rows []measured) string {

@@ -21,12 +21,38 @@ func (p *percent) Decode(ctx *kong.DecodeContext) error {
 	if err != nil {
 		return err
 	}
+	*p, err = parsePercent(text)
+	return err
+}
+
+func parsePercent(text string) (percent, error) {
 	share, err := settings.ParseShare(text)
 	if err == nil && share == 0 {
 		err = fmt.Errorf("%q leaves policy %s nothing; %s needs nothing", text, replay.Pinwheel, replay.LeavePinned)
 	}
-	*p = percent(share)
-	return err
+	return percent(share), err
+}
+
+// percents is a list of them, each once.
+type percents []percent
+
+// Decode implements kong.MapperValue.
+func (l *percents) Decode(ctx *kong.DecodeContext) error {
+	var items command.Names
+	if err := items.Decode(ctx); err != nil {
+		return err
+	}
+	for _, item := range items {
+		p, err := parsePercent(item)
+		if err == nil && slices.Contains(*l, p) {
+			err = fmt.Errorf("%q is given twice", item)
+		}
+		if err != nil {
+			return err
+		}
+		*l = append(*l, p)
+	}
+	return nil
 }
 
 // pickRanks returns the ranks to report on: those asked for, or all that the

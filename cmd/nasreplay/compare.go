@@ -19,6 +19,7 @@ type compareCmd struct {
 	format
 	model
 	profiled
+	Cost         percents      `placeholder:"0.5%" help:"Most that late uses may cost a rank under policy pinwheel, as a share of its time; without an idle core, uses on demand. Several values, as .1%,.5%,1%, replay the policy once for each. Default: 0.5%."`
 	Policy       command.Names `placeholder:"NAME" help:"Policies to run. Default: all policies of the mode."`
 	Mode         string        `default:"virtual" enum:"virtual,real" help:"Replay in simulated time, or in real time with real registrations: ${enum}."`
 	Provider     *string       `enum:"auto,rdma,uring,mlock,sim" placeholder:"auto" help:"Real mode: the provider that registers memory: ${enum}. sim waits as long as --costs says."`
@@ -39,6 +40,7 @@ one line about it, replays the other traces, and exits with status 1. With --ski
 Examples:
   nasreplay compare results/traces/*.pwt
   nasreplay compare --policy paper,pinwheel,oracle --ranks 0,2 --json ft.B.4.pwt
+  nasreplay compare --cost .1%,.5%,1% --policy pinwheel ft.B.4.pwt
   nasreplay compare --timeline recorded --costs uring --latency 1us --bandwidth 200 lu.B.4.pwt
   nasreplay compare --budget 192M --policy lru,paper,pinwheel ft.B.4.pwt
   nasreplay compare --profile ft.profile --policy leave-pinned,pinwheel ft.B.4.pwt
@@ -119,7 +121,7 @@ func (c *compareCmd) each(e *command.Env, run func(f *trace.File) (rs []replay.R
 
 // options adds the flags of compare to those of the model.
 func (c *compareCmd) options() (o realtime.Options, err error) {
-	if o.Options, err = c.model.options(); err != nil {
+	if o.Options, err = c.model.options(c.Cost...); err != nil {
 		return o, err
 	}
 	if err := cmp.Or(c.profiled.check(), checkPolicies(c.Policy)); err != nil {
@@ -133,6 +135,9 @@ func (c *compareCmd) options() (o realtime.Options, err error) {
 		}
 		if c.Workers != 1 {
 			return o, command.Usagef("--workers is for virtual mode: in real mode, idle cores are the workers'")
+		}
+		if len(c.Cost) > 1 {
+			return o, command.Usagef("several values of --cost are for virtual mode")
 		}
 		if c.Scale == 0 || c.Pairs == 0 || c.PerNode != nil {
 			return o, command.Usagef("--scale and --pairs must be positive, and --per-node is for virtual mode")
@@ -181,7 +186,7 @@ func replayTrace(e *command.Env, f *trace.File, o replay.Options) ([]replay.Resu
 	for _, r := range f.Ranks() {
 		records += int64(f.Records(r))
 	}
-	bar := progress(e, records*int64(len(o.Policies)), f.Header().Program)
+	bar := progress(e, records*int64(o.Passes()), f.Header().Program)
 	defer func() { _ = bar.Finish() }()
 	if e.Terminal {
 		o.Progress = func(records int64) { _ = bar.Add64(records) } // the bar is decoration

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -68,5 +69,44 @@ func TestRealModeReportsScaleAndPairs(t *testing.T) {
 	}
 	if n := strings.Count(stdout, "\n"); n != 2 {
 		t.Errorf("%d results, want one for each policy", n)
+	}
+}
+
+// Only what depends on the cost is replayed for each, and each row says for which.
+func TestSeveralCostsAreACurveOfPolicyPinwheel(t *testing.T) {
+	args := []string{"compare", "--cost", ".1%,1%", "--policy", "paper,pinwheel"}
+	csv, stderr, status := nasreplay(t, append(args, "--csv", "--ranks", "0", ftB4)...)
+	if status != 0 || stderr != "" {
+		t.Fatalf("status %d, %q", status, stderr)
+	}
+	var got []string
+	var column map[string]int
+	for line := range strings.Lines(csv) {
+		cells := strings.Split(strings.TrimSpace(line), ",")
+		if column == nil {
+			column = map[string]int{}
+			for i, name := range cells {
+				column[name] = i
+			}
+			continue
+		}
+		got = append(got, cells[column["policy"]]+" "+cells[column["cost"]])
+	}
+	if want := []string{"paper 0", "pinwheel 0.001", "pinwheel 0.01"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	table, _, _ := nasreplay(t, append(args, ftB4)...)
+	for _, want := range []string{"  paper  ", "  pinwheel 0.1%  ", "  pinwheel 1%  "} {
+		if strings.Count(table, want) != 1 {
+			t.Errorf("no row %q in\n%s", want, table)
+		}
+	}
+	one, _, _ := nasreplay(t, "compare", "--cost", "1%", "--policy", "paper,pinwheel", ftB4)
+	if strings.Contains(one, "1%") {
+		t.Errorf("one cost changes the table:\n%s", one)
+	}
+	both, _, _ := nasreplay(t, "compare", "--cost", ".1%,1%", "--helper-share", ".5%", "--policy", "pinwheel", "--json", "--ranks", "0", ftB4)
+	if !strings.Contains(both, `"helper_share":0.001,"cost":0.001,`) || !strings.Contains(both, `"helper_share":0.01,"cost":0.01,`) {
+		t.Errorf("on a full node, costs are not those of uses on demand:\n%s", both)
 	}
 }

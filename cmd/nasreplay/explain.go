@@ -20,6 +20,7 @@ import (
 type explainCmd struct {
 	format
 	model
+	oneCost
 	profiled
 	Rank   int      `default:"0" help:"With --region: the rank."`
 	Region int      `placeholder:"N" help:"Show the timeline of this region: prediction, deadline, registration, need and release of every use."`
@@ -37,7 +38,8 @@ func (explainCmd) Help() string {
 oracle does not. Each column is a share of that; together they are what was missed, 1 - captured_avg.
 
 ` + b.String() + `
-A page counts once, for the first of these causes. Negative shares are won.
+A page counts once, for the first of these causes. Negative shares are won. A line says what was saved at which cost: of the
+budget that --cost is, and on what.
 
 Examples:
   nasreplay explain results/traces/*.pwt
@@ -48,7 +50,7 @@ Examples:
 }
 
 func (c *explainCmd) Run(e *command.Env) error {
-	o, err := c.options()
+	o, err := c.options(c.Cost)
 	if err == nil {
 		err = c.profiled.check()
 	}
@@ -83,7 +85,8 @@ func (c *explainCmd) Run(e *command.Env) error {
 		}
 		x, err := explainTrace(e, f, o)
 		if err == nil {
-			xs, caveats = append(xs, x), append(caveats, append([]string{"helpers: " + r}, unseen...))
+			cost := x.Cost()
+			xs, caveats = append(xs, x), append(caveats, append([]string{"helpers: " + r, cost.Line(float64(x.Result.RunNs) * float64(len(f.Ranks())))}, unseen...))
 		}
 		return err
 	})

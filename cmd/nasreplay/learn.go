@@ -15,6 +15,7 @@ import (
 
 type learnCmd struct {
 	model
+	oneCost
 	Out   string `short:"o" required:"" placeholder:"FILE" help:"Profile to write."`
 	Force bool   `help:"Replace an existing file."`
 	Trace string `arg:"" help:"Trace (.pwt)."`
@@ -29,7 +30,7 @@ Examples:
 }
 
 func (c *learnCmd) Run(e *command.Env) error {
-	o, err := c.options()
+	o, err := c.options(c.Cost)
 	if err != nil {
 		return err
 	}

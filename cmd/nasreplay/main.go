@@ -29,6 +29,7 @@ type cli struct {
 	Merge      mergeCmd      `cmd:"" help:"Merge the traces of single ranks of one run into one trace."`
 	Info       infoCmd       `cmd:"" help:"Show what a trace contains: buffers, call sites, sizes, periods and their jitter."`
 	Compare    compareCmd    `cmd:"" help:"Replay traces under several policies and compare how much each pins and costs."`
+	Frontier   frontierCmd   `cmd:"" help:"Set what each policy saves against what it costs: policy pinwheel as a curve. A table, a figure, a page."`
 	Explain    explainCmd    `cmd:"" help:"Say where the possible saving went: by cause, by region, and use by use of one region."`
 	Learn      learnCmd      `cmd:"" help:"Keep what policy pinwheel has learned from a trace, for compare --profile."`
 	Scale      scaleCmd      `cmd:"" help:"Replay a run on many more ranks than were recorded, and show what nodes pin."`

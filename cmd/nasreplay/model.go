@@ -25,10 +25,14 @@ type model struct {
 	IdleCores   *int           `placeholder:"K" help:"The helpers of a node share K idle cores. Default: every helper has a core of its own. Needs --per-node."`
 	IdlePolicy  string         `default:"auto" enum:"auto,conservative,aggressive,off" help:"Who gets the idle cores, as PINWHEEL_IDLE_POLICY: ${enum}."`
 	HelperShare percent        `placeholder:".5%" help:"No core is idle: the most of a rank's time that Pinwheel may cost, as PINWHEEL_COST; with --idle-cores, of a rank whose helper has no idle core under auto. Policies other than pinwheel have no helper then. 100%: each helper has a core of its own. Default of compare and explain: as on the machine of the trace, .5% unless that had an idle core for each helper, or is not known. Otherwise: 100%."`
-	Cost        percent        `placeholder:"0.5%" help:"Most that late uses may cost a rank under policy pinwheel, as a share of its time. Default: 0.5%."`
 	Opening     *time.Duration `placeholder:"100ms" help:"How long it takes after the first use until changes of mappings are noticed: so long, policies with a helper register for each use. Default of compare and explain: as long as in the trace. Otherwise, and if it is not known: 0."`
 	Workers     int            `default:"1" placeholder:"N" help:"Most registrations that each helper of policy pinwheel does at the same time, on idle cores of their own."`
 	TimeSlice   time.Duration  `default:"3ms" help:"Time slice of helpers that share a core (t_slice of the paper's equation 2)."`
+}
+
+// oneCost is the flag of commands that replay policy pinwheel once.
+type oneCost struct {
+	Cost percent `placeholder:"0.5%" help:"Most that late uses may cost a rank under policy pinwheel, as a share of its time; without an idle core, uses on demand. Default: 0.5%."`
 }
 
 const (
@@ -36,8 +40,8 @@ const (
 	mostIdleCores    = 4096 // far more than any node has
 )
 
-// options translates the flags; see forTrace for the rest.
-func (m *model) options() (replay.Options, error) {
+// options translates the flags, and what --cost says; see forTrace for the rest.
+func (m *model) options(costs ...percent) (replay.Options, error) {
 	var o replay.Options
 	switch {
 	case m.Threshold < 1 || m.Eager < 1 || m.Budget != nil && *m.Budget < 1:
@@ -57,7 +61,7 @@ func (m *model) options() (replay.Options, error) {
 	case m.TimeSlice <= 0:
 		return o, command.Usagef("--time-slice must be positive")
 	}
-	costs, err := loadCosts(m.Costs)
+	registration, err := loadCosts(m.Costs)
 	if err != nil {
 		return o, err
 	}
@@ -66,12 +70,18 @@ func (m *model) options() (replay.Options, error) {
 		ThresholdBytes:   uint64(m.Threshold),
 		AlltoallPairwise: m.Alltoall == "pairwise",
 		Network:          replay.DefaultNetwork(),
-		Costs:            costs.Costs,
-		Provider:         costs.Name,
+		Costs:            registration.Costs,
+		Provider:         registration.Name,
 		HelperShare:      float64(m.HelperShare),
-		Cost:             float64(m.Cost),
 		Workers:          m.Workers,
 		WatchNs:          m.watchNs(0),
+	}
+	if len(costs) == 1 {
+		o.Cost = float64(costs[0])
+	} else {
+		for _, cost := range costs {
+			o.CostCurve = append(o.CostCurve, float64(cost))
+		}
 	}
 	if m.Budget != nil {
 		o.BudgetBytes, o.BudgetHelped = int64(*m.Budget), true

@@ -20,6 +20,7 @@ import (
 
 type plotCmd struct {
 	model
+	oneCost
 	Kind   string        `default:"memory" enum:"memory,errors,savings" help:"Figure to draw: ${enum}."`
 	Policy command.Names `placeholder:"NAME" help:"Policies to draw. Default: those of results/."`
 	Rank   int           `default:"0" help:"Draw the memory of this rank."`
@@ -52,7 +53,7 @@ func (c *plotCmd) Run(e *command.Env) error {
 	if c.toFile() && c.Kind == "memory" && len(c.Traces) > 1 {
 		return command.Usagef("--out %s is one file, and there would be %d figures (give a directory)", c.Out, len(c.Traces))
 	}
-	o, err := c.options()
+	o, err := c.options(c.Cost)
 	if err == nil && c.toFile() {
 		err = outfile.Check(c.Out)
 	}

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 
 	"pinwheel/internal/settings"
 	"pinwheel/mem"
@@ -31,7 +33,7 @@ func (m *model) helpersAt(o *replay.Options, p trace.Place) string {
 	case m.IdleCores != nil:
 		return fmt.Sprintf("share %d idle cores a node", *m.IdleCores)
 	case o.HelperShare > 0 && o.HelperShare < 1:
-		return fmt.Sprintf("none: uses on demand, for at most %s of the time of their rank", share(o.HelperShare))
+		return fmt.Sprintf("none: uses on demand, for at most %s of the time of their rank", onDemandCost(o))
 	case o.HelperShare > 0 || m.Workers > 1:
 		return "on cores of their own"
 	case p.Processors == 0:
@@ -42,7 +44,19 @@ func (m *model) helpersAt(o *replay.Options, p trace.Place) string {
 	}
 	o.HelperShare = live
 	return fmt.Sprintf("none: uses on demand, for at most %s of the time of their rank; in the trace, %s (cores of their own: --helper-share 100%%)",
-		share(live), on)
+		onDemandCost(o), on)
+}
+
+// onDemandCost is what uses on demand may cost if no core is idle.
+func onDemandCost(o *replay.Options) string {
+	if len(o.CostCurve) == 0 {
+		return share(cmp.Or(o.Cost, o.HelperShare))
+	}
+	var texts []string
+	for _, cost := range o.CostCurve {
+		texts = append(texts, share(cost))
+	}
+	return strings.Join(texts, ", ")
 }
 
 // placeOf returns the processors and the ranks of the node that has the fewest for a rank, and how long it took

@@ -29,8 +29,11 @@ func printResults(e *command.Env, rs []replay.Result, regime string, asked []str
 		t.header = append(t.header, ">helped", ">waited", ">moves")
 		source += fmt.Sprintf(", %d idle cores a node, %s", s.IdleCores, s.IdlePolicy)
 	}
-	base := map[string]*replay.Result{}
+	base, costs := map[string]*replay.Result{}, map[float64]bool{}
 	for i := range rs {
+		if rs[i].Cost > 0 {
+			costs[rs[i].Cost] = true
+		}
 		if rs[i].Policy == replay.LeavePinned {
 			base[scope(&rs[i])] = &rs[i]
 		}
@@ -45,8 +48,8 @@ func printResults(e *command.Env, rs []replay.Result, regime string, asked []str
 			peakSaved = change(float64(r.PeakPinnedBytes), float64(b.PeakPinnedBytes))
 			avgSaved = change(r.AvgPinnedBytes, b.AvgPinnedBytes)
 		}
-		cells := []string{r.Policy, scope(r), mem.FormatBytes(uint64(r.PeakPinnedBytes)), peakSaved, mem.FormatBytes(uint64(r.AvgPinnedBytes)), avgSaved,
-			strconv.FormatInt(r.FirstRegs, 10), strconv.FormatInt(r.LateRegs, 10), strconv.FormatInt(r.HelperRegs, 10), strconv.FormatInt(r.WastedRegs, 10),
+		cells := []string{policyName(r, costs), scope(r), mem.FormatBytes(uint64(r.PeakPinnedBytes)), peakSaved, mem.FormatBytes(uint64(r.AvgPinnedBytes)), avgSaved,
+			strconv.FormatInt(r.FirstRegs, 10), strconv.FormatInt(r.LateUses(), 10), strconv.FormatInt(r.HelperRegs, 10), strconv.FormatInt(r.WastedRegs, 10),
 			formatNs(r.StallNs), formatNs(r.RunNs), report.Number(r.Slowdown, "%.4f"), report.Share(r.Err05), report.Share(r.Err5), report.Number(r.CapturedAvg, "%.3f"), report.Number(r.CapturedPeak, "%.3f")}
 		if r.RealRun != nil {
 			cells = append(cells, fmt.Sprintf("%.4f", r.SlowdownMin), fmt.Sprintf("%.4f", r.SlowdownMax), fmt.Sprintf("%d pages", r.VMDiffPages))
@@ -65,6 +68,14 @@ func printResults(e *command.Env, rs []replay.Result, regime string, asked []str
 	}
 	_, err := fmt.Fprintln(e.Stdout)
 	return err
+}
+
+// policyName names a policy, and its cost if there are results of several.
+func policyName(r *replay.Result, costs map[float64]bool) string {
+	if len(costs) > 1 && r.Cost > 0 {
+		return r.Policy + " " + share(r.Cost)
+	}
+	return r.Policy
 }
 
 // scope names what a result is about.

@@ -19,6 +19,7 @@ import (
 type scaleCmd struct {
 	format
 	model
+	oneCost
 	Kind       string        `default:"strong" enum:"weak,strong" help:"How the run grows: ${enum}. weak: copies of the recorded run side by side. strong: the same problem on more ranks."`
 	To         numbers       `placeholder:"N" help:"Numbers of ranks. Default: those up to 4096 that the program runs on, each about four times the one before."`
 	Layout     string        `placeholder:"AxB" help:"FT: the grid of ranks. Default: that of the program."`
@@ -45,7 +46,7 @@ const (
 )
 
 func (c *scaleCmd) Run(e *command.Env) error {
-	o, err := c.options()
+	o, err := c.options(c.Cost)
 	if err != nil {
 		return err
 	}
@@ -160,7 +161,7 @@ func (c *scaleCmd) print(e *command.Env, rs []scale.Result, first bool) error {
 	for i := range rs {
 		r := &rs[i]
 		t.add(strconv.Itoa(r.Ranks), strconv.Itoa(r.Nodes), r.Policy, mem.FormatBytes(uint64(r.NodePeakBytes)), mem.FormatBytes(uint64(r.NodeMeanPeakBytes)),
-			mem.FormatBytes(uint64(r.NodeAvgBytes)), savedOf(rs, r), strconv.FormatInt(r.FirstRegs, 10), strconv.FormatInt(r.LateRegs, 10), formatNs(r.RunNs),
+			mem.FormatBytes(uint64(r.NodeAvgBytes)), savedOf(rs, r), strconv.FormatInt(r.FirstRegs, 10), strconv.FormatInt(r.LateUses(), 10), formatNs(r.RunNs),
 			report.Number(r.Slowdown, "%.4f"), report.Number(r.CapturedAvg, "%.3f"), strconv.Itoa(r.SimulatedRanks))
 	}
 	fmt.Fprintf(e.Stdout, "%s: %s scaling, %d ranks a node, costs of %s\n", rs[0].Trace, rs[0].Scaling, rs[0].PerNode, rs[0].Provider)

@@ -91,7 +91,8 @@ func (c *runCmd) print(
 		Machine machine.Machine `json:"machine"`
 		Runs    []compare.Run   `json:"runs"`
 		Summary compare.Summary `json:"summary"`
+		Beaten  []compare.Mode  `json:"beaten_by"` // modes
 		Verdict []string        `json:"verdict"`
 		Stopped string          `json:"stopped,omitempty"` // why there are no more rounds
-	}{r.Command, version.String(), machine.This(), runs, summary, summary.Verdict(), why})
+	}{r.Command, version.String(), machine.This(), runs, summary, summary.BeatenBy(), summary.Verdict(), why})
 }

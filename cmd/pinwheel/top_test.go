@@ -51,7 +51,7 @@ func TestTopShowsAJob(t *testing.T) {
 			Job   string
 			Ranks []struct {
 				Rank, PID int
-				Late      int `json:"late_regs"`
+				Late      int `json:"late_uses"`
 			}
 		}
 	}

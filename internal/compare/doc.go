@@ -30,6 +30,9 @@
 // rounds, nothing is known. If no registration went through Pinwheel, it is to be left out, whatever the measures say:
 // then it only turned the cache off.
 //
+// Whether there is a verdict or not, Pinwheel is beaten by a mode that takes less of something and, as far as that is
+// known, no more of the rest.
+//
 // # Caveats
 //
 // Memory is that of the ranks on this node. Other nodes must share the directory of the

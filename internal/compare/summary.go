@@ -138,7 +138,7 @@ func (s *Summary) own(rounds []round, of func(func(round) float64) Estimate) {
 	s.Beyond, s.Added, s.OpeningNs = &beyond, &added, &opening
 	late, needs := 0.0, 0.0
 	for _, r := range rounds {
-		late += float64(r.pinwheel.Own.Late)
+		late += float64(r.pinwheel.Own.LateUses())
 		needs += float64(r.pinwheel.Own.Uses) - float64(r.pinwheel.Own.First)
 	}
 	s.Late = ratio(late, needs)

@@ -36,6 +36,14 @@ func (s Summary) WriteText(w io.Writer) error {
 		}
 		fmt.Fprintln(&b)
 	}
+	for _, m := range s.BeatenBy() {
+		v := s.pinwheelTo(m)
+		fmt.Fprintf(&b, "beaten by       %s, which takes less %s", m, v.which(more))
+		if open := v.which(unknown); open != "" {
+			fmt.Fprintf(&b, "; %s: not known", open)
+		}
+		fmt.Fprintln(&b)
+	}
 	if s.Passed > 0 {
 		fmt.Fprintf(&b, "passed by       %s as large as messages, of %d, went past Pinwheel: what those save\n"+
 			"                and cost is the doing of no cache\n", count(int(s.Passed), "registration"), s.Passed+s.Managed)

@@ -47,6 +47,23 @@ func beside(other, m Mode, v Versus) string {
 	return fmt.Sprintf("Beside %s, %s takes %s%s.", other, m, strings.Join(parts, ", "), open)
 }
 
+// BeatenBy are the modes that take less of something than Pinwheel and, as far as that is known, no more of the rest.
+func (s Summary) BeatenBy() (modes []Mode) {
+	for _, m := range []Mode{Cache, None} {
+		if v := s.pinwheelTo(m); s.Managed > 0 && v.which(more) != "" && v.which(less) == "" {
+			modes = append(modes, m)
+		}
+	}
+	return modes
+}
+
+func (s Summary) pinwheelTo(m Mode) Versus {
+	if m == Cache {
+		return s.PinwheelToCache
+	}
+	return s.PinwheelToNone
+}
+
 // conclusion is the verdict on Pinwheel.
 func (s Summary) conclusion() string {
 	cache, none := s.PinwheelToCache.relation(), s.PinwheelToNone.relation()

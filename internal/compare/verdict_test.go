@@ -230,3 +230,30 @@ func TestTextOfAnyNumberOfRounds(t *testing.T) {
 		}
 	}
 }
+
+func TestBeatenIsWhoeverTakesMoreAndNothingLess(t *testing.T) {
+	for _, c := range []struct {
+		toCache, toNone Versus
+		want            string
+	}{
+		{example(less, more, equal), example(more, unknown, equal),
+			"\nbeaten by       no cache, which takes less pinned memory; processor time: not known\n"},
+		{example(equal, more, more), example(more, more, equal),
+			"\nbeaten by       the transport's cache, which takes less processor time and run time\n" +
+				"beaten by       no cache, which takes less pinned memory and processor time\n"},
+		{example(less, equal, equal), example(more, less, equal), ""},
+		{example(equal, equal, equal), example(unknown, unknown, unknown), ""},
+	} {
+		s := judged(c.toCache, c.toNone, example(less, more, equal))
+		var b strings.Builder
+		if err := s.WriteText(&b); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.String(); !strings.Contains(got, c.want) || strings.Contains(got, "beaten by") != (c.want != "") {
+			t.Errorf("no %q in\n%s", c.want, got)
+		}
+		if s.Managed = 0; len(s.BeatenBy()) > 0 {
+			t.Error("what manages nothing was beaten")
+		}
+	}
+}

@@ -27,7 +27,7 @@ type meter struct {
 	pinned      usage.Usage      // bytes
 	parked      usage.Usage      // 1 while the helper is parked
 	stalled     usage.Series     // threads that wait for a registration
-	late        usage.Series     // late registrations
+	late        usage.Series     // late uses
 	registerNs  int64            // in registrations and deregistrations
 	byHelperNs  int64            // in those of the helper, the cache included
 	firstUsesNs int64            // in those that threads of the program have made by themselves
@@ -40,6 +40,11 @@ type meter struct {
 	elsewhere   misses // at call sites past maxMissSites
 	stallNs     int64  // that communication waited for what was no hit
 	lateNs      int64  // that communication waited for late registrations
+	underWayNs  int64  // that late uses waited for registrations under way
+	demand      struct {
+		spentNs int64   // that uses on demand have cost
+		priceNs float64 // report.Cost.PriceNs; 0 while there are none
+	}
 }
 
 // misses are the uses at one call site that were no hits.
@@ -102,9 +107,14 @@ func (m *meter) missed(o regcache.Outcome, site predictor.CallSite, startNs, end
 	at := m.missesAt(site)
 	at.stallNs += endNs - startNs
 	m.stallNs += endNs - startNs
-	if o == regcache.Late {
-		at.late++
+	switch o {
+	case regcache.Late:
 		m.lateNs += endNs - startNs
+	case regcache.Waited:
+		m.underWayNs += endNs - startNs
+	}
+	if o.IsLate() {
+		at.late++
 		m.late.Add(startNs-m.beganNs, 1)
 	}
 }

@@ -98,8 +98,9 @@ func TestMissesAreCountedAtTheirSite(t *testing.T) {
 	at := predictor.CallSite{Op: 3}
 	m.missed(regcache.First, at, m.beganNs, m.beganNs+5e8)
 	m.missed(regcache.Late, at, m.beganNs+9e8, m.beganNs+1e9)
-	if got := m.missedAt(at); got.late != 1 || got.stallNs != 6e8 {
-		t.Errorf("%+v, want one late and 0.6 s", got)
+	m.missed(regcache.Waited, at, m.beganNs+1e9, m.beganNs+1e9)
+	if got := m.missedAt(at); got.late != 2 || got.stallNs != 6e8 {
+		t.Errorf("%+v, want two late and 0.6 s", got)
 	}
 	h := reportOf(m).History
 	var late, stalled float64
@@ -109,7 +110,7 @@ func TestMissesAreCountedAtTheirSite(t *testing.T) {
 	for _, share := range h.Stalled.Values {
 		stalled += share * float64(h.Stalled.WidthNs)
 	}
-	if late != 1 || stalled < 5.9e8 || stalled > 6.1e8 {
+	if late != 2 || stalled < 5.9e8 || stalled > 6.1e8 {
 		t.Errorf("history has %g late and %g ns of stalls", late, stalled)
 	}
 }

@@ -174,9 +174,9 @@ func (e *Engine) state(g *regcache.Group, demandNs int64) node.State {
 	peak, _ := e.Pinned()
 	s := node.State{
 		PinnedBytes: c.Pinned.Bytes, PeakBytes: peak, DemandNs: demandNs,
-		Hits: int64(c.Hits), First: int64(c.First), Late: int64(c.Late), StallNs: e.meter.waitNs(),
+		Hits: int64(c.Hits), First: int64(c.First), Late: int64(c.LateUses()), StallNs: e.meter.waitNs(),
 		Predicted: accuracy.N, Within05: accuracy.Below05, Within5: accuracy.Below5,
-		Helper: node.Helper{CPU: helper.AnyCPU},
+		Helper: node.Helper{CPU: helper.AnyCPU}, Cost: node.Cost(e.Cost()),
 	}
 	if h := e.HelperStats(); e.helper != nil {
 		at := e.meter.placement()

@@ -23,6 +23,7 @@ func (e *Engine) Report(s regcache.Stats, name func(predictor.CallSite) (site, o
 	r.Hits, r.Waited, r.First, r.Late, r.Failed = s.Hits, s.Waited, s.First, s.Late, s.Failed
 	r.HelperRegs, r.HelperDeregs = s.HelperRegisters, s.HelperDeregisters
 	r.Evicted, r.Invalidated = s.Evicted, s.Invalidated
+	r.Cost = e.Cost()
 	if e.helper == nil {
 		return r
 	}

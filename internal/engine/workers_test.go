@@ -36,6 +36,7 @@ func (r *restless) SetWorkers(n int)                          { r.workers.Store(
 func (r *restless) SetShared(bool, int64) float64             { return 0 }
 func (r *restless) Spend(int64, int64)                        {}
 func (r *restless) Rest(int64) int64                          { return 0 }
+func (r *restless) Cost() schedule.CostCounts                 { return schedule.CostCounts{} }
 func (r *restless) Late() schedule.LateUses                   { return schedule.LateUses{} }
 func (r *restless) Next(int64) schedule.Action {
 	if r.workers.Load() < 2 {

@@ -49,6 +49,7 @@ type Rates struct {
 	Hits, Late  float64
 	HelperShare float64 // processor time of the helper, as a share of one processor
 	Stall       float64 // waiting for registrations, as a share of the time
+	Cost        float64 // report.Cost.SpentNs, as a share of the time
 }
 
 // Rates returns the rates of a rank of the last Look over the last ten seconds, or since it was first seen,
@@ -74,9 +75,10 @@ func ratesBetween(before, now *Rank) Rates {
 	}
 	return Rates{
 		Hits:        float64(now.Hits-before.Hits) / seconds,
-		Late:        float64(now.LateRegs-before.LateRegs) / seconds,
+		Late:        float64(now.LateUses-before.LateUses) / seconds,
 		HelperShare: float64(now.Helper.CPUNs-before.Helper.CPUNs) / 1e9 / seconds,
 		Stall:       float64(now.StallNs-before.StallNs) / 1e9 / seconds,
+		Cost:        float64(now.Cost.SpentNs()-before.Cost.SpentNs()) / 1e9 / seconds,
 	}
 }
 

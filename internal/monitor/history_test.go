@@ -15,7 +15,8 @@ func TestRatesAreThoseOfTheLastTenSeconds(t *testing.T) {
 	var h History
 	var r Rank
 	for second := range 31 {
-		r = Rank{PID: 1, RunSeconds: float64(100 + second), Hits: 1_000_000, LateRegs: int64(second)}
+		r = Rank{PID: 1, RunSeconds: float64(100 + second), Hits: 1_000_000, LateUses: int64(second)}
+		r.Cost.AgainNs, r.Cost.WaitNs = 1e6*int64(second), 1e6*int64(second)
 		r.Helper.CPUNs = 5e9
 		if second > 20 { // what was before counts no more
 			r.Hits += 100 * int64(second-20)
@@ -26,7 +27,7 @@ func TestRatesAreThoseOfTheLastTenSeconds(t *testing.T) {
 		h.Add(seen(r)) // a look between two publications
 	}
 	got := h.Rates("j", &r)
-	if !near(got.Hits, 100) || !near(got.Late, 1) || !near(got.HelperShare, 0.02) || !near(got.Stall, 0.001) {
+	if !near(got.Hits, 100) || !near(got.Late, 1) || !near(got.HelperShare, 0.02) || !near(got.Stall, 0.001) || !near(got.Cost, 0.002) {
 		t.Errorf("%+v", got)
 	}
 }

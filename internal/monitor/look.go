@@ -60,12 +60,13 @@ type Rank struct {
 
 	Hits         int64 `json:"hits"`
 	FirstRegs    int64 `json:"first_regs"`
-	LateRegs     int64 `json:"late_regs"`
+	LateUses     int64 `json:"late_uses"`
 	HelperRegs   int64 `json:"helper_regs"`
 	HelperDeregs int64 `json:"helper_deregs"`
 	StallNs      int64 `json:"stall_ns"` // communication waited for what was no hit
 
-	Helper Helper `json:"helper"`
+	Cost   report.Cost `json:"cost"`
+	Helper Helper      `json:"helper"`
 
 	report.Accuracy
 	// These are the counts behind Accuracy: predictions with less than 0.5 % error, and with less than 5 %.

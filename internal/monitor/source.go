@@ -12,6 +12,7 @@ import (
 	"pinwheel/files"
 	"pinwheel/internal/node"
 	"pinwheel/internal/printable"
+	"pinwheel/internal/report"
 	"pinwheel/vmmc/broker"
 )
 
@@ -99,13 +100,13 @@ func rankOf(s *node.State, budgeted bool) Rank {
 		Rank: s.Rank, PID: s.PID, Manager: s.Instance, Program: s.Program, startNs: s.StartNs,
 		RunSeconds:  seconds(s.AtNs - s.StartNs),
 		PinnedBytes: s.PinnedBytes, PeakPinnedBytes: s.PeakBytes,
-		Hits: s.Hits, FirstRegs: s.First, LateRegs: s.Late, StallNs: s.StallNs,
+		Hits: s.Hits, FirstRegs: s.First, LateUses: s.Late, StallNs: s.StallNs,
 		HelperRegs: h.Registers, HelperDeregs: h.Deregs,
 		Helper: Helper{
 			Running: h.Running, Parked: h.Parked, CPU: h.CPU, Shared: h.Shared,
 			CPUNs: h.CPUNs, RegisterNs: h.ActionNs, Wakeups: h.Wakeups,
 		},
-		Within05: s.Within05, Within5: s.Within5,
+		Cost: report.Cost(s.Cost), Within05: s.Within05, Within5: s.Within5,
 	}
 	r.Predictions = s.Predicted
 	if budgeted {

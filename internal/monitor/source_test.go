@@ -38,6 +38,7 @@ func TestLookAtMembersOfThisProcess(t *testing.T) {
 			Running: true, CPU: 11, Parked: true, Shared: true, ShareLimit: 0.5, CPUNs: 12, ActionNs: 13,
 			Wakeups: 14, Registers: 15, Deregs: 16,
 		},
+		Cost: node.Cost{Share: .005, AgainNs: 17, PriceNs: 18},
 	}
 	first.Publish(s)
 	second.Publish(node.State{})
@@ -53,9 +54,10 @@ func TestLookAtMembersOfThisProcess(t *testing.T) {
 	want := Rank{
 		Rank: 0, PID: os.Getpid(), Manager: r.Manager, Program: filepath.Base(os.Args[0]), startNs: r.startNs,
 		StartSeconds: r.StartSeconds, RunSeconds: r.RunSeconds, AgeSeconds: r.AgeSeconds, ShareBytes: r.ShareBytes,
-		PinnedBytes: 2, PeakPinnedBytes: 3, Hits: 4, FirstRegs: 5, LateRegs: 6, StallNs: 7, HelperRegs: 15, HelperDeregs: 16,
+		PinnedBytes: 2, PeakPinnedBytes: 3, Hits: 4, FirstRegs: 5, LateUses: 6, StallNs: 7, HelperRegs: 15, HelperDeregs: 16,
 		Helper: Helper{Running: true, Parked: true, CPU: 11, Shared: true, ShareLimit: &limit, CPUNs: 12,
 			RegisterNs: 13, Wakeups: 14},
+		Cost:     report.Cost{Share: .005, AgainNs: 17, PriceNs: 18},
 		Accuracy: report.Accuracy{Predictions: 10, Err05: 0.2, Err5: 0.9},
 		Within05: 2, Within5: 9,
 	}

@@ -110,6 +110,7 @@ func TestMembersSeeWhatOthersPublish(t *testing.T) {
 		Predicted: 8, Within05: 1, Within5: 9, PID: os.Getpid(),
 		Helper: Helper{CPU: 3, Parked: true, Shared: true, ShareLimit: 0.05, CPUNs: 10, ActionNs: 11,
 			Wakeups: 12, Registers: 13, Deregs: 14},
+		Cost: Cost{Share: .005, AgainNs: 15, WaitNs: 16, DemandNs: 17, HelperNs: 18, PriceNs: 19},
 	}
 	a.Publish(want)
 	all := a.Members()

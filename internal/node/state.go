@@ -24,9 +24,10 @@ type State struct {
 	ShareBytes             int64 // of the node's budget; 0 without one
 	DemandNs               int64 // cost of late registrations in the last second
 	Helper                 Helper
+	Cost                   Cost
 
 	// Uses by what they found: a registration, a buffer that had never been registered, one that had been
-	// deregistered. StallNs is how long communication waited for those that were no hits.
+	// deregistered or was being registered. StallNs is how long communication waited for those that were no hits.
 	Hits, First, Late, StallNs int64
 	// Predictions that a use followed, and those of them within 0.5 % and 5 % of the interval.
 	Predicted, Within05, Within5 int64
@@ -43,6 +44,13 @@ type Helper struct {
 	ActionNs   int64   // of it in registrations and deregistrations
 
 	Wakeups, Registers, Deregs int64
+}
+
+// Cost is what a member has cost its process beside a cache, as report.Cost, which says what each part is.
+type Cost struct {
+	Share                               float64
+	AgainNs, WaitNs, DemandNs, HelperNs int64
+	PriceNs                             float64
 }
 
 // Bits of the word with Parked, Shared and Running.
@@ -63,6 +71,7 @@ func (s *State) numbers() []*int64 {
 		&s.AtNs, &s.PinnedBytes, &s.PeakBytes, &s.DemandNs,
 		&s.Hits, &s.First, &s.Late, &s.StallNs, &s.Predicted, &s.Within05, &s.Within5,
 		&h.CPUNs, &h.ActionNs, &h.Wakeups, &h.Registers, &h.Deregs,
+		&s.Cost.AgainNs, &s.Cost.WaitNs, &s.Cost.DemandNs, &s.Cost.HelperNs,
 	}
 }
 
@@ -83,7 +92,8 @@ func (s *State) encode() (out []uint64) {
 	if s.Helper.Running {
 		flags |= runningBit
 	}
-	out = append(out, flags, uint64(int64(s.Helper.CPU)), math.Float64bits(s.Helper.ShareLimit))
+	out = append(out, flags, uint64(int64(s.Helper.CPU)), math.Float64bits(s.Helper.ShareLimit),
+		math.Float64bits(s.Cost.Share), math.Float64bits(s.Cost.PriceNs))
 	for _, n := range s.numbers() {
 		out = append(out, uint64(*n))
 	}
@@ -102,13 +112,19 @@ func (s *State) decode(in []uint64) {
 	s.Helper.Parked, s.Helper.Shared = in[0]&parkedBit != 0, in[0]&sharedBit != 0
 	s.Helper.Running = in[0]&runningBit != 0
 	s.Helper.CPU = int(min(max(int64(in[1]), -1), maxCPU))
-	s.Helper.ShareLimit = math.Float64frombits(in[2])
-	if !(s.Helper.ShareLimit >= 0 && s.Helper.ShareLimit <= 1) { // NaN, too
-		s.Helper.ShareLimit = 0
-	}
+	s.Helper.ShareLimit = floatOf(in[2], 1)
+	s.Cost.Share, s.Cost.PriceNs = floatOf(in[3], 1), floatOf(in[4], math.MaxFloat64)
 	for i, n := range s.numbers() {
-		*n = max(int64(in[3+i]), 0)
+		*n = max(int64(in[5+i]), 0)
 	}
+}
+
+// floatOf is a float64 from 0 to most, or 0 if it is another.
+func floatOf(bits uint64, most float64) float64 {
+	if v := math.Float64frombits(bits); v >= 0 && v <= most { // false for NaN
+		return v
+	}
+	return 0
 }
 
 // maxCPU is above the number of every processor.

@@ -17,7 +17,7 @@ const (
 
 // layout is the version of all that follows. Processes with another one don't meet, because the
 // names of their sockets differ.
-const layout = 1
+const layout = 2
 
 const magic = 0x65646f6e77706e70
 

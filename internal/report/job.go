@@ -167,6 +167,7 @@ func (t *Rank) add(r *Rank) {
 	t.Plain += r.Plain
 	t.Early += r.Early
 	t.Demand.add(&r.Demand)
+	t.Cost.add(&r.Cost)
 	t.Passed += r.Passed
 	t.PassedBytes += r.PassedBytes
 	t.Hits += r.Hits

@@ -10,7 +10,8 @@ const fewLate = 100
 
 // lateLine says why uses were late, "" if few were, or if the policy has them be so.
 func (r *Rank) lateLine() string {
-	if r.Late == 0 || fewLate*r.Late < r.Uses-r.First || r.Policy == "on-demand" || r.Policy == "disabled" {
+	late := r.LateUses()
+	if late == 0 || fewLate*late < r.Uses-r.First || r.Policy == "on-demand" || r.Policy == "disabled" {
 		return ""
 	}
 	silent := "released in a long silence of the program"
@@ -29,16 +30,16 @@ func (r *Rank) lateLine() string {
 		{l.OnDemand, "released because keeping it would have cost more than the wait"},
 		{l.Sooner, "needed sooner than predicted"},
 		{l.Slow, "due, and the helper was not in time"},
-		{int64(r.Late) - l.Sum(), "evicted for room, or registered before in other parts or with other access rights"},
+		{int64(late) - l.Sum(), "evicted for room, or registered before in other parts or with other access rights"},
 	} {
 		if c.n > 0 {
 			causes = append(causes, fmt.Sprintf("%d %s", c.n, c.says))
 		}
 	}
 	were := "were"
-	if r.Late == 1 {
+	if late == 1 {
 		were = "was"
 	}
-	return fmt.Sprintf("%d of %s after the first %s late, by what became of the buffer: %s", r.Late,
+	return fmt.Sprintf("%d of %s after the first %s late, by what became of the buffer: %s", late,
 		count(r.Uses-min(r.First, r.Uses), "use"), were, strings.Join(causes, "; "))
 }

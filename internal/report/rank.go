@@ -54,7 +54,7 @@ type Rank struct {
 	Faulted     int64  `json:"faulted,omitempty"`
 	Evicted     uint64 `json:"evicted,omitempty"`
 	Invalidated uint64 `json:"invalidated,omitempty"`
-	// LateWhy says why uses were late that the helper has heard of, most of Late.
+	// LateWhy says why uses were late that the helper has heard of, most of LateUses.
 	LateWhy schedule.LateUses `json:"late_why,omitzero"`
 	// Repeated is how many uses repeated one of the same call, and were not
 	// told to the helper; Lost is how many the helper was too late for.
@@ -101,6 +101,7 @@ type Rank struct {
 	// Demand is what was registered on demand; part of Uses, of RegisterNs and of the pinned memory. The time of
 	// looks is part of ServerCPUNs.
 	Demand Demand `json:"on_demand,omitzero"`
+	Cost   Cost   `json:"cost,omitzero"`
 	// Calls is how many MPI calls of the program were wrapped, whatever they did.
 	Calls uint64 `json:"mpi_calls,omitempty"`
 	// Large is how many buffers of at least ThresholdBytes the program passed to MPI.
@@ -118,13 +119,17 @@ type Rank struct {
 	History     *History `json:"history,omitempty"`
 }
 
+// LateUses is how many uses were late: they had to register again what had been registered before, or to wait for a
+// registration under way. replay.Counts counts them so, too.
+func (r *Rank) LateUses() uint64 { return r.Late + r.Waited }
+
 // History is what a process measured over time, from the start of Pinwheel on.
 type History struct {
 	Pinned      Series  `json:"pinned_bytes"` // means
 	PinnedPeaks []int64 `json:"pinned_peak_bytes"`
 	Parked      Series  `json:"helper_parked"`   // share of the time
 	Stalled     Series  `json:"stalled_threads"` // that waited for a registration, on average
-	Late        Series  `json:"late_regs"`       // in each interval
+	Late        Series  `json:"late_uses"`       // in each interval
 }
 
 // Series are values of successive intervals. Those after the last one are zero.
@@ -139,9 +144,9 @@ type Site struct {
 	Op    string `json:"op"`
 	Uses  int64  `json:"uses"`
 	Bytes int64  `json:"bytes"`
-	// Late is how many uses found their buffer deregistered, and StallNs the time that all
+	// Late is how many uses were late (Rank.LateUses), and StallNs the time that all
 	// misses took.
-	Late    int64 `json:"late_regs"`
+	Late    int64 `json:"late_uses"`
 	StallNs int64 `json:"stall_ns"`
 	Accuracy
 }

@@ -27,7 +27,7 @@ func TestAggregateAddsAndWeighs(t *testing.T) {
 			First: 1, Accuracy: Accuracy{Predictions: 1, Err5: 1},
 			Sites: []Site{{Name: "main+0x10", Op: "send", Uses: 5, Bytes: 100}}},
 		Rank{Rank: 0, Size: 2, Host: "a", Command: "./a", Policy: "pinwheel", PeakPinnedBytes: 3 << 20, Uses: 20, Hits: 18,
-			Late: 2, Accuracy: Accuracy{Predictions: 3, Err5: 0.5},
+			Late: 1, Waited: 1, Accuracy: Accuracy{Predictions: 3, Err5: 0.5},
 			Sites: []Site{{Name: "main+0x10", Op: "send", Uses: 5, Bytes: 100},
 				{Name: "main+0x20", Op: "recv", Uses: 1, Bytes: 1000}}},
 	)
@@ -41,9 +41,9 @@ func TestAggregateAddsAndWeighs(t *testing.T) {
 		}
 	}
 	want := []string{
-		"0 a 3.0 MiB 0 B 20 18 0 0 2 0 0 0 0.0 % 50.0 % 0.0 0.0",
-		"1 b 1.0 MiB 0 B 10 9 0 1 0 0 0 0 0.0 % 100.0 % 0.0 0.0",
-		"* * 4.0 MiB 0 B 30 27 0 1 2 0 0 0 0.0 % 62.5 % 0.0 0.0",
+		"0 a 3.0 MiB 0 B 20 18 0 2 1 0 0 0 0.0 % 50.0 % 0.0 0.0",
+		"1 b 1.0 MiB 0 B 10 9 1 0 0 0 0 0 0.0 % 100.0 % 0.0 0.0",
+		"* * 4.0 MiB 0 B 30 27 1 2 1 0 0 0 0.0 % 62.5 % 0.0 0.0",
 	}
 	if strings.Join(rows, "\n") != strings.Join(want, "\n") {
 		t.Errorf("rows\n%s\nwant\n%s", strings.Join(rows, "\n"), strings.Join(want, "\n"))

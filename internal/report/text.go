@@ -28,7 +28,7 @@ func (j *Job) header(b io.Writer, total Rank) {
 func table(b io.Writer, ranks []Rank, total Rank) {
 	fmt.Fprintf(b, "\n@--- Registered memory and registrations ---\n")
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "rank\thost\tpeak\taverage\tuses\thits\twaited\tfirst\tlate\tahead\treleased\tlost\t<0.5 %\t<5 %\t"+
+	fmt.Fprintln(w, "rank\thost\tpeak\taverage\tuses\thits\tfirst\tlate\twaited\tahead\treleased\tlost\t<0.5 %\t<5 %\t"+
 		"stall ms\thelper ms\t")
 	for _, r := range append(ranks, total) {
 		name := Name(r.World, r.Rank)
@@ -37,7 +37,7 @@ func table(b io.Writer, ranks []Rank, total Rank) {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%.1f\t%.1f\t\n", name, cmp.Or(r.Host, "*"),
 			mem.FormatBytes(uint64(r.PeakPinnedBytes)), mem.FormatBytes(uint64(r.AveragePinnedBytes)),
-			r.Uses, r.Hits, r.Waited, r.First, r.Late, r.HelperRegs, r.HelperDeregs, r.Lost,
+			r.Uses, r.Hits, r.First, r.LateUses(), r.Waited, r.HelperRegs, r.HelperDeregs, r.Lost,
 			Percent(r.Err05, r.Predictions), Percent(r.Err5, r.Predictions), float64(r.StallNs)/1e6, float64(r.HelperCPUNs)/1e6)
 	}
 	w.Flush()
@@ -53,9 +53,9 @@ func Percent(share float64, of int64) string {
 
 // legend explains the columns, in their order.
 const legend = `peak, average: memory that Pinwheel held registered. uses: registrations that the transport asked
-for; each was registered already (hits), was being registered (waited), or had to be registered, for
-the first time (first) or again (late). ahead, released: registered and deregistered by the helper
-thread; lost: uses that it did not hear of. <0.5 %, <5 %: predictions of the next use that were wrong
+for; each was registered already (hits), had to be registered for the first time (first), or was late:
+had to be registered again, or waited for a registration under way (waited). ahead, released: registered
+and deregistered by the helper thread; lost: uses that it did not hear of. <0.5 %, <5 %: predictions of the next use that were wrong
 by less than that share of the interval. stall: time that communication spent waiting for
 registrations; helper: processor time of the helper thread.
 `

@@ -127,7 +127,10 @@ func (j *Job) Reasons() (lines []string) {
 			fmt.Sprintf("%s at times%s: %s", capital(g.sum.coreless()), j.of(g), g.sum.parkedLine(len(g.ranks))))
 	}
 	total := j.Total()
-	if line := total.Demand.line(len(j.rows), total.Seconds); line != "" {
+	if line := total.Demand.line(); line != "" {
+		lines = append(lines, line)
+	}
+	if line := total.Cost.Line(float64(len(j.rows)) * total.Seconds * 1e9); line != "" && total.Uses > 0 {
 		lines = append(lines, line)
 	}
 	if line := total.lateLine(); line != "" {

@@ -6,6 +6,7 @@ import (
 
 	"pinwheel/internal/monitor"
 	"pinwheel/internal/report"
+	"pinwheel/internal/settings"
 	"pinwheel/mem"
 )
 
@@ -66,11 +67,22 @@ var columns = []column{
 		cell: func(r *row, live bool) string { return count(pick(live, r.rates.Hits, r.Hits)) },
 		key:  func(r *row, live bool) float64 { return pick(live, r.rates.Hits, r.Hits) }},
 	{title: "LATE/s", once: "LATE", width: 6, rank: 3,
-		cell: func(r *row, live bool) string { return count(pick(live, r.rates.Late, r.LateRegs)) },
-		key:  func(r *row, live bool) float64 { return pick(live, r.rates.Late, r.LateRegs) }},
+		cell: func(r *row, live bool) string { return count(pick(live, r.rates.Late, r.LateUses)) },
+		key:  func(r *row, live bool) float64 { return pick(live, r.rates.Late, r.LateUses) }},
 	{title: "STALL", once: "STALL", width: 6, rank: 12,
 		cell: func(r *row, _ bool) string { return percent(r.rates.Stall, true) },
 		key:  func(r *row, _ bool) float64 { return r.rates.Stall }},
+	{title: "COST", once: "COST", width: 6, rank: 6,
+		cell: func(r *row, _ bool) string { return fmt.Sprintf("%.2f %%", 100*r.rates.Cost) },
+		key:  func(r *row, _ bool) float64 { return r.rates.Cost }},
+	{title: "OF", once: "OF", width: 5, rank: 14,
+		shown: func(r *monitor.Rank) bool { return r.Cost.Share > 0 },
+		cell:  func(r *row, _ bool) string { return dash(r.Cost.Share, settings.FormatShare(r.Cost.Share)) },
+		key:   func(r *row, _ bool) float64 { return r.Cost.Share }},
+	{title: "PRICE", once: "PRICE", width: 6, rank: 15,
+		shown: func(r *monitor.Rank) bool { return r.Cost.PriceNs > 0 },
+		cell:  func(r *row, _ bool) string { return dash(r.Cost.PriceNs, fmt.Sprintf("%.1f", r.Cost.PriceNs/1e3)) },
+		key:   func(r *row, _ bool) float64 { return r.Cost.PriceNs }},
 	{title: "<5 %", once: "<5 %", width: 6, rank: 7,
 		cell: func(r *row, _ bool) string { return report.Percent(r.Err5, r.Predictions) },
 		key:  func(r *row, _ bool) float64 { return r.Err5 }},
@@ -92,10 +104,12 @@ const Legend = `RANK: of the MPI job, - if there is none. PINNED, PEAK: memory t
 under PINWHEEL_NODE_BUDGET with what the transport registers for itself. LAST MINUTE: PINNED in that time, as a share
 of PEAK. SHARE: the rank's part of PINWHEEL_NODE_BUDGET. CORE: processor of the helper thread, with * if ranks use
 it, too. HELPER: processor time of the helper, registrations included, as a share of one processor, and LIMIT: how
-much it may take. HITS, LATE: uses that found their buffer registered, or registered before but not now. STALL: share
-of the time that communication waited for registrations. <5 %: predictions of the next use with less than 5 % error.
-AGE: how long ago the rank said so, if one is silent. On a terminal, rates are those of the last 10 s; else since the
-rank's start.`
+much it may take. HITS, LATE: uses that found their buffer registered, or that had to register it again or to wait
+for that. STALL: share of the time that communication waited for registrations. COST: share of the time that
+a cache would have spared the rank, with the helper's on the core of the rank; OF: PINWHEEL_COST, the most that it may
+be. PRICE: what saving a MiB for a second has cost lately, in us. <5 %: predictions of the next use with less than 5 %
+error. AGE: how long ago the rank said so, if one is silent. On a terminal, rates are those of the last 10 s; else since
+the rank's start.`
 
 func pick(live bool, rate float64, total int64) float64 {
 	if live {
@@ -109,6 +123,14 @@ func orZero[T int64 | float64](v *T) float64 {
 		return 0
 	}
 	return float64(*v)
+}
+
+// dash is the text of a value, or a dash if there is none.
+func dash(v float64, text string) string {
+	if v == 0 {
+		return "-"
+	}
+	return text
 }
 
 func oldest(trend []int64) int64 {

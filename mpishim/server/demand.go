@@ -32,6 +32,7 @@ type demand struct {
 	registrar helper.Registrar
 	nsPerTick func() float64
 	faulted   func(*fault.Fault)
+	spent     func(ns int64, priceNs float64) // is told what all uses have cost; engine.Engine.SpentOnDemand
 
 	mu   sync.Mutex // orders begin and end
 	stop chan struct{}
@@ -65,6 +66,7 @@ func (d *demand) set(on bool) {
 		close(d.stop)
 		<-d.done
 		d.stop = nil
+		d.spent(d.spentNs(), 0)
 	}
 }
 
@@ -120,6 +122,7 @@ func (d *demand) look() {
 		at32(&s.kept).Store(kept)
 	}
 	d.permit()
+	d.spent(d.spentNs(), d.rule.PriceNs())
 	if d.spentNs()-d.baseNs < d.rule.LimitNs() {
 		d.release()
 	}
@@ -186,8 +189,9 @@ func (d *demand) report(r *report.Rank) {
 	heldByteNs := float64(at64(&d.sh.demand_held).Load()) * float64(mem.PageSize*C.PW_LONG_TICKS) * d.nsPerTick()
 	r.Demand = report.Demand{
 		Uses: at64(&d.sh.demand_uses).Load(), Bytes: int64(heldByteNs / max(r.Seconds*1e9, 1)),
-		RegisterNs: d.ns(&d.sh.demand_all_ticks), CostNs: d.ns(&d.sh.demand_ticks), Cost: d.cost, LookNs: d.ownNs.Load(),
+		RegisterNs: d.ns(&d.sh.demand_all_ticks), LookNs: d.ownNs.Load(),
 	}
+	r.Cost.Share, r.Cost.DemandNs = d.cost, d.spentNs()
 	r.RegisterNs += r.Demand.RegisterNs
 	r.AveragePinnedBytes += r.Demand.Bytes
 	r.PeakPinnedBytes += int64(at64(&d.sh.demand_peak_bytes).Load())

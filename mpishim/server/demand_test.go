@@ -20,7 +20,7 @@ func looked(t *testing.T, cost float64) (s *server, d *demand) {
 	allocate(&s.sh.sites.next)
 	d = &demand{
 		sh: s.sh, cost: cost, registrar: engine.Registrar(&s.domains),
-		nsPerTick: func() float64 { return 1 }, faulted: s.faulted,
+		nsPerTick: func() float64 { return 1 }, faulted: s.faulted, spent: s.engine.SpentOnDemand,
 	}
 	d.rule = schedule.NewDemand(cost, clock.NowNs())
 	d.permit()
@@ -83,6 +83,9 @@ func TestSitesThatCostTooMuchKeepTheirMemory(t *testing.T) {
 		set(&dear.spent_ticks, n*50_000_000)
 		set(&s.sh.demand_ticks, n*50_000_000)
 		d.look()
+		if c := s.engine.Cost(); c.DemandNs != int64(n)*50_000_000 {
+			t.Errorf("%d ns were spent, and the engine says %+v", n*50_000_000, c)
+		}
 	}
 	if cheap.kept != 0 || dear.kept != 1 {
 		t.Errorf("memory stays at the cheap site: %d, at the dear one: %d; want 0 and 1", cheap.kept, dear.kept)

@@ -30,7 +30,7 @@ func (s *server) startHelper() {
 	if s.sh.linked == 0 && s.set.Policy == "pinwheel" {
 		s.demand = &demand{
 			sh: s.sh, cost: s.set.Cost, registrar: engine.Registrar(&s.domains),
-			nsPerTick: s.clock.NsPerTick, faulted: s.faulted,
+			nsPerTick: s.clock.NsPerTick, faulted: s.faulted, spent: s.engine.SpentOnDemand,
 		}
 		o.OnDemand = s.serveOnDemand
 	}

@@ -50,11 +50,11 @@ func (s *server) summary() report.Rank {
 	if caller := at64(&s.sh.caller).Load(); caller != 0 {
 		r.Transport = symbolAt(caller).file
 	}
+	s.demand.report(&r)
 	if r.ServerCPUNs = threadCPUNs() + s.openerNs + r.Demand.LookNs; r.ServerCPUNs > 0 {
 		r.CPUNs = max(r.CPUNs-r.ServerCPUNs, 0)
 		r.OpeningCPUNs = s.openingNs
 	}
-	s.demand.report(&r)
 	r.VerbsUsed = at32(&s.sh.verbs_used).Load() != 0
 	var announce, path sample
 	count := func(p *C.uint64_t) uint64 { return at64(p).Load() }

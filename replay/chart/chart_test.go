@@ -162,3 +162,16 @@ func TestLanesHaveNamesInsteadOfValues(t *testing.T) {
 		t.Error(svg)
 	}
 }
+
+func TestDotsMarkEachPointAndTheLegend(t *testing.T) {
+	svg := draw(t, &Figure{Panels: []Panel{{XLog: true, XMin: 0.01, XMax: 1, Series: []Series{
+		{Name: "curve", Color: "#111", Dots: true, X: []float64{0.01, 0.1, 1}, Y: []float64{1, 1, 1}},
+		{Name: "alone", Color: "#222", Dots: true, X: []float64{0}, Y: []float64{0.5}},
+	}}}})
+	for color, n := range map[string][2]int{"#111": {3 + 1, 1 + 1}, "#222": {1 + 1, 1}} {
+		dots, lines := strings.Count(svg, `fill="`+color), strings.Count(svg, `stroke="`+color)
+		if dots != n[0] || lines != n[1] {
+			t.Errorf("%s: %d dots and %d lines, want %v", color, dots, lines, n)
+		}
+	}
+}

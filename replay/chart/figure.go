@@ -15,6 +15,7 @@ type Series struct {
 	Dash  string // stroke-dasharray, empty for a solid line
 	Fill  bool   // shade the area below the line
 	Step  bool   // a value holds until the next point
+	Dots  bool   // mark each point; one by itself has no line
 	X, Y  []float64
 }
 
@@ -138,10 +139,20 @@ func (f *Figure) legend(c *canvas, x, y float64) {
 		if bars {
 			c.rect(x+8, y-9, 10, 10, fmt.Sprintf("fill=%q", s.Color))
 		} else {
-			c.path([]point{{x, y - 4}, {x + legendSample, y - 4}}, s.stroke())
+			s.sample(c, x, y-4)
 		}
 		c.text(x+legendSample+5, y, "", "start", s.Name)
 		x += s.legendWidth()
+	}
+}
+
+// sample draws what the lines of a series look like.
+func (s *Series) sample(c *canvas, x, y float64) {
+	if !s.Dots || len(s.X) > 1 {
+		c.path([]point{{x, y}, {x + legendSample, y}}, s.stroke())
+	}
+	if s.Dots {
+		c.dot(point{x + legendSample/2, y}, s.Color)
 	}
 }
 

@@ -113,6 +113,11 @@ func (p *Panel) lines(c *canvas, x, y, w, h float64, ya axis) {
 			c.path(area, fmt.Sprintf(`fill="%s" fill-opacity="0.12" stroke="none"`, s.Color))
 		}
 		c.path(pts, s.stroke())
+		for i := range min(len(s.X), len(s.Y)) {
+			if s.Dots && !math.IsNaN(s.Y[i]) {
+				c.dot(point{x + xa.at(s.X[i]), y + h - ya.at(s.Y[i])}, s.Color)
+			}
+		}
 	}
 }
 

@@ -24,6 +24,10 @@ func (c *canvas) rect(x, y, w, h float64, attrs string) {
 	fmt.Fprintf(c, "<rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\" %s/>\n", num(x), num(y), num(w), num(h), attrs)
 }
 
+func (c *canvas) dot(p point, color string) {
+	fmt.Fprintf(c, "<circle cx=\"%s\" cy=\"%s\" r=\"3\" fill=\"%s\"/>\n", num(p.x), num(p.y), color)
+}
+
 // text draws s with the given class; anchor is start, middle or end.
 func (c *canvas) text(x, y float64, class, anchor, s string) {
 	fmt.Fprintf(c, "<text class=\"%s\" x=\"%s\" y=\"%s\" text-anchor=\"%s\">%s</text>\n", class, num(x), num(y), anchor, html.EscapeString(s))

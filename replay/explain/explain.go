@@ -9,8 +9,10 @@ import (
 	"slices"
 	"sync"
 
+	"pinwheel/internal/report"
 	"pinwheel/mem"
 	"pinwheel/replay"
+	"pinwheel/schedule"
 	"pinwheel/trace"
 	"pinwheel/verbs"
 )
@@ -43,7 +45,7 @@ type Region struct {
 	Range       mem.Range    `json:"-"` // of its last registration
 	Bytes       uint64       `json:"bytes"`
 	Uses        int          `json:"uses"`
-	Late        int          `json:"late"`   // uses after the first that the communication path had to register for
+	Late        int          `json:"late"`   // uses after the first, as replay.Counts.LateUses
 	MissedShare Shares       `json:"causes"` // of the possible saving of all ranks
 }
 
@@ -58,6 +60,19 @@ type Explanation struct {
 	options  replay.Options
 }
 
+// Cost is what policy pinwheel has cost all ranks beside leave-pinned, as the report of a job has it.
+func (x *Explanation) Cost() report.Cost {
+	r := &x.Result
+	c := report.Cost{
+		Share:   cmp.Or(r.Cost, schedule.DefaultCost),
+		AgainNs: r.AgainNs, WaitNs: r.WaitNs, DemandNs: r.DemandNs, PriceNs: r.PriceNs,
+	}
+	if r.HelperShare > 0 && r.HelperShare < 1 {
+		c.Share = r.HelperShare
+	}
+	return c
+}
+
 // MarshalJSON writes what the command prints.
 func (x *Explanation) MarshalJSON() ([]byte, error) {
 	r := &x.Result
@@ -68,10 +83,11 @@ func (x *Explanation) MarshalJSON() ([]byte, error) {
 		Timeline      replay.Timeline `json:"timeline"`
 		CapturedAvg   *float64        `json:"captured_avg"`
 		PossibleBytes float64         `json:"possible_bytes"`
+		Cost          report.Cost     `json:"cost"`
 		Missed        float64         `json:"missed"`
 		Causes        Shares          `json:"causes"`
 		Regions       []Region        `json:"regions"`
-	}{r.Trace, r.Policy, r.Provider, r.Timeline, r.CapturedAvg, x.PossibleBytes, x.Missed.Sum(), x.Missed, x.Regions})
+	}{r.Trace, r.Policy, r.Provider, r.Timeline, r.CapturedAvg, x.PossibleBytes, x.Cost(), x.Missed.Sum(), x.Missed, x.Regions})
 }
 
 // Trace replays a trace under policy pinwheel and says where the possible saving went. It keeps every
@@ -158,7 +174,7 @@ func regionOf(h *history, rank int) Region {
 	r := Region{Rank: rank, ID: h.id, Uses: len(h.uses)}
 	for i, u := range h.uses {
 		r.Range = r.Range.Union(u.Range)
-		if u.Missed && i > 0 {
+		if (u.Missed || u.Waited) && i > 0 {
 			r.Late++
 		}
 	}

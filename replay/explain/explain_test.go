@@ -113,8 +113,9 @@ func TestNothingToSaveIsNothingMissed(t *testing.T) {
 // TestCyclesTellTheWholeStory compares the timeline of every region with what was counted.
 func TestCyclesTellTheWholeStory(t *testing.T) {
 	x := traced(t, "../../results/traces/bt.C.4.pwt", replay.Options{})
-	late, registered, wasted := 0, 0, 0
+	late, registered, wasted, lateUses := 0, 0, 0, 0
 	for _, r := range x.Regions {
+		lateUses += r.Late
 		cycles, err := x.Cycles(r.Rank, r.ID)
 		if err != nil {
 			t.Fatal(err)
@@ -139,6 +140,9 @@ func TestCyclesTellTheWholeStory(t *testing.T) {
 	near := func(n int, counted int64) bool { return n <= int(counted) && n >= int(counted)*9/10 }
 	if r := &x.Result; !near(late, r.LateRegs) || registered == 0 || !near(registered+wasted, r.HelperRegs) {
 		t.Errorf("%d late, %d registered in time, %d wasted; the replay counted %+v", late, registered, wasted, r.Counts)
+	}
+	if r := &x.Result; r.LateWaits == 0 || lateUses <= int(r.LateRegs) || !near(lateUses, r.LateUses()) {
+		t.Errorf("%d late uses of regions; the replay counted %+v", lateUses, r.Counts)
 	}
 	for _, id := range []mem.RegionID{0, 1 << 40} {
 		if _, err := x.Cycles(0, id); err == nil {

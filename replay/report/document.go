@@ -84,7 +84,7 @@ func shortTable(rs []replay.Result, costs string) string {
 		}
 		savedBy := func(r *replay.Result) string { return Percent(saved(base.AvgPinnedBytes, r.AvgPinnedBytes)) }
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %.2f %% | %.2f %% | %s |\n", name, size(base.AvgPinnedBytes), size(ours.AvgPinnedBytes),
-			savedBy(ours), savedBy(oracle), 100*lateShare(paper), 100*lateShare(ours), Number(ours.Slowdown, "%.4f"))
+			savedBy(ours), savedBy(oracle), 100*paper.LateShare(), 100*ours.LateShare(), Number(ours.Slowdown, "%.4f"))
 	}
 	return b.String()
 }

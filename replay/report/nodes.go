@@ -81,7 +81,7 @@ func (n *sharedNodes) row(placing, policy string) nodesRow {
 	all := n.run.of(policy)
 	row := nodesRow{
 		Case: n.name, Placing: placing, Policy: policy, Saved: Percent(saved(baseAvg, avg)), PeakSaved: Percent(saved(basePeak, peak)),
-		Late: fmt.Sprintf("%.2f %%", 100*lateShare(all)), Slowdown: Number(all.Slowdown, "%.4f"), Helped: "100.0 %", Waited: "-", Moves: "-",
+		Late: fmt.Sprintf("%.2f %%", 100*all.LateShare()), Slowdown: Number(all.Slowdown, "%.4f"), Helped: "100.0 %", Waited: "-", Moves: "-",
 	}
 	if s := all.Sharing; s != nil {
 		total := float64(all.RunNs) * float64(n.run.ranks())

@@ -57,12 +57,12 @@ func (w *predictionWriter) ablation() (rows []ablationRow) {
 		for _, r := range w.under(partAblation, condition) {
 			x := r.run.of(replay.Pinwheel)
 			if r.path == "" {
-				row.Made = append(row.Made, fmt.Sprintf("%.3f, %.2f %%, %s", captured(x), 100*lateShare(x), Number(x.Slowdown, "%.4f")))
+				row.Made = append(row.Made, fmt.Sprintf("%.3f, %.2f %%, %s", captured(x), 100*x.LateShare(), Number(x.Slowdown, "%.4f")))
 				continue
 			}
 			traces = append(traces, r)
 			saved += captured(x)
-			late += lateShare(x)
+			late += x.LateShare()
 			helperTime += float64(x.HelperCPUNs) / float64(x.RunNs*int64(r.run.ranks()))
 		}
 		n := float64(len(traces))

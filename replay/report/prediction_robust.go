@@ -74,7 +74,7 @@ func worst(runs []*predictionRow, policy string) (c robustCells) {
 		return cmp.Compare(*a.run.of(policy).Slowdown, *b.run.of(policy).Slowdown)
 	})
 	latest := slices.MaxFunc(runs, func(a, b *predictionRow) int {
-		return cmp.Compare(lateShare(a.run.of(policy)), lateShare(b.run.of(policy)))
+		return cmp.Compare(a.run.of(policy).LateShare(), b.run.of(policy).LateShare())
 	})
 	x, y := slowest.run.of(policy), latest.run.of(policy)
 	c.Slowdown, c.Late = Number(x.Slowdown, "%.4f"), lateCell(y)

@@ -91,7 +91,7 @@ func captured(r *replay.Result) float64 {
 	return *r.CapturedAvg
 }
 
-func lateCell(r *replay.Result) string { return fmt.Sprintf("%.2f %%", 100*lateShare(r)) }
+func lateCell(r *replay.Result) string { return fmt.Sprintf("%.2f %%", 100*r.LateShare()) }
 
 // peakOf is the peak as a multiple of the oracle's.
 func peakOf(r *Run) string { return fmt.Sprintf("%.2f", peakRatio(r)) }

@@ -40,7 +40,7 @@ type outcome struct{ Policy, Peak, Avg, Late, Slowdown string }
 
 func outcomeOf(name string, x, base *replay.Result) outcome {
 	return outcome{name, Percent(saved(float64(base.PeakPinnedBytes), float64(x.PeakPinnedBytes))), Percent(saved(base.AvgPinnedBytes, x.AvgPinnedBytes)),
-		fmt.Sprintf("%.2f %%", 100*lateShare(x)), Number(x.Slowdown, "%.4f")}
+		fmt.Sprintf("%.2f %%", 100*x.LateShare()), Number(x.Slowdown, "%.4f")}
 }
 
 // goalRow is pinwheel on one trace under one cost model.
@@ -150,7 +150,7 @@ func goalOf(r *Run) goal {
 	x := r.of(replay.Pinwheel)
 	helperNs := float64(x.RunNs) * float64(r.ranks())
 	g := goal{CapturedAvg: Number(x.CapturedAvg, "%.3f"), SecondHalf: Number(r.capturedLate(replay.Pinwheel), "%.3f"),
-		Late: fmt.Sprintf("%.2f %%", 100*lateShare(x)), Slowdown: Number(x.Slowdown, "%.4f"), Busy: Percent(float64(x.HelperCPUNs) / max(helperNs, 1))}
+		Late: fmt.Sprintf("%.2f %%", 100*x.LateShare()), Slowdown: Number(x.Slowdown, "%.4f"), Busy: Percent(float64(x.HelperCPUNs) / max(helperNs, 1))}
 	if r.options.Timeline == replay.Dedicated {
 		mark(&g.CapturedAvg, x.CapturedAvg != nil && *x.CapturedAvg < goalCaptured)
 		mark(&g.Slowdown, x.Slowdown != nil && *x.Slowdown > goalSlowdown)
@@ -176,7 +176,7 @@ func tableOf(r *Run) policyTable {
 		t.Rows = append(t.Rows, policyRow{
 			Policy: policy, Peak: size(float64(x.PeakPinnedBytes)), PeakSaved: Percent(saved(float64(base.PeakPinnedBytes), float64(x.PeakPinnedBytes))),
 			Avg: size(x.AvgPinnedBytes), AvgSaved: Percent(saved(base.AvgPinnedBytes, x.AvgPinnedBytes)),
-			First: fmt.Sprint(x.FirstRegs), Late: fmt.Sprint(x.LateRegs), Helper: fmt.Sprint(x.HelperRegs), Wasted: fmt.Sprint(x.WastedRegs),
+			First: fmt.Sprint(x.FirstRegs), Late: fmt.Sprint(x.LateUses()), Helper: fmt.Sprint(x.HelperRegs), Wasted: fmt.Sprint(x.WastedRegs),
 			Stall: fmt.Sprintf("%.1f ms", float64(x.StallNs)/1e6), Slowdown: Number(x.Slowdown, "%.4f"), CapAvg: Number(x.CapturedAvg, "%.3f"),
 		})
 	}
@@ -209,7 +209,7 @@ func (w *writer) groupRows() []groupRow {
 			sum, most := nodePeaks(r, policy)
 			all := r.of(policy)
 			row := groupRow{Name: fmt.Sprintf("test %d, %s", i+1, g.name), Policy: name, Peak: size(float64(sum)), Most: size(float64(most)),
-				Saved: Percent(saved(float64(base), float64(sum))), Late: fmt.Sprintf("%.2f %%", 100*lateShare(all)), Slowdown: Number(all.Slowdown, "%.4f")}
+				Saved: Percent(saved(float64(base), float64(sum))), Late: fmt.Sprintf("%.2f %%", 100*all.LateShare()), Slowdown: Number(all.Slowdown, "%.4f")}
 			if name == replay.Paper {
 				row.PaperSaved = Percent(paper[i])
 			}

@@ -66,7 +66,7 @@ func realRows(rs []replay.Result) []realRow {
 		r := &rs[i]
 		row := realRow{Trace: r.Trace, Provider: r.Provider, Policy: r.Policy, Version: r.Version, Rank: r.Rank, Pairs: r.Pairs, Scale: fmt.Sprintf("%g", r.Scale),
 			Slowdown: Number(r.Slowdown, "%.4f"), From: fmt.Sprintf("%.4f", r.SlowdownMin), To: fmt.Sprintf("%.4f", r.SlowdownMax), AvgSaved: "-",
-			Late: fmt.Sprintf("%.2f %%", 100*lateShare(r)), Stall: fmt.Sprintf("%.1f ms", float64(r.StallNs)/1e6),
+			Late: fmt.Sprintf("%.2f %%", 100*r.LateShare()), Stall: fmt.Sprintf("%.1f ms", float64(r.StallNs)/1e6),
 			VMPin: fmt.Sprintf("%d pages in %d samples", r.VMDiffPages, r.VMSamples)}
 		if r.Profile {
 			row.Policy += ", with a profile"

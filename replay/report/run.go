@@ -84,16 +84,6 @@ func (c *Costs) options(policies ...string) replay.Options {
 	return replay.Options{Costs: c.Costs, Provider: c.Name, Policies: policies}
 }
 
-// lateShare is the share of needs after the first that the communication
-// path had to register for.
-func lateShare(r *replay.Result) float64 {
-	later := r.Needs - r.FirstRegs
-	if later <= 0 {
-		return 0
-	}
-	return float64(r.LateRegs) / float64(later)
-}
-
 // capturedLate is the share of the possible saving that a policy reaches in the
 // second half of the time since the first registration, when it has seen
 // everything before.

@@ -32,7 +32,7 @@ func SavingsFigure(runs []*Run, policies []string) *chart.Figure {
 		{"saved at the peak (%)", func(r, base *replay.Result) float64 {
 			return saved(float64(base.PeakPinnedBytes), float64(r.PeakPinnedBytes))
 		}, 1},
-		{"late: needs after the first that had to wait for a registration of their own (%)", func(r, _ *replay.Result) float64 { return lateShare(r) }, 0},
+		{"late: needs after the first that had to wait for a registration (%)", func(r, _ *replay.Result) float64 { return r.LateShare() }, 0},
 	} {
 		p := chart.Panel{Title: panel.title, YUnit: 0.01, YMax: panel.yMax}
 		for _, policy := range policies {

@@ -154,7 +154,7 @@ func scalingRowOf(name string, by map[string]*scale.Result) scalingRow {
 	}
 	row.PaperSaved, row.Saved = Percent(saved(base.NodeAvgBytes, paper.NodeAvgBytes)), Percent(saved(base.NodeAvgBytes, ours.NodeAvgBytes))
 	row.OracleSaved = Percent(saved(base.NodeAvgBytes, oracle.NodeAvgBytes))
-	row.Late = fmt.Sprintf("%.2f %%", 100*lateShare(&ours.Result))
+	row.Late = fmt.Sprintf("%.2f %%", 100*ours.Result.LateShare())
 	return row
 }
 
@@ -208,7 +208,7 @@ func (w *nodesWriter) check(ctx context.Context, d *nodesData) error {
 			Policy: policy, Recorded: size(r.AvgPinnedBytes / n), Derived: size(p.AvgPinnedBytes / n), Off: fmt.Sprintf("%+.1f %%", 100*off),
 			RecordedPeak: size(float64(r.PeakPinnedBytes) / n), DerivedPeak: size(float64(p.PeakPinnedBytes) / n),
 			RecordedSaved: Percent(saved(wantBase.AvgPinnedBytes, r.AvgPinnedBytes)), DerivedSaved: Percent(saved(gotBase.AvgPinnedBytes, p.AvgPinnedBytes)),
-			RecordedLate: fmt.Sprintf("%.2f %%", 100*lateShare(r)), DerivedLate: fmt.Sprintf("%.2f %%", 100*lateShare(p)),
+			RecordedLate: fmt.Sprintf("%.2f %%", 100*r.LateShare()), DerivedLate: fmt.Sprintf("%.2f %%", 100*p.LateShare()),
 			RecordedRunTime: seconds(r.RunNs), DerivedRunTime: seconds(p.RunNs),
 		})
 	}

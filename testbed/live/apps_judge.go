@@ -39,7 +39,7 @@ func managed(runs map[compare.Mode]appRun) string {
 	}
 	return fmt.Sprintf("%d uses: %d hits, %d late, %d released; holds %s; "+
 		"%s pinned, %s with the transport's cache: saves %d %%",
-		own.Uses, own.Hits, own.Late, own.HelperDeregs, compare.Bytes(float64(own.AveragePinnedBytes)),
+		own.Uses, own.Hits, own.LateUses(), own.HelperDeregs, compare.Bytes(float64(own.AveragePinnedBytes)),
 		compare.Bytes(under.AvgPinnedBytes), compare.Bytes(cache.AvgPinnedBytes),
 		int(100*(1-under.AvgPinnedBytes/cache.AvgPinnedBytes)))
 }

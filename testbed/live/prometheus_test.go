@@ -66,7 +66,7 @@ func TestPrometheusScrapesAJob(t *testing.T) {
 	p.until("news", "pinwheel_state_age_seconds"+ours, ranks, func(v float64) bool { return v < 30 })
 	p.until("programs", `pinwheel_rank_info{program="halo",job_id="`+job+`"}`, ranks,
 		func(v float64) bool { return v == 1 })
-	for _, counter := range []string{"hits_total", "late_registrations_total", "helper_cpu_seconds_total",
+	for _, counter := range []string{"hits_total", "late_uses_total", "helper_cpu_seconds_total",
 		"stall_seconds_total", "predictions_total"} {
 		p.until("no fall of "+counter, "resets(pinwheel_"+counter+ours+"[1m])", ranks, func(v float64) bool { return v == 0 })
 	}

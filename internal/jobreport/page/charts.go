@@ -200,13 +200,13 @@ func (t *timeline) waitCharts() figure {
 	for i := range stalled {
 		stalled[i] *= 1e3 // seconds per second, in all threads
 	}
-	lates := t.panel("late registrations", "in each "+interval(t.ns), 0, area("var(--late)", late))
+	lates := t.panel("late uses", "in each "+interval(t.ns), 0, area("var(--late)", late))
 	lates.YMax = max(highest(late), 1)
 	stalls := t.panel("time that threads were stalled", "ms per second", 0, area("var(--late)", stalled))
 	stalls.YMax = max(highest(stalled), 1)
-	return figure{"Late registrations and stalls",
+	return figure{"Late uses and stalls",
 		"All ranks together. Stalls include first uses, which nobody can foresee.",
-		inline(pairs("Late registrations and stalls of all ranks over time", lates, stalls))}
+		inline(pairs("Late uses and stalls of all ranks over time", lates, stalls))}
 }
 
 // Colors of Okabe and Ito, which people with color blindness can tell apart.

@@ -72,9 +72,10 @@ func rank(n int, second float64) monitor.Rank {
 		Rank: n, PID: 20_000 + n, Manager: 1, Program: "ft.B.x",
 		StartSeconds: float64(Start.Unix()), RunSeconds: second, AgeSeconds: 0.25,
 		PinnedBytes: int64(wave * float64(100+10*n) * mib), PeakPinnedBytes: int64(100+10*n) * mib,
-		Hits: total(1000 * float64(1+n)), FirstRegs: 12, LateRegs: total(0.5 * float64(n)),
+		Hits: total(1000 * float64(1+n)), FirstRegs: 12, LateUses: total(0.5 * float64(n)),
 		HelperRegs: total(20), HelperDeregs: total(21), StallNs: total(1e6 * float64(n)),
 		Accuracy: report.Accuracy{Predictions: total(40)},
+		Cost:     report.Cost{Share: .005, AgainNs: total(5e5 * float64(n)), WaitNs: total(1e5 * float64(n)), PriceNs: 4500},
 		Helper: monitor.Helper{
 			Running: true, CPU: n, Shared: n%2 == 1, Parked: n%8 == 7,
 			CPUNs: total(1.25e7), RegisterNs: total(1e7), Wakeups: total(50),
