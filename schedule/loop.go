@@ -18,7 +18,7 @@ type LoopOptions struct {
 // the package has the order. Like Scheduler, it is pure and belongs to one driver.
 type Loop struct {
 	LoopOptions
-	RestNs int64 // until when DQ is left alone, as the Decider says: set by Begin
+	RestNs int64 // until when DQ is left alone, as the Decider says: set by Begin; 0: it is not
 
 	misses Misses
 	gone   []mem.RegionID // scratch
@@ -31,10 +31,18 @@ func NewLoop(o LoopOptions) Loop {
 	return Loop{LoopOptions: o, pending: pending{plannedNs: Never}}
 }
 
-// Begin begins a turn, and reports whether the driver may look at DQ.
+// Begin begins a turn, and reports whether the driver may look at DQ. After a rest it may look once, whatever the Decider
+// says: where a wake-up takes what the rest has earned, it never would.
 func (l *Loop) Begin(nowNs int64) (looks bool) {
-	l.RestNs = l.Decider.Rest(nowNs)
-	looks = l.RestNs <= nowNs
+	switch {
+	case l.RestNs == 0:
+		if untilNs := l.Decider.Rest(nowNs); untilNs > nowNs {
+			l.RestNs = untilNs
+		}
+	case l.RestNs <= nowNs:
+		l.RestNs = 0
+	}
+	looks = l.RestNs == 0
 	l.hear(nowNs)
 	l.behind = l.behind || !looks
 	return looks
@@ -77,6 +85,7 @@ func (l *Loop) SleepNs(nowNs int64, w Waiting) int64 {
 
 // SetShared tells whether the helper runs on the processor of its rank from now on, as one of so many helpers there.
 func (l *Loop) SetShared(shared bool, helpers int, nowNs int64) {
+	l.RestNs = 0
 	l.Pacer.SetShare(l.Decider.SetShared(shared, nowNs), helpers)
 }
 

@@ -164,6 +164,13 @@ func TestLoopLeavesDQAloneWhileTheDeciderSaysSo(t *testing.T) {
 	if !l.behind {
 		t.Error("after a rest it is not behind")
 	}
+	s.restNs = 3 * second
+	if l.Begin(ms) || !l.Begin(second) || l.Begin(second) || l.RestNs != s.restNs {
+		t.Errorf("it does not look once after a rest, and rests until %d", l.RestNs)
+	}
+	if l.SetShared(false, 1, second); l.RestNs != 0 {
+		t.Error("with a core of its own it rests on")
+	}
 }
 
 var errDevice = errors.New("device is gone")
