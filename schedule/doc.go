@@ -9,8 +9,8 @@
 //	   | Observe
 //	   v              Next: Deregister            Done
 //	candidate ----------------------> released --------> RQ <------+
-//	   |   ^                             |               |         | the event has come, Missed,
-//	   |   | review                      | Done          |         | or a silence has ended
+//	   |   ^                             |               |         | the event has come, or Missed
+//	   |   | review                      | Done          |         |
 //	   v   |                             v               |         |
 //	registered <-----------+           gated ------------|---------+
 //	   |                   |                             |
@@ -25,9 +25,8 @@
 //     It releases a region whose next use is further away than it takes to deregister and register it. Where to hold it
 //     for that use would cost more than the use's own registration, it leaves it to that. So it does with a region that
 //     was idle for as long as its registration is worth, whatever is known of it. It also releases one that the program
-//     has gone on without, and one that is idle while the program computes (silence.go). The Budget may say that this is
-//     not worth the processor time (budget.go). A region that stays is reviewed later. For one that is released Next
-//     returns Deregister.
+//     has gone on without. The Budget may say that this is not worth the processor time (budget.go). A region that stays
+//     is reviewed later. For one that is released Next returns Deregister.
 //  3. Done hears that it was carried out, and asks the predictor when the region is needed. That is its deadline in RQ.
 //     If an event has to come before that need, the region waits at this gate, and looks for the event are planned
 //     (gate.go). A region without prediction waits in neither: its next use registers it.

@@ -21,9 +21,6 @@ func (s *Scheduler) shouldRelease(r *region, nowNs int64) bool {
 		s.reviewFrom(r, nowNs, retryNs)
 		return false
 	}
-	if why == lateSilent {
-		s.silence.release(r)
-	}
 	r.late = why
 	return true
 }
@@ -63,8 +60,6 @@ func (s *Scheduler) whyWithinCost(r *region, p *predictor.Prediction, predicted,
 		return lateOnDemand, nowNs - r.lastEndNs
 	case s.isAbandoned(r, nowNs) && s.cost.leftNs() >= 0:
 		return lateGoneOn, nowNs - r.lastEndNs
-	case s.isSilent(r, p, predicted, nowNs) && s.cost.leftNs() >= 0:
-		return lateSilent, nowNs - r.lastEndNs
 	}
 	s.review(r, nowNs)
 	return notLate, 0

@@ -67,7 +67,6 @@ type Scheduler struct {
 	phase      uint64
 	phaseEndNs int64
 	idle       idleHistory // of all regions
-	silence    silenceRelease
 	budget     Budget
 	cost       costBudget
 	late       LateUses
@@ -133,7 +132,6 @@ func (s *Scheduler) Observe(e Event, nowNs int64) {
 		s.gated.remove(r)
 		s.reviews.remove(r)
 	}
-	s.endSilence(nowNs)
 	u := e.Use
 	u.Known, u.Bytes, u.LeadNs = &r.known, int64(e.Pages*mem.PageSize), s.register.ns(e.Pages)+s.opt.ItemNs
 	u.WorthNs = s.cost.worthNs(s.stallNs(r), r.pages)
@@ -326,9 +324,6 @@ func (s *Scheduler) Done(a Action, startNs, endNs int64, err error) {
 		r.registered, r.readyNs, r.byHelper = true, endNs, endNs > startNs
 		s.review(r, endNs)
 	case errors.Is(err, ErrPutOff):
-		if s.silence.takeBack(r) {
-			r.releasedInSilence = false
-		}
 		s.cost.settle(r)
 		s.addCandidate(r)
 	case err != nil:
