@@ -20,23 +20,18 @@ const (
 type costBudget struct {
 	share   float64
 	keepNs  float64 // SchedulerOptions.KeepNs
-	sinceNs int64   // the first use
 	nowNs   int64
-	any     bool // sinceNs is set
 	spentNs float64
 	asideNs float64
 	pages   uint64 // of all regions
 }
 
 // advance brings the budget to a time.
-func (b *costBudget) advance(nowNs int64) {
-	if !b.any {
-		b.any, b.sinceNs = true, nowNs
-	}
-	b.nowNs = max(b.nowNs, nowNs)
-}
+func (b *costBudget) advance(nowNs int64) { b.nowNs = max(b.nowNs, nowNs) }
 
-func (b *costBudget) earnedNs() float64 { return b.share * float64(b.nowNs-b.sinceNs+advanceNs) }
+// earnedNs is what the program has earned since it began, which is where its clock begins. Some compute for seconds before
+// their first message.
+func (b *costBudget) earnedNs() float64 { return b.share * float64(b.nowNs+advanceNs) }
 
 // leftNs is what may be spent now; negative if more uses were late than expected.
 func (b *costBudget) leftNs() float64 { return b.earnedNs() - b.spentNs - b.asideNs }

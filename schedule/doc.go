@@ -62,9 +62,10 @@
 //
 // # Conventions
 //
-// Times are nanoseconds of the driver's clock, from any zero, and those of events are by the same clock. Sizes are
-// pages of mem.PageSize, but for names in Bytes. A share is a part of one processor, from 0 to 1. Nothing here is safe
-// for concurrent use: it belongs to one driver, or is a plain value.
+// Times are nanoseconds of the driver's clock since about the start of the program, whose earnings count from then on
+// (cost.go), and those of events are by the same clock. Sizes are pages of mem.PageSize, but for names in Bytes. A share
+// is a part of one processor, from 0 to 1. Nothing here is safe for concurrent use: it belongs to one driver, or is a
+// plain value.
 //
 // # The paper
 //
