@@ -50,7 +50,7 @@ func (s *Scheduler) whyWithinCost(r *region, p *predictor.Prediction, predicted,
 	stallNs := s.stallNs(r)
 	worthNs := s.cost.worthNs(stallNs, r.pages)
 	heldNs := nowNs - max(r.lastEndNs, r.readyNs)
-	isDear := predicted && !p.Gated && nowNs < p.ExpectedNs && float64(p.ExpectedNs-p.NextNs) > worthNs
+	isDear := predicted && nowNs < p.ExpectedNs && float64(p.ExpectedNs-p.NextNs) > worthNs
 	switch {
 	case isDear && s.cost.setAside(r, stallNs): // it would be held for its use for too long
 		return lateOnDemand, p.ExpectedNs - nowNs

@@ -170,7 +170,7 @@ func (s *Scheduler) addCandidate(r *region) {
 // queueNextNeed queues a deregistered region for its next need.
 func (s *Scheduler) queueNextNeed(r *region, p *predictor.Prediction, nowNs int64) {
 	switch {
-	case p.NextNs == predictor.Never || r.isMissed() || r.late == lateOnDemand && !p.Gated:
+	case p.NextNs == predictor.Never || r.isMissed() || r.late == lateOnDemand:
 	case p.Gated && !s.budget.limited(): // looking for the event would take too much of a share
 		s.due.remove(r)
 		s.awaitGate(r, p, nowNs)
