@@ -11,7 +11,7 @@ const (
 	// thrift is how far the worth of a stall follows what is left: with nothing spent, it is e to this power lower than
 	// with everything spent. With less, more is saved up that is never spent; with more, programs that repeat nothing
 	// come too near to the whole budget.
-	thrift = 8
+	thrift = 6
 )
 
 // costBudget bounds what releases cost the program: how long its communication path stalls for registrations that it
@@ -40,10 +40,11 @@ func (b *costBudget) leftNs() float64 { return b.earnedNs() - b.spentNs - b.asid
 //
 // With nothing left after it, a region is kept until its part of the budget, by its part of all memory, has earned the
 // stall: whatever comes, stalls of regions that are released after so long stay within the budget. This is ski rental.
-// The more is left after the stall, the shorter it is.
+// The more is left after the stall, the shorter it is: most of all as the first of it is left, so that a program that
+// spends all it earns does not come to a price at which it saves nothing.
 func (b *costBudget) worthNs(stallNs float64, pages uint64) float64 {
 	left := max(b.leftNs()-stallNs, 0) / b.earnedNs()
-	return max(math.Exp(-thrift*left)*stallNs/b.share*float64(b.pages)/float64(max(pages, 1)), b.keepNs)
+	return max(math.Exp(-thrift*math.Sqrt(left))*stallNs/b.share*float64(b.pages)/float64(max(pages, 1)), b.keepNs)
 }
 
 // setAside sets a stall aside for the next use of a region, if so much is left.
