@@ -8,7 +8,6 @@ type Idea uint
 const (
 	Gates     Idea = 1 << iota // a region is not registered before the event was seen that announces its need
 	MissAlarm                  // a need that had to wait makes due what is due soon
-	Silences                   // a region is released in a long silence, whatever is predicted
 	Abandoned                  // a region is released when the program has gone on without it
 )
 
@@ -23,7 +22,6 @@ func Ideas() []IdeaName {
 	return []IdeaName{
 		{Gates, "gates"},
 		{MissAlarm, "miss alarm"},
-		{Silences, "release in silences"},
 		{Abandoned, "release of the abandoned"},
 	}
 }

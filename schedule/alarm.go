@@ -15,8 +15,7 @@ const (
 
 // Missed says that the communication path had to register a region, or to wait for it, at needNs: its need came sooner
 // than predicted, and so will those that were to come with it. What is due at about the time of this region's
-// deadline is due now, and so is what was released because the program was silent. The policy of Li et al. knows no
-// such thing.
+// deadline is due now. The policy of Li et al. knows no such thing.
 func (s *Scheduler) Missed(id mem.RegionID, needNs, nowNs int64) {
 	r := s.regions[id]
 	if r != nil && needNs < r.lastEndNs {
@@ -39,7 +38,6 @@ func (s *Scheduler) alarm(id mem.RegionID, nowNs int64) {
 	if !s.opt.KeepUnknown || !s.has(predictor.MissAlarm) {
 		return
 	}
-	s.endSilence(nowNs)
 	r := s.regions[id]
 	if r == nil {
 		return

@@ -11,7 +11,7 @@ const (
 	// thrift is how far the worth of a stall follows what is left: with nothing spent, it is e to this power lower than
 	// with everything spent. With less, more is saved up that is never spent; with more, programs that repeat nothing
 	// come too near to the whole budget.
-	thrift = 8
+	thrift = 6
 )
 
 // costBudget bounds what releases cost the program: how long its communication path stalls for registrations that it
@@ -22,9 +22,7 @@ type costBudget struct {
 	share   float64
 	keepNs  float64 // SchedulerOptions.KeepNs
 	shared  bool    // the helper has no processor of its own
-	sinceNs int64   // the first use
 	nowNs   int64
-	any     bool // sinceNs is set
 	spentNs float64
 	asideNs float64
 	latest  bargain
@@ -33,16 +31,15 @@ type costBudget struct {
 
 // advance brings the budget to a time.
 func (b *costBudget) advance(nowNs int64) {
-	if !b.any {
-		b.any, b.sinceNs = true, nowNs
-	}
 	b.nowNs = max(b.nowNs, nowNs)
 	if b.shared {
 		b.spentNs += max(b.leftNs()-b.mostNs(), 0) // what is beyond is lost
 	}
 }
 
-func (b *costBudget) earnedNs() float64 { return b.share * float64(b.nowNs-b.sinceNs+advanceNs) }
+// earnedNs is what the program has earned since it began, which is where its clock begins. Some compute for seconds before
+// their first message.
+func (b *costBudget) earnedNs() float64 { return b.share * float64(b.nowNs+advanceNs) }
 
 // leftNs is what may be spent now; negative if more uses were late than expected.
 func (b *costBudget) leftNs() float64 { return b.earnedNs() - b.spentNs - b.asideNs }
@@ -59,10 +56,11 @@ func (b *costBudget) mostNs() float64 {
 //
 // With nothing left after it, a region is kept until its part of the budget, by its part of all memory, has earned the
 // stall: whatever comes, stalls of regions that are released after so long stay within the budget. This is ski rental.
-// The more is left after the stall, the shorter it is.
+// The more is left after the stall, the shorter it is: most of all as the first of it is left, so that a program that
+// spends all it earns does not come to a price at which it saves nothing.
 func (b *costBudget) worthNs(stallNs float64, pages uint64) float64 {
 	left := max(b.leftNs()-stallNs, 0) / b.mostNs()
-	return max(math.Exp(-thrift*left)*stallNs/b.share*float64(b.pages)/float64(max(pages, 1)), b.keepNs)
+	return max(math.Exp(-thrift*math.Sqrt(left))*stallNs/b.share*float64(b.pages)/float64(max(pages, 1)), b.keepNs)
 }
 
 // pay pays for the stall of a late use of a region that began at needNs.

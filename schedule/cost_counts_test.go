@@ -18,7 +18,7 @@ func TestPriceIsThatOfTheLatestLateUses(t *testing.T) {
 		s.Observe(*use(1, needNs), needNs)
 		return s.stallNs(r) / float64(r.pages*mem.PageSize) / float64(afterNs) * mibSecond
 	}
-	if c := s.Cost(); c.PriceNs != 0 || c.SpentNs != 0 || c.Share != .02 || c.EarnedNs != int64(.02*float64(second)) {
+	if c := s.Cost(); c.PriceNs != 0 || c.SpentNs != 0 || c.Share != .02 || c.EarnedNs != int64(.02*float64(second+us)) {
 		t.Errorf("at first %+v", c)
 	}
 	want := late(second)

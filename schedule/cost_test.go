@@ -34,7 +34,7 @@ func TestLateUsesKeepWithinTheirCost(t *testing.T) {
 
 func TestWorthOfAStall(t *testing.T) {
 	const stallNs = 1000.
-	b := costBudget{share: .01, any: true, pages: 40}
+	b := costBudget{share: .01, pages: 40}
 	left := b.earnedNs()
 	b.spentNs = left
 	// The budget of a quarter of the memory earns the stall in that time.
@@ -57,7 +57,7 @@ func TestWorthOfAStall(t *testing.T) {
 }
 
 func TestNoMoreIsSetAsideThanIsLeft(t *testing.T) {
-	b := costBudget{share: .01, any: true}
+	b := costBudget{share: .01}
 	left := b.leftNs()
 	var one, two region
 	if !b.setAside(&one, left/2) || b.setAside(&two, left) || !b.setAside(&one, left) || b.leftNs() != 0 {

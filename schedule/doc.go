@@ -9,8 +9,8 @@
 //	   | Observe
 //	   v              Next: Deregister            Done
 //	candidate ----------------------> released --------> RQ <------+
-//	   |   ^                             |               |         | the event has come, Missed,
-//	   |   | review                      | Done          |         | or a silence has ended
+//	   |   ^                             |               |         | the event has come, or Missed
+//	   |   | review                      | Done          |         |
 //	   v   |                             v               |         |
 //	registered <-----------+           gated ------------|---------+
 //	   |                   |                             |
@@ -25,12 +25,12 @@
 //     It releases a region whose next use is further away than it takes to deregister and register it. Where to hold it
 //     for that use would cost more than the use's own registration, it leaves it to that. So it does with a region that
 //     was idle for as long as its registration is worth, whatever is known of it. It also releases one that the program
-//     has gone on without, and one that is idle while the program computes (silence.go). On the processor of the rank,
-//     all that the helper does is paid from that budget (shared.go). A region that stays is reviewed later. For one that
-//     is released Next returns Deregister.
+//     has gone on without. On the processor of the rank, all that the helper does is paid from that budget (shared.go). A
+//     region that stays is reviewed later. For one that is released Next returns Deregister.
 //  3. Done hears that it was carried out, and asks the predictor when the region is needed. That is its deadline in RQ.
 //     If an event has to come before that need, the region waits at this gate, and looks for the event are planned
-//     (gate.go). A region without prediction waits in neither: its next use registers it.
+//     (gate.go). A region without prediction waits in neither, nor does one that is left to its next use: that
+//     registers it.
 //  4. RQ (registrations.go, deadlines.go) computes the latest start with which all of it is ready in time, by what
 //     operations have taken so far (estimate.go). Then Next returns Register. After its Done, the region waits for its
 //     use. If that does not come, a review releases the region again.
@@ -62,9 +62,10 @@
 //
 // # Conventions
 //
-// Times are nanoseconds of the driver's clock, from any zero, and those of events are by the same clock. Sizes are
-// pages of mem.PageSize, but for names in Bytes. A share is a part of one processor, from 0 to 1. Nothing here is safe
-// for concurrent use: it belongs to one driver, or is a plain value.
+// Times are nanoseconds of the driver's clock since about the start of the program, whose earnings count from then on
+// (cost.go), and those of events are by the same clock. Sizes are pages of mem.PageSize, but for names in Bytes. A
+// share is a part of one processor, from 0 to 1. Nothing here is safe for concurrent use: it belongs to one driver, or
+// is a plain value.
 //
 // # The paper
 //

@@ -2,7 +2,6 @@ package schedule
 
 // LateUses are uses that found their region deregistered by the helper, by why that was so.
 type LateUses struct {
-	Silent int64 `json:"silent,omitempty"`  // released while the program was silent, whatever was predicted
 	GoneOn int64 `json:"gone_on,omitempty"` // released after the program had gone on without it
 	AtOnce int64 `json:"at_once,omitempty"` // released with nothing known of it, as the policy of Li et al. does
 	// OnDemand were released to be registered by that use: keeping the region would have cost more.
@@ -14,7 +13,6 @@ type LateUses struct {
 
 // Add adds others.
 func (l *LateUses) Add(o LateUses) {
-	l.Silent += o.Silent
 	l.GoneOn += o.GoneOn
 	l.AtOnce += o.AtOnce
 	l.OnDemand += o.OnDemand
@@ -24,7 +22,7 @@ func (l *LateUses) Add(o LateUses) {
 
 // Sum is how many there are.
 func (l LateUses) Sum() int64 {
-	return l.Silent + l.GoneOn + l.AtOnce + l.OnDemand + l.Sooner + l.Slow
+	return l.GoneOn + l.AtOnce + l.OnDemand + l.Sooner + l.Slow
 }
 
 // lateCause is why a use of a region will be late, if it comes before the region is registered again.
@@ -32,7 +30,6 @@ type lateCause uint8
 
 const (
 	notLate lateCause = iota
-	lateSilent
 	lateGoneOn
 	lateAtOnce
 	lateOnDemand
@@ -43,8 +40,6 @@ const (
 
 func (l *LateUses) count(c lateCause) {
 	switch c {
-	case lateSilent:
-		l.Silent++
 	case lateGoneOn:
 		l.GoneOn++
 	case lateAtOnce:

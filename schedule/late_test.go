@@ -22,20 +22,16 @@ func releaseOf(t *testing.T, s *Scheduler, nowNs, untilNs int64) int64 {
 
 // Each late use has one cause, and a use that was in time has none.
 func TestLateUsesHaveACause(t *testing.T) {
-	soon := func(confidence float64) always {
-		return always{NextNs: ms, ExpectedNs: ms, LatestNs: ms, Confidence: confidence}
-	}
+	soon := always{NextNs: ms, ExpectedNs: ms, LatestNs: ms, Confidence: .9}
 	sure := always{NextNs: 1000 * ms, ExpectedNs: 1000 * ms, LatestNs: 1000 * ms, Confidence: .9}
 	for name, c := range map[string]struct {
 		p      always
-		opt    SchedulerOptions
 		share  float64
 		needNs int64
 		missed bool // communication says so before the event comes
 		want   LateUses
 	}{
-		"silent":        {p: soon(.5), opt: SchedulerOptions{Cost: 1e-6}, needNs: 5 * second, want: LateUses{Silent: 1}},
-		"on demand":     {p: soon(.9), needNs: 5 * second, want: LateUses{OnDemand: 1}},
+		"on demand":     {p: soon, needNs: 5 * second, want: LateUses{OnDemand: 1}},
 		"sooner":        {p: sure, needNs: 500 * ms, want: LateUses{Sooner: 1}},
 		"sooner, heard": {p: sure, needNs: 500 * ms, missed: true, want: LateUses{Sooner: 1}},
 		"slow":          {p: sure, needNs: 1001 * ms, want: LateUses{Slow: 1}},
@@ -43,8 +39,7 @@ func TestLateUsesHaveACause(t *testing.T) {
 		"in time":       {p: sure, needNs: -1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.opt.Costs, c.opt.ItemNs, c.opt.KeepUnknown = testCosts, us, true
-			s := NewScheduler(c.p, c.opt)
+			s := NewScheduler(c.p, SchedulerOptions{Costs: testCosts, ItemNs: us, KeepUnknown: true})
 			s.Observe(*use(1, us), us)
 			s.addCandidate(s.regions[1])
 			releaseOf(t, s, 2*ms, 4*second)

@@ -27,9 +27,8 @@ type region struct {
 
 	waiting waiting
 
-	releasedInSilence bool      // at least once
-	late              lateCause // of its next use, since it was released
-	byHelper          bool      // its last registration by the helper was one
+	late     lateCause // of its next use, since it was released
+	byHelper bool      // its last registration by the helper was one
 
 	asideNs float64 // set aside in the costBudget
 }

@@ -13,9 +13,6 @@ const (
 // deregistered now. If not, it plans when to look at the region again.
 func (s *Scheduler) shouldRelease(r *region, nowNs int64) bool {
 	why := s.whyRelease(r, nowNs)
-	if why == lateSilent {
-		s.silence.release(r)
-	}
 	if why != notLate {
 		r.late = why
 	}
@@ -49,7 +46,7 @@ func (s *Scheduler) whyWithinCost(r *region, p *predictor.Prediction, predicted,
 		pays = pays && float64(p.NextNs-nowNs) >= worthNs
 	}
 	heldNs := nowNs - max(r.lastEndNs, r.readyNs)
-	isDear := predicted && !p.Gated && nowNs < p.ExpectedNs && float64(p.ExpectedNs-p.NextNs) > worthNs
+	isDear := predicted && nowNs < p.ExpectedNs && float64(p.ExpectedNs-p.NextNs) > worthNs
 	switch {
 	case isDear && s.cost.setAside(r, costNs): // it would be held for its use for too long
 		return lateOnDemand
@@ -60,8 +57,6 @@ func (s *Scheduler) whyWithinCost(r *region, p *predictor.Prediction, predicted,
 	case s.cost.shared: // what follows sets nothing aside
 	case s.isAbandoned(r, nowNs) && s.cost.leftNs() >= 0:
 		return lateGoneOn
-	case s.isSilent(r, p, predicted, nowNs) && s.cost.leftNs() >= 0:
-		return lateSilent
 	}
 	s.review(r, nowNs)
 	return notLate

@@ -67,7 +67,6 @@ type Scheduler struct {
 	phase      uint64
 	phaseEndNs int64
 	idle       idleHistory // of all regions
-	silence    silenceRelease
 	cost       costBudget
 	late       LateUses
 }
@@ -127,7 +126,6 @@ func (s *Scheduler) Observe(e Event, nowNs int64) {
 		s.gated.remove(r)
 		s.reviews.remove(r)
 	}
-	s.endSilence(nowNs)
 	u := e.Use
 	u.Known, u.Bytes, u.LeadNs = &r.known, int64(e.Pages*mem.PageSize), s.register.ns(e.Pages)+s.opt.ItemNs
 	u.WorthNs = s.cost.worthNs(s.stallNs(r), r.pages)
@@ -166,7 +164,7 @@ func (s *Scheduler) addCandidate(r *region) {
 // queueNextNeed queues a deregistered region for its next need.
 func (s *Scheduler) queueNextNeed(r *region, p *predictor.Prediction, nowNs int64) {
 	switch {
-	case p.NextNs == predictor.Never || r.isMissed() || r.late == lateOnDemand && !p.Gated:
+	case p.NextNs == predictor.Never || r.isMissed() || r.late == lateOnDemand:
 	case p.Gated && !s.cost.shared: // looking for the event would take too much of the rank's time
 		s.due.remove(r)
 		s.awaitGate(r, p, nowNs)

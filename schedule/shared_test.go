@@ -137,7 +137,7 @@ func TestSavingsAreBoundOnTheRanksProcessor(t *testing.T) {
 		t.Errorf("%g ns are left, and %g before; want %g at most", got, before, most)
 	}
 	// All of it is left, so a release is as cheap as ever.
-	cheap := costBudget{share: DefaultCost, pages: s.cost.pages, any: true}
+	cheap := costBudget{share: DefaultCost, pages: s.cost.pages}
 	if got, want := s.cost.worthNs(1000, 1), cheap.worthNs(1000, 1); got > 1.1*want {
 		t.Errorf("a stall is worth %g ns, want %g", got, want)
 	}

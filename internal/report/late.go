@@ -14,17 +14,12 @@ func (r *Rank) lateLine() string {
 	if late == 0 || fewLate*late < r.Uses-r.First || r.Policy == "on-demand" || r.Policy == "disabled" {
 		return ""
 	}
-	silent := "released in a long silence of the program"
-	if r.Predictions == 0 {
-		silent += ", with nothing predicted"
-	}
 	l := &r.LateWhy
 	var causes []string
 	for _, c := range []struct {
 		n    int64
 		says string
 	}{
-		{l.Silent, silent},
 		{l.GoneOn, "released after the program had gone on without it"},
 		{l.AtOnce, "released with nothing predicted"},
 		{l.OnDemand, "released because keeping it would have cost more than the wait"},

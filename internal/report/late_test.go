@@ -18,14 +18,14 @@ func TestReportSaysWhyUsesWereLate(t *testing.T) {
 		rank Rank
 		want string // "": nothing is said
 	}{
-		"nwchem": {given(func(r *Rank) { r.Late, r.LateWhy.Silent = 42, 34 }),
-			"\n42 of 42 uses after the first were late, by what became of the buffer: 34 released in a long silence of the program," +
-				" with nothing predicted; 8 evicted for room, or registered before in other parts or with other access rights.\n"},
+		"nwchem": {given(func(r *Rank) { r.Late, r.LateWhy.GoneOn = 42, 34 }),
+			"\n42 of 42 uses after the first were late, by what became of the buffer: 34 released after the program had gone on" +
+				" without it; 8 evicted for room, or registered before in other parts or with other access rights.\n"},
 		"all causes": {given(func(r *Rank) {
-			r.Late, r.Predictions = 23, 9
-			r.LateWhy = schedule.LateUses{Silent: 1, GoneOn: 2, AtOnce: 3, OnDemand: 7, Sooner: 4, Slow: 6}
+			r.Late, r.Predictions = 22, 9
+			r.LateWhy = schedule.LateUses{GoneOn: 2, AtOnce: 3, OnDemand: 7, Sooner: 4, Slow: 6}
 		}),
-			": 1 released in a long silence of the program; 2 released after the program had gone on without it; 3 released with" +
+			": 2 released after the program had gone on without it; 3 released with" +
 				" nothing predicted; 7 released because keeping it would have cost more than the wait; 4 needed sooner than predicted;" +
 				" 6 due, and the helper was not in time.\n"},
 		"few":       {given(func(r *Rank) { r.Uses, r.Late, r.LateWhy.Slow = 542, 4, 4 }), ""},
