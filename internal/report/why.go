@@ -31,6 +31,8 @@ const (
 // reasonOf finds out from a report why nothing was released. The first cause counts.
 func reasonOf(r *Rank) reason {
 	switch {
+	case r.Mapping == "none" && r.HelperDeregs == 0 && r.transportKeeps():
+		return unwatched
 	case r.Uses == 0 && r.transportKeeps():
 		return transportCache
 	case r.Uses == 0:
@@ -78,8 +80,8 @@ func (k reason) why(r *Rank, n int) string {
 	case transportCache:
 		return r.keptLine()
 	case unwatched:
-		return "nothing here notices changes of mappings, so every use is registered on its own" +
-			" (pinwheel doctor says why)"
+		return "nothing here notices changes of mappings, so Pinwheel keeps no registration (pinwheel doctor says why)" +
+			r.insteadOfUs()
 	case faulted:
 		return "there was an internal fault (see the output of the job)"
 	case noHelper:
@@ -100,6 +102,14 @@ func (k reason) why(r *Rank, n int) string {
 		return fmt.Sprintf("%s, nothing learned yet", count(r.Uses, "use"))
 	case tooShort:
 		return fmt.Sprintf("none of %d predictions left time to release a buffer and register it again", r.Predictions)
+	}
+	return ""
+}
+
+// insteadOfUs says who keeps registrations where Pinwheel doesn't.
+func (r *Rank) insteadOfUs() string {
+	if r.transportKeeps() {
+		return "; the transport's own cache does"
 	}
 	return ""
 }

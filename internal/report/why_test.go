@@ -30,9 +30,10 @@ func TestReportSaysWhyNothingWasReleased(t *testing.T) {
 			"there was no helper thread (see the output of the job)."},
 		"helper is off": {given(func(r *Rank) { r.Helper, r.Environment = "none", []string{"PINWHEEL_IDLE_POLICY=off"} }),
 			"PINWHEEL_IDLE_POLICY=off leaves out"},
-		"fault":        {given(func(r *Rank) { r.HelperFaulted = true }), "there was an internal fault"},
-		"blind":        {given(func(r *Rank) { r.Mapping = "none" }), "nothing here notices changes of mappings"},
-		"leave-pinned": {given(func(r *Rank) { r.Policy = "leave-pinned" }), "policy leave-pinned keeps memory registered."},
+		"fault":          {given(func(r *Rank) { r.HelperFaulted = true }), "there was an internal fault"},
+		"blind":          {given(func(r *Rank) { r.Mapping = "none" }), "nothing here notices changes of mappings"},
+		"blind, caching": {given(func(r *Rank) { r.Mapping, r.Kept = "none", r.Uses }), "; the transport's own cache does"},
+		"leave-pinned":   {given(func(r *Rank) { r.Policy = "leave-pinned" }), "policy leave-pinned keeps memory registered."},
 		"ucx": {given(func(r *Rank) {
 			r.Uses, r.Kept, r.Large, r.Transport, r.TransportSettings = 8, 8, 480, "/usr/lib/ucx/libuct_ib.so.0",
 				[]string{"FI_MR_CACHE_MAX_COUNT=0", "UCX_RCACHE_ENABLE=n", "UCX_IB_REG_METHODS=rcache"}
