@@ -21,7 +21,7 @@ func TestPinwheelKeepsWithinItsCost(t *testing.T) {
 				if *all.Slowdown > 1+mostOver*cost {
 					t.Errorf("with %.2f %% it is %.3f %% slower", 100*cost, 100*(*all.Slowdown-1))
 				}
-				if *all.CapturedAvg < least-.002 {
+				if *all.CapturedAvg < least-.005 {
 					t.Errorf("captured %.3f with %.2f %%, and %.3f with less", *all.CapturedAvg, 100*cost, least)
 				}
 				least = *all.CapturedAvg

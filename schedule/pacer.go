@@ -147,6 +147,7 @@ func (p *Pacer) lateness(sleepNs int64) *lateness {
 func (p *Pacer) Slept(fromNs, askedNs, nowNs int64) {
 	if nowNs-fromNs < askedNs {
 		p.activeNs, p.missedNs = nowNs, nowNs
+		p.credit++ // for a look that is not for its own sake
 		return
 	}
 	l := p.lateness(askedNs)

@@ -161,6 +161,27 @@ func TestMissedUseIsFollowed(t *testing.T) {
 	}
 }
 
+// Wake-ups by uses that had to be waited for are no looks: where every use is one, each is noticed soon after its end.
+func TestMissesLeaveTheLooks(t *testing.T) {
+	const everyNs, tookNs = ms, 200_000
+	p := NewPacer(0, 10*ms)
+	var now, waitedNs int64
+	const uses = 10_000
+	for range uses {
+		p.Slept(now, 10*ms, now+everyNs)
+		now += everyNs
+		endNs := now + tookNs
+		for now < endNs {
+			now += p.PlanNs(now, Waiting{Never, Never})
+		}
+		p.Used(endNs)
+		waitedNs += now - endNs
+	}
+	if most := int64(everyNs / 4); waitedNs/uses > most {
+		t.Errorf("a use waits %d us for a look, want at most %d", waitedNs/uses/us, most/us)
+	}
+}
+
 // The histogram against a list of all silences: the pause after which a finished use has waited for so long, on
 // average.
 func TestPauseFollowsFromTheSilences(t *testing.T) {
