@@ -47,8 +47,11 @@ func TestRDMALeaseOfAnIdleExportEnds(t *testing.T) {
 		var with int64
 		testwait.Until(t, "a lease", func() bool { // each message asks for one
 			send(t, i, "again", 100, SendOptions{})
+			if !i.RDMA() || registeredBytes(w.exporter) != 1<<20 {
+				return false
+			}
 			with = verbstest.StatusBytes(t, "VmPin")
-			return i.RDMA() && registeredBytes(w.exporter) == 1<<20
+			return registeredBytes(w.exporter) == 1<<20 // and was meanwhile
 		})
 		arrives(t, memory, 100, "again")
 		testwait.Until(t, "nothing is registered", func() bool { return registeredBytes(w.exporter) == 0 })
