@@ -38,14 +38,14 @@ type faulty struct {
 
 func (f faulty) Register(r mem.Range, a verbs.Access) (verbs.Region, error) {
 	if f.trip("register") {
-		panic("seeded fault")
+		panic("trained fault")
 	}
 	return f.Provider.Register(r, a)
 }
 
 func (f faulty) Deregister(r verbs.Region) error {
 	if f.trip("deregister") {
-		panic("seeded fault")
+		panic("trained fault")
 	}
 	return f.Provider.Deregister(r)
 }
@@ -100,11 +100,11 @@ func expectPlain(t *testing.T, m *Manager, p *sim.Provider, warned []string, use
 func TestFaultThatPlainRegistrationMeetsTooIsTheCallersToKnow(t *testing.T) {
 	var warned, details warnings
 	_, th := start(t, Options{Policy: LeavePinned, Warn: warned.add, Debug: details.add,
-		Provider: faulty{sim.New(sim.Options{}), func(string) bool { panic("seeded fault\nof two lines") }}})
+		Provider: faulty{sim.New(sim.Options{}), func(string) bool { panic("trained fault\nof two lines") }}})
 	for range 2 {
 		var u Use
 		if err := th.Acquire(&u, region(0), access, 0, nil); !errors.Is(err, ErrFault) ||
-			!strings.Contains(err.Error(), "seeded fault") {
+			!strings.Contains(err.Error(), "trained fault") {
 			t.Errorf("Acquire: %v, want %v with its cause", err, ErrFault)
 		}
 		th.Release(&u)
@@ -120,7 +120,7 @@ func TestFaultThatPlainRegistrationMeetsTooIsTheCallersToKnow(t *testing.T) {
 // brokenRegistrar is a fault of the helper alone: of what it drives.
 type brokenRegistrar struct{ helper.Registrar }
 
-func (brokenRegistrar) Register(mem.RegionID) error { panic("seeded fault") }
+func (brokenRegistrar) Register(mem.RegionID) error { panic("trained fault") }
 
 func TestFaultOfTheHelperLeavesMemoryPinned(t *testing.T) {
 	var w warnings
@@ -150,7 +150,7 @@ func TestFaultOfTheHelperLeavesMemoryPinned(t *testing.T) {
 func expectOneWarning(t *testing.T, w *warnings, what string) {
 	t.Helper()
 	got := w.all()
-	if len(got) != 1 || strings.Contains(got[0], "\n") || !strings.Contains(got[0], "seeded fault") ||
+	if len(got) != 1 || strings.Contains(got[0], "\n") || !strings.Contains(got[0], "trained fault") ||
 		!strings.Contains(got[0], what) {
 		t.Errorf("warnings %q, want one line that says what happened, and: %s", got, what)
 	}
@@ -170,7 +170,7 @@ func (*brokenWatcher) Pinned(uint64) error                   { return nil }
 
 func (w *brokenWatcher) Drain(func(mem.Range)) (generation uint64) {
 	w.drains.Add(1)
-	panic("seeded fault")
+	panic("trained fault")
 }
 
 // Whoever meets it first, helper or communication thread, and whoever meets it
@@ -187,7 +187,7 @@ func TestFaultOfTheWatcherIsSaidOnce(t *testing.T) {
 		transfer(t, th, region(1+i), 0)
 	}
 	testwait.Until(t, "it is said", func() bool { return len(w.all()) > 0 })
-	expectOneWarning(t, &w, "seeded fault")
+	expectOneWarning(t, &w, "trained fault")
 	if n := watcher.drains.Load(); n > 2 {
 		t.Errorf("the watcher was asked %d times, by a helper and a thread that should have let go of it", n)
 	}

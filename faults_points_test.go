@@ -66,7 +66,7 @@ func (p point) canFail() bool {
 	return false
 }
 
-var errSeeded = errors.New("seeded error")
+var errSeeded = errors.New("trained error")
 
 // run is one fault in one Manager.
 type run struct {
@@ -83,7 +83,7 @@ type run struct {
 func (r *run) at(p point) error {
 	if r.point == atWarn || r.point == atDebug {
 		if p == atRegister && r.armed.CompareAndSwap(true, false) {
-			panic("seeded fault, for somebody to say")
+			panic("trained fault, for somebody to say")
 		}
 	} else if !r.armed.Load() {
 		return nil
@@ -94,7 +94,7 @@ func (r *run) at(p point) error {
 	r.fired.Store(true)
 	switch r.kind {
 	case panicking:
-		panic("seeded fault")
+		panic("trained fault")
 	case failing:
 		return errSeeded
 	}

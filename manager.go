@@ -126,7 +126,7 @@ func (m *Manager) startHelper() {
 		CommCPU:     func() int { return int(m.commCPU.Load()) },
 		Profile: engine.Profiles{Dir: o.ProfileDir, LimitBytes: cmp.Or(o.ProfileLimitBytes, 256<<20), Force: o.ProfileForce}.
 			Of(settings.Rank(), 0, uint64(o.ThresholdBytes)),
-		Lessons:       o.Lessons,
+		Trained:       o.Trained,
 		WrapPredictor: o.wrapPredictor, WrapRegistrar: o.wrapRegistrar,
 	})
 }

@@ -81,8 +81,8 @@ type Options struct {
 	ProfileLimitBytes int64
 	// ProfileForce has the Manager begin with the latest profile of the program if there is none of this job.
 	ProfileForce bool
-	// Lessons are what policy Pinwheel knows at the beginning if there is no ProfileDir. nil: nothing.
-	Lessons *predictor.Lessons
+	// Trained are what policy Pinwheel knows at the beginning if there is no ProfileDir. nil: nothing.
+	Trained *predictor.Trained
 
 	// Provider registers memory. nil: ProviderName is opened, and closed with
 	// the Manager.

@@ -57,7 +57,7 @@ type misled struct {
 func (p *misled) Observe(u predictor.Use) {
 	p.Predictor.Observe(u)
 	if p.uses++; p.uses == 5 {
-		panic("seeded fault, for a bad profile")
+		panic("trained fault, for a bad profile")
 	}
 }
 

@@ -145,7 +145,7 @@ func (t *Thread) Detach(s Source) {
 // DQ, regions stay as they are, and the communication path registers what it needs.
 func (t *Thread) Place(p Placement) {
 	t.place.Store(&p)
-	t.rouse()
+	t.wakeUp()
 }
 
 // Missed tells the Decider of a region that the communication path had to register, or to wait for, at needNs. It ends a
@@ -156,12 +156,12 @@ func (t *Thread) Missed(id mem.RegionID, needNs int64) {
 		t.misses.add(id, needNs)
 	}
 	if !t.resting.Load() {
-		t.rouse()
+		t.wakeUp()
 	}
 }
 
-// rouse ends any sleep of the helper.
-func (t *Thread) rouse() {
+// wakeUp ends any sleep of the helper.
+func (t *Thread) wakeUp() {
 	select {
 	case t.wake <- struct{}{}:
 	default:
@@ -201,7 +201,7 @@ func (t *Thread) updateCPULocked() {
 // Decider or Registrar.
 func (t *Thread) Close() error {
 	t.stop.Store(true)
-	t.rouse()
+	t.wakeUp()
 	<-t.done
 	return nil
 }

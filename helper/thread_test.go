@@ -147,7 +147,7 @@ func TestThreadContainsPanicAndSaysSoOnce(t *testing.T) {
 			if where == "decider" {
 				k.onNext = func() {
 					if len(k.due) > 0 {
-						panic("seeded fault")
+						panic("trained fault")
 					}
 				}
 			} else {
@@ -157,7 +157,7 @@ func TestThreadContainsPanicAndSaysSoOnce(t *testing.T) {
 			th.Attach(ring)
 			ring.Push(use(1, 0))
 			f := <-faults
-			if s := f.Error(); !strings.Contains(s, "seeded fault") || strings.Contains(s, "\n") {
+			if s := f.Error(); !strings.Contains(s, "trained fault") || strings.Contains(s, "\n") {
 				t.Errorf("fault %q does not name its cause in one line", s)
 			}
 			if !strings.Contains(string(f.Stack), "thread_") {
@@ -181,8 +181,8 @@ func TestThreadContainsPanicAndSaysSoOnce(t *testing.T) {
 type panicky struct{}
 
 func (panicky) Prepare([]mem.RegionID)        {}
-func (panicky) Register(mem.RegionID) error   { panic("seeded fault") }
-func (panicky) Deregister(mem.RegionID) error { panic("seeded fault") }
+func (panicky) Register(mem.RegionID) error   { panic("trained fault") }
+func (panicky) Deregister(mem.RegionID) error { panic("trained fault") }
 
 func TestThreadDoesNotBusyLoopOverFailingActions(t *testing.T) {
 	clock, k, j := &clocktest.Fake{}, newKeeper(0), &journal{err: errors.New("no memory")}

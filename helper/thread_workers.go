@@ -123,7 +123,7 @@ func (t *Thread) work(w *worker, results chan<- result) {
 		r.endNs = t.opt.Clock.NowNs()
 		r.cpuNs = ownCPUNs() - cpuNs
 		results <- r
-		t.rouse()
+		t.wakeUp()
 	}
 }
 

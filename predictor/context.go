@@ -10,7 +10,7 @@ const (
 	contextsPerRegion = 8
 )
 
-// contexts know what followed each signature: since a buffer's role is part of it, the next need of
+// contexts know what followed each signature: since a buffer's identity is part of it, the next need of
 // that buffer.
 //
 // The context of one level contains those of the levels above it. As long as a context has only ever been met together
@@ -32,7 +32,7 @@ type path struct {
 type follower struct {
 	level   int8 // the most specific one of those that share it
 	seen    bool
-	seeded  bool     // its gaps are another run's
+	trained bool     // its gaps are another run's
 	cold    bool     // the only gap led through code that ran for the first time
 	gaps    gaps     // from the end of the use to the next need
 	trigger *trigger // nil: unknown; followers of some frames have one only as long as they share
@@ -51,7 +51,7 @@ func (c *contexts) fit(regions int) {
 // path returns what is known of the contexts of a use. Almost always, all of them have been met since
 // something has changed here, so one look at the most specific one is enough, or none if it is that of the last path
 // of the same buffer.
-func (c *contexts) path(sigs *[levels]signature, last *path, s *seeds) *path {
+func (c *contexts) path(sigs *[levels]signature, last *path, s *training) *path {
 	if last != nil && last.window == sigs[levelWindow] && last.edition == c.edition {
 		return last
 	}

@@ -72,13 +72,13 @@ func drawUses(t *rapid.T, n int) (all []Use) {
 func TestContextsThatShareWhatTheyLearnedPredictAsIfEachHadItsOwn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := Options{Window: rapid.IntRange(0, 1).Draw(t, "window")}
-		if rapid.Bool().Draw(t, "with lessons") {
+		if rapid.Bool().Draw(t, "with trained entries") {
 			before := NewPinwheel(o)
 			for _, u := range drawUses(t, 40) {
 				before.Observe(u)
 			}
-			l := before.Lessons()
-			o.Lessons = &l
+			l := before.Trained()
+			o.Trained = &l
 		}
 		most := rapid.SampledFrom([]int{7, 20, leastGeneration}).Draw(t, "most contexts")
 		shared, apart := NewPinwheel(o), NewPinwheel(o)
@@ -108,8 +108,8 @@ func TestContextsThatShareWhatTheyLearnedPredictAsIfEachHadItsOwn(t *testing.T) 
 					i, len(got.present), len(got.old), len(want.present), len(want.old))
 			}
 		}
-		if got, want := shared.Lessons(), apart.Lessons(); !reflect.DeepEqual(got, want) {
-			t.Fatalf("lessons %+v, want %+v", got, want)
+		if got, want := shared.Trained(), apart.Trained(); !reflect.DeepEqual(got, want) {
+			t.Fatalf("trained %+v, want %+v", got, want)
 		}
 	})
 }

@@ -17,7 +17,7 @@ type gaps struct {
 	turn [gapMemory]uint8   // how many were added before each of them, modulo gapMemory
 	n    int                // gaps ever added
 
-	// unsure is how many gaps are to come until those of another run are checked by them (seed.go).
+	// unsure is how many gaps are to come until those of another run are checked by them (training.go).
 	unsure int
 }
 

@@ -7,9 +7,9 @@ type Options struct {
 	// Window is the number of preceding uses that belong to a context, 0 to
 	// MaxWindow.
 	Window int
-	// Lessons of an earlier run of the same job seed contexts as they are first met. nil: none. They are not
+	// Trained entries of an earlier run of the same job begin contexts as they are first met. nil: none. They are not
 	// changed.
-	Lessons *Lessons
+	Trained *Trained
 	// Frame makes a return address the same in every run of a program, wherever its modules are loaded.
 	// nil: addresses are the same.
 	Frame func(addr uint64) uint64
@@ -25,24 +25,24 @@ type Options struct {
 // a share of that stretch and not of the whole idle time. How early on this way the region
 // should be ready weighs the memory that an early registration costs against the stall of a late one.
 type Pinwheel struct {
-	without  Idea
-	history  history
-	roles    roles
-	regions  map[mem.RegionID]*region
-	last     *region // that was used
-	contexts contexts
-	events   events
-	gates    gates
-	backlog  backlog
-	seeds    seeds
-	changed  []mem.RegionID
+	without   Idea
+	history   history
+	bufferIDs bufferIDs
+	regions   map[mem.RegionID]*region
+	last      *region // that was used
+	contexts  contexts
+	events    events
+	gates     gates
+	backlog   backlog
+	training  training
+	changed   []mem.RegionID
 }
 
 // region is what the predictor knows of one region.
 type region struct {
 	id         mem.RegionID
-	role       role
-	inRun      *roleUse
+	bufferID   bufferID
+	inRun      *bufferUse
 	uses       int
 	bytes      int64
 	worthNs    float64           // Use.WorthNs of its last use
@@ -62,12 +62,12 @@ type region struct {
 // NewPinwheel returns an empty predictor.
 func NewPinwheel(o Options) *Pinwheel {
 	return &Pinwheel{
-		without:  o.Without,
-		history:  history{window: min(max(o.Window, 0), MaxWindow), frame: o.Frame},
-		roles:    newRoles(),
-		regions:  make(map[mem.RegionID]*region),
-		contexts: newContexts(),
-		seeds:    newSeeds(o.Lessons),
+		without:   o.Without,
+		history:   history{window: min(max(o.Window, 0), MaxWindow), frame: o.Frame},
+		bufferIDs: newBufferIDs(),
+		regions:   make(map[mem.RegionID]*region),
+		contexts:  newContexts(),
+		training:  newTraining(o.Trained),
 	}
 }
 
@@ -82,7 +82,7 @@ func (p *Pinwheel) Observe(u Use) {
 		p.learn(r, &u, leadNs)
 	}
 	p.gates.leave(r)
-	sigs := p.history.next(&u, r.role.hash())
+	sigs := p.history.next(&u, r.bufferID.hash())
 	e := p.events.add(uint64(sigs[levelSite]), u.StartNs, u.EndNs)
 	p.openGates(e)
 
@@ -90,10 +90,10 @@ func (p *Pinwheel) Observe(u Use) {
 	r.early, r.worthNs = u.Early, u.WorthNs
 	r.bytes = max(u.Bytes, int64(u.Range.Len()))
 	r.lastEndNs, r.lastIndex, r.overlapped = u.EndNs, e.index, p.events.overlappingBefore(e.index)
-	r.contexts, r.path = sigs, p.contexts.path(&sigs, r.path, &p.seeds)
+	r.contexts, r.path = sigs, p.contexts.path(&sigs, r.path, &p.training)
 	innermost := r.path.followers[levelFrame1]
 	e.isCold, innermost.seen = !innermost.seen, true
-	if p.seeds.isLast(r.role, r.inRun.add(r.bytes)) {
+	if p.training.isLast(r.bufferID, r.inRun.add(r.bytes)) {
 		r.predicted, r.follower = true, nil
 		r.prediction = Prediction{NextNs: Never, ExpectedNs: Never, LatestNs: Never}
 		return
@@ -109,7 +109,7 @@ func (p *Pinwheel) region(u *Use, site uint64) *region {
 	r := p.regions[u.Region]
 	if r == nil {
 		r = &region{id: u.Region}
-		r.role, r.inRun = p.roles.take(site)
+		r.bufferID, r.inRun = p.bufferIDs.take(site)
 		p.regions[u.Region] = r
 		p.contexts.fit(len(p.regions))
 	}
@@ -134,11 +134,11 @@ func (p *Pinwheel) learn(r *region, u *Use, leadNs int64) {
 		if int(f.level) > level {
 			continue // shared
 		}
-		if f.seeded {
+		if f.trained {
 			if r.early {
 				continue // the other run knows better
 			}
-			p.seeds.correct(r.contexts[level], f, idleNs)
+			p.training.correct(r.contexts[level], f, idleNs)
 		}
 		if r.early && f.cold {
 			f.gaps = gaps{}
@@ -161,7 +161,7 @@ func (p *Pinwheel) predict(r *region) {
 		switch {
 		case f.gaps.n == 0:
 			continue
-		case f.cold, level < levelSite, f.seeded && f.gaps.n == 1 && r.path.followers[levelSite].gaps.n == 1:
+		case f.cold, level < levelSite, f.trained && f.gaps.n == 1 && r.path.followers[levelSite].gaps.n == 1:
 			r.predictGuess(&f.gaps)
 		default:
 			r.predictFrom(&f.gaps, r.lastEndNs)
@@ -256,7 +256,7 @@ func (p *Pinwheel) Changed() []mem.RegionID { return p.changed }
 func (p *Pinwheel) Forget(id mem.RegionID) {
 	if r := p.regions[id]; r != nil {
 		p.gates.leave(r)
-		p.roles.giveBack(r.role)
+		p.bufferIDs.giveBack(r.bufferID)
 		if r == p.last {
 			p.last = nil
 		}

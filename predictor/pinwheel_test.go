@@ -65,12 +65,12 @@ func TestAProgramWhoseGapsChangeIsNotLateForEver(t *testing.T) {
 }
 
 // learned returns what a program of two buffers has learned: ten rounds of 100 and 30 ms.
-func learned(t *testing.T) Lessons {
+func learned(t *testing.T) Trained {
 	t.Helper()
 	p := NewPinwheel(Options{Window: 2})
 	rounds(&program{to: []Predictor{p}}, 10, 1)
-	l := p.Lessons()
-	if len(l.Roles) != 2 || len(l.Lessons) < 4 {
+	l := p.Trained()
+	if len(l.Buffers) != 2 || len(l.Entries) < 4 {
 		t.Fatalf("learned %+v", l)
 	}
 	return l
@@ -83,10 +83,10 @@ func rounds(prog *program, n int, speed int64) {
 	}
 }
 
-func TestLessonsPredictFromTheFirstUse(t *testing.T) {
+func TestTrainedEntriesPredictFromTheFirstUse(t *testing.T) {
 	l := learned(t)
 	for _, speed := range []int64{1, 2} { // the other run may have been faster
-		p := NewPinwheel(Options{Window: 2, Lessons: &l})
+		p := NewPinwheel(Options{Window: 2, Trained: &l})
 		prog := program{to: []Predictor{p}}
 		rounds(&prog, 3, speed)
 		needed := prog.nowNs + 100*ms*speed
@@ -94,17 +94,17 @@ func TestLessonsPredictFromTheFirstUse(t *testing.T) {
 			t.Errorf("%d times slower: wanted %d ms before the need", speed, (needed-pr.NextNs)/ms)
 		}
 	}
-	p := NewPinwheel(Options{Window: 0, Lessons: &l})
+	p := NewPinwheel(Options{Window: 0, Trained: &l})
 	prog := program{to: []Predictor{p}}
-	prog.call(7, 10, ms) // another RegionID, the same role
+	prog.call(7, 10, ms) // another RegionID, the same buffer
 	if pr, ok := p.Next(7, prog.nowNs); !ok || pr.NextNs < prog.nowNs+20*ms {
 		t.Errorf("%+v, %t after the first use", pr, ok)
 	}
 }
 
-func TestTheLastUseOfABufferIsKnownFromLessons(t *testing.T) {
+func TestTheLastUseOfABufferIsKnownFromTraining(t *testing.T) {
 	l := learned(t)
-	p := NewPinwheel(Options{Window: 2, Lessons: &l})
+	p := NewPinwheel(Options{Window: 2, Trained: &l})
 	prog := program{to: []Predictor{p}}
 	rounds(&prog, 10, 1)
 	if pr := mustNext(t, p, 101, prog.nowNs); pr.NextNs != Never {
@@ -116,27 +116,27 @@ func TestTheLastUseOfABufferIsKnownFromLessons(t *testing.T) {
 	}
 }
 
-func TestAContradictionEndsALesson(t *testing.T) {
+func TestAContradictionEndsATrainedEntry(t *testing.T) {
 	l := learned(t)
-	p, fresh := NewPinwheel(Options{Window: 2, Lessons: &l}), NewPinwheel(Options{Window: 2})
+	p, fresh := NewPinwheel(Options{Window: 2, Trained: &l}), NewPinwheel(Options{Window: 2})
 	prog := program{to: []Predictor{p, fresh}}
 	rounds(&prog, 4, 20)
 	a, b := mustNext(t, p, 101, prog.nowNs), mustNext(t, fresh, 101, prog.nowNs)
 	if a.ExpectedNs != b.ExpectedNs {
-		t.Errorf("a run that is 20 times slower expects %+v with lessons, %+v without", a, b)
+		t.Errorf("a run that is 20 times slower expects %+v with trained entries, %+v without", a, b)
 	}
 }
 
-func TestGapsOfALessonThatAreTooShortAreForgotten(t *testing.T) {
+func TestGapsOfATrainedEntryThatAreTooShortAreForgotten(t *testing.T) {
 	l := learned(t)
-	for i := range l.Lessons { // the other run had jitter
-		for _, gaps := range [][]int64{l.Lessons[i].GapsNs, l.Lessons[i].AfterNs} {
+	for i := range l.Entries { // the other run had jitter
+		for _, gaps := range [][]int64{l.Entries[i].GapsNs, l.Entries[i].AfterNs} {
 			if len(gaps) > 0 {
 				gaps[0] = gaps[0] * 6 / 10
 			}
 		}
 	}
-	p := NewPinwheel(Options{Window: 2, Lessons: &l})
+	p := NewPinwheel(Options{Window: 2, Trained: &l})
 	prog := program{to: []Predictor{p}}
 	rounds(&prog, 7, 1)
 	needed := prog.nowNs + 100*ms
@@ -185,12 +185,12 @@ func TestTransfersThatOverlapMayEndInAnyOrder(t *testing.T) {
 // Needs with another trigger say nothing about the gaps after this one.
 func TestGapsAfterATriggerAreCheckedByItsOwn(t *testing.T) {
 	const context, sig, other = 1, 7, 8
-	s := newSeeds(&Lessons{Lessons: []Lesson{{
+	s := newTraining(&Trained{Entries: []TrainedEntry{{
 		Context: context, GapsNs: []int64{100 * ms, 100 * ms, 100 * ms},
 		Steps: 1, Trigger: sig, Confidence: 2, AfterNs: []int64{100 * ms, 100 * ms, 60 * ms},
 	}}})
 	f := new(follower)
-	s.sow(context, f)
+	s.train(context, f)
 	s.correct(context, f, 100*ms)
 	for i, trigger := range []uint64{other, sig, sig, sig} {
 		if short := f.trigger.gaps.shortest(); short != 60*ms {
@@ -200,21 +200,21 @@ func TestGapsAfterATriggerAreCheckedByItsOwn(t *testing.T) {
 		f.learn(1, trigger, 100*ms)
 	}
 	if short := f.trigger.gaps.shortest(); short != 100*ms {
-		t.Errorf("after three gaps of this run, the shortest is %d ms, of the lesson", short/ms)
+		t.Errorf("after three gaps of this run, the shortest is %d ms, of the entry", short/ms)
 	}
 }
 
-func TestALessonOfOneGapIsUsedWithCaution(t *testing.T) {
+func TestATrainedEntryOfOneGapIsUsedWithCaution(t *testing.T) {
 	l := learned(t)
 	wantedNs := func() int64 {
-		p := NewPinwheel(Options{Window: 0, Lessons: &l})
+		p := NewPinwheel(Options{Window: 0, Trained: &l})
 		prog := program{to: []Predictor{p}}
 		prog.call(7, 10, ms)
 		return mustNext(t, p, 7, prog.nowNs).NextNs - prog.nowNs
 	}
 	often := wantedNs()
-	for i := range l.Lessons {
-		n := &l.Lessons[i]
+	for i := range l.Entries {
+		n := &l.Entries[i]
 		n.GapsNs = n.GapsNs[:min(1, len(n.GapsNs))]
 	}
 	if once := wantedNs(); once <= 0 || once > often*6/10 {

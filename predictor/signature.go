@@ -11,7 +11,7 @@ import (
 // the same needs follow.
 //
 // Levels run from the least to the most specific. The first three see only
-// the innermost frames: with them, lessons of a program's warm-up help when its
+// the innermost frames: with them, entries of a program's warm-up help when its
 // main loop first calls the same routine. The last two see
 // every recorded frame and the size of the message, alone and together with
 // the Window preceding uses (Li et al., CF'11, section 3.1).

@@ -3,7 +3,7 @@
 // # Key
 //
 // A job is a program with its arguments on a number of ranks; see Key. Of another job nothing is
-// loaded, because its lessons would be wrong. Call sites are told by module and offset
+// loaded, because its trained entries would be wrong. Call sites are told by module and offset
 // (Modules.Frame), so that they are the same wherever the system loads a library. A file lists the
 // build IDs of the libraries that its call sites are in; if one of them has changed since, nothing
 // is loaded either.
@@ -20,7 +20,7 @@
 //
 //	prelude  magic, version, length of the head, CRC-32C of the head     20 bytes
 //	head     key, modules, and for each rank: where its part is, CRC-32C
-//	parts    the lessons of each rank, compressed with zstd
+//	parts    the trained entries of each rank, compressed with zstd
 //
 // A rank reads the head and its own part. Times are rounded down to 8 significant bits.
 //
@@ -33,5 +33,5 @@
 //
 // A file may be damaged or hostile. Every length is checked before memory is allocated for it, and
 // a part that does not match its checksum is refused. What a wrong profile may cost is bounded by
-// the predictor, which drops a lesson that the run contradicts.
+// the predictor, which drops an entry that the run contradicts.
 package profile

@@ -45,8 +45,8 @@ type Part struct {
 	packed  []byte
 }
 
-// NewPart packs the lessons of a rank.
-func NewPart(rank int, l *predictor.Lessons) (Part, error) {
+// NewPart packs the trained entries of a rank.
+func NewPart(rank int, l *predictor.Trained) (Part, error) {
 	packed, err := pack(l)
 	return Part{Rank: rank, packed: packed}, err
 }
@@ -206,11 +206,11 @@ func (f *File) head(c *cursor, at, size int64) {
 	}
 }
 
-// Ranks returns the ranks that the file has lessons of, in ascending order.
+// Ranks returns the ranks that the file has trained of, in ascending order.
 func (f *File) Ranks() []int { return slices.Clone(f.ranks) }
 
-// Lessons reads what a rank has learned. It fails with ErrNoRank or ErrDamaged.
-func (f *File) Lessons(rank int) (*predictor.Lessons, error) {
+// Trained reads what a rank has learned. It fails with ErrNoRank or ErrDamaged.
+func (f *File) Trained(rank int) (*predictor.Trained, error) {
 	p, ok := f.parts[rank]
 	if !ok {
 		return nil, fmt.Errorf("%w %d", ErrNoRank, rank)

@@ -18,8 +18,8 @@ func someKey() Key {
 	return Key{Program: "ft.B.x", Build: "0123abcd", Arguments: "-n 3 input", Ranks: 64, ThresholdBytes: 16 << 10, Window: 2}
 }
 
-// someLessons returns lessons with times that survive a file unchanged.
-func someLessons(seed uint64, lessons int) *predictor.Lessons {
+// someTrained returns trained entries with times that survive a file unchanged.
+func someTrained(seed uint64, trained int) *predictor.Trained {
 	r := rand.New(rand.NewPCG(seed, 1))
 	times := func() (ns []int64) {
 		for range r.IntN(33) {
@@ -27,12 +27,12 @@ func someLessons(seed uint64, lessons int) *predictor.Lessons {
 		}
 		return ns
 	}
-	l := &predictor.Lessons{Roles: []predictor.Role{}, Lessons: []predictor.Lesson{}}
-	for i := range lessons/2 + 1 {
-		l.Roles = append(l.Roles, predictor.Role{Site: r.Uint64(), Ordinal: uint32(i), Uses: r.Uint64(), Bytes: r.Uint64N(1 << 30)})
+	l := &predictor.Trained{Buffers: []predictor.Buffer{}, Entries: []predictor.TrainedEntry{}}
+	for i := range trained/2 + 1 {
+		l.Buffers = append(l.Buffers, predictor.Buffer{Site: r.Uint64(), Ordinal: uint32(i), Uses: r.Uint64(), Bytes: r.Uint64N(1 << 30)})
 	}
-	for range lessons {
-		l.Lessons = append(l.Lessons, predictor.Lesson{
+	for range trained {
+		l.Entries = append(l.Entries, predictor.TrainedEntry{
 			Context: r.Uint64(), GapsNs: times(), Steps: r.Uint32(), Trigger: r.Uint64(), Confidence: r.Uint32N(65),
 			AfterNs: append(times(), 1),
 		})
@@ -40,7 +40,7 @@ func someLessons(seed uint64, lessons int) *predictor.Lessons {
 	return l
 }
 
-func partOf(t testing.TB, rank int, l *predictor.Lessons) Part {
+func partOf(t testing.TB, rank int, l *predictor.Trained) Part {
 	t.Helper()
 	p, err := NewPart(rank, l)
 	if err != nil {
@@ -52,7 +52,7 @@ func partOf(t testing.TB, rank int, l *predictor.Lessons) Part {
 func TestFileReturnsWhatWasWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "dir", "x.profile")
 	modules := []Module{{Name: "ft.B.x", Build: "0123abcd"}, {Name: "libsolver.so.2", Build: ""}}
-	first, second := someLessons(1, 40), someLessons(2, 0)
+	first, second := someTrained(1, 40), someTrained(2, 0)
 	if err := Write(path, someKey(), modules, []Part{partOf(t, 7, second), partOf(t, 3, first), partOf(t, 7, first)}); err != nil {
 		t.Fatal(err)
 	}
@@ -64,12 +64,12 @@ func TestFileReturnsWhatWasWritten(t *testing.T) {
 	if f.Key != someKey() || !reflect.DeepEqual(f.Modules, modules) || !reflect.DeepEqual(f.Ranks(), []int{3, 7}) {
 		t.Errorf("got %+v", f)
 	}
-	for rank, want := range map[int]*predictor.Lessons{3: first, 7: second} {
-		if got, err := f.Lessons(rank); err != nil || !reflect.DeepEqual(got, want) {
+	for rank, want := range map[int]*predictor.Trained{3: first, 7: second} {
+		if got, err := f.Trained(rank); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("rank %d: %v, %+v, want %+v", rank, err, got, want)
 		}
 	}
-	if _, err := f.Lessons(4); !errors.Is(err, ErrNoRank) {
+	if _, err := f.Trained(4); !errors.Is(err, ErrNoRank) {
 		t.Errorf("a rank that is not there: %v", err)
 	}
 }
@@ -86,7 +86,7 @@ func TestTimesLoseLessThanAPercentAndNeverGrow(t *testing.T) {
 
 // Every byte counts: whichever is altered, and wherever the file is cut, nothing is loaded that was not written.
 func TestDamageIsFound(t *testing.T) {
-	want := someLessons(3, 20)
+	want := someTrained(3, 20)
 	whole := encode(someKey(), []Module{{Name: "ft.B.x", Build: "0123abcd"}}, []Part{partOf(t, 0, want)})
 	check := func(b []byte, what string, at int) {
 		f, err := read(bytes.NewReader(b), int64(len(b)))
@@ -96,7 +96,7 @@ func TestDamageIsFound(t *testing.T) {
 			}
 			return
 		}
-		if _, err := f.Lessons(0); !errors.Is(err, ErrDamaged) {
+		if _, err := f.Trained(0); !errors.Is(err, ErrDamaged) {
 			t.Fatalf("%s at %d was not noticed: %v", what, at, err)
 		}
 	}
@@ -144,7 +144,7 @@ func TestFileBeyondTheLimitIsAnErrorAndNoSignal(t *testing.T) {
 	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 50, Max: before.Max}); err != nil {
 		t.Fatal(err)
 	}
-	err := Write(path, someKey(), nil, []Part{partOf(t, 0, someLessons(1, 9))})
+	err := Write(path, someKey(), nil, []Part{partOf(t, 0, someTrained(1, 9))})
 	if e := unix.Setrlimit(unix.RLIMIT_FSIZE, &before); e != nil {
 		t.Fatal(e)
 	}
@@ -160,10 +160,10 @@ func TestFullDiskLeavesTheOldProfile(t *testing.T) {
 	}
 	defer func() { _ = unix.Unmount(dir, unix.MNT_DETACH) }()
 	path := filepath.Join(dir, "x.profile")
-	if err := Write(path, someKey(), nil, []Part{partOf(t, 0, someLessons(1, 9))}); err != nil {
+	if err := Write(path, someKey(), nil, []Part{partOf(t, 0, someTrained(1, 9))}); err != nil {
 		t.Fatal(err)
 	}
-	if err := Write(path, someKey(), nil, []Part{partOf(t, 0, someLessons(2, 5000))}); !errors.Is(err, unix.ENOSPC) {
+	if err := Write(path, someKey(), nil, []Part{partOf(t, 0, someTrained(2, 5000))}); !errors.Is(err, unix.ENOSPC) {
 		t.Errorf("got %v", err)
 	}
 	f, err := Open(path)
@@ -171,7 +171,7 @@ func TestFullDiskLeavesTheOldProfile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if got, err := f.Lessons(0); err != nil || !reflect.DeepEqual(got, someLessons(1, 9)) {
+	if got, err := f.Trained(0); err != nil || !reflect.DeepEqual(got, someTrained(1, 9)) {
 		t.Errorf("the old profile: %v", err)
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
@@ -179,8 +179,8 @@ func TestFullDiskLeavesTheOldProfile(t *testing.T) {
 	}
 }
 
-func TestTooManyLessonsAreRefused(t *testing.T) {
-	l := &predictor.Lessons{Lessons: make([]predictor.Lesson, maxLessons+1)}
+func TestTooManyEntriesAreRefused(t *testing.T) {
+	l := &predictor.Trained{Entries: make([]predictor.TrainedEntry, maxEntries+1)}
 	if _, err := NewPart(0, l); err == nil {
 		t.Error("they were packed")
 	}
@@ -188,7 +188,7 @@ func TestTooManyLessonsAreRefused(t *testing.T) {
 
 // What a head with a right checksum says must not matter either.
 func FuzzRead(f *testing.F) {
-	part, err := NewPart(0, someLessons(4, 5))
+	part, err := NewPart(0, someTrained(4, 5))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func FuzzRead(f *testing.F) {
 		}
 		var parts []Part
 		for _, rank := range in.Ranks() {
-			l, err := in.Lessons(rank)
+			l, err := in.Trained(rank)
 			if err != nil {
 				return
 			}
@@ -214,8 +214,8 @@ func FuzzRead(f *testing.F) {
 			t.Fatalf("read again: %v, %+v", err, back)
 		}
 		for _, rank := range in.Ranks() {
-			first, _ := in.Lessons(rank)
-			second, err := back.Lessons(rank)
+			first, _ := in.Trained(rank)
+			second, err := back.Trained(rank)
 			if err != nil || !reflect.DeepEqual(first, second) {
 				t.Fatalf("rank %d: %v", rank, err)
 			}
@@ -223,17 +223,17 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// FuzzLessons begins where the checksums have been passed.
-func FuzzLessons(f *testing.F) {
-	f.Add(appendLessons(nil, someLessons(5, 3)))
+// FuzzTrained begins where the checksums have been passed.
+func FuzzTrained(f *testing.F) {
+	f.Add(appendTrained(nil, someTrained(5, 3)))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		in := cursor{b: b}
-		l := in.lessons()
+		l := in.trained()
 		if in.bad {
 			return
 		}
-		back := cursor{b: appendLessons(nil, l)}
-		if again := back.lessons(); back.bad || !reflect.DeepEqual(l, again) {
+		back := cursor{b: appendTrained(nil, l)}
+		if again := back.trained(); back.bad || !reflect.DeepEqual(l, again) {
 			t.Fatalf("%+v became %+v", l, again)
 		}
 	})
@@ -264,8 +264,8 @@ func FuzzHead(f *testing.F) {
 	})
 }
 
-func BenchmarkLessons(b *testing.B) {
-	p := partOf(b, 0, someLessons(6, 200))
+func BenchmarkTrained(b *testing.B) {
+	p := partOf(b, 0, someTrained(6, 200))
 	content := encode(someKey(), nil, []Part{p})
 	b.ReportMetric(float64(len(content)), "bytes")
 	for b.Loop() {
@@ -273,7 +273,7 @@ func BenchmarkLessons(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, err := f.Lessons(0); err != nil {
+		if _, err := f.Trained(0); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -40,7 +40,7 @@ const extension = ".profile"
 // do. It fails with ErrNone, ErrOtherJob and the errors of Open. Of a job that has a profile, a rank that is not in it has
 // none, whatever other jobs have. libraries, if not nil, are those that are loaded. from is the file; nil if it is of
 // another job.
-func (s Store) Load(k Key, rank int, libraries *Modules, force bool) (l *predictor.Lessons, from *Origin, err error) {
+func (s Store) Load(k Key, rank int, libraries *Modules, force bool) (l *predictor.Trained, from *Origin, err error) {
 	own := filepath.Join(s.Dir, k.directory())
 	l, from, err = s.loadFrom(own, rank, libraries, force)
 	if !errors.Is(err, ErrNone) {
@@ -61,7 +61,7 @@ func (s Store) Load(k Key, rank int, libraries *Modules, force bool) (l *predict
 	return nil, nil, err
 }
 
-// Origin is the file that lessons were loaded from.
+// Origin is the file that trained entries were loaded from.
 type Origin struct {
 	Path string
 	info fs.FileInfo
@@ -102,7 +102,7 @@ func globQuoted(dir string) string { return regexp.MustCompile(`[\\*?[]`).Replac
 const mostOpened = 16
 
 // loadFrom loads from the directory of a job. It fails with ErrNone if no file there has the rank.
-func (s Store) loadFrom(dir string, rank int, libraries *Modules, force bool) (*predictor.Lessons, *Origin, error) {
+func (s Store) loadFrom(dir string, rank int, libraries *Modules, force bool) (*predictor.Trained, *Origin, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, ErrNone
@@ -133,7 +133,7 @@ func (s Store) loadFrom(dir string, rank int, libraries *Modules, force bool) (*
 	return nil, nil, err
 }
 
-func load(path string, rank int, libraries *Modules, force bool) (*predictor.Lessons, error) {
+func load(path string, rank int, libraries *Modules, force bool) (*predictor.Trained, error) {
 	f, err := Open(path)
 	if err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func load(path string, rank int, libraries *Modules, force bool) (*predictor.Les
 			return nil, fmt.Errorf("%w: %s has changed", ErrOtherJob, printable.Text(name))
 		}
 	}
-	l, err := f.Lessons(rank)
+	l, err := f.Trained(rank)
 	if err != nil {
 		err = fmt.Errorf("%s: %w", path, err)
 	}

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-func save(t *testing.T, s Store, k Key, lessons uint64, ranks ...int) {
+func save(t *testing.T, s Store, k Key, trained uint64, ranks ...int) {
 	t.Helper()
 	var parts []Part
 	for _, r := range ranks {
-		parts = append(parts, partOf(t, r, someLessons(lessons+uint64(r), 5)))
+		parts = append(parts, partOf(t, r, someTrained(trained+uint64(r), 5)))
 	}
 	if err := s.Save(k, parts); err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestRankFindsItsPartWhicheverNodeWroteIt(t *testing.T) {
 	save(t, s, k, 0, 1, 3, 5)
 	for rank := range 6 {
 		l, _, err := s.Load(k, rank, nil, false)
-		if err != nil || !reflect.DeepEqual(l, someLessons(uint64(rank), 5)) {
+		if err != nil || !reflect.DeepEqual(l, someTrained(uint64(rank), 5)) {
 			t.Errorf("rank %d: %v", rank, err)
 		}
 	}
@@ -89,7 +89,7 @@ func TestRankThatLearnedNothingIsNotComparedWithOtherJobs(t *testing.T) {
 // Ranks may call MPI from different libraries; whichever of them is built anew, the file is of the old one.
 func TestFileListsTheLibrariesOfAllItsRanks(t *testing.T) {
 	s, k := Store{Dir: t.TempDir()}, someKey()
-	parts := []Part{partOf(t, 0, someLessons(1, 5)), partOf(t, 1, someLessons(2, 5)), partOf(t, 2, someLessons(3, 5))}
+	parts := []Part{partOf(t, 0, someTrained(1, 5)), partOf(t, 1, someTrained(2, 5)), partOf(t, 2, someTrained(3, 5))}
 	for i := range parts {
 		parts[i].Modules = modulesOf(i)
 	}
@@ -140,7 +140,7 @@ func TestNewestFileOfARankCounts(t *testing.T) {
 	age(t, s.Dir, time.Minute)
 	save(t, s, k, 200, 0, 1, 2) // rank 3 has died
 	for rank, base := range map[int]uint64{1: 200, 3: 100} {
-		if l, _, err := s.Load(k, rank, nil, false); err != nil || !reflect.DeepEqual(l, someLessons(base+uint64(rank), 5)) {
+		if l, _, err := s.Load(k, rank, nil, false); err != nil || !reflect.DeepEqual(l, someTrained(base+uint64(rank), 5)) {
 			t.Errorf("rank %d: %v", rank, err)
 		}
 	}
@@ -181,7 +181,7 @@ func TestOtherJobIsNotLoadedAndSaysWhy(t *testing.T) {
 		if !errors.Is(err, ErrOtherJob) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("got %v, want %q", err, want)
 		}
-		if l, _, err := s.Load(other, 0, nil, true); err != nil || !reflect.DeepEqual(l, someLessons(1, 5)) {
+		if l, _, err := s.Load(other, 0, nil, true); err != nil || !reflect.DeepEqual(l, someTrained(1, 5)) {
 			t.Errorf("%s, with force: %v", want, err)
 		}
 	}
@@ -268,7 +268,7 @@ func TestProgramOfAnyNameHasADirectory(t *testing.T) {
 
 func TestSavingWhereNothingCanBeWrittenIsAnError(t *testing.T) {
 	s := Store{Dir: "/proc/self/nowhere"}
-	if err := s.Save(someKey(), []Part{partOf(t, 0, someLessons(1, 1))}); err == nil || strings.Contains(err.Error(), "\n") {
+	if err := s.Save(someKey(), []Part{partOf(t, 0, someTrained(1, 1))}); err == nil || strings.Contains(err.Error(), "\n") {
 		t.Error(err)
 	}
 	if _, _, err := (Store{Dir: "/proc/self/status"}).Load(someKey(), 0, nil, false); err == nil || errors.Is(err, ErrOtherJob) {

@@ -106,11 +106,11 @@ type Options struct {
 	// Journal, if set, is called once for every rank of a policy that keeps registrations in the cache, from
 	// several goroutines, and returns where to write down what happens; nil for nowhere.
 	Journal func(policy string, rank int) *Journal
-	// Lessons, if set, returns what the helper of a rank knows from an earlier run under policy pinwheel; nil for
+	// Trained, if set, returns what the helper of a rank knows from an earlier run under policy pinwheel; nil for
 	// nothing. Learned, if set, gets what it knows at the end. Both are called from several goroutines.
-	Lessons func(rank int) *predictor.Lessons
-	Learned func(rank int, l predictor.Lessons)
-	lessons *predictor.Lessons // of the rank that a helper is made for
+	Trained func(rank int) *predictor.Trained
+	Learned func(rank int, l predictor.Trained)
+	trained *predictor.Trained // of the rank that a helper is made for
 
 	// Polls makes helpers take each event at once, instead of sleeping as schedule.Pacer says. That of policy
 	// paper always does: Li et al., CF'11, give it a core of its own.

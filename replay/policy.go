@@ -64,7 +64,7 @@ func (o *Options) BudgetOf(policy string) int64 {
 // options of its Scheduler.
 func DefaultHelper(policy string, o *Options) (predictor.Predictor, schedule.SchedulerOptions, error) {
 	so := schedule.SchedulerOptions{Costs: o.Costs, ItemNs: o.DQItemNs + o.RQItemNs}
-	window := predictor.Options{Window: o.Window, Lessons: o.lessons}
+	window := predictor.Options{Window: o.Window, Trained: o.trained}
 	switch policy {
 	case Pinwheel:
 		window.Without, so.Without = o.Without, o.Without
@@ -142,7 +142,7 @@ func (e *engine) installCached(r *rank, policy string) error {
 		return err
 	}
 	if l, ok := p.(learner); ok && e.opt.Learned != nil {
-		r.learned = func() { e.opt.Learned(r.id, l.Lessons()) }
+		r.learned = func() { e.opt.Learned(r.id, l.Trained()) }
 	}
 	if r.journal != nil {
 		p = &journaled{Predictor: p, journal: r.journal, nowNs: &e.now}

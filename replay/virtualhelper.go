@@ -62,7 +62,7 @@ type operation struct {
 func (v *virtualHelper) push(t int64, e *schedule.Event) {
 	v.dq.Push(e)
 	if v.polls {
-		v.rouse(t)
+		v.wakeUp(t)
 	}
 }
 
@@ -70,7 +70,7 @@ func (v *virtualHelper) push(t int64, e *schedule.Event) {
 // of it then, and wakes.
 func (v *virtualHelper) missed(id mem.RegionID, needNs, readyNs int64) {
 	v.coming = append(v.coming, comingMiss{id, needNs, readyNs})
-	v.rouse(readyNs)
+	v.wakeUp(readyNs)
 }
 
 // comingMiss is one of which the helper hears at readyNs.
@@ -79,8 +79,8 @@ type comingMiss struct {
 	needNs, readyNs int64
 }
 
-// rouse ends a sleep of the helper at t.
-func (v *virtualHelper) rouse(t int64) {
+// wakeUp ends a sleep of the helper at t.
+func (v *virtualHelper) wakeUp(t int64) {
 	if v.asleep {
 		v.wake(t)
 	}
@@ -107,7 +107,7 @@ func (v *virtualHelper) step(t int64) (next int64) {
 }
 
 func (v *virtualHelper) turn(t int64) (next int64) {
-	if roused := v.finish(t); v.asleep && !roused {
+	if woken := v.finish(t); v.asleep && !woken {
 		v.loop.Pacer.Slept(v.sleptNs, v.askedNs, t)
 	}
 	v.asleep = false
@@ -176,7 +176,7 @@ func (v *virtualHelper) gone(buf []mem.RegionID) []mem.RegionID {
 }
 
 // finish tells the decider how the actions went that are done at t, and reports whether a worker did any of them.
-func (v *virtualHelper) finish(t int64) (roused bool) {
+func (v *virtualHelper) finish(t int64) (woken bool) {
 	if v.doing.Kind != schedule.Idle {
 		v.report(&v.doing)
 		v.doing = operation{}
@@ -188,10 +188,10 @@ func (v *virtualHelper) finish(t int64) (roused bool) {
 			continue
 		}
 		v.report(&op)
-		roused = true
+		woken = true
 	}
 	v.aside = left
-	return roused
+	return woken
 }
 
 func (v *virtualHelper) report(op *operation) {

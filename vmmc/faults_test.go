@@ -17,26 +17,26 @@ import (
 )
 
 // The processes that tests kill and stop.
-func peerProcess(role, dir string) {
+func peerProcess(bufferID, dir string) {
 	fail := func(err error) {
 		if err != nil {
-			fmt.Println(role, err)
+			fmt.Println(bufferID, err)
 			os.Exit(1)
 		}
 	}
-	if role == "stranger" {
+	if bufferID == "stranger" {
 		fail(strange(dir))
 		testwait.Ready()
 	}
-	address := "unix:" + filepath.Join(dir, role)
-	o := Options{Name: role}
-	if role == "named" {
+	address := "unix:" + filepath.Join(dir, bufferID)
+	o := Options{Name: bufferID}
+	if bufferID == "named" {
 		address, o.Broker = "node:named", dir
 	}
 	o.Listen = []string{address}
 	n, err := Open(o)
 	fail(err)
-	switch role {
+	switch bufferID {
 	case "named":
 		_, err := n.Export(1, make([]byte, 100), Permissions{UIDs: []uint32{uint32(os.Geteuid())}}, ExportOptions{})
 		fail(err)

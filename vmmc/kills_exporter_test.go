@@ -68,15 +68,15 @@ type exporterProcess struct {
 }
 
 // exporterStepsProcess writes its address into a file, does the first steps, writes another file, and waits to be
-// killed. Its role is their number and a transport.
-func exporterStepsProcess(role, dir string) {
+// killed. Its bufferID is their number and a transport.
+func exporterStepsProcess(bufferID, dir string) {
 	fail := func(err error) {
 		if err != nil {
-			fmt.Println("exporter", role, err)
+			fmt.Println("exporter", bufferID, err)
 			os.Exit(1)
 		}
 	}
-	number, over, _ := strings.Cut(role, " ")
+	number, over, _ := strings.Cut(bufferID, " ")
 	steps, err := strconv.Atoi(number)
 	fail(err)
 	o := Options{Name: "receiver", Token: testToken, NoRDMA: over != "rdma", Warn: quiet}

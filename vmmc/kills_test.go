@@ -95,15 +95,15 @@ type steps struct {
 	i       *Import
 }
 
-// stepsProcess does the first steps and waits to be killed. Its role is their number, and "rdma" before that.
-func stepsProcess(role, dir string) {
+// stepsProcess does the first steps and waits to be killed. Its bufferID is their number, and "rdma" before that.
+func stepsProcess(bufferID, dir string) {
 	fail := func(err error) {
 		if err != nil {
-			fmt.Println("step", role, err)
+			fmt.Println("step", bufferID, err)
 			os.Exit(1)
 		}
 	}
-	number, rdma := strings.CutPrefix(role, "rdma ")
+	number, rdma := strings.CutPrefix(bufferID, "rdma ")
 	n, err := strconv.Atoi(number)
 	fail(err)
 	address, err := os.ReadFile(filepath.Join(dir, "address"))
@@ -141,11 +141,11 @@ func importerDies(t *testing.T, tr transport, steps int) {
 	e := w.export(t, 1, memory, Permissions{Peers: sender.Peers, MaxImporters: 1}, ExportOptions{Queue: 1})
 	e.Block()
 	w.export(t, 2, w.memory(t, 1), sender, ExportOptions{})
-	role := "step "
+	bufferID := "step "
 	if tr.name == "rdma" {
-		role += "rdma "
+		bufferID += "rdma "
 	}
-	_, kill := testwait.Peer(t, "VMMC_TEST_PEER="+role+strconv.Itoa(steps))
+	_, kill := testwait.Peer(t, "VMMC_TEST_PEER="+bufferID+strconv.Itoa(steps))
 	kill()
 	testwait.Until(t, "the importer is forgotten", func() bool {
 		s := w.exporter.Stats()

@@ -29,17 +29,17 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if role := os.Getenv("VMMC_TEST_PEER"); role != "" {
-		if over, role, connected := strings.Cut(role, " "); connected {
+	if bufferID := os.Getenv("VMMC_TEST_PEER"); bufferID != "" {
+		if over, bufferID, connected := strings.Cut(bufferID, " "); connected {
 			switch over {
 			case "step":
-				stepsProcess(role, os.Getenv("VMMC_TEST_DIR"))
+				stepsProcess(bufferID, os.Getenv("VMMC_TEST_DIR"))
 			case "exporting":
-				exporterStepsProcess(role, os.Getenv("VMMC_TEST_DIR"))
+				exporterStepsProcess(bufferID, os.Getenv("VMMC_TEST_DIR"))
 			}
-			connectedPeer(over, role, os.Getenv("VMMC_TEST_DIR"))
+			connectedPeer(over, bufferID, os.Getenv("VMMC_TEST_DIR"))
 		}
-		peerProcess(role, os.Getenv("VMMC_TEST_DIR"))
+		peerProcess(bufferID, os.Getenv("VMMC_TEST_DIR"))
 	}
 	goleak.VerifyTestMain(brokertest.Main{M: m})
 }

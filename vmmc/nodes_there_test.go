@@ -344,10 +344,10 @@ func (x *There) Usage(_ bool, u *Usage) error {
 	return nil
 }
 
-// Peer starts a process with a role of connectedPeer, and returns its address.
-func (x *There) Peer(role string, address *string) error {
+// Peer starts a process with a bufferID of connectedPeer, and returns its address.
+func (x *There) Peer(bufferID string, address *string) error {
 	dir := peerDir(x.t)
-	_, x.kill = testwait.Peer(x.t, "VMMC_TEST_PEER="+role)
+	_, x.kill = testwait.Peer(x.t, "VMMC_TEST_PEER="+bufferID)
 	b, err := os.ReadFile(filepath.Join(dir, "address"))
 	*address = string(b)
 	return err

@@ -17,16 +17,16 @@ import (
 
 // connectedPeer is a process that tests kill. It is connected over "tcp" or "rdma". The address of the exporter is in a
 // file.
-func connectedPeer(over, role, dir string) {
+func connectedPeer(over, bufferID, dir string) {
 	fail := func(err error) {
 		if err != nil {
-			fmt.Println(over, role, err)
+			fmt.Println(over, bufferID, err)
 			os.Exit(1)
 		}
 	}
 	file := filepath.Join(dir, "address")
-	o := Options{Name: role, Token: testToken, NoRDMA: over == "tcp"}
-	switch role {
+	o := Options{Name: bufferID, Token: testToken, NoRDMA: over == "tcp"}
+	switch bufferID {
 	case "receiver":
 		o.Listen = []string{loopbackPort(nil)}
 		n, err := Open(o)

@@ -16,11 +16,11 @@ func (s *rdmaSender) failed(err error) {
 	s.err, s.up = err, false
 	close(s.failing)
 	s.qp.Fail()
-	s.rouse()
+	s.wakeUp()
 }
 
-// rouse has run wait for what is left of an attempt that is over, and nobody else. link.mu is held.
-func (s *rdmaSender) rouse() {
+// wakeUp has run wait for what is left of an attempt that is over, and nobody else. link.mu is held.
+func (s *rdmaSender) wakeUp() {
 	if s.sleeper != nil {
 		s.sleeper.wake()
 	}
@@ -42,7 +42,7 @@ func (s *rdmaSender) end(ctx context.Context, cancel func()) {
 	s.link.mu.Unlock()
 	s.qp.Fail()
 	s.link.mu.Lock()
-	s.rouse()
+	s.wakeUp()
 	s.link.mu.Unlock()
 	select {
 	case <-time.After(s.link.silence):

@@ -64,7 +64,7 @@ func (c *learnCmd) Run(e *command.Env) error {
 func learn(o replay.Options, f *trace.File) (parts []profile.Part, err error) {
 	var mu sync.Mutex // protects parts and failed
 	var failed error
-	o.Learned = func(rank int, l predictor.Lessons) {
+	o.Learned = func(rank int, l predictor.Trained) {
 		p, err := profile.NewPart(rank, &l)
 		mu.Lock()
 		defer mu.Unlock()
@@ -104,13 +104,13 @@ func (p *profiled) begin(e *command.Env, o *replay.Options, f *trace.File) error
 		e.Note("%s: %s is not used: %s", f.Header().Program, p.Profile, why)
 		return nil
 	}
-	known := map[int]*predictor.Lessons{}
+	known := map[int]*predictor.Trained{}
 	for _, rank := range in.Ranks() {
-		if known[rank], err = in.Lessons(rank); err != nil {
+		if known[rank], err = in.Trained(rank); err != nil {
 			return fmt.Errorf("%s: %w", p.Profile, err)
 		}
 	}
-	o.Lessons = func(rank int) *predictor.Lessons { return known[rank] }
+	o.Trained = func(rank int) *predictor.Trained { return known[rank] }
 	return nil
 }
 

@@ -23,8 +23,8 @@ type endFlags struct {
 	Identity identityFlags `embed:"" set:"all=both ends" set:"self=end" set:"others=the other ends"`
 }
 
-// role is what ends are called that have no name of their own.
-const role = "files"
+// bufferID is what ends are called that have no name of their own.
+const bufferID = "files"
 
 func (f *endFlags) end() peer.End {
 	e := f.Identity.end()
@@ -95,7 +95,7 @@ func (f *clientFlags) connect(ctx context.Context, e *command.Env, address strin
 	if err := f.Transport.check(address, f.TrustedNetwork); err != nil {
 		return nil, err
 	}
-	n, peers, err := end.Identity(role)
+	n, peers, err := end.Identity(bufferID)
 	if err == nil {
 		err = f.Transport.apply(&n)
 	}
@@ -109,7 +109,7 @@ func (f *clientFlags) connect(ctx context.Context, e *command.Env, address strin
 			c = nil
 		}
 	}()
-	if c.callback, err = end.Callback(address, role); err != nil {
+	if c.callback, err = end.Callback(address, bufferID); err != nil {
 		return c, err
 	}
 	n.Listen, n.Warn = []string{c.callback.Listen}, func(m string) { e.Note("%s", m) }

@@ -158,7 +158,7 @@ func (c *serveCmd) node() (n vmmc.Options, peers vmmc.Permissions, err error) {
 		}
 		listen = append(listen, a)
 	}
-	if n, peers, err = end.Identity(role); err != nil {
+	if n, peers, err = end.Identity(bufferID); err != nil {
 		return n, peers, err
 	}
 	n.Listen = listen

@@ -53,12 +53,12 @@ func TestUserIsToldOnceOfEachKind(t *testing.T) {
 	e := New(func(s string) { warned = append(warned, s) }, func(s string) { details = append(details, s) })
 	e.Warn("placer", "two\nlines")
 	e.Warn("placer", "again")
-	f := fault.Of("seeded fault")
+	f := fault.Of("trained fault")
 	for range 2 {
 		e.Fault(f, "going on")
 		e.Fault(f, "going on otherwise")
 	}
-	if len(warned) != 2 || warned[0] != "two; lines" || !strings.Contains(warned[1], "seeded fault; going on (") {
+	if len(warned) != 2 || warned[0] != "two; lines" || !strings.Contains(warned[1], "trained fault; going on (") {
 		t.Errorf("warned %q, want one line of each kind", warned)
 	}
 	if len(details) != 2 || !strings.Contains(details[1], "going on otherwise\n") {

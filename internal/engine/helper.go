@@ -39,7 +39,7 @@ type HelperOptions struct {
 	PinnedBytes func() int64       // now, of this process: decides which processes of a node get an idle core
 	CommCPU     func() int         // where a communication thread runs, or helper.AnyCPU
 	Profile     *ProfileOptions    // of policy pinwheel; nil: none
-	Lessons     *predictor.Lessons // what policy pinwheel knows already, without a profile; nil: nothing
+	Trained     *predictor.Trained // what policy pinwheel knows already, without a profile; nil: nothing
 	// Procs has the Go runtime run at least n threads at a time. nil: that is the program's own to say, and bounds the
 	// workers.
 	Procs func(n int)
@@ -99,7 +99,7 @@ func (e *Engine) startThread(o *HelperOptions, cpu int) error {
 	}
 	e.procs = o.Procs
 	e.alone = o.Policy == "paper" // Li et al., CF'11, have one thread
-	po := predictor.Options{Window: o.Window, Lessons: o.Lessons}
+	po := predictor.Options{Window: o.Window, Trained: o.Trained}
 	var l *learner
 	var p predictor.Predictor
 	switch {

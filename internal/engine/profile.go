@@ -70,7 +70,7 @@ type learner struct {
 	modules *profile.Modules // nil: nothing is loaded or kept
 	key     profile.Key
 	ranks   *profile.Participant // this one; nil as modules
-	from    *profile.Origin      // nil: no lessons, or those of another job
+	from    *profile.Origin      // nil: no trained, or those of another job
 }
 
 // Observe implements predictor.Predictor.
@@ -127,7 +127,7 @@ func (l *learner) load() error {
 	}
 	l.modules, l.options.Frame = modules, modules.Frame
 	l.ranks = o.Node.Join(l.key)
-	l.options.Lessons, l.from, err = o.Store.Load(l.key, o.Rank, modules, o.Force)
+	l.options.Trained, l.from, err = o.Store.Load(l.key, o.Rank, modules, o.Force)
 	switch {
 	case err == nil:
 		l.outcome.Store("used")
@@ -160,8 +160,8 @@ func (e *Engine) SaveProfile() {
 		return
 	}
 	err := fault.Contain(func() error {
-		lessons := l.inner.Lessons()
-		part, err := profile.NewPart(l.opt.Rank, &lessons)
+		trained := l.inner.Trained()
+		part, err := profile.NewPart(l.opt.Rank, &trained)
 		if err != nil {
 			return err
 		}
@@ -178,7 +178,7 @@ func (e *Engine) SaveProfile() {
 
 // discard removes the profile that the helper may have failed with. That of another job stays.
 func (e *Engine) discard(l *learner) {
-	if l.options.Lessons == nil {
+	if l.options.Trained == nil {
 		return
 	}
 	var replaced bool

@@ -103,8 +103,8 @@ func profileOf(t *testing.T, dir string, rank int) ProfileOptions {
 // save keeps what a learner has learned, as SaveProfile does.
 func save(t *testing.T, l *learner, rank int) {
 	t.Helper()
-	lessons := l.inner.Lessons()
-	part, err := profile.NewPart(rank, &lessons)
+	trained := l.inner.Trained()
+	part, err := profile.NewPart(rank, &trained)
 	if err == nil {
 		err = l.opt.Store.Save(l.key, []profile.Part{part})
 	}

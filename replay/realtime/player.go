@@ -25,7 +25,7 @@ type player struct {
 	arena    *arena
 	provider verbs.Provider
 	cpus     cpuPair
-	lessons  *predictor.Lessons // of an earlier run; nil: none
+	trained  *predictor.Trained // of an earlier run; nil: none
 
 	counted   *countingProvider
 	manager   *pinwheel.Manager // nil for policy bounce
@@ -89,7 +89,7 @@ func (p *player) open() (err error) {
 	o := pinwheel.Options{
 		Policy: pinwheel.Policy(p.policy), Provider: p.counted, Costs: p.opt.Costs, ThresholdBytes: int64(p.opt.ThresholdBytes),
 		Window: p.opt.Window, IdlePolicy: pinwheel.IdleIgnore, QueueEntries: p.opt.DQEntries, BudgetBytes: p.opt.BudgetOf(p.policy),
-		Lessons: p.lessons, Cost: p.opt.Cost,
+		Trained: p.trained, Cost: p.opt.Cost,
 	}
 	if p.cpus.helper != helper.AnyCPU {
 		o.HelperCPUs = []int{p.cpus.helper}

@@ -74,8 +74,8 @@ func compareRank(ctx context.Context, o *Options, file *trace.File, p verbs.Prov
 		rounds[i] = map[string]*player{}
 		for _, policy := range append([]string{replay.LeavePinned}, others...) {
 			pl := &player{opt: o, policy: policy, arena: a, provider: p, cpus: twoCPUs()}
-			if o.Lessons != nil && policy == replay.Pinwheel {
-				pl.lessons = o.Lessons(rank)
+			if o.Trained != nil && policy == replay.Pinwheel {
+				pl.trained = o.Trained(rank)
 			}
 			if err := pl.playAlone(ctx, file, rank); err != nil {
 				return nil, fmt.Errorf("policy %s: %w", policy, err)
@@ -130,7 +130,7 @@ func medianResult(rounds []map[string]*player, policy string, bound *replay.Resu
 func (p *player) result() replay.Result {
 	return replay.Result{
 		Policy: p.policy, Mode: "real", PeakPinnedBytes: p.peak, AvgPinnedBytes: p.mean, Counts: p.stats,
-		RunNs: p.runNs, TraceEvents: p.events, Pinned: *p.counted.usage.Series(), Errors: p.errors, RealRun: &replay.RealRun{Version: version.String(), Profile: p.lessons != nil},
+		RunNs: p.runNs, TraceEvents: p.events, Pinned: *p.counted.usage.Series(), Errors: p.errors, RealRun: &replay.RealRun{Version: version.String(), Profile: p.trained != nil},
 	}
 }
 

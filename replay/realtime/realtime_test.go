@@ -119,24 +119,24 @@ func TestRealModeGradesPredictions(t *testing.T) {
 	}
 }
 
-// Each buffer is used twice, 20 ms apart, and late uses may cost nothing. Without lessons it is kept after the first use.
+// Each buffer is used twice, 20 ms apart, and late uses may cost nothing. Without trained it is kept after the first use.
 // With those of a run in which each was used once it is released, and registered late.
-func TestRealModeBeginsWithLessons(t *testing.T) {
+func TestRealModeBeginsWithTrainedEntries(t *testing.T) {
 	file := replaytest.Trace(t, strings.ReplaceAll(`
 		0: send 1 256K a; send 1 256K b; CPU; send 1 256K a; send 1 256K b
 		1: recv 0 256K a; recv 0 256K b; CPU; recv 0 256K a; recv 0 256K b`, "CPU", "cpu 20ms"))
-	learned := map[int]*predictor.Lessons{}
+	learned := map[int]*predictor.Trained{}
 	var mu sync.Mutex
-	o := Options{Options: replay.Options{Policies: []string{replay.Pinwheel}, Learned: func(rank int, l predictor.Lessons) {
+	o := Options{Options: replay.Options{Policies: []string{replay.Pinwheel}, Learned: func(rank int, l predictor.Trained) {
 		mu.Lock()
 		defer mu.Unlock()
-		learned[rank] = &predictor.Lessons{Roles: l.Roles}
+		learned[rank] = &predictor.Trained{Buffers: l.Buffers}
 	}, Cost: 1e-9}, Ranks: []int{1}}
 	if _, err := replay.Compare(t.Context(), o.Options, file); err != nil {
 		t.Fatal(err)
 	}
-	for i := range learned[1].Roles {
-		learned[1].Roles[i].Uses = 1
+	for i := range learned[1].Buffers {
+		learned[1].Buffers[i].Uses = 1
 	}
 	p := sim.New(sim.Options{})
 	defer p.Close()
@@ -148,16 +148,16 @@ func TestRealModeBeginsWithLessons(t *testing.T) {
 		return rs[0]
 	}
 	if r := play(); r.Profile || r.LateRegs != 0 {
-		t.Errorf("without lessons: %+v, %+v", r.Counts, r.RealRun)
+		t.Errorf("without trained entries: %+v, %+v", r.Counts, r.RealRun)
 	}
-	o.Lessons = func(rank int) *predictor.Lessons { return learned[rank] }
+	o.Trained = func(rank int) *predictor.Trained { return learned[rank] }
 	var r replay.Result
-	testwait.Until(t, "a buffer is released after its only use that the lessons know", func() bool {
+	testwait.Until(t, "a buffer is released after its only use that the trained entries know", func() bool {
 		r = play()
 		return r.LateRegs > 0
 	}, func() any { return r.Counts })
 	if !r.Profile {
-		t.Error("the result does not say that it began with lessons")
+		t.Error("the result does not say that it began with trained entries")
 	}
 }
 

@@ -59,7 +59,7 @@ type predictionRow struct {
 	path      string // of the trace; empty for a job that is made up
 	options   func(o *replay.Options)
 	job       func(replay.Job) replay.Job // nil: as recorded
-	teacher   *teacher                    // whose lessons policy pinwheel begins with; nil: none
+	teacher   *teacher                    // whose trained entries policy pinwheel begins with; nil: none
 
 	run *Run
 	own ownErrors            // of policy paper, for partErrors
@@ -191,7 +191,7 @@ func (r *predictionRow) replay(ctx context.Context) error {
 	}
 	if r.teacher != nil {
 		var err error
-		if o.Lessons, err = r.teacher.lessons(ctx, r.costs); err != nil {
+		if o.Trained, err = r.teacher.trained(ctx, r.costs); err != nil {
 			return err
 		}
 	}

@@ -20,27 +20,27 @@ const (
 	mostProfiledPeak = 1.03 // of the oracle's
 )
 
-// teacher is a trace whose lessons other replays begin with. It is replayed once for all of them.
+// teacher is a trace whose trained entries other replays begin with. It is replayed once for all of them.
 type teacher struct {
 	path string
 	once sync.Once
 	err  error
 	mu   sync.Mutex // protects ranks while they learn
 	// ranks have what each has learned.
-	ranks map[int]*predictor.Lessons
+	ranks map[int]*predictor.Trained
 }
 
 func (w *predictionWriter) teacher(path string) *teacher {
 	if w.teachers[path] == nil {
-		w.teachers[path] = &teacher{path: path, ranks: map[int]*predictor.Lessons{}}
+		w.teachers[path] = &teacher{path: path, ranks: map[int]*predictor.Trained{}}
 	}
 	return w.teachers[path]
 }
 
-// lessons returns Options.Lessons.
-func (t *teacher) lessons(ctx context.Context, c *Costs) (func(rank int) *predictor.Lessons, error) {
+// trained returns Options.Trained.
+func (t *teacher) trained(ctx context.Context, c *Costs) (func(rank int) *predictor.Trained, error) {
 	t.once.Do(func() { t.err = t.learn(ctx, c) })
-	return func(rank int) *predictor.Lessons { return t.ranks[rank] }, t.err
+	return func(rank int) *predictor.Trained { return t.ranks[rank] }, t.err
 }
 
 func (t *teacher) learn(ctx context.Context, c *Costs) error {
@@ -51,7 +51,7 @@ func (t *teacher) learn(ctx context.Context, c *Costs) error {
 	defer f.Close() // only read from
 	o := c.options(replay.Pinwheel)
 	o.Parallel = 1
-	o.Learned = func(rank int, l predictor.Lessons) {
+	o.Learned = func(rank int, l predictor.Trained) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.ranks[rank] = &l

@@ -3,15 +3,15 @@ package replay
 import "pinwheel/predictor"
 
 // learner is a predictor that can tell what it has learned.
-type learner interface{ Lessons() predictor.Lessons }
+type learner interface{ Trained() predictor.Trained }
 
 // forRank returns the options for the helper of one rank.
 func (o *Options) forRank(rank int) *Options {
-	if o.Lessons == nil {
+	if o.Trained == nil {
 		return o
 	}
 	of := *o
-	of.lessons = o.Lessons(rank)
+	of.trained = o.Trained(rank)
 	return &of
 }
 

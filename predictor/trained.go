@@ -1,25 +1,25 @@
 package predictor
 
-// Lessons are what a Pinwheel learned in one run, as plain data. Another run of the same job can
-// begin with them: Options.Lessons. All of it holds between runs: no address and no RegionID is in it.
-type Lessons struct {
-	Roles   []Role
-	Lessons []Lesson
+// Trained are what a Pinwheel learned in one run, as plain data. Another run of the same job can
+// begin with them: Options.Trained. All of it holds between runs: no address and no RegionID is in it.
+type Trained struct {
+	Buffers []Buffer
+	Entries []TrainedEntry
 }
 
-// Role is a buffer by its part in the program: the call site that used it first, and how many
+// Buffer is one by its part in the program: the call site that used it first, and how many
 // buffers were first used there before it.
-type Role struct {
+type Buffer struct {
 	Site    uint64 // hash of the operation and the frames; Options.Frame makes those the same in every run
 	Ordinal uint32
 	Uses    uint64 // in the whole run
 	Bytes   uint64 // of its region
 }
 
-// Lesson is what followed one context: how long it took until the same buffer was needed again, and which
+// TrainedEntry is what followed one context: how long it took until the same buffer was needed again, and which
 // event came before that need.
-type Lesson struct {
-	Context uint64  // hash; the buffer's role is part of it
+type TrainedEntry struct {
+	Context uint64  // hash; the buffer's identity is part of it
 	GapsNs  []int64 // the last ones, from the end of the use to the next need; oldest first
 
 	// Steps is how many events after the use the trigger came: the last event that left enough time to

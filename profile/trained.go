@@ -10,19 +10,19 @@ import (
 	"pinwheel/predictor"
 )
 
-// Limits of the lessons of one rank. A predictor keeps no more.
+// Limits of the trained entries of one rank. A predictor keeps no more.
 const (
-	maxRoles   = 1 << 16
-	maxLessons = 1 << 16
-	maxTimes   = 64       // gaps of one lesson
+	maxBuffers = 1 << 16
+	maxEntries = 1 << 16
+	maxTimes   = 64       // gaps of one entry
 	maxPart    = 16 << 20 // bytes, uncompressed
 )
 
-// pack codes and compresses lessons.
-func pack(l *predictor.Lessons) (packed []byte, err error) {
-	raw := appendLessons(nil, l)
-	if len(l.Roles) > maxRoles || len(l.Lessons) > maxLessons || len(raw) > maxPart {
-		return nil, fmt.Errorf("%d buffers and %d lessons of a rank are too many", len(l.Roles), len(l.Lessons))
+// pack codes and compresses trained entries.
+func pack(l *predictor.Trained) (packed []byte, err error) {
+	raw := appendTrained(nil, l)
+	if len(l.Buffers) > maxBuffers || len(l.Entries) > maxEntries || len(raw) > maxPart {
+		return nil, fmt.Errorf("%d buffers and %d trained of a rank are too many", len(l.Buffers), len(l.Entries))
 	}
 	e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<18), zstd.WithEncoderCRC(false),
 		zstd.WithLowerEncoderMem(true))
@@ -34,7 +34,7 @@ func pack(l *predictor.Lessons) (packed []byte, err error) {
 }
 
 // unpack is the reverse of pack.
-func unpack(packed []byte) (*predictor.Lessons, error) {
+func unpack(packed []byte) (*predictor.Trained, error) {
 	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxPart), zstd.WithDecoderLowmem(true))
 	if err != nil {
 		return nil, err
@@ -45,23 +45,23 @@ func unpack(packed []byte) (*predictor.Lessons, error) {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	in := cursor{b: raw}
-	l := in.lessons()
+	l := in.trained()
 	if in.bad || len(in.b) > 0 {
-		return nil, fmt.Errorf("%w: lessons", ErrDamaged)
+		return nil, fmt.Errorf("%w: trained entries", ErrDamaged)
 	}
 	return l, nil
 }
 
-func appendLessons(b []byte, l *predictor.Lessons) []byte {
-	b = binary.AppendUvarint(b, uint64(len(l.Roles)))
-	for _, r := range l.Roles {
+func appendTrained(b []byte, l *predictor.Trained) []byte {
+	b = binary.AppendUvarint(b, uint64(len(l.Buffers)))
+	for _, r := range l.Buffers {
 		b = binary.LittleEndian.AppendUint64(b, r.Site)
 		b = binary.AppendUvarint(b, uint64(r.Ordinal))
 		b = binary.AppendUvarint(b, r.Uses)
 		b = binary.AppendUvarint(b, r.Bytes)
 	}
-	b = binary.AppendUvarint(b, uint64(len(l.Lessons)))
-	for _, s := range l.Lessons {
+	b = binary.AppendUvarint(b, uint64(len(l.Entries)))
+	for _, s := range l.Entries {
 		b = binary.LittleEndian.AppendUint64(b, s.Context)
 		b = appendTimes(b, s.GapsNs)
 		b = binary.AppendUvarint(b, uint64(s.Steps))
@@ -72,26 +72,26 @@ func appendLessons(b []byte, l *predictor.Lessons) []byte {
 	return b
 }
 
-func (c *cursor) lessons() *predictor.Lessons {
-	l := &predictor.Lessons{}
-	if n := c.count(11); n <= maxRoles {
-		l.Roles = make([]predictor.Role, n)
+func (c *cursor) trained() *predictor.Trained {
+	l := &predictor.Trained{}
+	if n := c.count(11); n <= maxBuffers {
+		l.Buffers = make([]predictor.Buffer, n)
 	} else {
 		c.fail()
 	}
-	for i := range l.Roles {
-		l.Roles[i] = predictor.Role{Site: c.fixed64(), Ordinal: c.uint32(), Uses: c.uvarint(), Bytes: c.uvarint()}
+	for i := range l.Buffers {
+		l.Buffers[i] = predictor.Buffer{Site: c.fixed64(), Ordinal: c.uint32(), Uses: c.uvarint(), Bytes: c.uvarint()}
 	}
-	if n := c.count(20); n <= maxLessons {
-		l.Lessons = make([]predictor.Lesson, n)
+	if n := c.count(20); n <= maxEntries {
+		l.Entries = make([]predictor.TrainedEntry, n)
 	} else {
 		c.fail()
 	}
-	for i := range l.Lessons {
-		l.Lessons[i] = predictor.Lesson{
+	for i := range l.Entries {
+		l.Entries[i] = predictor.TrainedEntry{
 			Context: c.fixed64(), GapsNs: c.times(), Steps: c.uint32(), Trigger: c.fixed64(), Confidence: c.uint32(), AfterNs: c.times(),
 		}
-		if s := &l.Lessons[i]; s.Confidence > 0 && s.Steps > 0 && len(s.AfterNs) == 0 {
+		if s := &l.Entries[i]; s.Confidence > 0 && s.Steps > 0 && len(s.AfterNs) == 0 {
 			c.fail() // a trigger that no need came after
 		}
 	}
