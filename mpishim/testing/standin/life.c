@@ -169,14 +169,15 @@ static int is_now(int flags, char *addr, int access)
 static int register_again(void)
 {
 	char *sent = malloc(BYTES), *never_sent = malloc(BYTES);
-	char *gone = mmap(NULL, BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	int failed = MPI_Send(sent, BYTES, &ompi_mpi_byte, 0, 0, &ompi_mpi_comm_world) + munmap(gone, BYTES);
+	/* Mapped, so that no other thread gets its address. */
+	char *refused = mmap(NULL, BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int failed = MPI_Send(sent, BYTES, &ompi_mpi_byte, 0, 0, &ompi_mpi_comm_world);
 
 	failed += !is_now(1, sent, 0) + !is_now(1, never_sent, 0) + !is_now(1 | 4, sent, 1 << 7) + !is_now(1 | 4, sent, 7);
-	failed += ibv_rereg_mr(window, 1, NULL, gone, BYTES, 0) != -1 || MPI_Win_fence(0, window); /* still good */
+	failed += ibv_rereg_mr(window, 1, NULL, refused, BYTES, 0) != -1 || MPI_Win_fence(0, window); /* still good */
 	failed += ibv_rereg_mr(window, 0, NULL, NULL, 0, 0) != -1 ||
 		ibv_rereg_mr(window, 1 << 5, NULL, sent, BYTES, 0) != -1;
-	failed += !is_now(1, buf, 0) + MPI_Win_fence(0, window);
+	failed += !is_now(1, buf, 0) + MPI_Win_fence(0, window) + munmap(refused, BYTES);
 	return failed;
 }
 
