@@ -347,8 +347,12 @@ func TestRDMARowsMeasure(t *testing.T) {
 			if last.X != 4*mib || last.Registrations != 4*int64(last.N) || last.PeakBytes > 2*mib || last.LeftBytes != 0 {
 				t.Errorf("%s: %+v", r.name, last)
 			}
-		case "10-hot/auto", "2-naive/registered":
+		case "2-naive/registered":
 			if last.Registrations != 0 || last.CopiedBytes != 0 {
+				t.Errorf("%s: %+v", r.name, last)
+			}
+		case "10-hot/auto": // where the helper may release some
+			if last.Hits == 0 || last.CopiedBytes != 0 {
 				t.Errorf("%s: %+v", r.name, last)
 			}
 		case "10-cold/auto":
