@@ -206,7 +206,7 @@ func (f *File) head(c *cursor, at, size int64) {
 	}
 }
 
-// Ranks returns the ranks that the file has trained of, in ascending order.
+// Ranks returns the ranks that the file has trained entries of, in ascending order.
 func (f *File) Ranks() []int { return slices.Clone(f.ranks) }
 
 // Trained reads what a rank has learned. It fails with ErrNoRank or ErrDamaged.

@@ -85,8 +85,9 @@ func (c *explainCmd) Run(e *command.Env) error {
 		}
 		x, err := explainTrace(e, f, o)
 		if err == nil {
-			cost := x.Cost()
-			xs, caveats = append(xs, x), append(caveats, append([]string{"helpers: " + r, cost.Line(float64(x.Result.RunNs) * float64(len(f.Ranks())))}, unseen...))
+			cost, ranksNs := x.Cost(), float64(x.Result.RunNs)*float64(len(f.Ranks()))
+			xs = append(xs, x)
+			caveats = append(caveats, append([]string{"helpers: " + r, cost.Line(ranksNs)}, unseen...))
 		}
 		return err
 	})

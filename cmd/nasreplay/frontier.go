@@ -10,8 +10,6 @@ import (
 	"pinwheel/internal/machine"
 	"pinwheel/internal/outfile"
 	"pinwheel/internal/version"
-	"pinwheel/mem"
-	"pinwheel/replay"
 	"pinwheel/replay/report"
 	"pinwheel/trace"
 )
@@ -49,7 +47,7 @@ func (c *frontierCmd) Run(e *command.Env) error {
 	}
 	o.Policies = report.FrontierPolicies()
 	fr := report.Frontier{
-		Machine: machine.This(), Version: version.String(), Date: reportDate(), Conditions: conditions(&o),
+		Machine: machine.This(), Version: version.String(), Date: reportDate(), Conditions: report.Conditions(&o),
 	}
 	done := 0
 	eachTrace(e, c.Traces, func(f *trace.File) error {
@@ -105,12 +103,6 @@ func (c *frontierCmd) check() error {
 		return outfile.Check(c.SVG)
 	}
 	return nil
-}
-
-// conditions say what all replays have in common.
-func conditions(o *replay.Options) string {
-	return fmt.Sprintf("all ranks, %s timeline, registration costs of %s, buffers of %s and more", o.Timeline, o.Provider,
-		mem.FormatBytes(o.ThresholdBytes))
 }
 
 // print prints the points, or draws them, or both.

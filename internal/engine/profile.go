@@ -70,7 +70,7 @@ type learner struct {
 	modules *profile.Modules // nil: nothing is loaded or kept
 	key     profile.Key
 	ranks   *profile.Participant // this one; nil as modules
-	from    *profile.Origin      // nil: no trained, or those of another job
+	from    *profile.Origin      // nil: no trained entries, or those of another job
 }
 
 // Observe implements predictor.Predictor.

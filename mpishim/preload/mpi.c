@@ -160,7 +160,8 @@ static inline __attribute__((always_inline)) void leave(struct pw_call *c, const
  * counts and one-sided ones, or take long, as collectives.
  */
 #define IS_SELDOM(s) \
-	((s).relays || (s).creates == PW_PERSISTENT || (s).lifecycle || (s).wide || (s).win || ((s).comm && !(s).peer && !(s).from))
+	((s).relays || (s).creates == PW_PERSISTENT || (s).lifecycle || (s).wide || (s).win || \
+	 ((s).comm && !(s).peer && !(s).from))
 
 static __attribute__((noinline)) void enter_small(struct pw_call *c, void *frame, int is_profiling)
 {

@@ -9,6 +9,12 @@ import (
 	"pinwheel/replay/chart"
 )
 
+// Conditions say what the replays of a figure or page have in common.
+func Conditions(o *replay.Options) string {
+	return fmt.Sprintf("all ranks, %s timeline, registration costs of %s, buffers of %s and more", o.Timeline, o.Provider,
+		mem.FormatBytes(o.ThresholdBytes))
+}
+
 // SavingsFigure draws what policies save of leave-pinned's pinned memory, on
 // average and at the peak, and what that costs in run time. The runs are of the same options, with
 // leave-pinned among the policies.
@@ -16,10 +22,9 @@ func SavingsFigure(runs []*Run, policies []string) *chart.Figure {
 	if len(runs) == 0 {
 		return &chart.Figure{}
 	}
-	o := &runs[0].options
 	fig := &chart.Figure{
 		Title:    "Pinned memory saved against leave-pinned, and the run time that it costs",
-		Subtitle: fmt.Sprintf("all ranks, %s timeline, registration costs of %s, buffers of %s and more", o.Timeline, o.Provider, mem.FormatBytes(o.ThresholdBytes)),
+		Subtitle: Conditions(&runs[0].options),
 		Columns:  1, PanelWidth: 780, PanelHeight: 220,
 	}
 	for _, panel := range []struct {
