@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/cilium/ebpf"
 
@@ -145,17 +144,15 @@ func TestKilledProcessLeavesNoPrograms(t *testing.T) {
 	}
 }
 
-// eventually waits for a count that the kernel lowers in its own time.
+// eventually waits for a count that the kernel lowers in its own time: programs are freed after a grace period of RCU
+// tasks, which was 30 s once.
 func eventually(t *testing.T, what string, count func() int, want int) {
 	t.Helper()
 	var got int
-	for range 1500 { // 30 s
-		if got = count(); got <= want {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	t.Errorf("%d %s left, want %d", got, what, want)
+	testwait.Until(t, fmt.Sprintf("at most %d %s left", want, what), func() bool {
+		got = count()
+		return got <= want
+	}, func() any { return got })
 }
 
 func entries(t *testing.T, dir string) int {
