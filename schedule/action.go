@@ -44,23 +44,28 @@ type Action struct {
 	// Aside says that this takes long, and that another action should not wait until it is done: it is for a worker,
 	// if one is free, and Next is to be asked at once.
 	Aside bool
+	// NoneHeld says, for a Wait or an Idle, that no region is registered: only a use that registers its own can follow.
+	NoneHeld bool
 }
 
 // Waiting is until when there is nothing to do; never, if only an event can bring something.
 type Waiting struct {
 	DueNs    int64 // a registration is due, or something else that should not wait
 	ReviewNs int64 // regions are to be looked at, not to the microsecond
+	// NoneHeld: no region is registered. The next use is a miss, which ends a sleep, and there is no look to be had before.
+	NoneHeld bool
 }
 
 // Waiting returns until when to wait for an action that is none.
 func (a *Action) Waiting(nowNs int64) Waiting {
+	w := Waiting{DueNs: a.UntilNs, ReviewNs: Never, NoneHeld: a.NoneHeld}
 	switch {
 	case a.Kind == Idle:
-		return Waiting{Never, Never}
+		w.DueNs = Never
 	case a.DueNs != 0 && a.UntilNs > nowNs:
-		return Waiting{a.DueNs, a.UntilNs}
+		w.DueNs, w.ReviewNs = a.DueNs, a.UntilNs
 	}
-	return Waiting{a.UntilNs, Never}
+	return w
 }
 
 // Why an action came to nothing although nothing is wrong, for Done.

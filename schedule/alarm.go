@@ -27,6 +27,7 @@ func (s *Scheduler) Missed(id mem.RegionID, needNs, nowNs int64) {
 	s.alarm(id, nowNs)
 	if r != nil && s.opt.KeepUnknown && !r.registered && !r.underWay {
 		r.missedNs = needNs
+		s.hold(r)
 	}
 }
 

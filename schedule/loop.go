@@ -53,7 +53,7 @@ func (l *Loop) Begin(nowNs int64) (looks bool) {
 func (l *Loop) hear(nowNs int64) {
 	if !l.behind {
 		l.Missed(&l.misses, nowNs)
-		l.misses.Tell(l.Decider, nowNs)
+		l.Pacer.Missed(l.misses.Tell(l.Decider, nowNs))
 	}
 }
 

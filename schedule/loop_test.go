@@ -155,10 +155,10 @@ func TestLoopLeavesDQAloneWhileTheDeciderSaysSo(t *testing.T) {
 	if looks := l.Begin(0); looks || l.RestNs != second {
 		t.Fatalf("it looks although it is to rest, or rests until %d", l.RestNs)
 	}
-	if ns := l.SleepNs(0, Waiting{Never, Never}); ns != l.RestNs {
+	if ns := l.SleepNs(0, Waiting{DueNs: Never, ReviewNs: Never}); ns != l.RestNs {
 		t.Errorf("it sleeps for %d ns, and DQ is to be left alone for %d", ns, l.RestNs)
 	}
-	if ns := l.SleepNs(0, Waiting{ms, Never}); ns > ms {
+	if ns := l.SleepNs(0, Waiting{DueNs: ms, ReviewNs: Never}); ns > ms {
 		t.Errorf("it sleeps for %d ns with a registration due in a millisecond", ns)
 	}
 	if !l.behind {

@@ -24,11 +24,13 @@ func (m *Misses) Add(id mem.RegionID, needNs int64) {
 	m.n++
 }
 
-// Tell tells d of all of them, and forgets them.
-func (m *Misses) Tell(d Decider, nowNs int64) {
+// Tell tells d of all of them, and forgets them. It returns when the last of the needs began; 0 if there is none.
+func (m *Misses) Tell(d Decider, nowNs int64) (lastNs int64) {
 	for i := max(0, m.n-mostMisses); i < m.n; i++ {
 		need := &m.needs[i%mostMisses]
 		d.Missed(need.region, need.needNs, nowNs)
+		lastNs = max(lastNs, need.needNs)
 	}
 	m.n = 0
+	return lastNs
 }

@@ -36,7 +36,7 @@ const (
 type Pacer struct {
 	lastUseNs int64 // end of the latest use
 	activeNs  int64 // when the program was last seen to communicate: lastUseNs, or later
-	missedNs  int64 // when a sleep last ended early: the event of that use is still to come, if lastUseNs is before
+	missedNs  int64 // when the latest use that was missed began: its event is still to come, if lastUseNs is before
 	silences  silences
 	credit    float64 // looks that may be done now; less than 0 after those that could not wait
 	paidNs    int64   // credit was paid up to then
@@ -87,16 +87,25 @@ func (p *Pacer) Used(endNs int64) {
 	p.silences.add(silenceNs)
 }
 
+// Missed notes that a use has begun at needNs of which the communication path told: 0 if it has not.
+func (p *Pacer) Missed(needNs int64) { p.missedNs = max(p.missedNs, needNs) }
+
 // PlanNs returns how long to sleep before looking at DQ again, if the Decider has nothing to be done before w.
 func (p *Pacer) PlanNs(nowNs int64, w Waiting) (sleepNs int64) {
 	leftNs := w.DueNs - nowNs
 	leftNs -= p.marginNs(leftNs)
+	if w.NoneHeld && !p.followsMiss() {
+		return max(min(mostPollNs, leftNs), minSleepNs)
+	}
 	pauseNs := p.pauseNs(nowNs, w.ReviewNs)
 	if leftNs < pauseNs {
 		p.credit++ // not a look for its own sake
 	}
 	return max(min(pauseNs, leftNs), minSleepNs)
 }
+
+// followsMiss reports whether there is no silence, but a use under way whose event is still to come.
+func (p *Pacer) followsMiss() bool { return p.missedNs > p.lastUseNs }
 
 // RestNs returns how long to sleep if there is to be no look before untilNs, but what is due at w.DueNs is
 // still to be registered.
@@ -114,7 +123,7 @@ func (p *Pacer) pauseNs(nowNs, reviewNs int64) int64 {
 	waitNs := p.silences.usualNs() / waitShare * (1 + (waitGrowth-1)*lacking*lacking)
 	silentNs := float64(max(nowNs-p.activeNs, 1))
 	pauseNs := min(p.silences.pauseNs(silentNs, waitNs), float64(reviewNs-nowNs))
-	if p.missedNs > p.lastUseNs { // no silence, but a use that is under way
+	if p.followsMiss() {
 		pauseNs = min(pauseNs, float64(nowNs-p.missedNs)/pollShare)
 	}
 	return int64(min(max(pauseNs, MinPollNs, -p.credit/perNs), mostPollNs))
@@ -146,7 +155,7 @@ func (p *Pacer) lateness(sleepNs int64) *lateness {
 // then a use has begun, and the silence is over.
 func (p *Pacer) Slept(fromNs, askedNs, nowNs int64) {
 	if nowNs-fromNs < askedNs {
-		p.activeNs, p.missedNs = nowNs, nowNs
+		p.activeNs = nowNs
 		p.credit++ // for a look that is not for its own sake
 		return
 	}

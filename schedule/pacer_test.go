@@ -65,7 +65,7 @@ func (r *pacerRun) draw() string {
 		if i := min(int(now/r.columnNs), len(chart)-1); found != 'w' || chart[i] == 'z' {
 			chart[i] = found
 		}
-		sleepNs := p.PlanNs(now, Waiting{dueNs, Never})
+		sleepNs := p.PlanNs(now, Waiting{DueNs: dueNs, ReviewNs: Never})
 		sleeps++
 		p.Slept(now, sleepNs, now+sleepNs+r.lateNs)
 		now += sleepNs + r.lateNs
@@ -93,7 +93,7 @@ func TestWakeupsAreBoundedByPhases(t *testing.T) {
 						if !p.Near(now, dueNs) {
 							untilNs = dueNs
 						}
-						now += p.PlanNs(now, Waiting{untilNs, Never})
+						now += p.PlanNs(now, Waiting{DueNs: untilNs, ReviewNs: Never})
 						if phase >= warmup {
 							wakeups++
 						}
@@ -118,7 +118,7 @@ func TestLooksTakeABoundedShareOfACore(t *testing.T) {
 			for ; lastNs+everyNs <= now; lastNs += everyNs {
 				p.Used(lastNs + everyNs)
 			}
-			now += p.PlanNs(now, Waiting{Never, now + 1})
+			now += p.PlanNs(now, Waiting{DueNs: Never, ReviewNs: now + 1})
 		}
 		if most := int64(looksShare*endNs/WakeupNs) + mostLooks + 2; looks > most {
 			t.Errorf("a use every %d us: %d looks in 4 s, want at most %d", everyNs/1000, looks, most)
@@ -133,7 +133,7 @@ func TestSilenceEndsWithAMiss(t *testing.T) {
 	p.Slept(0, mostPollNs*4, beginNs)
 	now := int64(beginNs)
 	for now < endNs {
-		now += p.PlanNs(now, Waiting{Never, Never})
+		now += p.PlanNs(now, Waiting{DueNs: Never, ReviewNs: Never})
 	}
 	if most := int64(endNs + (endNs-beginNs)/pollShare); now > most {
 		t.Errorf("noticed %d us after its end, want at most %d", (now-endNs)/1000, (most-endNs)/1000)
@@ -152,12 +152,35 @@ func TestMissedUseIsFollowed(t *testing.T) {
 	}
 	begunNs := now + everyNs/2
 	p.Slept(now, everyNs, begunNs)
+	p.Missed(begunNs)
 	looks := 0
 	for now = begunNs; now < begunNs+tookNs; looks++ {
-		now += p.PlanNs(now, Waiting{Never, Never})
+		now += p.PlanNs(now, Waiting{DueNs: Never, ReviewNs: Never})
 	}
 	if lateNs, most := now-begunNs-tookNs, int64(tookNs/pollShare)+MinPollNs; lateNs > most || looks > 30 {
 		t.Errorf("noticed %d us after its end with %d looks, want at most %d us", lateNs/us, looks, most/us)
+	}
+}
+
+// With nothing registered there is no use whose event could come, but one that is missed. A wake-up for what is known
+// already, as of a miss whose event came before it, changes nothing.
+func TestNobodyLooksWithNothingRegistered(t *testing.T) {
+	const everyNs = 10 * ms
+	p := NewPacer(0, everyNs)
+	w := Waiting{DueNs: Never, ReviewNs: Never, NoneHeld: true}
+	for now := int64(everyNs); now < 100*everyNs; now += everyNs {
+		p.Missed(now)
+		if ns := p.PlanNs(now, w); ns > everyNs {
+			t.Fatalf("sleeps for %d us in a use that was missed", ns/us)
+		}
+		p.Used(now + ms)
+		p.Slept(now+ms, mostPollNs, now+ms+us)
+		if ns := p.PlanNs(now+ms+us, w); ns != mostPollNs {
+			t.Fatalf("sleeps for %d us, want %d", ns/us, mostPollNs/us)
+		}
+	}
+	if ns := p.PlanNs(0, Waiting{DueNs: 20 * ms, ReviewNs: Never, NoneHeld: true}); ns > 20*ms || ns < 19*ms {
+		t.Errorf("sleeps for %d us before a registration in 20 ms", ns/us)
 	}
 }
 
@@ -170,9 +193,10 @@ func TestMissesLeaveTheLooks(t *testing.T) {
 	for range uses {
 		p.Slept(now, 10*ms, now+everyNs)
 		now += everyNs
+		p.Missed(now)
 		endNs := now + tookNs
 		for now < endNs {
-			now += p.PlanNs(now, Waiting{Never, Never})
+			now += p.PlanNs(now, Waiting{DueNs: Never, ReviewNs: Never})
 		}
 		p.Used(endNs)
 		waitedNs += now - endNs
@@ -267,7 +291,7 @@ func looksTake(helpers int, lookNs int64) float64 {
 			p.Used(usedNs + everyNs)
 		}
 		p.Looked(lookNs)
-		sleepNs := p.PlanNs(nowNs, Waiting{Never, Never})
+		sleepNs := p.PlanNs(nowNs, Waiting{DueNs: Never, ReviewNs: Never})
 		nowNs += sleepNs
 		p.Slept(nowNs-sleepNs, sleepNs, nowNs)
 	}

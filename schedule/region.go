@@ -24,6 +24,7 @@ type region struct {
 	candidate  bool // waits in candidates
 	underWay   bool // a worker registers it
 	forgotten  bool // the cache knows it no longer
+	held       bool // counted in Scheduler.held
 
 	waiting waiting
 
@@ -31,6 +32,19 @@ type region struct {
 	byHelper bool      // its last registration by the helper was one
 
 	asideNs float64 // set aside in the costBudget
+}
+
+// hold counts a region among those that are registered, as far as is known, if it is one of them now: also by a use that
+// is under way.
+func (s *Scheduler) hold(r *region) {
+	held := !r.forgotten && (r.registered || r.isMissed())
+	switch {
+	case held && !r.held:
+		s.held++
+	case r.held && !held:
+		s.held--
+	}
+	r.held = held
 }
 
 // regionOf returns the region of a use. Mostly it is the one that followed the region of the last use before, too.

@@ -50,6 +50,7 @@ type Scheduler struct {
 	opt        SchedulerOptions
 	pred       predictor.Predictor
 	regions    map[mem.RegionID]*region
+	held       int               // of them are registered
 	due        registrationQueue // RQ
 	underWay   []underWay        // registrations that were begun and are not reported as done
 	gated      deadlines         // released regions whose need an event has still to announce, by when they may be due
@@ -126,6 +127,7 @@ func (s *Scheduler) Observe(e Event, nowNs int64) {
 		s.gated.remove(r)
 		s.reviews.remove(r)
 	}
+	s.hold(r)
 	u := e.Use
 	u.Known, u.Bytes, u.LeadNs = &r.known, int64(e.Pages*mem.PageSize), s.register.ns(e.Pages)+s.opt.ItemNs
 	u.WorthNs = s.cost.worthNs(s.stallNs(r), r.pages)
@@ -213,9 +215,9 @@ func (s *Scheduler) Next(nowNs int64) Action {
 		return Action{Kind: Wait, UntilNs: max(reviewNs, nowNs), DueNs: urgentNs}
 	}
 	if urgentNs < Never {
-		return Action{Kind: Wait, UntilNs: urgentNs}
+		return Action{Kind: Wait, UntilNs: urgentNs, NoneHeld: s.held == 0}
 	}
-	return Action{Kind: Idle}
+	return Action{Kind: Idle, NoneHeld: s.held == 0}
 }
 
 // begin begins a registration. It is for a worker if it is long, and the next one can't wait until it is done.
@@ -298,6 +300,7 @@ func (s *Scheduler) Done(a Action, startNs, endNs int64, err error) {
 			return
 		}
 	}
+	defer s.hold(r)
 	switch {
 	case a.Kind == Register:
 		r.underWay = false
@@ -340,6 +343,7 @@ func (s *Scheduler) Forget(id mem.RegionID) {
 		s.cost.settle(r)
 		s.cost.resize(r, 0)
 		r.forgotten, r.after = true, nil
+		s.hold(r)
 		if s.last == r {
 			s.last = nil // a region that is used next must not keep this one, and so on
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"go.uber.org/atomic"
+	"golang.org/x/sys/unix"
 )
 
 // Clock is the time that a helper thread lives by. Shared and Dedicated are the
@@ -83,6 +84,16 @@ func readBoth(ticks func() uint64, nowNs func() int64) (best reading) {
 }
 
 func vdsoNs() int64 { return int64(time.Since(clockBase)) }
+
+// FromMonotonic turns a reading of CLOCK_MONOTONIC (clock_gettime(2)), as C threads note it, into one of NowNs, to some
+// 10 ppm of its age.
+func FromMonotonic(ns int64) int64 {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		return NowNs() // no Linux is without that clock
+	}
+	return NowNs() - (now.Nano() - ns)
+}
 
 // calibrationNs is the least time over which the rate of the counter is
 // measured: a reading error of 20 ns is 10 ppm of that.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.uber.org/atomic"
+	"golang.org/x/sys/unix"
 
 	"pinwheel/internal/testwait"
 )
@@ -41,6 +42,19 @@ func TestClockDoesNotGoBackInOneThread(t *testing.T) {
 			t.Fatalf("reading %d: %d after %d", i, now, last)
 		}
 		last = now
+	}
+}
+
+func TestReadingsOfCThreadsAreOfTheSameClock(t *testing.T) {
+	var monotonic unix.Timespec
+	beforeNs := NowNs()
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &monotonic); err != nil {
+		t.Fatal(err)
+	}
+	afterNs := NowNs()
+	const errorNs = 1_000_000 // 10 ppm of the 100 s that the test may stand still
+	if ns := FromMonotonic(monotonic.Nano()); ns < beforeNs-errorNs || ns > afterNs+errorNs {
+		t.Errorf("%d ns, want it from %d to %d", ns, beforeNs, afterNs)
 	}
 }
 

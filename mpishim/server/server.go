@@ -254,10 +254,11 @@ func (s *server) publish() {
 
 // published counts a first use in a domain that a C thread has registered by itself. Any thread may call it.
 func (s *server) published(d *domain, a regcache.Published) {
-	startNs, endNs := int64(a.Note[C.PW_NOTE_START]), int64(a.Note[C.PW_NOTE_END])
+	tookNs := int64(a.Note[C.PW_NOTE_END] - a.Note[C.PW_NOTE_START])
+	startNs := clock.FromMonotonic(int64(a.Note[C.PW_NOTE_START]))
 	site := *(**C.struct_pw_site)(unsafe.Pointer(&a.Note[C.PW_NOTE_SITE])) // which is never freed
-	s.engine.Registered(int64(a.Range.Len()), endNs-startNs)
-	s.engine.Missed(a.Outcome, d.tagged(a.ID), callSite(C.uint32_t(a.Note[C.PW_NOTE_OP]), site), startNs, endNs)
+	s.engine.Registered(int64(a.Range.Len()), tookNs)
+	s.engine.Missed(a.Outcome, d.tagged(a.ID), callSite(C.uint32_t(a.Note[C.PW_NOTE_OP]), site), startNs, startNs+tookNs)
 }
 
 func (s *server) acquire(t *C.struct_pw_thread) (regcache.Ref, error) {
