@@ -1,4 +1,4 @@
-/* SOFTVERBS_REGISTER and SOFTVERBS_DEREGISTER: what calls cost, in processor time of the thread, which nobody can take. */
+/* SOFTVERBS_REGISTER and SOFTVERBS_DEREGISTER: what calls cost, in processor time of the thread. */
 #include "check.h"
 
 #define MS 1000000l
