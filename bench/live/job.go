@@ -51,6 +51,9 @@ func (c *runCmd) job(r row, d stack.Device) (j compare.Job, missing string, err 
 	if r.slow {
 		on.Environ = append(on.Environ, slowDevice()...)
 	}
+	if r.uffd {
+		on.Environ = append(on.Environ, "PINWHEEL_WATCH=uffd")
+	}
 	out, err := filepath.Abs(c.Out)
 	if err != nil {
 		return j, "", err
