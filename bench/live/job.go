@@ -9,13 +9,27 @@ import (
 	"pinwheel/internal/compare"
 	"pinwheel/internal/launch"
 	"pinwheel/testbed/live/stack"
+	"pinwheel/verbs"
 )
+
+// oneRegistration keeps UCX from making two registrations of each buffer, as it does by itself on some processors of
+// AMD (ucs_cpu_prefer_relaxed_order): figures of two machines could not be compared.
+const oneRegistration = "UCX_IB_PCI_RELAXED_ORDERING=off"
 
 // bound are the commands that bind the ranks of an idle row, and the setting that binds its helpers.
 var (
 	bound       = []string{"/usr/bin/taskset", "-c", "0"}
 	helperBound = "PINWHEEL_HELPER_CPU=1"
 )
+
+// slowDevice are the settings of the device of a slow row.
+func slowDevice() []string {
+	setting := func(name string, c verbs.Cost) string {
+		return fmt.Sprintf("%s=%d,%d", name, int64(c.FixedNs), int64(c.PerPageNs))
+	}
+	return []string{setting("SOFTVERBS_REGISTER", verbs.DefaultCosts.Register),
+		setting("SOFTVERBS_DEREGISTER", verbs.DefaultCosts.Deregister)}
+}
 
 // job returns the row's job for package compare. missing says in one line why it can't run here.
 func (c *runCmd) job(r row, d stack.Device) (j compare.Job, missing string, err error) {
@@ -30,9 +44,15 @@ func (c *runCmd) job(r row, d stack.Device) (j compare.Job, missing string, err 
 	if missing != "" || err != nil {
 		return j, missing, err
 	}
-	on := stack.Job{Stack: s, Device: d, Ranks: r.ranks, Program: program}
+	on := stack.Job{Stack: s, Device: d, Ranks: r.ranks, Program: program, Environ: []string{oneRegistration}}
 	if r.idle {
-		on.Program, on.Environ = slices.Concat(bound, program), []string{helperBound}
+		on.Program, on.Environ = slices.Concat(bound, program), append(on.Environ, helperBound)
+	}
+	if r.slow {
+		on.Environ = append(on.Environ, slowDevice()...)
+	}
+	if r.uffd {
+		on.Environ = append(on.Environ, "PINWHEEL_WATCH=uffd")
 	}
 	out, err := filepath.Abs(c.Out)
 	if err != nil {

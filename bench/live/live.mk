@@ -13,7 +13,7 @@ $(BENCH_LIVE): build softverbs
 	mkdir -p $(@D)
 	$(GO) build -o $@ ./bench/live
 
-## bench-live: memory and processor time of MPI programs beside UCX's and libfabric's caches; NPB=DIR has NPB 3.4's programs (two hours; goes on where it was)
+## bench-live: memory and time of MPI programs beside UCX's and libfabric's caches, none, and other policies; NPB=DIR has NPB 3.4's programs (two hours; goes on where it was)
 bench-live: $(BENCH_LIVE)
 	$(BENCH_LIVE) run --rounds $(BENCH_LIVE_ROUNDS) --budget $(BENCH_LIVE_BUDGET) $(if $(BENCH_LIVE_ROWS),--rows "$(BENCH_LIVE_ROWS)") $(if $(NPB),--npb $(NPB))
 	$(MAKE) --no-print-directory bench-live-table

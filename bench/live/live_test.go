@@ -17,18 +17,18 @@ import (
 
 func TestPatternsChooseRows(t *testing.T) {
 	for _, c := range []struct {
-		npb      string
 		patterns []string
 		want     []string
 	}{
-		{"", []string{"openmpi-ucx/halo.8.*"},
-			[]string{"openmpi-ucx/halo.8.2", "openmpi-ucx/halo.8.4", "openmpi-ucx/halo.8.2.idle"}},
-		{"dir", []string{"*/ft.B.2", "openmpi-ucx/ft.?.2*"},
-			[]string{"openmpi-ucx/ft.B.2", "openmpi-libfabric/ft.B.2", "mpich-ucx/ft.B.2", "openmpi-ucx/ft.A.2.idle"}},
-		{"", []string{"*/ft.B.2"}, nil},
-		{"", []string{"["}, nil},
+		{[]string{"openmpi-ucx/halo.8.2*", "*/halo.8.4"}, []string{"openmpi-ucx/halo.8.2", "openmpi-ucx/halo.8.2.idle",
+			"openmpi-ucx/halo.8.2.slow", "openmpi-ucx/halo.8.2.idle.slow", "openmpi-ucx/halo.8.2.idle.uffd",
+			"openmpi-ucx/halo.8.4"}},
+		{[]string{"*/ft.B.2", "openmpi-ucx/ft.?.2*"}, []string{"openmpi-ucx/ft.B.2", "openmpi-libfabric/ft.B.2",
+			"mpich-ucx/ft.B.2", "openmpi-ucx/ft.A.2.idle", "openmpi-ucx/ft.B.2.slow"}},
+		{[]string{"*/ft.B.3"}, nil},
+		{[]string{"["}, nil},
 	} {
-		rows, err := (&runCmd{NPB: c.npb, Rows: c.patterns}).chosen()
+		rows, err := (&runCmd{Rows: c.patterns}).chosen()
 		var names []string
 		for _, r := range rows {
 			names = append(names, r.String())
@@ -37,14 +37,55 @@ func TestPatternsChooseRows(t *testing.T) {
 			t.Errorf("%q: %q, %v", c.patterns, names, err)
 		}
 	}
-	for _, rows := range [][]row{npbRows, ownRows} {
-		seen := map[string]bool{}
-		for _, r := range rows {
-			if seen[r.String()] {
-				t.Errorf("%s is there twice", r)
-			}
-			seen[r.String()] = true
+	seen := map[string]bool{}
+	for _, r := range allRows {
+		if seen[r.String()] {
+			t.Errorf("%s is there twice", r)
 		}
+		seen[r.String()] = true
+	}
+}
+
+func TestRowsOfNPBAreLeftOutWithoutIt(t *testing.T) {
+	for _, c := range []struct{ npb, program, want string }{
+		{"", "ft.B", "NPB=DIR has its programs"}, {t.TempDir(), "ft.B", "ft.B.x (NPB 3.4-MPI: make ft CLASS=B)"},
+	} {
+		command, missing, err := (&runCmd{NPB: c.npb}).command(row{stack: ucx, program: c.program, ranks: 2}, stack.All[0])
+		if err != nil || command != nil || !strings.Contains(missing, c.want) {
+			t.Errorf("%q: %q, %q, %v", c.npb, command, missing, err)
+		}
+	}
+}
+
+// The device reads its costs where it is opened; see testbed/softverbs/cost.c.
+func TestSlowDeviceCostsWhatUCXAssumes(t *testing.T) {
+	want := []string{"SOFTVERBS_REGISTER=16000,250", "SOFTVERBS_DEREGISTER=8000,125"}
+	if got := slowDevice(); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestWhatIsLeftOutIsNotedOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "runs.jsonl")
+	for range 2 {
+		var s state
+		if err := s.Open(path, runlog.Head{Build: "one"}); err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range []string{"a/ft.B.2", "a/is.B.2", "a/lammps.2"} {
+			if err := s.leaveOut(row, "no "+row[2:4]+"?"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.Close()
+	}
+	var s state
+	if err := s.Read(path); err != nil || len(s.Lines) != 3 || len(s.keys()) != 0 {
+		t.Fatalf("%v, %+v", err, s.Lines)
+	}
+	s.Lines = append(s.Lines, line{key: key{"a/is.B.2", "root"}, Run: run(compare.Cache, 0, 1)}) // NPB has come
+	if text := s.markdown(); !strings.Contains(text, "\nLeft out:\n\n- a/ft.B.2: no ft?\n- a/lammps.2: no la?\n") {
+		t.Error(text)
 	}
 }
 
@@ -60,10 +101,10 @@ func TestMeasurementGoesOnWhereItWas(t *testing.T) {
 	if err := s.Open(path, one); err != nil {
 		t.Fatal(err)
 	}
-	r := row{stack: ucx, program: "halo.8", ranks: 2}
+	r, other := key{"openmpi-ucx/halo.8.2", "root"}, key{"openmpi-ucx/halo.8.2", "nobody"}
 	failed := run(compare.None, 0, 1)
 	failed.Failed = "status 1"
-	for _, l := range []line{{Row: r.String(), Run: run(compare.Cache, 0, 3)}, {Row: r.String(), Run: failed}} {
+	for _, l := range []line{{key: r, Run: run(compare.Cache, 0, 3)}, {key: r, Run: failed}} {
 		if err := s.Add(l); err != nil {
 			t.Fatal(err)
 		}
@@ -82,16 +123,16 @@ func TestMeasurementGoesOnWhereItWas(t *testing.T) {
 	if err := s.Open(path, one); err != nil {
 		t.Fatal(err)
 	}
-	if !s.has(r.String(), compare.Cache, 0) || s.has(r.String(), compare.None, 0) || s.has(r.String(), compare.Cache, 1) ||
-		s.has("openmpi-ucx/halo.8.4", compare.Cache, 0) {
+	if !s.has(r, compare.Cache, 0) || s.has(r, compare.None, 0) || s.has(r, compare.Cache, 1) ||
+		s.has(other, compare.Cache, 0) {
 		t.Errorf("%+v", s.Lines)
 	}
-	if err := s.Add(line{Row: r.String(), Run: run(compare.None, 0, 1)}); err != nil {
+	if err := s.Add(line{key: r, Run: run(compare.None, 0, 1)}); err != nil {
 		t.Fatal(err)
 	}
 	s.Close()
 	var again state
-	if err := again.Read(path); err != nil || len(again.Lines) != 3 || !again.has(r.String(), compare.None, 0) {
+	if err := again.Read(path); err != nil || len(again.Lines) != 3 || !again.has(r, compare.None, 0) {
 		t.Errorf("%v, %+v", err, again.Lines)
 	}
 
@@ -110,22 +151,38 @@ func TestTablesStandBetweenTheMarkers(t *testing.T) {
 	captured := 0.9
 	var s state
 	s.Head = runlog.Head{Version: "v1", Date: "2026-01-02", Software: []string{"mpich 4"}}
-	for round := range 2 {
-		own := run(compare.Pinwheel, round, 150)
-		own.Own = &report.Rank{Uses: 11, First: 1, Late: 1}
-		for _, r := range []*compare.Run{run(compare.Cache, round, 200), run(compare.None, round, 100), own} {
-			s.Lines = append(s.Lines, line{Row: "openmpi-ucx/ft.A.2.idle", Load: 1, Run: r})
+	idle, nobody := key{"openmpi-ucx/ft.A.2.idle", "root"}, key{"openmpi-ucx/ft.A.2.idle", "nobody"}
+	for round := range 6 {
+		own, paper := run(compare.Pinwheel, round, 150), run(compare.Paper, round, 150)
+		own.Own = &report.Rank{Uses: 11, First: 1, Late: 1, Waited: 1, Seconds: 1, Mapping: "bpf",
+			Cost: report.Cost{Share: .005, AgainNs: 4e6, WaitNs: 2e6}}
+		paper.Own = &report.Rank{Uses: 11, First: 1, Late: 3, Seconds: 1, Mapping: "bpf", Cost: report.Cost{AgainNs: 20e6}}
+		own.Seconds = 1.02
+		for _, r := range []*compare.Run{
+			run(compare.Cache, round, 200), run(compare.None, round, 100), run(compare.OnDemand, round, 100), paper, own,
+		} {
+			s.Lines = append(s.Lines, line{key: idle, Load: 1, Run: r})
+			if round == 0 {
+				s.Lines = append(s.Lines, line{key: nobody, Load: 1, Run: r})
+			}
 		}
 	}
-	failed := run(compare.None, 2, 1)
+	failed := run(compare.None, 6, 1)
 	failed.Failed = "exit status 3"
-	s.Lines = append(s.Lines, line{Row: "openmpi-ucx/ft.A.2.idle", Replay: &replayed{CapturedAvg: &captured, Late: 0.01}},
-		line{Row: "openmpi-ucx/ft.A.2.idle", Run: failed})
+	s.Lines = append(s.Lines, line{key: idle, Replay: &replayed{CapturedAvg: &captured, Late: 0.01}},
+		line{key: idle, Run: failed})
 	text := s.markdown()
+	const pinwheels = "| root | Pinwheel | 6 | 150 | **0.50 (0.50 to 0.50)** | +0.0 % (+0.0 % to +0.0 %) |" +
+		" **+2.0 % (+2.0 % to +2.0 %)** | 20.00 % | 0.30 % of 0.5 % | bpf | no cache, policy on-demand, policy paper |"
 	for _, want := range []string{
-		"Pinwheel v1, 2026-01-02.", "mpich 4.", "| openmpi-ucx/ft.A.2.idle | 2 | 200 | 100 | 150 | **0.50 (0.50 to 0.50, a " +
-			"50 % interval)** | 0.90 | 10.00 % | 1.00 % |",
-		"- openmpi-ucx/ft.A.2.idle, round 3, no cache: exit status 3",
+		"Pinwheel v1, 2026-01-02.", "mpich 4.",
+		"| openmpi-ucx/ft.A.2.idle | root | the transport's cache | 6 | 200 |  | 1.00 s | 1.00 s |  |  |  |  |",
+		"| openmpi-ucx/ft.A.2.idle | root | policy on-demand | 6 | 100 | 1.00 (1.00 to 1.00) |",
+		"+0.0 % (+0.0 % to +0.0 %) | 30.00 % | 1.00 % | bpf |  |\n", // paper, which nothing bounds
+		"| openmpi-ucx/ft.A.2.idle " + pinwheels,
+		"| openmpi-ucx/ft.A.2.idle | nobody | Pinwheel | 1 | 150 | 0.50 (one round) | +0.0 % (one round) |",
+		" | 0.90 | 1.00 % |\n",
+		"- openmpi-ucx/ft.A.2.idle, round 7, no cache: exit status 3",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
@@ -223,6 +280,9 @@ func TestMeterCountsInEveryLanguage(t *testing.T) {
 			r, err := j.Run(m, 0)
 			if judge(&r); err != nil || r.Failed != "" || r.Ranks != 2 || r.CPUNs <= 0 || r.Seconds <= 0 {
 				t.Errorf("%s, %s, %s: %v, %+v", s.Name, source, m, err, r)
+			}
+			if m == compare.Pinwheel && (r.Own == nil || r.Own.Uses > 0 && r.Own.Mapping == "") {
+				t.Errorf("%s, %s: how changes were noticed: %+v", s.Name, source, r.Own)
 			}
 		}
 	}

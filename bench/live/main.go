@@ -1,9 +1,8 @@
-// Live measures what Pinwheel saves and costs under MPI programs on the software RDMA
-// device (testbed/softverbs), beside the transport's own registration cache and beside none. It is
-// what make bench-live runs.
+// Live measures what Pinwheel saves and costs under MPI programs on the software RDMA device (testbed/softverbs), beside
+// the transport's own registration cache, none, and other policies. It is what make bench-live runs.
 //
 // A measurement goes on where an earlier one of the same build was interrupted: every run is a
-// line of a file, from which the tables are made.
+// line of a file, from which the tables are made. So is a row that can't be measured, with the reason.
 package main
 
 import (
@@ -29,7 +28,7 @@ type runCmd struct {
 	Softverbs string        `default:"out/softverbs" help:"Directory of the device."`
 	Bin       string        `default:"bin" help:"Directory of the commands and of libpinwheel.so."`
 	Out       string        `default:"out/bench-live" help:"Directory for programs and traces."`
-	NPB       string        `help:"Directory with openmpi/ft.B.x and so on, or ft.B.x. Default: our own programs."`
+	NPB       string        `help:"Directory with openmpi/ft.B.x and so on, or ft.B.x, of NPB 3.4-MPI."`
 	Rounds    int           `default:"10" help:"Rounds of all rows."`
 	Rows      []string      `sep:" " help:"Patterns of the rows to measure, as path.Match has them. Default: all."`
 	Budget    time.Duration `default:"2h" help:"No run begins after this time."`

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"os/user"
 	"path/filepath"
 	"time"
 
@@ -25,6 +26,7 @@ type measurement struct {
 	device stack.Device
 	state  state
 	rows   []row
+	user   string
 	jobs   map[row]compare.Job
 	began  time.Time
 	ctx    context.Context // ends with Ctrl-C or SIGTERM, which the run that goes on gets as well
@@ -42,7 +44,7 @@ func (c *runCmd) Run() error {
 		}
 		return nil
 	}
-	m := &measurement{runCmd: c, jobs: map[row]compare.Job{}, began: time.Now()}
+	m := &measurement{runCmd: c, user: userName(), jobs: map[row]compare.Job{}, began: time.Now()}
 	var stop context.CancelFunc
 	m.ctx, stop = signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
 	defer stop()
@@ -60,18 +62,44 @@ func (c *runCmd) Run() error {
 		return err
 	}
 	defer m.state.Close()
+	if err := m.prepare(rows); err != nil {
+		return err
+	}
+	if len(m.rows) == 0 {
+		return errors.New("nothing that these rows need is here")
+	}
+	return m.rounds()
+}
+
+// prepare makes the jobs of the rows that can be measured here, and notes which can't.
+func (m *measurement) prepare(rows []row) error {
+	var left leftOut
 	for _, r := range rows {
-		j, missing, err := c.job(r, m.device)
+		j, missing, err := m.job(r, m.device)
 		if err != nil {
 			return fmt.Errorf("%s: %w", r, err)
 		}
-		if missing != "" {
-			say("skipped  %s: %s", r, missing)
+		if missing == "" {
+			m.rows, m.jobs[r] = append(m.rows, r), j
 			continue
 		}
-		m.rows, m.jobs[r] = append(m.rows, r), j
+		left.add(missing, r.String())
+		if err := m.state.leaveOut(r.String(), missing); err != nil {
+			return err
+		}
 	}
-	return m.rounds()
+	for _, line := range left.lines() {
+		say("left out: %s", line)
+	}
+	return nil
+}
+
+// userName is who measures: rights decide how changes of mappings are noticed.
+func userName() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return fmt.Sprint("user ", os.Getuid())
 }
 
 // head describes the measurement.
@@ -85,8 +113,8 @@ func (c *runCmd) head(d stack.Device) (runlog.Head, error) {
 func (m *measurement) rounds() error {
 	for round := range m.Rounds {
 		for _, r := range m.rows {
-			for _, mode := range compare.Order(round) {
-				if m.state.has(r.String(), mode, round) {
+			for _, mode := range compare.Order(compare.AllModes, round) {
+				if m.state.has(m.key(r), mode, round) {
 					continue
 				}
 				if why := m.over(); why != "" {
@@ -105,6 +133,8 @@ func (m *measurement) rounds() error {
 	return nil
 }
 
+func (m *measurement) key(r row) key { return key{r.String(), m.user} }
+
 // over says why no further run begins, "" if one does.
 func (m *measurement) over() string {
 	if m.ctx.Err() != nil {
@@ -118,7 +148,7 @@ func (m *measurement) over() string {
 
 // once measures one run.
 func (m *measurement) once(r row, mode compare.Mode, round int) error {
-	l := line{Row: r.String(), Load: runlog.Load()}
+	l := line{key: m.key(r), Load: runlog.Load()}
 	run, err := m.jobs[r].Run(mode, round)
 	if err != nil {
 		return fmt.Errorf("%s: %w", r, err)
@@ -131,7 +161,7 @@ func (m *measurement) once(r row, mode compare.Mode, round int) error {
 	if run.Failed != "" {
 		say("FAILED   %s, round %d, %s: %s", r, round+1, mode, run.Failed)
 	} else {
-		say("%-32s round %2d  %-21s %7.2f s  %10s pinned  %9s of processor time", r, round+1, mode, run.Seconds,
+		say("%-36s round %2d  %-21s %7.2f s  %10s pinned  %9s of processor time", r, round+1, mode, run.Seconds,
 			compare.Bytes(run.AvgPinnedBytes), compare.Seconds(run.CPUNs))
 	}
 	return m.state.Add(l)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 
 	"pinwheel/internal/compare"
 	"pinwheel/internal/settings"
@@ -32,7 +33,7 @@ const worthReplaying = 0.1
 
 // replayOnce records the row's job and replays the record, if there is something to save and it has not been done.
 func (m *measurement) replayOnce(r row) error {
-	runs, _, done := m.state.of(r.String())
+	runs, _, done := m.state.of(m.key(r))
 	if done != nil && done.Failed == "" || m.over() != "" {
 		return nil
 	}
@@ -44,13 +45,13 @@ func (m *measurement) replayOnce(r row) error {
 		result.Failed = err.Error()
 		say("FAILED   %s: %v", r, err)
 	} else if result.CapturedAvg != nil {
-		say("%-32s replay of its record: captured_avg %.2f", r, *result.CapturedAvg)
+		say("%-36s replay of its record: captured_avg %.2f", r, *result.CapturedAvg)
 	}
-	return m.state.Add(line{Row: r.String(), Replay: &result})
+	return m.state.Add(line{key: m.key(r), Replay: &result})
 }
 
 func (m *measurement) replay(r row) (result replayed, err error) {
-	costs, err := m.calibration(min(r.ranks, runtime.NumCPU()) - 1)
+	costs, err := m.calibration(r)
 	if err != nil {
 		return result, err
 	}
@@ -102,16 +103,20 @@ func pick(out []byte) (result replayed, err error) {
 	}
 }
 
-// calibration returns the file with the costs of registration on the device while so many other processors are busy.
-// It is measured once.
-func (m *measurement) calibration(busy int) (string, error) {
-	path := filepath.Join(m.Out, fmt.Sprintf("costs.%s.%d.json", m.state.Head.Build, busy))
+// calibration returns the file with the costs of registration on the row's device while as many other processors are
+// busy as the job has. It is measured once for all such rows.
+func (m *measurement) calibration(r row) (string, error) {
+	busy, name, settings := min(r.ranks, runtime.NumCPU())-1, "costs", []string(nil)
+	if r.slow {
+		name, settings = "costs.slow", slowDevice()
+	}
+	path := filepath.Join(m.Out, fmt.Sprintf("%s.%s.%d.json", name, m.state.Head.Build, busy))
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
 	device := string(m.device)
-	environ := append(os.Environ(),
-		"LD_LIBRARY_PATH="+filepath.Join(device, "lib"), "SYSFS_PATH="+filepath.Join(device, "sys"))
+	environ := slices.Concat(os.Environ(), settings,
+		[]string{"LD_LIBRARY_PATH=" + filepath.Join(device, "lib"), "SYSFS_PATH=" + filepath.Join(device, "sys")})
 	_, err := m.command(environ, "nasreplay", "calibrate", "--provider", "rdma", "--max-size", "32M",
 		"--between", "64M", "--beside", fmt.Sprint(busy), // the jobs compute between two exchanges, on all processors
 		"--rounds", "29", "--out", path)

@@ -55,7 +55,8 @@ func (c *runCmd) compare(e *command.Env, r launch.Request, s settings.Settings) 
 	job := compare.Job{Request: r}
 	ctx, end := signals.Context(context.Background())
 	defer end() // by the signal, if one came
-	runs, stopped := job.Rounds(ctx, compare.Options{Rounds: rounds, Say: func(line string) { e.Note("%s", line) }})
+	runs, stopped := job.Rounds(ctx, compare.Options{Modes: compare.Modes, Rounds: rounds,
+		Say: func(line string) { e.Note("%s", line) }})
 	if summary, ok := compare.Summarize(runs); ok {
 		if err := c.print(e, r, runs, summary, stopped); err != nil {
 			return err

@@ -1,12 +1,12 @@
 // Package compare runs one MPI job with the transport's own registration cache, with
-// none, and with Pinwheel, and says what each of them takes.
+// none, and with Pinwheel, under its other policies as well if asked to, and says what each of them takes.
 //
 // Job.Run is one run. It preloads the same library in every mode (mpishim/meter), which counts the
 // processor time of the ranks: until MPI_Init returns, until MPI_Finalize is entered, and
 // after that. Pinned memory is sampled from this process, every 10 ms, so that sampling takes
 // none of the time that is measured. Summarize makes the measures of any number of runs:
 //
-//   - captured_live, the share of what can be saved that Pinwheel saved: (cache - pinwheel) / (cache - none)
+//   - captured_live, the share of what can be saved that a mode saved: (cache - mode) / (cache - none)
 //     of mean pinned memory;
 //   - what the transport pins for itself, whoever keeps registrations: the least after the peak, without a cache;
 //   - of each mode beside each other one, in runs of the same round: pinned memory, processor time and run time; see
@@ -32,6 +32,9 @@
 //
 // Whether there is a verdict or not, Pinwheel is beaten by a mode that takes less of something and, as far as that is
 // known, no more of the rest.
+//
+// Rounds may also have runs of the policies on-demand and paper. They are measured beside Pinwheel and the cache, and may
+// beat it, but the verdict is on Pinwheel beside the transport's own two ways.
 //
 // # Caveats
 //

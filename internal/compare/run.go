@@ -11,7 +11,7 @@ import (
 	"pinwheel/internal/report"
 )
 
-// Job is what is run in every mode. It is a plain value.
+// Job is what is run in each mode. It is a plain value.
 type Job struct {
 	// Request is for the job under Pinwheel. Its NoPinwheel and KeepCaches are the mode's.
 	Request launch.Request
@@ -37,7 +37,7 @@ type Run struct {
 	SystemNs   float64 `json:"system_ns"`
 	StartCPUNs float64 `json:"start_cpu_ns"`
 	EndCPUNs   float64 `json:"end_cpu_ns"`
-	// Own is what the ranks report of Pinwheel, added up, and Reasons is what keeps memory registered.
+	// Own is what the ranks report of Pinwheel and its policies, added up, and Reasons is what keeps memory registered.
 	Own     *report.Rank `json:"own,omitempty"`
 	Reasons []string     `json:"reasons,omitempty"`
 	// Failed says in one line why the job failed; then all else may be missing.
@@ -59,10 +59,10 @@ func (j Job) Run(m Mode, round int) (Run, error) {
 	defer dir.Remove() // what is left there is the next one's to sweep
 	r := j.Request
 	m.apply(&r)
-	r.Tools = append(r.Tools[:len(r.Tools):len(r.Tools)], meter)
-	r.Variables = append(r.Variables[:len(r.Variables):len(r.Variables)], meterVariable+"="+dir.Path())
-	if m == Pinwheel {
-		r.Settings = append(r.Settings[:len(r.Settings):len(r.Settings)], "PINWHEEL_STATS="+dir.Pattern())
+	r.Tools = append(slices.Clip(r.Tools), meter)
+	r.Variables = append(slices.Clip(r.Variables), meterVariable+"="+dir.Path())
+	if !r.NoPinwheel {
+		r.Settings = append(slices.Clip(r.Settings), "PINWHEEL_STATS="+dir.Pattern())
 	}
 	p, err := launch.Make(r)
 	if err != nil {
@@ -72,7 +72,9 @@ func (j Job) Run(m Mode, round int) (Run, error) {
 		return Run{}, errors.New(p.Plain)
 	}
 	run := Run{Mode: m, Round: round}
-	err = run.perform(p, dir)
+	if err = run.perform(p, dir); err == nil && run.Failed == "" && !r.NoPinwheel {
+		err = run.readOwn(dir)
+	}
 	return run, err
 }
 
@@ -100,9 +102,6 @@ func (run *Run) perform(p launch.Plan, dir jobreport.Dir) error {
 		return nil
 	}
 	run.add(ranks, samples)
-	if run.Mode == Pinwheel {
-		return run.readOwn(dir)
-	}
 	return nil
 }
 

@@ -1,6 +1,9 @@
 package compare
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // Summary are the measures of runs.
 type Summary struct {
@@ -9,20 +12,17 @@ type Summary struct {
 	Modes  []Totals `json:"modes"`
 	// TransportBytes is what the transport pins for itself, whoever keeps registrations: Run.LeastBytes without a cache.
 	// SavableBytes is what its cache adds to what no cache pins, on average, and Savable the share of the cache's memory
-	// that this is. CapturedLive is the share of it that Pinwheel saved; nil if there is nothing.
-	TransportBytes Estimate  `json:"transport_bytes"`
-	SavableBytes   Estimate  `json:"savable_bytes"`
-	Savable        float64   `json:"savable"`
-	CapturedLive   *Estimate `json:"captured_live,omitempty"`
+	// that this is.
+	TransportBytes Estimate `json:"transport_bytes"`
+	SavableBytes   Estimate `json:"savable_bytes"`
+	Savable        float64  `json:"savable"`
 	// Managed is how many registrations went through Pinwheel, in all runs. Without any, what it saved is the doing of no
 	// cache.
 	Managed uint64 `json:"managed_regs"`
 	// Passed is how many as large as messages went past it. What those save and cost is the doing of no cache, too.
 	Passed uint64 `json:"passed_regs"`
-	// What one mode takes beside another.
-	PinwheelToCache Versus `json:"pinwheel_to_cache"`
-	PinwheelToNone  Versus `json:"pinwheel_to_none"`
-	NoneToCache     Versus `json:"none_to_cache"`
+	// Beside is what Pinwheel takes beside each other mode, and then what each of those takes beside the cache.
+	Beside []Beside `json:"beside"`
 	// Beyond is the ratio of Pinwheel's processor time to the cache's without the time of its registrations; Added is what
 	// Pinwheel counts itself that it adds beside them and the opening.
 	Beyond *Estimate `json:"cpu_ratio_beyond_registrations,omitempty"`
@@ -32,54 +32,51 @@ type Summary struct {
 	StartNs   Estimate  `json:"start_more_ns_per_rank"`
 	EndNs     Estimate  `json:"end_more_ns_per_rank"`
 	OpeningNs *Estimate `json:"opening_ns_per_rank,omitempty"`
-	Late      float64   `json:"late_share"`        // of the needs after the first, in all runs
 	Reasons   []string  `json:"reasons,omitempty"` // what kept memory registered in the last run
 }
 
-// Totals are the medians of one mode, over all ranks.
-type Totals struct {
-	Mode           Mode     `json:"mode"`
-	AvgPinnedBytes Estimate `json:"avg_pinned_bytes"`
-	PeakBytes      Estimate `json:"peak_pinned_bytes"`
-	CPUNs          Estimate `json:"cpu_ns"`
-	StartCPUNs     Estimate `json:"start_cpu_ns"`
-	EndCPUNs       Estimate `json:"end_cpu_ns"`
-	Seconds        Estimate `json:"run_s"`
-	RegisterNs     Estimate `json:"register_ns"` // of Pinwheel's registrations
-}
-
 // round are the runs of one round.
-type round struct{ cache, none, pinwheel Run }
+type round map[Mode]Run
 
-func (r round) of(m Mode) Run {
-	return map[Mode]Run{Cache: r.cache, None: r.none, Pinwheel: r.pinwheel}[m]
-}
+// rounds have a run in each of Modes that did not fail. Runs in other modes may be missing.
+type rounds []round
 
-// whole returns the rounds with a run in every mode.
-func whole(runs []Run) []round {
-	type key struct {
-		mode  Mode
-		round int
-	}
-	good := map[key]Run{}
-	var numbers []int
+func whole(runs []Run) (all rounds) {
+	good := map[int]round{}
 	for _, r := range runs {
 		if r.Failed == "" {
-			good[key{r.Mode, r.Round}] = r
-			numbers = append(numbers, r.Round)
+			if good[r.Round] == nil {
+				good[r.Round] = round{}
+			}
+			good[r.Round][r.Mode] = r
 		}
 	}
-	slices.Sort(numbers)
-	var rounds []round
-	for _, n := range slices.Compact(numbers) {
-		cache, a := good[key{Cache, n}]
-		none, b := good[key{None, n}]
-		pinwheel, c := good[key{Pinwheel, n}]
-		if a && b && c {
-			rounds = append(rounds, round{cache, none, pinwheel})
+	for _, n := range slices.Sorted(maps.Keys(good)) {
+		all = append(all, good[n])
+	}
+	for _, m := range Modes {
+		all = all.with(m)
+	}
+	return all
+}
+
+// with returns the rounds that have a run in this mode.
+func (rounds rounds) with(m Mode) (some rounds) {
+	for _, r := range rounds {
+		if _, there := r[m]; there {
+			some = append(some, r)
 		}
 	}
-	return rounds
+	return some
+}
+
+// of estimates a value of at least one round.
+func (rounds rounds) of(value func(round) float64) Estimate {
+	var values []float64
+	for _, r := range rounds {
+		values = append(values, value(r))
+	}
+	return Estimated(values)
 }
 
 // Summarize makes the measures. ok is false if no round is whole.
@@ -88,85 +85,73 @@ func Summarize(runs []Run) (s Summary, ok bool) {
 	if len(rounds) == 0 {
 		return s, false
 	}
-	of := func(value func(round) float64) Estimate {
-		var values []float64
-		for _, r := range rounds {
-			values = append(values, value(r))
-		}
-		return Estimated(values)
-	}
-	s.Rounds, s.Ranks = len(rounds), rounds[0].cache.Ranks
-	for _, m := range Modes {
-		s.Modes = append(s.Modes, totals(m, of))
-	}
-	s.TransportBytes = of(func(r round) float64 { return r.none.LeastBytes })
-	s.SavableBytes = of(func(r round) float64 { return r.cache.AvgPinnedBytes - r.none.AvgPinnedBytes })
-	if cache, none := s.Of(Cache).AvgPinnedBytes.Median, s.Of(None).AvgPinnedBytes.Median; cache > none {
+	s.Rounds, s.Ranks = len(rounds), rounds[0][Cache].Ranks
+	cache, none := rounds.pinned(Cache).Median, rounds.pinned(None).Median
+	if cache > none {
 		s.Savable = (cache - none) / cache
-		captured := of(func(r round) float64 {
-			return ratio(r.cache.AvgPinnedBytes-r.pinwheel.AvgPinnedBytes, r.cache.AvgPinnedBytes-r.none.AvgPinnedBytes)
-		})
-		s.CapturedLive = &captured
 	}
-	s.PinwheelToCache = versus(of, Pinwheel, Cache)
-	s.PinwheelToNone = versus(of, Pinwheel, None)
-	s.NoneToCache = versus(of, None, Cache)
+	var toCache []Beside
+	for _, m := range AllModes {
+		if len(rounds.with(m)) == 0 {
+			continue
+		}
+		s.Modes = append(s.Modes, rounds.totals(m, s.Savable > 0))
+		if m != Pinwheel {
+			s.Beside = append(s.Beside, rounds.beside(Pinwheel, m))
+		}
+		if m != Pinwheel && m != Cache {
+			toCache = append(toCache, rounds.beside(m, Cache))
+		}
+	}
+	s.Beside = append(s.Beside, toCache...)
+	s.TransportBytes = rounds.of(func(r round) float64 { return r[None].LeastBytes })
+	s.SavableBytes = rounds.of(func(r round) float64 { return r[Cache].AvgPinnedBytes - r[None].AvgPinnedBytes })
 	ranks := float64(max(s.Ranks, 1))
-	s.StartNs = of(func(r round) float64 { return (r.pinwheel.StartCPUNs - r.cache.StartCPUNs) / ranks })
-	s.EndNs = of(func(r round) float64 { return (r.pinwheel.EndCPUNs - r.cache.EndCPUNs) / ranks })
-	s.own(rounds, of)
+	s.StartNs = rounds.of(func(r round) float64 { return (r[Pinwheel].StartCPUNs - r[Cache].StartCPUNs) / ranks })
+	s.EndNs = rounds.of(func(r round) float64 { return (r[Pinwheel].EndCPUNs - r[Cache].EndCPUNs) / ranks })
+	s.own(rounds)
 	return s, true
 }
 
 // own adds what only Pinwheel itself knows, if every run of it has reported.
-func (s *Summary) own(rounds []round, of func(func(round) float64) Estimate) {
+func (s *Summary) own(rounds rounds) {
 	for _, r := range rounds {
-		if r.pinwheel.Own != nil {
-			s.Managed += r.pinwheel.Own.Uses
-			s.Passed += r.pinwheel.Own.Passed
+		if r[Pinwheel].Own != nil {
+			s.Managed += r[Pinwheel].Own.Uses
+			s.Passed += r[Pinwheel].Own.Passed
 		}
 	}
-	s.Reasons = rounds[len(rounds)-1].pinwheel.Reasons
-	if slices.ContainsFunc(rounds, func(r round) bool { return r.pinwheel.Own == nil }) {
+	s.Reasons = rounds[len(rounds)-1][Pinwheel].Reasons
+	if slices.ContainsFunc(rounds, func(r round) bool { return r[Pinwheel].Own == nil }) {
 		return
 	}
-	beyond := of(func(r round) float64 {
-		return ratio(r.pinwheel.CPUNs-float64(r.pinwheel.Own.RegisterNs), r.cache.CPUNs)
+	beyond := rounds.of(func(r round) float64 {
+		return ratio(r[Pinwheel].CPUNs-float64(r[Pinwheel].Own.RegisterNs), r[Cache].CPUNs)
 	})
-	added := of(func(r round) float64 { return ratio(r.pinwheel.Own.Own().Running(), r.cache.CPUNs) })
-	opening := of(func(r round) float64 { return float64(r.pinwheel.Own.OpeningCPUNs) / float64(max(s.Ranks, 1)) })
+	added := rounds.of(func(r round) float64 { return ratio(r[Pinwheel].Own.Own().Running(), r[Cache].CPUNs) })
+	opening := rounds.of(func(r round) float64 { return float64(r[Pinwheel].Own.OpeningCPUNs) / float64(max(s.Ranks, 1)) })
 	s.Beyond, s.Added, s.OpeningNs = &beyond, &added, &opening
-	late, needs := 0.0, 0.0
-	for _, r := range rounds {
-		late += float64(r.pinwheel.Own.LateUses())
-		needs += float64(r.pinwheel.Own.Uses) - float64(r.pinwheel.Own.First)
-	}
-	s.Late = ratio(late, needs)
 }
 
-func totals(m Mode, of func(func(round) float64) Estimate) Totals {
-	in := func(value func(Run) float64) Estimate {
-		return of(func(r round) float64 { return value(r.of(m)) })
+// Of returns the totals of a mode, and zero totals if it was not measured.
+func (s Summary) Of(m Mode) Totals {
+	for _, t := range s.Modes {
+		if t.Mode == m {
+			return t
+		}
 	}
-	return Totals{
-		Mode:           m,
-		AvgPinnedBytes: in(func(r Run) float64 { return r.AvgPinnedBytes }),
-		PeakBytes:      in(func(r Run) float64 { return r.PeakBytes }),
-		CPUNs:          in(func(r Run) float64 { return r.CPUNs }),
-		StartCPUNs:     in(func(r Run) float64 { return r.StartCPUNs }),
-		EndCPUNs:       in(func(r Run) float64 { return r.EndCPUNs }),
-		Seconds:        in(func(r Run) float64 { return r.Seconds }),
-		RegisterNs: in(func(r Run) float64 {
-			if r.Own == nil {
-				return 0
-			}
-			return float64(r.Own.RegisterNs)
-		}),
-	}
+	return Totals{Mode: m}
 }
 
-// Of returns the totals of a mode.
-func (s Summary) Of(m Mode) Totals { return s.Modes[slices.Index(Modes, m)] }
+// Versus returns what is known of a mode beside another.
+func (s Summary) Versus(m, other Mode) Versus {
+	for _, b := range s.Beside {
+		if b.Mode == m && b.Other == other {
+			return b.Versus
+		}
+	}
+	return Versus{}
+}
 
 func ratio(a, b float64) float64 {
 	if b == 0 {

@@ -29,15 +29,15 @@ func (s Summary) WriteText(w io.Writer) error {
 	s.ratios(&b)
 	fmt.Fprintf(&b, "for itself      %s: what the transport pins whoever keeps registrations\n",
 		Bytes(s.TransportBytes.Median))
-	if s.CapturedLive != nil {
+	if captured := s.Of(Pinwheel).CapturedLive; captured != nil {
 		fmt.Fprintf(&b, "can be saved    %s, %.0f %% of what its cache pins", Bytes(s.SavableBytes.Median), 100*s.Savable)
 		if s.Managed > 0 {
-			fmt.Fprintf(&b, "; of that Pinwheel saved %s", s.CapturedLive.share())
+			fmt.Fprintf(&b, "; of that Pinwheel saved %s", captured.share())
 		}
 		fmt.Fprintln(&b)
 	}
 	for _, m := range s.BeatenBy() {
-		v := s.pinwheelTo(m)
+		v := s.Versus(Pinwheel, m)
 		fmt.Fprintf(&b, "beaten by       %s, which takes less %s", m, v.which(more))
 		if open := v.which(unknown); open != "" {
 			fmt.Fprintf(&b, "; %s: not known", open)
@@ -57,7 +57,7 @@ func (s Summary) WriteText(w io.Writer) error {
 	fmt.Fprintf(&b, "start and end   %s and %s more for each rank\n", Seconds(s.StartNs.Median), Seconds(s.EndNs.Median))
 	if s.Beyond != nil {
 		fmt.Fprintf(&b, "opening         %s for each rank, once its messages are large\n", Seconds(s.OpeningNs.Median))
-		fmt.Fprintf(&b, "late            %.2f %% of the needs after the first\n", 100*s.Late)
+		fmt.Fprintf(&b, "late            %.2f %% of the uses after the first\n", 100*s.Of(Pinwheel).Late)
 	}
 	fmt.Fprintf(&b, "\n%s\n", strings.Join(s.Verdict(), "\n"))
 	_, err := io.WriteString(w, b.String())
@@ -79,12 +79,8 @@ func (s Summary) ratios(b *strings.Builder) {
 		"the transport's cache pins.\n", brackets)
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "\tpinned on average\tprocessor time\trun time\t")
-	for _, row := range []struct {
-		a, b Mode
-		v    Versus
-	}{{Pinwheel, Cache, s.PinwheelToCache}, {Pinwheel, None, s.PinwheelToNone}, {None, Cache, s.NoneToCache}} {
-		fmt.Fprintf(t, "%s beside %s\t%s\t%s\t%s\t\n", row.a, row.b,
-			row.v.Memory.short(), row.v.CPU.short(), row.v.Time.short())
+	for _, v := range s.Beside {
+		fmt.Fprintf(t, "%s beside %s\t%s\t%s\t%s\t\n", v.Mode, v.Other, v.Memory.short(), v.CPU.short(), v.Time.short())
 	}
 	t.Flush()
 }

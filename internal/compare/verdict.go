@@ -16,9 +16,9 @@ func (s Summary) Verdict() []string {
 	var lines []string
 	if s.Rounds >= FewestRounds {
 		if s.Managed > 0 {
-			lines = append(lines, beside(Cache, Pinwheel, s.PinwheelToCache), beside(None, Pinwheel, s.PinwheelToNone))
+			lines = append(lines, s.sentence(Pinwheel, Cache), s.sentence(Pinwheel, None))
 		}
-		lines = append(lines, beside(Cache, None, s.NoneToCache))
+		lines = append(lines, s.sentence(None, Cache))
 	}
 	for _, why := range s.Reasons {
 		lines = append(lines, why+".")
@@ -26,8 +26,9 @@ func (s Summary) Verdict() []string {
 	return append(lines, s.conclusion())
 }
 
-// beside says what a mode takes beside another.
-func beside(other, m Mode, v Versus) string {
+// sentence says what a mode takes beside another.
+func (s Summary) sentence(m, other Mode) string {
+	v := s.Versus(m, other)
 	var parts []string
 	for _, p := range []struct {
 		c    change
@@ -49,24 +50,18 @@ func beside(other, m Mode, v Versus) string {
 
 // BeatenBy are the modes that take less of something than Pinwheel and, as far as that is known, no more of the rest.
 func (s Summary) BeatenBy() (modes []Mode) {
-	for _, m := range []Mode{Cache, None} {
-		if v := s.pinwheelTo(m); s.Managed > 0 && v.which(more) != "" && v.which(less) == "" {
-			modes = append(modes, m)
+	for _, b := range s.Beside {
+		if b.Mode == Pinwheel && s.Managed > 0 && b.which(more) != "" && b.which(less) == "" {
+			modes = append(modes, b.Other)
 		}
 	}
 	return modes
 }
 
-func (s Summary) pinwheelTo(m Mode) Versus {
-	if m == Cache {
-		return s.PinwheelToCache
-	}
-	return s.PinwheelToNone
-}
-
 // conclusion is the verdict on Pinwheel.
 func (s Summary) conclusion() string {
-	cache, none := s.PinwheelToCache.relation(), s.PinwheelToNone.relation()
+	toCache, toNone := s.Versus(Pinwheel, Cache), s.Versus(Pinwheel, None)
+	cache, none := toCache.relation(), toNone.relation()
 	switch {
 	case s.Managed == 0:
 		return "Verdict: leave Pinwheel out: no registration went through it, so whatever differs from the transport's" +
@@ -74,10 +69,10 @@ func (s Summary) conclusion() string {
 	case cache == worse || none == worse:
 		var by []string
 		if cache == worse {
-			by = append(by, "the transport's cache takes less "+s.PinwheelToCache.which(more))
+			by = append(by, "the transport's cache takes less "+toCache.which(more))
 		}
 		if none == worse {
-			by = append(by, "no cache takes less "+s.PinwheelToNone.which(more))
+			by = append(by, "no cache takes less "+toNone.which(more))
 		}
 		return "Verdict: leave Pinwheel out: " + list(by) + ", and no more of the rest." + s.instead()
 	case cache == alike:
@@ -89,7 +84,7 @@ func (s Summary) conclusion() string {
 	case cache == better && none == better:
 		return "Verdict: run this job with Pinwheel."
 	}
-	return "Verdict: a trade: " + trade(Cache, s.PinwheelToCache) + "; " + trade(None, s.PinwheelToNone) + "."
+	return "Verdict: a trade: " + trade(Cache, toCache) + "; " + trade(None, toNone) + "."
 }
 
 // trade says what Pinwheel takes less and more of than a mode that does not take less of everything.
@@ -103,14 +98,15 @@ func trade(other Mode, v Versus) string {
 
 // instead says which of the two others is the better one, if that is known.
 func (s Summary) instead() string {
-	switch s.NoneToCache.relation() {
+	v := s.Versus(None, Cache)
+	switch v.relation() {
 	case better:
 		return " No cache is better than the transport's."
 	case worse:
 		return " The transport's cache is better than none."
 	case traded:
 		return fmt.Sprintf(" Without its cache, the transport saves %s and takes more %s.",
-			s.NoneToCache.which(less), s.NoneToCache.which(more))
+			v.which(less), v.which(more))
 	}
 	return ""
 }
@@ -122,7 +118,7 @@ func (s Summary) noVerdict() string {
 	}
 	var open []string
 	for i, q := range quantities {
-		for _, v := range []Versus{s.PinwheelToCache, s.PinwheelToNone} {
+		for _, v := range []Versus{s.Versus(Pinwheel, Cache), s.Versus(Pinwheel, None)} {
 			if v.relation() == unsure && v.changes()[i] == unknown && !slices.Contains(open, q) {
 				open = append(open, q)
 			}

@@ -22,10 +22,11 @@ func example(memory, cpu, time change) Versus {
 
 // judged is a summary of six rounds of a job that Pinwheel manages.
 func judged(toCache, toNone, noneToCache Versus) Summary {
-	s := Summary{Rounds: 6, Ranks: 2, Managed: 100, Savable: 0.5, PinwheelToCache: toCache, PinwheelToNone: toNone,
-		NoneToCache: noneToCache, CapturedLive: &Estimate{Median: 0.8, N: 6}}
+	s := Summary{Rounds: 6, Ranks: 2, Managed: 100, Savable: 0.5,
+		Beside: []Beside{{Pinwheel, Cache, toCache}, {Pinwheel, None, toNone}, {None, Cache, noneToCache}}}
 	for _, m := range Modes {
-		s.Modes = append(s.Modes, Totals{Mode: m, AvgPinnedBytes: Estimate{Median: 100 << 20}})
+		s.Modes = append(s.Modes, Totals{Mode: m, AvgPinnedBytes: Estimate{Median: 100 << 20},
+			CapturedLive: &Estimate{Median: 0.8, N: 6}})
 	}
 	return s
 }
@@ -125,7 +126,8 @@ func TestVerdictsThatWereWrong(t *testing.T) {
 	noisy := Versus{Memory: spread(-60, -62, -58), CPU: spread(4, -11, 15), Time: spread(0, -8, 7)}
 	few := judged(slow, slow, slow)
 	few.Rounds = 3
-	for _, v := range []*Versus{&few.PinwheelToCache, &few.PinwheelToNone, &few.NoneToCache} {
+	for i := range few.Beside {
+		v := &few.Beside[i]
 		for _, e := range []*Estimate{&v.Memory, &v.CPU, &v.Time} {
 			e.Coverage, e.N = 0.75, 3
 		}

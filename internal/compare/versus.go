@@ -1,5 +1,12 @@
 package compare
 
+// Beside is what a mode takes beside another one.
+type Beside struct {
+	Mode  Mode `json:"mode"`
+	Other Mode `json:"other"`
+	Versus
+}
+
 // Versus is what one mode takes beside another: ratios of runs of the same round. Memory is 1 and the difference of
 // mean pinned memory, as a share of what the transport's cache pins: another mode may pin nothing.
 type Versus struct {
@@ -8,14 +15,16 @@ type Versus struct {
 	Time   Estimate `json:"run"`
 }
 
-func versus(of func(func(round) float64) Estimate, a, b Mode) Versus {
-	return Versus{
-		Memory: of(func(r round) float64 {
-			return 1 + ratio(r.of(a).AvgPinnedBytes-r.of(b).AvgPinnedBytes, r.cache.AvgPinnedBytes)
+// beside judges by the rounds that have both modes; there is one.
+func (rounds rounds) beside(a, b Mode) Beside {
+	both := rounds.with(a).with(b)
+	return Beside{a, b, Versus{
+		Memory: both.of(func(r round) float64 {
+			return 1 + ratio(r[a].AvgPinnedBytes-r[b].AvgPinnedBytes, r[Cache].AvgPinnedBytes)
 		}),
-		CPU:  of(func(r round) float64 { return ratio(r.of(a).CPUNs, r.of(b).CPUNs) }),
-		Time: of(func(r round) float64 { return ratio(r.of(a).Seconds, r.of(b).Seconds) }),
-	}
+		CPU:  both.of(func(r round) float64 { return ratio(r[a].CPUNs, r[b].CPUNs) }),
+		Time: both.of(func(r round) float64 { return ratio(r[a].Seconds, r[b].Seconds) }),
+	}}
 }
 
 // change is what the interval of a ratio says.

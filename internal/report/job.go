@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"pinwheel/internal/printable"
 )
@@ -16,6 +17,8 @@ type Job struct {
 	first Rank   // the lowest, for what all have in common
 	rows  []Rank // without what is in first and sites
 	sites map[siteKey]Site
+	// watches are how changes of mappings were noticed, sorted: most often all ranks have the same.
+	watches []string
 	// kept are the ranks by why nothing was released. The texts of each sum are those of one of them.
 	kept map[reason]*group
 }
@@ -62,6 +65,9 @@ func (j *Job) Add(r Rank) {
 		j.sites[k] = s
 	}
 	j.group(&r)
+	if i, known := slices.BinarySearch(j.watches, r.Mapping); r.Mapping != "" && !known {
+		j.watches = slices.Insert(j.watches, i, r.Mapping)
+	}
 	r.Command, r.Library, r.Provider, r.Policy, r.Mapping, r.Transport = "", "", "", "", "", ""
 	r.Sites, r.Environment, r.TransportSettings, r.History = nil, nil, nil, nil
 	j.rows = append(j.rows, r)
@@ -124,9 +130,9 @@ func (j *Job) Ranks() []Rank {
 	return j.rows
 }
 
-// Total returns the sums over all ranks; see add.
+// Total returns the sums over all ranks; see add. Its Mapping names all that the ranks had.
 func (j *Job) Total() Rank {
-	t := Rank{Rank: -1, Policy: j.first.Policy}
+	t := Rank{Rank: -1, Policy: j.first.Policy, Mapping: strings.Join(j.watches, ", ")}
 	for i := range j.rows {
 		t.add(&j.rows[i])
 	}

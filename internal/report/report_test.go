@@ -56,6 +56,26 @@ func TestAggregateAddsAndWeighs(t *testing.T) {
 	}
 }
 
+// The first rank may have registered nothing, and ranks on other nodes may have another kernel.
+func TestTotalNamesHowChangesWereNoticed(t *testing.T) {
+	for _, c := range []struct{ ranks, want string }{
+		{"-", ""}, {"bpf bpf", "bpf"}, {"- bpf", "bpf"}, {"uffd bpf uffd -", "bpf, uffd"},
+	} {
+		var ranks []Rank
+		var j Job
+		for i, watch := range strings.Fields(c.ranks) {
+			ranks = append(ranks, Rank{Rank: i, Uses: 1, Mapping: strings.Trim(watch, "-")})
+			j.Add(ranks[i])
+		}
+		if got := j.Total().Mapping; got != c.want {
+			t.Errorf("%s: %q, want %q", c.ranks, got, c.want)
+		}
+		if text := write(t, ranks...); strings.Contains(text, "@ Mappings "+c.want+"\n") != (c.want != "") {
+			t.Errorf("%s: no %q in\n%s", c.ranks, c.want, text)
+		}
+	}
+}
+
 func TestRanksThatWereStartedByOthersAreToldApart(t *testing.T) {
 	got := write(t,
 		Rank{World: "13", Rank: 0, Size: 1, Host: "c", Uses: 1},

@@ -16,8 +16,8 @@ func (j *Job) header(b io.Writer, total Rank) {
 	if r.Provider != "" {
 		fmt.Fprintf(b, "@ Provider %s\n", r.Provider)
 	}
-	if r.Mapping != "" {
-		fmt.Fprintf(b, "@ Mappings %s\n", r.Mapping)
+	if total.Mapping != "" {
+		fmt.Fprintf(b, "@ Mappings %s\n", total.Mapping)
 	}
 	fmt.Fprintf(b, "@ Helper   %s\n@ Run time %.3f s\n", r.Helper, total.Seconds)
 	for _, e := range r.Environment {

@@ -28,9 +28,12 @@ SV_API struct ibv_device **ibv_get_device_list(int *n)
 {
 	struct ibv_device **l = calloc(2, sizeof(*l));
 	const char *e;
+	int err;
 
 	if (!l)
 		return NULL;
+	if ((err = sv_cost_open()))
+		return free(l), errno = err, NULL;
 	sv_debug = getenv("SOFTVERBS_DEBUG") != NULL;
 	sv_engine = (e = getenv("SOFTVERBS_ENGINE")) && *e == '1';
 	device.dev.node_type = IBV_NODE_CA;

@@ -65,6 +65,7 @@ SV_API struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len
 {
 	struct ibv_mr *m;
 	struct sv_key *k;
+	uint64_t begin;
 	int err = 0;
 
 	access &= ~(unsigned)IBV_ACCESS_OPTIONAL_RANGE;
@@ -83,6 +84,7 @@ SV_API struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len
 	}
 	k->pd = pd->handle, k->access = access, k->addr = (uintptr_t)addr, k->iova = iova, k->len = len;
 	k->gen = (k->gen + 1) & 0xff;
+	begin = sv_cost_begin(&sv_register_cost);
 	if ((err = sv_pin(k, addr, len))) {
 		if (sv_debug)
 			sv_say("no pinning of %p, %zu bytes: %s", addr, len, strerror(err));
@@ -90,6 +92,7 @@ SV_API struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len
 		free(m);
 		return errno = err, NULL;
 	}
+	sv_cost_pay(&sv_register_cost, begin, (uintptr_t)addr, len);
 	sv_pd_count(pd, 1);
 	sv_stats_region(len);
 	m->context = pd->context, m->pd = pd, m->addr = addr, m->length = len;
@@ -111,6 +114,7 @@ SV_API struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t len, int 
 SV_API int ibv_dereg_mr(struct ibv_mr *m)
 {
 	struct sv_key *k = &sv->key[m->handle];
+	uint64_t begin = sv_cost_begin(&sv_deregister_cost);
 	int err;
 
 	if (!__atomic_compare_exchange_n(&k->key, &(uint32_t){m->lkey}, SV_KEY_BUSY, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
@@ -119,6 +123,7 @@ SV_API int ibv_dereg_mr(struct ibv_mr *m)
 		__atomic_store_n(&k->key, m->lkey, __ATOMIC_RELEASE);
 		return err;
 	}
+	sv_cost_pay(&sv_deregister_cost, begin, k->addr, k->len);
 	__atomic_store_n(&k->key, 0, __ATOMIC_RELEASE);
 	sv_pd_count(m->pd, -1);
 	free(m);

@@ -201,6 +201,14 @@ int sv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_rec
 void sv_srq_count(struct ibv_srq *srq, int n);
 struct ibv_srq *sv_srq_of(uint32_t index, uint32_t gen);
 
+/* cost.c */
+extern struct sv_cost {
+	uint64_t ns, page_ns;
+} sv_register_cost, sv_deregister_cost;
+int sv_cost_open(void); /* reads the environment; EINVAL after a line that says what is wrong with it */
+uint64_t sv_cost_begin(const struct sv_cost *c);
+void sv_cost_pay(const struct sv_cost *c, uint64_t begin, uint64_t addr, uint64_t len);
+
 /* stats.c */
 void sv_stats_open(void);
 void sv_stats_region(uint64_t bytes);

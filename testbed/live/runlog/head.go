@@ -54,7 +54,7 @@ func (h *Head) Describe(loads []float64) string {
 		e := compare.Estimated(loads)
 		text += fmt.Sprintf(" Load of the machine before a run: %.1f (median), %.1f (greatest).", e.Median, slices.Max(loads))
 	}
-	return wrap(text)
+	return Wrap(text)
 }
 
 // Load is the load of the machine over one minute (proc_loadavg(5)), and 0 if it is not known.
@@ -64,8 +64,8 @@ func Load() (one float64) {
 	return one
 }
 
-// wrap breaks a paragraph into lines of 100 columns at most.
-func wrap(text string) string {
+// Wrap breaks a paragraph into lines of 100 columns at most.
+func Wrap(text string) string {
 	var b strings.Builder
 	column := 0
 	for _, word := range strings.Fields(text) {
