@@ -148,12 +148,11 @@ func (t *Thread) Place(p Placement) {
 	t.wakeUp()
 }
 
-// Missed tells the Decider of a region that the communication path had to register, or to wait for, at needNs. It ends a
-// long sleep of the helper, which did not know of that use, or took it to come later. A helper that leaves DQ alone hears
-// of it after that. With an id of zero, whose region is not known, it only wakes up. Missed never blocks.
-func (t *Thread) Missed(id mem.RegionID, needNs int64) {
-	if id != 0 {
-		t.misses.add(id, needNs)
+// Missed tells the Decider of a region that the communication path had to register, or to wait for. It ends a long sleep of the helper, which did not know of that use, or took it to come later. A helper that leaves DQ alone hears
+// of it after that. With a Region of zero, which is not known, it only wakes up. Missed never blocks.
+func (t *Thread) Missed(m schedule.Miss) {
+	if m.Region != 0 {
+		t.misses.add(m)
 	}
 	if !t.resting.Load() {
 		t.wakeUp()

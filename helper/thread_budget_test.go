@@ -52,7 +52,7 @@ func TestThreadKeepsWithinTheCost(t *testing.T) {
 func TestRestingThreadIsNotWokenByMisses(t *testing.T) {
 	th := &Thread{wake: make(chan struct{}, 1)}
 	th.resting.Store(true)
-	if th.Missed(1, 0); len(th.wake) != 0 || !th.misses.some.Load() {
+	if th.Missed(schedule.Miss{Region: 1}); len(th.wake) != 0 || !th.misses.some.Load() {
 		t.Error("a miss wakes it, or is not kept for later")
 	}
 	if th.Place(Placement{}); len(th.wake) != 1 {

@@ -41,10 +41,10 @@ func (k *keeper) SetShareNs(ns int64) { k.shareNs.Store(ns) }
 
 func (k *keeper) Cost() schedule.CostCounts { return schedule.CostCounts{Share: .01} }
 
-func (k *keeper) Missed(id mem.RegionID, _, _ int64) {
+func (k *keeper) Missed(m schedule.Miss, _ int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.missed = append(k.missed, id)
+	k.missed = append(k.missed, m.Region)
 }
 
 func newKeeper(periodNs int64) *keeper {

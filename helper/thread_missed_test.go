@@ -14,9 +14,9 @@ import (
 func TestThreadTellsTheDeciderOfEveryMiss(t *testing.T) {
 	k := newKeeper(schedule.Never / 2)
 	th := start(t, ThreadOptions{Decider: k, CPU: AnyCPU})
-	th.Missed(7, 1)
-	th.Missed(8, 2)
-	th.Missed(0, 3) // of a region that is not known
+	th.Missed(schedule.Miss{Region: 7, NeedNs: 1})
+	th.Missed(schedule.Miss{Region: 8, NeedNs: 2})
+	th.Missed(schedule.Miss{Region: 0, NeedNs: 3}) // of a region that is not known
 	testwait.Until(t, "the Decider hears of them", func() bool { return slices.Equal(k.misses(), []mem.RegionID{7, 8}) })
 }
 
@@ -30,8 +30,8 @@ func TestMissesOfAParkAreToldOfOnceDQIsEmpty(t *testing.T) {
 	for range 3 {
 		ring.Push(use(1, clock.NowNs()))
 	}
-	th.Missed(7, clock.NowNs())
-	th.Missed(8, clock.NowNs())
+	th.Missed(schedule.Miss{Region: 7, NeedNs: clock.NowNs()})
+	th.Missed(schedule.Miss{Region: 8, NeedNs: clock.NowNs()})
 	r.on.Store(true)
 	th.Place(Placement{CPU: AnyCPU, Helpers: 1})
 	testwait.Until(t, "a decision", func() bool { return th.Stats().Deregs > 0 })

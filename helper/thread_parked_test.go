@@ -8,7 +8,6 @@ import (
 
 	"pinwheel/internal/clock/clocktest"
 	"pinwheel/internal/testwait"
-	"pinwheel/mem"
 	"pinwheel/queue"
 	"pinwheel/schedule"
 )
@@ -34,9 +33,9 @@ func (r *resumed) Observe(e schedule.Event, nowNs int64) {
 	r.keeper.Observe(e, nowNs)
 }
 
-func (r *resumed) Missed(id mem.RegionID, needNs, nowNs int64) {
+func (r *resumed) Missed(m schedule.Miss, nowNs int64) {
 	r.note("missed", nowNs)
-	r.keeper.Missed(id, needNs, nowNs)
+	r.keeper.Missed(m, nowNs)
 }
 
 func (r *resumed) Next(nowNs int64) schedule.Action {

@@ -5,7 +5,6 @@ import (
 
 	"go.uber.org/atomic"
 
-	"pinwheel/mem"
 	"pinwheel/schedule"
 )
 
@@ -17,9 +16,9 @@ type sharedMisses struct {
 	m  schedule.Misses
 }
 
-func (s *sharedMisses) add(id mem.RegionID, needNs int64) {
+func (s *sharedMisses) add(m schedule.Miss) {
 	s.mu.Lock()
-	s.m.Add(id, needNs)
+	s.m.Add(m)
 	s.some.Store(true)
 	s.mu.Unlock()
 }

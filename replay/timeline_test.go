@@ -54,7 +54,7 @@ func (m *metronome) Next(nowNs int64) (a schedule.Action) {
 	return a
 }
 
-func (m *metronome) Missed(mem.RegionID, int64, int64)         {}
+func (m *metronome) Missed(schedule.Miss, int64)               {}
 func (m *metronome) Done(schedule.Action, int64, int64, error) {}
 func (m *metronome) Forget(mem.RegionID)                       {}
 func (m *metronome) SetShareNs(int64)                          {}

@@ -146,7 +146,8 @@ func (v *virtualHelper) turn(t int64) (next int64) {
 func (v *virtualHelper) hear(m *schedule.Misses, t int64) {
 	n := 0
 	for ; n < len(v.coming) && v.coming[n].readyNs <= t; n++ {
-		m.Add(v.coming[n].id, v.coming[n].needNs)
+		c := &v.coming[n]
+		m.Add(schedule.Miss{Region: c.id, NeedNs: c.needNs, StalledNs: c.readyNs - c.needNs})
 	}
 	v.coming = slices.Delete(v.coming, 0, n)
 }

@@ -3,7 +3,6 @@ package replay
 import (
 	"testing"
 
-	"pinwheel/mem"
 	"pinwheel/schedule"
 )
 
@@ -16,15 +15,15 @@ type hearing struct {
 	now  int64 // that it was told of without any delay
 }
 
-func (h *hearing) Missed(id mem.RegionID, needNs, nowNs int64) {
-	if v := h.v; v.doing.Kind != schedule.Idle || v.asleep || needNs > nowNs {
-		h.t.Errorf("at %d the helper hears of a miss at %d: %+v, asleep %t", nowNs, needNs, v.doing.Action, v.asleep)
+func (h *hearing) Missed(m schedule.Miss, nowNs int64) {
+	if v := h.v; v.doing.Kind != schedule.Idle || v.asleep || m.NeedNs > nowNs {
+		h.t.Errorf("at %d the helper hears of a miss at %d: %+v, asleep %t", nowNs, m.NeedNs, v.doing.Action, v.asleep)
 	}
 	h.told++
-	if nowNs == needNs {
+	if nowNs == m.NeedNs {
 		h.now++
 	}
-	h.Decider.Missed(id, needNs, nowNs)
+	h.Decider.Missed(m, nowNs)
 }
 
 // A helper thread hears of a miss when it looks, and not in the middle of a registration.
@@ -79,4 +78,4 @@ type told struct {
 	n int
 }
 
-func (d *told) Missed(mem.RegionID, int64, int64) { d.n++ }
+func (d *told) Missed(schedule.Miss, int64) { d.n++ }

@@ -13,20 +13,23 @@ const (
 	alarmShare = 32
 )
 
-// Missed says that the communication path had to register a region, or to wait for it, at needNs: its need came sooner
-// than predicted, and so will those that were to come with it. What is due at about the time of this region's
+// Missed says that the communication path had to register a region, or to wait for it: its need came sooner than predicted, and so will those that were to come with it. What is due at about the time of this region's
 // deadline is due now. The policy of Li et al. knows no such thing.
-func (s *Scheduler) Missed(id mem.RegionID, needNs, nowNs int64) {
-	r := s.regions[id]
-	if r != nil && needNs < r.lastEndNs {
+func (s *Scheduler) Missed(m Miss, nowNs int64) {
+	r := s.regions[m.Region]
+	if r != nil && m.NeedNs < r.lastEndNs {
 		return // the event of this use, or of a later one, was observed before
 	}
-	if r != nil && !r.registered {
-		s.blame(r, needNs)
+	if r != nil {
+		r.stalledNs = m.StalledNs
 	}
-	s.alarm(id, nowNs)
+	if r != nil && !r.registered {
+		s.blame(r, m.NeedNs)
+	}
+	s.alarm(m.Region, nowNs)
 	if r != nil && s.opt.KeepUnknown && !r.registered && !r.underWay {
-		r.missedNs = needNs
+		s.stall.observe(r.pages, m.StalledNs)
+		r.missedNs = m.NeedNs
 		s.hold(r)
 	}
 }

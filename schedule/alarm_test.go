@@ -37,7 +37,7 @@ func TestMissMakesDueWhatIsDueWithIt(t *testing.T) {
 				s.Observe(*use(id, 0), 0)
 				s.Done(Action{Kind: Deregister, Region: id}, us, 2*us, nil)
 			}
-			s.Missed(early, 900*ms, 900*ms)
+			s.Missed(Miss{Region: early, NeedNs: 900 * ms}, 900*ms)
 			a := s.Next(900 * ms)
 			if a.Kind != c.want || a.Kind == Register && a.Region != with {
 				t.Fatalf("after a miss: %+v, want %v of %d", a, c.want, with)
@@ -76,7 +76,7 @@ func TestMissRaisesOneAlarm(t *testing.T) {
 		s.Observe(*use(id, 0), 0)
 		s.Done(Action{Kind: Deregister, Region: id}, us, 2*us, nil)
 	}
-	s.Missed(missed, 900*ms, 900*ms)
+	s.Missed(Miss{Region: missed, NeedNs: 900 * ms}, 900*ms)
 	p.fixed[missed] = 2000 * ms // the need after this one
 	s.Observe(*use(by, 901*ms), 901*ms)
 	if a := s.Next(901 * ms); a.Kind != Wait || isDue(s, missed) {
@@ -115,11 +115,11 @@ func TestMissIsIgnoredAfterTheEventOfItsUse(t *testing.T) {
 		s.Observe(*e, 2*ms)
 		s.Done(Action{Kind: Deregister, Region: id}, 3*ms, 4*ms, nil)
 	}
-	s.Missed(missed, ms, 5*ms)
+	s.Missed(Miss{Region: missed, NeedNs: ms}, 5*ms)
 	if a := s.Next(5 * ms); a.Kind != Wait {
 		t.Errorf("%+v after a miss of a use that has ended", a)
 	}
-	s.Missed(missed, 5*ms, 5*ms)
+	s.Missed(Miss{Region: missed, NeedNs: 5 * ms}, 5*ms)
 	if a := s.Next(5 * ms); a.Kind != Register || a.Region != with {
 		t.Errorf("%+v after a miss of the next use", a)
 	}

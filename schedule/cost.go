@@ -90,15 +90,19 @@ func (b *costBudget) settle(r *region) { b.leave(r, 0) }
 // resize notes that a region has another size; 0 if it is gone.
 func (b *costBudget) resize(r *region, pages uint64) { b.pages += pages - r.pages }
 
-// stallNs is how long the next use of a region will stall if it has to register it.
+// stallNs is how long the next use of a region will stall if it has to register it: as late uses did so far, which may wait
+// for another thread, or for a processor.
 func (s *Scheduler) stallNs(r *region) float64 {
-	return float64(s.register.meanSum(r.pages, 1) + s.opt.ItemNs)
+	return float64(s.stall.meanSum(r.pages, 1) + s.opt.ItemNs)
 }
 
 // stalledNs is how long a late use of a region has stalled, that began at needNs: for a registration of its own, or until
-// that of the helper was done.
+// that of the helper was done. It is an estimate if nobody has said so.
 func (s *Scheduler) stalledNs(r *region, needNs int64) float64 {
-	if r.registered {
+	switch {
+	case r.stalledNs > 0:
+		return float64(r.stalledNs + s.opt.ItemNs)
+	case r.registered:
 		return min(s.stallNs(r), float64(r.readyNs-needNs))
 	}
 	return s.stallNs(r)

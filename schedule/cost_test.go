@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"pinwheel/mem"
+	"pinwheel/predictor"
 )
 
 // Whatever comes, the stalls of a program without any order stay within the budget, but for what is under way.
@@ -30,6 +31,33 @@ func TestLateUsesKeepWithinTheirCost(t *testing.T) {
 			t.Errorf("%.0f ns are set aside for 16 regions", aside)
 		}
 	})
+}
+
+// A late use costs what it has stalled, which may be many times what the helper needs for a registration, and later
+// decisions reckon with that. So does a wait for a registration of the helper.
+func TestMeasuredStallsArePaid(t *testing.T) {
+	s := NewScheduler(fixed{}, SchedulerOptions{Costs: testCosts, KeepUnknown: true, Cost: .01})
+	const id, tookNs = 1, 5 * ms
+	use := func(startNs int64) {
+		s.Observe(Event{Use: predictor.Use{Region: id, StartNs: startNs, EndNs: startNs + ms}, Pages: 100}, startNs+ms)
+	}
+	use(0)
+	released := func(atNs int64) {
+		s.Done(Action{Kind: Deregister, Region: id}, atNs, atNs+50*us, nil)
+	}
+	estimated := s.stallNs(s.regions[id])
+	released(2 * ms)
+	s.Missed(Miss{Region: id, NeedNs: 20 * ms, StalledNs: tookNs}, 25*ms)
+	if use(20 * ms); s.cost.spentNs != float64(tookNs) {
+		t.Errorf("a stall of %d us costs %.0f us", tookNs/us, s.cost.spentNs/1e3)
+	}
+	if learned := s.stallNs(s.regions[id]); learned < 1.3*estimated {
+		t.Errorf("the next stall is to take %.0f us, %.0f before", learned/1e3, estimated/1e3)
+	}
+	released(30 * ms)
+	if use(40 * ms); s.cost.spentNs <= float64(tookNs) || s.cost.spentNs > float64(2*tookNs) {
+		t.Errorf("after another, of which nobody has told, %.0f us are spent", s.cost.spentNs/1e3)
+	}
 }
 
 func TestWorthOfAStall(t *testing.T) {

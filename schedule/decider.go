@@ -6,9 +6,8 @@ import "pinwheel/mem"
 // come one after the other.
 type Decider interface {
 	Observe(e Event, nowNs int64)
-	// Missed tells of a need at needNs that did not find its region registered. The event of that use may have been
-	// observed before.
-	Missed(id mem.RegionID, needNs, nowNs int64)
+	// Missed tells of a miss. The event of that use may have been observed before.
+	Missed(m Miss, nowNs int64)
 	Next(nowNs int64) Action
 	Done(a Action, startNs, endNs int64, err error)
 	Forget(id mem.RegionID)

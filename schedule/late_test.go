@@ -52,7 +52,7 @@ func TestLateUsesHaveACause(t *testing.T) {
 				c.needNs = c.p.NextNs
 			}
 			if c.missed {
-				s.Missed(1, c.needNs, c.needNs)
+				s.Missed(Miss{Region: 1, NeedNs: c.needNs}, c.needNs)
 			}
 			for range 2 { // the second one finds it registered
 				s.Observe(*use(1, c.needNs), c.needNs)

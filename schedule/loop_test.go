@@ -38,7 +38,7 @@ func (s *script) note(call string, id mem.RegionID, err error) {
 
 func (s *script) Done(a Action, _, _ int64, err error) { s.note("done", a.Region, err) }
 func (s *script) Observe(e Event, _ int64)             { s.note("observe", e.Region, nil) }
-func (s *script) Missed(id mem.RegionID, _, _ int64)   { s.note("missed", id, nil) }
+func (s *script) Missed(m Miss, _ int64)               { s.note("missed", m.Region, nil) }
 func (s *script) Forget(id mem.RegionID)               { s.note("forget", id, nil) }
 func (s *script) SetShared(bool, int64) float64        { return DefaultCost }
 func (s *script) Rest(int64) int64                     { return s.restNs }
@@ -127,7 +127,7 @@ func TestLoopThatIsBehindHearsOfMissesOnceDQIsEmpty(t *testing.T) {
 	missed := []mem.RegionID{8}
 	l.Missed = func(m *Misses, _ int64) {
 		for _, id := range missed {
-			m.Add(id, 0)
+			m.Add(Miss{Region: id, NeedNs: 0})
 		}
 		missed = nil
 	}

@@ -13,13 +13,13 @@ type listener struct {
 	of []mem.RegionID
 }
 
-func (l *listener) Missed(id mem.RegionID, _, _ int64) { l.of = append(l.of, id) }
+func (l *listener) Missed(m Miss, _ int64) { l.of = append(l.of, m.Region) }
 
 func TestOnlyTheLatestMissesAreKept(t *testing.T) {
 	var m Misses
 	var told listener
 	for id := range mem.RegionID(2*mostMisses + 3) {
-		m.Add(id+1, 0)
+		m.Add(Miss{Region: id + 1})
 	}
 	m.Tell(&told, 0)
 	m.Tell(&told, 0)

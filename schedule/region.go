@@ -19,6 +19,7 @@ type region struct {
 	releasedNs int64 // when its last deregistration began
 	readyNs    int64 // when its last registration by the helper ended
 	missedNs   int64 // when its last need began that did not find it registered, as Missed says
+	stalledNs  int64 // how long the use took to get it registered whose event comes next, as Missed says; 0: not known
 	early      bool  // all of its uses went past the cache
 	registered bool
 	candidate  bool // waits in candidates

@@ -62,6 +62,7 @@ type Scheduler struct {
 	alarmed    []*region // scratch
 	register   estimate
 	deregister estimate
+	stall      estimate // of a use that registers its region
 
 	// A phase is a burst of uses that overlap in time. Counting phases tells
 	// a program that computes from one that communicates without a region.
@@ -84,6 +85,7 @@ func NewScheduler(p predictor.Predictor, o SchedulerOptions) *Scheduler {
 		reviews:    deadlines{of: inReviews},
 		register:   newEstimate(o.Costs.Register),
 		deregister: newEstimate(o.Costs.Deregister),
+		stall:      newEstimate(o.Costs.Register),
 		cost:       costBudget{share: cmp.Or(o.Cost, DefaultCost), keepNs: float64(o.KeepNs)},
 	}
 }
@@ -118,6 +120,7 @@ func (s *Scheduler) Observe(e Event, nowNs int64) {
 	if late {
 		s.cost.pay(r, s.stalledNs(r, e.StartNs), e.StartNs)
 	}
+	r.stalledNs = 0
 	r.early = e.Early && (r.early || r.uses == 0)
 	r.uses++
 	r.lastEndNs, r.lastPhase = e.EndNs, s.phase

@@ -11,6 +11,7 @@ import (
 	"pinwheel/mem"
 	"pinwheel/predictor"
 	"pinwheel/regcache"
+	"pinwheel/schedule"
 	"pinwheel/verbs"
 )
 
@@ -203,7 +204,7 @@ func (e *Engine) Pinned() (peak, mean int64) { return e.meter.read() }
 func (e *Engine) Missed(o regcache.Outcome, id mem.RegionID, site predictor.CallSite, startNs, endNs int64) {
 	e.meter.missed(o, site, startNs, endNs)
 	if o != regcache.Hit && e.helper != nil {
-		e.helper.Missed(id, startNs)
+		e.helper.Missed(schedule.Miss{Region: id, NeedNs: startNs, StalledNs: endNs - startNs})
 	}
 }
 

@@ -31,7 +31,7 @@ func (r *restless) Observe(schedule.Event, int64)             {}
 func (r *restless) Done(schedule.Action, int64, int64, error) {}
 func (r *restless) Forget(mem.RegionID)                       {}
 func (r *restless) SetShareNs(int64)                          {}
-func (r *restless) Missed(mem.RegionID, int64, int64)         {}
+func (r *restless) Missed(schedule.Miss, int64)               {}
 func (r *restless) SetWorkers(n int)                          { r.workers.Store(int64(n)) }
 func (r *restless) SetShared(bool, int64) float64             { return 0 }
 func (r *restless) Spend(int64, int64)                        {}

@@ -147,6 +147,7 @@ struct pw_mailbox {
 	uint32_t domain;
 	uint32_t access;
 	uint64_t addr, bytes;
+	uint64_t asked_ns; /* when, by CLOCK_MONOTONIC */
 	struct pw_call_id call; /* the memory was passed to; for the report */
 	struct pwt_ref ref;
 	int32_t error; /* 0 or an errno; on an error the thread registers past the cache */

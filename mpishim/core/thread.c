@@ -130,6 +130,7 @@ int pw_ask_within(struct pw_thread *t, uint32_t ask, unsigned seconds)
 		seconds = NEXT_TIMEOUT_S;
 	start = pw_clock_ns(CLOCK_MONOTONIC);
 	m->ask = ask;
+	m->asked_ns = start;
 	__atomic_store_n(&m->state, PW_MAIL_ASKED, __ATOMIC_RELEASE);
 	pw_ring_doorbell();
 	while ((state = __atomic_load_n(&m->state, __ATOMIC_ACQUIRE)) != PW_MAIL_DONE) {

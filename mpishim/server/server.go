@@ -262,7 +262,7 @@ func (s *server) published(d *domain, a regcache.Published) {
 }
 
 func (s *server) acquire(t *C.struct_pw_thread) (regcache.Ref, error) {
-	startNs := clock.NowNs()
+	startNs := clock.FromMonotonic(int64(t.mail.asked_ns)) // the thread has waited for this one since
 	d, r, err := s.request(t)
 	if err != nil {
 		return regcache.Ref{}, err

@@ -128,7 +128,7 @@ func (h *Holder) Use(number uint64, nowNs int64) (leased bool) {
 		l.leaveUnused()
 		return true
 	case l.state == absent && nowNs >= l.againNs:
-		h.scheduler.Missed(id, nowNs, nowNs)
+		h.scheduler.Missed(schedule.Miss{Region: id, NeedNs: nowNs}, nowNs)
 		h.renew(l, nowNs)
 	}
 	return false
