@@ -19,7 +19,7 @@ type Watcher interface {
 	// registration since Watch, which is not kept if that fails: nothing may tell
 	// when memory of a device is freed. With verify, the word is not enough:
 	// the cache calls Pinning and Pinned around each registration, and Unchanged at
-	// each hit.
+	// each hit, before it looks at the word.
 	Watch(r mem.Range) (token uint64, verify bool, err error)
 	Pinning(token uint64)
 	Pinned(token uint64) error
@@ -73,6 +73,8 @@ func (c *Cache) revalidateUnlocking(l *Local, g *region) bool {
 		same = c.opts.Watcher.Unchanged(token)
 		return nil
 	})
+	// What was over by then has moved the word before.
+	same = c.drainUnlocking() == nil && same
 	l.count(slot, countMask)
 	if c.bySlot[slot] != g || !g.known() { // it went meanwhile, and is retired under this slot
 		c.reclaimSlotUnlocking(slot)
