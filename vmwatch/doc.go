@@ -33,7 +33,7 @@
 //	w.Pinning(token)                  // only if verify
 //	... make the entry known, then register r with the device ...
 //	err = w.Pinned(token)             // for the first registration since Watch; for each if verify
-//	... hit: the generation is what the last Drain returned, and if verify Unchanged(token) ...
+//	... hit: if verify Unchanged(token), and then the generation is what the last Drain returned ...
 //	w.Unwatch(token)                  // after it was deregistered
 //
 // An entry is known to the cache before its pages are pinned, so that a
@@ -65,7 +65,11 @@
 // vm.max_map_count.
 //
 // A mapping belongs to one userfaultfd. With uffd, memory that the program or another
-// library has registered with a userfaultfd of its own can't be cached. With uffd a range
-// is also registered again whenever the process took any page fault between two uses, since
-// no unprivileged interface shows MADV_GUARD_INSTALL (Linux 6.13).
+// library has registered with a userfaultfd of its own can't be cached.
+//
+// On Linux 6.13 and later, with uffd a range is also registered again whenever the process took any page fault between
+// two uses, since no unprivileged interface shows MADV_GUARD_INSTALL once MADV_GUARD_REMOVE and a touch have followed:
+// pagemap and PAGEMAP_SCAN show a guard only while it is there. Before, that holds for memory that MADV_DONTNEED has
+// emptied while it was watched. What goes unseen there: a buffer that is replaced by shmat(2) with SHM_REMAP, and the
+// segment by an mremap(2) that grows another buffer over it, all between two uses.
 package vmwatch

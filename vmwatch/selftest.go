@@ -54,6 +54,7 @@ func (w *Watcher) notices(k change.Kind) (noticed bool, refused, err error) {
 		return false, err, nil
 	}
 	defer s.Free()
+	defer w.changesAreOver(s.Range)
 	token, verify, err := w.Watch(s.Range)
 	if errors.Is(err, ErrNotCacheable) {
 		return true, nil, nil
@@ -85,6 +86,14 @@ func (w *Watcher) notices(k change.Kind) (noticed bool, refused, err error) {
 	}
 	w.Drain(func(r mem.Range) { noticed = noticed || r.Overlaps(s.Range) })
 	return noticed, nil, nil
+}
+
+// changesAreOver tells that nothing changes r any more: its address may be a buffer's next.
+func (w *Watcher) changesAreOver(r mem.Range) {
+	if n, ok := w.source.note.(interface{ changesAreOver(mem.Range) }); ok {
+		w.Drain(func(mem.Range) {})
+		n.changesAreOver(r)
+	}
 }
 
 // hold keeps the pages of b from being used elsewhere, as a registration

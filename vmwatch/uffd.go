@@ -13,29 +13,34 @@ import (
 
 // uffdNotifier follows private anonymous memory with userfaultfd.
 //
-// Its events alone are too late: munmap tells after the address is free, and
-// another thread may have it by then. So each hit also asks whether
+// Its events alone are too late: munmap tells after the address is free, and another thread may have it by then. So each
+// hit also asks whether
 //
-//   - the range still belongs to mappings that were armed, as one mapped since
-//     doesn't;
-//   - every page is present, as pinned ones always are;
-//   - the process has taken no page fault since the range was pinned, without
-//     which no other page can have appeared in it.
+//   - a change is under way (uffd.IsChanging). The kernel says so from before a change until its event is read, and the
+//     generation moves before that;
+//   - the range still belongs to mappings that were armed, as one mapped since doesn't: shmat(2) with SHM_REMAP has no
+//     event;
+//   - every page is present, as pinned ones always are.
 //
-// The last two cover what the first can't see: MADV_GUARD_INSTALL, and an armed
-// mapping that mremap grows over a freed address.
+// There are changes of which userfaultfd tells too early, or not at all. The event of MADV_DONTNEED comes before the pages
+// go, and who registers them between the two has the old ones: what has lost pages in that way once is not trusted. And
+// no event tells of MADV_GUARD_INSTALL: where the kernel has that, nothing is trusted. Of what is not, a hit asks instead
+// of the first whether the process has taken any page fault since the range was pinned, without which no other page can
+// have appeared in it.
 //
 // What is armed is whole granules of the mappings in which the ranges lie: buffers that lie close
 // together then split a mapping once, and a huge page not at all.
 //
-// ranges, held and crowd are guarded by source.mu; the rest doesn't change.
+// ranges, held and crowd are guarded by source.mu; the rest but removed doesn't change.
 type uffdNotifier struct {
-	fd     int
-	pages  *pageReader // the source's
-	reader *uffdReader
-	ranges uffdRanges
-	held   mem.Counts // granules that ranges touch
-	crowd  crowd
+	fd      int
+	pages   *pageReader // the source's
+	reader  *uffdReader
+	ranges  uffdRanges
+	held    mem.Counts // granules that ranges touch
+	crowd   crowd
+	guards  bool // the kernel has MADV_GUARD_INSTALL
+	removed removedRanges
 }
 
 func openUffd(pages *pageReader) (notifier, error) {
@@ -48,7 +53,7 @@ func openUffd(pages *pageReader) (notifier, error) {
 		unix.Close(fd)
 		return nil, err
 	}
-	return &uffdNotifier{fd: fd, pages: pages, reader: reader, crowd: newCrowd()}, nil
+	return &uffdNotifier{fd: fd, pages: pages, reader: reader, crowd: newCrowd(), guards: hasGuards()}, nil
 }
 
 func (n *uffdNotifier) word() *uint64 { return &n.reader.shared.generation }
@@ -130,16 +135,28 @@ func intersection(a, b mem.Range) mem.Range {
 func (n *uffdNotifier) first() uint64 { return n.reader.first() }
 
 func (n *uffdNotifier) drain(seen uint64, report func(mem.Range)) (next uint64, overrun bool) {
-	return n.reader.drain(seen, func(m uffdMsg) {
+	read := uint64(0)
+	next, overrun = n.reader.drain(seen, func(m uffdMsg) {
+		read++
 		switch m.event {
-		case uffdEventUnmap, uffdEventRemove:
+		case uffdEventRemove:
+			r := mem.Range{Start: mem.Addr(m.a), End: mem.Addr(m.b)}
+			n.removed.add(r)
+			report(r)
+		case uffdEventUnmap:
 			report(mem.Range{Start: mem.Addr(m.a), End: mem.Addr(m.b)})
 		case uffdEventRemap: // takes the pages from a and puts them over what was at b
 			report(mem.Range{Start: mem.Addr(m.a), End: mem.Addr(m.a + m.c)})
 			report(mem.Range{Start: mem.Addr(m.b), End: mem.Addr(m.b + m.c)})
 		}
 	})
+	if seen+read != next { // some are lost
+		n.removed.addAll()
+	}
+	return next, overrun
 }
+
+func (n *uffdNotifier) changesAreOver(r mem.Range) { n.removed.remove(r) }
 
 // close disarms before the reader stops, so that no thread is left waiting for its event to be read. The
 // reader's own memory may lie in an armed granule, so it goes last.
@@ -150,15 +167,27 @@ func (n *uffdNotifier) close() error {
 	return errors.Join(n.reader.stop(), unix.Close(n.fd), n.reader.free())
 }
 
-func (u *uffdRange) pinning() { u.faults.Store(pageFaults()) }
+func (u *uffdRange) pinning() {
+	u.trusted.Store(false)
+	u.faults.Store(pageFaults())
+}
+
+// pinned decides whether hits trust what they are told: pages that an event has told of before may go only now. Of later events
+// the cache hears while it knows the range.
 func (u *uffdRange) pinned() error {
 	if !u.intact() {
 		return ErrChanged
 	}
+	u.trusted.Store(!u.n.guards && !u.n.removed.overlap(u.r))
 	return nil
 }
 
-func (u *uffdRange) unchanged() bool { return u.faults.Load() == pageFaults() && u.intact() }
+func (u *uffdRange) unchanged() bool {
+	if u.trusted.Load() {
+		return !uffd.IsChanging(u.n.fd) && u.intact()
+	}
+	return u.faults.Load() == pageFaults() && u.intact()
+}
 
 func (u *uffdRange) intact() bool {
 	return !u.lost.Load() && u.n.pagesAre(u.r, uffd.WPAllowed|uffd.Present)

@@ -21,6 +21,8 @@ type uffdRange struct {
 	lost atomic.Bool
 	// faults is pageFaults before the last pinning; negative while not registered.
 	faults atomic.Int64
+	// trusted says that r is pinned, and that events and the generation tell of all that may happen to it.
+	trusted atomic.Bool
 }
 
 // uffdRanges finds ranges by address. A range of class k is at most 2^k bytes long and listed for the one or two

@@ -11,8 +11,8 @@ import (
 
 // <asm-generic/mman-common.h>, Linux 6.13.
 const (
-	madvGuardInstall = 102
-	madvGuardRemove  = 103
+	GuardInstall    = 102 // MADV_GUARD_INSTALL
+	madvGuardRemove = 103
 )
 
 // shmRemapFlag is SHM_REMAP, <sys/shm.h>: replace what is mapped there.

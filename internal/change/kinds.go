@@ -35,7 +35,7 @@ var Kinds = []Kind{
 	{Name: "MADV_DONTNEED_LOCKED", Make: Anonymous, Do: advise(unix.MADV_DONTNEED_LOCKED)},
 	{Name: "MADV_FREE", Make: Anonymous, Do: advise(unix.MADV_FREE), Keeps: true},
 	{Name: "MADV_GUARD_INSTALL", Make: Anonymous, Do: func(s *Subject) error {
-		if err := madvise(s.Range, madvGuardInstall); err != nil {
+		if err := madvise(s.Range, GuardInstall); err != nil {
 			return err
 		}
 		return madvise(s.Range, madvGuardRemove)

@@ -82,6 +82,15 @@ func Protect(fd int, r mem.Range) error {
 	return nil
 }
 
+// IsChanging reports whether a change of tracked memory is under way of which an event is still to be read: munmap(2),
+// mremap(2) or MADV_DONTNEED, by any thread. It is from before the change until the event is read, which is when the
+// kernel answers EAGAIN (userfaultfd_writeprotect in fs/userfaultfd.c; ioctl_userfaultfd(2)). If the kernel can't be
+// asked, it is true.
+func IsChanging(fd int) bool {
+	arg := [3]uint64{} // no range has a length of zero: EINVAL
+	return ioctl(uintptr(fd), writeProtectIoctl, unsafe.Pointer(&arg)) != unix.EINVAL
+}
+
 // ScanArg is struct pm_scan_arg, <linux/fs.h>.
 type ScanArg struct {
 	Size, Flags, Start, End, WalkEnd, Vec, VecLen, MaxPages uint64
