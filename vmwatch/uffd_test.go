@@ -4,6 +4,7 @@ package vmwatch
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,6 +38,16 @@ func openWithoutGuards(t testing.TB) *Watcher {
 	w := openOrExplain(t, "uffd")
 	w.source.note.(*uffdNotifier).guards = false
 	return w
+}
+
+func TestKernelIsKnownToHaveGuards(t *testing.T) {
+	i := slices.IndexFunc(change.Kinds, func(k change.Kind) bool { return k.Name == "MADV_GUARD_INSTALL" })
+	s, _ := subject(t)
+	if err := change.Kinds[i].Do(s); hasGuards() != (err == nil) {
+		t.Errorf("hasGuards is %t, and a guard: %v", hasGuards(), err)
+	} else {
+		t.Logf("a guard: %v", err)
+	}
 }
 
 // Where the kernel has no guards, hits trust events.
