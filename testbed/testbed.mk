@@ -10,11 +10,13 @@ fetch:
 
 # Groups of gotest.sh, by name. For a change those of GUEST run, in one boot: what is the kernel's own, its counters,
 # limits and errors. Conformance suites run on the software device, and here at night, in the groups named full.
-GUEST ?= rdma vmmc files api mpi
+GUEST ?= rdma watch vmmc files api mpi
 # Seconds, which no run comes near.
 GUEST_LIMIT ?= $(if $(findstring full,$(GUEST)$(GUESTS)),5400,1800)
 GUEST_rdma = -test.short '-test.skip=^TestConformance$$' ./verbs/rdma/... ./internal/cgroup
 GUEST_rdma-full = -test.timeout=30m ./verbs/rdma/... ./internal/cgroup
+# What userfaultfd tells of where the kernel has no guards.
+GUEST_watch = '-test.run=Guards|Elsewhere|LostPages|NoHitOnce|Kind' ./vmwatch
 GUEST_vmmc = -test.short '-test.run=^TestRDMA(Device|Key|Lease|ExporterIsKilled|LeavesNothing|IsReplaced)' ./vmmc
 GUEST_vmmc-full = -test.timeout=60m ./vmmc/...
 GUEST_files = ./files/faults
@@ -25,7 +27,7 @@ guest_mpi = mpishim/testing/programs/run.sh '$(CURDIR)/$(SHIM_LIB)' '$(CURDIR)/$
 # MPI's two ranks, and idle processors for their helpers.
 GUEST_CPUS ?= $(if $(filter mpi%,$(GUEST)),4,2)
 
-## test-guest: in one boot of a guest, what needs a kernel's RDMA device or control groups: GUEST="rdma vmmc files api mpi", or some, or rdma-full vmmc-full mpi-full
+## test-guest: in one boot of a guest, what needs a kernel's RDMA device or control groups: GUEST="rdma watch vmmc files api mpi", or some, or rdma-full vmmc-full mpi-full
 test-guest: fetch $(if $(filter api,$(GUEST)),api-prefix) $(if $(filter mpi%,$(GUEST)),shim mpi-programs)
 	mkdir -p $(TESTBED_OUT)/guest
 	testbed/gotest.sh -c $(GUEST_CPUS) -t $(GUEST_LIMIT) -o $(TESTBED_OUT)/guest $(foreach group,$(GUEST),-- $(GUEST_$(group)))

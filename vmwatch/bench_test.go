@@ -56,6 +56,54 @@ func BenchmarkUnchanged(b *testing.B) {
 	}
 }
 
+// BenchmarkDoubt is what a hit under userfaultfd pays in a program that takes a page fault between two of them, with a
+// kernel that has MADV_GUARD_INSTALL and one that has not, and how many must register again.
+func BenchmarkDoubt(b *testing.B) {
+	for name, open := range map[string]func(testing.TB) *Watcher{
+		"guards": func(b testing.TB) *Watcher { return openOrExplain(b, "uffd") }, "none": openWithoutGuards,
+	} {
+		for _, n := range []uint64{64 << 10, 256 << 10, 1 << 20, 32 << 20} {
+			b.Run(fmt.Sprintf("%s/%s", name, mem.FormatBytes(n)), func(b *testing.B) {
+				w := open(b)
+				r, free, err := scratch(n)
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer free()
+				s := change.Adopt(r, free)
+				s.Fill(1)
+				token, _, err := w.Watch(r)
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer w.Unwatch(token)
+				w.Pinning(token)
+				if err := w.Pinned(token); err != nil {
+					b.Fatal(err)
+				}
+				other, otherFree, err := scratch(mem.PageSize)
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer otherFree()
+				page, doubtful := other.Bytes(), 0
+				for b.Loop() {
+					b.StopTimer()
+					if err := unix.Madvise(page, unix.MADV_DONTNEED); err != nil {
+						b.Fatal(err)
+					}
+					page[0] = 1 // a page fault
+					b.StartTimer()
+					if !w.Unchanged(token) {
+						doubtful++
+					}
+				}
+				b.ReportMetric(float64(doubtful)/float64(b.N), "doubtful/op")
+			})
+		}
+	}
+}
+
 // BenchmarkDrain is one watched change and its report.
 func BenchmarkDrain(b *testing.B) {
 	for _, m := range []string{"fentry", "tps", "tp", "uffd"} {
