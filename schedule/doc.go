@@ -35,7 +35,8 @@
 //     operations have taken so far (estimate.go). Then Next returns Register. After its Done, the region waits for its
 //     use. If that does not come, a review releases the region again.
 //  5. If the use comes first, communication registers the region by itself, and Missed says so: what was due at about
-//     the same time is due now (alarm.go). Late counts such uses by why they were late.
+//     the same time is due now (alarm.go). How long that use has stalled is what the budget pays, and expects of the
+//     next. Late counts such uses by why they were late.
 //
 // # Drivers
 //
@@ -49,7 +50,8 @@
 //	if a is an action:               carry it out, then l.Done(a, startNs, endNs, err)
 //	if not, and there was no event:  sleep for l.SleepNs(nowNs, w)
 //
-// Uses do not wake a helper thread: the Pacer tells how long to sleep (pacer.go). The Loop keeps what was decided and is
+// Uses do not wake a helper thread: the Pacer tells how long to sleep (pacer.go). With nothing registered there is nothing
+// to look for: the next use is a miss, which ends a sleep. The Loop keeps what was decided and is
 // still to be done (pending.go): deregistrations that are prepared together, of which a replay has none, and pauses after
 // failures. A driver on the processor of its rank tells the Decider what it has spent. Placement and workers are in package
 // helper.
