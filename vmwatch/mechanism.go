@@ -40,6 +40,10 @@ var choices = map[string][]Mechanism{
 	"none":   {None},
 }
 
+// SlowsSystemCalls reports whether a Watcher slows every system call of every process of the node, as long as it is open:
+// the kernel takes another way into all of them while one has a tracepoint.
+func (m Mechanism) SlowsSystemCalls() bool { return m == TPS || m == TP }
+
 // compatLimit is the end of what system calls made through int 0x80 can
 // reach: the per-call tracepoints don't see those.
 const compatLimit mem.Addr = 4 << 30

@@ -8,7 +8,9 @@ import "C"
 import (
 	"errors"
 	"runtime"
+	"slices"
 	"sync"
+	"time"
 
 	"pinwheel/internal/fault"
 	"pinwheel/regcache"
@@ -26,6 +28,31 @@ func giveWatch(w *vmwatch.Watcher) {
 	spareWatches.mu.Lock()
 	defer spareWatches.mu.Unlock()
 	spareWatches.all = append(spareWatches.all, w)
+}
+
+// unneeded is how long a watcher that was opened ahead, and that slows every system call of the node, waits for a domain.
+// Programs whose messages grow reach the threshold sooner; those that don't have nothing registered through us.
+const unneeded = 100 * time.Millisecond
+
+// giveWatchFor is giveWatch for as long as patience: then the watcher is closed if nobody has taken it.
+func giveWatchFor(w *vmwatch.Watcher, patience time.Duration) {
+	giveWatch(w)
+	time.AfterFunc(patience, func() {
+		if takeWatch(w) {
+			_ = w.Close() // what it can't remove ends with the process
+		}
+	})
+}
+
+// takeWatch takes a certain spare watcher, if it is there.
+func takeWatch(w *vmwatch.Watcher) bool {
+	spareWatches.mu.Lock()
+	defer spareWatches.mu.Unlock()
+	i := slices.Index(spareWatches.all, w)
+	if i >= 0 {
+		spareWatches.all = slices.Delete(spareWatches.all, i, i+1)
+	}
+	return i >= 0
 }
 
 // spareWatch returns a spare watcher, or nil.
@@ -126,7 +153,11 @@ func (s *server) opened() {
 			s.refuse(err)
 			return
 		}
-		giveWatch(w)
+		if w.Mechanism().SlowsSystemCalls() {
+			giveWatchFor(w, unneeded)
+		} else {
+			giveWatch(w)
+		}
 	default:
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/atomic"
@@ -69,6 +70,27 @@ func TestMessagesNearTheThresholdOpenTheWatch(t *testing.T) {
 	if d, err := s.domain(0, false); err != nil || d.watch.Mechanism() != vmwatch.None || len(*said) > 0 {
 		t.Errorf("the first large message is not managed: %v, said %q", err, *said)
 	}
+}
+
+// A watcher that was opened ahead for nothing is kept for a while only; one that a domain has taken is the domain's.
+func TestWatchThatNobodyNeedsIsClosed(t *testing.T) {
+	unopened(t, "none")
+	synctest.Test(t, func(t *testing.T) {
+		w, err := vmwatch.Open(vmwatch.Options{Mechanism: "none"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		giveWatchFor(w, time.Second)
+		time.Sleep(time.Second - 1)
+		if spareWatch() != w {
+			t.Fatal("it is closed too soon")
+		}
+		giveWatchFor(w, time.Second)
+		time.Sleep(time.Second)
+		if synctest.Wait(); spareWatch() != nil {
+			t.Error("it is kept")
+		}
+	})
 }
 
 // opensAhead has a message come near the threshold, and the watch be opened for that.
