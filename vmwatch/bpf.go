@@ -64,21 +64,20 @@ var allTypes = btf.NewCache()
 // bpfNotifier is this process's part in the programs of one mechanism, which others of its job may have
 // loaded. They live as long as anyone has their descriptors: the process's end closes them too.
 type bpfNotifier struct {
-	log    changeLog
-	shared *bpfShared
-	mm     uint64 // the address space, by which programs find the log
+	bpfLog
+	space uint64 // the address space, by which programs find the log; 0: they don't have it yet
 	bpfObjects
 	coll *ebpf.Collection // which has the maps and programs of bpfObjects; nil if another process has loaded them
 }
 
 // bpfObjects are the descriptors of a set of programs at work that a process needs.
 type bpfObjects struct {
-	logs, captured, capture int // two maps and a program
+	logs, captured, inspect int // two maps and a program
 	links                   []io.Closer
 }
 
 // openBPF loads and attaches the programs of a mechanism.
-func openBPF(m Mechanism) (*bpfNotifier, error) {
+func openBPF(m Mechanism, pages *pageReader) (*bpfNotifier, error) {
 	if len(bpfObject) == 0 {
 		return nil, fmt.Errorf("no BPF programs for %s", runtime.GOARCH)
 	}
@@ -104,7 +103,7 @@ func openBPF(m Mechanism) (*bpfNotifier, error) {
 		o.Programs.KernelTypes = nil // the library reads all of them
 	}
 	for _, hooks := range bpfHooks[m] {
-		n, loadErr := loadBPF(spec.Copy(), hooks, o)
+		n, loadErr := loadBPF(spec.Copy(), hooks, o, pages)
 		if loadErr == nil {
 			return n, nil
 		}
@@ -124,8 +123,8 @@ const (
 )
 
 // loadBPF loads and attaches programs for the calling process.
-func loadBPF(spec *ebpf.CollectionSpec, hooks []hook, o ebpf.CollectionOptions) (_ *bpfNotifier, err error) {
-	want := map[string]bool{"capture_mm": true}
+func loadBPF(spec *ebpf.CollectionSpec, hooks []hook, o ebpf.CollectionOptions, pages *pageReader) (_ *bpfNotifier, err error) {
+	want := map[string]bool{"inspect": true}
 	for _, h := range hooks {
 		want[h.program] = true
 	}
@@ -135,14 +134,14 @@ func loadBPF(spec *ebpf.CollectionSpec, hooks []hook, o ebpf.CollectionOptions) 
 		return nil, loadError(err)
 	}
 	n := &bpfNotifier{coll: coll, bpfObjects: bpfObjects{
-		logs: coll.Maps["logs"].FD(), captured: coll.Maps["captured"].FD(), capture: coll.Programs["capture_mm"].FD(),
+		logs: coll.Maps["logs"].FD(), captured: coll.Maps["captured"].FD(), inspect: coll.Programs["inspect"].FD(),
 	}}
 	defer func() {
 		if err != nil {
 			n.close()
 		}
 	}()
-	if err := n.enrol(); err != nil {
+	if err := n.enrol(pages); err != nil {
 		return nil, err
 	}
 	patience := time.Now().Add(detachPatience)
@@ -160,21 +159,29 @@ func loadBPF(spec *ebpf.CollectionSpec, hooks []hook, o ebpf.CollectionOptions) 
 	return n, nil
 }
 
-// enrol gives this process a log of its own. No other process may do so with the same programs meanwhile.
-func (n *bpfNotifier) enrol() (err error) {
-	if n.mm, err = captureMM(n.capture, n.captured); err != nil {
+// enrol gives this process, of which pages is the page table, a log of its own. No other process may do so with the same
+// programs meanwhile.
+func (n *bpfNotifier) enrol(pages *pageReader) error {
+	found, err := inspectFile(n.inspect, n.captured, int(pages.pagemap.Fd()))
+	if err != nil {
 		return err
+	}
+	if found.own == 0 || found.space != found.own {
+		return errors.New("this kernel does not say whose a page table is")
 	}
 	log, err := newLog()
 	if err != nil {
 		return err
 	}
 	defer unix.Close(log)
-	if n.shared, err = mapShared[bpfShared](log); err != nil {
+	if n.bpfLog, err = mapLog(log); err != nil {
 		return err
 	}
-	n.log = changeLog{&n.shared.control, &n.shared.records}
-	return addLog(n.logs, n.mm, log)
+	if err := addLog(n.logs, found.space, log); err != nil {
+		return err
+	}
+	n.space = found.space
+	return nil
 }
 
 func attach(p *ebpf.Program, event string) (io.Closer, error) {
@@ -205,31 +212,46 @@ type oneLine struct {
 func (o oneLine) Error() string { return o.line }
 func (o oneLine) Unwrap() error { return o.error }
 
-func (n *bpfNotifier) word() *uint64 { return &n.log.control.head }
+// bpfLog is the log of this process, which programs write: the part of a notifier that does not depend on who has
+// loaded them.
+type bpfLog struct {
+	log    changeLog
+	shared *bpfShared
+}
 
-func (n *bpfNotifier) arm(r mem.Range) (verifier, error) {
-	n.shared.interest.add(r)
+func mapLog(fd int) (bpfLog, error) {
+	shared, err := mapShared[bpfShared](fd)
+	if err != nil {
+		return bpfLog{}, err
+	}
+	return bpfLog{changeLog{&shared.control, &shared.records}, shared}, nil
+}
+
+func (l *bpfLog) word() *uint64 { return &l.log.control.head }
+
+func (l *bpfLog) arm(r mem.Range) (verifier, error) {
+	l.shared.interest.add(r)
 	return nil, nil
 }
 
-func (n *bpfNotifier) disarm(r mem.Range, _ verifier) { n.shared.interest.remove(r) }
+func (l *bpfLog) disarm(r mem.Range, _ verifier) { l.shared.interest.remove(r) }
 
-func (n *bpfNotifier) interests() *interest { return &n.shared.interest }
+func (l *bpfLog) interests() *interest { return &l.shared.interest }
 
-func (n *bpfNotifier) first() uint64 { return atomic.LoadUint64(&n.log.control.head) }
+func (l *bpfLog) first() uint64 { return atomic.LoadUint64(&l.log.control.head) }
 
-func (n *bpfNotifier) drain(seen uint64, report func(mem.Range)) (next uint64, overrun bool) {
-	return n.log.drain(seen, report)
+func (l *bpfLog) drain(seen uint64, report func(mem.Range)) (next uint64, overrun bool) {
+	return l.log.drain(seen, report)
 }
 
 // close ends what linger returned; links that this process still has are closed side by side, since each detachment
 // waits for the kernel's readers.
 func (n *bpfNotifier) close() error {
 	errs := make([]error, len(n.links)+1)
-	if n.shared != nil {
-		errs[len(n.links)] = deleteLog(n.logs, n.mm)
-		replaceByZeros(n.shared, n)
+	if n.space != 0 {
+		errs[len(n.links)] = deleteLog(n.logs, n.space)
 	}
+	replaceByZeros(n.shared, n)
 	var all sync.WaitGroup
 	for i, l := range n.links {
 		all.Go(func() { errs[i] = l.Close() })
@@ -238,7 +260,7 @@ func (n *bpfNotifier) close() error {
 	if n.coll != nil {
 		n.coll.Close()
 	} else {
-		errs = append(errs, unix.Close(n.logs), unix.Close(n.captured), unix.Close(n.capture))
+		errs = append(errs, unix.Close(n.logs), unix.Close(n.captured), unix.Close(n.inspect))
 	}
 	return errors.Join(errs...)
 }

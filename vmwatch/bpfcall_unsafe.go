@@ -56,30 +56,43 @@ type bpfElement struct {
 	flags      uint64
 }
 
-// addLog makes a log that of an address space. deleteLog ends that.
-func addLog(logs int, mm uint64, log int) error {
+// addLog makes a log that of an address space, and fails with EEXIST if that has one. deleteLog ends that.
+func addLog(logs int, space uint64, log int) error {
 	value := uint32(log)
 	_, err := bpfCall("MAP_UPDATE_ELEM", unix.BPF_MAP_UPDATE_ELEM,
-		&bpfElement{uint64(logs), unsafe.Pointer(&mm), unsafe.Pointer(&value), 0})
+		&bpfElement{uint64(logs), unsafe.Pointer(&space), unsafe.Pointer(&value), unix.BPF_NOEXIST})
 	return err
 }
 
-func deleteLog(logs int, mm uint64) error {
-	_, err := bpfCall("MAP_DELETE_ELEM", unix.BPF_MAP_DELETE_ELEM, &bpfElement{uint64(logs), unsafe.Pointer(&mm), nil, 0})
+func deleteLog(logs int, space uint64) error {
+	_, err := bpfCall("MAP_DELETE_ELEM", unix.BPF_MAP_DELETE_ELEM, &bpfElement{uint64(logs), unsafe.Pointer(&space), nil, 0})
 	return err
 }
 
-// captureMM runs the program that writes the address space of its process into a map, and returns that.
-func captureMM(program, captured int) (mm uint64, err error) {
+// inspected mirrors struct inspected of bpf/watch.bpf.c.
+type inspected struct {
+	operations uint64 // those of the kind of file
+	space      uint64 // the address space that the file shows, if it is a pagemap
+	own        uint64 // the caller's address space
+	holders    uint64 // how many descriptors and mappings of all processes hold the file
+}
+
+// inspectFile looks at an open file of this process, by a program that leaves what it finds in a map.
+func inspectFile(program, captured, file int) (found inspected, err error) {
+	args := [...]uint64{uint64(file)}
 	run := struct {
-		fd uint32
-		_  [19]uint32
-	}{fd: uint32(program)}
+		fd        uint32
+		_         [9]uint32
+		argsBytes uint32
+		_         uint32
+		args      unsafe.Pointer
+		_         [6]uint32
+	}{fd: uint32(program), argsBytes: uint32(unsafe.Sizeof(args)), args: unsafe.Pointer(&args)}
 	if _, err := bpfCall("PROG_TEST_RUN", unix.BPF_PROG_TEST_RUN, &run); err != nil {
-		return 0, fmt.Errorf("capture the address space: %w", err)
+		return found, fmt.Errorf("look at a file: %w", err)
 	}
 	key := uint32(0)
 	_, err = bpfCall("MAP_LOOKUP_ELEM", unix.BPF_MAP_LOOKUP_ELEM,
-		&bpfElement{uint64(captured), unsafe.Pointer(&key), unsafe.Pointer(&mm), 0})
-	return mm, err
+		&bpfElement{uint64(captured), unsafe.Pointer(&key), unsafe.Pointer(&found), 0})
+	return found, err
 }

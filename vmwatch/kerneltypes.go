@@ -14,6 +14,7 @@ import (
 // coreStructs are the structures of the kernel that bpf/watch.bpf.c reads.
 var coreStructs = []string{
 	"pt_regs", "mm_struct", "thread_info", "task_struct", "vm_area_struct", "io_kiocb", "pagetable_move_control",
+	"file", "fdtable", "files_struct",
 }
 
 // readKernelTypes returns coreStructs as the running kernel lays them out, with those members that
@@ -176,17 +177,28 @@ func (k *kernelBTF) header(id uint32) (kind uint32, bitfields bool, members, siz
 
 // size returns the size of a type in bytes, 0 for one that has none or an array.
 func (k *kernelBTF) size(id uint32) uint32 {
+	id = k.underlying(id)
+	if id == 0 {
+		return 0
+	}
+	switch kind, _, _, size := k.header(id); kind {
+	case btfPtr:
+		return 8
+	case btfInt, btfStruct, btfUnion, btfEnum, btfEnum64:
+		return size
+	}
+	return 0
+}
+
+// underlying returns what a type is without its names and qualifiers.
+func (k *kernelBTF) underlying(id uint32) uint32 {
 	for id != 0 {
-		kind, _, _, size := k.header(id)
+		kind, _, _, of := k.header(id)
 		switch kind {
 		case btfTypedef, btfVolatile, btfConst, btfRestrict, btfTypeTag:
-			id = size
-		case btfPtr:
-			return 8
-		case btfInt, btfStruct, btfUnion, btfEnum, btfEnum64:
-			return size
+			id = of
 		default:
-			return 0
+			return id
 		}
 	}
 	return 0
@@ -223,17 +235,25 @@ func (k *kernelBTF) member(id uint32, name string) (bits, of uint32, found bool)
 
 // layOut returns a structure of the programs with the kernel's offsets; nil if the kernel has none of that
 // name. A member that the kernel lacks, or has in another size, is left out. Structures within it are
-// taken from made.
+// taken from made, but for those that have no name, or only one by a typedef.
 func (k *kernelBTF) layOut(local *btf.Struct, made map[string]*btf.Struct) *btf.Struct {
 	id := k.structs[local.Name]
 	if id == 0 {
 		return nil
 	}
+	return k.layOutAs(id, local, made)
+}
+
+func (k *kernelBTF) layOutAs(id uint32, local *btf.Struct, made map[string]*btf.Struct) *btf.Struct {
 	_, _, _, size := k.header(id)
 	out := &btf.Struct{Name: local.Name, Size: size}
 	for _, m := range local.Members {
 		bits, of, found := k.member(id, m.Name)
-		if inner, ok := btf.As[*btf.Struct](m.Type); ok {
+		if inner, ok := btf.As[*btf.Struct](m.Type); ok && inner.Name == "" {
+			if of = k.underlying(of); found {
+				m.Type = k.layOutAs(of, inner, made)
+			}
+		} else if ok {
 			if found = found && made[inner.Name] != nil && of == k.structs[inner.Name]; found {
 				m.Type = made[inner.Name]
 			}

@@ -120,7 +120,7 @@ func TestKilledProcessLeavesNoPrograms(t *testing.T) {
 				t.Fatalf("the child wasn't killed: %q", out)
 			}
 			ids := strings.Fields(out)
-			programs := map[string]bool{"capture_mm": true}
+			programs := map[string]bool{"inspect": true}
 			for _, h := range bpfHooks[choices[m][0]][0] {
 				programs[h.program] = true
 			}

@@ -20,10 +20,10 @@ type bpfShared struct {
 }
 
 type bpfControl struct {
-	head         uint64
-	_            [7]uint64
-	uringMadvise uint64
-	_            [7]uint64 // the programs' own
+	head  uint64
+	_     [7]uint64
+	blind uint64    // changes go unseen from now on
+	_     [7]uint64 // the programs' own
 }
 
 type bpfRecord struct{ start, end, check, seq uint64 }
@@ -44,9 +44,9 @@ type changeLog struct {
 const publishTries = 1000
 
 func (l *changeLog) drain(seen uint64, report func(mem.Range)) (next uint64, overrun bool) {
-	if atomic.LoadUint64(&l.control.uringMadvise) != 0 {
-		// Blind from now on: move the generation, so that every hit drains
-		// again, and let every drain drop everything.
+	if atomic.LoadUint64(&l.control.blind) != 0 {
+		// Move the generation, so that every hit drains again, and let
+		// every drain drop everything.
 		return atomic.AddUint64(&l.control.head, 1), true
 	}
 	head := atomic.LoadUint64(&l.control.head)

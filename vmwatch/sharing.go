@@ -36,12 +36,12 @@ const (
 	boardLinks        // how many there are
 	boardLogs
 	boardCaptured
-	boardCapture
+	boardInspect
 	boardFirstLink
 )
 
 // boardLayout is raised with each change of the words above.
-const boardLayout = 1
+const boardLayout = 2
 
 // sharedKey differs for programs that can't be used in place of each other.
 var sharedKey = sync.OnceValue(func() uint64 {
@@ -103,19 +103,20 @@ func join(m Mechanism, words *[BoardWords]uint64) (*source, error) {
 	if words[boardKey] != sharedKey()+uint64(m) || words[boardLinks] > BoardWords-boardFirstLink {
 		return nil, errNothingToJoin
 	}
-	n, err := openObjects(words)
-	if err != nil {
-		return nil, err
-	}
-	s := &source{mechanism: m, note: n}
+	s := &source{mechanism: m}
 	if err := s.openPages(); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
+	n, err := openObjects(words, s.pages)
+	if err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	s.note = n
 	return s.testedFor(change.Kinds[:2])
 }
 
-func openObjects(words *[BoardWords]uint64) (_ *bpfNotifier, err error) {
-	n := &bpfNotifier{bpfObjects: bpfObjects{logs: -1, captured: -1, capture: -1}}
+func openObjects(words *[BoardWords]uint64, pages *pageReader) (_ *bpfNotifier, err error) {
+	n := &bpfNotifier{bpfObjects: bpfObjects{logs: -1, captured: -1, inspect: -1}}
 	defer func() {
 		if err != nil {
 			n.close()
@@ -128,7 +129,7 @@ func openObjects(words *[BoardWords]uint64) (_ *bpfNotifier, err error) {
 	}{
 		{&n.logs, unix.BPF_MAP_GET_FD_BY_ID, boardLogs},
 		{&n.captured, unix.BPF_MAP_GET_FD_BY_ID, boardCaptured},
-		{&n.capture, unix.BPF_PROG_GET_FD_BY_ID, boardCapture},
+		{&n.inspect, unix.BPF_PROG_GET_FD_BY_ID, boardInspect},
 	} {
 		if *o.fd, err = openBPFObject(o.command, uint32(words[o.at])); err != nil {
 			return nil, err
@@ -141,7 +142,7 @@ func openObjects(words *[BoardWords]uint64) (_ *bpfNotifier, err error) {
 		}
 		n.links = append(n.links, descriptor(fd))
 	}
-	return n, n.enrol()
+	return n, n.enrol(pages)
 }
 
 type descriptor int
@@ -153,7 +154,7 @@ func (d descriptor) FD() int      { return int(d) }
 // nobody learns of them.
 func publishObjects(words *[BoardWords]uint64, m Mechanism, o *bpfObjects) {
 	*words = [BoardWords]uint64{}
-	fds := []int{boardLogs: o.logs, boardCaptured: o.captured, boardCapture: o.capture}
+	fds := []int{boardLogs: o.logs, boardCaptured: o.captured, boardInspect: o.inspect}
 	for _, l := range o.links {
 		l, ok := l.(interface {
 			io.Closer

@@ -126,7 +126,7 @@ func load(m Mechanism) (*source, error) {
 	}
 	switch m {
 	case Fentry, TPS, TP:
-		s.note, err = openBPF(m)
+		s.note, err = openBPF(m, s.pages)
 	case Uffd:
 		s.note, err = openUffd(s.pages)
 	default:

@@ -5,7 +5,8 @@
 // exactly one of them:
 //   fentry/fexit on the kernel functions that remove or move page tables
 //   tp_btf/sys_enter, sys_exit: every system call passes here
-//   tracepoint/syscalls/...: only the calls that change mappings pay
+//   tracepoint/syscalls/...: programs run for the calls that change mappings only; the kernel takes a slower way into
+//   every other call all the same, some 90 ns, while any process has a tracepoint of one
 //
 // The entry hook publishes before the kernel touches the mapping, so that no
 // thread can be given the address while the change is still unseen. The exit
@@ -23,9 +24,15 @@ char LICENSE[] SEC("license") = "GPL";
 #define CORE __attribute__((preserve_access_index))
 typedef unsigned long ulong;
 struct pt_regs { ulong r10, r8, ax, dx, si, di, orig_ax; } CORE;
-struct mm_struct { ulong brk; } CORE;
+typedef struct { __u64 ctx_id; } CORE mm_context_t;
+struct mm_struct { ulong brk; mm_context_t context; } CORE;
 struct thread_info { __u32 status; } CORE;
-struct task_struct { struct thread_info thread_info; struct mm_struct *mm; } CORE;
+typedef struct { __s64 counter; } CORE atomic64_t;
+typedef struct { atomic64_t refcnt; } CORE file_ref_t;
+struct file { void *f_op, *private_data; atomic64_t f_count; file_ref_t f_ref; } CORE;
+struct fdtable { struct file **fd; } CORE;
+struct files_struct { struct fdtable *fdt; } CORE;
+struct task_struct { struct thread_info thread_info; struct mm_struct *mm; struct files_struct *files; } CORE;
 struct vm_area_struct { struct mm_struct *vm_mm; } CORE;
 struct io_kiocb { __u8 opcode; } CORE;
 struct pagetable_move_control { struct vm_area_struct *old; ulong old_addr, len_in; } CORE;
@@ -38,7 +45,7 @@ struct pagetable_move_control { struct vm_area_struct *old; ulong old_addr, len_
 struct control {
 	__u64 head;        /* the generation: records ever published */
 	__u64 pad0[7];     /* head alone in its cache line: it is read on every send */
-	__u64 uring_madvise; /* IORING_OP_MADVISE was used: see uring_submit */
+	__u64 blind;       /* changes go unseen from now on: see uring_submit, and service.go */
 	__u64 suppressed;  /* changes of memory that nobody watches */
 	__u64 brk_high;    /* highest program break seen at the entry of a brk */
 	__u64 brk_low;     /* lowest that one was asked for below the break of its time; 0: none yet */
@@ -59,24 +66,31 @@ struct shared {
 /* The log of a process: a map with one value, which the process maps. */
 struct log { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __uint(map_flags, BPF_F_MMAPABLE);
 	     __uint(key_size, 4); __uint(value_size, sizeof(struct shared)); };
-struct { __uint(type, BPF_MAP_TYPE_HASH_OF_MAPS); __uint(max_entries, 1024); __type(key, __u64); /* mm_struct */
+struct { __uint(type, BPF_MAP_TYPE_HASH_OF_MAPS); __uint(max_entries, 1024); __type(key, __u64); /* see space_of */
 	 __array(values, struct log); } logs SEC(".maps");
 
-struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __type(key, __u32); __type(value, __u64); } captured SEC(".maps");
+/* What inspect finds; bpfcall_unsafe.go mirrors it. */
+struct inspected { __u64 operations, space, own, holders; };
+struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __type(key, __u32); __type(value, struct inspected); } captured SEC(".maps");
 
 static __always_inline struct task_struct *current_task(void)
 {
 	return (struct task_struct *)bpf_get_current_task_btf();
 }
 
-/* Not by t->mm: the verifier then looks for the type of each pointer on the way among all types of the kernel. */
-static __always_inline __u64 mm_of(struct task_struct *t) { return (__u64)BPF_CORE_READ(t, mm); }
+/*
+ * The number of an address space, which the kernel gives to no other one, ever (mm_context_t, x86): so the log of a process
+ * that has ended receives nothing more. Not by t->mm: the verifier then looks for the type of each pointer on the way
+ * among all types of the kernel.
+ */
+static __always_inline __u64 space_of(struct mm_struct *mm) { return BPF_CORE_READ(mm, context.ctx_id); }
+static __always_inline __u64 own_space(struct task_struct *t) { return space_of(BPF_CORE_READ(t, mm)); }
 
 /* The log of an address space; NULL if it is not watched. */
-static __always_inline struct shared *log_of(__u64 mm)
+static __always_inline struct shared *log_of(__u64 space)
 {
 	__u32 zero = 0;
-	void *log = bpf_map_lookup_elem(&logs, &mm);
+	void *log = bpf_map_lookup_elem(&logs, &space);
 	return log ? bpf_map_lookup_elem(log, &zero) : NULL;
 }
 
@@ -135,16 +149,30 @@ static __always_inline int publish(struct shared *log, __u64 start, __u64 end)
  */
 __attribute__((noinline)) int publish_range(__u64 start, __u64 end)
 {
-	return publish(log_of(mm_of(current_task())), start, end);
+	return publish(log_of(own_space(current_task())), start, end);
 }
 
-/* Run once, through BPF_PROG_TEST_RUN, by each process to be watched, while no other does. */
+/*
+ * Looks at an open file of the caller, for BPF_PROG_TEST_RUN: what kind of file it is, by its operations; the address space
+ * that it shows if it is a pagemap, whose private_data is the mm_struct (fs/proc/task_mmu.c, pagemap_open), and how many
+ * descriptors and mappings hold it. Only one caller may use captured at a time.
+ */
 SEC("raw_tp")
-int capture_mm(void *ctx)
+int inspect(struct bpf_raw_tracepoint_args *args)
 {
+	struct task_struct *t = current_task();
+	struct file **files = BPF_CORE_READ(t, files, fdt, fd), *file = NULL;
+	struct inspected found = {.own = own_space(t)};
 	__u32 zero = 0;
-	__u64 mm = mm_of(current_task());
-	bpf_map_update_elem(&captured, &zero, &mm, 0);
+
+	bpf_probe_read_kernel(&file, sizeof(file), files + (__u32)args->args[0]);
+	found.operations = (__u64)BPF_CORE_READ(file, f_op);
+	found.space = space_of(BPF_CORE_READ(file, private_data));
+	if (bpf_core_field_exists(file->f_ref)) /* since Linux 6.13, and counts from 0 */
+		found.holders = BPF_CORE_READ(file, f_ref.refcnt.counter) + 1;
+	else
+		found.holders = BPF_CORE_READ(file, f_count.counter);
+	bpf_map_update_elem(&captured, &zero, &found, 0);
 	return 0;
 }
 
@@ -177,7 +205,7 @@ static __always_inline int handed_out(__u64 addr, __u64 len)
 
 static __always_inline int change(struct task_struct *task, struct pt_regs *regs, __u64 nr, int exit)
 {
-	struct shared *log = log_of(mm_of(task));
+	struct shared *log = log_of(own_space(task));
 	if (!log)
 		return 0;
 	struct control *control = &log->control;
@@ -272,16 +300,16 @@ int uring_submit(struct bpf_raw_tracepoint_args *args)
 	struct io_kiocb *req = (struct io_kiocb *)args->args[0];
 	if (BPF_CORE_READ(req, opcode) != 25 /* IORING_OP_MADVISE */)
 		return 0;
-	struct shared *log = log_of(mm_of(current_task()));
+	struct shared *log = log_of(own_space(current_task()));
 	if (!log)
 		return 0;
-	log->control.uring_madvise = 1;
+	log->control.blind = 1;
 	return publish_watched(log, 0, EVERYTHING);
 }
 
 static __always_inline int zap(struct vm_area_struct *vma, __u64 start, __u64 end)
 {
-	return publish(log_of((__u64)vma->vm_mm), start, end);
+	return publish(log_of(space_of(vma->vm_mm)), start, end);
 }
 
 SEC("fentry/unmap_page_range")
