@@ -212,6 +212,15 @@ type oneLine struct {
 func (o oneLine) Error() string { return o.line }
 func (o oneLine) Unwrap() error { return o.error }
 
+// leave ends the log of this process.
+func (n *bpfNotifier) leave() error {
+	if n.space == 0 {
+		return nil
+	}
+	defer func() { n.space = 0 }()
+	return deleteLog(n.logs, n.space)
+}
+
 // bpfLog is the log of this process, which programs write: the part of a notifier that does not depend on who has
 // loaded them.
 type bpfLog struct {
@@ -248,9 +257,7 @@ func (l *bpfLog) drain(seen uint64, report func(mem.Range)) (next uint64, overru
 // waits for the kernel's readers.
 func (n *bpfNotifier) close() error {
 	errs := make([]error, len(n.links)+1)
-	if n.space != 0 {
-		errs[len(n.links)] = deleteLog(n.logs, n.space)
-	}
+	errs[len(n.links)] = n.leave()
 	replaceByZeros(n.shared, n)
 	var all sync.WaitGroup
 	for i, l := range n.links {

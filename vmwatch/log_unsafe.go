@@ -86,6 +86,12 @@ func mapShared[T any](fd int) (*T, error) {
 	return (*T)(p), nil
 }
 
+// unmapShared ends mapShared of memory that nobody else uses.
+func unmapShared[T any](p *T) {
+	page := uintptr(os.Getpagesize())
+	_ = unix.MunmapPtr(unsafe.Pointer(p), (unsafe.Sizeof(*p)+page-1)&^(page-1))
+}
+
 // replaceByZeros ends mapShared or mapPrivate of memory that others may be about to use: a hit reads the
 // generation word, and a C thread counts itself into interest. There stays memory, all zeros, for as
 // long as its owner can be reached.

@@ -93,16 +93,25 @@ type Attempt struct {
 // Report is the outcome of Open, for people.
 type Report struct {
 	Chosen   Mechanism
+	Service  bool      // the watch service of the node has loaded the programs
 	Attempts []Attempt // in the order tried
 	Gaps     []string  // changes that the chosen one does not notice, and what is done about them
 	Tested   []string  // the kinds of change that the self-test performed
 	Skipped  []string  // those it couldn't perform here, with the reason
 }
 
+// How returns in a few words how changes are noticed: the name of the mechanism, and whether it is the service's.
+func (r Report) How() string {
+	if r.Service {
+		return r.Chosen.String() + ", by the watch service"
+	}
+	return r.Chosen.String()
+}
+
 // String returns one line per fact.
 func (r Report) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "mapping changes: %v", r.Chosen)
+	fmt.Fprintf(&b, "mapping changes: %s", r.How())
 	for _, g := range r.Gaps {
 		fmt.Fprintf(&b, "\n  %s", g)
 	}

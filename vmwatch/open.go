@@ -15,6 +15,9 @@ type Options struct {
 	Mechanism string
 	// Board is where processes of a job find what one of them has loaded. nil: each loads its own.
 	Board Board
+	// Service is the socket of the node's watch service, which is asked before this process loads BPF programs; empty: it is
+	// not. ServicePath is where it listens by default.
+	Service string
 	// OnRefused, if not nil, is called with a sentence for the first range that is refused with ErrCrowded, and for the
 	// first with ErrForeign. It must not call the Watcher.
 	OnRefused func(string)
@@ -39,12 +42,14 @@ func Open(o Options) (*Watcher, error) {
 	if o.Board != nil {
 		o.Board = &oneWait{Board: o.Board}
 	}
+	node := &service{path: o.Service}
+	defer node.close()
 	var report Report
 	for _, m := range order {
-		src, err := acquireSource(m, o.Board)
+		src, err := acquireSource(m, node, o.Board)
 		report.Attempts = append(report.Attempts, Attempt{m, err})
 		if err == nil {
-			report.Chosen, report.Gaps = m, m.gaps(src.frames != nil)
+			report.Chosen, report.Service, report.Gaps = m, src.service, m.gaps(src.frames != nil)
 			report.Tested, report.Skipped = src.tested, src.skipped
 			w := newWatcher(src)
 			w.report, w.onRefused = report, o.OnRefused

@@ -37,6 +37,7 @@ type interested interface{ interests() *interest }
 // userfaultfd only, and every set of BPF programs costs each system call.
 type source struct {
 	mechanism Mechanism
+	service   bool         // the watch service of the node has loaded the programs
 	note      notifier     // nil for pfn and none
 	pages     *pageReader  // nil for none
 	frames    *frameReader // of pages; nil where the kernel hides frame numbers
@@ -56,16 +57,22 @@ var sources = struct {
 	open map[Mechanism]*source
 }{open: map[Mechanism]*source{}}
 
-// acquireSource returns the process's source for m, and if nobody uses it yet finds it by the board, which may
-// be nil, or loads it.
-func acquireSource(m Mechanism, board Board) (*source, error) {
+// acquireSource returns the process's source for m, and if nobody uses it yet gets it from the service, finds it by the
+// board, which may be nil, or loads it.
+func acquireSource(m Mechanism, node *service, board Board) (*source, error) {
 	sources.mu.Lock()
 	defer sources.mu.Unlock()
 	if s := sources.open[m]; s != nil {
 		s.users++
 		return s, nil
 	}
-	s, err := loadOrJoin(m, board)
+	s, err := node.watchBy(m)
+	if err != nil {
+		refused := err
+		if s, err = loadOrJoin(m, board); err != nil && !errors.Is(refused, errNoService) {
+			err = fmt.Errorf("%w; %w", err, refused)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,180 @@
+package vmwatch
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"pinwheel/internal/change"
+)
+
+// serviceRequest is what a process says to the service, with its page table. The answer is the mechanism, with the log and
+// the links, or None and why. It differs where the two would not understand each other's log.
+var serviceRequest = "pinwheel watch 1 " + strconv.Itoa(int(unsafe.Sizeof(bpfShared{})))
+
+// serviceNotifier is a log that the watch service of the node has lent.
+type serviceNotifier struct {
+	bpfLog
+	conn  int         // while it is open, the service writes the log
+	links []io.Closer // these keep the programs attached, also if the service ends
+}
+
+func (n *serviceNotifier) close() error {
+	errs := []error{unix.Close(n.conn)}
+	replaceByZeros(n.shared, n)
+	for _, l := range n.links {
+		errs = append(errs, l.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// errNoService says that there is no watch service.
+var errNoService = errors.New("no watch service")
+
+// service is the watch service of the node as one Open meets it: it is asked once.
+type service struct {
+	path string
+	once bool
+	lent *serviceNotifier // nil: none, or it is used
+	by   Mechanism
+	err  error
+}
+
+// watchBy returns a tested source of the service if it watches by m.
+func (s *service) watchBy(m Mechanism) (*source, error) {
+	if s.path == "" {
+		return nil, errNoService
+	}
+	if !s.once {
+		s.once = true
+		s.lent, s.by, s.err = borrow(s.path)
+	}
+	if s.err != nil {
+		return nil, s.err
+	}
+	if s.by != m || s.lent == nil {
+		return nil, errNoService
+	}
+	src := &source{mechanism: m, service: true}
+	if err := src.openPages(); err != nil {
+		return nil, err
+	}
+	src.note, s.lent = s.lent, nil
+	return src.testedFor(change.Kinds[:2])
+}
+
+// close gives back what was not used.
+func (s *service) close() {
+	if s.lent != nil {
+		_ = s.lent.close()
+	}
+}
+
+// borrow asks the service at path for a log. It waits for twice servicePatience at most.
+func borrow(path string) (_ *serviceNotifier, _ Mechanism, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("watch service at %s: %w", path, err)
+		}
+	}()
+	conn, err := dialService(path)
+	if err != nil {
+		return nil, None, err
+	}
+	n := &serviceNotifier{conn: conn}
+	defer func() {
+		if err != nil {
+			_ = n.close()
+		}
+	}()
+	pages, err := openPages()
+	if err != nil {
+		return nil, None, err
+	}
+	defer pages.close()
+	// A service that has refused already has said why, and does not read this.
+	if err := sendTo(n.conn, serviceRequest, int(pages.pagemap.Fd())); err != nil && !errors.Is(err, unix.EPIPE) {
+		return nil, None, err
+	}
+	answer := make([]byte, 256)
+	oob := make([]byte, unix.CmsgSpace(4*64))
+	said, oobn, err := receiveFrom(n.conn, answer, oob)
+	if err != nil {
+		return nil, None, err
+	}
+	fds := descriptors(oob[:oobn])
+	if said < 1 || Mechanism(answer[0]) < TP || Mechanism(answer[0]) > Fentry || len(fds) < 2 {
+		closeAll(fds)
+		return nil, None, fmt.Errorf("it does not serve this process: %s", answer[min(said, 1):said])
+	}
+	for _, fd := range fds[1:] {
+		n.links = append(n.links, descriptor(fd))
+	}
+	n.links = linger(n.links)
+	n.bpfLog, err = mapLog(fds[0])
+	unix.Close(fds[0])
+	return n, Mechanism(answer[0]), err
+}
+
+// dialService connects to a socket. Where nobody listens, it fails with errNoService.
+func dialService(path string) (fd int, err error) {
+	if fd, err = unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0); err != nil {
+		return -1, err
+	}
+	patience := unix.NsecToTimeval(int64(servicePatience))
+	err = errors.Join(unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &patience),
+		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &patience))
+	if err == nil {
+		err = again(func() error { return unix.Connect(fd, &unix.SockaddrUnix{Name: path}) })
+	}
+	switch {
+	case err == nil:
+		return fd, nil
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ECONNREFUSED):
+		err = errNoService
+	}
+	unix.Close(fd)
+	return -1, err
+}
+
+// again calls f until no signal interrupts it, for as long as the service is waited for.
+func again(f func() error) error {
+	for end := time.Now().Add(servicePatience); ; {
+		if err := f(); !errors.Is(err, unix.EINTR) || time.Now().After(end) {
+			return err
+		}
+	}
+}
+
+func sendTo(conn int, text string, file int) error {
+	return again(func() error { return unix.Sendmsg(conn, []byte(text), unix.UnixRights(file), nil, unix.MSG_NOSIGNAL) })
+}
+
+func receiveFrom(conn int, b, oob []byte) (n, oobn int, err error) {
+	receive := func() (err error) {
+		n, oobn, _, _, err = unix.Recvmsg(conn, b, oob, unix.MSG_CMSG_CLOEXEC)
+		return err
+	}
+	if err = again(receive); errors.Is(err, unix.ECONNRESET) { // it has not read the request; its answer is next
+		err = again(receive)
+	}
+	if errors.Is(err, unix.EAGAIN) {
+		err = fmt.Errorf("no answer in %v", servicePatience)
+	}
+	return n, oobn, err
+}
+
+// descriptors returns those in the control messages that came with an answer.
+func descriptors(oob []byte) (fds []int) {
+	messages, _ := unix.ParseSocketControlMessage(oob) // without one, there are none
+	for i := range messages {
+		rights, _ := unix.ParseUnixRights(&messages[i])
+		fds = append(fds, rights...)
+	}
+	return fds
+}
