@@ -84,7 +84,7 @@ func (m *Manager) open() (err error) {
 	co := regcache.Options{MaxBytes: o.BudgetBytes, Group: m.group, Watcher: o.Watcher, OnFault: m.faulted}
 	if co.Watcher == nil && o.Watch != "" {
 		m.watcher, err = vmwatch.Open(vmwatch.Options{
-			Mechanism: o.Watch,
+			Mechanism: o.Watch, Service: o.WatchService,
 			OnRefused: func(message string) { m.engine.Warn(message, message) },
 		})
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"pinwheel/regcache"
 	"pinwheel/schedule"
 	"pinwheel/verbs"
+	"pinwheel/vmwatch"
 )
 
 // Policy says when memory is registered and released.
@@ -101,6 +102,9 @@ type Options struct {
 	// which nothing is cached. Empty: the caller reports changed mappings through
 	// Manager.Invalidate.
 	Watch string
+	// WatchService is the socket of the node's watch service, which loads BPF programs for processes that may not; off
+	// asks none. Empty: where it listens by default.
+	WatchService string
 
 	// Report, if not empty, makes Close write a report: "y" to standard error,
 	// else into this file, as JSON if it is named *.json (patterns as in PINWHEEL_STATS).
@@ -154,6 +158,7 @@ func fromSettings(s settings.Settings) Options {
 		Window:         int(s.Window),
 		IdlePolicy:     s.IdlePolicy,
 		Watch:          s.Watch,
+		WatchService:   s.Watchd,
 		ProviderName:   s.Provider,
 		RDMADevice:     s.RDMADevice,
 	}
@@ -196,6 +201,7 @@ func (o *Options) EnsureDefaults() error {
 	o.ThresholdBytes = cmp.Or(o.ThresholdBytes, 16<<10) // 16 KiB
 	o.Window = cmp.Or(o.Window, 2)
 	o.IdlePolicy = cmp.Or(o.IdlePolicy, "auto")
+	o.WatchService = cmp.Or(o.WatchService, vmwatch.ServicePath)
 	o.Cost = cmp.Or(o.Cost, o.HelperShare, schedule.DefaultCost)
 	o.QueueEntries = cmp.Or(o.QueueEntries, 1024)
 	o.ProviderName = cmp.Or(o.ProviderName, "auto")

@@ -15,8 +15,8 @@ type Options struct {
 	Mechanism string
 	// Board is where processes of a job find what one of them has loaded. nil: each loads its own.
 	Board Board
-	// Service is the socket of the node's watch service, which is asked before this process loads BPF programs; empty: it is
-	// not. ServicePath is where it listens by default.
+	// Service is the socket of the node's watch service, which is asked before this process loads BPF programs; empty or
+	// off: it is not. ServicePath is where it listens by default.
 	Service string
 	// OnRefused, if not nil, is called with a sentence for the first range that is refused with ErrCrowded, and for the
 	// first with ErrForeign. It must not call the Watcher.

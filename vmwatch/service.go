@@ -2,18 +2,12 @@ package vmwatch
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sys/unix"
-
-	"pinwheel/internal/unixsocket"
 )
 
 // ServicePath is where the watch service of a node listens if nobody says otherwise.
@@ -26,8 +20,6 @@ type ServiceOptions struct {
 	// PerUser and Total are the most processes, of one user and of all, that are served at a time. 0 means 256, and 1024.
 	// Each takes a log of 385 KiB of kernel memory.
 	PerUser, Total int
-	// Warn, if not nil, hears of what goes wrong, once a second at most. Any goroutine may call it.
-	Warn func(string)
 }
 
 // EnsureDefaults replaces empty fields by the defaults.
@@ -37,36 +29,34 @@ func (o *ServiceOptions) EnsureDefaults() {
 	}
 	o.PerUser = cmp.Or(o.PerUser, 256)
 	o.Total = cmp.Or(o.Total, maxLogs)
-	if o.Warn == nil {
-		o.Warn = func(string) {}
-	}
 }
 
 // maxLogs is how many logs the BPF programs find.
 const maxLogs = 1024
 
 // Service watches processes of all users of a node for them, with programs that it has loaded and tested once: what dreg's
-// kernel module was to its cluster. A process that connects to its socket shows its own page table, as an open
-// /proc/self/pagemap, and gets a log of its own and the links that keep the programs attached. So nothing that it
-// relies on ends with the service.
+// kernel module was to its cluster. A process shows its own page table, as an open /proc/self/pagemap, and gets a log of its
+// own and the links that keep the programs attached. So nothing that it relies on ends with the service. Package
+// watchd is its socket.
+//
+// All methods are safe for concurrent use.
 type Service struct {
 	opt       ServiceOptions
 	mechanism Mechanism
 	programs  *bpfNotifier
 	source    *source
-	pagemap   uint64       // the operations of an open pagemap, as inspectFile tells
-	saidNs    atomic.Int64 // when something was said last
+	pagemap   uint64 // the operations of an open pagemap, as inspectFile tells
 
 	// mu orders uses of programs.captured, too. No lock is taken inside it.
 	mu    sync.Mutex
 	users map[uint32]*tenant
-	total int // logs and connections of all users
+	total int // seats of all users
 }
 
 // tenant is what a user has of the service.
 type tenant struct {
-	taken int   // connections, and logs
-	kept  []int // of these, logs without a connection that somebody has mapped still
+	seats int
+	kept  []int // logs of seats whose processes have ended, but somebody has them mapped still
 }
 
 // OpenService loads the programs of the first mechanism that passes its self-test. It needs CAP_BPF and CAP_PERFMON, and
@@ -107,7 +97,7 @@ func OpenService(o ServiceOptions) (*Service, error) {
 // Mechanism returns what the service watches by.
 func (s *Service) Mechanism() Mechanism { return s.mechanism }
 
-// Close ends the service; those whom it has served go on. Serve must have returned.
+// Close ends the service; processes that it has lent a log go on. No other method may run or be called any more.
 func (s *Service) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,117 +107,106 @@ func (s *Service) Close() error {
 	return s.source.close()
 }
 
-// acceptPause is between two attempts to accept a connection for which there was no descriptor or no memory.
-const acceptPause = 100 * time.Millisecond
-
-// reclaimEvery is how often the service asks whether logs of ended processes are free by now.
-const reclaimEvery = time.Minute
-
-// Serve serves processes that connect to l, a socket of packets, until ctx ends. It closes l.
-func (s *Service) Serve(ctx context.Context, l *unixsocket.Listener) error {
-	var all sync.WaitGroup
-	defer all.Wait()
-	defer context.AfterFunc(ctx, func() { l.Close() })()
-	clock := time.NewTicker(reclaimEvery)
-	defer clock.Stop()
-	all.Go(func() { s.reclaimAll(ctx, clock.C) })
-	for {
-		c, err := l.AcceptUnix()
-		switch {
-		case err == nil:
-			all.Go(func() {
-				defer context.AfterFunc(ctx, func() { _ = c.SetReadDeadline(time.Unix(1, 0)) })()
-				s.serve(ctx, c)
-			})
-		case ctx.Err() != nil:
-			return nil
-		case errors.Is(err, net.ErrClosed):
-			return err
-		default: // a process that is gone, or a shortage that may pass
-			s.warn("accept: %v", err)
-			time.Sleep(acceptPause)
-		}
-	}
+// Seat is room for one process of a user. One goroutine uses it.
+type Seat struct {
+	service *Service
+	uid     uint32
+	log     int // -1: none
+	space   uint64
+	control *bpfControl // of log
 }
 
-func (s *Service) reclaimAll(ctx context.Context, clock <-chan time.Time) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-clock:
-			s.mu.Lock()
-			s.reclaim()
-			s.mu.Unlock()
-		}
-	}
-}
-
-func (s *Service) warn(format string, a ...any) {
-	now := time.Now().UnixNano()
-	if last := s.saidNs.Load(); now-last >= int64(time.Second) && s.saidNs.CompareAndSwap(last, now) {
-		s.opt.Warn(fmt.Sprintf(format, a...))
-	}
-}
-
-// serve serves one process.
-func (s *Service) serve(ctx context.Context, c *net.UnixConn) {
-	defer c.Close()
-	who, err := unixsocket.Peer(c)
-	if err != nil {
-		s.warn("%v", err)
-		return
-	}
-	log := -1
-	if err = s.admit(who.Uid); err == nil {
-		log, err = s.lend(ctx, c)
-		defer s.leave(who.Uid, log)
-	}
-	if err != nil && !errors.Is(err, io.EOF) { // else it has only looked whether there is a service
-		s.warn("a process of user %d is not served: %v", who.Uid, err)
-		_ = c.SetWriteDeadline(time.Now().Add(servicePatience))
-		_, _ = c.Write(append([]byte{byte(None)}, err.Error()...))
-	}
-}
-
-// admit takes room for one more process of a user.
-func (s *Service) admit(uid uint32) error {
+// Admit takes room for one more process of a user. It fails if the user has as many as a user may have, or all together.
+func (s *Service) Admit(uid uint32) (*Seat, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if t := s.users[uid]; s.total >= s.opt.Total || t != nil && t.seats >= s.opt.PerUser {
+		s.reclaim()
+	}
 	t := s.users[uid]
 	if t == nil {
 		t = &tenant{}
 	}
-	if t.taken >= s.opt.PerUser || s.total >= s.opt.Total {
-		s.reclaim()
-	}
-	if t.taken >= s.opt.PerUser {
-		return fmt.Errorf("user %d has %d processes that are watched, as many as a user may have", uid, t.taken)
+	if t.seats >= s.opt.PerUser {
+		return nil, fmt.Errorf("user %d has %d processes that are watched, as many as a user may have", uid, t.seats)
 	}
 	if s.total >= s.opt.Total {
-		return fmt.Errorf("%d processes are watched, as many as may be", s.total)
+		return nil, fmt.Errorf("%d processes are watched, as many as may be", s.total)
 	}
 	s.users[uid] = t
-	t.taken++
+	t.seats++
 	s.total++
-	return nil
+	return &Seat{service: s, uid: uid, log: -1}, nil
 }
 
-// leave gives back what admit took, unless somebody has the log mapped: a child of the process, after fork.
-func (s *Service) leave(uid uint32, log int) {
+// Lend gives a log to the process of which pagemap is an open page table, and returns the descriptors that the process
+// needs; they stay the Service's. It fails for a process that has a log, and for any other file.
+func (t *Seat) Lend(pagemap int) (descriptors []int, err error) {
+	s := t.service
+	found, err := s.inspect(pagemap)
+	switch {
+	case err != nil:
+		return nil, err
+	case found.operations != s.pagemap || found.space == 0:
+		return nil, errors.New("what it shows is no page table")
+	}
+	if t.log, err = newLog(); err != nil {
+		return nil, err
+	}
+	if t.control, err = mapShared[bpfControl](t.log); err != nil {
+		return nil, err
+	}
+	if err := addLog(s.programs.logs, found.space, t.log); errors.Is(err, unix.EEXIST) {
+		return nil, errors.New("the process is watched already")
+	} else if err != nil {
+		return nil, err
+	}
+	t.space = found.space
+	descriptors = append(descriptors, t.log)
+	for _, l := range s.programs.links {
+		descriptors = append(descriptors, l.(interface{ FD() int }).FD())
+	}
+	return descriptors, nil
+}
+
+// End gives the seat back, for a process that has ended or does not want its log any more. That is blind from now on: a
+// process that has closed its connection, but has not ended, must not believe that nothing has changed since. A log that
+// somebody has mapped still, as a child of the process, takes the seat until that ends.
+func (t *Seat) End() {
+	if t.space != 0 {
+		atomic.StoreUint64(&t.control.blind, 1)
+		atomic.AddUint64(&t.control.head, 1)
+		_ = deleteLog(t.service.programs.logs, t.space)
+	}
+	t.Release()
+}
+
+// Release ends the service's part in the seat, and leaves the log as it is: for a service that ends.
+func (t *Seat) Release() {
+	if t.control != nil {
+		unmapShared(t.control)
+	}
+	s := t.service
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.users[uid]
-	if log >= 0 {
-		t.kept = append(t.kept, log)
+	user := s.users[t.uid]
+	if t.log >= 0 {
+		user.kept = append(user.kept, t.log)
 	} else {
-		t.taken--
+		user.seats--
 		s.total--
 	}
 	s.reclaim()
 }
 
-// reclaim ends logs that nobody else has. s.mu is held.
+// Reclaim frees the seats of logs that nobody has any more.
+func (s *Service) Reclaim() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reclaim()
+}
+
+// reclaim is Reclaim with s.mu held.
 func (s *Service) reclaim() {
 	for uid, t := range s.users {
 		still := t.kept[:0]
@@ -237,10 +216,10 @@ func (s *Service) reclaim() {
 				continue
 			}
 			unix.Close(log)
-			t.taken--
+			t.seats--
 			s.total--
 		}
-		if t.kept = still; t.taken == 0 {
+		if t.kept = still; t.seats == 0 {
 			delete(s.users, uid)
 		}
 	}
@@ -252,88 +231,12 @@ func (s *Service) inspect(file int) (inspected, error) {
 	return inspectFile(s.programs.inspect, s.programs.captured, file)
 }
 
-// lend gives a process a log, and returns that when the connection has ended; -1 if it has none. Until then changes are
-// written to it. Then it is blind: a process that has closed the connection, but not its end, must not believe that
-// nothing has changed since.
-func (s *Service) lend(ctx context.Context, c *net.UnixConn) (log int, err error) {
-	_ = c.SetDeadline(time.Now().Add(servicePatience))
-	space, err := s.receive(c)
-	if err != nil {
-		return -1, err
-	}
-	if log, err = newLog(); err != nil {
-		return -1, err
-	}
-	control, err := mapShared[bpfControl](log)
-	if err != nil {
-		unix.Close(log)
-		return -1, err
-	}
-	defer unmapShared(control)
-	if err := addLog(s.programs.logs, space, log); err != nil {
-		if errors.Is(err, unix.EEXIST) {
-			err = errors.New("the process is watched already")
-		}
-		return log, err
-	}
-	defer s.forget(ctx, space, control)
-	fds := []int{log}
-	for _, l := range s.programs.links {
-		fds = append(fds, l.(interface{ FD() int }).FD())
-	}
-	if _, _, err = c.WriteMsgUnix([]byte{byte(s.mechanism)}, unix.UnixRights(fds...), nil); err != nil {
-		return log, nil // it is gone
-	}
-	_ = c.SetDeadline(time.Time{})
-	if ctx.Err() == nil {
-		_, _ = c.Read(make([]byte, 1)) // its end, or anything that it says
-	}
-	return log, nil
-}
-
-// forget ends a log, unless it is the service that ends.
-func (s *Service) forget(ctx context.Context, space uint64, control *bpfControl) {
-	if ctx.Err() != nil {
-		return
-	}
-	atomic.StoreUint64(&control.blind, 1)
-	atomic.AddUint64(&control.head, 1)
-	_ = deleteLog(s.programs.logs, space)
-}
-
-// receive takes the request of a process, and returns its address space.
-func (s *Service) receive(c *net.UnixConn) (space uint64, err error) {
-	request := make([]byte, len(serviceRequest)+1)
-	oob := make([]byte, unix.CmsgSpace(4))
-	n, oobn, _, _, err := c.ReadMsgUnix(request, oob)
-	file := unixsocket.Descriptor(oob[:max(oobn, 0)])
-	if file >= 0 {
-		defer unix.Close(file)
-	}
-	switch {
-	case err != nil:
-		return 0, err
-	case string(request[:n]) != serviceRequest:
-		return 0, fmt.Errorf("it speaks another protocol than this service (%.40q): use the same version of Pinwheel", request[:n])
-	case file < 0:
-		return 0, errors.New("it shows no page table")
-	}
-	found, err := s.inspect(file)
-	if err == nil && (found.operations != s.pagemap || found.space == 0) {
-		err = errors.New("what it shows is no page table")
-	}
-	return found.space, err
-}
-
 // closeAll closes descriptors.
 func closeAll(fds []int) {
 	for _, fd := range fds {
 		unix.Close(fd)
 	}
 }
-
-// servicePatience bounds how long one end waits for the other before a process is served.
-const servicePatience = 2 * time.Second
 
 // checkFiles fails if this process may not open as many files as the service needs: two for each process, and its own.
 func checkFiles(total int) error {

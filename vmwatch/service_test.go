@@ -1,4 +1,4 @@
-package vmwatch
+package vmwatch_test
 
 import (
 	"bufio"
@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,34 +23,36 @@ import (
 	"pinwheel/internal/testwait"
 	"pinwheel/internal/unixsocket"
 	"pinwheel/mem"
+	"pinwheel/vmwatch"
+	"pinwheel/vmwatch/watchd"
 )
 
 const serviceVar = "VMWATCH_TEST_SERVICE"
 
 func init() {
 	// Serves until it is killed.
-	children["service"] = func() {
-		s, l, err := serviceAt(os.Getenv(serviceVar), ServiceOptions{})
+	vmwatch.Children["service"] = func() {
+		s, l, err := serviceAt(os.Getenv(serviceVar), vmwatch.ServiceOptions{})
 		fmt.Println("serves:", err)
 		if err == nil {
-			fmt.Println(s.Serve(context.Background(), l))
+			fmt.Println(watchd.Serve(context.Background(), l, s, func(string) {}))
 		}
 	}
 	// Says how it watches, and at the end of its input whether it notices changes still.
-	children["client"] = func() {
-		w, err := Open(Options{Service: os.Getenv(serviceVar)})
+	vmwatch.Children["client"] = func() {
+		w, err := vmwatch.Open(vmwatch.Options{Service: os.Getenv(serviceVar)})
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
 		fmt.Println(strings.ReplaceAll(w.Report().String(), "\n", ";"))
 		_, _ = io.Copy(io.Discard, os.Stdin)
-		tested, _, err := selfTest(w, change.Kinds)
+		tested, _, err := vmwatch.SelfTest(w, change.Kinds)
 		fmt.Println(len(tested) > 10, err)
 	}
 	// Notices changes, all the time.
-	children["noticing"] = func() {
-		w, err := Open(Options{Mechanism: "bpf", Service: os.Getenv(serviceVar)})
+	vmwatch.Children["noticing"] = func() {
+		w, err := vmwatch.Open(vmwatch.Options{Mechanism: "bpf", Service: os.Getenv(serviceVar)})
 		fmt.Println("watches:", err)
 		ends := make(chan struct{})
 		go func() {
@@ -57,7 +60,7 @@ func init() {
 			close(ends)
 		}()
 		for rounds := 0; err == nil; rounds++ {
-			_, _, err = selfTest(w, change.Kinds)
+			_, _, err = vmwatch.SelfTest(w, change.Kinds)
 			select {
 			case <-ends:
 				fmt.Println("noticed all:", rounds > 0, err)
@@ -67,64 +70,33 @@ func init() {
 		}
 		fmt.Println("failed:", err)
 	}
-	// Closes the service's descriptors, as a daemon does at its start.
-	children["daemon"] = func() {
-		w, err := Open(Options{Mechanism: "bpf", Service: os.Getenv(serviceVar)})
+	// Closes descriptors that are not its own, as a daemon does at its start; those of Go's runtime would end it.
+	vmwatch.Children["daemon"] = func() {
+		w, err := vmwatch.Open(vmwatch.Options{Mechanism: "bpf", Service: os.Getenv(serviceVar)})
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
-		r, free, err := scratch(4 * mem.PageSize)
+		r, free, err := vmwatch.Scratch(4 * mem.PageSize)
 		if err == nil {
 			_, _, err = w.Watch(r)
 		}
 		w.Drain(func(mem.Range) {})
 		before := w.Generation()
-		_ = unix.CloseRange(3, ^uint(0), 0)
+		w.CloseService()
 		free()
 		noticed := w.Generation() != before
 		fmt.Println("noticed:", noticed, err)
 	}
 	// Tries to do with the links what their owner may.
-	children["detach"] = func() {
-		var refused int
-		conn, fds, err := rawClient(os.Getenv(serviceVar))
-		for _, link := range fds[min(1, len(fds)):] {
-			detach := struct{ link uint32 }{uint32(link)}
-			_, err1 := bpfCall("LINK_DETACH", unix.BPF_LINK_DETACH, &detach)
-			update := struct{ link, program, flags, old uint32 }{link: uint32(link), program: uint32(link)}
-			_, err2 := bpfCall("LINK_UPDATE", unix.BPF_LINK_UPDATE, &update)
-			if err1 != nil && err2 != nil {
-				refused++
-			}
-		}
-		fmt.Println(err, conn > 0, len(fds) > 2 && refused == len(fds)-1)
+	vmwatch.Children["detach"] = func() {
+		b, err := vmwatch.Borrow(os.Getenv(serviceVar))
+		fmt.Println(err, err == nil && len(b.Links) > 1 && b.Refused() == len(b.Links))
 	}
 }
 
-// rawClient enrols this process, and returns what the service gives.
-func rawClient(path string) (conn int, fds []int, err error) {
-	pages, err := openPages()
-	if err != nil {
-		return -1, nil, err
-	}
-	defer pages.close()
-	if conn, err = dialService(path); err != nil {
-		return -1, nil, err
-	}
-	if err = sendTo(conn, serviceRequest, int(pages.pagemap.Fd())); err != nil {
-		return conn, nil, err
-	}
-	b, oob := make([]byte, 256), make([]byte, 1024)
-	n, oobn, err := receiveFrom(conn, b, oob)
-	if fds = descriptors(oob[:max(oobn, 0)]); err == nil && len(fds) == 0 {
-		err = fmt.Errorf("it says %q", b[:n])
-	}
-	return conn, fds, err
-}
-
-func serviceAt(path string, o ServiceOptions) (*Service, *unixsocket.Listener, error) {
-	s, err := OpenService(o)
+func serviceAt(path string, o vmwatch.ServiceOptions) (*vmwatch.Service, *unixsocket.Listener, error) {
+	s, err := vmwatch.OpenService(o)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -150,12 +122,12 @@ func socketPath(t *testing.T) string {
 }
 
 // startService serves in this process until the test ends.
-func startService(t *testing.T, o ServiceOptions) (*Service, string) {
+func startService(t *testing.T, o vmwatch.ServiceOptions) (*vmwatch.Service, string) {
 	t.Helper()
 	testwait.Bound(t)
 	path := socketPath(t)
 	s, l, err := serviceAt(path, o)
-	if errors.Is(err, ErrUnavailable) {
+	if errors.Is(err, vmwatch.ErrUnavailable) {
 		t.Skip(err)
 	}
 	if err != nil {
@@ -163,7 +135,7 @@ func startService(t *testing.T, o ServiceOptions) (*Service, string) {
 	}
 	ctx, end := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	go func() { served <- s.Serve(ctx, l) }()
+	go func() { served <- watchd.Serve(ctx, l, s, func(string) {}) }()
 	t.Cleanup(func() {
 		end()
 		if err := errors.Join(testwait.Receive(t, "the end of the service", served), s.Close()); err != nil {
@@ -189,7 +161,7 @@ func (p *program) says() string {
 func begin(t *testing.T, name, path string) *program {
 	t.Helper()
 	p := &program{cmd: testwait.Command(t, "/proc/self/exe")}
-	p.cmd.Dir, p.cmd.Env = "/", append(os.Environ(), childVar+"="+name, serviceVar+"="+path)
+	p.cmd.Dir, p.cmd.Env = "/", append(os.Environ(), vmwatch.ChildVar+"="+name, serviceVar+"="+path)
 	if name != "service" && os.Geteuid() == 0 {
 		p.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	}
@@ -214,21 +186,8 @@ func (p *program) kill() {
 
 const served = "by the watch service"
 
-// left counts what a service has of its clients: users, connections, logs, and entries of the programs' map.
-func (s *Service) left() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.reclaim()
-	n := s.total + len(s.users)
-	var space uint64
-	for logs := s.programs.coll.Maps["logs"].Iterate(); logs.Next(&space, new(uint32)); {
-		n++
-	}
-	return n
-}
-
 func TestServiceWatchesForOtherUsers(t *testing.T) {
-	s, path := startService(t, ServiceOptions{})
+	s, path := startService(t, vmwatch.ServiceOptions{})
 	one, two := begin(t, "client", path), begin(t, "client", path)
 	for _, p := range []*program{one, two} {
 		if said := p.says(); !strings.Contains(said, s.Mechanism().String()+", "+served) {
@@ -240,7 +199,7 @@ func TestServiceWatchesForOtherUsers(t *testing.T) {
 			t.Errorf("a client says %q", p.lines.Text())
 		}
 	}
-	w, err := Open(Options{Service: path}) // root, too, has no programs of its own then
+	w, err := vmwatch.Open(vmwatch.Options{Service: path}) // root, too, has no programs of its own then
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,17 +209,17 @@ func TestServiceWatchesForOtherUsers(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "logs", s.left, 0)
+	vmwatch.Eventually(t, "logs", s.Left, 0)
 }
 
 // A thousand with VMWATCH_TEST_CLIENTS=1000.
 func TestKilledClientsLeaveNothing(t *testing.T) {
-	s, path := startService(t, ServiceOptions{})
+	s, path := startService(t, vmwatch.ServiceOptions{})
 	clients, err := strconv.Atoi(os.Getenv("VMWATCH_TEST_CLIENTS"))
 	if err != nil {
 		clients = 40
 	}
-	before := entries(t, "/proc/self/fd")
+	before := vmwatch.Entries(t, "/proc/self/fd")
 	for done := 0; done < clients; done += 20 {
 		var all sync.WaitGroup
 		for range 20 {
@@ -275,13 +234,13 @@ func TestKilledClientsLeaveNothing(t *testing.T) {
 		}
 		all.Wait()
 	}
-	eventually(t, "logs", s.left, 0)
-	eventually(t, "descriptors", func() int { return entries(t, "/proc/self/fd") }, before)
+	vmwatch.Eventually(t, "logs", s.Left, 0)
+	vmwatch.Eventually(t, "descriptors", func() int { return vmwatch.Entries(t, "/proc/self/fd") }, before)
 }
 
 func TestClientsOfAKilledServiceNoticeChanges(t *testing.T) {
 	testwait.Bound(t)
-	need(t, "bpf")
+	vmwatch.Need(t, "bpf")
 	path := socketPath(t)
 	service := begin(t, "service", path)
 	if said := service.says(); said != "serves: <nil>" {
@@ -311,7 +270,7 @@ func TestClientsOfAKilledServiceNoticeChanges(t *testing.T) {
 
 func TestStoppedServiceIsDoneWithout(t *testing.T) {
 	testwait.Bound(t)
-	need(t, "bpf")
+	vmwatch.Need(t, "bpf")
 	path := socketPath(t)
 	service := begin(t, "service", path)
 	if said := service.says(); said != "serves: <nil>" {
@@ -327,18 +286,18 @@ func TestStoppedServiceIsDoneWithout(t *testing.T) {
 }
 
 // Whoever closes descriptors that are not his must not believe in registrations that nobody watches.
-func TestProcessThatClosesAllDescriptorsKnowsNothing(t *testing.T) {
-	s, path := startService(t, ServiceOptions{})
+func TestProcessThatClosesTheServicesDescriptorsKnowsNothing(t *testing.T) {
+	s, path := startService(t, vmwatch.ServiceOptions{})
 	for range 20 {
 		if said := begin(t, "daemon", path).says(); said != "noticed: true <nil>" {
 			t.Fatalf("it says %q", said)
 		}
 	}
-	eventually(t, "logs", s.left, 0)
+	vmwatch.Eventually(t, "logs", s.Left, 0)
 }
 
 func TestUserMayHaveOnlySoManyProcesses(t *testing.T) {
-	s, path := startService(t, ServiceOptions{PerUser: 2})
+	s, path := startService(t, vmwatch.ServiceOptions{PerUser: 2})
 	one, two := begin(t, "client", path), begin(t, "client", path)
 	for _, p := range []*program{one, two} {
 		if said := p.says(); !strings.Contains(said, served) {
@@ -349,20 +308,21 @@ func TestUserMayHaveOnlySoManyProcesses(t *testing.T) {
 		t.Errorf("a third client says %q", said)
 	}
 	// Another user is served. What it keeps mapped after its connection has ended is counted still.
-	conn, fds, err := rawClient(path)
+	b, err := vmwatch.Borrow(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	closeAll(fds[1:])
-	unix.Close(conn)
+	for _, fd := range append(b.Links, b.Conn) {
+		unix.Close(fd)
+	}
 	one.kill()
 	two.kill()
-	eventually(t, "logs but one", s.left, 2)
-	if got := s.left(); got != 2 { // the log, and its user
+	vmwatch.Eventually(t, "logs but one", s.Left, 2)
+	if got := s.Left(); got != 2 { // the log, and its user
 		t.Errorf("%d are left, want 2", got)
 	}
-	unix.Close(fds[0])
-	eventually(t, "logs", s.left, 0)
+	unix.Close(b.Log)
+	vmwatch.Eventually(t, "logs", s.Left, 0)
 	if said := begin(t, "client", path).says(); !strings.Contains(said, served) {
 		t.Errorf("a client says %q when there is room", said)
 	}
@@ -370,52 +330,55 @@ func TestUserMayHaveOnlySoManyProcesses(t *testing.T) {
 
 // A process can't take another log in the place of the one that it has.
 func TestProcessIsWatchedOnce(t *testing.T) {
-	s, path := startService(t, ServiceOptions{})
-	conn, fds, err := rawClient(path)
+	s, path := startService(t, vmwatch.ServiceOptions{})
+	b, err := vmwatch.Borrow(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, more, err := rawClient(path); err == nil || !strings.Contains(err.Error(), "watched already") {
-		t.Errorf("%d descriptors, %v", len(more), err)
-	} else {
-		unix.Close(again)
+	if another, err := vmwatch.Borrow(path); err == nil || !strings.Contains(err.Error(), "watched already") {
+		t.Errorf("%v, %v", another, err)
 	}
-	closeAll(append(fds, conn))
-	eventually(t, "logs", s.left, 0)
+	b.Close()
+	vmwatch.Eventually(t, "logs", s.Left, 0)
 }
 
 // Whose connection has ended gets no events any more, and each look says so.
 func TestLogWithoutAConnectionIsBlind(t *testing.T) {
-	_, path := startService(t, ServiceOptions{})
-	conn, fds, err := rawClient(path)
+	_, path := startService(t, vmwatch.ServiceOptions{})
+	b, err := vmwatch.Borrow(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closeAll(fds)
-	l, err := mapLog(fds[0])
+	defer b.Close()
+	look, end, err := b.Look()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unmapShared(l.shared)
-	seen := l.first()
-	unix.Close(conn)
-	testwait.Until(t, "the generation moves", func() bool { return l.first() != seen })
+	defer end()
+	seen, lost := look(0)
+	if lost {
+		t.Fatal("it is blind at its start")
+	}
+	if err := unix.Shutdown(b.Conn, unix.SHUT_RDWR); err != nil {
+		t.Fatal(err)
+	}
+	testwait.Until(t, "the log is blind", func() (lost bool) { _, lost = look(seen); return lost })
 	for range 3 {
-		if next, overrun := l.drain(seen, func(mem.Range) {}); !overrun || next == seen {
-			t.Errorf("nothing is lost from %d to %d", seen, next)
-		} else {
-			seen = next
+		now, lost := look(seen)
+		if !lost || now == seen {
+			t.Errorf("nothing is lost from %d to %d", seen, now)
 		}
+		seen = now
 	}
 }
 
 func TestLinksGiveNoPowerOverThePrograms(t *testing.T) {
-	_, path := startService(t, ServiceOptions{})
+	_, path := startService(t, vmwatch.ServiceOptions{})
 	witness := begin(t, "noticing", path)
 	if said := witness.says(); said != "watches: <nil>" {
 		t.Fatal(said)
 	}
-	if said := begin(t, "detach", path).says(); said != "<nil> true true" {
+	if said := begin(t, "detach", path).says(); said != "<nil> true" {
 		t.Errorf("a client says %q", said)
 	}
 	if witness.in.Close(); witness.says() != "noticed all: true <nil>" {
@@ -424,8 +387,8 @@ func TestLinksGiveNoPowerOverThePrograms(t *testing.T) {
 }
 
 func TestServiceRefusesWhatItDoesNotKnow(t *testing.T) {
-	s, path := startService(t, ServiceOptions{})
-	before := entries(t, "/proc/self/fd")
+	s, path := startService(t, vmwatch.ServiceOptions{})
+	before := vmwatch.Entries(t, "/proc/self/fd")
 	file := func(name string) *os.File {
 		f, err := os.Open(name)
 		if err != nil {
@@ -439,13 +402,13 @@ func TestServiceRefusesWhatItDoesNotKnow(t *testing.T) {
 		want          string
 	}{
 		{"nothing but a letter", "x", nil, "another protocol"},
-		{"another version", strings.Replace(serviceRequest, "1", "0", 1), []string{"/proc/self/pagemap"}, "another protocol"},
-		{"too much", strings.Repeat(serviceRequest, 100), []string{"/proc/self/pagemap"}, "another protocol"},
-		{"no descriptor", serviceRequest, nil, "no page table"},
-		{"a file", serviceRequest, []string{"/etc/passwd"}, "no page table"},
-		{"another file of the process", serviceRequest, []string{"/proc/self/maps"}, "no page table"},
-		{"a directory", serviceRequest, []string{"/proc/self"}, "no page table"},
-		{"a hundred descriptors", serviceRequest, slicesRepeat("/etc/passwd", 100), "no page table"},
+		{"another version", strings.Replace(vmwatch.ServiceRequest, "1", "0", 1), []string{"/proc/self/pagemap"}, "another protocol"},
+		{"too much", strings.Repeat(vmwatch.ServiceRequest, 100), []string{"/proc/self/pagemap"}, "another protocol"},
+		{"no descriptor", vmwatch.ServiceRequest, nil, "no page table"},
+		{"a file", vmwatch.ServiceRequest, []string{"/etc/passwd"}, "no page table"},
+		{"another file of the process", vmwatch.ServiceRequest, []string{"/proc/self/maps"}, "no page table"},
+		{"a directory", vmwatch.ServiceRequest, []string{"/proc/self"}, "no page table"},
+		{"a hundred descriptors", vmwatch.ServiceRequest, slices.Repeat([]string{"/etc/passwd"}, 100), "no page table"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Net: "unixpacket", Name: path})
@@ -468,7 +431,7 @@ func TestServiceRefusesWhatItDoesNotKnow(t *testing.T) {
 			}
 			answer := make([]byte, 256)
 			n, oobn, _, _, err := conn.ReadMsgUnix(answer, make([]byte, 1024))
-			if err != nil || oobn != 0 || n < 1 || Mechanism(answer[0]) != None || !strings.Contains(string(answer[:n]), c.want) {
+			if err != nil || oobn != 0 || n < 1 || vmwatch.Mechanism(answer[0]) != vmwatch.None || !strings.Contains(string(answer[:n]), c.want) {
 				t.Errorf("answer %q with %d bytes of descriptors, %v; want %q", answer[:max(n, 0)], oobn, err, c.want)
 			}
 		})
@@ -481,17 +444,9 @@ func TestServiceRefusesWhatItDoesNotKnow(t *testing.T) {
 		t.Error("one that says nothing gets nothing")
 	}
 	silent.Close()
-	eventually(t, "logs", s.left, 0)
-	eventually(t, "descriptors", func() int { return entries(t, "/proc/self/fd") }, before)
+	vmwatch.Eventually(t, "logs", s.Left, 0)
+	vmwatch.Eventually(t, "descriptors", func() int { return vmwatch.Entries(t, "/proc/self/fd") }, before)
 	if said := begin(t, "client", path).says(); !strings.Contains(said, served) {
 		t.Errorf("a client says %q", said)
 	}
 }
-
-func slicesRepeat(s string, n int) (all []string) {
-	for range n {
-		all = append(all, s)
-	}
-	return all
-}
-

@@ -13,9 +13,10 @@ import (
 	"pinwheel/internal/change"
 )
 
-// serviceRequest is what a process says to the service, with its page table. The answer is the mechanism, with the log and
-// the links, or None and why. It differs where the two would not understand each other's log.
-var serviceRequest = "pinwheel watch 1 " + strconv.Itoa(int(unsafe.Sizeof(bpfShared{})))
+// ServiceRequest is what a process says to the service, with the descriptor of its page table. The answer is the mechanism,
+// as one byte with the descriptors of Lend, or None and why not. It differs where the two would not understand
+// each other's log.
+var ServiceRequest = "pinwheel watch 1 " + strconv.Itoa(int(unsafe.Sizeof(bpfShared{})))
 
 // serviceNotifier is a log that the watch service of the node has lent.
 type serviceNotifier struct {
@@ -36,6 +37,9 @@ func (n *serviceNotifier) close() error {
 // errNoService says that there is no watch service.
 var errNoService = errors.New("no watch service")
 
+// ServicePatience is how long the service and a process wait for each other.
+const ServicePatience = 2 * time.Second
+
 // service is the watch service of the node as one Open meets it: it is asked once.
 type service struct {
 	path string
@@ -47,7 +51,7 @@ type service struct {
 
 // watchBy returns a tested source of the service if it watches by m.
 func (s *service) watchBy(m Mechanism) (*source, error) {
-	if s.path == "" {
+	if s.path == "" || s.path == "off" {
 		return nil, errNoService
 	}
 	if !s.once {
@@ -75,7 +79,7 @@ func (s *service) close() {
 	}
 }
 
-// borrow asks the service at path for a log. It waits for twice servicePatience at most.
+// borrow asks the service at path for a log. It waits for twice ServicePatience at most.
 func borrow(path string) (_ *serviceNotifier, _ Mechanism, err error) {
 	defer func() {
 		if err != nil {
@@ -98,19 +102,12 @@ func borrow(path string) (_ *serviceNotifier, _ Mechanism, err error) {
 	}
 	defer pages.close()
 	// A service that has refused already has said why, and does not read this.
-	if err := sendTo(n.conn, serviceRequest, int(pages.pagemap.Fd())); err != nil && !errors.Is(err, unix.EPIPE) {
+	if err := sendTo(n.conn, ServiceRequest, int(pages.pagemap.Fd())); err != nil && !errors.Is(err, unix.EPIPE) {
 		return nil, None, err
 	}
-	answer := make([]byte, 256)
-	oob := make([]byte, unix.CmsgSpace(4*64))
-	said, oobn, err := receiveFrom(n.conn, answer, oob)
+	m, fds, err := answerOf(n.conn)
 	if err != nil {
 		return nil, None, err
-	}
-	fds := descriptors(oob[:oobn])
-	if said < 1 || Mechanism(answer[0]) < TP || Mechanism(answer[0]) > Fentry || len(fds) < 2 {
-		closeAll(fds)
-		return nil, None, fmt.Errorf("it does not serve this process: %s", answer[min(said, 1):said])
 	}
 	for _, fd := range fds[1:] {
 		n.links = append(n.links, descriptor(fd))
@@ -118,7 +115,7 @@ func borrow(path string) (_ *serviceNotifier, _ Mechanism, err error) {
 	n.links = linger(n.links)
 	n.bpfLog, err = mapLog(fds[0])
 	unix.Close(fds[0])
-	return n, Mechanism(answer[0]), err
+	return n, m, err
 }
 
 // dialService connects to a socket. Where nobody listens, it fails with errNoService.
@@ -126,7 +123,7 @@ func dialService(path string) (fd int, err error) {
 	if fd, err = unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0); err != nil {
 		return -1, err
 	}
-	patience := unix.NsecToTimeval(int64(servicePatience))
+	patience := unix.NsecToTimeval(int64(ServicePatience))
 	err = errors.Join(unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &patience),
 		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &patience))
 	if err == nil {
@@ -144,7 +141,7 @@ func dialService(path string) (fd int, err error) {
 
 // again calls f until no signal interrupts it, for as long as the service is waited for.
 func again(f func() error) error {
-	for end := time.Now().Add(servicePatience); ; {
+	for end := time.Now().Add(ServicePatience); ; {
 		if err := f(); !errors.Is(err, unix.EINTR) || time.Now().After(end) {
 			return err
 		}
@@ -155,18 +152,33 @@ func sendTo(conn int, text string, file int) error {
 	return again(func() error { return unix.Sendmsg(conn, []byte(text), unix.UnixRights(file), nil, unix.MSG_NOSIGNAL) })
 }
 
-func receiveFrom(conn int, b, oob []byte) (n, oobn int, err error) {
+// answerOf receives the answer of the service: what it watches by, the log, and the links.
+func answerOf(conn int) (m Mechanism, fds []int, err error) {
+	answer := make([]byte, 256)
+	oob := make([]byte, unix.CmsgSpace(4*64))
+	var n, oobn int
 	receive := func() (err error) {
-		n, oobn, _, _, err = unix.Recvmsg(conn, b, oob, unix.MSG_CMSG_CLOEXEC)
+		n, oobn, _, _, err = unix.Recvmsg(conn, answer, oob, unix.MSG_CMSG_CLOEXEC)
 		return err
 	}
 	if err = again(receive); errors.Is(err, unix.ECONNRESET) { // it has not read the request; its answer is next
 		err = again(receive)
 	}
 	if errors.Is(err, unix.EAGAIN) {
-		err = fmt.Errorf("no answer in %v", servicePatience)
+		err = fmt.Errorf("no answer in %v", ServicePatience)
 	}
-	return n, oobn, err
+	if err != nil {
+		return None, nil, err
+	}
+	fds = descriptors(oob[:oobn])
+	if n > 0 {
+		m = Mechanism(answer[0])
+	}
+	if m < TP || m > Fentry || len(fds) < 2 {
+		closeAll(fds)
+		return None, nil, fmt.Errorf("it does not serve this process: %s", answer[min(n, 1):n])
+	}
+	return m, fds, nil
 }
 
 // descriptors returns those in the control messages that came with an answer.

@@ -34,6 +34,7 @@ type cli struct {
 	Top     topCmd     `cmd:"" help:"Watch the ranks on this node: what they have registered, and what their helpers do."`
 	Metrics metricsCmd `cmd:"" help:"Give the state of the ranks on this node to Prometheus: as text, in a file, or over HTTP."`
 	Node    nodeCmd    `cmd:"" help:"Bring the processes of this machine together that communicate by package vmmc."`
+	Watchd  watchdCmd  `cmd:"" help:"Watch the memory mappings of other users' processes for them, which takes privileges."`
 	Proxy   proxyCmd   `cmd:"" help:"Carry the connections of unmodified programs over virtual memory-mapped communication."`
 	Serve   serveCmd   `cmd:"" help:"Serve the files of a directory over RDMA, TCP or shared memory."`
 	Get     getCmd     `cmd:"" help:"Copy files from pinwheel serve."`
@@ -75,6 +76,7 @@ func spec() command.Spec {
 			Files: [][2]string{
 				{"libpinwheel.so, libpinwheel-go.so", "What is preloaded, beside this command or in ../lib of its directory."},
 				{"/run/pinwheel/node, $XDG_RUNTIME_DIR/pinwheel-node", "Where node serves all users, and one."},
+				{"/run/pinwheel/watch.sock", "Where watchd serves."},
 				{"libpinwheel-meter.so", "What run --compare preloads as well, with Pinwheel and without."},
 			},
 			SeeAlso: []string{"nasreplay(1)", "mpirun(1)", "srun(1)", "ld.so(8)", "ibv_reg_mr(3)", "fi_mr(3)"},

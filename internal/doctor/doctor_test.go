@@ -107,7 +107,7 @@ func node() Machine {
 				{Name: "mlx5_1", Port: 1, Link: "RoCE"}}, nil
 		},
 		Memlock: func() (unix.Rlimit, error) { return unix.Rlimit{Cur: 8 << 20, Max: unix.RLIM_INFINITY}, nil },
-		Watch: func(mechanism string) (vmwatch.Report, error) {
+		Watch: func(mechanism, _ string) (vmwatch.Report, error) {
 			return vmwatch.Report{Chosen: vmwatch.Uffd, Attempts: []vmwatch.Attempt{
 				{Mechanism: vmwatch.Fentry, Err: errors.New("needs CAP_BPF")}, {Mechanism: vmwatch.Uffd},
 			}, Gaps: []string{"files: not cached"}}, nil
@@ -165,7 +165,7 @@ func bare() Machine {
 		m.Providers[i].Probe = fails
 	}
 	m.Memlock = func() (unix.Rlimit, error) { return unix.Rlimit{Cur: 0, Max: 0}, nil }
-	m.Watch = func(string) (vmwatch.Report, error) {
+	m.Watch = func(string, string) (vmwatch.Report, error) {
 		return vmwatch.Report{Chosen: vmwatch.None,
 			Attempts: []vmwatch.Attempt{{Mechanism: vmwatch.Uffd, Err: errors.New("seccomp")}, {Mechanism: vmwatch.None}},
 			Gaps:     []string{"nothing is cached"}}, nil
@@ -253,7 +253,7 @@ func TestFindingsFollowTheFacts(t *testing.T) {
 			"helper          on processor 2, as PINWHEEL_HELPER_CPU says"},
 		{"watch asked for fails", func(m *Machine) {
 			m.Settings.Watch = "bpf"
-			m.Watch = func(s string) (vmwatch.Report, error) { return vmwatch.Report{}, errors.New(s + " not permitted") }
+			m.Watch = func(s, _ string) (vmwatch.Report, error) { return vmwatch.Report{}, errors.New(s + " not permitted") }
 		}, false, "! bpf             bpf not permitted"},
 	} {
 		m := node()

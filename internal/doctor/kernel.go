@@ -57,7 +57,7 @@ func (m *Machine) kernel() section {
 
 func (m *Machine) mappings() section {
 	s := section{name: "Mapping watch"}
-	r, err := m.Watch(m.Settings.Watch)
+	r, err := m.Watch(m.Settings.Watch, m.Settings.Watchd)
 	if err != nil {
 		s.add(Problem, m.Settings.Watch, "choose another with PINWHEEL_WATCH, or leave it to auto", "%v", err)
 		return s
@@ -72,6 +72,15 @@ func (m *Machine) mappings() section {
 		s.add(Problem, "none", "allow userfaultfd or BPF, in a container by its seccomp profile", "%s", value)
 	} else {
 		s.add(OK, r.Chosen.String(), "", "%s", value)
+	}
+	switch path := m.Settings.Watchd; {
+	case path == "off":
+		s.add(Note, "service", "", "not asked (PINWHEEL_WATCHD is off)")
+	case r.Service:
+		s.add(OK, "service", "", "watches for this user, at %s", path)
+	default:
+		s.add(Note, "service", "for users who may not load BPF programs, as an administrator: systemctl enable --now pinwheel-watchd",
+			"not used: none at %s, or it does not serve this user", path)
 	}
 	return s
 }

@@ -36,7 +36,7 @@ type Machine struct {
 	Providers []Provider // in the order of the automatic choice
 	Devices   func() ([]rdma.DeviceInfo, error)
 	Memlock   func() (unix.Rlimit, error)
-	Watch     func(mechanism string) (vmwatch.Report, error)
+	Watch     func(mechanism, service string) (vmwatch.Report, error)
 	Barrier   func() error // membarrier(2)
 	Sealing   func() (bool, error)
 	Library   func() (string, error) // libpinwheel.so
@@ -103,8 +103,8 @@ func limitsOf[P verbs.Provider](p P, err error) (verbs.Limits, error) {
 	return p.Limits(), nil
 }
 
-func watch(mechanism string) (vmwatch.Report, error) {
-	w, err := vmwatch.Open(vmwatch.Options{Mechanism: mechanism})
+func watch(mechanism, service string) (vmwatch.Report, error) {
+	w, err := vmwatch.Open(vmwatch.Options{Mechanism: mechanism, Service: service})
 	if err != nil {
 		return vmwatch.Report{}, err
 	}

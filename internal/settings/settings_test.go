@@ -14,7 +14,7 @@ import (
 func TestDefaultsAreThoseOfTheDesign(t *testing.T) {
 	want := Settings{
 		ThresholdBytes: 16 << 10, Policy: "pinwheel", IdlePolicy: "auto", HelperCPU: Auto, Cost: 0.005, Window: 2,
-		BudgetBytes: Auto, NodeBudgetBytes: mem.Unlimited, Watch: "auto", Provider: "auto", Stats: "n", Log: "warn",
+		BudgetBytes: Auto, NodeBudgetBytes: mem.Unlimited, Watch: "auto", Watchd: "/run/pinwheel/watch.sock", Provider: "auto", Stats: "n", Log: "warn",
 		Profile: "n", ProfileBytes: 256 << 20,
 	}
 	if got := Default(); got != want {
@@ -27,12 +27,12 @@ func TestLoadReadsEveryVariable(t *testing.T) {
 		"PINWHEEL_DISABLE=1", "PINWHEEL_THRESHOLD=4K", "PINWHEEL_POLICY=Paper",
 		"PINWHEEL_IDLE_POLICY=off", "PINWHEEL_HELPER_CPU=3",
 		"PINWHEEL_COST=12.5%",
-		"PINWHEEL_WINDOW=0", "PINWHEEL_BUDGET=16M", "PINWHEEL_NODE_BUDGET=auto", "PINWHEEL_WATCH=uffd", "PINWHEEL_WATCH_WAIT=y",
+		"PINWHEEL_WINDOW=0", "PINWHEEL_BUDGET=16M", "PINWHEEL_NODE_BUDGET=auto", "PINWHEEL_WATCH=uffd", "PINWHEEL_WATCHD=/w", "PINWHEEL_WATCH_WAIT=y",
 		"PINWHEEL_PROVIDER=sim", "PINWHEEL_RDMA_DEVICE=mlx5_0:1",
 		"PINWHEEL_RECORD=%h.%r=1.pwt", "PINWHEEL_STATS=y", "PINWHEEL_PROFILE=/p", "PINWHEEL_PROFILE_FORCE=y",
 		"PINWHEEL_PROFILE_LIMIT=8M", "PINWHEEL_LOG=debug", "HOME=/", "PINWHEEL=1", "PINWHEEL_LOG_=",
 	})
-	want := Settings{true, 4 << 10, "paper", "off", 3, 0.125, 0, 16 << 20, Auto, "uffd", true, "sim", "mlx5_0:1", "%h.%r=1.pwt",
+	want := Settings{true, 4 << 10, "paper", "off", 3, 0.125, 0, 16 << 20, Auto, "uffd", "/w", true, "sim", "mlx5_0:1", "%h.%r=1.pwt",
 		"y", "/p", true, 8 << 20, "debug"}
 	if got != want || len(warnings) > 0 {
 		t.Errorf("Load() = %+v, %q, want %+v", got, warnings, want)

@@ -18,6 +18,7 @@ type Settings struct {
 	BudgetBytes     int64 // Auto, mem.Unlimited, or bytes
 	NodeBudgetBytes int64 // Auto, mem.Unlimited, or bytes
 	Watch           string
+	Watchd          string // path of a socket, or off
 	WatchWait       bool
 	Provider        string
 	RDMADevice      string // "" for the first with an active port
@@ -75,6 +76,8 @@ var table = []variable{
 		"How Pinwheel notices that a memory mapping has changed. bpf: BPF programs in the kernel. uffd: userfaultfd. pfn: page frame" +
 			" numbers. auto: the best that passes a self-test. none: nothing is cached, because a cached registration could be stale; pinwheel run then leaves the transport's own cache on, as it does" +
 			" in each rank whose kernel offers nothing."},
+	{"WATCHD", "/run/pinwheel/watch.sock", text(func(s *Settings) *string { return &s.Watchd }, "PATH|off"),
+		"Socket of the node's watch service (pinwheel watchd), which loads BPF programs for processes that may not. off: it is not asked."},
 	{"WATCH_WAIT", "n", flag(func(s *Settings) *bool { return &s.WatchWait }),
 		"Whether the first large message of an MPI program waits until changes of mappings are noticed. n: it does not." +
 			" Until then, for some 10 to 300 ms, memory is registered for each use. y: it does, and every run does the same, as tests want. With a" +

@@ -11,7 +11,9 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "caches.h"
@@ -70,18 +72,38 @@ static int has_frames(void)
 	return (entry & ((1ull << 55) - 1)) != 0;
 }
 
+/* Whether the watch service of the node is there, which loads BPF programs for others: vmwatch, ServicePath. */
+static int has_service(void)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	const char *path = getenv("PINWHEEL_WATCHD");
+	int fd, rc;
+
+	if (!path || !*path)
+		path = "/run/pinwheel/watch.sock";
+	if (!strcasecmp(path, "off") || strlen(path) >= sizeof a.sun_path)
+		return 0;
+	memcpy(a.sun_path, path, strlen(path) + 1);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return 0;
+	rc = connect(fd, (const struct sockaddr *)&a, sizeof a);
+	close(fd);
+	return !rc;
+}
+
 /* Whether anything is there that PINWHEEL_WATCH allows. Whether it works is found out when it is opened. */
 static int can_watch(void)
 {
 	const char *how = getenv("PINWHEEL_WATCH");
 
 	if (!how || !*how || !strcasecmp(how, "auto"))
-		return has_userfaultfd() || has_bpf() || has_frames();
+		return has_userfaultfd() || has_service() || has_bpf() || has_frames();
 	if (!strcasecmp(how, "uffd"))
 		return has_userfaultfd();
 	if (!strcasecmp(how, "pfn"))
 		return has_frames();
-	return strcasecmp(how, "none") && has_bpf();
+	return strcasecmp(how, "none") && (has_service() || has_bpf());
 }
 
 void pw_leave_caches(void)

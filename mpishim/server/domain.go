@@ -122,7 +122,7 @@ func (s *server) newDomain(i uint32, wait bool) (*domain, error) {
 		s.hearOf(t, d)
 	}
 	s.domains[i].Store(d)
-	s.mapping = w.Mechanism().String()
+	s.mapping = w.Report().How()
 	s.info(fmt.Sprintf("policy %s, changes of mappings: %v, helper: %t, threshold %s",
 		s.set.Policy, w.Mechanism(), s.engine.Helped(), mem.FormatBytes(uint64(s.sh.threshold))))
 	return d, nil

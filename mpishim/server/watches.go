@@ -103,7 +103,7 @@ func (s *server) newOpening() *opening {
 
 // watchOptions are for a mechanism, on the board of the node if the process has joined one.
 func (s *server) watchOptions(mechanism string) vmwatch.Options {
-	o := vmwatch.Options{Mechanism: mechanism}
+	o := vmwatch.Options{Mechanism: mechanism, Service: s.set.Watchd}
 	if m := s.engine.Node(); m != nil {
 		o.Board = m
 	}
