@@ -28,11 +28,11 @@ func (o *ServiceOptions) EnsureDefaults() {
 		o.Mechanism = "bpf"
 	}
 	o.PerUser = cmp.Or(o.PerUser, 256)
-	o.Total = cmp.Or(o.Total, maxLogs)
+	o.Total = cmp.Or(o.Total, MaxLogs)
 }
 
-// maxLogs is how many logs the BPF programs find.
-const maxLogs = 1024
+// MaxLogs is how many processes a set of programs can watch.
+const MaxLogs = 1024
 
 // Service watches processes of all users of a node for them, with programs that it has loaded and tested once: what dreg's
 // kernel module was to its cluster. A process shows its own page table, as an open /proc/self/pagemap, and gets a log of its
@@ -64,8 +64,8 @@ type tenant struct {
 func OpenService(o ServiceOptions) (*Service, error) {
 	o.EnsureDefaults()
 	s := &Service{opt: o, users: map[uint32]*tenant{}}
-	if o.PerUser < 1 || o.Total < 1 || o.Total > maxLogs {
-		return nil, fmt.Errorf("watch service: %d processes of a user and %d of all: want 1 to %d", o.PerUser, o.Total, maxLogs)
+	if o.PerUser < 1 || o.Total < 1 || o.Total > MaxLogs {
+		return nil, fmt.Errorf("watch service: %d processes of a user and %d of all: want 1 to %d", o.PerUser, o.Total, MaxLogs)
 	}
 	if err := checkFiles(o.Total); err != nil {
 		return nil, err

@@ -35,6 +35,9 @@ Examples:
 }
 
 func (c *watchdCmd) Run(e *command.Env) error {
+	if c.PerUser < 1 || c.Total < 1 || c.Total > vmwatch.MaxLogs {
+		return command.Usagef("--per-user is at least 1, and --total is 1 to %d", vmwatch.MaxLogs)
+	}
 	ctx, end := signals.Context(context.Background())
 	defer end()
 	s, err := vmwatch.OpenService(vmwatch.ServiceOptions{Mechanism: c.Watch, PerUser: c.PerUser, Total: c.Total})
