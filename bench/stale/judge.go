@@ -44,7 +44,7 @@ type ours struct {
 func newOurs(p verbs.Provider, mechanism string) (o ours, err error) {
 	var options regcache.Options
 	if mechanism != unwatched {
-		if o.w, err = vmwatch.Open(vmwatch.Options{Mechanism: mechanism}); err != nil {
+		if o.w, err = watchBy(mechanism); err != nil {
 			return o, err
 		}
 		options.Watcher = o.w
@@ -65,7 +65,7 @@ func (o ours) name() string {
 	if o.w == nil {
 		return unwatched
 	}
-	return o.w.Mechanism().String()
+	return o.w.Report().How()
 }
 
 func (o ours) close() {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -58,6 +59,14 @@ func (c matrixCmd) Run() error {
 	err := c.prepare()
 	if err != nil {
 		return err
+	}
+	if slices.Contains(c.Mechanisms, service) {
+		variable, end, err := serve()
+		if err != nil {
+			return err
+		}
+		defer end()
+		c.variables = append(c.variables, variable)
 	}
 	err = outfile.Write(c.Out, func(w io.Writer) (err error) {
 		bad, err = c.write(json.NewEncoder(w))

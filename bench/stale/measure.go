@@ -162,7 +162,7 @@ type holdCmd struct {
 
 // Run holds a watch until it is killed.
 func (c holdCmd) Run() error {
-	w, err := vmwatch.Open(vmwatch.Options{Mechanism: c.Mechanism})
+	w, err := watchBy(c.Mechanism)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ test-stale: test-stale-host test-stale-ucx $(if $(shell command -v mpirun.openmp
 test-stale-host: $(STALE)
 	@if [ "$$(id -u)" = 0 ]; then \
 		$(STALE) matrix --mechanisms unwatched,tps,tp,uffd,pfn,none -o $(STALE_OUT)/1-host.json; \
-		$(STALE) matrix --unprivileged --mechanisms auto -o $(STALE_OUT)/3-nobody.json; \
+		$(STALE) matrix --unprivileged --mechanisms auto,service -o $(STALE_OUT)/3-nobody.json; \
 	else \
 		$(STALE) matrix --mechanisms unwatched,auto,none -o $(STALE_OUT)/user.json; \
 	fi
@@ -52,9 +52,10 @@ test-stale-race: $(STALE)
 test-stale-guest: $(STALE) fetch
 	testbed/run.sh -t 900 -o $(STALE_OUT)/guest sh -c 'cp $(STALE) /run/stale && \
 		/run/stale matrix --mechanisms fentry -o "$$OUT/fentry.json" && \
+		/run/stale matrix --unprivileged --mechanisms service -o "$$OUT/service.json" && \
 		/run/stale matrix --device rdma --mechanisms unwatched,fentry,uffd -o "$$OUT/rdma.json" && \
 		/run/stale race --mechanism fentry --threads 2 --helper --changes 2000 > "$$OUT/race.json"'
-	cat $(STALE_OUT)/guest/fentry.json $(STALE_OUT)/guest/rdma.json > $(STALE_OUT)/4-guest.json
+	cat $(STALE_OUT)/guest/fentry.json $(STALE_OUT)/guest/service.json $(STALE_OUT)/guest/rdma.json > $(STALE_OUT)/4-guest.json
 	cp $(STALE_OUT)/guest/race.json $(STALE_OUT)/6-guest-race.json
 
 ## test-stale-life: 1000 starts and stops of every mechanism
