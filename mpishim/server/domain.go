@@ -123,8 +123,8 @@ func (s *server) newDomain(i uint32, wait bool) (*domain, error) {
 	}
 	s.domains[i].Store(d)
 	s.mapping = w.Report().How()
-	s.info(fmt.Sprintf("policy %s, changes of mappings: %v, helper: %t, threshold %s",
-		s.set.Policy, w.Mechanism(), s.engine.Helped(), mem.FormatBytes(uint64(s.sh.threshold))))
+	s.info(fmt.Sprintf("policy %s, changes of mappings: %s, helper: %t, threshold %s",
+		s.set.Policy, w.Report().How(), s.engine.Helped(), mem.FormatBytes(uint64(s.sh.threshold))))
 	return d, nil
 }
 

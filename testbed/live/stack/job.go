@@ -17,6 +17,8 @@ type Job struct {
 	Program []string // an absolute path, and arguments
 	// Under is a command to put before the launcher, such as "bin/pinwheel", "run".
 	Under []string
+	// User is the number of the user that Under makes it run as, so that the job may write its scratch. 0: none.
+	User int
 	// NoCache turns the transport's own registration cache off. "pinwheel run" does so by itself.
 	NoCache bool
 	Options []string // more options of the launcher

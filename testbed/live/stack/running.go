@@ -35,6 +35,11 @@ func (j Job) Start() (*Running, error) {
 	if err != nil {
 		return nil, err
 	}
+	if j.User != 0 {
+		if err := os.Chown(dir, j.User, -1); err != nil {
+			return nil, errors.Join(err, os.RemoveAll(dir))
+		}
+	}
 	r := &Running{job: j, dir: dir, ended: make(chan error, 1)}
 	if err := r.exec(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
