@@ -44,7 +44,8 @@
 // The Watchers of a process that have the same mechanism share its kernel objects. None of
 // these is pinned or has a name in the file system: they end with the last Watcher or with the
 // process. The processes of a job may share loaded BPF programs by a Board, which end with
-// the last of these processes; each has a log of its own. The generation word and the log are outside the Go heap, and
+// the last of these processes; each has a log of its own. A Service lends logs to processes of all users, and does not
+// outlive or end them. The generation word and the log are outside the Go heap, and
 // C may read them until Close.
 //
 // # Caveats
