@@ -16,7 +16,7 @@ GUEST_LIMIT ?= $(if $(findstring full,$(GUEST)$(GUESTS)),5400,1800)
 GUEST_rdma = -test.short '-test.skip=^TestConformance$$' ./verbs/rdma/... ./internal/cgroup
 GUEST_rdma-full = -test.timeout=30m ./verbs/rdma/... ./internal/cgroup
 # What userfaultfd tells of where the kernel has no guards.
-GUEST_watch = '-test.run=Guards|Elsewhere|LostPages|NoHitOnce|Kind' ./vmwatch
+GUEST_watch = '-test.run=Guards|Elsewhere|LostPages|NoHitOnce|Kind|ForOtherUsers|OnlySoMany|ClientsOfAKilled' ./vmwatch
 GUEST_vmmc = -test.short '-test.run=^TestRDMA(Device|Key|Lease|ExporterIsKilled|LeavesNothing|IsReplaced)' ./vmmc
 GUEST_vmmc-full = -test.timeout=60m ./vmmc/...
 GUEST_files = ./files/faults
