@@ -82,8 +82,11 @@ func OpenService(o ServiceOptions) (*Service, error) {
 		}
 		errs = append(errs, fmt.Errorf("%v: %w", m, err))
 	}
+	if s.source == nil && len(errs) == 0 {
+		return nil, fmt.Errorf("watch service: mechanism %q is none of auto, bpf, fentry, tps, tp", o.Mechanism)
+	}
 	if s.source == nil {
-		return nil, fmt.Errorf("watch service: %w (of %q): %w", ErrUnavailable, o.Mechanism, errors.Join(errs...))
+		return nil, fmt.Errorf("watch service: %w: %w", ErrUnavailable, errors.Join(errs...))
 	}
 	own, err := s.inspect(int(s.source.pages.pagemap.Fd()))
 	if err != nil {

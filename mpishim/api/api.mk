@@ -36,6 +36,7 @@ MANDIR ?= $(PREFIX)/share/man
 BASHDIR ?= $(PREFIX)/share/bash-completion/completions
 ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
+UNITDIR ?= $(PREFIX)/lib/systemd
 functions_of = $(shell sed -nE 's/^(int|size_t) (pinwheel_[a-z_]*).*/\2/p' mpishim/include/$(1).h)
 API_FUNCTIONS = $(call functions_of,pinwheel) pinwheel_domain_open_verbs
 
@@ -53,15 +54,17 @@ install-api: api
 	for f in $(API_FUNCTIONS); do echo '.so man3/pinwheel.3' > $(DESTDIR)$(MANDIR)/man3/$$f.3; done
 	for f in $(call functions_of,pinwheel_vmmc); do echo '.so man3/pinwheel_vmmc.3' > $(DESTDIR)$(MANDIR)/man3/$$f.3; done
 
-## install: install commands, the preload library, the C API, manual and completion (PREFIX=/usr/local, DESTDIR=)
+## install: install commands, the preload library, the C API, manual, completion and units of systemd (PREFIX=/usr/local, DESTDIR=)
 install: build install-api
-	install -d $(addprefix $(DESTDIR),$(PREFIX)/bin $(MANDIR)/man1 $(BASHDIR) $(ZSHDIR) $(FISHDIR))
+	install -d $(addprefix $(DESTDIR),$(PREFIX)/bin $(MANDIR)/man1 $(BASHDIR) $(ZSHDIR) $(FISHDIR) $(UNITDIR)/system $(UNITDIR)/user)
 	install -m 755 bin/pinwheel bin/nasreplay $(DESTDIR)$(PREFIX)/bin/
 	install -m 755 $(SHIM_LIB)/libpinwheel.so $(SHIM_LIB)/libpinwheel-meter.so $(DESTDIR)$(LIBDIR)/
 	install -m 644 cmd/pinwheel/pinwheel.1 cmd/nasreplay/nasreplay.1 $(DESTDIR)$(MANDIR)/man1/
 	for c in pinwheel nasreplay; do \
 		bin/$$c completion bash > $(DESTDIR)$(BASHDIR)/$$c && bin/$$c completion zsh > $(DESTDIR)$(ZSHDIR)/_$$c && \
 		bin/$$c completion fish > $(DESTDIR)$(FISHDIR)/$$c.fish || exit 1; done
+	cd cmd/pinwheel/systemd && for u in system/* user/*; do \
+		sed 's|/usr/local/bin/|$(PREFIX)/bin/|' $$u > $(DESTDIR)$(UNITDIR)/$$u || exit 1; done
 
 # An installation that transports are compiled against in the test bed's guest, with pkg-config (see test-guest).
 api-prefix:
