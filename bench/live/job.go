@@ -51,8 +51,8 @@ func (c *runCmd) job(r row, d stack.Device) (j compare.Job, missing string, err 
 	if r.slow {
 		on.Environ = append(on.Environ, slowDevice()...)
 	}
-	if r.uffd {
-		on.Environ = append(on.Environ, "PINWHEEL_WATCH=uffd")
+	if r.watch != "" {
+		on.Environ = append(on.Environ, "PINWHEEL_WATCH="+r.watch)
 	}
 	out, err := filepath.Abs(c.Out)
 	if err != nil {

@@ -22,7 +22,7 @@ func TestPatternsChooseRows(t *testing.T) {
 	}{
 		{[]string{"openmpi-ucx/halo.8.2*", "*/halo.8.4"}, []string{"openmpi-ucx/halo.8.2", "openmpi-ucx/halo.8.2.idle",
 			"openmpi-ucx/halo.8.2.slow", "openmpi-ucx/halo.8.2.idle.slow", "openmpi-ucx/halo.8.2.idle.uffd",
-			"openmpi-ucx/halo.8.4"}},
+			"openmpi-ucx/halo.8.2.idle.none", "openmpi-ucx/halo.8.4"}},
 		{[]string{"*/ft.B.2", "openmpi-ucx/ft.?.2*"}, []string{"openmpi-ucx/ft.B.2", "openmpi-libfabric/ft.B.2",
 			"mpich-ucx/ft.B.2", "openmpi-ucx/ft.A.2.idle", "openmpi-ucx/ft.B.2.slow"}},
 		{[]string{"*/ft.B.3"}, nil},

@@ -26,9 +26,10 @@ type row struct {
 	idle bool
 	// slow is a device on which a registration costs what UCX assumes of an adapter (verbs.DefaultCosts).
 	slow bool
-	// uffd has mappings watched by userfaultfd. Tracepoints, which BPF takes where fentry is missing, cost every system call
-	// of the node, and the device makes many; see results/live.
-	uffd bool
+	// watch is how mappings are watched, as PINWHEEL_WATCH: uffd, since tracepoints, which BPF takes where fentry is missing,
+	// cost every system call of the node, and the device makes many (see results/live); or none, where the transport
+	// keeps its cache. Empty: as the kernel and the user's rights allow.
+	watch string
 }
 
 func (r row) String() string {
@@ -39,8 +40,8 @@ func (r row) String() string {
 	if r.slow {
 		name += ".slow"
 	}
-	if r.uffd {
-		name += ".uffd"
+	if r.watch != "" {
+		name += "." + r.watch
 	}
 	return name
 }
@@ -69,7 +70,8 @@ var allRows = []row{
 	{stack: ucx, program: "halo.8", ranks: 2, idle: true}, {stack: ucx, program: "transpose.8", ranks: 2, idle: true},
 	{stack: ucx, program: "ring.32", ranks: 2, slow: true}, {stack: ucx, program: "halo.8", ranks: 2, slow: true},
 	{stack: ucx, program: "halo.8", ranks: 2, idle: true, slow: true},
-	{stack: ucx, program: "halo.8", ranks: 2, idle: true, uffd: true},
+	{stack: ucx, program: "halo.8", ranks: 2, idle: true, watch: "uffd"},
+	{stack: ucx, program: "halo.8", ranks: 2, idle: true, watch: "none"},
 	{stack: libfabric, program: "transpose.8", ranks: 2}, {stack: libfabric, program: "halo.8", ranks: 2},
 	{stack: mpichUCX, program: "transpose.8", ranks: 2},
 
@@ -77,7 +79,7 @@ var allRows = []row{
 	// from buffers that are always in use, and an application that sends little.
 	{stack: ucx, program: "latency.8B", ranks: 2}, {stack: ucx, program: "latency.17K", ranks: 2},
 	{stack: ucx, program: "latency.17K", ranks: 2, idle: true},
-	{stack: ucx, program: "latency.17K", ranks: 2, idle: true, uffd: true}, {stack: ucx, program: "lammps", ranks: 2},
+	{stack: ucx, program: "latency.17K", ranks: 2, idle: true, watch: "uffd"}, {stack: ucx, program: "lammps", ranks: 2},
 }
 
 // chosen returns the rows that the options ask for.
