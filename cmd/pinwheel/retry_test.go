@@ -23,6 +23,14 @@ type retried struct {
 	large  string // a file of retriedBytes in that; empty: it is that itself
 }
 
+// shown is what a process says, which is there, too, if the test never ends.
+type shown struct{ bytes.Buffer }
+
+func (s *shown) Write(b []byte) (int, error) {
+	os.Stderr.Write(b)
+	return s.Buffer.Write(b)
+}
+
 // retries are copies of each kind.
 func retries(t *testing.T) []retried {
 	f := filepath.Join(t.TempDir(), "f")
@@ -63,7 +71,7 @@ func (c *retried) lose(t *testing.T, k kind, to, retry string) (s *server, cmd *
 	}
 	args := append(append(c.verb, "--retry", retry, "--json"), k.args...)
 	cmd = testwait.Command(t, binary, append(args, ends...)...)
-	cmd.Stdout, cmd.Stderr = new(bytes.Buffer), new(bytes.Buffer)
+	cmd.Stdout, cmd.Stderr = new(bytes.Buffer), new(shown)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +146,7 @@ func TestCopiesGiveUpWhenTheServerStaysAway(t *testing.T) {
 					if err == nil && !inTime {
 						return false
 					}
-					says := cmd.Stderr.(*bytes.Buffer).String()
+					says := cmd.Stderr.(*shown).String()
 					oneLine(t, says, " (it was tried again for 500ms)")
 					oneLine(t, says, strings.TrimRight(strings.TrimPrefix(s.address, "tcp:"), "/:")+": is pinwheel serve still running there? ")
 					if cmd.ProcessState.ExitCode() != 1 {
