@@ -53,7 +53,7 @@ func spec() command.Spec {
 		Options: []kong.Option{kong.Vars{
 			"costs": strings.Join(calibration.Names(), ", "), "prediction_parts": strings.Join(report.PredictionParts(), ", "),
 		}},
-		Choices: map[string][]string{"policy": append(replay.Policies(), replay.Clairvoyant), "costs": calibration.Names()},
+		Choices: map[string][]string{"policy": replay.AllPolicies(), "costs": calibration.Names()},
 		Page: manpage.Page{
 			Environment: [][2]string{
 				{"PINWHEEL_RDMA_DEVICE", "RDMA device of provider rdma, as NAME or NAME:PORT. Without it, the first with an active port."},
