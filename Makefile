@@ -21,7 +21,7 @@ VERSION = { git describe --always 2>/dev/null || echo unknown; } | sed "$$(git d
 # One line for a tool that is missing: $(call need,command,what to install)
 need = command -v $(1) >/dev/null || { echo "make: $(1) is missing: $(2)" >&2; exit 1; }
 
-.PHONY: help tools build replay test race race-packages fuzz test-grpc lint soak soak-node soak-vmmc test-faults test-sanitize bench-vmmc bench-files bench-peers bench-together bench results results-nodes results-files results-prediction ablation helper-share import-again calibrate vmwatch-object clean
+.PHONY: help tools build replay test race race-packages fuzz test-grpc lint soak soak-node soak-vmmc test-faults test-sanitize bench-vmmc bench-files bench-peers bench-together bench results results-nodes results-files results-micro results-prediction ablation helper-share import-again calibrate vmwatch-object clean
 
 ## help: this list
 help:
@@ -174,6 +174,10 @@ helper-share: build
 ## results-nodes: write results/nodes.md anew: shared idle cores, several tasks on a node, 4096 ranks; takes some minutes
 results-nodes: build
 	bin/nasreplay nodes --out results
+
+## results-micro: write results/papers/micro.md anew: the microbenchmarks of the papers, in virtual time
+results-micro: build
+	bin/nasreplay micro --out results/papers
 
 ## results-files: write results/files/figures.md and its figures anew: strategies of serving files, in virtual time
 results-files: build
