@@ -21,7 +21,7 @@ VERSION = { git describe --always 2>/dev/null || echo unknown; } | sed "$$(git d
 # One line for a tool that is missing: $(call need,command,what to install)
 need = command -v $(1) >/dev/null || { echo "make: $(1) is missing: $(2)" >&2; exit 1; }
 
-.PHONY: help tools build replay test race race-packages fuzz test-grpc lint soak soak-node soak-vmmc test-faults test-sanitize bench-vmmc bench-files bench-peers bench-together bench results results-nodes results-files results-prediction ablation helper-share import-again calibrate vmwatch-object clean
+.PHONY: help tools build replay test race race-packages fuzz test-grpc lint soak soak-node soak-vmmc test-faults test-sanitize bench-vmmc bench-files bench-peers bench-together bench results results-nodes results-files results-micro results-limit results-prediction ablation helper-share import-again calibrate vmwatch-object clean
 
 ## help: this list
 help:
@@ -174,6 +174,23 @@ helper-share: build
 ## results-nodes: write results/nodes.md anew: shared idle cores, several tasks on a node, 4096 ranks; takes some minutes
 results-nodes: build
 	bin/nasreplay nodes --out results
+
+## results-micro: write results/papers/micro.md anew: the microbenchmarks of the papers, in virtual time
+results-micro: build
+	bin/nasreplay micro --out results/papers
+
+# FT on a grid of 2 x 16 ranks, as in Figures 3 and 11f of Li et al.: without a limit, with their 3 GB, and with less than leave-pinned
+# takes. Class D has 25 iterations.
+LIMIT_RUNS := "" "--budget 160M" "--class D --iterations 25" "--class D --iterations 25 --budget 2861M" \
+	"--class D --iterations 25 --budget 2G" "--class D --iterations 25 --budget 1800M"
+
+## results-limit: write results/papers/limit.txt anew: FT beyond the limit of pinned memory, in virtual time
+results-limit: build
+	mkdir -p results/papers
+	for r in $(LIMIT_RUNS); do bin/nasreplay scale --to 32 --layout 2x16 $$r --policy leave-pinned,lru,paper,pinwheel,oracle --json \
+		results/traces/ft.C.16.pwt || exit; done > results/papers/limit.jsonl
+	for r in $(LIMIT_RUNS); do bin/nasreplay scale --to 32 --layout 2x16 $$r --policy leave-pinned,lru,paper,pinwheel,oracle \
+		results/traces/ft.C.16.pwt || exit; done > results/papers/limit.txt
 
 ## results-files: write results/files/figures.md and its figures anew: strategies of serving files, in virtual time
 results-files: build

@@ -243,6 +243,18 @@ func (o *Options) pipelineNsPerByte() float64 {
 	return float64(o.Costs.Register.Ns(o.PipelineBytes/mem.PageSize)) / float64(o.PipelineBytes)
 }
 
+// pipelinedNs is what a transfer waits for if its buffer is registered chunk by chunk meanwhile: the first chunk, and of the
+// others what takes longer than sending a chunk.
+func (o *Options) pipelinedNs(pages uint64) int64 {
+	chunk := o.PipelineBytes / mem.PageSize
+	if pages <= chunk {
+		return o.Costs.Register.Ns(pages)
+	}
+	chunkNs := o.Costs.Register.Ns(chunk)
+	others := int64((pages+chunk-1)/chunk) - 1
+	return chunkNs + others*max(0, chunkNs-int64(o.Network.wire(o.PipelineBytes)))
+}
+
 // nodes returns the ranks of every node: those of Nodes, then one for each rank that is not named.
 func (o *Options) nodes(ranks int) [][]int {
 	all := slices.Clone(o.Nodes)

@@ -27,17 +27,23 @@ const (
 
 	// Clairvoyant is pinwheel with perfect predictions: what as many workers as it has can do. A replay has it on request.
 	Clairvoyant = "clairvoyant"
+	// PipelinePinned is pipeline with "leave pinned" of Open MPI: registered chunk by chunk at the first use, and kept. A
+	// replay has it on request.
+	PipelinePinned = "pipeline-pinned"
 )
 
-// Policies are the policies that a replay has by default, in the order of a table: all but Clairvoyant.
+// Policies are the policies that a replay has by default, in the order of a table.
 func Policies() []string {
 	return []string{LeavePinned, OnDemand, Bounce, Pipeline, LRU, Periodicity, Last, Paper, Pinwheel, Oracle}
 }
 
+// AllPolicies are these, and those that a replay has on request.
+func AllPolicies() []string { return append(Policies(), Clairvoyant, PipelinePinned) }
+
 // CheckPolicies reports the first name that is none.
 func CheckPolicies(names []string) error {
 	for _, n := range names {
-		if all := append(Policies(), Clairvoyant); !slices.Contains(all, n) {
+		if all := AllPolicies(); !slices.Contains(all, n) {
 			return fmt.Errorf("unknown policy %q (choose from %s)", n, strings.Join(all, ", "))
 		}
 	}
@@ -110,6 +116,9 @@ func (e *engine) installCached(r *rank, policy string) error {
 	provider := newVirtualProvider(e.opt.Costs, r.pages)
 	budget := e.opt.BudgetOf(policy)
 	provider.budgeted = budget != mem.Unlimited
+	if policy == PipelinePinned {
+		provider.registerNs = e.opt.pipelinedNs
+	}
 	cache, err := regcache.New(provider, regcache.Options{Confined: true, MaxBytes: budget})
 	if err != nil {
 		return err

@@ -12,7 +12,10 @@ import (
 // deregistration. The cache above is the one that ships and knows nothing of
 // virtual time.
 type virtualProvider struct {
-	costs   verbs.Costs
+	costs verbs.Costs
+	// registerNs is how long a registration of so many pages holds up who makes it.
+	registerNs func(pages uint64) int64
+
 	pages   *pinned.Counter
 	startNs int64            // of the operation on the cache that is measured
 	spentNs int64            // by provider calls since
@@ -34,7 +37,7 @@ type virtualProvider struct {
 var _ verbs.Provider = (*virtualProvider)(nil)
 
 func newVirtualProvider(c verbs.Costs, pages *pinned.Counter) *virtualProvider {
-	return &virtualProvider{costs: c, pages: pages, readyNs: map[uint64]int64{}}
+	return &virtualProvider{costs: c, registerNs: c.Register.Ns, pages: pages, readyNs: map[uint64]int64{}}
 }
 
 // begin starts to measure an operation at virtual time t.
@@ -55,7 +58,7 @@ func (p *virtualProvider) Register(r mem.Range, a verbs.Access) (verbs.Region, e
 	p.handle++
 	beganNs := p.startNs + p.spentNs
 	p.pages.Pin(beganNs, r)
-	p.spentNs += p.costs.Register.Ns(r.Pages())
+	p.spentNs += p.registerNs(r.Pages())
 	p.readyNs[p.handle] = p.startNs + p.spentNs
 	p.journal.registered(p.handle, r, beganNs, p.startNs+p.spentNs)
 	p.registered++

@@ -1,6 +1,6 @@
 # Shared by fetch.sh and run.sh: where the cache lies and how to speak to people.
 
-cache=${PINWHEEL_TESTBED_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/pinwheel-testbed}
+cache=${PINWHEEL_TESTBED_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/pinwheel-testbed${PINWHEEL_TESTBED_KERNEL:+-$PINWHEEL_TESTBED_KERNEL}}
 
 log() { echo "testbed: $*" >&2; }
 fail() { log "$*"; exit 125; }

@@ -4,6 +4,9 @@
 #
 #   testbed/fetch.sh          prints the cache directory
 #
+# PINWHEEL_TESTBED_KERNEL=SUITE takes the kernel from another suite of Debian, such as trixie-backports, and
+# keeps it in a cache of its own: the kernel of this host's backports lacks what is newer.
+#
 # The cache holds
 #   debs/         the packages, so that a second fetch downloads nothing
 #   layer/        the packages unpacked: laid over the host's root in the guest,
@@ -24,7 +27,8 @@ packages=(
 . /etc/os-release
 [ "${ID:-}" = debian ] || fail "the test bed lays Debian packages over the host's root, and this host is '${ID:-unknown}': run it in a Debian container"
 codename=$VERSION_CODENAME
-stamp=$(sha256sum "$here/fetch.sh" "$here/common.sh" "$here/init" | sha256sum | cut -c1-16)-$codename
+kernel_from=${PINWHEEL_TESTBED_KERNEL:-$codename-backports}
+stamp=$(sha256sum "$here/fetch.sh" "$here/common.sh" "$here/init" | sha256sum | cut -c1-16)-$codename-$kernel_from
 if [ "$(cat "$cache/stamp" 2>/dev/null)" = "$stamp" ]; then
   echo "$cache"
   exit
@@ -45,6 +49,8 @@ deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian
 deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $codename-backports main
 deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian-security $codename-security main
 S
+[ "$kernel_from" = "$codename-backports" ] || # of all suites, apt prefers the host's
+  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $kernel_from main" >> "$cache/apt/sources.list"
 cat > "$cache/apt/apt.conf" <<S
 Dir::Etc::sourcelist "$cache/apt/sources.list";
 Dir::Etc::sourceparts "-";
@@ -64,13 +70,17 @@ export APT_CONFIG=$cache/apt/apt.conf
 log "fetching Debian packages into $cache"
 apt-get -qq update >&2
 apt-get -qq -y -t "$codename-backports" --download-only --reinstall install "${packages[@]}" >&2
-kernel=$(apt-cache show -t "$codename-backports" linux-image-amd64 |
-  awk '/^Depends:/ && !name {name = $2} END {print name}')
-[ -n "$kernel" ] || fail "no linux-image-amd64 in $codename-backports"
+# Debian 13 has the kernel and its modules in packages of their own, on which linux-image-VERSION depends.
+depends() { apt-cache show -t "$kernel_from" "$1" | awk -F ': ' '/^Depends:/ && !d {d = $2} END {print d}' | grep -oE "$2" || true; }
+kernel=$(depends linux-image-amd64 'linux-image-[0-9][^ ,]*' | head -n 1)
+[ -n "$kernel" ] || fail "no linux-image-amd64 in $kernel_from"
+kernels=("$kernel")
+while read -r name; do kernels+=("$name"); done < <(depends "$kernel" 'linux-(base|binary|modules)-[0-9][^ ,]*')
 apt-get -qq autoclean >&2
-find "$cache/debs" -name 'linux-image-*' ! -name "${kernel}_*" -delete
-[ -n "$(find "$cache/debs" -name "${kernel}_*.deb")" ] ||
-  (cd "$cache/debs" && apt-get -qq -t "$codename-backports" download "$kernel" >&2)
+find "$cache/debs" -regex '.*/linux-\(image\|base\|binary\|modules\)-[0-9].*' ! -name "*-${kernel#linux-image-}_*" -delete
+for name in "${kernels[@]}"; do
+  [ -n "$(find "$cache/debs" -name "${name}_*.deb")" ] || (cd "$cache/debs" && apt-get -qq -t "$kernel_from" download "$name" >&2)
+done
 
 # kmod_as NAME ARG...: the package links NAME to /bin/kmod, which the host may lack.
 kmod_as() { in_layer bash -c 'exec -a "$0" kmod "$@"' "$@"; }
@@ -79,12 +89,13 @@ kmod_as() { in_layer bash -c 'exec -a "$0" kmod "$@"' "$@"; }
 # hide the host's whole /lib under the overlay.
 log "unpacking"
 rm -rf "$cache/layer" "$cache/initrd"
-mkdir -p "$cache"/layer/usr/{bin,sbin,lib,lib64}
+mkdir -p "$cache"/layer/usr/{bin,sbin,lib,lib64} "$cache/layer/boot"
 for d in bin sbin lib lib64; do ln -s "usr/$d" "$cache/layer/$d"; done
 for deb in "$cache"/debs/*.deb; do
   dpkg-deb --fsys-tarfile "$deb" | tar -x --keep-directory-symlink --no-same-owner -C "$cache/layer"
 done
-kv=$(basename "$cache"/layer/boot/vmlinuz-* | sed 's/^vmlinuz-//')
+kv=${kernel#linux-image-}
+[ -e "$cache/layer/boot/vmlinuz-$kv" ] || cp "$cache/layer/usr/lib/modules/$kv/vmlinuz" "$cache/layer/boot/vmlinuz-$kv"
 kmod_as depmod -b "$cache/layer" "$kv"
 
 # The RAM disk mounts the host's root and no more: later modules come from there.

@@ -2,7 +2,7 @@
 
 TESTBED_OUT := out/testbed
 
-.PHONY: fetch test-guest test-guests replay-rdma calibrate-rdma
+.PHONY: fetch test-guest test-guests replay-rdma calibrate-rdma bench-odp
 
 ## fetch: download the Debian packages of the test bed into its cache (see testbed/README.md)
 fetch:
@@ -68,3 +68,12 @@ bench-files-nfs: build fetch
 	testbed/nfs.sh $(OUT)/bench-files-nfs bin/pinwheel $(OUT)/bench-files-nfs/files
 	cp $(OUT)/bench-files-nfs/nfs.jsonl results/files/nfs.jsonl
 	$(MAKE) --no-print-directory bench-files-page
+
+## bench-odp: the kernel's own on-demand paging beside registrations, in a guest with a newer kernel (Soft-RoCE of 6.12 has none); into results/papers
+bench-odp: export PINWHEEL_TESTBED_KERNEL = trixie-backports
+bench-odp:
+	testbed/fetch.sh
+	rm -rf $(TESTBED_OUT)/odp && mkdir -p $(TESTBED_OUT)/odp results/papers
+	testbed/gotest.sh -c 2 -t 900 -o $(TESTBED_OUT)/odp -- kernel: uname -sr -- '-test.run=^$$' -test.bench=OnDemandPaging -test.benchtime=100x ./verbs/rdma/rc
+	cat $(TESTBED_OUT)/odp/kernel.0.log $(TESTBED_OUT)/odp/pinwheel-verbs-rdma-rc.0.log > results/papers/odp.txt
+	awk -f testbed/odp.awk results/papers/odp.txt > results/papers/odp.md

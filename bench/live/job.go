@@ -54,6 +54,9 @@ func (c *runCmd) job(r row, d stack.Device) (j compare.Job, missing string, err 
 	if r.watch != "" {
 		on.Environ = append(on.Environ, "PINWHEEL_WATCH="+r.watch)
 	}
+	if r.bounce {
+		on.Environ = append(on.Environ, "UCX_RNDV_THRESH=inf", "UCX_ZCOPY_THRESH=inf")
+	}
 	out, err := filepath.Abs(c.Out)
 	if err != nil {
 		return j, "", err

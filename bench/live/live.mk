@@ -7,7 +7,7 @@ BENCH_LIVE_ROWS ?=
 # No run begins after this time.
 BENCH_LIVE_BUDGET ?= 2h
 
-.PHONY: bench-live bench-live-table $(BENCH_LIVE)
+.PHONY: bench-live bench-live-table bench-paper $(BENCH_LIVE)
 
 $(BENCH_LIVE): build softverbs
 	mkdir -p $(@D)
@@ -21,3 +21,12 @@ bench-live: $(BENCH_LIVE)
 ## bench-live-table: the tables of what bench-live measured, into results/live/README.md
 bench-live-table:
 	$(GO) run ./bench/live table
+
+BENCH_PAPER_ROUNDS ?= 9
+# As BENCH_LIVE_ROWS. Default: messages of 64 KiB to 64 MiB.
+BENCH_PAPER_ROWS ?= */reused.* */fresh.* */latency.*K.2.idle* */latency.*M.2.idle*
+
+## bench-paper: the microbenchmarks of papers on the software RDMA device, into results/papers (seven minutes a round; goes on where it was)
+bench-paper: $(BENCH_LIVE)
+	$(BENCH_LIVE) run --runs results/papers/live.jsonl --rounds $(BENCH_PAPER_ROUNDS) --budget $(BENCH_LIVE_BUDGET) --rows "$(BENCH_PAPER_ROWS)"
+	$(BENCH_LIVE) paper

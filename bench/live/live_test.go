@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -43,6 +44,63 @@ func TestPatternsChooseRows(t *testing.T) {
 			t.Errorf("%s is there twice", r)
 		}
 		seen[r.String()] = true
+	}
+}
+
+func TestRowsOfPapersAreMeasuredIfAskedFor(t *testing.T) {
+	all, err := (&runCmd{}).chosen()
+	if err != nil || !slices.Equal(all, allRows) {
+		t.Errorf("by default %v, %v", all, err)
+	}
+	rows, err := (&runCmd{Rows: []string{"*/fresh.4M.2.idle*", "*/latency.17K.2.idle"}}).chosen()
+	if err != nil || len(rows) != 3 {
+		t.Fatalf("%v, %v", rows, err)
+	}
+	for i, want := range [][]compare.Mode{paperModes, {compare.Cache}, compare.AllModes} {
+		if got := rows[i].modes(); !slices.Equal(got, want) {
+			t.Errorf("%s is measured in %v, want %v", rows[i], got, want)
+		}
+	}
+	for program, want := range map[string][]any{
+		"fresh.4M": {"fresh", uint64(4 << 20), 10, 50}, "latency.17K": {2000, uint64(17 << 10)}, "latency.8B": {2000, uint64(8)},
+		"latency.1M": {62, uint64(1 << 20)}, "latency.16M": {10, uint64(16 << 20)},
+	} {
+		if _, got := (row{program: program}).own(); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s has arguments %v, want %v", program, got, want)
+		}
+	}
+}
+
+func TestMessagesOfPapersStandBesideTheCache(t *testing.T) {
+	var s state
+	const row = "openmpi-ucx/fresh.4M.2.idle"
+	add := func(row string, m compare.Mode, round int, output string, peak float64) {
+		r := run(m, round, 1)
+		r.PeakBytes, r.Output = peak*(1<<20), output
+		s.Lines = append(s.Lines, line{key: key{row, "root"}, Run: r, MessageNs: messageNs(r.Output)})
+	}
+	for round, ns := range []int{2_097_152, 4_194_304} {
+		add(row, compare.Cache, round, fmt.Sprintf("overlap: %d ns\noverlap: 2 ranks, data right\n", ns), 300)
+		add(row, compare.Pinwheel, round, fmt.Sprintf("overlap: %d ns\n", ns+ns/4), 150)
+		add(row+".bounce", compare.Cache, round, fmt.Sprintf("latency: %d ns\n", 2*ns), 100)
+	}
+	add("openmpi-ucx/ft.B.2", compare.Cache, 0, "data right\n", 300)
+	failed := run(compare.Pinwheel, 2, 1)
+	failed.Failed = "status 3"
+	s.Lines = append(s.Lines, line{key: key{row, "root"}, Run: failed})
+	text := s.paper()
+	for _, want := range []string{
+		"| fresh.4M.2.idle | the transport's cache | 2 | 3145.7 us |  | 1333 MB/s | 300 MiB |  |\n",
+		"| fresh.4M.2.idle | Pinwheel | 2 | 3932.2 us | +25.0 % (+25.0 % to +25.0 %, a 50 % interval) | 1067 MB/s | 150 MiB | 2.00 (2.00 to 2.00, a 50 % interval) |\n",
+		"| fresh.4M.2.idle | nobody: copied | 2 | 6291.5 us | +100.0 % (+100.0 % to +100.0 %, a 50 % interval) | 667 MB/s | 100 MiB | 3.00",
+		"- openmpi-ucx/fresh.4M.2.idle, round 3, Pinwheel: status 3\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "ft.B") {
+		t.Errorf("a program that says nothing of messages has a row:\n%s", text)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 var cli struct {
 	Run   runCmd   `cmd:"" help:"Measure, or go on measuring."`
+	Paper paperCmd `cmd:"" help:"Write the page of the microbenchmarks of papers, of what was measured."`
 	Table tableCmd `cmd:"" help:"Write the tables of what was measured into a document, between its markers."`
 }
 
@@ -30,7 +31,7 @@ type runCmd struct {
 	Out       string        `default:"out/bench-live" help:"Directory for programs and traces."`
 	NPB       string        `help:"Directory with openmpi/ft.B.x and so on, or ft.B.x, of NPB 3.4-MPI."`
 	Rounds    int           `default:"10" help:"Rounds of all rows."`
-	Rows      []string      `sep:" " help:"Patterns of the rows to measure, as path.Match has them. Default: all."`
+	Rows      []string      `sep:" " help:"Patterns of the rows to measure, as path.Match has them. Default: all but the microbenchmarks of papers."`
 	Budget    time.Duration `default:"2h" help:"No run begins after this time."`
 	Limit     time.Duration `default:"5m" help:"Longest time of one run."`
 	List      bool          `help:"List the rows and measure nothing."`

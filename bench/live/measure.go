@@ -106,14 +106,14 @@ func userName() string {
 func (c *runCmd) head(d stack.Device) (runlog.Head, error) {
 	return runlog.NewHead(c.Bin, []string{"openmpi-bin", "mpich", "libucx0", "libfabric1"},
 		filepath.Join(c.Bin, "libpinwheel.so"), filepath.Join(c.Bin, "libpinwheel-go.so"),
-		filepath.Join(c.Bin, launch.Meter), filepath.Join(c.Softverbs, "lib", "libibverbs.so.1"), phases, latency, lammps)
+		filepath.Join(c.Bin, launch.Meter), filepath.Join(c.Softverbs, "lib", "libibverbs.so.1"), phases, latency, overlap, lammps)
 }
 
 // rounds measures all rows in turn, round by round.
 func (m *measurement) rounds() error {
 	for round := range m.Rounds {
 		for _, r := range m.rows {
-			for _, mode := range compare.Order(compare.AllModes, round) {
+			for _, mode := range compare.Order(r.modes(), round) {
 				if m.state.has(m.key(r), mode, round) {
 					continue
 				}
@@ -157,7 +157,7 @@ func (m *measurement) once(r row, mode compare.Mode, round int) error {
 		return nil // it may have been cut short
 	}
 	judge(&run)
-	l.Run = &run
+	l.Run, l.MessageNs = &run, messageNs(run.Output)
 	if run.Failed != "" {
 		say("FAILED   %s, round %d, %s: %s", r, round+1, mode, run.Failed)
 	} else {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"pinwheel/internal/compare"
 	"pinwheel/mem"
 	"pinwheel/testbed/live/stack"
 )
@@ -17,8 +18,8 @@ import (
 // row is a job that is measured in every mode.
 type row struct {
 	stack string
-	// program is one of NPB, such as ft.B; a pattern of phases.c and its MiB, such as halo.8; latency.c and
-	// the size of its messages, such as latency.17K; or lammps.
+	// program is one of NPB, such as ft.B; a pattern of phases.c and its MiB, such as halo.8; latency.c, or overlap.c
+	// with buffers that are reused or fresh, and the size of its messages, such as latency.17K; or lammps.
 	program string
 	ranks   int
 	// idle binds all ranks to processor 0, where they yield to each other, and the helpers to
@@ -30,6 +31,9 @@ type row struct {
 	// cost every system call of the node, and the device makes many (see results/live); or none, where the transport
 	// keeps its cache. Empty: as the kernel and the user's rights allow.
 	watch string
+	// bounce has the transport copy messages of any size through buffers of its own, where it has its cache; there are no
+	// other modes.
+	bounce bool
 }
 
 func (r row) String() string {
@@ -42,6 +46,9 @@ func (r row) String() string {
 	}
 	if r.watch != "" {
 		name += "." + r.watch
+	}
+	if r.bounce {
+		name += ".bounce"
 	}
 	return name
 }
@@ -82,15 +89,46 @@ var allRows = []row{
 	{stack: ucx, program: "latency.17K", ranks: 2, idle: true, watch: "uffd"}, {stack: ucx, program: "lammps", ranks: 2},
 }
 
+// paperRows are the microbenchmarks of papers, over the size of messages. They are measured if they are asked for.
+var paperRows = func() (rows []row) {
+	for _, size := range []string{"64K", "256K", "1M", "4M", "16M", "64M"} {
+		for _, program := range []string{"reused.", "fresh.", "latency."} {
+			if program == "latency." && size == "64M" {
+				continue // takes as long as all others
+			}
+			r := row{stack: ucx, program: program + size, ranks: 2, idle: true}
+			rows = append(rows, r)
+			r.bounce = true
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}()
+
+// paperModes are those of paperRows: the path of each use is measured without a helper, too.
+var paperModes = append([]compare.Mode{compare.LeavePinned}, compare.AllModes...)
+
+// modes are those that a row is measured in.
+func (r row) modes() []compare.Mode {
+	switch {
+	case r.bounce:
+		return []compare.Mode{compare.Cache}
+	case slices.Contains(paperRows, r):
+		return paperModes
+	}
+	return compare.AllModes
+}
+
 // chosen returns the rows that the options ask for.
 func (c *runCmd) chosen() ([]row, error) {
 	if len(c.Rows) == 0 {
 		return allRows, nil
 	}
+	known := slices.Concat(allRows, paperRows)
 	var all []row
 	for _, pattern := range c.Rows {
 		found := false
-		for _, r := range allRows {
+		for _, r := range known {
 			matched, err := path.Match(pattern, r.String())
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", pattern, err)
@@ -110,18 +148,26 @@ func (c *runCmd) chosen() ([]row, error) {
 const (
 	steps  = 60
 	passes = 500   // of a compute phase: some 45 ms
-	blocks = 2_000 // of 100 exchanges
+	blocks = 2_000 // of 100 exchanges of small messages
+
+	overlapRounds = 10 // as in the paper
+	overlapMs     = 50 // of computing after each message
 
 	phases  = "bench/live/programs/phases.c"
 	latency = "mpishim/testing/programs/latency.c"
+	overlap = "bench/live/programs/overlap.c"
 	lammps  = "bench/live/programs/lammps.in"
 )
 
 // own returns the source of the row's program, if it is one of ours, and its arguments.
 func (r row) own() (source string, arguments []any) {
 	program, size, _ := strings.Cut(r.program, ".")
-	if bytes, err := mem.ParseBytes(size); err == nil && program == "latency" {
-		return latency, []any{blocks, bytes}
+	bytes, err := mem.ParseBytes(size)
+	switch {
+	case err == nil && program == "latency":
+		return latency, []any{min(blocks, max(10, blocks*(32<<10)/bytes)), bytes}
+	case err == nil && (program == "reused" || program == "fresh"):
+		return overlap, []any{program, bytes, overlapRounds, overlapMs}
 	}
 	if mib, err := strconv.Atoi(size); err == nil {
 		return phases, []any{program, mib << 20, steps, passes}

@@ -20,8 +20,10 @@ type line struct {
 	// Load is the load of the machine before the run (proc_loadavg(5)), over one minute.
 	Load float64 `json:"load,omitempty"`
 	*compare.Run
-	Replay  *replayed `json:"replay,omitempty"`
-	Missing string    `json:"missing,omitempty"`
+	// MessageNs is what a message took, of programs that say so.
+	MessageNs float64   `json:"message_ns,omitempty"`
+	Replay    *replayed `json:"replay,omitempty"`
+	Missing   string    `json:"missing,omitempty"`
 }
 
 // state has what was measured so far.

@@ -29,6 +29,8 @@ type Cost struct {
 	Low    float64 `json:"low"`
 	High   float64 `json:"high"`
 	Unit   string  `json:"unit"`
+	// Runs are the values of the runs, in their order.
+	Runs []float64 `json:"runs"`
 }
 
 // sample is what one run measures.
@@ -41,12 +43,11 @@ type sample struct {
 // costTime bounds one run: a deadlock in an allocator or a hook shows here.
 const costTime = time.Minute
 
+// Run measures all columns in turn, run by run, so that they can be compared in pairs.
 func (c costCmd) Run() error {
-	out := json.NewEncoder(os.Stdout)
-	for _, m := range c.Mechanisms {
-		var order []sample
-		values := map[string][]float64{}
-		for range c.Runs {
+	columns := make([]column, len(c.Mechanisms))
+	for range c.Runs {
+		for i, m := range c.Mechanisms {
 			for _, allocator := range c.Allocators {
 				if allocator != "glibc" {
 					if _, err := os.Stat(allocator); err != nil {
@@ -57,17 +58,16 @@ func (c costCmd) Run() error {
 				if err != nil {
 					return fmt.Errorf("%s, %s: %w", m, allocator, err)
 				}
-				for _, s := range samples {
-					if values[s.Cost] == nil {
-						order = append(order, s)
-					}
-					values[s.Cost] = append(values[s.Cost], s.Value)
-				}
+				columns[i].add(samples)
 			}
 		}
-		for _, s := range order {
-			v := slices.Sorted(slices.Values(values[s.Cost]))
-			l := Cost{Cell: here(), Cost: s.Cost, Median: v[len(v)/2], Low: v[0], High: v[len(v)-1], Unit: s.Unit}
+	}
+	out := json.NewEncoder(os.Stdout)
+	for i, m := range c.Mechanisms {
+		for _, s := range columns[i].order {
+			v := columns[i].values[s.Cost]
+			sorted := slices.Sorted(slices.Values(v))
+			l := Cost{Cell: here(), Cost: s.Cost, Median: sorted[len(v)/2], Low: sorted[0], High: sorted[len(v)-1], Unit: s.Unit, Runs: v}
 			l.Mechanism = m
 			if unprivileged, ok := strings.CutPrefix(m, asNobody); ok && os.Getuid() == 0 {
 				l.Mechanism, l.User = unprivileged, "nobody"
@@ -78,6 +78,24 @@ func (c costCmd) Run() error {
 		}
 	}
 	return nil
+}
+
+// column has what was measured under one mechanism.
+type column struct {
+	order  []sample // one for each cost
+	values map[string][]float64
+}
+
+func (c *column) add(samples []sample) {
+	if c.values == nil {
+		c.values = map[string][]float64{}
+	}
+	for _, s := range samples {
+		if c.values[s.Cost] == nil {
+			c.order = append(c.order, s)
+		}
+		c.values[s.Cost] = append(c.values[s.Cost], s.Value)
+	}
 }
 
 func measureIn(column, allocator string) (samples []sample, err error) {

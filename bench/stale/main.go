@@ -16,6 +16,7 @@ var cli struct {
 	Race    raceCmd    `cmd:"" help:"Use addresses while other threads free them; write one JSON line."`
 	Table   tableCmd   `cmd:"" help:"Make the tables of results/stale from result files."`
 	Cost    costCmd    `cmd:"" help:"Measure what each mechanism costs; write one JSON line for each quantity."`
+	Paper   paperCmd   `cmd:"" help:"Set costs beside those that Wyckoff and Wu give of their kernel module."`
 	Hold    holdCmd    `cmd:"" hidden:"" help:"Watch this process until it is killed."`
 	Measure measureCmd `cmd:"" hidden:"" help:"Measure in one process."`
 	Cell    cellCmd    `cmd:"" hidden:"" help:"Judge one cell."`

@@ -48,7 +48,7 @@ func (c measureCmd) Run() error {
 			generation = o.w.Generation
 			if c.Allocator == "glibc" {
 				samples = append(samples, sample{"open and self-test", "ms", float64(time.Since(begin).Microseconds()) / 1000},
-					sample{"check: the generation is what it was", "ns", checks(o.w)})
+					sample{theCheck, "ns", checks(o.w)})
 			}
 		}
 	}
@@ -62,6 +62,12 @@ func (c measureCmd) Run() error {
 			return err
 		}
 		samples = append(samples, more...)
+		if o, ok := cc.(ours); ok {
+			if more, err = registrations(o); err != nil {
+				return err
+			}
+			samples = append(samples, more...)
+		}
 		if c.Mechanism != peer && c.Mechanism != unwatched {
 			if more, err = beside(c.Mechanism); err != nil {
 				return err
@@ -79,6 +85,15 @@ func (c measureCmd) Run() error {
 	}
 	return json.NewEncoder(os.Stdout).Encode(append(samples, more...))
 }
+
+// Costs that the command paper looks for.
+const (
+	theCheck  = "check: the generation is what it was"
+	theHit    = "hit and release, 64 KiB"
+	unrelated = "getppid: an unrelated call"
+)
+
+var unrelatedBeside = fmt.Sprintf("getppid, %d neighbours watching", neighbours)
 
 // checks times the comparison on the send path of a transport.
 func checks(w *vmwatch.Watcher) float64 {
@@ -113,8 +128,8 @@ func calls(c cache) (samples []sample, err error) {
 		return nil, err
 	}
 	samples = append(samples,
-		sample{"hit and release, 64 KiB", "ns", perCall(20_000, func(n int) { err = use(c, s.Range, n) })})
-	samples = append(samples, sample{"getppid: an unrelated call", "ns", unrelatedCall()})
+		sample{theHit, "ns", perCall(20_000, func(n int) { err = use(c, s.Range, n) })})
+	samples = append(samples, sample{unrelated, "ns", unrelatedCall()})
 	samples = append(samples,
 		sample{"mmap and munmap through libc of 64 KiB that isn't cached", "ns", mapAndUnmap(s.Range.Len())})
 	samples = append(samples,
@@ -124,6 +139,36 @@ func calls(c cache) (samples []sample, err error) {
 			}
 		})})
 	return samples, err
+}
+
+// registeredSizes are those of the ranges that registrations has.
+var registeredSizes = []uint64{64 << 10, 1 << 20, 4 << 20} // what a normal user may pin
+
+func registrationOf(n uint64) string { return "miss: register and deregister " + mem.FormatBytes(n) }
+
+// registrations times misses: a range is watched and registered, and then deregistered and no longer watched.
+func registrations(o ours) (samples []sample, err error) {
+	for _, n := range registeredSizes {
+		s, err := change.Anonymous(n / mem.PageSize)
+		if err != nil {
+			return nil, err
+		}
+		defer s.Free()
+		miss := func(times int) {
+			for i := 0; i < times && err == nil; i++ {
+				if err = use(o, s.Range, 1); err == nil {
+					err = o.c.Invalidate(s.Range)
+				}
+			}
+		}
+		miss(1) // touches the pages
+		ns := perCall(int(64<<20/n), miss)
+		if err != nil {
+			return nil, err
+		}
+		samples = append(samples, sample{registrationOf(n), "ns", ns})
+	}
+	return samples, nil
 }
 
 // neighbours is how many other processes of the node watch themselves, too.
@@ -151,7 +196,7 @@ func beside(mechanism string) (samples []sample, err error) {
 		}
 	}
 	return []sample{
-		{fmt.Sprintf("getppid, %d neighbours watching", neighbours), "ns", unrelatedCall()},
+		{unrelatedBeside, "ns", unrelatedCall()},
 		{fmt.Sprintf("mmap and munmap, %d neighbours watching", neighbours), "ns", mapAndUnmap(pages * mem.PageSize)},
 	}, nil
 }

@@ -7,7 +7,7 @@ STALE_UCX := $(STALE_OUT)/stale-ucx
 STALE_CHANGES ?= 20000
 RESULTS_STALE := results/stale
 
-.PHONY: test-stale test-stale-host test-stale-ucx test-stale-mpi test-stale-race test-stale-guest test-stale-life bench-watch results-stale stale-table $(STALE) $(STALE_UCX)
+.PHONY: test-stale test-stale-host test-stale-ucx test-stale-mpi test-stale-race test-stale-guest test-stale-life bench-watch results-watch results-stale stale-table $(STALE) $(STALE_UCX)
 
 $(STALE): | tools
 	mkdir -p $(STALE_OUT)
@@ -66,6 +66,12 @@ test-stale-life: tools
 bench-watch: $(STALE) $(STALE_UCX)
 	$(STALE) cost > $(STALE_OUT)/7-costs.json
 	$(STALE_UCX) cost --mechanisms ucx >> $(STALE_OUT)/7-costs.json
+
+## results-watch: the same beside Wyckoff and Wu's kernel module, in pairs of runs, into results/papers; needs both cores idle for two minutes
+results-watch: $(STALE)
+	mkdir -p results/papers
+	$(STALE) cost --runs 15 --allocators glibc > results/papers/watch.jsonl
+	$(STALE) paper results/papers/watch.jsonl > results/papers/watch.md
 
 ## results-stale: all of these, with a million changes in each race, into results/stale; needs both cores idle
 results-stale: STALE_CHANGES := 1000000

@@ -18,35 +18,37 @@ type tableCmd struct {
 // line is any line of any result file.
 type line struct {
 	Race
-	Cost   string  `json:"cost"`
-	Median float64 `json:"median"`
-	Low    float64 `json:"low"`
-	High   float64 `json:"high"`
-	Unit   string  `json:"unit"`
+	Cost   string    `json:"cost"`
+	Median float64   `json:"median"`
+	Low    float64   `json:"low"`
+	High   float64   `json:"high"`
+	Unit   string    `json:"unit"`
+	Runs   []float64 `json:"runs"`
+}
+
+// who is the mechanism, and the user if that is not root.
+func (l *line) who() string {
+	if l.User != "root" {
+		return l.Mechanism + ", " + l.User
+	}
+	return l.Mechanism
 }
 
 // Run prints the page of result files, which results/stale/README.md is.
 func (c tableCmd) Run() error {
+	all, err := readLines(c.Files)
+	if err != nil {
+		return err
+	}
 	var cells, races, costs []line
-	for _, name := range c.Files {
-		f, err := os.Open(name)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		for lines := bufio.NewScanner(f); lines.Scan(); {
-			var l line
-			if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
-			switch {
-			case l.Cost != "":
-				costs = append(costs, l)
-			case l.Change == "race":
-				races = append(races, l)
-			default:
-				cells = append(cells, l)
-			}
+	for _, l := range all {
+		switch {
+		case l.Cost != "":
+			costs = append(costs, l)
+		case l.Change == "race":
+			races = append(races, l)
+		default:
+			cells = append(cells, l)
 		}
 	}
 	w := bufio.NewWriter(os.Stdout)
@@ -55,6 +57,25 @@ func (c tableCmd) Run() error {
 	writeRaces(w, races)
 	writeCosts(w, costs)
 	return w.Flush()
+}
+
+// readLines reads result files.
+func readLines(files []string) (all []line, err error) {
+	for _, name := range files {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close() // only read from
+		for lines := bufio.NewScanner(f); lines.Scan(); {
+			var l line
+			if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			all = append(all, l)
+		}
+	}
+	return all, nil
 }
 
 const preface = `# Never stale
@@ -78,11 +99,7 @@ MREMAP_FIXED loses its target address in every program that links UCX.)
 
 // column is one configuration of the matrix.
 func (l line) column() string {
-	name := l.Mechanism
-	if l.User != "root" {
-		name += ", " + l.User
-	}
-	return fmt.Sprintf("%s (%s, Linux %s)", name, l.Device, shortKernel(l.Kernel))
+	return fmt.Sprintf("%s (%s, Linux %s)", l.who(), l.Device, shortKernel(l.Kernel))
 }
 
 func shortKernel(release string) string {
@@ -185,10 +202,7 @@ func writeCosts(w io.Writer, costs []line) {
 	var rows, columns []string
 	cells := map[[2]string]line{}
 	for _, l := range costs {
-		c := l.Mechanism
-		if l.User != "root" {
-			c += ", " + l.User
-		}
+		c := l.who()
 		if !slices.Contains(rows, l.Cost) {
 			rows = append(rows, l.Cost)
 		}

@@ -40,6 +40,7 @@ type cli struct {
 	Shares     sharesCmd     `cmd:"" help:"Write what helpers save and cost that may use a share of a core."`
 	Nodes      nodesCmd      `cmd:"" help:"Write the report on full nodes: shared idle cores, several tasks on a node, thousands of ranks."`
 	Files      filesCmd      `cmd:"" help:"Write the report on serving files over RDMA: figures and findings of a paper, in virtual time."`
+	Micro      microCmd      `cmd:"" help:"Replay the microbenchmarks of two papers: bandwidth and pinned memory over the size of messages."`
 	command.Common
 }
 
@@ -53,7 +54,7 @@ func spec() command.Spec {
 		Options: []kong.Option{kong.Vars{
 			"costs": strings.Join(calibration.Names(), ", "), "prediction_parts": strings.Join(report.PredictionParts(), ", "),
 		}},
-		Choices: map[string][]string{"policy": append(replay.Policies(), replay.Clairvoyant), "costs": calibration.Names()},
+		Choices: map[string][]string{"policy": replay.AllPolicies(), "costs": calibration.Names()},
 		Page: manpage.Page{
 			Environment: [][2]string{
 				{"PINWHEEL_RDMA_DEVICE", "RDMA device of provider rdma, as NAME or NAME:PORT. Without it, the first with an active port."},

@@ -23,6 +23,7 @@ type scaleCmd struct {
 	Kind       string        `default:"strong" enum:"weak,strong" help:"How the run grows: ${enum}. weak: copies of the recorded run side by side. strong: the same problem on more ranks."`
 	To         numbers       `placeholder:"N" help:"Numbers of ranks. Default: those up to 4096 that the program runs on, each about four times the one before."`
 	Layout     string        `placeholder:"AxB" help:"FT: the grid of ranks. Default: that of the program."`
+	Class      string        `placeholder:"D" help:"FT: the class of a larger problem. Default: as recorded."`
 	Iterations int           `placeholder:"N" help:"Iterations of the main loop (strong only). Default: as recorded. If N is more, recorded ones are repeated."`
 	Policy     command.Names `placeholder:"NAME" help:"Policies to run. Default: leave-pinned, paper, pinwheel, oracle."`
 	Traces     []string      `arg:"" name:"trace" help:"Traces (.pwt)."`
@@ -36,7 +37,8 @@ of its own.
 Examples:
   nasreplay scale --to 16,64,256,1024,4096 ft.B.4.pwt
   nasreplay scale --kind weak --per-node 64 --idle-cores 8 --to 4096 cg.C.4.pwt
-  nasreplay scale --to 16 --layout 2x8 --json ft.C.4.pwt`
+  nasreplay scale --to 16 --layout 2x8 --json ft.C.4.pwt
+  nasreplay scale --to 32 --layout 2x16 --class D --iterations 25 --budget 2500M ft.C.16.pwt`
 }
 
 // mostRanks bounds the default of --to, and fewer than what --to may say.
@@ -54,7 +56,7 @@ func (c *scaleCmd) Run(e *command.Env) error {
 	if len(o.Policies) == 0 {
 		o.Policies = report.ChartPolicies()
 	}
-	d := scale.Options{Iterations: c.Iterations}
+	d := scale.Options{Iterations: c.Iterations, Class: c.Class}
 	if err := c.check(&d); err != nil {
 		return err
 	}
@@ -92,8 +94,8 @@ func (c *scaleCmd) check(d *scale.Options) error {
 	if err := checkPolicies(c.Policy); err != nil {
 		return err
 	}
-	if c.Iterations < 0 || c.Kind == "weak" && (c.Iterations > 0 || c.Layout != "") {
-		return command.Usagef("--iterations must not be negative, and --iterations and --layout are for --kind strong")
+	if c.Iterations < 0 || c.Kind == "weak" && (c.Iterations > 0 || c.Layout != "" || c.Class != "") {
+		return command.Usagef("--iterations must not be negative, and --iterations, --layout and --class are for --kind strong")
 	}
 	if c.Timeline != string(replay.Dedicated) {
 		return command.Usagef("--timeline %s is for recorded runs: a derived run has no recorded wall clock", c.Timeline)
@@ -164,7 +166,11 @@ func (c *scaleCmd) print(e *command.Env, rs []scale.Result, first bool) error {
 			mem.FormatBytes(uint64(r.NodeAvgBytes)), savedOf(rs, r), strconv.FormatInt(r.FirstRegs, 10), strconv.FormatInt(r.LateUses(), 10), formatNs(r.RunNs),
 			report.Number(r.Slowdown, "%.4f"), report.Number(r.CapturedAvg, "%.3f"), strconv.Itoa(r.SimulatedRanks))
 	}
-	fmt.Fprintf(e.Stdout, "%s: %s scaling, %d ranks a node, costs of %s\n", rs[0].Trace, rs[0].Scaling, rs[0].PerNode, rs[0].Provider)
+	limit := ""
+	if c.Budget != nil {
+		limit = fmt.Sprintf(", budget %s", mem.FormatBytes(uint64(*c.Budget)))
+	}
+	fmt.Fprintf(e.Stdout, "%s: %s scaling, %d ranks a node, costs of %s%s\n", rs[0].Trace, rs[0].Scaling, rs[0].PerNode, rs[0].Provider, limit)
 	if err := t.write(e.Stdout, "  "); err != nil {
 		return err
 	}

@@ -16,6 +16,8 @@ const (
 	OnDemand Mode = "on-demand" // nobody, by Pinwheel's policy of that name
 	Paper    Mode = "paper"     // Pinwheel's policy of that name: what Li et al. (CF 2011) describe
 	Pinwheel Mode = "pinwheel"  // Pinwheel, by the job's own policy
+	// LeavePinned is Pinwheel's policy of that name: its path without a helper. It is in no list.
+	LeavePinned Mode = "leave-pinned"
 )
 
 // Modes are those of any comparison, in the order of tables. The transport's cache is off in all but Cache.
@@ -42,6 +44,8 @@ func (m Mode) String() string {
 		return "policy on-demand"
 	case Paper:
 		return "policy paper"
+	case LeavePinned:
+		return "policy leave-pinned"
 	}
 	return "Pinwheel"
 }
@@ -50,7 +54,7 @@ func (m Mode) String() string {
 func (m Mode) apply(r *launch.Request) {
 	r.NoPinwheel = m == Cache || m == None
 	r.KeepCaches = m == Cache
-	if m == OnDemand || m == Paper {
+	if m == OnDemand || m == Paper || m == LeavePinned {
 		r.Settings = append(slices.Clip(r.Settings), "PINWHEEL_POLICY="+string(m))
 	}
 }

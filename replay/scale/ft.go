@@ -1,6 +1,12 @@
 package scale
 
-import "pinwheel/trace"
+import (
+	"cmp"
+	"math"
+
+	"pinwheel/mem"
+	"pinwheel/trace"
+)
 
 // FT divides a grid of complex numbers along one dimension or two (NPB FT/ft.f, setup and fft). With
 // np1 = 1 each FFT has one alltoall over all ranks. Otherwise it has two: over the np2 ranks of a
@@ -11,6 +17,14 @@ type ft struct {
 	np1, np2 int
 	wasFlat  bool // the recorded layout has np1 = 1
 	world    []int32
+	growth   ftGrowth
+}
+
+// ftGrowth is how much larger a grid is than the recorded one: in points, and in the work of transforming them, which is
+// that of n log n.
+type ftGrowth struct {
+	points uint64
+	work   float64
 }
 
 // ftGrid is nx, ny, nz of each class.
@@ -26,12 +40,19 @@ const (
 )
 
 func newFT(b *Base, ranks int, o *Options) (decomposition, error) {
-	grid, ok := ftGrid[b.class]
-	if !ok {
-		return nil, unfit(b, ranks, "unknown class")
-	}
+	class := cmp.Or(o.Class, b.class)
+	grid, recorded := ftGrid[class], ftGrid[b.class]
 	nx, ny, nz := grid[0], grid[1], grid[2]
+	points, had := nx*ny*nz, recorded[0]*recorded[1]*recorded[2]
+	switch {
+	case points == 0 || had == 0:
+		return nil, unfit(b, ranks, "unknown class "+class)
+	case points < had:
+		return nil, unfit(b, ranks, "class "+class+" is smaller")
+	}
 	f := &ft{base: b, ranks: ranks, np1: 1, np2: ranks, world: world(ranks)}
+	f.growth.points = uint64(points / had)
+	f.growth.work = float64(points) * math.Log2(float64(points)) / (float64(had) * math.Log2(float64(had)))
 	recordedNP1 := 1
 	for _, members := range b.ranks[0].comms {
 		if isColumn(members) {
@@ -78,7 +99,7 @@ func (f *ft) stream(id int, s *stream) {
 	}
 	ffts, borrowed := 0, int64(0)
 	s.write = func(c *call, s *stream) {
-		computeNs := share(c.computeNs, len(f.base.ranks), f.ranks) - borrowed
+		computeNs := f.share(c.computeNs) - borrowed
 		borrowed = 0
 		if c.op() != trace.OpAlltoall {
 			s.copy(c, computeNs)
@@ -102,7 +123,7 @@ func (f *ft) stream(id int, s *stream) {
 			f.transposeBack(s, c, computeNs-computeNs/2, ftRow)
 		default: // rows, then columns: half of what follows lies between
 			if next := s.peek(); next != nil {
-				borrowed = share(next.computeNs, len(f.base.ranks), f.ranks) / 2
+				borrowed = f.share(next.computeNs) / 2
 			}
 			f.transpose(s, c, computeNs, ftRow)
 			f.transposeBack(s, c, borrowed, ftCol)
@@ -116,11 +137,18 @@ const forwardFFTs = 2
 // isColumn tells the ranks of a column, whose numbers aren't consecutive, from those of a row.
 func isColumn(members []int32) bool { return len(members) > 1 && members[1] != members[0]+1 }
 
-// transpose writes an alltoall of this rank's share over a communicator.
+// share is the share of each rank in a compute phase of the recorded run.
+func (f *ft) share(ns int64) int64 {
+	return share(int64(float64(ns)*f.growth.work), len(f.base.ranks), f.ranks)
+}
+
+// transpose writes an alltoall of this rank's share over a communicator. In a larger grid, its buffers lie as much farther
+// apart.
 func (f *ft) transpose(s *stream, c *call, computeNs int64, comm int32) {
 	s.begin(computeNs)
 	for _, r := range c.records {
-		r.Bytes = r.Bytes * uint64(len(f.base.ranks)) / uint64(f.ranks)
+		r.Addr *= mem.Addr(f.growth.points)
+		r.Bytes = r.Bytes * f.growth.points * uint64(len(f.base.ranks)) / uint64(f.ranks)
 		r.Comm, r.Peer = comm, int32(len(s.comm(comm)))
 		s.put(r)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"pinwheel/mem"
 	"pinwheel/replay"
 )
 
@@ -29,6 +30,8 @@ type Result struct {
 	NodePeakBytes     int64   `json:"node_peak_pinned_bytes"`
 	NodeMeanPeakBytes float64 `json:"node_mean_peak_pinned_bytes"`
 	NodeAvgBytes      float64 `json:"node_avg_pinned_bytes"`
+	// BudgetBytes is the most that policy lru and those with a helper might pin on a rank; 0: nothing bound them.
+	BudgetBytes int64 `json:"budget_bytes,omitempty"`
 	// SimulatedRanks is how many ranks were simulated. The others are copies, with the same result.
 	SimulatedRanks int `json:"simulated_ranks"`
 }
@@ -57,6 +60,9 @@ func Compare(ctx context.Context, b *Base, kind Kind, ranks, perNode int, o repl
 	for i := range sums {
 		r := &sums[i]
 		r.Scaling, r.Ranks, r.PerNode = kind, ranks, perNode
+		if o.BudgetHelped && o.BudgetOf(r.Policy) != mem.Unlimited {
+			r.BudgetBytes = o.BudgetBytes
+		}
 		r.NodeMeanPeakBytes /= float64(r.Nodes)
 		r.NodeAvgBytes /= float64(r.Nodes)
 		byPolicy[r.Policy] = r

@@ -12,6 +12,8 @@ import (
 type Options struct {
 	// Layout is FT's grid of ranks, np1 x np2; zeros for that of the program.
 	Layout [2]int
+	// Class is that of FT's problem, if it is larger than the recorded one; "" for the recorded one.
+	Class string
 	// Iterations is how many a run has of its main loop; 0: as many as were recorded. For more, the
 	// recorded ones from the third on are repeated.
 	Iterations int
@@ -47,6 +49,9 @@ func StrongJob(b *Base, ranks int, o Options) (replay.Job, error) {
 	if rule == nil {
 		return nil, fmt.Errorf("%s %w: there is no rule for how %s divides its problem", b.name, ErrUnfit, b.program)
 	}
+	if o.Class != "" && b.program != "ft" {
+		return nil, unfit(b, ranks, "there is a rule for other classes of ft alone")
+	}
 	if ranks < len(b.ranks) {
 		return nil, fmt.Errorf("%s %w to %d ranks, fewer than were recorded", b.name, ErrUnfit, ranks)
 	}
@@ -71,8 +76,15 @@ func Fits(b *Base, ranks int) bool {
 	return err == nil
 }
 
-func (j *strong) Program() string { return j.base.name }
-func (j *strong) Ranks() int      { return j.ranks }
+func (j *strong) Ranks() int { return j.ranks }
+
+// Program is the name of the recorded run, or of another class.
+func (j *strong) Program() string {
+	if j.opt.Class == "" || j.opt.Class == j.base.class {
+		return j.base.name
+	}
+	return fmt.Sprintf("%s.%s.%d", j.base.program, j.opt.Class, j.ranks)
+}
 
 func (j *strong) Rank(id int) (replay.Stream, error) {
 	if id < 0 || id >= j.ranks {
