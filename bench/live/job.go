@@ -54,6 +54,9 @@ func (c *runCmd) job(r row, d stack.Device) (j compare.Job, missing string, err 
 	if r.watch != "" {
 		on.Environ = append(on.Environ, "PINWHEEL_WATCH="+r.watch)
 	}
+	if slices.Contains(paperRows, r) {
+		on.Environ = append(on.Environ, "PINWHEEL_WATCH_WAIT=y") // or the few messages are over before changes are noticed
+	}
 	if r.bounce {
 		on.Environ = append(on.Environ, "UCX_RNDV_THRESH=inf", "UCX_ZCOPY_THRESH=inf")
 	}

@@ -51,9 +51,9 @@ run on processor 0 and helpers on processor 1, on the software RDMA device. A he
 that of policy paper, keeps processor 1 awake, on which the device's threads run, too. Copied: the
 transport copies through buffers of its own. There is no transport here that registers chunk by chunk.
 
-A message is what it takes its sender, on average (reused and fresh) or as the median (latency), and
-peak is VmPin and VmLck of both ranks, with what the transport pins for itself. Medians over the
-rounds, and changes against the transport's cache in the same round, with the 95 % interval of the
+A message is what it takes its sender, the median of a run: what only the first messages wait for, as
+the watch of mappings, is not in it. Peak is VmPin and VmLck of both ranks, with what the transport
+pins for itself. Medians over the rounds, and changes against the transport's cache in the same round, with the 95 % interval of the
 median by ranks in brackets (of fewer than six rounds: least and greatest).
 
 In the paper, messages of 17 KB take 14.02 % more with its helper, of 1 MB 4.58 % and of 4 MB 1.22 %

@@ -4,7 +4,7 @@
  *	overlap reused|fresh BYTES ROUNDS MS
  *
  * Of fresh buffers, none is used in two rounds. Computing is sleeping for MS milliseconds. Prints what a
- * message takes the sender, in ns: the mean. Both ranks begin with each at the same time.
+ * message takes the sender, in ns: the median. Both ranks begin with each at the same time.
  */
 #include "../../../mpishim/testing/programs/check.h"
 
@@ -14,7 +14,7 @@ int main(int argc, char **argv)
 {
 	size_t n = (size_t)check_arg(argc, argv, 2, 1 << 20) / sizeof(uint64_t);
 	int fresh = argc > 1 && !strcmp(argv[1], "fresh"), messages = (int)check_arg(argc, argv, 3, 10) * BUFFERS;
-	double ms = (double)check_arg(argc, argv, 4, 50), took = 0;
+	double ms = (double)check_arg(argc, argv, 4, 50), *ns = calloc((size_t)messages, sizeof *ns);
 	uint64_t *b[BUFFERS];
 
 	check_begin(&argc, &argv);
@@ -34,12 +34,13 @@ int main(int argc, char **argv)
 			MPI_Send(b[at], (int)n, MPI_UINT64_T, 1, 0, MPI_COMM_WORLD);
 		else if (check_rank == 1)
 			MPI_Recv(b[at], (int)n, MPI_UINT64_T, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-		took += MPI_Wtime() - start;
+		ns[i] = (MPI_Wtime() - start) * 1e9;
 		if (check_rank == 1)
 			check_same(b[at], n, 0, i, 0);
 		check_compute(ms);
 	}
+	qsort(ns, (size_t)messages, sizeof *ns, check_by_value);
 	if (check_rank == 0)
-		printf("overlap: %.0f ns\n", took * 1e9 / messages);
+		printf("overlap: %.0f ns\n", ns[messages / 2]);
 	return check_end("overlap");
 }
