@@ -59,9 +59,9 @@ var scalingClaims = []scalingClaim{
 
 // claimRow sets what the paper has of FT beside the same of ours.
 type claimRow struct {
-	scalingClaim
-	scalingRow
+	Kind            scale.Kind
 	Saved, Slowdown string // theirs
+	Ours            scalingRow
 }
 
 func claimRows(d *nodesData) (rows []claimRow) {
@@ -72,8 +72,8 @@ func claimRows(d *nodesData) (rows []claimRow) {
 		}
 		for _, r := range ours {
 			if r.Trace == weakCases[0].trace && r.Ranks == c.Nodes {
-				rows = append(rows, claimRow{c, r, fmt.Sprintf("%.2f %%", 100*papers.Has(c.saved)),
-					fmt.Sprintf("%.4f", papers.Has(strings.TrimSuffix(c.saved, "saved")+"time"))})
+				rows = append(rows, claimRow{c.Kind, fmt.Sprintf("%.2f %%", 100*papers.Has(c.saved)),
+					fmt.Sprintf("%.4f", papers.Has(strings.TrimSuffix(c.saved, "saved")+"time")), r})
 			}
 		}
 	}

@@ -28,7 +28,7 @@ var Papers = []Paper{
 	{"wyckoff2005", "Correctness of cached registrations", "P. Wyckoff, J. Wu. *Memory Registration Caching Correctness.* CCGrid, May 2005."},
 	{"squyres2009", "A registration cache in the kernel", "J. Squyres, for several MPI implementations. *New proposal for memory " +
 		"management.* Mailing list ofa-general, 13 and 28 April 2009."},
-	{"dalessandro2007", "Serving files", "D. Dalessandro, P. Wyckoff. *Memory Management Strategies for Data Serving with RDMA.* 2007."},
+	{"dalessandro2007", "Serving files", "D. Dalessandro, P. Wyckoff. *Memory Management Strategies for Data Serving with RDMA.* Hot Interconnects, 2007."},
 	{"dubnicki1996", "Virtual memory-mapped communication", "C. Dubnicki, L. Iftode, E. W. Felten, K. Li. *Software Support for Virtual " +
 		"Memory-Mapped Communication.* 1996."},
 }
