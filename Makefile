@@ -21,7 +21,7 @@ VERSION = { git describe --always 2>/dev/null || echo unknown; } | sed "$$(git d
 # One line for a tool that is missing: $(call need,command,what to install)
 need = command -v $(1) >/dev/null || { echo "make: $(1) is missing: $(2)" >&2; exit 1; }
 
-.PHONY: help tools build replay test race race-packages fuzz test-grpc lint soak soak-node soak-vmmc test-faults test-sanitize bench-vmmc bench-files bench-peers bench-together bench results results-nodes results-files results-micro results-limit results-prediction ablation helper-share import-again calibrate vmwatch-object clean
+.PHONY: help tools build replay test race race-packages fuzz test-grpc lint soak soak-node soak-vmmc test-faults test-sanitize bench-vmmc bench-files bench-peers bench-together bench results results-nodes results-files results-micro results-limit results-papers results-prediction ablation helper-share import-again calibrate vmwatch-object clean
 
 ## help: this list
 help:
@@ -191,6 +191,10 @@ results-limit: build
 		results/traces/ft.C.16.pwt || exit; done > results/papers/limit.jsonl
 	for r in $(LIMIT_RUNS); do bin/nasreplay scale --to 32 --layout 2x16 $$r --policy leave-pinned,lru,paper,pinwheel,oracle \
 		results/traces/ft.C.16.pwt || exit; done > results/papers/limit.txt
+
+## results-papers: write results/papers.md anew, from the raw data that are there: what the papers have, and what we have
+results-papers: build
+	bin/nasreplay papers --out results
 
 ## results-files: write results/files/figures.md and its figures anew: strategies of serving files, in virtual time
 results-files: build

@@ -25,6 +25,7 @@ type Policy string
 const (
 	Pinwheel    Policy = "pinwheel"     // predict the next need at any site; the default
 	Paper       Policy = "paper"        // the helper thread of Li et al., CF'11
+	PaperStrict Policy = "paper-strict" // the same, with its deadlines as printed: predictor.Paper
 	LeavePinned Policy = "leave-pinned" // register at first use, release for room only
 	LRU         Policy = "lru"          // LeavePinned within Options.BudgetBytes
 	OnDemand    Policy = "on-demand"    // register and release around every use

@@ -27,6 +27,8 @@ type ThreadOptions struct {
 	Registrar Registrar        // carries out the actions; safe for concurrent use if a Placement has Spares
 	Clock     clock.Clock      // nil: clock.Shared
 	CPU       int              // processor to run on, or AnyCPU
+	// Polls makes the helper look at DQ every 20 us, which takes much of a processor, instead of as its pacer says.
+	Polls bool
 	// Gone is as in schedule.LoopOptions: regcache.Cache.Gone. It is called at every look at an empty DQ, so it must
 	// cost next to nothing when there are none. nil: there never are any.
 	Gone func(buf []mem.RegionID) []mem.RegionID

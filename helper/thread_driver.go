@@ -95,6 +95,10 @@ func (d *driver) pop() bool {
 	return false
 }
 
+// pollNs is the pause between two looks of a helper that polls. It sleeps for so short a time, rather than to spin, so that
+// it starves nobody where its processor turns out not to be idle.
+const pollNs = 20_000 // 20 us
+
 // wait sleeps until there may be something to do.
 func (d *driver) wait(nowNs int64, w schedule.Waiting) {
 	if usedNs := d.spend(nowNs); usedNs > 0 {
@@ -103,6 +107,9 @@ func (d *driver) wait(nowNs int64, w schedule.Waiting) {
 	d.publish(nowNs)
 	d.measureCore(nowNs)
 	sleepNs := d.loop.SleepNs(nowNs, w)
+	if d.opt.Polls {
+		sleepNs = min(sleepNs, pollNs)
+	}
 	d.opt.Clock.SleepNs(sleepNs, d.wake)
 	if len(d.crew.results) == 0 { // else a worker has ended the sleep
 		d.loop.Pacer.Slept(nowNs, sleepNs, d.opt.Clock.NowNs())

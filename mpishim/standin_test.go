@@ -12,7 +12,7 @@ import (
 
 func TestEveryPolicyServesAllAndLeavesNothingRegistered(t *testing.T) {
 	dir := theStage(t)
-	for _, policy := range []string{"pinwheel", "paper", "leave-pinned", "lru", "on-demand"} {
+	for _, policy := range []string{"pinwheel", "paper", "paper-strict", "leave-pinned", "lru", "on-demand"} {
 		t.Run(policy, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "stats.json")
 			const buffers, rounds = 5, 20

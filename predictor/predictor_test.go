@@ -210,7 +210,7 @@ func TestPinwheelTrustsNoGapThatBeganBeforeItManagedTheProgram(t *testing.T) {
 func TestPredictorsSurviveAnyProgram(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		window := rapid.IntRange(0, MaxWindow).Draw(t, "window")
-		all := []Predictor{NewPaper(Options{Window: window}), NewLast(), NewPinwheel(Options{Window: window})}
+		all := []Predictor{NewPaper(Options{Window: window}), NewPaperStrict(Options{Window: window}), NewLast(), NewPinwheel(Options{Window: window})}
 		known := map[mem.RegionID]bool{}
 		var nowNs int64
 		for range rapid.IntRange(1, 60).Draw(t, "uses") {

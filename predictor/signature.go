@@ -71,12 +71,6 @@ func (h *history) site(u *Use) uint64 {
 	return x
 }
 
-// signatures returns the signatures of u for predictors that know buffers by their region.
-func (h *history) signatures(u *Use) [levels]signature {
-	h.site(u)
-	return h.next(u, uint64(u.Region))
-}
-
 // next returns the signatures of u, by level, whose site was just asked for, and makes u the most recent use.
 func (h *history) next(u *Use, buffer uint64) (sigs [levels]signature) {
 	x := mix(buffer, uint64(u.Op))

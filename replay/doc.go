@@ -51,6 +51,6 @@
 // registered, where some transports copy it.
 //
 // A helper hears of events as late as its schedule.Pacer allows, as live, but its sleeps end on time. Those of the
-// policies paper and clairvoyant, and all under Options.Polls, hear of every event at once. The schedule.Loop of a replay
+// policies paper, paper-strict and clairvoyant, and all under Options.Polls, hear of every event at once. The schedule.Loop of a replay
 // pauses after failures, as live. But it deregisters regions one at a time.
 package replay

@@ -112,8 +112,9 @@ type Options struct {
 	Learned func(rank int, l predictor.Trained)
 	trained *predictor.Trained // of the rank that a helper is made for
 
-	// Polls makes helpers take each event at once, instead of sleeping as schedule.Pacer says. That of policy
-	// paper always does: Li et al., CF'11, give it a core of its own.
+	// Polls makes helpers take each event at once, instead of sleeping as schedule.Pacer says. Those of policies
+	// paper and paper-strict always do: Li et al., CF'11, give them a core of their own, where they compare the pointers of
+	// DQ all the time.
 	Polls bool
 	// Parallel is the number of policies replayed at one time; GOMAXPROCS.
 	Parallel int

@@ -14,16 +14,17 @@ import (
 
 // Names of policies.
 const (
-	LeavePinned = "leave-pinned" // register at first use, never release
-	OnDemand    = "on-demand"    // register and deregister around every transfer
-	Bounce      = "bounce"       // copy through preregistered buffers
-	Pipeline    = "pipeline"     // register and send chunk by chunk, deregister after
-	LRU         = "lru"          // leave-pinned under a budget
-	Periodicity = "periodicity"  // the helper of paper with the periodicity detector
-	Last        = "last"         // the helper of paper, predicting the last interval again
-	Paper       = "paper"        // the helper thread of Li et al., CF'11
-	Pinwheel    = "pinwheel"     // ours
-	Oracle      = "oracle"       // clairvoyant: the limit for memory at zero stall
+	LeavePinned = "leave-pinned"       // register at first use, never release
+	OnDemand    = "on-demand"          // register and deregister around every transfer
+	Bounce      = "bounce"             // copy through preregistered buffers
+	Pipeline    = "pipeline"           // register and send chunk by chunk, deregister after
+	LRU         = "lru"                // leave-pinned under a budget
+	Periodicity = "periodicity"        // the helper of paper with the periodicity detector
+	Last        = "last"               // the helper of paper, predicting the last interval again
+	Paper       = schedule.Paper       // the helper thread of Li et al., CF'11
+	PaperStrict = schedule.PaperStrict // the same, with its inequality 1 as printed (predictor.Paper)
+	Pinwheel    = "pinwheel"           // ours
+	Oracle      = "oracle"             // clairvoyant: the limit for memory at zero stall
 
 	// Clairvoyant is pinwheel with perfect predictions: what as many workers as it has can do. A replay has it on request.
 	Clairvoyant = "clairvoyant"
@@ -34,7 +35,7 @@ const (
 
 // Policies are the policies that a replay has by default, in the order of a table.
 func Policies() []string {
-	return []string{LeavePinned, OnDemand, Bounce, Pipeline, LRU, Periodicity, Last, Paper, Pinwheel, Oracle}
+	return []string{LeavePinned, OnDemand, Bounce, Pipeline, LRU, Periodicity, Last, Paper, PaperStrict, Pinwheel, Oracle}
 }
 
 // AllPolicies are these, and those that a replay has on request.
@@ -52,7 +53,7 @@ func CheckPolicies(names []string) error {
 
 // helped tells the policies with a helper thread.
 func helped(policy string) bool {
-	return policy == Periodicity || policy == Last || policy == Paper || policy == Pinwheel || policy == Clairvoyant
+	return policy == Periodicity || policy == Last || schedule.IsPaper(policy) || policy == Pinwheel || policy == Clairvoyant
 }
 
 // hasCost tells the policies whose results depend on Options.Cost.
@@ -71,13 +72,14 @@ func (o *Options) BudgetOf(policy string) int64 {
 func DefaultHelper(policy string, o *Options) (predictor.Predictor, schedule.SchedulerOptions, error) {
 	so := schedule.SchedulerOptions{Costs: o.Costs, ItemNs: o.DQItemNs + o.RQItemNs}
 	window := predictor.Options{Window: o.Window, Trained: o.trained}
+	if p, so, ok := schedule.NewPaper(policy, window, o.Costs); ok {
+		return p, so, nil
+	}
 	switch policy {
 	case Pinwheel:
 		window.Without, so.Without = o.Without, o.Without
 		so.KeepUnknown, so.Workers, so.Cost = true, o.Workers, o.Cost
 		return predictor.NewPinwheel(window), so, nil
-	case Paper:
-		return predictor.NewPaper(window), so, nil
 	case Last:
 		return predictor.NewLast(), so, nil
 	case Periodicity:
@@ -157,7 +159,7 @@ func (e *engine) installCached(r *rank, policy string) error {
 		p = &journaled{Predictor: p, journal: r.journal, nowNs: &e.now}
 	}
 	r.scored = predictor.NewScored(p)
-	c.helper = newVirtualHelper(schedule.NewScheduler(r.scored, so), c, e.opt, e.opt.Polls || policy == Paper || policy == Clairvoyant)
+	c.helper = newVirtualHelper(schedule.NewScheduler(r.scored, so), c, e.opt, e.opt.Polls || schedule.IsPaper(policy) || policy == Clairvoyant)
 	c.helper.wake = func(at int64) {
 		a := e.actor(helperActor, r.id)
 		e.queue.set(a, min(at, e.queue.at[a]))

@@ -69,8 +69,10 @@ type planning struct {
 	register *estimate
 	itemNs   int64 // each registration costs so much more
 	slackNs  int64 // is kept free before every deadline
-	workers  int   // that are there
-	underWay []underWay
+	// deregister is what the deregistration takes that may come before each registration; nil: none does.
+	deregister *estimate
+	workers    int // that are there
+	underWay   []underWay
 
 	concurrent bool // SchedulerOptions.Concurrent
 }
@@ -80,19 +82,29 @@ const leastAsideNs = 10 * WakeupNs // 100 us
 
 // costNs is what registering so many pages takes, with all around it.
 func (p *planning) costNs(pages uint64) int64 {
-	ns := p.register.ns(pages)
+	ns := p.workNs(work{pages, 1})
 	if p.isLong(pages) {
 		ns += WakeupNs
 	}
-	return ns + p.itemNs
+	return ns
 }
 
 // workNs is what registrations take, one after the other, by one worker.
-func (p *planning) workNs(w work) int64 { return p.register.sum(w.pages, w.n) + int64(w.n)*p.itemNs }
+func (p *planning) workNs(w work) int64 {
+	ns := p.register.sum(w.pages, w.n) + int64(w.n)*p.itemNs
+	if p.deregister != nil {
+		ns += p.deregister.sum(w.pages, w.n)
+	}
+	return ns
+}
 
 // exceeds reports whether registrations take longer than a time, one after the other, at a scale.
 func (p *planning) exceeds(w work, scale float64, ns int64) bool {
-	return p.register.model(w.pages, w.n)*scale > float64(ns-int64(w.n)*p.itemNs)
+	workNs := p.register.model(w.pages, w.n) * scale
+	if p.deregister != nil {
+		workNs += float64(p.deregister.sum(w.pages, w.n))
+	}
+	return workNs > float64(ns-int64(w.n)*p.itemNs)
 }
 
 // scaleSteps is how many scales between 0 and 1 are told apart. A smaller difference is a rounding error. It would let
@@ -183,7 +195,7 @@ func (q *registrationQueue) latestStart(by *planning) (p plan) {
 		if by.isLong(d.pages) {
 			continue
 		}
-		busyNs += by.register.ns(d.pages) + by.itemNs
+		busyNs += by.workNs(work{d.pages, 1})
 		own = own.plus(work{d.pages, 1})
 		if !p.any || by.exceeds(own.minus(until), scale, d.ns-p.dueNs) {
 			first := cmp.Or(p.region, d.r)

@@ -92,7 +92,11 @@ func (s *Scheduler) cycleNs(r *region) int64 { return s.workNs(r) + s.opt.ShareN
 
 // workNs is what they take of a processor.
 func (s *Scheduler) workNs(r *region) int64 {
-	return s.deregister.ns(r.pages) + s.register.ns(r.pages) + 2*s.opt.ItemNs
+	items := 2 * s.opt.ItemNs
+	if s.opt.Alternates {
+		items = s.opt.ItemNs // t_insert + t_update
+	}
+	return s.deregister.ns(r.pages) + s.register.ns(r.pages) + items
 }
 
 // isAbandoned reports whether the program goes on without a region: for longer

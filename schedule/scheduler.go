@@ -28,6 +28,9 @@ type SchedulerOptions struct {
 	// other regions: Li et al., CF'11. If true, both are kept until the program has
 	// gone on without them.
 	KeepUnknown bool
+	// Alternates says that a registration leaves time for one item of DQ before it, with a deregistration, as the
+	// registration condition of Li et al., CF'11, section 3.2, and the gap between its adjusted deadlines do.
+	Alternates bool
 	// Cost, with KeepUnknown, is the most that late uses, and all that a helper does on the processor of its rank, may
 	// cost the program, as a share of its time. 0 is DefaultCost.
 	Cost float64
@@ -283,10 +286,14 @@ func (s *Scheduler) nextRegistration(nowNs int64) nextStart {
 }
 
 func (s *Scheduler) planning() planning {
-	return planning{
+	p := planning{
 		register: &s.register, itemNs: s.opt.ItemNs, slackNs: s.opt.ItemNs + s.opt.ShareNs,
 		workers: s.opt.Workers, underWay: s.underWay, concurrent: s.opt.Concurrent,
 	}
+	if s.opt.Alternates {
+		p.deregister, p.itemNs, p.slackNs = &s.deregister, 2*s.opt.ItemNs, s.opt.ShareNs
+	}
+	return p
 }
 
 // Done reports that an action was carried out from startNs to endNs, or failed.

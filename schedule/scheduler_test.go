@@ -79,10 +79,10 @@ type mark struct {
 const otherPages = 64 << 18
 
 func newSimulation(policy string) *simulation {
-	opt := SchedulerOptions{Costs: testCosts, ItemNs: us, KeepUnknown: policy == "pinwheel"}
-	var p predictor.Predictor = predictor.NewPinwheel(predictor.Options{Window: 2})
-	if policy == "paper" {
-		p = predictor.NewPaper(predictor.Options{Window: 2})
+	po := predictor.Options{Window: 2}
+	p, opt, ok := NewPaper(policy, po, testCosts)
+	if !ok {
+		p, opt = predictor.NewPinwheel(po), SchedulerOptions{Costs: testCosts, ItemNs: us, KeepUnknown: true}
 	}
 	s := NewScheduler(p, opt)
 	s.cost.pages = otherPages
@@ -346,7 +346,7 @@ func TestForgottenRegionIsNeverActedUpon(t *testing.T) {
 // region, a registration of what is registered, a wait for the past.
 func TestSchedulerIsDeterministicAndConsistent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		policy := rapid.SampledFrom([]string{"pinwheel", "paper"}).Draw(t, "policy")
+		policy := rapid.SampledFrom([]string{"pinwheel", Paper, PaperStrict}).Draw(t, "policy")
 		a, b := newSimulation(policy), newSimulation(policy)
 		var log [2][]Action
 		for i, v := range []*simulation{a, b} {

@@ -40,6 +40,7 @@ type cli struct {
 	Shares     sharesCmd     `cmd:"" help:"Write what helpers save and cost that may use a share of a core."`
 	Nodes      nodesCmd      `cmd:"" help:"Write the report on full nodes: shared idle cores, several tasks on a node, thousands of ranks."`
 	Files      filesCmd      `cmd:"" help:"Write the report on serving files over RDMA: figures and findings of a paper, in virtual time."`
+	Papers     papersCmd     `cmd:"" help:"Write what the papers have, and what we have, from the raw data of other commands."`
 	Micro      microCmd      `cmd:"" help:"Replay the microbenchmarks of two papers: bandwidth and pinned memory over the size of messages."`
 	command.Common
 }

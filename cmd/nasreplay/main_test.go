@@ -105,7 +105,7 @@ func TestWrongArgumentsAreOneLineAndStatus2(t *testing.T) {
 		{"--to 0", []string{"scale", "--to", "0", ftB4}},
 		{"--to 16", []string{"scale", "--to", "16,16", ftB4}},
 		{"--layout", []string{"scale", "--layout", "2by8", ftB4}},
-		{"for --kind strong", []string{"scale", "--kind", "weak", "--layout", "2x8", ftB4}},
+		{"not for --kind copies", []string{"scale", "--kind", "copies", "--layout", "2x8", ftB4}},
 		{"wall clock", []string{"scale", "--timeline", "recorded", ftB4}},
 		{"lazy", []string{"scale", "--policy", "lazy", ftB4}},
 		{"--time-slice", []string{"compare", "--per-node", "2", "--idle-cores", "1", "--time-slice", "0s", ftB4}},

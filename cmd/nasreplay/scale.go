@@ -20,11 +20,11 @@ type scaleCmd struct {
 	format
 	model
 	oneCost
-	Kind       string        `default:"strong" enum:"weak,strong" help:"How the run grows: ${enum}. weak: copies of the recorded run side by side. strong: the same problem on more ranks."`
+	Kind       string        `default:"strong" enum:"strong,weak,copies" help:"How the run grows: ${enum}. strong: the same problem on more ranks. weak: a problem that grows with them (FT). copies: the recorded run several times, side by side."`
 	To         numbers       `placeholder:"N" help:"Numbers of ranks. Default: those up to 4096 that the program runs on, each about four times the one before."`
 	Layout     string        `placeholder:"AxB" help:"FT: the grid of ranks. Default: that of the program."`
 	Class      string        `placeholder:"D" help:"FT: the class of a larger problem. Default: as recorded."`
-	Iterations int           `placeholder:"N" help:"Iterations of the main loop (strong only). Default: as recorded. If N is more, recorded ones are repeated."`
+	Iterations int           `placeholder:"N" help:"Iterations of the main loop (not for copies). Default: as recorded. If N is more, recorded ones are repeated."`
 	Policy     command.Names `placeholder:"NAME" help:"Policies to run. Default: leave-pinned, paper, pinwheel, oracle."`
 	Traces     []string      `arg:"" name:"trace" help:"Traces (.pwt)."`
 }
@@ -36,7 +36,8 @@ of its own.
 
 Examples:
   nasreplay scale --to 16,64,256,1024,4096 ft.B.4.pwt
-  nasreplay scale --kind weak --per-node 64 --idle-cores 8 --to 4096 cg.C.4.pwt
+  nasreplay scale --kind weak --to 16,32,64 ft.B.4.pwt
+  nasreplay scale --kind copies --per-node 64 --idle-cores 8 --to 4096 cg.C.4.pwt
   nasreplay scale --to 16 --layout 2x8 --json ft.C.4.pwt
   nasreplay scale --to 32 --layout 2x16 --class D --iterations 25 --budget 2500M ft.C.16.pwt`
 }
@@ -94,8 +95,8 @@ func (c *scaleCmd) check(d *scale.Options) error {
 	if err := checkPolicies(c.Policy); err != nil {
 		return err
 	}
-	if c.Iterations < 0 || c.Kind == "weak" && (c.Iterations > 0 || c.Layout != "" || c.Class != "") {
-		return command.Usagef("--iterations must not be negative, and --iterations, --layout and --class are for --kind strong")
+	if c.Iterations < 0 || c.Kind == "copies" && (c.Iterations > 0 || c.Layout != "" || c.Class != "") {
+		return command.Usagef("--iterations must not be negative, and --iterations, --layout and --class are not for --kind copies")
 	}
 	if c.Timeline != string(replay.Dedicated) {
 		return command.Usagef("--timeline %s is for recorded runs: a derived run has no recorded wall clock", c.Timeline)
@@ -121,7 +122,7 @@ func (c *scaleCmd) check(d *scale.Options) error {
 // defaultRanks are the numbers of ranks to derive if none are named.
 func defaultRanks(b *scale.Base, kind scale.Kind) (to []int) {
 	for n := b.Ranks(); n <= mostRanksByDefault; n *= 4 {
-		if kind == scale.Weak || scale.Fits(b, n) {
+		if kind == scale.Copies || scale.Fits(b, n, kind) {
 			to = append(to, n)
 		}
 	}

@@ -20,7 +20,7 @@ const IdlePolicyIgnore = "ignore"
 
 // HelperOptions say which caches a helper serves, how, and where it runs.
 type HelperOptions struct {
-	Policy string // pinwheel or paper
+	Policy string // pinwheel, paper or paper-strict
 	Window int    // of the predictor's context
 	// Costs are the provider's to begin with; zero stands for verbs.DefaultCosts.
 	Costs  verbs.Costs
@@ -50,10 +50,10 @@ type HelperOptions struct {
 }
 
 // HasHelper reports whether a policy has a helper thread.
-func HasHelper(policy string) bool { return policy == "pinwheel" || policy == "paper" }
+func HasHelper(policy string) bool { return policy == "pinwheel" || schedule.IsPaper(policy) }
 
-// itemNs is what one DQ item and one RQ item cost the helper beside the
-// registration itself.
+// itemNs is what one DQ item and one RQ item cost the helper of policy pinwheel beside
+// the registration itself.
 const itemNs = 5_000 // 5 us
 
 // StartHelper starts the helper thread if the policy has one and, unless the options
@@ -91,25 +91,20 @@ func (e *Engine) StartHelper(o HelperOptions) bool {
 const NoCost = 1e-12
 
 func (e *Engine) startThread(o *HelperOptions, cpu int) error {
-	so := schedule.SchedulerOptions{
-		Costs:       cmp.Or(o.Costs, verbs.DefaultCosts),
-		ItemNs:      itemNs,
-		KeepUnknown: o.Policy == "pinwheel",
-		Cost:        o.Cost,
-	}
-	e.procs = o.Procs
-	e.alone = o.Policy == "paper" // Li et al., CF'11, have one thread
+	costs := cmp.Or(o.Costs, verbs.DefaultCosts)
 	po := predictor.Options{Window: o.Window, Trained: o.Trained}
+	e.procs = o.Procs
 	var l *learner
-	var p predictor.Predictor
-	switch {
-	case o.Policy == "paper":
-		p = predictor.NewPaper(po)
-	case o.Profile != nil:
-		l = &learner{engine: e, opt: *o.Profile, options: po}
-		p = l
-	default:
-		p = predictor.NewPinwheel(po)
+	p, so, isPaper := schedule.NewPaper(o.Policy, po, costs)
+	e.alone = isPaper // Li et al., CF'11, have one thread
+	if !isPaper {
+		so = schedule.SchedulerOptions{Costs: costs, ItemNs: itemNs, KeepUnknown: true, Cost: o.Cost}
+		if o.Profile != nil {
+			l = &learner{engine: e, opt: *o.Profile, options: po}
+			p = l
+		} else {
+			p = predictor.NewPinwheel(po)
+		}
 	}
 	scored := predictor.NewScored(wrapped(o.WrapPredictor, p))
 	thread, err := helper.StartThread(helper.ThreadOptions{
@@ -117,6 +112,7 @@ func (e *Engine) startThread(o *HelperOptions, cpu int) error {
 		Registrar: timedRegistrar{wrapped(o.WrapRegistrar, Registrar(o.Caches)), e.meter},
 		Clock:     o.Clock,
 		CPU:       cpu,
+		Polls:     isPaper,
 		Gone:      o.Caches.Gone,
 		OnFault: func(f *fault.Fault) {
 			e.Fault(f, "going on without helper thread, memory stays pinned"+

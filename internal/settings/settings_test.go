@@ -54,7 +54,7 @@ func TestLoadWarnsAndKeepsDefaults(t *testing.T) {
 		{"PINWHEEL_HELPER_CPU=-1", `PINWHEEL_HELPER_CPU: "-1" is not auto|0..65536; using auto`},
 		{"PINWHEEL_THRESHOLD=auto", `PINWHEEL_THRESHOLD: size "auto" is not a number with K, M, G or T, or inf; using 16K`},
 		{"PINWHEEL_POLICY=best",
-			`PINWHEEL_POLICY: "best" is none of pinwheel|paper|leave-pinned|on-demand|lru; using pinwheel`},
+			`PINWHEEL_POLICY: "best" is none of pinwheel|paper|paper-strict|leave-pinned|on-demand|lru; using pinwheel`},
 	} {
 		got, warnings := Load([]string{c.entry})
 		if got != Default() || !slices.Equal(warnings, []string{c.warning}) {

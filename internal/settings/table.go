@@ -46,9 +46,10 @@ var table = []variable{
 		"Leave transfers below this size alone. The transport of an MPI program registers them as it would without Pinwheel." +
 			" A Go transport keeps them cached and registered."},
 	{"POLICY", "pinwheel", choice(func(s *Settings) *string { return &s.Policy },
-		"pinwheel", "paper", "leave-pinned", "on-demand", "lru"),
+		"pinwheel", "paper", "paper-strict", "leave-pinned", "on-demand", "lru"),
 		"When to register and release memory. pinwheel: predict the next use of each region at every call site." +
-			" paper: the helper thread of Li et al., CF 2011. leave-pinned: register at the first use, release only to make room." +
+			" paper: the helper thread of Li et al., CF 2011. paper-strict: the same, but a deadline that passed without its use keeps the" +
+			" region registered until its call site comes again. leave-pinned: register at the first use, release only to make room." +
 			" on-demand: register and release around every transfer. lru: leave-pinned, but stay within the budget."},
 	{"IDLE_POLICY", "auto", choice(func(s *Settings) *string { return &s.IdlePolicy },
 		"auto", "conservative", "aggressive", "off"),

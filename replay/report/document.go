@@ -61,8 +61,8 @@ func (w *writer) document() error {
 // on average, how much of that anybody could save, and what it costs.
 func shortTable(rs []replay.Result, costs string) string {
 	var b strings.Builder
-	b.WriteString("| trace | leave-pinned | Pinwheel | saved | oracle | late, paper | late, Pinwheel | slowdown |\n")
-	b.WriteString("|---|---:|---:|---:|---:|---:|---:|---:|\n")
+	b.WriteString("| trace | leave-pinned | Pinwheel | saved | oracle | late, paper | late, paper-strict | late, Pinwheel | slowdown |\n")
+	b.WriteString("|---|---:|---:|---:|---:|---:|---:|---:|---:|\n")
 	by := map[string]map[string]*replay.Result{}
 	var order []string
 	for i := range rs {
@@ -78,13 +78,13 @@ func shortTable(rs []replay.Result, costs string) string {
 	}
 	for _, name := range order {
 		t := by[name]
-		base, paper, ours, oracle := t[replay.LeavePinned], t[replay.Paper], t[replay.Pinwheel], t[replay.Oracle]
-		if base == nil || paper == nil || ours == nil || oracle == nil {
+		base, paper, strict, ours, oracle := t[replay.LeavePinned], t[replay.Paper], t[replay.PaperStrict], t[replay.Pinwheel], t[replay.Oracle]
+		if base == nil || paper == nil || strict == nil || ours == nil || oracle == nil {
 			continue
 		}
 		savedBy := func(r *replay.Result) string { return Percent(saved(base.AvgPinnedBytes, r.AvgPinnedBytes)) }
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %.2f %% | %.2f %% | %s |\n", name, size(base.AvgPinnedBytes), size(ours.AvgPinnedBytes),
-			savedBy(ours), savedBy(oracle), 100*paper.LateShare(), 100*ours.LateShare(), Number(ours.Slowdown, "%.4f"))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %.2f %% | %.2f %% | %.2f %% | %s |\n", name, size(base.AvgPinnedBytes), size(ours.AvgPinnedBytes),
+			savedBy(ours), savedBy(oracle), 100*paper.LateShare(), 100*strict.LateShare(), 100*ours.LateShare(), Number(ours.Slowdown, "%.4f"))
 	}
 	return b.String()
 }

@@ -14,7 +14,7 @@ import (
 
 // FrontierPolicies are those that a frontier compares: pinwheel is a curve, the others are points.
 func FrontierPolicies() []string {
-	return []string{replay.LeavePinned, replay.OnDemand, replay.Paper, replay.Pinwheel, replay.Oracle}
+	return []string{replay.LeavePinned, replay.OnDemand, replay.Paper, replay.PaperStrict, replay.Pinwheel, replay.Oracle}
 }
 
 // FrontierPoint is what a policy saves and costs in one trace, beside leave-pinned, all ranks together.

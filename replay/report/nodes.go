@@ -108,6 +108,7 @@ type nodesData struct {
 	Check      []checkRow
 	Strong     []scalingRow
 	Weak       []scalingRow
+	Claims     []claimRow
 	Unfit      []string
 }
 

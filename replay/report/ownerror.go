@@ -28,29 +28,31 @@ func (e *ownErrors) add(expectedNs, seenNs int64) {
 	}
 }
 
-// site is a region used at one call site, ownSignature that after the two uses
-// before it, the context of policy paper.
-type site struct {
-	region mem.RegionID
-	frames [predictor.MaxFrames]uint64
+// ownSignature is a region used at one call site, after the two calls before it: the context of policy paper.
+type ownSignature struct {
+	region          mem.RegionID
+	frames          [predictor.MaxFrames]uint64
+	before, before2 ownCall
 }
 
-type ownSignature struct{ now, before, before2 site }
+type ownCall struct {
+	op     predictor.Op
+	region mem.RegionID
+}
 
 type ownPeriod struct{ lastNs, shortestNs int64 }
 
 // ownGrader grades periods of the uses that a predictor observes.
 type ownGrader struct {
 	predictor.Predictor
-	recent  [2]site // the later one first
+	recent  [2]ownCall // the later one first
 	periods map[ownSignature]ownPeriod
 	errors  ownErrors
 }
 
 func (g *ownGrader) Observe(u predictor.Use) {
-	now := site{u.Region, u.Frames}
-	sig := ownSignature{now, g.recent[0], g.recent[1]}
-	g.recent = [2]site{now, g.recent[0]}
+	sig := ownSignature{u.Region, u.Frames, g.recent[0], g.recent[1]}
+	g.recent = [2]ownCall{{u.Op, u.Region}, g.recent[0]}
 	p, known := g.periods[sig]
 	if seenNs := u.StartNs - p.lastNs; known && seenNs > 0 {
 		if p.shortestNs > 0 {

@@ -9,6 +9,7 @@ import (
 
 	"pinwheel/mem"
 	"pinwheel/replay"
+	"pinwheel/results/papers"
 	"pinwheel/trace"
 )
 
@@ -117,14 +118,15 @@ func (w *writer) paperRows() []paperRow {
 	var rows []paperRow
 	for _, r := range w.dedicated(w.o.Costs[0].Name) {
 		b := benchmarkOf(r.program)
-		if b.paper == "" || r.program == aggregationProgram { // aggregation has a table of its own
+		if b.paper == "" { // aggregation has a table of its own
 			continue
 		}
 		base := r.of(replay.LeavePinned)
-		row := paperRow{Paper: b.paper, PaperSaved: Percent(b.saved), PaperOf: b.paperOf, Trace: r.program, Why: b.why,
+		row := paperRow{Paper: b.paper, PaperSaved: Percent(papers.Has("li2011-" + b.paper)), PaperOf: "section 6.2", Trace: r.program, Why: b.why,
 			Base: size(float64(base.PeakPinnedBytes))}
 		row.Rows = []outcome{
 			outcomeOf(replay.Paper, r.of(replay.Paper), base),
+			outcomeOf(replay.PaperStrict, r.of(replay.PaperStrict), base),
 			outcomeOf(replay.Pinwheel, r.of(replay.Pinwheel), base),
 			outcomeOf(budgetPolicy, w.budget[r.program].of(replay.Pinwheel), base),
 			outcomeOf(replay.Oracle, r.of(replay.Oracle), base),
@@ -198,10 +200,9 @@ func (w *writer) errorRows() []errorRow {
 	return rows
 }
 
-// groupRows compare the sums of the nodes' peaks; the paper saved 49.39 % in
-// its first grouping and 41.70 % in its second.
+// groupRows compare the sums of the nodes' peaks.
 func (w *writer) groupRows() []groupRow {
-	paper := []float64{0.4939, 0.4170}
+	paper := []float64{papers.Has("li2011-FT.C.16-1"), papers.Has("li2011-FT.C.16-2")}
 	var rows []groupRow
 	for i, g := range w.groups {
 		base, _ := nodePeaks(g.run, replay.LeavePinned)

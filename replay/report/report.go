@@ -168,10 +168,24 @@ func (w *writer) aggregation(ctx context.Context) error {
 }
 
 func (w *writer) windows(ctx context.Context) error {
-	fig, err := windowFigure(ctx, w.o.windowPaths(), &w.o.Costs[0], w.o.Step)
+	fig, points, err := windowFigure(ctx, w.o.windowPaths(), &w.o.Costs[0], w.o.Step)
 	if err != nil {
 		return err
 	}
+	for _, r := range w.dedicated(w.o.Costs[0].Name) {
+		if n := float64(r.own.n); n > 0 {
+			points = append(points, windowPoint{Trace: r.program, Policy: replay.Paper, SameSignature: true, Window: paperWindow,
+				Err05: float64(r.own.below05) / n, Err5: float64(r.own.below5) / n})
+		}
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	for i := range points {
+		if err := enc.Encode(&points[i]); err != nil {
+			return err
+		}
+	}
+	w.add("windows.jsonl", b.Bytes())
 	return w.figure("window.svg", fig)
 }
 

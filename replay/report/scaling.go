@@ -10,6 +10,7 @@ import (
 	"pinwheel/replay"
 	"pinwheel/replay/chart"
 	"pinwheel/replay/scale"
+	"pinwheel/results/papers"
 )
 
 // scalingRow is a program on a number of ranks: what a node pins on average, and what is saved.
@@ -20,6 +21,8 @@ type scalingRow struct {
 	PaperSaved, Saved    string
 	OracleSaved          string
 	Late, Slowdown, Note string
+
+	PaperPeakSaved, PeakSaved, PaperSlowdown string
 }
 
 // scalingCase is a program whose scaling is shown.
@@ -39,13 +42,43 @@ var strongCases = []scalingCase{
 
 var unfitCases = []string{"bt.C.4", "lu.D.4", "mg.C.4"}
 
-var weakCases = []scalingCase{
-	{"ft.B.4", []int{4096}, 0}, {"is.C.4", []int{4096}, 0}, {"cg.C.4", []int{4096}, 0}, {"sp.D.4", []int{4096}, 0},
-	{"bt.C.4", []int{4096}, 0}, {"lu.D.4", []int{4096}, 0}, {"mg.C.4", []int{4096}, 0},
+// weakCases have the ranks of the paper's Fig. 14, and the recorded ones.
+var weakCases = []scalingCase{{"ft.B.4", []int{4, 16, 32, 64}, 0}}
+
+// scalingClaim is what the paper has of FT on a number of nodes.
+type scalingClaim struct {
+	Kind  scale.Kind
+	Nodes int
+	saved string // the row of results/papers; that of the run times has "time" for "saved"
 }
 
-// Nodes of the weak scaling: so many tasks and idle cores on each.
-const weakTasks, weakIdle = 14, 2
+var scalingClaims = []scalingClaim{
+	{scale.Strong, 16, "li2011-strong-16-saved"}, {scale.Strong, 32, "li2011-strong-32-saved"}, {scale.Strong, 64, "li2011-strong-64-saved"},
+	{scale.Weak, 16, "li2011-weak-16-saved"}, {scale.Weak, 32, "li2011-weak-32-saved"}, {scale.Weak, 64, "li2011-weak-64-saved"},
+}
+
+// claimRow sets what the paper has of FT beside the same of ours.
+type claimRow struct {
+	Kind            scale.Kind
+	Saved, Slowdown string // theirs
+	Ours            scalingRow
+}
+
+func claimRows(d *nodesData) (rows []claimRow) {
+	for _, c := range scalingClaims {
+		ours := d.Strong
+		if c.Kind == scale.Weak {
+			ours = d.Weak
+		}
+		for _, r := range ours {
+			if r.Trace == weakCases[0].trace && r.Ranks == c.Nodes {
+				rows = append(rows, claimRow{c.Kind, fmt.Sprintf("%.2f %%", 100*papers.Has(c.saved)),
+					fmt.Sprintf("%.4f", papers.Has(strings.TrimSuffix(c.saved, "saved")+"time")), r})
+			}
+		}
+	}
+	return rows
+}
 
 func (w *nodesWriter) strong(ctx context.Context, d *nodesData) error {
 	fig := &chart.Figure{
@@ -54,7 +87,7 @@ func (w *nodesWriter) strong(ctx context.Context, d *nodesData) error {
 		Columns:  2, PanelHeight: 230,
 	}
 	for _, c := range strongCases {
-		rows, lines, err := w.scaling(ctx, scale.Strong, c, 1, nil)
+		rows, lines, err := w.scaling(ctx, scale.Strong, c)
 		if err != nil {
 			return err
 		}
@@ -83,18 +116,18 @@ func (w *nodesWriter) strong(ctx context.Context, d *nodesData) error {
 
 func (w *nodesWriter) weak(ctx context.Context, d *nodesData) error {
 	for _, c := range weakCases {
-		cores := &replay.IdleCores{PerNode: weakIdle, Policy: "aggressive"}
-		rows, _, err := w.scaling(ctx, scale.Weak, c, weakTasks, cores)
+		rows, _, err := w.scaling(ctx, scale.Weak, c)
 		if err != nil {
 			return err
 		}
 		d.Weak = append(d.Weak, rows...)
 	}
+	d.Claims = claimRows(d)
 	return nil
 }
 
-// scaling runs a program on several numbers of ranks.
-func (w *nodesWriter) scaling(ctx context.Context, kind scale.Kind, c scalingCase, perNode int, cores *replay.IdleCores) ([]scalingRow, []chart.Series, error) {
+// scaling runs a program on several numbers of ranks, one on each node.
+func (w *nodesWriter) scaling(ctx context.Context, kind scale.Kind, c scalingCase) ([]scalingRow, []chart.Series, error) {
 	b, err := w.base(c.trace)
 	if err != nil {
 		return nil, nil, err
@@ -106,9 +139,7 @@ func (w *nodesWriter) scaling(ctx context.Context, kind scale.Kind, c scalingCas
 			continue
 		}
 		w.o.Step(fmt.Sprintf("%s on %d ranks", b.Name(), ranks))
-		o := w.o.Costs.options(ChartPolicies()...)
-		o.Cores = cores
-		rs, err := scale.Compare(ctx, b, kind, ranks, perNode, o, scale.Options{Iterations: c.iterations})
+		rs, err := scale.Compare(ctx, b, kind, ranks, 1, w.o.Costs.options(ChartPolicies()...), scale.Options{Iterations: c.iterations})
 		if errors.Is(err, scale.ErrUnfit) {
 			rows = append(rows, scalingRow{Trace: b.Name(), Ranks: ranks, Note: err.Error()})
 			continue
@@ -155,6 +186,9 @@ func scalingRowOf(name string, by map[string]*scale.Result) scalingRow {
 	row.PaperSaved, row.Saved = Percent(saved(base.NodeAvgBytes, paper.NodeAvgBytes)), Percent(saved(base.NodeAvgBytes, ours.NodeAvgBytes))
 	row.OracleSaved = Percent(saved(base.NodeAvgBytes, oracle.NodeAvgBytes))
 	row.Late = fmt.Sprintf("%.2f %%", 100*ours.Result.LateShare())
+	row.PaperPeakSaved = Percent(saved(base.NodeMeanPeakBytes, paper.NodeMeanPeakBytes))
+	row.PeakSaved = Percent(saved(base.NodeMeanPeakBytes, ours.NodeMeanPeakBytes))
+	row.PaperSlowdown = Number(paper.Slowdown, "%.4f")
 	return row
 }
 

@@ -13,6 +13,8 @@ func look(policy string) chart.Series {
 		s.Color, s.Dash = chart.Grey, "6 3"
 	case replay.Paper:
 		s.Color = chart.Vermilion
+	case replay.PaperStrict:
+		s.Color, s.Dash = chart.Vermilion, "3 3"
 	case replay.Pinwheel:
 		s.Color = chart.Blue
 	case replay.Oracle:

@@ -16,8 +16,23 @@ var (
 	detectorWindows = []float64{4, 8, 16, 32, 64, 128, 256, 512}
 )
 
+// paperWindow is the context window of the paper, and the default.
+const paperWindow = 2
+
+// windowPoint is a line of windows.jsonl: the predictions of a predictor with a window.
+type windowPoint struct {
+	Trace  string `json:"trace"`
+	Policy string `json:"policy"`
+	Window int    `json:"window"`
+	// SameSignature: the errors are those from one use of a signature to the next one of the same, as the paper has them.
+	SameSignature bool    `json:"same_signature,omitempty"`
+	Err05         float64 `json:"err_0_5"`
+	Err5          float64 `json:"err_5"`
+}
+
 // windowFigure draws how much each predictor depends on its window.
-func windowFigure(ctx context.Context, paths []string, costs *Costs, step func()) (*chart.Figure, error) {
+func windowFigure(ctx context.Context, paths []string, costs *Costs, step func()) (*chart.Figure, []windowPoint, error) {
+	var points []windowPoint
 	fig := &chart.Figure{
 		Title:    "Sensitivity to the window",
 		Subtitle: "all ranks, dedicated timeline, registration costs of " + costs.Name,
@@ -36,6 +51,11 @@ func windowFigure(ctx context.Context, paths []string, costs *Costs, step func()
 				lines[line].X, lines[line].Y = append(lines[line].X, x), append(lines[line].Y, *y)
 			}
 		}
+		note := func(r *Run, policy string, window float64) {
+			if x := r.of(policy); x.Err05 != nil && x.Err5 != nil {
+				points = append(points, windowPoint{Trace: r.program, Policy: policy, Window: int(window), Err05: *x.Err05, Err5: *x.Err5})
+			}
+		}
 		for _, w := range contextWindows {
 			o := costs.options(replay.Paper, replay.Pinwheel)
 			if o.Window = int(w); w == 0 {
@@ -43,9 +63,10 @@ func windowFigure(ctx context.Context, paths []string, costs *Costs, step func()
 			}
 			r, err := replayFile(ctx, path, o)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			lines[0].Name = r.program
+			note(r, replay.Paper, w)
 			point(0, w, r.of(replay.Paper).Err05)
 			point(1, w, r.of(replay.Paper).Err5)
 			point(2, w, r.of(replay.Pinwheel).CapturedAvg)
@@ -56,8 +77,9 @@ func windowFigure(ctx context.Context, paths []string, costs *Costs, step func()
 			o.NewHelper = detector(int(w))
 			r, err := replayFile(ctx, path, o)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
+			note(r, replay.Periodicity, w)
 			point(3, w, r.of(replay.Periodicity).Err5)
 			step()
 		}
@@ -66,7 +88,7 @@ func windowFigure(ctx context.Context, paths []string, costs *Costs, step func()
 			fig.Panels[j].Series = append(fig.Panels[j].Series, lines[j])
 		}
 	}
-	return fig, nil
+	return fig, points, nil
 }
 
 // detector makes the helper of policy periodicity with a given window.

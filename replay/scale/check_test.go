@@ -15,7 +15,7 @@ func TestDerivedFTPinsWhatTheRecordedOnePins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	recorded, err := Compare(t.Context(), loadBase(t, "ft.C.16"), Weak, 16, 1, o, Options{})
+	recorded, err := Compare(t.Context(), loadBase(t, "ft.C.16"), Copies, 16, 1, o, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,7 @@
 // Package scale derives runs with many ranks from a recorded run with few, and replays them.
 //
-// Weak scaling lays copies of the recorded run side by side (tiles). The tiles don't communicate, so
-// it says nothing of the network; it says what the nodes of a large machine pin together.
+// Copies of the recorded run may lie side by side (tiles). The tiles don't communicate, so
+// they say nothing of the network; they say what the nodes of a large machine pin together.
 //
 // Strong scaling keeps the problem and divides it among more ranks, as the program itself does: each
 // program has a rule for its decomposition, which gives the peers and the sizes of the buffers. The
@@ -10,6 +10,10 @@
 // shrink as the share of each rank does. Programs without a rule are refused: in LU and MG, a rank
 // within the grid has neighbours on sides where none of four ranks has one, so the recording lacks
 // what it does.
+//
+// Weak scaling lets the problem grow with the ranks. Only FT has a rule: its grid doubles with them. A program with
+// neighbours has the same number of them however large its grid is, but what LU and MG do is not in a recording of four
+// ranks, as said above.
 //
 // FT's problem may also be of a larger class than the recorded one. Its buffers grow with the points of its grid, and its
 // compute phases as n log n of them, which is what transforming them takes. (FT.C of four ranks computes 1.6 times as long as

@@ -33,6 +33,21 @@ var ftGrid = map[string][3]int{
 	"C": {512, 512, 512}, "D": {2048, 1024, 1024}, "E": {4096, 2048, 2048},
 }
 
+// grown is a grid that is so many times as large, a power of two, and as near to a cube as it can be: it doubles along its
+// shortest side, the last one first, as class C follows from class B.
+func grown(grid [3]int, times int) [3]int {
+	for ; times > 1; times /= 2 {
+		shortest := 2
+		for i := 1; i >= 0; i-- {
+			if grid[i] < grid[shortest] {
+				shortest = i
+			}
+		}
+		grid[shortest] *= 2
+	}
+	return grid
+}
+
 // Numbers of communicators of derived runs, apart from recorded ones.
 const (
 	ftRow = 1 << 20
@@ -42,6 +57,12 @@ const (
 func newFT(b *Base, ranks int, o *Options) (decomposition, error) {
 	class := cmp.Or(o.Class, b.class)
 	grid, recorded := ftGrid[class], ftGrid[b.class]
+	if o.Grown {
+		if times := ranks / len(b.ranks); !isPowerOf2(times) || times*len(b.ranks) != ranks {
+			return nil, unfit(b, ranks, "a problem grows by powers of two")
+		}
+		grid = grown(grid, ranks/len(b.ranks))
+	}
 	nx, ny, nz := grid[0], grid[1], grid[2]
 	points, had := nx*ny*nz, recorded[0]*recorded[1]*recorded[2]
 	switch {

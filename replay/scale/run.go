@@ -13,7 +13,9 @@ import (
 type Kind string
 
 const (
-	// Weak lays copies of the recorded run side by side.
+	// Copies of the recorded run lie side by side. They don't communicate with each other.
+	Copies Kind = "copies"
+	// Weak lets the problem grow with the ranks: each has as much of it as was recorded.
 	Weak Kind = "weak"
 	// Strong divides the recorded problem among more ranks.
 	Strong Kind = "strong"
@@ -100,7 +102,8 @@ func divide(b *Base, kind Kind, ranks, perNode int, d Options) ([]part, error) {
 	if perNode < 1 {
 		return nil, fmt.Errorf("%d ranks on a node: must be at least 1", perNode)
 	}
-	if kind == Strong {
+	if kind != Copies {
+		d.Grown = kind == Weak
 		job, err := StrongJob(b, ranks, d)
 		return []part{{job, 1}}, err
 	}

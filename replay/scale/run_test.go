@@ -17,7 +17,7 @@ func TestTilesStandForAllOnlyWhereThatIsExact(t *testing.T) {
 		Cores:    &replay.IdleCores{PerNode: 2, Policy: "aggressive"},
 	}
 	const ranks, perNode = 40, 6 // three times 12 ranks on two nodes, and 4 on one
-	got, err := Compare(t.Context(), b, Weak, ranks, perNode, o, Options{})
+	got, err := Compare(t.Context(), b, Copies, ranks, perNode, o, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

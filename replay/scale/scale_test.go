@@ -164,6 +164,37 @@ func TestStrongScalingDividesTheProblem(t *testing.T) {
 	}
 }
 
+// Weakly scaled, each rank has as many points of FT's grid as before, but of what it transposes it keeps a smaller part for
+// itself: an alltoall of 16 ranks sends as many bytes as one of four. FT.B is 512 x 256 x 256; four times as large, it is class C.
+func TestWeakScalingKeepsTheShareOfEachRank(t *testing.T) {
+	b := loadBase(t, "ft.B.4")
+	grown := records(t, strongJob(t, b, 16, Options{Grown: true}), 5)
+	for i, want := range records(t, strongJob(t, b, 16, Options{Class: "C"}), 5) {
+		if g := grown[i]; g.Op != want.Op || g.Bytes != want.Bytes || g.Addr != want.Addr || g.StartCPUNs != want.StartCPUNs {
+			t.Fatalf("record %d: %+v, in class C %+v", i, g, want)
+		}
+	}
+	var bytes [2]uint64
+	for i, all := range [][]trace.Record{records(t, strongJob(t, b, 4, Options{}), 1), grown} {
+		for _, r := range all {
+			if r.Op == trace.OpAlltoall {
+				bytes[i] += r.Bytes
+			}
+		}
+	}
+	if bytes[0] != bytes[1] || bytes[0] == 0 {
+		t.Errorf("a rank of 4 sends and receives %d bytes, one of 16 %d", bytes[0], bytes[1])
+	}
+	for _, tc := range []struct {
+		name  string
+		ranks int
+	}{{"ft.B.4", 12}, {"ft.B.4", 6}, {"is.C.4", 16}, {"lu.B.4", 16}} {
+		if _, err := StrongJob(loadBase(t, tc.name), tc.ranks, Options{Grown: true}); !errors.Is(err, ErrUnfit) {
+			t.Errorf("%s on %d ranks: %v", tc.name, tc.ranks, err)
+		}
+	}
+}
+
 func TestWhatCannotBeScaledIsSaidInOneLine(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -186,7 +217,7 @@ func TestWhatCannotBeScaledIsSaidInOneLine(t *testing.T) {
 			t.Errorf("%s on %d: %v, want a line that says %q", tc.name, tc.ranks, err, tc.says)
 		}
 	}
-	if _, err := Compare(t.Context(), loadBase(t, "ft.B.4"), Weak, 6, 1, replay.Options{}, Options{}); !errors.Is(err, ErrUnfit) {
+	if _, err := Compare(t.Context(), loadBase(t, "ft.B.4"), Copies, 6, 1, replay.Options{}, Options{}); !errors.Is(err, ErrUnfit) {
 		t.Errorf("6 ranks of tiles of 4: %v", err)
 	}
 }

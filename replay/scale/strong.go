@@ -14,6 +14,8 @@ type Options struct {
 	Layout [2]int
 	// Class is that of FT's problem, if it is larger than the recorded one; "" for the recorded one.
 	Class string
+	// Grown says that the problem grows with the ranks, so that each has as much of it as was recorded. FT alone has a rule.
+	Grown bool
 	// Iterations is how many a run has of its main loop; 0: as many as were recorded. For more, the
 	// recorded ones from the third on are repeated.
 	Iterations int
@@ -42,15 +44,15 @@ type strong struct {
 	recorded int // iterations
 }
 
-// StrongJob returns the job of the same problem on more ranks. ErrUnfit says that the program has no
+// StrongJob returns the job of the same problem on more ranks, or of a larger one if the options say so. ErrUnfit says that the program has no
 // rule, or doesn't run on so many ranks.
 func StrongJob(b *Base, ranks int, o Options) (replay.Job, error) {
 	rule := rules[b.program]
 	if rule == nil {
 		return nil, fmt.Errorf("%s %w: there is no rule for how %s divides its problem", b.name, ErrUnfit, b.program)
 	}
-	if o.Class != "" && b.program != "ft" {
-		return nil, unfit(b, ranks, "there is a rule for other classes of ft alone")
+	if (o.Class != "" || o.Grown) && b.program != "ft" {
+		return nil, unfit(b, ranks, "there is a rule for larger problems of ft alone")
 	}
 	if ranks < len(b.ranks) {
 		return nil, fmt.Errorf("%s %w to %d ranks, fewer than were recorded", b.name, ErrUnfit, ranks)
@@ -71,8 +73,8 @@ func StrongJob(b *Base, ranks int, o Options) (replay.Job, error) {
 }
 
 // Fits reports whether a program runs on so many ranks.
-func Fits(b *Base, ranks int) bool {
-	_, err := StrongJob(b, ranks, Options{})
+func Fits(b *Base, ranks int, kind Kind) bool {
+	_, err := StrongJob(b, ranks, Options{Grown: kind == Weak})
 	return err == nil
 }
 

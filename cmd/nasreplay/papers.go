@@ -1,0 +1,40 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"pinwheel/internal/command"
+	"pinwheel/internal/outfile"
+	"pinwheel/results/papers"
+)
+
+type papersCmd struct {
+	Out string `short:"o" default:"results" help:"Directory with the raw data, in which papers.md is written."`
+}
+
+func (papersCmd) Help() string {
+	return `Sets every figure, table and claim of five papers beside what we have. Figures of ours are read from the raw data that other
+commands have written.
+
+Example:
+  nasreplay papers --out results`
+}
+
+func (c *papersCmd) Run(e *command.Env) error {
+	page, err := papers.Page(c.Out)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(c.Out, papers.File)
+	err = outfile.Write(path, func(w io.Writer) error {
+		_, err := io.WriteString(w, page)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(e.Stdout, "%s written\n", path)
+	return err
+}
