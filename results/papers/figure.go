@@ -20,7 +20,7 @@ type Figure struct {
 	File  string `json:"file"` // from results/
 	As    Kind   `json:"as"`   // that of the row, if empty
 	// Of a file of JSON objects: the value of a field in the object whose fields are as Where says, or the sum or mean over
-	// all such objects, as Over says. Null is a field that is absent, "*" one that is there. List is the key of a list of
+	// all such objects, as Over says; a mean leaves out those where it is null: nothing was predicted. Null is a field that is absent, "*" one that is there. List is the key of a list of
 	// objects in the one object of a file.
 	Where map[string]any `json:"where"`
 	Field string         `json:"field"`
@@ -139,6 +139,9 @@ func (d *data) find(f *Figure, where map[string]any) (float64, error) {
 	var values []float64
 	for _, o := range objects {
 		if !fits(o, where) {
+			continue
+		}
+		if v, there := o[f.Field]; f.Over == "mean" && there && v == nil {
 			continue
 		}
 		v, ok := o[f.Field].(float64)

@@ -83,13 +83,13 @@ func TestRowsAreWhole(t *testing.T) {
 // targets are those of the Makefile and of what it includes.
 func targets(t *testing.T) (names []string) {
 	t.Helper()
-	root := filepath.Join("..", "..")
-	makefile := read(t, root, "Makefile")
-	texts := []string{makefile}
-	for _, m := range regexp.MustCompile(`(?m)^include (\S+)$`).FindAllStringSubmatch(makefile, -1) {
-		texts = append(texts, read(t, root, m[1]))
-	}
-	for _, text := range texts {
+	pending := []string{"Makefile"}
+	for len(pending) > 0 {
+		text := read(t, "..", "..", pending[0])
+		pending = pending[1:]
+		for _, m := range regexp.MustCompile(`(?m)^include (\S+)$`).FindAllStringSubmatch(text, -1) {
+			pending = append(pending, m[1])
+		}
 		for _, m := range regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):`).FindAllStringSubmatch(text, -1) {
 			names = append(names, m[1])
 		}
@@ -110,7 +110,7 @@ func TestFiguresOfRawData(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{
 		"a.jsonl": `{"policy":"base","v":8,"node":0}` + "\n" + `{"policy":"ours","v":6,"node":0}` + "\n" + `{"policy":"ours","v":4,"node":1}` + "\n" +
-			`{"policy":"ours","v":5}` + "\n" + `{"policy":"text","v":"x"}` + "\n",
+			`{"policy":"ours","v":5}` + "\n" + `{"policy":"ours","v":null,"node":2}` + "\n" + `{"policy":"text","v":"x"}` + "\n",
 		"b.json": `{"list":[{"k":1,"v":3},{"k":2,"v":9}]}`,
 		"c.txt":  "ours over none: +1.5 %\nours over none: +9 %\n",
 	} {
@@ -131,7 +131,8 @@ func TestFiguresOfRawData(t *testing.T) {
 		"times":                   {Figure{File: "a.jsonl", Where: ours(1.), Field: "v", Base: map[string]any{"policy": "base", "node": 0.}, As: Times}, "2.00 x"},
 		"slowdown":                {Figure{File: "a.jsonl", Where: ours(0.), Field: "v", Base: base, As: Slowdown}, "0.7500"},
 		"absent":                  {Figure{File: "a.jsonl", Where: ours(nil), Field: "v", As: Count}, "5"},
-		"sum of those that are":   {Figure{File: "a.jsonl", Where: ours("*"), Field: "v", Over: "sum", As: Count}, "10"},
+		"sum":                     {Figure{File: "a.jsonl", Where: map[string]any{"policy": "base", "node": "*"}, Field: "v", Over: "sum", As: Count}, "8"},
+		"sum with null":           {Figure{File: "a.jsonl", Where: ours("*"), Field: "v", Over: "sum", As: Count}, ""},
 		"mean":                    {Figure{File: "a.jsonl", Where: ours("*"), Field: "v", Over: "mean", As: Count}, "5"},
 		"list":                    {Figure{File: "b.json", List: "list", Where: map[string]any{"k": 2.}, Field: "v", As: Count}, "9"},
 		"first match":             {Figure{File: "c.txt", Match: `over none: ([+-][\d.]+)`, As: Percent}, "1.50 %"},
