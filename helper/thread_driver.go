@@ -95,8 +95,8 @@ func (d *driver) pop() bool {
 	return false
 }
 
-// pollNs is the pause between two looks of a helper that polls. It sleeps for so short a time, rather than to spin, so that
-// it starves nobody where its processor turns out not to be idle.
+// pollNs is the pause between two looks of a helper that polls. It sleeps for so short a time, rather than to spin, so
+// that it starves nobody where its processor turns out not to be idle.
 const pollNs = 20_000 // 20 us
 
 // wait sleeps until there may be something to do.

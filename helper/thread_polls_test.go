@@ -22,7 +22,8 @@ func (l *longest) SleepNs(ns int64, wake <-chan struct{}) {
 	l.Fake.SleepNs(ns, wake)
 }
 
-// A helper that polls looks at DQ every 20 us, whatever it expects. Others leave a program that does nothing alone for longer.
+// A helper that polls looks at DQ every 20 us, whatever it expects. Others leave a program that does nothing alone
+// for longer.
 func TestPollingBoundsEverySleep(t *testing.T) {
 	for _, polls := range []bool{true, false} {
 		c := &longest{}

@@ -10,9 +10,9 @@ import (
 // signature, hashed from its call site (the stack frames), its region, and the
 // type and the region of each of the calls before it that are in the context window
 // ("communication type and memory address"; a region of the cache has one address
-// for all that a program sends from it); each signature has a period, the shortest time seen between two of its
-// uses; and a region is due at the earliest deadline, last use plus period, over
-// all its signatures.
+// for all that a program sends from it); each signature has a period, the shortest
+// time seen between two of its uses; and a region is due at the earliest deadline,
+// last use plus period, over all its signatures.
 //
 // The paper does not say what becomes of a deadline that passed without its use,
 // because the program took another path. NewPaper takes section 3.2, "finds the

@@ -25,7 +25,7 @@ func TestFrontierIsACurveBetweenPoints(t *testing.T) {
 		}
 		by[p.Name()] = p
 	}
-	if len(by) != 7 { // four policies at what they cost, the oracle, and two budgets
+	if len(by) != 7 {
 		t.Fatalf("points %v", by)
 	}
 	low, high, demand := by["pinwheel, 0.1 %"], by["pinwheel, 1 %"], by[replay.OnDemand]

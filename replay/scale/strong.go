@@ -44,8 +44,8 @@ type strong struct {
 	recorded int // iterations
 }
 
-// StrongJob returns the job of the same problem on more ranks, or of a larger one if the options say so. ErrUnfit says that the program has no
-// rule, or doesn't run on so many ranks.
+// StrongJob returns the job of the same problem on more ranks, or of a larger one if the options say so. ErrUnfit says
+// that the program has no rule, or doesn't run on so many ranks.
 func StrongJob(b *Base, ranks int, o Options) (replay.Job, error) {
 	rule := rules[b.program]
 	if rule == nil {
