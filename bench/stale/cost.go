@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"slices"
@@ -46,6 +47,7 @@ const costTime = time.Minute
 // Run measures all columns in turn, run by run, so that they can be compared in pairs.
 func (c costCmd) Run() error {
 	columns := make([]column, len(c.Mechanisms))
+	fastest := math.Inf(1)
 	for range c.Runs {
 		for i, m := range c.Mechanisms {
 			for _, allocator := range c.Allocators {
@@ -53,6 +55,9 @@ func (c costCmd) Run() error {
 					if _, err := os.Stat(allocator); err != nil {
 						continue
 					}
+				}
+				if err := untilDetached(&fastest); err != nil {
+					return err
 				}
 				samples, err := measureIn(m, allocator)
 				if err != nil {
@@ -78,6 +83,24 @@ func (c costCmd) Run() error {
 		}
 	}
 	return nil
+}
+
+// detachTime is more than the kernel takes to detach the programs of all neighbours: some 200 ms for each of theirs.
+const detachTime = time.Minute
+
+// untilDetached waits until system calls take no longer than the fastest did: the kernel detaches programs after their
+// processes have ended, and until then each system call of the node is traced, that of the next column too.
+func untilDetached(fastest *float64) error {
+	for begin := time.Now(); ; {
+		now := unrelatedCall()
+		*fastest = min(*fastest, now)
+		switch {
+		case now <= 1.25**fastest:
+			return nil
+		case time.Since(begin) > detachTime:
+			return fmt.Errorf("a system call takes %.0f ns, and took %.0f: what else is traced here, or busy?", now, *fastest)
+		}
+	}
 }
 
 // column has what was measured under one mechanism.
