@@ -20,7 +20,7 @@ type scaleCmd struct {
 	format
 	model
 	oneCost
-	Kind       string        `default:"strong" enum:"strong,weak,copies" help:"How the run grows: ${enum}. strong: the same problem on more ranks. weak: a problem that grows with them (FT). copies: the recorded run several times, side by side."`
+	Kind       string        `default:"strong" enum:"strong,weak,copies" help:"How the run grows: ${enum}. strong: the same problem on more ranks. weak: a problem that grows with them (BT, FT, SP). copies: the recorded run several times, side by side."`
 	To         numbers       `placeholder:"N" help:"Numbers of ranks. Default: those up to 4096 that the program runs on, each about four times the one before."`
 	Layout     string        `placeholder:"AxB" help:"FT: the grid of ranks. Default: that of the program."`
 	Class      string        `placeholder:"D" help:"FT: the class of a larger problem. Default: as recorded."`

@@ -56,7 +56,7 @@ func records(t testing.TB, j replay.Job, id int) (all []trace.Record) {
 // On as many ranks as were recorded, every rule gives what was recorded: the same calls, peers and
 // buffers, and the same compute phases.
 func TestRulesReproduceTheRecordedRun(t *testing.T) {
-	for _, name := range []string{"ft.B.4", "ft.C.16", "is.C.4", "cg.C.4", "sp.B.4", "sp.D.4"} {
+	for _, name := range []string{"ft.B.4", "ft.C.16", "is.C.4", "cg.C.4", "sp.B.4", "sp.D.4", "bt.B.4", "bt.C.4"} {
 		b := loadBase(t, name)
 		j := strongJob(t, b, b.Ranks(), Options{})
 		for id := range b.ranks {
@@ -97,6 +97,8 @@ func TestDerivedMessagesMatch(t *testing.T) {
 	}{
 		{"is.C.4", []int{8, 64}, Options{}}, {"cg.C.4", []int{8, 16, 32, 128}, Options{Iterations: 2}},
 		{"sp.D.4", []int{9, 36, 100}, Options{Iterations: 2}}, {"sp.B.4", []int{16, 25}, Options{Iterations: 2}},
+		{"bt.B.4", []int{9, 16, 100}, Options{Iterations: 2}}, {"bt.B.4", []int{64}, Options{Iterations: 2, Grown: true}},
+		{"sp.B.4", []int{9, 64}, Options{Iterations: 2, Grown: true}},
 	} {
 		b := loadBase(t, tc.name)
 		for _, ranks := range tc.ranks {
@@ -204,7 +206,10 @@ func TestWhatCannotBeScaledIsSaidInOneLine(t *testing.T) {
 	}{
 		{"lu.B.4", 16, Options{}, "no rule"},
 		{"mg.C.4", 16, Options{}, "no rule"},
-		{"sp.B.4", 32, Options{}, "square numbers"},
+		{"sp.B.4", 32, Options{}, "SP runs on square numbers"},
+		{"bt.B.4", 32, Options{}, "BT runs on square numbers"},
+		{"bt.B.4", 16, Options{Class: "C"}, "classes of ft"},
+		{"is.C.4", 16, Options{Grown: true}, "larger problems of bt, ft, sp"},
 		{"sp.B.4", 64 * 64, Options{}, "three points"},
 		{"cg.C.4", 36, Options{}, "powers of two"},
 		{"is.C.4", 12, Options{}, "powers of two"},

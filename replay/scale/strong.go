@@ -3,6 +3,7 @@ package scale
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"pinwheel/replay"
 	"pinwheel/trace"
@@ -14,7 +15,7 @@ type Options struct {
 	Layout [2]int
 	// Class is that of FT's problem, if it is larger than the recorded one; "" for the recorded one.
 	Class string
-	// Grown says that the problem grows with the ranks, so that each has as much of it as was recorded. FT alone has a rule.
+	// Grown says that the problem grows with the ranks, so that each has as much of it as was recorded, for FT, BT and SP.
 	Grown bool
 	// Iterations is how many a run has of its main loop; 0: as many as were recorded. For more, the
 	// recorded ones from the third on are repeated.
@@ -27,13 +28,19 @@ type decomposition interface {
 	stream(id int, s *stream)
 }
 
-// rules have a decomposition for each program. They fail with ErrUnfit if it doesn't run on so many ranks.
-var rules = map[string]func(b *Base, ranks int, o *Options) (decomposition, error){
+// rule makes the decomposition of a program. It fails with ErrUnfit if that doesn't run on so many ranks.
+type rule func(b *Base, ranks int, o *Options) (decomposition, error)
+
+var rules = map[string]rule{
+	"bt": multipartitioned(&bt),
+	"cg": newCG,
 	"ft": newFT,
 	"is": newIS,
-	"cg": newCG,
-	"sp": newSP,
+	"sp": multipartitioned(&sp),
 }
+
+// grow are the programs whose rule has larger problems, too.
+var grow = []string{"bt", "ft", "sp"}
 
 // strong is a run on more ranks than were recorded.
 type strong struct {
@@ -51,8 +58,11 @@ func StrongJob(b *Base, ranks int, o Options) (replay.Job, error) {
 	if rule == nil {
 		return nil, fmt.Errorf("%s %w: there is no rule for how %s divides its problem", b.name, ErrUnfit, b.program)
 	}
-	if (o.Class != "" || o.Grown) && b.program != "ft" {
-		return nil, unfit(b, ranks, "there is a rule for larger problems of ft alone")
+	if o.Class != "" && b.program != "ft" {
+		return nil, unfit(b, ranks, "there is a rule for other classes of ft alone")
+	}
+	if o.Grown && !slices.Contains(grow, b.program) {
+		return nil, unfit(b, ranks, "there is a rule for larger problems of "+strings.Join(grow, ", ")+" alone")
 	}
 	if ranks < len(b.ranks) {
 		return nil, fmt.Errorf("%s %w to %d ranks, fewer than were recorded", b.name, ErrUnfit, ranks)
