@@ -29,7 +29,9 @@ func subscriptionOf(c *C.pinwheel_watch_range) *subscription {
 	return cgo.Handle(c.handle).Value().(*subscription)
 }
 
-func (s *subscription) state() uint32 { return atomic.LoadUint32((*uint32)(unsafe.Pointer(&s.c.state))) }
+func (s *subscription) state() uint32 {
+	return atomic.LoadUint32((*uint32)(unsafe.Pointer(&s.c.state)))
+}
 
 // setState is called with w.mu held.
 func (s *subscription) setState(state uint32) {
