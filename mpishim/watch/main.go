@@ -4,6 +4,7 @@ package main
 
 import (
 	"pinwheel/mpishim/quiet"
+	_ "pinwheel/mpishim/quiet/profiler"
 	"pinwheel/mpishim/watch/capi"
 )
 

@@ -14,7 +14,6 @@ import "C"
 
 import (
 	"errors"
-	"runtime"
 	"runtime/cgo"
 	"sync"
 	"sync/atomic"
@@ -113,7 +112,6 @@ func open(o vmwatch.Options) (w *vmwatch.Watcher, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // the thread ends with the goroutine
 		err = fault.Contain(func() (err error) {
 			w, err = vmwatch.Open(o)
 			return err
