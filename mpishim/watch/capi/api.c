@@ -1,9 +1,10 @@
 /*
  * The functions of pinwheel_watch.h: what needs no look into the watch is answered here, and the rest in Go. A forked
- * child has no Go runtime.
+ * child has no Go runtime. Go code has small stacks, on which no handler of the program may run.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <signal.h>
 
 #include "_cgo_export.h"
 #include "objects.h"
@@ -11,6 +12,24 @@
 #define PUBLIC __attribute__((visibility("default")))
 
 enum { OPTIONS_0 = 24 }; /* their size in version 0 of the header; later ones may have more fields behind */
+
+/* A call of Go without the signals of the program. */
+#define IN_GO(call) \
+	({ \
+		sigset_t before_ = without_signals(); \
+		int status_ = call; \
+		pthread_sigmask(SIG_SETMASK, &before_, NULL); \
+		status_; \
+	})
+
+static sigset_t without_signals(void)
+{
+	sigset_t all, before;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	return before;
+}
 
 static int is_child;
 
@@ -27,17 +46,17 @@ PUBLIC int pinwheel_watch_open(const pinwheel_watch_options *options, pinwheel_w
 		return -EINVAL;
 	if (is_child)
 		return -ECHILD;
-	return watchOpen(options ? (char *)options->mechanism : NULL, options ? (char *)options->service : NULL, watch);
+	return IN_GO(watchOpen(options ? (char *)options->mechanism : NULL, options ? (char *)options->service : NULL, watch));
 }
 
 PUBLIC int pinwheel_watch_close(pinwheel_watch *watch)
 {
-	return !watch ? -EINVAL : is_child ? -ECHILD : watchClose(watch);
+	return !watch ? -EINVAL : is_child ? -ECHILD : IN_GO(watchClose(watch));
 }
 
 PUBLIC int pinwheel_watch_describe(pinwheel_watch *watch, char *text, size_t size)
 {
-	return !watch || !text || !size ? -EINVAL : is_child ? -ECHILD : watchDescribe(watch, text, size);
+	return !watch || !text || !size ? -EINVAL : is_child ? -ECHILD : IN_GO(watchDescribe(watch, text, size));
 }
 
 PUBLIC int pinwheel_watch_subscribe(pinwheel_watch *watch, const void *address, size_t bytes, void *entry,
@@ -45,17 +64,17 @@ PUBLIC int pinwheel_watch_subscribe(pinwheel_watch *watch, const void *address, 
 {
 	if (!watch || !range)
 		return -EINVAL;
-	return is_child ? -ECHILD : watchSubscribe(watch, (uintptr_t)address, bytes, entry, range);
+	return is_child ? -ECHILD : IN_GO(watchSubscribe(watch, (uintptr_t)address, bytes, entry, range));
 }
 
 PUBLIC int pinwheel_watch_registered(pinwheel_watch_range *range)
 {
-	return !range ? -EINVAL : is_child ? -ECHILD : watchRegistered(range);
+	return !range ? -EINVAL : is_child ? -ECHILD : IN_GO(watchRegistered(range));
 }
 
 PUBLIC int pinwheel_watch_unsubscribe(pinwheel_watch_range *range)
 {
-	return !range ? -EINVAL : is_child ? -ECHILD : watchUnsubscribe(range);
+	return !range ? -EINVAL : is_child ? -ECHILD : IN_GO(watchUnsubscribe(range));
 }
 
 /* Whether nothing has changed since the states of the ranges were looked after. Then look at them, not before. */
@@ -76,7 +95,7 @@ PUBLIC int pinwheel_watch_valid(pinwheel_watch_range *range)
 		if (state != WATCH_VERIFIED)
 			return state == WATCH_NOTIFIED;
 	}
-	return watchValid(range);
+	return IN_GO(watchValid(range));
 }
 
 PUBLIC int pinwheel_watch_drain(pinwheel_watch *watch, void **entries, int max)
@@ -87,5 +106,5 @@ PUBLIC int pinwheel_watch_drain(pinwheel_watch *watch, void **entries, int max)
 		return -ECHILD;
 	if (is_current(watch) && !__atomic_load_n(&watch->waiting, __ATOMIC_ACQUIRE))
 		return 0;
-	return watchDrain(watch, entries, max);
+	return IN_GO(watchDrain(watch, entries, max));
 }
