@@ -14,10 +14,10 @@
  *
  * libfabric's own cache does so with a monitor: see the end. Link with -lpinwheel-watch.
  *
- * The library contains a Go runtime, which starts when the library is loaded and needs 3 GiB of address
- * space. Its threads block all signals, as does a thread of the program while it is in Go. No handler is
- * installed, and none needs SA_ONSTACK. A thread that has called a function has an alternate signal
- * stack, if it had none. The library stays loaded until the process ends.
+ * The library contains a Go runtime, which starts when the library is loaded; where ulimit -v leaves no
+ * room for it, the program does not start. Its threads block all signals, as does a thread of the program
+ * while it is in Go. No handler is installed, and none needs SA_ONSTACK. A thread that has called a
+ * function has an alternate signal stack, if it had none. The library stays loaded until the process ends.
  *
  * Threads. Any thread may call any function at any time, also with the same object, unless the
  * function frees that object: then no other call with it may be under way or follow.

@@ -1,10 +1,9 @@
 /*
  * The functions of pinwheel_watch.h: what needs no look into the watch is answered here, and the rest in Go. A forked
- * child has no Go runtime. Go code has small stacks, on which no handler of the program may run.
+ * child has no Go runtime.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
-#include <signal.h>
 
 #include "_cgo_export.h"
 #include "objects.h"
@@ -12,24 +11,6 @@
 #define PUBLIC __attribute__((visibility("default")))
 
 enum { OPTIONS_0 = 24 }; /* their size in version 0 of the header; later ones may have more fields behind */
-
-/* A call of Go without the signals of the program. */
-#define IN_GO(call) \
-	({ \
-		sigset_t before_ = without_signals(); \
-		int status_ = call; \
-		pthread_sigmask(SIG_SETMASK, &before_, NULL); \
-		status_; \
-	})
-
-static sigset_t without_signals(void)
-{
-	sigset_t all, before;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	return before;
-}
 
 static int is_child;
 

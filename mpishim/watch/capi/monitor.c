@@ -2,12 +2,14 @@
  * The memory monitor of libfabric, over the functions of pinwheel_watch.h.
  *
  * libfabric asks at each hit whether the range of the entry is valid. It registers before it subscribes, so a change of
- * the memory between the two, in the middle of the call that takes it as a buffer, goes unseen, as with its own monitors.
+ * the memory between the two, in the middle of the call that takes it as a buffer, goes unseen, as with its own
+ * monitors.
  *
- * It names a range by address and length, and several caches (of several domains) may have an entry of the same name. One
- * may be from before a change and another from after it, and nothing in the question tells which is asked for. So
- * what has changed is not valid, and can't be subscribed to, until libfabric has been told to drop it from all caches: what
- * has that name afterwards is new. To tell it takes a lock that it holds when it calls us, so a thread of ours does that.
+ * It names a range by address and length, and several caches (of several domains) may have an entry of the same name.
+ * One may be from before a change and another from after it, and nothing in the question tells which is asked for. So
+ * what has changed is not valid, and can't be subscribed to, until libfabric has been told to drop it from all caches:
+ * what has that name afterwards is new. To tell it takes a lock that libfabric holds when it calls us, so a thread of
+ * ours does that.
  *
  * libfabric 1.17 never unsubscribes. What its caches have evicted stays here until it changes, or until there are
  * MOST ranges: then all are dropped from all caches.
@@ -225,7 +227,7 @@ static int on_start(struct fid_mem_monitor *fabric)
 	s->last_changed = &s->changed;
 	error = pinwheel_watch_open(&m->options, &s->watch);
 	if (error)
-		watchWarn("libfabric goes on without a registration cache: mappings can't be watched as its monitor was told to");
+		IN_GO(watchWarn("libfabric goes on without a registration cache: its monitor can't watch as it was told to"));
 	if (!error && s->watch->is_blind) { /* which it said if nobody has asked for that */
 		pinwheel_watch_close(s->watch);
 		error = -ENOTSUP;
@@ -238,7 +240,7 @@ static int on_start(struct fid_mem_monitor *fabric)
 	m->session = s;
 	m->sessions++;
 	pthread_mutex_unlock(&m->lock);
-	watchRun(s);
+	IN_GO(watchRun(s));
 	return 0;
 }
 

@@ -3,6 +3,8 @@
 #define PINWHEEL_WATCH_OBJECTS_H
 
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -30,6 +32,24 @@ struct pinwheel_watch_range {
 	uint32_t state; /* atomic */
 	uintptr_t handle;
 };
+
+static inline sigset_t without_signals(void)
+{
+	sigset_t all, before;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	return before;
+}
+
+/* A call of Go, whose code has small stacks: no handler of the program may run there. */
+#define IN_GO(call) \
+	({ \
+		sigset_t before_ = without_signals(); \
+		int status_ = call; \
+		pthread_sigmask(SIG_SETMASK, &before_, NULL); \
+		status_; \
+	})
 
 /* monitor.c: the life of a thread that Go starts, on which all signals are blocked. */
 void watch_tell(void *session);

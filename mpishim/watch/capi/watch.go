@@ -1,5 +1,5 @@
-// Package capi has the functions of pinwheel_watch.h. libpinwheel-watch.so is this package and nothing else; a Go program
-// that imports it has them for its C code.
+// Package capi has the functions of pinwheel_watch.h. libpinwheel-watch.so is this package and nothing else; a Go
+// program that imports it has them for its C code.
 //
 // A hit that needs no look into the kernel is answered in C (api.c): the word of the vmwatch.Watcher is what was
 // seen, and the range has not changed up to then. What a thread finds to have moved it sees to for all ranges.
@@ -70,7 +70,7 @@ func warn(message string) {
 }
 
 //export watchWarn
-func watchWarn(message *C.char) { warn(C.GoString(message)) }
+func watchWarn(message *C.char) C.int { return guarded(func() error { warn(C.GoString(message)); return nil }) }
 
 //export watchOpen
 func watchOpen(mechanism, service *C.char, to **C.pinwheel_watch) C.int {
@@ -188,4 +188,4 @@ func watchDrain(c *C.pinwheel_watch, to *unsafe.Pointer, most C.int) (n C.int) {
 }
 
 //export watchRun
-func watchRun(session unsafe.Pointer) { go C.watch_tell(session) }
+func watchRun(session unsafe.Pointer) C.int { return guarded(func() error { go C.watch_tell(session); return nil }) }

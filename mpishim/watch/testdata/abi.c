@@ -5,8 +5,9 @@
 #include "fabric.h"
 #undef fid_mem_monitor
 
+#define BYTES(s, field) sizeof(((struct s *)0)->field)
 #define SAME(a, x, b, y) \
-	_Static_assert(offsetof(struct a, x) == offsetof(struct b, y) && sizeof(((struct a *)0)->x) == sizeof(((struct b *)0)->y), #x)
+	_Static_assert(offsetof(struct a, x) == offsetof(struct b, y) && BYTES(a, x) == BYTES(b, y), #x)
 
 SAME(fid, fclass, fabric_fid, fclass);
 SAME(fid, context, fabric_fid, context);

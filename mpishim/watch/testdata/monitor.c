@@ -1,6 +1,6 @@
 /*
- * The monitor of pinwheel_watch.h under one mechanism, and this program in the place of libfabric: monitor MECHANISM. A real
- * one is what make test-stale-libfabric has.
+ * The monitor of pinwheel_watch.h under one mechanism, and this program in the place of libfabric: monitor MECHANISM.
+ * make test-stale-libfabric has a real one.
  */
 #define _GNU_SOURCE
 #include <errno.h>
