@@ -111,13 +111,13 @@ int pinwheel_watch_drain(pinwheel_watch *watch, void **entries, int max);
 int pinwheel_watch_unsubscribe(pinwheel_watch_range *range);
 
 /*
- * A memory monitor of libfabric 1.13 or later: under it, libfabric's own registration cache is never
+ * A memory monitor of libfabric (1.17 was tried): under it, libfabric's own registration cache is never
  * stale. Import it before the first domain is opened:
  *
  *     struct fid_mem_monitor *monitor;
  *
  *     pinwheel_watch_monitor_open(NULL, &monitor);
- *     fi_import(FI_VERSION(1, 13), "mr_cache", NULL, 0, 0, &monitor->fid, NULL);    <rdma/fi_ext.h>
+ *     fi_import(FI_VERSION(1, 17), "mr_cache", NULL, 0, 0, &monitor->fid, NULL);    <rdma/fi_ext.h>
  *
  * It opens a watch with libfabric's first cache and closes it with the last. Where nothing can be
  * watched, libfabric goes on without a cache. A process can import one monitor at a time.

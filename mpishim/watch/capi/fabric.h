@@ -1,5 +1,5 @@
 /*
- * The part of libfabric's binary interface that a memory monitor uses (libfabric 1.13 and later).
+ * The part of libfabric's binary interface that a memory monitor uses, as of 1.17.
  *
  * Declared here, and not taken from <rdma/fi_ext.h>, so that every build has it. A test compares all of it with the
  * real header.

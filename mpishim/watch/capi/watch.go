@@ -70,7 +70,9 @@ func warn(message string) {
 }
 
 //export watchWarn
-func watchWarn(message *C.char) C.int { return guarded(func() error { warn(C.GoString(message)); return nil }) }
+func watchWarn(message *C.char) C.int {
+	return guarded(func() error { warn(C.GoString(message)); return nil })
+}
 
 //export watchOpen
 func watchOpen(mechanism, service *C.char, to **C.pinwheel_watch) C.int {
@@ -188,4 +190,6 @@ func watchDrain(c *C.pinwheel_watch, to *unsafe.Pointer, most C.int) (n C.int) {
 }
 
 //export watchRun
-func watchRun(session unsafe.Pointer) C.int { return guarded(func() error { go C.watch_tell(session); return nil }) }
+func watchRun(session unsafe.Pointer) C.int {
+	return guarded(func() error { go C.watch_tell(session); return nil })
+}
