@@ -95,9 +95,10 @@ the bytes decide:
 In brackets is the device that moved the bytes: io_uring, an RDMA device (rdma), or the software
 RDMA device of testbed/softverbs. *unwatched* is our cache without notification. *ucx* is the cache
 of UCX 1.13.1 (Debian) in the same harness. (UCX replaces mremap by a function of four arguments. So
-MREMAP_FIXED loses its target address in every program that links UCX.) *libfabric* is the cache of
-libfabric 1.17.0 (Debian), provider verbs;ofi_rxm, under the memory monitors that it has and under
-that of libpinwheel-watch: *pinwheel* takes the mechanism that suits best, and *pinwheel uffd* that one.
+MREMAP_FIXED loses its target address in every program that links UCX.) *libfabric*
+(results/stale/libfabric) is the cache of libfabric 1.17.0 (Debian), provider verbs;ofi_rxm, under
+the memory monitors that it has and under that of libpinwheel-watch: *pinwheel* takes the best
+mechanism that there is, *pinwheel uffd* that one.
 `
 
 // column is one configuration of the matrix.
