@@ -32,8 +32,8 @@ const libfabric = "libfabric:"
 // monitorOurs is the monitor of libpinwheel-watch.
 const monitorOurs = "pinwheel"
 
-// theirs reports whether a mechanism is not ours: what it misses is no failure.
-func theirs(mechanism string) bool {
+// isTheirs reports whether a mechanism is not ours: what it misses is no failure.
+func isTheirs(mechanism string) bool {
 	return mechanism == peer || strings.HasPrefix(mechanism, libfabric) && !strings.HasPrefix(mechanism, libfabric+monitorOurs)
 }
 

@@ -118,7 +118,7 @@ func (c matrixCmd) write(w *json.Encoder) (bad int, err error) {
 			cell := base
 			cell.Change = k.Name
 			cell.Verdict, cell.Mechanism, cell.Why = c.run(m, k)
-			if (cell.Verdict == stale || cell.Verdict == hangs) && m != unwatched && !theirs(m) {
+			if (cell.Verdict == stale || cell.Verdict == hangs) && m != unwatched && !isTheirs(m) {
 				bad++
 			}
 			if err := w.Encode(cell); err != nil {
@@ -146,7 +146,7 @@ func (c matrixCmd) run(mechanism string, k change.Kind) (verdict, chosen, why st
 // runOnce judges one cell in a child process.
 func (c matrixCmd) runOnce(mechanism string, k change.Kind) (verdict, chosen, why string) {
 	limit := cellTime
-	if theirs(mechanism) {
+	if isTheirs(mechanism) {
 		limit = cellTimeTheirs
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
