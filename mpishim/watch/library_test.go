@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"pinwheel/mpishim/testing/library"
@@ -12,12 +13,14 @@ var lib = library.Library{Name: "watch"}
 
 func TestMain(m *testing.M) { lib.Main(m) }
 
-// behaves runs a program under a mechanism.
-func behaves(t *testing.T, program, mechanism string) {
-	switch out := library.Run(t, program, mechanism); out {
-	case "all as the header says\n":
-	case "not here\n":
-		t.Skipf("needs a kernel and the rights to watch by %s", mechanism)
+// behaves runs a program under a mechanism, or with another argument.
+func behaves(t *testing.T, program, argument string) {
+	t.Helper()
+	// Before that, the library may say that nothing can be watched.
+	switch out := library.Run(t, program, argument); {
+	case strings.HasSuffix(out, "all as the header says\n"):
+	case strings.HasSuffix(out, "not here\n"):
+		t.Skipf("needs a kernel and the rights to watch by %s", argument)
 	default:
 		t.Error(out)
 	}
@@ -43,6 +46,12 @@ func TestLibraryLeavesTheProcessAlone(t *testing.T) {
 	if out := library.Run(t, "sh", "-c", "ulimit -Sn 200 && PINWHEEL_LOG=off exec "+program); out != "as before\n" {
 		t.Error(out)
 	}
+}
+
+// What Go has started goes on when a program closes the library.
+func TestLibraryIsLoadedAndClosedAgainAndAgain(t *testing.T) {
+	program := lib.Compile(t, "testdata/loaded.c")
+	behaves(t, program, lib.Dir+"/libpinwheel-watch.so.0")
 }
 
 func TestHeaderIsOneOfCxx(t *testing.T) { lib.TestHeaderIsOneOfCxx(t) }

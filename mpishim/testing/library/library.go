@@ -61,7 +61,7 @@ func (l *Library) Compile(t *testing.T, source string, flags ...string) (program
 	l.Build(t)
 	program = filepath.Join(l.Dir, strings.TrimSuffix(filepath.Base(source), ".c"))
 	args := []string{"-O1", "-g", "-std=c11", "-D_DEFAULT_SOURCE", "-Wall", "-Wextra", "-pedantic", "-Werror", "-I../include",
-		"-I../testing/library", "-o", program, source, "-L" + l.Dir, "-lpinwheel-" + l.Name, "-lpthread", "-Wl,-rpath," + l.Dir}
+		"-I../testing/library", "-o", program, source, "-Wl,--as-needed", "-L" + l.Dir, "-lpinwheel-" + l.Name, "-lpthread", "-Wl,-rpath," + l.Dir}
 	Run(t, "cc", append(args, flags...)...)
 	return program
 }
