@@ -1,5 +1,5 @@
-// Package library builds a C library that contains Go, and checks what holds for each of them: libpinwheel-NAME.so, whose
-// functions pinwheel_NAME.h declares and which is built from mpishim/NAME. Its functions are for tests in there.
+// Package library builds a C library that contains Go, and checks what holds for each of them: libpinwheel-NAME.so,
+// whose functions pinwheel_NAME.h declares and which is built from mpishim/NAME. Its functions are for tests in there.
 package library
 
 import (
@@ -60,8 +60,9 @@ func (l *Library) Compile(t *testing.T, source string, flags ...string) (program
 	t.Helper()
 	l.Build(t)
 	program = filepath.Join(l.Dir, strings.TrimSuffix(filepath.Base(source), ".c"))
-	args := []string{"-O1", "-g", "-std=c11", "-D_DEFAULT_SOURCE", "-Wall", "-Wextra", "-pedantic", "-Werror", "-I../include",
-		"-I../testing/library", "-o", program, source, "-Wl,--as-needed", "-L" + l.Dir, "-lpinwheel-" + l.Name, "-lpthread", "-Wl,-rpath," + l.Dir}
+	args := []string{"-O1", "-g", "-std=c11", "-D_DEFAULT_SOURCE", "-Wall", "-Wextra", "-pedantic", "-Werror",
+		"-I../include", "-I../testing/library", "-o", program, source,
+		"-Wl,--as-needed", "-L" + l.Dir, "-lpinwheel-" + l.Name, "-lpthread", "-Wl,-rpath," + l.Dir}
 	Run(t, "cc", append(args, flags...)...)
 	return program
 }
