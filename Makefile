@@ -58,7 +58,7 @@ test: tools
 # find nothing. Derived from the sources, so that no new package is forgotten: see race_test.go.
 RACE_MARKS := ^[[:space:]]*(defer )?go [a-zA-Z]|\.Go\(|AfterFunc\(|\.Parallel\(\)|"sync"|"sync/|/atomic"|/errgroup"|"testing/synctest"|"os/signal"|"net/http"
 # Their tests run programs that go build makes, without the race detector.
-RACE_PROGRAMS := ./cmd/pinwheel ./mpishim ./mpishim/vmmc
+RACE_PROGRAMS := ./cmd/pinwheel ./mpishim ./mpishim/vmmc ./mpishim/watch
 race_packages = $(filter-out $(RACE_PROGRAMS),$(sort $(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' ./... | \
 	sed 's,^$(CURDIR),.,' | while read -r dir; do grep -qE '$(RACE_MARKS)' "$$dir"/*.go && echo "$$dir"; done)))
 

@@ -4,15 +4,16 @@ PACKAGES_mpi := openmpi-bin libopenmpi-dev mpich libmpich-dev gfortran g++
 PACKAGES_softverbs := libibverbs-dev librdmacm-dev ucx-utils perftest rdmacm-utils libfabric-bin iproute2
 PACKAGES_slurm := slurm-wlm munge
 PACKAGES_ucx := libucx-dev
+PACKAGES_libfabric := libfabric-dev
 PACKAGES_apps := openmpi-bin libopenmpi-dev libfftw3-mpi-dev gromacs openfoam petsc-dev libpetsc3.18-dev-examples pkg-config \
 	quantum-espresso python3-mpi4py gdb libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0
 PACKAGES_prometheus := prometheus prometheus-node-exporter
 PACKAGES_bench-files := nginx-light curl rsync
 PACKAGES_bench-live := lammps
-PACKAGES_ci := $(PACKAGES_mpi) $(PACKAGES_softverbs) $(PACKAGES_slurm) $(PACKAGES_ucx) pkg-config
+PACKAGES_ci := $(PACKAGES_mpi) $(PACKAGES_softverbs) $(PACKAGES_slurm) $(PACKAGES_ucx) $(PACKAGES_libfabric) pkg-config
 PACKAGES_nightly := $(sort $(PACKAGES_ci) $(PACKAGES_apps) $(PACKAGES_prometheus))
 
-INSTALLS := mpi softverbs slurm ucx apps prometheus bench-files bench-live ci nightly
+INSTALLS := mpi softverbs slurm ucx libfabric apps prometheus bench-files bench-live ci nightly
 
 .PHONY: $(INSTALLS:%=install-%)
 
@@ -20,6 +21,7 @@ INSTALLS := mpi softverbs slurm ucx apps prometheus bench-files bench-live ci ni
 ## install-softverbs: what the software RDMA device and its tests need beside MPI
 ## install-slurm: what test-slurm needs beside MPI
 ## install-ucx: headers of UCX, for test-stale and bench-peers
+## install-libfabric: headers of libfabric, for test-stale-libfabric
 ## install-apps: FFTW, GROMACS, OpenFOAM, PETSc and Quantum ESPRESSO, for test-apps; mpi4py, gdb and allocators for test-live-all
 ## install-prometheus: what test-prometheus needs, without its services
 ## install-bench-files: nginx, curl and rsync, for bench-files

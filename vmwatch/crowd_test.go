@@ -49,41 +49,6 @@ func TestManySmallBuffersNeedFewMappings(t *testing.T) {
 	}
 }
 
-// What is done for one buffer must not grow with their number.
-func TestALookForRangesDependsOnWhatOverlaps(t *testing.T) {
-	var s uffdRanges
-	const n = 10000
-	all := make([]*uffdRange, n)
-	for i := range all {
-		start := mem.Addr(i) << GranuleBits
-		all[i] = &uffdRange{r: mem.Range{Start: start, End: start + 3*mem.Addr(mem.PageSize)}}
-		s.add(all[i])
-	}
-	for _, list := range s.in {
-		if len(list) > 2 {
-			t.Fatalf("%d ranges that don't overlap are in one list", len(list))
-		}
-	}
-	for _, i := range []int{0, n / 2, n - 1} {
-		found := map[*uffdRange]bool{}
-		s.overlapping(all[i].r, func(u *uffdRange) { found[u] = true })
-		if len(found) != 1 || !found[all[i]] {
-			t.Errorf("range %d: found %d", i, len(found))
-		}
-	}
-	found := map[*uffdRange]bool{}
-	s.overlapping(mem.Range{Start: 0, End: 1 << 47}, func(u *uffdRange) { found[u] = true })
-	if len(found) != n {
-		t.Errorf("of all %d found %d", n, len(found))
-	}
-	for _, u := range all {
-		s.remove(u)
-	}
-	if len(s.in) > 0 {
-		t.Errorf("%d lists are left", len(s.in))
-	}
-}
-
 func TestWatchStaysFarFromTheMappingsThatTheKernelPermits(t *testing.T) {
 	const most = 65536
 	var have, looks int

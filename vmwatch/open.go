@@ -30,13 +30,13 @@ func (o *Options) EnsureDefaults() {
 
 // Open watches the calling process with the first of the given mechanisms that loads and passes
 // its self-test. With auto it can't fail, since none always works; otherwise it fails with
-// ErrUnavailable. The first Watcher of a mechanism takes about 10 ms of processor time to load BPF programs and
+// ErrUnavailable, or ErrMechanism. The first Watcher of a mechanism takes about 10 ms of processor time to load BPF programs and
 // for the self-test, which maps and unmaps memory of its own; less than 1 ms if another process of the job has done so.
 func Open(o Options) (*Watcher, error) {
 	o.EnsureDefaults()
 	order, ok := choices[o.Mechanism]
 	if !ok {
-		return nil, fmt.Errorf("vmwatch: mechanism %q is none of %s", o.Mechanism,
+		return nil, fmt.Errorf("%w: %q is none of %s", ErrMechanism, o.Mechanism,
 			strings.Join(slices.Sorted(maps.Keys(choices)), ", "))
 	}
 	if o.Board != nil {

@@ -36,7 +36,7 @@ type uffdNotifier struct {
 	fd      int
 	pages   *pageReader // the source's
 	reader  *uffdReader
-	ranges  uffdRanges
+	ranges  mem.Index[*uffdRange]
 	held    mem.Counts // granules that ranges touch
 	crowd   crowd
 	guards  bool // the kernel has MADV_GUARD_INSTALL
@@ -75,7 +75,7 @@ func (n *uffdNotifier) arm(r mem.Range) (verifier, error) {
 	}
 	u := &uffdRange{r: r, n: n}
 	u.faults.Store(-1)
-	n.ranges.add(u)
+	n.ranges.Add(u.r, u)
 	return u, nil
 }
 
@@ -88,7 +88,7 @@ func (n *uffdNotifier) register(r, unit mem.Range) error {
 	}
 	for _, m := range all {
 		part := intersection(m.Range, unit)
-		n.ranges.overlapping(part, func(o *uffdRange) {
+		n.ranges.Overlapping(part, func(o *uffdRange) {
 			if !o.lost.Load() && !n.pagesAre(o.r, uffd.WPAllowed) {
 				o.lost.Store(true)
 			}
@@ -102,7 +102,7 @@ func (n *uffdNotifier) register(r, unit mem.Range) error {
 
 func (n *uffdNotifier) disarm(_ mem.Range, v verifier) {
 	u := v.(*uffdRange)
-	n.ranges.remove(u)
+	n.ranges.Remove(u.r, u)
 	n.letGo(wholeGranules(u.r))
 }
 

@@ -21,6 +21,8 @@ var (
 	ErrForeign = fmt.Errorf("%w: it has no pages of this process (memory of a device?)", ErrNotCacheable)
 	// ErrUnavailable is returned by Open when the mechanism asked for doesn't work here.
 	ErrUnavailable = errors.New("vmwatch: mechanism not available")
+	// ErrMechanism is returned by Open for a mechanism that doesn't exist.
+	ErrMechanism = errors.New("vmwatch: no such mechanism")
 )
 
 // Watcher follows the changes of this process's mappings. All methods are safe

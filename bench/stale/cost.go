@@ -17,6 +17,7 @@ type costCmd struct {
 	Mechanisms []string `default:"unwatched,tps,tp,pfn,nobody:uffd" help:"Columns; nobody:MECHANISM runs as nobody, where root may."`
 	Runs       int      `default:"5" help:"Repetitions, each in a process of its own."`
 	Allocators []string `default:"glibc,/usr/lib/x86_64-linux-gnu/libjemalloc.so.2,/usr/lib/x86_64-linux-gnu/libmimalloc.so.2" help:"Libraries to preload for the malloc churn; those missing are left out."`
+	Softverbs  string   `default:"out/softverbs" help:"Directory of the software device, for libfabric."`
 }
 
 // asNobody before a mechanism runs its column unprivileged.
@@ -59,7 +60,7 @@ func (c costCmd) Run() error {
 				if err := untilDetached(&fastest); err != nil {
 					return err
 				}
-				samples, err := measureIn(m, allocator)
+				samples, err := c.measureIn(m, allocator)
 				if err != nil {
 					return fmt.Errorf("%s, %s: %w", m, allocator, err)
 				}
@@ -77,6 +78,7 @@ func (c costCmd) Run() error {
 			if unprivileged, ok := strings.CutPrefix(m, asNobody); ok && os.Getuid() == 0 {
 				l.Mechanism, l.User = unprivileged, "nobody"
 			}
+			l.Mechanism = nameOf(l.Mechanism)
 			if err := out.Encode(l); err != nil {
 				return err
 			}
@@ -121,7 +123,7 @@ func (c *column) add(samples []sample) {
 	}
 }
 
-func measureIn(column, allocator string) (samples []sample, err error) {
+func (c costCmd) measureIn(column, allocator string) (samples []sample, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), costTime)
 	defer cancel()
 	mechanism, unprivileged := strings.CutPrefix(column, asNobody)
@@ -132,8 +134,16 @@ func measureIn(column, allocator string) (samples []sample, err error) {
 	}
 	cmd.WaitDelay = time.Second
 	cmd.Stderr = os.Stderr
+	cmd.Env = os.Environ()
 	if allocator != "glibc" {
-		cmd.Env = append(os.Environ(), "LD_PRELOAD="+allocator)
+		cmd.Env = append(cmd.Env, "LD_PRELOAD="+allocator)
+	}
+	if strings.HasPrefix(mechanism, libfabric) {
+		device, err := softwareDevice(c.Softverbs)
+		if err != nil {
+			return nil, err
+		}
+		cmd.Env = append(cmd.Env, device...)
 	}
 	b, err := cmd.Output()
 	if err != nil {

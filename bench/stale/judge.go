@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"strings"
 
 	"pinwheel/internal/change"
 	"pinwheel/mem"
@@ -16,6 +17,7 @@ const (
 	kept      = "kept"       // cached; after the change still a hit, and the right bytes moved
 	notCached = "not cached" // never a hit
 	stale     = "STALE"      // wrong bytes moved
+	hangs     = "HANGS"      // the program waits for ever
 )
 
 // unwatched is a cache that nobody tells of changes: what the others are compared with.
@@ -23,6 +25,17 @@ const unwatched = "unwatched"
 
 // peer is the cache of UCX.
 const peer = "ucx"
+
+// libfabric before a memory monitor is libfabric's cache under that one.
+const libfabric = "libfabric:"
+
+// monitorOurs is the monitor of libpinwheel-watch.
+const monitorOurs = "pinwheel"
+
+// isTheirs reports whether a mechanism is not ours: what it misses is no failure.
+func isTheirs(mechanism string) bool {
+	return mechanism == peer || strings.HasPrefix(mechanism, libfabric) && !strings.HasPrefix(mechanism, libfabric+monitorOurs)
+}
 
 // settle is how often a range is acquired before it counts as not cached: a
 // page fault of the Go runtime costs the userfaultfd mechanism a hit.
@@ -75,35 +88,58 @@ func (o ours) close() {
 	}
 }
 
-// judge caches a Subject of kind k, changes it, and tells from the bytes that
-// then move whether the cache noticed; and which mechanism was chosen.
-func judge(deviceName, mechanism string, k change.Kind) (verdict, chosen string, err error) {
+// nameOf is what the tables call a mechanism that can't say so itself.
+func nameOf(mechanism string) string {
+	if monitor, ok := strings.CutPrefix(mechanism, libfabric); ok {
+		return "libfabric under " + strings.ReplaceAll(monitor, ":", " ")
+	}
+	return mechanism
+}
+
+// open opens what is judged: a cache, and what moves bytes through its registrations.
+func open(deviceName, mechanism string) (c cache, l link, end func(), err error) {
+	if monitor, ok := strings.CutPrefix(mechanism, libfabric); ok {
+		return openLibfabric(monitor)
+	}
 	p, err := openDevice(deviceName)
 	if err != nil {
-		return "", "", err
+		return nil, nil, nil, err
 	}
-	defer p.Close()
-	var c cache
 	if mechanism == peer {
 		c, err = newPeer(p)
 	} else {
 		c, err = newOurs(p, mechanism)
 	}
 	if err != nil {
-		return "", "", err
+		p.Close()
+		return nil, nil, nil, err
 	}
-	defer c.close()
-	l, err := p.link(pages * mem.PageSize)
+	if l, err = p.link(pages * mem.PageSize); err != nil {
+		c.close()
+		p.Close()
+		return nil, nil, nil, err
+	}
+	return c, l, func() {
+		l.close()
+		c.close()
+		p.Close()
+	}, nil
+}
+
+// judge caches a Subject of kind k, changes it, and tells from the bytes that
+// then move whether the cache noticed; and which mechanism was chosen.
+func judge(deviceName, mechanism string, k change.Kind) (verdict, chosen string, err error) {
+	c, l, end, err := open(deviceName, mechanism)
 	if err != nil {
 		return "", "", err
 	}
-	defer l.close()
+	defer end()
 	change.Syscall = throughLibc
 	s, err := k.Make(pages)
 	if err != nil {
 		return "", "", err
 	}
-	defer s.Free()
+	// s ends with the process: after a change that failed, another thread may have its addresses.
 	s.Fill('A')
 	cached := false
 	for try := 0; try < settle && !cached; try++ {

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"pinwheel/internal/change"
 	"pinwheel/internal/machine"
 	"pinwheel/internal/outfile"
@@ -46,13 +48,16 @@ type Cell struct {
 
 const notApplicable = "n/a"
 
-// cellTime bounds one cell: a hang is a failure, not a wait.
-const cellTime = 20 * time.Second
+// cellTime bounds one cell: a hang is a failure, not a wait. Those of others that hang do so in column after column.
+const (
+	cellTime       = 20 * time.Second
+	cellTimeTheirs = 5 * time.Second
+)
 
 // nobody is the unprivileged user of Debian, the BSDs and Red Hat.
 const nobody = 65534
 
-var errStale = errors.New("stale data was transferred under a mechanism that should have prevented it")
+var errStale = errors.New("stale data was transferred, or a cell hung, under a mechanism that should have prevented it")
 
 func (c matrixCmd) Run() error {
 	bad := 0
@@ -79,17 +84,26 @@ func (c matrixCmd) Run() error {
 }
 
 // prepare finds out how cells get the software device.
-func (c *matrixCmd) prepare() error {
+func (c *matrixCmd) prepare() (err error) {
 	if c.Device != softverbs && !c.MPI {
 		return nil
 	}
-	d, err := stack.OpenDevice(c.Softverbs)
+	c.variables, err = softwareDevice(c.Softverbs)
+	c.variables = append(c.variables, patcherSetting)
+	return err
+}
+
+// softwareDevice returns the variables by which a process finds the software device.
+func softwareDevice(dir string) ([]string, error) {
+	d, err := stack.OpenDevice(dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	openMPI, err := stack.Named("openmpi-ucx")
-	c.variables = append(openMPI.Alone(d), patcherSetting)
-	return err
+	if err != nil {
+		return nil, err
+	}
+	return openMPI.Alone(d), nil
 }
 
 // write judges every cell. It returns how many are stale that must not be.
@@ -104,7 +118,7 @@ func (c matrixCmd) write(w *json.Encoder) (bad int, err error) {
 			cell := base
 			cell.Change = k.Name
 			cell.Verdict, cell.Mechanism, cell.Why = c.run(m, k)
-			if cell.Verdict == stale && m != unwatched && m != peer {
+			if (cell.Verdict == stale || cell.Verdict == hangs) && m != unwatched && !isTheirs(m) {
 				bad++
 			}
 			if err := w.Encode(cell); err != nil {
@@ -115,9 +129,27 @@ func (c matrixCmd) write(w *json.Encoder) (bad int, err error) {
 	return bad, nil
 }
 
-// run judges one cell in a child process.
+// tries is how often a cell is judged if another thread of it has taken the address that the change had freed, before the
+// change could map it anew.
+const tries = 5
+
 func (c matrixCmd) run(mechanism string, k change.Kind) (verdict, chosen, why string) {
-	ctx, cancel := context.WithTimeout(context.Background(), cellTime)
+	for range tries {
+		verdict, chosen, why = c.runOnce(mechanism, k)
+		if verdict != notApplicable || !strings.HasSuffix(why, unix.EEXIST.Error()) {
+			break
+		}
+	}
+	return verdict, chosen, why
+}
+
+// runOnce judges one cell in a child process.
+func (c matrixCmd) runOnce(mechanism string, k change.Kind) (verdict, chosen, why string) {
+	limit := cellTime
+	if isTheirs(mechanism) {
+		limit = cellTimeTheirs
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", "cell", c.Device, mechanism, k.Name)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -132,13 +164,16 @@ func (c matrixCmd) run(mechanism string, k change.Kind) (verdict, chosen, why st
 	var failure strings.Builder
 	cmd.Stderr = &failure
 	b, err := cmd.Output()
+	if ctx.Err() != nil {
+		return hangs, nameOf(mechanism), ""
+	}
 	if err != nil {
 		why := strings.TrimSpace(strings.TrimPrefix(failure.String(), "stale: error: "))
-		return notApplicable, mechanism, cmp.Or(why, err.Error())
+		return notApplicable, nameOf(mechanism), cmp.Or(why, err.Error())
 	}
 	var cell Cell
 	if err := json.Unmarshal(b, &cell); err != nil {
-		return notApplicable, mechanism, err.Error()
+		return notApplicable, nameOf(mechanism), err.Error()
 	}
 	if c.MPI {
 		cell.Mechanism += " under Open MPI's patcher"

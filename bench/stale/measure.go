@@ -29,6 +29,13 @@ type measureCmd struct {
 
 // Run measures in this process: everything under glibc, else only what depends on the allocator.
 func (c measureCmd) Run() error {
+	if monitor, ok := strings.CutPrefix(c.Mechanism, libfabric); ok {
+		samples, err := measureLibfabric(monitor)
+		if err != nil {
+			return err
+		}
+		return json.NewEncoder(os.Stdout).Encode(samples)
+	}
 	p, err := openDevice("io_uring")
 	if err != nil {
 		return err

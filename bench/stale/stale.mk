@@ -3,11 +3,12 @@
 STALE_OUT := $(OUT)/stale
 STALE := $(STALE_OUT)/stale
 STALE_UCX := $(STALE_OUT)/stale-ucx
+STALE_FABRIC := $(STALE_OUT)/stale-fabric
 # Changes of mappings in each race.
 STALE_CHANGES ?= 20000
 RESULTS_STALE := results/stale
 
-.PHONY: test-stale test-stale-host test-stale-ucx test-stale-mpi test-stale-race test-stale-guest test-stale-life bench-watch results-watch results-stale stale-table $(STALE) $(STALE_UCX)
+.PHONY: test-stale test-stale-host test-stale-ucx test-stale-mpi test-stale-race test-stale-guest test-stale-life test-stale-libfabric bench-watch results-watch results-stale stale-table $(STALE) $(STALE_UCX) $(STALE_FABRIC)
 
 $(STALE): | tools
 	mkdir -p $(STALE_OUT)
@@ -18,6 +19,12 @@ $(STALE_UCX): | tools
 	@test -e /usr/include/ucs/memory/rcache.h || { echo "make: <ucs/memory/rcache.h> is missing: make install-ucx (as root)" >&2; exit 1; }
 	mkdir -p $(STALE_OUT)
 	$(GO) build -tags ucx -o $@ ./bench/stale
+
+# memhooks of libfabric patches what the process has loaded: only libfabric's columns run in this one.
+$(STALE_FABRIC): | tools
+	@test -e /usr/include/rdma/fi_ext.h || { echo "make: <rdma/fi_ext.h> is missing: make install-libfabric (as root)" >&2; exit 1; }
+	mkdir -p $(STALE_OUT)
+	$(GO) build -tags fabric -o $@ ./bench/stale
 
 ## test-stale: every mechanism against every kind of change, races, UCX and Open MPI beside ours; writes out/stale
 test-stale: test-stale-host test-stale-ucx $(if $(shell command -v mpirun.openmpi),test-stale-mpi) test-stale-race
@@ -39,6 +46,14 @@ test-stale-ucx: $(STALE_UCX)
 ## test-stale-mpi: the matrix on the software RDMA device, in processes whose libc Open MPI has patched (see install-mpi)
 test-stale-mpi: $(STALE) softverbs
 	$(STALE) matrix --mpi --device softverbs --mechanisms unwatched,tps,uffd -o $(STALE_OUT)/3-openmpi.json
+
+# As root: userfaultfd of libfabric needs that, and auto is then another mechanism than uffd.
+## test-stale-libfabric: libfabric's own cache under its monitors and under that of libpinwheel-watch, on the software RDMA device, with costs (four minutes, as root; see install-libfabric)
+test-stale-libfabric: $(STALE_FABRIC) softverbs
+	mkdir -p $(STALE_OUT)/libfabric
+	$(STALE_FABRIC) matrix --device softverbs --mechanisms libfabric:memhooks,libfabric:userfaultfd,libfabric:pinwheel,libfabric:pinwheel:pfn,libfabric:pinwheel:uffd -o $(STALE_OUT)/libfabric/1-cells.json
+	$(STALE_FABRIC) cost --allocators glibc --mechanisms libfabric:disabled,libfabric:memhooks,libfabric:userfaultfd,libfabric:pinwheel,libfabric:pinwheel:pfn,libfabric:pinwheel:uffd > $(STALE_OUT)/libfabric/2-costs.json
+	$(STALE_FABRIC) table $(STALE_OUT)/libfabric/*.json > $(STALE_OUT)/libfabric/README.md
 
 ## test-stale-race: threads that free addresses against threads that use them; STALE_CHANGES=20000
 test-stale-race: $(STALE)
@@ -75,8 +90,10 @@ results-watch: $(STALE)
 
 ## results-stale: all of these, with a million changes in each race, into results/stale; needs both cores idle
 results-stale: STALE_CHANGES := 1000000
-results-stale: test-stale test-stale-guest bench-watch
+results-stale: test-stale test-stale-guest test-stale-libfabric bench-watch
 	cp $(STALE_OUT)/[1-9]-*.json $(RESULTS_STALE)/
+	mkdir -p $(RESULTS_STALE)/libfabric
+	cp $(STALE_OUT)/libfabric/* $(RESULTS_STALE)/libfabric/
 	$(MAKE) --no-print-directory stale-table
 
 stale-table: $(STALE)

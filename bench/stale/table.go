@@ -89,12 +89,16 @@ the bytes decide:
   pages where they are, or it changed nothing.
 - **not cached**: the cache registers this memory for each operation, because it can't see changes.
 - **STALE**: the other side got old data, or the program did not see what arrived.
+- **HANGS**: the program waits for ever.
 - n/a: the change is not possible there. A note below gives the reason.
 
 In brackets is the device that moved the bytes: io_uring, an RDMA device (rdma), or the software
 RDMA device of testbed/softverbs. *unwatched* is our cache without notification. *ucx* is the cache
 of UCX 1.13.1 (Debian) in the same harness. (UCX replaces mremap by a function of four arguments. So
-MREMAP_FIXED loses its target address in every program that links UCX.)
+MREMAP_FIXED loses its target address in every program that links UCX.) *libfabric*
+(results/stale/libfabric) is the cache of libfabric 1.17.0 (Debian), provider verbs;ofi_rxm, under
+the memory monitors that it has and under that of libpinwheel-watch: *pinwheel* takes the best
+mechanism that there is, *pinwheel uffd* that one.
 `
 
 // column is one configuration of the matrix.
@@ -145,8 +149,8 @@ func writeMatrix(w io.Writer, cells []line) {
 			switch {
 			case !ok:
 				fmt.Fprint(w, " | ")
-			case l.Verdict == stale:
-				fmt.Fprint(w, " | **STALE**")
+			case l.Verdict == stale || l.Verdict == hangs:
+				fmt.Fprintf(w, " | **%s**", l.Verdict)
 			case l.Why != "":
 				why, _, _ := strings.Cut(l.Why, "\n")
 				notes = append(notes, fmt.Sprintf("%s, %s: %s", c, row, why))

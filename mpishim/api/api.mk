@@ -9,12 +9,13 @@ API_CFLAGS := $(SHIM_CFLAGS) -Impishim/include
 # Threads call into it when they end: it stays where it is.
 API_LDFLAGS := -shared -Wl,-z,defs,-z,nodelete -Wl,-soname,$(API_SONAME) -Wl,--version-script=mpishim/api/api.map
 
-VMMC_SONAME := libpinwheel-vmmc.so.0
+# Of libraries that are Go and have a C interface.
+GO_SONAMES := libpinwheel-vmmc.so.0 libpinwheel-watch.so.0
 
 .PHONY: api api-prefix bench-api install install-api
 
-## api: build libpinwheel-api.so, libpinwheel-go.so and libpinwheel-vmmc.so into bin/
-api: $(SHIM_LIB)/$(API_SONAME) $(SHIM_LIB)/libpinwheel-go.so $(SHIM_LIB)/$(VMMC_SONAME)
+## api: build libpinwheel-api.so, libpinwheel-go.so, libpinwheel-vmmc.so and libpinwheel-watch.so into bin/
+api: $(addprefix $(SHIM_LIB)/,$(API_SONAME) libpinwheel-go.so $(GO_SONAMES))
 
 $(SHIM_LIB)/$(API_SONAME): $(API_SRC) $(API_HDR) mpishim/api/api.map
 	@mkdir -p $(@D)
@@ -22,10 +23,10 @@ $(SHIM_LIB)/$(API_SONAME): $(API_SRC) $(API_HDR) mpishim/api/api.map
 	ln -sf $(API_SONAME) $(@:.0=)
 
 # Always asked, as libpinwheel-go.so. What Go has started stays where it is.
-.PHONY: $(SHIM_LIB)/$(VMMC_SONAME)
-$(SHIM_LIB)/$(VMMC_SONAME):
+.PHONY: $(GO_SONAMES:%=$(SHIM_LIB)/%)
+$(GO_SONAMES:%=$(SHIM_LIB)/%): $(SHIM_LIB)/libpinwheel-%.so.0:
 	@mkdir -p $(@D)
-	$(GO) build -buildmode=c-shared -ldflags "-extldflags \"-Wl,-soname,$(@F) -Wl,-z,nodelete '-Wl,--version-script=$(CURDIR)/mpishim/vmmc/vmmc.map'\"" -o $@ ./mpishim/vmmc
+	$(GO) build -buildmode=c-shared -ldflags "-extldflags \"-Wl,-soname,$(@F) -Wl,-z,nodelete '-Wl,--version-script=$(CURDIR)/mpishim/$*/$*.map'\"" -o $@ ./mpishim/$*
 	@rm -f $(basename $@).h
 	ln -sf $(@F) $(@:.0=)
 
@@ -43,16 +44,15 @@ API_FUNCTIONS = $(call functions_of,pinwheel) pinwheel_domain_open_verbs
 ## install-api: install the C API and what it needs (PREFIX=/usr/local, DESTDIR=)
 install-api: api
 	install -d $(addprefix $(DESTDIR),$(LIBDIR)/pkgconfig $(INCLUDEDIR) $(MANDIR)/man3)
-	install -m 755 $(SHIM_LIB)/$(API_SONAME) $(SHIM_LIB)/libpinwheel-go.so $(SHIM_LIB)/$(VMMC_SONAME) $(DESTDIR)$(LIBDIR)/
-	ln -sf $(API_SONAME) $(DESTDIR)$(LIBDIR)/libpinwheel-api.so
-	ln -sf $(VMMC_SONAME) $(DESTDIR)$(LIBDIR)/libpinwheel-vmmc.so
-	install -m 644 $(addprefix mpishim/include/,pinwheel.h pinwheel_verbs.h pinwheel_vmmc.h) $(DESTDIR)$(INCLUDEDIR)/
-	for p in pinwheel pinwheel-vmmc; do \
+	install -m 755 $(addprefix $(SHIM_LIB)/,$(API_SONAME) libpinwheel-go.so $(GO_SONAMES)) $(DESTDIR)$(LIBDIR)/
+	for l in $(API_SONAME) $(GO_SONAMES); do ln -sf $$l $(DESTDIR)$(LIBDIR)/$${l%.0} || exit 1; done
+	install -m 644 $(addprefix mpishim/include/,pinwheel.h pinwheel_verbs.h pinwheel_vmmc.h pinwheel_watch.h) $(DESTDIR)$(INCLUDEDIR)/
+	for p in pinwheel pinwheel-vmmc pinwheel-watch; do \
 		sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@INCLUDEDIR@|$(INCLUDEDIR)|; s|@VERSION@|$(API_VERSION)|' \
 			mpishim/include/$$p.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/$$p.pc || exit 1; done
-	install -m 644 $(addprefix mpishim/include/,pinwheel.3 pinwheel_vmmc.3) $(DESTDIR)$(MANDIR)/man3/
+	install -m 644 $(addprefix mpishim/include/,pinwheel.3 pinwheel_vmmc.3 pinwheel_watch.3) $(DESTDIR)$(MANDIR)/man3/
 	for f in $(API_FUNCTIONS); do echo '.so man3/pinwheel.3' > $(DESTDIR)$(MANDIR)/man3/$$f.3; done
-	for f in $(call functions_of,pinwheel_vmmc); do echo '.so man3/pinwheel_vmmc.3' > $(DESTDIR)$(MANDIR)/man3/$$f.3; done
+	$(foreach p,pinwheel_vmmc pinwheel_watch,for f in $(call functions_of,$(p)); do echo '.so man3/$(p).3' > $(DESTDIR)$(MANDIR)/man3/$$f.3; done;)
 
 ## install: install commands, the preload library, the C API, manual, completion and units of systemd (PREFIX=/usr/local, DESTDIR=)
 install: build install-api

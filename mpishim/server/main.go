@@ -18,6 +18,7 @@ import (
 	"pinwheel/internal/settings"
 	"pinwheel/internal/stderr"
 	"pinwheel/mpishim/quiet"
+	_ "pinwheel/mpishim/quiet/profiler"
 )
 
 func main() {} // never called: this is a library

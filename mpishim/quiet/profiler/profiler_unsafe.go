@@ -1,4 +1,6 @@
-package main
+// Package profiler keeps SIGPROF blocked on threads of a library that watches mappings. It imports this and package quiet,
+// and that is all.
+package profiler
 
 import (
 	_ "unsafe" // for go:linkname

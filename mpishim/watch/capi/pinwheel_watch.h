@@ -1,0 +1,1 @@
+../../include/pinwheel_watch.h
