@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -30,12 +31,14 @@ import (
 const serviceVar = "VMWATCH_TEST_SERVICE"
 
 func init() {
-	// Serves until it is killed.
+	// Serves until it is told to end, or is killed.
 	vmwatch.Children["service"] = func() {
+		ctx, end := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		defer end()
 		s, l, err := serviceAt(os.Getenv(serviceVar), vmwatch.ServiceOptions{})
 		fmt.Println("serves:", err)
 		if err == nil {
-			fmt.Println(watchd.Serve(context.Background(), l, s, func(string) {}))
+			fmt.Println("ended:", errors.Join(watchd.Serve(ctx, l, s, func(string) {}), s.Close()))
 		}
 	}
 	// Says how it watches, and at the end of its input whether it notices changes still.
@@ -238,7 +241,14 @@ func TestKilledClientsLeaveNothing(t *testing.T) {
 	vmwatch.Eventually(t, "descriptors", func() int { return vmwatch.Entries(t, "/proc/self/fd") }, before)
 }
 
-func TestClientsOfAKilledServiceNoticeChanges(t *testing.T) {
+func TestClientsOfAServiceThatEndsNoticeChanges(t *testing.T) {
+	for _, how := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
+		t.Run(unix.SignalName(how), func(t *testing.T) { clientsNoticeChanges(t, how) })
+	}
+}
+
+// clientsNoticeChanges has a service ended while its clients change their mappings, and another one take its place.
+func clientsNoticeChanges(t *testing.T, how syscall.Signal) {
 	testwait.Bound(t)
 	vmwatch.Need(t, "bpf")
 	path := socketPath(t)
@@ -252,7 +262,13 @@ func TestClientsOfAKilledServiceNoticeChanges(t *testing.T) {
 			t.Fatal(said)
 		}
 	}
-	service.kill()
+	if err := service.cmd.Process.Signal(how); err != nil {
+		t.Fatal(err)
+	}
+	if said := service.says(); how == syscall.SIGTERM && said != "ended: <nil>" {
+		t.Errorf("the service says %q", said)
+	}
+	_ = service.cmd.Wait()
 	next := begin(t, "service", path) // takes its place
 	if said := next.says(); said != "serves: <nil>" {
 		t.Fatal(said)

@@ -69,7 +69,11 @@ func (s *service) watchBy(m Mechanism) (*source, error) {
 		return nil, err
 	}
 	src.note, s.lent = s.lent, nil
-	return src.testedFor(change.Kinds[:2])
+	src, err := src.testedFor(change.Kinds[:2])
+	if err != nil {
+		return nil, fmt.Errorf("watch service at %s: %w", s.path, err)
+	}
+	return src, nil
 }
 
 // close gives back what was not used.
