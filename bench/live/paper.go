@@ -50,6 +50,9 @@ buffers none is used in two of ten rounds. *Latency* exchanges a buffer without 
 run on processor 0 and helpers on processor 1, on the software RDMA device. A helper that polls, as
 that of policy paper, keeps processor 1 awake, on which the device's threads run, too. Copied: the
 transport copies through buffers of its own. There is no transport here that registers chunk by chunk.
+A use that Pinwheel leaves to register, as it may under PINWHEEL_COST, has two threads of the helper
+library woken. That is much for a message of less than 4 MB, after 50 ms of sleep and with both ranks
+on one processor: compare the rows of 256 KB. It counts in what such a use may cost.
 
 A message is what it takes its sender, the median of a run: what only the first messages wait for, as
 the watch of mappings, is not in it. Peak is VmPin and VmLck of both ranks, with what the transport
