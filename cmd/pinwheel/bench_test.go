@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -47,6 +49,22 @@ func TestBenchOfFilesPrintsTablesOrOneObject(t *testing.T) {
 	}
 	if len(got.Results) < 10 || len(got.Claims) != 3 || got.Results[0].What != "file" || !(got.Results[0].CPU.Median > 0) {
 		t.Errorf("%+v", got)
+	}
+}
+
+func TestBenchGoesOnWithoutAWayThatFails(t *testing.T) {
+	socketDir(t)
+	broken := t.TempDir()
+	if err := os.WriteFile(filepath.Join(broken, "rsync"), []byte("#!/bin/sh\necho no room >&2\nexit 1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", broken+":"+os.Getenv("PATH"))
+	stdout, stderr, state := pinwheel(t, "bench files --size 100K --files 20 --rounds 1")
+	if state.ExitCode() != 1 || strings.Count(stderr, "file by rsync: ") != 1 {
+		t.Errorf("%v, %q", state, stderr)
+	}
+	if !strings.Contains(stdout, "\npinwheel, shared memory") || !strings.Contains(stdout, "not measured: tree by rsync") {
+		t.Errorf("it prints\n%s", stdout)
 	}
 }
 

@@ -42,7 +42,7 @@ func TestClaimsCompareMediansOfWhatIsNotEncrypted(t *testing.T) {
 
 func TestOptionsThatMakeNoSense(t *testing.T) {
 	for _, o := range []Options{{Bytes: -1}, {Files: -1}, {Files: 2_000_000}, {Rounds: -1}, {Rounds: 2000}} {
-		if _, err := Steps(o); err == nil {
+		if o.EnsureDefaults() == nil {
 			t.Errorf("%+v is accepted", o)
 		}
 	}

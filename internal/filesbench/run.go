@@ -18,7 +18,10 @@ type Options struct {
 	Bytes   int64  // of the file. 0 stands for 1 GiB
 	Files   int    // of the tree. 0 stands for 10,000
 	Rounds  int    // 0 stands for 5
-	Step    func() // is called after each measurement; may be nil
+	// Step is called before each measurement with what that is, and Failed once for a way that fails, which is not tried
+	// again. Both may be nil.
+	Step   func(what string)
+	Failed func(error)
 }
 
 // EnsureDefaults fills in what is zero. It fails if the options make no sense.
@@ -28,7 +31,10 @@ func (o *Options) EnsureDefaults() error {
 	o.Files = cmp.Or(o.Files, 10_000)
 	o.Rounds = cmp.Or(o.Rounds, 5)
 	if o.Step == nil {
-		o.Step = func() {}
+		o.Step = func(string) {}
+	}
+	if o.Failed == nil {
+		o.Failed = func(error) {}
 	}
 	if o.Bytes < 0 || o.Files < 0 || o.Files > 1_000_000 || o.Rounds < 0 || o.Rounds > 1000 {
 		return fmt.Errorf("a file of %d bytes, %d files, %d rounds", o.Bytes, o.Files, o.Rounds)
@@ -71,19 +77,18 @@ func Summary(w Way, bytes int64, cpu, wall []float64) Result {
 	return Result{What: w.What, Way: w.Name, Bytes: bytes, CPU: spread(cpu), Wall: spread(wall)}
 }
 
-// Steps is how often Options.Step will be called.
-func Steps(o Options) (int, error) {
-	err := o.EnsureDefaults()
+// Steps is how often Options.Step will be called, if nothing fails. The options have their defaults.
+func Steps(o Options) int {
 	n := 0
 	for _, w := range Ways() {
 		if w.Missing() == "" {
 			n++
 		}
 	}
-	return o.Rounds * n, err
+	return o.Rounds * n
 }
 
-// Run makes all measurements. It fails with the error of ctx if that ends first.
+// Run makes all measurements. If ctx ends first, it fails with its error, and returns what was measured so far.
 func Run(ctx context.Context, o Options) ([]Result, error) {
 	if err := o.EnsureDefaults(); err != nil {
 		return nil, err
@@ -93,30 +98,43 @@ func Run(ctx context.Context, o Options) ([]Result, error) {
 		return nil, err
 	}
 	defer b.Close() // what it leaves is temporary
-	all := Ways()
+	return o.measure(ctx, b, Ways())
+}
+
+func (o *Options) measure(ctx context.Context, b *Bench, all []Way) (results []Result, err error) {
+	missing := make([]string, len(all))
+	for k, w := range all {
+		missing[k] = w.Missing()
+	}
 	cpu, wall := make([][]float64, len(all)), make([][]float64, len(all))
-	for round := range o.Rounds {
+rounds:
+	for range o.Rounds {
 		for k, w := range all {
-			if w.Missing() != "" {
+			if missing[k] != "" {
 				continue
 			}
-			busy, took, err := b.Measure(w)
-			if err != nil {
-				return nil, fmt.Errorf("round %d: %w", round+1, err)
+			o.Step(w.What + " by " + w.Name)
+			busy, took, failed := b.Measure(w)
+			if err = ctx.Err(); err != nil {
+				break rounds
+			}
+			if failed != nil {
+				missing[k] = failed.Error()
+				o.Failed(failed)
+				continue
 			}
 			cpu[k], wall[k] = append(cpu[k], busy.Seconds()), append(wall[k], took.Seconds())
-			o.Step()
 		}
 	}
-	results := make([]Result, len(all))
 	for k, w := range all {
-		if why := w.Missing(); why != "" {
-			results[k] = Result{What: w.What, Way: w.Name, Bytes: b.Bytes(w.What), Missing: why}
-		} else {
-			results[k] = Summary(w, b.Bytes(w.What), cpu[k], wall[k])
+		switch {
+		case missing[k] != "":
+			results = append(results, Result{What: w.What, Way: w.Name, Bytes: b.Bytes(w.What), Missing: missing[k]})
+		case len(cpu[k]) > 0:
+			results = append(results, Summary(w, b.Bytes(w.What), cpu[k], wall[k]))
 		}
 	}
-	return results, nil
+	return results, err
 }
 
 // Bench has the files that ways of copying are measured with.

@@ -9,13 +9,18 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"pinwheel/mem"
 )
 
 // Options say how long to measure.
 type Options struct {
 	Time   time.Duration // of each measurement, about. 0 stands for 200 ms
 	Rounds int           // 0 stands for 3
-	Step   func()        // is called after each measurement; may be nil
+	// Step is called before each measurement with what that is, and Failed once for one that fails, which is not tried
+	// again. Both may be nil.
+	Step   func(what string)
+	Failed func(error)
 }
 
 // EnsureDefaults fills in what is zero. It fails if the options make no sense.
@@ -23,7 +28,10 @@ func (o *Options) EnsureDefaults() error {
 	o.Time = cmp.Or(o.Time, 200*time.Millisecond)
 	o.Rounds = cmp.Or(o.Rounds, 3)
 	if o.Step == nil {
-		o.Step = func() {}
+		o.Step = func(string) {}
+	}
+	if o.Failed == nil {
+		o.Failed = func(error) {}
 	}
 	if o.Time < 0 || o.Time > time.Hour || o.Rounds < 0 || o.Rounds > 1000 {
 		return fmt.Errorf("%d rounds of %v", o.Rounds, o.Time)
@@ -52,6 +60,8 @@ type Result struct {
 	NS    float64 `json:"ns"`
 	CPU   float64 `json:"cpu_ns"`
 	Lease *Lease  `json:"lease,omitempty"` // of Periodic
+	// Failed says why there are no numbers; empty if there are.
+	Failed string `json:"failed,omitempty"`
 }
 
 // MBs is how many MB, of 10^6 bytes, go through in a second.
@@ -65,18 +75,17 @@ type measurement struct {
 	begin func(*stage) (do func() error, err error)
 	// whole makes the measurement by itself, for a time about; nil: it is that of begin.
 	whole func(s *stage, about time.Duration) (figures, error)
+
+	rounds []figures // so far
 }
 
 // figures are those of one round: ns of each message, ns of processor time for it, and what Lease has.
 type figures struct{ ns, cpu, late, held float64 }
 
-// Steps is how often Options.Step will be called.
-func Steps(o Options) (int, error) {
-	err := o.EnsureDefaults()
-	return o.Rounds * len(all(lookForEquipment())), err
-}
+// Steps is how often Options.Step will be called, if nothing fails. The options have their defaults.
+func Steps(o Options) int { return o.Rounds * len(all(lookForEquipment())) }
 
-// Run makes all measurements. It fails with the error of ctx if that ends first.
+// Run makes all measurements. If ctx ends first, it fails with its error, and returns what was measured so far.
 func Run(ctx context.Context, o Options) ([]Result, error) {
 	if err := o.EnsureDefaults(); err != nil {
 		return nil, err
@@ -86,29 +95,60 @@ func Run(ctx context.Context, o Options) ([]Result, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	ms := all(lookForEquipment())
-	rounds := make([][]figures, len(ms))
+	return o.measure(ctx, dir, all(lookForEquipment()))
+}
+
+func (o *Options) measure(ctx context.Context, dir string, ms []measurement) ([]Result, error) {
 	for range o.Rounds {
 		for k := range ms {
-			f, err := ms[k].make(ctx, dir, o.Time)
-			if err != nil {
-				return nil, fmt.Errorf("%s by %s over %s: %w", ms[k].Kind, ms[k].By, ms[k].Over, err)
+			m := &ms[k]
+			if m.Failed != "" {
+				continue
 			}
-			rounds[k] = append(rounds[k], f)
-			o.Step()
+			o.Step(m.what())
+			f, err := m.make(ctx, dir, o.Time)
+			if ctx.Err() != nil {
+				return resultsOf(ms), ctx.Err()
+			}
+			if err != nil {
+				m.Failed = err.Error()
+				o.Failed(fmt.Errorf("%s: %w", m.what(), err))
+				continue
+			}
+			m.rounds = append(m.rounds, f)
 		}
 	}
-	var results []Result
-	for k, m := range ms {
-		m.NS = median(rounds[k], func(f figures) float64 { return f.ns })
-		m.CPU = median(rounds[k], func(f figures) float64 { return f.cpu })
-		if m.Lease != nil {
-			m.Lease.Late = median(rounds[k], func(f figures) float64 { return f.late })
-			m.Lease.Held = median(rounds[k], func(f figures) float64 { return f.held })
+	return resultsOf(ms), nil
+}
+
+// what names a measurement in a line.
+func (m *measurement) what() string {
+	what := fmt.Sprintf("%s by %s over %s", m.Kind, m.By, m.Over)
+	if m.Bytes > 0 {
+		what += ", " + mem.FormatBytes(uint64(m.Bytes))
+	}
+	return what
+}
+
+// resultsOf are the medians of what was measured, and what failed.
+func resultsOf(ms []measurement) (results []Result) {
+	for _, m := range ms {
+		switch {
+		case m.Failed != "":
+			m.Lease = nil
+		case len(m.rounds) == 0:
+			continue
+		default:
+			m.NS = median(m.rounds, func(f figures) float64 { return f.ns })
+			m.CPU = median(m.rounds, func(f figures) float64 { return f.cpu })
+			if m.Lease != nil {
+				m.Lease.Late = median(m.rounds, func(f figures) float64 { return f.late })
+				m.Lease.Held = median(m.rounds, func(f figures) float64 { return f.held })
+			}
 		}
 		results = append(results, m.Result)
 	}
-	return results, nil
+	return results
 }
 
 func median(rounds []figures, of func(figures) float64) float64 {

@@ -50,7 +50,7 @@ func rowsOf(all []Result, kinds ...string) (rows []row) {
 	return rows
 }
 
-// WriteTables writes results as tables, and which claims hold.
+// WriteTables writes results as tables, with "-" for what was not measured, and which claims hold.
 func WriteTables(w io.Writer, all []Result) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprint(t, "messages\tover\tlatency us\tCPU us\t8 B: us\tCPU us\t4 KiB: MB/s\tCPU us\t1 MiB: MB/s\tCPU us\n")
@@ -77,7 +77,7 @@ func WriteTables(w io.Writer, all []Result) error {
 	}
 	fmt.Fprint(t, "\nflush of 16 MiB\tover\tus\tCPU us\n")
 	for _, r := range all {
-		if r.Kind == Flush {
+		if r.Kind == Flush && r.Failed == "" {
 			fmt.Fprintf(t, "%d pages written to\t%s\t%s\t%s\n", r.Pages, r.Over, us(r.NS), us(r.CPU))
 		}
 	}
@@ -85,25 +85,28 @@ func WriteTables(w io.Writer, all []Result) error {
 		fmt.Fprint(t, "\n64 KiB in each\tover\tus\twithout a lease\tregistered for\n")
 	}
 	for _, r := range all {
-		if r.Kind == Periodic {
+		if r.Kind == Periodic && r.Lease != nil {
 			fmt.Fprintf(t, "%v\t%s\t%s\t%.0f %%\t%.0f %%\n",
 				time.Duration(r.Lease.PeriodNS), r.Over, us(r.NS), 100*r.Lease.Late, 100*r.Lease.Held)
 		}
 	}
 	fmt.Fprint(t, "\nclaim\ttimes\tbound\t\n")
 	for _, c := range Claims(all) {
-		holds := "holds"
-		if !c.Holds() {
-			holds = "does not hold"
+		switch {
+		case c.Missing != "":
+			fmt.Fprintf(t, "%s\t-\t%s\tnot measured\n", c.What, c.Bound())
+		case c.Holds():
+			fmt.Fprintf(t, "%s\t%.3g\t%s\tholds\n", c.What, c.Times, c.Bound())
+		default:
+			fmt.Fprintf(t, "%s\t%.3g\t%s\tdoes not hold\n", c.What, c.Times, c.Bound())
 		}
-		fmt.Fprintf(t, "%s\t%.3g\t%s\t%s\n", c.What, c.Times, c.Bound(), holds)
 	}
 	return t.Flush()
 }
 
 // times writes the cells of a result in us.
 func (r *row) times(w io.Writer, name string) {
-	if x, ok := r.of[name]; ok {
+	if x, ok := r.of[name]; ok && x.Failed == "" {
 		fmt.Fprintf(w, "\t%s\t%s", us(x.NS), cpu(x))
 	} else {
 		fmt.Fprint(w, "\t-\t-")
@@ -112,7 +115,7 @@ func (r *row) times(w io.Writer, name string) {
 
 // rate writes the cells of a result in MB/s.
 func (r *row) rate(w io.Writer, name string) {
-	if x, ok := r.of[name]; ok {
+	if x, ok := r.of[name]; ok && x.Failed == "" {
 		fmt.Fprintf(w, "\t%.0f\t%s", x.MBs(), cpu(x))
 	} else {
 		fmt.Fprint(w, "\t-\t-")

@@ -22,13 +22,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestEveryMeasurementIsMadeAndPrinted(t *testing.T) {
 	testwait.Bound(t)
 	steps := 0
-	o := Options{Time: time.Millisecond, Rounds: 1, Step: func() { steps++ }}
+	o := Options{Time: time.Millisecond, Rounds: 1, Step: func(string) { steps++ }}
 	all, err := Run(context.Background(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want, err := Steps(o); steps != want || len(all) != want || err != nil {
-		t.Errorf("%d steps, %d results, want %d, %v", steps, len(all), want, err)
+	if want := Steps(o); steps != want || len(all) != want {
+		t.Errorf("%d steps, %d results, want %d", steps, len(all), want)
 	}
 	for _, r := range all {
 		if !(r.NS > 0) || !(r.CPU >= 0) {
@@ -64,9 +64,54 @@ func TestEveryMeasurementIsMadeAndPrinted(t *testing.T) {
 func TestRunEndsWithItsContext(t *testing.T) {
 	testwait.Bound(t)
 	ctx, cancel := context.WithCancel(context.Background())
-	o := Options{Time: time.Millisecond, Rounds: 1000, Step: cancel}
+	o := Options{Time: time.Millisecond, Rounds: 1000, Step: func(string) { cancel() }}
 	if _, err := Run(ctx, o); !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+// One that fails, as a program of others that does not start, takes nothing from the others.
+func TestFailedMeasurementIsSaidAndTheOthersGoOn(t *testing.T) {
+	testwait.Bound(t)
+	broken := errors.New("no such device")
+	tries := 0
+	ms := all(equipment{})[:2]
+	ms = append(ms, measurement{Result: Result{Kind: Latency, By: perftest, Over: overRDMA, Bytes: 8},
+		whole: func(*stage, time.Duration) (figures, error) { tries++; return figures{}, broken }})
+	var said []error
+	o := Options{Time: time.Millisecond, Rounds: 2, Failed: func(err error) { said = append(said, err) }}
+	if err := o.EnsureDefaults(); err != nil {
+		t.Fatal(err)
+	}
+	results, err := o.measure(t.Context(), t.TempDir(), ms)
+	if err != nil || len(results) != 3 || !(results[0].NS > 0) || results[2].Failed != broken.Error() || tries != 1 {
+		t.Errorf("%v: %+v after %d tries", err, results, tries)
+	}
+	if len(said) != 1 || !errors.Is(said[0], broken) || !strings.Contains(said[0].Error(), "latency by perftest over RDMA, 8 B") {
+		t.Errorf("it says %v", said)
+	}
+	for _, c := range Claims(results) {
+		if strings.Contains(c.What, "ib_write_lat") && (c.Missing == "" || c.Holds()) {
+			t.Errorf("%+v", c)
+		}
+	}
+	var text bytes.Buffer
+	if err := WriteTables(&text, results); err != nil || !strings.Contains(text.String(), "not measured") {
+		t.Errorf("%v\n%s", err, text.String())
+	}
+}
+
+func TestWhatWasMeasuredBeforeTheEndIsThere(t *testing.T) {
+	testwait.Bound(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	steps := 0
+	o := Options{Time: time.Millisecond, Rounds: 1, Step: func(string) {
+		if steps++; steps == 3 {
+			cancel()
+		}
+	}}
+	if results, err := Run(ctx, o); !errors.Is(err, context.Canceled) || len(results) != 2 || !(results[1].NS > 0) {
+		t.Errorf("%v: %+v", err, results)
 	}
 }
 
