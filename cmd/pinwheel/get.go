@@ -5,7 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"time"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 
 	"pinwheel/files"
 	"pinwheel/files/transfer"
@@ -28,7 +32,7 @@ type copyFlags struct {
 
 type getCmd struct {
 	Remote string    `arg:"" help:"File or directory of a server: HOST:PORT/PATH, unix:SOCKET:/PATH, or node:NAME:/PATH."`
-	Dest   string    `arg:"" help:"Where it goes: a file, or a directory for a file to go into."`
+	Dest   string    `arg:"" help:"Where it goes: a file, or a directory for a file to go into, or - for standard output."`
 	Copy   copyFlags `embed:""`
 }
 
@@ -51,7 +55,10 @@ Examples:
   pinwheel get unix:/run/user/1000/files:/model.bin /tmp/model.bin
   pinwheel get -r --resume --verify sha256 --token-file ~/token --from tcp:client:0 server:7400/data ./data
   pinwheel get --retry 10m 127.0.0.1:7400/model.bin .
-  pinwheel get --json 127.0.0.1:7400/model.bin . | jq '.bytes / .seconds'`
+  pinwheel get --json 127.0.0.1:7400/model.bin . | jq '.bytes / .seconds'
+  pinwheel get 127.0.0.1:7400/logs.tar.zst - | tar --zstd -t
+
+What goes to standard output is verified when all of it was written: if the exit status is not 0, it is of no use.`
 }
 
 func (c *getCmd) Run(e *command.Env) error {
@@ -59,14 +66,25 @@ func (c *getCmd) Run(e *command.Env) error {
 	if err != nil {
 		return command.AsUsage(err)
 	}
-	get := func(ctx context.Context, client *files.Client, o transfer.Options) (transfer.Result, error) {
-		return transfer.Get(ctx, client, name, c.Dest, o)
+	if c.Dest == standard {
+		if err := c.Copy.checkStream("output"); err != nil {
+			return err
+		}
+		return c.Copy.run(e, address, c.Remote, reportTo{json: e.Stderr}, func(
+			ctx context.Context, client *files.Client, o transfer.Options,
+		) (transfer.Result, error) {
+			return transfer.GetTo(ctx, client, name, e.Stdout, o)
+		})
 	}
-	return c.Copy.run(e, address, c.Remote, get)
+	return c.Copy.run(e, address, c.Remote, reportTo{e.Stdout, e.Stdout}, func(
+		ctx context.Context, client *files.Client, o transfer.Options,
+	) (transfer.Result, error) {
+		return transfer.Get(ctx, client, name, c.Dest, o)
+	})
 }
 
 type putCmd struct {
-	Source string    `arg:"" help:"File or directory of this machine."`
+	Source string    `arg:"" help:"File or directory of this machine, or - for standard input."`
 	Remote string    `arg:"" help:"Where it goes: HOST:PORT/PATH, unix:SOCKET:/PATH, or node:NAME:/PATH; a directory, or a PATH that ends with a slash, for a file to go into."`
 	Copy   copyFlags `embed:""`
 }
@@ -77,7 +95,8 @@ func (putCmd) Help() string {
 Examples:
   pinwheel put model.bin 127.0.0.1:7400/models/
   pinwheel put -r ./data unix:/run/user/1000/files:/data
-  pinwheel put --resume --token-file ~/token --from tcp:client:0 model.bin server:7400/model.bin`
+  pinwheel put --resume --token-file ~/token --from tcp:client:0 model.bin server:7400/model.bin
+  tar --zstd -c logs | pinwheel put - 127.0.0.1:7400/logs.tar.zst`
 }
 
 func (c *putCmd) Run(e *command.Env) error {
@@ -85,11 +104,45 @@ func (c *putCmd) Run(e *command.Env) error {
 	if err != nil {
 		return command.AsUsage(err)
 	}
-	put := func(ctx context.Context, client *files.Client, o transfer.Options) (transfer.Result, error) {
-		return transfer.Put(ctx, client, c.Source, name, o)
+	to := reportTo{e.Stdout, e.Stdout}
+	if c.Source == standard {
+		err := c.Copy.checkStream("input")
+		if c.Copy.Retry > 0 && err == nil {
+			err = command.Usagef("--retry reads again what was lost, and standard input can be read once: put a file")
+		}
+		if err != nil {
+			return err
+		}
+		return c.Copy.run(e, address, "standard input", to, func(
+			ctx context.Context, client *files.Client, o transfer.Options,
+		) (transfer.Result, error) {
+			return transfer.PutFrom(ctx, client, os.Stdin, name, o)
+		})
 	}
-	return c.Copy.run(e, address, c.Source, put)
+	return c.Copy.run(e, address, c.Source, to, func(
+		ctx context.Context, client *files.Client, o transfer.Options,
+	) (transfer.Result, error) {
+		return transfer.Put(ctx, client, c.Source, name, o)
+	})
 }
+
+// standard is what stands for standard input and output, as for other programs.
+const standard = "-"
+
+// checkStream finds flags that make no sense with standard input or output.
+func (f *copyFlags) checkStream(stream string) error {
+	switch {
+	case f.Recursive:
+		return command.Usagef("- is standard %s, where no directory goes (-r): one called - is ./-", stream)
+	case f.Resume:
+		return command.Usagef("- is standard %s, of which no earlier copy has left anything (--resume): a file called - is ./-",
+			stream)
+	}
+	return nil
+}
+
+// reportTo says where the result goes. nil: it is not told.
+type reportTo struct{ text, json io.Writer }
 
 // copied is the result of a copy as --json has it.
 type copied struct {
@@ -101,7 +154,7 @@ type copied struct {
 
 // run connects, copies and says how it went.
 func (f *copyFlags) run(
-	e *command.Env, address, what string,
+	e *command.Env, address, what string, to reportTo,
 	copyAll func(context.Context, *files.Client, transfer.Options) (transfer.Result, error),
 ) (err error) {
 	if f.Retry < 0 {
@@ -121,7 +174,7 @@ func (f *copyFlags) run(
 		return err
 	}
 	defer c.Close() // what was copied is there
-	bar := watch(e, o.Meter, what, f.Progress == "auto")
+	bar := watch(e, o.Meter, what, f.Progress == "auto" && (to.text != nil || !term.IsTerminal(unix.Stdout)))
 	o.Failed = bar.failed
 	began := time.Now()
 	r := copied{Verify: f.Verify}
@@ -135,11 +188,11 @@ func (f *copyFlags) run(
 	switch {
 	case ctx.Err() != nil: // end tells
 	case f.JSON:
-		if jsonErr := json.NewEncoder(e.Stdout).Encode(r); err == nil {
+		if jsonErr := json.NewEncoder(to.json).Encode(r); err == nil {
 			err = jsonErr
 		}
-	case err == nil:
-		r.print(e.Stdout, what)
+	case err == nil && to.text != nil:
+		r.print(to.text, what)
 	}
 	return err
 }

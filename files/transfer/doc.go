@@ -19,6 +19,11 @@
 // With Options.Retry, a copy that has lost its server connects again and goes on so. What was copied before counts as
 // unchanged then, and is counted once in the Result.
 //
+// # Streams
+//
+// GetTo and PutFrom copy between a file of a server and an io.Writer or io.Reader, as standard output and input are.
+// What was written can't be taken back: it is verified in the end.
+//
 // # Trees
 //
 // Small files go many at a time, have no name at all until they are complete where the file system can do that

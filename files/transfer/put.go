@@ -38,9 +38,9 @@ func putOnce(ctx context.Context, c *files.Client, local, name string, o Options
 	}
 	p := &putter{tree: newTree(ctx, o), client: c}
 	defer p.end(nil)
+	err = writable(c)
 	switch {
-	case !c.Writable():
-		err = errors.New("the server takes no files: start it with --allow-write")
+	case err != nil:
 	case info.IsDir() && o.Recursive:
 		err = p.directory(end, remoteName(name), info)
 	case info.IsDir():
@@ -51,6 +51,14 @@ func putOnce(ctx context.Context, c *files.Client, local, name string, o Options
 		err = p.single(end, name, filepath.Base(local))
 	}
 	return p.result(), err
+}
+
+// writable fails if the server takes no files.
+func writable(c *files.Client) error {
+	if c.Writable() {
+		return nil
+	}
+	return errors.New("the server takes no files: start it with --allow-write")
 }
 
 // putter copies to a server.
@@ -135,13 +143,18 @@ func (p *putter) once(d *folder, name, target string, resume bool) error {
 		if resume && !again(err) && !errors.Is(err, errWrongPart) {
 			return errors.Join(err, u.Close()) // the server keeps what it has
 		}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), abortTimeout)
-		defer cancel()
-		_ = u.Abort(ctx) // or the server does, when the connection ends
+		abort(p.ctx, u)
 		return err
 	}
 	p.count(s.info.Size(), min(u.Size(), s.info.Size()))
 	return nil
+}
+
+// abort has the server remove what it has, also after the end of ctx.
+func abort(ctx context.Context, u *files.Upload) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
+	defer cancel()
+	_ = u.Abort(ctx) // or the server does, when the connection ends
 }
 
 // busyTimeout is how long the server may take to find out that a client was killed, and then some.
