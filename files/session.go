@@ -218,5 +218,5 @@ func rootError(err error) error {
 	if err == nil || errors.As(err, &errno) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", syscall.EACCES, err)
+	return errOutside
 }

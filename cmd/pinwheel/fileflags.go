@@ -68,7 +68,7 @@ type clientFlags struct {
 	TrustedNetwork bool          `help:"Let file contents come over TCP without encryption, if the server allows it, too: sendfile(2) is faster than TLS."`
 	From           string        `placeholder:"ADDRESS" help:"Address at which the server reaches this command: tcp:HOST:PORT, by a name in its certificate if it has one. Port 0 lets the kernel choose. Default: chosen, on this machine."`
 	Bind           string        `placeholder:"ADDRESS" help:"Where this command listens for that, if not there: behind a router that translates addresses, say. Default: as in --from."`
-	Timeout        time.Duration `default:"10s" placeholder:"TIME" help:"How long to wait for the server to answer at first. Default: 10s."`
+	Timeout        time.Duration `default:"10s" type:"seconds" placeholder:"TIME" help:"How long to wait for the server to answer at first, in seconds or with a unit. Default: 10s."`
 	End            endFlags      `embed:""`
 }
 
@@ -132,7 +132,7 @@ func (f *clientFlags) connect(ctx context.Context, e *command.Env, address strin
 		err = fmt.Errorf("%s: no server answers within %v: is pinwheel serve running there, for this user or with this "+
 			"token or certificate?%s", asTyped(address), f.Timeout, f.hint())
 	default:
-		err = dialFault(address, err)
+		err = f.dialFault(address, err)
 	}
 	return c, err
 }

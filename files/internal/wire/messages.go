@@ -67,6 +67,7 @@ const (
 	CodeTrouble // anything without an errno
 	CodeNoRDMA  // that one of the ends insists on
 	CodeGone    // the way of the server to the client's memory, which is a connection of its own
+	CodeOutside // a name leads out of what is served
 )
 
 func (m *Status) fields(c *codec) {
