@@ -82,8 +82,10 @@ type connection struct {
 	insists  transport
 }
 
-// connect finds the server.
-func (f *clientFlags) connect(ctx context.Context, e *command.Env, address string) (c *connection, err error) {
+// connect finds the server. It waits for one that is not there yet, or fails at once.
+func (f *clientFlags) connect(
+	ctx context.Context, e *command.Env, address string, waits bool,
+) (c *connection, err error) {
 	if f.Timeout <= 0 {
 		return nil, command.Usagef("--timeout must be more than 0")
 	}
@@ -123,7 +125,12 @@ func (f *clientFlags) connect(ctx context.Context, e *command.Env, address strin
 		RequireRDMA: f.Transport == "rdma",
 	}
 	c.insists = f.Transport
-	c.Client, err = c.dial(within)
+	if !waits {
+		err = c.node.Reach(within, address)
+	}
+	if err == nil {
+		c.Client, err = c.dial(within)
+	}
 	switch {
 	case err == nil:
 	case errors.Is(err, files.ErrNoRDMA):

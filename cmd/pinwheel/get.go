@@ -23,7 +23,7 @@ import (
 type copyFlags struct {
 	Recursive bool          `short:"r" help:"Copy a directory with all that is in it. The destination becomes a copy of it, and keeps what else it has."`
 	Resume    bool          `help:"Go on where an earlier copy ended, if the source is the same, and leave partial files for the next one."`
-	Retry     time.Duration `default:"0s" type:"seconds" placeholder:"TIME" help:"When the server is lost, how long to go on without getting on, in seconds or with a unit as in 10m: connect again, and resume. It implies --resume. Default: 0s, not at all."`
+	Retry     time.Duration `default:"0s" type:"seconds" placeholder:"TIME" help:"When the server is lost, or not there yet, how long to go on without getting on, in seconds or with a unit as in 10m: connect again, and resume. It implies --resume. Default: 0s, not at all."`
 	Verify    string        `enum:"none,crc32c,sha256" default:"crc32c" help:"Checksum that both ends compare before a file appears: ${enum}. Default: crc32c."`
 	Progress  string        `enum:"auto,off" default:"auto" help:"Whether to show a bar on a terminal: ${enum}. Default: auto."`
 	JSON      bool          `name:"json" help:"Print one JSON object on a line in the end."`
@@ -176,7 +176,7 @@ func (f *copyFlags) run(
 	}
 	ctx, end := signals.Context(context.Background())
 	defer end()
-	if c, err = f.Client.connect(ctx, e, address); err != nil {
+	if c, err = f.Client.connect(ctx, e, address, f.Retry > 0); err != nil {
 		return err
 	}
 	defer c.Close() // what was copied is there

@@ -21,6 +21,9 @@ func (f *clientFlags) dialFault(address string, err error) error {
 	switch {
 	case errors.Is(err, syscall.EACCES):
 		return fmt.Errorf("%s: %w: does the server belong to another user?", asTyped(address), syscall.EACCES)
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENOENT) && strings.HasPrefix(address, "unix:"):
+		return fmt.Errorf("%s: nothing listens there: is pinwheel serve running? (get and put wait for it with --retry 10s)",
+			asTyped(address))
 	case !errors.Is(err, vmmc.ErrIdentity):
 		return callFault(address, err)
 	}
