@@ -21,7 +21,8 @@ import (
 
 // copyFlags are those of get and put.
 type copyFlags struct {
-	Recursive bool          `short:"r" help:"Copy a directory with all that is in it. The destination becomes a copy of it, and keeps what else it has."`
+	Recursive bool          `short:"r" help:"Copy a directory with all that is in it. The destination becomes a copy of it, and keeps what else it has. With several sources, or a pattern, each goes into it under its name."`
+	Parents   bool          `short:"p" help:"Make directories of the destination that are missing."`
 	Resume    bool          `help:"Go on where an earlier copy ended, if the source is the same, and leave partial files for the next one."`
 	Retry     time.Duration `default:"0s" type:"seconds" placeholder:"TIME" help:"When the server is lost, or not there yet, how long to go on without getting on, in seconds or with a unit as in 10m: connect again, and resume. It implies --resume. Default: 0s, not at all."`
 	Verify    string        `enum:"none,crc32c,sha256" default:"crc32c" help:"Checksum that both ends compare before a file appears: ${enum}. Default: crc32c."`
@@ -31,9 +32,8 @@ type copyFlags struct {
 }
 
 type getCmd struct {
-	Remote string    `arg:"" help:"File or directory of a server: HOST:PORT/PATH, unix:SOCKET:/PATH, or node:NAME:/PATH."`
-	Dest   string    `arg:"" help:"Where it goes: a file, or a directory for a file to go into, or - for standard output."`
-	Copy   copyFlags `embed:""`
+	Paths []string  `arg:"" name:"path" help:"Files or directories of a server: HOST:PORT/PATH, unix:SOCKET:/PATH, or node:NAME:/PATH; *, ? and [] in PATH stand for several. The last path is where they go: a file, or a directory for files to go into, or - for standard output."`
+	Copy  copyFlags `embed:""`
 }
 
 // outcome are the parts of the help that get and put share.
@@ -48,12 +48,13 @@ that can't be copied has a line, and the others are copied; the exit status is 1
 `
 
 func (getCmd) Help() string {
-	return `Copies a file, or with -r a directory, from pinwheel serve.
+	return `Copies files, or with -r directories, from pinwheel serve.
 ` + outcome + `
 Examples:
   pinwheel get 127.0.0.1:7400/model.bin .
   pinwheel get unix:/run/user/1000/files:/model.bin /tmp/model.bin
   pinwheel get -r --resume --verify sha256 --token-file ~/token --from tcp:client:0 server:7400/data ./data
+  pinwheel get '127.0.0.1:7400/logs/*.gz' 127.0.0.1:7400/model.bin /tmp
   pinwheel get --retry 10m 127.0.0.1:7400/model.bin .
   pinwheel get --json 127.0.0.1:7400/model.bin . | jq '.bytes / .seconds'
   pinwheel get 127.0.0.1:7400/logs.tar.zst - | tar --zstd -t
@@ -62,56 +63,58 @@ What goes to standard output is verified when all of it was written: if the exit
 }
 
 func (c *getCmd) Run(e *command.Env) error {
-	if err := checkEnds(c.Remote, c.Dest, "put"); err != nil {
+	from, to, err := ends(c.Paths)
+	if err != nil {
 		return err
 	}
-	address, name, err := transfer.ParseRemote(c.Remote)
+	address, names, err := remotes(from, []string{to}, "put")
 	if err != nil {
-		return command.AsUsage(err)
+		return err
 	}
-	if c.Dest == standard {
+	if to == standard {
 		if err := c.Copy.checkStream("output"); err != nil {
 			return err
 		}
-		return c.Copy.run(e, address, c.Remote, reportTo{json: e.Stderr}, func(
+		return c.Copy.run(e, address, from[0], reportTo{json: e.Stderr}, func(
 			ctx context.Context, client *files.Client, o transfer.Options,
 		) (transfer.Result, error) {
-			return transfer.GetTo(ctx, client, name, e.Stdout, o)
+			return transfer.GetTo(ctx, client, names[0], e.Stdout, o)
 		})
 	}
-	return c.Copy.run(e, address, c.Remote, reportTo{e.Stdout, e.Stdout}, func(
+	return c.Copy.run(e, address, title(from), reportTo{e.Stdout, e.Stdout}, func(
 		ctx context.Context, client *files.Client, o transfer.Options,
 	) (transfer.Result, error) {
-		return transfer.Get(ctx, client, name, c.Dest, o)
+		return transfer.GetAll(ctx, client, names, to, o)
 	})
 }
 
 type putCmd struct {
-	Source string    `arg:"" help:"File or directory of this machine, or - for standard input."`
-	Remote string    `arg:"" help:"Where it goes: HOST:PORT/PATH, unix:SOCKET:/PATH, or node:NAME:/PATH; a directory, or a PATH that ends with a slash, for a file to go into."`
-	Copy   copyFlags `embed:""`
+	Paths []string  `arg:"" name:"path" help:"Files or directories of this machine, or - for standard input. The last path is where they go: HOST:PORT/PATH, unix:SOCKET:/PATH, or node:NAME:/PATH; a directory, or a PATH that ends with a slash, for files to go into."`
+	Copy  copyFlags `embed:""`
 }
 
 func (putCmd) Help() string {
-	return `Copies a file, or with -r a directory, to pinwheel serve --allow-write.
+	return `Copies files, or with -r directories, to pinwheel serve --allow-write.
 ` + outcome + `
 Examples:
   pinwheel put model.bin 127.0.0.1:7400/models/
+  pinwheel put -p *.log 127.0.0.1:7400/logs/2026/
   pinwheel put -r ./data unix:/run/user/1000/files:/data
   pinwheel put --resume --token-file ~/token --from tcp:client:0 model.bin server:7400/model.bin
   tar --zstd -c logs | pinwheel put - 127.0.0.1:7400/logs.tar.zst`
 }
 
 func (c *putCmd) Run(e *command.Env) error {
-	if err := checkEnds(c.Remote, c.Source, "get"); err != nil {
+	from, to, err := ends(c.Paths)
+	if err != nil {
 		return err
 	}
-	address, name, err := transfer.ParseRemote(c.Remote)
+	address, names, err := remotes([]string{to}, from, "get")
 	if err != nil {
-		return command.AsUsage(err)
+		return err
 	}
-	to := reportTo{e.Stdout, e.Stdout}
-	if c.Source == standard {
+	report := reportTo{e.Stdout, e.Stdout}
+	if from[0] == standard {
 		err := c.Copy.checkStream("input")
 		if c.Copy.Retry > 0 && err == nil {
 			err = command.Usagef("--retry reads again what was lost, and standard input can be read once: put a file")
@@ -119,21 +122,18 @@ func (c *putCmd) Run(e *command.Env) error {
 		if err != nil {
 			return err
 		}
-		return c.Copy.run(e, address, "standard input", to, func(
+		return c.Copy.run(e, address, "standard input", report, func(
 			ctx context.Context, client *files.Client, o transfer.Options,
 		) (transfer.Result, error) {
-			return transfer.PutFrom(ctx, client, os.Stdin, name, o)
+			return transfer.PutFrom(ctx, client, os.Stdin, names[0], o)
 		})
 	}
-	return c.Copy.run(e, address, c.Source, to, func(
+	return c.Copy.run(e, address, title(from), report, func(
 		ctx context.Context, client *files.Client, o transfer.Options,
 	) (transfer.Result, error) {
-		return transfer.Put(ctx, client, c.Source, name, o)
+		return transfer.PutAll(ctx, client, from, names[0], o)
 	})
 }
-
-// standard is what stands for standard input and output, as for other programs.
-const standard = "-"
 
 // checkStream finds flags that make no sense with standard input or output.
 func (f *copyFlags) checkStream(stream string) error {
@@ -168,7 +168,7 @@ func (f *copyFlags) run(
 	}
 	var c *connection
 	o := transfer.Options{
-		Recursive: f.Recursive, Resume: f.Resume, Verify: files.Sum(f.Verify), Retry: f.Retry,
+		Recursive: f.Recursive, Parents: f.Parents, Resume: f.Resume, Verify: files.Sum(f.Verify), Retry: f.Retry,
 		Redial: func(ctx context.Context) (*files.Client, error) { return c.redial(ctx) },
 	}
 	if err := o.EnsureDefaults(); err != nil {

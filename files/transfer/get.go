@@ -24,15 +24,18 @@ func Get(ctx context.Context, c *files.Client, name, local string, o Options) (R
 	if err := o.EnsureDefaults(); err != nil {
 		return Result{}, err
 	}
-	return o.attempts(ctx, c, func(c *files.Client, o Options) (Result, error) { return getOnce(ctx, c, name, local, o) })
+	return o.attempts(ctx, c, func(c *files.Client, o Options) (Result, error) { return getOnce(ctx, c, name, local, false, o) })
 }
 
-// getOnce is Get until the connection is lost.
-func getOnce(ctx context.Context, c *files.Client, name, local string, o Options) (Result, error) {
+// getOnce is Get until the connection is lost. into says that what is copied goes into the directory local.
+func getOnce(ctx context.Context, c *files.Client, name, local string, into bool, o Options) (Result, error) {
 	name = remoteName(name)
 	info, err := c.Stat(ctx, name)
 	if err != nil {
 		return Result{}, err
+	}
+	if into && info.IsDir() {
+		local = filepath.Join(local, path.Base(name))
 	}
 	g := &getter{tree: newTree(ctx, o), client: c}
 	defer g.end(nil)
@@ -67,7 +70,10 @@ func (g *getter) single(name string, info files.Info, local string) error {
 	case err == nil && have.IsDir():
 		end = filepath.Join(local, path.Base(name))
 	case strings.HasSuffix(local, "/"):
-		return fmt.Errorf("%s: there is no such directory", local)
+		if err := g.options.ensureDirectory(local); err != nil {
+			return err
+		}
+		end = filepath.Join(local, path.Base(name))
 	case err == nil && !have.Mode().IsRegular(): // nor does a link lead to one
 		return fmt.Errorf("%s: %w", local, newfile.ErrNoFile)
 	default:
@@ -76,7 +82,7 @@ func (g *getter) single(name string, info files.Info, local string) error {
 		}
 	}
 	target := filepath.Base(end)
-	d, err := openFolder(filepath.Dir(end))
+	d, err := g.parent(end)
 	if err != nil {
 		return err
 	}
@@ -86,6 +92,17 @@ func (g *getter) single(name string, info files.Info, local string) error {
 		return nil
 	}
 	return g.file(d, name, target)
+}
+
+// parent opens the directory that a path is in, or makes it.
+func (g *getter) parent(local string) (*folder, error) {
+	dir := filepath.Dir(local)
+	if g.options.Parents {
+		if err := g.options.ensureDirectory(dir); err != nil {
+			return nil, err
+		}
+	}
+	return openFolder(dir)
 }
 
 // followed returns where a path that is a symbolic link leads to, and another path as it is.

@@ -46,7 +46,7 @@ func (g *getter) openTop(info files.Info, local string) (err error) {
 		return err
 	}
 	local = filepath.Clean(local)
-	parent, err := openFolder(filepath.Dir(local))
+	parent, err := g.parent(local)
 	if err == nil {
 		defer parent.drop()
 		g.top, err = parent.enter(filepath.Base(local), info.Mode())

@@ -23,11 +23,11 @@ func Put(ctx context.Context, c *files.Client, local, name string, o Options) (R
 	if err := o.EnsureDefaults(); err != nil {
 		return Result{}, err
 	}
-	return o.attempts(ctx, c, func(c *files.Client, o Options) (Result, error) { return putOnce(ctx, c, local, name, o) })
+	return o.attempts(ctx, c, func(c *files.Client, o Options) (Result, error) { return putOnce(ctx, c, local, name, false, o) })
 }
 
-// putOnce is Put until the connection is lost.
-func putOnce(ctx context.Context, c *files.Client, local, name string, o Options) (Result, error) {
+// putOnce is Put until the connection is lost. into says that what is copied goes into the directory name.
+func putOnce(ctx context.Context, c *files.Client, local, name string, into bool, o Options) (Result, error) {
 	end, err := filepath.EvalSymlinks(local) // those that the user has named
 	if err != nil {
 		return Result{}, err
@@ -42,7 +42,11 @@ func putOnce(ctx context.Context, c *files.Client, local, name string, o Options
 	switch {
 	case err != nil:
 	case info.IsDir() && o.Recursive:
-		err = p.directory(end, remoteName(name), info)
+		name = remoteName(name)
+		if base := filepath.Base(local); into && base != ".." {
+			name = path.Join(name, base)
+		}
+		err = p.directory(end, name, info)
 	case info.IsDir():
 		err = fmt.Errorf("%s is a directory: to put all that is in it, say so with --recursive", local)
 	case !info.Mode().IsRegular():
@@ -79,7 +83,10 @@ func (p *putter) single(local, name, base string) error {
 		target = path.Join(target, base)
 		have, err = p.client.Stat(p.ctx, target)
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) {
+		err = p.options.ensureRemote(p.ctx, p.client, path.Dir(target))
+	}
+	if err != nil {
 		return err
 	}
 	d, err := openFolder(filepath.Dir(local))

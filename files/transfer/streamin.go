@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path"
 	"strings"
 
 	"pinwheel/files"
@@ -27,7 +28,10 @@ func PutFrom(ctx context.Context, c *files.Client, r io.Reader, name string, o O
 	switch {
 	case strings.HasSuffix(name, "/") || err == nil && have.IsDir():
 		return Result{}, fmt.Errorf("%s is a directory: say what the file is to be called there", target)
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist):
+		err = o.ensureRemote(ctx, c, path.Dir(target))
+	}
+	if err != nil {
 		return Result{}, err
 	}
 	u, err := c.Create(ctx, target, files.CreateOptions{})

@@ -19,6 +19,7 @@ type Options struct {
 	Recursive bool      // a directory, with all that is in it
 	Resume    bool      // go on where an earlier copy ended
 	Verify    files.Sum // empty: files.CRC32C
+	Parents   bool      // make directories that are missing, in which the destination is to be
 	// Meter, if not nil, is moved on while the copy goes on.
 	Meter *Meter
 	// Failed, if not nil, gets the error of each file of a tree that could not be copied, while others are. It may be
