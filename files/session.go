@@ -82,6 +82,7 @@ func newSession(s *Server, c *stream.Conn) *session {
 	on(v, wire.ProcWrite, v.write)
 	on(v, wire.ProcCommit, v.commit)
 	on(v, wire.ProcAbort, v.abort)
+	on(v, wire.ProcGrowth, v.growth)
 	return v
 }
 

@@ -23,6 +23,7 @@ import (
 type copyFlags struct {
 	Recursive bool          `short:"r" help:"Copy a directory with all that is in it. The destination becomes a copy of it, and keeps what else it has. With several sources, or a pattern, each goes into it under its name."`
 	Parents   bool          `short:"p" help:"Make directories of the destination that are missing."`
+	Strict    bool          `help:"Fail for a file that grows while it is copied. Default: copy what it had at the start, and say so."`
 	Resume    bool          `help:"Go on where an earlier copy ended, if the source is the same, and leave partial files for the next one."`
 	Retry     time.Duration `default:"0s" type:"seconds" placeholder:"TIME" help:"When the server is lost, or not there yet, how long to go on without getting on, in seconds or with a unit as in 10m: connect again, and resume. It implies --resume. Default: 0s, not at all."`
 	Verify    string        `enum:"none,crc32c,sha256" default:"crc32c" help:"Checksum that both ends compare before a file appears: ${enum}. Default: crc32c."`
@@ -42,7 +43,7 @@ A file appears under its name when all of it is there, verified and durable. Unt
 that; KEY is a hash of the name, the size and the version of the source, by which --resume knows whether the source is
 still the same. Permissions (within the umask) and modification times are kept. Symbolic links, devices and the like
 are not copied: the last line says how many were skipped. A file that changes while it is copied is copied again, three
-times at most. When the server is lost, --retry connects again for as long as that takes, but no longer than its time
+times at most; one that grows is copied as of its start, with a line that says so. When the server is lost, --retry connects again for as long as that takes, but no longer than its time
 without a byte. A server that restarts may have other files: what has changed is copied anew. In a directory, a file
 that can't be copied has a line, and the others are copied; the exit status is 1 then.
 `
@@ -168,7 +169,7 @@ func (f *copyFlags) run(
 	}
 	var c *connection
 	o := transfer.Options{
-		Recursive: f.Recursive, Parents: f.Parents, Resume: f.Resume, Verify: files.Sum(f.Verify), Retry: f.Retry,
+		Recursive: f.Recursive, Parents: f.Parents, Strict: f.Strict, Resume: f.Resume, Verify: files.Sum(f.Verify), Retry: f.Retry,
 		Redial: func(ctx context.Context) (*files.Client, error) { return c.redial(ctx) },
 	}
 	if err := o.EnsureDefaults(); err != nil {
@@ -181,7 +182,7 @@ func (f *copyFlags) run(
 	}
 	defer c.Close() // what was copied is there
 	bar := watch(e, o.Meter, what, f.Progress == "auto" && (to.text != nil || !term.IsTerminal(unix.Stdout)))
-	o.Failed = bar.failed
+	o.Failed, o.Warn = bar.failed, bar.note
 	began := time.Now()
 	r := copied{Verify: f.Verify}
 	r.Result, err = copyAll(ctx, c.Client, o)

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"pinwheel/internal/testwait"
@@ -43,5 +44,44 @@ func TestSeveralFilesAreCopied(t *testing.T) {
 	}
 	if _, err := os.Stat(here + "/none"); err == nil {
 		t.Error("a directory was made")
+	}
+}
+
+// A log that grows while it is copied has a line, and is no failure, unless that is asked for.
+func TestFileThatGrowsHasALine(t *testing.T) {
+	testwait.Bound(t)
+	there, here := t.TempDir(), t.TempDir()
+	log := filepath.Join(there, "log")
+	write(t, log, contents(t, 16<<20))
+	s := startServer(t, there, "unix:"+filepath.Join(testwait.ShortDir(t), "s"), "--allow-write")
+	f, err := os.OpenFile(log, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-end:
+				return
+			default:
+				_, _ = f.WriteString("x") // the copy tells
+			}
+		}
+	}()
+	defer func() { close(end); <-ended; f.Close() }()
+	for _, line := range []string{"get " + s.address + "log " + here, "put " + log + " " + s.address + "copy"} {
+		testwait.Until(t, "it grows during a copy", func() bool {
+			_, stderr, state := pinwheel(t, line)
+			if !state.Success() {
+				t.Fatalf("%s: %v, %q", line, state, stderr)
+			}
+			return strings.Contains(stderr, "log: grew while it was copied: the copy has what it had at the start\n")
+		})
+		testwait.Until(t, "it grows during a strict copy", func() bool {
+			_, stderr, state := pinwheel(t, line+" --strict")
+			return state.ExitCode() == 1 && strings.Contains(stderr, "log: changed each time it was copied, 3 times")
+		})
 	}
 }

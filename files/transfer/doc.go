@@ -34,5 +34,6 @@
 //
 // # Caveats
 //
-// A source that changes while it is copied is copied again, three times at most. Blocks of zeros become holes.
+// A source that changes while it is copied is copied again, three times at most. One that only grows is copied as of its
+// start, unless Options.Strict is set. Blocks of zeros become holes.
 package transfer

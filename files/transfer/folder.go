@@ -159,8 +159,11 @@ func (d *folder) fault(name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w", filepath.Join(d.path, name), outfile.Cause(err))
+	return fmt.Errorf("%s: %w", d.fullName(name), outfile.Cause(err))
 }
+
+// fullName is what the user calls something in the directory.
+func (d *folder) fullName(name string) string { return filepath.Join(d.path, name) }
 
 func orElse(err, other error) error {
 	if err != nil {

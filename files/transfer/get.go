@@ -155,6 +155,9 @@ func (g *getter) once(d *folder, name, target string, resume bool) (err error) {
 		return err
 	}
 	defer f.Close() // nothing depends on it
+	if err := g.options.allowGrowth(g.ctx, f); err != nil {
+		return err
+	}
 	info := f.Info()
 	key := resumeKey(name, info.Size(), string(info.ETag()))
 	d.clear(target, key)
@@ -165,7 +168,8 @@ func (g *getter) once(d *folder, name, target string, resume bool) (err error) {
 	p.modified = info.ModTime()
 	s := &sink{partial: p, meter: &g.options.Meter.Bytes}
 	resumed := min(p.bytes, info.Size())
-	if err = g.receive(s, f); err == nil {
+	grew := false
+	if grew, err = g.receive(s, f); err == nil {
 		err = p.commit()
 	} else if g.options.Resume && !again(err) && !errors.Is(err, errWrongPart) {
 		err = errors.Join(err, p.keep())
@@ -177,11 +181,14 @@ func (g *getter) once(d *folder, name, target string, resume bool) (err error) {
 		return err
 	}
 	g.count(info.Size(), resumed)
+	if grew {
+		g.grew(name)
+	}
 	return nil
 }
 
-// receive completes a partial file.
-func (g *getter) receive(s *sink, f *files.File) error {
+// receive completes a partial file. It tells whether the source grew meanwhile.
+func (g *getter) receive(s *sink, f *files.File) (grew bool, err error) {
 	resumed := s.bytes
 	ctx, cancel := context.WithCancel(g.ctx)
 	sum := theirs(ctx, f, g.options.Verify) // the server hashes while this end does
@@ -190,17 +197,20 @@ func (g *getter) receive(s *sink, f *files.File) error {
 		<-sum.done
 	}()
 	if err := s.begin(ctx, g.options.Verify); err != nil {
-		return err
+		return false, err
 	}
 	if err := s.copy(ctx, f); err != nil {
-		return err
+		return false, err
 	}
-	err := s.compare(sum)
+	err = s.compare(sum)
 	if resumed > 0 && errors.Is(err, files.ErrChecksum) {
 		err = errWrongPart
 	}
 	if err == nil {
+		grew, err = g.options.grew(ctx, f)
+	}
+	if err == nil {
 		err = s.finish()
 	}
-	return err
+	return grew, err
 }

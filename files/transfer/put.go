@@ -144,7 +144,7 @@ func (p *putter) once(d *folder, name, target string, resume bool) error {
 	if err != nil {
 		return err
 	}
-	err = p.send(s, u)
+	grew, err := p.send(s, u)
 	if err != nil {
 		s.move(-s.moved.Load())
 		if resume && !again(err) && !errors.Is(err, errWrongPart) {
@@ -154,6 +154,9 @@ func (p *putter) once(d *folder, name, target string, resume bool) error {
 		return err
 	}
 	p.count(s.info.Size(), min(u.Size(), s.info.Size()))
+	if grew {
+		p.grew(d.fullName(name))
+	}
 	return nil
 }
 
@@ -182,8 +185,8 @@ func (p *putter) create(target string, o files.CreateOptions) (*files.Upload, er
 	}
 }
 
-// send completes an upload.
-func (p *putter) send(s *source, u *files.Upload) error {
+// send completes an upload. It tells whether the source grew meanwhile.
+func (p *putter) send(s *source, u *files.Upload) (grew bool, err error) {
 	ctx, cancel := context.WithCancel(p.ctx)
 	sum := inBackground(func() ([]byte, error) { return s.hash(ctx, p.options.Verify) })
 	defer func() {
@@ -193,17 +196,17 @@ func (p *putter) send(s *source, u *files.Upload) error {
 	size := s.info.Size()
 	from := min(u.Size(), size)
 	s.move(from)
-	err := s.data(from, func(off, n int64) error {
+	err = s.data(from, func(off, n int64) error {
 		_, err := u.CopyFrom(ctx, s, off, n)
 		return err
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
 	s.move(size - s.moved.Load()) // what holes were
 	mine, err := sum.wait()
 	if err == nil {
-		err = s.changed()
+		grew, err = s.changed(p.options.Strict)
 	}
 	if err == nil {
 		_, err = u.Commit(ctx, size, p.options.Verify, mine)
@@ -211,5 +214,5 @@ func (p *putter) send(s *source, u *files.Upload) error {
 	if from > 0 && errors.Is(err, files.ErrChecksum) {
 		err = errWrongPart
 	}
-	return err
+	return grew, err
 }

@@ -176,9 +176,10 @@ func (p *putter) smallFile(d *folder, name, target string) error {
 		return p.file(d, name, target)
 	}
 	content := make([]byte, s.info.Size())
+	grew := false
 	_, err = io.ReadFull(s.File, content)
 	if err == nil {
-		err = s.changed()
+		grew, err = s.changed(p.options.Strict)
 	}
 	if err == nil {
 		o := s.createOptions()
@@ -193,5 +194,8 @@ func (p *putter) smallFile(d *folder, name, target string) error {
 	}
 	p.options.Meter.Bytes.Add(s.info.Size())
 	p.count(s.info.Size(), 0)
+	if grew {
+		p.grew(d.fullName(name))
+	}
 	return nil
 }

@@ -107,6 +107,7 @@ func (r *Result) plus(s Result) {
 	r.Unchanged += s.Unchanged
 	r.Skipped += s.Skipped
 	r.Retries += s.Retries
+	r.Grown += s.Grown
 	r.Failed += s.Failed
 }
 

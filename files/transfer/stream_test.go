@@ -88,7 +88,7 @@ func TestStreamThatCannotBeCompletedIsAnError(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	_, err = GetTo(t.Context(), c, "f", &during{io.Discard, func() error {
-		put(t, path, random(9<<20), 0o644)
+		put(t, path, random(7<<20), 0o644)
 		return nil
 	}}, Options{})
 	if err == nil || !strings.Contains(err.Error(), "f: changed while it was copied") {

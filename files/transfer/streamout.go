@@ -31,13 +31,24 @@ func GetTo(ctx context.Context, c *files.Client, name string, w io.Writer, o Opt
 			return r, err
 		}
 		defer f.Close() // it was read
+		if err = o.allowGrowth(ctx, f); err != nil {
+			return r, err
+		}
 		o.Meter.TotalBytes.Add(f.Info().Size())
 		if err = s.get(ctx, f, o.Verify); errors.Is(err, files.ErrChanged) || errors.Is(err, io.ErrUnexpectedEOF) {
 			err = fmt.Errorf("%s: changed while it was copied: what was written is of no use", name)
 		}
+		grew := false
+		if err == nil {
+			grew, err = o.grew(ctx, f)
+		}
 		if err == nil {
 			r = Result{Files: 1, Bytes: s.bytes}
 			o.Meter.Files.Inc()
+		}
+		if grew {
+			r.Grown = 1
+			o.Warn(warnGrew(name))
 		}
 		return r, err
 	})
