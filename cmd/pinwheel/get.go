@@ -26,7 +26,7 @@ type copyFlags struct {
 	Strict    bool          `help:"Fail for a file that grows while it is copied. Default: copy what it had at the start, and say so."`
 	Resume    bool          `help:"Go on where an earlier copy ended, if the source is the same, and leave partial files for the next one."`
 	Retry     time.Duration `default:"0s" type:"seconds" placeholder:"TIME" help:"When the server is lost, or not there yet, how long to go on without getting on, in seconds or with a unit as in 10m: connect again, and resume. It implies --resume. Default: 0s, not at all."`
-	Verify    string        `enum:"none,crc32c,sha256" default:"crc32c" help:"Checksum that both ends compare before a file appears: ${enum}. Default: crc32c."`
+	Verify    string        `enum:"auto,none,crc32c,sha256" default:"auto" help:"Checksum that both ends compare before a file appears: ${enum}. With -r, crc32c and sha256 are also compared of files that are there with the size and the time of their source, which are left alone otherwise. Default: auto, crc32c of what is copied."`
 	Progress  string        `enum:"auto,off" default:"auto" help:"Whether to show a bar on a terminal: ${enum}. Default: auto."`
 	JSON      bool          `name:"json" help:"Print one JSON object on a line in the end."`
 	Client    clientFlags   `embed:""`
@@ -168,8 +168,13 @@ func (f *copyFlags) run(
 		return command.Usagef("--retry must be 0s or more")
 	}
 	var c *connection
+	sum := files.Sum(f.Verify)
+	if f.Verify == "auto" {
+		sum = files.CRC32C
+	}
 	o := transfer.Options{
-		Recursive: f.Recursive, Parents: f.Parents, Strict: f.Strict, Resume: f.Resume, Verify: files.Sum(f.Verify), Retry: f.Retry,
+		Recursive: f.Recursive, Parents: f.Parents, Strict: f.Strict, Resume: f.Resume,
+		Verify: sum, Compare: f.Verify == string(sum) && sum != files.NoSum, Retry: f.Retry,
 		Redial: func(ctx context.Context) (*files.Client, error) { return c.redial(ctx) },
 	}
 	if err := o.EnsureDefaults(); err != nil {
@@ -184,7 +189,7 @@ func (f *copyFlags) run(
 	bar := watch(e, o.Meter, what, f.Progress == "auto" && (to.text != nil || !term.IsTerminal(unix.Stdout)))
 	o.Failed, o.Warn = bar.failed, bar.note
 	began := time.Now()
-	r := copied{Verify: f.Verify}
+	r := copied{Verify: string(sum)}
 	r.Result, err = copyAll(ctx, c.Client, o)
 	gone := transfer.Lost(err)
 	if err = callFault(address, err); gone && f.Retry > 0 {
@@ -210,10 +215,13 @@ func (r *copied) print(w io.Writer, what string) {
 	if r.Files == 1 {
 		noun = "file"
 	}
-	skipped := ""
+	more := ""
+	if r.Unchanged > 0 {
+		more = fmt.Sprintf("; unchanged: %d", r.Unchanged)
+	}
 	if r.Skipped > 0 {
-		skipped = fmt.Sprintf("; skipped: %d (links and special files)", r.Skipped)
+		more += fmt.Sprintf("; skipped: %d (links and special files)", r.Skipped)
 	}
 	fmt.Fprintf(w, "%s: %d %s, %s in %.1f s by %s%s\n",
-		printable.Text(what), r.Files, noun, mem.FormatBytes(uint64(r.Bytes)), r.Seconds, r.Transport, skipped)
+		printable.Text(what), r.Files, noun, mem.FormatBytes(uint64(r.Bytes)), r.Seconds, r.Transport, more)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -84,4 +85,45 @@ func TestFileThatGrowsHasALine(t *testing.T) {
 			return state.ExitCode() == 1 && strings.Contains(stderr, "log: changed each time it was copied, 3 times")
 		})
 	}
+}
+
+// A copy that is repeated says that nothing was left to do, and checksums find what size and time don't.
+func TestRepeatedCopySaysWhatIsUnchanged(t *testing.T) {
+	testwait.Bound(t)
+	there, here := t.TempDir(), t.TempDir()
+	for _, name := range []string{"a", "b"} {
+		write(t, filepath.Join(there, name), []byte(name))
+	}
+	s := startServer(t, there, "unix:"+filepath.Join(testwait.ShortDir(t), "s"), "--allow-write")
+	for _, line := range []string{"get -r " + s.address + " " + here, "put -r " + here + " " + s.address + "back"} {
+		for _, c := range []struct{ flags, says string }{
+			{"", ": 2 files, "}, {"", "unchanged: 2\n"}, {" --verify none", "unchanged: 2\n"}, {" --verify crc32c", "unchanged: 2\n"},
+		} {
+			if stdout, stderr, state := pinwheel(t, line+c.flags); !state.Success() || !strings.Contains(stdout, c.says) {
+				t.Errorf("%s%s: %v, %q, %q", line, c.flags, state, stdout, stderr)
+			}
+		}
+	}
+	changed := filepath.Join(here, "a")
+	info, err := os.Stat(changed)
+	if err = errors.Join(err, os.RemoveAll(filepath.Join(there, "back"))); err != nil {
+		t.Fatal(err)
+	}
+	write(t, changed, []byte("x"))
+	if err := os.Chtimes(changed, info.ModTime(), info.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ flags, says string }{{"", "unchanged: 2\n"}, {" --verify sha256", "unchanged: 1\n"}} {
+		if stdout, _, _ := pinwheel(t, "get -r "+s.address+"a "+s.address+"b "+here+c.flags); strings.Contains(stdout, "unchanged") {
+			t.Errorf("files that were named: %q", stdout)
+		}
+		write(t, changed, []byte("x"))
+		if err := os.Chtimes(changed, info.ModTime(), info.ModTime()); err != nil {
+			t.Fatal(err)
+		}
+		if stdout, _, _ := pinwheel(t, "get -r "+s.address+" "+here+c.flags); !strings.Contains(stdout, c.says) {
+			t.Errorf("%s: %q, want %q", c.flags, stdout, c.says)
+		}
+	}
+	holds(t, changed, []byte("a"))
 }

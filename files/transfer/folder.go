@@ -117,7 +117,7 @@ func (d *folder) clear(target, key string) {
 
 // replaceable fails if a copy must not take the place of what has a name.
 func (d *folder) replaceable(name string) error {
-	if err := newfile.Replaceable(int(d.dir.Fd()), name); err != nil {
+	if _, err := newfile.Replaceable(int(d.dir.Fd()), name); err != nil {
 		return d.fault(name, err)
 	}
 	return nil

@@ -88,7 +88,9 @@ func (g *getter) single(name string, info files.Info, local string) error {
 	}
 	defer d.drop()
 	g.options.Meter.TotalBytes.Add(info.Size())
-	if g.there(d, target, info) {
+	if have := d.at(target); g.options.Resume && looksSame(have, info) &&
+		(!g.options.Compare || g.identical(g.client, d, target, name, info.Size())) {
+		g.leave(info.Size())
 		return nil
 	}
 	return g.file(d, name, target)
@@ -115,20 +117,6 @@ func followed(local string) (string, error) {
 		return "", fmt.Errorf("%s leads to nothing that is there: %w", local, outfile.Cause(err))
 	}
 	return end, nil
-}
-
-// there tells whether a file was copied before. The modification time is the last thing that it got then.
-func (g *getter) there(d *folder, target string, info files.Info) bool {
-	if !g.options.Resume {
-		return false
-	}
-	have, err := d.root.Lstat(target)
-	if err != nil || !have.Mode().IsRegular() || !same(have, info) {
-		return false
-	}
-	g.unchanged.Inc()
-	g.options.Meter.Bytes.Add(info.Size())
-	return true
 }
 
 // file copies a file of any size, again if that changes meanwhile.

@@ -83,6 +83,7 @@ func (p *putter) single(local, name, base string) error {
 		target = path.Join(target, base)
 		have, err = p.client.Stat(p.ctx, target)
 	}
+	there := err == nil
 	if errors.Is(err, fs.ErrNotExist) {
 		err = p.options.ensureRemote(p.ctx, p.client, path.Dir(target))
 	}
@@ -99,20 +100,13 @@ func (p *putter) single(local, name, base string) error {
 		return err
 	}
 	p.options.Meter.TotalBytes.Add(info.Size())
-	if p.there(have, info) {
+	source := filepath.Base(local)
+	if p.options.Resume && there && looksSame(have, info) &&
+		(!p.options.Compare || p.identical(p.client, d, source, target, info.Size())) {
+		p.leave(info.Size())
 		return nil
 	}
-	return p.file(d, filepath.Base(local), target)
-}
-
-// there tells whether a file was copied before.
-func (p *putter) there(have files.Info, info fs.FileInfo) bool {
-	if !p.options.Resume || !have.Mode().IsRegular() || !same(have, info) {
-		return false
-	}
-	p.unchanged.Inc()
-	p.options.Meter.Bytes.Add(info.Size())
-	return true
+	return p.file(d, source, target)
 }
 
 // file copies a file of any size, again if that changes meanwhile.

@@ -19,8 +19,11 @@ type Options struct {
 	Recursive bool      // a directory, with all that is in it
 	Resume    bool      // go on where an earlier copy ended
 	Verify    files.Sum // empty: files.CRC32C
-	Strict    bool      // a file that grows while it is copied is one that changes, and not copied as of its start
-	Parents   bool      // make directories that are missing, in which the destination is to be
+	// Compare looks at the checksums of files that are there, too. Without it, those of a tree, and of a copy that resumes,
+	// are left alone if they have the size and the modification time of their source.
+	Compare bool
+	Strict  bool // a file that grows while it is copied is one that changes, and not copied as of its start
+	Parents bool // make directories that are missing, in which the destination is to be
 	// Meter, if not nil, is moved on while the copy goes on.
 	Meter *Meter
 	// Failed, if not nil, gets the error of each file of a tree that could not be copied, while others are. It may be
