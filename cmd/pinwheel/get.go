@@ -25,7 +25,7 @@ type copyFlags struct {
 	Parents   bool          `short:"p" help:"Make directories of the destination that are missing."`
 	Strict    bool          `help:"Fail for a file that grows while it is copied. Default: copy what it had at the start, and say so."`
 	Resume    bool          `help:"Go on where an earlier copy ended, if the source is the same, and leave partial files for the next one."`
-	Retry     time.Duration `default:"0s" type:"seconds" placeholder:"TIME" help:"When the server is lost, or not there yet, how long to go on without getting on, in seconds or with a unit as in 10m: connect again, and resume. It implies --resume. Default: 0s, not at all."`
+	Retry     time.Duration `default:"0s" type:"seconds" placeholder:"TIME" help:"When the server is lost, how long to go on without getting on, in seconds or with a unit as in 10m: connect again, and resume. It implies --resume, and waits --timeout for a server that is not there yet. Default: 0s, not at all."`
 	Verify    string        `enum:"auto,none,crc32c,sha256" default:"auto" help:"Checksum that both ends compare before a file appears: ${enum}. With -r, crc32c and sha256 are also compared of files that are there with the size and the time of their source, which are left alone otherwise. Default: auto, crc32c of what is copied."`
 	Progress  string        `enum:"auto,off" default:"auto" help:"Whether to show a bar on a terminal: ${enum}. Default: auto."`
 	JSON      bool          `name:"json" help:"Print one JSON object on a line in the end."`
@@ -43,9 +43,10 @@ A file appears under its name when all of it is there, verified and durable. Unt
 that; KEY is a hash of the name, the size and the version of the source, by which --resume knows whether the source is
 still the same. Permissions (within the umask) and modification times are kept. Symbolic links, devices and the like
 are not copied: the last line says how many were skipped. A file that changes while it is copied is copied again, three
-times at most; one that grows is copied as of its start, with a line that says so. When the server is lost, --retry connects again for as long as that takes, but no longer than its time
-without a byte. A server that restarts may have other files: what has changed is copied anew. In a directory, a file
-that can't be copied has a line, and the others are copied; the exit status is 1 then.
+times at most; one that grows is copied as of its start, with a line that says so. When the server is lost, --retry
+connects again for as long as that takes, but no longer than its time without a byte. A server that restarts may have
+other files: what has changed is copied anew. In a directory, a file that can't be copied has a line, and the others
+are copied; the exit status is 1 then.
 `
 
 func (getCmd) Help() string {
