@@ -72,7 +72,7 @@ func (v *session) descriptor(ctx context.Context, q *wire.Descriptor) (wire.Mess
 		return nil, err
 	}
 	defer again.close()
-	if !again.stamp.same(f.stamp) {
+	if !f.is(again.stamp) {
 		return nil, ErrChanged
 	}
 	if err := to.SetWriteDeadline(time.Now().Add(enterTime)); err != nil {

@@ -95,7 +95,7 @@ func (f *File) askDescriptor(ctx context.Context) (file *os.File, err error) {
 	}
 	file = os.NewFile(uintptr(fd), f.name)
 	s, err := stampOf(file)
-	if err == nil && s.etag() != f.info.etag { // whoever listens there is not the server
+	if err == nil && !f.is(s) { // whoever listens there is not the server
 		err = fmt.Errorf("%w: the descriptor is of another file", ErrProtocol)
 	}
 	if err != nil {

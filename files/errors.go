@@ -2,6 +2,7 @@ package files
 
 import (
 	"errors"
+	"syscall"
 
 	"pinwheel/vmmc"
 )
@@ -29,3 +30,11 @@ var (
 	// ErrClosed is the error of calls on a Server, Client, File, Upload or Window that was closed.
 	ErrClosed = errors.New("files: closed")
 )
+
+// errOutside is EACCES that says why: of a name that leads out of what is served.
+var errOutside error = outside{}
+
+type outside struct{}
+
+func (outside) Error() string { return "leads out of the directory that is served" }
+func (outside) Unwrap() error { return syscall.EACCES }

@@ -20,6 +20,7 @@ type File struct {
 	handle uint64
 	info   Info
 	closed atomic.Bool
+	grows  atomic.Bool // AllowGrowth
 	own    ownFile
 }
 

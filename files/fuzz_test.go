@@ -94,6 +94,7 @@ func (s *besieged) requests() []request {
 		{wire.ProcCreate, &wire.Create{Name: "out/y", Perm: 0o600, NoSync: true, ID: "../1"}},
 		{wire.ProcStaging, &wire.Empty{}}, {wire.ProcWrite, &wire.Write{Handle: upload, Off: 5, Len: 100}},
 		{wire.ProcCommit, &wire.Commit{Handle: upload, Size: 1, Kind: "none"}}, {wire.ProcAbort, &wire.Handle{Handle: upload}},
+		{wire.ProcGrowth, &wire.Handle{Handle: file}},
 	}
 }
 
@@ -108,7 +109,7 @@ func FuzzRequests(f *testing.F) {
 		s.connect(t)
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // some take for ever, as they should
 		defer cancel()
-		_, _ = s.client.calls.Call(ctx, procedure%(wire.ProcAbort+2), request, nil)
+		_, _ = s.client.calls.Call(ctx, procedure%(wire.ProcGrowth+2), request, nil)
 		if _, err := s.client.Stat(testContext(t), "."); err != nil {
 			t.Fatalf("after %x: %v", request, err)
 		}

@@ -301,7 +301,7 @@ func TestFewChecksumsOfAClientAreComputedAtATime(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := &session{handles: handles{most: 1, of: map[uint64]opened{}}, sums: make(chan struct{}, maxSums)}
-	h, err := v.handles.add(&served{"f", f, stamp})
+	h, err := v.handles.add(&served{name: "f", file: f, stamp: stamp})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,6 +37,12 @@ func TestNothingOutsideIsReached(t *testing.T) {
 			t.Errorf("stat %s: %v, %v", name, i, err)
 		}
 	}
+	const says = "leads out of the directory that is served"
+	for _, name := range []string{"abs", "up", "file"} {
+		if _, err := c.Stat(testContext(t), name); err == nil || !strings.HasSuffix(err.Error(), name+": "+says) {
+			t.Errorf("stat %s: %v", name, err)
+		}
+	}
 	for _, name := range []string{"abs/new", "up/new"} {
 		if _, err := c.WriteFile(testContext(t), name, []byte("x"), CreateOptions{}); err == nil {
 			t.Errorf("%s was written", name)

@@ -61,7 +61,8 @@ func (v *session) read(ctx context.Context, q *wire.Read) (wire.Message, error) 
 		return nil, fmt.Errorf("%w: %d bytes at %d of a window of %d", syscall.EINVAL, q.Len, q.At, w.in.Bytes())
 	}
 	t := &transfer{
-		r: v.registrar, client: v, strategy: v.registrar.opt.Strategy, file: f.file, stamp: f.stamp, from: q.Off, n: n,
+		r: v.registrar, client: v, strategy: v.registrar.opt.Strategy, file: f.file, stamp: f.stamp, served: f,
+		from: q.Off, n: n,
 		dst: w.in, at: uint64(q.At), several: &w.several, insists: v.insists.Load(),
 	}
 	err = t.run(ctx)

@@ -9,6 +9,7 @@ import (
 	"path"
 	"syscall"
 
+	"go.uber.org/atomic"
 	"golang.org/x/sys/unix"
 
 	"pinwheel/files/internal/holes"
@@ -20,6 +21,7 @@ type served struct {
 	name  string
 	file  *os.File
 	stamp stamp
+	grows atomic.Bool // what is appended to it is no change
 }
 
 func (f *served) close() { _ = f.file.Close() } // nothing was written
@@ -27,7 +29,7 @@ func (f *served) close() { _ = f.file.Close() } // nothing was written
 // unchanged fails if the file is not the one that was opened.
 func (f *served) unchanged() error {
 	s, err := stampOf(f.file)
-	if err == nil && !s.same(f.stamp) {
+	if err == nil && !f.is(s) {
 		err = ErrChanged
 	}
 	return err
@@ -61,7 +63,7 @@ func (v *session) openRegular(name string) (*served, error) {
 	if err := s.regular(int(f.Fd())); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &served{name, f, s}, nil
+	return &served{name: name, file: f, stamp: s}, nil
 }
 
 func (v *session) stat(_ context.Context, q *wire.Name) (wire.Message, error) {

@@ -82,6 +82,7 @@ func newSession(s *Server, c *stream.Conn) *session {
 	on(v, wire.ProcWrite, v.write)
 	on(v, wire.ProcCommit, v.commit)
 	on(v, wire.ProcAbort, v.abort)
+	on(v, wire.ProcGrowth, v.growth)
 	return v
 }
 
@@ -218,5 +219,5 @@ func rootError(err error) error {
 	if err == nil || errors.As(err, &errno) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", syscall.EACCES, err)
+	return errOutside
 }

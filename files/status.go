@@ -32,7 +32,7 @@ var codes = []struct {
 }{
 	{ErrChanged, wire.CodeChanged}, {ErrChecksum, wire.CodeChecksum}, {ErrNotSmall, wire.CodeNotSmall},
 	{ErrVersion, wire.CodeVersion}, {io.ErrUnexpectedEOF, wire.CodeShort}, {errHandle, wire.CodeHandle},
-	{ErrNoRDMA, wire.CodeNoRDMA}, {ErrPeerGone, wire.CodeGone},
+	{ErrNoRDMA, wire.CodeNoRDMA}, {ErrPeerGone, wire.CodeGone}, {errOutside, wire.CodeOutside},
 }
 
 // statusOf is what the client hears of an error.

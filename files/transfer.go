@@ -25,7 +25,8 @@ type transfer struct {
 	client   turns.Client
 	strategy pipe.Strategy
 	file     *os.File
-	stamp    stamp // that the file must have
+	stamp    stamp   // of when it was opened
+	served   *served // which says whether it may have grown; nil: it may not
 	from, n  int64
 	dst      *vmmc.Import
 	at       uint64
@@ -74,7 +75,7 @@ func (t *transfer) run(ctx context.Context) error {
 // unchanged fails if the file is another one than at the beginning.
 func (t *transfer) unchanged() error {
 	s, err := stampOf(t.file)
-	if err == nil && !s.same(t.stamp) {
+	if err == nil && !s.same(t.stamp) && (t.served == nil || !t.served.is(s)) {
 		err = ErrChanged
 	}
 	return err

@@ -48,7 +48,7 @@ func (s *Server) newUploading(q *wire.Create) (*uploading, error) {
 	u := &uploading{of: &s.durable, order: *q}
 	at, err := stampOf(f)
 	if u.dir = newfile.Opened(f, at.dev); err == nil {
-		err = u.replaceable()
+		_, err = u.replaceable()
 	}
 	if err == nil {
 		s.sweeper.sweep(f, at.fileKey)
@@ -70,10 +70,10 @@ func (s *Server) newUploading(q *wire.Create) (*uploading, error) {
 	return u, nil
 }
 
-// replaceable fails if the upload must not take the place of what has its name.
-func (u *uploading) replaceable() error {
+// replaceable fails if the upload must not take the place of what has its name. there tells whether something has it.
+func (u *uploading) replaceable() (there bool, err error) {
 	if u.order.NoReplace {
-		return nil // nothing is replaced: the commit fails with EEXIST
+		return false, nil // nothing is replaced: the commit fails with EEXIST
 	}
 	return newfile.Replaceable(u.in(), u.base())
 }
@@ -246,8 +246,9 @@ func (u *uploading) sync(f newfile.File, size int64) error {
 }
 
 // rename gives the upload its name. From then on nobody writes to it, whatever fails.
-func (u *uploading) rename() (err error) {
-	if err := u.replaceable(); err != nil {
+func (u *uploading) rename() error {
+	there, err := u.replaceable()
+	if err != nil {
 		return err
 	}
 	dir, name := u.in(), u.base()
@@ -255,7 +256,7 @@ func (u *uploading) rename() (err error) {
 	case u.hidden == "" && u.order.NoReplace:
 		err = newfile.Link(u.file.File, u.dir.File, name)
 	case u.hidden == "":
-		err = newfile.Replace(u.file.File, u.dir.File, name, newHidden)
+		err = newfile.Replace(u.file.File, u.dir.File, name, there, newHidden)
 	case u.order.NoReplace:
 		err = unix.Linkat(dir, u.hidden, dir, name, 0) // it replaces nothing, unlike rename(2)
 	default:

@@ -57,6 +57,7 @@ rpc.nfsd -N 3 -V 4.2 --rdma=20049 --lease-time 10 --grace-time 10 4
 (umask 077; head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' > /run/token)
 "$pinwheel" serve $served --listen "$TESTBED_ADDR:7400" --token-file /run/token 2> /run/serve.log &
 servers=($!)
+for _ in $(seq 300); do grep -q ' serves ' /run/serve.log && break; sleep .1; done # pinwheel get does not wait for it
 rcopy > /run/rcopy.log 2>&1 &
 servers+=($!)
 result=0

@@ -38,6 +38,20 @@ func (n *Node) connect(ctx context.Context, address string) (*outbound, error) {
 	}
 }
 
+// Reach connects to the node at an address, as Import does, and waits for nobody: it fails with ECONNREFUSED or ENOENT
+// where nothing listens. Only a name at the broker is waited for, until ctx ends. The connection is there for an Import
+// that follows.
+func (n *Node) Reach(ctx context.Context, address string) error {
+	o, err := n.connectOnce(ctx, address)
+	if err != nil {
+		return fmt.Errorf("vmmc: %s: %w", address, err)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.spareSoon()
+	return nil
+}
+
 // permanent tells whether another attempt would give the same error.
 func permanent(err error) bool {
 	var remote *net.OpError // of crypto/tls: an alert

@@ -15,6 +15,11 @@ var errSpare = errors.New("vmmc: nothing is imported through the connection")
 // one of those that the exporter accepts, and that it pings. mu is held.
 func (o *outbound) drop(number uint64) {
 	delete(o.imports, number)
+	o.spareSoon()
+}
+
+// spareSoon gives a connection through which nothing is imported some time. mu is held.
+func (o *outbound) spareSoon() {
 	if len(o.imports) == 0 && o.down == nil && o.spare == nil {
 		o.spare = time.AfterFunc(o.silence, o.closeSpare)
 	}

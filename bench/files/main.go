@@ -11,12 +11,10 @@ import (
 	"os"
 	"time"
 
-	"github.com/alecthomas/kong"
-
 	"pinwheel/internal/command"
 )
 
-var cli struct {
+type cli struct {
 	Run     runCmd     `cmd:"" help:"Measure, or go on measuring."`
 	Page    pageCmd    `cmd:"" help:"Write the pages and the figures of what was measured."`
 	Guest   guestCmd   `cmd:"" hidden:"" help:"Measure in a guest of the test bed, beside the kernel's NFS server (testbed/nfs.sh)."`
@@ -50,9 +48,13 @@ type pageCmd struct {
 	Out   string `default:"results/files" help:"Directory for the pages and the figures."`
 }
 
-func main() {
-	ctx := kong.Parse(&cli, kong.Name("files"), kong.Description("How files are served on this machine."))
-	ctx.FatalIfErrorf(ctx.Run())
+func main() { command.Main(spec()) }
+
+func spec() command.Spec {
+	return command.Spec{
+		Name: "files", Description: "How files are served on this machine.",
+		Declarations: func(string) any { return &cli{} },
+	}
 }
 
 func say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }

@@ -10,10 +10,10 @@ import (
 	"os"
 	"time"
 
-	"github.com/alecthomas/kong"
+	"pinwheel/internal/command"
 )
 
-var cli struct {
+type cli struct {
 	Run   runCmd   `cmd:"" help:"Measure, or go on measuring."`
 	Paper paperCmd `cmd:"" help:"Write the page of the microbenchmarks of papers, of what was measured."`
 	Table tableCmd `cmd:"" help:"Write the tables of what was measured into a document, between its markers."`
@@ -31,7 +31,7 @@ type runCmd struct {
 	Out       string        `default:"out/bench-live" help:"Directory for programs and traces."`
 	NPB       string        `help:"Directory with openmpi/ft.B.x and so on, or ft.B.x, of NPB 3.4-MPI."`
 	Rounds    int           `default:"10" help:"Rounds of all rows."`
-	Rows      []string      `sep:" " help:"Patterns of the rows to measure, as path.Match has them. Default: all but the microbenchmarks of papers."`
+	Rows      patterns      `sep:" " help:"Patterns of the rows to measure, as path.Match has them. Default: all but the microbenchmarks of papers."`
 	Budget    time.Duration `default:"2h" help:"No run begins after this time."`
 	Limit     time.Duration `default:"5m" help:"Longest time of one run."`
 	List      bool          `help:"List the rows and measure nothing."`
@@ -42,10 +42,13 @@ type tableCmd struct {
 	Into string `default:"results/live/README.md" help:"The document."`
 }
 
-func main() {
-	ctx := kong.Parse(&cli, kong.Name("live"),
-		kong.Description("What Pinwheel saves and costs, on the software RDMA device."))
-	ctx.FatalIfErrorf(ctx.Run())
+func main() { command.Main(spec()) }
+
+func spec() command.Spec {
+	return command.Spec{
+		Name: "live", Description: "What Pinwheel saves and costs, on the software RDMA device.",
+		Declarations: func(string) any { return &cli{} },
+	}
 }
 
 func say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }

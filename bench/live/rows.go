@@ -10,6 +10,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/alecthomas/kong"
+
+	"pinwheel/internal/command"
 	"pinwheel/internal/compare"
 	"pinwheel/mem"
 	"pinwheel/testbed/live/stack"
@@ -117,6 +120,16 @@ func (r row) modes() []compare.Mode {
 		return paperModes
 	}
 	return compare.AllModes
+}
+
+// patterns are a list, by spaces, of what rows are called.
+type patterns []string
+
+// Decode implements kong.MapperValue.
+func (l *patterns) Decode(ctx *kong.DecodeContext) error {
+	text, err := command.PopText(ctx, "list")
+	*l = append(*l, strings.Split(text, " ")...)
+	return err
 }
 
 // chosen returns the rows that the options ask for.

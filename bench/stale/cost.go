@@ -11,13 +11,15 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"pinwheel/internal/command"
 )
 
 type costCmd struct {
-	Mechanisms []string `default:"unwatched,tps,tp,pfn,nobody:uffd" help:"Columns; nobody:MECHANISM runs as nobody, where root may."`
-	Runs       int      `default:"5" help:"Repetitions, each in a process of its own."`
-	Allocators []string `default:"glibc,/usr/lib/x86_64-linux-gnu/libjemalloc.so.2,/usr/lib/x86_64-linux-gnu/libmimalloc.so.2" help:"Libraries to preload for the malloc churn; those missing are left out."`
-	Softverbs  string   `default:"out/softverbs" help:"Directory of the software device, for libfabric."`
+	Mechanisms command.Names `default:"unwatched,tps,tp,pfn,nobody:uffd" help:"Columns; nobody:MECHANISM runs as nobody, where root may."`
+	Runs       int           `default:"5" help:"Repetitions, each in a process of its own."`
+	Allocators command.Names `default:"glibc,/usr/lib/x86_64-linux-gnu/libjemalloc.so.2,/usr/lib/x86_64-linux-gnu/libmimalloc.so.2" help:"Libraries to preload for the malloc churn; those missing are left out."`
+	Softverbs  string        `default:"out/softverbs" help:"Directory of the software device, for libfabric."`
 }
 
 // asNobody before a mechanism runs its column unprivileged.

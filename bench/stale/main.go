@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/alecthomas/kong"
+	"pinwheel/internal/command"
 )
 
-var cli struct {
+type cli struct {
 	Matrix  matrixCmd  `cmd:"" help:"Judge every mechanism and kind of change by the bytes that move; write one JSON line for each."`
 	Race    raceCmd    `cmd:"" help:"Use addresses while other threads free them; write one JSON line."`
 	Table   tableCmd   `cmd:"" help:"Make the tables of results/stale from result files."`
@@ -22,10 +22,13 @@ var cli struct {
 	Cell    cellCmd    `cmd:"" hidden:"" help:"Judge one cell."`
 }
 
-func main() {
-	ctx := kong.Parse(&cli, kong.Name("stale"),
-		kong.Description("Proofs that a registration is never used after its memory changed."))
-	ctx.FatalIfErrorf(ctx.Run())
+func main() { command.Main(spec()) }
+
+func spec() command.Spec {
+	return command.Spec{
+		Name: "stale", Description: "Proofs that a registration is never used after its memory changed.",
+		Declarations: func(string) any { return &cli{} },
+	}
 }
 
 type cellCmd struct {

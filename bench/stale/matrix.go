@@ -17,18 +17,19 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pinwheel/internal/change"
+	"pinwheel/internal/command"
 	"pinwheel/internal/machine"
 	"pinwheel/internal/outfile"
 	"pinwheel/testbed/live/stack"
 )
 
 type matrixCmd struct {
-	Mechanisms   []string `default:"unwatched,ucx,fentry,tps,tp,uffd,pfn,none" help:"Columns."`
-	Unprivileged bool     `help:"Run the cells as nobody."`
-	Device       string   `default:"io_uring" enum:"io_uring,rdma,softverbs" help:"What moves the bytes."`
-	Softverbs    string   `default:"out/softverbs" help:"Directory of the software device, for softverbs and for MPI."`
-	MPI          bool     `help:"Initialise Open MPI over UCX in each cell, with its patches of libc."`
-	Out          string   `short:"o" default:"-" help:"File for the JSON lines; - is standard output."`
+	Mechanisms   command.Names `default:"unwatched,ucx,fentry,tps,tp,uffd,pfn,none" help:"Columns."`
+	Unprivileged bool          `help:"Run the cells as nobody."`
+	Device       string        `default:"io_uring" enum:"io_uring,rdma,softverbs" help:"What moves the bytes."`
+	Softverbs    string        `default:"out/softverbs" help:"Directory of the software device, for softverbs and for MPI."`
+	MPI          bool          `help:"Initialise Open MPI over UCX in each cell, with its patches of libc."`
+	Out          string        `short:"o" default:"-" help:"File for the JSON lines; - is standard output."`
 
 	variables []string // for the cells
 }

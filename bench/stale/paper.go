@@ -13,7 +13,7 @@ import (
 )
 
 type paperCmd struct {
-	Files []string `arg:"" type:"existingfile" help:"Output of cost."`
+	Files []string `arg:"" help:"Output of cost."`
 }
 
 const paperHead = `# What watching costs, beside Wyckoff and Wu (2005)

@@ -12,7 +12,7 @@ import (
 )
 
 type tableCmd struct {
-	Files []string `arg:"" type:"existingfile" help:"Output of matrix, race and cost."`
+	Files []string `arg:"" help:"Output of matrix, race and cost."`
 }
 
 // line is any line of any result file.

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"encoding/base64"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,5 +60,50 @@ func TestFilesAreNamedByteForByte(t *testing.T) {
 		if _, err := os.Stat(path); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// Names that differ in bytes that no text has are different files, at either end.
+func TestFilesAreCopiedByteForByte(t *testing.T) {
+	testwait.Bound(t)
+	dir := t.TempDir()
+	served, here := filepath.Join(dir, "d"+name), filepath.Join(dir, "h"+name)
+	if err := errors.Join(os.Mkdir(served, 0o755), os.Mkdir(here, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(here, "\xfc"), []byte("one"))
+	write(t, filepath.Join(here, "\xfd"), []byte("other"))
+	socket := filepath.Join(testwait.ShortDir(t), "\xff")
+	cmd := testwait.Command(t, binary, "serve", served, "--listen", "unix:"+socket, "--allow-write")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	testwait.Until(t, "the server listens", func() bool { _, err := os.Stat(socket); return err == nil })
+	remote := "unix:" + socket + ":/"
+	for _, args := range [][]string{
+		{"put", filepath.Join(here, "\xfc"), remote + "\xfc" + name},
+		{"put", filepath.Join(here, "\xfd"), remote + "\xfd" + name},
+		{"get", remote + "\xfc" + name, filepath.Join(here, "got"+name)},
+		{"get", "-r", remote, filepath.Join(here, "tree"+name)},
+		{"put", "-r", filepath.Join(here, "tree"+name), remote + "again" + name},
+		{"ls", "--json", remote + "again" + name},
+	} {
+		cmd := testwait.Command(t, binary, args...)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Errorf("%q: %q, %v", args, out, err)
+		}
+		both := []string{
+			base64.StdEncoding.EncodeToString([]byte("\xfc" + name)), base64.StdEncoding.EncodeToString([]byte("\xfd" + name)),
+		}
+		if args[0] == "ls" && (!strings.Contains(string(out), both[0]) || !strings.Contains(string(out), both[1])) {
+			t.Errorf("ls: %q", out)
+		}
+	}
+	holds(t, filepath.Join(here, "got"+name), []byte("one"))
+	for _, d := range []string{filepath.Join(here, "tree"+name), filepath.Join(served, "again"+name)} {
+		holds(t, filepath.Join(d, "\xfc"+name), []byte("one"))
+		holds(t, filepath.Join(d, "\xfd"+name), []byte("other"))
 	}
 }

@@ -68,7 +68,7 @@ type clientFlags struct {
 	TrustedNetwork bool          `help:"Let file contents come over TCP without encryption, if the server allows it, too: sendfile(2) is faster than TLS."`
 	From           string        `placeholder:"ADDRESS" help:"Address at which the server reaches this command: tcp:HOST:PORT, by a name in its certificate if it has one. Port 0 lets the kernel choose. Default: chosen, on this machine."`
 	Bind           string        `placeholder:"ADDRESS" help:"Where this command listens for that, if not there: behind a router that translates addresses, say. Default: as in --from."`
-	Timeout        time.Duration `default:"10s" placeholder:"TIME" help:"How long to wait for the server to answer at first. Default: 10s."`
+	Timeout        time.Duration `default:"10s" type:"seconds" placeholder:"TIME" help:"How long to wait for the server to answer at first, in seconds or with a unit. Default: 10s."`
 	End            endFlags      `embed:""`
 }
 
@@ -82,8 +82,10 @@ type connection struct {
 	insists  transport
 }
 
-// connect finds the server.
-func (f *clientFlags) connect(ctx context.Context, e *command.Env, address string) (c *connection, err error) {
+// connect finds the server. It waits for one that is not there yet, or fails at once.
+func (f *clientFlags) connect(
+	ctx context.Context, e *command.Env, address string, waits bool,
+) (c *connection, err error) {
 	if f.Timeout <= 0 {
 		return nil, command.Usagef("--timeout must be more than 0")
 	}
@@ -123,7 +125,12 @@ func (f *clientFlags) connect(ctx context.Context, e *command.Env, address strin
 		RequireRDMA: f.Transport == "rdma",
 	}
 	c.insists = f.Transport
-	c.Client, err = c.dial(within)
+	if !waits {
+		err = c.node.Reach(within, address)
+	}
+	if err == nil {
+		c.Client, err = c.dial(within)
+	}
 	switch {
 	case err == nil:
 	case errors.Is(err, files.ErrNoRDMA):
@@ -132,7 +139,7 @@ func (f *clientFlags) connect(ctx context.Context, e *command.Env, address strin
 		err = fmt.Errorf("%s: no server answers within %v: is pinwheel serve running there, for this user or with this "+
 			"token or certificate?%s", asTyped(address), f.Timeout, f.hint())
 	default:
-		err = dialFault(address, err)
+		err = f.dialFault(address, err)
 	}
 	return c, err
 }

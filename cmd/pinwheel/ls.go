@@ -49,7 +49,7 @@ func (c *lsCmd) Run(e *command.Env) error {
 	}
 	ctx, end := signals.Context(context.Background())
 	defer end()
-	client, err := c.Client.connect(ctx, e, address)
+	client, err := c.Client.connect(ctx, e, address, false)
 	if err != nil {
 		return err
 	}

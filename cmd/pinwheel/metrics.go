@@ -18,7 +18,7 @@ type metricsCmd struct {
 	Textfile string        `placeholder:"FILE" help:"Keep FILE (.prom) up to date until a signal comes, for node_exporter's textfile collector."`
 	Listen   string        `placeholder:"unix:/PATH|127.0.0.1:PORT" help:"Serve HTTP on a Unix socket or a loopback port until a signal comes."`
 	Once     bool          `help:"Write the metrics once, and end, which is the default without --textfile and --listen."`
-	Interval time.Duration `placeholder:"TIME" help:"With --textfile: how long from one writing to the next. Default: 15s."`
+	Interval time.Duration `type:"seconds" placeholder:"TIME" help:"With --textfile: how long from one writing to the next. Default: 15s."`
 }
 
 func (metricsCmd) Help() string {

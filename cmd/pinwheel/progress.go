@@ -60,11 +60,16 @@ func (p *progress) draw() {
 }
 
 // failed complains of a file, above the bar.
-func (p *progress) failed(err error) {
+func (p *progress) failed(err error) { p.above(func() { p.env.Complain(err) }) }
+
+// note says something that is no failure, above the bar.
+func (p *progress) note(line string) { p.above(func() { p.env.Note("%s", line) }) }
+
+func (p *progress) above(say func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_ = p.bar.Clear()
-	p.env.Complain(err)
+	say()
 }
 
 func (p *progress) stop() {

@@ -24,7 +24,7 @@ func (proxyCmd) Help() string {
 	return `Two proxies stand between a client and a server that know only sockets: the client connects to the first, and the
 second connects to the server. Between them goes virtual memory-mapped communication: shared memory if they meet at a
 Unix socket, TLS 1.3 otherwise. On one machine, for one user, they need no identity. Each proxy goes on until a signal
-comes.
+comes. The one that connects to the other fails if that is not there: start that first.
 
 Examples:
   pinwheel proxy vmmc:unix:/run/user/1000/web tcp:127.0.0.1:80

@@ -27,23 +27,8 @@ func TestProxiesCarryHTTP(t *testing.T) {
 	defer server.Close()
 	dir := testwait.ShortDir(t)
 	middle, front := "vmmc:unix:"+filepath.Join(dir, "m"), filepath.Join(dir, "f")
-	for _, args := range [][]string{
-		{"proxy", middle, "tcp:" + server.Listener.Addr().String()}, {"proxy", "unix:" + front, middle},
-	} {
-		cmd := testwait.Command(t, binary, args...)
-		cmd.Stderr = os.Stderr
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-	}
-	testwait.Until(t, "the proxy listens", func() bool { // its socket is there a moment before
-		c, err := net.Dial("unix", front)
-		if err == nil {
-			c.Close()
-		}
-		return err == nil
-	})
+	startProxy(t, middle, "tcp:"+server.Listener.Addr().String())
+	startProxy(t, "unix:"+front, middle)
 	client := http.Client{Transport: &http.Transport{
 		DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", front) },
 	}}
@@ -61,12 +46,43 @@ func TestProxiesCarryHTTP(t *testing.T) {
 	}
 }
 
+// startProxy runs a proxy until the test ends, and returns when it listens at a socket.
+func startProxy(t *testing.T, listen, target string) {
+	t.Helper()
+	cmd := testwait.Command(t, binary, "proxy", listen, target)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	path := strings.TrimPrefix(strings.TrimPrefix(listen, "vmmc:"), "unix:")
+	testwait.Until(t, "the proxy listens", func() bool { // its socket is there a moment before
+		c, err := net.Dial("unix", path)
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	})
+}
+
+// A program is not let in where there is nobody to connect it to.
+func TestProxyWithoutAPeerIsRefused(t *testing.T) {
+	t.Setenv("TMPDIR", testwait.ShortDir(t))
+	_, stderr, state := pinwheel(t, "proxy tcp:127.0.0.1:0 vmmc:unix:/nowhere/s")
+	if state.ExitCode() != 1 {
+		t.Errorf("%v", state)
+	}
+	oneLine(t, stderr, "vmmc:unix:/nowhere/s: no proxy listens there: start that one first")
+}
+
 func TestSignalsEndTheProxy(t *testing.T) {
 	commandtest.NotIgnored(t, unix.SIGTERM)
+	middle := "vmmc:unix:" + filepath.Join(testwait.ShortDir(t), "m")
+	startProxy(t, middle, "tcp:127.0.0.1:1")
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
 	commandtest.EndsBy(t, unix.SIGTERM, func() *exec.Cmd {
-		cmd := testwait.Command(t, binary, "proxy", "unix:front", "vmmc:unix:middle")
+		cmd := testwait.Command(t, binary, "proxy", "unix:front", middle)
 		cmd.Dir = dir
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)

@@ -42,7 +42,7 @@ func TestWrongArgumentsOfFileCommands(t *testing.T) {
 		{"serve . --listen unix:/x --data-listen 127.0.0.1:0", "--data-listen goes with --trusted-network"},
 		{"serve . --listen 127.0.0.1:0 --trusted-network --data-listen foo", `--data-listen "foo": write HOST:PORT`},
 		{"serve . --listen unix:/x --token-file t --key k", "either a token or a certificate"},
-		{"get unix:/x:/f", "<dest>"},
+		{"get unix:/x:/f", "where does unix:/x:/f go? Give a second path"},
 		{"get /f .", `"/f": write HOST:PORT/PATH`},
 		{"get host/f .", "write HOST:PORT/PATH"},
 		{"get :7400/f .", "write HOST:PORT/PATH"},
@@ -58,9 +58,17 @@ func TestWrongArgumentsOfFileCommands(t *testing.T) {
 		{"get unix:/x:/f . --timeout 0s", "--timeout must be more than 0"},
 		{"get 127.0.0.1:99999/f .", `"99999" is no port`},
 		{"ls 127.0.0.1:nosuchport", `"nosuchport" is no port`},
-		{"put . ''", "<remote> is empty"},
+		{"put . ''", "<path> is empty"},
 		{"ls", "<remote>"},
 		{"ls unix:", "write HOST:PORT/PATH"},
+		{"get unix:/s:/f 127.0.0.1:7/g", "are both at servers: get it from one, then put it to the other"},
+		{"put unix:/s:/f node:n:/g", "are both at servers"},
+		{"get f unix:/s:/g", "unix:/s:/g is at a server, and f is not: that is pinwheel put"},
+		{"put unix:/s:/f g", "unix:/s:/f is at a server, and g is not: that is pinwheel get"},
+		{"get unix:/s:/f unix:/t:/f .", "unix:/s:/f and unix:/t:/f are at two servers: get from one after the other"},
+		{"get unix:/s:/f unix:/s:/g -", "one that is called - is ./-"},
+		{"put - f unix:/s:/g", "one that is called - is ./-"},
+		{"get --retry soon unix:/s:/f .", "--retry: \"soon\" is no time: write 30s, 10m, or a number of seconds"},
 	} {
 		usageError(t, c.line, c.says)
 	}
@@ -72,18 +80,24 @@ func TestFaultsOfFileCommandsAreOneLine(t *testing.T) {
 	dir := t.TempDir()
 	s := startServer(t, dir, "unix:"+filepath.Join(testwait.ShortDir(t), "s"))
 	write(t, filepath.Join(dir, "f"), nil)
+	if err := os.Symlink("/", filepath.Join(dir, "out")); err != nil {
+		t.Fatal(err)
+	}
 	for line, says := range map[string]string{
-		"serve /nowhere --listen unix:/x":                "/nowhere: no such file",
-		"serve . --listen 0.0.0.0:0":                     "a certificate or a token is needed",
-		"serve . --listen unix:/nowhere/x":               "no such file",
-		"get --timeout 100ms unix:/nowhere:/f .":         "no server answers within 100ms: is pinwheel serve running",
-		"get " + s.address + "none .":                    "none: no such file or directory",
-		"get " + s.address + "../../f /nowhere/":         "/nowhere/: there is no such directory",
-		"get " + s.address + " .":                        "say so with --recursive",
-		"put " + binary + " " + s.address:                "--allow-write",
-		"put /nowhere " + s.address:                      "/nowhere: no such file or directory",
-		"ls " + s.address + "none":                       "none: no such file or directory",
-		"get --token-file /nowhere " + s.address + "f .": "/nowhere",
+		"serve /nowhere --listen unix:/x":                  "/nowhere: no such file",
+		"serve . --listen 0.0.0.0:0":                       "a certificate or a token is needed",
+		"serve . --listen unix:/nowhere/x":                 "no such file",
+		"get --retry 5 --timeout .1 unix:/nowhere:/f .":    "no server answers within 100ms: is pinwheel serve running",
+		"get unix:/nowhere:/f .":                           "unix:/nowhere: nothing listens there: is pinwheel serve running?",
+		"ls 127.0.0.1:1/f":                                 "127.0.0.1:1: nothing listens there: is pinwheel serve running?",
+		"get --retry 5 --timeout 5 " + s.address + "out .": "out: leads out of the directory that is served",
+		"get " + s.address + "none .":                      "none: no such file or directory",
+		"get " + s.address + "../../f /nowhere/":           "/nowhere/: there is no such directory",
+		"get " + s.address + " .":                          "say so with --recursive",
+		"put " + binary + " " + s.address:                  "--allow-write",
+		"put /nowhere " + s.address:                        "/nowhere: no such file or directory",
+		"ls " + s.address + "none":                         "none: no such file or directory",
+		"get --token-file /nowhere " + s.address + "f .":   "/nowhere",
 	} {
 		_, stderr, state := pinwheel(t, line)
 		if state.ExitCode() != 1 {
@@ -141,7 +155,7 @@ func TestServerOfAnotherUserIsOneLine(t *testing.T) {
 	}
 	for mode, says := range map[os.FileMode]string{
 		0o700: "/s: permission denied: does the server belong to another user?",
-		0o777: "/s: the server is of another user, or has another token or certificate: process ",
+		0o777: "/s: the server is of another user: process ",
 	} {
 		if err := os.Chmod(filepath.Join(dir, "s"), mode); err != nil {
 			t.Fatal(err)
@@ -336,5 +350,37 @@ func TestNamesThatAreNotUTF8AreCopied(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &listed); err != nil || len(listed.Entries) != 1 ||
 		string(listed.Entries[0].Bytes) != name {
 		t.Errorf("%s, %v", stdout, err)
+	}
+}
+
+// Who has no token is not told of another one.
+func TestTokensThatDiffer(t *testing.T) {
+	testwait.Bound(t)
+	t.Setenv("XDG_RUNTIME_DIR", testwait.ShortDir(t))
+	dir := t.TempDir()
+	token := func(name string) []string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(strings.Repeat(name, 32)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return []string{"--token-file", path}
+	}
+	for _, c := range []struct {
+		server, client []string
+		says           string
+	}{
+		{token("a"), nil, ": the server wants a token or a certificate, or is of another user: give its token with --token-file"},
+		{token("a"), token("b"), ": the server does not have the token in " + dir + "/b: it has another one, a certificate, or none"},
+		{nil, token("b"), ": the server does not have the token in " + dir + "/b: it has another one, a certificate, or none"},
+	} {
+		cmd := serverCommand(t, dir, "127.0.0.1:0", c.server...)
+		cmd.Stderr = new(bytes.Buffer) // it says whom it refuses
+		s := runServer(t, dir, cmd)
+		_, stderr, state := pinwheel(t, "ls "+s.address+" "+strings.Join(c.client, " "))
+		if state.ExitCode() != 1 {
+			t.Errorf("%v", state)
+		}
+		oneLine(t, stderr, strings.TrimRight(strings.TrimPrefix(s.address, "tcp:"), "/")+c.says)
+		s.kill()
 	}
 }

@@ -17,15 +17,29 @@ import (
 func asTyped(address string) string { return strings.TrimPrefix(address, "tcp:") }
 
 // dialFault says why there is no connection to the server at an address.
-func dialFault(address string, err error) error {
+func (f *clientFlags) dialFault(address string, err error) error {
 	switch {
 	case errors.Is(err, syscall.EACCES):
 		return fmt.Errorf("%s: %w: does the server belong to another user?", asTyped(address), syscall.EACCES)
-	case errors.Is(err, vmmc.ErrIdentity):
-		_, why, _ := strings.Cut(err.Error(), vmmc.ErrIdentity.Error()+": ")
-		return fmt.Errorf("%s: the server is of another user, or has another token or certificate: %s", asTyped(address), why)
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENOENT) && strings.HasPrefix(address, "unix:"):
+		return fmt.Errorf("%s: nothing listens there: is pinwheel serve running? (get and put wait for it with --retry 10s)",
+			asTyped(address))
+	case !errors.Is(err, vmmc.ErrIdentity):
+		return callFault(address, err)
 	}
-	return callFault(address, err)
+	_, why, _ := strings.Cut(err.Error(), vmmc.ErrIdentity.Error()+": ")
+	id := &f.End.Identity
+	switch {
+	case !strings.HasPrefix(address, "tcp:"): // where the kernel says who that is
+		return fmt.Errorf("%s: the server is of another user: %s", asTyped(address), why)
+	case !id.given():
+		return fmt.Errorf("%s: the server wants a token or a certificate, or is of another user: give its token with "+
+			"--token-file, or --certificate", asTyped(address))
+	case id.TokenFile != "":
+		return fmt.Errorf("%s: the server does not have the token in %s: it has another one, a certificate, or none",
+			asTyped(address), id.TokenFile)
+	}
+	return fmt.Errorf("%s: the server has another certificate: %s", asTyped(address), why)
 }
 
 // callFault names the server by its address if the connection was lost, or RDMA that is insisted on. The error of a

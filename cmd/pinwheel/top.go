@@ -20,7 +20,7 @@ type topCmd struct {
 	Job      string        `placeholder:"ID" help:"Show this job only. Default: all of yours on this node."`
 	Once     bool          `help:"Print one look, and end. So it is without a terminal, unless --interval is given."`
 	JSON     bool          `name:"json" help:"Print each look as one JSON object on a line."`
-	Interval time.Duration `placeholder:"TIME" help:"How long from one look to the next. Default: 1s, as often as ranks publish."`
+	Interval time.Duration `type:"seconds" placeholder:"TIME" help:"How long from one look to the next. Default: 1s, as often as ranks publish."`
 }
 
 func (topCmd) Help() string {

@@ -117,7 +117,7 @@ func (d *folder) clear(target, key string) {
 
 // replaceable fails if a copy must not take the place of what has a name.
 func (d *folder) replaceable(name string) error {
-	if err := newfile.Replaceable(int(d.dir.Fd()), name); err != nil {
+	if _, err := newfile.Replaceable(int(d.dir.Fd()), name); err != nil {
 		return d.fault(name, err)
 	}
 	return nil
@@ -159,8 +159,11 @@ func (d *folder) fault(name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w", filepath.Join(d.path, name), outfile.Cause(err))
+	return fmt.Errorf("%s: %w", d.fullName(name), outfile.Cause(err))
 }
+
+// fullName is what the user calls something in the directory.
+func (d *folder) fullName(name string) string { return filepath.Join(d.path, name) }
 
 func orElse(err, other error) error {
 	if err != nil {

@@ -24,15 +24,18 @@ func Get(ctx context.Context, c *files.Client, name, local string, o Options) (R
 	if err := o.EnsureDefaults(); err != nil {
 		return Result{}, err
 	}
-	return o.attempts(ctx, c, func(c *files.Client, o Options) (Result, error) { return getOnce(ctx, c, name, local, o) })
+	return o.attempts(ctx, c, func(c *files.Client, o Options) (Result, error) { return getOnce(ctx, c, name, local, false, o) })
 }
 
-// getOnce is Get until the connection is lost.
-func getOnce(ctx context.Context, c *files.Client, name, local string, o Options) (Result, error) {
+// getOnce is Get until the connection is lost. into says that what is copied goes into the directory local.
+func getOnce(ctx context.Context, c *files.Client, name, local string, into bool, o Options) (Result, error) {
 	name = remoteName(name)
 	info, err := c.Stat(ctx, name)
 	if err != nil {
 		return Result{}, err
+	}
+	if into && info.IsDir() {
+		local = filepath.Join(local, path.Base(name))
 	}
 	g := &getter{tree: newTree(ctx, o), client: c}
 	defer g.end(nil)
@@ -67,7 +70,10 @@ func (g *getter) single(name string, info files.Info, local string) error {
 	case err == nil && have.IsDir():
 		end = filepath.Join(local, path.Base(name))
 	case strings.HasSuffix(local, "/"):
-		return fmt.Errorf("%s: there is no such directory", local)
+		if err := g.options.ensureDirectory(local); err != nil {
+			return err
+		}
+		end = filepath.Join(local, path.Base(name))
 	case err == nil && !have.Mode().IsRegular(): // nor does a link lead to one
 		return fmt.Errorf("%s: %w", local, newfile.ErrNoFile)
 	default:
@@ -76,16 +82,29 @@ func (g *getter) single(name string, info files.Info, local string) error {
 		}
 	}
 	target := filepath.Base(end)
-	d, err := openFolder(filepath.Dir(end))
+	d, err := g.parent(end)
 	if err != nil {
 		return err
 	}
 	defer d.drop()
 	g.options.Meter.TotalBytes.Add(info.Size())
-	if g.there(d, target, info) {
+	if have := d.at(target); g.options.Resume && looksSame(have, info) &&
+		(!g.options.Compare || g.identical(g.client, d, target, name, info.Size())) {
+		g.leave(info.Size())
 		return nil
 	}
 	return g.file(d, name, target)
+}
+
+// parent opens the directory that a path is in, or makes it.
+func (g *getter) parent(local string) (*folder, error) {
+	dir := filepath.Dir(local)
+	if g.options.Parents {
+		if err := g.options.ensureDirectory(dir); err != nil {
+			return nil, err
+		}
+	}
+	return openFolder(dir)
 }
 
 // followed returns where a path that is a symbolic link leads to, and another path as it is.
@@ -98,20 +117,6 @@ func followed(local string) (string, error) {
 		return "", fmt.Errorf("%s leads to nothing that is there: %w", local, outfile.Cause(err))
 	}
 	return end, nil
-}
-
-// there tells whether a file was copied before. The modification time is the last thing that it got then.
-func (g *getter) there(d *folder, target string, info files.Info) bool {
-	if !g.options.Resume {
-		return false
-	}
-	have, err := d.root.Lstat(target)
-	if err != nil || !have.Mode().IsRegular() || !same(have, info) {
-		return false
-	}
-	g.unchanged.Inc()
-	g.options.Meter.Bytes.Add(info.Size())
-	return true
 }
 
 // file copies a file of any size, again if that changes meanwhile.
@@ -138,6 +143,9 @@ func (g *getter) once(d *folder, name, target string, resume bool) (err error) {
 		return err
 	}
 	defer f.Close() // nothing depends on it
+	if err := g.options.allowGrowth(g.ctx, f); err != nil {
+		return err
+	}
 	info := f.Info()
 	key := resumeKey(name, info.Size(), string(info.ETag()))
 	d.clear(target, key)
@@ -148,7 +156,8 @@ func (g *getter) once(d *folder, name, target string, resume bool) (err error) {
 	p.modified = info.ModTime()
 	s := &sink{partial: p, meter: &g.options.Meter.Bytes}
 	resumed := min(p.bytes, info.Size())
-	if err = g.receive(s, f); err == nil {
+	grew := false
+	if grew, err = g.receive(s, f); err == nil {
 		err = p.commit()
 	} else if g.options.Resume && !again(err) && !errors.Is(err, errWrongPart) {
 		err = errors.Join(err, p.keep())
@@ -160,11 +169,14 @@ func (g *getter) once(d *folder, name, target string, resume bool) (err error) {
 		return err
 	}
 	g.count(info.Size(), resumed)
+	if grew {
+		g.grew(name)
+	}
 	return nil
 }
 
-// receive completes a partial file.
-func (g *getter) receive(s *sink, f *files.File) error {
+// receive completes a partial file. It tells whether the source grew meanwhile.
+func (g *getter) receive(s *sink, f *files.File) (grew bool, err error) {
 	resumed := s.bytes
 	ctx, cancel := context.WithCancel(g.ctx)
 	sum := theirs(ctx, f, g.options.Verify) // the server hashes while this end does
@@ -173,17 +185,20 @@ func (g *getter) receive(s *sink, f *files.File) error {
 		<-sum.done
 	}()
 	if err := s.begin(ctx, g.options.Verify); err != nil {
-		return err
+		return false, err
 	}
 	if err := s.copy(ctx, f); err != nil {
-		return err
+		return false, err
 	}
-	err := s.compare(sum)
+	err = s.compare(sum)
 	if resumed > 0 && errors.Is(err, files.ErrChecksum) {
 		err = errWrongPart
 	}
 	if err == nil {
+		grew, err = g.options.grew(ctx, f)
+	}
+	if err == nil {
 		err = s.finish()
 	}
-	return err
+	return grew, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -46,7 +47,7 @@ func (g *getter) openTop(info files.Info, local string) (err error) {
 		return err
 	}
 	local = filepath.Clean(local)
-	parent, err := openFolder(filepath.Dir(local))
+	parent, err := g.parent(local)
 	if err == nil {
 		defer parent.drop()
 		g.top, err = parent.enter(filepath.Base(local), info.Mode())
@@ -61,7 +62,7 @@ func (g *getter) list(d *folder, name, at string) {
 		return
 	}
 	g.directories.Inc()
-	var group []string
+	var group []smallFile
 	var bytes int64
 	flush := func() {
 		g.group(d, name, group)
@@ -77,10 +78,11 @@ func (g *getter) list(d *folder, name, at string) {
 			g.fail(err)
 			continue
 		}
-		if !g.entry(d, name, at, info) {
+		small, have := g.entry(d, name, at, info)
+		if !small {
 			continue
 		}
-		group = append(group, info.Name())
+		group = append(group, smallFile{info.Name(), have})
 		if bytes += info.Size(); len(group) == groupFiles || bytes >= groupBytes {
 			flush()
 		}
@@ -88,32 +90,46 @@ func (g *getter) list(d *folder, name, at string) {
 	flush()
 }
 
-// entry begins to copy something of a directory, unless it is a small file that goes with others.
-func (g *getter) entry(d *folder, name, at string, info files.Info) (small bool) {
+// smallFile is one that goes with others.
+type smallFile struct {
+	name string
+	have fs.FileInfo // what is there under the name; nil: nothing
+}
+
+// entry begins to copy something of a directory, unless it is a small file. have is what is there under its name.
+func (g *getter) entry(d *folder, name, at string, info files.Info) (small bool, have fs.FileInfo) {
 	switch {
 	case info.IsDir():
 		d.hold()
 		g.small.push(func() { g.enter(d, path.Join(name, info.Name()), path.Join(at, info.Name()), info) })
-		return false
+		return false, nil
 	case !info.Mode().IsRegular() || isPartial(info.Name()):
 		g.skipped.Inc()
-		return false
+		return false, nil
 	}
 	g.options.Meter.TotalBytes.Add(info.Size())
-	if g.there(d, info.Name(), info) {
-		return false
+	have = d.at(info.Name())
+	compare := looksSame(have, info)
+	if compare && !g.options.Compare {
+		g.leave(info.Size())
+		return false, nil
 	}
 	if info.Size() <= files.SmallBytes {
-		return true
+		return true, have
 	}
 	d.hold()
 	g.large.push(func() {
 		defer d.drop()
-		if !g.ended() {
-			g.fail(g.file(d, path.Join(name, info.Name()), info.Name()))
+		from := path.Join(name, info.Name())
+		switch {
+		case g.ended():
+		case compare && g.identical(g.client, d, info.Name(), from, info.Size()):
+			g.leave(info.Size())
+		default:
+			g.fail(g.file(d, from, info.Name()))
 		}
 	})
-	return false
+	return false, nil
 }
 
 // enter makes a directory, and copies what is in it. d was held for it.
@@ -144,7 +160,7 @@ const (
 )
 
 // group copies small files of a directory.
-func (g *getter) group(d *folder, name string, targets []string) {
+func (g *getter) group(d *folder, name string, targets []smallFile) {
 	if len(targets) == 0 {
 		return
 	}
@@ -156,14 +172,14 @@ func (g *getter) group(d *folder, name string, targets []string) {
 		}
 		names := make([]string, len(targets))
 		for i, target := range targets {
-			names[i] = path.Join(name, target)
+			names[i] = path.Join(name, target.name)
 		}
 		got := func(i int, info files.Info, content []byte, err error) error {
 			if err == nil {
-				err = g.smallFile(d, targets[i], info, content)
+				err = g.writeSmall(d, targets[i], info, content)
 			}
 			if errors.Is(err, files.ErrNotSmall) || again(err) { // it has grown, or changed
-				err = g.file(d, names[i], targets[i])
+				err = g.file(d, names[i], targets[i].name)
 			}
 			if err != nil && !fatal(err) {
 				g.fail(err)
@@ -175,16 +191,22 @@ func (g *getter) group(d *folder, name string, targets []string) {
 	})
 }
 
-// smallFile writes a file, which becomes durable with others.
-func (g *getter) smallFile(d *folder, target string, info files.Info, content []byte) error {
-	if err := d.replaceable(target); err != nil {
-		return err
+// writeSmall writes a file, which becomes durable with others, unless it is there.
+func (g *getter) writeSmall(d *folder, target smallFile, info files.Info, content []byte) error {
+	if g.options.Compare && looksSame(target.have, info) && d.holds(target.name, content) {
+		g.leave(info.Size())
+		return nil
 	}
-	p, err := d.createUnnamed(target, info.Mode())
+	if target.have != nil && !target.have.Mode().IsRegular() {
+		if err := d.replaceable(target.name); err != nil {
+			return err
+		}
+	}
+	p, err := d.createUnnamed(target.name, info.Mode())
 	if err != nil {
 		return err
 	}
-	p.modified = info.ModTime()
+	p.modified, p.replaces = info.ModTime(), target.have != nil
 	if err = p.write(content); err == nil {
 		err = p.finish()
 	}

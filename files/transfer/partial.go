@@ -60,6 +60,7 @@ type partial struct {
 	end          int64 // of the file on the disk: there may be a hole up to bytes
 	mode         fs.FileMode
 	modified     time.Time
+	replaces     bool // something has the name of the target
 }
 
 // errBusy says that another process writes the same file.

@@ -23,11 +23,11 @@ func Put(ctx context.Context, c *files.Client, local, name string, o Options) (R
 	if err := o.EnsureDefaults(); err != nil {
 		return Result{}, err
 	}
-	return o.attempts(ctx, c, func(c *files.Client, o Options) (Result, error) { return putOnce(ctx, c, local, name, o) })
+	return o.attempts(ctx, c, func(c *files.Client, o Options) (Result, error) { return putOnce(ctx, c, local, name, false, o) })
 }
 
-// putOnce is Put until the connection is lost.
-func putOnce(ctx context.Context, c *files.Client, local, name string, o Options) (Result, error) {
+// putOnce is Put until the connection is lost. into says that what is copied goes into the directory name.
+func putOnce(ctx context.Context, c *files.Client, local, name string, into bool, o Options) (Result, error) {
 	end, err := filepath.EvalSymlinks(local) // those that the user has named
 	if err != nil {
 		return Result{}, err
@@ -38,11 +38,15 @@ func putOnce(ctx context.Context, c *files.Client, local, name string, o Options
 	}
 	p := &putter{tree: newTree(ctx, o), client: c}
 	defer p.end(nil)
+	err = writable(c)
 	switch {
-	case !c.Writable():
-		err = errors.New("the server takes no files: start it with --allow-write")
+	case err != nil:
 	case info.IsDir() && o.Recursive:
-		err = p.directory(end, remoteName(name), info)
+		name = remoteName(name)
+		if base := filepath.Base(local); into && base != ".." {
+			name = path.Join(name, base)
+		}
+		err = p.directory(end, name, info)
 	case info.IsDir():
 		err = fmt.Errorf("%s is a directory: to put all that is in it, say so with --recursive", local)
 	case !info.Mode().IsRegular():
@@ -51,6 +55,14 @@ func putOnce(ctx context.Context, c *files.Client, local, name string, o Options
 		err = p.single(end, name, filepath.Base(local))
 	}
 	return p.result(), err
+}
+
+// writable fails if the server takes no files.
+func writable(c *files.Client) error {
+	if c.Writable() {
+		return nil
+	}
+	return errors.New("the server takes no files: start it with --allow-write")
 }
 
 // putter copies to a server.
@@ -71,7 +83,11 @@ func (p *putter) single(local, name, base string) error {
 		target = path.Join(target, base)
 		have, err = p.client.Stat(p.ctx, target)
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	there := err == nil
+	if errors.Is(err, fs.ErrNotExist) {
+		err = p.options.ensureRemote(p.ctx, p.client, path.Dir(target))
+	}
+	if err != nil {
 		return err
 	}
 	d, err := openFolder(filepath.Dir(local))
@@ -84,20 +100,13 @@ func (p *putter) single(local, name, base string) error {
 		return err
 	}
 	p.options.Meter.TotalBytes.Add(info.Size())
-	if p.there(have, info) {
+	source := filepath.Base(local)
+	if p.options.Resume && there && looksSame(have, info) &&
+		(!p.options.Compare || p.identical(p.client, d, source, target, info.Size())) {
+		p.leave(info.Size())
 		return nil
 	}
-	return p.file(d, filepath.Base(local), target)
-}
-
-// there tells whether a file was copied before.
-func (p *putter) there(have files.Info, info fs.FileInfo) bool {
-	if !p.options.Resume || !have.Mode().IsRegular() || !same(have, info) {
-		return false
-	}
-	p.unchanged.Inc()
-	p.options.Meter.Bytes.Add(info.Size())
-	return true
+	return p.file(d, source, target)
 }
 
 // file copies a file of any size, again if that changes meanwhile.
@@ -129,19 +138,27 @@ func (p *putter) once(d *folder, name, target string, resume bool) error {
 	if err != nil {
 		return err
 	}
-	err = p.send(s, u)
+	grew, err := p.send(s, u)
 	if err != nil {
 		s.move(-s.moved.Load())
 		if resume && !again(err) && !errors.Is(err, errWrongPart) {
 			return errors.Join(err, u.Close()) // the server keeps what it has
 		}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), abortTimeout)
-		defer cancel()
-		_ = u.Abort(ctx) // or the server does, when the connection ends
+		abort(p.ctx, u)
 		return err
 	}
 	p.count(s.info.Size(), min(u.Size(), s.info.Size()))
+	if grew {
+		p.grew(d.fullName(name))
+	}
 	return nil
+}
+
+// abort has the server remove what it has, also after the end of ctx.
+func abort(ctx context.Context, u *files.Upload) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
+	defer cancel()
+	_ = u.Abort(ctx) // or the server does, when the connection ends
 }
 
 // busyTimeout is how long the server may take to find out that a client was killed, and then some.
@@ -162,8 +179,8 @@ func (p *putter) create(target string, o files.CreateOptions) (*files.Upload, er
 	}
 }
 
-// send completes an upload.
-func (p *putter) send(s *source, u *files.Upload) error {
+// send completes an upload. It tells whether the source grew meanwhile.
+func (p *putter) send(s *source, u *files.Upload) (grew bool, err error) {
 	ctx, cancel := context.WithCancel(p.ctx)
 	sum := inBackground(func() ([]byte, error) { return s.hash(ctx, p.options.Verify) })
 	defer func() {
@@ -173,17 +190,17 @@ func (p *putter) send(s *source, u *files.Upload) error {
 	size := s.info.Size()
 	from := min(u.Size(), size)
 	s.move(from)
-	err := s.data(from, func(off, n int64) error {
+	err = s.data(from, func(off, n int64) error {
 		_, err := u.CopyFrom(ctx, s, off, n)
 		return err
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
 	s.move(size - s.moved.Load()) // what holes were
 	mine, err := sum.wait()
 	if err == nil {
-		err = s.changed()
+		grew, err = s.changed(p.options.Strict)
 	}
 	if err == nil {
 		_, err = u.Commit(ctx, size, p.options.Verify, mine)
@@ -191,5 +208,5 @@ func (p *putter) send(s *source, u *files.Upload) error {
 	if from > 0 && errors.Is(err, files.ErrChecksum) {
 		err = errWrongPart
 	}
-	return err
+	return grew, err
 }

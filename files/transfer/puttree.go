@@ -45,7 +45,8 @@ func (p *putter) finishDirectories() error {
 // begin makes the copy of the directory that was named, and copies what is in it. It drops d.
 func (p *putter) begin(d *folder, name string, info fs.FileInfo) {
 	defer d.drop()
-	if !p.makeDir(name, info) {
+	made, ok := p.makeDir(name, info)
+	if !ok {
 		return
 	}
 	if top, err := p.client.Stat(p.ctx, name); err == nil { // else nothing is known, and what is wrong shows soon
@@ -55,13 +56,13 @@ func (p *putter) begin(d *folder, name string, info fs.FileInfo) {
 		p.fail(err)
 		return
 	}
-	p.list(d, name)
+	p.list(d, name, made)
 }
 
-// makeDir makes a directory at the server, unless it is there, and tells whether it is.
-func (p *putter) makeDir(name string, info fs.FileInfo) bool {
+// makeDir makes a directory at the server, unless it is there. ok tells whether it is now.
+func (p *putter) makeDir(name string, info fs.FileInfo) (made, ok bool) {
 	if p.ended() {
-		return false
+		return false, false
 	}
 	made, err := p.client.Mkdir(p.ctx, name, info.Mode().Perm()|0o700)
 	if errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.ENOTDIR) {
@@ -69,19 +70,19 @@ func (p *putter) makeDir(name string, info fs.FileInfo) bool {
 	}
 	if err != nil {
 		p.fail(err)
-		return false
+		return made, false
 	}
 	p.directories.Inc()
 	p.mu.Lock()
 	p.made = append(p.made, attributes{name, p.options.made.note(name, made), info})
 	p.mu.Unlock()
-	return true
+	return made, true
 }
 
-// list copies what is in a directory.
-func (p *putter) list(d *folder, name string) {
+// list copies what is in a directory. made says that nothing is in that of the server yet.
+func (p *putter) list(d *folder, name string, made bool) {
 	there := map[string]files.Info{}
-	if p.options.Resume {
+	if !made {
 		for info, err := range p.client.List(p.ctx, name) {
 			if err != nil {
 				p.fail(err)
@@ -97,7 +98,8 @@ func (p *putter) list(d *folder, name string) {
 	for !p.ended() {
 		names, err := d.dir.Readdirnames(1024)
 		for _, n := range names {
-			p.entry(d, n, path.Join(name, n), there[n])
+			have, is := there[n]
+			p.entry(d, n, path.Join(name, n), have, is)
 		}
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
@@ -108,8 +110,8 @@ func (p *putter) list(d *folder, name string) {
 	}
 }
 
-// entry begins to copy something. there is what the server has under its name.
-func (p *putter) entry(d *folder, name, target string, there files.Info) {
+// entry begins to copy something. have is what the server has under its name, if something is there.
+func (p *putter) entry(d *folder, name, target string, have files.Info, there bool) {
 	info, err := d.root.Lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // it was removed meanwhile
@@ -126,7 +128,9 @@ func (p *putter) entry(d *folder, name, target string, there files.Info) {
 		return
 	}
 	p.options.Meter.TotalBytes.Add(info.Size())
-	if p.there(there, info) {
+	compare := there && looksSame(have, info)
+	if compare && !p.options.Compare {
+		p.leave(info.Size())
 		return
 	}
 	q, copyFile := p.small, p.smallFile
@@ -136,7 +140,11 @@ func (p *putter) entry(d *folder, name, target string, there files.Info) {
 	d.hold()
 	q.push(func() {
 		defer d.drop()
-		if !p.ended() {
+		switch {
+		case p.ended():
+		case compare && p.identical(p.client, d, name, target, info.Size()):
+			p.leave(info.Size())
+		default:
 			p.fail(copyFile(d, name, target))
 		}
 	})
@@ -160,8 +168,8 @@ func (p *putter) enter(d *folder, name, target string, info fs.FileInfo) {
 		p.fail(err)
 		return
 	}
-	if p.makeDir(target, info) {
-		p.list(in, target)
+	if made, ok := p.makeDir(target, info); ok {
+		p.list(in, target, made)
 	}
 }
 
@@ -176,9 +184,10 @@ func (p *putter) smallFile(d *folder, name, target string) error {
 		return p.file(d, name, target)
 	}
 	content := make([]byte, s.info.Size())
+	grew := false
 	_, err = io.ReadFull(s.File, content)
 	if err == nil {
-		err = s.changed()
+		grew, err = s.changed(p.options.Strict)
 	}
 	if err == nil {
 		o := s.createOptions()
@@ -193,5 +202,8 @@ func (p *putter) smallFile(d *folder, name, target string) error {
 	}
 	p.options.Meter.Bytes.Add(s.info.Size())
 	p.count(s.info.Size(), 0)
+	if grew {
+		p.grew(d.fullName(name))
+	}
 	return nil
 }

@@ -81,6 +81,7 @@ func (r *Result) add(next Result) {
 	next.Bytes += r.Bytes
 	next.ResumedBytes += r.ResumedBytes
 	next.Retries += r.Retries
+	next.Grown += r.Grown
 	next.Reconnects = r.Reconnects
 	next.Directories = max(next.Directories, r.Directories)
 	next.Skipped = max(next.Skipped, r.Skipped)

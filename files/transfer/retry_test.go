@@ -154,7 +154,7 @@ func TestSourceThatIsAnotherOneAfterTheServerWasLost(t *testing.T) {
 	attempt := 0
 	r, err := o.attempts(t.Context(), c, func(c *files.Client, o Options) (Result, error) {
 		if attempt++; attempt > 1 {
-			return getOnce(t.Context(), c, "f", filepath.Join(here, "f"), o)
+			return getOnce(t.Context(), c, "f", filepath.Join(here, "f"), false, o)
 		}
 		info, err := c.Stat(t.Context(), "f")
 		if err != nil {

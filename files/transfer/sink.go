@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"hash"
+	"io"
 	"os"
 
 	"go.uber.org/atomic"
@@ -35,31 +36,40 @@ func (s *sink) begin(ctx context.Context, kind files.Sum) (err error) {
 	return err
 }
 
-// copy gets the rest of a file. Holes of the source are not transferred.
+// copy gets the rest of a file.
 func (s *sink) copy(ctx context.Context, f *files.File) error {
+	if size := f.Info().Size(); s.bytes < size && f.Info().Allocated() >= size {
+		if err := s.preallocate(size); err != nil {
+			return err
+		}
+	}
+	return fetch(ctx, f, s.bytes, s, s.skip)
+}
+
+// fetch gets a file from an offset on, in order. Holes are not transferred: skip gets their ends.
+func fetch(
+	ctx context.Context, f *files.File, from int64, w io.Writer, skip func(ctx context.Context, to int64) error,
+) error {
 	size := f.Info().Size()
-	if s.bytes >= size {
+	if from >= size {
 		return nil
 	}
 	if f.Info().Allocated() >= size {
-		err := s.preallocate(size)
-		if err == nil {
-			_, err = f.CopyRange(ctx, s, s.bytes, size-s.bytes)
-		}
+		_, err := f.CopyRange(ctx, w, from, size-from)
 		return err
 	}
-	for data, err := range f.Data(ctx, s.bytes) {
+	for data, err := range f.Data(ctx, from) {
 		if err == nil {
-			err = s.skip(ctx, data.Off)
+			err = skip(ctx, data.Off)
 		}
 		if err == nil {
-			_, err = f.CopyRange(ctx, s, data.Off, data.Len)
+			_, err = f.CopyRange(ctx, w, data.Off, data.Len)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return s.skip(ctx, size)
+	return skip(ctx, size)
 }
 
 // skip leaves a hole up to an offset.

@@ -63,17 +63,20 @@ func (s *source) createOptions() files.CreateOptions {
 	return files.CreateOptions{Perm: cmp.Or(s.info.Mode().Perm(), 0o400), ModTime: s.info.ModTime()}
 }
 
-// changed tells whether the file is another one than when it was opened.
-func (s *source) changed() error {
+// changed fails if the file is another one than when it was opened. If it only has more, that is not strictly so.
+func (s *source) changed(strict bool) (grew bool, err error) {
 	now, err := s.Stat()
 	if err != nil {
-		return err
+		return false, err
+	}
+	if now.Size() > s.info.Size() && !strict {
+		return true, nil
 	}
 	before, after := s.info.Sys().(*syscall.Stat_t), now.Sys().(*syscall.Stat_t)
 	if !same(s.info, now) || before.Ctim != after.Ctim {
-		return files.ErrChanged
+		return false, files.ErrChanged
 	}
-	return nil
+	return false, nil
 }
 
 // hash returns the checksum of the file.

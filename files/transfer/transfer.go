@@ -19,11 +19,19 @@ type Options struct {
 	Recursive bool      // a directory, with all that is in it
 	Resume    bool      // go on where an earlier copy ended
 	Verify    files.Sum // empty: files.CRC32C
+	// Compare looks at the checksums of files that are there, too. Without it, those of a tree, and of a copy that resumes,
+	// are left alone if they have the size and the modification time of their source.
+	Compare bool
+	Strict  bool // a file that grows while it is copied is one that changes, and not copied as of its start
+	Parents bool // make directories that are missing, in which the destination is to be
 	// Meter, if not nil, is moved on while the copy goes on.
 	Meter *Meter
 	// Failed, if not nil, gets the error of each file of a tree that could not be copied, while others are. It may be
 	// called from several goroutines.
 	Failed func(error)
+	// Warn, if not nil, gets a line for each file that grew while it was copied. It may be called from several
+	// goroutines.
+	Warn func(string)
 
 	// Retry is how long a copy goes on that has lost its server, or RDMA that one of the ends insists on: it connects
 	// again, and resumes. The time begins anew whenever bytes have moved. 0: the copy ends with the connection. More
@@ -57,6 +65,9 @@ func (o *Options) EnsureDefaults() error {
 	if o.Failed == nil {
 		o.Failed = func(error) {}
 	}
+	if o.Warn == nil {
+		o.Warn = func(string) {}
+	}
 	return nil
 }
 
@@ -74,19 +85,21 @@ type Result struct {
 	Unchanged    int64 `json:"unchanged"`     // files that were there already
 	Skipped      int64 `json:"skipped"`       // symbolic links, devices and the like
 	Retries      int64 `json:"retries"`       // because the source changed, or a checksum was wrong
+	Grown        int64 `json:"grown"`         // files that grew while they were copied
 	Failed       int64 `json:"failed"`        // files of a tree that could not be copied
 	Reconnects   int64 `json:"reconnects"`    // after the server was lost
 }
 
 // counts are a Result that many goroutines count in.
 type counts struct {
-	files, directories, bytes, resumed, unchanged, skipped, retries, failed atomic.Int64
+	files, directories, bytes, resumed, unchanged, skipped, retries, grown, failed atomic.Int64
 }
 
 func (c *counts) result() Result {
 	return Result{
 		Files: c.files.Load(), Directories: c.directories.Load(), Bytes: c.bytes.Load(), ResumedBytes: c.resumed.Load(),
-		Unchanged: c.unchanged.Load(), Skipped: c.skipped.Load(), Retries: c.retries.Load(), Failed: c.failed.Load(),
+		Unchanged: c.unchanged.Load(), Skipped: c.skipped.Load(), Retries: c.retries.Load(), Grown: c.grown.Load(),
+		Failed: c.failed.Load(),
 	}
 }
 

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -260,40 +262,74 @@ func TestInterruptedCopyLeavesNothing(t *testing.T) {
 	}
 }
 
-// A file that grows all the time is never the same before and after.
-func TestSourceThatChangesIsAnError(t *testing.T) {
-	testwait.Bound(t)
-	there, c := serve(t)
-	here := t.TempDir()
-	path := filepath.Join(there, "f")
-	put(t, path, random(20<<20), 0o644)
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+// changing changes a file all the time, until the test ends or stop is called.
+func changing(t *testing.T, path string, change func(f *os.File) error) (stop func()) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	must(t, err)
-	stop, stopped := make(chan struct{}), make(chan struct{})
+	end, ended := make(chan struct{}), make(chan struct{})
 	go func() {
-		defer close(stopped)
+		defer close(ended)
 		for {
 			select {
-			case <-stop:
+			case <-end:
 				return
 			default:
-				_, _ = f.Write([]byte("x")) // the copy tells
+				_ = change(f) // the copy tells
 			}
 		}
 	}()
-	var r Result
-	testwait.Until(t, "the file grows during each of the copies", func() bool {
-		must(t, os.RemoveAll(filepath.Join(here, "f")))
-		r, err = Get(t.Context(), c, "f", here, Options{})
-		return err != nil
+	stop = sync.OnceFunc(func() {
+		close(end)
+		<-ended
+		must(t, f.Close())
 	})
-	close(stop)
-	<-stopped
-	must(t, f.Close())
-	if err == nil || !strings.Contains(err.Error(), "changed each time it was copied, 3 times") || r.Retries != 3 {
-		t.Errorf("%+v, %v", r, err)
+	t.Cleanup(stop)
+	return stop
+}
+
+func grow(f *os.File) error {
+	_, err := f.Seek(0, io.SeekEnd)
+	if err == nil {
+		_, err = f.Write([]byte("x"))
 	}
-	is(t, "left", list(t, here), nil)
+	return err
+}
+
+// A file that is written to all the time is never the same before and after.
+func TestSourceThatChangesIsAnError(t *testing.T) {
+	testwait.Bound(t)
+	for what, c := range map[string]struct {
+		change func(f *os.File) error
+		strict bool
+	}{
+		"grows, strictly": {grow, true},
+		"is written over": {func(f *os.File) error { _, err := f.WriteAt([]byte("x"), 5); return err }, false},
+	} {
+		there, client := serve(t)
+		here := t.TempDir()
+		path := filepath.Join(there, "f")
+		put(t, path, random(20<<20), 0o644)
+		stop := changing(t, path, c.change)
+		for verb, copyIt := range map[string]func() (Result, error){
+			"get": func() (Result, error) { return Get(t.Context(), client, "f", here, Options{Strict: c.strict}) },
+			"put": func() (Result, error) { return Put(t.Context(), client, path, "to", Options{Strict: c.strict}) },
+		} {
+			var r Result
+			var err error
+			testwait.Until(t, "the file changes during each of the copies", func() bool {
+				must(t, os.RemoveAll(filepath.Join(here, "f")), os.RemoveAll(filepath.Join(there, "to")))
+				r, err = copyIt()
+				return err != nil
+			})
+			if !strings.Contains(err.Error(), "changed each time it was copied, 3 times") || r.Retries != 3 || r.Grown > 0 {
+				t.Errorf("%s of one that %s: %+v, %v", verb, what, r, err)
+			}
+		}
+		stop()
+		is(t, "left", list(t, here), nil)
+		is(t, "left there", list(t, there), []string{"f"})
+	}
 }
 
 func TestSparseFilesStaySparse(t *testing.T) {

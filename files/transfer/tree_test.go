@@ -82,7 +82,6 @@ func TestTreesArriveBothWays(t *testing.T) {
 	sameTrees(t, source, filepath.Join(there, "back"), copied)
 
 	// What is there stays alone.
-	o.Resume = true
 	must(t, os.Remove(filepath.Join(here, "many/007")), os.WriteFile(filepath.Join(here, "own"), nil, 0o600))
 	if r, err := Get(t.Context(), c, "source", here, o); err != nil || r.Files != 1 || r.Unchanged != 303 {
 		t.Errorf("get again: %+v, %v", r, err)

@@ -27,7 +27,7 @@ func (p *partial) place() error {
 	if p.name != "" {
 		return p.folder.root.Rename(p.name, p.target)
 	}
-	return newfile.Replace(p.file.File, p.folder.dir, p.target, func() string {
+	return newfile.Replace(p.file.File, p.folder.dir, p.target, p.replaces, func() string {
 		return partialName(p.target, fmt.Sprintf("%016x", rand.Uint64()))
 	})
 }

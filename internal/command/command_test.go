@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -25,14 +26,15 @@ type tool struct {
 }
 
 type showCmd struct {
-	Mode  string   `default:"fast" enum:"fast,full" help:"How."`
-	Like  string   `placeholder:"auto|none|SIZE" help:"What."`
-	Pick  string   `help:"Which."`
-	Out   string   `short:"o" placeholder:"FILE" help:"Where."`
-	Count int      `help:"How many."`
-	Share float64  `help:"How much."`
-	Merge bool     `negatable:"" help:"Whether."`
-	Files []string `arg:"" help:"What."`
+	Mode  string        `default:"fast" enum:"fast,full" help:"How."`
+	Like  string        `placeholder:"auto|none|SIZE" help:"What."`
+	Pick  string        `help:"Which."`
+	Out   string        `short:"o" placeholder:"FILE" help:"Where."`
+	Count int           `help:"How many."`
+	Share float64       `help:"How much."`
+	Wait  time.Duration `type:"seconds" help:"How long."`
+	Merge bool          `negatable:"" help:"Whether."`
+	Files []string      `arg:"" help:"What."`
 }
 
 func (c *showCmd) Run(e *Env) error {
@@ -99,6 +101,10 @@ func TestFaultsAreOneLineWithAStatus(t *testing.T) {
 		{"show --mode slow x", 2, `--mode must be one of "fast","full" but got "slow"`},
 		{"show --merge --merge x", 0, ""},
 		{"show --count -1 --share -.5 x", 0, ""},
+		{"show --wait 1.5 x", 0, ""},
+		{"show --wait -1 x", 0, ""},
+		{"show --wait soon x", 2, `--wait: "soon" is no time: write 30s, 10m, or a number of seconds`},
+		{"show --wait 99999999999 x", 2, "--wait"},
 		{"show --count -x x", 2, "--count"},
 		{"show --count 99999999999999999999 x", 2, "--count"},
 		{"show --out -1 x", 2, "--out"}, // no number is expected there

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"fmt"
 	"reflect"
 	"regexp"
 	"time"
@@ -10,7 +11,10 @@ import (
 	"pinwheel/mem"
 )
 
-var negativeNumber = regexp.MustCompile(`^-[0-9.]`)
+var (
+	negativeNumber = regexp.MustCompile(`^-[0-9.]`)
+	bareNumber     = regexp.MustCompile(`^[-+]?[0-9.]+$`)
+)
 
 // TakeNegative makes the next argument, if it looks like a negative number,
 // the value of the flag that is being decoded, as in --top -1. Kong takes it for
@@ -38,6 +42,25 @@ func (s *Size) Decode(ctx *kong.DecodeContext) error {
 	return err
 }
 
+// decodeSeconds decodes a time.Duration of type:"seconds", where a number without a unit is that many of them.
+func decodeSeconds(ctx *kong.DecodeContext, target reflect.Value) error {
+	TakeNegative(ctx)
+	text, err := PopText(ctx, "time")
+	if err != nil {
+		return err
+	}
+	unit := ""
+	if bareNumber.MatchString(text) {
+		unit = "s"
+	}
+	d, err := time.ParseDuration(text + unit)
+	if err != nil {
+		return fmt.Errorf("%q is no time: write 30s, 10m, or a number of seconds", text)
+	}
+	target.SetInt(int64(d))
+	return nil
+}
+
 // mapper is a type of kong's that may be negative.
 type mapper struct{ kong.Mapper }
 
@@ -52,6 +75,7 @@ func negativeNumbers() []kong.Option {
 	own := func(t reflect.Type) kong.Mapper { return mapper{kinds.ForType(t)} }
 	return []kong.Option{
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), own(reflect.TypeFor[time.Duration]())),
+		kong.NamedMapper("seconds", kong.MapperFunc(decodeSeconds)),
 		kong.KindMapper(reflect.Int, own(reflect.TypeFor[int]())),
 		kong.KindMapper(reflect.Float64, own(reflect.TypeFor[float64]())),
 	}

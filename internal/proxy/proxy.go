@@ -9,6 +9,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"pinwheel/internal/peer"
@@ -91,7 +92,24 @@ func (p *Proxy) open(o *Options) error {
 	s := stream.Options{Peers: peers, Warn: o.Warn}
 	if there {
 		s.Address = p.callback.Address(p.node)
-		p.dial = func(ctx context.Context) (net.Conn, error) { return stream.Dial(ctx, p.node, target, o.Service, s) }
+		reach := func(ctx context.Context) error {
+			err := p.node.Reach(ctx, target)
+			if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT) {
+				err = fmt.Errorf("%s: no proxy listens there: start that one first", o.Target)
+			}
+			return err
+		}
+		within, cancel := context.WithTimeout(context.Background(), dialTimeout)
+		defer cancel()
+		if err := reach(within); err != nil { // else programs would be let in, and then cut off
+			return err
+		}
+		p.dial = func(ctx context.Context) (net.Conn, error) {
+			if err := reach(ctx); err != nil {
+				return nil, err
+			}
+			return stream.Dial(ctx, p.node, target, o.Service, s)
+		}
 		network, address, _ := socketAddress(o.Listen)
 		var l net.Listener
 		if network == "unix" {

@@ -287,7 +287,19 @@ func TestProxyStartsAgainAfterItWasKilled(t *testing.T) {
 	}
 	l.SetUnlinkOnClose(false)
 	l.Close()
+	serve(t, Options{Listen: middle, Target: echo(t)})
 	serve(t, Options{Listen: "unix:" + front, Target: middle})
+}
+
+// Nobody is let in who would be cut off.
+func TestPeerThatIsNotThereIsRefused(t *testing.T) {
+	testwait.Bound(t)
+	for _, target := range []string{pathOf(t), "vmmc:tcp:127.0.0.1:1"} {
+		if _, err := Open(Options{Listen: "tcp:127.0.0.1:0", Target: target}); err == nil ||
+			!strings.Contains(err.Error(), target+": no proxy listens there") {
+			t.Errorf("%v", err)
+		}
+	}
 }
 
 func TestTargetThatIsNotThereEndsTheConnection(t *testing.T) {

@@ -1,9 +1,10 @@
 /*
  * mailbox - one process exports a mailbox, others put messages into it.
  *
- *   mailbox receive unix:PATH N    waits for N messages, and prints them
- *   mailbox send unix:PATH TEXT    sends one
+ *   mailbox receive ADDRESS N    waits for N messages, and prints them
+ *   mailbox send ADDRESS TEXT    sends one
  *
+ * ADDRESS is unix:PATH, or node:NAME, a name at the broker of the machine (pinwheel node).
  * Both must be processes of one user on one machine. Build it with
  *
  *   cc -o mailbox mailbox.c $(pkg-config --cflags --libs pinwheel-vmmc)
@@ -75,7 +76,8 @@ int main(int argc, char **argv)
 	else if (argc == 4 && !strcmp(argv[1], "send"))
 		send_text(argv[2], argv[3]);
 	else {
-		fprintf(stderr, "usage: mailbox receive unix:PATH N | mailbox send unix:PATH TEXT\n");
+		fprintf(stderr, "usage: mailbox receive ADDRESS N | mailbox send ADDRESS TEXT\n"
+			"ADDRESS is unix:PATH, or node:NAME, a name at the broker (pinwheel node)\n");
 		return 2;
 	}
 	return 0;

@@ -52,6 +52,13 @@ func TestExampleCarriesMessagesBetweenProcesses(t *testing.T) {
 	}
 }
 
+func TestExampleNamesItsAddresses(t *testing.T) {
+	cmd := testwait.Command(t, lib.Compile(t, "../example/mailbox.c"))
+	if out, _ := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != 2 || !strings.Contains(string(out), "node:NAME") {
+		t.Errorf("%v: %s", cmd.ProcessState, out)
+	}
+}
+
 func TestHeaderIsOneOfCxx(t *testing.T) { lib.TestHeaderIsOneOfCxx(t) }
 
 func TestLibraryExportsTheHeader(t *testing.T) { lib.TestExportsTheHeader(t) }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"pinwheel/internal/command"
 	"pinwheel/internal/compare"
 	plan "pinwheel/internal/launch" // launch is a type of soak.go
 	"pinwheel/testbed/live/runlog"
@@ -22,8 +23,8 @@ const (
 
 type appsCmd struct {
 	bench
-	Inputs string   `default:"testbed/apps" type:"existingdir" help:"Directory of the inputs."`
-	Only   []string `help:"Only these applications."`
+	Inputs string        `default:"testbed/apps" help:"Directory of the inputs."`
+	Only   command.Names `help:"Only these applications."`
 }
 
 // appRun is a line of the state file: what came of an application in one way.

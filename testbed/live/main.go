@@ -4,19 +4,20 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/signal"
 	"time"
 
-	"github.com/alecthomas/kong"
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
+	"pinwheel/internal/command"
 	"pinwheel/testbed/live/stack"
 )
 
-var cli struct {
+type cli struct {
 	Alone bool `hidden:"" help:"This process has a /dev/shm of its own."`
 
 	Test testCmd `cmd:"" help:"Run the programs that verify data under Pinwheel."`
@@ -28,23 +29,31 @@ var cli struct {
 type bench struct {
 	Softverbs string        `default:"out/softverbs" help:"Directory of the device."`
 	Pinwheel  string        `default:"bin/pinwheel" help:"The command, with libpinwheel.so beside it."`
-	Sources   string        `default:"mpishim/testing/programs" type:"existingdir" help:"Directory of the programs."`
+	Sources   string        `default:"mpishim/testing/programs" help:"Directory of the programs."`
 	Out       string        `default:"out/live" help:"Directory for what is compiled and for state files."`
-	Stacks    []string      `default:"openmpi-ucx,mpich-ucx,openmpi-libfabric" help:"MPI stacks."`
+	Stacks    command.Names `default:"openmpi-ucx,mpich-ucx,openmpi-libfabric" help:"MPI stacks."`
 	Limit     time.Duration `default:"100s" help:"Longest time of one job."`
 }
 
 func main() {
 	privateSharedMemory()
-	ctx := kong.Parse(&cli, kong.Name("live"),
-		kong.Description("MPI programs under Pinwheel on the software RDMA device."))
 	// Crashes that are part of the test leave no core files.
 	err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
 	if err == nil {
 		err = adoptOrphans()
 	}
-	ctx.FatalIfErrorf(err)
-	ctx.FatalIfErrorf(ctx.Run())
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "live: %v\n", err)
+		os.Exit(command.Failed)
+	}
+	command.Main(spec())
+}
+
+func spec() command.Spec {
+	return command.Spec{
+		Name: "live", Description: "MPI programs under Pinwheel on the software RDMA device.",
+		Declarations: func(string) any { return &cli{} },
+	}
 }
 
 // stacks returns those that can run here, and says why others can't.

@@ -10,16 +10,17 @@ import (
 	"strings"
 	"time"
 
+	"pinwheel/internal/command"
 	"pinwheel/testbed/live/stack"
 )
 
 type testCmd struct {
 	bench
-	All      bool     `help:"Every combination, not only every pair of values; goes on where it was."`
-	Programs []string `help:"Only these programs."`
-	Under    []string `help:"With --all: only these conditions, such as jemalloc or gdb."`
-	Policies []string `default:"pinwheel,paper,leave-pinned,on-demand,disabled" help:"Of PINWHEEL_POLICY; or disabled."`
-	Ranks    []int    `default:"2,4" help:"Numbers of ranks."`
+	All      bool          `help:"Every combination, not only every pair of values; goes on where it was."`
+	Programs command.Names `help:"Only these programs."`
+	Under    command.Names `help:"With --all: only these conditions, such as jemalloc or gdb."`
+	Policies command.Names `default:"pinwheel,paper,leave-pinned,on-demand,disabled" help:"Of PINWHEEL_POLICY; or disabled."`
+	Ranks    []int         `default:"2,4" help:"Numbers of ranks."`
 }
 
 var (

@@ -98,24 +98,24 @@ func TestReplaceTakesTheNameOfWhatIsThere(t *testing.T) {
 	}
 	asked := 0
 	temporary := func() string { asked++; return ".temporary" }
-	for _, name := range []string{"f", "link", "g"} {
-		if err := Replace(unnamed(t, dir, "new"), dir, name, temporary); err != nil {
+	for name, there := range map[string]bool{"f": true, "link": false, "g": false, "h": true} {
+		if err := Replace(unnamed(t, dir, "new"), dir, name, there, temporary); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if b, err := os.ReadFile(filepath.Join(path, name)); err != nil || string(b) != "new" {
 			t.Errorf("%s: %q, %v", name, b, err)
 		}
 	}
-	if asked != 2 {
+	if asked != 3 {
 		t.Errorf("%d temporary names", asked)
 	}
-	if err := Replace(unnamed(t, dir, "new"), dir, "d", temporary); !errors.Is(err, unix.EISDIR) {
+	if err := Replace(unnamed(t, dir, "new"), dir, "d", false, temporary); !errors.Is(err, unix.EISDIR) {
 		t.Errorf("a directory was replaced: %v", err)
 	}
 	if b, err := os.ReadFile(secret); err != nil || string(b) != "secret" {
 		t.Errorf("behind the link: %q, %v", b, err)
 	}
-	if left := names(t, path); len(left) != 4 {
+	if left := names(t, path); len(left) != 5 {
 		t.Errorf("left: %q", left)
 	}
 }

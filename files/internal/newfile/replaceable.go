@@ -11,15 +11,16 @@ import (
 var ErrNoFile = errors.New("is no regular file, and is not replaced")
 
 // Replaceable fails with ErrNoFile if a new file must not take the place of what has a name in a directory: a device, a
-// FIFO or a socket. Of a symbolic link, only the link is replaced. A directory keeps its place by itself.
-func Replaceable(dir int, name string) error {
+// FIFO or a socket. Of a symbolic link, only the link is replaced. A directory keeps its place by itself. there tells
+// whether something has the name.
+func Replaceable(dir int, name string) (there bool, err error) {
 	var st unix.Stat_t
 	if unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
-		return nil // most likely there is nothing
+		return false, nil // most likely there is nothing
 	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG, unix.S_IFLNK, unix.S_IFDIR:
-		return nil
+		return true, nil
 	}
-	return ErrNoFile
+	return true, ErrNoFile
 }

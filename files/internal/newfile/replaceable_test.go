@@ -31,8 +31,8 @@ func TestOnlyFilesAndLinksAreReplaceable(t *testing.T) {
 	for name, want := range map[string]error{
 		"file": nil, "directory": nil, "link": nil, "none": nil, "fifo": ErrNoFile, "socket": ErrNoFile,
 	} {
-		if err := Replaceable(int(dir.Fd()), name); !errors.Is(err, want) {
-			t.Errorf("%s: %v, want %v", name, err, want)
+		if there, err := Replaceable(int(dir.Fd()), name); !errors.Is(err, want) || there != (name != "none") {
+			t.Errorf("%s: there %v, %v, want %v", name, there, err, want)
 		}
 	}
 }

@@ -59,13 +59,15 @@ func link(f *os.File, dir int, name string) error {
 // Link gives a file of Create its name in a directory. It fails with EEXIST if something has that.
 func Link(f, dir *os.File, name string) error { return link(f, int(dir.Fd()), name) }
 
-// Replace gives a file of Create its name in a directory, in place of what has it. For that it may need another name
-// for a moment, which temporary returns, and which stays if this process is killed then.
-func Replace(f, dir *os.File, name string, temporary func() string) error {
+// Replace gives a file of Create its name in a directory, in place of what has it. there says that something most likely
+// does. For that the file needs another name for a moment, which temporary returns, and which stays if this process is
+// killed then.
+func Replace(f, dir *os.File, name string, there bool, temporary func() string) error {
 	to := int(dir.Fd())
-	err := link(f, to, name)
-	if !errors.Is(err, unix.EEXIST) {
-		return err
+	if !there {
+		if err := link(f, to, name); !errors.Is(err, unix.EEXIST) {
+			return err
+		}
 	}
 	other := temporary()
 	if err := link(f, to, other); err != nil {

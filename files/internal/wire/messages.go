@@ -1,7 +1,7 @@
 package wire
 
 // Version is the version of the protocol.
-const Version = 3
+const Version = 4
 
 // Procedures of a server.
 const (
@@ -27,6 +27,7 @@ const (
 	ProcWrite
 	ProcCommit
 	ProcAbort
+	ProcGrowth
 )
 
 // Bounds of messages.
@@ -67,6 +68,7 @@ const (
 	CodeTrouble // anything without an errno
 	CodeNoRDMA  // that one of the ends insists on
 	CodeGone    // the way of the server to the client's memory, which is a connection of its own
+	CodeOutside // a name leads out of what is served
 )
 
 func (m *Status) fields(c *codec) {
@@ -350,6 +352,11 @@ func (m *Range) fields(c *codec) {
 type Sum struct{ Sum []byte }
 
 func (m *Sum) fields(c *codec) { c.blob(&m.Sum, maxSum) }
+
+// Grown answers a Handle: whether the file has grown, which is no change from then on.
+type Grown struct{ Grown bool }
+
+func (m *Grown) fields(c *codec) { c.flag(&m.Grown) }
 
 // Position asks which parts of a file are no holes, from an offset on.
 type Position struct {

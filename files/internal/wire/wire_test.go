@@ -22,7 +22,7 @@ func messages() []Message {
 		&Ticket{11, bytes.Repeat([]byte{1}, TicketLen)}, &Stream{12, 13, 14, 15},
 		&DataConn{true}, &Descriptor{42, 43}, &Taken{44, 45},
 		&Contents{[]Content{{Info: info, Content: []byte("x"), Sum: []byte{1}}, {Status: *Fail(2, "gone", 0)}}},
-		&Position{35, 36}, &Extents{[]Extent{{37, 38}, {}}, 39}, &Made{true}, &SetAttr{"d", 0o700, Time{true, -40, 2}},
+		&Position{35, 36}, &Extents{[]Extent{{37, 38}, {}}, 39}, &Made{true}, &Grown{true}, &SetAttr{"d", 0o700, Time{true, -40, 2}},
 		&Range{16, "sha256", 17, 18}, &Sum{[]byte{19}},
 		&Create{"a", 0o600, Time{true, 20, 3}, true, true, "id"}, &Created{21, 22},
 		&Put{Create{Name: "b"}, []byte("x"), "crc32c", []byte{1, 2, 3, 4}}, &Write{23, 24, 25, 26},

@@ -39,7 +39,7 @@ func KeepBytes(t testing.TB, s command.Spec) {
 			texts++
 			want := Bytes()
 			if typ.Kind() == reflect.Slice && v.Flag != nil && v.Tag.Sep != -1 {
-				want = strings.ReplaceAll(want, ",", "")
+				want = strings.ReplaceAll(want, string(v.Tag.Sep), "")
 			}
 			got := reflect.New(typ).Elem()
 			err := v.Parse(kong.ScanAsType(kong.FlagValueToken, want), got)

@@ -76,7 +76,7 @@ func Token(token string) (*tls.Config, error) {
 		VerifyConnection: func(s tls.ConnectionState) error {
 			its, ok := s.PeerCertificates[0].PublicKey.(ed25519.PublicKey)
 			if !ok || subtle.ConstantTimeCompare(its, public) != 1 {
-				return fmt.Errorf("%w: another token", Err)
+				return fmt.Errorf("%w: the other end has another token, or none", Err)
 			}
 			return nil
 		},
