@@ -225,6 +225,7 @@ clean:
 	rm -rf bin $(OUT)
 
 include testbed/packages.mk
+include docs/site/site.mk
 include testbed/testbed.mk
 include testbed/softverbs/softverbs.mk
 include testbed/live/live.mk

@@ -10,10 +10,11 @@ PACKAGES_apps := openmpi-bin libopenmpi-dev libfftw3-mpi-dev gromacs openfoam pe
 PACKAGES_prometheus := prometheus prometheus-node-exporter
 PACKAGES_bench-files := nginx-light curl rsync
 PACKAGES_bench-live := lammps
+PACKAGES_docs := mkdocs
 PACKAGES_ci := $(PACKAGES_mpi) $(PACKAGES_softverbs) $(PACKAGES_slurm) $(PACKAGES_ucx) $(PACKAGES_libfabric) pkg-config
-PACKAGES_nightly := $(sort $(PACKAGES_ci) $(PACKAGES_apps) $(PACKAGES_prometheus))
+PACKAGES_nightly := $(sort $(PACKAGES_ci) $(PACKAGES_apps) $(PACKAGES_prometheus) $(PACKAGES_docs))
 
-INSTALLS := mpi softverbs slurm ucx libfabric apps prometheus bench-files bench-live ci nightly
+INSTALLS := mpi softverbs slurm ucx libfabric apps prometheus bench-files bench-live docs ci nightly
 
 .PHONY: $(INSTALLS:%=install-%)
 
@@ -26,6 +27,7 @@ INSTALLS := mpi softverbs slurm ucx libfabric apps prometheus bench-files bench-
 ## install-prometheus: what test-prometheus needs, without its services
 ## install-bench-files: nginx, curl and rsync, for bench-files
 ## install-bench-live: LAMMPS, which bench-live measures beside NPB
+## install-docs: MkDocs, for docs
 ## install-ci: all that .ci/run needs
 ## install-nightly: all that .ci/nightly needs
 $(INSTALLS:%=install-%): install-%:
