@@ -32,6 +32,8 @@ $(GO_SONAMES:%=$(SHIM_LIB)/%): $(SHIM_LIB)/libpinwheel-%.so.0:
 
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
+# What nobody links: distributions set $(LIBDIR)/pinwheel.
+PKGLIBDIR ?= $(LIBDIR)
 INCLUDEDIR ?= $(PREFIX)/include
 MANDIR ?= $(PREFIX)/share/man
 BASHDIR ?= $(PREFIX)/share/bash-completion/completions
@@ -43,8 +45,9 @@ API_FUNCTIONS = $(call functions_of,pinwheel) pinwheel_domain_open_verbs
 
 ## install-api: install the C API and what it needs (PREFIX=/usr/local, DESTDIR=)
 install-api: api
-	install -d $(addprefix $(DESTDIR),$(LIBDIR)/pkgconfig $(INCLUDEDIR) $(MANDIR)/man3)
-	install -m 755 $(addprefix $(SHIM_LIB)/,$(API_SONAME) libpinwheel-go.so $(GO_SONAMES)) $(DESTDIR)$(LIBDIR)/
+	install -d $(addprefix $(DESTDIR),$(LIBDIR)/pkgconfig $(PKGLIBDIR) $(INCLUDEDIR) $(MANDIR)/man3)
+	install -m 755 $(addprefix $(SHIM_LIB)/,$(API_SONAME) $(GO_SONAMES)) $(DESTDIR)$(LIBDIR)/
+	install -m 755 $(SHIM_LIB)/libpinwheel-go.so $(DESTDIR)$(PKGLIBDIR)/
 	for l in $(API_SONAME) $(GO_SONAMES); do ln -sf $$l $(DESTDIR)$(LIBDIR)/$${l%.0} || exit 1; done
 	install -m 644 $(addprefix mpishim/include/,pinwheel.h pinwheel_verbs.h pinwheel_vmmc.h pinwheel_watch.h) $(DESTDIR)$(INCLUDEDIR)/
 	for p in pinwheel pinwheel-vmmc pinwheel-watch; do \
@@ -58,7 +61,7 @@ install-api: api
 install: build install-api
 	install -d $(addprefix $(DESTDIR),$(PREFIX)/bin $(MANDIR)/man1 $(BASHDIR) $(ZSHDIR) $(FISHDIR) $(UNITDIR)/system $(UNITDIR)/user)
 	install -m 755 bin/pinwheel bin/nasreplay $(DESTDIR)$(PREFIX)/bin/
-	install -m 755 $(SHIM_LIB)/libpinwheel.so $(SHIM_LIB)/libpinwheel-meter.so $(DESTDIR)$(LIBDIR)/
+	install -m 755 $(SHIM_LIB)/libpinwheel.so $(SHIM_LIB)/libpinwheel-meter.so $(DESTDIR)$(PKGLIBDIR)/
 	install -m 644 cmd/pinwheel/pinwheel.1 cmd/nasreplay/nasreplay.1 $(DESTDIR)$(MANDIR)/man1/
 	for c in pinwheel nasreplay; do \
 		bin/$$c completion bash > $(DESTDIR)$(BASHDIR)/$$c && bin/$$c completion zsh > $(DESTDIR)$(ZSHDIR)/_$$c && \
