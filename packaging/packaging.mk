@@ -1,8 +1,9 @@
 # Releases and packages: included by the Makefile. See docs/packages.md.
 
 DIST := $(OUT)/dist
+ABI_LIBS := libpinwheel-api libpinwheel-vmmc libpinwheel-watch
 
-.PHONY: dist test-dist
+.PHONY: dist test-dist abi-dump test-abi
 
 ## dist: the source tarball of this commit, with vendored modules, its SBOM and SHA256SUMS, into out/dist
 dist: tools
@@ -13,3 +14,13 @@ dist: tools
 ## test-dist: the tarball has the same bytes twice, builds without a network, and is what its SBOM says; a release needs a tag and an entry
 test-dist: dist
 	packaging/test-dist.sh $(DIST)
+
+## abi-dump: write packaging/abi anew, which test-abi compares with: the ABI of the last release
+abi-dump: api
+	@$(call need,abidw,make install-packaging (as root))
+	for l in $(ABI_LIBS); do packaging/abi.sh dump $(SHIM_LIB)/$$l.so.0 packaging/abi/$$l.abi || exit; done
+
+## test-abi: SONAMEs, symbol versions and ABI of the C libraries are those of packaging/abi
+test-abi: api
+	@$(call need,abidiff,make install-packaging (as root))
+	packaging/test-abi.sh $(SHIM_LIB)
