@@ -3,7 +3,7 @@
 DIST := $(OUT)/dist
 ABI_LIBS := libpinwheel-api libpinwheel-vmmc libpinwheel-watch
 
-.PHONY: dist test-dist abi-dump test-abi
+.PHONY: dist test-dist abi-dump test-abi rename-module test-rename
 
 ## dist: the source tarball of this commit, with vendored modules, its SBOM and SHA256SUMS, into out/dist
 dist: tools
@@ -24,3 +24,14 @@ abi-dump: api
 test-abi: api
 	@$(call need,abidiff,make install-packaging (as root))
 	packaging/test-abi.sh $(SHIM_LIB)
+
+# Where releases are meant to be published. Nothing is there yet, and go.mod still says pinwheel.
+MODULE ?= github.com/pinwheel-rdma/pinwheel
+
+## rename-module: give the Go module the path MODULE=github.com/pinwheel-rdma/pinwheel, in go.mod and in every import
+rename-module: tools
+	packaging/rename-module.sh $(MODULE)
+
+## test-rename: a copy of this commit compiles under another module path, and renamed back is what it was
+test-rename: tools
+	packaging/test-rename.sh
