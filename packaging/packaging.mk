@@ -3,7 +3,7 @@
 DIST := $(OUT)/dist
 ABI_LIBS := libpinwheel-api libpinwheel-vmmc libpinwheel-watch
 
-.PHONY: dist test-dist abi-dump test-abi rename-module test-rename
+.PHONY: dist test-dist abi-dump test-abi rename-module test-rename install-modules test-modules
 
 ## dist: the source tarball of this commit, with vendored modules, its SBOM and SHA256SUMS, into out/dist
 dist: tools
@@ -35,3 +35,18 @@ rename-module: tools
 ## test-rename: a copy of this commit compiles under another module path, and renamed back is what it was
 test-rename: tools
 	packaging/test-rename.sh
+
+LAUNCHERS := mpirun mpiexec srun
+module_file = sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@LIBEXECDIR@|$(LIBEXECDIR)|; s|@MANDIR@|$(MANDIR)|; s|@VERSION@|'$(1)'|'
+
+## install-modules: modulefiles for Tcl modules and Lmod, and the launchers that they put into PATH (PREFIX=/usr/local, MODULEDIR=PREFIX/share/modulefiles)
+install-modules:
+	install -d $(foreach l,$(LAUNCHERS),$(DESTDIR)$(LIBEXECDIR)/pinwheel/launchers/$(l)) $(DESTDIR)$(MODULEDIR)/pinwheel
+	cd $(DESTDIR)$(LIBEXECDIR)/pinwheel/launchers && $(module_file) $(CURDIR)/packaging/modules/launcher.in > pinwheel-stand-in && \
+		chmod 755 pinwheel-stand-in && for l in $(LAUNCHERS); do ln -sf ../pinwheel-stand-in $$l/$$l || exit; done
+	version=$$(packaging/version.sh --package); for e in "" .lua; do \
+		$(call module_file,"$$version") packaging/modules/pinwheel$$e.in > $(DESTDIR)$(MODULEDIR)/pinwheel/$$version$$e || exit; done
+
+## test-modules: MPI jobs after "module load pinwheel", on the software RDMA device, with environment-modules and with Lmod
+test-modules: build softverbs
+	testbed/packages/modules.sh

@@ -34,6 +34,8 @@ PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 # What nobody links: distributions set $(LIBDIR)/pinwheel.
 PKGLIBDIR ?= $(LIBDIR)
+LIBEXECDIR ?= $(PREFIX)/libexec
+MODULEDIR ?= $(PREFIX)/share/modulefiles
 INCLUDEDIR ?= $(PREFIX)/include
 MANDIR ?= $(PREFIX)/share/man
 BASHDIR ?= $(PREFIX)/share/bash-completion/completions
@@ -57,8 +59,8 @@ install-api: api
 	for f in $(API_FUNCTIONS); do echo '.so man3/pinwheel.3' > $(DESTDIR)$(MANDIR)/man3/$$f.3; done
 	$(foreach p,pinwheel_vmmc pinwheel_watch,for f in $(call functions_of,$(p)); do echo '.so man3/$(p).3' > $(DESTDIR)$(MANDIR)/man3/$$f.3; done;)
 
-## install: install commands, the preload library, the C API, manual, completion and units of systemd (PREFIX=/usr/local, DESTDIR=)
-install: build install-api
+## install: install commands, the preload library, the C API, manual, completion, units of systemd and modulefiles (PREFIX=/usr/local, DESTDIR=)
+install: build install-api install-modules
 	install -d $(addprefix $(DESTDIR),$(PREFIX)/bin $(MANDIR)/man1 $(BASHDIR) $(ZSHDIR) $(FISHDIR) $(UNITDIR)/system $(UNITDIR)/user)
 	install -m 755 bin/pinwheel bin/nasreplay $(DESTDIR)$(PREFIX)/bin/
 	install -m 755 $(SHIM_LIB)/libpinwheel.so $(SHIM_LIB)/libpinwheel-meter.so $(DESTDIR)$(PKGLIBDIR)/
