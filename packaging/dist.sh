@@ -40,6 +40,13 @@ jq --arg time "$(date -d "@$committed" +%Y-%m-%dT%H:%M:%SZ)" --arg version "$pac
 
 go mod vendor
 echo "$stamp $package" >.tarball-version
+cat >debian/changelog <<END
+pinwheel ($package-1) unstable; urgency=medium
+
+  * Pinwheel $stamp. CHANGELOG.md says what changed.
+
+ -- $(sed -n 's/^Maintainer: //p' debian/control)  $(date -R -d "@$committed")
+END
 
 cd ..
 tar --sort=name --format=posix --pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime --mtime="@$committed" \

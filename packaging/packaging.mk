@@ -3,7 +3,7 @@
 DIST := $(OUT)/dist
 ABI_LIBS := libpinwheel-api libpinwheel-vmmc libpinwheel-watch
 
-.PHONY: dist test-dist abi-dump test-abi rename-module test-rename install-modules test-modules
+.PHONY: dist test-dist abi-dump test-abi rename-module test-rename install-modules test-modules deb test-deb
 
 ## dist: the source tarball of this commit, with vendored modules, its SBOM and SHA256SUMS, into out/dist
 dist: tools
@@ -50,3 +50,14 @@ install-modules:
 ## test-modules: MPI jobs after "module load pinwheel", on the software RDMA device, with environment-modules and with Lmod
 test-modules: build softverbs
 	testbed/packages/modules.sh
+
+## deb: Debian packages of the tarball, without an error or a warning of lintian, into out/deb
+deb: dist
+	@$(call need,dpkg-buildpackage,make install-packaging (as root))
+	@$(call need,lintian,make install-packaging (as root))
+	packaging/deb.sh $(DIST) $(OUT)/deb
+
+## test-deb: those packages installed in a clean Debian, used for an MPI job on the software RDMA device, and removed (as root)
+test-deb: deb softverbs
+	@$(call need,mmdebstrap,make install-packaging (as root))
+	testbed/packages/deb.sh $(OUT)/deb
