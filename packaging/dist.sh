@@ -47,6 +47,7 @@ pinwheel ($package-1) unstable; urgency=medium
 
  -- $(sed -n 's/^Maintainer: //p' debian/control)  $(date -R -d "@$committed")
 END
+sed -i "s/^Version: .*/Version:        $package/" packaging/rpm/pinwheel.spec
 
 cd ..
 tar --sort=name --format=posix --pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime --mtime="@$committed" \

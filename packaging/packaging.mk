@@ -3,7 +3,7 @@
 DIST := $(OUT)/dist
 ABI_LIBS := libpinwheel-api libpinwheel-vmmc libpinwheel-watch
 
-.PHONY: dist test-dist abi-dump test-abi rename-module test-rename install-modules test-modules deb test-deb
+.PHONY: dist test-dist abi-dump test-abi rename-module test-rename install-modules test-modules deb test-deb rpm
 
 ## dist: the source tarball of this commit, with vendored modules, its SBOM and SHA256SUMS, into out/dist
 dist: tools
@@ -61,3 +61,9 @@ deb: dist
 test-deb: deb softverbs
 	@$(call need,mmdebstrap,make install-packaging (as root))
 	testbed/packages/deb.sh $(OUT)/deb
+
+## rpm: RPM packages of the tarball, without an error or a warning of rpmlint, into out/rpm
+rpm: dist
+	@$(call need,rpmbuild,make install-packaging (as root))
+	@$(call need,rpmlint,make install-packaging (as root))
+	packaging/rpm.sh $(DIST) $(OUT)/rpm

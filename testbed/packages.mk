@@ -8,7 +8,8 @@ PACKAGES_libfabric := libfabric-dev
 PACKAGES_apps := openmpi-bin libopenmpi-dev libfftw3-mpi-dev gromacs openfoam petsc-dev libpetsc3.18-dev-examples pkg-config \
 	quantum-espresso python3-mpi4py gdb libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0
 PACKAGES_prometheus := prometheus prometheus-node-exporter
-PACKAGES_packaging := jq abigail-tools environment-modules lua-filesystem lua-json lua-posix lua-term lua5.3 tcl openmpi-bin libopenmpi-dev libucx0 debhelper lintian mmdebstrap
+PACKAGES_packaging := debhelper lintian mmdebstrap rpm rpmlint abigail-tools jq environment-modules lua-filesystem lua-json \
+	lua-posix lua-term lua5.3 tcl openmpi-bin libopenmpi-dev libucx0
 PACKAGES_bench-files := nginx-light curl rsync
 PACKAGES_bench-live := lammps
 PACKAGES_ci := $(PACKAGES_mpi) $(PACKAGES_softverbs) $(PACKAGES_slurm) $(PACKAGES_ucx) $(PACKAGES_libfabric) pkg-config
