@@ -34,7 +34,7 @@ cp "$debs"/*.deb "$root/packages/"
 export DEBIAN_FRONTEND=noninteractive
 inside sh -c 'apt-get install -qq --no-install-recommends /packages/*.deb' >"$root/tmp/said" 2>&1 || fail "installing: $(cat "$root/tmp/said")"
 
-wanted=$(find "$root"/etc/systemd "$root"/lib/systemd "$root"/var/lib/systemd -path '*.wants/*pinwheel*' -o -path '*deb-systemd-helper-enabled*pinwheel*')
+wanted=$(find "$root"/etc/systemd "$root"/usr/lib/systemd "$root"/var/lib/systemd -path '*.wants/*pinwheel*')
 [ -z "$wanted" ] || fail "a unit is on, and they should be off until somebody enables them:" $wanted
 
 # A job, by the modulefile.
