@@ -13,10 +13,7 @@ OUT := out
 TRACES := $(wildcard results/traces/*.pwt)
 REAL_TRACES := $(addprefix results/traces/,ft.B.4.pwt lu.B.4.pwt mg.C.4.pwt)
 
-# Programs name the commit that they are of, and whether anything but results differs from it: while a measurement writes
-# those, what it measures stays the same build, and so it goes on where it was interrupted.
 export GOFLAGS += -buildvcs=false
-VERSION = { git describe --always 2>/dev/null || echo unknown; } | sed "$$(git diff --quiet HEAD -- . ':!results' 2>/dev/null || [ $$? -ne 1 ] || echo 's/$$/-dirty/')"
 
 # One line for a tool that is missing: $(call need,command,what to install)
 need = command -v $(1) >/dev/null || { echo "make: $(1) is missing: $(2)" >&2; exit 1; }
@@ -30,12 +27,12 @@ help:
 tools:
 	@$(call need,$(GO),install Go 1.26 or newer from https://go.dev/dl or your distribution)
 	@$(call need,gcc,apt-get install gcc libc6-dev)
-	@$(call need,git,apt-get install git)
+	@[ -f .tarball-version ] || $(call need,git,apt-get install git)
 
 ## build: the commands, the preload library and the C API, into bin/
 build: tools shim api
 	mkdir -p bin
-	$(GO) build -ldflags "-X pinwheel/internal/version.stamp=$$($(VERSION))" -o bin/ ./cmd/...
+	$(GO) build -ldflags "-X pinwheel/internal/version.stamp=$$(packaging/version.sh)" -o bin/ ./cmd/...
 
 ## replay: replay the NAS traces under every policy, in virtual time and with real pinning
 replay: build
@@ -224,6 +221,7 @@ vmwatch-object:
 clean:
 	rm -rf bin $(OUT)
 
+include packaging/packaging.mk
 include testbed/packages.mk
 include docs/site/site.mk
 include testbed/testbed.mk

@@ -7,14 +7,19 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"pinwheel"
 	"pinwheel/internal/testwait"
 )
+
+// module is the path of this module: that of its root package.
+var module = reflect.TypeFor[pinwheel.Options]().PkgPath()
 
 // row is one row of the table of packages in ARCHITECTURE.md.
 type row struct {
@@ -92,7 +97,7 @@ func importsOf(t *testing.T) map[string][]string {
 			if err != nil {
 				return err
 			}
-			if rest, ours := strings.CutPrefix(name, "pinwheel"); ours && (rest == "" || rest[0] == '/') {
+			if rest, ours := strings.CutPrefix(name, module); ours && (rest == "" || rest[0] == '/') {
 				imports[dir] = append(imports[dir], strings.TrimPrefix(rest, "/"))
 			}
 		}
@@ -163,18 +168,18 @@ func TestScheduleIsPure(t *testing.T) {
 		return strings.Fields(string(out))
 	}
 	pure := []string{"cmp", "encoding/json", "errors", "fmt", "iter", "math", "math/bits", "slices", "sort",
-		"pinwheel/mem", "pinwheel/predictor", "pinwheel/verbs"}
+		module + "/mem", module + "/predictor", module + "/verbs"}
 	for _, i := range list("-f", `{{join .Imports "\n"}}`, "./schedule") {
 		if !slices.Contains(pure, i) {
 			t.Errorf("schedule imports %s", i)
 		}
 	}
 	deps := list("-deps", "./vmmc/internal/lease")
-	if !slices.Contains(deps, "pinwheel/schedule") {
+	if !slices.Contains(deps, module+"/schedule") {
 		t.Fatalf("%d packages, and schedule is none of them", len(deps))
 	}
 	for _, not := range []string{"helper", "placement", "internal/node", "internal/cgroup", "internal/cpulist"} {
-		if slices.Contains(deps, "pinwheel/"+not) {
+		if slices.Contains(deps, module+"/"+not) {
 			t.Errorf("vmmc/internal/lease links %s", not)
 		}
 	}
@@ -187,7 +192,7 @@ func TestLibrariesDoNotLinkWhatOnlyCommandsNeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	deps := strings.Fields(string(out))
-	if !slices.Contains(deps, "pinwheel/internal/engine") {
+	if !slices.Contains(deps, module+"/internal/engine") {
 		t.Fatalf("%d packages, and internal/engine is none of them", len(deps))
 	}
 	for _, d := range deps {

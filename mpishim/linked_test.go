@@ -206,6 +206,28 @@ func TestAPIWithoutGoSideOneLineAndPlain(t *testing.T) {
 	}
 }
 
+func TestAPIFindsItsGoSideInADirectoryBelow(t *testing.T) {
+	dir, public := theLinkedStage(t), t.TempDir()
+	below := filepath.Join(public, "pinwheel")
+	if err := os.Mkdir(below, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for lib, to := range map[string]string{"libpinwheel-api.so.0": public, "libpinwheel-go.so": below} {
+		if err := os.Link(filepath.Join(dir, lib), filepath.Join(to, lib)); err != nil {
+			t.Skipf("the libraries in two directories: %v", err)
+		}
+	}
+	file := filepath.Join(public, "stats.json")
+	status, said := playLinked(t, []string{"LD_PRELOAD=" + filepath.Join(public, "libpinwheel-api.so.0"), "LD_LIBRARY_PATH=",
+		"PINWHEEL_STATS=" + file}, "linkedlife", "domains")
+	if status != 0 || strings.Contains(said, "libpinwheel-go.so") {
+		t.Errorf("status %d, said %q", status, said)
+	}
+	if _, err := os.Stat(file); err != nil { // the Go side writes it
+		t.Error(err)
+	}
+}
+
 func TestAPIBesidePreloadedLibrary(t *testing.T) {
 	dir := theLinkedStage(t)
 	for _, order := range []string{"mpi-first", "api-first"} {

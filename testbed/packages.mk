@@ -8,13 +8,15 @@ PACKAGES_libfabric := libfabric-dev
 PACKAGES_apps := openmpi-bin libopenmpi-dev libfftw3-mpi-dev gromacs openfoam petsc-dev libpetsc3.18-dev-examples pkg-config \
 	quantum-espresso python3-mpi4py gdb libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0
 PACKAGES_prometheus := prometheus prometheus-node-exporter
+PACKAGES_packaging := debhelper lintian mmdebstrap rpm rpmlint abigail-tools jq environment-modules lua-filesystem lua-json \
+	lua-posix lua-term lua5.3 tcl openmpi-bin libopenmpi-dev libucx0
 PACKAGES_bench-files := nginx-light curl rsync
 PACKAGES_bench-live := lammps
 PACKAGES_docs := mkdocs
 PACKAGES_ci := $(PACKAGES_mpi) $(PACKAGES_softverbs) $(PACKAGES_slurm) $(PACKAGES_ucx) $(PACKAGES_libfabric) pkg-config
-PACKAGES_nightly := $(sort $(PACKAGES_ci) $(PACKAGES_apps) $(PACKAGES_prometheus) $(PACKAGES_docs))
+PACKAGES_nightly := $(sort $(PACKAGES_ci) $(PACKAGES_apps) $(PACKAGES_prometheus) $(PACKAGES_packaging) $(PACKAGES_docs))
 
-INSTALLS := mpi softverbs slurm ucx libfabric apps prometheus bench-files bench-live docs ci nightly
+INSTALLS := mpi softverbs slurm ucx libfabric apps prometheus packaging bench-files bench-live docs ci nightly
 
 .PHONY: $(INSTALLS:%=install-%)
 
@@ -25,6 +27,7 @@ INSTALLS := mpi softverbs slurm ucx libfabric apps prometheus bench-files bench-
 ## install-libfabric: headers of libfabric, for test-stale-libfabric
 ## install-apps: FFTW, GROMACS, OpenFOAM, PETSc and Quantum ESPRESSO, for test-apps; mpi4py, gdb and allocators for test-live-all
 ## install-prometheus: what test-prometheus needs, without its services
+## install-packaging: what makes and tests packages, and what Lmod needs, which test-modules unpacks
 ## install-bench-files: nginx, curl and rsync, for bench-files
 ## install-bench-live: LAMMPS, which bench-live measures beside NPB
 ## install-docs: MkDocs, for docs

@@ -77,6 +77,7 @@ func spec() command.Spec {
 				{"libpinwheel.so, libpinwheel-go.so", "What is preloaded, beside this command or in ../lib of its directory."},
 				{"/run/pinwheel/node, $XDG_RUNTIME_DIR/pinwheel-node", "Where node serves all users, and one."},
 				{"/run/pinwheel/watch.sock", "Where watchd serves."},
+				{"libexec/pinwheel/launchers", "mpirun, mpiexec and srun that start the launcher behind them by run; a modulefile puts them into PATH."},
 				{"libpinwheel-meter.so", "What run --compare preloads as well, with Pinwheel and without."},
 			},
 			SeeAlso: []string{"nasreplay(1)", "mpirun(1)", "srun(1)", "ld.so(8)", "ibv_reg_mr(3)", "fi_mr(3)"},

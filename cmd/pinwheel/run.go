@@ -133,6 +133,9 @@ func (j *job) request(e *command.Env) (launch.Request, settings.Settings, error)
 	if len(j.Command) == 0 {
 		return launch.Request{}, settings.Settings{}, command.Usagef("there is no command to run")
 	}
+	if err := launch.LeaveOutStandIns(); err != nil {
+		return launch.Request{}, settings.Settings{}, err
+	}
 	environ := os.Environ()
 	s, warnings := settings.Load(slices.Concat(environ, given))
 	if s.Log != "off" {

@@ -32,6 +32,10 @@ $(GO_SONAMES:%=$(SHIM_LIB)/%): $(SHIM_LIB)/libpinwheel-%.so.0:
 
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
+# What nobody links: distributions set $(LIBDIR)/pinwheel.
+PKGLIBDIR ?= $(LIBDIR)
+LIBEXECDIR ?= $(PREFIX)/libexec
+MODULEDIR ?= $(PREFIX)/share/modulefiles
 INCLUDEDIR ?= $(PREFIX)/include
 MANDIR ?= $(PREFIX)/share/man
 BASHDIR ?= $(PREFIX)/share/bash-completion/completions
@@ -43,8 +47,9 @@ API_FUNCTIONS = $(call functions_of,pinwheel) pinwheel_domain_open_verbs
 
 ## install-api: install the C API and what it needs (PREFIX=/usr/local, DESTDIR=)
 install-api: api
-	install -d $(addprefix $(DESTDIR),$(LIBDIR)/pkgconfig $(INCLUDEDIR) $(MANDIR)/man3)
-	install -m 755 $(addprefix $(SHIM_LIB)/,$(API_SONAME) libpinwheel-go.so $(GO_SONAMES)) $(DESTDIR)$(LIBDIR)/
+	install -d $(addprefix $(DESTDIR),$(LIBDIR)/pkgconfig $(PKGLIBDIR) $(INCLUDEDIR) $(MANDIR)/man3)
+	install -m 755 $(addprefix $(SHIM_LIB)/,$(API_SONAME) $(GO_SONAMES)) $(DESTDIR)$(LIBDIR)/
+	install -m 755 $(SHIM_LIB)/libpinwheel-go.so $(DESTDIR)$(PKGLIBDIR)/
 	for l in $(API_SONAME) $(GO_SONAMES); do ln -sf $$l $(DESTDIR)$(LIBDIR)/$${l%.0} || exit 1; done
 	install -m 644 $(addprefix mpishim/include/,pinwheel.h pinwheel_verbs.h pinwheel_vmmc.h pinwheel_watch.h) $(DESTDIR)$(INCLUDEDIR)/
 	for p in pinwheel pinwheel-vmmc pinwheel-watch; do \
@@ -54,11 +59,11 @@ install-api: api
 	for f in $(API_FUNCTIONS); do echo '.so man3/pinwheel.3' > $(DESTDIR)$(MANDIR)/man3/$$f.3; done
 	$(foreach p,pinwheel_vmmc pinwheel_watch,for f in $(call functions_of,$(p)); do echo '.so man3/$(p).3' > $(DESTDIR)$(MANDIR)/man3/$$f.3; done;)
 
-## install: install commands, the preload library, the C API, manual, completion and units of systemd (PREFIX=/usr/local, DESTDIR=)
-install: build install-api
+## install: install commands, the preload library, the C API, manual, completion, units of systemd and modulefiles (PREFIX=/usr/local, DESTDIR=)
+install: build install-api install-modules
 	install -d $(addprefix $(DESTDIR),$(PREFIX)/bin $(MANDIR)/man1 $(BASHDIR) $(ZSHDIR) $(FISHDIR) $(UNITDIR)/system $(UNITDIR)/user)
 	install -m 755 bin/pinwheel bin/nasreplay $(DESTDIR)$(PREFIX)/bin/
-	install -m 755 $(SHIM_LIB)/libpinwheel.so $(SHIM_LIB)/libpinwheel-meter.so $(DESTDIR)$(LIBDIR)/
+	install -m 755 $(SHIM_LIB)/libpinwheel.so $(SHIM_LIB)/libpinwheel-meter.so $(DESTDIR)$(PKGLIBDIR)/
 	install -m 644 cmd/pinwheel/pinwheel.1 cmd/nasreplay/nasreplay.1 $(DESTDIR)$(MANDIR)/man1/
 	for c in pinwheel nasreplay; do \
 		bin/$$c completion bash > $(DESTDIR)$(BASHDIR)/$$c && bin/$$c completion zsh > $(DESTDIR)$(ZSHDIR)/_$$c && \

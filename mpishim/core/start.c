@@ -33,13 +33,13 @@ static long futex_wait(uint32_t *word, uint32_t value, const struct timespec *ti
 
 static const char go_library[] = "libpinwheel-go.so"; /* its soname, too */
 
-/* Loads libpinwheel-go.so from the directory of this library. A process has one Go runtime at most, so if
- * the library is loaded already, that one serves. */
+/* Loads libpinwheel-go.so from the directory of this library, or from pinwheel/ in it, where distributions have what
+ * nobody links. A process has one Go runtime at most, so if the library is loaded already, that one serves. */
 static void *open_go(void)
 {
 	char path[4096];
 	Dl_info us;
-	char *slash;
+	char *slash, *name;
 	void *h = dlopen(go_library, RTLD_NOW | RTLD_NOLOAD);
 
 	if (h)
@@ -48,7 +48,10 @@ static void *open_go(void)
 		return NULL;
 	strcpy(path, us.dli_fname);
 	slash = strrchr(path, '/');
-	strcpy(slash ? slash + 1 : path, go_library);
+	name = slash ? slash + 1 : path;
+	strcat(strcpy(name, "pinwheel/"), go_library);
+	if (access(path, F_OK))
+		strcpy(name, go_library);
 	h = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!h)
 		pw_warn("%s; going on without Pinwheel", dlerror());
