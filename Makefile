@@ -230,4 +230,5 @@ include testbed/live/live.mk
 include bench/stale/stale.mk
 include bench/live/live.mk
 include bench/files/files.mk
+include bench/prepare/prepare.mk
 include mpishim/mpishim.mk

@@ -20,6 +20,8 @@
 // predicts when the region is needed next, releases it if that is far away, and
 // registers it again in time.
 //
+// Manager.Prepare registers a large pool ahead of its first use.
+//
 // # Ownership
 //
 // The Manager owns what it opened: the provider, unless Options.Provider gives

@@ -2,6 +2,7 @@ package pinwheel
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"sync"
 
@@ -38,6 +39,10 @@ type Manager struct {
 	closed  atomic.Bool  // set under mu
 	commCPU atomic.Int64 // processor of the communication thread that missed last
 
+	// preparing ends with the Manager, which can't wait until all of a pool is there.
+	preparing    context.Context
+	endPreparing context.CancelFunc
+
 	// mu orders the making and closing of Threads and the end of the Manager. Uses
 	// never take it. regcache's lock is taken under it.
 	mu            sync.Mutex
@@ -55,6 +60,7 @@ func New(o Options) (*Manager, error) {
 	}
 	m := &Manager{opt: o, engine: engine.New(o.Warn, o.Debug), threads: make(map[*Thread]struct{})}
 	m.commCPU.Store(helper.AnyCPU)
+	m.preparing, m.endPreparing = context.WithCancel(context.Background())
 	if err := fault.Contain(m.open); err != nil {
 		return nil, errors.Join(err, fault.Contain(m.closeOwned))
 	}
@@ -155,6 +161,7 @@ func (m *Manager) Close() error {
 	if !first {
 		return nil
 	}
+	m.endPreparing()
 	// Each step runs even if one before it fails or panics.
 	var errs []error
 	report := func() error { m.report(); return nil }

@@ -15,7 +15,7 @@ import (
 )
 
 // linkedPrograms are the transports of testing/standin that use pinwheel.h.
-var linkedPrograms = []string{"linked", "linkedlife", "both"}
+var linkedPrograms = []string{"linked", "linkedlife", "prepared", "both"}
 
 // linkedMemlock is more than these programs lock at one time, in bytes.
 const linkedMemlock = 4 << 20
@@ -99,7 +99,7 @@ func inapplicable(t *testing.T, said, file, mode string) string {
 			return fmt.Sprintf("C code can't have %s watch memory", r.Mapping)
 		}
 	}
-	if mode == "accounting" || mode == "query" {
+	if mode == "accounting" || mode == "query" || mode == "kept" {
 		if r := readReport(t, file); verified(r) {
 			return fmt.Sprintf("%s counts hits, and watched by %s a use may be a registration", mode, r.Mapping)
 		}
@@ -170,6 +170,21 @@ func TestAPINeverServesWhatWasUnmapped(t *testing.T) {
 				t.Errorf("status %d, said %q", status, said)
 			}
 		})
+	}
+}
+
+func TestAPIPreparesPoolsAndLeavesNothingIfItFails(t *testing.T) {
+	for _, mode := range []string{"kept", "refused", "cancelled", "together"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			expectLinked(t, []string{"PINWHEEL_POLICY=leave-pinned"}, "prepared", mode)
+		})
+	}
+}
+
+func TestAPIPreparesNothingThatIsNotKept(t *testing.T) {
+	for _, how := range []string{"PINWHEEL_DISABLE=y", "PINWHEEL_POLICY=on-demand"} {
+		t.Run(how, func(t *testing.T) { expectLinked(t, []string{how}, "prepared", "plain") })
 	}
 }
 

@@ -72,11 +72,11 @@ func TestAPIUnderSanitizers(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return buildLinked(dir, objects, []string{"linked", "linkedlife"}, flag)
+		return buildLinked(dir, objects, []string{"linked", "linkedlife", "prepared"}, flag)
 	}
 	sanitized(t, build, []string{"linked", "accounting"}, []string{"linked", "threads"}, []string{"linkedlife", "fork"},
 		[]string{"linkedlife", "closing"}, []string{"linkedlife", "last-release"}, []string{"linkedlife", "refused"},
-		[]string{"linkedlife", "first-uses"})
+		[]string{"linkedlife", "first-uses"}, []string{"prepared", "kept"}, []string{"prepared", "cancelled"}, []string{"prepared", "together"})
 }
 
 // The library is linked before MPI here, instead of preloaded: a sanitizer wants to be the first.

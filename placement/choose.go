@@ -194,7 +194,7 @@ func (v *view) claimOn(cpu int) int {
 
 // spares returns the processors for the workers of this helper, which has one of its own: of each idle core that
 // no helper has, one. Its share of them, as all helpers count, up to a number.
-func (v *view) spares(most int) (spare [helper.MostWorkers - 1]int, n int) {
+func (v *view) spares(most int) (spare []int) {
 	var idle []int
 	seen := map[int]bool{}
 	for _, cpu := range v.allowed {
@@ -213,11 +213,10 @@ func (v *view) spares(most int) (spare [helper.MostWorkers - 1]int, n int) {
 			}
 		}
 	}
-	for i := mine; i < len(idle) && n < most; i += helpers {
-		spare[n] = idle[i]
-		n++
+	for i := mine; i < len(idle) && len(spare) < most; i += helpers {
+		spare = append(spare, idle[i])
 	}
-	return spare, n
+	return spare
 }
 
 // helpersOn returns the number of other helpers on a processor.

@@ -90,7 +90,7 @@ func (c *Chooser) Choose(l Look, all []Claim) []Claim {
 	c.self, c.withRank, c.quotaUsedUp = self, withRank, v.quotaUsedUp
 	c.spare = helper.Placement{}
 	if v.self = self; self.CPU != helper.AnyCPU && !withRank {
-		c.spare.Spare, c.spare.Spares = v.spares(int(min(c.quotaLeft, helper.MostWorkers-1)))
+		c.spare.Spares = copy(c.spare.Spare[:], v.spares(int(min(c.quotaLeft, helper.MostWorkers-1))))
 	}
 	return append(slices.Clone(v.others), self)
 }

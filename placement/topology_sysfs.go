@@ -28,14 +28,27 @@ func ReadTopology(root fs.FS) (*Topology, error) {
 			t.readCore(root, cpu, online)
 		}
 	}
-	nodes, _ := fs.Glob(root, "sys/devices/system/node/node*/cpulist")
-	for _, name := range nodes {
-		list, _ := cpulist.Read(root, name)
+	for _, list := range ReadNodes(root) {
 		t.change(list, func(c *cpuInfo) { c.node = list })
 	}
 	t.change(efficient(root, online), func(c *cpuInfo) { c.kind = Efficient })
 	t.change(quiet(root), func(c *cpuInfo) { c.quiet = true })
 	return t, nil
+}
+
+// ReadNodes returns the processors of each NUMA node by its number: none for a node that has only memory, no node
+// where the kernel tells of none.
+func ReadNodes(root fs.FS) map[int][]int {
+	const dir = "sys/devices/system/node/node"
+	nodes := map[int][]int{}
+	files, _ := fs.Glob(root, dir+"*/cpulist")
+	for _, file := range files {
+		number, _, _ := strings.Cut(strings.TrimPrefix(file, dir), "/")
+		if n, err := strconv.Atoi(number); err == nil {
+			nodes[n], _ = cpulist.Read(root, file)
+		}
+	}
+	return nodes
 }
 
 // change changes those processors of a list that are online.

@@ -89,6 +89,7 @@ type request struct {
 	pages   mem.Range
 	access  verbs.Access
 	outcome Outcome // so far
+	ahead   *ahead  // nil for a use
 	moved   int     // how often its mapping changed while it was being registered
 	awaited bool    // other processes were asked to release memory
 }
@@ -106,9 +107,18 @@ func (c *Cache) acquire(l *Local, r mem.Range, a verbs.Access) (Ref, Outcome, er
 	q := &request{local: l, pages: p, access: a}
 	c.mu.Lock()
 	defer c.unlock()
+	ref, err := c.serveUnlocking(q)
+	return ref, q.outcome, err
+}
+
+// serveUnlocking makes attempts until one serves a request or fails for good.
+func (c *Cache) serveUnlocking(q *request) (Ref, error) {
 	for {
+		if err := q.ahead.err(); err != nil {
+			return Ref{}, err
+		}
 		if ref, err := c.attemptUnlocking(q); err != errAgain && !c.awaitShareUnlocking(q, err) {
-			return ref, q.outcome, err
+			return ref, err
 		}
 	}
 }
@@ -161,7 +171,7 @@ func (c *Cache) attemptUnlocking(q *request) (Ref, error) {
 		return c.registerForUnlocking(q, own)
 	case serving == nil:
 		q.outcome = Waited
-		c.waitUnlocking(&own.done)
+		c.waitUnlocking(&own.done, q.ahead.ended())
 	case c.revalidateUnlocking(q.local, serving):
 		return c.served(q, serving, own), nil
 	}
@@ -171,8 +181,10 @@ func (c *Cache) attemptUnlocking(q *request) (Ref, error) {
 // registerForUnlocking registers the absent region of a request.
 func (c *Cache) registerForUnlocking(q *request, own *region) (Ref, error) {
 	q.outcome = c.firstOrLate(q.pages, q.access)
-	err := c.registerUnlocking(own)
+	err := c.registerUnlocking(own, q.ahead)
 	switch {
+	case err == nil && q.ahead.err() != nil:
+		return Ref{}, c.withdrawAheadUnlocking(own, q.ahead)
 	case err == nil:
 		c.forgive(own)
 		return c.served(q, own, own), nil
@@ -215,6 +227,10 @@ func (c *Cache) firstOrLate(p mem.Range, a verbs.Access) Outcome {
 
 // served grants a reference to the region that serves a request and counts the outcome.
 func (c *Cache) served(q *request, serving, own *region) Ref {
+	if q.ahead != nil {
+		c.reopen(serving) // the helper may be about to release it
+		return Ref{}
+	}
 	switch q.outcome {
 	case Hit:
 		c.stats.Hits++

@@ -188,7 +188,7 @@ func (c *Cache) Close() error {
 	c.publishUnlocking()
 	for _, g := range c.bySlot { // to which nothing is added any more
 		for g != nil && g.known() && g.inTransition() {
-			c.waitUnlocking(&g.done)
+			c.waitUnlocking(&g.done, nil)
 		}
 		if g != nil && g.known() {
 			c.forget(g)
@@ -199,7 +199,7 @@ func (c *Cache) Close() error {
 	err := c.reclaimUnlocking()
 	for c.calls > 0 || len(c.endedWatches) > 0 {
 		if c.calls > 0 {
-			c.waitUnlocking(&c.callEnded)
+			c.waitUnlocking(&c.callEnded, nil)
 		}
 		err = errors.Join(err, c.reclaimUnlocking())
 	}

@@ -33,11 +33,11 @@ func (c *Cache) TryRegister(id mem.RegionID) (did bool, err error) {
 		case g.state == registered || g.state == registering:
 			return false, nil
 		case g.state == draining:
-			c.waitUnlocking(&g.done)
+			c.waitUnlocking(&g.done, nil)
 			continue
 		}
 		c.stats.HelperRegisters++
-		err = c.registerUnlocking(g)
+		err = c.registerUnlocking(g, nil)
 		switch {
 		case errors.Is(err, errUncacheable): // only the communication path can register it
 			c.refuse(g, nil)

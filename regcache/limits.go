@@ -66,7 +66,7 @@ func (c *Cache) reserveUnlocking(r mem.Range) error {
 		if c.releases == 0 {
 			return c.limitError(r, lacking, own)
 		}
-		c.waitUnlocking(&c.releaseEnded)
+		c.waitUnlocking(&c.releaseEnded, nil)
 	}
 }
 

@@ -49,15 +49,18 @@ func (c *Cache) note(err error) {
 	}
 }
 
-// waitUnlocking sleeps until wake is called for the same channel.
-func (c *Cache) waitUnlocking(ended *chan struct{}) {
+// waitUnlocking sleeps until wake is called for the same channel, or until another one, which may be nil, is closed.
+func (c *Cache) waitUnlocking(ended *chan struct{}, or <-chan struct{}) {
 	if *ended == nil {
 		*ended = make(chan struct{})
 	}
 	done := *ended
 	c.mu.Unlock()
 	defer c.mu.Lock()
-	<-done
+	select {
+	case <-done:
+	case <-or:
+	}
 }
 
 // wake ends all waitUnlocking for a channel.

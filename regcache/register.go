@@ -21,8 +21,8 @@ const (
 	movedRetries = 8
 )
 
-// registerUnlocking registers a region that is absent.
-func (c *Cache) registerUnlocking(g *region) error {
+// registerUnlocking registers a region that is absent, ahead of any use if a is not nil.
+func (c *Cache) registerUnlocking(g *region, a *ahead) error {
 	c.absent.remove(g)
 	g.state = registering
 	pinned := false
@@ -36,7 +36,7 @@ func (c *Cache) registerUnlocking(g *region) error {
 		c.settle(g, absent)
 	}()
 	storeWord(&c.tab.epoch, c.tab.epoch+1)
-	mr, err := c.pinUnlocking(g, c.opts.Watcher)
+	mr, err := c.pinUnlocking(g, c.opts.Watcher, a)
 	if err != nil {
 		return errors.Join(err, c.drainUnlocking())
 	}
@@ -59,6 +59,9 @@ func (c *Cache) registerUnlocking(g *region) error {
 
 // registerOnceUnlocking registers the pages of a request for this one use.
 func (c *Cache) registerOnceUnlocking(q *request) (Ref, error) {
+	if q.ahead != nil {
+		return Ref{}, ErrNotKept
+	}
 	q.outcome = c.firstOrLate(q.pages, q.access)
 	slot, ok := c.tab.allocate()
 	if !ok {
@@ -71,7 +74,7 @@ func (c *Cache) registerOnceUnlocking(q *request) (Ref, error) {
 			c.settle(g, absent)
 		}
 	}()
-	mr, err := c.pinUnlocking(g, nil)
+	mr, err := c.pinUnlocking(g, nil, nil)
 	if err != nil {
 		return Ref{}, err
 	}
@@ -83,9 +86,9 @@ func (c *Cache) registerOnceUnlocking(q *request) (Ref, error) {
 	return c.served(q, g, g), nil
 }
 
-// pinUnlocking reserves room for g, watches it if w is not nil, and registers it. It evicts idle
-// regions as needed. If it succeeds, the caller owns the registration.
-func (c *Cache) pinUnlocking(g *region, w Watcher) (mr verbs.Region, err error) {
+// pinUnlocking reserves room for g, watches it if w is not nil, touches it if a is not nil, and registers it. It evicts
+// idle regions as needed. If it succeeds, the caller owns the registration.
+func (c *Cache) pinUnlocking(g *region, w Watcher, a *ahead) (mr verbs.Region, err error) {
 	if err := c.reserveUnlocking(g.rng); err != nil {
 		return mr, err
 	}
@@ -102,6 +105,9 @@ func (c *Cache) pinUnlocking(g *region, w Watcher) (mr verbs.Region, err error) 
 			c.stats.Failed++
 			return mr, err
 		}
+	}
+	if err := c.touchUnlocking(g, a); err != nil {
+		return mr, err
 	}
 	for busy, moved := 0, 0; ; {
 		err = c.withoutLock(func() (err error) {

@@ -130,6 +130,7 @@ var handled = []string{
 	"not open",
 	"nothing is managed any more",
 	"range cannot be watched",
+	"regcache: this memory is registered for each use, and not kept registered",
 	"range is known under another region",
 	"region changed while it was registered",
 	"settings: default of PINWHEEL_…: …", // which a test would find

@@ -39,11 +39,11 @@ func TestFieldThatIsNoNumberIsAnError(t *testing.T) {
 func TestMappingsAreThoseOfTheKernel(t *testing.T) {
 	m, err := parseMapping("7f0000001000-7f0000003000 rw-s 00001000 00:01 1234                       /memfd:x (deleted)")
 	if err != nil || m != (Mapping{
-		Range: mem.Range{Start: 0x7f0000001000, End: 0x7f0000003000}, Shared: true, Offset: 0x1000, Inode: 1234,
-		Path: "/memfd:x (deleted)"}) {
+		Range: mem.Range{Start: 0x7f0000001000, End: 0x7f0000003000}, Readable: true, Writable: true, Shared: true,
+		Offset: 0x1000, Inode: 1234, Path: "/memfd:x (deleted)"}) {
 		t.Errorf("got %+v, %v", m, err)
 	}
-	if m, err := parseMapping("7ffc000-7ffd000 r-xp 00000000 00:00 0 \n"); err != nil || !m.Executable ||
+	if m, err := parseMapping("7ffc000-7ffd000 r-xp 00000000 00:00 0 \n"); err != nil || !m.Executable || !m.Readable || m.Writable ||
 		m.Path != "" || m.Inode != 0 {
 		t.Errorf("got %+v, %v", m, err)
 	}

@@ -12,6 +12,8 @@ import (
 // Mapping is a line of /proc/self/maps: a mapping of this process.
 type Mapping struct {
 	Range      mem.Range
+	Readable   bool
+	Writable   bool
 	Shared     bool
 	Executable bool
 	Offset     uint64 // of Range.Start in the file
@@ -54,6 +56,7 @@ func parseMapping(line string) (m Mapping, err error) {
 	}
 	m.Range = mem.Range{Start: mem.Addr(start), End: mem.Addr(end)}
 	if len(word[1]) == 4 {
+		m.Readable, m.Writable = word[1][0] == 'r', word[1][1] == 'w'
 		m.Executable, m.Shared = word[1][2] == 'x', word[1][3] == 's'
 	}
 	m.Path = strings.TrimSpace(line)

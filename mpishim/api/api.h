@@ -53,6 +53,11 @@ int api_deregister(void *pd, void *handle);
 unsigned api_domains(void);
 void api_domains_forget(void); /* in the child of a fork */
 
+static inline int api_is_memory(const void *addr, size_t len)
+{
+	return len && (uintptr_t)addr + len > (uintptr_t)addr && (uintptr_t)addr + len <= UINTPTR_MAX - pw.page_mask;
+}
+
 static inline int api_is_managed(const struct pinwheel_domain *d)
 {
 	return pw_is_managing() && pw_likely(d->place < PW_DOMAINS);

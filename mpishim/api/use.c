@@ -43,18 +43,13 @@ static int ask(uint32_t what, struct pw_thread *t, struct pinwheel_domain *d, co
 	return 0;
 }
 
-static int is_memory(const void *addr, size_t len)
-{
-	return len && (uintptr_t)addr + len > (uintptr_t)addr && (uintptr_t)addr + len <= UINTPTR_MAX - pw.page_mask;
-}
-
 static __attribute__((noinline)) int missed(struct pw_thread *t, struct pinwheel_domain *d,
 		const void *addr, size_t len,
 					    unsigned access, struct api_use *u)
 {
 	int rc;
 
-	if (!is_memory(addr, len))
+	if (!api_is_memory(addr, len))
 		return -EINVAL;
 	if (__atomic_load_n(&d->closing, __ATOMIC_ACQUIRE))
 		return -ESHUTDOWN;
@@ -74,7 +69,7 @@ static __attribute__((noinline)) int missed_try(struct pw_thread *t, struct pinw
 		const void *addr, size_t len,
 						unsigned access, struct api_use *u)
 {
-	if (!is_memory(addr, len))
+	if (!api_is_memory(addr, len))
 		return -EINVAL;
 	return ask(PW_ASK_QUERY, t, d, addr, len, access, u) ? -ENOENT : 0;
 }

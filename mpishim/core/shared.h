@@ -110,6 +110,7 @@ enum pw_ask {
 	PW_ASK_LIMIT,
 	PW_ASK_RELEASE_IDLE, /* deregister what is idle in the domain or in all; mail.bytes returns how many */
 	PW_ASK_COUNT,   /* count for the domain or for all, into mail.counts */
+	PW_ASK_PREPARE, /* begin to register the memory ahead of its first use, as the thread's prepare says */
 	PW_ASK_END,     /* end the server, after PW_ASK_STOP; pw_bind starts another */
 };
 
@@ -153,6 +154,22 @@ struct pw_mailbox {
 	int32_t error; /* 0 or an errno; on an error the thread registers past the cache */
 	uint32_t pad;
 	struct pw_counts counts;
+};
+
+/*
+ * What a thread waits for that has asked to PW_ASK_PREPARE. state is a futex. The thread writes what it wants and then
+ * ASKED. The server makes that RUNNING and, after error, DONE. A thread to which nobody answers makes ASKED IDLE.
+ */
+enum pw_prepare_state { PW_PREPARE_IDLE, PW_PREPARE_ASKED, PW_PREPARE_RUNNING, PW_PREPARE_DONE };
+
+struct pw_prepare {
+	uint32_t state;   /* (both) */
+	uint32_t cancel;  /* (C) atomic: it should end */
+	uint64_t done;    /* (Go) atomic: bytes whose pages are there */
+	uint32_t threads; /* (C) 0: as many as processors are idle */
+	uint32_t tid;     /* (C) of the thread, whose affinity counts */
+	int32_t cpu;      /* (C) where it runs */
+	int32_t error;    /* (Go) 0 or an errno */
 };
 
 /* A buffer that the program passed to an MPI call. Its registration is attributed to that call.
@@ -205,6 +222,7 @@ struct pw_thread {
 	} reported[PW_REPORTED]; /* (C) uses that were pushed into the ring */
 	struct pw_site *site_cache[PW_SITE_CACHE]; /* (C) by a hash of the frames */
 	struct pw_mailbox mail;
+	struct pw_prepare prepare;
 	struct pw_announced announced[PW_ANNOUNCED];
 	struct pw_announced internal; /* stands for MPI's internal copies of the buffers of the call under way */
 	struct pw_ring ring;
@@ -332,7 +350,7 @@ struct pw_shared {
 };
 
 /* Raised with each change of what the questions, or words that both sides use, mean. */
-#define PW_PROTOCOL 6
+#define PW_PROTOCOL 7
 
 /*
  * The layout that both sides must agree on, as one number. It mixes offsets with sizes, because

@@ -81,6 +81,11 @@ static long futex(uint32_t *word, int op, uint32_t value, const struct timespec 
 	return syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, value, timeout, NULL, 0);
 }
 
+void pw_sleep_on(uint32_t *word, uint32_t value, unsigned ms)
+{
+	futex(word, FUTEX_WAIT, value, &(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000l});
+}
+
 /* How long a thread waits for an answer. Registering very much memory takes seconds. Once nobody has answered, the next
  * ones wait no more than a second, or a program would wait as long again for each that its end has. */
 #define ANSWER_TIMEOUT_S 30

@@ -208,6 +208,41 @@ int pinwheel_release(struct pinwheel_use *use);
  */
 int pinwheel_is_registered(struct pinwheel_domain *domain, const void *addr, size_t len, unsigned access);
 
+/* Options of pinwheel_prepare. Set size to sizeof(struct pinwheel_prepare_options). */
+struct pinwheel_prepare_options {
+	size_t size;
+	/*
+	 * How many threads provide pages, at most as many as the caller may use processors. 0 stands for one in
+	 * place of the caller, and one on each other core that is idle.
+	 */
+	unsigned threads;
+	/*
+	 * Called in the thread of the caller, some twenty times a second, with the number of bytes whose pages are there so
+	 * far. If it returns another value than 0, pinwheel_prepare fails with -ECANCELED soon. It must not call
+	 * this interface. May be NULL.
+	 */
+	int (*progress)(void *arg, uint64_t done);
+	void *arg; /* for progress */
+};
+
+/*
+ * Registers len bytes from addr ahead of their first use: a large pool, for which that takes long. It first provides
+ * the pages with several threads, which a registration does with one, and then makes one registration, which stays as
+ * after a use. What the memory contains does not change, and other threads may use it meanwhile; a
+ * pinwheel_acquire waits. The caller must not unmap it before this returns.
+ *
+ * Limits are checked before anything is touched: RLIMIT_MEMLOCK, those of pinwheel_limits, and PINWHEEL_BUDGET.
+ * If it fails, nothing more is registered than before. A call of reg can't be cut short: if progress asks for an end
+ * meanwhile, the registration is ended afterwards. options may be NULL.
+ *
+ * Returns 0, also where each use registers for itself and there is nothing to prepare: pinwheel_is_registered tells.
+ * -ENOMEM: it exceeds a limit, memory in use leaves no room, or the machine has no memory left. -EFAULT: some of it is
+ * not mapped, or read-only though access has a right to write. -ECANCELED: progress asked for it. -ESHUTDOWN; -EINVAL;
+ * the error of reg.
+ */
+int pinwheel_prepare(struct pinwheel_domain *domain, void *addr, size_t len, unsigned access,
+		     const struct pinwheel_prepare_options *options);
+
 /* Limits of the memory that is registered at a time; PINWHEEL_UNLIMITED for none. */
 struct pinwheel_limits {
 	size_t size;      /* sizeof(struct pinwheel_limits) */

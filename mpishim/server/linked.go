@@ -35,6 +35,8 @@ func (s *server) serveLinked(t *C.struct_pw_thread) (ref regcache.Ref, acquired 
 		m.bytes = C.uint64_t(n)
 	case C.PW_ASK_COUNT:
 		s.count(uint32(m.domain), &m.counts)
+	case C.PW_ASK_PREPARE:
+		err = s.registerAhead(t)
 	case C.PW_ASK_END:
 		s.end()
 	}

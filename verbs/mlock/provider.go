@@ -8,7 +8,7 @@ import (
 	"pinwheel/mem"
 	"pinwheel/verbs"
 	"pinwheel/verbs/internal/handle"
-	"pinwheel/verbs/internal/memlock"
+	"pinwheel/verbs/memlock"
 )
 
 // The calls, as errors name them.

@@ -12,7 +12,7 @@ import (
 
 	"pinwheel/mem"
 	"pinwheel/verbs"
-	"pinwheel/verbs/internal/memlock"
+	"pinwheel/verbs/memlock"
 	"pinwheel/verbs/rdma/internal/ibv"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"pinwheel/mem"
 	"pinwheel/verbs"
-	"pinwheel/verbs/internal/memlock"
+	"pinwheel/verbs/memlock"
 )
 
 // failure types a failed registration. What the shortage was is only asked

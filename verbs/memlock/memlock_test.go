@@ -11,7 +11,7 @@ import (
 
 	"pinwheel/mem"
 	"pinwheel/verbs"
-	"pinwheel/verbs/internal/memlock"
+	"pinwheel/verbs/memlock"
 	"pinwheel/verbs/verbstest"
 )
 
