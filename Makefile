@@ -31,8 +31,8 @@ tools:
 
 ## build: the commands, the preload library and the C API, into bin/
 build: tools shim api
-	mkdir -p bin
-	$(GO) build -ldflags "-X pinwheel/internal/version.stamp=$$(packaging/version.sh)" -o bin/ ./cmd/...
+	mkdir -p $(SHIM_LIB)
+	$(GO) build -ldflags "-X pinwheel/internal/version.stamp=$$(packaging/version.sh)" -o $(SHIM_LIB)/ ./cmd/...
 
 ## replay: replay the NAS traces under every policy, in virtual time and with real pinning
 replay: build
@@ -225,6 +225,7 @@ include packaging/packaging.mk
 include testbed/packages.mk
 include docs/site/site.mk
 include testbed/testbed.mk
+include testbed/arm64.mk
 include testbed/softverbs/softverbs.mk
 include testbed/live/live.mk
 include bench/stale/stale.mk

@@ -1,0 +1,19 @@
+# Pinwheel for AArch64, built and tested on another processor: included by the Makefile. All that it needs is downloaded
+# into out/arm64, and nothing is installed: see testbed/README.md.
+
+ARM64_OUT := $(OUT)/arm64
+
+.PHONY: build-arm64 test-arm64
+
+build-arm64 test-arm64: export PINWHEEL_TESTBED_CACHE = $(abspath $(ARM64_OUT))
+
+## build-arm64: the commands and libraries for AArch64, into out/arm64/bin (Debian)
+build-arm64: tools
+	testbed/cross.sh $(MAKE) --no-print-directory build SHIM_LIB=$(ARM64_OUT)/bin
+
+# Commands, jobs and guests are programs of many processes, which take an hour by emulation.
+ARM64_PACKAGES ?= $(shell $(GO) list ./... | grep -vE '^pinwheel/(cmd|bench|mpishim|testbed)\b') ./bench/ctable ./mpishim/server
+
+## test-arm64: tests of ARM64_PACKAGES on an emulated AArch64 processor, among them those of the table's memory order (Debian, Linux 6.7)
+test-arm64: tools
+	testbed/cross.sh -e $(GO) test -vet=off -timeout 30m $(ARM64_PACKAGES)
