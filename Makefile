@@ -213,7 +213,7 @@ calibrate: build
 	mkdir -p $(OUT)
 	bin/nasreplay calibrate --out $(OUT)/calibration.json
 
-## vmwatch-object: compile vmwatch/bpf/watch.bpf.c anew (needs clang, llvm and libbpf-dev)
+## vmwatch-object: compile vmwatch/bpf/watch.bpf.c anew, for each processor (needs clang, llvm and libbpf-dev)
 vmwatch-object:
 	$(GO) generate ./vmwatch
 
