@@ -157,6 +157,7 @@ func TestCallsFromWhereALibraryWasBelongToTheOneThatIsThere(t *testing.T) {
 }
 
 func TestModulesOfThisProcessAreToldApart(t *testing.T) {
+	testwait.NeedOwnMemory(t)
 	m, err := ReadModules(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -182,6 +183,7 @@ func TestModulesOfThisProcessAreToldApart(t *testing.T) {
 
 // A build without build IDs has other code.
 func TestBuildIsThatOfTheFile(t *testing.T) {
+	testwait.NeedOwnMemory(t)
 	if id := os.Getenv("PROFILE_TEST_BUILD"); id != "" {
 		m, err := ReadModules(nil)
 		if err != nil {
