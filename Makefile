@@ -18,7 +18,7 @@ export GOFLAGS += -buildvcs=false
 # One line for a tool that is missing: $(call need,command,what to install)
 need = command -v $(1) >/dev/null || { echo "make: $(1) is missing: $(2)" >&2; exit 1; }
 
-.PHONY: help tools build replay test race race-packages fuzz test-grpc lint soak soak-node soak-vmmc test-faults test-sanitize bench-vmmc bench-files bench-peers bench-together bench results results-nodes results-files results-micro results-limit results-papers results-prediction ablation helper-share import-again calibrate vmwatch-object clean
+.PHONY: help tools build replay test race race-packages fuzz test-grpc lint soak soak-node soak-vmmc test-faults test-sanitize bench-vmmc bench-files bench-peers bench-together bench results results-nodes results-files results-micro results-limit results-papers results-prediction ablation helper-share import-again calibrate vmwatch-object test-litmus clean
 
 ## help: this list
 help:
@@ -216,6 +216,11 @@ calibrate: build
 ## vmwatch-object: compile vmwatch/bpf/watch.bpf.c anew, for each processor (needs clang, llvm and libbpf-dev)
 vmwatch-object:
 	$(GO) generate ./vmwatch
+
+## test-litmus: the order in which the table is read and written, against the memory model of C11 (needs herd7: opam install herdtools7)
+test-litmus:
+	@$(call need,herd7,opam install herdtools7)
+	regcache/litmus/run.sh
 
 ## clean: remove bin/ and out/
 clean:
