@@ -18,7 +18,7 @@ export GOFLAGS += -buildvcs=false
 # One line for a tool that is missing: $(call need,command,what to install)
 need = command -v $(1) >/dev/null || { echo "make: $(1) is missing: $(2)" >&2; exit 1; }
 
-.PHONY: help tools build replay test race race-packages fuzz test-grpc lint soak soak-node soak-vmmc test-faults test-sanitize bench-vmmc bench-files bench-peers bench-together bench results results-nodes results-files results-micro results-limit results-papers results-prediction ablation helper-share import-again calibrate vmwatch-object clean
+.PHONY: help tools build replay test race race-packages fuzz test-grpc lint soak soak-node soak-vmmc test-faults test-sanitize bench-vmmc bench-files bench-peers bench-together bench results results-nodes results-files results-micro results-limit results-papers results-prediction ablation helper-share import-again calibrate vmwatch-object test-litmus clean
 
 ## help: this list
 help:
@@ -31,8 +31,8 @@ tools:
 
 ## build: the commands, the preload library and the C API, into bin/
 build: tools shim api
-	mkdir -p bin
-	$(GO) build -ldflags "-X pinwheel/internal/version.stamp=$$(packaging/version.sh)" -o bin/ ./cmd/...
+	mkdir -p $(SHIM_LIB)
+	$(GO) build -ldflags "-X pinwheel/internal/version.stamp=$$(packaging/version.sh)" -o $(SHIM_LIB)/ ./cmd/...
 
 ## replay: replay the NAS traces under every policy, in virtual time and with real pinning
 replay: build
@@ -213,9 +213,14 @@ calibrate: build
 	mkdir -p $(OUT)
 	bin/nasreplay calibrate --out $(OUT)/calibration.json
 
-## vmwatch-object: compile vmwatch/bpf/watch.bpf.c anew (needs clang, llvm and libbpf-dev)
+## vmwatch-object: compile vmwatch/bpf/watch.bpf.c anew, for each processor (needs clang, llvm and libbpf-dev)
 vmwatch-object:
 	$(GO) generate ./vmwatch
+
+## test-litmus: the order in which the table is read and written, against the memory model of C11 (needs herd7: opam install herdtools7)
+test-litmus:
+	@$(call need,herd7,opam install herdtools7)
+	regcache/litmus/run.sh
 
 ## clean: remove bin/ and out/
 clean:
@@ -225,6 +230,7 @@ include packaging/packaging.mk
 include testbed/packages.mk
 include docs/site/site.mk
 include testbed/testbed.mk
+include testbed/arm64.mk
 include testbed/softverbs/softverbs.mk
 include testbed/live/live.mk
 include bench/stale/stale.mk

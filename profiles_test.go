@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/predictor"
 )
 
@@ -36,6 +37,7 @@ func runOn(t *testing.T, o Options) (profile string, warned []string) {
 }
 
 func TestManagerBeginsWithTheProfileOfTheLastRun(t *testing.T) {
+	testwait.NeedOwnMemory(t)
 	dir := t.TempDir()
 	for run, want := range []string{"none", "used", "used"} {
 		if profile, warned := runWithProfile(t, dir, 2); profile != want || warned != nil {
@@ -62,6 +64,7 @@ func (p *misled) Observe(u predictor.Use) {
 }
 
 func TestProfileThatTheHelperFailsWithIsDiscarded(t *testing.T) {
+	testwait.NeedOwnMemory(t)
 	dir := t.TempDir()
 	if profile, warned := runWithProfile(t, dir, 2); profile != "none" || warned != nil {
 		t.Fatalf("profile %q, warned %q", profile, warned)
@@ -78,6 +81,7 @@ func TestProfileThatTheHelperFailsWithIsDiscarded(t *testing.T) {
 }
 
 func TestProfileThatCannotBeKeptIsAWarning(t *testing.T) {
+	testwait.NeedOwnMemory(t)
 	profile, warned := runWithProfile(t, filepath.Join("/proc/self/status", "x"), 2)
 	if profile != "refused" && profile != "none" || len(warned) == 0 ||
 		!strings.Contains(warned[len(warned)-1], "is not kept") {

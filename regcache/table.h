@@ -136,6 +136,12 @@ _Static_assert(sizeof(struct pwt_ref) == 24, "layout");
 
 PWT_HOT uint64_t pwt_load(const uint64_t *p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
 
+/*
+ * What is looked at after a count. Where readers fence, nothing else keeps it behind the exchange of that: a load that
+ * acquires may overtake it, and does as LDAPR of AArch64.
+ */
+PWT_HOT uint64_t pwt_load_counted(const uint64_t *p) { return __atomic_load_n(p, __ATOMIC_SEQ_CST); }
+
 PWT_HOT struct pwt_entry *pwt_entry(const struct pwt_header *h, uint64_t cursor, uint64_t i)
 {
 	return (struct pwt_entry *)((char *)h + (cursor & ~63ull)) + i;
@@ -187,7 +193,7 @@ PWT_HOT void pwt_count(struct pwt_local *l, uint32_t slot, uint64_t n)
 /* Whether the last reference of a slot's registration has to be looked after. */
 PWT_HOT int pwt_is_retired(const struct pwt_header *h, const struct pwt_desc *d)
 {
-	return __builtin_expect(__atomic_load_n(&h->retired, __ATOMIC_ACQUIRE), 0) &&
+	return __builtin_expect(__atomic_load_n(&h->retired, __ATOMIC_SEQ_CST), 0) && /* as pwt_load_counted */
 	       __atomic_load_n(&d->flags, __ATOMIC_ACQUIRE) & PWT_RETIRED;
 }
 
@@ -213,7 +219,7 @@ PWT_HOT int pwt_take(struct pwt_local *l, struct pwt_entry *e, uint64_t state, s
 	uint64_t keys = pwt_load(&e->keys); /* once the state was looked at again, the place may be another's */
 
 	pwt_count(l, slot, 1);
-	if (__builtin_expect(pwt_load(&e->state) != state, 0)) {
+	if (__builtin_expect(pwt_load_counted(&e->state) != state, 0)) {
 		pwt_undo(l, slot);
 		return 0;
 	}

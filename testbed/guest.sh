@@ -1,12 +1,11 @@
 # Second stage of a guest, run as root in the host's root file system: give the
 # node its RDMA device, run the command, leave its exit status for run.sh.
-# The kernel's console is ttyS0; the command speaks on ttyS1.
 export PATH=/usr/local/go/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root OUT=/run/testbed/out
 run=/run/testbed
 export PINWHEEL_REQUIRE_RDMA=1 # a test without a device fails here
-. $run/settings # TESTBED_NODE, TESTBED_NODES, directory
-stty -F /dev/ttyS1 raw -echo
-exec < /dev/null > /dev/ttyS1 2>&1
+. $run/settings # TESTBED_NODE, TESTBED_NODES, directory; console, of the kernel, and output, on which the command speaks
+stty -F /dev/$output raw -echo
+exec < /dev/null > /dev/$output 2>&1
 
 node_addr() { echo "10.99.0.$((${1} + 1))"; }
 TESTBED_ADDR=$(node_addr "$TESTBED_NODE")
@@ -14,7 +13,7 @@ TESTBED_PEER=$(node_addr "$((1 - TESTBED_NODE))")
 export TESTBED_NODE TESTBED_NODES TESTBED_ADDR TESTBED_PEER
 
 # die MESSAGE: the machine is not as a command may expect it; not the command's fault.
-die() { echo "testbed: $*" | tee /dev/ttyS0; echo 125 > $run/exit-status; exit; }
+die() { echo "testbed: $*" | tee /dev/$console; echo 125 > $run/exit-status; exit; }
 
 mount -t tracefs tracefs /sys/kernel/tracing
 mount -t bpf bpf /sys/fs/bpf

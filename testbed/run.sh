@@ -46,23 +46,34 @@ if [ -z "$out" ]; then out=$work/out; fi
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 
+# The machine, its console, and the line on which the command speaks, as QEMU and the guest call them.
+case $arch in
+  amd64)
+    # no_timer_check: on a machine that does much else, the timer may come too late for the check of it at boot.
+    machine=(qemu-system-x86_64 -L "$tools/usr/share/seabios" -cpu max)
+    console=ttyS0 output=ttyS1 parameters="mitigations=off no_timer_check"
+    ;;
+  arm64)
+    machine=(qemu-system-aarch64 -machine virt -cpu neoverse-n1)
+    console=ttyAMA0 output=ttyAMA1 parameters="mitigations=off"
+    ;;
+esac
+
 boot() { # boot NODE: a machine in the background, its command's output on ours
   local node=$1 run=$work/node$1 network=() prefix=""
   mkdir "$run"
   cp "$here/guest.sh" "$run/"
-  printf 'TESTBED_NODE=%d TESTBED_NODES=%d directory=%q\n' "$node" "$nodes" "$PWD" > "$run/settings"
+  printf 'TESTBED_NODE=%d TESTBED_NODES=%d directory=%q console=%s output=%s\n' "$node" "$nodes" "$PWD" "$console" "$output" > "$run/settings"
   printf '%q ' "${command[@]}" > "$run/command"
   if [ "$nodes" = 2 ]; then
     prefix="node$node: "
     network=(-device "virtio-net-pci,netdev=net,mac=52:54:00:99:00:0$((node + 1)),host_mtu=4400,romfile="
       -netdev "stream,id=net,addr.type=unix,addr.path=$work/net,server=$([ "$node" = 0 ] && echo on || echo off)")
   fi
-  # no_timer_check: on a machine that does much else, the timer may come too late for the check of it at boot.
   # exec, so that $! is the process to kill.
-  in_layer exec timeout -k 5 "$limit" qemu-system-x86_64 \
-    -L "$cache/layer/usr/share/qemu" -L "$cache/layer/usr/share/seabios" \
-    -accel tcg,thread=multi -cpu max -smp "$cpus" -m "$mib" -nodefaults -display none -no-reboot \
-    -kernel "$kernel" -initrd "$cache/initrd.img" -append "console=ttyS0 quiet panic=-1 mitigations=off no_timer_check" \
+  in_layer exec timeout -k 5 "$limit" "${machine[@]}" -L "$tools/usr/share/qemu" \
+    -accel tcg,thread=multi -smp "$cpus" -m "$mib" -nodefaults -display none -no-reboot \
+    -kernel "$kernel" -initrd "$cache/initrd.img" -append "console=$console quiet panic=-1 $parameters" \
     -virtfs local,path=/,mount_tag=host,security_model=passthrough,readonly=on,multidevs=remap \
     -virtfs "local,path=$cache/layer,mount_tag=layer,security_model=passthrough,readonly=on" \
     -virtfs "local,path=$run,mount_tag=run,security_model=none" \

@@ -20,9 +20,11 @@ import (
 	"pinwheel/mem"
 )
 
-//go:generate clang -O2 -g -mcpu=v3 -target bpf -D__TARGET_ARCH_x86 -I/usr/include/x86_64-linux-gnu -Wall -fdebug-compilation-dir=. -c bpf/watch.bpf.c -o bpf/watch_x86.o
-//go:generate llvm-strip -g bpf/watch_x86.o
-//go:generate sh -c "sha256sum bpf/watch.bpf.c > bpf/watch_x86.sum"
+//go:generate -command compile clang -O2 -g -mcpu=v3 -target bpf -I/usr/include/x86_64-linux-gnu -Wall -fdebug-compilation-dir=.
+//go:generate compile -D__TARGET_ARCH_x86 -c bpf/watch.bpf.c -o bpf/watch_x86.o
+//go:generate compile -D__TARGET_ARCH_arm64 -c bpf/watch.bpf.c -o bpf/watch_arm64.o
+//go:generate llvm-strip -g bpf/watch_x86.o bpf/watch_arm64.o
+//go:generate sh -c "cat bpf/watch.bpf.c bpf/*.h | sha256sum > bpf/watch.sum"
 
 // hook is a program and what it is attached to: the event of a tracepoint, the name of a raw
 // tracepoint, or what its section says.
@@ -97,6 +99,11 @@ func openBPF(m Mechanism, pages *pageReader) (*bpfNotifier, error) {
 	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(bpfObject))
 	if err != nil {
 		return nil, fmt.Errorf("read BPF object: %w", err)
+	}
+	if v := spec.Variables["page_mask"]; v != nil { // where not all machines have pages of one size
+		if err := v.Set(mem.PageSize - 1); err != nil {
+			return nil, fmt.Errorf("set the size of pages: %w", err)
+		}
 	}
 	o := ebpf.CollectionOptions{Cache: allTypes}
 	if o.Programs.KernelTypes, err = readKernelTypes(spec.Types); err != nil {

@@ -50,7 +50,9 @@
 //
 // # Caveats
 //
-// This is for Linux on x86-64. Elsewhere only pfn and none exist.
+// This is for Linux on x86-64 and AArch64. Elsewhere only pfn and none exist. On AArch64 the kernel does not number address
+// spaces: a process may find that one that was forked from the same program and has ended has left a log under its
+// name. Then it does without programs that others have loaded.
 //
 // BPF programs run for the whole machine, and drop the events of other processes. Every set of
 // programs on a node adds its cost to the system calls of all processes.

@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// coreStructs are the structures of the kernel that bpf/watch.bpf.c reads.
-var coreStructs = []string{
-	"pt_regs", "mm_struct", "thread_info", "task_struct", "vm_area_struct", "io_kiocb", "pagetable_move_control",
+// coreStructs are the structures of the kernel that bpf/watch.bpf.c reads. Those within others come first.
+var coreStructs = append(innerStructs,
+	"pt_regs", "mm_struct", "task_struct", "vm_area_struct", "io_kiocb", "pagetable_move_control",
 	"file", "fdtable", "files_struct",
-}
+)
 
 // readKernelTypes returns coreStructs as the running kernel lays them out, with those members that
 // the programs name. The library could read them too, but it makes an index of all 100,000 types of
@@ -45,7 +45,7 @@ func readKernelTypes(programs *btf.Spec) (*btf.Spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range coreStructs { // those within others come first
+	for _, name := range coreStructs {
 		var local *btf.Struct
 		if err := programs.TypeByName(name, &local); err != nil {
 			return nil, err
@@ -175,7 +175,7 @@ func (k *kernelBTF) header(id uint32) (kind uint32, bitfields bool, members, siz
 	return info >> 24 & 0x1f, info>>31 != 0, info & 0xffff, word(k.types, at+8)
 }
 
-// size returns the size of a type in bytes, 0 for one that has none or an array.
+// size returns the size of a type in bytes, 0 for one that has none.
 func (k *kernelBTF) size(id uint32) uint32 {
 	id = k.underlying(id)
 	if id == 0 {
@@ -184,6 +184,9 @@ func (k *kernelBTF) size(id uint32) uint32 {
 	switch kind, _, _, size := k.header(id); kind {
 	case btfPtr:
 		return 8
+	case btfArray: // its elements' type, that of their number, and how many there are
+		of := k.types[k.at(id)+12:]
+		return word(of, 8) * k.size(word(of, 0))
 	case btfInt, btfStruct, btfUnion, btfEnum, btfEnum64:
 		return size
 	}

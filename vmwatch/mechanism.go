@@ -44,10 +44,6 @@ var choices = map[string][]Mechanism{
 // the kernel takes another way into all of them while one has a tracepoint.
 func (m Mechanism) SlowsSystemCalls() bool { return m == TPS || m == TP }
 
-// compatLimit is the end of what system calls made through int 0x80 can
-// reach: the per-call tracepoints don't see those.
-const compatLimit mem.Addr = 4 << 30
-
 // notifiedOf reports whether the mechanism notices every change of r. Only fentry does for memory
 // that isn't private and anonymous: other processes can truncate or punch the file behind it.
 func (m Mechanism) notifiedOf(r mem.Range) bool {
@@ -68,14 +64,18 @@ func (m Mechanism) gaps(frames bool) []string {
 	if frames {
 		elsewhere = "frames compared at each hit"
 	}
+	const afterRing = "after IORING_OP_MADVISE: nothing cached"
 	shared := "files, shared memory and SysV segments: " + elsewhere
 	switch m {
 	case Fentry:
 		return nil
 	case TPS:
-		return []string{shared, "memory below 4 GiB (int 0x80): " + elsewhere, "after IORING_OP_MADVISE: nothing cached"}
+		if compatLimit > 0 {
+			return []string{shared, "memory below 4 GiB (int 0x80): " + elsewhere, afterRing}
+		}
+		return []string{shared, afterRing}
 	case TP:
-		return []string{shared, "after IORING_OP_MADVISE: nothing cached"}
+		return []string{shared, afterRing}
 	case Uffd:
 		return []string{shared, "any page fault of the process between two uses: registered again"}
 	case PFN:

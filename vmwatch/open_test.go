@@ -27,7 +27,8 @@ func open(t testing.TB, mechanism string) *Watcher {
 			t.Skip("this kernel allows no such BPF programs:", err)
 		case mechanism != "uffd" && !root:
 			t.Skip("needs root:", err)
-		case mechanism == "uffd" && strings.Contains(err.Error(), "needs Linux 6.7"):
+		case mechanism == "uffd" &&
+			(strings.Contains(err.Error(), "needs Linux 6.7") || strings.Contains(err.Error(), unix.ENOSYS.Error())):
 			t.Skip(err)
 		}
 		t.Fatal(err)

@@ -42,11 +42,18 @@ long libc_call(long nr, long a, long b, long c, long d, long e, long f)
 
 static long raw(long nr, long a, long b, long c, long d, long e, long f)
 {
+#ifdef __aarch64__
+	register long x8 __asm__("x8") = nr, x0 __asm__("x0") = a, x1 __asm__("x1") = b, x2 __asm__("x2") = c;
+	register long x3 __asm__("x3") = d, x4 __asm__("x4") = e, x5 __asm__("x5") = f;
+	__asm__ volatile("svc #0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
+	return x0;
+#else
 	register long r10 __asm__("r10") = d, r8 __asm__("r8") = e, r9 __asm__("r9") = f;
 	long r;
 	__asm__ volatile("syscall" : "=a"(r) : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
 			 : "rcx", "r11", "memory");
 	return r;
+#endif
 }
 
 static int raw_fresh_at(void *p, size_t n)
@@ -77,6 +84,7 @@ int raw_mremap_away(void *p, size_t n)
 
 int raw_dontneed(void *p, size_t n) { return raw(SYS_madvise, (long)p, n, MADV_DONTNEED, 0, 0, 0); }
 
+#ifdef __x86_64__
 void *low_memory(size_t n)
 {
 	void *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
@@ -102,6 +110,10 @@ int compat_munmap(void *p, size_t n)
 		return -EINVAL;
 	return fresh_at(p, n);
 }
+#else /* a 64-bit process has no way into 32-bit calls, nor mmap a flag for where they reach */
+void *low_memory(size_t n) { (void)n; return NULL; }
+int compat_munmap(void *p, size_t n) { (void)p; (void)n; return -ENOSYS; }
+#endif
 
 void *break_memory(size_t n)
 {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"pinwheel/internal/testwait"
 	"pinwheel/predictor"
 	"pinwheel/profile"
 )
@@ -29,6 +30,7 @@ func TestProfilesOfJobsOfOtherSizesAreTold(t *testing.T) {
 
 // The rank that finds a damaged profile is any, as a rank loads at its first large message.
 func TestAnyRankTellsOfADamagedProfile(t *testing.T) {
+	testwait.NeedOwnMemory(t)
 	for _, rank := range []int{0, 5} {
 		var warned []string
 		e := New(func(s string) { warned = append(warned, s) }, nil)
@@ -58,6 +60,7 @@ func TestAnyRankTellsOfADamagedProfile(t *testing.T) {
 
 // What the user reads of a profile that the helper failed with is what became of it.
 func TestWhatBecomesOfAProfileAfterAFaultIsTold(t *testing.T) {
+	testwait.NeedOwnMemory(t)
 	for name, c := range map[string]struct {
 		moreRanks int  // of the run that fails
 		replaced  bool // before it ends

@@ -37,21 +37,26 @@ static int is_yes(const char *v)
 		     !strcasecmp(v, "true"));
 }
 
-void pw_prepare(void)
+/* Whether the kernel keeps its time by the time stamp counter, which only x86 has. */
+static int keeps_time_by_tsc(void)
 {
-	char source[32] = "";
-	FILE *f;
-
-	if (is_yes(getenv("PINWHEEL_DISABLE")))
-		pw_disable();
-	pw.page_mask = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
-	pw.ticks_are_ns = 1;
+	int is_tsc = 0;
 #ifdef __x86_64__
-	f = pw_is_disabled() ? NULL : fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re");
+	char source[32] = "";
+	FILE *f = fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re");
+
 	if (f) {
-		if (fgets(source, sizeof source, f) && !strcmp(source, "tsc\n"))
-			pw.ticks_are_ns = 0;
+		is_tsc = fgets(source, sizeof source, f) && !strcmp(source, "tsc\n");
 		fclose(f);
 	}
 #endif
+	return is_tsc;
+}
+
+void pw_prepare(void)
+{
+	if (is_yes(getenv("PINWHEEL_DISABLE")))
+		pw_disable();
+	pw.page_mask = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
+	pw.ticks_are_ns = pw_is_disabled() || !keeps_time_by_tsc();
 }

@@ -13,7 +13,7 @@
 // hook publishes again, for a range that was registered between the two.
 //
 // The structures below name only the members that are read; CO-RE finds them
-// in the running kernel. Syscall numbers and registers are those of x86-64.
+// in the running kernel. What differs between processors is in x86.h and arm64.h.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
@@ -23,19 +23,19 @@ char LICENSE[] SEC("license") = "GPL";
 
 #define CORE __attribute__((preserve_access_index))
 typedef unsigned long ulong;
-struct pt_regs { ulong r10, r8, ax, dx, si, di, orig_ax; } CORE;
-typedef struct { __u64 ctx_id; } CORE mm_context_t;
-struct mm_struct { ulong brk; mm_context_t context; } CORE;
-struct thread_info { __u32 status; } CORE;
 typedef struct { __s64 counter; } CORE atomic64_t;
 typedef struct { atomic64_t refcnt; } CORE file_ref_t;
 struct file { void *f_op, *private_data; atomic64_t f_count; file_ref_t f_ref; } CORE;
 struct fdtable { struct file **fd; } CORE;
 struct files_struct { struct fdtable *fdt; } CORE;
-struct task_struct { struct thread_info thread_info; struct mm_struct *mm; struct files_struct *files; } CORE;
 struct vm_area_struct { struct mm_struct *vm_mm; } CORE;
 struct io_kiocb { __u8 opcode; } CORE;
 struct pagetable_move_control { struct vm_area_struct *old; ulong old_addr, len_in; } CORE;
+#ifdef __TARGET_ARCH_arm64
+#include "arm64.h"
+#else
+#include "x86.h"
+#endif
 
 /* Shared by mmap; log_unsafe.go mirrors all of it. */
 #define SLOTS 4096
@@ -79,11 +79,9 @@ static __always_inline struct task_struct *current_task(void)
 }
 
 /*
- * The number of an address space, which the kernel gives to no other one, ever (mm_context_t, x86): so the log of a process
- * that has ended receives nothing more. Not by t->mm: the verifier then looks for the type of each pointer on the way
- * among all types of the kernel.
+ * By what its log is found. Not by t->mm: the verifier then looks for the type of each pointer on the way among all types
+ * of the kernel.
  */
-static __always_inline __u64 space_of(struct mm_struct *mm) { return BPF_CORE_READ(mm, context.ctx_id); }
 static __always_inline __u64 own_space(struct task_struct *t) { return space_of(BPF_CORE_READ(t, mm)); }
 
 /* The log of an address space; NULL if it is not watched. */
@@ -176,8 +174,6 @@ int inspect(struct bpf_raw_tracepoint_args *args)
 	return 0;
 }
 
-enum { MMAP = 9, MUNMAP = 11, BRK = 12, MREMAP = 25, MADVISE = 28, SHMAT = 30, PROCESS_MADVISE = 440 };
-
 /* Advice that takes pages away. Not MADV_FREE (8): reclaim leaves pinned pages alone. */
 static __always_inline int discards(__u64 advice)
 {
@@ -185,9 +181,9 @@ static __always_inline int discards(__u64 advice)
 	       advice == 100 /* HWPOISON */ || advice == 101 /* SOFT_OFFLINE */ || advice == 102 /* GUARD_INSTALL */;
 }
 
-static __always_inline __u64 untag(__u64 addr) /* linear address masking, Linux 6.4 */
+static __always_inline __u64 untag(__u64 addr)
 {
-	return addr & ((1ULL << 57) - 1);
+	return addr & ((1ULL << ADDRESS_BITS) - 1);
 }
 
 /*
@@ -209,12 +205,12 @@ static __always_inline int change(struct task_struct *task, struct pt_regs *regs
 	if (!log)
 		return 0;
 	struct control *control = &log->control;
-	__u64 addr = untag(regs->di), len = regs->si;
+	__u64 addr = untag(FIRST(regs, exit)), len = SECOND(regs);
 	switch (nr) {
 	case MMAP:
 		if (exit)
-			return handed_out(regs->ax, len);
-		if ((regs->r10 & 0x100010) != 0x10) /* only MAP_FIXED (0x10) without MAP_FIXED_NOREPLACE (0x100000) replaces */
+			return handed_out(RETURNED(regs), len);
+		if ((FOURTH(regs) & 0x100010) != 0x10) /* only MAP_FIXED (0x10) without MAP_FIXED_NOREPLACE (0x100000) replaces */
 			return 0;
 		break;
 	case MUNMAP:
@@ -233,39 +229,38 @@ static __always_inline int change(struct task_struct *task, struct pt_regs *regs
 	}
 	case MREMAP:
 		if (exit)
-			handed_out(regs->ax, regs->dx);
-		else if (regs->r10 & 2) /* MREMAP_FIXED */
-			publish_range(untag(regs->r8), untag(regs->r8) + regs->dx);
-		if (regs->dx >= len && !(regs->r10 & 1)) /* grows in place or fails: no MREMAP_MAYMOVE */
+			handed_out(RETURNED(regs), THIRD(regs));
+		else if (FOURTH(regs) & 2) /* MREMAP_FIXED */
+			publish_range(untag(FIFTH(regs)), untag(FIFTH(regs)) + THIRD(regs));
+		if (THIRD(regs) >= len && !(FOURTH(regs) & 1)) /* grows in place or fails: no MREMAP_MAYMOVE */
 			return 0;
 		break;
 	case MADVISE:
-		if (!discards(regs->dx))
+		if (!discards(THIRD(regs)))
 			return 0;
 		break;
 	case SHMAT: /* how long the segment is, is not known here */
 		if (exit)
-			return handed_out(regs->ax, EVERYTHING - regs->ax);
-		if (!(regs->dx & 040000)) /* SHM_REMAP */
+			return handed_out(RETURNED(regs), EVERYTHING - RETURNED(regs));
+		if (!(THIRD(regs) & 040000)) /* SHM_REMAP */
 			return 0;
-		return publish_range(untag(regs->si) & ~0xfffUL, EVERYTHING);
+		return publish_range(untag(SECOND(regs)) & ~page_mask, EVERYTHING);
 	case PROCESS_MADVISE: /* the ranges lie in user memory */
-		if (!discards(regs->r10))
+		if (!discards(FOURTH(regs)))
 			return 0;
 		return publish_range(0, EVERYTHING);
 	default:
 		return 0;
 	}
-	return publish_range(addr, addr + ((len + 0xfff) & ~0xfffUL));
+	return publish_range(addr, addr + ((len + page_mask) & ~page_mask));
 }
 
-/* Calls through int 0x80 have other numbers and registers: take each for a change of everything. */
 static __always_inline int every_call(struct pt_regs *regs, __u64 nr, int exit)
 {
 	struct task_struct *task = current_task();
-	if (task->thread_info.status & 2 /* TS_COMPAT */)
+	if (is_foreign(task))
 		return publish_range(0, EVERYTHING);
-	nr &= ~0x40000000UL; /* x32 calls use the same numbers for these */
+	nr = native(nr);
 	switch (nr) { /* before anything is looked up: most calls end here */
 	case MMAP: case MUNMAP: case BRK: case MREMAP: case MADVISE: case SHMAT: case PROCESS_MADVISE:
 		return change(task, regs, nr, exit);
@@ -276,7 +271,7 @@ static __always_inline int every_call(struct pt_regs *regs, __u64 nr, int exit)
 SEC("tp_btf/sys_enter")
 int BPF_PROG(any_enter, struct pt_regs *regs, long nr) { return every_call(regs, nr, 0); }
 SEC("tp_btf/sys_exit")
-int BPF_PROG(any_exit, struct pt_regs *regs, long ret) { return every_call(regs, regs->orig_ax, 1); }
+int BPF_PROG(any_exit, struct pt_regs *regs, long ret) { return every_call(regs, NUMBER(regs), 1); }
 
 /* What the tracepoints syscalls:sys_enter_* and sys_exit_* tell: struct syscall_tp_t, kernel/trace/trace_syscalls.c. */
 struct call { __u64 regs; __u32 nr; };
@@ -309,7 +304,7 @@ int uring_submit(struct bpf_raw_tracepoint_args *args)
 
 static __always_inline int zap(struct vm_area_struct *vma, __u64 start, __u64 end)
 {
-	return publish(log_of(space_of(vma->vm_mm)), start, end);
+	return publish(log_of(space_of(mm_of(vma))), start, end);
 }
 
 SEC("fentry/unmap_page_range")
