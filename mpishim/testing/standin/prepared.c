@@ -108,12 +108,22 @@ static void cancelled(void)
 	}
 }
 
-/* Several threads prepare and use the same. */
-static void *prepare_and_use(void *a)
+#define USERS 3
+
+/* One of several threads that prepare the same pool. What they use of it is their own. */
+struct user {
+	pthread_t thread;
+	char *pool;
+	int index;
+};
+
+static void *prepare_and_use(void *user)
 {
+	struct user *me = user;
+
 	for (int i = 0; i < 50; i++) {
-		EXPECT(!pinwheel_prepare(dom, a, POOL, RW, NULL));
-		EXPECT(!use_once((char *)a + i % 16 * BYTES, BYTES));
+		EXPECT(!pinwheel_prepare(dom, me->pool, POOL, RW, NULL));
+		EXPECT(!use_once(me->pool + (i % 5 * USERS + me->index) * BYTES, BYTES));
 		if (i % 10 == 0)
 			pinwheel_clean(pw, dom);
 	}
@@ -122,13 +132,15 @@ static void *prepare_and_use(void *a)
 
 static void together(void)
 {
+	struct user users[USERS];
 	char *a = pool();
-	pthread_t t[3];
 
-	for (int i = 0; i < 3; i++)
-		pthread_create(&t[i], NULL, prepare_and_use, a);
-	for (int i = 0; i < 3; i++)
-		pthread_join(t[i], NULL);
+	for (int i = 0; i < USERS; i++) {
+		users[i] = (struct user){.pool = a, .index = i};
+		EXPECT(!pthread_create(&users[i].thread, NULL, prepare_and_use, &users[i]));
+	}
+	for (int i = 0; i < USERS; i++)
+		EXPECT(!pthread_join(users[i].thread, NULL));
 }
 
 /* Each use registers for itself, so there is nothing to prepare. */
