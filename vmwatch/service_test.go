@@ -102,10 +102,7 @@ func serviceAt(path string, o vmwatch.ServiceOptions) (*vmwatch.Service, *unixso
 	if err != nil {
 		return nil, nil, err
 	}
-	l, err := unixsocket.Listen("unixpacket", path)
-	if err == nil {
-		err = os.Chmod(path, 0o666)
-	}
+	l, err := watchd.Listen(path)
 	return s, l, err
 }
 

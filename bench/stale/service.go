@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"pinwheel/internal/unixsocket"
 	"pinwheel/vmwatch"
 	"pinwheel/vmwatch/watchd"
 )
@@ -45,10 +44,7 @@ func serve() (variable string, end func(), err error) {
 		return "", nil, err
 	}
 	path := filepath.Join(dir, "watch.sock")
-	l, err := unixsocket.Listen("unixpacket", path)
-	if err == nil {
-		err = os.Chmod(path, 0o666)
-	}
+	l, err := watchd.Listen(path)
 	if err != nil {
 		return "", nil, err
 	}

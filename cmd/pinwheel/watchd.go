@@ -3,11 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"os"
 
 	"pinwheel/internal/command"
 	"pinwheel/internal/signals"
-	"pinwheel/internal/unixsocket"
 	"pinwheel/vmwatch"
 	"pinwheel/vmwatch/watchd"
 )
@@ -45,10 +43,7 @@ func (c *watchdCmd) Run(e *command.Env) error {
 	if err != nil {
 		return err
 	}
-	l, err := unixsocket.Listen("unixpacket", c.Socket)
-	if err == nil {
-		err = os.Chmod(c.Socket, 0o666)
-	}
+	l, err := watchd.Listen(c.Socket)
 	if err != nil {
 		return errors.Join(err, s.Close())
 	}

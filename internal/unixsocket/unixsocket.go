@@ -74,6 +74,18 @@ func listen(network, path string) (*Listener, error) {
 	return &Listener{UnixListener: l, path: path, socket: socket}, nil
 }
 
+// ListenMode is Listen, and gives the socket a mode, whatever the umask is: who may connect.
+func ListenMode(network, path string, mode fs.FileMode) (*Listener, error) {
+	l, err := Listen(network, path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
 // Close implements net.Listener.
 func (l *Listener) Close() (err error) {
 	l.closed.Do(func() { // afterwards, the number of the inode is anybody's

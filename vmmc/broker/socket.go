@@ -66,17 +66,13 @@ func ServerSocket(allUsers bool) (string, error) {
 
 // Listen makes the socket of a broker. Only with allUsers may other users connect.
 func Listen(path string, allUsers bool) (net.Listener, error) {
-	l, err := unixsocket.Listen("unixpacket", path)
-	if err != nil {
-		return nil, err
-	}
 	mode := fs.FileMode(0o600) // until then, Serve refuses other users
 	if allUsers {
 		mode = 0o666
 	}
-	if err := os.Chmod(path, mode); err != nil {
-		l.Close()
-		return nil, err
+	l, err := unixsocket.ListenMode("unixpacket", path, mode)
+	if err != nil {
+		return nil, err // not a nil Listener in an interface
 	}
 	return l, nil
 }

@@ -36,6 +36,11 @@ type server struct {
 	said time.Time // when something was said last
 }
 
+// Listen makes the socket of a service, to which every user may connect.
+func Listen(path string) (*unixsocket.Listener, error) {
+	return unixsocket.ListenMode("unixpacket", path, 0o666)
+}
+
 // Serve serves processes that connect to l, a socket of packets, until ctx ends. It closes l, and processes that have a log
 // go on. warn hears of what goes wrong, once a second at most; any goroutine calls it.
 func Serve(ctx context.Context, l *unixsocket.Listener, service *vmwatch.Service, warn func(string)) error {
