@@ -132,6 +132,15 @@ func (h hashed) Write(b []byte) (int, error) {
 	return h.Hash.Write(b)
 }
 
+// compare waits for another checksum, which is to be the same.
+func (h hashed) compare(p *pending) error {
+	sum, err := p.wait()
+	if err == nil && h.Hash != nil && !bytes.Equal(sum, h.Sum(nil)) {
+		err = files.ErrChecksum
+	}
+	return err
+}
+
 // pending is a checksum that is computed while the file is on its way.
 type pending struct {
 	done chan struct{}
@@ -166,9 +175,5 @@ func theirs(ctx context.Context, f *files.File, kind files.Sum) *pending {
 
 // compare waits for the checksum of the server.
 func (s *sink) compare(p *pending) error {
-	sum, err := p.wait()
-	if err == nil && s.sum.Hash != nil && !bytes.Equal(sum, s.sum.Sum(nil)) {
-		err = files.ErrChecksum
-	}
-	return err
+	return s.sum.compare(p)
 }

@@ -1,7 +1,6 @@
 package transfer
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -94,9 +93,9 @@ func (s *streamOut) get(ctx context.Context, f *files.File, kind files.Sum) erro
 	if err := fetch(ctx, f, s.bytes, s, s.skip); err != nil {
 		return err
 	}
-	want, err := sum.wait()
-	if err == nil && s.sum.Hash != nil && !bytes.Equal(want, s.sum.Sum(nil)) {
-		err = fmt.Errorf("%s: %w: what was written is of no use", f.Info().Name(), files.ErrChecksum)
+	err := s.sum.compare(sum)
+	if errors.Is(err, files.ErrChecksum) {
+		err = fmt.Errorf("%s: %w: what was written is of no use", f.Info().Name(), err)
 	}
 	return err
 }

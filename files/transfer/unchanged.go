@@ -75,6 +75,5 @@ func (t *tree) identical(c *files.Client, d *folder, name, remote string, size i
 	if err != nil || hashFile(ctx, h, local, size) != nil {
 		return false
 	}
-	sum, err := theirs.wait()
-	return err == nil && (h == nil || bytes.Equal(sum, h.Sum(nil)))
+	return hashed{h}.compare(theirs) == nil
 }
