@@ -51,6 +51,15 @@ func within(list, others []int) bool {
 	return !slices.ContainsFunc(list, func(cpu int) bool { return !slices.Contains(others, cpu) })
 }
 
+// Affinity returns the processors that a thread of this process may use; 0 is the calling one. It is nil if nobody knows.
+func Affinity(tid int) []int {
+	var set unix.CPUSet
+	if unix.SchedGetaffinity(tid, &set) != nil {
+		return nil
+	}
+	return cpuList(&set)
+}
+
 func cpuList(set *unix.CPUSet) []int {
 	var list []int
 	for cpu := range len(set) * 64 {

@@ -12,6 +12,7 @@ import (
 
 	"pinwheel/internal/prefault"
 	"pinwheel/mem"
+	"pinwheel/placement"
 	"pinwheel/regcache"
 	"pinwheel/verbs"
 	"pinwheel/verbs/uring"
@@ -82,7 +83,7 @@ func prepareUnderALimit() error {
 func prepareOnOneProcessor() error {
 	runtime.LockOSThread()
 	var one unix.CPUSet
-	one.Set(prefault.Affinity(0)[0])
+	one.Set(placement.Affinity(0)[0])
 	if err := unix.SchedSetaffinity(0, &one); err != nil {
 		return err
 	}

@@ -6,8 +6,6 @@ import (
 	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"pinwheel/helper"
 	"pinwheel/internal/machine"
 	"pinwheel/mem"
@@ -37,7 +35,7 @@ type Options struct {
 
 func (o *Options) ensureDefaults() {
 	if o.CPUs == nil {
-		o.CPUs, o.CPU = Affinity(0), helper.CurrentCPU()
+		o.CPUs, o.CPU = placement.Affinity(0), helper.CurrentCPU()
 	}
 	if o.root == nil {
 		o.root = os.DirFS("/")
@@ -54,20 +52,6 @@ func (o *Options) ensureDefaults() {
 	if o.lookTime == 0 {
 		o.lookTime = placement.LookTime
 	}
-}
-
-// Affinity returns the processors that a thread of this process may use; 0 is the calling one. It is nil if nobody knows.
-func Affinity(tid int) (cpus []int) {
-	var set unix.CPUSet
-	if unix.SchedGetaffinity(tid, &set) != nil {
-		return nil
-	}
-	for cpu := range len(set) * 64 {
-		if set.IsSet(cpu) {
-			cpus = append(cpus, cpu)
-		}
-	}
-	return cpus
 }
 
 // Run provides the pages of r, and returns how many threads did. If it fails, or ctx ends, some of the pages were

@@ -21,6 +21,7 @@ import (
 	"pinwheel/internal/testtree"
 	"pinwheel/internal/testwait"
 	"pinwheel/mem"
+	"pinwheel/placement"
 	"pinwheel/verbs"
 	"pinwheel/verbs/verbstest"
 )
@@ -273,7 +274,7 @@ func TestFirstErrorAndPanicsEndTheRun(t *testing.T) {
 // At no time do more threads work than there are processors in the mask, and each is bound within it.
 func TestThreadsStayWithinTheAffinityMask(t *testing.T) {
 	testwait.Bound(t)
-	mask := Affinity(0)
+	mask := placement.Affinity(0)
 	if len(mask) == 0 {
 		t.Fatal("no affinity")
 	}
@@ -284,7 +285,7 @@ func TestThreadsStayWithinTheAffinityMask(t *testing.T) {
 			if n := now.Inc(); n > most.Load() {
 				most.Store(n)
 			}
-			for _, cpu := range Affinity(0) {
+			for _, cpu := range placement.Affinity(0) {
 				if !slices.Contains(cpus, cpu) {
 					t.Errorf("a thread may run on %d, the caller on %v", cpu, cpus)
 				}

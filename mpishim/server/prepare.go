@@ -14,6 +14,7 @@ import (
 	"pinwheel/internal/engine"
 	"pinwheel/internal/prefault"
 	"pinwheel/mem"
+	"pinwheel/placement"
 	"pinwheel/verbs"
 	"pinwheel/verbs/memlock"
 )
@@ -45,7 +46,7 @@ func (s *server) prepareBeside(d *domain, r mem.Range, a verbs.Access, p *C.stru
 	defer cancel()
 	go followCancel(ctx, cancel, p)
 	o := prefault.Options{
-		Threads: int(p.threads), CPUs: prefault.Affinity(int(p.tid)), CPU: int(p.cpu),
+		Threads: int(p.threads), CPUs: placement.Affinity(int(p.tid)), CPU: int(p.cpu),
 		Progress: func(done uint64) { at64(&p.done).Store(done) },
 	}
 	if o.CPUs == nil {
