@@ -12,8 +12,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/alecthomas/kong"
-
+	"pinwheel/internal/command"
 	"pinwheel/internal/machine"
 	"pinwheel/internal/markers"
 	"pinwheel/internal/outfile"
@@ -21,16 +20,16 @@ import (
 	"pinwheel/mem"
 )
 
-var cli struct {
+type cli struct {
 	Run   runCmd   `cmd:"" help:"Measure."`
 	Table tableCmd `cmd:"" help:"Write the table of what was measured into a document, between its markers."`
 }
 
 type runCmd struct {
-	To      string   `default:"results/prepare/runs.jsonl" help:"File that gets a line for each run; it is written anew."`
-	Rounds  int      `default:"5" help:"Rounds of all rows, one after the other."`
-	Sizes   []string `default:"1G,4G,8G,16G" help:"Sizes of the pool. Those that leave less than 4 GiB of the machine's memory are left out."`
-	Devices []string `default:"uring,rdma" help:"Providers."`
+	To      string        `default:"results/prepare/runs.jsonl" help:"File that gets a line for each run; it is written anew."`
+	Rounds  int           `default:"5" help:"Rounds of all rows, one after the other."`
+	Sizes   command.Names `default:"1G,4G,8G,16G" help:"Sizes of the pool. Those that leave less than 4 GiB of the machine's memory are left out."`
+	Devices command.Names `default:"uring,rdma" help:"Providers."`
 
 	Patience time.Duration `default:"10m" help:"Longest time, in all, to wait for others who use the processors, and to measure again what they have disturbed."`
 }
@@ -40,9 +39,12 @@ type tableCmd struct {
 	Into string `default:"results/prepare/README.md" help:"The document."`
 }
 
-func main() {
-	ctx := kong.Parse(&cli, kong.Name("prepare"), kong.Description("What it takes to register a large pool."))
-	ctx.FatalIfErrorf(ctx.Run())
+func main() { command.Main(spec()) }
+
+func spec() command.Spec {
+	return command.Spec{
+		Name: "prepare", Description: "What it takes to register a large pool.", Declarations: func(string) any { return &cli{} },
+	}
 }
 
 // leastLeft is the memory that stays free on the machine.
