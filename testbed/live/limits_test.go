@@ -13,20 +13,27 @@ import (
 	"pinwheel/testbed/live/stack"
 )
 
-// Jobs end well, with the right data, where they get little memory or little processor time.
-func TestJobsLiveWithLimits(t *testing.T) {
+// withLimits begins a test of jobs that lack something, which has a time of its own, and returns the software device and
+// the path of pinwheel.
+func withLimits(t *testing.T, most time.Duration) (device stack.Device, under string) {
+	t.Helper()
 	if os.Getenv("LIVE_TEST_LIMITS") == "" {
 		t.Skip("make test-live")
 	}
-	testwait.BoundAt(t, 8*time.Minute)
+	testwait.BoundAt(t, most)
 	device, err := stack.OpenDevice("../../out/softverbs")
 	if err != nil {
 		t.Skip(err)
 	}
-	under, err := filepath.Abs(pinwheel)
-	if err != nil {
+	if under, err = filepath.Abs(pinwheel); err != nil {
 		t.Fatal(err)
 	}
+	return device, under
+}
+
+// Jobs end well, with the right data, where they get little memory or little processor time.
+func TestJobsLiveWithLimits(t *testing.T) {
+	device, under := withLimits(t, 8*time.Minute)
 	for _, s := range stack.All {
 		t.Run(s.Name, func(t *testing.T) {
 			if why := s.Missing(device); why != "" {

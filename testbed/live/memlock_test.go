@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"pinwheel/internal/testwait"
 	"pinwheel/testbed/live/stack"
 )
 
@@ -23,24 +22,13 @@ var little = []string{
 // leaves them registered fails, and goes on where a policy or a budget deregisters some. So Figures 3 and 11f of Li et al.
 // (CF 2011) have it.
 func TestJobsThatLeaveTooMuchPinnedFailAndOthersGoOn(t *testing.T) {
-	if os.Getenv("LIVE_TEST_LIMITS") == "" {
-		t.Skip("make test-live")
-	}
-	testwait.BoundAt(t, 5*time.Minute)
-	device, err := stack.OpenDevice("../../out/softverbs")
-	if err != nil {
-		t.Skip(err)
-	}
+	device, under := withLimits(t, 5*time.Minute)
 	s, err := stack.Named("openmpi-ucx")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if why := s.Missing(device); why != "" {
 		t.Skip(why)
-	}
-	under, err := filepath.Abs(pinwheel)
-	if err != nil {
-		t.Fatal(err)
 	}
 	program := filepath.Join(t.TempDir(), "phases")
 	if err := s.Compile(program, "../../bench/live/programs/phases.c"); err != nil {

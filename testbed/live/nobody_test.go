@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"pinwheel/internal/testwait"
-	"pinwheel/internal/unixsocket"
 	"pinwheel/testbed/live/stack"
 	"pinwheel/vmwatch"
 	"pinwheel/vmwatch/watchd"
@@ -24,18 +23,7 @@ var asNobody = []string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-gr
 
 // A normal user's job is right by each watch that he can have, and says by which.
 func TestJobsOfANormalUser(t *testing.T) {
-	if os.Getenv("LIVE_TEST_LIMITS") == "" {
-		t.Skip("make test-live")
-	}
-	testwait.BoundAt(t, 8*time.Minute)
-	device, err := stack.OpenDevice("../../out/softverbs")
-	if err != nil {
-		t.Skip(err)
-	}
-	under, err := filepath.Abs(pinwheel)
-	if err != nil {
-		t.Fatal(err)
-	}
+	device, under := withLimits(t, 8*time.Minute)
 	if err := testwait.Command(t, asNobody[0], append(asNobody[1:], under, "info")...).Run(); err != nil {
 		t.Skip("needs root, and a directory that others can read: ", err)
 	}
@@ -89,8 +77,8 @@ func serve(t *testing.T, path string) (socket, mechanism string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := unixsocket.Listen("unixpacket", path)
-	if err := errors.Join(err, os.Chmod(path, 0o666)); err != nil {
+	l, err := watchd.Listen(path)
+	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, end := context.WithCancel(context.Background())
